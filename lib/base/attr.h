@@ -1,0 +1,25 @@
+/*
+ * attr - the compiler attributes that the tree uses, under short names.
+ *
+ * How      AUTO_x frees a local at the end of its scope; TAKE hands it over instead.
+ * Trust    Macros only; every program.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+#define CLEANUP(fn) __attribute__((cleanup(fn)))
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* Hands a pointer over: the variable becomes NULL, so its cleanup does nothing. */
+#define TAKE(p)                           \
+	({                                \
+		__auto_type _taken = (p); \
+		(p) = NULL;               \
+		_taken;                   \
+	})

@@ -1,0 +1,12 @@
+/*
+ * clock - milliseconds that never go backwards, and seconds since 1970.
+ *
+ * Trust    Every program.
+ */
+#pragma once
+
+#include <stdint.h>
+
+uint64_t clock_mono_ms(void);
+uint64_t clock_mono_us(void);
+uint64_t clock_wall_ms(void);

@@ -1,0 +1,26 @@
+/*
+ * log - one line on stderr, with the program's name and a level.
+ *
+ * How      Programs call log_init once; libraries only ever log at debug. The level comes from
+ *          SBX_LOG (error, warn, info, debug), info when unset.
+ * Trust    Every program. Control characters in the text are replaced, so that a peer's name
+ *          cannot forge a line.
+ * See      log_test.c
+ */
+#pragma once
+
+#include "attr.h"
+
+enum log_level { LOG_LVL_ERROR, LOG_LVL_WARN, LOG_LVL_INFO, LOG_LVL_DEBUG };
+
+void log_init(const char *program);
+void log_set_level(enum log_level level);
+void log_at(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#define log_error(...) log_at(LOG_LVL_ERROR, __VA_ARGS__)
+#define log_warn(...) log_at(LOG_LVL_WARN, __VA_ARGS__)
+#define log_info(...) log_at(LOG_LVL_INFO, __VA_ARGS__)
+#define log_debug(...) log_at(LOG_LVL_DEBUG, __VA_ARGS__)
+
+/* Cannot start: logs and exits with 1. Only in src/<program>/main.c before the loop. */
+void die(const char *fmt, ...) PRINTF_LIKE(1, 2) __attribute__((noreturn));

@@ -1,0 +1,24 @@
+/*
+ * mem - heap memory that is there or the process ends.
+ *
+ * How      x* functions abort when memory is out. Nothing whose size a peer chooses goes through
+ *          them unbounded: such bytes live in a struct bufq or behind a limit checked before.
+ * Trust    Every program.
+ * Owns     The caller owns what it gets; AUTO_FREE frees it at the end of the scope.
+ * See      mem_test.c
+ */
+#pragma once
+
+#include <stdlib.h>
+#include "attr.h"
+
+void *xmalloc(size_t n);
+void *xcalloc(size_t n, size_t size);
+void *xrealloc(void *p, size_t n);
+char *xstrdup(const char *s);
+char *xstrndup(const char *s, size_t n);
+char *xasprintf(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+void mem_free_ptr(void *pp);
+
+#define AUTO_FREE CLEANUP(mem_free_ptr)

@@ -1,0 +1,179 @@
+#include "slice.h"
+
+#include <errno.h>
+#include "mem.h"
+
+bool slice_eq(struct slice a, struct slice b)
+{
+	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+bool slice_eq_str(struct slice a, const char *s)
+{
+	return slice_eq(a, slice_from_str(s));
+}
+
+static bool has_nul(struct slice s)
+{
+	return s.n > 0 && memchr(s.p, 0, s.n) != NULL;
+}
+
+int slice_to_cstr(struct slice s, char *buf, size_t size)
+{
+	if (s.n >= size)
+		return -ENAMETOOLONG;
+	if (has_nul(s))
+		return -EINVAL;
+	if (s.n)
+		memcpy(buf, s.p, s.n);
+	buf[s.n] = '\0';
+	return 0;
+}
+
+char *slice_dup(struct slice s)
+{
+	char *p;
+
+	if (has_nul(s))
+		return NULL;
+	p = xmalloc(s.n + 1);
+	if (s.n)
+		memcpy(p, s.p, s.n);
+	p[s.n] = '\0';
+	return p;
+}
+
+struct slice rd_bytes(struct rd *rd, size_t n)
+{
+	struct slice s = {.p = rd->p, .n = n};
+
+	if (rd->bad || rd->n < n) {
+		rd->bad = true;
+		return (struct slice){0};
+	}
+	rd->p += n;
+	rd->n -= n;
+	return s;
+}
+
+static uint64_t rd_le(struct rd *rd, size_t n)
+{
+	struct slice s = rd_bytes(rd, n);
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < s.n; i++)
+		v |= (uint64_t)s.p[i] << (8 * i);
+	return v;
+}
+
+uint8_t rd_u8(struct rd *rd)
+{
+	return (uint8_t)rd_le(rd, 1);
+}
+
+uint16_t rd_u16(struct rd *rd)
+{
+	return (uint16_t)rd_le(rd, 2);
+}
+
+uint32_t rd_u24(struct rd *rd)
+{
+	return (uint32_t)rd_le(rd, 3);
+}
+
+uint32_t rd_u32(struct rd *rd)
+{
+	return (uint32_t)rd_le(rd, 4);
+}
+
+uint64_t rd_u64(struct rd *rd)
+{
+	return rd_le(rd, 8);
+}
+
+struct slice rd_str(struct rd *rd)
+{
+	return rd_bytes(rd, rd_u16(rd));
+}
+
+void rd_cstr(struct rd *rd, char *buf, size_t size)
+{
+	struct slice s = rd_str(rd);
+
+	if (slice_to_cstr(s, buf, size) < 0) {
+		rd->bad = true;
+		buf[0] = '\0';
+	}
+}
+
+int rd_finish(const struct rd *rd)
+{
+	return rd->bad || rd->n > 0 ? -EBADMSG : 0;
+}
+
+void wr_bytes(struct wr *wr, struct slice s)
+{
+	if (wr->bad || wr->size - wr->n < s.n) {
+		wr->bad = true;
+		return;
+	}
+	if (s.n)
+		memcpy(wr->p + wr->n, s.p, s.n);
+	wr->n += s.n;
+}
+
+static void wr_le(struct wr *wr, uint64_t v, size_t n)
+{
+	uint8_t b[8];
+
+	for (size_t i = 0; i < n; i++)
+		b[i] = (uint8_t)(v >> (8 * i));
+	wr_bytes(wr, slice_of(b, n));
+}
+
+void wr_u8(struct wr *wr, uint8_t v)
+{
+	wr_le(wr, v, 1);
+}
+
+void wr_u16(struct wr *wr, uint16_t v)
+{
+	wr_le(wr, v, 2);
+}
+
+void wr_u24(struct wr *wr, uint32_t v)
+{
+	if (v > 0xffffff)
+		wr->bad = true;
+	wr_le(wr, v, 3);
+}
+
+void wr_u32(struct wr *wr, uint32_t v)
+{
+	wr_le(wr, v, 4);
+}
+
+void wr_u64(struct wr *wr, uint64_t v)
+{
+	wr_le(wr, v, 8);
+}
+
+void wr_str(struct wr *wr, struct slice s)
+{
+	if (s.n > UINT16_MAX) {
+		wr->bad = true;
+		return;
+	}
+	wr_u16(wr, (uint16_t)s.n);
+	wr_bytes(wr, s);
+}
+
+void wr_cstr(struct wr *wr, const char *s)
+{
+	wr_str(wr, slice_from_str(s));
+}
+
+int wr_finish(const struct wr *wr)
+{
+	return wr->bad ? -EMSGSIZE : 0;
+}

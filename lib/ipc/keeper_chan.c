@@ -1,0 +1,167 @@
+#include "keeper_chan.h"
+
+#include <errno.h>
+
+static int send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int fd)
+{
+	int r = wr_finish(wr);
+
+	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), fd);
+}
+
+int keeper_send_hello(int sock, const struct keeper_hello *hello)
+{
+	uint8_t buf[256];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, hello->build);
+	wr_cstr(&wr, hello->id);
+	wr_u32(&wr, hello->pid);
+	return send_wr(sock, KEEPER_HELLO, 0, &wr, -1);
+}
+
+int keeper_send_state(int sock, uint32_t id, const struct keeper_state *state)
+{
+	uint8_t buf[1024];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, (uint8_t)state->phase);
+	wr_u8(&wr, state->progress);
+	wr_u32(&wr, state->sessions);
+	wr_u32(&wr, state->boot_ms);
+	wr_u32(&wr, state->qemu_pid);
+	wr_u8(&wr, state->stalled);
+	wr_cstr(&wr, state->accel);
+	wr_cstr(&wr, state->text);
+	return send_wr(sock, KEEPER_STATE, id, &wr, -1);
+}
+
+int keeper_send_done(int sock, uint32_t id, int code, const char *text)
+{
+	uint8_t buf[1024];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u32(&wr, (uint32_t)code);
+	wr_str(&wr, slice_of(text, strnlen(text, KEEPER_MAX_TEXT - 1)));
+	return send_wr(sock, KEEPER_DONE, id, &wr, -1);
+}
+
+int keeper_send_stats(int sock, uint32_t id, const struct keeper_stats *s)
+{
+	uint8_t buf[256];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u64(&wr, s->uptime_ms);
+	wr_u64(&wr, s->cpu_ms);
+	wr_u64(&wr, s->mem_total);
+	wr_u64(&wr, s->mem_available);
+	wr_u64(&wr, s->disk_total);
+	wr_u64(&wr, s->disk_free);
+	wr_u64(&wr, s->docker_total);
+	wr_u64(&wr, s->docker_free);
+	wr_u32(&wr, s->processes);
+	return send_wr(sock, KEEPER_STATS_IS, id, &wr, -1);
+}
+
+int keeper_ask_ping(int sock, uint32_t id)
+{
+	return ipc_send(sock, KEEPER_PING, id, slice_of(NULL, 0), -1);
+}
+
+int keeper_ask_stats(int sock, uint32_t id)
+{
+	return ipc_send(sock, KEEPER_STATS, id, slice_of(NULL, 0), -1);
+}
+
+int keeper_ask_stop(int sock, uint32_t id, uint32_t timeout_ms)
+{
+	uint8_t buf[4];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u32(&wr, timeout_ms);
+	return send_wr(sock, KEEPER_STOP, id, &wr, -1);
+}
+
+int keeper_ask_stream(int sock, uint32_t id, const char *path, int pass_fd)
+{
+	uint8_t buf[KEEPER_MAX_PATH + 2];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, path);
+	return send_wr(sock, KEEPER_STREAM, id, &wr, pass_fd);
+}
+
+int keeper_get_hello(const struct ipc_msg *msg, struct keeper_hello *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, ret->build, sizeof(ret->build));
+	rd_cstr(&rd, ret->id, sizeof(ret->id));
+	ret->pid = rd_u32(&rd);
+	return rd_finish(&rd);
+}
+
+int keeper_get_state(const struct ipc_msg *msg, struct keeper_state *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t phase = rd_u8(&rd), stalled;
+
+	ret->progress = rd_u8(&rd);
+	ret->sessions = rd_u32(&rd);
+	ret->boot_ms = rd_u32(&rd);
+	ret->qemu_pid = rd_u32(&rd);
+	stalled = rd_u8(&rd);
+	rd_cstr(&rd, ret->accel, sizeof(ret->accel));
+	rd_cstr(&rd, ret->text, sizeof(ret->text));
+	if (rd_finish(&rd) < 0 || phase >= KEEPER_N_PHASES || stalled > 1 || ret->progress > 100)
+		return -EBADMSG;
+	ret->phase = (enum keeper_phase)phase;
+	ret->stalled = stalled;
+	return 0;
+}
+
+int keeper_get_done(const struct ipc_msg *msg, struct keeper_done *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	ret->code = (int32_t)rd_u32(&rd);
+	rd_cstr(&rd, ret->text, sizeof(ret->text));
+	return rd_finish(&rd) < 0 || ret->code > 0 ? -EBADMSG : 0;
+}
+
+int keeper_get_stats(const struct ipc_msg *msg, struct keeper_stats *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	ret->uptime_ms = rd_u64(&rd);
+	ret->cpu_ms = rd_u64(&rd);
+	ret->mem_total = rd_u64(&rd);
+	ret->mem_available = rd_u64(&rd);
+	ret->disk_total = rd_u64(&rd);
+	ret->disk_free = rd_u64(&rd);
+	ret->docker_total = rd_u64(&rd);
+	ret->docker_free = rd_u64(&rd);
+	ret->processes = rd_u32(&rd);
+	return rd_finish(&rd);
+}
+
+int keeper_get_stop(const struct ipc_msg *msg, uint32_t *ret_timeout_ms)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	*ret_timeout_ms = rd_u32(&rd);
+	return rd_finish(&rd);
+}
+
+int keeper_get_stream(const struct ipc_msg *msg, char path[KEEPER_MAX_PATH])
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, path, KEEPER_MAX_PATH);
+	return rd_finish(&rd) < 0 || msg->fd < 0 ? -EBADMSG : 0;
+}
+
+int keeper_get_nothing(const struct ipc_msg *msg)
+{
+	return msg->n == 0 ? 0 : -EBADMSG;
+}

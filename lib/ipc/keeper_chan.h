@@ -1,0 +1,98 @@
+/*
+ * keeper_chan - what sbxd and a keeper say to each other.
+ *
+ * How      SOCK_SEQPACKET, struct ipc_msg. The first connection is inherited by the keeper as
+ *          fd 3; later ones (sbxd came back) come through the sandbox's keeper.sock. The keeper
+ *          speaks first with HELLO, pushes STATE on every change, answers what it is asked.
+ *
+ *          message   direction        answer      fd              fields
+ *          HELLO     keeper -> sbxd   -           -               build id, sandbox id, pid, state
+ *          STATE     keeper -> sbxd   -           -               struct keeper_state
+ *          PING      sbxd -> keeper   STATE       -               -
+ *          STREAM    sbxd -> keeper   DONE        the connection  path
+ *          STOP      sbxd -> keeper   DONE        -               timeout_ms (0: kill at once)
+ *          STATS     sbxd -> keeper   STATS_IS    -               -
+ *          DONE      keeper -> sbxd   -           -               negative errno or 0, text
+ *          STATS_IS  keeper -> sbxd   -           -               struct keeper_stats
+ * Trust    Same user on both sides; still bounded and checked, a keeper may be out of its mind.
+ * Limits   IPC_MAX_BODY.
+ * See      proto/PROTOCOL.ipc, keeper_chan_test.c, keeper_chan_fuzz.c
+ */
+#pragma once
+
+#include "msg.h"
+
+#define KEEPER_MAX_ID 32
+#define KEEPER_MAX_TEXT 512
+#define KEEPER_MAX_PATH 64
+#define KEEPER_MAX_BUILD 64
+
+enum keeper_msg {
+	KEEPER_HELLO = 1,
+	KEEPER_STATE,
+	KEEPER_PING,
+	KEEPER_STREAM,
+	KEEPER_STOP,
+	KEEPER_STATS,
+	KEEPER_DONE,
+	KEEPER_STATS_IS,
+};
+
+enum keeper_phase {
+	KEEPER_STARTING,
+	KEEPER_RUNNING,
+	KEEPER_STOPPING,
+	KEEPER_STOPPED, /* the last message before it exits; text says why when it was not asked */
+	KEEPER_N_PHASES,
+};
+
+struct keeper_state {
+	enum keeper_phase phase;
+	uint8_t progress;  /* percent of the start */
+	uint32_t sessions; /* open streams */
+	uint32_t boot_ms;  /* start to ready, 0 before */
+	uint32_t qemu_pid;
+	bool stalled; /* qemu is stopped by a signal, or the guest does not answer */
+	char accel[8];
+	char text[KEEPER_MAX_TEXT]; /* what is being done, or why it ended */
+};
+
+struct keeper_hello {
+	char build[KEEPER_MAX_BUILD];
+	char id[KEEPER_MAX_ID];
+	uint32_t pid;
+};
+
+/* As the guest says: numbers to show, nothing is decided by them. */
+struct keeper_stats {
+	uint64_t uptime_ms, cpu_ms;
+	uint64_t mem_total, mem_available;
+	uint64_t disk_total, disk_free;
+	uint64_t docker_total, docker_free;
+	uint32_t processes;
+};
+
+struct keeper_done {
+	int32_t code; /* 0 or a negative errno */
+	char text[KEEPER_MAX_TEXT];
+};
+
+int keeper_send_hello(int sock, const struct keeper_hello *hello) MUST_CHECK;
+int keeper_send_state(int sock, uint32_t id, const struct keeper_state *state) MUST_CHECK;
+int keeper_send_done(int sock, uint32_t id, int code, const char *text) MUST_CHECK;
+int keeper_send_stats(int sock, uint32_t id, const struct keeper_stats *stats) MUST_CHECK;
+int keeper_ask_ping(int sock, uint32_t id) MUST_CHECK;
+int keeper_ask_stats(int sock, uint32_t id) MUST_CHECK;
+int keeper_ask_stop(int sock, uint32_t id, uint32_t timeout_ms) MUST_CHECK;
+/* pass_fd stays the caller's. */
+int keeper_ask_stream(int sock, uint32_t id, const char *path, int pass_fd) MUST_CHECK;
+
+/* Decoders: 0, or -EBADMSG when a field is missing, too long, out of range or too many came. */
+int keeper_get_hello(const struct ipc_msg *msg, struct keeper_hello *ret) MUST_CHECK;
+int keeper_get_state(const struct ipc_msg *msg, struct keeper_state *ret) MUST_CHECK;
+int keeper_get_done(const struct ipc_msg *msg, struct keeper_done *ret) MUST_CHECK;
+int keeper_get_stats(const struct ipc_msg *msg, struct keeper_stats *ret) MUST_CHECK;
+int keeper_get_stop(const struct ipc_msg *msg, uint32_t *ret_timeout_ms) MUST_CHECK;
+int keeper_get_stream(const struct ipc_msg *msg, char path[KEEPER_MAX_PATH]) MUST_CHECK;
+/* PING and STATS have no fields. */
+int keeper_get_nothing(const struct ipc_msg *msg) MUST_CHECK;
