@@ -20,7 +20,7 @@
 #include "lib/base/err.h"
 #include "lib/base/slice.h"
 
-#define QMP_MAX_LINE (160 << 10) /* ringbuf-read answers 16 KiB, at most 6 characters for each */
+#define QMP_MAX_LINE (64 << 10) /* 8 KiB of console, at most 6 characters for a byte */
 #define QMP_MAX_DEPTH 16
 #define QMP_MAX_QUEUE 16
 #define QMP_MAX_COMMAND 4096
@@ -55,7 +55,7 @@ struct qmp {
 	enum { QMP_GREETING, QMP_NEGOTIATING, QMP_RUNNING, QMP_DEAD } state;
 	char *line;
 	size_t n_line, room;
-	struct qmp_command queue[QMP_MAX_QUEUE]; /* the first one is on the wire */
+	struct qmp_command queue[QMP_MAX_QUEUE + 1]; /* the first is on the wire; one is ours */
 	unsigned n_queue;
 	size_t n_sent; /* bytes of the first one that were written */
 	uint32_t next_id;

@@ -3,7 +3,7 @@
  *
  * How      struct vmm hides the engine; vmm.c is the QEMU one. vmm_start spawns qemu in its jail
  *          with QMP on an inherited socket. The owner watches vmm_poll_fd for vmm_poll_events and
- *          child.pidfd for the end; vmm_next gives one event at a time. Nothing here blocks
+ *          the child's pidfd for the end; vmm_next gives one event at a time. Nothing here blocks
  *          but vmm_start (jail_spawn's bound) and vmm_done (which kills first).
  * Trust    Runs in keeper. qemu is taken to be hostile: its text is bounded and cleaned, what it
  *          says out of turn is ignored or ends it. It can lie about the machine, nothing else.
@@ -26,8 +26,8 @@
 #define VMM_MAX_TEXT 512
 #define VMM_MAX_CMDLINE 1024	     /* bytes of cmdline_extra */
 #define VMM_CONSOLE_BYTES (64 << 10) /* what the ring of the guest's console keeps */
-#define VMM_MAX_TAIL (16 << 10)	     /* what vmm_console_tail gives at most */
-#define VMM_COMMAND_MS 10000
+#define VMM_MAX_TAIL (8 << 10)	     /* what vmm_console_tail gives at most */
+#define VMM_COMMAND_MS 15000
 #define VMM_SAVE_MS 120000
 
 enum vmm_accel { VMM_KVM, VMM_TCG };
@@ -71,7 +71,8 @@ enum vmm_event_kind {
 	VMM_EV_RESTORE_FAILED,
 	VMM_EV_CONSOLE, /* console/console_len: the answer to vmm_console_tail */
 	VMM_EV_REFUSED, /* qemu refused a pause, resume or power-down: text */
-	VMM_EV_FATAL,	/* qemu broke the protocol, is overdue or closed QMP: vmm_kill, vmm_done */
+	VMM_EV_ENDED,	/* QMP closed after a shutdown or quit; take vmm_poll_fd out of the loop */
+	VMM_EV_FATAL,	/* qemu broke the protocol, is overdue or fell: as above, then vmm_kill */
 	VMM_N_EVENTS,
 };
 
@@ -84,7 +85,7 @@ struct vmm_event {
 	size_t console_len;
 };
 
-struct vmm; /* vmm_internal.h */
+struct vmm;
 
 /* Spawns qemu. On success the VM boots by itself; VMM_EV_READY follows within a second or so. */
 int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err *err) MUST_CHECK;
