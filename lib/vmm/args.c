@@ -60,11 +60,12 @@ static void add_memory(struct args *a, const struct vmm_config *c)
 {
 	uint64_t mib = c->memory >> 20;
 
-	/* share=on: virtiofsd maps the guest's memory, and x-ignore-shared leaves it in its file. */
+	/* share=on: virtiofsd maps the guest's memory, and x-ignore-shared leaves it in its file.
+	 */
 	add2(a, "-m", "%" PRIu64 "M", mib);
 	if (c->ram_file) {
-		add2(a, "-object", "memory-backend-file,id=ram,share=on,mem-path=/ram,size=%" PRIu64 "M",
-			mib);
+		add2(a, "-object",
+			"memory-backend-file,id=ram,share=on,mem-path=/ram,size=%" PRIu64 "M", mib);
 		add_mount(a, c->ram_file, "/ram", JAIL_MOUNT_RW);
 	} else {
 		add2(a, "-object", "memory-backend-memfd,id=ram,share=on,seal=on,size=%" PRIu64 "M",
@@ -75,7 +76,8 @@ static void add_memory(struct args *a, const struct vmm_config *c)
 char *args_kernel_cmdline(const struct vmm_config *c)
 {
 	static const char *const common =
-		/* the console is the ring that is read when a boot fails; only trouble goes there */
+		/* the console is the ring that is read when a boot fails; only trouble goes there
+		 */
 		"console=hvc0 quiet"
 		/* a panic ends the machine at once, by triple fault: no firmware on the way */
 		" panic=-1 reboot=t"
@@ -106,10 +108,10 @@ static void add_kernel(struct args *a, const struct vmm_config *c)
 	add2(a, "-append", "%s", cmdline);
 }
 
-/* The base is named here, hence the name recorded in the overlay is ignored. Flushes reach the host's
- * disk (no-flush off), so a journal replays cleanly after a kill; otherwise the host's page cache
- * is used, which all sandboxes share for the base. locking=on refuses a second qemu. aio=threads:
- * io_uring is off on many hosts and in the jail. */
+/* The base is named here, hence the name recorded in the overlay is ignored. Flushes reach the
+ * host's disk (no-flush off), so a journal replays cleanly after a kill; otherwise the host's page
+ * cache is used, which all sandboxes share for the base. locking=on refuses a second qemu.
+ * aio=threads: io_uring is off on many hosts and in the jail. */
 static void add_disk(struct args *a, const char *name)
 {
 	AUTO_FREE char *overlay_to = xasprintf("/disk/%s.qcow2", name);
@@ -125,9 +127,11 @@ static void add_disk(struct args *a, const char *name)
 		"\"file\":{\"driver\":\"file\",\"filename\":\"%s\",\"aio\":\"threads\","
 		"\"read-only\":true,\"locking\":\"on\"}}}",
 		name, overlay_to, base_to);
-	/* werror=enospc: a full host disk pauses the machine instead of breaking its file system. */
-	add2(a, "-device", "virtio-blk-pci,id=%s-disk,drive=%s,iothread=io,werror=enospc,rerror=report",
-		name, name);
+	/* werror=enospc: a full host disk pauses the machine instead of breaking its file system.
+	 */
+	add2(a, "-device",
+		"virtio-blk-pci,id=%s-disk,drive=%s,iothread=io,werror=enospc,rerror=report", name,
+		name);
 }
 
 static void add_disks(struct args *a, const struct vmm_config *c)
@@ -194,7 +198,9 @@ static void add_control(struct args *a, const struct vmm_config *c, int qmp_fd)
 
 void args_mount_programs(struct args *a)
 {
-	/* No /usr/bin: there is no program besides the one that runs. */
+	/* Only qemu's own file of /usr/bin: it looks for its modules and data by way of the folder
+	 * it is in. */
+	add_mount(a, ARGS_QEMU, ARGS_QEMU, 0);
 	add_mount(a, "/usr/lib", "/usr/lib", 0);
 	add_mount(a, "/usr/lib64", "/usr/lib64", JAIL_MOUNT_OPTIONAL);
 	add_mount(a, "/lib", "/lib", JAIL_MOUNT_OPTIONAL);
@@ -218,14 +224,16 @@ static int check_config(const struct vmm_config *c, struct err *err)
 	if (c->cpus < 1 || c->cpus > VMM_MAX_CPUS)
 		return err_set(err, -EINVAL, "%u cpus: use 1 to %d", c->cpus, VMM_MAX_CPUS);
 	if (c->memory < VMM_MIN_MEMORY || c->memory & ((1 << 20) - 1))
-		return err_set(err, -EINVAL, "%" PRIu64 " bytes of memory: use whole MiB, %llu or more",
-			c->memory, VMM_MIN_MEMORY >> 20);
+		return err_set(err, -EINVAL,
+			"%" PRIu64 " bytes of memory: use whole MiB, %llu or more", c->memory,
+			VMM_MIN_MEMORY >> 20);
 	if (strlen(extra) > VMM_MAX_CMDLINE)
-		return err_set(err, -EINVAL, "kernel command line longer than %d bytes",
-			VMM_MAX_CMDLINE);
+		return err_set(
+			err, -EINVAL, "kernel command line longer than %d bytes", VMM_MAX_CMDLINE);
 	for (const char *p = extra; *p; p++) {
 		if (*p < 0x20 || *p > 0x7e)
-			return err_set(err, -EINVAL, "kernel command line with a control character");
+			return err_set(
+				err, -EINVAL, "kernel command line with a control character");
 	}
 	return 0;
 }

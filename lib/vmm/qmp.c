@@ -200,8 +200,8 @@ static int on_line(struct qmp *q, struct slice line, struct qmp_item *it, struct
 		return 0;
 	if (is_too_deep(line))
 		return give_up(q, err, "a line that nests too deep");
-	msg = json_loadb((const char *)line.p, line.n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES,
-		NULL);
+	msg = json_loadb(
+		(const char *)line.p, line.n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
 	if (!msg)
 		return give_up(q, err, "a line that is no JSON");
 	r = on_message(q, msg, it, err);

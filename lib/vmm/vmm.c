@@ -2,14 +2,12 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "args.h"
 #include "qmp.h"
@@ -17,7 +15,6 @@
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
 
-#define REAP_MS 5000
 /* Enough to empty the ring once; a guest that goes on writing does not keep us reading. */
 #define MAX_CONSOLE_READS (VMM_CONSOLE_BYTES / VMM_MAX_TAIL + 2)
 
@@ -119,25 +116,12 @@ void vmm_kill(struct vmm *v)
 		(void)syscall(SYS_pidfd_send_signal, v->child.pidfd, SIGKILL, NULL, 0);
 }
 
-static void reap(struct vmm *v)
-{
-	struct pollfd p = {.fd = v->child.pidfd, .events = POLLIN};
-
-	if (v->child.pidfd < 0)
-		return;
-	vmm_kill(v);
-	/* Killed, it ends at once unless the kernel itself hangs in its disk. */
-	(void)poll(&p, 1, REAP_MS);
-	(void)waitpid(v->child.pid, NULL, WNOHANG);
-	fd_close(&v->child.pidfd);
-	fd_close(&v->child.notify_fd);
-}
-
 void vmm_done(struct vmm *v)
 {
 	if (!v)
 		return;
-	reap(v);
+	if (v->child.pidfd >= 0)
+		jail_child_kill(&v->child);
 	qmp_done(&v->qmp);
 	fd_close(&v->fd);
 	fd_close(&v->save_fd);
@@ -376,13 +360,15 @@ static int on_success(struct vmm *v, enum tag tag, const json_t *data, struct vm
 	case TAG_SAVE_FD:
 		v->migrating = MIGRATE_SAVE;
 		return next_step(ev,
-			command(v, TAG_SAVE_MIGRATE, "migrate", json_pack("{s:s}", "uri", "fd:state"), -1),
+			command(v, TAG_SAVE_MIGRATE, "migrate",
+				json_pack("{s:s}", "uri", "fd:state"), -1),
 			VMM_EV_SAVE_FAILED);
 	case TAG_RESTORE_CAPS:
 		v->migrating = MIGRATE_RESTORE;
 		return next_step(ev,
 			command(v, TAG_RESTORE_MIGRATE, "migrate-incoming",
-				json_pack("{s:o}", "uri", json_sprintf("fd:%d", ARGS_FD_STATE)), -1),
+				json_pack("{s:o}", "uri", json_sprintf("fd:%d", ARGS_FD_STATE)),
+				-1),
 			VMM_EV_RESTORE_FAILED);
 	default:
 		return 0;
@@ -393,9 +379,11 @@ static int on_success(struct vmm *v, enum tag tag, const json_t *data, struct vm
 static void undo_share(struct vmm *v, enum tag tag)
 {
 	if (tag == TAG_SHARE_CHARDEV)
-		(void)!command(v, TAG_SHARE_UNDO, "closefd", json_pack("{s:s}", "fdname", "share"), -1);
+		(void)!command(
+			v, TAG_SHARE_UNDO, "closefd", json_pack("{s:s}", "fdname", "share"), -1);
 	if (tag == TAG_SHARE_DEVICE)
-		(void)!command(v, TAG_SHARE_UNDO, "chardev-remove", json_pack("{s:s}", "id", "share"), -1);
+		(void)!command(
+			v, TAG_SHARE_UNDO, "chardev-remove", json_pack("{s:s}", "id", "share"), -1);
 }
 
 static int on_failure(struct vmm *v, enum tag tag, const char *text, struct vmm_event *ev)
@@ -466,8 +454,8 @@ static int on_port(struct vmm *v, const json_t *data, struct vmm_event *ev)
 {
 	if (strcmp(str_field(data, "id"), "ctl") != 0)
 		return 0;
-	return tell(ev, json_is_true(json_object_get(data, "open")) ? VMM_EV_CTL_OPEN
-								     : VMM_EV_CTL_CLOSED,
+	return tell(ev,
+		json_is_true(json_object_get(data, "open")) ? VMM_EV_CTL_OPEN : VMM_EV_CTL_CLOSED,
 		"");
 }
 
