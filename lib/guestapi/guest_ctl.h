@@ -64,7 +64,7 @@ struct guest_setup {
 	uint32_t uid, gid; /* the agent's become these: the host user's; never 0 */
 	uint8_t entropy[GUEST_ENTROPY];
 	char *machine_id; /* 32 hex digits */
-	char *workdir;    /* "" is the agent's home */
+	char *workdir;	  /* "" is the agent's home */
 	struct guest_mounts mounts;
 	size_t n_env;
 	char **env; /* "NAME=value" for every exec */
