@@ -106,12 +106,13 @@ static void pause_listening(struct docker *d)
 
 void docker_on_connection(struct docker *d)
 {
-	int r = mount_data();
 	pid_t pid;
+	int r;
 
 	if (d->pid)
 		return;
 	loop_del(d->loop, d->sock);
+	r = mount_data();
 	if (r < 0)
 		log_warn("mounting %s at %s: %s", DOCKER_DISK, DOCKER_DATA, strerror(-r));
 	pid = r < 0 ? -1 : fork();

@@ -1,6 +1,7 @@
 #include "power.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <mntent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,8 +11,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "docker.h"
 #include "event.h"
 #include "lib/base/clock.h"
+#include "lib/base/fd.h"
 #include "lib/base/mem.h"
 
 #define MAX_MOUNTS 1024
@@ -51,44 +54,64 @@ static void kill_all(void)
 			(void)nanosleep(&pause, NULL);
 }
 
-static size_t list_mounts(char **places)
+struct place {
+	char *path;
+	bool is_share;
+};
+
+static size_t list_mounts(struct place *places)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
 	struct mntent *m;
 	size_t n = 0;
 
 	while (f && n < MAX_MOUNTS && (m = getmntent(f)))
-		places[n++] = xstrdup(m->mnt_dir);
+		places[n++] = (struct place){
+			xstrdup(m->mnt_dir), !strcmp(m->mnt_type, "virtiofs")};
 	if (f)
 		(void)endmntent(f);
 	return n;
 }
 
-static bool is_kept(const char *place)
+static bool is_kept(const char *path)
 {
-	return !strcmp(place, "/") || !strcmp(place, "/proc") || !strcmp(place, "/dev") ||
-	       !strcmp(place, "/sys");
+	return !strcmp(path, "/") || !strcmp(path, "/proc") || !strcmp(path, "/dev") ||
+	       !strcmp(path, "/sys");
 }
 
-/* Latest first, a few rounds for those that lie on one another. A share whose server is gone must
- * not hold us up: it is detached, after the disks are synced. */
-static void unmount_all(void)
+/* Latest first. False when something was busy. */
+static bool unmount_round(bool shares, int flags)
 {
-	static char *places[MAX_MOUNTS];
+	static struct place places[MAX_MOUNTS];
+	size_t n = list_mounts(places);
+	bool all = true;
 
-	for (int round = 0; round < MAX_ROUNDS; round++) {
-		int flags = round + 1 < MAX_ROUNDS ? 0 : MNT_DETACH;
-		size_t n = list_mounts(places);
-		bool busy = false;
+	while (n-- > 0) {
+		struct place *p = &places[n];
 
-		while (n-- > 0) {
-			if (!is_kept(places[n]) && umount2(places[n], flags | UMOUNT_NOFOLLOW) < 0)
-				busy = true;
-			free(places[n]);
-		}
-		if (!busy)
-			return;
+		if (p->is_share == shares && !is_kept(p->path) &&
+			umount2(p->path, flags | UMOUNT_NOFOLLOW) < 0)
+			all = false;
+		free(p->path);
 	}
+	return all;
+}
+
+/* A few rounds for those that lie on one another, then whatever is left is detached. */
+static void unmount_all(bool shares)
+{
+	for (int i = 0; i < MAX_ROUNDS; i++)
+		if (unmount_round(shares, i + 1 < MAX_ROUNDS ? 0 : MNT_DETACH))
+			return;
+}
+
+/* Not sync(2): that would wait for a share whose server is gone. */
+static void sync_disk(const char *path)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)syncfs(fd);
 }
 
 void power_off_now(void)
@@ -99,12 +122,14 @@ void power_off_now(void)
 		(void)pause();
 }
 
+/* The shares come last: should one hang, the disks are clean already. */
 void power_finish(void)
 {
 	kill_all();
-	sync();
-	unmount_all();
+	sync_disk("/");
+	sync_disk(DOCKER_DATA);
+	unmount_all(false);
 	(void)mount(NULL, "/", NULL, MS_REMOUNT | MS_RDONLY, NULL);
-	sync();
+	unmount_all(true);
 	power_off_now();
 }
