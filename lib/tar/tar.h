@@ -48,7 +48,7 @@ enum tar_event {
 	TAR_EV_MORE,  /* the input is used up */
 	TAR_EV_ENTRY, /* reader->entry is a new one; its body, if any, follows */
 	TAR_EV_DATA,  /* reader->data is a piece of its body */
-	TAR_EV_END,   /* the archive is complete; what follows is ignored */
+	TAR_EV_END,   /* the archive is complete; what follows is ignored. Without it: cut off */
 };
 
 struct tar_reader {
@@ -70,8 +70,6 @@ struct tar_reader {
 void tar_reader_init(struct tar_reader *r);
 /* One step: takes bytes from the front of *in. An enum tar_event, or -EBADMSG with a sentence. */
 int tar_read(struct tar_reader *r, struct slice *in, struct err *err) MUST_CHECK;
-/* True when the bytes so far end at an entry's boundary: nothing was cut off. */
-bool tar_reader_is_whole(const struct tar_reader *r);
 
 /* The header of an entry with the pax records that it needs. -EMSGSIZE when buf is too small. */
 int tar_write_entry(const struct tar_entry *e, uint8_t *buf, size_t size, size_t *ret_n) MUST_CHECK;
