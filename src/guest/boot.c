@@ -214,10 +214,10 @@ static void enter_cgroup(void)
 
 static void make_dev_links(void)
 {
-	(void)symlink("/proc/self/fd", "/dev/fd");
-	(void)symlink("/proc/self/fd/0", "/dev/stdin");
-	(void)symlink("/proc/self/fd/1", "/dev/stdout");
-	(void)symlink("/proc/self/fd/2", "/dev/stderr");
+	(void)!symlink("/proc/self/fd", "/dev/fd");
+	(void)!symlink("/proc/self/fd/0", "/dev/stdin");
+	(void)!symlink("/proc/self/fd/1", "/dev/stdout");
+	(void)!symlink("/proc/self/fd/2", "/dev/stderr");
 }
 
 void boot_late(void)

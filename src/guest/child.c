@@ -36,7 +36,7 @@ static void take_stdio(const struct child *c, const struct user *u)
 	(void)setsid();
 	if (tty) {
 		(void)ioctl(c->in, TIOCSCTTY, 0);
-		(void)fchown(c->in, u->uid, (gid_t)-1);
+		(void)!fchown(c->in, u->uid, (gid_t)-1);
 	}
 	if (dup2(c->in, 0) < 0 || dup2(c->out, 1) < 0 || dup2(c->err, 2) < 0)
 		fail(c, STATUS_CANNOT, "connecting the program's input and output failed");

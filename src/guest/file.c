@@ -48,8 +48,7 @@ int file_poke(const char *path, const char *text)
 
 static int write_new(const char *path, const char *text, const struct stat *like)
 {
-	AUTO_CLOSE int fd =
-		open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int r;
 
 	if (fd < 0)
@@ -91,8 +90,8 @@ int file_make_parents(const char *path, struct err *err)
 	return 0;
 }
 
-static int chown_entry(int dirfd, const char *name, const struct stat *st, const uid_t old[2],
-	const uid_t new[2])
+static int chown_entry(
+	int dirfd, const char *name, const struct stat *st, const uid_t old[2], const uid_t new[2])
 {
 	uid_t uid = st->st_uid == old[0] ? new[0] : (uid_t)-1;
 	gid_t gid = st->st_gid == old[1] ? new[1] : (gid_t)-1;

@@ -66,8 +66,7 @@ static size_t list_mounts(struct place *places)
 	size_t n = 0;
 
 	while (f && n < MAX_MOUNTS && (m = getmntent(f)))
-		places[n++] = (struct place){
-			xstrdup(m->mnt_dir), !strcmp(m->mnt_type, "virtiofs")};
+		places[n++] = (struct place){xstrdup(m->mnt_dir), !strcmp(m->mnt_type, "virtiofs")};
 	if (f)
 		(void)endmntent(f);
 	return n;

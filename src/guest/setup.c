@@ -33,8 +33,8 @@ void facts_take(struct facts *f, const struct guest_setup *setup)
 
 int setup_clock(uint64_t wall_ms, struct err *err)
 {
-	struct timespec t = {.tv_sec = (time_t)(wall_ms / 1000),
-		.tv_nsec = (long)(wall_ms % 1000) * 1000000};
+	struct timespec t = {
+		.tv_sec = (time_t)(wall_ms / 1000), .tv_nsec = (long)(wall_ms % 1000) * 1000000};
 
 	if (clock_settime(CLOCK_REALTIME, &t) < 0)
 		return err_errno(err, -errno, "setting the guest's clock");

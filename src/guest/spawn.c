@@ -24,7 +24,10 @@ static void ends_done(struct ends *e)
 }
 
 #define AUTO_ENDS CLEANUP(ends_done)
-#define NO_ENDS {-1, -1, -1, -1}
+#define NO_ENDS                \
+	{                      \
+		-1, -1, -1, -1 \
+	}
 
 void spawn_reset_signals(void)
 {

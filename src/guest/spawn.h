@@ -17,9 +17,9 @@
 #define SPAWN_MAX_STATUS 600
 
 struct spawn {
-	pid_t pid;  /* also its session and its process group */
-	int status; /* u8 exit status and text when it could not start, nothing when it runs */
-	int in;	    /* -1 without input */
+	pid_t pid;    /* also its session and its process group */
+	int status;   /* u8 exit status and text when it could not start, nothing when it runs */
+	int in;	      /* -1 without input */
 	int out, err; /* err is -1 with a terminal; both are -1 when detached */
 };
 

@@ -129,8 +129,8 @@ static int find_user_part(const char *passwd, const char *who, struct user *ret,
 	return 0;
 }
 
-int users_find(const char *passwd, const char *group, const char *spec, struct user *ret,
-	struct err *err)
+int users_find(
+	const char *passwd, const char *group, const char *spec, struct user *ret, struct err *err)
 {
 	char who[USERS_MAX_FIELD];
 	const char *colon = strchr(spec, ':');
@@ -145,8 +145,7 @@ int users_find(const char *passwd, const char *group, const char *spec, struct u
 	if (r < 0)
 		return r;
 	if (colon && !find_group(group, colon + 1, &ret->gid) && !to_id(colon + 1, &ret->gid))
-		return err_set(
-			err, -ENOENT, "there is no group \"%s\" in the sandbox", colon + 1);
+		return err_set(err, -ENOENT, "there is no group \"%s\" in the sandbox", colon + 1);
 	/* As docker does: an explicit group is the only one. */
 	if (!colon && ret->name[0])
 		find_memberships(group, ret);
