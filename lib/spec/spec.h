@@ -27,7 +27,7 @@
 #define SPEC_MAX_ENV 256
 #define SPEC_MAX_PATH 4095
 #define SPEC_MAX_GLOB 255
-#define SPEC_MAX_ENV_BYTES 32768 /* one NAME=value */
+#define SPEC_MAX_ENV_BYTES 32768 /* of all NAME=value together, so that an exec still fits */
 #define SPEC_MAX_JSON (1 << 20)
 #define SPEC_MAX_CPUS 256
 #define SPEC_MIN_MEMORY (256ull << 20)
@@ -54,7 +54,7 @@ struct spec {
 	size_t n_workspaces;
 	char **hide;
 	size_t n_hide;
-	char **env; /* "NAME=value", sorted by name */
+	char **env; /* "NAME=value", sorted */
 	size_t n_env;
 	uint64_t generation; /* 0: not said */
 };
@@ -76,6 +76,8 @@ int spec_check_name(const char *name, struct err *err) MUST_CHECK;
 int spec_decode(struct slice json, struct spec *ret, struct err *err) MUST_CHECK;
 /* Compact JSON with every field, on the heap. */
 char *spec_encode(const struct spec *spec);
+/* The same as a jansson object; the caller adds to it and owns it. */
+struct json_t *spec_to_json(const struct spec *spec);
 /* A deep copy into *ret, which must be all zero. */
 void spec_copy(const struct spec *spec, struct spec *ret);
 
