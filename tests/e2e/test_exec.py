@@ -60,14 +60,8 @@ def test_defaults_user_folder_and_environment(sandbox):
 
 
 def test_host_environment_stays_out(sandbox):
-    os.environ["SBX_E2E_CANARY"] = "canary-env"
-    try:
-        done = sandbox.exec("env", env={"SBX_E2E_CANARY": "canary-env"} if False else None)
-        seen = sandbox.env.sbx("exec", sandbox.name, "env",
-                               env={"AWS_SECRET_ACCESS_KEY": "canary-env"}).stdout + done.stdout
-    finally:
-        del os.environ["SBX_E2E_CANARY"]
-    assert "canary-env" not in seen
+    seen = sandbox.exec("env", env={"AWS_SECRET_ACCESS_KEY": "canary-env", "LD_PRELOAD_X": "canary-env"}).stdout
+    assert "canary-env" not in seen and "PATH=" in seen
 
 
 def test_flags_user_workdir_env(sandbox, tmp_path):
@@ -211,7 +205,7 @@ def test_a_slow_reader_stops_only_itself(sandbox):
 def test_no_zombies_are_left_in_the_guest(sandbox):
     for _ in range(5):
         sandbox.guest("(sleep 0.1 &) ; (true &)")
-    wait_until(lambda: not sandbox.guest("ps -eo stat= | grep -c '^Z' || :") != "0", 10, "zombies stay")
+    wait_until(lambda: sandbox.guest("ps -eo stat= | grep -c '^Z' || :") == "0", 10, "zombies stay")
 
 
 def test_interactive_shell_resize_interrupt_exit(env, sandbox):
