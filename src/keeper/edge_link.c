@@ -182,7 +182,7 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 		return port;
 	if (k->state.phase == KEEPER_STARTING)
 		config.ready_ms = KEEPER_BOOT_MS_TCG;
-	(void)str_copy(config.sandbox, sizeof(config.sandbox), k->spec.id);
+	(void)!str_copy(config.sandbox, sizeof(config.sandbox), k->spec.id);
 	r = edge_ask_config(k->edge.sock, &config, port);
 	if (r < 0)
 		return err_errno(err, r, "did not take its configuration");

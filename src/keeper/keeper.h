@@ -41,7 +41,6 @@ enum keeper_ev {
 	EV_QMP,
 	EV_QEMU_END,
 	EV_SHARE_END,
-	EV_SHARE_NOTIFY,
 	EV_EDGE,
 	EV_EDGE_END,
 	EV_ASK, /* idx: which question */
@@ -123,6 +122,7 @@ struct keeper {
 int start_prepare(struct keeper *k, struct err *err) MUST_CHECK;
 int start_machine(struct keeper *k, struct err *err) MUST_CHECK;
 void start_undo(struct keeper *k);
+void start_unwatch_share(struct keeper *k);
 void start_on_ready(struct keeper *k); /* edge sees the guest: send /setup */
 void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply);
 void start_on_timeout(struct keeper *k);

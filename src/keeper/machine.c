@@ -101,7 +101,7 @@ void machine_on_qemu_end(struct keeper *k)
 
 void machine_on_share_end(struct keeper *k)
 {
-	loop_del(&k->loop, k->share.child.pidfd);
+	start_unwatch_share(k);
 	if (k->state.phase == KEEPER_STOPPING)
 		return;
 	/* The guest may hang on its files now: a short time to power off, then it is ended. */

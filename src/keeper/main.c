@@ -48,7 +48,6 @@ static bool is_stale(const struct keeper *k, struct loop_key key)
 	case EV_TIMER_VMM:
 		return !k->vmm;
 	case EV_SHARE_END:
-	case EV_SHARE_NOTIFY:
 		return !k->has_share;
 	default:
 		return false;
@@ -78,9 +77,6 @@ static void dispatch(struct keeper *k, const struct loop_event *ev)
 		break;
 	case EV_SHARE_END:
 		machine_on_share_end(k);
-		break;
-	case EV_SHARE_NOTIFY:
-		share_on_notify(&k->share);
 		break;
 	case EV_EDGE:
 		edge_on_readable(k);

@@ -28,8 +28,8 @@ static int send_hello(struct keeper *k, int fd)
 	struct keeper_hello hello = {.pid = (uint32_t)getpid()};
 	int r;
 
-	(void)str_copy(hello.build, sizeof(hello.build), SBX_VERSION);
-	(void)str_copy(hello.id, sizeof(hello.id), k->spec.id);
+	(void)!str_copy(hello.build, sizeof(hello.build), SBX_VERSION);
+	(void)!str_copy(hello.id, sizeof(hello.id), k->spec.id);
 	r = keeper_send_hello(fd, &hello);
 	return r < 0 ? r : keeper_send_state(fd, 0, &k->state);
 }

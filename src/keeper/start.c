@@ -87,7 +87,8 @@ static int step_accel(struct keeper *k, struct err *err)
 
 	if (r < 0)
 		return r;
-	(void)str_copy(k->state.accel, sizeof(k->state.accel), k->accel == VMM_KVM ? "kvm" : "tcg");
+	(void)!str_copy(
+		k->state.accel, sizeof(k->state.accel), k->accel == VMM_KVM ? "kvm" : "tcg");
 	if (k->accel == VMM_TCG)
 		log_warn("software emulation (TCG) is no isolation boundary; the jail around qemu "
 			 "is the wall that is left");
@@ -160,13 +161,19 @@ static int step_port(struct keeper *k, struct err *err)
 
 static int watch_share(struct keeper *k)
 {
-	int r = loop_add(
-		&k->loop, k->share.child.pidfd, EPOLLIN, (struct loop_key){.kind = EV_SHARE_END});
+	struct loop_key key = {.kind = EV_SHARE_END};
+	int r = loop_add(&k->loop, k->share.child.pidfd, EPOLLIN, key);
 
-	if (r < 0 || k->share.child.notify_fd < 0)
+	if (r < 0 || k->share.hidden.pidfd < 0)
 		return r;
-	return loop_add(&k->loop, k->share.child.notify_fd, EPOLLIN,
-		(struct loop_key){.kind = EV_SHARE_NOTIFY});
+	return loop_add(&k->loop, k->share.hidden.pidfd, EPOLLIN, key);
+}
+
+void start_unwatch_share(struct keeper *k)
+{
+	loop_del(&k->loop, k->share.child.pidfd);
+	if (k->share.hidden.pidfd >= 0)
+		loop_del(&k->loop, k->share.hidden.pidfd);
 }
 
 static int step_share(struct keeper *k, struct err *err)
@@ -184,8 +191,7 @@ static int step_share(struct keeper *k, struct err *err)
 	for (size_t i = 0; i < k->spec.n_workspaces; i++) {
 		const struct spec_workspace *w = &k->spec.workspaces[i];
 
-		mounts[i] = (struct share_mount){
-			.host = w->host, .guest = w->guest, .ro = w->ro, .file = w->file};
+		mounts[i] = (struct share_mount){.host = w->host, .guest = w->guest, .ro = w->ro};
 	}
 	r = share_start(&config, &k->share, err);
 	if (r < 0)
@@ -280,9 +286,7 @@ static void undo_share(struct keeper *k)
 {
 	if (!k->has_share)
 		return;
-	loop_del(&k->loop, k->share.child.pidfd);
-	if (k->share.child.notify_fd >= 0)
-		loop_del(&k->loop, k->share.child.notify_fd);
+	start_unwatch_share(k);
 	share_stop(&k->share);
 	k->has_share = false;
 }
