@@ -45,7 +45,7 @@ void chatter_on_readable(struct keeper *k)
 		return;
 	keep = MIN((size_t)n, k->chatter_left);
 	clean(buf, keep);
-	(void)fd_write_all(STDERR_FILENO, buf, keep);
+	(void)!fd_write_all(STDERR_FILENO, buf, keep);
 	k->chatter_left -= keep;
 	if (k->chatter_left == 0)
 		log_warn("the children have printed %d bytes: the rest of this run is dropped",

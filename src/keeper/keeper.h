@@ -120,6 +120,8 @@ struct keeper {
 
 /* start.c: the steps from nothing to a booting machine, and their undo. */
 int start_prepare(struct keeper *k, struct err *err) MUST_CHECK;
+/* Only the choice of the accelerator, for `sbx diagnose`. */
+int start_selftest(struct keeper *k, struct err *err) MUST_CHECK;
 int start_machine(struct keeper *k, struct err *err) MUST_CHECK;
 void start_undo(struct keeper *k);
 void start_unwatch_share(struct keeper *k);

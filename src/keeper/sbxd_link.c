@@ -110,7 +110,8 @@ void link_progress(struct keeper *k, unsigned percent, const char *text)
 {
 	k->state.progress = (uint8_t)percent;
 	(void)snprintf(k->state.text, sizeof(k->state.text), "%s", text);
-	log_info("%s", text);
+	if (text[0])
+		log_info("%s", text);
 	link_push_state(k);
 }
 

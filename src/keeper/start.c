@@ -95,6 +95,15 @@ static int step_accel(struct keeper *k, struct err *err)
 	return 0;
 }
 
+int start_selftest(struct keeper *k, struct err *err)
+{
+	int r = step_template(k, err);
+
+	if (r == 0)
+		r = step_initrd(k, err);
+	return r < 0 ? r : step_accel(k, err);
+}
+
 static int make_disk(struct keeper *k, const char *name, const char *base_name, struct err *err)
 {
 	AUTO_FREE char *path = own_file(k, name);
@@ -385,7 +394,7 @@ void start_on_ready(struct keeper *k)
 
 void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply)
 {
-	char why[KEEPER_MAX_TEXT];
+	char why[KEEPER_MAX_TEXT + 64];
 
 	/* edge went away in between: the next one says READY and we ask again. */
 	if (k->state.phase != KEEPER_STARTING || !k->edge.alive)
