@@ -6,7 +6,7 @@
  *          the streams are gone; after a pause in which the guest sees the port closed a new one
  *          is started, at most KEEPER_EDGE_TRIES times in a row without reaching the guest.
  * Trust    edge may be taken over by the guest: every message is checked against the phase table,
- *          a violation kills it.
+ *          a violation kills it, and after KEEPER_EDGE_VIOLATIONS the sandbox is stopped.
  */
 #include "keeper.h"
 
@@ -165,7 +165,11 @@ static void violation(struct keeper *k, const char *what)
 {
 	log_error("worker violation: sbx-edge %s; it is killed", what);
 	edge_kill(k);
-	start_again(k);
+	/* Counted apart from tries, which READY sets back: a taken-over edge could say that. */
+	if (++k->edge.violations >= KEEPER_EDGE_VIOLATIONS)
+		stop_begin(k, 0, "sbx-edge broke its protocol time after time: see keeper.log");
+	else
+		start_again(k);
 }
 
 static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err)

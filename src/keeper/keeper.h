@@ -33,6 +33,7 @@
 #define KEEPER_EDGE_GAP_MS 250 /* the guest must see the port closed before it opens again */
 #define KEEPER_EDGE_READY_MS 5000
 #define KEEPER_EDGE_TRIES 5 /* edges lost one after the other before the sandbox is stopped */
+#define KEEPER_EDGE_VIOLATIONS 3
 
 enum keeper_ev {
 	EV_SIGNAL,
@@ -85,7 +86,8 @@ struct edge_link {
 	struct jail_child child;
 	int sock;
 	uint32_t gen;
-	unsigned tries;
+	unsigned tries;	     /* lost one after the other */
+	unsigned violations; /* over the whole run */
 	struct loop_timer timer;
 };
 

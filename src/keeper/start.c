@@ -385,7 +385,6 @@ void start_on_ready(struct keeper *k)
 
 	if (k->state.phase != KEEPER_STARTING)
 		return;
-	loop_timer_clear(&k->loop, &k->boot_timer);
 	link_progress(k, 85, "setting the guest up");
 	r = send_setup(k, &err);
 	if (r < 0)
@@ -404,6 +403,7 @@ void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply)
 		stop_begin(k, 0, why);
 		return;
 	}
+	loop_timer_clear(&k->loop, &k->boot_timer);
 	k->state.phase = KEEPER_RUNNING;
 	k->state.boot_ms = (uint32_t)(clock_mono_ms() - k->started_ms);
 	link_progress(k, 100, "");
