@@ -50,7 +50,7 @@ static const struct jail_group edge_start[] = {
 	{"memory", "brk munmap mremap madvise msync mincore mlock munlock memfd_create membarrier"}, \
 	{"threads, of which both have many", \
 		"futex sched_yield sched_getaffinity sched_getparam sched_getscheduler " \
-		"sigaltstack gettid getpid tgkill getcpu prctl/name"}, \
+		"sigaltstack gettid getpid tgkill getcpu get_mempolicy prctl/name prctl/nnp-ask"}, \
 	{"the loop", \
 		"poll ppoll select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait " \
 		"epoll_pwait2 eventfd2 pipe2 signalfd4 timerfd_create timerfd_settime " \
@@ -89,8 +89,8 @@ static const struct jail_group qemu_start[] = {
 	{"aio=native", "io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy"},
 	{"the back channel of vhost-user", "socketpair/unix"},
 	{"where guest memory lies, priorities of the process itself",
-		"mbind get_mempolicy set_mempolicy sched_get_priority_max sched_get_priority_min"},
-	{"its timers", "prctl/timerslack"},
+		"mbind set_mempolicy sched_get_priority_max sched_get_priority_min"},
+	{"its timers; early word of a broken memory page", "prctl/timerslack prctl/mce"},
 	{0},
 };
 

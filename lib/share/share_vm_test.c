@@ -21,6 +21,8 @@
 #define VM_TIMEOUT_MS 120000
 
 static int n_failed, n_passed;
+static char spaces[8][64];
+static size_t n_spaces;
 static char dir[128] = "/tmp/sbx-share-test-XXXXXX";
 
 static void result(const char *what, bool ok)
@@ -280,6 +282,36 @@ static int start_qemu(const char *kernel, const char *words, int vhost_fd, int c
 	return jail_spawn(&plan, ret_child, err);
 }
 
+static void note_space(const struct jail_child *c)
+{
+	char path[64];
+	ssize_t k;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", c->pid);
+	k = readlink(path, spaces[n_spaces], sizeof(spaces[0]) - 1);
+	n_spaces += k > 0;
+}
+
+/* Processes in one of the user namespaces that the jails had. */
+static int count_processes(void)
+{
+	DIR *d = opendir("/proc");
+	char path[300], ns[64];
+	int n = 0;
+
+	for (struct dirent *e; d && (e = readdir(d));) {
+		ssize_t k;
+
+		(void)snprintf(path, sizeof(path), "/proc/%s/ns/user", e->d_name);
+		k = readlink(path, ns, sizeof(ns) - 1);
+		for (size_t i = 0; k > 0 && i < n_spaces; i++)
+			n += strncmp(ns, spaces[i], (size_t)k) == 0;
+	}
+	if (d)
+		(void)closedir(d);
+	return n;
+}
+
 static void run_vm(const char *kernel, bool hide, bool locks)
 {
 	AUTO_FREE char *ws = at("ws");
@@ -314,35 +346,14 @@ static void run_vm(const char *kernel, bool hide, bool locks)
 	if (r < 0)
 		printf("# %s\n", err_text(&err, r));
 	result("virtiofsd and qemu started", r == 0);
+	note_space(&share.child);
+	note_space(&qemu);
+	result("both have a user namespace of their own", count_processes() >= 2);
 	if (r == 0)
 		result("the guest came to its end", talk(con[0]));
 	(void)close(con[0]);
 	jail_child_kill(&qemu);
 	share_stop(&share);
-}
-
-static int count_processes(void)
-{
-	DIR *d = opendir("/proc");
-	char path[300], comm[32];
-	int n = 0;
-
-	for (struct dirent *e; d && (e = readdir(d));) {
-		AUTO_CLOSE int fd = -1;
-		struct stat st;
-		ssize_t k;
-
-		(void)snprintf(path, sizeof(path), "/proc/%s/comm", e->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		k = fd < 0 || fstat(fd, &st) < 0 ? 0 : read(fd, comm, sizeof(comm) - 1);
-		if (k <= 0 || st.st_uid != geteuid())
-			continue;
-		comm[k] = '\0';
-		n += !strcmp(comm, "virtiofsd\n") || !strcmp(comm, "qemu\n");
-	}
-	if (d)
-		(void)closedir(d);
-	return n;
 }
 
 static void remove_tree(void)
@@ -356,7 +367,6 @@ static void remove_tree(void)
 int main(int argc, char **argv)
 {
 	const char *kernel = getenv("SBX_TEST_KERNEL");
-	int before;
 
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!kernel || argc < 2 || access(kernel, R_OK) < 0) {
@@ -365,7 +375,6 @@ int main(int argc, char **argv)
 	}
 	if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
 		return 1;
-	before = count_processes();
 	for (int i = 0; i < 3; i++) {
 		(void)strcpy(dir, "/tmp/sbx-share-test-XXXXXX");
 		if (!mkdtemp(dir))
@@ -375,7 +384,7 @@ int main(int argc, char **argv)
 		run_vm(kernel, i == 1, i == 2);
 		remove_tree();
 	}
-	result("no virtiofsd and no qemu is left", count_processes() == before);
+	result("no virtiofsd and no qemu is left", n_spaces == 6 && count_processes() == 0);
 	printf("%d passed, %d failed\n", n_passed, n_failed);
 	return n_failed ? 1 : 0;
 }
