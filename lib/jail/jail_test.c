@@ -278,7 +278,7 @@ static void try_mounted(
 	AUTO_FREE char *file = xasprintf("%s/file", dir);
 	const struct jail_mount mounts[] = {{dir, "/ro", 0}, {rw, "/deep/down/rw", JAIL_MOUNT_RW},
 		{file, "/f", 0}, {"/nowhere", "/nowhere", JAIL_MOUNT_OPTIONAL},
-		{"/dev/null", "/dev/null", JAIL_MOUNT_DEV}, {"/dev/null", "/null-nodev", 0}};
+		{"/dev/null", "/null-nodev", 0}};
 	const char *argv[] = {"probe", mode, path, NULL};
 	struct jail_plan plan = {.profile = profile,
 		.argv = (char *const *)(uintptr_t)argv,

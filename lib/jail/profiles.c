@@ -160,6 +160,8 @@ static const struct jail_group hide_seal[] = {
  * nofile qemu: disks, chardevs, eventfds of queues. virtiofsd: one fd for each file that the guest
  *        remembers, so it is the budget that a guest can eat; beyond it the guest gets EMFILE.
  */
+const struct jail_mount jail_dev_null = {"/dev/null", "/dev/null", JAIL_MOUNT_DEV};
+
 static const struct jail_row rows[] = {
 	[JAIL_EDGE] = {.name = "edge",
 		.landlock = true,
@@ -167,6 +169,7 @@ static const struct jail_row rows[] = {
 		.start = edge_start,
 		.seal = edge_seal},
 	[JAIL_QEMU] = {.name = "qemu",
+		.dev_null = true,
 		.landlock = true,
 		.limit = {.core = 1,
 			.fsize = RLIM_INFINITY,
@@ -179,6 +182,7 @@ static const struct jail_row rows[] = {
 	[JAIL_VIRTIOFSD] = {.name = "virtiofsd",
 		.proc = true,
 		.run_tmpfs = true,
+		.dev_null = true,
 		.caps = CAP(CAP_SYS_ADMIN) | CAP(CAP_SYS_CHROOT) | CAP(CAP_SETPCAP) |
 			CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_FOWNER) | CAP(CAP_FSETID) |
 			CAP(CAP_SETUID) | CAP(CAP_SETGID) | CAP(CAP_SETFCAP) | CAP(CAP_MKNOD),
