@@ -42,6 +42,8 @@ static const struct cond {
 	{"prctl/name", {SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)}, 1},
 	{"prctl/dumpable", {SCMP_A0(SCMP_CMP_EQ, PR_SET_DUMPABLE), SCMP_A1(SCMP_CMP_EQ, 0)}, 2},
 	{"prctl/nnp", {SCMP_A0(SCMP_CMP_EQ, PR_SET_NO_NEW_PRIVS)}, 1},
+	{"prctl/nnp-ask", {SCMP_A0(SCMP_CMP_EQ, PR_GET_NO_NEW_PRIVS)}, 1},
+	{"prctl/mce", {SCMP_A0(SCMP_CMP_EQ, PR_MCE_KILL)}, 1},
 	{"prctl/seccomp", {SCMP_A0(SCMP_CMP_EQ, PR_SET_SECCOMP)}, 1},
 	{"prctl/capbset-read", {SCMP_A0(SCMP_CMP_EQ, PR_CAPBSET_READ)}, 1},
 	{"prctl/capbset-drop", {SCMP_A0(SCMP_CMP_EQ, PR_CAPBSET_DROP)}, 1},

@@ -50,7 +50,7 @@ static const struct jail_group edge_start[] = {
 	{"memory", "brk munmap mremap madvise msync mincore mlock munlock memfd_create membarrier"}, \
 	{"threads, of which both have many", \
 		"futex sched_yield sched_getaffinity sched_getparam sched_getscheduler " \
-		"sigaltstack gettid getpid tgkill getcpu prctl/name"}, \
+		"sigaltstack gettid getpid tgkill getcpu get_mempolicy prctl/name prctl/nnp-ask"}, \
 	{"the loop", \
 		"poll ppoll select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait " \
 		"epoll_pwait2 eventfd2 pipe2 signalfd4 timerfd_create timerfd_settime " \
@@ -89,8 +89,8 @@ static const struct jail_group qemu_start[] = {
 	{"aio=native", "io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy"},
 	{"the back channel of vhost-user", "socketpair/unix"},
 	{"where guest memory lies, priorities of the process itself",
-		"mbind get_mempolicy set_mempolicy sched_get_priority_max sched_get_priority_min"},
-	{"its timers", "prctl/timerslack"},
+		"mbind set_mempolicy sched_get_priority_max sched_get_priority_min"},
+	{"its timers; early word of a broken memory page", "prctl/timerslack prctl/mce"},
 	{0},
 };
 
@@ -160,6 +160,8 @@ static const struct jail_group hide_seal[] = {
  * nofile qemu: disks, chardevs, eventfds of queues. virtiofsd: one fd for each file that the guest
  *        remembers, so it is the budget that a guest can eat; beyond it the guest gets EMFILE.
  */
+const struct jail_mount jail_dev_null = {"/dev/null", "/dev/null", JAIL_MOUNT_DEV};
+
 static const struct jail_row rows[] = {
 	[JAIL_EDGE] = {.name = "edge",
 		.landlock = true,
@@ -167,6 +169,7 @@ static const struct jail_row rows[] = {
 		.start = edge_start,
 		.seal = edge_seal},
 	[JAIL_QEMU] = {.name = "qemu",
+		.dev_null = true,
 		.landlock = true,
 		.limit = {.core = 1,
 			.fsize = RLIM_INFINITY,
@@ -179,6 +182,7 @@ static const struct jail_row rows[] = {
 	[JAIL_VIRTIOFSD] = {.name = "virtiofsd",
 		.proc = true,
 		.run_tmpfs = true,
+		.dev_null = true,
 		.caps = CAP(CAP_SYS_ADMIN) | CAP(CAP_SYS_CHROOT) | CAP(CAP_SETPCAP) |
 			CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_FOWNER) | CAP(CAP_FSETID) |
 			CAP(CAP_SETUID) | CAP(CAP_SETGID) | CAP(CAP_SETFCAP) | CAP(CAP_MKNOD),
