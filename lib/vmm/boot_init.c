@@ -127,6 +127,15 @@ static void wait_for_host(int port)
 	answer(port, 'A');
 }
 
+/* The port was taken away: another one of that name comes. */
+static int renew_port(int port)
+{
+	close(port);
+	port = open_port();
+	answer(port, 'N');
+	return port;
+}
+
 static void power_off(void)
 {
 	umount("/root");
@@ -192,7 +201,9 @@ int main(void)
 
 		if (n == 1)
 			obey(port, c);
-		else
+		else if (n == 0)
 			wait_for_host(port);
+		else
+			port = renew_port(port);
 	}
 }

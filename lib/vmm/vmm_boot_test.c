@@ -36,6 +36,9 @@ struct machine {
 	char console[VMM_MAX_TAIL + 1];
 };
 
+/* What a failed test leaves; its teardown ends them. */
+static struct machine *live[4];
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	return remove(path);
@@ -87,11 +90,21 @@ static void start(struct machine *m, const struct vmm_config *c)
 
 	if (r < 0)
 		fail_msg("%s", err_text(&err, r));
+	for (size_t i = 0; i < ARRAY_LEN(live); i++) {
+		if (!live[i]) {
+			live[i] = m;
+			break;
+		}
+	}
 	connect_wire(m);
 }
 
 static void stop(struct machine *m)
 {
+	for (size_t i = 0; i < ARRAY_LEN(live); i++) {
+		if (live[i] == m)
+			live[i] = NULL;
+	}
 	vmm_done(TAKE(m->vmm));
 	fd_close(&m->conn);
 	fd_close(&m->listen_fd);
@@ -173,7 +186,7 @@ static void expect_exit(struct machine *m)
 /* The first boot: both disks, the wire, and its second connection. */
 static void boots_and_takes_a_new_connection(void **state)
 {
-	struct machine m;
+	static struct machine m;
 	struct vmm_config c = config(&m);
 	uint64_t t = clock_mono_ms();
 	struct vmm_event ev;
@@ -185,16 +198,25 @@ static void boots_and_takes_a_new_connection(void **state)
 	ask(&m, 'd', 'y');
 	ask(&m, 'x', 'x');
 	fd_close(&m.conn);
+	sleep(1); /* long enough for the guest to see it; see vmm_renew_ctl */
 	connect_wire(&m);
 	expect_byte(&m, 'A', STEP_MS);
-	ask(&m, 'z', 'z');
+	ask(&m, 'y', 'y');
+	for (int i = 0; i < 5; i++) {
+		fd_close(&m.conn);
+		assert_int_equal(vmm_renew_ctl(m.vmm), 0);
+		expect_event(&m, VMM_EV_CTL_RENEWED, &ev);
+		connect_wire(&m);
+		expect_byte(&m, 'N', STEP_MS);
+		ask(&m, 'z', 'z');
+	}
 	stop(&m);
 }
 
 /* What was synced before SIGKILL is there afterwards; meanwhile nobody else gets the disk. */
 static void disk_survives_a_kill(void **state)
 {
-	struct machine m, second;
+	static struct machine m, second;
 	struct vmm_config c = config(&m), c2 = config(&second);
 	struct vmm_event ev;
 	struct err err;
@@ -232,7 +254,7 @@ static void disk_survives_a_kill(void **state)
 
 static void pauses_and_quits(void **state)
 {
-	struct machine m;
+	static struct machine m;
 	struct vmm_config c = config(&m);
 	struct vmm_event ev;
 	struct pollfd p;
@@ -256,7 +278,7 @@ static void pauses_and_quits(void **state)
 /* A share whose server hangs up at once is refused, and the machine goes on. */
 static void bad_share_is_refused(void **state)
 {
-	struct machine m;
+	static struct machine m;
 	struct vmm_config c = config(&m);
 	struct vmm_event ev;
 	int pair[2];
@@ -276,7 +298,7 @@ static void bad_share_is_refused(void **state)
 
 static void panic_shows_the_console(void **state)
 {
-	struct machine m;
+	static struct machine m;
 	struct vmm_config c = config(&m);
 	struct vmm_event ev;
 
@@ -295,7 +317,7 @@ static void panic_shows_the_console(void **state)
 static void saves_and_restores(void **state)
 {
 	AUTO_FREE char *ram = xasprintf("%s/ram", dir), *state_path = xasprintf("%s/state", dir);
-	struct machine m;
+	static struct machine m;
 	struct vmm_config c = config(&m);
 	struct vmm_event ev;
 	int fd = open(ram, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -378,6 +400,15 @@ static int prepare(void **state)
 	return r;
 }
 
+static int end_live(void **state)
+{
+	for (size_t i = 0; i < ARRAY_LEN(live); i++) {
+		if (live[i])
+			stop(live[i]);
+	}
+	return 0;
+}
+
 static int clean(void **state)
 {
 	return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
@@ -386,13 +417,13 @@ static int clean(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(boots_and_takes_a_new_connection),
-		cmocka_unit_test(disk_survives_a_kill),
-		cmocka_unit_test(pauses_and_quits),
-		cmocka_unit_test(bad_share_is_refused),
-		cmocka_unit_test(panic_shows_the_console),
-		cmocka_unit_test(saves_and_restores),
-		cmocka_unit_test(selftest_decides),
+		cmocka_unit_test_teardown(boots_and_takes_a_new_connection, end_live),
+		cmocka_unit_test_teardown(disk_survives_a_kill, end_live),
+		cmocka_unit_test_teardown(pauses_and_quits, end_live),
+		cmocka_unit_test_teardown(bad_share_is_refused, end_live),
+		cmocka_unit_test_teardown(panic_shows_the_console, end_live),
+		cmocka_unit_test_teardown(saves_and_restores, end_live),
+		cmocka_unit_test_teardown(selftest_decides, end_live),
 	};
 
 	template = getenv("SBX_TEST_TEMPLATE");
@@ -402,5 +433,6 @@ int main(int argc, char **argv)
 	}
 	init_path = argv[1];
 	cmocka_set_message_output(CM_OUTPUT_STDOUT);
+	cmocka_set_test_filter(getenv("SBX_TEST_FILTER"));
 	return cmocka_run_group_tests(tests, prepare, clean);
 }
