@@ -547,6 +547,8 @@ static int on_event(struct vmm *v, const struct qmp_item *it, struct vmm_event *
 static int on_item(struct vmm *v, const struct qmp_item *it, struct vmm_event *ev)
 {
 	switch (it->kind) {
+	case QMP_GREETED:
+		return 0;
 	case QMP_READY:
 		if (v->restoring && set_capabilities(v, TAG_RESTORE_CAPS) < 0)
 			return fail(v, ev, "too many commands wait");
