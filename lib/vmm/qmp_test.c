@@ -31,7 +31,7 @@ static const struct play plays[] = {
 		"ready result:0 result:1"},
 	{"error", 1,
 		UP "{\"id\":2,\"error\":{\"class\":\"GenericError\",\"desc\":\"no \\u001b[m\"}}\n",
-		"ready error:0:no?[m"},
+		"ready error:0:no ?[m"},
 	{"event", 0, UP "{\"event\":\"STOP\",\"timestamp\":{\"seconds\":1}}\n", "ready event:STOP"},
 	{"event between", 1, UP "{\"event\":\"RESUME\"}\n{\"return\":{},\"id\":2}\n",
 		"ready event:RESUME result:0"},

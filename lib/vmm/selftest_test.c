@@ -48,7 +48,7 @@ static void verdict_is_remembered(void **state)
 {
 	struct selftest_input in = {.kernel = kernel, .initrd = initrd, .cache_dir = dir};
 	AUTO_CLOSE int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
-	AUTO_FREE char *cmd = xasprintf("sed -i '2s/.*/ok/' %s && truncate -s -1 %s", cache, cache);
+	AUTO_FREE char *cmd = xasprintf("sed -i '2s/.*/ok/' %s", cache);
 	enum vmm_accel accel;
 	struct err err = {};
 
