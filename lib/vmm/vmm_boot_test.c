@@ -12,11 +12,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "disk.h"
 #include "initrd.h"
 #include "selftest.h"
+#include "lib/share/share.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
@@ -296,6 +298,55 @@ static void bad_share_is_refused(void **state)
 	stop(&m);
 }
 
+static struct share start_share(void)
+{
+	AUTO_FREE char *folder = xasprintf("%s/w", dir), *file = xasprintf("%s/w/hello", dir);
+	struct share_mount mount = {.host = folder, .guest = "/w"};
+	struct share_config cfg = {.mounts = &mount, .n_mounts = 1, .home = "/", .log_fd = -1};
+	struct share share = SHARE_EMPTY;
+	struct err err = {};
+	int fd, r;
+
+	(void)mkdir(folder, 0700);
+	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	r = share_start(&cfg, &share, &err);
+	if (r < 0)
+		fail_msg("%s", err_text(&err, r));
+	return share;
+}
+
+/* A real virtiofsd, there at boot or plugged in later. */
+static void shares_a_folder(void **state)
+{
+	static struct machine m;
+	struct vmm_config c = config(&m);
+	struct share share = start_share();
+	struct vmm_event ev;
+	uint64_t t;
+
+	c.share_fd = share.vhost_fd;
+	start(&m, &c);
+	fd_close(&share.vhost_fd);
+	expect_byte(&m, 'R', BOOT_MS);
+	ask(&m, 's', 'S');
+	stop(&m);
+	share_stop(&share);
+
+	c = config(&m);
+	share = start_share();
+	start(&m, &c);
+	expect_byte(&m, 'R', BOOT_MS);
+	t = clock_mono_ms();
+	assert_int_equal(vmm_attach_share(m.vmm, TAKE_FD(share.vhost_fd)), 0);
+	expect_event(&m, VMM_EV_SHARE_ATTACHED, &ev);
+	ask(&m, 's', 'S');
+	print_message("share plugged in and mounted: %d ms\n", (int)(clock_mono_ms() - t));
+	stop(&m);
+	share_stop(&share);
+}
+
 static void panic_shows_the_console(void **state)
 {
 	static struct machine m;
@@ -421,6 +472,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(disk_survives_a_kill, end_live),
 		cmocka_unit_test_teardown(pauses_and_quits, end_live),
 		cmocka_unit_test_teardown(bad_share_is_refused, end_live),
+		cmocka_unit_test_teardown(shares_a_folder, end_live),
 		cmocka_unit_test_teardown(panic_shows_the_console, end_live),
 		cmocka_unit_test_teardown(saves_and_restores, end_live),
 		cmocka_unit_test_teardown(selftest_decides, end_live),
