@@ -8,9 +8,8 @@
 #include <string.h>
 #include "lib/base/mem.h"
 
-/* Modern virtio only: no port I/O window, no legacy layout. vhost-user-fs-pci is never anything
- * else and does not know the property, so it cannot be a -global. */
-#define MODERN ",disable-legacy=on"
+/* No port I/O window and no old layout; virtiofs knows nothing else anyway. */
+#define MODERN "disable-legacy=on"
 
 static void add(struct args *a, const char *s)
 {
@@ -134,8 +133,8 @@ static void add_disk(struct args *a, const char *name)
 	/* werror=enospc: a full host disk pauses the machine instead of breaking its file system.
 	 */
 	add2(a, "-device",
-		"virtio-blk-pci" MODERN ",id=%s-disk,drive=%s,iothread=io,werror=enospc,"
-		"rerror=report",
+		"virtio-blk-pci," MODERN
+		",id=%s-disk,drive=%s,iothread=io,werror=enospc,rerror=report",
 		name, name);
 }
 
@@ -157,7 +156,7 @@ static void add_disks(struct args *a, const struct vmm_config *c)
 
 static void add_serial(struct args *a, const struct vmm_config *c)
 {
-	add2(a, "-device", "virtio-serial-pci" MODERN ",id=serial,max_ports=4");
+	add2(a, "-device", "virtio-serial-pci," MODERN ",id=serial,max_ports=4");
 	add2(a, "-chardev", "ringbuf,id=console,size=%d", VMM_CONSOLE_BYTES);
 	add2(a, "-device", "virtconsole,chardev=console,nr=0");
 	/* Listening, not connected: a new edge can connect when the old one is gone. */
@@ -179,9 +178,9 @@ static void add_small_devices(struct args *a)
 {
 	/* rng-builtin: the host's entropy without a device file. */
 	add2(a, "-object", "rng-builtin,id=rng");
-	add2(a, "-device", "virtio-rng-pci" MODERN ",rng=rng");
+	add2(a, "-device", "virtio-rng-pci," MODERN ",rng=rng");
 	/* Pages that the guest frees go back to the host by themselves. */
-	add2(a, "-device", "virtio-balloon-pci" MODERN ",free-page-reporting=on");
+	add2(a, "-device", "virtio-balloon-pci," MODERN ",free-page-reporting=on");
 	/* A new id on every start: a restored guest knows that it must reseed. */
 	add2(a, "-device", "vmgenid,guid=auto");
 }

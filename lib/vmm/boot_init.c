@@ -113,6 +113,20 @@ static char write_file(void)
 	return good ? 'W' : '!';
 }
 
+/* A hot-plugged device takes a moment to be there. */
+static char mount_share(void)
+{
+	int r = -1;
+
+	mkdir("/share", 0755);
+	for (int i = 0; i < TRIES && r < 0; i++) {
+		r = mount("sbx", "/share", "virtiofs", 0, NULL);
+		if (r < 0)
+			usleep(10000);
+	}
+	return r == 0 && access("/share/w/hello", F_OK) == 0 ? 'S' : '!';
+}
+
 /* The host's end closed: reads give 0 until somebody connects again. */
 static void wait_for_host(int port)
 {
@@ -125,6 +139,15 @@ static void wait_for_host(int port)
 		usleep(10000);
 	}
 	answer(port, 'A');
+}
+
+/* The port was taken away: another one of that name comes. */
+static int renew_port(int port)
+{
+	close(port);
+	port = open_port();
+	answer(port, 'N');
+	return port;
 }
 
 static void power_off(void)
@@ -147,7 +170,7 @@ static void obey(int port, char c)
 		answer(port, access("/dev/vdb", F_OK) == 0 ? 'y' : 'n');
 		break;
 	case 's':
-		answer(port, mount("sbx", "/sys", "virtiofs", 0, NULL) == 0 ? 'S' : '!');
+		answer(port, mount_share());
 		break;
 	case 'q':
 		power_off();
@@ -192,7 +215,9 @@ int main(void)
 
 		if (n == 1)
 			obey(port, c);
-		else
+		else if (n == 0)
 			wait_for_host(port);
+		else
+			port = renew_port(port);
 	}
 }

@@ -17,7 +17,7 @@ static void command_done(struct qmp_command *c)
 
 void qmp_init(struct qmp *q)
 {
-	*q = (struct qmp){.state = QMP_GREETING, .next_id = 1};
+	*q = (struct qmp){.state = QMP_BORN, .next_id = 1};
 }
 
 void qmp_done(struct qmp *q)
@@ -94,7 +94,7 @@ static struct qmp_command make_command(
 	return c;
 }
 
-static int on_greeting(struct qmp *q, const json_t *msg, struct err *err)
+static int on_greeting(struct qmp *q, const json_t *msg, struct qmp_item *it, struct err *err)
 {
 	if (!json_is_object(json_object_get(msg, "QMP")))
 		return give_up(q, err, "something else than a greeting");
@@ -102,7 +102,8 @@ static int on_greeting(struct qmp *q, const json_t *msg, struct err *err)
 	q->queue[0] = make_command(q, TAG_CAPABILITIES, "qmp_capabilities", NULL, -1);
 	q->n_queue++;
 	q->state = QMP_NEGOTIATING;
-	return 0;
+	it->kind = QMP_GREETED;
+	return 1;
 }
 
 static int on_event(struct qmp *q, const json_t *msg, struct qmp_item *it, struct err *err)
@@ -179,8 +180,8 @@ static int on_message(struct qmp *q, const json_t *msg, struct qmp_item *it, str
 
 	if (!json_is_object(msg))
 		return give_up(q, err, "a line that is no object");
-	if (q->state == QMP_GREETING)
-		return on_greeting(q, msg, err);
+	if (q->state == QMP_BORN)
+		return on_greeting(q, msg, it, err);
 	if (json_object_get(msg, "event"))
 		return on_event(q, msg, it, err);
 	if (!json_object_get(msg, "return") && !json_object_get(msg, "error"))
@@ -288,7 +289,7 @@ struct slice qmp_out(const struct qmp *q, int *ret_fd)
 	const struct qmp_command *c = &q->queue[0];
 
 	*ret_fd = -1;
-	if (q->state == QMP_GREETING || q->state == QMP_DEAD || !q->n_queue)
+	if (q->state == QMP_BORN || q->state == QMP_DEAD || !q->n_queue)
 		return slice_of("", 0);
 	*ret_fd = c->fd;
 	return slice_of(c->text + q->n_sent, c->len - q->n_sent);
@@ -304,5 +305,5 @@ void qmp_wrote(struct qmp *q, size_t n)
 
 bool qmp_is_waiting(const struct qmp *q)
 {
-	return q->state == QMP_GREETING || (q->state != QMP_DEAD && q->n_queue > 0);
+	return q->state == QMP_BORN || (q->state != QMP_DEAD && q->n_queue > 0);
 }

@@ -28,10 +28,11 @@
 #define QMP_MAX_TEXT 256
 
 enum qmp_kind {
-	QMP_READY,  /* greeting seen and capabilities agreed */
-	QMP_RESULT, /* id, tag; data is the `return` value */
-	QMP_ERROR,  /* id, tag, name is the class, text the description */
-	QMP_EVENT,  /* name; data is the `data` object or NULL */
+	QMP_GREETED, /* there is something to write now */
+	QMP_READY,   /* capabilities agreed */
+	QMP_RESULT,  /* id, tag; data is the `return` value */
+	QMP_ERROR,   /* id, tag, name is the class, text the description */
+	QMP_EVENT,   /* name; data is the `data` object or NULL */
 };
 
 struct qmp_item {
@@ -52,7 +53,7 @@ struct qmp_command {
 };
 
 struct qmp {
-	enum { QMP_GREETING, QMP_NEGOTIATING, QMP_RUNNING, QMP_DEAD } state;
+	enum { QMP_BORN, QMP_NEGOTIATING, QMP_RUNNING, QMP_DEAD } state;
 	char *line;
 	size_t n_line, room;
 	struct qmp_command queue[QMP_MAX_QUEUE + 1]; /* the first is on the wire; one is ours */

@@ -17,12 +17,15 @@
 
 /* Enough to empty the ring once; a guest that goes on writing does not keep us reading. */
 #define MAX_CONSOLE_READS (VMM_CONSOLE_BYTES / VMM_MAX_TAIL + 2)
+#define MAX_CTL_TRIES 1000
 
 /* What an answer belongs to; each row of `answers` below says what follows. */
 enum tag {
 	TAG_PLAIN, /* pause, resume, power-down: only a refusal is told */
 	TAG_QUIT,
 	TAG_CONSOLE,
+	TAG_CTL_DEL,
+	TAG_CTL_ADD,
 	TAG_SHARE_FD,
 	TAG_SHARE_CHARDEV,
 	TAG_SHARE_DEVICE,
@@ -51,6 +54,8 @@ struct vmm {
 	int save_fd; /* between vmm_save and its turn */
 	enum { MIGRATE_NONE, MIGRATE_SAVE, MIGRATE_RESTORE } migrating;
 	unsigned n_console_reads;
+	bool renewing; /* vmm_renew_ctl waits for the old port's end */
+	unsigned n_ctl_tries;
 	char tail[VMM_MAX_TAIL];
 	size_t n_tail;
 };
@@ -231,6 +236,13 @@ int vmm_quit(struct vmm *v)
 	return command(v, TAG_QUIT, "quit", NULL, -1);
 }
 
+int vmm_renew_ctl(struct vmm *v)
+{
+	v->renewing = true;
+	v->n_ctl_tries = 0;
+	return command(v, TAG_CTL_DEL, "device_del", json_pack("{s:s}", "id", "ctl"), -1);
+}
+
 int vmm_attach_share(struct vmm *v, int fd)
 {
 	return command(v, TAG_SHARE_FD, "getfd", json_pack("{s:s}", "fdname", "share"), fd);
@@ -331,6 +343,16 @@ static int add_share_device(struct vmm *v)
 		-1);
 }
 
+/* The same as add_serial has given it at the start. */
+static int add_ctl(struct vmm *v)
+{
+	v->n_ctl_tries++;
+	return command(v, TAG_CTL_ADD, "device_add",
+		json_pack("{s:s, s:s, s:s, s:s, s:i, s:s}", "driver", "virtserialport", "id", "ctl",
+			"bus", "serial.0", "chardev", "ctl", "nr", 1, "name", "sbx.ctl"),
+		-1);
+}
+
 static int set_capabilities(struct vmm *v, enum tag tag)
 {
 	return command(v, tag, "migrate-set-capabilities",
@@ -344,6 +366,8 @@ static int on_success(struct vmm *v, enum tag tag, const json_t *data, struct vm
 	switch (tag) {
 	case TAG_CONSOLE:
 		return on_console(v, data, ev);
+	case TAG_CTL_ADD:
+		return tell(ev, VMM_EV_CTL_RENEWED, "");
 	case TAG_SHARE_FD:
 		return next_step(ev, add_share_chardev(v), VMM_EV_SHARE_FAILED);
 	case TAG_SHARE_CHARDEV:
@@ -393,6 +417,12 @@ static int on_failure(struct vmm *v, enum tag tag, const char *text, struct vmm_
 		return tell(ev, VMM_EV_REFUSED, text);
 	case TAG_CONSOLE:
 		return on_console(v, NULL, ev);
+	case TAG_CTL_DEL:
+		return fail(v, ev, text);
+	case TAG_CTL_ADD:
+		/* The old port lets go of its chardev a moment after DEVICE_DELETED. Without its
+		 * wire the machine is of no use. */
+		return v->n_ctl_tries < MAX_CTL_TRIES && add_ctl(v) == 0 ? 0 : fail(v, ev, text);
 	case TAG_SHARE_FD:
 	case TAG_SHARE_CHARDEV:
 	case TAG_SHARE_DEVICE:
@@ -459,6 +489,14 @@ static int on_port(struct vmm *v, const json_t *data, struct vmm_event *ev)
 		"");
 }
 
+static int on_deleted(struct vmm *v, const json_t *data, struct vmm_event *ev)
+{
+	if (!v->renewing || strcmp(str_field(data, "device"), "ctl") != 0)
+		return 0;
+	v->renewing = false;
+	return add_ctl(v) < 0 ? fail(v, ev, "too many commands wait") : 0;
+}
+
 static int on_disk_error(struct vmm *v, const json_t *data, struct vmm_event *ev)
 {
 	bool full = json_is_true(json_object_get(data, "nospace")) &&
@@ -492,6 +530,7 @@ static const struct {
 	{"STOP", on_stop},
 	{"RESUME", on_resume},
 	{"VSERPORT_CHANGE", on_port},
+	{"DEVICE_DELETED", on_deleted},
 	{"BLOCK_IO_ERROR", on_disk_error},
 	{"MIGRATION", on_migration},
 };
@@ -508,6 +547,8 @@ static int on_event(struct vmm *v, const struct qmp_item *it, struct vmm_event *
 static int on_item(struct vmm *v, const struct qmp_item *it, struct vmm_event *ev)
 {
 	switch (it->kind) {
+	case QMP_GREETED:
+		return 0;
 	case QMP_READY:
 		if (v->restoring && set_capabilities(v, TAG_RESTORE_CAPS) < 0)
 			return fail(v, ev, "too many commands wait");

@@ -12,11 +12,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "disk.h"
 #include "initrd.h"
 #include "selftest.h"
+#include "lib/share/share.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
@@ -35,6 +37,9 @@ struct machine {
 	struct sockaddr_un sa;
 	char console[VMM_MAX_TAIL + 1];
 };
+
+/* What a failed test leaves; its teardown ends them. */
+static struct machine *live[4];
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -87,11 +92,21 @@ static void start(struct machine *m, const struct vmm_config *c)
 
 	if (r < 0)
 		fail_msg("%s", err_text(&err, r));
+	for (size_t i = 0; i < ARRAY_LEN(live); i++) {
+		if (!live[i]) {
+			live[i] = m;
+			break;
+		}
+	}
 	connect_wire(m);
 }
 
 static void stop(struct machine *m)
 {
+	for (size_t i = 0; i < ARRAY_LEN(live); i++) {
+		if (live[i] == m)
+			live[i] = NULL;
+	}
 	vmm_done(TAKE(m->vmm));
 	fd_close(&m->conn);
 	fd_close(&m->listen_fd);
@@ -173,7 +188,7 @@ static void expect_exit(struct machine *m)
 /* The first boot: both disks, the wire, and its second connection. */
 static void boots_and_takes_a_new_connection(void **state)
 {
-	struct machine m;
+	static struct machine m;
 	struct vmm_config c = config(&m);
 	uint64_t t = clock_mono_ms();
 	struct vmm_event ev;
@@ -185,16 +200,25 @@ static void boots_and_takes_a_new_connection(void **state)
 	ask(&m, 'd', 'y');
 	ask(&m, 'x', 'x');
 	fd_close(&m.conn);
+	sleep(1); /* long enough for the guest to see it; see vmm_renew_ctl */
 	connect_wire(&m);
 	expect_byte(&m, 'A', STEP_MS);
-	ask(&m, 'z', 'z');
+	ask(&m, 'y', 'y');
+	for (int i = 0; i < 5; i++) {
+		fd_close(&m.conn);
+		assert_int_equal(vmm_renew_ctl(m.vmm), 0);
+		expect_event(&m, VMM_EV_CTL_RENEWED, &ev);
+		connect_wire(&m);
+		expect_byte(&m, 'N', STEP_MS);
+		ask(&m, 'z', 'z');
+	}
 	stop(&m);
 }
 
 /* What was synced before SIGKILL is there afterwards; meanwhile nobody else gets the disk. */
 static void disk_survives_a_kill(void **state)
 {
-	struct machine m, second;
+	static struct machine m, second;
 	struct vmm_config c = config(&m), c2 = config(&second);
 	struct vmm_event ev;
 	struct err err;
@@ -232,7 +256,7 @@ static void disk_survives_a_kill(void **state)
 
 static void pauses_and_quits(void **state)
 {
-	struct machine m;
+	static struct machine m;
 	struct vmm_config c = config(&m);
 	struct vmm_event ev;
 	struct pollfd p;
@@ -256,7 +280,7 @@ static void pauses_and_quits(void **state)
 /* A share whose server hangs up at once is refused, and the machine goes on. */
 static void bad_share_is_refused(void **state)
 {
-	struct machine m;
+	static struct machine m;
 	struct vmm_config c = config(&m);
 	struct vmm_event ev;
 	int pair[2];
@@ -274,9 +298,58 @@ static void bad_share_is_refused(void **state)
 	stop(&m);
 }
 
+static struct share start_share(void)
+{
+	AUTO_FREE char *folder = xasprintf("%s/w", dir), *file = xasprintf("%s/w/hello", dir);
+	struct share_mount mount = {.host = folder, .guest = "/w"};
+	struct share_config cfg = {.mounts = &mount, .n_mounts = 1, .home = "/", .log_fd = -1};
+	struct share share = SHARE_EMPTY;
+	struct err err = {};
+	int fd, r;
+
+	(void)mkdir(folder, 0700);
+	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	r = share_start(&cfg, &share, &err);
+	if (r < 0)
+		fail_msg("%s", err_text(&err, r));
+	return share;
+}
+
+/* A real virtiofsd, there at boot or plugged in later. */
+static void shares_a_folder(void **state)
+{
+	static struct machine m;
+	struct vmm_config c = config(&m);
+	struct share share = start_share();
+	struct vmm_event ev;
+	uint64_t t;
+
+	c.share_fd = share.vhost_fd;
+	start(&m, &c);
+	fd_close(&share.vhost_fd);
+	expect_byte(&m, 'R', BOOT_MS);
+	ask(&m, 's', 'S');
+	stop(&m);
+	share_stop(&share);
+
+	c = config(&m);
+	share = start_share();
+	start(&m, &c);
+	expect_byte(&m, 'R', BOOT_MS);
+	t = clock_mono_ms();
+	assert_int_equal(vmm_attach_share(m.vmm, TAKE_FD(share.vhost_fd)), 0);
+	expect_event(&m, VMM_EV_SHARE_ATTACHED, &ev);
+	ask(&m, 's', 'S');
+	print_message("share plugged in and mounted: %d ms\n", (int)(clock_mono_ms() - t));
+	stop(&m);
+	share_stop(&share);
+}
+
 static void panic_shows_the_console(void **state)
 {
-	struct machine m;
+	static struct machine m;
 	struct vmm_config c = config(&m);
 	struct vmm_event ev;
 
@@ -295,7 +368,7 @@ static void panic_shows_the_console(void **state)
 static void saves_and_restores(void **state)
 {
 	AUTO_FREE char *ram = xasprintf("%s/ram", dir), *state_path = xasprintf("%s/state", dir);
-	struct machine m;
+	static struct machine m;
 	struct vmm_config c = config(&m);
 	struct vmm_event ev;
 	int fd = open(ram, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -378,6 +451,15 @@ static int prepare(void **state)
 	return r;
 }
 
+static int end_live(void **state)
+{
+	for (size_t i = 0; i < ARRAY_LEN(live); i++) {
+		if (live[i])
+			stop(live[i]);
+	}
+	return 0;
+}
+
 static int clean(void **state)
 {
 	return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
@@ -386,13 +468,14 @@ static int clean(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(boots_and_takes_a_new_connection),
-		cmocka_unit_test(disk_survives_a_kill),
-		cmocka_unit_test(pauses_and_quits),
-		cmocka_unit_test(bad_share_is_refused),
-		cmocka_unit_test(panic_shows_the_console),
-		cmocka_unit_test(saves_and_restores),
-		cmocka_unit_test(selftest_decides),
+		cmocka_unit_test_teardown(boots_and_takes_a_new_connection, end_live),
+		cmocka_unit_test_teardown(disk_survives_a_kill, end_live),
+		cmocka_unit_test_teardown(pauses_and_quits, end_live),
+		cmocka_unit_test_teardown(bad_share_is_refused, end_live),
+		cmocka_unit_test_teardown(shares_a_folder, end_live),
+		cmocka_unit_test_teardown(panic_shows_the_console, end_live),
+		cmocka_unit_test_teardown(saves_and_restores, end_live),
+		cmocka_unit_test_teardown(selftest_decides, end_live),
 	};
 
 	template = getenv("SBX_TEST_TEMPLATE");
@@ -402,5 +485,6 @@ int main(int argc, char **argv)
 	}
 	init_path = argv[1];
 	cmocka_set_message_output(CM_OUTPUT_STDOUT);
+	cmocka_set_test_filter(getenv("SBX_TEST_FILTER"));
 	return cmocka_run_group_tests(tests, prepare, clean);
 }
