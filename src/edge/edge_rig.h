@@ -74,6 +74,7 @@ void rig_step(struct rig *r, int ms);
 void rig_for(struct rig *r, unsigned ms);
 /* Waits for edge's end, at most 5 s; its exit status, or -signal. */
 int rig_exit(struct rig *r);
-/* Private bytes of edge; the clean ones are program text, which many edges share. */
-uint64_t rig_private(const struct rig *r, bool dirty_only);
+/* Bytes of edge by a field of smaps_rollup: "Anonymous:" is its own, "Rss:" has the program's text
+ * too, which many edges share. */
+uint64_t rig_memory(const struct rig *r, const char *field);
 uint8_t rig_pattern(uint64_t i);
