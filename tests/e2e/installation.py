@@ -118,6 +118,17 @@ class Installation:
         return box
 
 
+@contextlib.contextmanager
+def private(**kwargs):
+    """An installation for the length of a with block; it is an error if it does not end."""
+    env = Installation(**kwargs)
+    try:
+        yield env
+    finally:
+        left = env.close()
+    assert not left, f"did not end when the installation was stopped: {left}"
+
+
 class Sandbox:
     def __init__(self, env, name):
         self.env, self.name = env, name
