@@ -14,7 +14,7 @@ COUNT = 50
 def crowd():
     with private() as env:
         for i in range(COUNT - 1):
-            env.sbx("create", "shell", "--name", f"box-{i:02}", "--memory", "1g")
+            env.register(f"box-{i:02}")
         env.stuck = env.create("stuck")
         yield env
 
