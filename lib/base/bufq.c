@@ -28,7 +28,7 @@ void bufq_trim(struct bufq *q)
 
 struct slice bufq_peek(const struct bufq *q)
 {
-	if (!q->ring)
+	if (q->n == 0)
 		return (struct slice){0};
 	return slice_of(q->ring + q->head, MIN(q->n, q->size - q->head));
 }

@@ -1,5 +1,4 @@
 """The workspace: one folder, two machines, the same files."""
-import fcntl
 import hashlib
 import os
 import shutil
@@ -71,34 +70,37 @@ def test_times_are_exact(sandbox, folder):
     assert path.stat().st_mtime_ns == 1430802305_050505050
 
 
-GUEST_LOCK = ("import fcntl,sys\nf=open(sys.argv[1],'r+')\n"
-              "try: fcntl.{0}(f, fcntl.LOCK_EX|fcntl.LOCK_NB)\n"
-              "except OSError: sys.exit(3)\n"
-              "print('locked',flush=True)\nsys.stdin.read()\n")
+TAKE_LOCK = ("import fcntl,sys\nf=open(sys.argv[1],'r+')\n"
+             "try: fcntl.{0}(f, fcntl.LOCK_EX|fcntl.LOCK_NB)\n"
+             "except BlockingIOError: sys.exit(3)\n"
+             "print('locked',flush=True)\nsys.stdin.read()\n")
+WAIT_LOCK = "import fcntl,sys\nf=open(sys.argv[1],'r+')\nfcntl.{0}(f, fcntl.LOCK_EX)\nprint('mine')\n"
 
 
 @pytest.mark.parametrize("kind", ["flock", "lockf"])
-def test_locks_hold_across_the_border(sandbox, folder, kind):
+def test_locks_hold_between_processes_of_the_guest(sandbox, folder, kind):
+    """One holds it, one is refused, one waits for it."""
     path = folder / "lock"
     path.write_text("x")
-    take = getattr(fcntl, kind)
-    script = GUEST_LOCK.format(kind)
-    with open(path, "r+") as f:
-        take(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        assert sandbox.exec("python3", "-c", script, str(path), check=False).returncode == 3
-    p = sandbox.env.popen("exec", "-i", sandbox.name, "python3", "-c", script, str(path),
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder = sandbox.env.popen("exec", "-i", sandbox.name, "python3", "-c", TAKE_LOCK.format(kind), path,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    waiter = None
     try:
-        assert p.stdout.readline() == b"locked\n"
-        with open(path, "r+") as f, pytest.raises(OSError):
-            take(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        p.stdin.close()
-        assert p.wait(30) == 0
-        with open(path, "r+") as f:
-            take(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert holder.stdout.readline() == b"locked\n"
+        refused = sandbox.exec("python3", "-c", TAKE_LOCK.format(kind), path, check=False)
+        assert refused.returncode == 3, refused.stderr
+        waiter = sandbox.env.popen("exec", sandbox.name, "python3", "-c", WAIT_LOCK.format(kind), path,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiter.wait(2)
+        holder.stdin.close()
+        assert holder.wait(30) == 0
+        assert waiter.stdout.read() == b"mine\n" and waiter.wait(30) == 0
     finally:
-        p.kill()
-        p.wait()
+        for p in (holder, waiter):
+            if p:
+                p.kill()
+                p.wait()
 
 
 @pytest.mark.parametrize("name", ["with space", "new\nline", "tab\there", "-dash", "é-ü-漢", "q'uote\"", "x" * 255])

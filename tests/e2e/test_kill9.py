@@ -10,7 +10,7 @@ import time
 
 import host
 import pytest
-from installation import START_SECONDS
+from installation import START_SECONDS, private
 
 ROUNDS = int(os.environ.get("SBX_KILL_ROUNDS", "20"))
 SEED = int(os.environ.get("SBX_KILL_SEED", time.time_ns() % 1000000))
@@ -21,15 +21,11 @@ WORK = "i=0; while :; do i=$((i+1)); echo $i > ~/work.tmp; sync; mv ~/work.tmp ~
 
 @pytest.fixture(scope="module")
 def box():
-    from conftest import installation
-    source = installation()
-    env = next(source)
-    folder = env.make_folder("killed")
-    made = env.create("killed", folder)
-    made.folder = folder
-    yield made
-    for _ in source:
-        pass
+    with private() as env:
+        folder = env.make_folder("killed")
+        made = env.create("killed", folder)
+        made.folder = folder
+        yield made
 
 
 def choose(number):

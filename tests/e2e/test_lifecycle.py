@@ -22,8 +22,8 @@ def test_the_whole_life_leaves_nothing(env, quiet):
     folder = env.work / "life"
     folder.mkdir()
     quiet["files"].add(str(folder))
-    env.sbx("create", "shell", ".", "--name", "life", "--memory", "1g", cwd=folder)
-    env.sbx("exec", "life", "true", timeout=START_SECONDS)
+    env.sbx("create", "shell", ".", "--name", "life", "--memory", "1g", cwd=folder, timeout=START_SECONDS)
+    assert [s["status"] for s in env.ls() if s["name"] == "life"] == ["running"]
     env.sbx("exec", "life", "sh", "-c", "echo kept > ~/kept; echo shared > shared")
     env.sbx("stop", "life", timeout=60)
     assert [s["status"] for s in env.ls() if s["name"] == "life"] == ["stopped"]
@@ -53,10 +53,9 @@ def test_a_failed_create_leaves_nothing(env, quiet):
 
 
 def test_rm_while_it_starts(env, quiet):
-    env.sbx("create", "shell", "--name", "hasty", "--memory", "1g")
-    starting = env.popen("exec", "hasty", "true", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                         stderr=subprocess.DEVNULL)
-    time.sleep(1.5)
+    starting = env.popen("create", "shell", "--name", "hasty", "--memory", "1g", stdin=subprocess.DEVNULL,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(2)
     env.sbx("rm", "-f", "hasty", timeout=60)
     assert starting.wait(30) != 0
     host.expect_nothing_left(env, quiet)
@@ -119,15 +118,14 @@ def test_ls_and_inspect_say_the_same(env, sandbox):
 
 
 def test_software_emulation_is_said_loudly(env):
-    env.sbx("create", "shell", "--name", "loud", "--memory", "1g")
-    done = env.sbx("exec", "loud", "true", timeout=START_SECONDS)
+    done = env.sbx("create", "shell", "--name", "loud", "--memory", "1g", timeout=START_SECONDS)
     assert "emulation" in done.stderr.lower() or "tcg" in done.stderr.lower()
     assert "tcg" in env.sbx("ls").stdout.lower()
     env.sbx("rm", "-f", "loud")
 
 
 def test_prune_takes_stopped_ones_only(env, sandbox):
-    env.sbx("create", "shell", "--name", "unused")
+    env.register("unused")
     would = json.loads(env.sbx("prune", "--dry-run", "--json").stdout)
     assert "unused" in [s["name"] for s in would["would_remove"]]
     assert sandbox.name not in json.dumps(would["would_remove"])
@@ -166,7 +164,7 @@ def test_watch_tells_of_changes(env):
     answer = conn.getresponse()
     while json.loads(answer.readline())["type"] != "live":
         pass
-    env.sbx("create", "shell", "--name", "watched")
+    env.register("watched")
     seen = json.loads(answer.readline())
     assert (seen["type"], seen["sandbox"]["name"]) == ("changed", "watched")
     env.sbx("rm", "-f", "watched")

@@ -5,21 +5,18 @@ import subprocess
 import time
 
 import pytest
+from installation import private
 
 COUNT = 50
 
 
 @pytest.fixture(scope="module")
 def crowd():
-    from conftest import installation
-    source = installation()
-    env = next(source)
-    for i in range(COUNT - 1):
-        env.sbx("create", "shell", "--name", f"box-{i:02}", "--memory", "1g")
-    env.stuck = env.create("stuck")
-    yield env
-    for _ in source:
-        pass
+    with private() as env:
+        for i in range(COUNT - 1):
+            env.register(f"box-{i:02}")
+        env.stuck = env.create("stuck")
+        yield env
 
 
 def timed(fn, *args, **kwargs):

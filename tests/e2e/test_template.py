@@ -4,7 +4,7 @@ import pathlib
 import time
 
 import pytest
-from installation import template_store
+from installation import private, template_store
 
 BUILD_SECONDS = 900
 
@@ -15,15 +15,11 @@ def manifest(folder):
 
 @pytest.fixture(scope="module")
 def second():
-    from conftest import installation
-    source = installation(templates=False)
-    env = next(source)
-    begin = time.monotonic()
-    done = env.sbx("template", "build", timeout=BUILD_SECONDS)
-    env.took, env.said = time.monotonic() - begin, done.stdout + done.stderr
-    yield env
-    for _ in source:
-        pass
+    with private(templates=False) as env:
+        begin = time.monotonic()
+        done = env.sbx("template", "build", timeout=BUILD_SECONDS)
+        env.took, env.said = time.monotonic() - begin, done.stdout + done.stderr
+        yield env
 
 
 def test_two_builds_have_the_same_content(second):
