@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -250,7 +251,8 @@ static void say_fds(void)
 		}
 }
 
-/* probe report | probe wait | probe read PATH | probe write PATH | probe sealed ATTEMPT */
+/* probe report | probe wait | probe stay | probe read PATH | probe write PATH | probe sealed
+ * ATTEMPT */
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "report";
@@ -271,6 +273,9 @@ int main(int argc, char **argv)
 		if (report || (sealed && strcmp(argv[2], attempts[i].name) == 0))
 			say(attempts[i].name, attempts[i].fn());
 	say("done", 0);
+	/* stays whatever becomes of the tester, a minute at most */
+	for (int i = 0; strcmp(mode, "stay") == 0 && i < 60; i++)
+		(void)poll(NULL, 0, 1000);
 	/* stays until the tester lets go of the other end */
 	while (strcmp(mode, "wait") == 0 && read(3, &c, 1) > 0)
 		;

@@ -473,7 +473,7 @@ static void a_sealed_program_is_not_dumpable(void **state)
 }
 
 /* The spawner is a child of the test; its end must be the end of what it started. */
-static void the_child_dies_with_its_spawner(void **state)
+static void assert_dies_with_spawner(enum jail_profile profile)
 {
 	int up[2];
 	pid_t spawner, jailed = 0;
@@ -485,7 +485,7 @@ static void the_child_dies_with_its_spawner(void **state)
 	if (spawner == 0) {
 		struct run run;
 
-		if (start(&run, JAIL_VIRTIOFSD, "wait", NULL) < 0)
+		if (start(&run, profile, "stay", NULL) < 0)
 			_exit(1);
 		(void)!write(up[1], &run.child.pid, sizeof(run.child.pid));
 		for (;;)
@@ -501,6 +501,12 @@ static void the_child_dies_with_its_spawner(void **state)
 	assert_int_equal(poll(&p, 1, 3000), 1);
 	(void)close(up[0]);
 	(void)close(up[1]);
+}
+
+static void the_child_dies_with_its_spawner(void **state)
+{
+	for (int profile = 0; profile <= JAIL_VIRTIOFSD; profile++)
+		assert_dies_with_spawner(profile);
 }
 
 static int count_fds(void)

@@ -19,7 +19,7 @@
 		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock"}, \
 	{"time and chance", \
 		"clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"}, \
-	{"libc locks", "futex restart_syscall"}, \
+	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"}, \
 	{"signals by signalfd, abort()", \
 		"rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"}, \
 	{"the end", "exit exit_group"}

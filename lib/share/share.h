@@ -11,7 +11,8 @@
  *          nobody else can ever name it.
  * Locks    Guest-local unless share_config.locks. C virtiofsd answers EOPNOTSUPP to every lock
  *          request that may wait, so with remote locks flock() and F_SETLKW fail in the guest
- *          (measured; Go, Gradle, apt use them), and Rust virtiofsd knows no remote locks.
+ *          (measured; Go, Gradle, apt use them), and Rust virtiofsd
+ *          (Debian 13) knows no remote locks at all: share_start refuses the flag there.
  * Hide     Every call of virtiofsd with a name from the guest is shown to a supervisor process
  *          (hide.h), which answers EACCES when the name matches a glob. It is decided by name at
  *          each call, so it holds when the host replaces the file, and against guest root, whose

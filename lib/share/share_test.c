@@ -4,14 +4,20 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "hide.h"
 #include "lib/base/fd.h"
@@ -157,6 +163,12 @@ static void globs_that_would_break_the_share(void **state)
 	assert_int_equal(hide_check((const char *const[]){".env*", "*.key"}, 2, NULL), 0);
 }
 
+static bool has_virtiofsd(void)
+{
+	return access("/usr/lib/qemu/virtiofsd", X_OK) == 0 ||
+	       access("/usr/libexec/virtiofsd", X_OK) == 0;
+}
+
 static void a_missing_place_in_a_workspace_is_explained(void **state)
 {
 	const struct share_mount m[] = {
@@ -165,30 +177,127 @@ static void a_missing_place_in_a_workspace_is_explained(void **state)
 	struct share s;
 	struct err err = {0};
 
-	if (access("/usr/lib/qemu/virtiofsd", X_OK) < 0 &&
-		access("/usr/libexec/virtiofsd", X_OK) < 0)
+	if (!has_virtiofsd())
 		skip();
 	assert_int_equal(share_start(&cfg, &s, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "does not exist there; make it first"));
 	assert_int_equal(access(at("ws/not"), F_OK), -1);
 }
 
+static int build(void *ctx, int new_root, struct err *err)
+{
+	return scaffold_build(ctx, new_root, err);
+}
+
 static void a_replaced_folder_is_noticed(void **state)
 {
 	const struct share_mount m = {at("swap"), "/w", false};
 	struct share_config cfg = {.mounts = &m, .n_mounts = 1, .home = "/nowhere", .log_fd = -1};
+	const char *argv[] = {"true", NULL};
 	struct scaffold s;
+	struct jail_plan plan = {.profile = JAIL_VIRTIOFSD,
+		.program = "/bin/true",
+		.argv = (char *const *)(uintptr_t)argv,
+		.log_fd = -1,
+		.scaffold = build,
+		.scaffold_ctx = &s};
+	struct jail_child child;
+	struct err err = {0};
 
 	assert_int_equal(mkdir(at("swap"), 0700), 0);
 	assert_int_equal(scaffold_pin(&cfg, &s, NULL), 0);
 	assert_int_equal(rename(at("swap"), at("swapped")), 0);
-	assert_int_equal(symlink("/etc", at("swap")), 0);
-	/* outside a jail nothing can be mounted, but the check comes first */
-	struct stat st;
-	AUTO_CLOSE int fd = open(s.pins[0].host, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	assert_int_equal(fstat(fd, &st), 0);
-	assert_true(st.st_ino != s.pins[0].ino);
+	assert_int_equal(mkdir(at("swap"), 0700), 0);
+	assert_int_equal(jail_spawn(&plan, &child, &err), -ESTALE);
+	assert_non_null(strstr(err.text, "was replaced while"));
+	/* nor is a symlink in its place followed */
+	assert_int_equal(rmdir(at("swap")), 0);
+	assert_int_equal(symlink("swapped", at("swap")), 0);
+	assert_int_equal(jail_spawn(&plan, &child, &err), -ESTALE);
 	scaffold_done(&s);
+}
+
+/* virtiofsd and the supervisor of a keeper that is killed. */
+static void nothing_outlives_the_keeper(void **state)
+{
+	const struct share_mount m = {at("ws"), "/w", false};
+	const char *const globs[] = {".env*"};
+	struct share_config cfg = {.mounts = &m,
+		.n_mounts = 1,
+		.hide = globs,
+		.n_hide = 1,
+		.home = "/nowhere",
+		.log_fd = -1};
+	pid_t pids[2] = {0}, keeper;
+	int up[2];
+
+	if (!has_virtiofsd())
+		skip();
+	assert_int_equal(pipe2(up, O_CLOEXEC), 0);
+	keeper = fork();
+	if (keeper == 0) {
+		struct share s;
+
+		if (share_start(&cfg, &s, NULL) < 0)
+			_exit(1);
+		pids[0] = s.child.pid;
+		pids[1] = s.hidden.pid;
+		(void)!write(up[1], pids, sizeof(pids));
+		for (;;)
+			(void)pause();
+	}
+	(void)close(up[1]);
+	assert_int_equal(read(up[0], pids, sizeof(pids)), (ssize_t)sizeof(pids));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(kill(pids[i], 0), 0);
+	assert_int_equal(kill(keeper, SIGKILL), 0);
+	assert_int_equal(waitpid(keeper, NULL, 0), keeper);
+	for (int i = 0; i < 2; i++) {
+		AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, pids[i], 0);
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+
+		if (fd >= 0)
+			assert_int_equal(poll(&p, 1, 3000), 1);
+	}
+	(void)close(up[0]);
+}
+
+static int count_fds(void)
+{
+	int n = 0;
+	DIR *d = opendir("/proc/self/fd");
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	(void)closedir(d);
+	return n;
+}
+
+static void stopping_gives_everything_back(void **state)
+{
+	const struct share_mount m = {at("ws"), "/w", false};
+	const char *const globs[] = {".env*"};
+	struct share_config cfg = {.mounts = &m,
+		.n_mounts = 1,
+		.hide = globs,
+		.n_hide = 1,
+		.home = "/nowhere",
+		.log_fd = -1};
+	struct share s;
+	int before = count_fds();
+
+	if (!has_virtiofsd())
+		skip();
+	assert_int_equal(share_start(&cfg, &s, NULL), 0);
+	assert_int_equal(kill(s.child.pid, 0), 0);
+	assert_int_equal(kill(s.hidden.pid, 0), 0);
+	pid_t a = s.child.pid, b = s.hidden.pid;
+	share_stop(&s);
+	share_stop(&s);
+	assert_int_equal(kill(a, 0), -1);
+	assert_int_equal(kill(b, 0), -1);
+	assert_int_equal(count_fds(), before);
 }
 
 static int setup(void **state)
@@ -229,9 +338,13 @@ int main(void)
 		cmocka_unit_test(globs_that_would_break_the_share),
 		cmocka_unit_test(a_missing_place_in_a_workspace_is_explained),
 		cmocka_unit_test(a_replaced_folder_is_noticed),
+		cmocka_unit_test(nothing_outlives_the_keeper),
+		cmocka_unit_test(stopping_gives_everything_back),
 	};
 
 	if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
 		return 1;
+	/* a change of identity makes a process undumpable, and its /proc root's */
+	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -295,6 +295,10 @@ int main(int argc, char **argv)
 		check_hide();
 	check_locks(locks);
 	bench();
+	if (hide) {
+		host("kill-supervisor");
+		refuse("without the supervisor no name is found", open(W "late", O_RDONLY), ENOSYS);
+	}
 	say("end");
 	(void)reboot(RB_POWER_OFF);
 	return 0;
