@@ -1,15 +1,15 @@
 /*
  * vmm - one virtual machine: start, watch, pause, save, attach a share, stop.
  *
- * How      struct vmm hides the engine; vmm.c is the QEMU one. vmm_start spawns qemu in its jail
- *          with QMP on an inherited socket. The owner watches vmm_poll_fd for vmm_poll_events and
- *          the child's pidfd for the end; vmm_next gives one event at a time. Nothing here blocks
- *          but vmm_start (jail_spawn's bound) and vmm_done (which kills first).
+ * How      struct vmm hides the engine; vmm.c and vmm_event.c are the QEMU one. vmm_start
+ *          spawns qemu in its jail with QMP on an inherited socket. The owner watches vmm_poll_fd
+ *          for vmm_poll_events and the child's pidfd for the end; vmm_next gives one event at a
+ *          time. Only vmm_start (within jail_spawn's bound) and vmm_done (which kills first) wait.
  * Trust    Runs in keeper. qemu is taken to be hostile: its text is bounded and cleaned, what it
  *          says out of turn is ignored or ends it. It can lie about the machine, nothing else.
  * Owns     The child and the QMP socket. Never the fds in struct vmm_config, which the caller may
  *          close after vmm_start.
- * Limits   VMM_MAX_CPUS, VMM_MAX_TEXT, VMM_MAX_CMDLINE; commands are overdue after
+ * Limits   VMM_MAX_CPUS, VMM_MAX_TEXT, VMM_MAX_CMDLINE; a command is overdue after
  *          VMM_COMMAND_MS, then vmm_next gives VMM_EV_FATAL.
  * Never    Starts TCG unless the config says so (see selftest.h for the choice).
  * See      args.h (the command line), qmp.h, disk.h, initrd.h, vmm_boot_test.c
