@@ -282,6 +282,12 @@ static void test_ping(void **state)
 	assert_int_equal(edge_ask_ping(r->keeper, 44), 0);
 	rig_until(r, r->n_pongs == 4);
 	assert_true(r->pong_id == 44 && r->pong_ms < 500);
+	/* An answer to a ping that was never sent is not one. */
+	r->deaf = true;
+	assert_int_equal(edge_ask_ping(r->keeper, 45), 0);
+	assert_int_equal(send(r->guest_fd, "\0\0\x08\6\1\0\0\0\0whatever", 17, 0), 17);
+	rig_until(r, r->n_pongs == 5);
+	assert_true(r->pong_id == 45 && r->pong_ms == EDGE_PONG_NONE);
 	rig_free(r);
 }
 
