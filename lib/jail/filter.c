@@ -42,6 +42,8 @@ static const struct cond {
 	{"prctl/name", {SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)}, 1},
 	{"prctl/dumpable", {SCMP_A0(SCMP_CMP_EQ, PR_SET_DUMPABLE), SCMP_A1(SCMP_CMP_EQ, 0)}, 2},
 	{"prctl/nnp", {SCMP_A0(SCMP_CMP_EQ, PR_SET_NO_NEW_PRIVS)}, 1},
+	{"prctl/nnp-ask", {SCMP_A0(SCMP_CMP_EQ, PR_GET_NO_NEW_PRIVS)}, 1},
+	{"prctl/mce", {SCMP_A0(SCMP_CMP_EQ, PR_MCE_KILL)}, 1},
 	{"prctl/seccomp", {SCMP_A0(SCMP_CMP_EQ, PR_SET_SECCOMP)}, 1},
 	{"prctl/capbset-read", {SCMP_A0(SCMP_CMP_EQ, PR_CAPBSET_READ)}, 1},
 	{"prctl/capbset-drop", {SCMP_A0(SCMP_CMP_EQ, PR_CAPBSET_DROP)}, 1},
@@ -54,6 +56,9 @@ static const struct cond {
 	/* Ours is SIGKILL on pid 1; virtiofsd sets SIGTERM in the child it forks. Never 0. */
 	{"prctl/pdeathsig", {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG), SCMP_A1(SCMP_CMP_EQ, SIGTERM)},
 		2},
+	{"newfstatat/named", {SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, 0)}, 1},
+	{"statx/named", {SCMP_A2(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, 0)}, 1},
+	{"ioctl/notify", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00, SECCOMP_IOC_MAGIC << 8)}, 1},
 	{"prlimit64/ask", {SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0)}, 2},
 };
 
@@ -115,25 +120,28 @@ static int add_groups(
 	return 0;
 }
 
-/* The BPF bytes leave libseccomp through a file: a memfd. */
+/* The BPF bytes leave libseccomp through an fd. A pipe holds 64 KiB and the kernel takes at most
+ * BPF_MAXINSNS instructions, half of that; a file would run into RLIMIT_FSIZE in edge. */
 static int export_bpf(scmp_filter_ctx ctx, struct filter *ret_filter, struct err *err)
 {
-	AUTO_CLOSE int fd = memfd_create("seccomp", MFD_CLOEXEC);
-	AUTO_FREE void *bytes = NULL;
+	const size_t max = BPF_MAXINSNS * sizeof(struct sock_filter);
+	AUTO_FREE void *bytes = xmalloc(max);
+	AUTO_CLOSE int rd = -1;
+	AUTO_CLOSE int wr = -1;
+	int pipes[2], r;
 	ssize_t size;
-	int r;
 
-	if (fd < 0)
-		return err_errno(err, -errno, "seccomp: memory for the filter");
-	r = seccomp_export_bpf(ctx, fd);
+	if (pipe2(pipes, O_CLOEXEC) < 0)
+		return err_errno(err, -errno, "seccomp: a pipe for the filter");
+	rd = pipes[0];
+	wr = pipes[1];
+	r = seccomp_export_bpf(ctx, wr);
 	if (r < 0)
 		return err_errno(err, r, "seccomp: writing the filter");
-	size = lseek(fd, 0, SEEK_END);
-	if (size <= 0 || lseek(fd, 0, SEEK_SET) < 0)
-		return err_errno(err, -EIO, "seccomp: the filter's size");
-	bytes = xmalloc((size_t)size);
-	if (fd_read_full(fd, bytes, (size_t)size) != size)
-		return err_errno(err, -EIO, "seccomp: reading the filter");
+	fd_close(&wr);
+	size = fd_read_full(rd, bytes, max);
+	if (size <= 0)
+		return err_errno(err, size < 0 ? (int)size : -EIO, "seccomp: reading the filter");
 	ret_filter->prog.len = (unsigned short)((size_t)size / sizeof(struct sock_filter));
 	ret_filter->prog.filter = TAKE(bytes);
 	return 0;

@@ -191,7 +191,7 @@ static int make_root(int *ret_root, struct err *err)
 static int fill_root(const struct jail_state *s, int root, struct err *err)
 {
 	const struct jail_plan *p = s->plan;
-	int r = 0;
+	int r = s->row->dev_null ? bind_mount(root, &jail_dev_null, err) : 0;
 
 	for (size_t i = 0; r == 0 && i < p->n_mounts; i++)
 		r = bind_mount(root, &p->mounts[i], err);
@@ -248,7 +248,7 @@ int jail_files(struct jail_state *s, struct err *err)
 
 	if (!s->row->landlock)
 		return 0;
-	r = landlock_apply(s->plan, s->program_fd, err);
+	r = landlock_apply(s, err);
 	return r < 0 ? err_wrap(err, r, "files") : 0;
 }
 

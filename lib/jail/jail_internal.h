@@ -23,6 +23,6 @@ int jail_lock(struct jail_state *s, struct err *err) MUST_CHECK;
 
 /* landlock.c: allows the plan's mounts and the program, refuses every other path. 1 when the kernel
  * has no Landlock. */
-int landlock_apply(const struct jail_plan *plan, int program_fd, struct err *err) MUST_CHECK;
+int landlock_apply(const struct jail_state *s, struct err *err) MUST_CHECK;
 /* 0 when absent. */
 int landlock_abi(void);

@@ -67,8 +67,9 @@ static int allow_mount(int rules, const struct jail_mount *m, uint64_t known, st
 	return r < 0 ? err_errno(err, r, "Landlock rule for %s", m->to) : 0;
 }
 
-int landlock_apply(const struct jail_plan *plan, int program_fd, struct err *err)
+int landlock_apply(const struct jail_state *s, struct err *err)
 {
+	const struct jail_plan *plan = s->plan;
 	int abi = landlock_abi();
 	struct landlock_ruleset_attr attr = {.handled_access_fs = access_known(abi)};
 	AUTO_CLOSE int rules = -1;
@@ -79,9 +80,13 @@ int landlock_apply(const struct jail_plan *plan, int program_fd, struct err *err
 	rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (rules < 0)
 		return err_errno(err, -errno, "making a Landlock ruleset");
-	r = allow(rules, program_fd, ACCESS_READ);
+	r = allow(rules, s->program_fd, ACCESS_READ);
 	if (r < 0)
 		return err_errno(err, r, "Landlock rule for the program");
+	if (s->row->dev_null)
+		r = allow_mount(rules, &jail_dev_null, attr.handled_access_fs, err);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < plan->n_mounts; i++) {
 		r = allow_mount(rules, &plan->mounts[i], attr.handled_access_fs, err);
 		if (r < 0)

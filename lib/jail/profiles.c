@@ -19,7 +19,7 @@
 		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock"}, \
 	{"time and chance", \
 		"clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"}, \
-	{"libc locks", "futex restart_syscall"}, \
+	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"}, \
 	{"signals by signalfd, abort()", \
 		"rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"}, \
 	{"the end", "exit exit_group"}
@@ -34,7 +34,7 @@ static const struct jail_group edge_start[] = {
 		"prlimit64/ask fstat newfstatat sigaltstack getuid geteuid getgid getegid uname"},
 	{"making the loop", "epoll_create1 signalfd4 eventfd2 timerfd_create timerfd_settime dup "
 			    "socketpair/unix ioctl/tty-ask setsockopt lseek"},
-	{"sealing itself", "seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
+	{"sealing itself", "pipe2 seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
 	{0},
 };
 
@@ -44,13 +44,13 @@ static const struct jail_group edge_start[] = {
 #define FOREIGN \
 	{"libc start, libraries from the read-only binds", \
 		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat getcwd " \
-		"prlimit64/ask uname sysinfo getuid geteuid getgid getegid getresuid getresgid " \
+		"prlimit64/ask uname sysinfo getuid getgid getegid getresuid getresgid " \
 		"getppid getpgrp getgroups open openat openat2 access faccessat faccessat2 " \
 		"stat lstat fstat newfstatat statx statfs fstatfs getdents64 mprotect mmap"}, \
 	{"memory", "brk munmap mremap madvise msync mincore mlock munlock memfd_create membarrier"}, \
 	{"threads, of which both have many", \
 		"futex sched_yield sched_getaffinity sched_getparam sched_getscheduler " \
-		"sigaltstack gettid getpid tgkill getcpu prctl/name"}, \
+		"sigaltstack gettid getpid tgkill getcpu get_mempolicy prctl/name prctl/nnp-ask"}, \
 	{"the loop", \
 		"poll ppoll select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait " \
 		"epoll_pwait2 eventfd2 pipe2 signalfd4 timerfd_create timerfd_settime " \
@@ -82,14 +82,15 @@ static const struct jail_group edge_start[] = {
 
 static const struct jail_group qemu_start[] = {
 	FOREIGN,
+	{"who am I", "geteuid"},
 	{"threads, never processes", "clone/thread"},
 	{"KVM; a terminal question; everything else of ioctl is refused",
 		"ioctl/kvm ioctl/tty-ask ioctl/nonblock"},
 	{"aio=native", "io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy"},
 	{"the back channel of vhost-user", "socketpair/unix"},
 	{"where guest memory lies, priorities of the process itself",
-		"mbind get_mempolicy set_mempolicy sched_get_priority_max sched_get_priority_min"},
-	{"its timers", "prctl/timerslack"},
+		"mbind set_mempolicy sched_get_priority_max sched_get_priority_min"},
+	{"its timers; early word of a broken memory page", "prctl/timerslack prctl/mce"},
 	{0},
 };
 
@@ -100,7 +101,7 @@ static const struct jail_group qemu_absent[] = {ABSENT_THREADS, {0}};
 static const struct jail_group virtiofsd_start[] = {
 	FOREIGN,
 	{"one fork into its own sandbox, then threads; user namespaces never",
-		"clone/no-namespaces fork vfork unshare/no-user wait4 waitid"},
+		"clone/no-namespaces fork vfork unshare/no-user wait4 waitid pidfd_open"},
 	{"its own sandbox: mounts inside its mount namespace, which has only the share",
 		"mount umount2 pivot_root chroot chdir fchdir mkdir rmdir setsid prctl/pdeathsig "
 		"mount_setattr open_tree move_mount fsopen fsconfig fsmount fspick"},
@@ -127,20 +128,29 @@ static const struct jail_group virtiofsd_start[] = {
 static const struct jail_group virtiofsd_faked[] = {
 	{"one identity for all requests", "setresuid setresgid setgroups setuid setgid setreuid "
 					  "setregid setfsuid setfsgid"},
+	{"as root of its namespace (which is what 0 says) the Rust virtiofsd asks for no newuidmap",
+		"geteuid"},
 	{0},
 };
 
 static const struct jail_group virtiofsd_absent[] = {ABSENT_THREADS, {0}};
 
-/* Where a name can enter the kernel: what a hidden name must be stopped at. */
+/* Where a name from the guest can enter the kernel: always beside a folder's fd, so calls without
+ * one are not here, and questions about an fd itself (AT_EMPTY_PATH) go free. */
 const struct jail_group jail_path_calls[] = {
-	{"opening and asking", "open openat openat2 stat lstat newfstatat statx access faccessat "
-			       "faccessat2 readlink readlinkat name_to_handle_at"},
-	{"changing", "creat mkdirat mknodat symlinkat link linkat unlink unlinkat rename renameat "
-		     "renameat2 fchmodat fchmodat2 fchownat utimensat truncate"},
-	{"extended attributes by path",
-		"getxattr setxattr listxattr removexattr lgetxattr lsetxattr llistxattr "
-		"lremovexattr"},
+	{"opening and asking", "openat openat2 newfstatat/named statx/named faccessat faccessat2 "
+			       "readlinkat name_to_handle_at"},
+	{"changing", "mkdirat mknodat symlinkat linkat unlinkat renameat renameat2 fchmodat "
+		     "fchmodat2 fchownat utimensat"},
+	{0},
+};
+
+/* ---- hide: the supervisor of those calls; a fork of keeper that only seals itself ---- */
+
+static const struct jail_group hide_seal[] = {
+	{"receive and answer notifications", "poll ppoll ioctl/notify"},
+	{"read the name", "process_vm_readv"},
+	{"the end", "exit_group rt_sigreturn restart_syscall"},
 	{0},
 };
 
@@ -150,6 +160,8 @@ const struct jail_group jail_path_calls[] = {
  * nofile qemu: disks, chardevs, eventfds of queues. virtiofsd: one fd for each file that the guest
  *        remembers, so it is the budget that a guest can eat; beyond it the guest gets EMFILE.
  */
+const struct jail_mount jail_dev_null = {"/dev/null", "/dev/null", JAIL_MOUNT_DEV};
+
 static const struct jail_row rows[] = {
 	[JAIL_EDGE] = {.name = "edge",
 		.landlock = true,
@@ -157,6 +169,7 @@ static const struct jail_row rows[] = {
 		.start = edge_start,
 		.seal = edge_seal},
 	[JAIL_QEMU] = {.name = "qemu",
+		.dev_null = true,
 		.landlock = true,
 		.limit = {.core = 1,
 			.fsize = RLIM_INFINITY,
@@ -169,6 +182,7 @@ static const struct jail_row rows[] = {
 	[JAIL_VIRTIOFSD] = {.name = "virtiofsd",
 		.proc = true,
 		.run_tmpfs = true,
+		.dev_null = true,
 		.caps = CAP(CAP_SYS_ADMIN) | CAP(CAP_SYS_CHROOT) | CAP(CAP_SETPCAP) |
 			CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_FOWNER) | CAP(CAP_FSETID) |
 			CAP(CAP_SETUID) | CAP(CAP_SETGID) | CAP(CAP_SETFCAP) | CAP(CAP_MKNOD),
@@ -180,6 +194,7 @@ static const struct jail_row rows[] = {
 		.start = virtiofsd_start,
 		.faked = virtiofsd_faked,
 		.absent = virtiofsd_absent},
+	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
 };
 
 static_assert(sizeof(rows) / sizeof(rows[0]) == JAIL_N_PROFILES, "one row a program");

@@ -25,6 +25,7 @@ struct jail_row {
 	bool proc;     /* an own /proc in the new root */
 	bool landlock;
 	bool run_tmpfs; /* a private writable /run */
+	bool dev_null;	/* qemu probes its kind of file locks on it, and takes worse ones without */
 	struct {
 		rlim_t core, fsize, nproc, nofile, memlock;
 	} limit;
@@ -33,6 +34,9 @@ struct jail_row {
 	const struct jail_group *absent; /* answered ENOSYS, so that libc uses the older call */
 	const struct jail_group *seal; /* allowed after jail_seal; others: the process is killed */
 };
+
+/* Bound for rows with dev_null, before the plan's own. */
+extern const struct jail_mount jail_dev_null;
 
 const struct jail_row *jail_row(enum jail_profile profile);
 /* The calls that jail_plan.notify_paths sends to the supervisor. */

@@ -278,6 +278,8 @@ static int watch_start(int sock, struct jail_child *c, struct err *err)
 
 static int check_plan(const struct jail_plan *p, struct err *err)
 {
+	if (!jail_row(p->profile)->start)
+		return err_set(err, -EINVAL, "this profile is not for starting programs");
 	if (p->n_fds > JAIL_MAX_FDS)
 		return err_set(err, -EINVAL, "more than %d descriptors to pass", JAIL_MAX_FDS);
 	for (size_t i = 0; i < p->n_fds; i++)
