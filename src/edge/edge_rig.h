@@ -2,10 +2,11 @@
  * edge_rig - for edge_test.c: a real sbx-edge between a keeper and a guest played by the test.
  *
  * How      sbx-edge runs as a child with the keeper's channel as fd 3 and seals itself; with
- *          rig_new_jailed it is in all of its jail, else the namespaces are left out. The guest is
- * lib/wire's server. rig_step moves bytes for everybody once. Paths tell the guest what to do:
- * /echo sends back, /hold takes nothing, /pour sends without end, /late answers only after the
- * client's end, /refuse resets, /404 says so. Trust    Test program.
+ *          rig_new_jailed it is in all of its jail, else the namespaces are left out. The guest
+ *          is lib/wire's server. rig_step moves bytes for everybody once. Paths tell the guest
+ *          what to do: /echo sends back, /hold takes nothing, /pour sends without end, /late
+ *          answers only after the client's end, /refuse resets, /404 says so.
+ * Trust    Test program.
  */
 #pragma once
 
