@@ -281,8 +281,9 @@ static void test_ping(void **state)
 /* Bytes of an older connection before the magic are dropped by the server. */
 static void test_stale_bytes_before_preface(void **state)
 {
-	static const char *const stale[] = {"x", "PRI * HTTP", "PRI * HTTPPRI * HTTP/2.0\r\n\r\n",
-		"\0\0\4\0\0\0\0\0\1PRI", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r"};
+	static const char *const stale[] = {"x", "PRI * HTT", "PRI * HTTP",
+		"PRI * HTTPPRI * HTTP/2.0\r\n\r\n", "\0\0\4\0\0\0\0\0\1PRI",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r"};
 
 	for (size_t i = 0; i < ARRAY_LEN(stale); i++) {
 		struct pair *p = pair_new(i % 2);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/jail/jail.h"
 
 #define OUT_BYTES 65536
 
@@ -233,7 +234,29 @@ static pid_t start_edge(int keeper_end, char *const *envp)
 	return pid;
 }
 
-struct rig *rig_new(char *const *envp)
+static pid_t spawn_edge(int keeper_end)
+{
+	char *const argv[] = {(char *)"sbx-edge", NULL};
+	const struct jail_fd fd = {.from = keeper_end, .to = 3};
+	const struct jail_plan plan = {
+		.profile = JAIL_EDGE,
+		.program = getenv("SBX_EDGE"),
+		.argv = argv,
+		.fds = &fd,
+		.n_fds = 1,
+		.log_fd = STDERR_FILENO,
+	};
+	struct jail_child child;
+	struct err err = {0};
+	int r = jail_spawn(&plan, &child, &err);
+
+	if (r < 0)
+		fail_msg("jail: %s", err_text(&err, r));
+	fd_close(&child.pidfd);
+	return child.pid;
+}
+
+static struct rig *make(char *const *envp, bool jailed)
 {
 	struct rig *r = xcalloc(1, sizeof(*r));
 	char build[EDGE_MAX_BUILD];
@@ -245,7 +268,7 @@ struct rig *rig_new(char *const *envp)
 	assert_int_equal(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &few, sizeof(few)), 0);
 	r->keeper = fds[0];
 	r->guest_fd = -1;
-	r->pid = start_edge(fds[1], envp);
+	r->pid = jailed ? spawn_edge(fds[1]) : start_edge(fds[1], envp);
 	fd_close(&fds[1]);
 	r->guest = wire_new(WIRE_SERVER, &guest_ops, r);
 	r->out = xmalloc(OUT_BYTES);
@@ -256,6 +279,16 @@ struct rig *rig_new(char *const *envp)
 	assert_int_equal(edge_get_hello(&msg, build), 0);
 	assert_string_equal(build, EDGE_BUILD);
 	return r;
+}
+
+struct rig *rig_new(char *const *envp)
+{
+	return make(envp, false);
+}
+
+struct rig *rig_new_jailed(void)
+{
+	return make(NULL, true);
 }
 
 void rig_free(struct rig *r)
@@ -373,7 +406,7 @@ uint64_t rig_memory(const struct rig *r, const char *field)
 	unsigned long kib = 0;
 	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)r->pid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)r->pid);
 	f = fopen(path, "re");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {

@@ -1,11 +1,11 @@
 /*
  * edge_rig - for edge_test.c: a real sbx-edge between a keeper and a guest played by the test.
  *
- * How      sbx-edge runs as a child with the keeper's channel as fd 3 and seals itself; only the
- *          namespaces of jail_spawn are left out. The guest is lib/wire's server. rig_step moves
- *          bytes for everybody once. Paths tell the guest what to do: /echo sends back, /hold
- *          takes nothing, /pour sends without end, /late answers only after the client's end,
- *          /refuse resets, /404 says so.
+ * How      sbx-edge runs as a child with the keeper's channel as fd 3 and seals itself; with
+ *          rig_new_jailed it is in all of its jail, else the namespaces are left out. The guest
+ *          is lib/wire's server. rig_step moves bytes for everybody once. Paths tell the guest
+ *          what to do: /echo sends back, /hold takes nothing, /pour sends without end, /late
+ *          answers only after the client's end, /refuse resets, /404 says so.
  * Trust    Test program.
  */
 #pragma once
@@ -53,6 +53,8 @@ struct rig {
 
 /* Starts edge; the guest is there but CONFIG is not sent. */
 struct rig *rig_new(char *const *envp);
+/* The same through jail_spawn, as the keeper starts it. */
+struct rig *rig_new_jailed(void);
 void rig_free(struct rig *r);
 /* CONFIG and READY. */
 void rig_up(struct rig *r);
@@ -74,7 +76,7 @@ void rig_step(struct rig *r, int ms);
 void rig_for(struct rig *r, unsigned ms);
 /* Waits for edge's end, at most 5 s; its exit status, or -signal. */
 int rig_exit(struct rig *r);
-/* Bytes of edge by a field of smaps_rollup: "Anonymous:" is its own, "Rss:" has the program's text
- * too, which many edges share. */
+/* Bytes of edge by a field of /proc/PID/status (smaps is not for us: edge is not dumpable): RssAnon
+ * is its own, VmRSS has the program's text too, which many edges share. */
 uint64_t rig_memory(const struct rig *r, const char *field);
 uint8_t rig_pattern(uint64_t i);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "lib/base/clock.h"
+#include "lib/jail/jail.h"
 
 #define MIB (1024 * 1024)
 
@@ -33,10 +34,8 @@ static void close_at_eof(struct rig *r)
 	}
 }
 
-static void echo_many(char *const *envp, unsigned n, uint64_t each)
+static void echo_many(struct rig *r, unsigned n, uint64_t each)
 {
-	struct rig *r = rig_new(envp);
-
 	rig_up(r);
 	for (unsigned i = 0; i < n; i++)
 		(void)rig_open(r, "/echo", each);
@@ -53,14 +52,14 @@ static void echo_many(char *const *envp, unsigned n, uint64_t each)
 
 static void test_64_streams_at_once(void **state)
 {
-	echo_many(NULL, 64, MIB);
+	echo_many(rig_new(NULL), 64, MIB);
 }
 
 static void test_64_mib_each_way(void **state)
 {
 	uint64_t at = clock_mono_ms();
 
-	echo_many(NULL, 1, 64 * MIB);
+	echo_many(rig_new(NULL), 1, 64 * MIB);
 	print_message("64 MiB each way: %u ms\n", (unsigned)(clock_mono_ms() - at));
 }
 
@@ -75,7 +74,7 @@ static void test_under_other_mallocs(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(envs); i++)
-		echo_many(envs[i], 8, MIB);
+		echo_many(rig_new(envs[i]), 8, MIB);
 }
 
 static void test_bytes_beside_bulk(void **state)
@@ -191,7 +190,7 @@ static void test_back_pressure_to_the_guest(void **state)
 	uint64_t before, sent;
 
 	rig_up(r);
-	before = rig_memory(r, "Anonymous:");
+	before = rig_memory(r, "RssAnon:");
 	lazy = rig_open(r, "/pour", 0);
 	lazy->paused = true;
 	rig_until(r, lazy->opened);
@@ -200,7 +199,7 @@ static void test_back_pressure_to_the_guest(void **state)
 	rig_for(r, 300);
 	assert_int_equal(r->streams[0].sent, sent);
 	assert_true(sent >= WIRE_STREAM_WINDOW && sent < 4 * WIRE_STREAM_WINDOW);
-	assert_true(rig_memory(r, "Anonymous:") < before + WIRE_STREAM_WINDOW + 512 * 1024);
+	assert_true(rig_memory(r, "RssAnon:") < before + WIRE_STREAM_WINDOW + 512 * 1024);
 	other = rig_open(r, "/echo", 8 * MIB);
 	rig_until(r, other->eof);
 	assert_int_equal(other->got, 8 * MIB);
@@ -282,6 +281,12 @@ static void test_ping(void **state)
 	assert_int_equal(edge_ask_ping(r->keeper, 44), 0);
 	rig_until(r, r->n_pongs == 4);
 	assert_true(r->pong_id == 44 && r->pong_ms < 500);
+	/* An answer to a ping that was never sent is not one. */
+	r->deaf = true;
+	assert_int_equal(edge_ask_ping(r->keeper, 45), 0);
+	assert_int_equal(send(r->guest_fd, "\0\0\x08\6\1\0\0\0\0whatever", 17, 0), 17);
+	rig_until(r, r->n_pongs == 5);
+	assert_true(r->pong_id == 45 && r->pong_ms == EDGE_PONG_NONE);
 	rig_free(r);
 }
 
@@ -420,6 +425,41 @@ static unsigned long status_field(const struct rig *r, const char *name)
 	return value;
 }
 
+static void check_own_namespace(const struct rig *r, const char *name)
+{
+	char path[64], ours[64] = "", theirs[64] = "";
+
+	(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	assert_true(readlink(path, ours, sizeof(ours) - 1) > 0);
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)r->pid, name);
+	/* Not dumpable: only its user namespace's owner may look. */
+	if (readlink(path, theirs, sizeof(theirs) - 1) > 0)
+		assert_string_not_equal(ours, theirs);
+	else
+		assert_true(errno == EACCES || errno == EPERM);
+}
+
+static void test_in_its_jail(void **state)
+{
+	static const char *const names[] = {"user", "pid", "mnt", "ipc", "uts", "net"};
+	char why[256];
+	struct rig *r;
+
+	if (jail_host_status(why, sizeof(why)) < 0) {
+		print_message("not here: %s\n", why);
+		skip();
+	}
+	r = rig_new_jailed();
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		check_own_namespace(r, names[i]);
+	assert_int_equal(status_field(r, "Seccomp:"), 2);
+	assert_int_equal(status_field(r, "NoNewPrivs:"), 1);
+	assert_int_equal(status_field(r, "CapEff:"), 0);
+	assert_int_equal(status_field(r, "CapPrm:"), 0);
+	assert_int_equal(status_field(r, "CapBnd:"), 0);
+	echo_many(r, 16, MIB);
+}
+
 static void test_idle_is_small_and_sealed(void **state)
 {
 	struct rig *r = rig_new(NULL);
@@ -429,12 +469,12 @@ static void test_idle_is_small_and_sealed(void **state)
 	assert_int_equal(status_field(r, "Seccomp:"), 2);
 	assert_int_equal(status_field(r, "NoNewPrivs:"), 1);
 	rig_up(r);
-	fresh = rig_memory(r, "Anonymous:");
+	fresh = rig_memory(r, "RssAnon:");
 	for (unsigned i = 0; i < 20; i++)
 		c = rig_open(r, "/echo", MIB);
 	rig_until(r, c->eof && all_over(r));
-	after = rig_memory(r, "Anonymous:");
-	all = rig_memory(r, "Rss:");
+	after = rig_memory(r, "RssAnon:");
+	all = rig_memory(r, "VmRSS:");
 	print_message("private memory: %u KiB fresh, %u KiB after 20 streams; with text %u KiB\n",
 		(unsigned)(fresh / 1024), (unsigned)(after / 1024), (unsigned)(all / 1024));
 	assert_true(fresh < 512 * 1024);
@@ -461,6 +501,7 @@ int main(void)
 		cmocka_unit_test(test_silent_guest),
 		cmocka_unit_test(test_keeper_out_of_phase),
 		cmocka_unit_test(test_malformed_keeper_messages),
+		cmocka_unit_test(test_in_its_jail),
 		cmocka_unit_test(test_idle_is_small_and_sealed),
 	};
 
