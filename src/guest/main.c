@@ -16,6 +16,7 @@
 #include "power.h"
 #include "port.h"
 #include "service.h"
+#include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 
@@ -138,12 +139,15 @@ int main(void)
 {
 	struct guest *g = &guest;
 	struct loop_event ev;
+	uint64_t began_ms = clock_mono_ms();
 
 	log_init("sbx-guest");
 	if (getpid() != 1)
 		die("this is the first program of a sandbox's VM and cannot run elsewhere");
 	boot();
 	begin(g);
+	log_info("ready at %u ms, %u ms of them here", (unsigned)clock_mono_ms(),
+		(unsigned)(clock_mono_ms() - began_ms));
 	for (;;) {
 		loop_next(&g->loop, &ev);
 		dispatch(g, &ev);
