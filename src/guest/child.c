@@ -113,8 +113,8 @@ static void exec_program(const struct child *c, char **envp)
 	fail(c, STATUS_CANNOT, err.text);
 }
 
-/* Builtins run as root: numeric owners are theirs to keep. There is no exec that would close PID 1's
- * descriptors, among them the status pipe and the other end of our own input. */
+/* Builtins run as root: numeric owners are theirs to keep. There is no exec that would close PID
+ * 1's descriptors, among them the status pipe and the other end of our own input. */
 static void run_builtin(const struct child *c)
 {
 	builtin_fn *fn = builtin_find(c->spec->argv[0]);

@@ -33,7 +33,7 @@ struct port {
 	const struct wire_ops *ops;
 	void *ctx;
 	void (*on_session)(void *ctx, struct wire *w); /* w is NULL when it has ended */
-	struct slice last; /* what was read last, while it is there */
+	struct slice last;			       /* what was read last, while it is there */
 	size_t out_at, out_n;
 	uint8_t out[PORT_WRITE];
 };
