@@ -1,7 +1,7 @@
 /*
  * sbx-guest - PID 1 of the VM: boots it, runs what the host asks for, ends it.
  */
-#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/reboot.h>
@@ -19,6 +19,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+
+#define SELFTEST_LINGER_MS 1000
 
 static struct guest {
 	struct loop loop;
@@ -38,6 +40,9 @@ static void run_selftest(void)
 	else if (fd_set_nonblock(fd, false) < 0 ||
 		 fd_write_all(fd, GUEST_SELFTEST, strlen(GUEST_SELFTEST)) < 0)
 		log_error("self-test: writing to the port failed");
+	/* The kernel does not wait until the host has taken the bytes, and powering off drops them:
+	 * the host hangs up when it has read them. */
+	(void)poll(&(struct pollfd){.fd = fd}, 1, SELFTEST_LINGER_MS);
 	power_off_now();
 }
 
