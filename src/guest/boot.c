@@ -46,7 +46,6 @@ static const struct mount_row late_mounts[] = {
 	{"securityfs", "/sys/kernel/security", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, 0755},
 	{"bpf", "/sys/fs/bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700", 0755},
 	{"mqueue", "/dev/mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, 0755},
-	{"tracefs", "/sys/kernel/tracing", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, 0755},
 };
 
 static int mount_one(const struct mount_row *m)
@@ -212,8 +211,11 @@ static void enter_cgroup(void)
 		(void)!file_poke("/sys/fs/cgroup/cgroup.subtree_control", controllers[i]);
 }
 
-static void make_dev_links(void)
+static void finish_dev(void)
 {
+	/* There is no udev; these two are all it would change for programs of the user. */
+	(void)chmod("/dev/fuse", 0666);
+	(void)chmod("/dev/kmsg", 0600);
 	(void)!symlink("/proc/self/fd", "/dev/fd");
 	(void)!symlink("/proc/self/fd/0", "/dev/stdin");
 	(void)!symlink("/proc/self/fd/1", "/dev/stdout");
@@ -228,7 +230,7 @@ void boot_late(void)
 		if (r < 0 && r != -ENODEV && r != -ENOENT)
 			log_warn("mounting %s: %s", late_mounts[i].path, strerror(-r));
 	}
-	make_dev_links();
+	finish_dev();
 	set_limits();
 	enter_cgroup();
 	bring_up_loopback();

@@ -113,20 +113,19 @@ static void exec_program(const struct child *c, char **envp)
 	fail(c, STATUS_CANNOT, err.text);
 }
 
-/* Builtins run as root: numeric owners are theirs to keep. They have no exec that would close the
- * status pipe. */
+/* Builtins run as root: numeric owners are theirs to keep. There is no exec that would close PID
+ * 1's descriptors, among them the status pipe and the other end of our own input. */
 static void run_builtin(const struct child *c)
 {
 	builtin_fn *fn = builtin_find(c->spec->argv[0]);
 	struct user root = {0};
-	int status = c->status;
 
 	if (!fn)
 		fail(c, STATUS_NOT_FOUND, "sbx-guest has no such builtin");
 	take_stdio(c, &root);
 	if (c->spec->cwd[0] && chdir(c->spec->cwd) < 0)
 		fail(c, STATUS_CANNOT, "entering the folder in the sandbox failed");
-	fd_close(&status);
+	(void)close_range(3, ~0u, 0);
 	_exit(fn(c->spec->argv));
 }
 

@@ -31,7 +31,7 @@
 /* Room in the output queue that data never takes: STARTED, ERROR and EXIT always fit. */
 #define EXEC_RESERVE 2048
 #define EXEC_KILL_MS 2000
-#define EXEC_SILENCE_MS 200
+#define EXEC_SILENCE_MS 500
 #define EXEC_DRAIN_MS 2000
 
 enum exec_state {

@@ -1,7 +1,7 @@
 /*
  * sbx-guest - PID 1 of the VM: boots it, runs what the host asks for, ends it.
  */
-#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/reboot.h>
@@ -16,8 +16,11 @@
 #include "power.h"
 #include "port.h"
 #include "service.h"
+#include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+
+#define SELFTEST_LINGER_MS 1000
 
 static struct guest {
 	struct loop loop;
@@ -37,6 +40,9 @@ static void run_selftest(void)
 	else if (fd_set_nonblock(fd, false) < 0 ||
 		 fd_write_all(fd, GUEST_SELFTEST, strlen(GUEST_SELFTEST)) < 0)
 		log_error("self-test: writing to the port failed");
+	/* The kernel does not wait until the host has taken the bytes, and powering off drops them:
+	 * the host hangs up when it has read them. */
+	(void)poll(&(struct pollfd){.fd = fd}, 1, SELFTEST_LINGER_MS);
 	power_off_now();
 }
 
@@ -138,12 +144,15 @@ int main(void)
 {
 	struct guest *g = &guest;
 	struct loop_event ev;
+	uint64_t began_ms = clock_mono_ms();
 
 	log_init("sbx-guest");
 	if (getpid() != 1)
 		die("this is the first program of a sandbox's VM and cannot run elsewhere");
 	boot();
 	begin(g);
+	log_info("ready at %u ms, %u ms of them here", (unsigned)clock_mono_ms(),
+		(unsigned)(clock_mono_ms() - began_ms));
 	for (;;) {
 		loop_next(&g->loop, &ev);
 		dispatch(g, &ev);

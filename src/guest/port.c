@@ -121,10 +121,11 @@ static struct slice find_preface(struct slice s)
 }
 
 /* The session is broken: begin again where the host began again, else wait until it does. */
-static void restart_at(struct port *p, struct slice bytes)
+static void restart(struct port *p)
 {
-	struct slice s = find_preface(bytes);
+	struct slice s = find_preface(p->last);
 
+	p->last = slice_of(NULL, 0);
 	session_end(p);
 	if (s.n == 0)
 		return;
@@ -135,11 +136,12 @@ static void restart_at(struct port *p, struct slice bytes)
 
 static void take_bytes(struct port *p, struct slice s)
 {
+	p->last = s;
 	if (p->wire && wire_feed(p->wire, s, clock_mono_ms()) == 0)
 		return;
 	if (p->wire)
 		log_warn("the host's bytes on the wire: %s", wire_error(p->wire));
-	restart_at(p, s);
+	restart(p);
 }
 
 static void read_port(struct port *p)
@@ -170,35 +172,49 @@ void port_on_event(struct port *p, uint32_t events)
 		read_port(p);
 }
 
+/* What an ended session left unread must not be taken for the next one's start; but the host may be
+ * back while we look. True when it is. */
+static bool drop_rest(struct port *p)
+{
+	static uint8_t rest[4096];
+	ssize_t n;
+
+	while (!p->wire && (n = read(p->fd, rest, sizeof(rest))) > 0)
+		take_bytes(p, slice_of(rest, (size_t)n));
+	return p->wire != NULL;
+}
+
 void port_on_probe(struct port *p)
 {
 	struct pollfd pfd = {.fd = p->fd, .events = POLLIN | POLLOUT};
 
-	if (poll(&pfd, 1, 0) < 0 || pfd.revents & POLLHUP) {
-		/* What an ended session left unread would be taken for the next one's start. */
-		static uint8_t rest[4096];
-
-		while (read(p->fd, rest, sizeof(rest)) > 0)
-			;
+	if (poll(&pfd, 1, 0) == 1 && !(pfd.revents & POLLHUP))
+		session_begin(p);
+	else if (!drop_rest(p))
 		loop_timer_set(p->loop, &p->probe, clock_mono_ms() + PORT_PROBE_MS, probe_key);
-		return;
-	}
-	session_begin(p);
+}
+
+static bool pull_out(struct port *p)
+{
+	ssize_t n = wire_pull(p->wire, p->out, sizeof(p->out));
+
+	p->out_at = 0;
+	p->out_n = n > 0 ? (size_t)n : 0;
+	return n > 0;
 }
 
 /* Fills p->out; false when there is nothing to send. */
 static bool refill(struct port *p)
 {
-	ssize_t n = wire_pull(p->wire, p->out, sizeof(p->out));
+	bool some = pull_out(p);
 
-	if (n < 0) {
+	if (wire_error(p->wire)[0]) {
+		/* A breach that the peer is still told about shows here, after its bytes. */
 		log_warn("the wire: %s", wire_error(p->wire));
-		session_end(p);
-		return false;
+		restart(p);
+		return p->wire && pull_out(p);
 	}
-	p->out_at = 0;
-	p->out_n = (size_t)n;
-	return n > 0;
+	return some;
 }
 
 void port_pump(struct port *p)

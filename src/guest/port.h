@@ -7,7 +7,9 @@
  *          would spin). The kernel gives 0 from read only when the host is away and nothing is
  *          left, -EAGAIN when it is merely silent.
  * Trust    The host's bytes. A host that left and came back within one turn of the loop shows as
- *          its connection preface in the middle of the old session: a new session begins there.
+ *          its connection preface in the middle of the old session: a new session begins there. If
+ *          the old one was inside a frame that swallows the preface, the host hears nothing and
+ *          has to leave for a moment (PROTOCOL.guest).
  * Owns     The port's fd and the session.
  * Limits   PORT_TURN bytes a turn, so that execs get theirs.
  */
@@ -31,6 +33,7 @@ struct port {
 	const struct wire_ops *ops;
 	void *ctx;
 	void (*on_session)(void *ctx, struct wire *w); /* w is NULL when it has ended */
+	struct slice last;			       /* what was read last, while it is there */
 	size_t out_at, out_n;
 	uint8_t out[PORT_WRITE];
 };

@@ -76,9 +76,13 @@ static int open_terminal(const struct exec_spec *spec, struct ends *mine, struct
 		return -errno;
 	theirs->out = dup_fd(theirs->in);
 	theirs->err = dup_fd(theirs->in);
+	if (theirs->out < 0 || theirs->err < 0)
+		return -EMFILE;
+	if (!(spec->flags & EXEC_F_STDIN))
+		return 0;
 	/* A second fd for the same terminal: reading and writing wait for different things. */
 	mine->in = dup_fd(mine->out);
-	return theirs->out < 0 || theirs->err < 0 || mine->in < 0 ? -EMFILE : 0;
+	return mine->in < 0 ? mine->in : 0;
 }
 
 static int open_null(int *ret)
