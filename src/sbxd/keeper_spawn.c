@@ -150,7 +150,9 @@ static int launch(struct sbxd *d, struct keeper *k, const char *dir, struct err 
 	r = start_program(k, theirs, log_fd, err);
 	if (r < 0)
 		return r;
-	r = keeper_watch(d, k);
+	r = keeper_watch_exit(d, k);
+	if (r == 0)
+		r = keeper_watch_channel(d, k);
 	return r < 0 ? err_errno(err, r, "watching a keeper") : 0;
 }
 

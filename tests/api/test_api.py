@@ -465,7 +465,7 @@ def test_the_keeper_gets_a_clean_process(d):
     fds = {int(f): os.readlink(f"/proc/{pid}/fd/{f}") for f in os.listdir(f"/proc/{pid}/fd")}
     assert fds[0] == "/dev/null" and fds[1] == fds[2] and fds[1].endswith("keeper.log")
     assert fds[3].startswith("socket:")
-    assert not [f for f in fds.values() if "registry" in f or "sbxd" in f], fds
+    assert not [f for f in fds.values() if "registry" in f or "sbxd.lock" in f], fds
     assert os.getsid(pid) == pid
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     assert "SigBlk:\t0000000000000000" in status
