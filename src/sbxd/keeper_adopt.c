@@ -86,7 +86,12 @@ void keeper_reconnect(struct sbxd *d, struct keeper *k)
 	int r;
 
 	if (!keeper_lock_is_held(k->id)) {
-		keeper_gone(d, k);
+		/* Started by a sbxd that died in the same moment, it may not have come so far. */
+		if (k->pidfd < 0 && clock_mono_ms() - k->born_ms < KEEPER_BIRTH_MS &&
+			keeper_log_is_held(k->id))
+			keeper_set_timer(d, k);
+		else
+			keeper_gone(d, k);
 		return;
 	}
 	r = reach(d, k);
@@ -136,11 +141,13 @@ static void adopt_folder(struct sbxd *d, const char *id)
 {
 	AUTO_ROW struct store_row row = {0};
 
+	if (keeper_find(d, id))
+		return;
 	if (!keeper_lock_is_held(id))
 		wipe_runtime(id);
 	else if (store_get(d->store, id, &row, NULL) == 0)
 		(void)!adopt(d, id, false);
-	else if (!keeper_find(d, id))
+	else
 		log_warn("a keeper runs for %s, which is not in the registry", id);
 }
 

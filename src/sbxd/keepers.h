@@ -25,7 +25,8 @@
 #define KEEPER_HELLO_MS 5000   /* from spawn to the first state */
 #define KEEPER_LEAST_STOP_MS 2000
 #define KEEPER_GRACE_MS 5000 /* for one that is at work on its stop, or has closed its channel */
-#define KEEPER_RETRY_MS 500
+#define KEEPER_RETRY_MS 100
+#define KEEPER_BIRTH_MS 3000 /* from fork to its lock */
 #define KEEPER_MAX_LOG (1 << 20)
 #define KEEPER_BURST 64 /* messages of one keeper before others get their turn */
 
@@ -75,6 +76,9 @@ int keepers_adopt(struct sbxd *d, struct err *err) MUST_CHECK;
 void keeper_reconnect(struct sbxd *d, struct keeper *k);
 /* True when a process holds the sandbox's lock. */
 bool keeper_lock_is_held(const char *id);
+/* True when a process that was started as its keeper, or a child of it, still has its log open:
+ * from the fork on, when the lock is not taken yet. */
+bool keeper_log_is_held(const char *id);
 
 /* The process that holds the lock, for a keeper that cannot be reached: a pidfd, -ESRCH. */
 int keeper_find_holder(const char *id, pid_t *ret_pid) MUST_CHECK;

@@ -578,7 +578,7 @@ def test_fifty_hung_keepers_do_not_delay_ls(d):
     assert not [p for p in pids if is_alive(p)]
 
 
-LIES = ["lie-id", "lie-pid", "lie-type", "lie-big", "lie-fd", "lie-state", "lie-twice", "lie-early"]
+LIES = ["lie-id", "lie-pid", "lie-type", "lie-big", "lie-fd", "lie-state", "lie-twice", "lie-early", "nohello"]
 
 
 @pytest.mark.parametrize("mode", LIES)
@@ -598,10 +598,11 @@ def test_a_keeper_without_a_channel_is_ended(d):
     d.wait_status("demo", "stopped", 9)
 
 
-def test_a_keeper_that_never_says_hello_is_unresponsive(d):
-    d.create("demo", "nohello")
-    d.call("POST", "/v1/sandboxes/demo/start")
-    d.wait_status("demo", "stopped")  # a state before the hello is a broken rule
+def test_a_keeper_that_never_speaks_is_unresponsive(d):
+    o = d.run("demo", "silent", wait=False)
+    assert o["status"] == "starting"
+    d.wait_status("demo", "unresponsive")
+    assert d.call("POST", "/v1/sandboxes/demo/stop", {"timeout_ms": 0})[0] == 200
 
 
 def test_a_flood_does_not_starve_others(d):
@@ -712,6 +713,17 @@ def test_kill_and_adopt(d):
     os.kill(asleep["keeper_pid"], signal.SIGSTOP)
     assert d.call("DELETE", "/v1/sandboxes/asleep?force=1")[0] == 204
     assert not is_alive(asleep["keeper_pid"])
+
+
+def test_a_keeper_that_was_just_born_is_found(d):
+    o = d.run("demo", "late", wait=False)
+    d.kill()
+    assert not (d.state / "sandboxes" / o["id"] / "lock").exists()
+    d.start()
+    assert d.call("POST", "/v1/sandboxes/demo/start")[0] in (202, 503)
+    o = d.wait_status("demo", "running")
+    assert is_alive(o["keeper_pid"])
+    assert (d.runtime / "s" / o["id"] / "keeper.sock").exists()
 
 
 def test_an_unreachable_keeper_is_not_started_twice(d):
