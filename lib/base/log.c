@@ -32,6 +32,7 @@ void log_set_level(enum log_level level)
 	max_level = level;
 }
 
+PRINTF_LIKE(2, 0)
 static void write_line(enum log_level level, const char *fmt, va_list ap)
 {
 	char line[1024];
