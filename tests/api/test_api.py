@@ -18,6 +18,8 @@ import pytest
 
 SBXD = os.environ["SBX_TEST_SBXD"]
 KEEPER = os.environ["SBX_TEST_KEEPER"]
+# Times and sizes mean nothing in a build with sanitizers; everything else does.
+MEASURED = os.environ.get("SBX_TEST_SANITIZED") != "1"
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -431,10 +433,10 @@ def test_a_thousand_sandboxes_are_listed_within_a_second(d):
     names = [s["name"] for s in d.list()]
     took = time.monotonic() - t
     assert names == [f"box-{i:04}" for i in range(1000)]
-    assert took < 1, took
+    assert took < 1 or not MEASURED, took
     t = time.monotonic()
     d.get("box-0500")
-    assert time.monotonic() - t < 0.1
+    assert time.monotonic() - t < 0.1 or not MEASURED
     print(f"ls of 1000: {took * 1000:.0f} ms")
     d.kill()  # and no thousand deletions at the end
 
@@ -798,7 +800,7 @@ def test_a_slow_watcher_is_dropped(d):
         assert status == 200
     assert "does not read" in d.log_text()
     rss = int(pathlib.Path(f"/proc/{d.proc.pid}/statm").read_text().split()[1]) * 4096
-    assert rss < 40 << 20, rss
+    assert rss < 40 << 20 or not MEASURED, rss
     with pytest.raises((http.client.IncompleteRead, json.JSONDecodeError, ConnectionResetError)):
         for _ in range(100000):
             size.append(w.next())
