@@ -19,10 +19,8 @@ static void names_follow_the_rule(void **state)
 		"a23456789-123456789-123456789-123456789-123456789-123456789-123", "abcdef01234",
 		"ABCDEF012345", "abcdef012345a", "Default"};
 	static const char *const bad[] = {"", "a", "-a", ".a", "a-", "a.", "a_b", "a+b", "a b",
-		"default", "abcdef012345", "a/b",
-		"\xc3\xa4"
-		"b",
-		"a\nb", "a23456789-123456789-123456789-123456789-123456789-123456789-1234"};
+		"default", "abcdef012345", "a/b", "\303\244b", "a\nb",
+		"a23456789-123456789-123456789-123456789-123456789-123456789-1234"};
 
 	for (size_t i = 0; i < ARRAY_LEN(good); i++)
 		assert_int_equal(spec_check_name(good[i], NULL), 0);

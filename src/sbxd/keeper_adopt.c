@@ -35,6 +35,13 @@ static int connect_keeper(const char *id, int *ret_fd, struct ucred *ret_peer)
 	return 0;
 }
 
+static int know_process(struct sbxd *d, struct keeper *k, int pidfd, pid_t pid)
+{
+	k->pidfd = pidfd;
+	k->pid = pid;
+	return keeper_watch_exit(d, k);
+}
+
 /* The kernel says who listens; a pidfd taken while the lock is held is that process or one that
  * has already ended, never a stranger with its old number. */
 static int reach(struct sbxd *d, struct keeper *k)
@@ -45,22 +52,33 @@ static int reach(struct sbxd *d, struct keeper *k)
 
 	if (r < 0)
 		return r;
-	pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
-	if (pidfd < 0)
-		return -errno;
-	if (!keeper_lock_is_held(k->id))
-		return -ESRCH;
-	k->sock = TAKE_FD(sock);
-	k->pidfd = TAKE_FD(pidfd);
-	k->pid = peer.pid;
-	r = keeper_watch(d, k);
+	if (k->pidfd < 0) {
+		pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+		if (pidfd < 0)
+			return -errno;
+		if (!keeper_lock_is_held(k->id))
+			return -ESRCH;
+		r = know_process(d, k, TAKE_FD(pidfd), peer.pid);
+	} else if (peer.pid != k->pid) {
+		r = -EPERM;
+	}
 	if (r < 0)
 		return r;
-	if (keeper_ask_ping(k->sock, 0) < 0)
-		log_warn("keeper of %s takes no message", k->id);
-	if (k->asked_stop)
-		keeper_stop(d, k, 0);
-	return 0;
+	k->sock = TAKE_FD(sock);
+	r = keeper_watch_channel(d, k);
+	if (r < 0)
+		fd_close(&k->sock);
+	return r;
+}
+
+/* Not reachable, but it can be known, and so killed when that is wanted. */
+static void find_process(struct sbxd *d, struct keeper *k)
+{
+	pid_t pid = 0;
+	int fd = k->pidfd < 0 ? keeper_find_holder(k->id, &pid) : -1;
+
+	if (fd >= 0 && know_process(d, k, fd, pid) < 0)
+		log_error("cannot watch the keeper of %s", k->id);
 }
 
 void keeper_reconnect(struct sbxd *d, struct keeper *k)
@@ -68,16 +86,26 @@ void keeper_reconnect(struct sbxd *d, struct keeper *k)
 	int r;
 
 	if (!keeper_lock_is_held(k->id)) {
-		keeper_gone(d, k);
+		/* Started by a sbxd that died in the same moment, it may not have come so far. */
+		if (k->pidfd < 0 && clock_mono_ms() - k->born_ms < KEEPER_BIRTH_MS &&
+			keeper_log_is_held(k->id))
+			keeper_set_timer(d, k);
+		else
+			keeper_gone(d, k);
 		return;
 	}
 	r = reach(d, k);
 	if (r < 0) {
 		log_debug("keeper of %s cannot be reached: %s", k->id, strerror(-r));
-		fd_close(&k->sock);
-		fd_close(&k->pidfd);
-		keeper_set_timer(d, k, clock_mono_ms() + KEEPER_RETRY_MS);
+		find_process(d, k);
+		keeper_set_timer(d, k);
+		return;
 	}
+	k->seeking = false;
+	if (keeper_ask_ping(k->sock, 0) < 0)
+		log_warn("keeper of %s takes no message", k->id);
+	if (k->asked_stop)
+		keeper_stop(d, k, 0);
 }
 
 static int adopt(struct sbxd *d, const char *id, bool removing)
@@ -89,7 +117,10 @@ static int adopt(struct sbxd *d, const char *id, bool removing)
 	k = keeper_new(d, id);
 	if (!k)
 		return -ENOSPC;
+	k->seeking = true;
 	k->removing = k->asked_stop = removing;
+	if (removing)
+		k->kill_at_ms = clock_mono_ms() + KEEPER_LEAST_STOP_MS;
 	keeper_reconnect(d, k);
 	return 0;
 }
@@ -110,11 +141,13 @@ static void adopt_folder(struct sbxd *d, const char *id)
 {
 	AUTO_ROW struct store_row row = {0};
 
+	if (keeper_find(d, id))
+		return;
 	if (!keeper_lock_is_held(id))
 		wipe_runtime(id);
 	else if (store_get(d->store, id, &row, NULL) == 0)
 		(void)!adopt(d, id, false);
-	else if (!keeper_find(d, id))
+	else
 		log_warn("a keeper runs for %s, which is not in the registry", id);
 }
 

@@ -21,13 +21,23 @@
 
 extern char **environ;
 
-bool keeper_lock_is_held(const char *id)
+static bool is_held(const char *id, const char *file)
 {
-	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/lock", id);
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/%s", id, file);
 	AUTO_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 
 	/* Given back at once by the close. */
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+bool keeper_lock_is_held(const char *id)
+{
+	return is_held(id, "lock");
+}
+
+bool keeper_log_is_held(const char *id)
+{
+	return is_held(id, "keeper.log");
 }
 
 /* The keeper's own output. The last megabyte or two is kept, over all its starts. */
@@ -41,7 +51,11 @@ static int open_log(const char *dir, struct err *err)
 	if (lstat(path, &st) == 0 && st.st_size > KEEPER_MAX_LOG)
 		(void)rename(path, old);
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd < 0 ? err_errno(err, -errno, "opening %s", path) : fd;
+	if (fd < 0)
+		return err_errno(err, -errno, "opening %s", path);
+	/* The child inherits this with its stdout: see keeper_log_is_held. */
+	(void)flock(fd, LOCK_EX | LOCK_NB);
+	return fd;
 }
 
 /* What the keeper needs to find its folders, and nothing of the user's else. The accelerator was
@@ -150,7 +164,9 @@ static int launch(struct sbxd *d, struct keeper *k, const char *dir, struct err 
 	r = start_program(k, theirs, log_fd, err);
 	if (r < 0)
 		return r;
-	r = keeper_watch(d, k);
+	r = keeper_watch_exit(d, k);
+	if (r == 0)
+		r = keeper_watch_channel(d, k);
 	return r < 0 ? err_errno(err, r, "watching a keeper") : 0;
 }
 

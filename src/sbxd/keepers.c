@@ -101,16 +101,27 @@ void keepers_done(struct sbxd *d)
 			keeper_free(d, &d->keepers.slot[i]);
 }
 
-int keeper_watch(struct sbxd *d, struct keeper *k)
+int keeper_watch_exit(struct sbxd *d, struct keeper *k)
 {
-	int r = loop_add(&d->loop, k->pidfd, EPOLLIN, key_of(d, k, SBXD_EV_KEEPER_EXIT));
-
-	return r < 0 ? r : loop_add(&d->loop, k->sock, EPOLLIN, key_of(d, k, SBXD_EV_KEEPER));
+	return loop_add(&d->loop, k->pidfd, EPOLLIN, key_of(d, k, SBXD_EV_KEEPER_EXIT));
 }
 
-void keeper_set_timer(struct sbxd *d, struct keeper *k, uint64_t at_ms)
+int keeper_watch_channel(struct sbxd *d, struct keeper *k)
 {
-	loop_timer_set(&d->loop, &k->timer, at_ms, key_of(d, k, SBXD_EV_KEEPER_TIMER));
+	return loop_add(&d->loop, k->sock, EPOLLIN, key_of(d, k, SBXD_EV_KEEPER));
+}
+
+void keeper_set_timer(struct sbxd *d, struct keeper *k)
+{
+	uint64_t at_ms = k->kill_at_ms;
+
+	if (k->seeking) {
+		uint64_t retry = clock_mono_ms() + KEEPER_RETRY_MS;
+
+		at_ms = at_ms ? MIN(at_ms, retry) : retry;
+	}
+	if (at_ms)
+		loop_timer_set(&d->loop, &k->timer, at_ms, key_of(d, k, SBXD_EV_KEEPER_TIMER));
 }
 
 uint32_t keeper_next_ask(struct sbxd *d)
@@ -279,7 +290,7 @@ static void lose_channel(struct sbxd *d, struct keeper *k, uint64_t grace_ms)
 	close_channel(d, k);
 	if (!k->kill_at_ms || at < k->kill_at_ms)
 		k->kill_at_ms = at;
-	keeper_set_timer(d, k, k->kill_at_ms);
+	keeper_set_timer(d, k);
 }
 
 /* True while there may be more. */
@@ -349,11 +360,9 @@ void keeper_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen)
 
 	if (!k)
 		return;
-	if (k->sock < 0 && k->pidfd < 0) {
+	if (k->seeking)
 		keeper_reconnect(d, k);
-		return;
-	}
-	if (!k->kill_at_ms)
+	if (k->gen != gen || !k->kill_at_ms)
 		return;
 	/* At work on its stop: the guest got its time, now the keeper gets a little for itself. */
 	if (k->sock >= 0 && k->stop_asked_ms && k->last_word_ms > k->stop_asked_ms) {
@@ -364,7 +373,7 @@ void keeper_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen)
 		keeper_kill(k);
 		k->kill_at_ms = now + KEEPER_GRACE_MS;
 	}
-	keeper_set_timer(d, k, k->kill_at_ms);
+	keeper_set_timer(d, k);
 }
 
 void keeper_stop(struct sbxd *d, struct keeper *k, uint64_t timeout_ms)
@@ -378,8 +387,7 @@ void keeper_stop(struct sbxd *d, struct keeper *k, uint64_t timeout_ms)
 	if (!k->asked_stop || at_ms < k->kill_at_ms)
 		k->kill_at_ms = at_ms;
 	k->asked_stop = true;
-	if (k->pidfd >= 0)
-		keeper_set_timer(d, k, k->kill_at_ms);
+	keeper_set_timer(d, k);
 	api_watch_changed(d, k->id);
 }
 

@@ -25,7 +25,8 @@
 #define KEEPER_HELLO_MS 5000   /* from spawn to the first state */
 #define KEEPER_LEAST_STOP_MS 2000
 #define KEEPER_GRACE_MS 5000 /* for one that is at work on its stop, or has closed its channel */
-#define KEEPER_RETRY_MS 500
+#define KEEPER_RETRY_MS 100
+#define KEEPER_BIRTH_MS 3000 /* from fork to its lock */
 #define KEEPER_MAX_LOG (1 << 20)
 #define KEEPER_BURST 64 /* messages of one keeper before others get their turn */
 
@@ -47,6 +48,7 @@ struct keeper {
 	uint64_t kill_at_ms;	 /* 0: not to be killed */
 	uint64_t stop_asked_ms;
 	bool asked_stop, removing;
+	bool seeking;		/* adopted, its channel is not made yet */
 	bool broken;		/* it broke the rules of its channel */
 	uint64_t used_stamp_ms; /* wall, as last written to the registry */
 	struct loop_timer timer;
@@ -74,9 +76,16 @@ int keepers_adopt(struct sbxd *d, struct err *err) MUST_CHECK;
 void keeper_reconnect(struct sbxd *d, struct keeper *k);
 /* True when a process holds the sandbox's lock. */
 bool keeper_lock_is_held(const char *id);
+/* True when a process that was started as its keeper, or a child of it, still has its log open:
+ * from the fork on, when the lock is not taken yet. */
+bool keeper_log_is_held(const char *id);
 
-/* Puts fds of a slot into the loop. */
-int keeper_watch(struct sbxd *d, struct keeper *k) MUST_CHECK;
+/* The process that holds the lock, for a keeper that cannot be reached: a pidfd, -ESRCH. */
+int keeper_find_holder(const char *id, pid_t *ret_pid) MUST_CHECK;
+
+/* Put the fds of a slot into the loop. */
+int keeper_watch_channel(struct sbxd *d, struct keeper *k) MUST_CHECK;
+int keeper_watch_exit(struct sbxd *d, struct keeper *k) MUST_CHECK;
 void keeper_on_message(struct sbxd *d, uint32_t idx, uint32_t gen);
 void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen);
 void keeper_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen);
@@ -96,6 +105,7 @@ void keeper_stop(struct sbxd *d, struct keeper *k, uint64_t timeout_ms);
 void keeper_kill(struct keeper *k);
 /* Remembers the process behind the pid when it truly descends from the keeper. */
 void keeper_note_qemu(struct keeper *k, uint32_t pid);
-void keeper_set_timer(struct sbxd *d, struct keeper *k, uint64_t at_ms);
+/* For the next thing that is due: another try to reach it, or its killing. */
+void keeper_set_timer(struct sbxd *d, struct keeper *k);
 /* The process is gone: notes it in the registry, cleans, wakes who waits. */
 void keeper_gone(struct sbxd *d, struct keeper *k);

@@ -109,8 +109,11 @@ bool wipe_is_running(struct sbxd *d, const char *id)
 static void do_wipe(const char *id)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id);
-	int r = wipe_tree(dir);
+	int r;
 
+	/* The instance lock and the socket must not outlive sbxd in here. */
+	(void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
+	r = wipe_tree(dir);
 	wipe_runtime(id);
 	if (r < 0)
 		log_error("cannot remove %s: %s", dir, strerror(-r));

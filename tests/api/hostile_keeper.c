@@ -235,6 +235,8 @@ static void wait_once(int timeout_ms)
 
 static void start(void)
 {
+	if (mode_is("silent"))
+		(void)pause();
 	if (mode_is("lie-early"))
 		say_state(0);
 	say_hello();
@@ -278,6 +280,8 @@ int main(int argc, char **argv)
 		die("usage: --id ID");
 	snprintf(kp.id, sizeof(kp.id), "%s", argv[2]);
 	kp.mode = read_mode();
+	if (mode_is("late"))
+		(void)usleep(1000000);
 	take_lock();
 	if (!mode_is("nolisten"))
 		open_listener();

@@ -18,6 +18,8 @@ import pytest
 
 SBXD = os.environ["SBX_TEST_SBXD"]
 KEEPER = os.environ["SBX_TEST_KEEPER"]
+# Times and sizes mean nothing in a build with sanitizers; everything else does.
+MEASURED = os.environ.get("SBX_TEST_SANITIZED") != "1"
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -431,10 +433,10 @@ def test_a_thousand_sandboxes_are_listed_within_a_second(d):
     names = [s["name"] for s in d.list()]
     took = time.monotonic() - t
     assert names == [f"box-{i:04}" for i in range(1000)]
-    assert took < 1, took
+    assert took < 1 or not MEASURED, took
     t = time.monotonic()
     d.get("box-0500")
-    assert time.monotonic() - t < 0.1
+    assert time.monotonic() - t < 0.1 or not MEASURED
     print(f"ls of 1000: {took * 1000:.0f} ms")
     d.kill()  # and no thousand deletions at the end
 
@@ -465,7 +467,7 @@ def test_the_keeper_gets_a_clean_process(d):
     fds = {int(f): os.readlink(f"/proc/{pid}/fd/{f}") for f in os.listdir(f"/proc/{pid}/fd")}
     assert fds[0] == "/dev/null" and fds[1] == fds[2] and fds[1].endswith("keeper.log")
     assert fds[3].startswith("socket:")
-    assert not [f for f in fds.values() if "registry" in f or "sbxd" in f], fds
+    assert not [f for f in fds.values() if "registry" in f or "sbxd.lock" in f], fds
     assert os.getsid(pid) == pid
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     assert "SigBlk:\t0000000000000000" in status
@@ -578,7 +580,7 @@ def test_fifty_hung_keepers_do_not_delay_ls(d):
     assert not [p for p in pids if is_alive(p)]
 
 
-LIES = ["lie-id", "lie-pid", "lie-type", "lie-big", "lie-fd", "lie-state", "lie-twice", "lie-early"]
+LIES = ["lie-id", "lie-pid", "lie-type", "lie-big", "lie-fd", "lie-state", "lie-twice", "lie-early", "nohello"]
 
 
 @pytest.mark.parametrize("mode", LIES)
@@ -598,10 +600,11 @@ def test_a_keeper_without_a_channel_is_ended(d):
     d.wait_status("demo", "stopped", 9)
 
 
-def test_a_keeper_that_never_says_hello_is_unresponsive(d):
-    d.create("demo", "nohello")
-    d.call("POST", "/v1/sandboxes/demo/start")
-    d.wait_status("demo", "stopped")  # a state before the hello is a broken rule
+def test_a_keeper_that_never_speaks_is_unresponsive(d):
+    o = d.run("demo", "silent", wait=False)
+    assert o["status"] == "starting"
+    d.wait_status("demo", "unresponsive")
+    assert d.call("POST", "/v1/sandboxes/demo/stop", {"timeout_ms": 0})[0] == 200
 
 
 def test_a_flood_does_not_starve_others(d):
@@ -714,6 +717,17 @@ def test_kill_and_adopt(d):
     assert not is_alive(asleep["keeper_pid"])
 
 
+def test_a_keeper_that_was_just_born_is_found(d):
+    o = d.run("demo", "late", wait=False)
+    d.kill()
+    assert not (d.state / "sandboxes" / o["id"] / "lock").exists()
+    d.start()
+    assert d.call("POST", "/v1/sandboxes/demo/start")[0] in (202, 503)
+    o = d.wait_status("demo", "running")
+    assert is_alive(o["keeper_pid"])
+    assert (d.runtime / "s" / o["id"] / "keeper.sock").exists()
+
+
 def test_an_unreachable_keeper_is_not_started_twice(d):
     o = d.run("demo", "nolisten")
     d.kill()
@@ -786,7 +800,7 @@ def test_a_slow_watcher_is_dropped(d):
         assert status == 200
     assert "does not read" in d.log_text()
     rss = int(pathlib.Path(f"/proc/{d.proc.pid}/statm").read_text().split()[1]) * 4096
-    assert rss < 40 << 20, rss
+    assert rss < 40 << 20 or not MEASURED, rss
     with pytest.raises((http.client.IncompleteRead, json.JSONDecodeError, ConnectionResetError)):
         for _ in range(100000):
             size.append(w.next())
