@@ -1,6 +1,7 @@
 /*
  * clock - milliseconds that never go backwards, and seconds since 1970.
  *
+ * How      One clock_gettime a call.
  * Trust    Every program.
  */
 #pragma once

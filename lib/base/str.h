@@ -1,6 +1,7 @@
 /*
  * str - the few things done with C strings: bounded copies, strict numbers, sizes, durations.
  *
+ * How      Each function does one thing and says no with a negative errno.
  * Trust    Arguments of the same user, settings, API fields after they were bounded.
  * Never    Accepts trailing rubbish: "12x" is not a number.
  * See      str_test.c

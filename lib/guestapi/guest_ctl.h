@@ -21,9 +21,9 @@
 #include "lib/base/slice.h"
 #include "lib/ipc/keeper_chan.h"
 
-#define GUEST_MAX_BODY 16384
+#define GUEST_MAX_BODY 65536
 #define GUEST_MAX_MOUNTS 64
-#define GUEST_MAX_ENV 64
+#define GUEST_MAX_ENV 256
 #define GUEST_MAX_TEXT 512
 #define GUEST_MAX_NAME 256
 #define GUEST_MAX_PATH 4096

@@ -1,0 +1,18 @@
+/*
+ * facts - what /setup told, as far as later execs need it.
+ *
+ * Owns     Its strings; facts_done frees them.
+ */
+#pragma once
+
+#include "env.h"
+#include "lib/guestapi/guest_ctl.h"
+
+struct facts {
+	char *id, *name;
+	char *workdir; /* "" or NULL: the user's home */
+	struct env env;
+};
+
+void facts_take(struct facts *f, const struct guest_setup *setup);
+void facts_done(struct facts *f);

@@ -1,0 +1,149 @@
+"""What can be seen on the host from outside: processes, mounts, sockets, files."""
+import os
+import pathlib
+import subprocess
+import time
+
+OURS = ("sbx", "sbxd", "sbx-keeper", "sbx-edge", "qemu-system-x86", "virtiofsd", "template-build")
+
+
+def _read(pid, name):
+    try:
+        return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def pids():
+    return [int(p) for p in os.listdir("/proc") if p.isdigit()]
+
+
+def stat(pid):
+    """(comm, state, parent) or None when it is gone."""
+    text = _read(pid, "stat").decode("utf-8", "replace")
+    if not text:
+        return None
+    comm, _, rest = text.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    return comm, fields[0], int(fields[1])
+
+
+def comm(pid):
+    seen = stat(pid)
+    return seen[0] if seen else None
+
+
+def is_alive(pid):
+    seen = stat(pid)
+    return seen is not None and seen[1] not in "ZX"
+
+
+def uid(pid):
+    return int(status(pid).get("Uid", "-1").split()[0])
+
+
+def status(pid):
+    """The fields of /proc/PID/status."""
+    lines = _read(pid, "status").decode().splitlines()
+    return {k: v.strip() for k, _, v in (line.partition(":") for line in lines)}
+
+
+def descendants(root):
+    """Every live process below root, parents before children."""
+    parents = {pid: seen[2] for pid in pids() if (seen := stat(pid))}
+    found, todo = [], [root]
+    while todo:
+        parent = todo.pop(0)
+        below = sorted(pid for pid, up in parents.items() if up == parent)
+        found += below
+        todo += below
+    return [pid for pid in found if is_alive(pid)]
+
+
+def namespaces(pid):
+    names = ("user", "pid", "mnt", "net", "ipc", "uts")
+    return {name: os.readlink(f"/proc/{pid}/ns/{name}") for name in names}
+
+
+def interfaces(pid):
+    """The network interfaces that a process can see."""
+    lines = _read(pid, "net/dev").decode().splitlines()[2:]
+    assert lines, f"/proc/{pid}/net/dev is empty or not readable"
+    return [line.partition(":")[0].strip() for line in lines]
+
+
+def processes(folder):
+    """pid -> name of this user's live processes that have to do with sbx or with the folder."""
+    mark, mine = str(folder).encode(), os.getuid()
+    found = {}
+    for pid in pids():
+        seen = stat(pid)
+        if not seen or seen[1] in "ZX" or uid(pid) != mine or pid == os.getpid():
+            continue
+        if seen[0] in OURS or mark in _read(pid, "environ") or mark in _read(pid, "cmdline"):
+            found[pid] = seen[0]
+    return found
+
+
+def unix_sockets(folder):
+    lines = pathlib.Path("/proc/net/unix").read_text(encoding="utf-8", errors="replace").splitlines()
+    return {f[7] for f in (line.split(None, 7) for line in lines) if len(f) > 7 and str(folder) in f[7]}
+
+
+def mounts():
+    return set(pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines())
+
+
+def files(folder):
+    found = set()
+    for at, folders, names in os.walk(folder):
+        found |= {os.path.join(at, name) for name in folders + names}
+    return found
+
+
+def snapshot(env):
+    """Everything an installation may leave on the host."""
+    return {"processes": processes(env.folder), "mounts": mounts(),
+            "sockets": unix_sockets(env.folder), "files": files(env.folder) | files(env.work)}
+
+
+def added(before, after):
+    """What is in `after` and was not in `before`; {} when nothing was left behind."""
+    diff = {}
+    for key, old in before.items():
+        new = set(after[key]) - set(old)
+        if key == "processes":
+            new = {(pid, after[key][pid]) for pid in new}
+        if new:
+            diff[key] = sorted(map(str, new))
+    return diff
+
+
+def expect_nothing_left(env, before, seconds=5):
+    """Waits a little for processes that are just ending, then insists."""
+    deadline = time.monotonic() + seconds
+    while (diff := added(before, snapshot(env))) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not diff, f"left behind: {diff}"
+
+
+def check_disk(qcow2, scratch):
+    """fsck of a stopped sandbox's disk after its journal was replayed, as the next boot would do."""
+    raw = pathlib.Path(scratch) / "disk.raw"
+    tools = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
+
+    def run(*argv):
+        done = subprocess.run(argv, env=tools, capture_output=True, text=True, check=False, timeout=300)
+        return done.returncode, done.stdout + done.stderr
+    code, text = run("qemu-img", "check", str(qcow2))
+    # 3 means leaked clusters: space that a killed qemu did not give back, no damage.
+    assert code in (0, 3), text
+    code, text = run("qemu-img", "convert", "-O", "raw", str(qcow2), str(raw))
+    assert code == 0, text
+    try:
+        code, text = run("e2fsck", "-E", "journal_only", "-y", str(raw))
+        assert code in (0, 1), text
+        code, text = run("e2fsck", "-fn", str(raw))
+        assert code == 0, text
+    finally:
+        raw.unlink(missing_ok=True)

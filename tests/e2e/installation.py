@@ -1,0 +1,199 @@
+"""One private installation of sbx, and the sandboxes in it, as the tests see them.
+
+Everything is done through the command line and the API, as an ordinary user does it.
+"""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+import host
+
+TREE = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or TREE / "build").resolve()
+HOSTILE = BUILD / "tests" / "hostile"
+START_SECONDS = 120  # a boot under software emulation, on a machine that does other things too
+
+
+class Unix(http.client.HTTPConnection):
+    """HTTP/1.1 over a unix socket."""
+
+    def __init__(self, path, timeout):
+        super().__init__("sbx", timeout=timeout)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Installation:
+    def __init__(self, templates=True):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sbx-e2e-", dir="/tmp"))
+        # Below the home folder, where people have their work; also shows that the rest of it stays out.
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix="sbx-e2e-", dir=pathlib.Path.home()))
+        outer = {**os.environ, "SBX_DEVENV": str(self.folder)}
+        outer.pop("SBX_TEMPLATES", None)
+        if templates:
+            outer["SBX_TEMPLATES"] = str(template_store())
+        got = subprocess.run([TREE / "tools" / "devenv", "env", "-0"], env=outer, check=True,
+                             stdout=subprocess.PIPE, timeout=60).stdout
+        self.env = dict(pair.split("=", 1) for pair in got.decode().split("\0") if pair)
+        self.env["SBX_ACCEL"] = "tcg"
+        self.runtime = self.folder / "run" / "sbx"
+        self.state = self.folder / "state" / "sbx"
+
+    def close(self):
+        """Stops everything; gives the processes that did not want to end."""
+        subprocess.run([TREE / "tools" / "devenv", "--stop"], env=self.env, check=False, timeout=60)
+        left = host.processes(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.work, ignore_errors=True)
+        return left
+
+    # the command line
+
+    def popen(self, *args, env=None, **kwargs):
+        return subprocess.Popen(["sbx", *map(str, args)], env={**self.env, **(env or {})}, **kwargs)
+
+    def sbx(self, *args, input=None, timeout=60, check=True, binary=False, cwd=None, env=None):
+        """Runs one command to its end. `check` fails the test with what it said."""
+        if isinstance(input, str):
+            input = input.encode()
+        feed = {"input": input} if input is not None else {"stdin": subprocess.DEVNULL}
+        try:
+            done = subprocess.run(["sbx", *map(str, args)], env={**self.env, **(env or {})}, cwd=cwd,
+                                  capture_output=True, timeout=timeout, check=False, **feed)
+        except subprocess.TimeoutExpired as e:
+            raise AssertionError(f"sbx {args} did not end in {timeout} s\n"
+                                 f"stdout: {e.stdout}\nstderr: {e.stderr}") from None
+        if not binary:
+            done.stdout = done.stdout.decode("utf-8", "replace")
+            done.stderr = done.stderr.decode("utf-8", "replace")
+        if check and done.returncode != 0:
+            raise AssertionError(f"sbx {args} ended with {done.returncode}\n"
+                                 f"stdout: {done.stdout}\nstderr: {done.stderr}")
+        return done
+
+    def ls(self, timeout=20):
+        return json.loads(self.sbx("ls", "--json", timeout=timeout).stdout)["sandboxes"]
+
+    # the API
+
+    @property
+    def socket(self):
+        return self.runtime / "sbxd.sock"
+
+    def api(self, method, path, body=None, timeout=30):
+        """(status, parsed answer)"""
+        conn = Unix(self.socket, timeout)
+        with contextlib.closing(conn):
+            headers = {"Content-Type": "application/json"} if body is not None else {}
+            conn.request(method, path, json.dumps(body) if body is not None else None, headers)
+            answer = conn.getresponse()
+            text = answer.read()
+            return answer.status, json.loads(text) if text else None
+
+    def daemon_pid(self):
+        return self.api("GET", "/v1/version")[1]["pid"]
+
+    # sandboxes
+
+    def make_folder(self, name):
+        path = self.work / name
+        path.mkdir(parents=True)
+        return path
+
+    def create(self, name, *paths, flags=(), cpus=2, memory="1g"):
+        """Makes and starts one, as a person does."""
+        self.sbx("create", "shell", *paths, "--name", name, "--cpus", cpus, "--memory", memory, *flags,
+                 timeout=START_SECONDS)
+        return Sandbox(self, name)
+
+    def register(self, name):
+        """Makes one without starting it, which only the API does."""
+        self.sbx("ls")
+        status, answer = self.api("POST", "/v1/sandboxes", {"name": name, "memory": 1 << 30, "cpus": 1})
+        assert status == 201, answer
+        return Sandbox(self, name)
+
+
+@contextlib.contextmanager
+def private(**kwargs):
+    """An installation for the length of a with block; it is an error if it does not end."""
+    env = Installation(**kwargs)
+    try:
+        yield env
+    finally:
+        left = env.close()
+    assert not left, f"did not end when the installation was stopped: {left}"
+
+
+class Sandbox:
+    def __init__(self, env, name):
+        self.env, self.name = env, name
+
+    def exec(self, *argv, user=None, flags=(), **kwargs):
+        """sbx exec, to its end."""
+        who = ("-u", user) if user else ()
+        more = ("-i",) if kwargs.get("input") is not None and "-i" not in flags else ()
+        return self.env.sbx("exec", *who, *more, *flags, self.name, *argv, **kwargs)
+
+    def guest(self, script, user="root", **kwargs):
+        """What a shell script in the guest prints, without the last newline."""
+        out = self.exec("sh", "-c", script, user=user, **kwargs).stdout
+        return out[:-1] if out.endswith("\n") else out
+
+    def fails(self, script, user="root", **kwargs):
+        return self.exec("sh", "-c", script, user=user, check=False, **kwargs).returncode != 0
+
+    def info(self):
+        found = [s for s in self.env.ls() if s["name"] == self.name]
+        assert len(found) == 1, f"{self.name} is {len(found)} times in sbx ls --json"
+        return found[0]
+
+    @property
+    def state(self):
+        return self.env.state / "sandboxes" / self.info()["id"]
+
+    def pids(self):
+        """Name -> pid of the processes of this running sandbox."""
+        keeper = self.env.api("GET", f"/v1/sandboxes/{self.name}")[1]["keeper_pid"]
+        assert keeper > 0, f"{self.name} has no keeper"
+        found = {"keeper": keeper}
+        for pid in host.descendants(keeper):
+            comm = host.comm(pid)
+            for name in ("qemu", "virtiofsd", "sbx-edge"):
+                if comm and comm.startswith(name):
+                    # The one at the bottom is the program; those above are its jailer.
+                    found[name.removeprefix("sbx-")] = pid
+        return found
+
+    def wait_status(self, status, seconds=20):
+        deadline = time.monotonic() + seconds
+        while (now := self.info()["status"]) != status:
+            assert time.monotonic() < deadline, f"{self.name} is {now}, not {status}, after {seconds} s"
+            time.sleep(0.1)
+
+    def stop(self, **kwargs):
+        self.env.sbx("stop", self.name, timeout=60, **kwargs)
+
+    def rm(self, **kwargs):
+        self.env.sbx("rm", "-f", self.name, timeout=60, **kwargs)
+
+
+def template_store():
+    """The folder with the template `debian`, which the tests share read-only."""
+    data = os.environ.get("XDG_DATA_HOME") or pathlib.Path.home() / ".local" / "share"
+    store = pathlib.Path(os.environ.get("SBX_TEMPLATES") or pathlib.Path(data) / "sbx" / "templates")
+    if not (store / "debian" / "manifest.json").exists():
+        raise AssertionError(f"no template `debian` in {store}\n"
+                             "  try: tools/devenv sbx template build, or SBX_TEMPLATES=DIR")
+    return store

@@ -1,0 +1,87 @@
+"""Docker in the guest: nothing runs before the first use, and then it is a real one."""
+import hashlib
+import io
+import json
+import pathlib
+import tarfile
+
+import pytest
+
+# The first connection starts containerd and dockerd under software emulation.
+SLOW = 300
+
+
+def add(tar, name, data, mode=0o644):
+    info = tarfile.TarInfo(name)
+    info.size, info.mode = len(data), mode
+    tar.addfile(info, io.BytesIO(data))
+
+
+def busybox_image(path, tag):
+    """A docker-archive with one layer: busybox as /bin/sh and friends."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as tar:
+        for name in ("bin", "proc", "sys", "dev", "etc", "tmp"):
+            info = tarfile.TarInfo(name)
+            info.type, info.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(info)
+        add(tar, "bin/busybox", pathlib.Path("/bin/busybox").read_bytes(), 0o755)
+        for name in ("sh", "echo", "cat", "id", "ls", "true", "sleep", "touch"):
+            info = tarfile.TarInfo(f"bin/{name}")
+            info.type, info.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(info)
+    blob = layer.getvalue()
+    config = json.dumps({
+        "architecture": "amd64", "os": "linux", "config": {"Cmd": ["/bin/sh"], "Env": ["PATH=/bin"]},
+        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(blob).hexdigest()]},
+        "history": [{"created": "2001-01-01T00:00:00Z", "created_by": "busybox"}]}).encode()
+    config_name = hashlib.sha256(config).hexdigest() + ".json"
+    manifest = json.dumps([{"Config": config_name, "RepoTags": [tag], "Layers": ["layer.tar"]}]).encode()
+    with tarfile.open(path, "w") as tar:
+        add(tar, config_name, config)
+        add(tar, "layer.tar", blob)
+        add(tar, "manifest.json", manifest)
+
+
+@pytest.fixture(scope="module")
+def docker(env):
+    folder = env.make_folder("docker")
+    box = env.create("docker", folder, memory="1536m")
+    busybox_image(folder / "image.tar", "tiny:1")
+    box.folder = folder
+    yield box
+    box.rm()
+
+
+def test_nothing_runs_before_the_first_use(docker):
+    assert docker.fails("pgrep -x dockerd") and docker.fails("pgrep -x containerd")
+    assert docker.guest("stat -c '%F' /var/run/docker.sock") == "socket"
+
+
+def test_info_after_the_first_use(docker):
+    info = json.loads(docker.guest("docker info --format '{{json .}}'", user="agent", timeout=SLOW))
+    assert info["Driver"] == "overlay2"
+    assert info["CgroupVersion"] == "2"
+    assert not docker.fails("pgrep -x dockerd")
+
+
+def test_load_and_run(docker):
+    loaded = docker.guest(f"docker load -i '{docker.folder}/image.tar'", user="agent", timeout=SLOW)
+    assert "tiny:1" in loaded
+    assert docker.guest("docker run --rm tiny:1 echo from inside", user="agent", timeout=SLOW) == "from inside"
+
+
+def test_exit_status_volume_and_user(docker):
+    assert docker.exec("docker", "run", "--rm", "tiny:1", "sh", "-c", "exit 9", check=False,
+                       timeout=SLOW).returncode == 9
+    docker.guest(f"docker run --rm -v '{docker.folder}:/w' tiny:1 touch /w/made", user="agent", timeout=SLOW)
+    assert (docker.folder / "made").exists()
+
+
+def test_data_is_on_its_own_disk(docker):
+    assert docker.guest("findmnt -no SOURCE --target /var/lib/docker").startswith("/dev/vdb")
+
+
+def test_images_survive_a_restart(docker):
+    docker.stop()
+    assert "tiny" in docker.guest("docker images", user="agent", timeout=SLOW)

@@ -1,0 +1,116 @@
+"""The walls around qemu, virtiofsd and edge, as /proc shows them."""
+import os
+import pathlib
+import subprocess
+
+import host
+import pytest
+
+JAILED = ("qemu", "virtiofsd", "edge")
+NO_CAPS = "0000000000000000"
+
+
+@pytest.fixture(scope="module")
+def pids(sandbox):
+    found = sandbox.pids()
+    assert set(JAILED) <= set(found), f"running: {found}"
+    return found
+
+
+@pytest.mark.parametrize("name", JAILED)
+def test_seccomp_and_no_new_privs(pids, name):
+    status = host.status(pids[name])
+    assert status["Seccomp"] == "2"
+    assert status["NoNewPrivs"] == "1"
+    assert int(status["Uid"].split()[0]) == os.getuid()
+
+
+@pytest.mark.parametrize("name", ("qemu", "edge"))
+def test_no_capability_at_all(pids, name):
+    status = host.status(pids[name])
+    for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert status[kind] == NO_CAPS, kind
+
+
+@pytest.mark.parametrize("name", JAILED)
+def test_own_namespaces(pids, name):
+    """A capability that virtiofsd has counts in its own user namespace only."""
+    ours, theirs = host.namespaces(os.getpid()), host.namespaces(pids[name])
+    for kind in ("user", "net", "mnt", "pid", "ipc"):
+        assert theirs[kind] != ours[kind], f"{name} shares the {kind} namespace of the host"
+    for other in JAILED:
+        if other != name:
+            assert host.namespaces(pids[other])["user"] != theirs["user"]
+
+
+@pytest.mark.parametrize("name", JAILED)
+def test_net_namespace_is_empty(pids, name):
+    assert host.interfaces(pids[name]) == ["lo"]
+    counters = pathlib.Path(f"/proc/{pids[name]}/net/dev").read_text().splitlines()[2].split()[1:]
+    assert set(counters) == {"0"}, "lo was used"
+    assert pathlib.Path(f"/proc/{pids[name]}/net/route").read_text().count("\n") <= 1
+    for table in ("tcp", "udp"):
+        assert pathlib.Path(f"/proc/{pids[name]}/net/{table}").read_text().count("\n") <= 1
+
+
+@pytest.mark.parametrize("name", JAILED)
+def test_uid_map_is_one_line(pids, name):
+    lines = pathlib.Path(f"/proc/{pids[name]}/uid_map").read_text().splitlines()
+    assert len(lines) == 1
+    assert [int(n) for n in lines[0].split()[1:]] == [os.getuid(), 1]
+
+
+def test_edge_has_an_empty_root_and_few_files(pids):
+    root = pathlib.Path(f"/proc/{pids['edge']}/root")
+    assert [p.name for p in root.iterdir()] == []
+    mounts = pathlib.Path(f"/proc/{pids['edge']}/mounts").read_text().splitlines()
+    assert len(mounts) <= 1, mounts
+    for fd in pathlib.Path(f"/proc/{pids['edge']}/fd").iterdir():
+        target = os.readlink(fd)
+        assert not target.startswith("/") or target in ("/dev/null", "/"), f"edge holds {target}"
+
+
+def test_qemu_sees_no_home(pids):
+    root = pathlib.Path(f"/proc/{pids['qemu']}/root")
+    for path in (pathlib.Path.home(), pathlib.Path("/etc/passwd"), pathlib.Path("/run"), pathlib.Path("/var/lib")):
+        at = root / str(path).lstrip("/")
+        assert not at.exists() or not any(at.iterdir() if at.is_dir() else [at]), f"qemu can see {path}"
+
+
+def test_virtiofsd_sees_the_workspace_only(sandbox, pids):
+    root = pathlib.Path(f"/proc/{pids['virtiofsd']}/root")
+    home = root / str(pathlib.Path.home()).lstrip("/")
+    for name in (".ssh", ".bashrc", ".profile", ".local"):
+        assert not (home / name).exists(), f"virtiofsd can see {name} of the home folder"
+
+
+def test_they_die_with_their_keeper(env):
+    box = env.create("orphans")
+    pids = box.pids()
+    os.kill(pids["keeper"], 9)
+    import test_kill9
+    test_kill9.wait_gone(pids, 10, "outlived their keeper")
+    box.rm()
+
+
+def test_edge_proves_its_own_jail(env):
+    done = subprocess.run([f"{env.env['SBX_LIBEXEC']}/sbx-edge", "--jail-selftest"], env=env.env,
+                          capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for word in ("open", "socket", "connect", "exec", "ptrace"):
+        assert word in done.stdout, f"the self-test says nothing of {word}"
+
+
+def test_no_process_of_ours_listens_to_the_network(env, sandbox):
+    inodes = set()
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            inodes.add(f"socket:[{line.split()[9]}]")
+    for pid, name in host.processes(env.folder).items():
+        if name not in host.OURS:
+            continue
+        for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                assert os.readlink(fd) not in inodes, f"{name} has a network socket"
+            except FileNotFoundError:
+                pass

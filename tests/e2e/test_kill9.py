@@ -1,0 +1,117 @@
+"""kill -9 of each process at random moments: the others behave as the table in ARCHITECTURE.md says.
+
+20 rounds; SBX_KILL_ROUNDS=200 for all of them (tests/long/kill9). SBX_KILL_SEED repeats a run.
+"""
+import os
+import random
+import signal
+import subprocess
+import time
+
+import host
+import pytest
+from installation import START_SECONDS, private
+
+ROUNDS = int(os.environ.get("SBX_KILL_ROUNDS", "20"))
+SEED = int(os.environ.get("SBX_KILL_SEED", time.time_ns() % 1000000))
+VICTIMS = ("sbxd", "keeper", "edge", "virtiofsd", "qemu")
+# Writes and syncs all the time, so that a kill finds the disk in the middle of something.
+WORK = "i=0; while :; do i=$((i+1)); echo $i > ~/work.tmp; sync; mv ~/work.tmp ~/work; echo $i; done"
+
+
+@pytest.fixture(scope="module")
+def box():
+    with private() as env:
+        folder = env.make_folder("killed")
+        made = env.create("killed", folder)
+        made.folder = folder
+        yield made
+
+
+def choose(number):
+    """Victim and delay of a round: every victim equally often, in a shuffled order."""
+    order = random.Random(SEED)
+    victims = []
+    while len(victims) <= number:
+        block = list(VICTIMS)
+        order.shuffle(block)
+        victims += block
+    return victims[number], random.Random(SEED + number).uniform(0, 3)
+
+
+def ls_within_a_second(env):
+    begin = time.monotonic()
+    listed = env.ls(timeout=10)
+    took = time.monotonic() - begin
+    assert took <= 1.0, f"sbx ls took {took:.2f} s"
+    return listed
+
+
+def wait_gone(pids, seconds, text):
+    deadline = time.monotonic() + seconds
+    while left := [(name, pid) for name, pid in pids.items() if host.is_alive(pid)]:
+        assert time.monotonic() < deadline, f"{text}: {left}"
+        time.sleep(0.05)
+
+
+def counter(box):
+    return int(box.guest("cat ~agent/work 2>/dev/null || echo 0", timeout=START_SECONDS))
+
+
+def expect_lost(p):
+    assert p.wait(20) != 0, "an exec whose sandbox or edge is gone must not end with 0"
+
+
+def after_sbxd(box, p, pids):
+    """Sandboxes go on; a running exec does not notice."""
+    before = p.stdout.readline()
+    assert box.info()["status"] == "running"
+    assert box.pids() == pids
+    for _ in range(3):
+        assert int(p.stdout.readline()) > int(before)
+    assert p.poll() is None
+    p.kill()
+    p.wait()
+
+
+def after_edge(box, p, pids):
+    """Connections reset, keeper restarts it; the VM goes on."""
+    expect_lost(p)
+    assert box.guest("echo back", timeout=30) == "back"
+    now = box.pids()
+    assert now["edge"] != pids["edge"]
+    assert {k: v for k, v in now.items() if k != "edge"} == {k: v for k, v in pids.items() if k != "edge"}
+
+
+def after_the_rest(box, p, pids):
+    """The sandbox stops, its state is kept, its disk is whole."""
+    expect_lost(p)
+    wait_gone(pids, 15, "still there after the sandbox was to stop")
+    box.wait_status("stopped", 5)
+    host.check_disk(box.state / "root.qcow2", box.env.work)
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+def test_kill9(box, number):
+    victim, delay = choose(number)
+    print(f"round {number}: {victim} after {delay:.2f} s (SBX_KILL_SEED={SEED})")
+    env = box.env
+    reached = counter(box)
+    pids = box.pids()
+    assert set(pids) == {"keeper", "qemu", "virtiofsd", "edge"}
+    p = env.popen("exec", box.name, "bash", "-c", WORK, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    try:
+        assert p.stdout.readline() == b"1\n"
+        time.sleep(delay)
+        os.kill(env.daemon_pid() if victim == "sbxd" else pids[victim], signal.SIGKILL)
+        ls_within_a_second(env)
+        {"sbxd": after_sbxd, "edge": after_edge}.get(victim, after_the_rest)(box, p, pids)
+    finally:
+        p.kill()
+        p.wait()
+    listed = ls_within_a_second(env)
+    assert [s["name"] for s in listed] == ["killed"]
+    # Nothing doubled, and it can be used again: what was synced is there.
+    assert counter(box) >= 1 or reached == 0
+    names = sorted(n for n in host.processes(env.folder).values() if n != "sbx")
+    assert names == sorted(["sbxd", "sbx-keeper", *(host.comm(pid) for k, pid in box.pids().items() if k != "keeper")])

@@ -1,0 +1,54 @@
+"""The template: built by anyone, again the same."""
+import json
+import pathlib
+import time
+
+import pytest
+from installation import private, template_store
+
+BUILD_SECONDS = 900
+
+
+def manifest(folder):
+    return json.loads((pathlib.Path(folder) / "debian" / "manifest.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def second():
+    with private(templates=False) as env:
+        begin = time.monotonic()
+        done = env.sbx("template", "build", timeout=BUILD_SECONDS)
+        env.took, env.said = time.monotonic() - begin, done.stdout + done.stderr
+        yield env
+
+
+def test_two_builds_have_the_same_content(second):
+    """One day, one mirror: a mirror that changed in between gives other packages, and says so."""
+    first, again = manifest(template_store()), manifest(second.folder / "data" / "sbx" / "templates")
+    if first["released"] != again["released"] or first["packages"] != again["packages"]:
+        pytest.fail(f"the mirror changed between the builds ({first['released']}, {again['released']}): build again")
+    assert first["content"] == again["content"]
+    for name, file in first["files"].items():
+        assert file["sha256"] == again["files"][name]["sha256"], name
+
+
+def test_it_is_quiet_without_a_terminal(second):
+    assert "\r" not in second.said and "\x1b" not in second.said
+
+
+def test_it_takes_at_most_five_minutes(second):
+    print(f"built in {second.took:.0f} s")
+    assert second.took <= 300
+
+
+def test_nothing_but_the_template_is_left(second):
+    names = sorted(p.name for p in (second.folder / "data" / "sbx" / "templates").iterdir())
+    assert names == ["debian"]
+
+
+def test_the_guest_has_what_it_promises(sandbox):
+    for name in ("git", "curl", "sudo", "gcc", "make", "python3", "node", "npm", "jq", "rg", "ssh", "docker", "dockerd",
+                 "containerd", "nft", "ip", "ps", "dig"):
+        assert not sandbox.fails(f"command -v {name}"), f"{name} is not in the template"
+    assert sandbox.guest(". /etc/os-release; echo $VERSION_CODENAME") == "trixie"
+    assert not sandbox.fails("docker compose version") and not sandbox.fails("docker buildx version")
