@@ -21,6 +21,7 @@ static const char *const status_words[] = {
 };
 _Static_assert(ARRAY_LEN(status_words) == CHECK_N_STATUS, "one word per status");
 
+PRINTF_LIKE(3, 0)
 static void fill(char *buf, size_t size, const char *fmt, va_list ap)
 {
 	(void)vsnprintf(buf, size, fmt, ap);

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -174,25 +176,34 @@ static int connect_or_start(struct problem *p)
 	return fd >= 0 ? fd : start_and_connect(path, p);
 }
 
+/* A handle of the sbxd that runs, or -1. */
+static int open_sbxd(void)
+{
+	AUTO_JSON json_t *v = NULL;
+	struct problem ignored = {0};
+
+	if (api_peek("GET", "/v1/version", DAEMON_STOP_MS, &v, &ignored) < 0 ||
+		api_int(v, "pid") <= 0)
+		return -1;
+	return (int)syscall(SYS_pidfd_open, (pid_t)api_int(v, "pid"), 0);
+}
+
+/* The socket goes before the process does, and the next sbxd needs its lock. */
 int daemon_stop(struct problem *p)
 {
-	AUTO_FREE char *path = daemon_socket_path();
-	uint64_t until = clock_mono_ms() + DAEMON_STOP_MS;
+	AUTO_CLOSE int pidfd = open_sbxd();
+	struct pollfd pfd = {.fd = pidfd, .events = POLLIN};
 	int r = api_peek("POST", "/v1/shutdown", DAEMON_STOP_MS, NULL, p);
 
 	if (r == -ECONNREFUSED)
 		return 0;
 	if (r < 0)
 		return r;
-	while (clock_mono_ms() < until) {
-		int fd = try_connect(path);
-
-		if (fd < 0)
-			return 0;
-		fd_close(&fd);
-		(void)usleep(POLL_US);
-	}
-	return err_set(&p->err, -ETIMEDOUT, "sbxd was asked to end and still listens");
+	if (pidfd >= 0 && poll(&pfd, 1, DAEMON_STOP_MS) == 0)
+		return err_set(&p->err, -ETIMEDOUT,
+			"sbxd was asked to end and did not within %d seconds",
+			DAEMON_STOP_MS / 1000);
+	return 0;
 }
 
 /* Restarting sbxd is safe at any time: keepers go on and are adopted again. */

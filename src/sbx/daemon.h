@@ -19,7 +19,7 @@
 int daemon_connect(struct problem *p) MUST_CHECK;
 /* A connected socket, or -ECONNREFUSED when sbxd is not there. Never starts it. */
 int daemon_try(struct problem *p) MUST_CHECK;
-/* Asks sbxd to end and waits until its socket is free. 0 also when there was none. */
+/* Asks sbxd to end and waits until it has. 0 also when there was none. */
 int daemon_stop(struct problem *p) MUST_CHECK;
 
 char *daemon_socket_path(void);
