@@ -179,7 +179,7 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 	char build[EDGE_MAX_BUILD];
 	int r = edge_get_hello(msg, build);
 
-	if (r < 0 || strcmp(build, SBX_VERSION) != 0)
+	if (r < 0 || strcmp(build, EDGE_BUILD) != 0)
 		return err_set(err, -EBADMSG, "is of another build");
 	port = connect_port(k, err);
 	if (port < 0)

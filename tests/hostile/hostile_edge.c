@@ -38,7 +38,7 @@ static void wait_for_message(void)
 
 static int greet_and_say_ready(void)
 {
-	int r = edge_send_hello(CONTROL, SBX_VERSION);
+	int r = edge_send_hello(CONTROL, EDGE_BUILD);
 
 	if (r < 0)
 		return r;
