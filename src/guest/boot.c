@@ -37,6 +37,7 @@ static const struct mount_row early_mounts[] = {
 	{"devtmpfs", "/dev", MS_NOSUID, "mode=0755", 0755},
 };
 
+/* No bpf and no tracefs: mounting bpf alone loads modules for 0.3 s of a 6 s boot. */
 static const struct mount_row late_mounts[] = {
 	{"devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "gid=5,mode=620,ptmxmode=666", 0755},
 	{"tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV, "mode=1777", 0755},
@@ -44,7 +45,6 @@ static const struct mount_row late_mounts[] = {
 	{"tmpfs", "/run/lock", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=1777,size=5m", 0755},
 	{"cgroup2", "/sys/fs/cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, "nsdelegate", 0755},
 	{"securityfs", "/sys/kernel/security", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, 0755},
-	{"bpf", "/sys/fs/bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700", 0755},
 	{"mqueue", "/dev/mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, 0755},
 };
 
@@ -202,13 +202,12 @@ static void set_limits(void)
  * threads only and controllers can be switched on for nested groups. */
 static void enter_cgroup(void)
 {
-	static const char *const controllers[] = {"+cpu", "+memory", "+pids", "+io", "+cpuset"};
+	int r;
 
 	(void)mkdir("/sys/fs/cgroup/sbx", 0755);
-	if (file_poke("/sys/fs/cgroup/sbx/cgroup.procs", "1") < 0)
-		log_warn("moving to the group sbx: %s", strerror(errno));
-	for (size_t i = 0; i < ARRAY_LEN(controllers); i++)
-		(void)!file_poke("/sys/fs/cgroup/cgroup.subtree_control", controllers[i]);
+	r = file_poke("/sys/fs/cgroup/sbx/cgroup.procs", "1");
+	if (r < 0)
+		log_warn("moving to the group sbx: %s", strerror(-r));
 }
 
 static void finish_dev(void)

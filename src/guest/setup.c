@@ -45,10 +45,11 @@ int setup_clock(uint64_t wall_ms, struct err *err)
 static void add_entropy(const uint8_t bytes[GUEST_ENTROPY])
 {
 	AUTO_CLOSE int fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);
+	/* struct rand_pool_info with its bytes. */
 	struct {
-		struct rand_pool_info info;
+		int entropy_count, buf_size;
 		uint8_t bytes[GUEST_ENTROPY];
-	} pool = {.info = {.entropy_count = GUEST_ENTROPY * 8, .buf_size = GUEST_ENTROPY}};
+	} pool = {.entropy_count = GUEST_ENTROPY * 8, .buf_size = GUEST_ENTROPY};
 
 	memcpy(pool.bytes, bytes, GUEST_ENTROPY);
 	if (fd < 0 || ioctl(fd, RNDADDENTROPY, &pool) < 0)
