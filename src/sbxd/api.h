@@ -6,7 +6,8 @@
  *          api_on_* functions when an answer comes.
  * Trust    As conn.h. Every reply is built here; text of a keeper goes into it as a JSON string.
  * Never    Waits without a deadline, or touches the guest's bytes: an exec's connection is passed
- * on. See      proto/PROTOCOL.api, api_sandbox.c, api_run.c, api_watch.c
+ *          on.
+ * See      proto/PROTOCOL.api, api_sandbox.c, api_run.c, api_watch.c
  */
 #pragma once
 

@@ -2,9 +2,10 @@
  * api_route - from a request to the call it means, and from its body to fields. No I/O.
  *
  * How      One table of method, pattern and call. `:ref` in a pattern is a sandbox's name or id.
- * Query keys and body fields that a call does not know are refused. Trust    Requests of the same
- * user. Owns     Nothing; ref points into the request. See      proto/PROTOCOL.api,
- * api_route_test.c, api_fuzz.c
+ *          Query keys and body fields that a call does not know are refused.
+ * Trust    Requests of the same user.
+ * Owns     Nothing; ref points into the request.
+ * See      proto/PROTOCOL.api, api_route_test.c, api_fuzz.c
  */
 #pragma once
 

@@ -195,7 +195,8 @@ def test_another_user_is_refused(d):
     os.chmod(d.sock, 0o666)
     code = ("import socket\ns = socket.socket(socket.AF_UNIX)\n"
             f"s.connect({d.sock!r})\nprint(s.recv(4096).decode())")
-    r = subprocess.run(["/usr/bin/python3", "-c", code], user=65534, capture_output=True, text=True)
+    r = subprocess.run(["/usr/bin/python3", "-c", code], user=65534, capture_output=True, text=True,
+                       timeout=10)
     assert "HTTP/1.1 403 Forbidden" in r.stdout and "another user" in r.stdout, r
     assert d.call("GET", "/v1/version")[0] == 200
 
