@@ -149,7 +149,8 @@ bool spec_matches(const struct spec *have, const struct spec *wanted)
 	       word_matches(have->template, wanted->template) &&
 	       (!wanted->cpus || have->cpus == wanted->cpus) &&
 	       (!wanted->memory || have->memory == wanted->memory) &&
-	       have->accel == wanted->accel && same_workspaces(have, wanted) &&
+	       have->accel == wanted->accel && have->force == wanted->force &&
+	       same_workspaces(have, wanted) &&
 	       same_list(have->hide, have->n_hide, wanted->hide, wanted->n_hide) &&
 	       same_list(have->env, have->n_env, wanted->env, wanted->n_env);
 }

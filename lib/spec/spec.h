@@ -52,6 +52,7 @@ struct spec {
 	enum spec_accel accel;
 	struct spec_workspace *workspaces;
 	size_t n_workspaces;
+	bool force; /* share / or the home itself all the same */
 	char **hide;
 	size_t n_hide;
 	char **env; /* "NAME=value", sorted */

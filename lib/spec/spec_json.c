@@ -146,6 +146,14 @@ static int get_workspaces(const json_t *v, struct spec *spec, struct err *err)
 	return r;
 }
 
+static int get_force(const json_t *v, struct spec *spec, struct err *err)
+{
+	if (!json_is_boolean(v))
+		return err_set(err, -EINVAL, "force must be true or false");
+	spec->force = json_is_true(v);
+	return 0;
+}
+
 static int get_hide(const json_t *v, struct spec *spec, struct err *err)
 {
 	int r = check_array(v, "hide", SPEC_MAX_HIDE, err);
@@ -204,6 +212,7 @@ static const struct {
 	{"memory", get_memory},
 	{"accel", get_accel},
 	{"workspaces", get_workspaces},
+	{"force", get_force},
 	{"hide", get_hide},
 	{"env", get_env},
 	{"generation", get_generation},
@@ -309,6 +318,8 @@ json_t *spec_to_json(const struct spec *spec)
 	for (size_t i = 0; i < spec->n_hide; i++)
 		json_array_append_new(hide, json_string(spec->hide[i]));
 	json_object_set_new(o, "hide", hide);
+	if (spec->force)
+		json_object_set_new(o, "force", json_true());
 	json_object_set_new(o, "env", env_to_json(spec));
 	return o;
 }

@@ -192,6 +192,7 @@ static int step_share(struct keeper *k, struct err *err)
 		.n_mounts = k->spec.n_workspaces,
 		.hide = (const char *const *)k->spec.hide,
 		.n_hide = k->spec.n_hide,
+		.force = k->spec.force,
 		.log_fd = k->chatter_wr};
 	int r;
 

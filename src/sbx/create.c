@@ -157,6 +157,8 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 
 	*ret = (struct creation){
 		.body = json_pack("{s:s}", "agent", agent), .force = opts_has(o, "force")};
+	if (ret->force)
+		(void)json_object_set_new(ret->body, "force", json_true());
 	r = n_paths == 0 && cwd ? set_workspaces(ret, here, 1, p)
 				: set_workspaces(ret, paths, n_paths, p);
 	if (r < 0)

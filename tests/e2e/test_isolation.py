@@ -169,7 +169,7 @@ HIDDEN = [
     "rm -f $W/.env; cat $W/.env",
     "mkdir -p /mnt/again; mount -t virtiofs sbx /mnt/again; grep -ra canary /mnt/again",
     "grep -ra canary $W",
-    "debugfs -R 'cat .env' /dev/vda; strings /dev/vda | grep -m1 canary-7f",
+    "head -c 64M /dev/vda | grep -a -m1 canary-7f",
 ]
 
 
