@@ -41,6 +41,37 @@ static int need_share(struct mounts *m, struct err *err)
 	return 0;
 }
 
+/* The length of the first part of the path that is not there; 0 when all of it is. */
+static size_t missing_prefix(const char *path)
+{
+	char part[GUEST_MAX_PATH];
+
+	for (size_t n = 1; path[n - 1]; n++) {
+		if (path[n] != '/' && path[n] != '\0')
+			continue;
+		memcpy(part, path, n);
+		part[n] = '\0';
+		if (access(part, F_OK) < 0)
+			return n;
+	}
+	return 0;
+}
+
+/* Parents that the guest does not have come from the share itself: there they are empty stubs that
+ * the host keeps read-only, also for guest root. */
+static int bind_stub(const struct guest_mount *w, struct err *err)
+{
+	size_t n = missing_prefix(w->path);
+	AUTO_FREE char *place = xstrndup(w->path, n);
+	AUTO_FREE char *from = xasprintf("%s%s", MOUNTS_SHARE, place);
+
+	if (n == 0 || !w->path[n] || strcmp(w->share, w->path) != 0)
+		return 0;
+	if (mkdir(place, 0555) < 0 || mount(from, place, NULL, MS_BIND, NULL) < 0)
+		return err_errno(err, -errno, "making %s in the guest", place);
+	return 0;
+}
+
 static int make_place(const struct guest_mount *w, struct err *err)
 {
 	int r = file_make_parents(w->path, err), fd;
@@ -65,8 +96,10 @@ static int bind_one(const struct guest_mount *w, struct err *err)
 {
 	AUTO_FREE char *from = xasprintf("%s%s", MOUNTS_SHARE, w->share);
 	unsigned long ro = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
-	int r = make_place(w, err);
+	int r = bind_stub(w, err);
 
+	if (r == 0)
+		r = make_place(w, err);
 	if (r < 0)
 		return r;
 	if (mount(from, w->path, NULL, MS_BIND, NULL) < 0)
