@@ -28,6 +28,8 @@ void bufq_trim(struct bufq *q)
 
 struct slice bufq_peek(const struct bufq *q)
 {
+	if (!q->ring)
+		return (struct slice){0};
 	return slice_of(q->ring + q->head, MIN(q->n, q->size - q->head));
 }
 
@@ -57,6 +59,8 @@ size_t bufq_put(struct bufq *q, struct slice s)
 {
 	size_t done = 0;
 
+	if (s.n == 0)
+		return 0;
 	need_ring(q);
 	while (done < s.n && q->n < q->size) {
 		size_t run, k;

@@ -33,18 +33,18 @@ int err_errno(struct err *err, int r, const char *fmt, ...)
 
 int err_wrap(struct err *err, int r, const char *fmt, ...)
 {
-	char old[ERR_MAX_TEXT];
+	struct err old;
 	va_list ap;
 	size_t n;
 
 	if (!err)
 		return r;
-	memcpy(old, err->text, sizeof(old));
+	old = *err;
 	va_start(ap, fmt);
 	(void)vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);
 	n = strlen(err->text);
-	(void)snprintf(err->text + n, sizeof(err->text) - n, ": %s", old);
+	(void)snprintf(err->text + n, sizeof(err->text) - n, ": %s", err_text(&old, r));
 	return r;
 }
 

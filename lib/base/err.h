@@ -22,7 +22,7 @@ struct err {
 int err_set(struct err *err, int r, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* As err_set, and adds ": " and the text of errno -r. */
 int err_errno(struct err *err, int r, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* Puts "context: " in front of what is there. */
+/* Puts "context: " in front of what is there, or of the errno text when nothing is. */
 int err_wrap(struct err *err, int r, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* The sentence, or the errno text when nobody wrote one. */
 const char *err_text(const struct err *err, int r);

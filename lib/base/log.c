@@ -32,6 +32,7 @@ void log_set_level(enum log_level level)
 	max_level = level;
 }
 
+PRINTF_LIKE(2, 0)
 static void write_line(enum log_level level, const char *fmt, va_list ap)
 {
 	char line[1024];
@@ -39,7 +40,7 @@ static void write_line(enum log_level level, const char *fmt, va_list ap)
 	int n, k;
 
 	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	n = snprintf(line, sizeof(line), "%lld.%03ld %s[%d] %s: ", (long long)ts.tv_sec,
+	n = snprintf(line, sizeof(line), "%lld.%03ld %.32s[%d] %s: ", (long long)ts.tv_sec,
 		ts.tv_nsec / 1000000, program_name, (int)getpid(), level_names[level]);
 	k = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
 	k = MIN(MAX(k, 0), (int)sizeof(line) - n - 2);

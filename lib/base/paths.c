@@ -92,9 +92,10 @@ int paths_make(const char *dir, struct err *err)
 {
 	char buf[PATHS_MAX];
 	size_t n = strlen(dir);
+	struct stat st;
 
 	if (n >= sizeof(buf))
-		return err_set(err, -ENAMETOOLONG, "path too long: %s", dir);
+		return err_set(err, -ENAMETOOLONG, "path too long: %.64s...", dir);
 	memcpy(buf, dir, n + 1);
 	for (size_t i = 1; i <= n; i++) {
 		if (buf[i] != '/' && buf[i] != '\0')
@@ -105,5 +106,7 @@ int paths_make(const char *dir, struct err *err)
 		if (i < n)
 			buf[i] = '/';
 	}
-	return 0;
+	if (stat(dir, &st) < 0)
+		return err_errno(err, -errno, "making folder %s", dir);
+	return S_ISDIR(st.st_mode) ? 0 : err_errno(err, -ENOTDIR, "making folder %s", dir);
 }

@@ -4,7 +4,7 @@
  * How      One set of XDG folders is one installation; tests run many side by side by setting
  *          them. Folders are made 0700 on demand by paths_make.
  * Trust    The user's own environment. sbx, sbxd and keeper; the jailed programs have no paths.
- * Limits   PATHS_MAX bytes a path; a runtime folder too long for a socket name is refused.
+ * Limits   PATHS_MAX bytes a path. Who binds a socket checks that its name fits.
  * See      paths_test.c
  */
 #pragma once

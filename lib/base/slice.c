@@ -51,7 +51,8 @@ struct slice rd_bytes(struct rd *rd, size_t n)
 		rd->bad = true;
 		return (struct slice){0};
 	}
-	rd->p += n;
+	if (n > 0)
+		rd->p += n;
 	rd->n -= n;
 	return s;
 }

@@ -133,7 +133,8 @@ void str_from_size(uint64_t bytes, char *buf, size_t size)
 	double v = (double)bytes;
 	size_t i = 0;
 
-	while (v >= 1024 && i + 1 < ARRAY_LEN(units)) {
+	/* What one decimal would show as 1024.0 belongs to the next unit. */
+	while (v >= 1023.95 && i + 1 < ARRAY_LEN(units)) {
 		v /= 1024;
 		i++;
 	}
@@ -147,8 +148,10 @@ void str_random_hex(char *buf, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		uint8_t b;
 
+		/* A host without random numbers is one on which nothing here is safe. */
 		while (getrandom(&b, 1, 0) != 1)
-			;
+			if (errno != EINTR)
+				abort();
 		buf[2 * i] = hex[b >> 4];
 		buf[2 * i + 1] = hex[b & 15];
 	}

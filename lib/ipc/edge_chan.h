@@ -28,6 +28,12 @@
 
 #include "msg.h"
 
+/* What HELLO must say: both ends come from one build. */
+#ifndef SBX_BUILD
+#define SBX_BUILD SBX_VERSION
+#endif
+#define EDGE_BUILD SBX_BUILD
+
 #define EDGE_MAX_BUILD 64
 #define EDGE_MAX_ID 32
 #define EDGE_MAX_PATH 64

@@ -23,13 +23,14 @@ void loop_done(struct loop *l)
 
 static uint64_t pack_key(struct loop_key key)
 {
-	return (uint64_t)key.kind << 56 | (uint64_t)(key.gen & 0xffffff) << 32 | key.idx;
+	assert(key.idx <= LOOP_MAX_IDX);
+	return (uint64_t)key.kind << 56 | (uint64_t)key.idx << 32 | key.gen;
 }
 
 static struct loop_key unpack_key(uint64_t v)
 {
 	return (struct loop_key){
-		.kind = (uint8_t)(v >> 56), .gen = (v >> 32) & 0xffffff, .idx = (uint32_t)v};
+		.kind = (uint8_t)(v >> 56), .gen = (uint32_t)v, .idx = (v >> 32) & LOOP_MAX_IDX};
 }
 
 static int control(struct loop *l, int op, int fd, uint32_t events, struct loop_key key)
@@ -144,6 +145,17 @@ static bool pop_due_timer(struct loop *l, struct loop_event *ret_ev)
 	return true;
 }
 
+static void refill(struct loop *l)
+{
+	l->next = 0;
+	l->n_batch = epoll_wait(l->epfd, l->batch, LOOP_BATCH, wait_ms(l));
+	if (l->n_batch < 0) {
+		assert(errno == EINTR);
+		l->n_batch = 0;
+	}
+}
+
+/* A batch of fds, then one due timer, then a batch again: neither can starve the other. */
 void loop_next(struct loop *l, struct loop_event *ret_ev)
 {
 	for (;;) {
@@ -152,16 +164,15 @@ void loop_next(struct loop *l, struct loop_event *ret_ev)
 
 			*ret_ev = (struct loop_event){
 				.key = unpack_key(e->data.u64), .events = e->events};
+			l->timers_first = true;
 			return;
 		}
-		if (pop_due_timer(l, ret_ev))
+		if (l->timers_first && pop_due_timer(l, ret_ev)) {
+			l->timers_first = false;
 			return;
-		l->next = 0;
-		l->n_batch = epoll_wait(l->epfd, l->batch, LOOP_BATCH, wait_ms(l));
-		if (l->n_batch < 0) {
-			assert(errno == EINTR);
-			l->n_batch = 0;
 		}
+		refill(l);
+		l->timers_first = l->n_batch == 0;
 	}
 }
 

@@ -6,7 +6,7 @@
  *          key back. A stale event carries an old generation and is dropped by the receiver.
  * Trust    Every program. Sees no bytes.
  * Owns     The epoll fd. Timers belong to the caller and must be cleared before they are freed.
- * Limits   LOOP_MAX_TIMERS.
+ * Limits   LOOP_MAX_TIMERS, LOOP_MAX_IDX.
  * See      loop_test.c
  */
 #pragma once
@@ -18,12 +18,13 @@
 #include "lib/base/attr.h"
 
 #define LOOP_MAX_TIMERS 4096
+#define LOOP_MAX_IDX 0xffffff
 #define LOOP_BATCH 64
 
 struct loop_key {
 	uint8_t kind;
-	uint32_t gen; /* 24 bits */
-	uint32_t idx;
+	uint32_t gen; /* all 32 bits, so that a counter may wrap */
+	uint32_t idx; /* at most LOOP_MAX_IDX */
 };
 
 struct loop_timer {
@@ -41,6 +42,7 @@ struct loop {
 	int epfd;
 	struct epoll_event batch[LOOP_BATCH];
 	int n_batch, next;
+	bool timers_first; /* whose turn it is when both timers and fds are ready */
 	struct loop_timer **heap;
 	uint32_t n_timers, room;
 };

@@ -11,7 +11,7 @@
  * Limits   WIRE_MAX_*, WIRE_*_WINDOW, WIRE_JUNK_*. A peer over a limit: negative errno from
  *          wire_feed or wire_pull, and from then on from every call; wire_error says why.
  * Never    I/O, a clock, a log line, or memory that grows by the peer's wish.
- * See      proto/PROTOCOL.wire, wire_test.c, wire_fuzz.c
+ * See      proto/PROTOCOL.wire, wire_test.c, wire_hostile_test.c, wire_fuzz.c
  */
 #pragma once
 
