@@ -13,8 +13,9 @@ static int run(struct opts *o)
 	struct problem p = {0};
 	int r = spec_check_name(to, &p.err);
 
-	if (r == 0)
-		r = sandbox_call("PATCH", from, "", body, API_TIMEOUT_MS, NULL, &p);
+	if (r < 0)
+		return ui_problem(&p, problem_usage(&p, r, "rename"));
+	r = sandbox_call("PATCH", from, "", body, API_TIMEOUT_MS, NULL, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
 	printf("Sandbox '%s' is now '%s'\n", from, to);

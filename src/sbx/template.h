@@ -1,8 +1,9 @@
 /*
  * template - the disk that sandboxes start from: is it there, and how it is made.
  *
- * How      A template is the folder data/templates/NAME with a manifest.json, written last. It is
- *          built by the helper template-build, whose lines on fd 3 ("PP text") drive the bar.
+ * How      A template is the folder templates/NAME of the data folder, with a manifest.json that is
+ *          written last. It is built by the helper template-build, whose lines on fd 3 ("PP text")
+ *          drive the bar.
  * Trust    The user's own folders; the helper's lines are cleaned before they are shown.
  * Limits   TEMPLATE_MAX_LINE bytes a line; the helper has its own time limit.
  * See      image/README

@@ -19,7 +19,7 @@ static int setup(void **state)
 
 	if (!mkdtemp(made) || !realpath(made, dir) || chdir(dir) < 0)
 		return -1;
-	return system("mkdir a 'c:d' home home/in && ln -s a l && : > f && mkfifo p") == 0 ? 0 : -1;
+	return system("mkdir a 'c:d' own own/in && ln -s a l && : > f && mkfifo p") == 0 ? 0 : -1;
 }
 
 static int teardown(void **state)
@@ -85,15 +85,15 @@ static void refusals(void **state)
 {
 	char home[PATH_MAX + 8];
 
-	(void)snprintf(home, sizeof(home), "%s/home", dir);
+	(void)snprintf(home, sizeof(home), "%s/own", dir);
 	assert_int_equal(setenv("HOME", home, 1), 0);
 	row("/", false, "! refusing to share");
 	row("/:ro", false, "! refusing to share");
-	row("home", false, "! refusing to share");
+	row("own", false, "! refusing to share");
 	row(".", false, "! refusing to share");
-	row("home", true, "$/home $/home rw");
+	row("own", true, "$/own $/own rw");
 	row("/", true, "/ / rw");
-	row("home/in", false, "$/home/in $/home/in rw");
+	row("own/in", false, "$/own/in $/own/in rw");
 }
 
 static void names(void **state)

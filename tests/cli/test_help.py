@@ -52,6 +52,7 @@ def test_unknown_command_is_an_error_with_the_nearest_one(bare, typed, near):
     (["prune", "--filter", "since=1h"], "no filter"),
     (["stop", "--timeout", "x", "demo"], "no number of seconds"),
     (["update", "demo"], "nothing to change"),
+    (["rename", "demo", "a_b"], "a_b"),
     (["settings", "set", "vm.accel", "fast"], "vm.accel"),
     (["settings", "frob"], "no command 'settings frob'"),
     (["completion", "tcsh"], "bash, zsh and fish"),

@@ -156,7 +156,7 @@ class H(http.server.BaseHTTPRequestHandler):
     def answer(self, status, body):
         data = json.dumps(body).encode() if body else b''
         self.send_response(status); self.send_header('Content-Length', str(len(data))); self.end_headers()
-        self.wfile.write(data)
+        if data: self.wfile.write(data)
     def do_GET(self):
         self.answer(200, {'version': '0.0.1', 'build': 'x', 'pid': os.getpid(), 'api': 1})
     def do_POST(self):
