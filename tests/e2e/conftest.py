@@ -6,6 +6,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import host  # noqa: E402
 from installation import Installation, private  # noqa: E402
 
 LOG_BYTES = 4000
@@ -14,6 +15,7 @@ LOG_BYTES = 4000
 def pytest_configure(config):
     if os.geteuid() == 0:
         pytest.exit("the end-to-end tests run as an ordinary user: nothing of sbx needs root", 2)
+    host.adopt_orphans()
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,13 @@
 """What can be seen on the host from outside: processes, mounts, sockets, files."""
+import ctypes
 import os
 import pathlib
 import subprocess
 import time
 
-OURS = ("sbx", "sbxd", "sbx-keeper", "sbx-edge", "qemu-system-x86", "virtiofsd", "template-build")
+JAILED = ("sbx-edge", "qemu-system-x86", "virtiofsd")
+OURS = ("sbxd", "sbx-keeper", *JAILED)
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def _read(pid, name):
@@ -72,17 +75,23 @@ def interfaces(pid):
     return [line.partition(":")[0].strip() for line in lines]
 
 
+def adopt_orphans():
+    """From now on a process whose parent died becomes a child of this one, so that it can be seen."""
+    assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
 def processes(folder):
-    """pid -> name of this user's live processes that have to do with sbx or with the folder."""
+    """pid -> name of the live processes of an installation: those with its folder in their environment,
+    what descends from them, and jailed ones (which have no environment) that lost their keeper."""
     mark, mine = str(folder).encode(), os.getuid()
-    found = {}
+    found = set()
     for pid in pids():
         seen = stat(pid)
-        if not seen or seen[1] in "ZX" or uid(pid) != mine or pid == os.getpid():
+        if not seen or pid == os.getpid() or uid(pid) != mine:
             continue
-        if seen[0] in OURS or mark in _read(pid, "environ") or mark in _read(pid, "cmdline"):
-            found[pid] = seen[0]
-    return found
+        if mark in _read(pid, "environ") or (seen[2] == os.getpid() and seen[0] in JAILED):
+            found |= {pid, *descendants(pid)}
+    return {pid: comm(pid) for pid in found if is_alive(pid)}
 
 
 def unix_sockets(folder):

@@ -1,4 +1,5 @@
 """The walls around qemu, virtiofsd and edge, as /proc shows them."""
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -60,14 +61,11 @@ def test_uid_map_is_one_line(pids, name):
     assert [int(n) for n in lines[0].split()[1:]] == [os.getuid(), 1]
 
 
-def test_edge_has_an_empty_root_and_few_files(pids):
+def test_edge_has_an_empty_root(pids):
     root = pathlib.Path(f"/proc/{pids['edge']}/root")
     assert [p.name for p in root.iterdir()] == []
     mounts = pathlib.Path(f"/proc/{pids['edge']}/mounts").read_text().splitlines()
     assert len(mounts) <= 1, mounts
-    for fd in pathlib.Path(f"/proc/{pids['edge']}/fd").iterdir():
-        target = os.readlink(fd)
-        assert not target.startswith("/") or target in ("/dev/null", "/"), f"edge holds {target}"
 
 
 def test_qemu_sees_no_home(pids):
@@ -107,10 +105,8 @@ def test_no_process_of_ours_listens_to_the_network(env, sandbox):
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             inodes.add(f"socket:[{line.split()[9]}]")
     for pid, name in host.processes(env.folder).items():
-        if name not in host.OURS:
-            continue
+        if name not in ("sbxd", "sbx-keeper"):
+            continue  # the others have a net namespace of their own
         for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 assert os.readlink(fd) not in inodes, f"{name} has a network socket"
-            except FileNotFoundError:
-                pass
