@@ -1,4 +1,9 @@
-/* The stages of jail.c, for spawn.c only; in the order in which they are called. */
+/*
+ * jail_internal - the stages of jail.c, for spawn.c only, in the order in which they are called.
+ *
+ * How      spawn.c fills a struct jail_state before the fork; the child goes through the stages.
+ * Trust    Runs in keeper's child, between fork and exec. Sees no guest bytes.
+ */
 #pragma once
 
 #include "filter.h"

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "vmm.h"
 #include "disk.h"
 #include "initrd.h"
 #include "selftest.h"

@@ -7,6 +7,7 @@
 #include <sys/reboot.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "boot.h"
@@ -147,6 +148,7 @@ int main(void)
 	uint64_t began_ms = clock_mono_ms();
 
 	log_init("sbx-guest");
+	(void)prctl(PR_SET_NAME, "sbx-guest"); /* the kernel knows it as /init */
 	if (getpid() != 1)
 		die("this is the first program of a sandbox's VM and cannot run elsewhere");
 	boot();

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/str.h"
 #include "sandbox.h"
 #include "session.h"
 #include "verb.h"
@@ -15,11 +16,23 @@ static uint8_t flags_of(const struct attach *a)
 			 (a->in ? EXEC_F_STDIN : 0));
 }
 
-/* What curses programs need to know; a terminal without a name is taken for the usual one. */
+/* What curses programs need to know. The guest has the descriptions of these families only; any
+ * other terminal is taken for the usual one, which nearly all of them understand. */
+static const char *guest_term(void)
+{
+	static const char *const known[] = {
+		"xterm", "screen", "tmux", "linux", "rxvt", "vt", "dumb"};
+	const char *term = getenv("TERM");
+
+	for (size_t i = 0; term && i < ARRAY_LEN(known); i++)
+		if (str_starts(term, known[i]))
+			return term;
+	return "xterm-256color";
+}
+
 static int add_term(struct env *env, struct err *err)
 {
-	const char *term = getenv("TERM");
-	AUTO_FREE char *word = xasprintf("TERM=%s", term && term[0] ? term : "xterm-256color");
+	AUTO_FREE char *word = xasprintf("TERM=%s", guest_term());
 
 	for (size_t i = 0; i < env->n; i++)
 		if (strncmp(env->v[i], "TERM=", 5) == 0)

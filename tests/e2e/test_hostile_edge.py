@@ -23,7 +23,7 @@ def put_in_place(env, how):
 def test_a_hostile_edge_is_killed_and_then_the_sandbox_is_stopped(fresh_env, how):
     put_in_place(fresh_env, how)
     before = host.mounts()
-    done = fresh_env.sbx("create", "shell", "--name", "victim", "--cpus", 1, "--memory", "512m",
+    done = fresh_env.sbx("-D", "create", "shell", "--name", "victim", "--cpus", 1, "--memory", "512m",
                          check=False, timeout=60)
     assert done.returncode != 0
     assert "sbx-edge broke its protocol" in done.stderr
