@@ -1,8 +1,8 @@
 /*
  * filter - the seccomp lists of profiles.c as loaded filters. Internal to lib/jail.
  *
- * How      The BPF program is made by libseccomp before the fork (filter_make_start) and installed in
- *          the child by one system call (filter_install); jail_seal does both at once.
+ * How      The BPF program is made by libseccomp before the fork (filter_make_start) and
+ *          installed in the child by one system call (filter_install); jail_seal does both.
  * Trust    Constants in, BPF out. Foreign architectures and x32 are killed.
  * Owns     struct filter owns the BPF bytes.
  * See      profiles.h, profiles_test.c

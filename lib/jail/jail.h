@@ -5,17 +5,18 @@
  *          The child is pid 1 there and goes through jail_start (session, signals, rlimits),
  *          jail_enter (uid map, a read-only tmpfs root with only the plan's mounts, pivot_root),
  *          jail_files (Landlock where the kernel has it) and jail_lock (capabilities, seccomp),
- * then executes the program. Our own programs call jail_seal in their main once they are set up,
- * which narrows the list to what their loop needs and kills on violation. Trust    Runs in keeper
- * (spawn) and in the jailed program itself (seal). Sees no guest bytes. Owns     The child dies
- * with the process that started it: the parent-death signal is set after the last change of
- * credentials, then the parent proves that it is still there. The caller reaps the child through
- * its pidfd. Limits   JAIL_START_TIMEOUT_MS; JAIL_MAX_FDS; the rlimits of the profile. Never Starts
- * the program with less than the profile says: any stage that fails is an error. A second exec is
- * impossible: seccomp allows execveat of one fd number only, which lies above RLIMIT_NOFILE and is
- * closed by the first exec, so no fd ever has it again. Supplementary groups stay (an unprivileged
- * user namespace cannot drop them): a plan must not bind what only a group protects. See profiles.c
- * (one row a program), cgroup.h, tree.h, jail_test.c
+ *          then executes the program. Our own programs call jail_seal in their main once they are
+ *          set up, which narrows the list to what their loop needs and kills on violation.
+ * Trust    Runs in keeper (spawn) and in the jailed program itself (seal). Sees no guest bytes.
+ * Owns     The child dies with the process that started it: the parent-death signal is set after
+ *          the last change of credentials, then the parent proves that it is still there. The
+ *          caller reaps the child through its pidfd.
+ * Limits   JAIL_START_TIMEOUT_MS; JAIL_MAX_FDS; the rlimits of the profile.
+ * Never    Starts the program with less than the profile says: any stage that fails is an error.
+ *          A second exec is impossible: seccomp allows execveat of one fd number only, which lies
+ *          above RLIMIT_NOFILE and is closed by the first exec. Supplementary groups stay (an
+ *          unprivileged user namespace cannot drop them): bind nothing that only a group protects.
+ * See      profiles.c (one row a program), cgroup.h, tree.h, jail_test.c
  */
 #pragma once
 

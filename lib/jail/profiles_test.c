@@ -18,16 +18,19 @@ static bool has_call(const struct jail_group *groups, const char *call)
 	return false;
 }
 
-/* No program of ours or of others gets these, in any phase. */
+/* No program of ours or of others gets these, in any phase; the supervisor of hidden names reads
+ * the names out of virtiofsd and is the one exception to the one call it needs for that. */
 static void test_no_row_has_a_way_out(void **state)
 {
-	static const char *const never[] = {"ptrace", "process_vm_readv", "process_vm_writev", "bpf",
-		"perf_event_open", "keyctl", "add_key", "request_key", "userfaultfd", "kexec_load",
-		"init_module", "finit_module", "delete_module", "setns", "reboot", "swapon",
-		"io_uring_setup", "pidfd_getfd"};
+	static const char *const never[] = {"ptrace", "process_vm_readv", "process_vm_writev",
+		"bpf", "perf_event_open", "keyctl", "add_key", "request_key", "userfaultfd",
+		"kexec_load", "init_module", "finit_module", "delete_module", "setns", "reboot",
+		"swapon", "io_uring_setup", "pidfd_getfd"};
 
 	for (int i = 0; i < JAIL_N_PROFILES; i++)
 		for (size_t c = 0; c < ARRAY_LEN(never); c++) {
+			if (i == JAIL_HIDE && strcmp(never[c], "process_vm_readv") == 0)
+				continue;
 			assert_false(has_call(jail_row(i)->start, never[c]));
 			assert_false(has_call(jail_row(i)->seal, never[c]));
 		}
@@ -35,9 +38,9 @@ static void test_no_row_has_a_way_out(void **state)
 
 static void test_sealed_edge_has_no_files_sockets_or_exec(void **state)
 {
-	static const char *const never[] = {"open", "openat", "openat2", "creat", "socket", "connect",
-		"bind", "listen", "execve", "execveat", "fork", "vfork", "clone", "clone3", "kill",
-		"mount", "unlink", "rename", "seccomp", "prctl"};
+	static const char *const never[] = {"open", "openat", "openat2", "creat", "socket",
+		"connect", "bind", "listen", "execve", "execveat", "fork", "vfork", "clone",
+		"clone3", "kill", "mount", "unlink", "rename", "seccomp", "prctl"};
 	const struct jail_row *edge = jail_row(JAIL_EDGE);
 
 	for (size_t c = 0; c < ARRAY_LEN(never); c++)

@@ -1,6 +1,7 @@
 /*
  * child - what happens between fork and exec, in the child.
  *
+ * How      Becomes the user, enters the folder, takes the terminal or the pipes, executes.
  * Trust    Runs as root until it has become the user; reads the guest's own files.
  * Never    Returns. Failures go to the status fd as a u8 exit status and a sentence.
  */

@@ -1,5 +1,8 @@
 /*
  * event - the kinds of event that the switch in main.c knows.
+ *
+ * How      Each fd and timer of the loop carries one of these as the kind of its struct loop_key.
+ * Trust    Constants; sees no bytes.
  */
 #pragma once
 

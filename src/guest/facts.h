@@ -1,6 +1,8 @@
 /*
  * facts - what /setup told, as far as later execs need it.
  *
+ * How      service.c fills it from /setup; spawn.c reads it for every exec.
+ * Trust    The host's words, checked by guest_ctl.h.
  * Owns     Its strings; facts_done frees them.
  */
 #pragma once

@@ -1,6 +1,7 @@
 /*
  * file - whole small files, read and replaced, and folders made on the way.
  *
+ * How      A file is replaced by a new one beside it and a rename, so no reader sees half of it.
  * Trust    Files of the guest's own disk. Whoever is root in the guest may have put anything
  *          there: only regular files are read, never waited for, never beyond FILE_MAX_BYTES.
  * Owns     The caller frees what file_read gives.

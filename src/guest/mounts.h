@@ -3,7 +3,8 @@
  *
  * How      The share is mounted once, below a folder only root enters, when the first workspace
  *          comes. A place that has its bind already is left as it is, so asking twice is harmless.
- *          Parents the guest does not have are bound from the share too: the host's read-only stubs.
+ *          Parents the guest does not have are bound from the share too: stubs that the host
+ *          keeps read-only.
  * Trust    The host's list. Read-only here is a courtesy to programs: the host enforces it.
  * Owns     The list of places that are bound.
  * Limits   MOUNTS_SHARE_MS for a share device that was plugged in a moment ago.

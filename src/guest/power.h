@@ -3,6 +3,7 @@
  *
  * How      power_begin sends TERM to all; when nobody is left, or after POWER_TERM_MS, power_finish
  *          kills, syncs, unmounts what it can, makes the root read-only and powers off.
+ * Trust    Runs in PID 1; the processes it ends are the guest's and may not listen.
  * Limits   POWER_TERM_MS and POWER_KILL_MS; nothing here waits longer.
  */
 #pragma once

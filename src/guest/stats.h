@@ -1,5 +1,8 @@
 /*
  * stats - numbers about this VM, for the host to show.
+ *
+ * How      /proc and statvfs, read when asked for.
+ * Trust    The host believes none of it: numbers to show.
  */
 #pragma once
 

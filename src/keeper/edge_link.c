@@ -134,8 +134,7 @@ static void start_again(struct keeper *k)
 		stop_begin(k, 0, "the wire to the guest was lost and could not be restored");
 		return;
 	}
-	loop_timer_set(&k->loop, &k->edge.timer,
-		clock_mono_ms() + (uint64_t)KEEPER_EDGE_GAP_MS * k->edge.tries,
+	loop_timer_set(&k->loop, &k->edge.timer, clock_mono_ms() + KEEPER_EDGE_GAP_MS,
 		(struct loop_key){.kind = EV_TIMER_EDGE});
 }
 

@@ -30,9 +30,9 @@
 #define KEEPER_SETUP_MS 30000
 #define KEEPER_ASK_MS 4000
 #define KEEPER_STOP_MS 10000
-#define KEEPER_EDGE_GAP_MS 250 /* the guest must see the port closed before it opens again */
-#define KEEPER_EDGE_READY_MS 5000
-#define KEEPER_EDGE_TRIES 5 /* edges lost one after the other before the sandbox is stopped */
+#define KEEPER_EDGE_GAP_MS 250	  /* the guest must see the port closed before it opens again */
+#define KEEPER_EDGE_READY_MS 1500 /* a new edge on a running guest; then it is tried again */
+#define KEEPER_EDGE_TRIES 20	  /* edges lost one after the other before the sandbox is stopped */
 #define KEEPER_EDGE_VIOLATIONS 3
 
 enum keeper_ev {
