@@ -135,17 +135,9 @@ int guest_put_reply(struct wr *wr, bool ok, const char *text)
 	return wr_finish(wr);
 }
 
-int guest_put_stats(struct wr *wr, const struct keeper_stats *s)
+int guest_put_stats(struct wr *wr, const struct keeper_stats *stats)
 {
-	wr_u64(wr, s->uptime_ms);
-	wr_u64(wr, s->cpu_ms);
-	wr_u64(wr, s->mem_total);
-	wr_u64(wr, s->mem_available);
-	wr_u64(wr, s->disk_total);
-	wr_u64(wr, s->disk_free);
-	wr_u64(wr, s->docker_total);
-	wr_u64(wr, s->docker_free);
-	wr_u32(wr, s->processes);
+	keeper_put_stats(wr, stats);
 	return wr_finish(wr);
 }
 
@@ -261,18 +253,7 @@ int guest_get_reply(struct slice body, struct guest_reply *ret)
 
 int guest_get_stats(struct slice body, struct keeper_stats *ret)
 {
-	struct rd rd = rd_init(body);
-
-	ret->uptime_ms = rd_u64(&rd);
-	ret->cpu_ms = rd_u64(&rd);
-	ret->mem_total = rd_u64(&rd);
-	ret->mem_available = rd_u64(&rd);
-	ret->disk_total = rd_u64(&rd);
-	ret->disk_free = rd_u64(&rd);
-	ret->docker_total = rd_u64(&rd);
-	ret->docker_free = rd_u64(&rd);
-	ret->processes = rd_u32(&rd);
-	return rd_finish(&rd);
+	return keeper_read_stats(body, ret);
 }
 
 void guest_mounts_done(struct guest_mounts *mounts)

@@ -46,20 +46,25 @@ int keeper_send_done(int sock, uint32_t id, int code, const char *text)
 	return send_wr(sock, KEEPER_DONE, id, &wr, -1);
 }
 
+void keeper_put_stats(struct wr *wr, const struct keeper_stats *s)
+{
+	wr_u64(wr, s->uptime_ms);
+	wr_u64(wr, s->cpu_ms);
+	wr_u64(wr, s->mem_total);
+	wr_u64(wr, s->mem_available);
+	wr_u64(wr, s->disk_total);
+	wr_u64(wr, s->disk_free);
+	wr_u64(wr, s->docker_total);
+	wr_u64(wr, s->docker_free);
+	wr_u32(wr, s->processes);
+}
+
 int keeper_send_stats(int sock, uint32_t id, const struct keeper_stats *s)
 {
 	uint8_t buf[256];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
-	wr_u64(&wr, s->uptime_ms);
-	wr_u64(&wr, s->cpu_ms);
-	wr_u64(&wr, s->mem_total);
-	wr_u64(&wr, s->mem_available);
-	wr_u64(&wr, s->disk_total);
-	wr_u64(&wr, s->disk_free);
-	wr_u64(&wr, s->docker_total);
-	wr_u64(&wr, s->docker_free);
-	wr_u32(&wr, s->processes);
+	keeper_put_stats(&wr, s);
 	return send_wr(sock, KEEPER_STATS_IS, id, &wr, -1);
 }
 
@@ -129,9 +134,9 @@ int keeper_get_done(const struct ipc_msg *msg, struct keeper_done *ret)
 	return rd_finish(&rd) < 0 || ret->code > 0 ? -EBADMSG : 0;
 }
 
-int keeper_get_stats(const struct ipc_msg *msg, struct keeper_stats *ret)
+int keeper_read_stats(struct slice body, struct keeper_stats *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
+	struct rd rd = rd_init(body);
 
 	ret->uptime_ms = rd_u64(&rd);
 	ret->cpu_ms = rd_u64(&rd);
@@ -143,6 +148,11 @@ int keeper_get_stats(const struct ipc_msg *msg, struct keeper_stats *ret)
 	ret->docker_free = rd_u64(&rd);
 	ret->processes = rd_u32(&rd);
 	return rd_finish(&rd);
+}
+
+int keeper_get_stats(const struct ipc_msg *msg, struct keeper_stats *ret)
+{
+	return keeper_read_stats(ipc_body(msg), ret);
 }
 
 int keeper_get_stop(const struct ipc_msg *msg, uint32_t *ret_timeout_ms)

@@ -92,6 +92,9 @@ int keeper_get_hello(const struct ipc_msg *msg, struct keeper_hello *ret) MUST_C
 int keeper_get_state(const struct ipc_msg *msg, struct keeper_state *ret) MUST_CHECK;
 int keeper_get_done(const struct ipc_msg *msg, struct keeper_done *ret) MUST_CHECK;
 int keeper_get_stats(const struct ipc_msg *msg, struct keeper_stats *ret) MUST_CHECK;
+/* The same fields inside another body: the guest's answer to /stats has just them. */
+void keeper_put_stats(struct wr *wr, const struct keeper_stats *stats);
+int keeper_read_stats(struct slice body, struct keeper_stats *ret) MUST_CHECK;
 int keeper_get_stop(const struct ipc_msg *msg, uint32_t *ret_timeout_ms) MUST_CHECK;
 int keeper_get_stream(const struct ipc_msg *msg, char path[KEEPER_MAX_PATH]) MUST_CHECK;
 /* PING and STATS have no fields. */

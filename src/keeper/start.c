@@ -121,20 +121,15 @@ static int step_disks(struct keeper *k, struct err *err)
 	return r < 0 ? r : make_disk(k, "docker.qcow2", "docker.img", err);
 }
 
-int start_prepare(struct keeper *k, struct err *err)
-{
-	static const struct {
-		unsigned percent;
-		const char *text;
-		int (*run)(struct keeper *k, struct err *err);
-	} steps[] = {
-		{1, "looking for the template", step_template},
-		{2, "making the initrd", step_initrd},
-		{3, "choosing the accelerator", step_accel},
-		{5, "making the disks", step_disks},
-	};
+struct step {
+	unsigned percent;
+	const char *text;
+	int (*run)(struct keeper *k, struct err *err);
+};
 
-	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+static int run_steps(struct keeper *k, const struct step *steps, size_t n, struct err *err)
+{
+	for (size_t i = 0; i < n; i++) {
 		int r;
 
 		link_progress(k, steps[i].percent, steps[i].text);
@@ -143,6 +138,18 @@ int start_prepare(struct keeper *k, struct err *err)
 			return err_wrap(err, r, "%s", steps[i].text);
 	}
 	return 0;
+}
+
+int start_prepare(struct keeper *k, struct err *err)
+{
+	static const struct step steps[] = {
+		{1, "looking for the template", step_template},
+		{2, "making the initrd", step_initrd},
+		{3, "choosing the accelerator", step_accel},
+		{5, "making the disks", step_disks},
+	};
+
+	return run_steps(k, steps, ARRAY_LEN(steps), err);
 }
 
 /* The socket behind the guest's port. Its name is removed at once: from then on only who holds
@@ -253,27 +260,19 @@ static int step_qemu(struct keeper *k, struct err *err)
 
 int start_machine(struct keeper *k, struct err *err)
 {
-	static const struct {
-		unsigned percent;
-		const char *text;
-		int (*run)(struct keeper *k, struct err *err);
-	} steps[] = {
+	static const struct step steps[] = {
 		{8, "opening the guest's port", step_port},
 		{10, "sharing the workspaces", step_share},
 		{12, "starting qemu", step_qemu},
 		{18, "starting the edge", edge_start},
 	};
 	uint64_t limit = k->accel == VMM_KVM ? KEEPER_BOOT_MS_KVM : KEEPER_BOOT_MS_TCG;
+	int r;
 
 	k->boot_tries++;
-	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-		int r;
-
-		link_progress(k, steps[i].percent, steps[i].text);
-		r = steps[i].run(k, err);
-		if (r < 0)
-			return err_wrap(err, r, "%s", steps[i].text);
-	}
+	r = run_steps(k, steps, ARRAY_LEN(steps), err);
+	if (r < 0)
+		return r;
 	link_progress(k, 20, "booting the guest");
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + limit,
 		(struct loop_key){.kind = EV_TIMER_BOOT});
