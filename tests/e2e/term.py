@@ -1,12 +1,15 @@
 """A terminal with somebody typing in it: tmux with a server of its own."""
+import shutil
 import subprocess
+import tempfile
 import time
-import uuid
 
 
 class Terminal:
     def __init__(self, env, *argv, columns=100, rows=30):
-        self.socket = str(env.folder / f"tmux-{uuid.uuid4().hex[:6]}")
+        # Not in the installation's folder: what is left there counts against sbx.
+        self.folder = tempfile.mkdtemp(prefix="sbx-tmux-", dir="/tmp")
+        self.socket = f"{self.folder}/s"
         self.env = {**env.env, "TERM": "xterm-256color"}
         self.tmux("new-session", "-d", "-s", "t", "-x", str(columns), "-y", str(rows), *map(str, argv))
         self.tmux("set-option", "-t", "t", "remain-on-exit", "on")
@@ -17,6 +20,7 @@ class Terminal:
     def __exit__(self, *exc):
         subprocess.run(["tmux", "-S", self.socket, "kill-server"], env=self.env, check=False,
                        capture_output=True, timeout=10)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def tmux(self, *args):
         return subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *args], env=self.env,
@@ -53,7 +57,8 @@ class Terminal:
         while True:
             dead, status = self.tmux("display-message", "-p", "-t", "t",
                                      "#{pane_dead},#{pane_dead_status}").strip().split(",")
-            if dead == "1":
-                return int(status or -1)
+            # tmux sees the end of the terminal before it reaps the command.
+            if dead == "1" and status:
+                return int(status)
             assert time.monotonic() < deadline, f"still running after {seconds} s:\n{self.screen()}"
             time.sleep(0.05)

@@ -181,8 +181,11 @@ def test_cp_folder_both_ways(env, sandbox, tmp_path):
     env.sbx("cp", f"{sandbox.name}:/home/agent/tree", tmp_path / "back")
     assert (tmp_path / "back" / "deep" / "er" / "f").read_text() == "x"
     assert os.readlink(tmp_path / "back" / "link") == "deep/er/f"
-    env.sbx("cp", "-L", f"{sandbox.name}:/home/agent/tree", tmp_path / "followed")
-    assert not (tmp_path / "followed" / "link").is_symlink()
+    # -L follows what is named, as docker cp does; links inside a tree stay links.
+    env.sbx("cp", "-L", f"{sandbox.name}:/home/agent/tree/link", tmp_path / "followed")
+    assert not (tmp_path / "followed").is_symlink() and (tmp_path / "followed").read_text() == "x"
+    env.sbx("cp", f"{sandbox.name}:/home/agent/tree/link", tmp_path / "kept")
+    assert os.readlink(tmp_path / "kept") == "deep/er/f"
 
 
 def test_cp_out_never_writes_outside_the_destination(env, sandbox, tmp_path):

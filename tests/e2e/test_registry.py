@@ -4,8 +4,9 @@ import signal
 import subprocess
 import time
 
+import host
 import pytest
-from installation import private
+from installation import START_SECONDS, private
 
 COUNT = 50
 
@@ -62,7 +63,7 @@ def test_ls_answers_and_says_which_one_is_stuck(frozen):
 
 
 @pytest.mark.parametrize("args", [["exec", "stuck", "true"], ["cp", "/etc/hostname", "stuck:/tmp/x"],
-                                  ["cp", "stuck:/etc/hostname", "/tmp/never"], ["stop", "stuck"]])
+                                  ["cp", "stuck:/etc/hostname", "/tmp/never"]])
 def test_commands_on_it_fail_within_their_bound(frozen, args):
     done, took = timed(frozen.sbx, *args, check=False, timeout=60)
     assert done.returncode != 0 and "stuck" in done.stderr
@@ -79,6 +80,17 @@ def test_commands_on_others_do_not_notice(frozen):
 def test_it_goes_on_when_it_is_let_go(crowd):
     crowd.stuck.wait_status("running", 20)
     assert crowd.stuck.guest("echo well", timeout=30) == "well"
+
+
+def test_a_stuck_one_can_be_stopped(crowd):
+    pids = crowd.stuck.pids()
+    for name in ("keeper", "qemu"):
+        os.kill(pids[name], signal.SIGSTOP)
+    done, took = timed(crowd.sbx, "stop", "stuck", timeout=60)
+    assert took <= 30, f"{took:.1f} s"
+    crowd.stuck.wait_status("stopped", 5)
+    assert not [name for name, pid in pids.items() if host.is_alive(pid)]
+    assert crowd.stuck.guest("echo again", timeout=START_SECONDS) == "again"
 
 
 def test_exec_ends_when_its_sandbox_is_removed_by_force(crowd):
