@@ -8,7 +8,8 @@ class Terminal:
     def __init__(self, env, *argv, columns=100, rows=30):
         self.socket = str(env.folder / f"tmux-{uuid.uuid4().hex[:6]}")
         self.env = {**env.env, "TERM": "xterm-256color"}
-        self.tmux("new-session", "-d", "-s", "t", "-x", str(columns), "-y", str(rows), *map(str, argv))
+        self.tmux("new-session", "-d", "-s", "t", "-x", str(columns), "-y", str(rows), "env", "TERM=xterm-256color",
+                  *map(str, argv))
         self.tmux("set-option", "-t", "t", "remain-on-exit", "on")
 
     def __enter__(self):

@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 import subprocess
+import uuid
 
 import pytest
 
@@ -11,7 +12,7 @@ import pytest
 @pytest.fixture
 def folder(sandbox, request):
     """A folder of the workspace for one test."""
-    path = sandbox.workspace / request.node.name.replace("[", "-").replace("]", "")
+    path = sandbox.workspace / f"{request.function.__name__}-{uuid.uuid4().hex[:6]}"
     path.mkdir()
     yield path
     shutil.rmtree(path, ignore_errors=True)
