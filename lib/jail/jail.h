@@ -1,17 +1,22 @@
 /*
  * jail - starting a program with nothing but what its profile names, in four named stages.
  *
- * How      jail_spawn forks; the child goes through jail_start (fds, environment, rlimits),
- *          jail_enter (user, pid, mount, ipc, uts, empty net namespaces; a tmpfs root with only
- *          the plan's mounts, by pivot_root), jail_files (Landlock where the kernel has it),
- *          drops every capability the profile does not name, sets no_new_privs, installs the
- *          profile's seccomp list and executes the program. Our own programs call jail_seal
- *          in their main once they are set up, which narrows the list to what their loop needs.
+ * How      jail_spawn forks into new user, pid, mount, ipc, uts, cgroup and empty net namespaces.
+ *          The child is pid 1 there and goes through jail_start (session, signals, rlimits),
+ *          jail_enter (uid map, a read-only tmpfs root with only the plan's mounts, pivot_root),
+ *          jail_files (Landlock where the kernel has it) and jail_lock (capabilities, seccomp),
+ *          then executes the program. Our own programs call jail_seal in their main once they are
+ *          set up, which narrows the list to what their loop needs and kills on violation.
  * Trust    Runs in keeper (spawn) and in the jailed program itself (seal). Sees no guest bytes.
- * Owns     The child dies with the process that started it (parent-death signal, set after the
- *          last change of credentials, then a check that the parent is still there).
+ * Owns     The child dies with the process that started it: the parent-death signal is set after
+ *          the last change of credentials, then the parent proves that it is still there. The
+ *          caller reaps the child through its pidfd.
+ * Limits   JAIL_START_TIMEOUT_MS; JAIL_MAX_FDS; the rlimits of the profile.
  * Never    Starts the program with less than the profile says: any stage that fails is an error.
- * See      profiles.c (one row a program), proto/PROTOCOL.ipc (fixed fds), jail_test.c
+ *          A second exec is impossible: seccomp allows execveat of one fd number only, which lies
+ *          above RLIMIT_NOFILE and is closed by the first exec. Supplementary groups stay (an
+ *          unprivileged user namespace cannot drop them): bind nothing that only a group protects.
+ * See      profiles.c (one row a program), cgroup.h, tree.h, jail_test.c
  */
 #pragma once
 
@@ -23,8 +28,8 @@
 enum jail_profile {
 	JAIL_EDGE, /* ours, static: empty root, no files, no sockets of its own, no exec */
 	JAIL_QEMU, /* foreign: its libraries read-only, the sandbox's disks, perhaps /dev/kvm */
-	JAIL_VIRTIOFSD, /* foreign: the share scaffold; file capabilities inside its user namespace
-			 */
+	JAIL_VIRTIOFSD, /* foreign: the share; file capabilities inside its user namespace */
+	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
 	JAIL_N_PROFILES,
 };
 
@@ -56,26 +61,39 @@ struct jail_plan {
 	size_t n_mounts;
 	const struct jail_fd *fds;
 	size_t n_fds;
-	int log_fd;	     /* becomes stdout and stderr of the program; -1: nowhere */
-	uint64_t memory_max; /* cgroup limit in bytes where one can be delegated; 0: none */
-	const char *cgroup;  /* folder of a delegated cgroup to put it into, or NULL */
-	/* Runs in the child with its own mount namespace, before the root changes: builds what the
-	 * mount list cannot say below `new_root`. NULL when there is nothing. */
-	int (*scaffold)(void *ctx, const char *new_root, struct err *err);
+	/* Becomes stdout and stderr of the program; -1: /dev/null. Edge may not write to regular
+	 * files (fsize 0): give it a pipe, a line to a file is lost. */
+	int log_fd;
+	uint64_t memory_max; /* written to memory.max of `cgroup`; 0: no limit */
+	const char *cgroup;  /* folder made by jail_cgroup_make to put it into, or NULL */
+	/* Runs in the child with its own mount namespace and all capabilities in it, before the
+	 * root changes: builds what the mount list cannot say below the fd `new_root`, with tree.h.
+	 * All fds of the caller are still open. NULL when there is nothing. */
+	int (*scaffold)(void *ctx, int new_root, struct err *err);
 	void *scaffold_ctx;
+	/* System calls that take a path are answered by whoever holds jail_child.notify_fd. */
+	bool notify_paths;
 };
 
 struct jail_child {
 	pid_t pid;
 	int pidfd;
-	int notify_fd; /* seccomp user notification of the program, -1 when the profile has none */
+	int notify_fd; /* seccomp user notification, -1 without jail_plan.notify_paths */
 };
 
 /* Starts the program. On return it has passed every stage and is executing, or there is an error
  * that names the stage. Waits at most JAIL_START_TIMEOUT_MS. */
 #define JAIL_START_TIMEOUT_MS 5000
+#define JAIL_MAX_FDS 32
 int jail_spawn(
 	const struct jail_plan *plan, struct jail_child *ret_child, struct err *err) MUST_CHECK;
+
+/* Kills the child, waits for its end (at most JAIL_START_TIMEOUT_MS), closes its fds. */
+void jail_child_kill(struct jail_child *child);
+
+/* One line each for `sbx diagnose`: whether namespaces and Landlock are there. 0 when jailing
+ * works, else a negative errno and what to do. Starts nothing that stays. */
+int jail_host_status(char *buf, size_t size) MUST_CHECK;
 
 /* The last stage, called by one of our own programs: final seccomp list, kill on violation. */
 int jail_seal(enum jail_profile profile, struct err *err) MUST_CHECK;

@@ -16,6 +16,8 @@ import time
 import host
 
 TREE = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or TREE / "build").resolve()
+HOSTILE = BUILD / "tests" / "hostile"
 START_SECONDS = 120  # a boot under software emulation, on a machine that does other things too
 
 

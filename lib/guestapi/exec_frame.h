@@ -1,0 +1,112 @@
+/*
+ * exec_frame - the frames of an exec stream, bytes in, frames out, both directions.
+ *
+ * How      A struct exec_reader eats bytes as they come and gives whole frames; it knows which
+ *          side it listens to and refuses a type of the other side, a wrong length for a type
+ *          and a wrong order (SPEC first; STARTED or ERROR first, nothing after EXIT or ERROR).
+ *          Writers append whole frames to a struct bufq or not at all.
+ * Trust    Made for hostile bytes. Runs in sbx (reads what the guest says) and in sbx-guest.
+ * Owns     A reader owns its collecting buffer (made on first need); exec_reader_done frees it.
+ *          A decoded struct exec_spec owns its strings; exec_spec_done frees them.
+ * Limits   EXEC_MAX_PAYLOAD bytes a frame, EXEC_MAX_STRINGS strings in argv and in env.
+ * Never    I/O. A reader that has failed stays failed: the stream is over.
+ * See      proto/PROTOCOL.exec, exec_frame_test.c, exec_frame_fuzz.c
+ */
+#pragma once
+
+#include "lib/base/bufq.h"
+#include "lib/base/slice.h"
+
+#define EXEC_HEADER 4
+#define EXEC_MAX_PAYLOAD 65536
+#define EXEC_MAX_STRINGS 16384
+
+enum exec_type {
+	EXEC_SPEC = 1,
+	EXEC_STDIN = 2,
+	EXEC_STDIN_EOF = 3,
+	EXEC_RESIZE = 4,
+	EXEC_SIGNAL = 5,
+	EXEC_STARTED = 16,
+	EXEC_STDOUT = 17,
+	EXEC_STDERR = 18,
+	EXEC_EXIT = 19,
+	EXEC_ERROR = 20,
+	EXEC_N_TYPES,
+};
+
+/* Whose frames a reader listens to. */
+enum exec_side { EXEC_FROM_HOST, EXEC_FROM_GUEST };
+
+struct exec_frame {
+	enum exec_type type;
+	struct slice payload; /* valid until the reader is fed again */
+};
+
+struct exec_reader {
+	enum exec_side side;
+	bool begun, ended, bad;
+	uint8_t head[EXEC_HEADER];
+	size_t n_head;
+	uint8_t *buf;
+	size_t n_buf, want; /* collected and wanted payload bytes once n_head is EXEC_HEADER */
+};
+
+void exec_reader_init(struct exec_reader *rd, enum exec_side side);
+void exec_reader_done(struct exec_reader *rd);
+/* Eats from the front of *in. 1 with a frame (call again with what is left of *in), 0 when *in is
+ * used up, -EBADMSG on any violation, and from then on always. */
+int exec_reader_feed(struct exec_reader *rd, struct slice *in, struct exec_frame *ret) MUST_CHECK;
+/* True when the bytes so far end between two frames (the stream may close here). */
+bool exec_reader_is_between(const struct exec_reader *rd);
+
+/* Writes the 4 header bytes. */
+void exec_head(uint8_t head[EXEC_HEADER], enum exec_type type, size_t n_payload);
+/* Appends a whole frame; -ENOBUFS (nothing written) when it does not fit, -EMSGSIZE above
+ * EXEC_MAX_PAYLOAD. */
+int exec_put_frame(struct bufq *q, enum exec_type type, struct slice payload) MUST_CHECK;
+/* Appends one STDIN, STDOUT or STDERR frame with as much of the data as fits; gives the count of
+ * data bytes taken, 0 when there is no room for any. */
+size_t exec_put_data(struct bufq *q, enum exec_type type, struct slice data);
+
+int exec_put_resize(struct bufq *q, uint16_t rows, uint16_t cols) MUST_CHECK;
+int exec_put_signal(struct bufq *q, uint8_t signo) MUST_CHECK;
+int exec_put_started(struct bufq *q, uint32_t pid) MUST_CHECK;
+int exec_put_exit(struct bufq *q, bool signalled, uint8_t value) MUST_CHECK;
+/* Over-long text is cut. */
+int exec_put_error(struct bufq *q, uint8_t status, const char *text) MUST_CHECK;
+
+/* Payload decoders; the reader has checked the lengths. -EBADMSG when a field is out of range. */
+int exec_get_resize(struct slice payload, uint16_t *ret_rows, uint16_t *ret_cols) MUST_CHECK;
+int exec_get_signal(struct slice payload, uint8_t *ret_signo) MUST_CHECK;
+int exec_get_started(struct slice payload, uint32_t *ret_pid) MUST_CHECK;
+int exec_get_exit(struct slice payload, bool *ret_signalled, uint8_t *ret_value) MUST_CHECK;
+/* The text is the guest's: replace control characters before a terminal sees it. */
+int exec_get_error(struct slice payload, uint8_t *ret_status, struct slice *ret_text) MUST_CHECK;
+
+enum exec_flag {
+	EXEC_F_TTY = 1,
+	EXEC_F_DETACHED = 2,
+	EXEC_F_STDIN = 4,
+	EXEC_F_BUILTIN = 8,
+	EXEC_F_ALL = 15,
+};
+
+struct exec_spec {
+	uint8_t flags; /* enum exec_flag */
+	uint16_t rows, cols;
+	char *user;  /* "" is the agent; name or number, ":group" allowed */
+	char *cwd;   /* "" is the first workspace or the user's home */
+	char **argv; /* NULL-terminated, at least one, argv[0] not empty */
+	char **env;  /* NULL-terminated "NAME=value"; may be NULL when encoding */
+};
+
+/* Encodes a SPEC payload (without header) into wr; -EMSGSIZE when it is too large for one frame,
+ * -EINVAL when it would not be accepted. The strings stay the caller's. */
+int exec_spec_encode(struct wr *wr, const struct exec_spec *spec) MUST_CHECK;
+/* Encodes a whole SPEC frame into the queue. */
+int exec_put_spec(struct bufq *q, const struct exec_spec *spec) MUST_CHECK;
+/* Fills ret with heap copies; -EBADMSG on any violation, and ret is then empty. */
+int exec_spec_decode(struct slice payload, struct exec_spec *ret) MUST_CHECK;
+/* Frees what exec_spec_decode made. */
+void exec_spec_done(struct exec_spec *spec);

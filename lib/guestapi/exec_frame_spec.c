@@ -1,0 +1,121 @@
+/* The SPEC frame's payload; the rest of the stream is in exec_frame.c. */
+#include "exec_frame.h"
+
+#include <errno.h>
+#include "lib/base/mem.h"
+
+static bool is_assignment(const char *s)
+{
+	return s[0] != '=' && strchr(s, '=') != NULL;
+}
+
+static size_t count(char *const *v)
+{
+	size_t n = 0;
+
+	while (v && v[n])
+		n++;
+	return n;
+}
+
+static bool is_valid(const struct exec_spec *spec)
+{
+	if (spec->flags & ~EXEC_F_ALL || !spec->argv || !spec->argv[0] || !spec->argv[0][0])
+		return false;
+	for (char *const *e = spec->env; e && *e; e++)
+		if (!is_assignment(*e))
+			return false;
+	return count(spec->argv) <= EXEC_MAX_STRINGS && count(spec->env) <= EXEC_MAX_STRINGS;
+}
+
+static void put_strings(struct wr *wr, char *const *v)
+{
+	size_t n = count(v);
+
+	wr_u16(wr, (uint16_t)n);
+	for (size_t i = 0; i < n; i++)
+		wr_cstr(wr, v[i]);
+}
+
+int exec_spec_encode(struct wr *wr, const struct exec_spec *spec)
+{
+	if (!is_valid(spec))
+		return -EINVAL;
+	wr_u8(wr, spec->flags);
+	wr_u16(wr, spec->rows);
+	wr_u16(wr, spec->cols);
+	wr_cstr(wr, spec->user ? spec->user : "");
+	wr_cstr(wr, spec->cwd ? spec->cwd : "");
+	put_strings(wr, spec->argv);
+	put_strings(wr, spec->env);
+	return wr_finish(wr);
+}
+
+int exec_put_spec(struct bufq *q, const struct exec_spec *spec)
+{
+	AUTO_FREE uint8_t *buf = xmalloc(EXEC_MAX_PAYLOAD);
+	struct wr wr = wr_init(buf, EXEC_MAX_PAYLOAD);
+	int r = exec_spec_encode(&wr, spec);
+
+	return r < 0 ? r : exec_put_frame(q, EXEC_SPEC, slice_of(buf, wr.n));
+}
+
+/* NULL makes the reader bad; the memory is bounded by the payload's own size. */
+static char *get_string(struct rd *rd)
+{
+	char *s = slice_dup(rd_str(rd));
+
+	if (!s)
+		rd->bad = true;
+	return s;
+}
+
+static char **get_strings(struct rd *rd)
+{
+	size_t n = rd_u16(rd);
+	char **v;
+
+	/* Each string has two bytes of length at least: a count beyond that is a lie. */
+	if (rd->bad || n > EXEC_MAX_STRINGS || n > rd->n / 2) {
+		rd->bad = true;
+		return NULL;
+	}
+	v = xcalloc(n + 1, sizeof(*v));
+	for (size_t i = 0; i < n && !rd->bad; i++)
+		v[i] = get_string(rd);
+	return v;
+}
+
+int exec_spec_decode(struct slice payload, struct exec_spec *ret)
+{
+	struct rd rd = rd_init(payload);
+
+	*ret = (struct exec_spec){.flags = rd_u8(&rd)};
+	ret->rows = rd_u16(&rd);
+	ret->cols = rd_u16(&rd);
+	ret->user = get_string(&rd);
+	ret->cwd = get_string(&rd);
+	ret->argv = get_strings(&rd);
+	ret->env = get_strings(&rd);
+	if (rd_finish(&rd) < 0 || !is_valid(ret)) {
+		exec_spec_done(ret);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+static void free_strings(char **v)
+{
+	for (size_t i = 0; v && v[i]; i++)
+		free(v[i]);
+	free(v);
+}
+
+void exec_spec_done(struct exec_spec *spec)
+{
+	free(spec->user);
+	free(spec->cwd);
+	free_strings(spec->argv);
+	free_strings(spec->env);
+	*spec = (struct exec_spec){0};
+}

@@ -1,0 +1,300 @@
+#include "guest_ctl.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include "lib/base/mem.h"
+
+bool guest_path_is_plain(const char *path)
+{
+	const char *p = path;
+
+	if (p[0] != '/' || strnlen(p, GUEST_MAX_PATH) == GUEST_MAX_PATH)
+		return false;
+	while (*p == '/') {
+		const char *part = p + 1;
+		size_t n = strcspn(part, "/");
+
+		if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && !strncmp(part, "..", 2)))
+			return false;
+		p = part + n;
+	}
+	return true;
+}
+
+static bool is_mount_valid(const struct guest_mount *m)
+{
+	return !(m->flags & ~GUEST_MOUNT_ALL) && guest_path_is_plain(m->share) &&
+	       guest_path_is_plain(m->path);
+}
+
+static bool are_mounts_valid(const struct guest_mounts *mounts)
+{
+	if (mounts->n > GUEST_MAX_MOUNTS)
+		return false;
+	for (size_t i = 0; i < mounts->n; i++)
+		if (!is_mount_valid(&mounts->v[i]))
+			return false;
+	return true;
+}
+
+static bool is_machine_id(const char *s)
+{
+	return strlen(s) == 32 && strspn(s, "0123456789abcdef") == 32;
+}
+
+/* A label of a host name: what ends up in /etc/hosts and sethostname must not carry blanks. */
+static bool is_hostname(const char *s)
+{
+	size_t n = strlen(s);
+
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)s[i]) && s[i] != '-' && s[i] != '.')
+			return false;
+	return n > 0 && n <= 64;
+}
+
+static bool is_name(const char *s)
+{
+	for (const char *p = s; *p; p++)
+		if (iscntrl((unsigned char)*p))
+			return false;
+	return strlen(s) < GUEST_MAX_NAME;
+}
+
+static bool is_setup_valid(const struct guest_setup *s)
+{
+	if (!is_name(s->id) || !is_name(s->name) || !is_hostname(s->hostname))
+		return false;
+	/* 0 would make the agent root, -1 means "leave it" to chown. */
+	if (s->uid == 0 || s->gid == 0 || s->uid == UINT32_MAX || s->gid == UINT32_MAX)
+		return false;
+	if (!is_machine_id(s->machine_id) || s->n_env > GUEST_MAX_ENV)
+		return false;
+	if (s->workdir[0] && !guest_path_is_plain(s->workdir))
+		return false;
+	for (size_t i = 0; i < s->n_env; i++)
+		if (s->env[i][0] == '=' || !strchr(s->env[i], '='))
+			return false;
+	return are_mounts_valid(&s->mounts);
+}
+
+static void put_mounts(struct wr *wr, const struct guest_mounts *mounts)
+{
+	wr_u16(wr, (uint16_t)mounts->n);
+	for (size_t i = 0; i < mounts->n; i++) {
+		wr_u8(wr, mounts->v[i].flags);
+		wr_cstr(wr, mounts->v[i].share);
+		wr_cstr(wr, mounts->v[i].path);
+	}
+}
+
+int guest_put_setup(struct wr *wr, const struct guest_setup *s)
+{
+	if (!is_setup_valid(s))
+		return -EINVAL;
+	wr_cstr(wr, s->id);
+	wr_cstr(wr, s->name);
+	wr_cstr(wr, s->hostname);
+	wr_u64(wr, s->wall_ms);
+	wr_u32(wr, s->uid);
+	wr_u32(wr, s->gid);
+	wr_bytes(wr, slice_of(s->entropy, sizeof(s->entropy)));
+	wr_cstr(wr, s->machine_id);
+	wr_cstr(wr, s->workdir);
+	put_mounts(wr, &s->mounts);
+	wr_u16(wr, (uint16_t)s->n_env);
+	for (size_t i = 0; i < s->n_env; i++)
+		wr_cstr(wr, s->env[i]);
+	return wr_finish(wr);
+}
+
+int guest_put_mounts(struct wr *wr, const struct guest_mounts *mounts)
+{
+	if (!are_mounts_valid(mounts))
+		return -EINVAL;
+	put_mounts(wr, mounts);
+	return wr_finish(wr);
+}
+
+int guest_put_clock(struct wr *wr, uint64_t wall_ms)
+{
+	wr_u64(wr, wall_ms);
+	return wr_finish(wr);
+}
+
+int guest_put_power(struct wr *wr, enum guest_power kind)
+{
+	wr_u8(wr, (uint8_t)kind);
+	return wr_finish(wr);
+}
+
+int guest_put_reply(struct wr *wr, bool ok, const char *text)
+{
+	wr_u8(wr, ok);
+	wr_str(wr, slice_of(text, strnlen(text, GUEST_MAX_TEXT - 1)));
+	return wr_finish(wr);
+}
+
+int guest_put_stats(struct wr *wr, const struct keeper_stats *s)
+{
+	wr_u64(wr, s->uptime_ms);
+	wr_u64(wr, s->cpu_ms);
+	wr_u64(wr, s->mem_total);
+	wr_u64(wr, s->mem_available);
+	wr_u64(wr, s->disk_total);
+	wr_u64(wr, s->disk_free);
+	wr_u64(wr, s->docker_total);
+	wr_u64(wr, s->docker_free);
+	wr_u32(wr, s->processes);
+	return wr_finish(wr);
+}
+
+/* Never NULL: a bad one is empty and makes the reader bad. */
+static char *get_string(struct rd *rd)
+{
+	char *s = slice_dup(rd_str(rd));
+
+	if (s)
+		return s;
+	rd->bad = true;
+	return xstrdup("");
+}
+
+static void get_mounts(struct rd *rd, struct guest_mounts *ret)
+{
+	size_t n = rd_u16(rd);
+
+	if (rd->bad || n > GUEST_MAX_MOUNTS) {
+		rd->bad = true;
+		return;
+	}
+	ret->v = xcalloc(n + 1, sizeof(*ret->v));
+	ret->n = n;
+	for (size_t i = 0; i < n; i++) {
+		ret->v[i].flags = rd_u8(rd);
+		ret->v[i].share = get_string(rd);
+		ret->v[i].path = get_string(rd);
+	}
+}
+
+static void get_env(struct rd *rd, struct guest_setup *ret)
+{
+	size_t n = rd_u16(rd);
+
+	if (rd->bad || n > GUEST_MAX_ENV) {
+		rd->bad = true;
+		return;
+	}
+	ret->env = xcalloc(n + 1, sizeof(*ret->env));
+	ret->n_env = n;
+	for (size_t i = 0; i < n; i++)
+		ret->env[i] = get_string(rd);
+}
+
+int guest_get_setup(struct slice body, struct guest_setup *ret)
+{
+	struct rd rd = rd_init(body);
+	struct slice entropy;
+
+	*ret = (struct guest_setup){.id = get_string(&rd)};
+	ret->name = get_string(&rd);
+	ret->hostname = get_string(&rd);
+	ret->wall_ms = rd_u64(&rd);
+	ret->uid = rd_u32(&rd);
+	ret->gid = rd_u32(&rd);
+	entropy = rd_bytes(&rd, GUEST_ENTROPY);
+	if (entropy.n)
+		memcpy(ret->entropy, entropy.p, entropy.n);
+	ret->machine_id = get_string(&rd);
+	ret->workdir = get_string(&rd);
+	get_mounts(&rd, &ret->mounts);
+	get_env(&rd, ret);
+	if (rd_finish(&rd) < 0 || !is_setup_valid(ret)) {
+		guest_setup_done(ret);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+int guest_get_mounts(struct slice body, struct guest_mounts *ret)
+{
+	struct rd rd = rd_init(body);
+
+	*ret = (struct guest_mounts){0};
+	get_mounts(&rd, ret);
+	if (rd_finish(&rd) < 0 || !are_mounts_valid(ret)) {
+		guest_mounts_done(ret);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+int guest_get_clock(struct slice body, uint64_t *ret_wall_ms)
+{
+	struct rd rd = rd_init(body);
+
+	*ret_wall_ms = rd_u64(&rd);
+	return rd_finish(&rd);
+}
+
+int guest_get_power(struct slice body, enum guest_power *ret_kind)
+{
+	struct rd rd = rd_init(body);
+	uint8_t kind = rd_u8(&rd);
+
+	*ret_kind = (enum guest_power)kind;
+	return rd_finish(&rd) < 0 || kind == 0 || kind >= GUEST_POWER_N ? -EBADMSG : 0;
+}
+
+int guest_get_reply(struct slice body, struct guest_reply *ret)
+{
+	struct rd rd = rd_init(body);
+	uint8_t ok = rd_u8(&rd);
+
+	ret->ok = ok == 1;
+	rd_cstr(&rd, ret->text, sizeof(ret->text));
+	for (char *p = ret->text; *p; p++)
+		if (iscntrl((unsigned char)*p))
+			*p = '?';
+	return rd_finish(&rd) < 0 || ok > 1 ? -EBADMSG : 0;
+}
+
+int guest_get_stats(struct slice body, struct keeper_stats *ret)
+{
+	struct rd rd = rd_init(body);
+
+	ret->uptime_ms = rd_u64(&rd);
+	ret->cpu_ms = rd_u64(&rd);
+	ret->mem_total = rd_u64(&rd);
+	ret->mem_available = rd_u64(&rd);
+	ret->disk_total = rd_u64(&rd);
+	ret->disk_free = rd_u64(&rd);
+	ret->docker_total = rd_u64(&rd);
+	ret->docker_free = rd_u64(&rd);
+	ret->processes = rd_u32(&rd);
+	return rd_finish(&rd);
+}
+
+void guest_mounts_done(struct guest_mounts *mounts)
+{
+	for (size_t i = 0; i < mounts->n; i++) {
+		free(mounts->v[i].share);
+		free(mounts->v[i].path);
+	}
+	free(mounts->v);
+	*mounts = (struct guest_mounts){0};
+}
+
+void guest_setup_done(struct guest_setup *s)
+{
+	free(s->id);
+	free(s->name);
+	free(s->hostname);
+	free(s->machine_id);
+	free(s->workdir);
+	guest_mounts_done(&s->mounts);
+	for (size_t i = 0; i < s->n_env; i++)
+		free(s->env[i]);
+	free(s->env);
+	*s = (struct guest_setup){0};
+}

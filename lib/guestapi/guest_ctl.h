@@ -1,0 +1,103 @@
+/*
+ * guest_ctl - the small requests the keeper makes of the guest, each a body with one answer body.
+ *
+ * How      POST on sbx.ctl with the request as the body, answered by status 200 and the answer as
+ *          the body. Fixed fields (lib/base/slice.h), no negotiation: both ends are one build.
+ *
+ *          path     request               answer
+ *          /setup   struct guest_setup    struct guest_reply
+ *          /mount   struct guest_mounts   struct guest_reply
+ *          /clock   wall clock ms         struct guest_reply
+ *          /stats   empty                 struct keeper_stats
+ *          /power   kind                  struct guest_reply, then the guest ends itself
+ * Trust    Answers are the guest's and hostile: bounded, strict, believed in nothing that
+ *          matters. Requests are the host's; the guest checks them all the same.
+ * Owns     Decoded setups and mounts own their strings; the _done functions free them.
+ * Limits   GUEST_MAX_BODY bytes a body, GUEST_MAX_MOUNTS, GUEST_MAX_ENV, GUEST_MAX_TEXT.
+ * See      proto/PROTOCOL.guest, guest_ctl_test.c, guest_ctl_fuzz.c
+ */
+#pragma once
+
+#include "lib/base/slice.h"
+#include "lib/ipc/keeper_chan.h"
+
+#define GUEST_MAX_BODY 65536
+#define GUEST_MAX_MOUNTS 64
+#define GUEST_MAX_ENV 256
+#define GUEST_MAX_TEXT 512
+#define GUEST_MAX_NAME 256
+#define GUEST_MAX_PATH 4096
+#define GUEST_ENTROPY 32
+
+#define GUEST_PORT "sbx.ctl"
+#define GUEST_SHARE_TAG "sbx"
+#define GUEST_SELFTEST "SBX-SELFTEST-OK\n"
+
+#define GUEST_PATH_EXEC "/exec"
+#define GUEST_PATH_SETUP "/setup"
+#define GUEST_PATH_MOUNT "/mount"
+#define GUEST_PATH_CLOCK "/clock"
+#define GUEST_PATH_STATS "/stats"
+#define GUEST_PATH_POWER "/power"
+
+enum guest_mount_flag {
+	GUEST_MOUNT_RO = 1,
+	GUEST_MOUNT_FILE = 2, /* a single file, not a folder */
+	GUEST_MOUNT_ALL = 3,
+};
+
+/* Both paths are absolute and plain: no empty, "." or ".." parts, no final slash, not "/". */
+struct guest_mount {
+	uint8_t flags; /* enum guest_mount_flag */
+	char *share;   /* the place in the share, seen from its root */
+	char *path;    /* where it appears in the guest */
+};
+
+struct guest_mounts {
+	size_t n;
+	struct guest_mount *v;
+};
+
+struct guest_setup {
+	char *id, *name, *hostname;
+	uint64_t wall_ms;
+	uint32_t uid, gid; /* the agent's become these: the host user's; never 0 */
+	uint8_t entropy[GUEST_ENTROPY];
+	char *machine_id; /* 32 hex digits */
+	char *workdir;	  /* "" is the agent's home */
+	struct guest_mounts mounts;
+	size_t n_env;
+	char **env; /* "NAME=value" for every exec */
+};
+
+struct guest_reply {
+	bool ok;
+	char text[GUEST_MAX_TEXT]; /* why not */
+};
+
+enum guest_power { GUEST_POWER_OFF = 1, GUEST_POWER_N };
+
+/* Is it an absolute plain path as struct guest_mount wants it? */
+bool guest_path_is_plain(const char *path);
+
+/* Encoders give -EMSGSIZE when it does not fit the buffer (give it GUEST_MAX_BODY) and -EINVAL when
+ * the other side would refuse it. The strings stay the caller's. */
+int guest_put_setup(struct wr *wr, const struct guest_setup *setup) MUST_CHECK;
+int guest_put_mounts(struct wr *wr, const struct guest_mounts *mounts) MUST_CHECK;
+int guest_put_clock(struct wr *wr, uint64_t wall_ms) MUST_CHECK;
+int guest_put_power(struct wr *wr, enum guest_power kind) MUST_CHECK;
+int guest_put_reply(struct wr *wr, bool ok, const char *text) MUST_CHECK;
+int guest_put_stats(struct wr *wr, const struct keeper_stats *stats) MUST_CHECK;
+
+/* Decoders: 0, or -EBADMSG when a field is missing, too long, out of range, or bytes are left over;
+ * *ret then holds nothing to free. */
+int guest_get_setup(struct slice body, struct guest_setup *ret) MUST_CHECK;
+int guest_get_mounts(struct slice body, struct guest_mounts *ret) MUST_CHECK;
+int guest_get_clock(struct slice body, uint64_t *ret_wall_ms) MUST_CHECK;
+int guest_get_power(struct slice body, enum guest_power *ret_kind) MUST_CHECK;
+/* Control characters in the text are replaced by '?'. */
+int guest_get_reply(struct slice body, struct guest_reply *ret) MUST_CHECK;
+int guest_get_stats(struct slice body, struct keeper_stats *ret) MUST_CHECK;
+
+void guest_setup_done(struct guest_setup *setup);
+void guest_mounts_done(struct guest_mounts *mounts);

@@ -1,0 +1,255 @@
+#include "edge_chan.h"
+
+#include <errno.h>
+
+/* One row a message: who may say it, in which phases (bits), and where it leads. */
+struct rule {
+	enum edge_from from;
+	unsigned phases;
+	enum edge_phase after; /* EDGE_N_PHASES: stays where it was */
+};
+
+#define IN(phase) (1U << EDGE_PHASE_##phase)
+#define STAYS EDGE_N_PHASES
+
+static const struct rule rules[EDGE_N_MSGS] = {
+	[EDGE_HELLO] = {EDGE_FROM_EDGE, IN(START), EDGE_PHASE_CONFIG},
+	[EDGE_CONFIG] = {EDGE_FROM_KEEPER, IN(CONFIG), EDGE_PHASE_CONNECT},
+	[EDGE_READY] = {EDGE_FROM_EDGE, IN(CONNECT), EDGE_PHASE_RUN},
+	[EDGE_OPEN] = {EDGE_FROM_KEEPER, IN(RUN), STAYS},
+	[EDGE_OPENED] = {EDGE_FROM_EDGE, IN(RUN), STAYS},
+	[EDGE_REFUSED] = {EDGE_FROM_EDGE, IN(RUN), STAYS},
+	[EDGE_CLOSED] = {EDGE_FROM_EDGE, IN(RUN), STAYS},
+	[EDGE_PING] = {EDGE_FROM_KEEPER, IN(RUN), STAYS},
+	[EDGE_PONG] = {EDGE_FROM_EDGE, IN(RUN), STAYS},
+	[EDGE_LOST] = {EDGE_FROM_EDGE, IN(CONNECT) | IN(RUN), EDGE_PHASE_END},
+	[EDGE_STOP] = {EDGE_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(CONNECT) | IN(RUN),
+		EDGE_PHASE_END},
+};
+
+bool edge_phase_allows(enum edge_phase phase, enum edge_from from, uint16_t type)
+{
+	if (type == 0 || type >= EDGE_N_MSGS || phase >= EDGE_N_PHASES)
+		return false;
+	return rules[type].from == from && rules[type].phases & 1U << phase;
+}
+
+enum edge_phase edge_phase_after(enum edge_phase phase, uint16_t type)
+{
+	if (type == 0 || type >= EDGE_N_MSGS || rules[type].after == STAYS)
+		return phase;
+	return rules[type].after;
+}
+
+static int send_nothing(int sock, uint16_t type, uint32_t id)
+{
+	return ipc_send(sock, type, id, slice_of(NULL, 0), -1);
+}
+
+static int send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int fd)
+{
+	int r = wr_finish(wr);
+
+	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), fd);
+}
+
+int edge_send_hello(int sock, const char *build)
+{
+	uint8_t buf[EDGE_MAX_BUILD + 2];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, build);
+	return send_wr(sock, EDGE_HELLO, 0, &wr, -1);
+}
+
+int edge_send_ready(int sock)
+{
+	return send_nothing(sock, EDGE_READY, 0);
+}
+
+int edge_send_opened(int sock, uint32_t id, uint16_t status)
+{
+	uint8_t buf[2];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u16(&wr, status);
+	return send_wr(sock, EDGE_OPENED, id, &wr, -1);
+}
+
+int edge_send_refused(int sock, uint32_t id, enum edge_reason reason)
+{
+	uint8_t buf[1];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, (uint8_t)reason);
+	return send_wr(sock, EDGE_REFUSED, id, &wr, -1);
+}
+
+int edge_send_closed(int sock, uint32_t id)
+{
+	return send_nothing(sock, EDGE_CLOSED, id);
+}
+
+int edge_send_pong(int sock, uint32_t id, uint32_t ms)
+{
+	uint8_t buf[4];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u32(&wr, ms);
+	return send_wr(sock, EDGE_PONG, id, &wr, -1);
+}
+
+int edge_send_lost(int sock, const char *text)
+{
+	uint8_t buf[EDGE_MAX_TEXT + 2];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_str(&wr, slice_of(text, strnlen(text, EDGE_MAX_TEXT - 1)));
+	return send_wr(sock, EDGE_LOST, 0, &wr, -1);
+}
+
+int edge_ask_config(int sock, const struct edge_config *config, int ctl_fd)
+{
+	uint8_t buf[EDGE_MAX_ID + 6];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, config->sandbox);
+	wr_u32(&wr, config->ready_ms);
+	return send_wr(sock, EDGE_CONFIG, 0, &wr, ctl_fd);
+}
+
+int edge_ask_open(int sock, uint32_t id, const char *path, int fd)
+{
+	uint8_t buf[EDGE_MAX_PATH + 2];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, path);
+	return send_wr(sock, EDGE_OPEN, id, &wr, fd);
+}
+
+int edge_ask_ping(int sock, uint32_t id)
+{
+	return send_nothing(sock, EDGE_PING, id);
+}
+
+int edge_ask_stop(int sock)
+{
+	return send_nothing(sock, EDGE_STOP, 0);
+}
+
+/* Ends every decoder: the type is the one decoded, all fields were there, the fd is as it must be.
+ */
+static int finish(const struct ipc_msg *msg, uint16_t type, const struct rd *rd, bool wants_fd)
+{
+	if (msg->type != type || rd_finish(rd) < 0 || (msg->fd >= 0) != wants_fd)
+		return -EBADMSG;
+	return 0;
+}
+
+int edge_get_hello(const struct ipc_msg *msg, char build[EDGE_MAX_BUILD])
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, build, EDGE_MAX_BUILD);
+	return msg->id == 0 ? finish(msg, EDGE_HELLO, &rd, false) : -EBADMSG;
+}
+
+int edge_get_config(const struct ipc_msg *msg, struct edge_config *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, ret->sandbox, sizeof(ret->sandbox));
+	ret->ready_ms = rd_u32(&rd);
+	if (ret->ready_ms == 0 || ret->ready_ms > EDGE_MAX_READY_MS || msg->id != 0)
+		return -EBADMSG;
+	return finish(msg, EDGE_CONFIG, &rd, true);
+}
+
+static bool path_is_ok(const char *path)
+{
+	if (path[0] != '/')
+		return false;
+	for (; *path; path++) {
+		if (*path <= ' ' || *path > '~')
+			return false;
+	}
+	return true;
+}
+
+int edge_get_open(const struct ipc_msg *msg, char path[EDGE_MAX_PATH])
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	int r;
+
+	rd_cstr(&rd, path, EDGE_MAX_PATH);
+	r = finish(msg, EDGE_OPEN, &rd, true);
+	return r == 0 && !path_is_ok(path) ? -EBADMSG : r;
+}
+
+int edge_get_opened(const struct ipc_msg *msg, uint16_t *ret_status)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	*ret_status = rd_u16(&rd);
+	if (*ret_status < 200 || *ret_status > 599)
+		return -EBADMSG;
+	return finish(msg, EDGE_OPENED, &rd, false);
+}
+
+int edge_get_refused(const struct ipc_msg *msg, enum edge_reason *ret_reason)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t reason = rd_u8(&rd);
+
+	if (reason >= EDGE_N_REASONS)
+		return -EBADMSG;
+	*ret_reason = (enum edge_reason)reason;
+	return finish(msg, EDGE_REFUSED, &rd, false);
+}
+
+int edge_get_pong(const struct ipc_msg *msg, uint32_t *ret_ms)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	*ret_ms = rd_u32(&rd);
+	return finish(msg, EDGE_PONG, &rd, false);
+}
+
+/* The text ends up in logs and in front of people: no control characters. */
+int edge_get_lost(const struct ipc_msg *msg, char text[EDGE_MAX_TEXT])
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, text, EDGE_MAX_TEXT);
+	for (const char *c = text; *c; c++) {
+		if (*c < ' ' || *c > '~')
+			return -EBADMSG;
+	}
+	return msg->id == 0 ? finish(msg, EDGE_LOST, &rd, false) : -EBADMSG;
+}
+
+int edge_get_nothing(const struct ipc_msg *msg)
+{
+	switch (msg->type) {
+	case EDGE_READY:
+	case EDGE_STOP:
+		return msg->n == 0 && msg->fd < 0 && msg->id == 0 ? 0 : -EBADMSG;
+	case EDGE_CLOSED:
+	case EDGE_PING:
+		return msg->n == 0 && msg->fd < 0 ? 0 : -EBADMSG;
+	default:
+		return -EBADMSG;
+	}
+}
+
+const char *edge_reason_text(enum edge_reason reason)
+{
+	static const char *const texts[EDGE_N_REASONS] = {
+		[EDGE_REASON_FULL] = "too many streams are open in this sandbox",
+		[EDGE_REASON_GUEST] = "the guest refused the stream",
+		[EDGE_REASON_GONE] = "the client went away before the guest answered",
+		[EDGE_REASON_IDS] = "the connection to the guest is worn out",
+	};
+
+	return reason < EDGE_N_REASONS ? texts[reason] : "unknown reason";
+}

@@ -1,0 +1,117 @@
+/*
+ * edge_chan - what a keeper and its edge say to each other on edge's fd 3.
+ *
+ * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the stream (keeper chooses it) or
+ *          the PING. edge_phase_allows is this table, used by both sides on every message, and
+ *          edge_phase_after says where a message leads:
+ *
+ *          message  direction       phase            fd           fields
+ *          HELLO    edge -> keeper  START > CONFIG   -            build id
+ *          CONFIG   keeper -> edge  CONFIG > CONNECT ctl stream   sandbox id, u32 ready_ms
+ *          READY    edge -> keeper  CONNECT > RUN    -            -
+ *          OPEN     keeper -> edge  RUN              the bridged  path
+ *          OPENED   edge -> keeper  RUN, per OPEN    -            u16 status of the guest
+ *          REFUSED  edge -> keeper  RUN, per OPEN    -            u8 enum edge_reason
+ *          CLOSED   edge -> keeper  RUN, per OPENED  -            -
+ *          PING     keeper -> edge  RUN              -            -
+ *          PONG     edge -> keeper  RUN, per PING    -            u32 ms or EDGE_PONG_NONE
+ *          LOST     edge -> keeper  CONNECT, RUN     -            text; edge exits
+ *          STOP     keeper -> edge  any              -            -
+ *
+ *          Each OPEN is answered by OPENED and later CLOSED, or by REFUSED alone. A PING that comes
+ *          before the last was answered makes edge answer that one with EDGE_PONG_NONE first.
+ * Trust    keeper: edge may be taken over by the guest. edge: checks keeper all the same.
+ * Limits   EDGE_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
+ * See      proto/PROTOCOL.ipc, edge_chan_test.c, edge_chan_fuzz.c
+ */
+#pragma once
+
+#include "msg.h"
+
+/* What HELLO must say: both ends come from one build. */
+#ifndef SBX_BUILD
+#define SBX_BUILD SBX_VERSION
+#endif
+#define EDGE_BUILD SBX_BUILD
+
+#define EDGE_MAX_BUILD 64
+#define EDGE_MAX_ID 32
+#define EDGE_MAX_PATH 64
+#define EDGE_MAX_TEXT 256
+#define EDGE_MAX_STREAMS 256
+#define EDGE_MAX_READY_MS 600000
+#define EDGE_PONG_NONE UINT32_MAX
+
+enum edge_msg {
+	EDGE_HELLO = 1,
+	EDGE_CONFIG,
+	EDGE_READY,
+	EDGE_OPEN,
+	EDGE_OPENED,
+	EDGE_REFUSED,
+	EDGE_CLOSED,
+	EDGE_PING,
+	EDGE_PONG,
+	EDGE_LOST,
+	EDGE_STOP,
+	EDGE_N_MSGS,
+};
+
+enum edge_phase {
+	EDGE_PHASE_START,   /* nothing was said */
+	EDGE_PHASE_CONFIG,  /* HELLO was said */
+	EDGE_PHASE_CONNECT, /* CONFIG was said; the guest has not answered yet */
+	EDGE_PHASE_RUN,	    /* READY was said */
+	EDGE_PHASE_END,	    /* LOST or STOP was said: nothing more may come */
+	EDGE_N_PHASES,
+};
+
+enum edge_from { EDGE_FROM_KEEPER, EDGE_FROM_EDGE };
+
+enum edge_reason {
+	EDGE_REASON_FULL,  /* EDGE_MAX_STREAMS are open */
+	EDGE_REASON_GUEST, /* the guest reset the stream before it answered */
+	EDGE_REASON_GONE,  /* the bridged socket closed before the guest answered */
+	EDGE_REASON_IDS,   /* this connection's stream ids are used up: start a new edge */
+	EDGE_N_REASONS,
+};
+
+struct edge_config {
+	char sandbox[EDGE_MAX_ID];
+	uint32_t ready_ms; /* LOST when the guest's SETTINGS are not there by then; not 0 */
+};
+
+/* Whether a message of this type may come from that side now. */
+bool edge_phase_allows(enum edge_phase phase, enum edge_from from, uint16_t type);
+/* The phase after an allowed message. */
+enum edge_phase edge_phase_after(enum edge_phase phase, uint16_t type);
+
+/* edge's side */
+int edge_send_hello(int sock, const char *build) MUST_CHECK;
+int edge_send_ready(int sock) MUST_CHECK;
+int edge_send_opened(int sock, uint32_t id, uint16_t status) MUST_CHECK;
+int edge_send_refused(int sock, uint32_t id, enum edge_reason reason) MUST_CHECK;
+int edge_send_closed(int sock, uint32_t id) MUST_CHECK;
+int edge_send_pong(int sock, uint32_t id, uint32_t ms) MUST_CHECK;
+/* Text over the limit is cut. */
+int edge_send_lost(int sock, const char *text) MUST_CHECK;
+
+/* keeper's side; fds stay the caller's. */
+int edge_ask_config(int sock, const struct edge_config *config, int ctl_fd) MUST_CHECK;
+int edge_ask_open(int sock, uint32_t id, const char *path, int fd) MUST_CHECK;
+int edge_ask_ping(int sock, uint32_t id) MUST_CHECK;
+int edge_ask_stop(int sock) MUST_CHECK;
+
+/* Decoders: 0, or -EBADMSG when a field is missing, too long, out of range or too many came, or an
+ * fd is missing or there without being asked for. CONFIG and OPEN leave the fd in the message. */
+int edge_get_hello(const struct ipc_msg *msg, char build[EDGE_MAX_BUILD]) MUST_CHECK;
+int edge_get_config(const struct ipc_msg *msg, struct edge_config *ret) MUST_CHECK;
+int edge_get_open(const struct ipc_msg *msg, char path[EDGE_MAX_PATH]) MUST_CHECK;
+int edge_get_opened(const struct ipc_msg *msg, uint16_t *ret_status) MUST_CHECK;
+int edge_get_refused(const struct ipc_msg *msg, enum edge_reason *ret_reason) MUST_CHECK;
+int edge_get_pong(const struct ipc_msg *msg, uint32_t *ret_ms) MUST_CHECK;
+int edge_get_lost(const struct ipc_msg *msg, char text[EDGE_MAX_TEXT]) MUST_CHECK;
+/* READY, CLOSED, PING and STOP have no fields. */
+int edge_get_nothing(const struct ipc_msg *msg) MUST_CHECK;
+/* For people: "the guest refused the stream" ... */
+const char *edge_reason_text(enum edge_reason reason);

@@ -1,0 +1,223 @@
+#include "filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kvm.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "lib/base/fd.h"
+#include "lib/base/mem.h"
+
+#define THREAD_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD)
+#define NAMESPACE_FLAGS                                                                            \
+	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
+		CLONE_NEWCGROUP)
+#define MAX_CALL_NAME 48
+
+/* Calls that are allowed only with certain arguments: one row, one allowed form. */
+static const struct cond {
+	const char *call; /* as written in profiles.c */
+	struct scmp_arg_cmp cmp[2];
+	unsigned n_cmp;
+} conds[] = {
+	{"mmap/noexec", {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)}, 1},
+	{"mprotect/noexec", {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)}, 1},
+	{"clone/thread", {SCMP_A0(SCMP_CMP_MASKED_EQ, THREAD_FLAGS, THREAD_FLAGS)}, 1},
+	{"clone/no-namespaces", {SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0)}, 1},
+	{"unshare/no-user", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, 0)}, 1},
+	{"socketpair/unix", {SCMP_A0(SCMP_CMP_EQ, AF_UNIX)}, 1},
+	{"ioctl/kvm", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00, KVMIO << 8)}, 1},
+	{"ioctl/tty-ask", {SCMP_A1(SCMP_CMP_EQ, TCGETS)}, 1},
+	{"ioctl/nonblock", {SCMP_A1(SCMP_CMP_EQ, FIONBIO)}, 1},
+	{"ioctl/fs-flags", {SCMP_A1(SCMP_CMP_EQ, 0x80086601 /* FS_IOC_GETFLAGS */)}, 1},
+	{"prctl/name", {SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)}, 1},
+	{"prctl/dumpable", {SCMP_A0(SCMP_CMP_EQ, PR_SET_DUMPABLE), SCMP_A1(SCMP_CMP_EQ, 0)}, 2},
+	{"prctl/nnp", {SCMP_A0(SCMP_CMP_EQ, PR_SET_NO_NEW_PRIVS)}, 1},
+	{"prctl/nnp-ask", {SCMP_A0(SCMP_CMP_EQ, PR_GET_NO_NEW_PRIVS)}, 1},
+	{"prctl/mce", {SCMP_A0(SCMP_CMP_EQ, PR_MCE_KILL)}, 1},
+	{"prctl/seccomp", {SCMP_A0(SCMP_CMP_EQ, PR_SET_SECCOMP)}, 1},
+	{"prctl/capbset-read", {SCMP_A0(SCMP_CMP_EQ, PR_CAPBSET_READ)}, 1},
+	{"prctl/capbset-drop", {SCMP_A0(SCMP_CMP_EQ, PR_CAPBSET_DROP)}, 1},
+	{"prctl/ambient", {SCMP_A0(SCMP_CMP_EQ, PR_CAP_AMBIENT)}, 1},
+	{"prctl/securebits", {SCMP_A0(SCMP_CMP_EQ, PR_GET_SECUREBITS)}, 1},
+	{"prctl/securebits-set", {SCMP_A0(SCMP_CMP_EQ, PR_SET_SECUREBITS)}, 1},
+	{"prctl/keepcaps", {SCMP_A0(SCMP_CMP_EQ, PR_SET_KEEPCAPS)}, 1},
+	{"prctl/seccomp-ask", {SCMP_A0(SCMP_CMP_EQ, PR_GET_SECCOMP)}, 1},
+	{"prctl/timerslack", {SCMP_A0(SCMP_CMP_EQ, PR_SET_TIMERSLACK)}, 1},
+	/* Ours is SIGKILL on pid 1; virtiofsd sets SIGTERM in the child it forks. Never 0. */
+	{"prctl/pdeathsig", {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG), SCMP_A1(SCMP_CMP_EQ, SIGTERM)},
+		2},
+	{"newfstatat/named", {SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, 0)}, 1},
+	{"statx/named", {SCMP_A2(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, 0)}, 1},
+	{"ioctl/notify", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00, SECCOMP_IOC_MAGIC << 8)}, 1},
+	{"prlimit64/ask", {SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0)}, 2},
+};
+
+static int add_cond(scmp_filter_ctx ctx, uint32_t action, const char *name, struct err *err)
+{
+	char call[MAX_CALL_NAME];
+	size_t n = strcspn(name, "/");
+	int nr, r;
+
+	memcpy(call, name, n);
+	call[n] = '\0';
+	nr = seccomp_syscall_resolve_name(call);
+	for (size_t i = 0; i < ARRAY_LEN(conds); i++) {
+		if (strcmp(conds[i].call, name) != 0)
+			continue;
+		r = seccomp_rule_add_array(ctx, action, nr, conds[i].n_cmp, conds[i].cmp);
+		return r < 0 ? err_errno(err, r, "seccomp rule %s", name) : 0;
+	}
+	return err_set(err, -EINVAL, "no seccomp condition named %s", name);
+}
+
+static int add_call(scmp_filter_ctx ctx, uint32_t action, const char *name, struct err *err)
+{
+	int nr, r;
+
+	if (strchr(name, '/'))
+		return add_cond(ctx, action, name, err);
+	nr = seccomp_syscall_resolve_name(name);
+	if (nr == __NR_SCMP_ERROR && strcmp(name, "fchmodat2") == 0)
+		nr = 452; /* younger than the oldest libseccomp we build with */
+	if (nr == __NR_SCMP_ERROR)
+		return err_set(err, -EINVAL, "seccomp: no system call named %s", name);
+	if (nr < 0) /* not on this architecture */
+		return 0;
+	r = seccomp_rule_add(ctx, action, nr, 0);
+	return r < 0 ? err_errno(err, r, "seccomp rule %s", name) : 0;
+}
+
+static int add_groups(
+	scmp_filter_ctx ctx, uint32_t action, const struct jail_group *g, struct err *err)
+{
+	char name[MAX_CALL_NAME];
+	int r;
+
+	for (; g && g->why; g++) {
+		for (const char *p = g->calls; *p; p += strspn(p, " ")) {
+			size_t n = strcspn(p, " ");
+
+			if (n >= sizeof(name))
+				return err_set(err, -EINVAL, "seccomp: name too long in %s", p);
+			memcpy(name, p, n);
+			name[n] = '\0';
+			p += n;
+			r = add_call(ctx, action, name, err);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* The BPF bytes leave libseccomp through an fd. A pipe holds 64 KiB and the kernel takes at most
+ * BPF_MAXINSNS instructions, half of that; a file would run into RLIMIT_FSIZE in edge. */
+static int export_bpf(scmp_filter_ctx ctx, struct filter *ret_filter, struct err *err)
+{
+	const size_t max = BPF_MAXINSNS * sizeof(struct sock_filter);
+	AUTO_FREE void *bytes = xmalloc(max);
+	AUTO_CLOSE int rd = -1;
+	AUTO_CLOSE int wr = -1;
+	int pipes[2], r;
+	ssize_t size;
+
+	if (pipe2(pipes, O_CLOEXEC) < 0)
+		return err_errno(err, -errno, "seccomp: a pipe for the filter");
+	rd = pipes[0];
+	wr = pipes[1];
+	r = seccomp_export_bpf(ctx, wr);
+	if (r < 0)
+		return err_errno(err, r, "seccomp: writing the filter");
+	fd_close(&wr);
+	size = fd_read_full(rd, bytes, max);
+	if (size <= 0)
+		return err_errno(err, size < 0 ? (int)size : -EIO, "seccomp: reading the filter");
+	ret_filter->prog.len = (unsigned short)((size_t)size / sizeof(struct sock_filter));
+	ret_filter->prog.filter = TAKE(bytes);
+	return 0;
+}
+
+static void release_ctx(scmp_filter_ctx *ctx)
+{
+	if (*ctx)
+		seccomp_release(*ctx);
+}
+
+static int new_ctx(uint32_t otherwise, scmp_filter_ctx *ret_ctx, struct err *err)
+{
+	scmp_filter_ctx ctx = seccomp_init(otherwise);
+
+	if (!ctx)
+		return err_errno(err, -ENOMEM, "seccomp: making a filter");
+	(void)seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	*ret_ctx = ctx;
+	return 0;
+}
+
+int filter_make_start(
+	const struct jail_row *row, int exec_fd, struct filter *ret_filter, struct err *err)
+{
+	CLEANUP(release_ctx) scmp_filter_ctx ctx = NULL;
+	struct scmp_arg_cmp exec[] = {
+		SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)exec_fd), SCMP_A4(SCMP_CMP_EQ, AT_EMPTY_PATH)};
+	int r = new_ctx(SCMP_ACT_ERRNO(EPERM), &ctx, err);
+
+	if (r < 0)
+		return r;
+	r = add_groups(ctx, SCMP_ACT_ALLOW, row->start, err);
+	if (r == 0)
+		r = add_groups(ctx, SCMP_ACT_ERRNO(0), row->faked, err);
+	if (r == 0)
+		r = add_groups(ctx, SCMP_ACT_ERRNO(ENOSYS), row->absent, err);
+	if (r < 0)
+		return r;
+	r = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, SCMP_SYS(execveat), 2, exec);
+	if (r < 0)
+		return err_errno(err, r, "seccomp rule execveat");
+	return export_bpf(ctx, ret_filter, err);
+}
+
+int filter_make_notify(struct filter *ret_filter, struct err *err)
+{
+	CLEANUP(release_ctx) scmp_filter_ctx ctx = NULL;
+	int r = new_ctx(SCMP_ACT_ALLOW, &ctx, err);
+
+	if (r == 0)
+		r = add_groups(ctx, SCMP_ACT_NOTIFY, jail_path_calls, err);
+	return r < 0 ? r : export_bpf(ctx, ret_filter, err);
+}
+
+int filter_make_seal(const struct jail_row *row, struct filter *ret_filter, struct err *err)
+{
+	CLEANUP(release_ctx) scmp_filter_ctx ctx = NULL;
+	int r = new_ctx(SCMP_ACT_KILL_PROCESS, &ctx, err);
+
+	if (r == 0)
+		r = add_groups(ctx, SCMP_ACT_ALLOW, row->seal, err);
+	return r < 0 ? r : export_bpf(ctx, ret_filter, err);
+}
+
+int filter_install(const struct filter *f, bool listen)
+{
+	unsigned flags = listen ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
+	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &f->prog);
+
+	return r < 0 ? -errno : (int)r;
+}
+
+void filter_done(struct filter *f)
+{
+	free(f->prog.filter);
+	f->prog.filter = NULL;
+}

@@ -1,0 +1,206 @@
+#include "profiles.h"
+
+#include <assert.h>
+#include <linux/capability.h>
+
+#define CAP(c) (UINT64_C(1) << (c))
+#define KIB UINT64_C(1024)
+
+/* ---- edge: ours, static, one thread, only passed sockets ---- */
+
+/* clang-format off */
+#define EDGE_LOOP \
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"}, \
+	{"bytes over passed sockets", \
+		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close " \
+		"accept4 getsockopt"}, \
+	{"set non-blocking, close-on-exec", "fcntl"}, \
+	{"memory, never executable", \
+		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock"}, \
+	{"time and chance", \
+		"clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"}, \
+	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"}, \
+	{"signals by signalfd, abort()", \
+		"rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"}, \
+	{"the end", "exit exit_group"}
+/* clang-format on */
+
+static const struct jail_group edge_seal[] = {EDGE_LOOP, {0}};
+
+static const struct jail_group edge_start[] = {
+	EDGE_LOOP,
+	{"libc start of a static program",
+		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat "
+		"prlimit64/ask fstat newfstatat sigaltstack getuid geteuid getgid getegid uname"},
+	{"making the loop", "epoll_create1 signalfd4 eventfd2 timerfd_create timerfd_settime dup "
+			    "socketpair/unix ioctl/tty-ask setsockopt lseek"},
+	{"sealing itself", "pipe2 seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
+	{0},
+};
+
+/* ---- what the two foreign programs have in common ---- */
+
+/* clang-format off */
+#define FOREIGN \
+	{"libc start, libraries from the read-only binds", \
+		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat getcwd " \
+		"prlimit64/ask uname sysinfo getuid getgid getegid getresuid getresgid " \
+		"getppid getpgrp getgroups open openat openat2 access faccessat faccessat2 " \
+		"stat lstat fstat newfstatat statx statfs fstatfs getdents64 mprotect mmap"}, \
+	{"memory", "brk munmap mremap madvise msync mincore mlock munlock memfd_create membarrier"}, \
+	{"threads, of which both have many", \
+		"futex sched_yield sched_getaffinity sched_getparam sched_getscheduler " \
+		"sigaltstack gettid getpid tgkill getcpu get_mempolicy prctl/name prctl/nnp-ask"}, \
+	{"the loop", \
+		"poll ppoll select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait " \
+		"epoll_pwait2 eventfd2 pipe2 signalfd4 timerfd_create timerfd_settime " \
+		"timerfd_gettime restart_syscall"}, \
+	{"file contents on open fds", \
+		"read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek " \
+		"fsync fdatasync sync_file_range fallocate ftruncate fadvise64 copy_file_range " \
+		"flock fcntl dup dup2 dup3 close close_range umask"}, \
+	{"passed sockets", \
+		"recvmsg sendmsg recvfrom sendto sendmmsg recvmmsg shutdown getsockname " \
+		"getpeername getsockopt setsockopt accept accept4 listen"}, \
+	{"time and chance", \
+		"clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time getrandom"}, \
+	{"signals", \
+		"rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait " \
+		"rt_sigsuspend timer_create timer_settime timer_gettime timer_delete " \
+		"timer_getoverrun"}, \
+	{"its own, narrower filter on top of this one", \
+		"seccomp prctl/nnp prctl/seccomp prctl/seccomp-ask prctl/dumpable"}, \
+	{"the end", "exit exit_group"}
+
+#define ABSENT_THREADS \
+	{"flags of clone3 are out of a filter's sight; libc falls back to clone", "clone3"}, \
+	{"its requests pass no filter: it would give back socket, connect and open", \
+		"io_uring_setup io_uring_enter io_uring_register"}
+/* clang-format on */
+
+/* ---- qemu ---- */
+
+static const struct jail_group qemu_start[] = {
+	FOREIGN,
+	{"who am I", "geteuid"},
+	{"threads, never processes", "clone/thread"},
+	{"KVM; a terminal question; everything else of ioctl is refused",
+		"ioctl/kvm ioctl/tty-ask ioctl/nonblock"},
+	{"aio=native", "io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy"},
+	{"the back channel of vhost-user", "socketpair/unix"},
+	{"where guest memory lies, priorities of the process itself",
+		"mbind set_mempolicy sched_get_priority_max sched_get_priority_min"},
+	{"its timers; early word of a broken memory page", "prctl/timerslack prctl/mce"},
+	{0},
+};
+
+static const struct jail_group qemu_absent[] = {ABSENT_THREADS, {0}};
+
+/* ---- virtiofsd ---- */
+
+static const struct jail_group virtiofsd_start[] = {
+	FOREIGN,
+	{"one fork into its own sandbox, then threads; user namespaces never",
+		"clone/no-namespaces fork vfork unshare/no-user wait4 waitid pidfd_open"},
+	{"its own sandbox: mounts inside its mount namespace, which has only the share",
+		"mount umount2 pivot_root chroot chdir fchdir mkdir rmdir setsid prctl/pdeathsig "
+		"mount_setattr open_tree move_mount fsopen fsconfig fsmount fspick"},
+	{"its own dropping of capabilities",
+		"capget capset prctl/capbset-read prctl/capbset-drop prctl/ambient "
+		"prctl/securebits prctl/securebits-set prctl/keepcaps"},
+	{"what files can be asked for, on paths below the share",
+		"mkdirat mknodat symlinkat linkat unlinkat renameat renameat2 fchmod fchmodat "
+		"fchmodat2 fchown fchownat utimensat truncate syncfs name_to_handle_at "
+		"open_by_handle_at"},
+	{"extended attributes",
+		"getxattr setxattr listxattr removexattr lgetxattr lsetxattr llistxattr "
+		"lremovexattr fgetxattr fsetxattr flistxattr fremovexattr"},
+	{"questions about file flags", "ioctl/tty-ask ioctl/nonblock ioctl/fs-flags"},
+	{"it lowers its own limits", "setrlimit prlimit64"},
+	{"threads look at their scheduling", "sched_setattr sched_getattr"},
+	{"a socket pair for its own threads", "socketpair/unix"},
+	{"killing its own child when it is told to end", "kill"},
+	{0},
+};
+
+/* Every request is carried out as the one user of the namespace: whoever writes in the guest, the
+ * file is the host user's. virtiofsd believes that it has changed identity. */
+static const struct jail_group virtiofsd_faked[] = {
+	{"one identity for all requests", "setresuid setresgid setgroups setuid setgid setreuid "
+					  "setregid setfsuid setfsgid"},
+	{"as root of its namespace (which is what 0 says) the Rust virtiofsd asks for no newuidmap",
+		"geteuid"},
+	{0},
+};
+
+static const struct jail_group virtiofsd_absent[] = {ABSENT_THREADS, {0}};
+
+/* Where a name from the guest can enter the kernel: always beside a folder's fd, so calls without
+ * one are not here, and questions about an fd itself (AT_EMPTY_PATH) go free. */
+const struct jail_group jail_path_calls[] = {
+	{"opening and asking", "openat openat2 newfstatat/named statx/named faccessat faccessat2 "
+			       "readlinkat name_to_handle_at"},
+	{"changing", "mkdirat mknodat symlinkat linkat unlinkat renameat renameat2 fchmodat "
+		     "fchmodat2 fchownat utimensat"},
+	{0},
+};
+
+/* ---- hide: the supervisor of those calls; a fork of keeper that only seals itself ---- */
+
+static const struct jail_group hide_seal[] = {
+	{"receive and answer notifications", "poll ppoll ioctl/notify"},
+	{"read the name", "process_vm_readv"},
+	{"the end", "exit_group rt_sigreturn restart_syscall"},
+	{0},
+};
+
+/*
+ * core   0 would still feed a core_pattern that is a pipe; 1 is refused for files and for pipes.
+ * nproc  counts tasks of this uid in the new user namespace, that is, threads of this program.
+ * nofile qemu: disks, chardevs, eventfds of queues. virtiofsd: one fd for each file that the guest
+ *        remembers, so it is the budget that a guest can eat; beyond it the guest gets EMFILE.
+ */
+const struct jail_mount jail_dev_null = {"/dev/null", "/dev/null", JAIL_MOUNT_DEV};
+
+static const struct jail_row rows[] = {
+	[JAIL_EDGE] = {.name = "edge",
+		.landlock = true,
+		.limit = {.core = 0, .fsize = 0, .nproc = 0, .nofile = 512, .memlock = 1024 * KIB},
+		.start = edge_start,
+		.seal = edge_seal},
+	[JAIL_QEMU] = {.name = "qemu",
+		.dev_null = true,
+		.landlock = true,
+		.limit = {.core = 1,
+			.fsize = RLIM_INFINITY,
+			.nproc = 512,
+			.nofile = 4096,
+			.memlock = RLIM_INFINITY},
+		.start = qemu_start,
+		.absent = qemu_absent},
+	/* No Landlock: a Landlocked process may not mount, and its own sandbox does. */
+	[JAIL_VIRTIOFSD] = {.name = "virtiofsd",
+		.proc = true,
+		.run_tmpfs = true,
+		.dev_null = true,
+		.caps = CAP(CAP_SYS_ADMIN) | CAP(CAP_SYS_CHROOT) | CAP(CAP_SETPCAP) |
+			CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_FOWNER) | CAP(CAP_FSETID) |
+			CAP(CAP_SETUID) | CAP(CAP_SETGID) | CAP(CAP_SETFCAP) | CAP(CAP_MKNOD),
+		.limit = {.core = 1,
+			.fsize = RLIM_INFINITY,
+			.nproc = 512,
+			.nofile = 262144,
+			.memlock = 64 * KIB},
+		.start = virtiofsd_start,
+		.faked = virtiofsd_faked,
+		.absent = virtiofsd_absent},
+	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
+};
+
+static_assert(sizeof(rows) / sizeof(rows[0]) == JAIL_N_PROFILES, "one row a program");
+
+const struct jail_row *jail_row(enum jail_profile profile)
+{
+	assert(profile < JAIL_N_PROFILES);
+	return &rows[profile];
+}

@@ -1,0 +1,263 @@
+#include "settings.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "lib/base/str.h"
+#include "settings_internal.h"
+
+const struct settings_key settings_keys[SETTINGS_N] = {
+	[SETTINGS_VM_ACCEL] = {.name = "vm.accel",
+		.type = SETTINGS_CHOICE,
+		.standard = "auto",
+		.choices = "auto|kvm|tcg",
+		.help = "what runs the VM: kvm, tcg (slow, not an isolation boundary) or auto (kvm "
+			"when it works, else an error)"},
+	[SETTINGS_VM_CPUS] = {.name = "vm.cpus",
+		.type = SETTINGS_NUMBER,
+		.standard = "0",
+		.max = 256,
+		.help = "CPUs of a new sandbox; 0 means as many as the host has"},
+	[SETTINGS_VM_MEMORY] = {.name = "vm.memory",
+		.type = SETTINGS_SIZE,
+		.standard = "0",
+		.min = 256ull << 20,
+		.max = 4ull << 40,
+		.help = "memory of a new sandbox, for example 2g; 0 means half of the host's, 512m "
+			"to 4g"},
+	[SETTINGS_STOP_TIMEOUT] = {.name = "stop.timeout",
+		.type = SETTINGS_SECONDS,
+		.standard = "10s",
+		.max = 3600,
+		.help = "how long a stop waits for the guest before it is killed, for example 30s"},
+};
+
+static void list_keys(char *buf, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < SETTINGS_N && n < size; i++)
+		n += (size_t)snprintf(
+			buf + n, size - n, "%s%s", i ? ", " : "", settings_keys[i].name);
+}
+
+int settings_find(const char *name, enum settings_id *ret_id, struct err *err)
+{
+	char known[256];
+
+	for (size_t i = 0; i < SETTINGS_N; i++) {
+		if (strcmp(settings_keys[i].name, name) == 0) {
+			*ret_id = (enum settings_id)i;
+			return 0;
+		}
+	}
+	list_keys(known, sizeof(known));
+	return err_set(err, -ENOENT, "there is no setting '%.60s' (there are %s)", name, known);
+}
+
+static bool is_choice(const char *choices, const char *value)
+{
+	size_t n = strlen(value);
+
+	while (*choices) {
+		size_t k = strcspn(choices, "|");
+
+		if (k == n && strncmp(choices, value, n) == 0)
+			return true;
+		choices += k + (choices[k] == '|');
+	}
+	return false;
+}
+
+/* The number behind a value; 0 is "not said" and always fine. */
+static int to_number(const struct settings_key *key, const char *value, uint64_t *ret)
+{
+	uint64_t v = 0;
+	int r = -EINVAL;
+
+	if (key->type == SETTINGS_NUMBER)
+		r = str_to_u64(value, 0, UINT64_MAX, &v);
+	else if (key->type == SETTINGS_SIZE)
+		r = str_to_size(value, &v);
+	else if (key->type == SETTINGS_SECONDS && strcmp(value, "0") != 0)
+		r = str_to_seconds(value, &v);
+	else if (key->type == SETTINGS_SECONDS)
+		r = 0;
+	if (r < 0)
+		return r;
+	if (v != 0 && (v < key->min || v > key->max))
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
+int settings_check_value(enum settings_id id, const char *value, struct err *err)
+{
+	static const char *const kinds[] = {
+		[SETTINGS_NUMBER] = "a whole number",
+		[SETTINGS_SIZE] = "a size such as 512m or 4g",
+		[SETTINGS_SECONDS] = "a duration such as 30s or 5m",
+	};
+	const struct settings_key *key = &settings_keys[id];
+	uint64_t v;
+	int r;
+
+	if (key->type == SETTINGS_CHOICE)
+		return is_choice(key->choices, value)
+			       ? 0
+			       : err_set(err, -EINVAL, "%s must be one of %s, not '%.60s'",
+					 key->name, key->choices, value);
+	r = to_number(key, value, &v);
+	if (r == -ERANGE)
+		return err_set(err, r, "%s cannot be '%.60s': it must be 0 or %llu to %llu",
+			key->name, value, (unsigned long long)key->min,
+			(unsigned long long)key->max);
+	if (r < 0)
+		return err_set(
+			err, r, "%s must be %s, not '%.60s'", key->name, kinds[key->type], value);
+	return 0;
+}
+
+static struct slice trim(struct slice s)
+{
+	while (s.n && isspace(s.p[0]))
+		s = slice_of(s.p + 1, s.n - 1);
+	while (s.n && isspace(s.p[s.n - 1]))
+		s.n--;
+	return s;
+}
+
+/* 1 with a key and a value, 0 when it is empty or a comment. */
+static int split_line(struct slice line, char *key, char *value, size_t size, struct err *err)
+{
+	struct slice s = trim(line);
+	const uint8_t *eq;
+
+	if (line.n >= SETTINGS_MAX_LINE)
+		return err_set(err, -E2BIG, "longer than %d bytes", SETTINGS_MAX_LINE - 1);
+	if (line.n && memchr(line.p, 0, line.n))
+		return err_set(err, -EINVAL, "holds a NUL byte");
+	if (s.n == 0 || s.p[0] == '#')
+		return 0;
+	eq = memchr(s.p, '=', s.n);
+	if (!eq)
+		return err_set(err, -EINVAL, "not 'key = value'");
+	if (slice_to_cstr(trim(slice_of(s.p, (size_t)(eq - s.p))), key, size) < 0 ||
+		slice_to_cstr(trim(slice_of(eq + 1, s.n - (size_t)(eq - s.p) - 1)), value, size) <
+			0)
+		return err_set(err, -EINVAL, "too long");
+	return 1;
+}
+
+static int take_line(struct slice line, struct settings *s, struct err *err)
+{
+	char key[SETTINGS_MAX_LINE], value[SETTINGS_MAX_LINE];
+	enum settings_id id;
+	int r;
+
+	r = split_line(line, key, value, sizeof(key), err);
+	if (r <= 0)
+		return r;
+	r = settings_find(key, &id, err);
+	if (r < 0)
+		return r;
+	r = settings_check_value(id, value, err);
+	if (r < 0)
+		return r;
+	if (s->value[id])
+		return err_set(err, -EINVAL, "%s is set twice", key);
+	s->value[id] = xstrdup(value);
+	return 0;
+}
+
+struct slice settings_next_line(struct slice *rest)
+{
+	const uint8_t *nl = rest->n ? memchr(rest->p, '\n', rest->n) : NULL;
+	size_t n = nl ? (size_t)(nl - rest->p) : rest->n;
+	struct slice line = slice_of(rest->p, n);
+
+	n += nl != NULL;
+	*rest = slice_of(rest->p + n, rest->n - n);
+	return line;
+}
+
+int settings_parse(struct slice text, const char *name, struct settings *ret, struct err *err)
+{
+	unsigned number = 0;
+	int r;
+
+	if (text.n > SETTINGS_MAX_BYTES)
+		return err_set(err, -E2BIG, "%s is larger than %d bytes", name, SETTINGS_MAX_BYTES);
+	while (text.n) {
+		number++;
+		r = take_line(settings_next_line(&text), ret, err);
+		if (r < 0) {
+			settings_done(ret);
+			return err_wrap(err, r, "%s line %u", name, number);
+		}
+	}
+	return 0;
+}
+
+int settings_load(struct settings *ret, struct err *err)
+{
+	AUTO_FREE char *path = paths_get(PATHS_CONFIG, "settings.conf");
+	AUTO_FREE char *text = NULL;
+	size_t n;
+	int r;
+
+	r = file_load(path, SETTINGS_MAX_BYTES, &text, &n, err);
+	if (r == -ENOENT)
+		return 0;
+	return r < 0 ? r : settings_parse(slice_of(text, n), path, ret, err);
+}
+
+void settings_done(struct settings *s)
+{
+	for (size_t i = 0; i < SETTINGS_N; i++)
+		free(s->value[i]);
+	*s = (struct settings){0};
+}
+
+bool settings_is_set(const struct settings *s, enum settings_id id)
+{
+	return s->value[id] != NULL;
+}
+
+const char *settings_get(const struct settings *s, enum settings_id id)
+{
+	return s->value[id] ? s->value[id] : settings_keys[id].standard;
+}
+
+uint64_t settings_get_u64(const struct settings *s, enum settings_id id)
+{
+	uint64_t v = 0;
+	int r = to_number(&settings_keys[id], settings_get(s, id), &v);
+
+	/* Every value was checked when it was read; a CHOICE has no number. */
+	assert(r == 0);
+	return v;
+}
+
+int settings_accel(const struct settings *s, const char **ret, struct err *err)
+{
+	const char *env = getenv("SBX_ACCEL");
+	int r;
+
+	if (!env || !env[0]) {
+		*ret = settings_get(s, SETTINGS_VM_ACCEL);
+		return 0;
+	}
+	r = settings_check_value(SETTINGS_VM_ACCEL, env, NULL);
+	if (r < 0)
+		return err_set(err, r, "SBX_ACCEL must be one of %s, not '%.60s'",
+			settings_keys[SETTINGS_VM_ACCEL].choices, env);
+	*ret = env;
+	return 0;
+}

@@ -1,0 +1,71 @@
+/*
+ * settings - the user's settings.conf: lines `key = value`, `#` comments, one table of keys.
+ *
+ * How      settings_load reads and checks the whole file; settings_get gives a value or its
+ *          default. settings_change rewrites one line under a lock and keeps all others as they
+ *          are. SBX_ACCEL in the environment wins over vm.accel (settings_accel).
+ * Trust    The user's own file; read by sbx and sbxd. A line that is no setting, an unknown key, a
+ *          bad value or a key twice is an error that names the line: never skipped in silence.
+ * Owns     A struct settings owns its values; settings_done frees them.
+ * Limits   SETTINGS_MAX_BYTES a file, SETTINGS_MAX_LINE a line.
+ * See      settings_test.c, settings_fuzz.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "lib/base/err.h"
+#include "lib/base/slice.h"
+
+#define SETTINGS_MAX_BYTES 65536
+#define SETTINGS_MAX_LINE 1024
+
+enum settings_id {
+	SETTINGS_VM_ACCEL,     /* auto, kvm, tcg */
+	SETTINGS_VM_CPUS,      /* 0: the host's */
+	SETTINGS_VM_MEMORY,    /* 0: half the host's, 512 MiB to 4 GiB */
+	SETTINGS_STOP_TIMEOUT, /* seconds from the asking to the killing */
+	SETTINGS_N,
+};
+
+enum settings_type { SETTINGS_CHOICE, SETTINGS_NUMBER, SETTINGS_SIZE, SETTINGS_SECONDS };
+
+struct settings_key {
+	const char *name; /* "vm.accel" */
+	enum settings_type type;
+	const char *standard; /* the default, as text */
+	const char *choices;  /* "auto|kvm|tcg" for SETTINGS_CHOICE */
+	uint64_t min, max; /* of the number, the bytes or the seconds; 0 is always allowed when min
+			      is 0 */
+	const char *help;
+};
+
+struct settings {
+	char *value[SETTINGS_N]; /* NULL: not set */
+};
+
+/* SETTINGS_N rows, by enum settings_id. */
+extern const struct settings_key settings_keys[SETTINGS_N];
+
+/* -ENOENT with a sentence that lists the keys there are. */
+int settings_find(const char *name, enum settings_id *ret_id, struct err *err) MUST_CHECK;
+int settings_check_value(enum settings_id id, const char *value, struct err *err) MUST_CHECK;
+
+/* *ret must be all zero. `name` is the file's name for messages. */
+int settings_parse(
+	struct slice text, const char *name, struct settings *ret, struct err *err) MUST_CHECK;
+/* The file of this installation; one that is not there means all defaults. */
+int settings_load(struct settings *ret, struct err *err) MUST_CHECK;
+void settings_done(struct settings *s);
+#define AUTO_SETTINGS CLEANUP(settings_done)
+
+/* The value as text, or the default. */
+const char *settings_get(const struct settings *s, enum settings_id id);
+bool settings_is_set(const struct settings *s, enum settings_id id);
+/* The value of a NUMBER, SIZE (bytes) or SECONDS key. */
+uint64_t settings_get_u64(const struct settings *s, enum settings_id id);
+/* SBX_ACCEL when it is set, else vm.accel. -EINVAL when SBX_ACCEL is none of the choices. */
+int settings_accel(const struct settings *s, const char **ret, struct err *err) MUST_CHECK;
+
+/* Sets (or with value NULL unsets) one key in the file. A broken file is not touched. */
+int settings_change(enum settings_id id, const char *value, struct err *err) MUST_CHECK;

@@ -1,0 +1,29 @@
+/*
+ * hide - names that the guest cannot reach, decided at each system call of virtiofsd.
+ *
+ * How      virtiofsd runs with a seccomp filter that sends its calls with a name to a listener
+ *          (jail_plan.notify_paths). hide_start forks a supervisor that holds the listener, reads
+ *          the name from virtiofsd's memory, checks that the call still waits, and answers EACCES
+ *          when the last component matches a glob, else lets the call go on. A process of its own,
+ *          so that a guest that asks for a million names costs the keeper nothing.
+ * Trust    The bytes of a name are the guest's, at most PATH_MAX of them. virtiofsd copies requests
+ *          out of guest memory before it acts, so the guest cannot change a name after the check.
+ * Owns     The supervisor is sealed (JAIL_HIDE) and dies with the keeper or with virtiofsd. When it
+ *          is gone, every such call fails: closed.
+ * Limits   SHARE_MAX_HIDE globs.
+ * See      share.h, share_test.c, share_vm_test.c
+ */
+#pragma once
+
+#include "share.h"
+
+/* Whether a glob can be used: it is refused when it would hit the numbers by which virtiofsd opens
+ * its own descriptors. */
+int hide_check(const char *const *globs, size_t n, struct err *err) MUST_CHECK;
+/* Whether the last component of `path` is hidden. "", "." and ".." never are. */
+bool hide_matches(const char *const *globs, size_t n, const char *path);
+/* Takes notify_fd over. */
+int hide_start(int *notify_fd, const char *const *globs, size_t n, struct jail_child *ret_child,
+	struct err *err) MUST_CHECK;
+/* One notification, blocking: what the supervisor does in a loop. 1 when there are no more. */
+int hide_answer(int notify_fd, const char *const *globs, size_t n) MUST_CHECK;

@@ -1,0 +1,71 @@
+/*
+ * share - the workspaces of one sandbox, served by one jailed virtiofsd.
+ *
+ * How      share_check refuses what must not be shared. share_start pins every host path with an
+ *          open fd, starts virtiofsd in the jail and, in its mount namespace, builds a read-only
+ *          tree of empty 0555 stubs in which each workspace is bound at its guest path (parents
+ *          before children, :ro ones read-only with everything below). The child opens each path
+ *          again without following symlinks and compares device and inode with the pin, because a
+ *          mount can only be copied from the own namespace.
+ *          The vhost-user socket is made inside the child's own net namespace and connected there:
+ *          nobody else can ever name it.
+ * Locks    Guest-local unless share_config.locks. C virtiofsd answers EOPNOTSUPP to every lock
+ *          request that may wait, so with remote locks flock() and F_SETLKW fail in the guest
+ *          (measured; Go, Gradle, apt use them), and Rust virtiofsd
+ *          (Debian 13) knows no remote locks at all: share_start refuses the flag there.
+ * Hide     Every call of virtiofsd with a name from the guest is shown to a supervisor process
+ *          (hide.h), which answers EACCES when the name matches a glob. It is decided by name at
+ *          each call, so it holds when the host replaces the file, and against guest root, whose
+ *          raw requests end in the same calls. Not against a virtiofsd that was taken over, nor
+ *          for a file the guest had open before it got a hidden name. Names stay listed.
+ * Trust    Runs in keeper. Host paths are the user's own; folders may change under us.
+ * Owns     struct share: two processes, the vhost-user fd. Everything dies with the keeper.
+ * Limits   SHARE_MAX_MOUNTS, SHARE_MAX_HIDE.
+ * See      scaffold.h, hide.h, share_test.c, share_vm_test.c
+ */
+#pragma once
+
+#include "lib/jail/jail.h"
+
+#define SHARE_MAX_MOUNTS 64
+#define SHARE_MAX_HIDE 64
+#define SHARE_TAG "sbx"
+
+struct share_mount {
+	const char *host;  /* absolute; a folder or a single file */
+	const char *guest; /* absolute, normalised; NULL: same as host */
+	bool ro;
+};
+
+struct share_config {
+	const struct share_mount *mounts;
+	size_t n_mounts;
+	const char *const *hide; /* globs for the last component of a name, as in fnmatch(3) */
+	size_t n_hide;
+	bool force;	     /* share / or the home itself all the same */
+	bool locks;	     /* remote locks; see above */
+	const char *home;    /* NULL: $HOME */
+	const char *program; /* virtiofsd; NULL: found */
+	const char *cgroup;  /* see jail_plan */
+	uint64_t memory_max; /* see jail_plan */
+	int log_fd;
+};
+
+struct share {
+	struct jail_child child;  /* watch child.pidfd: when it ends, the share is gone */
+	struct jail_child hidden; /* the supervisor; pidfd -1 without hide. Its end breaks the
+				   * share, closed: every name is refused then */
+	int vhost_fd;		  /* connected, for qemu: TAKE_FD it or leave it to share_stop */
+};
+
+#define SHARE_EMPTY                                                         \
+	{                                                                   \
+		.child = {0, -1, -1}, .hidden = {0, -1, -1}, .vhost_fd = -1 \
+	}
+
+/* What a person should know before anything is started. */
+int share_check(const struct share_config *cfg, struct err *err) MUST_CHECK;
+/* Checks, starts, and gives back when virtiofsd waits for qemu. */
+int share_start(
+	const struct share_config *cfg, struct share *ret_share, struct err *err) MUST_CHECK;
+void share_stop(struct share *s);

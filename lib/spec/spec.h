@@ -1,0 +1,98 @@
+/*
+ * spec - what a sandbox is wanted to be, in memory, as JSON and as the file spec.json.
+ *
+ * How      sbxd decodes a request with spec_decode, fills what was left open with
+ *          spec_set_defaults, checks with spec_check, and writes spec.json with spec_save before
+ *          each start; the keeper reads it with spec_load. Both sides check everything.
+ * Trust    JSON of the same user. Unknown fields, wrong types and anything over a limit are
+ *          refused with a sentence that names the field.
+ * Owns     A struct spec owns its strings and lists; spec_done frees them. AUTO_SPEC does it at
+ *          the end of the scope. All zero is a valid empty one.
+ * Limits   SPEC_MAX_*.
+ * See      proto/PROTOCOL.api, spec_test.c, spec_fuzz.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "lib/base/err.h"
+#include "lib/base/slice.h"
+
+#define SPEC_ID_LEN 12
+#define SPEC_MIN_NAME 2
+#define SPEC_MAX_NAME 63
+#define SPEC_MAX_WORD 63 /* agent, template */
+#define SPEC_MAX_WORKSPACES 64
+#define SPEC_MAX_HIDE 64
+#define SPEC_MAX_ENV 256
+#define SPEC_MAX_PATH 4095
+#define SPEC_MAX_GLOB 255
+#define SPEC_MAX_ENV_BYTES 32768 /* of all NAME=value together, so that an exec still fits */
+#define SPEC_MAX_JSON (1 << 20)
+#define SPEC_MAX_CPUS 256
+#define SPEC_MIN_MEMORY (256ull << 20)
+#define SPEC_MAX_MEMORY (4ull << 40)
+
+enum spec_accel { SPEC_ACCEL_AUTO, SPEC_ACCEL_KVM, SPEC_ACCEL_TCG, SPEC_N_ACCELS };
+
+struct spec_workspace {
+	char *host;  /* absolute, no "." or ".." or empty part */
+	char *guest; /* the same rules; equal to host when the request left it out */
+	bool ro;
+	bool file; /* a single file, not a folder */
+};
+
+struct spec {
+	char id[SPEC_ID_LEN + 1]; /* empty in a request that leaves it to sbxd */
+	char name[SPEC_MAX_NAME + 1];
+	char agent[SPEC_MAX_WORD + 1];
+	char template[SPEC_MAX_WORD + 1];
+	uint32_t cpus;	 /* 0: not said */
+	uint64_t memory; /* bytes; 0: not said */
+	enum spec_accel accel;
+	struct spec_workspace *workspaces;
+	size_t n_workspaces;
+	bool force; /* share / or the home itself all the same */
+	char **hide;
+	size_t n_hide;
+	char **env; /* "NAME=value", sorted */
+	size_t n_env;
+	uint64_t generation; /* 0: not said */
+};
+
+void spec_done(struct spec *spec);
+#define AUTO_SPEC CLEANUP(spec_done)
+
+/* "auto", "kvm", "tcg". */
+const char *spec_accel_name(enum spec_accel accel);
+int spec_accel_parse(const char *s, enum spec_accel *ret) MUST_CHECK;
+
+/* 12 lower-case hex digits. */
+bool spec_is_id(const char *s);
+/* The rule of PROTOCOL.api; err says which part of it is broken. */
+int spec_check_name(const char *name, struct err *err) MUST_CHECK;
+
+/* JSON text into *ret, which must be all zero; on error it is empty again. Checks types, limits and
+ * each field by itself; name is required. -EINVAL or -E2BIG with a sentence for the user. */
+int spec_decode(struct slice json, struct spec *ret, struct err *err) MUST_CHECK;
+/* Compact JSON with every field, on the heap. */
+char *spec_encode(const struct spec *spec);
+/* The same as a jansson object; the caller adds to it and owns it. */
+struct json_t *spec_to_json(const struct spec *spec);
+/* A deep copy into *ret, which must be all zero. */
+void spec_copy(const struct spec *spec, struct spec *ret);
+
+/* cpus and memory for a sandbox that did not say: 0 means the host decides (all its CPUs; half its
+ * memory, at least 512 MiB and at most 4 GiB). Fills agent (shell) and template (debian) too. */
+void spec_set_defaults(struct spec *spec, uint32_t cpus, uint64_t memory);
+/* Whole and consistent, ready to be stored or started: id and all else there, no guest path twice.
+ */
+int spec_check(const struct spec *spec, struct err *err) MUST_CHECK;
+/* Same in everything but the generation. Fields that `wanted` leaves open (empty, 0) match
+ * anything, so that a repeated request matches what was made of it. */
+bool spec_matches(const struct spec *have, const struct spec *wanted);
+
+/* Atomic: temporary file beside it, fsync, rename, fsync of the folder. Mode 0600. */
+int spec_save(const struct spec *spec, const char *path, struct err *err) MUST_CHECK;
+/* Decodes and spec_check()s. -ENOENT when there is none. */
+int spec_load(const char *path, struct spec *ret, struct err *err) MUST_CHECK;

@@ -1,0 +1,206 @@
+#include "spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include "lib/base/str.h"
+#include "spec_internal.h"
+
+bool spec_is_id(const char *s)
+{
+	return strlen(s) == SPEC_ID_LEN && strspn(s, "0123456789abcdef") == SPEC_ID_LEN;
+}
+
+static bool is_alnum(char c)
+{
+	return isalnum((unsigned char)c) && (unsigned char)c < 0x80;
+}
+
+/* What a name and a word have in common; NULL when it is well made. */
+static const char *name_fault(const char *s, size_t min, size_t max)
+{
+	size_t n = strlen(s);
+
+	if (n < min || n > max)
+		return "has the wrong length";
+	if (!is_alnum(s[0]))
+		return "must begin with a letter or a digit";
+	for (size_t i = 0; i < n; i++)
+		if (!is_alnum(s[i]) && s[i] != '.' && s[i] != '-')
+			return "may hold only letters, digits, '.' and '-'";
+	if (s[n - 1] == '-' || s[n - 1] == '.')
+		return "must not end in '-' or '.'";
+	return NULL;
+}
+
+int spec_check_name(const char *name, struct err *err)
+{
+	const char *fault = name_fault(name, SPEC_MIN_NAME, SPEC_MAX_NAME);
+
+	if (fault)
+		return err_set(
+			err, -EINVAL, "the name '%.80s' %s (2 to 63 characters)", name, fault);
+	if (strcmp(name, "default") == 0)
+		return err_set(err, -EINVAL, "the name 'default' is reserved");
+	if (spec_is_id(name))
+		return err_set(err, -EINVAL,
+			"the name '%s' is shaped like an id (12 hex digits); choose another", name);
+	return 0;
+}
+
+static int check_word(const char *field, const char *word, struct err *err)
+{
+	const char *fault = name_fault(word, 1, SPEC_MAX_WORD);
+
+	return fault ? err_set(err, -EINVAL, "%s '%.80s' %s", field, word, fault) : 0;
+}
+
+/* What JSON could not carry would be lost in silence on the way to the keeper. */
+static bool is_utf8(const char *s)
+{
+	json_t *j = json_string(s);
+
+	json_decref(j);
+	return j != NULL;
+}
+
+static bool is_plain_text(const char *s)
+{
+	for (const char *p = s; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			return false;
+	return is_utf8(s);
+}
+
+static int check_path(const char *field, const char *path, struct err *err)
+{
+	if (path[0] != '/')
+		return err_set(err, -EINVAL, "%s '%.200s' is not an absolute path", field, path);
+	if (strlen(path) > SPEC_MAX_PATH)
+		return err_set(err, -E2BIG, "%s is longer than %d bytes", field, SPEC_MAX_PATH);
+	if (!is_plain_text(path))
+		return err_set(err, -EINVAL, "%s holds a control character or is not UTF-8", field);
+	for (const char *p = path; *p; p += strcspn(p, "/")) {
+		size_t n = strcspn(++p, "/");
+
+		if ((n == 0 && path[1]) || (n == 1 && p[0] == '.') ||
+			(n == 2 && p[0] == '.' && p[1] == '.'))
+			return err_set(err, -EINVAL,
+				"%s '%.200s' has an empty part, '.' or '..' in it", field, path);
+	}
+	return 0;
+}
+
+/* The guest cannot live without its own ones. */
+static bool is_reserved_guest(const char *path)
+{
+	static const char *const reserved[] = {"/proc", "/sys", "/dev", "/run", "/var/run"};
+
+	for (size_t i = 0; i < ARRAY_LEN(reserved); i++) {
+		size_t n = strlen(reserved[i]);
+
+		if (str_starts(path, reserved[i]) && (path[n] == '\0' || path[n] == '/'))
+			return true;
+	}
+	return strcmp(path, "/") == 0;
+}
+
+static int check_workspace(const struct spec_workspace *w, struct err *err)
+{
+	int r = check_path("workspace host path", w->host, err);
+
+	if (r == 0)
+		r = check_path("workspace guest path", w->guest, err);
+	if (r == 0 && is_reserved_guest(w->guest))
+		return err_set(
+			err, -EINVAL, "a workspace cannot be at '%.200s' in the guest", w->guest);
+	return r;
+}
+
+static int check_hide(const char *glob, struct err *err)
+{
+	if (!glob[0] || strlen(glob) > SPEC_MAX_GLOB || !is_plain_text(glob))
+		return err_set(err, -EINVAL,
+			"hide '%.200s' is empty, too long or holds a control character", glob);
+	return 0;
+}
+
+static bool is_env_name(const char *s, size_t n)
+{
+	if (n == 0 || isdigit((unsigned char)s[0]))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!is_alnum(s[i]) && s[i] != '_')
+			return false;
+	return true;
+}
+
+static int check_env(const struct spec *spec, struct err *err)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < spec->n_env; i++) {
+		const char *e = spec->env[i];
+
+		if (!strchr(e, '=') || !is_env_name(e, strcspn(e, "=")) || !is_utf8(e))
+			return err_set(
+				err, -EINVAL, "env '%.80s' has no proper name or is not UTF-8", e);
+		total += strlen(e) + 1;
+	}
+	if (total > SPEC_MAX_ENV_BYTES)
+		return err_set(err, -E2BIG, "env is larger than %d bytes", SPEC_MAX_ENV_BYTES);
+	return 0;
+}
+
+static int check_numbers(const struct spec *spec, struct err *err)
+{
+	if (spec->cpus > SPEC_MAX_CPUS)
+		return err_set(err, -EINVAL, "cpus must be 1 to %d", SPEC_MAX_CPUS);
+	if (spec->memory && (spec->memory < SPEC_MIN_MEMORY || spec->memory > SPEC_MAX_MEMORY))
+		return err_set(err, -EINVAL, "memory must be 256 MiB to 4 TiB");
+	return 0;
+}
+
+static int check_words(const struct spec *spec, struct err *err)
+{
+	int r = 0;
+
+	if (spec->id[0] && !spec_is_id(spec->id))
+		return err_set(err, -EINVAL, "an id is 12 lower-case hex digits");
+	if (spec->agent[0])
+		r = check_word("agent", spec->agent, err);
+	if (r == 0 && spec->template[0])
+		r = check_word("template", spec->template, err);
+	return r == 0 ? spec_check_name(spec->name, err) : r;
+}
+
+int spec_check_given(const struct spec *spec, struct err *err)
+{
+	int r = check_words(spec, err);
+
+	if (r == 0)
+		r = check_numbers(spec, err);
+	for (size_t i = 0; r == 0 && i < spec->n_workspaces; i++)
+		r = check_workspace(&spec->workspaces[i], err);
+	for (size_t i = 0; r == 0 && i < spec->n_hide; i++)
+		r = check_hide(spec->hide[i], err);
+	return r == 0 ? check_env(spec, err) : r;
+}
+
+int spec_check(const struct spec *spec, struct err *err)
+{
+	int r = spec_check_given(spec, err);
+
+	if (r < 0)
+		return r;
+	if (!spec->id[0] || !spec->agent[0] || !spec->template[0] || !spec->cpus || !spec->memory)
+		return err_set(err, -EINVAL, "id, agent, template, cpus or memory is missing");
+	for (size_t i = 0; i < spec->n_workspaces; i++)
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(spec->workspaces[i].guest, spec->workspaces[k].guest) == 0)
+				return err_set(err, -EINVAL,
+					"two workspaces are at '%.200s' in the guest",
+					spec->workspaces[i].guest);
+	return 0;
+}

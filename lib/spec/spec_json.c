@@ -1,0 +1,336 @@
+#include "spec.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "spec_internal.h"
+
+typedef int field_fn(const json_t *v, struct spec *spec, struct err *err);
+
+static int get_word(const json_t *v, const char *field, char *buf, size_t size, struct err *err)
+{
+	if (!json_is_string(v))
+		return err_set(err, -EINVAL, "%s must be a string", field);
+	if (!json_string_length(v))
+		return err_set(err, -EINVAL, "%s is empty", field);
+	if (str_copy(buf, size, json_string_value(v)) < 0)
+		return err_set(err, -EINVAL, "%s is longer than %zu characters", field, size - 1);
+	return 0;
+}
+
+static int get_id(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_word(v, "id", spec->id, sizeof(spec->id), err);
+}
+
+static int get_name(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_word(v, "name", spec->name, sizeof(spec->name), err);
+}
+
+static int get_agent(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_word(v, "agent", spec->agent, sizeof(spec->agent), err);
+}
+
+static int get_template(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_word(v, "template", spec->template, sizeof(spec->template), err);
+}
+
+static int get_number(const json_t *v, const char *field, uint64_t min, uint64_t max, uint64_t *ret,
+	struct err *err)
+{
+	json_int_t n = json_integer_value(v);
+
+	if (!json_is_integer(v) || n < 0 || (uint64_t)n < min || (uint64_t)n > max)
+		return err_set(err, -EINVAL, "%s must be a whole number from %llu to %llu", field,
+			(unsigned long long)min, (unsigned long long)max);
+	*ret = (uint64_t)n;
+	return 0;
+}
+
+static int get_cpus(const json_t *v, struct spec *spec, struct err *err)
+{
+	uint64_t n = 0;
+	int r = get_number(v, "cpus", 1, SPEC_MAX_CPUS, &n, err);
+
+	spec->cpus = (uint32_t)n;
+	return r;
+}
+
+static int get_memory(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_number(v, "memory", SPEC_MIN_MEMORY, SPEC_MAX_MEMORY, &spec->memory, err);
+}
+
+static int get_generation(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_number(v, "generation", 1, INT64_MAX, &spec->generation, err);
+}
+
+static int get_accel(const json_t *v, struct spec *spec, struct err *err)
+{
+	const char *s = json_string_value(v);
+
+	if (!s || spec_accel_parse(s, &spec->accel) < 0)
+		return err_set(err, -EINVAL, "accel must be auto, kvm or tcg");
+	return 0;
+}
+
+/* One member of a workspace; a wrong type or an unknown name is refused. */
+static int get_ws_member(
+	const char *key, const json_t *v, struct spec_workspace *w, struct err *err)
+{
+	bool is_path = strcmp(key, "host") == 0 || strcmp(key, "guest") == 0;
+	bool is_flag = strcmp(key, "ro") == 0 || strcmp(key, "file") == 0;
+
+	if (!is_path && !is_flag)
+		return err_set(err, -EINVAL, "a workspace has no field '%.60s'", key);
+	if (is_path ? !json_is_string(v) : !json_is_boolean(v))
+		return err_set(err, -EINVAL, "%s of a workspace must be %s", key,
+			is_path ? "a string" : "true or false");
+	if (strcmp(key, "host") == 0)
+		w->host = xstrdup(json_string_value(v));
+	else if (strcmp(key, "guest") == 0)
+		w->guest = xstrdup(json_string_value(v));
+	else if (strcmp(key, "ro") == 0)
+		w->ro = json_is_true(v);
+	else
+		w->file = json_is_true(v);
+	return 0;
+}
+
+static int get_workspace(json_t *v, struct spec_workspace *w, struct err *err)
+{
+	const char *key;
+	json_t *member;
+	int r;
+
+	if (!json_is_object(v))
+		return err_set(err, -EINVAL, "a workspace must be an object");
+	json_object_foreach(v, key, member)
+	{
+		r = get_ws_member(key, member, w, err);
+		if (r < 0)
+			return r;
+	}
+	if (!w->host)
+		return err_set(err, -EINVAL, "a workspace needs host");
+	if (!w->guest)
+		w->guest = xstrdup(w->host);
+	return 0;
+}
+
+static int check_array(const json_t *v, const char *field, size_t max, struct err *err)
+{
+	if (!json_is_array(v))
+		return err_set(err, -EINVAL, "%s must be a list", field);
+	if (json_array_size(v) > max)
+		return err_set(err, -E2BIG, "%s has more than %zu entries", field, max);
+	return 0;
+}
+
+static int get_workspaces(const json_t *v, struct spec *spec, struct err *err)
+{
+	int r = check_array(v, "workspaces", SPEC_MAX_WORKSPACES, err);
+	size_t n = r < 0 ? 0 : json_array_size(v);
+
+	spec->workspaces = n ? xcalloc(n, sizeof(*spec->workspaces)) : NULL;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		spec->n_workspaces = i + 1;
+		r = get_workspace(json_array_get(v, i), &spec->workspaces[i], err);
+	}
+	return r;
+}
+
+static int get_force(const json_t *v, struct spec *spec, struct err *err)
+{
+	if (!json_is_boolean(v))
+		return err_set(err, -EINVAL, "force must be true or false");
+	spec->force = json_is_true(v);
+	return 0;
+}
+
+static int get_hide(const json_t *v, struct spec *spec, struct err *err)
+{
+	int r = check_array(v, "hide", SPEC_MAX_HIDE, err);
+	size_t n = r < 0 ? 0 : json_array_size(v);
+
+	spec->hide = n ? xcalloc(n, sizeof(char *)) : NULL;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const char *s = json_string_value(json_array_get(v, i));
+
+		if (!s)
+			return err_set(err, -EINVAL, "hide must be a list of strings");
+		spec->hide[spec->n_hide++] = xstrdup(s);
+	}
+	return r;
+}
+
+/* Any fixed order will do: JSON objects have none, and two specs are compared entry by entry. */
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int get_env(const json_t *v, struct spec *spec, struct err *err)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(v))
+		return err_set(err, -EINVAL, "env must be an object");
+	if (json_object_size(v) > SPEC_MAX_ENV)
+		return err_set(err, -E2BIG, "env has more than %d entries", SPEC_MAX_ENV);
+	if (json_object_size(v) == 0)
+		return 0;
+	spec->env = xcalloc(json_object_size(v), sizeof(char *));
+	json_object_foreach((json_t *)v, key, value)
+	{
+		if (!json_is_string(value))
+			return err_set(err, -EINVAL, "env %.60s must be a string", key);
+		if (!key[0] || strchr(key, '='))
+			return err_set(err, -EINVAL, "env '%.60s' is no proper name", key);
+		spec->env[spec->n_env++] = xasprintf("%s=%s", key, json_string_value(value));
+	}
+	qsort(spec->env, spec->n_env, sizeof(char *), by_text);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	field_fn *get;
+} fields[] = {
+	{"id", get_id},
+	{"name", get_name},
+	{"agent", get_agent},
+	{"template", get_template},
+	{"cpus", get_cpus},
+	{"memory", get_memory},
+	{"accel", get_accel},
+	{"workspaces", get_workspaces},
+	{"force", get_force},
+	{"hide", get_hide},
+	{"env", get_env},
+	{"generation", get_generation},
+};
+
+static int get_field(const char *key, const json_t *v, struct spec *spec, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+		if (strcmp(key, fields[i].name) == 0)
+			return fields[i].get(v, spec, err);
+	return err_set(err, -EINVAL, "there is no field '%.60s'", key);
+}
+
+static int decode_object(json_t *root, struct spec *spec, struct err *err)
+{
+	const char *key;
+	json_t *v;
+	int r;
+
+	if (!json_is_object(root))
+		return err_set(err, -EINVAL, "the body must be a JSON object");
+	json_object_foreach(root, key, v)
+	{
+		r = get_field(key, v, spec, err);
+		if (r < 0)
+			return r;
+	}
+	if (!spec->name[0])
+		return err_set(err, -EINVAL, "name is missing");
+	return spec_check_given(spec, err);
+}
+
+int spec_decode(struct slice json, struct spec *ret, struct err *err)
+{
+	json_error_t je;
+	json_t *root;
+	int r;
+
+	if (json.n > SPEC_MAX_JSON)
+		return err_set(err, -E2BIG, "the text is larger than %d bytes", SPEC_MAX_JSON);
+	root = json_loadb(json.n ? (const char *)json.p : "", json.n, JSON_REJECT_DUPLICATES, &je);
+	if (!root)
+		return err_set(err, -EINVAL, "not JSON, line %d column %d: %s", je.line, je.column,
+			je.text);
+	r = decode_object(root, ret, err);
+	json_decref(root);
+	if (r < 0)
+		spec_done(ret);
+	return r;
+}
+
+static json_t *workspaces_to_json(const struct spec *spec)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < spec->n_workspaces; i++) {
+		const struct spec_workspace *w = &spec->workspaces[i];
+
+		json_array_append_new(list, json_pack("{s:s,s:s,s:b,s:b}", "host", w->host, "guest",
+						    w->guest, "ro", w->ro, "file", w->file));
+	}
+	return list;
+}
+
+static json_t *env_to_json(const struct spec *spec)
+{
+	json_t *env = json_object();
+
+	for (size_t i = 0; i < spec->n_env; i++) {
+		size_t n = strcspn(spec->env[i], "=");
+		AUTO_FREE char *name = xstrndup(spec->env[i], n);
+
+		json_object_set_new(env, name, json_string(spec->env[i] + n + 1));
+	}
+	return env;
+}
+
+static void set_word(json_t *o, const char *field, const char *word)
+{
+	if (word[0])
+		json_object_set_new(o, field, json_string(word));
+}
+
+static void set_number(json_t *o, const char *field, uint64_t n)
+{
+	if (n)
+		json_object_set_new(o, field, json_integer((json_int_t)n));
+}
+
+json_t *spec_to_json(const struct spec *spec)
+{
+	json_t *o = json_object(), *hide = json_array();
+
+	set_word(o, "id", spec->id);
+	set_word(o, "name", spec->name);
+	set_word(o, "agent", spec->agent);
+	set_word(o, "template", spec->template);
+	set_number(o, "generation", spec->generation);
+	set_number(o, "cpus", spec->cpus);
+	set_number(o, "memory", spec->memory);
+	set_word(o, "accel", spec_accel_name(spec->accel));
+	json_object_set_new(o, "workspaces", workspaces_to_json(spec));
+	for (size_t i = 0; i < spec->n_hide; i++)
+		json_array_append_new(hide, json_string(spec->hide[i]));
+	json_object_set_new(o, "hide", hide);
+	if (spec->force)
+		json_object_set_new(o, "force", json_true());
+	json_object_set_new(o, "env", env_to_json(spec));
+	return o;
+}
+
+char *spec_encode(const struct spec *spec)
+{
+	json_t *o = spec_to_json(spec);
+	char *text = json_dumps(o, JSON_COMPACT);
+
+	json_decref(o);
+	if (!text)
+		abort();
+	return text;
+}

@@ -1,0 +1,52 @@
+/*
+ * tree - a file or a folder with all in it, to and from a tar stream. Blocking.
+ *
+ * How      tree_pack_path and tree_unpack_path are the two halves of `sbx cp`, with the directory
+ *          rules of docker cp; one runs in sbx, the other as a builtin of sbx-guest. The first
+ *          name of every entry (the top) is "." or the source's own name, and the receiver gives
+ *          it the name that the person asked for: the sender cannot choose where things land.
+ * Trust    Unpacking reads hostile archives. Every name is opened beneath the destination with
+ *          openat2 (no symlink, no magic link, no mount escapes); absolute names and `..` are
+ *          refused; symlinks are made and never followed; a hard link may only point to a file that
+ *          this same unpacking made; devices, fifos and sockets are refused; what is there is
+ *          unlinked, never written through.
+ * Owns     The fds it opens. in_fd, out_fd and dirfd stay the caller's.
+ * Limits   TREE_MAX_DEPTH, TREE_MAX_ENTRIES, TREE_MAX_DIR_BYTES.
+ * Never    Follows a symlink inside the tree, in either direction; -L is for the source itself.
+ * See      tar.h, tree_test.c, tree_hostile_test.c
+ */
+#pragma once
+
+#include "tar.h"
+
+#define TREE_MAX_DEPTH 128
+#define TREE_MAX_ENTRIES (4u << 20)
+#define TREE_MAX_DIR_BYTES (64u << 20) /* remembered folder names, for their modes and times */
+
+enum tree_flags {
+	TREE_FOLLOW = 1, /* pack: if the source itself is a symlink, take what it points to */
+	TREE_OWNERS = 2, /* unpack: numeric owners and set-id bits too (in the guest, as root) */
+};
+
+struct tree_count {
+	uint64_t files, dirs, links, bytes;
+	uint64_t skipped; /* pack: sockets, fifos and devices are left out */
+};
+
+/* Writes `name` of dirfd, as the top `name`, and the end of the archive. "." packs the folder. */
+int tree_pack(int dirfd, const char *name, unsigned flags, int out_fd, struct tree_count *ret_n,
+	struct err *err) MUST_CHECK;
+/* Unpacks beneath dirfd until the end of the archive. With a name the top is called that, whatever
+ * the archive calls it ("." merges into dirfd); with NULL names stay as they are. */
+int tree_unpack(int in_fd, int dirfd, const char *name, unsigned flags, struct tree_count *ret_n,
+	struct err *err) MUST_CHECK;
+
+/* As tree_pack for a path as a person types it: `DIR/.` means what is in it (the top is "."). */
+int tree_pack_path(const char *path, unsigned flags, int out_fd, struct tree_count *ret_n,
+	struct err *err) MUST_CHECK;
+/* Unpacks as `docker cp` would: into `path` under the name `as` when that is a folder (as "." or
+ * NULL: its contents), else as `path` itself. The folder above `path` must be there. */
+int tree_unpack_path(int in_fd, const char *path, const char *as, unsigned flags,
+	struct tree_count *ret_n, struct err *err) MUST_CHECK;
+/* The name a copy of `path` gets inside a folder: its last part, "." for "x/.", "/" and "..". */
+void tree_base_name(const char *path, char *buf, size_t size);

@@ -1,0 +1,207 @@
+#include "disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "args.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/mem.h"
+
+#define QEMU_IMG "/usr/bin/qemu-img"
+/* What is kept of a program's complaint. */
+#define MAX_COMPLAINT 256
+
+static bool wait_readable(int fd, uint64_t end_ms)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	for (;;) {
+		uint64_t now = clock_mono_ms();
+		int n;
+
+		if (now >= end_ms)
+			return false;
+		n = poll(&p, 1, (int)(end_ms - now));
+		if (n > 0)
+			return true;
+	}
+}
+
+/* Collects the first bytes of what the child says, then waits for its end; kills it when the time
+ * is up. Gives the wait status or a negative errno. */
+static int finish(struct jail_child *child, int out, char *said, size_t size, int timeout_ms)
+{
+	uint64_t end = clock_mono_ms() + (uint64_t)timeout_ms;
+	ssize_t k = 1;
+	size_t n = 0;
+	siginfo_t si = {};
+
+	while (k > 0 && wait_readable(out, end)) {
+		char scrap[256];
+
+		k = read(out, scrap, sizeof(scrap));
+		for (ssize_t i = 0; i < k && n + 1 < size; i++)
+			said[n++] = scrap[i] >= 0x20 && scrap[i] < 0x7f ? scrap[i] : ' ';
+	}
+	said[n] = 0;
+	if (k > 0 || !wait_readable(child->pidfd, end)) {
+		jail_child_kill(child);
+		return -ETIMEDOUT;
+	}
+	if (waitid(P_PIDFD, (id_t)child->pidfd, &si, WEXITED) < 0)
+		return -errno;
+	return si.si_code == CLD_EXITED ? si.si_status : 128;
+}
+
+/* No shell, an empty environment, nothing inherited but a pipe. */
+static int run_plain(const char *const *argv, char *said, size_t size)
+{
+	struct jail_child child = {.pidfd = -1, .notify_fd = -1};
+	AUTO_CLOSE int rd = -1, wr = -1;
+	posix_spawn_file_actions_t fa;
+	const char *const env[] = {"LC_ALL=C", NULL};
+	int p[2], r;
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	rd = p[0];
+	wr = p[1];
+	posix_spawn_file_actions_init(&fa);
+	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&fa, wr, 1);
+	posix_spawn_file_actions_adddup2(&fa, wr, 2);
+	r = posix_spawn(&child.pid, argv[0], &fa, NULL, (char *const *)argv, (char *const *)env);
+	posix_spawn_file_actions_destroy(&fa);
+	if (r != 0)
+		return -r;
+	fd_close(&wr);
+	child.pidfd = (int)syscall(SYS_pidfd_open, child.pid, 0);
+	r = finish(&child, rd, said, size, DISK_TIMEOUT_MS);
+	fd_close(&child.pidfd);
+	return r;
+}
+
+/* As run_plain, in the jail, with the one image. */
+static int run_jailed(
+	const char *const *argv, const char *path, char *said, size_t size, struct err *err)
+{
+	AUTO_CLOSE int rd = -1, wr = -1;
+	struct args a = {};
+	struct jail_child child;
+	int p[2], r;
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	rd = p[0];
+	wr = p[1];
+	args_mount_programs(&a);
+	a.mounts[a.n_mounts++] =
+		(struct jail_mount){.from = path, .to = "/disk/image", .flags = JAIL_MOUNT_RW};
+	r = jail_spawn(&(struct jail_plan){.profile = JAIL_QEMU,
+			       .program = QEMU_IMG,
+			       .argv = (char *const *)argv,
+			       .mounts = a.mounts,
+			       .n_mounts = a.n_mounts,
+			       .log_fd = wr},
+		&child, err);
+	if (r < 0)
+		return r;
+	fd_close(&wr);
+	r = finish(&child, rd, said, size, DISK_CHECK_MS);
+	fd_close(&child.pidfd);
+	fd_close(&child.notify_fd);
+	return r;
+}
+
+static int check_base(const char *path, const char *base, uint64_t *size, struct err *err)
+{
+	struct stat st;
+
+	if (access(path, F_OK) == 0)
+		return err_set(err, -EEXIST, "%s is there already", path);
+	if (stat(base, &st) < 0)
+		return err_errno(err, -errno, "looking at %s", base);
+	if (base[0] != '/' || !S_ISREG(st.st_mode) || st.st_size <= 0)
+		return err_set(err, -EINVAL, "%s is no disk image with an absolute name", base);
+	if (*size == 0)
+		*size = (uint64_t)st.st_size;
+	if (*size < (uint64_t)st.st_size)
+		return err_set(err, -EINVAL,
+			"a disk of %" PRIu64 " bytes is smaller than its base %s", *size, base);
+	return 0;
+}
+
+/* link and unlink instead of rename: never replaces an image that another made meanwhile. */
+static int put_in_place(const char *temp, const char *path, struct err *err)
+{
+	if (link(temp, path) < 0)
+		return err_errno(err, -errno, "making %s", path);
+	return 0;
+}
+
+int disk_make(const char *path, const char *base, uint64_t size, struct err *err)
+{
+	AUTO_FREE char *temp = xasprintf("%s.new-%d", path, (int)getpid());
+	/* 64 KiB clusters: a whole table of a 50 GiB disk is 6 MiB, which stays in qemu's cache.
+	 * With a base, a write to part of a cluster copies the rest; extended_l2 halves that but
+	 * doubles the tables, and allocation is what ext4 does in large runs anyway: off.
+	 * lazy_refcounts saves a write for each allocation and pays with a repair after a kill,
+	 * when a sandbox should be back at once: off. preallocation stays off: sparse. */
+	const char *options =
+		"cluster_size=65536,lazy_refcounts=off,extended_l2=off,preallocation=off";
+	AUTO_FREE char *bytes = NULL;
+	char said[MAX_COMPLAINT] = "";
+	int r = check_base(path, base, &size, err);
+
+	if (r < 0)
+		return r;
+	bytes = xasprintf("%" PRIu64, size);
+	r = run_plain((const char *[]){QEMU_IMG, "create", "-q", "-f", "qcow2", "-o", options, "-F",
+			      "raw", "-b", base, "--", temp, bytes, NULL},
+		said, sizeof(said));
+	if (r < 0)
+		r = err_errno(err, r, "making %s with qemu-img", path);
+	else if (r > 0)
+		r = err_set(err, -EIO, "making %s: %s", path, *said ? said : "qemu-img failed");
+	else
+		r = put_in_place(temp, path, err);
+	(void)unlink(temp);
+	return r;
+}
+
+/* qemu-img check ends with 0 healthy, 1 could not check, 2 damaged, 3 leaked clusters. */
+static int judge(int code, bool repair, const char *path, const char *said, struct err *err)
+{
+	if (code == 0 || (code == 3 && !repair))
+		return 0;
+	if (code == 2 || code == 3)
+		return err_set(err, -EUCLEAN, "%s is damaged: %s", path, said);
+	if (strstr(said, "lock"))
+		return err_set(err, -EBUSY, "%s is in use", path);
+	return err_set(err, -EIO, "checking %s: %s", path, *said ? said : "qemu-img failed");
+}
+
+int disk_check(const char *path, bool repair, struct err *err)
+{
+	/* The recorded backing file is not opened: its name may be a guest's invention. */
+	const char *image = "json:{\"driver\":\"qcow2\",\"backing\":null,"
+			    "\"file\":{\"driver\":\"file\",\"filename\":\"/disk/image\"}}";
+	const char *plain[] = {"qemu-img", "check", "-q", image, NULL};
+	const char *fix[] = {"qemu-img", "check", "-q", "-r", "leaks", image, NULL};
+	char said[MAX_COMPLAINT] = "";
+	int r = run_jailed(repair ? fix : plain, path, said, sizeof(said), err);
+
+	if (r < 0)
+		return err_wrap(err, r, "checking %s", path);
+	return judge(r, repair, path, said, err);
+}

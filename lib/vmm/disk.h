@@ -1,0 +1,27 @@
+/*
+ * disk - the qcow2 overlays of a sandbox, made and checked with qemu-img.
+ *
+ * How      disk_make runs qemu-img on the host, on our own names only. disk_check reads an image
+ *          that a guest's qemu has written, hence runs in the jail of JAIL_QEMU with that one file.
+ *          The backing name in the overlay is for people: qemu is told the base by name on every
+ *          start and ignores it, as the paths inside the jail are others.
+ * Trust    Runs in keeper and sbxd. Paths are ours.
+ * Owns     Nothing; a new image is written beside `path` and renamed.
+ * Limits   DISK_TIMEOUT_MS, DISK_CHECK_MS.
+ * See      disk_test.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "lib/base/err.h"
+
+#define DISK_TIMEOUT_MS 30000
+#define DISK_CHECK_MS 300000
+
+/* Makes the overlay `path` on the raw image `base`; -EEXIST when it is there. size 0: as base;
+ * a size below that of the base is refused. */
+int disk_make(const char *path, const char *base, uint64_t size, struct err *err) MUST_CHECK;
+/* qemu-img check: 0 when healthy (leaked clusters are repaired when repair is set), -EUCLEAN when
+ * damaged, -EBUSY when in use. */
+int disk_check(const char *path, bool repair, struct err *err) MUST_CHECK;

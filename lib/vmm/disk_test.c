@@ -1,0 +1,118 @@
+/* Real images, made and read with qemu-img; disk_check runs in the real jail. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "disk.h"
+#include "lib/base/fd.h"
+#include "lib/base/mem.h"
+
+#define BASE_BYTES (64ULL << 20)
+
+static char dir[] = "/tmp/sbx-disk-XXXXXX";
+static char base[64], overlay[64];
+
+static void makes_an_overlay(void **state)
+{
+	AUTO_FREE char *cmd = xasprintf("qemu-img info -U %s | grep -q 'virtual size: 64 MiB' && "
+					"test $(stat -c %%b %s) -lt 1000"
+					" && ! ls %s/*.new-* 2>/dev/null",
+		overlay, overlay, dir);
+	struct stat st;
+
+	assert_int_equal(disk_make(overlay, base, 0, NULL), 0);
+	assert_int_equal(system(cmd), 0);
+	assert_int_equal(stat(overlay, &st), 0);
+	assert_int_equal(disk_make(overlay, base, 0, NULL), -EEXIST);
+	assert_int_equal(disk_check(overlay, false, NULL), 0);
+}
+
+static void grows_but_never_shrinks(void **state)
+{
+	AUTO_FREE char *big = xasprintf("%s/big", dir), *small = xasprintf("%s/small", dir);
+	AUTO_FREE char *cmd = xasprintf("qemu-img info %s | grep -q 'virtual size: 128 MiB'", big);
+	struct err err = {};
+
+	assert_int_equal(disk_make(big, base, 2 * BASE_BYTES, NULL), 0);
+	assert_int_equal(system(cmd), 0);
+	assert_int_equal(disk_make(small, base, BASE_BYTES / 2, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "smaller"));
+	assert_int_equal(access(small, F_OK), -1);
+}
+
+static void says_why_not(void **state)
+{
+	AUTO_FREE char *lost = xasprintf("%s/no/such/folder", dir);
+	AUTO_FREE char *gone = xasprintf("%s/gone.img", dir);
+	AUTO_FREE char *path = xasprintf("%s/x", dir);
+	struct err err = {};
+
+	assert_int_equal(disk_make(path, gone, 0, &err), -ENOENT);
+	assert_int_equal(disk_make(path, "relative.img", 0, &err), -ENOENT);
+	assert_int_equal(disk_make(lost, base, 0, &err), -EIO);
+	assert_non_null(strstr(err.text, "No such file"));
+}
+
+/* An image that names a file of the host as its base is checked without opening that file. */
+static void damage_is_found_and_backing_ignored(void **state)
+{
+	AUTO_FREE char *evil = xasprintf("%s/evil", dir);
+	AUTO_FREE char *cmd =
+		xasprintf("qemu-img create -q -u -f qcow2 -F raw -b /nowhere/at/all %s 1M", evil);
+	AUTO_CLOSE int fd = -1;
+	char zero[8] = {};
+	struct err err = {};
+	int r;
+
+	assert_int_equal(system(cmd), 0);
+	r = disk_check(evil, false, &err);
+	if (r < 0)
+		fail_msg("%s", err.text);
+	fd = open(evil, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, zero, 8, 48), 8); /* the refcount table's place */
+	r = disk_check(evil, false, &err);
+	assert_true(r == -EUCLEAN || r == -EIO);
+	fd_close(&fd);
+	fd = open(evil, O_RDWR | O_TRUNC | O_CLOEXEC);
+	assert_int_equal(disk_check(evil, false, &err), -EIO);
+}
+
+static int make_dir(void **state)
+{
+	int fd;
+
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(base, sizeof(base), "%s/base.img", dir);
+	snprintf(overlay, sizeof(overlay), "%s/root.qcow2", dir);
+	fd = open(base, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+	if (fd < 0 || ftruncate(fd, BASE_BYTES) < 0)
+		return -1;
+	return close(fd);
+}
+
+static int remove_dir(void **state)
+{
+	AUTO_FREE char *cmd = xasprintf("rm -rf %s", dir);
+
+	return system(cmd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(makes_an_overlay),
+		cmocka_unit_test(grows_but_never_shrinks),
+		cmocka_unit_test(says_why_not),
+		cmocka_unit_test(damage_is_found_and_backing_ignored),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,298 @@
+#include "vmm_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "args.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/mem.h"
+
+/* ---- start and end ---- */
+
+static int spawn(struct vmm *v, const struct vmm_config *c, int qmp_fd, struct err *err)
+{
+	struct args a;
+	int r = args_build(&a, c, qmp_fd, err);
+
+	if (r == 0) {
+		struct jail_plan plan = {
+			.profile = JAIL_QEMU,
+			.program = ARGS_QEMU,
+			.argv = a.argv,
+			.mounts = a.mounts,
+			.n_mounts = a.n_mounts,
+			.fds = a.fds,
+			.n_fds = a.n_fds,
+			.log_fd = c->log_fd,
+			.memory_max = c->memory_max,
+			.cgroup = c->cgroup,
+		};
+		r = jail_spawn(&plan, &v->child, err);
+	}
+	args_done(&a);
+	return r < 0 ? err_wrap(err, r, "starting qemu") : 0;
+}
+
+int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err *err)
+{
+	struct vmm *v = xcalloc(1, sizeof(*v));
+	AUTO_CLOSE int theirs = -1;
+	int pair[2], r;
+
+	v->fd = v->save_fd = -1;
+	v->child = (struct jail_child){.pid = -1, .pidfd = -1, .notify_fd = -1};
+	v->restoring = config->restore_fd >= 0;
+	qmp_init(&v->qmp);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		r = err_errno(err, -errno, "making qemu's monitor socket");
+		vmm_done(v);
+		return r;
+	}
+	v->fd = pair[0];
+	theirs = pair[1];
+	r = fd_set_nonblock(v->fd, true);
+	if (r == 0)
+		r = spawn(v, config, theirs, err);
+	if (r < 0) {
+		vmm_done(v);
+		return r;
+	}
+	v->deadline_ms = clock_mono_ms() + VMM_COMMAND_MS;
+	*ret_vmm = v;
+	return 0;
+}
+
+void vmm_kill(struct vmm *v)
+{
+	if (v->child.pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, v->child.pidfd, SIGKILL, NULL, 0);
+}
+
+void vmm_done(struct vmm *v)
+{
+	if (!v)
+		return;
+	if (v->child.pidfd >= 0)
+		jail_child_kill(&v->child);
+	qmp_done(&v->qmp);
+	fd_close(&v->fd);
+	fd_close(&v->save_fd);
+	free(v);
+}
+
+int vmm_poll_fd(const struct vmm *v)
+{
+	return v->fd;
+}
+
+const struct jail_child *vmm_child(const struct vmm *v)
+{
+	return &v->child;
+}
+
+uint32_t vmm_poll_events(const struct vmm *v)
+{
+	int fd;
+
+	if (v->dead)
+		return 0;
+	return qmp_out(&v->qmp, &fd).n ? EPOLLIN | EPOLLOUT : EPOLLIN;
+}
+
+uint64_t vmm_deadline(const struct vmm *v)
+{
+	return v->dead || !qmp_is_waiting(&v->qmp) ? UINT64_MAX : v->deadline_ms;
+}
+
+/* ---- writing ---- */
+
+static ssize_t send_with_fd(int sock, struct slice s, int fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} u = {};
+	struct iovec iov = {.iov_base = (void *)s.p, .iov_len = s.n};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		m.msg_control = u.buf;
+		m.msg_controllen = sizeof(u.buf);
+		*CMSG_FIRSTHDR(&m) = (struct cmsghdr){
+			.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(sizeof(int)),
+		};
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &fd, sizeof(int));
+	}
+	return sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* A full socket is no error: EPOLLOUT or the deadline decides. */
+static void flush_out(struct vmm *v)
+{
+	int fd;
+	struct slice s = qmp_out(&v->qmp, &fd);
+	ssize_t n;
+
+	if (!s.n || v->dead)
+		return;
+	if (v->timed_id != v->qmp.queue[0].id) {
+		bool saving = v->qmp.queue[0].tag == TAG_SAVE_MIGRATE;
+
+		v->timed_id = v->qmp.queue[0].id;
+		v->deadline_ms = clock_mono_ms() + (saving ? VMM_SAVE_MS : VMM_COMMAND_MS);
+	}
+	n = send_with_fd(v->fd, s, fd);
+	if (n > 0)
+		qmp_wrote(&v->qmp, (size_t)n);
+}
+
+int vmm_command(struct vmm *v, enum tag tag, const char *name, json_t *args, int fd)
+{
+	int r;
+
+	if (v->dead) {
+		json_decref(args);
+		fd_close(&fd);
+		return -EPIPE;
+	}
+	r = qmp_send(&v->qmp, tag, name, args, fd);
+	flush_out(v);
+	return r;
+}
+
+int vmm_powerdown(struct vmm *v)
+{
+	return vmm_command(v, TAG_PLAIN, "system_powerdown", NULL, -1);
+}
+
+int vmm_pause(struct vmm *v)
+{
+	return vmm_command(v, TAG_PLAIN, "stop", NULL, -1);
+}
+
+int vmm_resume(struct vmm *v)
+{
+	return vmm_command(v, TAG_PLAIN, "cont", NULL, -1);
+}
+
+int vmm_quit(struct vmm *v)
+{
+	v->ending = true;
+	return vmm_command(v, TAG_QUIT, "quit", NULL, -1);
+}
+
+int vmm_renew_ctl(struct vmm *v)
+{
+	v->renewing = true;
+	v->n_ctl_tries = 0;
+	return vmm_command(v, TAG_CTL_DEL, "device_del", json_pack("{s:s}", "id", "ctl"), -1);
+}
+
+int vmm_attach_share(struct vmm *v, int fd)
+{
+	return vmm_command(v, TAG_SHARE_FD, "getfd", json_pack("{s:s}", "fdname", "share"), fd);
+}
+
+int vmm_save(struct vmm *v, int fd)
+{
+	if (v->save_fd >= 0 || v->migrating != MIGRATE_NONE) {
+		fd_close(&fd);
+		return -EBUSY;
+	}
+	v->save_fd = fd;
+	return vmm_command(v, TAG_SAVE_STOP, "stop", NULL, -1);
+}
+
+int vmm_read_console(struct vmm *v)
+{
+	v->n_console_reads++;
+	return vmm_command(v, TAG_CONSOLE, "ringbuf-read",
+		json_pack("{s:s, s:i}", "device", "console", "size", VMM_MAX_TAIL), -1);
+}
+
+int vmm_console_tail(struct vmm *v)
+{
+	v->n_console_reads = 0;
+	v->n_tail = 0;
+	return vmm_read_console(v);
+}
+
+/* ---- reading ---- */
+
+static int feed(struct vmm *v, struct vmm_event *ev)
+{
+	struct qmp_item it = {};
+	struct err err;
+	int r = qmp_feed(&v->qmp, &v->rest, &it, &err);
+
+	if (r < 0)
+		return vmm_fail(v, ev, err_text(&err, r));
+	if (r == 0)
+		return 0;
+	r = vmm_on_item(v, &it, ev);
+	qmp_item_done(&it);
+	flush_out(v);
+	return r;
+}
+
+/* 1: bytes are there, 0: none now, negative: the end. */
+static int read_some(struct vmm *v)
+{
+	ssize_t n;
+
+	if (v->n_reads >= VMM_MAX_READS)
+		return 0;
+	v->n_reads++;
+	n = recv(v->fd, v->in, sizeof(v->in), MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -EPIPE;
+	v->rest = slice_of(v->in, (size_t)n);
+	return 1;
+}
+
+static int on_end(struct vmm *v, struct vmm_event *ev)
+{
+	if (!v->ending)
+		return vmm_fail(v, ev, "qemu ended unexpectedly");
+	v->dead = true;
+	return vmm_tell(ev, VMM_EV_ENDED, "");
+}
+
+int vmm_next(struct vmm *v, struct vmm_event *ret_ev)
+{
+	int r = 0;
+
+	*ret_ev = (struct vmm_event){};
+	if (v->dead)
+		return 0;
+	flush_out(v);
+	while (r == 0 && !v->dead) {
+		if (v->rest.n) {
+			r = feed(v, ret_ev);
+			continue;
+		}
+		r = read_some(v);
+		if (r < 0)
+			return on_end(v, ret_ev);
+		if (r == 0)
+			break;
+		r = 0;
+	}
+	if (r == 0) {
+		v->n_reads = 0;
+		if (clock_mono_ms() >= vmm_deadline(v))
+			return vmm_fail(v, ret_ev, "qemu does not answer");
+	}
+	return r;
+}

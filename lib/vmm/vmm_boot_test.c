@@ -1,0 +1,524 @@
+/* Boots real machines under TCG in the real jail, with boot_init as PID 1. Needs a template folder
+ * in SBX_TEST_TEMPLATE; argv[1] is boot_init. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "vmm.h"
+#include "disk.h"
+#include "initrd.h"
+#include "selftest.h"
+#include "lib/share/share.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/mem.h"
+
+#define BOOT_MS 90000
+#define STEP_MS 20000
+
+static const char *template, *init_path;
+static char dir[] = "/tmp/sbx-vmm-XXXXXX";
+static char kernel[512], initrd[512], root_base[512], docker_base[512], root[512], docker[512];
+
+/* A machine under test with its wire. */
+struct machine {
+	struct vmm *vmm;
+	int listen_fd, conn, log_fd;
+	struct sockaddr_un sa;
+	char console[VMM_MAX_TAIL + 1];
+};
+
+/* What a failed test leaves; its teardown ends them. */
+static struct machine *live[4];
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static void listen_on(struct machine *m)
+{
+	static int n;
+
+	m->sa.sun_family = AF_UNIX;
+	snprintf(m->sa.sun_path, sizeof(m->sa.sun_path), "%s/ctl%d", dir, n++);
+	m->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(m->listen_fd, (struct sockaddr *)&m->sa, sizeof(m->sa)), 0);
+	assert_int_equal(listen(m->listen_fd, 1), 0);
+}
+
+static void connect_wire(struct machine *m)
+{
+	m->conn = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(m->conn, (struct sockaddr *)&m->sa, sizeof(m->sa)), 0);
+}
+
+static struct vmm_config config(struct machine *m)
+{
+	*m = (struct machine){.conn = -1, .listen_fd = -1};
+	listen_on(m);
+	m->log_fd = memfd_create("log", MFD_CLOEXEC);
+	return (struct vmm_config){
+		.kernel = kernel,
+		.initrd = initrd,
+		.root_disk = root,
+		.root_base = root_base,
+		.docker_disk = docker,
+		.docker_base = docker_base,
+		.cpus = 2,
+		.memory = 512 << 20,
+		.accel = VMM_TCG,
+		.ctl_listen_fd = m->listen_fd,
+		.share_fd = -1,
+		.restore_fd = -1,
+		.log_fd = m->log_fd,
+	};
+}
+
+static void start(struct machine *m, const struct vmm_config *c)
+{
+	struct err err = {};
+	int r = vmm_start(c, &m->vmm, &err);
+
+	if (r < 0)
+		fail_msg("%s", err_text(&err, r));
+	for (size_t i = 0; i < ARRAY_LEN(live); i++) {
+		if (!live[i]) {
+			live[i] = m;
+			break;
+		}
+	}
+	connect_wire(m);
+}
+
+static void stop(struct machine *m)
+{
+	for (size_t i = 0; i < ARRAY_LEN(live); i++) {
+		if (live[i] == m)
+			live[i] = NULL;
+	}
+	vmm_done(TAKE(m->vmm));
+	fd_close(&m->conn);
+	fd_close(&m->listen_fd);
+	fd_close(&m->log_fd);
+}
+
+static void print_log(struct machine *m)
+{
+	char buf[2000];
+	ssize_t n = pread(m->log_fd, buf, sizeof(buf), 0);
+
+	if (n > 0)
+		print_message("qemu says: %.*s\n", (int)n, buf);
+}
+
+/* Waits for one event; others before it are passed over, a fatal one fails the test. */
+static void expect_event(struct machine *m, enum vmm_event_kind kind, struct vmm_event *ev)
+{
+	uint64_t end = clock_mono_ms() + BOOT_MS;
+
+	while (clock_mono_ms() < end) {
+		struct pollfd p = {
+			.fd = vmm_poll_fd(m->vmm), .events = (short)vmm_poll_events(m->vmm)};
+
+		while (vmm_next(m->vmm, ev) > 0) {
+			if (ev->kind == kind)
+				return;
+			if (ev->kind == VMM_EV_FATAL) {
+				print_log(m);
+				fail_msg("instead of %d: %s", kind, ev->text);
+			}
+		}
+		(void)poll(&p, 1, 100);
+	}
+	print_log(m);
+	fail_msg("event %d did not come", kind);
+}
+
+static void expect_byte(struct machine *m, char want, int timeout_ms)
+{
+	uint64_t end = clock_mono_ms() + (uint64_t)timeout_ms;
+	char c;
+
+	while (clock_mono_ms() < end) {
+		struct pollfd p[] = {{.fd = m->conn, .events = POLLIN},
+			{.fd = vmm_poll_fd(m->vmm), .events = POLLIN}};
+		struct vmm_event ev;
+
+		(void)poll(p, 2, 1000);
+		if (p[0].revents) {
+			assert_int_equal(read(m->conn, &c, 1), 1);
+			assert_int_equal(c, want);
+			return;
+		}
+		while (vmm_next(m->vmm, &ev) > 0) {
+			if (ev.kind == VMM_EV_FATAL || ev.kind == VMM_EV_RESET) {
+				print_log(m);
+				fail_msg("%s", ev.text);
+			}
+		}
+	}
+	print_log(m);
+	fail_msg("no byte within %d ms", timeout_ms);
+}
+
+static void ask(struct machine *m, char c, char want)
+{
+	assert_int_equal(write(m->conn, &c, 1), 1);
+	expect_byte(m, want, STEP_MS);
+}
+
+/* As ask, when the guest may first say that it saw its peer come back. */
+static void ask_after_return(struct machine *m, char c)
+{
+	char got = 0;
+
+	assert_int_equal(write(m->conn, &c, 1), 1);
+	for (int i = 0; i < 2 && got != c; i++) {
+		struct pollfd p = {.fd = m->conn, .events = POLLIN};
+
+		assert_int_equal(poll(&p, 1, STEP_MS), 1);
+		assert_int_equal(read(m->conn, &got, 1), 1);
+		assert_true(got == c || got == 'A');
+	}
+	assert_int_equal(got, c);
+}
+
+/* Away for longer and longer, until the guest has noticed: a short absence can pass unseen. */
+static void leave_and_return(struct machine *m)
+{
+	for (unsigned pause = 1; pause <= 8; pause *= 2) {
+		struct pollfd p = {.events = POLLIN};
+		char c;
+
+		fd_close(&m->conn);
+		sleep(pause);
+		connect_wire(m);
+		p.fd = m->conn;
+		if (poll(&p, 1, 2000) == 1) {
+			assert_int_equal(read(m->conn, &c, 1), 1);
+			assert_int_equal(c, 'A');
+			return;
+		}
+	}
+	fail_msg("the guest never saw its port close and open");
+}
+
+static void expect_exit(struct machine *m)
+{
+	struct pollfd p = {.fd = vmm_child(m->vmm)->pidfd, .events = POLLIN};
+
+	assert_int_equal(poll(&p, 1, STEP_MS), 1);
+}
+
+/* The first boot: both disks, the wire, and its second connection. */
+static void boots_and_takes_a_new_connection(void **state)
+{
+	static struct machine m;
+	struct vmm_config c = config(&m);
+	uint64_t t = clock_mono_ms();
+	struct vmm_event ev;
+
+	start(&m, &c);
+	expect_event(&m, VMM_EV_READY, &ev);
+	expect_byte(&m, 'R', BOOT_MS);
+	print_message("vmm_start to the first byte: %d ms\n", (int)(clock_mono_ms() - t));
+	ask(&m, 'd', 'y');
+	ask(&m, 'x', 'x');
+	leave_and_return(&m);
+	ask(&m, 'y', 'y');
+	for (int i = 0; i < 5; i++) {
+		fd_close(&m.conn);
+		assert_int_equal(vmm_renew_ctl(m.vmm), 0);
+		expect_event(&m, VMM_EV_CTL_RENEWED, &ev);
+		connect_wire(&m);
+		expect_byte(&m, 'N', STEP_MS);
+		ask(&m, 'z', 'z');
+	}
+	stop(&m);
+}
+
+/* What was synced before SIGKILL is there afterwards; meanwhile nobody else gets the disk. */
+static void disk_survives_a_kill(void **state)
+{
+	static struct machine m, second;
+	struct vmm_config c = config(&m), c2 = config(&second);
+	struct vmm_event ev;
+	struct err err;
+	char log[500] = "";
+
+	start(&m, &c);
+	expect_byte(&m, 'R', BOOT_MS);
+	ask(&m, 'r', 'n');
+	ask(&m, 'w', 'W');
+	start(&second, &c2);
+	do {
+		struct pollfd p = {.fd = vmm_poll_fd(second.vmm), .events = POLLIN};
+
+		(void)poll(&p, 1, STEP_MS);
+	} while (vmm_next(second.vmm, &ev) == 0);
+	assert_int_equal(ev.kind, VMM_EV_FATAL);
+	assert_true(pread(second.log_fd, log, sizeof(log) - 1, 0) > 0);
+	assert_non_null(strstr(log, "lock"));
+	stop(&second);
+	assert_int_equal(disk_check(root, false, &err), -EBUSY);
+	stop(&m); /* SIGKILL */
+
+	assert_int_equal(disk_check(root, false, &err), 0);
+	c = config(&m);
+	start(&m, &c);
+	expect_byte(&m, 'R', BOOT_MS);
+	ask(&m, 'r', 'y');
+	assert_int_equal(write(m.conn, "q", 1), 1);
+	expect_event(&m, VMM_EV_SHUTDOWN, &ev);
+	expect_event(&m, VMM_EV_ENDED, &ev);
+	expect_exit(&m);
+	assert_int_equal(vmm_poll_events(m.vmm), 0);
+	stop(&m);
+}
+
+static void pauses_and_quits(void **state)
+{
+	static struct machine m;
+	struct vmm_config c = config(&m);
+	struct vmm_event ev;
+	struct pollfd p;
+
+	start(&m, &c);
+	expect_byte(&m, 'R', BOOT_MS);
+	assert_int_equal(vmm_pause(m.vmm), 0);
+	expect_event(&m, VMM_EV_PAUSED, &ev);
+	assert_int_equal(write(m.conn, "x", 1), 1);
+	p = (struct pollfd){.fd = m.conn, .events = POLLIN};
+	assert_int_equal(poll(&p, 1, 500), 0);
+	assert_int_equal(vmm_resume(m.vmm), 0);
+	expect_event(&m, VMM_EV_RESUMED, &ev);
+	expect_byte(&m, 'x', STEP_MS);
+	assert_int_equal(vmm_quit(m.vmm), 0);
+	expect_event(&m, VMM_EV_ENDED, &ev);
+	expect_exit(&m);
+	stop(&m);
+}
+
+/* A share whose server hangs up at once is refused, and the machine goes on. */
+static void bad_share_is_refused(void **state)
+{
+	static struct machine m;
+	struct vmm_config c = config(&m);
+	struct vmm_event ev;
+	int pair[2];
+
+	start(&m, &c);
+	expect_byte(&m, 'R', BOOT_MS);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+		close(pair[1]);
+		assert_int_equal(vmm_attach_share(m.vmm, pair[0]), 0);
+		expect_event(&m, VMM_EV_SHARE_FAILED, &ev);
+		assert_true(ev.text[0] != 0);
+	}
+	ask(&m, 'x', 'x');
+	stop(&m);
+}
+
+static struct share start_share(void)
+{
+	AUTO_FREE char *folder = xasprintf("%s/w", dir), *file = xasprintf("%s/w/hello", dir);
+	struct share_mount mount = {.host = folder, .guest = "/w"};
+	struct share_config cfg = {.mounts = &mount, .n_mounts = 1, .home = "/", .log_fd = -1};
+	struct share share = SHARE_EMPTY;
+	struct err err = {};
+	int fd, r;
+
+	(void)mkdir(folder, 0700);
+	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	r = share_start(&cfg, &share, &err);
+	if (r < 0)
+		fail_msg("%s", err_text(&err, r));
+	return share;
+}
+
+/* A real virtiofsd, there at boot or plugged in later. */
+static void shares_a_folder(void **state)
+{
+	static struct machine m;
+	struct vmm_config c = config(&m);
+	struct share share = start_share();
+	struct vmm_event ev;
+	uint64_t t;
+
+	c.share_fd = share.vhost_fd;
+	start(&m, &c);
+	fd_close(&share.vhost_fd);
+	expect_byte(&m, 'R', BOOT_MS);
+	ask(&m, 's', 'S');
+	stop(&m);
+	share_stop(&share);
+
+	c = config(&m);
+	share = start_share();
+	start(&m, &c);
+	expect_byte(&m, 'R', BOOT_MS);
+	t = clock_mono_ms();
+	assert_int_equal(vmm_attach_share(m.vmm, TAKE_FD(share.vhost_fd)), 0);
+	expect_event(&m, VMM_EV_SHARE_ATTACHED, &ev);
+	ask(&m, 's', 'S');
+	print_message("share plugged in and mounted: %d ms\n", (int)(clock_mono_ms() - t));
+	stop(&m);
+	share_stop(&share);
+}
+
+static void panic_shows_the_console(void **state)
+{
+	static struct machine m;
+	struct vmm_config c = config(&m);
+	struct vmm_event ev;
+
+	c.cmdline_extra = "sbx.panic";
+	start(&m, &c);
+	expect_event(&m, VMM_EV_RESET, &ev);
+	assert_int_equal(vmm_console_tail(m.vmm), 0);
+	expect_event(&m, VMM_EV_CONSOLE, &ev);
+	memcpy(m.console, ev.console, ev.console_len);
+	assert_non_null(strstr(m.console, "init gives up?[2J\n"));
+	assert_non_null(strstr(m.console, "Attempted to kill init"));
+	stop(&m);
+}
+
+/* Device state in one file, RAM in another; the guest goes on where it was. */
+static void saves_and_restores(void **state)
+{
+	AUTO_FREE char *ram = xasprintf("%s/ram", dir), *state_path = xasprintf("%s/state", dir);
+	static struct machine m;
+	struct vmm_config c = config(&m);
+	struct vmm_event ev;
+	int fd = open(ram, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	uint64_t t;
+
+	assert_int_equal(ftruncate(fd, 512 << 20), 0);
+	close(fd);
+	c.ram_file = ram;
+	start(&m, &c);
+	expect_byte(&m, 'R', BOOT_MS);
+	fd_close(&m.conn);
+	fd = open(state_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(vmm_save(m.vmm, fd), 0);
+	expect_event(&m, VMM_EV_SAVED, &ev);
+	assert_int_equal(vmm_quit(m.vmm), 0);
+	expect_event(&m, VMM_EV_ENDED, &ev);
+	stop(&m);
+
+	c = config(&m);
+	c.ram_file = ram;
+	c.restore_fd = open(state_path, O_RDONLY | O_CLOEXEC);
+	t = clock_mono_ms();
+	start(&m, &c);
+	expect_event(&m, VMM_EV_RESTORED, &ev);
+	assert_int_equal(vmm_resume(m.vmm), 0);
+	expect_event(&m, VMM_EV_RESUMED, &ev);
+	ask_after_return(&m, 'x');
+	print_message("restored in %d ms\n", (int)(clock_mono_ms() - t));
+	ask(&m, 'x', 'x');
+	close(c.restore_fd);
+	stop(&m);
+}
+
+static void selftest_decides(void **state)
+{
+	struct selftest_input in = {.kernel = kernel, .initrd = initrd, .cache_dir = dir};
+	enum vmm_accel accel;
+	struct err err = {};
+	uint64_t t = clock_mono_ms();
+	int r = selftest_run(&in, VMM_TCG, &err);
+
+	if (r < 0)
+		fail_msg("%s", err_text(&err, r));
+	print_message("self-test boot under TCG: %d ms\n", (int)(clock_mono_ms() - t));
+	assert_int_equal(vmm_accel_decide(SELFTEST_WANT_TCG, &in, &accel, &err), 0);
+	assert_int_equal(accel, VMM_TCG);
+	r = vmm_accel_decide(SELFTEST_AUTO, &in, &accel, &err);
+	if (r == 0) {
+		assert_int_equal(accel, VMM_KVM);
+		return;
+	}
+	print_message("%s\n", err.text);
+	assert_int_equal(r, -ENOTSUP);
+	assert_non_null(strstr(err.text, "--accel tcg"));
+}
+
+static int prepare(void **state)
+{
+	struct err err = {};
+	int r;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(kernel, sizeof(kernel), "%s/vmlinuz", template);
+	snprintf(root_base, sizeof(root_base), "%s/root.img", template);
+	snprintf(docker_base, sizeof(docker_base), "%s/docker.img", template);
+	snprintf(initrd, sizeof(initrd), "%s/initrd", dir);
+	snprintf(root, sizeof(root), "%s/root.qcow2", dir);
+	snprintf(docker, sizeof(docker), "%s/docker.qcow2", dir);
+	{
+		AUTO_FREE char *modules = xasprintf("%s/modules.cpio", template);
+
+		r = initrd_write(initrd, init_path, modules, &err);
+	}
+	if (r == 0)
+		r = disk_make(root, root_base, 0, &err);
+	if (r == 0)
+		r = disk_make(docker, docker_base, 0, &err);
+	if (r < 0)
+		print_message("%s\n", err_text(&err, r));
+	return r;
+}
+
+static int end_live(void **state)
+{
+	for (size_t i = 0; i < ARRAY_LEN(live); i++) {
+		if (live[i])
+			stop(live[i]);
+	}
+	return 0;
+}
+
+static int clean(void **state)
+{
+	return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(boots_and_takes_a_new_connection, end_live),
+		cmocka_unit_test_teardown(disk_survives_a_kill, end_live),
+		cmocka_unit_test_teardown(pauses_and_quits, end_live),
+		cmocka_unit_test_teardown(bad_share_is_refused, end_live),
+		cmocka_unit_test_teardown(shares_a_folder, end_live),
+		cmocka_unit_test_teardown(panic_shows_the_console, end_live),
+		cmocka_unit_test_teardown(saves_and_restores, end_live),
+		cmocka_unit_test_teardown(selftest_decides, end_live),
+	};
+
+	template = getenv("SBX_TEST_TEMPLATE");
+	if (!template || argc < 2) {
+		printf("SBX_TEST_TEMPLATE names no template: skipped\n");
+		return 77;
+	}
+	init_path = argv[1];
+	cmocka_set_message_output(CM_OUTPUT_STDOUT);
+	cmocka_set_test_filter(getenv("SBX_TEST_FILTER"));
+	return cmocka_run_group_tests(tests, prepare, clean);
+}

@@ -1,0 +1,208 @@
+#include "edge.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+
+static void quit(struct edge *e, enum edge_exit status)
+{
+	if (!e->done)
+		e->status = status;
+	e->done = true;
+}
+
+static void watch_control(struct edge *e)
+{
+	/* While something is due nothing more is read: a keeper that does not listen is not
+	 * answered either, so what is due stays bounded. */
+	uint32_t events = e->reports_due ? EPOLLOUT : EPOLLIN;
+
+	if (loop_mod(&e->loop, EDGE_CONTROL_FD, events,
+		    (struct loop_key){.kind = EDGE_EV_CONTROL}) < 0)
+		quit(e, EDGE_EXIT_KEEPER);
+}
+
+/* Whether it went out; when not, the keeper does not read (tried again later) or is gone. */
+static bool sent(struct edge *e, int r)
+{
+	if (r == 0)
+		return true;
+	if (r != -EAGAIN) {
+		quit(e, EDGE_EXIT_OK);
+	} else if (!e->reports_due) {
+		e->reports_due = true;
+		watch_control(e);
+	}
+	return false;
+}
+
+static int send_over(const struct bridge *b)
+{
+	return b->replied ? edge_send_closed(EDGE_CONTROL_FD, b->id)
+			  : edge_send_refused(EDGE_CONTROL_FD, b->id, b->reason);
+}
+
+void control_report(struct edge *e, struct bridge *b)
+{
+	if (b->opened_due) {
+		if (!sent(e, edge_send_opened(EDGE_CONTROL_FD, b->id, b->status)))
+			return;
+		b->opened_due = false;
+	}
+	if (b->over_due && sent(e, send_over(b)))
+		bridge_free(e, b);
+}
+
+static void send_pong(struct edge *e, uint32_t ms)
+{
+	e->pinging = false;
+	loop_timer_clear(&e->loop, &e->ping_timer);
+	e->pong_ms = ms;
+	e->pong_due = !sent(e, edge_send_pong(EDGE_CONTROL_FD, e->ping_id, ms));
+}
+
+void control_on_pong(struct edge *e, uint64_t cookie)
+{
+	if (e->pinging && cookie == e->ping_cookie)
+		send_pong(e, (uint32_t)(clock_mono_ms() - e->ping_at_ms));
+}
+
+void control_on_ping_timeout(struct edge *e)
+{
+	if (e->pinging)
+		send_pong(e, EDGE_PONG_NONE);
+}
+
+static void flush_due(struct edge *e)
+{
+	e->reports_due = false;
+	if (e->pong_due)
+		send_pong(e, e->pong_ms);
+	for (size_t i = 0; i < EDGE_MAX_STREAMS && !e->reports_due; i++) {
+		if (e->bridges[i].used)
+			control_report(e, &e->bridges[i]);
+	}
+	if (!e->reports_due)
+		watch_control(e);
+}
+
+void control_ready(struct edge *e)
+{
+	loop_timer_clear(&e->loop, &e->ready_timer);
+	if (edge_send_ready(EDGE_CONTROL_FD) < 0)
+		quit(e, EDGE_EXIT_OK);
+	e->phase = edge_phase_after(e->phase, EDGE_READY);
+}
+
+void control_lost(struct edge *e, const char *fmt, ...)
+{
+	char text[EDGE_MAX_TEXT];
+	va_list ap;
+
+	if (e->done)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	log_warn("%s", text);
+	/* A keeper that does not read sees the end of the process instead. */
+	(void)!edge_send_lost(EDGE_CONTROL_FD, text);
+	e->phase = edge_phase_after(e->phase, EDGE_LOST);
+	quit(e, EDGE_EXIT_LOST);
+}
+
+static int answer_config(struct edge *e, struct ipc_msg *msg)
+{
+	struct edge_config config;
+	int r = edge_get_config(msg, &config);
+
+	if (r == 0)
+		guest_start(e, TAKE_FD(msg->fd), config.ready_ms);
+	return r;
+}
+
+static int answer_open(struct edge *e, struct ipc_msg *msg)
+{
+	char path[EDGE_MAX_PATH];
+	int r = edge_get_open(msg, path);
+
+	if (r == 0)
+		bridge_open(e, msg->id, path, TAKE_FD(msg->fd));
+	return r;
+}
+
+static int answer_ping(struct edge *e, const struct ipc_msg *msg)
+{
+	int r = edge_get_nothing(msg);
+
+	if (r < 0)
+		return r;
+	if (e->pinging)
+		send_pong(e, EDGE_PONG_NONE);
+	e->ping_id = msg->id;
+	e->ping_at_ms = clock_mono_ms();
+	e->pinging = true;
+	loop_timer_set(&e->loop, &e->ping_timer, e->ping_at_ms + EDGE_PING_MS,
+		(struct loop_key){.kind = EDGE_EV_PING_TIMEOUT});
+	return wire_ping(e->wire, ++e->ping_cookie);
+}
+
+static int answer_stop(struct edge *e, const struct ipc_msg *msg)
+{
+	int r = edge_get_nothing(msg);
+
+	if (r == 0)
+		quit(e, EDGE_EXIT_OK);
+	return r;
+}
+
+static int answer(struct edge *e, struct ipc_msg *msg)
+{
+	if (!edge_phase_allows(e->phase, EDGE_FROM_KEEPER, msg->type))
+		return -EBADMSG;
+	e->phase = edge_phase_after(e->phase, msg->type);
+	switch (msg->type) {
+	case EDGE_CONFIG:
+		return answer_config(e, msg);
+	case EDGE_OPEN:
+		return answer_open(e, msg);
+	case EDGE_PING:
+		return answer_ping(e, msg);
+	case EDGE_STOP:
+		return answer_stop(e, msg);
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void receive_one(struct edge *e)
+{
+	static struct ipc_msg msg;
+	int r;
+
+	msg.fd = -1;
+	r = ipc_recv(EDGE_CONTROL_FD, &msg);
+	if (r == -EAGAIN)
+		return;
+	if (r == 0) {
+		quit(e, EDGE_EXIT_OK);
+		return;
+	}
+	if (r > 0)
+		r = answer(e, &msg);
+	ipc_msg_done(&msg);
+	if (r < 0) {
+		log_error("message %u of the keeper against the protocol", msg.type);
+		quit(e, EDGE_EXIT_KEEPER);
+	}
+}
+
+void control_on_event(struct edge *e, uint32_t events)
+{
+	if (e->reports_due && events & EPOLLOUT)
+		flush_due(e);
+	else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		receive_one(e);
+}

@@ -1,0 +1,104 @@
+/*
+ * edge - the parts of sbx-edge: main.c (start, seal, the switch), control.c (keeper's messages),
+ *        guest.c (the wire), bridge.c (streams), selftest.c (--jail-selftest).
+ *
+ * How      Each OPEN of the keeper gives a connected socket; it becomes a struct bridge, tied to
+ *          one HTTP/2 stream. Host to guest, the wire pulls straight out of the socket when the
+ *          guest's window allows. Guest to host, bytes are sent at once, what the socket does not
+ *          take waits in to_host, whose size is the window: a socket that nobody reads stops its
+ *          own stream and nothing else.
+ * Trust    Eats the guest's bytes (through lib/wire) and never looks into a body.
+ * Owns     The bridged sockets, the wire's socket, fd EDGE_CONTROL_FD.
+ * Limits   EDGE_MAX_STREAMS, WIRE_STREAM_WINDOW a stream, EDGE_OUT bytes towards the guest.
+ * See      README, lib/ipc/edge_chan.h, proto/PROTOCOL.wire
+ */
+#pragma once
+
+#include "lib/base/bufq.h"
+#include "lib/ipc/edge_chan.h"
+#include "lib/loop/loop.h"
+#include "lib/wire/wire.h"
+
+#define EDGE_CONTROL_FD 3
+#define EDGE_OUT 65536
+/* How long bytes of a closed socket may still go to the guest before its stream is reset. */
+#define EDGE_LINGER_MS 1000
+#define EDGE_PING_MS 1000
+
+enum edge_ev {
+	EDGE_EV_CONTROL,
+	EDGE_EV_GUEST,
+	EDGE_EV_BRIDGE,
+	EDGE_EV_READY_TIMEOUT,
+	EDGE_EV_PING_TIMEOUT,
+	EDGE_EV_LINGER,
+};
+
+/* Exit statuses, for the log of whoever started it. */
+enum edge_exit { EDGE_EXIT_OK = 0, EDGE_EXIT_START = 1, EDGE_EXIT_LOST = 3, EDGE_EXIT_KEEPER = 4 };
+
+struct bridge {
+	bool used;
+	bool stream;		   /* the HTTP/2 stream is there */
+	bool guest_ended;	   /* the guest has ended its direction */
+	bool host_ended;	   /* the socket has no more bytes */
+	bool hup;		   /* the socket is closed in both directions */
+	bool replied;		   /* the guest's head came */
+	bool opened_due, over_due; /* to be said to the keeper; over_due: all is over but that */
+	uint16_t status;
+	enum edge_reason reason;
+	int fd;
+	uint32_t gen;
+	uint32_t id;  /* keeper's */
+	uint32_t sid; /* the stream's */
+	struct bufq to_host;
+	struct loop_timer linger;
+};
+
+struct edge {
+	struct loop loop;
+	enum edge_phase phase;
+	int guest_fd;
+	struct wire *wire;
+	bool guest_blocked; /* its socket takes no more now; EPOLLOUT is asked for */
+	uint8_t *out;
+	size_t n_out, out_at;
+	struct bridge bridges[EDGE_MAX_STREAMS];
+	struct loop_timer ready_timer, ping_timer;
+	uint32_t ready_ms;
+	/* The PING being answered, and the PONG that could not be sent yet. */
+	bool pinging, pong_due;
+	uint32_t ping_id, pong_ms;
+	uint64_t ping_cookie, ping_at_ms;
+	bool reports_due; /* fd 3 takes no more now */
+	bool done;
+	enum edge_exit status;
+};
+
+/* control.c */
+void control_on_event(struct edge *e, uint32_t events);
+/* Says what is due about a bridge, or later when the keeper does not read; frees it at the end. */
+void control_report(struct edge *e, struct bridge *b);
+void control_ready(struct edge *e);
+void control_on_pong(struct edge *e, uint64_t cookie);
+void control_on_ping_timeout(struct edge *e);
+/* The guest or the wire is lost: tells the keeper, and the loop ends. */
+void control_lost(struct edge *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* guest.c */
+void guest_start(struct edge *e, int fd, uint32_t ready_ms);
+void guest_on_event(struct edge *e, uint32_t events);
+void guest_on_ready_timeout(struct edge *e);
+/* Sends what the wire has; called after every event. */
+void guest_flush(struct edge *e);
+
+/* bridge.c */
+extern const struct wire_ops bridge_wire_ops;
+/* fd is taken. */
+void bridge_open(struct edge *e, uint32_t id, const char *path, int fd);
+void bridge_on_event(struct edge *e, struct loop_event ev);
+void bridge_on_linger(struct edge *e, struct loop_key key);
+void bridge_free(struct edge *e, struct bridge *b);
+
+/* selftest.c */
+int selftest_run(void);

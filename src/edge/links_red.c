@@ -1,0 +1,15 @@
+/* Not part of sbx-edge: the one reference too many that tests/lint/links must see. RED is its name.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+extern void (*volatile links_red)(void);
+void (*volatile links_red)(void) = (void (*)(void))RED;
+
+__attribute__((constructor)) static void refer(void)
+{
+	if (!links_red)
+		abort();
+}

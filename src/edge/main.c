@@ -1,0 +1,72 @@
+/* sbx-edge: ends one sandbox's wire. Started by the keeper in the jail of profile JAIL_EDGE. */
+#include "edge.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "lib/base/log.h"
+#include "lib/jail/jail.h"
+
+static struct edge edge = {.guest_fd = -1};
+
+static void dispatch(struct edge *e, const struct loop_event *ev)
+{
+	switch ((enum edge_ev)ev->key.kind) {
+	case EDGE_EV_CONTROL:
+		control_on_event(e, ev->events);
+		break;
+	case EDGE_EV_GUEST:
+		guest_on_event(e, ev->events);
+		break;
+	case EDGE_EV_BRIDGE:
+		bridge_on_event(e, *ev);
+		break;
+	case EDGE_EV_READY_TIMEOUT:
+		guest_on_ready_timeout(e);
+		break;
+	case EDGE_EV_PING_TIMEOUT:
+		control_on_ping_timeout(e);
+		break;
+	case EDGE_EV_LINGER:
+		bridge_on_linger(e, ev->key);
+		break;
+	}
+	guest_flush(e);
+}
+
+static void start(struct edge *e)
+{
+	struct err err = {0};
+	int r;
+
+	for (size_t i = 0; i < EDGE_MAX_STREAMS; i++)
+		e->bridges[i].fd = -1;
+	if (loop_init(&e->loop) < 0 || loop_add(&e->loop, EDGE_CONTROL_FD, EPOLLIN,
+					       (struct loop_key){.kind = EDGE_EV_CONTROL}) < 0)
+		die("fd %d is not the keeper's channel: this program is started by sbx-keeper",
+			EDGE_CONTROL_FD);
+	r = jail_seal(JAIL_EDGE, &err);
+	if (r < 0)
+		die("%s", err_text(&err, r));
+	if (edge_send_hello(EDGE_CONTROL_FD, EDGE_BUILD) < 0)
+		die("the keeper is gone");
+	e->phase = edge_phase_after(e->phase, EDGE_HELLO);
+}
+
+int main(int argc, char **argv)
+{
+	log_init("sbx-edge");
+	if (argc == 2 && strcmp(argv[1], "--jail-selftest") == 0)
+		return selftest_run();
+	if (argc == 2 && strcmp(argv[1], "--version") == 0)
+		return puts("sbx-edge " SBX_VERSION) < 0;
+	if (argc != 1)
+		die("usage: sbx-edge (started by sbx-keeper)");
+	start(&edge);
+	while (!edge.done) {
+		struct loop_event ev;
+
+		loop_next(&edge.loop, &ev);
+		dispatch(&edge, &ev);
+	}
+	return edge.status;
+}

@@ -1,0 +1,25 @@
+/*
+ * boot - from the kernel's first call of /init to a root file system that programs can live in.
+ *
+ * How      boot_early runs in the initramfs: the three kernel file systems, the modules beside
+ *          /init in name order. boot_root mounts the disk, moves over to it and empties the
+ *          initramfs; the same process goes on. boot_late mounts what Debian programs expect.
+ * Trust    The kernel, the initramfs (made by the host), the guest's own disk.
+ * Limits   BOOT_DISK_MS for the disk to appear; no sleep when it is there.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "lib/base/err.h"
+
+#define BOOT_DISK_MS 5000
+#define BOOT_ROOT_DISK "/dev/vda"
+
+int boot_early(struct err *err) MUST_CHECK;
+int boot_root(struct err *err) MUST_CHECK;
+/* What fails here is logged and left: a sandbox without /dev/shm is still one to look into. */
+void boot_late(void);
+/* Is the word on the kernel's command line? */
+bool boot_has_option(const char *word);
+/* Waits for path to appear; -ETIMEDOUT. */
+int boot_wait_path(const char *path, unsigned timeout_ms) MUST_CHECK;

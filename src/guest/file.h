@@ -1,0 +1,29 @@
+/*
+ * file - whole small files, read and replaced, and folders made on the way.
+ *
+ * How      A file is replaced by a new one beside it and a rename, so no reader sees half of it.
+ * Trust    Files of the guest's own disk. Whoever is root in the guest may have put anything
+ *          there: only regular files are read, never waited for, never beyond FILE_MAX_BYTES.
+ * Owns     The caller frees what file_read gives.
+ * See      file_test.c
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+#include "lib/base/err.h"
+
+#define FILE_MAX_BYTES (1u << 20)
+
+/* The content, NUL-terminated, on the heap. -EFBIG above FILE_MAX_BYTES, -EINVAL for a file that is
+ * not regular (those of /proc and /sys are). */
+int file_read(const char *path, char **ret_text) MUST_CHECK;
+/* Writes text into what is there (for /proc and /sys). */
+int file_poke(const char *path, const char *text) MUST_CHECK;
+/* Replaces path at once by a new file with the mode and owner of the old one (0644, root when there
+ * was none). */
+int file_replace(const char *path, const char *text, struct err *err) MUST_CHECK;
+/* mkdir -p of all folders above path, 0755; what is there stays as it is. */
+int file_make_parents(const char *path, struct err *err) MUST_CHECK;
+/* Gives all files beneath path (on the same file system) that belong to the old ids to the new. */
+int file_chown_tree(const char *path, const uid_t old[2], const uid_t new[2]) MUST_CHECK;

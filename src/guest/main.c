@@ -1,0 +1,165 @@
+/*
+ * sbx-guest - PID 1 of the VM: boots it, runs what the host asks for, ends it.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/reboot.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "boot.h"
+#include "docker.h"
+#include "event.h"
+#include "exec.h"
+#include "power.h"
+#include "port.h"
+#include "service.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+
+#define SELFTEST_LINGER_MS 1000
+
+static struct guest {
+	struct loop loop;
+	int signals;
+	struct port port;
+	struct service service;
+	struct docker docker;
+} guest = {.signals = -1};
+
+static void run_selftest(void)
+{
+	struct err err;
+	int fd = port_open_named(GUEST_PORT, &err);
+
+	if (fd < 0)
+		log_error("self-test: %s", err.text);
+	else if (fd_set_nonblock(fd, false) < 0 ||
+		 fd_write_all(fd, GUEST_SELFTEST, strlen(GUEST_SELFTEST)) < 0)
+		log_error("self-test: writing to the port failed");
+	/* The kernel does not wait until the host has taken the bytes, and powering off drops them:
+	 * the host hangs up when it has read them. */
+	(void)poll(&(struct pollfd){.fd = fd}, 1, SELFTEST_LINGER_MS);
+	power_off_now();
+}
+
+static void reap(struct guest *g)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (!exec_on_exit(&g->service.execs, pid, status))
+			(void)docker_on_exit(&g->docker, pid);
+}
+
+static void on_signals(struct guest *g)
+{
+	struct signalfd_siginfo si;
+
+	while (read(g->signals, &si, sizeof(si)) == (ssize_t)sizeof(si))
+		if (si.ssi_signo != SIGCHLD)
+			power_begin(&g->service.power, &g->loop);
+	reap(g);
+}
+
+static void begin(struct guest *g)
+{
+	static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGPWR};
+	struct err err;
+	int fd;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	/* Ctrl-alt-del comes as SIGINT instead of an immediate reset. */
+	(void)reboot(RB_DISABLE_CAD);
+	g->signals = loop_signalfd(signals, ARRAY_LEN(signals));
+	if (loop_init(&g->loop) < 0 || g->signals < 0 ||
+		loop_add(&g->loop, g->signals, EPOLLIN,
+			(struct loop_key){.kind = GUEST_EV_SIGNAL}) < 0) {
+		log_error("making the event loop failed");
+		power_off_now();
+	}
+	fd = port_open_named(GUEST_PORT, &err);
+	if (fd < 0) {
+		log_error("%s", err.text);
+		power_off_now();
+	}
+	service_init(&g->service, &g->loop, &g->port);
+	port_start(&g->port, &g->loop, fd);
+	port_pump(&g->port);
+	docker_start(&g->docker, &g->loop);
+}
+
+static void dispatch(struct guest *g, const struct loop_event *ev)
+{
+	switch ((enum guest_ev)ev->key.kind) {
+	case GUEST_EV_SIGNAL:
+		on_signals(g);
+		break;
+	case GUEST_EV_PORT:
+		port_on_event(&g->port, ev->events);
+		break;
+	case GUEST_EV_PORT_PROBE:
+		port_on_probe(&g->port);
+		break;
+	case GUEST_EV_EXEC_STATUS:
+	case GUEST_EV_EXEC_IN:
+	case GUEST_EV_EXEC_OUT:
+	case GUEST_EV_EXEC_ERR:
+	case GUEST_EV_EXEC_TIMER:
+		exec_on_event(&g->service.execs, ev);
+		break;
+	case GUEST_EV_DOCKER_SOCK:
+		docker_on_connection(&g->docker);
+		break;
+	case GUEST_EV_DOCKER_TIMER:
+		docker_on_timer(&g->docker);
+		break;
+	case GUEST_EV_POWER:
+		power_finish();
+	}
+}
+
+static void boot(void)
+{
+	struct err err;
+
+	if (boot_early(&err) < 0) {
+		log_error("%s", err.text);
+		power_off_now();
+	}
+	if (boot_has_option("sbx.selftest"))
+		run_selftest();
+	if (boot_root(&err) < 0) {
+		log_error("%s", err.text);
+		power_off_now();
+	}
+	boot_late();
+}
+
+int main(void)
+{
+	struct guest *g = &guest;
+	struct loop_event ev;
+	uint64_t began_ms = clock_mono_ms();
+
+	log_init("sbx-guest");
+	(void)prctl(PR_SET_NAME, "sbx-guest"); /* the kernel knows it as /init */
+	if (getpid() != 1)
+		die("this is the first program of a sandbox's VM and cannot run elsewhere");
+	boot();
+	begin(g);
+	log_info("ready at %u ms, %u ms of them here", (unsigned)clock_mono_ms(),
+		(unsigned)(clock_mono_ms() - began_ms));
+	for (;;) {
+		loop_next(&g->loop, &ev);
+		dispatch(g, &ev);
+		port_pump(&g->port);
+		if (power_is_quiet(&g->service.power))
+			power_finish();
+	}
+}

@@ -1,0 +1,27 @@
+/*
+ * mounts - the workspaces: the one virtiofs share, and a bind of each part at its place.
+ *
+ * How      The share is mounted once, below a folder only root enters, when the first workspace
+ *          comes. A place that has its bind already is left as it is, so asking twice is harmless.
+ *          Parents the guest does not have are bound from the share too: stubs that the host
+ *          keeps read-only.
+ * Trust    The host's list. Read-only here is a courtesy to programs: the host enforces it.
+ * Owns     The list of places that are bound.
+ * Limits   MOUNTS_SHARE_MS for a share device that was plugged in a moment ago.
+ */
+#pragma once
+
+#include "lib/base/err.h"
+#include "lib/guestapi/guest_ctl.h"
+
+#define MOUNTS_SHARE "/run/sbx/share"
+#define MOUNTS_SHARE_MS 2000
+#define MOUNTS_MAX 256
+
+struct mounts {
+	bool shared;
+	size_t n;
+	char *places[MOUNTS_MAX];
+};
+
+int mounts_apply(struct mounts *m, const struct guest_mounts *want, struct err *err) MUST_CHECK;

@@ -1,0 +1,175 @@
+#include "service.h"
+
+#include <errno.h>
+#include <string.h>
+#include "setup.h"
+#include "stats.h"
+#include "lib/base/log.h"
+
+/* Slots of ctl streams lie above those of execs. */
+#define CTL_BIT 0x10000u
+
+static unsigned answer(struct wr *wr, int r, const struct err *err)
+{
+	if (r < 0)
+		log_warn("%s", err_text(err, r));
+	return guest_put_reply(wr, r == 0, r < 0 ? err_text(err, r) : "") < 0 ? 500 : 200;
+}
+
+static unsigned refuse(struct wr *wr)
+{
+	return guest_put_reply(wr, false, "the guest did not understand the request") < 0 ? 500
+											  : 400;
+}
+
+static unsigned on_setup(void *ctx, struct slice body, struct wr *wr)
+{
+	struct service *s = ctx;
+	struct guest_setup setup;
+	struct err err = {0};
+	int r;
+
+	if (guest_get_setup(body, &setup) < 0)
+		return refuse(wr);
+	r = setup_apply(&s->facts, &s->mounts, &setup, &err);
+	guest_setup_done(&setup);
+	return answer(wr, r, &err);
+}
+
+static unsigned on_mount(void *ctx, struct slice body, struct wr *wr)
+{
+	struct service *s = ctx;
+	struct guest_mounts mounts;
+	struct err err = {0};
+	int r;
+
+	if (guest_get_mounts(body, &mounts) < 0)
+		return refuse(wr);
+	r = mounts_apply(&s->mounts, &mounts, &err);
+	guest_mounts_done(&mounts);
+	return answer(wr, r, &err);
+}
+
+static unsigned on_clock(void *ctx, struct slice body, struct wr *wr)
+{
+	struct err err = {0};
+	uint64_t ms;
+
+	if (guest_get_clock(body, &ms) < 0)
+		return refuse(wr);
+	return answer(wr, setup_clock(ms, &err), &err);
+}
+
+static unsigned on_stats(void *ctx, struct slice body, struct wr *wr)
+{
+	struct keeper_stats stats;
+
+	if (body.n > 0)
+		return 400;
+	stats_read(&stats);
+	return guest_put_stats(wr, &stats) < 0 ? 500 : 200;
+}
+
+static unsigned on_power(void *ctx, struct slice body, struct wr *wr)
+{
+	struct service *s = ctx;
+	enum guest_power kind;
+
+	if (guest_get_power(body, &kind) < 0)
+		return refuse(wr);
+	power_begin(&s->power, s->loop);
+	return answer(wr, 0, NULL);
+}
+
+static const struct ctl_route routes[] = {
+	{GUEST_PATH_SETUP, on_setup},
+	{GUEST_PATH_MOUNT, on_mount},
+	{GUEST_PATH_CLOCK, on_clock},
+	{GUEST_PATH_STATS, on_stats},
+	{GUEST_PATH_POWER, on_power},
+	{NULL, NULL},
+};
+
+static int on_open(void *ctx, uint32_t id, const char *path, uint32_t *ret_slot)
+{
+	struct service *s = ctx;
+	int r;
+
+	if (!strcmp(path, GUEST_PATH_EXEC))
+		return exec_open(&s->execs, id, ret_slot);
+	r = ctl_open(&s->ctl, path, ret_slot);
+	*ret_slot |= CTL_BIT;
+	return r;
+}
+
+static void on_data(void *ctx, uint32_t id, uint32_t slot, struct slice bytes)
+{
+	struct service *s = ctx;
+
+	if (!(slot & CTL_BIT)) {
+		exec_on_data(&s->execs, slot, bytes);
+	} else if (ctl_on_data(&s->ctl, id, slot & ~CTL_BIT, bytes) < 0) {
+		ctl_close(&s->ctl, slot & ~CTL_BIT);
+		wire_reset(s->wire, id);
+	}
+}
+
+static void on_end(void *ctx, uint32_t id, uint32_t slot)
+{
+	struct service *s = ctx;
+
+	if (slot & CTL_BIT)
+		ctl_on_end(&s->ctl, id, slot & ~CTL_BIT);
+	else
+		exec_on_end(&s->execs, slot);
+}
+
+static void on_close(void *ctx, uint32_t id, uint32_t slot, int error)
+{
+	struct service *s = ctx;
+
+	if (slot & CTL_BIT)
+		ctl_close(&s->ctl, slot & ~CTL_BIT);
+	else
+		exec_on_close(&s->execs, slot);
+}
+
+static ssize_t pull(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf, size_t n)
+{
+	struct service *s = ctx;
+
+	if (slot & CTL_BIT)
+		return ctl_pull(&s->ctl, slot & ~CTL_BIT, buf, n);
+	return exec_pull(&s->execs, slot, buf, n);
+}
+
+static void on_session(void *ctx, struct wire *w)
+{
+	struct service *s = ctx;
+
+	if (!w) {
+		ctl_drop_all(&s->ctl);
+		exec_drop_all(&s->execs);
+	}
+	s->wire = s->ctl.wire = s->execs.wire = w;
+}
+
+static const struct wire_ops ops = {
+	.on_open = on_open,
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_close = on_close,
+	.pull = pull,
+};
+
+void service_init(struct service *s, struct loop *loop, struct port *port)
+{
+	s->loop = loop;
+	s->execs.loop = loop;
+	s->execs.facts = &s->facts;
+	s->ctl.routes = routes;
+	s->ctl.ctx = s;
+	port->ops = &ops;
+	port->ctx = s;
+	port->on_session = on_session;
+}

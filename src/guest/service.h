@@ -1,0 +1,28 @@
+/*
+ * service - which stream of the wire goes where, and the handlers of the small requests.
+ *
+ * How      The slot that the wire keeps for a stream is a table (exec or ctl) and an index into it.
+ * Trust    The host's paths and bodies.
+ * Owns     The exec and ctl tables and what /setup told.
+ */
+#pragma once
+
+#include "ctl.h"
+#include "exec.h"
+#include "facts.h"
+#include "mounts.h"
+#include "port.h"
+#include "power.h"
+
+struct service {
+	struct loop *loop;
+	struct wire *wire;
+	struct execs execs;
+	struct ctl ctl;
+	struct facts facts;
+	struct mounts mounts;
+	struct power power;
+};
+
+/* Prepares the service and tells the port to use it. */
+void service_init(struct service *s, struct loop *loop, struct port *port);

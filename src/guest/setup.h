@@ -1,0 +1,15 @@
+/*
+ * setup - what makes this VM this sandbox: name, clock, ids, entropy, workspaces.
+ *
+ * How      Asked once after each start and again whenever edge comes back: everything is compared
+ *          with what is there and changed only when it differs.
+ * Trust    The host's request.
+ */
+#pragma once
+
+#include "facts.h"
+#include "mounts.h"
+
+int setup_apply(struct facts *f, struct mounts *m, const struct guest_setup *setup,
+	struct err *err) MUST_CHECK;
+int setup_clock(uint64_t wall_ms, struct err *err) MUST_CHECK;

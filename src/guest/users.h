@@ -1,0 +1,43 @@
+/*
+ * users - /etc/passwd and /etc/group, read and edited by hand.
+ *
+ * How      The program is static, so the C library's name service is not there (and would load
+ *          code of the guest's disk into PID 1). Pure functions over the files' text do the work.
+ * Trust    Files of the guest's own disk; a broken line is skipped.
+ * Owns     Nothing; edited texts belong to the caller.
+ * Limits   USERS_MAX_GROUPS supplementary groups, USERS_MAX_FIELD bytes a field.
+ * See      users_test.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include "lib/base/err.h"
+
+#define USERS_MAX_GROUPS 64
+#define USERS_MAX_FIELD 256
+#define USERS_AGENT "agent"
+
+struct user {
+	uid_t uid;
+	gid_t gid;
+	size_t n_groups;
+	gid_t groups[USERS_MAX_GROUPS]; /* without gid */
+	char name[USERS_MAX_FIELD], home[USERS_MAX_FIELD], shell[USERS_MAX_FIELD];
+};
+
+/* "name", "uid", "name:group", "uid:gid", "" (the agent). A number that nobody has is a user
+ * without a name whose home is /. -ENOENT with a sentence when a name is unknown. */
+int users_find(const char *passwd, const char *group, const char *spec, struct user *ret,
+	struct err *err) MUST_CHECK;
+/* As users_find, on the guest's files. */
+int users_lookup(const char *spec, struct user *ret, struct err *err) MUST_CHECK;
+/* The gid of a group in the guest's file; -ENOENT. */
+int users_group_id(const char *name, gid_t *ret_gid) MUST_CHECK;
+
+/* The text of /etc/passwd with other ids for `name`; NULL when there is no such user. */
+char *users_edit_passwd(const char *passwd, const char *name, uid_t uid, gid_t gid);
+/* The text of /etc/group with another id for `name`; NULL when there is no such group. */
+char *users_edit_group(const char *group, const char *name, gid_t gid);
+/* Gives the agent these ids, in the files and in its home. Does nothing when it has them. */
+int users_set_agent(uid_t uid, gid_t gid, struct err *err) MUST_CHECK;

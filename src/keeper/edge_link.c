@@ -1,0 +1,320 @@
+/*
+ * edge_link - the keeper's side of lib/ipc/edge_chan.h, and the life of the edge process.
+ *
+ * How      edge_start spawns sbx-edge in its jail, connects to the listening socket that qemu has
+ *          behind the guest's port, and hands that connection over with CONFIG. When edge ends
+ *          the streams are gone; after a pause in which the guest sees the port closed a new one
+ *          is started, at most KEEPER_EDGE_TRIES times in a row without reaching the guest.
+ * Trust    edge may be taken over by the guest: every message is checked against the phase table,
+ *          a violation kills it, and after KEEPER_EDGE_VIOLATIONS the sandbox is stopped.
+ */
+#include "keeper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "lib/base/str.h"
+#include "lib/ipc/edge_chan.h"
+
+/* Through /proc: the name was removed from the file system, so nobody else can connect. */
+static int connect_port(const struct keeper *k, struct err *err)
+{
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+
+	if (fd < 0)
+		return err_errno(err, -errno, "making a socket");
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d", k->port_path_fd);
+	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+		return err_errno(err, -errno, "connecting to the guest's port");
+	return TAKE_FD(fd);
+}
+
+static int spawn(struct keeper *k, int child_sock, struct err *err)
+{
+	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-edge");
+	char *argv[] = {(char *)"sbx-edge", NULL};
+	struct jail_fd fds[] = {{child_sock, 3}};
+	struct jail_plan plan = {.profile = JAIL_EDGE,
+		.program = program,
+		.argv = argv,
+		.fds = fds,
+		.n_fds = ARRAY_LEN(fds),
+		.log_fd = k->chatter_wr};
+
+	return jail_spawn(&plan, &k->edge.child, err);
+}
+
+static int watch(struct keeper *k)
+{
+	struct loop_key on_msg = {.kind = EV_EDGE, .gen = k->edge.gen & 0xffffff};
+	struct loop_key on_end = {.kind = EV_EDGE_END, .gen = k->edge.gen & 0xffffff};
+	int r = loop_add(&k->loop, k->edge.sock, EPOLLIN, on_msg);
+
+	return r < 0 ? r : loop_add(&k->loop, k->edge.child.pidfd, EPOLLIN, on_end);
+}
+
+int edge_start(struct keeper *k, struct err *err)
+{
+	AUTO_CLOSE int theirs = -1;
+	int fds[2];
+	int r;
+
+	r = ipc_pair(fds);
+	if (r < 0)
+		return err_errno(err, r, "making edge's socket");
+	k->edge.sock = fds[0];
+	theirs = fds[1];
+	k->edge.phase = EDGE_PHASE_START;
+	r = spawn(k, theirs, err);
+	if (r < 0) {
+		fd_close(&k->edge.sock);
+		return err_wrap(err, r, "starting sbx-edge");
+	}
+	k->edge.alive = true;
+	r = watch(k);
+	if (r < 0)
+		return err_errno(err, r, "watching sbx-edge");
+	return 0;
+}
+
+static void forget_streams(struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_MAX_STREAMS; i++)
+		if (k->streams[i].used) {
+			k->streams[i].used = false;
+			k->streams[i].gen++;
+		}
+	k->state.sessions = 0;
+}
+
+static void reap(struct keeper *k)
+{
+	loop_del(&k->loop, k->edge.sock);
+	loop_del(&k->loop, k->edge.child.pidfd);
+	(void)waitpid(k->edge.child.pid, NULL, 0);
+	fd_close(&k->edge.sock);
+	fd_close(&k->edge.child.pidfd);
+	k->edge.alive = false;
+	k->edge.phase = EDGE_PHASE_END;
+	k->edge.gen++;
+	forget_streams(k);
+	ask_drop_all(k);
+}
+
+void edge_kill(struct keeper *k)
+{
+	loop_timer_clear(&k->loop, &k->edge.timer);
+	if (!k->edge.alive)
+		return;
+	(void)pidfd_send_signal(k->edge.child.pidfd, SIGKILL, NULL, 0);
+	reap(k);
+}
+
+static bool wanted(const struct keeper *k)
+{
+	return k->state.phase == KEEPER_STARTING || k->state.phase == KEEPER_RUNNING;
+}
+
+/* Another one after a pause; or the end when the guest cannot be reached time after time. */
+static void start_again(struct keeper *k)
+{
+	if (!wanted(k) || !k->vmm)
+		return;
+	if (++k->edge.tries > KEEPER_EDGE_TRIES) {
+		stop_begin(k, 0, "the wire to the guest was lost and could not be restored");
+		return;
+	}
+	loop_timer_set(&k->loop, &k->edge.timer, clock_mono_ms() + KEEPER_EDGE_GAP_MS,
+		(struct loop_key){.kind = EV_TIMER_EDGE});
+}
+
+void edge_on_end(struct keeper *k)
+{
+	log_warn("sbx-edge ended");
+	reap(k);
+	link_push_state(k);
+	start_again(k);
+}
+
+void edge_on_timer(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	if (!wanted(k) || k->edge.alive)
+		return;
+	r = edge_start(k, &err);
+	if (r < 0) {
+		log_error("%s", err_text(&err, r));
+		start_again(k);
+	}
+}
+
+static void violation(struct keeper *k, const char *what)
+{
+	log_error("worker violation: sbx-edge %s; it is killed", what);
+	edge_kill(k);
+	/* Counted apart from tries, which READY sets back: a taken-over edge could say that. */
+	if (++k->edge.violations >= KEEPER_EDGE_VIOLATIONS)
+		stop_begin(k, 0, "sbx-edge broke its protocol time after time: see keeper.log");
+	else
+		start_again(k);
+}
+
+static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err)
+{
+	struct edge_config config = {.ready_ms = KEEPER_EDGE_READY_MS};
+	AUTO_CLOSE int port = -1;
+	char build[EDGE_MAX_BUILD];
+	int r = edge_get_hello(msg, build);
+
+	if (r < 0 || strcmp(build, EDGE_BUILD) != 0)
+		return err_set(err, -EBADMSG, "is of another build");
+	port = connect_port(k, err);
+	if (port < 0)
+		return port;
+	if (k->state.phase == KEEPER_STARTING)
+		config.ready_ms = KEEPER_BOOT_MS_TCG;
+	(void)!str_copy(config.sandbox, sizeof(config.sandbox), k->spec.id);
+	r = edge_ask_config(k->edge.sock, &config, port);
+	if (r < 0)
+		return err_errno(err, r, "did not take its configuration");
+	k->edge.phase = edge_phase_after(k->edge.phase, EDGE_CONFIG);
+	return 0;
+}
+
+static struct stream *find_stream(struct keeper *k, uint32_t id)
+{
+	struct stream *s = &k->streams[id % KEEPER_MAX_STREAMS];
+
+	return s->used && s->gen == id / KEEPER_MAX_STREAMS ? s : NULL;
+}
+
+static int close_stream(struct keeper *k, uint32_t id)
+{
+	struct stream *s = find_stream(k, id);
+
+	if (!s)
+		return -EBADMSG;
+	s->used = false;
+	s->gen = (s->gen + 1) & 0xffffff;
+	if (s->session) {
+		k->state.sessions--;
+		link_push_state(k);
+	}
+	return 0;
+}
+
+static int on_refused(struct keeper *k, const struct ipc_msg *msg)
+{
+	enum edge_reason reason;
+	int r = edge_get_refused(msg, &reason);
+
+	if (r < 0)
+		return r;
+	log_warn("a stream was refused: %s", edge_reason_text(reason));
+	ask_on_refused(k, msg->id);
+	return close_stream(k, msg->id);
+}
+
+static int on_opened(struct keeper *k, const struct ipc_msg *msg)
+{
+	uint16_t status;
+	int r = edge_get_opened(msg, &status);
+
+	if (r < 0)
+		return r;
+	if (status != 200)
+		ask_on_refused(k, msg->id);
+	return find_stream(k, msg->id) ? 0 : -EBADMSG;
+}
+
+static void on_lost(const struct ipc_msg *msg)
+{
+	char text[EDGE_MAX_TEXT];
+
+	if (edge_get_lost(msg, text) == 0)
+		log_warn("sbx-edge lost the guest: %s", text);
+}
+
+static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *err)
+{
+	if (!edge_phase_allows(k->edge.phase, EDGE_FROM_EDGE, msg->type))
+		return err_set(err, -EBADMSG, "sent message %u out of phase", msg->type);
+	k->edge.phase = edge_phase_after(k->edge.phase, msg->type);
+	switch (msg->type) {
+	case EDGE_HELLO:
+		return on_hello(k, msg, err);
+	case EDGE_READY:
+		k->edge.tries = 0;
+		start_on_ready(k);
+		return edge_get_nothing(msg);
+	case EDGE_OPENED:
+		return on_opened(k, msg);
+	case EDGE_REFUSED:
+		return on_refused(k, msg);
+	case EDGE_CLOSED:
+		return close_stream(k, msg->id);
+	case EDGE_LOST:
+		on_lost(msg); /* its end follows */
+		return 0;
+	default: /* a PONG too: the keeper asks none */
+		return -EBADMSG;
+	}
+}
+
+void edge_on_readable(struct keeper *k)
+{
+	static struct ipc_msg msg;
+	struct err err = {0};
+	int r = ipc_recv(k->edge.sock, &msg);
+
+	if (r == -EAGAIN)
+		return;
+	if (r == 0) {
+		/* The pidfd tells the rest. */
+		loop_del(&k->loop, k->edge.sock);
+		return;
+	}
+	if (r > 0) {
+		r = msg.fd >= 0 ? -EBADMSG : on_message(k, &msg, &err);
+		ipc_msg_done(&msg);
+	}
+	if (r < 0)
+		violation(k, err.text[0] ? err.text : "sent a message that does not decode");
+}
+
+int edge_open_stream(struct keeper *k, const char *path, int fd, bool session, uint32_t *ret_stream)
+{
+	AUTO_CLOSE int owned = fd;
+	size_t i = 0;
+	int r;
+
+	if (!k->edge.alive || k->edge.phase != EDGE_PHASE_RUN)
+		return -EAGAIN;
+	while (i < KEEPER_MAX_STREAMS && k->streams[i].used)
+		i++;
+	if (i == KEEPER_MAX_STREAMS)
+		return -EMFILE;
+	*ret_stream = k->streams[i].gen * KEEPER_MAX_STREAMS + (uint32_t)i;
+	r = edge_ask_open(k->edge.sock, *ret_stream, path, owned);
+	if (r < 0)
+		return r;
+	k->streams[i].used = true;
+	k->streams[i].session = session;
+	if (session) {
+		k->state.sessions++;
+		link_push_state(k);
+	}
+	return 0;
+}

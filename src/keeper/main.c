@@ -1,0 +1,244 @@
+/*
+ * sbx-keeper - owns one running sandbox; see README in this folder.
+ *
+ * How      Started by sbxd as `sbx-keeper --id ID` with a connection on fd 3, outlives it, ends
+ * with its sandbox. One loop, one switch.
+ */
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "lib/base/str.h"
+
+#define SBXD_FD 3
+
+static void on_signal(struct keeper *k)
+{
+	struct signalfd_siginfo info;
+
+	if (read(k->sig_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return;
+	if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+		stop_begin(k, KEEPER_STOP_MS, "the keeper was told to end by a signal");
+}
+
+static bool is_stale(const struct keeper *k, struct loop_key key)
+{
+	switch ((enum keeper_ev)key.kind) {
+	case EV_LINK:
+		return k->links[key.idx].fd < 0 || (k->links[key.idx].gen & 0xffffff) != key.gen;
+	case EV_ASK:
+	case EV_TIMER_ASK:
+		return k->asks[key.idx].kind == ASK_NONE || k->asks[key.idx].gen != key.gen;
+	case EV_EDGE:
+	case EV_EDGE_END:
+		return !k->edge.alive || (k->edge.gen & 0xffffff) != key.gen;
+	case EV_QMP:
+	case EV_QEMU_END:
+	case EV_TIMER_VMM:
+		return !k->vmm;
+	case EV_SHARE_END:
+		return !k->has_share;
+	default:
+		return false;
+	}
+}
+
+static void dispatch(struct keeper *k, const struct loop_event *ev)
+{
+	if (is_stale(k, ev->key))
+		return;
+	switch ((enum keeper_ev)ev->key.kind) {
+	case EV_SIGNAL:
+		on_signal(k);
+		break;
+	case EV_LISTEN:
+		link_on_accept(k);
+		break;
+	case EV_LINK:
+		link_on_readable(k, ev->key.idx);
+		break;
+	case EV_QMP:
+	case EV_TIMER_VMM:
+		machine_on_qmp(k);
+		break;
+	case EV_QEMU_END:
+		machine_on_qemu_end(k);
+		break;
+	case EV_SHARE_END:
+		machine_on_share_end(k);
+		break;
+	case EV_EDGE:
+		edge_on_readable(k);
+		break;
+	case EV_EDGE_END:
+		edge_on_end(k);
+		break;
+	case EV_ASK:
+		ask_on_readable(k, ev->key.idx);
+		break;
+	case EV_CHATTER:
+		chatter_on_readable(k);
+		break;
+	case EV_TIMER_BOOT:
+		start_on_timeout(k);
+		break;
+	case EV_TIMER_STOP:
+		stop_on_timeout(k);
+		break;
+	case EV_TIMER_EDGE:
+		edge_on_timer(k);
+		break;
+	case EV_TIMER_ASK:
+		ask_on_timeout(k, ev->key.idx);
+		break;
+	}
+}
+
+/* One keeper a sandbox: the lock is held as long as the process lives. */
+static void take_lock(struct keeper *k)
+{
+	AUTO_FREE char *path = xasprintf("%s/lock", k->dir);
+
+	k->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (k->lock_fd < 0)
+		die("opening %s: %s", path, strerror(errno));
+	if (flock(k->lock_fd, LOCK_EX | LOCK_NB) < 0)
+		die("another keeper has this sandbox (%s)", path);
+}
+
+static void load(struct keeper *k, const char *id)
+{
+	AUTO_FREE char *path = NULL;
+	struct err err = {0};
+	int r;
+
+	k->dir = paths_get(PATHS_STATE, "sandboxes/%s", id);
+	k->run_dir = paths_get(PATHS_RUNTIME, "s/%s", id);
+	take_lock(k);
+	path = xasprintf("%s/spec.json", k->dir);
+	r = spec_load(path, &k->spec, &err);
+	if (r < 0)
+		die("reading %s: %s", path, err_text(&err, r));
+	if (strcmp(k->spec.id, id) != 0)
+		die("%s is of another sandbox", path);
+	r = paths_make(k->run_dir, &err);
+	if (r < 0)
+		die("%s", err_text(&err, r));
+}
+
+static void open_loop(struct keeper *k)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD};
+	struct err err = {0};
+	int r;
+
+	if (loop_init(&k->loop) < 0 || chatter_open(k) < 0)
+		die("making the event loop");
+	k->sig_fd = loop_signalfd(signals, ARRAY_LEN(signals));
+	if (k->sig_fd < 0 ||
+		loop_add(&k->loop, k->sig_fd, EPOLLIN, (struct loop_key){.kind = EV_SIGNAL}) < 0)
+		die("watching signals");
+	r = link_listen(k, &err);
+	if (r < 0)
+		die("%s", err_text(&err, r));
+	if (fcntl(SBXD_FD, F_GETFD) >= 0 && fd_set_cloexec(SBXD_FD, true) == 0)
+		link_add(k, SBXD_FD);
+}
+
+static void init(struct keeper *k)
+{
+	k->sig_fd = k->lock_fd = k->listen_fd = -1;
+	k->chatter_rd = k->chatter_wr = -1;
+	k->port_fd = k->port_path_fd = -1;
+	k->edge.sock = k->edge.child.pidfd = -1;
+	k->stop_link = -1;
+	k->started_ms = clock_mono_ms();
+	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
+		k->links[i].fd = -1;
+	ask_init(k);
+}
+
+static void run(struct keeper *k)
+{
+	struct err err = {0};
+	int r = start_prepare(k, &err);
+
+	if (r == 0)
+		r = start_machine(k, &err);
+	if (r < 0)
+		stop_begin(k, 0, err_text(&err, r));
+	while (!k->over) {
+		struct loop_event ev;
+
+		loop_next(&k->loop, &ev);
+		dispatch(k, &ev);
+	}
+}
+
+/* `sbx-keeper --selftest`: does KVM really run a machine here? One line, exit status 0 or 1. */
+static int selftest(struct keeper *k)
+{
+	AUTO_FREE char *run_dir = paths_get(PATHS_RUNTIME, NULL);
+	struct err err = {0};
+	int r = paths_make(run_dir, &err);
+
+	(void)!str_copy(k->spec.template, sizeof(k->spec.template), "debian");
+	if (r == 0)
+		r = start_selftest(k, &err);
+	printf("%s\n", r < 0 ? err_text(&err, r) : "KVM booted a machine");
+	return r < 0 ? 1 : 0;
+}
+
+struct options {
+	const char *id;
+	bool selftest;
+};
+
+static struct options parse_options(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"id", required_argument, NULL, 'i'}, {"selftest", no_argument, NULL, 's'}, {0}};
+	struct options o = {0};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'i')
+			o.id = optarg;
+		else if (c == 's')
+			o.selftest = true;
+	}
+	if (!o.selftest && (!o.id || !spec_is_id(o.id)))
+		die("usage: sbx-keeper --id ID (started by sbxd) or sbx-keeper --selftest");
+	return o;
+}
+
+int main(int argc, char **argv)
+{
+	static struct keeper k;
+	struct options o;
+
+	log_init("sbx-keeper");
+	(void)umask(0077);
+	if (getuid() == 0)
+		die("sbx runs as an ordinary user: root is never needed");
+	o = parse_options(argc, argv);
+	init(&k);
+	if (o.selftest)
+		return selftest(&k);
+	load(&k, o.id);
+	open_loop(&k);
+	run(&k);
+	return 0;
+}

@@ -1,0 +1,429 @@
+/*
+ * start - from nothing to a running guest, in named steps, each with its undo.
+ *
+ * How      start_prepare makes what lasts (accelerator, disks, initrd); start_machine makes what
+ *          lives (port, share, qemu, edge). Then edge says READY, /setup tells the guest who it is,
+ *          and the sandbox runs. The boot watchdog tries once more before it gives up.
+ * Trust    Paths come from the user's own spec and folders. The guest says only yes or no.
+ */
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "lib/base/clock.h"
+#include "lib/base/file.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "lib/base/str.h"
+#include "lib/vmm/disk.h"
+#include "lib/vmm/initrd.h"
+#include "lib/vmm/selftest.h"
+
+static char *template_file(const struct keeper *k, const char *name)
+{
+	return paths_get(PATHS_DATA, "templates/%s/%s", k->spec.template, name);
+}
+
+static char *own_file(const struct keeper *k, const char *name)
+{
+	return xasprintf("%s/%s", k->dir, name);
+}
+
+static int step_template(struct keeper *k, struct err *err)
+{
+	AUTO_FREE char *manifest = template_file(k, "manifest.json");
+
+	if (access(manifest, R_OK) < 0)
+		return err_set(err, -ENOENT,
+			"the template %s is not built on this machine: type `sbx template build`",
+			k->spec.template);
+	return 0;
+}
+
+/* Named after what it is made of, so that a new build or template never meets an old one. */
+static int step_initrd(struct keeper *k, struct err *err)
+{
+	AUTO_FREE char *init = paths_get(PATHS_LIBEXEC, "sbx-guest");
+	AUTO_FREE char *modules = template_file(k, "modules.cpio");
+	AUTO_FREE char *folder = paths_get(PATHS_STATE, "initrd");
+	struct stat a, b;
+	int r;
+
+	if (stat(init, &a) < 0)
+		return err_errno(err, -errno, "looking for %s", init);
+	if (stat(modules, &b) < 0)
+		return err_errno(err, -errno, "looking for %s", modules);
+	k->initrd = xasprintf("%s/%llx-%llx-%llx-%llx.img", folder,
+		(unsigned long long)a.st_mtim.tv_sec * 1000000000ull +
+			(unsigned long long)a.st_mtim.tv_nsec,
+		(unsigned long long)a.st_size,
+		(unsigned long long)b.st_mtim.tv_sec * 1000000000ull +
+			(unsigned long long)b.st_mtim.tv_nsec,
+		(unsigned long long)b.st_size);
+	if (access(k->initrd, R_OK) == 0)
+		return 0;
+	r = paths_make(folder, err);
+	return r < 0 ? r : initrd_write(k->initrd, init, modules, err);
+}
+
+static int step_accel(struct keeper *k, struct err *err)
+{
+	static const enum selftest_wish wishes[] = {
+		[SPEC_ACCEL_AUTO] = SELFTEST_AUTO,
+		[SPEC_ACCEL_KVM] = SELFTEST_WANT_KVM,
+		[SPEC_ACCEL_TCG] = SELFTEST_WANT_TCG,
+	};
+	AUTO_FREE char *kernel = template_file(k, "vmlinuz");
+	AUTO_FREE char *cache = paths_get(PATHS_RUNTIME, NULL);
+	struct selftest_input in = {.kernel = kernel, .initrd = k->initrd, .cache_dir = cache};
+	int r = vmm_accel_decide(wishes[k->spec.accel], &in, &k->accel, err);
+
+	if (r < 0)
+		return r;
+	(void)!str_copy(
+		k->state.accel, sizeof(k->state.accel), k->accel == VMM_KVM ? "kvm" : "tcg");
+	if (k->accel == VMM_TCG)
+		log_warn("software emulation (TCG) is no isolation boundary; the jail around qemu "
+			 "is the wall that is left");
+	return 0;
+}
+
+int start_selftest(struct keeper *k, struct err *err)
+{
+	int r = step_template(k, err);
+
+	if (r == 0)
+		r = step_initrd(k, err);
+	return r < 0 ? r : step_accel(k, err);
+}
+
+static int make_disk(struct keeper *k, const char *name, const char *base_name, struct err *err)
+{
+	AUTO_FREE char *path = own_file(k, name);
+	AUTO_FREE char *base = template_file(k, base_name);
+
+	if (access(path, F_OK) == 0)
+		return 0;
+	return disk_make(path, base, 0, err);
+}
+
+static int step_disks(struct keeper *k, struct err *err)
+{
+	int r = make_disk(k, "root.qcow2", "root.img", err);
+
+	return r < 0 ? r : make_disk(k, "docker.qcow2", "docker.img", err);
+}
+
+int start_prepare(struct keeper *k, struct err *err)
+{
+	static const struct {
+		unsigned percent;
+		const char *text;
+		int (*run)(struct keeper *k, struct err *err);
+	} steps[] = {
+		{1, "looking for the template", step_template},
+		{2, "making the initrd", step_initrd},
+		{3, "choosing the accelerator", step_accel},
+		{5, "making the disks", step_disks},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+		int r;
+
+		link_progress(k, steps[i].percent, steps[i].text);
+		r = steps[i].run(k, err);
+		if (r < 0)
+			return err_wrap(err, r, "%s", steps[i].text);
+	}
+	return 0;
+}
+
+/* The socket behind the guest's port. Its name is removed at once: from then on only who holds
+ * port_path_fd, the keeper, can connect. */
+static int step_port(struct keeper *k, struct err *err)
+{
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/port", k->run_dir);
+
+	if (fd < 0)
+		return err_errno(err, -errno, "making a socket");
+	if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
+		return err_set(err, -ENAMETOOLONG, "%s is too long", k->run_dir);
+	(void)unlink(sa.sun_path);
+	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, 1) < 0)
+		return err_errno(err, -errno, "listening on %s", sa.sun_path);
+	k->port_path_fd = open(sa.sun_path, O_PATH | O_CLOEXEC);
+	(void)unlink(sa.sun_path);
+	if (k->port_path_fd < 0)
+		return err_errno(err, -errno, "keeping hold of %s", sa.sun_path);
+	k->port_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int watch_share(struct keeper *k)
+{
+	struct loop_key key = {.kind = EV_SHARE_END};
+	int r = loop_add(&k->loop, k->share.child.pidfd, EPOLLIN, key);
+
+	if (r < 0 || k->share.hidden.pidfd < 0)
+		return r;
+	return loop_add(&k->loop, k->share.hidden.pidfd, EPOLLIN, key);
+}
+
+void start_unwatch_share(struct keeper *k)
+{
+	loop_del(&k->loop, k->share.child.pidfd);
+	if (k->share.hidden.pidfd >= 0)
+		loop_del(&k->loop, k->share.hidden.pidfd);
+}
+
+static int step_share(struct keeper *k, struct err *err)
+{
+	struct share_mount mounts[SPEC_MAX_WORKSPACES];
+	struct share_config config = {.mounts = mounts,
+		.n_mounts = k->spec.n_workspaces,
+		.hide = (const char *const *)k->spec.hide,
+		.n_hide = k->spec.n_hide,
+		.force = k->spec.force,
+		.log_fd = k->chatter_wr};
+	int r;
+
+	if (k->spec.n_workspaces == 0)
+		return 0;
+	for (size_t i = 0; i < k->spec.n_workspaces; i++) {
+		const struct spec_workspace *w = &k->spec.workspaces[i];
+
+		mounts[i] = (struct share_mount){.host = w->host, .guest = w->guest, .ro = w->ro};
+	}
+	r = share_start(&config, &k->share, err);
+	if (r < 0)
+		return r;
+	k->has_share = true;
+	r = watch_share(k);
+	return r < 0 ? err_errno(err, r, "watching virtiofsd") : 0;
+}
+
+static int watch_vmm(struct keeper *k)
+{
+	int r = loop_add(&k->loop, vmm_poll_fd(k->vmm), vmm_poll_events(k->vmm),
+		(struct loop_key){.kind = EV_QMP});
+
+	if (r < 0)
+		return r;
+	return loop_add(&k->loop, vmm_child(k->vmm)->pidfd, EPOLLIN,
+		(struct loop_key){.kind = EV_QEMU_END});
+}
+
+static int step_qemu(struct keeper *k, struct err *err)
+{
+	AUTO_FREE char *kernel = template_file(k, "vmlinuz");
+	AUTO_FREE char *root_base = template_file(k, "root.img");
+	AUTO_FREE char *docker_base = template_file(k, "docker.img");
+	AUTO_FREE char *root_disk = own_file(k, "root.qcow2");
+	AUTO_FREE char *docker_disk = own_file(k, "docker.qcow2");
+	struct vmm_config config = {.kernel = kernel,
+		.initrd = k->initrd,
+		.root_disk = root_disk,
+		.root_base = root_base,
+		.docker_disk = docker_disk,
+		.docker_base = docker_base,
+		.cpus = MIN(k->spec.cpus, VMM_MAX_CPUS),
+		.memory = k->spec.memory,
+		.accel = k->accel,
+		.ctl_listen_fd = k->port_fd,
+		.share_fd = k->has_share ? k->share.vhost_fd : -1,
+		.log_fd = k->chatter_wr,
+		.restore_fd = -1};
+	int r = vmm_start(&config, &k->vmm, err);
+
+	if (r < 0)
+		return r;
+	k->state.qemu_pid = (uint32_t)vmm_child(k->vmm)->pid;
+	r = watch_vmm(k);
+	return r < 0 ? err_errno(err, r, "watching qemu") : 0;
+}
+
+int start_machine(struct keeper *k, struct err *err)
+{
+	static const struct {
+		unsigned percent;
+		const char *text;
+		int (*run)(struct keeper *k, struct err *err);
+	} steps[] = {
+		{8, "opening the guest's port", step_port},
+		{10, "sharing the workspaces", step_share},
+		{12, "starting qemu", step_qemu},
+		{18, "starting the edge", edge_start},
+	};
+	uint64_t limit = k->accel == VMM_KVM ? KEEPER_BOOT_MS_KVM : KEEPER_BOOT_MS_TCG;
+
+	k->boot_tries++;
+	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+		int r;
+
+		link_progress(k, steps[i].percent, steps[i].text);
+		r = steps[i].run(k, err);
+		if (r < 0)
+			return err_wrap(err, r, "%s", steps[i].text);
+	}
+	link_progress(k, 20, "booting the guest");
+	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + limit,
+		(struct loop_key){.kind = EV_TIMER_BOOT});
+	return 0;
+}
+
+static void undo_vmm(struct keeper *k)
+{
+	if (!k->vmm)
+		return;
+	loop_timer_clear(&k->loop, &k->vmm_timer);
+	loop_del(&k->loop, vmm_poll_fd(k->vmm));
+	loop_del(&k->loop, vmm_child(k->vmm)->pidfd);
+	vmm_done(k->vmm);
+	k->vmm = NULL;
+	k->state.qemu_pid = 0;
+}
+
+static void undo_share(struct keeper *k)
+{
+	if (!k->has_share)
+		return;
+	start_unwatch_share(k);
+	share_stop(&k->share);
+	k->has_share = false;
+}
+
+void start_undo(struct keeper *k)
+{
+	loop_timer_clear(&k->loop, &k->boot_timer);
+	edge_kill(k);
+	undo_vmm(k);
+	undo_share(k);
+	fd_close(&k->port_fd);
+	fd_close(&k->port_path_fd);
+}
+
+/* The guest's machine id stays the same over restarts: made once, kept in the folder. */
+static int machine_id(struct keeper *k, char buf[33], struct err *err)
+{
+	AUTO_FREE char *path = own_file(k, "machine-id");
+	AUTO_FREE char *text = NULL;
+	size_t n;
+	int r = file_load(path, 32, &text, &n, err);
+
+	if (r == 0 && n == 32)
+		return str_copy(buf, 33, text);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	str_random_hex(buf, 16);
+	return file_save(path, slice_of(buf, 32), err);
+}
+
+static void fill_mounts(const struct keeper *k, struct guest_mount *mounts)
+{
+	for (size_t i = 0; i < k->spec.n_workspaces; i++) {
+		const struct spec_workspace *w = &k->spec.workspaces[i];
+
+		mounts[i] =
+			(struct guest_mount){.flags = (uint8_t)((w->ro ? GUEST_MOUNT_RO : 0) |
+								(w->file ? GUEST_MOUNT_FILE : 0)),
+				.share = w->guest,
+				.path = w->guest};
+	}
+}
+
+static char *first_folder(const struct keeper *k)
+{
+	for (size_t i = 0; i < k->spec.n_workspaces; i++)
+		if (!k->spec.workspaces[i].file)
+			return k->spec.workspaces[i].guest;
+	return (char *)"";
+}
+
+static int send_setup(struct keeper *k, struct err *err)
+{
+	static uint8_t buf[GUEST_MAX_BODY];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	struct guest_mount mounts[SPEC_MAX_WORKSPACES];
+	char id[33];
+	struct guest_setup setup = {.id = k->spec.id,
+		.name = k->spec.name,
+		.hostname = k->spec.name,
+		.wall_ms = clock_wall_ms(),
+		.uid = getuid(),
+		.gid = getgid(),
+		.machine_id = id,
+		.workdir = first_folder(k),
+		.mounts = {k->spec.n_workspaces, mounts},
+		.n_env = k->spec.n_env,
+		.env = k->spec.env};
+	int r = machine_id(k, id, err);
+
+	if (r < 0)
+		return r;
+	fill_mounts(k, mounts);
+	if (getrandom(setup.entropy, sizeof(setup.entropy), 0) != (ssize_t)sizeof(setup.entropy))
+		return err_errno(err, -errno, "getting entropy");
+	r = guest_put_setup(&wr, &setup);
+	if (r < 0)
+		return err_errno(
+			err, r, "writing the guest's set-up (is the environment too large?)");
+	return ask_guest(k, ASK_SETUP, slice_of(buf, wr.n), KEEPER_SETUP_MS, -1, 0);
+}
+
+void start_on_ready(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	if (k->state.phase != KEEPER_STARTING)
+		return;
+	link_progress(k, 85, "setting the guest up");
+	r = send_setup(k, &err);
+	if (r < 0)
+		stop_begin(k, 0, err_text(&err, r));
+}
+
+void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply)
+{
+	char why[KEEPER_MAX_TEXT + 64];
+
+	/* edge went away in between: the next one says READY and we ask again. */
+	if (k->state.phase != KEEPER_STARTING || !k->edge.alive)
+		return;
+	if (!reply->ok) {
+		(void)snprintf(why, sizeof(why), "the guest could not be set up: %s", reply->text);
+		stop_begin(k, 0, why);
+		return;
+	}
+	loop_timer_clear(&k->loop, &k->boot_timer);
+	k->state.phase = KEEPER_RUNNING;
+	k->state.boot_ms = (uint32_t)(clock_mono_ms() - k->started_ms);
+	link_progress(k, 100, "");
+}
+
+void start_on_timeout(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	if (k->state.phase != KEEPER_STARTING)
+		return;
+	start_undo(k);
+	if (k->boot_tries >= 2) {
+		stop_begin(k, 0, "the guest did not boot in time, twice: see keeper.log");
+		return;
+	}
+	log_warn("the guest did not boot in time: trying once more");
+	r = start_machine(k, &err);
+	if (r < 0)
+		stop_begin(k, 0, err_text(&err, r));
+}

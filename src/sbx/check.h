@@ -1,0 +1,37 @@
+/*
+ * check - what `sbx diagnose` looks at: one function per question, one row per function.
+ *
+ * How      Each function fills a struct check: pass, warn, fail or skip, what was found, and for
+ *          everything but pass what to type. None of them waits longer than CHECK_WAIT_MS.
+ * Trust    Looks at the host as the user sees it; changes nothing.
+ * See      check_host.c, check_own.c, cmd_diagnose.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "lib/base/attr.h"
+
+#define CHECK_WAIT_MS 5000
+
+enum check_status { CHECK_PASS, CHECK_WARN, CHECK_FAIL, CHECK_SKIP, CHECK_N_STATUS };
+
+struct check {
+	enum check_status status;
+	char message[160];
+	char detail[512];
+	char hint[256];
+};
+
+struct check_row {
+	const char *group, *name;
+	void (*fn)(struct check *c);
+};
+
+/* Both end with a row without a name. */
+extern const struct check_row check_host_rows[], check_own_rows[];
+
+void check_set(struct check *c, enum check_status status, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void check_detail(struct check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void check_hint(struct check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The program on PATH (also the sbin folders); false when it is not there. */
+bool check_find_program(const char *name, char *buf, size_t size);

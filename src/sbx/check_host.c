@@ -1,0 +1,214 @@
+#include "check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <pwd.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/fd.h"
+
+#define KVM_GET_API_VERSION_IOCTL 0xae00u
+#define KVM_API_VERSION_WANTED 12
+#define SUB_IDS 65536ull
+
+bool check_find_program(const char *name, char *buf, size_t size)
+{
+	const char *path = getenv("PATH");
+	char dirs[4096], *save = NULL;
+
+	(void)snprintf(dirs, sizeof(dirs), "%s:/usr/sbin:/sbin:/usr/lib/qemu:/usr/libexec",
+		path ? path : "/usr/bin:/bin");
+	for (char *d = strtok_r(dirs, ":", &save); d; d = strtok_r(NULL, ":", &save)) {
+		(void)snprintf(buf, size, "%s/%s", d, name);
+		if (access(buf, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void need_program(struct check *c, const char *name, const char *package)
+{
+	char path[512];
+
+	if (check_find_program(name, path, sizeof(path))) {
+		check_set(c, CHECK_PASS, "found");
+		check_detail(c, "%s", path);
+		return;
+	}
+	check_set(c, CHECK_FAIL, "%s is not installed", name);
+	check_hint(c, "sudo apt-get install %s", package);
+}
+
+static void check_qemu(struct check *c)
+{
+#if defined(__aarch64__)
+	need_program(c, "qemu-system-aarch64", "qemu-system-arm");
+#else
+	need_program(c, "qemu-system-x86_64", "qemu-system-x86");
+#endif
+}
+
+static void check_qemu_img(struct check *c)
+{
+	need_program(c, "qemu-img", "qemu-utils");
+}
+
+static void check_virtiofsd(struct check *c)
+{
+	need_program(c, "virtiofsd", "virtiofsd   (Debian 12: it is in qemu-system-common)");
+}
+
+static void check_mmdebstrap(struct check *c)
+{
+	need_program(c, "mmdebstrap", "mmdebstrap");
+	if (c->status == CHECK_FAIL)
+		c->status = CHECK_WARN; /* only for building templates */
+}
+
+static void check_kvm(struct check *c)
+{
+	AUTO_CLOSE int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+	int r = errno;
+
+	if (fd >= 0 && ioctl(fd, KVM_GET_API_VERSION_IOCTL, 0) == KVM_API_VERSION_WANTED) {
+		check_set(c, CHECK_PASS, "/dev/kvm is accessible");
+		return;
+	}
+	if (fd < 0 && r == EACCES) {
+		check_set(c, CHECK_FAIL, "/dev/kvm is there, but not for you");
+		check_hint(c, "sudo usermod -aG kvm $USER, then log in again");
+		return;
+	}
+	check_set(c, CHECK_WARN, "no KVM on this machine: %s",
+		fd < 0 ? strerror(r) : "it does not answer");
+	check_detail(c, "sandboxes can only run in software emulation, which is slow and no "
+			"isolation boundary");
+	check_hint(c,
+		"enable virtualisation in the firmware; or accept: sbx settings set vm.accel tcg");
+}
+
+/* In a child, because a user namespace cannot be left again. */
+static void check_userns(struct check *c)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS) == 0 ? 0 : errno);
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0) {
+		check_set(c, CHECK_PASS, "ordinary users may make them");
+		return;
+	}
+	check_set(c, CHECK_FAIL, "this host forbids them: %s",
+		strerror(status > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN));
+	check_detail(c, "the jail around qemu, virtiofsd and edge needs user namespaces");
+	check_hint(c, "sudo sysctl -w kernel.unprivileged_userns_clone=1, on Ubuntu: "
+		      "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0");
+}
+
+static bool has_range(const char *file, const char *user)
+{
+	FILE *f = fopen(file, "re");
+	char line[256], uid[24];
+	bool found = false;
+
+	(void)snprintf(uid, sizeof(uid), "%u", (unsigned)getuid());
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		char *save = NULL, *name = strtok_r(line, ":", &save);
+		char *start = strtok_r(NULL, ":", &save), *count = strtok_r(NULL, ":\n", &save);
+
+		found = name && start && count &&
+			(strcmp(name, user) == 0 || strcmp(name, uid) == 0) &&
+			strtoull(count, NULL, 10) >= SUB_IDS;
+	}
+	if (f)
+		(void)fclose(f);
+	return found;
+}
+
+static void check_subuid(struct check *c)
+{
+	struct passwd *pw = getpwuid(getuid());
+	const char *user = pw ? pw->pw_name : "?";
+
+	if (has_range("/etc/subuid", user) && has_range("/etc/subgid", user)) {
+		check_set(c, CHECK_PASS, "%s has a range", user);
+		return;
+	}
+	check_set(c, CHECK_WARN, "%s has no range of 65536 in /etc/subuid and /etc/subgid", user);
+	check_detail(c, "only building a template needs it");
+	check_hint(
+		c, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", user);
+}
+
+static void check_landlock(struct check *c)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	if (abi >= 1) {
+		check_set(c, CHECK_PASS, "version %ld", abi);
+		return;
+	}
+	check_set(c, CHECK_WARN, "the kernel has none: %s", strerror(errno));
+	check_detail(
+		c, "it is the second lock on files; namespaces and seccomp are there without it");
+	check_hint(c, "boot with landlock in the lsm= parameter");
+}
+
+/* This session's own cgroup v2 folder. */
+static bool own_cgroup(char *buf, size_t size)
+{
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	char line[512];
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strncmp(line, "0::", 3) == 0) {
+			(void)snprintf(buf, size, "/sys/fs/cgroup%s", line + 3);
+			found = true;
+		}
+	}
+	if (f)
+		(void)fclose(f);
+	return found;
+}
+
+static void check_cgroup(struct check *c)
+{
+	char dir[600], procs[700];
+
+	if (own_cgroup(dir, sizeof(dir))) {
+		(void)snprintf(procs, sizeof(procs), "%s/cgroup.procs", dir);
+		if (access(procs, W_OK) == 0) {
+			check_set(c, CHECK_PASS, "delegated to you");
+			check_detail(c, "%s", dir);
+			return;
+		}
+	}
+	check_set(c, CHECK_WARN, "no cgroup is delegated to you");
+	check_detail(c, "memory and process limits around qemu are then left out; all else holds");
+	check_hint(c, "log in through systemd (loginctl enable-linger $USER), or run sbxd as its "
+		      "user unit");
+}
+
+const struct check_row check_host_rows[] = {
+	{"Programs", "qemu", check_qemu},
+	{"Programs", "qemu-img", check_qemu_img},
+	{"Programs", "virtiofsd", check_virtiofsd},
+	{"Programs", "mmdebstrap", check_mmdebstrap},
+	{"Platform", "Virtualization", check_kvm},
+	{"Platform", "User namespaces", check_userns},
+	{"Platform", "Subordinate ids", check_subuid},
+	{"Platform", "Landlock", check_landlock},
+	{"Platform", "Control groups", check_cgroup},
+	{0},
+};

@@ -1,0 +1,118 @@
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "sandbox.h"
+#include "verb.h"
+#include "workspace.h"
+
+static const struct opt_def opts[] = {
+	{0, "json", NULL, "print JSON"},
+	{0},
+};
+
+static void row(const char *label, const char *text)
+{
+	printf("%-11s", label);
+	ui_put(text);
+	(void)putchar('\n');
+}
+
+static void row_number(const char *label, long long v)
+{
+	char text[32];
+
+	(void)snprintf(text, sizeof(text), "%lld", v);
+	row(label, text);
+}
+
+static void row_time(const char *label, long long ms)
+{
+	char text[64];
+	time_t t = (time_t)(ms / 1000);
+	struct tm tm;
+
+	if (ms <= 0 || !localtime_r(&t, &tm))
+		return;
+	(void)strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &tm);
+	row(label, text);
+}
+
+static void print_lists(const json_t *s)
+{
+	const json_t *item;
+	const char *key;
+	size_t i;
+
+	json_array_foreach(json_object_get(s, "workspaces"), i, item)
+	{
+		AUTO_FREE char *text = workspace_describe(api_str(item, "host"),
+			api_str(item, "guest"), json_is_true(json_object_get(item, "ro")));
+
+		row("workspace", text);
+	}
+	json_array_foreach(json_object_get(s, "hide"), i, item)
+		row("hide", json_string_value(item) ? json_string_value(item) : "");
+	json_t *env = json_object_get(s, "env"), *value;
+
+	/* Values may be secret; --json shows them to who asks for everything. */
+	json_object_foreach(env, key, value) row("env", key);
+}
+
+static void print_text(const json_t *s)
+{
+	const char *accel = api_str(s, "accel");
+	char size[32];
+
+	row("sandbox", api_str(s, "name"));
+	row("id", api_str(s, "id"));
+	row("agent", api_str(s, "agent"));
+	row("template", api_str(s, "template"));
+	row("status", api_str(s, "status"));
+	if (api_str(s, "detail")[0])
+		row("detail", api_str(s, "detail"));
+	row("engine", strcmp(accel, "tcg") == 0 ? "tcg (software emulation: no isolation boundary)"
+						: accel);
+	row_number("cpu", api_int(s, "cpus"));
+	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
+	row("memory", size);
+	print_lists(s);
+	row_number("sessions", api_int(s, "sessions"));
+	row_time("created", api_int(s, "created_at"));
+	row_time("started", api_int(s, "started_at"));
+	row_time("stopped", api_int(s, "stopped_at"));
+	row_time("last used", api_int(s, "last_used_at"));
+}
+
+static int run(struct opts *o)
+{
+	AUTO_JSON json_t *s = NULL;
+	struct problem p = {0};
+	int r = sandbox_get(o->args.v[0], &s, &p);
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (opts_has(o, "json"))
+		api_print(s);
+	else
+		print_text(s);
+	return EXIT_OK;
+}
+
+const struct verb verb_inspect = {
+	.name = "inspect",
+	.group = "sandboxes",
+	.args = "SANDBOX",
+	.summary = "show everything about a sandbox",
+	.about = "Shows one sandbox: what it is made of, what it runs with, what is shared with "
+		 "it.\n"
+		 "The values of its environment are only in the JSON.",
+	.examples = "  sbx inspect demo\n  sbx inspect demo --json | jq .workspaces\n",
+	.opts = opts,
+	.min = 1,
+	.max = 1,
+	.first = VERB_SANDBOX,
+	.run = run,
+};

@@ -1,0 +1,123 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sandbox.h"
+#include "verb.h"
+
+static const struct opt_def opts[] = {
+	{'f', "force", NULL, "do not ask, and do not mind open sessions"},
+	{0, "all", NULL, "all sandboxes"},
+	{0},
+};
+
+static int remove_one(const char *ref, bool force)
+{
+	struct problem p = {0};
+	int r;
+
+	printf("Deleting sandbox %s...\n", ref);
+	(void)fflush(stdout);
+	r = sandbox_remove(ref, force, &p);
+	if (r == -EBUSY && !p.hint[0])
+		(void)problem_hint(&p, r, "sbx rm --force %s", ref);
+	if (r < 0)
+		return ui_problem(&p, r);
+	printf("Sandbox '%s' removed\n", ref);
+	return EXIT_OK;
+}
+
+/* True when it may go on. */
+static bool is_wanted(size_t n, const char *first, bool force)
+{
+	if (force)
+		return true;
+	if (!ui_can_ask()) {
+		ui_error("removing a sandbox deletes its disk, and there is no terminal to ask on");
+		ui_hint("sbx rm --force %s", n == 1 ? first : "...");
+		return false;
+	}
+	if (n == 1)
+		return ui_confirm("Remove the sandbox '%s' with its disk?", first);
+	return ui_confirm("Remove %zu sandboxes with their disks?", n);
+}
+
+/* A typo is found before the question, not after it. */
+static int check_there(const struct opts *o)
+{
+	int status = EXIT_OK;
+
+	for (size_t i = 0; i < o->args.n; i++) {
+		AUTO_JSON json_t *s = NULL;
+		struct problem p = {0};
+		int r = sandbox_get(o->args.v[i], &s, &p);
+
+		if (r < 0)
+			status = ui_problem(&p, r);
+	}
+	return status;
+}
+
+static int remove_all(const struct opt_list *names, bool force)
+{
+	int status = EXIT_OK;
+
+	for (size_t i = 0; i < names->n; i++)
+		if (remove_one(names->v[i], force) != EXIT_OK)
+			status = EXIT_FAILED;
+	return status;
+}
+
+static int run_all(bool force)
+{
+	AUTO_JSON json_t *list = NULL;
+	struct opt_list names = {0};
+	struct problem p = {0};
+	int r = sandbox_list(&list, &p), status;
+	const json_t *s;
+	size_t i;
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	json_array_foreach(list, i, s) opt_list_add(&names, api_str(s, "name"));
+	if (names.n == 0)
+		printf("No sandboxes found\n");
+	status = names.n == 0 || is_wanted(names.n, names.v[0], force) ? remove_all(&names, force)
+								       : EXIT_FAILED;
+	free(names.v);
+	return status;
+}
+
+static int run(struct opts *o)
+{
+	bool force = opts_has(o, "force");
+
+	if (opts_has(o, "all") != (o->args.n == 0)) {
+		ui_error("sbx rm: name the sandboxes to remove, or say --all");
+		ui_hint("sbx ls");
+		return EXIT_USAGE;
+	}
+	if (opts_has(o, "all"))
+		return run_all(force);
+	if (check_there(o) != EXIT_OK || !is_wanted(o->args.n, o->args.v[0], force))
+		return EXIT_FAILED;
+	return remove_all(&o->args, force);
+}
+
+const struct verb verb_rm = {
+	.name = "rm",
+	.group = "sandboxes",
+	.args = "[SANDBOX...]",
+	.summary = "remove sandboxes and their disks",
+	.about = "Stops the sandboxes and removes all that belongs to them. Workspaces are folders "
+		 "of\n"
+		 "yours and stay. On a terminal it asks first; without one it needs --force. A "
+		 "sandbox\n"
+		 "with open sessions is left alone unless forced.",
+	.examples = "  sbx rm demo\n  sbx rm --force --all\n",
+	.opts = opts,
+	.max = 1024,
+	.first = VERB_SANDBOX,
+	.others = VERB_SANDBOX,
+	.run = run,
+};

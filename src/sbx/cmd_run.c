@@ -1,0 +1,236 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach.h"
+#include "create.h"
+#include "sandbox.h"
+#include "verb.h"
+#include "workspace.h"
+
+static const struct opt_def opts[] = {
+	CREATE_OPTS,
+	{'d', "detached", NULL, "start it, print its name and return"},
+	{0, "rm", NULL, "remove it when the session ends"},
+	{0},
+};
+
+/* What the arguments come to. */
+struct plan {
+	const char *agent, *name; /* name NULL: made from agent and folder */
+	const char *const *paths;
+	size_t n_paths;
+	json_t *there; /* the sandbox, when it exists */
+};
+
+static void plan_done(struct plan *plan)
+{
+	json_decref(plan->there);
+}
+
+/* 1 when there is such a sandbox, 0 when not. */
+static int look_up(const char *name, json_t **ret, struct problem *p)
+{
+	struct problem q = {0};
+	int r = sandbox_get(name, ret, &q);
+
+	if (r == 0 || r == -ENOENT)
+		return r == 0;
+	*p = q;
+	return r;
+}
+
+/* [AGENT] [PATH...], or the name of a sandbox that is there. */
+static int read_args(const struct opts *o, struct plan *plan, struct problem *p)
+{
+	const char *word = o->args.n > 0 ? o->args.v[0] : NULL;
+	bool agent = word && create_is_agent(word);
+	int r;
+
+	*plan = (struct plan){.agent = "shell", .name = opts_value(o, "name")};
+	plan->paths = o->args.v + (agent ? 1 : 0);
+	plan->n_paths = o->args.n - (agent ? 1 : 0);
+	if (word && !agent && !strchr(word, '/') && word[0] != '.') {
+		r = plan->name ? 0 : look_up(word, &plan->there, p);
+		if (r < 0)
+			return r;
+		if (r == 0) {
+			(void)err_set(
+				&p->err, -ENOENT, "'%s' is neither an agent nor a sandbox", word);
+			return problem_hint(p, -ENOENT, "sbx run shell ./%s, or sbx ls", word);
+		}
+		plan->name = word;
+		plan->paths++;
+		plan->n_paths--;
+	}
+	return 0;
+}
+
+/* Workspaces are fixed when a sandbox is made: naming others must not pass in silence. */
+static int check_paths(const struct plan *plan, bool force, struct problem *p)
+{
+	const json_t *list = json_object_get(plan->there, "workspaces"), *w;
+	size_t k;
+
+	for (size_t i = 0; i < plan->n_paths; i++) {
+		CLEANUP(workspace_done) struct workspace want = {0};
+		bool found = false;
+		int r = workspace_parse(plan->paths[i], force, &want, p);
+
+		if (r < 0)
+			return r;
+		json_array_foreach(list, k, w) found =
+			found || strcmp(api_str(w, "host"), want.host) == 0;
+		if (!found) {
+			(void)err_set(&p->err, -EEXIST,
+				"the sandbox '%s' is there and does not share '%s'", plan->name,
+				want.host);
+			return problem_hint(p, -EEXIST, "another --name makes a new one");
+		}
+	}
+	return 0;
+}
+
+static int find_or_make(const struct opts *o, struct plan *plan, struct creation *c, bool *ret_made,
+	struct problem *p)
+{
+	bool force = opts_has(o, "force");
+	int r = 0;
+
+	if (plan->name && !plan->there)
+		r = look_up(plan->name, &plan->there, p);
+	if (r < 0)
+		return r;
+	if (!plan->there) {
+		r = create_parse(o, plan->agent, plan->paths, plan->n_paths, true, c, p);
+		if (r < 0)
+			return r;
+		if (!plan->name)
+			r = look_up(c->name, &plan->there, p);
+		plan->name = c->name;
+	}
+	if (r < 0)
+		return r;
+	if (plan->there)
+		return check_paths(plan, force, p);
+	*ret_made = true;
+	/* with a pipe behind stdout only the command's own output goes there */
+	return create_make(c, opts_has(o, "detached") || !isatty(STDOUT_FILENO), &plan->there, p);
+}
+
+/* The session's own argv: a login shell, or what stands behind `--`. */
+static void build_argv(const struct opts *o, struct opt_list *argv)
+{
+	bool own = o->rest.n > 0 && o->rest.v[0][0] != '-';
+
+	if (!own) {
+		opt_list_add(argv, "bash");
+		opt_list_add(argv, "-l");
+	}
+	for (size_t i = 0; i < o->rest.n; i++)
+		opt_list_add(argv, o->rest.v[i]);
+}
+
+static int run_session(const struct opts *o, const struct plan *plan, struct env *env)
+{
+	bool tty = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	struct opt_list argv = {0};
+	struct attach a = {.ref = plan->name,
+		.accel = opts_value(o, "accel"),
+		.env = env,
+		.in = true,
+		.tty = tty};
+	int status;
+
+	build_argv(o, &argv);
+	a.argv = argv.v;
+	status = attach_run(&a);
+	free(argv.v);
+	return status;
+}
+
+static int remove_after(const char *name)
+{
+	struct problem p = {0};
+	int r = sandbox_remove(name, true, &p);
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (ui_is_terminal())
+		ui_note("Sandbox '%s' removed", name);
+	return EXIT_OK;
+}
+
+static int start_detached(const struct opts *o, const struct plan *plan)
+{
+	struct problem p = {0};
+	int r = sandbox_start(plan->name, opts_value(o, "accel"), NULL, &p);
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	printf("%s\n", plan->name);
+	return EXIT_OK;
+}
+
+static int run(struct opts *o)
+{
+	CLEANUP(creation_done) struct creation c = {0};
+	CLEANUP(plan_done) struct plan plan = {0};
+	AUTO_ENV struct env env = {0};
+	struct problem p = {0};
+	bool made = false;
+	int r, status;
+
+	if (opts_has(o, "rm") && opts_has(o, "detached")) {
+		ui_error("sbx run: --rm and --detached do not go together");
+		return EXIT_USAGE;
+	}
+	r = env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), &p.err);
+	if (r < 0)
+		r = problem_usage(&p, r, "run");
+	if (r == 0)
+		r = read_args(o, &plan, &p);
+	if (r == 0)
+		r = find_or_make(o, &plan, &c, &made, &p);
+	if (r < 0)
+		return ui_problem(&p, r) == EXIT_USAGE ? EXIT_USAGE : EXIT_OURS;
+	if (made && !opts_has(o, "detached") && isatty(STDOUT_FILENO))
+		printf("%s Created sandbox %s\n", ui_tick(), plan.name);
+	(void)fflush(stdout);
+	if (opts_has(o, "detached"))
+		return start_detached(o, &plan) == EXIT_OK ? EXIT_OK : EXIT_OURS;
+	status = run_session(o, &plan, &env);
+	if (opts_has(o, "rm") && remove_after(plan.name) != EXIT_OK && status == EXIT_OK)
+		status = EXIT_OURS;
+	return status;
+}
+
+const struct verb verb_run = {
+	.name = "run",
+	.group = "sandboxes",
+	.args = "[AGENT|SANDBOX] [PATH...]",
+	.summary = "make a sandbox if needed, and work in it",
+	.about = "Opens a session in a sandbox: makes it when it is not there, starts it when it "
+		 "is\n"
+		 "stopped, and attaches the agent, for shell a login shell, to this terminal. "
+		 "Without a\n"
+		 "PATH the current folder is shared. The same command in the same folder comes "
+		 "back to\n"
+		 "the same sandbox; run --name NAME does so from anywhere.\n\n"
+		 "What stands behind -- goes to the agent: options are added to its own (-- -c "
+		 "'make'),\n"
+		 "a command is run in its place (-- make test). The exit status is the session's;\n"
+		 "125 when sbx failed.",
+	.examples = "  sbx run\n"
+		    "  sbx run shell . ~/docs:ro --hide '.env*'\n"
+		    "  sbx run --name demo\n"
+		    "  sbx run --rm -- make test\n",
+	.opts = opts,
+	.max = 66,
+	.rest = true,
+	.first = VERB_AGENT,
+	.others = VERB_PATH,
+	.run = run,
+};

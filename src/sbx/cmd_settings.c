@@ -1,0 +1,167 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/settings/settings.h"
+#include "api.h"
+#include "table.h"
+#include "verb.h"
+
+static const struct opt_def no_opts[] = {{0}};
+static const struct opt_def json_opts[] = {
+	{0, "json", NULL, "print JSON"},
+	{0},
+};
+
+static int find_and_load(
+	const struct opts *o, enum settings_id *ret_id, struct settings *s, struct problem *p)
+{
+	int r = settings_find(o->args.v[0], ret_id, &p->err);
+
+	if (r < 0)
+		return problem_hint(p, r, "sbx settings list");
+	return settings_load(s, &p->err);
+}
+
+static int run_get(struct opts *o)
+{
+	AUTO_SETTINGS struct settings s = {0};
+	struct problem p = {0};
+	enum settings_id id;
+	int r = find_and_load(o, &id, &s, &p);
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	printf("%s\n", settings_get(&s, id));
+	return EXIT_OK;
+}
+
+static int change(const struct opts *o, const char *value)
+{
+	struct problem p = {0};
+	enum settings_id id;
+	int r = settings_find(o->args.v[0], &id, &p.err);
+
+	if (r < 0)
+		return ui_problem(&p, problem_hint(&p, r, "sbx settings list"));
+	if (value)
+		r = settings_check_value(id, value, &p.err);
+	if (r < 0)
+		return ui_problem(&p, problem_usage(&p, r, "settings set"));
+	r = settings_change(id, value, &p.err);
+	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
+}
+
+static int run_set(struct opts *o)
+{
+	return change(o, o->args.v[1]);
+}
+
+static int run_unset(struct opts *o)
+{
+	return change(o, NULL);
+}
+
+static void print_table(const struct settings *s)
+{
+	static const char *const heading[] = {"KEY", "VALUE", "SOURCE", "MEANING"};
+	CLEANUP(table_done) struct table t;
+
+	table_init(&t, ARRAY_LEN(heading), heading);
+	for (size_t i = 0; i < SETTINGS_N; i++) {
+		const struct settings_key *k = &settings_keys[i];
+		const char *cells[] = {k->name, settings_get(s, (enum settings_id)i),
+			settings_is_set(s, (enum settings_id)i) ? "file" : "default", k->help};
+
+		table_add(&t, cells);
+	}
+	table_print(&t);
+}
+
+static void print_json(const struct settings *s)
+{
+	AUTO_JSON json_t *list = json_array(), *whole = NULL;
+
+	for (size_t i = 0; i < SETTINGS_N; i++) {
+		const struct settings_key *k = &settings_keys[i];
+
+		(void)json_array_append_new(list,
+			json_pack("{s:s, s:s, s:s, s:b, s:s}", "key", k->name, "value",
+				settings_get(s, (enum settings_id)i), "default", k->standard, "set",
+				settings_is_set(s, (enum settings_id)i), "help", k->help));
+	}
+	whole = json_pack("{s:O}", "settings", list);
+	api_print(whole);
+}
+
+static int run_list(struct opts *o)
+{
+	AUTO_SETTINGS struct settings s = {0};
+	struct problem p = {0};
+	int r = settings_load(&s, &p.err);
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (opts_has(o, "json"))
+		print_json(&s);
+	else
+		print_table(&s);
+	return EXIT_OK;
+}
+
+static const struct verb subs[] = {
+	{
+		.name = "list",
+		.args = "",
+		.summary = "list all settings",
+		.about = "Lists every setting with its value and where that comes from.",
+		.opts = json_opts,
+		.run = run_list,
+	},
+	{
+		.name = "get",
+		.args = "KEY",
+		.summary = "print one value",
+		.about = "Prints the value of one setting, or its default.",
+		.opts = no_opts,
+		.min = 1,
+		.max = 1,
+		.first = VERB_KEY,
+		.run = run_get,
+	},
+	{
+		.name = "set",
+		.args = "KEY VALUE",
+		.summary = "change one value",
+		.about = "Changes one setting. It counts for sandboxes that are made or started "
+			 "from now on.",
+		.opts = no_opts,
+		.min = 2,
+		.max = 2,
+		.first = VERB_KEY,
+		.run = run_set,
+	},
+	{
+		.name = "unset",
+		.args = "KEY",
+		.summary = "go back to the default",
+		.about = "Takes one setting out of the file, so that its default counts again.",
+		.opts = no_opts,
+		.min = 1,
+		.max = 1,
+		.first = VERB_KEY,
+		.run = run_unset,
+	},
+	{0},
+};
+
+const struct verb verb_settings = {
+	.name = "settings",
+	.group = "management",
+	.args = "COMMAND",
+	.summary = "read and change settings",
+	.about = "Settings are lines `key = value` in settings.conf in sbx's configuration folder.",
+	.examples = "  sbx settings list\n  sbx settings set vm.memory 4g\n",
+	.subs = subs,
+};

@@ -1,0 +1,79 @@
+#include <errno.h>
+#include <stdio.h>
+
+#include "lib/base/str.h"
+#include "lib/spec/spec.h"
+#include "sandbox.h"
+#include "verb.h"
+
+static const struct opt_def opts[] = {
+	{0, "cpus", "N", "virtual CPUs"},
+	{'m', "memory", "SIZE", "memory, such as 2g"},
+	{0, "accel", "KIND", "auto, kvm or tcg"},
+	{0},
+};
+
+static int build_body(const struct opts *o, json_t *body, struct err *err)
+{
+	const char *cpus = opts_value(o, "cpus"), *memory = opts_value(o, "memory");
+	const char *accel = opts_value(o, "accel");
+	enum spec_accel kind;
+	uint64_t v;
+
+	if (cpus && str_to_u64(cpus, 1, SPEC_MAX_CPUS, &v) < 0)
+		return err_set(err, -EINVAL, "'%s' is no number of CPUs from 1 to %d", cpus,
+			SPEC_MAX_CPUS);
+	if (cpus)
+		(void)json_object_set_new(body, "cpus", json_integer((json_int_t)v));
+	if (memory && str_to_size(memory, &v) < 0)
+		return err_set(err, -EINVAL, "'%s' is no size of memory; 2g or 512m are", memory);
+	if (memory)
+		(void)json_object_set_new(body, "memory", json_integer((json_int_t)v));
+	if (accel && spec_accel_parse(accel, &kind) < 0)
+		return err_set(err, -EINVAL, "'%s' is none of auto, kvm and tcg", accel);
+	if (accel)
+		(void)json_object_set_new(body, "accel", json_string(accel));
+	if (json_object_size(body) == 0)
+		return err_set(err, -EINVAL, "nothing to change; say --cpus, --memory or --accel");
+	return 0;
+}
+
+static int run(struct opts *o)
+{
+	AUTO_JSON json_t *body = json_object(), *s = NULL;
+	struct problem p = {0};
+	char size[32];
+	int r = build_body(o, body, &p.err);
+
+	if (r < 0) {
+		ui_error("sbx update: %s", p.err.text);
+		ui_hint("sbx help update");
+		return EXIT_USAGE;
+	}
+	r = sandbox_call("PATCH", o->args.v[0], "", body, API_TIMEOUT_MS, &s, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
+	printf("Sandbox '%s': %lld CPUs, %s%s\n", api_str(s, "name"), api_int(s, "cpus"), size,
+		sandbox_is(s, "stopped") ? "" : ", from its next start on");
+	if (!sandbox_is(s, "stopped"))
+		printf("To start it anew: sbx stop %s && sbx run --name %s\n", api_str(s, "name"),
+			api_str(s, "name"));
+	return EXIT_OK;
+}
+
+const struct verb verb_update = {
+	.name = "update",
+	.group = "sandboxes",
+	.args = "SANDBOX",
+	.summary = "change CPUs and memory",
+	.about = "Changes what a sandbox gets. It counts from the next start; a running one goes "
+		 "on as\n"
+		 "it is until then.",
+	.examples = "  sbx update demo --cpus 4 --memory 8g\n",
+	.opts = opts,
+	.min = 1,
+	.max = 1,
+	.first = VERB_SANDBOX,
+	.run = run,
+};

@@ -1,0 +1,296 @@
+#include "completion.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/settings/settings.h"
+#include "verb.h"
+
+/* What completes a positional, in words of each shell. */
+static const char *words_of(enum verb_word w)
+{
+	switch (w) {
+	case VERB_SANDBOX:
+		return "sandbox";
+	case VERB_AGENT:
+		return "agent";
+	case VERB_PATH:
+		return "path";
+	case VERB_COPY:
+		return "copy";
+	case VERB_KEY:
+		return "key";
+	case VERB_SHELL:
+		return "shell";
+	default:
+		return "none";
+	}
+}
+
+static void print_keys(const char *separator)
+{
+	for (size_t i = 0; i < SETTINGS_N; i++)
+		printf("%s%s", i ? separator : "", settings_keys[i].name);
+}
+
+static void print_options(const struct opt_def *defs)
+{
+	for (; defs && defs->name; defs++) {
+		if (defs->hidden)
+			continue;
+		printf("--%s ", defs->name);
+		if (defs->letter)
+			printf("-%c ", defs->letter);
+	}
+	printf("--help");
+}
+
+/* Options whose value is the next word, as a case pattern. */
+static void print_valued(const struct opt_def *defs)
+{
+	const char *bar = "";
+
+	for (; defs && defs->name; defs++) {
+		if (!defs->arg)
+			continue;
+		printf("%s--%s", bar, defs->name);
+		bar = "|";
+		if (defs->letter)
+			printf("|-%c", defs->letter);
+	}
+	printf("%s", *bar ? "" : "''");
+}
+
+static void print_names(void)
+{
+	for (const struct verb *const *v = verb_table; *v; v++)
+		printf("%s ", (*v)->name);
+	printf("help");
+}
+
+static void print_subs(const struct verb *v)
+{
+	for (const struct verb *s = v->subs; s->name; s++)
+		printf("%s%s", s == v->subs ? "" : " ", s->name);
+}
+
+/* One `case` row: what the verb takes. Runs in bash and zsh alike. */
+static void print_row(const char *path, const struct verb *v)
+{
+	printf("\t'%s')\n\t\topts='", path);
+	print_options(v->opts);
+	printf("' first=%s others=%s stop=%u\n\t\tcase \"$prev\" in ", words_of(v->first),
+		words_of(v->others), v->stop_after);
+	print_valued(v->opts);
+	printf(") valued=1 ;; esac ;;\n");
+}
+
+static void print_rows(void)
+{
+	for (const struct verb *const *v = verb_table; *v; v++) {
+		char path[64];
+
+		if (!(*v)->subs) {
+			print_row((*v)->name, *v);
+			continue;
+		}
+		for (const struct verb *s = (*v)->subs; s->name; s++) {
+			(void)snprintf(path, sizeof(path), "%s %s", (*v)->name, s->name);
+			print_row(path, s);
+		}
+	}
+}
+
+static void print_groups(void)
+{
+	for (const struct verb *const *v = verb_table; *v; v++) {
+		if (!(*v)->subs)
+			continue;
+		printf("\t%s) subs='", (*v)->name);
+		print_subs(*v);
+		printf("' ;;\n");
+	}
+}
+
+void completion_bash(void)
+{
+	printf("# bash completion for sbx, written by `sbx completion bash`\n"
+	       "_sbx_word()\n{\n"
+	       "\tcase \"$1\" in\n"
+	       "\tsandbox) COMPREPLY=($(compgen -W \"$(sbx ls -q 2>/dev/null)\" -- \"$cur\")) ;;\n"
+	       "\tagent) COMPREPLY=($(compgen -W 'shell' -- \"$cur\")) ;;\n"
+	       "\tpath) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
+	       "\tcopy) COMPREPLY=($(compgen -f -- \"$cur\") $(compgen -S : -W \"$(sbx ls -q "
+	       "2>/dev/null)\" -- \"$cur\")) ;;\n"
+	       "\tkey) COMPREPLY=($(compgen -W '");
+	print_keys(" ");
+	printf("' -- \"$cur\")) ;;\n"
+	       "\tshell) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")) ;;\n"
+	       "\tesac\n}\n\n"
+	       "_sbx()\n{\n"
+	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+	       "\tlocal verb=${COMP_WORDS[1]} path subs='' opts='' first=none others=none stop=0 "
+	       "valued=0 at=2\n"
+	       "\tCOMPREPLY=()\n"
+	       "\tif ((COMP_CWORD == 1)); then\n\t\tCOMPREPLY=($(compgen -W '");
+	print_names();
+	printf("' -- \"$cur\"))\n\t\treturn\n\tfi\n"
+	       "\tpath=$verb\n\tcase \"$verb\" in\n");
+	print_groups();
+	printf("\thelp) COMPREPLY=($(compgen -W '");
+	print_names();
+	printf("' -- \"$cur\")); return ;;\n\tesac\n"
+	       "\tif [[ -n $subs ]]; then\n"
+	       "\t\tif ((COMP_CWORD == 2)); then COMPREPLY=($(compgen -W \"$subs\" -- \"$cur\")); "
+	       "return; fi\n"
+	       "\t\tpath=\"$verb ${COMP_WORDS[2]}\" at=3\n"
+	       "\tfi\n"
+	       "\tcase \"$path\" in\n");
+	print_rows();
+	printf("\tesac\n"
+	       "\tif ((valued)); then COMPREPLY=($(compgen -f -- \"$cur\")); return; fi\n"
+	       "\tif [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"$opts\" -- \"$cur\")); "
+	       "return; fi\n"
+	       "\tlocal i n=0\n"
+	       "\tfor ((i = at; i < COMP_CWORD; i++)); do [[ ${COMP_WORDS[i]} == -* ]] || ((++n)); "
+	       "done\n"
+	       "\tif ((n == 0)); then _sbx_word \"$first\"; else _sbx_word \"$others\"; fi\n"
+	       "}\ncomplete -o default -F _sbx sbx\n");
+}
+
+/* Single quotes for zsh and fish alike: ' becomes '\''. */
+static void print_quoted(const char *s)
+{
+	(void)putchar('\'');
+	for (; *s; s++)
+		if (*s == '\'')
+			printf("'\\''");
+		else
+			(void)putchar(*s);
+	(void)putchar('\'');
+}
+
+static void print_described(const char *name, const char *summary)
+{
+	char pair[256];
+
+	(void)snprintf(pair, sizeof(pair), "%s:%s", name, summary);
+	printf(" ");
+	print_quoted(pair);
+}
+
+void completion_zsh(void)
+{
+	printf("#compdef sbx\n# zsh completion for sbx, written by `sbx completion zsh`\n"
+	       "_sbx_word() {\n"
+	       "\tcase \"$1\" in\n"
+	       "\tsandbox) compadd -- ${(f)\"$(sbx ls -q 2>/dev/null)\"} ;;\n"
+	       "\tagent) compadd shell ;;\n"
+	       "\tpath) _files ;;\n"
+	       "\tcopy) _files; compadd -S '' -- ${^${(f)\"$(sbx ls -q 2>/dev/null)\"}}: ;;\n"
+	       "\tkey) compadd ");
+	print_keys(" ");
+	printf(" ;;\n\tshell) compadd bash zsh fish ;;\n\tesac\n}\n\n_sbx() {\n"
+	       "\tlocal cur=${words[CURRENT]} prev=${words[CURRENT-1]} verb=${words[2]} verb_path "
+	       "subs=''\n"
+	       "\tlocal opts='' first=none others=none stop=0 valued=0 at=3 i n=0\n"
+	       "\tif ((CURRENT == 2)); then\n\t\tlocal -a verbs\n\t\tverbs=(");
+	for (const struct verb *const *v = verb_table; *v; v++)
+		print_described((*v)->name, (*v)->summary);
+	print_described("help", "help on a command");
+	printf(")\n\t\t_describe command verbs\n\t\treturn\n\tfi\n"
+	       "\tverb_path=$verb\n\tcase \"$verb\" in\n");
+	print_groups();
+	printf("\thelp) compadd ");
+	print_names();
+	printf("; return ;;\n\tesac\n"
+	       "\tif [[ -n $subs ]]; then\n"
+	       "\t\tif ((CURRENT == 3)); then compadd ${=subs}; return; fi\n"
+	       "\t\tverb_path=\"$verb ${words[3]}\" at=4\n\tfi\n"
+	       "\tcase \"$verb_path\" in\n");
+	print_rows();
+	printf("\tesac\n"
+	       "\tif ((valued)); then _files; return; fi\n"
+	       "\tif [[ $cur == -* ]]; then compadd -- ${=opts}; return; fi\n"
+	       "\tfor ((i = at; i < CURRENT; i++)); do [[ ${words[i]} == -* ]] || ((++n)); done\n"
+	       "\tif ((n == 0)); then _sbx_word \"$first\"; else _sbx_word \"$others\"; fi\n"
+	       "}\n\n[[ ${funcstack[1]} == _sbx ]] && _sbx \"$@\" || compdef _sbx sbx\n");
+}
+
+static const char *fish_words(enum verb_word w)
+{
+	switch (w) {
+	case VERB_SANDBOX:
+		return "-f -a '(sbx ls -q 2>/dev/null)'";
+	case VERB_COPY:
+		return "-a '(sbx ls -q 2>/dev/null | string replace -r \\$ :)'";
+	case VERB_AGENT:
+		return "-a shell";
+	case VERB_SHELL:
+		return "-f -a 'bash zsh fish'";
+	case VERB_PATH:
+		return "-F";
+	default:
+		return "-f";
+	}
+}
+
+static void fish_verb(const char *condition, const struct verb *v)
+{
+	printf("complete -c sbx -n '%s' ", condition);
+	if (v->first == VERB_KEY) {
+		printf("-f -a '");
+		print_keys(" ");
+		printf("'\n");
+	} else {
+		printf("%s\n", fish_words(v->first));
+	}
+	for (const struct opt_def *d = v->opts; d && d->name; d++) {
+		if (d->hidden)
+			continue;
+		printf("complete -c sbx -n '%s' -l %s", condition, d->name);
+		if (d->letter)
+			printf(" -s %c", d->letter);
+		printf("%s -d ", d->arg ? " -r" : "");
+		print_quoted(d->help);
+		printf("\n");
+	}
+}
+
+static void fish_group(const struct verb *v)
+{
+	char condition[256];
+
+	for (const struct verb *s = v->subs; s->name; s++) {
+		printf("complete -c sbx -f -n '__fish_seen_subcommand_from %s; and not "
+		       "__fish_seen_subcommand_from ",
+			v->name);
+		print_subs(v);
+		printf("' -a %s -d ", s->name);
+		print_quoted(s->summary);
+		(void)snprintf(condition, sizeof(condition),
+			"__fish_seen_subcommand_from %s; and __fish_seen_subcommand_from %s",
+			v->name, s->name);
+		printf("\n");
+		fish_verb(condition, s);
+	}
+}
+
+void completion_fish(void)
+{
+	char condition[128];
+
+	printf("# fish completion for sbx, written by `sbx completion fish`\n");
+	for (const struct verb *const *v = verb_table; *v; v++) {
+		printf("complete -c sbx -f -n __fish_use_subcommand -a %s -d ", (*v)->name);
+		print_quoted((*v)->summary);
+		printf("\n");
+		if ((*v)->subs) {
+			fish_group(*v);
+			continue;
+		}
+		(void)snprintf(
+			condition, sizeof(condition), "__fish_seen_subcommand_from %s", (*v)->name);
+		fish_verb(condition, *v);
+	}
+}

@@ -1,0 +1,13 @@
+/*
+ * completion - scripts for bash, zsh and fish, written from verb_table.
+ *
+ * How      Each function prints a whole script. Names of sandboxes come from `sbx ls -q` at the
+ *          moment of completion, keys of settings from `sbx settings list`.
+ * Trust    Our own tables. Names that sbx prints hold no character that a shell takes for its own.
+ * See      cmd_completion.c, tests/cli
+ */
+#pragma once
+
+void completion_bash(void);
+void completion_zsh(void);
+void completion_fish(void);

@@ -1,0 +1,230 @@
+#include "create.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/settings/settings.h"
+#include "lib/spec/spec.h"
+#include "env.h"
+#include "sandbox.h"
+#include "template.h"
+#include "workspace.h"
+
+void creation_done(struct creation *c)
+{
+	json_decref(c->body);
+	c->body = NULL;
+}
+
+bool create_is_agent(const char *word)
+{
+	return strcmp(word, "shell") == 0;
+}
+
+static int set_numbers(const struct opts *o, json_t *body, struct err *err)
+{
+	const char *cpus = opts_value(o, "cpus"), *memory = opts_value(o, "memory");
+	uint64_t v;
+
+	if (cpus && str_to_u64(cpus, 1, SPEC_MAX_CPUS, &v) < 0)
+		return err_set(err, -EINVAL, "'%s' is no number of CPUs from 1 to %d", cpus,
+			SPEC_MAX_CPUS);
+	if (cpus)
+		(void)json_object_set_new(body, "cpus", json_integer((json_int_t)v));
+	if (memory && (str_to_size(memory, &v) < 0 || v < SPEC_MIN_MEMORY || v > SPEC_MAX_MEMORY))
+		return err_set(err, -EINVAL,
+			"'%s' is no size of memory from 256m on; 2g or 512m are", memory);
+	if (memory)
+		(void)json_object_set_new(body, "memory", json_integer((json_int_t)v));
+	return 0;
+}
+
+/* Said with the option, else by SBX_ACCEL or the setting. */
+static int set_accel(const struct opts *o, json_t *body, struct err *err)
+{
+	AUTO_SETTINGS struct settings settings = {0};
+	const char *accel = opts_value(o, "accel");
+	enum spec_accel kind;
+	int r = 0;
+
+	if (!accel)
+		r = settings_load(&settings, err);
+	if (!accel && r == 0)
+		r = settings_accel(&settings, &accel, err);
+	if (r < 0)
+		return r;
+	if (spec_accel_parse(accel, &kind) < 0)
+		return err_set(err, -EINVAL, "'%s' is none of auto, kvm and tcg", accel);
+	(void)json_object_set_new(body, "accel", json_string(accel));
+	return 0;
+}
+
+static int set_env(const struct opts *o, json_t *body, struct err *err)
+{
+	AUTO_ENV struct env env = {0};
+	json_t *object = json_object();
+	int r = env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), err);
+
+	(void)json_object_set_new(body, "env", object);
+	for (size_t i = 0; r == 0 && i < env.n; i++) {
+		size_t n = strcspn(env.v[i], "=");
+		AUTO_FREE char *name = xstrndup(env.v[i], n);
+		json_t *value = json_string(env.v[i] + n + 1);
+
+		if (!value)
+			return err_set(err, -EINVAL, "the value of %s is not UTF-8", name);
+		(void)json_object_set_new(object, name, value);
+	}
+	return r;
+}
+
+static int add_workspace(json_t *list, const char *arg, bool force, struct problem *p)
+{
+	CLEANUP(workspace_done) struct workspace w = {0};
+	int r = workspace_parse(arg, force, &w, p);
+	json_t *other, *row;
+	size_t i;
+
+	if (r < 0)
+		return r;
+	json_array_foreach(list, i,
+		other) if (strcmp(api_str(other, "guest"), w.guest) == 0) return err_set(&p->err,
+		-EINVAL, "two workspaces are to be at '%s'", w.guest);
+	row = json_pack("{s:s, s:s, s:b, s:b}", "host", w.host, "guest", w.guest, "ro", w.ro,
+		"file", w.file);
+	if (!row)
+		return err_set(&p->err, -EINVAL, "the path '%s' is not UTF-8", arg);
+	(void)json_array_append_new(list, row);
+	return 0;
+}
+
+static int set_workspaces(struct creation *c, const char *const *paths, size_t n, struct problem *p)
+{
+	json_t *list = json_array();
+	int r = 0;
+
+	(void)json_object_set_new(c->body, "workspaces", list);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = add_workspace(list, paths[i], c->force, p);
+	return r;
+}
+
+static int set_name(const struct opts *o, struct creation *c, const char *agent, struct err *err)
+{
+	const json_t *first = json_array_get(json_object_get(c->body, "workspaces"), 0);
+	const char *name = opts_value(o, "name");
+	char made[SPEC_MAX_NAME + 1];
+	int r;
+
+	if (!name) {
+		workspace_default_name(
+			agent, first ? api_str(first, "host") : NULL, made, sizeof(made));
+		name = made;
+	}
+	r = spec_check_name(name, err);
+	if (r < 0)
+		return r;
+	(void)json_object_set_new(c->body, "name", json_string(name));
+	c->name = api_str(c->body, "name");
+	return 0;
+}
+
+static int set_words(const struct opts *o, json_t *body, struct err *err)
+{
+	const struct opt_list *hide = opts_list(o, "hide");
+	const char *template = opts_value(o, "template");
+	json_t *globs = json_array();
+
+	(void)json_object_set_new(body, "hide", globs);
+	(void)json_object_set_new(
+		body, "template", json_string(template ? template : SANDBOX_TEMPLATE));
+	for (size_t i = 0; i < hide->n; i++)
+		if (!hide->v[i][0] || json_array_append_new(globs, json_string(hide->v[i])) < 0)
+			return err_set(
+				err, -EINVAL, "'%s' is no pattern of file names", hide->v[i]);
+	return 0;
+}
+
+int create_parse(const struct opts *o, const char *agent, const char *const *paths, size_t n_paths,
+	bool cwd, struct creation *ret, struct problem *p)
+{
+	static const char *const here[] = {"."};
+	int r;
+
+	*ret = (struct creation){
+		.body = json_pack("{s:s}", "agent", agent), .force = opts_has(o, "force")};
+	if (ret->force)
+		(void)json_object_set_new(ret->body, "force", json_true());
+	r = n_paths == 0 && cwd ? set_workspaces(ret, here, 1, p)
+				: set_workspaces(ret, paths, n_paths, p);
+	if (r < 0)
+		return r;
+	r = set_name(o, ret, agent, &p->err);
+	if (r == 0)
+		r = set_numbers(o, ret->body, &p->err);
+	if (r == 0)
+		r = set_accel(o, ret->body, &p->err);
+	if (r == 0)
+		r = set_env(o, ret->body, &p->err);
+	if (r == 0)
+		r = set_words(o, ret->body, &p->err);
+	return r < 0 ? problem_usage(p, r, "create") : 0;
+}
+
+static void print_facts(const json_t *s)
+{
+	const json_t *w;
+	char size[32];
+	size_t i;
+
+	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
+	printf("\nsandbox    %s\nagent      %s\n", api_str(s, "name"), api_str(s, "agent"));
+	json_array_foreach(json_object_get(s, "workspaces"), i, w)
+	{
+		AUTO_FREE char *text = workspace_describe(api_str(w, "host"), api_str(w, "guest"),
+			json_is_true(json_object_get(w, "ro")));
+
+		printf("%-11s", i == 0 ? "workspace" : "");
+		ui_put(text);
+		printf("\n");
+	}
+	if (json_array_size(json_object_get(s, "workspaces")) == 0)
+		printf("workspace  none\n");
+	printf("cpu        %lld\nmemory     %s\n\n", api_int(s, "cpus"), size);
+	(void)fflush(stdout);
+}
+
+/* Half a sandbox is worse than none: the same command can be typed again. */
+static void undo(const char *name)
+{
+	struct problem ignored = {0};
+
+	if (ui_is_debug())
+		ui_note("'%s' is left registered because of --debug", name);
+	else if (sandbox_remove(name, true, &ignored) < 0)
+		ui_warning("'%s' is left registered: %s", name, ignored.err.text);
+}
+
+int create_make(const struct creation *c, bool quiet, json_t **ret, struct problem *p)
+{
+	AUTO_JSON json_t *s = NULL;
+	int r = template_require(api_str(c->body, "template"), p);
+
+	if (r < 0)
+		return r;
+	r = api_call("POST", "/v1/sandboxes", c->body, API_TIMEOUT_MS, &s, p);
+	if (r == -EEXIST && !p->hint[0])
+		(void)problem_hint(p, r, "sbx run --name %s, or choose another --name", c->name);
+	if (r < 0)
+		return r;
+	if (!quiet)
+		print_facts(s);
+	r = sandbox_start(c->name, NULL, ret, p);
+	if (r < 0)
+		undo(c->name);
+	return r;
+}

@@ -1,0 +1,257 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "ui.h"
+#include "verb.h"
+
+const struct verb *const verb_table[] = {
+	&verb_create,
+	&verb_run,
+	&verb_exec,
+	&verb_ls,
+	&verb_inspect,
+	&verb_stop,
+	&verb_rm,
+	&verb_prune,
+	&verb_cp,
+	&verb_rename,
+	&verb_update,
+	&verb_template,
+	&verb_settings,
+	&verb_daemon,
+	&verb_diagnose,
+	&verb_version,
+	&verb_completion,
+	NULL,
+};
+
+const struct verb *verb_find(const char *name)
+{
+	for (const struct verb *const *v = verb_table; *v; v++)
+		if (strcmp((*v)->name, name) == 0)
+			return *v;
+	return NULL;
+}
+
+static void print_opts(const struct opt_def *defs)
+{
+	for (; defs->name; defs++) {
+		char left[64];
+
+		if (defs->hidden)
+			continue;
+		(void)snprintf(left, sizeof(left), "%c%c%s--%s%s%s", defs->letter ? '-' : ' ',
+			defs->letter ? defs->letter : ' ', defs->letter ? ", " : "  ", defs->name,
+			defs->arg ? " " : "", defs->arg ? defs->arg : "");
+		printf("  %-26s %s%s\n", left, defs->help, defs->many ? " (repeatable)" : "");
+	}
+	printf("  %-26s %s\n", "-h, --help", "this text");
+}
+
+void verb_help(const struct verb *v, const char *path)
+{
+	printf("usage: sbx %s%s%s%s%s\n\n%s\n", path,
+		v->opts && v->opts->name ? " [OPTION...]" : "", v->args[0] ? " " : "", v->args,
+		v->rest ? " [-- ARG...]" : "", v->about);
+	if (v->subs) {
+		printf("\ncommands:\n");
+		for (const struct verb *s = v->subs; s->name; s++)
+			printf("  %-26s %s\n", s->name, s->summary);
+		printf("\nsbx help %s COMMAND says more about one of them.\n", path);
+	}
+	if (v->opts) {
+		printf("\noptions:\n");
+		print_opts(v->opts);
+	}
+	if (v->examples)
+		printf("\nexamples:\n%s", v->examples);
+}
+
+static void print_overview(void)
+{
+	const char *group = "";
+
+	printf("usage: sbx COMMAND [OPTION...] [ARG...]\n\n"
+	       "sbx runs coding agents in microVMs of their own, as an ordinary user.\n");
+	for (const struct verb *const *v = verb_table; *v; v++) {
+		if (strcmp(group, (*v)->group) != 0)
+			printf("\n%s:\n", (*v)->group);
+		group = (*v)->group;
+		printf("  %-12s %s\n", (*v)->name, (*v)->summary);
+	}
+	printf("\noptions before the command:\n"
+	       "  -D, --debug  say what is being done\n"
+	       "  -h, --help   this text\n\n"
+	       "sbx help COMMAND says more. To begin: sbx create shell . --name demo\n");
+}
+
+static int unknown(const char *what, const char *prefix, const char *const *words)
+{
+	const char *near = opt_nearest(what, words);
+
+	ui_error("there is no command '%s%s'", prefix, what);
+	if (near)
+		ui_hint("sbx %s%s", prefix, near);
+	else
+		ui_hint("sbx help%s%.*s", prefix[0] ? " " : "", (int)strcspn(prefix, " "), prefix);
+	return EXIT_USAGE;
+}
+
+static int unknown_verb(const char *name)
+{
+	const char *words[ARRAY_LEN(verb_table) + 1] = {"help"};
+
+	for (size_t i = 0; verb_table[i]; i++)
+		words[i + 1] = verb_table[i]->name;
+	return unknown(name, "", words);
+}
+
+static int unknown_sub(const struct verb *v, const char *name)
+{
+	const char *words[16] = {NULL};
+	char prefix[32];
+
+	for (size_t i = 0; v->subs[i].name && i + 1 < ARRAY_LEN(words); i++)
+		words[i] = v->subs[i].name;
+	(void)snprintf(prefix, sizeof(prefix), "%s ", v->name);
+	return unknown(name, prefix, words);
+}
+
+static const struct verb *find_sub(const struct verb *v, const char *name)
+{
+	for (const struct verb *s = v->subs; s && s->name; s++)
+		if (strcmp(s->name, name) == 0)
+			return s;
+	return NULL;
+}
+
+static int usage(const char *path, const char *text)
+{
+	ui_error("sbx %s: %s", path, text);
+	ui_hint("sbx help %s", path);
+	return EXIT_USAGE;
+}
+
+static int check_count(const struct verb *v, const struct opts *o, struct err *err)
+{
+	if (o->args.n < v->min)
+		return err_set(err, -EINVAL,
+			"something is missing; it is used like this: sbx ... %s", v->args);
+	if (o->args.n > v->max)
+		return err_set(err, -EINVAL, "'%s' is one too many", o->args.v[v->max]);
+	if (o->has_rest && !v->rest && o->rest.n > 0)
+		return err_set(err, -EINVAL, "nothing may come behind --");
+	return 0;
+}
+
+/* Help may stand anywhere before `--`, but not in the command line that exec passes on. */
+static bool wants_help(const struct verb *v, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		if (strcmp(argv[i], "--") == 0 || (v->stop_after && argv[i][0] != '-'))
+			return false;
+		if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)
+			return true;
+	}
+	return false;
+}
+
+static int run_verb(const struct verb *v, const char *path, int argc, char **argv)
+{
+	CLEANUP(opts_done) struct opts o = {0};
+	struct err err = {0};
+
+	if (wants_help(v, argc, argv)) {
+		verb_help(v, path);
+		return EXIT_OK;
+	}
+	if (opt_parse(v->opts, v->stop_after, argc, argv, &o, &err) < 0 ||
+		check_count(v, &o, &err) < 0)
+		return usage(path, err.text);
+	return v->run(&o);
+}
+
+static int run_group(const struct verb *v, int argc, char **argv)
+{
+	const struct verb *sub = argc > 0 ? find_sub(v, argv[0]) : NULL;
+	char path[64];
+
+	if (argc == 0 || strcmp(argv[0], "-h") == 0 || strcmp(argv[0], "--help") == 0) {
+		verb_help(v, v->name);
+		return argc == 0 ? EXIT_USAGE : EXIT_OK;
+	}
+	if (!sub)
+		return unknown_sub(v, argv[0]);
+	(void)snprintf(path, sizeof(path), "%s %s", v->name, sub->name);
+	return run_verb(sub, path, argc - 1, argv + 1);
+}
+
+static int run_help(int argc, char **argv)
+{
+	const struct verb *v = argc > 0 ? verb_find(argv[0]) : NULL, *sub = NULL;
+	char path[64];
+
+	if (argc == 0) {
+		print_overview();
+		return EXIT_OK;
+	}
+	if (!v)
+		return unknown_verb(argv[0]);
+	if (argc > 1 && !(sub = find_sub(v, argv[1])))
+		return v->subs ? unknown_sub(v, argv[1])
+			       : usage(v->name, "it has no commands of its own");
+	(void)snprintf(path, sizeof(path), "%s%s%s", v->name, sub ? " " : "", sub ? sub->name : "");
+	verb_help(sub ? sub : v, path);
+	return EXIT_OK;
+}
+
+static int dispatch(int argc, char **argv)
+{
+	const struct verb *v;
+
+	if (argc == 0) {
+		print_overview();
+		return EXIT_USAGE;
+	}
+	if (strcmp(argv[0], "help") == 0 || strcmp(argv[0], "-h") == 0 ||
+		strcmp(argv[0], "--help") == 0)
+		return run_help(argc - 1, argv + 1);
+	if (strcmp(argv[0], "--version") == 0)
+		argv[0] = (char[]){"version"};
+	v = verb_find(argv[0]);
+	if (!v && argv[0][0] == '-') {
+		ui_error("unknown option %s", argv[0]);
+		ui_hint("sbx help");
+		return EXIT_USAGE;
+	}
+	if (!v)
+		return unknown_verb(argv[0]);
+	return v->subs ? run_group(v, argc - 1, argv + 1)
+		       : run_verb(v, v->name, argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	log_init("sbx");
+	ui_init();
+	(void)signal(SIGPIPE, SIG_IGN);
+	argc--, argv++;
+	while (argc > 0 && (strcmp(argv[0], "-D") == 0 || strcmp(argv[0], "--debug") == 0)) {
+		ui_set_debug(true);
+		argc--, argv++;
+	}
+	status = dispatch(argc, argv);
+	ui_progress_end();
+	/* A full disk behind stdout must not look like success. */
+	if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE && status == EXIT_OK) {
+		ui_error("writing the output: %s", strerror(errno));
+		status = EXIT_FAILED;
+	}
+	return status;
+}

@@ -1,0 +1,137 @@
+#include "sandbox.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+int sandbox_call(const char *method, const char *ref, const char *tail, json_t *body,
+	unsigned timeout_ms, json_t **ret, struct problem *p)
+{
+	AUTO_FREE char *quoted = api_quote(ref);
+	AUTO_FREE char *path = xasprintf("/v1/sandboxes/%s%s", quoted, tail);
+
+	return api_call(method, path, body, timeout_ms, ret, p);
+}
+
+int sandbox_get(const char *ref, json_t **ret, struct problem *p)
+{
+	return sandbox_call("GET", ref, "", NULL, API_TIMEOUT_MS, ret, p);
+}
+
+int sandbox_list(json_t **ret, struct problem *p)
+{
+	AUTO_JSON json_t *answer = NULL;
+	int r = api_call("GET", "/v1/sandboxes", NULL, API_TIMEOUT_MS, &answer, p);
+
+	if (r < 0)
+		return r;
+	if (!json_is_array(json_object_get(answer, "sandboxes")))
+		return err_set(&p->err, -EPROTO, "sbxd gave no list of sandboxes");
+	*ret = json_incref(json_object_get(answer, "sandboxes"));
+	return 0;
+}
+
+bool sandbox_is(const json_t *sandbox, const char *status)
+{
+	return strcmp(api_str(sandbox, "status"), status) == 0;
+}
+
+static void warn_emulation(const json_t *s)
+{
+	if (strcmp(api_str(s, "accel"), "tcg") == 0)
+		ui_warning("'%s' runs in software emulation (tcg), which is no isolation boundary; "
+			   "the jail around qemu is the wall that is left",
+			api_str(s, "name"));
+}
+
+static void show_progress(const json_t *s)
+{
+	char text[160];
+
+	(void)snprintf(
+		text, sizeof(text), "starting %s: %s", api_str(s, "name"), api_str(s, "detail"));
+	ui_progress((unsigned)api_int(s, "progress"), text);
+}
+
+/* Why a start ended in something else than running. */
+static int say_not_running(const json_t *s, struct problem *p)
+{
+	const char *why = api_str(s, "detail");
+
+	(void)err_set(&p->err, -EIO, "the sandbox '%s' did not start: %s", api_str(s, "name"),
+		why[0] ? why : api_str(s, "status"));
+	return problem_hint(p, -EIO, "sbx diagnose");
+}
+
+static int wait_until_running(const char *ref, json_t **s, struct problem *p)
+{
+	uint64_t until = clock_mono_ms() + SANDBOX_START_MS;
+
+	while (sandbox_is(*s, "starting") || sandbox_is(*s, "stopping")) {
+		json_t *next = NULL;
+		int r;
+
+		if (clock_mono_ms() > until)
+			return err_set(&p->err, -ETIMEDOUT,
+				"the sandbox '%s' was not ready after %d seconds", ref,
+				SANDBOX_START_MS / 1000);
+		show_progress(*s);
+		r = sandbox_call("GET", ref, ui_is_terminal() ? "?wait=250" : "?wait=5000", NULL,
+			API_TIMEOUT_MS, &next, p);
+		if (r < 0)
+			return r;
+		json_decref(*s);
+		*s = next;
+	}
+	ui_progress_end();
+	return sandbox_is(*s, "running") ? 0 : say_not_running(*s, p);
+}
+
+static int wait_until_settled(const char *ref, json_t **ret, struct problem *p)
+{
+	int r = sandbox_call("GET", ref, "?wait=5000", NULL, API_TIMEOUT_MS, ret, p);
+
+	if (r == 0 && sandbox_is(*ret, "unresponsive")) {
+		(void)err_set(&p->err, -ETIMEDOUT, "the sandbox '%s' does not answer", ref);
+		return problem_hint(p, -ETIMEDOUT, "sbx stop %s", ref);
+	}
+	return r;
+}
+
+int sandbox_start(const char *ref, const char *accel, json_t **ret, struct problem *p)
+{
+	AUTO_JSON json_t *s = NULL, *body = NULL;
+	int r = sandbox_get(ref, &s, p);
+
+	if (r == 0 && !sandbox_is(s, "running") && !sandbox_is(s, "stopped") &&
+		!sandbox_is(s, "starting")) {
+		json_decref(s);
+		s = NULL;
+		r = wait_until_settled(ref, &s, p);
+	}
+	if (r < 0)
+		return r;
+	if (!sandbox_is(s, "running")) {
+		json_decref(s);
+		s = NULL;
+		body = accel ? json_pack("{s:s}", "accel", accel) : NULL;
+		r = sandbox_call("POST", ref, "/start", body, API_TIMEOUT_MS, &s, p);
+		if (r == 0)
+			r = wait_until_running(ref, &s, p);
+		if (r < 0)
+			return r;
+		warn_emulation(s);
+	}
+	if (ret)
+		*ret = TAKE(s);
+	return 0;
+}
+
+int sandbox_remove(const char *ref, bool force, struct problem *p)
+{
+	return sandbox_call("DELETE", ref, force ? "?force=1" : "", NULL, SANDBOX_STOP_MS, NULL, p);
+}

@@ -1,0 +1,18 @@
+/*
+ * term - the user's terminal in raw mode, and back again whatever happens.
+ *
+ * How      term_raw saves the settings and switches; term_restore puts them back and is also run
+ *          at exit and by the handlers of deadly signals, so that no way out leaves a raw terminal.
+ * Trust    The user's own terminal.
+ * Owns     One static copy of the settings: there is one terminal.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "lib/base/err.h"
+
+int term_raw(int fd, struct err *err) MUST_CHECK;
+void term_restore(void);
+/* Rows and columns; 24 by 80 when it does not say. */
+void term_size(int fd, uint16_t *ret_rows, uint16_t *ret_cols);

@@ -1,0 +1,62 @@
+/*
+ * ui - what a person sees: messages, colours, a progress bar, questions.
+ *
+ * How      Results go to stdout, everything else to stderr. Colours and progress only when that is
+ *          a terminal and NO_COLOR is not set (for colours). Questions need stdin and stderr to be
+ *          terminals; ui_can_ask says so.
+ * Trust    Texts may come from sbxd and, through it, from a guest: ui_clean makes control
+ *          characters and escape sequences harmless before they are printed.
+ * Owns     One static struct: whether there is a terminal, what the bar shows.
+ * See      ui_test.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "lib/base/err.h"
+
+/* A sentence about what went wrong and one about what to type next. */
+struct problem {
+	struct err err;
+	char hint[256];
+	char code[32]; /* sbxd's: "not-found", "busy" ...; empty for our own */
+};
+
+#define PROBLEM_USAGE "usage" /* the code of a mistake in the arguments */
+
+void ui_init(void);
+void ui_set_debug(bool on);
+bool ui_is_debug(void);
+bool ui_is_terminal(void); /* stderr */
+bool ui_can_ask(void);
+
+/* "error: ..." on stderr; the bar is taken away first. */
+void ui_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* "  try: ..." on stderr. */
+void ui_hint(const char *fmt, ...) PRINTF_LIKE(1, 2);
+void ui_warning(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* A line on stderr. */
+void ui_note(const char *fmt, ...) PRINTF_LIKE(1, 2);
+void ui_debug(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* Error and hint; gives EXIT_FAILED, or EXIT_USAGE for PROBLEM_USAGE. */
+int ui_problem(const struct problem *p, int r);
+/* Fills the hint and gives r back. */
+int problem_hint(struct problem *p, int r, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* Marks it as a mistake in the arguments of a verb; gives r back. */
+int problem_usage(struct problem *p, int r, const char *verb);
+
+/* Draws the bar when stderr is a terminal, else nothing. */
+void ui_progress(unsigned percent, const char *text);
+/* The same place without a bar, when the end is not known. */
+void ui_busy(const char *text);
+void ui_progress_end(void);
+/* "Sure? (y/N) " and the answer. Only when ui_can_ask(). */
+bool ui_confirm(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* Makes text harmless for a terminal, in place: control characters become '?'. */
+void ui_clean(char *text);
+/* Prints a string to stdout, cleaned. */
+void ui_put(const char *text);
+/* The mark in front of something done, green on a terminal. */
+const char *ui_tick(void);

@@ -1,0 +1,174 @@
+#include "workspace.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+
+#define NAME_MAX_SANDBOX 63
+
+void workspace_done(struct workspace *w)
+{
+	free(w->host);
+	free(w->guest);
+	*w = (struct workspace){0};
+}
+
+static bool exists(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0;
+}
+
+/* Takes ":ro" or ":rw" off the end. */
+static void take_mode(char *s, bool *ret_ro)
+{
+	size_t n = strlen(s);
+
+	*ret_ro = n > 3 && strcmp(s + n - 3, ":ro") == 0;
+	if (*ret_ro || (n > 3 && strcmp(s + n - 3, ":rw") == 0))
+		s[n - 3] = '\0';
+}
+
+/* The ":/" that separates HOST from GUEST, or NULL. */
+static char *find_guest(char *s)
+{
+	char *at = exists(s) ? NULL : strstr(s, ":/");
+
+	for (char *next = at; next; next = strstr(next + 1, ":/"))
+		at = next;
+	return at;
+}
+
+static bool is_plain_absolute(const char *path)
+{
+	const char *s = path;
+
+	if (s[0] != '/' || !s[1])
+		return false;
+	while (*s) {
+		size_t k = strcspn(++s, "/");
+
+		if (k == 0 || (k == 1 && s[0] == '.') || (k == 2 && s[0] == '.' && s[1] == '.'))
+			return false;
+		s += k;
+	}
+	return true;
+}
+
+static bool is_same_place(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* True when sharing `host` shares the whole home folder. */
+static bool holds_home(const char *host, const char *home)
+{
+	char real[PATH_MAX];
+	size_t n = strlen(host);
+
+	if (!home || !home[0] || !realpath(home, real))
+		return false;
+	return is_same_place(host, real) || strcmp(host, "/") == 0 ||
+	       (strncmp(real, host, n) == 0 && real[n] == '/');
+}
+
+static int refuse_everything(const char *host, struct problem *p)
+{
+	struct passwd *pw = getpwuid(getuid());
+
+	if (strcmp(host, "/") == 0)
+		(void)err_set(&p->err, -EPERM,
+			"refusing to share '/': the sandbox could read and change "
+			"everything that you can");
+	else if (holds_home(host, getenv("HOME")) || holds_home(host, pw ? pw->pw_dir : NULL))
+		(void)err_set(&p->err, -EPERM,
+			"refusing to share '%s': your keys, mail and settings "
+			"are in it",
+			host);
+	else
+		return 0;
+	return problem_hint(
+		p, -EPERM, "name the one folder to work in, or add --force if you mean it");
+}
+
+static int check_host(struct workspace *w, bool force, struct problem *p)
+{
+	struct stat st;
+
+	if (stat(w->host, &st) < 0)
+		return err_errno(&p->err, -errno, "looking at '%s'", w->host);
+	w->file = S_ISREG(st.st_mode);
+	if (!w->file && !S_ISDIR(st.st_mode))
+		return err_set(&p->err, -EINVAL, "'%s' is neither a folder nor a file", w->host);
+	if (w->file && !w->ro) {
+		(void)err_set(&p->err, -EINVAL,
+			"'%s' is a single file, which can only be shared read-only", w->host);
+		return problem_hint(p, -EINVAL, "%s:ro", w->host);
+	}
+	return force || w->file ? 0 : refuse_everything(w->host, p);
+}
+
+int workspace_parse(const char *arg, bool force, struct workspace *ret, struct problem *p)
+{
+	AUTO_FREE char *text = xstrdup(arg);
+	CLEANUP(workspace_done) struct workspace w = {0};
+	char *guest = NULL;
+	int r;
+
+	if (!exists(text)) {
+		take_mode(text, &w.ro);
+		guest = find_guest(text);
+	}
+	if (guest)
+		*guest++ = '\0';
+	w.host = realpath(text[0] ? text : ".", NULL);
+	if (!w.host) {
+		r = err_errno(&p->err, -errno, "looking for the workspace '%s'", text);
+		return problem_hint(p, r, "mkdir -p '%s', or check the path", text);
+	}
+	if (guest && !is_plain_absolute(guest))
+		return err_set(&p->err, -EINVAL,
+			"'%s' is no place in the sandbox: an absolute path without . and .. is "
+			"wanted",
+			guest);
+	w.guest = xstrdup(guest ? guest : w.host);
+	r = check_host(&w, force, p);
+	if (r < 0)
+		return r;
+	*ret = w;
+	w = (struct workspace){0};
+	return 0;
+}
+
+void workspace_default_name(const char *agent, const char *host, char *buf, size_t size)
+{
+	const char *base = host ? strrchr(host, '/') + 1 : "";
+	size_t n;
+
+	(void)snprintf(buf, MIN(size, (size_t)NAME_MAX_SANDBOX + 1), "%s%s%s", agent,
+		base[0] ? "-" : "", base);
+	for (char *c = buf; *c; c++)
+		if (!isalnum((unsigned char)*c) && *c != '.' && *c != '-')
+			*c = '-';
+	for (n = strlen(buf); n > 0 && (buf[n - 1] == '-' || buf[n - 1] == '.'); n--)
+		buf[n - 1] = '\0';
+}
+
+char *workspace_describe(const char *host, const char *guest, bool ro)
+{
+	bool same = strcmp(host, guest) == 0;
+
+	return xasprintf(
+		"%s%s%s (%s)", host, same ? "" : " -> ", same ? "" : guest, ro ? "ro" : "rw");
+}

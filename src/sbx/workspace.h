@@ -1,0 +1,29 @@
+/*
+ * workspace - the PATH arguments of create and run: PATH[:ro], HOST:GUEST[:ro].
+ *
+ * How      The host path is resolved (symlinks and all) because the guest sees it under the same
+ *          name; HOST:GUEST says another. A single file must be read-only. A path that exists as
+ *          it was typed, colons and all, is that path.
+ * Trust    The user's arguments. What shares the whole disk or the whole home is refused unless
+ *          forced: it holds the keys to everything else.
+ * Owns     workspace_done frees the strings.
+ * See      workspace_test.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "ui.h"
+
+struct workspace {
+	char *host, *guest;
+	bool ro, file;
+};
+
+void workspace_done(struct workspace *w);
+/* *ret must be all zero. */
+int workspace_parse(
+	const char *arg, bool force, struct workspace *ret, struct problem *p) MUST_CHECK;
+/* A sandbox name made of agent and folder: "shell-my-project". host NULL: the agent alone. */
+void workspace_default_name(const char *agent, const char *host, char *buf, size_t size);
+/* For people: "/a/b", "/a/b -> /c", with " (ro)" or " (rw)". On the heap. */
+char *workspace_describe(const char *host, const char *guest, bool ro);

@@ -1,0 +1,43 @@
+/* Bytes as a connection would bring them: request, route, body. */
+#include "api_route.h"
+#include "lib/base/mem.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void decode_body(const struct api_http *h, enum api_call call)
+{
+	AUTO_SPEC struct spec spec = {0}, old = {0};
+	enum spec_accel accel = SPEC_ACCEL_AUTO;
+	uint64_t n = 0;
+	struct err err;
+
+	if (call == API_CREATE)
+		(void)!spec_decode(h->body, &spec, &err);
+	if (call == API_START)
+		(void)!api_decode_start(h->body, &accel, &err);
+	if (call == API_STOP)
+		(void)!api_decode_stop(h->body, &n, &err);
+	if (call == API_PATCH &&
+		spec_decode(slice_from_str("{\"name\":\"old\",\"cpus\":2}"), &old, &err) == 0)
+		(void)!api_decode_patch(h->body, &old, &spec, &n, &err);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct api_http h = {0};
+	size_t at = 0;
+
+	while (at < size) {
+		struct api_request req = {0};
+		struct err err;
+
+		at += api_http_feed(&h, slice_of(data + at, size - at));
+		if (h.state != API_HTTP_READY)
+			break;
+		if (api_route(&h, &req, &err) == 0)
+			decode_body(&h, req.call);
+		api_http_reset(&h);
+	}
+	api_http_done(&h);
+	return 0;
+}

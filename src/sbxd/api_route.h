@@ -1,0 +1,50 @@
+/*
+ * api_route - from a request to the call it means, and from its body to fields. No I/O.
+ *
+ * How      One table of method, pattern and call. `:ref` in a pattern is a sandbox's name or id.
+ *          Query keys and body fields that a call does not know are refused.
+ * Trust    Requests of the same user.
+ * Owns     Nothing; ref points into the request.
+ * See      proto/PROTOCOL.api, api_route_test.c, api_fuzz.c
+ */
+#pragma once
+
+#include "lib/http/api_http.h"
+#include "lib/spec/spec.h"
+
+#define API_MAX_WAIT_MS 600000
+#define API_MAX_STOP_MS 3600000
+
+enum api_call {
+	API_VERSION,
+	API_LIST,
+	API_CREATE,
+	API_GET,
+	API_PATCH,
+	API_DELETE,
+	API_START,
+	API_STOP,
+	API_EXEC,
+	API_STATS,
+	API_WATCH,
+	API_SHUTDOWN,
+	API_N_CALLS,
+};
+
+struct api_request {
+	enum api_call call;
+	const char *ref;  /* NULL when the call has none */
+	uint64_t wait_ms; /* GET */
+	bool force;	  /* DELETE */
+};
+
+/* 0, or the HTTP status with err filled: 404, 405, 400. */
+int api_route(const struct api_http *h, struct api_request *ret, struct err *err) MUST_CHECK;
+
+/* The new spec of PATCH: `old` with the body's fields put in. *ret_generation is what the body
+ * asked for, 0 when it did not. */
+int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret,
+	uint64_t *ret_generation, struct err *err) MUST_CHECK;
+/* Bodies that may be left out; values are untouched when they or the field are. */
+int api_decode_start(struct slice body, enum spec_accel *accel, struct err *err) MUST_CHECK;
+int api_decode_stop(struct slice body, uint64_t *timeout_ms, struct err *err) MUST_CHECK;

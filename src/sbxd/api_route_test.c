@@ -1,0 +1,162 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+#include "api_route.h"
+#include "lib/base/mem.h"
+
+static int route(const char *line, const char *body, struct api_request *req, struct api_http *h)
+{
+	AUTO_FREE char *text = xasprintf("%s HTTP/1.1\r\n%sContent-Length: %zu\r\n\r\n%s", line,
+		strstr(line, "/exec") ? "Connection: upgrade\r\nUpgrade: sbx-stream\r\n" : "",
+		strlen(body), body);
+
+	(void)!api_http_feed(h, slice_from_str(text));
+	assert_int_equal(h->state, API_HTTP_READY);
+	return api_route(h, req, NULL);
+}
+
+static void every_call_is_found(void **state)
+{
+	static const struct {
+		const char *line, *body;
+		int status;
+		enum api_call call;
+		const char *ref;
+	} rows[] = {
+		{"GET /v1/version", "", 0, API_VERSION, NULL},
+		{"GET /v1/sandboxes", "", 0, API_LIST, NULL},
+		{"POST /v1/sandboxes", "{}", 0, API_CREATE, NULL},
+		{"GET /v1/sandboxes/demo", "", 0, API_GET, "demo"},
+		{"GET /v1/sandboxes/demo?wait=500", "", 0, API_GET, "demo"},
+		{"PATCH /v1/sandboxes/d%65mo", "{}", 0, API_PATCH, "demo"},
+		{"DELETE /v1/sandboxes/demo?force=1", "", 0, API_DELETE, "demo"},
+		{"POST /v1/sandboxes/demo/start", "", 0, API_START, "demo"},
+		{"POST /v1/sandboxes/demo/stop", "{}", 0, API_STOP, "demo"},
+		{"POST /v1/sandboxes/demo/exec", "", 0, API_EXEC, "demo"},
+		{"GET /v1/sandboxes/demo/stats", "", 0, API_STATS, "demo"},
+		{"GET /v1/watch", "", 0, API_WATCH, NULL},
+		{"POST /v1/shutdown", "", 0, API_SHUTDOWN, NULL},
+		{"GET /v1", "", 404, 0, NULL},
+		{"GET /v2/version", "", 404, 0, NULL},
+		{"GET /v1/version/x", "", 404, 0, NULL},
+		{"GET /v1/sandboxes/demo/start/now", "", 404, 0, NULL},
+		{"POST /v1/version", "", 405, 0, NULL},
+		{"DELETE /v1/sandboxes", "", 405, 0, NULL},
+		{"GET /v1/version", "x", 400, 0, NULL},
+		{"GET /v1/version?x=1", "", 400, 0, NULL},
+		{"GET /v1/sandboxes/demo?wait=-1", "", 400, 0, NULL},
+		{"GET /v1/sandboxes/demo?wait=600001", "", 400, 0, NULL},
+		{"GET /v1/sandboxes/demo?force=1", "", 400, 0, NULL},
+		{"DELETE /v1/sandboxes/demo?force=yes", "", 400, 0, NULL},
+		{"POST /v1/sandboxes/demo/exec", "x", 400, 0, NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct api_request req = {0};
+		struct api_http h = {0};
+		int status = route(rows[i].line, rows[i].body, &req, &h);
+
+		if (status != rows[i].status)
+			fail_msg("%s: %d", rows[i].line, status);
+		if (status == 0) {
+			assert_int_equal(req.call, rows[i].call);
+			assert_int_equal(req.ref == NULL, rows[i].ref == NULL);
+			if (req.ref)
+				assert_string_equal(req.ref, rows[i].ref);
+		}
+		api_http_done(&h);
+	}
+}
+
+static void exec_and_upgrade_belong_together(void **state)
+{
+	struct api_request req = {0};
+	struct api_http h = {0};
+
+	(void)!api_http_feed(&h, slice_from_str("POST /v1/sandboxes/d1/exec HTTP/1.1\r\n\r\n"));
+	assert_int_equal(api_route(&h, &req, NULL), 400);
+	api_http_reset(&h);
+	(void)!api_http_feed(&h, slice_from_str("GET /v1/watch HTTP/1.1\r\nConnection: upgrade\r\n"
+						"Upgrade: sbx-stream\r\n\r\n"));
+	assert_int_equal(api_route(&h, &req, NULL), 400);
+	api_http_done(&h);
+}
+
+static int patch(const char *body, struct spec *ret, uint64_t *gen)
+{
+	AUTO_SPEC struct spec old = {0};
+
+	assert_int_equal(spec_decode(slice_from_str("{\"name\":\"old\",\"cpus\":2,\"generation\":4,"
+						    "\"env\":{\"A\":\"b\"}}"),
+				 &old, NULL),
+		0);
+	return api_decode_patch(slice_from_str(body), &old, ret, gen, NULL);
+}
+
+static void a_patch_changes_what_it_names(void **state)
+{
+	AUTO_SPEC struct spec s = {0};
+	uint64_t gen = 9;
+
+	assert_int_equal(patch("{\"cpus\":3,\"generation\":4}", &s, &gen), 0);
+	assert_int_equal(gen, 4);
+	assert_int_equal(s.cpus, 3);
+	assert_string_equal(s.name, "old");
+	assert_string_equal(s.env[0], "A=b");
+	spec_done(&s);
+	assert_int_equal(patch("{\"name\":\"new\"}", &s, &gen), 0);
+	assert_int_equal(gen, 0);
+	assert_string_equal(s.name, "new");
+	assert_int_equal(s.generation, 4);
+}
+
+static void a_wrong_patch_is_refused(void **state)
+{
+	static const char *const bad[] = {"", "[]", "{\"id\":\"0123456789ab\"}", "{\"env\":{}}",
+		"{\"cpus\":0}", "{\"name\":\"a_\"}", "{\"generation\":0}", "{\"generation\":\"1\"}",
+		"{\"cpus\":2,\"cpus\":3}"};
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		AUTO_SPEC struct spec s = {0};
+		uint64_t gen;
+
+		assert_int_equal(patch(bad[i], &s, &gen), -EINVAL);
+	}
+}
+
+static void start_and_stop_bodies(void **state)
+{
+	enum spec_accel accel = SPEC_ACCEL_KVM;
+	uint64_t ms = 7;
+
+	assert_int_equal(api_decode_start(slice_of(NULL, 0), &accel, NULL), 0);
+	assert_int_equal(api_decode_start(slice_from_str("{}"), &accel, NULL), 0);
+	assert_int_equal(accel, SPEC_ACCEL_KVM);
+	assert_int_equal(api_decode_start(slice_from_str("{\"accel\":\"tcg\"}"), &accel, NULL), 0);
+	assert_int_equal(accel, SPEC_ACCEL_TCG);
+	assert_int_equal(api_decode_start(slice_from_str("{\"accel\":1}"), &accel, NULL), -EINVAL);
+	assert_int_equal(api_decode_start(slice_from_str("{\"x\":1}"), &accel, NULL), -EINVAL);
+	assert_int_equal(api_decode_stop(slice_of(NULL, 0), &ms, NULL), 0);
+	assert_int_equal(ms, 7);
+	assert_int_equal(api_decode_stop(slice_from_str("{\"timeout_ms\":0}"), &ms, NULL), 0);
+	assert_int_equal(ms, 0);
+	assert_int_equal(
+		api_decode_stop(slice_from_str("{\"timeout_ms\":3600001}"), &ms, NULL), -EINVAL);
+	assert_int_equal(
+		api_decode_stop(slice_from_str("{\"timeout_ms\":-1}"), &ms, NULL), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_call_is_found),
+		cmocka_unit_test(exec_and_upgrade_belong_together),
+		cmocka_unit_test(a_patch_changes_what_it_names),
+		cmocka_unit_test(a_wrong_patch_is_refused),
+		cmocka_unit_test(start_and_stop_bodies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,246 @@
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "api.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "lib/base/str.h"
+#include "lib/settings/settings.h"
+#include "sbxd.h"
+
+#define DELETE_MS 60000
+
+struct listing {
+	struct sbxd *d;
+	json_t *list;
+};
+
+static int add_to_list(void *arg, const struct store_row *row)
+{
+	struct listing *l = arg;
+
+	json_array_append_new(l->list, api_object(l->d, row));
+	return 0;
+}
+
+static void send_list(struct sbxd *d, struct conn *c)
+{
+	struct listing l = {.d = d, .list = json_array()};
+	struct err err = {0};
+	json_t *o = json_object();
+	int r = store_list(d->store, NULL, 0, add_to_list, &l, &err);
+
+	json_object_set_new(o, "sandboxes", l.list);
+	if (r == 0) {
+		api_reply_json(d, c, 200, o);
+		return;
+	}
+	json_decref(o);
+	api_fail_errno(d, c, r, &err);
+}
+
+static void wait_list(struct sbxd *d, struct conn *c, bool late)
+{
+	for (size_t i = 0; !late && i < KEEPER_MAX; i++)
+		if (d->keepers.slot[i].used && keeper_is_pending(&d->keepers.slot[i]))
+			return;
+	send_list(d, c);
+}
+
+void api_list(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	for (size_t i = 0; i < KEEPER_MAX; i++)
+		if (d->keepers.slot[i].used)
+			keeper_freshen(&d->keepers.slot[i]);
+	conn_wait(d, c, wait_list, "", KEEPER_PATIENCE_MS);
+	wait_list(d, c, false);
+}
+
+/* On its way from one status to another. */
+static bool is_moving(const struct keeper *k)
+{
+	const char *status = keeper_status(k);
+
+	return strcmp(status, "starting") == 0 || strcmp(status, "stopping") == 0;
+}
+
+static void wait_get(struct sbxd *d, struct conn *c, bool late)
+{
+	const struct keeper *k = keeper_find(d, c->wait_id);
+	uint64_t now = clock_mono_ms(), wait_ms = 0;
+	const char *wait = api_http_query(&c->http, "wait");
+	char id[SPEC_ID_LEN + 1];
+
+	/* Checked by api_route before. */
+	if (wait && str_to_u64(wait, 0, API_MAX_WAIT_MS, &wait_ms) < 0)
+		wait_ms = 0;
+	if (!late && k && (keeper_is_pending(k) || (wait_ms && is_moving(k))) &&
+		now < c->deadline_ms)
+		return;
+	memcpy(id, c->wait_id, sizeof(id));
+	api_reply_ref(d, c, 200, id);
+}
+
+void api_get(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	struct keeper *k;
+
+	if (!api_find(d, c, req->ref, &row))
+		return;
+	k = keeper_find(d, row.spec.id);
+	if (k)
+		keeper_freshen(k);
+	conn_wait(d, c, wait_get, row.spec.id, MAX(req->wait_ms, (uint64_t)KEEPER_PATIENCE_MS));
+	wait_get(d, c, false);
+}
+
+/* Made already, by the same request? Then that is the answer. */
+static bool answer_existing(struct sbxd *d, struct conn *c, const struct spec *wanted)
+{
+	AUTO_ROW struct store_row row = {0};
+
+	if (!wanted->id[0] || store_get(d->store, wanted->id, &row, NULL) < 0)
+		return false;
+	if (spec_matches(&row.spec, wanted))
+		api_reply_row(d, c, 200, &row);
+	else
+		api_refuse(
+			d, c, 409, "conflict", "there is a sandbox with this id and another spec");
+	return true;
+}
+
+static int complete(struct spec *spec, struct err *err)
+{
+	AUTO_SETTINGS struct settings set = {0};
+	int r = settings_load(&set, err);
+
+	if (r < 0)
+		return -EINVAL;
+	if (!spec->id[0])
+		str_random_hex(spec->id, SPEC_ID_LEN / 2);
+	spec_set_defaults(spec, (uint32_t)settings_get_u64(&set, SETTINGS_VM_CPUS),
+		settings_get_u64(&set, SETTINGS_VM_MEMORY));
+	spec->generation = 1;
+	if (strcmp(spec->agent, "shell") != 0)
+		return err_set(
+			err, -EINVAL, "there is no agent '%s' (there is: shell)", spec->agent);
+	return spec_check(spec, err);
+}
+
+static int decode_create(struct slice body, struct spec *spec, struct err *err)
+{
+	int r = spec_decode(body, spec, err);
+
+	if (r == 0 && spec->generation)
+		return err_set(err, -EINVAL, "generation is given by sbxd");
+	return r;
+}
+
+void api_create(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_SPEC struct spec spec = {0};
+	struct err err = {0};
+	int r = decode_create(c->http.body, &spec, &err);
+
+	if (r == 0 && answer_existing(d, c, &spec))
+		return;
+	if (r == 0)
+		r = complete(&spec, &err);
+	if (r == 0)
+		r = store_insert(d->store, &spec, clock_wall_ms(), &err);
+	if (r == -EEXIST)
+		(void)err_set(&err, r, "there is a sandbox named %s already", spec.name);
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	api_watch_changed(d, spec.id);
+	api_reply_ref(d, c, 201, spec.id);
+}
+
+static int patch(struct sbxd *d, struct conn *c, const struct store_row *row, struct err *err)
+{
+	AUTO_SPEC struct spec new = {0};
+	uint64_t want = 0;
+	int r = api_decode_patch(c->http.body, &row->spec, &new, &want, err);
+
+	if (r < 0)
+		return r;
+	if (want && want != row->spec.generation)
+		return err_set(err, -ESTALE, "%s has generation %llu, not %llu", row->spec.name,
+			(unsigned long long)row->spec.generation, (unsigned long long)want);
+	if (spec_matches(&row->spec, &new))
+		return 0;
+	new.generation = row->spec.generation + 1;
+	r = spec_check(&new, err);
+	return r < 0 ? r : store_update(d->store, &new, row->spec.generation, err);
+}
+
+void api_patch(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	struct err err = {0};
+	int r;
+
+	if (!api_find(d, c, req->ref, &row))
+		return;
+	r = patch(d, c, &row, &err);
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	api_watch_changed(d, row.spec.id);
+	api_reply_ref(d, c, 200, row.spec.id);
+}
+
+static void wait_delete(struct sbxd *d, struct conn *c, bool late)
+{
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", c->wait_id);
+
+	if (!keeper_find(d, c->wait_id) && !wipe_is_running(d, c->wait_id)) {
+		if (access(dir, F_OK) < 0)
+			conn_reply(d, c, 204, NULL);
+		else
+			api_refuse(d, c, 500, "internal",
+				"its folder could not be removed; the next start of sbxd tries "
+				"again");
+	} else if (late) {
+		api_refuse(d, c, 504, "timeout", "it is still being removed");
+	}
+}
+
+void api_delete(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	struct err err = {0};
+	struct keeper *k;
+	int r;
+
+	if (!api_find(d, c, req->ref, &row))
+		return;
+	k = keeper_find(d, row.spec.id);
+	if (k && k->state.sessions && !req->force) {
+		api_fail(d, c, 409, "busy", "sessions are open in it",
+			"sbx rm -f removes it all the same");
+		return;
+	}
+	r = store_mark_removed(d->store, row.spec.id, &err);
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	api_watch_removed(d, &row.spec);
+	conn_wait(d, c, wait_delete, row.spec.id, DELETE_MS);
+	if (k) {
+		/* The disk goes anyway: the guest needs no time to write to it. */
+		k->removing = true;
+		keeper_stop(d, k, 0);
+	} else {
+		wipe_start(d, row.spec.id);
+	}
+	wait_delete(d, c, false);
+}

@@ -1,0 +1,176 @@
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "listen.h"
+#include "sbxd.h"
+
+static struct sbxd sbxd;
+
+static void parse_options(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {0}};
+	int o;
+
+	while ((o = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (o == 'V')
+			printf("sbxd " SBX_VERSION "\n");
+		else
+			fprintf(o == 'h' ? stdout : stderr, "usage: sbxd [--help] [--version]\n"
+							    "keeps the sandboxes of this user; sbx "
+							    "starts it when it is needed\n");
+		exit(o == 'h' || o == 'V' ? 0 : 2);
+	}
+	if (optind < argc)
+		die("sbxd takes no arguments; see sbxd --help");
+}
+
+/* Three fds a keeper and one a client are more than the usual soft limit. */
+static void raise_limits(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0) {
+		rl.rlim_cur = rl.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &rl);
+	}
+}
+
+static void check_folders(void)
+{
+	AUTO_FREE char *run = paths_get(PATHS_RUNTIME, NULL);
+	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);
+	AUTO_FREE char *sandboxes = paths_get(PATHS_STATE, "sandboxes");
+	struct err err = {0};
+
+	if (listen_check_folder(run, &err) < 0 || listen_check_folder(state, &err) < 0 ||
+		paths_make(sandboxes, &err) < 0)
+		die("%s", err.text);
+}
+
+static void open_signals(struct sbxd *d)
+{
+	static const int signals[] = {SIGTERM, SIGINT};
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGHUP, SIG_IGN);
+	d->signal_fd = loop_signalfd(signals, ARRAY_LEN(signals));
+	if (d->signal_fd < 0)
+		die("setting up signals: %s", strerror(-d->signal_fd));
+}
+
+static void watch(struct sbxd *d, int fd, enum sbxd_ev kind)
+{
+	struct loop_key key = {.kind = (uint8_t)kind};
+	int r = loop_add(&d->loop, fd, EPOLLIN, key);
+
+	if (r < 0)
+		die("watching an fd: %s", strerror(-r));
+}
+
+static void set_up(struct sbxd *d)
+{
+	AUTO_FREE char *db = paths_get(PATHS_STATE, "registry.db");
+	struct err err = {0};
+
+	conns_init(&d->conns);
+	keepers_init(&d->keepers);
+	wipes_init(&d->wipes);
+	check_folders();
+	d->lock_fd = listen_lock(&err);
+	if (d->lock_fd < 0)
+		die("%s", err.text);
+	if (store_open(db, &d->store, &err) < 0)
+		die("%s", err.text);
+	if (loop_init(&d->loop) < 0)
+		die("making the event loop: %s", strerror(errno));
+	open_signals(d);
+	/* The socket last: who can connect finds everything in its place. */
+	if (keepers_adopt(d, &err) < 0)
+		die("%s", err_text(&err, -EIO));
+	d->listen_fd = listen_open(&d->activated, &err);
+	if (d->listen_fd < 0)
+		die("%s", err.text);
+	watch(d, d->signal_fd, SBXD_EV_SIGNAL);
+	watch(d, d->listen_fd, SBXD_EV_LISTEN);
+}
+
+static void on_signal(struct sbxd *d)
+{
+	struct signalfd_siginfo si;
+
+	if (read(d->signal_fd, &si, sizeof(si)) == sizeof(si))
+		d->quit = true;
+}
+
+static void run(struct sbxd *d)
+{
+	while (!d->quit) {
+		struct loop_event ev;
+
+		loop_next(&d->loop, &ev);
+		switch ((enum sbxd_ev)ev.key.kind) {
+		case SBXD_EV_SIGNAL:
+			on_signal(d);
+			break;
+		case SBXD_EV_LISTEN:
+			conn_on_accept(d);
+			break;
+		case SBXD_EV_CONN:
+			conn_on_event(d, ev.key.idx, ev.key.gen, ev.events);
+			break;
+		case SBXD_EV_CONN_TIMER:
+			conn_on_timer(d, ev.key.idx, ev.key.gen);
+			break;
+		case SBXD_EV_KEEPER:
+			keeper_on_message(d, ev.key.idx, ev.key.gen);
+			break;
+		case SBXD_EV_KEEPER_EXIT:
+			keeper_on_exit(d, ev.key.idx, ev.key.gen);
+			break;
+		case SBXD_EV_KEEPER_TIMER:
+			keeper_on_timer(d, ev.key.idx, ev.key.gen);
+			break;
+		case SBXD_EV_WIPE:
+			wipe_on_exit(d, ev.key.idx, ev.key.gen);
+			break;
+		}
+	}
+}
+
+static void sbxd_done(struct sbxd *d)
+{
+	if (!d->activated)
+		listen_unlink();
+	conns_done(d);
+	keepers_done(d);
+	wipes_done(d);
+	fd_close(&d->listen_fd);
+	fd_close(&d->signal_fd);
+	loop_done(&d->loop);
+	store_close(d->store);
+	fd_close(&d->lock_fd);
+}
+
+int main(int argc, char **argv)
+{
+	log_init("sbxd");
+	parse_options(argc, argv);
+	(void)umask(0077);
+	raise_limits();
+	set_up(&sbxd);
+	log_info("ready, pid %d", (int)getpid());
+	run(&sbxd);
+	sbxd_done(&sbxd);
+	log_info("ended; sandboxes go on");
+	return 0;
+}

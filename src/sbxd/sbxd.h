@@ -1,0 +1,40 @@
+/*
+ * sbxd - the daemon's one state, and the kinds of events its loop knows.
+ *
+ * How      main.c owns the only struct sbxd and the only switch. Tables have fixed sizes; an event
+ *          names a slot and its generation, so one that comes late hits nothing.
+ * Trust    Holds the registry; no secret. Talks to clients and keepers of the same user.
+ * Owns     Everything below; sbxd_done in main.c closes it. Sandboxes are not closed with it.
+ * Limits   CONN_MAX, KEEPER_MAX, WIPE_MAX.
+ * See      README, proto/PROTOCOL.api
+ */
+#pragma once
+
+#include "conn.h"
+#include "keepers.h"
+#include "lib/loop/loop.h"
+#include "lib/store/store.h"
+#include "wipe.h"
+
+enum sbxd_ev {
+	SBXD_EV_SIGNAL = 1,
+	SBXD_EV_LISTEN,
+	SBXD_EV_CONN,
+	SBXD_EV_CONN_TIMER,
+	SBXD_EV_KEEPER,
+	SBXD_EV_KEEPER_EXIT,
+	SBXD_EV_KEEPER_TIMER,
+	SBXD_EV_WIPE,
+};
+
+struct sbxd {
+	struct loop loop;
+	struct store *store;
+	int lock_fd, listen_fd, signal_fd;
+	bool activated; /* the socket belongs to the service manager */
+	bool quit;
+	uint64_t seq; /* of changes, for watchers */
+	struct conns conns;
+	struct keepers keepers;
+	struct wipes wipes;
+};

@@ -1,0 +1,302 @@
+/*
+ * hostile_keeper - a keeper without a VM that behaves as the sandbox's env MODE says.
+ *
+ * How      Speaks keeper_chan on fd 3 and on keeper.sock, holds the lock, echoes streams. MODE in
+ *          the spec's env makes it hang, die, flood or lie, so that tests/api can see what sbxd
+ *          does about it. Installed nowhere.
+ * Trust    Test program.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "lib/ipc/keeper_chan.h"
+#include "lib/spec/spec.h"
+
+#define MAX_STREAMS 64
+
+static struct {
+	char id[SPEC_ID_LEN + 1];
+	const char *mode;
+	int chan, listener, lock;
+	struct keeper_state state;
+	int stream[MAX_STREAMS];
+	size_t n_streams;
+} kp = {.chan = 3, .listener = -1};
+
+static bool mode_is(const char *mode)
+{
+	return strcmp(kp.mode, mode) == 0;
+}
+
+static void take_lock(void)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/lock", kp.id);
+
+	kp.lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (kp.lock < 0 || flock(kp.lock, LOCK_EX | LOCK_NB) < 0)
+		die("lock %s: %s", path, strerror(errno));
+}
+
+static void open_listener(void)
+{
+	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "s/%s/keeper.sock", kp.id);
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
+	kp.listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	(void)unlink(path);
+	if (bind(kp.listener, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(kp.listener, 8) < 0)
+		die("listen %s: %s", path, strerror(errno));
+}
+
+static void say_last(const char *text)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/last", kp.id);
+	FILE *f = fopen(path, "w");
+
+	if (!f)
+		die("last");
+	fprintf(f, "%s\n", text);
+	fclose(f);
+}
+
+static void say_hello(void)
+{
+	struct keeper_hello hello = {.build = SBX_VERSION, .pid = (uint32_t)getpid()};
+
+	snprintf(hello.id, sizeof(hello.id), "%s", mode_is("lie-id") ? "ffffffffffff" : kp.id);
+	if (mode_is("lie-pid"))
+		hello.pid = 1;
+	if (!mode_is("nohello"))
+		(void)!keeper_send_hello(kp.chan, &hello);
+}
+
+static void say_state(uint32_t id)
+{
+	kp.state.sessions = (uint32_t)kp.n_streams;
+	(void)!keeper_send_state(kp.chan, id, &kp.state);
+}
+
+static void enter(enum keeper_phase phase, const char *text)
+{
+	kp.state.phase = phase;
+	snprintf(kp.state.text, sizeof(kp.state.text), "%s", text);
+	say_state(0);
+}
+
+/* What each lie sends once it runs. */
+static void tell_lie(void)
+{
+	uint8_t big[IPC_HEADER + IPC_MAX_BODY + 1] = {KEEPER_STATE};
+
+	if (mode_is("lie-type"))
+		(void)!ipc_send(kp.chan, 99, 0, slice_of(NULL, 0), -1);
+	if (mode_is("lie-big"))
+		(void)!send(kp.chan, big, sizeof(big), 0);
+	if (mode_is("lie-fd"))
+		(void)!ipc_send(kp.chan, KEEPER_DONE, 0, slice_of("\0\0\0\0\0\0", 6), 0);
+	if (mode_is("lie-state"))
+		(void)!ipc_send(kp.chan, KEEPER_STATE, 0, slice_of("\x09", 1), -1);
+	if (mode_is("lie-twice"))
+		say_hello();
+	if (mode_is("lie-close"))
+		(void)shutdown(kp.chan, SHUT_RDWR);
+	if (mode_is("flood"))
+		kp.state.progress = 99;
+}
+
+static void end(int status, const char *why)
+{
+	enter(KEEPER_STOPPED, why);
+	exit(status);
+}
+
+static void take_stream(struct ipc_msg *msg)
+{
+	char path[KEEPER_MAX_PATH];
+
+	if (keeper_get_stream(msg, path) < 0 || strcmp(path, "/exec") != 0)
+		die("bad stream");
+	if (mode_is("refuse")) {
+		(void)!keeper_send_done(kp.chan, msg->id, -EIO, "edge is not there");
+		return;
+	}
+	if (kp.n_streams == MAX_STREAMS)
+		die("too many streams");
+	kp.stream[kp.n_streams++] = TAKE_FD(msg->fd);
+	if (mode_is("mute"))
+		return;
+	if (mode_is("lie-answer")) {
+		struct keeper_stats stats = {0};
+
+		(void)!keeper_send_stats(kp.chan, msg->id, &stats);
+	}
+	(void)!keeper_send_done(kp.chan, msg->id, 0, "");
+	say_state(0);
+}
+
+static void take_stop(const struct ipc_msg *msg)
+{
+	uint32_t ms;
+
+	if (keeper_get_stop(msg, &ms) < 0)
+		die("bad stop");
+	if (mode_is("stubborn")) {
+		say_state(0);
+		return;
+	}
+	enter(KEEPER_STOPPING, "");
+	(void)!keeper_send_done(kp.chan, msg->id, 0, "");
+	end(0, "");
+}
+
+static void on_message(void)
+{
+	struct ipc_msg msg = {.fd = -1};
+	struct keeper_stats stats = {.uptime_ms = 5, .processes = 3};
+	int r = ipc_recv(kp.chan, &msg);
+
+	if (r == 0 || (r < 0 && r != -EAGAIN)) {
+		fd_close(&kp.chan);
+		return;
+	}
+	if (r < 0)
+		return;
+	if (msg.type == KEEPER_PING)
+		say_state(msg.id);
+	else if (msg.type == KEEPER_STREAM)
+		take_stream(&msg);
+	else if (msg.type == KEEPER_STOP)
+		take_stop(&msg);
+	else if (msg.type == KEEPER_STATS && !mode_is("mute"))
+		(void)!keeper_send_stats(kp.chan, msg.id, &stats);
+	ipc_msg_done(&msg);
+}
+
+static void on_accept(void)
+{
+	int fd = accept4(kp.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	fd_close(&kp.chan);
+	kp.chan = fd;
+	say_hello();
+	say_state(0);
+}
+
+/* The guest of this keeper echoes. */
+static void on_stream(size_t i)
+{
+	char buf[4096];
+	ssize_t n = read(kp.stream[i], buf, sizeof(buf));
+
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n > 0) {
+		(void)!write(kp.stream[i], buf, (size_t)n);
+		return;
+	}
+	fd_close(&kp.stream[i]);
+	kp.stream[i] = kp.stream[--kp.n_streams];
+	say_state(0);
+}
+
+static void wait_once(int timeout_ms)
+{
+	struct pollfd p[MAX_STREAMS + 2] = {
+		{.fd = kp.chan, .events = POLLIN}, {.fd = kp.listener, .events = POLLIN}};
+	size_t n = kp.n_streams;
+
+	for (size_t i = 0; i < n; i++)
+		p[i + 2] = (struct pollfd){.fd = kp.stream[i], .events = POLLIN};
+	if (poll(p, n + 2, timeout_ms) <= 0)
+		return;
+	for (size_t i = n; i-- > 0;)
+		if (p[i + 2].revents)
+			on_stream(i);
+	if (p[1].revents)
+		on_accept();
+	if (p[0].revents && kp.chan >= 0)
+		on_message();
+}
+
+static void start(void)
+{
+	if (mode_is("silent"))
+		(void)pause();
+	if (mode_is("lie-early"))
+		say_state(0);
+	say_hello();
+	if (mode_is("slow"))
+		for (kp.state.progress = 0; kp.state.progress < 50; kp.state.progress++) {
+			enter(KEEPER_STARTING, "booting");
+			wait_once(20);
+		}
+	if (mode_is("fail")) {
+		say_last("the kernel did not start");
+		end(1, "the kernel did not start");
+	}
+	kp.state.boot_ms = 7;
+	snprintf(kp.state.accel, sizeof(kp.state.accel), "tcg");
+	kp.state.stalled = mode_is("stall");
+	kp.state.progress = 100;
+	enter(KEEPER_RUNNING, mode_is("stall") ? "qemu is stopped by a signal" : "");
+	tell_lie();
+}
+
+/* The last MODE of the spec's env; "" when it has none. */
+static char *read_mode(void)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/spec.json", kp.id);
+	AUTO_SPEC struct spec spec = {0};
+	struct err err = {0};
+
+	if (spec_load(path, &spec, &err) < 0)
+		die("%s", err.text);
+	for (size_t i = 0; i < spec.n_env; i++)
+		if (strncmp(spec.env[i], "MODE=", 5) == 0)
+			return xstrdup(spec.env[i] + 5);
+	return xstrdup("");
+}
+
+int main(int argc, char **argv)
+{
+	log_init("hostile-keeper");
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (argc != 3 || strcmp(argv[1], "--id") != 0 || !spec_is_id(argv[2]))
+		die("usage: --id ID");
+	snprintf(kp.id, sizeof(kp.id), "%s", argv[2]);
+	kp.mode = read_mode();
+	if (mode_is("late"))
+		(void)usleep(1000000);
+	take_lock();
+	if (!mode_is("nolisten"))
+		open_listener();
+	start();
+	if (mode_is("die")) {
+		say_last("qemu fell over\nsecond line");
+		return 3;
+	}
+	for (;;) {
+		if (mode_is("deaf"))
+			(void)pause();
+		if (mode_is("flood")) {
+			kp.state.progress ^= 1;
+			say_state(0);
+		}
+		wait_once(mode_is("flood") ? 0 : -1);
+	}
+}

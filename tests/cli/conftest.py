@@ -1,0 +1,80 @@
+"""Every test has its own installation: own XDG folders, own sbxd, gone at the end."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+SBX = os.environ["SBX_TEST_SBX"]
+SBXD = os.environ["SBX_TEST_SBXD"]
+BUILTIN = os.environ["SBX_TEST_BUILTIN"]
+VERSION = os.environ["SBX_TEST_VERSION"]
+HERE = pathlib.Path(__file__).parent
+
+
+class Installation:
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.home = self.root / "home"
+        self.work = self.root / "work"
+        self.libexec = self.root / "libexec"
+        for d in ("home", "work", "libexec", "run", "state", "data", "config"):
+            (self.root / d).mkdir(mode=0o700)
+        (self.libexec / "sbxd").symlink_to(SBXD)
+        (self.libexec / "sbx-keeper").symlink_to(HERE / "sandbox_stand_in.py")
+        (self.root / "state/guest_builtin").symlink_to(BUILTIN)
+        self.env = {
+            "PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8",
+            "XDG_RUNTIME_DIR": str(self.root / "run"), "XDG_STATE_HOME": str(self.root / "state"),
+            "XDG_DATA_HOME": str(self.root / "data"), "XDG_CONFIG_HOME": str(self.root / "config"),
+            "SBX_LIBEXEC": str(self.libexec), "SBX_TEST_VERSION": VERSION, "SBX_ACCEL": "tcg",
+            "TERM": "xterm",
+        }
+
+    def template(self):
+        """A folder that says it is a template: the stand-in keeper boots nothing."""
+        d = self.root / "data/sbx/templates/debian"
+        d.mkdir(parents=True)
+        (d / "manifest.json").write_text(json.dumps(
+            {"name": "debian", "version": "13.1", "created": "2026-01-01T00:00:00Z", "content": "ab" * 32}))
+        for f in ("root.img", "docker.img", "vmlinuz", "modules.cpio"):
+            (d / f).write_bytes(b"\0" * 4096)
+
+    def sbx(self, *args, check=None, input="", cwd=None, env=None, timeout=60, binary=False):
+        data = input if isinstance(input, bytes) else input.encode()
+        p = subprocess.run([SBX, *map(str, args)], input=data, capture_output=True, cwd=cwd or self.work,
+                           env={**self.env, **(env or {})}, timeout=timeout)
+        if not binary:
+            p.stdout, p.stderr = p.stdout.decode(), p.stderr.decode()
+        if check is not None:
+            assert p.returncode == check, (args, p.returncode, p.stdout, p.stderr)
+        return p
+
+    def create(self, name="demo", *args, mode=None):
+        more = ["-e", f"MODE={mode}"] if mode else []
+        return self.sbx("create", "shell", "--name", name, *more, *args, check=0)
+
+    def close(self):
+        if (self.root / "run/sbx/sbxd.sock").exists():
+            self.sbx("rm", "--force", "--all")
+            self.sbx("daemon", "stop")
+
+
+@pytest.fixture
+def bare():
+    """Nothing there: no template, no sbxd."""
+    root = tempfile.mkdtemp(prefix="sbx-cli.")
+    inst = Installation(root)
+    yield inst
+    inst.close()
+    subprocess.run(["chmod", "-R", "u+rwx", root], check=False)
+    shutil.rmtree(root)
+
+
+@pytest.fixture
+def inst(bare):
+    bare.template()
+    return bare

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""A keeper and its guest without a VM, so that sbx and sbxd can be tested where none can run.
+
+Speaks the keeper channel of lib/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the real
+sbx: commands run on this machine. Written from proto/ alone, so that it also tests that page.
+The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail."""
+import array
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+
+HELLO, STATE, PING, STREAM, STOP, STATS, DONE, STATS_IS = range(1, 9)
+SPEC, STDIN, STDIN_EOF, RESIZE, SIGNAL = range(1, 6)
+STARTED, STDOUT, STDERR, EXIT, ERROR = range(16, 21)
+BUILTIN = os.environ.get("XDG_STATE_HOME", "") + "/guest_builtin"
+
+
+def text(s):
+    b = s if isinstance(s, bytes) else s.encode()
+    return struct.pack("<H", len(b)) + b
+
+
+class Reader:
+    def __init__(self, data):
+        self.data = data
+
+    def take(self, n):
+        assert len(self.data) >= n
+        out, self.data = self.data[:n], self.data[n:]
+        return out
+
+    def num(self, fmt):
+        return struct.unpack("<" + fmt, self.take(struct.calcsize("<" + fmt)))[0]
+
+    def str(self):
+        return self.take(self.num("H"))
+
+    def strs(self):
+        return [self.str() for _ in range(self.num("H"))]
+
+
+class Exec:
+    """One stream."""
+
+    def __init__(self, sock, mode, env):
+        self.sock, self.mode, self.env = sock, mode, env
+        self.lock = threading.Lock()
+
+    def send(self, kind, payload=b""):
+        with self.lock:
+            for i in range(0, max(len(payload), 1), 65536):
+                part = payload[i:i + 65536]
+                self.sock.sendall(bytes([kind]) + len(part).to_bytes(3, "little") + part)
+
+    def frame(self):
+        head = self.read(4)
+        return head[0], self.read(int.from_bytes(head[1:], "little"))
+
+    def read(self, n):
+        out = b""
+        while len(out) < n:
+            part = self.sock.recv(n - len(out))
+            if not part:
+                raise EOFError
+            out += part
+        return out
+
+    def run(self):
+        try:
+            kind, payload = self.frame()
+            assert kind == SPEC
+            self.serve(Reader(payload))
+        except (EOFError, OSError):
+            pass
+        finally:
+            self.sock.close()
+
+    def serve(self, r):
+        flags, rows, cols = r.num("B"), r.num("H"), r.num("H")
+        user, cwd, argv, extra = r.str(), r.str(), r.strs(), r.strs()
+        assert not r.data, "bytes behind the SPEC"
+        if self.mode == "mute":
+            signal.pause()
+        if self.mode == "garbage":
+            self.sock.sendall(b"\xff" * 64)
+            return
+        env = dict(os.environ, **self.env, SBX_USER=user.decode())
+        for pair in extra:
+            name, _, value = pair.decode().partition("=")
+            env[name] = value
+        if flags & 8:
+            argv = [os.fsencode(BUILTIN)] + argv
+        if self.mode == "escape":
+            self.send(ERROR, b"\x7f\x1b]0;owned\x07no")
+            return
+        try:
+            self.spawn(flags, rows, cols, argv, env, os.fsdecode(cwd) or self.env.get("HOME", "/"))
+        except FileNotFoundError:
+            self.send(ERROR, bytes([127]) + argv[0] + b": not found")
+
+    def spawn(self, flags, rows, cols, argv, env, cwd):
+        tty = flags & 1
+        if tty:
+            master, slave = pty.openpty()
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+            p = subprocess.Popen(argv, env=env, cwd=cwd, stdin=slave, stdout=slave, stderr=slave,
+                                 start_new_session=True,
+                                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+            os.close(slave)
+            outs, stdin = {master: STDOUT}, master
+        else:
+            sink = subprocess.DEVNULL if flags & 2 else subprocess.PIPE
+            p = subprocess.Popen(argv, env=env, cwd=cwd, stdout=sink, stderr=sink,
+                                 stdin=subprocess.PIPE if flags & 4 else subprocess.DEVNULL,
+                                 start_new_session=True)
+            outs = {} if flags & 2 else {p.stdout.fileno(): STDOUT, p.stderr.fileno(): STDERR}
+            stdin = p.stdin.fileno() if p.stdin else -1
+        self.send(STARTED, struct.pack("<I", p.pid))
+        if self.mode == "lost":
+            p.kill()
+            self.sock.shutdown(socket.SHUT_RDWR)
+            return
+        threading.Thread(target=self.listen, args=(p, stdin, tty, flags & 2), daemon=True).start()
+        self.pump(outs)
+        code = p.wait()
+        self.send(EXIT, bytes([1, -code]) if code < 0 else bytes([0, code]))
+
+    def pump(self, outs):
+        outs = dict(outs)
+        while outs:
+            for fd in select.select(list(outs), [], [])[0]:
+                try:
+                    data = os.read(fd, 32768)
+                except OSError:
+                    data = b""
+                if data:
+                    self.send(outs[fd], data)
+                else:
+                    del outs[fd]
+
+    def listen(self, p, stdin, tty, detached):
+        try:
+            while True:
+                kind, payload = self.frame()
+                if kind == STDIN:
+                    try:
+                        while payload:
+                            payload = payload[os.write(stdin, payload):]
+                    except OSError:
+                        pass
+                elif kind == STDIN_EOF:
+                    os.write(stdin, b"\x04") if tty else p.stdin.close()
+                elif kind == RESIZE:
+                    rows, cols = struct.unpack("<HH", payload)
+                    fcntl.ioctl(stdin, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+                elif kind == SIGNAL:
+                    os.killpg(p.pid, payload[0])
+        except (EOFError, OSError):
+            if not detached and p.poll() is None:
+                os.killpg(p.pid, signal.SIGHUP)
+
+
+class Keeper:
+    def __init__(self, ident):
+        self.id = ident
+        self.sandbox = os.path.join(os.environ["XDG_STATE_HOME"], "sbx/sandboxes", ident)
+        with open(self.sandbox + "/spec.json") as f:
+            self.env = json.load(f).get("env", {})
+        self.lockfile = open(self.sandbox + "/lock", "w")
+        fcntl.flock(self.lockfile, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.chan = socket.socket(fileno=3)
+        self.chan.setblocking(True)
+        path = os.path.join(os.environ["XDG_RUNTIME_DIR"], "sbx/s", ident, "keeper.sock")
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(path)
+        self.listener.listen(4)
+
+    def say(self, kind, ident, body):
+        self.chan.send(struct.pack("<HHII", kind, 0, ident, len(body)) + body)
+
+    def state(self, phase, progress=0, why="", ident=0):
+        self.say(STATE, ident, struct.pack("<BBIIIB", phase, progress, 0, 7, 0, 0) + text("tcg") + text(why))
+
+    def hello(self):
+        self.say(HELLO, 0, text(os.environ["SBX_TEST_VERSION"]) + text(self.id) + struct.pack("<I", os.getpid()))
+
+    def adopted(self):
+        """sbxd is gone; the next one finds us."""
+        self.chan.close()
+        self.chan = self.listener.accept()[0]
+        self.hello()
+        self.state(1, 100)
+
+    def run(self):
+        self.hello()
+        self.state(0, 50, "booting")
+        if self.env.get("MODE") == "fail":
+            with open(self.sandbox + "/last", "w") as f:
+                f.write("the kernel did not start\n")
+            self.state(3, 0, "the kernel did not start")
+            return
+        self.state(1, 100)
+        while True:
+            data, fds, _, _ = socket.recv_fds(self.chan, 20000, 4)
+            if not data:
+                self.adopted()
+                continue
+            kind, _, ident, _ = struct.unpack("<HHII", data[:12])
+            if kind == PING:
+                self.state(1, 100, ident=ident)
+            elif kind == STREAM:
+                sock = socket.socket(fileno=fds[0])
+                sock.setblocking(True)
+                self.say(DONE, ident, struct.pack("<I", 0) + text(""))
+                threading.Thread(target=Exec(sock, self.env.get("MODE", ""), self.env).run, daemon=True).start()
+            elif kind == STOP:
+                self.state(2)
+                self.say(DONE, ident, struct.pack("<I", 0) + text(""))
+                self.state(3)
+                return
+
+
+if __name__ == "__main__":
+    assert sys.argv[1] == "--id"
+    Keeper(sys.argv[2]).run()
+    os._exit(0)

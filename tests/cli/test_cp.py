@@ -1,0 +1,119 @@
+"""sbx cp against the real sbxd; the other side is lib/tar in guest_builtin.c, or a hostile archive."""
+import io
+import os
+import stat
+import subprocess
+import tarfile
+
+from conftest import SBX
+
+
+def test_both_ways_with_the_rules_of_docker_cp(inst):
+    inst.create("demo")
+    there = inst.root / "there"
+    there.mkdir()
+    (inst.work / "d/sub").mkdir(parents=True)
+    (inst.work / "d/f").write_text("one")
+    (inst.work / "d/f").chmod(0o640)
+    os.symlink("f", inst.work / "d/l")
+    os.utime(inst.work / "d/f", ns=(1, 1_000_000_001))
+    p = inst.sbx("cp", "d", f"demo:{there}", check=0)
+    assert "Copied 1 files, 3 B to demo:" in p.stderr and p.stdout == ""
+    st = (there / "d/f").stat()
+    assert stat.S_IMODE(st.st_mode) == 0o640 and st.st_mtime_ns == 1_000_000_001
+    assert os.readlink(there / "d/l") == "f" and (there / "d/sub").is_dir()
+    inst.sbx("cp", "-q", f"demo:{there}/d", "back", check=0)
+    assert (inst.work / "back/f").read_text() == "one"
+    inst.sbx("cp", f"demo:{there}/d/.", "back2", check=0)
+    assert (inst.work / "back2/f").exists()
+    inst.sbx("cp", f"demo:{there}/d/f", ".", check=0)
+    assert (inst.work / "f").read_text() == "one"
+    inst.sbx("cp", "-L", f"demo:{there}/d/l", "followed", check=0)
+    assert (inst.work / "followed").read_text() == "one" and not (inst.work / "followed").is_symlink()
+
+
+def test_large_and_many(inst):
+    inst.create("demo")
+    data = os.urandom(20 << 20)
+    (inst.work / "big").write_bytes(data)
+    inst.sbx("cp", "big", f"demo:{inst.root}/big", check=0)
+    assert (inst.root / "big").read_bytes() == data
+    inst.sbx("cp", f"demo:{inst.root}/big", "big2", check=0)
+    assert (inst.work / "big2").read_bytes() == data
+
+
+def test_archive_to_stdout(inst):
+    inst.create("demo")
+    (inst.root / "x").write_text("text")
+    p = inst.sbx("cp", f"demo:{inst.root}/x", "-", check=0, binary=True)
+    with tarfile.open(fileobj=io.BytesIO(p.stdout)) as t:
+        assert t.extractfile("x").read() == b"text"
+
+
+def test_mistakes(inst):
+    inst.create("demo")
+    assert "error: copying between sandboxes is not supported\n  try: sbx cp --help\n" == \
+        inst.sbx("cp", "demo:/a", "demo:/b", check=1).stderr
+    assert "looking for 'none'" in inst.sbx("cp", "none", "demo:/tmp", check=1).stderr
+    assert "in the sandbox: " in inst.sbx("cp", "demo:/no/such", ".", check=1).stderr
+    (inst.work / "f").write_text("x")
+    assert "in the sandbox: " in inst.sbx("cp", "f", "demo:/no/such/folder/x", check=1).stderr
+    assert "opening the folder" in inst.sbx("cp", "demo:/etc/hostname", "no/such/x", check=1).stderr
+    assert "tar x" in inst.sbx("cp", "-", "demo:/tmp", check=1).stderr
+
+
+def hostile(inst, members):
+    """Makes the stand-in's `pack` print this archive."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as t:
+        for name, kind, link, body in members:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.size, info.mode = kind, link, len(body), 0o6777
+            t.addfile(info, io.BytesIO(body))
+    (inst.root / "archive").write_bytes(out.getvalue())
+    fake = inst.root / "state/guest_builtin"
+    fake.unlink()
+    fake.write_text(f"#!/bin/sh\nexec cat {inst.root}/archive\n")
+    fake.chmod(0o755)
+
+
+F, D, L, H, C = tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE
+
+
+def test_cve_2026_17106_copy_out_never_leaves_its_destination(inst):
+    inst.create("demo")
+    dest, out = inst.work / "dest", inst.root / "outside"
+    out.mkdir()
+    (out / "secret").write_text("precious")
+    for members in ([("t", D, "", b""), ("t/l", L, str(out), b""), ("t/l/pwn", F, "", b"x")],
+                    [("t", D, "", b""), ("../pwn", F, "", b"x")],
+                    [("t", D, "", b""), ("t/../../pwn", F, "", b"x")],
+                    [("t", D, "", b""), (str(out / "pwn"), F, "", b"x")],
+                    [("t", D, "", b""), ("t/h", H, str(out / "secret"), b"")],
+                    [("t", D, "", b""), ("t/l", L, str(out / "secret"), b""), ("t/h", H, "t/l", b"")],
+                    [("t", D, "", b""), ("t/c", C, "", b"")],
+                    [("t", D, "", b""), ("other", F, "", b"x")]):
+        dest.mkdir(exist_ok=True)
+        hostile(inst, members)
+        p = inst.sbx("cp", "demo:/t", dest, check=1)
+        assert "refused" in p.stderr, p.stderr
+        assert sorted(os.listdir(out)) == ["secret"] and (out / "secret").read_text() == "precious"
+        assert (out / "secret").stat().st_nlink == 1
+        assert sorted(os.listdir(inst.work)) == ["dest"] and not (inst.root / "pwn").exists()
+        subprocess.run(["rm", "-rf", dest], check=True)
+
+
+def test_the_guest_does_not_choose_the_name(inst):
+    inst.create("demo")
+    hostile(inst, [(".bashrc", F, "", b"evil")])
+    inst.sbx("cp", "demo:/home/agent/report.txt", inst.home, check=0)
+    assert os.listdir(inst.home) == ["report.txt"]
+    assert stat.S_IMODE((inst.home / "report.txt").stat().st_mode) == 0o777
+
+
+def test_cut_off_archive_is_an_error(inst):
+    inst.create("demo")
+    hostile(inst, [("t", F, "", b"x" * 100000)])
+    archive = inst.root / "archive"
+    archive.write_bytes(archive.read_bytes()[:50000])
+    assert "ends too early" in inst.sbx("cp", "demo:/t", ".", check=1).stderr

@@ -1,0 +1,136 @@
+"""What can be known without any sandbox: usage, help, man pages, completion."""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+MAN = pathlib.Path(__file__).parents[2] / "man"
+SBX = os.environ["SBX_TEST_SBX"]
+
+
+def verbs(bare):
+    return re.findall(r"^  (\w+) {2,}", bare.sbx("help", check=0).stdout, re.M)
+
+
+def options(text):
+    return [o for o in re.findall(r"^  (?:-\w, |    )--([\w-]+)", text, re.M) if o != "help"]
+
+
+def test_no_command_shows_the_commands_and_fails(bare):
+    p = bare.sbx(check=2)
+    assert "create" in p.stdout and "usage: sbx" in p.stdout
+
+
+@pytest.mark.parametrize("typed,near", [("craete", "sbx create"), ("lst", "sbx ls"), ("xyzzy", "sbx help"),
+                                        ("Daemon", "sbx daemon")])
+def test_unknown_command_is_an_error_with_the_nearest_one(bare, typed, near):
+    p = bare.sbx(typed, check=2)
+    assert f"there is no command '{typed}'" in p.stderr and f"try: {near}" in p.stderr
+    assert p.stdout == ""
+    bare.sbx("help", typed, check=2)
+
+
+@pytest.mark.parametrize("args,says", [
+    (["create", "--nmae", "x", "shell"], "unknown option --nmae, is --name meant?"),
+    (["create"], "something is missing"),
+    (["create", "nosuch"], "no agent 'nosuch'"),
+    (["create", "shell", "--cpus", "0"], "no number of CPUs"),
+    (["create", "shell", "--memory", "12q"], "no size of memory"),
+    (["create", "shell", "--accel", "fast"], "none of auto, kvm and tcg"),
+    (["create", "shell", "--name", "bad_name"], "bad_name"),
+    (["create", "shell", "-e", "1=2"], "NAME=VALUE"),
+    (["exec"], "something is missing"),
+    (["exec", "demo"], "a command is missing"),
+    (["exec", "-dt", "demo", "ls"], "-d goes without"),
+    (["run", "--rm", "-d"], "do not go together"),
+    (["rm"], "--all"),
+    (["rm", "--all", "x"], "--all"),
+    (["cp", "a", "b"], "SANDBOX:/PATH"),
+    (["cp", "a", "demo:relative"], "must be absolute"),
+    (["prune", "--filter", "since=1h"], "no filter"),
+    (["stop", "--timeout", "x", "demo"], "no number of seconds"),
+    (["update", "demo"], "nothing to change"),
+    (["rename", "demo", "a_b"], "a_b"),
+    (["settings", "set", "vm.accel", "fast"], "vm.accel"),
+    (["settings", "frob"], "no command 'settings frob'"),
+    (["completion", "tcsh"], "bash, zsh and fish"),
+    (["ls", "extra"], "one too many"),
+    (["--frob"], "unknown option --frob"),
+])
+def test_wrong_command_lines_exit_2_and_start_nothing(bare, args, says):
+    p = bare.sbx(*args, check=2)
+    assert says in p.stderr and p.stdout == ""
+    assert not (bare.root / "run/sbx/sbxd.sock").exists()
+
+
+def test_help_of_every_verb_in_every_way(bare):
+    for v in verbs(bare):
+        text = bare.sbx("help", v, check=0).stdout
+        assert text.startswith(f"usage: sbx {v}")
+        assert bare.sbx(v, "--help", check=0).stdout == text
+        assert bare.sbx(v, "-h", check=0).stdout == text
+
+
+def test_every_option_is_in_the_man_page(bare):
+    names = verbs(bare)
+    assert len(names) == 17
+    for v in names:
+        page = (MAN / f"sbx-{v}.1.scd").read_text()
+        texts = [bare.sbx("help", v, check=0).stdout]
+        for sub in re.findall(r"^  (\w+) {2,}", texts[0].partition("commands:")[2].partition("options:")[0], re.M):
+            assert f"## {sub}" in page, (v, sub)
+            texts.append(bare.sbx("help", v, sub, check=0).stdout)
+        for o in {o for t in texts for o in options(t)}:
+            assert f"*--{o}*" in page, (v, o)
+        for o in re.findall(r"\*--([\w-]+)\*\s", page):
+            assert o == "help" or any(f"--{o}" in t for t in texts), (v, o, "is in the page only")
+        assert f"*sbx-{v}*(1)" in (MAN / "sbx.1.scd").read_text()
+
+
+def test_options_behind_the_sandbox_belong_to_the_command(bare):
+    assert "usage: sbx exec" in bare.sbx("exec", "--help", check=0).stdout
+    p = bare.sbx("exec", "demo", "ls", "--help")
+    assert "usage: sbx" not in p.stdout
+
+
+def complete(bare, words):
+    script = f"""
+source <({SBX} completion bash)
+COMP_WORDS=({' '.join(repr(w) for w in words)}); COMP_CWORD={len(words) - 1}
+_sbx
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    env = {**bare.env, "PATH": os.path.dirname(SBX) + ":" + bare.env["PATH"]}
+    p = subprocess.run(["bash", "-euc", script], env=env, cwd=bare.work, capture_output=True, text=True, timeout=30)
+    assert p.returncode == 0 and not p.stderr, p.stderr
+    return p.stdout.split()
+
+
+def test_bash_completion(inst):
+    inst.create("demo")
+    inst.create("other")
+    assert complete(inst, ["sbx", "cr"]) == ["create"]
+    assert set(complete(inst, ["sbx", "settings", ""])) == {"list", "get", "set", "unset"}
+    assert "vm.accel" in complete(inst, ["sbx", "settings", "get", "vm."])
+    assert complete(inst, ["sbx", "stop", ""]) == ["demo", "other"]
+    assert complete(inst, ["sbx", "stop", "demo", "o"]) == ["other"]
+    assert complete(inst, ["sbx", "cp", "dem"]) == ["demo:"]
+    assert "--memory" in complete(inst, ["sbx", "create", "--m"])
+    assert complete(inst, ["sbx", "completion", "z"]) == ["zsh"]
+    for v in verbs(inst):
+        for o in options(inst.sbx("help", v).stdout):
+            assert f"--{o}" in complete(inst, ["sbx", v, f"--{o}"]), (v, o)
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_completions_are_complete_and_parse(bare, shell):
+    text = bare.sbx("completion", shell, check=0).stdout
+    for v in verbs(bare):
+        assert re.search(rf"\b{v}\b", text)
+        for o in options(bare.sbx("help", v).stdout):
+            assert f"--{o}" in text or f"-l {o}" in text, (v, o)
+    found = subprocess.run(["sh", "-c", f"command -v {shell}"], capture_output=True)
+    if found.returncode == 0:
+        subprocess.run([shell, "-n", "/dev/stdin"], input=text, text=True, check=True, env=bare.env)

@@ -1,0 +1,210 @@
+"""An installation with nothing in it: what it says, what it does not wait for."""
+import json
+import os
+import pty
+import signal
+import subprocess
+import threading
+import time
+
+from conftest import SBX
+
+
+def on_terminal(inst, args, typed=b"", env=None, seconds=20):
+    """Runs sbx on a terminal of its own; gives all it wrote and its exit status."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(inst.work)
+        os.execve(SBX, [SBX, *map(str, args)], {**inst.env, **(env or {})})
+    out, deadline = b"", time.monotonic() + seconds
+    if typed:
+        time.sleep(0.3)
+        os.write(fd, typed)
+    while time.monotonic() < deadline:
+        try:
+            part = os.read(fd, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        out += part
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(fd)
+    return out.decode(), status
+
+
+def test_listings_of_nothing(bare):
+    assert "No sandboxes found" in bare.sbx("ls", check=0).stdout
+    assert json.loads(bare.sbx("ls", "--json", check=0).stdout) == {"sandboxes": []}
+    assert bare.sbx("ls", "-q", check=0).stdout == ""
+    assert json.loads(bare.sbx("template", "ls", "--json", check=0).stdout) == {"templates": []}
+    assert json.loads(bare.sbx("prune", "--dry-run", "--json", check=0).stdout) == \
+        {"would_remove": [], "skipped_unknown_stop": []}
+    assert bare.sbx("rm", "--all", "-f", check=0).stdout == "No sandboxes found\n"
+
+
+def test_missing_sandbox_is_an_error_everywhere(bare):
+    for args in (["inspect", "x1"], ["stop", "x1"], ["rm", "-f", "x1"], ["rename", "x1", "y1"],
+                 ["update", "x1", "--cpus", "2"], ["cp", "x1:/a", "."]):
+        p = bare.sbx(*args, check=1)
+        assert "no sandbox named x1" in p.stderr and "try: " in p.stderr
+    assert "no sandbox named x1" in bare.sbx("exec", "x1", "true", check=125).stderr
+
+
+def test_missing_template_without_a_terminal_fails_at_once(bare):
+    begin = time.monotonic()
+    p = bare.sbx("create", "shell", check=1)
+    assert "no template 'debian'" in p.stderr and "try: sbx template build" in p.stderr
+    assert time.monotonic() - begin < 2
+    assert bare.sbx("ls", "-q").stdout == ""
+
+
+def test_missing_template_on_a_terminal_is_offered(bare):
+    out, status = on_terminal(bare, ["create", "shell"], b"n\n")
+    assert "Build it now?" in out and status == 1
+    helper = bare.libexec / "template-build"
+    helper.write_text("#!/bin/sh\necho '05 first' >&3\necho '99 last' >&3\n"
+                      "mkdir -p \"$2\" && echo '{}' > \"$2/manifest.json\"\n")
+    helper.chmod(0o755)
+    for f in ("root.img", "docker.img", "vmlinuz", "modules.cpio"):
+        helper.write_text(helper.read_text() + f"echo > \"$2/{f}\"\n")
+    out, status = on_terminal(bare, ["create", "shell", "--name", "demo"], b"y\n")
+    assert status == 0, out
+    assert "  5% first" in out and " 99% last" in out and "Created sandbox demo" in out
+
+
+def test_template_build_that_fails_says_so(bare):
+    helper = bare.libexec / "template-build"
+    helper.write_text("#!/bin/sh\necho 'sbx: template-build: no room' >&2\nexit 3\n")
+    helper.chmod(0o755)
+    p = bare.sbx("template", "build", check=1)
+    assert "no room" in p.stderr and "status 3" in p.stderr
+
+
+def test_no_colour_and_no_bar_without_a_terminal_or_with_no_color(bare):
+    assert "\x1b" not in bare.sbx("nope").stderr
+    out, _ = on_terminal(bare, ["nope"])
+    assert "\x1b[31merror: " in out
+    out, _ = on_terminal(bare, ["nope"], env={"NO_COLOR": "1"})
+    assert "\x1b" not in out and "error: " in out
+    out, _ = on_terminal(bare, ["nope"], env={"NO_COLOR": ""})
+    assert "\x1b[31m" in out
+
+
+def test_daemon_by_hand(bare):
+    assert json.loads(bare.sbx("daemon", "status", "--json", check=1).stdout)["status"] == "stopped"
+    assert "not running" in bare.sbx("version", check=0).stdout
+    assert "started" in bare.sbx("daemon", "start", check=0).stdout
+    assert "already" in bare.sbx("daemon", "start", check=0).stdout
+    status = json.loads(bare.sbx("daemon", "status", "--json", check=0).stdout)
+    assert status["status"] == "running" and status["pid"] > 1
+    bare.sbx("daemon", "stop", check=0)
+    bare.sbx("daemon", "status", check=1)
+    bare.sbx("daemon", "stop", check=0)
+
+
+def test_ten_commands_at_once_start_one_sbxd(bare):
+    pids, threads = [], []
+
+    def one():
+        assert bare.sbx("ls").returncode == 0
+        pids.append(json.loads(bare.sbx("daemon", "status", "--json").stdout)["pid"])
+
+    for _ in range(10):
+        threads.append(threading.Thread(target=one))
+        threads[-1].start()
+    for t in threads:
+        t.join()
+    assert len(pids) == 10 and len(set(pids)) == 1
+
+
+def test_an_sbxd_that_cannot_start_is_said_in_time(bare):
+    (bare.libexec / "sbxd").unlink()
+    p = bare.sbx("ls", check=1)
+    assert "starting sbxd from" in p.stderr
+    (bare.libexec / "sbxd").write_text("#!/bin/sh\nexit 7\n")
+    (bare.libexec / "sbxd").chmod(0o755)
+    p = bare.sbx("ls", check=1)
+    assert "status 7" in p.stderr and "sbxd.log" in p.stderr
+    (bare.libexec / "sbxd").write_text("#!/bin/sh\nexec sleep 8\n")
+    begin = time.monotonic()
+    p = bare.sbx("ls", check=1)
+    assert "did not listen within 5 seconds" in p.stderr and time.monotonic() - begin < 7
+
+
+def test_an_sbxd_of_another_version_is_replaced(bare):
+    bare.sbx("daemon", "start", check=0)
+    old = json.loads(bare.sbx("daemon", "status", "--json").stdout)["pid"]
+    bare.sbx("ls", check=0)
+    assert json.loads(bare.sbx("daemon", "status", "--json").stdout)["pid"] == old
+    bare.sbx("daemon", "stop")
+    fake = subprocess.Popen(["python3", "-c", FAKE_OLD, str(bare.root / "run/sbx/sbxd.sock")], env=bare.env)
+    try:
+        while not (bare.root / "run/sbx/sbxd.sock").exists():
+            time.sleep(0.05)
+        assert "No sandboxes found" in bare.sbx("ls", check=0).stdout
+        assert fake.wait(5) == 0
+        assert json.loads(bare.sbx("version", "--json").stdout)["daemon"]["version"] != "0.0.1"
+    finally:
+        fake.kill()
+
+
+FAKE_OLD = """
+import http.server, json, os, socketserver, sys, threading
+class H(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def answer(self, status, body):
+        data = json.dumps(body).encode() if body else b''
+        self.send_response(status); self.send_header('Content-Length', str(len(data))); self.end_headers()
+        if data: self.wfile.write(data)
+    def do_GET(self):
+        self.answer(200, {'version': '0.0.1', 'build': 'x', 'pid': os.getpid(), 'api': 1})
+    def do_POST(self):
+        assert self.path == '/v1/shutdown'
+        os.unlink(sys.argv[1]); self.answer(204, None); self.wfile.flush(); os._exit(0)
+    def address_string(self): return 'x'
+    def log_message(self, *a): pass
+class S(socketserver.ThreadingMixIn, socketserver.UnixStreamServer): pass
+S(sys.argv[1], H).serve_forever()
+"""
+
+
+def test_settings(bare):
+    keys = json.loads(bare.sbx("settings", "list", "--json", check=0).stdout)["settings"]
+    assert {"key": "vm.accel", "value": "auto", "default": "auto", "set": False}.items() <= keys[0].items()
+    bare.sbx("settings", "set", "vm.memory", "2g", check=0)
+    assert bare.sbx("settings", "get", "vm.memory", check=0).stdout == "2g\n"
+    assert "vm.memory" in bare.sbx("settings", "list", check=0).stdout
+    bare.sbx("settings", "unset", "vm.memory", check=0)
+    assert bare.sbx("settings", "get", "vm.memory", check=0).stdout == "0\n"
+    assert "try: sbx settings list" in bare.sbx("settings", "get", "nope", check=1).stderr
+
+
+def test_diagnose(bare):
+    p = bare.sbx("diagnose", "--json")
+    d = json.loads(p.stdout)
+    assert d["version"] == "1.0"
+    names = {c["name"]: c for c in d["checks"]}
+    assert {"CLI binary", "Helper programs", "qemu", "virtiofsd", "Virtualization", "User namespaces",
+            "Subordinate ids", "Template", "Folders", "Free space", "Daemon", "Version match",
+            "Control groups", "Landlock", "KVM self-test"} <= set(names)
+    for c in d["checks"]:
+        assert c["status"] in ("pass", "warn", "fail", "skip")
+        assert c["status"] in ("pass", "skip") or c["hint"], c
+    for s in ("pass", "warn", "fail", "skip"):
+        assert d["summary"][s] == sum(c["status"] == s for c in d["checks"])
+    # sbx-edge and the others are not in this installation, and looking must not start sbxd
+    assert names["Helper programs"]["status"] == "fail" and "sbx-edge" in names["Helper programs"]["detail"]
+    assert p.returncode == 1 and names["Template"]["status"] == "warn" and names["Daemon"]["status"] == "skip"
+    assert "sbx template build" in bare.sbx("diagnose").stdout
+    assert not (bare.root / "run/sbx/sbxd.sock").exists()
+    (bare.root / "state/sbx").mkdir(exist_ok=True)
+    (bare.root / "state/sbx").chmod(0o777)
+    d = json.loads(bare.sbx("diagnose", "--json").stdout)
+    assert [c["status"] for c in d["checks"] if c["name"] == "Folders"] == ["fail"]
+
+
+def test_output_that_cannot_be_written_is_a_failure(bare):
+    with open("/dev/full", "w") as full:
+        p = subprocess.run([SBX, "version"], stdout=full, stderr=subprocess.PIPE, env=bare.env)
+    assert p.returncode == 1 and b"writing the output" in p.stderr

@@ -1,0 +1,360 @@
+"""The verbs on sandboxes, against the real sbxd; keeper and guest are sandbox_stand_in.py."""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import termios
+import time
+
+import pytest
+
+from conftest import SBX
+
+
+def get(inst, name):
+    return json.loads(inst.sbx("inspect", name, "--json", check=0).stdout)
+
+
+# ---- making and ending ----
+
+def test_create_says_what_it_made(inst):
+    p = inst.sbx("create", "shell", ".", "--name", "demo", "--cpus", "2", "-m", "1g", check=0)
+    assert re.search(rf"^sandbox    demo\nagent      shell\nworkspace  {re.escape(str(inst.work))} \(rw\)\n"
+                     rf"cpu        2\nmemory     1 GiB\n", p.stdout, re.M), p.stdout
+    assert p.stdout.endswith("Created sandbox demo\n\nTo connect to this sandbox, run:\n  sbx run --name demo\n")
+    assert "no isolation boundary" in p.stderr and "\x1b" not in p.stdout + p.stderr
+    s = get(inst, "demo")
+    assert s["status"] == "running" and s["memory"] == 1 << 30
+    assert s["workspaces"] == [{"host": str(inst.work), "guest": str(inst.work), "ro": False, "file": False}]
+
+
+def test_create_passes_everything_on(inst):
+    (inst.work / "a").mkdir()
+    (inst.work / "f").write_text("x")
+    (inst.work / "envs").write_text("# c\nA=1\nB=2\n")
+    out = inst.sbx("create", "shell", "a:/w", "f:ro", "--hide", ".env*", "--hide", "*.key", "--env-file", "envs",
+                   "-e", "B=3", "-e", "FROM_HOST", "-q", check=0, env={"FROM_HOST": "h"}).stdout
+    assert out == "shell-a\n"
+    s = get(inst, "shell-a")
+    assert s["workspaces"] == [{"host": str(inst.work / "a"), "guest": "/w", "ro": False, "file": False},
+                               {"host": str(inst.work / "f"), "guest": str(inst.work / "f"), "ro": True, "file": True}]
+    assert s["hide"] == [".env*", "*.key"] and s["env"] == {"A": "1", "B": "3", "FROM_HOST": "h"}
+
+
+def test_create_without_a_path_shares_nothing(inst):
+    assert "workspace  none" in inst.create("demo").stdout
+    assert get(inst, "demo")["workspaces"] == []
+
+
+def test_home_and_root_are_refused_unless_forced(inst):
+    for path in ("/", inst.home, inst.root):
+        p = inst.sbx("create", "shell", path, "--name", "demo", check=1)
+        assert "refusing to share" in p.stderr and "--force" in p.stderr
+    inst.sbx("create", "shell", inst.home, "--name", "demo", "--force", check=0)
+
+
+def test_taken_name_and_failed_start(inst):
+    inst.create("demo")
+    assert "demo" in inst.sbx("create", "shell", "--name", "demo", check=1).stderr
+    p = inst.sbx("create", "shell", "--name", "bad", "-e", "MODE=fail", check=1)
+    assert "the kernel did not start" in p.stderr
+    assert inst.sbx("ls", "-q").stdout == "demo\n"
+
+
+def test_ls(inst):
+    inst.sbx("create", "shell", ".", "--name", "bb", check=0)
+    inst.create("aa")
+    inst.sbx("stop", "aa", check=0)
+    lines = inst.sbx("ls", check=0).stdout.splitlines()
+    assert lines[0].split() == ["SANDBOX", "AGENT", "STATUS", "PORTS", "WORKSPACE"]
+    assert lines[1].split() == ["aa", "shell", "stopped", "-", "-"]
+    assert lines[2].split() == ["bb", "shell", "running", "(tcg)", "-", str(inst.work)]
+    assert inst.sbx("ls", "-q").stdout == "aa\nbb\n"
+    assert [s["name"] for s in json.loads(inst.sbx("ls", "--json").stdout)["sandboxes"]] == ["aa", "bb"]
+
+
+def test_stop_and_start_again(inst):
+    inst.create("demo")
+    p = inst.sbx("stop", "demo", "nope", check=1)
+    assert "'demo' stopped" in p.stdout and "sbx run --name demo" in p.stdout and "nope" in p.stderr
+    assert get(inst, "demo")["status"] == "stopped"
+    p = inst.sbx("exec", "demo", "echo", "hi", check=0)
+    assert p.stdout == "hi\n" and "no isolation boundary" in p.stderr
+    assert inst.sbx("exec", "demo", "echo", "hi", check=0).stderr == ""
+
+
+def test_rm_asks_or_needs_force(inst):
+    inst.create("demo")
+    assert "try: sbx rm --force demo" in inst.sbx("rm", "demo", check=1).stderr
+    assert inst.sbx("rm", "--force", "demo", check=0).stdout == "Deleting sandbox demo...\nSandbox 'demo' removed\n"
+    assert inst.sbx("ls", "-q").stdout == ""
+
+
+def test_rename_and_update(inst):
+    inst.create("demo")
+    assert "now 'other'" in inst.sbx("rename", "demo", "other", check=0).stdout
+    p = inst.sbx("update", "other", "--cpus", "3", "--memory", "2g", check=0)
+    assert "3 CPUs, 2 GiB, from its next start on" in p.stdout
+    assert get(inst, "other")["cpus"] == 3
+
+
+def test_prune(inst):
+    for n in ("aa", "bb"):
+        inst.create(n)
+    inst.sbx("stop", "aa", check=0)
+    d = json.loads(inst.sbx("prune", "--dry-run", "--json", check=0).stdout)
+    assert [s["name"] for s in d["would_remove"]] == ["aa"] and d["would_remove"][0]["stopped_at"] > 0
+    assert json.loads(inst.sbx("prune", "--dry-run", "--json", "--filter", "until=1h").stdout)["would_remove"] == []
+    inst.sbx("prune", check=1)
+    assert json.loads(inst.sbx("prune", "-f", "--json", check=0).stdout) == {"removed": ["aa"]}
+    assert inst.sbx("ls", "-q").stdout == "bb\n"
+
+
+# ---- run ----
+
+def test_run_makes_once_and_comes_back(inst):
+    assert inst.sbx("run", "--", "-c", "echo one; exit 7", check=7).stdout == "one\n"
+    assert inst.sbx("ls", "-q").stdout == "shell-work\n"
+    inst.sbx("stop", "shell-work", check=0)
+    assert inst.sbx("run", "shell", ".", "--", "echo", "two", check=0).stdout == "two\n"
+    assert inst.sbx("run", "shell-work", "--", "echo", "three", check=0).stdout == "three\n"
+    assert inst.sbx("run", "--name", "shell-work", "--", "echo", "four", check=0, cwd="/").stdout == "four\n"
+    assert inst.sbx("ls", "-q").stdout == "shell-work\n"
+    (inst.work / "sub").mkdir()
+    assert "does not share" in inst.sbx("run", "--name", "shell-work", "shell", "sub", check=125).stderr
+
+
+def test_run_reads_a_script_from_a_pipe(inst):
+    assert inst.sbx("run", input="echo from $0\n", check=0).stdout == "from bash\n"
+
+
+def test_run_rm_and_detached(inst):
+    assert inst.sbx("run", "--rm", "--name", "tmp", "--", "true", check=0).stdout == ""
+    assert inst.sbx("ls", "-q").stdout == ""
+    assert inst.sbx("run", "-d", "--name", "bg", check=0).stdout == "bg\n"
+    assert get(inst, "bg")["status"] == "running"
+    assert "neither an agent nor a sandbox" in inst.sbx("run", "nosuch", check=125).stderr
+
+
+# ---- exec ----
+
+def test_exit_status_is_exact(inst):
+    inst.create("demo")
+    for code in (0, 1, 2, 42, 125, 126, 127, 254, 255):
+        inst.sbx("exec", "demo", "sh", "-c", f"exit {code}", check=code)
+    for sig in (9, 15, 11):
+        inst.sbx("exec", "demo", "sh", "-c", f"kill -{sig} $$", check=128 + sig)
+    p = inst.sbx("exec", "demo", "/no/such/program", check=127)
+    assert "not found" in p.stderr
+
+
+def test_streams_are_separate_and_binary(inst):
+    inst.create("demo")
+    p = inst.sbx("exec", "demo", "sh", "-c", "echo out; echo err >&2", check=0)
+    assert (p.stdout, p.stderr) == ("out\n", "err\n")
+    data = os.urandom(5 << 20)
+    p = inst.sbx("exec", "-i", "demo", "cat", input=data, check=0, binary=True)
+    assert p.stdout == data
+    assert inst.sbx("exec", "demo", "cat", input="not passed on", check=0).stdout == ""
+    with open(inst.work / "file", "wb") as f:
+        f.write(data)
+    with open(inst.work / "file", "rb") as f, open(inst.work / "out", "wb") as out:
+        subprocess.run([SBX, "exec", "-i", "demo", "cat"], stdin=f, stdout=out, env=inst.env, check=True, timeout=60)
+    assert (inst.work / "out").read_bytes() == data
+
+
+def test_environment_folder_and_user(inst):
+    inst.create("demo", "-e", "BAKED=1")
+    p = inst.sbx("exec", "-e", "A=x y", "-w", "/tmp", "-u", "root", "demo", "--", "sh", "-c",
+                 "echo $A $BAKED $SBX_USER; pwd", check=0)
+    assert p.stdout == "x y 1 root\n/tmp\n"
+
+
+def test_a_reader_that_goes_away_ends_it(inst):
+    inst.create("demo")
+    p = subprocess.run(["bash", "-c", f"{SBX} exec demo yes | head -1; echo ${{PIPESTATUS[0]}}"], env=inst.env,
+                       capture_output=True, text=True, timeout=20)
+    assert p.stdout == "y\n141\n"
+
+
+def test_a_slow_reader_holds_the_command_back(inst):
+    inst.create("demo")
+    p = subprocess.Popen([SBX, "exec", "demo", "sh", "-c", "head -c 50000000 /dev/zero; echo done >&2"], env=inst.env,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(1)
+    assert not select.select([p.stderr], [], [], 0)[0]
+    rss = int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{p.pid}/status").read())[1])
+    assert rss < 16384
+    out, err = p.communicate(timeout=30)
+    assert len(out) == 50000000 and err == b"done\n"
+
+
+def test_signals_are_passed_on(inst):
+    inst.create("demo")
+    for sig, name in ((signal.SIGINT, "INT"), (signal.SIGTERM, "TERM"), (signal.SIGHUP, "HUP"), (signal.SIGQUIT, "QUIT")):
+        script = f"trap 'echo got {name}; exit 9' {name}; echo ready; while :; do sleep 0.05; done"
+        p = subprocess.Popen([SBX, "exec", "demo", "bash", "-c", script], env=inst.env, stdout=subprocess.PIPE, text=True)
+        assert p.stdout.readline() == "ready\n"
+        p.send_signal(sig)
+        assert p.stdout.read() == f"got {name}\n"
+        assert p.wait(10) == 9
+
+
+def test_third_interrupt_ends_a_command_that_ignores_them(inst):
+    inst.create("demo")
+    p = subprocess.Popen([SBX, "exec", "demo", "bash", "-c", "trap '' INT; echo ready; sleep 30"], env=inst.env,
+                         stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "ready\n"
+    for _ in range(3):
+        assert p.poll() is None
+        p.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+    assert p.wait(5) == 130
+
+
+def test_detached_returns_at_once(inst):
+    inst.create("demo")
+    begin = time.monotonic()
+    inst.sbx("exec", "-d", "demo", "sh", "-c", f"sleep 2; echo late > {inst.work}/late", check=0)
+    assert time.monotonic() - begin < 1.5
+    for _ in range(100):
+        if (inst.work / "late").exists():
+            break
+        time.sleep(0.1)
+    assert (inst.work / "late").exists()
+
+
+@pytest.mark.parametrize("mode,says", [("lost", "connection to the sandbox was lost"),
+                                       ("garbage", "makes no sense")])
+def test_a_guest_that_misbehaves_is_125(inst, mode, says):
+    inst.create("demo", mode=mode)
+    assert says in inst.sbx("exec", "demo", "sleep", "5", check=125).stderr
+
+
+def test_escape_sequences_of_the_guest_are_not_printed(inst):
+    inst.create("demo", mode="escape")
+    p = inst.sbx("exec", "demo", "ls", check=127)
+    assert "\x1b" not in p.stderr and "\x07" not in p.stderr and "?]0;owned?no" in p.stderr
+
+
+def test_sbxd_may_die_under_a_session(inst):
+    inst.create("demo")
+    p = subprocess.Popen([SBX, "exec", "-i", "demo", "cat"], env=inst.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    p.stdin.write(b"one\n")
+    p.stdin.flush()
+    assert p.stdout.readline() == b"one\n"
+    inst.sbx("daemon", "stop", check=0)
+    p.stdin.write(b"two\n")
+    p.stdin.flush()
+    assert p.stdout.readline() == b"two\n"
+    assert get(inst, "demo")["status"] == "running"
+    p.stdin.close()
+    assert p.wait(10) == 0
+
+
+# ---- terminals ----
+
+class Terminal:
+    """sbx on a terminal of its own."""
+
+    def __init__(self, inst, *args):
+        self.master, slave = pty.openpty()
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.p = subprocess.Popen([SBX, *args], stdin=slave, stdout=slave, stderr=slave, env=inst.env, cwd=inst.work,
+                                  start_new_session=True)
+        self.out = b""
+
+    def until(self, what, seconds=15):
+        deadline = time.monotonic() + seconds
+        while what not in self.out:
+            assert time.monotonic() < deadline, self.out
+            if select.select([self.master], [], [], 0.2)[0]:
+                self.out += os.read(self.master, 4096)
+        before, _, self.out = self.out.partition(what)
+        return before
+
+    def type(self, data):
+        os.write(self.master, data)
+
+    def is_raw(self):
+        return not termios.tcgetattr(self.slave)[3] & termios.ICANON
+
+    def end(self, seconds=10):
+        code = self.p.wait(seconds)
+        assert termios.tcgetattr(self.slave) == self.before, "the terminal was not put back"
+        return code
+
+
+def test_terminal_is_raw_inside_and_whole_outside(inst):
+    inst.create("demo")
+    t = Terminal(inst, "exec", "-it", "demo", "bash", "--norc", "-c", "echo re''ady; tty >/dev/null && echo term=$TERM; "
+                 "read x; echo got $x; exit 5")
+    t.until(b"ready")
+    t.until(b"term=xterm")
+    assert t.is_raw()
+    t.type(b"hello\r")
+    t.until(b"got hello")
+    assert t.end() == 5
+
+
+def test_interrupt_key_goes_to_the_command(inst):
+    inst.create("demo")
+    t = Terminal(inst, "exec", "-it", "demo", "bash", "-c", "trap 'echo caught; exit 3' INT; echo re''ady; while :; do "
+                 "sleep 0.05; done")
+    t.until(b"ready")
+    t.type(b"\x03")
+    t.until(b"caught")
+    assert t.end() == 3
+
+
+def test_resize_reaches_the_command(inst):
+    inst.create("demo")
+    t = Terminal(inst, "exec", "-it", "demo", "bash", "-c", "trap 'stty size' WINCH; stty size; echo re''ady; while :; do "
+                 "sleep 0.05; done")
+    t.until(b"ready")
+    termios.tcsetwinsize(t.slave, (41, 132)) if hasattr(termios, "tcsetwinsize") else \
+        subprocess.run(["stty", "rows", "41", "cols", "132"], stdin=t.slave, check=True)
+    t.p.send_signal(signal.SIGWINCH)
+    t.until(b"41 132")
+    t.p.send_signal(signal.SIGTERM)
+    assert t.end() == 143
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
+def test_terminal_is_put_back_when_sbx_is_killed(inst, sig):
+    inst.create("demo")
+    t = Terminal(inst, "exec", "-it", "demo", "bash", "-c", "echo re''ady; sleep 30")
+    t.until(b"ready")
+    t.p.send_signal(sig)
+    assert t.end() == 128 + sig
+
+
+def test_terminal_is_put_back_when_the_guest_lies(inst):
+    inst.create("demo", mode="lost")
+    t = Terminal(inst, "exec", "-it", "demo", "bash")
+    t.until(b"was lost")
+    assert t.end() == 125
+
+
+def test_tty_without_a_terminal_is_refused(inst):
+    inst.create("demo")
+    p = inst.sbx("exec", "-it", "demo", "true", check=125)
+    assert "needs a terminal" in p.stderr
+    assert inst.sbx("exec", "-t", "demo", "echo", "x", check=0).stdout == "x\r\n"
+
+
+def test_rm_on_a_terminal_asks(inst):
+    inst.create("demo")
+    t = Terminal(inst, "rm", "demo")
+    t.until(b"with its disk? (y/N) ")
+    t.type(b"n\r")
+    assert t.end() == 1
+    t = Terminal(inst, "rm", "demo")
+    t.until(b"(y/N) ")
+    t.type(b"y\r")
+    t.until(b"removed")
+    assert t.end() == 0
