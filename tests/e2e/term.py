@@ -1,4 +1,5 @@
 """A terminal with somebody typing in it: tmux with a server of its own."""
+import pathlib
 import subprocess
 import time
 import uuid
@@ -18,6 +19,7 @@ class Terminal:
     def __exit__(self, *exc):
         subprocess.run(["tmux", "-S", self.socket, "kill-server"], env=self.env, check=False,
                        capture_output=True, timeout=10)
+        pathlib.Path(self.socket).unlink(missing_ok=True)
 
     def tmux(self, *args):
         return subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *args], env=self.env,

@@ -182,8 +182,14 @@ def test_cp_folder_both_ways(env, sandbox, tmp_path):
     env.sbx("cp", f"{sandbox.name}:/home/agent/tree", tmp_path / "back")
     assert (tmp_path / "back" / "deep" / "er" / "f").read_text() == "x"
     assert os.readlink(tmp_path / "back" / "link") == "deep/er/f"
-    env.sbx("cp", "-L", f"{sandbox.name}:/home/agent/tree", tmp_path / "followed")
-    assert not (tmp_path / "followed" / "link").is_symlink()
+
+
+def test_cp_follows_the_source_itself_with_L(env, sandbox, tmp_path):
+    sandbox.guest("echo x > ~agent/target; ln -sf target ~agent/alias")
+    env.sbx("cp", f"{sandbox.name}:/home/agent/alias", tmp_path / "kept")
+    env.sbx("cp", "-L", f"{sandbox.name}:/home/agent/alias", tmp_path / "followed")
+    assert os.readlink(tmp_path / "kept") == "target"
+    assert (tmp_path / "followed").read_text() == "x\n" and not (tmp_path / "followed").is_symlink()
 
 
 def test_cp_out_never_writes_outside_the_destination(env, sandbox, tmp_path):
