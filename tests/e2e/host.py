@@ -41,6 +41,13 @@ def is_alive(pid):
     return seen is not None and seen[1] not in "ZX"
 
 
+def wait_gone(pids_by_name, seconds, text):
+    deadline = time.monotonic() + seconds
+    while left := [(name, pid) for name, pid in pids_by_name.items() if is_alive(pid)]:
+        assert time.monotonic() < deadline, f"{text}: {left}"
+        time.sleep(0.05)
+
+
 def uid(pid):
     return int(status(pid).get("Uid", "-1").split()[0])
 
@@ -144,7 +151,11 @@ def check_disk(qcow2, scratch):
     def run(*argv):
         done = subprocess.run(argv, env=tools, capture_output=True, text=True, check=False, timeout=300)
         return done.returncode, done.stdout + done.stderr
-    code, text = run("qemu-img", "check", str(qcow2))
+    # The threads of a killed qemu may hold the lock for a moment after its main thread is gone.
+    deadline = time.monotonic() + 5
+    while "lock" in (result := run("qemu-img", "check", str(qcow2)))[1] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    code, text = result
     # 3 means leaked clusters: space that a killed qemu did not give back, no damage.
     assert code in (0, 3), text
     code, text = run("qemu-img", "convert", "-O", "raw", str(qcow2), str(raw))

@@ -11,7 +11,8 @@ class Terminal:
         self.folder = tempfile.mkdtemp(prefix="sbx-tmux-", dir="/tmp")
         self.socket = f"{self.folder}/s"
         self.env = {**env.env, "TERM": "xterm-256color"}
-        self.tmux("new-session", "-d", "-s", "t", "-x", str(columns), "-y", str(rows), *map(str, argv))
+        self.tmux("new-session", "-d", "-s", "t", "-x", str(columns), "-y", str(rows), "env", "TERM=xterm-256color",
+                  *map(str, argv))
         self.tmux("set-option", "-t", "t", "remain-on-exit", "on")
 
     def __enter__(self):

@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 import subprocess
+import uuid
 
 import pytest
 
@@ -11,7 +12,7 @@ import pytest
 @pytest.fixture
 def folder(sandbox, request):
     """A folder of the workspace for one test."""
-    path = sandbox.workspace / request.node.name.replace("[", "-").replace("]", "")
+    path = sandbox.workspace / f"{request.function.__name__}-{uuid.uuid4().hex[:6]}"
     path.mkdir()
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -181,11 +182,14 @@ def test_cp_folder_both_ways(env, sandbox, tmp_path):
     env.sbx("cp", f"{sandbox.name}:/home/agent/tree", tmp_path / "back")
     assert (tmp_path / "back" / "deep" / "er" / "f").read_text() == "x"
     assert os.readlink(tmp_path / "back" / "link") == "deep/er/f"
-    # -L follows what is named, as docker cp does; links inside a tree stay links.
-    env.sbx("cp", "-L", f"{sandbox.name}:/home/agent/tree/link", tmp_path / "followed")
-    assert not (tmp_path / "followed").is_symlink() and (tmp_path / "followed").read_text() == "x"
-    env.sbx("cp", f"{sandbox.name}:/home/agent/tree/link", tmp_path / "kept")
-    assert os.readlink(tmp_path / "kept") == "deep/er/f"
+
+
+def test_cp_follows_the_source_itself_with_L(env, sandbox, tmp_path):
+    sandbox.guest("echo x > ~agent/target; ln -sf target ~agent/alias")
+    env.sbx("cp", f"{sandbox.name}:/home/agent/alias", tmp_path / "kept")
+    env.sbx("cp", "-L", f"{sandbox.name}:/home/agent/alias", tmp_path / "followed")
+    assert os.readlink(tmp_path / "kept") == "target"
+    assert (tmp_path / "followed").read_text() == "x\n" and not (tmp_path / "followed").is_symlink()
 
 
 def test_cp_out_never_writes_outside_the_destination(env, sandbox, tmp_path):

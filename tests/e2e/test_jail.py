@@ -86,8 +86,7 @@ def test_they_die_with_their_keeper(env):
     box = env.create("orphans")
     pids = box.pids()
     os.kill(pids["keeper"], 9)
-    import test_kill9
-    test_kill9.wait_gone(pids, 10, "outlived their keeper")
+    host.wait_gone(pids, 10, "outlived their keeper")
     box.rm()
 
 

@@ -47,18 +47,6 @@ def ls_within_a_second(env):
     return listed
 
 
-def wait_gone(pids, seconds, text):
-    deadline = time.monotonic() + seconds
-    while left := [(name, pid) for name, pid in pids.items() if host.is_alive(pid)]:
-        assert time.monotonic() < deadline, f"{text}: {left}"
-        time.sleep(0.05)
-
-
-def names(env):
-    """What runs for the one sandbox; virtiofsd is two processes, it jails itself once more."""
-    return sorted(n for n in host.processes(env.folder).values() if n != "sbx")
-
-
 def counter(box):
     return int(box.guest("cat ~agent/work 2>/dev/null || echo 0", timeout=START_SECONDS))
 
@@ -82,7 +70,10 @@ def after_sbxd(box, p, pids):
 def after_edge(box, p, pids):
     """Connections reset, keeper restarts it; the VM goes on."""
     expect_lost(p)
-    assert box.guest("echo back", timeout=30) == "back"
+    deadline = time.monotonic() + 15
+    while box.fails("true", timeout=30):
+        assert time.monotonic() < deadline, "no exec works 15 s after edge was killed"
+        time.sleep(0.2)
     now = box.pids()
     assert now["edge"] != pids["edge"]
     assert {k: v for k, v in now.items() if k != "edge"} == {k: v for k, v in pids.items() if k != "edge"}
@@ -91,7 +82,7 @@ def after_edge(box, p, pids):
 def after_the_rest(box, p, pids):
     """The sandbox stops, its state is kept, its disk is whole."""
     expect_lost(p)
-    wait_gone(pids, 15, "still there after the sandbox was to stop")
+    host.wait_gone(pids, 15, "still there after the sandbox was to stop")
     box.wait_status("stopped", 5)
     host.check_disk(box.state / "root.qcow2", box.env.work)
 
@@ -102,8 +93,6 @@ def test_kill9(box, number):
     print(f"round {number}: {victim} after {delay:.2f} s (SBX_KILL_SEED={SEED})")
     env = box.env
     reached = counter(box)
-    whole = names(env)
-    assert all(whole.count(n) == 1 for n in ("sbxd", "sbx-keeper", "sbx-edge", "qemu-system-x86"))
     pids = box.pids()
     assert set(pids) == {"keeper", "qemu", "virtiofsd", "edge"}
     p = env.popen("exec", box.name, "bash", "-c", WORK, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
@@ -120,4 +109,8 @@ def test_kill9(box, number):
     assert [s["name"] for s in listed] == ["killed"]
     # Nothing doubled, and it can be used again: what was synced is there.
     assert counter(box) >= 1 or reached == 0
-    assert names(env) == whole
+    names = list(host.processes(env.folder).values())
+    for name in ("sbxd", "sbx-keeper", "qemu-system-x86", "sbx-edge"):
+        assert names.count(name) == 1, names
+    # virtiofsd forks once by itself
+    assert 1 <= names.count("virtiofsd") <= 2 and set(names) <= set(host.OURS), names

@@ -12,9 +12,8 @@ from term import Terminal
 
 
 @pytest.fixture
-def quiet(env):
-    """The shared installation with its daemon up: what is there before a test."""
-    env.sbx("ls")
+def quiet(env, sandbox):
+    """The shared installation in use (daemon, registry, cached initrd): what is there before a test."""
     return host.snapshot(env)
 
 
