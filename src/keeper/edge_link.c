@@ -258,6 +258,7 @@ static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *e
 	case EDGE_READY:
 		k->edge.tries = 0;
 		start_on_ready(k);
+		waiting_flush(k);
 		return edge_get_nothing(msg);
 	case EDGE_OPENED:
 		return on_opened(k, msg);
@@ -294,13 +295,18 @@ void edge_on_readable(struct keeper *k)
 		violation(k, err.text[0] ? err.text : "sent a message that does not decode");
 }
 
+bool edge_is_up(const struct keeper *k)
+{
+	return k->edge.alive && k->edge.phase == EDGE_PHASE_RUN;
+}
+
 int edge_open_stream(struct keeper *k, const char *path, int fd, bool session, uint32_t *ret_stream)
 {
 	AUTO_CLOSE int owned = fd;
 	size_t i = 0;
 	int r;
 
-	if (!k->edge.alive || k->edge.phase != EDGE_PHASE_RUN)
+	if (!edge_is_up(k))
 		return -EAGAIN;
 	while (i < KEEPER_MAX_STREAMS && k->streams[i].used)
 		i++;

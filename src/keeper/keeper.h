@@ -23,12 +23,14 @@
 #define KEEPER_MAX_LINKS 4
 #define KEEPER_MAX_ASKS 8
 #define KEEPER_MAX_STREAMS 256
+#define KEEPER_MAX_WAITING 64
 #define KEEPER_LOG_BUDGET (1 << 20) /* bytes of the children's chatter kept for one run */
 
 #define KEEPER_BOOT_MS_KVM 20000
 #define KEEPER_BOOT_MS_TCG 90000
 #define KEEPER_SETUP_MS 30000
 #define KEEPER_ASK_MS 4000
+#define KEEPER_WAIT_MS 4000
 #define KEEPER_STOP_MS 10000
 #define KEEPER_EDGE_GAP_MS 250	  /* the guest must see the port closed before it opens again */
 #define KEEPER_EDGE_READY_MS 1500 /* a new edge on a running guest; then it is tried again */
@@ -50,7 +52,8 @@ enum keeper_ev {
 	EV_TIMER_STOP,
 	EV_TIMER_VMM,
 	EV_TIMER_EDGE,
-	EV_TIMER_ASK, /* idx: which question */
+	EV_TIMER_WAIT, /* idx: which stream that waits */
+	EV_TIMER_ASK,  /* idx: which question */
 };
 
 /* A question to the guest: the body goes out on a socket pair that edge bridges to a stream. */
@@ -78,6 +81,15 @@ struct stream {
 	bool used;
 	bool session; /* a user's, not one of our questions */
 	uint32_t gen;
+};
+
+/* A stream that a user asked for while there is no edge. */
+struct waiting {
+	int fd; /* -1: free */
+	uint32_t gen;
+	int link;
+	uint32_t link_gen, msg;
+	struct loop_timer timer;
 };
 
 struct edge_link {
@@ -111,6 +123,7 @@ struct keeper {
 	struct link links[KEEPER_MAX_LINKS];
 	struct ask asks[KEEPER_MAX_ASKS];
 	struct stream streams[KEEPER_MAX_STREAMS];
+	struct waiting waiting[KEEPER_MAX_WAITING];
 	unsigned boot_tries;
 	uint64_t started_ms;
 	struct loop_timer boot_timer, stop_timer, vmm_timer;
@@ -151,6 +164,16 @@ void edge_kill(struct keeper *k);
 /* Takes fd. Gives the number of the stream. */
 int edge_open_stream(
 	struct keeper *k, const char *path, int fd, bool session, uint32_t *ret_stream) MUST_CHECK;
+
+bool edge_is_up(const struct keeper *k);
+
+/* waiting.c: streams that wait for a new edge. */
+void waiting_init(struct keeper *k);
+/* Takes fd. */
+int waiting_add(struct keeper *k, int link, uint32_t msg, int fd) MUST_CHECK;
+void waiting_flush(struct keeper *k);
+void waiting_drop_all(struct keeper *k);
+void waiting_on_timeout(struct keeper *k, uint32_t idx);
 
 /* ask.c: questions to the guest. */
 void ask_init(struct keeper *k);

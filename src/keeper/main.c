@@ -41,6 +41,8 @@ static bool is_stale(const struct keeper *k, struct loop_key key)
 	case EV_ASK:
 	case EV_TIMER_ASK:
 		return k->asks[key.idx].kind == ASK_NONE || k->asks[key.idx].gen != key.gen;
+	case EV_TIMER_WAIT:
+		return k->waiting[key.idx].fd < 0 || k->waiting[key.idx].gen != key.gen;
 	case EV_EDGE:
 	case EV_EDGE_END:
 		return !k->edge.alive || (k->edge.gen & 0xffffff) != key.gen;
@@ -99,6 +101,9 @@ static void dispatch(struct keeper *k, const struct loop_event *ev)
 		break;
 	case EV_TIMER_EDGE:
 		edge_on_timer(k);
+		break;
+	case EV_TIMER_WAIT:
+		waiting_on_timeout(k, ev->key.idx);
 		break;
 	case EV_TIMER_ASK:
 		ask_on_timeout(k, ev->key.idx);
@@ -168,6 +173,7 @@ static void init(struct keeper *k)
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
 		k->links[i].fd = -1;
 	ask_init(k);
+	waiting_init(k);
 }
 
 static void run(struct keeper *k)

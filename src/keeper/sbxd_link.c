@@ -155,11 +155,14 @@ static int answer_stream(struct keeper *k, struct link *l, struct ipc_msg *msg)
 		return keeper_send_done(l->fd, msg->id, -EPERM, "no such stream");
 	if (k->state.phase != KEEPER_RUNNING)
 		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is not running");
-	r = edge_open_stream(k, path, TAKE_FD(msg->fd), true, &stream);
+	if (edge_is_up(k))
+		r = edge_open_stream(k, path, TAKE_FD(msg->fd), true, &stream);
+	else
+		r = waiting_add(k, (int)(l - k->links), msg->id, TAKE_FD(msg->fd));
 	if (r < 0)
-		return keeper_send_done(
-			l->fd, msg->id, r, "too many streams, or the wire is being restarted");
-	return keeper_send_done(l->fd, msg->id, 0, "");
+		return keeper_send_done(l->fd, msg->id, r, "too many streams are open");
+	/* One that waits is answered when edge is there. */
+	return edge_is_up(k) ? keeper_send_done(l->fd, msg->id, 0, "") : 0;
 }
 
 static int answer_stop(struct keeper *k, struct link *l, const struct ipc_msg *msg)

@@ -35,6 +35,7 @@ void stop_begin(struct keeper *k, uint32_t timeout_ms, const char *why)
 		(void)snprintf(k->why, sizeof(k->why), "%s", why);
 		log_error("stopping: %s", why);
 	}
+	waiting_drop_all(k);
 	link_progress(k, 100, k->why[0] ? k->why : "stopping");
 	if (!k->vmm) {
 		stop_finish(k, "");
