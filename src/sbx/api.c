@@ -242,11 +242,16 @@ static int call_on(int fd, const char *method, const char *path, json_t *body, u
 int api_call(const char *method, const char *path, json_t *body, unsigned timeout_ms,
 	json_t **ret_answer, struct problem *p)
 {
-	AUTO_CLOSE int fd = daemon_connect(p);
+	for (int tries = 1;; tries++) {
+		AUTO_CLOSE int fd = daemon_connect(p);
+		int r = fd < 0 ? fd : call_on(fd, method, path, body, timeout_ms, ret_answer, p);
+		bool lost = r == -ECONNRESET || r == -EPIPE;
 
-	if (fd < 0)
-		return fd;
-	return call_on(fd, method, path, body, timeout_ms, ret_answer, p);
+		/* An sbxd that dies takes along who waits for it. What only asks is asked again. */
+		if (!lost || tries == API_TRIES || (fd >= 0 && strcmp(method, "GET") != 0))
+			return r;
+		*p = (struct problem){0};
+	}
 }
 
 int api_peek(const char *method, const char *path, unsigned timeout_ms, json_t **ret_answer,

@@ -8,7 +8,7 @@
  * Trust    sbxd is the same user's; its answers are bounded all the same, and texts in them may be
  *          a guest's.
  * Owns     The JSON of an answer belongs to the caller (api_json_free through AUTO_JSON).
- * Limits   API_MAX_ANSWER, API_TIMEOUT_MS.
+ * Limits   API_MAX_ANSWER, API_TIMEOUT_MS, API_TRIES.
  * See      proto/PROTOCOL.api
  */
 #pragma once
@@ -19,6 +19,7 @@
 #define API_MAX_HEAD 16384
 #define API_MAX_ANSWER (16u << 20)
 #define API_TIMEOUT_MS 10000
+#define API_TRIES 3 /* of a GET whose connection is lost */
 
 void api_json_free(json_t **j);
 #define AUTO_JSON CLEANUP(api_json_free)

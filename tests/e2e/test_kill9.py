@@ -111,3 +111,11 @@ def test_kill9(box, number):
         assert names.count(name) == 1, names
     # virtiofsd forks once by itself
     assert 1 <= names.count("virtiofsd") <= 2 and set(names) <= set(host.OURS), names
+
+
+def test_ls_at_the_moment_sbxd_dies(fresh_env):
+    """The connection of `sbx ls` may still have been taken by the one that is dying."""
+    fresh_env.sbx("ls")
+    for _ in range(30):
+        os.kill(fresh_env.daemon_pid(), signal.SIGKILL)
+        assert fresh_env.ls(timeout=10) == []
