@@ -1,17 +1,19 @@
 /*
  * audit - the writer of one sandbox's audit log: append-only, chained, signed.
  *
- * How      audit_append writes a record with one write(2) and only then says yes, so kill -9 loses
- *          nothing that was acknowledged. A signed head follows every AUDIT_HEAD_RECORDS records or
- *          AUDIT_HEAD_MS, in the same write as the record that made it due; then the file is synced
- *          and the head is kept apart from the log, at most every AUDIT_SYNC_MS. audit_open repairs
- *          what a crash left: bytes behind the last good record are moved to a cut- file and a
- *          `recovered` record says so. Segments change at segment_bytes.
+ * How      audit_append writes a record with one write(2) and only then says yes, so kill -9
+ *          loses nothing that was acknowledged. A signed head follows every AUDIT_HEAD_RECORDS
+ *          records or AUDIT_HEAD_MS, in the same write as the record that made it due; then the
+ *          file is synced and the head is kept apart from the log, at most every AUDIT_SYNC_MS.
+ *          audit_open repairs what a crash left: bytes behind the last good record are moved to a
+ *          cut- file and a `recovered` record says so. Segments change at segment_bytes.
  * Trust    Runs in keeper and sbxd, on the user's own state folder. Texts of events are the
- * guest's. Owns     A struct audit owns its files, its lock and its memory; the key is borrowed.
+ *          guest's.
+ * Owns     A struct audit owns its files, its lock and its memory; the key is borrowed.
  * Limits   AUDIT_MAX_RECORD bytes a record; longer texts are cut and counted.
- * Never    Goes on over a log that is damaged before its kept head: audit_open refuses. Gives up a
- *          sequence number: when a write fails, nothing was recorded and the next try is the same.
+ * Never    Goes on over a log that is damaged before its kept head: audit_open refuses. Gives up
+ *          a sequence number: when a write fails, nothing was recorded and the next try is the
+ *          same.
  * See      proto/PROTOCOL.audit, audit_test.c, audit_kill_test.c
  */
 #pragma once

@@ -2,14 +2,16 @@
  * audit_chain - checks an audit log as its bytes go by, and names the first bad record.
  *
  * How      audit_chain_eat takes the bytes of one segment in pieces of any size,
- * audit_chain_segment begins the next one, audit_chain_end asks for what is missing at the end. The
- * first thing that is wrong is kept in the report and all later calls say -EBADMSG. Each good
- * record goes to the callback; what is good never depends on what comes later, so a follower may go
- * on eating for ever. Trust    Eats hostile bytes; no I/O. Believes the public key and the kept
- * head it is given. Owns     A hash context; audit_chain_done frees it. One line is kept when it
- * came in pieces. Limits   AUDIT_MAX_RECORD a line, AUDIT_HEAD_RECORDS records without a signed
- * head between them. Never    Says who changed a log, nor finds what the key's owner forged: see
- * proto/PROTOCOL.audit. See      audit_chain_test.c, audit_tamper_test.c
+ *          audit_chain_segment begins the next one, audit_chain_end asks for what is missing at
+ *          the end. The first thing that is wrong is kept in the report and all later calls say
+ *          -EBADMSG. Each good record goes to the callback; what is good never depends on what
+ *          comes later, so a follower may go on eating for ever.
+ * Trust    Eats hostile bytes; no I/O. Believes the public key and the kept head it is given.
+ * Owns     A hash context; audit_chain_done frees it. One line is kept when it came in pieces.
+ * Limits   AUDIT_MAX_RECORD a line, AUDIT_HEAD_RECORDS records without a signed head between
+ *          them.
+ * Never    Says who changed a log, nor finds what the owner of the key forged.
+ * See      proto/PROTOCOL.audit, audit_chain_test.c, audit_tamper_test.c
  */
 #pragma once
 

@@ -2,13 +2,15 @@
  * audit_crypto - SHA-256 and Ed25519 for the audit log, and the key of the installation.
  *
  * How      audit_key_load reads the key, or makes it once: the file appears whole or not at all,
- * and of two makers one wins. The 32 secret bytes live in one page of their own (locked, not in
- *          core files, cleared by audit_key_free); OpenSSL sees them for one signature at a time.
+ *          and of two makers one wins. The 32 secret bytes live in one page of their own (locked,
+ *          not in core files, cleared by audit_key_free); OpenSSL sees them for one signature at
+ *          a time.
  * Trust    The user's own state folder. keeper and sbxd hold the key; who only verifies needs the
- * 32 public bytes (audit_pub_load). Owns     A struct audit_key owns its page, a struct audit_hash
- * its OpenSSL context. Limits   Locking is best effort: RLIMIT_MEMLOCK may forbid it. Never    A
- * second key: when key.pub is there and the key is not, audit_key_load refuses. See
- * proto/PROTOCOL.audit, audit_crypto_test.c
+ *          32 public bytes (audit_pub_load).
+ * Owns     A struct audit_key owns its page, a struct audit_hash its OpenSSL context.
+ * Limits   Locking is best effort: RLIMIT_MEMLOCK may forbid it.
+ * Never    A second key: when key.pub is there and the key is not, audit_key_load refuses.
+ * See      proto/PROTOCOL.audit, audit_crypto_test.c
  */
 #pragma once
 

@@ -216,9 +216,8 @@ static int check_kept(
 	struct audit_report rep = c->report;
 	enum audit_bad bad = AUDIT_OK;
 
-	if (is_there && !c->has_kept)
-		bad = AUDIT_BAD_KEPT_HEAD;
-	else if (!is_there && c->next_seq > 3) /* the first two records are kept at once */
+	/* The first two records are kept at once; before that there may be none. */
+	if (is_there ? !c->has_kept : c->next_seq > 3)
 		bad = AUDIT_BAD_KEPT_HEAD;
 	else if (c->has_kept && c->next_seq <= c->kept_seq)
 		bad = rep.bad ? rep.bad : AUDIT_ROLLBACK;
@@ -336,6 +335,7 @@ static struct audit *make(const struct audit_options *o)
 	a->head_ms = o->head_ms ? o->head_ms : AUDIT_HEAD_MS;
 	(void)snprintf(a->sandbox, sizeof(a->sandbox), "%s", o->sandbox);
 	(void)snprintf(a->name, sizeof(a->name), "%s", o->name);
+	a->synced_ms = clock_mono_ms();
 	audit_hash_init(&a->hash);
 	return a;
 }

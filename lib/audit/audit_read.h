@@ -2,14 +2,14 @@
  * audit_read - reads a log from its files: verify, show, export, follow.
  *
  * How      audit_verify reads everything once. A struct audit_reader does the same in steps:
- *          audit_reader_pump hands every record that is there to the callback and comes back at the
- *          end; when audit_reader_watch's fd is readable, pump again. With AUDIT_CHAIN_PLAIN
- * nothing is judged but the form, which is what views want. A line is JSON already: export is the
- *          line itself.
+ *          audit_reader_pump hands every record that is there to the callback and comes back at
+ *          the end; when audit_reader_watch's fd is readable, pump again. With AUDIT_CHAIN_PLAIN
+ *          nothing is judged but the form, which is what views want. A line is JSON already:
+ *          export is the line itself.
  * Trust    The log may be anything. Runs in sbx and sbxd; takes no lock and never writes.
  * Owns     A reader owns its fds and its chain; audit_reader_close frees them.
  * Limits   One piece of AUDIT_READ_BYTES and one record in memory, however long the log is.
- * See      audit_read_test.c
+ * See      proto/PROTOCOL.audit, audit_read_test.c
  */
 #pragma once
 

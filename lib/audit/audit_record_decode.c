@@ -45,17 +45,28 @@ static int get_escape(struct rd *in, uint8_t *ret)
 	return audit_is_plain(*ret) ? -EBADMSG : 0;
 }
 
+static struct slice get_plain(struct rd *in)
+{
+	size_t n = 0;
+
+	while (n < in->n && audit_is_plain(in->p[n]))
+		n++;
+	return rd_bytes(in, n);
+}
+
 /* Up to and with the closing quote. */
 static int get_text(struct cursor *at, size_t max, struct slice *ret)
 {
 	size_t from = at->text.n;
 
-	while (!at->in.bad) {
-		uint8_t c = rd_u8(&at->in);
+	for (;;) {
+		uint8_t c;
 
-		if (c == '"' && !at->in.bad)
+		wr_bytes(&at->text, get_plain(&at->in));
+		c = rd_u8(&at->in);
+		if (c == '"')
 			break;
-		if (c == '\\' ? get_escape(&at->in, &c) < 0 : !audit_is_plain(c))
+		if (c != '\\' || get_escape(&at->in, &c) < 0)
 			return -EBADMSG;
 		wr_u8(&at->text, c);
 	}

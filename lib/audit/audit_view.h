@@ -2,11 +2,14 @@
  * audit_view - the decisions of logs as a table: equal ones are one row with a count.
  *
  * How      audit_view_add takes records in order and keeps one row for each sandbox, decision,
- * type, host, port, path, rule and reason; audit_view_each goes through them, last seen first. When
- * the table is full the row that was not seen for longest goes, and is counted. Trust    Hosts and
- * reasons are the guest's words: audit_view_print replaces what a terminal would obey. Runs in sbx
- * and sbxd. Owns     Its rows. Limits   The number of rows given to audit_view_new. See
- * audit_view_test.c
+ *          type, host, port, path, rule and reason; audit_view_each goes through them, last seen
+ *          first. When the table is full the row that was not seen for longest goes, and is
+ *          counted.
+ * Trust    Hosts and reasons are the guest's words: audit_view_print replaces what a terminal
+ *          would obey. Runs in sbx and sbxd.
+ * Owns     Its rows.
+ * Limits   The number of rows given to audit_view_new.
+ * See      audit_view_test.c
  */
 #pragma once
 
