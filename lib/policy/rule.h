@@ -16,7 +16,7 @@
 #include "netrule.h"
 
 #define RULE_MAX_LINE 16384
-#define RULE_MAX_LIST                                                               \
+#define RULE_MAX_LIST \
 	15000 /* of the resources in canonical form, so that every rule fits a line \
 	       */
 #define RULE_MAX_RESOURCES 256
