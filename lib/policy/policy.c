@@ -216,7 +216,7 @@ static size_t cut_ends(const struct policy *p, const struct host *h, struct end 
 static void scan_name(struct scan *scan, const struct host *h)
 {
 	struct end end[(HOST_MAX_NAME + 1) / 2];
-	const struct node *found[ARRAY_LEN(end)];
+	const struct node *found[ARRAY_LEN(end)] = {NULL};
 	const char *dot = memchr(h->name, '.', h->n);
 	size_t second = dot ? (size_t)(dot - h->name) + 1 : 0;
 	size_t n = cut_ends(scan->p, h, end);

@@ -138,10 +138,11 @@ static void go_on_writing(struct sbxd *d, struct conn *c)
 void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body)
 {
 	char head[API_HTTP_HEAD_ROOM];
-	size_t n = body ? strlen(body) : 0;
+	size_t n = body ? strlen(body) : 0, head_n;
 
 	assert(c->state == CONN_READING || c->state == CONN_WAITING);
-	queue(c, head, api_http_put_head(head, status, n, c->http.keep));
+	head_n = api_http_put_head(head, status, n, c->http.keep);
+	queue(c, head, head_n);
 	if (n)
 		queue(c, body, n);
 	c->state = CONN_WRITING;
@@ -162,8 +163,9 @@ void conn_wait(struct sbxd *d, struct conn *c, conn_wait_fn *fn, const char *id,
 void conn_start_watch(struct sbxd *d, struct conn *c)
 {
 	char head[API_HTTP_HEAD_ROOM];
+	size_t n = api_http_put_chunked_head(head);
 
-	queue(c, head, api_http_put_chunked_head(head));
+	queue(c, head, n);
 	c->state = CONN_WATCHING;
 	c->live = false;
 	c->cursor[0] = '\0';
