@@ -1,0 +1,313 @@
+#include "audit_chain.h"
+
+#include <assert.h>
+#include <errno.h>
+
+static const struct {
+	const char *name, *text;
+} bad_names[] = {
+	[AUDIT_OK] = {"ok", ""},
+	[AUDIT_BAD_FORM] = {"form", "is not a record in its one encoding"},
+	[AUDIT_BAD_HASH] = {"hash", "was changed: its hash is not that of its bytes"},
+	[AUDIT_BAD_ORDER] = {"order", "is missing or out of order: another number stands here"},
+	[AUDIT_BAD_CHAIN] = {"chain", "does not continue the record before it"},
+	[AUDIT_BAD_SIGNATURE] = {"signature", "is a head that the key did not sign: a record since "
+					      "the last good head was changed"},
+	[AUDIT_NO_HEAD] = {"missing-head", "should have had a signed head before it"},
+	[AUDIT_BAD_SEGMENT] = {"segment", "is not what a file of this number begins with"},
+	[AUDIT_NO_SEGMENT] = {"missing-segment", "should be in a file that is missing"},
+	[AUDIT_ROLLBACK] = {"rollback",
+		"is not the one that the kept head vouches for: the log was set back"},
+	[AUDIT_BAD_KEPT_HEAD] = {"kept-head", "has no kept head of this log signed by this key"},
+	[AUDIT_OTHER_KEY] = {"other-key", "was made with the key of another installation"},
+	[AUDIT_FOREIGN] = {"foreign", "belongs to another log"},
+	[AUDIT_TORN_TAIL] = {"torn-tail", "is cut off in its middle"},
+};
+static_assert(ARRAY_LEN(bad_names) == AUDIT_N_BAD, "every fault has a name");
+
+const char *audit_bad_text(enum audit_bad bad)
+{
+	return (unsigned)bad < AUDIT_N_BAD ? bad_names[bad].text : "";
+}
+
+const char *audit_bad_name(enum audit_bad bad)
+{
+	return (unsigned)bad < AUDIT_N_BAD ? bad_names[bad].name : "";
+}
+
+static bool is_hash_of(struct audit_chain *c, struct slice line, const struct audit_record *rec)
+{
+	uint8_t hash[AUDIT_HASH_LEN];
+
+	audit_hash_of(&c->hash, slice_of(line.p, rec->n_hashed), hash);
+	return memcmp(hash, rec->hash, sizeof(hash)) == 0;
+}
+
+static bool is_signed(struct audit_chain *c, struct slice line, const struct audit_record *rec)
+{
+	return audit_check(c->expect.pub, slice_of(line.p, rec->n_signed), rec->sig) == 0;
+}
+
+static void read_kept_head(struct audit_chain *c)
+{
+	struct slice line = c->expect.kept_head;
+	struct audit_record *rec = &c->rec;
+
+	if (!line.n || audit_record_decode(line, rec) < 0 || rec->ev.kind != AUDIT_KIND_HEAD ||
+		!is_hash_of(c, line, rec) || !is_signed(c, line, rec))
+		return;
+	c->has_kept = true;
+	c->kept_seq = rec->seq;
+	memcpy(c->kept_hash, rec->hash, sizeof(c->kept_hash));
+	memcpy(c->kept_log, rec->log, sizeof(c->kept_log));
+}
+
+/* A word, of which the caller made sure: a cut one would be the name of another log. */
+static void set_sandbox(struct audit_chain *c, struct slice s)
+{
+	int r = slice_to_cstr(s, c->sandbox, sizeof(c->sandbox));
+
+	assert(r == 0 && s.n > 0);
+}
+
+void audit_chain_init(struct audit_chain *c, const struct audit_expect *expect)
+{
+	memset(c, 0, offsetof(struct audit_chain, line));
+	c->n_line = 0;
+	c->expect = *expect;
+	c->next_seq = 1;
+	audit_hash_init(&c->hash);
+	if (expect->sandbox)
+		set_sandbox(c, slice_from_str(expect->sandbox));
+	if (expect->pub && !(expect->flags & AUDIT_CHAIN_PLAIN))
+		read_kept_head(c);
+	c->expect.kept_head = (struct slice){0};
+}
+
+void audit_chain_done(struct audit_chain *c)
+{
+	audit_hash_done(&c->hash);
+}
+
+static enum audit_bad check_log(struct audit_chain *c, const struct audit_record *rec)
+{
+	if (rec->ev.kind == AUDIT_KIND_OPEN) {
+		if (memcmp(rec->key, c->expect.pub->b, sizeof(rec->key)) != 0)
+			return AUDIT_OTHER_KEY;
+	} else if (c->is_begun && memcmp(rec->log, c->log, sizeof(c->log)) != 0) {
+		return AUDIT_FOREIGN;
+	}
+	if (c->has_kept && memcmp(rec->log, c->kept_log, sizeof(c->kept_log)) != 0)
+		return AUDIT_FOREIGN;
+	memcpy(c->log, rec->log, sizeof(c->log));
+	return AUDIT_OK;
+}
+
+static enum audit_bad check_begin(const struct audit_chain *c, const struct audit_record *rec)
+{
+	enum audit_kind want = c->segment == 1 ? AUDIT_KIND_OPEN : AUDIT_KIND_SEGMENT;
+
+	if (c->is_first)
+		return rec->ev.kind == want &&
+				       (want == AUDIT_KIND_OPEN || rec->segment == c->segment)
+			       ? AUDIT_OK
+			       : AUDIT_BAD_SEGMENT;
+	return rec->ev.kind == AUDIT_KIND_OPEN || rec->ev.kind == AUDIT_KIND_SEGMENT
+		       ? AUDIT_BAD_SEGMENT
+		       : AUDIT_OK;
+}
+
+/* A record of the same number from another log is caught by the hash before it, one from another
+ * sandbox already here. */
+static enum audit_bad check_place(struct audit_chain *c, const struct audit_record *rec)
+{
+	bool is_free = !c->is_begun && (c->expect.flags & AUDIT_CHAIN_MIDDLE);
+
+	if (!c->sandbox[0])
+		set_sandbox(c, rec->sandbox);
+	if (!slice_eq_str(rec->sandbox, c->sandbox))
+		return AUDIT_FOREIGN;
+	if (!is_free && rec->seq != c->next_seq)
+		return AUDIT_BAD_ORDER;
+	if (!is_free && memcmp(rec->prev, c->last, sizeof(c->last)) != 0)
+		return AUDIT_BAD_CHAIN;
+	return check_begin(c, rec);
+}
+
+static enum audit_bad check_head(struct audit_chain *c, struct slice line)
+{
+	const struct audit_record *rec = &c->rec;
+
+	if (rec->ev.kind == AUDIT_KIND_HEAD)
+		return is_signed(c, line, rec) ? AUDIT_OK : AUDIT_BAD_SIGNATURE;
+	/* A recovery may come between a torn write and the head that was due. */
+	if (rec->ev.kind != AUDIT_KIND_RECOVERED && c->since_head >= AUDIT_HEAD_RECORDS)
+		return AUDIT_NO_HEAD;
+	return AUDIT_OK;
+}
+
+static enum audit_bad check_line(struct audit_chain *c, struct slice line)
+{
+	const struct audit_record *rec = &c->rec;
+	enum audit_bad bad;
+
+	if (audit_record_decode(line, &c->rec) < 0)
+		return AUDIT_BAD_FORM;
+	if (c->expect.flags & AUDIT_CHAIN_PLAIN)
+		return AUDIT_OK;
+	if (!is_hash_of(c, line, rec))
+		return AUDIT_BAD_HASH;
+	bad = check_place(c, rec);
+	if (bad == AUDIT_OK && (rec->ev.kind <= AUDIT_KIND_HEAD))
+		bad = check_log(c, rec);
+	if (bad == AUDIT_OK)
+		bad = check_head(c, line);
+	if (bad == AUDIT_OK && c->has_kept && rec->seq == c->kept_seq &&
+		memcmp(rec->hash, c->kept_hash, sizeof(c->kept_hash)) != 0)
+		bad = AUDIT_ROLLBACK;
+	return bad;
+}
+
+static void accept(struct audit_chain *c, size_t n)
+{
+	const struct audit_record *rec = &c->rec;
+	struct audit_report *rep = &c->report;
+
+	memcpy(c->last, rec->hash, sizeof(c->last));
+	c->next_seq = rec->seq + 1;
+	c->offset += n;
+	c->is_begun = true;
+	c->is_first = false;
+	rep->segment = c->segment;
+	rep->seq = rec->seq;
+	rep->n_records++;
+	rep->n_recovered += rec->ev.kind == AUDIT_KIND_RECOVERED;
+	if (rec->ev.kind == AUDIT_KIND_HEAD) {
+		rep->n_heads++;
+		rep->signed_seq = rec->seq;
+		rep->signed_ms = rec->time_ms;
+		c->since_head = 0;
+		rep->n_unsigned = 0;
+		return;
+	}
+	c->since_head += rec->ev.kind != AUDIT_KIND_RECOVERED;
+	rep->n_unsigned++;
+}
+
+int audit_chain_fail(struct audit_chain *c, enum audit_bad bad)
+{
+	if (c->report.bad == AUDIT_OK) {
+		c->report.bad = bad;
+		c->report.segment = c->segment;
+		c->report.seq = bad == AUDIT_BAD_KEPT_HEAD ? 0 : c->next_seq;
+		c->report.offset = c->offset;
+	}
+	return -EBADMSG;
+}
+
+static int take_line(struct audit_chain *c, struct slice line)
+{
+	uint64_t at = c->offset;
+	enum audit_bad bad = check_line(c, line);
+
+	if (bad != AUDIT_OK)
+		return audit_chain_fail(c, bad);
+	accept(c, line.n);
+	c->report.offset = at;
+	return c->expect.fn ? c->expect.fn(c->expect.arg, &c->rec, line) : 0;
+}
+
+/* Keeps what is not a whole line yet; a whole one of AUDIT_MAX_RECORD fits. */
+static int keep(struct audit_chain *c, struct slice part)
+{
+	if (part.n > sizeof(c->line) - c->n_line)
+		return audit_chain_fail(c, AUDIT_BAD_FORM);
+	memcpy(c->line + c->n_line, part.p, part.n);
+	c->n_line += part.n;
+	return 0;
+}
+
+static int take_part(struct audit_chain *c, struct slice part, bool is_whole)
+{
+	int r;
+
+	if (is_whole && !c->n_line)
+		return take_line(c, part);
+	r = keep(c, part);
+	if (r < 0 || !is_whole)
+		return r;
+	r = take_line(c, slice_of(c->line, c->n_line));
+	c->n_line = 0;
+	return r;
+}
+
+int audit_chain_eat(struct audit_chain *c, struct slice bytes)
+{
+	int r = 0;
+
+	if (c->report.bad != AUDIT_OK)
+		return -EBADMSG;
+	while (bytes.n && r >= 0) {
+		const uint8_t *end = memchr(bytes.p, '\n', bytes.n);
+		size_t n = end ? (size_t)(end - bytes.p) + 1 : bytes.n;
+
+		r = take_part(c, slice_of(bytes.p, n), end != NULL);
+		bytes = slice_of(bytes.p + n, bytes.n - n);
+	}
+	return r < 0 ? r : 0;
+}
+
+int audit_chain_segment(struct audit_chain *c, uint64_t number)
+{
+	if (c->report.bad != AUDIT_OK)
+		return -EBADMSG;
+	/* Only the last segment may end in the middle of a record. */
+	if (c->n_line)
+		return audit_chain_fail(c, AUDIT_BAD_FORM);
+	if (number != c->segment + 1 && (c->segment || !(c->expect.flags & AUDIT_CHAIN_MIDDLE))) {
+		c->segment++; /* the one that is missing is named */
+		c->offset = 0;
+		return audit_chain_fail(c, AUDIT_NO_SEGMENT);
+	}
+	/* A segment without a record is only there when it could not be begun. */
+	if (c->is_first)
+		return audit_chain_fail(c, AUDIT_BAD_SEGMENT);
+	c->segment = number;
+	c->offset = 0;
+	c->is_first = true;
+	return 0;
+}
+
+int audit_chain_end(struct audit_chain *c)
+{
+	if (c->report.bad != AUDIT_OK)
+		return -EBADMSG;
+	if (c->n_line)
+		return audit_chain_fail(c, AUDIT_TORN_TAIL);
+	if (c->expect.flags & (AUDIT_CHAIN_PLAIN | AUDIT_CHAIN_ALONE))
+		return 0;
+	if (!c->has_kept)
+		return audit_chain_fail(c, AUDIT_BAD_KEPT_HEAD);
+	if (c->next_seq <= c->kept_seq)
+		return audit_chain_fail(c, AUDIT_ROLLBACK);
+	return 0;
+}
+
+int audit_verify_memory(const struct slice *segments, size_t n, const struct audit_expect *expect,
+	struct audit_report *ret)
+{
+	static_assert(sizeof(struct audit_chain) < 16384, "it lives on the stack");
+	AUTO_CHAIN struct audit_chain c;
+	int r = 0;
+
+	audit_chain_init(&c, expect);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		r = audit_chain_segment(&c, i + 1);
+		if (r >= 0)
+			r = audit_chain_eat(&c, segments[i]);
+	}
+	if (r >= 0)
+		r = audit_chain_end(&c);
+	*ret = c.report;
+	return r;
+}

@@ -1,0 +1,121 @@
+#include "audit_crypto.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <openssl/evp.h>
+#include "audit_crypto_internal.h"
+
+/* Separates a head's signature from everything else that this key may ever sign. */
+static const char context[] = "sbx audit head 1\n";
+#define MAX_SIGNED 4096
+
+void audit_hash_init(struct audit_hash *h)
+{
+	h->md = EVP_MD_fetch(NULL, "SHA256", NULL);
+	h->ctx = EVP_MD_CTX_new();
+	assert(h->md && h->ctx);
+}
+
+void audit_hash_done(struct audit_hash *h)
+{
+	EVP_MD_CTX_free(h->ctx);
+	EVP_MD_free(h->md);
+	*h = (struct audit_hash){0};
+}
+
+void audit_hash_of(struct audit_hash *h, struct slice s, uint8_t ret[AUDIT_HASH_LEN])
+{
+	int ok = EVP_DigestInit_ex2(h->ctx, h->md, NULL) && EVP_DigestUpdate(h->ctx, s.p, s.n) &&
+		 EVP_DigestFinal_ex(h->ctx, ret, NULL);
+
+	assert(ok);
+}
+
+static int put_context(struct wr *wr, struct slice head)
+{
+	wr_bytes(wr, slice_of(context, sizeof(context) - 1));
+	wr_bytes(wr, head);
+	return wr_finish(wr);
+}
+
+int audit_seed_sign(const uint8_t seed[AUDIT_KEY_LEN], struct slice head, uint8_t *ret_sig)
+{
+	uint8_t buf[MAX_SIGNED + sizeof(context)];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	size_t n_sig = AUDIT_SIG_LEN;
+	EVP_PKEY *pkey;
+	EVP_MD_CTX *ctx;
+	int r, ok;
+
+	r = put_context(&wr, head);
+	if (r < 0)
+		return r;
+	pkey = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, AUDIT_KEY_LEN);
+	ctx = EVP_MD_CTX_new();
+	ok = pkey && ctx && EVP_DigestSignInit(ctx, NULL, NULL, NULL, pkey) == 1 &&
+	     EVP_DigestSign(ctx, ret_sig, &n_sig, buf, wr.n) == 1 && n_sig == AUDIT_SIG_LEN;
+	EVP_MD_CTX_free(ctx);
+	EVP_PKEY_free(pkey);
+	return ok ? 0 : -EIO;
+}
+
+int audit_seed_pub(const uint8_t seed[AUDIT_KEY_LEN], struct audit_pub *ret)
+{
+	EVP_PKEY *pkey = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, AUDIT_KEY_LEN);
+	size_t n = sizeof(ret->b);
+	int ok = pkey && EVP_PKEY_get_raw_public_key(pkey, ret->b, &n) == 1 && n == sizeof(ret->b);
+
+	EVP_PKEY_free(pkey);
+	return ok ? 0 : -EIO;
+}
+
+int audit_check(const struct audit_pub *pub, struct slice head, const uint8_t sig[AUDIT_SIG_LEN])
+{
+	uint8_t buf[MAX_SIGNED + sizeof(context)];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	EVP_PKEY *pkey;
+	EVP_MD_CTX *ctx;
+	int r, ok;
+
+	r = put_context(&wr, head);
+	if (r < 0)
+		return -EBADMSG;
+	pkey = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, pub->b, sizeof(pub->b));
+	ctx = EVP_MD_CTX_new();
+	ok = pkey && ctx && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, pkey) == 1 &&
+	     EVP_DigestVerify(ctx, sig, AUDIT_SIG_LEN, buf, wr.n) == 1;
+	EVP_MD_CTX_free(ctx);
+	EVP_PKEY_free(pkey);
+	return ok ? 0 : -EBADMSG;
+}
+
+void audit_hex(const uint8_t *b, size_t n, char *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < n; i++) {
+		ret[2 * i] = digits[b[i] >> 4];
+		ret[2 * i + 1] = digits[b[i] & 15];
+	}
+}
+
+static int hex_value(uint8_t c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int audit_unhex(struct slice hex, uint8_t *ret)
+{
+	if (hex.n % 2)
+		return -EBADMSG;
+	for (size_t i = 0; i < hex.n; i += 2) {
+		int high = hex_value(hex.p[i]), low = hex_value(hex.p[i + 1]);
+
+		if (high < 0 || low < 0)
+			return -EBADMSG;
+		ret[i / 2] = (uint8_t)(high << 4 | low);
+	}
+	return 0;
+}

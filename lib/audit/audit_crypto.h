@@ -1,0 +1,55 @@
+/*
+ * audit_crypto - SHA-256 and Ed25519 for the audit log, and the key of the installation.
+ *
+ * How      audit_key_load reads the key, or makes it once: the file appears whole or not at all,
+ *          and of two makers one wins. The 32 secret bytes live in one page of their own (locked,
+ *          not in core files, cleared by audit_key_free); OpenSSL sees them for one signature at
+ *          a time.
+ * Trust    The user's own state folder. keeper and sbxd hold the key; who only verifies needs the
+ *          32 public bytes (audit_pub_load).
+ * Owns     A struct audit_key owns its page, a struct audit_hash its OpenSSL context.
+ * Limits   Locking is best effort: RLIMIT_MEMLOCK may forbid it.
+ * Never    A second key: when key.pub is there and the key is not, audit_key_load refuses.
+ * See      proto/PROTOCOL.audit, audit_crypto_test.c
+ */
+#pragma once
+
+#include <stdint.h>
+#include "lib/base/err.h"
+#include "lib/base/slice.h"
+
+#define AUDIT_HASH_LEN 32
+#define AUDIT_KEY_LEN 32
+#define AUDIT_SIG_LEN 64
+
+struct audit_hash {
+	void *md;
+	void *ctx;
+};
+
+void audit_hash_init(struct audit_hash *h);
+void audit_hash_done(struct audit_hash *h);
+void audit_hash_of(struct audit_hash *h, struct slice s, uint8_t ret[AUDIT_HASH_LEN]);
+
+struct audit_pub {
+	uint8_t b[AUDIT_KEY_LEN];
+};
+
+struct audit_key;
+
+/* `dir` is state/audit; it is made when missing. -EPERM when others could read the key. */
+int audit_key_load(const char *dir, struct audit_key **ret, struct err *err) MUST_CHECK;
+void audit_key_free(struct audit_key *k);
+const struct audit_pub *audit_key_pub(const struct audit_key *k);
+/* -ENOENT with a sentence when this installation has no key yet. */
+int audit_pub_load(const char *dir, struct audit_pub *ret, struct err *err) MUST_CHECK;
+
+/* Signs and checks a head: the bytes of its line in front of the signature. -EBADMSG: not by pub.
+ */
+int audit_sign(const struct audit_key *k, struct slice head, uint8_t ret[AUDIT_SIG_LEN]) MUST_CHECK;
+int audit_check(const struct audit_pub *pub, struct slice head,
+	const uint8_t sig[AUDIT_SIG_LEN]) MUST_CHECK;
+
+/* 2n lower-case hex digits, no NUL behind; and back, refusing everything else. */
+void audit_hex(const uint8_t *b, size_t n, char *ret);
+int audit_unhex(struct slice hex, uint8_t *ret) MUST_CHECK;

@@ -1,0 +1,55 @@
+/*
+ * audit_internal - what audit.c, audit_open.c and audit_read.c share.
+ */
+#pragma once
+
+#include "audit.h"
+
+/* The end of the chain. Copied, advanced by sealing, and put back when the bytes are written. */
+struct audit_tip {
+	uint64_t next_seq;
+	uint8_t last[AUDIT_HASH_LEN];
+	unsigned n_unsigned;
+	size_t head_at, n_head; /* the last head among the bytes that are to be written */
+};
+
+struct audit {
+	char *dir, *kept_path;
+	int lock, fd;
+	const struct audit_key *key;
+	struct audit_hash hash;
+	char sandbox[AUDIT_MAX_WORD + 1], name[AUDIT_MAX_NAME + 1];
+	uint64_t segment_bytes;
+	unsigned head_records, head_ms;
+	uint8_t log[AUDIT_LOG_LEN];
+	struct audit_tip tip;
+	uint64_t segment, size; /* size: of what is good */
+	uint64_t unsigned_since_ms, synced_ms;
+	bool is_torn;	   /* bytes of a failed write may stand behind size */
+	bool is_sync_due;  /* a head is written and not kept yet */
+	bool must_sync;	   /* and the last try failed */
+	uint64_t tried_ms; /* when audit_sync last failed, 0 for not */
+	int failed;	   /* the kernel lost written bytes: only a new audit_open may go on */
+	char head[AUDIT_MAX_RECORD]; /* the last head that was written */
+	size_t n_head;
+};
+
+/* Seals a record of `kind` (with the fields in rec that are its own) behind tip. */
+int audit_seal(
+	struct audit *a, struct audit_record *rec, struct audit_tip *tip, struct wr *wr) MUST_CHECK;
+int audit_seal_head(struct audit *a, struct audit_tip *tip, struct wr *wr) MUST_CHECK;
+/* One write(2) of everything at the end of fd, or nothing. */
+int audit_put(struct audit *a, struct slice bytes, const struct audit_tip *tip,
+	struct err *err) MUST_CHECK;
+/* Opens the next segment's file and writes its first record. */
+int audit_begin_segment(struct audit *a, uint64_t number, struct err *err) MUST_CHECK;
+void audit_free(struct audit *a);
+
+#define AUDIT_SEGMENT_NAME "%s/%08llu.jsonl"
+char *audit_segment_path(const char *dir, uint64_t number);
+/* The highest number there is, 0 for none or no folder. */
+int audit_last_segment(const char *dir, uint64_t *ret, struct err *err) MUST_CHECK;
+/* Feeds everything from fd's place to its end. */
+int audit_feed(struct audit_chain *c, int fd) MUST_CHECK;
+/* The kept head's line; -ENOENT. */
+int audit_load_kept(const char *path, char **ret, size_t *ret_n, struct err *err) MUST_CHECK;

@@ -1,0 +1,46 @@
+/*
+ * netrule - one resource of a network rule: which hosts, which ports.
+ *
+ * How      netrule_parse reads `api.example.com`, `*.example.com` (exactly one label more),
+ *          `**.example.com` (any depth, not example.com itself), patterns inside labels (glob.h),
+ *          `10.0.0.0/8`, `[2001:db8::1]`, `[2001:db8::/32]`, `**` (every host), each with `:443` or
+ *          `:8000-9000` behind it. netrule_print gives the canonical text back.
+ * Trust    Text of the same user, or of a file that he imports. Parsing does no I/O.
+ * Owns     name, freed by netrule_done.
+ * Limits   NETRULE_MAX_TEXT bytes.
+ * Never    Takes an address in an unusual spelling: `example.com:80,443` would name host 0.0.1.187.
+ * See      proto/PROTOCOL.policy, netrule_test.c
+ */
+#pragma once
+
+#include "host.h"
+
+#define NETRULE_MAX_TEXT 1200 /* before IDNA; 300 after */
+#define NETRULE_MAX_PORTS 2
+
+enum netrule_form { NETRULE_EVERY, NETRULE_NAME, NETRULE_ADDR };
+
+struct netrule_ports {
+	uint16_t lo, hi;
+};
+
+struct netrule {
+	enum netrule_form form;
+	bool deep;	/* `**.` stood in front of name */
+	uint8_t n_glob; /* bytes of name up to the last pattern's dot; the rest is literal */
+	uint8_t n_name;
+	struct netrule_ports ports; /* 0, 0: none written */
+	char *name;
+	struct addr_net net;
+};
+
+int netrule_parse(struct slice text, struct netrule *ret, struct err *err) MUST_CHECK;
+void netrule_done(struct netrule *nr);
+/* buf has NETRULE_MAX_TEXT bytes. */
+void netrule_print(const struct netrule *nr, char *buf);
+/* The ports it means, and their number. Without a port a rule means 80 and 443, or with `every` set
+ * all of them. */
+size_t netrule_get_ports(const struct netrule *nr, bool every, struct netrule_ports *ret);
+/* Whether a name or an address could be both's; ports are not looked at. Says yes too often rather
+ * than too seldom. */
+bool netrule_may_meet(const struct netrule *a, const struct netrule *b);

@@ -1,0 +1,80 @@
+/*
+ * policy - decides: may this sandbox do that now?
+ *
+ * How      policy_load compiles the rules that concern one sandbox into tables that never change
+ *          again; policy_decide looks an operation up in them. Any deny wins, then any allow, else
+ *          it is denied; the order of the rules has no meaning. Names: one hash table of the
+ *          literal ends of all patterns, asked once for each label of the host. Addresses: sorted
+ *          networks, each with the one around it. Below each, disjoint ranges of ports with the
+ *          longest-living deny and allow. A decision allocates nothing and costs the same with 10
+ *          and with 100,000 rules.
+ * Trust    Rules of the same user; hosts and ports of a guest, canonical (host.h). Keeper, egress,
+ *          sbxd.
+ * Owns     A struct policy owns its rules; what a decision points to lives as long as the policy.
+ * Limits   POLICY_MAX_GLOBS patterns below one literal end.
+ * Never    Fails open: a fault, an empty text and a NULL policy are policies that deny everything.
+ * See      proto/PROTOCOL.policy, policy_test.c, policy_oracle_test.c, bench/policy
+ */
+#pragma once
+
+#include "rules.h"
+
+#define POLICY_MAX_GLOBS 128
+#define POLICY_MAX_EXPLAIN 1024
+
+struct policy;
+
+/* What somebody wants to do. A further kind of rule adds its own fields beside host and port. */
+struct policy_op {
+	enum rule_kind kind;
+	const struct host *host;
+	uint16_t port;
+	uint64_t now_ms; /* the time of day */
+};
+
+enum policy_why {
+	POLICY_NO_POLICY,
+	POLICY_FAULT,	/* the policy could not be read */
+	POLICY_NO_RULE, /* no rule speaks of it */
+	POLICY_SPECIAL, /* an address of addr_class, which a rule must name */
+	POLICY_RULE,	/* the rule says so */
+	POLICY_PUBLIC,	/* of a connected address: nothing speaks against it */
+};
+
+struct policy_decision {
+	bool allowed;
+	enum policy_why why;
+	const struct rule *rule;    /* POLICY_RULE */
+	const char *fault;	    /* POLICY_FAULT */
+	enum addr_class addr_class; /* POLICY_SPECIAL */
+	struct addr addr;	    /* POLICY_SPECIAL */
+};
+
+/*
+ * Takes the rules over (*rules is empty afterwards) and keeps those for every sandbox and for this
+ * one. Never NULL: see policy_fault.
+ */
+struct policy *policy_new(struct rules *rules, const char *sandbox);
+/* As policy_new, from the text of a file. */
+struct policy *policy_load(struct slice text, const char *name, const char *sandbox);
+/* Why this policy denies everything; NULL when it does not have a fault. */
+const char *policy_fault(const struct policy *policy);
+void policy_free(struct policy *policy);
+
+/* For a host as it was named, before anything is resolved. NULL is a valid policy. */
+void policy_decide(
+	const struct policy *policy, const struct policy_op *op, struct policy_decision *ret);
+/*
+ * For an address that an allowed name led to, before and after connecting: denied when a rule
+ * denies it, or when it is not public and no rule for addresses names it.
+ */
+void policy_decide_address(const struct policy *policy, const struct policy_op *op,
+	const struct addr *addr, struct policy_decision *ret);
+/* Whether the host of op may be reached on any port: then its name has an address. */
+bool policy_has_port(const struct policy *policy, const struct policy_op *op);
+
+/* "action=net:connect:tcp, resource=net:domain:HOST:PORT" */
+void policy_print_op(const struct policy_op *op, char *buf, size_t size);
+/* One sentence for people; buf should have POLICY_MAX_EXPLAIN bytes. */
+void policy_explain(
+	const struct policy_op *op, const struct policy_decision *decision, char *buf, size_t size);

@@ -1,0 +1,100 @@
+/*
+ * What a decision costs, as one line of JSON: the sizes of policy in turn, so that a noisy moment
+ * hits all of them. `ns_*` goes round HOT targets, as a busy sandbox does; `cold_*` round COLD
+ * ones, so many that hardly anything is still in the caches when it comes round again.
+ */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include "random_rules.h"
+
+#define HOT 1024u
+#define COLD 32768u
+#define ROUNDS 31
+
+static const size_t sizes[] = {10, 1000, 100000};
+
+struct arm {
+	struct policy *p;
+	struct host *host;
+	struct policy_op *op;
+	double hot[ROUNDS], cold[ROUNDS];
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void set_up(struct arm *arm, size_t n)
+{
+	struct random_state rs = {n};
+	struct rules rules = {0};
+
+	random_rules_wide(&rs, n, &rules);
+	arm->p = policy_new(&rules, "bench");
+	arm->host = calloc(COLD, sizeof(*arm->host));
+	arm->op = calloc(COLD, sizeof(*arm->op));
+	if (policy_fault(arm->p) || !arm->host || !arm->op)
+		abort();
+	for (size_t i = 0; i < COLD; i++)
+		random_op_wide(&rs, n, &arm->host[i], &arm->op[i]);
+}
+
+/* Nanoseconds a decision, over COLD decisions in all. */
+static double measure(const struct arm *arm, size_t targets, size_t *allowed)
+{
+	uint64_t begin = now_ns();
+
+	for (size_t i = 0; i < COLD; i++) {
+		struct policy_decision d;
+
+		policy_decide(arm->p, &arm->op[i % targets], &d);
+		*allowed += d.allowed;
+	}
+	return (double)(now_ns() - begin) / COLD;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *list)
+{
+	qsort(list, ROUNDS, sizeof(*list), compare);
+	return list[ROUNDS / 2];
+}
+
+int main(void)
+{
+	struct arm arm[ARRAY_LEN(sizes)] = {0};
+	size_t allowed = 0, before;
+	double ratio[ROUNDS], cold_ratio[ROUNDS];
+
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+		set_up(&arm[i], sizes[i]);
+	before = mallinfo2().uordblks;
+	for (size_t round = 0; round < ROUNDS; round++) {
+		for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+			arm[i].cold[round] = measure(&arm[i], COLD, &allowed);
+			arm[i].hot[round] = measure(&arm[i], HOT, &allowed);
+		}
+		ratio[round] = arm[2].hot[round] / arm[0].hot[round];
+		cold_ratio[round] = arm[2].cold[round] / arm[0].cold[round];
+	}
+	before = mallinfo2().uordblks - before;
+	printf("{\"ns_10\": %.1f, \"ns_1000\": %.1f, \"ns_100000\": %.1f, \"ratio\": %.3f, ",
+		median(arm[0].hot), median(arm[1].hot), median(arm[2].hot), median(ratio));
+	printf("\"cold_10\": %.1f, \"cold_100000\": %.1f, \"cold_ratio\": %.3f, ",
+		median(arm[0].cold), median(arm[2].cold), median(cold_ratio));
+	printf("\"allowed_share\": %.2f, \"heap_growth\": %zu}\n",
+		(double)allowed / (ROUNDS * 2.0 * ARRAY_LEN(sizes) * COLD), before);
+	return 0;
+}

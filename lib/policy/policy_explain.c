@@ -1,0 +1,66 @@
+#include "policy.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include "lib/base/mem.h"
+
+void policy_print_op(const struct policy_op *op, char *buf, size_t size)
+{
+	bool v6 = op->host->is_addr && op->host->addr.n == 16;
+
+	(void)snprintf(buf, size, "action=%s, resource=net:domain:%s%s%s:%u",
+		rule_action_name(op->kind), v6 ? "[" : "", op->host->name, v6 ? "]" : "", op->port);
+}
+
+static void explain_rule(const struct policy_decision *d, const char *what, char *buf, size_t size)
+{
+	AUTO_FREE char *resources = rule_print_resources(d->rule);
+
+	(void)snprintf(buf, size, "%s: rule \"%s\" (%s %s %.300s%s) matched op(%s)",
+		d->allowed ? "allowed" : "denied", d->rule->id ? d->rule->id : "-",
+		rule_effect_name(d->rule->effect), rule_kind_name(d->rule->kind), resources,
+		strlen(resources) > 300 ? "..." : "", what);
+}
+
+static void explain_special(
+	const struct policy_decision *d, const char *what, char *buf, size_t size)
+{
+	char addr[ADDR_MAX_TEXT];
+
+	addr_print(&d->addr, addr);
+	(void)snprintf(buf, size,
+		"%s is a %s address, which only a rule for this address or its network can allow: "
+		"no applicable policies for op(%s)",
+		addr, addr_class_name(d->addr_class), what);
+}
+
+void policy_explain(
+	const struct policy_op *op, const struct policy_decision *d, char *buf, size_t size)
+{
+	char what[HOST_MAX_NAME + 80];
+
+	policy_print_op(op, what, sizeof(what));
+	switch (d->why) {
+	case POLICY_NO_POLICY:
+		(void)snprintf(
+			buf, size, "there is no policy, so nothing is allowed: op(%s)", what);
+		break;
+	case POLICY_FAULT:
+		(void)snprintf(buf, size,
+			"the policy cannot be read, so nothing is allowed: %s: op(%s)", d->fault,
+			what);
+		break;
+	case POLICY_NO_RULE:
+		(void)snprintf(buf, size, "no applicable policies for op(%s)", what);
+		break;
+	case POLICY_SPECIAL:
+		explain_special(d, what, buf, size);
+		break;
+	case POLICY_RULE:
+		explain_rule(d, what, buf, size);
+		break;
+	case POLICY_PUBLIC:
+		(void)snprintf(buf, size, "allowed: the address is public: op(%s)", what);
+		break;
+	}
+}

@@ -1,0 +1,80 @@
+/*
+ * rule - one rule of a policy, and the line of text that it is written as.
+ *
+ * How      A rule has an effect (allow, deny), a kind that says in which language its resources are
+ *          written (network now), resources, and what is known about it: for which sandbox, until
+ *          when, who made it. rule_parse reads a line of proto/PROTOCOL.policy, rule_print writes
+ * it. A further kind is a word in the table of rule.c, a struct like netrule beside `net` and an
+ *          index of its own in policy.c; a human's yes is a further effect between deny and allow.
+ * Trust    Text of the same user, or of a file that he imports.
+ * Owns     All its pointers, freed by rule_done.
+ * Limits   RULE_MAX_LINE, RULE_MAX_LIST, RULE_MAX_RESOURCES, RULE_MAX_WORD, RULE_MAX_COMMENT.
+ * See      proto/PROTOCOL.policy, rule_test.c, rules.h for the file
+ */
+#pragma once
+
+#include "netrule.h"
+
+#define RULE_MAX_LINE 16384
+#define RULE_MAX_LIST \
+	15000 /* of the resources in canonical form, so that every rule fits a line \
+	       */
+#define RULE_MAX_RESOURCES 256
+#define RULE_MAX_WORD 64
+#define RULE_MAX_COMMENT 240
+
+enum rule_effect { RULE_DENY, RULE_ALLOW, RULE_EFFECTS };
+enum rule_kind { RULE_NETWORK, RULE_KINDS };
+
+/* What rule_print leaves out. */
+enum rule_print { RULE_PRINT_ALL, RULE_PRINT_PLAIN /* id, origin and created */ };
+
+struct rule {
+	enum rule_effect effect;
+	enum rule_kind kind;
+	struct netrule *net; /* RULE_NETWORK */
+	size_t n_net;
+	char *sandbox;	     /* NULL: every one */
+	char *id;	     /* 12 hex digits, or a word; NULL: none yet */
+	char *origin;	     /* "local", "kit:x" ...; NULL: not said */
+	char *comment;	     /* NULL: none */
+	uint64_t until_ms;   /* 0: for ever; from then on the rule is as if it were not there */
+	uint64_t created_ms; /* 0: not said */
+	size_t group;	     /* of struct rules, from 1; 0: none */
+	unsigned line;	     /* where it was read; 0: not from a file */
+};
+
+const char *rule_effect_name(enum rule_effect effect);
+const char *rule_kind_name(enum rule_kind kind);
+/* "net:connect:tcp" */
+const char *rule_action_name(enum rule_kind kind);
+
+/* A line without its comment, split at blanks. *ret must be all zero, and is so after an error. */
+int rule_parse(struct slice line, struct rule *ret, struct err *err) MUST_CHECK;
+/* For commands: the same from its parts. `resources` is a list with commas. */
+int rule_make(enum rule_effect effect, enum rule_kind kind, struct slice resources,
+	struct rule *ret, struct err *err) MUST_CHECK;
+/* Letters, digits, '.', '-', '_', ':', 1 to RULE_MAX_WORD bytes: what ids, origins, sandboxes and
+ * groups are. */
+bool rule_is_word(struct slice s);
+/* Printable UTF-8 or ASCII of at most RULE_MAX_COMMENT bytes, no blank at either end. */
+bool rule_is_comment(struct slice s);
+void rule_done(struct rule *rule);
+#define AUTO_RULE CLEANUP(rule_done)
+
+/* The canonical line without its end, on the heap. */
+char *rule_print(const struct rule *rule, enum rule_print what);
+/* Its resources alone, on the heap: "a.example.com:443,b.example.com". */
+char *rule_print_resources(const struct rule *rule);
+
+bool rule_is_for(const struct rule *rule, const char *sandbox);
+bool rule_is_over(const struct rule *rule, uint64_t now_ms);
+/* The ports a resource of this rule means: an allow without a port 80 and 443, a deny all. */
+size_t rule_get_ports(
+	const struct rule *rule, const struct netrule *net, struct netrule_ports *ret);
+/* Whether something could be decided by both. Says yes too often rather than too seldom. */
+bool rule_may_meet(const struct rule *a, const struct rule *b);
+
+/* "2026-12-31T23:59:59Z", with ".123" where there are milliseconds; buf has 32 bytes. */
+void rule_print_time(uint64_t ms, char *buf);
+int rule_parse_time(struct slice text, uint64_t *ret_ms) MUST_CHECK;
