@@ -134,7 +134,8 @@ def start_in_guest(ctl, argv):
     """Starts argv as root, detached from the stream."""
     def literal(name, value):
         return b"\0" + bytes((len(name),)) + name + bytes((len(value),)) + value
-    head = b"".join(literal(n, v) for n, v in ((b":method", b"POST"), (b":scheme", b"http"),
+    # 0x20: the guest keeps no table of headers, and wants to hear that we know.
+    head = b"\x20" + b"".join(literal(n, v) for n, v in ((b":method", b"POST"), (b":scheme", b"http"),
                                                (b":authority", b"sbx"), (b":path", b"/exec")))
     spec = bytes((2,)) + struct.pack("<HH", 0, 0) + text("root") + text("/")
     spec += struct.pack("<H", len(argv)) + b"".join(map(text, argv)) + struct.pack("<H", 0)

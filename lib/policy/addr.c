@@ -202,9 +202,11 @@ size_t addr_embedded(const struct addr *a, struct addr *ret)
 		return 0;
 	if (begins(a, zero, 12) || begins(a, siit, 12) ||
 		begins(a, "\0\x64\xff\x9b\0\0\0\0\0\0\0", 12))
-		ret[n++] = addr_from_v4(b + 12); /* compatible, translated, NAT64 */
-	if (begins(a, "\0\x64\xff\x9b\0\1", 6))	 /* local NAT64: bits 64 to 71 stay empty */
+		ret[n++] = addr_from_v4(b + 12);  /* compatible, translated, NAT64 */
+	if (begins(a, "\0\x64\xff\x9b\0\1", 6)) { /* local NAT64: either behind 48 bits, or 96 */
 		ret[n++] = addr_from_v4((const uint8_t[]){b[6], b[7], b[9], b[10]});
+		ret[n++] = addr_from_v4(b + 12);
+	}
 	if (begins(a, "\x20\x02", 2))
 		ret[n++] = addr_from_v4(b + 2);
 	if (begins(a, "\x20\x01\0\0", 4)) { /* Teredo: its server, and the client inverted */

@@ -64,8 +64,7 @@ struct addr_net addr_net_of(const struct addr *a, uint8_t prefix);
 
 /* The IPv4 addresses written inside an IPv6 one, at most ADDR_MAX_EMBEDDED; gives their number. */
 size_t addr_embedded(const struct addr *a, struct addr *ret);
-/* ret_range (may be NULL): the row of the table that `a` is in; `a` alone when one inside it
- * decided. */
+/* ret_range (may be NULL): the table's row that `a` is in; `a` alone when one inside it decided. */
 enum addr_class addr_classify(const struct addr *a, struct addr_net *ret_range);
 /* "private", "link-local" ... */
 const char *addr_class_name(enum addr_class class);

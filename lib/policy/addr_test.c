@@ -169,7 +169,9 @@ static void ssrfcheck_cve_2026_43929_embedded_addresses_are_decoded(void **state
 	}
 	assert_int_equal(class_of("64:ff9b:1:a9fe:a9:fe00::"), ADDR_METADATA);
 	assert_int_equal(class_of("64:ff9b:1::808:808"), ADDR_UNSPECIFIED);
-	assert_int_equal(class_of("64:ff9b:1:808:8:800::"), ADDR_TUNNEL);
+	assert_int_equal(class_of("64:ff9b:1:808:8:800::"), ADDR_UNSPECIFIED);
+	assert_int_equal(class_of("64:ff9b:1:808:8:800:808:808"), ADDR_TUNNEL);
+	assert_int_equal(class_of("64:ff9b:1:808:8:800:a9fe:a9fe"), ADDR_METADATA);
 	/* The IPv4 Internet seen from a network that has only IPv6. */
 	assert_int_equal(class_of("64:ff9b::808:808"), ADDR_PUBLIC);
 }

@@ -1,10 +1,10 @@
 /*
  * glob - patterns inside one label of a host name: `*`, `?`, `[a-c1]`.
  *
- * How      `*` stands for any number of bytes, also none, `?` for one, a set for one of its
- * members. A pattern never reaches over a dot: callers cut names into labels first. Matching goes
- *          back to the last star only, so its cost is bounded by the product of the two lengths.
- * Trust    Patterns are the user's, labels the guest's, canonical already (host.h). Pure, no heap.
+ * How      `*` stands for any number of bytes, also none, `?` for one, a set for one of its own.
+ *          A pattern never reaches over a dot: callers cut names into labels first. Matching goes
+ *          back to the last star only, so its cost is bounded by the product of the lengths.
+ * Trust    Patterns are the user's, labels the guest's, canonical already (host.h). No heap.
  * Never    Knows escapes or excluded sets: what reads easily wrong is refused (glob_check).
  * See      glob_test.c
  */

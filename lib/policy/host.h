@@ -3,15 +3,15 @@
  *
  * How      host_from_wire takes what protocols carry: ASCII letters, digits, '-', '_' and dots,
  *          made lower case, 1 to 63 bytes a label, 253 in all. host_from_text takes what people
- *          type too: other letters go through IDNA (UTS 46, non-transitional), and an A-label must
- *          be a valid one. What ends in a number is an IPv4 address in one of inet_aton's
+ *          type too: other letters go through IDNA (UTS 46, non-transitional), and an A-label
+ *          must be a valid one. What ends in a number is an IPv4 address in one of inet_aton's
  *          spellings (0x7f.1, 2130706433, 017700000001) or is refused: it never is a name. IPv6
  *          with or without brackets, no zone. One dot at the end says that a name is absolute,
  *          which all of ours are: it is dropped, so that it cannot make a second name of the same
  *          host. Two are refused.
  * Trust    Eats hostile bytes. host.c needs no libidn2, so that edge can link it (host_dep).
  * Owns     Nothing on the heap.
- * Never    Compares or forwards a name before it went through here.
+ * Never    Lets a byte through that a resolver, a log or a C string could read in another way.
  * See      host_test.c, addr.h
  */
 #pragma once

@@ -124,8 +124,7 @@ static void what_inet_aton_takes_is_never_a_name(void **state)
 	assert_true(seen > 1000);
 }
 
-/* attacker\0.allowed.com: only letters, digits, '-', '_' and '.' go through, at no place anything
- * else. */
+/* attacker\0.allowed.com: only letters, digits, '-', '_' and '.' go through, at any place. */
 static void socks5_nul_byte_every_byte_value_at_every_place(void **state)
 {
 	static const char base[] = "attacker.allowed.com";

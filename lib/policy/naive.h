@@ -1,8 +1,8 @@
 /*
- * naive - the meaning of a network policy in the fewest words, for tests: reads every rule's text.
+ * naive - the meaning of a network policy in the fewest words, for tests.
  *
  * How      naive_decide goes through all rules and all their resources for each question, and
- * matches text against text. It shares nothing with policy.c but the table of address classes.
+ *          matches text against text. It shares with policy.c only the table of address classes.
  * Trust    Test code; rules and hosts of random_rules.c.
  */
 #pragma once

@@ -38,9 +38,7 @@ int netrule_parse(struct slice text, struct netrule *ret, struct err *err) MUST_
 void netrule_done(struct netrule *nr);
 /* buf has NETRULE_MAX_TEXT bytes. */
 void netrule_print(const struct netrule *nr, char *buf);
-/* The ports it means, and their number. Without a port a rule means 80 and 443, or with `every` set
- * all of them. */
+/* The ports it means, and how many ranges. Without a port: 80 and 443, or with `every` all. */
 size_t netrule_get_ports(const struct netrule *nr, bool every, struct netrule_ports *ret);
-/* Whether a name or an address could be both's; ports are not looked at. Says yes too often rather
- * than too seldom. */
+/* Whether a host could be both's, ports aside. Says yes too often rather than too seldom. */
 bool netrule_may_meet(const struct netrule *a, const struct netrule *b);

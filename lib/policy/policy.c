@@ -117,8 +117,7 @@ static void see_spans(struct scan *scan, const struct spans *spans, bool may_all
 		scan->see(scan, scan->p->span + spans->first, spans->n, may_allow);
 }
 
-/* Whether the labels of `left`, from its end, are those of the pattern; `**.` wants at least one
- * more. */
+/* Whether the labels of `left`, from its end, are the pattern's; `**.` wants one more at least. */
 static bool glob_fits(const struct policy *p, const struct glob *g, struct slice left)
 {
 	struct slice pattern = slice_of(p->text + g->text, g->n);
@@ -142,8 +141,7 @@ static bool glob_fits(const struct policy *p, const struct glob *g, struct slice
 	}
 }
 
-/* `at` is where the node's name begins in the host; `one` whether a single label stands before it.
- */
+/* `at` is where the node's name begins in the host, `one` whether one label stands before it. */
 static void see_node(struct scan *scan, const struct node *node, size_t at, bool one)
 {
 	const struct policy *p = scan->p;
@@ -172,10 +170,10 @@ struct end {
 	uint64_t hash;
 	uint32_t at;
 	uint32_t slot; /* where the search goes on */
+	const struct node *node;
 };
 
-/* The next record whose eight bits of the hash are right; it is fetched while others are looked
- * for. */
+/* The next record whose eight bits of the hash are right; it is fetched, but not yet read. */
 static const struct node *next_node(const struct policy *p, struct end *end)
 {
 	uint32_t mask = (1u << p->slot_bits) - 1;
@@ -216,16 +214,15 @@ static size_t cut_ends(const struct policy *p, const struct host *h, struct end 
 static void scan_name(struct scan *scan, const struct host *h)
 {
 	struct end end[(HOST_MAX_NAME + 1) / 2];
-	const struct node *found[ARRAY_LEN(end)] = {NULL};
 	const char *dot = memchr(h->name, '.', h->n);
 	size_t second = dot ? (size_t)(dot - h->name) + 1 : 0;
 	size_t n = cut_ends(scan->p, h, end);
 
 	for (size_t i = 0; i < n; i++)
-		found[i] = next_node(scan->p, &end[i]);
+		end[i].node = next_node(scan->p, &end[i]);
 	while (n-- > 0) {
 		size_t at = end[n].at, len = h->n - at;
-		const struct node *node = found[n];
+		const struct node *node = end[n].node;
 
 		while (node &&
 			(node->n_name != len || memcmp(node_name(node), h->name + at, len) != 0))
@@ -251,8 +248,7 @@ static size_t count_below(const struct nets *nets, addr_bits key)
 	return (size_t)(at - nets->key);
 }
 
-/* All networks around an address. An allow counts only when it lies in `range`, if that is given.
- */
+/* All networks around an address. An allow counts only when it lies in `range`, if there is one. */
 static void scan_nets(
 	struct scan *scan, const struct addr *a, bool may_allow, const struct addr_net *range)
 {

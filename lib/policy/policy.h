@@ -6,12 +6,12 @@
  *          it is denied; the order of the rules has no meaning. Names: one hash table of the
  *          literal ends of all patterns, asked once for each label of the host. Addresses: sorted
  *          networks, each with the one around it. Below each, disjoint ranges of ports with the
- *          longest-living deny and allow. A decision allocates nothing and costs the same with 10
- *          and with 100,000 rules.
- * Trust    Rules of the same user; hosts and ports of a guest, canonical (host.h). Keeper, egress,
- *          sbxd.
+ *          longest-living deny and allow. A decision allocates nothing, and its steps do not grow
+ *          with the number of rules.
+ * Trust    Rules of the same user; hosts and ports of a guest, canonical (host.h). Keeper, egress
+ *          and sbxd.
  * Owns     A struct policy owns its rules; what a decision points to lives as long as the policy.
- * Limits   POLICY_MAX_GLOBS patterns below one literal end.
+ * Limits   POLICY_MAX_GLOBS patterns in front of one literal end.
  * Never    Fails open: a fault, an empty text and a NULL policy are policies that deny everything.
  * See      proto/PROTOCOL.policy, policy_test.c, policy_oracle_test.c, bench/policy
  */

@@ -75,7 +75,7 @@ static double median(double *list)
 int main(void)
 {
 	struct arm arm[ARRAY_LEN(sizes)] = {0};
-	size_t allowed = 0, before;
+	size_t allowed = 0, before, n = 0;
 	double ratio[ROUNDS], cold_ratio[ROUNDS];
 
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
@@ -85,6 +85,7 @@ int main(void)
 		for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 			arm[i].cold[round] = measure(&arm[i], COLD, &allowed);
 			arm[i].hot[round] = measure(&arm[i], HOT, &allowed);
+			n += 2 * COLD;
 		}
 		ratio[round] = arm[2].hot[round] / arm[0].hot[round];
 		cold_ratio[round] = arm[2].cold[round] / arm[0].cold[round];
@@ -94,7 +95,7 @@ int main(void)
 		median(arm[0].hot), median(arm[1].hot), median(arm[2].hot), median(ratio));
 	printf("\"cold_10\": %.1f, \"cold_100000\": %.1f, \"cold_ratio\": %.3f, ",
 		median(arm[0].cold), median(arm[2].cold), median(cold_ratio));
-	printf("\"allowed_share\": %.2f, \"heap_growth\": %zu}\n",
-		(double)allowed / (ROUNDS * 2.0 * ARRAY_LEN(sizes) * COLD), before);
+	printf("\"allowed_share\": %.2f, \"heap_growth\": %zu}\n", (double)allowed / (double)n,
+		before);
 	return 0;
 }

@@ -192,6 +192,16 @@ static struct policy_decision connected(const struct policy *p, const char *addr
 	return d;
 }
 
+static void networks_inside_and_beside_each_other(void **state)
+{
+	check("allow network 20.0.0.0/8:22\nallow network 20.1.0.0/16:80,20.1.2.0/24:80\n"
+	      "allow network 20.2.0.0/16:80,20.2.3.4:443\nallow network 20.3.0.1:443",
+		"20.1.2.3:22 20.1.2.3:80 20.2.3.4:22 20.2.3.4:80 20.2.3.4:443 20.3.0.1:22 "
+		"20.3.0.2:22 "
+		"20.255.255.255:22",
+		"21.0.0.0:22 19.255.255.255:22 20.3.0.1:80 20.2.3.5:443 20.1.2.3:443");
+}
+
 static void the_connected_address_is_decided_again(void **state)
 {
 	struct policy *p = load("allow network name.example:1-65535\nallow network 10.1.0.0/16:22\n"
@@ -366,6 +376,7 @@ int main(void)
 		cmocka_unit_test(an_expired_rule_is_not_there),
 		cmocka_unit_test(special_addresses_need_a_rule_that_names_them),
 		cmocka_unit_test(a_denied_address_is_denied_inside_others),
+		cmocka_unit_test(networks_inside_and_beside_each_other),
 		cmocka_unit_test(the_connected_address_is_decided_again),
 		cmocka_unit_test(missing_empty_or_broken_denies_everything),
 		cmocka_unit_test(the_decision_is_explained),

@@ -1,8 +1,8 @@
 /*
- * random_rules - random rules and targets for tests and the bench, from so few words that they meet.
+ * random_rules - random rules and targets for tests and the bench.
  *
- * How      random_rule and random_op draw from a dozen labels, ports and networks, so that about
- *          half of all pairs match; random_rules_wide makes a large policy of many different names.
+ * How      random_rule and random_op draw from a dozen labels, ports and networks, so that they
+ *          often meet; random_rules_wide makes a large policy of many different names.
  * Trust    Test code. Deterministic: the same seed, the same rules.
  */
 #pragma once

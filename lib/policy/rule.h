@@ -1,11 +1,12 @@
 /*
  * rule - one rule of a policy, and the line of text that it is written as.
  *
- * How      A rule has an effect (allow, deny), a kind that says in which language its resources are
- *          written (network now), resources, and what is known about it: for which sandbox, until
- *          when, who made it. rule_parse reads a line of proto/PROTOCOL.policy, rule_print writes
- * it. A further kind is a word in the table of rule.c, a struct like netrule beside `net` and an
- *          index of its own in policy.c; a human's yes is a further effect between deny and allow.
+ * How      A rule has an effect (allow, deny), a kind that says in which language its resources
+ *          are written (network now), resources, and what is known about it: for which sandbox,
+ *          until when, who made it. rule_parse reads a line of proto/PROTOCOL.policy, rule_print
+ *          writes it. A further kind is a row in the table of rule.c, a struct like netrule beside
+ *          `net` and an index of its own in policy.c; a person's yes is a further effect, between
+ *          deny and allow.
  * Trust    Text of the same user, or of a file that he imports.
  * Owns     All its pointers, freed by rule_done.
  * Limits   RULE_MAX_LINE, RULE_MAX_LIST, RULE_MAX_RESOURCES, RULE_MAX_WORD, RULE_MAX_COMMENT.
@@ -54,8 +55,7 @@ int rule_parse(struct slice line, struct rule *ret, struct err *err) MUST_CHECK;
 /* For commands: the same from its parts. `resources` is a list with commas. */
 int rule_make(enum rule_effect effect, enum rule_kind kind, struct slice resources,
 	struct rule *ret, struct err *err) MUST_CHECK;
-/* Letters, digits, '.', '-', '_', ':', 1 to RULE_MAX_WORD bytes: what ids, origins, sandboxes and
- * groups are. */
+/* What ids, origins, sandboxes and groups are: 1 to RULE_MAX_WORD letters, digits and `.-_:`. */
 bool rule_is_word(struct slice s);
 /* Printable UTF-8 or ASCII of at most RULE_MAX_COMMENT bytes, no blank at either end. */
 bool rule_is_comment(struct slice s);
