@@ -121,7 +121,6 @@ class Daemon:
         self.log.close()
         for pid in self.left():
             os.kill(pid, signal.SIGKILL)
-        shutil.rmtree(self.root, ignore_errors=True)
 
     def left(self):
         """The keepers that a test left: those whose environment names this installation."""
