@@ -50,18 +50,23 @@ bool ui_can_ask(void)
 	return ui.ask;
 }
 
-/* C0, DEL, and the C1 set in its UTF-8 form: all of them can begin an escape sequence. */
+/* C0, DEL, and a lone C1 byte, which terminals that are not UTF-8 obey. */
+static bool is_control(unsigned char before, unsigned char c)
+{
+	return c < 0x20 || c == 0x7f || (c >= 0x80 && c <= 0x9f && before < 0x80);
+}
+
+/* All of these, and the C1 set in its UTF-8 form, can begin an escape sequence. */
 void ui_clean(char *text)
 {
-	unsigned char *p = (unsigned char *)text;
+	unsigned char before = 0;
 
-	for (; *p; p++) {
-		if (*p < 0x20 || *p == 0x7f)
-			*p = '?';
-		else if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)
+	for (unsigned char *p = (unsigned char *)text; *p; p++) {
+		if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)
 			p[0] = p[1] = '?';
-		else if (*p >= 0x80 && *p <= 0x9f && (p == (unsigned char *)text || p[-1] < 0x80))
-			*p = '?'; /* a lone C1 byte, for terminals that are not UTF-8 */
+		else if (is_control(before, *p))
+			*p = '?';
+		before = *p;
 	}
 }
 
