@@ -33,6 +33,7 @@ struct row {
 #define L63    \
 	"\x3f" \
 	"123456789012345678901234567890123456789012345678901234567890123"
+#define L64 "1234567890123456789012345678901234567890123456789012345678901234"
 #define L61    \
 	"\x3d" \
 	"1234567890123456789012345678901234567890123456789012345678901"
@@ -67,6 +68,9 @@ static const struct row rows[] = {
 		HEAD(RD, "\0\1\0\0\0\0\0\2") A_B IN_A OPT("\4\xd0", "\0\0", "\0\0")
 			OPT("\4\xd0", "\0\0", "\0\0"),
 		"1"),
+	ROW("one opt of two", HEAD(RD, "\0\1\0\0\0\0\0\2") A_B IN_A OPT("\4\xd0", "\0\0", "\0\0"),
+		"1"),
+	ROW("none of two opt", HEAD(RD, "\0\1\0\0\0\0\0\2") A_B IN_A, "1"),
 	ROW("nothing", "", "silent"),
 	ROW("eleven bytes", "\x12\x34\1\0\0\1\0\0\0\0\0", "silent"),
 	ROW("a response", HEAD("\x81\x80", ONE) A_B IN_A, "silent"),
@@ -106,6 +110,8 @@ static const struct row rows[] = {
 		"1234567890123456789012345678901234567890123456789012345678901"
 		"\0" IN_A,
 		"1"),
+	ROW("64 bytes", HEAD(RD, ONE) "\x40" L64 "\0" IN_A, "1"),
+	ROW("a pointer with all its bytes", HEAD(RD, ONE) "\xc0" L64 L64 L64 "\0" IN_A, "1"),
 	ROW("a NUL in a label",
 		HEAD(RD, ONE) "\7"
 			      "evil\0"

@@ -267,7 +267,7 @@ static uint64_t next_random(uint64_t *x)
 
 /*
  * The model: for each address the number of the name it stood for last, and when it was seen to have lost
- * it. 10^6 names, a quarter of them old ones, in 50 bursts with time between them.
+ * it. 10^6 names, a quarter of them old ones, in 25 bursts with time between them.
  */
 struct model {
 	uint32_t *name; /* by id, + 1 */
@@ -316,9 +316,9 @@ static void test_million_names(void **state)
 		uint32_t k = old ? (uint32_t)(next_random(&x) % fresh) : fresh++;
 		struct synth_addr a;
 
-		if (i % 20000 == 0) {
+		if (i % 40000 == 0) {
 			note_lost(&m, now_ms, s);
-			now_ms += 10000 + next_random(&x) % 30000;
+			now_ms += 20000 + next_random(&x) % 60000;
 		}
 		numbered(name, k);
 		if (assign(s, name, now_ms, &a) < 0) {

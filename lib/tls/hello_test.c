@@ -285,6 +285,44 @@ static void test_without_extensions(void **state)
 	play_all("none", slice_of(buf, n), "done 0303 name=- alpn=- versions=- max=0303");
 }
 
+#define RANDOM \
+	"\3\3" \
+	"0123456789abcdef0123456789abcdef"
+#define BYTES_32 "0123456789abcdef0123456789abcdef"
+
+static const struct row bodies[] = {
+	ROW("session id of 32", RANDOM "\x20" BYTES_32 "\0\2\x13\1\1\0",
+		"done 0303 name=- alpn=- versions=- max=0303"),
+	ROW("session id of 33", RANDOM "\x21" BYTES_32 "x\0\2\x13\1\1\0", "bad 4"),
+	ROW("no ciphers", RANDOM "\0\0\0\1\0", "bad 4"),
+	ROW("odd ciphers", RANDOM "\0\0\3\x13\1\2\1\0", "bad 4"),
+	ROW("no compression", RANDOM "\0\0\2\x13\1\0", "bad 4"),
+	ROW("no compression, extensions", RANDOM "\0\0\2\x13\1\0\0\0", "bad 4"),
+	ROW("extensions shorter than the message", RANDOM "\0\0\2\x13\1\1\0\0\0\x12\x34\0\0",
+		"bad 4"),
+	ROW("extensions longer than the message", RANDOM "\0\0\2\x13\1\1\0\0\5\x12\x34\0\0",
+		"bad 4"),
+	ROW("one byte of an extension length", RANDOM "\0\0\2\x13\1\1\0\0", "bad 4"),
+	ROW("a short body", "\3", "bad 4"),
+	ROW("an empty body", "", "bad 4"),
+};
+
+static void test_fields(void **state)
+{
+	for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
+		size_t n = bodies[i].n;
+		uint8_t buf[256];
+		struct wr wr = wr_init(buf, sizeof(buf));
+
+		wr_bytes(&wr,
+			slice_of((uint8_t[]){22, 3, 1, 0, (uint8_t)(n + 4), 1, 0, 0, (uint8_t)n},
+				9));
+		wr_bytes(&wr, slice_of(bodies[i].ext, n));
+		play_all(bodies[i].name, slice_of(buf, wr.n), bodies[i].want);
+		play_cut(bodies[i].name, slice_of(buf, wr.n), bodies[i].want);
+	}
+}
+
 /* Whatever is cut off, it is not done and not bad. */
 static void test_every_prefix_needs_more(void **state)
 {
@@ -408,6 +446,35 @@ static void test_limits(void **state)
 	free(buf);
 }
 
+/* Lists as long as allowed, and one entry longer. */
+static void test_long_lists(void **state)
+{
+	uint8_t ext[512], buf[1024];
+	struct hello_reader r;
+
+	for (unsigned n_list = HELLO_MAX_ALPN; n_list <= HELLO_MAX_ALPN + 2; n_list += 2) {
+		memcpy(ext,
+			(uint8_t[]){0, 16, (uint8_t)((n_list + 2) >> 8), (uint8_t)(n_list + 2),
+				(uint8_t)(n_list >> 8), (uint8_t)n_list},
+			6);
+		for (unsigned i = 0; i < n_list; i += 2)
+			memcpy(ext + 6 + i, "\1x", 2);
+		hello_init(&r);
+		(void)hello_feed(&r, slice_of(buf, make_hello(buf, sizeof(buf), ext, 6 + n_list)));
+		assert_int_equal(r.why, n_list == HELLO_MAX_ALPN ? HELLO_E_NONE : HELLO_E_ALPN);
+	}
+	for (unsigned count = HELLO_MAX_VERSIONS; count <= HELLO_MAX_VERSIONS + 1; count++) {
+		memcpy(ext, (uint8_t[]){0, 43, 0, (uint8_t)(2 * count + 1), (uint8_t)(2 * count)},
+			5);
+		memset(ext + 5, 3, 2 * count);
+		hello_init(&r);
+		(void)hello_feed(
+			&r, slice_of(buf, make_hello(buf, sizeof(buf), ext, 5 + 2 * count)));
+		assert_int_equal(
+			r.why, count == HELLO_MAX_VERSIONS ? HELLO_E_NONE : HELLO_E_VERSIONS);
+	}
+}
+
 /* A hello of 60,000 bytes in full records is read; one in records of one byte is cut short. */
 static void test_long_hello(void **state)
 {
@@ -463,12 +530,14 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_real_clients),
 		cmocka_unit_test(test_extensions),
 		cmocka_unit_test(test_without_extensions),
+		cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_every_prefix_needs_more),
 		cmocka_unit_test(test_not_tls),
 		cmocka_unit_test(test_records),
 		cmocka_unit_test(test_every_byte_changed),
 		cmocka_unit_test(test_name_is_never_cut),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_long_lists),
 		cmocka_unit_test(test_long_hello),
 		cmocka_unit_test(test_every_reason_has_a_text),
 		cmocka_unit_test(test_has_alpn),
