@@ -5,7 +5,8 @@
 #include "canon_frame.h"
 #include "lib/base/mem.h"
 
-#define ROOM (1 << 20)
+/* A request may become longer, by its host; never as much as this. */
+#define ROOM(n) (32 * (n) + 4096)
 
 int canon_rig_host(struct slice text, char *buf, size_t size)
 {
@@ -32,7 +33,8 @@ struct run {
 	struct http1 h;
 	struct wr out, body;
 	struct canon_flow flow;
-	uint8_t *frame;
+	uint8_t *frame, *again; /* one head, said twice */
+	size_t room;
 	size_t begun; /* output before the request under way */
 	struct http_req *req;
 	bool over, tunnel;
@@ -49,8 +51,7 @@ static void stop(struct run *run, const struct http_fault *fault)
 /* What edge encodes egress must decode to the same; anything else is a bug of ours. */
 static void cross(struct run *run, struct http_req *req, struct http_req *ret)
 {
-	struct wr wr = wr_init(run->frame, CANON_MAX_HEAD), again;
-	uint8_t *copy = xmalloc(CANON_MAX_HEAD);
+	struct wr wr = wr_init(run->frame, run->room), again = wr_init(run->again, run->room);
 	struct slice in;
 	struct canon_reader reader;
 	struct canon_frame frame;
@@ -63,11 +64,9 @@ static void cross(struct run *run, struct http_req *req, struct http_req *ret)
 		abort();
 	if (canon_get_req(frame.payload, &run->far, ret) < 0)
 		abort();
-	again = wr_init(copy, CANON_MAX_HEAD);
 	if (canon_put_req(&again, 7, ret) < 0 ||
-		!slice_eq(slice_of(copy, again.n), slice_of(run->frame, wr.n)))
+		!slice_eq(slice_of(run->again, again.n), slice_of(run->frame, wr.n)))
 		abort();
-	free(copy);
 	canon_reader_done(&reader);
 }
 
@@ -164,12 +163,14 @@ void canon_rig_run(struct canon_rig *rig, struct slice in, const struct canon_wh
 	struct http1_event ev;
 	size_t n = first;
 
-	*rig = (struct canon_rig){.out = xmalloc(ROOM)};
+	run.room = ROOM(in.n);
+	*rig = (struct canon_rig){.out = xmalloc(run.room)};
 	arena_init(&run.arena, HTTP_ARENA_SIZE);
 	arena_init(&run.far, HTTP_ARENA_SIZE);
-	run.frame = xmalloc(CANON_MAX_HEAD);
-	run.out = wr_init(rig->out, ROOM);
-	run.body = wr_init(xmalloc(ROOM), ROOM);
+	run.frame = xmalloc(run.room);
+	run.again = xmalloc(run.room);
+	run.out = wr_init(rig->out, run.room);
+	run.body = wr_init(xmalloc(run.room), run.room);
 	http1_init_requests(&run.h, &run.arena);
 	while (in.n > 0 && !run.over) {
 		size_t k = n ? MIN(n, in.n) : in.n;
@@ -180,9 +181,12 @@ void canon_rig_run(struct canon_rig *rig, struct slice in, const struct canon_wh
 	}
 	if (!run.over && http1_eof(&run.h, &ev))
 		on_event(&run, &ev);
+	if (run.out.bad || run.body.bad)
+		abort();
 	rig->n_out = run.out.n;
 	free(run.body.p);
 	free(run.frame);
+	free(run.again);
 	arena_done(&run.arena);
 	arena_done(&run.far);
 }

@@ -25,7 +25,8 @@ static int pass_byte(struct http1 *h, uint8_t c)
 	return 0;
 }
 
-/* How many bytes of *in belong to these lines; *ret_end when the empty line is among them. */
+/* How many bytes belong to these lines, at most to the end of the start line; *ret_end when the empty
+ * line is among them. */
 static ssize_t scan(struct http1 *h, struct slice in, bool *ret_end)
 {
 	bool in_head = h->state == HTTP1_IN_HEAD;
@@ -44,8 +45,9 @@ static ssize_t scan(struct http1 *h, struct slice in, bool *ret_end)
 			return (ssize_t)i + 1;
 		}
 		if (in_head && !h->has_start) {
-			h->has_start = true;
 			h->n_start = h->n_line;
+			h->n_line = 0;
+			return (ssize_t)i + 1;
 		}
 		h->n_line = 0;
 	}
@@ -56,8 +58,6 @@ static int keep_lines(struct http1 *h, struct slice bytes, size_t max)
 {
 	bool in_head = h->state == HTTP1_IN_HEAD;
 
-	if (bytes.n > max - h->n_lines)
-		return http1_fail(h, 431, in_head ? "the head is too large" : "trailers too large");
 	/* Between the head and the trailers others use the arena, so trailers get all at once. */
 	if (!h->lines)
 		h->lines = arena_alloc(h->arena, in_head ? 0 : max);
@@ -68,21 +68,31 @@ static int keep_lines(struct http1 *h, struct slice bytes, size_t max)
 	return 0;
 }
 
+/* The start line is judged before any byte behind it: who speaks another protocol may never send an
+ * empty line, and the verdict must not depend on how the bytes were cut. */
+static int check_first(struct http1 *h)
+{
+	if (h->state != HTTP1_IN_HEAD || h->has_start || h->n_start == 0)
+		return 0;
+	h->has_start = true;
+	return check_start(h, slice_of(h->lines, h->n_start));
+}
+
 int http1_collect(struct http1 *h, struct slice *in, size_t max)
 {
-	bool end = false, had_start = h->has_start;
-	ssize_t n = scan(h, *in, &end);
+	bool end = false;
 
-	if (n < 0)
-		return -EBADMSG;
-	if (n == 0)
-		return 0;
-	if (keep_lines(h, http1_take(in, (uint64_t)n), max) < 0)
-		return -EBADMSG;
-	/* Said early: who speaks another protocol may never send an empty line. */
-	if (h->has_start && !had_start && h->state == HTTP1_IN_HEAD &&
-		check_start(h, slice_of(h->lines, h->n_start)) < 0)
-		return -EBADMSG;
+	while (in->n > 0 && !end) {
+		struct slice window = canon_text_cut(*in, 0, max - h->n_lines);
+		ssize_t n = scan(h, window, &end);
+
+		if (n < 0)
+			return -EBADMSG;
+		if (n == 0)
+			return http1_fail(h, 431, "the head or the trailers are too large");
+		if (keep_lines(h, http1_take(in, (uint64_t)n), max) < 0 || check_first(h) < 0)
+			return -EBADMSG;
+	}
 	return end ? 1 : 0;
 }
 
