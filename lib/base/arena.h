@@ -1,0 +1,59 @@
+/*
+ * arena - memory of one request: one block, a hard cap, everything freed together.
+ *
+ * How      arena_alloc cuts pieces off one block, made on first use. What does not fit gives NULL and
+ *          makes the arena sticky-full: one check of arena_is_full at the end of parsing is enough.
+ *          arena_extend lets the newest piece grow in place, for bytes whose end is not known yet.
+ *          A struct arena_pool keeps a few blocks for the next requests.
+ * Trust    Holds what peers sent. Every program that parses requests.
+ * Owns     Its block. Nothing in it is freed by itself: arena_reset drops all of it.
+ * Limits   The size given at the start, and ARENA_MAX_IDLE idle blocks in a pool.
+ * See      arena_test.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "slice.h"
+
+#define ARENA_MAX_IDLE 32
+
+struct arena {
+	uint8_t *block;
+	size_t size;
+	size_t n;    /* bytes given out */
+	size_t last; /* where the newest piece begins */
+	bool full;
+};
+
+void arena_init(struct arena *a, size_t size);
+void arena_done(struct arena *a);
+/* Drops everything and the stickiness; the block stays. */
+void arena_reset(struct arena *a);
+
+static inline bool arena_is_full(const struct arena *a)
+{
+	return a->full;
+}
+
+/* Aligned for any type, not cleared. NULL when it does not fit, and from then on always. */
+void *arena_alloc(struct arena *a, size_t n);
+/* As arena_alloc for n things of a size; the product is checked, the memory cleared. */
+void *arena_calloc(struct arena *a, size_t n, size_t size);
+/* Makes the newest piece n bytes long, in place. False (and full) when it does not fit; false when p
+ * is not the newest piece. */
+bool arena_extend(struct arena *a, const void *p, size_t n);
+/* A copy of the bytes; an empty slice when it does not fit. */
+struct slice arena_dup(struct arena *a, struct slice s);
+
+struct arena_pool {
+	size_t size;
+	uint8_t *idle[ARENA_MAX_IDLE];
+	size_t n_idle;
+};
+
+void arena_pool_init(struct arena_pool *pool, size_t size);
+void arena_pool_done(struct arena_pool *pool);
+/* An arena of the pool's size, with an idle block when there is one. */
+void arena_pool_take(struct arena_pool *pool, struct arena *ret);
+/* Gives the block back; the arena is then empty and must not be used. */
+void arena_pool_give(struct arena_pool *pool, struct arena *a);

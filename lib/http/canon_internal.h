@@ -1,0 +1,11 @@
+/*
+ * canon_internal - what the parts of canon share.
+ */
+#pragma once
+
+#include "canon.h"
+
+/* Names that a canonical list never has. */
+bool canon_is_dropped(struct slice lower_name);
+/* A framing or routing name with "_" for "-". */
+bool canon_is_disguised(struct slice lower_name);

@@ -1,0 +1,249 @@
+#include "deny.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum escape { ESCAPE_NOTHING, ESCAPE_JSON, ESCAPE_QUOTED };
+
+static void put(struct wr *wr, const char *text)
+{
+	wr_bytes(wr, slice_from_str(text));
+}
+
+static void put_number(struct wr *wr, uint64_t v)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
+	put(wr, text);
+}
+
+/* Printable ASCII only: what a peer wrote must not become a header, a terminal code or markup. */
+static void put_clean(struct wr *wr, struct slice s)
+{
+	for (size_t i = 0; i < s.n && i < DENY_MAX_TEXT; i++)
+		wr_u8(wr, s.p[i] >= 0x20 && s.p[i] < 0x7f ? s.p[i] : '?');
+	if (s.n > DENY_MAX_TEXT)
+		put(wr, "...");
+}
+
+static void put_target(struct wr *wr, const struct deny *d)
+{
+	bool is_v6 = d->host.n > 0 && memchr(d->host.p, ':', d->host.n);
+
+	put(wr, is_v6 ? "[" : "");
+	put_clean(wr, d->host);
+	put(wr, is_v6 ? "]:" : ":");
+	put_number(wr, d->port);
+}
+
+static void put_operation(struct wr *wr, const struct deny *d)
+{
+	put(wr, "op(action=net:connect:tcp, resource=net:domain:");
+	put_target(wr, d);
+	put(wr, ")");
+}
+
+static void put_reason(struct wr *wr, const struct deny *d)
+{
+	if (d->reason.n > 0) {
+		put_clean(wr, d->reason);
+	} else if (d->rule.n > 0) {
+		put(wr, "denied: rule \"");
+		put_clean(wr, d->rule);
+		put(wr, "\" matched ");
+		put_operation(wr, d);
+	} else {
+		put(wr, "no applicable policies for ");
+		put_operation(wr, d);
+	}
+}
+
+/* A word for a shell: what is not plainly harmless goes between quotes. */
+static void put_word(struct wr *wr, const char *before, struct slice s)
+{
+	uint8_t buf[DENY_MAX_TEXT + 64];
+	struct wr word = wr_init(buf, sizeof(buf));
+	bool plain = true;
+
+	put(&word, before);
+	put_clean(&word, s);
+	for (size_t i = 0; i < word.n; i++)
+		plain = plain && (canon_text_is_token(slice_of(&buf[i], 1)) || buf[i] == ':') &&
+			!memchr("!#$&'*`|~", buf[i], 9);
+	put(wr, plain ? "" : "'");
+	for (size_t i = 0; i < word.n; i++)
+		wr_u8(wr, buf[i] == '\'' ? '?' : buf[i]);
+	put(wr, plain ? "" : "'");
+}
+
+/* A deny wins over every allow, so it has to go; otherwise an allow is missing. */
+static void put_command(struct wr *wr, const struct deny *d)
+{
+	uint8_t buf[DENY_MAX_TEXT + 64];
+	struct wr target = wr_init(buf, sizeof(buf));
+
+	if (d->rule.n > 0) {
+		put(wr, "sbx policy rm network --resource ");
+		put_word(wr, "", d->rule);
+	} else {
+		put_target(&target, d);
+		put(wr, "sbx policy allow network ");
+		put_word(wr, "", slice_of(buf, target.n));
+	}
+	if (d->sandbox.n > 0) {
+		put(wr, " --sandbox ");
+		put_word(wr, "", d->sandbox);
+	}
+}
+
+int deny_write_text(struct wr *wr, const struct deny *d)
+{
+	put(wr, "Blocked by network policy: ");
+	put_target(wr, d);
+	put(wr, "\n  reason:  ");
+	put_reason(wr, d);
+	put(wr, "\n  refused: ");
+	put_number(wr, d->count);
+	put(wr, d->count == 1 ? " time" : " times");
+	put(wr, ", and trying again will not change it\n  allow:   ");
+	put_command(wr, d);
+	put(wr, "     (typed on the host)\n");
+	return wr_finish(wr);
+}
+
+/* Copies printable text, quotes and backslashes escaped; a line end becomes \n in JSON. */
+static void put_escaped(struct wr *wr, struct slice s, enum escape how)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		uint8_t c = s.p[i];
+
+		if (c == '\n') {
+			put(wr, how == ESCAPE_JSON ? "\\n" : " ");
+			continue;
+		}
+		if (how != ESCAPE_NOTHING && (c == '"' || c == '\\'))
+			wr_u8(wr, '\\');
+		wr_u8(wr, c);
+	}
+}
+
+static void put_member(struct wr *wr, const char *key, const struct deny *d,
+	void (*value)(struct wr *, const struct deny *))
+{
+	uint8_t buf[DENY_ROOM / 4];
+	struct wr text = wr_init(buf, sizeof(buf));
+
+	value(&text, d);
+	put(wr, ",\"");
+	put(wr, key);
+	put(wr, "\":\"");
+	put_escaped(wr, slice_of(buf, text.n), ESCAPE_JSON);
+	put(wr, "\"");
+}
+
+static void put_detail(struct wr *wr, const struct deny *d)
+{
+	put(wr, "Blocked by network policy: ");
+	put_target(wr, d);
+	put(wr, ": ");
+	put_reason(wr, d);
+}
+
+static void put_rule(struct wr *wr, const struct deny *d)
+{
+	put_clean(wr, d->rule);
+}
+
+static int write_json(struct wr *wr, const struct deny *d)
+{
+	put(wr, "{\"type\":\"about:blank\",\"title\":\"Blocked by network policy\",\"status\":403");
+	put_member(wr, "detail", d, put_detail);
+	put_member(wr, "target", d, put_target);
+	if (d->rule.n > 0)
+		put_member(wr, "rule", d, put_rule);
+	put_member(wr, "reason", d, put_reason);
+	put_member(wr, "allow", d, put_command);
+	put(wr, ",\"refused\":");
+	put_number(wr, d->count);
+	put(wr, "}\n");
+	return wr_finish(wr);
+}
+
+bool deny_wants_json(struct slice accept)
+{
+	struct slice item;
+
+	while (canon_text_next(&accept, &item)) {
+		const uint8_t *mark = item.n ? memchr(item.p, ';', item.n) : NULL;
+		size_t n = mark ? (size_t)(mark - item.p) : item.n;
+		struct slice type = canon_text_trim(canon_text_cut(item, 0, n));
+
+		if (canon_text_eq_fold(type, "application/json") ||
+			canon_text_eq_fold(type, "application/problem+json"))
+			return true;
+	}
+	return false;
+}
+
+static void put_proxy_status(struct wr *wr, const char *error, struct slice details)
+{
+	put(wr, "proxy-status: sbx; error=");
+	put(wr, error);
+	put(wr, "; details=\"");
+	put_escaped(wr, details, ESCAPE_QUOTED);
+	put(wr, "\"\r\n");
+}
+
+static int write_answer(struct wr *wr, uint16_t status, const char *error, struct slice details,
+	const char *type, struct slice content, bool is_head, bool close)
+{
+	put(wr, "HTTP/1.1 ");
+	put_number(wr, status);
+	put(wr, " ");
+	put(wr, canon_reason(status));
+	put(wr, "\r\n");
+	put_proxy_status(wr, error, details);
+	put(wr, "content-type: ");
+	put(wr, type);
+	put(wr, "\r\ncache-control: no-store\r\ncontent-length: ");
+	put_number(wr, content.n);
+	put(wr, close ? "\r\nconnection: close\r\n\r\n" : "\r\n\r\n");
+	if (!is_head)
+		wr_bytes(wr, content);
+	return wr_finish(wr);
+}
+
+int deny_write_http(struct wr *wr, const struct deny *d, bool json, bool is_head, bool close)
+{
+	uint8_t content[DENY_ROOM / 2], details[DENY_ROOM / 4];
+	struct wr body = wr_init(content, sizeof(content)), why = wr_init(details, sizeof(details));
+
+	put_reason(&why, d);
+	if (wr_finish(&why) < 0 || (json ? write_json(&body, d) : deny_write_text(&body, d)) < 0)
+		return -EMSGSIZE;
+	return write_answer(wr, 403, "http_request_denied", slice_of(details, why.n),
+		json ? "application/problem+json" : "text/plain; charset=utf-8",
+		slice_of(content, body.n), is_head, close);
+}
+
+int deny_write_connect(struct wr *wr, const struct deny *d)
+{
+	return deny_write_http(wr, d, false, false, true);
+}
+
+int deny_write_fault(struct wr *wr, const struct http_fault *fault)
+{
+	uint8_t content[512];
+	struct wr body = wr_init(content, sizeof(content));
+
+	put(&body, "The request was refused before any policy saw it: ");
+	put(&body, fault->why);
+	put(&body, "\n");
+	if (wr_finish(&body) < 0)
+		return -EMSGSIZE;
+	return write_answer(wr, fault->status,
+		fault->status >= 500 ? "http_protocol_error" : "http_request_error",
+		slice_from_str(fault->why), "text/plain; charset=utf-8", slice_of(content, body.n),
+		false, true);
+}
