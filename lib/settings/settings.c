@@ -1,7 +1,6 @@
 #include "settings.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,19 +123,26 @@ int settings_check_value(enum settings_id id, const char *value, struct err *err
 	return 0;
 }
 
+/* Spaces and tabs only, as settings_rewrite sees them too: what one takes for a key, the other must. */
 static struct slice trim(struct slice s)
 {
-	while (s.n && isspace(s.p[0]))
+	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
 		s = slice_of(s.p + 1, s.n - 1);
-	while (s.n && isspace(s.p[s.n - 1]))
+	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
 		s.n--;
 	return s;
+}
+
+/* A file that was edited elsewhere may end its lines with CR LF. */
+static struct slice without_cr(struct slice line)
+{
+	return line.n && line.p[line.n - 1] == '\r' ? slice_of(line.p, line.n - 1) : line;
 }
 
 /* 1 with a key and a value, 0 when it is empty or a comment. */
 static int split_line(struct slice line, char *key, char *value, size_t size, struct err *err)
 {
-	struct slice s = trim(line);
+	struct slice s = trim(without_cr(line));
 	const uint8_t *eq;
 
 	if (line.n >= SETTINGS_MAX_LINE)

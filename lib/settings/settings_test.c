@@ -62,6 +62,18 @@ static void a_broken_line_is_named(void **state)
 	}
 }
 
+/* The parser took a vertical tab for a blank and the rewriter did not: `set` then wrote the key a
+ * second time, and the file was broken. */
+static void a_key_after_a_vertical_tab_is_no_key(void **state)
+{
+	AUTO_SETTINGS struct settings s = {0}, t = {0};
+	struct err err;
+
+	assert_true(settings_parse(slice_from_str("\vvm.cpus = 4\n"), "x", &s, &err) < 0);
+	assert_int_equal(settings_parse(slice_from_str("\t vm.cpus = 4\r\n"), "x", &t, &err), 0);
+	assert_int_equal(settings_get_u64(&t, SETTINGS_VM_CPUS), 4);
+}
+
 static void nul_and_long_lines_are_refused(void **state)
 {
 	struct settings s = {0};
@@ -132,6 +144,7 @@ int main(void)
 		cmocka_unit_test(values_and_defaults),
 		cmocka_unit_test(a_broken_line_is_named),
 		cmocka_unit_test(nul_and_long_lines_are_refused),
+		cmocka_unit_test(a_key_after_a_vertical_tab_is_no_key),
 		cmocka_unit_test(a_rewrite_keeps_the_rest),
 		cmocka_unit_test(the_file_is_changed_in_place),
 		cmocka_unit_test(every_default_is_valid),
