@@ -25,6 +25,9 @@ static const struct rule rules[EDGE_N_MSGS] = {
 	[EDGE_LOST] = {EDGE_FROM_EDGE, IN(CONNECT) | IN(RUN), EDGE_PHASE_END},
 	[EDGE_STOP] = {EDGE_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(CONNECT) | IN(RUN),
 		EDGE_PHASE_END},
+	[EDGE_NET] = {EDGE_FROM_KEEPER, IN(CONNECT) | IN(RUN), STAYS},
+	[EDGE_ASK] = {EDGE_FROM_EDGE, IN(CONNECT) | IN(RUN), STAYS},
+	[EDGE_VERDICT] = {EDGE_FROM_KEEPER, IN(CONNECT) | IN(RUN), STAYS},
 };
 
 bool edge_phase_allows(enum edge_phase phase, enum edge_from from, uint16_t type)

@@ -16,10 +16,20 @@
  *          PING     keeper -> edge  RUN              -            -
  *          PONG     edge -> keeper  RUN, per PING    -            u32 ms or EDGE_PONG_NONE
  *          LOST     edge -> keeper  CONNECT, RUN     -            text; edge exits
+ *          NET      keeper -> edge  CONNECT, RUN     net stream   -
+ *          ASK      edge -> keeper  CONNECT, RUN     -            struct edge_ask
+ *          VERDICT  keeper -> edge  CONNECT, RUN     see below    struct edge_verdict
  *          STOP     keeper -> edge  any              -            -
  *
  *          Each OPEN is answered by OPENED and later CLOSED, or by REFUSED alone. A PING that comes
  *          before the last was answered makes edge answer that one with EDGE_PONG_NONE first.
+ *
+ *          The network: NET gives the stream of the guest's port sbx.net, once. For everything the
+ *          guest wants there edge makes an ASK with an id of its own choice, and the keeper answers
+ *          each with one VERDICT. An allowed TUNNEL or HTTP comes with a stream socket that leads
+ *          to egress, where one exchange of proto/PROTOCOL.canon follows; DNS and refusals come
+ *          without. An ASK with a fault is one that edge has refused itself: it is recorded, and
+ *          the verdict is no.
  * Trust    keeper: edge may be taken over by the guest. edge: checks keeper all the same.
  * Limits   EDGE_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc, edge_chan_test.c, edge_chan_fuzz.c
@@ -40,6 +50,13 @@
 #define EDGE_MAX_TEXT 256
 #define EDGE_MAX_STREAMS 256
 #define EDGE_MAX_READY_MS 600000
+#define EDGE_MAX_ASKS 1280 /* unanswered at once: one for each stream of sbx.net */
+#define EDGE_MAX_HOST 254
+#define EDGE_MAX_METHOD 33
+#define EDGE_MAX_URL 1024 /* the path that rules and the audit log see is cut here, and says so */
+#define EDGE_MAX_RULE 256
+#define EDGE_MAX_REASON 512
+#define EDGE_MAX_NAME 64
 #define EDGE_PONG_NONE UINT32_MAX
 
 enum edge_msg {
@@ -54,6 +71,9 @@ enum edge_msg {
 	EDGE_PONG,
 	EDGE_LOST,
 	EDGE_STOP,
+	EDGE_NET,
+	EDGE_ASK,
+	EDGE_VERDICT,
 	EDGE_N_MSGS,
 };
 
@@ -76,6 +96,46 @@ enum edge_reason {
 	EDGE_N_REASONS,
 };
 
+enum edge_ask_kind {
+	EDGE_ASK_TUNNEL, /* bytes both ways to host:port */
+	EDGE_ASK_HTTP,	 /* one plain HTTP request */
+	EDGE_ASK_DNS,	 /* may this name have an address? */
+	EDGE_N_ASK_KINDS,
+};
+
+/* How the guest named the target. */
+enum edge_via { EDGE_VIA_FORWARD, EDGE_VIA_TRANSPARENT, EDGE_N_VIAS };
+
+/* What the connection was seen to speak so far. */
+enum edge_proto {
+	EDGE_PROTO_UNKNOWN,
+	EDGE_PROTO_TLS,
+	EDGE_PROTO_HTTP,
+	EDGE_PROTO_TCP,
+	EDGE_N_PROTOS
+};
+
+struct edge_ask {
+	enum edge_ask_kind kind;
+	enum edge_via via;
+	enum edge_proto proto;
+	char host[EDGE_MAX_HOST]; /* canonical (lib/policy/host.h); of a fault: as far as known */
+	uint16_t port;		  /* 0 for DNS, and in a fault where it is not known */
+	uint16_t qtype;		  /* DNS */
+	bool url_cut;
+	char method[EDGE_MAX_METHOD]; /* HTTP */
+	char url[EDGE_MAX_URL];	      /* HTTP: the path, without the query */
+	char fault[EDGE_MAX_TEXT];    /* not "": why edge has refused it */
+};
+
+struct edge_verdict {
+	bool allowed;
+	uint32_t count;		      /* how often just this was refused, now included */
+	char rule[EDGE_MAX_RULE];     /* the rule that decided; "": none applies */
+	char reason[EDGE_MAX_REASON]; /* a sentence that stands instead of rule or its absence */
+	char sandbox[EDGE_MAX_NAME];  /* its name, for the command to type */
+};
+
 struct edge_config {
 	char sandbox[EDGE_MAX_ID];
 	uint32_t ready_ms; /* LOST when the guest's SETTINGS are not there by then; not 0 */
@@ -95,12 +155,16 @@ int edge_send_closed(int sock, uint32_t id) MUST_CHECK;
 int edge_send_pong(int sock, uint32_t id, uint32_t ms) MUST_CHECK;
 /* Text over the limit is cut. */
 int edge_send_lost(int sock, const char *text) MUST_CHECK;
+int edge_send_ask(int sock, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
 
 /* keeper's side; fds stay the caller's. */
 int edge_ask_config(int sock, const struct edge_config *config, int ctl_fd) MUST_CHECK;
 int edge_ask_open(int sock, uint32_t id, const char *path, int fd) MUST_CHECK;
 int edge_ask_ping(int sock, uint32_t id) MUST_CHECK;
 int edge_ask_stop(int sock) MUST_CHECK;
+int edge_ask_net(int sock, int net_fd) MUST_CHECK;
+/* fd: -1, or the edge's end of the socket to egress. */
+int edge_answer_ask(int sock, uint32_t id, const struct edge_verdict *verdict, int fd) MUST_CHECK;
 
 /* Decoders: 0, or -EBADMSG when a field is missing, too long, out of range or too many came, or an
  * fd is missing or there without being asked for. CONFIG and OPEN leave the fd in the message. */
@@ -111,6 +175,12 @@ int edge_get_opened(const struct ipc_msg *msg, uint16_t *ret_status) MUST_CHECK;
 int edge_get_refused(const struct ipc_msg *msg, enum edge_reason *ret_reason) MUST_CHECK;
 int edge_get_pong(const struct ipc_msg *msg, uint32_t *ret_ms) MUST_CHECK;
 int edge_get_lost(const struct ipc_msg *msg, char text[EDGE_MAX_TEXT]) MUST_CHECK;
+int edge_get_ask(const struct ipc_msg *msg, struct edge_ask *ret) MUST_CHECK;
+/* NET has no field but its fd, which stays in the message. */
+int edge_get_net(const struct ipc_msg *msg) MUST_CHECK;
+/* An fd stays in the message; only an allowed verdict has one, and edge checks that it comes for
+ * what it asked. */
+int edge_get_verdict(const struct ipc_msg *msg, struct edge_verdict *ret) MUST_CHECK;
 /* READY, CLOSED, PING and STOP have no fields. */
 int edge_get_nothing(const struct ipc_msg *msg) MUST_CHECK;
 /* For people: "the guest refused the stream" ... */

@@ -87,6 +87,15 @@ int keeper_ask_stop(int sock, uint32_t id, uint32_t timeout_ms)
 	return send_wr(sock, KEEPER_STOP, id, &wr, -1);
 }
 
+int keeper_ask_reload(int sock, uint32_t id, const char *name)
+{
+	uint8_t buf[KEEPER_MAX_NAME + 2];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, name);
+	return send_wr(sock, KEEPER_RELOAD, id, &wr, -1);
+}
+
 int keeper_ask_stream(int sock, uint32_t id, const char *path, int pass_fd)
 {
 	uint8_t buf[KEEPER_MAX_PATH + 2];
@@ -161,6 +170,14 @@ int keeper_get_stop(const struct ipc_msg *msg, uint32_t *ret_timeout_ms)
 
 	*ret_timeout_ms = rd_u32(&rd);
 	return rd_finish(&rd);
+}
+
+int keeper_get_reload(const struct ipc_msg *msg, char name[KEEPER_MAX_NAME])
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, name, KEEPER_MAX_NAME);
+	return rd_finish(&rd) < 0 || msg->fd >= 0 ? -EBADMSG : 0;
 }
 
 int keeper_get_stream(const struct ipc_msg *msg, char path[KEEPER_MAX_PATH])

@@ -12,6 +12,7 @@
  *          STREAM    sbxd -> keeper   DONE        the connection  path
  *          STOP      sbxd -> keeper   DONE        -               timeout_ms (0: kill at once)
  *          STATS     sbxd -> keeper   STATS_IS    -               -
+ *          RELOAD    sbxd -> keeper   DONE        -               the sandbox's name
  *          DONE      keeper -> sbxd   -           -               negative errno or 0, text
  *          STATS_IS  keeper -> sbxd   -           -               struct keeper_stats
  * Trust    Same user on both sides; still bounded and checked, a keeper may be out of its mind.
@@ -26,6 +27,7 @@
 #define KEEPER_MAX_TEXT 512
 #define KEEPER_MAX_PATH 64
 #define KEEPER_MAX_BUILD 64
+#define KEEPER_MAX_NAME 64
 
 enum keeper_msg {
 	KEEPER_HELLO = 1,
@@ -36,6 +38,7 @@ enum keeper_msg {
 	KEEPER_STATS,
 	KEEPER_DONE,
 	KEEPER_STATS_IS,
+	KEEPER_RELOAD, /* policy and network settings are to be read anew; DONE when they count */
 };
 
 enum keeper_phase {
@@ -84,6 +87,7 @@ int keeper_send_stats(int sock, uint32_t id, const struct keeper_stats *stats) M
 int keeper_ask_ping(int sock, uint32_t id) MUST_CHECK;
 int keeper_ask_stats(int sock, uint32_t id) MUST_CHECK;
 int keeper_ask_stop(int sock, uint32_t id, uint32_t timeout_ms) MUST_CHECK;
+int keeper_ask_reload(int sock, uint32_t id, const char *name) MUST_CHECK;
 /* pass_fd stays the caller's. */
 int keeper_ask_stream(int sock, uint32_t id, const char *path, int pass_fd) MUST_CHECK;
 
@@ -96,6 +100,7 @@ int keeper_get_stats(const struct ipc_msg *msg, struct keeper_stats *ret) MUST_C
 void keeper_put_stats(struct wr *wr, const struct keeper_stats *stats);
 int keeper_read_stats(struct slice body, struct keeper_stats *ret) MUST_CHECK;
 int keeper_get_stop(const struct ipc_msg *msg, uint32_t *ret_timeout_ms) MUST_CHECK;
+int keeper_get_reload(const struct ipc_msg *msg, char name[KEEPER_MAX_NAME]) MUST_CHECK;
 int keeper_get_stream(const struct ipc_msg *msg, char path[KEEPER_MAX_PATH]) MUST_CHECK;
 /* PING and STATS have no fields. */
 int keeper_get_nothing(const struct ipc_msg *msg) MUST_CHECK;

@@ -63,7 +63,7 @@ struct wire_stream *wire_stream_find(struct wire *w, uint32_t id)
 	return s;
 }
 
-static nghttp2_option *make_options(void)
+static nghttp2_option *make_options(const struct wire *w)
 {
 	nghttp2_option *opt;
 
@@ -71,7 +71,7 @@ static nghttp2_option *make_options(void)
 		abort();
 	nghttp2_option_set_no_auto_window_update(opt, 1);
 	nghttp2_option_set_no_closed_streams(opt, 1);
-	nghttp2_option_set_peer_max_concurrent_streams(opt, WIRE_MAX_STREAMS);
+	nghttp2_option_set_peer_max_concurrent_streams(opt, w->max_streams);
 	nghttp2_option_set_max_deflate_dynamic_table_size(opt, 0);
 	nghttp2_option_set_max_send_header_block_length(opt, 1024);
 	nghttp2_option_set_max_settings(opt, 16);
@@ -87,7 +87,7 @@ static nghttp2_option *make_options(void)
 static void make_session(struct wire *w)
 {
 	nghttp2_session_callbacks *cbs;
-	nghttp2_option *opt = make_options();
+	nghttp2_option *opt = make_options(w);
 	int r;
 
 	if (nghttp2_session_callbacks_new(&cbs) != 0)
@@ -105,8 +105,8 @@ static void submit_settings(struct wire *w)
 {
 	const nghttp2_settings_entry iv[] = {
 		{NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, 0},
-		{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, WIRE_MAX_STREAMS},
-		{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WIRE_STREAM_WINDOW},
+		{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, w->max_streams},
+		{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, w->window},
 		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, 1024},
 		{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
 	};
@@ -119,11 +119,15 @@ static void submit_settings(struct wire *w)
 		abort();
 }
 
-struct wire *wire_new(enum wire_role role, const struct wire_ops *ops, void *ctx)
+struct wire *wire_new(
+	enum wire_role role, enum wire_port port, const struct wire_ops *ops, void *ctx)
 {
 	struct wire *w = xcalloc(1, sizeof(*w));
 
 	w->role = role;
+	w->max_streams = port == WIRE_NET ? WIRE_NET_STREAMS : WIRE_MAX_STREAMS;
+	/* Towards the guest a stream may be fast on both ports: its memory is its own affair. */
+	w->window = port == WIRE_NET && role == WIRE_SERVER ? WIRE_NET_WINDOW : WIRE_STREAM_WINDOW;
 	w->ops = ops;
 	w->ctx = ctx;
 	w->junk = WIRE_JUNK_BURST;
@@ -270,7 +274,7 @@ int wire_open(struct wire *w, const char *path, uint32_t slot, uint32_t *ret_id)
 		return -EPIPE;
 	if (path[0] != '/' || strlen(path) >= WIRE_MAX_PATH)
 		return -EINVAL;
-	if (w->n_streams >= WIRE_MAX_STREAMS)
+	if (w->n_streams >= w->max_streams)
 		return -EBUSY;
 	s = wire_stream_new(w, 0, slot);
 	id = nghttp2_submit_request(w->session, NULL, head, ARRAY_LEN(head), &body, s);

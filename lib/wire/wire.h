@@ -1,12 +1,13 @@
 /*
  * wire - one HTTP/2 connection over any byte stream: bytes in, bytes out, callbacks.
  *
- * How      The client (host) opens streams by path, the server (guest) answers with a status; then
+ * How      The client (edge on sbx.ctl, the guest on sbx.net) opens streams by path, the server
+ *          answers with a status; then
  *          each carries bytes both ways with its own window, half-close and reset. wire_feed takes
  *          what came, wire_pull gives what is to be sent. Bodies to send are pulled through
  *          ops->pull, so nothing is queued here; received bytes are handed to ops->on_data and the
  *          peer may send more only as wire_consumed is called.
- * Trust    Eats hostile bytes. Runs in edge (client) and guest (server). Holds no secret.
+ * Trust    Eats hostile bytes. Runs in edge and guest. Holds no secret.
  * Owns     The nghttp2 session and a few words per stream; slots are the caller's table indexes.
  * Limits   WIRE_MAX_*, WIRE_*_WINDOW, WIRE_JUNK_*. A peer over a limit: negative errno from
  *          wire_feed or wire_pull, and from then on from every call; wire_error says why.
@@ -20,22 +21,27 @@
 #include <sys/types.h>
 #include "lib/base/slice.h"
 
-#define WIRE_MAX_STREAMS 256
 #define WIRE_MAX_PATH 64
 #define WIRE_MAX_FRAME 16384
-/* Unconsumed bytes of one stream: 2.6 ms of a 100 MB/s wire, several times its round trip. The
- * connection's window is given back on receipt, so a stream that nobody reads never stops the
- * others; what is held is bounded by WIRE_MAX_STREAMS * WIRE_STREAM_WINDOW. */
+/* sbx.ctl, where the host asks: few streams, each fast. The window is the unconsumed bytes of one
+ * stream: 2.6 ms of a 100 MB/s wire, several times its round trip. The connection's window is given
+ * back on receipt, so a stream that nobody reads never stops the others; what is held is bounded by
+ * streams times window. */
+#define WIRE_MAX_STREAMS 256
 #define WIRE_STREAM_WINDOW (256 * 1024)
+/* sbx.net, where the guest asks: a stream for each connection and each DNS query of the guest. */
+#define WIRE_NET_STREAMS 1280
+#define WIRE_NET_WINDOW (64 * 1024)
 #define WIRE_CONN_WINDOW (1024 * 1024)
 /* Frames that move nothing (PING, SETTINGS, RST_STREAM, empty DATA, tiny WINDOW_UPDATE): so many
- * at once, and so many a second. */
+ * at once, and so many a second. A guest's connections end by a reset now and then. */
 #define WIRE_JUNK_BURST 2000
 #define WIRE_JUNK_PER_S 1000
 /* Frames waiting to be sent that the peer made us queue. */
 #define WIRE_MAX_QUEUED 4096
 
 enum wire_role { WIRE_CLIENT, WIRE_SERVER };
+enum wire_port { WIRE_CTL, WIRE_NET };
 
 struct wire;
 
@@ -65,7 +71,8 @@ struct wire_ops {
 };
 
 /* ops stay the caller's and must outlive the wire. The first bytes to send are there at once. */
-struct wire *wire_new(enum wire_role role, const struct wire_ops *ops, void *ctx);
+struct wire *wire_new(
+	enum wire_role role, enum wire_port port, const struct wire_ops *ops, void *ctx);
 void wire_free(struct wire *w);
 
 /* Takes all the bytes. now_ms is any clock that does not go back; it only meters junk. 0,
@@ -77,7 +84,7 @@ bool wire_wants_write(const struct wire *w);
 /* Why it is broken, "" while it is not. */
 const char *wire_error(const struct wire *w);
 
-/* Client: POST path. -EBUSY with WIRE_MAX_STREAMS open, -EINVAL for a bad path, -EPIPE when the ids
+/* Client: POST path. -EBUSY with as many streams open as the port has, -EINVAL for a bad path, -EPIPE when the ids
  * of this connection are used up or it is broken. */
 int wire_open(struct wire *w, const char *path, uint32_t slot, uint32_t *ret_id) MUST_CHECK;
 /* Server: the head of the answer; ops->pull is asked for the body afterwards. */

@@ -87,7 +87,7 @@ static void start(struct fuzz *f, bool server)
 	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 	uint32_t id;
 
-	f->w = wire_new(server ? WIRE_SERVER : WIRE_CLIENT, &ops, f);
+	f->w = wire_new(server ? WIRE_SERVER : WIRE_CLIENT, WIRE_CTL, &ops, f);
 	if (server)
 		(void)!wire_feed(f->w, slice_from_str(preface), 0);
 	for (uint32_t i = 0; i < 4 && !server; i++)

@@ -24,6 +24,8 @@ struct wire_head {
 
 struct wire {
 	enum wire_role role;
+	unsigned max_streams;
+	uint32_t window; /* of a stream, for what the peer sends */
 	const struct wire_ops *ops;
 	void *ctx;
 	nghttp2_session *session;

@@ -131,8 +131,8 @@ struct pair *pair_new(size_t chunk)
 	p->c.tag = 'C';
 	p->s.tag = 'S';
 	p->c.pair = p->s.pair = p;
-	p->c.w = wire_new(WIRE_CLIENT, &ops, &p->c);
-	p->s.w = wire_new(WIRE_SERVER, &ops, &p->s);
+	p->c.w = wire_new(WIRE_CLIENT, WIRE_CTL, &ops, &p->c);
+	p->s.w = wire_new(WIRE_SERVER, WIRE_CTL, &ops, &p->s);
 	return p;
 }
 

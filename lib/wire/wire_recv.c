@@ -174,7 +174,7 @@ static int settings_came(struct wire *w, const nghttp2_frame *frame)
 	/* With fewer allowed, requests would pile up unsent in nghttp2's queue. */
 	if (w->role == WIRE_CLIENT && w->got_settings &&
 		nghttp2_session_get_remote_settings(
-			w->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) < WIRE_MAX_STREAMS)
+			w->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) < w->max_streams)
 		return refuse(w, "settings that are not used");
 	if (!w->ready && w->got_settings && w->got_ack) {
 		w->ready = true;
@@ -241,7 +241,7 @@ static int on_data_chunk(
 	if (!s || s->gone)
 		return 0;
 	/* nghttp2 notices too, but hands out the frame that was too much first. */
-	if (n > WIRE_STREAM_WINDOW - s->held)
+	if (n > w->window - s->held)
 		return refuse(w, "more than the window");
 	s->held += (uint32_t)n;
 	w->ops->on_data(w->ctx, s->id, s->slot, slice_of(p, n));

@@ -270,7 +270,7 @@ static struct rig *make(char *const *envp, bool jailed)
 	r->guest_fd = -1;
 	r->pid = jailed ? spawn_edge(fds[1]) : start_edge(fds[1], envp);
 	fd_close(&fds[1]);
-	r->guest = wire_new(WIRE_SERVER, &guest_ops, r);
+	r->guest = wire_new(WIRE_SERVER, WIRE_CTL, &guest_ops, r);
 	r->out = xmalloc(OUT_BYTES);
 	for (unsigned i = 0; i < 500 && (n = ipc_recv(r->keeper, &msg)) == -EAGAIN; i++)
 		(void)usleep(10000);

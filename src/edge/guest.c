@@ -21,7 +21,7 @@ void guest_start(struct edge *e, int fd, uint32_t ready_ms)
 		control_lost(e, "what came as the guest's wire cannot be watched");
 		return;
 	}
-	e->wire = wire_new(WIRE_CLIENT, &bridge_wire_ops, e);
+	e->wire = wire_new(WIRE_CLIENT, WIRE_CTL, &bridge_wire_ops, e);
 	loop_timer_set(&e->loop, &e->ready_timer, clock_mono_ms() + ready_ms,
 		(struct loop_key){.kind = EDGE_EV_READY_TIMEOUT});
 }

@@ -81,7 +81,7 @@ static void set_interest(struct port *p, bool on, bool out)
 
 static void session_begin(struct port *p)
 {
-	p->wire = wire_new(WIRE_SERVER, p->ops, p->ctx);
+	p->wire = wire_new(WIRE_SERVER, WIRE_CTL, p->ops, p->ctx);
 	p->out_at = p->out_n = 0;
 	p->on_session(p->ctx, p->wire);
 	set_interest(p, true, false);

@@ -1,0 +1,113 @@
+/* The messages of edge_chan.h that are about the guest's network. */
+#include "edge_chan.h"
+
+#include <errno.h>
+
+int edge_send_ask(int sock, uint32_t id, const struct edge_ask *ask)
+{
+	uint8_t buf[sizeof(*ask) + 32];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	int r;
+
+	wr_u8(&wr, (uint8_t)ask->kind);
+	wr_u8(&wr, (uint8_t)ask->via);
+	wr_u8(&wr, (uint8_t)ask->proto);
+	wr_cstr(&wr, ask->host);
+	wr_u16(&wr, ask->port);
+	wr_u16(&wr, ask->qtype);
+	wr_u8(&wr, ask->url_cut);
+	wr_cstr(&wr, ask->method);
+	wr_cstr(&wr, ask->url);
+	wr_cstr(&wr, ask->fault);
+	r = wr_finish(&wr);
+	return r < 0 ? r : ipc_send(sock, EDGE_ASK, id, slice_of(wr.p, wr.n), -1);
+}
+
+int edge_ask_net(int sock, int net_fd)
+{
+	return ipc_send(sock, EDGE_NET, 0, slice_of(NULL, 0), net_fd);
+}
+
+int edge_answer_ask(int sock, uint32_t id, const struct edge_verdict *verdict, int fd)
+{
+	uint8_t buf[sizeof(*verdict) + 16];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	int r;
+
+	wr_u8(&wr, verdict->allowed);
+	wr_u32(&wr, verdict->count);
+	wr_cstr(&wr, verdict->rule);
+	wr_cstr(&wr, verdict->reason);
+	wr_cstr(&wr, verdict->sandbox);
+	r = wr_finish(&wr);
+	return r < 0 ? r : ipc_send(sock, EDGE_VERDICT, id, slice_of(wr.p, wr.n), fd);
+}
+
+/* Everything ends up in logs and in front of people: no control characters. */
+static bool is_printable(const char *text)
+{
+	for (; *text; text++) {
+		if (*text < ' ' || *text > '~')
+			return false;
+	}
+	return true;
+}
+
+/* What the kind must and must not have. */
+static bool ask_is_ok(const struct edge_ask *a)
+{
+	bool http = a->kind == EDGE_ASK_HTTP;
+	bool dns = a->kind == EDGE_ASK_DNS;
+
+	if (!is_printable(a->host) || !is_printable(a->method) || !is_printable(a->url) ||
+		!is_printable(a->fault))
+		return false;
+	if (!http && (a->method[0] || a->url[0] || a->url_cut))
+		return false;
+	if (dns ? a->port != 0 : a->qtype != 0)
+		return false;
+	return a->fault[0] || (a->host[0] && (dns || a->port) && (!http || a->method[0]));
+}
+
+int edge_get_ask(const struct ipc_msg *msg, struct edge_ask *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t kind = rd_u8(&rd), via = rd_u8(&rd), proto = rd_u8(&rd), cut;
+
+	rd_cstr(&rd, ret->host, sizeof(ret->host));
+	ret->port = rd_u16(&rd);
+	ret->qtype = rd_u16(&rd);
+	cut = rd_u8(&rd);
+	rd_cstr(&rd, ret->method, sizeof(ret->method));
+	rd_cstr(&rd, ret->url, sizeof(ret->url));
+	rd_cstr(&rd, ret->fault, sizeof(ret->fault));
+	if (rd_finish(&rd) < 0 || msg->type != EDGE_ASK || msg->fd >= 0 ||
+		kind >= EDGE_N_ASK_KINDS || via >= EDGE_N_VIAS || proto >= EDGE_N_PROTOS || cut > 1)
+		return -EBADMSG;
+	ret->kind = (enum edge_ask_kind)kind;
+	ret->via = (enum edge_via)via;
+	ret->proto = (enum edge_proto)proto;
+	ret->url_cut = cut;
+	return ask_is_ok(ret) ? 0 : -EBADMSG;
+}
+
+int edge_get_net(const struct ipc_msg *msg)
+{
+	return msg->type == EDGE_NET && msg->id == 0 && msg->n == 0 && msg->fd >= 0 ? 0 : -EBADMSG;
+}
+
+int edge_get_verdict(const struct ipc_msg *msg, struct edge_verdict *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t allowed = rd_u8(&rd);
+
+	ret->count = rd_u32(&rd);
+	rd_cstr(&rd, ret->rule, sizeof(ret->rule));
+	rd_cstr(&rd, ret->reason, sizeof(ret->reason));
+	rd_cstr(&rd, ret->sandbox, sizeof(ret->sandbox));
+	if (rd_finish(&rd) < 0 || msg->type != EDGE_VERDICT || allowed > 1 ||
+		(msg->fd >= 0 && !allowed))
+		return -EBADMSG;
+	ret->allowed = allowed;
+	return 0;
+}

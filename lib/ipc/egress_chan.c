@@ -1,0 +1,271 @@
+#include "egress_chan.h"
+
+#include <errno.h>
+
+/* One row a message: who may say it, in which phases (bits), and where it leads. */
+struct rule {
+	enum egress_from from;
+	unsigned phases;
+	enum egress_phase after; /* EGRESS_N_PHASES: stays where it was */
+};
+
+#define IN(phase) (1U << EGRESS_PHASE_##phase)
+#define STAYS EGRESS_N_PHASES
+
+static const struct rule rules[EGRESS_N_MSGS] = {
+	[EGRESS_HELLO] = {EGRESS_FROM_EGRESS, IN(START), EGRESS_PHASE_CONFIG},
+	[EGRESS_CONFIG] = {EGRESS_FROM_KEEPER, IN(CONFIG) | IN(RUN), EGRESS_PHASE_RUN},
+	[EGRESS_RESOLVER] = {EGRESS_FROM_KEEPER, IN(RUN), STAYS},
+	[EGRESS_POLICY] = {EGRESS_FROM_KEEPER, IN(RUN), STAYS},
+	[EGRESS_LOADED] = {EGRESS_FROM_EGRESS, IN(RUN), STAYS},
+	[EGRESS_OPEN] = {EGRESS_FROM_KEEPER, IN(RUN), STAYS},
+	[EGRESS_RESULT] = {EGRESS_FROM_EGRESS, IN(RUN), STAYS},
+	[EGRESS_CLOSED] = {EGRESS_FROM_EGRESS, IN(RUN), STAYS},
+	[EGRESS_STOP] = {EGRESS_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(RUN), EGRESS_PHASE_END},
+};
+
+bool egress_phase_allows(enum egress_phase phase, enum egress_from from, uint16_t type)
+{
+	if (type == 0 || type >= EGRESS_N_MSGS || phase >= EGRESS_N_PHASES)
+		return false;
+	return rules[type].from == from && rules[type].phases & 1U << phase;
+}
+
+enum egress_phase egress_phase_after(enum egress_phase phase, uint16_t type)
+{
+	if (type == 0 || type >= EGRESS_N_MSGS || rules[type].after == STAYS)
+		return phase;
+	return rules[type].after;
+}
+
+const char *egress_outcome_text(enum egress_outcome outcome)
+{
+	static const char *const texts[EGRESS_N_OUTCOMES] = {
+		[EGRESS_CONNECTED] = "connected",
+		[EGRESS_DENIED_POLICY] = "denied by policy",
+		[EGRESS_DENIED_ADDRESS] = "the name leads to an address that no rule names",
+		[EGRESS_BAD_REQUEST] = "another request than the one that was allowed",
+		[EGRESS_NO_NAME] = "the name does not exist",
+		[EGRESS_NO_RESOLVER] = "no DNS server of the host answers",
+		[EGRESS_REFUSED] = "connection refused",
+		[EGRESS_UNREACHABLE] = "host unreachable",
+		[EGRESS_TIMEOUT] = "connection timed out",
+		[EGRESS_PROXY_REFUSED] = "refused by the upstream proxy",
+		[EGRESS_BUSY] = "too many connections of this sandbox",
+		[EGRESS_GONE] = "given up before it was connected",
+	};
+
+	return outcome < EGRESS_N_OUTCOMES ? texts[outcome] : "unknown outcome";
+}
+
+static int send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int fd)
+{
+	int r = wr_finish(wr);
+
+	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), fd);
+}
+
+int egress_send_hello(int sock, const char *build)
+{
+	uint8_t buf[EGRESS_MAX_BUILD + 2];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, build);
+	return send_wr(sock, EGRESS_HELLO, 0, &wr, -1);
+}
+
+int egress_send_loaded(int sock, uint32_t id, const char *text)
+{
+	uint8_t buf[EGRESS_MAX_TEXT + 2];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_str(&wr, slice_of(text, strnlen(text, EGRESS_MAX_TEXT - 1)));
+	return send_wr(sock, EGRESS_LOADED, id, &wr, -1);
+}
+
+int egress_send_result(int sock, uint32_t id, const struct egress_result *result)
+{
+	uint8_t buf[sizeof(*result) + 8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, (uint8_t)result->outcome);
+	wr_cstr(&wr, result->addr);
+	wr_cstr(&wr, result->text);
+	return send_wr(sock, EGRESS_RESULT, id, &wr, -1);
+}
+
+int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down)
+{
+	uint8_t buf[16];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u64(&wr, up);
+	wr_u64(&wr, down);
+	return send_wr(sock, EGRESS_CLOSED, id, &wr, -1);
+}
+
+int egress_ask_config(int sock, const struct egress_config *config)
+{
+	uint8_t buf[IPC_MAX_BODY];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, config->proxy_host);
+	wr_u16(&wr, config->proxy_port);
+	wr_u16(&wr, config->n_pins);
+	for (size_t i = 0; i < config->n_pins; i++) {
+		const struct egress_pin *pin = &config->pins[i];
+
+		wr_cstr(&wr, pin->host);
+		wr_u16(&wr, pin->port);
+		wr_cstr(&wr, pin->addr);
+		wr_u16(&wr, pin->addr_port);
+	}
+	return send_wr(sock, EGRESS_CONFIG, 0, &wr, -1);
+}
+
+int egress_ask_resolver(int sock, int file)
+{
+	return ipc_send(sock, EGRESS_RESOLVER, 0, slice_of(NULL, 0), file);
+}
+
+int egress_ask_policy(int sock, uint32_t id, const char *sandbox, int file)
+{
+	uint8_t buf[EGRESS_MAX_NAME + 2];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, sandbox);
+	return send_wr(sock, EGRESS_POLICY, id, &wr, file);
+}
+
+int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int fd)
+{
+	uint8_t buf[sizeof(*open) + 8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, (uint8_t)open->kind);
+	wr_cstr(&wr, open->host);
+	wr_u16(&wr, open->port);
+	return send_wr(sock, EGRESS_OPEN, id, &wr, fd);
+}
+
+int egress_ask_stop(int sock)
+{
+	return ipc_send(sock, EGRESS_STOP, 0, slice_of(NULL, 0), -1);
+}
+
+/* Ends every decoder: the type is the one decoded, all fields were there, the fd is as it must be. */
+static int finish(const struct ipc_msg *msg, uint16_t type, const struct rd *rd, bool wants_fd)
+{
+	if (msg->type != type || rd_finish(rd) < 0 || (msg->fd >= 0) != wants_fd)
+		return -EBADMSG;
+	return 0;
+}
+
+/* Texts end up in logs and in front of people: no control characters. */
+static bool is_printable(const char *text)
+{
+	for (; *text; text++) {
+		if (*text < ' ' || *text > '~')
+			return false;
+	}
+	return true;
+}
+
+int egress_get_hello(const struct ipc_msg *msg, char build[EGRESS_MAX_BUILD])
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, build, EGRESS_MAX_BUILD);
+	return msg->id == 0 ? finish(msg, EGRESS_HELLO, &rd, false) : -EBADMSG;
+}
+
+static bool get_pin(struct rd *rd, struct egress_pin *ret)
+{
+	rd_cstr(rd, ret->host, sizeof(ret->host));
+	ret->port = rd_u16(rd);
+	rd_cstr(rd, ret->addr, sizeof(ret->addr));
+	ret->addr_port = rd_u16(rd);
+	return ret->host[0] && ret->port && ret->addr[0] && ret->addr_port;
+}
+
+int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, ret->proxy_host, sizeof(ret->proxy_host));
+	ret->proxy_port = rd_u16(&rd);
+	ret->n_pins = rd_u16(&rd);
+	if (!ret->proxy_host[0] != !ret->proxy_port || ret->n_pins > EGRESS_MAX_PINS ||
+		msg->id != 0)
+		return -EBADMSG;
+	for (size_t i = 0; i < ret->n_pins; i++) {
+		if (!get_pin(&rd, &ret->pins[i]))
+			return -EBADMSG;
+	}
+	return finish(msg, EGRESS_CONFIG, &rd, false);
+}
+
+int egress_get_resolver(const struct ipc_msg *msg)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	return msg->id == 0 ? finish(msg, EGRESS_RESOLVER, &rd, true) : -EBADMSG;
+}
+
+int egress_get_policy(const struct ipc_msg *msg, char sandbox[EGRESS_MAX_NAME])
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, sandbox, EGRESS_MAX_NAME);
+	return finish(msg, EGRESS_POLICY, &rd, true);
+}
+
+int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT])
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, text, EGRESS_MAX_TEXT);
+	return is_printable(text) ? finish(msg, EGRESS_LOADED, &rd, false) : -EBADMSG;
+}
+
+int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t kind = rd_u8(&rd);
+
+	rd_cstr(&rd, ret->host, sizeof(ret->host));
+	ret->port = rd_u16(&rd);
+	if (kind >= EGRESS_N_KINDS || !ret->host[0] || !ret->port)
+		return -EBADMSG;
+	ret->kind = (enum egress_kind)kind;
+	return finish(msg, EGRESS_OPEN, &rd, true);
+}
+
+int egress_get_result(const struct ipc_msg *msg, struct egress_result *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t outcome = rd_u8(&rd);
+
+	rd_cstr(&rd, ret->addr, sizeof(ret->addr));
+	rd_cstr(&rd, ret->text, sizeof(ret->text));
+	if (outcome >= EGRESS_N_OUTCOMES || !is_printable(ret->addr) || !is_printable(ret->text))
+		return -EBADMSG;
+	ret->outcome = (enum egress_outcome)outcome;
+	return finish(msg, EGRESS_RESULT, &rd, false);
+}
+
+int egress_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	*ret_up = rd_u64(&rd);
+	*ret_down = rd_u64(&rd);
+	return finish(msg, EGRESS_CLOSED, &rd, false);
+}
+
+int egress_get_stop(const struct ipc_msg *msg)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	return msg->id == 0 ? finish(msg, EGRESS_STOP, &rd, false) : -EBADMSG;
+}
