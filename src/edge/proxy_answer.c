@@ -328,7 +328,7 @@ enum proxy_step proxy_read_answer(struct edge *e, struct conn *c)
 	struct proxy *p = c->proxy;
 	enum proxy_step step = PROXY_AGAIN;
 
-	while (p->state == PROXY_EXCHANGE && step == PROXY_AGAIN) {
+	while (step == PROXY_AGAIN && p->state == PROXY_EXCHANGE) {
 		if (!proxy_flush_guest(e, c))
 			return PROXY_WAIT;
 		if (p->x.over)

@@ -96,6 +96,8 @@ void conn_ask(struct edge *e, struct conn *c, const struct edge_ask *ask)
 
 	assert(c == r->c && !c->asking);
 	c->asking = true;
+	if (r->n_asks < RIG_MAX_ASKS)
+		r->was_head[r->n_asks] = strcmp(ask->method, "HEAD") == 0;
 	r->n_asks++;
 	r->ask = *ask;
 }
@@ -222,7 +224,7 @@ static void on_head(struct proxy_rig *r, struct slice payload)
 	struct arena arena;
 
 	arena_init(&arena, HTTP_ARENA_SIZE);
-	if (canon_get_req(payload, &arena, &req) < 0 ||
+	if (canon_get_req(payload, &arena, &req) < 0 || canon_flow_req(&r->flow, &req) < 0 ||
 		canon_write_req(&wr, &req, CANON_TO_ORIGIN) < 0)
 		abort();
 	r->begun = r->seen.n;
@@ -248,7 +250,8 @@ static void on_end(struct proxy_rig *r, struct slice payload)
 	struct arena arena;
 
 	arena_init(&arena, HTTP_ARENA_SIZE);
-	if (canon_get_end(payload, &arena, &trailers) < 0)
+	if (canon_get_end(payload, &arena, &trailers) < 0 ||
+		canon_flow_end(&r->flow, &trailers) < 0)
 		abort();
 	if (chunked && r->body.n > 0) {
 		canon_write_chunk(&wr, r->body.n);
@@ -272,7 +275,7 @@ static void on_frame(struct proxy_rig *r, const struct canon_frame *f)
 {
 	if (f->kind == CANON_HEAD)
 		on_head(r, f->payload);
-	else if (f->kind == CANON_DATA)
+	else if (f->kind == CANON_DATA && canon_flow_data(&r->flow, f->payload.n) == 0)
 		proxy_rig_add(&r->body, f->payload);
 	else if (f->kind == CANON_END)
 		on_end(r, f->payload);
@@ -352,6 +355,7 @@ void proxy_rig_verdict(struct proxy_rig *r, bool allowed)
 		r->hang_up = false;
 		r->raw = false;
 		r->body.n = 0;
+		r->flow = (struct canon_flow){0};
 		canon_reader_done(&r->reader);
 		canon_reader_init(&r->reader);
 	}

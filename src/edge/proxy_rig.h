@@ -13,6 +13,8 @@
 
 #include "net.h"
 
+#define RIG_MAX_ASKS 256
+
 struct proxy_rig_bytes {
 	uint8_t *p; /* with a NUL behind the last byte, for strstr */
 	size_t n, at;
@@ -39,7 +41,8 @@ struct proxy_rig {
 	struct edge_ask ask;
 	char fault[EDGE_MAX_TEXT];
 	uint64_t timer_ms;
-	int decide; /* 0: by hand; 1: yes; -1: no; 2: yes without a socket */
+	bool was_head[RIG_MAX_ASKS]; /* which of the first requests were HEAD */
+	int decide;		     /* 0: by hand; 1: yes; -1: no; 2: yes without a socket */
 	uint32_t n_denied;
 	struct host connect_host;
 	uint16_t connect_port;
@@ -50,6 +53,7 @@ struct proxy_rig {
 	struct proxy_rig_bytes to_answer;
 	bool hang_up; /* after to_answer */
 	struct canon_reader reader;
+	struct canon_flow flow; /* what edge sends must be in order; else the rig aborts */
 	bool raw;
 	struct proxy_rig_bytes body;
 	struct http_body body_kind;
