@@ -161,6 +161,18 @@ static enum proxy_step on_head(struct edge *e, struct conn *c, struct slice payl
 	return step;
 }
 
+/* A stream may be silent for hours after its head: what the head was collected in goes at once. */
+static enum proxy_step on_head_frame(struct edge *e, struct conn *c, struct slice payload)
+{
+	enum proxy_step step = on_head(e, c, payload);
+
+	if (step == PROXY_AGAIN) {
+		canon_reader_done(&c->proxy->reader);
+		canon_reader_init(&c->proxy->reader);
+	}
+	return step;
+}
+
 /* A frame of n bytes begins. It is one chunk for the guest, so that its bytes can pass as they come. */
 static int begin_data(struct edge *e, struct conn *c, size_t n)
 {
@@ -228,7 +240,7 @@ static enum proxy_step on_frame(struct edge *e, struct conn *c, const struct can
 		return violated(e, c);
 	switch (frame->kind) {
 	case CANON_HEAD:
-		return on_head(e, c, frame->payload);
+		return on_head_frame(e, c, frame->payload);
 	case CANON_DATA:
 		return on_data(e, c, frame->payload);
 	case CANON_END:
