@@ -246,6 +246,7 @@ static int step_qemu(struct keeper *k, struct err *err)
 		.memory = k->spec.memory,
 		.accel = k->accel,
 		.ctl_listen_fd = k->port_fd,
+		.net_listen_fd = -1,
 		.share_fd = k->has_share ? k->share.vhost_fd : -1,
 		.log_fd = k->chatter_wr,
 		.restore_fd = -1};
