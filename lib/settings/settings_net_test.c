@@ -14,7 +14,7 @@ static void pins_are_canonical(void **state)
 {
 	static const char text[] = "network.connect-to = Git.Example.com:443=127.0.0.1:8443, "
 				   "[2001:DB8::1]:22=[::1]:2222 ,10.0.0.1:80=10.0.0.2:81\n"
-				   "network.proxy = http://Proxy.Example:3128/\n";
+				   "network.proxy = http://PROXY.example:3128/\n";
 	AUTO_SETTINGS struct settings s = {0};
 	struct egress_config c;
 	struct err err = {0};
