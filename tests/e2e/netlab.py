@@ -4,6 +4,11 @@
 `settings()` (network.connect-to, network.extra-ca), and what a test wants to know afterwards is `lab.connections()`:
 every server counts the connections it got, so that a test can insist that there was not one.
 
+`lab(apart=True)` puts the servers into a network namespace of their own, with a mount namespace, in which the
+sbx under test is then started (`lab.apart.prefix` goes in front of its command line). There the resolver has port 53
+and is the one in resolv.conf, servers have addresses of the Internet (PUBLIC), and no packet can leave: what is
+not counted here was not sent.
+
     server       what it is                                            names that lead there (NAMES)
     http         nginx, HTTP/1.1                                       port 80 of the allowed names
     https        nginx, TLS, HTTP/1.1 and HTTP/2                       port 443 of the allowed names
@@ -19,6 +24,7 @@ every server counts the connections it got, so that a test can insist that there
 import collections
 import contextlib
 import getpass
+import json
 import os
 import pathlib
 import select
@@ -28,6 +34,7 @@ import socket
 import socketserver
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -35,10 +42,12 @@ import time
 SBIN = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
 ALLOWED = ("allowed.test", "other.test", "www.wild.test", "xn--bcher-kva.test", "pinned.test")
 DENIED = ("denied.test", "evil.allowed.test")
-CERT_NAMES = (*ALLOWED, *DENIED, "*.wild.test", "localhost")
+CERT_NAMES = ("real.test", *ALLOWED, *DENIED, "*.wild.test", "localhost")
 BANNER = b"220 lab first\r\n"
 BODY = "hello from the laboratory"
 COPY = 65536
+# On the loopback device of the laboratory's own network namespace.
+PUBLIC = {"real.test": ["198.41.0.4", "2001:503:ba3e::2:30"]}
 
 
 def need(program):
@@ -65,6 +74,80 @@ def wait_port(port, seconds=10):
             time.sleep(0.02)
 
 
+# a world apart
+
+class Apart:
+    """User, network and mount namespaces, held by a process that makes sockets in them for this one."""
+
+    def __init__(self, folder):
+        self.ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        argv = [need("unshare"), "--user", "--map-current-user", "--keep-caps", "--net", "--mount", sys.executable,
+                str(pathlib.Path(__file__).resolve()), str(theirs.fileno()), str(folder)]
+        self.proc = subprocess.Popen(argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        theirs.close()
+        self.ours.settimeout(20)
+        assert self.ours.recv(100) == b"ready", "the namespaces were not made"
+        self.prefix = [need("nsenter"), "-t", str(self.proc.pid), "-U", "-n", "-m", "--preserve-credentials", "--"]
+
+    def do(self, **what):
+        """Has the holder do something; gives the descriptor that came back, if one did."""
+        self.ours.send(json.dumps(what).encode())
+        data, fds, _, _ = socket.recv_fds(self.ours, 65536, 1)
+        answer = json.loads(data)
+        assert answer["error"] is None, answer
+        return fds[0] if fds else None
+
+    def socket(self, kind, address, family=socket.AF_INET):
+        fd = self.do(do="bind", kind=int(kind), address=list(address), family=int(family))
+        return socket.socket(family, kind, fileno=fd)
+
+    def run(self, *argv, **kwargs):
+        return subprocess.run([*self.prefix, *map(str, argv)], check=False, timeout=60, **kwargs)
+
+    def stop(self):
+        self.ours.close()
+        try:
+            self.proc.wait(10)
+        except subprocess.TimeoutExpired:
+            self.proc.kill()
+            self.proc.wait()
+
+
+def hold(fd, folder):
+    """The process that holds the namespaces: it has their capabilities, and loses them with its last sentence."""
+    control = socket.socket(fileno=fd)
+    tools = {"PATH": SBIN}
+
+    def run(*argv):
+        subprocess.run(argv, check=True, env=tools, stdin=subprocess.DEVNULL, timeout=20)
+
+    run("ip", "link", "set", "lo", "up")
+    for addresses in PUBLIC.values():
+        for address in addresses:
+            run("ip", "addr", "add", address + ("/128" if ":" in address else "/32"), "dev", "lo")
+    resolv = pathlib.Path(folder) / "resolv.conf"
+    resolv.write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:2\n")
+    run("mount", "--bind", str(resolv), os.path.realpath("/etc/resolv.conf"))
+    control.send(b"ready")
+    while data := control.recv(65536):
+        want, error, made = json.loads(data), None, []
+        try:
+            if want["do"] == "bind":
+                s = socket.socket(want["family"], want["kind"])
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if want["family"] == socket.AF_INET6:
+                    s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                s.bind(tuple(want["address"]))
+                made = [s.fileno()]
+            elif want["do"] == "tmpfs":
+                run("mount", "-t", "tmpfs", "-o", f"size={want['size']},mode=0700", "lab", want["at"])
+        except (OSError, subprocess.SubprocessError) as e:
+            error = str(e)
+        socket.send_fds(control, [json.dumps({"error": error}).encode()], made)
+        if made:
+            s.close()
+
+
 # servers that are threads of this process
 
 class Listener(socketserver.ThreadingTCPServer):
@@ -73,13 +156,20 @@ class Listener(socketserver.ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 1024
 
-    def __init__(self, serve, family=socket.AF_INET):
-        self.address_family = family
+    def __init__(self, serve, apart=None, address=("127.0.0.1", 0)):
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.serve = serve
         self.count = 0
         self.open = set()
         self.ended = threading.Event()
-        super().__init__(("127.0.0.1" if family == socket.AF_INET else "::1", 0), None)
+        super().__init__(address, None, bind_and_activate=False)
+        if apart:
+            self.socket.close()
+            self.socket = apart.socket(socket.SOCK_STREAM, address, self.address_family)
+        else:
+            self.server_bind()
+        self.server_activate()
+        self.server_address = self.socket.getsockname()
         self.port = self.server_address[1]
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
 
@@ -127,9 +217,9 @@ def source(listener, s):
 class Stopped(Listener):
     """Reads nothing until `go` is set; then everything, and answers with the number of bytes."""
 
-    def __init__(self):
+    def __init__(self, apart=None):
         self.go = threading.Event()
-        super().__init__(self._serve)
+        super().__init__(self._serve, apart)
 
     def _serve(self, _, s):
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 262144)
@@ -159,17 +249,17 @@ def pipe(a, b):
 class Front(Listener):
     """Counts connections in front of a server that is a program, and passes them on."""
 
-    def __init__(self, behind):
+    def __init__(self, behind, apart=None, address=("127.0.0.1", 0)):
         self.behind = behind
-        super().__init__(lambda _, s: pipe(s, socket.create_connection(("127.0.0.1", behind), 10)))
+        super().__init__(lambda _, s: pipe(s, socket.create_connection(("127.0.0.1", behind), 10)), apart, address)
 
 
 class Proxy(Listener):
     """CONNECT and absolute-form requests, to names that the laboratory knows. `asked` has their first lines."""
 
-    def __init__(self, where):
+    def __init__(self, where, apart=None):
         self.where, self.asked, self.refuse = where, [], False
-        super().__init__(self._serve)
+        super().__init__(self._serve, apart)
 
     def _serve(self, _, s):
         head = b""
@@ -183,7 +273,7 @@ class Proxy(Listener):
         if self.refuse or name not in self.where:
             s.sendall(b"HTTP/1.1 502 no such origin\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             return
-        up = socket.create_connection(("127.0.0.1", self.where[name]), 10)
+        up = self.where[name]()
         if method == "CONNECT":
             s.sendall(b"HTTP/1.1 200 here you are\r\n\r\n")
             up.sendall(rest.partition(b"\r\n\r\n")[2])
@@ -198,20 +288,24 @@ class Dns:
 
     TYPES = {1: "A", 28: "AAAA", 5: "CNAME", 12: "PTR", 15: "MX", 16: "TXT", 64: "SVCB", 65: "HTTPS"}
 
-    def __init__(self, address=("127.0.0.1", 0)):
+    def __init__(self, apart=None):
         self.table = {}  # name -> list of addresses
         self.queries = collections.Counter()
-        self.udp, self.tcp = self._bind(address)
+        if apart:
+            self.udp, self.tcp = (apart.socket(kind, ("127.0.0.1", 53)) for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM))
+            self.tcp.listen(16)
+        else:
+            self.udp, self.tcp = self._bind()
         self.port = self.udp.getsockname()[1]
         self.ended = False
         for target in (self._serve_udp, self._serve_tcp):
             threading.Thread(target=target, daemon=True).start()
 
     @staticmethod
-    def _bind(address):
+    def _bind():
         for _ in range(20):
             udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            udp.bind(address)
+            udp.bind(("127.0.0.1", 0))
             tcp = socket.socket()
             tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -321,13 +415,14 @@ LogLevel ERROR
 
 
 class Lab:
-    def __init__(self):
+    def __init__(self, apart=False):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sbx-lab-", dir="/tmp"))
         self.folder.chmod(0o755)
         self.programs, self.servers = [], {}
         self.ca = self.folder / "ca.crt"
         self.user = getpass.getuser()
         self.key = self.folder / "client_key"
+        self.apart = Apart(self.folder) if apart else None
 
     # starting
 
@@ -339,10 +434,11 @@ class Lab:
             f.truncate(64 << 20)
         self._start_nginx()
         self._start_sshd()
-        self.servers |= {"echo": Listener(echo), "first": Listener(speak_first), "source": Listener(source),
-                         "stopped": Stopped()}
-        self.servers["proxy"] = Proxy({name: self.servers[s].port for name, s in self.names().items()})
-        self.dns = Dns()
+        self.servers |= {"echo": Listener(echo, self.apart), "first": Listener(speak_first, self.apart),
+                         "source": Listener(source, self.apart), "stopped": Stopped(self.apart)}
+        self.servers["proxy"] = Proxy({name: self._origin(s) for name, s in self.names().items()}, self.apart)
+        self.dns = Dns(self.apart)
+        self.dns.table |= PUBLIC
 
     def _run(self, *argv):
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
@@ -386,7 +482,13 @@ class Lab:
         (self.folder / "nginx.conf").write_text(NGINX.format(servers=servers, folder=self.folder))
         self._program("nginx", [need("nginx"), "-p", str(self.folder), "-e", f"{self.folder}/nginx-error.log", "-c",
                                 str(self.folder / "nginx.conf")], ports["trap-https"])
-        self.servers |= {name: Front(port) for name, port in ports.items()}
+        self.servers |= {name: Front(port, self.apart) for name, port in ports.items()}
+        if self.apart:
+            # nobody needs connect-to for these: their names are found by asking the resolver
+            for v4, v6 in PUBLIC.values():
+                for n, (at, port) in enumerate((at, port) for at in (v4, v6) for port in (80, 443)):
+                    self.servers[f"real-{'http' if port == 80 else 'https'}{'6' if n > 1 else ''}"] = Front(
+                        ports["http" if port == 80 else "https"], self.apart, (at, port))
 
     def _start_sshd(self):
         port = free_port()
@@ -394,7 +496,7 @@ class Lab:
             self._run(need("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", self.folder / key)
         (self.folder / "sshd.conf").write_text(SSHD.format(port=port, folder=self.folder))
         self._program("sshd", [need("sshd"), "-D", "-e", "-f", str(self.folder / "sshd.conf")], port)
-        self.servers["sshd"] = Front(port)
+        self.servers["sshd"] = Front(port, self.apart)
 
     def stop(self):
         for proc in self.programs:
@@ -410,7 +512,21 @@ class Lab:
             server.stop()
         if hasattr(self, "dns"):
             self.dns.stop()
+        if self.apart:
+            self.apart.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _origin(self, server):
+        """How the upstream proxy gets there: it does not live in the sandbox's namespace, as a company's does not."""
+        behind = self.servers[server]
+        if isinstance(behind, Front):
+            return lambda: socket.create_connection(("127.0.0.1", behind.behind), 10)
+
+        def served():
+            ours, theirs = socket.socketpair()
+            threading.Thread(target=lambda: behind.serve(behind, theirs), daemon=True).start()
+            return ours
+        return served
 
     # what a test asks
 
@@ -455,10 +571,14 @@ class Lab:
 
 
 @contextlib.contextmanager
-def lab():
-    made = Lab()
+def lab(apart=False):
+    made = Lab(apart)
     try:
         made.start()
         yield made
     finally:
         made.stop()
+
+
+if __name__ == "__main__":
+    hold(int(sys.argv[1]), sys.argv[2])

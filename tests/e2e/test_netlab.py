@@ -138,6 +138,28 @@ def test_many_connections_at_once(lab):
         s.close()
 
 
+def test_a_world_apart():
+    with netlab.lab(apart=True) as made:
+        curl = ["curl", "-sS", "--noproxy", "*", "--max-time", "20", "--cacert", made.ca]
+        for url, server in (("https://real.test/", "real-https"), ("http://real.test/", "real-http"),
+                            ("https://[2001:503:ba3e::2:30]/", "real-https6")):
+            with made.nobody_connects(server):
+                p = made.apart.run(*curl, "-k", "-6" if "6" in server else "-4", url, capture_output=True, text=True)
+            assert netlab.BODY in p.stdout and made.servers[server].count == 1, p.stderr
+        assert made.dns.asked_for("real.test") > 0
+        p = made.apart.run(*curl, "http://192.0.2.1/", capture_output=True, text=True)
+        assert p.returncode == 7, p
+        # Who enters is an ordinary user, also there.
+        assert made.apart.run("id", "-u", capture_output=True, text=True).stdout == f"{os.getuid()}\n"
+        assert "CapEff:\t0000000000000000" in made.apart.run("cat", "/proc/self/status", capture_output=True, text=True).stdout
+        small = made.folder / "small"
+        small.mkdir()
+        made.apart.do(do="tmpfs", at=str(small), size="1m")
+        p = made.apart.run("dd", "if=/dev/zero", f"of={small}/f", "bs=1M", "count=2", capture_output=True, text=True)
+        assert "No space left" in p.stderr and not list(small.iterdir())
+    assert made.apart.proc.poll() is not None
+
+
 def test_nothing_is_left():
     with netlab.lab() as made:
         folder, ports = made.folder, [s.port for s in made.servers.values()]
