@@ -20,8 +20,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 
-#define JAIL_EGRESS JAIL_EDGE /* until its profile is there */
-
 void egress_init(struct keeper *k)
 {
 	k->egress.sock = k->egress.child.pidfd = -1;
