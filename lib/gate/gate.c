@@ -76,11 +76,6 @@ const char *gate_fault(const struct gate *g)
 	return g->policy ? policy_fault(g->policy) : "there is no policy, so nothing is allowed";
 }
 
-uint64_t gate_next_end(const struct gate *g, uint64_t now_ms)
-{
-	return policy_next_end(g->policy, now_ms);
-}
-
 /* ---- how often ---- */
 
 static uint64_t hash_ask(const struct gate *g, const struct edge_ask *ask)

@@ -38,8 +38,6 @@ void gate_set_name(struct gate *g, const char *name); /* call gate_set_policy af
 void gate_set_audit(struct gate *g, struct audit *audit, const char *why);
 /* Why the policy denies everything; NULL when it does not. */
 const char *gate_fault(const struct gate *g);
-/* When the next rule ends; UINT64_MAX: none does. */
-uint64_t gate_next_end(const struct gate *g, uint64_t now_ms);
 /* now_ms: the time of day. */
 void gate_decide(
 	struct gate *g, const struct edge_ask *ask, uint64_t now_ms, struct edge_verdict *ret);

@@ -74,19 +74,6 @@ void policy_free(struct policy *p)
 	free(p);
 }
 
-uint64_t policy_next_end(const struct policy *p, uint64_t now_ms)
-{
-	uint64_t next = UINT64_MAX;
-
-	for (size_t i = 0; p && i < p->rules.n; i++) {
-		uint64_t end = p->rules.rule[i].until_ms;
-
-		if (end > now_ms && end < next)
-			next = end;
-	}
-	return next;
-}
-
 /* ---- looking up ---- */
 
 static const struct span *find_span(const struct span *span, size_t n, uint16_t port)

@@ -73,9 +73,6 @@ void policy_decide_address(const struct policy *policy, const struct policy_op *
 /* Whether the host of op may be reached on any port: then its name has an address. */
 bool policy_has_port(const struct policy *policy, const struct policy_op *op);
 
-/* When, after now_ms, the next of its rules ends; UINT64_MAX: none does. Reads every rule. */
-uint64_t policy_next_end(const struct policy *policy, uint64_t now_ms);
-
 /* "action=net:connect:tcp, resource=net:domain:HOST:PORT" */
 void policy_print_op(const struct policy_op *op, char *buf, size_t size);
 /* One sentence for people; buf should have POLICY_MAX_EXPLAIN bytes. */

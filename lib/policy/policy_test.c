@@ -130,21 +130,6 @@ static void rules_of_another_sandbox_do_not_count(void **state)
 		"a.com:443 c.com:443", "b.com:443");
 }
 
-static void the_next_end_is_known(void **state)
-{
-	struct policy *p = load("allow network a.com until 2026-01-01T00:00:00Z\n"
-				"deny network b.com until 2027-01-01T00:00:00Z\n"
-				"allow network c.com",
-		NULL);
-
-	assert_true(policy_next_end(p, 0) == 1767225600000);
-	assert_true(policy_next_end(p, 1767225600000 - 1) == 1767225600000);
-	assert_true(policy_next_end(p, 1767225600000) == 1798761600000);
-	assert_true(policy_next_end(p, 1798761600000) == UINT64_MAX);
-	assert_true(policy_next_end(NULL, 0) == UINT64_MAX);
-	policy_free(p);
-}
-
 static void an_expired_rule_is_not_there(void **state)
 {
 	struct policy *p = load("allow network a.com until 2026-01-01T00:00:00Z id aa\n"
@@ -388,7 +373,6 @@ int main(void)
 		cmocka_unit_test(without_a_port_an_allow_means_80_and_443_and_a_deny_all),
 		cmocka_unit_test(any_deny_wins_in_any_order),
 		cmocka_unit_test(rules_of_another_sandbox_do_not_count),
-		cmocka_unit_test(the_next_end_is_known),
 		cmocka_unit_test(an_expired_rule_is_not_there),
 		cmocka_unit_test(special_addresses_need_a_rule_that_names_them),
 		cmocka_unit_test(a_denied_address_is_denied_inside_others),

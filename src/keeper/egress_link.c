@@ -191,13 +191,15 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 	return 0;
 }
 
-/* Its number must be one of a policy that was sent and not said to be loaded. */
+/* Its number must be one of a policy that was sent and not said to be loaded. When two came close
+ * together it may speak of the second only. */
 static int on_loaded(struct keeper *k, const struct ipc_msg *msg)
 {
 	char text[EGRESS_MAX_TEXT];
+	uint32_t waiting = k->egress.n_sent - k->egress.n_loaded;
 	int r = egress_get_loaded(msg, text);
 
-	if (r < 0 || k->egress.n_loaded == k->egress.n_sent || msg->id != k->egress.n_loaded + 1)
+	if (r < 0 || msg->id == k->egress.n_loaded || msg->id - k->egress.n_loaded > waiting)
 		return -EBADMSG;
 	k->egress.n_loaded = msg->id;
 	k->egress.has_policy = true;

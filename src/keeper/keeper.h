@@ -48,7 +48,6 @@
 #define KEEPER_EGRESS_GRACE_MS 2000   /* what is asked without an egress waits so long for one */
 #define KEEPER_EGRESS_VIOLATIONS 3
 #define KEEPER_LOAD_MS 3000	/* for egress to take a policy over */
-#define KEEPER_RULES_MS 30000	/* at least so often the ends of rules are looked at */
 #define KEEPER_RESOLVER_MS 1000 /* between two looks at resolv.conf */
 #define KEEPER_RECORD_MS 1000	/* between two tries to open the audit log */
 #define KEEPER_MAX_RELOADS 8	/* that wait for egress */
@@ -75,7 +74,6 @@ enum keeper_ev {
 	EV_EGRESS_END,
 	EV_TIMER_EGRESS,
 	EV_TIMER_LOAD,
-	EV_TIMER_RULES,
 	EV_TIMER_NET,
 	EV_TIMER_RECORD,
 };
@@ -194,8 +192,6 @@ struct netpolicy {
 	uint64_t resolver_ms;	  /* last look */
 	struct reload reloads[KEEPER_MAX_RELOADS];
 	size_t n_reloads;
-	uint64_t next_end_ms; /* time of day at which a rule ends */
-	struct loop_timer timer;
 };
 
 struct record {
@@ -328,7 +324,6 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 void netpolicy_on_loaded(struct keeper *k, const char *text);
 void netpolicy_on_egress_end(struct keeper *k);
 void netpolicy_on_load_timeout(struct keeper *k);
-void netpolicy_on_timer(struct keeper *k); /* a rule may have ended */
 
 /* record.c: the audit log of this sandbox. */
 void record_open(struct keeper *k);

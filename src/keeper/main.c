@@ -77,9 +77,6 @@ static void dispatch_network(struct keeper *k, const struct loop_event *ev)
 	case EV_TIMER_LOAD:
 		netpolicy_on_load_timeout(k);
 		break;
-	case EV_TIMER_RULES:
-		netpolicy_on_timer(k);
-		break;
 	case EV_TIMER_NET:
 		net_run(k);
 		break;

@@ -114,9 +114,6 @@ static void dispatch(const struct loop_event *ev)
 	case EV_TIMER_LOAD:
 		netpolicy_on_load_timeout(&rig_k);
 		break;
-	case EV_TIMER_RULES:
-		netpolicy_on_timer(&rig_k);
-		break;
 	case EV_TIMER_RECORD:
 		record_on_timer(&rig_k);
 		break;

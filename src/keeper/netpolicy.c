@@ -4,8 +4,7 @@
  * How      state/policy and the settings are read at the start and on RELOAD. The policy's text is
  *          kept as a sealed memfd, so that an egress that is started later gets just what the gate
  *          decides by. A RELOAD is answered when egress said LOADED; one that does not say it in
- *          time is killed, and nothing it had open goes on. When a rule ends, egress is given the
- *          same policy again, so that it ends what the rule had allowed.
+ *          time is killed, and nothing it had open goes on.
  * Trust    Files of the same user; resolv.conf of the host.
  * Limits   RULES_MAX_BYTES, RESOLV_MAX_BYTES, KEEPER_MAX_RELOADS, KEEPER_LOAD_MS.
  * Never    Keeps an old policy because the new one is broken: then everything is denied.
@@ -97,22 +96,6 @@ static int read_settings(struct keeper *k, struct err *err)
 	return 0;
 }
 
-static void watch_ends(struct keeper *k)
-{
-	struct netpolicy *np = &k->netpolicy;
-	uint64_t now = clock_wall_ms(), left;
-
-	np->next_end_ms = gate_next_end(k->gate, now);
-	if (np->next_end_ms == UINT64_MAX) {
-		loop_timer_clear(&k->loop, &np->timer);
-		return;
-	}
-	/* The time of day may be set meanwhile. */
-	left = MIN(np->next_end_ms - now, (uint64_t)KEEPER_RULES_MS);
-	loop_timer_set(&k->loop, &np->timer, clock_mono_ms() + left,
-		(struct loop_key){.kind = EV_TIMER_RULES});
-}
-
 void netpolicy_init(struct keeper *k)
 {
 	struct err err = {0};
@@ -127,7 +110,6 @@ void netpolicy_init(struct keeper *k)
 			k->netpolicy.fault, sizeof(k->netpolicy.fault), "%s", err_text(&err, r));
 		log_error("the network is refused: %s", k->netpolicy.fault);
 	}
-	watch_ends(k);
 }
 
 /* ---- to egress ---- */
@@ -257,7 +239,6 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 	r = read_settings(k, &err);
 	if (r < 0)
 		log_error("the old settings of the network stay: %s", err_text(&err, r));
-	watch_ends(k);
 	resend(k);
 	rl.policy = k->egress.n_sent;
 	if (r < 0)
@@ -289,13 +270,4 @@ void netpolicy_on_egress_end(struct keeper *k)
 void netpolicy_on_load_timeout(struct keeper *k)
 {
 	egress_restart(k, "does not say that it has loaded the policy");
-}
-
-void netpolicy_on_timer(struct keeper *k)
-{
-	if (clock_wall_ms() >= k->netpolicy.next_end_ms) {
-		log_info("a rule has ended");
-		resend(k);
-	}
-	watch_ends(k);
 }

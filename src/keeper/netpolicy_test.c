@@ -103,27 +103,6 @@ static void broken_settings_keep_the_old_ones(void **state)
 	assert_string_equal(config.pins[0].host, "a.example");
 }
 
-static void a_rule_that_ends_is_told_to_egress(void **state)
-{
-	char until[32];
-	AUTO_FREE char *rules = NULL;
-
-	rule_print_time(clock_wall_ms() + 300, until);
-	rules = xasprintf("allow network good.example until %s\n", until);
-	rig_set_policy(rules);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
-	assert_int_equal(must_be_done(1).code, 0);
-	rig_bring_egress_up();
-	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
-	assert_true(rig_must_answer(1));
-	rig_must_get(rig_egress, EGRESS_CONFIG);
-	rig_must_get(rig_egress, EGRESS_RESOLVER);
-	rig_must_get(rig_egress, EGRESS_POLICY);
-	assert_int_equal(egress_send_loaded(rig_egress, rig_msg.id, ""), 0);
-	rig_ask(2, EDGE_ASK_DNS, "good.example", 0);
-	assert_false(rig_must_answer(2));
-}
-
 static void a_full_disk_refuses_and_the_sandbox_lives_on(void **state)
 {
 	const struct rlimit none = {.rlim_cur = 0, .rlim_max = RLIM_INFINITY};
@@ -166,7 +145,6 @@ int main(void)
 		RIG_TEST(a_broken_policy_denies_and_the_reload_says_so),
 		RIG_TEST(an_egress_that_does_not_load_is_killed),
 		RIG_TEST(broken_settings_keep_the_old_ones),
-		RIG_TEST(a_rule_that_ends_is_told_to_egress),
 		RIG_TEST(a_full_disk_refuses_and_the_sandbox_lives_on),
 		RIG_TEST(a_log_that_is_taken_is_tried_again),
 	};
