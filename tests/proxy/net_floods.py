@@ -19,7 +19,7 @@ import time
 import rig
 
 GROWTH_KIB = 8192
-PAUSE = 0.5  # the keeper's, before it starts an edge again
+PAUSE = 0.25  # the keeper's, before it starts an edge again
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST, SETTINGS, PING, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
 END_STREAM, END_HEADERS = 1, 4
