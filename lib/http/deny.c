@@ -232,6 +232,26 @@ int deny_write_connect(struct wr *wr, const struct deny *d)
 	return deny_write_http(wr, d, false, false, true);
 }
 
+int deny_write_failed(
+	struct wr *wr, const struct deny *d, uint16_t status, bool json, bool is_head, bool close)
+{
+	uint8_t content[DENY_ROOM / 4], details[DENY_ROOM / 4];
+	struct wr body = wr_init(content, sizeof(content)), why = wr_init(details, sizeof(details));
+
+	put_clean(&why, d->reason);
+	put(&body, "Allowed, but no connection to ");
+	put_target(&body, d);
+	put(&body, ": ");
+	put_clean(&body, d->reason);
+	put(&body, "\n");
+	if (wr_finish(&why) < 0 || wr_finish(&body) < 0)
+		return -EMSGSIZE;
+	return write_answer(wr, status,
+		status == 504 ? "connection_timeout" : "destination_unavailable",
+		slice_of(details, why.n), "text/plain; charset=utf-8", slice_of(content, body.n),
+		is_head, close);
+}
+
 int deny_write_fault(struct wr *wr, const struct http_fault *fault)
 {
 	uint8_t content[512];

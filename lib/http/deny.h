@@ -37,5 +37,8 @@ int deny_write_http(
 	struct wr *wr, const struct deny *d, bool json, bool is_head, bool close) MUST_CHECK;
 /* A whole response to CONNECT; the connection ends after it. */
 int deny_write_connect(struct wr *wr, const struct deny *d) MUST_CHECK;
+/* A whole response to what was allowed and came to nothing: 502 or 504, and d->reason says why. */
+int deny_write_failed(struct wr *wr, const struct deny *d, uint16_t status, bool json, bool is_head,
+	bool close) MUST_CHECK;
 /* A whole response to what could not be read; the connection ends after it. */
 int deny_write_fault(struct wr *wr, const struct http_fault *fault) MUST_CHECK;

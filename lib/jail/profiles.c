@@ -157,7 +157,7 @@ static const struct jail_group hide_seal[] = {
 /*
  * core   0 would still feed a core_pattern that is a pipe; 1 is refused for files and for pipes.
  * nproc  counts tasks of this uid in the new user namespace, that is, threads of this program.
- * nofile qemu: disks, chardevs, eventfds of queues. virtiofsd: one fd for each file that the guest
+ * nofile edge: a socket for each stream of both ports. qemu: disks, chardevs, eventfds of queues. virtiofsd: one fd for each file that the guest
  *        remembers, so it is the budget that a guest can eat; beyond it the guest gets EMFILE.
  */
 const struct jail_mount jail_dev_null = {"/dev/null", "/dev/null", JAIL_MOUNT_DEV};
@@ -165,7 +165,7 @@ const struct jail_mount jail_dev_null = {"/dev/null", "/dev/null", JAIL_MOUNT_DE
 static const struct jail_row rows[] = {
 	[JAIL_EDGE] = {.name = "edge",
 		.landlock = true,
-		.limit = {.core = 0, .fsize = 0, .nproc = 0, .nofile = 512, .memlock = 1024 * KIB},
+		.limit = {.core = 0, .fsize = 0, .nproc = 0, .nofile = 2048, .memlock = 1024 * KIB},
 		.start = edge_start,
 		.seal = edge_seal},
 	[JAIL_QEMU] = {.name = "qemu",
