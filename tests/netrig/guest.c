@@ -23,6 +23,14 @@ static void on_ready(void *ctx)
 	r->net.ready = true;
 }
 
+static void on_reply(void *ctx, uint32_t id, uint32_t slot, unsigned status)
+{
+	struct rig *r = ctx;
+
+	if (status != 200) /* edge answers 200 or resets */
+		r->stopping = true;
+}
+
 static void on_data(void *ctx, uint32_t id, uint32_t slot, struct slice bytes)
 {
 	struct rig *r = ctx;
@@ -55,6 +63,7 @@ static ssize_t pull(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf, size_t 
 static const struct wire_ops ctl_ops = {.on_open = refuse};
 static const struct wire_ops net_ops = {
 	.on_ready = on_ready,
+	.on_reply = on_reply,
 	.on_data = on_data,
 	.on_end = on_end,
 	.on_close = on_close,

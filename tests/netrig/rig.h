@@ -21,7 +21,7 @@
 #include "lib/wire/wire.h"
 
 #define RIG_STREAMS WIRE_NET_STREAMS
-#define RIG_BUF 65536
+#define RIG_BUF WIRE_STREAM_WINDOW
 #define RIG_OUT 65536
 #define RIG_ALL UINT32_MAX
 #define RIG_ENDINGS 65536 /* how so many last streams ended can be asked for */

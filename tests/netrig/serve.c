@@ -26,6 +26,7 @@
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 
@@ -208,7 +209,8 @@ static void on_data(void *ctx, uint32_t slot, struct slice bytes)
 		wire_consumed(s->rig->net.wire, c->sid, bytes.n);
 		return;
 	}
-	(void)bufq_put(&c->out, bytes);
+	if (bufq_put(&c->out, bytes) != bytes.n)
+		die("more came than the window of a stream");
 	send_out(s, c);
 }
 

@@ -49,7 +49,7 @@ def spell_v4(rng, a):
     if how == 4:
         return str(a) + rng.choice(["..", "%00", "%2e", "\0", " ", "\t", "#", "@" + PUBLIC, ":80"])
     if how == 5:
-        return ".".join(f"%{ord(c):02x}" if c.isdigit() and rng.random() < 0.3 else c for c in [str(x) for x in b])
+        return "".join(f"%{ord(c):02x}" if rng.random() < 0.3 else c for c in str(a))
     if how == 6:
         return f"[{a}]"
     if how == 7:

@@ -111,6 +111,7 @@ class Rig:
         if resolver:
             (self.dir / "resolv.conf").write_text(resolver)
             argv += ["--resolver", self.dir / "resolv.conf"]
+        jail = jail and os.environ.get("SBX_RIG_JAIL") != "no"
         argv += ["--raw"] * raw + ["--no-jail"] * (not jail)
         argv += ["--proxy", proxy] if proxy else []
         argv += ["--cpus", cpus] if cpus else []
@@ -187,7 +188,7 @@ class Rig:
     def connect(self, target, host=None):
         """CONNECT through the proxy: (status line, stream)."""
         stream = self.proxy()
-        stream.send(f"CONNECT {target} HTTP/1.1\r\nHost: {host or target}\r\n\r\n".encode("latin-1"))
+        stream.send(f"CONNECT {target} HTTP/1.1\r\nHost: {host or target}\r\n\r\n".encode())
         return stream.until(b"\r\n\r\n"), stream
 
     def close(self):
