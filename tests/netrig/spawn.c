@@ -22,7 +22,7 @@ static int spawn_jailed(
 	char *argv[] = {egress ? (char *)"sbx-egress" : (char *)"sbx-edge", NULL};
 	const struct jail_fd fds[] = {{sock, 3}};
 	const struct jail_plan plan = {
-		.profile = egress ? JAIL_EDGE : JAIL_EDGE,
+		.profile = egress ? JAIL_EGRESS : JAIL_EDGE,
 		.program = egress ? r->o.egress : r->o.edge,
 		.argv = argv,
 		.fds = fds,
