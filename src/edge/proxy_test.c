@@ -1,4 +1,5 @@
 /* The HTTP engine from the guest's side: what is a request, whose it is, and what a refusal says. */
+#include "proxy_internal.h"
 #include "proxy_rig.h"
 
 #include <setjmp.h>
@@ -465,6 +466,11 @@ static void an_idle_connection_holds_nothing(void **state)
 	assert_null(r->c->in.ring);
 	assert_null(r->c->out.ring);
 	assert_int_equal(r->c->fd, -1);
+	assert_null(r->c->proxy->arena.block);
+	r->answer = NULL;
+	proxy_rig_say(r, get); /* and one that waits for its answer not much */
+	assert_int_equal(r->n_requests, 2);
+	assert_null(r->c->proxy->arena.block);
 	proxy_rig_free(r);
 }
 
