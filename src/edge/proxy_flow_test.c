@@ -411,7 +411,7 @@ static void lies_of_egress_become_502(void **state)
 		{"HTTP/1.1 200 OK\r\n\r\n", 19},
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(bytes) + 6; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(bytes) + 7; i++) {
 		struct proxy_rig *r = rig(get);
 
 		if (i < ARRAY_LEN(bytes))
@@ -420,6 +420,9 @@ static void lies_of_egress_become_502(void **state)
 			put_head(r, (int)(i - ARRAY_LEN(bytes)));
 		else if (i == ARRAY_LEN(bytes) + 4)
 			put_other_stream(r);
+		else if (i == ARRAY_LEN(bytes) + 5)
+			proxy_rig_head_with(
+				r, &(struct http_resp){.status = 404}, "sbx-reason", "x");
 		else
 			for (int k = 0; k < 17; k++)
 				proxy_rig_head(r, 103, HTTP_BODY_NONE, 0, false);
@@ -428,6 +431,9 @@ static void lies_of_egress_become_502(void **state)
 		assert_null(strstr(got(r), " 200 OK"));
 		assert_int_equal(r->end, RIG_OPEN);
 		assert_int_equal(r->far, -1);
+		r->answer = proxy_rig_ok; /* the next exchange is another one */
+		proxy_rig_say(r, get);
+		assert_non_null(strstr(got(r), "HTTP/1.1 200 OK\r\n"));
 		proxy_rig_free(r);
 	}
 }

@@ -86,6 +86,9 @@ static void a_proxy_request_names_its_target(void **state)
 	assert_string_equal(seen(r), "GET /a?b HTTP/1.1\r\nhost: example.test\r\n\r\n"
 				     "GET / HTTP/1.1\r\nhost: other.test:8080\r\n\r\n");
 	assert_int_equal(r->end, RIG_OPEN);
+	r->decide = -1;
+	proxy_rig_say(r, "GET http://other.test:8080/ HTTP/1.1\r\nHost: other.test:8080\r\n\r\n");
+	assert_non_null(strstr(got(r), "Blocked by network policy: other.test:8080\n"));
 	proxy_rig_free(r);
 }
 
@@ -426,6 +429,14 @@ static void time_runs_out(void **state)
 	assert_non_null(strstr(got(r), "HTTP/1.1 408 Request Timeout\r\n"));
 	assert_int_equal(r->n_faults, 1);
 	assert_int_equal(r->end, RIG_ENDED);
+	proxy_rig_free(r);
+
+	r = fixed();
+	proxy_rig_say(r, "G");
+	proxy_rig_say(r, get + 1);
+	assert_int_equal(r->timer_ms, PROXY_IDLE_MS);
+	proxy_rig_say(r, "G"); /* each head has its own time */
+	assert_int_equal(r->timer_ms, PROXY_HEAD_MS);
 	proxy_rig_free(r);
 
 	r = fixed();
