@@ -58,5 +58,10 @@ void loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t at_ms, struct
 void loop_timer_clear(struct loop *l, struct loop_timer *t);
 /* Waits for the next event. Only a bug makes it fail. */
 void loop_next(struct loop *l, struct loop_event *ret_ev);
+/* Whether the next event is already there: what may be done once for many can wait for it. */
+static inline bool loop_has_more(const struct loop *l)
+{
+	return l->next < l->n_batch;
+}
 /* Blocks the signals for normal delivery and gives a signalfd for them. */
 int loop_signalfd(const int *signals, size_t n) MUST_CHECK;

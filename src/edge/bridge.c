@@ -114,8 +114,7 @@ void bridge_open(struct edge *e, uint32_t id, const char *path, int fd)
 	/* Only a keeper that opens without waiting for CLOSED gets here. */
 	if (!b) {
 		fd_close(&fd);
-		if (edge_send_refused(EDGE_CONTROL_FD, id, EDGE_REASON_FULL) < 0)
-			e->done = true;
+		control_refuse(e, id);
 		return;
 	}
 	b->used = true;

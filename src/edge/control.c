@@ -1,10 +1,13 @@
-#include "edge.h"
+#include "net.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+
+/* Messages read before the loop looks at the other events again. */
+#define MESSAGES 16
 
 static void quit(struct edge *e, enum edge_exit status)
 {
@@ -15,9 +18,10 @@ static void quit(struct edge *e, enum edge_exit status)
 
 static void watch_control(struct edge *e)
 {
-	/* While something is due nothing more is read: a keeper that does not listen is not
-	 * answered either, so what is due stays bounded. */
-	uint32_t events = e->reports_due ? EPOLLOUT : EPOLLIN;
+	/* While a report is due nothing more is read: a keeper that does not listen is not
+	 * answered either, so what is due stays bounded. Asks are bounded by the connections, and
+	 * reading goes on: verdicts are what makes them fewer. */
+	uint32_t events = e->reports_due ? EPOLLOUT : e->asks_due ? EPOLLIN | EPOLLOUT : EPOLLIN;
 
 	if (loop_mod(&e->loop, EDGE_CONTROL_FD, events,
 		    (struct loop_key){.kind = EDGE_EV_CONTROL}) < 0)
@@ -55,6 +59,28 @@ void control_report(struct edge *e, struct bridge *b)
 		bridge_free(e, b);
 }
 
+void control_refuse(struct edge *e, uint32_t id)
+{
+	e->refused_id = id;
+	e->refused_due =
+		!sent(e, edge_send_refused(EDGE_CONTROL_FD, id, EDGE_REASON_FULL)) && !e->done;
+}
+
+int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
+{
+	int r = edge_send_ask(EDGE_CONTROL_FD, id, ask);
+
+	if (r == 0)
+		return 0;
+	if (r != -EAGAIN) {
+		quit(e, EDGE_EXIT_OK);
+	} else if (!e->asks_due) {
+		e->asks_due = true;
+		watch_control(e);
+	}
+	return -EAGAIN;
+}
+
 static void send_pong(struct edge *e, uint32_t ms)
 {
 	e->pinging = false;
@@ -77,14 +103,17 @@ void control_on_ping_timeout(struct edge *e)
 
 static void flush_due(struct edge *e)
 {
-	e->reports_due = false;
+	e->reports_due = e->asks_due = false;
+	if (e->refused_due)
+		control_refuse(e, e->refused_id);
 	if (e->pong_due)
 		send_pong(e, e->pong_ms);
 	for (size_t i = 0; i < EDGE_MAX_STREAMS && !e->reports_due; i++) {
 		if (e->bridges[i].used)
 			control_report(e, &e->bridges[i]);
 	}
-	if (!e->reports_due)
+	asks_flush(e);
+	if (!e->done)
 		watch_control(e);
 }
 
@@ -158,6 +187,25 @@ static int answer_stop(struct edge *e, const struct ipc_msg *msg)
 	return r;
 }
 
+static int answer_net(struct edge *e, struct ipc_msg *msg)
+{
+	int r = edge_get_net(msg);
+
+	if (r == 0 && e->net)
+		r = -EBADMSG;
+	if (r == 0)
+		net_start(e, TAKE_FD(msg->fd));
+	return r;
+}
+
+static int answer_verdict(struct edge *e, struct ipc_msg *msg)
+{
+	struct edge_verdict verdict;
+	int r = edge_get_verdict(msg, &verdict);
+
+	return r == 0 ? net_on_verdict(e, msg->id, &verdict, TAKE_FD(msg->fd)) : r;
+}
+
 static int answer(struct edge *e, struct ipc_msg *msg)
 {
 	if (!edge_phase_allows(e->phase, EDGE_FROM_KEEPER, msg->type))
@@ -170,6 +218,10 @@ static int answer(struct edge *e, struct ipc_msg *msg)
 		return answer_open(e, msg);
 	case EDGE_PING:
 		return answer_ping(e, msg);
+	case EDGE_NET:
+		return answer_net(e, msg);
+	case EDGE_VERDICT:
+		return answer_verdict(e, msg);
 	case EDGE_STOP:
 		return answer_stop(e, msg);
 	default:
@@ -177,7 +229,8 @@ static int answer(struct edge *e, struct ipc_msg *msg)
 	}
 }
 
-static void receive_one(struct edge *e)
+/* Whether there may be more. */
+static bool receive_one(struct edge *e)
 {
 	static struct ipc_msg msg;
 	int r;
@@ -185,10 +238,10 @@ static void receive_one(struct edge *e)
 	msg.fd = -1;
 	r = ipc_recv(EDGE_CONTROL_FD, &msg);
 	if (r == -EAGAIN)
-		return;
+		return false;
 	if (r == 0) {
 		quit(e, EDGE_EXIT_OK);
-		return;
+		return false;
 	}
 	if (r > 0)
 		r = answer(e, &msg);
@@ -197,12 +250,15 @@ static void receive_one(struct edge *e)
 		log_error("message %u of the keeper against the protocol", msg.type);
 		quit(e, EDGE_EXIT_KEEPER);
 	}
+	return !e->done;
 }
 
 void control_on_event(struct edge *e, uint32_t events)
 {
-	if (e->reports_due && events & EPOLLOUT)
+	if (events & EPOLLOUT && (e->reports_due || e->asks_due))
 		flush_due(e);
-	else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		receive_one(e);
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return;
+	for (unsigned i = 0; i < MESSAGES && !e->reports_due && receive_one(e); i++)
+		;
 }

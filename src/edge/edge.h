@@ -1,6 +1,7 @@
 /*
  * edge - the parts of sbx-edge: main.c (start, seal, the switch), control.c (keeper's messages),
- *        guest.c (the wire), bridge.c (streams), selftest.c (--jail-selftest).
+ *        port.c (bytes of the two wires), guest.c and bridge.c (sbx.ctl and its streams), net.h and
+ *        its parts (sbx.net), selftest.c (--jail-selftest).
  *
  * How      Each OPEN of the keeper gives a connected socket; it becomes a struct bridge, tied to
  *          one HTTP/2 stream. Host to guest, the wire pulls straight out of the socket when the
@@ -32,6 +33,9 @@ enum edge_ev {
 	EDGE_EV_READY_TIMEOUT,
 	EDGE_EV_PING_TIMEOUT,
 	EDGE_EV_LINGER,
+	EDGE_EV_NET,
+	EDGE_EV_CONN,
+	EDGE_EV_CONN_TIMER,
 };
 
 /* Exit statuses, for the log of whoever started it. */
@@ -55,14 +59,27 @@ struct bridge {
 	struct loop_timer linger;
 };
 
+struct edge;
+struct net;
+
+/* One of the guest's ports and the wire on it. */
+struct port {
+	const char *name; /* for people */
+	enum edge_ev ev;
+	int fd;
+	struct wire *wire;
+	bool blocked; /* the socket takes no more now; EPOLLOUT is asked for */
+	uint8_t *out;
+	size_t n_out, out_at;
+	void (*on_fed)(struct edge *e); /* after each wire_feed; may be NULL */
+};
+
 struct edge {
 	struct loop loop;
 	enum edge_phase phase;
-	int guest_fd;
-	struct wire *wire;
-	bool guest_blocked; /* its socket takes no more now; EPOLLOUT is asked for */
-	uint8_t *out;
-	size_t n_out, out_at;
+	struct port ctl;
+	struct wire *wire; /* of ctl */
+	struct net *net;   /* NULL until the keeper says NET */
 	struct bridge bridges[EDGE_MAX_STREAMS];
 	struct loop_timer ready_timer, ping_timer;
 	uint32_t ready_ms;
@@ -70,7 +87,11 @@ struct edge {
 	bool pinging, pong_due;
 	uint32_t ping_id, pong_ms;
 	uint64_t ping_cookie, ping_at_ms;
+	/* A refused OPEN that could not be told yet; only one, as nothing is read meanwhile. */
+	bool refused_due;
+	uint32_t refused_id;
 	bool reports_due; /* fd 3 takes no more now */
+	bool asks_due;	  /* the same for an ASK: verdicts are still read */
 	bool done;
 	enum edge_exit status;
 };
@@ -79,18 +100,29 @@ struct edge {
 void control_on_event(struct edge *e, uint32_t events);
 /* Says what is due about a bridge, or later when the keeper does not read; frees it at the end. */
 void control_report(struct edge *e, struct bridge *b);
+/* All bridges are taken. */
+void control_refuse(struct edge *e, uint32_t id);
 void control_ready(struct edge *e);
 void control_on_pong(struct edge *e, uint64_t cookie);
 void control_on_ping_timeout(struct edge *e);
 /* The guest or the wire is lost: tells the keeper, and the loop ends. */
 void control_lost(struct edge *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* An ASK goes out: 0, or -EAGAIN when the keeper does not read now (asks_flush is called when it
+ * does again) or is gone. */
+int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
+
+/* port.c. fd is taken. */
+void port_start(struct edge *e, struct port *p, int fd, struct wire *wire);
+void port_on_event(struct edge *e, struct port *p, uint32_t events);
+/* What was read: port_on_event does it. */
+void port_feed(struct edge *e, struct port *p, struct slice bytes);
+/* Sends what the wire has; called before the loop waits. */
+void port_flush(struct edge *e, struct port *p);
+
 /* guest.c */
 void guest_start(struct edge *e, int fd, uint32_t ready_ms);
-void guest_on_event(struct edge *e, uint32_t events);
 void guest_on_ready_timeout(struct edge *e);
-/* Sends what the wire has; called after every event. */
-void guest_flush(struct edge *e);
 
 /* bridge.c */
 extern const struct wire_ops bridge_wire_ops;

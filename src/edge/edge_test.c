@@ -208,17 +208,23 @@ static void test_back_pressure_to_the_guest(void **state)
 	rig_free(r);
 }
 
-static void test_full(void **state)
+static void fill_up(struct rig *r)
 {
-	struct rig *r = rig_new(NULL);
-	struct rig_client *c = NULL;
-
 	rig_up(r);
 	for (unsigned i = 0; i < EDGE_MAX_STREAMS; i++) {
-		c = rig_open(r, "/hold", 0);
+		struct rig_client *c = rig_open(r, "/hold", 0);
+
 		if (i % 16 == 15)
 			rig_until(r, c->opened);
 	}
+}
+
+static void test_full(void **state)
+{
+	struct rig *r = rig_new(NULL);
+	struct rig_client *c;
+
+	fill_up(r);
 	c = rig_open(r, "/hold", 0);
 	rig_until(r, c->refused);
 	assert_int_equal(c->reason, EDGE_REASON_FULL);
@@ -227,6 +233,29 @@ static void test_full(void **state)
 	rig_until(r, r->clients[100].closed);
 	c = rig_open(r, "/echo", 5);
 	rig_until(r, c->eof && c->got == 5);
+	rig_free(r);
+}
+
+/* A refusal that does not fit the keeper's socket is told later, however full that was before. */
+static void test_full_and_keeper_does_not_read(void **state)
+{
+	struct rig *r = rig_new(NULL);
+	struct rig_client *c;
+	unsigned n_pings = 0;
+
+	fill_up(r);
+	for (unsigned before = 0; before < 12; before++) {
+		r->keeper_deaf = true;
+		for (unsigned i = 0; i < before; i++) {
+			assert_int_equal(edge_ask_ping(r->keeper, ++n_pings), 0);
+			rig_for(r, 10);
+		}
+		c = rig_open(r, "/hold", 0);
+		rig_for(r, 10);
+		r->keeper_deaf = false;
+		rig_until(r, c->refused && r->n_pongs == n_pings);
+		assert_int_equal(c->reason, EDGE_REASON_FULL);
+	}
 	rig_free(r);
 }
 
@@ -356,6 +385,9 @@ static void test_keeper_out_of_phase(void **state)
 		{EDGE_PING, "", 0, false},
 		{EDGE_PONG, "\1\0\0\0", 4, false},
 		{EDGE_LOST, "\1\0x", 3, false},
+		{EDGE_NET, "", 0, true},
+		{EDGE_ASK, "\2\1\0\1\0a\0\0\1\0\0\0\0\0\0\0\0", 17, false},
+		{EDGE_VERDICT, "\0\1\0\0\0\0\0\0\0\0\0", 11, false},
 		{EDGE_N_MSGS, "", 0, false},
 		{0, "", 0, false},
 	};
@@ -495,6 +527,7 @@ int main(void)
 		cmocka_unit_test(test_guest_refuses_and_resets),
 		cmocka_unit_test(test_back_pressure_to_the_guest),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_full_and_keeper_does_not_read),
 		cmocka_unit_test(test_keeper_that_does_not_read),
 		cmocka_unit_test(test_ping),
 		cmocka_unit_test(test_hostile_guest),

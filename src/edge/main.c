@@ -1,12 +1,12 @@
 /* sbx-edge: ends one sandbox's wire. Started by the keeper in the jail of profile JAIL_EDGE. */
-#include "edge.h"
+#include "net.h"
 
 #include <stdio.h>
 #include <string.h>
 #include "lib/base/log.h"
 #include "lib/jail/jail.h"
 
-static struct edge edge = {.guest_fd = -1};
+static struct edge edge = {.ctl.fd = -1};
 
 static void dispatch(struct edge *e, const struct loop_event *ev)
 {
@@ -15,7 +15,7 @@ static void dispatch(struct edge *e, const struct loop_event *ev)
 		control_on_event(e, ev->events);
 		break;
 	case EDGE_EV_GUEST:
-		guest_on_event(e, ev->events);
+		port_on_event(e, &e->ctl, ev->events);
 		break;
 	case EDGE_EV_BRIDGE:
 		bridge_on_event(e, *ev);
@@ -29,8 +29,26 @@ static void dispatch(struct edge *e, const struct loop_event *ev)
 	case EDGE_EV_LINGER:
 		bridge_on_linger(e, ev->key);
 		break;
+	case EDGE_EV_NET:
+		net_on_event(e, ev->events);
+		break;
+	case EDGE_EV_CONN:
+		net_on_conn_event(e, *ev);
+		break;
+	case EDGE_EV_CONN_TIMER:
+		net_on_timer(e, ev->key);
+		break;
 	}
-	guest_flush(e);
+}
+
+/* What many events have to say goes out together. */
+static void flush(struct edge *e)
+{
+	if (loop_has_more(&e->loop))
+		return;
+	port_flush(e, &e->ctl);
+	if (e->net)
+		net_flush(e);
 }
 
 static void start(struct edge *e)
@@ -67,6 +85,7 @@ int main(int argc, char **argv)
 
 		loop_next(&edge.loop, &ev);
 		dispatch(&edge, &ev);
+		flush(&edge);
 	}
 	return edge.status;
 }

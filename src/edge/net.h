@@ -1,9 +1,10 @@
 /*
  * net - the guest's way out: its connections on sbx.net, from the first byte to egress.
  *
- * How      net.c has the wire of sbx.net and the table of connections; conn.c the life of one; sniff.c
- *          says what first bytes are; tunnel.c passes opaque bytes, name.c answers DNS, proxy.c and
- *          proxy_answer.c are HTTP. A connection of the guest is a struct conn. Whoever names its target (a caught
+ * How      net.c has the wire of sbx.net and the table of connections; conn.c what all parts do with
+ *          one; asks.c the questions to the keeper; caught.c connections that were caught on their
+ *          way; sniff.c says what first bytes are and check.c whether they may go on; tunnel.c opens
+ *          and passes opaque bytes, name.c answers DNS, proxy.c and proxy_answer.c are HTTP. A connection of the guest is a struct conn. Whoever names its target (a caught
  *          connection by its address, a proxy request by its text) it becomes the same thing: a
  *          target that the keeper is asked about, a socket to egress when the answer is yes, one
  *          refusal when it is no.
@@ -15,12 +16,15 @@
  *          pass only on ports other than 80 and 443.
  * Trust    Eats hostile bytes. Holds no secret.
  * Owns     The table of connections and their sockets to egress.
- * Limits   NET_MAX_CONNS, WIRE_NET_WINDOW in, CONN_OUT out, CONN_FIRST_MS for first bytes.
+ * Limits   NET_MAX_CONNS, one whose question is unanswered included even when the guest has reset it;
+ *          NET_ASKS questions under way, the others wait; WIRE_NET_WINDOW in, CONN_OUT out,
+ *          CONN_*_MS for everything that is waited for.
  * Never    Sends a byte of the guest to egress before the keeper's yes and the check of the name.
  * See      proto/PROTOCOL.net, proto/PROTOCOL.canon, README
  */
 #pragma once
 
+#include <sys/uio.h>
 #include "edge.h"
 #include "lib/dns/synth.h"
 #include "lib/http/canon_frame.h"
@@ -31,8 +35,13 @@
 #define CONN_OUT 65536
 #define CONN_SNIFF_MS 250    /* silence after which a caught connection is asked about */
 #define CONN_FIRST_MS 10000  /* silence after which an allowed one on 80 or 443 is cut */
+#define CONN_OPEN_MS 120000  /* for egress to connect: longer than all it tries itself */
+#define CONN_END_MS 120000   /* for the last bytes to move a little */
 #define PROXY_HEAD_MS 30000  /* for a request's head to be complete */
 #define PROXY_IDLE_MS 120000 /* between two requests */
+/* So few that all their verdicts, each with an fd, fit the keeper's socket whatever edge does. */
+#define NET_ASKS 64
+#define NET_GATHER 16 /* pieces of one connection that are sent together */
 
 struct proxy; /* the HTTP engine's state of one connection: proxy.c */
 
@@ -54,16 +63,21 @@ struct conn_target {
 	uint16_t port;
 };
 
+struct ask_wait; /* a question that is not sent yet: asks.c */
+
 struct conn {
 	enum conn_kind kind;
 	enum conn_state state;
 	enum edge_via via;
-	uint32_t sid, gen;
+	enum edge_proto proto; /* as far as it was seen */
+	uint32_t idx;	       /* its place in the table */
+	uint32_t sid, gen;     /* sid is 0 when the stream is over */
 	struct conn_target target;
 	uint32_t synth_id; /* held while the target came from it */
 	bool holds_synth;
-	bool asking; /* an ASK is unanswered */
-	uint32_t ask_id;
+	bool asking;	       /* an ASK is unanswered */
+	bool reporting;	       /* an ASK with a fault is */
+	struct ask_wait *wait; /* the ASK while it was not sent */
 	struct bufq
 		in; /* the guest's bytes that nobody has eaten; conn_eat gives the window back */
 	struct bufq out; /* bytes for the guest */
@@ -74,15 +88,106 @@ struct conn {
 	struct hello_reader *hello; /* while TLS is looked at */
 	struct proxy *proxy;	    /* CONN_HTTP */
 	bool fd_blocked, fd_eof;
+	struct canon_reader *reader; /* CONN_OPENING: of egress' answer */
+	bool over_udp;		     /* CONN_DNS: what the answer must fit */
+	bool answered;		     /* the guest's CONNECT got its 200 */
+	bool server_spoke;	     /* the guest has got bytes of the server */
+	uint64_t n_pulled;	     /* by the guest, and what it was when the timer was set */
+	uint64_t n_pulled_then;
+	struct conn *next_room; /* in the list of those that have room again */
+	bool in_room;
+};
+
+/* A question that the keeper has not answered. */
+struct asked {
+	bool used, fault;
+	enum edge_ask_kind kind;
+	uint32_t id, idx;
+};
+
+struct net {
+	struct port port;
+	struct synth *synth;
+	struct conn *conns[NET_MAX_CONNS];
+	uint32_t n_conns, n_most; /* now, and the most since memory was given back */
+	uint32_t next_free, next_gen;
+	struct conn *room; /* pulled from, so that proxy_on_room is due */
+	struct asked asked[NET_ASKS];
+	uint32_t n_asked, next_ask;
+	struct ask_wait *first_wait, *last_wait;
+	/* Bytes of one tunnel, in the buffer that is being read: sent when it is read to its end. */
+	struct conn *gathered;
+	struct iovec gather[NET_GATHER];
+	unsigned n_gather;
+	char sandbox[EDGE_MAX_NAME]; /* its name, by the last verdict */
 };
 
 /* net.c: called by the rest of edge. */
 void net_start(struct edge *e, int fd);
+void net_done(struct edge *e); /* frees everything; the loop must still be there */
 void net_on_event(struct edge *e, uint32_t events);
 void net_flush(struct edge *e);
 void net_on_conn_event(struct edge *e, struct loop_event ev); /* a socket to egress */
 void net_on_timer(struct edge *e, struct loop_key key);
-void net_on_verdict(struct edge *e, uint32_t id, const struct edge_verdict *verdict, int fd);
+/* fd is taken. -EBADMSG when the keeper answers what was not asked. */
+int net_on_verdict(
+	struct edge *e, uint32_t id, const struct edge_verdict *verdict, int fd) MUST_CHECK;
+/* The connection that a part has called away from may be gone: NULL then. */
+struct conn *net_find(struct edge *e, uint32_t idx, uint32_t gen);
+
+/* asks.c */
+void asks_put(struct edge *e, struct conn *c, const struct edge_ask *ask);
+/* Its question, if not sent yet, is not sent any more. */
+void asks_forget(struct edge *e, struct conn *c);
+void asks_flush(struct edge *e);
+/* Takes an answered question out of the table: -EBADMSG when there is none like it. */
+int asks_take(struct edge *e, uint32_t id, struct asked *ret) MUST_CHECK;
+void asks_done(struct edge *e);
+
+/* caught.c: /tcp/ADDR/PORT */
+int caught_open(struct edge *e, struct conn *c, const char *addr_and_port) MUST_CHECK;
+void caught_on_bytes(struct edge *e, struct conn *c); /* more in c->in, or c->in_end */
+void caught_on_timer(struct edge *e, struct conn *c);
+
+/* check.c: the first bytes of an open tunnel */
+void check_begin(struct edge *e, struct conn *c);
+/* `bytes` are new at the end of c->in; or c->in_end. */
+void check_on_bytes(struct edge *e, struct conn *c, struct slice bytes);
+void check_on_timer(struct edge *e, struct conn *c);
+/* Whether what the server says must wait until the guest's first bytes are known. */
+bool check_holds(const struct conn *c);
+
+/* tunnel.c */
+void tunnel_ask(struct edge *e, struct conn *c);
+void tunnel_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *verdict, int fd);
+void tunnel_on_fd(struct edge *e, struct conn *c, uint32_t events);
+void tunnel_on_timer(struct edge *e, struct conn *c);
+void tunnel_begin(struct edge *e, struct conn *c); /* the check is passed: c->in goes on */
+void tunnel_on_bytes(struct edge *e, struct conn *c, struct slice bytes);
+void tunnel_on_end(struct edge *e, struct conn *c);
+ssize_t tunnel_pull(struct edge *e, struct conn *c, uint8_t *buf, size_t n);
+/* Sends what was gathered. */
+void tunnel_flush(struct edge *e);
+
+/* name.c: DNS */
+void name_on_end(struct edge *e, struct conn *c); /* the query is complete */
+void name_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *verdict);
+bool name_is_gateway(const struct addr *a);
+bool name_is_synthetic(const struct addr *a);
+
+/* conn.c: the table calls these. */
+struct conn *conn_new(struct edge *e, enum conn_kind kind, uint32_t sid);
+/* Everything of it but its unanswered questions is over; gone when there are none. */
+void conn_over(struct edge *e, struct conn *c);
+void conn_free_if_over(struct edge *e, struct conn *c);
+/* First bytes are HTTP: to the HTTP engine, with c->target as it is. */
+void conn_to_http(struct edge *e, struct conn *c);
+/* A fatal TLS alert that says why, then the end. */
+#define CONN_ALERT_DENIED 49
+#define CONN_ALERT_NAME 112
+void conn_alert(struct edge *e, struct conn *c, uint8_t alert);
+/* The whole queue in its one or two runs. */
+void conn_runs(const struct bufq *q, struct slice ret[2]);
 
 /* conn.c: what a part that has the connection may do with it. After conn_reset and conn_end the
  * caller touches it no more. */
@@ -99,7 +204,8 @@ void conn_end(struct edge *e, struct conn *c);
 void conn_reset(struct edge *e, struct conn *c);
 /* One question at a time; the answer goes to the part that has the connection. */
 void conn_ask(struct edge *e, struct conn *c, const struct edge_ask *ask);
-/* Tells the keeper what edge has refused by itself; no answer comes back to the connection. */
+/* Tells the keeper what edge has refused by itself; no answer comes back to the connection. While
+ * one is unanswered another of the same connection is dropped: there is one refusal to show. */
 void conn_report_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind, const char *fault);
 /* Takes fd as c->fd and watches it (edge-triggered, both ways). */
 int conn_take_fd(struct edge *e, struct conn *c, int fd) MUST_CHECK;
@@ -109,7 +215,8 @@ void conn_set_timer(struct edge *e, struct conn *c, uint64_t ms); /* 0: none */
  * the keeper is asked; the guest gets 200, or a refusal by deny_write_connect. */
 void conn_connect(struct edge *e, struct conn *c, const struct host *host, uint16_t port);
 
-/* proxy.c: the HTTP engine. c->target is given when the target is fixed (caught, or inside a CONNECT). */
+/* proxy.c: the HTTP engine. c->target is given when the target is fixed (caught, or inside a CONNECT).
+ * proxy_on_bytes follows proxy_begin when bytes are there. proxy_free makes c->proxy NULL. */
 void proxy_begin(struct edge *e, struct conn *c);
 void proxy_on_bytes(struct edge *e, struct conn *c); /* more in c->in, or c->in_end */
 void proxy_on_room(struct edge *e, struct conn *c);

@@ -1,0 +1,99 @@
+/* Questions to the keeper: NET_ASKS at once, the others in the order they came. */
+#include "net.h"
+
+#include <errno.h>
+#include "lib/base/mem.h"
+
+struct ask_wait {
+	struct ask_wait *next, *prev;
+	struct conn *conn;
+	struct edge_ask ask;
+};
+
+static struct asked *find_free(struct net *net)
+{
+	for (size_t i = 0; i < NET_ASKS && net->n_asked < NET_ASKS; i++) {
+		if (!net->asked[i].used)
+			return &net->asked[i];
+	}
+	return NULL;
+}
+
+/* Whether it went out. */
+static bool send_ask(struct edge *e, const struct conn *c, const struct edge_ask *ask)
+{
+	struct net *net = e->net;
+	struct asked *a = e->asks_due || e->done ? NULL : find_free(net);
+	/* The place is in the id, and an old id never comes back soon. */
+	uint32_t id = a ? net->next_ask * NET_ASKS + (uint32_t)(a - net->asked) : 0;
+
+	if (!a || control_send_ask(e, id, ask) < 0)
+		return false;
+	*a = (struct asked){.used = true,
+		.fault = ask->fault[0] != '\0',
+		.kind = ask->kind,
+		.id = id,
+		.idx = c->idx};
+	net->next_ask++;
+	net->n_asked++;
+	return true;
+}
+
+static void unlink_wait(struct net *net, struct ask_wait *w)
+{
+	*(w->prev ? &w->prev->next : &net->first_wait) = w->next;
+	*(w->next ? &w->next->prev : &net->last_wait) = w->prev;
+	if (w->conn->wait == w)
+		w->conn->wait = NULL;
+	free(w);
+}
+
+void asks_put(struct edge *e, struct conn *c, const struct edge_ask *ask)
+{
+	struct net *net = e->net;
+	struct ask_wait *w;
+
+	if (!net->first_wait && send_ask(e, c, ask))
+		return;
+	w = xmalloc(sizeof(*w));
+	*w = (struct ask_wait){.prev = net->last_wait, .conn = c, .ask = *ask};
+	*(w->prev ? &w->prev->next : &net->first_wait) = w;
+	net->last_wait = w;
+	/* A fault is told even when its connection is over. */
+	if (!ask->fault[0])
+		c->wait = w;
+}
+
+void asks_forget(struct edge *e, struct conn *c)
+{
+	if (!c->wait)
+		return;
+	unlink_wait(e->net, c->wait);
+	c->asking = false;
+}
+
+void asks_flush(struct edge *e)
+{
+	struct net *net = e->net;
+
+	while (net && net->first_wait && send_ask(e, net->first_wait->conn, &net->first_wait->ask))
+		unlink_wait(net, net->first_wait);
+}
+
+int asks_take(struct edge *e, uint32_t id, struct asked *ret)
+{
+	struct asked *a = &e->net->asked[id % NET_ASKS];
+
+	if (!a->used || a->id != id)
+		return -EBADMSG;
+	*ret = *a;
+	a->used = false;
+	e->net->n_asked--;
+	return 0;
+}
+
+void asks_done(struct edge *e)
+{
+	while (e->net->first_wait)
+		unlink_wait(e->net, e->net->first_wait);
+}

@@ -1,0 +1,92 @@
+/* Connections that were caught on their way: /tcp/ADDR/PORT. */
+#include "net.h"
+#include "sniff.h"
+
+#include <errno.h>
+#include "lib/base/clock.h"
+
+/* "ADDR/PORT" */
+static int parse(const char *text, struct addr *ret_addr, uint16_t *ret_port)
+{
+	const char *slash = strrchr(text, '/');
+
+	if (!slash || addr_parse(slice_of(text, (size_t)(slash - text)), ret_addr) < 0)
+		return -EINVAL;
+	return host_parse_port(slice_from_str(slash + 1), ret_port);
+}
+
+/* The name that an address of ours stands for; what it was given for is canonical already. */
+static int find_name(struct edge *e, struct conn *c, const struct addr *a)
+{
+	struct slice name;
+	uint32_t id;
+
+	if (synth_find_addr(e->net->synth, slice_of(a->b, a->n), &id, &name) < 0 ||
+		host_from_wire(name, &c->target.host, NULL) < 0 ||
+		synth_hold(e->net->synth, id) < 0)
+		return -ENOENT;
+	c->synth_id = id;
+	c->holds_synth = true;
+	return 0;
+}
+
+static const char *set_target(struct edge *e, struct conn *c, const struct addr *a)
+{
+	c->target.given = true;
+	host_from_addr(a, &c->target.host);
+	if (name_is_gateway(a))
+		return "this is the gateway's own address; its ports are 53 and 3128";
+	if (name_is_synthetic(a) && find_name(e, c, a) < 0)
+		return "this address stands for no name (any more)";
+	return NULL;
+}
+
+int caught_open(struct edge *e, struct conn *c, const char *addr_and_port)
+{
+	const char *fault;
+	struct addr a;
+	int r = parse(addr_and_port, &a, &c->target.port);
+
+	if (r < 0)
+		return r;
+	c->via = EDGE_VIA_TRANSPARENT;
+	c->state = CONN_SNIFFING;
+	fault = set_target(e, c, &a);
+	if (fault) {
+		conn_report_fault(e, c, EDGE_ASK_TUNNEL, fault);
+		return -EPERM;
+	}
+	conn_set_timer(e, c, CONN_SNIFF_MS);
+	return 0;
+}
+
+static void ask(struct edge *e, struct conn *c, enum edge_proto proto)
+{
+	c->proto = proto;
+	tunnel_ask(e, c);
+}
+
+void caught_on_bytes(struct edge *e, struct conn *c)
+{
+	/* Nothing was eaten yet, so the queue is one run. */
+	switch (sniff_first(bufq_peek(&c->in))) {
+	case SNIFF_MORE:
+		if (c->in_end)
+			ask(e, c, EDGE_PROTO_UNKNOWN);
+		return;
+	case SNIFF_HTTP:
+		conn_to_http(e, c);
+		return;
+	case SNIFF_TLS:
+		ask(e, c, EDGE_PROTO_TLS);
+		return;
+	case SNIFF_OTHER:
+		ask(e, c, EDGE_PROTO_TCP);
+		return;
+	}
+}
+
+void caught_on_timer(struct edge *e, struct conn *c)
+{
+	ask(e, c, EDGE_PROTO_UNKNOWN);
+}

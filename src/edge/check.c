@@ -1,0 +1,188 @@
+/* The first bytes of an open tunnel, before one of them goes on: TLS must say the target's name, HTTP
+ * is not for a tunnel, and anything else has no business on the ports of the web. */
+#include "net.h"
+#include "sniff.h"
+
+#include <stdio.h>
+#include "lib/base/mem.h"
+
+static bool is_web(const struct conn *c)
+{
+	return c->target.port == 80 || c->target.port == 443;
+}
+
+bool check_holds(const struct conn *c)
+{
+	return c->state == CONN_CHECKING && is_web(c);
+}
+
+static void pass(struct edge *e, struct conn *c)
+{
+	free(TAKE(c->hello));
+	conn_set_timer(e, c, 0);
+	tunnel_begin(e, c);
+}
+
+static void cut(struct edge *e, struct conn *c, const char *fault)
+{
+	conn_report_fault(e, c, EDGE_ASK_TUNNEL, fault);
+	if (c->proto == EDGE_PROTO_TLS && !c->server_spoke)
+		conn_alert(e, c, CONN_ALERT_NAME);
+	else
+		conn_reset(e, c);
+}
+
+/* Why this hello may not go to the target; NULL when it may. */
+static const char *find_fault(const struct conn *c, const struct hello *h, struct err *err)
+{
+	struct canon_names names = {.scheme = HTTP_SCHEME_HTTPS,
+		.target = {true, host_slice(&c->target.host), c->target.port}};
+	enum canon_verdict verdict;
+	struct host sni;
+
+	if (hello_hides_name(h))
+		return "the TLS server name is hidden (Encrypted Client Hello)";
+	if (h->has_name) {
+		if (host_from_wire(hello_name(h), &sni, err) < 0)
+			return "the TLS server name is not a host name";
+		names.sni = (struct canon_name){.given = true, .host = host_slice(&sni)};
+	}
+	verdict = canon_agree(&names);
+	return verdict == CANON_AGREE ? NULL : canon_verdict_text(verdict);
+}
+
+static void cut_bad_hello(struct edge *e, struct conn *c)
+{
+	char fault[EDGE_MAX_TEXT];
+
+	(void)snprintf(fault, sizeof(fault), "the TLS ClientHello is refused: %s",
+		c->hello->state == HELLO_BAD ? hello_why_text(c->hello->why) : "it is none");
+	cut(e, c, fault);
+}
+
+static void look_at_hello(struct edge *e, struct conn *c)
+{
+	struct err err = {0};
+	const char *fault;
+
+	switch (c->hello->state) {
+	case HELLO_NEED_MORE:
+		if (c->in_end)
+			cut(e, c, "the TLS ClientHello is not complete");
+		return;
+	case HELLO_DONE:
+		fault = find_fault(c, &c->hello->hello, &err);
+		if (fault)
+			cut(e, c, fault);
+		else
+			pass(e, c);
+		return;
+	case HELLO_NOT_TLS:
+	case HELLO_BAD:
+		cut_bad_hello(e, c);
+		return;
+	}
+}
+
+static void begin_hello(struct edge *e, struct conn *c)
+{
+	struct slice runs[2];
+
+	c->proto = EDGE_PROTO_TLS;
+	c->hello = xmalloc(sizeof(*c->hello));
+	hello_init(c->hello);
+	conn_runs(&c->in, runs);
+	for (size_t i = 0; i < 2; i++) {
+		if (runs[i].n)
+			(void)hello_feed(c->hello, runs[i]);
+	}
+	conn_set_timer(e, c, CONN_FIRST_MS);
+	look_at_hello(e, c);
+}
+
+static enum sniff sniff_queue(const struct conn *c)
+{
+	uint8_t buf[SNIFF_BYTES];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	struct slice runs[2];
+	enum sniff is;
+
+	conn_runs(&c->in, runs);
+	for (size_t i = 0; i < 2; i++)
+		wr_bytes(&wr, slice_of(runs[i].p, MIN(runs[i].n, wr.size - wr.n)));
+	is = sniff_first(slice_of(buf, wr.n));
+	/* No HTTP server speaks first. */
+	if (c->server_spoke && wr.n && buf[0] != 0x16)
+		return SNIFF_OTHER;
+	return is == SNIFF_MORE && c->in_end && wr.n ? SNIFF_OTHER : is;
+}
+
+static void other(struct edge *e, struct conn *c)
+{
+	c->proto = EDGE_PROTO_TCP;
+	if (is_web(c))
+		cut(e, c, "the first bytes are neither TLS nor HTTP");
+	else
+		pass(e, c);
+}
+
+static void wait_for_more(struct edge *e, struct conn *c)
+{
+	/* The end without a byte: nothing of the guest would go on, so there is no fault. */
+	if (c->in_end && is_web(c))
+		conn_end(e, c);
+	else if (c->in_end)
+		pass(e, c);
+	/* Silence is none either where the server may speak first; half a word is. */
+	else if (!c->timer.pos && (is_web(c) || bufq_len(&c->in)))
+		conn_set_timer(e, c, CONN_FIRST_MS);
+}
+
+static void look(struct edge *e, struct conn *c)
+{
+	switch (sniff_queue(c)) {
+	case SNIFF_MORE:
+		wait_for_more(e, c);
+		return;
+	case SNIFF_HTTP:
+		conn_to_http(e, c);
+		return;
+	case SNIFF_TLS:
+		begin_hello(e, c);
+		return;
+	case SNIFF_OTHER:
+		other(e, c);
+		return;
+	}
+}
+
+void check_begin(struct edge *e, struct conn *c)
+{
+	c->state = CONN_CHECKING;
+	c->proto = EDGE_PROTO_UNKNOWN;
+	conn_set_timer(e, c, 0);
+	look(e, c);
+}
+
+void check_on_bytes(struct edge *e, struct conn *c, struct slice bytes)
+{
+	/* The server has gone without a word, and so nobody is there to be asked. */
+	if (c->fd_eof && !c->server_spoke) {
+		conn_reset(e, c);
+		return;
+	}
+	if (!c->hello) {
+		look(e, c);
+		return;
+	}
+	if (bytes.n)
+		(void)hello_feed(c->hello, bytes);
+	look_at_hello(e, c);
+}
+
+void check_on_timer(struct edge *e, struct conn *c)
+{
+	cut(e, c,
+		bufq_len(&c->in) ? "what its first bytes are was not clear within 10 s"
+				 : "nothing was sent within 10 s");
+}

@@ -1,0 +1,363 @@
+#include "net.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+
+/* So many connections at once leave enough free memory behind that it is worth giving back. */
+#define MANY_CONNS 32
+
+static const struct wire_ops net_wire_ops;
+
+void net_start(struct edge *e, int fd)
+{
+	uint8_t seed[SYNTH_SEED];
+
+	e->net = xcalloc(1, sizeof(*e->net));
+	e->net->port = (struct port){
+		.name = "the network of the guest", .ev = EDGE_EV_NET, .on_fed = tunnel_flush};
+	if (getrandom(seed, sizeof(seed), 0) != sizeof(seed))
+		abort();
+	e->net->synth = synth_new(seed);
+	port_start(e, &e->net->port, fd, wire_new(WIRE_SERVER, WIRE_NET, &net_wire_ops, e));
+}
+
+void net_done(struct edge *e)
+{
+	struct net *net = e->net;
+
+	for (size_t i = 0; i < NET_MAX_CONNS; i++) {
+		if (!net->conns[i])
+			continue;
+		net->conns[i]->asking = net->conns[i]->asking && net->conns[i]->wait;
+		net->conns[i]->reporting = false;
+		conn_over(e, net->conns[i]);
+	}
+	asks_done(e);
+	synth_free(net->synth);
+	wire_free(net->port.wire);
+	loop_del(&e->loop, net->port.fd);
+	fd_close(&net->port.fd);
+	free(net->port.out);
+	free(TAKE(e->net));
+}
+
+struct conn *net_find(struct edge *e, uint32_t idx, uint32_t gen)
+{
+	struct conn *c = e->net->conns[idx];
+
+	return c && c->gen == gen ? c : NULL;
+}
+
+/* ---- from the rest of edge ---- */
+
+void net_on_event(struct edge *e, uint32_t events)
+{
+	port_on_event(e, &e->net->port, events);
+}
+
+/* The HTTP engine fills what was pulled; whether there was anybody to. */
+static bool give_room(struct edge *e)
+{
+	struct net *net = e->net;
+	bool any = net->room;
+
+	while (net->room) {
+		struct conn *c = net->room;
+
+		net->room = c->next_room;
+		c->in_room = false;
+		if (c->state == CONN_HTTP)
+			proxy_on_room(e, c);
+	}
+	return any;
+}
+
+void net_flush(struct edge *e)
+{
+	struct net *net = e->net;
+
+	do {
+		port_flush(e, &net->port);
+	} while (!e->done && give_room(e) && !net->port.blocked);
+	if (net->n_conns == 0 && net->n_most >= MANY_CONNS) {
+		net->n_most = 0;
+		(void)malloc_trim(0);
+	}
+}
+
+void net_on_conn_event(struct edge *e, struct loop_event ev)
+{
+	struct conn *c = net_find(e, ev.key.idx, ev.key.gen);
+
+	if (!c || c->fd < 0)
+		return;
+	if (c->state == CONN_HTTP)
+		proxy_on_fd(e, c, ev.events);
+	else if (c->state != CONN_ENDING)
+		tunnel_on_fd(e, c, ev.events);
+}
+
+/* The guest does not take its last bytes, or does not end what we have ended. */
+static void on_end_timer(struct edge *e, struct conn *c)
+{
+	if (c->n_pulled == c->n_pulled_then) {
+		conn_reset(e, c);
+		return;
+	}
+	c->n_pulled_then = c->n_pulled;
+	conn_set_timer(e, c, CONN_END_MS);
+}
+
+void net_on_timer(struct edge *e, struct loop_key key)
+{
+	struct conn *c = net_find(e, key.idx, key.gen);
+
+	if (!c)
+		return;
+	switch (c->state) {
+	case CONN_SNIFFING:
+		if (c->kind == CONN_DNS)
+			conn_reset(e, c);
+		else
+			caught_on_timer(e, c);
+		return;
+	case CONN_CHECKING:
+		check_on_timer(e, c);
+		return;
+	case CONN_OPENING:
+	case CONN_TUNNEL:
+		tunnel_on_timer(e, c);
+		return;
+	case CONN_HTTP:
+		proxy_on_timer(e, c);
+		return;
+	case CONN_ENDING:
+		on_end_timer(e, c);
+		return;
+	case CONN_ASKED:
+		return;
+	}
+}
+
+static void route_verdict(
+	struct edge *e, struct conn *c, const struct edge_verdict *verdict, int fd)
+{
+	AUTO_CLOSE int own = fd;
+
+	c->asking = false;
+	if (c->state == CONN_HTTP)
+		proxy_on_verdict(e, c, verdict, TAKE_FD(own));
+	else if (c->state == CONN_ASKED && c->kind == CONN_DNS)
+		name_on_verdict(e, c, verdict);
+	else if (c->state == CONN_ASKED)
+		tunnel_on_verdict(e, c, verdict, TAKE_FD(own));
+	else /* it ended meanwhile */
+		conn_free_if_over(e, c);
+}
+
+int net_on_verdict(struct edge *e, uint32_t id, const struct edge_verdict *verdict, int fd)
+{
+	AUTO_CLOSE int own = fd;
+	struct asked asked;
+	struct conn *c;
+
+	if (!e->net || asks_take(e, id, &asked) < 0)
+		return -EBADMSG;
+	if (verdict->allowed && asked.fault)
+		return -EBADMSG;
+	if ((fd >= 0) != (verdict->allowed && asked.kind != EDGE_ASK_DNS))
+		return -EBADMSG;
+	(void)!str_copy(e->net->sandbox, sizeof(e->net->sandbox), verdict->sandbox);
+	c = e->net->conns[asked.idx];
+	if (asked.fault) {
+		c->reporting = false;
+		conn_free_if_over(e, c);
+	} else {
+		route_verdict(e, c, verdict, TAKE_FD(own));
+	}
+	asks_flush(e);
+	return 0;
+}
+
+/* ---- from the wire ---- */
+
+static enum conn_kind kind_of(const char *path)
+{
+	if (strcmp(path, "/proxy") == 0)
+		return CONN_PROXY;
+	if (str_starts(path, "/tcp/"))
+		return CONN_TCP;
+	if (strcmp(path, "/dns/udp") == 0 || strcmp(path, "/dns/tcp") == 0)
+		return CONN_DNS;
+	return CONN_FREE;
+}
+
+static int begin(struct edge *e, struct conn *c, const char *path)
+{
+	switch (c->kind) {
+	case CONN_TCP:
+		return caught_open(e, c, path + strlen("/tcp/"));
+	case CONN_PROXY:
+		conn_to_http(e, c);
+		return 0;
+	case CONN_DNS:
+		c->via = EDGE_VIA_TRANSPARENT;
+		c->over_udp = strcmp(path, "/dns/udp") == 0;
+		conn_set_timer(e, c, CONN_FIRST_MS);
+		return 0;
+	case CONN_FREE:
+		break;
+	}
+	return -EINVAL;
+}
+
+static int on_open(void *ctx, uint32_t sid, const char *path, uint32_t *ret_slot)
+{
+	struct edge *e = ctx;
+	enum conn_kind kind = kind_of(path);
+	struct conn *c;
+	int r;
+
+	if (kind == CONN_FREE)
+		return -EINVAL;
+	if (e->net->n_conns == NET_MAX_CONNS)
+		return -EBUSY;
+	c = conn_new(e, kind, sid);
+	*ret_slot = c->idx;
+	r = wire_reply(e->net->port.wire, sid, 200);
+	if (r == 0)
+		r = begin(e, c, path);
+	/* The wire resets a stream that is refused. */
+	if (r < 0)
+		conn_over(e, c);
+	return r;
+}
+
+static void put_bytes(struct edge *e, struct conn *c, struct slice bytes)
+{
+	/* Only a DNS query can be longer than its queue: the others have a window's room. */
+	if (bufq_put(&c->in, bytes) != bytes.n) {
+		conn_reset(e, c);
+		return;
+	}
+	switch (c->state) {
+	case CONN_SNIFFING:
+		if (c->kind == CONN_TCP)
+			caught_on_bytes(e, c);
+		return;
+	case CONN_CHECKING:
+		check_on_bytes(e, c, bytes);
+		return;
+	case CONN_HTTP:
+		proxy_on_bytes(e, c);
+		return;
+	default: /* they wait */
+		return;
+	}
+}
+
+static void on_data(void *ctx, uint32_t sid, uint32_t slot, struct slice bytes)
+{
+	struct edge *e = ctx;
+	struct conn *c = e->net->conns[slot];
+
+	if (c->state == CONN_TUNNEL)
+		tunnel_on_bytes(e, c, bytes);
+	else if (c->state == CONN_ENDING)
+		wire_consumed(e->net->port.wire, sid, bytes.n);
+	else
+		put_bytes(e, c, bytes);
+}
+
+static void on_end(void *ctx, uint32_t sid, uint32_t slot)
+{
+	struct edge *e = ctx;
+	struct conn *c = e->net->conns[slot];
+	uint32_t gen = c->gen;
+
+	tunnel_flush(e);
+	c = net_find(e, slot, gen);
+	if (!c)
+		return;
+	c->in_end = true;
+	switch (c->state) {
+	case CONN_SNIFFING:
+		if (c->kind == CONN_DNS)
+			name_on_end(e, c);
+		else
+			caught_on_bytes(e, c);
+		return;
+	case CONN_CHECKING:
+		check_on_bytes(e, c, (struct slice){0});
+		return;
+	case CONN_TUNNEL:
+		tunnel_on_end(e, c);
+		return;
+	case CONN_HTTP:
+		proxy_on_bytes(e, c);
+		return;
+	default:
+		return;
+	}
+}
+
+static void on_close(void *ctx, uint32_t sid, uint32_t slot, int error)
+{
+	struct edge *e = ctx;
+	struct conn *c = e->net->conns[slot];
+	uint32_t gen = c->gen;
+
+	if (!error)
+		tunnel_flush(e);
+	c = net_find(e, slot, gen);
+	if (!c)
+		return;
+	/* Both sides have said all; what egress has not taken yet is still its. */
+	if (!error && c->state == CONN_TUNNEL && bufq_len(&c->in)) {
+		c->sid = 0;
+		conn_set_timer(e, c, CONN_END_MS);
+	} else {
+		conn_over(e, c);
+	}
+}
+
+static void note_room(struct net *net, struct conn *c)
+{
+	if (c->in_room || c->state != CONN_HTTP)
+		return;
+	c->in_room = true;
+	c->next_room = net->room;
+	net->room = c;
+}
+
+static ssize_t pull(void *ctx, uint32_t sid, uint32_t slot, uint8_t *buf, size_t n)
+{
+	struct edge *e = ctx;
+	struct conn *c = e->net->conns[slot];
+
+	if (bufq_len(&c->out)) {
+		n = bufq_take(&c->out, buf, n);
+		if (bufq_len(&c->out) == 0)
+			bufq_trim(&c->out);
+		c->n_pulled += n;
+		note_room(e->net, c);
+		return (ssize_t)n;
+	}
+	if (c->out_end)
+		return 0;
+	if (c->fd >= 0 && (c->state == CONN_TUNNEL || c->state == CONN_CHECKING))
+		return tunnel_pull(e, c, buf, n);
+	return -EAGAIN;
+}
+
+static const struct wire_ops net_wire_ops = {
+	.on_open = on_open,
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_close = on_close,
+	.pull = pull,
+};
