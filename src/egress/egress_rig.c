@@ -103,6 +103,7 @@ void rig_enter_world(void)
 	must(getrlimit(RLIMIT_NOFILE, &files) == 0, "file limit");
 	files.rlim_cur = files.rlim_max;
 	must(setrlimit(RLIMIT_NOFILE, &files) == 0, "file limit");
+	(void)signal(SIGPIPE, SIG_IGN); /* egress may close first */
 	rig_dns_start();
 }
 
