@@ -264,6 +264,11 @@ int audit_due_ms(const struct audit *a)
 	return due >= 0 && a->tried_ms ? MAX(due, rest_of(a->tried_ms, AUDIT_RETRY_MS)) : due;
 }
 
+bool audit_is_failed(const struct audit *a)
+{
+	return a->failed;
+}
+
 void audit_free(struct audit *a)
 {
 	if (!a)

@@ -45,6 +45,8 @@ int audit_append(struct audit *a, const struct audit_event *ev, uint64_t *ret_se
 	struct err *err) MUST_CHECK;
 /* For records to come. */
 int audit_set_name(struct audit *a, const char *name) MUST_CHECK;
+/* The disk lost what was written: every append fails until the log is closed and opened anew. */
+bool audit_is_failed(const struct audit *a);
 /* Milliseconds until audit_sync should be called; -1: everything is signed and kept. */
 int audit_due_ms(const struct audit *a);
 /* Signs what is not, syncs, keeps the head. Blocks for as long as the disk does. */

@@ -39,6 +39,8 @@ struct audit_key;
 
 /* `dir` is state/audit; it is made when missing. -EPERM when others could read the key. */
 int audit_key_load(const char *dir, struct audit_key **ret, struct err *err) MUST_CHECK;
+/* A process that is forked from now on does not have the secret, and may not use the key. */
+void audit_key_keep_from_children(struct audit_key *k);
 void audit_key_free(struct audit_key *k);
 const struct audit_pub *audit_key_pub(const struct audit_key *k);
 /* -ENOENT with a sentence when this installation has no key yet. */

@@ -32,6 +32,11 @@ static int alloc_page(struct audit_key *k)
 	return 0;
 }
 
+void audit_key_keep_from_children(struct audit_key *k)
+{
+	(void)madvise(k->seed, k->size, MADV_DONTFORK);
+}
+
 void audit_key_free(struct audit_key *k)
 {
 	if (!k)

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,6 +87,30 @@ static void the_key_is_made_once_and_only_for_its_owner(void **state)
 	assert_int_equal(st.st_size, AUDIT_KEY_LEN);
 	audit_key_free(a);
 	audit_key_free(b);
+}
+
+/* The supervisor of hidden names is a fork of the keeper, and reads what a guest chose. */
+static void a_child_need_not_have_the_key(void **state)
+{
+	struct audit_key *k = must_load();
+	uint8_t sig[AUDIT_SIG_LEN];
+	int status;
+	pid_t pid;
+
+	audit_key_keep_from_children(k);
+	pid = fork();
+	if (pid == 0) {
+		const struct rlimit none = {0};
+
+		(void)setrlimit(RLIMIT_CORE, &none);
+		(void)close(STDERR_FILENO); /* a sanitizer would tell of it */
+		(void)!audit_sign(k, slice_from_str("x"), sig);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_not_equal(status, 0);
+	assert_int_equal(audit_sign(k, slice_from_str("x"), sig), 0);
+	audit_key_free(k);
 }
 
 static void many_makers_agree_on_one_key(void **state)
@@ -177,6 +202,7 @@ int main(void)
 		cmocka_unit_test(a_signature_is_good_for_its_bytes_and_key_only),
 		cmocka_unit_test(hex_goes_both_ways_and_nothing_else_does),
 		IN_DIR(the_key_is_made_once_and_only_for_its_owner),
+		IN_DIR(a_child_need_not_have_the_key),
 		IN_DIR(many_makers_agree_on_one_key),
 		IN_DIR(a_key_that_others_can_read_is_refused),
 		IN_DIR(a_lost_key_is_not_replaced),

@@ -22,6 +22,7 @@ const struct audit_field audit_fields[AUDIT_N_FIELDS] = {
 	{",\"host\":", SHAPE_TEXT, AUDIT_MAX_HOST, AT(ev.host), 0, EVENTS},
 	{",\"port\":", SHAPE_NUMBER, 65535, AT(ev.port), 0, EVENTS},
 	{",\"path\":", SHAPE_WORD, AUDIT_MAX_WORD, AT(ev.path), 0, EVENTS},
+	{",\"op\":", SHAPE_TEXT, AUDIT_MAX_OP, AT(ev.op), 0, EVENTS},
 	{",\"rule\":", SHAPE_TEXT, AUDIT_MAX_RULE, AT(ev.rule), 0, EVENTS},
 	{",\"reason\":", SHAPE_TEXT, AUDIT_MAX_REASON, AT(ev.reason), 0, EVENTS},
 	{",\"count\":", SHAPE_NUMBER, AUDIT_MAX_NUMBER, AT(ev.count), 0, EVENTS},

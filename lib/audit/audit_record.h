@@ -17,10 +17,11 @@
 #include "audit_crypto.h"
 
 #define AUDIT_FORMAT 1
-#define AUDIT_MAX_RECORD 4096 /* bytes of a line, with its newline */
+#define AUDIT_MAX_RECORD 6144 /* bytes of a line, with its newline */
 #define AUDIT_MAX_WORD 31
 #define AUDIT_MAX_NAME 63
 #define AUDIT_MAX_HOST 255
+#define AUDIT_MAX_OP 240
 #define AUDIT_MAX_RULE 64
 #define AUDIT_MAX_REASON 200
 #define AUDIT_MAX_NUMBER ((UINT64_C(1) << 53) - 1) /* exact in every reader of JSON */
@@ -52,6 +53,7 @@ struct audit_event {
 	struct slice host;   /* any bytes */
 	uint64_t port;
 	struct slice path;   /* word: "forward", "transparent", "forward-bypass" */
+	struct slice op;     /* any bytes: "GET /path" */
 	struct slice rule;   /* any bytes: the id of the rule */
 	struct slice reason; /* any bytes */
 	uint64_t count;

@@ -16,7 +16,7 @@ struct audit_field {
 	uint32_t may;  /* kinds that may have it */
 };
 
-enum { AUDIT_FIELD_KIND = 2, AUDIT_FIELD_SIG = 20, AUDIT_FIELD_HASH = 21, AUDIT_N_FIELDS = 22 };
+enum { AUDIT_FIELD_KIND = 2, AUDIT_FIELD_SIG = 21, AUDIT_FIELD_HASH = 22, AUDIT_N_FIELDS = 23 };
 
 extern const struct audit_field audit_fields[AUDIT_N_FIELDS];
 

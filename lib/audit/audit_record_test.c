@@ -18,6 +18,7 @@ static struct audit_record sample(void)
 			.host = slice_from_str("a.example"),
 			.port = 443,
 			.path = slice_from_str("transparent"),
+			.op = slice_from_str("GET /a\"b"),
 			.reason = slice_from_str("no applicable policies")},
 	};
 
@@ -58,7 +59,8 @@ static void a_record_is_this_line(void **state)
 		"{\"seq\":7,\"time\":1700000000123,\"kind\":\"decision\","
 		"\"sandbox\":\"0123456789ab\",\"name\":\"demo\",\"decision\":\"deny\","
 		"\"type\":\"https\",\"host\":\"a.example\",\"port\":443,"
-		"\"path\":\"transparent\",\"reason\":\"no applicable policies\"" TAIL);
+		"\"path\":\"transparent\",\"op\":\"GET /a\\u0022b\","
+		"\"reason\":\"no applicable policies\"" TAIL);
 }
 
 static void what_is_decoded_is_what_was_encoded(void **state)
@@ -98,9 +100,10 @@ static void the_longest_record_fits(void **state)
 	rec.ev.kind = AUDIT_KIND_WORKER_VIOLATION;
 	rec.ev.port = 65535;
 	rec.sandbox = rec.ev.action = rec.ev.type = rec.ev.path = word;
-	rec.name = rec.ev.host = rec.ev.rule = rec.ev.reason = slice_of(bytes, sizeof(bytes));
+	rec.name = rec.ev.host = rec.ev.op = rec.ev.rule = rec.ev.reason =
+		slice_of(bytes, sizeof(bytes));
 	audit_record_trim(&rec);
-	assert_int_equal(rec.cut, (300 - 255) + (300 - 64) + (300 - 200));
+	assert_int_equal(rec.cut, (300 - 255) + (300 - 240) + (300 - 64) + (300 - 200));
 	rec.cut = AUDIT_MAX_NUMBER;
 	assert_true(encode(&rec, buf, sizeof(buf)) <= AUDIT_MAX_RECORD);
 }

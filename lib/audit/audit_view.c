@@ -138,7 +138,7 @@ static void add_row(struct audit_view *v, const struct audit_view_row *row)
 		n = n->next;
 	if (n) {
 		n->row.count += row->count;
-		n->row.last_seen_ms = row->last_seen_ms;
+		n->row.last_seen_ms = MAX(n->row.last_seen_ms, row->last_seen_ms);
 		unlink_node(v, n);
 		link_newest(v, n);
 		return;
@@ -158,6 +158,7 @@ void audit_view_add(struct audit_view *v, const struct audit_record *rec)
 	struct audit_view_row row = {.decision = ev->decision,
 		.port = ev->port,
 		.count = ev->count ? ev->count : 1,
+		.first_seen_ms = rec->time_ms,
 		.last_seen_ms = rec->time_ms,
 		.text = {
 			[AUDIT_VIEW_SANDBOX] = rec->name.n ? rec->name : rec->sandbox,

@@ -28,7 +28,7 @@ enum audit_view_text {
 
 struct audit_view_row {
 	enum audit_verdict decision;
-	uint64_t port, count, last_seen_ms;
+	uint64_t port, count, first_seen_ms, last_seen_ms;
 	struct slice text[AUDIT_VIEW_N_TEXTS];
 };
 

@@ -54,6 +54,7 @@ static void equal_decisions_are_one_row_last_seen_first(void **state)
 	assert_int_equal(s.row[0].decision, AUDIT_ALLOW);
 	assert_int_equal(s.row[0].count, 3);
 	assert_int_equal(s.row[0].last_seen_ms, 5000);
+	assert_int_equal(s.row[0].first_seen_ms, 1000);
 	assert_int_equal(s.row[1].decision, AUDIT_DENY);
 	assert_int_equal(s.row[1].count, 1);
 	assert_true(slice_eq_str(s.row[2].text[AUDIT_VIEW_HOST], "b.example"));

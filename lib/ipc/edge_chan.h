@@ -1,35 +1,19 @@
 /*
  * edge_chan - what a keeper and its edge say to each other on edge's fd 3.
  *
- * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the stream (keeper chooses it) or
- *          the PING. edge_phase_allows is this table, used by both sides on every message, and
- *          edge_phase_after says where a message leads:
- *
- *          message  direction       phase            fd           fields
- *          HELLO    edge -> keeper  START > CONFIG   -            build id
- *          CONFIG   keeper -> edge  CONFIG > CONNECT ctl stream   sandbox id, u32 ready_ms
- *          READY    edge -> keeper  CONNECT > RUN    -            -
- *          OPEN     keeper -> edge  RUN              the bridged  path
- *          OPENED   edge -> keeper  RUN, per OPEN    -            u16 status of the guest
- *          REFUSED  edge -> keeper  RUN, per OPEN    -            u8 enum edge_reason
- *          CLOSED   edge -> keeper  RUN, per OPENED  -            -
- *          PING     keeper -> edge  RUN              -            -
- *          PONG     edge -> keeper  RUN, per PING    -            u32 ms or EDGE_PONG_NONE
- *          LOST     edge -> keeper  CONNECT, RUN     -            text; edge exits
- *          NET      keeper -> edge  CONNECT, RUN     net stream   -
- *          ASK      edge -> keeper  CONNECT, RUN     -            struct edge_ask
- *          VERDICT  keeper -> edge  CONNECT, RUN     see below    struct edge_verdict
- *          STOP     keeper -> edge  any              -            -
- *
- *          Each OPEN is answered by OPENED and later CLOSED, or by REFUSED alone. A PING that comes
- *          before the last was answered makes edge answer that one with EDGE_PONG_NONE first.
+ * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the stream (keeper chooses it), the
+ *          PING or the ASK (edge chooses it). edge_phase_allows is the table of
+ *          proto/PROTOCOL.ipc, used by both sides on every message, and edge_phase_after says where
+ *          a message leads. HELLO of edge, CONFIG with the stream of sbx.ctl, READY when the guest
+ *          is there; then OPEN bridges a socket to a stream of the guest, answered by OPENED and
+ *          later CLOSED, or by REFUSED alone. A PING that comes before the last was answered makes
+ *          edge answer that one with EDGE_PONG_NONE first. LOST or STOP is the end.
  *
  *          The network: NET gives the stream of the guest's port sbx.net, once. For everything the
- *          guest wants there edge makes an ASK with an id of its own choice, and the keeper answers
- *          each with one VERDICT. An allowed TUNNEL or HTTP comes with a stream socket that leads
- *          to egress, where one exchange of proto/PROTOCOL.canon follows; DNS and refusals come
- *          without. An ASK with a fault is one that edge has refused itself: it is recorded, and
- *          the verdict is no.
+ *          guest wants there edge makes an ASK, and the keeper answers each with one VERDICT. An
+ *          allowed TUNNEL or HTTP comes with a stream socket that leads to egress, where one
+ *          exchange of proto/PROTOCOL.canon follows; DNS and refusals come without. An ASK with a
+ *          fault is one that edge has refused itself: it is recorded, and the verdict is no.
  * Trust    keeper: edge may be taken over by the guest. edge: checks keeper all the same.
  * Limits   EDGE_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc, edge_chan_test.c, edge_chan_fuzz.c

@@ -6,6 +6,36 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
+/* What went through is fit for logs, and of the kind it says. */
+static int decode_ask(const struct ipc_msg *m)
+{
+	static struct edge_ask ask;
+	int r = edge_get_ask(m, &ask);
+
+	if (r < 0)
+		return r;
+	if (m->fd >= 0 || ask.kind >= EDGE_N_ASK_KINDS ||
+		strnlen(ask.host, sizeof(ask.host)) == sizeof(ask.host) ||
+		strnlen(ask.url, sizeof(ask.url)) == sizeof(ask.url))
+		__builtin_trap();
+	if (!ask.fault[0] && (!ask.host[0] || (ask.kind != EDGE_ASK_DNS && !ask.port)))
+		__builtin_trap();
+	for (const char *c = ask.url; *c; c++)
+		if (*c < ' ' || *c > '~')
+			__builtin_trap();
+	return 0;
+}
+
+static int decode_verdict(const struct ipc_msg *m)
+{
+	struct edge_verdict verdict;
+	int r = edge_get_verdict(m, &verdict);
+
+	if (r == 0 && m->fd >= 0 && !verdict.allowed)
+		__builtin_trap();
+	return r;
+}
+
 static int decode(const struct ipc_msg *m)
 {
 	char build[EDGE_MAX_BUILD], path[EDGE_MAX_PATH], text[EDGE_MAX_TEXT];
@@ -29,6 +59,12 @@ static int decode(const struct ipc_msg *m)
 		return edge_get_pong(m, &ms);
 	case EDGE_LOST:
 		return edge_get_lost(m, text);
+	case EDGE_NET:
+		return edge_get_net(m);
+	case EDGE_ASK:
+		return decode_ask(m);
+	case EDGE_VERDICT:
+		return decode_verdict(m);
 	default:
 		return edge_get_nothing(m);
 	}

@@ -92,6 +92,128 @@ static void test_keeper_to_edge(void **state)
 	assert_int_equal(edge_get_nothing(&msg), 0);
 }
 
+static struct edge_ask sample_ask(void)
+{
+	return (struct edge_ask){.kind = EDGE_ASK_HTTP,
+		.via = EDGE_VIA_TRANSPARENT,
+		.proto = EDGE_PROTO_HTTP,
+		.host = "a.example",
+		.port = 8080,
+		.url_cut = true,
+		.method = "POST",
+		.url = "/a/b"};
+}
+
+static void test_ask_and_verdict(void **state)
+{
+	struct edge_ask ask = sample_ask(), got;
+	struct edge_verdict verdict = {.count = 7,
+				    .rule = "*.example",
+				    .reason = "because",
+				    .sandbox = "demo"},
+			    back;
+
+	msg.fd = -1;
+	assert_int_equal(edge_send_ask(pair[0], 12, &ask), 0);
+	receive(EDGE_ASK, 12);
+	assert_int_equal(edge_get_ask(&msg, &got), 0);
+	assert_int_equal(got.kind, EDGE_ASK_HTTP);
+	assert_int_equal(got.via, EDGE_VIA_TRANSPARENT);
+	assert_int_equal(got.proto, EDGE_PROTO_HTTP);
+	assert_string_equal(got.host, "a.example");
+	assert_int_equal(got.port, 8080);
+	assert_true(got.url_cut);
+	assert_string_equal(got.method, "POST");
+	assert_string_equal(got.url, "/a/b");
+	assert_string_equal(got.fault, "");
+	assert_int_equal(edge_ask_net(pair[0], 0), 0);
+	receive(EDGE_NET, 0);
+	assert_int_equal(edge_get_net(&msg), 0);
+	assert_int_equal(edge_answer_ask(pair[0], 12, &verdict, -1), 0);
+	receive(EDGE_VERDICT, 12);
+	assert_int_equal(edge_get_verdict(&msg, &back), 0);
+	assert_false(back.allowed);
+	assert_int_equal(back.count, 7);
+	assert_string_equal(back.rule, "*.example");
+	assert_string_equal(back.reason, "because");
+	assert_string_equal(back.sandbox, "demo");
+	/* A refusal with a way out would be none. */
+	assert_int_equal(edge_answer_ask(pair[0], 13, &verdict, 0), 0);
+	receive(EDGE_VERDICT, 13);
+	assert_int_equal(edge_get_verdict(&msg, &back), -EBADMSG);
+	verdict.allowed = true;
+	assert_int_equal(edge_answer_ask(pair[0], 14, &verdict, 0), 0);
+	receive(EDGE_VERDICT, 14);
+	assert_int_equal(edge_get_verdict(&msg, &back), 0);
+	assert_true(back.allowed && msg.fd > 2);
+}
+
+/* The longest of everything fits, and one byte more or less than what was sent does not decode. */
+static void test_ask_bounds(void **state)
+{
+	struct edge_ask ask = sample_ask(), got;
+	size_t whole;
+
+	memset(ask.host, 'h', sizeof(ask.host) - 1);
+	memset(ask.method, 'M', sizeof(ask.method) - 1);
+	memset(ask.url, '/', sizeof(ask.url) - 1);
+	memset(ask.fault, 'f', sizeof(ask.fault) - 1);
+	msg.fd = -1;
+	assert_int_equal(edge_send_ask(pair[0], 1, &ask), 0);
+	receive(EDGE_ASK, 1);
+	assert_int_equal(edge_get_ask(&msg, &got), 0);
+	assert_int_equal(strlen(got.url), EDGE_MAX_URL - 1);
+	whole = msg.n;
+	for (msg.n = 0; msg.n < whole; msg.n++)
+		assert_int_equal(edge_get_ask(&msg, &got), -EBADMSG);
+	msg.body[whole] = 0;
+	msg.n = whole + 1;
+	assert_int_equal(edge_get_ask(&msg, &got), -EBADMSG);
+}
+
+static void test_asks_that_cannot_be(void **state)
+{
+	static const struct {
+		const char *what;
+		struct edge_ask ask;
+		int r;
+	} rows[] = {
+		{"tunnel", {.host = "a", .port = 1}, 0},
+		{"tunnel without a port", {.host = "a"}, -EBADMSG},
+		{"tunnel without a host", {.port = 1}, -EBADMSG},
+		{"tunnel with a method", {.host = "a", .port = 1, .method = "GET"}, -EBADMSG},
+		{"tunnel with a path", {.host = "a", .port = 1, .url = "/"}, -EBADMSG},
+		{"tunnel with a query type", {.host = "a", .port = 1, .qtype = 1}, -EBADMSG},
+		{"http", {.kind = EDGE_ASK_HTTP, .host = "a", .port = 1, .method = "G"}, 0},
+		{"http without a method", {.kind = EDGE_ASK_HTTP, .host = "a", .port = 1},
+			-EBADMSG},
+		{"dns", {.kind = EDGE_ASK_DNS, .host = "a", .qtype = 28}, 0},
+		{"dns with a port", {.kind = EDGE_ASK_DNS, .host = "a", .port = 53}, -EBADMSG},
+		{"fault of nothing known", {.fault = "why"}, 0},
+		{"host with a line end", {.host = "a\n", .port = 1}, -EBADMSG},
+		{"fault with an escape", {.fault = "\x1b[2J"}, -EBADMSG},
+		{"url with a high byte",
+			{.kind = EDGE_ASK_HTTP,
+				.host = "a",
+				.port = 1,
+				.method = "G",
+				.url = "/\xff"},
+			-EBADMSG},
+		{"no kind", {.kind = EDGE_N_ASK_KINDS, .host = "a", .port = 1}, -EBADMSG},
+		{"no way", {.via = EDGE_N_VIAS, .host = "a", .port = 1}, -EBADMSG},
+		{"no protocol", {.proto = EDGE_N_PROTOS, .host = "a", .port = 1}, -EBADMSG},
+	};
+	struct edge_ask got;
+
+	msg.fd = -1;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		assert_int_equal(edge_send_ask(pair[0], 1, &rows[i].ask), 0);
+		receive(EDGE_ASK, 1);
+		if (edge_get_ask(&msg, &got) != rows[i].r)
+			fail_msg("%s", rows[i].what);
+	}
+}
+
 static void test_long_text_is_cut_or_refused(void **state)
 {
 	char text[400], got[EDGE_MAX_TEXT];
@@ -111,6 +233,8 @@ static void test_long_text_is_cut_or_refused(void **state)
 static int decode(const struct ipc_msg *m)
 {
 	char text[EDGE_MAX_TEXT];
+	static struct edge_ask ask;
+	struct edge_verdict verdict;
 	struct edge_config config;
 	enum edge_reason reason;
 	uint32_t u32;
@@ -131,6 +255,12 @@ static int decode(const struct ipc_msg *m)
 		return edge_get_pong(m, &u32);
 	case EDGE_LOST:
 		return edge_get_lost(m, text);
+	case EDGE_NET:
+		return edge_get_net(m);
+	case EDGE_ASK:
+		return edge_get_ask(m, &ask);
+	case EDGE_VERDICT:
+		return edge_get_verdict(m, &verdict);
 	default:
 		return edge_get_nothing(m);
 	}
@@ -179,6 +309,20 @@ static void test_strict(void **state)
 		{"ready with an fd", EDGE_READY, 0, true, BODY(""), -EBADMSG},
 		{"stop with an id", EDGE_STOP, 9, false, BODY(""), -EBADMSG},
 		{"closed with an fd", EDGE_CLOSED, 9, true, BODY(""), -EBADMSG},
+		{"good net", EDGE_NET, 0, true, BODY(""), 0},
+		{"net without a stream", EDGE_NET, 0, false, BODY(""), -EBADMSG},
+		{"net with an id", EDGE_NET, 1, true, BODY(""), -EBADMSG},
+		{"net with fields", EDGE_NET, 0, true, BODY("x"), -EBADMSG},
+		{"good ask", EDGE_ASK, 5, false, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0"), 0},
+		{"ask with an fd", EDGE_ASK, 5, true, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0"),
+			-EBADMSG},
+		{"ask cut in a way that is none", EDGE_ASK, 5, false,
+			BODY("\1\0\0\1\0a\1\0\0\0\2\1\0G\0\0\0\0"), -EBADMSG},
+		{"good verdict", EDGE_VERDICT, 5, false, BODY("\0\1\0\0\0\0\0\0\0\0\0"), 0},
+		{"verdict of maybe", EDGE_VERDICT, 5, false, BODY("\2\1\0\0\0\0\0\0\0\0\0"),
+			-EBADMSG},
+		{"no with a way out", EDGE_VERDICT, 5, true, BODY("\0\1\0\0\0\0\0\0\0\0\0"),
+			-EBADMSG},
 		{"no type", 0, 0, false, BODY(""), -EBADMSG},
 		{"unknown type", EDGE_N_MSGS, 0, false, BODY(""), -EBADMSG},
 	};
@@ -194,24 +338,25 @@ static void test_strict(void **state)
 	}
 }
 
-/* The table in the header comment, written out a second time by hand. */
+/* The table of proto/PROTOCOL.ipc, written out a second time by hand. */
 static void test_phases(void **state)
 {
 	static const char *const keeper[EDGE_N_PHASES] = {
-		[EDGE_PHASE_START] = "..........S",
-		[EDGE_PHASE_CONFIG] = ".C........S",
-		[EDGE_PHASE_CONNECT] = "..........S",
-		[EDGE_PHASE_RUN] = "...O...P..S",
-		[EDGE_PHASE_END] = "...........",
+		[EDGE_PHASE_START] = "..........S...",
+		[EDGE_PHASE_CONFIG] = ".C........S...",
+		[EDGE_PHASE_CONNECT] = "..........SN.V",
+		[EDGE_PHASE_RUN] = "...O...P..SN.V",
+		[EDGE_PHASE_END] = "..............",
 	};
 	static const char *const edge[EDGE_N_PHASES] = {
-		[EDGE_PHASE_START] = "H..........",
-		[EDGE_PHASE_CONFIG] = "...........",
-		[EDGE_PHASE_CONNECT] = "..R......L.",
-		[EDGE_PHASE_RUN] = "....ORC.PL.",
-		[EDGE_PHASE_END] = "...........",
+		[EDGE_PHASE_START] = "H.............",
+		[EDGE_PHASE_CONFIG] = "..............",
+		[EDGE_PHASE_CONNECT] = "..R......L..A.",
+		[EDGE_PHASE_RUN] = "....ORC.PL..A.",
+		[EDGE_PHASE_END] = "..............",
 	};
 
+	assert_int_equal(strlen(edge[EDGE_PHASE_RUN]), EDGE_N_MSGS - 1);
 	for (enum edge_phase p = 0; p < EDGE_N_PHASES; p++) {
 		for (uint16_t t = 1; t < EDGE_N_MSGS; t++) {
 			assert_int_equal(
@@ -243,6 +388,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_edge_to_keeper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keeper_to_edge, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ask_and_verdict, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ask_bounds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_asks_that_cannot_be, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_text_is_cut_or_refused, setup, teardown),
 		cmocka_unit_test(test_strict),
 		cmocka_unit_test(test_phases),

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct keeper_state state;
 	struct keeper_done done;
 	struct keeper_stats stats;
-	char path[KEEPER_MAX_PATH];
+	char path[KEEPER_MAX_PATH], name[KEEPER_MAX_NAME];
 	uint32_t ms;
 
 	if (ipc_parse(slice_of(data, size), &msg) < 0)
@@ -27,6 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)!keeper_get_stop(&msg, &ms);
 	/* No fd comes with bytes in memory, so a stream never decodes. */
 	assert(keeper_get_stream(&msg, path) < 0);
+	if (keeper_get_reload(&msg, name) == 0)
+		assert(memchr(name, 0, sizeof(name)));
 	(void)!keeper_get_nothing(&msg);
 	return 0;
 }

@@ -148,6 +148,30 @@ static void questions(void **state)
 	assert_int_equal(keeper_get_stream(&msg, path), -EBADMSG); /* no fd came with it */
 }
 
+static void reload(void **state)
+{
+	char name[KEEPER_MAX_NAME], longest[KEEPER_MAX_NAME + 1];
+
+	assert_int_equal(keeper_ask_reload(pair[0], 6, "demo"), 0);
+	must_get(KEEPER_RELOAD, 6);
+	CHECK_BOUNDS(keeper_get_reload(&msg, name));
+	assert_string_equal(name, "demo");
+	msg.fd = 1000; /* one that nobody asked for */
+	assert_int_equal(keeper_get_reload(&msg, name), -EBADMSG);
+	msg.fd = -1;
+	memset(longest, 'x', sizeof(longest));
+	longest[KEEPER_MAX_NAME - 1] = '\0';
+	assert_int_equal(keeper_ask_reload(pair[0], 7, longest), 0);
+	must_get(KEEPER_RELOAD, 7);
+	assert_int_equal(keeper_get_reload(&msg, name), 0);
+	assert_string_equal(name, longest);
+	longest[KEEPER_MAX_NAME - 1] = 'x';
+	longest[KEEPER_MAX_NAME] = '\0';
+	assert_int_equal(keeper_ask_reload(pair[0], 8, longest), 0);
+	must_get(KEEPER_RELOAD, 8);
+	assert_int_equal(keeper_get_reload(&msg, name), -EBADMSG);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
@@ -157,6 +181,7 @@ int main(void)
 		TEST(done),
 		TEST(stats),
 		TEST(questions),
+		TEST(reload),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <linux/kvm.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -22,11 +24,21 @@
 	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
 		CLONE_NEWCGROUP)
 #define MAX_CALL_NAME 48
+/* Protocol 0 is TCP or UDP; another number would be another protocol. */
+#define SOCKET_OF(family, type)                                                        \
+	{                                                                              \
+		SCMP_A0(SCMP_CMP_EQ, family), SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff, type), \
+			SCMP_A2(SCMP_CMP_EQ, 0)                                        \
+	}
+#define OPTION_OF(level, option)                                          \
+	{                                                                 \
+		SCMP_A1(SCMP_CMP_EQ, level), SCMP_A2(SCMP_CMP_EQ, option) \
+	}
 
 /* Calls that are allowed only with certain arguments: one row, one allowed form. */
 static const struct cond {
 	const char *call; /* as written in profiles.c */
-	struct scmp_arg_cmp cmp[2];
+	struct scmp_arg_cmp cmp[3];
 	unsigned n_cmp;
 } conds[] = {
 	{"mmap/noexec", {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)}, 1},
@@ -35,6 +47,15 @@ static const struct cond {
 	{"clone/no-namespaces", {SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0)}, 1},
 	{"unshare/no-user", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, 0)}, 1},
 	{"socketpair/unix", {SCMP_A0(SCMP_CMP_EQ, AF_UNIX)}, 1},
+	{"socket/tcp4", SOCKET_OF(AF_INET, SOCK_STREAM), 3},
+	{"socket/tcp6", SOCKET_OF(AF_INET6, SOCK_STREAM), 3},
+	{"socket/udp4", SOCKET_OF(AF_INET, SOCK_DGRAM), 3},
+	{"socket/udp6", SOCKET_OF(AF_INET6, SOCK_DGRAM), 3},
+	{"setsockopt/nodelay", OPTION_OF(IPPROTO_TCP, TCP_NODELAY), 2},
+	{"setsockopt/keepalive", OPTION_OF(SOL_SOCKET, SO_KEEPALIVE), 2},
+	{"setsockopt/keepidle", OPTION_OF(IPPROTO_TCP, TCP_KEEPIDLE), 2},
+	{"setsockopt/keepintvl", OPTION_OF(IPPROTO_TCP, TCP_KEEPINTVL), 2},
+	{"setsockopt/keepcnt", OPTION_OF(IPPROTO_TCP, TCP_KEEPCNT), 2},
 	{"ioctl/kvm", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00, KVMIO << 8)}, 1},
 	{"ioctl/tty-ask", {SCMP_A1(SCMP_CMP_EQ, TCGETS)}, 1},
 	{"ioctl/nonblock", {SCMP_A1(SCMP_CMP_EQ, FIONBIO)}, 1},

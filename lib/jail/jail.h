@@ -1,7 +1,8 @@
 /*
  * jail - starting a program with nothing but what its profile names, in four named stages.
  *
- * How      jail_spawn forks into new user, pid, mount, ipc, uts, cgroup and empty net namespaces.
+ * How      jail_spawn forks into new user, pid, mount, ipc, uts, cgroup and empty net namespaces
+ *          (the host's network for the one profile that goes out).
  *          The child is pid 1 there and goes through jail_start (session, signals, rlimits),
  *          jail_enter (uid map, a read-only tmpfs root with only the plan's mounts, pivot_root),
  *          jail_files (Landlock where the kernel has it) and jail_lock (capabilities, seccomp),
@@ -29,6 +30,7 @@ enum jail_profile {
 	JAIL_EDGE, /* ours, static: empty root, no files, no sockets of its own, no exec */
 	JAIL_QEMU, /* foreign: its libraries read-only, the sandbox's disks, perhaps /dev/kvm */
 	JAIL_VIRTIOFSD, /* foreign: the share; file capabilities inside its user namespace */
+	JAIL_EGRESS,	/* ours, static: empty root, no files, no exec; the host's network */
 	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
 	JAIL_N_PROFILES,
 };

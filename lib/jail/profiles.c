@@ -38,6 +38,44 @@ static const struct jail_group edge_start[] = {
 	{0},
 };
 
+/* ---- egress: ours, static, one thread; the only one with a network ---- */
+
+/* clang-format off */
+#define EGRESS_LOOP \
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"}, \
+	{"bytes over sockets", \
+		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close"}, \
+	{"tunnels", "splice pipe2"}, \
+	{"out to origins and resolvers, never in: no bind, listen, accept", \
+		"socket/tcp4 socket/tcp6 socket/udp4 socket/udp6 connect getpeername getsockname " \
+		"getsockopt"}, \
+	{"options of its connections", \
+		"setsockopt/nodelay setsockopt/keepalive setsockopt/keepidle setsockopt/keepintvl " \
+		"setsockopt/keepcnt"}, \
+	{"set non-blocking, close-on-exec", "fcntl"}, \
+	{"the texts of policy and resolvers, in passed files", "pread64"}, \
+	{"memory, never executable", \
+		"brk mmap/noexec munmap mremap madvise mprotect/noexec"}, \
+	{"time and chance", \
+		"clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"}, \
+	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"}, \
+	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"}, \
+	{"the end", "exit exit_group"}
+/* clang-format on */
+
+static const struct jail_group egress_seal[] = {EGRESS_LOOP, {0}};
+
+static const struct jail_group egress_start[] = {
+	EGRESS_LOOP,
+	{"libc start of a static program",
+		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat "
+		"prlimit64/ask fstat newfstatat sigaltstack getuid geteuid getgid getegid uname"},
+	{"c-ares looks for its files, in an empty root", "open openat lseek"},
+	{"making the loop", "epoll_create1 ioctl/tty-ask"},
+	{"sealing itself", "seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
+	{0},
+};
+
 /* ---- what the two foreign programs have in common ---- */
 
 /* clang-format off */
@@ -194,6 +232,13 @@ static const struct jail_row rows[] = {
 		.start = virtiofsd_start,
 		.faked = virtiofsd_faked,
 		.absent = virtiofsd_absent},
+	/* nofile: two sockets for each of 1,280 exchanges, the tries of those that connect, pipes. */
+	[JAIL_EGRESS] = {.name = "egress",
+		.landlock = true,
+		.host_net = true,
+		.limit = {.core = 0, .fsize = 0, .nproc = 0, .nofile = 4096, .memlock = 64 * KIB},
+		.start = egress_start,
+		.seal = egress_seal},
 	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
 };
 

@@ -24,6 +24,7 @@ struct jail_row {
 	uint64_t caps; /* kept, ambient; inside the own user namespace only */
 	bool proc;     /* an own /proc in the new root */
 	bool landlock;
+	bool host_net;	/* stays in the network namespace of its spawner */
 	bool run_tmpfs; /* a private writable /run */
 	bool dev_null;	/* qemu probes its kind of file locks on it, and takes worse ones without */
 	struct {

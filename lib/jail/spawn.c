@@ -234,6 +234,8 @@ static int fork_child(struct jail_state *s, int cgroup_fd, struct jail_child *c,
 		.exit_signal = SIGCHLD};
 	long pid;
 
+	if (s->row->host_net)
+		args.flags &= ~(uint64_t)CLONE_NEWNET;
 	if (cgroup_fd >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)cgroup_fd;

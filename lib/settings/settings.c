@@ -10,6 +10,7 @@
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
 #include "settings_internal.h"
+#include "settings_net.h"
 
 const struct settings_key settings_keys[SETTINGS_N] = {
 	[SETTINGS_VM_ACCEL] = {.name = "vm.accel",
@@ -35,6 +36,22 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.standard = "10s",
 		.max = 3600,
 		.help = "how long a stop waits for the guest before it is killed, for example 30s"},
+	[SETTINGS_NETWORK_CONNECT_TO] = {.name = "network.connect-to",
+		.type = SETTINGS_TEXT,
+		.standard = "",
+		.check = settings_net_check_pins,
+		.help = "where a host is found instead of asking DNS: HOST:PORT=ADDR:PORT, with "
+			"commas between; the policy still decides by the host's name"},
+	[SETTINGS_NETWORK_EXTRA_CA] = {.name = "network.extra-ca",
+		.type = SETTINGS_TEXT,
+		.standard = "",
+		.check = settings_net_check_ca,
+		.help = "a PEM file of further certificate authorities, for servers of your own"},
+	[SETTINGS_NETWORK_PROXY] = {.name = "network.proxy",
+		.type = SETTINGS_TEXT,
+		.standard = "",
+		.check = settings_net_check_proxy,
+		.help = "the HTTP proxy that leads out of your network: http://HOST:PORT"},
 };
 
 static void list_keys(char *buf, size_t size)
@@ -107,6 +124,8 @@ int settings_check_value(enum settings_id id, const char *value, struct err *err
 	uint64_t v;
 	int r;
 
+	if (key->type == SETTINGS_TEXT)
+		return key->check(value, err);
 	if (key->type == SETTINGS_CHOICE)
 		return is_choice(key->choices, value)
 			       ? 0
@@ -246,7 +265,7 @@ uint64_t settings_get_u64(const struct settings *s, enum settings_id id)
 	uint64_t v = 0;
 	int r = to_number(&settings_keys[id], settings_get(s, id), &v);
 
-	/* Every value was checked when it was read; a CHOICE has no number. */
+	/* Every value was checked when it was read; a CHOICE or TEXT has no number. */
 	assert(r == 0);
 	return v;
 }

@@ -4,11 +4,11 @@
  * How      settings_load reads and checks the whole file; settings_get gives a value or its
  *          default. settings_change rewrites one line under a lock and keeps all others as they
  *          are. SBX_ACCEL in the environment wins over vm.accel (settings_accel).
- * Trust    The user's own file; read by sbx and sbxd. A line that is no setting, an unknown key, a
+ * Trust    The user's own file; read by sbx, sbxd and keeper. A line that is no setting, an unknown key, a
  *          bad value or a key twice is an error that names the line: never skipped in silence.
  * Owns     A struct settings owns its values; settings_done frees them.
  * Limits   SETTINGS_MAX_BYTES a file, SETTINGS_MAX_LINE a line.
- * See      settings_test.c, settings_fuzz.c
+ * See      settings_net.h for network.*, settings_test.c, settings_fuzz.c
  */
 #pragma once
 
@@ -18,17 +18,26 @@
 #include "lib/base/slice.h"
 
 #define SETTINGS_MAX_BYTES 65536
-#define SETTINGS_MAX_LINE 1024
+#define SETTINGS_MAX_LINE 8448 /* 8 KiB of a list, and its key */
 
 enum settings_id {
-	SETTINGS_VM_ACCEL,     /* auto, kvm, tcg */
-	SETTINGS_VM_CPUS,      /* 0: the host's */
-	SETTINGS_VM_MEMORY,    /* 0: half the host's, 512 MiB to 4 GiB */
-	SETTINGS_STOP_TIMEOUT, /* seconds from the asking to the killing */
+	SETTINGS_VM_ACCEL,	     /* auto, kvm, tcg */
+	SETTINGS_VM_CPUS,	     /* 0: the host's */
+	SETTINGS_VM_MEMORY,	     /* 0: half the host's, 512 MiB to 4 GiB */
+	SETTINGS_STOP_TIMEOUT,	     /* seconds from the asking to the killing */
+	SETTINGS_NETWORK_CONNECT_TO, /* HOST:PORT=ADDR:PORT,... */
+	SETTINGS_NETWORK_EXTRA_CA,   /* a file of certificates */
+	SETTINGS_NETWORK_PROXY,	     /* http://HOST:PORT */
 	SETTINGS_N,
 };
 
-enum settings_type { SETTINGS_CHOICE, SETTINGS_NUMBER, SETTINGS_SIZE, SETTINGS_SECONDS };
+enum settings_type {
+	SETTINGS_CHOICE,
+	SETTINGS_NUMBER,
+	SETTINGS_SIZE,
+	SETTINGS_SECONDS,
+	SETTINGS_TEXT
+};
 
 struct settings_key {
 	const char *name; /* "vm.accel" */
@@ -37,6 +46,7 @@ struct settings_key {
 	const char *choices;  /* "auto|kvm|tcg" for SETTINGS_CHOICE */
 	uint64_t min, max; /* of the number, the bytes or the seconds; 0 is always allowed when min
 			      is 0 */
+	int (*check)(const char *value, struct err *err); /* SETTINGS_TEXT */
 	const char *help;
 };
 

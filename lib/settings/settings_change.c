@@ -10,6 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "settings_internal.h"
+#include "settings_net.h"
 
 /* The lock is a file of its own, because the rename replaces the settings file itself. */
 static int lock_settings(struct err *err)
@@ -92,6 +93,8 @@ int settings_change(enum settings_id id, const char *value, struct err *err)
 	int r;
 
 	r = value ? settings_check_value(id, value, err) : 0;
+	if (r == 0 && value && id == SETTINGS_NETWORK_EXTRA_CA)
+		r = settings_net_check_ca_file(value, err);
 	if (r < 0)
 		return r;
 	lock = lock_settings(err);

@@ -163,6 +163,11 @@ static void add_serial(struct args *a, const struct vmm_config *c)
 	add2(a, "-chardev", "socket,id=ctl,fd=%d,server=on,wait=off", ARGS_FD_CTL);
 	add2(a, "-device", "virtserialport,id=ctl,chardev=ctl,nr=1,name=sbx.ctl");
 	add_fd(a, c->ctl_listen_fd, ARGS_FD_CTL);
+	if (c->net_listen_fd < 0)
+		return;
+	add2(a, "-chardev", "socket,id=net,fd=%d,server=on,wait=off", ARGS_FD_NET);
+	add2(a, "-device", "virtserialport,id=net,chardev=net,nr=2,name=sbx.net");
+	add_fd(a, c->net_listen_fd, ARGS_FD_NET);
 }
 
 static void add_share(struct args *a, const struct vmm_config *c)

@@ -20,7 +20,13 @@
 #define ARGS_QEMU "/usr/bin/qemu-system-x86_64"
 
 /* Where qemu finds its descriptors. */
-enum args_fd { ARGS_FD_QMP = 3, ARGS_FD_CTL = 4, ARGS_FD_SHARE = 5, ARGS_FD_STATE = 6 };
+enum args_fd {
+	ARGS_FD_QMP = 3,
+	ARGS_FD_CTL = 4,
+	ARGS_FD_SHARE = 5,
+	ARGS_FD_STATE = 6,
+	ARGS_FD_NET = 7,
+};
 
 struct args {
 	char *argv[ARGS_MAX + 1];

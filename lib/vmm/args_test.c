@@ -20,6 +20,7 @@ static struct vmm_config whole(void)
 		.memory = 1ULL << 30,
 		.accel = VMM_TCG,
 		.ctl_listen_fd = 20,
+		.net_listen_fd = 23,
 		.share_fd = 21,
 		.restore_fd = -1,
 		.log_fd = -1,
@@ -108,12 +109,15 @@ static void descriptors_have_fixed_places(void **state)
 	assert_int_equal(seen[ARGS_FD_CTL], 20);
 	assert_int_equal(seen[ARGS_FD_SHARE], 21);
 	assert_int_equal(seen[ARGS_FD_STATE], 22);
+	assert_int_equal(seen[ARGS_FD_NET], 23);
+	assert_true(mentions(&a, "nr=2,name=sbx.net"));
 	assert_string_equal(value(&a, "-incoming", 0), "defer");
 	args_done(&a);
-	c.restore_fd = c.share_fd = -1;
+	c.restore_fd = c.share_fd = c.net_listen_fd = -1;
 	assert_int_equal(args_build(&a, &c, 30, NULL), 0);
 	assert_int_equal(a.n_fds, 2);
 	assert_false(mentions(&a, "vhost-user-fs"));
+	assert_false(mentions(&a, "sbx.net"));
 	assert_null(value(&a, "-incoming", 0));
 	args_done(&a);
 }

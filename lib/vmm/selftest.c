@@ -99,6 +99,7 @@ static int start(
 		.memory = MEMORY,
 		.accel = accel,
 		.ctl_listen_fd = l,
+		.net_listen_fd = -1,
 		.share_fd = -1,
 		.restore_fd = -1,
 		.cmdline_extra = "sbx.selftest",

@@ -41,6 +41,7 @@ struct vmm_config {
 	uint64_t memory; /* bytes */
 	enum vmm_accel accel;
 	int ctl_listen_fd;	   /* listening unix stream socket behind the port sbx.ctl */
+	int net_listen_fd;	   /* the same behind the port sbx.net; -1: none */
 	int share_fd;		   /* connected vhost-user socket for the tag `sbx`; -1: none */
 	int log_fd;		   /* qemu's stdout and stderr; -1: nowhere */
 	const char *cmdline_extra; /* appended to the kernel command line; NULL: nothing */

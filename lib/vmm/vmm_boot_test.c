@@ -80,6 +80,7 @@ static struct vmm_config config(struct machine *m)
 		.memory = 512 << 20,
 		.accel = VMM_TCG,
 		.ctl_listen_fd = m->listen_fd,
+		.net_listen_fd = -1,
 		.share_fd = -1,
 		.restore_fd = -1,
 		.log_fd = m->log_fd,

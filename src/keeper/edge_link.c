@@ -26,14 +26,14 @@
 #include "lib/ipc/edge_chan.h"
 
 /* Through /proc: the name was removed from the file system, so nobody else can connect. */
-static int connect_port(const struct keeper *k, struct err *err)
+static int connect_port(int path_fd, struct err *err)
 {
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 
 	if (fd < 0)
 		return err_errno(err, -errno, "making a socket");
-	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d", k->port_path_fd);
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d", path_fd);
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return err_errno(err, -errno, "connecting to the guest's port");
 	return TAKE_FD(fd);
@@ -54,11 +54,15 @@ static int spawn(struct keeper *k, int child_sock, struct err *err)
 	return jail_spawn(&plan, &k->edge.child, err);
 }
 
+static struct loop_key message_key(const struct keeper *k)
+{
+	return (struct loop_key){.kind = EV_EDGE, .gen = k->edge.gen & 0xffffff};
+}
+
 static int watch(struct keeper *k)
 {
-	struct loop_key on_msg = {.kind = EV_EDGE, .gen = k->edge.gen & 0xffffff};
 	struct loop_key on_end = {.kind = EV_EDGE_END, .gen = k->edge.gen & 0xffffff};
-	int r = loop_add(&k->loop, k->edge.sock, EPOLLIN, on_msg);
+	int r = loop_add(&k->loop, k->edge.sock, EPOLLIN, message_key(k));
 
 	return r < 0 ? r : loop_add(&k->loop, k->edge.child.pidfd, EPOLLIN, on_end);
 }
@@ -109,6 +113,7 @@ static void reap(struct keeper *k)
 	k->edge.gen++;
 	forget_streams(k);
 	ask_drop_all(k);
+	net_on_edge_end(k);
 }
 
 void edge_kill(struct keeper *k)
@@ -163,12 +168,21 @@ void edge_on_timer(struct keeper *k)
 static void violation(struct keeper *k, const char *what)
 {
 	log_error("worker violation: sbx-edge %s; it is killed", what);
+	record_violation(k, "edge", what);
 	edge_kill(k);
 	/* Counted apart from tries, which READY sets back: a taken-over edge could say that. */
 	if (++k->edge.violations >= KEEPER_EDGE_VIOLATIONS)
 		stop_begin(k, 0, "sbx-edge broke its protocol time after time: see keeper.log");
 	else
 		start_again(k);
+}
+
+static int send_net(struct keeper *k, struct err *err)
+{
+	AUTO_CLOSE int port = connect_port(k->net_path_fd, err);
+	int r = port < 0 ? port : edge_ask_net(k->edge.sock, port);
+
+	return port < 0 || r == 0 ? r : err_errno(err, r, "did not take the guest's network");
 }
 
 static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err)
@@ -180,7 +194,7 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 
 	if (r < 0 || strcmp(build, EDGE_BUILD) != 0)
 		return err_set(err, -EBADMSG, "is of another build");
-	port = connect_port(k, err);
+	port = connect_port(k->port_path_fd, err);
 	if (port < 0)
 		return port;
 	if (k->state.phase == KEEPER_STARTING)
@@ -190,7 +204,7 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 	if (r < 0)
 		return err_errno(err, r, "did not take its configuration");
 	k->edge.phase = edge_phase_after(k->edge.phase, EDGE_CONFIG);
-	return 0;
+	return send_net(k, err);
 }
 
 static struct stream *find_stream(struct keeper *k, uint32_t id)
@@ -266,6 +280,8 @@ static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *e
 		return on_refused(k, msg);
 	case EDGE_CLOSED:
 		return close_stream(k, msg->id);
+	case EDGE_ASK:
+		return net_on_ask(k, msg, err);
 	case EDGE_LOST:
 		on_lost(msg); /* its end follows */
 		return 0;
@@ -274,7 +290,7 @@ static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *e
 	}
 }
 
-void edge_on_readable(struct keeper *k)
+static void on_readable(struct keeper *k)
 {
 	static struct ipc_msg msg;
 	struct err err = {0};
@@ -293,6 +309,23 @@ void edge_on_readable(struct keeper *k)
 	}
 	if (r < 0)
 		violation(k, err.text[0] ? err.text : "sent a message that does not decode");
+}
+
+void edge_want_room(struct keeper *k)
+{
+	(void)!loop_mod(&k->loop, k->edge.sock, EPOLLIN | EPOLLOUT, message_key(k));
+}
+
+void edge_on_event(struct keeper *k, uint32_t events)
+{
+	uint32_t gen = k->edge.gen;
+
+	if (events & EPOLLOUT) {
+		(void)!loop_mod(&k->loop, k->edge.sock, EPOLLIN, message_key(k));
+		net_run(k);
+	}
+	if (events & ~(uint32_t)EPOLLOUT && k->edge.alive && k->edge.gen == gen)
+		on_readable(k);
 }
 
 bool edge_is_up(const struct keeper *k)

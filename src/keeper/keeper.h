@@ -3,16 +3,21 @@
  *
  * How      main.c has the loop and its switch; each part below handles the events named for it.
  *          A sandbox goes STARTING -> RUNNING -> STOPPING -> STOPPED, and the process ends with it.
- * Trust    Sees short fixed messages of edge, QMP text (lib/vmm) and answers of the guest to its
- *          own small questions (lib/guestapi): all taken as hostile. Requests of sbxd: same user.
- * Owns     qemu, virtiofsd and edge (they die with it), the sandbox's lock and folders.
- * Limits   KEEPER_MAX_LINKS, KEEPER_MAX_ASKS, the times below.
+ * Trust    Sees short fixed messages of edge and egress, QMP text (lib/vmm) and answers of the guest
+ *          to its own small questions (lib/guestapi): all taken as hostile. Requests of sbxd: same
+ *          user.
+ * Owns     qemu, virtiofsd, edge and egress (they die with it), the sandbox's lock, folders and
+ *          audit log.
+ * Limits   KEEPER_MAX_LINKS, KEEPER_MAX_ASKS, EDGE_MAX_ASKS, EGRESS_MAX_OPEN, the times below.
  * See      README, proto/PROTOCOL.ipc
  */
 #pragma once
 
+#include <sys/stat.h>
+#include "lib/gate/gate.h"
 #include "lib/guestapi/guest_ctl.h"
 #include "lib/ipc/edge_chan.h"
+#include "lib/ipc/egress_chan.h"
 #include "lib/ipc/keeper_chan.h"
 #include "lib/jail/jail.h"
 #include "lib/loop/loop.h"
@@ -37,6 +42,17 @@
 #define KEEPER_EDGE_TRIES 20	  /* edges lost one after the other before the sandbox is stopped */
 #define KEEPER_EDGE_VIOLATIONS 3
 
+#define KEEPER_EGRESS_GAP_MS 100      /* before another egress; doubled each time ... */
+#define KEEPER_EGRESS_MAX_GAP_MS 5000 /* ... up to this */
+#define KEEPER_EGRESS_STEADY_MS 10000 /* one that lived so long begins with the short gap again */
+#define KEEPER_EGRESS_GRACE_MS 2000   /* what is asked without an egress waits so long for one */
+#define KEEPER_EGRESS_VIOLATIONS 3
+#define KEEPER_LOAD_MS 3000	/* for egress to take a policy over */
+#define KEEPER_RESOLVER_MS 1000 /* between two looks at resolv.conf */
+#define KEEPER_RECORD_MS 1000	/* between two tries to open the audit log */
+#define KEEPER_MAX_RELOADS 8	/* that wait for egress */
+#define KEEPER_NET_BATCH 32	/* asks answered in one turn of the loop */
+
 enum keeper_ev {
 	EV_SIGNAL,
 	EV_LISTEN,
@@ -54,6 +70,12 @@ enum keeper_ev {
 	EV_TIMER_EDGE,
 	EV_TIMER_WAIT, /* idx: which stream that waits */
 	EV_TIMER_ASK,  /* idx: which question */
+	EV_EGRESS,
+	EV_EGRESS_END,
+	EV_TIMER_EGRESS,
+	EV_TIMER_LOAD,
+	EV_TIMER_NET,
+	EV_TIMER_RECORD,
 };
 
 /* A question to the guest: the body goes out on a socket pair that edge bridges to a stream. */
@@ -103,6 +125,83 @@ struct edge_link {
 	struct loop_timer timer;
 };
 
+struct egress_link {
+	bool alive;
+	enum egress_phase phase;
+	struct jail_child child;
+	int sock;
+	uint32_t gen;
+	unsigned tries;		   /* lost one after the other */
+	unsigned violations;	   /* over the whole run */
+	uint64_t started_ms;	   /* of this one */
+	uint64_t lost_ms;	   /* since when there is none that has a policy */
+	uint32_t n_sent, n_loaded; /* POLICY messages, over all egresses; equal: all taken over */
+	bool has_policy;	   /* this one has loaded its first */
+	struct loop_timer timer, load_timer;
+};
+
+/* What was asked, as small as it can be kept. */
+struct asked;
+
+/* An ASK that has no VERDICT yet. */
+struct net_ask {
+	uint32_t id;
+	struct asked *what;
+};
+
+/* An allowed one that egress has. */
+struct exchange {
+	struct asked *what; /* NULL: free */
+	uint32_t gen;
+	bool has_result;
+};
+
+/* The verdict that is on its way to edge, after OPEN to egress: either may have to wait. */
+struct net_pending {
+	bool used;
+	uint32_t ask;
+	struct edge_verdict verdict;
+	int edge_fd;
+	int egress_fd; /* -1: OPEN was said, or there is none */
+	uint32_t exchange;
+	struct egress_open open;
+};
+
+struct net {
+	struct net_ask asks[EDGE_MAX_ASKS]; /* a ring */
+	size_t first, n_asks;
+	struct exchange exchanges[EGRESS_MAX_OPEN];
+	uint16_t free[EGRESS_MAX_OPEN]; /* a stack of places */
+	size_t n_free;
+	struct net_pending pending;
+	struct loop_timer timer;
+};
+
+/* A RELOAD that waits until egress has the policy. */
+struct reload {
+	int link;
+	uint32_t link_gen, msg, policy;
+};
+
+/* What the user said about the network, as it was read last. */
+struct netpolicy {
+	int text; /* the policy as a sealed memfd */
+	struct egress_config config;
+	char fault[ERR_MAX_TEXT]; /* why the settings cannot be used; "": they can */
+	struct stat resolver;	  /* of resolv.conf when it was passed */
+	uint64_t resolver_ms;	  /* last look */
+	struct reload reloads[KEEPER_MAX_RELOADS];
+	size_t n_reloads;
+};
+
+struct record {
+	struct audit_key *key;
+	struct audit *audit; /* NULL: everything is refused */
+	uint64_t tried_ms;
+	bool is_bad; /* the last sync failed, and keeper.log says so */
+	struct loop_timer timer;
+};
+
 struct keeper {
 	struct loop loop;
 	struct spec spec;
@@ -114,12 +213,18 @@ struct keeper {
 	int sig_fd, lock_fd, listen_fd;
 	int chatter_rd, chatter_wr;
 	size_t chatter_left;
-	int port_fd; /* listening socket behind the guest's port, shared with qemu */
+	int port_fd; /* listening socket behind the guest's port sbx.ctl, shared with qemu */
 	int port_path_fd;
+	int net_port_fd, net_path_fd; /* the same of sbx.net */
 	struct vmm *vmm;
 	struct share share;
 	bool has_share;
 	struct edge_link edge;
+	struct egress_link egress;
+	struct gate *gate;
+	struct netpolicy netpolicy;
+	struct net net;
+	struct record record;
 	struct link links[KEEPER_MAX_LINKS];
 	struct ask asks[KEEPER_MAX_ASKS];
 	struct stream streams[KEEPER_MAX_STREAMS];
@@ -157,7 +262,7 @@ void stop_finish(struct keeper *k, const char *why);
 
 /* edge_link.c: the edge process and its messages. */
 int edge_start(struct keeper *k, struct err *err) MUST_CHECK;
-void edge_on_readable(struct keeper *k);
+void edge_on_event(struct keeper *k, uint32_t events);
 void edge_on_end(struct keeper *k);
 void edge_on_timer(struct keeper *k);
 void edge_kill(struct keeper *k);
@@ -166,6 +271,70 @@ int edge_open_stream(
 	struct keeper *k, const char *path, int fd, bool session, uint32_t *ret_stream) MUST_CHECK;
 
 bool edge_is_up(const struct keeper *k);
+/* Calls net_run when edge takes messages again. */
+void edge_want_room(struct keeper *k);
+
+/* egress_link.c: the egress process and its messages. */
+void egress_init(struct keeper *k);
+/* Never fails: what does not work is tried again, and asks are refused meanwhile. */
+void egress_start(struct keeper *k);
+void egress_on_event(struct keeper *k, uint32_t events);
+void egress_on_end(struct keeper *k);
+void egress_on_timer(struct keeper *k);
+void egress_kill(struct keeper *k);
+/* Kills it, and another one is started: for one that does not do its work. */
+void egress_restart(struct keeper *k, const char *why);
+/* It has a policy and can be given exchanges. */
+bool egress_is_up(const struct keeper *k);
+void egress_want_room(struct keeper *k);
+
+/* net.c: what edge asks. */
+void net_init(struct keeper *k);
+int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err) MUST_CHECK;
+int net_on_result(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
+int net_on_closed(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
+/* Answers what can be answered now. */
+void net_run(struct keeper *k);
+void net_on_edge_end(struct keeper *k);
+void net_on_egress_end(struct keeper *k);
+
+/* net_asks.c: what was asked and not answered, and what is open at egress. */
+/* -EEXIST: the id is in use. -EOVERFLOW: more than EDGE_MAX_ASKS. */
+int asks_add(struct net *n, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
+bool asks_is_empty(const struct net *n);
+/* Whether the first one needs egress, if it is allowed. */
+bool asks_first_is_open(const struct net *n);
+void asks_take(struct net *n, uint32_t *ret_id, struct edge_ask *ret);
+void asks_clear(struct net *n);
+void exchanges_init(struct net *n);
+/* -EMFILE: EGRESS_MAX_OPEN are open. */
+int exchanges_add(struct net *n, const struct edge_ask *ask, uint32_t *ret_id) MUST_CHECK;
+struct exchange *exchanges_find(struct net *n, uint32_t id);
+void exchanges_get_ask(const struct exchange *ex, struct edge_ask *ret);
+void exchanges_remove(struct net *n, uint32_t id);
+void exchanges_clear(struct net *n);
+
+/* netpolicy.c: policy and settings of the network, from the files to gate and egress. */
+void netpolicy_init(struct keeper *k);
+/* Everything that egress needs to know; < 0: it does not take it. */
+int netpolicy_send(struct keeper *k) MUST_CHECK;
+void netpolicy_check_resolver(struct keeper *k);
+/* Reads everything anew; DONE is sent when it counts. */
+void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name);
+void netpolicy_on_loaded(struct keeper *k, const char *text);
+void netpolicy_on_egress_end(struct keeper *k);
+void netpolicy_on_load_timeout(struct keeper *k);
+
+/* record.c: the audit log of this sandbox. */
+void record_open(struct keeper *k);
+/* Tries to open the log again when there is none; not more often than KEEPER_RECORD_MS. */
+void record_check(struct keeper *k);
+void record_life(struct keeper *k, const char *action, const char *why);
+void record_violation(struct keeper *k, const char *worker, const char *what);
+/* Sets the timer for what is not signed and synced yet: called after every event. */
+void record_arm(struct keeper *k);
+void record_on_timer(struct keeper *k);
+void record_close(struct keeper *k);
 
 /* waiting.c: streams that wait for a new edge. */
 void waiting_init(struct keeper *k);

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,6 +47,9 @@ static bool is_stale(const struct keeper *k, struct loop_key key)
 	case EV_EDGE:
 	case EV_EDGE_END:
 		return !k->edge.alive || (k->edge.gen & 0xffffff) != key.gen;
+	case EV_EGRESS:
+	case EV_EGRESS_END:
+		return !k->egress.alive || (k->egress.gen & 0xffffff) != key.gen;
 	case EV_QMP:
 	case EV_QEMU_END:
 	case EV_TIMER_VMM:
@@ -54,6 +58,33 @@ static bool is_stale(const struct keeper *k, struct loop_key key)
 		return !k->has_share;
 	default:
 		return false;
+	}
+}
+
+/* The events of the way out. */
+static void dispatch_network(struct keeper *k, const struct loop_event *ev)
+{
+	switch ((enum keeper_ev)ev->key.kind) {
+	case EV_EGRESS:
+		egress_on_event(k, ev->events);
+		break;
+	case EV_EGRESS_END:
+		egress_on_end(k);
+		break;
+	case EV_TIMER_EGRESS:
+		egress_on_timer(k);
+		break;
+	case EV_TIMER_LOAD:
+		netpolicy_on_load_timeout(k);
+		break;
+	case EV_TIMER_NET:
+		net_run(k);
+		break;
+	case EV_TIMER_RECORD:
+		record_on_timer(k);
+		break;
+	default:
+		break;
 	}
 }
 
@@ -82,7 +113,7 @@ static void dispatch(struct keeper *k, const struct loop_event *ev)
 		machine_on_share_end(k);
 		break;
 	case EV_EDGE:
-		edge_on_readable(k);
+		edge_on_event(k, ev->events);
 		break;
 	case EV_EDGE_END:
 		edge_on_end(k);
@@ -108,7 +139,22 @@ static void dispatch(struct keeper *k, const struct loop_event *ev)
 	case EV_TIMER_ASK:
 		ask_on_timeout(k, ev->key.idx);
 		break;
+	default:
+		dispatch_network(k, ev);
+		break;
 	}
+}
+
+/* Each connection of the guest passes two sockets through, and the kernel counts those that were
+ * sent and not received yet against this limit. */
+static void raise_file_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return;
+	r.rlim_cur = MIN(r.rlim_max, (rlim_t)8192);
+	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
 /* One keeper a sandbox: the lock is held as long as the process lives. */
@@ -166,7 +212,7 @@ static void init(struct keeper *k)
 {
 	k->sig_fd = k->lock_fd = k->listen_fd = -1;
 	k->chatter_rd = k->chatter_wr = -1;
-	k->port_fd = k->port_path_fd = -1;
+	k->port_fd = k->port_path_fd = k->net_port_fd = k->net_path_fd = -1;
 	k->edge.sock = k->edge.child.pidfd = -1;
 	k->stop_link = -1;
 	k->started_ms = clock_mono_ms();
@@ -174,6 +220,8 @@ static void init(struct keeper *k)
 		k->links[i].fd = -1;
 	ask_init(k);
 	waiting_init(k);
+	egress_init(k);
+	net_init(k);
 }
 
 static void run(struct keeper *k)
@@ -190,6 +238,7 @@ static void run(struct keeper *k)
 
 		loop_next(&k->loop, &ev);
 		dispatch(k, &ev);
+		record_arm(k);
 	}
 }
 
@@ -243,8 +292,10 @@ int main(int argc, char **argv)
 	init(&k);
 	if (o.selftest)
 		return selftest(&k);
+	raise_file_limit();
 	load(&k, o.id);
 	open_loop(&k);
+	netpolicy_init(&k);
 	run(&k);
 	return 0;
 }

@@ -193,6 +193,17 @@ static int answer_stats(struct keeper *k, struct link *l, const struct ipc_msg *
 	return 0;
 }
 
+static int answer_reload(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	char name[KEEPER_MAX_NAME];
+	int r = keeper_get_reload(msg, name);
+
+	if (r < 0)
+		return r;
+	netpolicy_reload(k, (int)(l - k->links), msg->id, name);
+	return 0;
+}
+
 static int answer(struct keeper *k, struct link *l, struct ipc_msg *msg)
 {
 	if (msg->fd >= 0 && msg->type != KEEPER_STREAM)
@@ -206,6 +217,8 @@ static int answer(struct keeper *k, struct link *l, struct ipc_msg *msg)
 		return answer_stop(k, l, msg);
 	case KEEPER_STATS:
 		return answer_stats(k, l, msg);
+	case KEEPER_RELOAD:
+		return answer_reload(k, l, msg);
 	default:
 		return -EBADMSG;
 	}

@@ -152,13 +152,14 @@ int start_prepare(struct keeper *k, struct err *err)
 	return run_steps(k, steps, ARRAY_LEN(steps), err);
 }
 
-/* The socket behind the guest's port. Its name is removed at once: from then on only who holds
- * port_path_fd, the keeper, can connect. */
-static int step_port(struct keeper *k, struct err *err)
+/* The socket behind a port of the guest. Its name is removed at once: from then on only who holds
+ * ret_path, the keeper, can connect. */
+static int make_port(
+	const struct keeper *k, const char *name, int *ret_fd, int *ret_path, struct err *err)
 {
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	int n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/port", k->run_dir);
+	int n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/%s", k->run_dir, name);
 
 	if (fd < 0)
 		return err_errno(err, -errno, "making a socket");
@@ -167,12 +168,19 @@ static int step_port(struct keeper *k, struct err *err)
 	(void)unlink(sa.sun_path);
 	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, 1) < 0)
 		return err_errno(err, -errno, "listening on %s", sa.sun_path);
-	k->port_path_fd = open(sa.sun_path, O_PATH | O_CLOEXEC);
+	*ret_path = open(sa.sun_path, O_PATH | O_CLOEXEC);
 	(void)unlink(sa.sun_path);
-	if (k->port_path_fd < 0)
+	if (*ret_path < 0)
 		return err_errno(err, -errno, "keeping hold of %s", sa.sun_path);
-	k->port_fd = TAKE_FD(fd);
+	*ret_fd = TAKE_FD(fd);
 	return 0;
+}
+
+static int step_port(struct keeper *k, struct err *err)
+{
+	int r = make_port(k, "port", &k->port_fd, &k->port_path_fd, err);
+
+	return r < 0 ? r : make_port(k, "net", &k->net_port_fd, &k->net_path_fd, err);
 }
 
 static int watch_share(struct keeper *k)
@@ -246,6 +254,7 @@ static int step_qemu(struct keeper *k, struct err *err)
 		.memory = k->spec.memory,
 		.accel = k->accel,
 		.ctl_listen_fd = k->port_fd,
+		.net_listen_fd = k->net_port_fd,
 		.share_fd = k->has_share ? k->share.vhost_fd : -1,
 		.log_fd = k->chatter_wr,
 		.restore_fd = -1};
@@ -258,12 +267,26 @@ static int step_qemu(struct keeper *k, struct err *err)
 	return r < 0 ? err_errno(err, r, "watching qemu") : 0;
 }
 
+/* Neither of them can keep a sandbox from starting: its network is refused instead, with the
+ * reason. While qemu boots there is time for both. */
+static int step_network(struct keeper *k, struct err *err)
+{
+	(void)err;
+	if (!k->record.audit) {
+		record_open(k);
+		record_life(k, "start", "");
+	}
+	egress_start(k);
+	return 0;
+}
+
 int start_machine(struct keeper *k, struct err *err)
 {
 	static const struct step steps[] = {
 		{8, "opening the guest's port", step_port},
 		{10, "sharing the workspaces", step_share},
 		{12, "starting qemu", step_qemu},
+		{15, "preparing the network", step_network},
 		{18, "starting the edge", edge_start},
 	};
 	uint64_t limit = k->accel == VMM_KVM ? KEEPER_BOOT_MS_KVM : KEEPER_BOOT_MS_TCG;
@@ -304,10 +327,13 @@ void start_undo(struct keeper *k)
 {
 	loop_timer_clear(&k->loop, &k->boot_timer);
 	edge_kill(k);
+	egress_kill(k);
 	undo_vmm(k);
 	undo_share(k);
 	fd_close(&k->port_fd);
 	fd_close(&k->port_path_fd);
+	fd_close(&k->net_port_fd);
+	fd_close(&k->net_path_fd);
 }
 
 /* The guest's machine id stays the same over restarts: made once, kept in the folder. */

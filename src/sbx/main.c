@@ -21,6 +21,8 @@ const struct verb *const verb_table[] = {
 	&verb_rename,
 	&verb_update,
 	&verb_template,
+	&verb_audit,
+	&verb_policy,
 	&verb_settings,
 	&verb_daemon,
 	&verb_diagnose,

@@ -1,35 +1,17 @@
 #include "prune.h"
 
 #include <errno.h>
-#include <string.h>
-#include <time.h>
 
 #include "lib/base/str.h"
 #include "api.h"
 #include "sandbox.h"
+#include "when.h"
 
 int prune_parse_until(const char *filter, uint64_t now_ms, uint64_t *ret_ms, struct err *err)
 {
-	struct tm tm = {0};
-	const char *when = filter + 6, *rest;
-	uint64_t v;
-
 	if (!str_starts(filter, "until="))
 		return err_set(err, -EINVAL, "'%s' is no filter; until=WHEN is", filter);
-	if (str_to_seconds(when, &v) == 0) {
-		*ret_ms = v > now_ms / 1000 ? 0 : now_ms - v * 1000;
-		return 0;
-	}
-	if (str_to_u64(when, 0, UINT32_MAX, &v) == 0) {
-		*ret_ms = v * 1000;
-		return 0;
-	}
-	rest = strptime(when, "%Y-%m-%dT%H:%M:%S", &tm);
-	if (rest && (strcmp(rest, "Z") == 0 || strcmp(rest, "+00:00") == 0)) {
-		*ret_ms = (uint64_t)timegm(&tm) * 1000;
-		return 0;
-	}
-	return err_set(err, -EINVAL, "'%s' is no time; 24h, 7d, 2026-01-31T12:00:00Z are", when);
+	return when_parse(filter + 6, now_ms, ret_ms, err);
 }
 
 /* What matters of a sandbox that goes. */

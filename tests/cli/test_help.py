@@ -55,6 +55,10 @@ def test_unknown_command_is_an_error_with_the_nearest_one(bare, typed, near):
     (["rename", "demo", "a_b"], "a_b"),
     (["settings", "set", "vm.accel", "fast"], "vm.accel"),
     (["settings", "frob"], "no command 'settings frob'"),
+    (["audit", "show", "--limit", "x"], "no number of lines"),
+    (["audit", "show", "--since", "soon"], "'soon' is no time"),
+    (["audit", "verify", "--key", "00"], "--key with --file"),
+    (["audit", "verify", "--file", "f", "demo"], "--file goes without a sandbox"),
     (["completion", "tcsh"], "bash, zsh and fish"),
     (["ls", "extra"], "one too many"),
     (["--frob"], "unknown option --frob"),
@@ -75,7 +79,7 @@ def test_help_of_every_verb_in_every_way(bare):
 
 def test_every_option_is_in_the_man_page(bare):
     names = verbs(bare)
-    assert len(names) == 17
+    assert len(names) == 18
     for v in names:
         page = (MAN / f"sbx-{v}.1.scd").read_text()
         texts = [bare.sbx("help", v, check=0).stdout]

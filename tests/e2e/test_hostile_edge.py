@@ -10,7 +10,8 @@ import pytest
 from installation import HOSTILE
 
 HOW = ("out_of_phase", "wrong_build", "oversized", "extra_fd", "ready_twice", "unknown_stream",
-       "unasked_pong", "keepers_words", "trailing_bytes", "truncated_text")
+       "unasked_pong", "keepers_words", "trailing_bytes", "truncated_text", "early_ask",
+       "ask_with_fd", "ask_twice", "ask_flood", "own_verdict")
 
 
 def put_in_place(env, how):

@@ -1,0 +1,252 @@
+#include "egress.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+
+#define MAX_RESOLV_CONF 65536
+
+static void quit(struct egress *e, enum egress_exit status)
+{
+	if (!e->done)
+		e->status = status;
+	e->done = true;
+}
+
+static void watch_control(struct egress *e)
+{
+	/* While something is due nothing more is read: a keeper that does not listen is not
+	 * served either, so what is due stays bounded. */
+	uint32_t events = e->reports_due ? EPOLLOUT : EPOLLIN;
+
+	if (loop_mod(&e->loop, EGRESS_CONTROL_FD, events,
+		    (struct loop_key){.kind = EGRESS_EV_CONTROL}) < 0)
+		quit(e, EGRESS_EXIT_KEEPER);
+}
+
+/* Whether it went out; when not, the keeper does not read (tried again later) or is gone. */
+static bool sent(struct egress *e, int r)
+{
+	if (r == 0)
+		return true;
+	if (r != -EAGAIN) {
+		quit(e, EGRESS_EXIT_OK);
+	} else if (!e->reports_due) {
+		e->reports_due = true;
+		watch_control(e);
+	}
+	return false;
+}
+
+void control_report(struct egress *e, struct exchange *x)
+{
+	uint32_t gen = x->gen;
+
+	if (x->result_due) {
+		if (!sent(e, egress_send_result(EGRESS_CONTROL_FD, x->id, x->result_due)))
+			return;
+		free(TAKE(x->result_due));
+	}
+	if (!x->closed_due || !sent(e, egress_send_closed(EGRESS_CONTROL_FD, x->id,
+					       x->n_bytes[WAY_UP], x->n_bytes[WAY_DOWN])))
+		return;
+	*x = (struct exchange){.gen = gen + 1};
+	e->n_open--;
+}
+
+static void report_loaded(struct egress *e)
+{
+	e->loaded_due =
+		!sent(e, egress_send_loaded(EGRESS_CONTROL_FD, e->loaded_id, e->loaded_text));
+}
+
+static void flush_due(struct egress *e)
+{
+	e->reports_due = false;
+	if (e->loaded_due)
+		report_loaded(e);
+	for (size_t i = 0; i < EGRESS_SLOTS && !e->reports_due; i++) {
+		if (e->exchanges[i].state != EXCHANGE_FREE)
+			control_report(e, &e->exchanges[i]);
+	}
+	if (!e->reports_due)
+		watch_control(e);
+}
+
+void control_recheck(struct egress *e)
+{
+	for (size_t i = 0; i < EGRESS_SLOTS; i++)
+		exchange_recheck(e, &e->exchanges[i]);
+	if (e->n_open)
+		loop_timer_set(&e->loop, &e->recheck, clock_mono_ms() + EGRESS_RECHECK_MS,
+			(struct loop_key){.kind = EGRESS_EV_RECHECK});
+}
+
+/* ---- what the keeper says ---- */
+
+/* By position, because the keeper may have read the same open file. A NUL is behind the text. */
+static int read_text(int fd, size_t max, char **ret, size_t *ret_n)
+{
+	size_t n = 0, size = 65536;
+	AUTO_FREE char *text = xmalloc(size);
+
+	for (;;) {
+		ssize_t r = pread(fd, text + n, size - n - 1, (off_t)n);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (r == 0)
+			break;
+		n += (size_t)r;
+		if (n > max)
+			return -EFBIG;
+		if (n == size - 1)
+			text = xrealloc(text, size *= 2);
+	}
+	text[n] = '\0';
+	*ret = TAKE(text);
+	*ret_n = n;
+	return 0;
+}
+
+static int answer_config(struct egress *e, struct ipc_msg *msg)
+{
+	static struct egress_config config;
+	struct host proxy = {0};
+	struct addr pins[EGRESS_MAX_PINS];
+	int r = egress_get_config(msg, &config);
+
+	if (r < 0)
+		return r;
+	if (config.proxy_host[0] &&
+		host_from_wire(slice_from_str(config.proxy_host), &proxy, NULL) < 0)
+		return -EBADMSG;
+	for (size_t i = 0; i < config.n_pins; i++) {
+		if (addr_parse(slice_from_str(config.pins[i].addr), &pins[i]) < 0)
+			return -EBADMSG;
+	}
+	e->config = config;
+	e->proxy = proxy;
+	memcpy(e->pins, pins, sizeof(pins));
+	return 0;
+}
+
+static int answer_resolver(struct egress *e, struct ipc_msg *msg)
+{
+	AUTO_FREE char *text = NULL;
+	size_t n;
+	int r = egress_get_resolver(msg);
+
+	if (r < 0)
+		return r;
+	r = read_text(msg->fd, MAX_RESOLV_CONF, &text, &n);
+	if (r < 0)
+		log_warn("the list of DNS servers cannot be read: %s", err_text(NULL, r));
+	resolve_set_servers(e, r < 0 ? "" : text);
+	return 0;
+}
+
+static void set_loaded(struct egress *e, uint32_t id, const char *fault)
+{
+	(void)snprintf(e->loaded_text, sizeof(e->loaded_text), "%s", fault ? fault : "");
+	for (char *p = e->loaded_text; *p; p++) {
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+	}
+	e->loaded_id = id;
+}
+
+static int answer_policy(struct egress *e, struct ipc_msg *msg)
+{
+	char sandbox[EGRESS_MAX_NAME];
+	AUTO_FREE char *text = NULL;
+	size_t n = 0;
+	int r = egress_get_policy(msg, sandbox);
+
+	if (r < 0)
+		return r;
+	r = read_text(msg->fd, RULES_MAX_BYTES, &text, &n);
+	policy_free(e->policy);
+	/* no text is a policy with a fault, which denies everything */
+	e->policy = policy_load(slice_of(text ? text : "", r < 0 ? 0 : n), "policy", sandbox);
+	set_loaded(e, msg->id, r < 0 ? err_text(NULL, r) : policy_fault(e->policy));
+	report_loaded(e);
+	control_recheck(e);
+	return 0;
+}
+
+static int answer_open(struct egress *e, struct ipc_msg *msg)
+{
+	struct egress_open open;
+	int r = egress_get_open(msg, &open);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < EGRESS_SLOTS; i++) {
+		if (e->exchanges[i].state != EXCHANGE_FREE && e->exchanges[i].id == msg->id)
+			return -EBADMSG;
+	}
+	exchange_open(e, msg->id, &open, TAKE_FD(msg->fd));
+	return 0;
+}
+
+static int answer(struct egress *e, struct ipc_msg *msg)
+{
+	int r;
+
+	if (!egress_phase_allows(e->phase, EGRESS_FROM_KEEPER, msg->type))
+		return -EBADMSG;
+	e->phase = egress_phase_after(e->phase, msg->type);
+	switch (msg->type) {
+	case EGRESS_CONFIG:
+		return answer_config(e, msg);
+	case EGRESS_RESOLVER:
+		return answer_resolver(e, msg);
+	case EGRESS_POLICY:
+		return answer_policy(e, msg);
+	case EGRESS_OPEN:
+		return answer_open(e, msg);
+	case EGRESS_STOP:
+		r = egress_get_stop(msg);
+		if (r == 0)
+			quit(e, EGRESS_EXIT_OK);
+		return r;
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void receive_one(struct egress *e)
+{
+	static struct ipc_msg msg;
+	int r;
+
+	msg.fd = -1;
+	r = ipc_recv(EGRESS_CONTROL_FD, &msg);
+	if (r == -EAGAIN)
+		return;
+	if (r == 0) {
+		quit(e, EGRESS_EXIT_OK);
+		return;
+	}
+	if (r > 0)
+		r = answer(e, &msg);
+	ipc_msg_done(&msg);
+	if (r < 0) {
+		log_error("message %u of the keeper against the protocol", msg.type);
+		quit(e, EGRESS_EXIT_KEEPER);
+	}
+}
+
+void control_on_event(struct egress *e, uint32_t events)
+{
+	if (e->reports_due && events & EPOLLOUT)
+		flush_due(e);
+	else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		receive_one(e);
+}

@@ -1,0 +1,468 @@
+#include "egress.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+#define ANSWER_ROOM 1024
+
+struct loop_key exchange_key(const struct egress *e, const struct exchange *x, enum egress_ev kind)
+{
+	return (struct loop_key){
+		.kind = (uint8_t)kind, .gen = x->gen, .idx = (uint32_t)(x - e->exchanges)};
+}
+
+/* A stale event carries an older generation. */
+struct exchange *exchange_find(struct egress *e, struct loop_key key)
+{
+	struct exchange *x = &e->exchanges[key.idx];
+	bool is_live = x->state != EXCHANGE_FREE && x->state != EXCHANGE_OVER;
+
+	return is_live && x->gen == key.gen ? x : NULL;
+}
+
+void exchange_set_timer(struct egress *e, struct exchange *x, uint64_t ms)
+{
+	loop_timer_set(
+		&e->loop, &x->timer, clock_mono_ms() + ms, exchange_key(e, x, EGRESS_EV_TIMER));
+}
+
+struct policy_op exchange_op(const struct exchange *x)
+{
+	return (struct policy_op){
+		.kind = RULE_NETWORK, .host = &x->host, .port = x->port, .now_ms = clock_wall_ms()};
+}
+
+/* ---- the end ---- */
+
+static void drop_fd(struct egress *e, int *fd)
+{
+	if (*fd >= 0)
+		loop_del(&e->loop, *fd);
+	fd_close(fd);
+}
+
+/* Everything but the way to edge. */
+static void drop_origin(struct egress *e, struct exchange *x)
+{
+	dial_free(e, x);
+	origin_free_talk(TAKE(x->talk));
+	tunnel_drop(e, x);
+	canon_reader_done(&x->frames);
+	drop_fd(e, &x->origin_fd);
+	out_done(&x->to_origin);
+}
+
+void exchange_finish(struct egress *e, struct exchange *x)
+{
+	drop_origin(e, x);
+	drop_fd(e, &x->edge_fd);
+	out_done(&x->to_edge);
+	loop_timer_clear(&e->loop, &x->timer);
+	x->state = EXCHANGE_OVER;
+	x->closed_due = true;
+	control_report(e, x);
+}
+
+/* Edge's last bytes are read and dropped, so that our close does not cut off what it has yet to
+ * read; the timer bounds it. */
+static void drain_edge(struct egress *e, struct exchange *x)
+{
+	uint8_t buf[4096];
+	ssize_t r;
+	uint64_t n = 0;
+
+	r = out_flush(&x->to_edge, x->edge_fd, &n);
+	if (r == -EAGAIN)
+		return;
+	if (r == 0)
+		(void)shutdown(x->edge_fd, SHUT_WR);
+	for (unsigned i = 0; r >= 0 && i < 64; i++) {
+		r = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
+		if (r == 0)
+			break;
+	}
+	if (r == 0 || (r < 0 && errno != EAGAIN && errno != EINTR)) {
+		exchange_finish(e, x);
+		return;
+	}
+	if (r > 0) /* more is there: come back after the others */
+		(void)!loop_mod(&e->loop, x->edge_fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+			exchange_key(e, x, EGRESS_EV_EDGE));
+}
+
+void exchange_end(struct egress *e, struct exchange *x)
+{
+	drop_origin(e, x);
+	x->state = EXCHANGE_ENDING;
+	exchange_set_timer(e, x, EGRESS_LINGER_MS);
+	drain_edge(e, x);
+}
+
+void exchange_tell(struct egress *e, struct exchange *x, enum egress_outcome outcome,
+	const struct addr *addr, const char *text)
+{
+	struct egress_result *result;
+
+	if (x->result_said)
+		return;
+	x->result_said = true;
+	result = x->result_due = xcalloc(1, sizeof(*result));
+	result->outcome = outcome;
+	if (addr && addr->n)
+		addr_print(addr, result->addr);
+	(void)snprintf(result->text, sizeof(result->text), "%s", text);
+	control_report(e, x);
+}
+
+static uint16_t status_of(enum egress_outcome outcome)
+{
+	switch (outcome) {
+	case EGRESS_DENIED_POLICY:
+	case EGRESS_DENIED_ADDRESS:
+	case EGRESS_BAD_REQUEST:
+		return 403;
+	case EGRESS_TIMEOUT:
+	case EGRESS_NO_RESOLVER:
+		return 504;
+	default:
+		return 502;
+	}
+}
+
+/* A refusal is a head with one header of ours, and the end. */
+static void put_refusal(struct out *o, uint16_t status, const char *text)
+{
+	struct http_header header = {slice_from_str("sbx-reason"), slice_from_str(text)};
+	struct http_resp resp = {.status = status,
+		.keep_alive = true,
+		.headers = {.list = &header, .n = 1, .max = 1}};
+	struct wr wr;
+
+	if (out_room(o) < ANSWER_ROOM)
+		return;
+	wr = out_wr(o, ANSWER_ROOM);
+	if (canon_put_resp(&wr, EGRESS_STREAM, &resp) == 0 &&
+		canon_put_end(&wr, EGRESS_STREAM, NULL) == 0)
+		out_put_wr(o, &wr);
+}
+
+static void put_reset(struct out *o)
+{
+	struct wr wr;
+
+	if (out_room(o) < ANSWER_ROOM)
+		return;
+	wr = out_wr(o, ANSWER_ROOM);
+	if (canon_put_reset(&wr, EGRESS_STREAM, 1) == 0)
+		out_put_wr(o, &wr);
+}
+
+/* What goes to people and into headers is printable and has no blank at its ends. */
+static void clean_text(char *text)
+{
+	size_t n = strlen(text);
+
+	for (char *p = text; *p; p++) {
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+	}
+	while (n > 0 && text[n - 1] == ' ')
+		text[--n] = '\0';
+}
+
+void exchange_fail(struct egress *e, struct exchange *x, enum egress_outcome outcome,
+	const struct addr *addr, const char *fmt, ...)
+{
+	bool is_raw = x->state == EXCHANGE_TUNNEL;
+	bool is_said = x->talk && x->talk->is_said;
+	char text[EGRESS_MAX_TEXT];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	clean_text(text);
+	exchange_tell(e, x, outcome, addr, text);
+	if (is_raw || outcome == EGRESS_GONE) {
+		exchange_finish(e, x);
+		return;
+	}
+	if (is_said)
+		put_reset(&x->to_edge);
+	else
+		put_refusal(&x->to_edge, status_of(outcome), text);
+	exchange_end(e, x);
+}
+
+/* ---- the beginning ---- */
+
+static struct exchange *find_free(struct egress *e)
+{
+	for (size_t i = 0; i < EGRESS_SLOTS; i++) {
+		if (e->exchanges[i].state == EXCHANGE_FREE)
+			return &e->exchanges[i];
+	}
+	return NULL;
+}
+
+/* The request must be for what the keeper allowed; an OPEN whose host is not canonical matches
+ * nothing. */
+static void take_target(struct exchange *x, const struct egress_open *open)
+{
+	x->kind = open->kind;
+	x->port = open->port;
+	if (host_from_wire(slice_from_str(open->host), &x->host, NULL) < 0 ||
+		!slice_eq_str(host_slice(&x->host), open->host))
+		x->host = (struct host){0};
+}
+
+void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open, int fd)
+{
+	/* One slot more than may be open, and no message is read while a report is due: so there
+	 * always is one. */
+	struct exchange *x = find_free(e);
+	uint32_t gen = x->gen;
+	int r;
+
+	*x = (struct exchange){.state = EXCHANGE_HEAD,
+		.id = id,
+		.gen = gen,
+		.edge_fd = fd,
+		.origin_fd = -1,
+		.way = {{.pipe = {-1, -1}}, {.pipe = {-1, -1}}}};
+	take_target(x, open);
+	canon_reader_init(&x->frames);
+	if (e->n_open++ == 0)
+		loop_timer_set(&e->loop, &e->recheck, clock_mono_ms() + EGRESS_RECHECK_MS,
+			(struct loop_key){.kind = EGRESS_EV_RECHECK});
+	r = fd_set_nonblock(fd, true);
+	/* Edge-triggered: one registration for the whole life, and a hang-up is told once. */
+	if (r == 0)
+		r = loop_add(&e->loop, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+			exchange_key(e, x, EGRESS_EV_EDGE));
+	if (r < 0) {
+		exchange_tell(e, x, EGRESS_GONE, NULL, "the socket of edge cannot be used");
+		exchange_finish(e, x);
+		return;
+	}
+	if (e->n_open > EGRESS_MAX_OPEN) {
+		uint64_t n = 0;
+
+		exchange_tell(e, x, EGRESS_BUSY, NULL, egress_outcome_text(EGRESS_BUSY));
+		put_refusal(&x->to_edge, 502, egress_outcome_text(EGRESS_BUSY));
+		(void)!out_flush(&x->to_edge, fd, &n);
+		exchange_finish(e, x);
+		return;
+	}
+	exchange_set_timer(e, x, EGRESS_HEAD_MS);
+}
+
+/* ---- the request ---- */
+
+/* Whether edge asks for just what the keeper allowed. */
+static bool is_as_allowed(const struct exchange *x, const struct http_req *req)
+{
+	struct host host;
+
+	if ((x->kind == EGRESS_TUNNEL) != (req->form == HTTP_FORM_AUTHORITY))
+		return false;
+	if (host_from_wire(req->host, &host, NULL) < 0 || !slice_eq(host_slice(&host), req->host))
+		return false;
+	return slice_eq(host_slice(&host), host_slice(&x->host)) && req->port == x->port;
+}
+
+/* An HTTP request lives until it was written; its text is in the copied payload. */
+static int take_request(struct egress *e, struct exchange *x, struct slice payload)
+{
+	struct talk *t = origin_new_talk();
+	int r;
+
+	x->talk = t;
+	t->head = xmalloc(payload.n);
+	memcpy(t->head, payload.p, payload.n);
+	r = canon_get_req(slice_of(t->head, payload.n), &t->req_arena, &t->req);
+	if (r < 0 || !is_as_allowed(x, &t->req))
+		return -EBADMSG;
+	/* TLS that is opened by us comes with credentials. */
+	if (x->kind == EGRESS_HTTP && t->req.scheme != HTTP_SCHEME_HTTP)
+		return -EBADMSG;
+	return canon_flow_req(&t->up, &t->req);
+}
+
+static void on_request(struct egress *e, struct exchange *x, const struct canon_frame *frame)
+{
+	struct policy_op op = exchange_op(x);
+	struct policy_decision decision;
+	char text[POLICY_MAX_EXPLAIN];
+
+	if (frame->kind != CANON_HEAD || frame->stream != EGRESS_STREAM || x->host.n == 0 ||
+		take_request(e, x, frame->payload) < 0) {
+		exchange_fail(e, x, EGRESS_BAD_REQUEST, NULL, "%s",
+			egress_outcome_text(EGRESS_BAD_REQUEST));
+		return;
+	}
+	canon_reader_done(&x->frames);
+	if (x->kind == EGRESS_TUNNEL)
+		origin_free_talk(TAKE(x->talk));
+	policy_decide(e->policy, &op, &decision);
+	if (!decision.allowed) {
+		policy_explain(&op, &decision, text, sizeof(text));
+		exchange_fail(e, x, EGRESS_DENIED_POLICY, NULL, "%s", text);
+		return;
+	}
+	dial_begin(e, x);
+}
+
+/* Not one byte behind the request is read: in a tunnel it is the origin's. */
+static void read_request(struct egress *e, struct exchange *x)
+{
+	uint8_t buf[4096];
+	struct canon_frame frame;
+
+	for (;;) {
+		size_t want = x->frames.n_head < CANON_FRAME_HEADER
+				      ? CANON_FRAME_HEADER - x->frames.n_head
+				      : x->frames.want;
+		ssize_t n = recv(x->edge_fd, buf, MIN(want, sizeof(buf)), MSG_DONTWAIT);
+		struct slice in = slice_of(buf, n > 0 ? (size_t)n : 0);
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			exchange_fail(
+				e, x, EGRESS_GONE, NULL, "%s", egress_outcome_text(EGRESS_GONE));
+			return;
+		}
+		r = canon_reader_feed(&x->frames, &in, &frame);
+		if (r == 0)
+			continue;
+		if (r < 0)
+			frame.kind = CANON_N_KINDS;
+		on_request(e, x, &frame);
+		return;
+	}
+}
+
+/* ---- events ---- */
+
+void exchange_on_edge(struct egress *e, struct exchange *x, uint32_t events)
+{
+	bool is_gone = events & (EPOLLHUP | EPOLLERR);
+
+	switch (x->state) {
+	case EXCHANGE_HEAD:
+		read_request(e, x);
+		break;
+	case EXCHANGE_RESOLVING:
+	case EXCHANGE_DIALING:
+	case EXCHANGE_UPSTREAM:
+		if (is_gone)
+			exchange_fail(
+				e, x, EGRESS_GONE, NULL, "%s", egress_outcome_text(EGRESS_GONE));
+		break;
+	case EXCHANGE_TUNNEL:
+		tunnel_on_edge(e, x, events);
+		break;
+	case EXCHANGE_HTTP:
+		if (is_gone)
+			exchange_finish(e, x);
+		else
+			origin_pump(e, x);
+		break;
+	case EXCHANGE_ENDING:
+		drain_edge(e, x);
+		break;
+	case EXCHANGE_FREE:
+	case EXCHANGE_OVER:
+		break;
+	}
+}
+
+void exchange_on_origin(struct egress *e, struct exchange *x, uint32_t events)
+{
+	if (x->state == EXCHANGE_TUNNEL)
+		tunnel_pump(e, x);
+	else if (x->state == EXCHANGE_HTTP)
+		origin_pump(e, x);
+	else if (x->state == EXCHANGE_UPSTREAM)
+		upstream_pump(e, x);
+}
+
+void exchange_on_timer(struct egress *e, struct exchange *x)
+{
+	switch (x->state) {
+	case EXCHANGE_HEAD:
+		exchange_fail(e, x, EGRESS_BAD_REQUEST, NULL, "no request came");
+		break;
+	case EXCHANGE_RESOLVING:
+	case EXCHANGE_DIALING:
+		dial_on_timer(e, x);
+		break;
+	case EXCHANGE_UPSTREAM:
+		exchange_fail(e, x, EGRESS_TIMEOUT, &x->addr, "the upstream proxy does not answer");
+		break;
+	case EXCHANGE_HTTP:
+		exchange_fail(e, x, EGRESS_TIMEOUT, &x->addr, "%s sends nothing", x->host.name);
+		break;
+	default:
+		exchange_finish(e, x);
+		break;
+	}
+}
+
+void exchange_connected(struct egress *e, struct exchange *x)
+{
+	loop_timer_clear(&e->loop, &x->timer);
+	if (x->kind == EGRESS_TUNNEL && x->is_proxied) {
+		upstream_begin(e, x);
+		return;
+	}
+	exchange_tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
+	if (x->kind == EGRESS_HTTP) {
+		origin_begin(e, x);
+		return;
+	}
+	tunnel_put_head(x);
+	tunnel_run(e, x);
+}
+
+/* ---- a new policy, or a rule that has run out ---- */
+
+void exchange_recheck(struct egress *e, struct exchange *x)
+{
+	struct policy_op op;
+	struct policy_decision decision;
+	char text[POLICY_MAX_EXPLAIN];
+	const struct addr *addrs;
+	unsigned n;
+
+	if (x->state < EXCHANGE_RESOLVING || x->state > EXCHANGE_HTTP)
+		return;
+	op = exchange_op(x);
+	policy_decide(e->policy, &op, &decision);
+	if (!decision.allowed) {
+		policy_explain(&op, &decision, text, sizeof(text));
+		exchange_fail(e, x, EGRESS_DENIED_POLICY, NULL, "%s", text);
+		return;
+	}
+	/* every address that is tried or may be, or the one that is connected */
+	addrs = x->dial ? x->dial->addr : &x->addr;
+	n = x->dial ? x->dial->n : 1;
+	for (unsigned i = 0; i < n; i++) {
+		struct addr addr = addrs[i];
+
+		if (!dial_is_refused(e, x, &addr, &decision))
+			continue;
+		exchange_fail(e, x, EGRESS_DENIED_ADDRESS, &addr, "%s",
+			egress_outcome_text(EGRESS_DENIED_ADDRESS));
+		return;
+	}
+}

@@ -1,0 +1,105 @@
+/* sbx-egress: goes out for one sandbox. Started by the keeper in the jail of profile JAIL_EGRESS. */
+#include "egress.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/jail/jail.h"
+
+static struct egress egress = {.idle_pipe = {-1, -1}};
+
+static void on_exchange(struct egress *e, const struct loop_event *ev)
+{
+	struct exchange *x = exchange_find(e, ev->key);
+
+	if (!x)
+		return;
+	switch ((enum egress_ev)ev->key.kind) {
+	case EGRESS_EV_EDGE:
+		exchange_on_edge(e, x, ev->events);
+		break;
+	case EGRESS_EV_ORIGIN:
+		exchange_on_origin(e, x, ev->events);
+		break;
+	default:
+		exchange_on_timer(e, x);
+		break;
+	}
+}
+
+static void dispatch(struct egress *e, const struct loop_event *ev)
+{
+	switch ((enum egress_ev)ev->key.kind) {
+	case EGRESS_EV_CONTROL:
+		control_on_event(e, ev->events);
+		break;
+	case EGRESS_EV_EDGE:
+	case EGRESS_EV_ORIGIN:
+	case EGRESS_EV_TIMER:
+		on_exchange(e, ev);
+		break;
+	case EGRESS_EV_DIAL:
+		dial_on_event(e, *ev);
+		break;
+	case EGRESS_EV_RESOLVER:
+		resolve_on_event(e, ev);
+		break;
+	case EGRESS_EV_RESOLVER_TIMER:
+		resolve_on_timer(e);
+		break;
+	case EGRESS_EV_RECHECK:
+		control_recheck(e);
+		break;
+	}
+}
+
+static void start(struct egress *e)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct err err = {0};
+	int r;
+
+	/* splice to a socket that nobody reads would kill, and has no flag against it */
+	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
+		die("ignoring SIGPIPE");
+	/* Rules have times, and libc looks for a file of time zones before the first one. */
+	tzset();
+	/* Zero is a free slot, so what was never used costs no memory. */
+	e->exchanges = xcalloc(EGRESS_SLOTS, sizeof(*e->exchanges));
+	arena_init(&e->arena, HTTP_ARENA_SIZE);
+	if (loop_init(&e->loop) < 0 || loop_add(&e->loop, EGRESS_CONTROL_FD, EPOLLIN,
+					       (struct loop_key){.kind = EGRESS_EV_CONTROL}) < 0)
+		die("fd %d is not the keeper's channel: this program is started by sbx-keeper",
+			EGRESS_CONTROL_FD);
+	r = resolve_init(e, &err);
+	if (r == 0)
+		r = jail_seal(JAIL_EGRESS, &err);
+	if (r < 0)
+		die("%s", err_text(&err, r));
+	if (egress_send_hello(EGRESS_CONTROL_FD, EGRESS_BUILD) < 0)
+		die("the keeper is gone");
+	e->phase = egress_phase_after(e->phase, EGRESS_HELLO);
+}
+
+int main(int argc, char **argv)
+{
+	log_init("sbx-egress");
+	if (argc == 2 && strcmp(argv[1], "--jail-selftest") == 0)
+		return selftest_run();
+	if (argc == 2 && strcmp(argv[1], "--version") == 0)
+		return puts("sbx-egress " SBX_VERSION) < 0;
+	if (argc != 1)
+		die("usage: sbx-egress (started by sbx-keeper)");
+	start(&egress);
+	while (!egress.done) {
+		struct loop_event ev;
+
+		loop_next(&egress.loop, &ev);
+		dispatch(&egress, &ev);
+	}
+	return egress.status;
+}

@@ -1,0 +1,328 @@
+#include "egress.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include "lib/base/mem.h"
+
+#define ROUNDS 16 /* then the others have their turn */
+#define REQ_ARENA 16384
+/* One read of edge's frames in HTTP/1.1: a chunk's line around each frame, a last one with trailers. */
+#define REQUEST_ROOM (2 * EGRESS_READ)
+
+static uint8_t buf[EGRESS_READ];
+
+struct talk *origin_new_talk(void)
+{
+	struct talk *t = xcalloc(1, sizeof(*t));
+
+	arena_init(&t->req_arena, REQ_ARENA);
+	arena_init(&t->resp_arena, HTTP_ARENA_SIZE);
+	canon_reader_init(&t->frames);
+	return t;
+}
+
+void origin_free_talk(struct talk *t)
+{
+	if (!t)
+		return;
+	free(t->head);
+	arena_done(&t->req_arena);
+	arena_done(&t->resp_arena);
+	canon_reader_done(&t->frames);
+	free(t);
+}
+
+/* What the exchange is after a step. */
+enum step { STEP_WAITS, STEP_MOVED, STEP_OVER };
+
+static enum step fail(struct egress *e, struct exchange *x, const char *why)
+{
+	exchange_fail(
+		e, x, EGRESS_UNREACHABLE, &x->addr, "%s, port %u: %s", x->host.name, x->port, why);
+	return STEP_OVER;
+}
+
+/* ---- the request: edge to origin ---- */
+
+static int put_data(struct exchange *x, struct slice data)
+{
+	struct talk *t = x->talk;
+	struct wr wr;
+
+	if (canon_flow_data(&t->up, data.n) < 0)
+		return -EBADMSG;
+	if (t->is_deaf)
+		return 0;
+	wr = out_wr(&x->to_origin, data.n + 64);
+	if (t->up.kind == HTTP_BODY_CHUNKED)
+		canon_write_chunk(&wr, data.n);
+	wr_bytes(&wr, data);
+	if (t->up.kind == HTTP_BODY_CHUNKED)
+		wr_bytes(&wr, slice_from_str("\r\n"));
+	if (wr_finish(&wr) < 0)
+		return -EMSGSIZE;
+	out_put_wr(&x->to_origin, &wr);
+	return 0;
+}
+
+static int put_end(struct egress *e, struct exchange *x, struct slice payload)
+{
+	struct talk *t = x->talk;
+	struct http_headers trailers = {0};
+	struct wr wr;
+
+	/* A websocket's direction stays open for what comes after the 101. */
+	if (t->up.may_switch && !t->is_said)
+		return -EBADMSG;
+	arena_reset(&e->arena);
+	if (canon_get_end(payload, &e->arena, &trailers) < 0 ||
+		canon_flow_end(&t->up, &trailers) < 0)
+		return -EBADMSG;
+	if (t->is_deaf || t->up.kind != HTTP_BODY_CHUNKED)
+		return 0;
+	wr = out_wr(&x->to_origin, CANON_MAX_END + 64);
+	if (canon_write_last_chunk(&wr, &trailers) < 0)
+		return -EBADMSG;
+	out_put_wr(&x->to_origin, &wr);
+	return 0;
+}
+
+/* 1 when edge gives up. */
+static int on_frame(struct egress *e, struct exchange *x, const struct canon_frame *frame)
+{
+	if (frame->stream != EGRESS_STREAM)
+		return -EBADMSG;
+	switch (frame->kind) {
+	case CANON_DATA:
+		return put_data(x, frame->payload);
+	case CANON_END:
+		return put_end(e, x, frame->payload);
+	case CANON_RESET:
+		return 1;
+	default:
+		return -EBADMSG;
+	}
+}
+
+static enum step read_edge(struct egress *e, struct exchange *x)
+{
+	struct talk *t = x->talk;
+	struct canon_frame frame;
+	struct slice in;
+	ssize_t n;
+	int r;
+
+	if (t->up.phase == CANON_OVER || out_room(&x->to_origin) < REQUEST_ROOM + CANON_MAX_END)
+		return STEP_WAITS;
+	n = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return STEP_WAITS;
+	if (n <= 0) { /* its end before the request's */
+		exchange_finish(e, x);
+		return STEP_OVER;
+	}
+	in = slice_of(buf, (size_t)n);
+	while ((r = canon_reader_feed(&t->frames, &in, &frame)) == 1) {
+		r = on_frame(e, x, &frame);
+		if (r == 0 && t->up.phase == CANON_OVER && in.n)
+			r = -EBADMSG;
+		if (r != 0)
+			break;
+	}
+	if (r > 0)
+		exchange_finish(e, x);
+	else if (r < 0)
+		exchange_fail(e, x, EGRESS_BAD_REQUEST, NULL, "the request broke off");
+	return r == 0 ? STEP_MOVED : STEP_OVER;
+}
+
+/* ---- the answer: origin to edge ---- */
+
+static void drop_ours(struct http_headers *headers)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < headers->n; i++) {
+		struct slice name = headers->list[i].name;
+
+		if (name.n < 4 || memcmp(name.p, "sbx-", 4) != 0)
+			headers->list[n++] = headers->list[i];
+	}
+	headers->n = n;
+}
+
+static enum step put_head(
+	struct egress *e, struct exchange *x, struct http_resp *resp, struct slice rest)
+{
+	struct talk *t = x->talk;
+	struct http_fault fault = {0};
+	struct wr wr;
+
+	if (canon_make_resp(resp, &fault) < 0)
+		return fail(e, x, fault.why);
+	drop_ours(&resp->headers);
+	wr = out_wr(&x->to_edge, CANON_MAX_HEAD + CANON_FRAME_HEADER);
+	if (canon_flow_resp(&t->down, resp) < 0 || canon_put_resp(&wr, EGRESS_STREAM, resp) < 0)
+		return fail(e, x, "the answer cannot be passed on");
+	if (resp->status != 101) {
+		out_put_wr(&x->to_edge, &wr);
+		t->is_said = t->is_said || resp->status >= 200;
+		return STEP_MOVED;
+	}
+	/* From here on bytes pass as they are, both ways. */
+	if (canon_flow_switch(&t->up) < 0 || t->frames.n_head > 0)
+		return fail(e, x, "edge spoke before the answer to a websocket request");
+	out_put_wr(&x->to_edge, &wr);
+	if (out_put(&x->to_edge, rest) < 0)
+		return fail(e, x, "too much behind the answer to a websocket request");
+	tunnel_run(e, x);
+	return STEP_OVER;
+}
+
+static enum step put_answer_data(struct egress *e, struct exchange *x, struct slice data)
+{
+	struct wr wr = out_wr(&x->to_edge, data.n + CANON_FRAME_HEADER);
+
+	if (canon_flow_data(&x->talk->down, data.n) < 0 ||
+		canon_put_data_head(&wr, EGRESS_STREAM, data.n) < 0)
+		return fail(e, x, "the answer cannot be passed on");
+	wr_bytes(&wr, data);
+	if (wr_finish(&wr) < 0)
+		return fail(e, x, "the answer cannot be passed on");
+	out_put_wr(&x->to_edge, &wr);
+	return STEP_MOVED;
+}
+
+static enum step put_answer_end(struct egress *e, struct exchange *x, struct http_headers *trailers)
+{
+	struct wr wr = out_wr(&x->to_edge, CANON_MAX_END + CANON_FRAME_HEADER);
+
+	drop_ours(trailers);
+	if (canon_flow_end(&x->talk->down, trailers) < 0 ||
+		canon_put_end(&wr, EGRESS_STREAM, trailers) < 0)
+		return fail(e, x, "the end of the answer cannot be passed on");
+	out_put_wr(&x->to_edge, &wr);
+	x->talk->is_done = true;
+	return STEP_MOVED;
+}
+
+static enum step on_answer(
+	struct egress *e, struct exchange *x, struct http1_event *ev, struct slice rest)
+{
+	switch (ev->kind) {
+	case HTTP1_EV_HEAD:
+		return put_head(e, x, ev->resp, rest);
+	case HTTP1_EV_DATA:
+		return put_answer_data(e, x, ev->data);
+	case HTTP1_EV_END:
+		return put_answer_end(e, x, ev->trailers);
+	default:
+		return fail(e, x, ev->fault.why);
+	}
+}
+
+static enum step on_origin_end(struct egress *e, struct exchange *x)
+{
+	struct http1_event ev;
+
+	if (!http1_eof(&x->talk->reader, &ev))
+		return fail(e, x, "it closed the connection without an answer");
+	return on_answer(e, x, &ev, slice_of(NULL, 0));
+}
+
+/* A head needs all of the room: it may be as large as that, and comes with the last byte of it. */
+static bool has_room(const struct exchange *x)
+{
+	return x->talk->is_said ? out_room(&x->to_edge) >= 2 * EGRESS_READ + CANON_MAX_END
+				: out_len(&x->to_edge) == 0;
+}
+
+static enum step read_origin(struct egress *e, struct exchange *x)
+{
+	struct http1_event ev;
+	enum step step = STEP_MOVED;
+	struct slice in;
+	ssize_t n;
+
+	if (x->talk->is_done || !has_room(x))
+		return STEP_WAITS;
+	n = recv(x->origin_fd, buf, sizeof(buf), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return STEP_WAITS;
+	if (n < 0)
+		return fail(e, x, "it broke the connection");
+	if (n == 0)
+		return on_origin_end(e, x);
+	x->n_bytes[WAY_DOWN] += (uint64_t)n;
+	in = slice_of(buf, (size_t)n);
+	while (step == STEP_MOVED && !x->talk->is_done && http1_read(&x->talk->reader, &in, &ev))
+		step = on_answer(e, x, &ev, in);
+	return step;
+}
+
+/* ---- both ---- */
+
+/* Whether the exchange goes on. */
+static bool flush(struct egress *e, struct exchange *x)
+{
+	struct talk *t = x->talk;
+	uint64_t n = 0;
+	int r = out_flush(&x->to_origin, x->origin_fd, &x->n_bytes[WAY_UP]);
+
+	/* It may have answered before it stopped to read. */
+	if (r < 0 && r != -EAGAIN) {
+		t->is_deaf = true;
+		out_done(&x->to_origin);
+	}
+	r = out_flush(&x->to_edge, x->edge_fd, &n);
+	if (r < 0 && r != -EAGAIN) {
+		exchange_finish(e, x);
+		return false;
+	}
+	if (t->is_done && r == 0) {
+		exchange_end(e, x);
+		return false;
+	}
+	return true;
+}
+
+void origin_pump(struct egress *e, struct exchange *x)
+{
+	const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+	enum step up = STEP_MOVED, down = STEP_MOVED;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		if (!flush(e, x))
+			return;
+		if (up == STEP_WAITS && down == STEP_WAITS)
+			return;
+		up = read_edge(e, x);
+		if (up == STEP_OVER)
+			return;
+		down = read_origin(e, x);
+		if (down == STEP_OVER)
+			return;
+		if (up == STEP_MOVED || down == STEP_MOVED)
+			exchange_set_timer(e, x, EGRESS_IDLE_MS);
+	}
+	/* Setting an edge-triggered event anew tells it again. */
+	(void)!loop_mod(&e->loop, x->edge_fd, events, exchange_key(e, x, EGRESS_EV_EDGE));
+	(void)!loop_mod(&e->loop, x->origin_fd, events, exchange_key(e, x, EGRESS_EV_ORIGIN));
+}
+
+void origin_begin(struct egress *e, struct exchange *x)
+{
+	struct talk *t = x->talk;
+	struct wr wr = out_wr(&x->to_origin, CANON_MAX_HEAD + 1024);
+
+	if (canon_write_req(&wr, &t->req, x->is_proxied ? CANON_TO_PROXY : CANON_TO_ORIGIN) < 0) {
+		(void)fail(e, x, "the request is too large");
+		return;
+	}
+	out_put_wr(&x->to_origin, &wr);
+	http1_init_response(&t->reader, &t->resp_arena, &t->req);
+	free(TAKE(t->head)); /* said; of req only flags are asked from here on */
+	x->state = EXCHANGE_HTTP;
+	exchange_set_timer(e, x, EGRESS_IDLE_MS);
+	origin_pump(e, x);
+}

@@ -1,0 +1,91 @@
+/* The company's proxy: a tunnel through it is a CONNECT, its answer read as strictly as an origin's.
+ * HTTP requests go to it as to an origin (origin.c), with an absolute target. */
+#include "egress.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+static void refuse(struct egress *e, struct exchange *x, const char *why)
+{
+	exchange_fail(e, x, EGRESS_PROXY_REFUSED, &x->addr, "the upstream proxy %s: %s",
+		e->proxy.name, why);
+}
+
+void upstream_begin(struct egress *e, struct exchange *x)
+{
+	struct wr wr = out_wr(&x->to_origin, 2048);
+	struct talk *t = x->talk = origin_new_talk();
+
+	t->req = (struct http_req){.method = slice_from_str("CONNECT"),
+		.form = HTTP_FORM_AUTHORITY,
+		.host = host_slice(&x->host),
+		.port = x->port,
+		.body = {.kind = HTTP_BODY_TUNNEL}};
+	if (canon_write_req(&wr, &t->req, CANON_TO_PROXY) < 0) {
+		refuse(e, x, "the request is too large");
+		return;
+	}
+	out_put_wr(&x->to_origin, &wr);
+	http1_init_response(&t->reader, &t->resp_arena, &t->req);
+	x->state = EXCHANGE_UPSTREAM;
+	exchange_set_timer(e, x, EGRESS_UPSTREAM_MS);
+	upstream_pump(e, x);
+}
+
+/* Whether its answer is still awaited. */
+static bool on_answer(
+	struct egress *e, struct exchange *x, const struct http1_event *ev, struct slice rest)
+{
+	if (ev->kind != HTTP1_EV_HEAD) {
+		refuse(e, x, ev->kind == HTTP1_EV_ERROR ? ev->fault.why : "an odd answer");
+		return false;
+	}
+	if (ev->resp->status < 200)
+		return true;
+	if (ev->resp->body.kind != HTTP_BODY_TUNNEL) {
+		exchange_fail(e, x, EGRESS_PROXY_REFUSED, &x->addr,
+			"the upstream proxy %s answered %u %s", e->proxy.name, ev->resp->status,
+			canon_reason(ev->resp->status));
+		return false;
+	}
+	exchange_tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
+	tunnel_put_head(x);
+	if (out_put(&x->to_edge, rest) < 0) {
+		exchange_finish(e, x);
+		return false;
+	}
+	x->n_bytes[WAY_DOWN] += rest.n;
+	tunnel_run(e, x);
+	return false;
+}
+
+void upstream_pump(struct egress *e, struct exchange *x)
+{
+	uint8_t buf[4096];
+	struct http1_event ev;
+	struct slice in;
+	uint64_t n_sent = 0;
+	ssize_t n;
+	int r = out_flush(&x->to_origin, x->origin_fd, &n_sent);
+
+	if (r < 0 && r != -EAGAIN) {
+		refuse(e, x, "it broke the connection");
+		return;
+	}
+	for (;;) {
+		n = recv(x->origin_fd, buf, sizeof(buf), MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			refuse(e, x, "it closed the connection without an answer");
+			return;
+		}
+		in = slice_of(buf, (size_t)n);
+		while (http1_read(&x->talk->reader, &in, &ev)) {
+			if (!on_answer(e, x, &ev, in))
+				return;
+		}
+	}
+}

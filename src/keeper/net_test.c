@@ -1,0 +1,281 @@
+/* What edge asks, and what a taken-over edge or egress tries. */
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+#include "lib/base/clock.h"
+#include "net_rig.h"
+
+static void an_allowed_one_joins_edge_and_egress(void **state)
+{
+	AUTO_CLOSE int a = -1, b = -1;
+	char buf[8];
+
+	rig_bring_egress_up();
+	(void)rig_must_open(7, &a, &b);
+	assert_int_equal(write(a, "there", 5), 5);
+	assert_int_equal(read(b, buf, sizeof(buf)), 5);
+	assert_int_equal(write(b, "back", 4), 4);
+	assert_int_equal(read(a, buf, sizeof(buf)), 4);
+	/* The keeper holds neither end: who closes his is seen by the other. */
+	fd_close(&a);
+	assert_int_equal(read(b, buf, sizeof(buf)), 0);
+}
+
+static void a_denied_one_reaches_nobody(void **state)
+{
+	rig_bring_egress_up();
+	rig_ask(1, EDGE_ASK_TUNNEL, "bad.example", 443);
+	assert_false(rig_must_answer(1));
+	assert_int_equal(rig_verdict.count, 1);
+	assert_string_equal(rig_verdict.sandbox, "demo");
+	rig_ask(2, EDGE_ASK_TUNNEL, "good.example", 22);
+	assert_false(rig_must_answer(2));
+	rig_ask(3, EDGE_ASK_HTTP, "bad.example", 80);
+	assert_false(rig_must_answer(3));
+	rig_ask(4, EDGE_ASK_DNS, "bad.example", 0);
+	assert_false(rig_must_answer(4));
+	rig_must_be_quiet(rig_egress);
+}
+
+static void dns_needs_no_egress(void **state)
+{
+	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
+	assert_true(rig_must_answer(1));
+	assert_int_equal(rig_msg.fd, -1);
+	rig_ask(2, EDGE_ASK_DNS, "bad.example", 0);
+	assert_false(rig_must_answer(2));
+}
+
+static void asks_wait_for_egress_but_not_long(void **state)
+{
+	AUTO_CLOSE int a = -1;
+
+	rig_k.egress.lost_ms = clock_mono_ms();
+	rig_ask(1, EDGE_ASK_TUNNEL, "good.example", 443);
+	rig_must_be_quiet(rig_edge);
+	rig_bring_egress_up();
+	rig_must_get(rig_egress, EGRESS_OPEN);
+	assert_true(rig_must_answer(1));
+	a = TAKE_FD(rig_msg.fd);
+	egress_kill(&rig_k);
+	rig_ask(2, EDGE_ASK_TUNNEL, "good.example", 443);
+	rig_must_be_quiet(rig_edge);
+	assert_false(rig_must_answer(2));
+	assert_non_null(strstr(rig_verdict.reason, "sbx-egress does not run"));
+	/* The grace is over until there was one again. */
+	rig_ask(3, EDGE_ASK_TUNNEL, "good.example", 443);
+	assert_true(rig_run_until(rig_edge, 50));
+	assert_false(rig_must_answer(3));
+}
+
+static void an_egress_that_dies_takes_its_exchanges_along(void **state)
+{
+	AUTO_CLOSE int a = -1, b = -1, c = -1, d = -1;
+	uint32_t first, second;
+
+	rig_bring_egress_up();
+	first = rig_must_open(1, &a, &b);
+	assert_int_equal(kill(rig_k.egress.child.pid, SIGKILL), 0);
+	(void)rig_run_until(-1, 100);
+	assert_false(rig_k.egress.alive);
+	assert_int_equal(rig_k.egress.violations, 0);
+	assert_int_equal(rig_k.net.n_free, EGRESS_MAX_OPEN);
+	rig_bring_egress_up();
+	second = rig_must_open(2, &c, &d);
+	assert_int_not_equal(first, second);
+	/* A number of the dead one is none. */
+	assert_int_equal(egress_send_closed(rig_egress, first, 0, 0), 0);
+	RIG_MUST_KILL_EGRESS(1);
+}
+
+static void results_are_in_the_log(void **state)
+{
+	AUTO_CLOSE int a = -1, b = -1;
+	struct egress_result result = {EGRESS_REFUSED, "192.0.2.1", "connection refused"};
+	uint32_t id;
+	struct seen s;
+
+	rig_bring_egress_up();
+	id = rig_must_open(1, &a, &b);
+	s = rig_last_record();
+	assert_string_equal(s.rule, "r1");
+	assert_int_equal(s.decision, AUDIT_ALLOW);
+	assert_int_equal(egress_send_result(rig_egress, id, &result), 0);
+	(void)rig_run_until(-1, 30);
+	s = rig_last_record();
+	assert_string_equal(s.rule, "<dial failed>");
+	assert_int_equal(s.n, 2);
+	assert_int_equal(egress_send_closed(rig_egress, id, 1, 2), 0);
+	(void)rig_run_until(-1, 30);
+	assert_true(rig_k.egress.alive);
+	assert_int_equal(rig_k.net.n_free, EGRESS_MAX_OPEN);
+}
+
+static void a_lying_egress_is_killed_and_in_the_end_the_sandbox_stops(void **state)
+{
+	AUTO_CLOSE int a = -1, b = -1;
+	struct egress_result result = {.outcome = EGRESS_CONNECTED};
+	uint32_t id;
+
+	rig_bring_egress_up();
+	id = rig_must_open(1, &a, &b);
+	assert_int_equal(egress_send_result(rig_egress, id, &result), 0);
+	assert_int_equal(egress_send_result(rig_egress, id, &result), 0); /* twice */
+	RIG_MUST_KILL_EGRESS(1);
+	assert_int_equal(rig_last_record().kind, AUDIT_KIND_WORKER_VIOLATION);
+	rig_bring_egress_up();
+	assert_int_equal(egress_send_loaded(rig_egress, 77, ""), 0); /* never sent */
+	RIG_MUST_KILL_EGRESS(2);
+	rig_put_egress();
+	assert_int_equal(egress_send_closed(rig_egress, 0, 0, 0), 0); /* before HELLO */
+	RIG_MUST_KILL_EGRESS(3);
+	assert_int_equal(rig_k.state.phase, KEEPER_STOPPED);
+	assert_non_null(strstr(rig_k.why, "sbx-egress broke its protocol"));
+}
+
+static void an_id_in_use_is_a_violation(void **state)
+{
+	rig_k.egress.lost_ms = clock_mono_ms();
+	rig_ask(5, EDGE_ASK_TUNNEL, "good.example", 443);
+	rig_ask(6, EDGE_ASK_TUNNEL, "good.example", 443);
+	rig_must_be_quiet(rig_edge);
+	assert_true(rig_k.edge.alive);
+	rig_ask(5, EDGE_ASK_DNS, "good.example", 0);
+	RIG_MUST_KILL_EDGE();
+	assert_true(asks_is_empty(&rig_k.net));
+}
+
+static void an_ask_with_a_descriptor_is_a_violation(void **state)
+{
+	assert_int_equal(ipc_send(rig_edge, EDGE_ASK, 1, slice_of("x", 1), 0), 0);
+	RIG_MUST_KILL_EDGE();
+}
+
+static void an_ask_that_does_not_decode_is_a_violation(void **state)
+{
+	assert_int_equal(ipc_send(rig_edge, EDGE_ASK, 1, slice_of("x", 1), -1), 0);
+	RIG_MUST_KILL_EDGE();
+}
+
+static void an_ask_before_its_time_is_a_violation(void **state)
+{
+	edge_kill(&rig_k);
+	rig_put_edge(EDGE_PHASE_START);
+	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
+	RIG_MUST_KILL_EDGE();
+}
+
+static void verdicts_of_an_edge_are_not_for_the_keeper(void **state)
+{
+	assert_int_equal(edge_answer_ask(rig_edge, 1, &rig_verdict, -1), 0);
+	RIG_MUST_KILL_EDGE();
+}
+
+/* Sends as many as the socket takes at a time, and reads nothing. */
+static uint32_t flood(uint32_t from, uint32_t to)
+{
+	struct edge_ask a = {.kind = EDGE_ASK_DNS, .host = "bad.example"};
+
+	while (from < to && rig_k.edge.alive) {
+		int r = edge_send_ask(rig_edge, from, &a);
+
+		if (r == 0)
+			from++;
+		else
+			assert_true(r == -EAGAIN || r == -EPIPE);
+		(void)rig_run_until(-1, 0);
+	}
+	return from;
+}
+
+/* Reading goes on while edge does not: else two that both cannot send would wait for ever. */
+static void an_edge_that_does_not_read_loses_nothing(void **state)
+{
+	assert_int_equal(flood(0, EDGE_MAX_ASKS), EDGE_MAX_ASKS);
+	(void)rig_run_until(-1, 50);
+	assert_true(rig_k.edge.alive);
+	assert_true(rig_k.net.pending.used);
+	for (uint32_t i = 0; i < EDGE_MAX_ASKS; i++) {
+		assert_false(rig_must_answer(i));
+		assert_int_equal(rig_verdict.count, i + 1);
+	}
+	rig_must_be_quiet(rig_edge);
+}
+
+static void an_edge_that_never_reads_is_ended(void **state)
+{
+	(void)flood(0, 8 * EDGE_MAX_ASKS);
+	RIG_MUST_KILL_EDGE();
+	assert_true(asks_is_empty(&rig_k.net));
+	assert_false(rig_k.net.pending.used);
+}
+
+/* A thousand at once, more than the sockets hold: they wait, none is refused. */
+static void an_egress_that_is_slow_makes_asks_wait(void **state)
+{
+	const uint32_t n = 600;
+	uint32_t opened = 0, answered = 0;
+
+	rig_bring_egress_up();
+	for (uint32_t i = 0; i < n; i++) {
+		struct edge_ask a = {.port = 443, .host = "good.example"};
+
+		while (edge_send_ask(rig_edge, i, &a) == -EAGAIN)
+			(void)rig_run_until(-1, 1);
+	}
+	(void)rig_run_until(-1, 50);
+	assert_true(rig_k.net.pending.used);
+	while (answered < n || opened < n) {
+		if (rig_run_until(rig_egress, 1) && ipc_recv(rig_egress, &rig_msg) == 1) {
+			assert_int_equal(rig_msg.type, EGRESS_OPEN);
+			ipc_msg_done(&rig_msg);
+			opened++;
+		}
+		while (ipc_recv(rig_edge, &rig_msg) == 1) {
+			assert_int_equal(edge_get_verdict(&rig_msg, &rig_verdict), 0);
+			assert_true(rig_verdict.allowed);
+			ipc_msg_done(&rig_msg);
+			answered++;
+		}
+	}
+	assert_int_equal(rig_k.net.n_free, EGRESS_MAX_OPEN - n);
+}
+
+static void at_most_so_many_are_open(void **state)
+{
+	rig_bring_egress_up();
+	for (uint32_t i = 0; i <= EGRESS_MAX_OPEN; i++) {
+		rig_ask(i, EDGE_ASK_TUNNEL, "good.example", 443);
+		if (i < EGRESS_MAX_OPEN) {
+			rig_must_get(rig_egress, EGRESS_OPEN);
+			assert_true(rig_must_answer(i));
+		} else {
+			assert_false(rig_must_answer(i));
+			assert_non_null(strstr(rig_verdict.reason, "too many connections"));
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RIG_TEST(an_allowed_one_joins_edge_and_egress),
+		RIG_TEST(a_denied_one_reaches_nobody),
+		RIG_TEST(dns_needs_no_egress),
+		RIG_TEST(asks_wait_for_egress_but_not_long),
+		RIG_TEST(an_egress_that_dies_takes_its_exchanges_along),
+		RIG_TEST(results_are_in_the_log),
+		RIG_TEST(a_lying_egress_is_killed_and_in_the_end_the_sandbox_stops),
+		RIG_TEST(an_id_in_use_is_a_violation),
+		RIG_TEST(an_ask_with_a_descriptor_is_a_violation),
+		RIG_TEST(an_ask_that_does_not_decode_is_a_violation),
+		RIG_TEST(an_ask_before_its_time_is_a_violation),
+		RIG_TEST(verdicts_of_an_edge_are_not_for_the_keeper),
+		RIG_TEST(an_edge_that_does_not_read_loses_nothing),
+		RIG_TEST(an_edge_that_never_reads_is_ended),
+		RIG_TEST(an_egress_that_is_slow_makes_asks_wait),
+		RIG_TEST(at_most_so_many_are_open),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/audit/audit_crypto.h"
+#include "lib/base/fd.h"
+#include "lib/base/mem.h"
+#include "audit_cmd.h"
+#include "audit_export.h"
+#include "audit_logs.h"
+#include "verb.h"
+
+struct sink {
+	FILE *out;
+	uint64_t n;
+};
+
+static int on_record(void *arg, const struct audit_record *rec, struct slice line)
+{
+	struct sink *s = arg;
+
+	(void)rec;
+	s->n++;
+	return fwrite(line.p, 1, line.n, s->out) == line.n ? 0 : -errno;
+}
+
+static int export_logs(struct audit_logs *l, FILE *out, uint64_t *ret_n, struct problem *p)
+{
+	struct sink s = {.out = out};
+	struct audit_pub pub;
+	int r = audit_pub_load(audit_logs_dir(l), &pub, &p->err);
+
+	if (r < 0)
+		return r;
+	audit_export_print_key(&pub, out);
+	r = audit_logs_read(l, on_record, &s, p);
+	*ret_n = s.n;
+	if (r >= 0 && fflush(out) != 0)
+		r = err_errno(&p->err, -errno, "writing the export");
+	return r;
+}
+
+static FILE *open_file(const char *path, struct problem *p)
+{
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!f)
+		(void)err_errno(&p->err, -errno, "opening %s", path);
+	else
+		(void)TAKE_FD(fd);
+	return f;
+}
+
+static int to_file(struct audit_logs *l, const char *path, struct problem *p)
+{
+	uint64_t n = 0;
+	FILE *f = open_file(path, p);
+	int r;
+
+	if (!f)
+		return -EIO;
+	r = export_logs(l, f, &n, p);
+	if (fclose(f) != 0 && r >= 0)
+		r = err_errno(&p->err, -errno, "writing %s", path);
+	if (r >= 0)
+		ui_note("%llu records of %zu logs written to %s", (unsigned long long)n,
+			audit_logs_n(l), path);
+	return r;
+}
+
+int audit_cmd_export(struct opts *o)
+{
+	const char *ref = o->args.n ? o->args.v[0] : NULL, *file = opts_value(o, "output");
+	AUTO_LOGS struct audit_logs *l = NULL;
+	struct problem p = {0};
+	uint64_t n = 0;
+	int r = audit_logs_open(ref, false, &l, &p);
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (audit_logs_n(l) == 0) {
+		ui_note("there is nothing to export: no audit log was written yet");
+		return EXIT_OK;
+	}
+	r = file ? to_file(l, file, &p) : export_logs(l, stdout, &n, &p);
+	return r < 0 && r != -EPIPE ? ui_problem(&p, r) : EXIT_OK;
+}
