@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the seed corpora of the targets `http1` and `canon` below fuzz/corpus/."""
+"""Writes the seed corpora of the targets `http1`, `canon` and `edge_proxy` below fuzz/corpus/."""
 import pathlib
 import re
 import struct
@@ -72,7 +72,57 @@ canon = {
     "long_path": b"\0" + request(path=b"/" + b"a" * 600) + END,
 }
 
-for target, seeds in (("http1", http1), ("canon", canon)):
+# First byte: 1 proxy connection, 2 verdicts by hand, 4 right answers, the rest how many bytes of the guest come at a time.
+# Then records: what (see proxy_fuzz.c), length, bytes.
+GUEST, EGRESS, FRAME, OK, YES, NO, READS, GUEST_END, EGRESS_END, SLEEP, TIME = range(11)
+
+
+def record(what, data=b""):
+    if len(data) <= 255:
+        return bytes([what, len(data)]) + data
+    return record(what, data[:255]) + record(what, data[255:])
+
+
+def guest(*lines):
+    return record(GUEST, b"".join(line + b"\r\n" for line in lines))
+
+
+HOST = b"Host: example.test"
+GET = guest(b"GET /a?b HTTP/1.1", HOST, b"")
+POST = guest(b"POST / HTTP/1.1", HOST, b"Content-Length: 5", b"", b"hel")
+UPGRADE = guest(b"GET /w HTTP/1.1", HOST, b"Connection: upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Key: eA==",
+                b"Sec-WebSocket-Version: 13", b"")
+edge_proxy = {
+    "get": b"\4" + GET + GET,
+    "by_hand": b"\2" + GET + record(YES) + record(EGRESS, response(200, body=1, length=2) + frame(2, b"hi") + END) + GET +
+               record(NO) + GET,
+    "proxy": b"\5" + guest(b"GET http://example.test/ HTTP/1.1", HOST, b"") + guest(b"CONNECT a.test:443 HTTP/1.1", b"Host: a.test", b""),
+    "chunks": b"\14" + guest(b"PUT / HTTP/1.1", HOST, b"Transfer-Encoding: chunked", b"", b"3;x=y", b"abc", b"0", b"X-Sum: 7", b"") + GET,
+    "answer_chunks": b"\0" + GET + record(EGRESS, response(200, body=2) + frame(2, b"hello") + frame(3, headers((b"x", b"y")))),
+    "answer_cut": b"\0" + GET + record(EGRESS, response(200, body=3) + frame(2, b"hello")[:10]) + record(EGRESS_END),
+    "answer_http10": b"\0" + guest(b"GET / HTTP/1.0", b"") + record(EGRESS, response(200, body=2) + frame(2, b"hi") + END),
+    "answer_head": b"\0" + guest(b"HEAD / HTTP/1.1", HOST, b"") + record(EGRESS, response(200, flags=16, body=1, length=9) + END) + GET,
+    "reason": b"\0" + GET + record(EGRESS, response(502, fields=((b"sbx-reason", b"no address"),)) + END) + record(EGRESS_END) + GET,
+    "early": b"\0" + POST + record(EGRESS, response(100) + response(413, body=1) + END) + guest(b"lo"),
+    "denied_body": b"\2" + POST + record(NO) + record(GUEST, b"lo") + GET + record(TIME),
+    "expect": b"\0" + guest(b"POST / HTTP/1.1", HOST, b"Content-Length: 2", b"Expect: 100-continue", b"") + record(EGRESS, response(100)) +
+              record(GUEST, b"hi") + record(OK),
+    "websocket": b"\0" + UPGRADE + record(OK) + record(GUEST, b"raw") + record(EGRESS, b"raw") + record(EGRESS_END),
+    "websocket_no": b"\0" + UPGRADE + record(EGRESS, response(400, body=1) + END) + GET,
+    "slow": b"\0" + record(READS, b"\0") + GET + record(EGRESS, response(200, body=1, length=200) + frame(2, b"x" * 200) + END) +
+            record(READS, b"\1") + record(READS),
+    "sleeps": b"\0" + record(SLEEP) + POST + record(GUEST, b"lo") + record(SLEEP) + record(OK),
+    "half_close": b"\4" + GET + record(GUEST_END),
+    "late": b"\0" + record(GUEST, b"GET / HT") + record(TIME),
+    "mismatch": b"\4" + GET + guest(b"GET / HTTP/1.1", b"Host: other.test", b""),
+    "wrong_frames": b"\0" + GET + record(FRAME, b"\2abc") + record(FRAME, b"\3\0\0") + record(FRAME, b"\5\1\0\0\0"),
+}
+for i, (name, proxy, data, status, _) in enumerate(smuggling.scripts()):
+    if i % 6 == 0:
+        how = (i % 5) << 3 | 4 | (1 if proxy else 0)
+        edge_proxy["wire_" + re.sub(r"\W+", "_", name.lower())] = bytes([how]) + record(GUEST, data) + record(GUEST_END)
+
+for target, seeds in (("http1", http1), ("canon", canon), ("edge_proxy", edge_proxy)):
     folder = here / "corpus" / target
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in seeds.items():

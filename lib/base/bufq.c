@@ -91,6 +91,11 @@ size_t bufq_take(struct bufq *q, void *p, size_t n)
 
 ssize_t bufq_fill(struct bufq *q, int fd)
 {
+	return bufq_fill_max(q, fd, SIZE_MAX);
+}
+
+ssize_t bufq_fill_max(struct bufq *q, int fd, size_t max)
+{
 	uint8_t *to;
 	size_t run;
 	ssize_t r;
@@ -100,7 +105,7 @@ ssize_t bufq_fill(struct bufq *q, int fd)
 	need_ring(q);
 	to = free_run(q, &run);
 	do {
-		r = read(fd, to, run);
+		r = read(fd, to, MIN(run, max));
 	} while (r < 0 && errno == EINTR);
 	if (r < 0)
 		return -errno;

@@ -9,6 +9,7 @@
 static const char *const method_names[] = {
 	[API_HTTP_GET] = "GET",
 	[API_HTTP_POST] = "POST",
+	[API_HTTP_PUT] = "PUT",
 	[API_HTTP_PATCH] = "PATCH",
 	[API_HTTP_DELETE] = "DELETE",
 };
@@ -146,8 +147,8 @@ static int hex_value(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* In place. No control character may come out, nor a slash: it would not be one segment. */
-static int decode_percent(struct api_http *h, char *s)
+/* In place. No control character may come out, nor a slash in a segment: it would not be one. */
+static int decode_percent(struct api_http *h, char *s, bool is_segment)
 {
 	char *to = s;
 
@@ -162,7 +163,7 @@ static int decode_percent(struct api_http *h, char *s)
 			c = hi << 4 | lo;
 			s += 2;
 		}
-		if (c < 0x20 || c == 0x7f || c == '/')
+		if (c < 0x20 || c == 0x7f || (c == '/' && is_segment))
 			return api_http_refuse(h, 400, "a forbidden character in the path");
 		*to++ = (char)c;
 	}
@@ -182,7 +183,7 @@ static int split_path(struct api_http *h, char *path)
 			*p = '\0';
 		if (!*part || h->n_parts == API_HTTP_MAX_PARTS)
 			return api_http_refuse(h, 400, "an empty path segment, or too many");
-		if (decode_percent(h, part) < 0)
+		if (decode_percent(h, part, true) < 0)
 			return -EBADMSG;
 		h->part[h->n_parts++] = part;
 	}
@@ -205,7 +206,7 @@ static int split_query(struct api_http *h, char *query)
 		*eq = '\0';
 		if (api_http_query(h, pair))
 			return api_http_refuse(h, 400, "a query key twice");
-		if (decode_percent(h, pair) < 0 || decode_percent(h, eq + 1) < 0)
+		if (decode_percent(h, pair, true) < 0 || decode_percent(h, eq + 1, false) < 0)
 			return -EBADMSG;
 		h->query[h->n_query].key = pair;
 		h->query[h->n_query++].value = eq + 1;

@@ -110,6 +110,24 @@ int canon_reader_feed(struct canon_reader *rd, struct slice *in, struct canon_fr
 	return 1;
 }
 
+size_t canon_reader_data_left(const struct canon_reader *rd)
+{
+	bool in_data = !rd->bad && rd->n_head == CANON_FRAME_HEADER && rd->head[4] == CANON_DATA;
+
+	return in_data ? rd->want : 0;
+}
+
+void canon_reader_pass_data(struct canon_reader *rd, size_t n)
+{
+	if (n > canon_reader_data_left(rd)) {
+		rd->bad = true;
+		return;
+	}
+	rd->want -= n;
+	if (rd->want == 0)
+		rd->n_head = 0;
+}
+
 static int put_header(struct wr *wr, size_t n, enum canon_kind kind, uint32_t stream)
 {
 	if (stream == 0 || stream > CANON_MAX_STREAM || n < sizes[kind].min || n > sizes[kind].max)

@@ -52,6 +52,11 @@ void canon_reader_done(struct canon_reader *rd);
  * violation and from then on always. */
 int canon_reader_feed(
 	struct canon_reader *rd, struct slice *in, struct canon_frame *ret) MUST_CHECK;
+/* Bytes of the DATA frame under way that are still to come; 0 outside of one. */
+size_t canon_reader_data_left(const struct canon_reader *rd);
+/* The next n of them went past the reader, from the socket to where they belong. Not more than are
+ * left. */
+void canon_reader_pass_data(struct canon_reader *rd, size_t n);
 
 /* Whole frames. -EINVAL when the message is not canonical, -EMSGSIZE when it does not fit. */
 int canon_put_req(struct wr *wr, uint32_t stream, const struct http_req *req) MUST_CHECK;

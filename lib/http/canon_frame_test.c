@@ -283,6 +283,42 @@ static void only_a_websocket_switches(void **state)
 	assert_int_equal(canon_flow_switch(&g), -EBADMSG);
 }
 
+/* A reader that is told of bytes it has not seen goes on behind them. */
+static void data_may_go_past_the_reader(void **state)
+{
+	uint8_t buf[64];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	struct canon_reader rd;
+	struct canon_frame f;
+	struct slice in;
+
+	canon_reader_init(&rd);
+	assert_int_equal(canon_put_data_head(&wr, 1, 10), 0);
+	assert_int_equal(canon_reader_data_left(&rd), 0);
+	in = slice_of(buf, CANON_FRAME_HEADER - 1);
+	assert_int_equal(canon_reader_feed(&rd, &in, &f), 0);
+	assert_int_equal(canon_reader_data_left(&rd), 0);
+	in = slice_of(&buf[CANON_FRAME_HEADER - 1], 4);
+	assert_int_equal(canon_reader_feed(&rd, &in, &f), 1);
+	assert_int_equal(f.payload.n, 3);
+	assert_int_equal(canon_reader_data_left(&rd), 7);
+	canon_reader_pass_data(&rd, 6);
+	assert_int_equal(canon_reader_data_left(&rd), 1);
+	canon_reader_pass_data(&rd, 1);
+	assert_int_equal(canon_reader_data_left(&rd), 0);
+	wr = wr_init(buf, sizeof(buf));
+	assert_int_equal(canon_put_end(&wr, 1, NULL), 0);
+	in = slice_of(buf, wr.n - 1);
+	assert_int_equal(canon_reader_feed(&rd, &in, &f), 0);
+	assert_int_equal(canon_reader_data_left(&rd), 0);
+	in = slice_of(&buf[wr.n - 1], 1);
+	assert_int_equal(canon_reader_feed(&rd, &in, &f), 1);
+	assert_int_equal(f.kind, CANON_END);
+	canon_reader_pass_data(&rd, 1);
+	assert_int_equal(canon_reader_feed(&rd, &in, &f), -EBADMSG);
+	canon_reader_done(&rd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +330,7 @@ int main(void)
 		cmocka_unit_test(bodies_are_as_long_as_said),
 		cmocka_unit_test(answers_follow_informational_ones),
 		cmocka_unit_test(only_a_websocket_switches),
+		cmocka_unit_test(data_may_go_past_the_reader),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

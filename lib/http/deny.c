@@ -103,10 +103,13 @@ int deny_write_text(struct wr *wr, const struct deny *d)
 	put_target(wr, d);
 	put(wr, "\n  reason:  ");
 	put_reason(wr, d);
-	put(wr, "\n  refused: ");
-	put_number(wr, d->count);
-	put(wr, d->count == 1 ? " time" : " times");
-	put(wr, ", and trying again will not change it\n  allow:   ");
+	if (d->count > 0) {
+		put(wr, "\n  refused: ");
+		put_number(wr, d->count);
+		put(wr, d->count == 1 ? " time" : " times");
+		put(wr, ", and trying again will not change it");
+	}
+	put(wr, "\n  allow:   ");
 	put_command(wr, d);
 	put(wr, "     (typed on the host)\n");
 	return wr_finish(wr);
@@ -227,29 +230,52 @@ int deny_write_http(struct wr *wr, const struct deny *d, bool json, bool is_head
 		slice_of(content, body.n), is_head, close);
 }
 
-int deny_write_connect(struct wr *wr, const struct deny *d)
+/* "Allowed, but example.test:80 could not be reached: the name has no address" */
+static void put_failure(struct wr *wr, const struct deny *d)
 {
-	return deny_write_http(wr, d, false, false, true);
+	put(wr, "Allowed, but ");
+	put_target(wr, d);
+	put(wr, " could not be reached: ");
+	put_clean(wr, d->reason);
+}
+
+static void write_failure_json(struct wr *wr, const struct deny *d, uint16_t status)
+{
+	put(wr, "{\"type\":\"about:blank\",\"title\":\"");
+	put(wr, canon_reason(status));
+	put(wr, "\",\"status\":");
+	put_number(wr, status);
+	put_member(wr, "detail", d, put_failure);
+	put_member(wr, "target", d, put_target);
+	put_member(wr, "reason", d, put_reason);
+	put(wr, "}\n");
 }
 
 int deny_write_failed(
 	struct wr *wr, const struct deny *d, uint16_t status, bool json, bool is_head, bool close)
 {
-	uint8_t content[DENY_ROOM / 4], details[DENY_ROOM / 4];
+	uint8_t content[DENY_ROOM / 2], details[DENY_ROOM / 4];
 	struct wr body = wr_init(content, sizeof(content)), why = wr_init(details, sizeof(details));
 
 	put_clean(&why, d->reason);
-	put(&body, "Allowed, but no connection to ");
-	put_target(&body, d);
-	put(&body, ": ");
-	put_clean(&body, d->reason);
-	put(&body, "\n");
+	if (json) {
+		write_failure_json(&body, d, status);
+	} else {
+		put_failure(&body, d);
+		put(&body, "\n");
+	}
 	if (wr_finish(&why) < 0 || wr_finish(&body) < 0)
 		return -EMSGSIZE;
 	return write_answer(wr, status,
 		status == 504 ? "connection_timeout" : "destination_unavailable",
-		slice_of(details, why.n), "text/plain; charset=utf-8", slice_of(content, body.n),
-		is_head, close);
+		slice_of(details, why.n),
+		json ? "application/problem+json" : "text/plain; charset=utf-8",
+		slice_of(content, body.n), is_head, close);
+}
+
+int deny_write_connect(struct wr *wr, const struct deny *d)
+{
+	return deny_write_http(wr, d, false, false, true);
 }
 
 int deny_write_fault(struct wr *wr, const struct http_fault *fault)

@@ -4,7 +4,8 @@
  * How      A struct deny says what was refused and by what. deny_write_http answers a request: 403 with
  *          plain text, or problem+json for clients that ask for JSON. deny_write_connect answers a
  *          CONNECT, so that the client fails instead of taking the text for the page.
- *          deny_write_fault answers a request that could not be read. All have a Proxy-Status.
+ *          deny_write_fault answers a request that could not be read, deny_write_failed one that was
+ *          allowed and led nowhere. All have a Proxy-Status.
  * Trust    Host and rule come from peers and people: printed only as bounded printable ASCII,
  *          anything else as "?". Runs in edge.
  * Owns     Nothing; writes whole answers into the caller's buffer.
@@ -24,7 +25,7 @@ struct deny {
 	struct slice rule;    /* the rule that denies; empty: none applies */
 	struct slice reason;  /* said instead of both when not empty */
 	struct slice sandbox; /* its name, for the command to type */
-	uint64_t count;	      /* how often this was refused, now included */
+	uint64_t count;	      /* how often this was refused, now included; 0: not known */
 };
 
 /* Whether an Accept header asks for JSON by name. */
@@ -35,10 +36,11 @@ int deny_write_text(struct wr *wr, const struct deny *d) MUST_CHECK;
  * usable unless `close`. */
 int deny_write_http(
 	struct wr *wr, const struct deny *d, bool json, bool is_head, bool close) MUST_CHECK;
-/* A whole response to CONNECT; the connection ends after it. */
-int deny_write_connect(struct wr *wr, const struct deny *d) MUST_CHECK;
-/* A whole response to what was allowed and came to nothing: 502 or 504, and d->reason says why. */
+/* A whole response to what was allowed and did not come about: 502 or 504, with the reason. Says
+ * nothing of a policy, so that nobody looks for a rule to change. */
 int deny_write_failed(struct wr *wr, const struct deny *d, uint16_t status, bool json, bool is_head,
 	bool close) MUST_CHECK;
+/* A whole response to CONNECT; the connection ends after it. */
+int deny_write_connect(struct wr *wr, const struct deny *d) MUST_CHECK;
 /* A whole response to what could not be read; the connection ends after it. */
 int deny_write_fault(struct wr *wr, const struct http_fault *fault) MUST_CHECK;

@@ -119,6 +119,45 @@ static void nothing_is_reflected_raw(void **state)
 	arena_done(&arena);
 }
 
+/* What was allowed and failed must not read like a refusal: no rule would help. */
+static void a_failure_is_no_refusal(void **state)
+{
+	struct deny d = some_deny();
+	struct wr wr = wr_init(buf, DENY_ROOM);
+
+	d.reason = slice_from_str("the name has no \"address\"\r\nx: y");
+	assert_int_equal(deny_write_failed(&wr, &d, 502, false, false, true), 0);
+	buf[wr.n] = '\0';
+	assert_ptr_equal(strstr(buf, "HTTP/1.1 502 Bad Gateway\r\n"), buf);
+	assert_non_null(strstr(buf, "error=destination_unavailable; details=\"the name has no "
+				    "\\\"address\\\"??x: y\"\r\n"));
+	assert_non_null(
+		strstr(buf, "\r\n\r\nAllowed, but example.test:443 could not be reached: the"));
+	assert_null(strstr(buf, "policy"));
+	wr = wr_init(buf, DENY_ROOM);
+	assert_int_equal(deny_write_failed(&wr, &d, 504, true, false, false), 0);
+	buf[wr.n] = '\0';
+	assert_ptr_equal(strstr(buf, "HTTP/1.1 504 Gateway Timeout\r\n"), buf);
+	assert_non_null(strstr(buf, "\"title\":\"Gateway Timeout\",\"status\":504,\"detail\":"));
+	assert_non_null(strstr(buf, "no \\\"address\\\"??x: y\"}\n"));
+	assert_null(strstr(buf, "connection: close"));
+	wr = wr_init(buf, DENY_ROOM);
+	assert_int_equal(deny_write_failed(&wr, &d, 502, false, true, true), 0);
+	assert_memory_equal(&buf[wr.n - 4], "\r\n\r\n", 4);
+}
+
+/* Egress refuses by its own copy of the policy and has not counted. */
+static void an_unknown_count_is_not_said(void **state)
+{
+	struct deny d = some_deny();
+	struct wr wr = wr_init(buf, DENY_ROOM);
+
+	d.count = 0;
+	assert_int_equal(deny_write_text(&wr, &d), 0);
+	buf[wr.n] = '\0';
+	assert_null(strstr(buf, "refused"));
+}
+
 static void faults_are_answered(void **state)
 {
 	struct http_fault fault = {.status = 400, .why = "a folded header line"};
@@ -141,6 +180,8 @@ int main(void)
 		cmocka_unit_test(connect_fails_for_the_client),
 		cmocka_unit_test(json_is_for_those_who_ask),
 		cmocka_unit_test(nothing_is_reflected_raw),
+		cmocka_unit_test(a_failure_is_no_refusal),
+		cmocka_unit_test(an_unknown_count_is_not_said),
 		cmocka_unit_test(faults_are_answered),
 	};
 

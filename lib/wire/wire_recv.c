@@ -167,6 +167,10 @@ static int head_came(struct wire *w, const nghttp2_frame *frame)
 
 static int settings_came(struct wire *w, const nghttp2_frame *frame)
 {
+	/* On sbx.net a second one is the first of another edge (src/guest/port.h). */
+	if (!(frame->hd.flags & NGHTTP2_FLAG_ACK) && w->got_settings && w->role == WIRE_CLIENT &&
+		w->max_streams == WIRE_NET_STREAMS)
+		return refuse(w, "the peer began anew");
 	if (frame->hd.flags & NGHTTP2_FLAG_ACK)
 		w->got_ack = true;
 	else

@@ -207,6 +207,10 @@ static void keeper_read(struct rig *r)
 			assert_int_equal(edge_get_lost(&msg, r->lost_text), 0);
 			r->lost = true;
 			break;
+		case EDGE_ASK:
+			assert_non_null(r->on_ask);
+			r->on_ask(r->ask_ctx, &msg);
+			break;
 		default:
 			fail_msg("message %u from edge", msg.type);
 		}

@@ -321,7 +321,7 @@ static void resolved(struct egress *e, struct exchange *x)
 
 	if (d->n_found[0] || d->n_found[1])
 		begin_tries(e, x);
-	else if (d->none[0] || d->none[1])
+	else if (d->none[0] && d->none[1])
 		exchange_fail(e, x, EGRESS_NO_NAME, NULL, "%s: %s", name,
 			egress_outcome_text(EGRESS_NO_NAME));
 	else

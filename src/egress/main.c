@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -65,6 +66,8 @@ static void start(struct egress *e)
 	/* splice to a socket that nobody reads would kill, and has no flag against it */
 	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
 		die("ignoring SIGPIPE");
+	/* Rules have times, and libc looks for a file of time zones before the first one. */
+	tzset();
 	/* Zero is a free slot, so what was never used costs no memory. */
 	e->exchanges = xcalloc(EGRESS_SLOTS, sizeof(*e->exchanges));
 	arena_init(&e->arena, HTTP_ARENA_SIZE);

@@ -11,15 +11,14 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "file.h"
+#include "modules.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/str.h"
 
 #define NEW_ROOT "/newroot"
 #define MODULES "/modules"
@@ -78,14 +77,8 @@ static int is_module(const struct dirent *e)
 static int load_module(const char *name, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/%s", MODULES, name);
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int flags = str_ends(name, ".ko") ? 0 : 4; /* MODULE_INIT_COMPRESSED_FILE */
 
-	if (fd < 0)
-		return err_errno(err, -errno, "opening the module %s", path);
-	if (syscall(SYS_finit_module, fd, "", flags) < 0 && errno != EEXIST)
-		return err_errno(err, -errno, "loading the module %s", path);
-	return 0;
+	return modules_load_file(path, err);
 }
 
 static int load_modules(struct err *err)

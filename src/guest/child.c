@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "builtin.h"
+#include "netconf.h"
 #include "spawn.h"
 #include "users.h"
 #include "lib/base/fd.h"
@@ -92,6 +93,7 @@ static void fill_env(struct env *e, const struct child *c, const struct user *u)
 		if (f->workdir[0])
 			env_set(e, "WORKSPACE_DIR", f->workdir);
 	}
+	netconf_env(e);
 	env_put_all(e, f->env.v);
 	env_put_all(e, c->spec->env);
 }

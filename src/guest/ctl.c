@@ -55,8 +55,26 @@ void ctl_on_end(struct ctl *c, uint32_t id, uint32_t idx)
 	s->n = wr.n;
 	s->at = 0;
 	s->answered = true;
+	if (status & CTL_HOLD) {
+		s->held = status & ~CTL_HOLD;
+		s->id = id;
+		return;
+	}
 	if (wire_reply(c->wire, id, status) < 0)
 		wire_reset(c->wire, id);
+}
+
+void ctl_release(struct ctl *c)
+{
+	for (uint32_t i = 0; i < CTL_MAX_STREAMS; i++) {
+		struct ctl_stream *s = &c->streams[i];
+
+		if (!s->held)
+			continue;
+		if (wire_reply(c->wire, s->id, s->held) < 0)
+			wire_reset(c->wire, s->id);
+		s->held = 0;
+	}
 }
 
 ssize_t ctl_pull(struct ctl *c, uint32_t idx, uint8_t *buf, size_t n)

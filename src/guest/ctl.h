@@ -14,7 +14,9 @@
 
 #define CTL_MAX_STREAMS 16
 
-/* Gives the HTTP status; writes the answer's body. */
+/* Gives the HTTP status; writes the answer's body. With CTL_HOLD the answer waits for ctl_release.
+ */
+#define CTL_HOLD 0x8000u
 typedef unsigned ctl_handler(void *ctx, struct slice body, struct wr *answer);
 
 struct ctl_route {
@@ -25,7 +27,9 @@ struct ctl_route {
 struct ctl_stream {
 	const struct ctl_route *route; /* NULL when the slot is free */
 	bool answered;
-	size_t n, at; /* bytes collected; then bytes to answer and how many are sent */
+	unsigned held; /* the status of an answer that waits; 0: none */
+	uint32_t id;   /* stream, for that */
+	size_t n, at;  /* bytes collected; then bytes to answer and how many are sent */
 	uint8_t *body;
 };
 
@@ -43,5 +47,7 @@ int ctl_on_data(struct ctl *c, uint32_t id, uint32_t idx, struct slice bytes) MU
 void ctl_on_end(struct ctl *c, uint32_t id, uint32_t idx);
 ssize_t ctl_pull(struct ctl *c, uint32_t idx, uint8_t *buf, size_t n);
 void ctl_close(struct ctl *c, uint32_t idx);
+/* Sends the answers that wait. */
+void ctl_release(struct ctl *c);
 /* The session has ended: all streams are gone. */
 void ctl_drop_all(struct ctl *c);

@@ -13,6 +13,7 @@
 #include "boot.h"
 #include "event.h"
 #include "file.h"
+#include "netconf.h"
 #include "spawn.h"
 #include "users.h"
 #include "lib/base/clock.h"
@@ -83,6 +84,16 @@ static void enable_controllers(void)
 		(void)!file_poke("/sys/fs/cgroup/cgroup.subtree_control", names[i]);
 }
 
+/* For a daemon.json of the user's that does not say it. */
+static void put_proxies(void)
+{
+	struct env env = {0};
+
+	netconf_env(&env);
+	for (size_t i = 0; i < env.n; i++)
+		(void)putenv(env.v[i]); /* kept until the exec */
+}
+
 static void become_dockerd(int sock)
 {
 	char pid[16];
@@ -102,6 +113,7 @@ static void become_dockerd(int sock)
 	(void)setenv("LISTEN_PID", pid, 1);
 	(void)setenv("LISTEN_FDS", "1", 1);
 	(void)setenv("HOME", "/root", 1);
+	put_proxies();
 	(void)!file_poke("/proc/self/oom_score_adj", "-500");
 	execl(DOCKERD, "dockerd", "-H", "fd://", "--data-root", DOCKER_DATA, (char *)NULL);
 	_exit(127);

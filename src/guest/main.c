@@ -14,6 +14,8 @@
 #include "docker.h"
 #include "event.h"
 #include "exec.h"
+#include "net.h"
+#include "netproc.h"
 #include "power.h"
 #include "port.h"
 #include "service.h"
@@ -29,6 +31,7 @@ static struct guest {
 	struct port port;
 	struct service service;
 	struct docker docker;
+	struct netproc net;
 } guest = {.signals = -1};
 
 static void run_selftest(void)
@@ -53,8 +56,9 @@ static void reap(struct guest *g)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (!exec_on_exit(&g->service.execs, pid, status))
-			(void)docker_on_exit(&g->docker, pid);
+		if (!exec_on_exit(&g->service.execs, pid, status) &&
+			!docker_on_exit(&g->docker, pid))
+			(void)netproc_on_exit(&g->net, pid, g->service.power.begun);
 }
 
 static void on_signals(struct guest *g)
@@ -83,12 +87,14 @@ static void begin(struct guest *g)
 		log_error("making the event loop failed");
 		power_off_now();
 	}
+	/* First, as it has most to do. */
+	netproc_start(&g->net, &g->loop);
 	fd = port_open_named(GUEST_PORT, &err);
 	if (fd < 0) {
 		log_error("%s", err.text);
 		power_off_now();
 	}
-	service_init(&g->service, &g->loop, &g->port);
+	service_init(&g->service, &g->loop, &g->port, &g->net);
 	port_start(&g->port, &g->loop, fd);
 	port_pump(&g->port);
 	docker_start(&g->docker, &g->loop);
@@ -119,6 +125,16 @@ static void dispatch(struct guest *g, const struct loop_event *ev)
 	case GUEST_EV_DOCKER_TIMER:
 		docker_on_timer(&g->docker);
 		break;
+	case GUEST_EV_NET_PIPE:
+		if (netproc_on_pipe(&g->net))
+			service_on_net(&g->service, true);
+		break;
+	case GUEST_EV_NET_TIMER:
+		netproc_on_timer(&g->net);
+		break;
+	case GUEST_EV_NET_WAIT:
+		service_on_net(&g->service, false);
+		break;
 	case GUEST_EV_POWER:
 		power_finish();
 	}
@@ -141,12 +157,14 @@ static void boot(void)
 	boot_late();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct guest *g = &guest;
 	struct loop_event ev;
 	uint64_t began_ms = clock_mono_ms();
 
+	if (argc > 0 && !strcmp(argv[0], NET_PROGRAM))
+		net_main();
 	log_init("sbx-guest");
 	(void)prctl(PR_SET_NAME, "sbx-guest"); /* the kernel knows it as /init */
 	if (getpid() != 1)

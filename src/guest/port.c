@@ -1,5 +1,6 @@
 #include "port.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "event.h"
 #include "file.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -17,11 +17,12 @@
 
 #define SYS_PORTS "/sys/class/virtio-ports"
 #define OPEN_MS 5000
+/* A port that is not there at all is looked for less often. */
+#define SEARCH_MS 200
 /* What a client says first (RFC 9113, 3.4). */
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-
-static const struct loop_key port_key = {.kind = GUEST_EV_PORT};
-static const struct loop_key probe_key = {.kind = GUEST_EV_PORT_PROBE};
+/* Of SETTINGS with the server's four values. */
+#define SETTINGS_BYTES (9 + 4 * 6)
 
 static bool has_name(const char *dev, const char *name)
 {
@@ -70,9 +71,9 @@ static void set_interest(struct port *p, bool on, bool out)
 	uint32_t events = EPOLLIN | (out ? EPOLLOUT : 0);
 
 	if (on && !p->in_epoll)
-		on = loop_add(p->loop, p->fd, events, port_key) == 0;
+		on = loop_add(p->loop, p->fd, events, p->key) == 0;
 	else if (on && out != p->wants_out)
-		(void)!loop_mod(p->loop, p->fd, events, port_key);
+		(void)!loop_mod(p->loop, p->fd, events, p->key);
 	else if (!on && p->in_epoll)
 		loop_del(p->loop, p->fd);
 	p->in_epoll = on;
@@ -81,7 +82,7 @@ static void set_interest(struct port *p, bool on, bool out)
 
 static void session_begin(struct port *p)
 {
-	p->wire = wire_new(WIRE_SERVER, WIRE_CTL, p->ops, p->ctx);
+	p->wire = wire_new(p->role, p->kind, p->ops, p->ctx);
 	p->out_at = p->out_n = 0;
 	p->on_session(p->ctx, p->wire);
 	set_interest(p, true, false);
@@ -98,24 +99,55 @@ static void session_end(struct port *p)
 	p->out_at = p->out_n = 0;
 }
 
+static void probe_later(struct port *p, unsigned ms)
+{
+	loop_timer_set(p->loop, &p->probe, clock_mono_ms() + ms, p->probe_key);
+}
+
 static void wait_for_host(struct port *p)
 {
 	session_end(p);
 	set_interest(p, false, false);
-	loop_timer_set(p->loop, &p->probe, clock_mono_ms() + PORT_PROBE_MS, probe_key);
+	probe_later(p, PORT_PROBE_MS);
+}
+
+/* The host took the port away; perhaps it gives another one of that name. */
+static void lose_port(struct port *p)
+{
+	wait_for_host(p);
+	fd_close(&p->fd);
+}
+
+/* How the host's end of a new session begins. */
+static void learn_hello(struct port *p)
+{
+	struct wire *server;
+	ssize_t n;
+
+	if (p->role == WIRE_SERVER) {
+		p->n_hello = strlen(PREFACE);
+		memcpy(p->hello, PREFACE, p->n_hello);
+		return;
+	}
+	server = wire_new(WIRE_SERVER, p->kind, p->ops, NULL);
+	n = wire_pull(server, p->hello, SETTINGS_BYTES);
+	p->n_hello = n > 0 ? (size_t)n : 0;
+	wire_free(server);
 }
 
 void port_start(struct port *p, struct loop *loop, int fd)
 {
+	static_assert(PORT_HELLO >= SETTINGS_BYTES && PORT_HELLO >= sizeof(PREFACE), "hello");
 	p->loop = loop;
 	p->fd = fd;
+	learn_hello(p);
 	port_on_probe(p);
 }
 
 /* Where a new session begins in bytes that the old one does not understand. */
-static struct slice find_preface(struct slice s)
+static struct slice find_hello(const struct port *p, struct slice s)
 {
-	const uint8_t *at = s.n ? memmem(s.p, s.n, PREFACE, strlen(PREFACE)) : NULL;
+	const uint8_t *at = s.n ? memmem(s.p, s.n, p->hello, p->n_hello) : NULL;
 
 	return at ? slice_of(at, s.n - (size_t)(at - s.p)) : slice_of(NULL, 0);
 }
@@ -123,7 +155,7 @@ static struct slice find_preface(struct slice s)
 /* The session is broken: begin again where the host began again, else wait until it does. */
 static void restart(struct port *p)
 {
-	struct slice s = find_preface(p->last);
+	struct slice s = find_hello(p, p->last);
 
 	p->last = slice_of(NULL, 0);
 	session_end(p);
@@ -154,6 +186,10 @@ static void read_port(struct port *p)
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
+		if (n < 0 && errno == ENODEV) {
+			lose_port(p);
+			return;
+		}
 		if (n <= 0) {
 			wait_for_host(p);
 			return;
@@ -186,12 +222,19 @@ static bool drop_rest(struct port *p)
 
 void port_on_probe(struct port *p)
 {
-	struct pollfd pfd = {.fd = p->fd, .events = POLLIN | POLLOUT};
+	struct pollfd pfd = {.events = POLLIN | POLLOUT};
 
+	if (p->fd < 0)
+		p->fd = try_open(p->name);
+	if (p->fd < 0) {
+		probe_later(p, SEARCH_MS);
+		return;
+	}
+	pfd.fd = p->fd;
 	if (poll(&pfd, 1, 0) == 1 && !(pfd.revents & POLLHUP))
 		session_begin(p);
 	else if (!drop_rest(p))
-		loop_timer_set(p->loop, &p->probe, clock_mono_ms() + PORT_PROBE_MS, probe_key);
+		probe_later(p, PORT_PROBE_MS);
 }
 
 static bool pull_out(struct port *p)

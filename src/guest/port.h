@@ -7,9 +7,9 @@
  *          would spin). The kernel gives 0 from read only when the host is away and nothing is
  *          left, -EAGAIN when it is merely silent.
  * Trust    The host's bytes. A host that left and came back within one turn of the loop shows as
- *          its connection preface in the middle of the old session: a new session begins there. If
- *          the old one was inside a frame that swallows the preface, the host hears nothing and
- *          has to leave for a moment (PROTOCOL.guest).
+ *          its connection preface (or a server's SETTINGS, where the host is that) in the middle of
+ *          the old session: a new session begins there. If the old one was inside a frame that
+ *          swallows it, the host hears nothing and has to leave for a moment (PROTOCOL.guest).
  * Owns     The port's fd and the session.
  * Limits   PORT_TURN bytes a turn, so that execs get theirs.
  */
@@ -23,8 +23,15 @@
 #define PORT_TURN (256 * 1024)
 /* The kernel takes at most this much a write. */
 #define PORT_WRITE (32 * 1024)
+#define PORT_HELLO 40
 
 struct port {
+	/* Set by the owner before port_start. */
+	const char *name; /* to look for when fd is -1 */
+	enum wire_role role;
+	enum wire_port kind;
+	struct loop_key key, probe_key;
+
 	struct loop *loop;
 	int fd;
 	bool in_epoll, wants_out;
@@ -34,13 +41,15 @@ struct port {
 	void *ctx;
 	void (*on_session)(void *ctx, struct wire *w); /* w is NULL when it has ended */
 	struct slice last;			       /* what was read last, while it is there */
+	uint8_t hello[PORT_HELLO];		       /* how the host's end of a session begins */
+	size_t n_hello;
 	size_t out_at, out_n;
 	uint8_t out[PORT_WRITE];
 };
 
 /* Opens /dev/vportNpM of the named port; waits for it at most 5 s. The fd or a negative errno. */
 int port_open_named(const char *name, struct err *err) MUST_CHECK;
-/* Takes fd. The first look for the host happens at once. */
+/* Takes fd; -1: the port is looked for until it is there. The first look for the host happens at once. */
 void port_start(struct port *p, struct loop *loop, int fd);
 void port_on_event(struct port *p, uint32_t events);
 void port_on_probe(struct port *p);

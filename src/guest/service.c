@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <string.h>
+#include "event.h"
 #include "setup.h"
 #include "stats.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 /* Slots of ctl streams lie above those of execs. */
@@ -33,7 +35,12 @@ static unsigned on_setup(void *ctx, struct slice body, struct wr *wr)
 		return refuse(wr);
 	r = setup_apply(&s->facts, &s->mounts, &setup, &err);
 	guest_setup_done(&setup);
-	return answer(wr, r, &err);
+	if (s->net->ready || r < 0)
+		return answer(wr, r, &err);
+	if (!s->net_wait.pos)
+		loop_timer_set(s->loop, &s->net_wait, clock_mono_ms() + NETPROC_WAIT_MS,
+			(struct loop_key){.kind = GUEST_EV_NET_WAIT});
+	return answer(wr, r, &err) | CTL_HOLD;
 }
 
 static unsigned on_mount(void *ctx, struct slice body, struct wr *wr)
@@ -162,13 +169,28 @@ static const struct wire_ops ops = {
 	.pull = pull,
 };
 
-void service_init(struct service *s, struct loop *loop, struct port *port)
+void service_on_net(struct service *s, bool ready)
+{
+	if (!ready)
+		log_warn("the network is not ready; the sandbox starts without it");
+	loop_timer_clear(s->loop, &s->net_wait);
+	ctl_release(&s->ctl);
+}
+
+void service_init(
+	struct service *s, struct loop *loop, struct port *port, const struct netproc *net)
 {
 	s->loop = loop;
+	s->net = net;
 	s->execs.loop = loop;
 	s->execs.facts = &s->facts;
 	s->ctl.routes = routes;
 	s->ctl.ctx = s;
+	port->name = GUEST_PORT;
+	port->role = WIRE_SERVER;
+	port->kind = WIRE_CTL;
+	port->key = (struct loop_key){.kind = GUEST_EV_PORT};
+	port->probe_key = (struct loop_key){.kind = GUEST_EV_PORT_PROBE};
 	port->ops = &ops;
 	port->ctx = s;
 	port->on_session = on_session;

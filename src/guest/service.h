@@ -11,6 +11,7 @@
 #include "exec.h"
 #include "facts.h"
 #include "mounts.h"
+#include "netproc.h"
 #include "port.h"
 #include "power.h"
 
@@ -22,7 +23,12 @@ struct service {
 	struct facts facts;
 	struct mounts mounts;
 	struct power power;
+	const struct netproc *net;
+	struct loop_timer net_wait; /* answers to /setup wait for the network */
 };
 
 /* Prepares the service and tells the port to use it. */
-void service_init(struct service *s, struct loop *loop, struct port *port);
+void service_init(
+	struct service *s, struct loop *loop, struct port *port, const struct netproc *net);
+/* The network is ready, or was waited for long enough. */
+void service_on_net(struct service *s, bool ready);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "file.h"
+#include "netconf.h"
 #include "users.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -70,9 +71,10 @@ static int set_names(const struct guest_setup *s, struct err *err)
 {
 	AUTO_FREE char *host = xasprintf("%s\n", s->hostname);
 	AUTO_FREE char *machine = xasprintf("%s\n", s->machine_id);
-	AUTO_FREE char *hosts = xasprintf("127.0.0.1\tlocalhost\n127.0.1.1\t%s\n"
-					  "::1\tlocalhost ip6-localhost ip6-loopback\n",
-		s->hostname);
+	AUTO_FREE char *hosts =
+		xasprintf("127.0.0.1\tlocalhost\n127.0.1.1\t%s\n"
+			  "::1\tlocalhost ip6-localhost ip6-loopback\n" NETCONF_HOSTS,
+			s->hostname);
 	int r;
 
 	if (sethostname(s->hostname, strlen(s->hostname)) < 0)
@@ -81,6 +83,17 @@ static int set_names(const struct guest_setup *s, struct err *err)
 	if (r == 0)
 		r = say("/etc/hosts", hosts, err);
 	return r < 0 ? r : say("/etc/machine-id", machine, err);
+}
+
+static void tell_of_network(void)
+{
+	struct user agent;
+	struct err err;
+
+	if (users_lookup(USERS_AGENT, &agent, &err) < 0)
+		log_warn("%s", err.text);
+	else
+		netconf_write(&agent);
 }
 
 int setup_apply(struct facts *f, struct mounts *m, const struct guest_setup *s, struct err *err)
@@ -94,5 +107,7 @@ int setup_apply(struct facts *f, struct mounts *m, const struct guest_setup *s, 
 		r = set_names(s, err);
 	if (r == 0)
 		r = users_set_agent(s->uid, s->gid, err);
+	if (r == 0)
+		tell_of_network();
 	return r < 0 ? r : mounts_apply(m, &s->mounts, err);
 }

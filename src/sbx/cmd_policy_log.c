@@ -53,7 +53,7 @@ static void sorted_rows(const struct audit_view *v, struct rows *ret)
 {
 	*ret = (struct rows){0};
 	if (audit_view_each(v, 0, collect, ret) == 0 && ret->n)
-		qsort(ret->v, ret->n, sizeof(*ret->v), last_seen_first);
+		qsort(ret->v, ret->n, sizeof(struct audit_view_row *), last_seen_first);
 }
 
 static void add_row(struct table *t, const struct audit_view_row *row)

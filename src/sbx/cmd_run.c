@@ -6,6 +6,7 @@
 
 #include "attach.h"
 #include "create.h"
+#include "policy_api.h"
 #include "sandbox.h"
 #include "verb.h"
 #include "workspace.h"
@@ -93,6 +94,21 @@ static int check_paths(const struct plan *plan, bool force, struct problem *p)
 	return 0;
 }
 
+/* What counts only when a sandbox is made must not pass in silence either. */
+static void warn_about_policy(const struct opts *o, const char *name)
+{
+	if (opts_has(o, "allow-network") || opts_has(o, "deny-network")) {
+		ui_warning("'%s' is there already: --allow-network and --deny-network count only "
+			   "when it is made",
+			name);
+		ui_hint("sbx policy allow network HOST --sandbox %s", name);
+	}
+	if (!policy_is_there()) {
+		ui_warning("there is no network policy: nothing is allowed");
+		ui_hint("sbx policy set-default balanced");
+	}
+}
+
 static int find_or_make(const struct opts *o, struct plan *plan, struct creation *c, bool *ret_made,
 	struct problem *p)
 {
@@ -113,8 +129,10 @@ static int find_or_make(const struct opts *o, struct plan *plan, struct creation
 	}
 	if (r < 0)
 		return r;
-	if (plan->there)
+	if (plan->there) {
+		warn_about_policy(o, plan->name);
 		return check_paths(plan, force, p);
+	}
 	*ret_made = true;
 	/* with a pipe behind stdout only the command's own output goes there */
 	return create_make(c, opts_has(o, "detached") || !isatty(STDOUT_FILENO), &plan->there, p);

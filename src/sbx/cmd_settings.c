@@ -4,7 +4,9 @@
 
 #include "lib/base/mem.h"
 #include "lib/settings/settings.h"
+#include "lib/base/str.h"
 #include "api.h"
+#include "policy_api.h"
 #include "table.h"
 #include "verb.h"
 
@@ -37,6 +39,19 @@ static int run_get(struct opts *o)
 	return EXIT_OK;
 }
 
+/* Settings of the network count at once; without sbxd nobody runs who had to be told. */
+static void tell_sandboxes(void)
+{
+	AUTO_JSON json_t *answer = NULL;
+	struct problem p = {0};
+	int r = api_peek("POST", "/v1/reload", API_TIMEOUT_MS, &answer, &p);
+
+	if (r == 0)
+		policy_say_not_taken(answer);
+	else if (r != -ECONNREFUSED)
+		ui_warning("running sandboxes were not told: %s", err_text(&p.err, r));
+}
+
 static int change(const struct opts *o, const char *value)
 {
 	struct problem p = {0};
@@ -50,7 +65,11 @@ static int change(const struct opts *o, const char *value)
 	if (r < 0)
 		return ui_problem(&p, problem_usage(&p, r, "settings set"));
 	r = settings_change(id, value, &p.err);
-	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (str_starts(settings_keys[id].name, "network."))
+		tell_sandboxes();
+	return EXIT_OK;
 }
 
 static int run_set(struct opts *o)
@@ -135,7 +154,8 @@ static const struct verb subs[] = {
 		.args = "KEY VALUE",
 		.summary = "change one value",
 		.about = "Changes one setting. It counts for sandboxes that are made or started "
-			 "from now on.",
+			 "from now on;\n"
+			 "those of the network count for running ones too.",
 		.opts = no_opts,
 		.min = 2,
 		.max = 2,

@@ -22,6 +22,10 @@ static const char *words_of(enum verb_word w)
 		return "key";
 	case VERB_SHELL:
 		return "shell";
+	case VERB_PRESET:
+		return "preset";
+	case VERB_KIND:
+		return "kind";
 	default:
 		return "none";
 	}
@@ -126,6 +130,8 @@ void completion_bash(void)
 	print_keys(" ");
 	printf("' -- \"$cur\")) ;;\n"
 	       "\tshell) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")) ;;\n"
+	       "\tpreset) COMPREPLY=($(compgen -W 'allow-all balanced deny-all' -- \"$cur\")) ;;\n"
+	       "\tkind) COMPREPLY=($(compgen -W 'network' -- \"$cur\")) ;;\n"
 	       "\tesac\n}\n\n"
 	       "_sbx()\n{\n"
 	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
@@ -148,6 +154,7 @@ void completion_bash(void)
 	       "\tcase \"$path\" in\n");
 	print_rows();
 	printf("\tesac\n"
+	       "\tif [[ $prev == --sandbox ]]; then _sbx_word sandbox; return; fi\n"
 	       "\tif ((valued)); then COMPREPLY=($(compgen -f -- \"$cur\")); return; fi\n"
 	       "\tif [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"$opts\" -- \"$cur\")); "
 	       "return; fi\n"
@@ -190,7 +197,9 @@ void completion_zsh(void)
 	       "\tcopy) _files; compadd -S '' -- ${^${(f)\"$(sbx ls -q 2>/dev/null)\"}}: ;;\n"
 	       "\tkey) compadd ");
 	print_keys(" ");
-	printf(" ;;\n\tshell) compadd bash zsh fish ;;\n\tesac\n}\n\n_sbx() {\n"
+	printf(" ;;\n\tshell) compadd bash zsh fish ;;\n"
+	       "\tpreset) compadd allow-all balanced deny-all ;;\n\tkind) compadd network ;;\n"
+	       "\tesac\n}\n\n_sbx() {\n"
 	       "\tlocal cur=${words[CURRENT]} prev=${words[CURRENT-1]} verb=${words[2]} verb_path "
 	       "subs=''\n"
 	       "\tlocal opts='' first=none others=none stop=0 valued=0 at=3 i n=0\n"
@@ -210,6 +219,7 @@ void completion_zsh(void)
 	       "\tcase \"$verb_path\" in\n");
 	print_rows();
 	printf("\tesac\n"
+	       "\tif [[ $prev == --sandbox ]]; then _sbx_word sandbox; return; fi\n"
 	       "\tif ((valued)); then _files; return; fi\n"
 	       "\tif [[ $cur == -* ]]; then compadd -- ${=opts}; return; fi\n"
 	       "\tfor ((i = at; i < CURRENT; i++)); do [[ ${words[i]} == -* ]] || ((++n)); done\n"
@@ -228,6 +238,10 @@ static const char *fish_words(enum verb_word w)
 		return "-a shell";
 	case VERB_SHELL:
 		return "-f -a 'bash zsh fish'";
+	case VERB_PRESET:
+		return "-f -a 'allow-all balanced deny-all'";
+	case VERB_KIND:
+		return "-f -a network";
 	case VERB_PATH:
 		return "-F";
 	default:
@@ -251,7 +265,10 @@ static void fish_verb(const char *condition, const struct verb *v)
 		printf("complete -c sbx -n '%s' -l %s", condition, d->name);
 		if (d->letter)
 			printf(" -s %c", d->letter);
-		printf("%s -d ", d->arg ? " -r" : "");
+		printf("%s -d ", !d->arg ? ""
+				 : strcmp(d->name, "sandbox") == 0
+					 ? " -x -a '(sbx ls -q 2>/dev/null)'"
+					 : " -r");
 		print_quoted(d->help);
 		printf("\n");
 	}

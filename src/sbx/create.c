@@ -10,6 +10,7 @@
 #include "lib/settings/settings.h"
 #include "lib/spec/spec.h"
 #include "env.h"
+#include "policy_api.h"
 #include "sandbox.h"
 #include "template.h"
 #include "workspace.h"
@@ -149,14 +150,24 @@ static int set_words(const struct opts *o, json_t *body, struct err *err)
 	return 0;
 }
 
+static int check_rules(const struct opt_list *l, const char *option, struct problem *p)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (policy_check_resources(l->v[i], p) < 0)
+			return err_wrap(&p->err, -EINVAL, "--%s", option);
+	return 0;
+}
+
 int create_parse(const struct opts *o, const char *agent, const char *const *paths, size_t n_paths,
 	bool cwd, struct creation *ret, struct problem *p)
 {
 	static const char *const here[] = {"."};
 	int r;
 
-	*ret = (struct creation){
-		.body = json_pack("{s:s}", "agent", agent), .force = opts_has(o, "force")};
+	*ret = (struct creation){.body = json_pack("{s:s}", "agent", agent),
+		.force = opts_has(o, "force"),
+		.allow = opts_list(o, "allow-network"),
+		.deny = opts_list(o, "deny-network")};
 	if (ret->force)
 		(void)json_object_set_new(ret->body, "force", json_true());
 	r = n_paths == 0 && cwd ? set_workspaces(ret, here, 1, p)
@@ -172,6 +183,10 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 		r = set_env(o, ret->body, &p->err);
 	if (r == 0)
 		r = set_words(o, ret->body, &p->err);
+	if (r == 0)
+		r = check_rules(ret->allow, "allow-network", p);
+	if (r == 0)
+		r = check_rules(ret->deny, "deny-network", p);
 	return r < 0 ? problem_usage(p, r, "create") : 0;
 }
 
@@ -209,11 +224,41 @@ static void undo(const char *name)
 		ui_warning("'%s' is left registered: %s", name, ignored.err.text);
 }
 
+static int add_rules(
+	const struct creation *c, const struct opt_list *l, const char *effect, struct problem *p)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		AUTO_JSON json_t *answer = NULL;
+		struct policy_wish w = {.effect = effect,
+			.resources = l->v[i],
+			.sandbox = c->name,
+			.origin = "create"};
+		int r = policy_add(&w, &answer, p);
+
+		if (r < 0)
+			return r;
+		policy_say_conflicts(answer);
+	}
+	return 0;
+}
+
+/* Its own rules are there before it runs for the first time. */
+static int add_rules_and_start(const struct creation *c, json_t **ret, struct problem *p)
+{
+	int r = add_rules(c, c->deny, "deny", p);
+
+	if (r == 0)
+		r = add_rules(c, c->allow, "allow", p);
+	return r < 0 ? r : sandbox_start(c->name, NULL, ret, p);
+}
+
 int create_make(const struct creation *c, bool quiet, json_t **ret, struct problem *p)
 {
 	AUTO_JSON json_t *s = NULL;
-	int r = template_require(api_str(c->body, "template"), p);
+	int r = policy_require(p);
 
+	if (r == 0)
+		r = template_require(api_str(c->body, "template"), p);
 	if (r < 0)
 		return r;
 	r = api_call("POST", "/v1/sandboxes", c->body, API_TIMEOUT_MS, &s, p);
@@ -223,7 +268,7 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 		return r;
 	if (!quiet)
 		print_facts(s);
-	r = sandbox_start(c->name, NULL, ret, p);
+	r = add_rules_and_start(c, ret, p);
 	if (r < 0)
 		undo(c->name);
 	return r;

@@ -23,6 +23,9 @@
 		{0, "env-file", "FILE", "the same from a file", .many = true},                    \
 		{0, "accel", "KIND", "auto, kvm or tcg; tcg is no isolation boundary"},           \
 		{'t', "template", "NAME", "what it starts from (debian)"},                        \
+		{0, "allow-network", "LIST", "hosts that it may reach, as in sbx policy allow",   \
+			.many = true},                                                            \
+		{0, "deny-network", "LIST", "hosts that it may not reach", .many = true},         \
 	{                                                                                         \
 		0, "force", NULL, "share / or the home folder all the same"                       \
 	}
@@ -31,6 +34,7 @@ struct creation {
 	json_t *body;
 	const char *name; /* inside body */
 	bool force;
+	const struct opt_list *allow, *deny; /* rules of its own */
 };
 
 void creation_done(struct creation *c);

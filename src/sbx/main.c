@@ -22,6 +22,7 @@ const struct verb *const verb_table[] = {
 	&verb_update,
 	&verb_template,
 	&verb_audit,
+	&verb_policy,
 	&verb_settings,
 	&verb_daemon,
 	&verb_diagnose,

@@ -217,3 +217,22 @@ bool ui_confirm(const char *fmt, ...)
 		return false;
 	return answer[0] == 'y' || answer[0] == 'Y';
 }
+
+bool ui_ask(char *answer, size_t size, const char *fmt, ...)
+{
+	char *end;
+	va_list ap;
+
+	ui_progress_end();
+	va_start(ap, fmt);
+	(void)vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	(void)fflush(stderr);
+	if (!ui.ask || !fgets(answer, (int)size, stdin))
+		return false;
+	end = answer + strlen(answer);
+	while (end > answer && (unsigned char)end[-1] <= ' ')
+		*--end = '\0';
+	memmove(answer, answer + strspn(answer, " \t"), strlen(answer + strspn(answer, " \t")) + 1);
+	return true;
+}

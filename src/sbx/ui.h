@@ -12,6 +12,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "lib/base/err.h"
 
@@ -53,6 +54,10 @@ void ui_busy(const char *text);
 void ui_progress_end(void);
 /* "Sure? (y/N) " and the answer. Only when ui_can_ask(). */
 bool ui_confirm(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/* Puts a question and gives the line that is typed, without blanks around it; false at the end of the
+ * input. Only when ui_can_ask(). */
+bool ui_ask(char *answer, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* Makes text harmless for a terminal, in place: control characters become '?'. */
 void ui_clean(char *text);

@@ -24,6 +24,14 @@ static api_fn *const calls[] = {
 	[API_STATS] = api_stats,
 	[API_WATCH] = api_watch,
 	[API_SHUTDOWN] = api_shutdown,
+	[API_POLICY_GET] = api_policy_get,
+	[API_POLICY_PUT] = api_policy_put,
+	[API_POLICY_RESET] = api_policy_reset,
+	[API_POLICY_CHECK] = api_policy_check,
+	[API_RULE_ADD] = api_rule_add,
+	[API_RULE_RM] = api_rule_rm,
+	[API_RULES_RM] = api_rules_rm,
+	[API_RELOAD] = api_reload,
 };
 static_assert(ARRAY_LEN(calls) == API_N_CALLS, "a function for each call");
 
@@ -38,8 +46,7 @@ void api_reply_json(struct sbxd *d, struct conn *c, int status, json_t *o)
 	free(text);
 }
 
-/* Text of the outside: what is not UTF-8 cannot stand in JSON. */
-static json_t *text_to_json(const char *s)
+json_t *api_text(const char *s)
 {
 	json_t *j = json_string(s);
 
@@ -52,9 +59,9 @@ void api_fail(struct sbxd *d, struct conn *c, int status, const char *code, cons
 	json_t *e = json_object(), *o = json_object();
 
 	json_object_set_new(e, "code", json_string(code));
-	json_object_set_new(e, "message", text_to_json(message));
+	json_object_set_new(e, "message", api_text(message));
 	if (hint)
-		json_object_set_new(e, "hint", text_to_json(hint));
+		json_object_set_new(e, "hint", api_text(hint));
 	json_object_set_new(o, "error", e);
 	api_reply_json(d, c, status, o);
 }
@@ -120,14 +127,14 @@ static void add_running(json_t *o, const struct keeper *k)
 	char detail[KEEPER_MAX_TEXT + 64];
 
 	keeper_detail(k, detail, sizeof(detail));
-	json_object_set_new(o, "detail", text_to_json(detail));
+	json_object_set_new(o, "detail", api_text(detail));
 	json_object_set_new(o, "progress", number(k->state.progress));
 	json_object_set_new(o, "sessions", number(k->state.sessions));
 	json_object_set_new(o, "boot_ms", number(k->state.boot_ms));
 	json_object_set_new(o, "keeper_pid", number((uint64_t)k->pid));
 	json_object_set_new(o, "qemu_pid", number(k->state.qemu_pid));
 	if (k->state.accel[0])
-		json_object_set_new(o, "accel", text_to_json(k->state.accel));
+		json_object_set_new(o, "accel", api_text(k->state.accel));
 }
 
 static void add_stopped(json_t *o, const struct store_row *row)
@@ -135,7 +142,7 @@ static void add_stopped(json_t *o, const struct store_row *row)
 	static const char *const zero[] = {
 		"progress", "sessions", "boot_ms", "keeper_pid", "qemu_pid"};
 
-	json_object_set_new(o, "detail", text_to_json(row->last_error));
+	json_object_set_new(o, "detail", api_text(row->last_error));
 	for (size_t i = 0; i < ARRAY_LEN(zero); i++)
 		json_object_set_new(o, zero[i], json_integer(0));
 }

@@ -7,7 +7,7 @@
  * Trust    As conn.h. Every reply is built here; text of a keeper goes into it as a JSON string.
  * Never    Waits without a deadline, or touches the guest's bytes: an exec's connection is passed
  *          on.
- * See      proto/PROTOCOL.api, api_sandbox.c, api_run.c, api_watch.c
+ * See      proto/PROTOCOL.api, api_sandbox.c, api_run.c, api_watch.c, api_policy.c
  */
 #pragma once
 
@@ -26,6 +26,8 @@ void api_fail(struct sbxd *d, struct conn *c, int status, const char *code, cons
 void api_refuse(struct sbxd *d, struct conn *c, int status, const char *code, const char *message);
 /* From a negative errno of the store, settings or decoders. */
 void api_fail_errno(struct sbxd *d, struct conn *c, int r, const struct err *err);
+/* Text of the outside as JSON: what is not UTF-8 cannot stand there and is replaced. */
+struct json_t *api_text(const char *s);
 void api_reply_json(struct sbxd *d, struct conn *c, int status, struct json_t *o);
 void api_reply_row(struct sbxd *d, struct conn *c, int status, const struct store_row *row);
 /* Reads the row again and sends it; 404 when it is gone. */
@@ -38,7 +40,9 @@ bool api_find(struct sbxd *d, struct conn *c, const char *ref, struct store_row 
 typedef void api_fn(struct sbxd *d, struct conn *c, const struct api_request *req);
 api_fn api_list, api_create, api_get, api_patch, api_delete;
 api_fn api_start, api_stop, api_exec, api_stats;
-api_fn api_watch;
+api_fn api_watch, api_reload;
+api_fn api_policy_get, api_policy_put, api_policy_reset, api_policy_check;
+api_fn api_rule_add, api_rule_rm, api_rules_rm;
 
 void api_on_done(struct sbxd *d, struct conn *c, int code, const char *text);
 int api_on_stats(struct sbxd *d, struct conn *c, const struct keeper_stats *stats) MUST_CHECK;

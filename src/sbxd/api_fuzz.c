@@ -4,6 +4,22 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void decode_policy(const struct api_http *h, const struct api_request *req)
+{
+	AUTO_API_POLICY struct api_policy policy = {0};
+	AUTO_RULE struct rule rule = {0};
+	struct host host;
+	struct err err;
+	uint16_t port;
+
+	if (req->call == API_POLICY_PUT)
+		(void)!api_decode_policy(h->body, &policy, &err);
+	if (req->call == API_RULE_ADD)
+		(void)!api_decode_rule(h->body, 1000, &rule, &err);
+	if (req->call == API_POLICY_CHECK)
+		(void)!api_parse_target(req->target, &host, &port, &err);
+}
+
 static void decode_body(const struct api_http *h, enum api_call call)
 {
 	AUTO_SPEC struct spec spec = {0}, old = {0};
@@ -34,8 +50,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at += api_http_feed(&h, slice_of(data + at, size - at));
 		if (h.state != API_HTTP_READY)
 			break;
-		if (api_route(&h, &req, &err) == 0)
+		if (api_route(&h, &req, &err) == 0) {
 			decode_body(&h, req.call);
+			decode_policy(&h, &req);
+		}
 		api_http_reset(&h);
 	}
 	api_http_done(&h);

@@ -1,7 +1,5 @@
 #include "api_route.h"
 
-#include <errno.h>
-#include <jansson.h>
 #include <string.h>
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
@@ -24,6 +22,14 @@ static const struct {
 	{API_HTTP_GET, "v1/sandboxes/:ref/stats", API_STATS, false},
 	{API_HTTP_GET, "v1/watch", API_WATCH, false},
 	{API_HTTP_POST, "v1/shutdown", API_SHUTDOWN, true},
+	{API_HTTP_GET, "v1/policy", API_POLICY_GET, false},
+	{API_HTTP_PUT, "v1/policy", API_POLICY_PUT, true},
+	{API_HTTP_DELETE, "v1/policy", API_POLICY_RESET, false},
+	{API_HTTP_GET, "v1/policy/check", API_POLICY_CHECK, false},
+	{API_HTTP_POST, "v1/policy/rules", API_RULE_ADD, true},
+	{API_HTTP_DELETE, "v1/policy/rules", API_RULES_RM, false},
+	{API_HTTP_DELETE, "v1/policy/rules/:ref", API_RULE_RM, false},
+	{API_HTTP_POST, "v1/reload", API_RELOAD, true},
 };
 
 static bool matches(const struct api_http *h, const char *pattern, const char **ret_ref)
@@ -46,24 +52,104 @@ static bool matches(const struct api_http *h, const char *pattern, const char **
 	}
 }
 
+static int take_flag(const char *key, const char *value, bool *ret, struct err *err)
+{
+	if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+		return err_set(err, 400, "%s must be 0 or 1", key);
+	*ret = value[0] == '1';
+	return 0;
+}
+
+static int take_wait(struct api_request *req, const char *value, struct err *err)
+{
+	if (str_to_u64(value, 0, API_MAX_WAIT_MS, &req->wait_ms) < 0)
+		return err_set(err, 400, "wait must be milliseconds, at most %d", API_MAX_WAIT_MS);
+	return 0;
+}
+
+static int take_force(struct api_request *req, const char *value, struct err *err)
+{
+	return take_flag("force", value, &req->force, err);
+}
+
+static int take_text(struct api_request *req, const char *value, struct err *err)
+{
+	return take_flag("text", value, &req->text, err);
+}
+
+static int take_from(struct api_request *req, const char *value, struct err *err)
+{
+	if (str_to_u64(value, 0, UINT32_MAX, &req->from) < 0)
+		return err_set(err, 400, "from must be the number of a rule");
+	return 0;
+}
+
+static int take_target(struct api_request *req, const char *value, struct err *err)
+{
+	req->target = value;
+	return 0;
+}
+
+static int take_resource(struct api_request *req, const char *value, struct err *err)
+{
+	req->resource = value;
+	return 0;
+}
+
+static int take_sandbox(struct api_request *req, const char *value, struct err *err)
+{
+	req->sandbox = value;
+	return 0;
+}
+
+static int take_effect(struct api_request *req, const char *value, struct err *err)
+{
+	req->has_effect = true;
+	for (req->effect = 0; req->effect < RULE_EFFECTS; req->effect++)
+		if (strcmp(value, rule_effect_name(req->effect)) == 0)
+			return 0;
+	return err_set(err, 400, "effect must be allow or deny");
+}
+
+/* Which call has which keys. */
+static const struct {
+	enum api_call call;
+	const char *key;
+	int (*take)(struct api_request *req, const char *value, struct err *err);
+} queries[] = {
+	{API_GET, "wait", take_wait},
+	{API_DELETE, "force", take_force},
+	{API_POLICY_GET, "from", take_from},
+	{API_POLICY_GET, "text", take_text},
+	{API_POLICY_CHECK, "target", take_target},
+	{API_POLICY_CHECK, "sandbox", take_sandbox},
+	{API_RULES_RM, "resource", take_resource},
+	{API_RULES_RM, "effect", take_effect},
+	{API_RULES_RM, "sandbox", take_sandbox},
+};
+
 static int take_query(const struct api_http *h, struct api_request *req, struct err *err)
 {
-	const char *wait = api_http_query(h, "wait"), *force = api_http_query(h, "force");
 	size_t known = 0;
 
-	if (wait && req->call == API_GET) {
-		if (str_to_u64(wait, 0, API_MAX_WAIT_MS, &req->wait_ms) < 0)
-			return err_set(
-				err, 400, "wait must be milliseconds, at most %d", API_MAX_WAIT_MS);
+	for (size_t i = 0; i < ARRAY_LEN(queries); i++) {
+		const char *value = api_http_query(h, queries[i].key);
+		int r;
+
+		if (queries[i].call != req->call || !value)
+			continue;
+		r = queries[i].take(req, value, err);
+		if (r)
+			return r;
 		known++;
 	}
-	if (force && req->call == API_DELETE) {
-		if (strcmp(force, "0") != 0 && strcmp(force, "1") != 0)
-			return err_set(err, 400, "force must be 0 or 1");
-		req->force = force[0] == '1';
-		known++;
-	}
-	return known == h->n_query ? 0 : err_set(err, 400, "a query key that this call has not");
+	if (known != h->n_query)
+		return err_set(err, 400, "a query key that this call has not");
+	if (req->call == API_POLICY_CHECK && !req->target)
+		return err_set(err, 400, "target is missing");
+	if (req->call == API_RULES_RM && !req->resource)
+		return err_set(err, 400, "resource is missing");
+	return 0;
 }
 
 static int check_form(const struct api_http *h, size_t route, struct err *err)
@@ -99,124 +185,4 @@ int api_route(const struct api_http *h, struct api_request *ret, struct err *err
 	}
 	return seen ? err_set(err, 405, "%s is not possible here", api_http_method_name(h->method))
 		    : err_set(err, 404, "there is no such call; see PROTOCOL.api");
-}
-
-static int load(struct slice body, json_t **ret, struct err *err)
-{
-	json_error_t je;
-
-	*ret = json_loadb(body.n ? (const char *)body.p : "", body.n, JSON_REJECT_DUPLICATES, &je);
-	if (!*ret)
-		return err_set(err, -EINVAL, "not JSON, line %d column %d: %s", je.line, je.column,
-			je.text);
-	if (!json_is_object(*ret)) {
-		json_decref(*ret);
-		return err_set(err, -EINVAL, "the body must be a JSON object");
-	}
-	return 0;
-}
-
-static bool is_one_of(const char *key, const char *const *list)
-{
-	for (; *list; list++)
-		if (strcmp(key, *list) == 0)
-			return true;
-	return false;
-}
-
-static int check_keys(json_t *o, const char *const *allowed, struct err *err)
-{
-	const char *key;
-	json_t *v;
-
-	json_object_foreach(o, key, v)
-	{
-		if (!is_one_of(key, allowed))
-			return err_set(err, -EINVAL,
-				"the field '%.60s' is unknown or cannot be changed", key);
-	}
-	return 0;
-}
-
-static int take_generation(json_t *o, uint64_t *ret, struct err *err)
-{
-	json_t *v = json_object_get(o, "generation");
-
-	*ret = 0;
-	if (!v)
-		return 0;
-	if (!json_is_integer(v) || json_integer_value(v) < 1)
-		return err_set(err, -EINVAL, "generation must be a whole number from 1");
-	*ret = (uint64_t)json_integer_value(v);
-	json_object_del(o, "generation");
-	return 0;
-}
-
-/* The fields go over the old spec as JSON, so that one decoder judges both. */
-int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret,
-	uint64_t *ret_generation, struct err *err)
-{
-	static const char *const allowed[] = {
-		"name", "cpus", "memory", "accel", "generation", NULL};
-	AUTO_FREE char *text = NULL;
-	json_t *o, *whole;
-	int r = load(body, &o, err);
-
-	if (r < 0)
-		return r;
-	r = check_keys(o, allowed, err);
-	if (r == 0)
-		r = take_generation(o, ret_generation, err);
-	whole = spec_to_json(old);
-	json_object_update(whole, o);
-	json_decref(o);
-	text = json_dumps(whole, JSON_COMPACT);
-	json_decref(whole);
-	if (!text)
-		abort();
-	return r < 0 ? r : spec_decode(slice_from_str(text), ret, err);
-}
-
-int api_decode_start(struct slice body, enum spec_accel *accel, struct err *err)
-{
-	static const char *const allowed[] = {"accel", NULL};
-	json_t *o, *v;
-	int r;
-
-	if (!body.n)
-		return 0;
-	r = load(body, &o, err);
-	if (r < 0)
-		return r;
-	r = check_keys(o, allowed, err);
-	v = json_object_get(o, "accel");
-	if (r == 0 && v &&
-		(!json_is_string(v) || spec_accel_parse(json_string_value(v), accel) < 0))
-		r = err_set(err, -EINVAL, "accel must be auto, kvm or tcg");
-	json_decref(o);
-	return r;
-}
-
-int api_decode_stop(struct slice body, uint64_t *timeout_ms, struct err *err)
-{
-	static const char *const allowed[] = {"timeout_ms", NULL};
-	json_t *o, *v;
-	int r;
-
-	if (!body.n)
-		return 0;
-	r = load(body, &o, err);
-	if (r < 0)
-		return r;
-	r = check_keys(o, allowed, err);
-	v = json_object_get(o, "timeout_ms");
-	if (r == 0 && v &&
-		(!json_is_integer(v) || json_integer_value(v) < 0 ||
-			json_integer_value(v) > API_MAX_STOP_MS))
-		r = err_set(err, -EINVAL, "timeout_ms must be a whole number up to %d",
-			API_MAX_STOP_MS);
-	if (r == 0 && v)
-		*timeout_ms = (uint64_t)json_integer_value(v);
-	json_decref(o);
-	return r;
 }

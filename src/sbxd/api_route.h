@@ -5,11 +5,12 @@
  *          Query keys and body fields that a call does not know are refused.
  * Trust    Requests of the same user.
  * Owns     Nothing; ref points into the request.
- * See      proto/PROTOCOL.api, api_route_test.c, api_fuzz.c
+ * See      proto/PROTOCOL.api, api_body.c, api_route_test.c, api_fuzz.c
  */
 #pragma once
 
 #include "lib/http/api_http.h"
+#include "lib/policy/rule.h"
 #include "lib/spec/spec.h"
 
 #define API_MAX_WAIT_MS 600000
@@ -28,6 +29,14 @@ enum api_call {
 	API_STATS,
 	API_WATCH,
 	API_SHUTDOWN,
+	API_POLICY_GET,
+	API_POLICY_PUT,
+	API_POLICY_RESET,
+	API_POLICY_CHECK,
+	API_RULE_ADD,
+	API_RULE_RM,
+	API_RULES_RM,
+	API_RELOAD,
 	API_N_CALLS,
 };
 
@@ -36,6 +45,18 @@ struct api_request {
 	const char *ref;  /* NULL when the call has none */
 	uint64_t wait_ms; /* GET */
 	bool force;	  /* DELETE */
+
+	/* of the policy */
+	uint64_t from; /* the first rule that is wanted */
+	bool text;
+	const char *target, *resource, *sandbox; /* NULL: not said */
+	bool has_effect;
+	enum rule_effect effect;
+};
+
+/* The body of a new policy: one of them is there. */
+struct api_policy {
+	char *preset, *text, *file;
 };
 
 /* 0, or the HTTP status with err filled: 404, 405, 400. */
@@ -47,4 +68,13 @@ int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret
 	uint64_t *ret_generation, struct err *err) MUST_CHECK;
 /* Bodies that may be left out; values are untouched when they or the field are. */
 int api_decode_start(struct slice body, enum spec_accel *accel, struct err *err) MUST_CHECK;
+int api_decode_policy(struct slice body, struct api_policy *ret, struct err *err) MUST_CHECK;
+void api_policy_done(struct api_policy *p);
+#define AUTO_API_POLICY CLEANUP(api_policy_done)
+/* A rule with its scope, end, comment and origin; *ret must be all zero. */
+int api_decode_rule(
+	struct slice body, uint64_t now_ms, struct rule *ret, struct err *err) MUST_CHECK;
+/* "host", "host:port" or a URL; without a port that of the scheme, else 443. */
+int api_parse_target(
+	const char *text, struct host *ret_host, uint16_t *ret_port, struct err *err) MUST_CHECK;
 int api_decode_stop(struct slice body, uint64_t *timeout_ms, struct err *err) MUST_CHECK;

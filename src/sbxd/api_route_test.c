@@ -38,6 +38,25 @@ static void every_call_is_found(void **state)
 		{"GET /v1/sandboxes/demo/stats", "", 0, API_STATS, "demo"},
 		{"GET /v1/watch", "", 0, API_WATCH, NULL},
 		{"POST /v1/shutdown", "", 0, API_SHUTDOWN, NULL},
+		{"GET /v1/policy", "", 0, API_POLICY_GET, NULL},
+		{"GET /v1/policy?from=1000&text=1", "", 0, API_POLICY_GET, NULL},
+		{"PUT /v1/policy", "{}", 0, API_POLICY_PUT, NULL},
+		{"DELETE /v1/policy", "", 0, API_POLICY_RESET, NULL},
+		{"GET /v1/policy/check?target=a", "", 0, API_POLICY_CHECK, NULL},
+		{"POST /v1/policy/rules", "{}", 0, API_RULE_ADD, NULL},
+		{"DELETE /v1/policy/rules/0123456789ab", "", 0, API_RULE_RM, "0123456789ab"},
+		{"DELETE /v1/policy/rules?resource=10.0.0.0%2f8&effect=deny", "", 0, API_RULES_RM,
+			NULL},
+		{"POST /v1/reload", "", 0, API_RELOAD, NULL},
+		{"GET /v1/policy?from=-1", "", 400, 0, NULL},
+		{"GET /v1/policy?text=yes", "", 400, 0, NULL},
+		{"GET /v1/policy/check", "", 400, 0, NULL},
+		{"GET /v1/policy/check?target=a&resource=b", "", 400, 0, NULL},
+		{"DELETE /v1/policy/rules", "", 400, 0, NULL},
+		{"DELETE /v1/policy/rules?resource=a&effect=maybe", "", 400, 0, NULL},
+		{"DELETE /v1/policy/rules/x?resource=a", "", 400, 0, NULL},
+		{"DELETE /v1/policy?force=1", "", 400, 0, NULL},
+		{"POST /v1/policy", "", 405, 0, NULL},
 		{"GET /v1", "", 404, 0, NULL},
 		{"GET /v2/version", "", 404, 0, NULL},
 		{"GET /v1/version/x", "", 404, 0, NULL},
@@ -148,6 +167,84 @@ static void start_and_stop_bodies(void **state)
 		api_decode_stop(slice_from_str("{\"timeout_ms\":-1}"), &ms, NULL), -EINVAL);
 }
 
+static void rules_come_from_bodies(void **state)
+{
+	static const struct {
+		const char *body, *line;
+	} rows[] = {
+		{"{\"effect\":\"allow\",\"resources\":\"A.Example,b:80\"}",
+			"allow network a.example,b:80"},
+		{"{\"effect\":\"deny\",\"resources\":[\"**\"],\"kind\":\"network\",\"comment\":"
+		 "\"x\","
+		 "\"sandbox\":\"demo\",\"origin\":\"create\",\"for_ms\":1000}",
+			"deny network ** for sandbox demo until 1970-01-01T00:00:02Z from create  "
+			"# x"},
+		{"{\"effect\":\"allow\",\"resources\":\"a\",\"until\":5000,\"sandbox\":null}",
+			"allow network a until 1970-01-01T00:00:05Z"},
+		{"{\"effect\":\"allow\",\"resources\":\"a\",\"until\":1000}", NULL},
+		{"{\"effect\":\"allow\",\"resources\":\"a until 2030\"}", NULL},
+		{"{\"effect\":\"allow\",\"resources\":{}}", NULL},
+		{"{\"effect\":1,\"resources\":\"a\"}", NULL},
+		{"{\"effect\":\"allow\",\"resources\":\"a\",\"sandbox\":\"x y\"}", NULL},
+		{"{\"effect\":\"allow\",\"resources\":\"a\",\"comment\":\" x\"}", NULL},
+		{"{\"effect\":\"allow\",\"resources\":\"a\",\"origin\":\"kit:x\"}", NULL},
+		{"[]", NULL},
+		{"", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		AUTO_RULE struct rule rule = {0};
+		AUTO_FREE char *line = NULL;
+		struct err err = {0};
+		int r = api_decode_rule(slice_from_str(rows[i].body), 1000, &rule, &err);
+
+		if ((r == 0) != (rows[i].line != NULL))
+			fail_msg("%s: %s", rows[i].body, err.text);
+		if (r < 0)
+			continue;
+		line = rule_print(&rule, RULE_PRINT_ALL);
+		assert_string_equal(line, rows[i].line);
+	}
+}
+
+static void targets_are_hosts_and_urls(void **state)
+{
+	static const struct {
+		const char *text, *host;
+		uint16_t port;
+	} rows[] = {
+		{"a.example", "a.example", 443},
+		{"A.Example.:22", "a.example", 22},
+		{"http://a.example/b:9", "a.example", 80},
+		{"HTTPS://u:p@a.example:8443?x", "a.example", 8443},
+		{"https://[::1]/x", "::1", 443},
+		{"::1", "::1", 443},
+		{"ssh://git@a.example#x", "a.example", 22},
+		{"https://a.example@b.example/", "b.example", 443},
+		{"a.example/x", NULL, 0},
+		{"x://a.example", NULL, 0},
+		{"x://a.example:7", "a.example", 7},
+		{"user@a.example", NULL, 0},
+		{"https://", NULL, 0},
+		{"https:///x", NULL, 0},
+		{"", NULL, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct host host = {0};
+		struct err err = {0};
+		uint16_t port = 0;
+		int r = api_parse_target(rows[i].text, &host, &port, &err);
+
+		if ((r == 0) != (rows[i].host != NULL))
+			fail_msg("%s: %s", rows[i].text, err.text);
+		if (r < 0)
+			continue;
+		assert_string_equal(host.name, rows[i].host);
+		assert_int_equal(port, rows[i].port);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +253,8 @@ int main(void)
 		cmocka_unit_test(a_patch_changes_what_it_names),
 		cmocka_unit_test(a_wrong_patch_is_refused),
 		cmocka_unit_test(start_and_stop_bodies),
+		cmocka_unit_test(rules_come_from_bodies),
+		cmocka_unit_test(targets_are_hosts_and_urls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

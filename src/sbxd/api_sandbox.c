@@ -5,11 +5,14 @@
 #include <unistd.h>
 #include "api.h"
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
 #include "lib/settings/settings.h"
+#include "reload.h"
 #include "sbxd.h"
+#include "scope.h"
 
 #define DELETE_MS 60000
 
@@ -140,6 +143,32 @@ static int decode_create(struct slice body, struct spec *spec, struct err *err)
 	return r;
 }
 
+/* Found before anything is recorded or written. */
+static int check_free(struct sbxd *d, const char *name, const char *own_id, struct err *err)
+{
+	AUTO_ROW struct store_row row = {0};
+	int r = store_get(d->store, name, &row, err);
+
+	if (r == -ENOENT || (r == 0 && own_id && strcmp(row.spec.id, own_id) == 0))
+		return 0;
+	return r < 0 ? r : err_set(err, -EEXIST, "there is a sandbox named %s already", name);
+}
+
+static int insert(struct sbxd *d, const struct spec *spec, struct err *err)
+{
+	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = "create",
+		.sandbox = spec->name,
+		.reason = spec->id};
+	int r = check_free(d, spec->name, NULL, err);
+
+	if (r == 0)
+		r = scope_drop_left_over(d, spec->name, err);
+	if (r == 0)
+		r = journal_append(d, &e, err);
+	return r < 0 ? r : store_insert(d->store, spec, clock_wall_ms(), err);
+}
+
 void api_create(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_SPEC struct spec spec = {0};
@@ -151,7 +180,7 @@ void api_create(struct sbxd *d, struct conn *c, const struct api_request *req)
 	if (r == 0)
 		r = complete(&spec, &err);
 	if (r == 0)
-		r = store_insert(d->store, &spec, clock_wall_ms(), &err);
+		r = insert(d, &spec, &err);
 	if (r == -EEXIST)
 		(void)err_set(&err, r, "there is a sandbox named %s already", spec.name);
 	if (r < 0) {
@@ -162,7 +191,40 @@ void api_create(struct sbxd *d, struct conn *c, const struct api_request *req)
 	api_reply_ref(d, c, 201, spec.id);
 }
 
-static int patch(struct sbxd *d, struct conn *c, const struct store_row *row, struct err *err)
+/* Its rules name it, so they change with it: both or none. */
+static int rename_sandbox(
+	struct sbxd *d, const struct spec *old, const struct spec *new, struct err *err)
+{
+	AUTO_FREE char *reason = xasprintf("was %s", old->name);
+	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = "rename",
+		.sandbox = new->name,
+		.reason = reason};
+	int r = check_free(d, new->name, old->id, err);
+
+	if (r == 0)
+		r = scope_prepare(d, old->name, new->name, &e.count, err);
+	if (r == 0)
+		r = journal_append(d, &e, err);
+	if (r == 0)
+		r = store_update(d->store, new, old->generation, err);
+	if (r < 0) {
+		scope_abandon(d);
+		return r;
+	}
+	r = scope_commit(d, err);
+	if (r < 0) {
+		AUTO_SPEC struct spec back = {0};
+
+		spec_copy(old, &back);
+		back.generation = new->generation + 1;
+		(void)!store_update(d->store, &back, new->generation, NULL);
+	}
+	return r;
+}
+
+static int patch(struct sbxd *d, struct conn *c, const struct store_row *row, bool *ret_renamed,
+	struct err *err)
 {
 	AUTO_SPEC struct spec new = {0};
 	uint64_t want = 0;
@@ -177,24 +239,33 @@ static int patch(struct sbxd *d, struct conn *c, const struct store_row *row, st
 		return 0;
 	new.generation = row->spec.generation + 1;
 	r = spec_check(&new, err);
-	return r < 0 ? r : store_update(d->store, &new, row->spec.generation, err);
+	if (r < 0)
+		return r;
+	*ret_renamed = strcmp(new.name, row->spec.name) != 0;
+	return *ret_renamed ? rename_sandbox(d, &row->spec, &new, err)
+			    : store_update(d->store, &new, row->spec.generation, err);
 }
 
 void api_patch(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_ROW struct store_row row = {0};
+	AUTO_ROW struct store_row now = {0};
 	struct err err = {0};
+	bool renamed = false;
 	int r;
 
 	if (!api_find(d, c, req->ref, &row))
 		return;
-	r = patch(d, c, &row, &err);
+	r = patch(d, c, &row, &renamed, &err);
 	if (r < 0) {
 		api_fail_errno(d, c, r, &err);
 		return;
 	}
 	api_watch_changed(d, row.spec.id);
-	api_reply_ref(d, c, 200, row.spec.id);
+	if (!renamed)
+		api_reply_ref(d, c, 200, row.spec.id);
+	else if (api_find(d, c, row.spec.id, &now))
+		reload_reply(d, c, 200, api_object(d, &now), row.spec.id);
 }
 
 static void wait_delete(struct sbxd *d, struct conn *c, bool late)
@@ -213,6 +284,30 @@ static void wait_delete(struct sbxd *d, struct conn *c, bool late)
 	}
 }
 
+/* With its rules: they must not be there for a later one of its name. */
+static int remove_row(struct sbxd *d, const struct spec *spec, struct err *err)
+{
+	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = "rm",
+		.sandbox = spec->name,
+		.reason = spec->id};
+	struct err why = {0};
+	int r = scope_prepare(d, spec->name, NULL, &e.count, err);
+
+	if (r == 0)
+		r = store_mark_removed(d->store, spec->id, err);
+	if (r < 0) {
+		scope_abandon(d);
+		return r;
+	}
+	/* Its row is gone: what fails now is told and does not bring it back. */
+	if (scope_commit(d, &why) < 0)
+		log_error("the rules of %s stay in the policy: %s", spec->name, why.text);
+	if (journal_append(d, &e, &why) < 0)
+		log_error("the removal of %s: %s", spec->name, why.text);
+	return 0;
+}
+
 void api_delete(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_ROW struct store_row row = {0};
@@ -228,7 +323,7 @@ void api_delete(struct sbxd *d, struct conn *c, const struct api_request *req)
 			"sbx rm -f removes it all the same");
 		return;
 	}
-	r = store_mark_removed(d->store, row.spec.id, &err);
+	r = remove_row(d, &row.spec, &err);
 	if (r < 0) {
 		api_fail_errno(d, c, r, &err);
 		return;

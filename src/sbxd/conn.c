@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -56,6 +57,7 @@ void conn_close(struct sbxd *d, struct conn *c)
 	bufq_done(&c->in);
 	api_http_done(&c->http);
 	free(c->out);
+	json_decref(c->later.answer);
 	*c = (struct conn){.fd = -1, .gen = (c->gen + 1) & 0xffffff};
 }
 

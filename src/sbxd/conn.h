@@ -24,6 +24,7 @@
 #define CONN_REQUEST_MS 10000
 #define CONN_WRITE_MS 30000
 
+struct json_t;
 struct sbxd;
 struct conn;
 typedef void conn_wait_fn(struct sbxd *d, struct conn *c, bool late);
@@ -53,6 +54,12 @@ struct conn {
 	char wait_id[SPEC_ID_LEN + 1]; /* empty: every sandbox */
 	uint64_t deadline_ms;
 	uint32_t ask_id; /* of the question to the keeper, 0: none */
+
+	struct {
+		struct json_t *answer; /* see reload.h */
+		int status;
+		uint64_t number;
+	} later;
 
 	/* while watching */
 	bool live;

@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
+#include "reload.h"
 #include "sbxd.h"
 
 void keepers_init(struct keepers *ks)
@@ -222,7 +223,7 @@ static int take_state(struct sbxd *d, struct keeper *k, const struct ipc_msg *ms
 	return 0;
 }
 
-static int take_hello(struct keeper *k, const struct ipc_msg *msg)
+static int take_hello(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg)
 {
 	struct keeper_hello hello;
 	int r = keeper_get_hello(msg, &hello);
@@ -231,9 +232,14 @@ static int take_hello(struct keeper *k, const struct ipc_msg *msg)
 		return r;
 	if (k->has_hello || strcmp(hello.id, k->id) != 0 || hello.pid != (uint32_t)k->pid)
 		return -EBADMSG;
-	if (strcmp(hello.build, SBX_VERSION) != 0)
+	k->other_build = strcmp(hello.build, SBX_VERSION) != 0;
+	if (k->other_build)
 		log_warn("keeper of %s is of build %.40s, not " SBX_VERSION, k->id, hello.build);
 	k->has_hello = true;
+	if (k->child)
+		reload_push(d, k);
+	else
+		reload_adopted(d, k);
 	return 0;
 }
 
@@ -245,6 +251,8 @@ static int take_done(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg
 
 	if (r < 0)
 		return r;
+	if (reload_on_done(d, k, msg->id, done.code, done.text))
+		return 0;
 	c = conns_find_asker(d, k->id, msg->id);
 	if (c)
 		api_on_done(d, c, done.code, done.text);
@@ -270,7 +278,7 @@ static int take_message(struct sbxd *d, struct keeper *k, const struct ipc_msg *
 	k->last_word_ms = clock_mono_ms();
 	switch (msg->type) {
 	case KEEPER_HELLO:
-		return take_hello(k, msg);
+		return take_hello(d, k, msg);
 	case KEEPER_STATE:
 		return take_state(d, k, msg);
 	case KEEPER_DONE:
@@ -339,6 +347,9 @@ void keeper_on_message(struct sbxd *d, uint32_t idx, uint32_t gen)
 	for (int i = 0; k && k->sock >= 0 && i < KEEPER_BURST; i++)
 		if (!read_one(d, k))
 			break;
+	k = at(d, idx, gen);
+	if (k)
+		reload_push(d, k);
 }
 
 void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)

@@ -51,6 +51,12 @@ struct keeper {
 	bool seeking;		/* adopted, its channel is not made yet */
 	bool broken;		/* it broke the rules of its channel */
 	uint64_t used_stamp_ms; /* wall, as last written to the registry */
+	bool other_build;	/* it may not know all messages of ours */
+	struct {
+		uint64_t want, sent, done; /* numbers of changes: see reload.h */
+		uint32_t ask;		   /* under way, 0: none is */
+		char why[160];		   /* what it said to the last one when that was no */
+	} reload;
 	struct loop_timer timer;
 };
 

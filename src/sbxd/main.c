@@ -89,6 +89,7 @@ static void set_up(struct sbxd *d)
 	d->lock_fd = listen_lock(&err);
 	if (d->lock_fd < 0)
 		die("%s", err.text);
+	rulebook_clean();
 	if (store_open(db, &d->store, &err) < 0)
 		die("%s", err.text);
 	if (loop_init(&d->loop) < 0)
@@ -143,6 +144,9 @@ static void run(struct sbxd *d)
 		case SBXD_EV_WIPE:
 			wipe_on_exit(d, ev.key.idx, ev.key.gen);
 			break;
+		case SBXD_EV_JOURNAL:
+			journal_on_timer(d);
+			break;
 		}
 	}
 }
@@ -154,6 +158,8 @@ static void sbxd_done(struct sbxd *d)
 	conns_done(d);
 	keepers_done(d);
 	wipes_done(d);
+	journal_done(d);
+	rulebook_done(&d->rulebook);
 	fd_close(&d->listen_fd);
 	fd_close(&d->signal_fd);
 	loop_done(&d->loop);

@@ -11,9 +11,11 @@
 #pragma once
 
 #include "conn.h"
+#include "journal.h"
 #include "keepers.h"
 #include "lib/loop/loop.h"
 #include "lib/store/store.h"
+#include "rulebook.h"
 #include "wipe.h"
 
 enum sbxd_ev {
@@ -25,6 +27,7 @@ enum sbxd_ev {
 	SBXD_EV_KEEPER_EXIT,
 	SBXD_EV_KEEPER_TIMER,
 	SBXD_EV_WIPE,
+	SBXD_EV_JOURNAL,
 };
 
 struct sbxd {
@@ -34,6 +37,9 @@ struct sbxd {
 	bool activated; /* the socket belongs to the service manager */
 	bool quit;
 	uint64_t seq; /* of changes, for watchers */
+	uint64_t n_reloads;
+	struct rulebook rulebook;
+	struct journal journal;
 	struct conns conns;
 	struct keepers keepers;
 	struct wipes wipes;

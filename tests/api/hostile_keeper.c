@@ -162,6 +162,25 @@ static void take_stop(const struct ipc_msg *msg)
 	end(0, "");
 }
 
+/* Each is noted, so that tests can see who was told what. */
+static void take_reload(const struct ipc_msg *msg)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/reloads", kp.id);
+	char name[KEEPER_MAX_NAME];
+	FILE *f = fopen(path, "a");
+
+	if (!f || keeper_get_reload(msg, name) < 0)
+		die("bad reload");
+	fprintf(f, "%s\n", name);
+	fclose(f);
+	if (mode_is("reload-slow"))
+		(void)usleep(500000);
+	if (mode_is("reload-no"))
+		(void)!keeper_send_done(kp.chan, msg->id, -EIO, "the policy is too heavy");
+	else if (!mode_is("reload-mute"))
+		(void)!keeper_send_done(kp.chan, msg->id, 0, "");
+}
+
 static void on_message(void)
 {
 	struct ipc_msg msg = {.fd = -1};
@@ -182,6 +201,8 @@ static void on_message(void)
 		take_stop(&msg);
 	else if (msg.type == KEEPER_STATS && !mode_is("mute"))
 		(void)!keeper_send_stats(kp.chan, msg.id, &stats);
+	else if (msg.type == KEEPER_RELOAD)
+		take_reload(&msg);
 	ipc_msg_done(&msg);
 }
 

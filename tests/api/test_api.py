@@ -45,6 +45,7 @@ class Daemon:
             "XDG_RUNTIME_DIR": str(self.root / "r"), "XDG_STATE_HOME": str(self.root / "s"),
             "XDG_DATA_HOME": str(self.root / "d"), "XDG_CONFIG_HOME": str(self.root / "c"),
             "SBX_LIBEXEC": str(self.libexec), "SBX_LOG": "info",
+            "SBX_SHARE": str(pathlib.Path(__file__).resolve().parents[2] / "data"),
         }
         for name in "rsdc":
             (self.root / name).mkdir(mode=0o700)
@@ -276,7 +277,8 @@ MALFORMED = [
     (b"GET /v1/version HTTP/1.1\r\nA: b\r\n c\r\n\r\n", b"400"),
     (b"\x00\x01\x02", b"400"),
     (b"GET /v1/version HTTP/1.0\r\n\r\n", b"505"),
-    (b"PUT /v1/version HTTP/1.1\r\n\r\n", b"501"),
+    (b"TRACE /v1/version HTTP/1.1\r\n\r\n", b"501"),
+    (b"PUT /v1/version HTTP/1.1\r\nConnection: close\r\n\r\n", b"405"),
     (b"POST /v1/sandboxes HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"411"),
     (b"POST /v1/sandboxes HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", b"400"),
     (b"POST /v1/sandboxes HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n", b"413"),
@@ -650,7 +652,7 @@ def test_exec_is_handed_over_and_survives_the_daemon(d):
     s.sendall(b"hello")
     assert s.recv(5) == b"hello"
     # sbxd keeps no copy of the connection
-    wait_for(lambda: len([f for f in os.listdir(f"/proc/{d.proc.pid}/fd")]) < 14)
+    wait_for(lambda: len([f for f in os.listdir(f"/proc/{d.proc.pid}/fd")]) < 16)
     d.kill()
     s.sendall(b"still")
     assert s.recv(5) == b"still"

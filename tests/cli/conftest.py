@@ -30,7 +30,7 @@ class Installation:
             "PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8",
             "XDG_RUNTIME_DIR": str(self.root / "run"), "XDG_STATE_HOME": str(self.root / "state"),
             "XDG_DATA_HOME": str(self.root / "data"), "XDG_CONFIG_HOME": str(self.root / "config"),
-            "SBX_LIBEXEC": str(self.libexec), "SBX_TEST_VERSION": VERSION, "SBX_ACCEL": "tcg",
+            "SBX_LIBEXEC": str(self.libexec), "SBX_SHARE": str(HERE.parents[1] / "data"), "SBX_TEST_VERSION": VERSION, "SBX_ACCEL": "tcg",
             "TERM": "xterm",
         }
 
@@ -42,6 +42,10 @@ class Installation:
             {"name": "debian", "version": "13.1", "created": "2026-01-01T00:00:00Z", "content": "ab" * 32}))
         for f in ("root.img", "docker.img", "vmlinuz", "modules.cpio"):
             (d / f).write_bytes(b"\0" * 4096)
+
+    def policy(self, preset="balanced"):
+        """As the first command of an installation is."""
+        return self.sbx("policy", "set-default", preset, check=0)
 
     def sbx(self, *args, check=None, input="", cwd=None, env=None, timeout=60, binary=False):
         data = input if isinstance(input, bytes) else input.encode()
@@ -77,4 +81,5 @@ def bare():
 @pytest.fixture
 def inst(bare):
     bare.template()
+    bare.policy()
     return bare

@@ -19,7 +19,7 @@ import sys
 import termios
 import threading
 
-HELLO, STATE, PING, STREAM, STOP, STATS, DONE, STATS_IS = range(1, 9)
+HELLO, STATE, PING, STREAM, STOP, STATS, DONE, STATS_IS, RELOAD = range(1, 10)
 SPEC, STDIN, STDIN_EOF, RESIZE, SIGNAL = range(1, 6)
 STARTED, STDOUT, STDERR, EXIT, ERROR = range(16, 21)
 BUILTIN = os.environ.get("XDG_STATE_HOME", "") + "/guest_builtin"
@@ -223,6 +223,10 @@ class Keeper:
                 sock.setblocking(True)
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))
                 threading.Thread(target=Exec(sock, self.env.get("MODE", ""), self.env).run, daemon=True).start()
+            elif kind == RELOAD:
+                with open(self.sandbox + "/reloads", "a") as f:
+                    f.write(Reader(data[12:]).str().decode() + "\n")
+                self.say(DONE, ident, struct.pack("<I", 0) + text(""))
             elif kind == STOP:
                 self.state(2)
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))

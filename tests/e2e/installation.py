@@ -35,7 +35,8 @@ class Unix(http.client.HTTPConnection):
 
 
 class Installation:
-    def __init__(self, templates=True):
+    def __init__(self, templates=True, prefix=()):
+        self.prefix = list(prefix)  # in front of every sbx: how to get into the namespaces of a laboratory
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sbx-e2e-", dir="/tmp"))
         # Below the home folder, where people have their work; also shows that the rest of it stays out.
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="sbx-e2e-", dir=pathlib.Path.home()))
@@ -61,7 +62,7 @@ class Installation:
     # the command line
 
     def popen(self, *args, env=None, **kwargs):
-        return subprocess.Popen(["sbx", *map(str, args)], env={**self.env, **(env or {})}, **kwargs)
+        return subprocess.Popen([*self.prefix, "sbx", *map(str, args)], env={**self.env, **(env or {})}, **kwargs)
 
     def sbx(self, *args, input=None, timeout=60, check=True, binary=False, cwd=None, env=None):
         """Runs one command to its end. `check` fails the test with what it said."""
@@ -69,7 +70,7 @@ class Installation:
             input = input.encode()
         feed = {"input": input} if input is not None else {"stdin": subprocess.DEVNULL}
         try:
-            done = subprocess.run(["sbx", *map(str, args)], env={**self.env, **(env or {})}, cwd=cwd,
+            done = subprocess.run([*self.prefix, "sbx", *map(str, args)], env={**self.env, **(env or {})}, cwd=cwd,
                                   capture_output=True, timeout=timeout, check=False, **feed)
         except subprocess.TimeoutExpired as e:
             raise AssertionError(f"sbx {args} did not end in {timeout} s\n"
@@ -170,7 +171,7 @@ class Sandbox:
         found = {"keeper": keeper}
         for pid in host.descendants(keeper):
             comm = host.comm(pid)
-            for name in ("qemu", "virtiofsd", "sbx-edge"):
+            for name in ("qemu", "virtiofsd", "sbx-edge", "sbx-egress"):
                 if comm and comm.startswith(name):
                     # The one at the bottom is the program; those above are its jailer.
                     found[name.removeprefix("sbx-")] = pid

@@ -11,6 +11,8 @@ import pytest
 import host
 import netlab
 
+NOWHERE = "192.0.2.1"
+
 
 @pytest.fixture(scope="module")
 def lab():
@@ -147,7 +149,7 @@ def test_a_world_apart():
                 p = made.apart.run(*curl, "-k", "-6" if "6" in server else "-4", url, capture_output=True, text=True)
             assert netlab.BODY in p.stdout and made.servers[server].count == 1, p.stderr
         assert made.dns.asked_for("real.test") > 0
-        p = made.apart.run(*curl, "http://192.0.2.1/", capture_output=True, text=True)
+        p = made.apart.run(*curl, f"http://{NOWHERE}/", capture_output=True, text=True)
         assert p.returncode == 7, p
         # Who enters is an ordinary user, also there.
         assert made.apart.run("id", "-u", capture_output=True, text=True).stdout == f"{os.getuid()}\n"

@@ -1,0 +1,352 @@
+#include "proxy_internal.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+/* Lists of one head; its text is in the frame. */
+#define LISTS_SIZE 8192
+
+static uint8_t text[2 * HTTP_MAX_HEAD]; /* one head, or the last chunk with its trailers */
+
+static void say(struct edge *e, struct conn *c, struct slice bytes)
+{
+	struct proxy *p = c->proxy;
+	size_t n = p->to_guest.n ? 0 : MIN(bytes.n, conn_room(c));
+
+	if (n > 0)
+		conn_say(e, c, canon_text_cut(bytes, 0, n));
+	proxy_rest_add(&p->to_guest, canon_text_cut(bytes, n, bytes.n));
+}
+
+bool proxy_flush_guest(struct edge *e, struct conn *c)
+{
+	struct proxy *p = c->proxy;
+	size_t n = MIN(p->to_guest.n, conn_room(c));
+
+	if (n > 0) {
+		conn_say(e, c, canon_text_cut(proxy_rest_slice(&p->to_guest), 0, n));
+		proxy_rest_eat(&p->to_guest, n);
+	}
+	return p->to_guest.n == 0;
+}
+
+/* Egress went away, or said what it may not. What came of the answer is too short for its length or
+ * its chunks, and the guest sees that; without either only a reset shows it. */
+static enum proxy_step broken(struct edge *e, struct conn *c, const char *why)
+{
+	const struct proxy_exchange *x = &c->proxy->x;
+
+	if (!x->answered)
+		return proxy_fail(e, c, 502, slice_from_str(why));
+	if (x->out_kind == HTTP_BODY_CLOSE || x->out_kind == HTTP_BODY_TUNNEL)
+		return proxy_hang_up(e, c);
+	return proxy_finish(e, c);
+}
+
+static enum proxy_step violated(struct edge *e, struct conn *c)
+{
+	return broken(e, c, "egress gave an answer that is none");
+}
+
+enum proxy_step proxy_on_fd_end(struct edge *e, struct conn *c, ssize_t r)
+{
+	/* The end of a websocket is no accident. */
+	if (c->proxy->state == PROXY_RAW && r == 0)
+		return proxy_finish(e, c);
+	return broken(e, c, "the connection ended before there was an answer");
+}
+
+/* Whether the guest would take the answer for as long as we do. What egress says is not believed. */
+static bool fits_request(const struct proxy_exchange *x, const struct http_resp *resp)
+{
+	const struct http_body *body = &resp->body;
+
+	if (body->kind == HTTP_BODY_TUNNEL)
+		return false;
+	if (resp->status < 200 || resp->status == 204)
+		return true; /* canon_check_resp has seen to it that there is no body */
+	if (x->is_head || resp->status == 304)
+		return body->absent;
+	return !body->absent && body->kind != HTTP_BODY_NONE;
+}
+
+/* The head is written, in the framing that this guest understands. Bodies that end with the origin's
+ * connection become chunks, so that a cut is seen and the guest's connection lives on. */
+static enum proxy_step say_head(struct edge *e, struct conn *c, struct http_resp *resp)
+{
+	struct proxy_exchange *x = &c->proxy->x;
+	struct wr wr = wr_init(text, sizeof(text));
+
+	if (x->http10)
+		canon_fit_http10(resp);
+	else if (resp->body.kind == HTTP_BODY_CLOSE)
+		resp->body.kind = HTTP_BODY_CHUNKED;
+	/* An answer that does not wait for the body: where the next request would begin is not
+	 * worth finding out. */
+	x->close = !x->keep_alive || !x->req_done;
+	if (canon_write_resp(&wr, resp, x->close) < 0)
+		return violated(e, c);
+	say(e, c, slice_of(text, wr.n));
+	x->answered = true;
+	x->out_kind = resp->body.absent ? HTTP_BODY_NONE : resp->body.kind;
+	return PROXY_AGAIN;
+}
+
+/* Only when it was asked for, and our own head is out: raw bytes must not overtake it. */
+static enum proxy_step switch_to_raw(struct edge *e, struct conn *c, struct http_resp *resp)
+{
+	struct proxy *p = c->proxy;
+
+	if (!p->x.websocket || p->to_fd.n > 0)
+		return violated(e, c);
+	if (say_head(e, c, resp) == PROXY_GONE)
+		return PROXY_GONE;
+	p->state = PROXY_RAW;
+	return PROXY_AGAIN;
+}
+
+static enum proxy_step say_informational(
+	struct edge *e, struct conn *c, const struct http_resp *resp)
+{
+	struct proxy_exchange *x = &c->proxy->x;
+	struct wr wr = wr_init(text, sizeof(text));
+
+	if (++x->n_informational > HTTP1_MAX_INFORMATIONAL ||
+		canon_write_resp(&wr, resp, false) < 0)
+		return violated(e, c);
+	if (!x->http10)
+		say(e, c, slice_of(text, wr.n));
+	return PROXY_AGAIN;
+}
+
+/* Egress's own answer: origins cannot have a header of this name. */
+static enum proxy_step on_reason(
+	struct edge *e, struct conn *c, const struct http_resp *resp, struct slice reason)
+{
+	if (resp->status != 403 && resp->status != 502 && resp->status != 504)
+		return violated(e, c);
+	return proxy_fail(e, c, resp->status, reason);
+}
+
+static enum proxy_step on_resp(struct edge *e, struct conn *c, struct http_resp *resp)
+{
+	struct proxy_exchange *x = &c->proxy->x;
+	size_t at;
+
+	if (canon_flow_resp(&x->flow, resp) < 0)
+		return violated(e, c);
+	if (canon_find_header(&resp->headers, "sbx-reason", &at) == 0)
+		return on_reason(e, c, resp, resp->headers.list[at].value);
+	if (resp->status == 101)
+		return switch_to_raw(e, c, resp);
+	if (!fits_request(x, resp))
+		return violated(e, c);
+	if (resp->status < 200)
+		return say_informational(e, c, resp);
+	return say_head(e, c, resp);
+}
+
+static enum proxy_step on_head(struct edge *e, struct conn *c, struct slice payload)
+{
+	struct http_resp resp;
+	struct arena lists;
+	enum proxy_step step;
+
+	arena_init(&lists, LISTS_SIZE);
+	if (canon_get_resp(payload, &lists, &resp) < 0)
+		step = violated(e, c);
+	else
+		step = on_resp(e, c, &resp);
+	arena_done(&lists);
+	return step;
+}
+
+/* A stream may be silent for hours after its head: what the head was collected in goes at once. */
+static enum proxy_step on_head_frame(struct edge *e, struct conn *c, struct slice payload)
+{
+	enum proxy_step step = on_head(e, c, payload);
+
+	if (step == PROXY_AGAIN) {
+		canon_reader_done(&c->proxy->reader);
+		canon_reader_init(&c->proxy->reader);
+	}
+	return step;
+}
+
+/* A frame of n bytes begins. It is one chunk for the guest, so that its bytes can pass as they come. */
+static int begin_data(struct edge *e, struct conn *c, size_t n)
+{
+	struct proxy_exchange *x = &c->proxy->x;
+	uint8_t line[PROXY_CHUNK_ROOM];
+	struct wr wr = wr_init(line, sizeof(line));
+
+	if (canon_flow_data(&x->flow, n) < 0)
+		return -EBADMSG;
+	x->in_frame = true;
+	if (x->out_kind != HTTP_BODY_CHUNKED)
+		return 0;
+	canon_write_chunk(&wr, n);
+	say(e, c, slice_of(line, wr.n));
+	return 0;
+}
+
+static void end_data(struct edge *e, struct conn *c)
+{
+	struct proxy_exchange *x = &c->proxy->x;
+
+	x->in_frame = false;
+	if (x->out_kind == HTTP_BODY_CHUNKED)
+		say(e, c, slice_from_str("\r\n"));
+}
+
+static enum proxy_step on_data(struct edge *e, struct conn *c, struct slice payload)
+{
+	struct proxy *p = c->proxy;
+	size_t left = canon_reader_data_left(&p->reader);
+
+	if (!p->x.in_frame && begin_data(e, c, payload.n + left) < 0)
+		return violated(e, c);
+	say(e, c, payload);
+	if (left == 0)
+		end_data(e, c);
+	return PROXY_AGAIN;
+}
+
+static enum proxy_step on_end(struct edge *e, struct conn *c, struct slice payload)
+{
+	struct proxy_exchange *x = &c->proxy->x;
+	struct wr wr = wr_init(text, sizeof(text));
+	struct http_headers trailers;
+	struct arena lists;
+	int r;
+
+	arena_init(&lists, LISTS_SIZE);
+	r = canon_get_end(payload, &lists, &trailers);
+	if (r == 0)
+		r = canon_flow_end(&x->flow, &trailers);
+	if (r == 0 && x->out_kind == HTTP_BODY_CHUNKED)
+		r = canon_write_last_chunk(&wr, &trailers);
+	arena_done(&lists);
+	if (r < 0)
+		return violated(e, c);
+	say(e, c, slice_of(text, wr.n));
+	x->over = true;
+	return PROXY_AGAIN;
+}
+
+static enum proxy_step on_frame(struct edge *e, struct conn *c, const struct canon_frame *frame)
+{
+	if (frame->stream != 1)
+		return violated(e, c);
+	switch (frame->kind) {
+	case CANON_HEAD:
+		return on_head_frame(e, c, frame->payload);
+	case CANON_DATA:
+		return on_data(e, c, frame->payload);
+	case CANON_END:
+		return on_end(e, c, frame->payload);
+	case CANON_RESET:
+		return broken(e, c, "the connection broke before there was an answer");
+	case CANON_WINDOW:
+	case CANON_N_KINDS:
+		break;
+	}
+	return violated(e, c);
+}
+
+/* Frames, until one ends the exchange or makes it raw. PROXY_AGAIN while it goes on. */
+static enum proxy_step on_bytes(struct edge *e, struct conn *c, struct slice in)
+{
+	struct proxy *p = c->proxy;
+	struct canon_frame frame;
+	enum proxy_step step;
+	size_t left;
+	int r;
+
+	while (p->state == PROXY_EXCHANGE && !p->x.over) {
+		r = canon_reader_feed(&p->reader, &in, &frame);
+		if (r < 0)
+			return violated(e, c);
+		if (r == 0)
+			break;
+		step = on_frame(e, c, &frame);
+		if (step == PROXY_GONE || c->proxy->state == PROXY_HEAD)
+			return step;
+	}
+	left = canon_reader_data_left(&p->reader);
+	if (p->state == PROXY_RAW)
+		say(e, c, in);
+	else if (left > 0 && !p->x.in_frame && begin_data(e, c, left) < 0)
+		return violated(e, c);
+	return PROXY_AGAIN;
+}
+
+/* Straight from the socket into the bytes for the guest. */
+static ssize_t fill_data(struct edge *e, struct conn *c)
+{
+	struct proxy *p = c->proxy;
+	size_t left = canon_reader_data_left(&p->reader);
+	ssize_t r = bufq_fill_max(&c->out, c->fd, MIN(left, conn_room(c) - PROXY_CHUNK_ROOM));
+
+	if (r <= 0)
+		return r;
+	conn_say(e, c, (struct slice){0});
+	canon_reader_pass_data(&p->reader, (size_t)r);
+	if ((size_t)r == left)
+		end_data(e, c);
+	return r;
+}
+
+static ssize_t recv_some(int fd, uint8_t *buf, size_t n)
+{
+	ssize_t r;
+
+	do {
+		r = recv(fd, buf, n, MSG_DONTWAIT);
+	} while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
+/* One read. Where frames begin it is a short one, so that little of a body is copied twice. */
+static enum proxy_step read_some(struct edge *e, struct conn *c)
+{
+	struct proxy_exchange *x = &c->proxy->x;
+	bool in_frame = x->in_frame;
+	uint8_t buf[PROXY_READ];
+	ssize_t r = in_frame ? fill_data(e, c) : recv_some(c->fd, buf, sizeof(buf));
+
+	if (r == -EAGAIN) {
+		x->readable = false;
+		return PROXY_WAIT;
+	}
+	if (r <= 0)
+		return proxy_on_fd_end(e, c, r);
+	return in_frame ? PROXY_AGAIN : on_bytes(e, c, slice_of(buf, (size_t)r));
+}
+
+static enum proxy_step end_exchange(struct edge *e, struct conn *c)
+{
+	/* Whoever was not told to go has sent the whole request. */
+	if (c->proxy->x.close)
+		return proxy_finish(e, c);
+	conn_drop_fd(e, c);
+	return proxy_next(e, c);
+}
+
+/* As much of the answer as has come and as the guest has room for. */
+enum proxy_step proxy_read_answer(struct edge *e, struct conn *c)
+{
+	struct proxy *p = c->proxy;
+	enum proxy_step step = PROXY_AGAIN;
+
+	while (step == PROXY_AGAIN && p->state == PROXY_EXCHANGE) {
+		if (!proxy_flush_guest(e, c))
+			return PROXY_WAIT;
+		if (p->x.over)
+			return end_exchange(e, c);
+		if (!p->x.readable || conn_room(c) < PROXY_MIN_ROOM)
+			return PROXY_WAIT;
+		step = read_some(e, c);
+	}
+	return step;
+}

@@ -1,0 +1,85 @@
+#include "proxy_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Whether the guest can still be told: nothing of an answer is out, and one fits. */
+static bool can_answer(const struct conn *c)
+{
+	const struct proxy *p = c->proxy;
+
+	return !p->x.answered && p->to_guest.n == 0 && conn_room(c) >= DENY_ROOM;
+}
+
+enum proxy_step proxy_refuse(struct edge *e, struct conn *c, const struct http_fault *fault)
+{
+	uint8_t buf[DENY_ROOM];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	/* Once a connection, because each one ends it. */
+	conn_report_fault(e, c, EDGE_ASK_HTTP, fault->why);
+	if (!can_answer(c) || deny_write_fault(&wr, fault) < 0)
+		return proxy_hang_up(e, c);
+	conn_say(e, c, slice_of(buf, wr.n));
+	return proxy_finish(e, c);
+}
+
+static struct deny deny_of(const struct proxy_exchange *x)
+{
+	return (struct deny){.host = slice_from_str(x->host), .port = x->port};
+}
+
+/* A body that was announced small enough is read and dropped. One that waits for 100 will perhaps
+ * never come. */
+static bool can_discard(const struct http_req *req)
+{
+	if (req->body.kind == HTTP_BODY_NONE)
+		return true;
+	return req->body.kind == HTTP_BODY_LENGTH && req->body.length <= PROXY_MAX_DISCARD &&
+	       !req->expect_continue;
+}
+
+enum proxy_step proxy_deny(struct edge *e, struct conn *c, const struct edge_verdict *verdict)
+{
+	struct proxy *p = c->proxy;
+	struct deny d = deny_of(&p->x);
+	uint8_t buf[DENY_ROOM];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	bool close = !p->x.keep_alive || !can_discard(p->x.req);
+
+	d.rule = slice_from_str(verdict->rule);
+	d.reason = slice_from_str(verdict->reason);
+	d.sandbox = slice_from_str(verdict->sandbox);
+	d.count = verdict->count;
+	if (!can_answer(c) || deny_write_http(&wr, &d, p->x.json, p->x.is_head, close) < 0)
+		return proxy_hang_up(e, c);
+	conn_say(e, c, slice_of(buf, wr.n));
+	if (close)
+		return proxy_finish(e, c);
+	p->state = PROXY_DISCARD;
+	conn_set_timer(e, c, PROXY_HEAD_MS);
+	return PROXY_AGAIN;
+}
+
+enum proxy_step proxy_fail(struct edge *e, struct conn *c, uint16_t status, struct slice reason)
+{
+	struct proxy *p = c->proxy;
+	struct deny d = deny_of(&p->x);
+	uint8_t buf[DENY_ROOM];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	bool close = !p->x.keep_alive || !p->x.req_done;
+	int r;
+
+	d.reason = reason;
+	if (status == 403)
+		r = deny_write_http(&wr, &d, p->x.json, p->x.is_head, close);
+	else
+		r = deny_write_failed(&wr, &d, status, p->x.json, p->x.is_head, close);
+	if (r < 0 || !can_answer(c))
+		return proxy_hang_up(e, c);
+	conn_say(e, c, slice_of(buf, wr.n));
+	if (close)
+		return proxy_finish(e, c);
+	conn_drop_fd(e, c);
+	return proxy_next(e, c);
+}

@@ -1,0 +1,5 @@
+/* egress_rig_internal - what the files of the rig say to each other. */
+#pragma once
+
+/* Makes the table and forks the server. */
+void rig_dns_start(void);

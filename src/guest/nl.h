@@ -1,0 +1,42 @@
+/*
+ * nl - messages for the kernel over netlink, many in one buffer, and its answers.
+ *
+ * How      nl_begin, attributes, nl_end for each message; nl_talk sends them all and reads the
+ *          answer to each one that asked for it. What does not fit is remembered, and nl_talk
+ *          refuses to send half of it.
+ * Trust    The kernel's answers. Values are ours.
+ * Owns     Nothing between calls; the buffer is the caller's.
+ * Limits   NL_MAX bytes of messages, NL_MAX_DEPTH nested attributes, NL_ANSWER_MS for an answer.
+ * See      net_link.h, net_rules.h
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "lib/base/err.h"
+
+#define NL_MAX 8192
+#define NL_MAX_DEPTH 8
+#define NL_ANSWER_MS 5000
+
+struct nl {
+	size_t n, msg; /* bytes, and where the message that is being made begins */
+	size_t nest[NL_MAX_DEPTH];
+	unsigned depth, n_answers;
+	uint32_t seq;
+	bool overflow;
+	uint8_t buf[NL_MAX] __attribute__((aligned(8)));
+};
+
+/* flags are NLM_F_*; NLM_F_REQUEST is added. head is the fixed part of that kind of message. */
+void nl_begin(struct nl *nl, uint16_t type, uint16_t flags, const void *head, size_t n);
+void nl_end(struct nl *nl);
+void nl_put(struct nl *nl, uint16_t attr, const void *p, size_t n);
+void nl_str(struct nl *nl, uint16_t attr, const char *s);
+void nl_u32(struct nl *nl, uint16_t attr, uint32_t v);
+/* nf_tables wants its numbers in network order. */
+void nl_be32(struct nl *nl, uint16_t attr, uint32_t v);
+void nl_nest(struct nl *nl, uint16_t attr);
+void nl_unnest(struct nl *nl);
+/* 0, or the first refusal. -EEXIST is none when `exists_ok`. */
+int nl_talk(struct nl *nl, int protocol, bool exists_ok, struct err *err) MUST_CHECK;

@@ -1,0 +1,356 @@
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include "api_route.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+
+static int load(struct slice body, json_t **ret, struct err *err)
+{
+	json_error_t je;
+
+	*ret = json_loadb(body.n ? (const char *)body.p : "", body.n, JSON_REJECT_DUPLICATES, &je);
+	if (!*ret)
+		return err_set(err, -EINVAL, "not JSON, line %d column %d: %s", je.line, je.column,
+			je.text);
+	if (!json_is_object(*ret)) {
+		json_decref(*ret);
+		return err_set(err, -EINVAL, "the body must be a JSON object");
+	}
+	return 0;
+}
+
+static bool is_one_of(const char *key, const char *const *list)
+{
+	for (; *list; list++)
+		if (strcmp(key, *list) == 0)
+			return true;
+	return false;
+}
+
+static int check_keys(json_t *o, const char *const *allowed, struct err *err)
+{
+	const char *key;
+	json_t *v;
+
+	json_object_foreach(o, key, v)
+	{
+		if (!is_one_of(key, allowed))
+			return err_set(err, -EINVAL,
+				"the field '%.60s' is unknown or cannot be changed", key);
+	}
+	return 0;
+}
+
+static int take_generation(json_t *o, uint64_t *ret, struct err *err)
+{
+	json_t *v = json_object_get(o, "generation");
+
+	*ret = 0;
+	if (!v)
+		return 0;
+	if (!json_is_integer(v) || json_integer_value(v) < 1)
+		return err_set(err, -EINVAL, "generation must be a whole number from 1");
+	*ret = (uint64_t)json_integer_value(v);
+	json_object_del(o, "generation");
+	return 0;
+}
+
+/* The fields go over the old spec as JSON, so that one decoder judges both. */
+int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret,
+	uint64_t *ret_generation, struct err *err)
+{
+	static const char *const allowed[] = {
+		"name", "cpus", "memory", "accel", "generation", NULL};
+	AUTO_FREE char *text = NULL;
+	json_t *o, *whole;
+	int r = load(body, &o, err);
+
+	if (r < 0)
+		return r;
+	r = check_keys(o, allowed, err);
+	if (r == 0)
+		r = take_generation(o, ret_generation, err);
+	whole = spec_to_json(old);
+	json_object_update(whole, o);
+	json_decref(o);
+	text = json_dumps(whole, JSON_COMPACT);
+	json_decref(whole);
+	if (!text)
+		abort();
+	return r < 0 ? r : spec_decode(slice_from_str(text), ret, err);
+}
+
+int api_decode_start(struct slice body, enum spec_accel *accel, struct err *err)
+{
+	static const char *const allowed[] = {"accel", NULL};
+	json_t *o, *v;
+	int r;
+
+	if (!body.n)
+		return 0;
+	r = load(body, &o, err);
+	if (r < 0)
+		return r;
+	r = check_keys(o, allowed, err);
+	v = json_object_get(o, "accel");
+	if (r == 0 && v &&
+		(!json_is_string(v) || spec_accel_parse(json_string_value(v), accel) < 0))
+		r = err_set(err, -EINVAL, "accel must be auto, kvm or tcg");
+	json_decref(o);
+	return r;
+}
+
+int api_decode_stop(struct slice body, uint64_t *timeout_ms, struct err *err)
+{
+	static const char *const allowed[] = {"timeout_ms", NULL};
+	json_t *o, *v;
+	int r;
+
+	if (!body.n)
+		return 0;
+	r = load(body, &o, err);
+	if (r < 0)
+		return r;
+	r = check_keys(o, allowed, err);
+	v = json_object_get(o, "timeout_ms");
+	if (r == 0 && v &&
+		(!json_is_integer(v) || json_integer_value(v) < 0 ||
+			json_integer_value(v) > API_MAX_STOP_MS))
+		r = err_set(err, -EINVAL, "timeout_ms must be a whole number up to %d",
+			API_MAX_STOP_MS);
+	if (r == 0 && v)
+		*timeout_ms = (uint64_t)json_integer_value(v);
+	json_decref(o);
+	return r;
+}
+
+/* ---- the policy ---- */
+
+/* A string of an object, on the heap; untouched when it is not there. */
+static int take_string(json_t *o, const char *key, char **ret, struct err *err)
+{
+	json_t *v = json_object_get(o, key);
+
+	if (!v || json_is_null(v))
+		return 0;
+	if (!json_is_string(v))
+		return err_set(err, -EINVAL, "%s must be a string", key);
+	*ret = xstrdup(json_string_value(v));
+	return 0;
+}
+
+void api_policy_done(struct api_policy *p)
+{
+	free(p->preset);
+	free(p->text);
+	free(p->file);
+	*p = (struct api_policy){0};
+}
+
+int api_decode_policy(struct slice body, struct api_policy *ret, struct err *err)
+{
+	static const char *const allowed[] = {"preset", "text", "file", NULL};
+	AUTO_API_POLICY struct api_policy p = {0};
+	json_t *o;
+	int r = load(body, &o, err);
+
+	if (r < 0)
+		return r;
+	r = check_keys(o, allowed, err);
+	if (r == 0)
+		r = take_string(o, "preset", &p.preset, err);
+	if (r == 0)
+		r = take_string(o, "text", &p.text, err);
+	if (r == 0)
+		r = take_string(o, "file", &p.file, err);
+	json_decref(o);
+	if (r == 0 && !!p.preset + !!p.text + !!p.file != 1)
+		r = err_set(err, -EINVAL, "one of preset, text and file is needed");
+	if (r < 0)
+		return r;
+	*ret = p;
+	p = (struct api_policy){0};
+	return 0;
+}
+
+/* A list of strings as one with commas. */
+static int join_resources(json_t *v, char **ret, struct err *err)
+{
+	AUTO_FREE char *list = NULL;
+	json_t *item;
+	size_t i;
+
+	if (json_is_string(v)) {
+		*ret = xstrdup(json_string_value(v));
+		return 0;
+	}
+	if (!json_is_array(v) || json_array_size(v) == 0)
+		return err_set(err, -EINVAL, "resources must be a string or a list of strings");
+	json_array_foreach(v, i, item)
+	{
+		char *longer;
+
+		if (!json_is_string(item))
+			return err_set(err, -EINVAL, "a resource must be a string");
+		longer = xasprintf(
+			"%s%s%s", list ? list : "", list ? "," : "", json_string_value(item));
+		free(list);
+		list = longer;
+		if (strlen(list) > RULE_MAX_LINE)
+			return err_set(err, -E2BIG, "the resources are longer than %d bytes",
+				RULE_MAX_LINE);
+	}
+	*ret = TAKE(list);
+	return 0;
+}
+
+static int take_end(json_t *o, uint64_t now_ms, struct rule *rule, struct err *err)
+{
+	json_t *span = json_object_get(o, "for_ms"), *until = json_object_get(o, "until");
+	json_int_t v;
+
+	if (!span && !until)
+		return 0;
+	if ((span && until) || !json_is_integer(span ? span : until))
+		return err_set(err, -EINVAL, "for_ms or until must be a number of milliseconds");
+	v = json_integer_value(span ? span : until);
+	/* A hundred years are for ever. */
+	if (v < 1 || (span && v > 3155760000000) || v > 253402300799999)
+		return err_set(err, -EINVAL, "%s is out of range", span ? "for_ms" : "until");
+	rule->until_ms = span ? now_ms + (uint64_t)v : (uint64_t)v;
+	if (rule->until_ms <= now_ms)
+		return err_set(err, -EINVAL, "the rule would be over already");
+	return 0;
+}
+
+static int take_words(json_t *o, struct rule *rule, struct err *err)
+{
+	int r = take_string(o, "sandbox", &rule->sandbox, err);
+
+	if (r == 0)
+		r = take_string(o, "comment", &rule->comment, err);
+	if (r == 0)
+		r = take_string(o, "origin", &rule->origin, err);
+	if (r < 0)
+		return r;
+	if (rule->sandbox && !rule_is_word(slice_from_str(rule->sandbox)))
+		return err_set(err, -EINVAL, "sandbox is not the name of one");
+	if (rule->comment && !rule_is_comment(slice_from_str(rule->comment)))
+		return err_set(err, -EINVAL,
+			"the comment must be one line of at most %d bytes without a blank at its "
+			"ends",
+			RULE_MAX_COMMENT);
+	/* Who a rule comes from is told by the program that makes it; these two are ours. */
+	if (rule->origin && strcmp(rule->origin, "local") != 0 &&
+		strcmp(rule->origin, "create") != 0)
+		return err_set(err, -EINVAL, "origin must be local or create");
+	return 0;
+}
+
+static int take_rule(json_t *o, uint64_t now_ms, struct rule *ret, struct err *err)
+{
+	static const char *const allowed[] = {"effect", "kind", "resources", "sandbox", "for_ms",
+		"until", "comment", "origin", NULL};
+	const char *effect = json_string_value(json_object_get(o, "effect"));
+	json_t *kind = json_object_get(o, "kind");
+	AUTO_FREE char *list = NULL;
+	enum rule_effect e = 0;
+	int r = check_keys(o, allowed, err);
+
+	if (r < 0)
+		return r;
+	while (effect && e < RULE_EFFECTS && strcmp(effect, rule_effect_name(e)) != 0)
+		e++;
+	if (!effect || e == RULE_EFFECTS)
+		return err_set(err, -EINVAL, "effect must be allow or deny");
+	if (kind && (!json_is_string(kind) || strcmp(json_string_value(kind), "network") != 0))
+		return err_set(err, -EINVAL, "kind must be network");
+	r = join_resources(json_object_get(o, "resources"), &list, err);
+	if (r == 0)
+		r = rule_make(e, RULE_NETWORK, slice_from_str(list), ret, err);
+	if (r == 0)
+		r = take_words(o, ret, err);
+	return r < 0 ? r : take_end(o, now_ms, ret, err);
+}
+
+int api_decode_rule(struct slice body, uint64_t now_ms, struct rule *ret, struct err *err)
+{
+	AUTO_RULE struct rule rule = {0};
+	json_t *o;
+	int r = load(body, &o, err);
+
+	if (r < 0)
+		return r;
+	r = take_rule(o, now_ms, &rule, err);
+	json_decref(o);
+	if (r < 0)
+		return r;
+	*ret = rule;
+	rule = (struct rule){0};
+	return 0;
+}
+
+/* ---- a target ---- */
+
+static const struct {
+	const char *scheme;
+	uint16_t port;
+} schemes[] = {
+	{"https://", 443},
+	{"http://", 80},
+	{"wss://", 443},
+	{"ws://", 80},
+	{"ssh://", 22},
+	{"git://", 9418},
+	{"ftp://", 21},
+	{"postgres://", 5432},
+	{"postgresql://", 5432},
+	{"mysql://", 3306},
+	{"redis://", 6379},
+	{"ldap://", 389},
+	{"ldaps://", 636},
+};
+
+/* Behind the scheme; *ret_port is 0 for one that is not known. */
+static const char *cut_scheme(const char *text, uint16_t *ret_port)
+{
+	const char *mark = strstr(text, "://");
+
+	*ret_port = 443;
+	if (!mark || (size_t)(mark - text) != strcspn(text, ":/?#@[]"))
+		return text;
+	*ret_port = 0;
+	for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
+		if (strncasecmp(text, schemes[i].scheme, strlen(schemes[i].scheme)) == 0)
+			*ret_port = schemes[i].port;
+	return mark + 3;
+}
+
+int api_parse_target(const char *text, struct host *ret_host, uint16_t *ret_port, struct err *err)
+{
+	uint16_t standard, port = 0;
+	const char *rest = cut_scheme(text, &standard);
+	bool is_url = rest != text;
+	size_t n = strcspn(rest, "/?#");
+	const char *at = is_url ? memrchr(rest, '@', n) : NULL;
+	struct slice host;
+	int r;
+
+	if (!is_url && rest[n])
+		return err_set(err, -EINVAL,
+			"a target is a host, host:port or a URL such as https://host/path");
+	if (at) {
+		n -= (size_t)(at + 1 - rest);
+		rest = at + 1;
+	}
+	r = host_split(slice_of(rest, n), &host, &port, err);
+	if (r == 0)
+		r = host_from_text(host, ret_host, err);
+	if (r < 0)
+		return r;
+	if (!port && !standard)
+		return err_set(err, -EINVAL, "the port of this scheme is not known: write it");
+	*ret_port = port ? port : standard;
+	return 0;
+}

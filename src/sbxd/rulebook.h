@@ -1,0 +1,51 @@
+/*
+ * rulebook - the policy of this installation: the file state/policy, and its rules in memory.
+ *
+ * How      rulebook_refresh reads the file when it is another than the one that was read last.
+ *          Whoever changes it changes the rules in memory (rulebook_edit.h), then rulebook_prepare
+ *          writes them beside the file and rulebook_commit puts that in its place, so that what
+ *          must be recorded or done in between can still say no: rulebook_abandon. After a crash
+ *          the old or the new policy is there, whole.
+ * Trust    The user's own folder. Keepers read the file themselves.
+ * Owns     The rules, and the prepared file until it is committed or abandoned.
+ * Never    Changes a policy that it cannot read: only import and reset replace one.
+ * See      proto/PROTOCOL.policy, rulebook_test.c
+ */
+#pragma once
+
+#include <sys/stat.h>
+#include "rulebook_edit.h"
+
+/* Files in the state folder whose name begins so hold a text to import. */
+#define RULEBOOK_IMPORT_PREFIX "policy.import."
+
+struct rulebook {
+	struct rules rules;
+	bool exists;
+	struct err fault;  /* empty: none */
+	uint64_t revision; /* another one after every change */
+	bool fresh;	   /* seen is the file that rules came from */
+	struct stat seen;
+	char *prepared; /* a file that waits for its commit */
+	char hash[65];	/* SHA-256 of it, in hex */
+};
+
+void rulebook_done(struct rulebook *b);
+void rulebook_refresh(struct rulebook *b);
+/* As rulebook_refresh; -ENOENT or -EBADMSG with a sentence when there are no rules to change. */
+int rulebook_need(struct rulebook *b, struct err *err) MUST_CHECK;
+/* Drops what was changed in memory but not committed. */
+void rulebook_abandon(struct rulebook *b);
+int rulebook_prepare(struct rulebook *b, struct err *err) MUST_CHECK;
+int rulebook_commit(struct rulebook *b, struct err *err) MUST_CHECK;
+/* Takes the file away: everything is denied then. -ENOENT when there is none. */
+int rulebook_erase(struct rulebook *b, struct err *err) MUST_CHECK;
+/* Files that a crash left behind. Before anything else. */
+void rulebook_clean(void);
+/* The text of the file, on the heap. -ENOENT when there is none. */
+int rulebook_text(char **ret_text, size_t *ret_n, struct err *err) MUST_CHECK;
+/* New rules in memory: from a text that somebody gives, or a preset that comes with sbx. */
+int rulebook_import(struct rulebook *b, struct slice text, const char *name, uint64_t now_ms,
+	struct err *err) MUST_CHECK;
+int rulebook_load_preset(
+	struct rulebook *b, const char *preset, uint64_t now_ms, struct err *err) MUST_CHECK;

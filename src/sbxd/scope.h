@@ -1,0 +1,25 @@
+/*
+ * scope - the rules of one sandbox, when that sandbox gets another name or goes.
+ *
+ * How      scope_prepare changes them and writes the policy beside the old one; whatever else has
+ *          to happen happens; then scope_commit puts it in place, or scope_abandon forgets it. A
+ *          sandbox without rules of its own costs nothing, and a policy that cannot be read is left
+ *          alone: it allows nothing.
+ * Trust    As rulebook.h.
+ * See      tests/api/test_policy.py
+ */
+#pragma once
+
+#include <stdint.h>
+#include "lib/base/err.h"
+
+struct sbxd;
+
+/* to NULL: the rules go. *ret_n is how many there are. */
+int scope_prepare(struct sbxd *d, const char *sandbox, const char *to, uint64_t *ret_n,
+	struct err *err) MUST_CHECK;
+/* 0 also when there was nothing to do. */
+int scope_commit(struct sbxd *d, struct err *err) MUST_CHECK;
+void scope_abandon(struct sbxd *d);
+/* Before a sandbox of this name is made. */
+int scope_drop_left_over(struct sbxd *d, const char *sandbox, struct err *err) MUST_CHECK;
