@@ -219,7 +219,7 @@ def test_inspect(inst):
 
 def test_check_names_the_rule_or_its_absence_and_the_command(inst):
     inst.create("demo")
-    p = inst.sbx("policy", "check", "network", "https://github.com/x/y", check=0)
+    p = inst.sbx("policy", "check", "network", "github.com", check=0)
     assert p.stdout.startswith("Allowed: github.com:443\n") and "preset:balanced" in p.stdout and p.stderr == ""
     p = inst.sbx("policy", "check", "network", "blocked.example:8080", "--sandbox", "demo", check=1)
     assert p.stdout == ("Denied: blocked.example:8080\n  detail: no applicable policies for op(action=net:connect:tcp, "
