@@ -132,7 +132,7 @@ def lab():
 @pytest.fixture(scope="module")
 def env(lab):
     """An installation in the laboratory's world, with a policy and a small disk for the audit log."""
-    with private(prefix=lab.apart.prefix) as made:
+    with private(prefix=lab.apart.prefix, policy="none") as made:
         audit = made.state / "audit"
         made.state.mkdir(mode=0o700)
         audit.mkdir(mode=0o700)
