@@ -78,7 +78,7 @@ static void a_proxy_request_names_its_target(void **state)
 	struct proxy_rig *r = proxy();
 
 	proxy_rig_say(r, proxy_get);
-	proxy_rig_say(r, "GET http://Other.TEST.:8080/ HTTP/1.1\r\nHost: other.test:8080\r\n\r\n");
+	proxy_rig_say(r, "GET http://OTHER.test:8080/ HTTP/1.1\r\nHost: other.test:8080\r\n\r\n");
 	assert_int_equal(r->n_asks, 2);
 	assert_int_equal(r->ask.via, EDGE_VIA_FORWARD);
 	assert_string_equal(r->ask.host, "other.test");
@@ -260,7 +260,7 @@ static void what_a_proxy_does_not_take_is_said(void **state)
 			"an https target needs CONNECT"},
 		{"GET http://example.test\\@other.test/ HTTP/1.1\r\nHost: example.test\r\n\r\n",
 			"user in front of it"},
-		{"GET http://exa_mple..test/ HTTP/1.1\r\nHost: exa_mple..test\r\n\r\n",
+		{"GET http://.example.test/ HTTP/1.1\r\nHost: .example.test\r\n\r\n",
 			"no host name and port"},
 	};
 

@@ -37,7 +37,8 @@ int net_path_caught(int fd, char path[NET_PATH_MAX])
 	level = here.sin6_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
 	if (getsockopt(fd, level, ORIGINAL_DST, &to, &n) < 0)
 		return -errno;
-	if (n == n_here && !memcmp(&to, &here, n))
+	/* The kernel leaves n as it was. */
+	if (!memcmp(&to, &here, n_here))
 		return -ENOENT;
 	return net_path_of((struct sockaddr *)&to, path);
 }
