@@ -185,6 +185,9 @@ static void explain(const struct policy_op *op, const struct policy_decision *d,
 	policy_explain(op, d, j->reason, sizeof(j->reason));
 	if (d->why == POLICY_RULE)
 		name_rule(d->rule, j, ret->rule);
+	/* The command that would allow it takes a rule away, and this one is every sandbox's. */
+	if (d->why == POLICY_RULE && !d->allowed && !d->rule->sandbox)
+		ret->sandbox[0] = '\0';
 	else if (d->why != POLICY_NO_RULE)
 		(void)snprintf(
 			ret->reason, sizeof(ret->reason), "%.*s", EDGE_MAX_REASON - 1, j->reason);

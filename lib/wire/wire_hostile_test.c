@@ -148,6 +148,22 @@ static void test_valid_request_by_hand(void **state)
 	pair_free(p);
 }
 
+/* On sbx.net another edge begins with what the first one began with: the guest must see it. */
+static void test_second_settings_on_net(void **state)
+{
+	static const struct wire_ops none;
+	uint8_t hello[33];
+	struct wire *server = wire_new(WIRE_SERVER, WIRE_NET, &none, NULL);
+	struct wire *client = wire_new(WIRE_CLIENT, WIRE_NET, &none, NULL);
+
+	assert_int_equal(wire_pull(server, hello, sizeof(hello)), sizeof(hello));
+	assert_int_equal(wire_feed(client, slice_of(hello, sizeof(hello)), 0), 0);
+	assert_int_equal(wire_feed(client, slice_of(hello, sizeof(hello)), 0), -EPROTO);
+	assert_string_equal(wire_error(client), "the peer began anew");
+	wire_free(server);
+	wire_free(client);
+}
+
 static void test_floods(void **state)
 {
 	check_refused("ping", 'C', (struct frame)FRAME(6, 0, 0, "12345678"), WIRE_JUNK_BURST + 1,
@@ -277,6 +293,7 @@ int main(void)
 		cmocka_unit_test(test_violations_of_a_server),
 		cmocka_unit_test(test_violations_of_a_client),
 		cmocka_unit_test(test_valid_request_by_hand),
+		cmocka_unit_test(test_second_settings_on_net),
 		cmocka_unit_test(test_floods),
 		cmocka_unit_test(test_rapid_reset),
 		cmocka_unit_test(test_slow_pings_are_fine),

@@ -34,7 +34,7 @@
 #define EGRESS_UPSTREAM_MS 15000 /* for the proxy's answer to CONNECT */
 #define EGRESS_IDLE_MS 900000	 /* of an HTTP exchange: models think for minutes */
 #define EGRESS_LINGER_MS 2000	 /* for edge to read the end */
-#define EGRESS_RECHECK_MS 10000	 /* a rule that has run out ends its exchanges within this */
+#define EGRESS_RECHECK_MS 5000	 /* a rule that has run out ends its exchanges within this */
 #define EGRESS_PIPES 64		 /* held by directions that wait for their reader */
 #define EGRESS_READ 32768
 #define EGRESS_STREAM 1 /* the one stream of each socket */

@@ -447,6 +447,7 @@ static void test_a_new_policy_ends_requests(void **state)
 	struct rig *r = rig_new();
 	struct rig_head answer;
 	char head[2048];
+	uint64_t at;
 	int fd[2], origin[2];
 
 	rig_up(r, ALLOW_ALL, NULL);
@@ -454,8 +455,10 @@ static void test_a_new_policy_ends_requests(void **state)
 		fd[i] = request(r, &req, &origin[i], head);
 	say(origin[1], "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
 	rig_read_head(fd[1], &answer);
+	at = clock_mono_ms();
 	rig_policy(r, "policy 1\nend\n");
 	rig_read_head(fd[0], &answer); /* no answer yet: told why */
+	assert_true(clock_mono_ms() - at < 1000);
 	assert_int_equal(answer.status, 403);
 	assert_true(answer.reason[0]);
 	assert_true(rig_is_ended(fd[1], 2000));

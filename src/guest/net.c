@@ -25,7 +25,8 @@ static struct net {
 	struct net_dns dns;
 	int listeners[NET_N_LISTENERS];
 	bool listening; /* they are in the loop */
-	struct loop_timer away;
+	bool pinged;	/* and no answer yet */
+	struct loop_timer away, ping;
 } net;
 
 /* ---- listeners ---- */
@@ -163,7 +164,13 @@ static ssize_t pull(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf, size_t 
 				   : net_conn_pull(&n->conns, slot, buf, size);
 }
 
+static void on_pong(void *ctx, uint64_t cookie)
+{
+	((struct net *)ctx)->pinged = false;
+}
+
 static const struct wire_ops ops = {
+	.on_pong = on_pong,
 	.on_reply = on_reply,
 	.on_data = on_data,
 	.on_end = on_end,
@@ -183,8 +190,30 @@ static void on_session(void *ctx, struct wire *w)
 		loop_timer_set(&n->loop, &n->away, clock_mono_ms() + NET_AWAY_MS,
 			(struct loop_key){.kind = NET_EV_AWAY});
 	}
+	n->pinged = false;
 	n->conns.wire = n->dns.wire = w;
 	listen_now(n, w != NULL);
+}
+
+/* An edge that came at once in the place of another may wait for a preface that we do not know we
+ * owe. Asked only while somebody waits for it: an idle guest stays idle. */
+static void ping_later(struct net *n)
+{
+	if (!n->ping.pos && n->conns.wire && wire_n_streams(n->conns.wire) > 0)
+		loop_timer_set(&n->loop, &n->ping, clock_mono_ms() + NET_PING_MS,
+			(struct loop_key){.kind = NET_EV_PING});
+}
+
+static void on_ping_timer(struct net *n)
+{
+	if (!n->conns.wire)
+		return;
+	if (n->pinged) {
+		log_warn("the host does not answer on " NET_PORT_NAME);
+		port_begin_anew(&n->port);
+	} else if (wire_n_streams(n->conns.wire) > 0) {
+		n->pinged = wire_ping(n->conns.wire, 0) == 0;
+	}
 }
 
 /* ---- life ---- */
@@ -252,6 +281,9 @@ static void dispatch(struct net *n, const struct loop_event *ev)
 	case NET_EV_PROBE:
 		port_on_probe(&n->port);
 		break;
+	case NET_EV_PING:
+		on_ping_timer(n);
+		break;
 	case NET_EV_AWAY:
 		/* Nobody comes: connections are refused rather than left waiting. */
 		listen_now(n, true);
@@ -281,6 +313,7 @@ void net_main(void)
 	for (;;) {
 		loop_next(&n->loop, &ev);
 		dispatch(n, &ev);
+		ping_later(n);
 		port_pump(&n->port);
 	}
 }

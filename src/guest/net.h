@@ -4,7 +4,8 @@
  * How      PID 1 starts it (netproc.h). It makes the interface and the rules, listens on the
  *          gateway, says that it is ready, and opens one stream for each connection (net_conn.h)
  *          and each DNS query (net_dns.h). Its loop and switch are in net.c. While edge is away
- *          new connections wait in the kernel's queue; after NET_AWAY_MS they are reset.
+ *          new connections wait in the kernel's queue; after NET_AWAY_MS they are reset. An edge
+ *          that answers no ping for NET_PING_MS gets a new session.
  * Trust    Programs of the guest on one side, the host on the other. Enforces nothing.
  * Owns     The port sbx.net, the listeners, all that is open.
  * Limits   NET_MAX_CONNS, NET_MAX_QUERIES, NET_MAX_DNS_CONNS; NET_TURN_ACCEPTS in one turn.
@@ -20,6 +21,7 @@
 #define NET_PORT_NAME "sbx.net"
 #define NET_READY_FD 3
 #define NET_AWAY_MS 5000
+#define NET_PING_MS 10000
 #define NET_TURN_ACCEPTS 64
 
 /* Slots of DNS streams lie above those of connections. */
@@ -29,6 +31,7 @@ enum net_ev {
 	NET_EV_PORT,
 	NET_EV_PROBE,
 	NET_EV_AWAY,
+	NET_EV_PING,
 	NET_EV_LISTEN,	  /* idx: enum net_listener */
 	NET_EV_CONN,	  /* idx: struct conns */
 	NET_EV_DNS_CONN,  /* idx: struct dns */

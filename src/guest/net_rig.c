@@ -316,6 +316,19 @@ static void link_write(struct rig_link *l)
 	}
 }
 
+/* As the keeper: a broken edge is followed by another. */
+static void replace_broken(struct rig *r)
+{
+	if (r->net.broken && r->net.wire) {
+		rig_net_leave(r);
+		r->return_at = clock_mono_ms() + 100;
+	}
+	if (r->return_at && clock_mono_ms() >= r->return_at) {
+		r->return_at = 0;
+		rig_net_return(r);
+	}
+}
+
 static void step(struct rig *r)
 {
 	struct rig_link *links[] = {&r->ctl, &r->net};
@@ -334,6 +347,7 @@ static void step(struct rig *r)
 	for (int i = 0; i < 2; i++)
 		if (p[i + 1].revents & (POLLIN | POLLHUP))
 			link_read(links[i]);
+	replace_broken(r);
 }
 
 void rig_serve(struct rig *r, unsigned ms)

@@ -61,6 +61,7 @@ struct rig {
 	size_t n_output;
 	int status; /* -1 while it runs */
 	bool is_exec, ctl_closed, net_ready;
+	uint64_t return_at; /* edge broke and another one comes then, as the keeper does it */
 	/* edge's side */
 	struct rig_stream streams[RIG_SLOTS];
 	unsigned n_open, max_open;

@@ -11,8 +11,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
-#define STEP_MS 60000
-#define DOCKER_MS 180000
+#define STEP_MS 120000
+#define DOCKER_MS 300000
 
 static const char *template, *guest_path;
 static struct rig rig;
@@ -77,8 +77,8 @@ static void ready_with_setup(void **state)
 
 static void caught_and_proxied(void **state)
 {
-	run("curl -sS --noproxy '*' http://203.0.113.5/ &&"
-	    "curl -sS --noproxy '*' -g 'http://[2001:db8::5]/' &&"
+	run("curl -sS --noproxy '*' 203.0.113.5/ &&"
+	    "curl -sS --noproxy '*' -g '[2001:db8::5]/' &&"
 	    "curl -sS http://example.com/ &&"
 	    "curl -sS -x http://gateway.sbx.internal:3128 http://example.com/",
 		STEP_MS);
@@ -86,7 +86,7 @@ static void caught_and_proxied(void **state)
 		rig.paths, "/tcp/203.0.113.5/80\n/tcp/2001:db8::5/80\n/proxy\n/proxy\n");
 	must_have(rig.output, "you are on /tcp/2001:db8::5/80\n");
 	/* Names are asked about, then caught. */
-	run("curl -sS --noproxy '*' http://some.name/", STEP_MS);
+	run("curl -sS --noproxy '*' some.example/", STEP_MS);
 	must_have(rig.paths, "/dns/udp\n");
 	must_have(rig.paths, "/80\n");
 }
@@ -263,7 +263,7 @@ static void edge_goes_and_comes(void **state)
 	rig_serve(&rig, 300);
 	/* A connection made meanwhile waits. */
 	assert_int_equal(rig_run(&rig,
-				 "curl -sS --noproxy '*' -m 30 http://203.0.113.5/ "
+				 "curl -sS --noproxy '*' -m 30 203.0.113.5/ "
 				 ">/tmp/waited 2>&1 & sleep .5; cat /tmp/held",
 				 STEP_MS),
 		0);
@@ -276,10 +276,9 @@ static void edge_goes_and_comes(void **state)
 	/* Away for long: refused, not left hanging. */
 	rig_net_leave(&rig);
 	rig_serve(&rig, 6000);
-	assert_int_equal(
-		rig_run(&rig, "curl -sS --noproxy '*' -m 30 http://203.0.113.5/", STEP_MS), 56);
+	assert_int_equal(rig_run(&rig, "curl -sS --noproxy '*' -m 30 203.0.113.5/", STEP_MS), 56);
 	rig_net_return(&rig);
-	run("for i in $(seq 50); do curl -sS --noproxy '*' http://203.0.113.5/ && exit 0;"
+	run("for i in $(seq 50); do curl -sS --noproxy '*' 203.0.113.5/ && exit 0;"
 	    "sleep .1; done; exit 1",
 		STEP_MS);
 }
@@ -290,7 +289,7 @@ static void edge_is_replaced_at_once(void **state)
 	for (int i = 0; i < 5; i++) {
 		rig_net_leave(&rig);
 		rig_net_return(&rig);
-		run("for i in $(seq 50); do curl -sS -m 2 --noproxy '*' http://203.0.113.5/ && "
+		run("for i in $(seq 50); do curl -sS -m 2 --noproxy '*' 203.0.113.5/ && "
 		    "exit 0;"
 		    "sleep .1; done; exit 1",
 			STEP_MS);
@@ -300,7 +299,7 @@ static void edge_is_replaced_at_once(void **state)
 static void comes_again_when_killed(void **state)
 {
 	run("pkill -9 -f ^sbx-guest-net; sleep .2; for i in $(seq 100); do"
-	    " curl -sS -m 3 --noproxy '*' http://203.0.113.5/ && exit 0; sleep .1; done; exit 1",
+	    " curl -sS -m 3 --noproxy '*' 203.0.113.5/ && exit 0; sleep .1; done; exit 1",
 		STEP_MS);
 	must_have(rig.output, "you are on");
 }

@@ -122,13 +122,18 @@ static void give(
 		log_warn("writing %s/%s: %s", folder, name, strerror(-r));
 }
 
+static void give_docker(const char *home, uid_t uid, gid_t gid)
+{
+	AUTO_FREE char *folder = xasprintf("%s/.docker", home);
+
+	give(folder, "config.json", netconf_docker_json, 0600, uid, gid);
+}
+
 void netconf_write(const struct user *agent)
 {
-	AUTO_FREE char *folder = xasprintf("%s/.docker", agent->home);
-
 	write_resolv();
 	give("/etc/docker", "daemon.json", netconf_daemon_json, 0644, 0, 0);
 	give("/etc/sudoers.d", "sbx-network", sudo_keep, 0440, 0, 0);
-	give("/root/.docker", "config.json", netconf_docker_json, 0600, 0, 0);
-	give(folder, "config.json", netconf_docker_json, 0600, agent->uid, agent->gid);
+	give_docker("/root", 0, 0);
+	give_docker(agent->home, agent->uid, agent->gid);
 }

@@ -237,6 +237,14 @@ void port_on_probe(struct port *p)
 		probe_later(p, PORT_PROBE_MS);
 }
 
+void port_begin_anew(struct port *p)
+{
+	if (!p->wire)
+		return;
+	session_end(p);
+	session_begin(p);
+}
+
 static bool pull_out(struct port *p)
 {
 	ssize_t n = wire_pull(p->wire, p->out, sizeof(p->out));

@@ -9,6 +9,7 @@ import signal
 import socket
 import ssl
 import struct
+import threading
 import time
 
 import pytest
@@ -387,6 +388,37 @@ def test_an_end_that_is_none_looked_like_one(end):
             assert stream.ending() == "open"
             stream.half_close()
         until(lambda: stream.ending() == ("end" if end == "closed" else "reset"))
+
+
+ANSWERS = {"length": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+           "in a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf",
+           "after a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"}
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.0"])
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("how", ["origin", "egress"])
+def test_an_answer_that_was_cut_looked_whole(answer, how, version):
+    """The guest must see it: by the length, by the last chunk that is missing, or by a reset when there is neither."""
+    held = threading.Event()
+
+    def talk(conn):
+        conn.recv(65536)
+        conn.sendall(ANSWERS[answer])
+        if how == "egress":
+            held.wait(rig.WAIT)
+    with rig.Listener(0, talk, "127.0.0.1") as listener, \
+            rig.Rig("allow network a.test", {"a.test:80": f"127.0.0.1:{listener.port}"}) as box, box.proxy() as stream:
+        stream.send(f"GET http://a.test/ HTTP/{version}\r\nHost: a.test\r\n\r\n".encode())
+        head = stream.until(b"\r\n\r\n").lower()
+        assert b" 200 " in head or not head
+        stream.until(b"half")
+        if how == "egress":
+            os.kill(box.stats()["egress"]["pid"], signal.SIGKILL)
+        assert stream.rest() in (b"", b"\r\n")
+        held.set()
+        if b"content-length: 100" not in head and b"transfer-encoding: chunked" not in head:
+            until(lambda: stream.ending() == "reset")
 
 
 def test_a_deny_reaches_an_open_connection(fresh):
