@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seed corpora of the targets `wire` and `edge_chan` below fuzz/corpus/."""
+"""Writes the seed corpora of the targets `wire`, `edge_chan` and `edge_net` below fuzz/corpus/."""
 import pathlib
 import struct
 
@@ -76,7 +76,93 @@ edge_chan = {
     "unknown": packet(99),
 }
 
-for target, seeds in (("wire", wire), ("edge_chan", edge_chan)):
+
+
+# Steps of src/edge/net_fuzz.c.
+PROXY, UDP, TCP_DNS, P443, P80, P22, GATEWAY, NO_NAME = range(8)
+
+
+def raw(data):
+    return b"\0" + struct.pack("<H", len(data)) + data
+
+
+def opened(path, end=False):
+    return bytes([1, path | (128 if end else 0)])
+
+
+def data(stream, payload, end=False):
+    return bytes([2, stream | (128 if end else 0)]) + struct.pack("<H", len(payload)) + payload
+
+
+def verdict(yes, ask=0):
+    return bytes([3, ask | (128 if yes else 0)])
+
+
+def egress(way, accept=False, close=False, out=True, payload=b""):
+    return bytes([4, way | (128 if accept else 0) | (64 if close else 0) | (32 if out else 0), len(payload)]) + payload
+
+
+def timer(conn):
+    return bytes([5, conn])
+
+
+def reset(stream):
+    return bytes([6, stream])
+
+
+def client_hello(name, extra=b""):
+    sni = b"" if name is None else b"\0\0" + struct.pack(">HHBH", len(name) + 5, len(name) + 3, 0, len(name)) + name
+    exts = sni + b"\0\x2b\0\3\2\3\4" + extra
+    body = b"\3\3" + bytes(32) + b"\0\0\2\x13\1\1\0" + struct.pack(">H", len(exts)) + exts
+    message = b"\1" + len(body).to_bytes(3, "big") + body
+    return b"\x16\3\1" + struct.pack(">H", len(message)) + message
+
+
+def query(name, qtype=1):
+    labels = b"".join(bytes([len(x)]) + x for x in name.split(b"."))
+    return (b"\x12\x34\1\0\0\1\0\0\0\0\0\1" + labels + b"\0" + struct.pack(">HH", qtype, 1)
+            + b"\0\0\x29\4\xd0\0\0\0\0\0\0")
+
+
+CONNECT = b"CONNECT example.test:443 HTTP/1.1\r\nHost: example.test:443\r\n\r\n"
+RAW_CONNECT = CONNECT.replace(b"443", b"9999")
+GET = b"GET http://example.test/ HTTP/1.1\r\nHost: example.test\r\n\r\n"
+YES = verdict(True) + egress(0, accept=True)
+edge_net = {
+    "tls": opened(P443) + data(0, client_hello(None)) + YES + egress(0, payload=b"server") + data(0, b"x", True)
+           + egress(0, close=True),
+    "tls_name_on_address": opened(P443) + data(0, client_hello(b"a.test")) + YES + verdict(False),
+    "tls_ech": opened(P443) + data(0, client_hello(None, b"\xfe\x0d\0\4\0xyz")) + YES,
+    "tls_bytewise": opened(P443) + b"".join(data(0, bytes([b])) for b in client_hello(None)) + YES,
+    "tls_denied": opened(P443) + data(0, client_hello(None)) + verdict(False),
+    "connect": opened(PROXY) + data(0, CONNECT) + YES + data(0, client_hello(b"example.test")) + egress(0, payload=b"s"),
+    "connect_at_once": opened(PROXY) + data(0, CONNECT + client_hello(b"example.test")) + YES,
+    "connect_wrong_name": opened(PROXY) + data(0, CONNECT) + YES + data(0, client_hello(b"evil.test")),
+    "connect_http": opened(PROXY) + data(0, CONNECT) + YES + data(0, GET) + egress(0),
+    "connect_raw": opened(PROXY) + data(0, RAW_CONNECT + b"\1raw") + YES + data(0, bytes(3000)) + egress(0, payload=b"ok"),
+    "connect_raw_443": opened(PROXY) + data(0, CONNECT + b"\1raw") + YES + egress(0),
+    "connect_denied": opened(PROXY) + data(0, CONNECT) + verdict(False) + data(0, b"more", True),
+    "connect_egress_gone": opened(PROXY) + data(0, CONNECT) + verdict(True) + egress(0, close=True),
+    "connect_egress_wrong": opened(PROXY) + data(0, CONNECT) + verdict(True) + egress(0, payload=b"\xff" * 9),
+    "silence": opened(P443) + timer(0) + YES + timer(0),
+    "server_first": opened(P22) + timer(0) + YES + egress(0, payload=b"SSH-2.0\r\n") + data(0, b"SSH-2.0\r\n"),
+    "half_close": opened(P22, True) + YES + egress(0, payload=b"bye", close=True),
+    "caught_http": opened(P80) + data(0, GET) + verdict(True) + egress(0),
+    "proxy_get": opened(PROXY) + data(0, GET) + verdict(True) + egress(0),
+    "dns": opened(UDP) + data(0, query(b"a.test"), True) + verdict(True) + opened(TCP_DNS)
+           + data(1, query(b"b.test", 28), True) + verdict(False),
+    "dns_gateway": opened(UDP) + data(0, query(b"gateway.sbx.internal"), True),
+    "dns_odd": opened(UDP) + data(0, query(b"a b"), True) + opened(UDP) + data(1, query(b"1.2.3.4"), True)
+               + opened(UDP, True) + opened(UDP) + data(3, bytes(3000)) + verdict(False) + verdict(False),
+    "faults": opened(GATEWAY) + opened(NO_NAME) + verdict(False) + verdict(False),
+    "resets": opened(P443) + reset(0) + opened(P443) + data(1, client_hello(None)) + reset(1) + verdict(True)
+              + opened(PROXY) + data(2, CONNECT) + verdict(True) + reset(2) + egress(1, accept=True),
+    "many_asks": b"".join(opened(UDP) + data(i, query(b"a.test"), True) for i in range(40)) + 5 * verdict(True),
+    "raw_ping": raw(frame(6, 0, 0, b"12345678")) + raw(frame(0x42, 0, 0, b"hm")),
+    "raw_continued": raw(frame(1, 0, 1, EXEC)),
+}
+
+for target, seeds in (("wire", wire), ("edge_chan", edge_chan), ("edge_net", edge_net)):
     folder = corpus / target
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in seeds.items():

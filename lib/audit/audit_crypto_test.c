@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -103,12 +104,12 @@ static void a_child_need_not_have_the_key(void **state)
 		const struct rlimit none = {0};
 
 		(void)setrlimit(RLIMIT_CORE, &none);
-		(void)close(STDERR_FILENO); /* a sanitizer would tell of it */
+		(void)signal(SIGSEGV, SIG_DFL); /* cmocka would go on with the next test */
 		(void)!audit_sign(k, slice_from_str("x"), sig);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_not_equal(status, 0);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
 	assert_int_equal(audit_sign(k, slice_from_str("x"), sig), 0);
 	audit_key_free(k);
 }

@@ -119,13 +119,18 @@ static uint32_t count_refusal(struct gate *g, const struct edge_ask *ask)
 
 static const char *type_word(const struct edge_ask *ask)
 {
+	/* Who says CONNECT speaks HTTP, but not yet what will go through the tunnel. */
+	bool is_connect = ask->kind == EDGE_ASK_TUNNEL && ask->via == EDGE_VIA_FORWARD;
+	enum edge_proto proto =
+		is_connect && ask->proto == EDGE_PROTO_HTTP ? EDGE_PROTO_UNKNOWN : ask->proto;
+
 	if (ask->kind == EDGE_ASK_DNS)
 		return "dns";
-	if (ask->kind == EDGE_ASK_HTTP || ask->proto == EDGE_PROTO_HTTP)
+	if (ask->kind == EDGE_ASK_HTTP || proto == EDGE_PROTO_HTTP)
 		return "http";
-	if (ask->proto == EDGE_PROTO_TLS)
+	if (proto == EDGE_PROTO_TLS)
 		return "https";
-	return ask->proto == EDGE_PROTO_UNKNOWN && ask->port == 443 ? "https" : "tcp";
+	return proto == EDGE_PROTO_UNKNOWN && ask->port == 443 ? "https" : "tcp";
 }
 
 static const char *path_word(const struct edge_ask *ask)
@@ -180,6 +185,9 @@ static void explain(const struct policy_op *op, const struct policy_decision *d,
 	policy_explain(op, d, j->reason, sizeof(j->reason));
 	if (d->why == POLICY_RULE)
 		name_rule(d->rule, j, ret->rule);
+	/* The command that would allow it takes a rule away, and this one is every sandbox's. */
+	if (d->why == POLICY_RULE && !d->allowed && !d->rule->sandbox)
+		ret->sandbox[0] = '\0';
 	else if (d->why != POLICY_NO_RULE)
 		(void)snprintf(
 			ret->reason, sizeof(ret->reason), "%.*s", EDGE_MAX_REASON - 1, j->reason);

@@ -7,7 +7,8 @@
  *          answer can say how often just this was refused. gate_result records what egress met
  *          later: an address that is refused, a server that does not answer. A verdict has the
  *          words that lib/http/deny.h wants: `rule` as a person wrote it, or "" when none applies;
- *          `reason` only where neither says why.
+ *          `reason` only where neither says why; `sandbox` unless the
+ *          rule is every sandbox's.
  * Trust    Asks come from edge, which the guest may have taken over. Runs in keeper.
  * Owns     The compiled policy and the counters. The audit log is borrowed and may be NULL: then
  *          everything is refused.

@@ -76,7 +76,6 @@ static bool decide(enum edge_ask_kind kind, const char *host, uint16_t port)
 	struct edge_ask ask = make_ask(kind, host, port);
 
 	gate_decide(gate, &ask, NOW, &verdict);
-	assert_string_equal(verdict.sandbox, "demo");
 	assert_int_equal(verdict.allowed, verdict.count == 0);
 	return verdict.allowed;
 }
@@ -161,6 +160,7 @@ static void the_words_are_those_of_a_refusal(void **state)
 		   "allow network good.example:443 id r2\n"
 		   "allow network nameless.example:443\n");
 	assert_false(decide(EDGE_ASK_TUNNEL, "other.example", 443));
+	assert_string_equal(verdict.sandbox, "demo");
 	assert_string_equal(verdict.rule, "");
 	assert_string_equal(verdict.reason, "");
 	(void)must_have_recorded("deny https other.example:443 forward-bypass [] {} no applicable "
@@ -169,6 +169,7 @@ static void the_words_are_those_of_a_refusal(void **state)
 	assert_false(decide(EDGE_ASK_HTTP, "bad.example", 80));
 	assert_string_equal(verdict.rule, "bad.example,worse.example");
 	assert_string_equal(verdict.reason, "");
+	assert_string_equal(verdict.sandbox, ""); /* `policy rm` must not look for it there */
 	(void)must_have_recorded(
 		"deny http bad.example:80 forward [GET /a/b] {r1} denied: rule \"r1\" (deny "
 		"network bad.example,worse.example) matched op(action=net:connect:tcp, "
@@ -233,6 +234,14 @@ static void a_rule_of_another_sandbox_is_none(void **state)
 	assert_string_equal(verdict.sandbox, "other");
 }
 
+static void a_deny_of_this_sandbox_names_it(void **state)
+{
+	set_policy("allow network **\ndeny network a.example for sandbox demo\n");
+	assert_false(decide(EDGE_ASK_TUNNEL, "a.example", 443));
+	assert_string_equal(verdict.rule, "a.example");
+	assert_string_equal(verdict.sandbox, "demo");
+}
+
 static void a_rule_ends(void **state)
 {
 	struct edge_ask ask = make_ask(EDGE_ASK_TUNNEL, "a.example", 443);
@@ -286,7 +295,10 @@ static void types_and_paths_have_words(void **state)
 		{{.proto = EDGE_PROTO_TCP, .port = 443}, "tcp forward-bypass"},
 		{{.proto = EDGE_PROTO_UNKNOWN, .port = 443}, "https forward-bypass"},
 		{{.proto = EDGE_PROTO_UNKNOWN, .port = 22}, "tcp forward-bypass"},
-		{{.proto = EDGE_PROTO_HTTP, .port = 80}, "http forward-bypass"},
+		{{.proto = EDGE_PROTO_HTTP, .port = 443}, "https forward-bypass"},
+		{{.proto = EDGE_PROTO_HTTP, .port = 80}, "tcp forward-bypass"},
+		{{.proto = EDGE_PROTO_HTTP, .via = EDGE_VIA_TRANSPARENT, .port = 80},
+			"http transparent"},
 		{{.via = EDGE_VIA_TRANSPARENT, .port = 22}, "tcp transparent"},
 		{{.kind = EDGE_ASK_HTTP, .port = 80, .method = "GET"}, "http forward"},
 		{{.kind = EDGE_ASK_HTTP, .via = EDGE_VIA_TRANSPARENT, .port = 80, .method = "GET"},
@@ -410,6 +422,7 @@ int main(void)
 		TEST(another_port_is_another_thing),
 		TEST(a_name_has_an_address_when_a_port_is_allowed),
 		TEST(a_rule_of_another_sandbox_is_none),
+		TEST(a_deny_of_this_sandbox_names_it),
 		TEST(a_rule_ends),
 		TEST(other_spellings_are_refused),
 		TEST(what_edge_refused_is_recorded_and_never_allowed),

@@ -51,6 +51,23 @@ static void test_sealed_edge_has_no_files_sockets_or_exec(void **state)
 	assert_int_equal(edge->limit.nproc, 0);
 }
 
+static void test_sealed_egress_has_no_files_or_exec_and_no_way_in(void **state)
+{
+	static const char *const never[] = {"open", "openat", "openat2", "creat", "bind", "listen",
+		"accept", "accept4", "socketpair", "execve", "execveat", "fork", "vfork", "clone",
+		"clone3", "kill", "mount", "unlink", "rename", "seccomp", "prctl", "ioctl"};
+	const struct jail_row *egress = jail_row(JAIL_EGRESS);
+
+	for (size_t c = 0; c < ARRAY_LEN(never); c++)
+		assert_false(has_call(egress->seal, never[c]));
+	assert_true(has_call(egress->seal, "connect"));
+	assert_int_equal(egress->caps, 0);
+	assert_int_equal(egress->limit.fsize, 0);
+	assert_int_equal(egress->limit.nproc, 0);
+	for (int i = 0; i < JAIL_N_PROFILES; i++)
+		assert_int_equal(jail_row(i)->host_net, i == JAIL_EGRESS);
+}
+
 static void test_only_virtiofsd_keeps_capabilities(void **state)
 {
 	for (int i = 0; i < JAIL_N_PROFILES; i++)
@@ -78,6 +95,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_row_has_a_way_out),
 		cmocka_unit_test(test_sealed_edge_has_no_files_sockets_or_exec),
+		cmocka_unit_test(test_sealed_egress_has_no_files_or_exec_and_no_way_in),
 		cmocka_unit_test(test_only_virtiofsd_keeps_capabilities),
 		cmocka_unit_test(test_every_list_becomes_a_filter),
 	};

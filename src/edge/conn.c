@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/dns/dns_reply.h"
 #include "lib/dns/dns_query.h"
 
 static struct loop_key key_of(const struct conn *c, enum edge_ev kind)
@@ -23,7 +24,7 @@ struct conn *conn_new(struct edge *e, enum conn_kind kind, uint32_t sid)
 	*c = (struct conn){
 		.kind = kind, .idx = net->next_free, .gen = net->next_gen++, .sid = sid, .fd = -1};
 	bufq_init(&c->in, kind == CONN_DNS ? DNS_MAX_QUERY : WIRE_NET_WINDOW);
-	bufq_init(&c->out, CONN_OUT);
+	bufq_init(&c->out, kind == CONN_DNS ? DNS_MAX_REPLY : CONN_OUT);
 	net->conns[c->idx] = c;
 	net->next_free = (net->next_free + 1) % NET_MAX_CONNS;
 	net->n_conns++;

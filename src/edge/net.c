@@ -29,14 +29,15 @@ void net_done(struct edge *e)
 {
 	struct net *net = e->net;
 
-	for (size_t i = 0; i < NET_MAX_CONNS; i++) {
-		if (!net->conns[i])
-			continue;
-		net->conns[i]->asking = net->conns[i]->asking && net->conns[i]->wait;
-		net->conns[i]->reporting = false;
-		conn_over(e, net->conns[i]);
-	}
 	asks_done(e);
+	for (size_t i = 0; i < NET_MAX_CONNS; i++) {
+		struct conn *c = net->conns[i];
+
+		if (!c)
+			continue;
+		c->asking = c->reporting = false;
+		conn_over(e, c);
+	}
 	synth_free(net->synth);
 	wire_free(net->port.wire);
 	loop_del(&e->loop, net->port.fd);

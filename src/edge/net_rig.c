@@ -529,3 +529,89 @@ size_t net_query(uint8_t *buf, size_t size, const char *name, uint16_t type)
 	assert_int_equal(wr_finish(&wr), 0);
 	return wr.n;
 }
+
+/* ---- what tests do again and again ---- */
+
+const char net_established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+
+struct net_conn *net_ask_dns(struct net_rig *n, const char *path, const char *name, uint16_t type)
+{
+	struct net_conn *c = net_open(n, path);
+	uint8_t q[512];
+
+	net_say(n, c, q, net_query(q, sizeof(q), name, type));
+	net_end(n, c);
+	return c;
+}
+
+/* The address that a name gets, as the path of a connection to it. */
+void net_caught_path(struct net_rig *n, const char *name, unsigned port, char path[64])
+{
+	struct net_conn *c = net_ask_dns(n, "/dns/udp", name, 1);
+	const uint8_t *a;
+
+	if (n->decide == NET_BY_HAND) {
+		net_until(n, net_asked(n, EDGE_ASK_DNS, name, 0));
+		(void)net_allow(n, net_asked(n, EDGE_ASK_DNS, name, 0));
+	}
+	net_until(n, c->closed);
+	assert_false(c->reset);
+	/* One answer: a pointer, A, IN, TTL, length, address; the OPT is behind it. */
+	a = c->side.got + 12 + strlen(name) + 2 + 4 + 12;
+	assert_true(c->side.got[7] == 1 && a[0] == 198 && (a[1] & 0xfe) == 18);
+	(void)snprintf(path, 64, "/tcp/%u.%u.%u.%u/%u", a[0], a[1], a[2], a[3], port);
+}
+
+struct net_conn *net_open_caught(struct net_rig *n, const char *name, unsigned port)
+{
+	char path[64];
+
+	net_caught_path(n, name, port, path);
+	return net_open(n, path);
+}
+
+struct net_conn *net_open_connect(struct net_rig *n, const char *target)
+{
+	struct net_conn *c = net_open(n, "/proxy");
+	char head[256];
+
+	(void)snprintf(
+		head, sizeof(head), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target);
+	net_say(n, c, head, strlen(head));
+	return c;
+}
+
+/* The answer to the tunnel that is asked for next. */
+struct net_way *net_allow_tunnel(struct net_rig *n, const char *host, uint16_t port)
+{
+	struct net_way *w;
+
+	net_until(n, net_asked(n, EDGE_ASK_TUNNEL, host, port));
+	w = net_allow(n, net_asked(n, EDGE_ASK_TUNNEL, host, port));
+	if (w->has_head) {
+		assert_string_equal(w->host, host);
+		assert_int_equal(w->port, port);
+	}
+	return w;
+}
+
+struct net_way *net_accept_tunnel(struct net_rig *n, const char *host, uint16_t port)
+{
+	struct net_way *w = net_allow_tunnel(n, host, port);
+
+	way_accept(w);
+	return w;
+}
+
+struct net_way *net_raw_tunnel(struct net_rig *n, struct net_conn **ret)
+{
+	struct net_way *w;
+
+	*ret = net_open_connect(n, NET_RIG_HOST ":9999");
+	net_say(n, *ret, "\1", 1);
+	w = net_accept_tunnel(n, NET_RIG_HOST, 9999);
+	net_until(n, w->side.n_got == 1 && (*ret)->side.n_got == strlen(net_established));
+	w->side.n_got = 0;
+	(*ret)->side.n_got = 0;
+	return w;
+}

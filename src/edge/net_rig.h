@@ -107,3 +107,16 @@ void way_say(struct net_way *w, const void *p, size_t len);
 size_t net_hello(uint8_t *buf, size_t size, const char *name, bool ech);
 /* A DNS query with OPT; gives its length. */
 size_t net_query(uint8_t *buf, size_t size, const char *name, uint16_t type);
+
+#define NET_RIG_HOST "example.test"
+extern const char net_established[]; /* the answer to an open CONNECT */
+struct net_conn *net_ask_dns(struct net_rig *n, const char *path, const char *name, uint16_t type);
+/* The address that a name gets, as the path of a connection to it. */
+void net_caught_path(struct net_rig *n, const char *name, unsigned port, char path[64]);
+struct net_conn *net_open_caught(struct net_rig *n, const char *name, unsigned port);
+struct net_conn *net_open_connect(struct net_rig *n, const char *target);
+/* The answer to the tunnel that is asked for next; egress accepts it too. */
+struct net_way *net_allow_tunnel(struct net_rig *n, const char *host, uint16_t port);
+struct net_way *net_accept_tunnel(struct net_rig *n, const char *host, uint16_t port);
+/* An open tunnel to port 9999, with no byte counted. */
+struct net_way *net_raw_tunnel(struct net_rig *n, struct net_conn **ret);

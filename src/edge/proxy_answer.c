@@ -326,9 +326,8 @@ static enum proxy_step read_some(struct edge *e, struct conn *c)
 
 static enum proxy_step end_exchange(struct edge *e, struct conn *c)
 {
-	const struct proxy_exchange *x = &c->proxy->x;
-
-	if (x->close || !x->req_done)
+	/* Whoever was not told to go has sent the whole request. */
+	if (c->proxy->x.close)
 		return proxy_finish(e, c);
 	conn_drop_fd(e, c);
 	return proxy_next(e, c);

@@ -389,6 +389,14 @@ static void put_head(struct proxy_rig *r, int what)
 		heads[what].body.absent);
 }
 
+static void put_other_stream(struct proxy_rig *r)
+{
+	size_t at = r->to_answer.n;
+
+	proxy_rig_head(r, 200, HTTP_BODY_LENGTH, 0, false);
+	r->to_answer.p[at + 5] = 2;
+}
+
 static void lies_of_egress_become_502(void **state)
 {
 	static const struct {
@@ -399,18 +407,22 @@ static void lies_of_egress_become_502(void **state)
 		{"\2\0\0\0\3\1\0\0\0\0", 10},	  /* END before HEAD */
 		{"\4\0\0\0\5\1\0\0\1\0\0\0", 12}, /* WINDOW */
 		{"\1\0\0\0\4\1\0\0\1", 9},	  /* RESET */
-		{"\2\0\0\0\3\2\0\0\0\0", 10},	  /* another stream */
 		{"\1\0\0\0\1\1\0\0\2", 9},	  /* half a HEAD */
 		{"HTTP/1.1 200 OK\r\n\r\n", 19},
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(bytes) + 5; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(bytes) + 7; i++) {
 		struct proxy_rig *r = rig(get);
 
 		if (i < ARRAY_LEN(bytes))
 			proxy_rig_add(&r->to_answer, slice_of(bytes[i].p, bytes[i].n));
 		else if (i < ARRAY_LEN(bytes) + 4)
 			put_head(r, (int)(i - ARRAY_LEN(bytes)));
+		else if (i == ARRAY_LEN(bytes) + 4)
+			put_other_stream(r);
+		else if (i == ARRAY_LEN(bytes) + 5)
+			proxy_rig_head_with(
+				r, &(struct http_resp){.status = 404}, "sbx-reason", "x");
 		else
 			for (int k = 0; k < 17; k++)
 				proxy_rig_head(r, 103, HTTP_BODY_NONE, 0, false);
@@ -419,6 +431,9 @@ static void lies_of_egress_become_502(void **state)
 		assert_null(strstr(got(r), " 200 OK"));
 		assert_int_equal(r->end, RIG_OPEN);
 		assert_int_equal(r->far, -1);
+		r->answer = proxy_rig_ok; /* the next exchange is another one */
+		proxy_rig_say(r, get);
+		assert_non_null(strstr(got(r), "HTTP/1.1 200 OK\r\n"));
 		proxy_rig_free(r);
 	}
 }

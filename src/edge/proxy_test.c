@@ -1,4 +1,5 @@
 /* The HTTP engine from the guest's side: what is a request, whose it is, and what a refusal says. */
+#include "proxy_internal.h"
 #include "proxy_rig.h"
 
 #include <setjmp.h>
@@ -77,7 +78,7 @@ static void a_proxy_request_names_its_target(void **state)
 	struct proxy_rig *r = proxy();
 
 	proxy_rig_say(r, proxy_get);
-	proxy_rig_say(r, "GET http://Other.TEST.:8080/ HTTP/1.1\r\nHost: other.test:8080\r\n\r\n");
+	proxy_rig_say(r, "GET http://OTHER.test:8080/ HTTP/1.1\r\nHost: other.test:8080\r\n\r\n");
 	assert_int_equal(r->n_asks, 2);
 	assert_int_equal(r->ask.via, EDGE_VIA_FORWARD);
 	assert_string_equal(r->ask.host, "other.test");
@@ -85,6 +86,9 @@ static void a_proxy_request_names_its_target(void **state)
 	assert_string_equal(seen(r), "GET /a?b HTTP/1.1\r\nhost: example.test\r\n\r\n"
 				     "GET / HTTP/1.1\r\nhost: other.test:8080\r\n\r\n");
 	assert_int_equal(r->end, RIG_OPEN);
+	r->decide = -1;
+	proxy_rig_say(r, "GET http://other.test:8080/ HTTP/1.1\r\nHost: other.test:8080\r\n\r\n");
+	assert_non_null(strstr(got(r), "Blocked by network policy: other.test:8080\n"));
 	proxy_rig_free(r);
 }
 
@@ -256,7 +260,7 @@ static void what_a_proxy_does_not_take_is_said(void **state)
 			"an https target needs CONNECT"},
 		{"GET http://example.test\\@other.test/ HTTP/1.1\r\nHost: example.test\r\n\r\n",
 			"user in front of it"},
-		{"GET http://exa_mple..test/ HTTP/1.1\r\nHost: exa_mple..test\r\n\r\n",
+		{"GET http://.example.test/ HTTP/1.1\r\nHost: .example.test\r\n\r\n",
 			"no host name and port"},
 	};
 
@@ -428,6 +432,14 @@ static void time_runs_out(void **state)
 	proxy_rig_free(r);
 
 	r = fixed();
+	proxy_rig_say(r, "G");
+	proxy_rig_say(r, get + 1);
+	assert_int_equal(r->timer_ms, PROXY_IDLE_MS);
+	proxy_rig_say(r, "G"); /* each head has its own time */
+	assert_int_equal(r->timer_ms, PROXY_HEAD_MS);
+	proxy_rig_free(r);
+
+	r = fixed();
 	r->decide = -1;
 	proxy_rig_say(r, "POST / HTTP/1.1\r\nHost: example.test\r\nContent-Length: 5\r\n\r\n");
 	proxy_rig_timer(r);
@@ -465,6 +477,11 @@ static void an_idle_connection_holds_nothing(void **state)
 	assert_null(r->c->in.ring);
 	assert_null(r->c->out.ring);
 	assert_int_equal(r->c->fd, -1);
+	assert_null(r->c->proxy->arena.block);
+	r->answer = NULL;
+	proxy_rig_say(r, get); /* and one that waits for its answer not much */
+	assert_int_equal(r->n_requests, 2);
+	assert_null(r->c->proxy->arena.block);
 	proxy_rig_free(r);
 }
 

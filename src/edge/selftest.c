@@ -10,13 +10,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,6 +47,25 @@ static long try_creat(int fd)
 static long try_socket(int fd)
 {
 	return syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
+}
+
+static long try_socketpair(int fd)
+{
+	int fds[2];
+
+	return syscall(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, fds);
+}
+
+static long try_setsockopt(int fd)
+{
+	int on = 1;
+
+	return syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
+static long try_memfd(int fd)
+{
+	return syscall(SYS_memfd_create, "edge", 0);
 }
 
 static long try_connect(int fd)
@@ -125,17 +147,24 @@ static long try_exec_memory(int fd)
 	return syscall(SYS_mmap, NULL, 4096, 7, 0x22, -1, 0);
 }
 
-/* The day's work: memory, the loop, bytes both ways, the clock. */
+/* The day's work: memory, the loop, bytes both ways, the clock, a seed for the table of names. */
 static long try_work(int fd)
 {
 	char byte = 'x', *p = malloc(1 << 20);
 	int nonblock = fcntl(fd, F_SETFL, O_NONBLOCK);
+	struct iovec iov = {&byte, 1};
+	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
+	uint8_t seed[16];
 
 	if (!p || nonblock < 0 || write(fd, &byte, 1) != 1 || read(fd, &byte, 1) != -1 ||
 		errno != EAGAIN || clock_mono_ms() == 0)
 		return -1;
+	if (sendmsg(fd, &mh, MSG_NOSIGNAL) != 1 || shutdown(fd, SHUT_WR) < 0 ||
+		getrandom(seed, sizeof(seed), 0) != sizeof(seed))
+		return -1;
 	memset(p, 1, 1 << 20);
 	free(p);
+	(void)malloc_trim(0);
 	return 0;
 }
 
@@ -148,6 +177,9 @@ static const struct probe {
 	{"open a folder", try_openat, false},
 	{"create a file", try_creat, false},
 	{"make a socket", try_socket, false},
+	{"make a pair of sockets", try_socketpair, false},
+	{"set a socket's options", try_setsockopt, false},
+	{"make a file in memory", try_memfd, false},
 	{"connect a socket", try_connect, false},
 	{"bind a socket", try_bind, false},
 	{"execute a program", try_exec, false},

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "lib/base/mem.h"
@@ -342,6 +343,16 @@ void tunnel_on_timer(struct edge *e, struct conn *c)
 		conn_over(e, c);
 }
 
+/* Egress ends the origin's direction by a half-close and closes only when both have ended. A socket
+ * that is closed before the guest has ended is one that broke: an origin's reset, or egress is gone.
+ * The guest must not take it for the end of what it was sent. */
+static bool is_cut(const struct conn *c)
+{
+	struct pollfd p = {.fd = c->fd};
+
+	return !c->in_end && poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+}
+
 ssize_t tunnel_pull(struct edge *e, struct conn *c, uint8_t *buf, size_t n)
 {
 	ssize_t r;
@@ -353,6 +364,8 @@ ssize_t tunnel_pull(struct edge *e, struct conn *c, uint8_t *buf, size_t n)
 	} while (r < 0 && errno == EINTR);
 	if (r < 0)
 		return -errno;
+	if (r == 0 && is_cut(c))
+		return -ECONNRESET;
 	c->server_spoke = c->server_spoke || r > 0;
 	c->fd_eof = r == 0;
 	return r;

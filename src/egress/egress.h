@@ -34,7 +34,7 @@
 #define EGRESS_UPSTREAM_MS 15000 /* for the proxy's answer to CONNECT */
 #define EGRESS_IDLE_MS 900000	 /* of an HTTP exchange: models think for minutes */
 #define EGRESS_LINGER_MS 2000	 /* for edge to read the end */
-#define EGRESS_RECHECK_MS 10000	 /* a rule that has run out ends its exchanges within this */
+#define EGRESS_RECHECK_MS 5000	 /* a rule that has run out ends its exchanges within this */
 #define EGRESS_PIPES 64		 /* held by directions that wait for their reader */
 #define EGRESS_READ 32768
 #define EGRESS_STREAM 1 /* the one stream of each socket */
@@ -198,7 +198,7 @@ void resolve_on_timer(struct egress *e);
 /* dial.c */
 enum dial_answer { DIAL_FOUND, DIAL_NONE, DIAL_BROKEN };
 void dial_begin(struct egress *e, struct exchange *x);
-/* family: 0 A, 1 AAAA; host when DIAL_FOUND. */
+/* family: 0 A, 1 AAAA; host is NULL unless DIAL_FOUND. */
 void dial_on_answer(struct egress *e, struct exchange *x, unsigned family, enum dial_answer answer,
 	const struct hostent *host);
 void dial_on_event(struct egress *e, struct loop_event ev);

@@ -479,6 +479,64 @@ bool rig_is_ended(int fd, int ms)
 	return false;
 }
 
+/* --- what tests do over and over --- */
+
+struct egress_result *rig_refused(
+	struct rig *r, int fd, enum egress_outcome outcome, unsigned status)
+{
+	uint32_t id = r->n_ids;
+	struct egress_result *result = rig_result(r, id);
+	struct rig_head head;
+	uint8_t buf[64];
+
+	if (result->outcome != outcome)
+		fail_msg("%s (%s)", egress_outcome_text(result->outcome), result->text);
+	rig_read_head(fd, &head);
+	assert_int_equal(head.status, status);
+	assert_string_equal(head.reason, result->text);
+	assert_int_equal(head.n_headers, 1);
+	assert_true(head.reason[0]);
+	assert_int_equal(rig_read_body(fd, buf, sizeof(buf)), 0);
+	assert_true(rig_is_ended(fd, 3000));
+	(void)close(fd);
+	rig_until(r, r->seen[id].closed);
+	return result;
+}
+
+void rig_passes(int fd, int origin)
+{
+	char buf[8];
+
+	assert_int_equal(write(fd, "ping", 4), 4);
+	rig_read_all(origin, buf, 4);
+	assert_memory_equal(buf, "ping", 4);
+	assert_int_equal(write(origin, "pong", 4), 4);
+	rig_read_all(fd, buf, 4);
+	assert_memory_equal(buf, "pong", 4);
+}
+
+void rig_tunnel(struct rig *r, int listener, const char *host, const char *addr)
+{
+	int fd = rig_connect(r, host, 443), origin;
+	struct egress_result *result = rig_result(r, r->n_ids);
+	struct rig_head head;
+
+	if (result->outcome != EGRESS_CONNECTED)
+		fail_msg("%s: %s", host, result->text);
+	assert_string_equal(result->addr, addr);
+	rig_read_head(fd, &head);
+	assert_int_equal(head.status, 200);
+	assert_int_equal(head.body.kind, HTTP_BODY_TUNNEL);
+	assert_int_equal(head.n_headers, 0);
+	origin = rig_accept(listener, 5000);
+	assert_true(origin >= 0);
+	rig_passes(fd, origin);
+	(void)close(fd);
+	(void)close(origin);
+	rig_until(r, r->seen[r->n_ids].closed);
+	assert_true(r->seen[r->n_ids].up == 4 && r->seen[r->n_ids].down == 4);
+}
+
 /* --- origins --- */
 
 int rig_listen(uint16_t port)

@@ -1,4 +1,6 @@
-/* egress_rig_internal - what the files of the rig say to each other. */
+/*
+ * egress_rig_internal - what the files of the rig say to each other.
+ */
 #pragma once
 
 /* Makes the table and forks the server. */

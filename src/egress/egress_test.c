@@ -1,4 +1,4 @@
-/* Who may go where: names, addresses, pins, proxies, and what edge and keeper can do wrong. */
+/* Who may go where: names, addresses, pins, and what a new policy ends. */
 #include "egress_rig.h"
 
 #include <arpa/inet.h>
@@ -40,89 +40,46 @@ static void assert_quiet(void)
 	assert_true(rig_accept(listener, 50) < 0);
 }
 
-/* The refusal that edge gets and the result that the keeper gets; then everything is closed. */
-static struct egress_result *refused(
-	struct rig *r, int fd, enum egress_outcome outcome, unsigned status)
-{
-	uint32_t id = r->n_ids;
-	struct egress_result *result = rig_result(r, id);
-	struct rig_head head;
-	uint8_t buf[64];
-
-	if (result->outcome != outcome)
-		fail_msg("%s (%s)", egress_outcome_text(result->outcome), result->text);
-	rig_read_head(fd, &head);
-	assert_int_equal(head.status, status);
-	assert_string_equal(head.reason, result->text);
-	assert_int_equal(head.n_headers, 1);
-	assert_true(head.reason[0]);
-	assert_int_equal(rig_read_body(fd, buf, sizeof(buf)), 0);
-	assert_true(rig_is_ended(fd, 3000));
-	(void)close(fd);
-	rig_until(r, r->seen[id].closed);
-	return result;
-}
-
-/* Bytes pass both ways. */
-static void assert_passes(int fd, int origin)
-{
-	char buf[8];
-
-	assert_int_equal(write(fd, "ping", 4), 4);
-	rig_read_all(origin, buf, 4);
-	assert_memory_equal(buf, "ping", 4);
-	assert_int_equal(write(origin, "pong", 4), 4);
-	rig_read_all(fd, buf, 4);
-	assert_memory_equal(buf, "pong", 4);
-}
-
-static void assert_tunnel(struct rig *r, const char *host, const char *addr)
-{
-	int fd = rig_connect(r, host, 443), origin;
-	struct egress_result *result = rig_result(r, r->n_ids);
-	struct rig_head head;
-
-	if (result->outcome != EGRESS_CONNECTED)
-		fail_msg("%s: %s", host, result->text);
-	assert_string_equal(result->addr, addr);
-	rig_read_head(fd, &head);
-	assert_int_equal(head.status, 200);
-	assert_int_equal(head.body.kind, HTTP_BODY_TUNNEL);
-	assert_int_equal(head.n_headers, 0);
-	origin = rig_accept(listener, 5000);
-	assert_true(origin >= 0);
-	assert_passes(fd, origin);
-	(void)close(fd);
-	(void)close(origin);
-	rig_until(r, r->seen[r->n_ids].closed);
-	assert_true(r->seen[r->n_ids].up == 4 && r->seen[r->n_ids].down == 4);
-}
-
 static void test_an_allowed_name_is_reached(void **state)
 {
 	struct rig *r = rig_new();
 
 	rig_up(r, "policy 1\nallow network origin.example.com\nend\n", NULL);
 	assert_string_equal(r->loaded, "");
-	assert_tunnel(r, "origin.example.com", RIG_PUBLIC);
+	rig_tunnel(r, listener, "origin.example.com", RIG_PUBLIC);
 	assert_true(rig_dns->n_queries == 2); /* A and AAAA, no search list, no second try */
 	assert_int_equal(egress_ask_stop(r->keeper), 0);
 	assert_int_equal(rig_exit(r), 0);
 	rig_free(r);
 }
 
+/* Whether egress and we are in the same namespace. */
+static bool shares(const struct rig *r, const char *ns)
+{
+	char path[64], ours[64] = "", its[64] = "";
+
+	(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", ns);
+	assert_true(readlink(path, ours, sizeof(ours) - 1) > 0);
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)r->pid, ns);
+	assert_true(readlink(path, its, sizeof(its) - 1) > 0);
+	return strcmp(ours, its) == 0;
+}
+
 static void test_in_all_of_its_jail(void **state)
 {
 	struct rig *r = rig_new_jailed();
 
+	assert_true(shares(r, "net"));
+	assert_false(shares(r, "user") || shares(r, "mnt") || shares(r, "pid"));
+	assert_false(shares(r, "ipc") || shares(r, "uts") || shares(r, "cgroup"));
 	rig_up(r, ALLOW_ALL, NULL);
 	(void)rig_dns_add("six.example.com", RIG_PUBLIC6);
 	rig_dns_add("big.example.com", RIG_PUBLIC)->truncated = true;
-	assert_tunnel(r, "origin.example.com", RIG_PUBLIC);
-	assert_tunnel(r, "six.example.com", RIG_PUBLIC6);
-	assert_tunnel(r, "big.example.com", RIG_PUBLIC);
+	rig_tunnel(r, listener, "origin.example.com", RIG_PUBLIC);
+	rig_tunnel(r, listener, "six.example.com", RIG_PUBLIC6);
+	rig_tunnel(r, listener, "big.example.com", RIG_PUBLIC);
 	assert_true(rig_dns->n_tcp > 0);
-	assert_tunnel(r, RIG_PUBLIC6, RIG_PUBLIC6);
+	rig_tunnel(r, listener, RIG_PUBLIC6, RIG_PUBLIC6);
 	assert_int_equal(egress_ask_stop(r->keeper), 0);
 	assert_int_equal(rig_exit(r), 0);
 	rig_free(r);
@@ -144,7 +101,7 @@ static void test_a_denied_name_sends_no_packet(void **state)
 	rig_up(r, "policy 1\nend\n", NULL);
 	for (size_t i = 0; i < ARRAY_LEN(policies); i++) {
 		rig_policy(r, policies[i]);
-		(void)refused(
+		(void)rig_refused(
 			r, rig_connect(r, "origin.example.com", 443), EGRESS_DENIED_POLICY, 403);
 	}
 	assert_int_equal(rig_dns->n_queries, 0);
@@ -159,7 +116,7 @@ static void test_without_a_policy_everything_is_denied(void **state)
 
 	assert_int_equal(egress_ask_config(r->keeper, &none), 0);
 	rig_resolver(r, "nameserver " RIG_DNS "\n");
-	(void)refused(r, rig_connect(r, "origin.example.com", 443), EGRESS_DENIED_POLICY, 403);
+	(void)rig_refused(r, rig_connect(r, "origin.example.com", 443), EGRESS_DENIED_POLICY, 403);
 	assert_int_equal(rig_dns->n_queries, 0);
 	assert_quiet();
 	rig_free(r);
@@ -191,7 +148,7 @@ static void test_names_that_lead_inside(void **state)
 
 		rig_dns_clear();
 		(void)rig_dns_add("inside.example.com", forbidden[i]);
-		result = refused(
+		result = rig_refused(
 			r, rig_connect(r, "inside.example.com", 443), EGRESS_DENIED_ADDRESS, 403);
 		assert_true(result->addr[0]);
 		assert_non_null(strstr(result->text, result->addr));
@@ -210,7 +167,7 @@ static void test_addresses_that_lie_inside(void **state)
 		struct host host;
 
 		assert_int_equal(host_from_wire(slice_from_str(forbidden[i]), &host, NULL), 0);
-		(void)refused(r, rig_connect(r, host.name, 443), EGRESS_DENIED_POLICY, 403);
+		(void)rig_refused(r, rig_connect(r, host.name, 443), EGRESS_DENIED_POLICY, 403);
 	}
 	assert_int_equal(rig_dns->n_queries, 0);
 	assert_quiet();
@@ -233,7 +190,7 @@ static void test_one_forbidden_address_refuses_all(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
 		rig_dns_clear();
 		(void)rig_dns_add("mixed.example.com", answers[i]);
-		(void)refused(
+		(void)rig_refused(
 			r, rig_connect(r, "mixed.example.com", 443), EGRESS_DENIED_ADDRESS, 403);
 	}
 	assert_quiet();
@@ -247,7 +204,7 @@ static void test_an_alias_is_checked_too(void **state)
 
 	(void)snprintf(name->cname, sizeof(name->cname), "inside.example.net");
 	rig_up(r, ALLOW_ALL, NULL);
-	(void)refused(r, rig_connect(r, "alias.example.com", 443), EGRESS_DENIED_ADDRESS, 403);
+	(void)rig_refused(r, rig_connect(r, "alias.example.com", 443), EGRESS_DENIED_ADDRESS, 403);
 	assert_quiet();
 	rig_free(r);
 }
@@ -261,9 +218,9 @@ static void test_rebinding(void **state)
 	name->has_later = true;
 	memcpy(name->later, (const uint8_t[]){127, 0, 0, 1}, 4);
 	rig_up(r, ALLOW_ALL, NULL);
-	assert_tunnel(r, "rebind.example.com", RIG_PUBLIC);
+	rig_tunnel(r, listener, "rebind.example.com", RIG_PUBLIC);
 	assert_int_equal(name->n_asked[0], 1);
-	(void)refused(r, rig_connect(r, "rebind.example.com", 443), EGRESS_DENIED_ADDRESS, 403);
+	(void)rig_refused(r, rig_connect(r, "rebind.example.com", 443), EGRESS_DENIED_ADDRESS, 403);
 	assert_int_equal(name->n_asked[0], 2);
 	assert_quiet();
 	rig_free(r);
@@ -278,9 +235,10 @@ static void test_a_rule_can_name_an_address_inside(void **state)
 		"policy 1\nallow network intranet.example.com\nallow network 10.0.0.0/8\n"
 		"deny network 10.0.0.8\nend\n",
 		NULL);
-	assert_tunnel(r, "intranet.example.com", "10.0.0.7");
+	rig_tunnel(r, listener, "intranet.example.com", "10.0.0.7");
 	(void)rig_dns_add("intranet.example.com", "10.0.0.8");
-	(void)refused(r, rig_connect(r, "intranet.example.com", 443), EGRESS_DENIED_ADDRESS, 403);
+	(void)rig_refused(
+		r, rig_connect(r, "intranet.example.com", 443), EGRESS_DENIED_ADDRESS, 403);
 	rig_free(r);
 }
 
@@ -288,18 +246,21 @@ static void test_what_the_resolver_can_say(void **state)
 {
 	struct rig *r = rig_new();
 	struct rig_name *name;
+	uint64_t at;
 
 	rig_up(r, ALLOW_ALL, NULL);
-	(void)refused(r, rig_connect(r, "nobody.example.com", 443), EGRESS_NO_NAME, 502);
+	(void)rig_refused(r, rig_connect(r, "nobody.example.com", 443), EGRESS_NO_NAME, 502);
 	(void)rig_dns_add("empty.example.com", "");
-	(void)refused(r, rig_connect(r, "empty.example.com", 443), EGRESS_NO_NAME, 502);
+	(void)rig_refused(r, rig_connect(r, "empty.example.com", 443), EGRESS_NO_NAME, 502);
 	rig_dns_add("servfail.example.com", RIG_PUBLIC)->rcode = 2;
-	(void)refused(r, rig_connect(r, "servfail.example.com", 443), EGRESS_NO_RESOLVER, 504);
+	(void)rig_refused(r, rig_connect(r, "servfail.example.com", 443), EGRESS_NO_RESOLVER, 504);
 	rig_dns_add("loop.example.com", RIG_PUBLIC)->lie = RIG_LOOP;
-	(void)refused(r, rig_connect(r, "loop.example.com", 443), EGRESS_NO_RESOLVER, 504);
+	(void)rig_refused(r, rig_connect(r, "loop.example.com", 443), EGRESS_NO_RESOLVER, 504);
 	name = rig_dns_add("lost.example.com", RIG_PUBLIC);
 	name->silent_aaaa = true; /* one family that never answers does not take 6 s */
-	assert_tunnel(r, "lost.example.com", RIG_PUBLIC);
+	at = clock_mono_ms();
+	rig_tunnel(r, listener, "lost.example.com", RIG_PUBLIC);
+	assert_true(clock_mono_ms() - at < 3000);
 	rig_free(r);
 }
 
@@ -335,16 +296,16 @@ static void test_no_resolver_and_a_new_one(void **state)
 
 	rig_up(r, ALLOW_ALL, NULL);
 	rig_resolver(r, "nameserver fe80::1%eth0\nsearch example.com\n");
-	(void)refused(r, rig_connect(r, "origin.example.com", 443), EGRESS_NO_RESOLVER, 504);
+	(void)rig_refused(r, rig_connect(r, "origin.example.com", 443), EGRESS_NO_RESOLVER, 504);
 	rig_resolver(r, "nameserver\t" RIG_DNS "  # that one\r\noptions ndots:5");
-	assert_tunnel(r, "origin.example.com", RIG_PUBLIC);
+	rig_tunnel(r, listener, "origin.example.com", RIG_PUBLIC);
 	/* a change while somebody waits */
 	rig_dns_add("slow.example.com", RIG_PUBLIC)->silent_a = true;
 	fd = rig_connect(r, "slow.example.com", 443);
 	(void)usleep(100000);
 	rig_resolver(r, "nameserver " RIG_DNS "\n");
-	(void)refused(r, fd, EGRESS_NO_RESOLVER, 504);
-	assert_tunnel(r, "origin.example.com", RIG_PUBLIC);
+	(void)rig_refused(r, fd, EGRESS_NO_RESOLVER, 504);
+	rig_tunnel(r, listener, "origin.example.com", RIG_PUBLIC);
 	rig_free(r);
 }
 
@@ -364,96 +325,17 @@ static void test_pins(void **state)
 	rig_read_head(fd, &head);
 	assert_int_equal(head.status, 200);
 	origin = rig_accept(listener, 5000);
-	assert_passes(fd, origin);
+	rig_passes(fd, origin);
 	assert_string_equal(rig_result(r, 1)->addr, "127.0.0.1");
 	/* the pin says where, the policy still says whether; a recheck does not mind the address */
 	rig_policy(r, "policy 1\nallow network pinned.example.com:1-9999\nend\n");
-	assert_passes(fd, origin);
+	rig_passes(fd, origin);
 	(void)close(fd);
 	(void)close(origin);
 	rig_policy(r, "policy 1\nallow network other.example.com:1-9999\nend\n");
-	(void)refused(r, rig_connect(r, "pinned.example.com", 8443), EGRESS_DENIED_POLICY, 403);
+	(void)rig_refused(r, rig_connect(r, "pinned.example.com", 8443), EGRESS_DENIED_POLICY, 403);
 	assert_int_equal(rig_dns->n_queries, 0);
 	assert_quiet();
-	rig_free(r);
-}
-
-static void test_the_request_must_be_the_allowed_one(void **state)
-{
-	static const struct {
-		const char *host;
-		uint16_t port;
-	} asked[] = {{"other.example.com", 443}, {"origin.example.com", 80},
-		{"origin.example.com.", 443}, {"sub.origin.example.com", 443}, {RIG_PUBLIC, 443}};
-	const struct http_req get = {.method = slice_from_str("GET"),
-		.host = slice_from_str("origin.example.com"),
-		.port = 443,
-		.path = slice_from_str("/")};
-	struct http_req tls = get;
-	struct rig *r = rig_new();
-	int fd;
-
-	rig_up(r, ALLOW_ALL, NULL);
-	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
-		fd = rig_open(r, EGRESS_TUNNEL, "origin.example.com", 443);
-		rig_send_connect(fd, asked[i].host, asked[i].port);
-		(void)refused(r, fd, EGRESS_BAD_REQUEST, 403);
-	}
-	fd = rig_open(r, EGRESS_TUNNEL, "origin.example.com", 443);
-	rig_send_req(fd, &get);
-	(void)refused(r, fd, EGRESS_BAD_REQUEST, 403);
-	fd = rig_open(r, EGRESS_HTTP, "origin.example.com", 443);
-	rig_send_connect(fd, "origin.example.com", 443);
-	(void)refused(r, fd, EGRESS_BAD_REQUEST, 403);
-	tls.scheme = HTTP_SCHEME_HTTPS;
-	fd = rig_open(r, EGRESS_HTTP, "origin.example.com", 443);
-	rig_send_req(fd, &tls);
-	(void)refused(r, fd, EGRESS_BAD_REQUEST, 403);
-	/* an OPEN that is not canonical matches nothing, not even itself */
-	fd = rig_open(r, EGRESS_TUNNEL, "0x7f.1", 443);
-	rig_send_connect(fd, "127.0.0.1", 443);
-	(void)refused(r, fd, EGRESS_BAD_REQUEST, 403);
-	assert_int_equal(rig_dns->n_queries, 0);
-	assert_quiet();
-	rig_free(r);
-}
-
-static void test_garbage_of_edge(void **state)
-{
-	static const uint8_t frames[][12] = {
-		{2, 0, 0, 0, CANON_DATA, 1, 0, 0, 'x', 'x'},
-		{2, 0, 0, 0, CANON_END, 1, 0, 0, 0, 0},
-		{1, 0, 0, 0, CANON_RESET, 1, 0, 0, 1},
-		{4, 0, 0, 0, CANON_WINDOW, 1, 0, 0, 1, 0, 0, 0},
-		{0, 0, 0, 0, CANON_HEAD, 1, 0, 0},
-		{0xff, 0xff, 0xff, 0xff, CANON_HEAD, 1, 0, 0},
-		{1, 0, 0, 0, CANON_HEAD, 0, 0, 0, 1},
-		{1, 0, 0, 0, CANON_HEAD, 2, 0, 0, 1},
-		{1, 0, 0, 0, CANON_HEAD, 1, 0, 0, 1},
-		{1, 0, 0, 0, 77, 1, 0, 0, 1},
-		{'G', 'E', 'T', ' ', '/', ' ', 'H', 'T', 'T', 'P', '/', '1'},
-	};
-	struct rig *r = rig_new();
-
-	rig_up(r, ALLOW_ALL, NULL);
-	for (size_t i = 0; i < ARRAY_LEN(frames); i++) {
-		int fd = rig_open(r, EGRESS_TUNNEL, "origin.example.com", 443);
-
-		assert_int_equal(write(fd, frames[i], sizeof(frames[i])), sizeof(frames[i]));
-		(void)refused(r, fd, EGRESS_BAD_REQUEST, 403);
-	}
-	for (unsigned i = 0; i < 2; i++) { /* closed at once, and in the middle of a head */
-		int fd = rig_open(r, EGRESS_TUNNEL, "origin.example.com", 443);
-
-		if (i)
-			assert_int_equal(write(fd, "\x20\0\0\0\1\1\0\0xxx", 11), 11);
-		(void)close(fd);
-		assert_int_equal(rig_result(r, r->n_ids)->outcome, EGRESS_GONE);
-		rig_until(r, r->seen[r->n_ids].closed);
-	}
-	assert_int_equal(rig_dns->n_queries, 0);
-	assert_quiet();
-	assert_tunnel(r, "origin.example.com", RIG_PUBLIC);
 	rig_free(r);
 }
 
@@ -463,11 +345,11 @@ static void test_servers_that_are_not_there(void **state)
 	uint64_t at;
 
 	rig_up(r, ALLOW_ALL, NULL);
-	(void)refused(r, rig_connect(r, "origin.example.com", 4443), EGRESS_REFUSED, 502);
+	(void)rig_refused(r, rig_connect(r, "origin.example.com", 4443), EGRESS_REFUSED, 502);
 	/* IPv6 has a closed port everywhere but the listener's: the next one is tried at once */
 	(void)rig_dns_add("both.example.com", RIG_PUBLIC6 " " RIG_PUBLIC);
 	at = clock_mono_ms();
-	assert_tunnel(r, "both.example.com", RIG_PUBLIC6);
+	rig_tunnel(r, listener, "both.example.com", RIG_PUBLIC6);
 	assert_true(clock_mono_ms() - at < 1000);
 	rig_free(r);
 }
@@ -514,11 +396,11 @@ static void test_a_silent_address_costs_little(void **state)
 	assert_true(clock_mono_ms() - at < 2000);
 	assert_string_equal(rig_result(r, 1)->addr, RIG_PUBLIC);
 	origin = rig_accept(own, 1000);
-	assert_passes(fd, origin);
+	rig_passes(fd, origin);
 	(void)close(fd);
 	/* alone it is a timeout, after its 5 s */
 	at = clock_mono_ms();
-	(void)refused(r, rig_connect(r, "six.example.com", 8444), EGRESS_TIMEOUT, 504);
+	(void)rig_refused(r, rig_connect(r, "six.example.com", 8444), EGRESS_TIMEOUT, 504);
 	at = clock_mono_ms() - at;
 	assert_true(at > 4000 && at < 9000);
 	for (unsigned i = 0; i < 8; i++)
@@ -526,22 +408,6 @@ static void test_a_silent_address_costs_little(void **state)
 	(void)close(hanging);
 	(void)close(own);
 	(void)close(origin);
-	rig_free(r);
-}
-
-static void test_edge_goes_while_it_connects(void **state)
-{
-	struct rig *r = rig_new();
-	int fd;
-
-	rig_dns_add("slow.example.com", RIG_PUBLIC)->silent_a = true;
-	rig_up(r, ALLOW_ALL, NULL);
-	fd = rig_connect(r, "slow.example.com", 443);
-	(void)usleep(100000);
-	(void)close(fd);
-	rig_until(r, r->seen[1].closed);
-	assert_int_equal(rig_result(r, 1)->outcome, EGRESS_GONE);
-	assert_quiet();
 	rig_free(r);
 }
 
@@ -560,15 +426,16 @@ static void test_a_new_policy_ends_what_it_forbids(void **state)
 		rig_read_head(fd[i], &head);
 		assert_int_equal(head.status, 200);
 		origin[i] = rig_accept(listener, 5000);
-		assert_passes(fd[i], origin[i]);
+		rig_passes(fd[i], origin[i]);
 	}
 	waiting = rig_connect(r, "slow.example.com", 443);
 	(void)usleep(50000);
 	rig_policy(r, "policy 1\nallow network kept.example.com\nend\n");
-	(void)refused(r, waiting, EGRESS_DENIED_POLICY, 403);
+	assert_true(r->seen[2].closed); /* before LOADED was said */
+	(void)rig_refused(r, waiting, EGRESS_DENIED_POLICY, 403);
 	assert_true(rig_is_ended(fd[1], 1000) && rig_is_ended(origin[1], 1000));
 	rig_until(r, r->seen[2].closed);
-	assert_passes(fd[0], origin[0]);
+	rig_passes(fd[0], origin[0]);
 	/* by address now */
 	rig_policy(r, "policy 1\nallow network kept.example.com\ndeny network 1.1.1.0/24\nend\n");
 	assert_true(rig_is_ended(fd[0], 1000) && rig_is_ended(origin[0], 1000));
@@ -583,7 +450,7 @@ static void test_a_new_policy_ends_what_it_forbids(void **state)
 /* Nobody sends a new policy when a rule's time is over. */
 static void test_a_rule_that_runs_out_ends_its_tunnels(void **state)
 {
-	uint64_t until = clock_wall_ms() / 1000 + 3;
+	uint64_t until = clock_wall_ms() / 1000 + 7; /* after the first look */
 	struct rig *r = rig_new();
 	struct rig_head head;
 	char text[256], stamp[64];
@@ -600,63 +467,9 @@ static void test_a_rule_that_runs_out_ends_its_tunnels(void **state)
 	rig_read_head(fd, &head);
 	assert_int_equal(head.status, 200);
 	origin = rig_accept(listener, 5000);
-	assert_passes(fd, origin);
+	rig_passes(fd, origin);
 	assert_true(rig_is_ended(fd, 15000));
 	assert_true(rig_is_ended(origin, 1000));
-	(void)close(fd);
-	(void)close(origin);
-	rig_free(r);
-}
-
-static void test_what_the_keeper_must_not_say(void **state)
-{
-	static const struct egress_config none;
-	struct egress_config bad = {.n_pins = 1,
-		.pins = {{.host = "a.example.com", .port = 1, .addr = "0x7f.1", .addr_port = 1}}};
-	struct egress_open open = {.host = "a.example.com", .port = 443};
-
-	for (unsigned i = 0; i < 6; i++) {
-		struct rig *r = rig_new();
-		int fds[2];
-
-		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-		if (i != 0)
-			assert_int_equal(egress_ask_config(r->keeper, &none), 0);
-		if (i == 0 || i == 1)
-			assert_int_equal(egress_ask_open(r->keeper, 1, &open, fds[1]), 0);
-		if (i == 1) /* an id that is in use */
-			assert_int_equal(egress_ask_open(r->keeper, 1, &open, fds[1]), 0);
-		if (i == 2)
-			assert_int_equal(egress_ask_config(r->keeper, &bad), 0);
-		if (i == 3)
-			assert_int_equal(egress_send_hello(r->keeper, "x"), 0);
-		if (i == 4)
-			assert_int_equal(ipc_send(r->keeper, EGRESS_OPEN, 1,
-						 slice_of("\0\0\0\0\0", 5), fds[1]),
-				0);
-		if (i == 5)
-			assert_int_equal(ipc_send(r->keeper, 99, 0, slice_of(NULL, 0), -1), 0);
-		assert_int_equal(rig_exit(r), 4);
-		(void)close(fds[0]);
-		(void)close(fds[1]);
-		rig_free(r);
-	}
-}
-
-static void test_the_keeper_goes_away(void **state)
-{
-	struct rig *r = rig_new();
-	struct rig_head head;
-	int fd, origin;
-
-	rig_up(r, ALLOW_ALL, NULL);
-	fd = rig_connect(r, "origin.example.com", 443);
-	rig_read_head(fd, &head);
-	origin = rig_accept(listener, 5000);
-	assert_passes(fd, origin);
-	fd_close(&r->keeper);
-	assert_int_equal(rig_exit(r), 0);
-	assert_true(rig_is_ended(fd, 1000) && rig_is_ended(origin, 1000));
 	(void)close(fd);
 	(void)close(origin);
 	rig_free(r);
@@ -681,15 +494,10 @@ int main(void)
 		TEST(test_lies_of_the_resolver),
 		TEST(test_no_resolver_and_a_new_one),
 		TEST(test_pins),
-		TEST(test_the_request_must_be_the_allowed_one),
-		TEST(test_garbage_of_edge),
 		TEST(test_servers_that_are_not_there),
 		TEST(test_a_silent_address_costs_little),
-		TEST(test_edge_goes_while_it_connects),
 		TEST(test_a_new_policy_ends_what_it_forbids),
 		TEST(test_a_rule_that_runs_out_ends_its_tunnels),
-		TEST(test_what_the_keeper_must_not_say),
-		TEST(test_the_keeper_goes_away),
 	};
 
 	rig_enter_world();

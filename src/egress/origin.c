@@ -124,8 +124,6 @@ static enum step read_edge(struct egress *e, struct exchange *x)
 	in = slice_of(buf, (size_t)n);
 	while ((r = canon_reader_feed(&t->frames, &in, &frame)) == 1) {
 		r = on_frame(e, x, &frame);
-		if (r == 0 && t->up.phase == CANON_OVER && in.n)
-			r = -EBADMSG;
 		if (r != 0)
 			break;
 	}

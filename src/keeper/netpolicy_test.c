@@ -1,4 +1,5 @@
 /* Policy, settings and audit log of a keeper that runs. */
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -31,7 +32,9 @@ static void a_reload_counts_when_egress_has_it(void **state)
 	assert_string_equal(name, "renamed");
 	assert_true(pread(rig_msg.fd, text, sizeof(text) - 1, 0) > 0);
 	assert_non_null(strstr(text, "other.example"));
+	/* Read-only, and nobody can open it in another way. */
 	assert_int_equal(write(rig_msg.fd, "x", 1), -1);
+	assert_true(fcntl(rig_msg.fd, F_GET_SEALS) & F_SEAL_WRITE);
 	rig_must_be_quiet(rig_sbxd);
 	assert_int_equal(egress_send_loaded(rig_egress, rig_msg.id, ""), 0);
 	assert_int_equal(must_be_done(9).code, 0);

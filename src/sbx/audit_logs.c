@@ -16,10 +16,12 @@
 
 #define LOOK_MS 1000 /* between looks for what no event told */
 #define PEEK_MS 2000
+#define JOURNAL "sbxd" /* the id of the log that is no sandbox's */
 
 struct entry {
 	char id[AUDIT_MAX_WORD + 1];
 	bool is_wanted, is_settled; /* settled: it is known whether it is wanted */
+	bool is_part;		    /* only its records with the name that is asked for */
 	bool is_bad, is_dirty;	    /* dirty: there may be records that were not read */
 	int watch;
 	struct audit_reader *rd; /* only when it is followed */
@@ -28,12 +30,13 @@ struct entry {
 struct audit_logs {
 	char *dir, *ref;
 	char asked[AUDIT_MAX_WORD + 1]; /* the id that sbxd gave for ref */
-	bool follow;
+	unsigned flags;
 	int watch, dir_watch;
 	struct entry *v;
 	size_t n;
 	audit_record_fn *fn;
 	void *arg;
+	const struct entry *now; /* the one that is being read */
 };
 
 static struct entry *find(struct audit_logs *l, const char *id)
@@ -51,6 +54,11 @@ static void settle(struct audit_logs *l, struct entry *e)
 
 	if (e->is_settled)
 		return;
+	if (l->ref && strcmp(e->id, JOURNAL) == 0 && strcmp(l->ref, JOURNAL) != 0) {
+		e->is_settled = true;
+		e->is_wanted = e->is_part = (l->flags & AUDIT_LOGS_JOURNAL) != 0;
+		return;
+	}
 	e->is_wanted = !l->ref || strcmp(e->id, l->ref) == 0 || strcmp(e->id, l->asked) == 0;
 	r = e->is_wanted ? 0 : audit_last_name(l->dir, e->id, name);
 	if (!e->is_wanted)
@@ -117,12 +125,13 @@ static size_t count_wanted(const struct audit_logs *l)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n; i++)
-		n += l->v[i].is_wanted;
+		n += l->v[i].is_wanted && !l->v[i].is_part;
 	return n;
 }
 
 static int look_up(struct audit_logs *l, struct problem *p)
 {
+	bool found = false;
 	int r;
 
 	if (l->ref)
@@ -130,9 +139,16 @@ static int look_up(struct audit_logs *l, struct problem *p)
 	r = scan(l, &p->err);
 	if (r < 0 || !l->ref || l->asked[0] || count_wanted(l))
 		return r;
-	for (size_t i = 0; i < l->n; i++)
-		l->v[i].is_wanted = was_called(l, l->v[i].id);
-	if (count_wanted(l) || l->follow)
+	for (size_t i = 0; i < l->n; i++) {
+		struct entry *e = &l->v[i];
+
+		if (strcmp(e->id, JOURNAL) == 0 && !e->is_part)
+			continue;
+		if (!was_called(l, e->id))
+			continue;
+		e->is_wanted = found = true;
+	}
+	if (found || (l->flags & AUDIT_LOGS_FOLLOW))
 		return 0;
 	(void)err_set(&p->err, -ENOENT,
 		"there is no audit log of '%s', nor a sandbox of that name or id", l->ref);
@@ -144,11 +160,12 @@ static void drop_unwanted(struct audit_logs *l)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < l->n && !l->follow; i++)
+	if (l->flags & AUDIT_LOGS_FOLLOW)
+		return;
+	for (size_t i = 0; i < l->n; i++)
 		if (l->v[i].is_wanted)
 			l->v[n++] = l->v[i];
-	if (!l->follow)
-		l->n = n;
+	l->n = n;
 }
 
 /* One file is open for each log that is followed. */
@@ -162,20 +179,20 @@ static void raise_limit(void)
 	}
 }
 
-int audit_logs_open(const char *ref, bool follow, struct audit_logs **ret, struct problem *p)
+int audit_logs_open(const char *ref, unsigned flags, struct audit_logs **ret, struct problem *p)
 {
 	AUTO_LOGS struct audit_logs *l = xcalloc(1, sizeof(*l));
 	int r;
 
 	l->dir = paths_get(PATHS_STATE, "audit");
 	l->ref = ref ? xstrdup(ref) : NULL;
-	l->follow = follow;
+	l->flags = flags;
 	l->watch = l->dir_watch = -1;
 	r = look_up(l, p);
 	if (r < 0)
 		return r;
 	drop_unwanted(l);
-	if (follow) {
+	if (flags & AUDIT_LOGS_FOLLOW) {
 		raise_limit();
 		l->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 		if (l->watch < 0)
@@ -218,7 +235,8 @@ const char *audit_logs_id(const struct audit_logs *l, size_t i)
 
 void audit_logs_name(const struct audit_logs *l, size_t i, char ret[AUDIT_MAX_NAME + 1])
 {
-	if (audit_last_name(l->dir, l->v[i].id, ret) < 0)
+	/* The journal's last name is that of some sandbox. */
+	if (strcmp(l->v[i].id, JOURNAL) == 0 || audit_last_name(l->dir, l->v[i].id, ret) < 0)
 		ret[0] = '\0';
 }
 
@@ -226,6 +244,8 @@ static int on_record(void *arg, const struct audit_record *rec, struct slice lin
 {
 	struct audit_logs *l = arg;
 
+	if (l->now->is_part && !slice_eq_str(rec->name, l->ref))
+		return 0;
 	return l->fn(l->arg, rec, line);
 }
 
@@ -253,6 +273,7 @@ static int read_entry(struct audit_logs *l, struct entry *e, struct err *err)
 	int r = 0;
 
 	e->is_dirty = false;
+	l->now = e;
 	watch_entry(l, e);
 	if (!e->rd)
 		r = audit_reader_open(l->dir, e->id, &expect, &e->rd, err);
@@ -260,7 +281,7 @@ static int read_entry(struct audit_logs *l, struct entry *e, struct err *err)
 		r = audit_reader_pump(e->rd, err);
 	if (r == -EBADMSG && !e->is_bad)
 		warn_bad(e, audit_reader_report(e->rd));
-	if (!l->follow) {
+	if (!(l->flags & AUDIT_LOGS_FOLLOW)) {
 		audit_reader_close(e->rd);
 		e->rd = NULL;
 	}

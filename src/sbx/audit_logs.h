@@ -5,6 +5,7 @@
  *          runs, for the id of that name; else all records are searched for the name, which finds
  *          a sandbox by what it was called once. audit_logs_read gives each record that is there,
  *          log by log. audit_logs_follow goes on from there for ever, with logs that appear later.
+ *          sbxd's own log is about all sandboxes: the name in its records says which.
  * Trust    The logs may be anything: only the form of records is judged here (`sbx audit verify`
  *          judges the rest). Texts in them are the guest's.
  * Owns     A struct audit_logs owns its readers and its inotify fd.
@@ -19,9 +20,14 @@
 
 struct audit_logs;
 
-/* ref NULL: all of them. -ENOENT when ref means none and `follow` is not set. */
+enum audit_logs_flag {
+	AUDIT_LOGS_FOLLOW = 1,	/* for audit_logs_follow; to find none is then no error */
+	AUDIT_LOGS_JOURNAL = 2, /* with a ref also the records of sbxd's own log that name it */
+};
+
+/* ref NULL: all of them. -ENOENT when ref means none. */
 int audit_logs_open(
-	const char *ref, bool follow, struct audit_logs **ret, struct problem *p) MUST_CHECK;
+	const char *ref, unsigned flags, struct audit_logs **ret, struct problem *p) MUST_CHECK;
 void audit_logs_close(struct audit_logs **l);
 #define AUTO_LOGS CLEANUP(audit_logs_close)
 

@@ -70,6 +70,7 @@ static void put_event(const struct audit_record *rec, FILE *out)
 		(void)fprintf(out, " %s", target);
 	}
 	put(out, " ", ev->path, "");
+	put(out, " ", ev->op, "");
 	put(out, " rule ", ev->rule, "");
 	put(out, ": ", ev->reason, "");
 	if (ev->count && ev->kind == AUDIT_KIND_RECOVERED)

@@ -32,7 +32,7 @@ static void check_cli(struct check *c)
 static void check_helpers(struct check *c)
 {
 	static const char *const names[] = {
-		"sbxd", "sbx-keeper", "sbx-edge", "sbx-guest", "template-build"};
+		"sbxd", "sbx-keeper", "sbx-edge", "sbx-egress", "sbx-guest", "template-build"};
 	char missing[256] = "";
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {

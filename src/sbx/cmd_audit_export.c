@@ -77,7 +77,7 @@ int audit_cmd_export(struct opts *o)
 	AUTO_LOGS struct audit_logs *l = NULL;
 	struct problem p = {0};
 	uint64_t n = 0;
-	int r = audit_logs_open(ref, false, &l, &p);
+	int r = audit_logs_open(ref, 0, &l, &p);
 
 	if (r < 0)
 		return ui_problem(&p, r);

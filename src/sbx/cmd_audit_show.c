@@ -91,7 +91,7 @@ static int show_logs(struct opts *o, struct show *s, size_t limit, struct proble
 	bool follow = opts_has(o, "follow");
 	int r, bad = 0;
 
-	r = audit_logs_open(ref, follow, &l, p);
+	r = audit_logs_open(ref, AUDIT_LOGS_JOURNAL | (follow ? AUDIT_LOGS_FOLLOW : 0), &l, p);
 	if (r < 0)
 		return r;
 	s->keep = limit > 0;

@@ -69,7 +69,7 @@ static int verify_logs(const char *ref, struct results *all, struct problem *p)
 {
 	AUTO_LOGS struct audit_logs *l = NULL;
 	struct audit_pub pub;
-	int r = audit_logs_open(ref, false, &l, p);
+	int r = audit_logs_open(ref, 0, &l, p);
 
 	if (r < 0 || audit_logs_n(l) == 0)
 		return r;

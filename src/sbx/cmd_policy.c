@@ -193,6 +193,6 @@ const struct verb verb_policy = {
 		 "Changes reach running sandboxes at once.",
 	.examples = "  sbx policy set-default balanced\n"
 		    "  sbx policy allow network example.com\n"
-		    "  sbx policy check network https://example.com\n",
+		    "  sbx policy check network https://example.com/\n",
 	.subs = subs,
 };

@@ -166,7 +166,9 @@ static int show(struct opts *o, struct audit_view *v, size_t limit, struct probl
 {
 	AUTO_LOGS struct audit_logs *l = NULL;
 	bool follow = opts_has(o, "follow");
-	int r = audit_logs_open(o->args.n ? o->args.v[0] : NULL, follow, &l, p), bad;
+	int r = audit_logs_open(
+		    o->args.n ? o->args.v[0] : NULL, follow ? AUDIT_LOGS_FOLLOW : 0, &l, p),
+	    bad;
 
 	if (r < 0)
 		return r;

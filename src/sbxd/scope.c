@@ -1,5 +1,6 @@
 #include "scope.h"
 
+#include "lib/base/mem.h"
 #include "sbxd.h"
 
 static bool has_rules(struct rulebook *b)
@@ -33,10 +34,10 @@ void scope_abandon(struct sbxd *d)
 int scope_drop_left_over(struct sbxd *d, const char *sandbox, struct err *err)
 {
 	struct rulebook *b = &d->rulebook;
-	struct journal_entry e = {.kind = AUDIT_KIND_POLICY_CHANGE,
-		.action = "rule-rm",
-		.sandbox = sandbox,
-		.reason = "left over from a former sandbox of this name"};
+	AUTO_FREE char *reason =
+		xasprintf("left over from a former sandbox of the name %s", sandbox);
+	struct journal_entry e = {
+		.kind = AUDIT_KIND_POLICY_CHANGE, .action = "rule-rm", .reason = reason};
 	int r;
 
 	if (!has_rules(b))

@@ -374,13 +374,15 @@ def test_every_change_is_a_record(d):
     assert d.call("DELETE", "/v1/sandboxes/moved")[0] == 204
     ok(put(d, TEXT))
     ok(d.call("DELETE", "/v1/policy"))
-    got = [(r["action"], r.get("rule"), r.get("name")) for r in records(d)]
-    assert got == [("set-default", None, None), ("rule-add", rule["id"], None), ("rule-add", mine["id"], "demo"),
-                   ("rule-rm", rule["id"], None), ("import", None, None), ("reset", None, None)]
+    got = [(r["action"], r.get("rule")) for r in records(d)]
+    assert got == [("set-default", None), ("rule-add", rule["id"]), ("rule-add", mine["id"]), ("rule-rm", rule["id"]),
+                   ("import", None), ("reset", None)]
     assert records(d)[1]["reason"] == "deny network a.example  # why"
+    assert records(d)[2]["reason"] == "allow network b.example for sandbox demo"
     assert re.search("sha256 [0-9a-f]{64}", records(d)[0]["reason"])
-    life = [(r["action"], r["name"], r.get("count")) for r in records(d, "lifecycle")]
-    assert life == [("create", "demo", None), ("rename", "moved", 1), ("rm", "moved", 1)]
+    life = [(r["action"], r["reason"].split(",")[0], r.get("count")) for r in records(d, "lifecycle")]
+    assert life == [("create", "demo", None), ("rename", "demo to moved", 1), ("rm", "moved", 1)]
+    assert not any("name" in r for r in log_lines(d)), "no name leads from a sandbox to this log"
 
 
 def test_what_cannot_be_recorded_is_refused(d):

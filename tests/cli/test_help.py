@@ -59,6 +59,24 @@ def test_unknown_command_is_an_error_with_the_nearest_one(bare, typed, near):
     (["audit", "show", "--since", "soon"], "'soon' is no time"),
     (["audit", "verify", "--key", "00"], "--key with --file"),
     (["audit", "verify", "--file", "f", "demo"], "--file goes without a sandbox"),
+    (["policy", "allwo"], "no command 'policy allwo'"),
+    (["policy", "set-default"], "something is missing"),
+    (["policy", "set-default", "balancd"], "no preset 'balancd'"),
+    (["policy", "init"], "say which one"),
+    (["policy", "allow", "example.com"], "no kind of rule"),
+    (["policy", "deny", "netwrok", "example.com"], "is network meant?"),
+    (["policy", "allow", "network"], "the hosts are missing"),
+    (["policy", "allow", "network", "*"], "'*'"),
+    (["policy", "allow", "network", "a.example:0"], "a.example:0"),
+    (["policy", "allow", "network", "a.example", "--for", "soon"], "'soon' is no time"),
+    (["policy", "rm", "network"], "--id ID or --resource LIST"),
+    (["policy", "rm", "network", "--id", "x", "--resource", "y"], "--id ID or --resource LIST"),
+    (["policy", "rm", "network", "--id", "x", "--sandbox", "y"], "--id needs neither"),
+    (["policy", "rm", "network", "--resource", "a..b"], "a..b"),
+    (["policy", "ls", "--decision", "maybe"], "allow or deny"),
+    (["policy", "check", "example.com"], "sbx policy check network example.com"),
+    (["create", "shell", "--allow-network", "*"], "--allow-network: '*'"),
+    (["create", "shell", "--deny-network", "a b"], "--deny-network: 'a b'"),
     (["completion", "tcsh"], "bash, zsh and fish"),
     (["ls", "extra"], "one too many"),
     (["--frob"], "unknown option --frob"),
@@ -79,11 +97,11 @@ def test_help_of_every_verb_in_every_way(bare):
 
 def test_every_option_is_in_the_man_page(bare):
     names = verbs(bare)
-    assert len(names) == 18
+    assert len(names) == 19
     for v in names:
         page = (MAN / f"sbx-{v}.1.scd").read_text()
         texts = [bare.sbx("help", v, check=0).stdout]
-        for sub in re.findall(r"^  (\w+) {2,}", texts[0].partition("commands:")[2].partition("options:")[0], re.M):
+        for sub in re.findall(r"^  ([\w-]+) {2,}", texts[0].partition("commands:")[2].partition("options:")[0], re.M):
             assert f"## {sub}" in page, (v, sub)
             texts.append(bare.sbx("help", v, sub, check=0).stdout)
         for o in {o for t in texts for o in options(t)}:
@@ -123,6 +141,11 @@ def test_bash_completion(inst):
     assert complete(inst, ["sbx", "cp", "dem"]) == ["demo:"]
     assert "--memory" in complete(inst, ["sbx", "create", "--m"])
     assert complete(inst, ["sbx", "completion", "z"]) == ["zsh"]
+    assert complete(inst, ["sbx", "policy", "set-default", "b"]) == ["balanced"]
+    assert complete(inst, ["sbx", "policy", "allow", ""]) == ["network"]
+    assert complete(inst, ["sbx", "policy", "allow", "network", "--sandbox", "d"]) == ["demo"]
+    assert complete(inst, ["sbx", "policy", "ls", "o"]) == ["other"]
+    assert "--comment" in complete(inst, ["sbx", "policy", "deny", "--c"])
     for v in verbs(inst):
         for o in options(inst.sbx("help", v).stdout):
             assert f"--{o}" in complete(inst, ["sbx", v, f"--{o}"]), (v, o)

@@ -2,6 +2,7 @@
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import threading
@@ -20,7 +21,9 @@ def on_terminal(inst, args, typed=b"", env=None, seconds=20):
     if typed:
         time.sleep(0.3)
         os.write(fd, typed)
-    while time.monotonic() < deadline:
+    while True:
+        if not select.select([fd], [], [], max(0, deadline - time.monotonic()))[0]:
+            os.kill(pid, signal.SIGKILL)
         try:
             part = os.read(fd, 4096)
         except OSError:
@@ -52,6 +55,7 @@ def test_missing_sandbox_is_an_error_everywhere(bare):
 
 
 def test_missing_template_without_a_terminal_fails_at_once(bare):
+    bare.policy()
     begin = time.monotonic()
     p = bare.sbx("create", "shell", check=1)
     assert "no template 'debian'" in p.stderr and "try: sbx template build" in p.stderr
@@ -60,6 +64,7 @@ def test_missing_template_without_a_terminal_fails_at_once(bare):
 
 
 def test_missing_template_on_a_terminal_is_offered(bare):
+    bare.policy()
     out, status = on_terminal(bare, ["create", "shell"], b"n\n")
     assert "Build it now?" in out and status == 1
     helper = bare.libexec / "template-build"

@@ -35,12 +35,12 @@ class Unix(http.client.HTTPConnection):
 
 
 class Installation:
-    def __init__(self, templates=True, prefix=()):
+    def __init__(self, templates=True, prefix=(), policy="balanced"):
         self.prefix = list(prefix)  # in front of every sbx: how to get into the namespaces of a laboratory
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sbx-e2e-", dir="/tmp"))
         # Below the home folder, where people have their work; also shows that the rest of it stays out.
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="sbx-e2e-", dir=pathlib.Path.home()))
-        outer = {**os.environ, "SBX_DEVENV": str(self.folder)}
+        outer = {**os.environ, "SBX_DEVENV": str(self.folder), "SBX_POLICY": policy}
         outer.pop("SBX_TEMPLATES", None)
         if templates:
             outer["SBX_TEMPLATES"] = str(template_store())

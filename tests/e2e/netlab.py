@@ -449,8 +449,8 @@ class Lab:
         f, openssl = self.folder, need("openssl")
         for who in ("ca", "stranger"):
             self._run(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650", "-subj",
-                      f"/CN=sbx test {who}", "-keyout", f / f"{who}.key", "-out", f / f"{who}.crt")
-        (f / "ext").write_text("subjectAltName=" + ",".join(f"DNS:{n}" for n in CERT_NAMES) + ",IP:127.0.0.1,IP:::1\n")
+                      f"/CN=sbx test {who}", "-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", f / f"{who}.key", "-out", f / f"{who}.crt")
+        (f / "ext").write_text("authorityKeyIdentifier=keyid\nsubjectAltName=" + ",".join(f"DNS:{n}" for n in CERT_NAMES) + ",IP:127.0.0.1,IP:::1\n")
         self._run(openssl, "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=allowed.test", "-keyout", f / "leaf.key",
                   "-out", f / "leaf.csr")
         for who, leaf in (("ca", "leaf"), ("stranger", "strange-leaf")):

@@ -25,7 +25,7 @@ def test_exit_status_and_folders():
     *folders, program = done.stdout.splitlines()[0].split() + [done.stdout.splitlines()[1]]
     assert len(set(folders)) == 4 and all(f.startswith("/tmp/sbx-") for f in folders)
     assert program.startswith("/tmp/sbx-")
-    assert {"sbxd", "sbx-keeper", "sbx-edge", "sbx-guest", "template-build"} <= set(done.stdout.split())
+    assert {"sbxd", "sbx-keeper", "sbx-edge", "sbx-egress", "sbx-guest", "template-build"} <= set(done.stdout.split())
     assert not any(pathlib.Path(f).parent.exists() for f in folders)
     assert devenv("sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
     assert devenv("no-such-program").returncode == 127

@@ -14,7 +14,7 @@ from installation import START_SECONDS, private
 
 ROUNDS = int(os.environ.get("SBX_KILL_ROUNDS", "20"))
 SEED = int(os.environ.get("SBX_KILL_SEED", time.time_ns() % 1000000))
-VICTIMS = ("sbxd", "keeper", "edge", "virtiofsd", "qemu")
+VICTIMS = ("sbxd", "keeper", "edge", "egress", "virtiofsd", "qemu")
 # Writes and syncs all the time, so that a kill finds the disk in the middle of something.
 WORK = "i=0; while :; do i=$((i+1)); echo $i > ~/work.tmp; sync; mv ~/work.tmp ~/work; echo $i; done"
 
@@ -76,6 +76,18 @@ def after_edge(box, p, pids):
     assert {k: v for k, v in now.items() if k != "edge"} == {k: v for k, v in pids.items() if k != "edge"}
 
 
+def after_egress(box, p, pids):
+    """What it had open is over, keeper starts another; execs and the VM go on."""
+    deadline = time.monotonic() + 10
+    while (now := box.pids()).get("egress", pids["egress"]) == pids["egress"]:
+        assert time.monotonic() < deadline, "there is no new egress"
+        time.sleep(0.1)
+    assert {**now, "egress": 0} == {**pids, "egress": 0}
+    for _ in range(3):
+        assert int(p.stdout.readline()) > 0
+    assert p.poll() is None
+
+
 def after_the_rest(box, p, pids):
     """The sandbox stops, its state is kept, its disk is whole."""
     expect_lost(p)
@@ -91,14 +103,14 @@ def test_kill9(box, number):
     env = box.env
     reached = counter(box)
     pids = box.pids()
-    assert set(pids) == {"keeper", "qemu", "virtiofsd", "edge"}
+    assert set(pids) == {"keeper", "qemu", "virtiofsd", "edge", "egress"}
     p = env.popen("exec", box.name, "bash", "-c", WORK, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     try:
         assert p.stdout.readline() == b"1\n"
         time.sleep(delay)
         os.kill(env.daemon_pid() if victim == "sbxd" else pids[victim], signal.SIGKILL)
         ls_within_a_second(env)
-        {"sbxd": after_sbxd, "edge": after_edge}.get(victim, after_the_rest)(box, p, pids)
+        {"sbxd": after_sbxd, "edge": after_edge, "egress": after_egress}.get(victim, after_the_rest)(box, p, pids)
     finally:
         p.kill()
         p.wait()
@@ -107,7 +119,7 @@ def test_kill9(box, number):
     # Nothing doubled, and it can be used again: what was synced is there.
     assert counter(box) >= 1 or reached == 0
     names = list(host.processes(env.folder).values())
-    for name in ("sbxd", "sbx-keeper", "qemu-system-x86", "sbx-edge"):
+    for name in ("sbxd", "sbx-keeper", "qemu-system-x86", "sbx-edge", "sbx-egress"):
         assert names.count(name) == 1, names
     # virtiofsd forks once by itself
     assert 1 <= names.count("virtiofsd") <= 2 and set(names) <= set(host.OURS), names

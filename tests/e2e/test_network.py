@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import signal
+import ssl
 import subprocess
 import tarfile
 import time
@@ -33,6 +34,15 @@ IMDS = "169.254.169.254"
 
 # the matrix
 
+def client_hello(name):
+    """A real ClientHello with that name, for ports where TLS is not expected, as text of bytes."""
+    into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(into, out, server_hostname=name)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return out.read().decode("latin-1")
+
+
 def make_cells():
     """{forward, transparent} x {http, https, raw tcp} x the cases; id -> (cell, verdict)."""
     cells = {}
@@ -52,7 +62,7 @@ def make_cells():
             add(path, proto, "IPv6 literal", "denied", LITERAL6, port, family=6)
             # the bytes of another protocol, or with another name, on a connection that is allowed
             add(path, proto, "wrong SNI", "denied", good, port, **({"sni": "denied.test"} if proto == "https" else
-                                                                   {"hello": "denied.test"}))
+                                                                   {"plain": client_hello("denied.test")}))
             request = "GET / HTTP/1.1\r\nHost: denied.test\r\n\r\n"
             add(path, proto, "wrong Host", "denied", good, port, **({"header": "denied.test"} if proto == "http" else
                                                                     {"plain": request}))
@@ -132,7 +142,7 @@ def lab():
 @pytest.fixture(scope="module")
 def env(lab):
     """An installation in the laboratory's world, with a policy and a small disk for the audit log."""
-    with private(prefix=lab.apart.prefix) as made:
+    with private(prefix=lab.apart.prefix, policy="none") as made:
         audit = made.state / "audit"
         made.state.mkdir(mode=0o700)
         audit.mkdir(mode=0o700)

@@ -57,6 +57,8 @@ struct rig_worker {
 	int pidfd, sock;
 	uint32_t gen;
 	unsigned starts, ends;
+	/* The largest ru_maxrss of those that ended. What the rig itself had when it forked counts as theirs. */
+	uint64_t ended_peak_kib;
 };
 
 struct rig_stats {

@@ -8,9 +8,10 @@
  *   dns udp|tcp     `ok`, then messages with 2 length bytes in front, each answered before the next is read;
  *                   length 0: no answer was given, or the stream was reset (then `resets` of stats grows)
  *   wire            with --raw: `ok`, then it is sbx.net of a new edge, byte for byte
- *   stats           one line of JSON; further lines may follow, as after the next three
+ *   stats           one line of JSON; further lines may follow, as after the next ones
  *   how N           how stream N ended: open, end, reset; ? when it is not known any more
  *   reload          the policy file is read again: ok, or what is wrong
+ *   forget          the peaks of processes that ended count from now: ok
  *   up              yes when edge and egress are ready, else no
  *
  * A stream that ends well is closed; one that was reset is closed too, because a unix socket knows no
@@ -283,9 +284,9 @@ static size_t print_worker(char *buf, size_t size, const char *name, const struc
 	return (size_t)snprintf(buf, size,
 		"\"%s\": {\"pid\": %d, \"starts\": %u, \"ends\": %u, \"rss_kib\": %lu, "
 		"\"anon_kib\": %lu, "
-		"\"peak_kib\": %lu}, ",
+		"\"peak_kib\": %lu, \"ended_peak_kib\": %lu}, ",
 		name, (int)w->pid, w->starts, w->ends, rig_memory(w->pid, "VmRSS:"),
-		rig_memory(w->pid, "RssAnon:"), rig_memory(w->pid, "VmHWM:"));
+		rig_memory(w->pid, "RssAnon:"), rig_memory(w->pid, "VmHWM:"), w->ended_peak_kib);
 }
 
 void rig_print_stats(struct rig *r, char *buf, size_t size)
@@ -306,11 +307,11 @@ void rig_print_stats(struct rig *r, char *buf, size_t size)
 		"\"faults\": %lu, \"allowed\": %lu, \"refused\": %lu, \"opens\": %lu, \"closed\": "
 		"%lu, "
 		"\"up\": %lu, \"down\": %lu, \"streams\": %lu, \"resets\": %lu, \"lost\": %lu, "
-		"\"violations\": %lu}\n",
+		"\"violations\": %lu, \"rig_kib\": %lu}\n",
 		sum(t->results, EGRESS_N_OUTCOMES), sum(t->asks, EDGE_N_ASK_KINDS),
 		t->asks[EDGE_ASK_TUNNEL], t->asks[EDGE_ASK_HTTP], t->asks[EDGE_ASK_DNS], t->faults,
 		t->allowed, t->refused, t->opens, t->closed, t->up, t->down, t->streams, t->resets,
-		t->lost, t->violations);
+		t->lost, t->violations, rig_memory(getpid(), "VmHWM:"));
 }
 
 static const char *ending_of(const struct rig_server *s, uint32_t number)
@@ -374,6 +375,9 @@ static void on_line(struct rig_server *s, struct client *c, char *line)
 
 		(void)snprintf(buf, sizeof(buf), "%s\n", n < 0 ? err_text(&err, n) : "ok");
 		say(s, c, buf);
+	} else if (strcmp(line, "forget") == 0) {
+		s->rig->edge.ended_peak_kib = s->rig->egress.ended_peak_kib = 0;
+		say(s, c, "ok\n");
 	} else if (strcmp(line, "up") == 0) {
 		say(s, c, rig_is_up(s->rig) ? "yes\n" : "no\n");
 	} else {

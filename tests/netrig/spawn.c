@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -110,6 +111,8 @@ int rig_spawn(struct rig *r, bool egress, struct rig_worker *w, struct err *err)
 
 void rig_kill(struct rig *r, struct rig_worker *w)
 {
+	struct rusage used;
+
 	if (w->sock >= 0)
 		loop_del(&r->loop, w->sock);
 	fd_close(&w->sock);
@@ -118,7 +121,8 @@ void rig_kill(struct rig *r, struct rig_worker *w)
 	loop_del(&r->loop, w->pidfd);
 	fd_close(&w->pidfd);
 	(void)kill(w->pid, SIGKILL);
-	(void)waitpid(w->pid, NULL, 0);
+	if (wait4(w->pid, NULL, 0, &used) == w->pid)
+		w->ended_peak_kib = MAX(w->ended_peak_kib, (uint64_t)used.ru_maxrss);
 	w->pid = 0;
 	w->ends++;
 	w->gen++;
