@@ -361,6 +361,27 @@ static void step(struct rig *r)
 	replace_broken(r);
 }
 
+void rig_console(struct rig *r)
+{
+	uint64_t end = clock_mono_ms() + BOOT_MS;
+	struct vmm_event ev;
+
+	r->n_output = 0;
+	assert_int_equal(vmm_console_tail(r->vmm), 0);
+	while (clock_mono_ms() < end) {
+		struct pollfd p = {.fd = vmm_poll_fd(r->vmm), .events = POLLIN};
+
+		(void)poll(&p, 1, 100);
+		while (vmm_next(r->vmm, &ev) > 0) {
+			if (ev.kind != VMM_EV_CONSOLE)
+				continue;
+			keep_output(r, slice_of(ev.console, ev.console_len));
+			return;
+		}
+	}
+	fail_msg("the console cannot be read");
+}
+
 void rig_serve(struct rig *r, unsigned ms)
 {
 	uint64_t end = clock_mono_ms() + ms;

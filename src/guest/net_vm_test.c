@@ -60,6 +60,8 @@ static void must_lack(const char *text, const char *part)
 static void ready_with_setup(void **state)
 {
 	print_message("qemu's start to /setup answered: %u ms\n", (unsigned)rig.setup_ms);
+	rig_console(&rig);
+	print_message("%s", rig.output);
 	run("nft list table inet sbx; ip -br addr; ip route; ip -6 route; cat /etc/resolv.conf",
 		STEP_MS);
 	must_have(rig.output, "fib daddr oifname \"eth0\" goto caught");
