@@ -198,7 +198,9 @@ struct record {
 	struct audit_key *key;
 	struct audit *audit; /* NULL: everything is refused */
 	uint64_t tried_ms;
-	bool is_bad; /* the last sync failed, and keeper.log says so */
+	uint64_t max_bytes; /* audit.max-size */
+	bool is_bad;	    /* the last sync failed, and keeper.log says so */
+	bool is_full;	    /* the same of the log's size */
 	struct loop_timer timer;
 };
 
@@ -329,6 +331,7 @@ void netpolicy_on_load_timeout(struct keeper *k);
 void record_open(struct keeper *k);
 /* Tries to open the log again when there is none; not more often than KEEPER_RECORD_MS. */
 void record_check(struct keeper *k);
+void record_set_max_bytes(struct keeper *k, uint64_t max_bytes);
 void record_life(struct keeper *k, const char *action, const char *why);
 void record_violation(struct keeper *k, const char *worker, const char *what);
 /* Sets the timer for what is not signed and synced yet: called after every event. */
