@@ -52,6 +52,9 @@
 #define KEEPER_RECORD_MS 1000	/* between two tries to open the audit log */
 #define KEEPER_MAX_RELOADS 8	/* that wait for egress */
 #define KEEPER_NET_BATCH 32	/* asks answered in one turn of the loop */
+#define KEEPER_ASK_BURST 20000	/* asks answered as fast as they come; then ... */
+#define KEEPER_ASK_RATE 2000	/* ... so many a second */
+#define KEEPER_ASK_PAUSE_MS 10
 
 enum keeper_ev {
 	EV_SIGNAL,
@@ -174,6 +177,7 @@ struct net {
 	uint16_t free[EGRESS_MAX_OPEN]; /* a stack of places */
 	size_t n_free;
 	struct net_pending pending;
+	uint64_t spent_us; /* when the asks so far would have been answered at KEEPER_ASK_RATE */
 	struct loop_timer timer;
 };
 
