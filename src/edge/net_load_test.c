@@ -261,11 +261,11 @@ static void test_keeper_is_wrong(void **state)
 		int id; /* added to the right one */
 		const char *path;
 	} rows[] = {
-		{true, true, 1, "/dns/udp"},  /* unknown */
-		{true, true, 64, "/dns/udp"}, /* the right place, another time */
-		{true, true, 0, "/dns/udp"},  /* a socket for DNS */
-		{true, false, 0, "tunnel"},   /* none for a tunnel */
-		{true, true, 0, "fault"},     /* yes to a fault */
+		{true, false, 1, "/dns/udp"},  /* unknown */
+		{true, false, 64, "/dns/udp"}, /* the right place, another time */
+		{true, true, 0, "/dns/udp"},   /* a socket for DNS */
+		{true, false, 0, "tunnel"},    /* none for a tunnel */
+		{true, true, 0, "fault"},      /* yes to a fault */
 		{true, false, 0, "fault"},
 	};
 

@@ -175,8 +175,9 @@ static int answer_policy(struct egress *e, struct ipc_msg *msg)
 	/* no text is a policy with a fault, which denies everything */
 	e->policy = policy_load(slice_of(text ? text : "", r < 0 ? 0 : n), "policy", sandbox);
 	set_loaded(e, msg->id, r < 0 ? err_text(NULL, r) : policy_fault(e->policy));
-	report_loaded(e);
+	/* In this order: who hears LOADED may say that nothing forbidden is left. */
 	control_recheck(e);
+	report_loaded(e);
 	return 0;
 }
 

@@ -336,7 +336,7 @@ void dial_on_answer(struct egress *e, struct exchange *x, unsigned family, enum 
 
 	d->waits[family] = false;
 	d->none[family] = answer == DIAL_NONE;
-	if (answer == DIAL_FOUND && !take_host(e, x, family, host))
+	if (host && !take_host(e, x, family, host))
 		return;
 	if (!d->waits[!family])
 		resolved(e, x);

@@ -198,7 +198,7 @@ void resolve_on_timer(struct egress *e);
 /* dial.c */
 enum dial_answer { DIAL_FOUND, DIAL_NONE, DIAL_BROKEN };
 void dial_begin(struct egress *e, struct exchange *x);
-/* family: 0 A, 1 AAAA; host when DIAL_FOUND. */
+/* family: 0 A, 1 AAAA; host is NULL unless DIAL_FOUND. */
 void dial_on_answer(struct egress *e, struct exchange *x, unsigned family, enum dial_answer answer,
 	const struct hostent *host);
 void dial_on_event(struct egress *e, struct loop_event ev);

@@ -431,6 +431,7 @@ static void test_a_new_policy_ends_what_it_forbids(void **state)
 	waiting = rig_connect(r, "slow.example.com", 443);
 	(void)usleep(50000);
 	rig_policy(r, "policy 1\nallow network kept.example.com\nend\n");
+	assert_true(r->seen[2].closed); /* before LOADED was said */
 	(void)rig_refused(r, waiting, EGRESS_DENIED_POLICY, 403);
 	assert_true(rig_is_ended(fd[1], 1000) && rig_is_ended(origin[1], 1000));
 	rig_until(r, r->seen[2].closed);

@@ -37,6 +37,7 @@ enum mode { MODE_NONE, MODE_ECHO, MODE_DOWN, MODE_UP };
 
 struct origin {
 	int fd;
+	uint32_t gen;
 	uint8_t head[HEAD];
 	size_t n_head;
 	enum mode mode;
@@ -46,6 +47,7 @@ struct origin {
 struct client {
 	bool used, sbx, open, failed, over;
 	int fd;
+	uint32_t gen;
 	uint32_t sid;
 	char text[512]; /* sbx: the answer to CONNECT */
 	size_t n_text, request_at;
@@ -68,7 +70,7 @@ static void origin_drop(struct origin *o)
 {
 	loop_del(&rig->loop, o->fd);
 	fd_close(&o->fd);
-	*o = (struct origin){.fd = -1};
+	*o = (struct origin){.fd = -1, .gen = o->gen + 1};
 }
 
 static void origin_accept(void)
@@ -83,15 +85,16 @@ static void origin_accept(void)
 	if (i == MAX_FLOWS)
 		die("too many connections at the origin");
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	origins[i] = (struct origin){.fd = fd};
-	if (loop_add(&rig->loop, fd, EPOLLIN, (struct loop_key){.kind = EV_ORIGIN, .idx = i}) < 0)
+	origins[i] = (struct origin){.fd = fd, .gen = origins[i].gen};
+	if (loop_add(&rig->loop, fd, EPOLLIN,
+		    (struct loop_key){.kind = EV_ORIGIN, .gen = origins[i].gen, .idx = i}) < 0)
 		die("watching a connection");
 }
 
 static bool origin_read_head(struct origin *o)
 {
 	ssize_t n = read(o->fd, o->head + o->n_head, HEAD - o->n_head);
-	struct loop_key key = {.kind = EV_ORIGIN, .idx = (uint32_t)(o - origins)};
+	struct loop_key key = {.kind = EV_ORIGIN, .gen = o->gen, .idx = (uint32_t)(o - origins)};
 
 	if (n <= 0) {
 		if (n == 0 || errno != EAGAIN)
@@ -270,7 +273,7 @@ static void client_connect(struct client *c, uint16_t port)
 	struct sockaddr_in sa = {.sin_family = AF_INET,
 		.sin_port = htons(port),
 		.sin_addr = {htonl(INADDR_LOOPBACK)}};
-	struct loop_key key = {.kind = EV_CLIENT, .idx = (uint32_t)(c - clients)};
+	struct loop_key key = {.kind = EV_CLIENT, .gen = c->gen, .idx = (uint32_t)(c - clients)};
 	int one = 1;
 
 	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -296,7 +299,7 @@ static struct client *client_open(uint16_t port, enum mode mode, uint64_t size)
 	if (i == MAX_FLOWS)
 		die("too many connections");
 	c = &clients[i];
-	*c = (struct client){.used = true, .sbx = port == 0, .fd = -1};
+	*c = (struct client){.used = true, .sbx = port == 0, .fd = -1, .gen = c->gen + 1};
 	c->head[0] = (uint8_t)mode;
 	memcpy(c->head + 1, &size, sizeof(size));
 	c->to_send = mode == MODE_DOWN ? 0 : size;
@@ -340,10 +343,12 @@ static void step(void)
 		origin_accept();
 		break;
 	case EV_ORIGIN:
-		origin_event(&origins[ev.key.idx]);
+		if (origins[ev.key.idx].gen == ev.key.gen)
+			origin_event(&origins[ev.key.idx]);
 		break;
 	case EV_CLIENT:
-		client_event(&clients[ev.key.idx], ev.events);
+		if (clients[ev.key.idx].gen == ev.key.gen) /* else of one that is closed */
+			client_event(&clients[ev.key.idx], ev.events);
 		break;
 	case EV_GIVE_UP:
 		die("nothing more came for %d s", GIVE_UP_MS / 1000);
