@@ -172,7 +172,7 @@ def test_sbxd_maps_a_name_that_the_log_does_not_have(inst):
     assert policy_log(inst, "silent").stdout == "No policy log entries found\n"
 
 
-def test_the_log_of_sbxd_is_shown_with_the_sandbox_that_its_records_name(bare, logs):
+def test_the_log_of_sbxd_is_shown_with_the_sandbox_that_its_records_name(bare, logs, tmp_path):
     logs.event(id="sbxd", name="demo", kind="policy-change", action="rule-add", rule="r1")
     logs.event(id="sbxd", name="other", kind="policy-change", action="rule-add", rule="r2")
     logs.deny()
@@ -185,6 +185,12 @@ def test_the_log_of_sbxd_is_shown_with_the_sandbox_that_its_records_name(bare, l
     rows = [line.split()[:2] for line in bare.sbx("audit", "verify", check=0).stdout.splitlines()[1:]]
     assert rows == [["demo", A], ["-", "sbxd"]]
     assert "sbxd" not in bare.sbx("audit", "verify", "demo", check=0).stdout
+    logs.finish()
+    path = tmp_path / "all.jsonl"
+    bare.sbx("audit", "export", "-o", path, check=0)
+    assert [line.split()[:2] for line in bare.sbx("audit", "verify", "--file", path, check=0).stdout.splitlines()[1:]] == rows
+    names = {log["id"]: log["name"] for log in json.loads(bare.sbx("audit", "verify", "--json", "--file", path, check=0).stdout)["logs"]}
+    assert names == {A: "demo", "sbxd": ""}
 
 
 def test_verify_of_good_logs_also_of_one_that_is_written(bare, logs):
