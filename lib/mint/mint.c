@@ -208,9 +208,13 @@ static bool is_pair(EVP_PKEY *key)
 
 static EVP_PKEY *read_key(struct slice text)
 {
+	/* How i2d_PrivateKey begins for P-256, the version included, which OpenSSL reads over. */
+	static const uint8_t begin[] = {0x30, 119, 2, 1, 1, 4, 32};
 	const uint8_t *p = text.p;
-	EVP_PKEY *key = d2i_PrivateKey(EVP_PKEY_EC, NULL, &p, (long)text.n);
+	EVP_PKEY *key = NULL;
 
+	if (text.n > sizeof(begin) && memcmp(text.p, begin, sizeof(begin)) == 0)
+		key = d2i_PrivateKey(EVP_PKEY_EC, NULL, &p, (long)text.n);
 	if (key && p == text.p + text.n && EVP_PKEY_get_bits(key) == 256 && is_pair(key))
 		return key;
 	EVP_PKEY_free(key);
