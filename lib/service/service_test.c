@@ -80,87 +80,87 @@ static void a_whole_file_is_read(void **state)
 }
 
 /* Each with its line, and a word of why. */
+static const struct {
+	const char *text;
+	unsigned line;
+	const char *says;
+} bad[] = {
+	{"", 0, "cut off"},
+	{"services 1\n", 1, "service 1"},
+	{HEAD SLOT, 6, "cut off"},
+	{HEAD "end\n", 4, "a slot"},
+	{"service 1\nname demo\n" SLOT "end\n", 6, "about"},
+	{HEAD SLOT "end\nslot x\n", 8, "behind 'end'"},
+	{HEAD "name again\n", 4, "one name"},
+	{"service 1\nname De\n", 2, "lower-case"},
+	{HEAD "colour red\n", 4, "no word"},
+	{HEAD "host a.example.com:443\n", 4, "before the first slot"},
+	{HEAD "slot a\nenv A_KEY x-proxy-managed\n", 5, "in a slot"},
+	{HEAD "slot a\nhost a.example.com\n", 5, "has a port"},
+	{HEAD "slot a\nhost **:443\n", 5, "every host"},
+	{HEAD "slot a\nhost *.com:443\n", 5, "two labels"},
+	{HEAD "slot a\nhost **.com:443\n", 5, "two labels"},
+	{HEAD "slot a\nhost a.*.com:443\n", 5, "two labels"},
+	{HEAD "slot a\nhost 10.0.0.0/8:443\n", 5, "network"},
+	{HEAD "slot a\nhost a.example:443,\n", 5, "no host"},
+	{HEAD "slot a\nhost\n", 5, "no host"},
+	{HEAD "slot a\nheader Authorization Bearer %s\n", 5, "lower case"},
+	{HEAD "slot a\nheader authorization Bearer\n", 5, "%s once"},
+	{HEAD "slot a\nheader authorization %s%s\n", 5, "%s once"},
+	{HEAD "slot a\nheader authorization %d %s\n", 5, "%s once"},
+	{HEAD "slot a\nheader authorization %s%\n", 5, "%s once"},
+	{HEAD "slot a\nheader host %s\n", 5, "cannot carry"},
+	{HEAD "slot a\nheader transfer-encoding %s\n", 5, "cannot carry"},
+	{HEAD "slot a\nheader proxy-authorization %s\n", 5, "cannot carry"},
+	{HEAD "slot a\nheader sbx-reason %s\n", 5, "cannot carry"},
+	{HEAD "slot a\nheader a:b %s\n", 5, "lower case"},
+	{HEAD "slot a\nbasic a:b\n", 5, "basic USER"},
+	{HEAD "slot a\nbasic a b\n", 5, "basic USER"},
+	{HEAD "slot a\nsigner rsa\n", 5, "sigv4"},
+	{HEAD "slot a\nbasic x\nheader a %s\n", 6, "once"},
+	{HEAD "slot a\nvalue other\n", 5, "value secret"},
+	{HEAD "slot a\npath info\n", 5, "begins with '/'"},
+	{HEAD "slot a\npath /a?b\n", 5, "begins with '/'"},
+	{HEAD "slot a\npath /a//b\n", 5, "segment"},
+	{HEAD "slot a\npath /a*b\n", 5, "segment"},
+	{HEAD "slot a\npath /**/a/**\n", 5, "at most one"},
+	{HEAD "slot a\nslot a\n", 5, "already"},
+	{HEAD SLOT "slot b\nbasic x\nend\n", 7, "needs a host"},
+	{HEAD SLOT "slot b\nhost b.example.com:443\nend\n", 7, "needs a host"},
+	{HEAD SLOT "slot b\nhost *.example.com:443\nbasic x\nend\n", 7, "never be chosen"},
+	{HEAD SLOT "value access\nend\n", 4, "no line 'token'"},
+	{HEAD "env DEMO sk-secret-real\n", 4, "proxy-managed"},
+	{HEAD "env DEMO proxy managed\n", 4, "without blanks"},
+	{HEAD "env demo proxy-managed\n", 4, "upper case"},
+	{HEAD "env 1A proxy-managed\n", 4, "upper case"},
+	{HEAD "env A proxy-managed\nenv A proxy-managed\n", 5, "already"},
+	{HEAD "env A proxy-managed-*\n", 4, "only the sentinel of a field"},
+	{HEAD "env A *proxy-managed\n", 4, "at its end"},
+	{HEAD "known cookie a\n", 4, "known header"},
+	{HEAD "known query a=b\n", 4, "query field"},
+	{HEAD "known header connection\n", 4, "cannot carry"},
+	{HEAD "token a.example.com:443 /a/*\n", 4, "no pattern"},
+	{HEAD "token a.example.com /a\n", 4, "has a port"},
+	{HEAD "token a.example.com:443\n", 4, "begins with '/'"},
+	{HEAD "token a.example.com:443 /t\n" SLOT "end\n", 8, "go together"},
+	{HEAD "field access a proxy-managed\n" SLOT "end\n", 8, "go together"},
+	{HEAD "field other a\n", 4, "field access"},
+	{HEAD "field expires a b\n", 4, "no sentinel"},
+	{HEAD "\rname\n", 4, "control character"},
+	{HEAD "about\x01\n", 4, "control character"},
+};
+
 static void a_bad_file_is_named_with_its_line(void **state)
 {
-	static const struct {
-		const char *text;
-		unsigned line;
-		const char *says;
-	} rows[] = {
-		{"", 0, "cut off"},
-		{"services 1\n", 1, "service 1"},
-		{HEAD SLOT, 6, "cut off"},
-		{HEAD "end\n", 4, "a slot"},
-		{"service 1\nname demo\n" SLOT "end\n", 6, "about"},
-		{HEAD SLOT "end\nslot x\n", 8, "behind 'end'"},
-		{HEAD "name again\n", 4, "one name"},
-		{"service 1\nname De\n", 2, "lower-case"},
-		{HEAD "colour red\n", 4, "no word"},
-		{HEAD "host a.example.com:443\n", 4, "before the first slot"},
-		{HEAD "slot a\nenv A_KEY x-proxy-managed\n", 5, "in a slot"},
-		{HEAD "slot a\nhost a.example.com\n", 5, "has a port"},
-		{HEAD "slot a\nhost **:443\n", 5, "every host"},
-		{HEAD "slot a\nhost *.com:443\n", 5, "two labels"},
-		{HEAD "slot a\nhost **.com:443\n", 5, "two labels"},
-		{HEAD "slot a\nhost a.*.com:443\n", 5, "two labels"},
-		{HEAD "slot a\nhost 10.0.0.0/8:443\n", 5, "network"},
-		{HEAD "slot a\nhost a.example:443,\n", 5, "no host"},
-		{HEAD "slot a\nhost\n", 5, "no host"},
-		{HEAD "slot a\nheader Authorization Bearer %s\n", 5, "lower case"},
-		{HEAD "slot a\nheader authorization Bearer\n", 5, "%s once"},
-		{HEAD "slot a\nheader authorization %s%s\n", 5, "%s once"},
-		{HEAD "slot a\nheader authorization %d %s\n", 5, "%s once"},
-		{HEAD "slot a\nheader authorization %s%\n", 5, "%s once"},
-		{HEAD "slot a\nheader host %s\n", 5, "cannot carry"},
-		{HEAD "slot a\nheader transfer-encoding %s\n", 5, "cannot carry"},
-		{HEAD "slot a\nheader proxy-authorization %s\n", 5, "cannot carry"},
-		{HEAD "slot a\nheader sbx-reason %s\n", 5, "cannot carry"},
-		{HEAD "slot a\nheader a:b %s\n", 5, "lower case"},
-		{HEAD "slot a\nbasic a:b\n", 5, "basic USER"},
-		{HEAD "slot a\nbasic a b\n", 5, "basic USER"},
-		{HEAD "slot a\nsigner rsa\n", 5, "sigv4"},
-		{HEAD "slot a\nbasic x\nheader a %s\n", 6, "once"},
-		{HEAD "slot a\nvalue other\n", 5, "value secret"},
-		{HEAD "slot a\npath info\n", 5, "begins with '/'"},
-		{HEAD "slot a\npath /a?b\n", 5, "begins with '/'"},
-		{HEAD "slot a\npath /a//b\n", 5, "segment"},
-		{HEAD "slot a\npath /a*b\n", 5, "segment"},
-		{HEAD "slot a\npath /**/a/**\n", 5, "at most one"},
-		{HEAD "slot a\nslot a\n", 5, "already"},
-		{HEAD SLOT "slot b\nbasic x\nend\n", 7, "needs a host"},
-		{HEAD SLOT "slot b\nhost b.example.com:443\nend\n", 7, "needs a host"},
-		{HEAD SLOT "slot b\nhost *.example.com:443\nbasic x\nend\n", 7, "never be chosen"},
-		{HEAD SLOT "value access\nend\n", 4, "no line 'token'"},
-		{HEAD "env DEMO sk-secret-real\n", 4, "proxy-managed"},
-		{HEAD "env DEMO proxy managed\n", 4, "without blanks"},
-		{HEAD "env demo proxy-managed\n", 4, "upper case"},
-		{HEAD "env 1A proxy-managed\n", 4, "upper case"},
-		{HEAD "env A proxy-managed\nenv A proxy-managed\n", 5, "already"},
-		{HEAD "env A proxy-managed-*\n", 4, "only the sentinel of a field"},
-		{HEAD "env A *proxy-managed\n", 4, "at its end"},
-		{HEAD "known cookie a\n", 4, "known header"},
-		{HEAD "known query a=b\n", 4, "query field"},
-		{HEAD "known header connection\n", 4, "cannot carry"},
-		{HEAD "token a.example.com:443 /a/*\n", 4, "no pattern"},
-		{HEAD "token a.example.com /a\n", 4, "has a port"},
-		{HEAD "token a.example.com:443\n", 4, "begins with '/'"},
-		{HEAD "token a.example.com:443 /t\n" SLOT "end\n", 8, "go together"},
-		{HEAD "field access a proxy-managed\n" SLOT "end\n", 8, "go together"},
-		{HEAD "field other a\n", 4, "field access"},
-		{HEAD "field expires a b\n", 4, "no sentinel"},
-		{HEAD "\rname\n", 4, "control character"},
-		{HEAD "about\x01\n", 4, "control character"},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		struct service s = {0};
 		struct err err = {0};
 		char line[32];
 
-		(void)snprintf(line, sizeof(line), "demo.conf: line %u: ", rows[i].line);
-		if (service_parse(slice_from_str(rows[i].text), "demo.conf", &s, &err) >= 0)
+		(void)snprintf(line, sizeof(line), "demo.conf: line %u: ", bad[i].line);
+		if (service_parse(slice_from_str(bad[i].text), "demo.conf", &s, &err) >= 0)
 			fail_msg("row %zu is read", i);
-		if (strncmp(err.text, line, strlen(line)) != 0 || !strstr(err.text, rows[i].says))
+		if (strncmp(err.text, line, strlen(line)) != 0 || !strstr(err.text, bad[i].says))
 			fail_msg("row %zu says '%s'", i, err.text);
 		assert_null(s.name);
 	}
