@@ -242,8 +242,8 @@ static void on_unready(struct net *n)
 
 static int prepare(struct net *n, struct err *err)
 {
-	static const char *const modules[] = {
-		"dummy", "nft_chain_nat", "nft_nat", "nft_reject_inet", "nft_fib_inet", NULL};
+	static const char *const modules[] = {"dummy numdummies=0", "nft_chain_nat", "nft_nat",
+		"nft_reject_inet", "nft_fib_inet", NULL};
 	int r = modules_load(modules, err);
 
 	if (r == 0)
