@@ -239,6 +239,7 @@ static void a_leaf_is_for_servers_and_thirty_days(void **state)
 
 	assert_int_equal(X509_get_version(cert), X509_VERSION_3);
 	assert_int_equal(X509_check_ca(cert), 0);
+	assert_true(has_critical(cert, NID_basic_constraints));
 	assert_true(has_critical(cert, NID_key_usage));
 	assert_int_equal(X509_get_key_usage(cert), KU_DIGITAL_SIGNATURE);
 	assert_int_equal(X509_get_extended_key_usage(cert), XKU_SSL_SERVER);
