@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 #include <cmocka.h>
+#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include "lib/base/mem.h"
@@ -239,6 +240,7 @@ static void a_leaf_is_for_servers_and_thirty_days(void **state)
 
 	assert_int_equal(X509_get_version(cert), X509_VERSION_3);
 	assert_int_equal(X509_check_ca(cert), 0);
+	assert_true(has_critical(cert, NID_basic_constraints));
 	assert_true(has_critical(cert, NID_key_usage));
 	assert_int_equal(X509_get_key_usage(cert), KU_DIGITAL_SIGNATURE);
 	assert_int_equal(X509_get_extended_key_usage(cert), XKU_SSL_SERVER);
@@ -294,7 +296,8 @@ static void a_leaf_cannot_sign_another(void **state)
 	X509_STORE_CTX *ctx = X509_STORE_CTX_new();
 
 	assert_int_equal(X509_set_issuer_name(evil, X509_get_subject_name(cert)), 1);
-	X509_delete_ext(evil, X509_get_ext_by_NID(evil, NID_authority_key_identifier, -1));
+	X509_EXTENSION_free(
+		X509_delete_ext(evil, X509_get_ext_by_NID(evil, NID_authority_key_identifier, -1)));
 	assert_true(X509_sign(evil, mint_leaf_key(m), EVP_sha256()) > 0);
 	assert_int_equal(X509_STORE_add_cert(store, ca), 1);
 	assert_true(sk_X509_push(between, cert) > 0);
@@ -447,8 +450,10 @@ static void a_saved_ca_that_was_changed_is_refused(void **state)
 	size_t n, n_other;
 
 	assert_int_equal(mint_save(m, buf, &n), 0);
-	for (size_t cut = 0; cut < n; cut++)
+	for (size_t cut = 0; cut < n; cut++) {
 		assert_int_equal(mint_load(slice_of(buf, cut), &next, NULL), -EBADMSG);
+		assert_int_equal(ERR_peek_error(), 0);
+	}
 	buf[n] = 0;
 	assert_int_equal(mint_load(slice_of(buf, n + 1), &next, NULL), -EBADMSG);
 	/* One CA's key with the other's certificate of the same name. */
@@ -459,6 +464,7 @@ static void a_saved_ca_that_was_changed_is_refused(void **state)
 		buf[i] ^= 0x40;
 		if (mint_load(slice_of(buf, n), &next, NULL) != -EBADMSG)
 			fail_msg("byte %zu does not count", i);
+		assert_int_equal(ERR_peek_error(), 0);
 		buf[i] ^= 0x40;
 	}
 	mint_free(m);

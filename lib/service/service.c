@@ -348,6 +348,8 @@ enum service_verdict service_judge(
 		return SERVICE_PLAIN;
 	if (where == SERVICE_IN_HEADER)
 		return is_header_sentinel(s, name, value) ? SERVICE_SENTINEL : SERVICE_FOREIGN;
+	if (where == SERVICE_IN_COOKIE)
+		return is_sentinel(s, value) ? SERVICE_SENTINEL : SERVICE_FOREIGN;
 	if (!unescape(value, buf, sizeof(buf), &text))
 		return SERVICE_FOREIGN;
 	return is_sentinel(s, text) || is_scope_sentinel(s, text) ? SERVICE_SENTINEL

@@ -61,7 +61,7 @@ struct service_env {
 	char *name, *sentinel;
 };
 
-enum service_where { SERVICE_IN_HEADER, SERVICE_IN_QUERY };
+enum service_where { SERVICE_IN_HEADER, SERVICE_IN_QUERY, SERVICE_IN_COOKIE };
 
 /* Where requests to this service may carry a credential, beside the slots. */
 struct service_known {
@@ -130,7 +130,7 @@ enum service_verdict {
 	SERVICE_FOREIGN,  /* somebody's own: the request must not pass */
 };
 
-/* A header (its name in any case) or a query field (as it stands in the request). */
+/* A header (its name in any case), a query field (as it stands in the request), or one cookie. */
 enum service_verdict service_judge(
 	const struct service *s, enum service_where where, struct slice name, struct slice value);
 

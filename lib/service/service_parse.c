@@ -122,12 +122,15 @@ static int take_known(struct reader *rd, struct slice rest, struct err *err)
 		return err_set(err, -E2BIG, "more than %d lines 'known'", SERVICE_MAX_KNOWN);
 	if (slice_eq_str(where, "query"))
 		known.where = SERVICE_IN_QUERY;
+	else if (slice_eq_str(where, "cookie"))
+		known.where = SERVICE_IN_COOKIE;
 	else if (!slice_eq_str(where, "header"))
-		return err_set(err, -EINVAL, "not 'known header NAME' or 'known query NAME'");
+		return err_set(err, -EINVAL,
+			"not 'known header NAME', 'known query NAME' or 'known cookie NAME'");
 	if (known.where == SERVICE_IN_HEADER)
 		r = check_header(rest, err);
 	else if (!has_only(rest, LOWER UPPER DIGITS "-_."))
-		r = err_set(err, -EINVAL, "not the name of a query field");
+		r = err_set(err, -EINVAL, "not the name of a query field or cookie");
 	if (r < 0)
 		return r;
 	known.name = dup_slice(rest);

@@ -18,6 +18,7 @@ static const char whole[] = "# a comment\n"
 			    "env DEMO_ID AKIAPROXYMANAGED2222\n"
 			    "known header x-other-key\n"
 			    "known query key\n"
+			    "known cookie user_session\n"
 			    "token login.example.com:443 /oauth/token\n"
 			    "field access access_token oat-proxy-managed-*\n"
 			    "field refresh refresh_token ort-proxy-managed\n"
@@ -62,7 +63,7 @@ static void a_whole_file_is_read(void **state)
 	assert_int_equal(s.n_envs, 2);
 	assert_string_equal(s.env[0].name, "DEMO_KEY");
 	assert_string_equal(s.env[0].sentinel, "sk-proxy-managed-00");
-	assert_int_equal(s.n_known, 2);
+	assert_int_equal(s.n_known, 3);
 	assert_int_equal(s.known[1].where, SERVICE_IN_QUERY);
 	assert_int_equal(s.n_endpoints, 1);
 	assert_int_equal(s.n_fields, 4);
@@ -76,7 +77,7 @@ static void a_whole_file_is_read(void **state)
 	assert_string_equal(s.slot[1].format, "key=%s;");
 	assert_int_equal(s.slot[2].value, SERVICE_ACCESS);
 	assert_int_equal(s.slot[3].how, SERVICE_SIGV4);
-	assert_int_equal(s.slot[3].line, 28);
+	assert_int_equal(s.slot[3].line, 29);
 }
 
 /* Each with its line, and a word of why. */
@@ -136,7 +137,7 @@ static const struct {
 	{HEAD "env A proxy-managed\nenv A proxy-managed\n", 5, "already"},
 	{HEAD "env A proxy-managed-*\n", 4, "only the sentinel of a field"},
 	{HEAD "env A *proxy-managed\n", 4, "at its end"},
-	{HEAD "known cookie a\n", 4, "known header"},
+	{HEAD "known body a\n", 4, "known header"},
 	{HEAD "known query a=b\n", 4, "query field"},
 	{HEAD "known header connection\n", 4, "cannot carry"},
 	{HEAD "token a.example.com:443 /a/*\n", 4, "no pattern"},
@@ -383,6 +384,10 @@ static void a_foreign_credential_is_seen_wherever_it_stands(void **state)
 		{SERVICE_IN_QUERY, "key", "", SERVICE_PLAIN},
 		{SERVICE_IN_QUERY, "key", "%", SERVICE_FOREIGN},
 		{SERVICE_IN_QUERY, "authorization", "thief", SERVICE_PLAIN},
+		{SERVICE_IN_COOKIE, "user_session", "thief", SERVICE_FOREIGN},
+		{SERVICE_IN_COOKIE, "user_session", "sk-proxy-managed-00", SERVICE_SENTINEL},
+		{SERVICE_IN_COOKIE, "colour", "red", SERVICE_PLAIN},
+		{SERVICE_IN_COOKIE, "key", "red", SERVICE_PLAIN},
 	};
 	AUTO_SERVICE struct service s;
 

@@ -141,7 +141,19 @@ static int build_index(struct services *set, struct policy **ret, struct err *er
 	return 0;
 }
 
-int services_add(struct services *set, struct slice text, const char *name, struct err *err)
+/* A file is named like its service, so that a person finds it. */
+static int check_file_name(const struct service *s, const char *file, struct err *err)
+{
+	size_t n = strlen(s->name);
+
+	if (!file || (strncmp(file, s->name, n) == 0 && strcmp(file + n, ".conf") == 0))
+		return 0;
+	return err_set(err, -EINVAL, "holds service '%s': name it %s.conf", s->name, s->name);
+}
+
+/* `file`: what the file is called; NULL: anything. */
+static int add_text(struct services *set, struct slice text, const char *name, const char *file,
+	struct err *err)
 {
 	struct service *s = xcalloc(1, sizeof(*s));
 	struct policy *index = NULL;
@@ -151,7 +163,9 @@ int services_add(struct services *set, struct slice text, const char *name, stru
 		free(s);
 		return r;
 	}
-	r = check_conflicts(set, s, err);
+	r = check_file_name(s, file, err);
+	if (r == 0)
+		r = check_conflicts(set, s, err);
 	if (r == 0) {
 		set->service[set->n++] = s;
 		r = build_index(set, &index, err);
@@ -166,35 +180,17 @@ int services_add(struct services *set, struct slice text, const char *name, stru
 	return 0;
 }
 
+int services_add(struct services *set, struct slice text, const char *name, struct err *err)
+{
+	return add_text(set, text, name, NULL, err);
+}
+
 /* ---- a folder of files ---- */
 
 static void keep_fault(struct services *set, const struct err *err, int r)
 {
 	if (set->n_faults < SERVICES_MAX_FAULTS)
 		set->fault[set->n_faults++] = xstrdup(err_text(err, r));
-}
-
-/* A file is named like its service, so that a person finds it. */
-static int check_file_name(const struct services *set, const char *file, struct err *err)
-{
-	const struct service *last = set->service[set->n - 1];
-	size_t n = strlen(last->name);
-
-	if (strncmp(file, last->name, n) == 0 && strcmp(file + n, ".conf") == 0)
-		return 0;
-	return err_set(err, -EINVAL, "%s holds service '%s': name it %s.conf", file, last->name,
-		last->name);
-}
-
-static void drop_last(struct services *set)
-{
-	struct policy *index;
-
-	free_service(set->service[--set->n]);
-	if (build_index(set, &index, NULL) < 0)
-		return;
-	policy_free(set->index);
-	set->index = index;
 }
 
 static void load_file(struct services *set, const char *folder, const char *file)
@@ -206,12 +202,7 @@ static void load_file(struct services *set, const char *folder, const char *file
 	int r = file_load(path, SERVICE_MAX_BYTES, &text, &n, &err);
 
 	if (r == 0)
-		r = services_add(set, slice_of(text, n), path, &err);
-	if (r == 0) {
-		r = check_file_name(set, file, &err);
-		if (r < 0)
-			drop_last(set);
-	}
+		r = add_text(set, slice_of(text, n), path, file, &err);
 	if (r < 0)
 		keep_fault(set, &err, r);
 }

@@ -144,7 +144,7 @@ static void one_bad_file_does_not_take_the_others_away(void **state)
 	assert_int_equal(services_count_faults(set), 3);
 	assert_non_null(strstr(services_fault(set, 0), "/b.conf: line 3: 'abuot' is no word"));
 	assert_non_null(strstr(services_fault(set, 1), "/c.conf: a.example:443 may be"));
-	assert_non_null(strstr(services_fault(set, 2), "d.conf holds service 'e'"));
+	assert_non_null(strstr(services_fault(set, 2), "/d.conf: holds service 'e'"));
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		AUTO_FREE char *path = xasprintf("%s/%s", dir, files[i][0]);
 
