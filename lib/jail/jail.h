@@ -31,6 +31,7 @@ enum jail_profile {
 	JAIL_QEMU, /* foreign: its libraries read-only, the sandbox's disks, perhaps /dev/kvm */
 	JAIL_VIRTIOFSD, /* foreign: the share; file capabilities inside its user namespace */
 	JAIL_EGRESS,	/* ours, static: empty root, no files, no exec; the host's network */
+	JAIL_VAULT,	/* ours, static: the vault's folder, no sockets of its own, no exec */
 	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
 	JAIL_N_PROFILES,
 };
