@@ -229,7 +229,7 @@ static void test_no_core_and_no_ptrace(void **state)
 	AUTO_CLOSE int admin = rig_admin(r);
 	pid_t pid = rig_vault_pid(r);
 	AUTO_FREE char *limits = NULL, *path = xasprintf("/proc/%d/limits", (int)pid),
-		       *environment = xasprintf("/proc/%d/environ", (int)pid);
+		       *environment = xasprintf("/proc/%d/environ", (int)pid), *log = NULL;
 	char *line;
 	size_t n;
 
@@ -246,8 +246,12 @@ static void test_no_core_and_no_ptrace(void **state)
 		assert_int_equal(open(environment, O_RDONLY | O_CLOEXEC), -1);
 		assert_int_equal(count_in_memory(pid), -1);
 	}
-	assert_int_equal(kill(pid, SIGSEGV), 0); /* pid 1 of its namespace: only SIGKILL is obeyed */
-	assert_int_equal(rig_list(admin, NULL), 2);
+	assert_int_equal(kill(pid, SIGSEGV), 0);
+	assert_int_equal(rig_wait(r), 3);
+	log = rig_log(r);
+	assert_non_null(strstr(log, "ended by signal 11"));
+	assert_null(strstr(log, "core"));
+	assert_int_equal(count_on_disk(r), 0);
 	rig_free(r);
 }
 
