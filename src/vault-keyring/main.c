@@ -39,15 +39,19 @@ static void say_error(struct keyring_answer *a, const GError *e)
 }
 
 /* Without a prompt: a person may not be there, and the vault waits 15 s. */
-static bool is_locked(SecretService *service)
+static bool is_usable(SecretService *service, struct keyring_answer *a)
 {
 	SecretCollection *c = secret_collection_for_alias_sync(
 		service, SECRET_COLLECTION_DEFAULT, SECRET_COLLECTION_NONE, NULL, NULL);
 	bool locked = c && secret_collection_get_locked(c);
 
+	if (!c)
+		say(a, KEYRING_NO_SERVICE, "it has no default keyring");
+	else if (locked)
+		say(a, KEYRING_LOCKED, "the keyring is locked: unlock it and try again");
 	if (c)
 		g_object_unref(c);
-	return locked;
+	return c && !locked;
 }
 
 static void put(SecretService *service, const struct keyring_ask *ask, GHashTable *attributes,
@@ -105,12 +109,11 @@ static void ask_service(const struct keyring_ask *ask, struct secret *copy, stru
 	if (!service) {
 		say_error(a, e);
 		g_clear_error(&e);
-	} else if (is_locked(service)) {
-		say(a, KEYRING_LOCKED, "the keyring is locked: unlock it and try again");
-	} else if (ask->op == KEYRING_PUT) {
-		put(service, ask, attributes, a);
-	} else {
-		get(service, attributes, copy, a);
+	} else if (is_usable(service, a)) {
+		if (ask->op == KEYRING_PUT)
+			put(service, ask, attributes, a);
+		else
+			get(service, attributes, copy, a);
 	}
 	if (service)
 		g_object_unref(service);

@@ -1,14 +1,15 @@
-/* sbx-vault: keeps the credentials of one user. Started by sbx-vault-run in the jail of profile
- * JAIL_VAULT; fd 3 is the socket it is asked on, fd 4 leads to sbx-vault-run. */
+/* sbx-vault: keeps the credentials of one user. Started by sbx-vault-run, and goes into the jail of
+ * profile JAIL_VAULT by itself; fd 3 is the socket it is asked on, fd 4 leads to sbx-vault-run. */
 #include "vault.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include "lib/base/clock.h"
+#include <unistd.h>
 #include "lib/base/log.h"
+#include "lib/base/str.h"
 #include "lib/jail/jail.h"
 
 static struct vault vault;
@@ -44,6 +45,7 @@ static void dispatch(struct vault *v, const struct loop_event *ev)
 struct options {
 	enum vault_key key;
 	bool accept_old;
+	const char *dir;
 };
 
 static void parse(int argc, char **argv, struct options *o)
@@ -68,18 +70,44 @@ static void parse(int argc, char **argv, struct options *o)
 			secret_forbid_hidden();
 			known = true;
 		}
+		if (str_starts(argv[i], "--dir=/")) {
+			o->dir = argv[i] + 6;
+			known = true;
+		}
 		if (!known)
 			die("unknown argument (this program is started by sbx-vault-run)");
 	}
 }
 
+/* Until it was sealed a process of the same user could attach to it. */
+static void refuse_tracer(int status)
+{
+	char text[4096] = "";
+	const char *line;
+
+	if (status < 0 || pread(status, text, sizeof(text) - 1, 0) <= 0)
+		die("it cannot be known whether somebody looks on");
+	line = strstr(text, "TracerPid:\t");
+	if (!line || atoi(line + 11) != 0)
+		die("somebody traces this process");
+}
+
+static void enter_jail(const struct options *o)
+{
+	const struct jail_mount mount = {o->dir, VAULT_DIR, JAIL_MOUNT_RW};
+	AUTO_CLOSE int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	struct err err = {0};
+	int r = jail_self(JAIL_VAULT, &mount, 1, &err);
+
+	if (r == 0)
+		r = jail_seal(JAIL_VAULT, &err);
+	if (r < 0)
+		die("%s", err_text(&err, r));
+	refuse_tracer(status);
+}
+
 static void start(struct vault *v, const struct options *o)
 {
-	struct err err = {0};
-	int r;
-
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		die("refusing cores: %s", strerror(errno));
 	/* no configuration file, and everything that reads one is done before the seal */
 	if (!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_ADD_ALL_CIPHERS, NULL))
 		die("OpenSSL does not start");
@@ -88,9 +116,7 @@ static void start(struct vault *v, const struct options *o)
 		die("fd %d is no channel: this program is started by sbx-vault-run", VAULT_RUN_FD);
 	peer_init(v);
 	v->wanted = o->key;
-	r = jail_seal(JAIL_VAULT, &err);
-	if (r < 0)
-		die("%s", err_text(&err, r));
+	enter_jail(o);
 	open_start(v, o->accept_old);
 }
 
@@ -104,6 +130,8 @@ int main(int argc, char **argv)
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("sbx-vault " SBX_VERSION) < 0;
 	parse(argc, argv, &options);
+	if (!options.dir)
+		die("--dir is missing (this program is started by sbx-vault-run)");
 	start(&vault, &options);
 	while (!vault.done) {
 		struct loop_event ev;
