@@ -31,6 +31,7 @@ enum jail_profile {
 	JAIL_QEMU, /* foreign: its libraries read-only, the sandbox's disks, perhaps /dev/kvm */
 	JAIL_VIRTIOFSD, /* foreign: the share; file capabilities inside its user namespace */
 	JAIL_EGRESS,	/* ours, static: empty root, no files, no exec; the host's network */
+	JAIL_VAULT,	/* ours, static: the vault's folder, no sockets of its own, no exec */
 	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
 	JAIL_N_PROFILES,
 };
@@ -96,6 +97,14 @@ void jail_child_kill(struct jail_child *child);
 /* One line each for `sbx diagnose`: whether namespaces and Landlock are there. 0 when jailing
  * works, else a negative errno and what to do. Starts nothing that stays. */
 int jail_host_status(char *buf, size_t size) MUST_CHECK;
+
+/* For a program that must not be looked into by the user's other processes either: it is executed
+ * outside and goes in by itself, all stages but seccomp (jail_seal follows). Its memory then belongs
+ * to the outer user namespace, over which the user has no rights; the memory of a program executed
+ * inside is his to trace, dumpable or not, because the inner namespace is his. One thread; not the
+ * leader of its process group. */
+int jail_self(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
+	struct err *err) MUST_CHECK;
 
 /* The last stage, called by one of our own programs: final seccomp list, kill on violation. */
 int jail_seal(enum jail_profile profile, struct err *err) MUST_CHECK;

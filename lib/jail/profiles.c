@@ -76,6 +76,29 @@ static const struct jail_group egress_start[] = {
 	{0},
 };
 
+/* ---- vault: ours, static, one thread; all credentials, one folder ---- */
+
+static const struct jail_group vault_seal[] = {
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"peers, and the pipes that values come through",
+		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close "
+		"accept4 getsockopt geteuid"},
+	{"a pipe to a program that sbx-vault-run executes", "pipe2 socketpair/unix"},
+	{"set non-blocking, close-on-exec; what kind of descriptor came", "fcntl fstat"},
+	{"the sealed file, in the one folder that its root has",
+		"open openat pread64 newfstatat access faccessat faccessat2 getdents64 lseek fsync rename "
+		"renameat unlink unlinkat flock"},
+	{"memory, never executable; values in hidden or locked pages",
+		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock memfd_secret "
+		"ftruncate"},
+	{"time and chance",
+		"clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"},
+	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"},
+	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"},
+	{"the end", "exit exit_group"},
+	{0},
+};
+
 /* ---- what the two foreign programs have in common ---- */
 
 /* clang-format off */
@@ -239,6 +262,16 @@ static const struct jail_row rows[] = {
 		.limit = {.core = 0, .fsize = 0, .nproc = 0, .nofile = 4096, .memlock = 64 * KIB},
 		.start = egress_start,
 		.seal = egress_seal},
+	/* Goes in by itself (jail_self), so there is nothing to start.
+	 * memlock: 2 MiB of values, as much again while they are sealed, and what is being read. */
+	[JAIL_VAULT] = {.name = "vault",
+		.landlock = true,
+		.limit = {.core = 0,
+			.fsize = 8192 * KIB,
+			.nproc = 0,
+			.nofile = 1024,
+			.memlock = 16384 * KIB},
+		.seal = vault_seal},
 	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
 };
 

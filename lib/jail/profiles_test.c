@@ -68,6 +68,23 @@ static void test_sealed_egress_has_no_files_or_exec_and_no_way_in(void **state)
 		assert_int_equal(jail_row(i)->host_net, i == JAIL_EGRESS);
 }
 
+static void test_sealed_vault_starts_nothing_and_calls_nobody(void **state)
+{
+	static const char *const never[] = {"socket", "connect", "bind", "listen", "execve",
+		"execveat", "fork", "vfork", "clone", "clone3", "kill", "mount", "seccomp", "prctl",
+		"ioctl", "memfd_create", "process_vm_readv", "link", "symlink", "splice",
+		"sendfile"};
+	const struct jail_row *vault = jail_row(JAIL_VAULT);
+
+	for (size_t c = 0; c < ARRAY_LEN(never); c++)
+		assert_false(has_call(vault->seal, never[c]));
+	assert_true(has_call(vault->seal, "mlock"));
+	assert_true(vault->landlock);
+	assert_int_equal(vault->caps, 0);
+	assert_int_equal(vault->limit.core, 0);
+	assert_int_equal(vault->limit.nproc, 0);
+}
+
 static void test_only_virtiofsd_keeps_capabilities(void **state)
 {
 	for (int i = 0; i < JAIL_N_PROFILES; i++)
@@ -96,6 +113,7 @@ int main(void)
 		cmocka_unit_test(test_no_row_has_a_way_out),
 		cmocka_unit_test(test_sealed_edge_has_no_files_sockets_or_exec),
 		cmocka_unit_test(test_sealed_egress_has_no_files_or_exec_and_no_way_in),
+		cmocka_unit_test(test_sealed_vault_starts_nothing_and_calls_nobody),
 		cmocka_unit_test(test_only_virtiofsd_keeps_capabilities),
 		cmocka_unit_test(test_every_list_becomes_a_filter),
 	};

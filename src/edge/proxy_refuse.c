@@ -22,7 +22,7 @@ enum proxy_step proxy_refuse(struct edge *e, struct conn *c, const struct http_f
 		conn_report_fault(e, c, EDGE_ASK_HTTP, fault->why);
 	else
 		conn_report_named_fault(e, c, EDGE_ASK_HTTP, x->host, x->port, fault->why);
-	if (!can_answer(c) || deny_write_fault(&wr, fault) < 0)
+	if (!can_answer(c) || deny_write_fault(&wr, fault, x->is_head) < 0)
 		return proxy_hang_up(e, c);
 	conn_say(e, c, slice_of(buf, wr.n));
 	return proxy_finish(e, c);

@@ -475,6 +475,36 @@ def test_curl_of_what_is_allowed(lab, box):
     assert p == "took 3000000"
 
 
+def test_many_connections_at_once(lab, box):
+    script = ("import socket\n"
+              "all = [socket.create_connection(('raw.test', 7000), 60) for _ in range(100)]\n"
+              "for i, s in enumerate(all): s.sendall(b'%03d' % i)\n"
+              "assert [s.recv(3) for s in all] == [b'%03d' % i for i in range(100)]\n"
+              "print('all')\n")
+    before = lab.connections()["echo"]
+    assert box.exec("python3", "-c", script, timeout=120).stdout == "all\n"
+    assert lab.connections()["echo"] == before + 100
+
+
+def test_a_companys_proxy(lab, box):
+    """It resolves and connects; what the policy denies does not even get there."""
+    proxy = lab.servers["proxy"]
+    box.env.sbx("settings", "set", "network.proxy", f"http://127.0.0.1:{proxy.port}")
+    try:
+        asked, queries = len(proxy.asked), lab.dns.asked_for("real.test")
+        with lab.nobody_connects("proxy"):
+            for args in ([], ["--noproxy", "*"]):
+                assert netlab.BODY in box.curl(*args, "https://real.test/").stdout
+                assert netlab.BODY in box.curl(*args, "http://real.test/").stdout
+                assert box.curl(*args, "https://denied.test/").returncode != 0
+        assert {line.partition(" ")[2] for line in proxy.asked[asked:]} <= {"real.test:443", "real.test:80", "http://real.test/"}
+        assert len(proxy.asked) == asked + 4 and lab.dns.asked_for("real.test") == queries
+    finally:
+        box.env.sbx("settings", "unset", "network.proxy")
+    with lab.nobody_connects("real-https", "real-https6"):
+        assert netlab.BODY in box.curl("https://real.test/").stdout
+
+
 # Docker
 
 def test_docker_pull_asks_by_policy(lab, box):

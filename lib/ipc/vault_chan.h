@@ -1,0 +1,204 @@
+/*
+ * vault_chan - what the vault and whoever connects to its socket say to each other.
+ *
+ * How      SOCK_SEQPACKET, struct ipc_msg; the asker chooses the header's id. sbxd speaks as ADMIN, a
+ *          keeper as the one SANDBOX it names. vault_phase_allows is this table, used by both sides:
+ *
+ *          message    direction       phase             fd        fields
+ *          HELLO      vault -> peer   START > ROLE      -         build id
+ *          ADMIN      peer -> vault   ROLE > ADMIN      -         -
+ *          SANDBOX    peer -> vault   ROLE > SANDBOX    -         sandbox id
+ *          SET        peer -> vault   ADMIN             a pipe    struct vault_meta
+ *          SET_REF    peer -> vault   ADMIN             -         struct vault_meta, struct vault_ref
+ *          REMOVE     peer -> vault   ADMIN             -         name, scope
+ *          UNLOCK     peer -> vault   ADMIN             a pipe    -, the passphrase is in the pipe
+ *          SCAN       peer -> vault   ADMIN             a file    -
+ *          STOP       peer -> vault   ADMIN > END       -         -
+ *          LIST, STATUS, WATCH  peer -> vault  ADMIN, SANDBOX  -  -
+ *          RELEASE    peer -> vault   SANDBOX           a stream  name, u64 serial
+ *          ITEM       vault -> peer   per LIST, many    -         struct vault_item
+ *          STATUS_IS  vault -> peer   per STATUS        -         struct vault_status
+ *          CHANGED    vault -> peer   after WATCH       -         u64 generation
+ *          DONE       vault -> peer   last, per question  -       struct vault_done
+ * Trust    The vault believes no peer; values are in no message, only in pipes and streams.
+ * Limits   VAULT_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
+ * See      proto/PROTOCOL.ipc, vault_frame.h, vault_chan_test.c, vault_chan_fuzz.c
+ */
+#pragma once
+
+#include "msg.h"
+
+#ifndef SBX_BUILD
+#define SBX_BUILD SBX_VERSION
+#endif
+#define VAULT_BUILD SBX_BUILD
+
+#define VAULT_MAX_BUILD 64
+#define VAULT_MAX_NAME 64
+#define VAULT_MAX_SCOPE 64
+#define VAULT_MAX_HOSTS 1024
+#define VAULT_MAX_HEADER 64
+#define VAULT_MAX_FORMAT 128
+#define VAULT_MAX_ENV 128
+#define VAULT_MAX_SENTINEL 256
+#define VAULT_MAX_PROGRAM 512
+#define VAULT_MAX_ARG 512
+#define VAULT_MAX_ARGS 16
+#define VAULT_MAX_TEXT 256
+#define VAULT_MAX_MASK 8
+#define VAULT_MAX_VALUE 65536
+#define VAULT_MAX_REFRESH_S (30U * 86400)
+#define VAULT_MAX_PENDING 16 /* questions of one peer without DONE; more are left in the socket */
+
+enum vault_msg {
+	VAULT_HELLO = 1,
+	VAULT_ADMIN,
+	VAULT_SANDBOX,
+	VAULT_SET,
+	VAULT_SET_REF,
+	VAULT_REMOVE,
+	VAULT_UNLOCK,
+	VAULT_LIST,
+	VAULT_ITEM,
+	VAULT_RELEASE,
+	VAULT_WATCH,
+	VAULT_CHANGED,
+	VAULT_STATUS,
+	VAULT_STATUS_IS,
+	VAULT_SCAN,
+	VAULT_DONE,
+	VAULT_STOP,
+	VAULT_N_MSGS,
+};
+
+enum vault_phase {
+	VAULT_PHASE_START,
+	VAULT_PHASE_ROLE,
+	VAULT_PHASE_ADMIN,
+	VAULT_PHASE_SANDBOX,
+	VAULT_PHASE_END,
+	VAULT_N_PHASES,
+};
+
+enum vault_from { VAULT_FROM_PEER, VAULT_FROM_VAULT };
+
+enum vault_kind { VAULT_SERVICE, VAULT_CUSTOM, VAULT_N_KINDS };
+
+/* What is known about a credential but its value. A service's slot stands in its data file, so
+ * only a custom one has hosts, header and format. All of it printable ASCII. */
+struct vault_meta {
+	char name[VAULT_MAX_NAME];   /* vault_name_is_good */
+	char scope[VAULT_MAX_SCOPE]; /* "": all sandboxes; else the id of one */
+	enum vault_kind kind;
+	char hosts[VAULT_MAX_HOSTS];   /* separated by spaces */
+	char header[VAULT_MAX_HEADER]; /* the slot */
+	char format[VAULT_MAX_FORMAT]; /* "Bearer %s" */
+	char env[VAULT_MAX_ENV];       /* variables of the guest, separated by spaces */
+	char sentinel[VAULT_MAX_SENTINEL];
+};
+
+enum vault_ref_kind {
+	VAULT_REF_NONE,	      /* the value itself is kept */
+	VAULT_REF_DOCKER,     /* a docker-credential program: `get`, args[0] is the server's URL */
+	VAULT_REF_FIRST_LINE, /* of what the command says */
+	VAULT_REF_WHOLE,
+	VAULT_N_REFS,
+};
+
+/* Where a value comes from that is not kept. */
+struct vault_ref {
+	enum vault_ref_kind kind;
+	char program[VAULT_MAX_PROGRAM]; /* absolute path */
+	uint8_t n_args;
+	char args[VAULT_MAX_ARGS][VAULT_MAX_ARG];
+	uint32_t refresh_s; /* how long a value may be used; 0: asked for each time */
+};
+
+struct vault_item {
+	struct vault_meta meta;
+	enum vault_ref_kind ref;
+	char program[VAULT_MAX_PROGRAM]; /* of a reference */
+	uint32_t refresh_s;
+	uint64_t serial; /* another one after each SET */
+	uint64_t created_ms, changed_ms, used_ms;
+	/* What may be shown: "sk-" and "abcd" of sk-...abcd; both empty for a short value. */
+	char mask_head[VAULT_MAX_MASK], mask_tail[VAULT_MAX_MASK];
+};
+
+/* Where the key of the sealed file is. */
+enum vault_key {
+	VAULT_KEY_NONE, /* nothing is sealed yet, or it cannot be read */
+	VAULT_KEY_FILE,
+	VAULT_KEY_SECRET_SERVICE,
+	VAULT_KEY_SYSTEMD_CREDS,
+	VAULT_KEY_PASSPHRASE,
+	VAULT_N_KEYS,
+};
+
+enum vault_state { VAULT_OPENING, VAULT_READY, VAULT_LOCKED, VAULT_FAILED, VAULT_N_STATES };
+
+enum vault_memory { VAULT_MEMORY_HIDDEN, VAULT_MEMORY_LOCKED, VAULT_MEMORY_PLAIN, VAULT_N_MEMORIES };
+
+struct vault_status {
+	enum vault_state state;
+	enum vault_key key;
+	enum vault_memory memory; /* the weakest that any value lies in */
+	uint16_t n_items;
+	uint64_t generation;
+	char text[VAULT_MAX_TEXT]; /* one sentence for people */
+};
+
+struct vault_done {
+	int32_t code;		   /* 0 or a negative errno */
+	uint64_t number;	   /* SET: serial; RELEASE: serial; SCAN: how many were found */
+	char text[VAULT_MAX_TEXT]; /* why not */
+};
+
+bool vault_phase_allows(enum vault_phase phase, enum vault_from from, uint16_t type);
+enum vault_phase vault_phase_after(enum vault_phase phase, uint16_t type);
+/* Letters, digits and ._:-, beginning with a letter or digit. */
+bool vault_name_is_good(const char *name);
+/* "a file beside it", ... */
+const char *vault_key_text(enum vault_key key);
+const char *vault_memory_text(enum vault_memory memory);
+
+/* vault's side */
+int vault_send_hello(int sock, const char *build) MUST_CHECK;
+int vault_send_item(int sock, uint32_t id, const struct vault_item *item) MUST_CHECK;
+int vault_send_changed(int sock, uint64_t generation) MUST_CHECK;
+int vault_send_status(int sock, uint32_t id, const struct vault_status *status) MUST_CHECK;
+int vault_send_done(int sock, uint32_t id, const struct vault_done *done) MUST_CHECK;
+
+/* peer's side; fds stay the caller's. */
+int vault_ask_admin(int sock) MUST_CHECK;
+int vault_ask_sandbox(int sock, const char *sandbox) MUST_CHECK;
+int vault_ask_set(int sock, uint32_t id, const struct vault_meta *meta, int fd) MUST_CHECK;
+int vault_ask_set_ref(int sock, uint32_t id, const struct vault_meta *meta,
+	const struct vault_ref *ref) MUST_CHECK;
+int vault_ask_remove(int sock, uint32_t id, const char *name, const char *scope) MUST_CHECK;
+int vault_ask_release(int sock, uint32_t id, const char *name, uint64_t serial, int fd) MUST_CHECK;
+/* UNLOCK and SCAN with a descriptor; LIST, WATCH, STATUS and STOP with -1. */
+int vault_ask_plain(int sock, enum vault_msg type, uint32_t id, int fd) MUST_CHECK;
+
+/* Decoders: 0, or -EBADMSG. They leave the fd in the message. */
+int vault_get_hello(const struct ipc_msg *msg, char build[VAULT_MAX_BUILD]) MUST_CHECK;
+int vault_get_sandbox(const struct ipc_msg *msg, char sandbox[VAULT_MAX_SCOPE]) MUST_CHECK;
+int vault_get_set(const struct ipc_msg *msg, struct vault_meta *ret) MUST_CHECK;
+int vault_get_set_ref(
+	const struct ipc_msg *msg, struct vault_meta *ret_meta, struct vault_ref *ret_ref) MUST_CHECK;
+int vault_get_remove(const struct ipc_msg *msg, char name[VAULT_MAX_NAME],
+	char scope[VAULT_MAX_SCOPE]) MUST_CHECK;
+int vault_get_item(const struct ipc_msg *msg, struct vault_item *ret) MUST_CHECK;
+int vault_get_release(
+	const struct ipc_msg *msg, char name[VAULT_MAX_NAME], uint64_t *ret_serial) MUST_CHECK;
+int vault_get_changed(const struct ipc_msg *msg, uint64_t *ret_generation) MUST_CHECK;
+int vault_get_status(const struct ipc_msg *msg, struct vault_status *ret) MUST_CHECK;
+int vault_get_done(const struct ipc_msg *msg, struct vault_done *ret) MUST_CHECK;
+/* ADMIN, UNLOCK, LIST, WATCH, STATUS, SCAN, STOP. */
+int vault_get_plain(const struct ipc_msg *msg, enum vault_msg type) MUST_CHECK;
+
+/* The fields inside other bytes: the sealed file uses them too. Bad ones make rd bad. */
+void vault_put_meta(struct wr *wr, const struct vault_meta *meta);
+void vault_read_meta(struct rd *rd, struct vault_meta *ret);
+void vault_put_ref(struct wr *wr, const struct vault_ref *ref);
+void vault_read_ref(struct rd *rd, struct vault_ref *ret);

@@ -1,0 +1,38 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "jail_internal.h"
+#include "lib/base/fd.h"
+
+/* No pid namespace: only a child could be in it. */
+#define NAMESPACES \
+	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP)
+
+int jail_self(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
+	struct err *err)
+{
+	const struct jail_plan plan = {.profile = profile, .mounts = mounts, .n_mounts = n_mounts};
+	AUTO_CLOSE int program = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	struct jail_state s = {.plan = &plan,
+		.row = jail_row(profile),
+		.program_fd = program,
+		.nofile = jail_row(profile)->limit.nofile,
+		.uid = geteuid(),
+		.gid = getegid()};
+	int r;
+
+	if (program < 0)
+		return err_errno(err, -errno, "jail: the own program");
+	r = jail_start(&s, err);
+	if (r == 0 && unshare(NAMESPACES) < 0)
+		r = err_errno(err, -errno, "namespaces of its own");
+	if (r == 0)
+		r = jail_enter(&s, err);
+	if (r == 0)
+		r = jail_files(&s, err);
+	if (r == 0)
+		r = jail_lock(&s, err);
+	return r < 0 ? err_wrap(err, r, "jailing %s", s.row->name) : 0;
+}

@@ -1,0 +1,175 @@
+#include "scan.h"
+
+#include <assert.h>
+#include <string.h>
+#include "lib/base/mem.h"
+
+#define MAX_FORMS 12
+
+struct pattern {
+	uint16_t next; /* with the same hash: number + 1 */
+	uint8_t n;
+	uint8_t bytes[SCAN_MAX_LOOK];
+};
+
+static_assert(BOOK_MAX * MAX_FORMS < UINT16_MAX, "numbers of patterns");
+
+static struct pattern *pattern_at(struct scan *s, size_t i)
+{
+	return (struct pattern *)(void *)s->patterns.p + i;
+}
+
+static uint32_t hash_of(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v * 2654435761U >> 16;
+}
+
+static bool is_there(struct scan *s, const struct pattern *p)
+{
+	for (uint16_t at = s->first[hash_of(p->bytes)]; at; at = pattern_at(s, at - 1)->next) {
+		struct pattern *q = pattern_at(s, at - 1);
+
+		if (q->n == p->n && memcmp(q->bytes, p->bytes, p->n) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void add(struct scan *s, const struct pattern *p)
+{
+	uint32_t h = hash_of(p->bytes);
+
+	/* a value of letters and digits looks the same in several forms: counted once */
+	if (p->n < SCAN_MIN_LOOK || is_there(s, p))
+		return;
+	*pattern_at(s, s->n_patterns) = *p;
+	pattern_at(s, s->n_patterns)->next = s->first[h];
+	s->first[h] = (uint16_t)++s->n_patterns;
+}
+
+static void put_text(struct pattern *p, const char *text, size_t n)
+{
+	for (size_t i = 0; i < n && p->n < SCAN_MAX_LOOK; i++)
+		p->bytes[p->n++] = (uint8_t)text[i];
+}
+
+static bool is_unreserved(uint8_t c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       strchr("-._~", c ? c : ' ');
+}
+
+static void add_plain(struct scan *s, struct slice v)
+{
+	struct pattern p = {0};
+
+	put_text(&p, (const char *)v.p, v.n);
+	add(s, &p);
+	explicit_bzero(&p, sizeof(p));
+}
+
+/* "%2F" for all bytes, or for those that a URL must not have; without percent signs: hex. */
+static void add_hex(struct scan *s, struct slice v, const char *digits, bool percent, bool all)
+{
+	struct pattern p = {0};
+
+	for (size_t i = 0; i < v.n && i < SCAN_MAX_LOOK; i++) {
+		char text[3] = {'%', digits[v.p[i] >> 4], digits[v.p[i] & 15]};
+
+		if (percent && !all && is_unreserved(v.p[i]))
+			put_text(&p, (const char *)&v.p[i], 1);
+		else
+			put_text(&p, percent ? text : text + 1, percent ? 3 : 2);
+	}
+	add(s, &p);
+	explicit_bzero(&p, sizeof(p));
+}
+
+/* `skip` bytes of something else were before it: the digits that share bits with that, and with
+ * what follows, are left out. */
+static void add_base64(struct scan *s, struct slice v, unsigned skip, const char *digits)
+{
+	struct pattern p = {0};
+	size_t first_bit = skip == 0 ? 0 : skip == 1 ? 4 : 2;
+
+	for (size_t bit = first_bit; bit + 6 <= v.n * 8 && p.n < SCAN_MAX_LOOK; bit += 6) {
+		unsigned two = (unsigned)v.p[bit / 8] << 8 |
+			       (bit / 8 + 1 < v.n ? v.p[bit / 8 + 1] : 0);
+		char c = digits[two >> (10 - bit % 8) & 63];
+
+		put_text(&p, &c, 1);
+	}
+	add(s, &p);
+	explicit_bzero(&p, sizeof(p));
+}
+
+static void add_forms(struct scan *s, struct slice v)
+{
+	static const char low[] = "0123456789abcdef", high[] = "0123456789ABCDEF";
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+	add_plain(s, v);
+	add_hex(s, v, low, false, true);
+	add_hex(s, v, high, false, true);
+	add_hex(s, v, low, true, true);
+	add_hex(s, v, high, true, true);
+	add_hex(s, v, high, true, false);
+	for (unsigned skip = 0; skip < 3; skip++) {
+		add_base64(s, v, skip, LETTERS "+/");
+		add_base64(s, v, skip, LETTERS "-_");
+	}
+}
+
+struct scan *scan_new(const struct book *b, struct err *err)
+{
+	struct scan *s = xcalloc(1, sizeof(*s));
+
+	if (secret_init(&s->patterns, (b->n * MAX_FORMS + 1) * sizeof(struct pattern), err) < 0 ||
+		secret_init(&s->window, SCAN_MAX_LOOK + SCAN_WINDOW, err) < 0) {
+		scan_free(s);
+		return NULL;
+	}
+	for (size_t i = 0; i < b->n; i++)
+		add_forms(s, secret_slice(&b->list[i]->value));
+	return s;
+}
+
+void scan_free(struct scan *s)
+{
+	if (!s)
+		return;
+	secret_done(&s->patterns);
+	secret_done(&s->window);
+	free(s);
+}
+
+uint8_t *scan_room(struct scan *s, size_t *ret_n)
+{
+	*ret_n = SCAN_WINDOW;
+	return s->window.p + s->carry;
+}
+
+void scan_feed(struct scan *s, size_t n)
+{
+	size_t all = s->carry + n, keep = MIN(all, SCAN_MAX_LOOK - 1);
+
+	for (size_t i = 0; i + SCAN_MIN_LOOK <= all; i++) {
+		const uint8_t *p = s->window.p + i;
+
+		if (!s->first[hash_of(p)])
+			continue;
+		/* what ends inside the carry was counted the last time */
+		for (uint16_t at = s->first[hash_of(p)]; at; at = pattern_at(s, at - 1)->next) {
+			const struct pattern *q = pattern_at(s, at - 1);
+
+			if (i + q->n > s->carry && i + q->n <= all &&
+				memcmp(q->bytes, p, q->n) == 0)
+				s->n_found++;
+		}
+	}
+	memmove(s->window.p, s->window.p + all - keep, keep);
+	s->carry = keep;
+}

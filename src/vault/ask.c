@@ -1,0 +1,353 @@
+#include "vault.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+
+/* ---- the state ---- */
+
+static enum vault_memory memory_of(enum secret_kind kind)
+{
+	return kind == SECRET_HIDDEN   ? VAULT_MEMORY_HIDDEN
+	       : kind == SECRET_LOCKED ? VAULT_MEMORY_LOCKED
+				       : VAULT_MEMORY_PLAIN;
+}
+
+void ask_fill_status(const struct vault *v, struct vault_status *ret)
+{
+	*ret = (struct vault_status){.state = v->state,
+		.key = v->has_safe ? v->safe.head.source : VAULT_KEY_NONE,
+		.memory = memory_of(v->weakest),
+		.n_items = (uint16_t)v->book.n,
+		.generation = v->has_safe ? v->safe.head.generation : 0};
+	if (v->state == VAULT_READY)
+		(void)snprintf(ret->text, sizeof(ret->text),
+			"sealed with a key from: %s. Memory: %s.", vault_key_text(ret->key),
+			vault_memory_text(ret->memory));
+	else
+		(void)snprintf(ret->text, sizeof(ret->text), "%.255s", v->why.text);
+	for (char *c = ret->text; *c; c++) {
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	}
+}
+
+/* Whether there is something to ask; else the question is answered. */
+static bool is_ready(struct vault *v, struct peer *p, uint32_t id)
+{
+	if (v->state == VAULT_READY)
+		return true;
+	open_again(v);
+	peer_answer(v, p, id, v->state == VAULT_LOCKED ? -ENOKEY : -EAGAIN, 0, v->why.text);
+	return false;
+}
+
+/* ---- changes ---- */
+
+static void tell_saved(struct vault *v)
+{
+	open_remember(v);
+	peer_tell_changed(v);
+}
+
+/* Takes the entry. */
+static int put(struct vault *v, struct book_entry *e, uint64_t *ret_serial, struct err *err)
+{
+	struct book_entry *old = NULL;
+	int r;
+
+	e->created_ms = e->changed_ms = clock_wall_ms();
+	vault_note_memory(v, &e->value);
+	r = book_put(&v->book, e, &old, err);
+	if (r == 0) {
+		r = safe_save(&v->safe, &v->book, err);
+		if (r < 0)
+			book_undo(&v->book, e, old);
+	}
+	if (r < 0) {
+		book_entry_free(e);
+		return r;
+	}
+	*ret_serial = e->serial;
+	if (old)
+		op_on_fetched(v, old->serial, -ECANCELED, "the credential was replaced");
+	book_entry_free(old);
+	tell_saved(v);
+	return 0;
+}
+
+void ask_finish_set(struct vault *v, struct op *op)
+{
+	struct book_entry *e = NULL;
+	struct err err = {0};
+	uint64_t serial = 0;
+	int r = 0;
+
+	if (v->state != VAULT_READY)
+		r = err_set(&err, -EAGAIN, "%s", v->why.text);
+	else if (op->bytes.n == 0)
+		r = err_set(&err, -EINVAL, "the value is empty");
+	else if (op->bytes.n > VAULT_MAX_VALUE)
+		r = err_set(&err, -EMSGSIZE, "the value is longer than %d bytes", VAULT_MAX_VALUE);
+	if (r == 0) {
+		e = xcalloc(1, sizeof(*e));
+		e->meta = op->meta;
+		r = secret_copy(&e->value, secret_slice(&op->bytes), &err);
+		if (r < 0)
+			book_entry_free(TAKE(e));
+		else
+			r = put(v, e, &serial, &err);
+	}
+	op_answer(v, op, r, serial, r < 0 ? err_text(&err, r) : "");
+}
+
+/* Only what is read to its end by itself: a file would be read at once or never. */
+static bool is_pipe_or_stream(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+static int read_from(struct vault *v, struct peer *p, enum op_kind kind, struct ipc_msg *msg,
+	const struct vault_meta *meta)
+{
+	struct op *op;
+
+	if (!is_pipe_or_stream(msg->fd)) {
+		peer_answer(v, p, msg->id, -EINVAL, 0, "values come through a pipe or a socket");
+		return 0;
+	}
+	op = op_new(v, p, kind, msg->id, TAKE_FD(msg->fd));
+	if (op && meta)
+		op->meta = *meta;
+	return 0;
+}
+
+static int ask_set(struct vault *v, struct peer *p, struct ipc_msg *msg)
+{
+	struct vault_meta meta;
+	int r = vault_get_set(msg, &meta);
+
+	if (r < 0 || !is_ready(v, p, msg->id))
+		return r;
+	return read_from(v, p, OP_SET, msg, &meta);
+}
+
+static int ask_set_ref(struct vault *v, struct peer *p, struct ipc_msg *msg)
+{
+	static struct vault_ref ref; /* large */
+	struct vault_meta meta;
+	struct book_entry *e;
+	struct err err = {0};
+	uint64_t serial = 0;
+	int r = vault_get_set_ref(msg, &meta, &ref);
+
+	if (r < 0 || !is_ready(v, p, msg->id))
+		return r;
+	e = xcalloc(1, sizeof(*e));
+	e->meta = meta;
+	e->ref = ref;
+	r = put(v, e, &serial, &err);
+	peer_answer(v, p, msg->id, r, serial, r < 0 ? err_text(&err, r) : "");
+	return 0;
+}
+
+static int ask_remove(struct vault *v, struct peer *p, struct ipc_msg *msg)
+{
+	char name[VAULT_MAX_NAME], scope[VAULT_MAX_SCOPE];
+	struct book_entry *e;
+	struct err err = {0};
+	int r = vault_get_remove(msg, name, scope);
+
+	if (r < 0 || !is_ready(v, p, msg->id))
+		return r;
+	e = book_find(&v->book, name, scope);
+	if (!e) {
+		peer_answer(v, p, msg->id, -ENOENT, 0, "there is no such credential");
+		return 0;
+	}
+	(void)book_remove(&v->book, e);
+	r = safe_save(&v->safe, &v->book, &err);
+	if (r < 0) {
+		v->book.list[v->book.n++] = e;
+		peer_answer(v, p, msg->id, r, 0, err_text(&err, r));
+		return 0;
+	}
+	op_on_fetched(v, e->serial, -ECANCELED, "the credential was removed");
+	book_entry_free(e);
+	tell_saved(v);
+	peer_answer(v, p, msg->id, 0, 0, "");
+	return 0;
+}
+
+static int ask_unlock(struct vault *v, struct peer *p, struct ipc_msg *msg)
+{
+	int r = vault_get_plain(msg, VAULT_UNLOCK);
+
+	if (r < 0)
+		return r;
+	if (v->state != VAULT_LOCKED) {
+		peer_answer(v, p, msg->id, -EINVAL, 0, "no passphrase is waited for");
+		return 0;
+	}
+	return read_from(v, p, OP_UNLOCK, msg, NULL);
+}
+
+/* ---- the one way out ---- */
+
+static bool is_fresh(const struct book_entry *e)
+{
+	if (e->ref.kind == VAULT_REF_NONE)
+		return true;
+	return e->value.n && e->ref.refresh_s && e->fetched_ms &&
+	       clock_mono_ms() - e->fetched_ms < UINT64_C(1000) * e->ref.refresh_s;
+}
+
+static bool is_unix_stream(int fd)
+{
+	int type = 0, domain = 0;
+	socklen_t n = sizeof(int), m = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
+	       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) == 0 && domain == AF_UNIX;
+}
+
+/* All of it in one call, or nobody gets anything he could use: the socket is new and empty, and
+ * takes more than the largest frame. The value goes from its own memory into the socket. */
+static int send_frame(const struct book_entry *e, int fd)
+{
+	uint8_t head[VAULT_FRAME_MAX_HEAD];
+	struct wr wr = wr_init(head, sizeof(head));
+	struct vault_frame frame = {.serial = e->serial, .value = secret_slice(&e->value)};
+	struct iovec iov[2];
+	struct msghdr mh = {.msg_iov = iov, .msg_iovlen = 2};
+	ssize_t n;
+	int r;
+
+	memcpy(frame.name, e->meta.name, sizeof(frame.name));
+	memcpy(frame.header, e->meta.header, sizeof(frame.header));
+	memcpy(frame.format, e->meta.format, sizeof(frame.format));
+	memcpy(frame.user, e->user, sizeof(frame.user));
+	r = vault_frame_head(&frame, &wr);
+	if (r < 0)
+		return r;
+	iov[0] = (struct iovec){.iov_base = head, .iov_len = wr.n};
+	iov[1] = (struct iovec){.iov_base = e->value.p, .iov_len = e->value.n};
+	n = sendmsg(fd, &mh, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == wr.n + e->value.n ? 0 : -EMSGSIZE;
+}
+
+/* Closes the fd. */
+void ask_send_value(struct vault *v, struct peer *p, uint32_t id, struct book_entry *e, int fd)
+{
+	AUTO_CLOSE int stream = fd;
+	int r = send_frame(e, stream);
+
+	if (r == 0)
+		e->used_ms = clock_wall_ms();
+	fd_close(&stream); /* before the answer: who hears DONE finds the end behind the frame */
+	peer_answer(v, p, id, r, e->serial, r < 0 ? "the stream did not take the value" : "");
+}
+
+static int ask_release(struct vault *v, struct peer *p, struct ipc_msg *msg)
+{
+	char name[VAULT_MAX_NAME];
+	struct book_entry *e;
+	struct err err = {0};
+	uint64_t serial;
+	struct op *op;
+	int r = vault_get_release(msg, name, &serial);
+
+	if (r < 0 || !is_ready(v, p, msg->id))
+		return r;
+	e = book_fit(&v->book, name, p->sandbox);
+	if (!is_unix_stream(msg->fd)) {
+		peer_answer(v, p, msg->id, -EINVAL, 0, "a value goes out through a stream only");
+	} else if (!e) {
+		peer_answer(v, p, msg->id, -ENOENT, 0, "this sandbox has no such credential");
+	} else if (e->serial != serial) {
+		peer_answer(v, p, msg->id, -ESTALE, e->serial,
+			"the credential was changed after this was decided");
+	} else if (is_fresh(e)) {
+		ask_send_value(v, p, msg->id, e, TAKE_FD(msg->fd));
+	} else {
+		r = job_is_fetching(v, serial) ? 0 : job_fetch(v, e, &err);
+		if (r < 0) {
+			peer_answer(v, p, msg->id, r, 0, err_text(&err, r));
+			return 0;
+		}
+		op = op_new(v, p, OP_RELEASE, msg->id, TAKE_FD(msg->fd));
+		if (op)
+			op->serial = serial;
+	}
+	return 0;
+}
+
+/* ---- which question ---- */
+
+static int ask_plain(struct vault *v, struct peer *p, struct ipc_msg *msg)
+{
+	int r = vault_get_plain(msg, (enum vault_msg)msg->type);
+
+	if (r < 0)
+		return r;
+	switch (msg->type) {
+	case VAULT_LIST:
+		if (is_ready(v, p, msg->id))
+			peer_list(v, p, msg->id);
+		break;
+	case VAULT_WATCH:
+		p->is_watching = true;
+		peer_answer(v, p, msg->id, 0, v->safe.head.generation, "");
+		break;
+	case VAULT_STATUS:
+		if (v->state != VAULT_READY)
+			open_again(v);
+		peer_answer_status(v, p, msg->id);
+		break;
+	case VAULT_SCAN:
+		if (is_ready(v, p, msg->id)) {
+			struct op *op = op_new(v, p, OP_SCAN, msg->id, TAKE_FD(msg->fd));
+
+			if (op)
+				scan_step(v, op);
+		}
+		break;
+	case VAULT_STOP:
+		v->done = true;
+		break;
+	default:
+		break; /* ADMIN: the phase is all */
+	}
+	return 0;
+}
+
+int ask_take(struct vault *v, struct peer *p, struct ipc_msg *msg)
+{
+	if (!vault_phase_allows(p->phase, VAULT_FROM_PEER, msg->type))
+		return -EBADMSG;
+	p->phase = vault_phase_after(p->phase, msg->type);
+	switch (msg->type) {
+	case VAULT_SANDBOX:
+		return vault_get_sandbox(msg, p->sandbox);
+	case VAULT_SET:
+		return ask_set(v, p, msg);
+	case VAULT_SET_REF:
+		return ask_set_ref(v, p, msg);
+	case VAULT_REMOVE:
+		return ask_remove(v, p, msg);
+	case VAULT_UNLOCK:
+		return ask_unlock(v, p, msg);
+	case VAULT_RELEASE:
+		return ask_release(v, p, msg);
+	default:
+		return ask_plain(v, p, msg);
+	}
+}

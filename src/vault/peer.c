@@ -1,0 +1,276 @@
+#include "vault.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "lib/base/log.h"
+
+static struct loop_key key_of(const struct vault *v, const struct peer *p)
+{
+	return (struct loop_key){
+		.kind = EV_PEER, .gen = p->gen, .idx = (uint32_t)(p - v->peers)};
+}
+
+void peer_init(struct vault *v)
+{
+	for (size_t i = 0; i < MAX_PEERS; i++)
+		v->peers[i].fd = -1;
+	for (size_t i = 0; i < MAX_OPS; i++)
+		v->ops[i].fd = -1;
+	for (size_t i = 0; i < MAX_JOBS; i++)
+		v->jobs[i].fd = -1;
+}
+
+static void drop(struct vault *v, struct peer *p)
+{
+	uint32_t gen = p->gen;
+
+	loop_del(&v->loop, p->fd);
+	op_drop_peer(v, (uint32_t)(p - v->peers));
+	fd_close(&p->fd);
+	*p = (struct peer){.fd = -1, .gen = gen + 1};
+}
+
+static unsigned n_pending(const struct peer *p)
+{
+	return p->n_ops + p->n_due;
+}
+
+/* A peer that does not read is not heard either, so what is due stays bounded. */
+void peer_watch_events(struct vault *v, struct peer *p)
+{
+	bool owes = p->n_due || p->is_listing || p->is_changed_due;
+	uint32_t events = owes ? EPOLLOUT : n_pending(p) < VAULT_MAX_PENDING ? EPOLLIN : 0;
+
+	if (p->fd >= 0 && loop_mod(&v->loop, p->fd, events, key_of(v, p)) < 0)
+		(void)shutdown(p->fd, SHUT_RDWR);
+}
+
+static void welcome(struct vault *v, int fd)
+{
+	struct peer *p = NULL;
+
+	for (size_t i = 0; i < MAX_PEERS && !p; i++) {
+		if (v->peers[i].fd < 0)
+			p = &v->peers[i];
+	}
+	if (!p || fd_set_nonblock(fd, true) < 0) {
+		(void)close(fd);
+		return;
+	}
+	*p = (struct peer){.fd = fd, .gen = p->gen};
+	if (loop_add(&v->loop, fd, EPOLLIN, key_of(v, p)) < 0) {
+		fd_close(&p->fd);
+		return;
+	}
+	if (vault_send_hello(fd, VAULT_BUILD) < 0)
+		drop(v, p);
+	else
+		p->phase = vault_phase_after(p->phase, VAULT_HELLO);
+}
+
+static bool is_same_user(int fd)
+{
+	struct ucred cred;
+	socklen_t n = sizeof(cred);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 && cred.uid == geteuid();
+}
+
+void peer_on_listen(struct vault *v)
+{
+	int fd = accept4(VAULT_LISTEN_FD, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (is_same_user(fd)) {
+		welcome(v, fd);
+	} else {
+		log_warn("a process of another user was turned away");
+		(void)close(fd);
+	}
+}
+
+void peer_serve(struct vault *v)
+{
+	int listens = 0;
+	socklen_t n = sizeof(listens);
+
+	if (v->is_served)
+		return;
+	v->is_served = true;
+	if (getsockopt(VAULT_LISTEN_FD, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0) {
+		log_error("fd %d is no socket: this program is started by sbx-vault-run",
+			VAULT_LISTEN_FD);
+		v->done = true;
+		v->status = 1;
+	} else if (!listens) {
+		welcome(v, VAULT_LISTEN_FD);
+	} else if (fd_set_nonblock(VAULT_LISTEN_FD, true) < 0 ||
+		   loop_add(&v->loop, VAULT_LISTEN_FD, EPOLLIN,
+			   (struct loop_key){.kind = EV_LISTEN}) < 0) {
+		v->done = true;
+		v->status = 1;
+	}
+}
+
+/* ---- what is said to a peer ---- */
+
+static int send_due(struct vault *v, struct peer *p, const struct due *due)
+{
+	struct vault_status status;
+
+	if (!due->is_status)
+		return vault_send_done(p->fd, due->id, &due->done);
+	ask_fill_status(v, &status);
+	return vault_send_status(p->fd, due->id, &status);
+}
+
+/* -EAGAIN, or an error after which the peer is to be dropped. */
+static int send_items(struct vault *v, struct peer *p)
+{
+	static const struct vault_done all;
+
+	while (p->is_listing) {
+		struct book_entry *e = book_next(&v->book, p->list_after, p->sandbox);
+		struct vault_item item;
+		int r;
+
+		if (e) {
+			book_item(e, &item);
+			r = vault_send_item(p->fd, p->list_id, &item);
+		} else {
+			r = vault_send_done(p->fd, p->list_id, &all);
+		}
+		if (r < 0)
+			return r;
+		if (e)
+			p->list_after = e->serial;
+		else
+			p->is_listing = false;
+	}
+	return 0;
+}
+
+static int flush(struct vault *v, struct peer *p)
+{
+	int r = 0;
+
+	while (p->n_due && r == 0) {
+		r = send_due(v, p, &p->due[0]);
+		if (r == 0)
+			memmove(&p->due[0], &p->due[1], --p->n_due * sizeof(p->due[0]));
+	}
+	if (r == 0)
+		r = send_items(v, p);
+	if (r == 0 && p->is_changed_due) {
+		r = vault_send_changed(p->fd, v->safe.head.generation);
+		p->is_changed_due = r < 0;
+	}
+	return r == -EAGAIN ? 0 : r;
+}
+
+/* The peer itself is dropped by its next event: who calls this may still hold it. */
+static void flush_and_watch(struct vault *v, struct peer *p)
+{
+	if (flush(v, p) < 0)
+		(void)shutdown(p->fd, SHUT_RDWR);
+	peer_watch_events(v, p);
+}
+
+static void push(struct vault *v, struct peer *p, const struct due *due)
+{
+	/* each question has one answer, and no more than that many are open */
+	if (p->fd < 0 || p->n_due == VAULT_MAX_PENDING)
+		return;
+	p->due[p->n_due++] = *due;
+	flush_and_watch(v, p);
+}
+
+void peer_answer(struct vault *v, struct peer *p, uint32_t id, int code, uint64_t number,
+	const char *text)
+{
+	struct due due = {.id = id, .done = {.code = code, .number = number}};
+
+	(void)snprintf(due.done.text, sizeof(due.done.text), "%s", text ? text : "");
+	for (char *c = due.done.text; *c; c++) {
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	}
+	push(v, p, &due);
+}
+
+void peer_answer_status(struct vault *v, struct peer *p, uint32_t id)
+{
+	const struct due due = {.is_status = true, .id = id};
+
+	push(v, p, &due);
+}
+
+void peer_list(struct vault *v, struct peer *p, uint32_t id)
+{
+	p->is_listing = true;
+	p->list_id = id;
+	p->list_after = 0;
+	flush_and_watch(v, p);
+}
+
+void peer_tell_changed(struct vault *v)
+{
+	for (size_t i = 0; i < MAX_PEERS; i++) {
+		struct peer *p = &v->peers[i];
+
+		if (p->fd < 0 || !p->is_watching)
+			continue;
+		p->is_changed_due = true;
+		flush_and_watch(v, p);
+	}
+}
+
+/* ---- what a peer says ---- */
+
+static void receive(struct vault *v, struct peer *p)
+{
+	static struct ipc_msg msg;
+	int r;
+
+	msg.fd = -1;
+	r = ipc_recv(p->fd, &msg);
+	if (r == -EAGAIN)
+		return;
+	if (r > 0)
+		r = ask_take(v, p, &msg);
+	else if (r == 0)
+		r = -EPIPE;
+	ipc_msg_done(&msg);
+	if (r >= 0) {
+		peer_watch_events(v, p);
+		return;
+	}
+	if (r == -EBADMSG)
+		log_warn("a peer broke the protocol with message %u", msg.type);
+	drop(v, p);
+}
+
+void peer_on_event(struct vault *v, const struct loop_event *ev)
+{
+	struct peer *p = &v->peers[ev->key.idx];
+
+	if (p->gen != ev->key.gen || p->fd < 0)
+		return;
+	if (ev->events & EPOLLOUT)
+		flush_and_watch(v, p);
+	else if (ev->events & EPOLLIN)
+		receive(v, p);
+	else
+		drop(v, p);
+	if (v->peers[ev->key.idx].fd < 0 && !v->done) {
+		int listens = 0;
+		socklen_t n = sizeof(listens);
+
+		/* the one channel that was there at the start is over */
+		if (getsockopt(VAULT_LISTEN_FD, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0)
+			v->done = true;
+	}
+}

@@ -1,0 +1,261 @@
+/* Peers that were taken over, that go away, that do not read; many at once. */
+#include "vault_rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "lib/base/mem.h"
+
+static const char *const by_file[] = {"--key=file", NULL};
+static struct rig *r;
+
+static int setup(void **state)
+{
+	AUTO_CLOSE int admin = -1;
+
+	r = rig_new(by_file);
+	admin = rig_admin(r);
+	return rig_set_str(admin, "a", "", "a value of some length");
+}
+
+static int teardown(void **state)
+{
+	rig_free(r);
+	return 0;
+}
+
+/* Whoever was dropped, the others are served. */
+static void assert_serves(void)
+{
+	AUTO_CLOSE int keeper = rig_keeper(r, "s");
+	AUTO_FREE char *value = NULL;
+
+	assert_int_equal(rig_release(keeper, "a", 0, &value, NULL), 0);
+	assert_string_equal(value, "a value of some length");
+}
+
+static int stream(void)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	(void)close(fds[0]);
+	return fds[1];
+}
+
+static void test_every_message_out_of_turn(void **state)
+{
+	/* no role yet: anything but a role; as a sandbox: what only an admin may, and the reverse */
+	for (uint16_t type = 0; type <= VAULT_N_MSGS; type++) {
+		AUTO_CLOSE int early = -1, keeper = -1, fd = stream();
+
+		if (type != VAULT_ADMIN && type != VAULT_SANDBOX) {
+			early = rig_connect(r);
+			assert_int_equal(ipc_send(early, type, 0, slice_of(NULL, 0), -1), 0);
+			assert_true(rig_is_dropped(early));
+		}
+		if (type == VAULT_LIST || type == VAULT_RELEASE || type == VAULT_WATCH ||
+			type == VAULT_STATUS)
+			continue;
+		keeper = rig_keeper(r, "s");
+		assert_int_equal(ipc_send(keeper, type, 0, slice_of(NULL, 0), fd), 0);
+		assert_true(rig_is_dropped(keeper));
+	}
+	AUTO_CLOSE int admin = rig_admin(r), fd = stream();
+
+	assert_int_equal(vault_ask_release(admin, 1, "a", 1, fd), 0);
+	assert_true(rig_is_dropped(admin));
+	assert_serves();
+}
+
+static void test_two_roles(void **state)
+{
+	AUTO_CLOSE int keeper = rig_keeper(r, "s"), bad = rig_connect(r);
+
+	assert_int_equal(vault_ask_admin(keeper), 0);
+	assert_true(rig_is_dropped(keeper));
+	assert_int_equal(vault_ask_sandbox(bad, ""), 0); /* nobody's sandbox would be everybody's */
+	assert_true(rig_is_dropped(bad));
+	assert_serves();
+}
+
+static void test_garbage(void **state)
+{
+	static uint8_t noise[IPC_MAX_BODY];
+
+	for (unsigned i = 0; i < 24; i++) {
+		AUTO_CLOSE int peer = i % 2 ? rig_admin(r) : rig_keeper(r, "s"), fd = stream();
+
+		for (size_t k = 0; k < sizeof(noise); k++)
+			noise[k] = (uint8_t)((k * 7919 + i * 104729) >> 3);
+		if (i < 4)
+			assert_true(send(peer, noise, 5 + i * 40, MSG_NOSIGNAL) > 0);
+		else
+			assert_int_equal(ipc_send(peer, (uint16_t)(1 + i % VAULT_N_MSGS), i,
+						 slice_of(noise, i * 600), i % 3 ? fd : -1),
+				0);
+		assert_true(rig_is_dropped(peer));
+	}
+	assert_serves();
+}
+
+/* The value goes to a Unix stream and to nothing else. */
+static void test_where_a_value_may_go(void **state)
+{
+	AUTO_CLOSE int keeper = rig_keeper(r, "s"), file = open("/dev/null", O_RDWR | O_CLOEXEC),
+		       tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), gone = stream();
+	struct vault_done done;
+	int packets[2], pipes[2];
+	const int fds[] = {file, tcp};
+
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+		assert_int_equal(vault_ask_release(keeper, 1, "a", 1, fds[i]), 0);
+		rig_done(keeper, 1, &done);
+		assert_int_equal(done.code, -EINVAL);
+	}
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, packets), 0);
+	assert_int_equal(vault_ask_release(keeper, 2, "a", 1, packets[0]), 0);
+	rig_done(keeper, 2, &done);
+	assert_int_equal(done.code, -EINVAL);
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	assert_int_equal(vault_ask_release(keeper, 3, "a", 1, pipes[1]), 0);
+	rig_done(keeper, 3, &done);
+	assert_int_equal(done.code, -EINVAL);
+	/* whose other end is gone */
+	assert_int_equal(vault_ask_release(keeper, 4, "a", 1, gone), 0);
+	rig_done(keeper, 4, &done);
+	assert_int_equal(done.code, -EPIPE);
+	assert_serves();
+	(void)close(packets[0]);
+	(void)close(packets[1]);
+	(void)close(pipes[0]);
+	(void)close(pipes[1]);
+}
+
+/* A full stream gets nothing that could be taken for a value. */
+static void test_a_stream_that_is_full(void **state)
+{
+	AUTO_CLOSE int keeper = rig_keeper(r, "s");
+	static char junk[4096];
+	struct vault_done done;
+	int fds[2];
+
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+	while (write(fds[1], junk, sizeof(junk)) > 0)
+		continue;
+	assert_int_equal(vault_ask_release(keeper, 1, "a", 1, fds[1]), 0);
+	rig_done(keeper, 1, &done);
+	assert_true(done.code == -EAGAIN || done.code == -EMSGSIZE);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+	assert_serves();
+}
+
+static void test_values_from_a_file_are_refused(void **state)
+{
+	AUTO_CLOSE int admin = rig_admin(r), file = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	const struct vault_meta meta = {.name = "z"};
+	struct vault_done done;
+
+	assert_int_equal(vault_ask_set(admin, 1, &meta, file), 0);
+	rig_done(admin, 1, &done);
+	assert_int_equal(done.code, -EINVAL);
+	assert_int_equal(rig_list(admin, NULL), 1);
+}
+
+/* Pipes that never end, of peers that stay and that go: the ninth waits for none of them. */
+static void test_pipes_that_never_end(void **state)
+{
+	AUTO_CLOSE int admin = rig_admin(r), other = rig_admin(r);
+	const struct vault_meta meta = {.name = "never"};
+	int pipes[9][2];
+	struct vault_done done;
+
+	for (uint32_t i = 0; i < 9; i++) {
+		assert_int_equal(pipe2(pipes[i], O_CLOEXEC), 0);
+		assert_int_equal(vault_ask_set(admin, i, &meta, pipes[i][0]), 0);
+	}
+	rig_done(admin, 8, &done);
+	assert_int_equal(done.code, -EBUSY);
+	assert_serves();
+	fd_close(&admin); /* its eight are over with it */
+	assert_serves();
+	for (unsigned i = 0; i < 50; i++) {
+		int code = rig_set_str(other, "b", "", "v");
+
+		if (code == 0)
+			break;
+		assert_int_equal(code, -EBUSY);
+		(void)usleep(20000);
+	}
+	assert_int_equal(rig_list(other, NULL), 2);
+	for (unsigned i = 0; i < 9; i++) {
+		(void)close(pipes[i][0]);
+		(void)close(pipes[i][1]);
+	}
+}
+
+/* Asks and never reads: its answers wait in the socket, then it is not heard. */
+static void test_a_peer_that_does_not_read(void **state)
+{
+	AUTO_CLOSE int deaf = rig_admin(r);
+	int n;
+
+	assert_int_equal(fd_set_nonblock(deaf, true), 0);
+	for (n = 0; n < 20000; n++) {
+		if (vault_ask_plain(deaf, VAULT_LIST, (uint32_t)n, -1) < 0)
+			break;
+	}
+	assert_true(n < 20000);
+	assert_serves();
+}
+
+static void test_many_peers(void **state)
+{
+	int peers[200];
+
+	for (unsigned i = 0; i < ARRAY_LEN(peers); i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "s%u", i);
+		peers[i] = rig_keeper(r, name);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(peers); i++) {
+		AUTO_FREE char *value = NULL;
+
+		assert_int_equal(rig_release(peers[i], "a", 0, &value, NULL), 0);
+		assert_string_equal(value, "a value of some length");
+		if (i % 2)
+			(void)close(peers[i]);
+	}
+	assert_serves();
+	for (unsigned i = 0; i < ARRAY_LEN(peers); i += 2)
+		(void)close(peers[i]);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_every_message_out_of_turn),
+		TEST(test_two_roles),
+		TEST(test_garbage),
+		TEST(test_where_a_value_may_go),
+		TEST(test_a_stream_that_is_full),
+		TEST(test_values_from_a_file_are_refused),
+		TEST(test_pipes_that_never_end),
+		TEST(test_a_peer_that_does_not_read),
+		TEST(test_many_peers),
+	};
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
