@@ -53,6 +53,8 @@ static int start(struct slice id, uint64_t not_before, EVP_PKEY *key, struct min
 	if (r == 0 &&
 		(!m->leaf_key || RAND_bytes((uint8_t *)&m->cache.seed, sizeof(m->cache.seed)) != 1))
 		r = -EIO;
+	if (r == 0)
+		r = mint_reader_init(&m->reader, m->leaf_key);
 	*ret = m;
 	return r;
 }
@@ -90,6 +92,7 @@ void mint_free(struct mint *m)
 		return;
 	mint_cache_done(&m->cache);
 	mint_signer_done(&m->ca);
+	mint_reader_done(&m->reader);
 	EVP_PKEY_free(m->leaf_key);
 	free(m->ca_pem);
 	free(m);

@@ -82,9 +82,12 @@ static SSL *server_for(struct rig *rig, const char *name)
 {
 	struct slice der = leaf_of(rig, name);
 	SSL *ssl = SSL_new(rig->server);
+	X509 *cert = NULL;
 
 	assert_non_null(ssl);
-	assert_int_equal(SSL_use_certificate_ASN1(ssl, der.p, (int)der.n), 1);
+	assert_int_equal(mint_x509(rig->mint, der, &cert), 0);
+	assert_int_equal(SSL_use_certificate(ssl, cert), 1);
+	X509_free(cert);
 	assert_int_equal(SSL_use_PrivateKey(ssl, mint_leaf_key(rig->mint)), 1);
 	return ssl;
 }

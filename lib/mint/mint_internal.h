@@ -1,9 +1,10 @@
 /*
- * mint_internal - the parts of struct mint, for mint.c, mint_cache.c, mint_ca.c and mint_cert.c only.
+ * mint_internal - the parts of struct mint, for the files mint_*.c only.
  */
 #pragma once
 
 #include <openssl/evp.h>
+#include <openssl/provider.h>
 #include "mint.h"
 
 #define MINT_KEY_ID 20 /* bytes of a key identifier */
@@ -61,10 +62,21 @@ struct mint_parts {
 int mint_cert_make(struct mint_signer *s, const struct mint_parts *parts, uint8_t *buf,
 	struct slice *ret) MUST_CHECK;
 
+/* What mint_x509 reads with. */
+struct mint_reader {
+	OSSL_LIB_CTX *no_decoders;
+	OSSL_PROVIDER *null;
+	EVP_PKEY *leaf_public;
+};
+
+int mint_reader_init(struct mint_reader *r, EVP_PKEY *leaf_key) MUST_CHECK;
+void mint_reader_done(struct mint_reader *r);
+
 struct mint {
 	char id[MINT_MAX_ID + 1];
 	struct mint_signer ca;
 	EVP_PKEY *leaf_key;
+	struct mint_reader reader;
 	uint64_t not_before, not_after; /* of the CA */
 	uint8_t ca_der[MINT_MAX_CERT];
 	size_t n_ca_der;

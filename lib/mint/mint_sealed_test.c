@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <openssl/x509.h>
 #include "lib/jail/jail.h"
 #include "mint.h"
 
@@ -30,6 +31,7 @@ static int use(bool early)
 	struct slice der;
 	struct err err;
 	uint8_t buf[MINT_MAX_SAVED];
+	X509 *cert;
 	size_t n;
 
 	if (early)
@@ -43,8 +45,9 @@ static int use(bool early)
 
 		(void)snprintf(name, sizeof(name), "h%u.example", i);
 		if (host_from_wire(slice_from_str(name), &h, &err) < 0 ||
-			mint_leaf(m, &h, NOW, &der, &err) < 0)
+			mint_leaf(m, &h, NOW, &der, &err) < 0 || mint_x509(m, der, &cert) < 0)
 			return 5;
+		X509_free(cert);
 	}
 	if (mint_save(m, buf, &n) < 0 || mint_load(slice_of(buf, n), &next, &err) < 0 ||
 		mint_leaf(next, &h, NOW, &der, &err) < 0)

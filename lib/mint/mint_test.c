@@ -258,6 +258,31 @@ static void a_leaf_is_for_servers_and_thirty_days(void **state)
 	mint_free(m);
 }
 
+/* Read without a decoder of its key it is the same certificate, byte by byte, with the key. */
+static void the_short_way_to_a_certificate_is_the_same(void **state)
+{
+	struct mint *m = make();
+	struct host h = host_of("a.example");
+	struct slice der;
+	X509 *cert = NULL;
+	uint8_t *again = NULL;
+
+	assert_int_equal(mint_leaf(m, &h, now, &der, NULL), 0);
+	assert_int_equal(mint_x509(m, der, &cert), 0);
+	assert_int_equal(ERR_peek_error(), 0);
+	assert_int_equal(i2d_X509(cert, &again), der.n);
+	assert_memory_equal(again, der.p, der.n);
+	assert_int_equal(X509_check_private_key(cert, mint_leaf_key(m)), 1);
+	OPENSSL_free(again);
+	X509_free(cert);
+	cert = NULL;
+	for (size_t n = 0; n < der.n; n++)
+		assert_int_equal(mint_x509(m, slice_of(der.p, n), &cert), -EBADMSG);
+	assert_int_equal(ERR_peek_error(), 0);
+	assert_null(cert);
+	mint_free(m);
+}
+
 static void the_pem_is_the_certificate(void **state)
 {
 	struct mint *m = make();
@@ -493,6 +518,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_a_canonical_host_is_refused),
 		cmocka_unit_test(the_ca_signs_leaves_and_nothing_else),
 		cmocka_unit_test(a_leaf_is_for_servers_and_thirty_days),
+		cmocka_unit_test(the_short_way_to_a_certificate_is_the_same),
 		cmocka_unit_test(the_pem_is_the_certificate),
 		cmocka_unit_test(one_sandbox_does_not_trust_another),
 		cmocka_unit_test(a_leaf_cannot_sign_another),
