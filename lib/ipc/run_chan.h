@@ -32,7 +32,7 @@ enum run_kind { RUN_KEYRING, RUN_CREDS, RUN_DOCKER, RUN_COMMAND, RUN_N_KINDS };
 
 struct run {
 	enum run_kind kind;
-	uint32_t timeout_ms; /* then its process group is killed */
+	uint32_t timeout_ms;	       /* then its process group is killed */
 	char program[RUN_MAX_PROGRAM]; /* DOCKER, COMMAND: absolute path; others: "" */
 	uint8_t n_args;
 	char args[RUN_MAX_ARGS][RUN_MAX_ARG];

@@ -65,7 +65,8 @@ const char *vault_memory_text(enum vault_memory memory)
 	static const char *const texts[VAULT_N_MEMORIES] = {
 		[VAULT_MEMORY_HIDDEN] = "hidden from the kernel's own map, never swapped",
 		[VAULT_MEMORY_LOCKED] = "locked, never swapped",
-		[VAULT_MEMORY_PLAIN] = "not locked: the limit of locked memory (ulimit -l) forbids it",
+		[VAULT_MEMORY_PLAIN] =
+			"not locked: the limit of locked memory (ulimit -l) forbids it",
 	};
 
 	return memory < VAULT_N_MEMORIES ? texts[memory] : "unknown";
@@ -363,8 +364,7 @@ int vault_get_set_ref(
 
 	vault_read_meta(&rd, ret_meta);
 	vault_read_ref(&rd, ret_ref);
-	return ret_ref->kind == VAULT_REF_NONE ? -EBADMSG
-					       : finish(msg, VAULT_SET_REF, &rd, false);
+	return ret_ref->kind == VAULT_REF_NONE ? -EBADMSG : finish(msg, VAULT_SET_REF, &rd, false);
 }
 
 int vault_get_remove(
@@ -394,8 +394,7 @@ int vault_get_item(const struct ipc_msg *msg, struct vault_item *ret)
 	return finish(msg, VAULT_ITEM, &rd, false);
 }
 
-int vault_get_release(
-	const struct ipc_msg *msg, char name[VAULT_MAX_NAME], uint64_t *ret_serial)
+int vault_get_release(const struct ipc_msg *msg, char name[VAULT_MAX_NAME], uint64_t *ret_serial)
 {
 	struct rd rd = rd_init(ipc_body(msg));
 

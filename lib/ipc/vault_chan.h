@@ -137,7 +137,12 @@ enum vault_key {
 
 enum vault_state { VAULT_OPENING, VAULT_READY, VAULT_LOCKED, VAULT_FAILED, VAULT_N_STATES };
 
-enum vault_memory { VAULT_MEMORY_HIDDEN, VAULT_MEMORY_LOCKED, VAULT_MEMORY_PLAIN, VAULT_N_MEMORIES };
+enum vault_memory {
+	VAULT_MEMORY_HIDDEN,
+	VAULT_MEMORY_LOCKED,
+	VAULT_MEMORY_PLAIN,
+	VAULT_N_MEMORIES
+};
 
 struct vault_status {
 	enum vault_state state;
@@ -184,8 +189,8 @@ int vault_ask_plain(int sock, enum vault_msg type, uint32_t id, int fd) MUST_CHE
 int vault_get_hello(const struct ipc_msg *msg, char build[VAULT_MAX_BUILD]) MUST_CHECK;
 int vault_get_sandbox(const struct ipc_msg *msg, char sandbox[VAULT_MAX_SCOPE]) MUST_CHECK;
 int vault_get_set(const struct ipc_msg *msg, struct vault_meta *ret) MUST_CHECK;
-int vault_get_set_ref(
-	const struct ipc_msg *msg, struct vault_meta *ret_meta, struct vault_ref *ret_ref) MUST_CHECK;
+int vault_get_set_ref(const struct ipc_msg *msg, struct vault_meta *ret_meta,
+	struct vault_ref *ret_ref) MUST_CHECK;
 int vault_get_remove(const struct ipc_msg *msg, char name[VAULT_MAX_NAME],
 	char scope[VAULT_MAX_SCOPE]) MUST_CHECK;
 int vault_get_item(const struct ipc_msg *msg, struct vault_item *ret) MUST_CHECK;

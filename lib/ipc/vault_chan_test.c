@@ -163,7 +163,8 @@ static int set_ref_back(void)
 
 static void test_refused_fields(void **state)
 {
-	static const char *const names[] = {"", "-x", "a b", "a/b", "../a", "a\nb", "\xc3\xa9", ".a"};
+	static const char *const names[] = {
+		"", "-x", "a b", "a/b", "../a", "a\nb", "\xc3\xa9", ".a"};
 	const struct vault_meta good = meta;
 	const struct vault_ref good_ref = ref;
 

@@ -86,13 +86,13 @@ static const struct jail_group vault_seal[] = {
 	{"a pipe to a program that sbx-vault-run executes", "pipe2 socketpair/unix"},
 	{"set non-blocking, close-on-exec; what kind of descriptor came", "fcntl fstat"},
 	{"the sealed file, in the one folder that its root has",
-		"open openat pread64 newfstatat access faccessat faccessat2 getdents64 lseek fsync rename "
+		"open openat pread64 newfstatat access faccessat faccessat2 getdents64 lseek fsync "
+		"rename "
 		"renameat unlink unlinkat flock"},
 	{"memory, never executable; values in hidden or locked pages",
 		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock memfd_secret "
 		"ftruncate"},
-	{"time and chance",
-		"clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"},
+	{"time and chance", "clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"},
 	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"},
 	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"},
 	{"the end", "exit exit_group"},

@@ -77,8 +77,8 @@ int book_put(struct book *b, struct book_entry *e, struct book_entry **ret_old, 
 	struct book_entry *old = book_find(b, e->meta.name, e->meta.scope);
 
 	if (!book_has_room(b, e->value.n))
-		return err_set(err, -ENOSPC, "the vault is full: %u bytes of values",
-			BOOK_MAX_TOTAL);
+		return err_set(
+			err, -ENOSPC, "the vault is full: %u bytes of values", BOOK_MAX_TOTAL);
 	if (!old && b->n == BOOK_MAX)
 		return err_set(err, -ENOSPC, "the vault is full: %d credentials", BOOK_MAX);
 	e->serial = ++b->last_serial;

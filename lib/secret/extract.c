@@ -203,8 +203,8 @@ static int keep_docker(struct secret *s, char user[VAULT_MAX_USER], struct err *
 	return 0;
 }
 
-int extract_value(struct secret *s, enum vault_ref_kind kind, char user[VAULT_MAX_USER],
-	struct err *err)
+int extract_value(
+	struct secret *s, enum vault_ref_kind kind, char user[VAULT_MAX_USER], struct err *err)
 {
 	int r = 0;
 
@@ -220,6 +220,7 @@ int extract_value(struct secret *s, enum vault_ref_kind kind, char user[VAULT_MA
 	if (s->n == 0)
 		return err_set(err, -EBADMSG, "it wrote no value");
 	if (s->n > VAULT_MAX_VALUE)
-		return err_set(err, -EMSGSIZE, "its value is longer than %d bytes", VAULT_MAX_VALUE);
+		return err_set(
+			err, -EMSGSIZE, "its value is longer than %d bytes", VAULT_MAX_VALUE);
 	return 0;
 }

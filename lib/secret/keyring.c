@@ -17,8 +17,8 @@ int keyring_get_ask(struct slice bytes, struct keyring_ask *ret)
 
 	rd_cstr(&rd, ret->name, sizeof(ret->name));
 	ret->value = rd_str(&rd);
-	if (op == 0 || op >= KEYRING_N_OPS || !ret->name[0] ||
-		ret->value.n > KEYRING_MAX_VALUE || (ret->value.n != 0) != (op == KEYRING_PUT))
+	if (op == 0 || op >= KEYRING_N_OPS || !ret->name[0] || ret->value.n > KEYRING_MAX_VALUE ||
+		(ret->value.n != 0) != (op == KEYRING_PUT))
 		return -EBADMSG;
 	ret->op = (enum keyring_op)op;
 	return rd_finish(&rd);

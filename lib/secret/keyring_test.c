@@ -11,8 +11,7 @@ static void test_there_and_back(void **state)
 	struct wr wr = wr_init(buf, sizeof(buf));
 	const struct keyring_ask ask = {
 		.op = KEYRING_PUT, .name = "abc", .value = slice_from_str("key")};
-	const struct keyring_answer answer = {
-		.status = KEYRING_OK, .value = slice_from_str("key")};
+	const struct keyring_answer answer = {.status = KEYRING_OK, .value = slice_from_str("key")};
 	struct keyring_ask got;
 	struct keyring_answer back;
 

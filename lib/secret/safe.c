@@ -76,7 +76,8 @@ static int look_at_file(struct safe *s, struct err *err)
 		s->is_new = true;
 		if (has_file(s, SAFE_ANCHOR) && !s->accept_old)
 			return err_set(err, -ESTALE,
-				"%s is gone, though there was one: put it back, or say that an empty "
+				"%s is gone, though there was one: put it back, or say that an "
+				"empty "
 				"vault is wanted",
 				path);
 		return seal_random(s->head.salt, sizeof(s->head.salt));
@@ -118,11 +119,11 @@ static int check_key_file(int fd, const char *path, struct err *err)
 	if (fstat(fd, &st) < 0)
 		return err_errno(err, -errno, "looking at %s", path);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
-		return err_set(err, -EPERM, "%s is not a file that only its owner can read (chmod 600)",
-			path);
+		return err_set(err, -EPERM,
+			"%s is not a file that only its owner can read (chmod 600)", path);
 	if (st.st_size != SEAL_KEY)
-		return err_set(err, -EBADMSG, "%s is not a key: it has %lld bytes instead of %d", path,
-			(long long)st.st_size, SEAL_KEY);
+		return err_set(err, -EBADMSG, "%s is not a key: it has %lld bytes instead of %d",
+			path, (long long)st.st_size, SEAL_KEY);
 	return 0;
 }
 
@@ -155,7 +156,8 @@ int safe_key_from_file(struct safe *s, struct err *err)
 	if (r != -ENOENT)
 		return r;
 	if (!s->is_new)
-		return err_set(err, -ENOKEY, "the key %s is gone: without it nothing can be read", path);
+		return err_set(
+			err, -ENOKEY, "the key %s is gone: without it nothing can be read", path);
 	r = secret_init(&key, SEAL_KEY, err);
 	if (r == 0)
 		r = seal_random(key.p, SEAL_KEY);
@@ -198,13 +200,14 @@ static int read_anchor(const struct safe *s, uint64_t *ret, struct err *err)
 	if (r == -ENOENT)
 		return s->head.generation == 1 || s->accept_old
 			       ? 0
-			       : err_set(err, -ESTALE, "%s is gone: the sealed file may be an old copy",
-					 path);
+			       : err_set(err, -ESTALE,
+					 "%s is gone: the sealed file may be an old copy", path);
 	if (r == 0)
 		r = seal_anchor_read(&s->key, &s->head, slice_of(bytes, n), ret);
 	if (r < 0 && s->accept_old)
 		return 0;
-	return r < 0 ? err_set(err, -EBADMSG, "%s was changed or belongs to another vault", path) : 0;
+	return r < 0 ? err_set(err, -EBADMSG, "%s was changed or belongs to another vault", path)
+		     : 0;
 }
 
 static int check_age(struct safe *s, uint64_t floor, struct err *err)

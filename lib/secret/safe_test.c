@@ -113,7 +113,8 @@ static void test_there_and_back(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(open_book(&s, &b, false, &err), 0);
 	assert_int_equal(s.head.generation, 2);
-	assert_true(slice_eq_str(secret_slice(&book_find(&b, "a", "")->value), "canary of the safe"));
+	assert_true(
+		slice_eq_str(secret_slice(&book_find(&b, "a", "")->value), "canary of the safe"));
 	/* one vault a folder */
 	assert_int_equal(safe_look(&second, folder, false, &err), -EWOULDBLOCK);
 	safe_done(&second);
@@ -175,7 +176,8 @@ static void test_old_copies(void **state)
 	/* said on purpose it is taken, and the next writing is newer than everything */
 	copy("backup", SAFE_SEALED);
 	copy("anchor-backup", SAFE_ANCHOR);
-	assert_int_equal(open_book(&s, &b, false, &err), 0); /* the whole folder: only a floor helps */
+	assert_int_equal(
+		open_book(&s, &b, false, &err), 0); /* the whole folder: only a floor helps */
 	close_book(&s, &b);
 	assert_int_equal(safe_look(&s, folder, false, &err), 0);
 	assert_int_equal(safe_key_from_file(&s, &err), 0);

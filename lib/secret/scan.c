@@ -96,8 +96,8 @@ static void add_base64(struct scan *s, struct slice v, unsigned skip, const char
 	size_t first_bit = skip == 0 ? 0 : skip == 1 ? 4 : 2;
 
 	for (size_t bit = first_bit; bit + 6 <= v.n * 8 && p.n < SCAN_MAX_LOOK; bit += 6) {
-		unsigned two = (unsigned)v.p[bit / 8] << 8 |
-			       (bit / 8 + 1 < v.n ? v.p[bit / 8 + 1] : 0);
+		unsigned two =
+			(unsigned)v.p[bit / 8] << 8 | (bit / 8 + 1 < v.n ? v.p[bit / 8 + 1] : 0);
 		char c = digits[two >> (10 - bit % 8) & 63];
 
 		put_text(&p, &c, 1);

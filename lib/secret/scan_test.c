@@ -48,16 +48,15 @@ static uint64_t found_in(const char *text, size_t piece)
 static void test_forms(void **state)
 {
 	static const char *const texts[] = {
-		VALUE,
-		"733363722b742f63616e6172797e76616c75653a3031323334353637383921",
+		VALUE, "733363722b742f63616e6172797e76616c75653a3031323334353637383921",
 		"733363722B742F63616E6172797E76616C75653A3031323334353637383921",
 		"s3cr%2Bt%2Fcanary~value%3A0123456789%21",
 		"%73%33%63%72%2B%74%2F%63%61%6E%61%72%79%7E%76%61%6C%75%65%3A%30%31%32",
 		"%73%33%63%72%2b%74%2f%63%61%6e%61%72%79%7e%76%61%6c%75%65%3a%30%31%32",
 		"czNjcit0L2NhbmFyeX52YWx1ZTowMTIzNDU2Nzg5IQ==",
-		"eHMzY3IrdC9jYW5hcnl+dmFsdWU6MDEyMzQ1Njc4OSE=",	/* one byte before it */
+		"eHMzY3IrdC9jYW5hcnl+dmFsdWU6MDEyMzQ1Njc4OSE=",	  /* one byte before it */
 		"eHhzM2NyK3QvY2FuYXJ5fnZhbHVlOjAxMjM0NTY3ODkheQ", /* two, and one behind */
-		"eHMzY3IrdC9jYW5hcnl-dmFsdWU6MDEyMzQ1Njc4OSE",	/* base64url */
+		"eHMzY3IrdC9jYW5hcnl-dmFsdWU6MDEyMzQ1Njc4OSE",	  /* base64url */
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {

@@ -97,12 +97,14 @@ static void test_anchor(void **state)
 	assert_int_equal(
 		seal_anchor_read(&key, &later, slice_of(anchor, SEAL_ANCHOR), &generation), 0);
 	assert_int_equal(generation, 7);
-	assert_int_equal(seal_anchor_read(&other, &head, slice_of(anchor, SEAL_ANCHOR), &generation),
+	assert_int_equal(
+		seal_anchor_read(&other, &head, slice_of(anchor, SEAL_ANCHOR), &generation),
 		-EBADMSG);
 	anchor[0] ^= 1; /* one generation less */
 	assert_int_equal(seal_anchor_read(&key, &head, slice_of(anchor, SEAL_ANCHOR), &generation),
 		-EBADMSG);
-	assert_int_equal(seal_anchor_read(&key, &head, slice_of(anchor, 12), &generation), -EBADMSG);
+	assert_int_equal(
+		seal_anchor_read(&key, &head, slice_of(anchor, 12), &generation), -EBADMSG);
 	later.salt[0] ^= 1; /* of another vault */
 	anchor[0] ^= 1;
 	assert_int_equal(seal_anchor_read(&key, &later, slice_of(anchor, SEAL_ANCHOR), &generation),
@@ -116,8 +118,8 @@ static void test_passphrase(void **state)
 	assert_int_equal(seal_key_from_passphrase(slice_from_str("open"), head.salt, &a, NULL), 0);
 	assert_int_equal(seal_key_from_passphrase(slice_from_str("open"), head.salt, &b, NULL), 0);
 	assert_int_equal(seal_key_from_passphrase(slice_from_str("opem"), head.salt, &c, NULL), 0);
-	assert_int_equal(
-		seal_key_from_passphrase(slice_from_str("open"), (const uint8_t *)"fedcba9876543210", &d, NULL),
+	assert_int_equal(seal_key_from_passphrase(slice_from_str("open"),
+				 (const uint8_t *)"fedcba9876543210", &d, NULL),
 		0);
 	assert_true(slice_eq(secret_slice(&a), secret_slice(&b)));
 	assert_false(slice_eq(secret_slice(&a), secret_slice(&c)));

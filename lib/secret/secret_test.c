@@ -106,7 +106,8 @@ static void test_locked_and_not_dumped(void **state)
 		if (strncmp(line, want, strlen(want)) == 0)
 			here = true;
 		if (here && strncmp(line, "VmFlags:", 8) == 0) {
-			good = strstr(line, " dd") && (s.kind == SECRET_PLAIN || strstr(line, " lo"));
+			good = strstr(line, " dd") &&
+			       (s.kind == SECRET_PLAIN || strstr(line, " lo"));
 			break;
 		}
 	}

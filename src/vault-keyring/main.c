@@ -31,7 +31,8 @@ static void say(struct keyring_answer *a, enum keyring_status status, const char
 
 static void say_error(struct keyring_answer *a, const GError *e)
 {
-	bool none = e->domain == G_IO_ERROR || g_error_matches(e, G_DBUS_ERROR, G_DBUS_ERROR_SERVICE_UNKNOWN) ||
+	bool none = e->domain == G_IO_ERROR ||
+		    g_error_matches(e, G_DBUS_ERROR, G_DBUS_ERROR_SERVICE_UNKNOWN) ||
 		    g_error_matches(e, G_DBUS_ERROR, G_DBUS_ERROR_SPAWN_SERVICE_NOT_FOUND);
 	bool locked = e->domain == SECRET_ERROR && e->code == SECRET_ERROR_IS_LOCKED;
 
@@ -97,7 +98,8 @@ static void get(SecretService *service, GHashTable *attributes, struct secret *c
 	secret_value_unref(value); /* libsecret wipes it */
 }
 
-static void ask_service(const struct keyring_ask *ask, struct secret *copy, struct keyring_answer *a)
+static void ask_service(
+	const struct keyring_ask *ask, struct secret *copy, struct keyring_answer *a)
 {
 	GHashTable *attributes = g_hash_table_new(g_str_hash, g_str_equal);
 	GError *e = NULL;

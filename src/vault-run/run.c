@@ -160,9 +160,9 @@ bool run_next_ended(struct run_table *t, uint64_t now_ms, uint32_t *ret_id, int 
 		/* what it left behind must not outlive it with the pipe in its hands */
 		(void)kill(-t->list[i].pid, SIGKILL);
 		*ret_id = t->list[i].id;
-		*ret_how = t->list[i].is_late	? -ETIMEDOUT
+		*ret_how = t->list[i].is_late  ? -ETIMEDOUT
 			   : WIFEXITED(status) ? WEXITSTATUS(status)
-						: -EINTR;
+					       : -EINTR;
 		t->list[i].pid = 0;
 		return true;
 	}
@@ -176,8 +176,8 @@ int run_wait_ms(const struct run_table *t, uint64_t now_ms)
 	for (size_t i = 0; i < RUN_MAX_RUNS; i++) {
 		if (!t->list[i].pid)
 			continue;
-		wait = MIN(wait, t->list[i].until_ms > now_ms ? t->list[i].until_ms - now_ms
-							      : LATE_STEP_MS);
+		wait = MIN(wait,
+			t->list[i].until_ms > now_ms ? t->list[i].until_ms - now_ms : LATE_STEP_MS);
 	}
 	return wait == UINT64_MAX ? -1 : (int)MIN(wait, RUN_MAX_MS);
 }

@@ -17,7 +17,8 @@ static int ends[2];
 static int setup(void **state)
 {
 	table = (struct run_table){0};
-	run = (struct run){.kind = RUN_COMMAND, .timeout_ms = 10000, .program = "/bin/sh", .n_args = 2};
+	run = (struct run){
+		.kind = RUN_COMMAND, .timeout_ms = 10000, .program = "/bin/sh", .n_args = 2};
 	(void)snprintf(run.args[0], sizeof(run.args[0]), "-c");
 	return pipe2(ends, O_CLOEXEC);
 }

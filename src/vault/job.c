@@ -123,8 +123,7 @@ int job_fetch(struct vault *v, struct book_entry *e, struct err *err)
 {
 	static struct run run; /* large */
 
-	run = (struct run){
-		.kind = e->ref.kind == VAULT_REF_DOCKER ? RUN_DOCKER : RUN_COMMAND,
+	run = (struct run){.kind = e->ref.kind == VAULT_REF_DOCKER ? RUN_DOCKER : RUN_COMMAND,
 		.timeout_ms = FETCH_TIMEOUT_MS,
 		.n_args = e->ref.n_args};
 	memcpy(run.program, e->ref.program, sizeof(run.program));

@@ -50,9 +50,8 @@ struct options {
 
 static void parse(int argc, char **argv, struct options *o)
 {
-	static const char *const keys[VAULT_N_KEYS] = {
-		"--key=auto", "--key=file", "--key=secret-service", "--key=systemd-creds",
-		"--key=passphrase"};
+	static const char *const keys[VAULT_N_KEYS] = {"--key=auto", "--key=file",
+		"--key=secret-service", "--key=systemd-creds", "--key=passphrase"};
 
 	for (int i = 1; i < argc; i++) {
 		bool known = false;
@@ -111,8 +110,8 @@ static void start(struct vault *v, const struct options *o)
 	/* no configuration file, and everything that reads one is done before the seal */
 	if (!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_ADD_ALL_CIPHERS, NULL))
 		die("OpenSSL does not start");
-	if (loop_init(&v->loop) < 0 || loop_add(&v->loop, VAULT_RUN_FD, EPOLLIN,
-					       (struct loop_key){.kind = EV_RUNNER}) < 0)
+	if (loop_init(&v->loop) < 0 ||
+		loop_add(&v->loop, VAULT_RUN_FD, EPOLLIN, (struct loop_key){.kind = EV_RUNNER}) < 0)
 		die("fd %d is no channel: this program is started by sbx-vault-run", VAULT_RUN_FD);
 	peer_init(v);
 	v->wanted = o->key;

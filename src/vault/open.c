@@ -121,8 +121,8 @@ static int read_keyring(const struct job *j, int how, struct keyring_answer *ret
 	return 0;
 }
 
-static int take_stored(struct vault *v, const struct keyring_answer *a, uint64_t *ret_floor,
-	struct err *err)
+static int take_stored(
+	struct vault *v, const struct keyring_answer *a, uint64_t *ret_floor, struct err *err)
 {
 	struct rd rd = rd_init(a->value);
 	struct slice key = rd_bytes(&rd, SEAL_KEY);
@@ -149,7 +149,8 @@ static int ask_creds(struct vault *v, struct err *err)
 	}
 	r = safe_creds_read(&v->safe, &blob, &n, err);
 	if (r == -ENOENT)
-		return err_set(err, -ENOKEY, "the sealed key %s/%s is gone", v->safe.dir, SAFE_CREDS);
+		return err_set(
+			err, -ENOKEY, "the sealed key %s/%s is gone", v->safe.dir, SAFE_CREDS);
 	if (r < 0)
 		return r;
 	(void)snprintf(run.args[0], sizeof(run.args[0]), "decrypt");
@@ -269,8 +270,7 @@ int open_with_passphrase(struct vault *v, struct secret *passphrase, struct err 
 
 void open_again(struct vault *v)
 {
-	if (v->state == VAULT_FAILED && v->has_safe &&
-		clock_mono_ms() - v->tried_ms >= REOPEN_MS)
+	if (v->state == VAULT_FAILED && v->has_safe && clock_mono_ms() - v->tried_ms >= REOPEN_MS)
 		try_source(v);
 }
 

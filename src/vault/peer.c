@@ -8,8 +8,7 @@
 
 static struct loop_key key_of(const struct vault *v, const struct peer *p)
 {
-	return (struct loop_key){
-		.kind = EV_PEER, .gen = p->gen, .idx = (uint32_t)(p - v->peers)};
+	return (struct loop_key){.kind = EV_PEER, .gen = p->gen, .idx = (uint32_t)(p - v->peers)};
 }
 
 void peer_init(struct vault *v)
@@ -188,8 +187,8 @@ static void push(struct vault *v, struct peer *p, const struct due *due)
 	flush_and_watch(v, p);
 }
 
-void peer_answer(struct vault *v, struct peer *p, uint32_t id, int code, uint64_t number,
-	const char *text)
+void peer_answer(
+	struct vault *v, struct peer *p, uint32_t id, int code, uint64_t number, const char *text)
 {
 	struct due due = {.id = id, .done = {.code = code, .number = number}};
 

@@ -111,9 +111,8 @@ static long try_work(void)
 		seal_open(&key, slice_of(file, n), &plain, NULL) < 0 || plain.n != 1)
 		return -1;
 	free(file);
-	return pipe2(pipes, O_CLOEXEC) == 0 && write(pipes[1], "x", 1) == 1 && clock_mono_ms()
-		       ? 0
-		       : -1;
+	return pipe2(pipes, O_CLOEXEC) == 0 && write(pipes[1], "x", 1) == 1 && clock_mono_ms() ? 0
+											       : -1;
 }
 
 static const struct probe {

@@ -81,7 +81,15 @@ struct op {
 	struct loop_timer timer;
 };
 
-enum job_kind { JOB_FREE, JOB_KEY_GET, JOB_KEY_PUT, JOB_UNSEAL_CREDS, JOB_SEAL_CREDS, JOB_FLOOR, JOB_FETCH };
+enum job_kind {
+	JOB_FREE,
+	JOB_KEY_GET,
+	JOB_KEY_PUT,
+	JOB_UNSEAL_CREDS,
+	JOB_SEAL_CREDS,
+	JOB_FLOOR,
+	JOB_FETCH
+};
 
 /* A program that runs for us. */
 struct job {
@@ -129,8 +137,8 @@ void peer_init(struct vault *v);
 void peer_serve(struct vault *v);
 void peer_on_listen(struct vault *v);
 void peer_on_event(struct vault *v, const struct loop_event *ev);
-void peer_answer(struct vault *v, struct peer *p, uint32_t id, int code, uint64_t number,
-	const char *text);
+void peer_answer(
+	struct vault *v, struct peer *p, uint32_t id, int code, uint64_t number, const char *text);
 void peer_answer_status(struct vault *v, struct peer *p, uint32_t id);
 void peer_list(struct vault *v, struct peer *p, uint32_t id);
 void peer_tell_changed(struct vault *v);

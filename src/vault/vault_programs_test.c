@@ -76,9 +76,11 @@ static void test_docker(void **state)
 	AUTO_FREE char *value = NULL;
 	struct vault_frame frame;
 
-	write_program("[ \"$*\" = get ] || exit 9\nread url\n"
-		      "[ \"$url\" = https://registry.example.com ] || exit 8\n"
-		      "printf '{\"ServerURL\":\"%s\",\"Username\":\"me\",\"Secret\":\"s3\\\\u0041\"}\\n' $url");
+	write_program(
+		"[ \"$*\" = get ] || exit 9\nread url\n"
+		"[ \"$url\" = https://registry.example.com ] || exit 8\n"
+		"printf '{\"ServerURL\":\"%s\",\"Username\":\"me\",\"Secret\":\"s3\\\\u0041\"}\\n' "
+		"$url");
 	assert_int_equal(rig_set_ref(admin, "a", VAULT_REF_DOCKER, program,
 				 "https://registry.example.com", 600),
 		0);
@@ -139,8 +141,7 @@ static void test_one_call_for_many(void **state)
 	assert_int_equal(rig_list(keeper, items), 1);
 	for (uint32_t i = 0; i < ARRAY_LEN(fds); i++) {
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds[i]), 0);
-		assert_int_equal(
-			vault_ask_release(keeper, i, "a", items[0].serial, fds[i][1]), 0);
+		assert_int_equal(vault_ask_release(keeper, i, "a", items[0].serial, fds[i][1]), 0);
 		(void)close(fds[i][1]);
 	}
 	for (uint32_t i = 0; i < ARRAY_LEN(fds); i++) {
@@ -161,7 +162,8 @@ static void test_removed_while_it_is_fetched(void **state)
 
 	for (unsigned i = 0; i < 2; i++) {
 		write_program("sleep 0.7; echo late");
-		assert_int_equal(rig_set_ref(admin, "a", VAULT_REF_FIRST_LINE, program, NULL, 60), 0);
+		assert_int_equal(
+			rig_set_ref(admin, "a", VAULT_REF_FIRST_LINE, program, NULL, 60), 0);
 		assert_int_equal(rig_list(keeper, items), 1);
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 		assert_int_equal(vault_ask_release(keeper, 7, "a", items[0].serial, fds[1]), 0);
