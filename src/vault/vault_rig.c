@@ -320,10 +320,11 @@ int rig_unlock(int admin, const char *passphrase)
 	int fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	assert_int_equal(vault_ask_plain(admin, VAULT_UNLOCK, id, fds[0]), 0);
-	(void)close(fds[0]);
+	/* first: a vault that waits for none closes its end at once */
 	assert_int_equal(fd_write_all(fds[1], passphrase, strlen(passphrase)), 0);
 	(void)close(fds[1]);
+	assert_int_equal(vault_ask_plain(admin, VAULT_UNLOCK, id, fds[0]), 0);
+	(void)close(fds[0]);
 	return code_of(admin, id);
 }
 
