@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -49,21 +49,33 @@ static void link_programs(struct rig *r)
 	}
 }
 
+static char *inherit(const char *name)
+{
+	const char *value = getenv(name);
+
+	return xasprintf("%s=%s", value ? name : "UNSET", value ? value : "");
+}
+
 static void exec_runner(struct rig *r, const char *const *args)
 {
 	AUTO_FREE char *program = xasprintf("%s/libexec/sbx-vault-run", r->dir);
-	AUTO_FREE char *libexec = xasprintf("%s/libexec", r->dir);
 	char *argv[8] = {(char *)"sbx-vault-run"};
 	int high = fcntl(r->listener, F_DUPFD, 100);
 
+	/* first what no program may inherit */
+	char *env[] = {(char *)"CANARY_OF_THE_ENVIRONMENT=must-not-be-inherited",
+		xasprintf("XDG_STATE_HOME=%s", r->dir), xasprintf("SBX_LIBEXEC=%s/libexec", r->dir),
+		inherit("PATH"), inherit("HOME"), inherit("XDG_RUNTIME_DIR"),
+		inherit("DBUS_SESSION_BUS_ADDRESS"), NULL};
+
 	for (size_t i = 0; args && args[i] && i < 6; i++)
 		argv[i + 1] = (char *)args[i];
-	if (setenv("XDG_STATE_HOME", r->dir, 1) < 0 || setenv("SBX_LIBEXEC", libexec, 1) < 0 ||
-		setenv("CANARY_OF_THE_ENVIRONMENT", "must-not-be-inherited", 1) < 0 ||
-		dup2(r->log, 1) < 0 || dup2(r->log, 2) < 0 || dup2(high, 3) < 0)
+	/* a test that fails leaves nobody behind */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || dup2(r->log, 1) < 0 ||
+		dup2(r->log, 2) < 0 || dup2(high, 3) < 0)
 		_exit(126);
 	(void)close_range(4, ~0U, 0);
-	(void)execv(program, argv);
+	(void)execve(program, argv, env);
 	_exit(127);
 }
 
