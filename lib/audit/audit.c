@@ -86,6 +86,7 @@ static void commit(struct audit *a, struct slice bytes, const struct audit_tip *
 		a->unsigned_since_ms = clock_mono_ms();
 	a->tip = *tip;
 	a->size += bytes.n;
+	a->used += bytes.n;
 	if (tip->n_head) {
 		memcpy(a->head, bytes.p + tip->head_at, tip->n_head);
 		a->n_head = tip->n_head;
@@ -209,6 +210,44 @@ static int put_event(struct audit *a, const struct audit_event *ev, struct err *
 	return audit_put(a, slice_of(buf, wr.n), &tip, err);
 }
 
+/* What a guest can cause as often as it likes. */
+static bool is_bounded(enum audit_kind kind)
+{
+	return kind != AUDIT_KIND_POLICY_CHANGE && kind != AUDIT_KIND_LIFECYCLE &&
+	       kind != AUDIT_KIND_WORKER_VIOLATION;
+}
+
+/* The reader of the log must see that from here on refusals are missing. */
+static void say_full(struct audit *a, const char *size)
+{
+	char why[128];
+	struct audit_event ev = {
+		.kind = AUDIT_KIND_LIFECYCLE, .action = slice_from_str("log-full")};
+
+	if (a->is_full_said)
+		return;
+	(void)snprintf(why, sizeof(why),
+		"the log has reached audit.max-size (%s): what follows is refused, unrecorded",
+		size);
+	ev.reason = slice_from_str(why);
+	a->is_full_said = put_event(a, &ev, NULL) == 0;
+}
+
+static int refuse_full(struct audit *a, struct err *err)
+{
+	uint64_t mib = (2 * a->max_bytes + (1 << 20) - 1) >> 20;
+	char size[32];
+
+	while (mib << 20 <= a->used)
+		mib *= 2;
+	str_from_size(a->max_bytes, size, sizeof(size));
+	say_full(a, size);
+	return err_set(err, -EDQUOT,
+		"it has reached audit.max-size (%s); to make room: sbx settings set audit.max-size "
+		"%llu%c",
+		size, (unsigned long long)(mib % 1024 ? mib : mib / 1024), mib % 1024 ? 'm' : 'g');
+}
+
 int audit_append(struct audit *a, const struct audit_event *ev, uint64_t *ret_seq, struct err *err)
 {
 	int r;
@@ -217,6 +256,8 @@ int audit_append(struct audit *a, const struct audit_event *ev, uint64_t *ret_se
 	r = check_usable(a, err);
 	if (r < 0)
 		return r;
+	if (is_bounded(ev->kind) && audit_is_full(a))
+		return refuse_full(a, err);
 	r = rotate(a, err);
 	if (r < 0)
 		return r;
@@ -262,6 +303,17 @@ int audit_due_ms(const struct audit *a)
 	}
 	/* A full disk must not make the caller's loop spin. */
 	return due >= 0 && a->tried_ms ? MAX(due, rest_of(a->tried_ms, AUDIT_RETRY_MS)) : due;
+}
+
+void audit_set_max_bytes(struct audit *a, uint64_t max_bytes)
+{
+	a->max_bytes = max_bytes;
+	a->is_full_said = a->is_full_said && audit_is_full(a);
+}
+
+bool audit_is_full(const struct audit *a)
+{
+	return a->max_bytes && a->used >= a->max_bytes;
 }
 
 bool audit_is_failed(const struct audit *a)

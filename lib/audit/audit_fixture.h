@@ -26,7 +26,7 @@ struct fixture {
 	char dir[64];
 	struct audit_key *key;
 	unsigned head_records, head_ms;
-	uint64_t segment_bytes;
+	uint64_t max_bytes, segment_bytes;
 };
 
 static inline void fixture_up(struct fixture *f)
@@ -54,6 +54,7 @@ static inline int fixture_try(
 		.sandbox = id,
 		.name = "demo",
 		.key = f->key,
+		.max_bytes = f->max_bytes,
 		.segment_bytes = f->segment_bytes,
 		.head_records = f->head_records,
 		.head_ms = f->head_ms ? f->head_ms : 100000};

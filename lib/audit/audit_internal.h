@@ -19,11 +19,13 @@ struct audit {
 	const struct audit_key *key;
 	struct audit_hash hash;
 	char sandbox[AUDIT_MAX_WORD + 1], name[AUDIT_MAX_NAME + 1];
-	uint64_t segment_bytes;
+	uint64_t max_bytes, segment_bytes;
 	unsigned head_records, head_ms;
 	uint8_t log[AUDIT_LOG_LEN];
 	struct audit_tip tip;
 	uint64_t segment, size; /* size: of what is good */
+	uint64_t used;		/* by all files of the log, this one too */
+	bool is_full_said;	/* the record that says so is written */
 	uint64_t unsigned_since_ms, synced_ms;
 	bool is_torn;	   /* bytes of a failed write may stand behind size */
 	bool is_sync_due;  /* a head is written and not kept yet */
@@ -46,6 +48,8 @@ int audit_begin_segment(struct audit *a, uint64_t number, struct err *err) MUST_
 void audit_free(struct audit *a);
 
 #define AUDIT_SEGMENT_NAME "%s/%08llu.jsonl"
+/* The bytes of all files in a log's folder. */
+int audit_count_bytes(const char *dir, uint64_t *ret, struct err *err) MUST_CHECK;
 char *audit_segment_path(const char *dir, uint64_t number);
 /* The highest number there is, 0 for none or no folder. */
 int audit_last_segment(const char *dir, uint64_t *ret, struct err *err) MUST_CHECK;

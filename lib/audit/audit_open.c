@@ -330,6 +330,7 @@ static struct audit *make(const struct audit_options *o)
 	a->dir = xasprintf("%s/%s", o->dir, o->sandbox);
 	a->kept_path = xasprintf("%s/heads/%s", o->dir, o->sandbox);
 	a->key = o->key;
+	a->max_bytes = o->max_bytes;
 	a->segment_bytes = o->segment_bytes ? o->segment_bytes : AUDIT_SEGMENT_BYTES;
 	a->head_records = o->head_records ? o->head_records : AUDIT_HEAD_RECORDS;
 	a->head_ms = o->head_ms ? o->head_ms : AUDIT_HEAD_MS;
@@ -357,6 +358,8 @@ int audit_open(const struct audit_options *o, struct audit **ret, struct err *er
 		r = lock_log(a, err);
 	if (r == 0)
 		r = open_or_begin(a, err);
+	if (r == 0)
+		r = audit_count_bytes(a->dir, &a->used, err);
 	if (r < 0)
 		return r;
 	*ret = TAKE(a);

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
 #include "lib/base/file.h"
@@ -51,6 +52,24 @@ int audit_last_segment(const char *dir, uint64_t *ret, struct err *err)
 	if (d)
 		(void)closedir(d);
 	*ret = last;
+	return 0;
+}
+
+int audit_count_bytes(const char *dir, uint64_t *ret, struct err *err)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	struct stat st;
+	uint64_t sum = 0;
+
+	if (!d)
+		return err_errno(err, -errno, "reading %s", dir);
+	while ((e = readdir(d)))
+		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(st.st_mode))
+			sum += (uint64_t)st.st_size;
+	(void)closedir(d);
+	*ret = sum;
 	return 0;
 }
 

@@ -457,6 +457,131 @@ static void files_are_for_their_owner_only(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 }
 
+static int append_kind(struct audit *a, enum audit_kind kind, struct err *err)
+{
+	struct audit_event ev = {
+		.kind = kind, .decision = AUDIT_DENY, .action = slice_from_str("start")};
+
+	return audit_append(a, &ev, NULL, err);
+}
+
+static uint64_t bytes_of_log(void)
+{
+	AUTO_FREE char *dir = xasprintf("%s/" FIXTURE_ID, f.dir);
+	uint64_t n = 0;
+
+	assert_int_equal(audit_count_bytes(dir, &n, NULL), 0);
+	return n;
+}
+
+/* Appends until it is refused; gives how many were taken. */
+static unsigned fill_up(struct audit *a, struct err *err)
+{
+	unsigned n = 0;
+
+	while (append_kind(a, AUDIT_KIND_DECISION, err) == 0) {
+		n++;
+		assert_true(n < 100000);
+	}
+	return n;
+}
+
+static void a_full_log_takes_no_decision_but_what_the_host_does(void **state)
+{
+	static const enum audit_kind of_guest[] = {AUDIT_KIND_DECISION, AUDIT_KIND_CREDENTIAL_USE,
+		AUDIT_KIND_APPROVAL, AUDIT_KIND_SIGNATURE};
+	static const enum audit_kind of_host[] = {
+		AUDIT_KIND_POLICY_CHANGE, AUDIT_KIND_LIFECYCLE, AUDIT_KIND_WORKER_VIOLATION};
+	struct err err = {0};
+	struct audit *a;
+	uint64_t was;
+
+	f.max_bytes = 100000;
+	f.segment_bytes = 30000;
+	a = fixture_open(&f, FIXTURE_ID);
+	assert_true(fill_up(a, &err) > 100);
+	assert_true(audit_is_full(a));
+	assert_non_null(strstr(err.text, "audit.max-size (97.7 KiB)"));
+	assert_non_null(strstr(err.text, "sbx settings set audit.max-size 1m"));
+	assert_true(count_files("0*.jsonl") > 2);
+	was = bytes_of_log();
+	assert_int_equal(was, a->used);
+	assert_true(was >= 100000 && was < 100000 + 3 * 1024);
+	for (int i = 0; i < 1000; i++)
+		for (size_t k = 0; k < ARRAY_LEN(of_guest); k++)
+			assert_int_equal(append_kind(a, of_guest[k], NULL), -EDQUOT);
+	assert_int_equal(bytes_of_log(), was);
+	for (size_t k = 0; k < ARRAY_LEN(of_host); k++)
+		assert_int_equal(append_kind(a, of_host[k], NULL), 0);
+	must_close(a);
+	fixture_must_verify(&f, FIXTURE_ID);
+}
+
+static int count_full(void *arg, const struct audit_record *rec, struct slice line)
+{
+	unsigned *n = arg;
+
+	*n += slice_eq_str(rec->ev.action, "log-full");
+	return 0;
+}
+
+static unsigned n_full_said(void)
+{
+	unsigned n = 0;
+	struct audit_expect expect = {
+		.pub = audit_key_pub(f.key), .sandbox = FIXTURE_ID, .fn = count_full, .arg = &n};
+	struct audit_reader *rd = NULL;
+
+	assert_int_equal(audit_reader_open(f.dir, FIXTURE_ID, &expect, &rd, NULL), 0);
+	assert_true(audit_reader_pump(rd, NULL) >= 0);
+	audit_reader_close(rd);
+	return n;
+}
+
+static void a_log_that_has_room_again_goes_on(void **state)
+{
+	struct err err = {0};
+	struct audit *a;
+
+	f.max_bytes = 20000;
+	a = fixture_open(&f, FIXTURE_ID);
+	(void)fill_up(a, &err);
+	assert_int_equal(n_full_said(), 1);
+	audit_set_max_bytes(a, 40000);
+	assert_false(audit_is_full(a));
+	assert_true(fill_up(a, &err) > 20);
+	assert_int_equal(n_full_said(), 2);
+	audit_set_max_bytes(a, 10000); /* less than there is */
+	assert_int_equal(append_kind(a, AUDIT_KIND_DECISION, &err), -EDQUOT);
+	assert_int_equal(n_full_said(), 2);
+	must_close(a);
+	/* What is there counts for the next writer too. */
+	a = fixture_open(&f, FIXTURE_ID);
+	assert_true(audit_is_full(a));
+	assert_int_equal(fill_up(a, &err), 0);
+	audit_set_max_bytes(a, 0);
+	fixture_fill(a, 200);
+	must_close(a);
+	fixture_must_verify(&f, FIXTURE_ID);
+}
+
+static void the_command_names_a_size_that_is_enough(void **state)
+{
+	struct err err = {0};
+	struct audit *a;
+
+	f.max_bytes = 1ull << 30;
+	a = fixture_open(&f, FIXTURE_ID);
+	a->used = f.max_bytes;
+	assert_int_equal(append_kind(a, AUDIT_KIND_DECISION, &err), -EDQUOT);
+	assert_non_null(strstr(err.text, "(1 GiB)"));
+	assert_non_null(strstr(err.text, "audit.max-size 2g"));
+	a->used = 5 * f.max_bytes / 2;
+	assert_int_equal(append_kind(a, AUDIT_KIND_DECISION, &err), -EDQUOT);
+	assert_non_null(strstr(err.text, "audit.max-size 4g"));
+	must_close(a);
+}
+
 int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, up, down)
@@ -481,6 +606,9 @@ int main(void)
 		TEST(what_cannot_be_kept_stops_the_next_record),
 		TEST(a_long_host_is_cut_and_the_decision_is_there),
 		TEST(files_are_for_their_owner_only),
+		TEST(a_full_log_takes_no_decision_but_what_the_host_does),
+		TEST(a_log_that_has_room_again_goes_on),
+		TEST(the_command_names_a_size_that_is_enough),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

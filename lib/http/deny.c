@@ -278,7 +278,7 @@ int deny_write_connect(struct wr *wr, const struct deny *d)
 	return deny_write_http(wr, d, false, false, true);
 }
 
-int deny_write_fault(struct wr *wr, const struct http_fault *fault)
+int deny_write_fault(struct wr *wr, const struct http_fault *fault, bool is_head)
 {
 	uint8_t content[512];
 	struct wr body = wr_init(content, sizeof(content));
@@ -291,5 +291,5 @@ int deny_write_fault(struct wr *wr, const struct http_fault *fault)
 	return write_answer(wr, fault->status,
 		fault->status >= 500 ? "http_protocol_error" : "http_request_error",
 		slice_from_str(fault->why), "text/plain; charset=utf-8", slice_of(content, body.n),
-		false, true);
+		is_head, true);
 }

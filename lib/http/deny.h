@@ -43,4 +43,4 @@ int deny_write_failed(struct wr *wr, const struct deny *d, uint16_t status, bool
 /* A whole response to CONNECT; the connection ends after it. */
 int deny_write_connect(struct wr *wr, const struct deny *d) MUST_CHECK;
 /* A whole response to what could not be read; the connection ends after it. */
-int deny_write_fault(struct wr *wr, const struct http_fault *fault) MUST_CHECK;
+int deny_write_fault(struct wr *wr, const struct http_fault *fault, bool is_head) MUST_CHECK;

@@ -163,13 +163,18 @@ static void faults_are_answered(void **state)
 	struct http_fault fault = {.status = 400, .why = "a folded header line"};
 	struct wr wr = wr_init(buf, DENY_ROOM);
 
-	assert_int_equal(deny_write_fault(&wr, &fault), 0);
+	assert_int_equal(deny_write_fault(&wr, &fault, false), 0);
 	buf[wr.n] = '\0';
 	assert_ptr_equal(strstr(buf, "HTTP/1.1 400 Bad Request\r\n"), buf);
 	assert_non_null(strstr(buf, "details=\"a folded header line\"\r\n"));
 	assert_non_null(strstr(buf, "\r\nconnection: close\r\n"));
+	/* The body of a HEAD was at fault: there is no content in its answer either. */
+	wr = wr_init(buf, DENY_ROOM);
+	assert_int_equal(deny_write_fault(&wr, &fault, true), 0);
+	buf[wr.n] = '\0';
+	assert_string_equal(strstr(buf, "\r\n\r\n"), "\r\n\r\n");
 	wr = wr_init(buf, 40);
-	assert_int_equal(deny_write_fault(&wr, &fault), -EMSGSIZE);
+	assert_int_equal(deny_write_fault(&wr, &fault, false), -EMSGSIZE);
 }
 
 int main(void)

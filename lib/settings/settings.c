@@ -52,6 +52,13 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.standard = "",
 		.check = settings_net_check_proxy,
 		.help = "the HTTP proxy that leads out of your network: http://HOST:PORT"},
+	[SETTINGS_AUDIT_MAX_SIZE] = {.name = "audit.max-size",
+		.type = SETTINGS_SIZE,
+		.standard = "1g",
+		.min = 1ull << 20,
+		.max = 1ull << 50,
+		.help = "how large the audit log of one sandbox may grow, for example 2g; then its "
+			"network is refused; 0 means no bound"},
 };
 
 static void list_keys(char *buf, size_t size)

@@ -19,6 +19,7 @@ static void values_and_defaults(void **state)
 	assert_string_equal(settings_get(&s, SETTINGS_VM_ACCEL), "tcg");
 	assert_int_equal(settings_get_u64(&s, SETTINGS_VM_MEMORY), 2ull << 30);
 	assert_int_equal(settings_get_u64(&s, SETTINGS_VM_CPUS), 0);
+	assert_int_equal(settings_get_u64(&s, SETTINGS_AUDIT_MAX_SIZE), 1ull << 30);
 	assert_int_equal(settings_get_u64(&s, SETTINGS_STOP_TIMEOUT), 60);
 	assert_false(settings_is_set(&s, SETTINGS_VM_CPUS));
 	assert_true(settings_is_set(&s, SETTINGS_VM_ACCEL));
@@ -45,6 +46,8 @@ static void a_broken_line_is_named(void **state)
 		{"vm.cpus = two\n", "a whole number"},
 		{"vm.cpus =\n", "a whole number"},
 		{"vm.memory = 1m\n", "cannot be '1m'"},
+		{"audit.max-size = 1023k\n", "cannot be '1023k'"},
+		{"audit.max-size = large\n", "a size such as"},
 		{"stop.timeout = 5\n", "a duration"},
 		{"= 5\n", "there is no setting ''"},
 		{"vm.accel = auto|kvm\n", "one of"},

@@ -135,18 +135,25 @@ void conn_ask(struct edge *e, struct conn *c, const struct edge_ask *ask)
 	asks_put(e, c, ask);
 }
 
-void conn_report_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind, const char *fault)
+void conn_report_named_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind,
+	const char *host, uint16_t port, const char *fault)
 {
-	struct edge_ask ask = {.kind = kind, .via = c->via, .proto = c->proto};
+	struct edge_ask ask = {.kind = kind, .via = c->via, .proto = c->proto, .port = port};
 
 	if (c->reporting)
 		return;
 	c->reporting = true;
-	if (c->target.given)
-		memcpy(ask.host, c->target.host.name, (size_t)c->target.host.n + 1);
-	ask.port = kind == EDGE_ASK_DNS ? 0 : c->target.port;
+	(void)snprintf(ask.host, sizeof(ask.host), "%s", host);
 	(void)snprintf(ask.fault, sizeof(ask.fault), "%s", fault);
 	asks_put(e, c, &ask);
+}
+
+void conn_report_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind, const char *fault)
+{
+	const struct conn_target *t = &c->target;
+
+	conn_report_named_fault(e, c, kind, t->given ? t->host.name : "",
+		kind == EDGE_ASK_DNS ? 0 : t->port, fault);
 }
 
 int conn_take_fd(struct edge *e, struct conn *c, int fd)

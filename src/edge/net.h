@@ -207,6 +207,9 @@ void conn_ask(struct edge *e, struct conn *c, const struct edge_ask *ask);
 /* Tells the keeper what edge has refused by itself; no answer comes back to the connection. While
  * one is unanswered another of the same connection is dropped: there is one refusal to show. */
 void conn_report_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind, const char *fault);
+/* The same for a connection without a target: host is canonical, or "" when it is not known. */
+void conn_report_named_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind,
+	const char *host, uint16_t port, const char *fault);
 /* Takes fd as c->fd and watches it (edge-triggered, both ways). */
 int conn_take_fd(struct edge *e, struct conn *c, int fd) MUST_CHECK;
 void conn_drop_fd(struct edge *e, struct conn *c);

@@ -139,6 +139,32 @@ static void test_three_ways_are_one(void **state)
 	net_free(n);
 }
 
+/* The keeper's record must name what it was for, and never what an earlier request was for. */
+static void test_a_fault_names_its_target(void **state)
+{
+	static const char wrong[] = "GET http://" HOST ":81/ HTTP/1.1\r\nHost: other.test\r\n\r\n";
+	static const char none[] = "GET / HTTP/1.1\r\nHost: " HOST "\r\n\r\n";
+	struct net_rig *n = net_new();
+	struct net_conn *c = net_open(n, "/proxy");
+	struct net_ask *a;
+
+	net_say(n, c, wrong, strlen(wrong));
+	net_until(n, net_faulted(n, "the Host header is not the target"));
+	a = &n->asks[n->n_asks - 1];
+	assert_string_equal(a->ask.host, HOST);
+	assert_int_equal(a->ask.port, 81);
+	c = net_open(n, "/proxy");
+	net_say(n, c, get, strlen(get));
+	net_until(n, net_asked(n, EDGE_ASK_HTTP, HOST, 80));
+	net_deny(n, net_asked(n, EDGE_ASK_HTTP, HOST, 80), "");
+	net_say(n, c, none, strlen(none));
+	net_until(n, net_faulted(n, "this is a proxy"));
+	a = &n->asks[n->n_asks - 1];
+	assert_string_equal(a->ask.host, "");
+	assert_int_equal(a->ask.port, 0);
+	net_free(n);
+}
+
 static void test_slow_ones_hold_little(void **state)
 {
 	static uint8_t block[65536];
@@ -252,6 +278,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests_of_one_connection),
 		cmocka_unit_test(test_three_ways_are_one),
+		cmocka_unit_test(test_a_fault_names_its_target),
 		cmocka_unit_test(test_slow_ones_hold_little),
 		cmocka_unit_test(test_1000_streams_at_once),
 		cmocka_unit_test(test_websocket),

@@ -39,8 +39,8 @@ struct proxy_rest {
 
 /* One request and its answer. */
 struct proxy_exchange {
-	struct http_req *req; /* until its END: then the arena is gone */
-	char host[EDGE_MAX_HOST];
+	struct http_req *req;	  /* until its END: then the arena is gone */
+	char host[EDGE_MAX_HOST]; /* "" while its target is not known */
 	uint16_t port;
 	bool is_head, http10, keep_alive, websocket, json;
 

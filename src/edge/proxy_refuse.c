@@ -13,12 +13,16 @@ static bool can_answer(const struct conn *c)
 
 enum proxy_step proxy_refuse(struct edge *e, struct conn *c, const struct http_fault *fault)
 {
+	const struct proxy_exchange *x = &c->proxy->x;
 	uint8_t buf[DENY_ROOM];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	/* Once a connection, because each one ends it. */
-	conn_report_fault(e, c, EDGE_ASK_HTTP, fault->why);
-	if (!can_answer(c) || deny_write_fault(&wr, fault) < 0)
+	if (c->target.given)
+		conn_report_fault(e, c, EDGE_ASK_HTTP, fault->why);
+	else
+		conn_report_named_fault(e, c, EDGE_ASK_HTTP, x->host, x->port, fault->why);
+	if (!can_answer(c) || deny_write_fault(&wr, fault, x->is_head) < 0)
 		return proxy_hang_up(e, c);
 	conn_say(e, c, slice_of(buf, wr.n));
 	return proxy_finish(e, c);

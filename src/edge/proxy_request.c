@@ -54,6 +54,23 @@ static bool wants_json(const struct http_headers *headers)
 	return false;
 }
 
+/* What a request to the proxy is for by its own target, so that a refusal of it can be told: what
+ * follows here may still find that it is for nobody. */
+static void note_target(struct proxy_exchange *x, const struct http_req *req)
+{
+	uint16_t port;
+	struct slice text;
+	struct host host;
+
+	if (canon_split_authority(req->authority, &text, &port) < 0 ||
+		host_from_wire(text, &host, NULL) < 0)
+		return;
+	(void)!slice_to_cstr(host_slice(&host), x->host, sizeof(x->host));
+	if (port == 0 && req->form == HTTP_FORM_ABSOLUTE)
+		port = canon_default_port(req->scheme);
+	x->port = port;
+}
+
 /* What is needed after the arena is gone. */
 static void note_request(struct proxy_exchange *x, struct http_req *req)
 {
@@ -115,6 +132,8 @@ static enum proxy_step on_head(struct edge *e, struct conn *c, struct http_req *
 			(struct canon_name){true, host_slice(&c->target.host), c->target.port};
 	else if (req->authority.n == 0)
 		return proxy_refuse(e, c, &fault);
+	else
+		note_target(&p->x, req);
 	if (canon_make_req(req, &where, &p->arena, &fault) < 0)
 		return proxy_refuse(e, c, &fault);
 	if (req->form == HTTP_FORM_AUTHORITY)

@@ -102,13 +102,22 @@ void conn_ask(struct edge *e, struct conn *c, const struct edge_ask *ask)
 	r->ask = *ask;
 }
 
-void conn_report_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind, const char *fault)
+void conn_report_named_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind,
+	const char *host, uint16_t port, const char *fault)
 {
 	struct proxy_rig *r = rig_of(e);
 
 	assert(c == r->c && kind == EDGE_ASK_HTTP && *fault);
 	r->n_faults++;
 	snprintf(r->fault, sizeof(r->fault), "%s", fault);
+	snprintf(r->fault_host, sizeof(r->fault_host), "%s", host);
+	r->fault_port = port;
+}
+
+void conn_report_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind, const char *fault)
+{
+	assert(c->target.given);
+	conn_report_named_fault(e, c, kind, c->target.host.name, c->target.port, fault);
 }
 
 int conn_take_fd(struct edge *e, struct conn *c, int fd)

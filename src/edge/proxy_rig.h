@@ -39,7 +39,8 @@ struct proxy_rig {
 	/* The keeper. */
 	unsigned int n_asks, n_faults;
 	struct edge_ask ask;
-	char fault[EDGE_MAX_TEXT];
+	char fault[EDGE_MAX_TEXT], fault_host[EDGE_MAX_HOST];
+	uint16_t fault_port;
 	uint64_t timer_ms;
 	bool was_head[RIG_MAX_ASKS]; /* which of the first requests were HEAD */
 	int decide;		     /* 0: by hand; 1: yes; -1: no; 2: yes without a socket */

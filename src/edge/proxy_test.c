@@ -230,19 +230,26 @@ static void wrong_names_are_421_and_the_end(void **state)
 
 static void a_proxy_target_and_host_must_agree(void **state)
 {
-	static const char *const wrong[] = {
-		"GET http://example.test/ HTTP/1.1\r\nHost: other.test\r\n\r\n",
-		"GET http://example.test/ HTTP/1.1\r\nHost: example.test:8080\r\n\r\n",
-		"CONNECT example.test:443 HTTP/1.1\r\nHost: other.test:443\r\n\r\n",
-		"CONNECT example.test:443 HTTP/1.1\r\nHost: example.test:80\r\n\r\n",
+	static const struct {
+		const char *text;
+		uint16_t port;
+	} wrong[] = {
+		{"GET http://Example.test/ HTTP/1.1\r\nHost: other.test\r\n\r\n", 80},
+		{"GET http://example.test:81/ HTTP/1.1\r\nHost: example.test\r\n\r\n", 81},
+		{"GET http://example.test/ HTTP/1.1\r\nHost: example.test:8080\r\n\r\n", 80},
+		{"CONNECT example.test:443 HTTP/1.1\r\nHost: other.test:443\r\n\r\n", 443},
+		{"CONNECT example.test:443 HTTP/1.1\r\nHost: example.test:80\r\n\r\n", 443},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
 		struct proxy_rig *r = proxy();
 
-		proxy_rig_say(r, wrong[i]);
+		proxy_rig_say(r, wrong[i].text);
 		assert_int_equal(r->n_asks, 0);
 		assert_int_equal(r->n_faults, 1);
+		/* The record says what it was for. */
+		assert_string_equal(r->fault_host, "example.test");
+		assert_int_equal(r->fault_port, wrong[i].port);
 		assert_non_null(strstr(got(r), "HTTP/1.1 421 "));
 		assert_int_equal(r->end, RIG_ENDED);
 		proxy_rig_free(r);
@@ -252,16 +259,20 @@ static void a_proxy_target_and_host_must_agree(void **state)
 static void what_a_proxy_does_not_take_is_said(void **state)
 {
 	static const struct {
-		const char *text, *why;
+		const char *text, *why, *host;
+		uint16_t port;
 	} rows[] = {
-		{get, "this is a proxy"},
-		{"OPTIONS * HTTP/1.1\r\nHost: example.test\r\n\r\n", "this is a proxy"},
+		/* A Host header alone is no target, so it is none in the record. */
+		{get, "this is a proxy", "", 0},
+		{"OPTIONS * HTTP/1.1\r\nHost: example.test\r\n\r\n", "this is a proxy", "", 0},
 		{"GET https://example.test/ HTTP/1.1\r\nHost: example.test\r\n\r\n",
-			"an https target needs CONNECT"},
+			"an https target needs CONNECT", "example.test", 443},
+		{"GET http://[0:0::1]/ HTTP/1.1\r\nHost: .\r\n\r\n", "the Host header is no", "::1",
+			80},
 		{"GET http://example.test\\@other.test/ HTTP/1.1\r\nHost: example.test\r\n\r\n",
-			"user in front of it"},
+			"user in front of it", "", 0},
 		{"GET http://.example.test/ HTTP/1.1\r\nHost: .example.test\r\n\r\n",
-			"no host name and port"},
+			"no host name and port", "", 0},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -272,6 +283,8 @@ static void what_a_proxy_does_not_take_is_said(void **state)
 		assert_non_null(strstr(got(r), "HTTP/1.1 400 "));
 		assert_non_null(strstr(got(r), rows[i].why));
 		assert_non_null(strstr(r->fault, rows[i].why));
+		assert_string_equal(r->fault_host, rows[i].host);
+		assert_int_equal(r->fault_port, rows[i].port);
 		assert_int_equal(r->end, RIG_ENDED);
 		proxy_rig_free(r);
 	}

@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
+#include "lib/base/mem.h"
 #include "lib/jail/jail.h"
 
 #define SURVIVED 10
@@ -150,7 +151,8 @@ static long try_exec_memory(int fd)
 /* The day's work: memory, the loop, bytes both ways, the clock, a seed for the table of names. */
 static long try_work(int fd)
 {
-	char byte = 'x', *p = malloc(1 << 20);
+	AUTO_FREE char *p = malloc(1 << 20);
+	char byte = 'x';
 	int nonblock = fcntl(fd, F_SETFL, O_NONBLOCK);
 	struct iovec iov = {&byte, 1};
 	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -163,7 +165,7 @@ static long try_work(int fd)
 		getrandom(seed, sizeof(seed), 0) != sizeof(seed))
 		return -1;
 	memset(p, 1, 1 << 20);
-	free(p);
+	free(TAKE(p));
 	(void)malloc_trim(0);
 	return 0;
 }

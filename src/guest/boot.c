@@ -78,7 +78,7 @@ static int load_module(const char *name, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/%s", MODULES, name);
 
-	return modules_load_file(path, err);
+	return modules_load_file(path, "", err);
 }
 
 static int load_modules(struct err *err)

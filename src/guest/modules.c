@@ -32,12 +32,12 @@ struct slice modules_unsigned(struct slice file)
 	return n > file.n - TRAILER ? file : slice_of(file.p, file.n - TRAILER - n);
 }
 
-static int load_bytes(struct slice s)
+static int load_bytes(struct slice s, const char *params)
 {
-	return syscall(SYS_init_module, s.p, s.n, "") < 0 && errno != EEXIST ? -errno : 0;
+	return syscall(SYS_init_module, s.p, s.n, params) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-static int load_plain(int fd)
+static int load_plain(int fd, const char *params)
 {
 	struct stat st;
 	struct slice all;
@@ -50,14 +50,14 @@ static int load_plain(int fd)
 	if (p == MAP_FAILED)
 		return -errno;
 	all = slice_of(p, (size_t)st.st_size);
-	r = load_bytes(modules_unsigned(all));
+	r = load_bytes(modules_unsigned(all), params);
 	if (r == -EKEYREJECTED || r == -EPERM)
-		r = load_bytes(all);
+		r = load_bytes(all, params);
 	(void)munmap(p, (size_t)st.st_size);
 	return r;
 }
 
-int modules_load_file(const char *path, struct err *err)
+int modules_load_file(const char *path, const char *params, struct err *err)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int r;
@@ -65,10 +65,11 @@ int modules_load_file(const char *path, struct err *err)
 	if (fd < 0)
 		return err_errno(err, -errno, "opening the module %s", path);
 	if (str_ends(path, ".ko"))
-		r = load_plain(fd);
+		r = load_plain(fd, params);
 	else
-		r = syscall(SYS_finit_module, fd, "", COMPRESSED) < 0 && errno != EEXIST ? -errno
-											 : 0;
+		r = syscall(SYS_finit_module, fd, params, COMPRESSED) < 0 && errno != EEXIST
+			    ? -errno
+			    : 0;
 	return r < 0 ? err_errno(err, r, "loading the module %s", path) : 0;
 }
 
@@ -106,7 +107,8 @@ static void loaded_done(struct loaded *l)
 		free(l->paths[--l->n]);
 }
 
-static int load_once(const char *folder, const char *path, struct loaded *l, struct err *err)
+static int load_once(
+	const char *folder, const char *path, const char *params, struct loaded *l, struct err *err)
 {
 	AUTO_FREE char *whole = xasprintf("%s/%s", folder, path);
 	int r;
@@ -116,14 +118,15 @@ static int load_once(const char *folder, const char *path, struct loaded *l, str
 			return 0;
 	if (l->n == MODULES_MAX)
 		return err_set(err, -E2BIG, "too many modules");
-	r = modules_load_file(whole, err);
+	r = modules_load_file(whole, params, err);
 	if (r == 0)
 		l->paths[l->n++] = xstrdup(path);
 	return r;
 }
 
 /* From the end: what others need comes last in modules.dep. Eats the line. */
-static int load_line(const char *folder, char *line, struct loaded *l, struct err *err)
+static int load_line(
+	const char *folder, char *line, const char *params, struct loaded *l, struct err *err)
 {
 	char *colon = strchr(line, ':');
 	char *space;
@@ -131,11 +134,11 @@ static int load_line(const char *folder, char *line, struct loaded *l, struct er
 
 	while (r == 0 && (space = strrchr(colon, ' '))) {
 		if (space[1])
-			r = load_once(folder, space + 1, l, err);
+			r = load_once(folder, space + 1, "", l, err);
 		*space = '\0';
 	}
 	*colon = '\0';
-	return r < 0 ? r : load_once(folder, line, l, err);
+	return r < 0 ? r : load_once(folder, line, params, l, err);
 }
 
 int modules_load(const char *const *names, struct err *err)
@@ -153,10 +156,12 @@ int modules_load(const char *const *names, struct err *err)
 	if (r < 0)
 		return err_errno(err, r, "reading %s", path);
 	for (; *names && r == 0; names++) {
-		AUTO_FREE char *line = modules_find_dep(dep, *names);
+		size_t n = strcspn(*names, " ");
+		AUTO_FREE char *name = xstrndup(*names, n);
+		AUTO_FREE char *line = modules_find_dep(dep, name);
 
 		if (line)
-			r = load_line(folder, line, &loaded, err);
+			r = load_line(folder, line, *names + n, &loaded, err);
 	}
 	return r;
 }

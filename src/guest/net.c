@@ -26,7 +26,7 @@ static struct net {
 	int listeners[NET_N_LISTENERS];
 	bool listening; /* they are in the loop */
 	bool pinged;	/* and no answer yet */
-	struct loop_timer away, ping;
+	struct loop_timer away, ping, unready;
 } net;
 
 /* ---- listeners ---- */
@@ -169,7 +169,16 @@ static void on_pong(void *ctx, uint64_t cookie)
 	((struct net *)ctx)->pinged = false;
 }
 
+/* The host has answered our preface. */
+static void on_ready(void *ctx)
+{
+	struct net *n = ctx;
+
+	loop_timer_clear(&n->loop, &n->unready);
+}
+
 static const struct wire_ops ops = {
+	.on_ready = on_ready,
 	.on_pong = on_pong,
 	.on_reply = on_reply,
 	.on_data = on_data,
@@ -177,6 +186,12 @@ static const struct wire_ops ops = {
 	.on_close = on_close,
 	.pull = pull,
 };
+
+static void wait_ready(struct net *n)
+{
+	loop_timer_set(&n->loop, &n->unready, clock_mono_ms() + NET_READY_MS,
+		(struct loop_key){.kind = NET_EV_UNREADY});
+}
 
 static void on_session(void *ctx, struct wire *w)
 {
@@ -191,12 +206,13 @@ static void on_session(void *ctx, struct wire *w)
 			(struct loop_key){.kind = NET_EV_AWAY});
 	}
 	n->pinged = false;
+	wait_ready(n);
 	n->conns.wire = n->dns.wire = w;
 	listen_now(n, w != NULL);
 }
 
-/* An edge that came at once in the place of another may wait for a preface that we do not know we
- * owe. Asked only while somebody waits for it: an idle guest stays idle. */
+/* An edge that came at once in the place of another may wait for a preface that the other one got.
+ * Asked only while somebody waits for it: an idle guest stays idle. */
 static void ping_later(struct net *n)
 {
 	if (!n->ping.pos && n->conns.wire && wire_n_streams(n->conns.wire) > 0)
@@ -210,18 +226,24 @@ static void on_ping_timer(struct net *n)
 		return;
 	if (n->pinged) {
 		log_warn("the host does not answer on " NET_PORT_NAME);
-		port_begin_anew(&n->port);
+		port_kick(&n->port);
 	} else if (wire_n_streams(n->conns.wire) > 0) {
 		n->pinged = wire_ping(n->conns.wire, 0) == 0;
 	}
+}
+
+static void on_unready(struct net *n)
+{
+	port_kick(&n->port);
+	wait_ready(n);
 }
 
 /* ---- life ---- */
 
 static int prepare(struct net *n, struct err *err)
 {
-	static const char *const modules[] = {
-		"dummy", "nft_chain_nat", "nft_nat", "nft_reject_inet", "nft_fib_inet", NULL};
+	static const char *const modules[] = {"dummy numdummies=0", "nft_chain_nat", "nft_nat",
+		"nft_reject_inet", "nft_fib_inet", NULL};
 	int r = modules_load(modules, err);
 
 	if (r == 0)
@@ -280,6 +302,9 @@ static void dispatch(struct net *n, const struct loop_event *ev)
 		break;
 	case NET_EV_PROBE:
 		port_on_probe(&n->port);
+		break;
+	case NET_EV_UNREADY:
+		on_unready(n);
 		break;
 	case NET_EV_PING:
 		on_ping_timer(n);

@@ -5,7 +5,7 @@
  *          gateway, says that it is ready, and opens one stream for each connection (net_conn.h)
  *          and each DNS query (net_dns.h). Its loop and switch are in net.c. While edge is away
  *          new connections wait in the kernel's queue; after NET_AWAY_MS they are reset. An edge
- *          that answers no ping for NET_PING_MS gets a new session.
+ *          that answers no preface for NET_READY_MS or no ping for NET_PING_MS is broken off.
  * Trust    Programs of the guest on one side, the host on the other. Enforces nothing.
  * Owns     The port sbx.net, the listeners, all that is open.
  * Limits   NET_MAX_CONNS, NET_MAX_QUERIES, NET_MAX_DNS_CONNS; NET_TURN_ACCEPTS in one turn.
@@ -22,6 +22,7 @@
 #define NET_READY_FD 3
 #define NET_AWAY_MS 5000
 #define NET_PING_MS 10000
+#define NET_READY_MS 10000
 #define NET_TURN_ACCEPTS 64
 
 /* Slots of DNS streams lie above those of connections. */
@@ -32,6 +33,7 @@ enum net_ev {
 	NET_EV_PROBE,
 	NET_EV_AWAY,
 	NET_EV_PING,
+	NET_EV_UNREADY,
 	NET_EV_LISTEN,	  /* idx: enum net_listener */
 	NET_EV_CONN,	  /* idx: struct conns */
 	NET_EV_DNS_CONN,  /* idx: struct dns */

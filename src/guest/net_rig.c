@@ -1,4 +1,5 @@
 #include "net_rig.h"
+#include "net_link.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +77,15 @@ static void answer_http(struct rig *r, struct rig_stream *s)
 	say(r, s, text);
 }
 
-/* Whatever is asked has the address 198.18.7.7 or fd00::7. */
+static void put_gateway(uint8_t *to, bool is_v6)
+{
+	const struct in_addr a = net_link_gateway();
+	const struct in6_addr a6 = net_link_gateway6();
+
+	memcpy(to, is_v6 ? (const void *)&a6 : &a, is_v6 ? sizeof(a6) : sizeof(a));
+}
+
+/* Whatever is asked has the address 198.18.7.7 or fd00::7, but for the gateway. */
 static void answer_dns(struct rig *r, struct rig_stream *s)
 {
 	uint8_t m[512 + 64];
@@ -96,6 +105,8 @@ static void answer_dns(struct rig *r, struct rig_stream *s)
 		memset(m + 6, 0, 6);
 		m[7] = 1;
 		memcpy(m + n, is_v6 ? aaaa : a, is_v6 ? sizeof(aaaa) : sizeof(a));
+		if (memcmp(m + 13, "gateway", 7) == 0)
+			put_gateway(m + n + 12, is_v6);
 		n += is_v6 ? sizeof(aaaa) : sizeof(a);
 		(void)bufq_put(&s->out, slice_of(m, n));
 	}
@@ -348,6 +359,27 @@ static void step(struct rig *r)
 		if (p[i + 1].revents & (POLLIN | POLLHUP))
 			link_read(links[i]);
 	replace_broken(r);
+}
+
+void rig_console(struct rig *r)
+{
+	uint64_t end = clock_mono_ms() + BOOT_MS;
+	struct vmm_event ev;
+
+	r->n_output = 0;
+	assert_int_equal(vmm_console_tail(r->vmm), 0);
+	while (clock_mono_ms() < end) {
+		struct pollfd p = {.fd = vmm_poll_fd(r->vmm), .events = POLLIN};
+
+		(void)poll(&p, 1, 100);
+		while (vmm_next(r->vmm, &ev) > 0) {
+			if (ev.kind != VMM_EV_CONSOLE)
+				continue;
+			keep_output(r, slice_of(ev.console, ev.console_len));
+			return;
+		}
+	}
+	fail_msg("the console cannot be read");
 }
 
 void rig_serve(struct rig *r, unsigned ms)

@@ -77,5 +77,7 @@ int rig_run(struct rig *r, const char *script, unsigned timeout_ms);
 /* Edge goes and comes. */
 void rig_net_leave(struct rig *r);
 void rig_net_return(struct rig *r);
+/* What the guest has said on its console, in r->output. */
+void rig_console(struct rig *r);
 /* Serves both ends for a while. */
 void rig_serve(struct rig *r, unsigned ms);

@@ -237,12 +237,19 @@ void port_on_probe(struct port *p)
 		probe_later(p, PORT_PROBE_MS);
 }
 
-void port_begin_anew(struct port *p)
+/* Enough prefaces to fill any frame that the server may be in the middle of: the first it can take
+ * for the beginning of a session, the second never. */
+void port_kick(struct port *p)
 {
-	if (!p->wire)
-		return;
 	session_end(p);
-	session_begin(p);
+	if (!p->in_epoll)
+		return;
+	for (size_t n = 0; n + strlen(PREFACE) <= sizeof(p->out); n += strlen(PREFACE)) {
+		memcpy(p->out + n, PREFACE, strlen(PREFACE));
+		p->out_n = n + strlen(PREFACE);
+	}
+	(void)!write(p->fd, p->out, p->out_n);
+	p->out_n = 0;
 }
 
 static bool pull_out(struct port *p)

@@ -53,7 +53,8 @@ int port_open_named(const char *name, struct err *err) MUST_CHECK;
 void port_start(struct port *p, struct loop *loop, int fd);
 void port_on_event(struct port *p, uint32_t events);
 void port_on_probe(struct port *p);
-/* Drops the session and begins another: the host does not answer. */
-void port_begin_anew(struct port *p);
+/* Client: the host does not answer. Drops the session and says what no server can take, so that the
+ * host's end breaks and comes again. */
+void port_kick(struct port *p);
 /* Sends what the session has to say; the main loop calls it after every event. */
 void port_pump(struct port *p);

@@ -52,6 +52,9 @@
 #define KEEPER_RECORD_MS 1000	/* between two tries to open the audit log */
 #define KEEPER_MAX_RELOADS 8	/* that wait for egress */
 #define KEEPER_NET_BATCH 32	/* asks answered in one turn of the loop */
+#define KEEPER_ASK_BURST 20000	/* asks answered as fast as they come; then ... */
+#define KEEPER_ASK_RATE 2000	/* ... so many a second */
+#define KEEPER_ASK_PAUSE_MS 10
 
 enum keeper_ev {
 	EV_SIGNAL,
@@ -174,6 +177,7 @@ struct net {
 	uint16_t free[EGRESS_MAX_OPEN]; /* a stack of places */
 	size_t n_free;
 	struct net_pending pending;
+	uint64_t spent_us; /* when the asks so far would have been answered at KEEPER_ASK_RATE */
 	struct loop_timer timer;
 };
 
@@ -198,7 +202,9 @@ struct record {
 	struct audit_key *key;
 	struct audit *audit; /* NULL: everything is refused */
 	uint64_t tried_ms;
-	bool is_bad; /* the last sync failed, and keeper.log says so */
+	uint64_t max_bytes; /* audit.max-size */
+	bool is_bad;	    /* the last sync failed, and keeper.log says so */
+	bool is_full;	    /* the same of the log's size */
 	struct loop_timer timer;
 };
 
@@ -329,6 +335,7 @@ void netpolicy_on_load_timeout(struct keeper *k);
 void record_open(struct keeper *k);
 /* Tries to open the log again when there is none; not more often than KEEPER_RECORD_MS. */
 void record_check(struct keeper *k);
+void record_set_max_bytes(struct keeper *k, uint64_t max_bytes);
 void record_life(struct keeper *k, const char *action, const char *why);
 void record_violation(struct keeper *k, const char *worker, const char *what);
 /* Sets the timer for what is not signed and synced yet: called after every event. */

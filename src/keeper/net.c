@@ -6,11 +6,13 @@
  *          other to edge with the VERDICT. When one of the two does not read, the verdict waits
  *          and all behind it; the asks are read on all the same, because edge does not read while
  *          it cannot send. While there is no egress, those that need one wait for it a moment,
- *          counted from when it was lost.
+ *          counted from when it was lost. Asks that come faster than KEEPER_ASK_RATE wait likewise
+ *          once KEEPER_ASK_BURST is spent: each costs a decision and a record, and a guest can
+ *          cause them at no cost of its own.
  * Trust    edge may be taken over by the guest, egress by an origin: unknown numbers, a second
  *          result, an id in use and more asks than there may be are violations.
  * Limits   EDGE_MAX_ASKS unanswered, EGRESS_MAX_OPEN open, KEEPER_NET_BATCH a turn,
- *          KEEPER_EGRESS_GRACE_MS.
+ *          KEEPER_EGRESS_GRACE_MS, KEEPER_ASK_BURST and KEEPER_ASK_RATE.
  * Never    Says yes before the decision is in the audit log (gate_decide).
  */
 #include "keeper.h"
@@ -143,6 +145,21 @@ static bool push_pending(struct keeper *k)
 	return true;
 }
 
+static const uint64_t ask_us = 1000000 / KEEPER_ASK_RATE;
+
+/* An edge that is started again does not bring a new burst. */
+static bool is_too_fast(struct keeper *k)
+{
+	uint64_t now = clock_mono_us();
+
+	k->net.spent_us = MAX(k->net.spent_us, now);
+	if (k->net.spent_us - now < KEEPER_ASK_BURST * ask_us)
+		return false;
+	loop_timer_set(&k->loop, &k->net.timer, clock_mono_ms() + KEEPER_ASK_PAUSE_MS,
+		(struct loop_key){.kind = EV_TIMER_NET});
+	return true;
+}
+
 static void answer_first(struct keeper *k)
 {
 	static struct edge_ask ask;
@@ -150,6 +167,7 @@ static void answer_first(struct keeper *k)
 
 	asks_take(&k->net, &p->ask, &ask);
 	p->used = true;
+	k->net.spent_us += ask_us;
 	record_check(k);
 	gate_decide(k->gate, &ask, clock_wall_ms(), &p->verdict);
 	if (p->verdict.allowed && ask.kind != EDGE_ASK_DNS)
@@ -173,7 +191,7 @@ void net_run(struct keeper *k)
 	for (size_t i = 0; i < KEEPER_NET_BATCH; i++) {
 		if (n->pending.used && !push_pending(k))
 			return;
-		if (asks_is_empty(n) || must_wait(k))
+		if (asks_is_empty(n) || is_too_fast(k) || must_wait(k))
 			return;
 		answer_first(k);
 	}

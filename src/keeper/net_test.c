@@ -256,6 +256,57 @@ static void at_most_so_many_are_open(void **state)
 	}
 }
 
+/* As if the guest had asked without a pause until now. */
+static void spend_burst(void)
+{
+	rig_k.net.spent_us = clock_mono_us() + KEEPER_ASK_BURST * (1000000 / KEEPER_ASK_RATE);
+}
+
+static void a_flood_waits_in_its_order(void **state)
+{
+	const uint32_t n = 400;
+	uint64_t began;
+
+	spend_burst();
+	began = clock_mono_ms();
+	for (uint32_t i = 0; i < n; i++) {
+		struct edge_ask a = {.kind = EDGE_ASK_DNS, .host = "bad.example"};
+
+		while (edge_send_ask(rig_edge, i, &a) == -EAGAIN)
+			(void)rig_run_until(-1, 1);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		assert_false(rig_must_answer(i));
+	/* None was refused for being too many, and all of them together were not faster. */
+	assert_true(clock_mono_ms() - began >= n * 1000 / KEEPER_ASK_RATE - KEEPER_ASK_PAUSE_MS);
+	assert_true(rig_k.edge.alive);
+	assert_int_equal(rig_last_record().n, n);
+}
+
+static void a_new_edge_brings_no_new_burst(void **state)
+{
+	spend_burst();
+	edge_kill(&rig_k);
+	rig_put_edge(EDGE_PHASE_RUN);
+	rig_k.net.spent_us += 200000;
+	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
+	rig_must_be_quiet(rig_edge);
+	assert_true(rig_must_answer(1));
+}
+
+static void a_pause_gives_the_burst_back(void **state)
+{
+	spend_burst();
+	rig_k.net.spent_us -= 1000000; /* a second later */
+	for (uint32_t i = 0; i < KEEPER_ASK_RATE / 4; i++) {
+		rig_ask(i, EDGE_ASK_DNS, "good.example", 0);
+		assert_true(rig_must_answer(i));
+	}
+	/* Not one of them had to wait: most of that second is left. */
+	assert_true(rig_k.net.spent_us + 500000 <
+		    clock_mono_us() + KEEPER_ASK_BURST * (1000000 / KEEPER_ASK_RATE));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -275,6 +326,9 @@ int main(void)
 		RIG_TEST(an_edge_that_never_reads_is_ended),
 		RIG_TEST(an_egress_that_is_slow_makes_asks_wait),
 		RIG_TEST(at_most_so_many_are_open),
+		RIG_TEST(a_flood_waits_in_its_order),
+		RIG_TEST(a_new_edge_brings_no_new_burst),
+		RIG_TEST(a_pause_gives_the_burst_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,6 +91,7 @@ static int read_settings(struct keeper *k, struct err *err)
 		r = settings_net_config(&s, &config, err);
 	if (r < 0)
 		return r;
+	record_set_max_bytes(k, settings_get_u64(&s, SETTINGS_AUDIT_MAX_SIZE));
 	k->netpolicy.config = config;
 	k->netpolicy.fault[0] = '\0';
 	return 0;
@@ -98,11 +99,13 @@ static int read_settings(struct keeper *k, struct err *err)
 
 void netpolicy_init(struct keeper *k)
 {
+	const struct settings none = {0};
 	struct err err = {0};
 	int r;
 
 	k->gate = gate_new(k->spec.name, NULL);
 	k->netpolicy.text = -1;
+	record_set_max_bytes(k, settings_get_u64(&none, SETTINGS_AUDIT_MAX_SIZE));
 	read_policy(k);
 	r = read_settings(k, &err);
 	if (r < 0) {

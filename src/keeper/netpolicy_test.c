@@ -141,6 +141,40 @@ static void a_log_that_is_taken_is_tried_again(void **state)
 	assert_true(rig_must_answer(2));
 }
 
+static void set_max_size(const char *value, uint32_t id)
+{
+	AUTO_FREE char *path = xasprintf("%s/sbx/settings.conf", rig_dir);
+	AUTO_FREE char *line = xasprintf("audit.max-size = %s\n", value);
+
+	assert_int_equal(file_save(path, slice_from_str(line), NULL), 0);
+	assert_int_equal(keeper_ask_reload(rig_sbxd, id, "demo"), 0);
+	assert_int_equal(must_be_done(id).code, 0);
+}
+
+static void a_guest_that_asks_without_end_cannot_fill_the_disk(void **state)
+{
+	uint32_t id = 0;
+
+	assert_int_equal(rig_k.record.max_bytes, 1ull << 30); /* nobody set it */
+	set_max_size("1m", 1);
+	do {
+		rig_ask(++id, EDGE_ASK_DNS, "bad.example", 0);
+		assert_false(rig_must_answer(id));
+	} while (!strstr(rig_verdict.reason, "audit.max-size") && id < 20000);
+	assert_true(id > 1000 && id < 20000);
+	assert_non_null(strstr(rig_verdict.reason, "sbx settings set audit.max-size 2m"));
+	assert_string_equal(rig_last_record().reason,
+		"the log has reached audit.max-size (1 MiB): what follows is refused, unrecorded");
+	rig_ask(++id, EDGE_ASK_DNS, "good.example", 0);
+	assert_false(rig_must_answer(id));
+	record_life(&rig_k, "stop", "as the user said");
+	assert_string_equal(rig_last_record().reason, "as the user said");
+	/* What the sentence says to type helps at once. */
+	set_max_size("2m", 2);
+	rig_ask(++id, EDGE_ASK_DNS, "good.example", 0);
+	assert_true(rig_must_answer(id));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +184,7 @@ int main(void)
 		RIG_TEST(broken_settings_keep_the_old_ones),
 		RIG_TEST(a_full_disk_refuses_and_the_sandbox_lives_on),
 		RIG_TEST(a_log_that_is_taken_is_tried_again),
+		RIG_TEST(a_guest_that_asks_without_end_cannot_fill_the_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,8 @@
  * How      Opened while qemu boots, closed at the end; a timer signs and syncs what was written.
  *          Decisions are written by lib/gate, the rest here. A log that cannot be opened, or that
  *          the disk failed under, does not end the sandbox: its network is refused, with the
- *          reason, and the log is tried again when somebody asks.
+ *          reason, and the log is tried again when somebody asks. A full one is refused likewise,
+ *          until audit.max-size is raised.
  * Trust    The user's own state folder; the reasons of violations are a taken-over worker's.
  * Owns     The key and the log.
  */
@@ -20,7 +21,10 @@
 static int open_log(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "audit");
-	struct audit_options o = {.dir = dir, .sandbox = k->spec.id, .name = k->spec.name};
+	struct audit_options o = {.dir = dir,
+		.sandbox = k->spec.id,
+		.name = k->spec.name,
+		.max_bytes = k->record.max_bytes};
 	int r = 0;
 
 	if (!k->record.key) {
@@ -44,12 +48,30 @@ void record_open(struct keeper *k)
 	gate_set_audit(k->gate, k->record.audit, err_text(&err, r));
 }
 
+void record_set_max_bytes(struct keeper *k, uint64_t max_bytes)
+{
+	k->record.max_bytes = max_bytes;
+	if (k->record.audit)
+		audit_set_max_bytes(k->record.audit, max_bytes);
+}
+
+static void check_full(struct record *rec)
+{
+	bool was_full = rec->is_full;
+
+	rec->is_full = audit_is_full(rec->audit);
+	if (rec->is_full && !was_full)
+		log_error("the network is refused: the audit log has reached audit.max-size");
+}
+
 void record_check(struct keeper *k)
 {
 	struct record *rec = &k->record;
 
-	if (rec->audit && !audit_is_failed(rec->audit))
+	if (rec->audit && !audit_is_failed(rec->audit)) {
+		check_full(rec);
 		return;
+	}
 	if (clock_mono_ms() - rec->tried_ms < KEEPER_RECORD_MS)
 		return;
 	/* It says itself that only opening it anew can help. */

@@ -39,6 +39,11 @@ struct audit_logs {
 	const struct entry *now; /* the one that is being read */
 };
 
+bool audit_logs_is_journal(const char *id)
+{
+	return strcmp(id, JOURNAL) == 0;
+}
+
 static struct entry *find(struct audit_logs *l, const char *id)
 {
 	for (size_t i = 0; i < l->n; i++)
@@ -54,7 +59,7 @@ static void settle(struct audit_logs *l, struct entry *e)
 
 	if (e->is_settled)
 		return;
-	if (l->ref && strcmp(e->id, JOURNAL) == 0 && strcmp(l->ref, JOURNAL) != 0) {
+	if (l->ref && audit_logs_is_journal(e->id) && !audit_logs_is_journal(l->ref)) {
 		e->is_settled = true;
 		e->is_wanted = e->is_part = (l->flags & AUDIT_LOGS_JOURNAL) != 0;
 		return;
@@ -142,7 +147,7 @@ static int look_up(struct audit_logs *l, struct problem *p)
 	for (size_t i = 0; i < l->n; i++) {
 		struct entry *e = &l->v[i];
 
-		if (strcmp(e->id, JOURNAL) == 0 && !e->is_part)
+		if (audit_logs_is_journal(e->id) && !e->is_part)
 			continue;
 		if (!was_called(l, e->id))
 			continue;
@@ -235,8 +240,7 @@ const char *audit_logs_id(const struct audit_logs *l, size_t i)
 
 void audit_logs_name(const struct audit_logs *l, size_t i, char ret[AUDIT_MAX_NAME + 1])
 {
-	/* The journal's last name is that of some sandbox. */
-	if (strcmp(l->v[i].id, JOURNAL) == 0 || audit_last_name(l->dir, l->v[i].id, ret) < 0)
+	if (audit_logs_is_journal(l->v[i].id) || audit_last_name(l->dir, l->v[i].id, ret) < 0)
 		ret[0] = '\0';
 }
 

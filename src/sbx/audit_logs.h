@@ -20,6 +20,9 @@
 
 struct audit_logs;
 
+/* Whether this is sbxd's own log, which is no sandbox's whatever its records name. */
+bool audit_logs_is_journal(const char *id);
+
 enum audit_logs_flag {
 	AUDIT_LOGS_FOLLOW = 1,	/* for audit_logs_follow; to find none is then no error */
 	AUDIT_LOGS_JOURNAL = 2, /* with a ref also the records of sbxd's own log that name it */

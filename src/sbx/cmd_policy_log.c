@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/audit/audit_view.h"
 #include "lib/base/mem.h"
@@ -11,16 +12,20 @@
 #include "audit_text.h"
 #include "policy_cmd.h"
 #include "table.h"
+#include "term.h"
 #include "verb.h"
 #include "when.h"
 
 #define MAX_ROWS 100000 /* of different decisions that are told apart */
 #define MAX_CELL 320
+#define REASON_COLUMN 5
+#define MIN_REASON 20
 
 const struct opt_def policy_log_opts[] = {
 	{'n', "limit", "N", "the N seen last of each kind, 0 for all (0)"},
 	{'f', "follow", NULL, "go on with decisions as they come, until Ctrl-C"},
 	{0, "json", NULL, "print JSON"},
+	{0, "wide", NULL, "whole reasons, also where they do not fit the terminal"},
 	{0},
 };
 
@@ -70,9 +75,20 @@ static void add_row(struct table *t, const struct audit_view_row *row)
 	table_add(t, cells);
 }
 
+/* Somebody reads it; a program gets all of it. */
+static void fit_terminal(struct table *t)
+{
+	uint16_t rows, cols;
+
+	if (!isatty(STDOUT_FILENO))
+		return;
+	term_size(STDOUT_FILENO, &rows, &cols);
+	table_fit(t, REASON_COLUMN, cols, MIN_REASON);
+}
+
 /* The count of rows that were printed. */
-static size_t print_section(
-	const char *title, const struct rows *rows, enum audit_verdict which, size_t limit)
+static size_t print_section(const char *title, const struct rows *rows, enum audit_verdict which,
+	size_t limit, bool wide)
 {
 	static const char *const heading[] = {
 		"SANDBOX", "TYPE", "HOST", "PROXY", "RULE", "REASON", "LAST-SEEN", "COUNT"};
@@ -85,6 +101,8 @@ static size_t print_section(
 			add_row(&t, rows->v[i]);
 			n++;
 		}
+	if (!wide)
+		fit_terminal(&t);
 	if (n) {
 		printf("%s\n", title);
 		table_print(&t);
@@ -129,6 +147,7 @@ static void print_json(const struct rows *rows, size_t limit)
 
 static void print_view(const struct audit_view *v, const struct opts *o, size_t limit)
 {
+	bool wide = opts_has(o, "wide");
 	struct rows rows;
 	size_t n;
 
@@ -136,10 +155,10 @@ static void print_view(const struct audit_view *v, const struct opts *o, size_t 
 	if (opts_has(o, "json")) {
 		print_json(&rows, limit);
 	} else {
-		n = print_section("Blocked requests:", &rows, AUDIT_DENY, limit);
+		n = print_section("Blocked requests:", &rows, AUDIT_DENY, limit, wide);
 		if (n)
 			printf("\n");
-		n += print_section("Allowed requests:", &rows, AUDIT_ALLOW, limit);
+		n += print_section("Allowed requests:", &rows, AUDIT_ALLOW, limit, wide);
 		if (!n && !opts_has(o, "follow"))
 			printf("No policy log entries found\n");
 	}

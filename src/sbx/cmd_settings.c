@@ -39,7 +39,12 @@ static int run_get(struct opts *o)
 	return EXIT_OK;
 }
 
-/* Settings of the network count at once; without sbxd nobody runs who had to be told. */
+/* What a running sandbox looks up. Without sbxd nobody runs who had to be told. */
+static bool counts_at_once(const char *key)
+{
+	return str_starts(key, "network.") || str_starts(key, "audit.");
+}
+
 static void tell_sandboxes(void)
 {
 	AUTO_JSON json_t *answer = NULL;
@@ -67,7 +72,7 @@ static int change(const struct opts *o, const char *value)
 	r = settings_change(id, value, &p.err);
 	if (r < 0)
 		return ui_problem(&p, r);
-	if (str_starts(settings_keys[id].name, "network."))
+	if (counts_at_once(settings_keys[id].name))
 		tell_sandboxes();
 	return EXIT_OK;
 }
@@ -155,7 +160,7 @@ static const struct verb subs[] = {
 		.summary = "change one value",
 		.about = "Changes one setting. It counts for sandboxes that are made or started "
 			 "from now on;\n"
-			 "those of the network count for running ones too.",
+			 "those of the network and the audit log count for running ones too.",
 		.opts = no_opts,
 		.min = 2,
 		.max = 2,

@@ -6,12 +6,17 @@
 #include "lib/base/mem.h"
 #include "ui.h"
 
+static bool is_inside(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80; /* of a UTF-8 character */
+}
+
 size_t table_text_width(const char *s)
 {
 	size_t n = 0;
 
 	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
+		n += !is_inside(*s);
 	return n;
 }
 
@@ -33,6 +38,36 @@ void table_add(struct table *t, const char *const *cells)
 		t->width[i] = MAX(t->width[i], table_text_width(cell));
 	}
 	t->n_rows++;
+}
+
+/* To width - 1 characters and an ellipsis, which is one column. */
+static void cut(char **cell, size_t width)
+{
+	AUTO_FREE char *old = NULL;
+	size_t at = 0;
+
+	if (table_text_width(*cell) <= width)
+		return;
+	old = *cell;
+	for (size_t n = 1; n < width; n++)
+		do
+			at++;
+		while (is_inside(old[at]));
+	*cell = xasprintf("%.*s\xe2\x80\xa6", (int)at, old);
+}
+
+void table_fit(struct table *t, size_t column, size_t width, size_t least)
+{
+	size_t others = 2 * (t->n_columns - 1), room;
+
+	for (size_t i = 0; i < t->n_columns; i++)
+		others += i == column ? 0 : t->width[i];
+	room = MAX(width > others ? width - others : 0, least);
+	if (t->width[column] <= room)
+		return;
+	for (size_t i = 0; i < t->n_rows; i++)
+		cut(&t->cells[i * t->n_columns + column], room);
+	t->width[column] = room;
 }
 
 void table_print(const struct table *t)

@@ -23,6 +23,9 @@ struct table {
 /* The first row is the heading. */
 void table_init(struct table *t, size_t n_columns, const char *const *heading);
 void table_add(struct table *t, const char *const *cells);
+/* Cuts the cells of one column so that a line has at most `width` columns, but never below `least`;
+ * what was cut ends with an ellipsis. */
+void table_fit(struct table *t, size_t column, size_t width, size_t least);
 void table_print(const struct table *t);
 void table_done(struct table *t);
 /* The columns that a text takes on a screen: UTF-8 characters, not bytes. */

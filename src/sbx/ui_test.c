@@ -63,11 +63,39 @@ static void table_columns(void **state)
 				 "gr\xc3\xbc          stopped  /x?[2J\n");
 }
 
+static const char reason[] = "f\xc3\xbcr \xc3\xb6l unten";
+
+static void must_fit(size_t width, size_t least, const char *is)
+{
+	const char *const head[] = {"HOST", "REASON", "COUNT"};
+	const char *const row[] = {"a.example", reason, "7"};
+	CLEANUP(table_done) struct table t;
+
+	table_init(&t, 3, head);
+	table_add(&t, row);
+	table_fit(&t, 1, width, least);
+	assert_string_equal(t.cells[4], is);
+	assert_true(table_text_width(t.cells[4]) <= t.width[1]);
+	assert_string_equal(t.cells[3], "a.example");
+}
+
+static void a_table_fits_its_terminal(void **state)
+{
+	/* 9 and 5 for the others, 4 between them, 12 for this. */
+	must_fit(30, 3, reason);
+	must_fit(29, 3, "f\xc3\xbcr \xc3\xb6l unt\xe2\x80\xa6");
+	must_fit(24, 3, "f\xc3\xbcr \xc3\xb6\xe2\x80\xa6");
+	must_fit(23, 3, "f\xc3\xbcr \xe2\x80\xa6");
+	must_fit(0, 4, "f\xc3\xbcr\xe2\x80\xa6");
+	must_fit(0, 12, reason);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(escape_sequences_become_harmless),
 		cmocka_unit_test(table_columns),
+		cmocka_unit_test(a_table_fits_its_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

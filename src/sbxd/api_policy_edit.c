@@ -127,6 +127,7 @@ static int add_rule(struct sbxd *d, struct rule *rule, json_t *o, struct err *er
 		rulebook_abandon(&d->rulebook);
 		return r;
 	}
+	e.sandbox = rules->rule[rules->n - 1].sandbox;
 	return save(d, &e, err);
 }
 
@@ -198,6 +199,7 @@ static void remove_rules(struct sbxd *d, struct conn *c, const struct rulebook_m
 		     : rule_print_resources(m->resources);
 	e.rule = old.rule[0].id ? old.rule[0].id : "-";
 	e.reason = line;
+	e.sandbox = old.rule[0].sandbox;
 	e.count = old.n;
 	r = save(d, &e, &err);
 	if (r < 0) {

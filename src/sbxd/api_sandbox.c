@@ -157,8 +157,10 @@ static int check_free(struct sbxd *d, const char *name, const char *own_id, stru
 static int insert(struct sbxd *d, const struct spec *spec, struct err *err)
 {
 	AUTO_FREE char *reason = xasprintf("%s, %s", spec->name, spec->id);
-	struct journal_entry e = {
-		.kind = AUDIT_KIND_LIFECYCLE, .action = "create", .reason = reason};
+	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = "create",
+		.sandbox = spec->name,
+		.reason = reason};
 	int r = check_free(d, spec->name, NULL, err);
 
 	if (r == 0)
@@ -195,8 +197,10 @@ static int rename_sandbox(
 	struct sbxd *d, const struct spec *old, const struct spec *new, struct err *err)
 {
 	AUTO_FREE char *reason = xasprintf("%s to %s, %s", old->name, new->name, old->id);
-	struct journal_entry e = {
-		.kind = AUDIT_KIND_LIFECYCLE, .action = "rename", .reason = reason};
+	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = "rename",
+		.sandbox = new->name,
+		.reason = reason};
 	int r = check_free(d, new->name, old->id, err);
 
 	if (r == 0)
@@ -285,7 +289,10 @@ static void wait_delete(struct sbxd *d, struct conn *c, bool late)
 static int remove_row(struct sbxd *d, const struct spec *spec, struct err *err)
 {
 	AUTO_FREE char *reason = xasprintf("%s, %s", spec->name, spec->id);
-	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE, .action = "rm", .reason = reason};
+	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = "rm",
+		.sandbox = spec->name,
+		.reason = reason};
 	struct err why = {0};
 	int r = scope_prepare(d, spec->name, NULL, &e.count, err);
 

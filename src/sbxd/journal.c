@@ -46,6 +46,8 @@ int journal_append(struct sbxd *d, const struct journal_entry *e, struct err *er
 	int r = j->audit ? 0 : open_log(j, err);
 
 	if (r == 0)
+		r = audit_set_name(j->audit, e->sandbox ? e->sandbox : "");
+	if (r == 0)
 		r = audit_append(j->audit, &ev, NULL, err);
 	if (r < 0) {
 		/* The next one opens it anew, which also repairs what can be. */

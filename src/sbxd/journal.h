@@ -2,8 +2,8 @@
  * journal - the audit log of the installation: changes of the policy, sandboxes made and removed.
  *
  * How      journal_append opens the log JOURNAL_ID at the first record (lib/audit/audit.h) and
- *          writes one; a timer signs and syncs what is not yet. Records have no name: which sandbox
- *          they are about stands in the reason, and its own log is the keeper's.
+ *          writes one; a timer signs and syncs what is not yet. The name of a record is that of
+ *          the sandbox it is about, or nothing for all of them; its own log is the keeper's.
  * Trust    Runs in sbxd, on the user's own state folder.
  * Owns     The key of the installation and the log, until journal_done.
  * Never    Keeps sbxd from starting: without a log only what must be recorded is refused.
@@ -28,6 +28,7 @@ struct journal {
 struct journal_entry {
 	enum audit_kind kind; /* AUDIT_KIND_POLICY_CHANGE, AUDIT_KIND_LIFECYCLE */
 	const char *action;
+	const char *sandbox; /* its name */
 	const char *rule;
 	const char *reason;
 	uint64_t count;

@@ -36,8 +36,10 @@ int scope_drop_left_over(struct sbxd *d, const char *sandbox, struct err *err)
 	struct rulebook *b = &d->rulebook;
 	AUTO_FREE char *reason =
 		xasprintf("left over from a former sandbox of the name %s", sandbox);
-	struct journal_entry e = {
-		.kind = AUDIT_KIND_POLICY_CHANGE, .action = "rule-rm", .reason = reason};
+	struct journal_entry e = {.kind = AUDIT_KIND_POLICY_CHANGE,
+		.action = "rule-rm",
+		.sandbox = sandbox,
+		.reason = reason};
 	int r;
 
 	if (!has_rules(b))

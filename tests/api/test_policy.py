@@ -382,7 +382,8 @@ def test_every_change_is_a_record(d):
     assert re.search("sha256 [0-9a-f]{64}", records(d)[0]["reason"])
     life = [(r["action"], r["reason"].split(",")[0], r.get("count")) for r in records(d, "lifecycle")]
     assert life == [("create", "demo", None), ("rename", "demo to moved", 1), ("rm", "moved", 1)]
-    assert not any("name" in r for r in log_lines(d)), "no name leads from a sandbox to this log"
+    assert [r.get("name") for r in records(d)] == [None, None, "demo", None, None, None]
+    assert [r["name"] for r in records(d, "lifecycle")] == ["demo", "moved", "moved"]
 
 
 def test_what_cannot_be_recorded_is_refused(d):

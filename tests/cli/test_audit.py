@@ -1,9 +1,14 @@
 """The commands that read audit logs, on logs that a real writer wrote: no sandbox, no sbxd."""
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 import pytest
@@ -78,6 +83,35 @@ def test_policy_log_of_nothing(bare):
     assert policy_log(bare).stdout == "No policy log entries found\n"
     assert json.loads(policy_log(bare, "--json").stdout) == {"blocked_hosts": [], "allowed_hosts": []}
     assert "there is no audit log of 'demo'" in policy_log(bare, "demo", check=1).stderr
+
+
+def on_terminal(inst, columns, *args):
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    subprocess.run([SBX, *args], env=inst.env, stdin=slave, stdout=slave, check=True, timeout=20)
+    os.close(slave)
+    out = b""
+    with contextlib.suppress(OSError):  # EIO is its end
+        while part := os.read(master, 65536):
+            out += part
+    os.close(master)
+    return out.decode().replace("\r\n", "\n")
+
+
+def test_policy_log_fits_a_terminal_and_nothing_else(bare, logs):
+    reason = "no applicable policies for op(action=net:connect:tcp, resource=net:domain:evil.example:443)"
+    logs.deny(reason=reason)
+    logs.finish()
+    whole = policy_log(bare).stdout
+    assert reason in whole and max(map(len, whole.splitlines())) > 160
+    assert on_terminal(bare, 120, "policy", "log", "--wide") == whole
+    assert on_terminal(bare, 400, "policy", "log") == whole
+    for columns, least in ((140, 0), (120, 0), (40, 20)):
+        heading, row = on_terminal(bare, columns, "policy", "log").splitlines()[1:3]
+        cut = row[heading.index("REASON"):heading.index("LAST-SEEN")].rstrip()
+        assert cut.endswith("…") and reason.startswith(cut[:-1]) and row.split()[-1] == "1"
+        assert len(cut) == least if least else len(row) + len("COUNT") - 1 == columns
+    assert json.loads(on_terminal(bare, 40, "policy", "log", "--json"))["blocked_hosts"][0]["reason"] == reason
 
 
 def test_policy_log_has_two_sections_and_counts(bare, logs):
@@ -172,7 +206,7 @@ def test_sbxd_maps_a_name_that_the_log_does_not_have(inst):
     assert policy_log(inst, "silent").stdout == "No policy log entries found\n"
 
 
-def test_the_log_of_sbxd_is_shown_with_the_sandbox_that_its_records_name(bare, logs):
+def test_the_log_of_sbxd_is_shown_with_the_sandbox_that_its_records_name(bare, logs, tmp_path):
     logs.event(id="sbxd", name="demo", kind="policy-change", action="rule-add", rule="r1")
     logs.event(id="sbxd", name="other", kind="policy-change", action="rule-add", rule="r2")
     logs.deny()
@@ -185,6 +219,12 @@ def test_the_log_of_sbxd_is_shown_with_the_sandbox_that_its_records_name(bare, l
     rows = [line.split()[:2] for line in bare.sbx("audit", "verify", check=0).stdout.splitlines()[1:]]
     assert rows == [["demo", A], ["-", "sbxd"]]
     assert "sbxd" not in bare.sbx("audit", "verify", "demo", check=0).stdout
+    logs.finish()
+    path = tmp_path / "all.jsonl"
+    bare.sbx("audit", "export", "-o", path, check=0)
+    assert [line.split()[:2] for line in bare.sbx("audit", "verify", "--file", path, check=0).stdout.splitlines()[1:]] == rows
+    names = {log["id"]: log["name"] for log in json.loads(bare.sbx("audit", "verify", "--json", "--file", path, check=0).stdout)["logs"]}
+    assert names == {A: "demo", "sbxd": ""}
 
 
 def test_verify_of_good_logs_also_of_one_that_is_written(bare, logs):

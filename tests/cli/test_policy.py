@@ -357,8 +357,10 @@ def test_running_sandboxes_are_told_at_once(inst):
     assert reloads(inst, "one") == ["one"] and reloads(inst, "two") == ["two", "two"]
     inst.sbx("settings", "set", "network.proxy", "http://proxy.example:3128", check=0)
     assert len(reloads(inst, "one")) == 2
+    inst.sbx("settings", "set", "audit.max-size", "2g", check=0)
+    assert len(reloads(inst, "one")) == 3
     inst.sbx("settings", "set", "vm.cpus", "2", check=0)
-    assert len(reloads(inst, "one")) == 2
+    assert len(reloads(inst, "one")) == 3
     inst.sbx("daemon", "stop", check=0)
     inst.sbx("settings", "unset", "network.proxy", check=0)
     assert not (inst.root / "run/sbx/sbxd.sock").exists(), "settings start nothing"

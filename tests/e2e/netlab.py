@@ -436,7 +436,8 @@ class Lab:
         self._start_sshd()
         self.servers |= {"echo": Listener(echo, self.apart), "first": Listener(speak_first, self.apart),
                          "source": Listener(source, self.apart), "stopped": Stopped(self.apart)}
-        self.servers["proxy"] = Proxy({name: self._origin(s) for name, s in self.names().items()}, self.apart)
+        known = self.names() | {f"{n}:{p}": s for n in PUBLIC for p, s in ((80, "http"), (443, "https"))}
+        self.servers["proxy"] = Proxy({name: self._origin(s) for name, s in known.items()}, self.apart)
         self.dns = Dns(self.apart)
         self.dns.table |= PUBLIC
 

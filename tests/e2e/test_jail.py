@@ -1,4 +1,4 @@
-"""The walls around qemu, virtiofsd and edge, as /proc shows them."""
+"""The walls around qemu, virtiofsd, edge and egress, as /proc shows them."""
 import contextlib
 import os
 import pathlib
@@ -7,7 +7,8 @@ import subprocess
 import host
 import pytest
 
-JAILED = ("qemu", "virtiofsd", "edge")
+JAILED = ("qemu", "virtiofsd", "edge", "egress")
+WITHOUT_NET = ("qemu", "virtiofsd", "edge")  # egress is what goes out: it alone has the host's network
 NO_CAPS = "0000000000000000"
 
 
@@ -26,7 +27,7 @@ def test_seccomp_and_no_new_privs(pids, name):
     assert int(status["Uid"].split()[0]) == os.getuid()
 
 
-@pytest.mark.parametrize("name", ("qemu", "edge"))
+@pytest.mark.parametrize("name", ("qemu", "edge", "egress"))
 def test_no_capability_at_all(pids, name):
     status = host.status(pids[name])
     for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
@@ -37,14 +38,15 @@ def test_no_capability_at_all(pids, name):
 def test_own_namespaces(pids, name):
     """A capability that virtiofsd has counts in its own user namespace only."""
     ours, theirs = host.namespaces(os.getpid()), host.namespaces(pids[name])
-    for kind in ("user", "net", "mnt", "pid", "ipc"):
+    for kind in ("user", "mnt", "pid", "ipc"):
         assert theirs[kind] != ours[kind], f"{name} shares the {kind} namespace of the host"
+    assert (theirs["net"] != ours["net"]) == (name in WITHOUT_NET)
     for other in JAILED:
         if other != name:
             assert host.namespaces(pids[other])["user"] != theirs["user"]
 
 
-@pytest.mark.parametrize("name", JAILED)
+@pytest.mark.parametrize("name", WITHOUT_NET)
 def test_net_namespace_is_empty(pids, name):
     assert host.interfaces(pids[name]) == ["lo"]
     counters = pathlib.Path(f"/proc/{pids[name]}/net/dev").read_text().splitlines()[2].split()[1:]
@@ -61,10 +63,11 @@ def test_uid_map_is_one_line(pids, name):
     assert [int(n) for n in lines[0].split()[1:]] == [os.getuid(), 1]
 
 
-def test_edge_has_an_empty_root(pids):
-    root = pathlib.Path(f"/proc/{pids['edge']}/root")
+@pytest.mark.parametrize("name", ("edge", "egress"))
+def test_ours_have_an_empty_root(pids, name):
+    root = pathlib.Path(f"/proc/{pids[name]}/root")
     assert [p.name for p in root.iterdir()] == []
-    mounts = pathlib.Path(f"/proc/{pids['edge']}/mounts").read_text().splitlines()
+    mounts = pathlib.Path(f"/proc/{pids[name]}/mounts").read_text().splitlines()
     assert len(mounts) <= 1, mounts
 
 
@@ -90,16 +93,18 @@ def test_they_die_with_their_keeper(env):
     box.rm()
 
 
-def test_edge_proves_its_own_jail(env):
-    done = subprocess.run([f"{env.env['SBX_LIBEXEC']}/sbx-edge", "--jail-selftest"], env=env.env,
+@pytest.mark.parametrize("name, words", [("edge", ("open", "socket", "connect", "exec", "ptrace")),
+                                         ("egress", ("open", "bind", "listen", "accept", "exec", "ptrace"))])
+def test_ours_prove_their_own_jail(env, name, words):
+    done = subprocess.run([f"{env.env['SBX_LIBEXEC']}/sbx-{name}", "--jail-selftest"], env=env.env,
                           capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    for word in ("open", "socket", "connect", "exec", "ptrace"):
+    for word in words:
         assert word in done.stdout, f"the self-test says nothing of {word}"
 
 
 def test_nothing_of_ours_listens_on_the_network(env, sandbox):
-    """Every process is in an empty net namespace, or is seen to hold no network socket."""
+    """Every process is in an empty net namespace, or is seen to hold no network socket, or could not listen with one."""
     inodes = set()
     for table in ("tcp", "tcp6", "udp", "udp6"):
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
@@ -112,7 +117,8 @@ def test_nothing_of_ours_listens_on_the_network(env, sandbox):
                 continue
             fds = list(pathlib.Path(f"/proc/{pid}/fd").iterdir())
         except PermissionError:
-            assert name in ("sbx-edge", "virtiofsd", "sbx-keeper"), name  # not dumpable: jailed, see above
+            # Not dumpable: jailed, see above. Egress has the host's network, and can neither bind nor listen.
+            assert name in ("sbx-edge", "sbx-egress", "virtiofsd", "sbx-keeper"), name
             continue
         looked += name in ("sbxd", "sbx-keeper")
         for fd in fds:

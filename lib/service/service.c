@@ -1,0 +1,357 @@
+#include "service.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <strings.h>
+
+static void slot_done(struct service_slot *slot)
+{
+	for (size_t i = 0; i < slot->n_hosts; i++)
+		netrule_done(&slot->host[i]);
+	for (size_t i = 0; i < slot->n_paths; i++)
+		free(slot->path[i]);
+	free(slot->host);
+	free(slot->path);
+	free(slot->name);
+	free(slot->header);
+	free(slot->format);
+	free(slot->user);
+}
+
+void service_done(struct service *s)
+{
+	for (size_t i = 0; i < s->n_slots; i++)
+		slot_done(&s->slot[i]);
+	for (size_t i = 0; i < s->n_envs; i++) {
+		free(s->env[i].name);
+		free(s->env[i].sentinel);
+	}
+	for (size_t i = 0; i < s->n_known; i++)
+		free(s->known[i].name);
+	for (size_t i = 0; i < s->n_endpoints; i++) {
+		netrule_done(&s->endpoint[i].host);
+		free(s->endpoint[i].path);
+	}
+	for (size_t i = 0; i < s->n_fields; i++) {
+		free(s->field[i].name);
+		free(s->field[i].sentinel);
+	}
+	free(s->name);
+	free(s->about);
+	*s = (struct service){0};
+}
+
+/* ---- which slot ---- */
+
+bool service_may_meet(const struct netrule *a, const struct netrule *b)
+{
+	return a->ports.lo <= b->ports.hi && b->ports.lo <= a->ports.hi && netrule_may_meet(a, b);
+}
+
+/* A host written out is a resource like any other, and between it and a pattern meeting is exact. */
+static bool is_at(const struct netrule *nr, const struct service_request *req)
+{
+	struct netrule one = {.form = NETRULE_NAME,
+		.ports = {req->port, req->port},
+		.name = (char *)req->host->name,
+		.n_name = req->host->n};
+
+	if (req->host->is_addr) {
+		one.form = NETRULE_ADDR;
+		one.net = addr_net_of(&req->host->addr, (uint8_t)(req->host->addr.n * 8));
+	}
+	return service_may_meet(&one, nr);
+}
+
+/* The segment behind a slash at the front of *s, cut off it. */
+static struct slice next_segment(struct slice *s)
+{
+	size_t n = 1;
+	struct slice segment;
+
+	while (n < s->n && s->p[n] != '/')
+		n++;
+	segment = slice_of(s->p + 1, n - 1);
+	*s = slice_of(s->p + n, s->n - n);
+	return segment;
+}
+
+static size_t count_segments(struct slice s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s.n; i++)
+		n += s.p[i] == '/';
+	return n;
+}
+
+bool service_path_match(const char *pattern, struct slice path)
+{
+	struct slice want = slice_from_str(pattern);
+	const uint8_t *query = path.n ? memchr(path.p, '?', path.n) : NULL;
+
+	if (query)
+		path.n = (size_t)(query - path.p);
+	if (path.n == 0 || path.p[0] != '/')
+		return false;
+	while (want.n && path.n) {
+		struct slice w = next_segment(&want), p = next_segment(&path);
+
+		if (slice_eq_str(w, "**")) {
+			/* What is behind it takes the last segments; it has one already. */
+			while (count_segments(path) > count_segments(want))
+				(void)next_segment(&path);
+		} else if (slice_eq_str(w, "*") ? p.n == 0 : !slice_eq(w, p)) {
+			return false;
+		}
+	}
+	return want.n == 0 && path.n == 0;
+}
+
+static bool fits_path(const struct service_slot *slot, struct slice path)
+{
+	if (slot->n_paths == 0)
+		return true;
+	for (size_t i = 0; i < slot->n_paths; i++)
+		if (service_path_match(slot->path[i], path))
+			return true;
+	return false;
+}
+
+static bool fits_host(const struct service_slot *slot, const struct service_request *req)
+{
+	for (size_t i = 0; i < slot->n_hosts; i++)
+		if (is_at(&slot->host[i], req))
+			return true;
+	return false;
+}
+
+const struct service_slot *service_pick_slot(
+	const struct service *s, const struct service_request *req, unsigned values)
+{
+	for (size_t i = 0; i < s->n_slots; i++) {
+		const struct service_slot *slot = &s->slot[i];
+
+		if ((slot->value & values) && fits_host(slot, req) && fits_path(slot, req->path))
+			return slot;
+	}
+	return NULL;
+}
+
+bool service_is_endpoint(const struct service *s, const struct service_request *req)
+{
+	for (size_t i = 0; i < s->n_endpoints; i++)
+		if (is_at(&s->endpoint[i].host, req) &&
+			service_path_match(s->endpoint[i].path, req->path))
+			return true;
+	return false;
+}
+
+/* ---- whose credential ---- */
+
+/* A `*` at the end of a sentinel stands for one or more letters and digits. */
+static bool is_like(struct slice text, const char *sentinel)
+{
+	size_t n = strlen(sentinel) - 1;
+
+	if (sentinel[n] != '*')
+		return slice_eq_str(text, sentinel);
+	if (text.n <= n || memcmp(text.p, sentinel, n) != 0)
+		return false;
+	for (size_t i = n; i < text.n; i++)
+		if (!isalnum(text.p[i]))
+			return false;
+	return true;
+}
+
+static bool is_sentinel(const struct service *s, struct slice text)
+{
+	for (size_t i = 0; i < s->n_envs; i++)
+		if (is_like(text, s->env[i].sentinel))
+			return true;
+	for (size_t i = 0; i < s->n_fields; i++)
+		if (s->field[i].sentinel && is_like(text, s->field[i].sentinel))
+			return true;
+	return false;
+}
+
+static int hex_digit(uint8_t c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Percent signs undone, so that a name or value cannot hide behind them. False: does not fit. */
+static bool unescape(struct slice s, uint8_t *buf, size_t size, struct slice *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s.n; i++, n++) {
+		int hi = -1, lo = -1;
+
+		if (n == size)
+			return false;
+		if (s.p[i] == '%' && i + 2 < s.n) {
+			hi = hex_digit(s.p[i + 1]);
+			lo = hex_digit(s.p[i + 2]);
+		}
+		buf[n] = hi >= 0 && lo >= 0 ? (uint8_t)(hi << 4 | lo) : s.p[i];
+		i += hi >= 0 && lo >= 0 ? 2 : 0;
+	}
+	*ret = slice_of(buf, n);
+	return true;
+}
+
+static bool is_word(struct slice s, const char *word)
+{
+	return s.n == strlen(word) && strncasecmp((const char *)s.p, word, s.n) == 0;
+}
+
+static bool is_known(const struct service *s, enum service_where where, struct slice name)
+{
+	for (size_t i = 0; i < s->n_known; i++)
+		if (s->known[i].where == where && is_word(name, s->known[i].name))
+			return true;
+	for (size_t i = 0; i < s->n_slots && where == SERVICE_IN_HEADER; i++)
+		if (is_word(name, s->slot[i].header))
+			return true;
+	return false;
+}
+
+static int base64_digit(uint8_t c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+static bool decode_base64(struct slice s, uint8_t *buf, size_t size, struct slice *ret)
+{
+	uint32_t bits = 0;
+	size_t n = 0, have = 0;
+
+	while (s.n && s.p[s.n - 1] == '=')
+		s.n--;
+	for (size_t i = 0; i < s.n; i++) {
+		int digit = base64_digit(s.p[i]);
+
+		if (digit < 0 || n == size)
+			return false;
+		bits = bits << 6 | (uint32_t)digit;
+		have += 6;
+		if (have >= 8) {
+			have -= 8;
+			buf[n++] = (uint8_t)(bits >> have);
+		}
+	}
+	*ret = slice_of(buf, n);
+	return true;
+}
+
+/* USER:PASSWORD; there are clients that put a token in either half. */
+static bool is_basic_sentinel(const struct service *s, struct slice text)
+{
+	uint8_t buf[2 * SERVICE_MAX_TEXT + 2];
+	struct slice pair;
+	const uint8_t *colon;
+	size_t n;
+
+	if (!decode_base64(text, buf, sizeof(buf), &pair))
+		return false;
+	colon = pair.n ? memchr(pair.p, ':', pair.n) : NULL;
+	if (!colon)
+		return false;
+	n = (size_t)(colon - pair.p);
+	return is_sentinel(s, slice_of(pair.p, n)) ||
+	       is_sentinel(s, slice_of(pair.p + n + 1, pair.n - n - 1));
+}
+
+/* KEY/DATE/REGION/... of AWS. */
+static bool is_scope_sentinel(const struct service *s, struct slice text)
+{
+	const uint8_t *slash = text.n ? memchr(text.p, '/', text.n) : NULL;
+
+	return slash && is_sentinel(s, slice_of(text.p, (size_t)(slash - text.p)));
+}
+
+static bool is_signed_sentinel(const struct service *s, struct slice text)
+{
+	static const char key[] = "Credential=";
+	const uint8_t *at = text.n ? memmem(text.p, text.n, key, sizeof(key) - 1) : NULL;
+	size_t n = at ? (size_t)(at - text.p) + sizeof(key) - 1 : text.n;
+
+	return is_scope_sentinel(s, slice_of(text.p + n, text.n - n));
+}
+
+static struct slice trim(struct slice s)
+{
+	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
+		s = slice_of(s.p + 1, s.n - 1);
+	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+		s.n--;
+	return s;
+}
+
+/* A sentinel in the format of a slot for this header. */
+static bool is_formatted(const struct service *s, struct slice name, struct slice value)
+{
+	for (size_t i = 0; i < s->n_slots; i++) {
+		const char *format = s->slot[i].format;
+		size_t front, back;
+
+		if (!format || !is_word(name, s->slot[i].header))
+			continue;
+		front = (size_t)(strstr(format, "%s") - format);
+		back = strlen(format) - front - 2;
+		if (value.n >= front + back && memcmp(value.p, format, front) == 0 &&
+			memcmp(value.p + value.n - back, format + front + 2, back) == 0 &&
+			is_sentinel(s, slice_of(value.p + front, value.n - front - back)))
+			return true;
+	}
+	return false;
+}
+
+static bool is_header_sentinel(const struct service *s, struct slice name, struct slice value)
+{
+	size_t n = 0;
+	struct slice scheme, rest;
+
+	if (is_sentinel(s, value) || is_formatted(s, name, value))
+		return true;
+	while (n < value.n && value.p[n] != ' ')
+		n++;
+	scheme = slice_of(value.p, n);
+	rest = trim(slice_of(value.p + n, value.n - n));
+	if (is_word(scheme, "basic"))
+		return is_basic_sentinel(s, rest);
+	if (is_word(scheme, "aws4-hmac-sha256"))
+		return is_signed_sentinel(s, rest);
+	return is_sentinel(s, rest);
+}
+
+enum service_verdict service_judge(
+	const struct service *s, enum service_where where, struct slice name, struct slice value)
+{
+	uint8_t name_buf[SERVICE_MAX_WORD], buf[2 * SERVICE_MAX_TEXT];
+	struct slice text;
+
+	if (where == SERVICE_IN_QUERY && !unescape(name, name_buf, sizeof(name_buf), &name))
+		return SERVICE_PLAIN; /* longer than any that is known */
+	value = trim(value);
+	if (value.n == 0 || !is_known(s, where, name))
+		return SERVICE_PLAIN;
+	if (where == SERVICE_IN_HEADER)
+		return is_header_sentinel(s, name, value) ? SERVICE_SENTINEL : SERVICE_FOREIGN;
+	if (where == SERVICE_IN_COOKIE)
+		return is_sentinel(s, value) ? SERVICE_SENTINEL : SERVICE_FOREIGN;
+	if (!unescape(value, buf, sizeof(buf), &text))
+		return SERVICE_FOREIGN;
+	return is_sentinel(s, text) || is_scope_sentinel(s, text) ? SERVICE_SENTINEL
+								  : SERVICE_FOREIGN;
+}

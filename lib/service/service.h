@@ -1,0 +1,140 @@
+/*
+ * service - one service that credentials are for, as data: hosts, slots, variables, sentinels.
+ *
+ * How      service_parse reads a file of proto/PROTOCOL.service. A slot is the one place of a request
+ *          where the credential goes: a header with a format, the password of basic
+ *          authentication, or a signature. service_pick_slot finds it for a request, and
+ *          service_judge says of a header or a query field whether it carries a credential, and
+ *          whether that is our sentinel or somebody's own.
+ * Trust    Files of the installation and of the same user. Hosts, paths and headers that are looked
+ *          up are a guest's, hosts canonical (host.h). Holds no credential, only sentinels.
+ * Owns     All its pointers, freed by service_done.
+ * Limits   SERVICE_MAX_BYTES a file, SERVICE_MAX_LINE a line, and SERVICE_MAX_SLOTS,
+ *          SERVICE_MAX_HOSTS, SERVICE_MAX_PATHS, SERVICE_MAX_ENVS, SERVICE_MAX_KNOWN and
+ *          SERVICE_MAX_FIELDS.
+ * Never    Takes a host without a port, every host, or a network: a credential goes to named places.
+ * See      services.h for all of them, proto/PROTOCOL.service, service_test.c, service_fuzz.c
+ */
+#pragma once
+
+#include "lib/policy/netrule.h"
+
+#define SERVICE_MAX_BYTES 65536
+#define SERVICE_MAX_LINE 4096
+#define SERVICE_MAX_WORD 64
+#define SERVICE_MAX_TEXT 256 /* a format, a sentinel, a path, a sentence */
+#define SERVICE_MAX_SLOTS 8
+#define SERVICE_MAX_HOSTS 64 /* of one slot */
+#define SERVICE_MAX_PATHS 16 /* of one slot */
+#define SERVICE_MAX_ENVS 8
+#define SERVICE_MAX_KNOWN 16
+#define SERVICE_MAX_FIELDS 8 /* of an OAuth answer */
+#define SERVICE_MAX_ENDPOINTS 4
+
+enum service_how {
+	SERVICE_HEADER, /* name: format */
+	SERVICE_BASIC,	/* authorization: Basic, with a user of the service's */
+	SERVICE_SIGV4,	/* the request is signed as AWS wants it */
+};
+
+/* What goes into a slot. */
+enum service_value {
+	SERVICE_SECRET = 1 << 0, /* what the user set */
+	SERVICE_ACCESS = 1 << 1, /* what the token endpoint gave */
+};
+
+struct service_slot {
+	char *name;
+	enum service_how how;
+	enum service_value value;
+	char *header; /* lower case; NULL for a signature */
+	char *format; /* SERVICE_HEADER: text with one %s */
+	char *user;   /* SERVICE_BASIC; NULL: the value is USER:PASSWORD */
+	struct netrule *host;
+	size_t n_hosts;
+	char **path; /* patterns; none: every path */
+	size_t n_paths;
+	unsigned line;
+};
+
+struct service_env {
+	char *name, *sentinel;
+};
+
+enum service_where { SERVICE_IN_HEADER, SERVICE_IN_QUERY, SERVICE_IN_COOKIE };
+
+/* Where requests to this service may carry a credential, beside the slots. */
+struct service_known {
+	enum service_where where;
+	char *name; /* a header's in lower case */
+};
+
+enum service_field_kind {
+	SERVICE_FIELD_ACCESS,  /* becomes the sentinel, and the value of access slots */
+	SERVICE_FIELD_REFRESH, /* becomes the sentinel */
+	SERVICE_FIELD_EXPIRES, /* seconds that the access token has */
+	SERVICE_FIELD_UNSIGN,  /* a JWT that keeps its claims and loses its signature */
+	SERVICE_FIELD_KINDS,
+};
+
+/* A field of the token endpoint's answer. */
+struct service_field {
+	enum service_field_kind kind;
+	char *name,
+		*sentinel; /* NULL where there is none; a `*` at its end is for letters of each token */
+};
+
+struct service_endpoint {
+	struct netrule host;
+	char *path; /* exactly this one */
+};
+
+struct service {
+	char *name, *about;
+	struct service_slot slot[SERVICE_MAX_SLOTS];
+	size_t n_slots;
+	struct service_env env[SERVICE_MAX_ENVS];
+	size_t n_envs;
+	struct service_known known[SERVICE_MAX_KNOWN];
+	size_t n_known;
+	struct service_endpoint endpoint[SERVICE_MAX_ENDPOINTS];
+	size_t n_endpoints;
+	struct service_field field[SERVICE_MAX_FIELDS];
+	size_t n_fields;
+};
+
+/* *ret must be all zero, and is so after an error. `name` is the file's name for messages. */
+int service_parse(
+	struct slice text, const char *name, struct service *ret, struct err *err) MUST_CHECK;
+void service_done(struct service *s);
+#define AUTO_SERVICE CLEANUP(service_done)
+
+struct service_request {
+	const struct host *host;
+	uint16_t port;
+	struct slice path; /* canonical; from a '?' on it does not count */
+};
+
+/*
+ * The first slot, in the order of the file, for this host, port and path whose value is one of
+ * `values` (service_value, added up: those that the sandbox has); NULL when there is none.
+ */
+const struct service_slot *service_pick_slot(
+	const struct service *s, const struct service_request *req, unsigned values);
+/* Whether it is the token endpoint. */
+bool service_is_endpoint(const struct service *s, const struct service_request *req);
+
+enum service_verdict {
+	SERVICE_PLAIN,	  /* no credential stands there */
+	SERVICE_SENTINEL, /* ours */
+	SERVICE_FOREIGN,  /* somebody's own: the request must not pass */
+};
+
+/* A header (its name in any case), a query field (as it stands in the request), or one cookie. */
+enum service_verdict service_judge(
+	const struct service *s, enum service_where where, struct slice name, struct slice value);
+
+/* Whether a path fits a pattern: segments, `*` for one of them, one `**` for one or more. */
+bool service_path_match(const char *pattern, struct slice path);
+/* Whether hosts and ports of both could be one request's; too often yes rather than too seldom. */
+bool service_may_meet(const struct netrule *a, const struct netrule *b);

@@ -1,0 +1,72 @@
+/*
+ * The text of a service. What is read finds its own slots by its own hosts; its sentinels are judged ours
+ * in every slot and anything else somebody's; and a file that was read is taken into an empty set.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include "lib/base/mem.h"
+#include "services.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_slot(
+	const struct service *s, const struct services *set, const struct service_slot *slot)
+{
+	for (size_t i = 0; i < slot->n_hosts; i++) {
+		const struct netrule *nr = &slot->host[i];
+		struct host h;
+		struct service_request req = {
+			.host = &h, .port = nr->ports.lo, .path = slice_from_str("/a/b")};
+
+		assert(nr->form != NETRULE_EVERY && nr->ports.lo);
+		if (nr->form == NETRULE_ADDR)
+			host_from_addr(&nr->net.addr, &h);
+		else if (nr->deep || nr->n_glob ||
+			 host_from_wire(slice_of(nr->name, nr->n_name), &h, NULL) < 0)
+			continue;
+		assert(services_find(set, &h, req.port));
+		if (slot->n_paths == 0)
+			assert(service_pick_slot(s, &req, slot->value));
+		assert(!service_pick_slot(s, &req, 0));
+		(void)service_is_endpoint(s, &req);
+	}
+	assert(service_judge(s, SERVICE_IN_HEADER, slice_from_str(slot->header),
+		       slice_from_str("Bearer somebody's")) == SERVICE_FOREIGN);
+	for (size_t i = 0; i < s->n_envs; i++)
+		assert(service_judge(s, SERVICE_IN_HEADER, slice_from_str(slot->header),
+			       slice_from_str(s->env[i].sentinel)) == SERVICE_SENTINEL);
+}
+
+static void check_service(struct slice text, const struct service *s)
+{
+	struct services *set = services_new();
+	struct err err = {0};
+
+	if (services_add(set, text, "fuzz", &err) == 0) {
+		assert(services_by_name(set, s->name));
+		for (size_t i = 0; i < s->n_slots; i++)
+			check_slot(s, set, &s->slot[i]);
+		assert(services_add(set, text, "fuzz", &err) < 0);
+	}
+	assert(services_count(set) <= 1);
+	services_free(set);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	AUTO_SERVICE struct service s = {0};
+	struct slice text = slice_of(data, size);
+	struct err err = {0};
+
+	if (service_parse(text, "fuzz", &s, &err) < 0) {
+		assert(err.text[0] && !s.name);
+		return 0;
+	}
+	assert(s.name && s.about && s.n_slots);
+	check_service(text, &s);
+	/* The bytes as a request's, too. */
+	(void)service_path_match("/**/info/*", text);
+	(void)service_judge(&s, SERVICE_IN_HEADER, slice_from_str("authorization"), text);
+	(void)service_judge(&s, SERVICE_IN_QUERY, text, text);
+	return 0;
+}

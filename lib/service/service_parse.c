@@ -1,0 +1,596 @@
+#include <errno.h>
+#include "lib/base/mem.h"
+#include "service.h"
+
+/* ---- small texts ---- */
+
+static struct slice trim(struct slice s)
+{
+	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
+		s = slice_of(s.p + 1, s.n - 1);
+	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+		s.n--;
+	return s;
+}
+
+/* The first word of *s, which then is what stands behind it. */
+static struct slice next_word(struct slice *s)
+{
+	size_t n = 0;
+	struct slice word;
+
+	*s = trim(*s);
+	while (n < s->n && s->p[n] != ' ' && s->p[n] != '\t')
+		n++;
+	word = slice_of(s->p, n);
+	*s = trim(slice_of(s->p + n, s->n - n));
+	return word;
+}
+
+static bool has_only(struct slice s, const char *allowed)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] == '\0' || !strchr(allowed, s.p[i]))
+			return false;
+	return s.n > 0 && s.n <= SERVICE_MAX_WORD;
+}
+
+#define LOWER "abcdefghijklmnopqrstuvwxyz"
+#define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
+
+static bool is_name(struct slice s)
+{
+	return has_only(s, LOWER DIGITS "-");
+}
+
+/* Printable ASCII without blanks. */
+static bool is_solid(struct slice s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] <= 0x20 || s.p[i] >= 0x7f)
+			return false;
+	return s.n > 0 && s.n <= SERVICE_MAX_TEXT;
+}
+
+static char *dup_slice(struct slice s)
+{
+	return xstrndup((const char *)s.p, s.n);
+}
+
+/* ---- one function for each word that begins a line ---- */
+
+struct reader {
+	struct service s;
+	struct service_slot *slot; /* NULL: no slot has begun */
+	unsigned line;
+	enum { BEFORE, INSIDE, BEHIND } where;
+};
+
+static int take_name(struct reader *rd, struct slice rest, struct err *err)
+{
+	if (rd->s.name)
+		return err_set(err, -EINVAL, "a service has one name");
+	if (!is_name(rest))
+		return err_set(err, -EINVAL,
+			"a name is 1 to %d lower-case letters, digits and hyphens",
+			SERVICE_MAX_WORD);
+	rd->s.name = dup_slice(rest);
+	return 0;
+}
+
+static int take_about(struct reader *rd, struct slice rest, struct err *err)
+{
+	if (rd->s.about || rest.n == 0 || rest.n > SERVICE_MAX_TEXT)
+		return err_set(err, -EINVAL, "'about' is one sentence of at most %d bytes, once",
+			SERVICE_MAX_TEXT);
+	rd->s.about = dup_slice(rest);
+	return 0;
+}
+
+/* What frames and routes a request, or is ours, is no place for a credential. */
+static bool is_reserved(struct slice header)
+{
+	static const char *const list[] = {"host", "content-length", "content-type",
+		"transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade",
+		"expect", "date", "range"};
+
+	for (size_t i = 0; i < ARRAY_LEN(list); i++)
+		if (slice_eq_str(header, list[i]))
+			return true;
+	return (header.n >= 6 && memcmp(header.p, "proxy-", 6) == 0) ||
+	       (header.n >= 4 && memcmp(header.p, "sbx-", 4) == 0);
+}
+
+static int check_header(struct slice name, struct err *err)
+{
+	if (!has_only(name, LOWER DIGITS "-_"))
+		return err_set(err, -EINVAL, "a header's name is written in lower case");
+	if (is_reserved(name))
+		return err_set(err, -EINVAL, "header '%.*s' cannot carry a credential", (int)name.n,
+			(const char *)name.p);
+	return 0;
+}
+
+static int take_known(struct reader *rd, struct slice rest, struct err *err)
+{
+	struct slice where = next_word(&rest);
+	struct service_known known = {.where = SERVICE_IN_HEADER};
+	int r = 0;
+
+	if (rd->s.n_known == SERVICE_MAX_KNOWN)
+		return err_set(err, -E2BIG, "more than %d lines 'known'", SERVICE_MAX_KNOWN);
+	if (slice_eq_str(where, "query"))
+		known.where = SERVICE_IN_QUERY;
+	else if (slice_eq_str(where, "cookie"))
+		known.where = SERVICE_IN_COOKIE;
+	else if (!slice_eq_str(where, "header"))
+		return err_set(err, -EINVAL,
+			"not 'known header NAME', 'known query NAME' or 'known cookie NAME'");
+	if (known.where == SERVICE_IN_HEADER)
+		r = check_header(rest, err);
+	else if (!has_only(rest, LOWER UPPER DIGITS "-_."))
+		r = err_set(err, -EINVAL, "not the name of a query field or cookie");
+	if (r < 0)
+		return r;
+	known.name = dup_slice(rest);
+	rd->s.known[rd->s.n_known++] = known;
+	return 0;
+}
+
+/* So that whoever finds one knows what it is: `proxy-managed`, or without the hyphen. */
+static int check_sentinel(struct slice s, struct err *err)
+{
+	AUTO_FREE char *text = NULL;
+	const uint8_t *star = s.n ? memchr(s.p, '*', s.n) : NULL;
+
+	if (!is_solid(s) || s.n < 8)
+		return err_set(err, -EINVAL,
+			"a sentinel is 8 to %d printable letters without blanks", SERVICE_MAX_TEXT);
+	if (star && star != s.p + s.n - 1)
+		return err_set(err, -EINVAL, "a sentinel has a '*' at its end or none");
+	text = dup_slice(s);
+	if (!strcasestr(text, "proxy-managed") && !strcasestr(text, "proxymanaged"))
+		return err_set(
+			err, -EINVAL, "the sentinel does not say proxy-managed or proxymanaged");
+	return 0;
+}
+
+static int take_env(struct reader *rd, struct slice rest, struct err *err)
+{
+	struct slice name = next_word(&rest);
+	int r;
+
+	if (rd->s.n_envs == SERVICE_MAX_ENVS)
+		return err_set(err, -E2BIG, "more than %d lines 'env'", SERVICE_MAX_ENVS);
+	if (!has_only(name, UPPER DIGITS "_") || strchr(DIGITS, name.p[0]))
+		return err_set(err, -EINVAL, "not 'env NAME SENTINEL' with a name in upper case");
+	for (size_t i = 0; i < rd->s.n_envs; i++)
+		if (slice_eq_str(name, rd->s.env[i].name))
+			return err_set(
+				err, -EEXIST, "variable %s is there already", rd->s.env[i].name);
+	r = check_sentinel(rest, err);
+	if (r < 0)
+		return r;
+	if (rest.p[rest.n - 1] == '*')
+		return err_set(err, -EINVAL, "only the sentinel of a field may end in '*'");
+	rd->s.env[rd->s.n_envs++] =
+		(struct service_env){.name = dup_slice(name), .sentinel = dup_slice(rest)};
+	return 0;
+}
+
+/* Two labels written out at the end, or one address; with a port. */
+static int check_host(const struct netrule *nr, struct err *err)
+{
+	const char *end = nr->form == NETRULE_NAME ? nr->name + nr->n_glob : NULL;
+
+	if (nr->form == NETRULE_EVERY)
+		return err_set(err, -EINVAL, "a credential is not for every host");
+	if (!nr->ports.lo)
+		return err_set(err, -EINVAL, "a host of a service has a port, such as :443");
+	if (nr->form == NETRULE_ADDR && nr->net.prefix != nr->net.addr.n * 8)
+		return err_set(err, -EINVAL, "a credential is not for a network");
+	if (end && (nr->n_glob || nr->deep) && !strchr(end, '.'))
+		return err_set(err, -EINVAL, "the last two labels of a host must be written out");
+	return 0;
+}
+
+static int parse_host(struct slice text, struct netrule *ret, struct err *err)
+{
+	int r = netrule_parse(text, ret, err);
+
+	if (r < 0)
+		return r;
+	r = check_host(ret, err);
+	if (r < 0)
+		netrule_done(ret);
+	return r;
+}
+
+/* `/a/STAR/b`: one blank-free text that begins with a slash, with whole segments as patterns. */
+static int check_path(struct slice s, struct err *err)
+{
+	size_t begin = 1, deep = 0;
+
+	if (!is_solid(s) || s.p[0] != '/' || memchr(s.p, '?', s.n) || memchr(s.p, '%', s.n))
+		return err_set(
+			err, -EINVAL, "a path begins with '/' and holds no blank, '?' or '%%'");
+	for (size_t i = 1; i <= s.n; i++) {
+		struct slice segment = slice_of(s.p + begin, i - begin);
+
+		if (i < s.n && s.p[i] != '/')
+			continue;
+		deep += slice_eq_str(segment, "**");
+		if (segment.n == 0 ? s.n > 1 : segment.n > 2 && memchr(segment.p, '*', segment.n))
+			return err_set(err, -EINVAL, "a segment is a text, '*' or '**'");
+		begin = i + 1;
+	}
+	return deep > 1 ? err_set(err, -EINVAL, "a path has at most one '**'") : 0;
+}
+
+static int take_token(struct reader *rd, struct slice rest, struct err *err)
+{
+	struct slice host = next_word(&rest);
+	struct service_endpoint e = {0};
+	int r;
+
+	if (rd->s.n_endpoints == SERVICE_MAX_ENDPOINTS)
+		return err_set(err, -E2BIG, "more than %d lines 'token'", SERVICE_MAX_ENDPOINTS);
+	r = check_path(rest, err);
+	if (r < 0)
+		return r;
+	if (memchr(rest.p, '*', rest.n))
+		return err_set(err, -EINVAL, "the path of a token endpoint is no pattern");
+	r = parse_host(host, &e.host, err);
+	if (r < 0)
+		return r;
+	e.path = dup_slice(rest);
+	rd->s.endpoint[rd->s.n_endpoints++] = e;
+	return 0;
+}
+
+static int take_field(struct reader *rd, struct slice rest, struct err *err)
+{
+	static const struct {
+		const char *name;
+		bool sentinel;
+	} kinds[SERVICE_FIELD_KINDS] = {
+		[SERVICE_FIELD_ACCESS] = {"access", true},
+		[SERVICE_FIELD_REFRESH] = {"refresh", true},
+		[SERVICE_FIELD_EXPIRES] = {"expires", false},
+		[SERVICE_FIELD_UNSIGN] = {"unsign", false},
+	};
+	struct slice kind = next_word(&rest), name = next_word(&rest);
+	size_t k = 0;
+	int r = 0;
+
+	while (k < ARRAY_LEN(kinds) && !slice_eq_str(kind, kinds[k].name))
+		k++;
+	if (k == ARRAY_LEN(kinds) || !has_only(name, LOWER UPPER DIGITS "_-"))
+		return err_set(err, -EINVAL,
+			"not 'field access|refresh NAME SENTINEL' or 'field expires|unsign NAME'");
+	if (rd->s.n_fields == SERVICE_MAX_FIELDS)
+		return err_set(err, -E2BIG, "more than %d lines 'field'", SERVICE_MAX_FIELDS);
+	if (kinds[k].sentinel)
+		r = check_sentinel(rest, err);
+	else if (rest.n)
+		r = err_set(err, -EINVAL, "a field %s has no sentinel", kinds[k].name);
+	if (r < 0)
+		return r;
+	rd->s.field[rd->s.n_fields++] = (struct service_field){.kind = (enum service_field_kind)k,
+		.name = dup_slice(name),
+		.sentinel = kinds[k].sentinel ? dup_slice(rest) : NULL};
+	return 0;
+}
+
+static int take_slot(struct reader *rd, struct slice rest, struct err *err)
+{
+	struct service_slot *slot = &rd->s.slot[rd->s.n_slots];
+
+	if (rd->s.n_slots == SERVICE_MAX_SLOTS)
+		return err_set(err, -E2BIG, "more than %d slots", SERVICE_MAX_SLOTS);
+	if (!is_name(rest))
+		return err_set(
+			err, -EINVAL, "a slot's name is lower-case letters, digits and hyphens");
+	for (size_t i = 0; i < rd->s.n_slots; i++)
+		if (slice_eq_str(rest, rd->s.slot[i].name))
+			return err_set(
+				err, -EEXIST, "slot '%s' is there already", rd->s.slot[i].name);
+	slot->name = dup_slice(rest);
+	slot->line = rd->line;
+	rd->slot = slot;
+	rd->s.n_slots++;
+	return 0;
+}
+
+/* ---- lines of a slot ---- */
+
+static int take_host(struct reader *rd, struct slice rest, struct err *err)
+{
+	struct service_slot *slot = rd->slot;
+
+	for (;;) {
+		const uint8_t *comma = rest.n ? memchr(rest.p, ',', rest.n) : NULL;
+		size_t n = comma ? (size_t)(comma - rest.p) : rest.n;
+		struct netrule nr = {0};
+		int r = parse_host(slice_of(rest.p, n), &nr, err);
+
+		if (r < 0)
+			return err_wrap(
+				err, r, "host '%.*s'", (int)MIN(n, 60), (const char *)rest.p);
+		if (slot->n_hosts == SERVICE_MAX_HOSTS) {
+			netrule_done(&nr);
+			return err_set(
+				err, -E2BIG, "more than %d hosts in one slot", SERVICE_MAX_HOSTS);
+		}
+		slot->host = xrealloc(slot->host, (slot->n_hosts + 1) * sizeof(slot->host[0]));
+		slot->host[slot->n_hosts++] = nr;
+		if (!comma)
+			return 0;
+		rest = slice_of(rest.p + n + 1, rest.n - n - 1);
+	}
+}
+
+static int take_path(struct reader *rd, struct slice rest, struct err *err)
+{
+	struct service_slot *slot = rd->slot;
+	int r = check_path(rest, err);
+
+	if (r < 0)
+		return r;
+	if (slot->n_paths == SERVICE_MAX_PATHS)
+		return err_set(err, -E2BIG, "more than %d paths in one slot", SERVICE_MAX_PATHS);
+	slot->path = xrealloc(slot->path, (slot->n_paths + 1) * sizeof(slot->path[0]));
+	slot->path[slot->n_paths++] = dup_slice(rest);
+	return 0;
+}
+
+static int check_free(const struct service_slot *slot, struct err *err)
+{
+	return slot->header ? err_set(err, -EINVAL,
+				      "a slot is one of 'header', 'basic' and 'signer', once")
+			    : 0;
+}
+
+/* Printable, with %s once and no other '%'. */
+static bool is_format(struct slice s)
+{
+	size_t places = 0;
+
+	for (size_t i = 0; i < s.n; i++) {
+		if (s.p[i] < 0x20 || s.p[i] >= 0x7f)
+			return false;
+		if (s.p[i] == '%' && (i + 1 == s.n || s.p[i + 1] != 's'))
+			return false;
+		places += s.p[i] == '%';
+	}
+	return places == 1 && s.n <= SERVICE_MAX_TEXT;
+}
+
+static int take_header(struct reader *rd, struct slice rest, struct err *err)
+{
+	struct slice name = next_word(&rest);
+	int r = check_free(rd->slot, err);
+
+	if (r == 0)
+		r = check_header(name, err);
+	if (r < 0)
+		return r;
+	if (!is_format(rest))
+		return err_set(err, -EINVAL, "a header's format holds %%s once, and no other '%%'");
+	rd->slot->how = SERVICE_HEADER;
+	rd->slot->header = dup_slice(name);
+	rd->slot->format = dup_slice(rest);
+	return 0;
+}
+
+static int take_basic(struct reader *rd, struct slice rest, struct err *err)
+{
+	int r = check_free(rd->slot, err);
+
+	if (r < 0)
+		return r;
+	if (rest.n && (!is_solid(rest) || rest.n > SERVICE_MAX_WORD || memchr(rest.p, ':', rest.n)))
+		return err_set(err, -EINVAL, "not 'basic USER', a user without blanks and ':'");
+	rd->slot->how = SERVICE_BASIC;
+	rd->slot->header = xstrdup("authorization");
+	rd->slot->user = rest.n ? dup_slice(rest) : NULL;
+	return 0;
+}
+
+static int take_signer(struct reader *rd, struct slice rest, struct err *err)
+{
+	int r = check_free(rd->slot, err);
+
+	if (r < 0)
+		return r;
+	if (!slice_eq_str(rest, "sigv4"))
+		return err_set(err, -EINVAL, "the only signer is sigv4");
+	rd->slot->how = SERVICE_SIGV4;
+	rd->slot->header = xstrdup("authorization");
+	return 0;
+}
+
+static int take_value(struct reader *rd, struct slice rest, struct err *err)
+{
+	if (rd->slot->value)
+		return err_set(err, -EINVAL, "a slot has one line 'value'");
+	if (slice_eq_str(rest, "secret"))
+		rd->slot->value = SERVICE_SECRET;
+	else if (slice_eq_str(rest, "access"))
+		rd->slot->value = SERVICE_ACCESS;
+	else
+		return err_set(err, -EINVAL, "not 'value secret' or 'value access'");
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+static const struct word {
+	const char *name;
+	int (*take)(struct reader *rd, struct slice rest, struct err *err);
+	bool in_slot;
+} words[] = {
+	{"name", take_name, false},
+	{"about", take_about, false},
+	{"env", take_env, false},
+	{"known", take_known, false},
+	{"token", take_token, false},
+	{"field", take_field, false},
+	{"host", take_host, true},
+	{"path", take_path, true},
+	{"header", take_header, true},
+	{"basic", take_basic, true},
+	{"signer", take_signer, true},
+	{"value", take_value, true},
+};
+
+static int take_word(struct reader *rd, struct slice word, struct slice rest, struct err *err)
+{
+	if (slice_eq_str(word, "slot"))
+		return take_slot(rd, rest, err);
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (!slice_eq_str(word, words[i].name))
+			continue;
+		if (words[i].in_slot != (rd->slot != NULL))
+			return err_set(err, -EINVAL,
+				words[i].in_slot
+					? "'%s' stands before the first slot"
+					: "'%s' stands in a slot: it belongs in front of them",
+				words[i].name);
+		return words[i].take(rd, rest, err);
+	}
+	return err_set(err, -EINVAL, "'%.*s' is no word of a service", (int)MIN(word.n, 40),
+		(const char *)word.p);
+}
+
+static int check_bytes(struct slice line, struct err *err)
+{
+	if (line.n >= SERVICE_MAX_LINE)
+		return err_set(err, -E2BIG, "longer than %d bytes", SERVICE_MAX_LINE - 1);
+	for (size_t i = 0; i < line.n; i++)
+		if ((line.p[i] < 0x20 && line.p[i] != '\t') || line.p[i] == 0x7f)
+			return err_set(
+				err, -EINVAL, "holds the control character 0x%02x", line.p[i]);
+	return 0;
+}
+
+/* A '#' begins a comment at the start of a line and behind a blank. */
+static struct slice without_comment(struct slice line)
+{
+	for (size_t i = 0; i < line.n; i++)
+		if (line.p[i] == '#' && (i == 0 || line.p[i - 1] == ' ' || line.p[i - 1] == '\t'))
+			return trim(slice_of(line.p, i));
+	return trim(line);
+}
+
+static int take_line(struct reader *rd, struct slice line, struct err *err)
+{
+	int r = check_bytes(line, err);
+
+	if (r < 0)
+		return r;
+	line = without_comment(line);
+	if (line.n == 0)
+		return 0;
+	if (rd->where == BEHIND)
+		return err_set(err, -EINVAL, "something stands behind 'end'");
+	if (rd->where == BEFORE) {
+		rd->where = INSIDE;
+		return slice_eq_str(line, "service 1")
+			       ? 0
+			       : err_set(err, -EINVAL,
+					 "a service begins with the line 'service 1'");
+	}
+	if (slice_eq_str(line, "end")) {
+		rd->where = BEHIND;
+		return 0;
+	}
+	return take_word(rd, next_word(&line), line, err);
+}
+
+static bool slots_meet(const struct service_slot *a, const struct service_slot *b)
+{
+	for (size_t i = 0; i < a->n_hosts; i++)
+		for (size_t k = 0; k < b->n_hosts; k++)
+			if (service_may_meet(&a->host[i], &b->host[k]))
+				return true;
+	return false;
+}
+
+static int check_slot(struct reader *rd, struct service_slot *slot, struct err *err)
+{
+	if (!slot->value)
+		slot->value = SERVICE_SECRET;
+	rd->line = slot->line;
+	if (!slot->header || !slot->n_hosts)
+		return err_set(err, -EINVAL,
+			"slot '%s' needs a host, and a header, basic or signer", slot->name);
+	if (slot->value == SERVICE_ACCESS && (!rd->s.n_endpoints || slot->how == SERVICE_SIGV4))
+		return err_set(err, -EINVAL,
+			"slot '%s' is for a token, and there is no line 'token'", slot->name);
+	for (const struct service_slot *a = rd->s.slot; a < slot; a++)
+		if (a->value == slot->value && !a->n_paths && slots_meet(a, slot))
+			return err_set(err, -EINVAL,
+				"slot '%s' can never be chosen: '%s' comes first for the same host",
+				slot->name, a->name);
+	return 0;
+}
+
+/* Which fields there must be when there is a token endpoint. */
+static int check_fields(const struct service *s, struct err *err)
+{
+	size_t access = 0;
+
+	for (size_t i = 0; i < s->n_fields; i++)
+		access += s->field[i].kind == SERVICE_FIELD_ACCESS;
+	if (s->n_endpoints ? access == 0 : s->n_fields > 0)
+		return err_set(err, -EINVAL, "'token' and 'field access' go together");
+	return 0;
+}
+
+static int check_whole(struct reader *rd, struct err *err)
+{
+	int r;
+
+	if (rd->where != BEHIND)
+		return err_set(err, -EINVAL, "the line 'end' is missing: the file may be cut off");
+	if (!rd->s.name || !rd->s.about || !rd->s.n_slots)
+		return err_set(err, -EINVAL, "a service has a name, a line 'about' and a slot");
+	r = check_fields(&rd->s, err);
+	for (size_t i = 0; i < rd->s.n_slots && r == 0; i++)
+		r = check_slot(rd, &rd->s.slot[i], err);
+	return r;
+}
+
+static struct slice next_line(struct slice *rest)
+{
+	const uint8_t *end = memchr(rest->p, '\n', rest->n);
+	size_t n = end ? (size_t)(end - rest->p) : rest->n;
+	struct slice line = slice_of(rest->p, n);
+
+	n += end != NULL;
+	*rest = slice_of(rest->p + n, rest->n - n);
+	return line;
+}
+
+int service_parse(struct slice text, const char *name, struct service *ret, struct err *err)
+{
+	struct reader rd = {.where = BEFORE};
+	int r = 0;
+
+	if (text.n > SERVICE_MAX_BYTES)
+		return err_set(err, -E2BIG, "%s: larger than %d bytes", name, SERVICE_MAX_BYTES);
+	while (text.n && r == 0) {
+		rd.line++;
+		r = take_line(&rd, next_line(&text), err);
+	}
+	if (r == 0)
+		r = check_whole(&rd, err);
+	if (r < 0) {
+		service_done(&rd.s);
+		return err_wrap(err, r, "%s: line %u", name, rd.line);
+	}
+	*ret = rd.s;
+	return 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * services - all services of an installation, found by host or by name.
+ *
+ * How      services_add parses one file and takes it in, unless it speaks of a host, a variable or
+ *          a name that another one has; services_load does so for a folder, in the order of the
+ *          names, and keeps a sentence for each file that was not taken. services_find asks a
+ *          compiled policy (policy.h) in which each service is a group: its cost does not grow with
+ *          the number of services.
+ * Trust    As service.h. services_load reads files of one folder; nothing else does I/O.
+ * Owns     A struct services owns its services; what is found lives as long as it does.
+ * Limits   SERVICES_MAX, SERVICES_MAX_FAULTS.
+ * Never    Lets one bad file take the others away, nor two services be for the same request: the
+ *          one that came first stays.
+ * See      proto/PROTOCOL.service, services_test.c, data/services
+ */
+#pragma once
+
+#include "service.h"
+
+#define SERVICES_MAX 256
+#define SERVICES_MAX_FAULTS 32
+
+struct services;
+
+struct services *services_new(void);
+void services_free(struct services *set);
+
+/* `name` is the file's name for messages. -EEXIST: it meets another service. */
+int services_add(
+	struct services *set, struct slice text, const char *name, struct err *err) MUST_CHECK;
+/*
+ * Every NAME.conf of a folder; one that is not there has none. Only a folder that cannot be read is
+ * an error: what is wrong with single files is in services_fault.
+ */
+int services_load(struct services *set, const char *folder, struct err *err) MUST_CHECK;
+
+size_t services_count(const struct services *set);
+const struct service *services_get(const struct services *set, size_t i);
+size_t services_count_faults(const struct services *set);
+/* "FILE: line N: what is wrong" */
+const char *services_fault(const struct services *set, size_t i);
+
+const struct service *services_by_name(const struct services *set, const char *name);
+/* The service whose slots or token endpoint are at this host and port; NULL when there is none. */
+const struct service *services_find(
+	const struct services *set, const struct host *host, uint16_t port);

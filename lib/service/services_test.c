@@ -1,0 +1,328 @@
+/* Many services together, and those that are shipped; the argument is their folder. */
+#include "services.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+
+static const char *folder;
+
+static int add(struct services *set, const char *name, const char *more, struct err *err)
+{
+	AUTO_FREE char *text =
+		xasprintf("service 1\nname %s\nabout x\n%s\nbasic x\nend\n", name, more);
+	AUTO_FREE char *file = xasprintf("%s.conf", name);
+
+	return services_add(set, slice_from_str(text), file, err);
+}
+
+static const struct service *find(const struct services *set, const char *target)
+{
+	struct slice text;
+	struct host host;
+	uint16_t port;
+
+	assert_int_equal(host_split(slice_from_str(target), &text, &port, NULL), 0);
+	assert_int_equal(host_from_wire(text, &host, NULL), 0);
+	return services_find(set, &host, port);
+}
+
+static void two_services_never_meet(void **state)
+{
+	static const struct {
+		const char *more, *says;
+	} rows[] = {
+		{"slot x\nhost api.a.example:443", "api.a.example:443 may be the same host as"},
+		{"slot x\nhost *.a.example:443", "*.a.example:443 may be"},
+		{"slot x\nhost **.a.example:1-65535", "**.a.example:1-65535 may be"},
+		{"slot x\nhost z.example:443,eu.b.example:443",
+			"*.b.example:443 of service 'first'"},
+		{"env A_KEY proxy-managed\nslot x\nhost z.example:443", "variable A_KEY"},
+		{"token login.a.example:443 /t\nfield access a proxy-managed\nslot x\nhost "
+		 "z.example:443",
+			"login.a.example:443"},
+	};
+	struct services *set = services_new();
+	struct err err;
+
+	assert_int_equal(add(set, "first",
+				 "env A_KEY proxy-managed\n"
+				 "token login.a.example:443 /t\n"
+				 "field access a proxy-managed\n"
+				 "slot x\nhost api.a.example:443,*.b.example:443",
+				 &err),
+		0);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		assert_int_equal(add(set, "second", rows[i].more, &err), -EEXIST);
+		if (!strstr(err.text, rows[i].says) || strncmp(err.text, "second.conf: ", 13) != 0)
+			fail_msg("row %zu says '%s'", i, err.text);
+		assert_int_equal(services_count(set), 1);
+	}
+	assert_int_equal(add(set, "first", "slot x\nhost z.example:443", &err), -EEXIST);
+	assert_null(find(set, "z.example:443"));
+	assert_int_equal(
+		add(set, "second", "slot x\nhost api.a.example:8443,b.example:443", &err), 0);
+	assert_string_equal(find(set, "api.a.example:443")->name, "first");
+	assert_string_equal(find(set, "api.a.example:8443")->name, "second");
+	assert_string_equal(find(set, "b.example:443")->name, "second");
+	assert_string_equal(find(set, "login.a.example:443")->name, "first");
+	assert_null(find(set, "api.a.example:80"));
+	services_free(set);
+}
+
+static void nothing_is_found_in_nothing(void **state)
+{
+	struct services *set = services_new();
+
+	assert_null(find(set, "a.example:443"));
+	assert_null(services_by_name(set, "a"));
+	assert_null(services_get(set, 0));
+	assert_null(services_fault(set, 0));
+	services_free(set);
+	services_free(NULL);
+}
+
+static void there_is_a_limit(void **state)
+{
+	struct services *set = services_new();
+	struct err err;
+
+	for (unsigned i = 0; i <= SERVICES_MAX; i++) {
+		AUTO_FREE char *name = xasprintf("s%u", i);
+		AUTO_FREE char *more = xasprintf("slot x\nhost h%u.example:443", i);
+
+		assert_int_equal(add(set, name, more, &err), i < SERVICES_MAX ? 0 : -E2BIG);
+	}
+	assert_string_equal(find(set, "h255.example:443")->name, "s255");
+	assert_null(find(set, "h256.example:443"));
+	services_free(set);
+}
+
+/* ---- a folder ---- */
+
+static void write_in(const char *dir, const char *name, const char *text)
+{
+	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+#define TAIL "\nslot x\nbasic u\nhost "
+
+static void one_bad_file_does_not_take_the_others_away(void **state)
+{
+	static const char *const files[][2] = {
+		{"a.conf", "service 1\nname a\nabout x" TAIL "a.example:443\nend\n"},
+		{"b.conf", "service 1\nname b\nabuot x" TAIL "b.example:443\nend\n"},
+		{"c.conf", "service 1\nname c\nabout x" TAIL "a.example:443\nend\n"},
+		{"d.conf", "service 1\nname e\nabout x" TAIL "d.example:443\nend\n"},
+		{"e.conf", "service 1\nname e\nabout x" TAIL "e.example:443\nend\n"},
+		{"f.text", "no service at all"},
+		{".g.conf", "no service at all"},
+	};
+	struct services *set = services_new();
+	char dir[] = "/tmp/sbx-services-XXXXXX";
+	struct err err;
+
+	assert_non_null(mkdtemp(dir));
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		write_in(dir, files[i][0], files[i][1]);
+	assert_int_equal(services_load(set, dir, &err), 0);
+	assert_int_equal(services_count(set), 2);
+	assert_string_equal(find(set, "a.example:443")->name, "a");
+	assert_string_equal(find(set, "e.example:443")->name, "e");
+	assert_null(find(set, "d.example:443"));
+	assert_int_equal(services_count_faults(set), 3);
+	assert_non_null(strstr(services_fault(set, 0), "/b.conf: line 3: 'abuot' is no word"));
+	assert_non_null(strstr(services_fault(set, 1), "/c.conf: a.example:443 may be"));
+	assert_non_null(strstr(services_fault(set, 2), "/d.conf: holds service 'e'"));
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		AUTO_FREE char *path = xasprintf("%s/%s", dir, files[i][0]);
+
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(services_load(set, dir, &err), 0);
+	services_free(set);
+}
+
+/* ---- what is shipped ---- */
+
+static struct services *shipped(void)
+{
+	struct services *set = services_new();
+	struct err err;
+
+	if (services_load(set, folder, &err) < 0)
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < services_count_faults(set); i++)
+		fail_msg("%s", services_fault(set, i));
+	return set;
+}
+
+static void all_that_are_promised_are_there(void **state)
+{
+	static const char *const names[] = {"anthropic", "aws", "dockerhub", "ghcr", "github",
+		"gitlab", "google", "groq", "huggingface", "mistral", "nebius", "npm", "openai",
+		"openrouter", "pypi", "quay", "xai"};
+	struct services *set = shipped();
+
+	assert_int_equal(services_count(set), ARRAY_LEN(names));
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (!services_by_name(set, names[i]))
+			fail_msg("%s is missing", names[i]);
+	services_free(set);
+}
+
+static void requests_find_their_slots(void **state)
+{
+	static const struct {
+		const char *target, *path, *service, *slot, *access;
+	} rows[] = {
+		{"api.anthropic.com:443", "/v1/messages", "anthropic", "api", "account"},
+		{"api.openai.com:443", "/v1/responses", "openai", "api", "-"},
+		{"chatgpt.com:443", "/backend-api/codex/responses", "openai", "-", "account"},
+		{"generativelanguage.googleapis.com:443", "/v1beta/models", "google", "gemini",
+			"-"},
+		{"europe-west4-aiplatform.googleapis.com:443", "/v1", "google", "gemini", "-"},
+		{"cloudcode-pa.googleapis.com:443", "/v1internal", "google", "-", "account"},
+		{"api.github.com:443", "/user", "github", "api", "-"},
+		{"github.com:443", "/o/r.git/info/refs?service=git-upload-pack", "github", "git",
+			"-"},
+		{"github.com:443", "/o/r/git-receive-pack", "github", "git", "-"},
+		{"github.com:443", "/login/oauth/access_token", "github", "-", "-"},
+		{"gist.github.com:443", "/0123/info/refs", "github", "git", "-"},
+		{"api.business.githubcopilot.com:443", "/models", "github", "copilot", "-"},
+		{"gitlab.com:443", "/api/v4/user", "gitlab", "api", "-"},
+		{"gitlab.com:443", "/g/sub/r.git/git-upload-pack", "gitlab", "git", "-"},
+		{"gitlab.com:443", "/g/r", "gitlab", "-", "-"},
+		{"huggingface.co:443", "/api/models", "huggingface", "api", "-"},
+		{"huggingface.co:443", "/o/m/info/refs", "huggingface", "git", "-"},
+		{"openrouter.ai:443", "/api/v1/chat/completions", "openrouter", "api", "-"},
+		{"auth.docker.io:443", "/token?service=x", "dockerhub", "login", "-"},
+		{"index.docker.io:443", "/v2/library/debian/manifests/12", "dockerhub", "-",
+			"registry"},
+		{"bedrock-runtime.us-east-1.amazonaws.com:443", "/model", "aws", "api", "-"},
+		{"bucket.s3.eu-central-1.amazonaws.com:443", "/k", "aws", "api", "-"},
+		{"sts.amazonaws.com:443", "/", "aws", "api", "-"},
+		{"lambda.eu-west-1.api.aws:443", "/", "aws", "api", "-"},
+	};
+	struct services *set = shipped();
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct service *s = find(set, rows[i].target);
+		struct service_request req = {.path = slice_from_str(rows[i].path)};
+		const struct service_slot *secret, *access;
+		struct slice text;
+		struct host host;
+
+		if (!s || strcmp(s->name, rows[i].service) != 0)
+			fail_msg("%s is %s", rows[i].target, s ? s->name : "nobody's");
+		assert_int_equal(
+			host_split(slice_from_str(rows[i].target), &text, &req.port, NULL), 0);
+		assert_int_equal(host_from_wire(text, &host, NULL), 0);
+		req.host = &host;
+		secret = service_pick_slot(s, &req, SERVICE_SECRET);
+		access = service_pick_slot(s, &req, SERVICE_ACCESS);
+		if (strcmp(secret ? secret->name : "-", rows[i].slot) != 0 ||
+			strcmp(access ? access->name : "-", rows[i].access) != 0)
+			fail_msg("%s%s: another slot", rows[i].target, rows[i].path);
+	}
+	services_free(set);
+}
+
+/* Neighbours, other ports, and what strangers can put under the same domain. */
+static void credentials_go_nowhere_else(void **state)
+{
+	static const char *const no[] = {"github.com:80", "github.com:22",
+		"api.github.com.evil.example:443", "evil-github.com:443",
+		"objects.githubusercontent.com:443", "user.github.io:443",
+		"release-assets.githubusercontent.com:443", "storage.googleapis.com:443",
+		"www.googleapis.com:443", "googleapis.com:443", "anthropic.com:443",
+		"x.api.openai.com:443", "ec2-192-0-2-1.compute-1.amazonaws.com:443",
+		"ec2-192-0-2-1.us-west-2.compute.amazonaws.com:443", "x.elb.amazonaws.com:443",
+		"x.us-east-1.elb.amazonaws.com:443", "x.execute-api.us-east-1.amazonaws.com:443",
+		"x.lambda-url.us-east-1.on.aws:443", "amazonaws.com:443", "docker.io:443",
+		"a.b.docker.io:443", "example.com:443", "192.0.2.1:443"};
+	struct services *set = shipped();
+
+	for (size_t i = 0; i < ARRAY_LEN(no); i++)
+		if (find(set, no[i]))
+			fail_msg("%s is %s's", no[i], find(set, no[i])->name);
+	services_free(set);
+}
+
+static void only_https_and_only_sentinels_of_their_own(void **state)
+{
+	struct services *set = shipped();
+
+	for (size_t i = 0; i < services_count(set); i++) {
+		const struct service *s = services_get(set, i);
+
+		for (size_t k = 0; k < s->n_slots; k++)
+			for (size_t h = 0; h < s->slot[k].n_hosts; h++) {
+				assert_int_equal(s->slot[k].host[h].form, NETRULE_NAME);
+				assert_false(s->slot[k].host[h].deep);
+				assert_int_equal(s->slot[k].host[h].ports.lo, 443);
+				assert_int_equal(s->slot[k].host[h].ports.hi, 443);
+			}
+		for (size_t k = 0; k < services_count(set); k++)
+			for (size_t e = 0; e < s->n_envs && k != i; e++) {
+				AUTO_FREE char *value = xasprintf("Bearer %s", s->env[e].sentinel);
+
+				assert_int_not_equal(
+					service_judge(services_get(set, k), SERVICE_IN_HEADER,
+						slice_from_str("authorization"),
+						slice_from_str(value)),
+					SERVICE_SENTINEL);
+			}
+	}
+	services_free(set);
+}
+
+/* A comment in each file says what it is, and behind each host why it is there. */
+static void each_host_says_why_it_is_there(void **state)
+{
+	struct services *set = shipped();
+
+	for (size_t i = 0; i < services_count(set); i++) {
+		AUTO_FREE char *path = xasprintf("%s/%s.conf", folder, services_get(set, i)->name);
+		AUTO_FREE char *text = NULL;
+		size_t n;
+
+		assert_int_equal(file_load(path, SERVICE_MAX_BYTES, &text, &n, NULL), 0);
+		assert_int_equal(text[0], '#');
+		for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+			if ((strncmp(line, "host ", 5) == 0 || strncmp(line, "token ", 6) == 0) &&
+				!strstr(line, "  # "))
+				fail_msg("%s: '%s' does not say why", path, line);
+	}
+	services_free(set);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_services_never_meet),
+		cmocka_unit_test(nothing_is_found_in_nothing),
+		cmocka_unit_test(there_is_a_limit),
+		cmocka_unit_test(one_bad_file_does_not_take_the_others_away),
+		cmocka_unit_test(all_that_are_promised_are_there),
+		cmocka_unit_test(requests_find_their_slots),
+		cmocka_unit_test(credentials_go_nowhere_else),
+		cmocka_unit_test(only_https_and_only_sentinels_of_their_own),
+		cmocka_unit_test(each_host_says_why_it_is_there),
+	};
+
+	folder = argc > 1 ? argv[1] : "data/services";
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
