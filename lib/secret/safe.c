@@ -14,6 +14,7 @@
 #include "lib/base/str.h"
 
 #define MAX_CREDS 16384
+#define LOCK_STEP_MS 20
 
 static char *path_of(const struct safe *s, const char *name)
 {
@@ -27,8 +28,14 @@ static int take_lock(struct safe *s, struct err *err)
 	s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (s->lock < 0)
 		return err_errno(err, -errno, "opening %s", path);
-	if (flock(s->lock, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, -EWOULDBLOCK, "another vault has the folder %s", s->dir);
+	/* one that was killed a moment ago still has it */
+	for (unsigned waited_ms = 0; flock(s->lock, LOCK_EX | LOCK_NB) < 0;
+		waited_ms += LOCK_STEP_MS) {
+		if (waited_ms >= SAFE_LOCK_MS)
+			return err_set(
+				err, -EWOULDBLOCK, "another vault has the folder %s", s->dir);
+		(void)usleep(LOCK_STEP_MS * 1000);
+	}
 	return 0;
 }
 

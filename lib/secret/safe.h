@@ -21,6 +21,7 @@
 #define SAFE_CREDS "key.creds"
 #define SAFE_LOCK "lock"
 #define SAFE_MAX_DIR 512
+#define SAFE_LOCK_MS 2000
 
 struct safe {
 	char dir[SAFE_MAX_DIR];
@@ -33,7 +34,7 @@ struct safe {
 	size_t file_n;
 };
 
-/* -EWOULDBLOCK: another vault has the folder. A new safe gets a salt; its head.source is
+/* -EWOULDBLOCK: another vault has the folder, for SAFE_LOCK_MS already. A new safe gets a salt; its head.source is
  * VAULT_KEY_NONE until the caller sets it. */
 int safe_look(struct safe *s, const char *dir, bool accept_old, struct err *err) MUST_CHECK;
 void safe_done(struct safe *s);

@@ -43,7 +43,8 @@ static bool map_locked(void *at, size_t n, enum secret_kind *ret_kind)
 			at ||
 		madvise(at, n, MADV_DONTDUMP) < 0 || madvise(at, n, MADV_WIPEONFORK) < 0)
 		return false;
-	*ret_kind = mlock(at, n) == 0 ? SECRET_LOCKED : SECRET_PLAIN;
+	/* by number: under a sanitizer the function of this name does nothing and says 0 */
+	*ret_kind = syscall(SYS_mlock, at, n) == 0 ? SECRET_LOCKED : SECRET_PLAIN;
 	return true;
 }
 

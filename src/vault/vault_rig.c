@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -49,21 +49,33 @@ static void link_programs(struct rig *r)
 	}
 }
 
+static char *inherit(const char *name)
+{
+	const char *value = getenv(name);
+
+	return xasprintf("%s=%s", value ? name : "UNSET", value ? value : "");
+}
+
 static void exec_runner(struct rig *r, const char *const *args)
 {
 	AUTO_FREE char *program = xasprintf("%s/libexec/sbx-vault-run", r->dir);
-	AUTO_FREE char *libexec = xasprintf("%s/libexec", r->dir);
 	char *argv[8] = {(char *)"sbx-vault-run"};
 	int high = fcntl(r->listener, F_DUPFD, 100);
 
+	/* first what no program may inherit */
+	char *env[] = {(char *)"CANARY_OF_THE_ENVIRONMENT=must-not-be-inherited",
+		xasprintf("XDG_STATE_HOME=%s", r->dir), xasprintf("SBX_LIBEXEC=%s/libexec", r->dir),
+		inherit("PATH"), inherit("HOME"), inherit("XDG_RUNTIME_DIR"),
+		inherit("DBUS_SESSION_BUS_ADDRESS"), NULL};
+
 	for (size_t i = 0; args && args[i] && i < 6; i++)
 		argv[i + 1] = (char *)args[i];
-	if (setenv("XDG_STATE_HOME", r->dir, 1) < 0 || setenv("SBX_LIBEXEC", libexec, 1) < 0 ||
-		setenv("CANARY_OF_THE_ENVIRONMENT", "must-not-be-inherited", 1) < 0 ||
-		dup2(r->log, 1) < 0 || dup2(r->log, 2) < 0 || dup2(high, 3) < 0)
+	/* a test that fails leaves nobody behind */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || dup2(r->log, 1) < 0 ||
+		dup2(r->log, 2) < 0 || dup2(high, 3) < 0)
 		_exit(126);
 	(void)close_range(4, ~0U, 0);
-	(void)execv(program, argv);
+	(void)execve(program, argv, env);
 	_exit(127);
 }
 
@@ -320,10 +332,11 @@ int rig_unlock(int admin, const char *passphrase)
 	int fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	assert_int_equal(vault_ask_plain(admin, VAULT_UNLOCK, id, fds[0]), 0);
-	(void)close(fds[0]);
+	/* first: a vault that waits for none closes its end at once */
 	assert_int_equal(fd_write_all(fds[1], passphrase, strlen(passphrase)), 0);
 	(void)close(fds[1]);
+	assert_int_equal(vault_ask_plain(admin, VAULT_UNLOCK, id, fds[0]), 0);
+	(void)close(fds[0]);
 	return code_of(admin, id);
 }
 

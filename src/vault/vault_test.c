@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "lib/base/clock.h"
@@ -287,6 +288,120 @@ static void test_one_vault_a_folder(void **state)
 	rig_free(r);
 }
 
+/* What cannot be written is not there: neither now nor later. */
+static void test_a_disk_that_takes_nothing(void **state)
+{
+	struct rig *r = rig_new(by_file);
+	AUTO_CLOSE int admin = rig_admin(r), keeper = rig_keeper(r, "s");
+	AUTO_FREE char *path = rig_file(r, "sealed"), *inside = rig_file(r, "sealed/x"),
+		       *value = NULL;
+
+	assert_int_equal(rig_set_str(admin, "a", "", "one"), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(mkdir(inside, 0700), 0);
+	assert_true(rig_set_str(admin, "a", "", "two") < 0);
+	assert_true(rig_set_str(admin, "b", "", "three") < 0);
+	assert_true(rig_remove(admin, "a", "") < 0);
+	assert_int_equal(rig_list(admin, NULL), 1);
+	assert_int_equal(rig_release(keeper, "a", 0, &value, NULL), 0);
+	assert_string_equal(value, "one");
+	assert_int_equal(rmdir(inside), 0);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(rig_set_str(admin, "b", "", "three"), 0);
+	assert_int_equal(rig_list(admin, NULL), 2);
+	rig_free(r);
+}
+
+/* Sets and removes under names of its own; the last one stays. */
+static void write_much(struct rig *r, unsigned who)
+{
+	int admin = rig_admin(r);
+	char name[32];
+
+	for (unsigned i = 0; i < 20; i++) {
+		(void)snprintf(name, sizeof(name), "w%u.%u", who, i);
+		if (rig_set_str(admin, name, "", name) != 0 ||
+			(i && rig_remove(admin, name, "") != 0))
+			_exit(1);
+	}
+	_exit(0);
+}
+
+static void test_many_writers(void **state)
+{
+	struct rig *r = rig_new(by_file);
+	AUTO_CLOSE int admin = rig_admin(r), keeper = rig_keeper(r, "s");
+	pid_t pids[6];
+	int status;
+
+	for (unsigned i = 0; i < ARRAY_LEN(pids); i++) {
+		pids[i] = fork();
+		if (pids[i] == 0)
+			write_much(r, i);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(pids); i++) {
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(rig_list(admin, NULL), ARRAY_LEN(pids));
+	for (unsigned i = 0; i < ARRAY_LEN(pids); i++) {
+		AUTO_FREE char *value = NULL;
+		char name[32];
+
+		(void)snprintf(name, sizeof(name), "w%u.0", i);
+		assert_int_equal(rig_release(keeper, name, 0, &value, NULL), 0);
+		assert_string_equal(value, name);
+	}
+	rig_free(r);
+}
+
+/* fd 3 may be one connected channel: when that is over, so is the vault. */
+static void test_one_channel_instead_of_a_socket(void **state)
+{
+	struct rig *r = rig_new(by_file);
+	static struct ipc_msg msg;
+	int pair[2];
+
+	rig_kill(r);
+	fd_close(&r->listener);
+	assert_int_equal(ipc_pair(pair), 0);
+	r->listener = pair[1];
+	rig_start(r, by_file);
+	fd_close(&r->listener);
+	rig_next(pair[0], &msg);
+	assert_int_equal(msg.type, VAULT_HELLO);
+	assert_int_equal(vault_ask_admin(pair[0]), 0);
+	assert_int_equal(rig_set_str(pair[0], "a", "", "v"), 0);
+	fd_close(&pair[0]);
+	assert_int_equal(rig_wait(r), 0);
+	rig_free(r);
+}
+
+/* Whoever ends it: nobody is left, and the folder is free. */
+static void test_ends_together(void **state)
+{
+	struct rig *r = rig_new(by_file);
+	pid_t pid = rig_vault_pid(r);
+
+	(void)close(rig_admin(r));
+	assert_int_equal(kill(r->pid, SIGTERM), 0);
+	assert_int_equal(rig_wait(r), 0);
+	assert_int_equal(kill(pid, 0), -1);
+	rig_start(r, by_file);
+	pid = rig_vault_pid(r);
+	(void)close(rig_admin(r));
+	rig_kill(r);
+	for (unsigned i = 0; i < 200 && kill(pid, 0) == 0; i++)
+		(void)usleep(10000);
+	assert_int_equal(kill(pid, 0), -1);
+	rig_start(r, by_file);
+	(void)close(rig_admin(r));
+	assert_int_equal(kill(rig_vault_pid(r), SIGKILL), 0);
+	assert_int_equal(rig_wait(r), 3);
+	rig_free(r);
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
@@ -302,6 +417,10 @@ int main(void)
 		TEST(test_damaged_file_says_so_and_denies),
 		TEST(test_old_copy_of_the_file),
 		TEST(test_one_vault_a_folder),
+		TEST(test_a_disk_that_takes_nothing),
+		TEST(test_many_writers),
+		TEST(test_one_channel_instead_of_a_socket),
+		TEST(test_ends_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
