@@ -391,13 +391,13 @@ static int by_id(const void *a, const void *b)
 
 int rulebook_check_ids(const struct rules *rules, struct err *err)
 {
-	AUTO_FREE const struct rule **list = xcalloc(rules->n + 1, sizeof(*list));
+	AUTO_FREE const struct rule **list = xcalloc(rules->n + 1, sizeof(void *));
 	size_t n = 0;
 
 	for (size_t i = 0; i < rules->n; i++)
 		if (rules->rule[i].id)
 			list[n++] = &rules->rule[i];
-	qsort(list, n, sizeof(*list), by_id);
+	qsort(list, n, sizeof(void *), by_id);
 	for (size_t i = 1; i < n; i++)
 		if (strcmp(list[i - 1]->id, list[i]->id) == 0)
 			return err_set(err, -EINVAL,

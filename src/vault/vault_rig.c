@@ -39,7 +39,7 @@ static void make_listener(struct rig *r)
 /* SBX_VAULT_PROGRAMS: paths separated by colons. */
 static void link_programs(struct rig *r)
 {
-	AUTO_FREE char *list = xstrdup(getenv("SBX_VAULT_PROGRAMS")), *to = NULL;
+	AUTO_FREE char *list = xstrdup(getenv("SBX_VAULT_PROGRAMS"));
 	char *rest = NULL;
 
 	for (char *p = strtok_r(list, ":", &rest); p; p = strtok_r(NULL, ":", &rest)) {
