@@ -7,12 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "net_rig.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
 #define STEP_MS 120000
-#define DOCKER_MS 300000
+#define DOCKER_MS 400000
 
 static const char *template, *guest_path;
 static struct rig rig;
@@ -169,18 +170,42 @@ static void ends_and_resets(void **state)
 	assert_int_equal(rig.n_open, 0);
 }
 
+/* Of the machine so far: says more than the clock on a host that does other things too. */
+static uint64_t cpu_ms(void)
+{
+	AUTO_FREE char *path = xasprintf("/proc/%d/stat", (int)vmm_child(rig.vmm)->pid);
+	unsigned long user = 0, sys = 0;
+	FILE *f = fopen(path, "r");
+
+	assert_non_null(f);
+	assert_int_equal(
+		fscanf(f, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+			&sys),
+		2);
+	(void)fclose(f);
+	return (user + sys) * 1000 / (unsigned long)sysconf(_SC_CLK_TCK);
+}
+
+static void print_rate(const char *what, uint64_t began_ms, uint64_t began_cpu_ms)
+{
+	uint64_t ms = clock_mono_ms() - began_ms, cpu = cpu_ms() - began_cpu_ms;
+
+	print_message("%s, with python: %u MB in %u ms, %u ms of qemu's CPU\n", what,
+		RIG_BULK / 1000000, (unsigned)ms, (unsigned)cpu);
+}
+
 static void much(void **state)
 {
-	uint64_t t = clock_mono_ms();
+	uint64_t t = clock_mono_ms(), cpu = cpu_ms();
 
 	run(PY "c = tcp('203.0.113.1', 9); b = b'z' * 65536\n"
 	       "for _ in range(1024): c.sendall(b)\n"
 	       "c.shutdown(1); print(rest(c))\n" PY_END,
 		STEP_MS);
 	must_have(rig.output, "took 67108864");
-	print_message(
-		"guest to host, with python: %u MB/s\n", (unsigned)(67109 / (clock_mono_ms() - t)));
+	print_rate("guest to host", t, cpu);
 	t = clock_mono_ms();
+	cpu = cpu_ms();
 	run(PY "c = tcp('203.0.113.1', 19); n = 0; b = bytearray(262144)\n"
 	       "while True:\n"
 	       "    k = c.recv_into(b)\n"
@@ -189,8 +214,7 @@ static void much(void **state)
 	       "print(n)\n" PY_END,
 		STEP_MS);
 	must_have(rig.output, "67108864");
-	print_message(
-		"host to guest, with python: %u MB/s\n", (unsigned)(67109 / (clock_mono_ms() - t)));
+	print_rate("host to guest", t, cpu);
 	/* Both ways at once, compared byte for byte. */
 	run("head -c 5000000 /dev/urandom >/tmp/r\n" PY "import threading\n"
 	    "c = tcp('2001:db8::1', 7); d = open('/tmp/r', 'rb').read()\n"
@@ -356,23 +380,24 @@ static void containers_among_themselves(void **state)
 	run("docker network create n1 >/dev/null; docker network create --ipv6 n6 >/dev/null\n"
 	    "docker run -d --name web -p 8081:8080 probe /p serve 8080 >/dev/null\n"
 	    "docker run -d --name w1 --network n1 probe /p serve 8080 >/dev/null\n"
-	    "docker run -d --name w6 --network n6 probe /p serve 8080 >/dev/null\n"
-	    "ip=$(docker inspect -f '{{.NetworkSettings.IPAddress}}' web)\n"
-	    "echo host-published; curl -sS --http0.9 -m9 --noproxy '*' http://127.0.0.1:8081/\n"
-	    "echo host-direct; curl -sS --http0.9 -m9 --noproxy '*' http://$ip:8080/\n"
-	    "echo same-bridge; docker run --rm probe /p tcp $ip 8080\n"
-	    "echo by-name; docker run --rm --network n1 probe /p tcp w1 8080\n"
-	    "echo by-name6; docker run --rm --network n6 probe /p tcp w6 8080\n"
-	    "echo published-from-container; docker run --rm --network n1 probe /p tcp 172.17.0.1 "
-	    "8081\n",
+	    "docker run -d --name w6 --network n6 probe /p serve 8080 >/dev/null",
 		DOCKER_MS);
-	must_have(rig.output,
-		"host-published\ninside\nhost-direct\ninside\nsame-bridge\ninside\n"
-		"by-name\ninside\nby-name6\ninside\npublished-from-container\ninside\n");
+	run("ip=$(docker inspect -f '{{.NetworkSettings.IPAddress}}' web)\n"
+	    "echo host-published; curl -sS --http0.9 --noproxy '*' 127.0.0.1:8081/\n"
+	    "echo host-direct; curl -sS --http0.9 --noproxy '*' $ip:8080/\n"
+	    "echo same-bridge; docker run --rm probe /p tcp $ip 8080\n"
+	    "echo published; docker run --rm probe /p tcp 172.17.0.1 8081\n",
+		DOCKER_MS);
+	assert_string_equal(rig.output, "host-published\ninside\nhost-direct\ninside\n"
+					"same-bridge\ninside\npublished\ninside\n");
+	run("docker run --rm --network n1 probe /p tcp w1 8080;"
+	    "docker run --rm --network n6 probe /p tcp w6 8080",
+		DOCKER_MS);
+	assert_string_equal(rig.output, "inside\ninside\n");
 	must_lack(rig.paths, "/tcp/");
+	/* User networks have the same way out. */
 	run("docker run --rm --network n1 probe /p tcp a.example 80;"
-	    "docker run --rm --network n6 probe /p tcp 2001:db8::5 80; docker rm -f web w1 w6 "
-	    ">/dev/null",
+	    "docker run --rm --network n6 probe /p tcp 2001:db8::5 80",
 		DOCKER_MS);
 	must_have(rig.output, "on /tcp/198.18.7.7/80");
 	must_have(rig.output, "on /tcp/2001:db8::5/80");
