@@ -117,10 +117,15 @@ def files(folder):
     return found
 
 
+def audit_logs(env):
+    """What `rm` must leave: the record of what a sandbox did."""
+    return {path for path in files(env.folder) if "/state/sbx/audit/" in path}
+
+
 def snapshot(env):
-    """Everything an installation may leave on the host."""
+    """Everything an installation may leave on the host, but for its audit logs."""
     return {"processes": processes(env.folder), "mounts": mounts(),
-            "sockets": unix_sockets(env.folder), "files": files(env.folder) | files(env.work)}
+            "sockets": unix_sockets(env.folder), "files": (files(env.folder) | files(env.work)) - audit_logs(env)}
 
 
 def added(before, after):

@@ -31,6 +31,9 @@ def test_the_whole_life_leaves_nothing(env, quiet):
     assert (folder / "shared").read_text() == "shared\n"
     (folder / "shared").unlink()
     host.expect_nothing_left(env, quiet)
+    # The record of it outlives it.
+    assert "start" in env.sbx("audit", "show", "life").stdout
+    env.sbx("audit", "verify", "life")
 
 
 def test_stopped_sandboxes_have_no_process(env, quiet):
