@@ -22,12 +22,15 @@
 
 struct slice modules_unsigned(struct slice file)
 {
-	const uint8_t *end = file.p + file.n;
+	const uint8_t *end;
 	size_t n;
 
-	if (file.n < TRAILER || memcmp(end - strlen(MAGIC), MAGIC, strlen(MAGIC)) != 0)
+	if (file.n < TRAILER)
 		return file;
-	end -= strlen(MAGIC) + 4;
+	end = file.p + file.n - strlen(MAGIC);
+	if (memcmp(end, MAGIC, strlen(MAGIC)) != 0)
+		return file;
+	end -= 4;
 	n = (size_t)end[0] << 24 | (size_t)end[1] << 16 | (size_t)end[2] << 8 | end[3];
 	return n > file.n - TRAILER ? file : slice_of(file.p, file.n - TRAILER - n);
 }

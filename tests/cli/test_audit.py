@@ -3,6 +3,7 @@ import contextlib
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import shutil
 import signal
@@ -430,9 +431,11 @@ def test_follow_ends_when_nobody_reads(bare, logs):
 def test_a_long_log_in_bounded_memory_and_time(bare, logs):
     logs.say("fill", A, "demo", 100000)
     logs.finish()
+    # A sanitizer reserves terabytes of addresses for itself: there only the time is looked at.
+    limit = "" if b"__asan_init" in pathlib.Path(SBX).read_bytes() else "ulimit -v 200000; "
     for args in (["verify"], ["show"], ["export", "-o", "/dev/null"]):
         begin = time.monotonic()
-        script = 'ulimit -v 200000; exec "$0" "$@"'
+        script = limit + 'exec "$0" "$@"'
         p = subprocess.run(["sh", "-c", script, SBX, "audit", *args], env=bare.env, capture_output=True, text=True)
         assert p.returncode == 0, p.stderr
         assert time.monotonic() - begin < 10
