@@ -24,7 +24,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
-#include "lib/base/mem.h"
 #include "lib/jail/jail.h"
 
 #define SURVIVED 10
@@ -148,25 +147,33 @@ static long try_exec_memory(int fd)
 	return syscall(SYS_mmap, NULL, 4096, 7, 0x22, -1, 0);
 }
 
+static bool try_memory(void)
+{
+	char *p = malloc(1 << 20);
+	bool ok = p != NULL;
+
+	if (p)
+		memset(p, 1, 1 << 20);
+	free(p);
+	(void)malloc_trim(0);
+	return ok;
+}
+
 /* The day's work: memory, the loop, bytes both ways, the clock, a seed for the table of names. */
 static long try_work(int fd)
 {
-	AUTO_FREE char *p = malloc(1 << 20);
 	char byte = 'x';
 	int nonblock = fcntl(fd, F_SETFL, O_NONBLOCK);
 	struct iovec iov = {&byte, 1};
 	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
 	uint8_t seed[16];
 
-	if (!p || nonblock < 0 || write(fd, &byte, 1) != 1 || read(fd, &byte, 1) != -1 ||
+	if (!try_memory() || nonblock < 0 || write(fd, &byte, 1) != 1 || read(fd, &byte, 1) != -1 ||
 		errno != EAGAIN || clock_mono_ms() == 0)
 		return -1;
 	if (sendmsg(fd, &mh, MSG_NOSIGNAL) != 1 || shutdown(fd, SHUT_WR) < 0 ||
 		getrandom(seed, sizeof(seed), 0) != sizeof(seed))
 		return -1;
-	memset(p, 1, 1 << 20);
-	free(TAKE(p));
-	(void)malloc_trim(0);
 	return 0;
 }
 
