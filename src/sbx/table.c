@@ -29,7 +29,10 @@ void table_init(struct table *t, size_t n_columns, const char *const *heading)
 
 void table_add(struct table *t, const char *const *cells)
 {
-	t->cells = xrealloc(t->cells, (t->n_rows + 1) * t->n_columns * sizeof(*t->cells));
+	if (t->n_rows == t->room) {
+		t->room = t->room ? 2 * t->room : 16;
+		t->cells = xrealloc(t->cells, t->room * t->n_columns * sizeof(*t->cells));
+	}
 	for (size_t i = 0; i < t->n_columns; i++) {
 		char *cell = xstrdup(cells[i]);
 

@@ -15,7 +15,7 @@
 #define TABLE_MAX_COLUMNS 8
 
 struct table {
-	size_t n_columns, n_rows;
+	size_t n_columns, n_rows, room;
 	char **cells; /* row by row */
 	size_t width[TABLE_MAX_COLUMNS];
 };
