@@ -1,4 +1,4 @@
-#include "edge_chan.h"
+#include "edge_chan_internal.h"
 
 #include <errno.h>
 
@@ -28,6 +28,7 @@ static const struct rule rules[EDGE_N_MSGS] = {
 	[EDGE_NET] = {EDGE_FROM_KEEPER, IN(CONNECT) | IN(RUN), STAYS},
 	[EDGE_ASK] = {EDGE_FROM_EDGE, IN(CONNECT) | IN(RUN), STAYS},
 	[EDGE_VERDICT] = {EDGE_FROM_KEEPER, IN(CONNECT) | IN(RUN), STAYS},
+	[EDGE_CA] = {EDGE_FROM_EDGE, IN(CONNECT), STAYS},
 };
 
 bool edge_phase_allows(enum edge_phase phase, enum edge_from from, uint16_t type)
@@ -113,11 +114,12 @@ int edge_send_lost(int sock, const char *text)
 
 int edge_ask_config(int sock, const struct edge_config *config, int ctl_fd)
 {
-	uint8_t buf[EDGE_MAX_ID + 6];
+	uint8_t buf[sizeof(*config) + 8];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, config->sandbox);
 	wr_u32(&wr, config->ready_ms);
+	wr_str(&wr, slice_of(config->saved, config->n_saved));
 	return send_wr(sock, EDGE_CONFIG, 0, &wr, ctl_fd);
 }
 
@@ -163,6 +165,7 @@ int edge_get_config(const struct ipc_msg *msg, struct edge_config *ret)
 
 	rd_cstr(&rd, ret->sandbox, sizeof(ret->sandbox));
 	ret->ready_ms = rd_u32(&rd);
+	edge_read_saved(&rd, ret->saved, &ret->n_saved);
 	if (ret->ready_ms == 0 || ret->ready_ms > EDGE_MAX_READY_MS || msg->id != 0)
 		return -EBADMSG;
 	return finish(msg, EDGE_CONFIG, &rd, true);

@@ -13,7 +13,11 @@
  *          guest wants there edge makes an ASK, and the keeper answers each with one VERDICT. An
  *          allowed TUNNEL or HTTP comes with a stream socket that leads to egress, where one
  *          exchange of proto/PROTOCOL.canon follows; DNS and refusals come without. An ASK with a
- *          fault is one that edge has refused itself: it is recorded, and the verdict is no.
+ *          fault is one that edge has refused itself: it is recorded, and the verdict is no. A
+ *          TUNNEL whose verdict is `opened` has no socket: edge ends the guest's TLS itself, and
+ *          each request inside is an HTTP ASK with `tls`. For that edge makes the sandbox's CA as
+ *          soon as it is configured, or goes on with the one that CONFIG brings, and says it
+ *          once in CA: the certificate for the guest, and what the next edge needs to go on.
  * Trust    keeper: edge may be taken over by the guest. edge: checks keeper all the same.
  * Limits   EDGE_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc, edge_chan_test.c, edge_chan_fuzz.c
@@ -41,6 +45,8 @@
 #define EDGE_MAX_RULE 256
 #define EDGE_MAX_REASON 512
 #define EDGE_MAX_NAME 64
+#define EDGE_MAX_PEM 2048
+#define EDGE_MAX_SAVED 2048
 #define EDGE_PONG_NONE UINT32_MAX
 
 enum edge_msg {
@@ -58,6 +64,7 @@ enum edge_msg {
 	EDGE_NET,
 	EDGE_ASK,
 	EDGE_VERDICT,
+	EDGE_CA,
 	EDGE_N_MSGS,
 };
 
@@ -82,7 +89,7 @@ enum edge_reason {
 
 enum edge_ask_kind {
 	EDGE_ASK_TUNNEL, /* bytes both ways to host:port */
-	EDGE_ASK_HTTP,	 /* one plain HTTP request */
+	EDGE_ASK_HTTP,	 /* one HTTP request */
 	EDGE_ASK_DNS,	 /* may this name have an address? */
 	EDGE_N_ASK_KINDS,
 };
@@ -107,6 +114,7 @@ struct edge_ask {
 	uint16_t port;		  /* 0 for DNS, and in a fault where it is not known */
 	uint16_t qtype;		  /* DNS */
 	bool url_cut;
+	bool tls; /* HTTP: inside TLS that edge has opened */
 	char method[EDGE_MAX_METHOD]; /* HTTP */
 	char url[EDGE_MAX_URL];	      /* HTTP: the path, without the query */
 	char fault[EDGE_MAX_TEXT];    /* not "": why edge has refused it */
@@ -114,6 +122,7 @@ struct edge_ask {
 
 struct edge_verdict {
 	bool allowed;
+	bool opened; /* TUNNEL: edge ends the TLS in it; no socket */
 	uint32_t count;		      /* how often just this was refused, now included */
 	char rule[EDGE_MAX_RULE];     /* the rule that decided; "": none applies */
 	char reason[EDGE_MAX_REASON]; /* a sentence that stands instead of rule or its absence */
@@ -123,6 +132,15 @@ struct edge_verdict {
 struct edge_config {
 	char sandbox[EDGE_MAX_ID];
 	uint32_t ready_ms; /* LOST when the guest's SETTINGS are not there by then; not 0 */
+	uint16_t n_saved;
+	uint8_t saved[EDGE_MAX_SAVED]; /* the CA of the edge before, lib/mint's; none: a new one */
+};
+
+/* The sandbox's CA. `saved` is its key: the keeper keeps it in memory for the next edge only. */
+struct edge_ca {
+	char pem[EDGE_MAX_PEM]; /* the certificate: printable lines */
+	uint16_t n_saved;
+	uint8_t saved[EDGE_MAX_SAVED];
 };
 
 /* Whether a message of this type may come from that side now. */
@@ -140,6 +158,7 @@ int edge_send_pong(int sock, uint32_t id, uint32_t ms) MUST_CHECK;
 /* Text over the limit is cut. */
 int edge_send_lost(int sock, const char *text) MUST_CHECK;
 int edge_send_ask(int sock, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
+int edge_send_ca(int sock, const struct edge_ca *ca) MUST_CHECK;
 
 /* keeper's side; fds stay the caller's. */
 int edge_ask_config(int sock, const struct edge_config *config, int ctl_fd) MUST_CHECK;
@@ -160,6 +179,7 @@ int edge_get_refused(const struct ipc_msg *msg, enum edge_reason *ret_reason) MU
 int edge_get_pong(const struct ipc_msg *msg, uint32_t *ret_ms) MUST_CHECK;
 int edge_get_lost(const struct ipc_msg *msg, char text[EDGE_MAX_TEXT]) MUST_CHECK;
 int edge_get_ask(const struct ipc_msg *msg, struct edge_ask *ret) MUST_CHECK;
+int edge_get_ca(const struct ipc_msg *msg, struct edge_ca *ret) MUST_CHECK;
 /* NET has no field but its fd, which stays in the message. */
 int edge_get_net(const struct ipc_msg *msg) MUST_CHECK;
 /* An fd stays in the message; only an allowed verdict has one, and edge checks that it comes for

@@ -31,7 +31,7 @@ static int decode_verdict(const struct ipc_msg *m)
 	struct edge_verdict verdict;
 	int r = edge_get_verdict(m, &verdict);
 
-	if (r == 0 && m->fd >= 0 && !verdict.allowed)
+	if (r == 0 && m->fd >= 0 && (!verdict.allowed || verdict.opened))
 		__builtin_trap();
 	return r;
 }
@@ -40,6 +40,7 @@ static int decode(const struct ipc_msg *m)
 {
 	char build[EDGE_MAX_BUILD], path[EDGE_MAX_PATH], text[EDGE_MAX_TEXT];
 	struct edge_config config;
+	struct edge_ca ca;
 	enum edge_reason reason;
 	uint32_t ms;
 	uint16_t status;
@@ -65,6 +66,8 @@ static int decode(const struct ipc_msg *m)
 		return decode_ask(m);
 	case EDGE_VERDICT:
 		return decode_verdict(m);
+	case EDGE_CA:
+		return edge_get_ca(m, &ca);
 	default:
 		return edge_get_nothing(m);
 	}

@@ -236,6 +236,7 @@ static int decode(const struct ipc_msg *m)
 	static struct edge_ask ask;
 	struct edge_verdict verdict;
 	struct edge_config config;
+	struct edge_ca ca;
 	enum edge_reason reason;
 	uint32_t u32;
 	uint16_t u16;
@@ -261,6 +262,8 @@ static int decode(const struct ipc_msg *m)
 		return edge_get_ask(m, &ask);
 	case EDGE_VERDICT:
 		return edge_get_verdict(m, &verdict);
+	case EDGE_CA:
+		return edge_get_ca(m, &ca);
 	default:
 		return edge_get_nothing(m);
 	}
@@ -285,10 +288,10 @@ static void test_strict(void **state)
 		{"hello cut", EDGE_HELLO, 0, false, BODY("\2\0b"), -EBADMSG},
 		{"hello with a NUL", EDGE_HELLO, 0, false, BODY("\2\0b\0"), -EBADMSG},
 		{"hello and more", EDGE_HELLO, 0, false, BODY("\2\0b1x"), -EBADMSG},
-		{"good config", EDGE_CONFIG, 0, true, BODY("\1\0a\1\0\0\0"), 0},
-		{"config without fd", EDGE_CONFIG, 0, false, BODY("\1\0a\1\0\0\0"), -EBADMSG},
-		{"config that never ends", EDGE_CONFIG, 0, true, BODY("\1\0a\0\0\0\0"), -EBADMSG},
-		{"config of a year", EDGE_CONFIG, 0, true, BODY("\1\0a\0\0\0\x7f"), -EBADMSG},
+		{"good config", EDGE_CONFIG, 0, true, BODY("\1\0a\1\0\0\0\1\0k"), 0},
+		{"config without fd", EDGE_CONFIG, 0, false, BODY("\1\0a\1\0\0\0\0\0"), -EBADMSG},
+		{"config that never ends", EDGE_CONFIG, 0, true, BODY("\1\0a\0\0\0\0\0\0"), -EBADMSG},
+		{"config of a year", EDGE_CONFIG, 0, true, BODY("\1\0a\0\0\0\x7f\0\0"), -EBADMSG},
 		{"good open", EDGE_OPEN, 3, true, BODY("\2\0/x"), 0},
 		{"open without fd", EDGE_OPEN, 3, false, BODY("\2\0/x"), -EBADMSG},
 		{"open of no path", EDGE_OPEN, 3, true, BODY("\0\0"), -EBADMSG},
@@ -313,16 +316,31 @@ static void test_strict(void **state)
 		{"net without a stream", EDGE_NET, 0, false, BODY(""), -EBADMSG},
 		{"net with an id", EDGE_NET, 1, true, BODY(""), -EBADMSG},
 		{"net with fields", EDGE_NET, 0, true, BODY("x"), -EBADMSG},
-		{"good ask", EDGE_ASK, 5, false, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0"), 0},
-		{"ask with an fd", EDGE_ASK, 5, true, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0"),
+		{"good ask", EDGE_ASK, 5, false, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0\0"), 0},
+		{"tunnel inside TLS that is open", EDGE_ASK, 5, false,
+			BODY("\0\0\0\1\0a\1\0\0\0\0\1\0\0\0\0\0\0"), -EBADMSG},
+		{"ask with an fd", EDGE_ASK, 5, true, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0\0"),
 			-EBADMSG},
 		{"ask cut in a way that is none", EDGE_ASK, 5, false,
-			BODY("\1\0\0\1\0a\1\0\0\0\2\1\0G\0\0\0\0"), -EBADMSG},
-		{"good verdict", EDGE_VERDICT, 5, false, BODY("\0\1\0\0\0\0\0\0\0\0\0"), 0},
-		{"verdict of maybe", EDGE_VERDICT, 5, false, BODY("\2\1\0\0\0\0\0\0\0\0\0"),
+			BODY("\1\0\0\1\0a\1\0\0\0\2\0\1\0G\0\0\0\0"), -EBADMSG},
+		{"good verdict", EDGE_VERDICT, 5, false, BODY("\0\0\1\0\0\0\0\0\0\0\0\0"), 0},
+		{"good opened one", EDGE_VERDICT, 5, false,
+			BODY("\1\1\0\0\0\0\0\0\0\0\0\0"), 0},
+		{"opened and a way out", EDGE_VERDICT, 5, true,
+			BODY("\1\1\0\0\0\0\0\0\0\0\0\0"), -EBADMSG},
+		{"opened and refused", EDGE_VERDICT, 5, false,
+			BODY("\0\1\1\0\0\0\0\0\0\0\0\0"), -EBADMSG},
+		{"verdict of maybe", EDGE_VERDICT, 5, false, BODY("\2\0\1\0\0\0\0\0\0\0\0\0"),
 			-EBADMSG},
-		{"no with a way out", EDGE_VERDICT, 5, true, BODY("\0\1\0\0\0\0\0\0\0\0\0"),
+		{"no with a way out", EDGE_VERDICT, 5, true, BODY("\0\0\1\0\0\0\0\0\0\0\0\0"),
 			-EBADMSG},
+		{"good CA", EDGE_CA, 0, false, BODY("\2\0p\n\1\0k"), 0},
+		{"CA without a key", EDGE_CA, 0, false, BODY("\2\0p\n\0\0"), -EBADMSG},
+		{"CA without a certificate", EDGE_CA, 0, false, BODY("\0\0\1\0k"), -EBADMSG},
+		{"CA with a line that does not end", EDGE_CA, 0, false, BODY("\2\0pp\1\0k"),
+			-EBADMSG},
+		{"CA with an escape", EDGE_CA, 0, false, BODY("\2\0\x1b\n\1\0k"), -EBADMSG},
+		{"CA with an fd", EDGE_CA, 0, true, BODY("\2\0p\n\1\0k"), -EBADMSG},
 		{"no type", 0, 0, false, BODY(""), -EBADMSG},
 		{"unknown type", EDGE_N_MSGS, 0, false, BODY(""), -EBADMSG},
 	};
@@ -342,18 +360,18 @@ static void test_strict(void **state)
 static void test_phases(void **state)
 {
 	static const char *const keeper[EDGE_N_PHASES] = {
-		[EDGE_PHASE_START] = "..........S...",
-		[EDGE_PHASE_CONFIG] = ".C........S...",
-		[EDGE_PHASE_CONNECT] = "..........SN.V",
-		[EDGE_PHASE_RUN] = "...O...P..SN.V",
-		[EDGE_PHASE_END] = "..............",
+		[EDGE_PHASE_START] = "..........S....",
+		[EDGE_PHASE_CONFIG] = ".C........S....",
+		[EDGE_PHASE_CONNECT] = "..........SN.V.",
+		[EDGE_PHASE_RUN] = "...O...P..SN.V.",
+		[EDGE_PHASE_END] = "...............",
 	};
 	static const char *const edge[EDGE_N_PHASES] = {
-		[EDGE_PHASE_START] = "H.............",
-		[EDGE_PHASE_CONFIG] = "..............",
-		[EDGE_PHASE_CONNECT] = "..R......L..A.",
-		[EDGE_PHASE_RUN] = "....ORC.PL..A.",
-		[EDGE_PHASE_END] = "..............",
+		[EDGE_PHASE_START] = "H..............",
+		[EDGE_PHASE_CONFIG] = "...............",
+		[EDGE_PHASE_CONNECT] = "..R......L..A.C",
+		[EDGE_PHASE_RUN] = "....ORC.PL..A..",
+		[EDGE_PHASE_END] = "...............",
 	};
 
 	assert_int_equal(strlen(edge[EDGE_PHASE_RUN]), EDGE_N_MSGS - 1);

@@ -83,7 +83,7 @@ int egress_send_loaded(int sock, uint32_t id, const char *text)
 	return send_wr(sock, EGRESS_LOADED, id, &wr, -1);
 }
 
-int egress_send_result(int sock, uint32_t id, const struct egress_result *result)
+int egress_send_result(int sock, uint32_t id, const struct egress_result *result, int fd)
 {
 	uint8_t buf[sizeof(*result) + 8];
 	struct wr wr = wr_init(buf, sizeof(buf));
@@ -91,7 +91,7 @@ int egress_send_result(int sock, uint32_t id, const struct egress_result *result
 	wr_u8(&wr, (uint8_t)result->outcome);
 	wr_cstr(&wr, result->addr);
 	wr_cstr(&wr, result->text);
-	return send_wr(sock, EGRESS_RESULT, id, &wr, -1);
+	return send_wr(sock, EGRESS_RESULT, id, &wr, fd);
 }
 
 int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down)
@@ -238,7 +238,7 @@ int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret)
 	if (kind >= EGRESS_N_KINDS || !ret->host[0] || !ret->port)
 		return -EBADMSG;
 	ret->kind = (enum egress_kind)kind;
-	return finish(msg, EGRESS_OPEN, &rd, true);
+	return finish(msg, EGRESS_OPEN, &rd, ret->kind != EGRESS_SOCKET);
 }
 
 int egress_get_result(const struct ipc_msg *msg, struct egress_result *ret)
@@ -251,7 +251,7 @@ int egress_get_result(const struct ipc_msg *msg, struct egress_result *ret)
 	if (outcome >= EGRESS_N_OUTCOMES || !is_printable(ret->addr) || !is_printable(ret->text))
 		return -EBADMSG;
 	ret->outcome = (enum egress_outcome)outcome;
-	return finish(msg, EGRESS_RESULT, &rd, false);
+	return finish(msg, EGRESS_RESULT, &rd, outcome == EGRESS_CONNECTED && msg->fd >= 0);
 }
 
 int egress_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down)

@@ -10,15 +10,17 @@
  *          RESOLVER  keeper -> egress  RUN             a file       -, the text of resolv.conf
  *          POLICY    keeper -> egress  RUN             a file       sandbox name
  *          LOADED    egress -> keeper  RUN, per POLICY -            text; "" or why it denies all
- *          OPEN      keeper -> egress  RUN             the socket   struct egress_open
- *          RESULT    egress -> keeper  RUN, per OPEN   -            struct egress_result
+ *          OPEN      keeper -> egress  RUN             see below    struct egress_open
+ *          RESULT    egress -> keeper  RUN, per OPEN   see below    struct egress_result
  *          CLOSED    egress -> keeper  RUN, per OPEN   -            u64 bytes up, u64 bytes down
  *          STOP      keeper -> egress  any > END       -            -
  *
  *          OPEN's socket carries one exchange of proto/PROTOCOL.canon with edge: its request must
  *          be the one that OPEN names, or RESULT says BAD_REQUEST. RESULT comes at most once, CLOSED
  *          always and last, after which the id is free. Until the first POLICY everything is
- *          denied. A new POLICY also ends the exchanges that it forbids.
+ *          denied. A new POLICY also ends the exchanges that it forbids. An OPEN of the kind SOCKET
+ *          has no socket and no exchange: egress connects, checks the address as for any other, and
+ *          RESULT brings the connected socket itself; CLOSED follows at once.
  * Trust    keeper: egress reads bytes of origins and resolvers and may be taken over by one.
  *          egress: checks keeper all the same.
  * Limits   EGRESS_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
@@ -79,7 +81,12 @@ struct egress_config {
 	struct egress_pin pins[EGRESS_MAX_PINS];
 };
 
-enum egress_kind { EGRESS_TUNNEL, EGRESS_HTTP, EGRESS_N_KINDS };
+enum egress_kind {
+	EGRESS_TUNNEL,
+	EGRESS_HTTP,
+	EGRESS_SOCKET, /* for sbx-origin: the connection itself is wanted */
+	EGRESS_N_KINDS,
+};
 
 struct egress_open {
 	enum egress_kind kind;
@@ -117,17 +124,21 @@ const char *egress_outcome_text(enum egress_outcome outcome);
 /* egress's side */
 int egress_send_hello(int sock, const char *build) MUST_CHECK;
 int egress_send_loaded(int sock, uint32_t id, const char *text) MUST_CHECK;
-int egress_send_result(int sock, uint32_t id, const struct egress_result *result) MUST_CHECK;
+/* fd: -1, or the connection that an OPEN of the kind SOCKET is about. */
+int egress_send_result(
+	int sock, uint32_t id, const struct egress_result *result, int fd) MUST_CHECK;
 int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down) MUST_CHECK;
 
 /* keeper's side; fds stay the caller's. */
 int egress_ask_config(int sock, const struct egress_config *config) MUST_CHECK;
 int egress_ask_resolver(int sock, int file) MUST_CHECK;
 int egress_ask_policy(int sock, uint32_t id, const char *sandbox, int file) MUST_CHECK;
+/* fd: -1 for the kind SOCKET. */
 int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int fd) MUST_CHECK;
 int egress_ask_stop(int sock) MUST_CHECK;
 
-/* Decoders: 0, or -EBADMSG. RESOLVER, POLICY and OPEN leave the fd in the message. */
+/* Decoders: 0, or -EBADMSG. RESOLVER, POLICY, OPEN and RESULT leave the fd in the message; only a
+ * RESULT that says CONNECTED may have one, and keeper checks that it comes for a SOCKET. */
 int egress_get_hello(const struct ipc_msg *msg, char build[EGRESS_MAX_BUILD]) MUST_CHECK;
 int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret) MUST_CHECK;
 int egress_get_resolver(const struct ipc_msg *msg) MUST_CHECK;

@@ -48,7 +48,7 @@ static void test_egress_to_keeper(void **state)
 	receive(EGRESS_LOADED, 3);
 	assert_int_equal(egress_get_loaded(&msg, text), 0);
 	assert_string_equal(text, "line 7: no");
-	assert_int_equal(egress_send_result(pair[0], 4, &result), 0);
+	assert_int_equal(egress_send_result(pair[0], 4, &result, -1), 0);
 	receive(EGRESS_RESULT, 4);
 	assert_int_equal(egress_get_result(&msg, &got), 0);
 	assert_int_equal(got.outcome, EGRESS_DENIED_ADDRESS);
@@ -191,13 +191,16 @@ static const struct {
 	{"loaded above ASCII", EGRESS_LOADED, 7, false, BODY("\2\0\xc3\xa9"), BAD},
 	{"good tunnel", EGRESS_OPEN, 7, true, BODY("\0\1\0h\1\0"), 0},
 	{"open without fd", EGRESS_OPEN, 7, false, BODY("\0\1\0h\1\0"), BAD},
-	{"open of no kind", EGRESS_OPEN, 7, true, BODY("\2\1\0h\1\0"), BAD},
+	{"good socket", EGRESS_OPEN, 7, false, BODY("\2\1\0h\1\0"), 0},
+	{"socket with an fd", EGRESS_OPEN, 7, true, BODY("\2\1\0h\1\0"), BAD},
+	{"open of no kind", EGRESS_OPEN, 7, true, BODY("\3\1\0h\1\0"), BAD},
 	{"open of no host", EGRESS_OPEN, 7, true, BODY("\0\0\0\1\0"), BAD},
 	{"open of no port", EGRESS_OPEN, 7, true, BODY("\0\1\0h\0\0"), BAD},
 	{"open with a NUL in its host", EGRESS_OPEN, 7, true, BODY("\0\2\0h\0\1\0"), BAD},
 	{"good result", EGRESS_RESULT, 7, false, BODY("\0\1\0a\1\0t"), 0},
 	{"result of no outcome", EGRESS_RESULT, 7, false, BODY("\xc\1\0a\1\0t"), BAD},
-	{"result with an fd", EGRESS_RESULT, 7, true, BODY("\0\1\0a\1\0t"), BAD},
+	{"result with a connection", EGRESS_RESULT, 7, true, BODY("\0\1\0a\1\0t"), 0},
+	{"failure with a connection", EGRESS_RESULT, 7, true, BODY("\1\1\0a\1\0t"), BAD},
 	{"result with a line end", EGRESS_RESULT, 7, false, BODY("\0\1\0a\1\0\n"), BAD},
 	{"result with an odd address", EGRESS_RESULT, 7, false, BODY("\0\1\0\t\1\0t"), BAD},
 	{"good closed", EGRESS_CLOSED, 7, false, BODY("12345678abcdefgh"), 0},

@@ -46,7 +46,7 @@ void control_report(struct egress *e, struct exchange *x)
 	uint32_t gen = x->gen;
 
 	if (x->result_due) {
-		if (!sent(e, egress_send_result(EGRESS_CONTROL_FD, x->id, x->result_due)))
+		if (!sent(e, egress_send_result(EGRESS_CONTROL_FD, x->id, x->result_due, -1)))
 			return;
 		free(TAKE(x->result_due));
 	}

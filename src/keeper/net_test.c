@@ -100,7 +100,7 @@ static void results_are_in_the_log(void **state)
 	s = rig_last_record();
 	assert_string_equal(s.rule, "r1");
 	assert_int_equal(s.decision, AUDIT_ALLOW);
-	assert_int_equal(egress_send_result(rig_egress, id, &result), 0);
+	assert_int_equal(egress_send_result(rig_egress, id, &result, -1), 0);
 	(void)rig_run_until(-1, 30);
 	s = rig_last_record();
 	assert_string_equal(s.rule, "<dial failed>");
@@ -119,8 +119,8 @@ static void a_lying_egress_is_killed_and_in_the_end_the_sandbox_stops(void **sta
 
 	rig_bring_egress_up();
 	id = rig_must_open(1, &a, &b);
-	assert_int_equal(egress_send_result(rig_egress, id, &result), 0);
-	assert_int_equal(egress_send_result(rig_egress, id, &result), 0); /* twice */
+	assert_int_equal(egress_send_result(rig_egress, id, &result, -1), 0);
+	assert_int_equal(egress_send_result(rig_egress, id, &result, -1), 0); /* twice */
 	RIG_MUST_KILL_EGRESS(1);
 	assert_int_equal(rig_last_record().kind, AUDIT_KIND_WORKER_VIOLATION);
 	rig_bring_egress_up();
