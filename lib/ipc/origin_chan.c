@@ -1,0 +1,319 @@
+#include "origin_chan.h"
+
+#include <errno.h>
+
+/* One row a message: who may say it, in which phases (bits), and where it leads. */
+struct rule {
+	enum origin_from from;
+	unsigned phases;
+	enum origin_phase after; /* ORIGIN_N_PHASES: stays where it was */
+};
+
+#define IN(phase) (1U << ORIGIN_PHASE_##phase)
+#define STAYS ORIGIN_N_PHASES
+
+static const struct rule rules[ORIGIN_N_MSGS] = {
+	[ORIGIN_HELLO] = {ORIGIN_FROM_ORIGIN, IN(START), ORIGIN_PHASE_CONFIG},
+	[ORIGIN_CONFIG] = {ORIGIN_FROM_KEEPER, IN(CONFIG), ORIGIN_PHASE_ROOTS},
+	[ORIGIN_ROOTS] = {ORIGIN_FROM_KEEPER, IN(ROOTS), ORIGIN_PHASE_RUN},
+	[ORIGIN_OPEN] = {ORIGIN_FROM_KEEPER, IN(RUN), STAYS},
+	[ORIGIN_RESULT] = {ORIGIN_FROM_ORIGIN, IN(RUN), STAYS},
+	[ORIGIN_CLOSED] = {ORIGIN_FROM_ORIGIN, IN(RUN), STAYS},
+	[ORIGIN_WANT] = {ORIGIN_FROM_ORIGIN, IN(RUN), STAYS},
+	[ORIGIN_SOCKET] = {ORIGIN_FROM_KEEPER, IN(RUN), STAYS},
+	[ORIGIN_NEED] = {ORIGIN_FROM_ORIGIN, IN(RUN), STAYS},
+	[ORIGIN_VALUE] = {ORIGIN_FROM_KEEPER, IN(RUN), STAYS},
+	[ORIGIN_TOKENS] = {ORIGIN_FROM_ORIGIN, IN(RUN), STAYS},
+	[ORIGIN_STOP] = {ORIGIN_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(ROOTS) | IN(RUN),
+		ORIGIN_PHASE_END},
+};
+
+bool origin_phase_allows(enum origin_phase phase, enum origin_from from, uint16_t type)
+{
+	if (type == 0 || type >= ORIGIN_N_MSGS || phase >= ORIGIN_N_PHASES)
+		return false;
+	return rules[type].from == from && rules[type].phases & 1U << phase;
+}
+
+enum origin_phase origin_phase_after(enum origin_phase phase, uint16_t type)
+{
+	if (type == 0 || type >= ORIGIN_N_MSGS || rules[type].after == STAYS)
+		return phase;
+	return rules[type].after;
+}
+
+const char *origin_outcome_text(enum origin_outcome outcome)
+{
+	static const char *const texts[ORIGIN_N_OUTCOMES] = {
+		[ORIGIN_DONE] = "answered",
+		[ORIGIN_BAD_REQUEST] = "another request than the one that was allowed",
+		[ORIGIN_DENIED_FOREIGN] =
+			"the request carries a credential that is not this sandbox's",
+		[ORIGIN_DENIED_METHOD] = "no credential is sent with this method",
+		[ORIGIN_NO_CONNECTION] = "no connection",
+		[ORIGIN_NO_TLS] = "the TLS handshake failed",
+		[ORIGIN_BAD_CERT] = "the server's certificate is not valid for this host",
+		[ORIGIN_NO_VALUE] = "the credential cannot be had",
+		[ORIGIN_CANNOT_SIGN] = "the request cannot be signed again",
+		[ORIGIN_BAD_ANSWER] = "the server's answer cannot be passed on",
+		[ORIGIN_TIMEOUT] = "the server did not answer in time",
+		[ORIGIN_BUSY] = "too many requests to this host at once",
+		[ORIGIN_GONE] = "given up before it was answered",
+	};
+
+	return outcome < ORIGIN_N_OUTCOMES ? texts[outcome] : "unknown outcome";
+}
+
+static int send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int fd)
+{
+	int r = wr_finish(wr);
+
+	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), fd);
+}
+
+int origin_send_hello(int sock, const char *build)
+{
+	uint8_t buf[ORIGIN_MAX_BUILD + 2];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, build);
+	return send_wr(sock, ORIGIN_HELLO, 0, &wr, -1);
+}
+
+int origin_send_result(int sock, uint32_t id, const struct origin_result *result)
+{
+	uint8_t buf[sizeof(*result) + 16];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, (uint8_t)result->outcome);
+	wr_u16(&wr, result->status);
+	wr_u8(&wr, result->used);
+	wr_u64(&wr, result->serial);
+	wr_u32(&wr, result->n_removed);
+	wr_cstr(&wr, result->slot);
+	wr_cstr(&wr, result->addr);
+	wr_cstr(&wr, result->text);
+	return send_wr(sock, ORIGIN_RESULT, id, &wr, -1);
+}
+
+int origin_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down)
+{
+	uint8_t buf[16];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u64(&wr, up);
+	wr_u64(&wr, down);
+	return send_wr(sock, ORIGIN_CLOSED, id, &wr, -1);
+}
+
+int origin_send_want(int sock, uint32_t id)
+{
+	return ipc_send(sock, ORIGIN_WANT, id, slice_of(NULL, 0), -1);
+}
+
+int origin_send_need(int sock, uint32_t id, const struct origin_need *need)
+{
+	uint8_t buf[sizeof(*need) + 8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, (uint8_t)need->which);
+	wr_u32(&wr, need->conn);
+	wr_bytes(&wr, slice_of(need->cert, sizeof(need->cert)));
+	return send_wr(sock, ORIGIN_NEED, id, &wr, -1);
+}
+
+int origin_send_tokens(int sock, const struct origin_tokens *tokens, int fd)
+{
+	uint8_t buf[8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, (uint8_t)tokens->which);
+	wr_u32(&wr, tokens->expires_s);
+	return send_wr(sock, ORIGIN_TOKENS, 0, &wr, fd);
+}
+
+int origin_ask_config(int sock, const struct origin_config *config, int file)
+{
+	uint8_t buf[sizeof(*config) + 8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, config->sandbox);
+	wr_cstr(&wr, config->host);
+	wr_u16(&wr, config->port);
+	wr_u8(&wr, config->has);
+	return send_wr(sock, ORIGIN_CONFIG, 0, &wr, file);
+}
+
+int origin_ask_roots(int sock, int file)
+{
+	return ipc_send(sock, ORIGIN_ROOTS, 0, slice_of(NULL, 0), file);
+}
+
+int origin_ask_open(int sock, uint32_t id, int fd)
+{
+	return ipc_send(sock, ORIGIN_OPEN, id, slice_of(NULL, 0), fd);
+}
+
+int origin_answer_want(int sock, uint32_t id, const struct egress_result *result, int fd)
+{
+	uint8_t buf[sizeof(*result) + 8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, (uint8_t)result->outcome);
+	wr_cstr(&wr, result->addr);
+	wr_cstr(&wr, result->text);
+	return send_wr(sock, ORIGIN_SOCKET, id, &wr, fd);
+}
+
+int origin_answer_need(int sock, uint32_t id, const struct origin_value *value, int fd)
+{
+	uint8_t buf[sizeof(*value) + 8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, value->given);
+	wr_u32(&wr, value->use_s);
+	wr_cstr(&wr, value->text);
+	return send_wr(sock, ORIGIN_VALUE, id, &wr, fd);
+}
+
+int origin_ask_stop(int sock)
+{
+	return ipc_send(sock, ORIGIN_STOP, 0, slice_of(NULL, 0), -1);
+}
+
+/* Ends every decoder: the type is the one decoded, all fields were there, the fd is as it must be. */
+static int finish(const struct ipc_msg *msg, uint16_t type, const struct rd *rd, bool wants_fd)
+{
+	if (msg->type != type || rd_finish(rd) < 0 || (msg->fd >= 0) != wants_fd)
+		return -EBADMSG;
+	return 0;
+}
+
+/* Texts end up in logs and in front of people: no control characters. */
+static bool is_printable(const char *text)
+{
+	for (; *text; text++) {
+		if (*text < ' ' || *text > '~')
+			return false;
+	}
+	return true;
+}
+
+int origin_get_hello(const struct ipc_msg *msg, char build[ORIGIN_MAX_BUILD])
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, build, ORIGIN_MAX_BUILD);
+	return msg->id == 0 ? finish(msg, ORIGIN_HELLO, &rd, false) : -EBADMSG;
+}
+
+int origin_get_config(const struct ipc_msg *msg, struct origin_config *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, ret->sandbox, sizeof(ret->sandbox));
+	rd_cstr(&rd, ret->host, sizeof(ret->host));
+	ret->port = rd_u16(&rd);
+	ret->has = rd_u8(&rd);
+	if (!ret->host[0] || !ret->port || ret->has > ORIGIN_HAS_ALL || msg->id != 0)
+		return -EBADMSG;
+	return finish(msg, ORIGIN_CONFIG, &rd, true);
+}
+
+int origin_get_socket(const struct ipc_msg *msg, struct egress_result *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t outcome = rd_u8(&rd);
+
+	rd_cstr(&rd, ret->addr, sizeof(ret->addr));
+	rd_cstr(&rd, ret->text, sizeof(ret->text));
+	if (outcome >= EGRESS_N_OUTCOMES || !is_printable(ret->addr) || !is_printable(ret->text))
+		return -EBADMSG;
+	ret->outcome = (enum egress_outcome)outcome;
+	return finish(msg, ORIGIN_SOCKET, &rd, outcome == EGRESS_CONNECTED);
+}
+
+int origin_get_need(const struct ipc_msg *msg, struct origin_need *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t which = rd_u8(&rd);
+	struct slice cert;
+
+	ret->conn = rd_u32(&rd);
+	cert = rd_bytes(&rd, sizeof(ret->cert));
+	if (which >= ORIGIN_N_WHICH || finish(msg, ORIGIN_NEED, &rd, false) < 0)
+		return -EBADMSG;
+	ret->which = (enum origin_which)which;
+	memcpy(ret->cert, cert.p, sizeof(ret->cert));
+	return 0;
+}
+
+int origin_get_value(const struct ipc_msg *msg, struct origin_value *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t given = rd_u8(&rd);
+
+	ret->use_s = rd_u32(&rd);
+	rd_cstr(&rd, ret->text, sizeof(ret->text));
+	if (given > 1 || !is_printable(ret->text))
+		return -EBADMSG;
+	ret->given = given;
+	return finish(msg, ORIGIN_VALUE, &rd, given);
+}
+
+int origin_get_tokens(const struct ipc_msg *msg, struct origin_tokens *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t which = rd_u8(&rd);
+
+	ret->expires_s = rd_u32(&rd);
+	if ((which != ORIGIN_ACCESS && which != ORIGIN_REFRESH) || msg->id != 0)
+		return -EBADMSG;
+	ret->which = (enum origin_which)which;
+	return finish(msg, ORIGIN_TOKENS, &rd, true);
+}
+
+static bool result_is_ok(const struct origin_result *r)
+{
+	return is_printable(r->slot) && is_printable(r->addr) && is_printable(r->text) &&
+	       (r->status == 0 || (r->status >= 100 && r->status <= 599)) &&
+	       (!r->used || r->slot[0]);
+}
+
+int origin_get_result(const struct ipc_msg *msg, struct origin_result *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t outcome = rd_u8(&rd), used;
+
+	ret->status = rd_u16(&rd);
+	used = rd_u8(&rd);
+	ret->serial = rd_u64(&rd);
+	ret->n_removed = rd_u32(&rd);
+	rd_cstr(&rd, ret->slot, sizeof(ret->slot));
+	rd_cstr(&rd, ret->addr, sizeof(ret->addr));
+	rd_cstr(&rd, ret->text, sizeof(ret->text));
+	if (outcome >= ORIGIN_N_OUTCOMES || used > 1)
+		return -EBADMSG;
+	ret->outcome = (enum origin_outcome)outcome;
+	ret->used = used;
+	return result_is_ok(ret) ? finish(msg, ORIGIN_RESULT, &rd, false) : -EBADMSG;
+}
+
+int origin_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	*ret_up = rd_u64(&rd);
+	*ret_down = rd_u64(&rd);
+	return finish(msg, ORIGIN_CLOSED, &rd, false);
+}
+
+int origin_get_plain(const struct ipc_msg *msg, enum origin_msg type)
+{
+	bool wants_fd = type == ORIGIN_ROOTS || type == ORIGIN_OPEN;
+	bool has_id = type == ORIGIN_OPEN || type == ORIGIN_WANT;
+
+	if (msg->type != type || msg->n != 0 || (msg->fd >= 0) != wants_fd)
+		return -EBADMSG;
+	return has_id || msg->id == 0 ? 0 : -EBADMSG;
+}

@@ -1,0 +1,176 @@
+/*
+ * origin_chan - what a keeper and one of its origins say to each other on origin's fd 3.
+ *
+ * How      SOCK_SEQPACKET, struct ipc_msg. The header's id names the exchange (keeper chooses it), the
+ *          connection of a WANT or the NEED (origin chooses those). origin_phase_allows is this
+ *          table, used by both sides on every message:
+ *
+ *          message  direction         phase            fd            fields
+ *          HELLO    origin -> keeper  START > CONFIG   -             build id
+ *          CONFIG   keeper -> origin  CONFIG > ROOTS   a file        struct origin_config
+ *          ROOTS    keeper -> origin  ROOTS > RUN      a file        -
+ *          OPEN     keeper -> origin  RUN              the socket    -
+ *          RESULT   origin -> keeper  RUN, per OPEN    -             struct origin_result
+ *          CLOSED   origin -> keeper  RUN, per OPEN    -             u64 bytes up, u64 bytes down
+ *          WANT     origin -> keeper  RUN              -             -
+ *          SOCKET   keeper -> origin  RUN, per WANT    a connection  struct egress_result
+ *          NEED     origin -> keeper  RUN, per WANT    -             struct origin_need
+ *          VALUE    keeper -> origin  RUN, per NEED    a stream      struct origin_value
+ *          TOKENS   origin -> keeper  RUN              a stream      struct origin_tokens
+ *          STOP     keeper -> origin  any > END        -             -
+ *
+ *          An origin serves one host and port of one sandbox. CONFIG's file is the text of the one
+ *          service (proto/PROTOCOL.service) whose credential goes there, ROOTS' file the
+ *          certificates, in PEM, that origins are verified against. OPEN's socket carries one
+ *          exchange of proto/PROTOCOL.canon with edge, scheme https, for that host and port and no
+ *          other. Origin makes no connection: it WANTs one, the keeper has egress make it (name,
+ *          policy and address checked there) and SOCKET brings it, or says why not. When the
+ *          first connection is verified, and not before, origin says NEED: what it verified and
+ *          which credential it wants. VALUE brings a stream on which the vault writes one
+ *          vault_frame.h, or says why not. RESULT comes at most once, CLOSED always and last.
+ * Trust    keeper: origin reads bytes of a server and requests of edge. origin: checks keeper all
+ *          the same.
+ * Limits   ORIGIN_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
+ * See      proto/PROTOCOL.ipc, origin_chan_test.c, origin_chan_fuzz.c
+ */
+#pragma once
+
+#include "egress_chan.h"
+#include "vault_chan.h"
+
+#define ORIGIN_BUILD EGRESS_BUILD
+
+#define ORIGIN_MAX_BUILD EGRESS_MAX_BUILD
+#define ORIGIN_MAX_HOST EGRESS_MAX_HOST
+#define ORIGIN_MAX_NAME EGRESS_MAX_NAME
+#define ORIGIN_MAX_ADDR EGRESS_MAX_ADDR
+#define ORIGIN_MAX_TEXT EGRESS_MAX_TEXT
+#define ORIGIN_MAX_SLOT 65
+#define ORIGIN_CERT_HASH 32
+#define ORIGIN_MAX_OPEN 256 /* exchanges at once */
+#define ORIGIN_MAX_CONNS 32 /* connections, those that are wanted included */
+
+enum origin_msg {
+	ORIGIN_HELLO = 1,
+	ORIGIN_CONFIG,
+	ORIGIN_ROOTS,
+	ORIGIN_OPEN,
+	ORIGIN_RESULT,
+	ORIGIN_CLOSED,
+	ORIGIN_WANT,
+	ORIGIN_SOCKET,
+	ORIGIN_NEED,
+	ORIGIN_VALUE,
+	ORIGIN_TOKENS,
+	ORIGIN_STOP,
+	ORIGIN_N_MSGS,
+};
+
+enum origin_phase {
+	ORIGIN_PHASE_START,
+	ORIGIN_PHASE_CONFIG,
+	ORIGIN_PHASE_ROOTS,
+	ORIGIN_PHASE_RUN,
+	ORIGIN_PHASE_END,
+	ORIGIN_N_PHASES,
+};
+
+enum origin_from { ORIGIN_FROM_KEEPER, ORIGIN_FROM_ORIGIN };
+
+/* Which values the sandbox has for this service: enum service_value, added up. */
+#define ORIGIN_HAS_SECRET 1
+#define ORIGIN_HAS_ACCESS 2
+#define ORIGIN_HAS_REFRESH 4
+#define ORIGIN_HAS_ALL 7
+
+struct origin_config {
+	char sandbox[ORIGIN_MAX_NAME]; /* its name, for sentences */
+	char host[ORIGIN_MAX_HOST];    /* canonical */
+	uint16_t port;
+	uint8_t has; /* ORIGIN_HAS_*; 0: only looked through, nothing is added */
+};
+
+enum origin_which { ORIGIN_SECRET, ORIGIN_ACCESS, ORIGIN_REFRESH, ORIGIN_N_WHICH };
+
+/* What origin verified before it asks for a value. */
+struct origin_need {
+	enum origin_which which;
+	uint32_t conn;			/* the WANT whose connection was verified */
+	uint8_t cert[ORIGIN_CERT_HASH]; /* SHA-256 of the server's certificate */
+};
+
+struct origin_value {
+	bool given;		    /* the fd is there when it is */
+	uint32_t use_s;		    /* it is asked for anew after so long; 0: kept */
+	char text[ORIGIN_MAX_TEXT]; /* why not */
+};
+
+enum origin_outcome {
+	ORIGIN_DONE,	       /* the server has answered */
+	ORIGIN_BAD_REQUEST,    /* edge sent what was not allowed */
+	ORIGIN_DENIED_FOREIGN, /* the request carries somebody else's credential */
+	ORIGIN_DENIED_METHOD,  /* TRACE, CONNECT */
+	ORIGIN_NO_CONNECTION,  /* SOCKET said why */
+	ORIGIN_NO_TLS,	       /* the handshake failed */
+	ORIGIN_BAD_CERT,       /* the server's certificate is not one for this host */
+	ORIGIN_NO_VALUE,       /* VALUE said why */
+	ORIGIN_CANNOT_SIGN,    /* the request cannot be signed again */
+	ORIGIN_BAD_ANSWER,     /* what the server said is not HTTP, or cannot be looked through */
+	ORIGIN_TIMEOUT,
+	ORIGIN_BUSY,
+	ORIGIN_GONE, /* edge closed the socket first */
+	ORIGIN_N_OUTCOMES,
+};
+
+struct origin_result {
+	enum origin_outcome outcome;
+	uint16_t status;	    /* of the answer; 0 without one */
+	bool used;		    /* the credential was in the request */
+	uint64_t serial;	    /* of the credential that was used */
+	uint32_t n_removed;	    /* how often its value stood in the answer */
+	char slot[ORIGIN_MAX_SLOT]; /* where it went; "": nowhere */
+	char addr[ORIGIN_MAX_ADDR];
+	char text[ORIGIN_MAX_TEXT]; /* one printable sentence */
+};
+
+/* The token endpoint has answered: the stream has the access token as a vault_frame, and then, in
+ * another TOKENS, the refresh token. */
+struct origin_tokens {
+	enum origin_which which; /* ACCESS or REFRESH */
+	uint32_t expires_s;	 /* 0: not said */
+};
+
+bool origin_phase_allows(enum origin_phase phase, enum origin_from from, uint16_t type);
+enum origin_phase origin_phase_after(enum origin_phase phase, uint16_t type);
+/* "the server's certificate is not valid for this host" ... */
+const char *origin_outcome_text(enum origin_outcome outcome);
+
+/* origin's side */
+int origin_send_hello(int sock, const char *build) MUST_CHECK;
+int origin_send_result(int sock, uint32_t id, const struct origin_result *result) MUST_CHECK;
+int origin_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down) MUST_CHECK;
+int origin_send_want(int sock, uint32_t id) MUST_CHECK;
+int origin_send_need(int sock, uint32_t id, const struct origin_need *need) MUST_CHECK;
+int origin_send_tokens(int sock, const struct origin_tokens *tokens, int fd) MUST_CHECK;
+
+/* keeper's side; fds stay the caller's. */
+int origin_ask_config(int sock, const struct origin_config *config, int file) MUST_CHECK;
+int origin_ask_roots(int sock, int file) MUST_CHECK;
+int origin_ask_open(int sock, uint32_t id, int fd) MUST_CHECK;
+/* fd: -1 unless the outcome is EGRESS_CONNECTED. */
+int origin_answer_want(
+	int sock, uint32_t id, const struct egress_result *result, int fd) MUST_CHECK;
+int origin_answer_need(int sock, uint32_t id, const struct origin_value *value, int fd) MUST_CHECK;
+int origin_ask_stop(int sock) MUST_CHECK;
+
+/* Decoders: 0, or -EBADMSG. They leave the fd in the message. */
+int origin_get_hello(const struct ipc_msg *msg, char build[ORIGIN_MAX_BUILD]) MUST_CHECK;
+int origin_get_config(const struct ipc_msg *msg, struct origin_config *ret) MUST_CHECK;
+int origin_get_socket(const struct ipc_msg *msg, struct egress_result *ret) MUST_CHECK;
+int origin_get_need(const struct ipc_msg *msg, struct origin_need *ret) MUST_CHECK;
+int origin_get_value(const struct ipc_msg *msg, struct origin_value *ret) MUST_CHECK;
+int origin_get_tokens(const struct ipc_msg *msg, struct origin_tokens *ret) MUST_CHECK;
+int origin_get_result(const struct ipc_msg *msg, struct origin_result *ret) MUST_CHECK;
+int origin_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down) MUST_CHECK;
+/* ROOTS, OPEN, WANT, STOP. */
+int origin_get_plain(const struct ipc_msg *msg, enum origin_msg type) MUST_CHECK;
