@@ -44,6 +44,11 @@
 #define NET_GATHER 16 /* pieces of one connection that are sent together */
 
 struct proxy; /* the HTTP engine's state of one connection: proxy.c */
+struct open;  /* the TLS layer's: open.c */
+struct h2;    /* the HTTP/2 engine's: h2.c */
+
+/* Whether h2.c is there: then ALPN offers h2 inside opened TLS. */
+#define EDGE_HAS_H2 0
 
 enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_DNS };
 
@@ -53,7 +58,9 @@ enum conn_state {
 	CONN_OPENING,  /* egress connects */
 	CONN_CHECKING, /* open; the guest's first bytes are looked at */
 	CONN_TUNNEL,   /* bytes pass */
+	CONN_SHAKING,  /* the guest's TLS handshake with us */
 	CONN_HTTP,     /* the HTTP engine has it */
+	CONN_H2,       /* the HTTP/2 engine has it */
 	CONN_ENDING,   /* what is in `out` goes, then the end */
 };
 
@@ -87,6 +94,13 @@ struct conn {
 	struct loop_timer timer;
 	struct hello_reader *hello; /* while TLS is looked at */
 	struct proxy *proxy;	    /* CONN_HTTP */
+	struct h2 *h2;		    /* CONN_H2 */
+	/* Once the guest's TLS ends here: `in` and `out` are then what is inside. */
+	struct open *open;
+	const struct host *sni; /* what its ClientHello named; NULL: nothing */
+	bool opened;		/* the keeper said that TLS to the target ends here */
+	bool in_cut;  /* in_end came without the guest's close_notify */
+	bool out_cut; /* out is not all that it should have been: the end is no clean one */
 	bool fd_blocked, fd_eof;
 	struct canon_reader *reader; /* CONN_OPENING: of egress' answer */
 	bool over_udp;		     /* CONN_DNS: what the answer must fit */
@@ -228,3 +242,15 @@ void proxy_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict 
 void proxy_on_fd(struct edge *e, struct conn *c, uint32_t events);
 void proxy_on_timer(struct edge *e, struct conn *c);
 void proxy_free(struct edge *e, struct conn *c);
+
+/*
+ * h2.c: the HTTP/2 engine, only inside opened TLS (c->open, c->target given, c->sni). h2_begin follows a
+ * handshake whose ALPN is h2; what was decrypted is in c->in then, and h2_on_bytes follows when there is
+ * any. It eats by conn_eat, says by conn_say into c->out as far as conn_room allows, and ends by conn_end
+ * or conn_reset. h2_free makes c->h2 NULL.
+ */
+void h2_begin(struct edge *e, struct conn *c);
+void h2_on_bytes(struct edge *e, struct conn *c); /* more in c->in, or c->in_end */
+void h2_on_room(struct edge *e, struct conn *c);
+void h2_on_timer(struct edge *e, struct conn *c);
+void h2_free(struct edge *e, struct conn *c);
