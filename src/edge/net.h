@@ -35,6 +35,7 @@
 #define CONN_OUT 65536
 #define CONN_SNIFF_MS 250    /* silence after which a caught connection is asked about */
 #define CONN_FIRST_MS 10000  /* silence after which an allowed one on 80 or 443 is cut */
+#define OPEN_SHAKE_MS 10000  /* for the guest's TLS handshake, from its ClientHello to its end */
 #define CONN_OPEN_MS 120000  /* for egress to connect: longer than all it tries itself */
 #define CONN_END_MS 120000   /* for the last bytes to move a little */
 #define PROXY_HEAD_MS 30000  /* for a request's head to be complete */
@@ -42,6 +43,12 @@
 /* So few that all their verdicts, each with an fd, fit the keeper's socket whatever edge does. */
 #define NET_ASKS 64
 #define NET_GATHER 16 /* pieces of one connection that are sent together */
+/* Of an opened connection: what is inside its TLS, each way, and the records for the guest. TLS itself
+ * holds one record each way while it is not complete. */
+#define OPEN_IN 16384
+#define OPEN_OUT 32768
+#define OPEN_RECORD 16128  /* so that a record is not longer than a frame of the wire */
+#define OPEN_RECORDS 17408 /* one record and a few words of TLS's own */
 
 struct proxy; /* the HTTP engine's state of one connection: proxy.c */
 struct open;  /* the TLS layer's: open.c */
@@ -146,6 +153,8 @@ void net_on_timer(struct edge *e, struct loop_key key);
 /* fd is taken. -EBADMSG when the keeper answers what was not asked. */
 int net_on_verdict(
 	struct edge *e, uint32_t id, const struct edge_verdict *verdict, int fd) MUST_CHECK;
+/* open_on_room or the engine's is due for it. */
+void net_note_room(struct edge *e, struct conn *c);
 /* The connection that a part has called away from may be gone: NULL then. */
 struct conn *net_find(struct edge *e, uint32_t idx, uint32_t gen);
 
@@ -196,6 +205,9 @@ void conn_over(struct edge *e, struct conn *c);
 void conn_free_if_over(struct edge *e, struct conn *c);
 /* First bytes are HTTP: to the HTTP engine, with c->target as it is. */
 void conn_to_http(struct edge *e, struct conn *c);
+/* To the engine that has it: proxy.c's or h2.c's. */
+void conn_engine_on_bytes(struct edge *e, struct conn *c);
+void conn_engine_on_room(struct edge *e, struct conn *c);
 /* A fatal TLS alert that says why, then the end. */
 #define CONN_ALERT_DENIED 49
 #define CONN_ALERT_NAME 112
@@ -242,6 +254,26 @@ void proxy_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict 
 void proxy_on_fd(struct edge *e, struct conn *c, uint32_t events);
 void proxy_on_timer(struct edge *e, struct conn *c);
 void proxy_free(struct edge *e, struct conn *c);
+
+/* open_ca.c: what is needed to end TLS. opener_new is the first use of OpenSSL in the process. */
+int opener_new(const struct edge_config *config, struct opener **ret, struct err *err) MUST_CHECK;
+void opener_free(struct opener *o);
+/* EDGE_CA to the keeper. */
+int opener_tell(const struct opener *o, int sock) MUST_CHECK;
+
+/*
+ * open.c: the guest's TLS. open_begin gets a connection whose c->in begins with a complete ClientHello
+ * that check.c found right for c->target; from then on the wire's bytes come to open_on_bytes and
+ * open_on_end and are pulled by open_pull, and engines see only what is inside.
+ */
+void open_begin(struct edge *e, struct conn *c, const struct hello *h);
+void open_on_bytes(struct edge *e, struct conn *c, struct slice bytes);
+void open_on_end(struct edge *e, struct conn *c);
+void open_on_room(struct edge *e, struct conn *c); /* pulled from, or c->in was eaten from */
+void open_on_timer(struct edge *e, struct conn *c);
+ssize_t open_pull(struct conn *c, uint8_t *buf, size_t n);
+void open_deafen(struct edge *e, struct conn *c); /* what the guest has sent is dropped */
+void open_free(struct conn *c);
 
 /*
  * h2.c: the HTTP/2 engine, only inside opened TLS (c->open, c->target given, c->sni). h2_begin follows a
