@@ -349,7 +349,7 @@ void net_note_room(struct edge *e, struct conn *c)
 {
 	struct net *net = e->net;
 
-	if (c->in_room || (c->state != CONN_HTTP && !c->open))
+	if (c->in_room || c->state == CONN_ENDING || (c->state != CONN_HTTP && !c->open))
 		return;
 	c->in_room = true;
 	c->next_room = net->room;

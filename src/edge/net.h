@@ -106,7 +106,7 @@ struct conn {
 	struct open *open;
 	const struct host *sni; /* what its ClientHello named; NULL: nothing */
 	bool opened;		/* the keeper said that TLS to the target ends here */
-	bool in_cut;  /* in_end came without the guest's close_notify */
+	bool in_cut;		/* in_end came without the guest's close_notify */
 	bool out_cut; /* out is not all that it should have been: the end is no clean one */
 	bool fd_blocked, fd_eof;
 	struct canon_reader *reader; /* CONN_OPENING: of egress' answer */
