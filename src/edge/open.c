@@ -5,6 +5,12 @@
  *   wire <- o->out <- TLS <- c->out <- HTTP engine      record is made only when the wire pulls it
  *
  * so each direction stops by itself when the next one does not take, and no queue grows.
+ *
+ * An event of a stream is a record of its own at once, and a record is not longer than a frame of the
+ * wire. The end after a whole answer has close_notify in front of it, after one that was cut it has none. A guest that
+ * goes without close_notify ends its requests as one that closes, but its websocket is cut, not ended.
+ * At the worst a connection holds a window of the wire (64 KiB), OPEN_IN, OPEN_OUT, OPEN_RECORDS, and
+ * one record each way in TLS itself.
  */
 #include "open_internal.h"
 
