@@ -140,7 +140,8 @@ int agent_get_ask(const struct ipc_msg *msg, struct agent_ask *ret)
 		return -EBADMSG;
 	ret->what = (enum agent_what)what;
 	/* It is shown to a person and written to the log. */
-	if (!is_printable(ret->fingerprint) || !is_printable(ret->comment) || !is_printable(ret->text))
+	if (!is_printable(ret->fingerprint) || !is_printable(ret->comment) ||
+		!is_printable(ret->text))
 		return -EBADMSG;
 	return ret->fingerprint[0] ? 0 : -EBADMSG;
 }

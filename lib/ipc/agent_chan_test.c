@@ -32,7 +32,8 @@ static void receive(int r)
 static void test_there_and_back(void **state)
 {
 	struct agent_config config = {.n_rules = AGENT_MAX_RULES}, got;
-	struct agent_ask ask = {.what = AGENT_FILE, .fingerprint = "SHA256:abc", .comment = "me", .text = "git"};
+	struct agent_ask ask = {
+		.what = AGENT_FILE, .fingerprint = "SHA256:abc", .comment = "me", .text = "git"};
 	struct agent_ask got_ask;
 	char build[AGENT_MAX_BUILD];
 	bool allowed = false;

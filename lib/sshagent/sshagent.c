@@ -11,7 +11,9 @@ static uint32_t rd_be32(struct rd *rd)
 {
 	struct slice s = rd_bytes(rd, 4);
 
-	return rd->bad ? 0 : (uint32_t)s.p[0] << 24 | (uint32_t)s.p[1] << 16 | (uint32_t)s.p[2] << 8 | s.p[3];
+	return rd->bad ? 0
+		       : (uint32_t)s.p[0] << 24 | (uint32_t)s.p[1] << 16 | (uint32_t)s.p[2] << 8 |
+				 s.p[3];
 }
 
 static struct slice rd_blob(struct rd *rd)
@@ -45,7 +47,8 @@ struct sshagent_request sshagent_parse(struct slice msg)
 	}
 	if (type != SSHAGENT_SIGN_REQUEST)
 		return other;
-	req = (struct sshagent_request){.kind = SSHAGENT_SIGN, .key = rd_blob(&rd), .data = rd_blob(&rd)};
+	req = (struct sshagent_request){
+		.kind = SSHAGENT_SIGN, .key = rd_blob(&rd), .data = rd_blob(&rd)};
 	req.flags = rd_be32(&rd);
 	if (rd_finish(&rd) < 0 || req.key.n == 0 || req.flags & ~KNOWN_FLAGS)
 		return other;
@@ -54,7 +57,8 @@ struct sshagent_request sshagent_parse(struct slice msg)
 
 void sshagent_fingerprint(struct slice blob, char ret[SSHAGENT_FINGERPRINT])
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	uint8_t hash[SHA256_BYTES + 2] = {0};
 	char *at = ret;
 
@@ -75,7 +79,8 @@ bool sshagent_is_allowed(const struct sshagent_filter *f, const struct sshagent_
 		if (strcmp(f->rules[i], key->fingerprint) == 0)
 			return true;
 		/* A comment is the key owner's free text: one that looks like a fingerprint is not a name. */
-		if (strncmp(f->rules[i], "SHA256:", 7) != 0 && slice_eq_str(key->comment, f->rules[i]))
+		if (strncmp(f->rules[i], "SHA256:", 7) != 0 &&
+			slice_eq_str(key->comment, f->rules[i]))
 			return true;
 	}
 	return f->n_rules == 0;
@@ -169,7 +174,8 @@ static bool is_login(struct slice data, struct slice blob, struct slice *ret_use
 	struct slice service = rd_blob(&rd), method = rd_blob(&rd);
 	bool is_bound = slice_eq_str(method, "publickey-hostbound-v00@openssh.com");
 
-	if (!slice_eq_str(service, "ssh-connection") || (!is_bound && !slice_eq_str(method, "publickey")))
+	if (!slice_eq_str(service, "ssh-connection") ||
+		(!is_bound && !slice_eq_str(method, "publickey")))
 		return false;
 	if (rd_u8(&rd) != 1)
 		return false;

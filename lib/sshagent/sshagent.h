@@ -54,7 +54,12 @@ struct sshagent_key {
 	char fingerprint[SSHAGENT_FINGERPRINT];
 };
 
-enum sshagent_what { SSHAGENT_SIGNS_LOGIN, SSHAGENT_SIGNS_FILE, SSHAGENT_SIGNS_OTHER, SSHAGENT_N_WHATS };
+enum sshagent_what {
+	SSHAGENT_SIGNS_LOGIN,
+	SSHAGENT_SIGNS_FILE,
+	SSHAGENT_SIGNS_OTHER,
+	SSHAGENT_N_WHATS
+};
 
 /* Never fails: what is not understood is OTHER. */
 struct sshagent_request sshagent_parse(struct slice msg);

@@ -48,13 +48,17 @@ static void test_sha256(void **state)
 {
 	uint8_t million[1000];
 
-	check_hash(slice_of("", 0), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-	check_hash(slice_from_str("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	check_hash(slice_of("", 0),
+		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+	check_hash(slice_from_str("abc"),
+		"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 	check_hash(slice_from_str("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
 		"248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 	memset(million, 'a', sizeof(million));
-	check_hash(slice_of(million, 1000), "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3");
-	check_hash(slice_of(million, 64), "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
+	check_hash(slice_of(million, 1000),
+		"41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3");
+	check_hash(slice_of(million, 64),
+		"ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
 }
 
 static void test_requests(void **state)
@@ -91,7 +95,8 @@ static void test_requests(void **state)
 
 static void put_list(struct wr *wr)
 {
-	static const char *const comments[] = {"me@example.com", "other", "me@example.com2", "SHA256:x"};
+	static const char *const comments[] = {
+		"me@example.com", "other", "me@example.com2", "SHA256:x"};
 
 	wr_u8(wr, SSHAGENT_IDENTITIES_ANSWER);
 	be32(wr, ARRAY_LEN(comments));
@@ -133,7 +138,8 @@ static void test_filter(void **state)
 		to = wr_init(out, sizeof(out));
 		assert_int_equal(sshagent_filter_list(&f, slice_of(list.p, n), &to), -EBADMSG);
 		assert_int_equal(
-			sshagent_find(&f, slice_of(list.p, n), slice_from_str("key-0"), &found), -EBADMSG);
+			sshagent_find(&f, slice_of(list.p, n), slice_from_str("key-0"), &found),
+			-EBADMSG);
 	}
 	to = wr_init(out, 20);
 	assert_int_equal(sshagent_filter_list(&f, list, &to), -EMSGSIZE);
@@ -162,7 +168,8 @@ static void test_what_is_signed(void **state)
 	put_login(&wr, "git", "publickey", KEY);
 	assert_int_equal(sshagent_describe(slice_of(wr.p, wr.n), KEY, what), SSHAGENT_SIGNS_LOGIN);
 	assert_string_equal(what, "git");
-	assert_int_equal(sshagent_describe(slice_of(wr.p, wr.n - 1), KEY, what), SSHAGENT_SIGNS_OTHER);
+	assert_int_equal(
+		sshagent_describe(slice_of(wr.p, wr.n - 1), KEY, what), SSHAGENT_SIGNS_OTHER);
 	assert_string_equal(what, "");
 	put_login(&wr, "a\nb", "publickey-hostbound-v00@openssh.com", KEY);
 	assert_int_equal(sshagent_describe(slice_of(wr.p, wr.n), KEY, what), SSHAGENT_SIGNS_LOGIN);
@@ -177,7 +184,8 @@ static void test_what_is_signed(void **state)
 	text(&wr, "hash");
 	assert_int_equal(sshagent_describe(slice_of(wr.p, wr.n), KEY, what), SSHAGENT_SIGNS_FILE);
 	assert_string_equal(what, "git");
-	assert_int_equal(sshagent_describe(slice_of(wr.p, wr.n + 1), KEY, what), SSHAGENT_SIGNS_OTHER);
+	assert_int_equal(
+		sshagent_describe(slice_of(wr.p, wr.n + 1), KEY, what), SSHAGENT_SIGNS_OTHER);
 }
 
 static void test_answers(void **state)

@@ -23,9 +23,20 @@
 #define AGENT_HOST_MS 60000 /* for the host's agent, which may ask a person too */
 #define AGENT_WRITE_MS 10000
 
-enum agent_ev { AGENT_EV_CONTROL, AGENT_EV_HOST, AGENT_EV_HOST_TIMER, AGENT_EV_STREAM, AGENT_EV_TIMER };
+enum agent_ev {
+	AGENT_EV_CONTROL,
+	AGENT_EV_HOST,
+	AGENT_EV_HOST_TIMER,
+	AGENT_EV_STREAM,
+	AGENT_EV_TIMER
+};
 
-enum agent_exit { AGENT_EXIT_OK = 0, AGENT_EXIT_START = 1, AGENT_EXIT_KEEPER = 4, AGENT_EXIT_HOST = 5 };
+enum agent_exit {
+	AGENT_EXIT_OK = 0,
+	AGENT_EXIT_START = 1,
+	AGENT_EXIT_KEEPER = 4,
+	AGENT_EXIT_HOST = 5
+};
 
 enum stream_state {
 	STREAM_FREE,

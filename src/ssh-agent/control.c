@@ -8,7 +8,8 @@ static void watch_control(struct agent *a)
 {
 	uint32_t events = a->reports_due ? EPOLLOUT : EPOLLIN;
 
-	if (loop_mod(&a->loop, AGENT_CONTROL_FD, events, (struct loop_key){.kind = AGENT_EV_CONTROL}) < 0)
+	if (loop_mod(&a->loop, AGENT_CONTROL_FD, events,
+		    (struct loop_key){.kind = AGENT_EV_CONTROL}) < 0)
 		agent_quit(a, AGENT_EXIT_KEEPER);
 }
 

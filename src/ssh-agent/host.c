@@ -26,7 +26,8 @@ int host_begin(struct agent *a, int fd)
 
 	a->host_fd = fd;
 	a->in = xmalloc(LENGTH + SSHAGENT_MAX_ANSWER);
-	return r < 0 ? r : loop_add(&a->loop, fd, EPOLLIN, (struct loop_key){.kind = AGENT_EV_HOST});
+	return r < 0 ? r
+		     : loop_add(&a->loop, fd, EPOLLIN, (struct loop_key){.kind = AGENT_EV_HOST});
 }
 
 static struct stream *first_waiting(struct agent *a)
@@ -51,7 +52,8 @@ static void lost(struct agent *a, const char *why)
 static void send_some(struct agent *a)
 {
 	while (a->at_out < a->n_out) {
-		ssize_t n = send(a->host_fd, a->out + a->at_out, a->n_out - a->at_out, MSG_NOSIGNAL);
+		ssize_t n =
+			send(a->host_fd, a->out + a->at_out, a->n_out - a->at_out, MSG_NOSIGNAL);
 
 		if (n < 0 && errno == EAGAIN)
 			break;
@@ -89,10 +91,15 @@ void host_forget(struct agent *a, const struct stream *s)
 	/* Half a request cannot be taken back. */
 	if (a->at_out < a->n_out && a->at_out > 0 && a->out != ask_list)
 		lost(a, "has half a request");
-	else if (a->at_out == 0 && a->out != ask_list)
-		a->is_busy = false;
-	if (a->out != ask_list)
+	bool is_unsent = a->at_out == 0 && a->out != ask_list;
+
+	if (a->out != ask_list) /* it was the stream's own memory */
 		a->n_out = a->at_out = 0;
+	if (!is_unsent)
+		return;
+	a->is_busy = false;
+	loop_timer_clear(&a->loop, &a->host_timer);
+	host_serve(a);
 }
 
 static void on_answer(struct agent *a)
@@ -115,7 +122,8 @@ static void read_some(struct agent *a)
 		size_t want = LENGTH;
 
 		if (a->n_in >= LENGTH) {
-			size_t n = (size_t)a->in[0] << 24 | (size_t)a->in[1] << 16 | (size_t)a->in[2] << 8 | a->in[3];
+			size_t n = (size_t)a->in[0] << 24 | (size_t)a->in[1] << 16 |
+				   (size_t)a->in[2] << 8 | a->in[3];
 
 			if (n == 0 || n > SSHAGENT_MAX_ANSWER) {
 				lost(a, "sends nonsense");

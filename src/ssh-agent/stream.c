@@ -217,7 +217,8 @@ void stream_on_timer(struct agent *a, struct loop_key key)
 static void ask_keeper(struct agent *a, struct stream *s, const struct sshagent_key *key,
 	const struct sshagent_request *req)
 {
-	static const enum agent_what whats[SSHAGENT_N_WHATS] = {[SSHAGENT_SIGNS_LOGIN] = AGENT_LOGIN,
+	static const enum agent_what whats[SSHAGENT_N_WHATS] = {
+		[SSHAGENT_SIGNS_LOGIN] = AGENT_LOGIN,
 		[SSHAGENT_SIGNS_FILE] = AGENT_FILE,
 		[SSHAGENT_SIGNS_OTHER] = AGENT_OTHER};
 
