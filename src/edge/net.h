@@ -59,7 +59,7 @@ struct h2;    /* the HTTP/2 engine's: h2.c */
 /* Whether h2.c is there: then ALPN offers h2 inside opened TLS. */
 #define EDGE_HAS_H2 0
 
-enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_DNS };
+enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_DNS, CONN_AGENT };
 
 enum conn_state {
 	CONN_SNIFFING, /* no target is decided yet; first bytes are waited for */

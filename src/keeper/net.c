@@ -168,6 +168,10 @@ static void answer_first(struct keeper *k)
 	asks_take(&k->net, &p->ask, &ask);
 	p->used = true;
 	k->net.spent_us += ask_us;
+	if (ask.kind == EDGE_ASK_AGENT) { /* no policy: what it signs is recorded one by one */
+		p->edge_fd = agent_open(k, &p->verdict);
+		return;
+	}
 	record_check(k);
 	gate_decide(k->gate, &ask, clock_wall_ms(), &p->verdict);
 	if (p->verdict.allowed && ask.kind != EDGE_ASK_DNS)
