@@ -360,6 +360,40 @@ static void test_git_commits_are_signed(void **state)
 	rig_down(&r);
 }
 
+/* A real sshd, of this user, on the pipe of ssh. */
+static void test_ssh_logs_in(void **state)
+{
+	struct rig r;
+	AUTO_FREE char *config = in_folder("sshd_config");
+	FILE *f = fopen(config, "we");
+
+	assert_non_null(f);
+	(void)fprintf(f,
+		"HostKey %s/host_key\nAuthorizedKeysFile %s/a.pub\nStrictModes no\nUsePAM no\n"
+		"PasswordAuthentication no\nPidFile none\n",
+		folder, folder);
+	(void)fclose(f);
+	must("test -e host_key || ssh-keygen -q -t ed25519 -N '' -f host_key; mkdir -p /run/sshd "
+	     "2>/dev/null; true");
+	rig_up(&r, "me@example.com", NULL);
+	assert_int_equal(client(&r, "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=no -o "
+				    "UserKnownHostsFile=/dev/null -o LogLevel=ERROR "
+				    "-o ProxyCommand=\"/usr/sbin/sshd -i -f $HOME/sshd_config "
+				    "2>/dev/null\" -l $(id -un) host 'echo in' >said && "
+				    "test \"$(cat said)\" = in"),
+		0);
+	assert_int_equal(r.n_asked, 1);
+	assert_int_equal(r.ask.what, AGENT_LOGIN);
+	assert_true(r.ask.text[0]);
+	r.yes = false;
+	assert_int_not_equal(client(&r, "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=no "
+					"-o UserKnownHostsFile=/dev/null -o LogLevel=QUIET "
+					"-o ProxyCommand=\"/usr/sbin/sshd -i -f $HOME/sshd_config "
+					"2>/dev/null\" -l $(id -un) host true"),
+		0);
+	rig_down(&r);
+}
+
 /* Everything that would change the agent is refused, and the agent is as before. */
 static void test_the_agent_cannot_be_changed(void **state)
 {
@@ -625,6 +659,7 @@ int main(void)
 		cmocka_unit_test(test_ssh_keygen_signs_after_a_yes),
 		cmocka_unit_test(test_rsa_with_sha512),
 		cmocka_unit_test(test_git_commits_are_signed),
+		cmocka_unit_test(test_ssh_logs_in),
 		cmocka_unit_test(test_the_agent_cannot_be_changed),
 		cmocka_unit_test(test_nonsense_of_the_guest),
 		cmocka_unit_test(test_nothing_is_signed_before_the_yes),
