@@ -220,4 +220,4 @@ void upstream_begin(struct egress *e, struct exchange *x);
 void upstream_pump(struct egress *e, struct exchange *x);
 
 /* selftest.c */
-int selftest_run(void);
+int egress_selftest(void);

@@ -34,9 +34,9 @@
 #define ORIGIN_SLOTS (ORIGIN_MAX_OPEN + 1) /* the last one only ever says BUSY */
 #define ORIGIN_HEAD_MS 10000		   /* for edge's request */
 #define ORIGIN_LINE_MS 60000		   /* for a connection, others' turns included */
-#define ORIGIN_WANT_MS 30000		   /* for the keeper's SOCKET */
 #define ORIGIN_HANDSHAKE_MS 10000
 #define ORIGIN_VALUE_MS 60000 /* for the vault, which may have to ask a person */
+#define ORIGIN_READ_VALUE_MS 10000
 #define ORIGIN_IDLE_MS 900000 /* of an exchange: models think for minutes */
 #define ORIGIN_KEEP_MS 55000  /* a line that nobody uses; servers often say 60 s */
 #define ORIGIN_LINGER_MS 2000 /* for edge to read the end */
@@ -76,9 +76,9 @@ enum line_state {
 };
 
 /*
- * What a protocol does on a line. Every function may end exchanges by exchange_on_fail and drop the
- * line by line_drop; after a call of exchange_on_* an exchange may be gone: what they return says so.
- * Plain bytes go by line_recv and line_send.
+ * What a protocol does on a line. on_event and resume may end exchanges by the exchange_on_*
+ * functions, which say what became of them; leave and these may drop the line by line_drop. start, body and
+ * end do neither, they only take. Plain bytes go by line_recv and line_send.
  */
 struct line_ops {
 	enum line_kind kind;
@@ -88,13 +88,13 @@ struct line_ops {
 	void (*done)(struct origin *o, struct line *l); /* frees l->proto */
 	/* Whether one more exchange may be put on it now. */
 	bool (*can_take)(const struct line *l);
-	/* Sends the head of x->talk->req, which may hold the value (in x->filled). x->line is l
+	/* Sends the head of x->talk->req, which may hold the value. x->line is l
 	 * and counted in l->n_exchanges. 0, or negative: nothing was sent. */
 	int (*start)(struct origin *o, struct line *l, struct exchange *x);
 	/* How many bytes of content it takes from x now; the rest waits in edge's socket. When it
 	 * becomes more it calls exchange_on_room. */
 	size_t (*room)(const struct line *l, const struct exchange *x);
-	/* At most room() bytes, whose number fits what the head said; canon_flow has checked it. */
+	/* Of edge: at most OUT_READ bytes when room() was as much, whose number fits what the head said; canon_flow has checked it. */
 	int (*body)(struct origin *o, struct exchange *x, struct slice bytes);
 	int (*end)(struct origin *o, struct exchange *x, const struct http_headers *trailers);
 	/* The exchange leaves: it is answered, or given up by us or edge. */
@@ -126,11 +126,11 @@ struct line {
 
 enum exchange_state {
 	EXCHANGE_FREE,
-	EXCHANGE_HEAD,	/* edge's request is awaited */
-	EXCHANGE_LINE,	/* a line is awaited */
-	EXCHANGE_VALUE, /* has a line; the value is awaited */
-	EXCHANGE_TALK,	/* request and answer under way */
-	EXCHANGE_RAW,	/* a websocket: bytes both ways */
+	EXCHANGE_HEAD,	 /* edge's request is awaited */
+	EXCHANGE_LINE,	 /* a line is awaited */
+	EXCHANGE_VALUE,	 /* has a line; the value is awaited */
+	EXCHANGE_TALK,	 /* request and answer under way */
+	EXCHANGE_RAW,	 /* a websocket: bytes both ways */
 	EXCHANGE_ENDING, /* the last bytes to edge, then its end is awaited */
 	EXCHANGE_OVER,	 /* everything is closed; the keeper is still to be told */
 };
@@ -152,15 +152,15 @@ struct exchange {
 	enum exchange_state state;
 	uint32_t id; /* keeper's */
 	uint32_t gen;
-	uint64_t serial; /* order of their coming */
+	uint64_t order; /* of their coming */
 	int edge_fd;
 	struct canon_reader frames; /* until the request is there */
 	struct talk *talk;
 	struct line *line;
-	void *stream; /* of the line's protocol */
+	void *stream;			 /* of the line's protocol */
 	const struct service_slot *slot; /* NULL: no credential goes into this request */
 	enum origin_which which;
-	struct secret filled; /* the text that slot_fill made, until the head was sent */
+	struct secret filled; /* what sign.c made, until the head was sent */
 	unsigned n_tries;
 	struct out to_edge;
 	struct scrub_state *scrub; /* scrub.c's; NULL without one */
@@ -178,10 +178,13 @@ struct value {
 	enum value_state state;
 	uint32_t id, gen;
 	int fd;
-	uint32_t use_s;
 	uint64_t until_ms; /* UINT64_MAX: kept */
+	struct origin_need need;
+	bool need_due;	     /* the keeper did not read */
 	struct secret bytes; /* a whole vault_frame */
-	struct vault_frame frame; /* its value points into bytes */
+	struct secret
+		text[SERVICE_MAX_SLOTS]; /* as it stands in a slot's header; made on first use */
+	struct vault_frame frame;	 /* its value points into bytes */
 	struct loop_timer timer;
 };
 
@@ -200,7 +203,7 @@ struct origin {
 	enum line_kind spoken; /* what the server chose the last time */
 	struct value value[ORIGIN_N_WHICH];
 	struct arena arena; /* of one decoding */
-	bool wants_due;	    /* line_serve is to be called before the next event */
+	bool lines_due;	    /* line_serve is called before the next event */
 	bool reports_due;   /* fd 3 takes no more now */
 	bool done;
 	enum origin_exit status;
@@ -210,9 +213,9 @@ struct origin {
 void control_on_event(struct origin *o, uint32_t events);
 /* Says what is due about an exchange, or later when the keeper does not read. */
 void control_report(struct origin *o, struct exchange *x);
-/* 0, or -EAGAIN: said again by whoever is asked when the keeper reads (line_serve). */
-int control_want(struct origin *o, uint32_t id) MUST_CHECK;
-int control_need(struct origin *o, uint32_t id, const struct origin_need *need) MUST_CHECK;
+/* Whether it was said. When the keeper does not read, line_serve and value_flush_due come later. */
+bool control_want(struct origin *o, uint32_t id) MUST_CHECK;
+bool control_need(struct origin *o, uint32_t id, const struct origin_need *need) MUST_CHECK;
 
 /* exchange.c */
 /* fd is taken. */
@@ -234,7 +237,8 @@ void exchange_take_line(struct origin *o, struct exchange *x, struct line *l);
 /* The value is there, or (NULL otherwise) why not. */
 void exchange_on_value(struct origin *o, struct exchange *x, const char *why_not);
 
-/* What a line says. They return whether the exchange is still on this line. */
+/* What a line says. They return whether the exchange is still on this line. After the events of one
+ * read the line calls talk_flush, which sends them on. */
 bool exchange_on_head(struct origin *o, struct exchange *x, struct http_resp *resp);
 bool exchange_on_data(struct origin *o, struct exchange *x, struct slice data);
 bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *trailers);
@@ -242,9 +246,11 @@ bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *
  * others before. The exchange has left the line when it returns. */
 void exchange_on_fail(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 	bool untouched, const char *why);
+/* Its line was closed while it held it and nothing was sent on it. */
+void exchange_on_lost(struct origin *o, struct exchange *x);
 /* The server will read no more of the request; its answer may still come. */
 void exchange_on_deaf(struct origin *o, struct exchange *x);
-/* room() has grown. */
+/* room() has grown. From on_event only, where no bytes are half read. */
 void exchange_on_room(struct origin *o, struct exchange *x);
 /* Whether one more read of the server may be passed on to it. A head needs all of the room. */
 bool exchange_has_room(const struct exchange *x);
@@ -254,7 +260,7 @@ struct talk *talk_new(void);
 void talk_free(struct talk *t);
 void talk_pump(struct origin *o, struct exchange *x);
 /* Sends what is in to_edge. False when the exchange is over. */
-bool talk_flush(struct origin *o, struct exchange *x);
+bool talk_flush(struct origin *o, struct exchange *x) MUST_CHECK;
 
 /* answer.c: what goes to edge. -EBADMSG: it cannot be passed on. */
 int answer_put_head(struct exchange *x, struct http_resp *resp) MUST_CHECK;
@@ -272,25 +278,29 @@ int answer_scrub_raw(struct origin *o, struct exchange *x, struct slice data) MU
 void answer_scrub_done(struct exchange *x);
 
 /* slot.c */
-/* Looks through the request: 0 and x->slot, or an outcome to refuse it with. Removes sentinels. */
-enum origin_outcome slot_judge(struct origin *o, struct exchange *x);
+#define SLOT_MAX_WHERE 96
+/* Looks through the request: ORIGIN_DONE and x->slot, or an outcome to refuse it with, and where the
+ * credential stands. Removes sentinels, in place. */
+enum origin_outcome slot_judge(
+	struct origin *o, struct exchange *x, char ret_where[SLOT_MAX_WHERE]) MUST_CHECK;
 /* ORIGIN_DENIED_FOREIGN, or ORIGIN_DONE and the trailers without sentinels. */
-enum origin_outcome slot_judge_trailers(const struct origin *o, struct http_headers *trailers);
-/* Puts the value into the request: the header of x->slot, text in x->filled. -EINVAL: the value
+enum origin_outcome slot_judge_trailers(
+	const struct origin *o, struct http_headers *trailers) MUST_CHECK;
+/* Puts the value into the request: the header of x->slot, its text in v->text. -EINVAL: the value
  * cannot stand there. */
-int slot_fill(struct origin *o, struct exchange *x, const struct vault_frame *frame) MUST_CHECK;
-/* After the head was sent, and before the exchange ends: takes it out again and wipes it. */
+int slot_fill(struct origin *o, struct exchange *x, struct value *v) MUST_CHECK;
+/* The head was sent: takes it out again. */
 void slot_wipe(struct exchange *x);
 
 /* sign.c: signs the request anew. Headers that are made live in x->talk->req_arena; what is secret
  * in x->filled. Negative: cannot be signed, *ret_why says why. */
-int slot_sign(struct origin *o, struct exchange *x, const struct vault_frame *frame,
+int slot_sign(struct origin *o, struct exchange *x, const struct value *v,
 	const char **ret_why) MUST_CHECK;
 
 /* value.c */
 /* NULL when it must be waited for: exchange_on_value is called for every exchange in EXCHANGE_VALUE
  * that waits for it. NEED names the line. */
-const struct vault_frame *value_ask(struct origin *o, enum origin_which which, const struct line *l);
+struct value *value_ask(struct origin *o, enum origin_which which, const struct line *l);
 int value_on_message(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
 void value_on_event(struct origin *o, struct loop_key key);
 void value_on_timer(struct origin *o, struct loop_key key);
@@ -301,6 +311,8 @@ void value_wipe_all(struct origin *o);
 /* line.c */
 /* Gives lines to the exchanges that wait, in their order, and WANTs more. */
 void line_serve(struct origin *o);
+/* Whether a connection stands. */
+bool line_has_any(const struct origin *o);
 int line_on_socket(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
 void line_on_event(struct origin *o, struct loop_key key);
 void line_on_timer(struct origin *o, struct loop_key key);
@@ -308,10 +320,6 @@ void line_on_timer(struct origin *o, struct loop_key key);
 void line_leave(struct origin *o, struct exchange *x);
 /* Closes it. No exchange may be on it any more. */
 void line_drop(struct origin *o, struct line *l);
-/* Plain bytes: as many as there are, 0 at the proper end, -EAGAIN, -EPIPE when it was cut. */
-ssize_t line_recv(struct line *l, void *p, size_t n) MUST_CHECK;
-/* How many were taken, -EAGAIN, -EPIPE. After -EAGAIN the same bytes must come again. */
-ssize_t line_send(struct line *l, struct slice bytes) MUST_CHECK;
 /* Asks for another turn: nothing new will come, and there was more to do. */
 void line_again(struct origin *o, struct line *l);
 
@@ -323,9 +331,13 @@ int tls_begin(struct origin *o, struct line *l) MUST_CHECK;
  * certificate; *ret_why says why. */
 int tls_handshake(struct origin *o, struct line *l, const char **ret_why) MUST_CHECK;
 void tls_free(struct line *l);
+/* Plain bytes: as many as there are, 0 at the proper end, -EAGAIN, -EPIPE when it was cut. */
+ssize_t line_recv(struct line *l, void *p, size_t n) MUST_CHECK;
+/* How many were taken, -EAGAIN, -EPIPE. After -EAGAIN the same bytes must come again. */
+ssize_t line_send(struct line *l, struct slice bytes) MUST_CHECK;
 
 /* line_h1.c */
 extern const struct line_ops line_h1;
 
 /* selftest.c */
-int selftest_run_all(void);
+int origin_selftest(void);
