@@ -429,8 +429,7 @@ static void take_head(struct rig_answer *a, struct slice payload, struct arena *
 	a->headers[0] = '\0';
 	print_headers(&resp.headers, a->headers, sizeof(a->headers));
 	if (canon_find_header(&resp.headers, "sbx-reason", &at) == 0)
-		(void)!slice_to_cstr(
-			resp.headers.list[at].value, a->reason, sizeof(a->reason));
+		(void)!slice_to_cstr(resp.headers.list[at].value, a->reason, sizeof(a->reason));
 }
 
 bool rig_read_frame(int fd, struct rig_answer *a)
@@ -558,8 +557,7 @@ void rig_hang_up(SSL *ssl)
 void rig_send_value(struct rig *r, uint32_t need, const char *value, uint32_t use_s)
 {
 	const struct origin_value answer = {.given = true, .use_s = use_s};
-	struct vault_frame frame = {
-		.serial = 77, .name = "demo", .value = slice_from_str(value)};
+	struct vault_frame frame = {.serial = 77, .name = "demo", .value = slice_from_str(value)};
 	uint8_t head[VAULT_FRAME_MAX_HEAD];
 	struct wr wr = wr_init(head, sizeof(head));
 	int pair[2];

@@ -26,8 +26,8 @@ struct rig_cert {
 
 /* What a certificate says; zero is a good one for RIG_HOST. */
 struct rig_cert_want {
-	const char *san; /* "DNS:x" or "IP:x"; NULL: RIG_HOST */
-	int from_s, to_s; /* from now on; 0, 0: yesterday to tomorrow */
+	const char *san;	       /* "DNS:x" or "IP:x"; NULL: RIG_HOST */
+	int from_s, to_s;	       /* from now on; 0, 0: yesterday to tomorrow */
 	const struct rig_cert *issuer; /* NULL: rig_ca */
 	bool is_self_signed, is_ca;
 };

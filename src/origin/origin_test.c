@@ -36,9 +36,10 @@ static void finish(struct rig *r, int edge, SSL *ssl)
 static void test_the_value_is_in_the_slot_and_the_guests_own_is_not(void **state)
 {
 	struct rig *r = rig_new();
-	int edge = rig_ask(r, &(struct rig_req){.path = "/v1/models",
-				      .headers = "user-agent: x\nauthorization: Bearer " RIG_SENTINEL
-						 "\naccept-encoding: gzip, br\n"});
+	int edge =
+		rig_ask(r, &(struct rig_req){.path = "/v1/models",
+				   .headers = "user-agent: x\nauthorization: Bearer " RIG_SENTINEL
+					      "\naccept-encoding: gzip, br\n"});
 	SSL *ssl = rig_serve(r);
 	struct origin_result *result;
 	uint8_t want[32];
@@ -50,8 +51,8 @@ static void test_the_value_is_in_the_slot_and_the_guests_own_is_not(void **state
 	assert_int_equal(X509_digest(rig_good.cert, EVP_sha256(), want, &n), 1);
 	assert_memory_equal(r->need.cert, want, 32);
 	assert_true(rig_read_http(ssl, head, sizeof(head)));
-	assert_int_equal(strncmp(head, "GET /v1/models HTTP/1.1\r\nhost: api.example.com\r\n", 48),
-		0);
+	assert_int_equal(
+		strncmp(head, "GET /v1/models HTTP/1.1\r\nhost: api.example.com\r\n", 48), 0);
 	assert_non_null(strstr(head, BEARER));
 	assert_int_equal(rig_count(head, "authorization"), 1);
 	assert_int_equal(rig_count(head, RIG_VALUE), 1);
@@ -95,7 +96,8 @@ static void test_sentinels_are_removed_everywhere(void **state)
 		{"/", NULL, "cookie: session=" RIG_SENTINEL "\n", "api"},
 		/* x-access-token:sentinel */
 		{"/git/x", NULL,
-			"authorization: Basic eC1hY2Nlc3MtdG9rZW46c2stcHJveHktbWFuYWdlZC0wMDAwMDA=\n",
+			"authorization: Basic "
+			"eC1hY2Nlc3MtdG9rZW46c2stcHJveHktbWFuYWdlZC0wMDAwMDA=\n",
 			"git"},
 	};
 	struct rig *r = rig_new();
@@ -179,8 +181,8 @@ static void test_a_foreign_credential_is_refused(void **state)
 	struct rig *r = rig_new();
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		int edge = rig_ask(r, &(struct rig_req){
-					      .query = rows[i].query, .headers = rows[i].headers});
+		int edge = rig_ask(
+			r, &(struct rig_req){.query = rows[i].query, .headers = rows[i].headers});
 
 		refused(r, edge, ORIGIN_DENIED_FOREIGN, 403);
 	}
@@ -212,17 +214,12 @@ static void test_no_value_without_a_good_certificate(void **state)
 {
 	struct rig_cert other_ca = {0};
 	const struct rig_cert_want rows[] = {
-		{.san = "DNS:other.example.com"},
-		{.san = "DNS:*.com"},
-		{.san = "DNS:a*.example.com"},
-		{.san = "DNS:*.api.example.com"},
-		{.san = "DNS:api.example.com.evil.com"},
-		{.san = "IP:192.0.2.7"},
+		{.san = "DNS:other.example.com"}, {.san = "DNS:*.com"},
+		{.san = "DNS:a*.example.com"}, {.san = "DNS:*.api.example.com"},
+		{.san = "DNS:api.example.com.evil.com"}, {.san = "IP:192.0.2.7"},
 		{.san = "email:root@example.com"}, /* only the subject has the name */
-		{.from_s = -86400, .to_s = -3600},
-		{.from_s = 3600, .to_s = 86400},
-		{.is_self_signed = true},
-		{.issuer = &other_ca},
+		{.from_s = -86400, .to_s = -3600}, {.from_s = 3600, .to_s = 86400},
+		{.is_self_signed = true}, {.issuer = &other_ca},
 		{.issuer = &rig_good}, /* a leaf is no CA */
 	};
 	struct rig *r = rig_new();
@@ -291,8 +288,8 @@ static void test_without_a_value_nothing_is_added(void **state)
 	rig_up(r, RIG_HOST, 0);
 	edge = rig_ask(r, &(struct rig_req){.headers = "authorization: Bearer evil\n"});
 	refused(r, edge, ORIGIN_DENIED_FOREIGN, 403);
-	edge = rig_ask(r, &(struct rig_req){
-				  .headers = "authorization: Bearer " RIG_SENTINEL "\naccept-encoding: br\n"});
+	edge = rig_ask(r, &(struct rig_req){.headers = "authorization: Bearer " RIG_SENTINEL
+						       "\naccept-encoding: br\n"});
 	ssl = rig_serve(r);
 	assert_true(rig_read_http(ssl, head, sizeof(head)));
 	assert_null(strstr(head, "authorization"));
@@ -363,12 +360,12 @@ static void test_broken_values(void **state)
 			rig_send_value(r, rig_expect(r, ORIGIN_NEED), bad[i], 1);
 		} else {
 			assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-			assert_int_equal(origin_answer_need(r->keeper,
-						 rig_expect(r, ORIGIN_NEED), &given, pair[1]),
+			assert_int_equal(origin_answer_need(r->keeper, rig_expect(r, ORIGIN_NEED),
+						 &given, pair[1]),
 				0);
 			(void)close(pair[1]);
-			assert_int_equal(write(pair[0], bad[i], strlen(bad[i])),
-				(ssize_t)strlen(bad[i]));
+			assert_int_equal(
+				write(pair[0], bad[i], strlen(bad[i])), (ssize_t)strlen(bad[i]));
 			(void)close(pair[0]);
 		}
 		refused(r, edge, ORIGIN_NO_VALUE, 502);
