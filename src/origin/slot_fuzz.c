@@ -54,6 +54,16 @@ static unsigned count_pairs(
 	return n;
 }
 
+/* Names with _ are known as if they had -. */
+static struct slice fold(struct slice name)
+{
+	static uint8_t buf[HTTP_MAX_HEAD];
+
+	for (size_t i = 0; i < name.n; i++)
+		buf[i] = name.p[i] == '_' ? '-' : name.p[i];
+	return slice_of(buf, name.n);
+}
+
 static unsigned count(const struct http_req *req, enum service_verdict verdict)
 {
 	unsigned n = count_pairs(req->query, SERVICE_IN_QUERY, "&;", verdict);
@@ -61,10 +71,8 @@ static unsigned count(const struct http_req *req, enum service_verdict verdict)
 	for (size_t i = 0; i < req->headers.n; i++) {
 		const struct http_header *h = &req->headers.list[i];
 
-		n += service_judge(&o.service, SERVICE_IN_HEADER, h->name, h->value) == verdict;
-		n += slice_eq_str(h->name, "x_api_key") &&
-		     service_judge(&o.service, SERVICE_IN_HEADER, slice_from_str("x-api-key"),
-			     h->value) == verdict;
+		n += service_judge(&o.service, SERVICE_IN_HEADER, fold(h->name), h->value) ==
+		     verdict;
 		if (slice_eq_str(h->name, "cookie"))
 			n += count_pairs(h->value, SERVICE_IN_COOKIE, ";", verdict);
 	}
