@@ -128,8 +128,8 @@ static void test_trust_round_trip(void **state)
 
 static void test_trust_refused(void **state)
 {
-	static const char *const bad[] = {"x", "\n", SOME_CA "x", SOME_CA SOME_CA, "# a\n" SOME_CA,
-		"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
+	static const char *const bad[] = {"x", "\n", (SOME_CA "x"), (SOME_CA SOME_CA),
+		("# a\n" SOME_CA), "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
 		"-----BEGIN CERTIFICATE-----\nMIIB-----END CERTIFICATE-----\n",
 		"-----BEGIN CERTIFICATE-----\nMI B\n-----END CERTIFICATE-----\n",
 		"-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n",

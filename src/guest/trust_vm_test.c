@@ -14,7 +14,7 @@
 #include "lib/base/mem.h"
 #include "lib/mint/mint.h"
 
-#define STEP_MS 120000
+#define STEP_MS 240000
 #define DOCKER_MS 400000
 #define URL "https://localhost:4443/"
 
@@ -119,16 +119,17 @@ static void told(void **state)
 
 #define PYTHON                                                                                     \
 	"python3 -c 'import urllib.request as u; print(\"python\", u.urlopen(\"" URL "\").status)" \
-										     "'"
+	"'"
 
 static void programs(void **state)
 {
-	run("curl -sS -o /dev/null -w 'curl %{http_code}\\n' " URL ";" PYTHON ";"
-	    "python3 -c 'from pip._vendor import requests; "
-	    "print(\"requests\", requests.get(\"" URL "\").status_code)';"
-	    "node -e 'fetch(\"" URL "\").then(r => console.log(\"node\", r.status))';"
-	    "node -e 'require(\"https\").get(\"" URL "\", r => "
-	    "{ console.log(\"https\", r.statusCode); r.destroy() })';"
+	run("curl -sS -o /dev/null -w 'curl %{http_code}\\n' " URL ";"
+	    "python3 -c 'import urllib.request as u; from pip._vendor import requests as r\n"
+	    "print(\"python\", u.urlopen(\"" URL "\").status)\n"
+	    "print(\"requests\", r.get(\"" URL "\").status_code)';"
+	    "node -e 'fetch(\"" URL "\").then(r => console.log(\"node\", r.status)).then(() =>"
+	    "require(\"https\").get(\"" URL "\", r => "
+	    "{ console.log(\"https\", r.statusCode); r.destroy() }))';"
 	    /* It is no repository, but that is known only after the handshake. */
 	    "git ls-remote " URL "x 2>&1 | grep -v warning",
 		STEP_MS);
