@@ -30,8 +30,10 @@ static int try_script(const char *script, unsigned timeout_ms)
 
 static void run(const char *script, unsigned timeout_ms)
 {
+	uint64_t t = clock_mono_ms();
 	int status = try_script(script, timeout_ms);
 
+	print_message("%u ms\n", (unsigned)(clock_mono_ms() - t));
 	if (status != 0) {
 		print_message("%s\n%s\n", script, rig.output);
 		fail_msg("status %d", status);
@@ -165,10 +167,9 @@ static void programs_without_variables(void **state)
 static void make_images(void **state)
 {
 	run("set -e; mkdir -p /tmp/r; cd /tmp/r; mkdir -p bin etc/ssl/certs tmp usr/bin\n"
-	    "for f in bash cat curl env grep ls mv sleep touch; do\n"
-	    "  cp -L $(command -v $f) bin/\n"
-	    "  ldd bin/$f | grep -o '/[^ ]*' | while read l; do\n"
-	    "    mkdir -p .${l%/*}; cp -Ln $l .$l; done; done\n"
+	    "for f in bash curl env grep mv sleep touch; do cp -L $(command -v $f) bin/; done\n"
+	    "ldd bin/* | grep -o '/[^ ]*\\.so[^ ]*' | sort -u | while read l; do\n"
+	    "  mkdir -p .${l%/*}; cp -L $l .$l; done\n"
 	    "ln -s bash bin/sh\n"
 	    "tar c . | docker import -c 'ENV PATH=/bin' - plain\n"
 	    /* own: another certificate, so that its bundle differs from the guest's */
@@ -196,8 +197,8 @@ static void containers(void **state)
 		DOCKER_MS);
 	must_have("200\n/etc/ssl/certs/ca-certificates.crt:2\n/dev/sbx/ca-bundle.pem:2\n");
 	/* Where the container may write it, it can, and has the variables. */
-	run(RUN "tools sh -c '" CURL
-		"; cd /etc/ssl/certs && touch n && mv n ca-certificates.crt && echo moved'",
+	run(RUN "tools sh -c \"" CURL "; cd /etc/ssl/certs && touch n && mv n ca-certificates.crt"
+		" && echo moved\"",
 		DOCKER_MS);
 	must_have("200\nmoved\n");
 	run("docker run -d --name d --network host plain sleep 600 >/dev/null; docker exec d " CURL
