@@ -67,8 +67,8 @@ static unsigned on_trust(void *ctx, struct slice body, struct wr *wr)
 
 	if (guest_get_trust(body, &trust) < 0)
 		return refuse(wr);
-	facts_trust(&s->facts, &trust);
 	r = trust_write("", &trust, &err);
+	facts_trust(&s->facts, &trust);
 	guest_trust_done(&trust);
 	return answer(wr, r, &err);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "file.h"
 #include "netconf.h"
+#include "trust.h"
 #include "users.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -33,7 +34,8 @@ void facts_trust(struct facts *f, const struct guest_trust *trust)
 {
 	env_done(&f->trust);
 	env_put_all(&f->trust, trust->env);
-	f->has_ca = trust->ca_pem[0];
+	/* Without the file Java would trust nobody. */
+	f->has_ca = trust->ca_pem[0] && access(TRUST_JKS, F_OK) == 0;
 }
 
 void facts_take(struct facts *f, const struct guest_setup *setup)
