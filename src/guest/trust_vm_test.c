@@ -171,12 +171,12 @@ static void make_images(void **state)
 	    "ldd bin/* | grep -o '/[^ ]*\\.so[^ ]*' | sort -u | while read l; do\n"
 	    "  mkdir -p .${l%/*}; cp -L $l .$l; done\n"
 	    "ln -s bash bin/sh\n"
-	    "tar c . | docker import -c 'ENV PATH=/bin' - plain; docker create --name c plain sh\n"
+	    "tar c . | docker import -c 'ENV PATH=/bin' - plain; docker create --name cc plain sh\n"
 	    /* own: another certificate, so that its bundle differs from the guest's */
 	    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout /dev/null"
 	    " -subj /CN=own -out etc/ssl/certs/ca-certificates.crt 2>/dev/null\n"
-	    "docker cp etc/ssl/certs/ca-certificates.crt c:/etc/ssl/certs/; docker commit c own\n"
-	    "touch usr/bin/dpkg; docker cp usr/bin/dpkg c:/usr/bin/; docker commit c tools",
+	    "docker cp etc/ssl/certs/ca-certificates.crt cc:/etc/ssl/certs/; docker commit cc own\n"
+	    "touch usr/bin/dpkg; docker cp usr/bin/dpkg cc:/usr/bin/; docker commit cc tools",
 		DOCKER_MS);
 }
 
@@ -201,8 +201,8 @@ static void containers(void **state)
 		" && echo moved\"",
 		DOCKER_MS);
 	must_have("200\nmoved\n");
-	run("docker run -d --name d --network host plain sleep 600 >/dev/null; docker exec d " CURL
-	    "; docker exec d env; docker rm -f d",
+	run("docker run -d --name dd --network host plain sleep 600 >/dev/null; docker exec "
+	    "dd " CURL "; docker exec dd env; docker rm -f dd",
 		DOCKER_MS);
 	must_have("200\n");
 	must_have("SSL_CERT_FILE=/dev/sbx/ca-bundle.pem\n");
