@@ -225,8 +225,9 @@ static void build(const char *kind, const char *image)
 		"printf 'FROM %s\\nRUN "
 		"curl -sS -o /tmp/page " URL " && env >/tmp/env\\n' >Dockerfile\n"
 		"%s docker build --network host -t built . >log 2>&1 || { cat log; exit 1; }\n"
-		"docker save built -o i.tar; tar xf i.tar; echo env:\n"
-		"docker inspect -f '{{.Config.Env}}' built\n"
+		"docker save built -o i.tar; tar xf i.tar\n"
+		"if docker inspect -f '{{.Config.Env}}' built | grep -E 'SSL_|GH_'; then exit 1; "
+		"fi\n"
 		/* the last layer */
 		"l=$(python3 -c 'import json; "
 		"print(json.load(open(\"manifest.json\"))[0][\"Layers\"][-1])')\n"
@@ -240,7 +241,6 @@ static void build(const char *kind, const char *image)
 	must_lack("dev/sbx\n");
 	must_lack("dev/sbx/\n");
 	must_lack("ca-certificates.crt");
-	must_lack("[PATH=/bin SSL");
 	print_message("%s%s", kind, strstr(rig.output, "layer:"));
 }
 
