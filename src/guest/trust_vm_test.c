@@ -247,7 +247,6 @@ static void build(const char *kind, const char *image)
 static void builds(void **state)
 {
 	build("DOCKER_BUILDKIT=1", "plain");
-	build("DOCKER_BUILDKIT=1", "own");
 	build("DOCKER_BUILDKIT=0", "own");
 }
 
