@@ -6,11 +6,15 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/service/custom.h"
+
+#define DEFAULT_FORMAT "Bearer %s"
 
 struct creds {
 	struct binding list[CREDS_MAX_ITEMS];
 	size_t n;
-	struct services *set; /* the bound ones only */
+	struct services *set;	   /* the bound ones only */
+	const char *shipped, *own; /* folders, while it is being made */
 	char *fault[CREDS_MAX_FAULTS];
 	size_t n_faults;
 };
@@ -83,12 +87,17 @@ static bool is_hidden(const struct vault_item *items, size_t n, const struct vau
 
 /* ---- services ---- */
 
-static int load_text(const char *folder, const char *name, char **ret, struct err *err)
+static int load_text(const struct creds *c, const char *name, char **ret, struct err *err)
 {
-	AUTO_FREE char *path = xasprintf("%s/%s.conf", folder, name);
+	const char *const folders[] = {c->shipped, c->own};
 	size_t n;
-	int r = file_load(path, SERVICE_MAX_BYTES, ret, &n, err);
+	int r = -ENOENT;
 
+	for (size_t i = 0; i < ARRAY_LEN(folders) && r == -ENOENT; i++) {
+		AUTO_FREE char *path = xasprintf("%s/%s.conf", folders[i], name);
+
+		r = file_load(path, SERVICE_MAX_BYTES, ret, &n, err);
+	}
 	if (r == -ENOENT)
 		return err_set(err, r, "there is no service of this name");
 	return r;
@@ -106,90 +115,31 @@ static void custom_name(const char *item, size_t i, char buf[SERVICE_MAX_WORD])
 	}
 }
 
-/* The i-th word of a list with spaces; false behind the last. */
-static bool next_word(const char **at, char *buf, size_t size)
-{
-	size_t n;
-
-	*at += strspn(*at, " ");
-	n = strcspn(*at, " ");
-	if (n == 0 || n >= size)
-		return false;
-	memcpy(buf, *at, n);
-	buf[n] = '\0';
-	*at += n;
-	return true;
-}
-
-static void append(char **text, const char *more)
-{
-	char *joined = xasprintf("%s%s", *text, more);
-
-	free(*text);
-	*text = joined;
-}
-
-static void put_hosts(char **text, const char *hosts)
-{
-	char word[VAULT_MAX_HOSTS];
-	struct slice host;
-	uint16_t port;
-
-	while (next_word(&hosts, word, sizeof(word))) {
-		AUTO_FREE char *line = NULL;
-		bool has_port = host_split(slice_from_str(word), &host, &port, NULL) == 0 && port;
-
-		line = xasprintf("host %s%s\n", word, has_port ? "" : ":443");
-		append(text, line);
-	}
-}
-
 /* A sentinel without a variable is known all the same: somebody wrote it into a file. */
-static void put_envs(char **text, const struct vault_meta *meta, const char *name)
+static int make_custom(const struct vault_meta *meta, size_t i, char **ret, struct err *err)
 {
-	const char *sentinel = meta->sentinel[0] ? meta->sentinel : "proxy-managed";
-	const char *at = meta->env;
-	char word[VAULT_MAX_ENV];
-	unsigned n = 0;
-
-	for (; next_word(&at, word, sizeof(word)); n++) {
-		AUTO_FREE char *line = xasprintf("env %s %s\n", word, sentinel);
-
-		append(text, line);
-	}
-	if (n == 0) {
-		AUTO_FREE char *line = xasprintf("env SBX_%s %s\n", name, sentinel);
-
-		for (char *p = line + 4; *p != ' '; p++)
-			*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
-		append(text, line);
-	}
-}
-
-static char *custom_text(const struct vault_meta *meta, size_t i)
-{
-	char name[SERVICE_MAX_WORD], header[VAULT_MAX_HEADER];
-	AUTO_FREE char *slot = NULL;
-	char *text;
+	char name[SERVICE_MAX_WORD], env[SERVICE_MAX_WORD + 4];
+	struct custom c = {.name = name,
+		.hosts = meta->hosts,
+		.header = meta->header[0] ? meta->header : "authorization",
+		.format = meta->format[0] ? meta->format : DEFAULT_FORMAT,
+		.env = meta->env,
+		.sentinel = meta->sentinel[0] ? meta->sentinel : "proxy-managed"};
 
 	custom_name(meta->name, i, name);
-	(void)!str_copy(header, sizeof(header), meta->header[0] ? meta->header : "authorization");
-	for (char *p = header; *p; p++)
-		*p = (char)tolower((unsigned char)*p);
-	text = xasprintf("service 1\nname %s\nabout A credential of the user's own\n", name);
-	put_envs(&text, meta, name);
-	append(&text, "\nslot custom\n");
-	put_hosts(&text, meta->hosts);
-	slot = xasprintf(
-		"header %s %s\n\nend\n", header, meta->format[0] ? meta->format : "Bearer %s");
-	append(&text, slot);
-	return text;
+	if (!meta->env[0] && meta->sentinel[0]) {
+		(void)snprintf(env, sizeof(env), "SBX_%s", name);
+		for (char *p = env; *p; p++)
+			*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+		c.env = env;
+	}
+	return custom_text(&c, ret, err);
 }
 
 /* A comment sign or a blank must not have made another format of it than the user's. */
 static int check_custom(const struct service *s, const struct vault_meta *meta, struct err *err)
 {
-	const char *format = meta->format[0] ? meta->format : "Bearer %s";
+	const char *format = meta->format[0] ? meta->format : DEFAULT_FORMAT;
 
 	if (s->n_slots != 1 || !s->slot[0].format || strcmp(s->slot[0].format, format) != 0)
 		return err_set(err, -EINVAL, "its format cannot be used: '%s'", format);
@@ -217,8 +167,7 @@ static int check_text(
 	return check_service(&s, base, err);
 }
 
-static void add_binding(
-	struct creds *c, const struct vault_item *item, const char *base, const char *folder)
+static void add_binding(struct creds *c, const struct vault_item *item, const char *base)
 {
 	struct binding *b = &c->list[c->n];
 	AUTO_FREE char *text = NULL;
@@ -227,9 +176,9 @@ static void add_binding(
 
 	*b = (struct binding){0};
 	if (item->meta.kind == VAULT_CUSTOM)
-		text = custom_text(&item->meta, c->n);
+		r = make_custom(&item->meta, c->n, &text, &err);
 	else
-		r = load_text(folder, base, &text, &err);
+		r = load_text(c, base, &text, &err);
 	if (r == 0)
 		r = check_text(text, item, base, &err);
 	if (r == 0)
@@ -245,7 +194,7 @@ static void add_binding(
 }
 
 static void add_items(struct creds *c, const struct vault_item *items, size_t n,
-	enum vault_kind kind, const char *folder, const char *sandbox)
+	enum vault_kind kind, const char *sandbox)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct vault_item *item = &items[i];
@@ -258,7 +207,7 @@ static void add_items(struct creds *c, const struct vault_item *items, size_t n,
 			continue;
 		which = split_name(item, base);
 		if (!find_name(c, base) && c->n < CREDS_MAX_ITEMS)
-			add_binding(c, item, base, folder);
+			add_binding(c, item, base);
 		else if (kind == VAULT_CUSTOM)
 			keep_fault(c, item->meta.name, NULL, -EEXIST);
 		if (c->n_faults == n_before && find_name(c, base))
@@ -266,14 +215,17 @@ static void add_items(struct creds *c, const struct vault_item *items, size_t n,
 	}
 }
 
-struct creds *creds_new(
-	const struct vault_item *items, size_t n, const char *folder, const char *sandbox)
+struct creds *creds_new(const struct vault_item *items, size_t n, const char *shipped,
+	const char *own, const char *sandbox)
 {
 	struct creds *c = xcalloc(1, sizeof(*c));
 
 	c->set = services_new();
-	add_items(c, items, n, VAULT_SERVICE, folder, sandbox);
-	add_items(c, items, n, VAULT_CUSTOM, folder, sandbox);
+	c->shipped = shipped;
+	c->own = own;
+	add_items(c, items, n, VAULT_SERVICE, sandbox);
+	add_items(c, items, n, VAULT_CUSTOM, sandbox);
+	c->shipped = c->own = NULL;
 	return c;
 }
 
@@ -351,8 +303,8 @@ bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD])
 		const struct service *s = c->list[k].service;
 
 		if (i < s->n_envs) {
-			(void)snprintf(buf, CREDS_MAX_FIELD, "%s=%s", s->env[i].name,
-				s->env[i].sentinel);
+			(void)snprintf(
+				buf, CREDS_MAX_FIELD, "%s=%s", s->env[i].name, s->env[i].sentinel);
 			return true;
 		}
 		i -= s->n_envs;

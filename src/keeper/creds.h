@@ -39,9 +39,9 @@ struct binding {
 
 struct creds;
 
-/* folder: the installation's services; sandbox: the id. Never NULL. */
-struct creds *creds_new(const struct vault_item *items, size_t n, const char *folder,
-	const char *sandbox);
+/* shipped: the installation's services, in front of the user's `own`; sandbox: the id. Never NULL. */
+struct creds *creds_new(const struct vault_item *items, size_t n, const char *shipped,
+	const char *own, const char *sandbox);
 void creds_free(struct creds *c);
 
 size_t creds_count(const struct creds *c);

@@ -77,7 +77,7 @@ static struct vault_item *add_custom(const char *name, const char *hosts, const 
 static void join(void)
 {
 	creds_free(creds);
-	creds = creds_new(items, n_items, dir, ID);
+	creds = creds_new(items, n_items, dir, "/nowhere", ID);
 }
 
 static void a_service_is_bound_to_its_hosts(void **state)

@@ -258,7 +258,6 @@ struct vault_link {
 	bool is_listed;	  /* ever: creds is what the vault said last */
 	bool is_current;  /* by this connection */
 	bool is_dirty;	  /* CHANGED came while a LIST was under way */
-	bool is_none;	  /* there is no socket, so there is no vault */
 	unsigned tries;
 	struct vault_item *items; /* of the LIST under way */
 	size_t n_items;
@@ -278,10 +277,11 @@ enum origin_conn_state { CONN_FREE, CONN_WANTED, CONN_ASKED, CONN_DUE, CONN_GIVE
 
 struct origin_conn {
 	enum origin_conn_state state;
-	uint32_t id;	    /* origin's */
-	uint32_t exchange;  /* CONN_ASKED: egress's */
-	bool is_right;	    /* the address passed */
-	int fd;		    /* CONN_DUE */
+	uint32_t id;	   /* origin's */
+	uint32_t exchange; /* CONN_ASKED: egress's */
+	struct addr addr;  /* CONN_DUE and later: getpeername's word */
+	uint16_t port;
+	int fd; /* CONN_DUE */
 	struct egress_result result;
 };
 
@@ -309,6 +309,7 @@ struct origin {
 	struct origin_conn *conns; /* KEEPER_ORIGIN_CONNS */
 	size_t next_conn;
 	struct origin_asked_value values[ORIGIN_N_WHICH];
+	uint8_t given; /* of them, ORIGIN_HAS_* */
 };
 
 /* A host whose origins broke the protocol or ended by themselves. */
@@ -441,8 +442,8 @@ void net_on_egress_end(struct keeper *k);
 
 /* The connection for an origin: by egress's OPEN of the kind SOCKET. -EAGAIN: tried again when egress
  * takes messages (origins_on_room). */
-int net_open_socket(struct keeper *k, struct origin *o, uint32_t want, uint32_t *ret_exchange)
-	MUST_CHECK;
+int net_open_socket(
+	struct keeper *k, struct origin *o, uint32_t want, uint32_t *ret_exchange) MUST_CHECK;
 
 /* net_asks.c: what was asked and not answered, and what is open at egress. */
 struct asked *asked_new(const struct edge_ask *ask);
@@ -498,8 +499,8 @@ void origins_init(struct keeper *k);
 int origins_spawn(struct keeper *k, int sock, struct jail_child *ret, struct err *err) MUST_CHECK;
 /* One exchange with the origin of the ask's host, started when there is none. edge_fd is the caller's
  * to pass on. On an error err says why in one sentence. */
-int origins_open(struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd,
-	struct err *err) MUST_CHECK;
+int origins_open(
+	struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err) MUST_CHECK;
 struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen);
 void origins_on_event(struct keeper *k, uint32_t idx, uint32_t events);
 void origins_on_end(struct keeper *k, uint32_t idx);
@@ -518,11 +519,14 @@ const struct origin_exchange *origins_first_waiting(const struct origin *o);
 /* origin_conn.c: the connections that origins want. */
 int conns_on_want(struct keeper *k, struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
 /* What egress says about one; takes fd. */
-int conns_on_result(struct keeper *k, const struct exchange *ex,
-	const struct egress_result *result, int fd) MUST_CHECK;
+int conns_on_result(struct keeper *k, const struct exchange *ex, const struct egress_result *result,
+	int fd) MUST_CHECK;
 void conns_on_egress_end(struct keeper *k);
 /* Egress takes messages again, or is there again. */
 void conns_on_room(struct keeper *k);
+/* Whether this origin's host may lead there now: pin, proxy, or the policy's word on the address. */
+bool conns_may_lead(
+	const struct keeper *k, const struct origin *o, const struct addr *addr, uint16_t port);
 const struct origin_conn *conns_find_given(const struct origin *o, uint32_t id);
 /* -EAGAIN when origin does not read. */
 int conns_push(struct origin *o) MUST_CHECK;

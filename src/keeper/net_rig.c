@@ -208,6 +208,8 @@ int rig_up(void **state)
 	waiting_init(&rig_k);
 	egress_init(&rig_k);
 	net_init(&rig_k);
+	vault_init(&rig_k);
+	origins_init(&rig_k);
 	rig_set_policy("allow network good.example id r1\nallow network ssh.example:22\n");
 	netpolicy_init(&rig_k);
 	record_open(&rig_k);
