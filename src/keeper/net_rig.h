@@ -26,11 +26,13 @@ extern char rig_dir[64];
 /* The last event in the audit log. */
 struct seen {
 	unsigned n;
-	char rule[64], reason[256];
+	char rule[64], reason[256], action[32];
 	enum audit_verdict decision;
 	enum audit_kind kind;
 };
 
+/* A process that does nothing. */
+struct jail_child rig_false_child(void);
 int rig_up(void **state);
 int rig_down(void **state);
 #define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, rig_up, rig_down)

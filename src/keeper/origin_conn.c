@@ -13,6 +13,7 @@
  */
 #include "keeper.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -89,7 +90,9 @@ static void try_ask(struct keeper *k, struct origin *o, struct origin_conn *c)
 		fail(c, EGRESS_UNREACHABLE, "sbx-egress is being started again");
 }
 
-/* A place that is free, or that of the connection that was given longest ago. */
+/* A place that is free, or that of the connection that was given longest ago. There always is one:
+ * at most ORIGIN_MAX_CONNS are pending. */
+static_assert(ORIGIN_MAX_CONNS < KEEPER_ORIGIN_CONNS, "a place for every WANT");
 static struct origin_conn *new_conn(struct origin *o)
 {
 	for (size_t i = 0; i < KEEPER_ORIGIN_CONNS; i++) {
@@ -105,7 +108,7 @@ static struct origin_conn *new_conn(struct origin *o)
 
 int conns_on_want(struct keeper *k, struct origin *o, const struct ipc_msg *msg)
 {
-	struct origin_conn *c;
+	struct origin_conn *c, *same = NULL;
 	size_t n_pending = 0;
 	int r = origin_get_plain(msg, ORIGIN_WANT);
 
@@ -114,12 +117,13 @@ int conns_on_want(struct keeper *k, struct origin *o, const struct ipc_msg *msg)
 	for (size_t i = 0; i < KEEPER_ORIGIN_CONNS; i++) {
 		c = &o->conns[i];
 		if (c->state != CONN_FREE && c->id == msg->id)
-			return -EBADMSG; /* the number is in use, or was for what is remembered */
+			same = c;
 		n_pending += is_pending(c);
 	}
-	c = n_pending < ORIGIN_MAX_CONNS ? new_conn(o) : NULL;
-	if (!c)
+	/* A number may be used again when what it named was given. */
+	if (n_pending == ORIGIN_MAX_CONNS || (same && is_pending(same)))
 		return -EBADMSG;
+	c = same ? same : new_conn(o);
 	*c = (struct origin_conn){.state = CONN_WANTED, .id = msg->id, .fd = -1};
 	try_ask(k, o, c);
 	origins_push(k, o);

@@ -14,6 +14,7 @@
  */
 #include "keeper.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -34,7 +35,7 @@
 
 #define PLACE_BITS 8
 #define MAX_GEN (UINT32_MAX >> PLACE_BITS)
-_Static_assert(ORIGIN_MAX_OPEN <= 1 << PLACE_BITS, "a place fits into its bits");
+static_assert(ORIGIN_MAX_OPEN <= 1 << PLACE_BITS, "a place fits into its bits");
 
 #define SYSTEM_ROOTS "/etc/ssl/certs/ca-certificates.crt"
 #define ROOTS_MAX_BYTES (4u << 20)
