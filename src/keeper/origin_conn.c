@@ -168,9 +168,10 @@ static int get_peer(int fd, struct addr *ret, uint16_t *ret_port)
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&peer;
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&peer;
 	socklen_t n = sizeof(int);
-	int protocol = 0;
+	int protocol = 0, listens = 1;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) < 0 || protocol != IPPROTO_TCP)
+	if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) < 0 || protocol != IPPROTO_TCP ||
+		getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0 || listens)
 		return -EBADMSG;
 	n = sizeof(peer);
 	if (getpeername(fd, (struct sockaddr *)&peer, &n) < 0)
