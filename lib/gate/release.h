@@ -10,7 +10,7 @@
  *          keeper's own beside theirs (binding, rules, address, target).
  * Owns     Nothing.
  * Never    Sees a value.
- * See      release_test.c, src/keeper/origin_need.c, THREAT_MODEL.md
+ * See      release_test.c, src/keeper/origin_need.c
  */
 #pragma once
 

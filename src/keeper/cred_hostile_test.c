@@ -311,7 +311,7 @@ static void an_egress_that_lies_about_a_connection(void **state)
 		(void)close(pair[0]);
 		(void)close(pair[1]);
 		cred_run_down(&run);
-		origins_kill_all(&rig_k);
+		origins_kill_all(&rig_k, "the test ends");
 	}
 }
 

@@ -509,8 +509,7 @@ void origins_on_timer(struct keeper *k);
 void origins_on_creds(struct keeper *k);
 /* What the policy of now forbids is killed. */
 void origins_recheck(struct keeper *k);
-void origins_read_roots(struct keeper *k, const char *extra);
-void origins_kill_all(struct keeper *k);
+void origins_kill_all(struct keeper *k, const char *why);
 /* Sends what is due. */
 void origins_push(struct keeper *k, struct origin *o);
 /* A request that waits at this origin; NULL when none does. */
@@ -537,6 +536,9 @@ int needs_on_need(struct keeper *k, struct origin *o, const struct ipc_msg *msg)
 void needs_on_released(struct keeper *k, const struct release *rel, int code, const char *text);
 int needs_push(struct origin *o) MUST_CHECK;
 void needs_drop(struct origin *o);
+
+/* roots.c: what servers are verified by. extra: network.extra-ca, or "". */
+void roots_read(struct keeper *k, const char *extra);
 
 /* trust.c: the sandbox's CA, and what the guest is told of it. */
 int trust_on_ca(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;

@@ -266,7 +266,7 @@ int rig_down(void **state)
 	AUTO_FREE char *rm = xasprintf("rm -rf %s", rig_dir);
 
 	edge_kill(&rig_k);
-	origins_kill_all(&rig_k);
+	origins_kill_all(&rig_k, "the test ends");
 	egress_kill(&rig_k);
 	vault_stop(&rig_k);
 	fd_close(&rig_k.origins.roots);

@@ -92,7 +92,7 @@ static int read_settings(struct keeper *k, struct err *err)
 	record_set_max_bytes(k, settings_get_u64(&s, SETTINGS_AUDIT_MAX_SIZE));
 	k->netpolicy.config = config;
 	k->netpolicy.fault[0] = '\0';
-	origins_read_roots(k, settings_get(&s, SETTINGS_NETWORK_EXTRA_CA));
+	roots_read(k, settings_get(&s, SETTINGS_NETWORK_EXTRA_CA));
 	return 0;
 }
 

@@ -20,14 +20,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
@@ -36,9 +34,6 @@
 #define PLACE_BITS 8
 #define MAX_GEN (UINT32_MAX >> PLACE_BITS)
 static_assert(ORIGIN_MAX_OPEN <= 1 << PLACE_BITS, "a place fits into its bits");
-
-#define SYSTEM_ROOTS "/etc/ssl/certs/ca-certificates.crt"
-#define ROOTS_MAX_BYTES (4u << 20)
 
 void origins_init(struct keeper *k)
 {
@@ -190,12 +185,12 @@ void origins_on_end(struct keeper *k, uint32_t idx)
 	reap(k, o, "sbx-origin ended");
 }
 
-void origins_kill_all(struct keeper *k)
+void origins_kill_all(struct keeper *k, const char *why)
 {
 	loop_timer_clear(&k->loop, &k->origins.timer);
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
 		if (k->origins.list[i].alive)
-			kill_origin(k, &k->origins.list[i], "the sandbox is stopping");
+			kill_origin(k, &k->origins.list[i], why);
 	}
 }
 
@@ -265,62 +260,6 @@ void origins_on_timer(struct keeper *k)
 	}
 	if (any)
 		set_timer(k);
-}
-
-/* ---- roots ---- */
-
-static bool is_same_text(int fd, const char *text, size_t n)
-{
-	struct stat st;
-	bool is_same = false;
-	void *p;
-
-	if (fd < 0 || fstat(fd, &st) < 0 || (size_t)st.st_size != n || n == 0)
-		return false;
-	p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (p != MAP_FAILED) {
-		is_same = memcmp(p, text, n) == 0;
-		(void)munmap(p, n);
-	}
-	return is_same;
-}
-
-static int load_roots(const char *extra, char **ret, struct err *err)
-{
-	AUTO_FREE char *system = NULL;
-	AUTO_FREE char *own = NULL;
-	size_t n;
-	int r = file_load(SYSTEM_ROOTS, ROOTS_MAX_BYTES, &system, &n, err);
-
-	if (r == -ENOENT)
-		return err_set(err, r, "there is no file " SYSTEM_ROOTS);
-	if (r == 0 && extra[0])
-		r = file_load(extra, ROOTS_MAX_BYTES, &own, &n, err);
-	if (r == -ENOENT)
-		return err_set(err, r, "network.extra-ca: there is no file %s", extra);
-	if (r < 0)
-		return r;
-	*ret = xasprintf("%s\n%s", system, own ? own : "");
-	return 0;
-}
-
-void origins_read_roots(struct keeper *k, const char *extra)
-{
-	AUTO_FREE char *text = NULL;
-	struct err err = {0};
-	int r = load_roots(extra, &text, &err);
-
-	if (r == 0 && is_same_text(k->origins.roots, text, strlen(text)))
-		return;
-	/* Who verified by the old ones must not go on. */
-	origins_kill_all(k);
-	fd_close(&k->origins.roots);
-	if (r == 0)
-		r = k->origins.roots = netpolicy_make_file("roots", slice_from_str(text));
-	if (r < 0) {
-		k->origins.roots = -1;
-		log_error("no server can be verified: %s", err_text(&err, r));
-	}
 }
 
 /* ---- its start ---- */

@@ -333,7 +333,7 @@ void start_undo(struct keeper *k)
 {
 	loop_timer_clear(&k->loop, &k->boot_timer);
 	edge_kill(k);
-	origins_kill_all(k);
+	origins_kill_all(k, "the sandbox is stopping");
 	egress_kill(k);
 	undo_vmm(k);
 	undo_share(k);
