@@ -333,6 +333,21 @@ static void the_policy_ends_an_origin(void **state)
 	cred_run_down(&run);
 }
 
+/* A rule about the address its connection has, or a pin that leads elsewhere now. */
+static void the_policy_of_an_address_ends_an_origin(void **state)
+{
+	struct cred_run run = cred_run_up();
+
+	assert_int_equal(cred_want(run.origin, 1), EGRESS_CONNECTED);
+	origins_on_timer(&rig_k);
+	assert_true(rig_k.origins.list[0].alive);
+	gate_set_policy(rig_k.gate,
+		slice_from_str("policy 1\nallow network " CRED_HOST ":1-65535\nend\n"), "policy");
+	origins_on_timer(&rig_k);
+	assert_false(rig_k.origins.list[0].alive);
+	cred_run_down(&run);
+}
+
 static void an_idle_one_ends(void **state)
 {
 	struct cred_run run = cred_run_up();
@@ -557,6 +572,7 @@ int main(void)
 		CRED_TEST(a_removed_credential_kills_its_origin),
 		CRED_TEST(another_value_is_another_origin),
 		CRED_TEST(the_policy_ends_an_origin),
+		CRED_TEST(the_policy_of_an_address_ends_an_origin),
 		CRED_TEST(an_idle_one_ends),
 		CRED_TEST(at_most_so_many_and_the_least_used_ends),
 		CRED_TEST(an_origin_that_does_not_read),

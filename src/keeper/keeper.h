@@ -39,6 +39,7 @@
 #define KEEPER_BOOT_MS_TCG 90000
 #define KEEPER_SETUP_MS 30000
 #define KEEPER_ASK_MS 4000
+#define KEEPER_TRUST_MS 15000 /* for the guest to build its bundles anew */
 #define KEEPER_WAIT_MS 4000
 #define KEEPER_STOP_MS 10000
 #define KEEPER_EDGE_GAP_MS 250	  /* the guest must see the port closed before it opens again */
@@ -310,6 +311,7 @@ struct origin {
 	size_t next_conn;
 	struct origin_asked_value values[ORIGIN_N_WHICH];
 	uint8_t given; /* of them, ORIGIN_HAS_* */
+	bool wants_room;
 };
 
 /* A host whose origins broke the protocol or ended by themselves. */
@@ -526,6 +528,8 @@ void conns_on_room(struct keeper *k);
 /* Whether this origin's host may lead there now: pin, proxy, or the policy's word on the address. */
 bool conns_may_lead(
 	const struct keeper *k, const struct origin *o, const struct addr *addr, uint16_t port);
+/* The same of every connection that this origin has or is about to have. */
+bool conns_all_may_lead(const struct keeper *k, const struct origin *o);
 const struct origin_conn *conns_find_given(const struct origin *o, uint32_t id);
 /* -EAGAIN when origin does not read. */
 int conns_push(struct origin *o) MUST_CHECK;

@@ -213,6 +213,18 @@ bool conns_may_lead(
 	       gate_passes_address(k->gate, o->host, o->port, addr, clock_wall_ms());
 }
 
+bool conns_all_may_lead(const struct keeper *k, const struct origin *o)
+{
+	for (size_t i = 0; i < KEEPER_ORIGIN_CONNS; i++) {
+		const struct origin_conn *c = &o->conns[i];
+		bool is_there = c->state == CONN_GIVEN || (c->state == CONN_DUE && c->fd >= 0);
+
+		if (is_there && !conns_may_lead(k, o, &c->addr, c->port))
+			return false;
+	}
+	return true;
+}
+
 /* 0 with the conn settled, or -EBADMSG: egress lies. Takes fd. */
 static int take_connection(struct keeper *k, const struct origin *o, struct origin_conn *c,
 	const struct egress_result *result, int fd)

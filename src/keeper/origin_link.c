@@ -219,7 +219,7 @@ void origins_recheck(struct keeper *k)
 		if (!o->alive)
 			continue;
 		gate_look(k->gate, o->host, o->port, clock_wall_ms(), &host, &port);
-		if (!port)
+		if (!port || !conns_all_may_lead(k, o))
 			kill_origin(k, o, "the policy does not allow it any more");
 	}
 }
@@ -344,6 +344,7 @@ static void fill(struct origin *o, const struct edge_ask *ask, const struct bind
 	o->started_ms = o->used_ms = clock_mono_ms();
 	o->n_exchanges = o->next_conn = 0;
 	o->given = 0;
+	o->wants_room = false;
 	o->exchanges = xcalloc(ORIGIN_MAX_OPEN, sizeof(*o->exchanges));
 	for (size_t i = 0; i < ORIGIN_MAX_OPEN; i++)
 		o->exchanges[i].fd = -1;
@@ -469,7 +470,7 @@ static int push_opens(struct origin *o)
 
 void origins_push(struct keeper *k, struct origin *o)
 {
-	uint32_t events = EPOLLIN;
+	bool wants_room;
 	int r;
 
 	if (o->phase != ORIGIN_PHASE_RUN)
@@ -479,10 +480,12 @@ void origins_push(struct keeper *k, struct origin *o)
 		r = conns_push(o);
 	if (r == 0)
 		r = needs_push(o);
-	if (r == -EAGAIN)
-		events |= EPOLLOUT;
 	/* Any other error: it is ending, and its pidfd tells. */
-	(void)!loop_mod(&k->loop, o->sock, events, key_of(k, o, EV_ORIGIN));
+	wants_room = r == -EAGAIN;
+	if (wants_room != o->wants_room)
+		(void)!loop_mod(&k->loop, o->sock, wants_room ? EPOLLIN | EPOLLOUT : EPOLLIN,
+			key_of(k, o, EV_ORIGIN));
+	o->wants_room = wants_room;
 }
 
 /* ---- what it says ---- */

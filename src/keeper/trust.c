@@ -63,7 +63,7 @@ static int ask(struct keeper *k)
 		free(env[i]);
 	if (r < 0)
 		return r;
-	return ask_guest(k, ASK_TRUST, slice_of(buf, wr.n), KEEPER_ASK_MS, -1, 0);
+	return ask_guest(k, ASK_TRUST, slice_of(buf, wr.n), KEEPER_TRUST_MS, -1, 0);
 }
 
 void trust_send(struct keeper *k)
