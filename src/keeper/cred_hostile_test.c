@@ -14,8 +14,7 @@
 
 static void must_be_killed(unsigned n_violations)
 {
-	(void)rig_run_until(-1, 30);
-	assert_false(rig_k.origins.list[0].alive);
+	RIG_UNTIL(!rig_k.origins.list[0].alive);
 	assert_int_equal(rig_k.origins.n_blamed, 1);
 	assert_int_equal(rig_k.origins.blamed[0].n_violations, n_violations);
 	assert_int_equal(rig_k.origins.blamed[0].n_crashes, 0);
@@ -222,8 +221,7 @@ static void an_origin_that_ends_by_itself(void **state)
 	for (unsigned i = 1; i <= KEEPER_ORIGIN_CRASHES; i++) {
 		run = cred_run_up();
 		assert_int_equal(kill(rig_k.origins.list[0].child.pid, SIGKILL), 0);
-		(void)rig_run_until(-1, 30);
-		assert_false(rig_k.origins.list[0].alive);
+		RIG_UNTIL(!rig_k.origins.list[0].alive);
 		assert_int_equal(rig_k.origins.blamed[0].n_crashes, i);
 		assert_int_equal(rig_k.origins.blamed[0].n_violations, 0);
 		fd_close(&run.origin_fd);
@@ -251,8 +249,10 @@ static void killed_while_its_value_is_on_its_way(void **state)
 	id = rig_msg.id;
 	stream = TAKE_FD(rig_msg.fd);
 	assert_int_equal(kill(rig_k.origins.list[0].child.pid, SIGKILL), 0);
-	(void)rig_run_until(-1, 30);
+	RIG_UNTIL(!rig_k.origins.list[0].alive);
 	assert_int_equal(recv(stream, &none, 1, 0), 0); /* nobody has the other end */
+	for (size_t i = 0; i < KEEPER_MAX_RELEASES; i++)
+		assert_int_equal(rig_k.vault.releases[i].id, 0);
 	next = cred_run_up();
 	assert_int_equal(vault_send_done(cred_vault, id, &done), 0);
 	rig_must_be_quiet(next.origin); /* the answer is not the new one's */
@@ -307,7 +307,8 @@ static void an_egress_that_lies_about_a_connection(void **state)
 			lie_about(&run, "127.0.0.1", -1); /* nothing */
 		else
 			lie_about(&run, "", fd);
-		RIG_MUST_KILL_EGRESS(1);
+		RIG_UNTIL(!rig_k.egress.alive);
+		assert_int_equal(rig_k.egress.violations, 1);
 		(void)close(pair[0]);
 		(void)close(pair[1]);
 		cred_run_down(&run);
@@ -324,7 +325,8 @@ static void a_connection_that_nobody_wanted(void **state)
 	rig_bring_egress_up();
 	id = rig_must_open(1, &a, &b);
 	assert_int_equal(egress_send_result(rig_egress, id, &result, fd), 0);
-	RIG_MUST_KILL_EGRESS(1);
+	RIG_UNTIL(!rig_k.egress.alive);
+	assert_int_equal(rig_k.egress.violations, 1);
 }
 
 /* Its connection comes when the origin is another one. */
@@ -340,7 +342,7 @@ static void a_connection_for_an_origin_that_has_ended(void **state)
 	assert_int_equal(origin_send_want(run.origin, 1), 0);
 	exchange = cred_must_get_socket_open();
 	assert_int_equal(kill(rig_k.origins.list[0].child.pid, SIGKILL), 0);
-	(void)rig_run_until(-1, 30);
+	RIG_UNTIL(!rig_k.origins.list[0].alive);
 	next = cred_run_up();
 	assert_int_equal(origin_send_want(next.origin, 1), 0);
 	(void)cred_must_get_socket_open();
@@ -427,7 +429,7 @@ static void what_was_removed_while_it_was_away(void **state)
 	struct cred_run run = cred_run_up();
 
 	fd_close(&cred_vault);
-	(void)rig_run_until(-1, 20);
+	RIG_UNTIL(rig_k.vault.sock == -1);
 	cred_n_items = 0;
 	cred_vault_up();
 	assert_false(rig_k.origins.list[0].alive);
@@ -466,21 +468,21 @@ static void a_vault_that_is_locked(void **state)
 	rig_must_get(cred_vault, VAULT_WATCH);
 	rig_must_get(cred_vault, VAULT_LIST);
 	assert_int_equal(vault_send_done(cred_vault, rig_msg.id, &locked), 0);
-	(void)rig_run_until(-1, 20);
+	RIG_UNTIL(rig_k.vault.fault[0]);
 	rig_ask(1, EDGE_ASK_TUNNEL, CRED_HOST, cred_port);
 	assert_false(rig_must_answer(1));
 	assert_string_equal(
 		rig_verdict.reason, "the credential demo cannot be used: the vault is locked");
 	/* it is asked again, and then it works */
 	cred_answer_list();
+	RIG_UNTIL(rig_k.vault.is_current);
 	rig_ask(2, EDGE_ASK_TUNNEL, CRED_HOST, cred_port);
 	assert_true(rig_must_answer(2));
 }
 
 static void must_be_dropped(void)
 {
-	(void)rig_run_until(-1, 30);
-	assert_int_equal(rig_k.vault.sock, -1);
+	RIG_UNTIL(rig_k.vault.sock == -1);
 	assert_false(rig_k.vault.is_current);
 	assert_int_equal(rig_k.state.phase, KEEPER_RUNNING);
 }

@@ -130,7 +130,7 @@ void cred_answer_list(void)
 	for (size_t i = 0; i < cred_n_items; i++)
 		assert_int_equal(vault_send_item(cred_vault, id, &cred_items[i]), 0);
 	assert_int_equal(vault_send_done(cred_vault, id, &done), 0);
-	(void)rig_run_until(-1, 20);
+	RIG_UNTIL(rig_k.vault.list_id != id);
 }
 
 void cred_vault_up(void)

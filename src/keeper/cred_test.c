@@ -98,12 +98,12 @@ static void the_value_goes_from_the_vault_to_origin(void **state)
 	assert_int_equal(read(rig_msg.fd, buf, sizeof(buf)), 5);
 	assert_int_equal(read(rig_msg.fd, buf, sizeof(buf)), 0);
 	assert_int_equal(origin_send_result(run.origin, run.exchange, &result), 0);
+	RIG_UNTIL(rig_k.origins.list[0].exchanges[0].has_result);
 	s = cred_last_use();
 	assert_string_equal(s.action, "use");
 	assert_non_null(strstr(s.reason, "used in slot api, serial 41; status 200"));
 	assert_int_equal(origin_send_closed(run.origin, run.exchange, 1, 2), 0);
-	(void)rig_run_until(-1, 20);
-	assert_int_equal(rig_k.origins.list[0].n_exchanges, 0);
+	RIG_UNTIL(rig_k.origins.list[0].n_exchanges == 0);
 	assert_true(rig_k.origins.list[0].alive);
 	assert_int_equal(cred_last_use().n, 2);
 	cred_run_down(&run);
@@ -326,8 +326,7 @@ static void the_policy_ends_an_origin(void **state)
 
 	rig_set_policy("allow network good.example\n");
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 5, "demo"), 0);
-	(void)rig_run_until(-1, 30);
-	assert_false(rig_k.origins.list[0].alive);
+	RIG_UNTIL(!rig_k.origins.list[0].alive);
 	cred_ask(2, CRED_HOST, "GET");
 	assert_false(rig_must_answer(2));
 	cred_run_down(&run);
@@ -357,7 +356,7 @@ static void an_idle_one_ends(void **state)
 	origins_on_timer(&rig_k);
 	assert_true(o->alive); /* it has a request */
 	assert_int_equal(origin_send_closed(run.origin, run.exchange, 0, 0), 0);
-	(void)rig_run_until(-1, 20);
+	RIG_UNTIL(o->n_exchanges == 0);
 	origins_on_timer(&rig_k);
 	assert_true(o->alive);
 	o->used_ms -= KEEPER_ORIGIN_IDLE_MS;
@@ -398,7 +397,7 @@ static void at_most_so_many_and_the_least_used_ends(void **state)
 		rig_must_get(origin, ORIGIN_ROOTS);
 		assert_int_equal(
 			origin_send_closed(origin, cred_must_get_open(origin, &fd), 0, 0), 0);
-		(void)rig_run_until(-1, 10);
+		RIG_UNTIL(rig_k.origins.list[i].n_exchanges == 0);
 		fd_close(&fd);
 	}
 	rig_k.origins.list[5].used_ms = 2;
@@ -495,8 +494,7 @@ static void must_trust(const char *pem, const char *env)
 	assert_int_equal(guest_put_reply(&wr, true, ""), 0);
 	assert_int_equal(fd_write_all(fd, reply, wr.n), 0);
 	fd_close(&fd);
-	(void)rig_run_until(-1, 20);
-	assert_false(rig_k.trust.is_asked);
+	RIG_UNTIL(!rig_k.trust.is_asked);
 }
 
 #define PEM "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
@@ -508,8 +506,7 @@ static void the_guest_is_told_what_to_trust(void **state)
 	edge_kill(&rig_k);
 	rig_put_edge(EDGE_PHASE_CONNECT);
 	assert_int_equal(edge_send_ca(rig_edge, &ca), 0);
-	(void)rig_run_until(-1, 20);
-	assert_true(rig_k.trust.has_ca);
+	RIG_UNTIL(rig_k.trust.has_ca);
 	assert_int_equal(edge_send_ready(rig_edge), 0);
 	must_trust(PEM, NULL);
 	cred_vault_up();
@@ -522,10 +519,11 @@ static void the_guest_is_told_what_to_trust(void **state)
 	rig_k.edge.has_said_ca = false;
 	rig_put_edge(EDGE_PHASE_CONNECT);
 	assert_int_equal(edge_send_ca(rig_edge, &ca), 0);
-	(void)rig_run_until(-1, 20);
+	RIG_UNTIL(rig_k.edge.has_said_ca);
 	assert_true(rig_k.edge.alive);
 	assert_int_equal(edge_send_ca(rig_edge, &ca), 0);
-	RIG_MUST_KILL_EDGE();
+	RIG_UNTIL(!rig_k.edge.alive);
+	assert_int_equal(rig_k.edge.violations, 1);
 	trust_wipe(&rig_k);
 	assert_int_equal(rig_k.trust.ca.saved[0], 0);
 	assert_false(rig_k.trust.has_ca);
@@ -540,7 +538,7 @@ static void trust_comes_before_the_sandbox_runs(void **state)
 	edge_kill(&rig_k);
 	rig_put_edge(EDGE_PHASE_CONNECT);
 	assert_int_equal(edge_send_ca(rig_edge, &ca), 0);
-	(void)rig_run_until(-1, 20);
+	RIG_UNTIL(rig_k.trust.has_ca);
 	rig_k.edge.phase = EDGE_PHASE_RUN;
 	rig_k.state.phase = KEEPER_STARTING;
 	start_on_setup_answer(&rig_k, &ok);

@@ -53,6 +53,14 @@ bool rig_must_answer(uint32_t id);
 uint32_t rig_must_open(uint32_t id, int *ret_edge_fd, int *ret_egress_fd);
 struct seen rig_last_record(void);
 
+/* Runs the keeper until it is so; 4 s at most. */
+#define RIG_UNTIL(cond)                                          \
+	do {                                                     \
+		for (unsigned _i = 0; _i < 400 && !(cond); _i++) \
+			(void)rig_run_until(-1, 10);             \
+		assert_true(cond);                               \
+	} while (0)
+
 #define RIG_MUST_KILL_EDGE()                                \
 	do {                                                \
 		(void)rig_run_until(-1, 30);                \
