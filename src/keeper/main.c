@@ -192,6 +192,19 @@ static void raise_file_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
+/* It has keys in its memory, of the audit logs and of the sandbox's CA: none goes into a core file. 0
+ * would still feed a core_pattern that is a pipe; 1 is refused for files and for pipes. */
+static void forbid_core(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_CORE, &r) < 0)
+		die("the limit of core files: %s", strerror(errno));
+	r.rlim_cur = r.rlim_max = MIN(r.rlim_max, (rlim_t)1);
+	if (setrlimit(RLIMIT_CORE, &r) < 0)
+		die("forbidding core files: %s", strerror(errno));
+}
+
 /* One keeper a sandbox: the lock is held as long as the process lives. */
 static void take_lock(struct keeper *k)
 {
@@ -330,6 +343,7 @@ int main(int argc, char **argv)
 	if (o.selftest)
 		return selftest(&k);
 	raise_file_limit();
+	forbid_core();
 	load(&k, o.id);
 	open_loop(&k);
 	netpolicy_init(&k);
