@@ -433,6 +433,54 @@ static void an_origin_that_does_not_read(void **state)
 	cred_run_down(&run);
 }
 
+/* ---- what servers are verified by ---- */
+
+static void put_extra(const char *path, const char *text)
+{
+	assert_int_equal(file_save(path, slice_from_str(text), NULL), 0);
+}
+
+/* The file ends with the user's own certificate, whatever the system's is. */
+static void roots_must_end_with(const char *text)
+{
+	char end[64] = "";
+	off_t n = lseek(rig_k.origins.roots, 0, SEEK_END);
+
+	assert_true(n > 1000);
+	assert_int_equal(pread(rig_k.origins.roots, end, strlen(text), n - (off_t)strlen(text)),
+		(ssize_t)strlen(text));
+	assert_string_equal(end, text);
+	assert_true(fcntl(rig_k.origins.roots, F_GET_SEALS) & F_SEAL_WRITE);
+}
+
+static void other_roots_end_the_origins(void **state)
+{
+	AUTO_FREE char *path = xasprintf("%s/extra.pem", rig_dir);
+	struct cred_run run = cred_run_up(), next;
+
+	roots_read(&rig_k, "");
+	assert_true(rig_k.origins.list[0].alive); /* they are the same */
+	put_extra(path, "own certificate one");
+	roots_read(&rig_k, path);
+	assert_false(rig_k.origins.list[0].alive);
+	roots_must_end_with("own certificate one");
+	next = cred_run_up();
+	roots_read(&rig_k, path);
+	assert_true(rig_k.origins.list[0].alive);
+	put_extra(path, "own certificate two"); /* of the same length */
+	roots_read(&rig_k, path);
+	assert_false(rig_k.origins.list[0].alive);
+	roots_must_end_with("own certificate two");
+	/* a file that is gone is no reason to verify by less than the user said */
+	assert_int_equal(unlink(path), 0);
+	roots_read(&rig_k, path);
+	cred_ask(5, CRED_HOST, "GET");
+	assert_false(rig_must_answer(5));
+	assert_non_null(strstr(rig_verdict.reason, "no server can be verified"));
+	cred_run_down(&run);
+	cred_run_down(&next);
+}
+
 /* ---- the real start ---- */
 
 static void the_program_has_nothing_but_its_channel(void **state)
@@ -574,6 +622,7 @@ int main(void)
 		CRED_TEST(an_idle_one_ends),
 		CRED_TEST(at_most_so_many_and_the_least_used_ends),
 		CRED_TEST(an_origin_that_does_not_read),
+		CRED_TEST(other_roots_end_the_origins),
 		CRED_TEST(the_program_has_nothing_but_its_channel),
 		CRED_TEST(the_guest_is_told_what_to_trust),
 		CRED_TEST(trust_comes_before_the_sandbox_runs),
