@@ -11,8 +11,9 @@ VALUE = b"sk-ab/C+9?~Zq>"
 HARD = b"a%41&#65;=41\\x"
 
 
-def entry(text, value=VALUE, step=0x32):
-    return bytes([step, len(value) - 8]) + value + text
+def entry(text, which=0, step=0x32):
+    """`which` is the value's place in lib/scrub/scrub_fuzz.c."""
+    return bytes([step, which]) + text
 
 
 def b64(prefix, alphabet=base64.b64encode):
@@ -27,7 +28,10 @@ scrub = {
     "plain": entry(b"x" + VALUE + b"y"),
     "twice": entry(VALUE + VALUE),
     "cut": entry(VALUE[:-1]),
-    "overlap": entry(b"abababababab", b"abababab"),
+    "overlap": entry(b"aabaabaaabaabaaab", 2),
+    "zeros": entry(b"0000000000" + b"3030303030303030" + base64.b64encode(b"0" * 11), 3),
+    "introducers": entry(base64.b64encode(b"%25%25%25&amp;&amp;") + b"%2525%25%&amp;amp;&amp;", 5),
+    "bytes": entry(bytes.fromhex("c3a4fffe0102807f") + b"c3a4fffe0102807f", 6),
     "hex": entry(VALUE.hex().encode() + b"," + VALUE.hex().upper().encode()),
     "percent": entry(b"".join(b"%%%02x" % c for c in VALUE)),
     "unicode": entry(b"".join(b"\\u%04X" % c for c in VALUE)),
@@ -40,8 +44,8 @@ scrub = {
     "base64_lines": entry(lines(b64(b"user:"), b"\r\n")),
     "base64_json": entry(lines(b64(b"user:"), b"\\n").replace(b"/", b"\\/")),
     "base64_url": entry(b64(b"user:").replace(b"+", b"%2B").replace(b"/", b"%2f")),
-    "hard_plain": entry(HARD, HARD),
-    "hard_percent": entry(b"".join(b"%%%02x" % c for c in HARD), HARD),
+    "hard_plain": entry(HARD, 1),
+    "hard_percent": entry(b"".join(b"%%%02x" % c for c in HARD), 1),
     "mixed": entry(b"s%6b\\u002d&#97;=62\\/C+9?~Zq>"),
 }
 TEXT = b"an answer with sk-ab/C+9?~Zq> in it, and again: an answer with sk-ab/C+9?~Zq> in it\n" * 4

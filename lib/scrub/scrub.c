@@ -29,16 +29,19 @@ static void make_form(struct scrub_set *set, struct scrub_value *v, unsigned for
 		p[1] = (uint8_t)(i >> 8);
 		if (i < 256 && may_begin(v, p, 1, form)) {
 			v->forms[0][p[0]] |= bit;
-			set->first[p[0]] = 1;
+			set->forms[0][p[0]] |= bit;
 		}
 		if (!(v->forms[0][p[0]] & bit) || !may_begin(v, p, 2, form))
 			continue;
 		v->forms[1][p[1]] |= bit;
+		set->forms[1][p[1]] |= bit;
 		set->pairs[i / 8] |= (uint8_t)(1U << i % 8);
 		for (unsigned c = 0; c < 256; c++) {
 			p[2] = (uint8_t)c;
-			if (may_begin(v, p, 3, form))
-				v->forms[2][c] |= bit;
+			if (!may_begin(v, p, 3, form))
+				continue;
+			v->forms[2][c] |= bit;
+			set->forms[2][c] |= bit;
 		}
 	}
 }
@@ -113,30 +116,44 @@ void scrub_done(struct scrub *s)
 
 static inline unsigned pair_bit(const uint8_t *pairs, uint64_t pair)
 {
-	return (unsigned)(pairs[(pair & 0xffff) >> 3] >> (pair & 7));
+	return (unsigned)(pairs[(pair & 0xffff) >> 3] >> (pair & 7)) & 1;
 }
 
-/* How many bytes from p on begin no hit; of the last one only `first` can tell. */
+/* A bit for each of the 8 places from p on where a hit may begin; reads 9 bytes. */
+static inline unsigned pair_bits(const uint8_t *pairs, const uint8_t *p)
+{
+	uint64_t a;
+
+	memcpy(&a, p, 8);
+	uint64_t b = a >> 56 | (uint64_t)p[8] << 8;
+
+	return pair_bit(pairs, a) | pair_bit(pairs, a >> 8) << 1 | pair_bit(pairs, a >> 16) << 2 |
+	       pair_bit(pairs, a >> 24) << 3 | pair_bit(pairs, a >> 32) << 4 |
+	       pair_bit(pairs, a >> 40) << 5 | pair_bit(pairs, a >> 48) << 6 |
+	       pair_bit(pairs, b) << 7;
+}
+
+/* Three bytes that begin no hit although the first two may. */
+static inline bool is_third_wrong(const struct scrub_set *set, const uint8_t *p)
+{
+	return !(set->forms[0][p[0]] & set->forms[1][p[1]] & set->forms[2][p[2]]);
+}
+
+/* How many bytes from p on begin no hit; of the last one only the first table can tell. */
 static size_t skip_clean(const struct scrub_set *set, const uint8_t *p, size_t n, bool last)
 {
-	const uint8_t *pairs = set->pairs;
 	size_t i = 0;
 
-	for (; i + 9 <= n; i += 8) {
-		uint64_t a, b;
+	for (; i + 10 <= n; i += 8)
+		for (unsigned bits = pair_bits(set->pairs, p + i); bits; bits &= bits - 1) {
+			size_t at = i + (size_t)__builtin_ctz(bits);
 
-		memcpy(&a, p + i, 8);
-		b = a >> 56 | (uint64_t)p[i + 8] << 8;
-		if ((pair_bit(pairs, a) | pair_bit(pairs, a >> 8) | pair_bit(pairs, a >> 16) |
-			    pair_bit(pairs, a >> 24) | pair_bit(pairs, a >> 32) |
-			    pair_bit(pairs, a >> 40) | pair_bit(pairs, a >> 48) |
-			    pair_bit(pairs, b)) &
-			1)
-			break;
-	}
-	while (i + 1 < n && !(pair_bit(pairs, p[i] | (unsigned)p[i + 1] << 8) & 1))
+			if (!is_third_wrong(set, p + at))
+				return at;
+		}
+	while (i + 1 < n && !pair_bit(set->pairs, p[i] | (unsigned)p[i + 1] << 8))
 		i++;
-	if (i + 1 == n && (last || !set->first[p[i]]))
+	if (i + 1 == n && (last || !set->forms[0][p[i]]))
 		i++;
 	return i;
 }
@@ -211,19 +228,33 @@ static void decide_hold(struct scrub *s, bool last, struct put *put)
 	s->n_hold -= used;
 }
 
+/* What is kept back came with this input: it is looked at there again, where the rest is. */
+static void give_back(struct scrub *s, struct slice *in, size_t *taken)
+{
+	*in = slice_of(in->p - s->n_hold, in->n + s->n_hold);
+	*taken -= s->n_hold;
+	s->n_hold = 0;
+	s->is_waiting = false;
+}
+
 size_t scrub_feed(struct scrub *s, struct slice *in, uint8_t *out, size_t size)
 {
 	struct put put = {.out = out, .size = size};
+	size_t taken = 0; /* of this input, by keep_back */
 
 	for (;;) {
 		if (s->n_hold > 0 && !s->is_waiting)
 			decide_hold(s, false, &put);
+		if (s->n_hold > 0 && s->n_hold <= taken)
+			give_back(s, in, &taken);
 		if (in->n == 0 || put.n == size)
 			return put.n;
 		if (s->n_hold > 0) { /* twice as much each time: what is kept back is read again */
-			size_t step = MAX(s->n_hold, HOLD_STEP);
+			size_t step = MAX(s->n_hold, HOLD_STEP), room = SCRUB_MAX_HOLD - s->n_hold;
 
-			keep_back(s, in, MIN(in->n, MIN(step, SCRUB_MAX_HOLD - s->n_hold)));
+			step = MIN(in->n, MIN(step, room));
+			keep_back(s, in, step);
+			taken += step;
 			continue;
 		}
 		size_t used = decide(s, in->p, in->n, false, &put);

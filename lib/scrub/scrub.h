@@ -14,7 +14,7 @@
  * Limits   SCRUB_*. Values below SCRUB_MIN bytes are not looked for: too much would look like them.
  * Never    Finds a value that was cut, compressed, encrypted, hashed, reversed, its base64 in base64,
  *          or bytes above 127 as code points. Does no I/O.
- * See      unpack.h for compressed answers, scrub_test.c, scrub_fuzz.c, THREAT_MODEL.md
+ * See      unpack.h for compressed answers, scrub_test.c, scrub_oracle.h, scrub_fuzz.c
  */
 #pragma once
 

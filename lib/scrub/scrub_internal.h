@@ -1,4 +1,6 @@
-/* scrub_internal - what scrub.c and scrub_match.c share. */
+/*
+ * scrub_internal - what scrub.c and scrub_match.c share.
+ */
 #pragma once
 
 #include <sys/types.h>
@@ -29,8 +31,8 @@ struct scrub_set {
 	struct secret memory;
 	struct scrub_value values[SCRUB_MAX_VALUES];
 	size_t n_values;
-	uint8_t first[256];	  /* 1: a hit may begin with this byte */
-	uint8_t pairs[65536 / 8]; /* a bit for each two bytes that a hit may begin with */
+	uint8_t forms[SCRUB_N_TABLES][256]; /* of all values together */
+	uint8_t pairs[65536 / 8];	    /* a bit for each two bytes that a hit may begin with */
 };
 
 /* The bytes from where a hit might begin, as far as they are known. */
