@@ -174,8 +174,9 @@ static size_t put_bytes(struct scrub *s, struct put *put, const uint8_t *p, size
 		memset(put->out + put->n, '*', stars - shown);
 	size_t from = MAX(stars, shown);
 
-	if (take > from)
-		memmove(put->out + put->n + (from - shown), p + from, take - from);
+	/* scrub_text works in place, and does not touch what stays as it is */
+	if (take > from && put->out + put->n + (from - shown) != p + from)
+		memcpy(put->out + put->n + (from - shown), p + from, take - from);
 	put->n += take - shown;
 	s->covered -= stars;
 	s->n_shown -= shown;
