@@ -367,7 +367,6 @@ static void test_the_jail_around_it(void **state)
 
 	/* it has said HELLO, so it is sealed */
 	assert_true(has_line(r, "limits", "Max core file size        0                    0"));
-	assert_true(has_line(r, "limits", "Max file size             0"));
 	assert_true(has_line(r, "limits", "Max processes             0"));
 	assert_true(has_line(r, "status", "Seccomp:\t2"));
 	assert_true(has_line(r, "status", "NoNewPrivs:\t1"));
