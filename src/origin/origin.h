@@ -205,9 +205,9 @@ struct origin {
 	enum line_kind spoken; /* what the server chose the last time */
 	struct value value[ORIGIN_N_WHICH];
 	struct sweep *sweep; /* scrub.c's: the values that answers are looked through for */
-	struct arena arena; /* of one decoding */
-	bool lines_due;	    /* line_serve is called before the next event */
-	bool reports_due;   /* fd 3 takes no more now */
+	struct arena arena;  /* of one decoding */
+	bool lines_due;	     /* line_serve is called before the next event */
+	bool reports_due;    /* fd 3 takes no more now */
 	bool done;
 	enum origin_exit status;
 };

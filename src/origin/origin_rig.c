@@ -289,8 +289,8 @@ uint64_t rig_memory(const struct rig *r)
 	f = fopen(path, "re");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
-		/* not the clean pages: those of the program are shared while another one runs */
-		if (sscanf(line, "Private_Dirty: %llu", &kib) == 1)
+		/* not the pages of the program: they are shared or not, as others of it run */
+		if (sscanf(line, "Anonymous: %llu", &kib) == 1)
 			sum += kib * 1024;
 	}
 	(void)fclose(f);
