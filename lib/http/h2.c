@@ -252,7 +252,7 @@ static int finish(const struct h2_block *b, struct http_fault *fault)
 
 int h2_take_req(struct h2_block *b, bool ended, struct http_req *ret, struct http_fault *fault)
 {
-	struct http_req req = {.keep_alive = true};
+	struct http_req req = {0}; /* no keep_alive: a stream has one request */
 	size_t at;
 
 	if (!b->fault.status)

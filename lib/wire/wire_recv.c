@@ -26,7 +26,7 @@ static int refuse(struct wire *w, const char *what)
 static int spend_junk(struct wire *w)
 {
 	return bucket_take(&w->junk, w->now_ms) ? 0
-						 : refuse(w, "too many frames that move nothing");
+						: refuse(w, "too many frames that move nothing");
 }
 
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)

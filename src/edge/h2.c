@@ -174,8 +174,8 @@ static int on_frame_not_send(
 	struct h2 *h = user;
 
 	if (frame->hd.type == NGHTTP2_HEADERS && stream_of(h, frame->hd.stream_id))
-		(void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-			NGHTTP2_INTERNAL_ERROR);
+		(void)nghttp2_submit_rst_stream(
+			session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_INTERNAL_ERROR);
 	return 0;
 }
 

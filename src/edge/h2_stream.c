@@ -122,8 +122,8 @@ void h2_stream_reset(struct edge *e, struct conn *c)
 {
 	struct h2 *h = c->stream->h2;
 
-	if (nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, (int32_t)c->sid,
-		    NGHTTP2_INTERNAL_ERROR) != 0)
+	if (nghttp2_submit_rst_stream(
+		    h->session, NGHTTP2_FLAG_NONE, (int32_t)c->sid, NGHTTP2_INTERNAL_ERROR) != 0)
 		abort();
 	h2_touch(h);
 }
@@ -198,8 +198,8 @@ static void submit_tail(struct h2 *h, struct conn *c, uint32_t *flags)
 		return;
 	*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
 	if (h2_put_trailers(&c->stream->tail, &fields) < 0 ||
-		nghttp2_submit_trailer(
-			h->session, (int32_t)c->sid, nva, make_nva(&fields, nva)) != 0)
+		nghttp2_submit_trailer(h->session, (int32_t)c->sid, nva, make_nva(&fields, nva)) !=
+			0)
 		abort();
 }
 
@@ -288,7 +288,8 @@ static int say_end(struct edge *e, struct conn *c, const struct http_headers *tr
 /* The same words as in HTTP/1.1: the text is read, and said as fields and bytes. */
 static int say_refusal(struct edge *e, struct conn *c, struct slice text)
 {
-	const struct http_req any = {.method = slice_from_str(c->proxy->x.is_head ? "HEAD" : "GET")};
+	const struct http_req any = {
+		.method = slice_from_str(c->proxy->x.is_head ? "HEAD" : "GET")};
 	struct http_fault fault;
 	struct http1_event ev;
 	struct arena arena;

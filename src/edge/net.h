@@ -55,9 +55,6 @@ struct open;  /* the TLS layer's: open.c */
 struct h2;    /* the HTTP/2 engine's: h2.c */
 struct h2_stream;
 
-/* Whether h2.c is there: then ALPN offers h2 inside opened TLS. */
-#define EDGE_HAS_H2 0
-
 /* CONN_STREAM: a stream of HTTP/2 inside another connection. */
 enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_DNS, CONN_STREAM };
 
@@ -109,7 +106,7 @@ struct conn {
 	struct open *open;
 	const struct host *sni; /* what its ClientHello named; NULL: nothing */
 	bool opened;		/* the keeper said that TLS to the target ends here */
-	bool in_cut;  /* in_end came without the guest's close_notify */
+	bool in_cut;		/* in_end came without the guest's close_notify */
 	bool out_cut; /* out is not all that it should have been: the end is no clean one */
 	bool fd_blocked, fd_eof;
 	struct canon_reader *reader; /* CONN_OPENING: of egress' answer */
@@ -121,6 +118,12 @@ struct conn {
 	struct conn *next_room; /* in the list of those that have room again */
 	bool in_room;
 };
+
+/* Whether what it says is inside TLS that ends here. */
+static inline bool conn_is_opened(const struct conn *c)
+{
+	return c->open || c->kind == CONN_STREAM;
+}
 
 /* A question that the keeper has not answered. */
 struct asked {
@@ -156,9 +159,7 @@ void net_on_timer(struct edge *e, struct loop_key key);
 /* fd is taken. -EBADMSG when the keeper answers what was not asked. */
 int net_on_verdict(
 	struct edge *e, uint32_t id, const struct edge_verdict *verdict, int fd) MUST_CHECK;
-/* open_on_room or the engine's is due for it. */
-void net_note_room(struct edge *e, struct conn *c);
-/* It has room again, or something to say into it: its engine is called before the loop waits. */
+/* open_on_room or the engine's is due for it: it has room again, or something to say into it. */
 void net_note_room(struct edge *e, struct conn *c);
 /* The connection that a part has called away from may be gone: NULL then. */
 struct conn *net_find(struct edge *e, uint32_t idx, uint32_t gen);
