@@ -235,23 +235,20 @@ static bool has_content(const struct http_resp *resp)
 }
 
 /* An answer without content ends with its head: clients of gRPC want to see that. */
-static int submit_head(struct conn *c, const struct http_resp *resp)
+static int submit_head(struct conn *c, const struct http_resp *resp, const struct h2_fields *fields)
 {
-	static struct h2_fields fields;
-	static nghttp2_nv nva[ARRAY_LEN(fields.list)];
+	static nghttp2_nv nva[ARRAY_LEN(fields->list)];
 	const nghttp2_data_provider body = {.read_callback = read_body};
 	struct h2_stream *s = c->stream;
 	struct h2 *h = s->h2;
 	int r;
 
-	if (h2_put_resp(resp, &fields) < 0)
-		return -EBADMSG;
 	if (resp->status < 200)
 		r = nghttp2_submit_headers(h->session, NGHTTP2_FLAG_NONE, (int32_t)c->sid, NULL,
-			nva, make_nva(&fields, nva), NULL);
+			nva, make_nva(fields, nva), NULL);
 	else
-		r = nghttp2_submit_response(h->session, (int32_t)c->sid, nva,
-			make_nva(&fields, nva), has_content(resp) ? &body : NULL);
+		r = nghttp2_submit_response(h->session, (int32_t)c->sid, nva, make_nva(fields, nva),
+			has_content(resp) ? &body : NULL);
 	if (r != 0)
 		return -EBADMSG;
 	s->n_heads++;
@@ -264,13 +261,16 @@ static int submit_head(struct conn *c, const struct http_resp *resp)
  * with its connection. */
 static int say_head(struct edge *e, struct conn *c, struct http_resp *resp)
 {
+	static struct h2_fields fields;
 	struct proxy_exchange *x = &c->proxy->x;
 
+	if (h2_put_resp(resp, &fields) < 0)
+		return -EBADMSG;
 	if (resp->status >= 200) {
 		x->close = true;
 		x->out_kind = has_content(resp) ? HTTP_BODY_CLOSE : HTTP_BODY_NONE;
 	}
-	return submit_head(c, resp);
+	return submit_head(c, resp, &fields);
 }
 
 static int say_end(struct edge *e, struct conn *c, const struct http_headers *trailers)
@@ -290,7 +290,7 @@ static int say_refusal(struct edge *e, struct conn *c, struct slice text)
 {
 	const struct http_req any = {
 		.method = slice_from_str(c->proxy->x.is_head ? "HEAD" : "GET")};
-	struct http_fault fault;
+	static struct h2_fields fields;
 	struct http1_event ev;
 	struct arena arena;
 	struct http1 h;
@@ -299,8 +299,8 @@ static int say_refusal(struct edge *e, struct conn *c, struct slice text)
 	arena_init(&arena, 4 * DENY_ROOM);
 	http1_init_response(&h, &arena, &any);
 	if (http1_read(&h, &text, &ev) && ev.kind == HTTP1_EV_HEAD &&
-		canon_make_resp(ev.resp, &fault) == 0)
-		r = submit_head(c, ev.resp);
+		h2_put_refusal(ev.resp, &fields) == 0)
+		r = submit_head(c, ev.resp, &fields);
 	if (r == 0 && text.n > 0)
 		conn_say(e, c, text);
 	arena_done(&arena);
