@@ -39,7 +39,8 @@ int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 	struct h2_rig *r = rig;
 
 	assert(r->n_asks < RIG_ASKS);
-	assert(ask->kind == EDGE_ASK_HTTP && ask->tls && !strcmp(ask->host, HOST));
+	assert(ask->kind == EDGE_ASK_HTTP && !strcmp(ask->host, HOST));
+	assert(ask->tls || ask->fault[0]); /* the connection itself has no TLS here */
 	r->asks[r->n_asks].id = id;
 	r->asks[r->n_asks++].ask = *ask;
 	if (ask->fault[0]) {
@@ -587,7 +588,7 @@ struct h2_rig *h2_rig_new(bool client)
 	r->reads = SIZE_MAX;
 	r->decide = 1;
 	r->goaway = r->reset = UINT32_MAX;
-	c = conn_new(&r->e, CONN_TCP, 0);
+	c = conn_new(&r->e, CONN_TCP, 1); /* a stream that the wire does not know */
 	r->idx = c->idx;
 	r->gen = c->gen;
 	c->via = EDGE_VIA_TRANSPARENT;

@@ -8,7 +8,7 @@
  *          that a byte that is lost, doubled or of another stream is seen.
  * Trust    Test code; never linked into a program.
  * Owns     The edge, the client, the ways.
- * See      h2_test.c, h2_hostile_test.c, edge_h2_fuzz.c
+ * See      h2_test.c, h2_hostile_test.c, h2_fuzz.c
  */
 #pragma once
 
