@@ -36,12 +36,13 @@ static struct conn *stream_of(struct h2 *h, int32_t id)
 	return nghttp2_session_get_stream_user_data(h->session, id);
 }
 
-/* Also each frame that nghttp2 will ignore. CONTINUATION is junk: nghttp2 takes few of them for a head. */
+/* Also each frame that nghttp2 will ignore: data of a stream that is over, extensions. CONTINUATION is
+ * junk too: nghttp2 takes few of them for a head. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
 {
 	switch (hd->type) {
 	case NGHTTP2_DATA:
-		return hd->length || hd->flags & NGHTTP2_FLAG_END_STREAM ? 0 : spend_junk(user);
+		return stream_of(user, hd->stream_id) ? 0 : spend_junk(user);
 	case NGHTTP2_HEADERS:
 	case NGHTTP2_WINDOW_UPDATE:
 	case NGHTTP2_GOAWAY:
@@ -99,20 +100,27 @@ static void on_block(struct h2 *h, const nghttp2_frame *frame)
 	}
 }
 
+static int on_data_frame(struct h2 *h, const nghttp2_frame *frame)
+{
+	struct conn *c = stream_of(h, frame->hd.stream_id);
+
+	if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+		return frame->hd.length > frame->data.padlen ? 0 : spend_junk(h);
+	if (c)
+		h2_stream_on_end(h, c);
+	return 0;
+}
+
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	struct h2 *h = user;
-	struct conn *c;
 
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
 		on_block(h, frame);
 		return 0;
 	case NGHTTP2_DATA:
-		c = stream_of(h, frame->hd.stream_id);
-		if (c && frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
-			h2_stream_on_end(h, c);
-		return 0;
+		return on_data_frame(h, frame);
 	case NGHTTP2_WINDOW_UPDATE:
 		return frame->window_update.window_size_increment < TINY_UPDATE ? spend_junk(h) : 0;
 	default:

@@ -172,6 +172,7 @@ static const struct {
 	{"PRIORITY", NGHTTP2_PRIORITY, 0, true, "\0\0\0\0\1", 5},
 	{"empty DATA", NGHTTP2_DATA, 0, true, "", 0},
 	{"padding alone", NGHTTP2_DATA, 8, true, "\0", 1},
+	{"more padding alone", NGHTTP2_DATA, 8, true, "\3\0\0\0", 4},
 	{"tiny WINDOW_UPDATE", NGHTTP2_WINDOW_UPDATE, 0, true, "\0\0\0\1", 4},
 	{"tiny WINDOW_UPDATE of all", NGHTTP2_WINDOW_UPDATE, 0, false, "\0\0\0\1", 4},
 	{"unknown frames", 77, 0, false, "abc", 3},
