@@ -79,8 +79,8 @@ struct edge {
 	struct loop loop;
 	enum edge_phase phase;
 	struct port ctl;
-	struct wire *wire; /* of ctl */
-	struct net *net;   /* NULL until the keeper says NET */
+	struct wire *wire;     /* of ctl */
+	struct net *net;       /* NULL until the keeper says NET */
 	struct opener *opener; /* NULL until CONFIG */
 	struct bridge bridges[EDGE_MAX_STREAMS];
 	struct loop_timer ready_timer, ping_timer;

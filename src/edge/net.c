@@ -349,7 +349,8 @@ void net_note_room(struct edge *e, struct conn *c)
 {
 	struct net *net = e->net;
 
-	if (c->in_room || (c->state != CONN_HTTP && c->state != CONN_H2 && !c->open))
+	if (c->in_room || c->state == CONN_ENDING ||
+		(c->state != CONN_HTTP && c->state != CONN_H2 && !c->open))
 		return;
 	c->in_room = true;
 	c->next_room = net->room;

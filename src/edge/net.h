@@ -4,7 +4,8 @@
  * How      net.c has the wire of sbx.net and the table of connections; conn.c what all parts do with
  *          one; asks.c the questions to the keeper; caught.c connections that were caught on their
  *          way; sniff.c says what first bytes are and check.c whether they may go on; tunnel.c opens
- *          and passes opaque bytes, name.c answers DNS, proxy.c and proxy_answer.c are HTTP. A connection of the guest is a struct conn. Whoever names its target (a caught
+ *          and passes opaque bytes, open.c ends TLS where the keeper wants it, name.c answers DNS,
+ *          proxy.c and proxy_answer.c are HTTP. A connection of the guest is a struct conn. Whoever names its target (a caught
  *          connection by its address, a proxy request by its text) it becomes the same thing: a
  *          target that the keeper is asked about, a socket to egress when the answer is yes, one
  *          refusal when it is no.
@@ -13,12 +14,13 @@
  *          /tcp    -> sniffed for CONN_SNIFF_MS, then asked about; HTTP goes to the HTTP engine
  *          after a target is allowed the guest's first bytes are sniffed before one of them goes
  *          on: TLS must say the target's name, HTTP goes to the HTTP engine, anything else may
- *          pass only on ports other than 80 and 443.
- * Trust    Eats hostile bytes. Holds no secret.
+ *          pass only on ports other than 80 and 443. A target whose TLS ends here has no socket:
+ *          open.c puts itself between the wire and the HTTP engine, whose requests are asked about.
+ * Trust    Eats hostile bytes. Holds no credential; the key of a CA that this guest alone trusts.
  * Owns     The table of connections and their sockets to egress.
  * Limits   NET_MAX_CONNS, one whose question is unanswered included even when the guest has reset it;
- *          NET_ASKS questions under way, the others wait; WIRE_NET_WINDOW in, CONN_OUT out,
- *          CONN_*_MS for everything that is waited for.
+ *          NET_ASKS questions under way, the others wait; WIRE_NET_WINDOW in, CONN_OUT out, OPEN_*
+ *          inside TLS, CONN_*_MS for everything that is waited for.
  * Never    Sends a byte of the guest to egress before the keeper's yes and the check of the name.
  * See      proto/PROTOCOL.net, proto/PROTOCOL.canon, README
  */

@@ -5,6 +5,12 @@
  *   wire <- o->out <- TLS <- c->out <- HTTP engine      record is made only when the wire pulls it
  *
  * so each direction stops by itself when the next one does not take, and no queue grows.
+ *
+ * An event of a stream is a record of its own at once, and a record is not longer than a frame of the
+ * wire. The end after a whole answer has close_notify in front of it, after one that was cut it has none. A guest that
+ * goes without close_notify ends its requests as one that closes, but its websocket is cut, not ended.
+ * At the worst a connection holds a window of the wire (64 KiB), OPEN_IN, OPEN_OUT, OPEN_RECORDS, and
+ * one record each way in TLS itself.
  */
 #include "open_internal.h"
 
@@ -167,7 +173,7 @@ static void after_step(struct edge *e, struct conn *c)
 	if (o->n_taken > 0 && c->sid)
 		wire_consumed(e->net->port.wire, c->sid, o->n_taken);
 	o->n_taken = 0;
-	if (bufq_len(&o->out) > 0)
+	if (bufq_len(&o->out) > 0 || bufq_len(&c->out) > 0)
 		wire_resume(e->net->port.wire, c->sid);
 }
 
@@ -318,10 +324,13 @@ static int make_record(struct conn *c)
 
 	ERR_clear_error();
 	r = SSL_write(o->ssl, run.p, (int)MIN(run.n, OPEN_RECORD));
-	/* o->out was empty and takes more than one record: there is nothing to wait for. */
+	/* o->out was empty and takes more than one record. So what is waited for can only be the rest
+	 * of a message about new keys, which a guest has sent in pieces. */
 	if (r <= 0) {
+		bool waits = SSL_get_error(o->ssl, r) == SSL_ERROR_WANT_READ;
+
 		ERR_clear_error();
-		return -ECONNRESET;
+		return waits ? 0 : -ECONNRESET;
 	}
 	bufq_consume(&c->out, (size_t)r);
 	bufq_trim(&c->out);
