@@ -15,6 +15,19 @@ void h2_touch(struct h2 *h)
 	net_note_room(h->e, h->c);
 }
 
+void h2_set_timer(struct h2 *h)
+{
+	static const uint64_t ms[] = {
+		[H2_WAIT_IDLE] = PROXY_IDLE_MS, [H2_WAIT_BLOCK] = PROXY_HEAD_MS};
+	enum h2_wait wait = h->in_block	   ? H2_WAIT_BLOCK
+			    : h->n_streams ? H2_WAIT_NOTHING
+					   : H2_WAIT_IDLE;
+
+	if (wait != h->wait)
+		conn_set_timer(h->e, h->c, ms[wait]);
+	h->wait = wait;
+}
+
 static int refuse(struct h2 *h, const char *why)
 {
 	if (!h->why)
@@ -40,6 +53,9 @@ static struct conn *stream_of(struct h2 *h, int32_t id)
  * junk too: nghttp2 takes few of them for a head. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
 {
+	struct h2 *h = user;
+
+	h->in_block = hd->type == NGHTTP2_HEADERS || hd->type == NGHTTP2_CONTINUATION;
 	switch (hd->type) {
 	case NGHTTP2_DATA:
 		return stream_of(user, hd->stream_id) ? 0 : spend_junk(user);
@@ -88,7 +104,7 @@ static void on_block(struct h2 *h, const nghttp2_frame *frame)
 	struct conn *c = TAKE(h->heading);
 
 	if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-		if (c)
+		if (c && c->proxy)
 			h2_stream_on_head(h, c, ended);
 		else
 			(void)nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE,
@@ -115,6 +131,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 {
 	struct h2 *h = user;
 
+	h->in_block = false;
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
 		on_block(h, frame);
@@ -334,6 +351,7 @@ static void pump(struct h2 *h)
 		send_all(h);
 	}
 	h->busy = false;
+	h2_set_timer(h);
 	if (h->why)
 		end_broken(h);
 	else if (is_over(h) || (c->in_end && bufq_len(&c->in) == 0))
@@ -348,7 +366,7 @@ void h2_begin(struct edge *e, struct conn *c)
 	h->session = make_session(h);
 	c->h2 = h;
 	c->state = CONN_H2;
-	conn_set_timer(e, c, PROXY_IDLE_MS);
+	h2_set_timer(h);
 	h2_touch(h);
 }
 
@@ -364,13 +382,18 @@ void h2_on_room(struct edge *e, struct conn *c)
 		pump(c->h2);
 }
 
-/* Only an idle one has a timer: it is told to go. */
 void h2_on_timer(struct edge *e, struct conn *c)
 {
-	if (!c->h2)
+	struct h2 *h = c->h2;
+
+	if (!h)
 		return;
-	(void)nghttp2_session_terminate_session(c->h2->session, NGHTTP2_NO_ERROR);
-	pump(c->h2);
+	h->wait = H2_WAIT_NOTHING;
+	if (h->in_block)
+		(void)refuse(h, "the head did not come in time");
+	else
+		(void)nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
+	pump(h);
 }
 
 void h2_free(struct edge *e, struct conn *c)

@@ -318,6 +318,26 @@ static void no_place_in_the_table(void **state)
 	h2_rig_free(r);
 }
 
+/* It holds a place and everything behind it: there is a time for it, streams or not. */
+static void a_head_that_does_not_end(void **state)
+{
+	for (int how = 0; how < 2; how++) {
+		struct h2_rig *r = new_raw();
+
+		if (how == 1)
+			send_get(r, 1);
+		begin_head("GET");
+		h2_rig_frame(r, NGHTTP2_HEADERS, END_STREAM, how ? 3 : 1, slice_of(block, head.n));
+		h2_rig_turn(r);
+		assert_int_equal(r->n_asked, how);
+		assert_int_equal(h2_rig_conn(r)->h2->wait, H2_WAIT_BLOCK);
+		net_on_timer(&r->e, h2_rig_conn(r)->timer.key);
+		h2_rig_turn(r);
+		assert_string_equal(r->fault, "the head did not come in time");
+		must_be_over(r);
+	}
+}
+
 #define S(text) slice_of(text, sizeof(text) - 1)
 
 /* Each is one stream's fault, told with its reason; not a byte of it goes on. */
@@ -460,6 +480,7 @@ int main(void)
 		cmocka_unit_test(more_than_the_window),
 		cmocka_unit_test(more_streams_than_allowed),
 		cmocka_unit_test(no_place_in_the_table),
+		cmocka_unit_test(a_head_that_does_not_end),
 		cmocka_unit_test(heads_are_judged_here),
 		cmocka_unit_test(bodies_are_judged_here),
 		cmocka_unit_test(what_is_not_http2_ends_at_once),

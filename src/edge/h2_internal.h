@@ -34,6 +34,9 @@
 /* Trailers of an answer, while its last bytes wait: text and list. */
 #define H2_TAIL_SIZE (HTTP_MAX_TRAILER_BYTES + HTTP_MAX_TRAILERS * 64 + 64)
 
+/* What the timer of the connection waits for. */
+enum h2_wait { H2_WAIT_NOTHING, H2_WAIT_IDLE, H2_WAIT_BLOCK };
+
 struct h2 {
 	struct edge *e;
 	struct conn *c; /* the connection */
@@ -49,6 +52,8 @@ struct h2 {
 	size_t n_out;
 	const char *why; /* not NULL: why the connection ends */
 	bool busy, again;
+	bool in_block; /* a header block is not complete: nothing else can come before it is */
+	enum h2_wait wait;
 };
 
 struct h2_stream {
@@ -68,6 +73,8 @@ struct h2_stream {
 /* h2.c */
 /* Something is to be sent: before the loop waits it goes. */
 void h2_touch(struct h2 *h);
+/* By what is under way now. */
+void h2_set_timer(struct h2 *h);
 
 /* h2_stream.c: what nghttp2 has read. NULL when there is no place for another one. */
 struct conn *h2_stream_new(struct h2 *h, uint32_t id);

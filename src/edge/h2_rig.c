@@ -319,6 +319,8 @@ void h2_rig_verdict(struct h2_rig *r, unsigned i, bool allowed)
 	uint32_t id = r->asks[i].id;
 	int pair[2] = {-1, -1};
 
+	if (!allowed && r->reason)
+		(void)snprintf(v.reason, sizeof(v.reason), "%s", r->reason);
 	if (allowed) {
 		struct rig_way *w = &r->ways[r->n_ways++ % RIG_STREAMS];
 
@@ -375,6 +377,8 @@ void rig_way_head(struct rig_way *w, unsigned status, enum http_body_kind kind, 
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	resp.body.absent = strcmp(w->method, "HEAD") == 0 && status >= 200;
+	if (resp.body.absent && kind != HTTP_BODY_LENGTH)
+		resp.body.kind = HTTP_BODY_NONE;
 	if (name) {
 		header = (struct http_header){slice_from_str(name), slice_from_str(value)};
 		resp.headers = (struct http_headers){&header, 1, 1};

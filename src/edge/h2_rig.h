@@ -73,7 +73,8 @@ struct h2_rig {
 		struct edge_ask ask;
 	} asks[RIG_ASKS];
 	unsigned n_asks, n_asked, n_faults;
-	int decide; /* 0: by hand, 1: yes, -1: no, 2: no to paths with "no" */
+	int decide;	    /* 0: by hand, 1: yes, -1: no, 2: no to paths with "no" */
+	const char *reason; /* of a no; NULL: none of its own */
 	struct edge_ask last;
 	char fault[EDGE_MAX_TEXT];
 	struct rig_way ways[RIG_STREAMS];

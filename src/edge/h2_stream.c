@@ -26,8 +26,7 @@ struct conn *h2_stream_new(struct h2 *h, uint32_t id)
 	if (h->streams)
 		h->streams->stream->prev = c;
 	h->streams = c;
-	if (h->n_streams++ == 0)
-		conn_set_timer(h->e, h->c, 0);
+	h->n_streams++;
 	(void)nghttp2_session_set_stream_user_data(h->session, (int32_t)id, c);
 	(void)proxy_new(c, &stream_tongue);
 	return c;
@@ -140,8 +139,8 @@ void h2_stream_over(struct edge *e, struct conn *c)
 	*(s->prev ? &s->prev->stream->next : &h->streams) = s->next;
 	if (s->next)
 		s->next->stream->prev = s->prev;
-	if (--h->n_streams == 0)
-		conn_set_timer(e, h->c, PROXY_IDLE_MS);
+	h->n_streams--;
+	h2_set_timer(h);
 	arena_done(&s->tail_arena);
 	free(TAKE(c->stream));
 }
@@ -307,6 +306,14 @@ static int say_refusal(struct edge *e, struct conn *c, struct slice text)
 	return r;
 }
 
+static void go_away(struct edge *e, struct conn *c)
+{
+	nghttp2_session *session = c->stream->h2->session;
+
+	(void)nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE,
+		nghttp2_session_get_last_proc_stream_id(session), NGHTTP2_NO_ERROR, NULL, 0);
+}
+
 static bool flush(struct edge *e, struct conn *c)
 {
 	return proxy_flush_guest(e, c) && c->stream->n_heads == 0;
@@ -318,4 +325,5 @@ static const struct proxy_tongue stream_tongue = {
 	.say_end = say_end,
 	.say_refusal = say_refusal,
 	.flush = flush,
+	.go_away = go_away,
 };

@@ -186,6 +186,31 @@ static void a_no_is_of_one_stream(void **state)
 	h2_rig_free(r);
 }
 
+/* The host is not one to be opened any more: what is under way goes on, and nothing new begins. */
+static void a_stale_connection_ends_with_its_streams(void **state)
+{
+	struct h2_rig *r = h2_rig_new(true);
+	struct rig_stream *a, *b;
+
+	a = h2_rig_get(r, "/a");
+	h2_rig_turn(r);
+	r->decide = -1;
+	r->reason = "there is no credential for it any more";
+	b = h2_rig_get(r, "/b");
+	h2_rig_turn(r);
+	assert_int_equal(b->status, 403);
+	assert_non_null(strstr(b->body, r->reason));
+	assert_int_equal(r->goaway, NGHTTP2_NO_ERROR);
+	assert_true(h2_rig_conn(r) && !a->closed);
+	rig_way_head(h2_rig_way(r, "/a"), 200, HTTP_BODY_LENGTH, 5, NULL, NULL);
+	h2_rig_way(r, "/a")->to_say = 5;
+	h2_rig_way(r, "/a")->to_end = true;
+	h2_rig_turn(r);
+	assert_true(a->closed && a->error == 0 && a->n_got == 5);
+	assert_null(h2_rig_conn(r));
+	h2_rig_free(r);
+}
+
 /* A connection to one host says the name of another: nothing of it goes on, and the keeper is told. */
 static void coalescing_is_misdirected(void **state)
 {
@@ -523,6 +548,7 @@ int main(void)
 		cmocka_unit_test(informational_heads_pass),
 		cmocka_unit_test(head_has_no_content),
 		cmocka_unit_test(a_no_is_of_one_stream),
+		cmocka_unit_test(a_stale_connection_ends_with_its_streams),
 		cmocka_unit_test(coalescing_is_misdirected),
 		cmocka_unit_test(refusals_of_egress_are_said),
 		cmocka_unit_test(a_cut_is_a_reset),

@@ -80,6 +80,9 @@ struct proxy_tongue {
 	int (*say_refusal)(struct edge *e, struct conn *c, struct slice text);
 	/* Whether what was said before has left, so that more may be read. */
 	bool (*flush)(struct edge *e, struct conn *c);
+	/* Other requests of the connection go on, but none may follow them. NULL where the end of
+	 * this one is the end of the connection. */
+	void (*go_away)(struct edge *e, struct conn *c);
 };
 
 struct proxy {

@@ -51,9 +51,11 @@ enum proxy_step proxy_deny(struct edge *e, struct conn *c, const struct edge_ver
 	struct wr wr = wr_init(buf, sizeof(buf));
 	/* Inside opened TLS a no with a reason of its own is about more than this request: the host
 	 * is not one to be opened any more. The next connection is decided anew. */
-	bool stale = c->open && verdict->reason[0];
+	bool stale = conn_is_opened(c) && verdict->reason[0];
 	bool close = stale || !p->x.keep_alive || !can_discard(p->x.req);
 
+	if (stale && p->tongue->go_away)
+		p->tongue->go_away(e, c);
 	d.rule = slice_from_str(verdict->rule);
 	d.reason = slice_from_str(verdict->reason);
 	d.sandbox = slice_from_str(verdict->sandbox);
