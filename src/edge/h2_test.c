@@ -421,6 +421,28 @@ static void who_does_not_read_stops_only_itself(void **state)
 	h2_rig_free(r);
 }
 
+/* Bytes that waited in a stream that is cancelled are the connection's to send again. */
+static void cancelled_bytes_come_back(void **state)
+{
+	struct h2_rig *r = h2_rig_new(true);
+	struct rig_stream *s;
+
+	r->decide = 0;
+	for (unsigned i = 0; i < H2_MAX_STREAMS + 10; i++) {
+		s = h2_rig_open(r, "POST", "/held", 1 << 20, NULL);
+		h2_rig_turn(r);
+		assert_int_equal(s->n_sent, H2_WINDOW);
+		nghttp2_submit_rst_stream(r->client, 0, s->id, NGHTTP2_CANCEL);
+		h2_rig_turn(r);
+		h2_rig_verdict(r, 0, false);
+	}
+	r->decide = 1;
+	s = h2_rig_open(r, "POST", "/last", 1 << 20, NULL);
+	h2_rig_turn(r);
+	assert_int_equal(h2_rig_way(r, "/last")->n_got, 1 << 20);
+	h2_rig_free(r);
+}
+
 static void a_guest_that_does_not_read(void **state)
 {
 	const size_t large = 8 << 20;
@@ -557,6 +579,7 @@ int main(void)
 		cmocka_unit_test(an_early_answer),
 		cmocka_unit_test(a_hundred_at_once),
 		cmocka_unit_test(who_does_not_read_stops_only_itself),
+		cmocka_unit_test(cancelled_bytes_come_back),
 		cmocka_unit_test(a_guest_that_does_not_read),
 		cmocka_unit_test(heads_wait_for_the_guest),
 		cmocka_unit_test(an_idle_connection_is_told_to_go),
