@@ -14,6 +14,7 @@
 #define LARGE (8 * MIB)
 #define BLOCK 65536
 #define MANY 300
+#define FEW 60
 
 static const char get[] = "GET /a HTTP/1.1\r\nHost: " HOST "\r\n\r\n";
 static const char upgrade[] = "GET /w HTTP/1.1\r\nHost: " HOST "\r\n"
@@ -341,6 +342,70 @@ static void test_many_and_their_memory(void **state)
 	net_free(n);
 }
 
+/* A guest that begins handshakes and does not go on holds little, and not for long. */
+static void test_many_that_stall(void **state)
+{
+	struct net_rig *n = net_new();
+	static struct client *cl[MANY];
+	uint64_t before = rig_memory(n->rig, "RssAnon:"), during;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		cl[i] = client_new(n, &(struct client_plan){0});
+		client_pump(cl[i]);
+		cl[i]->held = true;
+		client_until(cl[i], cl[i]->c->side.n_got > 0);
+	}
+	during = rig_memory(n->rig, "RssAnon:");
+	print_message(
+		"%u stalled: %u KiB each\n", MANY, (unsigned)((during - before) / MANY / 1024));
+	assert_true(during < before + MANY * (uint64_t)80 * 1024);
+	n->decide = NET_DENY;
+	for (unsigned i = 0; i < MANY; i++)
+		net_until(n, cl[i]->c->closed);
+	net_until(n, rig_memory(n->rig, "RssAnon:") < before + MIB);
+	for (unsigned i = 0; i < MANY; i++)
+		client_free(cl[i]);
+	net_free(n);
+}
+
+/* All queues of a connection full: an upload that nobody takes, whose answer nobody takes. */
+static void test_the_most_that_one_holds(void **state)
+{
+	static uint8_t block[BLOCK];
+	struct net_rig *n = net_new();
+	struct client *cl[FEW];
+	uint64_t before = rig_memory(n->rig, "RssAnon:"), each;
+
+	for (unsigned i = 0; i < FEW; i++) {
+		struct net_way *w;
+
+		cl[i] = client_up(n, &(struct client_plan){0});
+		client_say_text(cl[i],
+			"PUT /up HTTP/1.1\r\nHost: " HOST "\r\nContent-Length: 1048576\r\n\r\n");
+		for (unsigned k = 0; k < 16; k++)
+			client_say(cl[i], block, BLOCK);
+		w = client_allow(cl[i], "PUT", "/up");
+		w->side.paused = true;
+		net_pause(n, cl[i]->c, true);
+		way_say_head(w, 200, HTTP_BODY_CHUNKED, 0);
+		for (unsigned k = 0; k < 16; k++)
+			way_say_data(w, slice_of(block, BLOCK));
+	}
+	for (unsigned i = 0; i < 50; i++) {
+		net_step(n, 20);
+		for (unsigned k = 0; k < FEW; k++)
+			client_pump(cl[k]);
+	}
+	each = (rig_memory(n->rig, "RssAnon:") - before) / FEW;
+	print_message("%u with all queues full: %u KiB each\n", FEW, (unsigned)(each / 1024));
+	assert_true(each > 64 * 1024 && each < 200 * 1024);
+	for (unsigned i = 0; i < FEW; i++) {
+		assert_true(cl[i]->c->side.sent < MIB);
+		client_free(cl[i]);
+	}
+	net_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +417,8 @@ int main(void)
 		cmocka_unit_test(test_websocket),
 		cmocka_unit_test(test_websocket_whose_guest_is_cut),
 		cmocka_unit_test(test_many_and_their_memory),
+		cmocka_unit_test(test_many_that_stall),
+		cmocka_unit_test(test_the_most_that_one_holds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
