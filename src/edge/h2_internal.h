@@ -26,7 +26,7 @@
 #define H2_MAX_BLOCK (4 * HTTP_MAX_HEAD)
 /* Frames that move nothing, and resets in either direction: so many at once, and so many a second. */
 #define H2_JUNK_BURST 1000
-#define H2_JUNK_PER_S 200
+#define H2_JUNK_PER_S 500
 /* Frames that wait to be sent because the guest does not read. */
 #define H2_MAX_QUEUED 2000
 #define H2_MAX_ACKS 200
