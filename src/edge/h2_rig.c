@@ -363,7 +363,8 @@ struct rig_way *h2_rig_way(struct h2_rig *r, const char *path)
 void rig_way_bytes(struct rig_way *w, struct slice bytes)
 {
 	w->out = xrealloc(w->out, w->n_out + bytes.n + 1);
-	memcpy(w->out + w->n_out, bytes.p, bytes.n);
+	if (bytes.n)
+		memcpy(w->out + w->n_out, bytes.p, bytes.n);
 	w->n_out += bytes.n;
 }
 
