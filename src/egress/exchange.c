@@ -8,8 +8,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
-#define ANSWER_ROOM 1024
-
 struct loop_key exchange_key(const struct egress *e, const struct exchange *x, enum egress_ev kind)
 {
 	return (struct loop_key){
@@ -134,47 +132,6 @@ static uint16_t status_of(enum egress_outcome outcome)
 	}
 }
 
-/* A refusal is a head with one header of ours, and the end. */
-static void put_refusal(struct out *o, uint16_t status, const char *text)
-{
-	struct http_header header = {slice_from_str("sbx-reason"), slice_from_str(text)};
-	struct http_resp resp = {.status = status,
-		.keep_alive = true,
-		.headers = {.list = &header, .n = 1, .max = 1}};
-	struct wr wr;
-
-	if (out_room(o) < ANSWER_ROOM)
-		return;
-	wr = out_wr(o, ANSWER_ROOM);
-	if (canon_put_resp(&wr, EGRESS_STREAM, &resp) == 0 &&
-		canon_put_end(&wr, EGRESS_STREAM, NULL) == 0)
-		out_put_wr(o, &wr);
-}
-
-static void put_reset(struct out *o)
-{
-	struct wr wr;
-
-	if (out_room(o) < ANSWER_ROOM)
-		return;
-	wr = out_wr(o, ANSWER_ROOM);
-	if (canon_put_reset(&wr, EGRESS_STREAM, 1) == 0)
-		out_put_wr(o, &wr);
-}
-
-/* What goes to people and into headers is printable and has no blank at its ends. */
-static void clean_text(char *text)
-{
-	size_t n = strlen(text);
-
-	for (char *p = text; *p; p++) {
-		if (*p < ' ' || *p > '~')
-			*p = '?';
-	}
-	while (n > 0 && text[n - 1] == ' ')
-		text[--n] = '\0';
-}
-
 void exchange_fail(struct egress *e, struct exchange *x, enum egress_outcome outcome,
 	const struct addr *addr, const char *fmt, ...)
 {
@@ -186,16 +143,16 @@ void exchange_fail(struct egress *e, struct exchange *x, enum egress_outcome out
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	clean_text(text);
+	out_clean_text(text);
 	exchange_tell(e, x, outcome, addr, text);
-	if (is_raw || outcome == EGRESS_GONE) {
+	if (is_raw || outcome == EGRESS_GONE || x->kind == EGRESS_SOCKET) {
 		exchange_finish(e, x);
 		return;
 	}
 	if (is_said)
-		put_reset(&x->to_edge);
+		out_put_reset(&x->to_edge);
 	else
-		put_refusal(&x->to_edge, status_of(outcome), text);
+		out_put_refusal(&x->to_edge, status_of(outcome), text);
 	exchange_end(e, x);
 }
 
@@ -221,6 +178,34 @@ static void take_target(struct exchange *x, const struct egress_open *open)
 		x->host = (struct host){0};
 }
 
+/* Decided again, by our own copy of the policy, before a packet is sent. */
+static void go_out(struct egress *e, struct exchange *x)
+{
+	struct policy_op op = exchange_op(x);
+	struct policy_decision decision;
+	char text[POLICY_MAX_EXPLAIN];
+
+	policy_decide(e->policy, &op, &decision);
+	if (!decision.allowed) {
+		policy_explain(&op, &decision, text, sizeof(text));
+		exchange_fail(e, x, EGRESS_DENIED_POLICY, NULL, "%s", text);
+		return;
+	}
+	dial_begin(e, x);
+}
+
+/* Nobody sends a request: what the keeper named is all there is. */
+static void open_socket(struct egress *e, struct exchange *x)
+{
+	if (e->n_open > EGRESS_MAX_OPEN)
+		exchange_fail(e, x, EGRESS_BUSY, NULL, "%s", egress_outcome_text(EGRESS_BUSY));
+	else if (x->host.n == 0)
+		exchange_fail(e, x, EGRESS_BAD_REQUEST, NULL, "%s",
+			egress_outcome_text(EGRESS_BAD_REQUEST));
+	else
+		go_out(e, x);
+}
+
 void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open, int fd)
 {
 	/* One slot more than may be open, and no message is read while a report is due: so there
@@ -234,12 +219,17 @@ void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open
 		.gen = gen,
 		.edge_fd = fd,
 		.origin_fd = -1,
+		.given_fd = -1,
 		.way = {{.pipe = {-1, -1}}, {.pipe = {-1, -1}}}};
 	take_target(x, open);
 	canon_reader_init(&x->frames);
 	if (e->n_open++ == 0)
 		loop_timer_set(&e->loop, &e->recheck, clock_mono_ms() + EGRESS_RECHECK_MS,
 			(struct loop_key){.kind = EGRESS_EV_RECHECK});
+	if (x->kind == EGRESS_SOCKET) {
+		open_socket(e, x);
+		return;
+	}
 	r = fd_set_nonblock(fd, true);
 	/* Edge-triggered: one registration for the whole life, and a hang-up is told once. */
 	if (r == 0)
@@ -254,7 +244,7 @@ void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open
 		uint64_t n = 0;
 
 		exchange_tell(e, x, EGRESS_BUSY, NULL, egress_outcome_text(EGRESS_BUSY));
-		put_refusal(&x->to_edge, 502, egress_outcome_text(EGRESS_BUSY));
+		out_put_refusal(&x->to_edge, 502, egress_outcome_text(EGRESS_BUSY));
 		(void)!out_flush(&x->to_edge, fd, &n);
 		exchange_finish(e, x);
 		return;
@@ -296,10 +286,6 @@ static int take_request(struct egress *e, struct exchange *x, struct slice paylo
 
 static void on_request(struct egress *e, struct exchange *x, const struct canon_frame *frame)
 {
-	struct policy_op op = exchange_op(x);
-	struct policy_decision decision;
-	char text[POLICY_MAX_EXPLAIN];
-
 	if (frame->kind != CANON_HEAD || frame->stream != EGRESS_STREAM || x->host.n == 0 ||
 		take_request(e, x, frame->payload) < 0) {
 		exchange_fail(e, x, EGRESS_BAD_REQUEST, NULL, "%s",
@@ -309,13 +295,7 @@ static void on_request(struct egress *e, struct exchange *x, const struct canon_
 	canon_reader_done(&x->frames);
 	if (x->kind == EGRESS_TUNNEL)
 		origin_free_talk(TAKE(x->talk));
-	policy_decide(e->policy, &op, &decision);
-	if (!decision.allowed) {
-		policy_explain(&op, &decision, text, sizeof(text));
-		exchange_fail(e, x, EGRESS_DENIED_POLICY, NULL, "%s", text);
-		return;
-	}
-	dial_begin(e, x);
+	go_out(e, x);
 }
 
 /* Not one byte behind the request is read: in a tunnel it is the origin's. */
@@ -418,11 +398,23 @@ void exchange_on_timer(struct egress *e, struct exchange *x)
 	}
 }
 
+void exchange_give(struct egress *e, struct exchange *x)
+{
+	loop_del(&e->loop, x->origin_fd);
+	x->given_fd = TAKE_FD(x->origin_fd);
+	exchange_tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
+	exchange_finish(e, x);
+}
+
 void exchange_connected(struct egress *e, struct exchange *x)
 {
 	loop_timer_clear(&e->loop, &x->timer);
-	if (x->kind == EGRESS_TUNNEL && x->is_proxied) {
+	if (x->kind != EGRESS_HTTP && x->is_proxied) {
 		upstream_begin(e, x);
+		return;
+	}
+	if (x->kind == EGRESS_SOCKET) {
+		exchange_give(e, x);
 		return;
 	}
 	exchange_tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
