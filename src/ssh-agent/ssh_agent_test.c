@@ -569,6 +569,68 @@ static void test_nothing_is_signed_before_the_yes(void **state)
 	assert_int_equal(rig_exit(&r), 4);
 }
 
+/* A client that does not ask for the list first, as ssh-keygen does, but says the key that it may not use. */
+static void test_a_key_that_is_not_listed_signs_nothing(void **state)
+{
+	static uint8_t request[4096];
+	struct rig r;
+	uint8_t blob[1024];
+	AUTO_FREE char *path = in_folder("b.blob");
+	FILE *f;
+	int fd;
+
+	must("cut -d' ' -f2 b.pub | base64 -d >b.blob");
+	f = fopen(path, "re");
+	assert_non_null(f);
+	size_t n = fread(blob, 1, sizeof(blob), f);
+
+	(void)fclose(f);
+	rig_up(&r, "other", NULL); /* it is this key, and it works where it may */
+	fd = open_pair(&r);
+	size_t len = sign_request(request, sizeof(request), slice_of(blob, n));
+
+	assert_int_equal(send(fd, request, len, 0), (int)len);
+	wait_for_asks(&r, 1);
+	assert_true(is_signature(fd));
+	(void)close(fd);
+	rig_down(&r);
+	rig_up(&r, "me@example.com", NULL);
+	fd = open_pair(&r);
+	assert_int_equal(send(fd, request, len, 0), (int)len);
+	assert_true(says_failure(fd));
+	assert_int_equal(r.n_asked, 0);
+	(void)close(fd);
+	rig_down(&r);
+}
+
+/* Two wait at once, and each gets its own verdict. */
+static void test_a_verdict_is_for_one(void **state)
+{
+	static uint8_t list[4096], request[4096];
+	struct rig r;
+	uint32_t ids[2];
+	int fds[2];
+
+	rig_up(&r, "me@example.com", NULL);
+	r.is_mute = true;
+	for (unsigned i = 0; i < 2; i++) {
+		fds[i] = open_pair(&r);
+		size_t n = sign_request(
+			request, sizeof(request), first_key(fds[i], list, sizeof(list)));
+
+		assert_int_equal(send(fds[i], request, n, 0), (int)n);
+		wait_for_asks(&r, i + 1);
+		ids[i] = r.ask_id;
+	}
+	assert_int_equal(agent_answer_ask(r.keeper, ids[1], true), 0);
+	assert_true(is_signature(fds[1]));
+	assert_int_equal(agent_answer_ask(r.keeper, ids[0], false), 0);
+	assert_true(says_failure(fds[0]));
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+	rig_down(&r);
+}
+
 static void test_16_clients_at_once(void **state)
 {
 	int fds[AGENT_MAX_OPEN];
@@ -663,6 +725,8 @@ int main(void)
 		cmocka_unit_test(test_the_agent_cannot_be_changed),
 		cmocka_unit_test(test_nonsense_of_the_guest),
 		cmocka_unit_test(test_nothing_is_signed_before_the_yes),
+		cmocka_unit_test(test_a_key_that_is_not_listed_signs_nothing),
+		cmocka_unit_test(test_a_verdict_is_for_one),
 		cmocka_unit_test(test_16_clients_at_once),
 		cmocka_unit_test(test_bad_agents),
 		cmocka_unit_test(test_a_keeper_that_breaks_the_protocol),
