@@ -132,7 +132,7 @@ static void add_places(json_t *o, const struct vault_meta *meta, const struct se
 					  : NULL;
 
 	json_object_set_new(o, "kind", json_string(meta->kind == VAULT_SERVICE ? "service" : "custom"));
-	json_object_set_new(o, "hosts", s ? api_service_hosts(s) : split(meta->hosts));
+	json_object_set_new(o, "hosts", s ? api_service_hosts(s, SERVICE_SECRET) : split(meta->hosts));
 	json_object_set_new(o, "env", s ? service_envs(s) : split(meta->env));
 	/* one whose file is gone goes nowhere */
 	json_object_set_new(o, "known", json_boolean(s || meta->kind == VAULT_CUSTOM));
@@ -285,7 +285,7 @@ static const char *without_line(const char *text)
 /* Hosts with their ports and the header as they will be compared. */
 static int take_canonical(const struct service *s, struct vault_meta *meta, struct err *err)
 {
-	json_t *hosts = api_service_hosts(s), *item;
+	json_t *hosts = api_service_hosts(s, SERVICE_SECRET), *item;
 	size_t i, n = 0;
 	int r = 0;
 

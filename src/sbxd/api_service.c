@@ -42,12 +42,12 @@ static void add_host(json_t *list, const struct netrule *host)
 		json_array_append_new(list, api_text(text));
 }
 
-json_t *api_service_hosts(const struct service *s)
+json_t *api_service_hosts(const struct service *s, unsigned values)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < s->n_slots; i++)
-		for (size_t k = 0; k < s->slot[i].n_hosts; k++)
+		for (size_t k = 0; (s->slot[i].value & values) && k < s->slot[i].n_hosts; k++)
 			add_host(list, &s->slot[i].host[k]);
 	return list;
 }
@@ -75,7 +75,7 @@ static json_t *to_json(const struct service *s)
 						    "sentinel", s->env[i].sentinel));
 	json_object_set_new(o, "name", api_text(s->name));
 	json_object_set_new(o, "about", api_text(s->about ? s->about : ""));
-	json_object_set_new(o, "hosts", api_service_hosts(s));
+	json_object_set_new(o, "hosts", api_service_hosts(s, SERVICE_SECRET | SERVICE_ACCESS));
 	json_object_set_new(o, "env", envs);
 	json_object_set_new(o, "shape", json_string(shape_of(s)));
 	json_object_set_new(o, "oauth", json_boolean(s->n_endpoints > 0));

@@ -11,11 +11,15 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from reaper import guard  # noqa: E402
 
 SBXD = os.environ["SBX_TEST_SBXD"]
 KEEPER = os.environ["SBX_TEST_KEEPER"]
@@ -153,9 +157,11 @@ def is_alive(pid):
 @pytest.fixture
 def d():
     root = tempfile.mkdtemp(prefix="sbxd-api-", dir="/tmp")
+    guard.open(root)
     daemon = Daemon(root)
     yield daemon
     daemon.end()
+    guard.close(root)
     shutil.rmtree(root)
 
 
