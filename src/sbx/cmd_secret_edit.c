@@ -61,7 +61,8 @@ static int check_rm(const struct opts *o, const char *sandbox, struct problem *p
 	if (!ui_can_ask()) {
 		(void)err_set(&p->err, -EPERM, "the credential '%s' was not removed: nobody can be asked",
 			name);
-		return problem_hint(p, -EPERM, "add -f");
+		return problem_hint(p, -EPERM, "sbx secret rm -f %s%s%s%s", sandbox ? "--sandbox " : "",
+			sandbox ? sandbox : "", sandbox ? " " : "", name);
 	}
 	if (ui_confirm("Remove the credential '%s' of %s%s?", name,
 		    sandbox ? "sandbox " : "all sandboxes", sandbox ? sandbox : ""))

@@ -128,7 +128,7 @@ int secret_may_replace(const char *name, const char *sandbox, bool force, struct
 	if (!ui_can_ask()) {
 		(void)err_set(&p->err, -EEXIST, "there is a credential '%s' already (%s); it was kept",
 			name, api_str(old, "secret"));
-		return problem_hint(p, -EEXIST, "add -f to replace it");
+		return problem_hint(p, -EEXIST, "the same command with -f replaces it");
 	}
 	if (ui_confirm("There is a credential '%s' already (%s). Replace it?", name,
 		    api_str(old, "secret")))
@@ -202,6 +202,11 @@ void secret_say_set(const json_t *answer, const char *sandbox)
 	(void)fflush(stdout);
 	if (json_array_size(denied) == 0)
 		return;
+	if (!policy_is_there()) {
+		ui_warning("there is no policy yet, so sandboxes reach none of these hosts");
+		ui_hint("sbx policy set-default balanced");
+		return;
+	}
 	ui_warning("the policy does not allow %s", closed);
 	if (sandbox)
 		ui_hint("sbx policy allow network %s --sandbox %s", word, sandbox);

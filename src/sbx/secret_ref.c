@@ -47,8 +47,7 @@ static int take_docker(const char *text, json_t **ret, struct problem *p)
 	return *ret ? 0 : err_set(&p->err, -EINVAL, "the reference is not UTF-8");
 }
 
-/* The next word of a command line, quotes taken off, in place; NULL at the end, "" in *bad when a
- * quote is open. */
+/* The next word of a command line, quotes taken off, in place; NULL at the end. *bad: a quote is open. */
 static char *next_word(char **rest, bool *bad)
 {
 	char *in = *rest + strspn(*rest, " \t"), *out = in, *word = in, quote = 0;
@@ -75,22 +74,19 @@ static int take_command(const char *text, json_t **ret, struct problem *p)
 	AUTO_JSON json_t *args = json_array();
 	char *rest = copy, program[PATHS_MAX];
 	bool bad = false;
-	const char *word = next_word(&rest, &bad);
+	const char *first = next_word(&rest, &bad), *word;
 	int r;
 
-	if (!word || !word[0]) {
-		(void)err_set(&p->err, -EINVAL, "--command has no program in it");
-		return problem_usage(p, -EINVAL, "secret set");
-	}
-	r = find_program(word, program, sizeof(program), p);
-	if (r < 0)
-		return r;
 	while (!bad && (word = next_word(&rest, &bad)))
 		(void)json_array_append_new(args, json_string(word));
-	if (bad) {
-		(void)err_set(&p->err, -EINVAL, "a quote in --command is not closed");
+	if (bad || !first || !first[0]) {
+		(void)err_set(&p->err, -EINVAL,
+			bad ? "a quote in --command is not closed" : "--command has no program in it");
 		return problem_usage(p, -EINVAL, "secret set");
 	}
+	r = find_program(first, program, sizeof(program), p);
+	if (r < 0)
+		return r;
 	*ret = json_pack("{s:s, s:s, s:O}", "kind", "first-line", "program", program, "args", args);
 	return *ret ? 0 : err_set(&p->err, -EINVAL, "the command is not UTF-8");
 }
