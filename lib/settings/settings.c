@@ -64,7 +64,8 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.standard = "auto",
 		.choices = "auto|secret-service|systemd-creds|passphrase|file",
 		.help = "where the key of the credentials goes when the first one is set: the "
-			"desktop's Secret Service, systemd-creds, a passphrase (sbx secret unlock), "
+			"desktop's Secret Service, systemd-creds, a passphrase (sbx secret "
+			"unlock), "
 			"a file that only you can read, or auto, the first of them that works"},
 };
 

@@ -267,7 +267,8 @@ int api_call(const char *method, const char *path, json_t *body, unsigned timeou
 {
 	for (int tries = 1;; tries++) {
 		AUTO_CLOSE int fd = daemon_connect(p);
-		int r = fd < 0 ? fd : call_on(fd, method, path, body, -1, timeout_ms, ret_answer, p);
+		int r = fd < 0 ? fd
+			       : call_on(fd, method, path, body, -1, timeout_ms, ret_answer, p);
 		bool lost = r == -ECONNRESET || r == -EPIPE;
 
 		/* An sbxd that dies takes along who waits for it. What only asks is asked again. */

@@ -31,9 +31,8 @@ static void check_cli(struct check *c)
 
 static void check_helpers(struct check *c)
 {
-	static const char *const names[] = {
-		"sbxd", "sbx-keeper", "sbx-edge", "sbx-egress", "sbx-guest", "sbx-vault",
-		"sbx-vault-run", "sbx-vault-keyring", "template-build"};
+	static const char *const names[] = {"sbxd", "sbx-keeper", "sbx-edge", "sbx-egress",
+		"sbx-guest", "sbx-vault", "sbx-vault-run", "sbx-vault-keyring", "template-build"};
 	char missing[256] = "";
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -237,8 +236,7 @@ static void check_vault(struct check *c)
 		check_hint(c, "sbx secret set SERVICE");
 	} else if (strcmp(state, "ready") != 0) {
 		check_set(c, CHECK_WARN, "%.40s: %.110s", state, api_str(s, "text"));
-		check_hint(c, "sbx secret %s",
-			strcmp(state, "locked") == 0 ? "unlock" : "status");
+		check_hint(c, "sbx secret %s", strcmp(state, "locked") == 0 ? "unlock" : "status");
 	} else {
 		bool weak = strcmp(key, "file") == 0;
 

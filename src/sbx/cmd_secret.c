@@ -1,8 +1,8 @@
 #include "secret_verbs.h"
 #include "verb.h"
 
-#define ABOUT_VALUE                                                                                \
-	"The value is typed at a prompt that does not show it, or comes from stdin. It goes\n"     \
+#define ABOUT_VALUE                                                                            \
+	"The value is typed at a prompt that does not show it, or comes from stdin. It goes\n" \
 	"straight to the vault; no sandbox ever gets it."
 
 static const struct verb subs[] = {

@@ -59,10 +59,11 @@ static int check_rm(const struct opts *o, const char *sandbox, struct problem *p
 	if (opts_has(o, "force"))
 		return 0;
 	if (!ui_can_ask()) {
-		(void)err_set(&p->err, -EPERM, "the credential '%s' was not removed: nobody can be asked",
+		(void)err_set(&p->err, -EPERM,
+			"the credential '%s' was not removed: nobody can be asked", name);
+		return problem_hint(p, -EPERM, "sbx secret rm -f %s%s%s%s",
+			sandbox ? "--sandbox " : "", sandbox ? sandbox : "", sandbox ? " " : "",
 			name);
-		return problem_hint(p, -EPERM, "sbx secret rm -f %s%s%s%s", sandbox ? "--sandbox " : "",
-			sandbox ? sandbox : "", sandbox ? " " : "", name);
 	}
 	if (ui_confirm("Remove the credential '%s' of %s%s?", name,
 		    sandbox ? "sandbox " : "all sandboxes", sandbox ? sandbox : ""))
@@ -135,7 +136,8 @@ static int check_locked(bool *ret_new, struct problem *p)
 		return r;
 	*ret_new = api_int(s, "generation") == 0;
 	/* a vault that is not there yet may be made with a passphrase */
-	return !json_is_true(json_object_get(s, "locked")) && strcmp(api_str(s, "state"), "empty") != 0;
+	return !json_is_true(json_object_get(s, "locked")) &&
+	       strcmp(api_str(s, "state"), "empty") != 0;
 }
 
 int secret_unlock_run(struct opts *o)

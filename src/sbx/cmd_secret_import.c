@@ -11,7 +11,8 @@
 #include "verb.h"
 
 #define MAX_IMPORTS 256
-#define SESSION_VARIABLE "AWS_SESSION_TOKEN" /* of temporary keys; the third part of ID:SECRET:SESSION */
+#define SESSION_VARIABLE \
+	"AWS_SESSION_TOKEN" /* of temporary keys; the third part of ID:SECRET:SESSION */
 
 const struct opt_def secret_import_opts[] = {
 	{'g', "global", NULL, "for all sandboxes, which it is without --sandbox"},
@@ -28,7 +29,7 @@ enum action { IMPORT_SET, IMPORT_REPLACE, IMPORT_KEEP, IMPORT_PLACEHOLDER };
 struct import {
 	const json_t *service;
 	enum action action;
-	char *variables; /* their names */
+	char *variables;      /* their names */
 	const char *value[4]; /* in the environment; put together with colons */
 	size_t n;
 	char mask[SECRET_MASK];
@@ -100,9 +101,9 @@ static void look_at(struct plan *plan, const json_t *service, const json_t *ther
 	struct import im = {.service = service};
 	const char *last;
 
-	if (plan->n == MAX_IMPORTS || !(strcmp(api_str(service, "shape"), "id:secret") == 0
-						      ? take_parts(envs, &im)
-						      : take_first(envs, &im))) {
+	if (plan->n == MAX_IMPORTS ||
+		!(strcmp(api_str(service, "shape"), "id:secret") == 0 ? take_parts(envs, &im)
+								      : take_first(envs, &im))) {
 		free(im.variables);
 		return;
 	}
@@ -155,8 +156,8 @@ static void show(const struct plan *plan)
 	table_init(&t, ARRAY_LEN(heading), heading);
 	for (size_t i = 0; i < plan->n; i++) {
 		const struct import *im = &plan->list[i];
-		const char *const cells[] = {api_str(im->service, "name"), im->variables, im->mask,
-			words[im->action]};
+		const char *const cells[] = {
+			api_str(im->service, "name"), im->variables, im->mask, words[im->action]};
 
 		table_add(&t, cells);
 	}

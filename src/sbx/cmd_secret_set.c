@@ -12,15 +12,15 @@
 #define CUSTOM_REFRESH "on-demand"
 #define RANDOM_BYTES 8
 
-#define COMMON_OPTS                                                                                \
-	{'g', "global", NULL, "for all sandboxes, which it is without --sandbox"},                 \
-		{0, "sandbox", "NAME", "for this sandbox only"},                                   \
-		{'f', "force", NULL, "replace one that is there without asking"},                  \
-		{0, "ref", "docker:HELPER:SERVER", "ask a docker-credential program for it"},      \
-		{0, "command", "COMMAND", "take the first line that a program prints"},            \
-		{0, "refresh", "TIME", "how long such a value is used: 30m, 8h, on-demand"},       \
-	{                                                                                          \
-		't', "token", "VALUE", "refused: others can read command lines", .hidden = true    \
+#define COMMON_OPTS                                                                             \
+	{'g', "global", NULL, "for all sandboxes, which it is without --sandbox"},              \
+		{0, "sandbox", "NAME", "for this sandbox only"},                                \
+		{'f', "force", NULL, "replace one that is there without asking"},               \
+		{0, "ref", "docker:HELPER:SERVER", "ask a docker-credential program for it"},   \
+		{0, "command", "COMMAND", "take the first line that a program prints"},         \
+		{0, "refresh", "TIME", "how long such a value is used: 30m, 8h, on-demand"},    \
+	{                                                                                       \
+		't', "token", "VALUE", "refused: others can read command lines", .hidden = true \
 	}
 
 const struct opt_def secret_set_opts[] = {COMMON_OPTS, {0}};
@@ -40,7 +40,8 @@ static int refuse_value(const char *given, const char *verb, struct problem *p)
 	if (!given)
 		return 0;
 	(void)err_set(&p->err, -EINVAL,
-		"a value on the command line can be read by every program of yours; it was not used");
+		"a value on the command line can be read by every program of yours; it was not "
+		"used");
 	(void)problem_hint(p, -EINVAL, "sbx %s ... and type it at the prompt, or: < FILE", verb);
 	return problem_usage(p, -EINVAL, verb);
 }
@@ -142,14 +143,16 @@ static int make_custom(const struct opts *o, json_t **ret, struct problem *p)
 		return problem_usage(p, -EINVAL, "secret set-custom");
 	}
 	if (opts_value(o, "placeholder") && opts_list(o, "env")->n == 0) {
-		(void)err_set(&p->err, -EINVAL, "--placeholder goes with --env: the variable for it");
+		(void)err_set(
+			&p->err, -EINVAL, "--placeholder goes with --env: the variable for it");
 		return problem_usage(p, -EINVAL, "secret set-custom");
 	}
 	r = make_placeholder(opts_value(o, "placeholder"), &placeholder, p);
 	if (r < 0)
 		return r;
 	*ret = json_pack("{s:s, s:o, s:s, s:s, s:o}", "kind", "custom", "hosts",
-		to_list(opts_list(o, "host")), "header", header ? header : "authorization", "format",
+		to_list(opts_list(o, "host")), "header", header ? header : "authorization",
+		"format",
 		format	 ? format
 		: header ? "%s"
 			 : "Bearer %s",
@@ -162,8 +165,8 @@ static int make_custom(const struct opts *o, json_t **ret, struct problem *p)
 int secret_custom_run(struct opts *o)
 {
 	AUTO_JSON json_t *ref = NULL, *body = NULL;
-	const char *sandbox = NULL,
-		   *value = opts_value(o, "value") ? opts_value(o, "value") : opts_value(o, "token");
+	const char *sandbox = NULL, *value = opts_value(o, "value") ? opts_value(o, "value")
+								    : opts_value(o, "token");
 	struct problem p = {0};
 	int r = refuse_value(value, "secret set-custom", &p);
 

@@ -47,9 +47,10 @@ static void add_row(struct table *t, const json_t *s)
 	AUTO_FREE char *hosts = json_is_true(json_object_get(s, "known"))
 					? short_hosts(json_object_get(s, "hosts"))
 					: xstrdup("none: its service is gone");
-	AUTO_FREE char *scope = strcmp(api_str(s, "scope"), "global") == 0
-					? xstrdup("global")
-					: xasprintf("sandbox:%s", sandbox[0] ? sandbox : "(removed)");
+	AUTO_FREE char *scope =
+		strcmp(api_str(s, "scope"), "global") == 0
+			? xstrdup("global")
+			: xasprintf("sandbox:%s", sandbox[0] ? sandbox : "(removed)");
 	char created[WHEN_TEXT], used[WHEN_TEXT];
 
 	when_print((uint64_t)api_int(s, "created_at"), false, created);
@@ -139,8 +140,8 @@ static char *env_names(const json_t *envs)
 	const json_t *e;
 	size_t i;
 
-	json_array_foreach(envs, i, e)
-		(void)json_array_append_new(names, json_string(api_str(e, "name")));
+	json_array_foreach(envs, i, e)(void)
+		json_array_append_new(names, json_string(api_str(e, "name")));
 	return secret_join(names, ",");
 }
 

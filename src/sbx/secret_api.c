@@ -29,7 +29,8 @@ char *secret_join(const json_t *list, const char *separator)
 	json_array_foreach(list, i, item)
 	{
 		const char *s = json_string_value(item);
-		char *longer = xasprintf("%s%s%s", text ? text : "", text ? separator : "", s ? s : "");
+		char *longer =
+			xasprintf("%s%s%s", text ? text : "", text ? separator : "", s ? s : "");
 
 		free(text);
 		text = longer;
@@ -54,8 +55,8 @@ int secret_find_service(
 			words[i] = api_str(s, "name");
 	}
 	near = opt_nearest(name, words);
-	(void)err_set(&p->err, -ENOENT, "there is no service '%s'%s%s%s", name,
-		near ? ", is " : "", near ? near : "", near ? " meant?" : "");
+	(void)err_set(&p->err, -ENOENT, "there is no service '%s'%s%s%s", name, near ? ", is " : "",
+		near ? near : "", near ? " meant?" : "");
 	if (near)
 		return problem_hint(p, -ENOENT, "sbx secret set %s", near);
 	return problem_hint(p, -ENOENT,
@@ -126,8 +127,9 @@ int secret_may_replace(const char *name, const char *sandbox, bool force, struct
 	if (!old || force)
 		return 0;
 	if (!ui_can_ask()) {
-		(void)err_set(&p->err, -EEXIST, "there is a credential '%s' already (%s); it was kept",
-			name, api_str(old, "secret"));
+		(void)err_set(&p->err, -EEXIST,
+			"there is a credential '%s' already (%s); it was kept", name,
+			api_str(old, "secret"));
 		return problem_hint(p, -EEXIST, "the same command with -f replaces it");
 	}
 	if (ui_confirm("There is a credential '%s' already (%s). Replace it?", name,
@@ -146,14 +148,15 @@ static int check_shape(const char *shape, const struct secret_value *v, struct p
 		strcmp(shape, "id:secret") == 0
 			? "two parts are wanted, ID:SECRET (or ID:SECRET:SESSION)"
 			: "two parts are wanted, USER:PASSWORD");
-	return problem_hint(p, -EINVAL, "put them together with a colon between; nothing was changed");
+	return problem_hint(
+		p, -EINVAL, "put them together with a colon between; nothing was changed");
 }
 
 int secret_get_value(const char *name, const char *shape, struct secret_value *v, struct problem *p)
 {
 	AUTO_FREE char *prompt = xasprintf("Value of '%s'%s%s%s (it is not shown): ", name,
-		strcmp(shape, "token") == 0 ? "" : ", as ", strcmp(shape, "token") == 0 ? "" : shape,
-		"");
+		strcmp(shape, "token") == 0 ? "" : ", as ",
+		strcmp(shape, "token") == 0 ? "" : shape, "");
 	bool ask = ui_can_ask();
 	int r = ask ? secret_value_ask(v, prompt, p) : secret_value_read(v, STDIN_FILENO, p);
 

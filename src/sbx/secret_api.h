@@ -28,19 +28,19 @@ const json_t *secret_find(const json_t *answer, const char *name, const char *sa
 bool secret_is_bound(const json_t *answer, const json_t *secret, const char *sandbox);
 
 /* -g and --sandbox: the sandbox, or NULL for all. */
-int secret_scope(const struct opts *o, const char *verb, const char **ret, struct problem *p)
-	MUST_CHECK;
+int secret_scope(
+	const struct opts *o, const char *verb, const char **ret, struct problem *p) MUST_CHECK;
 /* Whether it is there; NULL is. */
 int secret_check_sandbox(const char *sandbox, struct problem *p) MUST_CHECK;
 /* --ref, --command and --refresh as the API wants them; *ret is NULL when there is none. */
 int secret_take_ref(const struct opts *o, const char *verb, const char *refresh, json_t **ret,
 	struct problem *p) MUST_CHECK;
 /* When there is one already: asks, or says that --force is needed. */
-int secret_may_replace(const char *name, const char *sandbox, bool force, struct problem *p)
-	MUST_CHECK;
+int secret_may_replace(
+	const char *name, const char *sandbox, bool force, struct problem *p) MUST_CHECK;
 /* Fills it from the terminal or from stdin, and checks it. */
-int secret_get_value(const char *name, const char *shape, struct secret_value *v, struct problem *p)
-	MUST_CHECK;
+int secret_get_value(
+	const char *name, const char *shape, struct secret_value *v, struct problem *p) MUST_CHECK;
 /* value NULL: body has a reference. */
 int secret_put(const char *name, json_t *body, const struct secret_value *value, json_t **ret,
 	struct problem *p) MUST_CHECK;

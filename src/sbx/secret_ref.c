@@ -34,16 +34,16 @@ static int take_docker(const char *text, json_t **ret, struct problem *p)
 	int r;
 
 	if (strncmp(text, "docker:", 7) != 0 || !colon || colon == helper || !colon[1]) {
-		(void)err_set(&p->err, -EINVAL, "'%s' is no reference; docker:HELPER:SERVER is",
-			text);
+		(void)err_set(
+			&p->err, -EINVAL, "'%s' is no reference; docker:HELPER:SERVER is", text);
 		return problem_usage(p, -EINVAL, "secret set");
 	}
 	name = xasprintf("docker-credential-%.*s", (int)(colon - helper), helper);
 	r = find_program(name, program, sizeof(program), p);
 	if (r < 0)
 		return r;
-	*ret = json_pack("{s:s, s:s, s:[s]}", "kind", "docker", "program", program, "args",
-		colon + 1);
+	*ret = json_pack(
+		"{s:s, s:s, s:[s]}", "kind", "docker", "program", program, "args", colon + 1);
 	return *ret ? 0 : err_set(&p->err, -EINVAL, "the reference is not UTF-8");
 }
 
@@ -81,7 +81,8 @@ static int take_command(const char *text, json_t **ret, struct problem *p)
 		(void)json_array_append_new(args, json_string(word));
 	if (bad || !first || !first[0]) {
 		(void)err_set(&p->err, -EINVAL,
-			bad ? "a quote in --command is not closed" : "--command has no program in it");
+			bad ? "a quote in --command is not closed"
+			    : "--command has no program in it");
 		return problem_usage(p, -EINVAL, "secret set");
 	}
 	r = find_program(first, program, sizeof(program), p);

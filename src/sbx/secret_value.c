@@ -152,7 +152,8 @@ int secret_value_check(const struct secret_value *v, struct problem *p)
 {
 	if (v->n == 0) {
 		(void)err_set(&p->err, -EINVAL, "the value is empty; nothing was changed");
-		return problem_hint(p, -EINVAL, "type it at the prompt, or: sbx secret set ... < FILE");
+		return problem_hint(
+			p, -EINVAL, "type it at the prompt, or: sbx secret set ... < FILE");
 	}
 	if (v->n > SECRET_MAX)
 		return too_long(p);
@@ -182,7 +183,8 @@ void secret_value_mask(const char *text, char ret[SECRET_MASK])
 	for (size_t i = 4; n >= 20 && i >= 2 && !head; i--)
 		if (text[i - 1] == '-' || text[i - 1] == '_')
 			head = i;
-	(void)snprintf(ret, SECRET_MASK, "%.*s****%s", (int)head, text, n >= 20 ? text + n - 4 : "");
+	(void)snprintf(
+		ret, SECRET_MASK, "%.*s****%s", (int)head, text, n >= 20 ? text + n - 4 : "");
 }
 
 int secret_value_pass(const struct secret_value *v, struct problem *p)

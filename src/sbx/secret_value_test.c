@@ -51,7 +51,8 @@ static void test_check(void **state)
 		size_t n;
 		const char *says;
 	} rows[] = {{"sk-abc", 6, NULL}, {"", 0, "empty"}, {"a\nb", 3, "line break"},
-		{"a\0b", 3, "control"}, {"a\x1b", 2, "control"}, {"sk-Proxy-Managed-1", 18, "placeholder"},
+		{"a\0b", 3, "control"}, {"a\x1b", 2, "control"},
+		{"sk-Proxy-Managed-1", 18, "placeholder"},
 		{"gho_proxymanaged00", 18, "placeholder"}, {"caf\xc3\xa9", 5, NULL}};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

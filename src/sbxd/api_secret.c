@@ -127,12 +127,13 @@ static json_t *service_envs(const struct service *s)
 
 static void add_places(json_t *o, const struct vault_meta *meta, const struct services *set)
 {
-	const struct service *s = meta->kind == VAULT_SERVICE && set
-					  ? services_by_name(set, meta->name)
-					  : NULL;
+	const struct service *s =
+		meta->kind == VAULT_SERVICE && set ? services_by_name(set, meta->name) : NULL;
 
-	json_object_set_new(o, "kind", json_string(meta->kind == VAULT_SERVICE ? "service" : "custom"));
-	json_object_set_new(o, "hosts", s ? api_service_hosts(s, SERVICE_SECRET) : split(meta->hosts));
+	json_object_set_new(
+		o, "kind", json_string(meta->kind == VAULT_SERVICE ? "service" : "custom"));
+	json_object_set_new(
+		o, "hosts", s ? api_service_hosts(s, SERVICE_SECRET) : split(meta->hosts));
 	json_object_set_new(o, "env", s ? service_envs(s) : split(meta->env));
 	/* one whose file is gone goes nowhere */
 	json_object_set_new(o, "known", json_boolean(s || meta->kind == VAULT_CUSTOM));
@@ -149,8 +150,7 @@ static void add_scope(struct sbxd *d, json_t *o, const struct vault_meta *meta)
 	bool found = meta->scope[0] && store_get(d->store, meta->scope, &row, NULL) == 0;
 
 	json_object_set_new(o, "scope", json_string(meta->scope[0] ? "sandbox" : "global"));
-	json_object_set_new(
-		o, "sandbox_id", meta->scope[0] ? api_text(meta->scope) : json_null());
+	json_object_set_new(o, "sandbox_id", meta->scope[0] ? api_text(meta->scope) : json_null());
 	json_object_set_new(o, "sandbox", found ? api_text(row.spec.name) : json_null());
 }
 
@@ -160,7 +160,8 @@ static void add_source(json_t *o, const struct vault_item *item)
 	AUTO_FREE char *mask = xasprintf("%s****%s", item->mask_head, item->mask_tail);
 
 	json_object_set_new(o, "source", json_string(sources[item->ref]));
-	json_object_set_new(o, "secret", api_text(item->ref == VAULT_REF_NONE ? mask : "(on demand)"));
+	json_object_set_new(
+		o, "secret", api_text(item->ref == VAULT_REF_NONE ? mask : "(on demand)"));
 	if (item->ref == VAULT_REF_NONE)
 		return;
 	json_object_set_new(o, "program", api_text(item->program));
@@ -225,9 +226,9 @@ static void reply_status(struct sbxd *d, struct conn *c, struct vault_op *op)
 	api_reply_json(d, c, 200,
 		json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:I,s:b,s:o}", "state", states[s->state], "key",
 			keys[s->key], "key_text", vault_key_text(s->key), "memory",
-			memories[s->memory], "memory_text", vault_memory_text(s->memory),
-			"secrets", (int)s->n_items, "generation", (json_int_t)s->generation,
-			"locked", s->state == VAULT_LOCKED, "text", api_text(s->text)));
+			memories[s->memory], "memory_text", vault_memory_text(s->memory), "secrets",
+			(int)s->n_items, "generation", (json_int_t)s->generation, "locked",
+			s->state == VAULT_LOCKED, "text", api_text(s->text)));
 }
 
 static void wait_status(struct sbxd *d, struct conn *c, bool late)
@@ -299,8 +300,8 @@ static int take_canonical(const struct service *s, struct vault_meta *meta, stru
 				sizeof(meta->hosts) - 1);
 			break;
 		}
-		n += (size_t)snprintf(meta->hosts + n, sizeof(meta->hosts) - n, "%s%s",
-			n ? " " : "", text);
+		n += (size_t)snprintf(
+			meta->hosts + n, sizeof(meta->hosts) - n, "%s%s", n ? " " : "", text);
 	}
 	json_decref(hosts);
 	(void)snprintf(meta->header, sizeof(meta->header), "%.*s", VAULT_MAX_HEADER - 1,
@@ -322,7 +323,8 @@ static int check_custom(struct services *set, struct vault_meta *meta, struct er
 
 	if (services_by_name(set, meta->name))
 		return err_set(err, -EEXIST,
-			"%s is the name of a service; give this credential another one", meta->name);
+			"%s is the name of a service; give this credential another one",
+			meta->name);
 	r = custom_text(&custom, &text, err);
 	if (r < 0)
 		return r == -EINVAL || r == -E2BIG ? r : -EINVAL;
@@ -357,8 +359,7 @@ static void reply_set(struct sbxd *d, struct conn *c, struct vault_op *op)
 	add_places(o, op->meta, set);
 	json_object_set_new(o, "serial", number(op->done.number));
 	json_object_set_new(o, "denied",
-		api_denied_hosts(json_object_get(o, "hosts"),
-			op->sandbox[0] ? op->sandbox : NULL));
+		api_denied_hosts(json_object_get(o, "hosts"), op->sandbox[0] ? op->sandbox : NULL));
 	services_free(set);
 	api_reply_json(d, c, 200, o);
 }

@@ -20,8 +20,7 @@ static bool is_printable(const char *s)
 }
 
 /* One field of printable text; untouched when it is not there. */
-static int take_field(
-	const json_t *o, const char *key, char *buf, size_t size, struct err *err)
+static int take_field(const json_t *o, const char *key, char *buf, size_t size, struct err *err)
 {
 	const json_t *v = json_object_get(o, key);
 	const char *s = json_string_value(v);
@@ -76,7 +75,8 @@ static int take_args(const json_t *list, struct vault_ref *ref, struct err *err)
 
 		if (!s || strlen(s) >= VAULT_MAX_ARG || json_string_length(item) != strlen(s) ||
 			!is_printable(s))
-			return err_set(err, -EINVAL, "an argument must be plain text of at most %d bytes",
+			return err_set(err, -EINVAL,
+				"an argument must be plain text of at most %d bytes",
 				VAULT_MAX_ARG - 1);
 		memcpy(ref->args[i], s, strlen(s) + 1);
 	}
@@ -153,15 +153,16 @@ static int take_kind(json_t *o, struct vault_meta *meta, struct err *err)
 		return err_set(err, -EINVAL, "kind must be service or custom");
 	for (size_t i = 0; i < ARRAY_LEN(of_custom); i++)
 		if (json_object_get(o, of_custom[i]))
-			return err_set(err, -EINVAL, "only a custom credential has %s", of_custom[i]);
+			return err_set(
+				err, -EINVAL, "only a custom credential has %s", of_custom[i]);
 	meta->kind = VAULT_SERVICE;
 	return 0;
 }
 
 static int take_secret(json_t *o, struct api_secret *s, struct err *err)
 {
-	static const char *const allowed[] = {"kind", "sandbox", "hosts", "header", "format", "env",
-		"sentinel", "ref", NULL};
+	static const char *const allowed[] = {
+		"kind", "sandbox", "hosts", "header", "format", "env", "sentinel", "ref", NULL};
 	char sandbox[SPEC_MAX_NAME + 1] = "";
 	json_t *ref = json_object_get(o, "ref");
 	int r = check_keys(o, allowed, err);
@@ -187,8 +188,7 @@ static int take_secret(json_t *o, struct api_secret *s, struct err *err)
 	return r;
 }
 
-int api_decode_secret(
-	struct slice body, const char *name, struct api_secret *ret, struct err *err)
+int api_decode_secret(struct slice body, const char *name, struct api_secret *ret, struct err *err)
 {
 	AUTO_API_SECRET struct api_secret s = {0};
 	json_error_t je;

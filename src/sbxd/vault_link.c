@@ -14,200 +14,13 @@
 #include "lib/base/paths.h"
 #include "lib/ipc/vault_sock.h"
 #include "sbxd.h"
+#include "vault_link_internal.h"
 
 void vault_link_init(struct vault_link *v)
 {
 	*v = (struct vault_link){.listen_fd = -1, .pidfd = -1, .sock = -1};
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++)
 		v->op[i].fd = -1;
-}
-
-/* ---- questions ---- */
-
-struct vault_op *vault_link_ask(struct sbxd *d, enum vault_msg ask)
-{
-	struct vault_link *v = &d->vault;
-
-	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++) {
-		struct vault_op *op = &v->op[i];
-
-		if (op->state != VAULT_OP_FREE)
-			continue;
-		if (++v->last_id == 0)
-			v->last_id = 1;
-		*op = (struct vault_op){
-			.state = VAULT_OP_QUEUED, .ask = ask, .id = v->last_id, .fd = -1};
-		return op;
-	}
-	return NULL;
-}
-
-struct vault_op *vault_link_find(struct sbxd *d, uint32_t id)
-{
-	for (size_t i = 0; id && i < VAULT_LINK_MAX_OPS; i++) {
-		struct vault_op *op = &d->vault.op[i];
-
-		if (op->state != VAULT_OP_FREE && op->id == id)
-			return op;
-	}
-	return NULL;
-}
-
-void vault_link_forget(struct sbxd *d, struct vault_op *op)
-{
-	fd_close(&op->fd);
-	free(op->meta);
-	free(op->ref);
-	free(op->items);
-	*op = (struct vault_op){.fd = -1};
-}
-
-static bool is_change(const struct vault_op *op)
-{
-	return op->ask == VAULT_SET || op->ask == VAULT_SET_REF || op->ask == VAULT_REMOVE;
-}
-
-/* Before it is asked for; and again when it was not done after all. */
-static int record(struct sbxd *d, const struct vault_op *op, const char *why, struct err *err)
-{
-	AUTO_FREE char *reason = xasprintf("%s, %s%s%s%s", op->meta->name,
-		!op->meta->scope[0] ? "all sandboxes"
-		: op->sandbox[0]    ? "sandbox "
-				    : "removed sandbox ",
-		!op->meta->scope[0] ? ""
-		: op->sandbox[0]    ? op->sandbox
-				    : op->meta->scope,
-		why ? ": not done: " : "", why ? why : "");
-	struct journal_entry e = {.kind = AUDIT_KIND_POLICY_CHANGE,
-		.action = why				  ? "secret-failed"
-			  : op->ask == VAULT_REMOVE ? "secret-rm"
-						    : "secret-set",
-		.sandbox = op->sandbox[0] ? op->sandbox : NULL,
-		.reason = reason};
-
-	return journal_append(d, &e, err);
-}
-
-static void finish(struct sbxd *d, struct vault_op *op, int code, const char *text)
-{
-	bool was_sent = op->state == VAULT_OP_SENT;
-	struct err err = {0};
-
-	op->state = VAULT_OP_FINISHED;
-	op->done.code = code;
-	(void)snprintf(op->done.text, sizeof(op->done.text), "%.*s", VAULT_MAX_TEXT - 1, text);
-	fd_close(&op->fd);
-	if (code < 0 && was_sent && is_change(op) && record(d, op, op->done.text, &err) < 0)
-		log_error("%s", err.text);
-}
-
-static struct conn *find_asker(struct sbxd *d, uint32_t id)
-{
-	for (size_t i = 0; i < CONN_MAX; i++) {
-		struct conn *c = &d->conns.slot[i];
-
-		if (c->state == CONN_WAITING && c->vault_op == id)
-			return c;
-	}
-	return NULL;
-}
-
-/* ---- what a removed sandbox leaves ---- */
-
-void vault_link_sweep(struct sbxd *d)
-{
-	if (!vault_link_has_vault(d))
-		return;
-	d->vault.sweep_due = true;
-	d->vault.sweep_until_ms = clock_mono_ms() + VAULT_SWEEP_MS;
-	vault_link_step(d);
-}
-
-static bool has_own(const struct vault_link *v)
-{
-	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++)
-		if (v->op[i].state != VAULT_OP_FREE && v->op[i].is_own)
-			return true;
-	return false;
-}
-
-bool vault_link_is_sweeping(struct sbxd *d)
-{
-	const struct vault_link *v = &d->vault;
-
-	return clock_mono_ms() < v->sweep_until_ms && (v->sweep_due || has_own(v));
-}
-
-static void begin_sweep(struct sbxd *d)
-{
-	struct vault_op *op = has_own(&d->vault) ? NULL : vault_link_ask(d, VAULT_LIST);
-
-	if (!op)
-		return;
-	op->is_own = true;
-	d->vault.sweep_due = false;
-}
-
-/* Whether it is for a sandbox that is no more. A registry that cannot be read says nothing. */
-static bool is_left_over(struct sbxd *d, const struct vault_item *item)
-{
-	AUTO_ROW struct store_row row = {0};
-
-	return item->meta.scope[0] && store_get(d->store, item->meta.scope, &row, NULL) == -ENOENT;
-}
-
-static void go_on_sweeping(struct sbxd *d, const struct vault_op *list)
-{
-	if (list->done.code < 0) {
-		d->vault.sweep_missed = true;
-		return;
-	}
-	for (size_t i = 0; i < list->n_items; i++) {
-		struct vault_op *op;
-
-		if (!is_left_over(d, &list->items[i]))
-			continue;
-		op = vault_link_ask(d, VAULT_REMOVE);
-		if (!op) {
-			d->vault.sweep_due = true;
-			return;
-		}
-		op->is_own = true;
-		op->meta = xmalloc(sizeof(*op->meta));
-		*op->meta = list->items[i].meta;
-	}
-}
-
-/* ---- who hears of an answer ---- */
-
-/* True when one of our own was among them: there may be more to ask. */
-static bool hand_out(struct sbxd *d)
-{
-	bool own = false;
-
-	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++) {
-		struct vault_op *op = &d->vault.op[i];
-		struct conn *c;
-
-		if (op->state != VAULT_OP_FINISHED)
-			continue;
-		if (op->is_own) {
-			own = true;
-			op->is_own = false;
-			if (op->ask == VAULT_LIST)
-				go_on_sweeping(d, op);
-			vault_link_forget(d, op);
-			continue;
-		}
-		c = find_asker(d, op->id);
-		if (c)
-			c->wait(d, c, false);
-		else
-			vault_link_forget(d, op);
-	}
-	if (own && !vault_link_is_sweeping(d))
-		conns_wake(d, NULL);
-	return own;
 }
 
 /* ---- the channel ---- */
@@ -217,7 +30,6 @@ static struct loop_key key_of(const struct vault_link *v)
 	return (struct loop_key){.kind = SBXD_EV_VAULT, .gen = v->gen};
 }
 
-/* The link is over: what was asked and only asks is asked again, once. */
 static void drop(struct sbxd *d, const char *why)
 {
 	struct vault_link *v = &d->vault;
@@ -229,73 +41,7 @@ static void drop(struct sbxd *d, const char *why)
 	v->gen++;
 	v->phase = VAULT_PHASE_START;
 	v->is_blocked = false;
-	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++) {
-		struct vault_op *op = &v->op[i];
-
-		if (op->state != VAULT_OP_SENT)
-			continue;
-		if ((op->ask == VAULT_LIST || op->ask == VAULT_STATUS) && !op->was_lost) {
-			op->state = VAULT_OP_QUEUED;
-			op->was_lost = true;
-			op->n_items = 0;
-			continue;
-		}
-		finish(d, op, -EIO, why);
-	}
-}
-
-static void fail_queued(struct sbxd *d, int code, const char *why)
-{
-	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++)
-		if (d->vault.op[i].state == VAULT_OP_QUEUED)
-			finish(d, &d->vault.op[i], code, why);
-	d->vault.sweep_missed = d->vault.sweep_missed || d->vault.sweep_due;
-	d->vault.sweep_due = false;
-}
-
-static int send_one(struct sbxd *d, struct vault_op *op)
-{
-	int sock = d->vault.sock;
-
-	switch (op->ask) {
-	case VAULT_SET:
-		return vault_ask_set(sock, op->id, op->meta, op->fd);
-	case VAULT_SET_REF:
-		return vault_ask_set_ref(sock, op->id, op->meta, op->ref);
-	case VAULT_REMOVE:
-		return vault_ask_remove(sock, op->id, op->meta->name, op->meta->scope);
-	default:
-		return vault_ask_plain(sock, op->ask, op->id, op->fd);
-	}
-}
-
-static bool is_pipe(const struct vault_op *op)
-{
-	return op->ask == VAULT_SET || op->ask == VAULT_UNLOCK;
-}
-
-/* The oldest that may be sent now. */
-static struct vault_op *next_queued(struct vault_link *v)
-{
-	struct vault_op *best = NULL;
-	unsigned n_sent = 0, n_pipes = 0;
-
-	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++) {
-		n_sent += v->op[i].state == VAULT_OP_SENT;
-		n_pipes += v->op[i].state == VAULT_OP_SENT && is_pipe(&v->op[i]);
-	}
-	if (n_sent >= VAULT_LINK_MAX_SENT)
-		return NULL;
-	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++) {
-		struct vault_op *op = &v->op[i];
-
-		if (op->state != VAULT_OP_QUEUED ||
-			(is_pipe(op) && n_pipes >= VAULT_LINK_MAX_PIPES))
-			continue;
-		if (!best || op->id - best->id > UINT32_MAX / 2)
-			best = op;
-	}
-	return best;
+	vault_ops_lost(d, why);
 }
 
 static void send_queued(struct sbxd *d)
@@ -304,21 +50,21 @@ static void send_queued(struct sbxd *d)
 	struct vault_op *op;
 
 	v->is_blocked = false;
-	while ((op = next_queued(v))) {
+	while ((op = vault_ops_next(v))) {
 		struct err err = {0};
 		int r = 0;
 
-		if (!op->is_own && !find_asker(d, op->id)) {
+		if (!op->is_own && !vault_op_asker(d, op->id)) {
 			vault_link_forget(d, op); /* who asked has gone: it is not done */
 			continue;
 		}
-		if (is_change(op))
-			r = record(d, op, NULL, &err);
+		if (vault_op_is_change(op))
+			r = vault_op_record(d, op, NULL, &err);
 		if (r < 0) {
-			finish(d, op, -EIO, err.text);
+			vault_op_finish(d, op, -EIO, err.text);
 			continue;
 		}
-		r = send_one(d, op);
+		r = vault_op_send(d, op);
 		op->state = VAULT_OP_SENT;
 		op->sent_ms = clock_mono_ms();
 		if (r == -EAGAIN) {
@@ -327,7 +73,7 @@ static void send_queued(struct sbxd *d)
 			return;
 		}
 		if (r < 0) {
-			finish(d, op, r, "the vault could not be asked");
+			vault_op_finish(d, op, r, "the vault could not be asked");
 			drop(d, "the vault ended before it answered");
 			return;
 		}
@@ -380,7 +126,7 @@ static int on_done(struct sbxd *d, struct vault_op *op, const struct ipc_msg *ms
 		return -EBADMSG;
 	v->has_answered = true;
 	op->done = done;
-	finish(d, op, done.code, done.text);
+	vault_op_finish(d, op, done.code, done.text);
 	if (done.code == 0 && !op->is_own && v->sweep_missed) {
 		v->sweep_missed = false;
 		v->sweep_due = true;
@@ -408,7 +154,7 @@ static int take(struct sbxd *d, const struct ipc_msg *msg)
 		r = op->ask == VAULT_STATUS ? vault_get_status(msg, &op->status) : -EBADMSG;
 		if (r == 0) {
 			v->has_answered = true;
-			finish(d, op, 0, "");
+			vault_op_finish(d, op, 0, "");
 		}
 		return r;
 	case VAULT_DONE:
@@ -490,7 +236,7 @@ static void start_failed(struct sbxd *d, int r, const struct err *err)
 	delay_next(v);
 	v->has_callers = false;
 	turn_away(v);
-	fail_queued(d, -EAGAIN, v->why.text);
+	vault_ops_fail_queued(d, -EAGAIN, v->why.text);
 }
 
 static int start(struct sbxd *d, struct err *err)
@@ -503,8 +249,7 @@ static int start(struct sbxd *d, struct err *err)
 	v->pidfd = r;
 	v->has_callers = v->has_said = v->has_answered = false;
 	v->started_ms = clock_mono_ms();
-	r = loop_add(
-		&d->loop, v->pidfd, EPOLLIN, (struct loop_key){.kind = SBXD_EV_VAULT_EXIT});
+	r = loop_add(&d->loop, v->pidfd, EPOLLIN, (struct loop_key){.kind = SBXD_EV_VAULT_EXIT});
 	return r < 0 ? err_errno(err, r, "watching the vault") : 0;
 }
 
@@ -685,10 +430,10 @@ void vault_link_step(struct sbxd *d)
 			go_up(d);
 		if (v->sock >= 0 && v->phase == VAULT_PHASE_ADMIN) {
 			if (v->sweep_due)
-				begin_sweep(d);
+				vault_ops_sweep(d);
 			send_queued(d);
 		}
-		more = hand_out(d);
+		more = vault_ops_hand_out(d);
 	}
 	watch_listener(d);
 	watch_channel(d);

@@ -41,7 +41,7 @@ struct vault_op {
 	enum vault_op_state state;
 	enum vault_msg ask; /* SET, SET_REF, REMOVE, UNLOCK, LIST, STATUS */
 	uint32_t id;
-	bool is_own; /* of the sweep: nobody waits for it */
+	bool is_own;   /* of the sweep: nobody waits for it */
 	bool was_lost; /* asked once already, of a vault that died */
 	int fd;
 	struct vault_meta *meta;

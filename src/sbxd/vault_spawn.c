@@ -16,8 +16,8 @@
 #define SOCKET_FD 3
 
 /* In the child. Its own session, as a keeper's: nothing of sbxd's takes it along. */
-static void become_vault(const char *program, char *const *argv, char *const *env, int listener,
-	int log_fd)
+static void become_vault(
+	const char *program, char *const *argv, char *const *env, int listener, int log_fd)
 {
 	int null = open("/dev/null", O_RDWR);
 
