@@ -25,6 +25,20 @@ void vault_link_init(struct vault_link *v)
 
 /* ---- the channel ---- */
 
+static void delay_next(struct vault_link *v)
+{
+	uint64_t now = clock_mono_ms();
+
+	if (v->has_answered || (v->started_ms && now - v->started_ms >= VAULT_LIVED_MS)) {
+		v->delay_ms = 0;
+		v->next_start_ms = now;
+		return;
+	}
+	v->delay_ms = v->delay_ms ? MIN(2 * v->delay_ms, (uint64_t)VAULT_LAST_DELAY_MS)
+				  : VAULT_FIRST_DELAY_MS;
+	v->next_start_ms = now + v->delay_ms;
+}
+
 static struct loop_key key_of(const struct vault_link *v)
 {
 	return (struct loop_key){.kind = SBXD_EV_VAULT, .gen = v->gen};
@@ -41,6 +55,9 @@ static void drop(struct sbxd *d, const char *why)
 	v->gen++;
 	v->phase = VAULT_PHASE_START;
 	v->is_blocked = false;
+	/* of one that was here before: its death is seen only here */
+	if (v->pidfd < 0)
+		delay_next(v);
 	vault_ops_lost(d, why);
 }
 
@@ -94,6 +111,7 @@ static int on_hello(struct sbxd *d, const struct ipc_msg *msg)
 	if (r < 0)
 		return r;
 	v->has_said = true;
+	v->why.text[0] = '\0';
 	v->phase = VAULT_PHASE_ADMIN;
 	if (strcmp(build, VAULT_BUILD) != 0 && !v->was_replaced) {
 		log_info("the vault is of build %s: another takes its place", build);
@@ -211,26 +229,14 @@ static void turn_away(struct vault_link *v)
 	}
 }
 
-static void delay_next(struct vault_link *v)
-{
-	uint64_t now = clock_mono_ms();
-
-	if (v->has_answered || (v->started_ms && now - v->started_ms >= VAULT_LIVED_MS)) {
-		v->delay_ms = 0;
-		v->next_start_ms = now;
-		return;
-	}
-	v->delay_ms = v->delay_ms ? MIN(2 * v->delay_ms, (uint64_t)VAULT_LAST_DELAY_MS)
-				  : VAULT_FIRST_DELAY_MS;
-	v->next_start_ms = now + v->delay_ms;
-}
-
 static void start_failed(struct sbxd *d, int r, const struct err *err)
 {
 	struct vault_link *v = &d->vault;
 
+	/* the same again and again is said once */
+	if (strcmp(v->why.text, err_text(err, r)) != 0)
+		log_error("%s", err_text(err, r));
 	(void)err_set(&v->why, r, "%s", err_text(err, r));
-	log_error("%s", v->why.text);
 	v->has_answered = false;
 	v->started_ms = 0;
 	delay_next(v);
@@ -269,9 +275,9 @@ void vault_link_on_exit(struct sbxd *d)
 	if (v->pidfd < 0 || waitid(P_PIDFD, (id_t)v->pidfd, &si, WEXITED | WNOHANG) < 0 ||
 		!si.si_pid)
 		return;
+	drop(d, "the vault ended before it answered; sbx secret ls shows what is kept");
 	loop_del(&d->loop, v->pidfd);
 	fd_close(&v->pidfd);
-	drop(d, "the vault ended before it answered; sbx secret ls shows what is kept");
 	if (v->has_said) {
 		log_info("the vault ended");
 		delay_next(v);
@@ -317,27 +323,6 @@ static int find_or_listen(struct sbxd *d, struct err *err)
 	return 0;
 }
 
-static void go_up(struct sbxd *d)
-{
-	struct vault_link *v = &d->vault;
-	struct err err = {0};
-	int r = 0;
-
-	if (v->listen_fd < 0)
-		r = find_or_listen(d, &err);
-	if (r == 0 && v->sock < 0 && v->pidfd < 0) {
-		if (clock_mono_ms() < v->next_start_ms)
-			return;
-		r = start(d, &err);
-	}
-	if (r == 0 && v->sock < 0)
-		r = connect_to(d, &err);
-	if (r < 0)
-		start_failed(d, r, &err);
-}
-
-/* ---- what is due ---- */
-
 static bool is_wanted(const struct vault_link *v)
 {
 	if (v->has_callers || v->sweep_due)
@@ -347,6 +332,28 @@ static bool is_wanted(const struct vault_link *v)
 			return true;
 	return false;
 }
+
+static void go_up(struct sbxd *d)
+{
+	struct vault_link *v = &d->vault;
+	struct err err = {0};
+	int r = 0;
+
+	if (v->pidfd < 0 && clock_mono_ms() < v->next_start_ms)
+		return;
+	if (v->listen_fd < 0)
+		r = find_or_listen(d, &err);
+	if (r == 0 && v->sock < 0 && !is_wanted(v))
+		return;
+	if (r == 0 && v->sock < 0 && v->pidfd < 0)
+		r = start(d, &err);
+	if (r == 0 && v->sock < 0)
+		r = connect_to(d, &err);
+	if (r < 0)
+		start_failed(d, r, &err);
+}
+
+/* ---- what is due ---- */
 
 /* When the vault must have said something at the latest; UINT64_MAX when nothing is owed. */
 static uint64_t owed_until(const struct vault_link *v)
@@ -426,7 +433,7 @@ void vault_link_step(struct sbxd *d)
 	for (unsigned i = 0; more && i < VAULT_LINK_MAX_OPS; i++) {
 		if (clock_mono_ms() >= owed_until(v))
 			give_up(d);
-		if (v->sock < 0 && is_wanted(v))
+		if (v->sock < 0 && (v->listen_fd < 0 || is_wanted(v)))
 			go_up(d);
 		if (v->sock >= 0 && v->phase == VAULT_PHASE_ADMIN) {
 			if (v->sweep_due)

@@ -438,6 +438,25 @@ def test_the_vault_outlives_sbxd(v):
         assert len(s.recv(20000)) > 12
 
 
+def test_the_socket_is_there_after_the_death_of_one_that_was_found(v):
+    """Nobody asks sbxd anything: a keeper that connects still gets a vault."""
+    assert v.set("anthropic", canary())[0] == 200
+    v.kill()
+    v.start()
+    pids = v.vault_pids()
+    os.kill(pids["vault"], signal.SIGKILL)
+    wait_for(lambda: not is_alive(pids["vault"]))
+
+    def comes_up():
+        try:
+            with vault_socket(v) as s:
+                return len(s.recv(20000)) > 12
+        except ConnectionError:
+            return False
+    wait_for(comes_up, 20)
+    assert v.vault_pids()["vault"] != pids["vault"]
+
+
 def test_a_second_sbxd_never_has_a_second_vault(v):
     """kill -9 of sbxd again and again: one vault, one socket, nothing lost."""
     assert v.set("anthropic", canary())[0] == 200
