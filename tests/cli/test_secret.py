@@ -522,8 +522,7 @@ def test_end_of_daemon_ends_the_vault(vault):
     vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
     vault.sbx("daemon", "stop", check=0)
     until = time.monotonic() + 10
-    while any(b"sbx-vault" in (e / "cmdline").read_bytes() and str(vault.root).encode() in (e / "cmdline").read_bytes()
-              for e in processes() if (e / "cmdline").exists()):
+    while seen_in_processes(f"--dir={vault.root}/state"):
         assert time.monotonic() < until
         time.sleep(0.05)
     assert names(vault) == ["anthropic"]
