@@ -16,6 +16,8 @@
 #include "sbxd.h"
 #include "vault_link_internal.h"
 
+#define LOST "the vault ended before it answered; sbx secret ls shows what is kept"
+
 void vault_link_init(struct vault_link *v)
 {
 	*v = (struct vault_link){.listen_fd = -1, .pidfd = -1, .sock = -1};
@@ -25,18 +27,24 @@ void vault_link_init(struct vault_link *v)
 
 /* ---- the channel ---- */
 
+static void back_off(struct vault_link *v)
+{
+	v->delay_ms = v->delay_ms ? MIN(2 * v->delay_ms, (uint64_t)VAULT_LAST_DELAY_MS)
+				  : VAULT_FIRST_DELAY_MS;
+	v->next_start_ms = clock_mono_ms() + v->delay_ms;
+}
+
+/* Behind one that ended: at once, unless it did not live. */
 static void delay_next(struct vault_link *v)
 {
 	uint64_t now = clock_mono_ms();
 
-	if (v->has_answered || (v->started_ms && now - v->started_ms >= VAULT_LIVED_MS)) {
-		v->delay_ms = 0;
-		v->next_start_ms = now;
+	if (!v->has_answered && (!v->started_ms || now - v->started_ms < VAULT_LIVED_MS)) {
+		back_off(v);
 		return;
 	}
-	v->delay_ms = v->delay_ms ? MIN(2 * v->delay_ms, (uint64_t)VAULT_LAST_DELAY_MS)
-				  : VAULT_FIRST_DELAY_MS;
-	v->next_start_ms = now + v->delay_ms;
+	v->delay_ms = 0;
+	v->next_start_ms = now;
 }
 
 static struct loop_key key_of(const struct vault_link *v)
@@ -53,6 +61,11 @@ static void drop(struct sbxd *d, const char *why)
 	loop_del(&d->loop, v->sock);
 	fd_close(&v->sock);
 	v->gen++;
+	if (v->phase == VAULT_PHASE_START) {
+		/* nobody who speaks is behind it: connecting again and again helps nobody */
+		back_off(v);
+		v->n_mute++;
+	}
 	v->phase = VAULT_PHASE_START;
 	v->is_blocked = false;
 	/* of one that was here before: its death is seen only here */
@@ -91,7 +104,7 @@ static void send_queued(struct sbxd *d)
 		}
 		if (r < 0) {
 			vault_op_finish(d, op, r, "the vault could not be asked");
-			drop(d, "the vault ended before it answered");
+			drop(d, LOST);
 			return;
 		}
 		fd_close(&op->fd);
@@ -111,6 +124,7 @@ static int on_hello(struct sbxd *d, const struct ipc_msg *msg)
 	if (r < 0)
 		return r;
 	v->has_said = true;
+	v->n_mute = 0;
 	v->why.text[0] = '\0';
 	v->phase = VAULT_PHASE_ADMIN;
 	if (strcmp(build, VAULT_BUILD) != 0 && !v->was_replaced) {
@@ -182,32 +196,6 @@ static int take(struct sbxd *d, const struct ipc_msg *msg)
 	}
 }
 
-void vault_link_on_event(struct sbxd *d, uint32_t gen, uint32_t events)
-{
-	struct vault_link *v = &d->vault;
-	static struct ipc_msg msg;
-
-	for (unsigned i = 0; i < VAULT_LINK_BURST && v->gen == gen && v->sock >= 0; i++) {
-		int r;
-
-		msg.fd = -1;
-		r = ipc_recv(v->sock, &msg);
-		if (r == -EAGAIN)
-			break;
-		if (r > 0 && v->phase != VAULT_PHASE_END) {
-			r = take(d, &msg);
-			if (r < 0)
-				log_error("the vault broke the rules of its channel");
-			r = r < 0 ? r : 1;
-		}
-		ipc_msg_done(&msg);
-		if (r <= 0)
-			drop(d, "the vault ended before it answered; sbx secret ls shows what is "
-				"kept");
-	}
-	vault_link_step(d);
-}
-
 /* ---- the process ---- */
 
 bool vault_link_has_vault(struct sbxd *d)
@@ -220,6 +208,9 @@ bool vault_link_has_vault(struct sbxd *d)
 /* Those that wait in the listener for a vault that cannot be started must not wait for ever. */
 static void turn_away(struct vault_link *v)
 {
+	/* the vault has the same listener, and may have made it wait */
+	if (v->listen_fd >= 0 && fd_set_nonblock(v->listen_fd, true) < 0)
+		return;
 	for (unsigned i = 0; i < VAULT_SOCK_BACKLOG && v->listen_fd >= 0; i++) {
 		int fd = accept4(v->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 
@@ -275,7 +266,7 @@ void vault_link_on_exit(struct sbxd *d)
 	if (v->pidfd < 0 || waitid(P_PIDFD, (id_t)v->pidfd, &si, WEXITED | WNOHANG) < 0 ||
 		!si.si_pid)
 		return;
-	drop(d, "the vault ended before it answered; sbx secret ls shows what is kept");
+	drop(d, LOST);
 	loop_del(&d->loop, v->pidfd);
 	fd_close(&v->pidfd);
 	if (v->has_said) {
@@ -339,7 +330,7 @@ static void go_up(struct sbxd *d)
 	struct err err = {0};
 	int r = 0;
 
-	if (v->pidfd < 0 && clock_mono_ms() < v->next_start_ms)
+	if (clock_mono_ms() < v->next_start_ms)
 		return;
 	if (v->listen_fd < 0)
 		r = find_or_listen(d, &err);
@@ -368,18 +359,52 @@ static uint64_t owed_until(const struct vault_link *v)
 	return until;
 }
 
-/* One that says nothing is of no use to anybody. */
-static void give_up(struct sbxd *d)
+/* One that says nothing, or nonsense, is of no use to anybody. */
+static void give_up(struct sbxd *d, int r, const char *why)
 {
-	static const char why[] = "the vault does not answer";
 	struct vault_link *v = &d->vault;
 	struct err err = {0};
 
 	if (v->pidfd >= 0)
 		(void)syscall(SYS_pidfd_send_signal, v->pidfd, SIGKILL, NULL, 0);
-	(void)err_set(&err, -ETIMEDOUT, "%s", why);
+	(void)err_set(&err, r, "%s", why);
 	drop(d, why);
-	start_failed(d, -ETIMEDOUT, &err);
+	v->n_mute = 0;
+	start_failed(d, r, &err);
+}
+
+/* 1 with a message that was understood, 0 at the end, -EAGAIN, or why it is not to be heard again. */
+static int receive(struct sbxd *d)
+{
+	struct vault_link *v = &d->vault;
+	static struct ipc_msg msg;
+	int r;
+
+	msg.fd = -1;
+	r = ipc_recv(v->sock, &msg);
+	if (r > 0 && v->phase != VAULT_PHASE_END)
+		r = take(d, &msg) < 0 ? -EBADMSG : 1;
+	ipc_msg_done(&msg);
+	return r;
+}
+
+void vault_link_on_event(struct sbxd *d, uint32_t gen, uint32_t events)
+{
+	struct vault_link *v = &d->vault;
+
+	for (unsigned i = 0; i < VAULT_LINK_BURST && v->gen == gen && v->sock >= 0; i++) {
+		int r = receive(d);
+
+		if (r == -EAGAIN)
+			break;
+		if (r < 0)
+			give_up(d, -EPROTO, "the vault broke the rules of its channel");
+		else if (r == 0)
+			drop(d, LOST);
+	}
+	if (v->n_mute >= VAULT_MAX_MUTE)
+		give_up(d, -EIO, "the vault ends every connection");
+	vault_link_step(d);
 }
 
 static void watch_listener(struct sbxd *d)
@@ -413,7 +438,7 @@ static void set_timer(struct sbxd *d)
 	struct vault_link *v = &d->vault;
 	uint64_t now = clock_mono_ms(), at = owed_until(v);
 
-	if (v->pidfd < 0 && v->next_start_ms > now)
+	if (v->sock < 0 && v->next_start_ms > now)
 		at = MIN(at, v->next_start_ms);
 	if (v->sweep_until_ms > now)
 		at = MIN(at, v->sweep_until_ms);
@@ -432,7 +457,7 @@ void vault_link_step(struct sbxd *d)
 	/* Twice at most for each question of the sweep, which asks what it was answered. */
 	for (unsigned i = 0; more && i < VAULT_LINK_MAX_OPS; i++) {
 		if (clock_mono_ms() >= owed_until(v))
-			give_up(d);
+			give_up(d, -ETIMEDOUT, "the vault does not answer");
 		if (v->sock < 0 && (v->listen_fd < 0 || is_wanted(v)))
 			go_up(d);
 		if (v->sock >= 0 && v->phase == VAULT_PHASE_ADMIN) {
@@ -464,13 +489,9 @@ void vault_link_on_timer(struct sbxd *d)
 	vault_link_step(d);
 }
 
-int vault_link_open(struct sbxd *d, struct err *err)
+void vault_link_open(struct sbxd *d)
 {
-	int r = find_or_listen(d, err);
-
-	if (r == 0)
-		vault_link_step(d);
-	return r;
+	vault_link_step(d);
 }
 
 static bool is_needed(struct sbxd *d)

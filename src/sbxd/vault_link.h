@@ -31,6 +31,7 @@
 #define VAULT_SWEEP_MS 3000
 #define VAULT_FIRST_DELAY_MS 100
 #define VAULT_LAST_DELAY_MS 5000
+#define VAULT_MAX_MUTE 4
 #define VAULT_LIVED_MS 5000 /* one that lived so long did not fail at its start */
 
 struct sbxd;
@@ -70,15 +71,16 @@ struct vault_link {
 	uint64_t started_ms, connected_ms, next_start_ms, delay_ms;
 	struct vault_op op[VAULT_LINK_MAX_OPS];
 	uint32_t last_id;
-	struct err why; /* of the last start that failed */
+	unsigned n_mute; /* connections that ended without HELLO, one after the other */
+	struct err why;	 /* of the last start that failed */
 	bool sweep_due, sweep_missed;
 	uint64_t sweep_until_ms;
 	struct loop_timer timer;
 };
 
 void vault_link_init(struct vault_link *v);
-/* Finds the vault that is there, or listens. */
-int vault_link_open(struct sbxd *d, struct err *err) MUST_CHECK;
+/* Finds the vault that is there, or listens. Without it sandboxes work on, and it is tried again. */
+void vault_link_open(struct sbxd *d);
 /* Stops the vault when no keeper needs it. */
 void vault_link_done(struct sbxd *d);
 

@@ -582,6 +582,75 @@ def test_what_cannot_be_recorded_is_not_done(v):
     assert v.names() == ["anthropic"]
 
 
+HOSTILE = """#!/usr/bin/python3
+import os, socket, struct, sys, time
+at = socket.socket(fileno=3)
+at.setblocking(True)
+def message(kind, body, id=0):
+    return struct.pack("<HHII", kind, 0, id, len(body)) + body
+hello = message(1, struct.pack("<H", 5) + b"0.1.0")
+while True:
+    c, _ = at.accept()
+    try:
+        how = HOW
+        if how == "garbage":
+            c.send(os.urandom(200))
+        elif how == "huge":
+            c.send(message(1, b"x" * 60000))
+        elif how == "not-hello":
+            c.send(message(16, b""))
+        elif how == "unasked":
+            c.send(hello)
+            c.recv(100)
+            c.send(message(16, struct.pack("<iQH", 0, 0, 0), 777))
+        elif how == "twice":
+            c.send(hello)
+            c.send(hello)
+        elif how == "flood":
+            c.send(hello)
+            while True:
+                c.send(message(12, struct.pack("<Q", 1)))
+        elif how == "wrong-answer":
+            c.send(hello)
+            while True:
+                m = c.recv(20000)
+                c.send(message(14, b"", struct.unpack("<I", m[4:8])[0]))
+        elif how == "dies":
+            c.send(hello)
+            c.recv(20000), c.recv(20000)
+            sys.exit(3)
+    except OSError:
+        pass
+    c.close()
+"""
+
+
+@pytest.mark.parametrize("how", ["garbage", "huge", "not-hello", "unasked", "twice", "flood", "wrong-answer", "dies"])
+def test_a_vault_out_of_its_mind(v, how):
+    """sbxd says no in its time, serves others, and has a good vault as soon as there is one."""
+    run = v.libexec / "sbx-vault-run"
+    run.unlink()
+    run.write_text(HOSTILE.replace("HOW", repr(how)))
+    run.chmod(0o755)
+    began = time.monotonic()
+    status, o = v.set("anthropic", canary())
+    assert status in (503, 504), o
+    assert time.monotonic() - began < 50
+    began = time.monotonic()
+    assert v.call("GET", "/v1/version")[0] == 200 and time.monotonic() - began < 1
+    assert v.proc.poll() is None
+    run.unlink()
+    run.symlink_to(next(p for p in PROGRAMS if p.endswith("vault-run")))
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and str(run) in (entry / "cmdline").read_text():
+                os.kill(int(entry.name), signal.SIGKILL)
+        except (OSError, UnicodeDecodeError):
+            pass
+    wait_for(lambda: v.set("anthropic", canary())[0] == 200, 30)
+    assert v.names() == ["anthropic"]
+
+
 # -- locked ----------------------------------------------------------------------------------------
 
 class PassphraseDaemon(VaultDaemon):
