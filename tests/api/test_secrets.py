@@ -510,7 +510,8 @@ def test_kill_in_the_middle_of_set(v, who):
     for i in range(ROUNDS):
         name, value, answers = f"c{i}", random_bytes.token_hex(20), []
         meta = {**CUSTOM, "hosts": [f"h{i}.corp.example"], "env": [f"CORP_{i}"]}
-        pids = {"sbxd": v.proc.pid, **v.vault_pids()}
+        pids = {}
+        wait_for(lambda: who in (pids.update(v.vault_pids(), sbxd=v.proc.pid) or pids))
         t = threading.Thread(target=lambda: answers.append(safe_set(v, name, value, meta)))
         t.start()
         time.sleep(0.001 * (i % 10))
