@@ -165,13 +165,15 @@ static void no_sentinel_is_left(void **state)
 	struct err err = {0};
 
 	load(&rig,
-		"cred AKID:secret\n" S3_AT "query a=%7e&X-Amz-Security-Token=proxymanaged&"
+		"cred AKID:secret\n" S3_AT "header x-amz-security-token proxymanaged\n"
+		"query a=%7e&X-Amz-Security-Token=proxymanaged&"
 		"X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAPROXYMANAGED2222/20130524/"
 		"us-east-1/s3/aws4_request&X-Amz-Date=20130524T000000Z&X-Amz-Expires=5&b&"
 		"X-Amz-SignedHeaders=host&X-Amz-Signature=" SIG0);
 	assert_int_equal(sigv4_rig_run(&rig, &err), 0);
 	assert_false(has(rig.req.query, "PROXYMANAGED") || has(rig.req.query, "proxymanaged"));
 	assert_false(has(rig.req.query, SIG0));
+	assert_int_equal(rig.req.headers.n, 0);
 	assert_true(has(rig.req.query, "a=%7e&X-Amz-Algorithm=") && has(rig.req.query, "&b&"));
 	sigv4_rig_done(&rig);
 	load(&rig, GOOD);
