@@ -440,6 +440,16 @@ static bool is_safe(const struct http_req *req)
 	return has_method && req->body.kind == HTTP_BODY_NONE;
 }
 
+void exchange_on_refused(struct origin *o, struct exchange *x, const char *why)
+{
+	if (x->state == EXCHANGE_TALK && x->n_tries < ORIGIN_TRIES && x->talk->head) {
+		line_leave(o, x);
+		wait_for_line(o, x);
+		return;
+	}
+	exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: %s", o->config.host, why);
+}
+
 void exchange_on_fail(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 	bool untouched, const char *why)
 {

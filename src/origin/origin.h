@@ -2,7 +2,8 @@
  * origin - the parts of sbx-origin: main.c (start, jail, the switch), control.c (keeper's messages),
  *          exchange.c and talk.c (the life of one exchange, its frames), answer.c and scrub.c (what the
  *          server says), slot.c (whose credential, and where it goes), sign.c, value.c (the
- *          credential), line.c and tls.c (connections), line_h1.c (HTTP/1.1 on one), selftest.c.
+ *          credential), line.c and tls.c (connections), line_h1.c and line_h2.c (HTTP on
+ *          one), selftest.c.
  *
  * How      Each OPEN is a struct exchange: its request is read from edge, checked and judged
  *          (slot_judge), then waits for a struct line, a connection whose certificate is verified.
@@ -246,6 +247,9 @@ bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *
  * others before. The exchange has left the line when it returns. */
 void exchange_on_fail(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 	bool untouched, const char *why);
+/* As exchange_on_fail, and it is certain that the server has not begun, and no content was taken: it goes to
+ * another line, once. */
+void exchange_on_refused(struct origin *o, struct exchange *x, const char *why);
 /* Its line was closed while it held it and nothing was sent on it. */
 void exchange_on_lost(struct origin *o, struct exchange *x);
 /* The server will read no more of the request; its answer may still come. */
@@ -322,6 +326,19 @@ void line_leave(struct origin *o, struct exchange *x);
 void line_drop(struct origin *o, struct line *l);
 /* Asks for another turn: nothing new will come, and there was more to do. */
 void line_again(struct origin *o, struct line *l);
+/* As line_again after a while, for a line that has exchanges. */
+void line_wake(struct origin *o, struct line *l, uint64_t ms);
+/* While it is held a line is not dropped when its last exchange leaves. line_release gives the number that
+ * is left; when it is 0 line_settle does what was put off: the line is kept for the next ones, or dropped. */
+static inline void line_hold(struct line *l)
+{
+	l->n_exchanges++;
+}
+static inline unsigned line_release(struct origin *o, struct line *l)
+{
+	return --l->n_exchanges;
+}
+void line_settle(struct origin *o, struct line *l);
 
 /* tls.c */
 int tls_init(struct origin *o, struct slice roots, struct err *err) MUST_CHECK;
@@ -338,6 +355,9 @@ ssize_t line_send(struct line *l, struct slice bytes) MUST_CHECK;
 
 /* line_h1.c */
 extern const struct line_ops line_h1;
+
+/* line_h2.c */
+extern const struct line_ops line_h2;
 
 /* selftest.c */
 int origin_selftest(void);
