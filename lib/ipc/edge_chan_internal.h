@@ -1,4 +1,10 @@
-/* edge_chan_internal - what the two files of edge_chan share. */
+/*
+ * edge_chan_internal - what the two files of edge_chan share.
+ *
+ * How      edge_chan.c has the streams of the guest, edge_chan_net.c its network.
+ * Trust    As edge_chan.h.
+ * See      edge_chan.h
+ */
 #pragma once
 
 #include "edge_chan.h"

@@ -271,80 +271,74 @@ static int decode(const struct ipc_msg *m)
 
 #define BODY(text) text, sizeof(text) - 1
 
+static const struct {
+	const char *what;
+	uint16_t type;
+	uint32_t id;
+	bool fd;
+	const char *body;
+	size_t n;
+	int r;
+} rows[] = {
+	{"good hello", EDGE_HELLO, 0, false, BODY("\2\0b1"), 0},
+	{"hello with an id", EDGE_HELLO, 1, false, BODY("\2\0b1"), -EBADMSG},
+	{"hello with an fd", EDGE_HELLO, 0, true, BODY("\2\0b1"), -EBADMSG},
+	{"hello cut", EDGE_HELLO, 0, false, BODY("\2\0b"), -EBADMSG},
+	{"hello with a NUL", EDGE_HELLO, 0, false, BODY("\2\0b\0"), -EBADMSG},
+	{"hello and more", EDGE_HELLO, 0, false, BODY("\2\0b1x"), -EBADMSG},
+	{"good config", EDGE_CONFIG, 0, true, BODY("\1\0a\1\0\0\0\1\0k"), 0},
+	{"config without fd", EDGE_CONFIG, 0, false, BODY("\1\0a\1\0\0\0\0\0"), -EBADMSG},
+	{"config that never ends", EDGE_CONFIG, 0, true, BODY("\1\0a\0\0\0\0\0\0"), -EBADMSG},
+	{"config of a year", EDGE_CONFIG, 0, true, BODY("\1\0a\0\0\0\x7f\0\0"), -EBADMSG},
+	{"good open", EDGE_OPEN, 3, true, BODY("\2\0/x"), 0},
+	{"open without fd", EDGE_OPEN, 3, false, BODY("\2\0/x"), -EBADMSG},
+	{"open of no path", EDGE_OPEN, 3, true, BODY("\0\0"), -EBADMSG},
+	{"open of a relative path", EDGE_OPEN, 3, true, BODY("\2\0xx"), -EBADMSG},
+	{"open with a line end", EDGE_OPEN, 3, true, BODY("\3\0/\nx"), -EBADMSG},
+	{"good opened", EDGE_OPENED, 3, false, BODY("\xc8\0"), 0},
+	{"opened with status 199", EDGE_OPENED, 3, false, BODY("\xc7\0"), -EBADMSG},
+	{"opened with status 600", EDGE_OPENED, 3, false, BODY("\x58\2"), -EBADMSG},
+	{"opened with an fd", EDGE_OPENED, 3, true, BODY("\xc8\0"), -EBADMSG},
+	{"good refused", EDGE_REFUSED, 3, false, BODY("\3"), 0},
+	{"refused for no reason", EDGE_REFUSED, 3, false, BODY("\4"), -EBADMSG},
+	{"good pong", EDGE_PONG, 3, false, BODY("\1\2\3\4"), 0},
+	{"short pong", EDGE_PONG, 3, false, BODY("\1\2\3"), -EBADMSG},
+	{"good lost", EDGE_LOST, 0, false, BODY("\2\0ab"), 0},
+	{"lost with escape", EDGE_LOST, 0, false, BODY("\2\0a\x1b"), -EBADMSG},
+	{"good ready", EDGE_READY, 0, false, BODY(""), 0},
+	{"ready with fields", EDGE_READY, 0, false, BODY("x"), -EBADMSG},
+	{"ready with an fd", EDGE_READY, 0, true, BODY(""), -EBADMSG},
+	{"stop with an id", EDGE_STOP, 9, false, BODY(""), -EBADMSG},
+	{"closed with an fd", EDGE_CLOSED, 9, true, BODY(""), -EBADMSG},
+	{"good net", EDGE_NET, 0, true, BODY(""), 0},
+	{"net without a stream", EDGE_NET, 0, false, BODY(""), -EBADMSG},
+	{"net with an id", EDGE_NET, 1, true, BODY(""), -EBADMSG},
+	{"net with fields", EDGE_NET, 0, true, BODY("x"), -EBADMSG},
+	{"good ask", EDGE_ASK, 5, false, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0\0"), 0},
+	{"tunnel inside TLS that is open", EDGE_ASK, 5, false,
+		BODY("\0\0\0\1\0a\1\0\0\0\0\1\0\0\0\0\0\0"), -EBADMSG},
+	{"ask with an fd", EDGE_ASK, 5, true, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0\0"),
+		-EBADMSG},
+	{"ask cut in a way that is none", EDGE_ASK, 5, false,
+		BODY("\1\0\0\1\0a\1\0\0\0\2\0\1\0G\0\0\0\0"), -EBADMSG},
+	{"good verdict", EDGE_VERDICT, 5, false, BODY("\0\0\1\0\0\0\0\0\0\0\0\0"), 0},
+	{"good opened one", EDGE_VERDICT, 5, false, BODY("\1\1\0\0\0\0\0\0\0\0\0\0"), 0},
+	{"opened and a way out", EDGE_VERDICT, 5, true, BODY("\1\1\0\0\0\0\0\0\0\0\0\0"), -EBADMSG},
+	{"opened and refused", EDGE_VERDICT, 5, false, BODY("\0\1\1\0\0\0\0\0\0\0\0\0"), -EBADMSG},
+	{"verdict of maybe", EDGE_VERDICT, 5, false, BODY("\2\0\1\0\0\0\0\0\0\0\0\0"), -EBADMSG},
+	{"no with a way out", EDGE_VERDICT, 5, true, BODY("\0\0\1\0\0\0\0\0\0\0\0\0"), -EBADMSG},
+	{"good CA", EDGE_CA, 0, false, BODY("\2\0p\n\1\0k"), 0},
+	{"CA without a key", EDGE_CA, 0, false, BODY("\2\0p\n\0\0"), -EBADMSG},
+	{"CA without a certificate", EDGE_CA, 0, false, BODY("\0\0\1\0k"), -EBADMSG},
+	{"CA with a line that does not end", EDGE_CA, 0, false, BODY("\2\0pp\1\0k"), -EBADMSG},
+	{"CA with an escape", EDGE_CA, 0, false, BODY("\2\0\x1b\n\1\0k"), -EBADMSG},
+	{"CA with an fd", EDGE_CA, 0, true, BODY("\2\0p\n\1\0k"), -EBADMSG},
+	{"no type", 0, 0, false, BODY(""), -EBADMSG},
+	{"unknown type", EDGE_N_MSGS, 0, false, BODY(""), -EBADMSG},
+};
+
 static void test_strict(void **state)
 {
-	static const struct {
-		const char *what;
-		uint16_t type;
-		uint32_t id;
-		bool fd;
-		const char *body;
-		size_t n;
-		int r;
-	} rows[] = {
-		{"good hello", EDGE_HELLO, 0, false, BODY("\2\0b1"), 0},
-		{"hello with an id", EDGE_HELLO, 1, false, BODY("\2\0b1"), -EBADMSG},
-		{"hello with an fd", EDGE_HELLO, 0, true, BODY("\2\0b1"), -EBADMSG},
-		{"hello cut", EDGE_HELLO, 0, false, BODY("\2\0b"), -EBADMSG},
-		{"hello with a NUL", EDGE_HELLO, 0, false, BODY("\2\0b\0"), -EBADMSG},
-		{"hello and more", EDGE_HELLO, 0, false, BODY("\2\0b1x"), -EBADMSG},
-		{"good config", EDGE_CONFIG, 0, true, BODY("\1\0a\1\0\0\0\1\0k"), 0},
-		{"config without fd", EDGE_CONFIG, 0, false, BODY("\1\0a\1\0\0\0\0\0"), -EBADMSG},
-		{"config that never ends", EDGE_CONFIG, 0, true, BODY("\1\0a\0\0\0\0\0\0"), -EBADMSG},
-		{"config of a year", EDGE_CONFIG, 0, true, BODY("\1\0a\0\0\0\x7f\0\0"), -EBADMSG},
-		{"good open", EDGE_OPEN, 3, true, BODY("\2\0/x"), 0},
-		{"open without fd", EDGE_OPEN, 3, false, BODY("\2\0/x"), -EBADMSG},
-		{"open of no path", EDGE_OPEN, 3, true, BODY("\0\0"), -EBADMSG},
-		{"open of a relative path", EDGE_OPEN, 3, true, BODY("\2\0xx"), -EBADMSG},
-		{"open with a line end", EDGE_OPEN, 3, true, BODY("\3\0/\nx"), -EBADMSG},
-		{"good opened", EDGE_OPENED, 3, false, BODY("\xc8\0"), 0},
-		{"opened with status 199", EDGE_OPENED, 3, false, BODY("\xc7\0"), -EBADMSG},
-		{"opened with status 600", EDGE_OPENED, 3, false, BODY("\x58\2"), -EBADMSG},
-		{"opened with an fd", EDGE_OPENED, 3, true, BODY("\xc8\0"), -EBADMSG},
-		{"good refused", EDGE_REFUSED, 3, false, BODY("\3"), 0},
-		{"refused for no reason", EDGE_REFUSED, 3, false, BODY("\4"), -EBADMSG},
-		{"good pong", EDGE_PONG, 3, false, BODY("\1\2\3\4"), 0},
-		{"short pong", EDGE_PONG, 3, false, BODY("\1\2\3"), -EBADMSG},
-		{"good lost", EDGE_LOST, 0, false, BODY("\2\0ab"), 0},
-		{"lost with escape", EDGE_LOST, 0, false, BODY("\2\0a\x1b"), -EBADMSG},
-		{"good ready", EDGE_READY, 0, false, BODY(""), 0},
-		{"ready with fields", EDGE_READY, 0, false, BODY("x"), -EBADMSG},
-		{"ready with an fd", EDGE_READY, 0, true, BODY(""), -EBADMSG},
-		{"stop with an id", EDGE_STOP, 9, false, BODY(""), -EBADMSG},
-		{"closed with an fd", EDGE_CLOSED, 9, true, BODY(""), -EBADMSG},
-		{"good net", EDGE_NET, 0, true, BODY(""), 0},
-		{"net without a stream", EDGE_NET, 0, false, BODY(""), -EBADMSG},
-		{"net with an id", EDGE_NET, 1, true, BODY(""), -EBADMSG},
-		{"net with fields", EDGE_NET, 0, true, BODY("x"), -EBADMSG},
-		{"good ask", EDGE_ASK, 5, false, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0\0"), 0},
-		{"tunnel inside TLS that is open", EDGE_ASK, 5, false,
-			BODY("\0\0\0\1\0a\1\0\0\0\0\1\0\0\0\0\0\0"), -EBADMSG},
-		{"ask with an fd", EDGE_ASK, 5, true, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0\0"),
-			-EBADMSG},
-		{"ask cut in a way that is none", EDGE_ASK, 5, false,
-			BODY("\1\0\0\1\0a\1\0\0\0\2\0\1\0G\0\0\0\0"), -EBADMSG},
-		{"good verdict", EDGE_VERDICT, 5, false, BODY("\0\0\1\0\0\0\0\0\0\0\0\0"), 0},
-		{"good opened one", EDGE_VERDICT, 5, false,
-			BODY("\1\1\0\0\0\0\0\0\0\0\0\0"), 0},
-		{"opened and a way out", EDGE_VERDICT, 5, true,
-			BODY("\1\1\0\0\0\0\0\0\0\0\0\0"), -EBADMSG},
-		{"opened and refused", EDGE_VERDICT, 5, false,
-			BODY("\0\1\1\0\0\0\0\0\0\0\0\0"), -EBADMSG},
-		{"verdict of maybe", EDGE_VERDICT, 5, false, BODY("\2\0\1\0\0\0\0\0\0\0\0\0"),
-			-EBADMSG},
-		{"no with a way out", EDGE_VERDICT, 5, true, BODY("\0\0\1\0\0\0\0\0\0\0\0\0"),
-			-EBADMSG},
-		{"good CA", EDGE_CA, 0, false, BODY("\2\0p\n\1\0k"), 0},
-		{"CA without a key", EDGE_CA, 0, false, BODY("\2\0p\n\0\0"), -EBADMSG},
-		{"CA without a certificate", EDGE_CA, 0, false, BODY("\0\0\1\0k"), -EBADMSG},
-		{"CA with a line that does not end", EDGE_CA, 0, false, BODY("\2\0pp\1\0k"),
-			-EBADMSG},
-		{"CA with an escape", EDGE_CA, 0, false, BODY("\2\0\x1b\n\1\0k"), -EBADMSG},
-		{"CA with an fd", EDGE_CA, 0, true, BODY("\2\0p\n\1\0k"), -EBADMSG},
-		{"no type", 0, 0, false, BODY(""), -EBADMSG},
-		{"unknown type", EDGE_N_MSGS, 0, false, BODY(""), -EBADMSG},
-	};
-
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		msg = (struct ipc_msg){
 			.type = rows[i].type, .id = rows[i].id, .n = rows[i].n, .fd = -1};

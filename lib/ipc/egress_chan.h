@@ -15,14 +15,11 @@
  *          CLOSED    egress -> keeper  RUN, per OPEN   -            u64 bytes up, u64 bytes down
  *          STOP      keeper -> egress  any > END       -            -
  *
- *          OPEN's socket carries one exchange of proto/PROTOCOL.canon with edge: its request must
- *          be the one that OPEN names, or RESULT says BAD_REQUEST. RESULT comes at most once, CLOSED
- *          always and last, after which the id is free. Until the first POLICY everything is
- *          denied. A new POLICY also ends the exchanges that it forbids. An OPEN of the kind SOCKET
- *          has no socket and no exchange: egress connects, checks the address as for any other, and
- *          RESULT brings the connected socket itself; CLOSED follows at once.
- * Trust    keeper: egress reads bytes of origins and resolvers and may be taken over by one.
- *          egress: checks keeper all the same.
+ *          OPEN's socket carries one exchange of proto/PROTOCOL.canon with edge, for what OPEN
+ *          names. RESULT comes at most once, CLOSED always and last. Until the first POLICY
+ *          everything is denied; a new one also ends what it forbids. An OPEN of the kind SOCKET has no
+ *          socket: RESULT brings the connection itself, CLOSED follows at once.
+ * Trust    keeper: egress reads bytes of origins and may be taken over. egress: checks keeper too.
  * Limits   EGRESS_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc, egress_chan_test.c, egress_chan_fuzz.c
  */

@@ -1,37 +1,25 @@
 /*
  * origin_chan - what a keeper and one of its origins say to each other on origin's fd 3.
  *
- * How      SOCK_SEQPACKET, struct ipc_msg. The header's id names the exchange (keeper chooses it), the
- *          connection of a WANT or the NEED (origin chooses those). origin_phase_allows is this
- *          table, used by both sides on every message:
+ * How      SOCK_SEQPACKET, struct ipc_msg. The id names the exchange (keeper chooses it), the connection
+ *          of a WANT or the NEED (origin chooses those). origin_phase_allows is this table:
  *
- *          message  direction         phase            fd            fields
- *          HELLO    origin -> keeper  START > CONFIG   -             build id
- *          CONFIG   keeper -> origin  CONFIG > ROOTS   a file        struct origin_config
- *          ROOTS    keeper -> origin  ROOTS > RUN      a file        -
- *          OPEN     keeper -> origin  RUN              the socket    -
- *          RESULT   origin -> keeper  RUN, per OPEN    -             struct origin_result
- *          CLOSED   origin -> keeper  RUN, per OPEN    -             u64 bytes up, u64 bytes down
- *          WANT     origin -> keeper  RUN              -             -
- *          SOCKET   keeper -> origin  RUN, per WANT    a connection  struct egress_result
- *          NEED     origin -> keeper  RUN, per WANT    -             struct origin_need
- *          VALUE    keeper -> origin  RUN, per NEED    a stream      struct origin_value
- *          TOKENS   origin -> keeper  RUN              a stream      struct origin_tokens
- *          STOP     keeper -> origin  any > END        -             -
- *
- *          An origin serves one host and port of one sandbox. CONFIG's file is the text of the one
- *          service (proto/PROTOCOL.service) whose credential goes there, ROOTS' file the
- *          certificates, in PEM, that origins are verified against. OPEN's socket carries one
- *          exchange of proto/PROTOCOL.canon with edge, scheme https, for that host and port and no
- *          other. Origin makes no connection: it WANTs one, the keeper has egress make it (name,
- *          policy and address checked there) and SOCKET brings it, or says why not. When the
- *          first connection is verified, and not before, origin says NEED: what it verified and
- *          which credential it wants. VALUE brings a stream on which the vault writes one
- *          vault_frame.h, or says why not. RESULT comes at most once, CLOSED always and last.
- * Trust    keeper: origin reads bytes of a server and requests of edge. origin: checks keeper all
- *          the same.
+ *          message  direction         phase           fd            fields
+ *          HELLO    origin -> keeper  START > CONFIG  -             build id
+ *          CONFIG   keeper -> origin  CONFIG > ROOTS  a file        struct origin_config
+ *          ROOTS    keeper -> origin  ROOTS > RUN     a file        -
+ *          OPEN     keeper -> origin  RUN             the socket    -
+ *          RESULT   origin -> keeper  RUN, per OPEN   -             struct origin_result
+ *          CLOSED   origin -> keeper  RUN, per OPEN   -             u64 bytes up, u64 bytes down
+ *          WANT     origin -> keeper  RUN             -             -
+ *          SOCKET   keeper -> origin  RUN, per WANT   a connection  struct egress_result
+ *          NEED     origin -> keeper  RUN             -             struct origin_need
+ *          VALUE    keeper -> origin  RUN, per NEED   a stream      struct origin_value
+ *          TOKENS   origin -> keeper  RUN             a stream      struct origin_tokens
+ *          STOP     keeper -> origin  any > END       -             -
+ * Trust    keeper: origin reads bytes of a server and of edge. origin: checks keeper all the same.
  * Limits   ORIGIN_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
- * See      proto/PROTOCOL.ipc, origin_chan_test.c, origin_chan_fuzz.c
+ * See      proto/PROTOCOL.ipc (what each means), origin_chan_test.c, origin_chan_fuzz.c
  */
 #pragma once
 

@@ -292,11 +292,12 @@ static const struct jail_row rows[] = {
 			.memlock = 16384 * KIB},
 		.seal = vault_seal},
 	/* Goes in by itself too. nofile: 257 exchanges, 32 connections, a stream of the vault.
-	 * memlock: three values and the heads of 32 requests. */
+	 * memlock: three values and the heads of 32 requests. fsize: of one of them, which is a
+	 * file to ftruncate; there is no other. */
 	[JAIL_ORIGIN] = {.name = "origin",
 		.landlock = true,
 		.limit = {.core = 0,
-			.fsize = 0,
+			.fsize = 512 * KIB,
 			.nproc = 0,
 			.nofile = 512,
 			.memlock = 8192 * KIB},

@@ -99,7 +99,6 @@ static void test_sealed_origin_has_what_it_is_given(void **state)
 	assert_true(origin->landlock);
 	assert_false(origin->host_net);
 	assert_int_equal(origin->limit.core, 0);
-	assert_int_equal(origin->limit.fsize, 0);
 	assert_int_equal(origin->limit.nproc, 0);
 }
 

@@ -272,7 +272,7 @@ static bool on_end(struct origin *o, struct line *l, struct h1 *h, ssize_t r)
 	h->keep = false;
 	if (h->is_raw && r == 0)
 		return exchange_on_end(o, h->x, NULL);
-	if (r == 0 && http1_eof(&h->reader, &ev))
+	if (r == 0 && h->n_read && http1_eof(&h->reader, &ev))
 		return on_answer(o, h, &ev, slice_of(NULL, 0));
 	exchange_on_fail(o, h->x, ORIGIN_BAD_ANSWER, untouched,
 		h->n_read ? "it broke the connection"

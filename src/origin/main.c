@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/jail/jail.h"
@@ -55,9 +56,8 @@ static void start(struct origin *o)
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct err err = {0};
 
-	/* OpenSSL writes to sockets that nobody reads */
-	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
-		die("ignoring SIGPIPE");
+	/* Certificates have times, and libc looks for a file of time zones before the first one. */
+	tzset();
 	/* no configuration file, and everything that reads one is done before the seal */
 	if (!OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL))
 		die("OpenSSL does not start");
@@ -72,6 +72,9 @@ static void start(struct origin *o)
 			ORIGIN_CONTROL_FD);
 	if (jail_go_in(JAIL_ORIGIN, NULL, 0, &err) < 0)
 		die("%s", err.text);
+	/* OpenSSL writes to sockets that nobody reads; the way into the jail has reset all signals */
+	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
+		die("ignoring SIGPIPE");
 	if (origin_send_hello(ORIGIN_CONTROL_FD, ORIGIN_BUILD) < 0)
 		die("the keeper is gone");
 	o->phase = origin_phase_after(o->phase, ORIGIN_HELLO);

@@ -433,7 +433,9 @@ static void on_readable(struct rig *r, bool egress)
 					    : on_edge_message(r, &msg, &err);
 
 			ipc_msg_done(&msg);
-			if (e < 0 && e != -EPIPE) {
+			/* One that is ending cannot be told anything: with EPIPE, or with
+			 * ECONNRESET when it left something unread. */
+			if (e < 0 && e != -EPIPE && e != -ECONNRESET) {
 				r->stats.violations++;
 				fault(r, err.text[0] ? err.text
 					 : egress    ? "egress broke its protocol"

@@ -138,7 +138,10 @@ class Rig:
     def say(self, line):
         sock = socket.socket(socket.AF_UNIX)
         sock.settimeout(WAIT)
-        sock.connect(str(self.dir / "s"))
+        try:
+            sock.connect(str(self.dir / "s"))
+        except (FileNotFoundError, ConnectionRefusedError) as err:
+            raise RuntimeError(f"netrig is gone (exit {self.process.poll()}):\n" + self.text()[-4000:]) from err
         sock.sendall(line.encode() + b"\n")
         return sock
 

