@@ -247,8 +247,8 @@ bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *
  * others before. The exchange has left the line when it returns. */
 void exchange_on_fail(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 	bool untouched, const char *why);
-/* As exchange_on_fail, and it is certain that the server has not begun, and no content was taken: it goes to
- * another line, once. */
+/* As exchange_on_fail, and it is certain that the server has not begun, and no content was taken: it
+ * is sent once more, on any line. */
 void exchange_on_refused(struct origin *o, struct exchange *x, const char *why);
 /* Its line was closed while it held it and nothing was sent on it. */
 void exchange_on_lost(struct origin *o, struct exchange *x);
