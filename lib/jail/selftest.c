@@ -155,7 +155,7 @@ static long try_connect(int fd)
 	return syscall(SYS_connect, fd, &to, sizeof(to));
 }
 
-const struct selftest_probe selftest_any[] = {
+const struct jail_selftest_probe jail_selftest_any[] = {
 	{"make a netlink socket", try_netlink},
 	{"make a packet socket", try_packet},
 	{"make a raw socket", try_raw},
@@ -180,21 +180,22 @@ const struct selftest_probe selftest_any[] = {
 	{0},
 };
 
-const struct selftest_probe selftest_files[] = {
+const struct jail_selftest_probe jail_selftest_files[] = {
 	{"open a file", try_open},
 	{"open a folder", try_openat},
 	{"create a file", try_creat},
 	{0},
 };
 
-const struct selftest_probe selftest_sockets[] = {
+const struct jail_selftest_probe jail_selftest_sockets[] = {
 	{"make a TCP socket", try_socket},
 	{"connect a socket", try_connect},
 	{0},
 };
 
 /* Never returns. Ends by SIGSYS when the attempt is a violation. */
-static void probe_child(const struct selftest *t, const struct selftest_probe *p, bool must_live)
+static void probe_child(
+	const struct jail_selftest *t, const struct jail_selftest_probe *p, bool must_live)
 {
 	struct err err;
 	int fds[2];
@@ -208,7 +209,8 @@ static void probe_child(const struct selftest *t, const struct selftest_probe *p
 	_exit(must_live && r == 0 ? 0 : SURVIVED);
 }
 
-static bool probe_run(const struct selftest *t, const struct selftest_probe *p, bool must_live)
+static bool probe_run(
+	const struct jail_selftest *t, const struct jail_selftest_probe *p, bool must_live)
 {
 	long pid;
 	bool good;
@@ -235,13 +237,13 @@ static bool probe_run(const struct selftest *t, const struct selftest_probe *p, 
 	return good;
 }
 
-int selftest_run(const struct selftest *t)
+int jail_selftest_run(const struct jail_selftest *t)
 {
-	const struct selftest_probe work = {"do its own work", t->work};
+	const struct jail_selftest_probe work = {"do its own work", t->work};
 	bool good = true;
 
 	for (size_t i = 0; i < ARRAY_LEN(t->tables) && t->tables[i]; i++) {
-		for (const struct selftest_probe *p = t->tables[i]; p->name; p++)
+		for (const struct jail_selftest_probe *p = t->tables[i]; p->name; p++)
 			good = probe_run(t, p, false) && good;
 	}
 	good = probe_run(t, &work, true) && good;

@@ -17,21 +17,23 @@
 #include <stddef.h>
 #include "jail.h"
 
-struct selftest_probe {
+struct jail_selftest_probe {
 	const char *name;
 	long (*attempt)(int fd); /* fd: one end of a pair of Unix stream sockets */
 };
 
 /* Probes that several programs share, each a table that ends with NULL: what no program of ours may
  * do, files, and everything about sockets of its own. */
-extern const struct selftest_probe selftest_any[], selftest_files[], selftest_sockets[];
+extern const struct jail_selftest_probe jail_selftest_any[], jail_selftest_files[],
+	jail_selftest_sockets[];
 
-struct selftest {
+struct jail_selftest {
 	enum jail_profile profile;
-	const struct selftest_probe *tables[4]; /* all of them must be refused; ends with NULL */
-	int (*prepare)(void);			/* before the seal; may be NULL */
-	long (*work)(int fd);			/* must live, and give 0 */
+	const struct jail_selftest_probe
+		*tables[4];   /* all of them must be refused; ends with NULL */
+	int (*prepare)(void); /* before the seal; may be NULL */
+	long (*work)(int fd); /* must live, and give 0 */
 };
 
 /* Prints a line for each probe; 0 when all is as it must be, else 1. */
-int selftest_run(const struct selftest *t);
+int jail_selftest_run(const struct jail_selftest *t);

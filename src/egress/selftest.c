@@ -68,17 +68,17 @@ static int prepare(void)
 
 int egress_selftest(void)
 {
-	static const struct selftest_probe own[] = {
+	static const struct jail_selftest_probe own[] = {
 		{"make a ping socket", try_icmp},
 		{"make a socket of another protocol", try_sctp},
 		{"accept", try_accept},
 		{"set another option of a socket", try_option},
 		{0},
 	};
-	const struct selftest t = {.profile = JAIL_EGRESS,
-		.tables = {selftest_files, own, selftest_any},
+	const struct jail_selftest t = {.profile = JAIL_EGRESS,
+		.tables = {jail_selftest_files, own, jail_selftest_any},
 		.prepare = prepare,
 		.work = try_work};
 
-	return selftest_run(&t);
+	return jail_selftest_run(&t);
 }

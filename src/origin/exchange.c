@@ -279,6 +279,17 @@ static void read_request(struct origin *o, struct exchange *x)
 
 /* ---- sending it ---- */
 
+/* Its line is gone and nothing was sent. A server that closes new ones at once is not called for ever. */
+static void wait_anew(struct origin *o, struct exchange *x, bool was_new)
+{
+	x->n_lost += was_new;
+	if (x->n_lost < ORIGIN_TRIES)
+		wait_for_line(o, x);
+	else
+		exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: it closes its connections at once",
+			o->config.host);
+}
+
 /* False when the exchange is over. */
 static bool fill(struct origin *o, struct exchange *x, struct value *v)
 {
@@ -311,9 +322,11 @@ static void send_request(struct origin *o, struct exchange *x, struct value *v)
 	r = l->ops->start(o, l, x);
 	slot_wipe(x);
 	if (r == -EPIPE) { /* nothing was sent: it had been closed in the meantime */
+		bool was_new = l->n_served == 0;
+
 		x->n_tries--;
 		line_leave(o, x);
-		wait_for_line(o, x);
+		wait_anew(o, x, was_new);
 		return;
 	}
 	if (r < 0) {
@@ -332,7 +345,7 @@ void exchange_on_lost(struct origin *o, struct exchange *x)
 {
 	x->line = NULL;
 	if (x->state == EXCHANGE_VALUE)
-		wait_for_line(o, x);
+		wait_anew(o, x, true);
 	else
 		exchange_fail(
 			o, x, ORIGIN_BAD_ANSWER, "%s: the connection broke off", o->config.host);

@@ -47,7 +47,8 @@ static void dispatch(struct origin *o, const struct loop_event *ev)
 		value_on_timer(o, ev->key);
 		break;
 	}
-	if (o->lines_due && !o->done)
+	/* Serving may find that a line was closed: then again, each time with one line less. */
+	for (unsigned i = 0; i <= ORIGIN_MAX_CONNS && o->lines_due && !o->done; i++)
 		line_serve(o);
 }
 

@@ -98,7 +98,7 @@ struct line_ops {
 	/* Of edge: at most OUT_READ bytes when room() was as much, whose number fits what the head said; canon_flow has checked it. */
 	int (*body)(struct origin *o, struct exchange *x, struct slice bytes);
 	int (*end)(struct origin *o, struct exchange *x, const struct http_headers *trailers);
-	/* The exchange leaves: it is answered, or given up by us or edge. */
+	/* The exchange leaves: it is answered, or given up by us or edge; perhaps never started. */
 	void (*leave)(struct origin *o, struct line *l, struct exchange *x);
 	/* x has room for more of its answer again (exchange_has_room). */
 	void (*resume)(struct origin *o, struct line *l, struct exchange *x);
@@ -163,6 +163,7 @@ struct exchange {
 	enum origin_which which;
 	struct secret filled; /* what sign.c made, until the head was sent */
 	unsigned n_tries;
+	unsigned n_lost; /* new lines that were closed before it was sent; ORIGIN_TRIES end it */
 	struct out to_edge;
 	struct scrub_state *scrub; /* scrub.c's; NULL without one */
 	uint64_t n_up, n_down;

@@ -556,6 +556,26 @@ static void test_the_server_closes_before_the_request(void **state)
 	rig_free(r);
 }
 
+/* New connections that are closed at once do not go on for ever. */
+static void test_a_server_that_closes_every_connection(void **state)
+{
+	struct rig *r = rig_new();
+	int edge = rig_ask(r, &(struct rig_req){0});
+
+	for (int i = 0; i < 2; i++) {
+		SSL *ssl = rig_serve(r);
+
+		if (i == 0)
+			(void)rig_expect(r, ORIGIN_NEED);
+		rig_hang_up(ssl);
+	}
+	answered(r, edge, 502);
+	assert_int_equal(rig_result(r, 1)->outcome, ORIGIN_BAD_ANSWER);
+	assert_false(rig_result(r, 1)->used);
+	assert_int_equal(r->n_wants, 2);
+	rig_free(r);
+}
+
 /* ---- many ---- */
 
 static bool is_readable(SSL *ssl)
@@ -634,6 +654,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_sent_a_second_time),
 		cmocka_unit_test(test_the_server_closes_at_every_stage),
 		cmocka_unit_test(test_the_server_closes_before_the_request),
+		cmocka_unit_test(test_a_server_that_closes_every_connection),
 		cmocka_unit_test(test_256_at_once_and_one_too_many),
 	};
 

@@ -155,6 +155,9 @@ void rig_up(struct rig *r, const char *host, uint8_t has)
 	file = rig_file(rig_service, strlen(rig_service));
 	assert_int_equal(origin_ask_config(r->keeper, &config, file), 0);
 	(void)close(file);
+	/* one that cannot be read does not hide the others */
+	(void)BIO_puts(bio, "# roots\n-----BEGIN CERTIFICATE-----\nMIIBAAAA\n"
+			    "-----END CERTIFICATE-----\n");
 	(void)PEM_write_bio_X509(bio, rig_ca.cert);
 	n = BIO_get_mem_data(bio, &pem);
 	file = rig_file(pem, (size_t)n);
@@ -289,8 +292,8 @@ uint64_t rig_memory(const struct rig *r)
 	f = fopen(path, "re");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "Private_Dirty: %llu", &kib) == 1 ||
-			sscanf(line, "Private_Clean: %llu", &kib) == 1)
+		/* not the program's text: whether that is private or dirty is not its doing */
+		if (sscanf(line, "Anonymous: %llu", &kib) == 1)
 			sum += kib * 1024;
 	}
 	(void)fclose(f);

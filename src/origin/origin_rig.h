@@ -71,7 +71,7 @@ void rig_until_closed(struct rig *r, uint32_t id);
 int rig_exit(struct rig *r);
 /* A file without a name that has the text. */
 int rig_file(const char *text, size_t n);
-/* Bytes of private memory. */
+/* Bytes of memory that it has written to and nobody shares. */
 uint64_t rig_memory(const struct rig *r);
 
 /* OPEN: gives edge's end (blocking, 20 s at most); its id is r->n_ids. */

@@ -83,6 +83,7 @@ static void test_sentinels_are_removed_everywhere(void **state)
 		{"/", NULL, "authorization: token " RIG_SENTINEL "\n", "api"},
 		{"/", NULL, "", "api"},
 		{"/", NULL, "authorization: \n", "api"},
+		{"/", NULL, "authorization: \nauthorization: \n", "api"},
 		{"/", NULL, "x-api-key: " RIG_SENTINEL "\n", "api"},
 		{"/", NULL, "x_api_key: " RIG_SENTINEL "\n", "api"},
 		{"/", NULL,

@@ -50,16 +50,16 @@ static int prepare(void)
 
 int origin_selftest(void)
 {
-	static const struct selftest_probe own[] = {
+	static const struct jail_selftest_probe own[] = {
 		{"make a pair of sockets", try_socketpair},
 		{"set a socket's options", try_setsockopt},
 		{"accept", try_accept},
 		{0},
 	};
-	const struct selftest t = {.profile = JAIL_ORIGIN,
-		.tables = {selftest_files, selftest_sockets, own, selftest_any},
+	const struct jail_selftest t = {.profile = JAIL_ORIGIN,
+		.tables = {jail_selftest_files, jail_selftest_sockets, own, jail_selftest_any},
 		.prepare = prepare,
 		.work = try_work};
 
-	return selftest_run(&t);
+	return jail_selftest_run(&t);
 }

@@ -13,13 +13,21 @@ static const struct line_ops *const spoken[] = {&line_h2, &line_h1};
 
 /* ---- the roots ---- */
 
+/* One that cannot be read is passed over: the others still count. */
 static int add_roots(X509_STORE *store, struct slice text)
 {
 	BIO *bio = BIO_new_mem_buf(text.p, (int)text.n);
 	int n = 0;
 
-	for (X509 *cert; bio && (cert = PEM_read_bio_X509(bio, NULL, NULL, NULL));) {
-		n += X509_STORE_add_cert(store, cert) == 1;
+	while (bio) {
+		X509 *cert = PEM_read_bio_X509(bio, NULL, NULL, NULL);
+		bool is_end = !cert && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+
+		ERR_clear_error();
+		if (is_end || (!cert && BIO_pending(bio) == 0))
+			break;
+		if (cert)
+			n += X509_STORE_add_cert(store, cert) == 1;
 		X509_free(cert);
 	}
 	BIO_free(bio);

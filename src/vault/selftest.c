@@ -30,9 +30,9 @@ static long try_work(int fd)
 
 int vault_selftest(void)
 {
-	const struct selftest t = {.profile = JAIL_VAULT,
-		.tables = {selftest_sockets, selftest_any},
+	const struct jail_selftest t = {.profile = JAIL_VAULT,
+		.tables = {jail_selftest_sockets, jail_selftest_any},
 		.work = try_work};
 
-	return selftest_run(&t);
+	return jail_selftest_run(&t);
 }
