@@ -79,8 +79,10 @@ static void drain_edge(struct origin *o, struct exchange *x)
 
 	if (r == -EAGAIN)
 		return;
-	if (r == 0)
+	/* once: it is an event of this socket, too */
+	if (r == 0 && !x->edge_shut)
 		(void)shutdown(x->edge_fd, SHUT_WR);
+	x->edge_shut = true;
 	for (unsigned i = 0; r >= 0 && i < 64; i++) {
 		r = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
 		if (r == 0)
@@ -500,7 +502,11 @@ void exchange_on_edge(struct origin *o, struct exchange *x, uint32_t events)
 
 	switch (x->state) {
 	case EXCHANGE_HEAD:
-		read_request(o, x);
+		/* it is told once: who is gone before the request was read waits for no answer */
+		if (is_gone)
+			exchange_finish(o, x);
+		else
+			read_request(o, x);
 		break;
 	case EXCHANGE_LINE:
 	case EXCHANGE_VALUE:

@@ -170,6 +170,7 @@ struct exchange {
 	struct loop_timer timer;
 	struct origin_result result; /* grows; said once */
 	bool result_due, result_said, closed_due;
+	bool edge_shut; /* nothing more is said to edge */
 };
 
 /* ---- the credential ---- */
