@@ -458,6 +458,19 @@ static void leave(struct origin *o, struct line *l, struct exchange *x)
 
 enum turn { TURN_WAITS, TURN_MOVED, TURN_OVER };
 
+/* nghttp2 does not tell of frames that it does not know: what is left of the bytes is theirs. */
+static void count_noise(struct h2_line *h, size_t n)
+{
+	size_t carried = MIN(h->n_carried, n);
+
+	h->n_carried -= carried;
+	h->n_wasted += n - carried;
+	h->noise -= (int64_t)(h->n_wasted / H2_NOISE_BYTES);
+	h->n_wasted %= H2_NOISE_BYTES;
+	if (h->noise < 0)
+		h2_break(h, "it sends too many frames that carry nothing");
+}
+
 static enum turn read_some(struct h2_line *h)
 {
 	ssize_t n = line_recv(h->l, buf, sizeof(buf)), r;
@@ -474,6 +487,7 @@ static enum turn read_some(struct h2_line *h)
 	h->in_recv = false;
 	if (r < 0)
 		h2_break(h, "what it says is not HTTP/2");
+	count_noise(h, (size_t)n);
 	return h->why ? TURN_OVER : TURN_MOVED;
 }
 
@@ -499,6 +513,17 @@ static void fail_all(struct h2_line *h)
 	}
 }
 
+/* nghttp2 has said GOAWAY because of what the server did, and reads no more. */
+static bool has_given_up(const struct h2_line *h)
+{
+	const struct h2_stream *s = h->first;
+
+	while (s && !(s->x && s->id > 0))
+		s = s->next;
+	return s && !nghttp2_session_want_read(h->session) &&
+	       !nghttp2_session_want_write(h->session);
+}
+
 static void pump(struct origin *o, struct line *l)
 {
 	struct h2_line *h = l->proto;
@@ -514,6 +539,8 @@ static void pump(struct origin *o, struct line *l)
 	}
 	flush(h);
 	h2_settle(h);
+	if (has_given_up(h))
+		h2_break(h, "what it says is not HTTP/2");
 	if (h->why) {
 		fail_all(h);
 		line_release(o, l);

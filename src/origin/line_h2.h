@@ -10,7 +10,7 @@
  *          never indexed, and all memory of the session is wiped when it is freed.
  * Owns     The session and its streams.
  * Limits   H2_MAX_STREAMS exchanges, H2_MAX_WINDOW held for each of them and H2_SPARE_WINDOW for all
- *          beyond their first window, H2_NOISE frames that carry nothing, H2_MAX_INTERIM, H2_MAX_BOMB.
+ *          beyond their first window, H2_NOISE frames that carry nothing, unknown ones included, H2_MAX_INTERIM, H2_MAX_BOMB.
  * See      origin.h, lib/http/h2_resp.h, line_h2_test.c
  */
 #pragma once
@@ -28,7 +28,9 @@
 #define H2_MAX_UP (4 * OUT_READ) /* of a request's content that waits */
 #define H2_MAX_INTERIM 32	 /* 1xx answers to one request */
 #define H2_MAX_BOMB (4 * HTTP_MAX_HEAD)
-#define H2_NOISE 4000	  /* such frames at once, and then one each millisecond */
+/* Such frames at once, and then one each millisecond; a frame and H2_NOISE_BYTES of it count one each. */
+#define H2_NOISE 4000
+#define H2_NOISE_BYTES 16
 #define H2_EXPECT_MS 1000 /* for a 100: some servers of HTTP/2 never say it */
 #define H2_SEND 16384
 #define H2_SEND_ROOM (H2_SEND + 24576) /* and one frame more */
@@ -72,7 +74,9 @@ struct h2_line {
 	size_t out_n, out_at;
 	uint64_t n_read;
 	size_t spare_window;
-	int64_t noise; /* what is left of it */
+	int64_t noise;	    /* what is left of it */
+	uint64_t n_carried; /* bytes of frames that carry something, not read yet */
+	uint64_t n_wasted;  /* of the others, not counted yet */
 	uint64_t noise_ms;
 	bool in_recv, is_deaf;
 	bool is_due;	 /* h2_settle has something to do */

@@ -220,6 +220,13 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 		       (hd->type == NGHTTP2_DATA &&
 			       (hd->length > 0 || hd->flags & NGHTTP2_FLAG_END_STREAM));
 
+	if (hd->type ==
+		NGHTTP2_PUSH_PROMISE) { /* nghttp2 minds only who has agreed to our settings */
+		h2_break(h, "it pushes what nobody asked for");
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	}
+	if (carries)
+		h->n_carried += hd->length + 9;
 	if (carries || --h->noise >= 0)
 		return 0;
 	h2_break(h, "it sends too many frames that carry nothing");

@@ -205,7 +205,10 @@ static void hostile_servers_end_only_their_line(void **state)
 		int fd = rig_ask(r, &(struct rig_req){.path = "/x", .method = "PUT"});
 		uint64_t begun = clock_mono_ms();
 		struct rig_answer a;
-		pid_t pid = h2_rig_attack(r, row[i].script);
+		pid_t pid;
+
+		print_message("%s\n", row[i].what);
+		pid = h2_rig_attack(r, row[i].script);
 
 		if (!has_value)
 			rig_give_value(r, RIG_VALUE);
