@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the seed corpora of the targets `http1`, `canon` and `edge_proxy` below fuzz/corpus/."""
+"""Writes the seed corpora of the targets `http1`, `canon`, `edge_proxy` and `edge_open` below fuzz/corpus/."""
 import pathlib
 import re
 import struct
@@ -122,7 +122,45 @@ for i, (name, proxy, data, status, _) in enumerate(smuggling.scripts()):
         how = (i % 5) << 3 | 4 | (1 if proxy else 0)
         edge_proxy["wire_" + re.sub(r"\W+", "_", name.lower())] = bytes([how]) + record(GUEST, data) + record(GUEST_END)
 
-for target, seeds in (("http1", http1), ("canon", canon), ("edge_proxy", edge_proxy)):
+# How to begin (src/edge/open_fuzz.c), then steps: which, length, bytes.
+SAY, RAW, ALLOW, DENY, SERVER, SERVER_END, CLOCK, GOODBYE, STREAM_END, KEYS, LISTEN, RESET = range(12)
+TLS12, SHAKEN, CRUMBS = b"\7", b"\6", b"\x1e"
+
+
+def step(which, data=b""):
+    return struct.pack("<BH", which, len(data)) + data
+
+
+def lines(*parts):
+    return step(SAY, b"\r\n".join(parts) + b"\r\n")
+
+
+INSIDE = lines(b"GET /a HTTP/1.1", HOST, b"")
+ANSWER = step(SERVER, response(200, body=1, length=2) + frame(2, b"hi") + END)
+edge_open = {
+    "get": SHAKEN + INSIDE + step(ALLOW) + ANSWER + INSIDE + step(DENY) + INSIDE + step(DENY, b"x") + step(GOODBYE),
+    "tls12": TLS12 + INSIDE + step(ALLOW) + ANSWER + step(GOODBYE) + step(STREAM_END),
+    "crumbs": CRUMBS + INSIDE + step(ALLOW) + ANSWER,
+    "early": b"\0" + step(RAW, b"\x17\3\3\0\5hello"),
+    "half": b"\2" + step(RAW, b"\x16\3\3\0\1\x14") + step(CLOCK),
+    "half_end": b"\3" + step(STREAM_END),
+    "garbage": SHAKEN + INSIDE + step(ALLOW) + step(RAW, b"\x17\3\3\0\x20" + bytes(32)),
+    "alert": TLS12 + step(RAW, b"\x15\3\3\0\2\2\x30"),
+    "cut": SHAKEN + INSIDE + step(ALLOW) + step(SERVER, response(200, body=1, length=9) + frame(2, b"hi")) + step(SERVER_END),
+    "keys": SHAKEN + (step(KEYS) + INSIDE + step(ALLOW) + ANSWER) * 3,
+    "websocket": SHAKEN + lines(b"GET /w HTTP/1.1", HOST, b"Connection: upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Key: eA==",
+                                b"Sec-WebSocket-Version: 13", b"") + step(ALLOW) +
+                 step(SERVER, response(101, flags=4, body=4) + b"raw") + step(SAY, b"raw") + step(STREAM_END),
+    "slow": SHAKEN + step(LISTEN) + INSIDE + step(ALLOW) + step(SERVER, response(200, body=1, length=60000) + frame(2, b"x" * 60000)) +
+            step(LISTEN, b"1") + step(SERVER, END),
+    "other_host": SHAKEN + lines(b"GET / HTTP/1.1", b"Host: other.test", b""),
+    "connect": SHAKEN + lines(b"CONNECT example.test:443 HTTP/1.1", b"Host: example.test", b""),
+    "upload": SHAKEN + lines(b"PUT / HTTP/1.1", HOST, b"Content-Length: 12", b"", b"hello") + step(ALLOW) + step(SAY, b"world") + ANSWER,
+    "reset": SHAKEN + INSIDE + step(RESET) + step(ALLOW),
+    "idle": SHAKEN + INSIDE + step(ALLOW) + ANSWER + step(CLOCK) + step(CLOCK),
+}
+
+for target, seeds in (("http1", http1), ("canon", canon), ("edge_proxy", edge_proxy), ("edge_open", edge_open)):
     folder = here / "corpus" / target
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in seeds.items():

@@ -20,6 +20,10 @@
 #define QEMU_IMG "/usr/bin/qemu-img"
 /* What is kept of a program's complaint. */
 #define MAX_COMPLAINT 256
+/* The bytes of an image that qemu locks to say what it does with it. */
+#define LOCKS_AT 100
+#define LOCKS_N 200
+#define FREE_STEP_MS 20
 
 static bool wait_readable(int fd, uint64_t end_ms)
 {
@@ -204,4 +208,27 @@ int disk_check(const char *path, bool repair, struct err *err)
 	if (r < 0)
 		return err_wrap(err, r, "checking %s", path);
 	return judge(r, repair, path, said, err);
+}
+
+int disk_wait_free(const char *path, uint64_t ms, struct err *err)
+{
+	AUTO_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
+	uint64_t end = clock_mono_ms() + ms;
+
+	if (fd < 0)
+		return err_errno(err, -errno, "opening %s", path);
+	for (;;) {
+		struct flock lock = {.l_type = F_WRLCK,
+			.l_whence = SEEK_SET,
+			.l_start = LOCKS_AT,
+			.l_len = LOCKS_N};
+
+		if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
+			return err_errno(err, -errno, "asking who has %s", path);
+		if (lock.l_type == F_UNLCK)
+			return 0;
+		if (clock_mono_ms() >= end)
+			return err_set(err, -EBUSY, "another process uses %s", path);
+		(void)poll(NULL, 0, FREE_STEP_MS);
+	}
 }

@@ -7,7 +7,7 @@
  *          start and ignores it, as the paths inside the jail are others.
  * Trust    Runs in keeper and sbxd. Paths are ours.
  * Owns     Nothing; a new image is written beside `path` and renamed.
- * Limits   DISK_TIMEOUT_MS, DISK_CHECK_MS.
+ * Limits   DISK_TIMEOUT_MS, DISK_CHECK_MS, DISK_FREE_MS.
  * See      disk_test.c
  */
 #pragma once
@@ -18,6 +18,7 @@
 
 #define DISK_TIMEOUT_MS 30000
 #define DISK_CHECK_MS 300000
+#define DISK_FREE_MS 10000
 
 /* Makes the overlay `path` on the raw image `base`; -EEXIST when it is there. size 0: as base;
  * a size below that of the base is refused. */
@@ -25,3 +26,6 @@ int disk_make(const char *path, const char *base, uint64_t size, struct err *err
 /* qemu-img check: 0 when healthy (leaked clusters are repaired when repair is set), -EUCLEAN when
  * damaged, -EBUSY when in use. */
 int disk_check(const char *path, bool repair, struct err *err) MUST_CHECK;
+/* Waits until no qemu has the image locked: one that was killed gives its memory back first, which
+ * takes a moment. -EBUSY after so many ms. */
+int disk_wait_free(const char *path, uint64_t ms, struct err *err) MUST_CHECK;

@@ -84,6 +84,27 @@ static void damage_is_found_and_backing_ignored(void **state)
 	assert_int_equal(disk_check(evil, false, &err), -EIO);
 }
 
+/* A qemu that was killed may still hold its locks when the next one starts. */
+static void a_locked_disk_is_waited_for(void **state)
+{
+	AUTO_FREE char *path = xasprintf("%s/locked", dir);
+	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 201, .l_len = 1};
+	AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct err err = {};
+
+	assert_int_equal(disk_wait_free(path, 0, &err), 0);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+	assert_int_equal(disk_wait_free(path, 60, &err), -EBUSY);
+	assert_non_null(strstr(err.text, "another process uses"));
+	if (fork() == 0) { /* shares the lock, and ends a moment later */
+		usleep(200000);
+		_exit(0);
+	}
+	fd_close(&fd);
+	assert_int_equal(disk_wait_free(path, 5000, &err), 0);
+	assert_int_equal(disk_wait_free("/nowhere/at/all", 0, &err), -ENOENT);
+}
+
 static int make_dir(void **state)
 {
 	int fd;
@@ -112,6 +133,7 @@ int main(void)
 		cmocka_unit_test(grows_but_never_shrinks),
 		cmocka_unit_test(says_why_not),
 		cmocka_unit_test(damage_is_found_and_backing_ignored),
+		cmocka_unit_test(a_locked_disk_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -8,7 +8,7 @@
 
 static bool is_web(const struct conn *c)
 {
-	return c->target.port == 80 || c->target.port == 443;
+	return c->opened || c->target.port == 80 || c->target.port == 443;
 }
 
 bool check_holds(const struct conn *c)
@@ -18,9 +18,13 @@ bool check_holds(const struct conn *c)
 
 static void pass(struct edge *e, struct conn *c)
 {
-	free(TAKE(c->hello));
+	AUTO_FREE struct hello_reader *hello = TAKE(c->hello);
+
 	conn_set_timer(e, c, 0);
-	tunnel_begin(e, c);
+	if (c->opened)
+		open_begin(e, c, &hello->hello);
+	else
+		tunnel_begin(e, c);
 }
 
 static void cut(struct edge *e, struct conn *c, const char *fault)

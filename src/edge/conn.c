@@ -49,6 +49,8 @@ static void drop_parts(struct edge *e, struct conn *c)
 {
 	if (c->proxy)
 		proxy_free(e, c);
+	if (EDGE_HAS_H2 && c->h2)
+		h2_free(e, c);
 	conn_drop_fd(e, c);
 	free(TAKE(c->hello));
 	if (c->reader)
@@ -62,6 +64,7 @@ void conn_over(struct edge *e, struct conn *c)
 {
 	drop_parts(e, c);
 	leave_room_list(e->net, c);
+	open_free(c);
 	bufq_done(&c->in);
 	bufq_done(&c->out);
 	if (c->holds_synth)
@@ -86,7 +89,10 @@ void conn_eat(struct edge *e, struct conn *c, size_t n)
 	bufq_consume(&c->in, n);
 	if (bufq_len(&c->in) == 0)
 		bufq_trim(&c->in);
-	if (c->sid)
+	/* The wire's bytes were given back when TLS took them, and it takes more now. */
+	if (c->open)
+		net_note_room(e, c);
+	else if (c->sid)
 		wire_consumed(e->net->port.wire, c->sid, n);
 }
 
@@ -102,6 +108,8 @@ void conn_end(struct edge *e, struct conn *c)
 {
 	drop_parts(e, c);
 	conn_eat(e, c, bufq_len(&c->in));
+	if (c->open)
+		open_deafen(e, c);
 	c->state = CONN_ENDING;
 	c->out_end = true;
 	c->n_pulled_then = c->n_pulled;
@@ -140,6 +148,7 @@ void conn_report_named_fault(struct edge *e, struct conn *c, enum edge_ask_kind 
 {
 	struct edge_ask ask = {.kind = kind, .via = c->via, .proto = c->proto, .port = port};
 
+	ask.tls = kind == EDGE_ASK_HTTP && c->open;
 	if (c->reporting)
 		return;
 	c->reporting = true;
@@ -210,6 +219,22 @@ void conn_to_http(struct edge *e, struct conn *c)
 	c = net_find(e, idx, gen);
 	if (c && c->state == CONN_HTTP && (bufq_len(&c->in) || c->in_end))
 		proxy_on_bytes(e, c);
+}
+
+void conn_engine_on_bytes(struct edge *e, struct conn *c)
+{
+	if (c->state == CONN_HTTP)
+		proxy_on_bytes(e, c);
+	else if (EDGE_HAS_H2 && c->state == CONN_H2)
+		h2_on_bytes(e, c);
+}
+
+void conn_engine_on_room(struct edge *e, struct conn *c)
+{
+	if (c->state == CONN_HTTP)
+		proxy_on_room(e, c);
+	else if (EDGE_HAS_H2 && c->state == CONN_H2)
+		h2_on_room(e, c);
 }
 
 void conn_runs(const struct bufq *q, struct slice ret[2])

@@ -145,11 +145,22 @@ void control_lost(struct edge *e, const char *fmt, ...)
 static int answer_config(struct edge *e, struct ipc_msg *msg)
 {
 	struct edge_config config;
+	struct err err = {0};
 	int r = edge_get_config(msg, &config);
 
-	if (r == 0)
+	if (r < 0)
+		return r;
+	r = opener_new(&config, &e->opener, &err);
+	/* The key of the CA is in both. */
+	explicit_bzero(config.saved, sizeof(config.saved));
+	explicit_bzero(msg->body, msg->n);
+	if (r < 0)
+		control_lost(e, "%s", err_text(&err, r));
+	else if (opener_tell(e->opener, EDGE_CONTROL_FD) < 0)
+		quit(e, EDGE_EXIT_OK);
+	else
 		guest_start(e, TAKE_FD(msg->fd), config.ready_ms);
-	return r;
+	return 0;
 }
 
 static int answer_open(struct edge *e, struct ipc_msg *msg)

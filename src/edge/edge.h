@@ -61,6 +61,7 @@ struct bridge {
 
 struct edge;
 struct net;
+struct opener; /* the sandbox's CA: open_ca.c */
 
 /* One of the guest's ports and the wire on it. */
 struct port {
@@ -78,8 +79,9 @@ struct edge {
 	struct loop loop;
 	enum edge_phase phase;
 	struct port ctl;
-	struct wire *wire; /* of ctl */
-	struct net *net;   /* NULL until the keeper says NET */
+	struct wire *wire;     /* of ctl */
+	struct net *net;       /* NULL until the keeper says NET */
+	struct opener *opener; /* NULL until CONFIG */
 	struct bridge bridges[EDGE_MAX_STREAMS];
 	struct loop_timer ready_timer, ping_timer;
 	uint32_t ready_ms;

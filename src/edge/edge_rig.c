@@ -207,6 +207,10 @@ static void keeper_read(struct rig *r)
 			assert_int_equal(edge_get_lost(&msg, r->lost_text), 0);
 			r->lost = true;
 			break;
+		case EDGE_CA:
+			assert_false(r->ready || r->ca.n_saved);
+			assert_int_equal(edge_get_ca(&msg, &r->ca), 0);
+			break;
 		case EDGE_ASK:
 			assert_non_null(r->on_ask);
 			r->on_ask(r->ask_ctx, &msg);
@@ -314,9 +318,16 @@ void rig_free(struct rig *r)
 
 void rig_config(struct rig *r, uint32_t ready_ms)
 {
+	rig_config_saved(r, ready_ms, &(struct edge_ca){0});
+}
+
+void rig_config_saved(struct rig *r, uint32_t ready_ms, const struct edge_ca *ca)
+{
 	struct edge_config config = {.sandbox = "0123456789ab", .ready_ms = ready_ms};
 	int fds[2];
 
+	config.n_saved = ca->n_saved;
+	memcpy(config.saved, ca->saved, ca->n_saved);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	r->guest_fd = fds[0];
 	assert_int_equal(fd_set_nonblock(r->guest_fd, true), 0);

@@ -41,6 +41,7 @@ struct rig {
 	bool keeper_deaf;
 	bool ready, lost;
 	char lost_text[EDGE_MAX_TEXT];
+	struct edge_ca ca; /* n_saved is 0 until it was said */
 	unsigned n_pongs;
 	uint32_t pong_id, pong_ms;
 	struct rig_stream streams[RIG_STREAMS];
@@ -61,6 +62,8 @@ void rig_free(struct rig *r);
 /* CONFIG and READY. */
 void rig_up(struct rig *r);
 void rig_config(struct rig *r, uint32_t ready_ms);
+/* CONFIG with the CA of an edge before. */
+void rig_config_saved(struct rig *r, uint32_t ready_ms, const struct edge_ca *ca);
 struct rig_client *rig_open(struct rig *r, const char *path, uint64_t total);
 /* Waits at most ms for something, then moves what can be moved. */
 void rig_step(struct rig *r, int ms);

@@ -509,9 +509,11 @@ static void test_idle_is_small_and_sealed(void **state)
 	all = rig_memory(r, "VmRSS:");
 	print_message("private memory: %u KiB fresh, %u KiB after 20 streams; with text %u KiB\n",
 		(unsigned)(fresh / 1024), (unsigned)(after / 1024), (unsigned)(all / 1024));
-	assert_true(fresh < 512 * 1024);
-	assert_true(after < MIB);
-	assert_true(all < 2 * MIB);
+	/* 450 KiB of it are OpenSSL's tables, whose addresses are only known here; 350 KiB what it
+	 * makes at its start. */
+	assert_true(fresh < 1280 * 1024);
+	assert_true(after < 1536 * 1024);
+	assert_true(all < 7 * MIB);
 	rig_free(r);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <openssl/ssl.h>
 
 extern void (*volatile links_red)(void);
 void (*volatile links_red)(void) = (void (*)(void))RED;

@@ -60,7 +60,7 @@ void net_on_event(struct edge *e, uint32_t events)
 	port_on_event(e, &e->net->port, events);
 }
 
-/* The HTTP engine fills what was pulled; whether there was anybody to. */
+/* The engine fills what was pulled, TLS what was eaten; whether there was anybody to. */
 static bool give_room(struct edge *e)
 {
 	struct net *net = e->net;
@@ -71,7 +71,11 @@ static bool give_room(struct edge *e)
 
 		net->room = c->next_room;
 		c->in_room = false;
-		if (c->state == CONN_HTTP)
+		if (c->state == CONN_ENDING)
+			continue;
+		if (c->open)
+			open_on_room(e, c);
+		else if (c->state == CONN_HTTP)
 			proxy_on_room(e, c);
 	}
 	return any;
@@ -133,8 +137,15 @@ void net_on_timer(struct edge *e, struct loop_key key)
 	case CONN_TUNNEL:
 		tunnel_on_timer(e, c);
 		return;
+	case CONN_SHAKING:
+		open_on_timer(e, c);
+		return;
 	case CONN_HTTP:
 		proxy_on_timer(e, c);
+		return;
+	case CONN_H2:
+		if (EDGE_HAS_H2)
+			h2_on_timer(e, c);
 		return;
 	case CONN_ENDING:
 		on_end_timer(e, c);
@@ -170,7 +181,9 @@ int net_on_verdict(struct edge *e, uint32_t id, const struct edge_verdict *verdi
 		return -EBADMSG;
 	if (verdict->allowed && asked.fault)
 		return -EBADMSG;
-	if ((fd >= 0) != (verdict->allowed && asked.kind != EDGE_ASK_DNS))
+	if (verdict->opened && (asked.kind != EDGE_ASK_TUNNEL || !e->opener))
+		return -EBADMSG;
+	if ((fd >= 0) != (verdict->allowed && !verdict->opened && asked.kind != EDGE_ASK_DNS))
 		return -EBADMSG;
 	(void)!str_copy(e->net->sandbox, sizeof(e->net->sandbox), verdict->sandbox);
 	c = e->net->conns[asked.idx];
@@ -270,6 +283,8 @@ static void on_data(void *ctx, uint32_t sid, uint32_t slot, struct slice bytes)
 		tunnel_on_bytes(e, c, bytes);
 	else if (c->state == CONN_ENDING)
 		wire_consumed(e->net->port.wire, sid, bytes.n);
+	else if (c->open)
+		open_on_bytes(e, c, bytes);
 	else
 		put_bytes(e, c, bytes);
 }
@@ -284,6 +299,10 @@ static void on_end(void *ctx, uint32_t sid, uint32_t slot)
 	c = net_find(e, slot, gen);
 	if (!c)
 		return;
+	if (c->open) {
+		open_on_end(e, c);
+		return;
+	}
 	c->in_end = true;
 	switch (c->state) {
 	case CONN_SNIFFING:
@@ -326,13 +345,26 @@ static void on_close(void *ctx, uint32_t sid, uint32_t slot, int error)
 	}
 }
 
-static void note_room(struct net *net, struct conn *c)
+void net_note_room(struct edge *e, struct conn *c)
 {
-	if (c->in_room || c->state != CONN_HTTP)
+	struct net *net = e->net;
+
+	if (c->in_room || c->state == CONN_ENDING || (c->state != CONN_HTTP && !c->open))
 		return;
 	c->in_room = true;
 	c->next_room = net->room;
 	net->room = c;
+}
+
+static ssize_t pull_opened(struct edge *e, struct conn *c, uint8_t *buf, size_t n)
+{
+	ssize_t r = open_pull(c, buf, n);
+
+	if (r > 0) {
+		c->n_pulled += (size_t)r;
+		net_note_room(e, c);
+	}
+	return r;
 }
 
 static ssize_t pull(void *ctx, uint32_t sid, uint32_t slot, uint8_t *buf, size_t n)
@@ -340,12 +372,14 @@ static ssize_t pull(void *ctx, uint32_t sid, uint32_t slot, uint8_t *buf, size_t
 	struct edge *e = ctx;
 	struct conn *c = e->net->conns[slot];
 
+	if (c->open)
+		return pull_opened(e, c, buf, n);
 	if (bufq_len(&c->out)) {
 		n = bufq_take(&c->out, buf, n);
 		if (bufq_len(&c->out) == 0)
 			bufq_trim(&c->out);
 		c->n_pulled += n;
-		note_room(e->net, c);
+		net_note_room(e, c);
 		return (ssize_t)n;
 	}
 	if (c->out_end)

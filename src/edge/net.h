@@ -4,7 +4,8 @@
  * How      net.c has the wire of sbx.net and the table of connections; conn.c what all parts do with
  *          one; asks.c the questions to the keeper; caught.c connections that were caught on their
  *          way; sniff.c says what first bytes are and check.c whether they may go on; tunnel.c opens
- *          and passes opaque bytes, name.c answers DNS, proxy.c and proxy_answer.c are HTTP. A connection of the guest is a struct conn. Whoever names its target (a caught
+ *          and passes opaque bytes, open.c ends TLS where the keeper wants it, name.c answers DNS,
+ *          proxy.c and proxy_answer.c are HTTP. A connection of the guest is a struct conn. Whoever names its target (a caught
  *          connection by its address, a proxy request by its text) it becomes the same thing: a
  *          target that the keeper is asked about, a socket to egress when the answer is yes, one
  *          refusal when it is no.
@@ -13,12 +14,13 @@
  *          /tcp    -> sniffed for CONN_SNIFF_MS, then asked about; HTTP goes to the HTTP engine
  *          after a target is allowed the guest's first bytes are sniffed before one of them goes
  *          on: TLS must say the target's name, HTTP goes to the HTTP engine, anything else may
- *          pass only on ports other than 80 and 443.
- * Trust    Eats hostile bytes. Holds no secret.
+ *          pass only on ports other than 80 and 443. A target whose TLS ends here has no socket:
+ *          open.c puts itself between the wire and the HTTP engine, whose requests are asked about.
+ * Trust    Eats hostile bytes. Holds no credential; the key of a CA that this guest alone trusts.
  * Owns     The table of connections and their sockets to egress.
  * Limits   NET_MAX_CONNS, one whose question is unanswered included even when the guest has reset it;
- *          NET_ASKS questions under way, the others wait; WIRE_NET_WINDOW in, CONN_OUT out,
- *          CONN_*_MS for everything that is waited for.
+ *          NET_ASKS questions under way, the others wait; WIRE_NET_WINDOW in, CONN_OUT out, OPEN_*
+ *          inside TLS, CONN_*_MS for everything that is waited for.
  * Never    Sends a byte of the guest to egress before the keeper's yes and the check of the name.
  * See      proto/PROTOCOL.net, proto/PROTOCOL.canon, README
  */
@@ -35,6 +37,7 @@
 #define CONN_OUT 65536
 #define CONN_SNIFF_MS 250    /* silence after which a caught connection is asked about */
 #define CONN_FIRST_MS 10000  /* silence after which an allowed one on 80 or 443 is cut */
+#define OPEN_SHAKE_MS 10000  /* for the guest's TLS handshake, from its ClientHello to its end */
 #define CONN_OPEN_MS 120000  /* for egress to connect: longer than all it tries itself */
 #define CONN_END_MS 120000   /* for the last bytes to move a little */
 #define PROXY_HEAD_MS 30000  /* for a request's head to be complete */
@@ -42,8 +45,19 @@
 /* So few that all their verdicts, each with an fd, fit the keeper's socket whatever edge does. */
 #define NET_ASKS 64
 #define NET_GATHER 16 /* pieces of one connection that are sent together */
+/* Of an opened connection: what is inside its TLS, each way, and the records for the guest. TLS itself
+ * holds one record each way while it is not complete. */
+#define OPEN_IN 16384
+#define OPEN_OUT 32768
+#define OPEN_RECORD 16128  /* so that a record is not longer than a frame of the wire */
+#define OPEN_RECORDS 17408 /* one record and a few words of TLS's own */
 
 struct proxy; /* the HTTP engine's state of one connection: proxy.c */
+struct open;  /* the TLS layer's: open.c */
+struct h2;    /* the HTTP/2 engine's: h2.c */
+
+/* Whether h2.c is there: then ALPN offers h2 inside opened TLS. */
+#define EDGE_HAS_H2 0
 
 enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_DNS };
 
@@ -53,7 +67,9 @@ enum conn_state {
 	CONN_OPENING,  /* egress connects */
 	CONN_CHECKING, /* open; the guest's first bytes are looked at */
 	CONN_TUNNEL,   /* bytes pass */
+	CONN_SHAKING,  /* the guest's TLS handshake with us */
 	CONN_HTTP,     /* the HTTP engine has it */
+	CONN_H2,       /* the HTTP/2 engine has it */
 	CONN_ENDING,   /* what is in `out` goes, then the end */
 };
 
@@ -87,6 +103,13 @@ struct conn {
 	struct loop_timer timer;
 	struct hello_reader *hello; /* while TLS is looked at */
 	struct proxy *proxy;	    /* CONN_HTTP */
+	struct h2 *h2;		    /* CONN_H2 */
+	/* Once the guest's TLS ends here: `in` and `out` are then what is inside. */
+	struct open *open;
+	const struct host *sni; /* what its ClientHello named; NULL: nothing */
+	bool opened;		/* the keeper said that TLS to the target ends here */
+	bool in_cut;		/* in_end came without the guest's close_notify */
+	bool out_cut; /* out is not all that it should have been: the end is no clean one */
 	bool fd_blocked, fd_eof;
 	struct canon_reader *reader; /* CONN_OPENING: of egress' answer */
 	bool over_udp;		     /* CONN_DNS: what the answer must fit */
@@ -132,6 +155,8 @@ void net_on_timer(struct edge *e, struct loop_key key);
 /* fd is taken. -EBADMSG when the keeper answers what was not asked. */
 int net_on_verdict(
 	struct edge *e, uint32_t id, const struct edge_verdict *verdict, int fd) MUST_CHECK;
+/* open_on_room or the engine's is due for it. */
+void net_note_room(struct edge *e, struct conn *c);
 /* The connection that a part has called away from may be gone: NULL then. */
 struct conn *net_find(struct edge *e, uint32_t idx, uint32_t gen);
 
@@ -182,6 +207,9 @@ void conn_over(struct edge *e, struct conn *c);
 void conn_free_if_over(struct edge *e, struct conn *c);
 /* First bytes are HTTP: to the HTTP engine, with c->target as it is. */
 void conn_to_http(struct edge *e, struct conn *c);
+/* To the engine that has it: proxy.c's or h2.c's. */
+void conn_engine_on_bytes(struct edge *e, struct conn *c);
+void conn_engine_on_room(struct edge *e, struct conn *c);
 /* A fatal TLS alert that says why, then the end. */
 #define CONN_ALERT_DENIED 49
 #define CONN_ALERT_NAME 112
@@ -228,3 +256,35 @@ void proxy_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict 
 void proxy_on_fd(struct edge *e, struct conn *c, uint32_t events);
 void proxy_on_timer(struct edge *e, struct conn *c);
 void proxy_free(struct edge *e, struct conn *c);
+
+/* open_ca.c: what is needed to end TLS. opener_new is the first use of OpenSSL in the process. */
+int opener_new(const struct edge_config *config, struct opener **ret, struct err *err) MUST_CHECK;
+void opener_free(struct opener *o);
+/* EDGE_CA to the keeper. */
+int opener_tell(const struct opener *o, int sock) MUST_CHECK;
+
+/*
+ * open.c: the guest's TLS. open_begin gets a connection whose c->in begins with a complete ClientHello
+ * that check.c found right for c->target; from then on the wire's bytes come to open_on_bytes and
+ * open_on_end and are pulled by open_pull, and engines see only what is inside.
+ */
+void open_begin(struct edge *e, struct conn *c, const struct hello *h);
+void open_on_bytes(struct edge *e, struct conn *c, struct slice bytes);
+void open_on_end(struct edge *e, struct conn *c);
+void open_on_room(struct edge *e, struct conn *c); /* pulled from, or c->in was eaten from */
+void open_on_timer(struct edge *e, struct conn *c);
+ssize_t open_pull(struct conn *c, uint8_t *buf, size_t n);
+void open_deafen(struct edge *e, struct conn *c); /* what the guest has sent is dropped */
+void open_free(struct conn *c);
+
+/*
+ * h2.c: the HTTP/2 engine, only inside opened TLS (c->open, c->target given, c->sni). h2_begin follows a
+ * handshake whose ALPN is h2; what was decrypted is in c->in then, and h2_on_bytes follows when there is
+ * any. It eats by conn_eat, says by conn_say into c->out as far as conn_room allows, and ends by conn_end
+ * or conn_reset. h2_free makes c->h2 NULL.
+ */
+void h2_begin(struct edge *e, struct conn *c);
+void h2_on_bytes(struct edge *e, struct conn *c); /* more in c->in, or c->in_end */
+void h2_on_room(struct edge *e, struct conn *c);
+void h2_on_timer(struct edge *e, struct conn *c);
+void h2_free(struct edge *e, struct conn *c);

@@ -17,6 +17,9 @@ struct way {
 	bool accepted, head, web, spoken;
 };
 
+/* Made once: what it makes is random, and no step depends on it. */
+static struct opener *opener;
+
 static struct fuzz {
 	struct edge e;
 	struct rd in;
@@ -120,7 +123,8 @@ static void answer(void)
 	if (!f.n_asks || f.n_ways == MAX_WAYS)
 		return;
 	v.allowed = what & 128 && !f.asks[i].fault;
-	if (v.allowed && f.asks[i].kind != EDGE_ASK_DNS) {
+	v.opened = v.allowed && what & 64 && f.asks[i].kind == EDGE_ASK_TUNNEL;
+	if (v.allowed && !v.opened && f.asks[i].kind != EDGE_ASK_DNS) {
 		must(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
 		f.ways[f.n_ways++] = (struct way){.fd = fds[0]};
 	}
@@ -240,9 +244,13 @@ static void start(const uint8_t *p, size_t n)
 {
 	static const char hello[] =
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0\0\0\0\4\1\0\0\0\0";
+	static const struct edge_config config = {.sandbox = "fuzz"};
+	struct err err;
 	int fds[2];
 
 	memset(&f, 0, sizeof(f));
+	must(opener || opener_new(&config, &opener, &err) == 0);
+	f.e.opener = opener;
 	f.in = rd_init(slice_of(p, n));
 	f.next_sid = 1;
 	must(loop_init(&f.e.loop) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);

@@ -25,6 +25,8 @@ static void side_got(struct net_side *s, const uint8_t *p, size_t n)
 			fail_msg("byte %llu is wrong", (unsigned long long)(s->n_got + i));
 	}
 	s->n_got += n;
+	if (s->on_got)
+		s->on_got(s->ctx, slice_of(p, n));
 }
 
 static void side_say(struct net_side *s, const void *p, size_t n)
@@ -224,6 +226,33 @@ void way_say(struct net_way *w, const void *p, size_t len)
 	side_say(&w->side, p, len);
 }
 
+void way_say_head(struct net_way *w, uint16_t status, enum http_body_kind kind, uint64_t length)
+{
+	struct http_resp resp = {.status = status,
+		.body = {.kind = kind, .length = length},
+		.websocket = status == 101};
+	uint8_t buf[256];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	assert_int_equal(canon_put_resp(&wr, 1, &resp), 0);
+	way_say(w, buf, wr.n);
+}
+
+void way_say_data(struct net_way *w, struct slice bytes)
+{
+	uint8_t buf[CANON_FRAME_HEADER];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	assert_int_equal(canon_put_data_head(&wr, 1, bytes.n), 0);
+	way_say(w, buf, wr.n);
+	way_say(w, bytes.p, bytes.n);
+}
+
+void way_say_end(struct net_way *w)
+{
+	way_say(w, "\2\0\0\0\3\1\0\0\0\0", 10);
+}
+
 static void way_read_head(struct net_way *w)
 {
 	struct canon_reader rd;
@@ -297,6 +326,13 @@ void net_deny(struct net_rig *n, struct net_ask *a, const char *reason)
 	struct edge_verdict v = {0};
 
 	(void)snprintf(v.reason, sizeof(v.reason), "%s", reason);
+	answer(n, a, &v, -1);
+}
+
+void net_allow_opened(struct net_rig *n, struct net_ask *a)
+{
+	struct edge_verdict v = {.allowed = true, .opened = true};
+
 	answer(n, a, &v, -1);
 }
 
@@ -374,6 +410,11 @@ bool net_faulted(struct net_rig *n, const char *text)
 
 struct net_rig *net_new(void)
 {
+	return net_new_saved(&(struct edge_ca){0});
+}
+
+struct net_rig *net_new_saved(const struct edge_ca *ca)
+{
 	struct net_rig *n = xcalloc(1, sizeof(*n));
 	struct rlimit lim;
 	int fds[2];
@@ -386,7 +427,8 @@ struct net_rig *net_new(void)
 	n->rig->ask_ctx = n;
 	n->out = xmalloc(OUT_BYTES);
 	n->guest = wire_new(WIRE_CLIENT, WIRE_NET, &guest_ops, n);
-	rig_up(n->rig);
+	rig_config_saved(n->rig, 5000, ca);
+	rig_until(n->rig, n->rig->ready);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	n->fd = fds[0];
 	assert_int_equal(fd_set_nonblock(n->fd, true), 0);

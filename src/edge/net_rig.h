@@ -27,6 +27,8 @@ struct net_side { /* one end of a connection */
 	bool paused;  /* nothing is taken */
 	bool eof;     /* the other's end came */
 	size_t taken; /* of the guest: bytes not given back to the window while paused */
+	void (*on_got)(void *ctx, struct slice bytes); /* may be NULL */
+	void *ctx;
 };
 
 struct net_conn { /* the guest's end */
@@ -70,6 +72,8 @@ struct net_rig {
 };
 
 struct net_rig *net_new(void);
+/* Goes on with the CA of an edge before. */
+struct net_rig *net_new_saved(const struct edge_ca *ca);
 void net_free(struct net_rig *n);
 void net_step(struct net_rig *n, int ms);
 #define net_until(n, cond)                                                                 \
@@ -99,9 +103,15 @@ bool net_faulted(struct net_rig *n, const char *text);
 /* Answers; of a tunnel gives egress' end, with the head read. */
 struct net_way *net_allow(struct net_rig *n, struct net_ask *a);
 void net_deny(struct net_rig *n, struct net_ask *a, const char *reason);
+/* Edge ends the TLS in it. */
+void net_allow_opened(struct net_rig *n, struct net_ask *a);
 void way_accept(struct net_way *w);
 void way_refuse(struct net_way *w, uint16_t status, const char *reason);
 void way_say(struct net_way *w, const void *p, size_t len);
+/* Frames of an answer to HTTP. */
+void way_say_head(struct net_way *w, uint16_t status, enum http_body_kind kind, uint64_t length);
+void way_say_data(struct net_way *w, struct slice bytes);
+void way_say_end(struct net_way *w);
 
 /* A ClientHello. name NULL: none; ech: hides it. Gives its length. */
 size_t net_hello(uint8_t *buf, size_t size, const char *name, bool ech);

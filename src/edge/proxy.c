@@ -103,7 +103,7 @@ static void raw_to_fd(struct edge *e, struct conn *c)
 			return;
 		conn_eat(e, c, n);
 	}
-	if (c->in_end && !x->shut) {
+	if (c->in_end && !c->in_cut && !x->shut) {
 		x->shut = true;
 		(void)shutdown(c->fd, SHUT_WR);
 	}
@@ -114,6 +114,9 @@ static enum proxy_step pass_raw(struct edge *e, struct conn *c)
 	struct proxy_exchange *x = &c->proxy->x;
 
 	raw_to_fd(e, c);
+	/* The guest went without a goodbye: what it has said last may not be all. */
+	if (c->in_end && c->in_cut && bufq_len(&c->in) == 0)
+		return proxy_hang_up(e, c);
 	while (proxy_flush_guest(e, c) && x->readable && conn_room(c) > 0) {
 		ssize_t r = bufq_fill(&c->out, c->fd);
 

@@ -40,6 +40,7 @@ static enum proxy_step broken(struct edge *e, struct conn *c, const char *why)
 		return proxy_fail(e, c, 502, slice_from_str(why));
 	if (x->out_kind == HTTP_BODY_CLOSE || x->out_kind == HTTP_BODY_TUNNEL)
 		return proxy_hang_up(e, c);
+	c->out_cut = true;
 	return proxy_finish(e, c);
 }
 

@@ -27,33 +27,6 @@ static struct net_way *allow(struct net_rig *n)
 	return w;
 }
 
-static void say_head(struct net_way *w, uint16_t status, enum http_body_kind kind, uint64_t length)
-{
-	struct http_resp resp = {.status = status,
-		.body = {.kind = kind, .length = length},
-		.websocket = status == 101};
-	uint8_t buf[256];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	assert_int_equal(canon_put_resp(&wr, 1, &resp), 0);
-	way_say(w, buf, wr.n);
-}
-
-static void say_data(struct net_way *w, struct slice bytes)
-{
-	uint8_t buf[CANON_FRAME_HEADER];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	assert_int_equal(canon_put_data_head(&wr, 1, bytes.n), 0);
-	way_say(w, buf, wr.n);
-	way_say(w, bytes.p, bytes.n);
-}
-
-static void say_end(struct net_way *w)
-{
-	way_say(w, "\2\0\0\0\3\1\0\0\0\0", 10);
-}
-
 /* HEAD and END of a request without a body have come. */
 static bool has_request(const struct net_way *w, const char *path)
 {
@@ -90,9 +63,9 @@ static void test_requests_of_one_connection(void **state)
 	assert_int_equal(n->n_asks, 1);
 	assert_string_equal(n->asks[0].ask.method, "GET");
 	assert_string_equal(n->asks[0].ask.url, "/a");
-	say_head(w, 200, HTTP_BODY_LENGTH, 5);
-	say_data(w, slice_from_str("hello"));
-	say_end(w);
+	way_say_head(w, 200, HTTP_BODY_LENGTH, 5);
+	way_say_data(w, slice_from_str("hello"));
+	way_say_end(w);
 	net_until(n, net_got_text(&c->side, "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"));
 	net_until(n, net_asked(n, EDGE_ASK_HTTP, HOST, 80));
 	assert_int_equal(n->n_asks, 2);
@@ -128,8 +101,8 @@ static void test_three_ways_are_one(void **state)
 		net_say(n, c, plain, strlen(plain));
 		w = allow(n);
 		net_until(n, has_request(w, "/a"));
-		say_head(w, 204, HTTP_BODY_NONE, 0);
-		say_end(w);
+		way_say_head(w, 204, HTTP_BODY_NONE, 0);
+		way_say_end(w);
 		net_until(n, net_got_text(&c->side, "HTTP/1.1 204 No Content\r\n\r\n"));
 		net_say(n, c, wrong, strlen(wrong));
 		net_until(n, net_faulted(n, "the Host header is not the target"));
@@ -178,10 +151,10 @@ static void test_slow_ones_hold_little(void **state)
 	w = allow(n);
 	before = rig_memory(n->rig, "RssAnon:");
 	net_pause(n, down, true);
-	say_head(w, 200, HTTP_BODY_CHUNKED, 0);
+	way_say_head(w, 200, HTTP_BODY_CHUNKED, 0);
 	for (int i = 0; i < LARGE / 65536; i++)
-		say_data(w, slice_of(block, sizeof(block)));
-	say_end(w);
+		way_say_data(w, slice_of(block, sizeof(block)));
+	way_say_end(w);
 	(void)snprintf(head, sizeof(head),
 		"PUT http://" HOST "/up HTTP/1.1\r\nHost: " HOST "\r\nContent-Length: %d\r\n\r\n",
 		LARGE);
@@ -196,8 +169,8 @@ static void test_slow_ones_hold_little(void **state)
 	net_pause(n, down, false);
 	n->ways[1]->side.paused = false;
 	net_until(n, down->side.n_got > LARGE && n->ways[1]->side.n_got > LARGE);
-	say_head(n->ways[1], 201, HTTP_BODY_LENGTH, 0);
-	say_end(n->ways[1]);
+	way_say_head(n->ways[1], 201, HTTP_BODY_LENGTH, 0);
+	way_say_end(n->ways[1]);
 	net_until(n, net_got_text(&up->side, "HTTP/1.1 201 Created\r\n"));
 	/* Head, a size line and a line end for each frame, the last chunk. */
 	assert_int_equal(down->side.n_got, 47 + (LARGE / 65536) * (65536 + 9) + 5);
@@ -227,8 +200,8 @@ static void test_1000_streams_at_once(void **state)
 
 		net_say(n, c, get, strlen(get));
 		w = allow(n);
-		say_head(w, 200, HTTP_BODY_CHUNKED, 0);
-		say_data(w, slice_from_str("hi"));
+		way_say_head(w, 200, HTTP_BODY_CHUNKED, 0);
+		way_say_data(w, slice_from_str("hi"));
 	}
 	net_until(n, count_answers(n) == 1000);
 	during = rig_memory(n->rig, "RssAnon:");
@@ -257,7 +230,7 @@ static void test_websocket(void **state)
 	w = allow(n);
 	net_until(n, w->side.n_got > 0);
 	w->side.n_got = 0;
-	say_head(w, 101, HTTP_BODY_TUNNEL, 0);
+	way_say_head(w, 101, HTTP_BODY_TUNNEL, 0);
 	way_say(w, "first", 5);
 	net_until(n, net_got_text(&c->side, "\r\n\r\nfirst"));
 	net_say(n, c, "raw", 3);

@@ -49,7 +49,10 @@ enum proxy_step proxy_deny(struct edge *e, struct conn *c, const struct edge_ver
 	struct deny d = deny_of(&p->x);
 	uint8_t buf[DENY_ROOM];
 	struct wr wr = wr_init(buf, sizeof(buf));
-	bool close = !p->x.keep_alive || !can_discard(p->x.req);
+	/* Inside opened TLS a no with a reason of its own is about more than this request: the host
+	 * is not one to be opened any more. The next connection is decided anew. */
+	bool stale = c->open && verdict->reason[0];
+	bool close = stale || !p->x.keep_alive || !can_discard(p->x.req);
 
 	d.rule = slice_from_str(verdict->rule);
 	d.reason = slice_from_str(verdict->reason);

@@ -90,6 +90,7 @@ static enum proxy_step ask_keeper(struct edge *e, struct conn *c, const struct h
 		.kind = EDGE_ASK_HTTP, .via = c->via, .proto = EDGE_PROTO_HTTP, .port = req->port};
 	struct slice url = canon_text_cut(req->path, 0, sizeof(ask.url) - 1);
 
+	ask.tls = c->open;
 	ask.url_cut = url.n < req->path.n;
 	if (slice_to_cstr(req->host, ask.host, sizeof(ask.host)) < 0 ||
 		slice_to_cstr(req->method, ask.method, sizeof(ask.method)) < 0 ||
@@ -127,6 +128,10 @@ static enum proxy_step on_head(struct edge *e, struct conn *c, struct http_req *
 		400, "this is a proxy: it needs a request for http://HOST/... or CONNECT"};
 
 	conn_set_timer(e, c, 0);
+	if (c->open)
+		where.scheme = HTTP_SCHEME_HTTPS;
+	if (c->sni)
+		where.sni = (struct canon_name){.given = true, .host = host_slice(c->sni)};
 	if (c->target.given)
 		where.target =
 			(struct canon_name){true, host_slice(&c->target.host), c->target.port};

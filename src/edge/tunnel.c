@@ -94,6 +94,8 @@ static int send_head(struct conn *c)
 	return send(c->fd, buf, wr.n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)wr.n ? 0 : -EPIPE;
 }
 
+static void opened(struct edge *e, struct conn *c);
+
 void tunnel_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *verdict, int fd)
 {
 	if (!verdict->allowed) {
@@ -104,6 +106,11 @@ void tunnel_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict
 		d.sandbox = slice_from_str(verdict->sandbox);
 		d.count = verdict->count;
 		deny(e, c, &d);
+		return;
+	}
+	c->opened = verdict->opened;
+	if (c->opened) {
+		opened(e, c);
 		return;
 	}
 	if (conn_take_fd(e, c, fd) < 0 || send_head(c) < 0) {

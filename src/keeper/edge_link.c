@@ -200,7 +200,10 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 	if (k->state.phase == KEEPER_STARTING)
 		config.ready_ms = KEEPER_BOOT_MS_TCG;
 	(void)!str_copy(config.sandbox, sizeof(config.sandbox), k->spec.id);
+	config.n_saved = k->ca.n_saved;
+	memcpy(config.saved, k->ca.saved, k->ca.n_saved);
 	r = edge_ask_config(k->edge.sock, &config, port);
+	explicit_bzero(config.saved, sizeof(config.saved));
 	if (r < 0)
 		return err_errno(err, r, "did not take its configuration");
 	k->edge.phase = edge_phase_after(k->edge.phase, EDGE_CONFIG);
@@ -280,6 +283,8 @@ static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *e
 		return on_refused(k, msg);
 	case EDGE_CLOSED:
 		return close_stream(k, msg->id);
+	case EDGE_CA:
+		return edge_get_ca(msg, &k->ca);
 	case EDGE_ASK:
 		return net_on_ask(k, msg, err);
 	case EDGE_LOST:

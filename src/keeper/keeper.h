@@ -226,6 +226,7 @@ struct keeper {
 	struct share share;
 	bool has_share;
 	struct edge_link edge;
+	struct edge_ca ca; /* of the last edge: the next one goes on with it. Never written down */
 	struct egress_link egress;
 	struct gate *gate;
 	struct netpolicy netpolicy;

@@ -258,8 +258,13 @@ static int step_qemu(struct keeper *k, struct err *err)
 		.share_fd = k->has_share ? k->share.vhost_fd : -1,
 		.log_fd = k->chatter_wr,
 		.restore_fd = -1};
-	int r = vmm_start(&config, &k->vmm, err);
+	/* The qemu of a keeper that was killed a moment ago may not be gone yet. */
+	int r = disk_wait_free(root_disk, DISK_FREE_MS, err);
 
+	if (r == 0)
+		r = disk_wait_free(docker_disk, DISK_FREE_MS, err);
+	if (r == 0)
+		r = vmm_start(&config, &k->vmm, err);
 	if (r < 0)
 		return r;
 	k->state.qemu_pid = (uint32_t)vmm_child(k->vmm)->pid;

@@ -414,7 +414,8 @@ static void test_lines_that_are_not_kept(void **state)
 			assert_int_equal(SSL_read(ssl, &c, 1), 1);
 		rig_write(ssl, rows[i].answer);
 		answered(r, edge, 200);
-		assert_true(SSL_read(ssl, &c, 1) <= 0); /* it hangs up */
+		assert_false(rig_read_http(ssl, head, sizeof(head))); /* it hangs up */
+		assert_int_equal(strlen(head), 0);
 		rig_hang_up(ssl);
 		edge = rig_ask(r, &(struct rig_req){0});
 		ssl = rig_serve(r);
@@ -486,6 +487,21 @@ static void test_what_is_sent_a_second_time(void **state)
 	}
 }
 
+/* A new connection that takes a request and closes has perhaps worked on it. */
+static void test_nothing_is_sent_again_from_a_new_line(void **state)
+{
+	struct rig *r = rig_new();
+	int edge = rig_ask(r, &(struct rig_req){0});
+	SSL *ssl = rig_serve(r);
+
+	rig_give_value(r, RIG_VALUE);
+	assert_true(rig_read_http(ssl, head, sizeof(head)));
+	rig_hang_up(ssl);
+	answered(r, edge, 502);
+	assert_int_equal(r->n_wants, 1);
+	rig_free(r);
+}
+
 /* ---- the server cuts ---- */
 
 static void test_the_server_closes_at_every_stage(void **state)
@@ -497,6 +513,7 @@ static void test_the_server_closes_at_every_stage(void **state)
 		bool ended;	 /* as if it were whole */
 	} rows[] = {
 		{"H", true, 502, true},
+		{"H", false, 502, true},
 		{"HTTP/1.1 200 OK\r\ncontent-le", true, 502, true},
 		{"HTTP/1.1 100 Continue\r\n\r\n", true, 502, true},
 		{"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n", true, 200, false},
@@ -652,6 +669,7 @@ int main(void)
 		cmocka_unit_test(test_lines_that_are_not_kept),
 		cmocka_unit_test(test_a_line_that_was_closed_meanwhile),
 		cmocka_unit_test(test_what_is_sent_a_second_time),
+		cmocka_unit_test(test_nothing_is_sent_again_from_a_new_line),
 		cmocka_unit_test(test_the_server_closes_at_every_stage),
 		cmocka_unit_test(test_the_server_closes_before_the_request),
 		cmocka_unit_test(test_a_server_that_closes_every_connection),

@@ -585,9 +585,13 @@ bool rig_read_http(SSL *ssl, char *buf, size_t size)
 
 	buf[0] = '\0';
 	while (n < 4 || memcmp(buf + n - 4, "\r\n\r\n", 4) != 0) {
-		assert_true(n + 1 < size);
-		if (SSL_read(ssl, buf + n, 1) != 1)
+		int r = SSL_read(ssl, buf + n, 1);
+
+		if (r <= 0 && SSL_get_error(ssl, r) == SSL_ERROR_WANT_READ)
+			fail_msg("neither bytes nor an end come");
+		if (r <= 0)
 			return false;
+		assert_true(n + 2 < size);
 		buf[++n] = '\0';
 	}
 	return true;

@@ -298,6 +298,8 @@ static int on_edge_hello(struct rig *r, const struct ipc_msg *msg, struct err *e
 	if (n < 0)
 		return err_errno(err, n, "making a wire");
 	theirs = fds[1];
+	config.n_saved = r->ca.n_saved;
+	memcpy(config.saved, r->ca.saved, r->ca.n_saved);
 	n = rig_wire_start(r, &r->ctl, false, fds[0]);
 	if (n == 0)
 		n = SEND(r->edge.sock, edge_ask_config(r->edge.sock, &config, theirs));
@@ -380,6 +382,8 @@ static int on_edge_message(struct rig *r, const struct ipc_msg *msg, struct err 
 		return on_edge_hello(r, msg, err);
 	case EDGE_READY:
 		return edge_get_nothing(msg);
+	case EDGE_CA:
+		return edge_get_ca(msg, &r->ca);
 	case EDGE_ASK:
 		return on_ask(r, msg);
 	case EDGE_LOST:

@@ -96,6 +96,7 @@ struct rig {
 	struct loop loop;
 	struct rig_worker edge, egress;
 	enum edge_phase edge_phase;
+	struct edge_ca ca; /* of the last edge: the next one goes on with it */
 	enum egress_phase egress_phase;
 	struct audit_key *key;
 	struct audit *audit;
