@@ -225,7 +225,7 @@ static bool is_whole(const struct exchange *x)
 
 	return body->kind == HTTP_BODY_NONE ||
 	       (body->kind == HTTP_BODY_LENGTH && body->length == 0) ||
-	       x->talk->up.phase == CANON_OVER;
+	       (x->talk->up.phase == CANON_OVER && !sign_has_due(x));
 }
 
 static int start(struct origin *o, struct line *l, struct exchange *x)
