@@ -2,27 +2,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <strings.h>
 #include <sys/random.h>
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "gate_internal.h"
 #include "lib/dns/siphash.h"
-
-/* One thing that was refused, by its hash: the table then costs the same for long names. */
-struct counter {
-	uint64_t hash;
-	uint32_t n;    /* 0: free */
-	uint32_t used; /* when, in refusals of this gate */
-};
-
-struct gate {
-	char name[EDGE_MAX_NAME];
-	struct audit *audit;
-	char *no_audit; /* why audit is NULL */
-	struct policy *policy;
-	uint8_t key[16];
-	uint32_t now;
-	struct counter *counters;
-};
 
 /* A decision in words: `rule` and `reason` of the record, and what the verdict says. */
 struct judgement {
@@ -105,7 +90,7 @@ static struct counter *find_counter(struct gate *g, uint64_t hash)
 	return old;
 }
 
-static uint32_t count_refusal(struct gate *g, const struct edge_ask *ask)
+uint32_t gate_count_refusal(struct gate *g, const struct edge_ask *ask)
 {
 	struct counter *c = find_counter(g, hash_ask(g, ask));
 
@@ -126,6 +111,8 @@ static const char *type_word(const struct edge_ask *ask)
 
 	if (ask->kind == EDGE_ASK_DNS)
 		return "dns";
+	if (ask->kind == EDGE_ASK_HTTP && ask->tls)
+		return "https";
 	if (ask->kind == EDGE_ASK_HTTP || proto == EDGE_PROTO_HTTP)
 		return "http";
 	if (proto == EDGE_PROTO_TLS)
@@ -133,7 +120,7 @@ static const char *type_word(const struct edge_ask *ask)
 	return proto == EDGE_PROTO_UNKNOWN && ask->port == 443 ? "https" : "tcp";
 }
 
-static const char *path_word(const struct edge_ask *ask)
+const char *gate_path_word(const struct edge_ask *ask)
 {
 	if (ask->kind == EDGE_ASK_DNS)
 		return "network";
@@ -142,26 +129,37 @@ static const char *path_word(const struct edge_ask *ask)
 	return ask->kind == EDGE_ASK_HTTP ? "forward" : "forward-bypass";
 }
 
+void gate_print_op(const struct edge_ask *ask, char *buf)
+{
+	buf[0] = '\0';
+	if (ask->method[0])
+		(void)snprintf(buf, GATE_MAX_OP, "%s %s%s", ask->method, ask->url,
+			ask->url_cut ? " ..." : "");
+}
+
+int gate_append(struct gate *g, const struct audit_event *ev, struct err *err)
+{
+	if (!g->audit)
+		return err_set(err, -EIO, "%s", g->no_audit);
+	return audit_append(g->audit, ev, NULL, err);
+}
+
 static int record(struct gate *g, const struct edge_ask *ask, bool allowed, const char *rule,
 	const char *reason, struct err *err)
 {
-	char op[EDGE_MAX_METHOD + EDGE_MAX_URL + 8] = "";
+	char op[GATE_MAX_OP];
 	struct audit_event ev = {.kind = AUDIT_KIND_DECISION,
 		.decision = allowed ? AUDIT_ALLOW : AUDIT_DENY,
 		.type = slice_from_str(type_word(ask)),
 		.host = slice_from_str(ask->host),
 		.port = ask->port,
-		.path = slice_from_str(path_word(ask)),
+		.path = slice_from_str(gate_path_word(ask)),
 		.rule = slice_from_str(rule),
 		.reason = slice_from_str(reason)};
 
-	if (!g->audit)
-		return err_set(err, -EIO, "%s", g->no_audit);
-	if (ask->method[0])
-		(void)snprintf(op, sizeof(op), "%s %s%s", ask->method, ask->url,
-			ask->url_cut ? " ..." : "");
+	gate_print_op(ask, op);
 	ev.op = slice_from_str(op);
-	return audit_append(g->audit, &ev, NULL, err);
+	return gate_append(g, &ev, err);
 }
 
 /* ---- deciding ---- */
@@ -254,12 +252,73 @@ static void judge(struct gate *g, const struct edge_ask *ask, uint64_t now_ms, s
 	}
 }
 
+/* ---- credentials ---- */
+
+static void refuse_bound(struct judgement *j, struct edge_verdict *ret, const char *before,
+	const struct edge_ask *ask, const char *behind)
+{
+	char why[EDGE_MAX_REASON];
+
+	(void)snprintf(why, sizeof(why), "%s%s%s", before, ask->host, behind);
+	ret->rule[0] = j->rule[0] = '\0';
+	refuse(j, ret, why);
+}
+
+/* The rest of a reason may be cut off: the name stands first. */
+static void name_credential(struct judgement *j, const char *credential)
+{
+	char rest[POLICY_MAX_EXPLAIN];
+
+	(void)snprintf(rest, sizeof(rest), "%s", j->reason);
+	(void)snprintf(j->reason, sizeof(j->reason), "with the credential %.64s: %.900s",
+		credential, rest);
+}
+
+static bool may_carry(const struct edge_ask *ask)
+{
+	return strcasecmp(ask->method, "TRACE") != 0 && strcasecmp(ask->method, "CONNECT") != 0;
+}
+
+/* Plain text, or what will be: edge sees HTTP in a caught connection, and port 80 is nothing
+ * else. Other ports of such a host (ssh) are none of this. */
+static bool is_plain(const struct edge_ask *ask)
+{
+	if (ask->kind == EDGE_ASK_HTTP)
+		return !ask->tls;
+	return ask->port == 80 ||
+	       (ask->via == EDGE_VIA_TRANSPARENT && ask->proto == EDGE_PROTO_HTTP);
+}
+
+/* What a rule allows, with a look at credentials. */
+static void judge_bound(const struct edge_ask *ask, const struct gate_binding *b,
+	struct judgement *j, struct edge_verdict *ret)
+{
+	bool is_bound = b && b->credential;
+
+	if (ask->kind == EDGE_ASK_DNS)
+		return;
+	if (is_plain(ask) && (is_bound || (b && b->has_host))) {
+		refuse_bound(j, ret, "", ask, " has a credential in this sandbox: use https");
+	} else if (!is_bound && ask->kind == EDGE_ASK_HTTP && ask->tls) {
+		refuse_bound(j, ret, "the credential for ", ask, " is gone: connect again");
+	} else if (is_bound && b->fault) {
+		ret->rule[0] = j->rule[0] = '\0';
+		refuse(j, ret, b->fault);
+	} else if (is_bound && ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {
+		refuse_bound(j, ret, "", ask,
+			" has a credential in this sandbox: no TRACE and no CONNECT");
+	} else if (is_bound) {
+		ret->opened = ask->kind == EDGE_ASK_TUNNEL;
+		name_credential(j, b->credential);
+	}
+}
+
 /* One line: an error may have a hint on a second one. */
 static void refuse_unrecorded(struct edge_verdict *ret, const struct err *err, int r)
 {
 	const char *text = err_text(err, r);
 
-	ret->allowed = false;
+	ret->allowed = ret->opened = false;
 	ret->rule[0] = '\0';
 	(void)snprintf(ret->reason, sizeof(ret->reason),
 		"the audit log cannot be written, so nothing is allowed: %.*s",
@@ -269,6 +328,12 @@ static void refuse_unrecorded(struct edge_verdict *ret, const struct err *err, i
 void gate_decide(
 	struct gate *g, const struct edge_ask *ask, uint64_t now_ms, struct edge_verdict *ret)
 {
+	gate_decide_bound(g, ask, NULL, now_ms, ret);
+}
+
+void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
+	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret)
+{
 	struct judgement j = {0};
 	struct err err = {0};
 	int r;
@@ -276,13 +341,15 @@ void gate_decide(
 	*ret = (struct edge_verdict){0};
 	(void)!str_copy(ret->sandbox, sizeof(ret->sandbox), g->name);
 	judge(g, ask, now_ms, &j, ret);
+	if (j.allowed)
+		judge_bound(ask, binding, &j, ret);
 	r = record(g, ask, j.allowed, j.rule, j.reason, &err);
 	if (r < 0)
 		refuse_unrecorded(ret, &err, r);
 	else
 		ret->allowed = j.allowed;
 	if (!ret->allowed)
-		ret->count = count_refusal(g, ask);
+		ret->count = gate_count_refusal(g, ask);
 }
 
 /* Whether the policy, or what stands for it, said no after all. */
@@ -308,7 +375,7 @@ void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress
 	else
 		(void)snprintf(reason, sizeof(reason), "%s", text);
 	if (refused)
-		(void)count_refusal(g, ask);
+		(void)gate_count_refusal(g, ask);
 	/* Nothing is left to refuse when this one cannot be written. */
 	(void)!record(g, ask, !refused, refused ? "" : "<dial failed>", reason, NULL);
 }

@@ -7,21 +7,22 @@
  *          answer can say how often just this was refused. gate_result records what egress met
  *          later: an address that is refused, a server that does not answer. A verdict has the
  *          words that lib/http/deny.h wants: `rule` as a person wrote it, or "" when none applies;
- *          `reason` only where neither says why; `sandbox` unless the
- *          rule is every sandbox's.
+ *          `reason` only where neither says why; `sandbox` unless the rule is every sandbox's.
+ *          What a credential is bound to comes in as struct gate_binding: a tunnel there is
+ *          opened, plain HTTP to such a host refused, and the record names the credential.
  * Trust    Asks come from edge, which the guest may have taken over. Runs in keeper.
  * Owns     The compiled policy and the counters. The audit log is borrowed and may be NULL: then
  *          everything is refused.
  * Limits   GATE_COUNTERS refusals are counted; of GATE_WAYS that share a place the least recent is
  *          forgotten.
  * Never    Fails open. Resolves a name.
- * See      gate_test.c, lib/policy/policy.h, lib/audit/audit.h
+ * See      gate_test.c, gate_cred_test.c, release.h, lib/policy/policy.h, lib/audit/audit.h
  */
 #pragma once
 
 #include "lib/audit/audit.h"
 #include "lib/ipc/edge_chan.h"
-#include "lib/ipc/egress_chan.h"
+#include "lib/ipc/origin_chan.h"
 #include "lib/policy/policy.h"
 
 #define GATE_COUNTERS 4096
@@ -42,6 +43,40 @@ const char *gate_fault(const struct gate *g);
 /* now_ms: the time of day. */
 void gate_decide(
 	struct gate *g, const struct edge_ask *ask, uint64_t now_ms, struct edge_verdict *ret);
+
+/* What the keeper knows about credentials for the host of an ask. All empty: there is none. */
+struct gate_binding {
+	const char *credential; /* bound to the asked host and port: its name; NULL: none is */
+	bool has_host;		/* some port of the asked host has one */
+	const char *fault;	/* why what needs a credential is refused now; NULL: it is not */
+};
+
+/* The same for a sandbox with credentials; binding may be NULL. */
+void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
+	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret);
 /* What came of an allowed ask; records it when it did not succeed. */
 void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress_result *result,
 	uint64_t now_ms);
+
+/* gate_cred.c */
+/* The policy of now, without a record: whether the host is allowed on any port, and on this one. */
+void gate_look(const struct gate *g, const char *host, uint16_t port, uint64_t now_ms,
+	bool *ret_host, bool *ret_port);
+/* Whether an address may be what the allowed host led to; as egress decides it. */
+bool gate_passes_address(const struct gate *g, const char *host, uint16_t port,
+	const struct addr *addr, uint64_t now_ms);
+/* What is written about a credential, which is called by its name. */
+struct gate_use {
+	const char *credential;
+	const char *host;
+	uint16_t port;
+	const char *why; /* not NULL: it was refused */
+	uint64_t serial;
+	const char *addr;
+	const uint8_t *cert; /* ORIGIN_CERT_HASH bytes, or NULL */
+};
+/* That it is released to the process for a host, or why not. On an error nothing was written. */
+int gate_record_release(struct gate *g, const struct gate_use *use, struct err *err) MUST_CHECK;
+/* What sbx-origin says that came of an allowed request. */
+void gate_origin_result(struct gate *g, const struct edge_ask *ask, const char *credential,
+	const struct origin_result *result);

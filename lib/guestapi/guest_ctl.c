@@ -4,6 +4,10 @@
 #include <errno.h>
 #include "lib/base/mem.h"
 
+#define PEM_BEGIN "-----BEGIN CERTIFICATE-----\n"
+#define PEM_END "-----END CERTIFICATE-----\n"
+#define PEM_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\n"
+
 bool guest_path_is_plain(const char *path)
 {
 	const char *p = path;
@@ -61,6 +65,34 @@ static bool is_name(const char *s)
 	return strlen(s) < GUEST_MAX_NAME;
 }
 
+static bool is_env_valid(char *const *env, size_t n)
+{
+	if (n > GUEST_MAX_ENV)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (env[i][0] == '=' || !strchr(env[i], '='))
+			return false;
+	return true;
+}
+
+/* Exactly one certificate in its lines: it is put among others in files that people read. */
+static bool is_certificate(const char *s)
+{
+	size_t n = strlen(s), n_begin = strlen(PEM_BEGIN), n_end = strlen(PEM_END);
+	size_t n_body;
+
+	if (n > GUEST_MAX_CA || n <= n_begin + n_end || strncmp(s, PEM_BEGIN, n_begin) != 0 ||
+		strcmp(s + n - n_end, PEM_END) != 0)
+		return false;
+	n_body = n - n_begin - n_end;
+	return strspn(s + n_begin, PEM_CHARS) == n_body && s[n_begin + n_body - 1] == '\n';
+}
+
+static bool is_trust_valid(const struct guest_trust *t)
+{
+	return (!t->ca_pem[0] || is_certificate(t->ca_pem)) && is_env_valid(t->env, t->n_env);
+}
+
 static bool is_setup_valid(const struct guest_setup *s)
 {
 	if (!is_name(s->id) || !is_name(s->name) || !is_hostname(s->hostname))
@@ -68,13 +100,10 @@ static bool is_setup_valid(const struct guest_setup *s)
 	/* 0 would make the agent root, -1 means "leave it" to chown. */
 	if (s->uid == 0 || s->gid == 0 || s->uid == UINT32_MAX || s->gid == UINT32_MAX)
 		return false;
-	if (!is_machine_id(s->machine_id) || s->n_env > GUEST_MAX_ENV)
+	if (!is_machine_id(s->machine_id) || !is_env_valid(s->env, s->n_env))
 		return false;
 	if (s->workdir[0] && !guest_path_is_plain(s->workdir))
 		return false;
-	for (size_t i = 0; i < s->n_env; i++)
-		if (s->env[i][0] == '=' || !strchr(s->env[i], '='))
-			return false;
 	return are_mounts_valid(&s->mounts);
 }
 
@@ -86,6 +115,13 @@ static void put_mounts(struct wr *wr, const struct guest_mounts *mounts)
 		wr_cstr(wr, mounts->v[i].share);
 		wr_cstr(wr, mounts->v[i].path);
 	}
+}
+
+static void put_env(struct wr *wr, char *const *env, size_t n)
+{
+	wr_u16(wr, (uint16_t)n);
+	for (size_t i = 0; i < n; i++)
+		wr_cstr(wr, env[i]);
 }
 
 int guest_put_setup(struct wr *wr, const struct guest_setup *s)
@@ -102,9 +138,7 @@ int guest_put_setup(struct wr *wr, const struct guest_setup *s)
 	wr_cstr(wr, s->machine_id);
 	wr_cstr(wr, s->workdir);
 	put_mounts(wr, &s->mounts);
-	wr_u16(wr, (uint16_t)s->n_env);
-	for (size_t i = 0; i < s->n_env; i++)
-		wr_cstr(wr, s->env[i]);
+	put_env(wr, s->env, s->n_env);
 	return wr_finish(wr);
 }
 
@@ -113,6 +147,15 @@ int guest_put_mounts(struct wr *wr, const struct guest_mounts *mounts)
 	if (!are_mounts_valid(mounts))
 		return -EINVAL;
 	put_mounts(wr, mounts);
+	return wr_finish(wr);
+}
+
+int guest_put_trust(struct wr *wr, const struct guest_trust *t)
+{
+	if (!is_trust_valid(t))
+		return -EINVAL;
+	wr_cstr(wr, t->ca_pem);
+	put_env(wr, t->env, t->n_env);
 	return wr_finish(wr);
 }
 
@@ -169,18 +212,21 @@ static void get_mounts(struct rd *rd, struct guest_mounts *ret)
 	}
 }
 
-static void get_env(struct rd *rd, struct guest_setup *ret)
+static char **get_env(struct rd *rd, size_t *ret_n)
 {
 	size_t n = rd_u16(rd);
+	char **env;
 
+	*ret_n = 0;
 	if (rd->bad || n > GUEST_MAX_ENV) {
 		rd->bad = true;
-		return;
+		return NULL;
 	}
-	ret->env = xcalloc(n + 1, sizeof(*ret->env));
-	ret->n_env = n;
+	env = xcalloc(n + 1, sizeof(*env));
 	for (size_t i = 0; i < n; i++)
-		ret->env[i] = get_string(rd);
+		env[i] = get_string(rd);
+	*ret_n = n;
+	return env;
 }
 
 int guest_get_setup(struct slice body, struct guest_setup *ret)
@@ -200,7 +246,7 @@ int guest_get_setup(struct slice body, struct guest_setup *ret)
 	ret->machine_id = get_string(&rd);
 	ret->workdir = get_string(&rd);
 	get_mounts(&rd, &ret->mounts);
-	get_env(&rd, ret);
+	ret->env = get_env(&rd, &ret->n_env);
 	if (rd_finish(&rd) < 0 || !is_setup_valid(ret)) {
 		guest_setup_done(ret);
 		return -EBADMSG;
@@ -216,6 +262,19 @@ int guest_get_mounts(struct slice body, struct guest_mounts *ret)
 	get_mounts(&rd, ret);
 	if (rd_finish(&rd) < 0 || !are_mounts_valid(ret)) {
 		guest_mounts_done(ret);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+int guest_get_trust(struct slice body, struct guest_trust *ret)
+{
+	struct rd rd = rd_init(body);
+
+	*ret = (struct guest_trust){.ca_pem = get_string(&rd)};
+	ret->env = get_env(&rd, &ret->n_env);
+	if (rd_finish(&rd) < 0 || !is_trust_valid(ret)) {
+		guest_trust_done(ret);
 		return -EBADMSG;
 	}
 	return 0;
@@ -266,6 +325,20 @@ void guest_mounts_done(struct guest_mounts *mounts)
 	*mounts = (struct guest_mounts){0};
 }
 
+static void env_free(char **env, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(env[i]);
+	free(env);
+}
+
+void guest_trust_done(struct guest_trust *t)
+{
+	free(t->ca_pem);
+	env_free(t->env, t->n_env);
+	*t = (struct guest_trust){0};
+}
+
 void guest_setup_done(struct guest_setup *s)
 {
 	free(s->id);
@@ -274,8 +347,6 @@ void guest_setup_done(struct guest_setup *s)
 	free(s->machine_id);
 	free(s->workdir);
 	guest_mounts_done(&s->mounts);
-	for (size_t i = 0; i < s->n_env; i++)
-		free(s->env[i]);
-	free(s->env);
+	env_free(s->env, s->n_env);
 	*s = (struct guest_setup){0};
 }

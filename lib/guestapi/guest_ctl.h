@@ -7,13 +7,15 @@
  *          path     request               answer
  *          /setup   struct guest_setup    struct guest_reply
  *          /mount   struct guest_mounts   struct guest_reply
+ *          /trust   struct guest_trust    struct guest_reply
  *          /clock   wall clock ms         struct guest_reply
  *          /stats   empty                 struct keeper_stats
  *          /power   kind                  struct guest_reply, then the guest ends itself
  * Trust    Answers are the guest's and hostile: bounded, strict, believed in nothing that
  *          matters. Requests are the host's; the guest checks them all the same.
- * Owns     Decoded setups and mounts own their strings; the _done functions free them.
- * Limits   GUEST_MAX_BODY bytes a body, GUEST_MAX_MOUNTS, GUEST_MAX_ENV, GUEST_MAX_TEXT.
+ * Owns     Decoded setups, mounts and trusts own their strings; the _done functions free them.
+ * Limits   GUEST_MAX_BODY bytes a body, GUEST_MAX_MOUNTS, GUEST_MAX_ENV, GUEST_MAX_TEXT,
+ *          GUEST_MAX_CA.
  * See      proto/PROTOCOL.guest, guest_ctl_test.c, guest_ctl_fuzz.c
  */
 #pragma once
@@ -28,6 +30,7 @@
 #define GUEST_MAX_NAME 256
 #define GUEST_MAX_PATH 4096
 #define GUEST_ENTROPY 32
+#define GUEST_MAX_CA 16384
 
 #define GUEST_PORT "sbx.ctl"
 #define GUEST_SHARE_TAG "sbx"
@@ -36,6 +39,7 @@
 #define GUEST_PATH_EXEC "/exec"
 #define GUEST_PATH_SETUP "/setup"
 #define GUEST_PATH_MOUNT "/mount"
+#define GUEST_PATH_TRUST "/trust"
 #define GUEST_PATH_CLOCK "/clock"
 #define GUEST_PATH_STATS "/stats"
 #define GUEST_PATH_POWER "/power"
@@ -70,6 +74,14 @@ struct guest_setup {
 	char **env; /* "NAME=value" for every exec */
 };
 
+/* The CA that the guest is to trust from now on, in the place of the one before, and the variables
+ * that stand for credentials: no secret is among them. */
+struct guest_trust {
+	char *ca_pem; /* one certificate as PEM; "" is none: one that was trusted is forgotten */
+	size_t n_env;
+	char **env; /* "NAME=value" for every later exec; all of an earlier trust's are dropped */
+};
+
 struct guest_reply {
 	bool ok;
 	char text[GUEST_MAX_TEXT]; /* why not */
@@ -84,6 +96,7 @@ bool guest_path_is_plain(const char *path);
  * the other side would refuse it. The strings stay the caller's. */
 int guest_put_setup(struct wr *wr, const struct guest_setup *setup) MUST_CHECK;
 int guest_put_mounts(struct wr *wr, const struct guest_mounts *mounts) MUST_CHECK;
+int guest_put_trust(struct wr *wr, const struct guest_trust *trust) MUST_CHECK;
 int guest_put_clock(struct wr *wr, uint64_t wall_ms) MUST_CHECK;
 int guest_put_power(struct wr *wr, enum guest_power kind) MUST_CHECK;
 int guest_put_reply(struct wr *wr, bool ok, const char *text) MUST_CHECK;
@@ -93,6 +106,7 @@ int guest_put_stats(struct wr *wr, const struct keeper_stats *stats) MUST_CHECK;
  * *ret then holds nothing to free. */
 int guest_get_setup(struct slice body, struct guest_setup *ret) MUST_CHECK;
 int guest_get_mounts(struct slice body, struct guest_mounts *ret) MUST_CHECK;
+int guest_get_trust(struct slice body, struct guest_trust *ret) MUST_CHECK;
 int guest_get_clock(struct slice body, uint64_t *ret_wall_ms) MUST_CHECK;
 int guest_get_power(struct slice body, enum guest_power *ret_kind) MUST_CHECK;
 /* Control characters in the text are replaced by '?'. */
@@ -101,3 +115,4 @@ int guest_get_stats(struct slice body, struct keeper_stats *ret) MUST_CHECK;
 
 void guest_setup_done(struct guest_setup *setup);
 void guest_mounts_done(struct guest_mounts *mounts);
+void guest_trust_done(struct guest_trust *trust);

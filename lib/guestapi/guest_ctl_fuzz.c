@@ -18,6 +18,19 @@ static void check_setup(struct slice body)
 	guest_setup_done(&setup);
 }
 
+static void check_trust(struct slice body)
+{
+	static uint8_t buf[1 << 21];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	struct guest_trust trust;
+
+	if (guest_get_trust(body, &trust) < 0)
+		return;
+	if (guest_put_trust(&wr, &trust) < 0 || !slice_eq(slice_of(buf, wr.n), body))
+		abort();
+	guest_trust_done(&trust);
+}
+
 static void check_mounts(struct slice body)
 {
 	struct guest_mounts mounts;
@@ -56,6 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)!guest_get_stats(body, &stats);
 	else if (which == 4)
 		(void)!guest_get_clock(body, &ms);
+	else if (which == 6)
+		check_trust(body);
 	else
 		(void)!guest_get_power(body, &kind);
 	return 0;

@@ -92,6 +92,72 @@ static void test_setup_refused(void **state)
 	some_mounts[0].path = (char *)"/home/u/p";
 }
 
+#define SOME_CA "-----BEGIN CERTIFICATE-----\nMIIB+A/=\n-----END CERTIFICATE-----\n"
+
+static int put_trust(const char *ca, size_t n_env, uint8_t *buf, size_t *ret_n)
+{
+	struct wr wr = wr_init(buf, GUEST_MAX_BODY);
+	struct guest_trust t = {.ca_pem = (char *)ca, .n_env = n_env, .env = some_env};
+	int r = guest_put_trust(&wr, &t);
+
+	*ret_n = wr.n;
+	return r;
+}
+
+static void test_trust_round_trip(void **state)
+{
+	static const char *const cas[] = {SOME_CA, ""};
+	uint8_t buf[GUEST_MAX_BODY];
+	struct guest_trust out;
+	size_t n;
+
+	for (size_t i = 0; i < ARRAY_LEN(cas); i++) {
+		assert_int_equal(put_trust(cas[i], 2, buf, &n), 0);
+		assert_int_equal(guest_get_trust(slice_of(buf, n), &out), 0);
+		assert_string_equal(out.ca_pem, cas[i]);
+		assert_int_equal(out.n_env, 2);
+		assert_string_equal(out.env[0], "A=1");
+		assert_string_equal(out.env[1], "B=2");
+		assert_null(out.env[2]);
+		guest_trust_done(&out);
+		for (size_t k = 0; k < n; k++)
+			assert_int_equal(guest_get_trust(slice_of(buf, k), &out), -EBADMSG);
+		assert_int_equal(guest_get_trust(slice_of(buf, n + 1), &out), -EBADMSG);
+	}
+}
+
+static void test_trust_refused(void **state)
+{
+	static const char *const bad[] = {"x", "\n", (SOME_CA "x"), (SOME_CA SOME_CA),
+		("# a\n" SOME_CA), "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
+		"-----BEGIN CERTIFICATE-----\nMIIB-----END CERTIFICATE-----\n",
+		"-----BEGIN CERTIFICATE-----\nMI B\n-----END CERTIFICATE-----\n",
+		"-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n",
+		"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"};
+	static char huge[GUEST_MAX_CA + 2];
+	uint8_t buf[GUEST_MAX_BODY];
+	struct guest_trust out;
+	struct wr wr;
+	size_t n;
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		if (put_trust(bad[i], 2, buf, &n) != -EINVAL)
+			fail_msg("was taken: %s", bad[i]);
+		wr = wr_init(buf, sizeof(buf));
+		wr_cstr(&wr, bad[i]);
+		wr_u16(&wr, 0);
+		assert_int_equal(guest_get_trust(slice_of(buf, wr.n), &out), -EBADMSG);
+	}
+	memset(huge, 'A', sizeof(huge) - 1);
+	memcpy(huge, SOME_CA, 28);
+	memcpy(huge + sizeof(huge) - 28, "\n-----END CERTIFICATE-----\n", 28);
+	assert_int_equal(put_trust(huge, 0, buf, &n), -EINVAL);
+	assert_int_equal(put_trust(SOME_CA, GUEST_MAX_ENV + 1, buf, &n), -EINVAL);
+	some_env[1] = (char *)"=x";
+	assert_int_equal(put_trust(SOME_CA, 2, buf, &n), -EINVAL);
+	some_env[1] = (char *)"B=2";
+}
+
 static void test_plain_paths(void **state)
 {
 	static const char *const good[] = {"/a", "/a/b", "/.a", "/..a", "/a/...", "/a b/c"};
@@ -160,6 +226,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_setup_round_trip),
 		cmocka_unit_test(test_setup_refused),
+		cmocka_unit_test(test_trust_round_trip),
+		cmocka_unit_test(test_trust_refused),
 		cmocka_unit_test(test_plain_paths),
 		cmocka_unit_test(test_small_messages),
 		cmocka_unit_test(test_long_reply_is_cut),

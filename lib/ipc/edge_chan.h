@@ -114,7 +114,7 @@ struct edge_ask {
 	uint16_t port;		  /* 0 for DNS, and in a fault where it is not known */
 	uint16_t qtype;		  /* DNS */
 	bool url_cut;
-	bool tls; /* HTTP: inside TLS that edge has opened */
+	bool tls;		      /* HTTP: inside TLS that edge has opened */
 	char method[EDGE_MAX_METHOD]; /* HTTP */
 	char url[EDGE_MAX_URL];	      /* HTTP: the path, without the query */
 	char fault[EDGE_MAX_TEXT];    /* not "": why edge has refused it */
@@ -122,7 +122,7 @@ struct edge_ask {
 
 struct edge_verdict {
 	bool allowed;
-	bool opened; /* TUNNEL: edge ends the TLS in it; no socket */
+	bool opened;		      /* TUNNEL: edge ends the TLS in it; no socket */
 	uint32_t count;		      /* how often just this was refused, now included */
 	char rule[EDGE_MAX_RULE];     /* the rule that decided; "": none applies */
 	char reason[EDGE_MAX_REASON]; /* a sentence that stands instead of rule or its absence */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/paths.h"
 #include "lib/base/str.h"
 #include "lib/policy/policy.h"
 
@@ -225,6 +226,15 @@ int services_load(struct services *set, const char *folder, struct err *err)
 	}
 	free(list);
 	return 0;
+}
+
+int services_load_installed(struct services *set, struct err *err)
+{
+	AUTO_FREE char *shipped = paths_get(PATHS_SHARE, "services");
+	AUTO_FREE char *own = paths_get(PATHS_CONFIG, "services");
+	int r = services_load(set, shipped, err);
+
+	return r < 0 ? r : services_load(set, own, err);
 }
 
 /* ---- asking ---- */

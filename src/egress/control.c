@@ -46,9 +46,11 @@ void control_report(struct egress *e, struct exchange *x)
 	uint32_t gen = x->gen;
 
 	if (x->result_due) {
-		if (!sent(e, egress_send_result(EGRESS_CONTROL_FD, x->id, x->result_due, -1)))
+		if (!sent(e, egress_send_result(
+				     EGRESS_CONTROL_FD, x->id, x->result_due, x->given_fd)))
 			return;
 		free(TAKE(x->result_due));
+		fd_close(&x->given_fd);
 	}
 	if (!x->closed_due || !sent(e, egress_send_closed(EGRESS_CONTROL_FD, x->id,
 					       x->n_bytes[WAY_UP], x->n_bytes[WAY_DOWN])))

@@ -6,8 +6,9 @@
  *
  * How      Each OPEN is a struct exchange: its request is read from edge and compared with what the
  *          keeper allowed, decided again, its name resolved, every address checked, one of them
- *          connected and checked once more; then it is a tunnel or one HTTP request. Whoever finds
- *          a reason to stop calls exchange_fail or exchange_finish and touches it no more.
+ *          connected and checked once more; then it is a tunnel or one HTTP request. A SOCKET has
+ *          no edge: its connection goes to the keeper. Whoever finds a reason to stop calls
+ *          exchange_fail or exchange_finish and touches it no more.
  * Trust    Eats frames of edge, answers of resolvers, bytes of origins. Holds no secret.
  * Owns     The sockets, fd EGRESS_CONTROL_FD, the policy.
  * Limits   EGRESS_MAX_OPEN exchanges; the EGRESS_*_MS below; EGRESS_PIPES; OUT_MAX a direction.
@@ -109,6 +110,7 @@ struct exchange {
 	uint32_t id; /* keeper's */
 	uint32_t gen;
 	int edge_fd, origin_fd;
+	int given_fd; /* the keeper's as soon as it takes RESULT */
 	struct host host;
 	uint16_t port;
 	bool is_free; /* where it goes was named by the user: no check of the address */
@@ -154,7 +156,7 @@ void control_report(struct egress *e, struct exchange *x);
 void control_recheck(struct egress *e);
 
 /* exchange.c */
-/* fd is taken. */
+/* fd is taken; -1 for the kind SOCKET. */
 void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open, int fd);
 struct exchange *exchange_find(struct egress *e, struct loop_key key);
 struct loop_key exchange_key(const struct egress *e, const struct exchange *x, enum egress_ev kind);
@@ -163,6 +165,8 @@ void exchange_on_origin(struct egress *e, struct exchange *x, uint32_t events);
 void exchange_on_timer(struct egress *e, struct exchange *x);
 /* origin_fd is connected and checked. */
 void exchange_connected(struct egress *e, struct exchange *x);
+/* The connection is what was wanted: it goes to the keeper, and nothing of it is left here. */
+void exchange_give(struct egress *e, struct exchange *x);
 void exchange_tell(struct egress *e, struct exchange *x, enum egress_outcome outcome,
 	const struct addr *addr, const char *text);
 /* Edge gets a refusal of our own when it has no answer yet; the keeper gets the outcome. addr may

@@ -241,6 +241,8 @@ static void take_message(struct rig *r, struct ipc_msg *msg)
 		assert_false(seen->has_result || seen->closed);
 		assert_int_equal(egress_get_result(msg, &seen->result), 0);
 		seen->has_result = true;
+		if (msg->fd >= 0)
+			seen->fd = TAKE_FD(msg->fd);
 		break;
 	case EGRESS_CLOSED:
 		assert_false(seen->closed);
@@ -354,6 +356,27 @@ void rig_send_connect(int fd, const char *host, uint16_t port)
 		.body = {.kind = HTTP_BODY_TUNNEL}};
 
 	rig_send_req(fd, &req);
+}
+
+void rig_open_socket(struct rig *r, const char *host, uint16_t port)
+{
+	struct egress_open open = {.kind = EGRESS_SOCKET, .port = port};
+
+	(void)snprintf(open.host, sizeof(open.host), "%s", host);
+	assert_int_equal(egress_ask_open(r->keeper, ++r->n_ids, &open, -1), 0);
+}
+
+struct egress_result *rig_socket(struct rig *r, int *ret_fd)
+{
+	struct rig_seen *seen = &r->seen[r->n_ids];
+
+	rig_until(r, seen->closed);
+	assert_true(seen->has_result);
+	assert_int_equal(seen->fd > 0, seen->result.outcome == EGRESS_CONNECTED);
+	assert_true(seen->up == 0 && seen->down == 0);
+	*ret_fd = seen->fd ? seen->fd : -1;
+	seen->fd = 0;
+	return &seen->result;
 }
 
 int rig_connect(struct rig *r, const char *host, uint16_t port)

@@ -45,6 +45,7 @@ struct rig_seen {
 	bool has_result, closed;
 	struct egress_result result;
 	uint64_t up, down;
+	int fd; /* that came with RESULT; 0: none */
 };
 
 struct rig {
@@ -87,6 +88,10 @@ void rig_listen_keeper(struct rig *r, int ms);
 
 /* OPEN: gives edge's end of the socket (blocking, 20 s at most), its id is r->n_ids. */
 int rig_open(struct rig *r, enum egress_kind kind, const char *host, uint16_t port);
+/* OPEN of the kind SOCKET; its id is r->n_ids. */
+void rig_open_socket(struct rig *r, const char *host, uint16_t port);
+/* The result of the last SOCKET, once it is closed; ret_fd is the test's, -1 without one. */
+struct egress_result *rig_socket(struct rig *r, int *ret_fd);
 /* OPEN and the HEAD of a CONNECT. */
 int rig_connect(struct rig *r, const char *host, uint16_t port);
 /* The outcome of the last OPEN, or of an id. */

@@ -145,7 +145,7 @@ void exchange_fail(struct egress *e, struct exchange *x, enum egress_outcome out
 	va_end(ap);
 	out_clean_text(text);
 	exchange_tell(e, x, outcome, addr, text);
-	if (is_raw || outcome == EGRESS_GONE) {
+	if (is_raw || outcome == EGRESS_GONE || x->kind == EGRESS_SOCKET) {
 		exchange_finish(e, x);
 		return;
 	}
@@ -178,6 +178,34 @@ static void take_target(struct exchange *x, const struct egress_open *open)
 		x->host = (struct host){0};
 }
 
+/* Decided again, by our own copy of the policy, before a packet is sent. */
+static void go_out(struct egress *e, struct exchange *x)
+{
+	struct policy_op op = exchange_op(x);
+	struct policy_decision decision;
+	char text[POLICY_MAX_EXPLAIN];
+
+	policy_decide(e->policy, &op, &decision);
+	if (!decision.allowed) {
+		policy_explain(&op, &decision, text, sizeof(text));
+		exchange_fail(e, x, EGRESS_DENIED_POLICY, NULL, "%s", text);
+		return;
+	}
+	dial_begin(e, x);
+}
+
+/* Nobody sends a request: what the keeper named is all there is. */
+static void open_socket(struct egress *e, struct exchange *x)
+{
+	if (e->n_open > EGRESS_MAX_OPEN)
+		exchange_fail(e, x, EGRESS_BUSY, NULL, "%s", egress_outcome_text(EGRESS_BUSY));
+	else if (x->host.n == 0)
+		exchange_fail(e, x, EGRESS_BAD_REQUEST, NULL, "%s",
+			egress_outcome_text(EGRESS_BAD_REQUEST));
+	else
+		go_out(e, x);
+}
+
 void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open, int fd)
 {
 	/* One slot more than may be open, and no message is read while a report is due: so there
@@ -191,12 +219,17 @@ void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open
 		.gen = gen,
 		.edge_fd = fd,
 		.origin_fd = -1,
+		.given_fd = -1,
 		.way = {{.pipe = {-1, -1}}, {.pipe = {-1, -1}}}};
 	take_target(x, open);
 	canon_reader_init(&x->frames);
 	if (e->n_open++ == 0)
 		loop_timer_set(&e->loop, &e->recheck, clock_mono_ms() + EGRESS_RECHECK_MS,
 			(struct loop_key){.kind = EGRESS_EV_RECHECK});
+	if (x->kind == EGRESS_SOCKET) {
+		open_socket(e, x);
+		return;
+	}
 	r = fd_set_nonblock(fd, true);
 	/* Edge-triggered: one registration for the whole life, and a hang-up is told once. */
 	if (r == 0)
@@ -253,10 +286,6 @@ static int take_request(struct egress *e, struct exchange *x, struct slice paylo
 
 static void on_request(struct egress *e, struct exchange *x, const struct canon_frame *frame)
 {
-	struct policy_op op = exchange_op(x);
-	struct policy_decision decision;
-	char text[POLICY_MAX_EXPLAIN];
-
 	if (frame->kind != CANON_HEAD || frame->stream != EGRESS_STREAM || x->host.n == 0 ||
 		take_request(e, x, frame->payload) < 0) {
 		exchange_fail(e, x, EGRESS_BAD_REQUEST, NULL, "%s",
@@ -266,13 +295,7 @@ static void on_request(struct egress *e, struct exchange *x, const struct canon_
 	canon_reader_done(&x->frames);
 	if (x->kind == EGRESS_TUNNEL)
 		origin_free_talk(TAKE(x->talk));
-	policy_decide(e->policy, &op, &decision);
-	if (!decision.allowed) {
-		policy_explain(&op, &decision, text, sizeof(text));
-		exchange_fail(e, x, EGRESS_DENIED_POLICY, NULL, "%s", text);
-		return;
-	}
-	dial_begin(e, x);
+	go_out(e, x);
 }
 
 /* Not one byte behind the request is read: in a tunnel it is the origin's. */
@@ -375,11 +398,23 @@ void exchange_on_timer(struct egress *e, struct exchange *x)
 	}
 }
 
+void exchange_give(struct egress *e, struct exchange *x)
+{
+	loop_del(&e->loop, x->origin_fd);
+	x->given_fd = TAKE_FD(x->origin_fd);
+	exchange_tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
+	exchange_finish(e, x);
+}
+
 void exchange_connected(struct egress *e, struct exchange *x)
 {
 	loop_timer_clear(&e->loop, &x->timer);
-	if (x->kind == EGRESS_TUNNEL && x->is_proxied) {
+	if (x->kind != EGRESS_HTTP && x->is_proxied) {
 		upstream_begin(e, x);
+		return;
+	}
+	if (x->kind == EGRESS_SOCKET) {
+		exchange_give(e, x);
 		return;
 	}
 	exchange_tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));

@@ -1,4 +1,4 @@
-/* The company's proxy: a tunnel through it is a CONNECT, its answer read as strictly as an origin's.
+/* The company's proxy: a tunnel through it, or a connection for sbx-origin, is a CONNECT, its answer read as strictly as an origin's.
  * HTTP requests go to it as to an origin (origin.c), with an absolute target. */
 #include "egress.h"
 
@@ -48,6 +48,10 @@ static bool on_answer(
 			canon_reason(ev->resp->status));
 		return false;
 	}
+	if (x->kind == EGRESS_SOCKET) {
+		exchange_give(e, x);
+		return false;
+	}
 	exchange_tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
 	tunnel_put_head(x);
 	if (out_put(&x->to_edge, rest) < 0) {
@@ -62,6 +66,9 @@ static bool on_answer(
 void upstream_pump(struct egress *e, struct exchange *x)
 {
 	uint8_t buf[4096];
+	/* What is behind the proxy's head belongs to who gets the connection: it is not read, so the
+	 * head is read byte by byte. */
+	size_t want = x->kind == EGRESS_SOCKET ? 1 : sizeof(buf);
 	struct http1_event ev;
 	struct slice in;
 	uint64_t n_sent = 0;
@@ -73,7 +80,7 @@ void upstream_pump(struct egress *e, struct exchange *x)
 		return;
 	}
 	for (;;) {
-		n = recv(x->origin_fd, buf, sizeof(buf), MSG_DONTWAIT);
+		n = recv(x->origin_fd, buf, want, MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)

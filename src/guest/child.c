@@ -10,6 +10,7 @@
 #include "builtin.h"
 #include "netconf.h"
 #include "spawn.h"
+#include "trust.h"
 #include "users.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
@@ -94,7 +95,10 @@ static void fill_env(struct env *e, const struct child *c, const struct user *u)
 			env_set(e, "WORKSPACE_DIR", f->workdir);
 	}
 	netconf_env(e);
+	if (f->has_ca)
+		trust_env(e, &trust_of_guest);
 	env_put_all(e, f->env.v);
+	env_put_all(e, f->trust.v);
 	env_put_all(e, c->spec->env);
 }
 

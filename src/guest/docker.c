@@ -14,11 +14,13 @@
 #include "event.h"
 #include "file.h"
 #include "netconf.h"
+#include "oci.h"
 #include "spawn.h"
 #include "users.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/mem.h"
 
 #define DOCKERD "/usr/sbin/dockerd"
 #define PAUSE_FIRST_MS 500
@@ -94,6 +96,18 @@ static void put_proxies(void)
 		(void)putenv(env.v[i]); /* kept until the exec */
 }
 
+/* dockerd, its containerd and its builder all look for runc on the PATH. */
+static void put_runc(void)
+{
+	const char *path = getenv("PATH");
+	struct err err;
+
+	if (oci_install(&err) < 0)
+		log_warn("%s; containers do not trust the sandbox's CA", err.text);
+	else
+		(void)putenv(xasprintf("PATH=" OCI_BIN ":%s", path ? path : "/usr/sbin:/usr/bin"));
+}
+
 static void become_dockerd(int sock)
 {
 	char pid[16];
@@ -114,6 +128,7 @@ static void become_dockerd(int sock)
 	(void)setenv("LISTEN_FDS", "1", 1);
 	(void)setenv("HOME", "/root", 1);
 	put_proxies();
+	put_runc();
 	(void)!file_poke("/proc/self/oom_score_adj", "-500");
 	execl(DOCKERD, "dockerd", "-H", "fd://", "--data-root", DOCKER_DATA, (char *)NULL);
 	_exit(127);

@@ -14,7 +14,7 @@
 #define MAX_DEPTH 128
 #define MAX_PATH 4096
 
-int file_read(const char *path, char **ret_text)
+int file_read_bytes(const char *path, char **ret, size_t *ret_n)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	AUTO_FREE char *text = NULL;
@@ -33,8 +33,16 @@ int file_read(const char *path, char **ret_text)
 	if (n > (ssize_t)FILE_MAX_BYTES)
 		return -EFBIG;
 	text[n] = '\0';
-	*ret_text = TAKE(text);
+	*ret_n = (size_t)n;
+	*ret = TAKE(text);
 	return 0;
+}
+
+int file_read(const char *path, char **ret_text)
+{
+	size_t n;
+
+	return file_read_bytes(path, ret_text, &n);
 }
 
 int file_poke(const char *path, const char *text)
@@ -46,14 +54,14 @@ int file_poke(const char *path, const char *text)
 	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-static int write_new(const char *path, const char *text, const struct stat *like)
+static int write_new(const char *path, struct slice bytes, const struct stat *like)
 {
 	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int r;
 
 	if (fd < 0)
 		return -errno;
-	r = fd_write_all(fd, text, strlen(text));
+	r = fd_write_all(fd, bytes.p, bytes.n);
 	if (r < 0)
 		return r;
 	if (fchown(fd, like->st_uid, like->st_gid) < 0 || fchmod(fd, like->st_mode & 07777) < 0)
@@ -61,19 +69,33 @@ static int write_new(const char *path, const char *text, const struct stat *like
 	return 0;
 }
 
-int file_replace(const char *path, const char *text, struct err *err)
+int file_replace_bytes(const char *path, struct slice bytes, struct err *err)
 {
 	AUTO_FREE char *tmp = xasprintf("%s.sbx-new", path);
 	struct stat st;
 	int r;
 
-	if (lstat(path, &st) < 0)
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		st = (struct stat){.st_mode = 0644, .st_uid = geteuid(), .st_gid = getegid()};
 	(void)unlink(tmp);
-	r = write_new(tmp, text, &st);
+	r = write_new(tmp, bytes, &st);
 	if (r == 0 && rename(tmp, path) < 0)
 		r = -errno;
 	return r < 0 ? err_errno(err, r, "writing %s in the guest", path) : 0;
+}
+
+int file_replace(const char *path, const char *text, struct err *err)
+{
+	return file_replace_bytes(path, slice_from_str(text), err);
+}
+
+int file_say(const char *path, const char *text, struct err *err)
+{
+	AUTO_FREE char *old = NULL;
+
+	if (file_read(path, &old) == 0 && !strcmp(old, text))
+		return 0;
+	return file_replace(path, text, err);
 }
 
 int file_make_parents(const char *path, struct err *err)

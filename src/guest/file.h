@@ -12,17 +12,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "lib/base/err.h"
+#include "lib/base/slice.h"
 
 #define FILE_MAX_BYTES (1u << 20)
 
 /* The content, NUL-terminated, on the heap. -EFBIG above FILE_MAX_BYTES, -EINVAL for a file that is
  * not regular (those of /proc and /sys are). */
 int file_read(const char *path, char **ret_text) MUST_CHECK;
+/* The same for a file that may hold NULs. */
+int file_read_bytes(const char *path, char **ret, size_t *ret_n) MUST_CHECK;
 /* Writes text into what is there (for /proc and /sys). */
 int file_poke(const char *path, const char *text) MUST_CHECK;
 /* Replaces path at once by a new file with the mode and owner of the old one (0644, root when there
- * was none). */
+ * was no regular one). */
 int file_replace(const char *path, const char *text, struct err *err) MUST_CHECK;
+int file_replace_bytes(const char *path, struct slice bytes, struct err *err) MUST_CHECK;
+/* As file_replace, but leaves a file alone that says that already, so that nothing is written. */
+int file_say(const char *path, const char *text, struct err *err) MUST_CHECK;
 /* mkdir -p of all folders above path, 0755; what is there stays as it is. */
 int file_make_parents(const char *path, struct err *err) MUST_CHECK;
 /* Gives all files beneath path (on the same file system) that belong to the old ids to the new. */

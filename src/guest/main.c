@@ -16,6 +16,7 @@
 #include "exec.h"
 #include "net.h"
 #include "netproc.h"
+#include "oci.h"
 #include "power.h"
 #include "port.h"
 #include "service.h"
@@ -157,6 +158,14 @@ static void boot(void)
 	boot_late();
 }
 
+/* As Docker calls it: by name, or by the path that it found (oci.h). */
+static bool is_runc(int argc, char **argv)
+{
+	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+
+	return argc > 0 && getpid() != 1 && !strcmp(slash ? slash + 1 : argv[0], OCI_RUNC);
+}
+
 int main(int argc, char **argv)
 {
 	struct guest *g = &guest;
@@ -165,6 +174,8 @@ int main(int argc, char **argv)
 
 	if (argc > 0 && !strcmp(argv[0], NET_PROGRAM))
 		net_main();
+	if (is_runc(argc, argv))
+		return oci_main(argc, argv);
 	log_init("sbx-guest");
 	(void)prctl(PR_SET_NAME, "sbx-guest"); /* the kernel knows it as /init */
 	if (getpid() != 1)

@@ -22,6 +22,7 @@
 #include "lib/vmm/disk.h"
 #include "lib/vmm/initrd.h"
 
+#define TRUST_MS 20000
 #define BOOT_MS 90000
 #define CTL_STREAM 0
 
@@ -425,6 +426,20 @@ int rig_run(struct rig *r, const char *script, unsigned timeout_ms)
 	return status;
 }
 
+/* A small request with its body; the guest must say yes. */
+static void ask(struct rig *r, const char *path, const struct wr *body, unsigned timeout_ms)
+{
+	struct guest_reply reply;
+
+	(void)bufq_put(&r->to_guest, slice_of(body->p, body->n));
+	r->is_exec = false;
+	r->to_guest_over = true;
+	assert_int_equal(finish(r, path, timeout_ms), 0);
+	assert_int_equal(guest_get_reply(slice_of(r->output, r->n_output), &reply), 0);
+	if (!reply.ok)
+		fail_msg("%s: %s", path, reply.text);
+}
+
 static void do_setup(struct rig *r)
 {
 	static uint8_t body[GUEST_MAX_BODY];
@@ -437,16 +452,19 @@ static void do_setup(struct rig *r)
 		.gid = 1000,
 		.machine_id = (char *)"0123456789abcdef0123456789abcdef",
 		.workdir = (char *)""};
-	struct guest_reply reply;
 
 	assert_int_equal(guest_put_setup(&wr, &s), 0);
-	(void)bufq_put(&r->to_guest, slice_of(body, wr.n));
-	r->is_exec = false;
-	r->to_guest_over = true;
-	assert_int_equal(finish(r, GUEST_PATH_SETUP, BOOT_MS), 0);
-	assert_int_equal(guest_get_reply(slice_of(r->output, r->n_output), &reply), 0);
-	if (!reply.ok)
-		fail_msg("/setup: %s", reply.text);
+	ask(r, GUEST_PATH_SETUP, &wr, BOOT_MS);
+}
+
+void rig_trust(struct rig *r, const char *ca_pem, char **env, size_t n_env)
+{
+	static uint8_t body[GUEST_MAX_BODY];
+	struct wr wr = wr_init(body, sizeof(body));
+	struct guest_trust t = {.ca_pem = (char *)ca_pem, .env = env, .n_env = n_env};
+
+	assert_int_equal(guest_put_trust(&wr, &t), 0);
+	ask(r, GUEST_PATH_TRUST, &wr, TRUST_MS);
 }
 
 /* ---- life ---- */

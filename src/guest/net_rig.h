@@ -1,5 +1,5 @@
 /*
- * net_rig - for net_vm_test: a real VM whose sbx.net ends in the test instead of edge.
+ * net_rig - for net_vm_test and trust_vm_test: a real VM whose sbx.net ends in the test instead of edge.
  *
  * How      rig_start boots a template under TCG with sbx-guest, does /setup and plays edge on
  *          sbx.net. rig_run runs a shell script in the guest over sbx.ctl and meanwhile serves the
@@ -74,6 +74,8 @@ void rig_start(struct rig *r, const char *template, const char *guest, uint64_t 
 void rig_stop(struct rig *r);
 /* Exit status; stdout and stderr are in r->output. */
 int rig_run(struct rig *r, const char *script, unsigned timeout_ms);
+/* /trust; the guest must say yes. */
+void rig_trust(struct rig *r, const char *ca_pem, char **env, size_t n_env);
 /* Edge goes and comes. */
 void rig_net_leave(struct rig *r);
 void rig_net_return(struct rig *r);

@@ -5,6 +5,7 @@
 #include "event.h"
 #include "setup.h"
 #include "stats.h"
+#include "trust.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -57,6 +58,21 @@ static unsigned on_mount(void *ctx, struct slice body, struct wr *wr)
 	return answer(wr, r, &err);
 }
 
+static unsigned on_trust(void *ctx, struct slice body, struct wr *wr)
+{
+	struct service *s = ctx;
+	struct guest_trust trust;
+	struct err err = {0};
+	int r;
+
+	if (guest_get_trust(body, &trust) < 0)
+		return refuse(wr);
+	r = trust_write("", &trust, &err);
+	facts_trust(&s->facts, &trust);
+	guest_trust_done(&trust);
+	return answer(wr, r, &err);
+}
+
 static unsigned on_clock(void *ctx, struct slice body, struct wr *wr)
 {
 	struct err err = {0};
@@ -91,6 +107,7 @@ static unsigned on_power(void *ctx, struct slice body, struct wr *wr)
 static const struct ctl_route routes[] = {
 	{GUEST_PATH_SETUP, on_setup},
 	{GUEST_PATH_MOUNT, on_mount},
+	{GUEST_PATH_TRUST, on_trust},
 	{GUEST_PATH_CLOCK, on_clock},
 	{GUEST_PATH_STATS, on_stats},
 	{GUEST_PATH_POWER, on_power},

@@ -9,23 +9,38 @@
 #include <unistd.h>
 #include "file.h"
 #include "netconf.h"
+#include "trust.h"
 #include "users.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
-void facts_done(struct facts *f)
+static void drop_setup(struct facts *f)
 {
 	free(f->id);
 	free(f->name);
 	free(f->workdir);
 	env_done(&f->env);
+}
+
+void facts_done(struct facts *f)
+{
+	drop_setup(f);
+	env_done(&f->trust);
 	*f = (struct facts){0};
+}
+
+void facts_trust(struct facts *f, const struct guest_trust *trust)
+{
+	env_done(&f->trust);
+	env_put_all(&f->trust, trust->env);
+	/* Without the file Java would trust nobody. */
+	f->has_ca = trust->ca_pem[0] && access(TRUST_JKS, F_OK) == 0;
 }
 
 void facts_take(struct facts *f, const struct guest_setup *setup)
 {
-	facts_done(f);
+	drop_setup(f);
 	f->id = xstrdup(setup->id);
 	f->name = xstrdup(setup->name);
 	f->workdir = xstrdup(setup->workdir);
@@ -57,16 +72,6 @@ static void add_entropy(const uint8_t bytes[GUEST_ENTROPY])
 		log_warn("adding entropy: %s", strerror(errno));
 }
 
-/* Leaves the file alone when it says that already, so that a restart writes nothing. */
-static int say(const char *path, const char *text, struct err *err)
-{
-	AUTO_FREE char *old = NULL;
-
-	if (file_read(path, &old) == 0 && !strcmp(old, text))
-		return 0;
-	return file_replace(path, text, err);
-}
-
 static int set_names(const struct guest_setup *s, struct err *err)
 {
 	AUTO_FREE char *host = xasprintf("%s\n", s->hostname);
@@ -79,10 +84,10 @@ static int set_names(const struct guest_setup *s, struct err *err)
 
 	if (sethostname(s->hostname, strlen(s->hostname)) < 0)
 		return err_errno(err, -errno, "setting the guest's host name");
-	r = say("/etc/hostname", host, err);
+	r = file_say("/etc/hostname", host, err);
 	if (r == 0)
-		r = say("/etc/hosts", hosts, err);
-	return r < 0 ? r : say("/etc/machine-id", machine, err);
+		r = file_say("/etc/hosts", hosts, err);
+	return r < 0 ? r : file_say("/etc/machine-id", machine, err);
 }
 
 static void tell_of_network(void)

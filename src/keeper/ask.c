@@ -1,5 +1,5 @@
 /*
- * ask - the keeper's own small questions to the guest: /setup, /stats, /power.
+ * ask - the keeper's own small questions to the guest: /setup, /trust, /stats, /power.
  *
  * How      The request body goes into one end of a socket pair whose other end edge bridges to a
  *          stream; the answer comes back the same way and ends with end-of-file. Each question
@@ -19,6 +19,7 @@ static const char *const ask_paths[] = {
 	[ASK_SETUP] = GUEST_PATH_SETUP,
 	[ASK_STATS] = GUEST_PATH_STATS,
 	[ASK_POWER] = GUEST_PATH_POWER,
+	[ASK_TRUST] = GUEST_PATH_TRUST,
 };
 
 void ask_init(struct keeper *k)
@@ -122,6 +123,11 @@ static void deliver(struct keeper *k, struct ask *a, bool ok)
 		if (body.n && guest_get_reply(body, &reply) < 0)
 			reply = (struct guest_reply){.text = "the guest's answer does not decode"};
 		start_on_setup_answer(k, &reply);
+		break;
+	case ASK_TRUST:
+		if (body.n && guest_get_reply(body, &reply) < 0)
+			reply = (struct guest_reply){.text = "the guest's answer does not decode"};
+		trust_on_answer(k, &reply);
 		break;
 	case ASK_STATS:
 		answer_stats(k, &done, slice_of(done.body, body.n));

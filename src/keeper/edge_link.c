@@ -79,6 +79,7 @@ int edge_start(struct keeper *k, struct err *err)
 	k->edge.sock = fds[0];
 	theirs = fds[1];
 	k->edge.phase = EDGE_PHASE_START;
+	k->edge.has_said_ca = false;
 	r = spawn(k, theirs, err);
 	if (r < 0) {
 		fd_close(&k->edge.sock);
@@ -200,10 +201,12 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 	if (k->state.phase == KEEPER_STARTING)
 		config.ready_ms = KEEPER_BOOT_MS_TCG;
 	(void)!str_copy(config.sandbox, sizeof(config.sandbox), k->spec.id);
-	config.n_saved = k->ca.n_saved;
-	memcpy(config.saved, k->ca.saved, k->ca.n_saved);
+	if (k->trust.has_ca) {
+		config.n_saved = k->trust.ca.n_saved;
+		memcpy(config.saved, k->trust.ca.saved, sizeof(config.saved));
+	}
 	r = edge_ask_config(k->edge.sock, &config, port);
-	explicit_bzero(config.saved, sizeof(config.saved));
+	explicit_bzero(&config, sizeof(config));
 	if (r < 0)
 		return err_errno(err, r, "did not take its configuration");
 	k->edge.phase = edge_phase_after(k->edge.phase, EDGE_CONFIG);
@@ -276,6 +279,8 @@ static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *e
 		k->edge.tries = 0;
 		start_on_ready(k);
 		waiting_flush(k);
+		if (k->state.phase == KEEPER_RUNNING)
+			trust_send(k);
 		return edge_get_nothing(msg);
 	case EDGE_OPENED:
 		return on_opened(k, msg);
@@ -283,10 +288,10 @@ static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *e
 		return on_refused(k, msg);
 	case EDGE_CLOSED:
 		return close_stream(k, msg->id);
-	case EDGE_CA:
-		return edge_get_ca(msg, &k->ca);
 	case EDGE_ASK:
 		return net_on_ask(k, msg, err);
+	case EDGE_CA:
+		return trust_on_ca(k, msg);
 	case EDGE_LOST:
 		on_lost(msg); /* its end follows */
 		return 0;
@@ -311,6 +316,8 @@ static void on_readable(struct keeper *k)
 	if (r > 0) {
 		r = msg.fd >= 0 ? -EBADMSG : on_message(k, &msg, &err);
 		ipc_msg_done(&msg);
+		if (msg.type == EDGE_CA)
+			explicit_bzero(msg.body, sizeof(msg.body));
 	}
 	if (r < 0)
 		violation(k, err.text[0] ? err.text : "sent a message that does not decode");

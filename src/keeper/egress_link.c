@@ -204,11 +204,12 @@ static int on_loaded(struct keeper *k, const struct ipc_msg *msg)
 	k->egress.n_loaded = msg->id;
 	k->egress.has_policy = true;
 	netpolicy_on_loaded(k, text);
+	conns_on_room(k);
 	net_run(k);
 	return 0;
 }
 
-static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *err)
+static int on_message(struct keeper *k, struct ipc_msg *msg, struct err *err)
 {
 	if (!egress_phase_allows(k->egress.phase, EGRESS_FROM_EGRESS, msg->type))
 		return err_set(err, -EBADMSG, "sent message %u out of phase", msg->type);
@@ -241,7 +242,8 @@ static void on_readable(struct keeper *k)
 		return;
 	}
 	if (r > 0) {
-		r = msg.fd >= 0 ? -EBADMSG : on_message(k, &msg, &err);
+		/* A connection may come with a RESULT only. */
+		r = msg.fd >= 0 && msg.type != EGRESS_RESULT ? -EBADMSG : on_message(k, &msg, &err);
 		ipc_msg_done(&msg);
 	}
 	if (r < 0)
@@ -254,6 +256,7 @@ void egress_on_event(struct keeper *k, uint32_t events)
 
 	if (events & EPOLLOUT) {
 		(void)!loop_mod(&k->loop, k->egress.sock, EPOLLIN, message_key(k));
+		conns_on_room(k);
 		net_run(k);
 	}
 	if (events & ~(uint32_t)EPOLLOUT && k->egress.alive && k->egress.gen == gen)

@@ -3,18 +3,22 @@
  *
  * How      main.c has the loop and its switch; each part below handles the events named for it.
  *          A sandbox goes STARTING -> RUNNING -> STOPPING -> STOPPED, and the process ends with it.
- * Trust    Sees short fixed messages of edge and egress, QMP text (lib/vmm) and answers of the guest
+ * Trust    Sees short fixed messages of edge, egress, origins and the vault, QMP text (lib/vmm) and answers of the guest
  *          to its own small questions (lib/guestapi): all taken as hostile. Requests of sbxd: same
  *          user.
- * Owns     qemu, virtiofsd, edge and egress (they die with it), the sandbox's lock, folders and
- *          audit log.
- * Limits   KEEPER_MAX_LINKS, KEEPER_MAX_ASKS, EDGE_MAX_ASKS, EGRESS_MAX_OPEN, the times below.
+ * Owns     qemu, virtiofsd, edge, egress and origins (they die with it), the sandbox's lock,
+ *          folders and audit log, the key of its CA.
+ * Limits   KEEPER_MAX_LINKS, KEEPER_MAX_ASKS, EDGE_MAX_ASKS, EGRESS_MAX_OPEN, KEEPER_MAX_ORIGINS,
+ *          the times below.
+ * Never    Has a credential's value: that goes from the vault to an origin.
  * See      README, proto/PROTOCOL.ipc
  */
 #pragma once
 
 #include <sys/stat.h>
+#include "creds.h"
 #include "lib/gate/gate.h"
+#include "lib/gate/release.h"
 #include "lib/guestapi/guest_ctl.h"
 #include "lib/ipc/edge_chan.h"
 #include "lib/ipc/egress_chan.h"
@@ -35,6 +39,7 @@
 #define KEEPER_BOOT_MS_TCG 90000
 #define KEEPER_SETUP_MS 30000
 #define KEEPER_ASK_MS 4000
+#define KEEPER_TRUST_MS 15000 /* for the guest to build its bundles anew */
 #define KEEPER_WAIT_MS 4000
 #define KEEPER_STOP_MS 10000
 #define KEEPER_EDGE_GAP_MS 250	  /* the guest must see the port closed before it opens again */
@@ -55,6 +60,22 @@
 #define KEEPER_ASK_BURST 20000	/* asks answered as fast as they come; then ... */
 #define KEEPER_ASK_RATE 2000	/* ... so many a second */
 #define KEEPER_ASK_PAUSE_MS 10
+
+#define KEEPER_MAX_ORIGINS 32
+#define KEEPER_ORIGIN_CONNS 64 /* connections of one origin that are remembered */
+#define KEEPER_ORIGIN_LOOK_MS 1000
+#define KEEPER_ORIGIN_START_MS 5000 /* from its start to its HELLO */
+#define KEEPER_ORIGIN_IDLE_MS 60000
+#define KEEPER_ORIGIN_VIOLATIONS 3
+#define KEEPER_ORIGIN_CRASHES 10 /* ends that nobody wanted, of one host in one run */
+#define KEEPER_MAX_BLAMED 64	 /* hosts whose origins did wrong */
+
+#define KEEPER_VAULT_GAP_MS 250 /* before the vault is tried again; doubled each time ... */
+#define KEEPER_VAULT_MAX_GAP_MS 5000
+#define KEEPER_VAULT_MS 10000	    /* for HELLO (sbxd starts the vault) and for LIST */
+#define KEEPER_VAULT_RELIST_MS 1000 /* when the vault is not open yet */
+#define KEEPER_RELEASE_MS 35000	    /* a program that has the value has 30 s */
+#define KEEPER_MAX_RELEASES (KEEPER_MAX_ORIGINS * ORIGIN_N_WHICH)
 
 enum keeper_ev {
 	EV_SIGNAL,
@@ -79,10 +100,16 @@ enum keeper_ev {
 	EV_TIMER_LOAD,
 	EV_TIMER_NET,
 	EV_TIMER_RECORD,
+	EV_VAULT,
+	EV_TIMER_VAULT,
+	EV_TIMER_RELEASE, /* idx: which release */
+	EV_ORIGIN,	  /* idx: which origin */
+	EV_ORIGIN_END,	  /* idx: which origin */
+	EV_TIMER_ORIGINS,
 };
 
 /* A question to the guest: the body goes out on a socket pair that edge bridges to a stream. */
-enum ask_kind { ASK_NONE, ASK_SETUP, ASK_STATS, ASK_POWER };
+enum ask_kind { ASK_NONE, ASK_SETUP, ASK_STATS, ASK_POWER, ASK_TRUST };
 
 struct ask {
 	enum ask_kind kind;
@@ -95,6 +122,8 @@ struct ask {
 	uint32_t link_gen, link_msg;
 	struct loop_timer timer;
 };
+
+struct keeper;
 
 struct link {
 	int fd;
@@ -125,6 +154,7 @@ struct edge_link {
 	uint32_t gen;
 	unsigned tries;	     /* lost one after the other */
 	unsigned violations; /* over the whole run */
+	bool has_said_ca;    /* this one */
 	struct loop_timer timer;
 };
 
@@ -157,6 +187,9 @@ struct exchange {
 	struct asked *what; /* NULL: free */
 	uint32_t gen;
 	bool has_result;
+	/* Of the kind SOCKET: who WANTs it. */
+	bool is_socket;
+	uint32_t origin, origin_gen, want;
 };
 
 /* The verdict that is on its way to edge, after OPEN to egress: either may have to wait. */
@@ -208,6 +241,103 @@ struct record {
 	struct loop_timer timer;
 };
 
+/* A RELEASE that the vault has not answered. */
+struct release {
+	uint32_t id; /* of the message; 0: free */
+	uint32_t gen;
+	uint32_t origin, origin_gen;
+	enum origin_which which;
+	struct loop_timer timer;
+};
+
+struct vault_link {
+	int sock; /* -1: away */
+	enum vault_phase phase;
+	uint32_t gen;
+	uint32_t last_id;
+	uint32_t list_id; /* 0: no LIST is under way */
+	bool is_listed;	  /* ever: creds is what the vault said last */
+	bool is_current;  /* by this connection */
+	bool is_dirty;	  /* CHANGED came while a LIST was under way */
+	unsigned tries;
+	struct vault_item *items; /* of the LIST under way */
+	size_t n_items;
+	char fault[VAULT_MAX_TEXT]; /* what it said when it could not list */
+	struct release releases[KEEPER_MAX_RELEASES];
+	struct loop_timer timer;
+};
+
+struct origin_exchange {
+	struct asked *what; /* NULL: free */
+	uint32_t gen;
+	bool has_result;
+	int fd; /* origin's end, until OPEN is said */
+};
+
+enum origin_conn_state { CONN_FREE, CONN_WANTED, CONN_ASKED, CONN_DUE, CONN_GIVEN };
+
+struct origin_conn {
+	enum origin_conn_state state;
+	uint32_t id;	   /* origin's */
+	uint32_t exchange; /* CONN_ASKED: egress's */
+	struct addr addr;  /* CONN_DUE and later: getpeername's word */
+	uint16_t port;
+	int fd; /* CONN_DUE */
+	struct egress_result result;
+};
+
+struct origin_asked_value {
+	bool used;
+	bool is_due; /* the answer waits for room */
+	uint32_t id;
+	int fd; /* origin's end of the stream */
+	struct origin_value value;
+};
+
+/* One sbx-origin. */
+struct origin {
+	bool alive;
+	enum origin_phase phase;
+	struct jail_child child;
+	int sock;
+	uint32_t gen;
+	char host[ORIGIN_MAX_HOST];
+	uint16_t port;
+	struct binding binding; /* a copy: what it was started with */
+	uint64_t started_ms, used_ms;
+	struct origin_exchange *exchanges; /* ORIGIN_MAX_OPEN */
+	size_t n_exchanges;
+	struct origin_conn *conns; /* KEEPER_ORIGIN_CONNS */
+	size_t next_conn;
+	struct origin_asked_value values[ORIGIN_N_WHICH];
+	uint8_t given; /* of them, ORIGIN_HAS_* */
+	bool wants_room;
+};
+
+/* A host whose origins broke the protocol or ended by themselves. */
+struct blamed {
+	char host[ORIGIN_MAX_HOST];
+	uint16_t port;
+	unsigned n_violations, n_crashes;
+};
+
+struct origins {
+	struct origin list[KEEPER_MAX_ORIGINS];
+	struct blamed blamed[KEEPER_MAX_BLAMED];
+	size_t n_blamed;
+	int roots; /* a sealed memfd; -1: the certificates cannot be read */
+	struct loop_timer timer;
+	/* Starts the program with its end of the channel; tests have another one. */
+	int (*spawn)(struct keeper *k, int sock, struct jail_child *ret, struct err *err);
+};
+
+struct trust {
+	bool has_ca;
+	bool is_due;   /* the guest does not know all of it yet */
+	bool is_asked; /* and is being told */
+	struct edge_ca ca;
+};
+
 struct keeper {
 	struct loop loop;
 	struct spec spec;
@@ -226,12 +356,16 @@ struct keeper {
 	struct share share;
 	bool has_share;
 	struct edge_link edge;
-	struct edge_ca ca; /* of the last edge: the next one goes on with it. Never written down */
 	struct egress_link egress;
 	struct gate *gate;
 	struct netpolicy netpolicy;
 	struct net net;
 	struct record record;
+	struct vault_link vault;
+	struct creds *creds;	   /* NULL: nothing was listed yet */
+	struct services *services; /* all of the installation, for while nothing was listed */
+	struct origins origins;
+	struct trust trust;
 	struct link links[KEEPER_MAX_LINKS];
 	struct ask asks[KEEPER_MAX_ASKS];
 	struct stream streams[KEEPER_MAX_STREAMS];
@@ -254,6 +388,8 @@ void start_undo(struct keeper *k);
 void start_unwatch_share(struct keeper *k);
 void start_on_ready(struct keeper *k); /* edge sees the guest: send /setup */
 void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply);
+/* The guest knows the CA, or cannot: it runs. */
+void start_on_trusted(struct keeper *k);
 void start_on_timeout(struct keeper *k);
 
 /* machine.c: what qemu and virtiofsd do. */
@@ -298,14 +434,22 @@ void egress_want_room(struct keeper *k);
 /* net.c: what edge asks. */
 void net_init(struct keeper *k);
 int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err) MUST_CHECK;
-int net_on_result(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
+/* Takes the fd of a SOCKET's. */
+int net_on_result(struct keeper *k, struct ipc_msg *msg) MUST_CHECK;
 int net_on_closed(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
 /* Answers what can be answered now. */
 void net_run(struct keeper *k);
 void net_on_edge_end(struct keeper *k);
 void net_on_egress_end(struct keeper *k);
 
+/* The connection for an origin: by egress's OPEN of the kind SOCKET. -EAGAIN: tried again when egress
+ * takes messages (origins_on_room). */
+int net_open_socket(
+	struct keeper *k, struct origin *o, uint32_t want, uint32_t *ret_exchange) MUST_CHECK;
+
 /* net_asks.c: what was asked and not answered, and what is open at egress. */
+struct asked *asked_new(const struct edge_ask *ask);
+void asked_get(const struct asked *a, struct edge_ask *ret);
 /* -EEXIST: the id is in use. -EOVERFLOW: more than EDGE_MAX_ASKS. */
 int asks_add(struct net *n, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
 bool asks_is_empty(const struct net *n);
@@ -331,6 +475,82 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 void netpolicy_on_loaded(struct keeper *k, const char *text);
 void netpolicy_on_egress_end(struct keeper *k);
 void netpolicy_on_load_timeout(struct keeper *k);
+
+/* A file that nobody can change, not even who holds it; and the same for reading only, with a place
+ * to read from of its own. */
+int netpolicy_make_file(const char *name, struct slice text) MUST_CHECK;
+int netpolicy_open_again(int fd) MUST_CHECK;
+
+/* vault_link.c: the vault, as this one sandbox. */
+void vault_init(struct keeper *k);
+void vault_start(struct keeper *k);
+void vault_on_event(struct keeper *k);
+void vault_on_timer(struct keeper *k);
+void vault_on_release_timeout(struct keeper *k, uint32_t idx);
+void vault_stop(struct keeper *k);
+/* What is known of credentials for an ask; the texts live until the next event. */
+struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask);
+/* Has the value written to the stream, which stays the caller's; origins_on_released follows. */
+int vault_release(struct keeper *k, const struct origin *o, enum origin_which which, int stream,
+	struct err *err) MUST_CHECK;
+/* The origin is gone: its releases matter to nobody. */
+void vault_forget(struct keeper *k, const struct origin *o);
+
+/* origin_link.c: the origin processes and their messages. */
+void origins_init(struct keeper *k);
+int origins_spawn(struct keeper *k, int sock, struct jail_child *ret, struct err *err) MUST_CHECK;
+/* One exchange with the origin of the ask's host, started when there is none. edge_fd is the caller's
+ * to pass on. On an error err says why in one sentence. */
+int origins_open(
+	struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err) MUST_CHECK;
+struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen);
+void origins_on_event(struct keeper *k, uint32_t idx, uint32_t events);
+void origins_on_end(struct keeper *k, uint32_t idx);
+void origins_on_timer(struct keeper *k);
+/* What has lost its binding, or has another one now, is killed. */
+void origins_on_creds(struct keeper *k);
+/* What the policy of now forbids is killed. */
+void origins_recheck(struct keeper *k);
+void origins_kill_all(struct keeper *k, const char *why);
+/* Sends what is due. */
+void origins_push(struct keeper *k, struct origin *o);
+/* A request that waits at this origin; NULL when none does. */
+const struct origin_exchange *origins_first_waiting(const struct origin *o);
+
+/* origin_conn.c: the connections that origins want. */
+int conns_on_want(struct keeper *k, struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
+/* What egress says about one; takes fd. */
+int conns_on_result(struct keeper *k, const struct exchange *ex, const struct egress_result *result,
+	int fd) MUST_CHECK;
+void conns_on_egress_end(struct keeper *k);
+/* Egress takes messages again, or is there again. */
+void conns_on_room(struct keeper *k);
+/* Whether this origin's host may lead there now: pin, proxy, or the policy's word on the address. */
+bool conns_may_lead(
+	const struct keeper *k, const struct origin *o, const struct addr *addr, uint16_t port);
+/* The same of every connection that this origin has or is about to have. */
+bool conns_all_may_lead(const struct keeper *k, const struct origin *o);
+const struct origin_conn *conns_find_given(const struct origin *o, uint32_t id);
+/* -EAGAIN when origin does not read. */
+int conns_push(struct origin *o) MUST_CHECK;
+void conns_drop(struct origin *o);
+
+/* origin_need.c: the values that origins need. */
+int needs_on_need(struct keeper *k, struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
+void needs_on_released(struct keeper *k, const struct release *rel, int code, const char *text);
+int needs_push(struct origin *o) MUST_CHECK;
+void needs_drop(struct origin *o);
+
+/* roots.c: what servers are verified by. extra: network.extra-ca, or "". */
+void roots_read(struct keeper *k, const char *extra);
+
+/* trust.c: the sandbox's CA, and what the guest is told of it. */
+int trust_on_ca(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
+/* Tells the guest what it does not know yet; now, or when it can be told. */
+void trust_renew(struct keeper *k);
+void trust_send(struct keeper *k);
+void trust_on_answer(struct keeper *k, const struct guest_reply *reply);
+void trust_wipe(struct keeper *k);
 
 /* record.c: the audit log of this sandbox. */
 void record_open(struct keeper *k);

@@ -50,6 +50,13 @@ static bool is_stale(const struct keeper *k, struct loop_key key)
 	case EV_EGRESS:
 	case EV_EGRESS_END:
 		return !k->egress.alive || (k->egress.gen & 0xffffff) != key.gen;
+	case EV_VAULT:
+		return k->vault.sock < 0 || k->vault.gen != key.gen;
+	case EV_TIMER_RELEASE:
+		return !k->vault.releases[key.idx].id || k->vault.releases[key.idx].gen != key.gen;
+	case EV_ORIGIN:
+	case EV_ORIGIN_END:
+		return !k->origins.list[key.idx].alive || k->origins.list[key.idx].gen != key.gen;
 	case EV_QMP:
 	case EV_QEMU_END:
 	case EV_TIMER_VMM:
@@ -58,6 +65,33 @@ static bool is_stale(const struct keeper *k, struct loop_key key)
 		return !k->has_share;
 	default:
 		return false;
+	}
+}
+
+/* The events of credentials. */
+static void dispatch_credentials(struct keeper *k, const struct loop_event *ev)
+{
+	switch ((enum keeper_ev)ev->key.kind) {
+	case EV_VAULT:
+		vault_on_event(k);
+		break;
+	case EV_TIMER_VAULT:
+		vault_on_timer(k);
+		break;
+	case EV_TIMER_RELEASE:
+		vault_on_release_timeout(k, ev->key.idx);
+		break;
+	case EV_ORIGIN:
+		origins_on_event(k, ev->key.idx, ev->events);
+		break;
+	case EV_ORIGIN_END:
+		origins_on_end(k, ev->key.idx);
+		break;
+	case EV_TIMER_ORIGINS:
+		origins_on_timer(k);
+		break;
+	default:
+		break;
 	}
 }
 
@@ -84,6 +118,7 @@ static void dispatch_network(struct keeper *k, const struct loop_event *ev)
 		record_on_timer(k);
 		break;
 	default:
+		dispatch_credentials(k, ev);
 		break;
 	}
 }
@@ -157,6 +192,19 @@ static void raise_file_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
+/* It has keys in its memory, of the audit logs and of the sandbox's CA: none goes into a core file. 0
+ * would still feed a core_pattern that is a pipe; 1 is refused for files and for pipes. */
+static void forbid_core(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_CORE, &r) < 0)
+		die("the limit of core files: %s", strerror(errno));
+	r.rlim_cur = r.rlim_max = MIN(r.rlim_max, (rlim_t)1);
+	if (setrlimit(RLIMIT_CORE, &r) < 0)
+		die("forbidding core files: %s", strerror(errno));
+}
+
 /* One keeper a sandbox: the lock is held as long as the process lives. */
 static void take_lock(struct keeper *k)
 {
@@ -222,6 +270,8 @@ static void init(struct keeper *k)
 	waiting_init(k);
 	egress_init(k);
 	net_init(k);
+	vault_init(k);
+	origins_init(k);
 }
 
 static void run(struct keeper *k)
@@ -293,6 +343,7 @@ int main(int argc, char **argv)
 	if (o.selftest)
 		return selftest(&k);
 	raise_file_limit();
+	forbid_core();
 	load(&k, o.id);
 	open_loop(&k);
 	netpolicy_init(&k);

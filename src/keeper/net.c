@@ -3,7 +3,8 @@
  *
  * How      An ASK goes into a ring and is answered from there in order, a few in a turn of the
  *          loop. An allowed TUNNEL or HTTP gets a socket pair, one end to egress by OPEN and the
- *          other to edge with the VERDICT. When one of the two does not read, the verdict waits
+ *          other to edge with the VERDICT. A tunnel to what a credential is bound to gets none:
+ *          edge opens it, and each request in it goes to an origin (origin_link.c). When one of the two does not read, the verdict waits
  *          and all behind it; the asks are read on all the same, because edge does not read while
  *          it cannot send. While there is no egress, those that need one wait for it a moment,
  *          counted from when it was lost. Asks that come faster than KEEPER_ASK_RATE wait likewise
@@ -13,7 +14,7 @@
  *          result, an id in use and more asks than there may be are violations.
  * Limits   EDGE_MAX_ASKS unanswered, EGRESS_MAX_OPEN open, KEEPER_NET_BATCH a turn,
  *          KEEPER_EGRESS_GRACE_MS, KEEPER_ASK_BURST and KEEPER_ASK_RATE.
- * Never    Says yes before the decision is in the audit log (gate_decide).
+ * Never    Says yes before the decision is in the audit log (gate_decide_bound).
  */
 #include "keeper.h"
 
@@ -84,6 +85,17 @@ static void open_exchange(struct keeper *k, const struct edge_ask *ask)
 	p->open.kind = ask->kind == EDGE_ASK_HTTP ? EGRESS_HTTP : EGRESS_TUNNEL;
 	p->open.port = ask->port;
 	(void)!str_copy(p->open.host, sizeof(p->open.host), ask->host);
+}
+
+/* Inside TLS that edge has opened: sbx-origin is the other end. */
+static void open_at_origin(struct keeper *k, const struct edge_ask *ask)
+{
+	struct err err = {0};
+	int r = origins_open(k, ask, &k->net.pending.edge_fd, &err);
+
+	if (r < 0)
+		give_up(k, ask, r == -EMFILE || r == -EBUSY ? EGRESS_BUSY : EGRESS_UNREACHABLE,
+			err_text(&err, r));
 }
 
 /* An exchange that egress did not take. */
@@ -164,13 +176,19 @@ static void answer_first(struct keeper *k)
 {
 	static struct edge_ask ask;
 	struct net_pending *p = &k->net.pending;
+	struct gate_binding binding;
 
 	asks_take(&k->net, &p->ask, &ask);
 	p->used = true;
 	k->net.spent_us += ask_us;
 	record_check(k);
-	gate_decide(k->gate, &ask, clock_wall_ms(), &p->verdict);
-	if (p->verdict.allowed && ask.kind != EDGE_ASK_DNS)
+	binding = vault_look(k, &ask);
+	gate_decide_bound(k->gate, &ask, &binding, clock_wall_ms(), &p->verdict);
+	if (!p->verdict.allowed || p->verdict.opened || ask.kind == EDGE_ASK_DNS)
+		return;
+	if (ask.tls)
+		open_at_origin(k, &ask);
+	else
 		open_exchange(k, &ask);
 }
 
@@ -219,7 +237,35 @@ int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 	return 0;
 }
 
-int net_on_result(struct keeper *k, const struct ipc_msg *msg)
+int net_open_socket(struct keeper *k, struct origin *o, uint32_t want, uint32_t *ret_exchange)
+{
+	struct edge_ask ask = {.kind = EDGE_ASK_TUNNEL, .proto = EDGE_PROTO_TLS, .port = o->port};
+	struct egress_open open = {.kind = EGRESS_SOCKET, .port = o->port};
+	struct exchange *ex;
+	uint32_t id;
+	int r;
+
+	(void)!str_copy(ask.host, sizeof(ask.host), o->host);
+	(void)!str_copy(open.host, sizeof(open.host), o->host);
+	netpolicy_check_resolver(k);
+	r = exchanges_add(&k->net, &ask, &id);
+	if (r < 0)
+		return r;
+	r = egress_ask_open(k->egress.sock, id, &open, -1);
+	if (r < 0) {
+		exchanges_remove(&k->net, id);
+		return r;
+	}
+	ex = exchanges_find(&k->net, id);
+	ex->is_socket = true;
+	ex->origin = (uint32_t)(o - k->origins.list);
+	ex->origin_gen = o->gen;
+	ex->want = want;
+	*ret_exchange = id;
+	return 0;
+}
+
+int net_on_result(struct keeper *k, struct ipc_msg *msg)
 {
 	struct exchange *ex = exchanges_find(&k->net, msg->id);
 	struct egress_result result;
@@ -229,6 +275,10 @@ int net_on_result(struct keeper *k, const struct ipc_msg *msg)
 	if (r < 0 || !ex || ex->has_result)
 		return -EBADMSG;
 	ex->has_result = true;
+	if (ex->is_socket)
+		return conns_on_result(k, ex, &result, TAKE_FD(msg->fd));
+	if (msg->fd >= 0)
+		return -EBADMSG;
 	exchanges_get_ask(ex, &ask);
 	gate_result(k->gate, &ask, &result, clock_wall_ms());
 	return 0;
@@ -264,6 +314,7 @@ void net_on_egress_end(struct keeper *k)
 	if (p->used && p->egress_fd >= 0)
 		give_up_exchange(k, "sbx-egress is being started again");
 	exchanges_clear(&k->net);
+	conns_on_egress_end(k);
 	if (k->edge.alive)
 		net_run(k);
 }

@@ -24,11 +24,11 @@ struct asked {
 	enum edge_via via;
 	enum edge_proto proto;
 	uint16_t port, qtype;
-	bool url_cut, has_fault;
+	bool url_cut, has_fault, tls;
 	char texts[]; /* host, method, url and fault, each with its NUL */
 };
 
-static struct asked *pack(const struct edge_ask *ask)
+struct asked *asked_new(const struct edge_ask *ask)
 {
 	const char *const texts[] = {ask->host, ask->method, ask->url, ask->fault};
 	struct asked *a;
@@ -44,6 +44,7 @@ static struct asked *pack(const struct edge_ask *ask)
 		.port = ask->port,
 		.qtype = ask->qtype,
 		.url_cut = ask->url_cut,
+		.tls = ask->tls,
 		.has_fault = ask->fault[0]};
 	at = a->texts;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
@@ -59,7 +60,7 @@ static const char *take_text(const char *at, char *ret)
 	return at + n;
 }
 
-static void unpack(const struct asked *a, struct edge_ask *ret)
+void asked_get(const struct asked *a, struct edge_ask *ret)
 {
 	const char *at = a->texts;
 
@@ -69,6 +70,7 @@ static void unpack(const struct asked *a, struct edge_ask *ret)
 	ret->port = a->port;
 	ret->qtype = a->qtype;
 	ret->url_cut = a->url_cut;
+	ret->tls = a->tls;
 	at = take_text(at, ret->host);
 	at = take_text(at, ret->method);
 	at = take_text(at, ret->url);
@@ -90,7 +92,7 @@ int asks_add(struct net *n, uint32_t id, const struct edge_ask *ask)
 	for (size_t i = 0; i < n->n_asks; i++)
 		if (place(n, i)->id == id)
 			return -EEXIST;
-	*place(n, n->n_asks) = (struct net_ask){.id = id, .what = pack(ask)};
+	*place(n, n->n_asks) = (struct net_ask){.id = id, .what = asked_new(ask)};
 	n->n_asks++;
 	return 0;
 }
@@ -112,7 +114,7 @@ void asks_take(struct net *n, uint32_t *ret_id, struct edge_ask *ret)
 	struct net_ask *a = place(n, 0);
 
 	*ret_id = a->id;
-	unpack(a->what, ret);
+	asked_get(a->what, ret);
 	free(a->what);
 	*a = (struct net_ask){0};
 	n->first = (n->first + 1) % EDGE_MAX_ASKS;
@@ -145,8 +147,8 @@ int exchanges_add(struct net *n, const struct edge_ask *ask, uint32_t *ret_id)
 	if (n->n_free == 0)
 		return -EMFILE;
 	at = n->free[--n->n_free];
-	n->exchanges[at].what = pack(ask);
-	n->exchanges[at].has_result = false;
+	n->exchanges[at].what = asked_new(ask);
+	n->exchanges[at].has_result = n->exchanges[at].is_socket = false;
 	*ret_id = n->exchanges[at].gen << PLACE_BITS | at;
 	return 0;
 }
@@ -161,7 +163,7 @@ struct exchange *exchanges_find(struct net *n, uint32_t id)
 
 void exchanges_get_ask(const struct exchange *ex, struct edge_ask *ret)
 {
-	unpack(ex->what, ret);
+	asked_get(ex->what, ret);
 }
 
 static void remove_at(struct net *n, uint16_t at)

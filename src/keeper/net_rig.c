@@ -24,7 +24,7 @@ char rig_dir[64];
 
 /* ---- the rig ---- */
 
-static struct jail_child false_child(void)
+struct jail_child rig_false_child(void)
 {
 	struct jail_child c = {.notify_fd = -1};
 	int fds[2];
@@ -63,7 +63,7 @@ void rig_put_edge(enum edge_phase phase)
 	fd_close(&rig_edge);
 	rig_k.edge.sock = fds[0];
 	rig_edge = fds[1];
-	rig_k.edge.child = false_child();
+	rig_k.edge.child = rig_false_child();
 	rig_k.edge.alive = true;
 	rig_k.edge.phase = phase;
 	watch(rig_k.edge.sock, rig_k.edge.child.pidfd, EV_EDGE, EV_EDGE_END, rig_k.edge.gen);
@@ -78,12 +78,49 @@ void rig_put_egress(void)
 	loop_timer_clear(&rig_k.loop, &rig_k.egress.timer);
 	rig_k.egress.sock = fds[0];
 	rig_egress = fds[1];
-	rig_k.egress.child = false_child();
+	rig_k.egress.child = rig_false_child();
 	rig_k.egress.alive = true;
 	rig_k.egress.phase = EGRESS_PHASE_START;
 	rig_k.egress.started_ms = clock_mono_ms();
 	watch(rig_k.egress.sock, rig_k.egress.child.pidfd, EV_EGRESS, EV_EGRESS_END,
 		rig_k.egress.gen);
+}
+
+static void dispatch_credentials(const struct loop_event *ev)
+{
+	const struct loop_key key = ev->key;
+
+	switch (key.kind) {
+	case EV_VAULT:
+		if (rig_k.vault.sock >= 0 && rig_k.vault.gen == key.gen)
+			vault_on_event(&rig_k);
+		break;
+	case EV_TIMER_VAULT:
+		vault_on_timer(&rig_k);
+		break;
+	case EV_TIMER_RELEASE:
+		if (rig_k.vault.releases[key.idx].id &&
+			rig_k.vault.releases[key.idx].gen == key.gen)
+			vault_on_release_timeout(&rig_k, key.idx);
+		break;
+	case EV_ORIGIN:
+		if (origins_find(&rig_k, key.idx, key.gen))
+			origins_on_event(&rig_k, key.idx, ev->events);
+		break;
+	case EV_ORIGIN_END:
+		if (origins_find(&rig_k, key.idx, key.gen))
+			origins_on_end(&rig_k, key.idx);
+		break;
+	case EV_TIMER_ORIGINS:
+		origins_on_timer(&rig_k);
+		break;
+	case EV_ASK:
+		if (rig_k.asks[key.idx].kind != ASK_NONE && rig_k.asks[key.idx].gen == key.gen)
+			ask_on_readable(&rig_k, key.idx);
+		break;
+	default:
+		break;
+	}
 }
 
 static void dispatch(const struct loop_event *ev)
@@ -118,6 +155,7 @@ static void dispatch(const struct loop_event *ev)
 		record_on_timer(&rig_k);
 		break;
 	default: /* no program is started anew */
+		dispatch_credentials(ev);
 		break;
 	}
 	record_arm(&rig_k);
@@ -190,6 +228,7 @@ int rig_up(void **state)
 	setenv("XDG_CONFIG_HOME", rig_dir, 1);
 	setenv("XDG_RUNTIME_DIR", rig_dir, 1);
 	setenv("SBX_LIBEXEC", rig_dir, 1);
+	setenv("SBX_SHARE", rig_dir, 1);
 	state_dir = xasprintf("%s/sbx/sandboxes/" RIG_ID, rig_dir);
 	memset(&rig_k, 0, sizeof(rig_k));
 	assert_int_equal(paths_make(state_dir, NULL), 0);
@@ -208,6 +247,8 @@ int rig_up(void **state)
 	waiting_init(&rig_k);
 	egress_init(&rig_k);
 	net_init(&rig_k);
+	vault_init(&rig_k);
+	origins_init(&rig_k);
 	rig_set_policy("allow network good.example id r1\nallow network ssh.example:22\n");
 	netpolicy_init(&rig_k);
 	record_open(&rig_k);
@@ -225,7 +266,10 @@ int rig_down(void **state)
 	AUTO_FREE char *rm = xasprintf("rm -rf %s", rig_dir);
 
 	edge_kill(&rig_k);
+	origins_kill_all(&rig_k, "the test ends");
 	egress_kill(&rig_k);
+	vault_stop(&rig_k);
+	fd_close(&rig_k.origins.roots);
 	record_close(&rig_k);
 	asks_clear(&rig_k.net);
 	gate_free(rig_k.gate);
@@ -292,6 +336,7 @@ static int see(void *arg, const struct audit_record *rec, struct slice line)
 	s->decision = rec->ev.decision;
 	(void)!slice_to_cstr(rec->ev.rule, s->rule, sizeof(s->rule));
 	(void)!slice_to_cstr(rec->ev.reason, s->reason, sizeof(s->reason));
+	(void)!slice_to_cstr(rec->ev.action, s->action, sizeof(s->action));
 	return 0;
 }
 

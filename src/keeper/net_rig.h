@@ -26,11 +26,13 @@ extern char rig_dir[64];
 /* The last event in the audit log. */
 struct seen {
 	unsigned n;
-	char rule[64], reason[256];
+	char rule[64], reason[256], action[32];
 	enum audit_verdict decision;
 	enum audit_kind kind;
 };
 
+/* A process that does nothing. */
+struct jail_child rig_false_child(void);
 int rig_up(void **state);
 int rig_down(void **state);
 #define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, rig_up, rig_down)
@@ -50,6 +52,14 @@ bool rig_must_answer(uint32_t id);
 /* Asks for a tunnel that is allowed; gives the exchange's number. */
 uint32_t rig_must_open(uint32_t id, int *ret_edge_fd, int *ret_egress_fd);
 struct seen rig_last_record(void);
+
+/* Runs the keeper until it is so; 4 s at most. */
+#define RIG_UNTIL(cond)                                          \
+	do {                                                     \
+		for (unsigned _i = 0; _i < 400 && !(cond); _i++) \
+			(void)rig_run_until(-1, 10);             \
+		assert_true(cond);                               \
+	} while (0)
 
 #define RIG_MUST_KILL_EDGE()                                \
 	do {                                                \

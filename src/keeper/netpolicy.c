@@ -28,8 +28,7 @@
 #define RESOLV_CONF "/etc/resolv.conf"
 #define RESOLV_MAX_BYTES 65536
 
-/* A file that nobody can change, not even who holds it. */
-static int make_file(const char *name, struct slice text)
+int netpolicy_make_file(const char *name, struct slice text)
 {
 	AUTO_CLOSE int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int r;
@@ -44,8 +43,7 @@ static int make_file(const char *name, struct slice text)
 	return TAKE_FD(fd);
 }
 
-/* With a place to read from of its own, and for reading only. */
-static int open_again(int fd)
+int netpolicy_open_again(int fd)
 {
 	char path[64];
 	int r;
@@ -72,7 +70,7 @@ static void read_policy(struct keeper *k)
 		log_error("%s", err_text(&err, r));
 	gate_set_policy(k->gate, s, path);
 	fd_close(&k->netpolicy.text);
-	r = make_file("policy", s);
+	r = netpolicy_make_file("policy", s);
 	if (r < 0)
 		log_error("keeping the policy for sbx-egress: %s", strerror(-r));
 	k->netpolicy.text = r < 0 ? -1 : r;
@@ -94,6 +92,7 @@ static int read_settings(struct keeper *k, struct err *err)
 	record_set_max_bytes(k, settings_get_u64(&s, SETTINGS_AUDIT_MAX_SIZE));
 	k->netpolicy.config = config;
 	k->netpolicy.fault[0] = '\0';
+	roots_read(k, settings_get(&s, SETTINGS_NETWORK_EXTRA_CA));
 	return 0;
 }
 
@@ -130,10 +129,10 @@ static int send_resolver(struct keeper *k)
 	r = file_load(RESOLV_CONF, RESOLV_MAX_BYTES, &text, &n, NULL);
 	if (r < 0)
 		log_warn("reading " RESOLV_CONF ": %s", strerror(-r));
-	fd = make_file("resolv.conf", slice_of(text, r < 0 ? 0 : n));
+	fd = netpolicy_make_file("resolv.conf", slice_of(text, r < 0 ? 0 : n));
 	if (fd < 0)
 		return fd;
-	again = open_again(fd);
+	again = netpolicy_open_again(fd);
 	if (again < 0)
 		return again;
 	r = egress_ask_resolver(k->egress.sock, again);
@@ -144,7 +143,7 @@ static int send_resolver(struct keeper *k)
 
 static int send_policy(struct keeper *k)
 {
-	AUTO_CLOSE int fd = open_again(k->netpolicy.text);
+	AUTO_CLOSE int fd = netpolicy_open_again(k->netpolicy.text);
 	int r;
 
 	if (fd < 0)
@@ -243,6 +242,7 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 	if (r < 0)
 		log_error("the old settings of the network stay: %s", err_text(&err, r));
 	resend(k);
+	origins_recheck(k);
 	rl.policy = k->egress.n_sent;
 	if (r < 0)
 		link_answer(k, link, rl.link_gen, msg, r, err_text(&err, r));

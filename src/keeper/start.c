@@ -272,8 +272,8 @@ static int step_qemu(struct keeper *k, struct err *err)
 	return r < 0 ? err_errno(err, r, "watching qemu") : 0;
 }
 
-/* Neither of them can keep a sandbox from starting: its network is refused instead, with the
- * reason. While qemu boots there is time for both. */
+/* None of them can keep a sandbox from starting: its network is refused instead, with the
+ * reason. While qemu boots there is time for all. */
 static int step_network(struct keeper *k, struct err *err)
 {
 	(void)err;
@@ -282,6 +282,7 @@ static int step_network(struct keeper *k, struct err *err)
 		record_life(k, "start", "");
 	}
 	egress_start(k);
+	vault_start(k);
 	return 0;
 }
 
@@ -332,6 +333,7 @@ void start_undo(struct keeper *k)
 {
 	loop_timer_clear(&k->loop, &k->boot_timer);
 	edge_kill(k);
+	origins_kill_all(k, "the sandbox is stopping");
 	egress_kill(k);
 	undo_vmm(k);
 	undo_share(k);
@@ -434,10 +436,22 @@ void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply)
 		stop_begin(k, 0, why);
 		return;
 	}
+	/* Its first program must find the certificate and the variables. */
+	k->trust.is_due = true;
+	trust_send(k);
+	if (!k->trust.is_asked)
+		start_on_trusted(k);
+}
+
+void start_on_trusted(struct keeper *k)
+{
+	if (k->state.phase != KEEPER_STARTING)
+		return;
 	loop_timer_clear(&k->loop, &k->boot_timer);
 	k->state.phase = KEEPER_RUNNING;
 	k->state.boot_ms = (uint32_t)(clock_mono_ms() - k->started_ms);
 	link_progress(k, 100, "");
+	trust_send(k); /* what has changed meanwhile */
 }
 
 void start_on_timeout(struct keeper *k)

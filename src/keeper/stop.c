@@ -74,6 +74,8 @@ void stop_finish(struct keeper *k, const char *why)
 	if (why[0] && !k->why[0])
 		(void)snprintf(k->why, sizeof(k->why), "%s", why);
 	start_undo(k);
+	vault_stop(k);
+	trust_wipe(k);
 	record_life(k, "stop", k->why);
 	record_close(k);
 	leave_word(k);

@@ -1,0 +1,123 @@
+/* What the gate says about credentials after a request was allowed: no policy is decided here. */
+#include <stdio.h>
+#include "gate_internal.h"
+
+void gate_look(const struct gate *g, const char *host, uint16_t port, uint64_t now_ms,
+	bool *ret_host, bool *ret_port)
+{
+	struct host h;
+	struct policy_op op = {.kind = RULE_NETWORK, .host = &h, .port = port, .now_ms = now_ms};
+	struct policy_decision d;
+
+	*ret_host = *ret_port = false;
+	if (host_from_wire(slice_from_str(host), &h, NULL) < 0 || strcmp(h.name, host) != 0)
+		return;
+	*ret_host = policy_has_port(g->policy, &op);
+	policy_decide(g->policy, &op, &d);
+	*ret_port = d.allowed;
+}
+
+bool gate_passes_address(const struct gate *g, const char *host, uint16_t port,
+	const struct addr *addr, uint64_t now_ms)
+{
+	struct host h;
+	struct policy_op op = {.kind = RULE_NETWORK, .host = &h, .port = port, .now_ms = now_ms};
+	struct policy_decision d;
+
+	if (host_from_wire(slice_from_str(host), &h, NULL) < 0)
+		return false;
+	policy_decide_address(g->policy, &op, addr, &d);
+	return d.allowed;
+}
+
+static void print_release(const struct gate_use *use, char *buf, size_t size)
+{
+	char hash[2 * ORIGIN_CERT_HASH + 1] = "";
+
+	if (use->why) {
+		(void)snprintf(buf, size, "not released: %s", use->why);
+		return;
+	}
+	for (size_t i = 0; use->cert && i < ORIGIN_CERT_HASH; i++)
+		(void)snprintf(hash + 2 * i, 3, "%02x", use->cert[i]);
+	(void)snprintf(buf, size, "released, serial %llu, to %s, certificate %s",
+		(unsigned long long)use->serial, use->addr, hash);
+}
+
+int gate_record_release(struct gate *g, const struct gate_use *use, struct err *err)
+{
+	char reason[EDGE_MAX_REASON];
+	struct audit_event ev = {.kind = AUDIT_KIND_CREDENTIAL_USE,
+		.decision = use->why ? AUDIT_DENY : AUDIT_ALLOW,
+		.action = slice_from_str("release"),
+		.type = slice_from_str("https"),
+		.host = slice_from_str(use->host),
+		.port = use->port,
+		.rule = slice_from_str(use->credential)};
+
+	print_release(use, reason, sizeof(reason));
+	ev.reason = slice_from_str(reason);
+	return gate_append(g, &ev, err);
+}
+
+/* Whether one of our walls said no; all else is the world. */
+static bool is_refusal(enum origin_outcome outcome)
+{
+	switch (outcome) {
+	case ORIGIN_BAD_REQUEST:
+	case ORIGIN_DENIED_FOREIGN:
+	case ORIGIN_DENIED_METHOD:
+	case ORIGIN_BAD_CERT:
+	case ORIGIN_NO_VALUE:
+	case ORIGIN_CANNOT_SIGN:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void print_result(const struct origin_result *r, char *buf, size_t size)
+{
+	const char *text = r->text[0] ? r->text : origin_outcome_text(r->outcome);
+	int n = 0;
+
+	if (r->used)
+		n = snprintf(buf, size, "used in slot %s, serial %llu; ", r->slot,
+			(unsigned long long)r->serial);
+	else
+		n = snprintf(buf, size, "not used; ");
+	if (r->status && n > 0 && (size_t)n < size)
+		n += snprintf(buf + n, size - (size_t)n, "status %u; ", r->status);
+	if (r->n_removed && n > 0 && (size_t)n < size)
+		n += snprintf(buf + n, size - (size_t)n, "removed from the answer %u times; ",
+			r->n_removed);
+	if (n > 0 && (size_t)n < size)
+		(void)snprintf(buf + n, size - (size_t)n, "%s", text);
+}
+
+void gate_origin_result(struct gate *g, const struct edge_ask *ask, const char *credential,
+	const struct origin_result *result)
+{
+	bool refused = is_refusal(result->outcome);
+	char op[GATE_MAX_OP], reason[EDGE_MAX_REASON];
+	struct audit_event ev = {.kind = AUDIT_KIND_CREDENTIAL_USE,
+		.decision = refused ? AUDIT_DENY : AUDIT_ALLOW,
+		.action = slice_from_str(refused	? "refuse"
+					 : result->used ? "use"
+							: "pass"),
+		.type = slice_from_str("https"),
+		.host = slice_from_str(ask->host),
+		.port = ask->port,
+		.path = slice_from_str(gate_path_word(ask)),
+		.rule = slice_from_str(credential),
+		.count = result->n_removed};
+
+	gate_print_op(ask, op);
+	print_result(result, reason, sizeof(reason));
+	ev.op = slice_from_str(op);
+	ev.reason = slice_from_str(reason);
+	if (refused)
+		(void)gate_count_refusal(g, ask);
+	/* Nothing is left to refuse when this one cannot be written. */
+	(void)!gate_append(g, &ev, NULL);
+}

@@ -1,0 +1,36 @@
+/*
+ * jedit - finds places in a JSON text, so that something can be put in without touching the rest.
+ *
+ * How      jedit_check walks the whole text once, strictly; after that the others step over values by
+ *          their first character. A value is where it begins and where it ends. Nothing is
+ *          written again: numbers, order and blanks of the author stay.
+ * Trust    Files that Docker made from what users asked for: any bytes until jedit_check said yes.
+ * Owns     Nothing.
+ * Limits   JEDIT_MAX_DEPTH levels.
+ * Never    Without jedit_check first.
+ * See      jedit_test.c, jedit_fuzz.c
+ */
+#pragma once
+
+#include <stdio.h>
+#include "lib/base/slice.h"
+
+#define JEDIT_MAX_DEPTH 64
+
+/* text[at..end): one value. */
+struct jedit {
+	size_t at, end;
+};
+
+/* -EBADMSG unless the text is one object and blanks. */
+int jedit_check(struct slice text, struct jedit *ret) MUST_CHECK;
+bool jedit_is(struct slice text, struct jedit v, char first);
+/* The member of an object, the last one when there are several; false when there is none or v is
+ * no object. Names with escapes in them are not found. */
+bool jedit_member(struct slice text, struct jedit v, const char *name, struct jedit *ret);
+/* The items of an array: begin with *item = {0}. False behind the last, or when v is no array. */
+bool jedit_next(struct slice text, struct jedit v, struct jedit *item);
+/* The string's content; -EINVAL for another kind or a NUL, -ENAMETOOLONG. */
+int jedit_string(struct slice text, struct jedit v, char *buf, size_t size) MUST_CHECK;
+/* Writes a string with its quotes. */
+void jedit_quote(FILE *out, const char *s);

@@ -1,0 +1,24 @@
+/*
+ * jks - trust stores in Java's old format, which every JVM reads.
+ *
+ * How      Head, one entry for each certificate, and a SHA-1 sum over the password, a fixed text and
+ *          all of it. jks_from_pem makes one of a bundle; jks_put replaces or adds one certificate
+ *          in a store that is there.
+ * Trust    The guest's files: any bytes. The sum protects nothing, its password is known to all.
+ * Owns     The caller frees what it gets.
+ * Limits   JKS_MAX_BYTES a store.
+ * See      jks_test.c
+ */
+#pragma once
+
+#include "lib/base/slice.h"
+
+#define JKS_MAX_BYTES (1u << 20)
+#define JKS_PASSWORD "changeit"
+
+/* The certificates are called "sbx-0", "sbx-1" and so on. -EMSGSIZE above the limit. */
+int jks_from_pem(const char *bundle, uint8_t **ret, size_t *ret_n) MUST_CHECK;
+/* A copy of the store with the certificate under that name; with an empty one the name is left out.
+ * -EBADMSG when the store is none, has keys in it, or has another password. */
+int jks_put(struct slice store, const char *alias, struct slice der, uint8_t **ret,
+	size_t *ret_n) MUST_CHECK;

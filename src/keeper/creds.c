@@ -1,0 +1,349 @@
+#include "creds.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/service/custom.h"
+
+#define DEFAULT_FORMAT "Bearer %s"
+
+struct creds {
+	struct binding list[CREDS_MAX_ITEMS];
+	size_t n;
+	struct services *set;	   /* the bound ones only */
+	const char *shipped, *own; /* folders, while it is being made */
+	char *fault[CREDS_MAX_FAULTS];
+	size_t n_faults;
+};
+
+/* ---- joining ---- */
+
+static void keep_fault(struct creds *c, const char *item, const struct err *err, int r)
+{
+	if (c->n_faults < CREDS_MAX_FAULTS)
+		c->fault[c->n_faults++] =
+			xasprintf("the credential %s is not used: %s", item, err_text(err, r));
+}
+
+/* What an item is a value of: the name in front of .access and .refresh. */
+static enum origin_which split_name(const struct vault_item *item, char base[VAULT_MAX_NAME])
+{
+	static const char *const suffixes[ORIGIN_N_WHICH] = {
+		[ORIGIN_SECRET] = "", [ORIGIN_ACCESS] = ".access", [ORIGIN_REFRESH] = ".refresh"};
+	enum origin_which which = ORIGIN_SECRET;
+
+	(void)!str_copy(base, VAULT_MAX_NAME, item->meta.name);
+	if (item->meta.kind != VAULT_SERVICE)
+		return which;
+	for (unsigned i = ORIGIN_ACCESS; i < ORIGIN_N_WHICH; i++) {
+		if (str_ends(base, suffixes[i]) && strlen(base) > strlen(suffixes[i])) {
+			base[strlen(base) - strlen(suffixes[i])] = '\0';
+			return (enum origin_which)i;
+		}
+	}
+	return which;
+}
+
+static struct binding *find_name(struct creds *c, const char *name)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (strcmp(c->list[i].name, name) == 0)
+			return &c->list[i];
+	}
+	return NULL;
+}
+
+/* How long origin may use a value without asking again; 0 is for ever. A value that is to be asked
+ * for each time has the shortest time there is. */
+static uint32_t use_seconds(const struct vault_item *item)
+{
+	if (item->ref == VAULT_REF_NONE)
+		return 0;
+	return MAX(item->refresh_s, 1u);
+}
+
+static void put_value(struct binding *b, enum origin_which which, const struct vault_item *item)
+{
+	struct creds_value *v = &b->value[which];
+
+	(void)!str_copy(v->name, sizeof(v->name), item->meta.name);
+	v->serial = item->serial;
+	v->use_s = use_seconds(item);
+	b->has |= (uint8_t)(1u << which);
+}
+
+/* Whether another item of this name is the sandbox's own, and this one is not. */
+static bool is_hidden(const struct vault_item *items, size_t n, const struct vault_item *item)
+{
+	for (size_t i = 0; i < n && !item->meta.scope[0]; i++) {
+		if (items[i].meta.scope[0] && strcmp(items[i].meta.name, item->meta.name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- services ---- */
+
+static int load_text(const struct creds *c, const char *name, char **ret, struct err *err)
+{
+	const char *const folders[] = {c->shipped, c->own};
+	size_t n;
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < ARRAY_LEN(folders) && r == -ENOENT; i++) {
+		AUTO_FREE char *path = xasprintf("%s/%s.conf", folders[i], name);
+
+		r = file_load(path, SERVICE_MAX_BYTES, ret, &n, err);
+	}
+	if (r == -ENOENT)
+		return err_set(err, r, "there is no service of this name");
+	return r;
+}
+
+/* Names of items have more letters than names of services; the number keeps them apart. */
+static void custom_name(const char *item, size_t i, char buf[SERVICE_MAX_WORD])
+{
+	int n = snprintf(buf, SERVICE_MAX_WORD, "custom-%zu-%.40s", i, item);
+
+	for (int k = 0; k < n; k++) {
+		char c = (char)tolower((unsigned char)buf[k]);
+
+		buf[k] = isalnum((unsigned char)c) ? c : '-';
+	}
+}
+
+/* A sentinel without a variable is known all the same: somebody wrote it into a file. */
+static int make_custom(const struct vault_meta *meta, size_t i, char **ret, struct err *err)
+{
+	char name[SERVICE_MAX_WORD], env[SERVICE_MAX_WORD + 4];
+	struct custom c = {.name = name,
+		.hosts = meta->hosts,
+		.header = meta->header[0] ? meta->header : "authorization",
+		.format = meta->format[0] ? meta->format : DEFAULT_FORMAT,
+		.env = meta->env,
+		.sentinel = meta->sentinel[0] ? meta->sentinel : "proxy-managed"};
+
+	custom_name(meta->name, i, name);
+	if (!meta->env[0] && meta->sentinel[0]) {
+		(void)snprintf(env, sizeof(env), "SBX_%s", name);
+		for (char *p = env; *p; p++)
+			*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+		c.env = env;
+	}
+	return custom_text(&c, ret, err);
+}
+
+/* A comment sign or a blank must not have made another format of it than the user's. */
+static int check_custom(const struct service *s, const struct vault_meta *meta, struct err *err)
+{
+	const char *format = meta->format[0] ? meta->format : DEFAULT_FORMAT;
+
+	if (s->n_slots != 1 || !s->slot[0].format || strcmp(s->slot[0].format, format) != 0)
+		return err_set(err, -EINVAL, "its format cannot be used: '%s'", format);
+	return 0;
+}
+
+static int check_service(const struct service *s, const char *name, struct err *err)
+{
+	if (strcmp(s->name, name) != 0)
+		return err_set(err, -EINVAL, "its file holds service '%s'", s->name);
+	return 0;
+}
+
+/* Parses the text alone first: a set gives nothing back. */
+static int check_text(
+	const char *text, const struct vault_item *item, const char *base, struct err *err)
+{
+	AUTO_SERVICE struct service s = {0};
+	int r = service_parse(slice_from_str(text), item->meta.name, &s, err);
+
+	if (r < 0)
+		return r;
+	if (item->meta.kind == VAULT_CUSTOM)
+		return check_custom(&s, &item->meta, err);
+	return check_service(&s, base, err);
+}
+
+static void add_binding(struct creds *c, const struct vault_item *item, const char *base)
+{
+	struct binding *b = &c->list[c->n];
+	AUTO_FREE char *text = NULL;
+	struct err err = {0};
+	int r = 0;
+
+	*b = (struct binding){0};
+	if (item->meta.kind == VAULT_CUSTOM)
+		r = make_custom(&item->meta, c->n, &text, &err);
+	else
+		r = load_text(c, base, &text, &err);
+	if (r == 0)
+		r = check_text(text, item, base, &err);
+	if (r == 0)
+		r = services_add(c->set, slice_from_str(text), item->meta.name, &err);
+	if (r < 0) {
+		keep_fault(c, item->meta.name, &err, r);
+		return;
+	}
+	b->service = services_get(c->set, services_count(c->set) - 1);
+	b->text = TAKE(text);
+	(void)!str_copy(b->name, sizeof(b->name), base);
+	c->n++;
+}
+
+static void add_items(struct creds *c, const struct vault_item *items, size_t n,
+	enum vault_kind kind, const char *sandbox)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct vault_item *item = &items[i];
+		char base[VAULT_MAX_NAME];
+		enum origin_which which;
+		size_t n_before = c->n_faults;
+
+		if (item->meta.kind != kind || is_hidden(items, n, item) ||
+			(item->meta.scope[0] && strcmp(item->meta.scope, sandbox) != 0))
+			continue;
+		which = split_name(item, base);
+		if (!find_name(c, base) && c->n < CREDS_MAX_ITEMS)
+			add_binding(c, item, base);
+		else if (kind == VAULT_CUSTOM)
+			keep_fault(c, item->meta.name, NULL, -EEXIST);
+		if (c->n_faults == n_before && find_name(c, base))
+			put_value(find_name(c, base), which, item);
+	}
+}
+
+struct creds *creds_new(const struct vault_item *items, size_t n, const char *shipped,
+	const char *own, const char *sandbox)
+{
+	struct creds *c = xcalloc(1, sizeof(*c));
+
+	c->set = services_new();
+	c->shipped = shipped;
+	c->own = own;
+	add_items(c, items, n, VAULT_SERVICE, sandbox);
+	add_items(c, items, n, VAULT_CUSTOM, sandbox);
+	c->shipped = c->own = NULL;
+	return c;
+}
+
+void creds_free(struct creds *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->n; i++)
+		free(c->list[i].text);
+	for (size_t i = 0; i < c->n_faults; i++)
+		free(c->fault[i]);
+	services_free(c->set);
+	free(c);
+}
+
+/* ---- asking ---- */
+
+size_t creds_count(const struct creds *c)
+{
+	return c ? c->n : 0;
+}
+
+const struct binding *creds_get(const struct creds *c, size_t i)
+{
+	return i < creds_count(c) ? &c->list[i] : NULL;
+}
+
+const struct binding *creds_find(const struct creds *c, const char *host, uint16_t port)
+{
+	const struct service *s;
+	struct host h;
+
+	if (creds_count(c) == 0 || host_from_wire(slice_from_str(host), &h, NULL) < 0 ||
+		strcmp(h.name, host) != 0)
+		return NULL;
+	s = services_find(c->set, &h, port);
+	for (size_t i = 0; s && i < c->n; i++) {
+		if (c->list[i].service == s)
+			return &c->list[i];
+	}
+	return NULL;
+}
+
+static bool service_has_host(const struct service *s, const struct netrule *host)
+{
+	for (size_t i = 0; i < s->n_slots; i++) {
+		for (size_t k = 0; k < s->slot[i].n_hosts; k++) {
+			if (netrule_may_meet(&s->slot[i].host[k], host))
+				return true;
+		}
+	}
+	for (size_t i = 0; i < s->n_endpoints; i++) {
+		if (netrule_may_meet(&s->endpoint[i].host, host))
+			return true;
+	}
+	return false;
+}
+
+bool creds_has_host(const struct creds *c, const char *host)
+{
+	struct netrule rule = {0};
+	bool found = false;
+
+	if (creds_count(c) == 0 || netrule_parse(slice_from_str(host), &rule, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < c->n && !found; i++)
+		found = service_has_host(c->list[i].service, &rule);
+	netrule_done(&rule);
+	return found;
+}
+
+bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD])
+{
+	for (size_t k = 0; k < creds_count(c); k++) {
+		const struct service *s = c->list[k].service;
+
+		if (i < s->n_envs) {
+			(void)snprintf(
+				buf, CREDS_MAX_FIELD, "%s=%s", s->env[i].name, s->env[i].sentinel);
+			return true;
+		}
+		i -= s->n_envs;
+	}
+	return false;
+}
+
+size_t creds_count_faults(const struct creds *c)
+{
+	return c->n_faults;
+}
+
+const char *creds_fault(const struct creds *c, size_t i)
+{
+	return i < c->n_faults ? c->fault[i] : NULL;
+}
+
+bool creds_is_same(const struct binding *a, const struct binding *b)
+{
+	if (a->has != b->has || strcmp(a->name, b->name) != 0 || strcmp(a->text, b->text) != 0)
+		return false;
+	for (unsigned i = 0; i < ORIGIN_N_WHICH; i++) {
+		if (a->value[i].serial != b->value[i].serial ||
+			a->value[i].use_s != b->value[i].use_s ||
+			strcmp(a->value[i].name, b->value[i].name) != 0)
+			return false;
+	}
+	return true;
+}
+
+void creds_copy(const struct binding *b, struct binding *ret)
+{
+	*ret = *b;
+	ret->text = xstrdup(b->text);
+	ret->service = NULL;
+}
+
+void creds_drop(struct binding *b)
+{
+	free(b->text);
+	*b = (struct binding){0};
+}

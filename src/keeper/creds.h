@@ -1,0 +1,61 @@
+/*
+ * creds - which credential goes to which host and port of this sandbox: the vault's items joined
+ *         with the services.
+ *
+ * How      creds_new takes what LIST said. An item NAME of a service is what the user set, NAME.access
+ *          and NAME.refresh are its tokens; a custom item becomes the text of a service of its
+ *          own. A sandbox's own item stands in front of the global one of that name. The texts are
+ *          read by lib/service; one that cannot be read, or that meets the host of another, is
+ *          left out and said in creds_fault. The text is kept: sbx-origin judges by just that one.
+ * Trust    The vault's metadata and files of the installation. No value is here.
+ * Owns     A struct creds owns its bindings; what is found lives as long as it does.
+ * Limits   CREDS_MAX_ITEMS, CREDS_MAX_FAULTS; the limits of lib/service.
+ * Never    Opens a host because of an item that is not this sandbox's.
+ * See      creds_test.c, vault_link.c, proto/PROTOCOL.service
+ */
+#pragma once
+
+#include "lib/ipc/origin_chan.h"
+#include "lib/service/services.h"
+
+#define CREDS_MAX_ITEMS 512
+#define CREDS_MAX_FAULTS 16
+#define CREDS_MAX_FIELD (VAULT_MAX_ENV + VAULT_MAX_SENTINEL + SERVICE_MAX_TEXT)
+
+/* What RELEASE names. */
+struct creds_value {
+	char name[VAULT_MAX_NAME]; /* "": the sandbox has none */
+	uint64_t serial;
+	uint32_t use_s; /* of struct origin_value */
+};
+
+struct binding {
+	char name[VAULT_MAX_NAME]; /* for people and records */
+	uint8_t has;		   /* ORIGIN_HAS_* */
+	struct creds_value value[ORIGIN_N_WHICH];
+	char *text; /* of the service */
+	const struct service *service;
+};
+
+struct creds;
+
+/* shipped: the installation's services, in front of the user's `own`; sandbox: the id. Never NULL. */
+struct creds *creds_new(const struct vault_item *items, size_t n, const char *shipped,
+	const char *own, const char *sandbox);
+void creds_free(struct creds *c);
+
+size_t creds_count(const struct creds *c);
+const struct binding *creds_get(const struct creds *c, size_t i);
+/* NULL when no credential goes there; c may be NULL. */
+const struct binding *creds_find(const struct creds *c, const char *host, uint16_t port);
+/* Whether one goes to any port of this host; yes too often rather than too seldom. */
+bool creds_has_host(const struct creds *c, const char *host);
+/* "NAME=SENTINEL" of the i-th variable of all bound services; false behind the last. */
+bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD]);
+size_t creds_count_faults(const struct creds *c);
+const char *creds_fault(const struct creds *c, size_t i);
+/* The same values in the same places: a process that has the one may go on with the other. */
+bool creds_is_same(const struct binding *a, const struct binding *b);
+/* A copy that needs no struct creds; freed with creds_drop. service is NULL in it. */
+void creds_copy(const struct binding *b, struct binding *ret);
+void creds_drop(struct binding *b);
