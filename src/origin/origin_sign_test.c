@@ -1,5 +1,5 @@
 /* Requests of AWS through a real sbx-origin: what arrives is signed with the real keys, as it arrives. */
-#include "origin_rig.h"
+#include "line_h2_rig.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -269,6 +269,49 @@ static void signed_chunks_are_signed_again(void **state)
 	rig_free(r);
 }
 
+/* Kept content and chunks wait for the windows of HTTP/2. */
+static void content_goes_over_http2(void **state)
+{
+	static const char line[] = "80000;chunk-signature=" SIG0 "\r\n";
+	static const char last[] = "\r\n0;chunk-signature=" SIG0 "\r\n\r\n";
+	static uint8_t body[524288];
+	struct rig *r = new_rig();
+	AUTO_FREE char *headers = sign_as(SENTINEL, "sts", "");
+	AUTO_FREE char *streaming = sign_as(
+		SENTINEL, "s3", "x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD\n");
+	size_t whole = sizeof(body) + sizeof(line) + sizeof(last) - 2;
+	pid_t pid = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		int fd = rig_ask(r, &(struct rig_req){.path = "/sink",
+					    .method = "POST",
+					    .headers = i ? streaming : headers,
+					    .body = HTTP_BODY_LENGTH,
+					    .length = i ? whole : sizeof(body)});
+		AUTO_FREE char *want = xasprintf("%zu", i ? whole : sizeof(body));
+		struct rig_answer a;
+
+		if (i)
+			rig_send_data(fd, line, sizeof(line) - 1);
+		for (size_t at = 0; at < sizeof(body); at += 32768)
+			rig_send_data(fd, body + at, 32768);
+		if (i)
+			rig_send_data(fd, last, sizeof(last) - 1);
+		rig_send_end(fd, NULL);
+		if (!pid) {
+			pid = h2_rig_serve(r, NULL);
+			rig_give_value(r, REAL ":" SECRET);
+		}
+		rig_read_answer(fd, &a);
+		assert_int_equal(a.status, 200);
+		assert_string_equal((char *)a.body, want);
+		rig_answer_done(&a);
+		(void)close(fd);
+	}
+	rig_free(r);
+	h2_rig_end(pid);
+}
+
 static void what_cannot_be_signed_is_refused(void **state)
 {
 	struct rig *r = new_rig();
@@ -354,6 +397,7 @@ int main(void)
 		cmocka_unit_test(a_presigned_url_is_signed_again),
 		cmocka_unit_test(a_body_is_kept_and_hashed),
 		cmocka_unit_test(signed_chunks_are_signed_again),
+		cmocka_unit_test(content_goes_over_http2),
 		cmocka_unit_test(what_cannot_be_signed_is_refused),
 		cmocka_unit_test(a_body_of_no_said_length_is_bounded),
 		cmocka_unit_test(a_request_without_signature_gets_none),
