@@ -193,18 +193,17 @@ static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t
 {
 	struct h2_line *h = user;
 	struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
-	struct slice from;
 	size_t n;
 
 	if (!s || !s->x)
 		return NGHTTP2_ERR_DEFERRED;
-	from = out_peek(&s->up);
-	n = MIN(from.n, max);
+	n = MIN(out_len(&s->up), max);
 	if (n == 0 && !s->up_ended)
 		return NGHTTP2_ERR_DEFERRED;
-	if (n > 0)
-		memcpy(to, from.p, n);
-	out_consume(&s->up, n);
+	if (n > 0) {
+		memcpy(to, out_peek(&s->up).p, n);
+		out_consume(&s->up, n);
+	}
 	h->noise = MIN(h->noise + (int64_t)(n / 512), H2_NOISE); /* a window opens for it */
 	if (s->is_full && h2_room(s) >= OUT_READ)
 		h->is_due = true;

@@ -202,6 +202,8 @@ struct slice sign_due(const struct exchange *x, size_t max)
 {
 	const struct sign *g = x->talk->sign;
 
+	if (g->due_at == g->due_n)
+		return slice_of(NULL, 0);
 	return slice_of(g->due + g->due_at, MIN(g->due_n - g->due_at, max));
 }
 
