@@ -107,7 +107,7 @@ static int fill(struct h2_line *h)
 			return 0;
 		if (n < 0 || (size_t)n > H2_SEND_ROOM - h->out_n)
 			return -EPIPE;
-		memcpy(h->out + h->out_n, p, (size_t)n);
+		memcpy(h->out.p + h->out_n, p, (size_t)n);
 		h->out_n += (size_t)n;
 	}
 	return 0;
@@ -124,7 +124,7 @@ static void flush(struct h2_line *h)
 		}
 		if (h->out_n == 0)
 			return;
-		n = line_send(h->l, slice_of(h->out + h->out_at, h->out_n - h->out_at));
+		n = line_send(h->l, slice_of(h->out.p + h->out_at, h->out_n - h->out_at));
 		if (n == -EAGAIN)
 			return;
 		if (n < 0) { /* it may have answered before; the end of that is seen in reading */
@@ -134,7 +134,7 @@ static void flush(struct h2_line *h)
 		}
 		h->out_at += (size_t)n;
 		if (h->out_at == h->out_n) {
-			explicit_bzero(h->out, h->out_n); /* it may have had the credential */
+			explicit_bzero(h->out.p, h->out_n); /* it may have had the credential */
 			h->out_at = h->out_n = 0;
 		}
 	}
@@ -395,8 +395,7 @@ static bool begin(struct origin *o, struct line *l)
 		.noise = H2_NOISE,
 		.noise_ms = clock_mono_ms()};
 	arena_init(&h->arena, HTTP_ARENA_SIZE);
-	h->out = xmalloc(H2_SEND_ROOM);
-	if (make_session(h) < 0)
+	if (secret_init(&h->out, H2_SEND_ROOM, NULL) < 0 || make_session(h) < 0)
 		return false;
 	flush(h);
 	return !h->why;
@@ -414,8 +413,7 @@ static void done(struct origin *o, struct line *l)
 	}
 	nghttp2_session_del(h->session);
 	arena_done(&h->arena);
-	explicit_bzero(h->out, h->out_n);
-	free(h->out);
+	secret_done(&h->out);
 	free(h);
 }
 

@@ -69,6 +69,28 @@ static void a_request_arrives_with_the_value(void **state)
 	h2_rig_end(pid);
 }
 
+/* nghttp2 knows that authorization is no header for tables; of others it must be told. */
+static void a_value_is_in_no_table(void **state)
+{
+	static const char service[] =
+		"service 1\nname demo\nabout Demo: a test\nenv KEY " RIG_SENTINEL
+		"\nslot api\nhost " RIG_HOST ":443\nheader x-goog-api-key %s\nend\n";
+	struct rig *r = rig_start(NULL);
+	struct rig_answer a;
+	pid_t pid;
+	int fd;
+
+	rig_up_as(r, RIG_HOST, ORIGIN_HAS_SECRET, service);
+	fd = rig_ask(r, &(struct rig_req){.path = "/dump"});
+	pid = serve_first(r, NULL);
+	rig_read_answer(fd, &a);
+	assert_non_null(strstr((char *)a.body, "x-goog-api-key: " RIG_VALUE " (not indexed)\n"));
+	rig_answer_done(&a);
+	(void)close(fd);
+	rig_free(r);
+	h2_rig_end(pid);
+}
+
 /* One line, one NEED, however many. */
 static void many_exchanges_share_a_line(void **state)
 {
@@ -577,6 +599,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_arrives_with_the_value),
+		cmocka_unit_test(a_value_is_in_no_table),
 		cmocka_unit_test(many_exchanges_share_a_line),
 		cmocka_unit_test(both_directions_talk_at_once),
 		cmocka_unit_test(interim_answers_pass),
