@@ -148,9 +148,9 @@ struct talk {
 	struct canon_reader frames;
 	struct canon_flow up, down;
 	struct sign *sign; /* sign.c's; NULL when the service's requests are not signed */
-	bool is_deaf; /* the server takes no more of the request */
-	bool is_said; /* the answer's head went to edge */
-	bool is_done; /* the answer's end went to edge */
+	bool is_deaf;	   /* the server takes no more of the request */
+	bool is_said;	   /* the answer's head went to edge */
+	bool is_done;	   /* the answer's end went to edge */
 };
 
 struct exchange {
