@@ -152,6 +152,8 @@ static int on_request(struct srv *v, int32_t id, struct req *q, bool ended)
 	}
 	if (++v->n_requests == v->manner.goaway_at)
 		return nghttp2_submit_goaway(v->session, 0, id - 2, NGHTTP2_NO_ERROR, NULL, 0);
+	if (is(q, "/old"))
+		return nghttp2_submit_rst_stream(v->session, 0, id, NGHTTP2_HTTP_1_1_REQUIRED);
 	if (is(q, "/reset"))
 		return nghttp2_submit_rst_stream(v->session, 0, id, NGHTTP2_INTERNAL_ERROR);
 	if (is(q, "/echo") || is(q, "/big") || (ended && !is(q, "/silent")))

@@ -328,6 +328,27 @@ static void a_refused_request_is_sent_once_more(void **state)
 	}
 }
 
+static void what_wants_http1_gets_it(void **state)
+{
+	struct rig *r = rig_new();
+	int fd = rig_ask(r, &(struct rig_req){.path = "/old"});
+	pid_t pid = serve_first(r, NULL);
+	SSL *ssl = rig_serve(r); /* offers nothing, and is offered HTTP/1.1 only */
+	struct rig_answer a;
+	char head[4096];
+
+	assert_true(rig_read_http(ssl, head, sizeof(head)));
+	assert_non_null(strstr(head, "GET /old HTTP/1.1\r\n"));
+	rig_write(ssl, "HTTP/1.1 204 No Content\r\n\r\n");
+	rig_read_answer(fd, &a);
+	assert_int_equal(a.status, 204);
+	rig_answer_done(&a);
+	(void)close(fd);
+	rig_hang_up(ssl);
+	h2_rig_end(pid);
+	rig_free(r);
+}
+
 static void content_that_was_taken_is_not_sent_again(void **state)
 {
 	struct rig *r = rig_new();
@@ -614,6 +635,7 @@ int main(void)
 		cmocka_unit_test(a_reader_that_stops_stops_only_itself),
 		cmocka_unit_test(a_server_that_reads_slowly_stops_edge),
 		cmocka_unit_test(a_refused_request_is_sent_once_more),
+		cmocka_unit_test(what_wants_http1_gets_it),
 		cmocka_unit_test(content_that_was_taken_is_not_sent_again),
 		cmocka_unit_test(a_line_that_goes_away_takes_no_more),
 		cmocka_unit_test(the_servers_number_of_streams_holds),

@@ -176,6 +176,7 @@ struct exchange {
 	struct origin_result result; /* grows; said once */
 	bool result_due, result_said, closed_due;
 	bool edge_shut; /* nothing more is said to edge */
+	bool wants_h1;	/* the server wants HTTP/1.1 for it */
 };
 
 /* ---- the credential ---- */
@@ -260,7 +261,7 @@ bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *
 void exchange_on_fail(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 	bool untouched, const char *why);
 /* As exchange_on_fail, and it is certain that the server has not begun, and no content was taken: it
- * is sent once more, on any line. */
+ * is sent once more, on any line that fits. */
 void exchange_on_refused(struct origin *o, struct exchange *x, const char *why);
 /* Its line was closed while it held it and nothing was sent on it. */
 void exchange_on_lost(struct origin *o, struct exchange *x);
