@@ -27,7 +27,7 @@ static void set_timer(struct origin *o, struct line *l, uint64_t ms)
 
 static bool needs_h1(const struct exchange *x)
 {
-	return x->talk->req.websocket;
+	return x->talk->req.websocket || x->wants_h1;
 }
 
 bool line_has_any(const struct origin *o)
@@ -208,8 +208,12 @@ void line_leave(struct origin *o, struct exchange *x)
 	l->n_exchanges--;
 	l->ops->leave(o, l, x);
 	o->lines_due = true;
-	if (l->gen != gen || l->n_exchanges)
-		return;
+	if (l->gen == gen && l->n_exchanges == 0)
+		line_settle(o, l);
+}
+
+void line_settle(struct origin *o, struct line *l)
+{
 	if (l->is_closing || count_idle(o) > LINE_MAX_IDLE)
 		line_drop(o, l);
 	else
@@ -306,6 +310,11 @@ void line_again(struct origin *o, struct line *l)
 {
 	/* OpenSSL may have bytes that the socket has no more, so that epoll would be silent */
 	set_timer(o, l, 0);
+}
+
+void line_wake(struct origin *o, struct line *l, uint64_t ms)
+{
+	set_timer(o, l, ms);
 }
 
 void line_on_timer(struct origin *o, struct loop_key key)

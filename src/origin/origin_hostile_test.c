@@ -164,7 +164,7 @@ static void test_a_keeper_that_does_not_read(void **state)
 		}
 		r->n_ids++;
 		(void)close(pair[1]);
-		assert_int_equal(write(pair[0], "garbage!garbage!", 16), 16);
+		(void)!write(pair[0], "garbage!garbage!", 16); /* one too many is closed at once */
 		edges[n] = pair[0];
 		(void)usleep(200);
 	}

@@ -9,7 +9,7 @@
 #include <openssl/x509v3.h>
 
 /* What we speak, in the order of our wish. Another protocol is another row. */
-static const struct line_ops *const spoken[] = {&line_h1};
+static const struct line_ops *const spoken[] = {&line_h2, &line_h1};
 
 /* ---- the roots ---- */
 

@@ -121,7 +121,7 @@ CLIENTS = {
     "curl-transparent": "env -u https_proxy -u HTTPS_PROXY curl -sS -m 60 https://here.test/PATH",
     "python-urllib": "python3 -c 'import urllib.request as u,os; print(u.urlopen(u.Request(\"https://here.test/PATH\", "
                      "headers={\"x-api-key\": os.environ[\"ANTHROPIC_API_KEY\"]}), timeout=60).read())'",
-    "python-requests": "python3 -c 'import requests; print(requests.get(\"https://here.test/PATH\", timeout=60).text)'",
+    "python-requests": "python3 -c 'from pip._vendor import requests; print(requests.get(\"https://here.test/PATH\", timeout=60).text)'",
     "node-fetch": "node -e 'fetch(\"https://here.test/PATH\", {headers: {\"x-api-key\": process.env.ANTHROPIC_API_KEY}})"
                   ".then(r => r.text()).then(console.log)'",
     "node-https": "node -e 'require(\"https\").get(\"https://here.test/PATH\", r => r.pipe(process.stdout))'",
