@@ -17,6 +17,7 @@ static char dir[64];
 static struct vault_item items[16];
 static size_t n_items;
 static struct creds *creds;
+static struct services *logins; /* NULL: none are caught */
 
 static void put_service(const char *name, const char *rest)
 {
@@ -77,7 +78,7 @@ static struct vault_item *add_custom(const char *name, const char *hosts, const 
 static void join(void)
 {
 	creds_free(creds);
-	creds = creds_new(items, n_items, dir, "/nowhere", ID);
+	creds = creds_new(items, n_items, dir, "/nowhere", ID, logins);
 }
 
 static void a_service_is_bound_to_its_hosts(void **state)
