@@ -52,6 +52,7 @@ static void drop_server(struct origin *o, struct exchange *x)
 	answer_scrub_done(o, x);
 	if (x->token)
 		token_drop(o, x);
+	sign_free(o, x->talk);
 	talk_free(TAKE(x->talk));
 	canon_reader_done(&x->frames);
 }
@@ -233,11 +234,32 @@ void exchange_want_line(struct origin *o, struct exchange *x)
 	o->lines_due = true;
 }
 
+static void keep_body(struct origin *o, struct exchange *x)
+{
+	struct http_resp go_on = {.status = 100};
+
+	x->state = EXCHANGE_BODY;
+	exchange_set_timer(o, x, ORIGIN_BODY_MS);
+	/* nobody else can say it: the server sees the request when its content is here */
+	if (x->talk->req.expect_continue && answer_put_head(x, &go_on) < 0) {
+		exchange_finish(o, x);
+		return;
+	}
+	talk_keep(o, x);
+}
+
+void exchange_on_kept(struct origin *o, struct exchange *x)
+{
+	sign_keep_end(x);
+	exchange_want_line(o, x);
+}
+
 static void on_request(struct origin *o, struct exchange *x, const struct canon_frame *frame)
 {
 	char where[SLOT_MAX_WHERE];
 	enum origin_outcome outcome;
 	bool is_token = false;
+	const char *why;
 
 	if (frame->kind != CANON_HEAD || frame->stream != OUT_STREAM ||
 		take_request(o, x, frame->payload) < 0) {
@@ -246,17 +268,23 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 		return;
 	}
 	canon_reader_done(&x->frames);
+	sign_read(o, x);
 	outcome = slot_judge(o, x, where);
 	if (outcome != ORIGIN_DONE) {
 		exchange_fail(o, x, outcome, "%s: %s%s%s", o->config.host,
 			origin_outcome_text(outcome), where[0] ? ": " : "", where);
 		return;
 	}
+	why = sign_refusal(x);
 	if (token_is_for(o, x, &is_token) < 0)
 		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "%s: a path that may be its token endpoint",
 			o->config.host);
 	else if (is_token)
 		token_begin(o, x);
+	else if (why)
+		exchange_fail(o, x, ORIGIN_CANNOT_SIGN, "%s: %s", o->config.host, why);
+	else if (sign_keeps_body(x))
+		keep_body(o, x);
 	else
 		exchange_want_line(o, x);
 }
@@ -344,6 +372,7 @@ static void send_request(struct origin *o, struct exchange *x, struct value *v)
 	exchange_set_timer(o, x, x->token ? ORIGIN_TOKEN_MS : ORIGIN_IDLE_MS);
 	r = l->ops->start(o, l, x);
 	slot_wipe(x);
+	sign_wipe(x);
 	if (r == -EPIPE) { /* nothing was sent: it had been closed in the meantime */
 		bool was_new = l->n_served == 0;
 
@@ -495,7 +524,8 @@ static bool is_safe(const struct http_req *req)
 
 void exchange_on_refused(struct origin *o, struct exchange *x, const char *why)
 {
-	if (x->state == EXCHANGE_TALK && x->n_tries < ORIGIN_TRIES && x->talk->head) {
+	if (x->state == EXCHANGE_TALK && x->n_tries < ORIGIN_TRIES && x->talk->head &&
+		sign_can_repeat(x)) {
 		line_leave(o, x);
 		exchange_want_line(o, x);
 		return;
@@ -557,6 +587,12 @@ void exchange_on_edge(struct origin *o, struct exchange *x, uint32_t events)
 		if (is_gone)
 			exchange_finish(o, x);
 		else
+			talk_keep(o, x);
+		break;
+	case EXCHANGE_TOKEN:
+		if (is_gone)
+			exchange_finish(o, x);
+		else
 			token_read(o, x);
 		break;
 	case EXCHANGE_FLIGHT:
@@ -588,8 +624,11 @@ void exchange_on_timer(struct origin *o, struct exchange *x)
 {
 	switch (x->state) {
 	case EXCHANGE_HEAD:
-	case EXCHANGE_BODY:
 		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "no request came");
+		break;
+	case EXCHANGE_BODY:
+	case EXCHANGE_TOKEN:
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the content does not come");
 		break;
 	case EXCHANGE_FLIGHT:
 		exchange_fail(o, x, ORIGIN_TIMEOUT, "%s: the refresh under way does not end",

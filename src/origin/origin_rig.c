@@ -140,11 +140,6 @@ static void wait_readable(int fd, int ms)
 	(void)poll(&p, 1, ms);
 }
 
-void rig_up(struct rig *r, const char *host, uint8_t has)
-{
-	rig_up_as(r, host, has, rig_service);
-}
-
 void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service)
 {
 	struct origin_config config = {.sandbox = "demo", .port = 443, .has = has};
@@ -169,6 +164,11 @@ void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service
 	assert_int_equal(origin_ask_roots(r->keeper, file), 0);
 	(void)close(file);
 	BIO_free(bio);
+}
+
+void rig_up(struct rig *r, const char *host, uint8_t has)
+{
+	rig_up_as(r, host, has, rig_service);
 }
 
 struct rig *rig_new(void)

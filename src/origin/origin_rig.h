@@ -59,7 +59,7 @@ struct rig {
 struct rig *rig_start(const char *arg);
 /* HELLO, CONFIG, ROOTS. */
 void rig_up(struct rig *r, const char *host, uint8_t has);
-/* The same with another service. */
+/* With another service than rig_service. */
 void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service);
 /* Both, for RIG_HOST with a secret. */
 struct rig *rig_new(void);

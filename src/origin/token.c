@@ -106,7 +106,7 @@ void token_begin(struct origin *o, struct exchange *x)
 		bad_request(o, x, "the request has too many headers");
 		return;
 	}
-	x->state = EXCHANGE_BODY;
+	x->state = EXCHANGE_TOKEN;
 	exchange_set_timer(o, x, ORIGIN_HEAD_MS);
 	if (req->expect_continue) {
 		struct http_resp go_on = {.status = 100};
@@ -244,7 +244,7 @@ void token_read(struct origin *o, struct exchange *x)
 	uint32_t gen = x->gen;
 	uint8_t buf[4096];
 
-	while (x->gen == gen && x->state == EXCHANGE_BODY) {
+	while (x->gen == gen && x->state == EXCHANGE_TOKEN) {
 		ssize_t n = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
