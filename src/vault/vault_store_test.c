@@ -152,8 +152,8 @@ static void test_frames_that_say_something_else(void **state)
 				 &(struct said){0}),
 		-EMSGSIZE);
 	/* a frame has its value: without one it is cut */
-	assert_int_equal(store_as(keeper, "demo.access", token,
-				 &(struct said){.cut = sizeof(TOKEN) - 1}),
+	assert_int_equal(
+		store_as(keeper, "demo.access", token, &(struct said){.cut = sizeof(TOKEN) - 1}),
 		-EINVAL);
 	assert_int_equal(rig_list(keeper, NULL), 0);
 	assert_int_equal(store_as(keeper, "demo.access", slice_of(large, VAULT_MAX_TOKEN),
