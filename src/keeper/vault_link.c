@@ -518,8 +518,8 @@ static const char *say_away(const struct keeper *k, const char *credential)
 }
 
 /* What a program would get there is kept by the vault, or not had. */
-static bool is_login(const struct keeper *k, const struct service *s, const struct host *host,
-	uint16_t port)
+static bool is_login(
+	const struct keeper *k, const struct service *s, const struct host *host, uint16_t port)
 {
 	const struct service_request where = {.host = host, .port = port};
 

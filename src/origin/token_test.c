@@ -1,5 +1,5 @@
 /* Token endpoints: the real tokens go to the vault and nowhere else, and one refresh is asked for at a time. */
-#include "origin_rig.h"
+#include "line_h2_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@
 	"\"refresh_token\":\"" S_REFRESH "\",\"account\":{\"n\":12345678901234567890}}"
 #define ASKS_REFRESH                                                                           \
 	"{\"grant_type\":\"refresh_token\",\"refresh_token\":\"" S_REFRESH "\",\"client_id\":" \
-									   "\"c\"}"
+	"\"c\"}"
 #define ASKS_LOGIN "grant_type=authorization_code&code=one-time&code_verifier=v"
 
 static const char service[] = "service 1\nname demo\nabout Demo\n"
@@ -38,6 +38,14 @@ static const char service[] = "service 1\nname demo\nabout Demo\n"
 			      "field expires expires_in\nfield unsign id_token\n"
 			      "slot api\nhost api.example.com:443\npath /v1/**\n"
 			      "header authorization Bearer %s\nvalue access\nend\n";
+
+/* The same at a path where the server of line_h2_rig.c says what it was told. */
+static const char echo_service[] = "service 1\nname demo\nabout Demo\n"
+				   "token api.example.com:443 /echo\n"
+				   "field access access_token " S_ACCESS "\n"
+				   "field refresh refresh_token " S_REFRESH "\n"
+				   "slot api\nhost api.example.com:443\npath /v1/**\n"
+				   "header authorization Bearer %s\nvalue access\nend\n";
 
 static char head[8192], body[8192];
 
@@ -329,6 +337,28 @@ static void test_a_refresh(void **state)
 	rig_free(r);
 }
 
+static void test_http2(void **state)
+{
+	struct rig *r = rig_start(NULL);
+	int edge;
+	pid_t pid;
+
+	rig_up_as(r, RIG_HOST, ORIGIN_HAS_REFRESH, echo_service);
+	edge = rig_ask(r, &(struct rig_req){.method = "POST",
+				  .path = "/echo",
+				  .headers = JSON,
+				  .body = HTTP_BODY_LENGTH,
+				  .length = sizeof(ASKS_REFRESH) - 1});
+	rig_send_data(edge, ASKS_REFRESH, sizeof(ASKS_REFRESH) - 1);
+	rig_send_end(edge, NULL);
+	pid = h2_rig_serve(r, &(struct h2_rig_manner){0});
+	rig_give_value(r, OLD_REFRESH);
+	keep(r, must_get_token(r, ORIGIN_REFRESH, OLD_REFRESH));
+	must_answer(edge, 200, ASKS_REFRESH);
+	rig_free(r);
+	h2_rig_end(pid);
+}
+
 static void test_what_has_expired_is_asked_for(void **state)
 {
 	struct rig *r = up(ORIGIN_HAS_ACCESS | ORIGIN_HAS_REFRESH);
@@ -558,6 +588,7 @@ int main(void)
 		cmocka_unit_test(test_gzip),
 		cmocka_unit_test(test_a_jwt),
 		cmocka_unit_test(test_a_refresh),
+		cmocka_unit_test(test_http2),
 		cmocka_unit_test(test_what_has_expired_is_asked_for),
 		cmocka_unit_test(test_twenty_refreshes_are_one),
 		cmocka_unit_test(test_a_refused_refresh_is_shared),

@@ -124,8 +124,8 @@ static bool has_room_for_token(const struct vault *v, const struct op *op)
 }
 
 /* A frame says again what it is: who wrote it and who sent it here agree. */
-static int check_frame(struct vault *v, const struct op *op, const struct vault_frame *frame,
-	struct err *err)
+static int check_frame(
+	struct vault *v, const struct op *op, const struct vault_frame *frame, struct err *err)
 {
 	const struct book_entry *old = book_find(&v->book, op->meta.name, op->meta.scope);
 
