@@ -56,6 +56,12 @@ static void print_lists(const json_t *s)
 	}
 	json_array_foreach(json_object_get(s, "hide"), i, item)
 		row("hide", json_string_value(item) ? json_string_value(item) : "");
+	const json_t *ssh = json_object_get(s, "ssh_agent");
+
+	if (ssh && json_array_size(json_object_get(ssh, "keys")) == 0)
+		row("ssh-agent", "every key");
+	json_array_foreach(json_object_get(ssh, "keys"), i, item)
+		row("ssh-agent", json_string_value(item) ? json_string_value(item) : "");
 	json_t *env = json_object_get(s, "env"), *value;
 
 	/* Values may be secret; --json shows them to who asks for everything. */
