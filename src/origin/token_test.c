@@ -1,6 +1,7 @@
 /* Token endpoints: the real tokens go to the vault and nowhere else, and one refresh is asked for at a time. */
 #include "line_h2_rig.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -472,6 +473,67 @@ static void test_the_next_one_goes_on(void **state)
 	rig_free(r);
 }
 
+/* How often a word stands in what can be read of its memory; -1: nothing can. */
+static int count_in_memory(const struct rig *r, const char *word)
+{
+	char path[64], line[512];
+	int found = 0, mem;
+	FILE *maps;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)r->pid);
+	mem = open(path, O_RDONLY | O_CLOEXEC);
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)r->pid);
+	maps = mem < 0 ? NULL : fopen(path, "re");
+	while (maps && fgets(line, sizeof(line), maps)) {
+		AUTO_FREE uint8_t *p = NULL;
+		unsigned long from, to;
+		const uint8_t *at;
+		ssize_t n;
+
+		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || to - from > 1UL << 28)
+			continue;
+		p = xmalloc(to - from);
+		n = pread(mem, p, to - from, (off_t)from);
+		at = p;
+		while (n > 0 && (at = memmem(at, (size_t)(p + n - at), word, strlen(word)))) {
+			found++;
+			at++;
+		}
+	}
+	if (maps)
+		(void)fclose(maps);
+	fd_close(&mem);
+	return maps ? found : -1;
+}
+
+/* Not in what was freed, in no buffer, nor in what is remembered: the vault has them. */
+static void test_nothing_is_left_in_memory(void **state)
+{
+	struct rig *r = rig_start("--no-hidden-memory");
+	SSL *ssl = NULL;
+	int edge;
+
+	rig_up_as(r, RIG_HOST, ORIGIN_HAS_ACCESS | ORIGIN_HAS_REFRESH, service);
+	for (unsigned i = 0; i < 2; i++) {
+		edge = i ? post(r, FORM, ASKS_LOGIN) : post(r, JSON, ASKS_REFRESH);
+		ssl = ssl ? ssl : rig_serve(r);
+		if (i == 0)
+			rig_give_value(r, OLD_REFRESH);
+		serve(ssl);
+		/* it is found while it is there */
+		if (i == 0 && geteuid() == 0)
+			assert_true(count_in_memory(r, OLD_REFRESH) > 0);
+		reply(ssl, "200 OK", "", TOKENS_ARE);
+		keep_both(r);
+		must_answer(edge, 200, TOKENS_SEEN);
+		rig_until_closed(r, i + 1);
+	}
+	print_message("found %d\n", count_in_memory(r, "-CANARY-"));
+	assert_true(count_in_memory(r, "-CANARY-") <= 0);
+	rig_hang_up(ssl);
+	rig_free(r);
+}
+
 /* ---- what is refused ---- */
 
 static void test_foreign_tokens(void **state)
@@ -559,7 +621,9 @@ static void test_sizes_are_bounded(void **state)
 	serve(ssl);
 	memset(large, ' ', 199999);
 	large[0] = '{';
-	reply(ssl, "200 OK", "", large);
+	rig_write(ssl, "HTTP/1.1 200 OK\r\ncontent-length: 199999\r\n\r\n");
+	/* it hangs up in the middle */
+	(void)!SSL_write(ssl, large, 199999);
 	refused(r, edge, 502, ORIGIN_BAD_ANSWER);
 	rig_hang_up(ssl);
 	rig_free(r);
@@ -594,6 +658,7 @@ int main(void)
 		cmocka_unit_test(test_a_refused_refresh_is_shared),
 		cmocka_unit_test(test_who_asked_goes_away),
 		cmocka_unit_test(test_the_next_one_goes_on),
+		cmocka_unit_test(test_nothing_is_left_in_memory),
 		cmocka_unit_test(test_foreign_tokens),
 		cmocka_unit_test(test_paths_that_may_be_the_endpoint),
 		cmocka_unit_test(test_answers_that_cannot_pass),
