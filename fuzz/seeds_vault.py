@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seed corpora of the targets `vault_chan`, `run_chan`, `book`, `seal` and `extract` below fuzz/corpus/."""
+"""Writes the seed corpora of the targets `origin_chan`, `vault_chan`, `run_chan`, `book`, `seal` and `extract` below fuzz/corpus/."""
 import pathlib
 import struct
 
@@ -42,6 +42,25 @@ vault_chan = {
     "bad_name": run_of(HELLO, ADMIN, (packet(6, text("../x") + text("")), 0)),
     "set_no_fd": run_of(HELLO, ADMIN, (packet(4, META, 4), 0)),
 }
+O_UP = ((packet(1, text("0.1.0")), 0), (packet(2, text("demo") + text("api.example.com") + struct.pack("<HB", 443, 1)), 1),
+        (packet(3), 1))
+O_RESULT = packet(5, struct.pack("<BHBQI", 0, 200, 1, 77, 0) + text("api") + text("192.0.2.7") + text("answered"), 9)
+O_NEED = packet(9, b"\0" + struct.pack("<I", 1) + bytes(32), 1)
+O_SOCKET = packet(8, b"\0" + text("192.0.2.7") + text("connected"), 1)
+origin_chan = {
+    "exchange": run_of(*O_UP, (packet(4, b"", 9), 1), (packet(7, b"", 1), 0), (O_SOCKET, 1), (O_NEED, 0),
+                       (packet(10, b"\1" + struct.pack("<I", 60) + text(""), 1), 1), (O_RESULT, 0),
+                       (packet(6, struct.pack("<QQ", 400, 900), 9), 0), (packet(12), 0)),
+    "refused": run_of(*O_UP, (packet(7, b"", 1), 0), (packet(8, b"\6" + text("") + text("refused"), 1), 0)),
+    "no_value": run_of(*O_UP, (O_NEED, 0), (packet(10, b"\0" + struct.pack("<I", 0) + text("removed"), 1), 0)),
+    "tokens": run_of(*O_UP, (packet(11, b"\1" + struct.pack("<I", 3600)), 1), (packet(11, b"\2" + struct.pack("<I", 0)), 1)),
+    "need_too_early": run_of(*O_UP[:2], (O_NEED, 0)),
+    "two_configs": run_of(*O_UP[:2], O_UP[1]),
+    "no_fd": run_of(*O_UP, (packet(4, b"", 9), 0)),
+    "used_nowhere": run_of(*O_UP, (packet(5, struct.pack("<BHBQI", 0, 200, 1, 77, 0) + text("") * 3, 9), 0)),
+    "unknown": run_of(*O_UP, (packet(13), 0)),
+    "trailing": run_of(*O_UP, (packet(12, b"x"), 0)),
+}
 RUN = b"\2" + struct.pack("<I", 30000) + text("/usr/bin/docker-credential-pass") + b"\1" + text("https://r.example.com")
 run_chan = {
     "docker": b"\1" + packet(1, RUN, 3),
@@ -76,7 +95,7 @@ extract = {
     "line": b"\1first\r\nsecond\n",
     "whole": b"\2first\nsecond\n",
 }
-for name, seeds in (("vault_chan", vault_chan), ("run_chan", run_chan), ("book", book), ("seal", seal),
+for name, seeds in (("origin_chan", origin_chan), ("vault_chan", vault_chan), ("run_chan", run_chan), ("book", book), ("seal", seal),
                     ("extract", extract)):
     folder = corpus / name
     folder.mkdir(parents=True, exist_ok=True)

@@ -32,6 +32,7 @@ enum jail_profile {
 	JAIL_VIRTIOFSD, /* foreign: the share; file capabilities inside its user namespace */
 	JAIL_EGRESS,	/* ours, static: empty root, no files, no exec; the host's network */
 	JAIL_VAULT,	/* ours, static: the vault's folder, no sockets of its own, no exec */
+	JAIL_ORIGIN,	/* ours, static: empty root, no files, only passed sockets; a credential */
 	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
 	JAIL_N_PROFILES,
 };
@@ -108,3 +109,6 @@ int jail_self(enum jail_profile profile, const struct jail_mount *mounts, size_t
 
 /* The last stage, called by one of our own programs: final seccomp list, kill on violation. */
 int jail_seal(enum jail_profile profile, struct err *err) MUST_CHECK;
+/* Both, and the proof that nobody attached to the process before it was sealed. */
+int jail_go_in(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
+	struct err *err) MUST_CHECK;

@@ -99,6 +99,25 @@ static const struct jail_group vault_seal[] = {
 	{0},
 };
 
+/* ---- origin: ours, static, one thread; one credential, only passed sockets ---- */
+
+static const struct jail_group origin_seal[] = {
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"bytes over passed sockets",
+		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close"},
+	{"set non-blocking, close-on-exec", "fcntl"},
+	{"the texts of service and roots, in passed files", "pread64"},
+	{"memory, never executable; values in hidden or locked pages",
+		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock memfd_secret "
+		"ftruncate"},
+	{"time and chance", "clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"},
+	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"},
+	{"signals, abort(); OpenSSL's random numbers ask who they are for",
+		"rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"},
+	{"the end", "exit exit_group"},
+	{0},
+};
+
 /* ---- what the two foreign programs have in common ---- */
 
 /* clang-format off */
@@ -272,6 +291,17 @@ static const struct jail_row rows[] = {
 			.nofile = 1024,
 			.memlock = 16384 * KIB},
 		.seal = vault_seal},
+	/* Goes in by itself too. nofile: 257 exchanges, 32 connections, a stream of the vault.
+	 * memlock: three values and the heads of 32 requests. fsize: of one of them, which is a
+	 * file to ftruncate; there is no other. */
+	[JAIL_ORIGIN] = {.name = "origin",
+		.landlock = true,
+		.limit = {.core = 0,
+			.fsize = 512 * KIB,
+			.nproc = 0,
+			.nofile = 512,
+			.memlock = 8192 * KIB},
+		.seal = origin_seal},
 	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
 };
 

@@ -85,6 +85,23 @@ static void test_sealed_vault_starts_nothing_and_calls_nobody(void **state)
 	assert_int_equal(vault->limit.nproc, 0);
 }
 
+static void test_sealed_origin_has_what_it_is_given(void **state)
+{
+	static const char *const never[] = {"socket", "socketpair", "connect", "bind", "listen",
+		"accept", "accept4", "setsockopt", "open", "openat", "execve", "execveat", "fork",
+		"vfork", "clone", "clone3", "kill", "mount", "seccomp", "prctl", "ioctl",
+		"memfd_create", "process_vm_readv", "splice", "sendfile", "unlink", "rename"};
+	const struct jail_row *origin = jail_row(JAIL_ORIGIN);
+
+	for (size_t c = 0; c < ARRAY_LEN(never); c++)
+		assert_false(has_call(origin->seal, never[c]));
+	assert_true(has_call(origin->seal, "mlock"));
+	assert_true(origin->landlock);
+	assert_false(origin->host_net);
+	assert_int_equal(origin->limit.core, 0);
+	assert_int_equal(origin->limit.nproc, 0);
+}
+
 static void test_only_virtiofsd_keeps_capabilities(void **state)
 {
 	for (int i = 0; i < JAIL_N_PROFILES; i++)
@@ -114,6 +131,7 @@ int main(void)
 		cmocka_unit_test(test_sealed_edge_has_no_files_sockets_or_exec),
 		cmocka_unit_test(test_sealed_egress_has_no_files_or_exec_and_no_way_in),
 		cmocka_unit_test(test_sealed_vault_starts_nothing_and_calls_nobody),
+		cmocka_unit_test(test_sealed_origin_has_what_it_is_given),
 		cmocka_unit_test(test_only_virtiofsd_keeps_capabilities),
 		cmocka_unit_test(test_every_list_becomes_a_filter),
 	};

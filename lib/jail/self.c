@@ -1,6 +1,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include "jail_internal.h"
@@ -35,4 +37,29 @@ int jail_self(enum jail_profile profile, const struct jail_mount *mounts, size_t
 	if (r == 0)
 		r = jail_lock(&s, err);
 	return r < 0 ? err_wrap(err, r, "jailing %s", s.row->name) : 0;
+}
+
+/* Until it was sealed a process of the same user could attach to it. */
+static int refuse_tracer(int status, struct err *err)
+{
+	char text[4096] = "";
+	const char *line;
+
+	if (status < 0 || pread(status, text, sizeof(text) - 1, 0) <= 0)
+		return err_set(err, -EPERM, "it cannot be known whether somebody looks on");
+	line = strstr(text, "TracerPid:\t");
+	if (!line || atoi(line + 11) != 0)
+		return err_set(err, -EPERM, "somebody traces this process");
+	return 0;
+}
+
+int jail_go_in(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
+	struct err *err)
+{
+	AUTO_CLOSE int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	int r = jail_self(profile, mounts, n_mounts, err);
+
+	if (r == 0)
+		r = jail_seal(profile, err);
+	return r < 0 ? r : refuse_tracer(status, err);
 }

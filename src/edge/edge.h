@@ -135,4 +135,4 @@ void bridge_on_linger(struct edge *e, struct loop_key key);
 void bridge_free(struct edge *e, struct bridge *b);
 
 /* selftest.c */
-int selftest_run(void);
+int edge_selftest(void);

@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 {
 	log_init("sbx-edge");
 	if (argc == 2 && strcmp(argv[1], "--jail-selftest") == 0)
-		return selftest_run();
+		return edge_selftest();
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("sbx-edge " SBX_VERSION) < 0;
 	if (argc != 1)

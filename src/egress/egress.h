@@ -1,7 +1,8 @@
 /*
  * egress - the parts of sbx-egress: main.c (start, seal, the switch), control.c (keeper's messages),
  *          exchange.c (the life of one exchange), resolve.c (names), dial.c (connections), tunnel.c
- *          (bytes), origin.c (HTTP), upstream.c (a company's proxy), out.c, selftest.c.
+ *          (bytes), origin.c (HTTP), upstream.c (a company's proxy), selftest.c; bytes that wait are
+ *          in lib/flow/out.h.
  *
  * How      Each OPEN is a struct exchange: its request is read from edge and compared with what the
  *          keeper allowed, decided again, its name resolved, every address checked, one of them
@@ -17,7 +18,7 @@
 #pragma once
 
 #include <netdb.h>
-#include "lib/http/canon_frame.h"
+#include "lib/flow/out.h"
 #include "lib/http/http1.h"
 #include "lib/ipc/egress_chan.h"
 #include "lib/loop/loop.h"
@@ -37,11 +38,8 @@
 #define EGRESS_LINGER_MS 2000	 /* for edge to read the end */
 #define EGRESS_RECHECK_MS 5000	 /* a rule that has run out ends its exchanges within this */
 #define EGRESS_PIPES 64		 /* held by directions that wait for their reader */
-#define EGRESS_READ 32768
-#define EGRESS_STREAM 1 /* the one stream of each socket */
-/* A head that was nearly read, what one more read can become (a frame around each byte of a chunk),
- * and another head. */
-#define OUT_MAX (2 * CANON_MAX_HEAD + 2 * EGRESS_READ)
+#define EGRESS_READ OUT_READ
+#define EGRESS_STREAM OUT_STREAM
 
 enum egress_ev {
 	EGRESS_EV_CONTROL,
@@ -66,12 +64,6 @@ enum exchange_state {
 	EXCHANGE_HTTP,	 /* x->talk */
 	EXCHANGE_ENDING, /* the last bytes to edge, then its end is awaited */
 	EXCHANGE_OVER,	 /* everything is closed; the keeper is still to be told */
-};
-
-/* Bytes that wait for a socket; memory only while there are some. */
-struct out {
-	uint8_t *p;
-	size_t at, n, size;
 };
 
 struct dial {
@@ -231,23 +223,5 @@ void origin_free_talk(struct talk *t);
 void upstream_begin(struct egress *e, struct exchange *x);
 void upstream_pump(struct egress *e, struct exchange *x);
 
-/* out.c */
-/* Room for `room` bytes behind what is there, or less at OUT_MAX; out_put_wr takes what was written
- * when all of it fitted. */
-struct wr out_wr(struct out *o, size_t room);
-void out_put_wr(struct out *o, const struct wr *wr);
-int out_put(struct out *o, struct slice bytes) MUST_CHECK;
-static inline size_t out_len(const struct out *o)
-{
-	return o->n - o->at;
-}
-static inline size_t out_room(const struct out *o)
-{
-	return OUT_MAX - out_len(o);
-}
-/* 0 when all has gone, -EAGAIN, or an error of the socket; *n_sent grows. */
-int out_flush(struct out *o, int fd, uint64_t *n_sent) MUST_CHECK;
-void out_done(struct out *o);
-
 /* selftest.c */
-int selftest_run(void);
+int egress_selftest(void);

@@ -8,8 +8,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
-#define ANSWER_ROOM 1024
-
 struct loop_key exchange_key(const struct egress *e, const struct exchange *x, enum egress_ev kind)
 {
 	return (struct loop_key){
@@ -134,47 +132,6 @@ static uint16_t status_of(enum egress_outcome outcome)
 	}
 }
 
-/* A refusal is a head with one header of ours, and the end. */
-static void put_refusal(struct out *o, uint16_t status, const char *text)
-{
-	struct http_header header = {slice_from_str("sbx-reason"), slice_from_str(text)};
-	struct http_resp resp = {.status = status,
-		.keep_alive = true,
-		.headers = {.list = &header, .n = 1, .max = 1}};
-	struct wr wr;
-
-	if (out_room(o) < ANSWER_ROOM)
-		return;
-	wr = out_wr(o, ANSWER_ROOM);
-	if (canon_put_resp(&wr, EGRESS_STREAM, &resp) == 0 &&
-		canon_put_end(&wr, EGRESS_STREAM, NULL) == 0)
-		out_put_wr(o, &wr);
-}
-
-static void put_reset(struct out *o)
-{
-	struct wr wr;
-
-	if (out_room(o) < ANSWER_ROOM)
-		return;
-	wr = out_wr(o, ANSWER_ROOM);
-	if (canon_put_reset(&wr, EGRESS_STREAM, 1) == 0)
-		out_put_wr(o, &wr);
-}
-
-/* What goes to people and into headers is printable and has no blank at its ends. */
-static void clean_text(char *text)
-{
-	size_t n = strlen(text);
-
-	for (char *p = text; *p; p++) {
-		if (*p < ' ' || *p > '~')
-			*p = '?';
-	}
-	while (n > 0 && text[n - 1] == ' ')
-		text[--n] = '\0';
-}
-
 void exchange_fail(struct egress *e, struct exchange *x, enum egress_outcome outcome,
 	const struct addr *addr, const char *fmt, ...)
 {
@@ -186,16 +143,16 @@ void exchange_fail(struct egress *e, struct exchange *x, enum egress_outcome out
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	clean_text(text);
+	out_clean_text(text);
 	exchange_tell(e, x, outcome, addr, text);
 	if (is_raw || outcome == EGRESS_GONE || x->kind == EGRESS_SOCKET) {
 		exchange_finish(e, x);
 		return;
 	}
 	if (is_said)
-		put_reset(&x->to_edge);
+		out_put_reset(&x->to_edge);
 	else
-		put_refusal(&x->to_edge, status_of(outcome), text);
+		out_put_refusal(&x->to_edge, status_of(outcome), text);
 	exchange_end(e, x);
 }
 
@@ -287,7 +244,7 @@ void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open
 		uint64_t n = 0;
 
 		exchange_tell(e, x, EGRESS_BUSY, NULL, egress_outcome_text(EGRESS_BUSY));
-		put_refusal(&x->to_edge, 502, egress_outcome_text(EGRESS_BUSY));
+		out_put_refusal(&x->to_edge, 502, egress_outcome_text(EGRESS_BUSY));
 		(void)!out_flush(&x->to_edge, fd, &n);
 		exchange_finish(e, x);
 		return;

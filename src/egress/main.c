@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 {
 	log_init("sbx-egress");
 	if (argc == 2 && strcmp(argv[1], "--jail-selftest") == 0)
-		return selftest_run();
+		return egress_selftest();
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("sbx-egress " SBX_VERSION) < 0;
 	if (argc != 1)

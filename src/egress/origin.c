@@ -136,19 +136,6 @@ static enum step read_edge(struct egress *e, struct exchange *x)
 
 /* ---- the answer: origin to edge ---- */
 
-static void drop_ours(struct http_headers *headers)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < headers->n; i++) {
-		struct slice name = headers->list[i].name;
-
-		if (name.n < 4 || memcmp(name.p, "sbx-", 4) != 0)
-			headers->list[n++] = headers->list[i];
-	}
-	headers->n = n;
-}
-
 static enum step put_head(
 	struct egress *e, struct exchange *x, struct http_resp *resp, struct slice rest)
 {
@@ -158,7 +145,7 @@ static enum step put_head(
 
 	if (canon_make_resp(resp, &fault) < 0)
 		return fail(e, x, fault.why);
-	drop_ours(&resp->headers);
+	out_drop_ours(&resp->headers);
 	wr = out_wr(&x->to_edge, CANON_MAX_HEAD + CANON_FRAME_HEADER);
 	if (canon_flow_resp(&t->down, resp) < 0 || canon_put_resp(&wr, EGRESS_STREAM, resp) < 0)
 		return fail(e, x, "the answer cannot be passed on");
@@ -195,7 +182,7 @@ static enum step put_answer_end(struct egress *e, struct exchange *x, struct htt
 {
 	struct wr wr = out_wr(&x->to_edge, CANON_MAX_END + CANON_FRAME_HEADER);
 
-	drop_ours(trailers);
+	out_drop_ours(trailers);
 	if (canon_flow_end(&x->talk->down, trailers) < 0 ||
 		canon_put_end(&wr, EGRESS_STREAM, trailers) < 0)
 		return fail(e, x, "the end of the answer cannot be passed on");

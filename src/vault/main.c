@@ -2,12 +2,9 @@
  * profile JAIL_VAULT by itself; fd 3 is the socket it is asked on, fd 4 leads to sbx-vault-run. */
 #include "vault.h"
 
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "lib/base/log.h"
 #include "lib/base/str.h"
 #include "lib/jail/jail.h"
@@ -78,31 +75,14 @@ static void parse(int argc, char **argv, struct options *o)
 	}
 }
 
-/* Until it was sealed a process of the same user could attach to it. */
-static void refuse_tracer(int status)
-{
-	char text[4096] = "";
-	const char *line;
-
-	if (status < 0 || pread(status, text, sizeof(text) - 1, 0) <= 0)
-		die("it cannot be known whether somebody looks on");
-	line = strstr(text, "TracerPid:\t");
-	if (!line || atoi(line + 11) != 0)
-		die("somebody traces this process");
-}
-
 static void enter_jail(const struct options *o)
 {
 	const struct jail_mount mount = {o->dir, VAULT_DIR, JAIL_MOUNT_RW};
-	AUTO_CLOSE int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
 	struct err err = {0};
-	int r = jail_self(JAIL_VAULT, &mount, 1, &err);
+	int r = jail_go_in(JAIL_VAULT, &mount, 1, &err);
 
-	if (r == 0)
-		r = jail_seal(JAIL_VAULT, &err);
 	if (r < 0)
 		die("%s", err_text(&err, r));
-	refuse_tracer(status);
 }
 
 static void start(struct vault *v, const struct options *o)
@@ -125,7 +105,7 @@ int main(int argc, char **argv)
 
 	log_init("sbx-vault");
 	if (argc == 2 && strcmp(argv[1], "--jail-selftest") == 0)
-		return selftest_run();
+		return vault_selftest();
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("sbx-vault " SBX_VERSION) < 0;
 	parse(argc, argv, &options);

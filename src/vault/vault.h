@@ -172,7 +172,7 @@ void job_on_runner(struct vault *v);
 /* scan.c */
 void scan_step(struct vault *v, struct op *op);
 
-int selftest_run(void);
+int vault_selftest(void);
 
 static inline void vault_note_memory(struct vault *v, const struct secret *s)
 {

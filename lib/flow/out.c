@@ -1,0 +1,123 @@
+#include "out.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include "lib/base/mem.h"
+
+#define ANSWER_ROOM 1024
+
+struct wr out_wr(struct out *o, size_t room)
+{
+	size_t n = out_len(o);
+
+	room = MIN(room, out_room(o));
+	if (o->at && n)
+		memmove(o->p, o->p + o->at, n);
+	o->at = 0;
+	o->n = n;
+	if (o->size < n + room) {
+		o->size = n + room;
+		o->p = xrealloc(o->p, o->size);
+	}
+	return wr_init(o->p + n, MIN(o->size - n, room));
+}
+
+void out_put_wr(struct out *o, const struct wr *wr)
+{
+	o->n += wr->n;
+}
+
+int out_put(struct out *o, struct slice bytes)
+{
+	struct wr wr = out_wr(o, bytes.n);
+	int r;
+
+	wr_bytes(&wr, bytes);
+	r = wr_finish(&wr);
+	if (r == 0)
+		out_put_wr(o, &wr);
+	return r;
+}
+
+void out_consume(struct out *o, size_t n)
+{
+	o->at += n;
+	if (out_len(o) == 0)
+		out_done(o);
+}
+
+int out_flush(struct out *o, int fd, uint64_t *n_sent)
+{
+	while (out_len(o)) {
+		ssize_t r = send(fd, o->p + o->at, out_len(o), MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		o->at += (size_t)r;
+		*n_sent += (uint64_t)r;
+	}
+	out_done(o);
+	return 0;
+}
+
+void out_done(struct out *o)
+{
+	free(o->p);
+	*o = (struct out){0};
+}
+
+/* ---- what is said to edge ---- */
+
+void out_put_refusal(struct out *o, uint16_t status, const char *text)
+{
+	struct http_header header = {slice_from_str("sbx-reason"), slice_from_str(text)};
+	struct http_resp resp = {.status = status,
+		.keep_alive = true,
+		.headers = {.list = &header, .n = 1, .max = 1}};
+	struct wr wr;
+
+	if (out_room(o) < ANSWER_ROOM)
+		return;
+	wr = out_wr(o, ANSWER_ROOM);
+	if (canon_put_resp(&wr, OUT_STREAM, &resp) == 0 &&
+		canon_put_end(&wr, OUT_STREAM, NULL) == 0)
+		out_put_wr(o, &wr);
+}
+
+void out_put_reset(struct out *o)
+{
+	struct wr wr;
+
+	if (out_room(o) < ANSWER_ROOM)
+		return;
+	wr = out_wr(o, ANSWER_ROOM);
+	if (canon_put_reset(&wr, OUT_STREAM, 1) == 0)
+		out_put_wr(o, &wr);
+}
+
+void out_drop_ours(struct http_headers *headers)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < headers->n; i++) {
+		struct slice name = headers->list[i].name;
+
+		if (name.n < 4 || memcmp(name.p, "sbx-", 4) != 0)
+			headers->list[n++] = headers->list[i];
+	}
+	headers->n = n;
+}
+
+void out_clean_text(char *text)
+{
+	size_t n = strlen(text);
+
+	for (char *p = text; *p; p++) {
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+	}
+	while (n > 0 && text[n - 1] == ' ')
+		text[--n] = '\0';
+}

@@ -1,0 +1,39 @@
+/*
+ * selftest - what `--jail-selftest` of our jailed programs does.
+ *
+ * How      Each probe is a child that seals itself exactly as in normal operation and then tries
+ *          one thing. The final filter kills on violation, so a probe that is not killed by SIGSYS
+ *          has found a hole. The program's own work is the last probe and must live.
+ *          System calls are made by number: that way no reference to open, connect or fork exists
+ *          in the program, which tests/lint/links proves; `syscall` itself is refused there in
+ *          every other object.
+ * Trust    Runs in the program under test, before it is given anything.
+ * Owns     Its children, which it waits for.
+ * See      jail.h, profiles.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "jail.h"
+
+struct jail_selftest_probe {
+	const char *name;
+	long (*attempt)(int fd); /* fd: one end of a pair of Unix stream sockets */
+};
+
+/* Probes that several programs share, each a table that ends with NULL: what no program of ours may
+ * do, files, and everything about sockets of its own. */
+extern const struct jail_selftest_probe jail_selftest_any[], jail_selftest_files[],
+	jail_selftest_sockets[];
+
+struct jail_selftest {
+	enum jail_profile profile;
+	const struct jail_selftest_probe
+		*tables[4];   /* all of them must be refused; ends with NULL */
+	int (*prepare)(void); /* before the seal; may be NULL */
+	long (*work)(int fd); /* must live, and give 0 */
+};
+
+/* Prints a line for each probe; 0 when all is as it must be, else 1. */
+int jail_selftest_run(const struct jail_selftest *t);

@@ -1,0 +1,555 @@
+#include "origin.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+#define EDGE_EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
+
+struct loop_key exchange_key(const struct origin *o, const struct exchange *x, enum origin_ev kind)
+{
+	return (struct loop_key){
+		.kind = (uint8_t)kind, .gen = x->gen, .idx = (uint32_t)(x - o->exchanges)};
+}
+
+/* A stale event carries an older generation. */
+struct exchange *exchange_find(struct origin *o, struct loop_key key)
+{
+	struct exchange *x = &o->exchanges[key.idx];
+	bool is_live = x->state != EXCHANGE_FREE && x->state != EXCHANGE_OVER;
+
+	return is_live && x->gen == key.gen ? x : NULL;
+}
+
+void exchange_set_timer(struct origin *o, struct exchange *x, uint64_t ms)
+{
+	loop_timer_set(
+		&o->loop, &x->timer, clock_mono_ms() + ms, exchange_key(o, x, ORIGIN_EV_TIMER));
+}
+
+/* ---- the end ---- */
+
+static void tell(
+	struct origin *o, struct exchange *x, enum origin_outcome outcome, const char *text)
+{
+	if (x->result_said)
+		return;
+	x->result_said = x->result_due = true;
+	x->result.outcome = outcome;
+	(void)snprintf(x->result.text, sizeof(x->result.text), "%s", text);
+	control_report(o, x);
+}
+
+/* Everything but the way to edge. */
+static void drop_server(struct origin *o, struct exchange *x)
+{
+	secret_done(&x->filled);
+	if (x->line)
+		line_leave(o, x);
+	answer_scrub_done(x);
+	talk_free(TAKE(x->talk));
+	canon_reader_done(&x->frames);
+}
+
+void exchange_finish(struct origin *o, struct exchange *x)
+{
+	/* while it has its id: nothing else than this was said about it */
+	tell(o, x, ORIGIN_GONE, origin_outcome_text(ORIGIN_GONE));
+	drop_server(o, x);
+	if (x->edge_fd >= 0)
+		loop_del(&o->loop, x->edge_fd);
+	fd_close(&x->edge_fd);
+	out_done(&x->to_edge);
+	loop_timer_clear(&o->loop, &x->timer);
+	x->state = EXCHANGE_OVER;
+	x->closed_due = true;
+	control_report(o, x);
+}
+
+/* Edge's last bytes are read and dropped, so that our close does not cut off what it has yet to
+ * read; the timer bounds it. */
+static void drain_edge(struct origin *o, struct exchange *x)
+{
+	uint8_t buf[4096];
+	uint64_t n = 0;
+	ssize_t r = out_flush(&x->to_edge, x->edge_fd, &n);
+
+	if (r == -EAGAIN)
+		return;
+	/* once: it is an event of this socket, too */
+	if (r == 0 && !x->edge_shut)
+		(void)shutdown(x->edge_fd, SHUT_WR);
+	x->edge_shut = true;
+	for (unsigned i = 0; r >= 0 && i < 64; i++) {
+		r = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
+		if (r == 0)
+			break;
+	}
+	if (r == 0 || (r < 0 && errno != EAGAIN && errno != EINTR)) {
+		exchange_finish(o, x);
+		return;
+	}
+	if (r > 0) /* more is there: come back after the others */
+		(void)!loop_mod(
+			&o->loop, x->edge_fd, EDGE_EVENTS, exchange_key(o, x, ORIGIN_EV_EDGE));
+}
+
+static void end(struct origin *o, struct exchange *x)
+{
+	drop_server(o, x);
+	x->state = EXCHANGE_ENDING;
+	exchange_set_timer(o, x, ORIGIN_LINGER_MS);
+	drain_edge(o, x);
+}
+
+void exchange_end(struct origin *o, struct exchange *x)
+{
+	tell(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
+	end(o, x);
+}
+
+static uint16_t status_of(enum origin_outcome outcome)
+{
+	switch (outcome) {
+	case ORIGIN_BAD_REQUEST:
+	case ORIGIN_DENIED_FOREIGN:
+	case ORIGIN_DENIED_METHOD:
+	case ORIGIN_CANNOT_SIGN:
+		return 403;
+	case ORIGIN_TIMEOUT:
+		return 504;
+	default:
+		return 502;
+	}
+}
+
+void exchange_fail(
+	struct origin *o, struct exchange *x, enum origin_outcome outcome, const char *fmt, ...)
+{
+	bool is_raw = x->state == EXCHANGE_RAW;
+	bool is_said = x->talk && x->talk->is_said;
+	char text[ORIGIN_MAX_TEXT];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	out_clean_text(text);
+	tell(o, x, outcome, text);
+	if (is_raw || outcome == ORIGIN_GONE) {
+		exchange_finish(o, x);
+		return;
+	}
+	if (is_said)
+		out_put_reset(&x->to_edge);
+	else
+		out_put_refusal(&x->to_edge, status_of(outcome), text);
+	end(o, x);
+}
+
+/* ---- the beginning ---- */
+
+static struct exchange *find_free(struct origin *o)
+{
+	for (size_t i = 0; i < ORIGIN_SLOTS; i++) {
+		if (o->exchanges[i].state == EXCHANGE_FREE)
+			return &o->exchanges[i];
+	}
+	return NULL;
+}
+
+void exchange_open(struct origin *o, uint32_t id, int fd)
+{
+	/* One slot more than may be open, and no message is read while a report is due: so there
+	 * always is one. */
+	struct exchange *x = find_free(o);
+	uint32_t gen = x->gen;
+	int r;
+
+	*x = (struct exchange){.state = EXCHANGE_HEAD,
+		.id = id,
+		.gen = gen,
+		.order = o->n_exchanges++,
+		.edge_fd = fd};
+	canon_reader_init(&x->frames);
+	o->n_open++;
+	r = fd_set_nonblock(fd, true);
+	/* Edge-triggered: one registration for the whole life, and a hang-up is told once. */
+	if (r == 0)
+		r = loop_add(&o->loop, fd, EDGE_EVENTS, exchange_key(o, x, ORIGIN_EV_EDGE));
+	if (r < 0) {
+		exchange_finish(o, x);
+		return;
+	}
+	if (o->n_open > ORIGIN_MAX_OPEN) {
+		uint64_t n = 0;
+
+		tell(o, x, ORIGIN_BUSY, origin_outcome_text(ORIGIN_BUSY));
+		out_put_refusal(&x->to_edge, 502, origin_outcome_text(ORIGIN_BUSY));
+		(void)!out_flush(&x->to_edge, fd, &n);
+		exchange_finish(o, x);
+		return;
+	}
+	exchange_set_timer(o, x, ORIGIN_HEAD_MS);
+}
+
+/* ---- the request ---- */
+
+/* One host, one port, https: of an origin there is only one. */
+static bool is_ours(const struct origin *o, const struct http_req *req)
+{
+	return req->scheme == HTTP_SCHEME_HTTPS && req->port == o->config.port &&
+	       slice_eq(req->host, host_slice(&o->host));
+}
+
+/* The request lives until it needs not be sent again; its text is in the copied payload. */
+static int take_request(struct origin *o, struct exchange *x, struct slice payload)
+{
+	struct talk *t = talk_new();
+
+	x->talk = t;
+	t->head = xmalloc(payload.n);
+	memcpy(t->head, payload.p, payload.n);
+	if (canon_get_req(slice_of(t->head, payload.n), &t->req_arena, &t->req) < 0 ||
+		!is_ours(o, &t->req))
+		return -EBADMSG;
+	return canon_flow_req(&t->up, &t->req);
+}
+
+static void wait_for_line(struct origin *o, struct exchange *x)
+{
+	x->state = EXCHANGE_LINE;
+	exchange_set_timer(o, x, ORIGIN_LINE_MS);
+	o->lines_due = true;
+}
+
+static void on_request(struct origin *o, struct exchange *x, const struct canon_frame *frame)
+{
+	char where[SLOT_MAX_WHERE];
+	enum origin_outcome outcome;
+
+	if (frame->kind != CANON_HEAD || frame->stream != OUT_STREAM ||
+		take_request(o, x, frame->payload) < 0) {
+		exchange_fail(
+			o, x, ORIGIN_BAD_REQUEST, "%s", origin_outcome_text(ORIGIN_BAD_REQUEST));
+		return;
+	}
+	canon_reader_done(&x->frames);
+	outcome = slot_judge(o, x, where);
+	if (outcome != ORIGIN_DONE) {
+		exchange_fail(o, x, outcome, "%s: %s%s%s", o->config.host,
+			origin_outcome_text(outcome), where[0] ? ": " : "", where);
+		return;
+	}
+	wait_for_line(o, x);
+}
+
+/* Not one byte behind the request is read: in a websocket it is the server's. */
+static void read_request(struct origin *o, struct exchange *x)
+{
+	uint8_t buf[4096];
+	struct canon_frame frame;
+
+	for (;;) {
+		size_t want = x->frames.n_head < CANON_FRAME_HEADER
+				      ? CANON_FRAME_HEADER - x->frames.n_head
+				      : x->frames.want;
+		ssize_t n = recv(x->edge_fd, buf, MIN(want, sizeof(buf)), MSG_DONTWAIT);
+		struct slice in = slice_of(buf, n > 0 ? (size_t)n : 0);
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			exchange_finish(o, x);
+			return;
+		}
+		r = canon_reader_feed(&x->frames, &in, &frame);
+		if (r == 0)
+			continue;
+		if (r < 0)
+			frame.kind = CANON_N_KINDS;
+		on_request(o, x, &frame);
+		return;
+	}
+}
+
+/* ---- sending it ---- */
+
+/* Its line is gone and nothing was sent. A server that closes new ones at once is not called for ever. */
+static void wait_anew(struct origin *o, struct exchange *x, bool was_new)
+{
+	x->n_lost += was_new;
+	if (x->n_lost < ORIGIN_TRIES)
+		wait_for_line(o, x);
+	else
+		exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: it closes its connections at once",
+			o->config.host);
+}
+
+/* False when the exchange is over. */
+static bool fill(struct origin *o, struct exchange *x, struct value *v)
+{
+	const char *why = "";
+
+	if (x->slot->how == SERVICE_SIGV4) {
+		if (slot_sign(o, x, v, &why) < 0) {
+			exchange_fail(o, x, ORIGIN_CANNOT_SIGN, "%s: %s", o->config.host, why);
+			return false;
+		}
+	} else if (slot_fill(o, x, v) < 0) {
+		exchange_fail(o, x, ORIGIN_NO_VALUE, "%s: the credential cannot stand in a header",
+			o->config.host);
+		return false;
+	}
+	return true;
+}
+
+/* The line is verified and the value there: the one place where a request leaves. */
+static void send_request(struct origin *o, struct exchange *x, struct value *v)
+{
+	struct line *l = x->line;
+	int r;
+
+	if (v && !fill(o, x, v))
+		return;
+	x->state = EXCHANGE_TALK;
+	x->n_tries++;
+	exchange_set_timer(o, x, ORIGIN_IDLE_MS);
+	r = l->ops->start(o, l, x);
+	slot_wipe(x);
+	if (r == -EPIPE) { /* nothing was sent: it had been closed in the meantime */
+		bool was_new = l->n_served == 0;
+
+		x->n_tries--;
+		line_leave(o, x);
+		wait_anew(o, x, was_new);
+		return;
+	}
+	if (r < 0) {
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the request is too large");
+		return;
+	}
+	if (v) {
+		x->result.used = true;
+		x->result.serial = v->frame.serial;
+		(void)snprintf(x->result.slot, sizeof(x->result.slot), "%s", x->slot->name);
+	}
+	talk_pump(o, x);
+}
+
+void exchange_on_lost(struct origin *o, struct exchange *x)
+{
+	x->line = NULL;
+	if (x->state == EXCHANGE_VALUE)
+		wait_anew(o, x, true);
+	else
+		exchange_fail(
+			o, x, ORIGIN_BAD_ANSWER, "%s: the connection broke off", o->config.host);
+}
+
+void exchange_take_line(struct origin *o, struct exchange *x, struct line *l)
+{
+	struct value *v = NULL;
+
+	x->line = l;
+	l->n_exchanges++;
+	(void)snprintf(x->result.addr, sizeof(x->result.addr), "%s", l->addr);
+	if (x->slot) {
+		v = value_ask(o, x->which, l);
+		if (!v) {
+			x->state = EXCHANGE_VALUE;
+			exchange_set_timer(o, x, ORIGIN_VALUE_MS);
+			return;
+		}
+	}
+	send_request(o, x, v);
+}
+
+void exchange_on_value(struct origin *o, struct exchange *x, const char *why_not)
+{
+	if (why_not)
+		exchange_fail(o, x, ORIGIN_NO_VALUE, "%s: %s", o->config.host, why_not);
+	else
+		send_request(o, x, &o->value[x->which]);
+}
+
+/* ---- what the line says ---- */
+
+static void bad_answer(struct origin *o, struct exchange *x, const char *why)
+{
+	exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: %s", o->config.host, why);
+}
+
+/* From here on bytes pass as they are, both ways. */
+static bool switch_to_raw(struct origin *o, struct exchange *x)
+{
+	if (canon_flow_switch(&x->talk->up) < 0 || x->talk->frames.n_head > 0) {
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST,
+			"edge spoke before the answer to a websocket request");
+		return false;
+	}
+	x->state = EXCHANGE_RAW;
+	loop_timer_clear(&o->loop, &x->timer);
+	tell(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
+	return true;
+}
+
+bool exchange_on_head(struct origin *o, struct exchange *x, struct http_resp *resp)
+{
+	struct http_fault fault = {0};
+
+	if (canon_make_resp(resp, &fault) < 0) {
+		bad_answer(o, x, fault.why);
+		return false;
+	}
+	out_drop_ours(&resp->headers);
+	if (resp->status >= 200 || resp->status == 101)
+		x->result.status = resp->status;
+	free(TAKE(x->talk->head)); /* it will not be sent again */
+	if (answer_scrub_head(o, x, resp) < 0) {
+		bad_answer(o, x, "the answer cannot be passed on");
+		return false;
+	}
+	return resp->status == 101 ? switch_to_raw(o, x) : true;
+}
+
+bool exchange_on_data(struct origin *o, struct exchange *x, struct slice data)
+{
+	int r = x->state == EXCHANGE_RAW ? answer_scrub_raw(o, x, data) : answer_scrub(o, x, data);
+
+	if (r < 0)
+		bad_answer(o, x, "the answer cannot be passed on");
+	return r == 0;
+}
+
+bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *trailers)
+{
+	struct http_headers none = {0};
+
+	if (x->state == EXCHANGE_RAW) {
+		x->talk->is_done = true;
+	} else {
+		out_drop_ours(trailers ? trailers : &none);
+		if (answer_scrub_end(o, x, trailers ? trailers : &none) < 0) {
+			bad_answer(o, x, "the end of the answer cannot be passed on");
+			return false;
+		}
+		tell(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
+	}
+	line_leave(o, x);
+	(void)!talk_flush(o, x);
+	return false;
+}
+
+static bool is_safe(const struct http_req *req)
+{
+	bool has_method = slice_eq_str(req->method, "GET") || slice_eq_str(req->method, "HEAD") ||
+			  slice_eq_str(req->method, "OPTIONS");
+
+	return has_method && req->body.kind == HTTP_BODY_NONE;
+}
+
+void exchange_on_refused(struct origin *o, struct exchange *x, const char *why)
+{
+	if (x->state == EXCHANGE_TALK && x->n_tries < ORIGIN_TRIES && x->talk->head) {
+		line_leave(o, x);
+		wait_for_line(o, x);
+		return;
+	}
+	exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: %s", o->config.host, why);
+}
+
+void exchange_on_fail(struct origin *o, struct exchange *x, enum origin_outcome outcome,
+	bool untouched, const char *why)
+{
+	if (untouched && x->state == EXCHANGE_TALK && x->n_tries < ORIGIN_TRIES && x->talk->head &&
+		is_safe(&x->talk->req)) {
+		line_leave(o, x);
+		wait_for_line(o, x);
+		return;
+	}
+	exchange_fail(o, x, outcome, "%s: %s", o->config.host, why);
+}
+
+void exchange_on_deaf(struct origin *o, struct exchange *x)
+{
+	x->talk->is_deaf = true;
+}
+
+void exchange_on_room(struct origin *o, struct exchange *x)
+{
+	if (x->state == EXCHANGE_TALK || x->state == EXCHANGE_RAW)
+		talk_pump(o, x);
+}
+
+bool exchange_has_room(const struct exchange *x)
+{
+	return x->talk->is_said ? out_room(&x->to_edge) >= 2 * LINE_READ + CANON_MAX_END
+				: out_len(&x->to_edge) == 0;
+}
+
+/* ---- events ---- */
+
+void exchange_on_edge(struct origin *o, struct exchange *x, uint32_t events)
+{
+	bool is_gone = events & (EPOLLHUP | EPOLLERR);
+
+	switch (x->state) {
+	case EXCHANGE_HEAD:
+		/* it is told once: who is gone before the request was read waits for no answer */
+		if (is_gone)
+			exchange_finish(o, x);
+		else
+			read_request(o, x);
+		break;
+	case EXCHANGE_LINE:
+	case EXCHANGE_VALUE:
+		if (is_gone)
+			exchange_finish(o, x);
+		break;
+	case EXCHANGE_TALK:
+		if (is_gone)
+			exchange_finish(o, x);
+		else
+			talk_pump(o, x);
+		break;
+	case EXCHANGE_RAW:
+		talk_pump(o, x);
+		break;
+	case EXCHANGE_ENDING:
+		drain_edge(o, x);
+		break;
+	case EXCHANGE_FREE:
+	case EXCHANGE_OVER:
+		break;
+	}
+}
+
+void exchange_on_timer(struct origin *o, struct exchange *x)
+{
+	switch (x->state) {
+	case EXCHANGE_HEAD:
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "no request came");
+		break;
+	case EXCHANGE_LINE:
+		exchange_fail(o, x, line_has_any(o) ? ORIGIN_BUSY : ORIGIN_TIMEOUT,
+			"%s: no connection was free in time", o->config.host);
+		break;
+	case EXCHANGE_VALUE:
+		exchange_fail(
+			o, x, ORIGIN_NO_VALUE, "%s: the vault does not answer", o->config.host);
+		break;
+	case EXCHANGE_TALK:
+		exchange_fail(o, x, ORIGIN_TIMEOUT, "%s sends nothing", o->config.host);
+		break;
+	default:
+		exchange_finish(o, x);
+		break;
+	}
+}

@@ -1,0 +1,105 @@
+/* sbx-origin: puts the credential of one service into requests to one host. Started by sbx-keeper, and
+ * goes into the jail of profile JAIL_ORIGIN by itself, so that no process of the user can trace it. */
+#include "origin.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/jail/jail.h"
+
+static struct origin origin;
+
+static void on_exchange(struct origin *o, const struct loop_event *ev)
+{
+	struct exchange *x = exchange_find(o, ev->key);
+
+	if (!x)
+		return;
+	if (ev->key.kind == ORIGIN_EV_EDGE)
+		exchange_on_edge(o, x, ev->events);
+	else
+		exchange_on_timer(o, x);
+}
+
+static void dispatch(struct origin *o, const struct loop_event *ev)
+{
+	switch ((enum origin_ev)ev->key.kind) {
+	case ORIGIN_EV_CONTROL:
+		control_on_event(o, ev->events);
+		break;
+	case ORIGIN_EV_EDGE:
+	case ORIGIN_EV_TIMER:
+		on_exchange(o, ev);
+		break;
+	case ORIGIN_EV_LINE:
+		line_on_event(o, ev->key);
+		break;
+	case ORIGIN_EV_LINE_TIMER:
+		line_on_timer(o, ev->key);
+		break;
+	case ORIGIN_EV_VALUE:
+		value_on_event(o, ev->key);
+		break;
+	case ORIGIN_EV_VALUE_TIMER:
+		value_on_timer(o, ev->key);
+		break;
+	}
+	/* Serving may find that a line was closed: then again, each time with one line less. */
+	for (unsigned i = 0; i <= ORIGIN_MAX_CONNS && o->lines_due && !o->done; i++)
+		line_serve(o);
+}
+
+static void start(struct origin *o)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct err err = {0};
+
+	/* Certificates have times, and libc looks for a file of time zones before the first one. */
+	tzset();
+	/* no configuration file, and everything that reads one is done before the seal */
+	if (!OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL))
+		die("OpenSSL does not start");
+	/* Zero is a free slot, so what was never used costs no memory. */
+	o->exchanges = xcalloc(ORIGIN_SLOTS, sizeof(*o->exchanges));
+	for (size_t i = 0; i < ORIGIN_N_WHICH; i++)
+		o->value[i].fd = -1;
+	arena_init(&o->arena, HTTP_ARENA_SIZE);
+	if (loop_init(&o->loop) < 0 || loop_add(&o->loop, ORIGIN_CONTROL_FD, EPOLLIN,
+					       (struct loop_key){.kind = ORIGIN_EV_CONTROL}) < 0)
+		die("fd %d is not the keeper's channel: this program is started by sbx-keeper",
+			ORIGIN_CONTROL_FD);
+	if (jail_go_in(JAIL_ORIGIN, NULL, 0, &err) < 0)
+		die("%s", err.text);
+	/* OpenSSL writes to sockets that nobody reads; the way into the jail has reset all signals */
+	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
+		die("ignoring SIGPIPE");
+	if (origin_send_hello(ORIGIN_CONTROL_FD, ORIGIN_BUILD) < 0)
+		die("the keeper is gone");
+	o->phase = origin_phase_after(o->phase, ORIGIN_HELLO);
+}
+
+int main(int argc, char **argv)
+{
+	log_init("sbx-origin");
+	if (argc == 2 && strcmp(argv[1], "--jail-selftest") == 0)
+		return origin_selftest();
+	if (argc == 2 && strcmp(argv[1], "--version") == 0)
+		return puts("sbx-origin " SBX_VERSION) < 0;
+	/* for the test that looks into its memory */
+	if (argc == 2 && strcmp(argv[1], "--no-hidden-memory") == 0)
+		secret_forbid_hidden();
+	else if (argc != 1)
+		die("usage: sbx-origin (started by sbx-keeper)");
+	start(&origin);
+	while (!origin.done) {
+		struct loop_event ev;
+
+		loop_next(&origin.loop, &ev);
+		dispatch(&origin, &ev);
+	}
+	value_wipe_all(&origin);
+	return origin.status;
+}

@@ -1,0 +1,170 @@
+/* What edge sends after its request, to the line; and what goes back. */
+#include "origin.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include "lib/base/mem.h"
+
+#define ROUNDS 16 /* then the others have their turn */
+#define REQ_ARENA 16384
+
+static uint8_t buf[OUT_READ];
+
+struct talk *talk_new(void)
+{
+	struct talk *t = xcalloc(1, sizeof(*t));
+
+	arena_init(&t->req_arena, REQ_ARENA);
+	canon_reader_init(&t->frames);
+	return t;
+}
+
+void talk_free(struct talk *t)
+{
+	if (!t)
+		return;
+	free(t->head);
+	arena_done(&t->req_arena);
+	canon_reader_done(&t->frames);
+	free(t);
+}
+
+/* What the exchange is after a step. */
+enum step { STEP_WAITS, STEP_MOVED, STEP_OVER };
+
+static int put_data(struct origin *o, struct exchange *x, struct slice data)
+{
+	struct talk *t = x->talk;
+
+	if (canon_flow_data(&t->up, data.n) < 0)
+		return -EBADMSG;
+	return t->is_deaf ? 0 : x->line->ops->body(o, x, data);
+}
+
+static int put_end(struct origin *o, struct exchange *x, struct slice payload)
+{
+	struct talk *t = x->talk;
+	struct http_headers trailers = {0};
+
+	/* A websocket's direction stays open for what comes after the 101. */
+	if (t->up.may_switch && !t->is_said)
+		return -EBADMSG;
+	arena_reset(&o->arena);
+	if (canon_get_end(payload, &o->arena, &trailers) < 0 ||
+		canon_flow_end(&t->up, &trailers) < 0)
+		return -EBADMSG;
+	if (slot_judge_trailers(o, &trailers) != ORIGIN_DONE)
+		return -EPERM;
+	return t->is_deaf ? 0 : x->line->ops->end(o, x, &trailers);
+}
+
+/* 1 when edge gives up. */
+static int on_frame(struct origin *o, struct exchange *x, const struct canon_frame *frame)
+{
+	if (frame->stream != OUT_STREAM)
+		return -EBADMSG;
+	switch (frame->kind) {
+	case CANON_DATA:
+		return put_data(o, x, frame->payload);
+	case CANON_END:
+		return put_end(o, x, frame->payload);
+	case CANON_RESET:
+		return 1;
+	default:
+		return -EBADMSG;
+	}
+}
+
+static enum step on_edge_end(struct origin *o, struct exchange *x)
+{
+	if (x->state != EXCHANGE_RAW) { /* before the request's end */
+		exchange_finish(o, x);
+		return STEP_OVER;
+	}
+	x->talk->up.phase = CANON_OVER;
+	exchange_set_timer(o, x, ORIGIN_LINGER_MS);
+	return x->line->ops->end(o, x, NULL) < 0 ? STEP_WAITS : STEP_MOVED;
+}
+
+static enum step read_edge(struct origin *o, struct exchange *x)
+{
+	struct talk *t = x->talk;
+	struct canon_frame frame;
+	struct slice in;
+	ssize_t n;
+	int r = 0;
+
+	if (t->up.phase == CANON_OVER || t->is_done || !x->line ||
+		(!t->is_deaf && x->line->ops->room(x->line, x) < sizeof(buf)))
+		return STEP_WAITS;
+	n = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return STEP_WAITS;
+	if (n <= 0)
+		return on_edge_end(o, x);
+	in = slice_of(buf, (size_t)n);
+	if (x->state == EXCHANGE_RAW)
+		r = t->is_deaf ? 0 : x->line->ops->body(o, x, in);
+	else
+		while ((r = canon_reader_feed(&t->frames, &in, &frame)) == 1) {
+			r = on_frame(o, x, &frame);
+			if (r != 0)
+				break;
+		}
+	if (r > 0)
+		exchange_finish(o, x);
+	else if (r == -EPERM)
+		exchange_fail(o, x, ORIGIN_DENIED_FOREIGN, "%s: %s: trailer", o->config.host,
+			origin_outcome_text(ORIGIN_DENIED_FOREIGN));
+	else if (r < 0)
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the request broke off");
+	return r == 0 ? STEP_MOVED : STEP_OVER;
+}
+
+bool talk_flush(struct origin *o, struct exchange *x)
+{
+	uint64_t n = 0;
+	int r = out_flush(&x->to_edge, x->edge_fd, &n);
+
+	if (r < 0 && r != -EAGAIN) {
+		exchange_finish(o, x);
+		return false;
+	}
+	if (x->talk->is_done && r == 0) {
+		exchange_end(o, x);
+		return false;
+	}
+	if (n && x->state == EXCHANGE_TALK)
+		exchange_set_timer(o, x, ORIGIN_IDLE_MS);
+	return true;
+}
+
+void talk_pump(struct origin *o, struct exchange *x)
+{
+	const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+	bool had_room = exchange_has_room(x);
+	uint32_t gen = x->gen;
+	struct line *l;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		enum step step;
+
+		if (!talk_flush(o, x))
+			return;
+		step = read_edge(o, x);
+		if (step == STEP_OVER)
+			return;
+		if (step == STEP_MOVED && x->state == EXCHANGE_TALK)
+			exchange_set_timer(o, x, ORIGIN_IDLE_MS);
+		if (step == STEP_MOVED)
+			continue;
+		/* what the line did not read because edge did not */
+		l = x->line;
+		if (l && !had_room && exchange_has_room(x))
+			l->ops->resume(o, l, x);
+		return;
+	}
+	/* Setting an edge-triggered event anew tells it again. */
+	if (x->gen == gen && x->edge_fd >= 0)
+		(void)!loop_mod(&o->loop, x->edge_fd, events, exchange_key(o, x, ORIGIN_EV_EDGE));
+}
