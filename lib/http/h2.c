@@ -252,7 +252,7 @@ static int finish(const struct h2_block *b, struct http_fault *fault)
 
 int h2_take_req(struct h2_block *b, bool ended, struct http_req *ret, struct http_fault *fault)
 {
-	struct http_req req = {.keep_alive = true};
+	struct http_req req = {0}; /* no keep_alive: a stream has one request */
 	size_t at;
 
 	if (!b->fault.status)
@@ -291,13 +291,19 @@ static void put(struct h2_fields *f, struct slice name, struct slice value)
 	f->list[f->n++] = (struct http_header){.name = name, .value = value};
 }
 
+static void put_status(const struct http_resp *resp, struct h2_fields *ret)
+{
+	ret->n = 0;
+	(void)snprintf(ret->status, sizeof(ret->status), "%u", resp->status % 1000u);
+	put(ret, slice_from_str(":status"), slice_from_str(ret->status));
+}
+
 int h2_put_resp(const struct http_resp *resp, struct h2_fields *ret)
 {
 	ret->n = 0;
 	if (canon_check_resp(resp) < 0 || resp->body.kind == HTTP_BODY_TUNNEL)
 		return -EINVAL;
-	(void)snprintf(ret->status, sizeof(ret->status), "%u", resp->status % 1000u);
-	put(ret, slice_from_str(":status"), slice_from_str(ret->status));
+	put_status(resp, ret);
 	for (size_t i = 0; i < resp->headers.n; i++)
 		put(ret, resp->headers.list[i].name, resp->headers.list[i].value);
 	if (resp->body.kind != HTTP_BODY_LENGTH)
@@ -305,6 +311,17 @@ int h2_put_resp(const struct http_resp *resp, struct h2_fields *ret)
 	(void)snprintf(
 		ret->length, sizeof(ret->length), "%llu", (unsigned long long)resp->body.length);
 	put(ret, slice_from_str("content-length"), slice_from_str(ret->length));
+	return 0;
+}
+
+int h2_put_refusal(const struct http_resp *resp, struct h2_fields *ret)
+{
+	if (resp->headers.n > HTTP_MAX_HEADERS)
+		return -EINVAL;
+	put_status(resp, ret);
+	for (size_t i = 0; i < resp->headers.n; i++)
+		if (!is_forbidden(resp->headers.list[i].name))
+			put(ret, resp->headers.list[i].name, resp->headers.list[i].value);
 	return 0;
 }
 

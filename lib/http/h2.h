@@ -62,3 +62,6 @@ struct h2_fields {
  * where it is. */
 int h2_put_resp(const struct http_resp *resp, struct h2_fields *ret) MUST_CHECK;
 int h2_put_trailers(const struct http_headers *trailers, struct h2_fields *ret) MUST_CHECK;
+/* A refusal of our own (deny.h), as http1 has read it: not canonical, since its Proxy-Status is for the
+ * peer alone. */
+int h2_put_refusal(const struct http_resp *resp, struct h2_fields *ret) MUST_CHECK;

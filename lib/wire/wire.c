@@ -130,7 +130,7 @@ struct wire *wire_new(
 	w->window = port == WIRE_NET && role == WIRE_SERVER ? WIRE_NET_WINDOW : WIRE_STREAM_WINDOW;
 	w->ops = ops;
 	w->ctx = ctx;
-	w->junk = WIRE_JUNK_BURST;
+	w->junk = bucket_init(WIRE_JUNK_BURST, WIRE_JUNK_PER_S);
 	make_session(w);
 	submit_settings(w);
 	return w;

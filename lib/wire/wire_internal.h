@@ -6,6 +6,7 @@
 #pragma once
 
 #include <nghttp2/nghttp2.h>
+#include "lib/base/bucket.h"
 #include "wire.h"
 
 struct wire_stream {
@@ -34,8 +35,8 @@ struct wire {
 	struct wire_head head;
 	unsigned preface; /* server: how many bytes of the client's magic have come */
 	bool got_settings, got_ack, ready;
-	uint32_t junk; /* tokens left */
-	uint64_t now_ms, junk_at_ms;
+	struct bucket junk;
+	uint64_t now_ms;
 	const uint8_t *out; /* what nghttp2 gave and was not pulled yet */
 	size_t n_out;
 	int broken;

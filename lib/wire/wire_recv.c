@@ -25,18 +25,8 @@ static int refuse(struct wire *w, const char *what)
 
 static int spend_junk(struct wire *w)
 {
-	uint64_t passed = w->now_ms - w->junk_at_ms;
-
-	if (w->now_ms > w->junk_at_ms && passed >= 10) {
-		uint64_t more = MIN(passed, (uint64_t)60000) * WIRE_JUNK_PER_S / 1000;
-
-		w->junk = (uint32_t)MIN(w->junk + more, (uint64_t)WIRE_JUNK_BURST);
-		w->junk_at_ms = w->now_ms;
-	}
-	if (w->junk == 0)
-		return refuse(w, "too many frames that move nothing");
-	w->junk--;
-	return 0;
+	return bucket_take(&w->junk, w->now_ms) ? 0
+						: refuse(w, "too many frames that move nothing");
 }
 
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)

@@ -49,7 +49,7 @@ static void drop_parts(struct edge *e, struct conn *c)
 {
 	if (c->proxy)
 		proxy_free(e, c);
-	if (EDGE_HAS_H2 && c->h2)
+	if (c->h2)
 		h2_free(e, c);
 	conn_drop_fd(e, c);
 	free(TAKE(c->hello));
@@ -62,6 +62,8 @@ static void drop_parts(struct edge *e, struct conn *c)
 
 void conn_over(struct edge *e, struct conn *c)
 {
+	if (c->stream)
+		h2_stream_over(e, c);
 	drop_parts(e, c);
 	leave_room_list(e->net, c);
 	open_free(c);
@@ -92,8 +94,18 @@ void conn_eat(struct edge *e, struct conn *c, size_t n)
 	/* The wire's bytes were given back when TLS took them, and it takes more now. */
 	if (c->open)
 		net_note_room(e, c);
+	else if (c->stream)
+		h2_stream_consumed(e, c, n);
 	else if (c->sid)
 		wire_consumed(e->net->port.wire, c->sid, n);
+}
+
+static void resume(struct edge *e, struct conn *c)
+{
+	if (c->stream)
+		h2_stream_resume(e, c);
+	else
+		wire_resume(e->net->port.wire, c->sid);
 }
 
 void conn_say(struct edge *e, struct conn *c, struct slice bytes)
@@ -101,7 +113,7 @@ void conn_say(struct edge *e, struct conn *c, struct slice bytes)
 	size_t n = bufq_put(&c->out, bytes);
 
 	assert(n == bytes.n);
-	wire_resume(e->net->port.wire, c->sid);
+	resume(e, c);
 }
 
 void conn_end(struct edge *e, struct conn *c)
@@ -114,12 +126,14 @@ void conn_end(struct edge *e, struct conn *c)
 	c->out_end = true;
 	c->n_pulled_then = c->n_pulled;
 	conn_set_timer(e, c, CONN_END_MS);
-	wire_resume(e->net->port.wire, c->sid);
+	resume(e, c);
 }
 
 void conn_reset(struct edge *e, struct conn *c)
 {
-	if (c->sid)
+	if (c->stream)
+		h2_stream_reset(e, c);
+	else if (c->sid)
 		wire_reset(e->net->port.wire, c->sid);
 	conn_over(e, c);
 }
@@ -148,7 +162,7 @@ void conn_report_named_fault(struct edge *e, struct conn *c, enum edge_ask_kind 
 {
 	struct edge_ask ask = {.kind = kind, .via = c->via, .proto = c->proto, .port = port};
 
-	ask.tls = kind == EDGE_ASK_HTTP && c->open;
+	ask.tls = kind == EDGE_ASK_HTTP && conn_is_opened(c);
 	if (c->reporting)
 		return;
 	c->reporting = true;
@@ -225,7 +239,7 @@ void conn_engine_on_bytes(struct edge *e, struct conn *c)
 {
 	if (c->state == CONN_HTTP)
 		proxy_on_bytes(e, c);
-	else if (EDGE_HAS_H2 && c->state == CONN_H2)
+	else if (c->state == CONN_H2)
 		h2_on_bytes(e, c);
 }
 
@@ -233,7 +247,7 @@ void conn_engine_on_room(struct edge *e, struct conn *c)
 {
 	if (c->state == CONN_HTTP)
 		proxy_on_room(e, c);
-	else if (EDGE_HAS_H2 && c->state == CONN_H2)
+	else if (c->state == CONN_H2)
 		h2_on_room(e, c);
 }
 

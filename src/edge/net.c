@@ -75,8 +75,8 @@ static bool give_room(struct edge *e)
 			continue;
 		if (c->open)
 			open_on_room(e, c);
-		else if (c->state == CONN_HTTP)
-			proxy_on_room(e, c);
+		else
+			conn_engine_on_room(e, c);
 	}
 	return any;
 }
@@ -144,8 +144,7 @@ void net_on_timer(struct edge *e, struct loop_key key)
 		proxy_on_timer(e, c);
 		return;
 	case CONN_H2:
-		if (EDGE_HAS_H2)
-			h2_on_timer(e, c);
+		h2_on_timer(e, c);
 		return;
 	case CONN_ENDING:
 		on_end_timer(e, c);
@@ -223,6 +222,7 @@ static int begin(struct edge *e, struct conn *c, const char *path)
 		c->over_udp = strcmp(path, "/dns/udp") == 0;
 		conn_set_timer(e, c, CONN_FIRST_MS);
 		return 0;
+	case CONN_STREAM:
 	case CONN_FREE:
 		break;
 	}
@@ -349,7 +349,8 @@ void net_note_room(struct edge *e, struct conn *c)
 {
 	struct net *net = e->net;
 
-	if (c->in_room || c->state == CONN_ENDING || (c->state != CONN_HTTP && !c->open))
+	if (c->in_room || c->state == CONN_ENDING ||
+		(c->state != CONN_HTTP && c->state != CONN_H2 && !c->open))
 		return;
 	c->in_room = true;
 	c->next_room = net->room;

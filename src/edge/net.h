@@ -55,11 +55,10 @@
 struct proxy; /* the HTTP engine's state of one connection: proxy.c */
 struct open;  /* the TLS layer's: open.c */
 struct h2;    /* the HTTP/2 engine's: h2.c */
+struct h2_stream;
 
-/* Whether h2.c is there: then ALPN offers h2 inside opened TLS. */
-#define EDGE_HAS_H2 0
-
-enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_DNS };
+/* CONN_STREAM: a stream of HTTP/2 inside another connection. */
+enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_DNS, CONN_STREAM };
 
 enum conn_state {
 	CONN_SNIFFING, /* no target is decided yet; first bytes are waited for */
@@ -104,6 +103,7 @@ struct conn {
 	struct hello_reader *hello; /* while TLS is looked at */
 	struct proxy *proxy;	    /* CONN_HTTP */
 	struct h2 *h2;		    /* CONN_H2 */
+	struct h2_stream *stream;   /* CONN_STREAM: its place in the other connection */
 	/* Once the guest's TLS ends here: `in` and `out` are then what is inside. */
 	struct open *open;
 	const struct host *sni; /* what its ClientHello named; NULL: nothing */
@@ -120,6 +120,12 @@ struct conn {
 	struct conn *next_room; /* in the list of those that have room again */
 	bool in_room;
 };
+
+/* Whether what it says is inside TLS that ends here. */
+static inline bool conn_is_opened(const struct conn *c)
+{
+	return c->open || c->kind == CONN_STREAM;
+}
 
 /* A question that the keeper has not answered. */
 struct asked {
@@ -155,7 +161,7 @@ void net_on_timer(struct edge *e, struct loop_key key);
 /* fd is taken. -EBADMSG when the keeper answers what was not asked. */
 int net_on_verdict(
 	struct edge *e, uint32_t id, const struct edge_verdict *verdict, int fd) MUST_CHECK;
-/* open_on_room or the engine's is due for it. */
+/* open_on_room or the engine's is due for it: it has room again, or something to say into it. */
 void net_note_room(struct edge *e, struct conn *c);
 /* The connection that a part has called away from may be gone: NULL then. */
 struct conn *net_find(struct edge *e, uint32_t idx, uint32_t gen);
@@ -288,3 +294,10 @@ void h2_on_bytes(struct edge *e, struct conn *c); /* more in c->in, or c->in_end
 void h2_on_room(struct edge *e, struct conn *c);
 void h2_on_timer(struct edge *e, struct conn *c);
 void h2_free(struct edge *e, struct conn *c);
+
+/* h2_stream.c, for conn.c: what the wire does for the other connections. A CONN_STREAM is as any other one for the
+ * HTTP engine, and has its bytes and its end inside its connection. */
+void h2_stream_consumed(struct edge *e, struct conn *c, size_t n);
+void h2_stream_resume(struct edge *e, struct conn *c); /* c->out or c->out_end has changed */
+void h2_stream_reset(struct edge *e, struct conn *c);
+void h2_stream_over(struct edge *e, struct conn *c); /* makes c->stream NULL */

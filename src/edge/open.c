@@ -240,7 +240,7 @@ static void begin_inside(struct edge *e, struct conn *c)
 	/* It is not shown again: there is no second handshake. */
 	SSL_certs_clear(c->open->ssl);
 	conn_set_timer(e, c, 0);
-	if (EDGE_HAS_H2 && chose_h2(c->open)) {
+	if (chose_h2(c->open)) {
 		c->proto = EDGE_PROTO_HTTP;
 		c->state = CONN_H2;
 		h2_begin(e, c);

@@ -11,8 +11,6 @@
 
 /* In the order of our choice, as ALPN writes them. */
 static const uint8_t protocols[] = "\2h2\10http/1.1";
-#define N_PROTOCOLS (sizeof(protocols) - 1)
-#define FIRST_PROTOCOL (EDGE_HAS_H2 ? 0 : 3)
 
 /* A client that offers protocols but none of ours is told so; one that offers none speaks HTTP/1.1. */
 static int choose_protocol(SSL *ssl, const unsigned char **ret, unsigned char *ret_n,
@@ -20,8 +18,8 @@ static int choose_protocol(SSL *ssl, const unsigned char **ret, unsigned char *r
 {
 	unsigned char *chosen;
 
-	if (SSL_select_next_proto(&chosen, ret_n, protocols + FIRST_PROTOCOL,
-		    N_PROTOCOLS - FIRST_PROTOCOL, offered, n) != OPENSSL_NPN_NEGOTIATED)
+	if (SSL_select_next_proto(&chosen, ret_n, protocols, sizeof(protocols) - 1, offered, n) !=
+		OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	*ret = chosen;
 	return SSL_TLSEXT_ERR_OK;

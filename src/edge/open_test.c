@@ -176,7 +176,7 @@ static void test_alpn(void **state)
 	static const struct {
 		const char *offered, *chosen;
 	} cases[] = {
-		{"\x2h2\x8http/1.1", EDGE_HAS_H2 ? "h2" : "http/1.1"},
+		{"\x2h2\x8http/1.1", "h2"},
 		{"\x8http/1.1", "http/1.1"},
 		{"\x6spdy/3\x8http/1.1", "http/1.1"},
 		{NULL, ""},

@@ -150,15 +150,23 @@ void proxy_pump(struct edge *e, struct conn *c)
 	} while (step == PROXY_AGAIN);
 }
 
-void proxy_begin(struct edge *e, struct conn *c)
+struct proxy *proxy_new(struct conn *c, const struct proxy_tongue *tongue)
 {
 	struct proxy *p = xcalloc(1, sizeof(*p));
 
+	p->tongue = tongue;
+	arena_init(&p->arena, HTTP_ARENA_SIZE);
+	canon_reader_init(&p->reader);
 	c->proxy = p;
 	c->state = CONN_HTTP;
-	arena_init(&p->arena, HTTP_ARENA_SIZE);
+	return p;
+}
+
+void proxy_begin(struct edge *e, struct conn *c)
+{
+	struct proxy *p = proxy_new(c, &proxy_h1);
+
 	http1_init_requests(&p->h, &p->arena);
-	canon_reader_init(&p->reader);
 	conn_set_timer(e, c, PROXY_IDLE_MS);
 	proxy_pump(e, c);
 }

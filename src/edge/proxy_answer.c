@@ -6,30 +6,6 @@
 /* Lists of one head; its text is in the frame. */
 #define LISTS_SIZE 8192
 
-static uint8_t text[2 * HTTP_MAX_HEAD]; /* one head, or the last chunk with its trailers */
-
-static void say(struct edge *e, struct conn *c, struct slice bytes)
-{
-	struct proxy *p = c->proxy;
-	size_t n = p->to_guest.n ? 0 : MIN(bytes.n, conn_room(c));
-
-	if (n > 0)
-		conn_say(e, c, canon_text_cut(bytes, 0, n));
-	proxy_rest_add(&p->to_guest, canon_text_cut(bytes, n, bytes.n));
-}
-
-bool proxy_flush_guest(struct edge *e, struct conn *c)
-{
-	struct proxy *p = c->proxy;
-	size_t n = MIN(p->to_guest.n, conn_room(c));
-
-	if (n > 0) {
-		conn_say(e, c, canon_text_cut(proxy_rest_slice(&p->to_guest), 0, n));
-		proxy_rest_eat(&p->to_guest, n);
-	}
-	return p->to_guest.n == 0;
-}
-
 /* Egress went away, or said what it may not. What came of the answer is too short for its length or
  * its chunks, and the guest sees that; without either only a reset shows it. */
 static enum proxy_step broken(struct edge *e, struct conn *c, const char *why)
@@ -71,25 +47,13 @@ static bool fits_request(const struct proxy_exchange *x, const struct http_resp 
 	return !body->absent && body->kind != HTTP_BODY_NONE;
 }
 
-/* The head is written, in the framing that this guest understands. Bodies that end with the origin's
- * connection become chunks, so that a cut is seen and the guest's connection lives on. */
 static enum proxy_step say_head(struct edge *e, struct conn *c, struct http_resp *resp)
 {
-	struct proxy_exchange *x = &c->proxy->x;
-	struct wr wr = wr_init(text, sizeof(text));
+	struct proxy *p = c->proxy;
 
-	if (x->http10)
-		canon_fit_http10(resp);
-	else if (resp->body.kind == HTTP_BODY_CLOSE)
-		resp->body.kind = HTTP_BODY_CHUNKED;
-	/* An answer that does not wait for the body: where the next request would begin is not
-	 * worth finding out. */
-	x->close = !x->keep_alive || !x->req_done;
-	if (canon_write_resp(&wr, resp, x->close) < 0)
+	if (p->tongue->say_head(e, c, resp) < 0)
 		return violated(e, c);
-	say(e, c, slice_of(text, wr.n));
-	x->answered = true;
-	x->out_kind = resp->body.absent ? HTTP_BODY_NONE : resp->body.kind;
+	p->x.answered = true;
 	return PROXY_AGAIN;
 }
 
@@ -106,17 +70,12 @@ static enum proxy_step switch_to_raw(struct edge *e, struct conn *c, struct http
 	return PROXY_AGAIN;
 }
 
-static enum proxy_step say_informational(
-	struct edge *e, struct conn *c, const struct http_resp *resp)
+static enum proxy_step say_informational(struct edge *e, struct conn *c, struct http_resp *resp)
 {
-	struct proxy_exchange *x = &c->proxy->x;
-	struct wr wr = wr_init(text, sizeof(text));
+	struct proxy *p = c->proxy;
 
-	if (++x->n_informational > HTTP1_MAX_INFORMATIONAL ||
-		canon_write_resp(&wr, resp, false) < 0)
+	if (++p->x.n_informational > HTTP1_MAX_INFORMATIONAL || p->tongue->say_head(e, c, resp) < 0)
 		return violated(e, c);
-	if (!x->http10)
-		say(e, c, slice_of(text, wr.n));
 	return PROXY_AGAIN;
 }
 
@@ -187,7 +146,7 @@ static int begin_data(struct edge *e, struct conn *c, size_t n)
 	if (x->out_kind != HTTP_BODY_CHUNKED)
 		return 0;
 	canon_write_chunk(&wr, n);
-	say(e, c, slice_of(line, wr.n));
+	proxy_say(e, c, slice_of(line, wr.n));
 	return 0;
 }
 
@@ -197,7 +156,7 @@ static void end_data(struct edge *e, struct conn *c)
 
 	x->in_frame = false;
 	if (x->out_kind == HTTP_BODY_CHUNKED)
-		say(e, c, slice_from_str("\r\n"));
+		proxy_say(e, c, slice_from_str("\r\n"));
 }
 
 static enum proxy_step on_data(struct edge *e, struct conn *c, struct slice payload)
@@ -207,7 +166,7 @@ static enum proxy_step on_data(struct edge *e, struct conn *c, struct slice payl
 
 	if (!p->x.in_frame && begin_data(e, c, payload.n + left) < 0)
 		return violated(e, c);
-	say(e, c, payload);
+	proxy_say(e, c, payload);
 	if (left == 0)
 		end_data(e, c);
 	return PROXY_AGAIN;
@@ -216,7 +175,6 @@ static enum proxy_step on_data(struct edge *e, struct conn *c, struct slice payl
 static enum proxy_step on_end(struct edge *e, struct conn *c, struct slice payload)
 {
 	struct proxy_exchange *x = &c->proxy->x;
-	struct wr wr = wr_init(text, sizeof(text));
 	struct http_headers trailers;
 	struct arena lists;
 	int r;
@@ -225,12 +183,11 @@ static enum proxy_step on_end(struct edge *e, struct conn *c, struct slice paylo
 	r = canon_get_end(payload, &lists, &trailers);
 	if (r == 0)
 		r = canon_flow_end(&x->flow, &trailers);
-	if (r == 0 && x->out_kind == HTTP_BODY_CHUNKED)
-		r = canon_write_last_chunk(&wr, &trailers);
+	if (r == 0)
+		r = c->proxy->tongue->say_end(e, c, &trailers);
 	arena_done(&lists);
 	if (r < 0)
 		return violated(e, c);
-	say(e, c, slice_of(text, wr.n));
 	x->over = true;
 	return PROXY_AGAIN;
 }
@@ -276,7 +233,7 @@ static enum proxy_step on_bytes(struct edge *e, struct conn *c, struct slice in)
 	}
 	left = canon_reader_data_left(&p->reader);
 	if (p->state == PROXY_RAW)
-		say(e, c, in);
+		proxy_say(e, c, in);
 	else if (left > 0 && !p->x.in_frame && begin_data(e, c, left) < 0)
 		return violated(e, c);
 	return PROXY_AGAIN;
@@ -341,7 +298,7 @@ enum proxy_step proxy_read_answer(struct edge *e, struct conn *c)
 	enum proxy_step step = PROXY_AGAIN;
 
 	while (step == PROXY_AGAIN && p->state == PROXY_EXCHANGE) {
-		if (!proxy_flush_guest(e, c))
+		if (!p->tongue->flush(e, c))
 			return PROXY_WAIT;
 		if (p->x.over)
 			return end_exchange(e, c);

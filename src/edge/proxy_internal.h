@@ -1,6 +1,8 @@
 /*
  * proxy_internal - what the parts of the HTTP engine share.
  *
+ * A request and its answer are the same whether they came as HTTP/1.1 (proxy_h1.c) or in a stream of
+ * HTTP/2 (h2_stream.c): how they are read and said is a struct proxy_tongue, what is done with them is here.
  * One connection is in one state, and each state has one function that goes on as far as bytes, room
  * and sockets allow (proxy_pump). A function that gives PROXY_GONE has given the connection away: its
  * caller touches it no more.
@@ -64,7 +66,27 @@ struct proxy_exchange {
 	enum http_body_kind out_kind; /* how the guest reads the body */
 };
 
+/* How the guest's side of a connection is spoken. */
+struct proxy_tongue {
+	/* The next event of the body. The data of a DATA stays at the front of c->in, everything
+	 * else is eaten. A body that is not there gives its END at once and eats nothing. */
+	bool (*next_event)(struct edge *e, struct conn *c, struct http1_event *ret);
+	/* A head of the answer, 1xx ones too. It has set x.close and x.out_kind when it is the last
+	 * one. -EBADMSG when it cannot be said. */
+	int (*say_head)(struct edge *e, struct conn *c, struct http_resp *resp);
+	/* The answer is complete. */
+	int (*say_end)(struct edge *e, struct conn *c, const struct http_headers *trailers);
+	/* A whole answer of our own, as deny.h has written it; there is room. */
+	int (*say_refusal)(struct edge *e, struct conn *c, struct slice text);
+	/* Whether what was said before has left, so that more may be read. */
+	bool (*flush)(struct edge *e, struct conn *c);
+	/* Other requests of the connection go on, but none may follow them. NULL where the end of
+	 * this one is the end of the connection. */
+	void (*go_away)(struct edge *e, struct conn *c);
+};
+
 struct proxy {
+	const struct proxy_tongue *tongue;
 	enum proxy_state state;
 	struct http1 h;
 	struct arena arena; /* from the first byte of a head to the END of its body */
@@ -74,7 +96,15 @@ struct proxy {
 	struct proxy_rest to_fd, to_guest;
 };
 
+/* proxy_h1.c */
+extern const struct proxy_tongue proxy_h1;
+/* Bytes for the guest; what does not fit c->out waits in to_guest. */
+void proxy_say(struct edge *e, struct conn *c, struct slice bytes);
+/* Whether nothing is left of what did not fit into c->out before. */
+bool proxy_flush_guest(struct edge *e, struct conn *c);
+
 /* proxy.c */
+struct proxy *proxy_new(struct conn *c, const struct proxy_tongue *tongue);
 void proxy_pump(struct edge *e, struct conn *c);
 /* The answer is out: what is in c->out goes, then the connection ends. */
 enum proxy_step proxy_finish(struct edge *e, struct conn *c);
@@ -92,6 +122,8 @@ static inline struct slice proxy_rest_slice(const struct proxy_rest *rest)
 
 /* proxy_request.c */
 enum proxy_step proxy_read_head(struct edge *e, struct conn *c);
+/* A request as it was read. It must live until its END. */
+enum proxy_step proxy_on_head(struct edge *e, struct conn *c, struct http_req *req);
 enum proxy_step proxy_discard(struct edge *e, struct conn *c);
 /* c->fd is there: the head goes to egress. */
 enum proxy_step proxy_start_exchange(struct edge *e, struct conn *c);
@@ -102,8 +134,6 @@ size_t proxy_send_some(struct conn *c, struct slice head, struct slice bytes);
 
 /* proxy_answer.c */
 enum proxy_step proxy_read_answer(struct edge *e, struct conn *c);
-/* Whether nothing is left of what did not fit into c->out before. */
-bool proxy_flush_guest(struct edge *e, struct conn *c);
 /* Nothing more comes from egress: 0 at the end of the file, or a negative errno. */
 enum proxy_step proxy_on_fd_end(struct edge *e, struct conn *c, ssize_t r);
 

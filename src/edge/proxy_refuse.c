@@ -22,9 +22,9 @@ enum proxy_step proxy_refuse(struct edge *e, struct conn *c, const struct http_f
 		conn_report_fault(e, c, EDGE_ASK_HTTP, fault->why);
 	else
 		conn_report_named_fault(e, c, EDGE_ASK_HTTP, x->host, x->port, fault->why);
-	if (!can_answer(c) || deny_write_fault(&wr, fault, x->is_head) < 0)
+	if (!can_answer(c) || deny_write_fault(&wr, fault, x->is_head) < 0 ||
+		c->proxy->tongue->say_refusal(e, c, slice_of(buf, wr.n)) < 0)
 		return proxy_hang_up(e, c);
-	conn_say(e, c, slice_of(buf, wr.n));
 	return proxy_finish(e, c);
 }
 
@@ -51,16 +51,18 @@ enum proxy_step proxy_deny(struct edge *e, struct conn *c, const struct edge_ver
 	struct wr wr = wr_init(buf, sizeof(buf));
 	/* Inside opened TLS a no with a reason of its own is about more than this request: the host
 	 * is not one to be opened any more. The next connection is decided anew. */
-	bool stale = c->open && verdict->reason[0];
+	bool stale = conn_is_opened(c) && verdict->reason[0];
 	bool close = stale || !p->x.keep_alive || !can_discard(p->x.req);
 
+	if (stale && p->tongue->go_away)
+		p->tongue->go_away(e, c);
 	d.rule = slice_from_str(verdict->rule);
 	d.reason = slice_from_str(verdict->reason);
 	d.sandbox = slice_from_str(verdict->sandbox);
 	d.count = verdict->count;
-	if (!can_answer(c) || deny_write_http(&wr, &d, p->x.json, p->x.is_head, close) < 0)
+	if (!can_answer(c) || deny_write_http(&wr, &d, p->x.json, p->x.is_head, close) < 0 ||
+		p->tongue->say_refusal(e, c, slice_of(buf, wr.n)) < 0)
 		return proxy_hang_up(e, c);
-	conn_say(e, c, slice_of(buf, wr.n));
 	if (close)
 		return proxy_finish(e, c);
 	p->state = PROXY_DISCARD;
@@ -82,9 +84,8 @@ enum proxy_step proxy_fail(struct edge *e, struct conn *c, uint16_t status, stru
 		r = deny_write_http(&wr, &d, p->x.json, p->x.is_head, close);
 	else
 		r = deny_write_failed(&wr, &d, status, p->x.json, p->x.is_head, close);
-	if (r < 0 || !can_answer(c))
+	if (r < 0 || !can_answer(c) || p->tongue->say_refusal(e, c, slice_of(buf, wr.n)) < 0)
 		return proxy_hang_up(e, c);
-	conn_say(e, c, slice_of(buf, wr.n));
 	if (close)
 		return proxy_finish(e, c);
 	conn_drop_fd(e, c);

@@ -24,27 +24,6 @@ static void eat(struct edge *e, struct conn *c, size_t n)
 		conn_eat(e, c, n);
 }
 
-/* The next event of c->in, or what its end means. The data of a DATA stays at the front of c->in,
- * everything else is eaten. */
-static bool next_event(struct edge *e, struct conn *c, struct http1_event *ret)
-{
-	struct http1 *h = &c->proxy->h;
-	size_t used;
-
-	do {
-		struct slice run = canon_text_cut(bufq_peek(&c->in), 0, CANON_MAX_DATA), in = run;
-
-		if (http1_read(h, &in, ret)) {
-			used = run.n - in.n;
-			eat(e, c, used - (ret->kind == HTTP1_EV_DATA ? ret->data.n : 0));
-			return true;
-		}
-		used = run.n - in.n;
-		eat(e, c, used);
-	} while (used > 0 && bufq_len(&c->in) > 0);
-	return c->in_end && bufq_len(&c->in) == 0 && http1_eof(h, ret);
-}
-
 static bool wants_json(const struct http_headers *headers)
 {
 	for (size_t i = 0; i < headers->n; i++)
@@ -90,7 +69,7 @@ static enum proxy_step ask_keeper(struct edge *e, struct conn *c, const struct h
 		.kind = EDGE_ASK_HTTP, .via = c->via, .proto = EDGE_PROTO_HTTP, .port = req->port};
 	struct slice url = canon_text_cut(req->path, 0, sizeof(ask.url) - 1);
 
-	ask.tls = c->open;
+	ask.tls = conn_is_opened(c);
 	ask.url_cut = url.n < req->path.n;
 	if (slice_to_cstr(req->host, ask.host, sizeof(ask.host)) < 0 ||
 		slice_to_cstr(req->method, ask.method, sizeof(ask.method)) < 0 ||
@@ -120,7 +99,7 @@ static enum proxy_step leave_by_connect(
 	return PROXY_GONE;
 }
 
-static enum proxy_step on_head(struct edge *e, struct conn *c, struct http_req *req)
+enum proxy_step proxy_on_head(struct edge *e, struct conn *c, struct http_req *req)
 {
 	struct proxy *p = c->proxy;
 	struct canon_where where = {.scheme = HTTP_SCHEME_HTTP, .canonical_host = canonical_host};
@@ -128,7 +107,7 @@ static enum proxy_step on_head(struct edge *e, struct conn *c, struct http_req *
 		400, "this is a proxy: it needs a request for http://HOST/... or CONNECT"};
 
 	conn_set_timer(e, c, 0);
-	if (c->open)
+	if (conn_is_opened(c))
 		where.scheme = HTTP_SCHEME_HTTPS;
 	if (c->sni)
 		where.sni = (struct canon_name){.given = true, .host = host_slice(c->sni)};
@@ -156,8 +135,8 @@ enum proxy_step proxy_read_head(struct edge *e, struct conn *c)
 
 	if (conn_room(c) < DENY_ROOM)
 		return PROXY_WAIT;
-	if (next_event(e, c, &ev))
-		return ev.kind == HTTP1_EV_HEAD ? on_head(e, c, ev.req)
+	if (c->proxy->tongue->next_event(e, c, &ev))
+		return ev.kind == HTTP1_EV_HEAD ? proxy_on_head(e, c, ev.req)
 						: proxy_refuse(e, c, &ev.fault);
 	if (c->in_end)
 		return proxy_finish(e, c);
@@ -175,7 +154,7 @@ enum proxy_step proxy_discard(struct edge *e, struct conn *c)
 {
 	struct http1_event ev;
 
-	while (next_event(e, c, &ev)) {
+	while (c->proxy->tongue->next_event(e, c, &ev)) {
 		if (ev.kind == HTTP1_EV_END)
 			return proxy_next(e, c);
 		if (ev.kind != HTTP1_EV_DATA)
@@ -231,14 +210,15 @@ enum proxy_step proxy_start_exchange(struct edge *e, struct conn *c)
 	static const struct http_fault bad = {400, "the request has no canonical form"};
 	struct proxy *p = c->proxy;
 	struct wr wr = wr_init(frames, sizeof(frames));
-	struct slice none = {0};
+	const struct http_body *body = &p->x.req->body;
+	bool has_body = body->kind == HTTP_BODY_CHUNKED || body->length > 0;
 	struct http1_event ev;
 	int r = canon_put_req(&wr, 1, p->x.req);
 
 	p->state = PROXY_EXCHANGE;
 	p->x.readable = p->x.writable = true;
 	/* Without a body the END goes with the head. */
-	if (r == 0 && http1_read(&p->h, &none, &ev))
+	if (r == 0 && !has_body && p->tongue->next_event(e, c, &ev))
 		r = ev.kind == HTTP1_EV_END ? put_end(c, &wr, ev.trailers) : -EBADMSG;
 	if (r < 0)
 		return proxy_refuse(e, c, &bad);
@@ -311,7 +291,7 @@ enum proxy_step proxy_send_body(struct edge *e, struct conn *c)
 	struct http1_event ev;
 
 	while (send_rest(c) && !x->req_done && send_data(e, c)) {
-		if (!next_event(e, c, &ev))
+		if (!c->proxy->tongue->next_event(e, c, &ev))
 			break;
 		if (on_body_event(e, c, &ev) == PROXY_GONE)
 			return PROXY_GONE;

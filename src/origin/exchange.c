@@ -49,7 +49,7 @@ static void drop_server(struct origin *o, struct exchange *x)
 	secret_done(&x->filled);
 	if (x->line)
 		line_leave(o, x);
-	answer_scrub_done(x);
+	answer_scrub_done(o, x);
 	talk_free(TAKE(x->talk));
 	canon_reader_done(&x->frames);
 }
@@ -434,13 +434,18 @@ bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *
 
 	if (x->state == EXCHANGE_RAW) {
 		x->talk->is_done = true;
+		if (answer_scrub_raw_end(x) < 0) {
+			bad_answer(o, x, "the end of the answer cannot be passed on");
+			return false;
+		}
 	} else {
 		out_drop_ours(trailers ? trailers : &none);
 		if (answer_scrub_end(o, x, trailers ? trailers : &none) < 0) {
 			bad_answer(o, x, "the end of the answer cannot be passed on");
 			return false;
 		}
-		tell(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
+		if (x->talk->is_done) /* else a decoder has more, and may still fail */
+			tell(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
 	}
 	line_leave(o, x);
 	(void)!talk_flush(o, x);
@@ -490,8 +495,11 @@ void exchange_on_room(struct origin *o, struct exchange *x)
 
 bool exchange_has_room(const struct exchange *x)
 {
-	return x->talk->is_said ? out_room(&x->to_edge) >= 2 * LINE_READ + CANON_MAX_END
-				: out_len(&x->to_edge) == 0;
+	if (answer_has_more(x))
+		return false;
+	return x->talk->is_said
+		       ? out_room(&x->to_edge) >= 2 * LINE_READ + CANON_MAX_END + answer_held(x)
+		       : out_len(&x->to_edge) == 0;
 }
 
 /* ---- events ---- */

@@ -20,6 +20,8 @@ static void on_exchange(struct origin *o, const struct loop_event *ev)
 		return;
 	if (ev->key.kind == ORIGIN_EV_EDGE)
 		exchange_on_edge(o, x, ev->events);
+	else if (ev->key.kind == ORIGIN_EV_SCRUB)
+		answer_on_idle(o, x);
 	else
 		exchange_on_timer(o, x);
 }
@@ -32,6 +34,7 @@ static void dispatch(struct origin *o, const struct loop_event *ev)
 		break;
 	case ORIGIN_EV_EDGE:
 	case ORIGIN_EV_TIMER:
+	case ORIGIN_EV_SCRUB:
 		on_exchange(o, ev);
 		break;
 	case ORIGIN_EV_LINE:
@@ -101,5 +104,6 @@ int main(int argc, char **argv)
 		dispatch(&origin, &ev);
 	}
 	value_wipe_all(&origin);
+	answer_values_changed(&origin);
 	return origin.status;
 }

@@ -53,6 +53,7 @@ enum origin_ev {
 	ORIGIN_EV_CONTROL,
 	ORIGIN_EV_EDGE,
 	ORIGIN_EV_TIMER, /* of an exchange */
+	ORIGIN_EV_SCRUB, /* bytes that are kept back have waited */
 	ORIGIN_EV_LINE,
 	ORIGIN_EV_LINE_TIMER,
 	ORIGIN_EV_VALUE,
@@ -166,6 +167,7 @@ struct exchange {
 	unsigned n_lost; /* new lines that were closed before it was sent; ORIGIN_TRIES end it */
 	struct out to_edge;
 	struct scrub_state *scrub; /* scrub.c's; NULL without one */
+	struct loop_timer scrub_timer;
 	uint64_t n_up, n_down;
 	struct loop_timer timer;
 	struct origin_result result; /* grows; said once */
@@ -205,9 +207,10 @@ struct origin {
 	uint32_t n_wants, n_needs;
 	enum line_kind spoken; /* what the server chose the last time */
 	struct value value[ORIGIN_N_WHICH];
-	struct arena arena; /* of one decoding */
-	bool lines_due;	    /* line_serve is called before the next event */
-	bool reports_due;   /* fd 3 takes no more now */
+	struct sweep *sweep; /* scrub.c's: the values that answers are looked through for */
+	struct arena arena;  /* of one decoding */
+	bool lines_due;	     /* line_serve is called before the next event */
+	bool reports_due;    /* fd 3 takes no more now */
 	bool done;
 	enum origin_exit status;
 };
@@ -281,7 +284,19 @@ int answer_scrub_end(
 	struct origin *o, struct exchange *x, struct http_headers *trailers) MUST_CHECK;
 /* Bytes of a websocket, which have no frames around them. */
 int answer_scrub_raw(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
-void answer_scrub_done(struct exchange *x);
+/* What was kept back of them. */
+int answer_scrub_raw_end(struct exchange *x) MUST_CHECK;
+void answer_scrub_done(struct origin *o, struct exchange *x);
+/* A decoder has more than edge had room for: answer_scrub_more goes on when there is room. The
+ * answer's end may be waiting behind it. */
+bool answer_has_more(const struct exchange *x);
+int answer_scrub_more(struct origin *o, struct exchange *x) MUST_CHECK;
+/* Bytes that are kept back because they may be the value. */
+size_t answer_held(const struct exchange *x);
+/* Nothing came for a moment. */
+void answer_on_idle(struct origin *o, struct exchange *x);
+/* A new value is here: later answers are looked through for it. */
+void answer_values_changed(struct origin *o);
 
 /* slot.c */
 #define SLOT_MAX_WHERE 96

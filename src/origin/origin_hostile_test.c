@@ -105,6 +105,36 @@ static void test_the_same_id_twice(void **state)
 	rig_free(r);
 }
 
+/* An answer to what was not asked, while something else was. */
+static void test_answers_of_another_id(void **state)
+{
+	static const struct origin_value no = {.text = "no"};
+
+	for (int i = 0; i < 3; i++) {
+		struct rig *r = rig_new();
+		uint32_t want, need;
+		SSL *ssl = NULL;
+
+		(void)rig_ask(r, &(struct rig_req){0});
+		want = rig_expect(r, ORIGIN_WANT);
+		if (i == 0) {
+			rig_refuse_socket(r, want + 1, EGRESS_REFUSED, "no");
+		} else {
+			ssl = rig_accept(rig_give_socket(r, want), &rig_good, NULL);
+			need = rig_expect(r, ORIGIN_NEED);
+			if (i == 1)
+				rig_refuse_socket(r, want, EGRESS_REFUSED, "a second time");
+			else
+				assert_int_equal(
+					origin_answer_need(r->keeper, need + 1, &no, -1), 0);
+		}
+		assert_int_equal(rig_exit(r), 4);
+		if (ssl)
+			rig_hang_up(ssl);
+		rig_free(r);
+	}
+}
+
 static void test_the_keeper_goes(void **state)
 {
 	struct rig *r = rig_new();
@@ -341,12 +371,12 @@ static void test_the_value_is_nowhere_else(void **state)
 		assert_int_equal(count_in_file(r, "cmdline"), 0);
 		assert_int_equal(count_in_file(r, "comm"), 0);
 		found = count_in_memory(r);
-		/* Only root can look. The search finds it where it is: as it came, and as it stands
-		 * in the slot; the heads that it was in are wiped. Of hidden memory, where the
-		 * kernel has it, nothing can be read. */
+		/* Only root can look. The search finds it where it is: as it came, as it stands in
+		 * the slot, and as answers are looked through for it; the heads that it was in are
+		 * wiped. Of hidden memory, where the kernel has it, nothing can be read. */
 		assert_true((geteuid() == 0) == (found >= 0));
 		if (found >= 0)
-			assert_true(found == 2 || (hidden && found == 0));
+			assert_true(found == 3 || (hidden && found == 0));
 		print_message("%s memory: found %d times\n", hidden ? "hidden" : "locked", found);
 		rig_hang_up(ssl);
 		rig_free(r);
@@ -398,6 +428,7 @@ int main(void)
 		cmocka_unit_test(test_a_keeper_that_breaks_the_protocol),
 		cmocka_unit_test(test_a_keeper_that_begins_badly),
 		cmocka_unit_test(test_the_same_id_twice),
+		cmocka_unit_test(test_answers_of_another_id),
 		cmocka_unit_test(test_the_keeper_goes),
 		cmocka_unit_test(test_a_keeper_that_does_not_read),
 		cmocka_unit_test(test_edge_that_breaks_the_protocol),

@@ -163,6 +163,8 @@ enum origin_outcome slot_judge(struct origin *o, struct exchange *x, char ret_wh
 		if (canon_set_header(&req->headers, slice_from_str("accept-encoding"),
 			    slice_from_str("identity")) < 0)
 			return ORIGIN_BAD_REQUEST;
+		/* of websockets: permessage-deflate */
+		remove_header(&req->headers, slice_from_str("sec-websocket-extensions"));
 	}
 	return ORIGIN_DONE;
 }

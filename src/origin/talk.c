@@ -126,10 +126,21 @@ bool talk_flush(struct origin *o, struct exchange *x)
 	uint64_t n = 0;
 	int r = out_flush(&x->to_edge, x->edge_fd, &n);
 
+	for (unsigned i = 0; r == 0 && i < ROUNDS && answer_has_more(x); i++) {
+		if (answer_scrub_more(o, x) < 0) {
+			exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: its content cannot be decoded",
+				o->config.host);
+			return false;
+		}
+		r = out_flush(&x->to_edge, x->edge_fd, &n);
+	}
 	if (r < 0 && r != -EAGAIN) {
 		exchange_finish(o, x);
 		return false;
 	}
+	if (r == 0 && answer_has_more(x)) /* after the others: set anew, an event is told again */
+		(void)!loop_mod(&o->loop, x->edge_fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+			exchange_key(o, x, ORIGIN_EV_EDGE));
 	if (x->talk->is_done && r == 0) {
 		exchange_end(o, x);
 		return false;

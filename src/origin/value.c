@@ -147,6 +147,7 @@ static void take(struct origin *o, struct value *v)
 		return;
 	}
 	v->state = VALUE_HERE;
+	answer_values_changed(o);
 	tell_all(o, v, NULL);
 }
 

