@@ -80,3 +80,6 @@ int gate_record_release(struct gate *g, const struct gate_use *use, struct err *
 /* What sbx-origin says that came of an allowed request. */
 void gate_origin_result(struct gate *g, const struct edge_ask *ask, const char *credential,
 	const struct origin_result *result);
+/* The same when it ended before it could say: whoever had the value may have sent it. */
+void gate_origin_lost(struct gate *g, const struct edge_ask *ask, const char *credential,
+	bool had_value, const char *why);

@@ -34,9 +34,10 @@
 #define RELOAD_MS 8000
 #define END_MS 5000
 
-static const char usage[] = "usage: credrig SOCKET FOLDER RIGKEEPER\n"
-			    "Says `ready` on its standard output when the sandbox runs. Ends with its "
-			    "parent, or on SIGTERM.\n";
+static const char usage[] =
+	"usage: credrig SOCKET FOLDER RIGKEEPER\n"
+	"Says `ready` on its standard output when the sandbox runs. Ends with its "
+	"parent, or on SIGTERM.\n";
 
 static struct credrig *of(struct rig *r)
 {
@@ -97,7 +98,8 @@ static void start_keeper(struct credrig *c)
 {
 	AUTO_FREE char *ctl = xasprintf("%s/ctl", c->folder);
 	AUTO_FREE char *net = xasprintf("%s/net", c->folder);
-	char *argv[] = {(char *)"rigkeeper", (char *)CREDRIG_ID, (char *)CREDRIG_NAME, ctl, net, NULL};
+	char *argv[] = {
+		(char *)"rigkeeper", (char *)CREDRIG_ID, (char *)CREDRIG_NAME, ctl, net, NULL};
 	int fds[2];
 
 	if (ipc_pair(fds) < 0)

@@ -92,6 +92,8 @@ static void start(struct keeper *k, const char *ctl, const char *net)
 	vault_start(k);
 	if (edge_start(k, &err) < 0)
 		die("%s", err.text);
+	if (k->state.phase == KEEPER_RUNNING)
+		return;
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + KEEPER_BOOT_MS_KVM,
 		(struct loop_key){.kind = EV_TIMER_BOOT});
 }

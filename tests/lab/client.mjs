@@ -17,7 +17,7 @@ const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
 
 function tunnel() {
   return new Promise((done, failed) => {
-    const ask = requestH1({ port: Number(proxy), method: "CONNECT", path: `${host}:443` });
+    const ask = requestH1({ port: Number(proxy), method: "CONNECT", path: `${host}:443`, headers: { host: `${host}:443` } });
     ask.on("connect", (answer, socket) => {
       if (answer.statusCode !== 200) return failed(new Error(`CONNECT: ${answer.statusCode}`));
       const tls = connectTls({ socket, servername: host, ca: readFileSync(ca), ALPNProtocols: ["h2"] }, () => done(tls));

@@ -110,7 +110,7 @@ struct rig {
 	struct rig_exchange exchanges[EGRESS_MAX_OPEN];
 	uint32_t next_exchange;
 	struct rig_wire ctl, net;
-	int raw_fd; /* what edge gets as sbx.net when raw */
+	int raw_fd;			/* what edge gets as sbx.net when raw */
 	const struct wire_ops *ctl_ops; /* of a guest that answers; NULL: all is refused */
 	/* Lines of serve.c that only this rig knows; false: nor does it. */
 	bool (*on_line)(struct rig *r, const char *line, char *buf, size_t size);
