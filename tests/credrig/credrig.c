@@ -199,7 +199,7 @@ bool rig_is_up(const struct rig *r)
 {
 	const struct credrig *c = (const struct credrig *)(const void *)r;
 
-	return c->phase == KEEPER_RUNNING && r->net.ready && r->ctl.fd >= 0;
+	return c->phase == KEEPER_RUNNING && c->n_trusts > 0 && r->net.ready && r->ctl.fd >= 0;
 }
 
 /* --- lines --- */

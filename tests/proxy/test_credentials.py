@@ -40,7 +40,7 @@ SLOTS = {
     "api.github.com": ("authorization", "Bearer " + CANARIES["github"]),
     "api.test": ("x-secret", "key=" + CANARIES["lab"]),
 }
-HOST = "api.openai.com"
+HOST, OTHER, GIT = "api.openai.com", "api.anthropic.com", "github.com"
 BAD = ("expired.api.test", "wrong.api.test", "self.api.test")
 SECONDS = 20
 
@@ -342,12 +342,12 @@ def test_git_clones_and_pushes(rig, lab, mark, tmp_path):
         done = subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *argv], cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
 
-    git("clone", "-q", "https://github.com/a.git", "a")
+    git("clone", "-q", f"https://{GIT}/a.git", "a")
     (tmp_path / "a/f").write_text("hello")
     git("add", "f", cwd=tmp_path / "a")
     git("commit", "-q", "-m", "one", cwd=tmp_path / "a")
     git("push", "-q", "origin", "HEAD:main", cwd=tmp_path / "a")
-    git("clone", "-q", "-b", "main", "https://github.com/a.git", "b")
+    git("clone", "-q", "-b", "main", f"https://{GIT}/a.git", "b")
     assert (tmp_path / "b/f").read_text() == "hello"
     assert set(lab.gits.users) <= {"", lab.gits.want}, lab.gits.users
     mark.wait(kind="credential-use", action="use", rule="github", host="^github.com$", op="POST .*git-receive-pack")
@@ -457,7 +457,7 @@ def test_a_redirect_takes_no_credential_along(rig, lab, mark):
 
 def test_a_redirect_inside_follows_nothing(rig, lab):
     """The proxy itself goes nowhere: one request in, one out."""
-    assert status(rig, f"https://{HOST}/redirect?to=https://api.anthropic.com/elsewhere")[0] == 302
+    assert status(rig, f"https://{HOST}/redirect?to=https://{OTHER}/elsewhere")[0] == 302
     assert not came(lab, "/elsewhere")
 
 
