@@ -64,8 +64,8 @@ static int dial(uint16_t port, const char *host, bool with_connect)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (!with_connect)
 		return fd;
-	(void)snprintf(head, sizeof(head), "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n\r\n", host,
-		host);
+	(void)snprintf(
+		head, sizeof(head), "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n\r\n", host, host);
 	if (fd_write_all(fd, head, strlen(head)) < 0)
 		die("asking for a tunnel");
 	while (n < sizeof(head) - 1 && !(n >= 4 && memcmp(head + n - 4, "\r\n\r\n", 4) == 0)) {
@@ -83,8 +83,9 @@ static void open_conn(struct conn *c, SSL_CTX *ctx, uint16_t port, const char *h
 {
 	c->fd = dial(port, host, connect);
 	c->ssl = SSL_new(ctx);
-	if (!c->ssl || SSL_set_fd(c->ssl, c->fd) != 1 || SSL_set_tlsext_host_name(c->ssl, host) != 1 ||
-		SSL_set1_host(c->ssl, host) != 1 || SSL_connect(c->ssl) != 1)
+	if (!c->ssl || SSL_set_fd(c->ssl, c->fd) != 1 ||
+		SSL_set_tlsext_host_name(c->ssl, host) != 1 || SSL_set1_host(c->ssl, host) != 1 ||
+		SSL_connect(c->ssl) != 1)
 		die("no TLS with %s at port %u: %s", host, port,
 			X509_verify_cert_error_string(SSL_get_verify_result(c->ssl)));
 	if (fd_set_nonblock(c->fd, true) < 0)
@@ -178,7 +179,8 @@ int main(int argc, char **argv)
 		die("no certificates in %s", argv[3]);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	(void)snprintf(request, sizeof(request),
-		"GET /1k HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n", argv[2]);
+		"GET /1k HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n",
+		argv[2]);
 	times_us = xcalloc(n + n_conns, sizeof(*times_us));
 	for (size_t i = 0; i < n_conns; i++) {
 		struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &conns[i]};
