@@ -23,6 +23,7 @@
 #include "lib/base/slice.h"
 #include "lib/ipc/keeper_chan.h"
 
+#define GUEST_SSH_AGENT "/run/ssh-agent.sock" /* where its programs find the host's SSH agent */
 #define GUEST_MAX_BODY 65536
 #define GUEST_MAX_MOUNTS 64
 #define GUEST_MAX_ENV 256

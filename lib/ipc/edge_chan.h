@@ -12,7 +12,8 @@
  *          The network: NET gives the stream of the guest's port sbx.net, once. For everything the
  *          guest wants there edge makes an ASK, and the keeper answers each with one VERDICT. An
  *          allowed TUNNEL or HTTP comes with a stream socket that leads to egress, where one
- *          exchange of proto/PROTOCOL.canon follows; DNS and refusals come without. An ASK with a
+ *          exchange of proto/PROTOCOL.canon follows; DNS and refusals come without. That of an
+ *          allowed AGENT leads to sbx-ssh-agent. An ASK with a
  *          fault is one that edge has refused itself: it is recorded, and the verdict is no. A
  *          TUNNEL whose verdict is `opened` has no socket: edge ends the guest's TLS itself, and
  *          each request inside is an HTTP ASK with `tls`. For that edge makes the sandbox's CA as
@@ -91,6 +92,7 @@ enum edge_ask_kind {
 	EDGE_ASK_TUNNEL, /* bytes both ways to host:port */
 	EDGE_ASK_HTTP,	 /* one HTTP request */
 	EDGE_ASK_DNS,	 /* may this name have an address? */
+	EDGE_ASK_AGENT,	 /* the host's SSH agent */
 	EDGE_N_ASK_KINDS,
 };
 

@@ -60,6 +60,7 @@ static bool ask_is_ok(const struct edge_ask *a)
 {
 	bool http = a->kind == EDGE_ASK_HTTP;
 	bool dns = a->kind == EDGE_ASK_DNS;
+	bool agent = a->kind == EDGE_ASK_AGENT;
 
 	if (!is_printable(a->host) || !is_printable(a->method) || !is_printable(a->url) ||
 		!is_printable(a->fault))
@@ -68,6 +69,8 @@ static bool ask_is_ok(const struct edge_ask *a)
 		return false;
 	if (dns ? a->port != 0 : a->qtype != 0)
 		return false;
+	if (agent) /* there is only one */
+		return !a->host[0] && !a->port && !a->fault[0];
 	return a->fault[0] || (a->host[0] && (dns || a->port) && (!http || a->method[0]));
 }
 
@@ -85,8 +88,8 @@ int edge_get_ask(const struct ipc_msg *msg, struct edge_ask *ret)
 	rd_cstr(&rd, ret->url, sizeof(ret->url));
 	rd_cstr(&rd, ret->fault, sizeof(ret->fault));
 	if (rd_finish(&rd) < 0 || msg->type != EDGE_ASK || msg->fd >= 0 ||
-		kind >= EDGE_N_ASK_KINDS || via >= EDGE_N_VIAS || proto >= EDGE_N_PROTOS || cut > 1 ||
-		tls > 1)
+		kind >= EDGE_N_ASK_KINDS || via >= EDGE_N_VIAS || proto >= EDGE_N_PROTOS ||
+		cut > 1 || tls > 1)
 		return -EBADMSG;
 	ret->kind = (enum edge_ask_kind)kind;
 	ret->via = (enum edge_via)via;
@@ -110,8 +113,8 @@ int edge_get_verdict(const struct ipc_msg *msg, struct edge_verdict *ret)
 	rd_cstr(&rd, ret->rule, sizeof(ret->rule));
 	rd_cstr(&rd, ret->reason, sizeof(ret->reason));
 	rd_cstr(&rd, ret->sandbox, sizeof(ret->sandbox));
-	if (rd_finish(&rd) < 0 || msg->type != EDGE_VERDICT || allowed > 1 ||
-		opened > 1 || (opened && !allowed) || (msg->fd >= 0 && (!allowed || opened)))
+	if (rd_finish(&rd) < 0 || msg->type != EDGE_VERDICT || allowed > 1 || opened > 1 ||
+		(opened && !allowed) || (msg->fd >= 0 && (!allowed || opened)))
 		return -EBADMSG;
 	ret->allowed = allowed;
 	ret->opened = opened;

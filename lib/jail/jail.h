@@ -32,6 +32,7 @@ enum jail_profile {
 	JAIL_VIRTIOFSD, /* foreign: the share; file capabilities inside its user namespace */
 	JAIL_EGRESS,	/* ours, static: empty root, no files, no exec; the host's network */
 	JAIL_VAULT,	/* ours, static: the vault's folder, no sockets of its own, no exec */
+	JAIL_SSH_AGENT, /* ours, static: empty root, no files, no sockets of its own, no exec */
 	JAIL_ORIGIN,	/* ours, static: empty root, no files, only passed sockets; a credential */
 	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
 	JAIL_N_PROFILES,

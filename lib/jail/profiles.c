@@ -76,6 +76,34 @@ static const struct jail_group egress_start[] = {
 	{0},
 };
 
+/* ---- ssh-agent: ours, static, one thread, only passed sockets ---- */
+
+/* clang-format off */
+#define SSH_AGENT_LOOP \
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl"}, \
+	{"bytes over passed sockets; a line to the log", \
+		"recvmsg sendmsg recvfrom sendto close write writev"}, \
+	{"set non-blocking", "fcntl"}, \
+	{"memory, never executable", "brk mmap/noexec munmap mremap madvise mprotect/noexec"}, \
+	{"time and chance", "clock_gettime gettimeofday getrandom"}, \
+	{"libc locks", "futex restart_syscall"}, \
+	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"}, \
+	{"the end", "exit exit_group"}
+/* clang-format on */
+
+static const struct jail_group ssh_agent_seal[] = {SSH_AGENT_LOOP, {0}};
+
+static const struct jail_group ssh_agent_start[] = {
+	SSH_AGENT_LOOP,
+	{"libc start of a static program",
+		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat "
+		"prlimit64/ask fstat newfstatat sigaltstack getuid geteuid getgid getegid uname"},
+	{"making the loop", "epoll_create1 ioctl/tty-ask lseek"},
+	{"sealing itself",
+		"pipe2 read seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
+	{0},
+};
+
 /* ---- vault: ours, static, one thread; all credentials, one folder ---- */
 
 static const struct jail_group vault_seal[] = {
@@ -291,6 +319,11 @@ static const struct jail_row rows[] = {
 			.nofile = 1024,
 			.memlock = 16384 * KIB},
 		.seal = vault_seal},
+	[JAIL_SSH_AGENT] = {.name = "ssh-agent",
+		.landlock = true,
+		.limit = {.core = 0, .fsize = 0, .nproc = 0, .nofile = 64, .memlock = 64 * KIB},
+		.start = ssh_agent_start,
+		.seal = ssh_agent_seal},
 	/* Goes in by itself too. nofile: 257 exchanges, 32 connections, a stream of the vault.
 	 * memlock: three values and the heads of 32 requests. fsize: of one of them, which is a
 	 * file to ftruncate; there is no other. */

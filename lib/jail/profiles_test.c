@@ -51,6 +51,23 @@ static void test_sealed_edge_has_no_files_sockets_or_exec(void **state)
 	assert_int_equal(edge->limit.nproc, 0);
 }
 
+static void test_sealed_ssh_agent_has_passed_sockets_only(void **state)
+{
+	static const char *const never[] = {"open", "openat", "openat2", "creat", "socket",
+		"socketpair", "connect", "bind", "listen", "accept", "accept4", "execve",
+		"execveat", "fork", "vfork", "clone", "clone3", "kill", "mount", "unlink", "rename",
+		"seccomp", "prctl", "ioctl", "setsockopt"};
+	const struct jail_row *agent = jail_row(JAIL_SSH_AGENT);
+
+	for (size_t c = 0; c < ARRAY_LEN(never); c++)
+		assert_false(has_call(agent->seal, never[c]));
+	assert_true(has_call(agent->seal, "recvfrom"));
+	assert_int_equal(agent->caps, 0);
+	assert_false(agent->host_net);
+	assert_int_equal(agent->limit.fsize, 0);
+	assert_int_equal(agent->limit.nproc, 0);
+}
+
 static void test_sealed_egress_has_no_files_or_exec_and_no_way_in(void **state)
 {
 	static const char *const never[] = {"open", "openat", "openat2", "creat", "bind", "listen",
@@ -129,6 +146,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_row_has_a_way_out),
 		cmocka_unit_test(test_sealed_edge_has_no_files_sockets_or_exec),
+		cmocka_unit_test(test_sealed_ssh_agent_has_passed_sockets_only),
 		cmocka_unit_test(test_sealed_egress_has_no_files_or_exec_and_no_way_in),
 		cmocka_unit_test(test_sealed_vault_starts_nothing_and_calls_nobody),
 		cmocka_unit_test(test_sealed_origin_has_what_it_is_given),

@@ -59,6 +59,14 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.max = 1ull << 50,
 		.help = "how large the audit log of one sandbox may grow, for example 2g; then its "
 			"network is refused; 0 means no bound"},
+	[SETTINGS_VAULT_KEY] = {.name = "vault.key",
+		.type = SETTINGS_CHOICE,
+		.standard = "auto",
+		.choices = "auto|secret-service|systemd-creds|passphrase|file",
+		.help = "where the key of the credentials goes when the first one is set: the "
+			"desktop's Secret Service, systemd-creds, a passphrase (sbx secret "
+			"unlock), "
+			"a file that only you can read, or auto, the first of them that works"},
 };
 
 static void list_keys(char *buf, size_t size)

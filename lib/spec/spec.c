@@ -50,6 +50,10 @@ void spec_done(struct spec *spec)
 	free(spec->workspaces);
 	free_list(spec->hide, spec->n_hide);
 	free_list(spec->env, spec->n_env);
+	free_list(spec->ssh.keys, spec->ssh.n_keys);
+	free_list(spec->ssh.env, spec->ssh.n_env);
+	free(spec->ssh.socket);
+	free(spec->ssh.askpass);
 	*spec = (struct spec){0};
 }
 
@@ -75,6 +79,10 @@ void spec_copy(const struct spec *spec, struct spec *ret)
 	}
 	ret->hide = copy_list(spec->hide, spec->n_hide);
 	ret->env = copy_list(spec->env, spec->n_env);
+	ret->ssh.keys = copy_list(spec->ssh.keys, spec->ssh.n_keys);
+	ret->ssh.env = copy_list(spec->ssh.env, spec->ssh.n_env);
+	ret->ssh.socket = spec->ssh.socket ? xstrdup(spec->ssh.socket) : NULL;
+	ret->ssh.askpass = spec->ssh.askpass ? xstrdup(spec->ssh.askpass) : NULL;
 }
 
 static uint32_t host_cpus(void)
@@ -142,6 +150,18 @@ static bool word_matches(const char *have, const char *wanted)
 	return !wanted[0] || strcmp(have, wanted) == 0;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same_ssh(const struct spec_ssh *a, const struct spec_ssh *b)
+{
+	return same_text(a->socket, b->socket) && same_text(a->askpass, b->askpass) &&
+	       a->confirm == b->confirm && same_list(a->keys, a->n_keys, b->keys, b->n_keys) &&
+	       same_list(a->env, a->n_env, b->env, b->n_env);
+}
+
 bool spec_matches(const struct spec *have, const struct spec *wanted)
 {
 	return word_matches(have->id, wanted->id) && word_matches(have->name, wanted->name) &&
@@ -150,7 +170,7 @@ bool spec_matches(const struct spec *have, const struct spec *wanted)
 	       (!wanted->cpus || have->cpus == wanted->cpus) &&
 	       (!wanted->memory || have->memory == wanted->memory) &&
 	       have->accel == wanted->accel && have->force == wanted->force &&
-	       same_workspaces(have, wanted) &&
+	       same_workspaces(have, wanted) && same_ssh(&have->ssh, &wanted->ssh) &&
 	       same_list(have->hide, have->n_hide, wanted->hide, wanted->n_hide) &&
 	       same_list(have->env, have->n_env, wanted->env, wanted->n_env);
 }

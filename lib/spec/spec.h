@@ -29,6 +29,9 @@
 #define SPEC_MAX_GLOB 255
 #define SPEC_MAX_ENV_BYTES 32768 /* of all NAME=value together, so that an exec still fits */
 #define SPEC_MAX_JSON (1 << 20)
+#define SPEC_MAX_SSH_KEYS 32
+#define SPEC_MAX_SSH_KEY 127
+#define SPEC_MAX_SSH_ENV 8
 #define SPEC_MAX_CPUS 256
 #define SPEC_MIN_MEMORY (256ull << 20)
 #define SPEC_MAX_MEMORY (4ull << 40)
@@ -40,6 +43,17 @@ struct spec_workspace {
 	char *guest; /* the same rules; equal to host when the request left it out */
 	bool ro;
 	bool file; /* a single file, not a folder */
+};
+
+/* The host's SSH agent, for a sandbox that may use it. */
+struct spec_ssh {
+	char *socket; /* absolute path; NULL: it may not */
+	char **keys;  /* fingerprints "SHA256:..." or comments; none: every key */
+	size_t n_keys;
+	bool confirm;  /* a person is asked about each signature ... */
+	char *askpass; /* ... by this program, */
+	char **env;    /* with this environment: where the display is */
+	size_t n_env;
 };
 
 struct spec {
@@ -57,6 +71,7 @@ struct spec {
 	size_t n_hide;
 	char **env; /* "NAME=value", sorted */
 	size_t n_env;
+	struct spec_ssh ssh;
 	uint64_t generation; /* 0: not said */
 };
 

@@ -175,6 +175,26 @@ static int check_words(const struct spec *spec, struct err *err)
 	return r == 0 ? spec_check_name(spec->name, err) : r;
 }
 
+static int check_ssh(const struct spec_ssh *ssh, struct err *err)
+{
+	int r = ssh->socket ? check_path("the socket of the SSH agent", ssh->socket, err) : 0;
+
+	if (r == 0 && ssh->askpass)
+		r = check_path("askpass", ssh->askpass, err);
+	if (r == 0 && ssh->confirm && !ssh->askpass)
+		return err_set(err, -EINVAL, "confirm of ssh_agent needs askpass");
+	for (size_t i = 0; r == 0 && i < ssh->n_keys; i++)
+		if (!ssh->keys[i][0] || strlen(ssh->keys[i]) > SPEC_MAX_SSH_KEY ||
+			!is_plain_text(ssh->keys[i]))
+			return err_set(err, -EINVAL,
+				"'%.80s' is no fingerprint or comment of an SSH key", ssh->keys[i]);
+	for (size_t i = 0; r == 0 && i < ssh->n_env; i++)
+		if (!is_env_name(ssh->env[i], strcspn(ssh->env[i], "=")) ||
+			!strchr(ssh->env[i], '=') || strlen(ssh->env[i]) > SPEC_MAX_PATH)
+			return err_set(err, -EINVAL, "env of ssh_agent has no proper name");
+	return r;
+}
+
 int spec_check_given(const struct spec *spec, struct err *err)
 {
 	int r = check_words(spec, err);
@@ -185,6 +205,8 @@ int spec_check_given(const struct spec *spec, struct err *err)
 		r = check_workspace(&spec->workspaces[i], err);
 	for (size_t i = 0; r == 0 && i < spec->n_hide; i++)
 		r = check_hide(spec->hide[i], err);
+	if (r == 0)
+		r = check_ssh(&spec->ssh, err);
 	return r == 0 ? check_env(spec, err) : r;
 }
 

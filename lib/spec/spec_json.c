@@ -170,6 +170,63 @@ static int get_hide(const json_t *v, struct spec *spec, struct err *err)
 	return r;
 }
 
+static int get_texts(
+	const json_t *v, const char *field, size_t max, char ***ret, size_t *ret_n, struct err *err)
+{
+	int r = check_array(v, field, max, err);
+	size_t n = r < 0 ? 0 : json_array_size(v);
+
+	if (r < 0 || *ret)
+		return r;
+	*ret = n ? xcalloc(n, sizeof(char *)) : NULL;
+	for (size_t i = 0; i < n; i++) {
+		const char *s = json_string_value(json_array_get(v, i));
+
+		if (!s)
+			return err_set(err, -EINVAL, "%s must be a list of strings", field);
+		(*ret)[(*ret_n)++] = xstrdup(s);
+	}
+	return 0;
+}
+
+static int get_ssh_member(const char *key, const json_t *v, struct spec_ssh *s, struct err *err)
+{
+	if (strcmp(key, "keys") == 0)
+		return get_texts(v, "keys", SPEC_MAX_SSH_KEYS, &s->keys, &s->n_keys, err);
+	if (strcmp(key, "env") == 0)
+		return get_texts(v, "env of ssh_agent", SPEC_MAX_SSH_ENV, &s->env, &s->n_env, err);
+	if (strcmp(key, "confirm") == 0 && json_is_boolean(v)) {
+		s->confirm = json_is_true(v);
+		return 0;
+	}
+	if (strcmp(key, "socket") == 0 && json_is_string(v)) {
+		s->socket = xstrdup(json_string_value(v));
+		return 0;
+	}
+	if (strcmp(key, "askpass") == 0 && json_is_string(v)) {
+		s->askpass = xstrdup(json_string_value(v));
+		return 0;
+	}
+	return err_set(err, -EINVAL, "ssh_agent has no such field '%.60s'", key);
+}
+
+static int get_ssh(const json_t *v, struct spec *spec, struct err *err)
+{
+	const char *key;
+	json_t *member;
+	int r = 0;
+
+	if (!json_is_object(v))
+		return err_set(err, -EINVAL, "ssh_agent must be an object");
+	json_object_foreach((json_t *)v, key, member)
+	{
+		r = get_ssh_member(key, member, &spec->ssh, err);
+		if (r < 0)
+			return r;
+	}
+	return spec->ssh.socket ? 0 : err_set(err, -EINVAL, "ssh_agent needs socket");
+}
+
 /* Any fixed order will do: JSON objects have none, and two specs are compared entry by entry. */
 static int by_text(const void *a, const void *b)
 {
@@ -215,6 +272,7 @@ static const struct {
 	{"force", get_force},
 	{"hide", get_hide},
 	{"env", get_env},
+	{"ssh_agent", get_ssh},
 	{"generation", get_generation},
 };
 
@@ -302,6 +360,30 @@ static void set_number(json_t *o, const char *field, uint64_t n)
 		json_object_set_new(o, field, json_integer((json_int_t)n));
 }
 
+static json_t *list_to_json(char *const *list, size_t n)
+{
+	json_t *o = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(o, json_string(list[i]));
+	return o;
+}
+
+static void set_ssh(json_t *o, const struct spec_ssh *ssh)
+{
+	json_t *s;
+
+	if (!ssh->socket)
+		return;
+	s = json_pack("{s:s,s:o,s:b}", "socket", ssh->socket, "keys",
+		list_to_json(ssh->keys, ssh->n_keys), "confirm", ssh->confirm);
+	if (ssh->askpass) {
+		json_object_set_new(s, "askpass", json_string(ssh->askpass));
+		json_object_set_new(s, "env", list_to_json(ssh->env, ssh->n_env));
+	}
+	json_object_set_new(o, "ssh_agent", s);
+}
+
 json_t *spec_to_json(const struct spec *spec)
 {
 	json_t *o = json_object(), *hide = json_array();
@@ -321,6 +403,7 @@ json_t *spec_to_json(const struct spec *spec)
 	if (spec->force)
 		json_object_set_new(o, "force", json_true());
 	json_object_set_new(o, "env", env_to_json(spec));
+	set_ssh(o, &spec->ssh);
 	return o;
 }
 

@@ -61,6 +61,28 @@ static void a_full_spec_survives_the_round(void **state)
 	assert_string_equal(text, full);
 }
 
+static void the_ssh_agent_survives(void **state)
+{
+	static const char json[] =
+		"{\"name\":\"ab\",\"accel\":\"auto\",\"workspaces\":[],\"hide\":[],\"env\":{},"
+		"\"ssh_agent\":{\"socket\":\"/run/a.sock\",\"keys\":[\"SHA256:x\",\"me\"],"
+		"\"confirm\":true,\"askpass\":\"/bin/ask\",\"env\":[\"DISPLAY=:0\"]}}";
+	AUTO_SPEC struct spec a = {0}, b = {0}, none = {0};
+	AUTO_FREE char *text = NULL;
+	struct err err = {0};
+
+	assert_int_equal(decode(json, &a, &err), 0);
+	spec_copy(&a, &b);
+	text = spec_encode(&b);
+	assert_string_equal(text, json);
+	assert_true(spec_matches(&a, &b));
+	b.ssh.confirm = false;
+	assert_false(spec_matches(&a, &b));
+	assert_int_equal(decode("{\"name\":\"ab\"}", &none, &err), 0);
+	assert_null(none.ssh.socket);
+	assert_false(spec_matches(&a, &none));
+}
+
 static void wrong_fields_are_refused_by_name(void **state)
 {
 	static const struct {
@@ -106,6 +128,17 @@ static void wrong_fields_are_refused_by_name(void **state)
 		{"{\"name\":\"ab\",\"env\":{\"A=B\":\"x\"}}", "env"},
 		{"{\"name\":\"ab\",\"env\":{\"A\":1}}", "env"},
 		{"{\"name\":\"ab\",\"env\":{\"A\":\"\\u0000\"}}", "not JSON"},
+		{"{\"name\":\"ab\",\"ssh_agent\":true}", "ssh_agent"},
+		{"{\"name\":\"ab\",\"ssh_agent\":{}}", "needs socket"},
+		{"{\"name\":\"ab\",\"ssh_agent\":{\"socket\":\"a\"}}", "absolute"},
+		{"{\"name\":\"ab\",\"ssh_agent\":{\"socket\":\"/a\",\"x\":1}}", "'x'"},
+		{"{\"name\":\"ab\",\"ssh_agent\":{\"socket\":\"/a\",\"keys\":[\"\"]}}", "SSH key"},
+		{"{\"name\":\"ab\",\"ssh_agent\":{\"socket\":\"/a\",\"keys\":[1]}}", "keys"},
+		{"{\"name\":\"ab\",\"ssh_agent\":{\"socket\":\"/a\",\"keys\":[\"a\\n\"]}}",
+			"SSH key"},
+		{"{\"name\":\"ab\",\"ssh_agent\":{\"socket\":\"/a\",\"confirm\":true}}", "askpass"},
+		{"{\"name\":\"ab\",\"ssh_agent\":{\"socket\":\"/a\",\"confirm\":1}}", "'confirm'"},
+		{"{\"name\":\"ab\",\"ssh_agent\":{\"socket\":\"/a\",\"env\":[\"=x\"]}}", "env"},
 		{"{\"name\":\"ab\"} x", "not JSON"},
 	};
 
@@ -282,6 +315,7 @@ int main(void)
 		cmocka_unit_test(lists_have_limits),
 		cmocka_unit_test(an_over_long_environment_is_refused),
 		cmocka_unit_test(what_json_cannot_carry_is_refused),
+		cmocka_unit_test(the_ssh_agent_survives),
 		cmocka_unit_test(defaults_fill_only_what_is_open),
 		cmocka_unit_test(a_repeated_request_matches),
 		cmocka_unit_test(guest_paths_are_used_once),

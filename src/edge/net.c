@@ -154,6 +154,15 @@ void net_on_timer(struct edge *e, struct loop_key key)
 	}
 }
 
+static void agent_on_verdict(
+	struct edge *e, struct conn *c, const struct edge_verdict *verdict, int fd)
+{
+	if (!verdict->allowed || conn_take_fd(e, c, fd) < 0)
+		conn_reset(e, c);
+	else
+		tunnel_begin(e, c);
+}
+
 static void route_verdict(
 	struct edge *e, struct conn *c, const struct edge_verdict *verdict, int fd)
 {
@@ -164,6 +173,8 @@ static void route_verdict(
 		proxy_on_verdict(e, c, verdict, TAKE_FD(own));
 	else if (c->state == CONN_ASKED && c->kind == CONN_DNS)
 		name_on_verdict(e, c, verdict);
+	else if (c->state == CONN_ASKED && c->kind == CONN_AGENT)
+		agent_on_verdict(e, c, verdict, TAKE_FD(own));
 	else if (c->state == CONN_ASKED)
 		tunnel_on_verdict(e, c, verdict, TAKE_FD(own));
 	else /* it ended meanwhile */
@@ -206,7 +217,18 @@ static enum conn_kind kind_of(const char *path)
 		return CONN_TCP;
 	if (strcmp(path, "/dns/udp") == 0 || strcmp(path, "/dns/tcp") == 0)
 		return CONN_DNS;
+	if (strcmp(path, "/agent") == 0)
+		return CONN_AGENT;
 	return CONN_FREE;
+}
+
+/* The host's SSH agent: there is nothing to find out about it, and nothing is looked at here. */
+static void agent_ask(struct edge *e, struct conn *c)
+{
+	const struct edge_ask ask = {.kind = EDGE_ASK_AGENT, .via = EDGE_VIA_FORWARD};
+
+	c->state = CONN_ASKED;
+	conn_ask(e, c, &ask);
 }
 
 static int begin(struct edge *e, struct conn *c, const char *path)
@@ -221,6 +243,9 @@ static int begin(struct edge *e, struct conn *c, const char *path)
 		c->via = EDGE_VIA_TRANSPARENT;
 		c->over_udp = strcmp(path, "/dns/udp") == 0;
 		conn_set_timer(e, c, CONN_FIRST_MS);
+		return 0;
+	case CONN_AGENT:
+		agent_ask(e, c);
 		return 0;
 	case CONN_STREAM:
 	case CONN_FREE:

@@ -58,7 +58,7 @@ struct h2;    /* the HTTP/2 engine's: h2.c */
 struct h2_stream;
 
 /* CONN_STREAM: a stream of HTTP/2 inside another connection. */
-enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_DNS, CONN_STREAM };
+enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_DNS, CONN_AGENT, CONN_STREAM };
 
 enum conn_state {
 	CONN_SNIFFING, /* no target is decided yet; first bytes are waited for */

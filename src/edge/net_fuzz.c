@@ -51,7 +51,8 @@ void control_lost(struct edge *e, const char *fmt, ...)
 int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 {
 	must(f.n_asks < MAX_ASKS);
-	must(ask->fault[0] || (ask->host[0] && (ask->port || ask->kind == EDGE_ASK_DNS)));
+	must(ask->fault[0] || ask->kind == EDGE_ASK_AGENT ||
+		(ask->host[0] && (ask->port || ask->kind == EDGE_ASK_DNS)));
 	f.asks[f.n_asks].id = id;
 	f.asks[f.n_asks].fault = ask->fault[0];
 	f.asks[f.n_asks++].kind = ask->kind;

@@ -349,6 +349,7 @@ struct net_way *net_allow(struct net_rig *n, struct net_ask *a)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	w = xcalloc(1, sizeof(*w));
 	w->fd = fds[0];
+	w->has_head = a->ask.kind == EDGE_ASK_AGENT; /* bytes of the guest from the first on */
 	assert_true(n->n_ways < NET_RIG_CONNS);
 	n->ways[n->n_ways++] = w;
 	answer(n, a, &v, fds[1]);

@@ -334,6 +334,39 @@ static void test_denied(void **state)
 	net_free(n);
 }
 
+/* The host's SSH agent: nothing is looked at, nothing goes before the yes. */
+static void test_agent(void **state)
+{
+	struct net_rig *n = net_new();
+	struct net_conn *c = net_open(n, "/agent");
+	struct net_ask *a;
+	struct net_way *w;
+
+	net_say(n, c, "\0\0\0\1\x0b", 5);
+	net_until(n, net_asked(n, EDGE_ASK_AGENT, "", 0));
+	net_deny(n, net_asked(n, EDGE_ASK_AGENT, "", 0), "no");
+	net_until(n, c->closed);
+	assert_true(c->reset && c->side.n_got == 0);
+
+	c = net_open(n, "/agent");
+	net_say(n, c, "\0\0\0\1\x0b", 5);
+	net_until(n, (a = net_asked(n, EDGE_ASK_AGENT, "", 0)));
+	w = net_allow(n, a);
+	net_until(n, net_got(&w->side, "\0\0\0\1\x0b", 5));
+	way_say(w, "\0\0\0\1\5", 5);
+	net_until(n, net_got(&c->side, "\0\0\0\1\5", 5));
+	net_end(n, c);
+	net_until(n, w->side.eof);
+	w->side.end = true;
+	net_until(n, c->closed);
+	assert_false(c->reset);
+
+	c = net_open(n, "/agent/x"); /* there is only one */
+	net_until(n, c->closed);
+	assert_true(c->reset);
+	net_free(n);
+}
+
 static void test_egress_says_no(void **state)
 {
 	static const uint16_t statuses[] = {403, 502, 504};
@@ -550,6 +583,7 @@ int main(void)
 		cmocka_unit_test(test_silence_is_bounded),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_denied),
+		cmocka_unit_test(test_agent),
 		cmocka_unit_test(test_egress_says_no),
 		cmocka_unit_test(test_egress_is_wrong),
 		cmocka_unit_test(test_answer_in_pieces),

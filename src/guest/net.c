@@ -6,12 +6,15 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "file.h"
 #include "modules.h"
 #include "net_link.h"
 #include "net_path.h"
 #include "net_rules.h"
+#include "lib/guestapi/guest_ctl.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -59,10 +62,26 @@ static int make_listener(enum net_listener which)
 	return TAKE_FD(fd);
 }
 
+/* Whoever may be in the guest may ask; whether there is an agent is the host's to say. */
+static int make_agent_listener(void)
+{
+	const struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = GUEST_SSH_AGENT};
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	(void)unlink(GUEST_SSH_AGENT); /* of the process before this one */
+	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
+		chmod(GUEST_SSH_AGENT, 0666) < 0 || listen(fd, BACKLOG) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
 static int make_listeners(struct net *n, struct err *err)
 {
 	for (unsigned i = 0; i < NET_N_LISTENERS; i++) {
-		n->listeners[i] = make_listener((enum net_listener)i);
+		n->listeners[i] = i == NET_L_AGENT ? make_agent_listener()
+						   : make_listener((enum net_listener)i);
 		if (n->listeners[i] < 0)
 			return err_errno(err, n->listeners[i], "listening on the gateway");
 	}
@@ -98,6 +117,9 @@ static void take_connection(struct net *n, unsigned which, int fd)
 		break;
 	case NET_L_DNS_TCP:
 		net_dns_open(&n->dns, fd);
+		break;
+	case NET_L_AGENT:
+		net_conn_open(&n->conns, fd, "/agent");
 		break;
 	}
 }

@@ -46,7 +46,8 @@ enum net_listener {
 	NET_L_PROXY = 2,
 	NET_L_DNS_TCP = 4,
 	NET_L_DNS_UDP = 6,
-	NET_N_LISTENERS = 8,
+	NET_L_AGENT = 8, /* the socket GUEST_SSH_AGENT, of which there is one */
+	NET_N_LISTENERS = 9,
 };
 
 /* Never returns. Says one byte on NET_READY_FD when it is ready. */

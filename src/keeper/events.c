@@ -21,6 +21,7 @@ void keeper_init(struct keeper *k)
 	ask_init(k);
 	waiting_init(k);
 	egress_init(k);
+	agent_init(k);
 	net_init(k);
 	vault_init(k);
 	origins_init(k);
@@ -52,6 +53,9 @@ static bool is_stale(const struct keeper *k, struct loop_key key)
 	case EV_EGRESS:
 	case EV_EGRESS_END:
 		return !k->egress.alive || (k->egress.gen & 0xffffff) != key.gen;
+	case EV_AGENT:
+	case EV_AGENT_END:
+		return !k->agent.alive || (k->agent.gen & 0xffffff) != key.gen;
 	case EV_VAULT:
 		return k->vault.sock < 0 || k->vault.gen != key.gen;
 	case EV_TIMER_RELEASE:
@@ -118,6 +122,18 @@ static void dispatch_network(struct keeper *k, const struct loop_event *ev)
 		break;
 	case EV_TIMER_RECORD:
 		record_on_timer(k);
+		break;
+	case EV_AGENT:
+		agent_on_event(k);
+		break;
+	case EV_AGENT_END:
+		agent_on_end(k);
+		break;
+	case EV_CONFIRM:
+		agent_on_confirm(k, ev->key);
+		break;
+	case EV_TIMER_CONFIRM:
+		agent_on_confirm_timeout(k, ev->key);
 		break;
 	default:
 		dispatch_credentials(k, ev);

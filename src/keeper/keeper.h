@@ -20,6 +20,7 @@
 #include "lib/gate/gate.h"
 #include "lib/gate/release.h"
 #include "lib/guestapi/guest_ctl.h"
+#include "lib/ipc/agent_chan.h"
 #include "lib/ipc/edge_chan.h"
 #include "lib/ipc/egress_chan.h"
 #include "lib/ipc/keeper_chan.h"
@@ -52,6 +53,9 @@
 #define KEEPER_EGRESS_STEADY_MS 10000 /* one that lived so long begins with the short gap again */
 #define KEEPER_EGRESS_GRACE_MS 2000   /* what is asked without an egress waits so long for one */
 #define KEEPER_EGRESS_VIOLATIONS 3
+#define KEEPER_AGENT_VIOLATIONS 3
+#define KEEPER_CONFIRMS 4	/* questions to a person at once */
+#define KEEPER_CONFIRM_MS 30000 /* no answer within it is a no */
 #define KEEPER_LOAD_MS 3000	/* for egress to take a policy over */
 #define KEEPER_RESOLVER_MS 1000 /* between two looks at resolv.conf */
 #define KEEPER_RECORD_MS 1000	/* between two tries to open the audit log */
@@ -100,6 +104,10 @@ enum keeper_ev {
 	EV_TIMER_LOAD,
 	EV_TIMER_NET,
 	EV_TIMER_RECORD,
+	EV_AGENT,
+	EV_AGENT_END,
+	EV_CONFIRM, /* idx: which question to a person */
+	EV_TIMER_CONFIRM,
 	EV_VAULT,
 	EV_TIMER_VAULT,
 	EV_TIMER_RELEASE, /* idx: which release */
@@ -171,6 +179,32 @@ struct egress_link {
 	uint32_t n_sent, n_loaded; /* POLICY messages, over all egresses; equal: all taken over */
 	bool has_policy;	   /* this one has loaded its first */
 	struct loop_timer timer, load_timer;
+};
+
+/* A client of the guest at sbx-ssh-agent. */
+struct agent_stream {
+	bool used;
+	int fd; /* until OPEN was said */
+};
+
+/* A signature that a person is asked about. */
+struct agent_confirm {
+	int pidfd; /* of the program that asks; -1: free */
+	pid_t pid;
+	uint32_t gen, id;
+	struct agent_ask ask;
+	struct loop_timer timer;
+};
+
+struct agent_link {
+	bool alive;
+	enum agent_phase phase;
+	struct jail_child child;
+	int sock;
+	uint32_t gen;
+	unsigned violations;
+	struct agent_stream streams[AGENT_MAX_OPEN];
+	struct agent_confirm confirms[KEEPER_CONFIRMS];
 };
 
 /* What was asked, as small as it can be kept. */
@@ -357,6 +391,7 @@ struct keeper {
 	bool has_share;
 	struct edge_link edge;
 	struct egress_link egress;
+	struct agent_link agent;
 	struct gate *gate;
 	struct netpolicy netpolicy;
 	struct net net;
@@ -434,6 +469,16 @@ void egress_restart(struct keeper *k, const char *why);
 /* It has a policy and can be given exchanges. */
 bool egress_is_up(const struct keeper *k);
 void egress_want_room(struct keeper *k);
+
+/* agent_link.c: the process before the host's SSH agent. */
+void agent_init(struct keeper *k);
+/* A client of the guest: the socket for edge and an allowed verdict, or -1 and why not. */
+int agent_open(struct keeper *k, struct edge_verdict *ret) MUST_CHECK;
+void agent_on_event(struct keeper *k);
+void agent_on_end(struct keeper *k);
+void agent_on_confirm(struct keeper *k, struct loop_key key);
+void agent_on_confirm_timeout(struct keeper *k, struct loop_key key);
+void agent_kill(struct keeper *k);
 
 /* net.c: what edge asks. */
 void net_init(struct keeper *k);

@@ -181,6 +181,10 @@ static void answer_first(struct keeper *k)
 	asks_take(&k->net, &p->ask, &ask);
 	p->used = true;
 	k->net.spent_us += ask_us;
+	if (ask.kind == EDGE_ASK_AGENT) { /* no policy: what it signs is recorded one by one */
+		p->edge_fd = agent_open(k, &p->verdict);
+		return;
+	}
 	record_check(k);
 	binding = vault_look(k, &ask);
 	gate_decide_bound(k->gate, &ask, &binding, clock_wall_ms(), &p->verdict);

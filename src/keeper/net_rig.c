@@ -142,6 +142,20 @@ static void dispatch(const struct loop_event *ev)
 		if (rig_k.egress.alive && ev->key.gen == rig_k.egress.gen)
 			egress_on_end(&rig_k);
 		break;
+	case EV_AGENT:
+		if (rig_k.agent.alive && ev->key.gen == rig_k.agent.gen)
+			agent_on_event(&rig_k);
+		break;
+	case EV_AGENT_END:
+		if (rig_k.agent.alive && ev->key.gen == rig_k.agent.gen)
+			agent_on_end(&rig_k);
+		break;
+	case EV_CONFIRM:
+		agent_on_confirm(&rig_k, ev->key);
+		break;
+	case EV_TIMER_CONFIRM:
+		agent_on_confirm_timeout(&rig_k, ev->key);
+		break;
 	case EV_LINK:
 		link_on_readable(&rig_k, ev->key.idx);
 		break;
@@ -246,6 +260,7 @@ int rig_up(void **state)
 	ask_init(&rig_k);
 	waiting_init(&rig_k);
 	egress_init(&rig_k);
+	agent_init(&rig_k);
 	net_init(&rig_k);
 	vault_init(&rig_k);
 	origins_init(&rig_k);

@@ -335,6 +335,7 @@ void start_undo(struct keeper *k)
 	edge_kill(k);
 	origins_kill_all(k, "the sandbox is stopping");
 	egress_kill(k);
+	agent_kill(k);
 	undo_vmm(k);
 	undo_share(k);
 	fd_close(&k->port_fd);
@@ -380,11 +381,27 @@ static char *first_folder(const struct keeper *k)
 	return (char *)"";
 }
 
+/* The variables of the sandbox, and where its SSH agent is, unless they say otherwise. */
+static size_t fill_env(const struct keeper *k, char *env[SPEC_MAX_ENV + 1])
+{
+	size_t n = k->spec.n_env;
+	bool has_own = false;
+
+	for (size_t i = 0; i < n; i++) {
+		env[i] = k->spec.env[i];
+		has_own = has_own || str_starts(env[i], "SSH_AUTH_SOCK=");
+	}
+	if (k->spec.ssh.socket && !has_own)
+		env[n++] = (char *)"SSH_AUTH_SOCK=" GUEST_SSH_AGENT;
+	return n;
+}
+
 static int send_setup(struct keeper *k, struct err *err)
 {
 	static uint8_t buf[GUEST_MAX_BODY];
 	struct wr wr = wr_init(buf, sizeof(buf));
 	struct guest_mount mounts[SPEC_MAX_WORKSPACES];
+	char *env[SPEC_MAX_ENV + 1];
 	char id[33];
 	struct guest_setup setup = {.id = k->spec.id,
 		.name = k->spec.name,
@@ -395,9 +412,10 @@ static int send_setup(struct keeper *k, struct err *err)
 		.machine_id = id,
 		.workdir = first_folder(k),
 		.mounts = {k->spec.n_workspaces, mounts},
-		.n_env = k->spec.n_env,
-		.env = k->spec.env};
+		.env = env};
 	int r = machine_id(k, id, err);
+
+	setup.n_env = fill_env(k, env);
 
 	if (r < 0)
 		return r;

@@ -50,6 +50,7 @@ static void drop_server(struct origin *o, struct exchange *x)
 	if (x->line)
 		line_leave(o, x);
 	answer_scrub_done(o, x);
+	sign_free(o, x->talk);
 	talk_free(TAKE(x->talk));
 	canon_reader_done(&x->frames);
 }
@@ -226,10 +227,31 @@ static void wait_for_line(struct origin *o, struct exchange *x)
 	o->lines_due = true;
 }
 
+static void keep_body(struct origin *o, struct exchange *x)
+{
+	struct http_resp go_on = {.status = 100};
+
+	x->state = EXCHANGE_BODY;
+	exchange_set_timer(o, x, ORIGIN_BODY_MS);
+	/* nobody else can say it: the server sees the request when its content is here */
+	if (x->talk->req.expect_continue && answer_put_head(x, &go_on) < 0) {
+		exchange_finish(o, x);
+		return;
+	}
+	talk_keep(o, x);
+}
+
+void exchange_on_kept(struct origin *o, struct exchange *x)
+{
+	sign_keep_end(x);
+	wait_for_line(o, x);
+}
+
 static void on_request(struct origin *o, struct exchange *x, const struct canon_frame *frame)
 {
 	char where[SLOT_MAX_WHERE];
 	enum origin_outcome outcome;
+	const char *why;
 
 	if (frame->kind != CANON_HEAD || frame->stream != OUT_STREAM ||
 		take_request(o, x, frame->payload) < 0) {
@@ -238,13 +260,20 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 		return;
 	}
 	canon_reader_done(&x->frames);
+	sign_read(o, x);
 	outcome = slot_judge(o, x, where);
 	if (outcome != ORIGIN_DONE) {
 		exchange_fail(o, x, outcome, "%s: %s%s%s", o->config.host,
 			origin_outcome_text(outcome), where[0] ? ": " : "", where);
 		return;
 	}
-	wait_for_line(o, x);
+	why = sign_refusal(x);
+	if (why)
+		exchange_fail(o, x, ORIGIN_CANNOT_SIGN, "%s: %s", o->config.host, why);
+	else if (sign_keeps_body(x))
+		keep_body(o, x);
+	else
+		wait_for_line(o, x);
 }
 
 /* Not one byte behind the request is read: in a websocket it is the server's. */
@@ -323,6 +352,7 @@ static void send_request(struct origin *o, struct exchange *x, struct value *v)
 	exchange_set_timer(o, x, ORIGIN_IDLE_MS);
 	r = l->ops->start(o, l, x);
 	slot_wipe(x);
+	sign_wipe(x);
 	if (r == -EPIPE) { /* nothing was sent: it had been closed in the meantime */
 		bool was_new = l->n_served == 0;
 
@@ -462,7 +492,8 @@ static bool is_safe(const struct http_req *req)
 
 void exchange_on_refused(struct origin *o, struct exchange *x, const char *why)
 {
-	if (x->state == EXCHANGE_TALK && x->n_tries < ORIGIN_TRIES && x->talk->head) {
+	if (x->state == EXCHANGE_TALK && x->n_tries < ORIGIN_TRIES && x->talk->head &&
+		sign_can_repeat(x)) {
 		line_leave(o, x);
 		wait_for_line(o, x);
 		return;
@@ -516,6 +547,12 @@ void exchange_on_edge(struct origin *o, struct exchange *x, uint32_t events)
 		else
 			read_request(o, x);
 		break;
+	case EXCHANGE_BODY:
+		if (is_gone)
+			exchange_finish(o, x);
+		else
+			talk_keep(o, x);
+		break;
 	case EXCHANGE_LINE:
 	case EXCHANGE_VALUE:
 		if (is_gone)
@@ -544,6 +581,9 @@ void exchange_on_timer(struct origin *o, struct exchange *x)
 	switch (x->state) {
 	case EXCHANGE_HEAD:
 		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "no request came");
+		break;
+	case EXCHANGE_BODY:
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the content does not come");
 		break;
 	case EXCHANGE_LINE:
 		exchange_fail(o, x, line_has_any(o) ? ORIGIN_BUSY : ORIGIN_TIMEOUT,

@@ -27,7 +27,7 @@ static void set_timer(struct origin *o, struct line *l, uint64_t ms)
 
 static bool needs_h1(const struct exchange *x)
 {
-	return x->talk->req.websocket;
+	return x->talk->req.websocket || x->wants_h1;
 }
 
 bool line_has_any(const struct origin *o)

@@ -107,7 +107,7 @@ static int fill(struct h2_line *h)
 			return 0;
 		if (n < 0 || (size_t)n > H2_SEND_ROOM - h->out_n)
 			return -EPIPE;
-		memcpy(h->out + h->out_n, p, (size_t)n);
+		memcpy(h->out.p + h->out_n, p, (size_t)n);
 		h->out_n += (size_t)n;
 	}
 	return 0;
@@ -124,7 +124,7 @@ static void flush(struct h2_line *h)
 		}
 		if (h->out_n == 0)
 			return;
-		n = line_send(h->l, slice_of(h->out + h->out_at, h->out_n - h->out_at));
+		n = line_send(h->l, slice_of(h->out.p + h->out_at, h->out_n - h->out_at));
 		if (n == -EAGAIN)
 			return;
 		if (n < 0) { /* it may have answered before; the end of that is seen in reading */
@@ -134,7 +134,7 @@ static void flush(struct h2_line *h)
 		}
 		h->out_at += (size_t)n;
 		if (h->out_at == h->out_n) {
-			explicit_bzero(h->out, h->out_n); /* it may have had the credential */
+			explicit_bzero(h->out.p, h->out_n); /* it may have had the credential */
 			h->out_at = h->out_n = 0;
 		}
 	}
@@ -193,18 +193,17 @@ static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t
 {
 	struct h2_line *h = user;
 	struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
-	struct slice from;
 	size_t n;
 
 	if (!s || !s->x)
 		return NGHTTP2_ERR_DEFERRED;
-	from = out_peek(&s->up);
-	n = MIN(from.n, max);
+	n = MIN(out_len(&s->up), max);
 	if (n == 0 && !s->up_ended)
 		return NGHTTP2_ERR_DEFERRED;
-	if (n > 0)
-		memcpy(to, from.p, n);
-	out_consume(&s->up, n);
+	if (n > 0) {
+		memcpy(to, out_peek(&s->up).p, n);
+		out_consume(&s->up, n);
+	}
 	h->noise = MIN(h->noise + (int64_t)(n / 512), H2_NOISE); /* a window opens for it */
 	if (s->is_full && h2_room(s) >= OUT_READ)
 		h->is_due = true;
@@ -225,7 +224,7 @@ static bool is_whole(const struct exchange *x)
 
 	return body->kind == HTTP_BODY_NONE ||
 	       (body->kind == HTTP_BODY_LENGTH && body->length == 0) ||
-	       x->talk->up.phase == CANON_OVER;
+	       (x->talk->up.phase == CANON_OVER && !sign_has_due(x));
 }
 
 static int start(struct origin *o, struct line *l, struct exchange *x)
@@ -396,8 +395,7 @@ static bool begin(struct origin *o, struct line *l)
 		.noise = H2_NOISE,
 		.noise_ms = clock_mono_ms()};
 	arena_init(&h->arena, HTTP_ARENA_SIZE);
-	h->out = xmalloc(H2_SEND_ROOM);
-	if (make_session(h) < 0)
+	if (secret_init(&h->out, H2_SEND_ROOM, NULL) < 0 || make_session(h) < 0)
 		return false;
 	flush(h);
 	return !h->why;
@@ -415,8 +413,7 @@ static void done(struct origin *o, struct line *l)
 	}
 	nghttp2_session_del(h->session);
 	arena_done(&h->arena);
-	explicit_bzero(h->out, h->out_n);
-	free(h->out);
+	secret_done(&h->out);
 	free(h);
 }
 

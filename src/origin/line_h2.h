@@ -70,7 +70,7 @@ struct h2_line {
 	struct arena arena; /* of the one header block that is under way */
 	struct h2_resp resp;
 	struct h2_block trailers;
-	uint8_t *out;
+	struct secret out; /* frames, which may hold the credential */
 	size_t out_n, out_at;
 	uint64_t n_read;
 	size_t spare_window;

@@ -287,10 +287,11 @@ static void on_closed_early(struct h2_stream *s)
 	struct h2_line *h = s->h;
 	struct exchange *x = s->x;
 
-	if (s->close_code == NGHTTP2_REFUSED_STREAM && s->n_up == 0 && s->up_trailers.n == 0)
-		exchange_on_refused(h->o, x, "it refused the request");
-	else if (s->close_code == NGHTTP2_HTTP_1_1_REQUIRED)
-		exchange_on_fail(h->o, x, ORIGIN_BAD_ANSWER, false, "it wants HTTP/1.1 for this");
+	x->wants_h1 = s->close_code == NGHTTP2_HTTP_1_1_REQUIRED;
+	if ((s->close_code == NGHTTP2_REFUSED_STREAM || x->wants_h1) && s->n_up == 0 &&
+		s->up_trailers.n == 0)
+		exchange_on_refused(h->o, x,
+			x->wants_h1 ? "it wants HTTP/1.1 for this" : "it refused the request");
 	else if (s->is_unsent)
 		exchange_on_fail(h->o, x, ORIGIN_BAD_ANSWER, false, "the request cannot be sent");
 	else

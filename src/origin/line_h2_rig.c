@@ -117,6 +117,7 @@ static int on_field(nghttp2_session *session, const nghttp2_frame *frame, const 
 	size_t n, const uint8_t *value, size_t n_value, uint8_t flags, void *user)
 {
 	struct req *q = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+	char text[1024], *at;
 
 	if (!q) {
 		q = xcalloc(1, sizeof(*q));
@@ -126,13 +127,19 @@ static int on_field(nghttp2_session *session, const nghttp2_frame *frame, const 
 		(void)snprintf(q->path, sizeof(q->path), "%.*s", (int)n_value, value);
 	if (slice_eq_str(slice_of(name, n), ":method"))
 		q->is_head = slice_eq_str(slice_of(value, n_value), "HEAD");
-	if (q->in_trailers)
+	if (q->in_trailers) {
 		(void)snprintf(q->trailers, sizeof(q->trailers), "%.*s=%.*s", (int)n, name,
 			(int)n_value, value);
-	else
-		q->n_dump += (size_t)snprintf(q->dump + q->n_dump, sizeof(q->dump) - q->n_dump,
-			"%.*s: %.*s%s\n", (int)n, name, (int)n_value, value,
-			flags & NGHTTP2_NV_FLAG_NO_INDEX ? " (not indexed)" : "");
+		return 0;
+	}
+	/* What is sent back is looked through for the value: so it is named. */
+	(void)snprintf(text, sizeof(text), "%.*s", (int)n_value, value);
+	at = strstr(text, RIG_VALUE);
+	if (at)
+		(void)snprintf(at, sizeof(text) - (size_t)(at - text), "THE VALUE");
+	q->n_dump += (size_t)snprintf(q->dump + q->n_dump, sizeof(q->dump) - q->n_dump,
+		"%.*s: %s%s\n", (int)n, name, text,
+		flags & NGHTTP2_NV_FLAG_NO_INDEX ? " (not indexed)" : "");
 	return 0;
 }
 
@@ -145,6 +152,8 @@ static int on_request(struct srv *v, int32_t id, struct req *q, bool ended)
 	}
 	if (++v->n_requests == v->manner.goaway_at)
 		return nghttp2_submit_goaway(v->session, 0, id - 2, NGHTTP2_NO_ERROR, NULL, 0);
+	if (is(q, "/old"))
+		return nghttp2_submit_rst_stream(v->session, 0, id, NGHTTP2_HTTP_1_1_REQUIRED);
 	if (is(q, "/reset"))
 		return nghttp2_submit_rst_stream(v->session, 0, id, NGHTTP2_INTERNAL_ERROR);
 	if (is(q, "/echo") || is(q, "/big") || (ended && !is(q, "/silent")))

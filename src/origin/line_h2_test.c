@@ -59,10 +59,33 @@ static void a_request_arrives_with_the_value(void **state)
 	assert_string_equal((char *)a.body,
 		":method: GET\n:scheme: https\n:authority: " RIG_HOST
 		"\n:path: /dump?a=b\nx-a: b\naccept-encoding: identity\n"
-		"authorization: Bearer " RIG_VALUE " (not indexed)\nte: trailers\n");
+		"authorization: Bearer THE VALUE"
+		" (not indexed)\nte: trailers\n");
 	assert_int_equal(rig_result(r, 1)->outcome, ORIGIN_DONE);
 	assert_int_equal(rig_result(r, 1)->status, 200);
 	assert_true(rig_result(r, 1)->used);
+	rig_answer_done(&a);
+	(void)close(fd);
+	rig_free(r);
+	h2_rig_end(pid);
+}
+
+/* nghttp2 knows that authorization is no header for tables; of others it must be told. */
+static void a_value_is_in_no_table(void **state)
+{
+	static const char service[] =
+		"service 1\nname demo\nabout Demo: a test\nenv KEY " RIG_SENTINEL
+		"\nslot api\nhost " RIG_HOST ":443\nheader x-goog-api-key %s\nend\n";
+	struct rig *r = rig_start(NULL);
+	struct rig_answer a;
+	pid_t pid;
+	int fd;
+
+	rig_up_as(r, RIG_HOST, ORIGIN_HAS_SECRET, service);
+	fd = rig_ask(r, &(struct rig_req){.path = "/dump"});
+	pid = serve_first(r, NULL);
+	rig_read_answer(fd, &a);
+	assert_non_null(strstr((char *)a.body, "x-goog-api-key: THE VALUE (not indexed)\n"));
 	rig_answer_done(&a);
 	(void)close(fd);
 	rig_free(r);
@@ -305,6 +328,27 @@ static void a_refused_request_is_sent_once_more(void **state)
 	}
 }
 
+static void what_wants_http1_gets_it(void **state)
+{
+	struct rig *r = rig_new();
+	int fd = rig_ask(r, &(struct rig_req){.path = "/old"});
+	pid_t pid = serve_first(r, NULL);
+	SSL *ssl = rig_serve(r); /* offers nothing, and is offered HTTP/1.1 only */
+	struct rig_answer a;
+	char head[4096];
+
+	assert_true(rig_read_http(ssl, head, sizeof(head)));
+	assert_non_null(strstr(head, "GET /old HTTP/1.1\r\n"));
+	rig_write(ssl, "HTTP/1.1 204 No Content\r\n\r\n");
+	rig_read_answer(fd, &a);
+	assert_int_equal(a.status, 204);
+	rig_answer_done(&a);
+	(void)close(fd);
+	rig_hang_up(ssl);
+	h2_rig_end(pid);
+	rig_free(r);
+}
+
 static void content_that_was_taken_is_not_sent_again(void **state)
 {
 	struct rig *r = rig_new();
@@ -534,8 +578,9 @@ static void nginx_is_spoken_to(void **state)
 			  " fastcgi_temp_path %s/f; uwsgi_temp_path %s/u; scgi_temp_path %s/s;\n"
 			  "server { listen 127.0.0.1:%u ssl http2; ssl_certificate %s/cert; "
 			  "ssl_certificate_key %s/key;\n"
-			  "root %s; location /who { default_type text/plain; return 200 "
-			  "\"$http_authorization\"; } } }\n",
+			  "root %s; location /who { if ($http_authorization = \"Bearer " RIG_VALUE
+			  "\") { return 200 it-is; } return 200 no; }\n"
+			  "location /say { return 200 \"$http_authorization\"; } } }\n",
 			folder, folder, folder, folder, folder, folder, folder, port, folder,
 			folder, folder);
 	AUTO_FREE char *path = xasprintf("%s/conf", folder);
@@ -548,7 +593,11 @@ static void nginx_is_spoken_to(void **state)
 	pid = run(argv);
 	use_server(r, port);
 	ask(r, "/who", NULL, &a);
-	assert_string_equal((char *)a.body, "Bearer " RIG_VALUE);
+	assert_string_equal((char *)a.body, "it-is");
+	rig_answer_done(&a);
+	ask(r, "/say", NULL, &a); /* and it does not come back */
+	assert_int_equal(a.n_body, strlen("Bearer " RIG_VALUE));
+	assert_string_equal((char *)a.body, "Bearer *************************");
 	rig_answer_done(&a);
 	rig_free(r);
 	h2_rig_end(pid);
@@ -577,6 +626,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_arrives_with_the_value),
+		cmocka_unit_test(a_value_is_in_no_table),
 		cmocka_unit_test(many_exchanges_share_a_line),
 		cmocka_unit_test(both_directions_talk_at_once),
 		cmocka_unit_test(interim_answers_pass),
@@ -585,6 +635,7 @@ int main(void)
 		cmocka_unit_test(a_reader_that_stops_stops_only_itself),
 		cmocka_unit_test(a_server_that_reads_slowly_stops_edge),
 		cmocka_unit_test(a_refused_request_is_sent_once_more),
+		cmocka_unit_test(what_wants_http1_gets_it),
 		cmocka_unit_test(content_that_was_taken_is_not_sent_again),
 		cmocka_unit_test(a_line_that_goes_away_takes_no_more),
 		cmocka_unit_test(the_servers_number_of_streams_holds),

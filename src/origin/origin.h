@@ -34,6 +34,7 @@
 #define ORIGIN_CONTROL_FD 3
 #define ORIGIN_SLOTS (ORIGIN_MAX_OPEN + 1) /* the last one only ever says BUSY */
 #define ORIGIN_HEAD_MS 10000		   /* for edge's request */
+#define ORIGIN_BODY_MS 60000		   /* for more of content that is kept */
 #define ORIGIN_LINE_MS 60000		   /* for a connection, others' turns included */
 #define ORIGIN_HANDSHAKE_MS 10000
 #define ORIGIN_VALUE_MS 60000 /* for the vault, which may have to ask a person */
@@ -129,6 +130,7 @@ struct line {
 enum exchange_state {
 	EXCHANGE_FREE,
 	EXCHANGE_HEAD,	 /* edge's request is awaited */
+	EXCHANGE_BODY,	 /* its content is kept until it is whole, to be signed */
 	EXCHANGE_LINE,	 /* a line is awaited */
 	EXCHANGE_VALUE,	 /* has a line; the value is awaited */
 	EXCHANGE_TALK,	 /* request and answer under way */
@@ -145,9 +147,10 @@ struct talk {
 	struct http_req req; /* judged: no sentinel is in it */
 	struct canon_reader frames;
 	struct canon_flow up, down;
-	bool is_deaf; /* the server takes no more of the request */
-	bool is_said; /* the answer's head went to edge */
-	bool is_done; /* the answer's end went to edge */
+	struct sign *sign; /* sign.c's; NULL when the service's requests are not signed */
+	bool is_deaf;	   /* the server takes no more of the request */
+	bool is_said;	   /* the answer's head went to edge */
+	bool is_done;	   /* the answer's end went to edge */
 };
 
 struct exchange {
@@ -173,6 +176,7 @@ struct exchange {
 	struct origin_result result; /* grows; said once */
 	bool result_due, result_said, closed_due;
 	bool edge_shut; /* nothing more is said to edge */
+	bool wants_h1;	/* the server wants HTTP/1.1 for it */
 };
 
 /* ---- the credential ---- */
@@ -209,6 +213,7 @@ struct origin {
 	struct value value[ORIGIN_N_WHICH];
 	struct sweep *sweep; /* scrub.c's: the values that answers are looked through for */
 	struct arena arena;  /* of one decoding */
+	size_t n_kept;	     /* bytes, see SIGN_MAX_KEPT */
 	bool lines_due;	     /* line_serve is called before the next event */
 	bool reports_due;    /* fd 3 takes no more now */
 	bool done;
@@ -243,6 +248,9 @@ void exchange_take_line(struct origin *o, struct exchange *x, struct line *l);
 /* The value is there, or (NULL otherwise) why not. */
 void exchange_on_value(struct origin *o, struct exchange *x, const char *why_not);
 
+/* Its content is whole, and signed with it. */
+void exchange_on_kept(struct origin *o, struct exchange *x);
+
 /* What a line says. They return whether the exchange is still on this line. After the events of one
  * read the line calls talk_flush, which sends them on. */
 bool exchange_on_head(struct origin *o, struct exchange *x, struct http_resp *resp);
@@ -253,7 +261,7 @@ bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *
 void exchange_on_fail(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 	bool untouched, const char *why);
 /* As exchange_on_fail, and it is certain that the server has not begun, and no content was taken: it
- * is sent once more, on any line. */
+ * is sent once more, on any line that fits. */
 void exchange_on_refused(struct origin *o, struct exchange *x, const char *why);
 /* Its line was closed while it held it and nothing was sent on it. */
 void exchange_on_lost(struct origin *o, struct exchange *x);
@@ -268,6 +276,8 @@ bool exchange_has_room(const struct exchange *x);
 struct talk *talk_new(void);
 void talk_free(struct talk *t);
 void talk_pump(struct origin *o, struct exchange *x);
+/* Reads content that is kept; see EXCHANGE_BODY. */
+void talk_keep(struct origin *o, struct exchange *x);
 /* Sends what is in to_edge. False when the exchange is over. */
 bool talk_flush(struct origin *o, struct exchange *x) MUST_CHECK;
 
@@ -313,10 +323,33 @@ int slot_fill(struct origin *o, struct exchange *x, struct value *v) MUST_CHECK;
 /* The head was sent: takes it out again. */
 void slot_wipe(struct exchange *x);
 
-/* sign.c: signs the request anew. Headers that are made live in x->talk->req_arena; what is secret
- * in x->filled. Negative: cannot be signed, *ret_why says why. */
+/* sign.c */
+#define SIGN_MAX_KEPT (32U << 20) /* content of all exchanges that waits to be signed or sent */
+/* Before slot_judge takes the sentinels out: what the guest signed. */
+void sign_read(struct origin *o, struct exchange *x);
+/* After it: NULL, or why it cannot be signed again. A request without signature loses its slot. */
+const char *sign_refusal(struct exchange *x);
+/* Whether all content must be there before the request is sent: sign_keep each part, then sign_keep_end. */
+bool sign_keeps_body(const struct exchange *x);
+int sign_keep(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
+void sign_keep_end(struct exchange *x);
+/* Content in signed chunks. -EPROTO: sign_why says why. */
+bool sign_has_chunks(const struct exchange *x);
+int sign_put_chunks(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
+int sign_end_chunks(struct exchange *x) MUST_CHECK;
+const char *sign_why(const struct exchange *x);
+/* What goes to the line before more of edge is read. sign_due_sent says whether it was the end. */
+bool sign_has_due(const struct exchange *x);
+struct slice sign_due(const struct exchange *x, size_t max);
+bool sign_due_sent(struct exchange *x, size_t n) MUST_CHECK;
+/* Signs the request. Negative: it cannot be, *ret_why says why. */
 int slot_sign(struct origin *o, struct exchange *x, const struct value *v,
 	const char **ret_why) MUST_CHECK;
+/* The head was sent: the request is as it was before. */
+void sign_wipe(struct exchange *x);
+/* Whether content that no line took can be sent again. */
+bool sign_can_repeat(const struct exchange *x);
+void sign_free(struct origin *o, struct talk *t);
 
 /* value.c */
 /* NULL when it must be waited for: exchange_on_value is called for every exchange in EXCHANGE_VALUE

@@ -140,7 +140,7 @@ static void wait_readable(int fd, int ms)
 	(void)poll(&p, 1, ms);
 }
 
-void rig_up(struct rig *r, const char *host, uint8_t has)
+void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service)
 {
 	struct origin_config config = {.sandbox = "demo", .port = 443, .has = has};
 	char build[ORIGIN_MAX_BUILD], *pem;
@@ -152,7 +152,7 @@ void rig_up(struct rig *r, const char *host, uint8_t has)
 	assert_int_equal(ipc_recv(r->keeper, &r->msg), 1);
 	assert_int_equal(origin_get_hello(&r->msg, build), 0);
 	(void)snprintf(config.host, sizeof(config.host), "%s", host);
-	file = rig_file(rig_service, strlen(rig_service));
+	file = rig_file(service, strlen(service));
 	assert_int_equal(origin_ask_config(r->keeper, &config, file), 0);
 	(void)close(file);
 	/* one that cannot be read does not hide the others */
@@ -164,6 +164,11 @@ void rig_up(struct rig *r, const char *host, uint8_t has)
 	assert_int_equal(origin_ask_roots(r->keeper, file), 0);
 	(void)close(file);
 	BIO_free(bio);
+}
+
+void rig_up(struct rig *r, const char *host, uint8_t has)
+{
+	rig_up_as(r, host, has, rig_service);
 }
 
 struct rig *rig_new(void)

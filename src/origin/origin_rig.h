@@ -59,6 +59,8 @@ struct rig {
 struct rig *rig_start(const char *arg);
 /* HELLO, CONFIG, ROOTS. */
 void rig_up(struct rig *r, const char *host, uint8_t has);
+/* With another service than rig_service. */
+void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service);
 /* Both, for RIG_HOST with a secret. */
 struct rig *rig_new(void);
 void rig_free(struct rig *r);

@@ -38,6 +38,8 @@ static int put_data(struct origin *o, struct exchange *x, struct slice data)
 
 	if (canon_flow_data(&t->up, data.n) < 0)
 		return -EBADMSG;
+	if (sign_has_chunks(x))
+		return sign_put_chunks(o, x, data);
 	return t->is_deaf ? 0 : x->line->ops->body(o, x, data);
 }
 
@@ -55,6 +57,8 @@ static int put_end(struct origin *o, struct exchange *x, struct slice payload)
 		return -EBADMSG;
 	if (slot_judge_trailers(o, &trailers) != ORIGIN_DONE)
 		return -EPERM;
+	if (sign_has_chunks(x))
+		return sign_end_chunks(x);
 	return t->is_deaf ? 0 : x->line->ops->end(o, x, &trailers);
 }
 
@@ -86,6 +90,26 @@ static enum step on_edge_end(struct origin *o, struct exchange *x)
 	return x->line->ops->end(o, x, NULL) < 0 ? STEP_WAITS : STEP_MOVED;
 }
 
+/* What sign.c has kept, to the line. */
+static enum step send_due(struct origin *o, struct exchange *x)
+{
+	const struct http_headers none = {0};
+	struct slice piece = sign_due(x, sizeof(buf));
+	int r = 0;
+
+	if (!x->talk->is_deaf && x->line->ops->room(x->line, x) < sizeof(buf))
+		return STEP_WAITS;
+	if (piece.n && !x->talk->is_deaf)
+		r = x->line->ops->body(o, x, piece);
+	if (r == 0 && sign_due_sent(x, piece.n) && !x->talk->is_deaf)
+		r = x->line->ops->end(o, x, &none);
+	if (r < 0) {
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the request broke off");
+		return STEP_OVER;
+	}
+	return STEP_MOVED;
+}
+
 static enum step read_edge(struct origin *o, struct exchange *x)
 {
 	struct talk *t = x->talk;
@@ -94,6 +118,8 @@ static enum step read_edge(struct origin *o, struct exchange *x)
 	ssize_t n;
 	int r = 0;
 
+	if (x->line && !t->is_done && sign_has_due(x))
+		return send_due(o, x);
 	if (t->up.phase == CANON_OVER || t->is_done || !x->line ||
 		(!t->is_deaf && x->line->ops->room(x->line, x) < sizeof(buf)))
 		return STEP_WAITS;
@@ -116,6 +142,8 @@ static enum step read_edge(struct origin *o, struct exchange *x)
 	else if (r == -EPERM)
 		exchange_fail(o, x, ORIGIN_DENIED_FOREIGN, "%s: %s: trailer", o->config.host,
 			origin_outcome_text(ORIGIN_DENIED_FOREIGN));
+	else if (r == -EPROTO)
+		exchange_fail(o, x, ORIGIN_CANNOT_SIGN, "%s: %s", o->config.host, sign_why(x));
 	else if (r < 0)
 		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the request broke off");
 	return r == 0 ? STEP_MOVED : STEP_OVER;
@@ -178,4 +206,72 @@ void talk_pump(struct origin *o, struct exchange *x)
 	/* Setting an edge-triggered event anew tells it again. */
 	if (x->gen == gen && x->edge_fd >= 0)
 		(void)!loop_mod(&o->loop, x->edge_fd, events, exchange_key(o, x, ORIGIN_EV_EDGE));
+}
+
+/* ---- content that is kept ---- */
+
+/* 1 at its end. */
+static int keep_frame(struct origin *o, struct exchange *x, const struct canon_frame *frame)
+{
+	struct talk *t = x->talk;
+	struct http_headers trailers = {0};
+
+	if (frame->stream != OUT_STREAM)
+		return -EBADMSG;
+	if (frame->kind == CANON_DATA) {
+		if (canon_flow_data(&t->up, frame->payload.n) < 0)
+			return -EBADMSG;
+		return sign_keep(o, x, frame->payload) < 0 ? -EPROTO : 0;
+	}
+	arena_reset(&o->arena);
+	/* Trailers have no place in such a signature. */
+	if (frame->kind != CANON_END || canon_get_end(frame->payload, &o->arena, &trailers) < 0 ||
+		canon_flow_end(&t->up, &trailers) < 0 || trailers.n > 0)
+		return -EBADMSG;
+	return 1;
+}
+
+static int keep_some(struct origin *o, struct exchange *x)
+{
+	struct canon_frame frame;
+	ssize_t n = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
+	struct slice in = slice_of(buf, n > 0 ? (size_t)n : 0);
+	int r;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return -EAGAIN;
+	if (n <= 0)
+		return -EPIPE;
+	while ((r = canon_reader_feed(&x->talk->frames, &in, &frame)) == 1) {
+		if (frame.kind == CANON_RESET)
+			return -EPIPE;
+		r = keep_frame(o, x, &frame);
+		if (r != 0)
+			return r;
+	}
+	return r;
+}
+
+void talk_keep(struct origin *o, struct exchange *x)
+{
+	const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+	int r = 0;
+
+	if (!talk_flush(o, x))
+		return;
+	for (unsigned i = 0; i < ROUNDS && r == 0; i++) {
+		r = keep_some(o, x);
+		if (r == 0)
+			exchange_set_timer(o, x, ORIGIN_BODY_MS);
+	}
+	if (r == 0) /* more is there: come back after the others */
+		(void)!loop_mod(&o->loop, x->edge_fd, events, exchange_key(o, x, ORIGIN_EV_EDGE));
+	else if (r == 1)
+		exchange_on_kept(o, x);
+	else if (r == -EPIPE)
+		exchange_finish(o, x);
+	else if (r == -EPROTO)
+		exchange_fail(o, x, ORIGIN_CANNOT_SIGN, "%s: %s", o->config.host, sign_why(x));
+	else if (r != -EAGAIN)
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the request broke off");
 }

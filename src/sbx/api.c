@@ -198,8 +198,28 @@ static int say_lost(int r, unsigned timeout_ms, struct problem *p)
 	return problem_hint(p, r, "sbx diagnose, or: sbx daemon stop && sbx daemon start");
 }
 
-static int exchange(int fd, const char *method, const char *path, json_t *body, unsigned timeout_ms,
-	struct answer *a)
+/* The first byte takes the descriptor along; the socket is new and takes it at once. */
+static int send_passing(int fd, const char *byte, int pass_fd)
+{
+	struct iovec iov = {.iov_base = (char *)byte, .iov_len = 1};
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {.room = {0}};
+	struct msghdr mh = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.room)};
+
+	control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
+		.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS};
+	memcpy(CMSG_DATA(&control.head), &pass_fd, sizeof(int));
+	return sendmsg(fd, &mh, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+}
+
+static int exchange(int fd, const char *method, const char *path, json_t *body, int pass_fd,
+	unsigned timeout_ms, struct answer *a)
 {
 	AUTO_FREE char *json = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	bool upgrade = strcmp(method, "UPGRADE") == 0;
@@ -209,19 +229,22 @@ static int exchange(int fd, const char *method, const char *path, json_t *body, 
 		json ? "Content-Type: application/json\r\n" : "",
 		"Content-Length: ", json ? strlen(json) : 0, json ? json : "");
 	uint64_t until = clock_mono_ms() + timeout_ms;
+	size_t sent = pass_fd >= 0;
 	int r;
 
 	ui_debug("%s %s %s", method, path, json ? json : "");
-	r = send_all(fd, request, strlen(request), until);
+	r = sent ? send_passing(fd, request, pass_fd) : 0;
+	if (r == 0)
+		r = send_all(fd, request + sent, strlen(request) - sent, until);
 	return r < 0 ? r : read_answer(fd, a, until);
 }
 
-static int call_on(int fd, const char *method, const char *path, json_t *body, unsigned timeout_ms,
-	json_t **ret_answer, struct problem *p)
+static int call_on(int fd, const char *method, const char *path, json_t *body, int pass_fd,
+	unsigned timeout_ms, json_t **ret_answer, struct problem *p)
 {
 	CLEANUP(answer_done) struct answer a = {0};
 	AUTO_JSON json_t *answer = NULL;
-	int r = exchange(fd, method, path, body, timeout_ms, &a);
+	int r = exchange(fd, method, path, body, pass_fd, timeout_ms, &a);
 
 	if (r < 0)
 		return say_lost(r, timeout_ms, p);
@@ -244,7 +267,8 @@ int api_call(const char *method, const char *path, json_t *body, unsigned timeou
 {
 	for (int tries = 1;; tries++) {
 		AUTO_CLOSE int fd = daemon_connect(p);
-		int r = fd < 0 ? fd : call_on(fd, method, path, body, timeout_ms, ret_answer, p);
+		int r = fd < 0 ? fd
+			       : call_on(fd, method, path, body, -1, timeout_ms, ret_answer, p);
 		bool lost = r == -ECONNRESET || r == -EPIPE;
 
 		/* An sbxd that dies takes along who waits for it. What only asks is asked again. */
@@ -254,6 +278,14 @@ int api_call(const char *method, const char *path, json_t *body, unsigned timeou
 	}
 }
 
+int api_call_passing(const char *method, const char *path, json_t *body, int pass_fd,
+	unsigned timeout_ms, json_t **ret_answer, struct problem *p)
+{
+	AUTO_CLOSE int fd = daemon_connect(p);
+
+	return fd < 0 ? fd : call_on(fd, method, path, body, pass_fd, timeout_ms, ret_answer, p);
+}
+
 int api_peek(const char *method, const char *path, unsigned timeout_ms, json_t **ret_answer,
 	struct problem *p)
 {
@@ -261,7 +293,7 @@ int api_peek(const char *method, const char *path, unsigned timeout_ms, json_t *
 
 	if (fd < 0)
 		return fd;
-	return call_on(fd, method, path, NULL, timeout_ms, ret_answer, p);
+	return call_on(fd, method, path, NULL, -1, timeout_ms, ret_answer, p);
 }
 
 int api_stream(const char *ref, unsigned timeout_ms, struct problem *p)
@@ -273,6 +305,6 @@ int api_stream(const char *ref, unsigned timeout_ms, struct problem *p)
 
 	if (fd < 0)
 		return fd;
-	r = call_on(fd, "UPGRADE", path, NULL, timeout_ms, NULL, p);
+	r = call_on(fd, "UPGRADE", path, NULL, -1, timeout_ms, NULL, p);
 	return r < 0 ? r : TAKE_FD(fd);
 }

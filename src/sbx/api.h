@@ -28,6 +28,9 @@ void api_json_free(json_t **j);
  * be NULL. -ENOENT for 404, -EBUSY for 409 busy, -EEXIST for other 409, -ETIMEDOUT, -EIO. */
 int api_call(const char *method, const char *path, json_t *body, unsigned timeout_ms,
 	json_t **ret_answer, struct problem *p) MUST_CHECK;
+/* As api_call, with a descriptor that goes along; it stays the caller's, or -1. */
+int api_call_passing(const char *method, const char *path, json_t *body, int pass_fd,
+	unsigned timeout_ms, json_t **ret_answer, struct problem *p) MUST_CHECK;
 /* As api_call, and never starts or replaces sbxd: -ECONNREFUSED when it is not there. */
 int api_peek(const char *method, const char *path, unsigned timeout_ms, json_t **ret_answer,
 	struct problem *p) MUST_CHECK;

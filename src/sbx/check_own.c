@@ -31,8 +31,8 @@ static void check_cli(struct check *c)
 
 static void check_helpers(struct check *c)
 {
-	static const char *const names[] = {
-		"sbxd", "sbx-keeper", "sbx-edge", "sbx-egress", "sbx-guest", "template-build"};
+	static const char *const names[] = {"sbxd", "sbx-keeper", "sbx-edge", "sbx-egress",
+		"sbx-guest", "sbx-vault", "sbx-vault-run", "sbx-vault-keyring", "template-build"};
 	char missing[256] = "";
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -218,6 +218,37 @@ static void check_version(struct check *c)
 	}
 }
 
+/* Looks at a vault that is there; makes none. */
+static void check_vault(struct check *c)
+{
+	AUTO_JSON json_t *s = NULL;
+	struct problem p = {0};
+	int r = api_peek("GET", "/v1/secrets/status", CHECK_WAIT_MS, &s, &p);
+	const char *state = api_str(s, "state"), *key = api_str(s, "key");
+
+	if (r == -ECONNREFUSED) {
+		check_set(c, CHECK_SKIP, "sbxd does not run");
+	} else if (r < 0) {
+		check_set(c, CHECK_FAIL, "%.150s", p.err.text);
+		check_hint(c, "sbx secret status");
+	} else if (strcmp(state, "empty") == 0) {
+		check_set(c, CHECK_SKIP, "no credential was set yet");
+		check_hint(c, "sbx secret set SERVICE");
+	} else if (strcmp(state, "ready") != 0) {
+		check_set(c, CHECK_WARN, "%.40s: %.110s", state, api_str(s, "text"));
+		check_hint(c, "sbx secret %s", strcmp(state, "locked") == 0 ? "unlock" : "status");
+	} else {
+		bool weak = strcmp(key, "file") == 0;
+
+		check_set(c, weak ? CHECK_WARN : CHECK_PASS, "%lld credentials, their key: %.80s",
+			api_int(s, "secrets"), api_str(s, "key_text"));
+		check_detail(c, "memory: %.200s", api_str(s, "memory_text"));
+		if (weak)
+			check_hint(c, "whoever reads your files can read it; a desktop keyring or "
+				      "systemd-creds would hold it better (setting vault.key)");
+	}
+}
+
 const struct check_row check_own_rows[] = {
 	{"Installation", "CLI binary", check_cli},
 	{"Installation", "Helper programs", check_helpers},
@@ -228,5 +259,6 @@ const struct check_row check_own_rows[] = {
 	{"Engine", "KVM self-test", check_selftest},
 	{"Connection", "Daemon", check_daemon},
 	{"Connection", "Version match", check_version},
+	{"Credentials", "Vault", check_vault},
 	{0},
 };

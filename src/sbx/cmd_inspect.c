@@ -5,6 +5,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "sandbox.h"
+#include "secret_api.h"
 #include "verb.h"
 #include "workspace.h"
 
@@ -55,10 +56,55 @@ static void print_lists(const json_t *s)
 	}
 	json_array_foreach(json_object_get(s, "hide"), i, item)
 		row("hide", json_string_value(item) ? json_string_value(item) : "");
+	const json_t *ssh = json_object_get(s, "ssh_agent");
+
+	if (ssh && json_array_size(json_object_get(ssh, "keys")) == 0)
+		row("ssh-agent", "every key");
+	json_array_foreach(json_object_get(ssh, "keys"), i, item)
+		row("ssh-agent", json_string_value(item) ? json_string_value(item) : "");
 	json_t *env = json_object_get(s, "env"), *value;
 
 	/* Values may be secret; --json shows them to who asks for everything. */
 	json_object_foreach(env, key, value) row("env", key);
+}
+
+/* Names, hosts and variables of what counts in it. A vault that cannot be asked is said, no failure. */
+static void add_credentials(json_t *s)
+{
+	AUTO_JSON json_t *answer = NULL;
+	json_t *list = json_array(), *one;
+	struct problem p = {0};
+	size_t i;
+
+	if (secret_list(&answer, &p) < 0)
+		(void)json_object_set_new(s, "credentials_error", json_string(p.err.text));
+	json_array_foreach(json_object_get(answer, "secrets"), i, one)
+	{
+		if (!secret_is_bound(answer, one, api_str(s, "id")))
+			continue;
+		(void)json_array_append_new(list,
+			json_pack("{s:s, s:s, s:s, s:O, s:O}", "name", api_str(one, "name"), "kind",
+				api_str(one, "kind"), "scope", api_str(one, "scope"), "hosts",
+				json_object_get(one, "hosts"), "env", json_object_get(one, "env")));
+	}
+	(void)json_object_set_new(s, "credentials", list);
+}
+
+static void print_credentials(const json_t *s)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(s, "credentials"), i, one)
+	{
+		AUTO_FREE char *hosts = secret_join(json_object_get(one, "hosts"), ", ");
+		AUTO_FREE char *text = xasprintf(
+			"%s (%s) to %s", api_str(one, "name"), api_str(one, "scope"), hosts);
+
+		row("credential", text);
+	}
+	if (api_str(s, "credentials_error")[0])
+		row("credential", api_str(s, "credentials_error"));
 }
 
 static void print_text(const json_t *s)
@@ -79,6 +125,7 @@ static void print_text(const json_t *s)
 	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
 	row("memory", size);
 	print_lists(s);
+	print_credentials(s);
 	row_number("sessions", api_int(s, "sessions"));
 	row_time("created", api_int(s, "created_at"));
 	row_time("started", api_int(s, "started_at"));
@@ -94,6 +141,7 @@ static int run(struct opts *o)
 
 	if (r < 0)
 		return ui_problem(&p, r);
+	add_credentials(s);
 	if (opts_has(o, "json"))
 		api_print(s);
 	else

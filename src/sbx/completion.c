@@ -26,6 +26,10 @@ static const char *words_of(enum verb_word w)
 		return "preset";
 	case VERB_KIND:
 		return "kind";
+	case VERB_SERVICE:
+		return "service";
+	case VERB_SECRET:
+		return "secret";
 	default:
 		return "none";
 	}
@@ -132,6 +136,11 @@ void completion_bash(void)
 	       "\tshell) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")) ;;\n"
 	       "\tpreset) COMPREPLY=($(compgen -W 'allow-all balanced deny-all' -- \"$cur\")) ;;\n"
 	       "\tkind) COMPREPLY=($(compgen -W 'network' -- \"$cur\")) ;;\n"
+	       "\tservice) COMPREPLY=($(compgen -W \"$(sbx secret services -q 2>/dev/null)\" -- "
+	       "\"$cur\")) ;;\n"
+	       "\tsecret) COMPREPLY=($(compgen -W \"$(sbx secret ls -q 2>/dev/null)\" -- "
+	       "\"$cur\")) "
+	       ";;\n"
 	       "\tesac\n}\n\n"
 	       "_sbx()\n{\n"
 	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
@@ -199,6 +208,8 @@ void completion_zsh(void)
 	print_keys(" ");
 	printf(" ;;\n\tshell) compadd bash zsh fish ;;\n"
 	       "\tpreset) compadd allow-all balanced deny-all ;;\n\tkind) compadd network ;;\n"
+	       "\tservice) compadd -- ${(f)\"$(sbx secret services -q 2>/dev/null)\"} ;;\n"
+	       "\tsecret) compadd -- ${(f)\"$(sbx secret ls -q 2>/dev/null)\"} ;;\n"
 	       "\tesac\n}\n\n_sbx() {\n"
 	       "\tlocal cur=${words[CURRENT]} prev=${words[CURRENT-1]} verb=${words[2]} verb_path "
 	       "subs=''\n"
@@ -242,6 +253,10 @@ static const char *fish_words(enum verb_word w)
 		return "-f -a 'allow-all balanced deny-all'";
 	case VERB_KIND:
 		return "-f -a network";
+	case VERB_SERVICE:
+		return "-f -a '(sbx secret services -q 2>/dev/null)'";
+	case VERB_SECRET:
+		return "-f -a '(sbx secret ls -q 2>/dev/null)'";
 	case VERB_PATH:
 		return "-F";
 	default:

@@ -150,6 +150,78 @@ static int set_words(const struct opts *o, json_t *body, struct err *err)
 	return 0;
 }
 
+/* Where a dialog would appear. */
+static json_t *display_env(void)
+{
+	static const char *const names[] = {"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
+		"XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "HOME"};
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const char *value = getenv(names[i]);
+		AUTO_FREE char *text = value ? xasprintf("%s=%s", names[i], value) : NULL;
+
+		if (text)
+			(void)json_array_append_new(list, json_string(text));
+	}
+	return list;
+}
+
+static int set_confirm(json_t *ssh, struct err *err)
+{
+	const char *askpass = getenv("SSH_ASKPASS");
+
+	if (!askpass || askpass[0] != '/')
+		return err_set(err, -EINVAL,
+			"--ssh-agent-confirm needs SSH_ASKPASS, the absolute path of a program "
+			"that asks");
+	(void)json_object_set_new(ssh, "confirm", json_true());
+	(void)json_object_set_new(ssh, "askpass", json_string(askpass));
+	(void)json_object_set_new(ssh, "env", display_env());
+	return 0;
+}
+
+static int set_keys(json_t *ssh, const char *list, struct err *err)
+{
+	json_t *keys = json_array();
+
+	(void)json_object_set_new(ssh, "keys", keys);
+	while (*list) {
+		size_t n = strcspn(list, ",");
+		AUTO_FREE char *key = xstrndup(list, n);
+
+		if (n == 0 || n > SPEC_MAX_SSH_KEY ||
+			json_array_append_new(keys, json_string(key)) < 0)
+			return err_set(err, -EINVAL,
+				"'%.80s' is no fingerprint or comment of an SSH key", key);
+		list += n + (list[n] == ',');
+	}
+	return 0;
+}
+
+/* The agent of whoever makes the sandbox: the socket is remembered, no key. */
+static int set_ssh_agent(const struct opts *o, json_t *body, struct err *err)
+{
+	const char *keys = opts_value(o, "ssh-agent"), *socket = getenv("SSH_AUTH_SOCK");
+	json_t *ssh;
+	int r;
+
+	if (!keys && !opts_has(o, "ssh-agent-confirm"))
+		return 0;
+	if (!keys)
+		return err_set(err, -EINVAL, "--ssh-agent-confirm needs --ssh-agent");
+	if (!socket || socket[0] != '/')
+		return err_set(err, -EINVAL,
+			"--ssh-agent needs SSH_AUTH_SOCK, the absolute path of your agent's "
+			"socket");
+	ssh = json_pack("{s:s}", "socket", socket);
+	if (!ssh)
+		return err_set(err, -EINVAL, "SSH_AUTH_SOCK is not UTF-8");
+	(void)json_object_set_new(body, "ssh_agent", ssh);
+	r = set_keys(ssh, keys, err);
+	return r == 0 && opts_has(o, "ssh-agent-confirm") ? set_confirm(ssh, err) : r;
+}
+
 static int check_rules(const struct opt_list *l, const char *option, struct problem *p)
 {
 	for (size_t i = 0; i < l->n; i++)
@@ -183,6 +255,8 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 		r = set_env(o, ret->body, &p->err);
 	if (r == 0)
 		r = set_words(o, ret->body, &p->err);
+	if (r == 0)
+		r = set_ssh_agent(o, ret->body, &p->err);
 	if (r == 0)
 		r = check_rules(ret->allow, "allow-network", p);
 	if (r == 0)

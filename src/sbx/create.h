@@ -26,6 +26,10 @@
 		{0, "allow-network", "LIST", "hosts that it may reach, as in sbx policy allow",   \
 			.many = true},                                                            \
 		{0, "deny-network", "LIST", "hosts that it may not reach", .many = true},         \
+		{0, "ssh-agent", "KEY,...",                                                       \
+			"let it sign with keys of your SSH agent: fingerprints or comments",      \
+			.optional = true},                                                        \
+		{0, "ssh-agent-confirm", NULL, "ask by SSH_ASKPASS before each signature"},       \
 	{                                                                                         \
 		0, "force", NULL, "share / or the home folder all the same"                       \
 	}

@@ -15,6 +15,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/base/keepenv.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "api.h"
@@ -80,6 +81,8 @@ int daemon_try(struct problem *p)
 /* In the child: a session of its own, nothing of ours open, its messages in the log file. */
 static void become_sbxd(const char *program, const char *log)
 {
+	const char *const argv[] = {"sbxd", NULL};
+	char *env[KEEPENV_MAX + 1];
 	int null = open("/dev/null", O_RDWR);
 	int out = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
@@ -89,7 +92,9 @@ static void become_sbxd(const char *program, const char *log)
 		_exit(127);
 	if (close_range(3, ~0u, 0) < 0 || chdir("/") < 0)
 		_exit(127);
-	(void)execl(program, "sbxd", (char *)NULL);
+	/* keys and tokens of this shell are no business of a process that stays */
+	(void)keepenv_pick(env);
+	(void)execve(program, (char *const *)argv, env);
 	_exit(127);
 }
 

@@ -23,6 +23,7 @@ const struct verb *const verb_table[] = {
 	&verb_template,
 	&verb_audit,
 	&verb_policy,
+	&verb_secret,
 	&verb_settings,
 	&verb_daemon,
 	&verb_diagnose,

@@ -74,6 +74,10 @@ static int parse_long(struct opts *o, char **argv, struct err *err)
 	}
 	if (!def->arg && eq)
 		return err_set(err, -EINVAL, "--%s takes no value", def->name);
+	if (def->optional && !eq) {
+		r = take_value(o, row, "", err);
+		return r < 0 ? r : 1;
+	}
 	if (def->arg && !eq && !argv[1])
 		return err_set(err, -EINVAL, "--%s needs a value (%s)", def->name, def->arg);
 	r = take_value(o, row, !def->arg ? "" : eq ? eq + 1 : argv[1], err);

@@ -22,7 +22,8 @@ struct opt_def {
 	const char *name; /* without dashes */
 	const char *arg;  /* what the value is called in help; NULL for a flag */
 	const char *help;
-	bool many; /* may be repeated */
+	bool many;     /* may be repeated */
+	bool optional; /* --name alone is the empty value, only --name=x has one; no letter */
 	bool hidden;
 };
 

@@ -15,6 +15,7 @@ static const struct opt_def defs[] = {
 	{'m', "memory", "SIZE", ""},
 	{'e', "env", "NAME", "", .many = true},
 	{0, "name", "NAME", ""},
+	{0, "agent", "KEY", "", .optional = true},
 	{0},
 };
 
@@ -56,6 +57,9 @@ static void forms(void **state)
 	row("-m=4g", 0, "memory=4g ");
 	row("--memory=4g|--name|x", 0, "memory=4g name=x ");
 	row("--memory=", 0, "memory= ");
+	row("--agent|x", 0, "agent= [x]");
+	row("--agent=k,l|x", 0, "agent=k,l [x]");
+	row("--agent|--agent", 0, "--agent is given twice");
 	row("a|-i|b", 0, "interactive= [a][b]");
 	row("-e|A=1|--env=B=2", 0, "env=A=1 env=B=2 ");
 	row("a|--|-i|b", 0, "[a]<-i><b>");

@@ -44,19 +44,32 @@ static void hook_exits(void)
 		(void)sigaction(deadly[i], &sa, NULL);
 }
 
-int term_raw(int fd, struct err *err)
+static int change(int fd, bool raw, struct err *err)
 {
-	struct termios raw;
+	struct termios new;
 
 	if (tcgetattr(fd, &term.saved) < 0)
 		return err_errno(err, -errno, "reading the settings of the terminal");
 	hook_exits();
-	raw = term.saved;
-	cfmakeraw(&raw);
+	new = term.saved;
+	if (raw)
+		cfmakeraw(&new);
+	else
+		new.c_lflag &= ~(tcflag_t)(ECHO | ECHONL | ICANON);
 	term.fd = fd;
-	if (tcsetattr(fd, TCSADRAIN, &raw) < 0)
+	if (tcsetattr(fd, TCSADRAIN, &new) < 0)
 		return err_errno(err, -errno, "changing the settings of the terminal");
 	return 0;
+}
+
+int term_raw(int fd, struct err *err)
+{
+	return change(fd, true, err);
+}
+
+int term_hide(int fd, struct err *err)
+{
+	return change(fd, false, err);
 }
 
 void term_size(int fd, uint16_t *ret_rows, uint16_t *ret_cols)

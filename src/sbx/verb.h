@@ -29,7 +29,9 @@ enum verb_word {
 	VERB_KEY,
 	VERB_SHELL,
 	VERB_PRESET,
-	VERB_KIND
+	VERB_KIND,
+	VERB_SERVICE,
+	VERB_SECRET
 };
 
 struct verb {
@@ -52,7 +54,8 @@ extern const struct verb *const verb_table[];
 
 extern const struct verb verb_create, verb_run, verb_exec, verb_ls, verb_inspect, verb_stop,
 	verb_rm, verb_prune, verb_cp, verb_rename, verb_update, verb_diagnose, verb_daemon,
-	verb_settings, verb_template, verb_version, verb_completion, verb_audit, verb_policy;
+	verb_settings, verb_template, verb_version, verb_completion, verb_audit, verb_policy,
+	verb_secret;
 
 /* The verb of that name, or NULL. */
 const struct verb *verb_find(const char *name);

@@ -32,6 +32,12 @@ static api_fn *const calls[] = {
 	[API_RULE_RM] = api_rule_rm,
 	[API_RULES_RM] = api_rules_rm,
 	[API_RELOAD] = api_reload,
+	[API_SECRETS] = api_secrets,
+	[API_SECRET_PUT] = api_secret_put,
+	[API_SECRET_RM] = api_secret_rm,
+	[API_SECRET_STATUS] = api_secret_status,
+	[API_SECRET_UNLOCK] = api_secret_unlock,
+	[API_SERVICES] = api_services,
 };
 static_assert(ARRAY_LEN(calls) == API_N_CALLS, "a function for each call");
 

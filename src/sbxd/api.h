@@ -7,7 +7,8 @@
  * Trust    As conn.h. Every reply is built here; text of a keeper goes into it as a JSON string.
  * Never    Waits without a deadline, or touches the guest's bytes: an exec's connection is passed
  *          on.
- * See      proto/PROTOCOL.api, api_sandbox.c, api_run.c, api_watch.c, api_policy.c
+ * See      proto/PROTOCOL.api, api_sandbox.c, api_run.c, api_watch.c, api_policy.c,
+ *          api_secret.c
  */
 #pragma once
 
@@ -43,6 +44,8 @@ api_fn api_start, api_stop, api_exec, api_stats;
 api_fn api_watch, api_reload;
 api_fn api_policy_get, api_policy_put, api_policy_reset, api_policy_check;
 api_fn api_rule_add, api_rule_rm, api_rules_rm;
+api_fn api_secrets, api_secret_put, api_secret_rm, api_secret_status, api_secret_unlock;
+api_fn api_services;
 
 void api_on_done(struct sbxd *d, struct conn *c, int code, const char *text);
 int api_on_stats(struct sbxd *d, struct conn *c, const struct keeper_stats *stats) MUST_CHECK;

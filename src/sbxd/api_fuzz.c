@@ -20,6 +20,15 @@ static void decode_policy(const struct api_http *h, const struct api_request *re
 		(void)!api_parse_target(req->target, &host, &port, &err);
 }
 
+static void decode_secret(const struct api_http *h, const struct api_request *req)
+{
+	AUTO_API_SECRET struct api_secret secret = {0};
+	struct err err;
+
+	if (req->call == API_SECRET_PUT)
+		(void)!api_decode_secret(h->body, req->ref, &secret, &err);
+}
+
 static void decode_body(const struct api_http *h, enum api_call call)
 {
 	AUTO_SPEC struct spec spec = {0}, old = {0};
@@ -53,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (api_route(&h, &req, &err) == 0) {
 			decode_body(&h, req.call);
 			decode_policy(&h, &req);
+			decode_secret(&h, &req);
 		}
 		api_http_reset(&h);
 	}

@@ -111,11 +111,12 @@ static const char *why_name(enum policy_why why)
 }
 
 /* The very text that keepers read, compiled as they do it. */
-static struct policy *load_policy(const char *sandbox, struct err *err)
+struct policy *api_load_policy(const char *sandbox)
 {
+	struct err err = {0};
 	AUTO_FREE char *text = NULL;
 	size_t n = 0;
-	int r = rulebook_text(&text, &n, err);
+	int r = rulebook_text(&text, &n, &err);
 
 	if (r == -ENOENT)
 		return NULL;
@@ -168,7 +169,7 @@ void api_policy_check(struct sbxd *d, struct conn *c, const struct api_request *
 	}
 	if (req->sandbox && !api_find(d, c, req->sandbox, &row))
 		return;
-	policy = load_policy(req->sandbox ? row.spec.name : NULL, &err);
+	policy = api_load_policy(req->sandbox ? row.spec.name : NULL);
 	o = decide(policy, &host, port);
 	policy_free(policy);
 	json_object_set_new(o, "sandbox", text_or_null(req->sandbox ? row.spec.name : NULL));

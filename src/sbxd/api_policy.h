@@ -11,5 +11,8 @@
 #include "rulebook.h"
 
 struct json_t;
+struct policy;
 
+/* As the keeper of that sandbox reads it; NULL: for all. NULL when there is none. */
+struct policy *api_load_policy(const char *sandbox);
 struct json_t *api_rule_to_json(const struct rules *rules, const struct rule *rule);

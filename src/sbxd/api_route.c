@@ -30,6 +30,12 @@ static const struct {
 	{API_HTTP_DELETE, "v1/policy/rules", API_RULES_RM, false},
 	{API_HTTP_DELETE, "v1/policy/rules/:ref", API_RULE_RM, false},
 	{API_HTTP_POST, "v1/reload", API_RELOAD, true},
+	{API_HTTP_GET, "v1/secrets", API_SECRETS, false},
+	{API_HTTP_GET, "v1/secrets/status", API_SECRET_STATUS, false},
+	{API_HTTP_POST, "v1/secrets/unlock", API_SECRET_UNLOCK, false},
+	{API_HTTP_PUT, "v1/secrets/:ref", API_SECRET_PUT, true},
+	{API_HTTP_DELETE, "v1/secrets/:ref", API_SECRET_RM, false},
+	{API_HTTP_GET, "v1/services", API_SERVICES, false},
 };
 
 static bool matches(const struct api_http *h, const char *pattern, const char **ret_ref)
@@ -126,6 +132,7 @@ static const struct {
 	{API_RULES_RM, "resource", take_resource},
 	{API_RULES_RM, "effect", take_effect},
 	{API_RULES_RM, "sandbox", take_sandbox},
+	{API_SECRET_RM, "sandbox", take_sandbox},
 };
 
 static int take_query(const struct api_http *h, struct api_request *req, struct err *err)

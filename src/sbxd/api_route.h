@@ -5,11 +5,12 @@
  *          Query keys and body fields that a call does not know are refused.
  * Trust    Requests of the same user.
  * Owns     Nothing; ref points into the request.
- * See      proto/PROTOCOL.api, api_body.c, api_route_test.c, api_fuzz.c
+ * See      proto/PROTOCOL.api, api_body.c, api_secret_body.c, api_route_test.c, api_fuzz.c
  */
 #pragma once
 
 #include "lib/http/api_http.h"
+#include "lib/ipc/vault_chan.h"
 #include "lib/policy/rule.h"
 #include "lib/spec/spec.h"
 
@@ -37,6 +38,12 @@ enum api_call {
 	API_RULE_RM,
 	API_RULES_RM,
 	API_RELOAD,
+	API_SECRETS,
+	API_SECRET_PUT,
+	API_SECRET_RM,
+	API_SECRET_STATUS,
+	API_SECRET_UNLOCK,
+	API_SERVICES,
 	API_N_CALLS,
 };
 
@@ -59,6 +66,13 @@ struct api_policy {
 	char *preset, *text, *file;
 };
 
+/* The body of a credential: all but its value. The scope of meta is not filled in. */
+struct api_secret {
+	struct vault_meta meta;
+	struct vault_ref ref; /* VAULT_REF_NONE: the value comes in a descriptor */
+	char *sandbox;	      /* NULL: for all */
+};
+
 /* 0, or the HTTP status with err filled: 404, 405, 400. */
 int api_route(const struct api_http *h, struct api_request *ret, struct err *err) MUST_CHECK;
 
@@ -71,6 +85,11 @@ int api_decode_start(struct slice body, enum spec_accel *accel, struct err *err)
 int api_decode_policy(struct slice body, struct api_policy *ret, struct err *err) MUST_CHECK;
 void api_policy_done(struct api_policy *p);
 #define AUTO_API_POLICY CLEANUP(api_policy_done)
+/* `name` is the path's; *ret must be all zero. */
+int api_decode_secret(
+	struct slice body, const char *name, struct api_secret *ret, struct err *err) MUST_CHECK;
+void api_secret_done(struct api_secret *s);
+#define AUTO_API_SECRET CLEANUP(api_secret_done)
 /* A rule with its scope, end, comment and origin; *ret must be all zero. */
 int api_decode_rule(
 	struct slice body, uint64_t now_ms, struct rule *ret, struct err *err) MUST_CHECK;

@@ -89,6 +89,44 @@ static void every_call_is_found(void **state)
 	}
 }
 
+static void calls_of_credentials_are_found(void **state)
+{
+	static const struct {
+		const char *line, *body;
+		int status;
+		enum api_call call;
+		const char *ref;
+	} rows[] = {
+		{"GET /v1/secrets", "", 0, API_SECRETS, NULL},
+		{"PUT /v1/secrets/github", "{}", 0, API_SECRET_PUT, "github"},
+		{"PUT /v1/secrets/status", "{}", 0, API_SECRET_PUT, "status"},
+		{"DELETE /v1/secrets/github", "", 0, API_SECRET_RM, "github"},
+		{"DELETE /v1/secrets/github?sandbox=demo", "", 0, API_SECRET_RM, "github"},
+		{"GET /v1/secrets/status", "", 0, API_SECRET_STATUS, NULL},
+		{"POST /v1/secrets/unlock", "", 0, API_SECRET_UNLOCK, NULL},
+		{"GET /v1/services", "", 0, API_SERVICES, NULL},
+		{"GET /v1/secrets/github", "", 405, 0, NULL},
+		{"POST /v1/secrets/unlock", "{\"passphrase\":\"x\"}", 400, 0, NULL},
+		{"DELETE /v1/secrets/github?force=1", "", 400, 0, NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct api_request req = {0};
+		struct api_http h = {0};
+		int status = route(rows[i].line, rows[i].body, &req, &h);
+
+		if (status != rows[i].status)
+			fail_msg("%s: %d", rows[i].line, status);
+		if (status == 0) {
+			assert_int_equal(req.call, rows[i].call);
+			assert_int_equal(req.ref == NULL, rows[i].ref == NULL);
+			if (req.ref)
+				assert_string_equal(req.ref, rows[i].ref);
+		}
+		api_http_done(&h);
+	}
+}
+
 static void exec_and_upgrade_belong_together(void **state)
 {
 	struct api_request req = {0};
@@ -245,10 +283,70 @@ static void targets_are_hosts_and_urls(void **state)
 	}
 }
 
+/* What a credential is, and never its value. */
+static void secrets_are_decoded(void **state)
+{
+	static const char custom[] =
+		"{\"kind\":\"custom\",\"hosts\":[\"a.example\",\"b.example:1\"],"
+		"\"header\":\"x-key\",\"format\":\"%s\",\"env\":[\"A\"],"
+		"\"sentinel\":\"x-proxy-managed\",\"sandbox\":\"demo\"}";
+	static const char ref[] =
+		"{\"kind\":\"service\",\"ref\":{\"kind\":\"docker\",\"program\":\"/bin/d\","
+		"\"args\":[\"s\"],\"refresh_s\":60}}";
+	AUTO_API_SECRET struct api_secret a = {0}, b = {0};
+
+	assert_int_equal(api_decode_secret(slice_from_str(custom), "corp", &a, NULL), 0);
+	assert_string_equal(a.meta.name, "corp");
+	assert_string_equal(a.meta.hosts, "a.example b.example:1");
+	assert_string_equal(a.meta.env, "A");
+	assert_string_equal(a.meta.scope, "");
+	assert_string_equal(a.sandbox, "demo");
+	assert_int_equal(a.ref.kind, VAULT_REF_NONE);
+	assert_int_equal(api_decode_secret(slice_from_str(ref), "github", &b, NULL), 0);
+	assert_int_equal(b.meta.kind, VAULT_SERVICE);
+	assert_int_equal(b.ref.kind, VAULT_REF_DOCKER);
+	assert_int_equal(b.ref.refresh_s, 60);
+	assert_null(b.sandbox);
+}
+
+static void bad_secrets_are_refused(void **state)
+{
+	static const char *const bad[] = {"", "[]", "{}", "{\"kind\":\"x\"}",
+		"{\"kind\":\"service\",\"value\":\"sk\"}", "{\"kind\":\"service\",\"hosts\":[]}",
+		"{\"kind\":\"custom\",\"hosts\":[\"a b\"]}", "{\"kind\":\"custom\",\"hosts\":[1]}",
+		"{\"kind\":\"custom\",\"header\":\"a\\nb\"}",
+		"{\"kind\":\"custom\",\"header\":\"a\\u00e4\"}",
+		"{\"kind\":\"service\",\"ref\":[]}", "{\"kind\":\"service\",\"ref\":{}}",
+		"{\"kind\":\"service\",\"ref\":{\"kind\":\"docker\",\"program\":\"d\",\"args\":["
+		"\"s\"]}}",
+		"{\"kind\":\"service\",\"ref\":{\"kind\":\"whole\",\"program\":\"/"
+		"d\",\"refresh_s\":-1}}",
+		"{\"kind\":\"service\",\"kind\":\"custom\"}"};
+	static const char *const names[] = {"", "-x", "a b", "a/b", "\xc3\xa4",
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		AUTO_API_SECRET struct api_secret s = {0};
+		struct err err = {0};
+
+		assert_true(api_decode_secret(slice_from_str(bad[i]), "x", &s, &err) < 0);
+		assert_true(err.text[0]);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		AUTO_API_SECRET struct api_secret s = {0};
+
+		assert_true(api_decode_secret(slice_from_str("{\"kind\":\"service\"}"), names[i],
+				    &s, NULL) < 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_call_is_found),
+		cmocka_unit_test(calls_of_credentials_are_found),
+		cmocka_unit_test(secrets_are_decoded),
+		cmocka_unit_test(bad_secrets_are_refused),
 		cmocka_unit_test(exec_and_upgrade_belong_together),
 		cmocka_unit_test(a_patch_changes_what_it_names),
 		cmocka_unit_test(a_wrong_patch_is_refused),

@@ -273,6 +273,8 @@ static void wait_delete(struct sbxd *d, struct conn *c, bool late)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", c->wait_id);
 
+	if (vault_link_is_sweeping(d) && !late)
+		return;
 	if (!keeper_find(d, c->wait_id) && !wipe_is_running(d, c->wait_id)) {
 		if (access(dir, F_OK) < 0)
 			conn_reply(d, c, 204, NULL);
@@ -331,6 +333,7 @@ void api_delete(struct sbxd *d, struct conn *c, const struct api_request *req)
 		return;
 	}
 	api_watch_removed(d, &row.spec);
+	vault_link_sweep(d);
 	conn_wait(d, c, wait_delete, row.spec.id, DELETE_MS);
 	if (k) {
 		/* The disk goes anyway: the guest needs no time to write to it. */

@@ -17,7 +17,7 @@ void conns_init(struct conns *cs)
 {
 	*cs = (struct conns){0};
 	for (size_t i = 0; i < CONN_MAX; i++)
-		cs->slot[i].fd = -1;
+		cs->slot[i].fd = cs->slot[i].passed_fd = -1;
 }
 
 static uint32_t index_of(struct sbxd *d, const struct conn *c)
@@ -54,11 +54,12 @@ void conn_close(struct sbxd *d, struct conn *c)
 		loop_del(&d->loop, c->fd);
 	loop_timer_clear(&d->loop, &c->timer);
 	fd_close(&c->fd);
+	fd_close(&c->passed_fd);
 	bufq_done(&c->in);
 	api_http_done(&c->http);
 	free(c->out);
 	json_decref(c->later.answer);
-	*c = (struct conn){.fd = -1, .gen = (c->gen + 1) & 0xffffff};
+	*c = (struct conn){.fd = -1, .passed_fd = -1, .gen = (c->gen + 1) & 0xffffff};
 }
 
 void conns_done(struct sbxd *d)
@@ -116,7 +117,9 @@ static void start_reading(struct sbxd *d, struct conn *c)
 	api_http_reset(&c->http);
 	c->state = CONN_READING;
 	c->wait = NULL;
-	c->ask_id = 0;
+	c->ask_id = c->vault_op = 0;
+	fd_close(&c->passed_fd);
+	c->too_many_fds = false;
 	/* What was sent ahead is already here: only a writable socket makes the loop come back. */
 	arm(d, c, bufq_len(&c->in) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 	set_timer(d, c, CONN_IDLE_MS);
@@ -198,7 +201,7 @@ void conns_wake(struct sbxd *d, const char *id)
 		struct conn *c = &d->conns.slot[i];
 
 		if ((c->state == CONN_WAITING || c->state == CONN_HANDED) && c->wait &&
-			(!c->wait_id[0] || strcmp(c->wait_id, id) == 0))
+			(!id || !c->wait_id[0] || strcmp(c->wait_id, id) == 0))
 			c->wait(d, c, false);
 	}
 }
@@ -245,6 +248,52 @@ static void eat(struct sbxd *d, struct conn *c)
 		bufq_trim(&c->in);
 }
 
+/* The descriptors of one packet: the first is kept for the call that wants one. */
+static void keep_passed(struct conn *c, struct msghdr *mh)
+{
+	for (struct cmsghdr *m = CMSG_FIRSTHDR(mh); m; m = CMSG_NXTHDR(mh, m)) {
+		size_t n = (m->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(m) + i * sizeof(int), sizeof(int));
+			if (c->passed_fd < 0 && !c->too_many_fds) {
+				c->passed_fd = fd;
+				continue;
+			}
+			(void)close(fd);
+			c->too_many_fds = true;
+		}
+	}
+	if (mh->msg_flags & MSG_CTRUNC)
+		c->too_many_fds = true;
+}
+
+/* As bufq_fill, and takes along what was passed. */
+static ssize_t fill(struct conn *c)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(CONN_MAX_FDS * sizeof(int))];
+	} control;
+	char bytes[CONN_IN_BYTES];
+	struct iovec iov = {.iov_base = bytes, .iov_len = MIN(sizeof(bytes), bufq_space(&c->in))};
+	struct msghdr mh = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	keep_passed(c, &mh);
+	(void)bufq_put(&c->in, slice_of(bytes, (size_t)n));
+	return n;
+}
+
 static void on_readable(struct sbxd *d, struct conn *c)
 {
 	ssize_t r;
@@ -254,7 +303,7 @@ static void on_readable(struct sbxd *d, struct conn *c)
 		eat(d, c);
 		return;
 	}
-	r = bufq_fill(&c->in, c->fd);
+	r = fill(c);
 	if (r == -EAGAIN)
 		return;
 	if (r <= 0) {

@@ -20,6 +20,7 @@
 #define CONN_MAX 256
 #define CONN_MAX_QUEUE (4u << 20)
 #define CONN_IN_BYTES 16384
+#define CONN_MAX_FDS 4 /* that are looked at in one packet */
 #define CONN_IDLE_MS 300000
 #define CONN_REQUEST_MS 10000
 #define CONN_WRITE_MS 30000
@@ -42,6 +43,8 @@ struct conn {
 	enum conn_state state;
 	uint32_t gen;
 	int fd;
+	int passed_fd; /* came with the request, -1: none; a second one is refused */
+	bool too_many_fds;
 	struct bufq in;
 	struct api_http http;
 	char *out;
@@ -53,7 +56,8 @@ struct conn {
 	conn_wait_fn *wait;
 	char wait_id[SPEC_ID_LEN + 1]; /* empty: every sandbox */
 	uint64_t deadline_ms;
-	uint32_t ask_id; /* of the question to the keeper, 0: none */
+	uint32_t ask_id;   /* of the question to the keeper, 0: none */
+	uint32_t vault_op; /* of the question to the vault, 0: none; see vault_link.h */
 
 	struct {
 		struct json_t *answer; /* see reload.h */
@@ -86,7 +90,7 @@ void conn_start_watch(struct sbxd *d, struct conn *c);
 /* One chunk for a watcher; a slow one is dropped (and false given). */
 bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes);
 size_t conn_unsent(const struct conn *c);
-/* Something changed about this sandbox. */
+/* Something changed about this sandbox; NULL: for all who wait. */
 void conns_wake(struct sbxd *d, const char *id);
 /* Who asked the keeper of `id` the question `ask_id`; NULL when it is gone. */
 struct conn *conns_find_asker(struct sbxd *d, const char *id, uint32_t ask_id);

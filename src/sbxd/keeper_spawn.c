@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "api.h"
+#include "child.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -40,21 +41,15 @@ bool keeper_log_is_held(const char *id)
 	return is_held(id, "keeper.log");
 }
 
-/* The keeper's own output. The last megabyte or two is kept, over all its starts. */
+/* The keeper's own output, over all its starts. */
 static int open_log(const char *dir, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/keeper.log", dir);
-	AUTO_FREE char *old = xasprintf("%s/keeper.log.1", dir);
-	struct stat st;
-	int fd;
+	int fd = child_open_log(path, err);
 
-	if (lstat(path, &st) == 0 && st.st_size > KEEPER_MAX_LOG)
-		(void)rename(path, old);
-	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
 	/* The child inherits this with its stdout: see keeper_log_is_held. */
-	(void)flock(fd, LOCK_EX | LOCK_NB);
+	if (fd >= 0)
+		(void)flock(fd, LOCK_EX | LOCK_NB);
 	return fd;
 }
 
@@ -74,16 +69,6 @@ static void pick_env(char *env[MAX_ENV + 1])
 	env[n] = NULL;
 }
 
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)signal(SIGPIPE, SIG_DFL);
-	(void)signal(SIGHUP, SIG_DFL);
-}
-
 /* In the child, between fork and exec. Its own session: no terminal and no group of sbxd's takes it
  * along, and it has a group of its own to be killed by. */
 static void become_keeper(const char *program, const char *id, int channel, int log_fd, char **env)
@@ -92,7 +77,7 @@ static void become_keeper(const char *program, const char *id, int channel, int 
 	int null = open("/dev/null", O_RDWR);
 
 	(void)setsid();
-	reset_signals();
+	child_reset_signals();
 	/* Out of the way first: either may be one of 0 to 3. */
 	channel = fcntl(channel, F_DUPFD, 16);
 	log_fd = fcntl(log_fd, F_DUPFD, 16);

@@ -27,8 +27,7 @@
 #define KEEPER_GRACE_MS 5000 /* for one that is at work on its stop, or has closed its channel */
 #define KEEPER_RETRY_MS 100
 #define KEEPER_BIRTH_MS 3000 /* from fork to its lock */
-#define KEEPER_MAX_LOG (1 << 20)
-#define KEEPER_BURST 64 /* messages of one keeper before others get their turn */
+#define KEEPER_BURST 64	     /* messages of one keeper before others get their turn */
 
 struct sbxd;
 

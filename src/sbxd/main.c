@@ -85,6 +85,7 @@ static void set_up(struct sbxd *d)
 	conns_init(&d->conns);
 	keepers_init(&d->keepers);
 	wipes_init(&d->wipes);
+	vault_link_init(&d->vault);
 	check_folders();
 	d->lock_fd = listen_lock(&err);
 	if (d->lock_fd < 0)
@@ -98,6 +99,7 @@ static void set_up(struct sbxd *d)
 	/* The socket last: who can connect finds everything in its place. */
 	if (keepers_adopt(d, &err) < 0)
 		die("%s", err_text(&err, -EIO));
+	vault_link_open(d);
 	d->listen_fd = listen_open(&d->activated, &err);
 	if (d->listen_fd < 0)
 		die("%s", err.text);
@@ -147,6 +149,18 @@ static void run(struct sbxd *d)
 		case SBXD_EV_JOURNAL:
 			journal_on_timer(d);
 			break;
+		case SBXD_EV_VAULT:
+			vault_link_on_event(d, ev.key.gen, ev.events);
+			break;
+		case SBXD_EV_VAULT_LISTEN:
+			vault_link_on_listen(d);
+			break;
+		case SBXD_EV_VAULT_EXIT:
+			vault_link_on_exit(d);
+			break;
+		case SBXD_EV_VAULT_TIMER:
+			vault_link_on_timer(d);
+			break;
 		}
 	}
 }
@@ -156,6 +170,7 @@ static void sbxd_done(struct sbxd *d)
 	if (!d->activated)
 		listen_unlink();
 	conns_done(d);
+	vault_link_done(d);
 	keepers_done(d);
 	wipes_done(d);
 	journal_done(d);

@@ -16,6 +16,7 @@
 #include "lib/loop/loop.h"
 #include "lib/store/store.h"
 #include "rulebook.h"
+#include "vault_link.h"
 #include "wipe.h"
 
 enum sbxd_ev {
@@ -28,6 +29,10 @@ enum sbxd_ev {
 	SBXD_EV_KEEPER_TIMER,
 	SBXD_EV_WIPE,
 	SBXD_EV_JOURNAL,
+	SBXD_EV_VAULT,
+	SBXD_EV_VAULT_LISTEN,
+	SBXD_EV_VAULT_EXIT,
+	SBXD_EV_VAULT_TIMER,
 };
 
 struct sbxd {
@@ -43,4 +48,5 @@ struct sbxd {
 	struct conns conns;
 	struct keepers keepers;
 	struct wipes wipes;
+	struct vault_link vault;
 };

@@ -11,11 +11,15 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from reaper import guard  # noqa: E402
 
 SBXD = os.environ["SBX_TEST_SBXD"]
 KEEPER = os.environ["SBX_TEST_KEEPER"]
@@ -62,11 +66,10 @@ class Daemon:
         assert self.proc.poll() is None, self.log_text()
 
     def ready(self):
+        """It answers itself: a child of a killed one has the old socket until it is what it shall be."""
         try:
-            with socket.socket(socket.AF_UNIX) as s:
-                s.connect(self.sock)
-                return True
-        except OSError:
+            return self.call("GET", "/v1/version")[1]["pid"] == self.proc.pid
+        except (OSError, http.client.HTTPException):
             return False
 
     def kill(self):
@@ -153,9 +156,11 @@ def is_alive(pid):
 @pytest.fixture
 def d():
     root = tempfile.mkdtemp(prefix="sbxd-api-", dir="/tmp")
+    guard.open(root)
     daemon = Daemon(root)
     yield daemon
     daemon.end()
+    guard.close(root)
     shutil.rmtree(root)
 
 

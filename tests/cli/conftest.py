@@ -4,9 +4,13 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from reaper import guard  # noqa: E402
 
 SBX = os.environ["SBX_TEST_SBX"]
 SBXD = os.environ["SBX_TEST_SBXD"]
@@ -33,6 +37,12 @@ class Installation:
             "SBX_LIBEXEC": str(self.libexec), "SBX_SHARE": str(HERE.parents[1] / "data"), "SBX_TEST_VERSION": VERSION, "SBX_ACCEL": "tcg",
             "TERM": "xterm",
         }
+
+    def vault(self):
+        """The real vault, whose key is in a file."""
+        for program in os.environ["SBX_TEST_VAULT"].split(":"):
+            (self.libexec / pathlib.Path(program).name).symlink_to(program)
+        self.sbx("settings", "set", "vault.key", "file", check=0)
 
     def template(self):
         """A folder that says it is a template: the stand-in keeper boots nothing."""
@@ -71,9 +81,11 @@ class Installation:
 def bare():
     """Nothing there: no template, no sbxd."""
     root = tempfile.mkdtemp(prefix="sbx-cli.")
+    guard.open(root)
     inst = Installation(root)
     yield inst
     inst.close()
+    guard.close(root)
     subprocess.run(["chmod", "-R", "u+rwx", root], check=False)
     shutil.rmtree(root)
 
@@ -83,3 +95,9 @@ def inst(bare):
     bare.template()
     bare.policy()
     return bare
+
+
+@pytest.fixture
+def vault(inst):
+    inst.vault()
+    return inst

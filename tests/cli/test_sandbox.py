@@ -31,6 +31,32 @@ def test_create_says_what_it_made(inst):
     assert s["workspaces"] == [{"host": str(inst.work), "guest": str(inst.work), "ro": False, "file": False}]
 
 
+def test_ssh_agent_is_off_unless_asked_for(inst):
+    agent = {"SSH_AUTH_SOCK": "/run/user/agent.sock", "SSH_ASKPASS": "/usr/bin/ask", "DISPLAY": ":7"}
+    inst.sbx("create", "shell", ".", "--name", "without", "-q", check=0, env=agent)
+    assert "ssh_agent" not in get(inst, "without")
+    inst.sbx("create", "shell", ".", "--name", "all-keys", "--ssh-agent", "-q", check=0, env=agent)
+    assert get(inst, "all-keys")["ssh_agent"] == {"socket": "/run/user/agent.sock", "keys": [], "confirm": False}
+    inst.sbx("create", "shell", ".", "--name", "some-keys", "--ssh-agent=SHA256:abc,me@example.com", "--ssh-agent-confirm",
+             "-q", check=0, env=agent)
+    s = get(inst, "some-keys")["ssh_agent"]
+    assert s["keys"] == ["SHA256:abc", "me@example.com"] and s["confirm"] and s["askpass"] == "/usr/bin/ask"
+    assert "DISPLAY=:7" in s["env"]
+    assert re.search(r"^ssh-agent +SHA256:abc\nssh-agent +me@example.com$", inst.sbx("inspect", "some-keys", check=0).stdout, re.M)
+    assert re.search(r"^ssh-agent +every key$", inst.sbx("inspect", "all-keys", check=0).stdout, re.M)
+
+
+@pytest.mark.parametrize("args, env, says", [
+    (["--ssh-agent"], {"SSH_AUTH_SOCK": ""}, "SSH_AUTH_SOCK"),
+    (["--ssh-agent=a,,b"], {"SSH_AUTH_SOCK": "/a"}, "no fingerprint or comment"),
+    (["--ssh-agent", "--ssh-agent-confirm"], {"SSH_AUTH_SOCK": "/a", "SSH_ASKPASS": ""}, "SSH_ASKPASS"),
+    (["--ssh-agent-confirm"], {"SSH_AUTH_SOCK": "/a"}, "needs --ssh-agent"),
+])
+def test_ssh_agent_says_what_is_missing(inst, args, env, says):
+    p = inst.sbx("create", "shell", ".", "--name", "demo", *args, env=env)
+    assert p.returncode != 0 and says in p.stderr, p.stderr
+
+
 def test_create_passes_everything_on(inst):
     (inst.work / "a").mkdir()
     (inst.work / "f").write_text("x")

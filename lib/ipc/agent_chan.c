@@ -1,0 +1,165 @@
+#include "agent_chan.h"
+
+#include <errno.h>
+
+struct rule {
+	enum agent_from from;
+	unsigned phases;
+	enum agent_phase after; /* AGENT_N_PHASES: stays where it was */
+};
+
+#define IN(phase) (1U << AGENT_PHASE_##phase)
+#define STAYS AGENT_N_PHASES
+
+static const struct rule rules[AGENT_N_MSGS] = {
+	[AGENT_HELLO] = {AGENT_FROM_AGENT, IN(START), AGENT_PHASE_CONFIG},
+	[AGENT_CONFIG] = {AGENT_FROM_KEEPER, IN(CONFIG), AGENT_PHASE_RUN},
+	[AGENT_OPEN] = {AGENT_FROM_KEEPER, IN(RUN), STAYS},
+	[AGENT_CLOSED] = {AGENT_FROM_AGENT, IN(RUN), STAYS},
+	[AGENT_ASK] = {AGENT_FROM_AGENT, IN(RUN), STAYS},
+	[AGENT_VERDICT] = {AGENT_FROM_KEEPER, IN(RUN), STAYS},
+	[AGENT_STOP] = {AGENT_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(RUN), AGENT_PHASE_END},
+};
+
+bool agent_phase_allows(enum agent_phase phase, enum agent_from from, uint16_t type)
+{
+	if (type == 0 || type >= AGENT_N_MSGS || phase >= AGENT_N_PHASES)
+		return false;
+	return rules[type].from == from && rules[type].phases & 1U << phase;
+}
+
+enum agent_phase agent_phase_after(enum agent_phase phase, uint16_t type)
+{
+	if (type == 0 || type >= AGENT_N_MSGS || rules[type].after == STAYS)
+		return phase;
+	return rules[type].after;
+}
+
+static int send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int fd)
+{
+	int r = wr_finish(wr);
+
+	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), fd);
+}
+
+int agent_send_hello(int sock, const char *build)
+{
+	uint8_t buf[AGENT_MAX_BUILD + 2];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, build);
+	return send_wr(sock, AGENT_HELLO, 0, &wr, -1);
+}
+
+int agent_send_closed(int sock, uint32_t id)
+{
+	return ipc_send(sock, AGENT_CLOSED, id, slice_of(NULL, 0), -1);
+}
+
+int agent_send_ask(int sock, uint32_t id, const struct agent_ask *ask)
+{
+	uint8_t buf[sizeof(*ask) + 16];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, (uint8_t)ask->what);
+	wr_cstr(&wr, ask->fingerprint);
+	wr_cstr(&wr, ask->comment);
+	wr_cstr(&wr, ask->text);
+	return send_wr(sock, AGENT_ASK, id, &wr, -1);
+}
+
+int agent_ask_config(int sock, const struct agent_config *config, int fd)
+{
+	uint8_t buf[sizeof(*config) + 2 * AGENT_MAX_RULES];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, config->n_rules);
+	for (size_t i = 0; i < config->n_rules && i < AGENT_MAX_RULES; i++)
+		wr_cstr(&wr, config->rules[i]);
+	return send_wr(sock, AGENT_CONFIG, 0, &wr, fd);
+}
+
+int agent_ask_open(int sock, uint32_t id, int fd)
+{
+	return ipc_send(sock, AGENT_OPEN, id, slice_of(NULL, 0), fd);
+}
+
+int agent_answer_ask(int sock, uint32_t id, bool allowed)
+{
+	uint8_t yes = allowed;
+
+	return ipc_send(sock, AGENT_VERDICT, id, slice_of(&yes, 1), -1);
+}
+
+int agent_ask_stop(int sock)
+{
+	return ipc_send(sock, AGENT_STOP, 0, slice_of(NULL, 0), -1);
+}
+
+int agent_get_hello(const struct ipc_msg *msg, char build[AGENT_MAX_BUILD])
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, build, AGENT_MAX_BUILD);
+	return msg->type != AGENT_HELLO || msg->fd >= 0 ? -EBADMSG : rd_finish(&rd);
+}
+
+static bool is_printable(const char *s)
+{
+	for (; *s; s++)
+		if (*s < ' ' || *s > '~')
+			return false;
+	return true;
+}
+
+int agent_get_config(const struct ipc_msg *msg, struct agent_config *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	*ret = (struct agent_config){.n_rules = rd_u8(&rd)};
+	if (msg->type != AGENT_CONFIG || msg->fd < 0 || ret->n_rules > AGENT_MAX_RULES)
+		return -EBADMSG;
+	for (size_t i = 0; i < ret->n_rules; i++) {
+		rd_cstr(&rd, ret->rules[i], sizeof(ret->rules[i]));
+		if (!ret->rules[i][0]) /* would be the keys without a comment */
+			return -EBADMSG;
+	}
+	return rd_finish(&rd);
+}
+
+int agent_get_ask(const struct ipc_msg *msg, struct agent_ask *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t what = rd_u8(&rd);
+
+	*ret = (struct agent_ask){0};
+	rd_cstr(&rd, ret->fingerprint, sizeof(ret->fingerprint));
+	rd_cstr(&rd, ret->comment, sizeof(ret->comment));
+	rd_cstr(&rd, ret->text, sizeof(ret->text));
+	if (msg->type != AGENT_ASK || msg->fd >= 0 || what >= AGENT_N_WHATS || rd_finish(&rd) < 0)
+		return -EBADMSG;
+	ret->what = (enum agent_what)what;
+	/* It is shown to a person and written to the log. */
+	if (!is_printable(ret->fingerprint) || !is_printable(ret->comment) ||
+		!is_printable(ret->text))
+		return -EBADMSG;
+	return ret->fingerprint[0] ? 0 : -EBADMSG;
+}
+
+int agent_get_verdict(const struct ipc_msg *msg, bool *ret_allowed)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t yes = rd_u8(&rd);
+
+	if (msg->type != AGENT_VERDICT || msg->fd >= 0 || rd_finish(&rd) < 0 || yes > 1)
+		return -EBADMSG;
+	*ret_allowed = yes;
+	return 0;
+}
+
+int agent_get_plain(const struct ipc_msg *msg, enum agent_msg type)
+{
+	bool has_fd = type == AGENT_OPEN;
+
+	return msg->type == type && msg->n == 0 && (msg->fd >= 0) == has_fd ? 0 : -EBADMSG;
+}

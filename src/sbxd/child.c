@@ -1,0 +1,30 @@
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include "lib/base/mem.h"
+
+void child_reset_signals(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)signal(SIGHUP, SIG_DFL);
+}
+
+int child_open_log(const char *path, struct err *err)
+{
+	AUTO_FREE char *old = xasprintf("%s.1", path);
+	struct stat st;
+	int fd;
+
+	if (lstat(path, &st) == 0 && st.st_size > CHILD_MAX_LOG)
+		(void)rename(path, old);
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? err_errno(err, -errno, "opening %s", path) : fd;
+}

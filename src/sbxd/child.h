@@ -1,0 +1,18 @@
+/*
+ * child - what sbxd does before it starts a keeper or the vault.
+ *
+ * How      Between fork and exec: child_reset_signals. The output of a child goes to a file of its
+ *          own, of which child_open_log keeps the last megabyte or two.
+ * Trust    Files in the user's own state folder.
+ * Limits   CHILD_MAX_LOG.
+ * See      keeper_spawn.c, vault_spawn.c
+ */
+#pragma once
+
+#include "lib/base/err.h"
+
+#define CHILD_MAX_LOG (1 << 20)
+
+void child_reset_signals(void);
+/* For appending; a long one is put aside as PATH.1 first. */
+int child_open_log(const char *path, struct err *err) MUST_CHECK;

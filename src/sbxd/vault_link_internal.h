@@ -1,0 +1,28 @@
+/*
+ * vault_link_internal - what vault_link.c (socket, process, steps) takes from vault_ops.c.
+ */
+#pragma once
+
+#include "vault_link.h"
+
+struct conn;
+
+/* Answered, or it will not be. */
+void vault_op_finish(struct sbxd *d, struct vault_op *op, int code, const char *text);
+/* Before it is asked for; with `why` again when it was not done after all. */
+int vault_op_record(
+	struct sbxd *d, const struct vault_op *op, const char *why, struct err *err) MUST_CHECK;
+bool vault_op_is_change(const struct vault_op *op);
+/* Who waits for it, or NULL. */
+struct conn *vault_op_asker(struct sbxd *d, uint32_t id);
+int vault_op_send(struct sbxd *d, struct vault_op *op) MUST_CHECK;
+
+/* The oldest that may be sent now, or NULL. */
+struct vault_op *vault_ops_next(struct vault_link *v);
+/* The vault they were sent to is gone: what only asks is asked again, once. */
+void vault_ops_lost(struct sbxd *d, const char *why);
+void vault_ops_fail_queued(struct sbxd *d, int code, const char *why);
+/* True when one of our own was among them: there may be more to ask. */
+bool vault_ops_hand_out(struct sbxd *d);
+/* Asks for what removed sandboxes left. */
+void vault_ops_sweep(struct sbxd *d);

@@ -1,0 +1,114 @@
+/*
+ * agent - the parts of sbx-ssh-agent: main.c (start, seal, the switch), control.c (keeper's messages),
+ *         stream.c (what the guest says), host.c (the host's agent), selftest.c.
+ *
+ * How      Each OPEN is a struct stream with one request at a time: it is read, waits for the host's
+ *          agent (one question at a time, in their order), for a signature also for the keeper's
+ *          VERDICT, and is answered. The list of keys is asked of the host's agent for each
+ *          request anew, so a key that was removed there is gone here too.
+ * Trust    Eats bytes of the guest and of the host's agent. Holds no secret and no file.
+ * Owns     The sockets, fd AGENT_CONTROL_FD.
+ * Limits   AGENT_MAX_OPEN streams, SSHAGENT_MAX_REQUEST and SSHAGENT_MAX_ANSWER bytes, AGENT_*_MS.
+ * Never    Has a signature made before VERDICT said yes, or with a key that the filter does not allow.
+ * See      README, lib/ipc/agent_chan.h, lib/sshagent/sshagent.h
+ */
+#pragma once
+
+#include "lib/ipc/agent_chan.h"
+#include "lib/loop/loop.h"
+#include "lib/sshagent/sshagent.h"
+
+#define AGENT_CONTROL_FD 3
+#define AGENT_ASK_MS 45000  /* for VERDICT: the keeper gives a person 30 s */
+#define AGENT_HOST_MS 60000 /* for the host's agent, which may ask a person too */
+#define AGENT_WRITE_MS 10000
+
+enum agent_ev {
+	AGENT_EV_CONTROL,
+	AGENT_EV_HOST,
+	AGENT_EV_HOST_TIMER,
+	AGENT_EV_STREAM,
+	AGENT_EV_TIMER
+};
+
+enum agent_exit {
+	AGENT_EXIT_OK = 0,
+	AGENT_EXIT_START = 1,
+	AGENT_EXIT_KEEPER = 4,
+	AGENT_EXIT_HOST = 5
+};
+
+enum stream_state {
+	STREAM_FREE,
+	STREAM_READ,   /* a request is awaited */
+	STREAM_WAIT,   /* for its turn at the host's agent */
+	STREAM_HOST,   /* the host's agent has been asked */
+	STREAM_ASK,    /* the keeper has been asked */
+	STREAM_WRITE,  /* the answer goes out */
+	STREAM_CLOSED, /* the keeper is still to be told */
+};
+
+struct stream {
+	enum stream_state state;
+	uint32_t id, gen;
+	int fd;
+	uint64_t order; /* of its waiting */
+	bool may_sign;	/* VERDICT was yes: the next question is for the signature */
+	uint8_t *in;	/* length and request */
+	size_t n_in;
+	uint8_t *out;
+	size_t n_out, at_out;
+	uint32_t ask_id;
+	bool ask_due, closed_due; /* the keeper did not read */
+	struct agent_ask ask;
+	struct loop_timer timer;
+};
+
+struct agent {
+	struct loop loop;
+	enum agent_phase phase;
+	struct sshagent_filter filter;
+	struct stream streams[AGENT_MAX_OPEN];
+	uint64_t n_orders;
+	uint32_t n_asks;
+	/* the host's agent */
+	int host_fd;
+	bool is_busy;	      /* an answer is awaited */
+	struct stream *asker; /* NULL: it has gone, the answer is for nobody */
+	struct loop_timer host_timer;
+	uint8_t *in;
+	size_t n_in;
+	const uint8_t *out; /* of the asker's request, or the question for the list */
+	size_t n_out, at_out;
+	bool reports_due, done;
+	enum agent_exit status;
+};
+
+void agent_quit(struct agent *a, enum agent_exit status);
+
+/* control.c */
+void control_on_event(struct agent *a, uint32_t events);
+/* Says what is due about a stream, or later when the keeper does not read. */
+void control_report(struct agent *a, struct stream *s);
+
+/* stream.c */
+void stream_open(struct agent *a, uint32_t id, int fd);
+void stream_on_event(struct agent *a, struct loop_key key, uint32_t events);
+void stream_on_timer(struct agent *a, struct loop_key key);
+/* What the host's agent has said to its question. */
+void stream_on_host(struct agent *a, struct stream *s, struct slice answer);
+/* -EBADMSG: nobody asked that. */
+int stream_on_verdict(struct agent *a, uint32_t ask_id, bool allowed) MUST_CHECK;
+/* The request without its length. */
+struct slice stream_request(const struct stream *s);
+
+/* host.c */
+int host_begin(struct agent *a, int fd) MUST_CHECK;
+/* Asks for the first stream that waits, when nothing else is under way. */
+void host_serve(struct agent *a);
+void host_on_event(struct agent *a, uint32_t events);
+/* The stream has gone. */
+void host_forget(struct agent *a, const struct stream *s);
+
+/* selftest.c */
+int agent_selftest(void);

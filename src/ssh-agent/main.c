@@ -1,0 +1,74 @@
+/* sbx-ssh-agent: what a sandbox may ask of the host's SSH agent. Started by the keeper in the jail of profile JAIL_SSH_AGENT. */
+#include "agent.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "lib/base/log.h"
+#include "lib/jail/jail.h"
+
+static struct agent agent = {.host_fd = -1};
+
+void agent_quit(struct agent *a, enum agent_exit status)
+{
+	if (!a->done)
+		a->status = status;
+	a->done = true;
+}
+
+static void dispatch(struct agent *a, const struct loop_event *ev)
+{
+	switch ((enum agent_ev)ev->key.kind) {
+	case AGENT_EV_CONTROL:
+		control_on_event(a, ev->events);
+		break;
+	case AGENT_EV_HOST:
+		host_on_event(a, ev->events);
+		break;
+	case AGENT_EV_HOST_TIMER:
+		log_error("the host's agent does not answer");
+		agent_quit(a, AGENT_EXIT_HOST);
+		break;
+	case AGENT_EV_STREAM:
+		stream_on_event(a, ev->key, ev->events);
+		break;
+	case AGENT_EV_TIMER:
+		stream_on_timer(a, ev->key);
+		break;
+	}
+}
+
+static void start(struct agent *a)
+{
+	struct err err = {0};
+	int r;
+
+	if (loop_init(&a->loop) < 0 || loop_add(&a->loop, AGENT_CONTROL_FD, EPOLLIN,
+					       (struct loop_key){.kind = AGENT_EV_CONTROL}) < 0)
+		die("fd %d is not the keeper's channel: this program is started by sbx-keeper",
+			AGENT_CONTROL_FD);
+	r = jail_seal(JAIL_SSH_AGENT, &err);
+	if (r < 0)
+		die("%s", err_text(&err, r));
+	if (agent_send_hello(AGENT_CONTROL_FD, AGENT_BUILD) < 0)
+		die("the keeper is gone");
+	a->phase = agent_phase_after(a->phase, AGENT_HELLO);
+}
+
+int main(int argc, char **argv)
+{
+	log_init("sbx-ssh-agent");
+	if (argc == 2 && strcmp(argv[1], "--jail-selftest") == 0)
+		return agent_selftest();
+	if (argc == 2 && strcmp(argv[1], "--version") == 0)
+		return puts("sbx-ssh-agent " SBX_VERSION) < 0;
+	if (argc != 1)
+		die("usage: sbx-ssh-agent (started by sbx-keeper)");
+	start(&agent);
+	while (!agent.done) {
+		struct loop_event ev;
+
+		loop_next(&agent.loop, &ev);
+		dispatch(&agent, &ev);
+	}
+	return agent.status;
+}

@@ -1,0 +1,528 @@
+"""sbx secret, with the real sbxd and the real vault: what is typed, what is shown, and that a value is nowhere else."""
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import secrets as random_bytes
+import select
+import signal
+import subprocess
+import termios
+import threading
+import time
+
+import pytest
+
+from conftest import SBX
+
+
+def canary(prefix="sk-ant-api03-"):
+    return prefix + random_bytes.token_hex(24)
+
+
+def listed(inst, *args):
+    return json.loads(inst.sbx("secret", "ls", "--json", *args, check=0).stdout)["secrets"]
+
+
+def names(inst, *args):
+    return [s["name"] for s in listed(inst, *args)]
+
+
+def files_with(root, text):
+    found = []
+    for path in pathlib.Path(root).rglob("*"):
+        if path.is_file() and not path.is_symlink() and text.encode() in path.read_bytes():
+            found.append(path)
+    return found
+
+
+class Typed:
+    """sbx on a terminal of its own, somebody typing."""
+
+    def __init__(self, inst, *args):
+        self.master, slave = pty.openpty()
+
+        def take_terminal():
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        self.proc = subprocess.Popen([SBX, *args], stdin=slave, stdout=slave, stderr=slave, env=inst.env, cwd=inst.work,
+                                     start_new_session=True, preexec_fn=take_terminal)
+        self.slave = slave
+        self.text = ""
+
+    def read(self, seconds=0.05):
+        while select.select([self.master], [], [], seconds)[0]:
+            try:
+                more = os.read(self.master, 65536)
+            except OSError:
+                return
+            if not more:
+                return
+            self.text += more.decode(errors="replace")
+
+    def wait_for(self, text, seconds=20):
+        until = time.monotonic() + seconds
+        while text not in self.text:
+            assert time.monotonic() < until, f"{text!r} did not come: {self.text!r}"
+            self.read()
+
+    def type(self, text):
+        os.write(self.master, text if isinstance(text, bytes) else text.encode())
+
+    def has_echo(self):
+        return bool(termios.tcgetattr(self.slave)[3] & termios.ECHO)
+
+    def end(self, seconds=30):
+        until = time.monotonic() + seconds
+        while self.proc.poll() is None:
+            assert time.monotonic() < until, self.text
+            self.read()
+        self.read()
+        return self.proc.returncode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        if self.proc.poll() is None:
+            self.proc.kill()
+            self.proc.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+# -- set -------------------------------------------------------------------------------------------
+
+def test_set_from_stdin(vault):
+    value = canary()
+    p = vault.sbx("secret", "set", "anthropic", input=value + "\n", check=0)
+    assert "Credential 'anthropic' set for all sandboxes" in p.stdout and "api.anthropic.com:443" in p.stdout
+    assert "ANTHROPIC_API_KEY" in p.stdout and "newline at the end" in p.stderr
+    assert value not in p.stdout + p.stderr and "policy" not in p.stderr
+    [s] = listed(vault)
+    assert s["secret"] == "sk-****" + value[-4:] and s["scope"] == "global" and s["source"] == "value"
+    p = vault.sbx("secret", "set", "-g", "openai", input=value, check=0)
+    assert "newline" not in p.stderr
+    assert names(vault) == ["anthropic", "openai"]
+
+
+@pytest.mark.parametrize("value,says", [
+    ("", "empty"), ("\n", "empty"), ("a\nb\n", "line break"), ("a\0b", "control"), ("x" * 70000, "65536"),
+    ("sk-ant-api03-proxy-managed-0000", "placeholder"), ("PROXYMANAGED", "placeholder"),
+])
+def test_bad_values_change_nothing(vault, value, says):
+    p = vault.sbx("secret", "set", "anthropic", input=value, check=1)
+    assert says in p.stderr and "try:" in p.stderr
+    assert value.strip() == "" or value not in p.stderr
+    assert names(vault) == []
+
+
+def test_two_parts(vault):
+    p = vault.sbx("secret", "set", "aws", input="AKIAWITHOUTCOLON", check=1)
+    assert "ID:SECRET" in p.stderr
+    vault.sbx("secret", "set", "aws", input="AKIA1234:" + "z" * 40, check=0)
+
+
+def test_replacing_needs_a_word(vault):
+    first, second = canary(), canary()
+    vault.sbx("secret", "set", "anthropic", input=first, check=0)
+    p = vault.sbx("secret", "set", "anthropic", input=second, check=1)
+    assert "already" in p.stderr and "-f" in p.stderr
+    assert listed(vault)[0]["secret"].endswith(first[-4:])
+    vault.sbx("secret", "set", "-f", "anthropic", input=second, check=0)
+    assert listed(vault)[0]["secret"].endswith(second[-4:])
+
+
+@pytest.mark.parametrize("args,says", [
+    (["set", "antropic"], "sbx secret set anthropic"),
+    (["set", "zzzzzzzzzz"], "sbx secret services"),
+    (["set", "anthropic", "--sandbox", "nobody"], "nobody"),
+])
+def test_unknown_words_get_a_suggestion(vault, args, says):
+    p = vault.sbx("secret", *args, input=canary(), check=1)
+    assert says in p.stderr
+    assert not (vault.root / "state/sbx/vault").exists()
+
+
+@pytest.mark.parametrize("args,says", [
+    (["sett"], "sbx secret set"), (["set"], "missing"), (["set", "a", "b"], "too many"),
+    (["set", "anthropic", "-g", "--sandbox", "x"], "do not go together"),
+    (["set", "anthropic", "-t", "sk-on-the-command-line"], "command line"),
+    (["set-custom", "x", "--host", "a.example", "--value", "v"], "command line"),
+    (["set", "anthropic", "--refresh", "30m"], "--ref or --command"),
+    (["set", "anthropic", "--ref", "op://x"], "docker:HELPER:SERVER"),
+    (["set", "anthropic", "--command", "'open"], "quote"),
+    (["set", "anthropic", "--command", "true", "--refresh", "soon"], "'soon' is no time"),
+    (["set", "anthropic", "--command", "true", "--ref", "docker:a:b"], "do not go together"),
+    (["set-custom", "x"], "--host is missing"),
+    (["set-custom", "x", "--host", "a.example", "--placeholder", "p"], "--env"),
+    (["set-custom", "x", "--host", "a.example", "--env", "A", "--placeholder", "sk-abcdefgh"], "proxy-managed"),
+    (["import", "--dry-run", "--yes"], "do not go together"), (["rm"], "missing"),
+])
+def test_usage(bare, args, says):
+    p = bare.sbx("secret", *args, input="value-of-20-characters", check=2)
+    assert says in p.stderr and "try:" in p.stderr
+    assert "sk-on-the-command-line" not in p.stderr
+
+
+def test_policy_that_closes_the_hosts_is_said(vault):
+    vault.sbx("policy", "deny", "network", "api.anthropic.com", check=0)
+    p = vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
+    assert "does not allow api.anthropic.com:443" in p.stderr
+    assert "sbx policy allow network api.anthropic.com:443" in p.stderr
+    vault.create("demo")
+    p = vault.sbx("secret", "set", "--sandbox", "demo", "anthropic", input=canary(), check=0)
+    assert "sbx policy allow network api.anthropic.com:443 --sandbox demo" in p.stderr
+    vault.sbx("policy", "reset", "--yes", check=0)
+    p = vault.sbx("secret", "set", "groq", input=canary("gsk_"), check=0)
+    assert "sbx policy set-default balanced" in p.stderr
+
+
+# -- the terminal ----------------------------------------------------------------------------------
+
+def test_prompt_shows_nothing(vault):
+    value = canary()
+    with Typed(vault, "secret", "set", "anthropic") as t:
+        t.wait_for("it is not shown")
+        assert not t.has_echo()
+        t.type(value + "XY\x7f\x7f\r")  # two letters too many, taken back
+        assert t.end() == 0
+        assert t.has_echo()
+        assert value not in t.text and value[-8:] not in t.text and f"{len(value)} characters" in t.text
+    assert listed(vault)[0]["secret"].endswith(value[-4:])
+
+
+def test_long_line_at_the_prompt(vault):
+    """Longer than what a terminal that collects lines would take."""
+    value = canary() + "x" * 9000 + "tail"
+    with Typed(vault, "secret", "set", "anthropic") as t:
+        t.wait_for("it is not shown")
+        for i in range(0, len(value), 500):
+            t.type(value[i:i + 500])
+            time.sleep(0.002)
+        t.type("\r")
+        assert t.end() == 0 and f"{len(value)} characters" in t.text
+    assert listed(vault)[0]["secret"].endswith("tail")
+
+
+@pytest.mark.parametrize("keys,status", [("abc\x03", -signal.SIGINT), ("abc\x15\x04", 1), ("\x04", 1), ("\r", 1), ("abc\x1b[A\r", 1)])
+def test_what_ends_the_prompt_leaves_nothing(vault, keys, status):
+    with Typed(vault, "secret", "set", "anthropic") as t:
+        t.wait_for("it is not shown")
+        t.type(keys)
+        assert t.end() == status
+        assert t.has_echo() and "abc" not in t.text
+    assert names(vault) == []
+
+
+def test_replacing_asks(vault):
+    first, second = canary(), canary()
+    vault.sbx("secret", "set", "anthropic", input=first, check=0)
+    for answer, kept in (("n\r", first), ("y\r", second)):
+        with Typed(vault, "secret", "set", "anthropic") as t:
+            t.wait_for("Replace it? (y/N)")
+            t.type(answer)
+            if answer[0] == "y":
+                t.wait_for("it is not shown")
+                t.type(second + "\r")
+            assert t.end() == (0 if answer[0] == "y" else 1)
+        assert listed(vault)[0]["secret"].endswith(kept[-4:])
+
+
+# -- where the value is, and where not -----------------------------------------------------------------------
+
+def processes():
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            yield entry
+
+
+def seen_in_processes(text):
+    found = []
+    for entry in processes():
+        for name in ("cmdline", "environ"):
+            with contextlib.suppress(OSError):
+                if text.encode() in (entry / name).read_bytes():
+                    found.append(f"{entry.name}/{name}")
+    return found
+
+
+def test_value_in_no_command_line_environment_or_file(vault):
+    """Looked for all the time while credentials are set, and on the disk afterwards."""
+    base, seen, done = canary(), [], threading.Event()
+
+    def look():
+        while not done.is_set():
+            seen.extend(seen_in_processes(base))
+    looker = threading.Thread(target=look)
+    looker.start()
+    try:
+        vault.create("demo")
+        for i in range(5):
+            vault.sbx("secret", "set", "-f", "anthropic", input=f"{base}{i}", check=0)
+            vault.sbx("secret", "set", "-f", "--sandbox", "demo", "openai", input=f"{base}{i}", check=0)
+            vault.sbx("-D", "secret", "set-custom", "-f", "--host", "api.corp.example", "corp", input=f"{base}{i}", check=0)
+        out = [vault.sbx(*args).stdout for args in (["secret", "ls"], ["secret", "ls", "--json"], ["inspect", "demo"],
+                                                   ["inspect", "demo", "--json"], ["diagnose"], ["audit", "show", "--json"])]
+        assert not any(base in o for o in out)
+    finally:
+        done.set()
+        looker.join()
+    assert seen == []
+    assert files_with(vault.root, base) == []
+    assert (vault.root / "state/sbx/vault/sealed").exists()
+    # the search would have seen it
+    (vault.root / "state/sbx/here").write_text(base)
+    assert files_with(vault.root, base) == [vault.root / "state/sbx/here"]
+    p = subprocess.Popen(["sleep", "20"], env={"X": base})
+    time.sleep(0.1)
+    assert seen_in_processes(base)
+    p.kill()
+    p.wait()
+
+
+def test_sbxd_does_not_get_the_keys_of_the_shell(vault):
+    value = canary()
+    vault.sbx("daemon", "stop")
+    vault.sbx("ls", env={"ANTHROPIC_API_KEY": value}, check=0)
+    assert seen_in_processes(value) == []
+
+
+def test_records_in_the_audit_log(vault):
+    vault.create("demo")
+    vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
+    vault.sbx("secret", "set", "--sandbox", "demo", "github", input=canary("ghp_"), check=0)
+    vault.sbx("secret", "rm", "-f", "anthropic", check=0)
+    vault.sbx("rm", "--force", "demo", check=0)
+    text = "".join(f.read_text() for f in sorted((vault.root / "state/sbx/audit/sbxd").glob("*.jsonl")))
+    records = [(r["action"], r["reason"]) for r in map(json.loads, text.splitlines()) if r.get("action", "").startswith("secret")]
+    assert records[:3] == [("secret-set", "anthropic, all sandboxes"), ("secret-set", "github, sandbox demo"),
+                           ("secret-rm", "anthropic, all sandboxes")]
+    assert records[3][0] == "secret-rm" and "removed sandbox" in records[3][1] and len(records) == 4
+    assert names(vault) == []
+    vault.sbx("audit", "verify", check=0)
+
+
+# -- import ----------------------------------------------------------------------------------------
+
+def test_import(vault):
+    github, key, other = canary("ghp_"), canary(), canary()
+    env = {"GH_TOKEN": github, "GITHUB_TOKEN": "another-" + github, "ANTHROPIC_API_KEY": key,
+           "OPENAI_API_KEY": "sk-proxy-managed-000", "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7", "AWS_SECRET_ACCESS_KEY": "z" * 40}
+    p = vault.sbx("secret", "import", env=env, check=0)
+    assert "Nothing was changed" in p.stderr and "--yes" in p.stderr and names(vault) == []
+    assert github not in p.stdout + p.stderr and key not in p.stdout and "z" * 40 not in p.stdout
+    assert "GH_TOKEN and GITHUB_TOKEN differ" in p.stderr
+    rows = {line.split()[0]: line for line in p.stdout.splitlines()}
+    assert "skip" in rows["openai"] and rows["anthropic"].endswith("set") and "ghp_****" + github[-4:] in rows["github"]
+    vault.sbx("secret", "import", "--dry-run", env=env, check=0)
+    assert names(vault) == []
+    vault.sbx("secret", "import", "--yes", "anthropic", env=env, check=0)
+    assert names(vault) == ["anthropic"]
+    p = vault.sbx("secret", "import", "--yes", env={**env, "ANTHROPIC_API_KEY": other}, check=0)
+    assert "keep" in p.stdout and sorted(names(vault)) == ["anthropic", "aws", "github"]
+    assert next(s for s in listed(vault) if s["name"] == "anthropic")["secret"].endswith(key[-4:])
+    vault.sbx("secret", "import", "--yes", "-f", "anthropic", env={"ANTHROPIC_API_KEY": other}, check=0)
+    assert next(s for s in listed(vault) if s["name"] == "anthropic")["secret"].endswith(other[-4:])
+    assert files_with(vault.root, github) == [] and files_with(vault.root, "z" * 40) == []
+    p = vault.sbx("secret", "import", "antropic", env=env, check=1)
+    assert "anthropic" in p.stderr
+    p = vault.sbx("secret", "import", check=0)
+    assert "None of the variables" in p.stderr
+
+
+# -- ls, rm, scope ---------------------------------------------------------------------------------
+
+def test_ls(vault):
+    p = vault.sbx("secret", "ls", check=0)
+    assert p.stdout == "" and "No credentials found" in p.stderr and "sbx secret set" in p.stderr
+    assert listed(vault) == []
+    vault.create("demo")
+    vault.create("other")
+    vault.sbx("secret", "set", "github", input=canary("ghp_"), check=0)
+    vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
+    vault.sbx("secret", "set", "--sandbox", "demo", "github", input="short", check=0)
+    lines = vault.sbx("secret", "ls", check=0).stdout.splitlines()
+    assert lines[0].split() == ["SCOPE", "TYPE", "NAME", "SECRET", "HOSTS", "CREATED", "LAST-USED"]
+    assert any(line.startswith("sandbox:demo") and " **** " in line and line.endswith("never") for line in lines)
+    assert sorted((s["name"], s["scope"]) for s in listed(vault, "--sandbox", "demo")) == [("anthropic", "global"), ("github", "sandbox")]
+    assert sorted((s["name"], s["scope"]) for s in listed(vault, "--sandbox", "other")) == [("anthropic", "global"), ("github", "global")]
+    assert all(s["scope"] == "global" for s in listed(vault, "-g"))
+    assert vault.sbx("secret", "ls", "-q", check=0).stdout.split() == ["github", "anthropic", "github"]
+    text = vault.sbx("inspect", "demo", check=0).stdout
+    assert "credential anthropic (global) to api.anthropic.com:443" in text.replace("  ", " ") and "github (sandbox)" in text
+    creds = json.loads(vault.sbx("inspect", "demo", "--json", check=0).stdout)["credentials"]
+    assert sorted(c["name"] for c in creds) == ["anthropic", "github"] and all("secret" not in c for c in creds)
+    assert "CREDENTIAL" not in vault.sbx("ls", check=0).stdout.upper()
+
+
+def test_rm(vault):
+    p = vault.sbx("secret", "rm", "anthropic", check=1)
+    assert "no credential 'anthropic'" in p.stderr and "try:" in p.stderr
+    vault.create("demo")
+    vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
+    vault.sbx("secret", "set", "--sandbox", "demo", "github", input=canary(), check=0)
+    assert "sbx secret rm anthropic" in vault.sbx("secret", "rm", "-f", "antropic", check=1).stderr
+    assert "--sandbox demo github" in vault.sbx("secret", "rm", "-f", "github", check=1).stderr
+    assert "sbx secret rm -f anthropic" in vault.sbx("secret", "rm", "anthropic", check=1).stderr
+    assert len(names(vault)) == 2
+    vault.sbx("secret", "rm", "-f", "anthropic", check=0)
+    assert names(vault) == ["github"]
+    with Typed(vault, "secret", "rm", "--sandbox", "demo", "github") as t:
+        t.wait_for("(y/N)")
+        t.type("n\r")
+        assert t.end() == 1
+    with Typed(vault, "secret", "rm", "--sandbox", "demo", "github") as t:
+        t.wait_for("(y/N)")
+        t.type("y\r")
+        assert t.end() == 0
+    assert names(vault) == []
+
+
+def test_sandbox_takes_its_credentials_along(vault):
+    vault.create("demo")
+    vault.sbx("secret", "set", "--sandbox", "demo", "github", input=canary("ghp_"), check=0)
+    vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
+    vault.sbx("rename", "demo", "other", check=0)
+    assert {s["sandbox"] for s in listed(vault)} == {"other", None}
+    vault.sbx("rm", "--force", "other", check=0)
+    assert names(vault) == ["anthropic"]
+    vault.create("other")
+    assert names(vault, "--sandbox", "other") == ["anthropic"]
+
+
+# -- custom, references, services, status ----------------------------------------------------------
+
+def test_custom(vault):
+    vault.sbx("secret", "set-custom", "--host", "api.corp.example", "--host", "git.corp.example:8443", "--header", "Private-Token",
+              "--env", "CORP_TOKEN", "--placeholder", "ct-{rand}", "corp", input=canary("ct-"), check=0)
+    [s] = listed(vault)
+    assert s["kind"] == "custom" and s["hosts"] == ["api.corp.example:443", "git.corp.example:8443"]
+    assert s["header"] == "private-token" and s["format"] == "%s" and s["sentinel"].startswith("ct-proxymanaged")
+    vault.sbx("secret", "set-custom", "--host", "b.example", "plain", input=canary(), check=0)
+    s = next(s for s in listed(vault) if s["name"] == "plain")
+    assert s["header"] == "authorization" and s["format"] == "Bearer %s" and s["sentinel"] == ""
+    p = vault.sbx("secret", "set-custom", "--host", "api.openai.com", "mine", input=canary(), check=1)
+    assert "openai" in p.stderr
+    p = vault.sbx("secret", "set-custom", "--host", "**", "mine", input=canary(), check=1)
+    assert "every host" in p.stderr
+    p = vault.sbx("secret", "set-custom", "--host", "a.example", "github", input=canary(), check=1)
+    assert "name of a service" in p.stderr
+
+
+def test_references(vault):
+    vault.sbx("secret", "set", "github", "--command", "echo 'two words' x", "--refresh", "30m", check=0)
+    s = listed(vault)[0]
+    assert s["source"] == "command" and s["program"].endswith("/echo") and s["refresh_s"] == 1800
+    assert s["secret"] == "(on demand)"
+    p = vault.sbx("secret", "set", "anthropic", "--command", "no-such-program-here", check=1)
+    assert "no-such-program-here" in p.stderr
+    p = vault.sbx("secret", "set", "dockerhub", "--ref", "docker:nosuch:index.example", check=1)
+    assert "docker-credential-nosuch" in p.stderr
+    helper = vault.root / "docker-credential-own"
+    helper.write_text("#!/bin/sh\n")
+    helper.chmod(0o755)
+    env = {"PATH": f"{vault.root}:{vault.env['PATH']}"}
+    vault.sbx("secret", "set", "dockerhub", "--ref", "docker:own:https://index.example/v1/", env=env, check=0)
+    s = next(s for s in listed(vault) if s["name"] == "dockerhub")
+    assert s["source"] == "docker" and s["refresh_s"] == 3300 and s["program"] == str(helper)
+
+
+def test_services(vault):
+    p = vault.sbx("secret", "services", check=0)
+    assert "anthropic" in p.stdout and "ANTHROPIC_API_KEY" in p.stdout
+    assert len(vault.sbx("secret", "services", "-q", check=0).stdout.split()) >= 15
+    own = vault.root / "config/sbx/services"
+    own.mkdir()
+    (own / "bad.conf").write_text("service 1\nname bad\nnonsense\nend\n")
+    p = vault.sbx("secret", "services", check=1)
+    assert "bad.conf" in p.stderr and "line 3" in p.stderr and "anthropic" in p.stdout
+
+
+def test_status(vault):
+    p = vault.sbx("secret", "status", check=0)
+    assert "empty" in p.stdout
+    vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
+    p = vault.sbx("secret", "status", check=0)
+    assert "ready" in p.stdout and "file" in p.stdout and "memory" in p.stdout
+    assert json.loads(vault.sbx("secret", "status", "--json", check=0).stdout)["key"] == "file"
+    text = vault.sbx("diagnose").stdout
+    assert "Vault — 1 credentials, their key:" in text
+
+
+def test_unlock(vault):
+    vault.sbx("settings", "set", "vault.key", "passphrase", check=0)
+    p = vault.sbx("secret", "set", "anthropic", input=canary(), check=1)
+    assert "sbx secret unlock" in p.stderr
+    with Typed(vault, "secret", "unlock") as t:
+        t.wait_for("New passphrase")
+        t.type("correct horse\r")
+        t.wait_for("again")
+        t.type("correct house\r")
+        assert t.end() == 1 and "differ" in t.text
+    with Typed(vault, "secret", "unlock") as t:
+        t.wait_for("New passphrase")
+        t.type("correct horse\r")
+        t.wait_for("again")
+        t.type("correct horse\r")
+        assert t.end() == 0 and "correct horse" not in t.text
+    vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
+    assert "not locked" in vault.sbx("secret", "unlock", check=0).stderr
+    vault.sbx("daemon", "stop", check=0)
+    time.sleep(0.5)
+    p = vault.sbx("secret", "ls", check=1)
+    assert "locked" in p.stderr and "sbx secret unlock" in p.stderr
+    vault.create("demo")
+    assert "locked" in vault.sbx("inspect", "demo", check=0).stdout
+    vault.sbx("secret", "unlock", input="wrong\n", check=1)
+    vault.sbx("secret", "unlock", input="correct horse\n", check=0)
+    assert names(vault) == ["anthropic"]
+    assert files_with(vault.root, "correct horse") == []
+
+
+# -- kill ------------------------------------------------------------------------------------------
+
+def test_killed_in_the_middle(vault):
+    """kill -9 of the command itself: the whole value is kept or none of it."""
+    vault.sbx("secret", "set", "github", input=canary("ghp_"), check=0)
+    kept = 0
+    for i in range(20):
+        value = canary() + "y" * 3000 + f"{i:04}"
+        p = subprocess.Popen([SBX, "secret", "set", "-f", "anthropic"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, env=vault.env)
+        with contextlib.suppress(BrokenPipeError):
+            p.stdin.write(value.encode())
+            p.stdin.close()
+        time.sleep(0.001 * i)
+        p.kill()
+        p.wait()
+        now = {s["name"]: s["secret"] for s in listed(vault)}
+        assert "github" in now
+        if "anthropic" in now and now["anthropic"].endswith(f"{i:04}"):
+            kept += 1
+        elif "anthropic" in now:
+            assert now["anthropic"][-4:].isdigit()  # an earlier one, whole
+    assert kept < 20
+
+
+def test_concurrent_commands(vault):
+    services = [s["name"] for s in json.loads(vault.sbx("secret", "services", "--json", check=0).stdout)["services"]
+                if s["shape"] == "token"][:8]
+    values = {s: canary() for s in services}
+    threads = [threading.Thread(target=vault.sbx, args=("secret", "set", s), kwargs={"input": values[s]}) for s in services]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert {s["name"]: s["secret"][-4:] for s in listed(vault)} == {s: v[-4:] for s, v in values.items()}
+
+
+def test_end_of_daemon_ends_the_vault(vault):
+    vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
+    vault.sbx("daemon", "stop", check=0)
+    until = time.monotonic() + 10
+    while seen_in_processes(f"--dir={vault.root}/state"):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert names(vault) == ["anthropic"]

@@ -1,0 +1,81 @@
+"""Ends what the tests of an installation started, also when the test run itself is killed.
+
+Keepers and the vault outlive sbxd by design, and nobody ends them when pytest is killed in the middle. So a second process
+waits at a pipe: when the pipe ends without a goodbye it kills everything whose environment or command line names one of the
+folders that are still open, and removes these."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+
+def find(root):
+    """Processes that belong to the installation in this folder."""
+    word, found = str(root).encode(), []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) in (os.getpid(), os.getppid()):
+            continue
+        for name in ("environ", "cmdline"):
+            try:
+                if word in (entry / name).read_bytes() and not is_dead(entry):
+                    found.append(int(entry.name))
+                    break
+            except OSError:
+                pass
+    return found
+
+
+def is_dead(entry):
+    return (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def kill(root, seconds=5):
+    until = time.monotonic() + seconds
+    while (pids := find(root)) and time.monotonic() < until:
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.02)
+    return pids
+
+
+class Guard:
+    def __init__(self):
+        self.proc = None
+
+    def say(self, mark, root):
+        if not self.proc:
+            self.proc = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, start_new_session=True)
+        self.proc.stdin.write(f"{mark}{root}\n".encode())
+        self.proc.stdin.flush()
+
+    def open(self, root):
+        self.say("+", root)
+
+    def close(self, root):
+        """Everything of this folder is ended, and it is not watched any more."""
+        left = kill(root)
+        self.say("-", root)
+        assert not left, f"processes {left} do not end"
+
+
+guard = Guard()
+
+
+def main():
+    roots = set()
+    for line in sys.stdin:
+        (roots.add if line[0] == "+" else roots.discard)(line[1:].rstrip("\n"))
+    for root in roots:
+        if root.startswith("/tmp/"):
+            kill(root)
+            shutil.rmtree(root, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
