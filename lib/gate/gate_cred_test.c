@@ -109,11 +109,11 @@ static void a_tunnel_to_what_is_bound_is_opened(void **state)
 
 	assert_true(decide(&ask, &bound));
 	assert_true(verdict.opened);
-	must_have_recorded(
-		"decision allow  https api.example:443 (forward-bypass) [] {r1} with the "
-		"credential demo: ");
+	must_have_recorded("decision allow  https api.example:443 (forward) [] {r1} with the "
+			   "credential demo: ");
 	assert_true(decide(&ask, &none));
 	assert_false(verdict.opened);
+	must_have_recorded("decision allow  https api.example:443 (forward-bypass) [] {r1} ");
 	assert_true(decide(&ask, NULL));
 	assert_false(verdict.opened);
 	assert_true(decide(&ask, &other_port));

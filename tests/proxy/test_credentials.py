@@ -304,6 +304,7 @@ def test_a_client_is_authenticated(rig, lab, mark, name):
     got(lab, "/" + name)
     record = mark.wait(kind="credential-use", action="use", op=f"GET /{name}")
     assert record["decision"] == "allow" and record["rule"] == "openai" and record["host"] == HOST and "status 200" in record["reason"]
+    assert mark.count(path="bypass") == 0, "what is opened does not pass unseen"
 
 
 @pytest.mark.parametrize("host", SLOTS)
@@ -358,6 +359,7 @@ def test_a_host_without_a_credential_stays_an_opaque_tunnel(rig, lab, mark):
     assert b"sbx test lab" in done.stderr and b"sandbox CA" not in done.stderr
     request = lab.server.wait("/plain")[0]
     assert lab.server.header(request, "authorization") == ["Bearer mine"]
+    mark.wait(kind="decision", host="plain.test", path="forward-bypass")
     assert mark.count(kind="credential-use") == 0
 
 
