@@ -36,7 +36,13 @@ class World:
         self.rig = rig.Rig(self.policy, self.pins)
 
     def connections(self):
-        return self.http.count + self.echo.count
+        """How many came, when no more come: those of the test before may be on their way still."""
+        end, count, before = time.monotonic() + rig.WAIT, -1, -2
+        while count != before:
+            assert time.monotonic() < end, "connections keep coming"
+            before, count = count, self.http.count + self.echo.count
+            time.sleep(0.05)
+        return count
 
     def address(self, name=ALLOWED):
         with self.rig.dns() as dns:
