@@ -36,13 +36,15 @@ class World:
         self.rig = rig.Rig(self.policy, self.pins)
 
     def connections(self):
-        """How many came, when no more come: those of the test before may be on their way still."""
+        return self.http.count + self.echo.count
+
+    def settle(self):
+        """Connections of the test before may be on their way still."""
         end, count, before = time.monotonic() + rig.WAIT, -1, -2
         while count != before:
             assert time.monotonic() < end, "connections keep coming"
-            before, count = count, self.http.count + self.echo.count
+            before, count = count, self.connections()
             time.sleep(0.05)
-        return count
 
     def address(self, name=ALLOWED):
         with self.rig.dns() as dns:
@@ -55,11 +57,17 @@ class World:
         self.echo.close()
 
 
-@pytest.fixture(scope="module", name="world")
-def fixture_world():
+@pytest.fixture(scope="module", name="shared")
+def fixture_shared():
     made = World()
     yield made
     made.close()
+
+
+@pytest.fixture(name="world")
+def fixture_world(shared):
+    shared.settle()
+    return shared
 
 
 @pytest.fixture(name="fresh")
