@@ -6,6 +6,25 @@
 
 #define ANSWER_ROOM 1024
 
+/* realloc would leave what is secret behind. */
+static void grow(struct out *o, size_t size)
+{
+	uint8_t *p;
+
+	if (!o->is_secret) {
+		o->p = xrealloc(o->p, size);
+	} else {
+		p = xmalloc(size);
+		if (o->n)
+			memcpy(p, o->p, o->n);
+		if (o->p)
+			explicit_bzero(o->p, o->size);
+		free(o->p);
+		o->p = p;
+	}
+	o->size = size;
+}
+
 struct wr out_wr(struct out *o, size_t room)
 {
 	size_t n = out_len(o);
@@ -15,10 +34,8 @@ struct wr out_wr(struct out *o, size_t room)
 		memmove(o->p, o->p + o->at, n);
 	o->at = 0;
 	o->n = n;
-	if (o->size < n + room) {
-		o->size = n + room;
-		o->p = xrealloc(o->p, o->size);
-	}
+	if (o->size < n + room)
+		grow(o, n + room);
 	return wr_init(o->p + n, MIN(o->size - n, room));
 }
 
@@ -64,6 +81,8 @@ int out_flush(struct out *o, int fd, uint64_t *n_sent)
 
 void out_done(struct out *o)
 {
+	if (o->is_secret && o->p)
+		explicit_bzero(o->p, o->size);
 	free(o->p);
 	*o = (struct out){0};
 }

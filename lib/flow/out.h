@@ -5,7 +5,8 @@
  *          frames or text into, out_put_wr takes what was written, out_flush sends. out_put_refusal
  *          and out_put_reset are our own words to edge; out_drop_ours takes the headers that only
  *          we may say out of a server's answer.
- * Trust    Holds what peers sent, never a credential: nothing is wiped. Runs in egress and origin.
+ * Trust    Holds what peers sent. Nothing is wiped unless is_secret says that a credential is in it,
+ *          which holds until the queue is empty. Runs in egress and origin.
  * Owns     Its bytes, freed by out_done or when all have gone.
  * Limits   OUT_MAX bytes a queue.
  * See      proto/PROTOCOL.canon, src/egress/egress_http_test.c, src/origin/origin_test.c
@@ -23,6 +24,7 @@
 struct out {
 	uint8_t *p;
 	size_t at, n, size;
+	bool is_secret;
 };
 
 /* Room for `room` bytes behind what is there, or less at OUT_MAX; out_put_wr takes what was written

@@ -77,6 +77,8 @@ struct gate_use {
 };
 /* That it is released to the process for a host, or why not. On an error nothing was written. */
 int gate_record_release(struct gate *g, const struct gate_use *use, struct err *err) MUST_CHECK;
+/* That a token which was caught is kept for this sandbox, or why not. */
+void gate_record_kept(struct gate *g, const struct gate_use *use);
 /* What sbx-origin says that came of an allowed request. */
 void gate_origin_result(struct gate *g, const struct edge_ask *ask, const char *credential,
 	const struct origin_result *result);

@@ -60,6 +60,24 @@ int gate_record_release(struct gate *g, const struct gate_use *use, struct err *
 	return gate_append(g, &ev, err);
 }
 
+void gate_record_kept(struct gate *g, const struct gate_use *use)
+{
+	char reason[EDGE_MAX_REASON];
+	struct audit_event ev = {.kind = AUDIT_KIND_CREDENTIAL_USE,
+		.decision = use->why ? AUDIT_DENY : AUDIT_ALLOW,
+		.action = slice_from_str("keep"),
+		.type = slice_from_str("https"),
+		.host = slice_from_str(use->host),
+		.port = use->port,
+		.rule = slice_from_str(use->credential)};
+
+	(void)snprintf(reason, sizeof(reason), "%s%s", use->why ? "not kept: " : "kept",
+		use->why ? use->why : "");
+	ev.reason = slice_from_str(reason);
+	/* it is kept already; what cannot be recorded cannot be used either */
+	(void)!gate_append(g, &ev, NULL);
+}
+
 /* Whether one of our walls said no; all else is the world. */
 static bool is_refusal(enum origin_outcome outcome)
 {

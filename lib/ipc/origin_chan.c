@@ -24,6 +24,8 @@ static const struct rule rules[ORIGIN_N_MSGS] = {
 	[ORIGIN_NEED] = {ORIGIN_FROM_ORIGIN, IN(RUN), STAYS},
 	[ORIGIN_VALUE] = {ORIGIN_FROM_KEEPER, IN(RUN), STAYS},
 	[ORIGIN_TOKENS] = {ORIGIN_FROM_ORIGIN, IN(RUN), STAYS},
+	[ORIGIN_STORED] = {ORIGIN_FROM_KEEPER, IN(RUN), STAYS},
+	[ORIGIN_RENEW] = {ORIGIN_FROM_KEEPER, IN(RUN), STAYS},
 	[ORIGIN_STOP] = {ORIGIN_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(ROOTS) | IN(RUN),
 		ORIGIN_PHASE_END},
 };
@@ -122,14 +124,33 @@ int origin_send_need(int sock, uint32_t id, const struct origin_need *need)
 	return send_wr(sock, ORIGIN_NEED, id, &wr, -1);
 }
 
-int origin_send_tokens(int sock, const struct origin_tokens *tokens, int fd)
+int origin_send_tokens(int sock, uint32_t id, const struct origin_tokens *tokens, int fd)
 {
 	uint8_t buf[8];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_u8(&wr, (uint8_t)tokens->which);
 	wr_u32(&wr, tokens->expires_s);
-	return send_wr(sock, ORIGIN_TOKENS, 0, &wr, fd);
+	return send_wr(sock, ORIGIN_TOKENS, id, &wr, fd);
+}
+
+int origin_answer_tokens(int sock, uint32_t id, const struct origin_stored *stored)
+{
+	uint8_t buf[sizeof(*stored) + 8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, stored->kept);
+	wr_cstr(&wr, stored->text);
+	return send_wr(sock, ORIGIN_STORED, id, &wr, -1);
+}
+
+int origin_ask_renew(int sock, uint8_t has)
+{
+	uint8_t buf[1];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, has);
+	return send_wr(sock, ORIGIN_RENEW, 0, &wr, -1);
 }
 
 int origin_ask_config(int sock, const struct origin_config *config, int file)
@@ -267,10 +288,32 @@ int origin_get_tokens(const struct ipc_msg *msg, struct origin_tokens *ret)
 	uint8_t which = rd_u8(&rd);
 
 	ret->expires_s = rd_u32(&rd);
-	if ((which != ORIGIN_ACCESS && which != ORIGIN_REFRESH) || msg->id != 0)
+	if ((which != ORIGIN_ACCESS && which != ORIGIN_REFRESH) || msg->id == 0)
 		return -EBADMSG;
 	ret->which = (enum origin_which)which;
 	return finish(msg, ORIGIN_TOKENS, &rd, true);
+}
+
+int origin_get_stored(const struct ipc_msg *msg, struct origin_stored *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t kept = rd_u8(&rd);
+
+	rd_cstr(&rd, ret->text, sizeof(ret->text));
+	ret->kept = kept;
+	if (kept > 1 || msg->id == 0 || (!rd.bad && !is_printable(ret->text)))
+		return -EBADMSG;
+	return finish(msg, ORIGIN_STORED, &rd, false);
+}
+
+int origin_get_renew(const struct ipc_msg *msg, uint8_t *ret_has)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	*ret_has = rd_u8(&rd);
+	if (*ret_has & ~ORIGIN_HAS_ALL || msg->id != 0)
+		return -EBADMSG;
+	return finish(msg, ORIGIN_RENEW, &rd, false);
 }
 
 static bool result_is_ok(const struct origin_result *r)

@@ -2,7 +2,7 @@
  * origin_chan - what a keeper and one of its origins say to each other on origin's fd 3.
  *
  * How      SOCK_SEQPACKET, struct ipc_msg. The id names the exchange (keeper chooses it), the connection
- *          of a WANT or the NEED (origin chooses those). origin_phase_allows is this table:
+ *          of a WANT, the NEED or the TOKENS (origin chooses those). origin_phase_allows is this table:
  *
  *          message  direction         phase           fd            fields
  *          HELLO    origin -> keeper  START > CONFIG  -             build id
@@ -15,7 +15,9 @@
  *          SOCKET   keeper -> origin  RUN, per WANT   a connection  struct egress_result
  *          NEED     origin -> keeper  RUN             -             struct origin_need
  *          VALUE    keeper -> origin  RUN, per NEED   a stream      struct origin_value
- *          TOKENS   origin -> keeper  RUN             a stream      struct origin_tokens
+ *          TOKENS   origin -> keeper  RUN             a pipe        struct origin_tokens
+ *          STORED   keeper -> origin  RUN, per TOKENS -             struct origin_stored
+ *          RENEW    keeper -> origin  RUN             -             u8 has
  *          STOP     keeper -> origin  any > END       -             -
  * Trust    keeper: origin reads bytes of a server and of edge. origin: checks keeper all the same.
  * Limits   ORIGIN_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
@@ -51,6 +53,8 @@ enum origin_msg {
 	ORIGIN_VALUE,
 	ORIGIN_TOKENS,
 	ORIGIN_STOP,
+	ORIGIN_STORED,
+	ORIGIN_RENEW,
 	ORIGIN_N_MSGS,
 };
 
@@ -121,11 +125,17 @@ struct origin_result {
 	char text[ORIGIN_MAX_TEXT]; /* one printable sentence */
 };
 
-/* The token endpoint has answered: the stream has the access token as a vault_frame, and then, in
- * another TOKENS, the refresh token. */
+/* The token endpoint has answered: the pipe has one of its tokens as a vault_frame, whose name is
+ * SERVICE.access or SERVICE.refresh. */
 struct origin_tokens {
 	enum origin_which which; /* ACCESS or REFRESH */
 	uint32_t expires_s;	 /* 0: not said */
+};
+
+/* What became of TOKENS: kept, and the keeper's bindings have it; or why not. */
+struct origin_stored {
+	bool kept;
+	char text[ORIGIN_MAX_TEXT];
 };
 
 bool origin_phase_allows(enum origin_phase phase, enum origin_from from, uint16_t type);
@@ -139,7 +149,8 @@ int origin_send_result(int sock, uint32_t id, const struct origin_result *result
 int origin_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down) MUST_CHECK;
 int origin_send_want(int sock, uint32_t id) MUST_CHECK;
 int origin_send_need(int sock, uint32_t id, const struct origin_need *need) MUST_CHECK;
-int origin_send_tokens(int sock, const struct origin_tokens *tokens, int fd) MUST_CHECK;
+int origin_send_tokens(
+	int sock, uint32_t id, const struct origin_tokens *tokens, int fd) MUST_CHECK;
 
 /* keeper's side; fds stay the caller's. */
 int origin_ask_config(int sock, const struct origin_config *config, int file) MUST_CHECK;
@@ -149,6 +160,9 @@ int origin_ask_open(int sock, uint32_t id, int fd) MUST_CHECK;
 int origin_answer_want(
 	int sock, uint32_t id, const struct egress_result *result, int fd) MUST_CHECK;
 int origin_answer_need(int sock, uint32_t id, const struct origin_value *value, int fd) MUST_CHECK;
+int origin_answer_tokens(int sock, uint32_t id, const struct origin_stored *stored) MUST_CHECK;
+/* There are other tokens than before; `has` has at least what it had. */
+int origin_ask_renew(int sock, uint8_t has) MUST_CHECK;
 int origin_ask_stop(int sock) MUST_CHECK;
 
 /* Decoders: 0, or -EBADMSG. They leave the fd in the message. */
@@ -158,6 +172,8 @@ int origin_get_socket(const struct ipc_msg *msg, struct egress_result *ret) MUST
 int origin_get_need(const struct ipc_msg *msg, struct origin_need *ret) MUST_CHECK;
 int origin_get_value(const struct ipc_msg *msg, struct origin_value *ret) MUST_CHECK;
 int origin_get_tokens(const struct ipc_msg *msg, struct origin_tokens *ret) MUST_CHECK;
+int origin_get_stored(const struct ipc_msg *msg, struct origin_stored *ret) MUST_CHECK;
+int origin_get_renew(const struct ipc_msg *msg, uint8_t *ret_has) MUST_CHECK;
 int origin_get_result(const struct ipc_msg *msg, struct origin_result *ret) MUST_CHECK;
 int origin_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down) MUST_CHECK;
 /* ROOTS, OPEN, WANT, STOP. */

@@ -54,6 +54,8 @@ static int decode(const struct ipc_msg *m)
 	struct egress_result socket;
 	struct origin_need need;
 	struct origin_tokens tokens;
+	struct origin_stored stored;
+	uint8_t has;
 	char build[ORIGIN_MAX_BUILD];
 	uint64_t up, down;
 	int r;
@@ -76,6 +78,12 @@ static int decode(const struct ipc_msg *m)
 	case ORIGIN_TOKENS:
 		r = origin_get_tokens(m, &tokens);
 		check(r < 0 || tokens.which != ORIGIN_SECRET);
+		return r;
+	case ORIGIN_STORED:
+		return origin_get_stored(m, &stored);
+	case ORIGIN_RENEW:
+		r = origin_get_renew(m, &has);
+		check(r < 0 || has <= ORIGIN_HAS_ALL);
 		return r;
 	case ORIGIN_RESULT:
 		return decode_result(m);

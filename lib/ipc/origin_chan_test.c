@@ -80,8 +80,8 @@ static void test_need_and_tokens(void **state)
 	assert_int_equal(origin_get_need(&msg, &got), 0);
 	assert_true(got.which == ORIGIN_ACCESS && got.conn == 9);
 	assert_memory_equal(got.cert, need.cert, sizeof(need.cert));
-	assert_int_equal(origin_send_tokens(pair[0], &tokens, 0), 0);
-	receive(ORIGIN_TOKENS, 0);
+	assert_int_equal(origin_send_tokens(pair[0], 5, &tokens, 0), 0);
+	receive(ORIGIN_TOKENS, 5);
 	assert_int_equal(origin_get_tokens(&msg, &got_tokens), 0);
 	assert_true(got_tokens.which == ORIGIN_REFRESH && got_tokens.expires_s == 3600);
 	assert_true(msg.fd > 2 && fcntl(msg.fd, F_GETFD) == FD_CLOEXEC);
@@ -89,6 +89,9 @@ static void test_need_and_tokens(void **state)
 
 static void test_keeper_to_origin(void **state)
 {
+	const struct origin_stored stored = {.text = "full"};
+	struct origin_stored got_stored;
+	uint8_t has;
 	const struct origin_config config = {
 		.sandbox = "demo", .host = "api.example.com", .port = 443, .has = ORIGIN_HAS_ALL};
 	const struct egress_result socket = {
@@ -118,6 +121,14 @@ static void test_keeper_to_origin(void **state)
 	receive(ORIGIN_VALUE, 5);
 	assert_int_equal(origin_get_value(&msg, &got_value), 0);
 	assert_true(got_value.given && got_value.use_s == 60 && got_value.text[0] == '\0');
+	assert_int_equal(origin_answer_tokens(pair[0], 5, &stored), 0);
+	receive(ORIGIN_STORED, 5);
+	assert_int_equal(origin_get_stored(&msg, &got_stored), 0);
+	assert_true(!got_stored.kept && strcmp(got_stored.text, "full") == 0);
+	assert_int_equal(origin_ask_renew(pair[0], ORIGIN_HAS_ACCESS), 0);
+	receive(ORIGIN_RENEW, 0);
+	assert_int_equal(origin_get_renew(&msg, &has), 0);
+	assert_int_equal(has, ORIGIN_HAS_ACCESS);
 	assert_int_equal(origin_ask_stop(pair[0]), 0);
 	receive(ORIGIN_STOP, 0);
 	assert_int_equal(origin_get_plain(&msg, ORIGIN_STOP), 0);
@@ -131,7 +142,9 @@ static int decode(const struct ipc_msg *m)
 	struct origin_need need;
 	struct origin_value value;
 	struct origin_tokens tokens;
+	struct origin_stored stored;
 	struct origin_result result;
+	uint8_t has;
 	char build[ORIGIN_MAX_BUILD];
 	uint64_t up, down;
 
@@ -148,6 +161,10 @@ static int decode(const struct ipc_msg *m)
 		return origin_get_value(m, &value);
 	case ORIGIN_TOKENS:
 		return origin_get_tokens(m, &tokens);
+	case ORIGIN_STORED:
+		return origin_get_stored(m, &stored);
+	case ORIGIN_RENEW:
+		return origin_get_renew(m, &has);
 	case ORIGIN_RESULT:
 		return origin_get_result(m, &result);
 	case ORIGIN_CLOSED:
@@ -213,9 +230,19 @@ static const struct {
 	{"no value", ORIGIN_VALUE, 7, false, BODY("\0\0\0\0\0\1\0t"), 0},
 	{"no value with an fd", ORIGIN_VALUE, 7, true, BODY("\0\0\0\0\0\1\0t"), BAD},
 	{"half a value", ORIGIN_VALUE, 7, true, BODY("\2\0\0\0\0\0\0"), BAD},
-	{"good tokens", ORIGIN_TOKENS, 0, true, BODY("\1\0\0\0\0"), 0},
-	{"tokens of the user", ORIGIN_TOKENS, 0, true, BODY("\0\0\0\0\0"), BAD},
-	{"tokens without fd", ORIGIN_TOKENS, 0, false, BODY("\1\0\0\0\0"), BAD},
+	{"good tokens", ORIGIN_TOKENS, 7, true, BODY("\1\0\0\0\0"), 0},
+	{"tokens of the user", ORIGIN_TOKENS, 7, true, BODY("\0\0\0\0\0"), BAD},
+	{"tokens without fd", ORIGIN_TOKENS, 7, false, BODY("\1\0\0\0\0"), BAD},
+	{"tokens without id", ORIGIN_TOKENS, 0, true, BODY("\1\0\0\0\0"), BAD},
+	{"good stored", ORIGIN_STORED, 7, false, BODY("\1\0\0"), 0},
+	{"stored without id", ORIGIN_STORED, 0, false, BODY("\1\0\0"), BAD},
+	{"half stored", ORIGIN_STORED, 7, false, BODY("\2\0\0"), BAD},
+	{"stored with an escape", ORIGIN_STORED, 7, false, BODY("\0\1\0\x1b"), BAD},
+	{"stored with an fd", ORIGIN_STORED, 7, true, BODY("\1\0\0"), BAD},
+	{"good renew", ORIGIN_RENEW, 0, false, BODY("\6"), 0},
+	{"renew of unknown values", ORIGIN_RENEW, 0, false, BODY("\x8"), BAD},
+	{"renew with an id", ORIGIN_RENEW, 1, false, BODY("\6"), BAD},
+	{"renew and more", ORIGIN_RENEW, 0, false, BODY("\6\0"), BAD},
 	{"good result", ORIGIN_RESULT, 7, false, BODY(RESULT("\0\xc8\0\1", "\1\0s\1\0a\1\0t")), 0},
 	{"result of no outcome", ORIGIN_RESULT, 7, false,
 		BODY(RESULT("\xd\xc8\0\1", "\1\0s\1\0a\1\0t")), BAD},
@@ -253,18 +280,18 @@ static void test_strict(void **state)
 static void test_phases(void **state)
 {
 	static const char *const keeper[ORIGIN_N_PHASES] = {
-		[ORIGIN_PHASE_START] = "...........S",
-		[ORIGIN_PHASE_CONFIG] = ".C.........S",
-		[ORIGIN_PHASE_ROOTS] = "..R........S",
-		[ORIGIN_PHASE_RUN] = "...O...S.V.S",
-		[ORIGIN_PHASE_END] = "............",
+		[ORIGIN_PHASE_START] = "...........S..",
+		[ORIGIN_PHASE_CONFIG] = ".C.........S..",
+		[ORIGIN_PHASE_ROOTS] = "..R........S..",
+		[ORIGIN_PHASE_RUN] = "...O...S.V.SSR",
+		[ORIGIN_PHASE_END] = "..............",
 	};
 	static const char *const origin[ORIGIN_N_PHASES] = {
-		[ORIGIN_PHASE_START] = "H...........",
-		[ORIGIN_PHASE_CONFIG] = "............",
-		[ORIGIN_PHASE_ROOTS] = "............",
-		[ORIGIN_PHASE_RUN] = "....RCW.N.T.",
-		[ORIGIN_PHASE_END] = "............",
+		[ORIGIN_PHASE_START] = "H.............",
+		[ORIGIN_PHASE_CONFIG] = "..............",
+		[ORIGIN_PHASE_ROOTS] = "..............",
+		[ORIGIN_PHASE_RUN] = "....RCW.N.T...",
+		[ORIGIN_PHASE_END] = "..............",
 	};
 
 	for (enum origin_phase p = 0; p < ORIGIN_N_PHASES; p++) {

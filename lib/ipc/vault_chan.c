@@ -24,6 +24,7 @@ static const struct rule rules[VAULT_N_MSGS] = {
 	[VAULT_LIST] = {VAULT_FROM_PEER, BOTH, STAYS},
 	[VAULT_ITEM] = {VAULT_FROM_VAULT, BOTH, STAYS},
 	[VAULT_RELEASE] = {VAULT_FROM_PEER, IN(SANDBOX), STAYS},
+	[VAULT_STORE] = {VAULT_FROM_PEER, IN(SANDBOX), STAYS},
 	[VAULT_WATCH] = {VAULT_FROM_PEER, BOTH, STAYS},
 	[VAULT_CHANGED] = {VAULT_FROM_VAULT, BOTH, STAYS},
 	[VAULT_STATUS] = {VAULT_FROM_PEER, BOTH, STAYS},
@@ -92,6 +93,20 @@ bool vault_name_is_good(const char *name)
 		return false;
 	for (; *name; name++) {
 		if (!is_alnum(*name) && !strchr("._:-", *name))
+			return false;
+	}
+	return true;
+}
+
+bool vault_name_is_token(const char *name)
+{
+	const char *dot = strchr(name, '.');
+
+	if (!dot || dot == name || (strcmp(dot, ".access") != 0 && strcmp(dot, ".refresh") != 0))
+		return false;
+	for (; name < dot; name++) {
+		if (!(*name >= 'a' && *name <= 'z') && !(*name >= '0' && *name <= '9') &&
+			*name != '-')
 			return false;
 	}
 	return true;
@@ -318,6 +333,15 @@ int vault_ask_release(int sock, uint32_t id, const char *name, uint64_t serial, 
 	return send_wr(sock, VAULT_RELEASE, id, &wr, fd);
 }
 
+int vault_ask_store(int sock, uint32_t id, const char *name, int fd)
+{
+	uint8_t buf[VAULT_MAX_NAME + 8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, name);
+	return send_wr(sock, VAULT_STORE, id, &wr, fd);
+}
+
 int vault_ask_plain(int sock, enum vault_msg type, uint32_t id, int fd)
 {
 	return ipc_send(sock, (uint16_t)type, id, slice_of(NULL, 0), fd);
@@ -401,6 +425,16 @@ int vault_get_release(const struct ipc_msg *msg, char name[VAULT_MAX_NAME], uint
 	read_name(&rd, name);
 	*ret_serial = rd_u64(&rd);
 	return *ret_serial ? finish(msg, VAULT_RELEASE, &rd, true) : -EBADMSG;
+}
+
+int vault_get_store(const struct ipc_msg *msg, char name[VAULT_MAX_NAME])
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	read_name(&rd, name);
+	if (!rd.bad && !vault_name_is_token(name))
+		return -EBADMSG;
+	return finish(msg, VAULT_STORE, &rd, true);
 }
 
 int vault_get_changed(const struct ipc_msg *msg, uint64_t *ret_generation)

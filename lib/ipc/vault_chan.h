@@ -16,6 +16,7 @@
  *          STOP       peer -> vault   ADMIN > END       -         -
  *          LIST, STATUS, WATCH  peer -> vault  ADMIN, SANDBOX  -  -
  *          RELEASE    peer -> vault   SANDBOX           a stream  name, u64 serial
+ *          STORE      peer -> vault   SANDBOX           a pipe    name; a vault_frame is in the pipe
  *          ITEM       vault -> peer   per LIST, many    -         struct vault_item
  *          STATUS_IS  vault -> peer   per STATUS        -         struct vault_status
  *          CHANGED    vault -> peer   after WATCH       -         u64 generation
@@ -47,6 +48,8 @@
 #define VAULT_MAX_TEXT 256
 #define VAULT_MAX_MASK 8
 #define VAULT_MAX_VALUE 65536
+#define VAULT_MAX_TOKEN 16384 /* what STORE may keep */
+#define VAULT_MAX_TOKENS 64   /* of one sandbox */
 #define VAULT_MAX_REFRESH_S (30U * 86400)
 #define VAULT_MAX_PENDING 16 /* questions of one peer without DONE; more are left in the socket */
 
@@ -68,6 +71,7 @@ enum vault_msg {
 	VAULT_SCAN,
 	VAULT_DONE,
 	VAULT_STOP,
+	VAULT_STORE,
 	VAULT_N_MSGS,
 };
 
@@ -154,8 +158,8 @@ struct vault_status {
 };
 
 struct vault_done {
-	int32_t code;		   /* 0 or a negative errno */
-	uint64_t number;	   /* SET: serial; RELEASE: serial; SCAN: how many were found */
+	int32_t code;	 /* 0 or a negative errno */
+	uint64_t number; /* SET, STORE: serial; RELEASE: serial; SCAN: how many were found */
 	char text[VAULT_MAX_TEXT]; /* why not */
 };
 
@@ -163,6 +167,8 @@ bool vault_phase_allows(enum vault_phase phase, enum vault_from from, uint16_t t
 enum vault_phase vault_phase_after(enum vault_phase phase, uint16_t type);
 /* Letters, digits and ._:-, beginning with a letter or digit. */
 bool vault_name_is_good(const char *name);
+/* NAME.access or NAME.refresh of a service: what a sandbox may STORE. */
+bool vault_name_is_token(const char *name);
 /* "a file beside it", ... */
 const char *vault_key_text(enum vault_key key);
 const char *vault_memory_text(enum vault_memory memory);
@@ -182,6 +188,7 @@ int vault_ask_set_ref(int sock, uint32_t id, const struct vault_meta *meta,
 	const struct vault_ref *ref) MUST_CHECK;
 int vault_ask_remove(int sock, uint32_t id, const char *name, const char *scope) MUST_CHECK;
 int vault_ask_release(int sock, uint32_t id, const char *name, uint64_t serial, int fd) MUST_CHECK;
+int vault_ask_store(int sock, uint32_t id, const char *name, int fd) MUST_CHECK;
 /* UNLOCK and SCAN with a descriptor; LIST, WATCH, STATUS and STOP with -1. */
 int vault_ask_plain(int sock, enum vault_msg type, uint32_t id, int fd) MUST_CHECK;
 
@@ -196,6 +203,7 @@ int vault_get_remove(const struct ipc_msg *msg, char name[VAULT_MAX_NAME],
 int vault_get_item(const struct ipc_msg *msg, struct vault_item *ret) MUST_CHECK;
 int vault_get_release(
 	const struct ipc_msg *msg, char name[VAULT_MAX_NAME], uint64_t *ret_serial) MUST_CHECK;
+int vault_get_store(const struct ipc_msg *msg, char name[VAULT_MAX_NAME]) MUST_CHECK;
 int vault_get_changed(const struct ipc_msg *msg, uint64_t *ret_generation) MUST_CHECK;
 int vault_get_status(const struct ipc_msg *msg, struct vault_status *ret) MUST_CHECK;
 int vault_get_done(const struct ipc_msg *msg, struct vault_done *ret) MUST_CHECK;

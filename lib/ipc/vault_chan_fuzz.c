@@ -65,6 +65,10 @@ static int decode(const struct ipc_msg *m)
 		return decode_set_ref(m);
 	case VAULT_REMOVE:
 		return vault_get_remove(m, name, scope);
+	case VAULT_STORE:
+		r = vault_get_store(m, name);
+		check(r < 0 || vault_name_is_token(name));
+		return r;
 	case VAULT_RELEASE:
 		r = vault_get_release(m, name, &number);
 		check(r < 0 || (number && m->fd >= 0));

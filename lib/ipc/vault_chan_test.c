@@ -203,6 +203,8 @@ static void test_refused_fields(void **state)
 /* A descriptor exactly where the table says so; every message cut anywhere; something behind it. */
 static void test_fds_and_lengths(void **state)
 {
+	static const char *const no_tokens[] = {
+		"demo", "Demo.access", ".access", "a.b.access", "a.accessx", "a.secret"};
 	static struct ipc_msg cut;
 	uint64_t serial;
 	char name[VAULT_MAX_NAME];
@@ -210,6 +212,18 @@ static void test_fds_and_lengths(void **state)
 	assert_int_equal(vault_ask_set(pair[0], 1, &meta, -1), 0);
 	receive(VAULT_SET, 1);
 	assert_int_equal(vault_get_set(&msg, &got_meta), -EBADMSG);
+	for (size_t i = 0; i < sizeof(no_tokens) / sizeof(no_tokens[0]); i++) {
+		assert_int_equal(vault_ask_store(pair[0], 1, no_tokens[i], 0), 0);
+		receive(VAULT_STORE, 1);
+		assert_int_equal(vault_get_store(&msg, name), -EBADMSG);
+	}
+	assert_int_equal(vault_ask_store(pair[0], 1, "a.access", -1), 0);
+	receive(VAULT_STORE, 1);
+	assert_int_equal(vault_get_store(&msg, name), -EBADMSG);
+	assert_int_equal(vault_ask_store(pair[0], 1, "open-ai2.refresh", 0), 0);
+	receive(VAULT_STORE, 1);
+	assert_int_equal(vault_get_store(&msg, name), 0);
+	assert_string_equal(name, "open-ai2.refresh");
 	assert_int_equal(vault_ask_release(pair[0], 1, "a", 1, -1), 0);
 	receive(VAULT_RELEASE, 1);
 	assert_int_equal(vault_get_release(&msg, name, &serial), -EBADMSG);
@@ -234,7 +248,8 @@ static void test_fds_and_lengths(void **state)
 static void test_phases(void **state)
 {
 	/* what a sandbox's keeper may say, and nothing more */
-	static const uint16_t of_sandbox[] = {VAULT_LIST, VAULT_RELEASE, VAULT_WATCH, VAULT_STATUS};
+	static const uint16_t of_sandbox[] = {
+		VAULT_LIST, VAULT_RELEASE, VAULT_STORE, VAULT_WATCH, VAULT_STATUS};
 	enum vault_phase p = VAULT_PHASE_START;
 
 	for (uint16_t t = 0; t <= VAULT_N_MSGS + 1; t++) {
@@ -251,6 +266,7 @@ static void test_phases(void **state)
 	}
 	/* who manages credentials cannot have one released */
 	assert_false(vault_phase_allows(VAULT_PHASE_ADMIN, VAULT_FROM_PEER, VAULT_RELEASE));
+	assert_false(vault_phase_allows(VAULT_PHASE_ADMIN, VAULT_FROM_PEER, VAULT_STORE));
 	p = vault_phase_after(p, VAULT_HELLO);
 	assert_int_equal(vault_phase_after(p, VAULT_SANDBOX), VAULT_PHASE_SANDBOX);
 	p = vault_phase_after(p, VAULT_ADMIN);

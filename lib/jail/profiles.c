@@ -135,6 +135,7 @@ static const struct jail_group origin_seal[] = {
 		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close"},
 	{"set non-blocking, close-on-exec", "fcntl"},
 	{"the texts of service and roots, in passed files", "pread64"},
+	{"a token's way to the vault: the keeper gets the other end", "pipe2"},
 	{"memory, never executable; values in hidden or locked pages",
 		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock memfd_secret "
 		"ftruncate"},

@@ -147,6 +147,25 @@ bool service_is_endpoint(const struct service *s, const struct service_request *
 	return false;
 }
 
+bool service_is_endpoint_host(const struct service *s, const struct service_request *req)
+{
+	for (size_t i = 0; i < s->n_endpoints; i++)
+		if (is_at(&s->endpoint[i].host, req))
+			return true;
+	return false;
+}
+
+bool service_has_login(const struct service *s)
+{
+	for (size_t i = 0; i < s->n_fields && s->n_endpoints; i++) {
+		const struct service_field *f = &s->field[i];
+
+		if (f->kind == SERVICE_FIELD_REFRESH && !strchr(f->sentinel, '*'))
+			return true;
+	}
+	return false;
+}
+
 /* ---- whose credential ---- */
 
 /* A `*` at the end of a sentinel stands for one or more letters and digits. */
@@ -162,6 +181,11 @@ static bool is_like(struct slice text, const char *sentinel)
 		if (!isalnum(text.p[i]))
 			return false;
 	return true;
+}
+
+bool service_is_field_sentinel(const struct service_field *f, struct slice text)
+{
+	return f->sentinel && is_like(text, f->sentinel);
 }
 
 static bool is_sentinel(const struct service *s, struct slice text)

@@ -134,6 +134,16 @@ enum service_verdict {
 enum service_verdict service_judge(
 	const struct service *s, enum service_where where, struct slice name, struct slice value);
 
+/* Whether the text is the sentinel of this field; a `*` stands for one or more letters and digits. */
+bool service_is_field_sentinel(const struct service_field *f, struct slice text);
+/*
+ * Whether a program can log in there: a token endpoint with a refresh token whose sentinel is one for the
+ * whole sandbox. Where each token has a sentinel of its own they are given for a secret.
+ */
+bool service_has_login(const struct service *s);
+/* Whether one of its token endpoints is at this host and port, whatever the path. */
+bool service_is_endpoint_host(const struct service *s, const struct service_request *req);
+
 /* Whether a path fits a pattern: segments, `*` for one of them, one `**` for one or more. */
 bool service_path_match(const char *pattern, struct slice path);
 /* Whether hosts and ports of both could be one request's; too often yes rather than too seldom. */

@@ -59,6 +59,13 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.max = 1ull << 50,
 		.help = "how large the audit log of one sandbox may grow, for example 2g; then its "
 			"network is refused; 0 means no bound"},
+	[SETTINGS_CREDENTIALS_OAUTH] = {.name = "credentials.oauth",
+		.type = SETTINGS_CHOICE,
+		.standard = "true",
+		.choices = "true|false",
+		.help = "whether the tokens of a program that logs in inside a sandbox are kept on "
+			"the host; "
+			"false lets them into the sandbox"},
 	[SETTINGS_VAULT_KEY] = {.name = "vault.key",
 		.type = SETTINGS_CHOICE,
 		.standard = "auto",

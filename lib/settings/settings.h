@@ -29,6 +29,7 @@ enum settings_id {
 	SETTINGS_NETWORK_EXTRA_CA,   /* a file of certificates */
 	SETTINGS_NETWORK_PROXY,	     /* http://HOST:PORT */
 	SETTINGS_AUDIT_MAX_SIZE,     /* of one sandbox's audit log; 0: no bound */
+	SETTINGS_CREDENTIALS_OAUTH,  /* true, false */
 	SETTINGS_VAULT_KEY,	     /* where the key of a new vault goes */
 	SETTINGS_N,
 };

@@ -544,7 +544,7 @@ static void a_release_that_takes_too_long(void **state)
 	assert_string_equal(value.text, "the vault did not answer in time");
 	assert_int_equal(vault_send_done(cred_vault, id, &done), 0); /* too late */
 	rig_must_be_quiet(run.origin);
-	assert_int_equal(rig_k.origins.list[0].given, 0);
+	assert_int_equal(rig_k.origins.list[0].n_given, 0);
 	cred_run_down(&run);
 }
 

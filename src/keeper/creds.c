@@ -215,8 +215,26 @@ static void add_items(struct creds *c, const struct vault_item *items, size_t n,
 	}
 }
 
+/* Where programs can log in without anything being set: else the first tokens would go to the guest. What
+ * is wrong with such a service, or has a host that the user's own one has, is no loss. */
+static void add_logins(struct creds *c, const struct services *logins)
+{
+	for (size_t i = 0; logins && i < services_count(logins); i++) {
+		const struct service *s = services_get(logins, i);
+		struct vault_item item = {.meta.kind = VAULT_SERVICE};
+		size_t n_before = c->n_faults;
+
+		if (!service_has_login(s) || find_name(c, s->name) || c->n == CREDS_MAX_ITEMS ||
+			str_copy(item.meta.name, sizeof(item.meta.name), s->name) < 0)
+			continue;
+		add_binding(c, &item, s->name);
+		while (c->n_faults > n_before)
+			free(c->fault[--c->n_faults]);
+	}
+}
+
 struct creds *creds_new(const struct vault_item *items, size_t n, const char *shipped,
-	const char *own, const char *sandbox)
+	const char *own, const char *sandbox, const struct services *logins)
 {
 	struct creds *c = xcalloc(1, sizeof(*c));
 
@@ -225,6 +243,7 @@ struct creds *creds_new(const struct vault_item *items, size_t n, const char *sh
 	c->own = own;
 	add_items(c, items, n, VAULT_SERVICE, sandbox);
 	add_items(c, items, n, VAULT_CUSTOM, sandbox);
+	add_logins(c, logins);
 	c->shipped = c->own = NULL;
 	return c;
 }
@@ -253,6 +272,14 @@ const struct binding *creds_get(const struct creds *c, size_t i)
 	return i < creds_count(c) ? &c->list[i] : NULL;
 }
 
+/* Without a value only the token endpoints are opened: elsewhere the guest may have a key of its own. */
+static bool is_open_at(const struct binding *b, const struct host *host, uint16_t port)
+{
+	const struct service_request where = {.host = host, .port = port};
+
+	return b->has || service_is_endpoint_host(b->service, &where);
+}
+
 const struct binding *creds_find(const struct creds *c, const char *host, uint16_t port)
 {
 	const struct service *s;
@@ -264,14 +291,16 @@ const struct binding *creds_find(const struct creds *c, const char *host, uint16
 	s = services_find(c->set, &h, port);
 	for (size_t i = 0; s && i < c->n; i++) {
 		if (c->list[i].service == s)
-			return &c->list[i];
+			return is_open_at(&c->list[i], &h, port) ? &c->list[i] : NULL;
 	}
 	return NULL;
 }
 
-static bool service_has_host(const struct service *s, const struct netrule *host)
+static bool binding_has_host(const struct binding *b, const struct netrule *host)
 {
-	for (size_t i = 0; i < s->n_slots; i++) {
+	const struct service *s = b->service;
+
+	for (size_t i = 0; b->has && i < s->n_slots; i++) {
 		for (size_t k = 0; k < s->slot[i].n_hosts; k++) {
 			if (netrule_may_meet(&s->slot[i].host[k], host))
 				return true;
@@ -292,7 +321,7 @@ bool creds_has_host(const struct creds *c, const char *host)
 	if (creds_count(c) == 0 || netrule_parse(slice_from_str(host), &rule, NULL) < 0)
 		return false;
 	for (size_t i = 0; i < c->n && !found; i++)
-		found = service_has_host(c->list[i].service, &rule);
+		found = binding_has_host(&c->list[i], &rule);
 	netrule_done(&rule);
 	return found;
 }
@@ -302,6 +331,9 @@ bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD])
 	for (size_t k = 0; k < creds_count(c); k++) {
 		const struct service *s = c->list[k].service;
 
+		/* Who has logged in keeps the sentinel where that program keeps its tokens. */
+		if (!(c->list[k].has & ORIGIN_HAS_SECRET))
+			continue;
 		if (i < s->n_envs) {
 			(void)snprintf(
 				buf, CREDS_MAX_FIELD, "%s=%s", s->env[i].name, s->env[i].sentinel);
@@ -333,6 +365,15 @@ bool creds_is_same(const struct binding *a, const struct binding *b)
 			return false;
 	}
 	return true;
+}
+
+bool creds_is_renewal(const struct binding *was, const struct binding *now)
+{
+	const struct creds_value *a = &was->value[ORIGIN_SECRET], *b = &now->value[ORIGIN_SECRET];
+
+	return strcmp(was->name, now->name) == 0 && strcmp(was->text, now->text) == 0 &&
+	       (was->has & now->has) == was->has && a->serial == b->serial &&
+	       a->use_s == b->use_s && strcmp(a->name, b->name) == 0;
 }
 
 void creds_copy(const struct binding *b, struct binding *ret)

@@ -6,7 +6,8 @@
  *          and NAME.refresh are its tokens; a custom item becomes the text of a service of its
  *          own. A sandbox's own item stands in front of the global one of that name. The texts are
  *          read by lib/service; one that cannot be read, or that meets the host of another, is
- *          left out and said in creds_fault. The text is kept: sbx-origin judges by just that one.
+ *          left out and said in creds_fault. A service where programs can log in has a binding without
+ *          any item, for its token endpoints only (has is 0). The text is kept: sbx-origin judges by just that one.
  * Trust    The vault's metadata and files of the installation. No value is here.
  * Owns     A struct creds owns its bindings; what is found lives as long as it does.
  * Limits   CREDS_MAX_ITEMS, CREDS_MAX_FAULTS; the limits of lib/service.
@@ -39,9 +40,10 @@ struct binding {
 
 struct creds;
 
-/* shipped: the installation's services, in front of the user's `own`; sandbox: the id. Never NULL. */
+/* shipped: the installation's services, in front of the user's `own`; sandbox: the id; logins: all services,
+ * for those that have a login; NULL: none has. Never NULL. */
 struct creds *creds_new(const struct vault_item *items, size_t n, const char *shipped,
-	const char *own, const char *sandbox);
+	const char *own, const char *sandbox, const struct services *logins);
 void creds_free(struct creds *c);
 
 size_t creds_count(const struct creds *c);
@@ -50,12 +52,14 @@ const struct binding *creds_get(const struct creds *c, size_t i);
 const struct binding *creds_find(const struct creds *c, const char *host, uint16_t port);
 /* Whether one goes to any port of this host; yes too often rather than too seldom. */
 bool creds_has_host(const struct creds *c, const char *host);
-/* "NAME=SENTINEL" of the i-th variable of all bound services; false behind the last. */
+/* "NAME=SENTINEL" of the i-th variable of all services with a secret; false behind the last. */
 bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD]);
 size_t creds_count_faults(const struct creds *c);
 const char *creds_fault(const struct creds *c, size_t i);
 /* The same values in the same places: a process that has the one may go on with the other. */
 bool creds_is_same(const struct binding *a, const struct binding *b);
+/* Only tokens are others or more: a process that has the one is told, and goes on. */
+bool creds_is_renewal(const struct binding *was, const struct binding *now);
 /* A copy that needs no struct creds; freed with creds_drop. service is NULL in it. */
 void creds_copy(const struct binding *b, struct binding *ret);
 void creds_drop(struct binding *b);

@@ -17,6 +17,7 @@ static char dir[64];
 static struct vault_item items[16];
 static size_t n_items;
 static struct creds *creds;
+static struct services *logins; /* NULL: none are caught */
 
 static void put_service(const char *name, const char *rest)
 {
@@ -77,7 +78,7 @@ static struct vault_item *add_custom(const char *name, const char *hosts, const 
 static void join(void)
 {
 	creds_free(creds);
-	creds = creds_new(items, n_items, dir, "/nowhere", ID);
+	creds = creds_new(items, n_items, dir, "/nowhere", ID, logins);
 }
 
 static void a_service_is_bound_to_its_hosts(void **state)
@@ -260,6 +261,72 @@ static void how_long_a_value_may_be_used(void **state)
 	assert_int_equal(creds_get(creds, 0)->value[ORIGIN_SECRET].use_s, 300);
 }
 
+static void logins_need_no_item(void **state)
+{
+	char field[CREDS_MAX_FIELD];
+	const struct binding *b;
+
+	put_service("acct", "env ACCT_KEY ak-proxy-managed-0\ntoken auth.acct.example:443 /token\n"
+			    "field access access_token at-proxy-managed\n"
+			    "field refresh refresh_token rt-proxy-managed\n"
+			    "slot api\nhost api.acct.example:443\nheader authorization Bearer %s\n"
+			    "value access\n");
+	put_service("registry",
+		"token auth.registry.example:443 /token\n"
+		"field access token t-proxy-managed-*\n"
+		"field refresh refresh_token r-proxy-managed-*\n"
+		"slot api\nhost registry.example:443\nheader authorization Bearer %s\n"
+		"value access\n");
+	logins = services_new();
+	assert_int_equal(services_load(logins, dir, NULL), 0);
+	join();
+	b = creds_find(creds, "auth.acct.example", 443);
+	assert_non_null(b);
+	assert_int_equal(b->has, 0);
+	assert_null(creds_find(creds, "api.acct.example", 443));
+	assert_true(creds_has_host(creds, "auth.acct.example"));
+	assert_false(creds_has_host(creds, "api.acct.example"));
+	assert_false(creds_env(creds, 0, field));
+	/* tokens that are given for a secret, and a service without a refresh token */
+	assert_null(creds_find(creds, "auth.registry.example", 443));
+	assert_null(creds_find(creds, "auth.demo.example", 443));
+	/* what the user said stands in front, and its loss is nobody's fault */
+	(void)add_custom("mine", "auth.acct.example:443", "%s");
+	join();
+	assert_string_equal(creds_find(creds, "auth.acct.example", 443)->name, "mine");
+	assert_int_equal(creds_count_faults(creds), 0);
+	/* with a token all of it is opened */
+	n_items = 0;
+	(void)add("acct.access", ID, VAULT_SERVICE);
+	join();
+	assert_int_equal(creds_find(creds, "api.acct.example", 443)->has, ORIGIN_HAS_ACCESS);
+	services_free(TAKE(logins));
+}
+
+static void tokens_are_renewed(void **state)
+{
+	struct binding was = {0};
+
+	(void)add("demo", "", VAULT_SERVICE);
+	(void)add("demo.access", ID, VAULT_SERVICE);
+	join();
+	creds_copy(creds_find(creds, "api.demo.example", 443), &was);
+	items[1].serial++;
+	(void)add("demo.refresh", ID, VAULT_SERVICE);
+	join();
+	assert_true(creds_is_renewal(&was, creds_find(creds, "api.demo.example", 443)));
+	assert_false(creds_is_same(&was, creds_find(creds, "api.demo.example", 443)));
+	/* another secret, or one token less, is none */
+	items[0].serial++;
+	join();
+	assert_false(creds_is_renewal(&was, creds_find(creds, "api.demo.example", 443)));
+	items[0].serial--;
+	(void)!str_copy(items[1].meta.name, sizeof(items[1].meta.name), "other");
+	join();
+	assert_false(creds_is_renewal(&was, creds_find(creds, "api.demo.example", 443)));
+	creds_drop(&was);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, up, down)
 
 int main(void)
@@ -275,6 +342,8 @@ int main(void)
 		TEST(files_that_cannot_be),
 		TEST(what_makes_it_another),
 		TEST(how_long_a_value_may_be_used),
+		TEST(logins_need_no_item),
+		TEST(tokens_are_renewed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

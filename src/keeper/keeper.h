@@ -80,6 +80,10 @@
 #define KEEPER_VAULT_RELIST_MS 1000 /* when the vault is not open yet */
 #define KEEPER_RELEASE_MS 35000	    /* a program that has the value has 30 s */
 #define KEEPER_MAX_RELEASES (KEEPER_MAX_ORIGINS * ORIGIN_N_WHICH)
+#define KEEPER_STORE_MS 15000
+#define KEEPER_MAX_STORES 64	/* tokens on their way to the vault */
+#define KEEPER_ORIGIN_TOKENS 32 /* of one origin, until it has heard of them */
+#define KEEPER_MAX_GIVEN 64	/* values that one origin was given last */
 
 enum keeper_ev {
 	EV_SIGNAL,
@@ -111,6 +115,7 @@ enum keeper_ev {
 	EV_VAULT,
 	EV_TIMER_VAULT,
 	EV_TIMER_RELEASE, /* idx: which release */
+	EV_TIMER_STORE,	  /* idx: which store */
 	EV_ORIGIN,	  /* idx: which origin */
 	EV_ORIGIN_END,	  /* idx: which origin */
 	EV_TIMER_ORIGINS,
@@ -284,6 +289,17 @@ struct release {
 	struct loop_timer timer;
 };
 
+/* A STORE for an origin: until the vault has answered, and then until the bindings have it. */
+struct store {
+	uint32_t id; /* of the message; 0: free */
+	uint32_t gen;
+	uint32_t origin, origin_gen;
+	uint32_t token; /* origin's number of TOKENS */
+	char name[VAULT_MAX_NAME];
+	bool is_kept;
+	struct loop_timer timer;
+};
+
 struct vault_link {
 	int sock; /* -1: away */
 	enum vault_phase phase;
@@ -298,6 +314,8 @@ struct vault_link {
 	size_t n_items;
 	char fault[VAULT_MAX_TEXT]; /* what it said when it could not list */
 	struct release releases[KEEPER_MAX_RELEASES];
+	struct store stores[KEEPER_MAX_STORES];
+	bool no_logins; /* credentials.oauth is false */
 	struct loop_timer timer;
 };
 
@@ -324,8 +342,15 @@ struct origin_asked_value {
 	bool used;
 	bool is_due; /* the answer waits for room */
 	uint32_t id;
-	int fd; /* origin's end of the stream */
+	uint64_t serial; /* that was decided about */
+	int fd;		 /* origin's end of the stream */
 	struct origin_value value;
+};
+
+/* STORED, when origin reads. */
+struct origin_kept {
+	uint32_t id;
+	struct origin_stored stored;
 };
 
 /* One sbx-origin. */
@@ -344,7 +369,11 @@ struct origin {
 	struct origin_conn *conns; /* KEEPER_ORIGIN_CONNS */
 	size_t next_conn;
 	struct origin_asked_value values[ORIGIN_N_WHICH];
-	uint8_t given; /* of them, ORIGIN_HAS_* */
+	uint64_t given[KEEPER_MAX_GIVEN]; /* serials, a ring */
+	size_t n_given;
+	bool is_renew_due; /* RENEW is to be said */
+	struct origin_kept kept[KEEPER_ORIGIN_TOKENS];
+	size_t n_kept;
 	bool wants_room;
 };
 
@@ -538,6 +567,15 @@ struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask);
 /* Has the value written to the stream, which stays the caller's; origins_on_released follows. */
 int vault_release(struct keeper *k, const struct origin *o, enum origin_which which, int stream,
 	struct err *err) MUST_CHECK;
+void vault_on_store_timeout(struct keeper *k, uint32_t idx);
+/* Has a token kept, whose frame is in the pipe, which stays the caller's; tokens_on_stored follows when the
+ * bindings have it. */
+int vault_store(struct keeper *k, const struct origin *o, enum origin_which which, uint32_t token,
+	int pipe, struct err *err) MUST_CHECK;
+/* How many of this origin's are not answered. */
+size_t vault_count_stores(const struct keeper *k, const struct origin *o);
+/* credentials.oauth */
+void vault_set_logins(struct keeper *k, bool are_caught);
 /* The origin is gone: its releases matter to nobody. */
 void vault_forget(struct keeper *k, const struct origin *o);
 
@@ -585,6 +623,14 @@ int needs_on_need(struct keeper *k, struct origin *o, const struct ipc_msg *msg)
 void needs_on_released(struct keeper *k, const struct release *rel, int code, const char *text);
 int needs_push(struct origin *o) MUST_CHECK;
 void needs_drop(struct origin *o);
+
+/* origin_token.c: the tokens that origins have caught. */
+int tokens_on_tokens(
+	struct keeper *k, struct origin *o, const struct ipc_msg *msg, struct err *err) MUST_CHECK;
+/* What became of them; the bindings have what was kept. */
+void tokens_on_stored(struct keeper *k, const struct store *store, int code, const char *text);
+/* -EAGAIN when origin does not read. RENEW comes before STORED. */
+int tokens_push(struct origin *o) MUST_CHECK;
 
 /* roots.c: what servers are verified by. extra: network.extra-ca, or "". */
 void roots_read(struct keeper *k, const char *extra);

@@ -57,6 +57,8 @@ static bool is_stale(const struct keeper *k, struct loop_key key)
 		return k->vault.sock < 0 || k->vault.gen != key.gen;
 	case EV_TIMER_RELEASE:
 		return !k->vault.releases[key.idx].id || k->vault.releases[key.idx].gen != key.gen;
+	case EV_TIMER_STORE:
+		return !k->vault.stores[key.idx].id || k->vault.stores[key.idx].gen != key.gen;
 	case EV_ORIGIN:
 	case EV_ORIGIN_END:
 		return !k->origins.list[key.idx].alive || k->origins.list[key.idx].gen != key.gen;
@@ -83,6 +85,9 @@ static void dispatch_credentials(struct keeper *k, const struct loop_event *ev)
 		break;
 	case EV_TIMER_RELEASE:
 		vault_on_release_timeout(k, ev->key.idx);
+		break;
+	case EV_TIMER_STORE:
+		vault_on_store_timeout(k, ev->key.idx);
 		break;
 	case EV_ORIGIN:
 		origins_on_event(k, ev->key.idx, ev->events);

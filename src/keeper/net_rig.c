@@ -103,6 +103,10 @@ static void dispatch_credentials(const struct loop_event *ev)
 			rig_k.vault.releases[key.idx].gen == key.gen)
 			vault_on_release_timeout(&rig_k, key.idx);
 		break;
+	case EV_TIMER_STORE:
+		if (rig_k.vault.stores[key.idx].id && rig_k.vault.stores[key.idx].gen == key.gen)
+			vault_on_store_timeout(&rig_k, key.idx);
+		break;
 	case EV_ORIGIN:
 		if (origins_find(&rig_k, key.idx, key.gen))
 			origins_on_event(&rig_k, key.idx, ev->events);

@@ -93,6 +93,7 @@ static int read_settings(struct keeper *k, struct err *err)
 	k->netpolicy.config = config;
 	k->netpolicy.fault[0] = '\0';
 	roots_read(k, settings_get(&s, SETTINGS_NETWORK_EXTRA_CA));
+	vault_set_logins(k, strcmp(settings_get(&s, SETTINGS_CREDENTIALS_OAUTH), "false") != 0);
 	return 0;
 }
 

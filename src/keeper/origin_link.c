@@ -196,6 +196,16 @@ void origins_kill_all(struct keeper *k, const char *why)
 
 /* ---- when it must end ---- */
 
+/* It goes on: whoever has refreshed a token does not break what others are reading. */
+static void renew(struct keeper *k, struct origin *o, const struct binding *b)
+{
+	creds_drop(&o->binding);
+	creds_copy(b, &o->binding);
+	/* before that CONFIG says it */
+	o->is_renew_due = o->phase == ORIGIN_PHASE_RUN;
+	origins_push(k, o);
+}
+
 void origins_on_creds(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
@@ -204,6 +214,10 @@ void origins_on_creds(struct keeper *k)
 
 		if (!o->alive || (b && creds_is_same(b, &o->binding)))
 			continue;
+		if (b && creds_is_renewal(&o->binding, b)) {
+			renew(k, o, b);
+			continue;
+		}
 		log_info("the credential %s is another one or gone: sbx-origin for %s:%u ends",
 			o->binding.name, o->host, o->port);
 		kill_origin(k, o, "the credential was changed or removed");
@@ -343,7 +357,8 @@ static void fill(struct origin *o, const struct edge_ask *ask, const struct bind
 	o->phase = ORIGIN_PHASE_START;
 	o->started_ms = o->used_ms = clock_mono_ms();
 	o->n_exchanges = o->next_conn = 0;
-	o->given = 0;
+	o->n_given = o->n_kept = 0;
+	o->is_renew_due = false;
 	o->wants_room = false;
 	o->exchanges = xcalloc(ORIGIN_MAX_OPEN, sizeof(*o->exchanges));
 	for (size_t i = 0; i < ORIGIN_MAX_OPEN; i++)
@@ -479,6 +494,8 @@ void origins_push(struct keeper *k, struct origin *o)
 	if (r == 0)
 		r = conns_push(o);
 	if (r == 0)
+		r = tokens_push(o);
+	if (r == 0)
 		r = needs_push(o);
 	/* Any other error: it is ending, and its pidfd tells. */
 	wants_room = r == -EAGAIN;
@@ -540,8 +557,8 @@ static struct origin_exchange *find_exchange(struct origin *o, uint32_t id)
 /* Who says that a credential was used must have been given it. */
 static bool is_believable(const struct origin *o, const struct origin_result *result)
 {
-	for (unsigned i = 0; i < ORIGIN_N_WHICH; i++) {
-		if (o->given & 1u << i && o->binding.value[i].serial == result->serial)
+	for (size_t i = 0; i < MIN(o->n_given, (size_t)KEEPER_MAX_GIVEN); i++) {
+		if (o->given[i] == result->serial)
 			return true;
 	}
 	return !result->used;
@@ -578,18 +595,6 @@ static int on_closed(struct keeper *k, struct origin *o, const struct ipc_msg *m
 	return 0;
 }
 
-/* The vault takes values from its administrator only, so a token cannot be kept from here yet. */
-static int on_tokens(struct origin *o, const struct ipc_msg *msg, struct err *err)
-{
-	struct origin_tokens tokens;
-	int r = origin_get_tokens(msg, &tokens);
-
-	if (r < 0)
-		return err_set(err, r, "sent tokens that do not decode");
-	log_warn("a token of %s is not kept: log in on the host", o->host);
-	return 0;
-}
-
 static int on_message(
 	struct keeper *k, struct origin *o, const struct ipc_msg *msg, struct err *err)
 {
@@ -610,7 +615,7 @@ static int on_message(
 	case ORIGIN_NEED:
 		return needs_on_need(k, o, msg);
 	case ORIGIN_TOKENS:
-		return on_tokens(o, msg, err);
+		return tokens_on_tokens(k, o, msg, err);
 	default:
 		return -EBADMSG;
 	}

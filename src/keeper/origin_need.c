@@ -39,7 +39,7 @@ int needs_push(struct origin *o)
 		if (r < 0)
 			return r;
 		if (v->value.given)
-			o->given |= (uint8_t)(1u << i);
+			o->given[o->n_given++ % KEEPER_MAX_GIVEN] = v->serial;
 		fd_close(&v->fd);
 		v->used = v->is_due = false;
 	}
@@ -174,7 +174,10 @@ int needs_on_need(struct keeper *k, struct origin *o, const struct ipc_msg *msg)
 	if (r < 0 || !(o->binding.has & 1u << need.which) || o->values[need.which].used)
 		return -EBADMSG;
 	v = &o->values[need.which];
-	*v = (struct origin_asked_value){.used = true, .id = msg->id, .fd = -1};
+	*v = (struct origin_asked_value){.used = true,
+		.id = msg->id,
+		.serial = o->binding.value[need.which].serial,
+		.fd = -1};
 	gate = decide(k, o, &need);
 	if (gate != RELEASE_N_GATES) {
 		refuse(k, o, need.which, release_text(gate));

@@ -53,6 +53,16 @@ static void end_release(struct keeper *k, struct release *rel, int code, const c
 	needs_on_released(k, &done, code, text);
 }
 
+static void end_store(struct keeper *k, struct store *store, int code, const char *text)
+{
+	struct store done = *store;
+
+	loop_timer_clear(&k->loop, &store->timer);
+	store->id = 0;
+	store->gen++;
+	tokens_on_stored(k, &done, code, text);
+}
+
 static void close_link(struct keeper *k)
 {
 	struct vault_link *v = &k->vault;
@@ -71,6 +81,10 @@ static void close_link(struct keeper *k)
 	for (size_t i = 0; i < KEEPER_MAX_RELEASES; i++) {
 		if (v->releases[i].id)
 			end_release(k, &v->releases[i], -EPIPE, "the vault went away");
+	}
+	for (size_t i = 0; i < KEEPER_MAX_STORES; i++) {
+		if (v->stores[i].id)
+			end_store(k, &v->stores[i], -EPIPE, "the vault went away");
 	}
 }
 
@@ -234,7 +248,8 @@ static void take_list(struct keeper *k)
 	struct vault_link *v = &k->vault;
 	struct creds *was = k->creds;
 
-	k->creds = creds_new(v->items, v->n_items, shipped, own, k->spec.id);
+	k->creds = creds_new(
+		v->items, v->n_items, shipped, own, k->spec.id, v->no_logins ? NULL : k->services);
 	for (size_t i = 0; i < creds_count_faults(k->creds); i++)
 		log_warn("%s", creds_fault(k->creds, i));
 	v->is_listed = v->is_current = true;
@@ -243,6 +258,11 @@ static void take_list(struct keeper *k)
 	creds_free(was);
 	origins_on_creds(k);
 	trust_renew(k);
+	/* This list was asked for after the vault had them. */
+	for (size_t i = 0; i < KEEPER_MAX_STORES; i++) {
+		if (v->stores[i].id && v->stores[i].is_kept)
+			end_store(k, &v->stores[i], 0, "");
+	}
 }
 
 static int on_listed(struct keeper *k, const struct vault_done *done)
@@ -273,8 +293,18 @@ static struct release *find_release(struct vault_link *v, uint32_t id)
 	return NULL;
 }
 
+static struct store *find_store(struct vault_link *v, uint32_t id)
+{
+	for (size_t i = 0; i < KEEPER_MAX_STORES; i++) {
+		if (v->stores[i].id == id)
+			return &v->stores[i];
+	}
+	return NULL;
+}
+
 static int on_done(struct keeper *k, const struct ipc_msg *msg)
 {
+	struct store *store = msg->id ? find_store(&k->vault, msg->id) : NULL;
 	struct release *rel = msg->id ? find_release(&k->vault, msg->id) : NULL;
 	struct vault_done done;
 	int r = vault_get_done(msg, &done);
@@ -286,6 +316,11 @@ static int on_done(struct keeper *k, const struct ipc_msg *msg)
 	/* Of WATCH, or of a release that was given up. */
 	if (rel)
 		end_release(k, rel, done.code, done.text);
+	/* CHANGED came before it, and its list is still to come. */
+	if (store && done.code == 0)
+		store->is_kept = true;
+	else if (store)
+		end_store(k, store, done.code, done.text);
 	return 0;
 }
 
@@ -379,6 +414,72 @@ void vault_on_release_timeout(struct keeper *k, uint32_t idx)
 	end_release(k, &k->vault.releases[idx], -ETIMEDOUT, "the vault did not answer in time");
 }
 
+/* ---- tokens ---- */
+
+int vault_store(struct keeper *k, const struct origin *o, enum origin_which which, uint32_t token,
+	int pipe, struct err *err)
+{
+	struct vault_link *v = &k->vault;
+	struct store *store = find_store(v, 0);
+	int n, r;
+
+	if (v->sock < 0 || !v->is_current)
+		return err_set(err, -EAGAIN, "the vault is away");
+	if (!store)
+		return err_set(err, -EBUSY, "too many tokens at once");
+	n = snprintf(store->name, sizeof(store->name), "%s.%s", o->binding.name,
+		which == ORIGIN_ACCESS ? "access" : "refresh");
+	if (n < 0 || (size_t)n >= sizeof(store->name) || !vault_name_is_token(store->name))
+		return err_set(err, -EINVAL, "no token has such a name");
+	store->id = next_id(v);
+	r = vault_ask_store(v->sock, store->id, store->name, pipe);
+	if (r < 0) {
+		store->id = 0;
+		return err_set(err, r, "the vault does not read");
+	}
+	store->origin = (uint32_t)(o - k->origins.list);
+	store->origin_gen = o->gen;
+	store->token = token;
+	store->is_kept = false;
+	loop_timer_set(&k->loop, &store->timer, clock_mono_ms() + KEEPER_STORE_MS,
+		(struct loop_key){.kind = EV_TIMER_STORE,
+			.gen = store->gen,
+			.idx = (uint32_t)(store - v->stores)});
+	return 0;
+}
+
+void vault_on_store_timeout(struct keeper *k, uint32_t idx)
+{
+	end_store(k, &k->vault.stores[idx], -ETIMEDOUT, "the vault did not answer in time");
+}
+
+size_t vault_count_stores(const struct keeper *k, const struct origin *o)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < KEEPER_MAX_STORES; i++) {
+		const struct store *store = &k->vault.stores[i];
+
+		n += store->id && &k->origins.list[store->origin] == o &&
+		     store->origin_gen == o->gen;
+	}
+	return n;
+}
+
+/* The list is asked for again: what is bound follows from it. */
+void vault_set_logins(struct keeper *k, bool are_caught)
+{
+	struct vault_link *v = &k->vault;
+
+	if (v->no_logins == !are_caught)
+		return;
+	v->no_logins = !are_caught;
+	if (v->list_id)
+		v->is_dirty = true;
+	else if (v->sock >= 0 && v->phase == VAULT_PHASE_SANDBOX && ask_list(k) < 0)
+		lose(k, "it does not read");
+}
+
 void vault_forget(struct keeper *k, const struct origin *o)
 {
 	for (size_t i = 0; i < KEEPER_MAX_RELEASES; i++) {
@@ -416,6 +517,15 @@ static const char *say_away(const struct keeper *k, const char *credential)
 	return text;
 }
 
+/* What a program would get there is kept by the vault, or not had. */
+static bool is_login(
+	const struct keeper *k, const struct service *s, const struct host *host, uint16_t port)
+{
+	const struct service_request where = {.host = host, .port = port};
+
+	return !k->vault.no_logins && service_has_login(s) && service_is_endpoint_host(s, &where);
+}
+
 /* Nothing was listed yet: what a known service is at may have a credential. */
 static struct gate_binding look_unlisted(struct keeper *k, const struct edge_ask *ask)
 {
@@ -427,7 +537,7 @@ static struct gate_binding look_unlisted(struct keeper *k, const struct edge_ask
 	if (host_from_wire(slice_from_str(ask->host), &host, NULL) < 0)
 		return ret;
 	s = services_find(k->services, &host, ask->port);
-	if (!s || !has_kept_any())
+	if (!s || (!has_kept_any() && !is_login(k, s, &host, ask->port)))
 		return ret;
 	ret.credential = s->name;
 	ret.fault = say_away(k, s->name);

@@ -47,6 +47,11 @@ bool control_need(struct origin *o, uint32_t id, const struct origin_need *need)
 	return sent(o, origin_send_need(ORIGIN_CONTROL_FD, id, need));
 }
 
+bool control_tokens(struct origin *o, uint32_t id, const struct origin_tokens *tokens, int fd)
+{
+	return sent(o, origin_send_tokens(ORIGIN_CONTROL_FD, id, tokens, fd));
+}
+
 void control_report(struct origin *o, struct exchange *x)
 {
 	uint32_t gen = x->gen;
@@ -72,6 +77,8 @@ static void flush_due(struct origin *o)
 	}
 	if (!o->reports_due)
 		value_flush_due(o);
+	if (!o->reports_due)
+		token_flush_due(o);
 	o->lines_due = true;
 	if (!o->reports_due)
 		watch_control(o);
@@ -174,6 +181,10 @@ static int answer(struct origin *o, struct ipc_msg *msg)
 		return line_on_socket(o, msg);
 	case ORIGIN_VALUE:
 		return value_on_message(o, msg);
+	case ORIGIN_STORED:
+		return token_on_stored(o, msg);
+	case ORIGIN_RENEW:
+		return value_on_renew(o, msg);
 	case ORIGIN_STOP:
 		r = origin_get_plain(msg, ORIGIN_STOP);
 		if (r == 0)

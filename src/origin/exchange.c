@@ -50,6 +50,8 @@ static void drop_server(struct origin *o, struct exchange *x)
 	if (x->line)
 		line_leave(o, x);
 	answer_scrub_done(o, x);
+	if (x->token)
+		token_drop(o, x);
 	sign_free(o, x->talk);
 	talk_free(TAKE(x->talk));
 	canon_reader_done(&x->frames);
@@ -106,9 +108,14 @@ static void end(struct origin *o, struct exchange *x)
 	drain_edge(o, x);
 }
 
-void exchange_end(struct origin *o, struct exchange *x)
+void exchange_tell_done(struct origin *o, struct exchange *x)
 {
 	tell(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
+}
+
+void exchange_end(struct origin *o, struct exchange *x)
+{
+	exchange_tell_done(o, x);
 	end(o, x);
 }
 
@@ -220,7 +227,7 @@ static int take_request(struct origin *o, struct exchange *x, struct slice paylo
 	return canon_flow_req(&t->up, &t->req);
 }
 
-static void wait_for_line(struct origin *o, struct exchange *x)
+void exchange_want_line(struct origin *o, struct exchange *x)
 {
 	x->state = EXCHANGE_LINE;
 	exchange_set_timer(o, x, ORIGIN_LINE_MS);
@@ -244,13 +251,14 @@ static void keep_body(struct origin *o, struct exchange *x)
 void exchange_on_kept(struct origin *o, struct exchange *x)
 {
 	sign_keep_end(x);
-	wait_for_line(o, x);
+	exchange_want_line(o, x);
 }
 
 static void on_request(struct origin *o, struct exchange *x, const struct canon_frame *frame)
 {
 	char where[SLOT_MAX_WHERE];
 	enum origin_outcome outcome;
+	bool is_token = false;
 	const char *why;
 
 	if (frame->kind != CANON_HEAD || frame->stream != OUT_STREAM ||
@@ -268,12 +276,17 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 		return;
 	}
 	why = sign_refusal(x);
-	if (why)
+	if (token_is_for(o, x, &is_token) < 0)
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "%s: a path that may be its token endpoint",
+			o->config.host);
+	else if (is_token)
+		token_begin(o, x);
+	else if (why)
 		exchange_fail(o, x, ORIGIN_CANNOT_SIGN, "%s: %s", o->config.host, why);
 	else if (sign_keeps_body(x))
 		keep_body(o, x);
 	else
-		wait_for_line(o, x);
+		exchange_want_line(o, x);
 }
 
 /* Not one byte behind the request is read: in a websocket it is the server's. */
@@ -315,7 +328,7 @@ static void wait_anew(struct origin *o, struct exchange *x, bool was_new)
 {
 	x->n_lost += was_new;
 	if (x->n_lost < ORIGIN_TRIES)
-		wait_for_line(o, x);
+		exchange_want_line(o, x);
 	else
 		exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: it closes its connections at once",
 			o->config.host);
@@ -326,6 +339,8 @@ static bool fill(struct origin *o, struct exchange *x, struct value *v)
 {
 	const char *why = "";
 
+	if (!x->slot)
+		return true; /* a refresh, which token_fill has filled */
 	if (x->slot->how == SERVICE_SIGV4) {
 		if (slot_sign(o, x, v, &why) < 0) {
 			exchange_fail(o, x, ORIGIN_CANNOT_SIGN, "%s: %s", o->config.host, why);
@@ -345,11 +360,16 @@ static void send_request(struct origin *o, struct exchange *x, struct value *v)
 	struct line *l = x->line;
 	int r;
 
+	if (x->token && token_fill(x, v) < 0) {
+		exchange_fail(o, x, ORIGIN_NO_VALUE, "%s: the refresh token cannot be sent",
+			o->config.host);
+		return;
+	}
 	if (v && !fill(o, x, v))
 		return;
 	x->state = EXCHANGE_TALK;
 	x->n_tries++;
-	exchange_set_timer(o, x, ORIGIN_IDLE_MS);
+	exchange_set_timer(o, x, x->token ? ORIGIN_TOKEN_MS : ORIGIN_IDLE_MS);
 	r = l->ops->start(o, l, x);
 	slot_wipe(x);
 	sign_wipe(x);
@@ -368,7 +388,8 @@ static void send_request(struct origin *o, struct exchange *x, struct value *v)
 	if (v) {
 		x->result.used = true;
 		x->result.serial = v->frame.serial;
-		(void)snprintf(x->result.slot, sizeof(x->result.slot), "%s", x->slot->name);
+		(void)snprintf(x->result.slot, sizeof(x->result.slot), "%s",
+			x->slot ? x->slot->name : "refresh");
 	}
 	talk_pump(o, x);
 }
@@ -390,7 +411,7 @@ void exchange_take_line(struct origin *o, struct exchange *x, struct line *l)
 	x->line = l;
 	l->n_exchanges++;
 	(void)snprintf(x->result.addr, sizeof(x->result.addr), "%s", l->addr);
-	if (x->slot) {
+	if (x->slot || token_needs_value(x)) {
 		v = value_ask(o, x->which, l);
 		if (!v) {
 			x->state = EXCHANGE_VALUE;
@@ -442,6 +463,8 @@ bool exchange_on_head(struct origin *o, struct exchange *x, struct http_resp *re
 	if (resp->status >= 200 || resp->status == 101)
 		x->result.status = resp->status;
 	free(TAKE(x->talk->head)); /* it will not be sent again */
+	if (x->token)
+		return token_on_head(o, x, resp);
 	if (answer_scrub_head(o, x, resp) < 0) {
 		bad_answer(o, x, "the answer cannot be passed on");
 		return false;
@@ -451,7 +474,11 @@ bool exchange_on_head(struct origin *o, struct exchange *x, struct http_resp *re
 
 bool exchange_on_data(struct origin *o, struct exchange *x, struct slice data)
 {
-	int r = x->state == EXCHANGE_RAW ? answer_scrub_raw(o, x, data) : answer_scrub(o, x, data);
+	int r;
+
+	if (x->token)
+		return token_on_data(o, x, data);
+	r = x->state == EXCHANGE_RAW ? answer_scrub_raw(o, x, data) : answer_scrub(o, x, data);
 
 	if (r < 0)
 		bad_answer(o, x, "the answer cannot be passed on");
@@ -462,6 +489,11 @@ bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *
 {
 	struct http_headers none = {0};
 
+	if (x->token) { /* trailers would be looked at by nobody, and are not passed on */
+		line_leave(o, x);
+		token_on_end(o, x);
+		return false;
+	}
 	if (x->state == EXCHANGE_RAW) {
 		x->talk->is_done = true;
 		if (answer_scrub_raw_end(x) < 0) {
@@ -495,7 +527,7 @@ void exchange_on_refused(struct origin *o, struct exchange *x, const char *why)
 	if (x->state == EXCHANGE_TALK && x->n_tries < ORIGIN_TRIES && x->talk->head &&
 		sign_can_repeat(x)) {
 		line_leave(o, x);
-		wait_for_line(o, x);
+		exchange_want_line(o, x);
 		return;
 	}
 	exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: %s", o->config.host, why);
@@ -507,7 +539,7 @@ void exchange_on_fail(struct origin *o, struct exchange *x, enum origin_outcome 
 	if (untouched && x->state == EXCHANGE_TALK && x->n_tries < ORIGIN_TRIES && x->talk->head &&
 		is_safe(&x->talk->req)) {
 		line_leave(o, x);
-		wait_for_line(o, x);
+		exchange_want_line(o, x);
 		return;
 	}
 	exchange_fail(o, x, outcome, "%s: %s", o->config.host, why);
@@ -520,12 +552,16 @@ void exchange_on_deaf(struct origin *o, struct exchange *x)
 
 void exchange_on_room(struct origin *o, struct exchange *x)
 {
-	if (x->state == EXCHANGE_TALK || x->state == EXCHANGE_RAW)
+	if (x->token)
+		token_push(o, x);
+	else if (x->state == EXCHANGE_TALK || x->state == EXCHANGE_RAW)
 		talk_pump(o, x);
 }
 
 bool exchange_has_room(const struct exchange *x)
 {
+	if (x->token) /* it is held here, and bounded */
+		return true;
 	if (answer_has_more(x))
 		return false;
 	return x->talk->is_said
@@ -553,15 +589,23 @@ void exchange_on_edge(struct origin *o, struct exchange *x, uint32_t events)
 		else
 			talk_keep(o, x);
 		break;
+	case EXCHANGE_TOKEN:
+		if (is_gone)
+			exchange_finish(o, x);
+		else
+			token_read(o, x);
+		break;
+	case EXCHANGE_FLIGHT:
 	case EXCHANGE_LINE:
 	case EXCHANGE_VALUE:
 		if (is_gone)
 			exchange_finish(o, x);
 		break;
 	case EXCHANGE_TALK:
-		if (is_gone)
+	case EXCHANGE_STORE:
+		if (is_gone && (!x->token || !token_orphan(o, x)))
 			exchange_finish(o, x);
-		else
+		else if (!is_gone)
 			talk_pump(o, x);
 		break;
 	case EXCHANGE_RAW:
@@ -583,7 +627,16 @@ void exchange_on_timer(struct origin *o, struct exchange *x)
 		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "no request came");
 		break;
 	case EXCHANGE_BODY:
+	case EXCHANGE_TOKEN:
 		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the content does not come");
+		break;
+	case EXCHANGE_FLIGHT:
+		exchange_fail(o, x, ORIGIN_TIMEOUT, "%s: the refresh under way does not end",
+			o->config.host);
+		break;
+	case EXCHANGE_STORE:
+		exchange_fail(o, x, ORIGIN_NO_VALUE, "%s: the vault does not keep its tokens",
+			o->config.host);
 		break;
 	case EXCHANGE_LINE:
 		exchange_fail(o, x, line_has_any(o) ? ORIGIN_BUSY : ORIGIN_TIMEOUT,

@@ -190,7 +190,10 @@ static int put_chunk(struct exchange *x, struct h1 *h, struct slice bytes)
 static int body(struct origin *o, struct exchange *x, struct slice bytes)
 {
 	struct h1 *h = x->line->proto;
-	int r = h->chunked && !h->is_raw ? put_chunk(x, h, bytes) : put(x, h, bytes);
+	int r;
+
+	h->out.is_secret = x->token != NULL;
+	r = h->chunked && !h->is_raw ? put_chunk(x, h, bytes) : put(x, h, bytes);
 
 	if (r == 0)
 		flush_request(o, x->line, h);

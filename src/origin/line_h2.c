@@ -224,7 +224,7 @@ static bool is_whole(const struct exchange *x)
 
 	return body->kind == HTTP_BODY_NONE ||
 	       (body->kind == HTTP_BODY_LENGTH && body->length == 0) ||
-	       (x->talk->up.phase == CANON_OVER && !sign_has_due(x));
+	       (x->talk->up.phase == CANON_OVER && !x->token && !sign_has_due(x));
 }
 
 static int start(struct origin *o, struct line *l, struct exchange *x)
@@ -281,7 +281,10 @@ static size_t room(const struct line *l, const struct exchange *x)
 static int body(struct origin *o, struct exchange *x, struct slice bytes)
 {
 	struct h2_stream *s = x->stream;
-	int r = out_put(&s->up, bytes);
+	int r;
+
+	s->up.is_secret = x->token != NULL;
+	r = out_put(&s->up, bytes);
 
 	if (r < 0)
 		return r;

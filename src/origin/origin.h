@@ -2,8 +2,8 @@
  * origin - the parts of sbx-origin: main.c (start, jail, the switch), control.c (keeper's messages),
  *          exchange.c and talk.c (the life of one exchange, its frames), answer.c and scrub.c (what the
  *          server says), slot.c (whose credential, and where it goes), sign.c, value.c (the
- *          credential), line.c and tls.c (connections), line_h1.c and line_h2.c (HTTP on
- *          one), selftest.c.
+ *          credential), token.c and token_answer.c (token endpoints), line.c and tls.c
+ *          (connections), line_h1.c and line_h2.c (HTTP on one), selftest.c.
  *
  * How      Each OPEN is a struct exchange: its request is read from edge, checked and judged
  *          (slot_judge), then waits for a struct line, a connection whose certificate is verified.
@@ -28,6 +28,7 @@
 #include "lib/ipc/origin_chan.h"
 #include "lib/ipc/vault_frame.h"
 #include "lib/loop/loop.h"
+#include "lib/oauth/oauth.h"
 #include "lib/secret/secret.h"
 #include "lib/service/service.h"
 
@@ -39,9 +40,14 @@
 #define ORIGIN_HANDSHAKE_MS 10000
 #define ORIGIN_VALUE_MS 60000 /* for the vault, which may have to ask a person */
 #define ORIGIN_READ_VALUE_MS 10000
-#define ORIGIN_IDLE_MS 900000 /* of an exchange: models think for minutes */
-#define ORIGIN_KEEP_MS 55000  /* a line that nobody uses; servers often say 60 s */
-#define ORIGIN_LINGER_MS 2000 /* for edge to read the end */
+#define ORIGIN_IDLE_MS 900000	  /* of an exchange: models think for minutes */
+#define ORIGIN_KEEP_MS 55000	  /* a line that nobody uses; servers often say 60 s */
+#define ORIGIN_TOKEN_MS 60000	  /* for a token endpoint's answer */
+#define ORIGIN_FLIGHT_MS 90000	  /* for the answer to somebody else's refresh */
+#define ORIGIN_STORE_MS 20000	  /* for the vault to keep the tokens */
+#define ORIGIN_REFRESHED_MS 60000 /* a refresh so soon after the last one gets that one's answer */
+#define ORIGIN_MAX_TOKENS 16	  /* exchanges with a token endpoint under way; more are busy */
+#define ORIGIN_LINGER_MS 2000	  /* for edge to read the end */
 #define ORIGIN_ROOTS_BYTES (4 * 1024 * 1024)
 #define LINE_MAX_IDLE 8 /* lines that are kept for later */
 #define LINE_READ OUT_READ
@@ -131,9 +137,12 @@ enum exchange_state {
 	EXCHANGE_FREE,
 	EXCHANGE_HEAD,	 /* edge's request is awaited */
 	EXCHANGE_BODY,	 /* its content is kept until it is whole, to be signed */
+	EXCHANGE_TOKEN,	 /* a token endpoint's: all of the content is awaited */
+	EXCHANGE_FLIGHT, /* a refresh: that of another exchange is awaited */
 	EXCHANGE_LINE,	 /* a line is awaited */
 	EXCHANGE_VALUE,	 /* has a line; the value is awaited */
 	EXCHANGE_TALK,	 /* request and answer under way */
+	EXCHANGE_STORE,	 /* answered with tokens; the vault is awaited */
 	EXCHANGE_RAW,	 /* a websocket: bytes both ways */
 	EXCHANGE_ENDING, /* the last bytes to edge, then its end is awaited */
 	EXCHANGE_OVER,	 /* everything is closed; the keeper is still to be told */
@@ -153,6 +162,39 @@ struct talk {
 	bool is_done;	   /* the answer's end went to edge */
 };
 
+/* A token on its way to the vault. */
+struct token_store {
+	uint32_t id; /* of TOKENS; 0: none */
+	struct origin_tokens what;
+	int fd;	     /* its frame, while the keeper does not read */
+	bool is_due; /* TOKENS is still to be said */
+};
+
+/* One request to a token endpoint and its answer, each held until it is whole. */
+struct token {
+	struct oauth_request req; /* points into body */
+	uint8_t *body;
+	size_t n_body;
+	struct secret filled; /* the body with the refresh token */
+	size_t n_pushed;
+	bool is_pushed;
+	uint8_t *head; /* the answer's: payload of a frame */
+	size_t n_head;
+	struct secret answer;
+	struct secret clean; /* the answer as edge gets it */
+	uint32_t expires_s;
+	uint32_t n_removed;
+	bool has_answer; /* it goes to edge, and to those that wait for this refresh */
+	struct token_store store[2];
+};
+
+/* The answer to the last refresh; no token is in it. */
+struct token_memory {
+	uint8_t *head, *body;
+	size_t n_head, n_body;
+	uint64_t until_ms;
+};
+
 struct exchange {
 	enum exchange_state state;
 	uint32_t id; /* keeper's */
@@ -161,6 +203,7 @@ struct exchange {
 	int edge_fd;
 	struct canon_reader frames; /* until the request is there */
 	struct talk *talk;
+	struct token *token; /* NULL: not for a token endpoint */
 	struct line *line;
 	void *stream;			 /* of the line's protocol */
 	const struct service_slot *slot; /* NULL: no credential goes into this request */
@@ -190,6 +233,7 @@ struct value {
 	uint64_t until_ms; /* UINT64_MAX: kept */
 	struct origin_need need;
 	bool need_due;	     /* the keeper did not read */
+	bool is_stale;	     /* there is another one since it was asked for */
 	struct secret bytes; /* a whole vault_frame */
 	struct secret
 		text[SERVICE_MAX_SLOTS]; /* as it stands in a slot's header; made on first use */
@@ -211,6 +255,9 @@ struct origin {
 	uint32_t n_wants, n_needs;
 	enum line_kind spoken; /* what the server chose the last time */
 	struct value value[ORIGIN_N_WHICH];
+	struct exchange *flight; /* the refresh that is under way */
+	struct token_memory memory;
+	uint32_t n_tokens;
 	struct sweep *sweep; /* scrub.c's: the values that answers are looked through for */
 	struct arena arena;  /* of one decoding */
 	size_t n_kept;	     /* bytes, see SIGN_MAX_KEPT */
@@ -227,6 +274,8 @@ void control_report(struct origin *o, struct exchange *x);
 /* Whether it was said. When the keeper does not read, line_serve and value_flush_due come later. */
 bool control_want(struct origin *o, uint32_t id) MUST_CHECK;
 bool control_need(struct origin *o, uint32_t id, const struct origin_need *need) MUST_CHECK;
+bool control_tokens(
+	struct origin *o, uint32_t id, const struct origin_tokens *tokens, int fd) MUST_CHECK;
 
 /* exchange.c */
 /* fd is taken. */
@@ -243,6 +292,10 @@ void exchange_end(struct origin *o, struct exchange *x);
 /* Closes everything now. */
 void exchange_finish(struct origin *o, struct exchange *x);
 void exchange_set_timer(struct origin *o, struct exchange *x, uint64_t ms);
+/* Its request is judged and whole: it waits for a line. */
+void exchange_want_line(struct origin *o, struct exchange *x);
+/* RESULT says DONE. */
+void exchange_tell_done(struct origin *o, struct exchange *x);
 /* A line is there and verified: goes on to the value, or sends. */
 void exchange_take_line(struct origin *o, struct exchange *x, struct line *l);
 /* The value is there, or (NULL otherwise) why not. */
@@ -308,7 +361,40 @@ void answer_on_idle(struct origin *o, struct exchange *x);
 /* A new value is here: later answers are looked through for it. */
 void answer_values_changed(struct origin *o);
 
+/* token.c: requests to a token endpoint. */
+/* Whether the path is one; -EPERM: servers may take it for one, and we would not. */
+int token_is_for(const struct origin *o, struct exchange *x, bool *ret) MUST_CHECK;
+/* The head was judged: makes x->token and waits for the content. */
+void token_begin(struct origin *o, struct exchange *x);
+void token_read(struct origin *o, struct exchange *x);
+bool token_needs_value(const struct exchange *x);
+/* The request's framing, and for a refresh its content with the value. -EINVAL: it cannot stand there. */
+int token_fill(struct exchange *x, const struct value *v) MUST_CHECK;
+/* Gives the line what it takes of the content. */
+void token_push(struct origin *o, struct exchange *x);
+/* Edge is gone: what was sent goes on without it, since the server may give out a token once only.
+ * False when there is nothing to go on with. */
+bool token_orphan(struct origin *o, struct exchange *x) MUST_CHECK;
+/* Its refresh is over: whoever waits for it goes on. */
+void token_land(struct origin *o, struct exchange *x);
+void token_drop(struct origin *o, struct exchange *x);
+
+/* token_answer.c */
+bool token_on_head(struct origin *o, struct exchange *x, struct http_resp *resp);
+bool token_on_data(struct origin *o, struct exchange *x, struct slice data);
+void token_on_end(struct origin *o, struct exchange *x);
+/* STORED. */
+int token_on_stored(struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
+/* TOKENS that the keeper would not read. */
+void token_flush_due(struct origin *o);
+/* Whether the last refresh is good enough; then x has its answer. */
+bool token_remembers(struct origin *o, struct exchange *x);
+/* The flight's answer, for one that waited for it. */
+void token_share(struct origin *o, struct exchange *x, const struct token *t);
+void token_store_drop(struct token *t);
+
 /* slot.c */
+void slot_remove_header(struct http_headers *headers, struct slice name);
 #define SLOT_MAX_WHERE 96
 /* Looks through the request: ORIGIN_DONE and x->slot, or an outcome to refuse it with, and where the
  * credential stands. Removes sentinels, in place. */
@@ -360,6 +446,8 @@ void value_on_event(struct origin *o, struct loop_key key);
 void value_on_timer(struct origin *o, struct loop_key key);
 /* NEEDs that the keeper would not read. */
 void value_flush_due(struct origin *o);
+/* RENEW: other tokens than before. */
+int value_on_renew(struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
 void value_wipe_all(struct origin *o);
 
 /* line.c */

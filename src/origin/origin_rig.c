@@ -293,15 +293,17 @@ uint64_t rig_memory(const struct rig *r)
 	unsigned long long sum = 0, kib;
 	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)r->pid);
+	/* of the files that tell, the one that its own user may read too */
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)r->pid);
 	f = fopen(path, "re");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
 		/* not the program's text: whether that is private or dirty is not its doing */
-		if (sscanf(line, "Anonymous: %llu", &kib) == 1)
+		if (sscanf(line, "RssAnon: %llu", &kib) == 1)
 			sum += kib * 1024;
 	}
 	(void)fclose(f);
+	assert_true(sum > 0);
 	return sum;
 }
 

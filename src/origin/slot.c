@@ -106,7 +106,7 @@ static bool sift_headers(
 	return true;
 }
 
-static void remove_header(struct http_headers *headers, struct slice name)
+void slot_remove_header(struct http_headers *headers, struct slice name)
 {
 	size_t n = 0;
 
@@ -159,12 +159,12 @@ enum origin_outcome slot_judge(struct origin *o, struct exchange *x, char ret_wh
 		return ORIGIN_BAD_REQUEST;
 	/* What is compressed cannot be looked through. */
 	if (o->config.has) {
-		remove_header(&req->headers, slice_from_str("accept-encoding"));
+		slot_remove_header(&req->headers, slice_from_str("accept-encoding"));
 		if (canon_set_header(&req->headers, slice_from_str("accept-encoding"),
 			    slice_from_str("identity")) < 0)
 			return ORIGIN_BAD_REQUEST;
 		/* of websockets: permessage-deflate */
-		remove_header(&req->headers, slice_from_str("sec-websocket-extensions"));
+		slot_remove_header(&req->headers, slice_from_str("sec-websocket-extensions"));
 	}
 	return ORIGIN_DONE;
 }
@@ -261,13 +261,13 @@ int slot_fill(struct origin *o, struct exchange *x, struct value *v)
 	if (r < 0)
 		return r;
 	/* Also one that was empty, and so nobody's. */
-	remove_header(headers, name);
+	slot_remove_header(headers, name);
 	return canon_set_header(headers, name, secret_slice(text));
 }
 
 void slot_wipe(struct exchange *x)
 {
 	if (x->slot && x->slot->header)
-		remove_header(&x->talk->req.headers, slice_from_str(x->slot->header));
+		slot_remove_header(&x->talk->req.headers, slice_from_str(x->slot->header));
 	secret_done(&x->filled);
 }

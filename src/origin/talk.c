@@ -185,6 +185,12 @@ void talk_pump(struct origin *o, struct exchange *x)
 	uint32_t gen = x->gen;
 	struct line *l;
 
+	if (x->token) { /* its request was read; only what waits for edge is left */
+		if (x->edge_fd >= 0 && !talk_flush(o, x))
+			return;
+		token_push(o, x);
+		return;
+	}
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		enum step step;
 

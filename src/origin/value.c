@@ -103,7 +103,17 @@ static struct value *find_asked(struct origin *o, uint32_t id)
 
 static void refuse(struct origin *o, struct value *v, const char *why)
 {
+	bool is_stale = v->is_stale;
+
 	wipe(o, v);
+	v->is_stale = false;
+	if (is_stale && o->config.has & 1u << v->need.which) {
+		/* it was replaced while it was on its way: once more */
+		v->state = VALUE_ASKED;
+		v->id = ++o->n_needs;
+		say_need(o, v);
+		return;
+	}
 	tell_all(o, v, why);
 }
 
@@ -147,6 +157,9 @@ static void take(struct origin *o, struct value *v)
 		return;
 	}
 	v->state = VALUE_HERE;
+	if (v->is_stale) /* good for who waits, not for longer */
+		v->until_ms = 0;
+	v->is_stale = false;
 	answer_values_changed(o);
 	tell_all(o, v, NULL);
 }
@@ -175,6 +188,30 @@ void value_on_event(struct origin *o, struct loop_key key)
 		}
 		v->bytes.n += (size_t)n;
 	}
+}
+
+/* What is asked for or being read may be the one before: it is asked for again after its use. */
+int value_on_renew(struct origin *o, const struct ipc_msg *msg)
+{
+	uint8_t has;
+	int r = origin_get_renew(msg, &has);
+
+	if (r < 0)
+		return r;
+	/* what is removed ends the process instead */
+	if ((o->config.has & has) != o->config.has)
+		return -EBADMSG;
+	o->config.has = has;
+	for (unsigned i = ORIGIN_ACCESS; i < ORIGIN_N_WHICH; i++) {
+		struct value *v = &o->value[i];
+
+		if (v->state == VALUE_HERE)
+			wipe(o, v);
+		else
+			v->is_stale = v->state != VALUE_NONE;
+	}
+	answer_values_changed(o);
+	return 0;
 }
 
 void value_on_timer(struct origin *o, struct loop_key key)

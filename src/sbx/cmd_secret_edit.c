@@ -44,7 +44,23 @@ static int not_there(const json_t *answer, const char *name, const char *sandbox
 	return problem_hint(p, -ENOENT, "sbx secret ls shows the ones there are");
 }
 
-static int check_rm(const struct opts *o, const char *sandbox, struct problem *p)
+/* What goes with a name: what was set, and the tokens of a login. */
+static const char *const with_tokens[] = {"", ".access", ".refresh"};
+
+static bool has_any(const json_t *answer, const char *name, const char *sandbox)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(with_tokens) && !found; i++) {
+		AUTO_FREE char *full = xasprintf("%s%s", name, with_tokens[i]);
+
+		found = secret_find(answer, full, sandbox) != NULL;
+	}
+	return found;
+}
+
+static int check_rm(
+	const struct opts *o, const char *sandbox, json_t **ret_answer, struct problem *p)
 {
 	AUTO_JSON json_t *answer = NULL;
 	const char *name = o->args.v[0];
@@ -54,8 +70,9 @@ static int check_rm(const struct opts *o, const char *sandbox, struct problem *p
 		r = secret_list(&answer, p);
 	if (r < 0)
 		return r;
-	if (!secret_find(answer, name, sandbox))
+	if (!has_any(answer, name, sandbox))
 		return not_there(answer, name, sandbox, p);
+	*ret_answer = json_incref(answer);
 	if (opts_has(o, "force"))
 		return 0;
 	if (!ui_can_ask()) {
@@ -71,20 +88,31 @@ static int check_rm(const struct opts *o, const char *sandbox, struct problem *p
 	return err_set(&p->err, -ECANCELED, "the credential '%s' was kept", name);
 }
 
+static int remove_one(const char *name, const char *sandbox, struct problem *p)
+{
+	AUTO_FREE char *quoted_name = api_quote(name);
+	AUTO_FREE char *quoted = sandbox ? api_quote(sandbox) : xstrdup("");
+	AUTO_FREE char *path =
+		xasprintf("/v1/secrets/%s%s%s", quoted_name, sandbox ? "?sandbox=" : "", quoted);
+
+	return api_call("DELETE", path, NULL, SECRET_TIMEOUT_MS, NULL, p);
+}
+
 int secret_rm_run(struct opts *o)
 {
-	AUTO_FREE char *name = api_quote(o->args.v[0]), *quoted = NULL, *path = NULL;
+	AUTO_JSON json_t *answer = NULL;
 	const char *sandbox = NULL;
 	struct problem p = {0};
 	int r = secret_scope(o, "secret rm", &sandbox, &p);
 
 	if (r == 0)
-		r = check_rm(o, sandbox, &p);
-	if (r < 0)
-		return ui_problem(&p, r);
-	quoted = sandbox ? api_quote(sandbox) : xstrdup("");
-	path = xasprintf("/v1/secrets/%s%s%s", name, sandbox ? "?sandbox=" : "", quoted);
-	r = api_call("DELETE", path, NULL, SECRET_TIMEOUT_MS, NULL, &p);
+		r = check_rm(o, sandbox, &answer, &p);
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(with_tokens); i++) {
+		AUTO_FREE char *full = xasprintf("%s%s", o->args.v[0], with_tokens[i]);
+
+		if (secret_find(answer, full, sandbox))
+			r = remove_one(full, sandbox, &p);
+	}
 	if (r < 0)
 		return ui_problem(&p, r);
 	printf("Credential '%s' removed from %s%s\n", o->args.v[0],

@@ -125,16 +125,30 @@ static json_t *service_envs(const struct service *s)
 	return list;
 }
 
+/* A token is named behind its service. */
+static const struct service *find_service(const struct vault_meta *meta, const struct services *set)
+{
+	char name[VAULT_MAX_NAME];
+
+	if (meta->kind != VAULT_SERVICE || !set)
+		return NULL;
+	(void)snprintf(name, sizeof(name), "%s", meta->name);
+	if (vault_name_is_token(name))
+		*strchr(name, '.') = '\0';
+	return services_by_name(set, name);
+}
+
 static void add_places(json_t *o, const struct vault_meta *meta, const struct services *set)
 {
-	const struct service *s =
-		meta->kind == VAULT_SERVICE && set ? services_by_name(set, meta->name) : NULL;
+	const struct service *s = find_service(meta, set);
+	bool is_token = meta->kind == VAULT_SERVICE && vault_name_is_token(meta->name);
+	const char *kind = is_token ? "oauth" : meta->kind == VAULT_SERVICE ? "service" : "custom";
 
-	json_object_set_new(
-		o, "kind", json_string(meta->kind == VAULT_SERVICE ? "service" : "custom"));
-	json_object_set_new(
-		o, "hosts", s ? api_service_hosts(s, SERVICE_SECRET) : split(meta->hosts));
-	json_object_set_new(o, "env", s ? service_envs(s) : split(meta->env));
+	json_object_set_new(o, "kind", json_string(kind));
+	json_object_set_new(o, "hosts",
+		s ? api_service_hosts(s, is_token ? SERVICE_ACCESS : SERVICE_SECRET)
+		  : split(meta->hosts));
+	json_object_set_new(o, "env", s && !is_token ? service_envs(s) : split(s ? "" : meta->env));
 	/* one whose file is gone goes nowhere */
 	json_object_set_new(o, "known", json_boolean(s || meta->kind == VAULT_CUSTOM));
 	if (meta->kind == VAULT_CUSTOM) {

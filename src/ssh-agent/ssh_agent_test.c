@@ -173,7 +173,7 @@ static void test_nonsense_of_the_guest(void **state)
 		assert_true(says_failure(fd));
 		/* and the next request is read all the same, byte by byte */
 		for (size_t i = 0; i < 5; i++)
-			assert_int_equal(send(fd, "\0\0\0\1\x1b" + i, 1, 0), 1);
+			assert_int_equal(send(fd, &"\0\0\0\1\x1b"[i], 1, 0), 1);
 		assert_true(says_failure(fd));
 		(void)close(fd);
 		while (r.n_closed < r.n_opened)

@@ -105,6 +105,68 @@ void ask_finish_set(struct vault *v, struct op *op)
 	op_answer(v, op, r, serial, r < 0 ? err_text(&err, r) : "");
 }
 
+/* ---- tokens ---- */
+
+static bool has_room_for_token(const struct vault *v, const struct op *op)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < v->book.n; i++) {
+		const struct vault_meta *meta = &v->book.list[i]->meta;
+
+		if (strcmp(meta->scope, op->meta.scope) != 0)
+			continue;
+		if (strcmp(meta->name, op->meta.name) == 0)
+			return true;
+		n += vault_name_is_token(meta->name);
+	}
+	return n < VAULT_MAX_TOKENS;
+}
+
+/* A frame says again what it is: who wrote it and who sent it here agree. */
+static int check_frame(
+	struct vault *v, const struct op *op, const struct vault_frame *frame, struct err *err)
+{
+	const struct book_entry *old = book_find(&v->book, op->meta.name, op->meta.scope);
+
+	if (strcmp(frame->name, op->meta.name) != 0 || frame->serial || frame->header[0] ||
+		frame->format[0] || frame->user[0])
+		return err_set(err, -EINVAL, "the token is another one than was said");
+	if (frame->value.n == 0 || frame->value.n > VAULT_MAX_TOKEN)
+		return err_set(err, -EMSGSIZE, "a token has 1 to %d bytes", VAULT_MAX_TOKEN);
+	if (old && old->ref.kind != VAULT_REF_NONE)
+		return err_set(err, -EEXIST, "the user has set it to come from a program");
+	if (!has_room_for_token(v, op))
+		return err_set(err, -ENOSPC, "the sandbox has %d tokens", VAULT_MAX_TOKENS);
+	return 0;
+}
+
+void ask_finish_store(struct vault *v, struct op *op)
+{
+	struct vault_frame frame = {0};
+	struct book_entry *e;
+	struct err err = {0};
+	uint64_t serial = 0;
+	int r = 0;
+
+	if (v->state != VAULT_READY)
+		r = err_set(&err, -EAGAIN, "%s", v->why.text);
+	else if (vault_frame_split(secret_slice(&op->bytes), &frame) < 0)
+		r = err_set(&err, -EINVAL, "the token was cut off, or is too long");
+	else
+		r = check_frame(v, op, &frame, &err);
+	if (r == 0) {
+		e = xcalloc(1, sizeof(*e));
+		e->meta = op->meta;
+		r = secret_copy(&e->value, frame.value, &err);
+		if (r < 0)
+			book_entry_free(e);
+		else
+			r = put(v, e, &serial, &err);
+	}
+	op_answer(v, op, r, serial, r < 0 ? err_text(&err, r) : "");
+}
+
 /* Only what is read to its end by itself: a file would be read at once or never. */
 static bool is_pipe_or_stream(int fd)
 {
@@ -136,6 +198,18 @@ static int ask_set(struct vault *v, struct peer *p, struct ipc_msg *msg)
 	if (r < 0 || !is_ready(v, p, msg->id))
 		return r;
 	return read_from(v, p, OP_SET, msg, &meta);
+}
+
+/* The scope is the peer's own, whatever it would like. */
+static int ask_store(struct vault *v, struct peer *p, struct ipc_msg *msg)
+{
+	struct vault_meta meta = {.kind = VAULT_SERVICE};
+	int r = vault_get_store(msg, meta.name);
+
+	if (r < 0 || !is_ready(v, p, msg->id))
+		return r;
+	memcpy(meta.scope, p->sandbox, sizeof(meta.scope));
+	return read_from(v, p, OP_STORE, msg, &meta);
 }
 
 static int ask_set_ref(struct vault *v, struct peer *p, struct ipc_msg *msg)
@@ -347,6 +421,8 @@ int ask_take(struct vault *v, struct peer *p, struct ipc_msg *msg)
 		return ask_unlock(v, p, msg);
 	case VAULT_RELEASE:
 		return ask_release(v, p, msg);
+	case VAULT_STORE:
+		return ask_store(v, p, msg);
 	default:
 		return ask_plain(v, p, msg);
 	}

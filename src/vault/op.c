@@ -18,13 +18,23 @@ static struct peer *peer_of(struct vault *v, const struct op *op)
 	return p->fd >= 0 && p->gen == op->peer_gen ? p : NULL;
 }
 
+static bool is_pipe_kind(enum op_kind kind)
+{
+	return kind == OP_SET || kind == OP_STORE || kind == OP_UNLOCK;
+}
+
+static bool is_pipe(const struct op *op)
+{
+	return is_pipe_kind(op->kind);
+}
+
 static void end(struct vault *v, struct op *op)
 {
 	struct peer *p = peer_of(v, op);
 	uint32_t gen = op->gen;
 
 	loop_timer_clear(&v->loop, &op->timer);
-	if (op->fd >= 0 && (op->kind == OP_SET || op->kind == OP_UNLOCK))
+	if (op->fd >= 0 && is_pipe(op))
 		loop_del(&v->loop, op->fd);
 	fd_close(&op->fd);
 	secret_done(&op->bytes);
@@ -53,11 +63,6 @@ static unsigned count(const struct vault *v, bool (*is)(const struct op *))
 	return n;
 }
 
-static bool is_pipe(const struct op *op)
-{
-	return op->kind == OP_SET || op->kind == OP_UNLOCK;
-}
-
 static bool is_scan(const struct op *op)
 {
 	return op->kind == OP_SCAN;
@@ -65,7 +70,7 @@ static bool is_scan(const struct op *op)
 
 static struct op *find_free(struct vault *v, enum op_kind kind)
 {
-	if ((kind == OP_SET || kind == OP_UNLOCK) && count(v, is_pipe) >= MAX_PIPES)
+	if (is_pipe_kind(kind) && count(v, is_pipe) >= MAX_PIPES)
 		return NULL;
 	if (kind == OP_SCAN && count(v, is_scan))
 		return NULL;
@@ -79,7 +84,9 @@ static struct op *find_free(struct vault *v, enum op_kind kind)
 /* The memory that a value is read into, and the pipe in the loop. */
 static int begin_reading(struct vault *v, struct op *op, struct err *err)
 {
-	int r = secret_init(&op->bytes, VAULT_MAX_VALUE + 1, err);
+	size_t max =
+		op->kind == OP_STORE ? VAULT_FRAME_MAX_HEAD + VAULT_MAX_TOKEN : VAULT_MAX_VALUE;
+	int r = secret_init(&op->bytes, max + 1, err);
 
 	if (r < 0)
 		return r;
@@ -137,6 +144,10 @@ static void finish_reading(struct vault *v, struct op *op)
 
 	if (op->kind == OP_SET) {
 		ask_finish_set(v, op);
+		return;
+	}
+	if (op->kind == OP_STORE) {
+		ask_finish_store(v, op);
 		return;
 	}
 	r = open_with_passphrase(v, &op->bytes, &err);

@@ -64,7 +64,7 @@ struct peer {
 	bool is_watching, is_changed_due;
 };
 
-enum op_kind { OP_FREE, OP_SET, OP_UNLOCK, OP_RELEASE, OP_SCAN };
+enum op_kind { OP_FREE, OP_SET, OP_STORE, OP_UNLOCK, OP_RELEASE, OP_SCAN };
 
 /* A question that cannot be answered yet. */
 struct op {
@@ -72,7 +72,7 @@ struct op {
 	uint32_t gen;
 	uint32_t peer, peer_gen;
 	uint32_t id;
-	int fd; /* SET, UNLOCK: the pipe; RELEASE: the stream; SCAN: the file */
+	int fd; /* SET, STORE, UNLOCK: the pipe; RELEASE: the stream; SCAN: the file */
 	struct vault_meta meta;
 	uint64_t serial; /* RELEASE: what is being fetched */
 	uint64_t until_ms;
@@ -147,6 +147,8 @@ void peer_watch_events(struct vault *v, struct peer *p);
 /* ask.c: -EBADMSG, or 0 when the question was taken */
 int ask_take(struct vault *v, struct peer *p, struct ipc_msg *msg) MUST_CHECK;
 void ask_finish_set(struct vault *v, struct op *op);
+/* The pipe had a frame. */
+void ask_finish_store(struct vault *v, struct op *op);
 void ask_send_value(struct vault *v, struct peer *p, uint32_t id, struct book_entry *e, int fd);
 void ask_fill_status(const struct vault *v, struct vault_status *ret);
 

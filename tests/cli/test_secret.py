@@ -8,6 +8,8 @@ import pty
 import secrets as random_bytes
 import select
 import signal
+import socket
+import struct
 import subprocess
 import termios
 import threading
@@ -378,6 +380,48 @@ def test_rm(vault):
         t.type("y\r")
         assert t.end() == 0
     assert names(vault) == []
+
+
+def put_str(text):
+    return struct.pack("<H", len(text)) + text.encode()
+
+
+def store(inst, sandbox_id, name, value):
+    """As a keeper does it with a token that was caught; gives the vault's code."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.settimeout(20)
+        s.connect(str(pathlib.Path(inst.env["XDG_RUNTIME_DIR"]) / "sbx/vault.sock"))
+
+        def send(kind, number, body, fds=()):
+            socket.send_fds(s, [struct.pack("<HHII", kind, 0, number, len(body)) + body], list(fds))
+        s.recv(4096)  # HELLO
+        send(3, 0, put_str(sandbox_id))
+        r, w = os.pipe()
+        os.write(w, struct.pack("<IQ", 0x58425356, 0) + put_str(name) + put_str("") * 3 + struct.pack("<I", len(value)) + value.encode())
+        os.close(w)
+        send(18, 1, put_str(name), [r])
+        os.close(r)
+        kind, _, number, _ = struct.unpack("<HHII", (answer := s.recv(4096))[:12])
+        assert (kind, number) == (16, 1)
+        return struct.unpack("<i", answer[12:16])[0]
+
+
+def test_tokens_of_a_login(vault):
+    vault.create("demo")
+    vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
+    sandbox_id = json.loads(vault.sbx("inspect", "demo", "--json", check=0).stdout)["id"]
+    assert store(vault, sandbox_id, "anthropic.access", canary("sk-ant-oat01-")) == 0
+    assert store(vault, sandbox_id, "anthropic.refresh", canary("sk-ant-ort01-")) == 0
+    tokens = [s for s in listed(vault) if s["kind"] == "oauth"]
+    assert [s["name"] for s in tokens] == ["anthropic.access", "anthropic.refresh"]
+    assert all(s["known"] and s["sandbox"] == "demo" and "api.anthropic.com:443" in s["hosts"] and s["env"] == [] for s in tokens)
+    assert any(line.split()[:3] == ["sandbox:demo", "oauth", "anthropic.access"] for line in vault.sbx("secret", "ls", check=0).stdout.splitlines())
+    # the scope that was named, and all that goes with the name there
+    vault.sbx("secret", "rm", "-f", "anthropic", check=0)
+    assert names(vault) == ["anthropic.access", "anthropic.refresh"]
+    vault.sbx("secret", "rm", "-f", "--sandbox", "demo", "anthropic", check=0)
+    assert names(vault) == []
+    assert "no credential" in vault.sbx("secret", "rm", "-f", "--sandbox", "demo", "anthropic", check=1).stderr
 
 
 def test_sandbox_takes_its_credentials_along(vault):
