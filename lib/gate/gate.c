@@ -144,8 +144,8 @@ int gate_append(struct gate *g, const struct audit_event *ev, struct err *err)
 	return audit_append(g->audit, ev, NULL, err);
 }
 
-static int record(struct gate *g, const struct edge_ask *ask, bool allowed, const char *rule,
-	const char *reason, struct err *err)
+static int record(struct gate *g, const struct edge_ask *ask, const char *path, bool allowed,
+	const char *rule, const char *reason, struct err *err)
 {
 	char op[GATE_MAX_OP];
 	struct audit_event ev = {.kind = AUDIT_KIND_DECISION,
@@ -153,7 +153,7 @@ static int record(struct gate *g, const struct edge_ask *ask, bool allowed, cons
 		.type = slice_from_str(type_word(ask)),
 		.host = slice_from_str(ask->host),
 		.port = ask->port,
-		.path = slice_from_str(gate_path_word(ask)),
+		.path = slice_from_str(path),
 		.rule = slice_from_str(rule),
 		.reason = slice_from_str(reason)};
 
@@ -336,6 +336,7 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 {
 	struct judgement j = {0};
 	struct err err = {0};
+	const char *path;
 	int r;
 
 	*ret = (struct edge_verdict){0};
@@ -343,7 +344,9 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 	judge(g, ask, now_ms, &j, ret);
 	if (j.allowed)
 		judge_bound(ask, binding, &j, ret);
-	r = record(g, ask, j.allowed, j.rule, j.reason, &err);
+	/* What is opened does not pass unseen. */
+	path = ret->opened && ask->via != EDGE_VIA_TRANSPARENT ? "forward" : gate_path_word(ask);
+	r = record(g, ask, path, j.allowed, j.rule, j.reason, &err);
 	if (r < 0)
 		refuse_unrecorded(ret, &err, r);
 	else
@@ -377,5 +380,6 @@ void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress
 	if (refused)
 		(void)gate_count_refusal(g, ask);
 	/* Nothing is left to refuse when this one cannot be written. */
-	(void)!record(g, ask, !refused, refused ? "" : "<dial failed>", reason, NULL);
+	(void)!record(g, ask, gate_path_word(ask), !refused, refused ? "" : "<dial failed>", reason,
+		NULL);
 }

@@ -82,3 +82,6 @@ void gate_record_kept(struct gate *g, const struct gate_use *use);
 /* What sbx-origin says that came of an allowed request. */
 void gate_origin_result(struct gate *g, const struct edge_ask *ask, const char *credential,
 	const struct origin_result *result);
+/* The same when it ended before it could say: whoever had the value may have sent it. */
+void gate_origin_lost(struct gate *g, const struct edge_ask *ask, const char *credential,
+	bool had_value, const char *why);

@@ -113,29 +113,50 @@ static void print_result(const struct origin_result *r, char *buf, size_t size)
 		(void)snprintf(buf + n, size - (size_t)n, "%s", text);
 }
 
+static void append_use(
+	struct gate *g, const struct edge_ask *ask, const char *credential, struct audit_event *ev)
+{
+	char op[GATE_MAX_OP];
+
+	ev->kind = AUDIT_KIND_CREDENTIAL_USE;
+	ev->type = slice_from_str("https");
+	ev->host = slice_from_str(ask->host);
+	ev->port = ask->port;
+	ev->path = slice_from_str(gate_path_word(ask));
+	ev->rule = slice_from_str(credential);
+	gate_print_op(ask, op);
+	ev->op = slice_from_str(op);
+	/* Nothing is left to refuse when this one cannot be written. */
+	(void)!gate_append(g, ev, NULL);
+}
+
 void gate_origin_result(struct gate *g, const struct edge_ask *ask, const char *credential,
 	const struct origin_result *result)
 {
 	bool refused = is_refusal(result->outcome);
-	char op[GATE_MAX_OP], reason[EDGE_MAX_REASON];
-	struct audit_event ev = {.kind = AUDIT_KIND_CREDENTIAL_USE,
-		.decision = refused ? AUDIT_DENY : AUDIT_ALLOW,
+	char reason[EDGE_MAX_REASON];
+	struct audit_event ev = {.decision = refused ? AUDIT_DENY : AUDIT_ALLOW,
 		.action = slice_from_str(refused	? "refuse"
 					 : result->used ? "use"
 							: "pass"),
-		.type = slice_from_str("https"),
-		.host = slice_from_str(ask->host),
-		.port = ask->port,
-		.path = slice_from_str(gate_path_word(ask)),
-		.rule = slice_from_str(credential),
 		.count = result->n_removed};
 
-	gate_print_op(ask, op);
 	print_result(result, reason, sizeof(reason));
-	ev.op = slice_from_str(op);
 	ev.reason = slice_from_str(reason);
 	if (refused)
 		(void)gate_count_refusal(g, ask);
-	/* Nothing is left to refuse when this one cannot be written. */
-	(void)!gate_append(g, &ev, NULL);
+	append_use(g, ask, credential, &ev);
+}
+
+void gate_origin_lost(struct gate *g, const struct edge_ask *ask, const char *credential,
+	bool had_value, const char *why)
+{
+	char reason[EDGE_MAX_REASON];
+	struct audit_event ev = {
+		.decision = AUDIT_ALLOW, .action = slice_from_str(had_value ? "use" : "pass")};
+
+	(void)snprintf(reason, sizeof(reason), "%s; %s",
+		had_value ? "perhaps used: it was released" : "not used", why);
+	ev.reason = slice_from_str(reason);
+	append_use(g, ask, credential, &ev);
 }

@@ -109,11 +109,11 @@ static void a_tunnel_to_what_is_bound_is_opened(void **state)
 
 	assert_true(decide(&ask, &bound));
 	assert_true(verdict.opened);
-	must_have_recorded(
-		"decision allow  https api.example:443 (forward-bypass) [] {r1} with the "
-		"credential demo: ");
+	must_have_recorded("decision allow  https api.example:443 (forward) [] {r1} with the "
+			   "credential demo: ");
 	assert_true(decide(&ask, &none));
 	assert_false(verdict.opened);
+	must_have_recorded("decision allow  https api.example:443 (forward-bypass) [] {r1} ");
 	assert_true(decide(&ask, NULL));
 	assert_false(verdict.opened);
 	assert_true(decide(&ask, &other_port));
@@ -240,6 +240,22 @@ static void what_came_of_it_is_in_the_log(void **state)
 	must_have_recorded("credential-use allow pass https");
 }
 
+/* Who died with the value in hand may have sent it. */
+static void a_lost_origin_with_a_value_counts_as_use(void **state)
+{
+	struct edge_ask ask = make_ask(EDGE_ASK_HTTP, 443, "GET");
+
+	ask.tls = true;
+	gate_origin_lost(gate, &ask, "demo", true, "sbx-origin ended");
+	must_have_recorded(
+		"credential-use allow use https api.example:443 (forward) [GET /v1] {demo} "
+		"perhaps used: it was released; sbx-origin ended");
+	gate_origin_lost(gate, &ask, "demo", false, "sbx-origin ended");
+	must_have_recorded(
+		"credential-use allow pass https api.example:443 (forward) [GET /v1] {demo} "
+		"not used; sbx-origin ended");
+}
+
 static void releases_are_in_the_log(void **state)
 {
 	static const uint8_t cert[ORIGIN_CERT_HASH] = {0xab, 0xcd};
@@ -302,6 +318,7 @@ int main(void)
 		TEST(without_the_vault_it_is_refused),
 		TEST(without_a_record_nothing_is_opened),
 		TEST(what_came_of_it_is_in_the_log),
+		TEST(a_lost_origin_with_a_value_counts_as_use),
 		TEST(releases_are_in_the_log),
 		TEST(looking_without_a_record),
 	};

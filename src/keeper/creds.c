@@ -103,10 +103,11 @@ static int load_text(const struct creds *c, const char *name, char **ret, struct
 	return r;
 }
 
-/* Names of items have more letters than names of services; the number keeps them apart. */
-static void custom_name(const char *item, size_t i, char buf[SERVICE_MAX_WORD])
+/* Names of items have more letters than names of services; the serial keeps them apart, and is the
+ * same whatever other credentials come and go. */
+static void custom_name(const struct vault_item *item, char buf[SERVICE_MAX_WORD])
 {
-	int n = snprintf(buf, SERVICE_MAX_WORD, "custom-%zu-%.40s", i, item);
+	int n = snprintf(buf, SERVICE_MAX_WORD, "custom-%lu-%.32s", item->serial, item->meta.name);
 
 	for (int k = 0; k < n; k++) {
 		char c = (char)tolower((unsigned char)buf[k]);
@@ -116,8 +117,9 @@ static void custom_name(const char *item, size_t i, char buf[SERVICE_MAX_WORD])
 }
 
 /* A sentinel without a variable is known all the same: somebody wrote it into a file. */
-static int make_custom(const struct vault_meta *meta, size_t i, char **ret, struct err *err)
+static int make_custom(const struct vault_item *item, char **ret, struct err *err)
 {
+	const struct vault_meta *meta = &item->meta;
 	char name[SERVICE_MAX_WORD], env[SERVICE_MAX_WORD + 4];
 	struct custom c = {.name = name,
 		.hosts = meta->hosts,
@@ -126,7 +128,7 @@ static int make_custom(const struct vault_meta *meta, size_t i, char **ret, stru
 		.env = meta->env,
 		.sentinel = meta->sentinel[0] ? meta->sentinel : "proxy-managed"};
 
-	custom_name(meta->name, i, name);
+	custom_name(item, name);
 	if (!meta->env[0] && meta->sentinel[0]) {
 		(void)snprintf(env, sizeof(env), "SBX_%s", name);
 		for (char *p = env; *p; p++)
@@ -176,7 +178,7 @@ static void add_binding(struct creds *c, const struct vault_item *item, const ch
 
 	*b = (struct binding){0};
 	if (item->meta.kind == VAULT_CUSTOM)
-		r = make_custom(&item->meta, c->n, &text, &err);
+		r = make_custom(item, &text, &err);
 	else
 		r = load_text(c, base, &text, &err);
 	if (r == 0)

@@ -180,6 +180,22 @@ static void a_custom_one_is_a_service_too(void **state)
 	assert_false(creds_env(creds, 2, env));
 }
 
+/* Its process must not end because another credential went. */
+static void a_custom_one_is_the_same_when_others_go(void **state)
+{
+	struct binding was;
+
+	(void)add_custom("first", "one.example", "%s");
+	(void)add_custom("second", "two.example", "%s");
+	join();
+	creds_copy(creds_find(creds, "two.example", 443), &was);
+	items[0] = items[--n_items];
+	join();
+	assert_null(creds_find(creds, "one.example", 443));
+	assert_true(creds_is_same(&was, creds_find(creds, "two.example", 443)));
+	creds_drop(&was);
+}
+
 static void customs_that_cannot_be(void **state)
 {
 	(void)add_custom("every", "**", "%s");
@@ -337,6 +353,7 @@ int main(void)
 		TEST(the_sandboxs_own_stands_in_front),
 		TEST(tokens_are_values_of_their_service),
 		TEST(a_custom_one_is_a_service_too),
+		TEST(a_custom_one_is_the_same_when_others_go),
 		TEST(customs_that_cannot_be),
 		TEST(two_for_one_host),
 		TEST(files_that_cannot_be),

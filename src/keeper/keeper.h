@@ -1,7 +1,7 @@
 /*
  * keeper - the state of one running sandbox and the parts of the program that owns it.
  *
- * How      main.c has the loop and its switch; each part below handles the events named for it.
+ * How      main.c has the loop, events.c its switch; each part below handles the events named for it.
  *          A sandbox goes STARTING -> RUNNING -> STOPPING -> STOPPED, and the process ends with it.
  * Trust    Sees short fixed messages of edge, egress, origins and the vault, QMP text (lib/vmm) and answers of the guest
  *          to its own small questions (lib/guestapi): all taken as hostile. Requests of sbxd: same
@@ -442,6 +442,10 @@ struct keeper {
 	char why[KEEPER_MAX_TEXT]; /* why it ends when nobody asked for it */
 	bool over;		   /* leave the loop */
 };
+
+/* events.c: a keeper that has nothing yet, and the switch of its loop. */
+void keeper_init(struct keeper *k);
+void keeper_dispatch(struct keeper *k, const struct loop_event *ev);
 
 /* start.c: the steps from nothing to a booting machine, and their undo. */
 int start_prepare(struct keeper *k, struct err *err) MUST_CHECK;

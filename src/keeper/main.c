@@ -13,192 +13,14 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
 
 #define SBXD_FD 3
-
-static void on_signal(struct keeper *k)
-{
-	struct signalfd_siginfo info;
-
-	if (read(k->sig_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return;
-	if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
-		stop_begin(k, KEEPER_STOP_MS, "the keeper was told to end by a signal");
-}
-
-static bool is_stale(const struct keeper *k, struct loop_key key)
-{
-	switch ((enum keeper_ev)key.kind) {
-	case EV_LINK:
-		return k->links[key.idx].fd < 0 || (k->links[key.idx].gen & 0xffffff) != key.gen;
-	case EV_ASK:
-	case EV_TIMER_ASK:
-		return k->asks[key.idx].kind == ASK_NONE || k->asks[key.idx].gen != key.gen;
-	case EV_TIMER_WAIT:
-		return k->waiting[key.idx].fd < 0 || k->waiting[key.idx].gen != key.gen;
-	case EV_EDGE:
-	case EV_EDGE_END:
-		return !k->edge.alive || (k->edge.gen & 0xffffff) != key.gen;
-	case EV_EGRESS:
-	case EV_EGRESS_END:
-		return !k->egress.alive || (k->egress.gen & 0xffffff) != key.gen;
-	case EV_AGENT:
-	case EV_AGENT_END:
-		return !k->agent.alive || (k->agent.gen & 0xffffff) != key.gen;
-	case EV_VAULT:
-		return k->vault.sock < 0 || k->vault.gen != key.gen;
-	case EV_TIMER_RELEASE:
-		return !k->vault.releases[key.idx].id || k->vault.releases[key.idx].gen != key.gen;
-	case EV_TIMER_STORE:
-		return !k->vault.stores[key.idx].id || k->vault.stores[key.idx].gen != key.gen;
-	case EV_ORIGIN:
-	case EV_ORIGIN_END:
-		return !k->origins.list[key.idx].alive || k->origins.list[key.idx].gen != key.gen;
-	case EV_QMP:
-	case EV_QEMU_END:
-	case EV_TIMER_VMM:
-		return !k->vmm;
-	case EV_SHARE_END:
-		return !k->has_share;
-	default:
-		return false;
-	}
-}
-
-/* The events of credentials. */
-static void dispatch_credentials(struct keeper *k, const struct loop_event *ev)
-{
-	switch ((enum keeper_ev)ev->key.kind) {
-	case EV_VAULT:
-		vault_on_event(k);
-		break;
-	case EV_TIMER_VAULT:
-		vault_on_timer(k);
-		break;
-	case EV_TIMER_RELEASE:
-		vault_on_release_timeout(k, ev->key.idx);
-		break;
-	case EV_TIMER_STORE:
-		vault_on_store_timeout(k, ev->key.idx);
-		break;
-	case EV_ORIGIN:
-		origins_on_event(k, ev->key.idx, ev->events);
-		break;
-	case EV_ORIGIN_END:
-		origins_on_end(k, ev->key.idx);
-		break;
-	case EV_TIMER_ORIGINS:
-		origins_on_timer(k);
-		break;
-	default:
-		break;
-	}
-}
-
-/* The events of the way out. */
-static void dispatch_network(struct keeper *k, const struct loop_event *ev)
-{
-	switch ((enum keeper_ev)ev->key.kind) {
-	case EV_EGRESS:
-		egress_on_event(k, ev->events);
-		break;
-	case EV_EGRESS_END:
-		egress_on_end(k);
-		break;
-	case EV_TIMER_EGRESS:
-		egress_on_timer(k);
-		break;
-	case EV_TIMER_LOAD:
-		netpolicy_on_load_timeout(k);
-		break;
-	case EV_TIMER_NET:
-		net_run(k);
-		break;
-	case EV_TIMER_RECORD:
-		record_on_timer(k);
-		break;
-	case EV_AGENT:
-		agent_on_event(k);
-		break;
-	case EV_AGENT_END:
-		agent_on_end(k);
-		break;
-	case EV_CONFIRM:
-		agent_on_confirm(k, ev->key);
-		break;
-	case EV_TIMER_CONFIRM:
-		agent_on_confirm_timeout(k, ev->key);
-		break;
-	default:
-		dispatch_credentials(k, ev);
-		break;
-	}
-}
-
-static void dispatch(struct keeper *k, const struct loop_event *ev)
-{
-	if (is_stale(k, ev->key))
-		return;
-	switch ((enum keeper_ev)ev->key.kind) {
-	case EV_SIGNAL:
-		on_signal(k);
-		break;
-	case EV_LISTEN:
-		link_on_accept(k);
-		break;
-	case EV_LINK:
-		link_on_readable(k, ev->key.idx);
-		break;
-	case EV_QMP:
-	case EV_TIMER_VMM:
-		machine_on_qmp(k);
-		break;
-	case EV_QEMU_END:
-		machine_on_qemu_end(k);
-		break;
-	case EV_SHARE_END:
-		machine_on_share_end(k);
-		break;
-	case EV_EDGE:
-		edge_on_event(k, ev->events);
-		break;
-	case EV_EDGE_END:
-		edge_on_end(k);
-		break;
-	case EV_ASK:
-		ask_on_readable(k, ev->key.idx);
-		break;
-	case EV_CHATTER:
-		chatter_on_readable(k);
-		break;
-	case EV_TIMER_BOOT:
-		start_on_timeout(k);
-		break;
-	case EV_TIMER_STOP:
-		stop_on_timeout(k);
-		break;
-	case EV_TIMER_EDGE:
-		edge_on_timer(k);
-		break;
-	case EV_TIMER_WAIT:
-		waiting_on_timeout(k, ev->key.idx);
-		break;
-	case EV_TIMER_ASK:
-		ask_on_timeout(k, ev->key.idx);
-		break;
-	default:
-		dispatch_network(k, ev);
-		break;
-	}
-}
 
 /* Each connection of the guest passes two sockets through, and the kernel counts those that were
  * sent and not received yet against this limit. */
@@ -276,25 +98,6 @@ static void open_loop(struct keeper *k)
 		link_add(k, SBXD_FD);
 }
 
-static void init(struct keeper *k)
-{
-	k->sig_fd = k->lock_fd = k->listen_fd = -1;
-	k->chatter_rd = k->chatter_wr = -1;
-	k->port_fd = k->port_path_fd = k->net_port_fd = k->net_path_fd = -1;
-	k->edge.sock = k->edge.child.pidfd = -1;
-	k->stop_link = -1;
-	k->started_ms = clock_mono_ms();
-	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
-		k->links[i].fd = -1;
-	ask_init(k);
-	waiting_init(k);
-	egress_init(k);
-	agent_init(k);
-	net_init(k);
-	vault_init(k);
-	origins_init(k);
-}
-
 static void run(struct keeper *k)
 {
 	struct err err = {0};
@@ -308,7 +111,7 @@ static void run(struct keeper *k)
 		struct loop_event ev;
 
 		loop_next(&k->loop, &ev);
-		dispatch(k, &ev);
+		keeper_dispatch(k, &ev);
 		record_arm(k);
 	}
 }
@@ -360,7 +163,7 @@ int main(int argc, char **argv)
 	if (getuid() == 0)
 		die("sbx runs as an ordinary user: root is never needed");
 	o = parse_options(argc, argv);
-	init(&k);
+	keeper_init(&k);
 	if (o.selftest)
 		return selftest(&k);
 	raise_file_limit();

@@ -121,14 +121,12 @@ static void drop_exchange(struct origin *o, struct origin_exchange *ex)
 static void record_end(
 	struct keeper *k, struct origin *o, const struct origin_exchange *ex, const char *why)
 {
-	struct origin_result result = {.outcome = ORIGIN_GONE};
 	static struct edge_ask ask;
 
 	if (ex->has_result)
 		return;
 	asked_get(ex->what, &ask);
-	(void)snprintf(result.text, sizeof(result.text), "%s", why);
-	gate_origin_result(k->gate, &ask, o->binding.name, &result);
+	gate_origin_lost(k->gate, &ask, o->binding.name, o->n_given > 0, why);
 }
 
 static void drop_exchanges(struct keeper *k, struct origin *o, const char *why)

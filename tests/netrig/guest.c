@@ -1,5 +1,6 @@
 /*
- * guest - the guest's ends of both wires: sbx.net as client, sbx.ctl as a server that refuses all.
+ * guest - the guest's ends of both wires: sbx.net as client, sbx.ctl as a server that refuses all, or what the rig has
+ *         for it.
  */
 #include "rig.h"
 
@@ -94,7 +95,7 @@ int rig_wire_start(struct rig *r, struct rig_wire *w, bool net, int fd)
 {
 	*w = (struct rig_wire){.fd = fd, .out = xmalloc(RIG_OUT)};
 	w->wire = net ? wire_new(WIRE_CLIENT, WIRE_NET, &net_ops, r)
-		      : wire_new(WIRE_SERVER, WIRE_CTL, &ctl_ops, r);
+		      : wire_new(WIRE_SERVER, WIRE_CTL, r->ctl_ops ? r->ctl_ops : &ctl_ops, r);
 	return loop_add(&r->loop, fd, EPOLLIN, key_of(r, w));
 }
 

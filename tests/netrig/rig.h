@@ -24,6 +24,7 @@
 #define RIG_BUF WIRE_STREAM_WINDOW
 #define RIG_OUT 65536
 #define RIG_ALL UINT32_MAX
+#define RIG_BRIDGES 16
 #define RIG_ENDINGS 65536 /* how so many last streams ended can be asked for */
 
 enum rig_ev {
@@ -35,6 +36,7 @@ enum rig_ev {
 	RIG_EV_NET,
 	RIG_EV_LISTEN,
 	RIG_EV_CLIENT,
+	RIG_EV_BRIDGE,
 	RIG_EV_AUDIT,
 	RIG_EV_SIGNAL,
 	RIG_EV_USER, /* and above: the caller's own */
@@ -108,7 +110,10 @@ struct rig {
 	struct rig_exchange exchanges[EGRESS_MAX_OPEN];
 	uint32_t next_exchange;
 	struct rig_wire ctl, net;
-	int raw_fd; /* what edge gets as sbx.net when raw */
+	int raw_fd;			/* what edge gets as sbx.net when raw */
+	const struct wire_ops *ctl_ops; /* of a guest that answers; NULL: all is refused */
+	/* Lines of serve.c that only this rig knows; false: nor does it. */
+	bool (*on_line)(struct rig *r, const char *line, char *buf, size_t size);
 	const struct rig_guest_ops *guest_ops;
 	void *guest_ctx;
 	struct rig_stats stats;
@@ -130,7 +135,8 @@ void rig_flush(struct rig *r);
 int rig_reload(struct rig *r, struct err *err) MUST_CHECK;
 /* Raw: fd (taken) becomes sbx.net of a new edge. */
 int rig_give_wire(struct rig *r, int fd, struct err *err) MUST_CHECK;
-/* Kilobytes of a field of /proc/PID/status. */
+
+/* memory.c: kilobytes of a field of /proc/PID/status. */
 uint64_t rig_memory(pid_t pid, const char *field);
 
 /* spawn.c */

@@ -13,6 +13,8 @@
  *   reload          the policy file is read again: ok, or what is wrong
  *   forget          the peaks of processes that ended count from now: ok
  *   up              yes when edge and egress are ready, else no
+ *   bridge PATH     `ok PORT`: from now on a connection to that port of 127.0.0.1 is a stream of PATH (/proxy,
+ *                   /tcp/ADDR/PORT), for clients that know nothing of rigs; a stream that is reset resets it
  *
  * A stream that ends well is closed; one that was reset is closed too, because a unix socket knows no
  * reset: ask `how N`. Half-close passes in both directions.
@@ -22,6 +24,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -46,6 +51,7 @@ struct client {
 	bool stream;	      /* sid is open */
 	bool in_end, out_end; /* the client's end was seen; edge's end was seen */
 	bool hup;
+	bool bridged;
 	struct bufq out; /* for the client */
 	uint8_t *dns;	 /* a query being read or sent, then the answer */
 	size_t n_dns, dns_at, want;
@@ -57,6 +63,11 @@ struct rig_server {
 	int fd;
 	struct client clients[CLIENTS];
 	uint32_t next_number;
+	struct {
+		int fd;
+		char path[WIRE_MAX_PATH];
+	} bridges[RIG_BRIDGES];
+	size_t n_bridges;
 	struct {
 		uint32_t number;
 		enum ending how;
@@ -105,7 +116,8 @@ static void begin_stream(struct rig_server *s, struct client *c, const char *pat
 	int n = rig_guest_open(s->rig, path, (uint32_t)(c - s->clients), &c->sid);
 
 	if (n < 0) {
-		say(s, c, "error no stream\n");
+		if (!c->bridged)
+			say(s, c, "error no stream\n");
 		if (c->kind != CLIENT_FREE)
 			drop(s, c);
 		return;
@@ -115,7 +127,8 @@ static void begin_stream(struct rig_server *s, struct client *c, const char *pat
 	c->number = ++s->next_number;
 	set_ending(s, c, ENDING_OPEN);
 	(void)snprintf(text, sizeof(text), "ok %u\n", c->number);
-	say(s, c, text);
+	if (!c->bridged)
+		say(s, c, text);
 }
 
 static void send_out(struct rig_server *s, struct client *c)
@@ -242,6 +255,9 @@ static void on_close(void *ctx, uint32_t slot, bool reset)
 		return;
 	}
 	set_ending(s, c, reset ? ENDING_RESET : ENDING_END);
+	if (c->bridged && reset)
+		(void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0},
+			sizeof(struct linger));
 	send_out(s, c);
 }
 
@@ -350,8 +366,30 @@ static void begin_dns(struct rig_server *s, struct client *c, bool tcp)
 	say(s, c, "ok\n");
 }
 
+static void begin_bridge(struct rig_server *s, struct client *c, const char *path)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct loop_key key = {.kind = RIG_EV_BRIDGE, .idx = (uint32_t)s->n_bridges};
+	socklen_t n = sizeof(at);
+	char text[32];
+
+	if (s->n_bridges == RIG_BRIDGES || fd < 0 ||
+		bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, 4096) < 0 ||
+		getsockname(fd, (struct sockaddr *)&at, &n) < 0 ||
+		str_copy(s->bridges[s->n_bridges].path, WIRE_MAX_PATH, path) < 0 ||
+		loop_add(&s->rig->loop, fd, EPOLLIN, key) < 0) {
+		say(s, c, "error no bridge\n");
+		return;
+	}
+	s->bridges[s->n_bridges++].fd = TAKE_FD(fd);
+	(void)snprintf(text, sizeof(text), "ok %u\n", ntohs(at.sin_port));
+	say(s, c, text);
+}
+
 static void on_line(struct rig_server *s, struct client *c, char *line)
 {
+	static char big[65536];
 	char buf[4096], addr[46], path[WIRE_MAX_PATH];
 	struct err err = {0};
 	unsigned port, number;
@@ -359,6 +397,8 @@ static void on_line(struct rig_server *s, struct client *c, char *line)
 	if (sscanf(line, "tcp %45s %u", addr, &port) == 2) {
 		(void)snprintf(path, sizeof(path), "/tcp/%s/%u", addr, port);
 		begin_stream(s, c, path);
+	} else if (sscanf(line, "bridge %63s", path) == 1) {
+		begin_bridge(s, c, path);
 	} else if (strcmp(line, "proxy") == 0) {
 		begin_stream(s, c, "/proxy");
 	} else if (strcmp(line, "dns udp") == 0 || strcmp(line, "dns tcp") == 0) {
@@ -380,6 +420,8 @@ static void on_line(struct rig_server *s, struct client *c, char *line)
 		say(s, c, "ok\n");
 	} else if (strcmp(line, "up") == 0) {
 		say(s, c, rig_is_up(s->rig) ? "yes\n" : "no\n");
+	} else if (s->rig->on_line && s->rig->on_line(s->rig, line, big, sizeof(big))) {
+		say(s, c, big);
 	} else {
 		say(s, c, "error what?\n");
 	}
@@ -408,24 +450,38 @@ static bool read_line(struct rig_server *s, struct client *c)
 
 /* --- events --- */
 
-static void on_accept(struct rig_server *s)
+static struct client *accept_client(struct rig_server *s, int listener)
 {
-	int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct client *c = NULL;
 
 	if (fd < 0)
-		return;
+		return NULL;
 	for (size_t i = 0; i < CLIENTS && !c; i++)
 		c = s->clients[i].kind == CLIENT_FREE ? &s->clients[i] : NULL;
 	if (!c) {
 		fd_close(&fd);
-		return;
+		return NULL;
 	}
 	c->kind = CLIENT_LINE;
 	c->fd = fd;
 	bufq_init(&c->out, RIG_BUF);
-	if (loop_add(&s->rig->loop, fd, EPOLLIN | EPOLLOUT | EPOLLET, key_of(s, c)) < 0)
-		drop(s, c);
+	if (loop_add(&s->rig->loop, fd, EPOLLIN | EPOLLOUT | EPOLLET, key_of(s, c)) == 0)
+		return c;
+	drop(s, c);
+	return NULL;
+}
+
+static void on_bridge(struct rig_server *s, uint32_t idx)
+{
+	struct client *c = accept_client(s, s->bridges[idx].fd);
+	int on = 1;
+
+	if (!c)
+		return;
+	c->bridged = true;
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	begin_stream(s, c, s->bridges[idx].path);
 }
 
 static void on_client(struct rig_server *s, struct client *c, uint32_t events)
@@ -451,7 +507,11 @@ static void on_client(struct rig_server *s, struct client *c, uint32_t events)
 bool rig_server_event(struct rig_server *s, const struct loop_event *ev)
 {
 	if (ev->key.kind == RIG_EV_LISTEN) {
-		on_accept(s);
+		(void)accept_client(s, s->fd);
+		return true;
+	}
+	if (ev->key.kind == RIG_EV_BRIDGE) {
+		on_bridge(s, ev->key.idx);
 		return true;
 	}
 	if (ev->key.kind != RIG_EV_CLIENT)

@@ -414,3 +414,134 @@ def packets():
     out = subprocess.run(["nft", "-j", "list", "counters"], stdout=subprocess.PIPE, check=True).stdout
     found = [c["counter"] for c in json.loads(out)["nftables"] if "counter" in c]
     return {c["name"]: c["packets"] for c in found}
+
+
+# --- credentials ---
+
+def children(pid):
+    """All processes below this one: {pid: its name}."""
+    below, found = {}, {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = path.read_text(errors="replace").partition("(")[2].rpartition(")")
+            below.setdefault(int(rest.split()[1]), []).append((int(path.parent.name), name))
+    todo = [pid]
+    while todo:
+        for child, name in below.get(todo.pop(), []):
+            found[child] = name
+            todo.append(child)
+    return found
+
+
+class CredRig(Rig):
+    """The real keeper, edge, egress, origins and vault; only the machine is played (tests/credrig).
+
+    policy as in Rig. connect_to is {"host:port": "addr:port"}; extra_ca a file; services {name: text} are the user's own.
+    """
+
+    def __init__(self, policy, connect_to=None, extra_ca=None, services=None):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="sbx-rig."))
+        self.settings = {}
+        if connect_to:
+            self.settings["network.connect-to"] = ",".join(f"{k}={v}" for k, v in connect_to.items())
+        if extra_ca:
+            self.settings["network.extra-ca"] = str(extra_ca)
+        for name in ("state/sbx", "config/sbx/services", "run", "libexec"):
+            (self.dir / name).mkdir(parents=True, mode=0o700)
+        self.policy = self.dir / "state/sbx/policy"
+        self.write_policy(policy)
+        self.write_settings()
+        for name, text in (services or {}).items():
+            (self.dir / "config/sbx/services" / f"{name}.conf").write_text(text)
+        self.build = build_folder()
+        for name in ("edge", "egress", "origin", "vault", "vault-run", "vault-keyring"):
+            (self.dir / "libexec" / f"sbx-{name}").symlink_to(self.build / "src" / name / f"sbx-{name}")
+        self.env = {name: value for name, value in os.environ.items() if name != "MALLOC_PERTURB_"}
+        self.env.update(XDG_STATE_HOME=str(self.dir / "state"), XDG_CONFIG_HOME=str(self.dir / "config"), XDG_RUNTIME_DIR=str(self.dir / "run"),
+                        XDG_DATA_HOME=str(self.dir / "data"), SBX_LIBEXEC=str(self.dir / "libexec"), SBX_SHARE=str(ROOT / "data"))
+        self.log = open(self.dir / "log", "wb")
+        self.bridges = {}
+        self.process = subprocess.Popen([self.build / "tests/credrig/credrig", self.dir / "s", self.dir, self.build / "tests/credrig/rigkeeper"],
+                                        stdout=subprocess.PIPE, stderr=self.log, env=self.env)
+        atexit.register(self.close)
+        timer = threading.Timer(2 * WAIT, self.process.kill)
+        timer.start()
+        if self.process.stdout.readline() != b"ready\n":
+            raise RuntimeError("credrig does not start:\n" + self.text()[-4000:])
+        timer.cancel()
+
+    def write_settings(self):
+        (self.dir / "config/sbx/settings.conf").write_text("".join(f"{k} = {v}\n" for k, v in self.settings.items()))
+
+    def lines(self, command):
+        """An answer that ends with a line `end`."""
+        with self.say(command) as sock:
+            data = b""
+            while not data.endswith(b"end\n"):
+                piece = sock.recv(65536)
+                if not piece:
+                    break
+                data += piece
+            return data[:-4].decode()
+
+    def ca(self):
+        """A file with what the guest trusts."""
+        path = self.dir / "guest-ca.pem"
+        path.write_text(self.lines("ca"))
+        return path
+
+    def variables(self):
+        return dict(line.split("=", 1) for line in self.lines("env").splitlines())
+
+    def pids(self):
+        """{"keeper": pid, "vault": pid, "edge": pid, "egress": pid, "origin": [pids]}"""
+        said = json.loads(self.command("pids"))
+        found = {"keeper": said["keeper"], "vault": 0, "edge": 0, "egress": 0, "origin": []}
+        for pid, name in {**children(said["keeper"]), **children(said["vault_run"] or -1)}.items():
+            short = name.removeprefix("sbx-")
+            if short == "origin":
+                found["origin"].append(pid)
+            elif short in found:
+                found[short] = pid
+        return found
+
+    def vault(self, *argv, value=b""):
+        done = subprocess.run([self.build / "tests/credrig/vaultctl", *argv], input=value, capture_output=True, env=self.env, timeout=60, check=False)
+        if done.returncode:
+            raise RuntimeError(f"vaultctl {argv}: {done.stderr.decode()}")
+        return done.stdout.decode().strip()
+
+    def told(self, change):
+        """Does `change` and waits until the guest was told what follows from it."""
+        before = json.loads(self.command("pids"))["trusts"]
+        change()
+        for _ in range(WAIT * 100):
+            if json.loads(self.command("pids"))["trusts"] > before:
+                return
+            time.sleep(0.01)
+        raise RuntimeError("the guest was told nothing:\n" + self.text()[-4000:])
+
+    def set_secret(self, name, value, scope=""):
+        self.told(lambda: self.vault("set", name, scope, value=value.encode()))
+
+    def set_custom(self, name, value, hosts, header="authorization", fmt="Bearer %s", env="", sentinel="", scope=""):
+        self.told(lambda: self.vault("custom", name, scope, hosts, header, fmt, env, sentinel, value=value.encode()))
+
+    def remove_secret(self, name, scope=""):
+        self.told(lambda: self.vault("rm", name, scope))
+
+    def bridge(self, path="/proxy"):
+        """The port on loopback whose connections are streams of this path."""
+        if path not in self.bridges:
+            words = self.command(f"bridge {path}").split()
+            assert words[0] == "ok", words
+            self.bridges[path] = int(words[1])
+        return self.bridges[path]
+
+    def records(self):
+        """The audit log as it stands, oldest first."""
+        done = subprocess.run([self.build / "src/sbx/sbx", "audit", "show", "--json", "--limit", "0", "0123456789ab"], capture_output=True, env=self.env,
+                              timeout=60, check=False)
+        if done.returncode:
+            raise RuntimeError(done.stderr.decode())
+        return [json.loads(line) for line in done.stdout.splitlines()]
