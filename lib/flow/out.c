@@ -36,6 +36,9 @@ struct wr out_wr(struct out *o, size_t room)
 	o->n = n;
 	if (o->size < n + room)
 		grow(o, n + room);
+	/* nothing was asked for, and nothing is there */
+	if (!o->p)
+		return wr_init(NULL, 0);
 	return wr_init(o->p + n, MIN(o->size - n, room));
 }
 

@@ -180,6 +180,7 @@ static void explain(const struct policy_op *op, const struct policy_decision *d,
 	struct judgement *j, struct edge_verdict *ret)
 {
 	j->allowed = d->allowed;
+	ret->no_rule_helps = d->why == POLICY_NO_POLICY || d->why == POLICY_FAULT;
 	policy_explain(op, d, j->reason, sizeof(j->reason));
 	if (d->why == POLICY_RULE)
 		name_rule(d->rule, j, ret->rule);
@@ -222,6 +223,7 @@ static void refuse(struct judgement *j, struct edge_verdict *ret, const char *wh
 	j->allowed = false;
 	(void)snprintf(j->reason, sizeof(j->reason), "%s", why);
 	(void)snprintf(ret->reason, sizeof(ret->reason), "%s", why);
+	ret->no_rule_helps = true;
 }
 
 static void judge(struct gate *g, const struct edge_ask *ask, uint64_t now_ms, struct judgement *j,
@@ -319,6 +321,7 @@ static void refuse_unrecorded(struct edge_verdict *ret, const struct err *err, i
 	const char *text = err_text(err, r);
 
 	ret->allowed = ret->opened = false;
+	ret->no_rule_helps = true;
 	ret->rule[0] = '\0';
 	(void)snprintf(ret->reason, sizeof(ret->reason),
 		"the audit log cannot be written, so nothing is allowed: %.*s",

@@ -77,12 +77,26 @@ static void put_word(struct wr *wr, const char *before, struct slice s)
 	put(wr, plain ? "" : "'");
 }
 
-/* A deny wins over every allow, so it has to go; otherwise an allow is missing. */
+static void put_log_command(struct wr *wr, const struct deny *d)
+{
+	put(wr, "sbx policy log");
+	if (d->sandbox.n > 0) {
+		put(wr, " ");
+		put_word(wr, "", d->sandbox);
+	}
+}
+
+/* A deny wins over every allow, so it has to go; otherwise an allow is missing. Where neither is
+ * at fault, the log says more. */
 static void put_command(struct wr *wr, const struct deny *d)
 {
 	uint8_t buf[DENY_MAX_TEXT + 64];
 	struct wr target = wr_init(buf, sizeof(buf));
 
+	if (d->no_rule_helps) {
+		put_log_command(wr, d);
+		return;
+	}
 	if (d->rule.n > 0) {
 		put(wr, "sbx policy rm network --resource ");
 		put_word(wr, "", d->rule);
@@ -109,7 +123,7 @@ int deny_write_text(struct wr *wr, const struct deny *d)
 		put(wr, d->count == 1 ? " time" : " times");
 		put(wr, ", and trying again will not change it");
 	}
-	put(wr, "\n  allow:   ");
+	put(wr, d->no_rule_helps ? "\n  see:     " : "\n  allow:   ");
 	put_command(wr, d);
 	put(wr, "     (typed on the host)\n");
 	return wr_finish(wr);
@@ -166,7 +180,7 @@ static int write_json(struct wr *wr, const struct deny *d)
 	if (d->rule.n > 0)
 		put_member(wr, "rule", d, put_rule);
 	put_member(wr, "reason", d, put_reason);
-	put_member(wr, "allow", d, put_command);
+	put_member(wr, d->no_rule_helps ? "see" : "allow", d, put_command);
 	put(wr, ",\"refused\":");
 	put_number(wr, d->count);
 	put(wr, "}\n");

@@ -26,6 +26,7 @@ struct deny {
 	struct slice reason;  /* said instead of both when not empty */
 	struct slice sandbox; /* its name, for the command to type */
 	uint64_t count;	      /* how often this was refused, now included; 0: not known */
+	bool no_rule_helps;   /* it is not the policy that would have to change */
 };
 
 /* Whether an Accept header asks for JSON by name. */

@@ -45,6 +45,25 @@ static void a_rule_is_named_and_must_go(void **state)
 		strstr(buf, "sbx policy rm network --resource '**.test:443' --sandbox demo  "));
 }
 
+static void where_no_rule_helps_none_is_offered(void **state)
+{
+	struct deny d = some_deny();
+	struct wr wr = wr_init(buf, DENY_ROOM);
+
+	d.no_rule_helps = true;
+	d.reason = slice_from_str("the request carries somebody's credential");
+	d.sandbox = slice_from_str("demo");
+	assert_int_equal(deny_write_text(&wr, &d), 0);
+	buf[wr.n] = '\0';
+	assert_null(strstr(buf, "policy allow"));
+	assert_non_null(strstr(buf, "\n  see:     sbx policy log demo     (typed on the host)\n"));
+	wr = wr_init(buf, DENY_ROOM);
+	assert_int_equal(deny_write_http(&wr, &d, true, false, false), 0);
+	buf[wr.n] = '\0';
+	assert_non_null(strstr(buf, "\"see\":\"sbx policy log demo\""));
+	assert_null(strstr(buf, "\"allow\""));
+}
+
 static void connect_fails_for_the_client(void **state)
 {
 	struct deny d = some_deny();
@@ -182,6 +201,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_text_says_everything),
 		cmocka_unit_test(a_rule_is_named_and_must_go),
+		cmocka_unit_test(where_no_rule_helps_none_is_offered),
 		cmocka_unit_test(connect_fails_for_the_client),
 		cmocka_unit_test(json_is_for_those_who_ask),
 		cmocka_unit_test(nothing_is_reflected_raw),

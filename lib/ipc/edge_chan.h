@@ -125,6 +125,7 @@ struct edge_ask {
 struct edge_verdict {
 	bool allowed;
 	bool opened;		      /* TUNNEL: edge ends the TLS in it; no socket */
+	bool no_rule_helps;	      /* of a no: it is not the policy that would have to change */
 	uint32_t count;		      /* how often just this was refused, now included */
 	char rule[EDGE_MAX_RULE];     /* the rule that decided; "": none applies */
 	char reason[EDGE_MAX_REASON]; /* a sentence that stands instead of rule or its absence */

@@ -37,6 +37,7 @@ int edge_answer_ask(int sock, uint32_t id, const struct edge_verdict *verdict, i
 
 	wr_u8(&wr, verdict->allowed);
 	wr_u8(&wr, verdict->opened);
+	wr_u8(&wr, verdict->no_rule_helps);
 	wr_u32(&wr, verdict->count);
 	wr_cstr(&wr, verdict->rule);
 	wr_cstr(&wr, verdict->reason);
@@ -107,17 +108,19 @@ int edge_get_net(const struct ipc_msg *msg)
 int edge_get_verdict(const struct ipc_msg *msg, struct edge_verdict *ret)
 {
 	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t allowed = rd_u8(&rd), opened = rd_u8(&rd);
+	uint8_t allowed = rd_u8(&rd), opened = rd_u8(&rd), no_rule = rd_u8(&rd);
 
 	ret->count = rd_u32(&rd);
 	rd_cstr(&rd, ret->rule, sizeof(ret->rule));
 	rd_cstr(&rd, ret->reason, sizeof(ret->reason));
 	rd_cstr(&rd, ret->sandbox, sizeof(ret->sandbox));
 	if (rd_finish(&rd) < 0 || msg->type != EDGE_VERDICT || allowed > 1 || opened > 1 ||
-		(opened && !allowed) || (msg->fd >= 0 && (!allowed || opened)))
+		no_rule > 1 || (no_rule && allowed) || (opened && !allowed) ||
+		(msg->fd >= 0 && (!allowed || opened)))
 		return -EBADMSG;
 	ret->allowed = allowed;
 	ret->opened = opened;
+	ret->no_rule_helps = no_rule;
 	return 0;
 }
 

@@ -60,6 +60,7 @@ enum proxy_step proxy_deny(struct edge *e, struct conn *c, const struct edge_ver
 	d.reason = slice_from_str(verdict->reason);
 	d.sandbox = slice_from_str(verdict->sandbox);
 	d.count = verdict->count;
+	d.no_rule_helps = verdict->no_rule_helps;
 	if (!can_answer(c) || deny_write_http(&wr, &d, p->x.json, p->x.is_head, close) < 0 ||
 		p->tongue->say_refusal(e, c, slice_of(buf, wr.n)) < 0)
 		return proxy_hang_up(e, c);
@@ -80,6 +81,8 @@ enum proxy_step proxy_fail(struct edge *e, struct conn *c, uint16_t status, stru
 	int r;
 
 	d.reason = reason;
+	/* In opened TLS it was sbx-origin: a credential, not a rule. */
+	d.no_rule_helps = conn_is_opened(c);
 	if (status == 403)
 		r = deny_write_http(&wr, &d, p->x.json, p->x.is_head, close);
 	else

@@ -105,6 +105,7 @@ void tunnel_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict
 		d.reason = slice_from_str(verdict->reason);
 		d.sandbox = slice_from_str(verdict->sandbox);
 		d.count = verdict->count;
+		d.no_rule_helps = verdict->no_rule_helps;
 		deny(e, c, &d);
 		return;
 	}

@@ -51,6 +51,7 @@ static void give_up(
 	fd_close(&p->edge_fd);
 	fd_close(&p->egress_fd);
 	p->verdict.allowed = false;
+	p->verdict.no_rule_helps = true;
 	p->verdict.count = 1;
 	p->verdict.rule[0] = '\0';
 	(void)snprintf(p->verdict.reason, sizeof(p->verdict.reason), "%s", why);

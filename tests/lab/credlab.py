@@ -4,7 +4,7 @@
         origin = lab.origin()                 # Node's HTTP/1.1 and HTTP/2 server: origin.mjs
         git = lab.git("token")                # git http-backend behind Basic
         registry = lab.registry("me", "pw")   # docker-registry with htpasswd
-        npm = lab.npm("token")                # verdaccio; s3: s3rver, which verifies SigV4
+        npm = lab.npm()                       # verdaccio; s3: s3rver, which looks at the key's id but calculates no SigV4
 
 `lab.ca` is the CA that signed them all (setting network.extra-ca); `NAME:443=127.0.0.1:PORT` for network.connect-to is the
 caller's. Programs are installed by tools/setup --test, the two from npm by `npm_folder`.
@@ -302,7 +302,7 @@ class Lab:
             return json.load(answer)["token"]
 
     def s3(self):
-        """s3rver: its key is S3RVER, its secret S3RVER, and it verifies signatures."""
+        """s3rver: its key is S3RVER, its secret S3RVER. It refuses other ids, but does not calculate SigV4."""
         folder, port = self._folder("s3"), free_port()
         server = self._keep(Program([need("node"), npm_folder() / "s3rver" / "bin" / "s3rver.js", "-d", folder, "-a", "127.0.0.1", "-p", port,
                                      "--key", self.key, "--cert", self.cert, "--configure-bucket", "lab"], folder / "log"))
