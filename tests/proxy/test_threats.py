@@ -377,9 +377,11 @@ def test_kill_9_in_the_middle_of_a_transfer(fresh, who):
     assert status(head) == 200
     stream.send(b"\0" * 100000)
     assert stream.exactly(1000) == b"\0" * 1000
-    os.kill(fresh.rig.stats()[who]["pid"], signal.SIGKILL)
+    pid = fresh.rig.stats()[who]["pid"]
+    os.kill(pid, signal.SIGKILL)
     stream.rest()
     until(lambda: stream.ending() == "reset")
+    until(lambda: fresh.rig.stats()[who]["pid"] not in (pid, -1, 0))  # the end was seen
     fresh.rig.until_up()
     assert tunnelled(fresh, f"{ALLOWED}:2222", b"\0again") == b"\0again"
 
