@@ -39,13 +39,15 @@ SLOTS = {
     "api.groq.com": ("authorization", "Bearer " + CANARIES["groq"]),
     "api.test": ("x-secret", "key=" + CANARIES["lab-api"]),
 }
+TOKEN = "tok-" + secrets.token_hex(20)
 GIT_USER = "x-access-token"
 # Scripts say these names; the servers have the real ones, which the guest's programs must see.
-REAL = {"here.test": "api.anthropic.com", "git.test": "github.com", "groq.test": "api.groq.com"}
+REAL = {"here.test": "api.anthropic.com", "git.test": "github.com", "groq.test": "api.groq.com", "login.test": "platform.claude.com", "account.test": "mcp-proxy.anthropic.com"}
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
+    os.environ["SBX_LAB_TOKEN"] = TOKEN
     with credlab.Lab(tmp_path_factory.mktemp("lab")) as made:
         made.server = made.origin()
         made.evil = made.origin()
@@ -59,7 +61,7 @@ def lab(tmp_path_factory):
 def env(lab):
     with private(policy="none") as made:
         ports = {**dict.fromkeys(SLOTS, lab.server.port), "evil.test": lab.evil.port, "github.com": lab.gits.port, "registry.test": lab.images.port,
-                 "plain.test": lab.server.port}
+                 "plain.test": lab.server.port, REAL["login.test"]: lab.server.port, REAL["account.test"]: lab.server.port}
         made.sbx("settings", "set", "network.connect-to", ",".join(f"{name}:443=127.0.0.1:{port}" for name, port in ports.items()))
         made.sbx("settings", "set", "network.extra-ca", lab.ca.pem)
         made.sbx("policy", "set-default", "deny-all")
@@ -260,6 +262,23 @@ def test_a_container_is_authenticated(docker, lab):
 def test_docker_pushes_and_pulls_with_a_credential(docker, lab):
     docker.guest("docker tag lab:1 registry.test/lab:1 && docker push -q registry.test/lab:1 && docker rmi registry.test/lab:1 && "
                  "docker pull -q registry.test/lab:1", timeout=SLOW)
+
+
+# a login inside the sandbox
+
+def test_tokens_of_a_login_stay_on_the_host(box, lab):
+    """The guest sees sentinels; with them it is authenticated, and refreshes."""
+    said = client(box, "curl -sS -m 60 -H 'content-type: application/json' -d '{\"grant_type\":\"authorization_code\",\"code\":\"c\"}' "
+                       "https://login.test/v1/oauth/token")
+    assert "proxy-managed" in said and TOKEN not in said, said
+    client(box, "curl -sS -m 60 -H 'authorization: Bearer sk-ant-oat01-proxy-managed' https://account.test/account")
+    assert lab.server.header(lab.server.wait("/account")[0], "authorization") == [f"Bearer {TOKEN}-access-1"]
+    refresh = json.loads(said)["refresh_token"]
+    body = json.dumps({"grant_type": "refresh_token", "refresh_token": refresh})
+    time.sleep(1)
+    said = client(box, f"curl -sS -m 60 -H 'content-type: application/json' -d '{body}' https://login.test/v1/oauth/token")
+    assert "proxy-managed" in said and TOKEN not in said, said
+    CANARIES["token"] = TOKEN
 
 
 # a change reaches running sandboxes at once

@@ -26,7 +26,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 NAMES = ("api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "api.github.com", "github.com",
          "api.groq.com", "s3.us-east-1.amazonaws.com", "*.s3.us-east-1.amazonaws.com", "api.test", "*.api.test",
-         "git.test", "registry.test", "npm.test", "s3.test", "evil.test", "plain.test", "platform.claude.com")
+         "git.test", "registry.test", "npm.test", "s3.test", "evil.test", "plain.test", "platform.claude.com", "mcp-proxy.anthropic.com")
 WAIT = 20
 
 

@@ -123,7 +123,17 @@ function echo(req, res) {
   });
 }
 
+// A token endpoint: new tokens each time, which the test knows by the prefix that it chose.
+let logins = 0;
+function token(res) {
+  const prefix = process.env.SBX_LAB_TOKEN ?? "token";
+  res.writeHead(200, { "content-type": "application/json" });
+  logins += 1;
+  return res.end(JSON.stringify({ token_type: "Bearer", access_token: `${prefix}-access-${logins}`, expires_in: 3600, refresh_token: `${prefix}-refresh-${logins}` }));
+}
+
 function answer(req, res, url, body) {
+  if (url.pathname === "/v1/oauth/token") return token(res);
   const [, first, second] = url.pathname.split("/");
   const n = Number(url.searchParams.get("n") ?? 10);
   if (first === "reflect") return reflect(req, res, second);
@@ -146,14 +156,14 @@ function record(req, body) {
   for (let i = 0; i < req.rawHeaders.length; i += 2) pairs.push([req.rawHeaders[i].toLowerCase(), req.rawHeaders[i + 1]]);
   say({
     version: req.httpVersion, method: req.method, path: req.url, host: req.headers.host ?? req.headers[":authority"],
-    headers: pairs, trailers: req.trailers, length: body?.length ?? 0, sha256: body?.sha256 ?? "", connection: req.socket?.remotePort ?? 0,
+    headers: pairs, trailers: req.trailers, text: body?.text ?? "", length: body?.length ?? 0, sha256: body?.sha256 ?? "", connection: req.socket?.remotePort ?? 0,
   });
 }
 
 function onRequest(req, res) {
   const url = new URL(req.url, "https://here.test");
   const hash = createHash("sha256");
-  let length = 0;
+  let length = 0, text = "";
   res.on("error", () => {});
   req.on("error", () => {});
   if (url.pathname === "/echo") {
@@ -163,9 +173,10 @@ function onRequest(req, res) {
   req.on("data", (piece) => {
     hash.update(piece);
     length += piece.length;
+    if (length <= 4096) text += piece;
   });
   return req.on("end", () => {
-    const body = { length, sha256: hash.digest("hex") };
+    const body = { length, text, sha256: hash.digest("hex") };
     record(req, body);
     answer(req, res, url, body);
   });
