@@ -3,12 +3,13 @@
 Each has a sentinel and what follows from its own way to sign or to speak HTTP/2. The server sees the real credential once and nothing of the
 guest's; the S3 calculates every signature with the real secret (tests/lab/sigv4_server.py).
 """
+import base64
 import contextlib
+import datetime
 import hashlib
 import json
 import os
 import pathlib
-import re
 import secrets
 import subprocess
 import sys
@@ -91,18 +92,17 @@ def guest(rig, folder, **more):
     return env
 
 
-def run(argv, env, cwd, status=0):
+def run(argv, env, cwd, good=True):
     done = subprocess.run([str(a) for a in argv], env=env, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert done.returncode == status, (argv, done.stdout, done.stderr)
+    assert (done.returncode == 0) == good, (argv, done.stdout, done.stderr)
     assert TOKEN not in done.stdout + done.stderr and SECRET not in done.stdout + done.stderr
-    return done.stdout
+    return done.stdout if good else done.stderr
 
 
-def got(lab, path, version, n=1):
+def got(lab, path, n=1):
     for request in lab.server.wait(path, n):
         assert lab.server.header(request, "authorization") == ["Bearer " + TOKEN], request
         assert "proxy-managed" not in json.dumps(request), request
-        assert request["version"] == version, request
 
 
 # Java and Go: a POST with the sentinel, a GET without a header, both on one connection.
@@ -125,16 +125,16 @@ class Client {
 """
 
 
-@pytest.mark.parametrize("version, name", (("2.0", "HTTP_2"), ("1.1", "HTTP_1_1")))
-def test_java_is_authenticated(rig, lab, tmp_path, version, name):
+@pytest.mark.parametrize("name", ("HTTP_2", "HTTP_1_1"))
+def test_java_is_authenticated(rig, lab, tmp_path, name):
     store = tmp_path / "store"
     run([credlab.need("keytool"), "-importcert", "-noprompt", "-alias", "sbx", "-file", rig.trusted, "-keystore", store, "-storepass", "changeit"],
         guest(rig, tmp_path), tmp_path)
     (tmp_path / "Client.java").write_text(JAVA)
-    out = run([credlab.need("java"), f"-Djavax.net.ssl.trustStore={store}", "-Dhttps.proxyHost=127.0.0.1", f"-Dhttps.proxyPort={rig.bridge()}",
+    out = run([credlab.need("java"), f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStorePassword=changeit", "-Dhttps.proxyHost=127.0.0.1", f"-Dhttps.proxyPort={rig.bridge()}",
                "-Dhttp.nonProxyHosts=", "Client.java", f"https://{API}/java-{name}", name], guest(rig, tmp_path), tmp_path)
     assert out.count(f"200 {name} ") == 2 and '"length":200000' in out, out
-    got(lab, f"/java-{name}", version, 2)
+    got(lab, f"/java-{name}", 2)
 
 
 GO = """package main
@@ -168,15 +168,15 @@ def go_client(rig, tmp_path_factory):
 def test_go_is_authenticated(rig, lab, tmp_path, go_client, version, off):
     out = run([go_client, f"https://{API}/go-{version}"], guest(rig, tmp_path, GODEBUG=off), tmp_path)
     assert out.count(f"200 HTTP/{version} ") == 2 and '"length":200000' in out, out
-    got(lab, f"/go-{version}", version, 2)
+    got(lab, f"/go-{version}", 2)
 
 
 # The AWS command line: signed by sentinels, verified with the keys.
 
-def aws(rig, folder, *argv, status=0, **more):
+def aws(rig, folder, *argv, good=True, **more):
     env = guest(rig, folder, AWS_CA_BUNDLE=str(rig.trusted), AWS_DEFAULT_REGION="us-east-1", AWS_EC2_METADATA_DISABLED="true", AWS_MAX_ATTEMPTS="1",
-                AWS_PAGER="", **more)
-    return run([credlab.need("aws"), *argv], env, folder, status)
+                AWS_PAGER="", AWS_S3_US_EAST_1_REGIONAL_ENDPOINT="regional", **more)
+    return run([credlab.need("aws"), *argv], env, folder, good)
 
 
 def arrived(lab, since):
@@ -201,8 +201,8 @@ def test_aws_copies_and_lists(rig, lab, tmp_path):
     assert out.split()[2:] == ["300000", "plain"], out
     aws(rig, tmp_path, "s3", "rm", "s3://lab/plain")
     assert ("lab", "plain") not in lab.buckets.objects
-    seen = arrived(lab, since)
-    print("bodies:", {payload if len(payload) != 64 else "hash" for _, _, _, payload, _, _ in seen})
+    # awscli 2.9 does not sign the content, 1.45 sends a sum behind it; what has none has the hash of nothing
+    assert {payload for _, _, _, payload, _, _ in arrived(lab, since)} - {sigv4_server.EMPTY} <= {"UNSIGNED-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"}
 
 
 def test_aws_uploads_with_a_trailer(rig, lab, tmp_path):
@@ -223,6 +223,39 @@ def test_aws_signs_the_hash_of_a_body(rig, lab, tmp_path):
     assert (target, form, payload) == ("/lab/hashed", "header", hashlib.sha256(path.read_bytes()).hexdigest())
 
 
+def signed_chunks(key_id, secret, pieces, kind):
+    """Headers and body of a PUT whose every chunk is signed: no command line does it, the SDK for Java does."""
+    stamp, data = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ"), b"".join(pieces)
+    scope, trailer = f"{stamp[:8]}/us-east-1/s3/aws4_request", "x-amz-checksum-sha256"
+    headers = {"content-encoding": "aws-chunked", "host": BUCKET, "x-amz-content-sha256": kind, "x-amz-date": stamp, "x-amz-decoded-content-length": str(len(data))}
+    headers.update({"x-amz-trailer": trailer} if kind.endswith("TRAILER") else {})
+    key, signed = sigv4_server.signing_key(secret, scope), ";".join(sorted(headers))
+    canonical = sigv4_server.canonical_request("PUT", "/chunks", list(headers.items()), signed, kind)
+    first = last = sigv4_server.mac(key, f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}").hex()
+    body = b""
+    for piece in (*pieces, b""):
+        last = sigv4_server.mac(key, "\n".join(("AWS4-HMAC-SHA256-PAYLOAD", stamp, scope, last, sigv4_server.EMPTY, hashlib.sha256(piece).hexdigest()))).hex()
+        body += f"{len(piece):x};chunk-signature={last}\r\n".encode() + piece + (b"\r\n" if piece or not kind.endswith("TRAILER") else b"")
+    if kind.endswith("TRAILER"):
+        total = base64.b64encode(hashlib.sha256(data).digest()).decode()
+        digest = hashlib.sha256(f"{trailer}:{total}\n".encode()).hexdigest()
+        last = sigv4_server.mac(key, "\n".join(("AWS4-HMAC-SHA256-TRAILER", stamp, scope, last, digest))).hex()
+        body += f"{trailer}:{total}\r\nx-amz-trailer-signature:{last}\r\n\r\n".encode()
+    headers["authorization"] = f"AWS4-HMAC-SHA256 Credential={key_id}/{scope},SignedHeaders={signed},Signature={first}"
+    return headers, body
+
+
+@pytest.mark.parametrize("kind", ("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"))
+def test_signed_chunks_are_signed_again(rig, lab, tmp_path, kind):
+    since, env, pieces = len(lab.buckets.seen), rig.variables(), [secrets.token_bytes(n) for n in (65536, 65536, 1000)]
+    headers, body = signed_chunks(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], pieces, kind)
+    (tmp_path / "body").write_bytes(body)
+    out = curl(rig, tmp_path, "-T", tmp_path / "body", "-H", "Expect:", *[x for k, v in headers.items() if k != "host" for x in ("-H", f"{k}: {v}")], f"https://{BUCKET}/chunks")
+    assert out.endswith("\n200"), out
+    assert lab.buckets.objects.pop(("lab", "chunks")) == b"".join(pieces)
+    assert [payload for _, _, _, payload, _, _ in arrived(lab, since)] == [kind]
+
+
 def curl(rig, folder, *argv):
     return run([credlab.need("curl"), "-sS", "-m", "20", "--suppress-connect-headers", "-w", "\n%{http_code}", "--cacert", rig.trusted, *argv], guest(rig, folder), folder)
 
@@ -238,10 +271,6 @@ def test_an_address_presigned_by_aws_works(rig, lab, tmp_path):
         url = aws(rig, tmp_path, "s3", "presign", "s3://lab/pre", AWS_CONFIG_FILE=str(tmp_path / "config")).strip()
     assert curl(rig, tmp_path, url) == "presigned\n200"
     assert [form for _, _, form, *_ in arrived(lab, since)] == ["presigned"]
-    wrong = re.sub("X-Amz-Expires=[0-9]+", "X-Amz-Expires=299", url)
-    assert wrong != url
-    out = curl(rig, tmp_path, wrong)
-    print("with another time:", out[-200:])
 
 
 def test_the_server_refuses_a_wrong_secret(lab, tmp_path):
@@ -262,8 +291,8 @@ def test_the_server_refuses_a_wrong_secret(lab, tmp_path):
 
 def test_somebody_elses_keys_do_not_leave(rig, lab, tmp_path):
     since = len(lab.buckets.seen)
-    aws(rig, tmp_path, "s3", "ls", "s3://lab/", status=254, AWS_ACCESS_KEY_ID="AKIATHIEFTHIEFTHIEF2", AWS_SECRET_ACCESS_KEY="thief")
-    assert len(lab.buckets.seen) == since
+    said = aws(rig, tmp_path, "s3", "ls", "s3://lab/", good=False, AWS_ACCESS_KEY_ID="AKIATHIEFTHIEFTHIEF2", AWS_SECRET_ACCESS_KEY="thief")
+    assert "403" in said and len(lab.buckets.seen) == since
 
 
 # gRPC: both directions open at once, trailers at the end.
