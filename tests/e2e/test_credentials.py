@@ -260,12 +260,11 @@ def curl_image(box):
 
 @pytest.mark.parametrize("kit", ("1", "0"))
 def test_a_build_step_is_authenticated(box, lab, curl_image, kit):
-    path = f"/build-step-{kit}"
-    out = box.guest(real(f"set -e; rm -rf /tmp/b; mkdir /tmp/b; cd /tmp/b; printf 'FROM {curl_image}\\nRUN curl -sS -m 60 -o /tmp/page https://here.test{path}\\n' "
+    out = box.guest(real(f"set -e; rm -rf /tmp/b; mkdir /tmp/b; cd /tmp/b; printf 'FROM {curl_image}\\nRUN curl -sS -m 60 https://here.test/build-step-{kit} -o /tmp/page\\n' "
                          f">Dockerfile; DOCKER_BUILDKIT={kit} docker build --no-cache -t built . >log 2>&1 || {{ cat log; exit 1; }}; "
                          "docker run --rm built cat /tmp/page"), timeout=SLOW)
     assert '"ok":true' in out, out
-    assert lab.server.header(got(lab, path), "user-agent")[0].startswith("curl/")
+    assert lab.server.header(got(lab, f"/build-step-{kit}"), "user-agent")[0].startswith("curl/")
 
 
 def test_docker_pushes_and_pulls_with_a_credential(docker, lab):
