@@ -289,6 +289,27 @@ static void only_https_and_only_sentinels_of_their_own(void **state)
 	services_free(set);
 }
 
+/* An agent believes that it is logged in by the variable that it reads itself: `codex exec` reads
+ * CODEX_API_KEY and not OPENAI_API_KEY. tests/long/agents runs the real ones. */
+static void agents_find_the_variables_that_they_read(void **state)
+{
+	static const char *const rows[][2] = {{"anthropic", "ANTHROPIC_API_KEY"},
+		{"openai", "CODEX_API_KEY"}, {"openai", "OPENAI_API_KEY"},
+		{"google", "GEMINI_API_KEY"}};
+	struct services *set = shipped();
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct service *s = services_by_name(set, rows[i][0]);
+		bool found = false;
+
+		for (size_t e = 0; e < s->n_envs; e++)
+			found = found || strcmp(s->env[e].name, rows[i][1]) == 0;
+		if (!found)
+			fail_msg("%s has no %s", rows[i][0], rows[i][1]);
+	}
+	services_free(set);
+}
+
 /* A comment in each file says what it is, and behind each host why it is there. */
 static void each_host_says_why_it_is_there(void **state)
 {
@@ -320,6 +341,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(requests_find_their_slots),
 		cmocka_unit_test(credentials_go_nowhere_else),
 		cmocka_unit_test(only_https_and_only_sentinels_of_their_own),
+		cmocka_unit_test(agents_find_the_variables_that_they_read),
 		cmocka_unit_test(each_host_says_why_it_is_there),
 	};
 

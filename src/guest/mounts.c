@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "file.h"
+#include "trust.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
@@ -32,7 +33,9 @@ static int need_share(struct mounts *m, struct err *err)
 
 	if (m->shared)
 		return 0;
-	(void)mkdir("/run/sbx", 0700);
+	/* The folder above is everybody's: the CA that programs are told to read is in it (trust.h). */
+	(void)mkdir(TRUST_DIR, 0755);
+	(void)mkdir(MOUNTS_DIR, 0700);
 	(void)mkdir(MOUNTS_SHARE, 0700);
 	r = mount_share();
 	if (r < 0)

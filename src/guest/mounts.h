@@ -14,7 +14,8 @@
 #include "lib/base/err.h"
 #include "lib/guestapi/guest_ctl.h"
 
-#define MOUNTS_SHARE "/run/sbx/share"
+#define MOUNTS_DIR "/run/sbx/workspaces" /* only root enters: the share has all of them, as root */
+#define MOUNTS_SHARE MOUNTS_DIR "/share"
 #define MOUNTS_SHARE_MS 2000
 #define MOUNTS_MAX 256
 

@@ -124,6 +124,8 @@ CLIENTS = {
     "python-requests": "python3 -c 'from pip._vendor import requests; print(requests.get(\"https://here.test/PATH\", timeout=60).text)'",
     "node-fetch": "node -e 'fetch(\"https://here.test/PATH\", {headers: {\"x-api-key\": process.env.ANTHROPIC_API_KEY}})"
                   ".then(r => r.text()).then(console.log)'",
+    # Debian's node reads the system's list; the one that people install reads its own and NODE_EXTRA_CA_CERTS.
+    "node-own-roots": "node --use-bundled-ca -e 'fetch(\"https://here.test/PATH\").then(r => r.text()).then(console.log)'",
     "node-https": "node -e 'require(\"https\").get(\"https://here.test/PATH\", r => r.pipe(process.stdout))'",
 }
 
@@ -135,6 +137,12 @@ def test_a_client_is_authenticated(box, lab, name):
     request = got(lab, "/" + name)
     if name == "curl-h2":
         assert request["version"] == "2.0"
+
+
+def test_everybody_reads_the_ca_and_only_root_the_share(box):
+    """The workspaces' share had the folder of the CA closed: node and Java of the agent could not read what they are told to trust."""
+    client(box, "cat $NODE_EXTRA_CA_CERTS $SSL_CERT_FILE /run/sbx/cacerts > /dev/null")
+    assert box.fails("ls /run/sbx/workspaces", user="agent") and not box.fails("ls /run/sbx/workspaces/share")
 
 
 @pytest.mark.parametrize("host", [h for h in SLOTS if h != "api.anthropic.com"])
@@ -260,7 +268,7 @@ def curl_image(box):
 
 @pytest.mark.parametrize("kit", ("1", "0"))
 def test_a_build_step_is_authenticated(box, lab, curl_image, kit):
-    out = box.guest(real(f"set -e; rm -rf /tmp/b; mkdir /tmp/b; cd /tmp/b; printf 'FROM {curl_image}\\nRUN curl -sS -m 60 https://here.test/build-step-{kit} -o /tmp/page\\n' "
+    out = box.guest(real(f"set -e; rm -rf /tmp/b; mkdir /tmp/b; cd /tmp/b; printf 'FROM {curl_image}\\nRUN curl -sS -m 60 -o /tmp/page https://here.test/build-step-{kit}\\n' "
                          f">Dockerfile; DOCKER_BUILDKIT={kit} docker build --no-cache -t built . >log 2>&1 || {{ cat log; exit 1; }}; "
                          "docker run --rm built cat /tmp/page"), timeout=SLOW)
     assert '"ok":true' in out, out

@@ -54,16 +54,19 @@ def wait_port(port, process, seconds=WAIT):
             time.sleep(0.05)
 
 
-def npm_folder():
-    """node_modules with what package.json names, in the user's cache: made once."""
+def npm_folder(names=HERE / "package.json", after=()):
+    """node_modules with what a package.json names, in the user's cache: made once. `after` are scripts in it that node runs then."""
     import hashlib
-    text = (HERE / "package.json").read_text()
+    text = names.read_text()
     folder = pathlib.Path.home() / ".cache" / "sbx-lab" / hashlib.sha256(text.encode()).hexdigest()[:12]
     if not (folder / "done").exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "package.json").write_text(text)
         subprocess.run([need("npm"), "install", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=folder, check=True, timeout=400,
                        stdin=subprocess.DEVNULL, capture_output=True)
+        for script in after:
+            subprocess.run([need("node"), folder / "node_modules" / script], cwd=(folder / "node_modules" / script).parent, check=True, timeout=60,
+                           stdin=subprocess.DEVNULL, capture_output=True)
         (folder / "done").touch()
     return folder / "node_modules"
 
@@ -110,10 +113,10 @@ class Program:
 
 
 class Origin:
-    """origin.mjs; `requests` has what came, in order."""
+    """origin.mjs, or another that says what came in the same way; `requests` has what came, in order."""
 
-    def __init__(self, cert, key):
-        self.process = subprocess.Popen([need("node"), HERE / "origin.mjs", cert, key], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    def __init__(self, cert, key, program="origin.mjs", more=()):
+        self.process = subprocess.Popen([need("node"), HERE / program, cert, key, *more], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.requests, self.faults, self.came = [], [], threading.Condition()
         self.port = json.loads(self.process.stdout.readline())["port"]
         threading.Thread(target=self._read, daemon=True).start()
@@ -255,6 +258,10 @@ class Lab:
 
     def origin(self, cert=None, key=None):
         return self._keep(Origin(cert or self.cert, key or self.key))
+
+    def provider(self, answer):
+        """provider.mjs: three model APIs that answer every question with `answer`."""
+        return self._keep(Origin(self.cert, self.key, "provider.mjs", [answer]))
 
     def git(self, token, user="x-access-token"):
         return self._keep(GitServer(self.folder, self.cert, self.key, token, user))

@@ -38,6 +38,14 @@ class World:
     def connections(self):
         return self.http.count + self.echo.count
 
+    def settle(self):
+        """Connections of the test before may be on their way still."""
+        end, count, before = time.monotonic() + rig.WAIT, -1, -2
+        while count != before:
+            assert time.monotonic() < end, "connections keep coming"
+            before, count = count, self.connections()
+            time.sleep(0.05)
+
     def address(self, name=ALLOWED):
         with self.rig.dns() as dns:
             found = dns.lookup(name)
@@ -49,11 +57,17 @@ class World:
         self.echo.close()
 
 
-@pytest.fixture(scope="module", name="world")
-def fixture_world():
+@pytest.fixture(scope="module", name="shared")
+def fixture_shared():
     made = World()
     yield made
     made.close()
+
+
+@pytest.fixture(name="world")
+def fixture_world(shared):
+    shared.settle()
+    return shared
 
 
 @pytest.fixture(name="fresh")
@@ -363,9 +377,11 @@ def test_kill_9_in_the_middle_of_a_transfer(fresh, who):
     assert status(head) == 200
     stream.send(b"\0" * 100000)
     assert stream.exactly(1000) == b"\0" * 1000
-    os.kill(fresh.rig.stats()[who]["pid"], signal.SIGKILL)
+    pid = fresh.rig.stats()[who]["pid"]
+    os.kill(pid, signal.SIGKILL)
     stream.rest()
     until(lambda: stream.ending() == "reset")
+    until(lambda: fresh.rig.stats()[who]["pid"] not in (pid, -1, 0))  # the end was seen
     fresh.rig.until_up()
     assert tunnelled(fresh, f"{ALLOWED}:2222", b"\0again") == b"\0again"
 
