@@ -259,6 +259,24 @@ def test_a_container_is_authenticated(docker, lab):
     got(lab, "/container")
 
 
+@pytest.fixture(scope="module")
+def curl_image(box):
+    """An image whose files are the guest's own: a shell, curl and their libraries."""
+    box.guest("set -e; rm -rf /tmp/r; mkdir -p /tmp/r/bin /tmp/r/etc /tmp/r/tmp; cd /tmp/r; for f in bash cat curl; do cp -L $(command -v $f) bin/; done; "
+              "ln -s bash bin/sh; ldd bin/bash bin/cat bin/curl | grep -o '/[^ ]*\\.so[^ ]*' | sort -u | while read l; do mkdir -p .${l%/*}; cp -L $l .$l; done; "
+              "tar c . | docker import -c 'ENV PATH=/bin' - lab-curl", timeout=SLOW)
+    return "lab-curl"
+
+
+@pytest.mark.parametrize("kit", ("1", "0"))
+def test_a_build_step_is_authenticated(box, lab, curl_image, kit):
+    out = box.guest(real(f"set -e; rm -rf /tmp/b; mkdir /tmp/b; cd /tmp/b; printf 'FROM {curl_image}\\nRUN curl -sS -m 60 -o /tmp/page https://here.test/build-step-{kit}\\n' "
+                         f">Dockerfile; DOCKER_BUILDKIT={kit} docker build --no-cache -t built . >log 2>&1 || {{ cat log; exit 1; }}; "
+                         "docker run --rm built cat /tmp/page"), timeout=SLOW)
+    assert '"ok":true' in out, out
+    assert lab.server.header(got(lab, f"/build-step-{kit}"), "user-agent")[0].startswith("curl/")
+
+
 def test_docker_pushes_and_pulls_with_a_credential(docker, lab):
     docker.guest("docker tag lab:1 registry.test/lab:1 && docker push -q registry.test/lab:1 && docker rmi registry.test/lab:1 && "
                  "docker pull -q registry.test/lab:1", timeout=SLOW)

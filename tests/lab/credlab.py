@@ -4,10 +4,10 @@
         origin = lab.origin()                 # Node's HTTP/1.1 and HTTP/2 server: origin.mjs
         git = lab.git("token")                # git http-backend behind Basic
         registry = lab.registry("me", "pw")   # docker-registry with htpasswd
-        npm = lab.npm()                       # verdaccio; s3: s3rver, which looks at the key's id but calculates no SigV4
+        npm = lab.npm()                       # verdaccio; s3: s3rver, which looks at the key's id but calculates no SigV4: sigv4_server.py does
 
 `lab.ca` is the CA that signed them all (setting network.extra-ca); `NAME:443=127.0.0.1:PORT` for network.connect-to is the
-caller's. Programs are installed by tools/setup --test, the two from npm by `npm_folder`.
+caller's. Programs are installed by tools/setup --test, those from npm by `npm_folder`.
 """
 import base64
 import collections
