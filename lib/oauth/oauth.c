@@ -293,12 +293,13 @@ static void put_form(struct wr *wr, struct slice text)
 int oauth_fill(const struct oauth_request *req, struct slice token, struct wr *wr)
 {
 	bool is_json = req->form == OAUTH_JSON;
-	/* the quotes of JSON go with it */
-	const uint8_t *from = req->refresh.p - (is_json ? 1 : 0);
-	const uint8_t *to = req->refresh.p + req->refresh.n + (is_json ? 1 : 0);
+	const uint8_t *from, *to;
 
 	if (req->grant != OAUTH_REFRESH || !is_token(token))
 		return -EINVAL;
+	/* the quotes of JSON go with it */
+	from = req->refresh.p - (is_json ? 1 : 0);
+	to = req->refresh.p + req->refresh.n + (is_json ? 1 : 0);
 	wr_bytes(wr, slice_of(req->body.p, (size_t)(from - req->body.p)));
 	if (is_json)
 		json_put_string(wr, token);
