@@ -35,20 +35,13 @@ enum agent_phase agent_phase_after(enum agent_phase phase, uint16_t type)
 	return rules[type].after;
 }
 
-static int send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int fd)
-{
-	int r = wr_finish(wr);
-
-	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), fd);
-}
-
 int agent_send_hello(int sock, const char *build)
 {
 	uint8_t buf[AGENT_MAX_BUILD + 2];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, build);
-	return send_wr(sock, AGENT_HELLO, 0, &wr, -1);
+	return ipc_send_wr(sock, AGENT_HELLO, 0, &wr, -1);
 }
 
 int agent_send_closed(int sock, uint32_t id)
@@ -65,7 +58,7 @@ int agent_send_ask(int sock, uint32_t id, const struct agent_ask *ask)
 	wr_cstr(&wr, ask->fingerprint);
 	wr_cstr(&wr, ask->comment);
 	wr_cstr(&wr, ask->text);
-	return send_wr(sock, AGENT_ASK, id, &wr, -1);
+	return ipc_send_wr(sock, AGENT_ASK, id, &wr, -1);
 }
 
 int agent_ask_config(int sock, const struct agent_config *config, int fd)
@@ -76,7 +69,7 @@ int agent_ask_config(int sock, const struct agent_config *config, int fd)
 	wr_u8(&wr, config->n_rules);
 	for (size_t i = 0; i < config->n_rules && i < AGENT_MAX_RULES; i++)
 		wr_cstr(&wr, config->rules[i]);
-	return send_wr(sock, AGENT_CONFIG, 0, &wr, fd);
+	return ipc_send_wr(sock, AGENT_CONFIG, 0, &wr, fd);
 }
 
 int agent_ask_open(int sock, uint32_t id, int fd)
@@ -102,14 +95,6 @@ int agent_get_hello(const struct ipc_msg *msg, char build[AGENT_MAX_BUILD])
 
 	rd_cstr(&rd, build, AGENT_MAX_BUILD);
 	return msg->type != AGENT_HELLO || msg->fd >= 0 ? -EBADMSG : rd_finish(&rd);
-}
-
-static bool is_printable(const char *s)
-{
-	for (; *s; s++)
-		if (*s < ' ' || *s > '~')
-			return false;
-	return true;
 }
 
 int agent_get_config(const struct ipc_msg *msg, struct agent_config *ret)
@@ -140,8 +125,8 @@ int agent_get_ask(const struct ipc_msg *msg, struct agent_ask *ret)
 		return -EBADMSG;
 	ret->what = (enum agent_what)what;
 	/* It is shown to a person and written to the log. */
-	if (!is_printable(ret->fingerprint) || !is_printable(ret->comment) ||
-		!is_printable(ret->text))
+	if (!ipc_is_printable(ret->fingerprint) || !ipc_is_printable(ret->comment) ||
+		!ipc_is_printable(ret->text))
 		return -EBADMSG;
 	return ret->fingerprint[0] ? 0 : -EBADMSG;
 }

@@ -50,20 +50,13 @@ static int send_nothing(int sock, uint16_t type, uint32_t id)
 	return ipc_send(sock, type, id, slice_of(NULL, 0), -1);
 }
 
-static int send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int fd)
-{
-	int r = wr_finish(wr);
-
-	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), fd);
-}
-
 int edge_send_hello(int sock, const char *build)
 {
 	uint8_t buf[EDGE_MAX_BUILD + 2];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, build);
-	return send_wr(sock, EDGE_HELLO, 0, &wr, -1);
+	return ipc_send_wr(sock, EDGE_HELLO, 0, &wr, -1);
 }
 
 int edge_send_ready(int sock)
@@ -77,7 +70,7 @@ int edge_send_opened(int sock, uint32_t id, uint16_t status)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_u16(&wr, status);
-	return send_wr(sock, EDGE_OPENED, id, &wr, -1);
+	return ipc_send_wr(sock, EDGE_OPENED, id, &wr, -1);
 }
 
 int edge_send_refused(int sock, uint32_t id, enum edge_reason reason)
@@ -86,7 +79,7 @@ int edge_send_refused(int sock, uint32_t id, enum edge_reason reason)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_u8(&wr, (uint8_t)reason);
-	return send_wr(sock, EDGE_REFUSED, id, &wr, -1);
+	return ipc_send_wr(sock, EDGE_REFUSED, id, &wr, -1);
 }
 
 int edge_send_closed(int sock, uint32_t id)
@@ -100,7 +93,7 @@ int edge_send_pong(int sock, uint32_t id, uint32_t ms)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_u32(&wr, ms);
-	return send_wr(sock, EDGE_PONG, id, &wr, -1);
+	return ipc_send_wr(sock, EDGE_PONG, id, &wr, -1);
 }
 
 int edge_send_lost(int sock, const char *text)
@@ -109,7 +102,7 @@ int edge_send_lost(int sock, const char *text)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_str(&wr, slice_of(text, strnlen(text, EDGE_MAX_TEXT - 1)));
-	return send_wr(sock, EDGE_LOST, 0, &wr, -1);
+	return ipc_send_wr(sock, EDGE_LOST, 0, &wr, -1);
 }
 
 int edge_ask_config(int sock, const struct edge_config *config, int ctl_fd)
@@ -120,7 +113,7 @@ int edge_ask_config(int sock, const struct edge_config *config, int ctl_fd)
 	wr_cstr(&wr, config->sandbox);
 	wr_u32(&wr, config->ready_ms);
 	wr_str(&wr, slice_of(config->saved, config->n_saved));
-	return send_wr(sock, EDGE_CONFIG, 0, &wr, ctl_fd);
+	return ipc_send_wr(sock, EDGE_CONFIG, 0, &wr, ctl_fd);
 }
 
 int edge_ask_open(int sock, uint32_t id, const char *path, int fd)
@@ -129,7 +122,7 @@ int edge_ask_open(int sock, uint32_t id, const char *path, int fd)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, path);
-	return send_wr(sock, EDGE_OPEN, id, &wr, fd);
+	return ipc_send_wr(sock, EDGE_OPEN, id, &wr, fd);
 }
 
 int edge_ask_ping(int sock, uint32_t id)
@@ -142,21 +135,12 @@ int edge_ask_stop(int sock)
 	return send_nothing(sock, EDGE_STOP, 0);
 }
 
-/* Ends every decoder: the type is the one decoded, all fields were there, the fd is as it must be.
- */
-static int finish(const struct ipc_msg *msg, uint16_t type, const struct rd *rd, bool wants_fd)
-{
-	if (msg->type != type || rd_finish(rd) < 0 || (msg->fd >= 0) != wants_fd)
-		return -EBADMSG;
-	return 0;
-}
-
 int edge_get_hello(const struct ipc_msg *msg, char build[EDGE_MAX_BUILD])
 {
 	struct rd rd = rd_init(ipc_body(msg));
 
 	rd_cstr(&rd, build, EDGE_MAX_BUILD);
-	return msg->id == 0 ? finish(msg, EDGE_HELLO, &rd, false) : -EBADMSG;
+	return msg->id == 0 ? ipc_finish(msg, EDGE_HELLO, &rd, false) : -EBADMSG;
 }
 
 int edge_get_config(const struct ipc_msg *msg, struct edge_config *ret)
@@ -168,7 +152,7 @@ int edge_get_config(const struct ipc_msg *msg, struct edge_config *ret)
 	edge_read_saved(&rd, ret->saved, &ret->n_saved);
 	if (ret->ready_ms == 0 || ret->ready_ms > EDGE_MAX_READY_MS || msg->id != 0)
 		return -EBADMSG;
-	return finish(msg, EDGE_CONFIG, &rd, true);
+	return ipc_finish(msg, EDGE_CONFIG, &rd, true);
 }
 
 static bool path_is_ok(const char *path)
@@ -188,7 +172,7 @@ int edge_get_open(const struct ipc_msg *msg, char path[EDGE_MAX_PATH])
 	int r;
 
 	rd_cstr(&rd, path, EDGE_MAX_PATH);
-	r = finish(msg, EDGE_OPEN, &rd, true);
+	r = ipc_finish(msg, EDGE_OPEN, &rd, true);
 	return r == 0 && !path_is_ok(path) ? -EBADMSG : r;
 }
 
@@ -199,7 +183,7 @@ int edge_get_opened(const struct ipc_msg *msg, uint16_t *ret_status)
 	*ret_status = rd_u16(&rd);
 	if (*ret_status < 200 || *ret_status > 599)
 		return -EBADMSG;
-	return finish(msg, EDGE_OPENED, &rd, false);
+	return ipc_finish(msg, EDGE_OPENED, &rd, false);
 }
 
 int edge_get_refused(const struct ipc_msg *msg, enum edge_reason *ret_reason)
@@ -210,7 +194,7 @@ int edge_get_refused(const struct ipc_msg *msg, enum edge_reason *ret_reason)
 	if (reason >= EDGE_N_REASONS)
 		return -EBADMSG;
 	*ret_reason = (enum edge_reason)reason;
-	return finish(msg, EDGE_REFUSED, &rd, false);
+	return ipc_finish(msg, EDGE_REFUSED, &rd, false);
 }
 
 int edge_get_pong(const struct ipc_msg *msg, uint32_t *ret_ms)
@@ -218,7 +202,7 @@ int edge_get_pong(const struct ipc_msg *msg, uint32_t *ret_ms)
 	struct rd rd = rd_init(ipc_body(msg));
 
 	*ret_ms = rd_u32(&rd);
-	return finish(msg, EDGE_PONG, &rd, false);
+	return ipc_finish(msg, EDGE_PONG, &rd, false);
 }
 
 /* The text ends up in logs and in front of people: no control characters. */
@@ -231,7 +215,7 @@ int edge_get_lost(const struct ipc_msg *msg, char text[EDGE_MAX_TEXT])
 		if (*c < ' ' || *c > '~')
 			return -EBADMSG;
 	}
-	return msg->id == 0 ? finish(msg, EDGE_LOST, &rd, false) : -EBADMSG;
+	return msg->id == 0 ? ipc_finish(msg, EDGE_LOST, &rd, false) : -EBADMSG;
 }
 
 int edge_get_nothing(const struct ipc_msg *msg)

@@ -46,16 +46,6 @@ int edge_answer_ask(int sock, uint32_t id, const struct edge_verdict *verdict, i
 	return r < 0 ? r : ipc_send(sock, EDGE_VERDICT, id, slice_of(wr.p, wr.n), fd);
 }
 
-/* Everything ends up in logs and in front of people: no control characters. */
-static bool is_printable(const char *text)
-{
-	for (; *text; text++) {
-		if (*text < ' ' || *text > '~')
-			return false;
-	}
-	return true;
-}
-
 /* What the kind must and must not have. */
 static bool ask_is_ok(const struct edge_ask *a)
 {
@@ -63,8 +53,8 @@ static bool ask_is_ok(const struct edge_ask *a)
 	bool dns = a->kind == EDGE_ASK_DNS;
 	bool agent = a->kind == EDGE_ASK_AGENT;
 
-	if (!is_printable(a->host) || !is_printable(a->method) || !is_printable(a->url) ||
-		!is_printable(a->fault))
+	if (!ipc_is_printable(a->host) || !ipc_is_printable(a->method) ||
+		!ipc_is_printable(a->url) || !ipc_is_printable(a->fault))
 		return false;
 	if (!http && (a->method[0] || a->url[0] || a->url_cut || a->tls))
 		return false;

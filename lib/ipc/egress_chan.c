@@ -58,20 +58,13 @@ const char *egress_outcome_text(enum egress_outcome outcome)
 	return outcome < EGRESS_N_OUTCOMES ? texts[outcome] : "unknown outcome";
 }
 
-static int send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int fd)
-{
-	int r = wr_finish(wr);
-
-	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), fd);
-}
-
 int egress_send_hello(int sock, const char *build)
 {
 	uint8_t buf[EGRESS_MAX_BUILD + 2];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, build);
-	return send_wr(sock, EGRESS_HELLO, 0, &wr, -1);
+	return ipc_send_wr(sock, EGRESS_HELLO, 0, &wr, -1);
 }
 
 int egress_send_loaded(int sock, uint32_t id, const char *text)
@@ -80,7 +73,7 @@ int egress_send_loaded(int sock, uint32_t id, const char *text)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_str(&wr, slice_of(text, strnlen(text, EGRESS_MAX_TEXT - 1)));
-	return send_wr(sock, EGRESS_LOADED, id, &wr, -1);
+	return ipc_send_wr(sock, EGRESS_LOADED, id, &wr, -1);
 }
 
 int egress_send_result(int sock, uint32_t id, const struct egress_result *result, int fd)
@@ -91,7 +84,7 @@ int egress_send_result(int sock, uint32_t id, const struct egress_result *result
 	wr_u8(&wr, (uint8_t)result->outcome);
 	wr_cstr(&wr, result->addr);
 	wr_cstr(&wr, result->text);
-	return send_wr(sock, EGRESS_RESULT, id, &wr, fd);
+	return ipc_send_wr(sock, EGRESS_RESULT, id, &wr, fd);
 }
 
 int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down)
@@ -101,7 +94,7 @@ int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down)
 
 	wr_u64(&wr, up);
 	wr_u64(&wr, down);
-	return send_wr(sock, EGRESS_CLOSED, id, &wr, -1);
+	return ipc_send_wr(sock, EGRESS_CLOSED, id, &wr, -1);
 }
 
 int egress_ask_config(int sock, const struct egress_config *config)
@@ -120,7 +113,7 @@ int egress_ask_config(int sock, const struct egress_config *config)
 		wr_cstr(&wr, pin->addr);
 		wr_u16(&wr, pin->addr_port);
 	}
-	return send_wr(sock, EGRESS_CONFIG, 0, &wr, -1);
+	return ipc_send_wr(sock, EGRESS_CONFIG, 0, &wr, -1);
 }
 
 int egress_ask_resolver(int sock, int file)
@@ -134,7 +127,7 @@ int egress_ask_policy(int sock, uint32_t id, const char *sandbox, int file)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, sandbox);
-	return send_wr(sock, EGRESS_POLICY, id, &wr, file);
+	return ipc_send_wr(sock, EGRESS_POLICY, id, &wr, file);
 }
 
 int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int fd)
@@ -145,7 +138,7 @@ int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int f
 	wr_u8(&wr, (uint8_t)open->kind);
 	wr_cstr(&wr, open->host);
 	wr_u16(&wr, open->port);
-	return send_wr(sock, EGRESS_OPEN, id, &wr, fd);
+	return ipc_send_wr(sock, EGRESS_OPEN, id, &wr, fd);
 }
 
 int egress_ask_stop(int sock)
@@ -153,30 +146,12 @@ int egress_ask_stop(int sock)
 	return ipc_send(sock, EGRESS_STOP, 0, slice_of(NULL, 0), -1);
 }
 
-/* Ends every decoder: the type is the one decoded, all fields were there, the fd is as it must be. */
-static int finish(const struct ipc_msg *msg, uint16_t type, const struct rd *rd, bool wants_fd)
-{
-	if (msg->type != type || rd_finish(rd) < 0 || (msg->fd >= 0) != wants_fd)
-		return -EBADMSG;
-	return 0;
-}
-
-/* Texts end up in logs and in front of people: no control characters. */
-static bool is_printable(const char *text)
-{
-	for (; *text; text++) {
-		if (*text < ' ' || *text > '~')
-			return false;
-	}
-	return true;
-}
-
 int egress_get_hello(const struct ipc_msg *msg, char build[EGRESS_MAX_BUILD])
 {
 	struct rd rd = rd_init(ipc_body(msg));
 
 	rd_cstr(&rd, build, EGRESS_MAX_BUILD);
-	return msg->id == 0 ? finish(msg, EGRESS_HELLO, &rd, false) : -EBADMSG;
+	return msg->id == 0 ? ipc_finish(msg, EGRESS_HELLO, &rd, false) : -EBADMSG;
 }
 
 static bool get_pin(struct rd *rd, struct egress_pin *ret)
@@ -202,14 +177,14 @@ int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret)
 		if (!get_pin(&rd, &ret->pins[i]))
 			return -EBADMSG;
 	}
-	return finish(msg, EGRESS_CONFIG, &rd, false);
+	return ipc_finish(msg, EGRESS_CONFIG, &rd, false);
 }
 
 int egress_get_resolver(const struct ipc_msg *msg)
 {
 	struct rd rd = rd_init(ipc_body(msg));
 
-	return msg->id == 0 ? finish(msg, EGRESS_RESOLVER, &rd, true) : -EBADMSG;
+	return msg->id == 0 ? ipc_finish(msg, EGRESS_RESOLVER, &rd, true) : -EBADMSG;
 }
 
 int egress_get_policy(const struct ipc_msg *msg, char sandbox[EGRESS_MAX_NAME])
@@ -217,7 +192,7 @@ int egress_get_policy(const struct ipc_msg *msg, char sandbox[EGRESS_MAX_NAME])
 	struct rd rd = rd_init(ipc_body(msg));
 
 	rd_cstr(&rd, sandbox, EGRESS_MAX_NAME);
-	return finish(msg, EGRESS_POLICY, &rd, true);
+	return ipc_finish(msg, EGRESS_POLICY, &rd, true);
 }
 
 int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT])
@@ -225,7 +200,7 @@ int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT])
 	struct rd rd = rd_init(ipc_body(msg));
 
 	rd_cstr(&rd, text, EGRESS_MAX_TEXT);
-	return is_printable(text) ? finish(msg, EGRESS_LOADED, &rd, false) : -EBADMSG;
+	return ipc_is_printable(text) ? ipc_finish(msg, EGRESS_LOADED, &rd, false) : -EBADMSG;
 }
 
 int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret)
@@ -238,7 +213,7 @@ int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret)
 	if (kind >= EGRESS_N_KINDS || !ret->host[0] || !ret->port)
 		return -EBADMSG;
 	ret->kind = (enum egress_kind)kind;
-	return finish(msg, EGRESS_OPEN, &rd, ret->kind != EGRESS_SOCKET);
+	return ipc_finish(msg, EGRESS_OPEN, &rd, ret->kind != EGRESS_SOCKET);
 }
 
 int egress_get_result(const struct ipc_msg *msg, struct egress_result *ret)
@@ -248,10 +223,11 @@ int egress_get_result(const struct ipc_msg *msg, struct egress_result *ret)
 
 	rd_cstr(&rd, ret->addr, sizeof(ret->addr));
 	rd_cstr(&rd, ret->text, sizeof(ret->text));
-	if (outcome >= EGRESS_N_OUTCOMES || !is_printable(ret->addr) || !is_printable(ret->text))
+	if (outcome >= EGRESS_N_OUTCOMES || !ipc_is_printable(ret->addr) ||
+		!ipc_is_printable(ret->text))
 		return -EBADMSG;
 	ret->outcome = (enum egress_outcome)outcome;
-	return finish(msg, EGRESS_RESULT, &rd, outcome == EGRESS_CONNECTED && msg->fd >= 0);
+	return ipc_finish(msg, EGRESS_RESULT, &rd, outcome == EGRESS_CONNECTED && msg->fd >= 0);
 }
 
 int egress_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down)
@@ -260,12 +236,12 @@ int egress_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret
 
 	*ret_up = rd_u64(&rd);
 	*ret_down = rd_u64(&rd);
-	return finish(msg, EGRESS_CLOSED, &rd, false);
+	return ipc_finish(msg, EGRESS_CLOSED, &rd, false);
 }
 
 int egress_get_stop(const struct ipc_msg *msg)
 {
 	struct rd rd = rd_init(ipc_body(msg));
 
-	return msg->id == 0 ? finish(msg, EGRESS_STOP, &rd, false) : -EBADMSG;
+	return msg->id == 0 ? ipc_finish(msg, EGRESS_STOP, &rd, false) : -EBADMSG;
 }

@@ -2,13 +2,6 @@
 
 #include <errno.h>
 
-static int send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int fd)
-{
-	int r = wr_finish(wr);
-
-	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), fd);
-}
-
 int keeper_send_hello(int sock, const struct keeper_hello *hello)
 {
 	uint8_t buf[256];
@@ -17,7 +10,7 @@ int keeper_send_hello(int sock, const struct keeper_hello *hello)
 	wr_cstr(&wr, hello->build);
 	wr_cstr(&wr, hello->id);
 	wr_u32(&wr, hello->pid);
-	return send_wr(sock, KEEPER_HELLO, 0, &wr, -1);
+	return ipc_send_wr(sock, KEEPER_HELLO, 0, &wr, -1);
 }
 
 int keeper_send_state(int sock, uint32_t id, const struct keeper_state *state)
@@ -33,7 +26,7 @@ int keeper_send_state(int sock, uint32_t id, const struct keeper_state *state)
 	wr_u8(&wr, state->stalled);
 	wr_cstr(&wr, state->accel);
 	wr_cstr(&wr, state->text);
-	return send_wr(sock, KEEPER_STATE, id, &wr, -1);
+	return ipc_send_wr(sock, KEEPER_STATE, id, &wr, -1);
 }
 
 int keeper_send_done(int sock, uint32_t id, int code, const char *text)
@@ -43,7 +36,7 @@ int keeper_send_done(int sock, uint32_t id, int code, const char *text)
 
 	wr_u32(&wr, (uint32_t)code);
 	wr_str(&wr, slice_of(text, strnlen(text, KEEPER_MAX_TEXT - 1)));
-	return send_wr(sock, KEEPER_DONE, id, &wr, -1);
+	return ipc_send_wr(sock, KEEPER_DONE, id, &wr, -1);
 }
 
 void keeper_put_stats(struct wr *wr, const struct keeper_stats *s)
@@ -65,7 +58,7 @@ int keeper_send_stats(int sock, uint32_t id, const struct keeper_stats *s)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	keeper_put_stats(&wr, s);
-	return send_wr(sock, KEEPER_STATS_IS, id, &wr, -1);
+	return ipc_send_wr(sock, KEEPER_STATS_IS, id, &wr, -1);
 }
 
 int keeper_ask_ping(int sock, uint32_t id)
@@ -84,7 +77,7 @@ int keeper_ask_stop(int sock, uint32_t id, uint32_t timeout_ms)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_u32(&wr, timeout_ms);
-	return send_wr(sock, KEEPER_STOP, id, &wr, -1);
+	return ipc_send_wr(sock, KEEPER_STOP, id, &wr, -1);
 }
 
 int keeper_ask_reload(int sock, uint32_t id, const char *name)
@@ -93,7 +86,7 @@ int keeper_ask_reload(int sock, uint32_t id, const char *name)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, name);
-	return send_wr(sock, KEEPER_RELOAD, id, &wr, -1);
+	return ipc_send_wr(sock, KEEPER_RELOAD, id, &wr, -1);
 }
 
 int keeper_ask_stream(int sock, uint32_t id, const char *path, int pass_fd)
@@ -102,7 +95,7 @@ int keeper_ask_stream(int sock, uint32_t id, const char *path, int pass_fd)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, path);
-	return send_wr(sock, KEEPER_STREAM, id, &wr, pass_fd);
+	return ipc_send_wr(sock, KEEPER_STREAM, id, &wr, pass_fd);
 }
 
 int keeper_get_hello(const struct ipc_msg *msg, struct keeper_hello *ret)

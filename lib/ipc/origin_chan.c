@@ -66,20 +66,13 @@ const char *origin_outcome_text(enum origin_outcome outcome)
 	return outcome < ORIGIN_N_OUTCOMES ? texts[outcome] : "unknown outcome";
 }
 
-static int send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int fd)
-{
-	int r = wr_finish(wr);
-
-	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), fd);
-}
-
 int origin_send_hello(int sock, const char *build)
 {
 	uint8_t buf[ORIGIN_MAX_BUILD + 2];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, build);
-	return send_wr(sock, ORIGIN_HELLO, 0, &wr, -1);
+	return ipc_send_wr(sock, ORIGIN_HELLO, 0, &wr, -1);
 }
 
 int origin_send_result(int sock, uint32_t id, const struct origin_result *result)
@@ -95,7 +88,7 @@ int origin_send_result(int sock, uint32_t id, const struct origin_result *result
 	wr_cstr(&wr, result->slot);
 	wr_cstr(&wr, result->addr);
 	wr_cstr(&wr, result->text);
-	return send_wr(sock, ORIGIN_RESULT, id, &wr, -1);
+	return ipc_send_wr(sock, ORIGIN_RESULT, id, &wr, -1);
 }
 
 int origin_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down)
@@ -105,7 +98,7 @@ int origin_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down)
 
 	wr_u64(&wr, up);
 	wr_u64(&wr, down);
-	return send_wr(sock, ORIGIN_CLOSED, id, &wr, -1);
+	return ipc_send_wr(sock, ORIGIN_CLOSED, id, &wr, -1);
 }
 
 int origin_send_want(int sock, uint32_t id)
@@ -121,7 +114,7 @@ int origin_send_need(int sock, uint32_t id, const struct origin_need *need)
 	wr_u8(&wr, (uint8_t)need->which);
 	wr_u32(&wr, need->conn);
 	wr_bytes(&wr, slice_of(need->cert, sizeof(need->cert)));
-	return send_wr(sock, ORIGIN_NEED, id, &wr, -1);
+	return ipc_send_wr(sock, ORIGIN_NEED, id, &wr, -1);
 }
 
 int origin_send_tokens(int sock, uint32_t id, const struct origin_tokens *tokens, int fd)
@@ -131,7 +124,7 @@ int origin_send_tokens(int sock, uint32_t id, const struct origin_tokens *tokens
 
 	wr_u8(&wr, (uint8_t)tokens->which);
 	wr_u32(&wr, tokens->expires_s);
-	return send_wr(sock, ORIGIN_TOKENS, id, &wr, fd);
+	return ipc_send_wr(sock, ORIGIN_TOKENS, id, &wr, fd);
 }
 
 int origin_answer_tokens(int sock, uint32_t id, const struct origin_stored *stored)
@@ -141,7 +134,7 @@ int origin_answer_tokens(int sock, uint32_t id, const struct origin_stored *stor
 
 	wr_u8(&wr, stored->kept);
 	wr_cstr(&wr, stored->text);
-	return send_wr(sock, ORIGIN_STORED, id, &wr, -1);
+	return ipc_send_wr(sock, ORIGIN_STORED, id, &wr, -1);
 }
 
 int origin_ask_renew(int sock, uint8_t has)
@@ -150,7 +143,7 @@ int origin_ask_renew(int sock, uint8_t has)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_u8(&wr, has);
-	return send_wr(sock, ORIGIN_RENEW, 0, &wr, -1);
+	return ipc_send_wr(sock, ORIGIN_RENEW, 0, &wr, -1);
 }
 
 int origin_ask_config(int sock, const struct origin_config *config, int file)
@@ -162,7 +155,7 @@ int origin_ask_config(int sock, const struct origin_config *config, int file)
 	wr_cstr(&wr, config->host);
 	wr_u16(&wr, config->port);
 	wr_u8(&wr, config->has);
-	return send_wr(sock, ORIGIN_CONFIG, 0, &wr, file);
+	return ipc_send_wr(sock, ORIGIN_CONFIG, 0, &wr, file);
 }
 
 int origin_ask_roots(int sock, int file)
@@ -183,7 +176,7 @@ int origin_answer_want(int sock, uint32_t id, const struct egress_result *result
 	wr_u8(&wr, (uint8_t)result->outcome);
 	wr_cstr(&wr, result->addr);
 	wr_cstr(&wr, result->text);
-	return send_wr(sock, ORIGIN_SOCKET, id, &wr, fd);
+	return ipc_send_wr(sock, ORIGIN_SOCKET, id, &wr, fd);
 }
 
 int origin_answer_need(int sock, uint32_t id, const struct origin_value *value, int fd)
@@ -194,7 +187,7 @@ int origin_answer_need(int sock, uint32_t id, const struct origin_value *value, 
 	wr_u8(&wr, value->given);
 	wr_u32(&wr, value->use_s);
 	wr_cstr(&wr, value->text);
-	return send_wr(sock, ORIGIN_VALUE, id, &wr, fd);
+	return ipc_send_wr(sock, ORIGIN_VALUE, id, &wr, fd);
 }
 
 int origin_ask_stop(int sock)
@@ -202,30 +195,12 @@ int origin_ask_stop(int sock)
 	return ipc_send(sock, ORIGIN_STOP, 0, slice_of(NULL, 0), -1);
 }
 
-/* Ends every decoder: the type is the one decoded, all fields were there, the fd is as it must be. */
-static int finish(const struct ipc_msg *msg, uint16_t type, const struct rd *rd, bool wants_fd)
-{
-	if (msg->type != type || rd_finish(rd) < 0 || (msg->fd >= 0) != wants_fd)
-		return -EBADMSG;
-	return 0;
-}
-
-/* Texts end up in logs and in front of people: no control characters. */
-static bool is_printable(const char *text)
-{
-	for (; *text; text++) {
-		if (*text < ' ' || *text > '~')
-			return false;
-	}
-	return true;
-}
-
 int origin_get_hello(const struct ipc_msg *msg, char build[ORIGIN_MAX_BUILD])
 {
 	struct rd rd = rd_init(ipc_body(msg));
 
 	rd_cstr(&rd, build, ORIGIN_MAX_BUILD);
-	return msg->id == 0 ? finish(msg, ORIGIN_HELLO, &rd, false) : -EBADMSG;
+	return msg->id == 0 ? ipc_finish(msg, ORIGIN_HELLO, &rd, false) : -EBADMSG;
 }
 
 int origin_get_config(const struct ipc_msg *msg, struct origin_config *ret)
@@ -238,7 +213,7 @@ int origin_get_config(const struct ipc_msg *msg, struct origin_config *ret)
 	ret->has = rd_u8(&rd);
 	if (!ret->host[0] || !ret->port || ret->has > ORIGIN_HAS_ALL || msg->id != 0)
 		return -EBADMSG;
-	return finish(msg, ORIGIN_CONFIG, &rd, true);
+	return ipc_finish(msg, ORIGIN_CONFIG, &rd, true);
 }
 
 int origin_get_socket(const struct ipc_msg *msg, struct egress_result *ret)
@@ -248,10 +223,11 @@ int origin_get_socket(const struct ipc_msg *msg, struct egress_result *ret)
 
 	rd_cstr(&rd, ret->addr, sizeof(ret->addr));
 	rd_cstr(&rd, ret->text, sizeof(ret->text));
-	if (outcome >= EGRESS_N_OUTCOMES || !is_printable(ret->addr) || !is_printable(ret->text))
+	if (outcome >= EGRESS_N_OUTCOMES || !ipc_is_printable(ret->addr) ||
+		!ipc_is_printable(ret->text))
 		return -EBADMSG;
 	ret->outcome = (enum egress_outcome)outcome;
-	return finish(msg, ORIGIN_SOCKET, &rd, outcome == EGRESS_CONNECTED);
+	return ipc_finish(msg, ORIGIN_SOCKET, &rd, outcome == EGRESS_CONNECTED);
 }
 
 int origin_get_need(const struct ipc_msg *msg, struct origin_need *ret)
@@ -262,7 +238,7 @@ int origin_get_need(const struct ipc_msg *msg, struct origin_need *ret)
 
 	ret->conn = rd_u32(&rd);
 	cert = rd_bytes(&rd, sizeof(ret->cert));
-	if (which >= ORIGIN_N_WHICH || finish(msg, ORIGIN_NEED, &rd, false) < 0)
+	if (which >= ORIGIN_N_WHICH || ipc_finish(msg, ORIGIN_NEED, &rd, false) < 0)
 		return -EBADMSG;
 	ret->which = (enum origin_which)which;
 	memcpy(ret->cert, cert.p, sizeof(ret->cert));
@@ -276,10 +252,10 @@ int origin_get_value(const struct ipc_msg *msg, struct origin_value *ret)
 
 	ret->use_s = rd_u32(&rd);
 	rd_cstr(&rd, ret->text, sizeof(ret->text));
-	if (given > 1 || !is_printable(ret->text))
+	if (given > 1 || !ipc_is_printable(ret->text))
 		return -EBADMSG;
 	ret->given = given;
-	return finish(msg, ORIGIN_VALUE, &rd, given);
+	return ipc_finish(msg, ORIGIN_VALUE, &rd, given);
 }
 
 int origin_get_tokens(const struct ipc_msg *msg, struct origin_tokens *ret)
@@ -291,7 +267,7 @@ int origin_get_tokens(const struct ipc_msg *msg, struct origin_tokens *ret)
 	if ((which != ORIGIN_ACCESS && which != ORIGIN_REFRESH) || msg->id == 0)
 		return -EBADMSG;
 	ret->which = (enum origin_which)which;
-	return finish(msg, ORIGIN_TOKENS, &rd, true);
+	return ipc_finish(msg, ORIGIN_TOKENS, &rd, true);
 }
 
 int origin_get_stored(const struct ipc_msg *msg, struct origin_stored *ret)
@@ -301,9 +277,9 @@ int origin_get_stored(const struct ipc_msg *msg, struct origin_stored *ret)
 
 	rd_cstr(&rd, ret->text, sizeof(ret->text));
 	ret->kept = kept;
-	if (kept > 1 || msg->id == 0 || (!rd.bad && !is_printable(ret->text)))
+	if (kept > 1 || msg->id == 0 || (!rd.bad && !ipc_is_printable(ret->text)))
 		return -EBADMSG;
-	return finish(msg, ORIGIN_STORED, &rd, false);
+	return ipc_finish(msg, ORIGIN_STORED, &rd, false);
 }
 
 int origin_get_renew(const struct ipc_msg *msg, uint8_t *ret_has)
@@ -313,12 +289,13 @@ int origin_get_renew(const struct ipc_msg *msg, uint8_t *ret_has)
 	*ret_has = rd_u8(&rd);
 	if (*ret_has & ~ORIGIN_HAS_ALL || msg->id != 0)
 		return -EBADMSG;
-	return finish(msg, ORIGIN_RENEW, &rd, false);
+	return ipc_finish(msg, ORIGIN_RENEW, &rd, false);
 }
 
 static bool result_is_ok(const struct origin_result *r)
 {
-	return is_printable(r->slot) && is_printable(r->addr) && is_printable(r->text) &&
+	return ipc_is_printable(r->slot) && ipc_is_printable(r->addr) &&
+	       ipc_is_printable(r->text) &&
 	       (r->status == 0 || (r->status >= 100 && r->status <= 599)) &&
 	       (!r->used || r->slot[0]);
 }
@@ -339,7 +316,7 @@ int origin_get_result(const struct ipc_msg *msg, struct origin_result *ret)
 		return -EBADMSG;
 	ret->outcome = (enum origin_outcome)outcome;
 	ret->used = used;
-	return result_is_ok(ret) ? finish(msg, ORIGIN_RESULT, &rd, false) : -EBADMSG;
+	return result_is_ok(ret) ? ipc_finish(msg, ORIGIN_RESULT, &rd, false) : -EBADMSG;
 }
 
 int origin_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down)
@@ -348,7 +325,7 @@ int origin_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret
 
 	*ret_up = rd_u64(&rd);
 	*ret_down = rd_u64(&rd);
-	return finish(msg, ORIGIN_CLOSED, &rd, false);
+	return ipc_finish(msg, ORIGIN_CLOSED, &rd, false);
 }
 
 int origin_get_plain(const struct ipc_msg *msg, enum origin_msg type)

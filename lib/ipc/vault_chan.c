@@ -73,15 +73,6 @@ const char *vault_memory_text(enum vault_memory memory)
 	return memory < VAULT_N_MEMORIES ? texts[memory] : "unknown";
 }
 
-static bool is_printable(const char *text)
-{
-	for (; *text; text++) {
-		if (*text < ' ' || *text > '~')
-			return false;
-	}
-	return true;
-}
-
 static bool is_alnum(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -130,7 +121,7 @@ void vault_put_meta(struct wr *wr, const struct vault_meta *meta)
 static void read_text(struct rd *rd, char *buf, size_t size)
 {
 	rd_cstr(rd, buf, size);
-	if (!rd->bad && !is_printable(buf))
+	if (!rd->bad && !ipc_is_printable(buf))
 		rd->bad = true;
 }
 
@@ -211,20 +202,13 @@ void vault_read_ref(struct rd *rd, struct vault_ref *ret)
 
 /* ---- senders ---- */
 
-static int send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int fd)
-{
-	int r = wr_finish(wr);
-
-	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), fd);
-}
-
 int vault_send_hello(int sock, const char *build)
 {
 	uint8_t buf[VAULT_MAX_BUILD + 2];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, build);
-	return send_wr(sock, VAULT_HELLO, 0, &wr, -1);
+	return ipc_send_wr(sock, VAULT_HELLO, 0, &wr, -1);
 }
 
 int vault_send_item(int sock, uint32_t id, const struct vault_item *item)
@@ -242,7 +226,7 @@ int vault_send_item(int sock, uint32_t id, const struct vault_item *item)
 	wr_u64(&wr, item->used_ms);
 	wr_cstr(&wr, item->mask_head);
 	wr_cstr(&wr, item->mask_tail);
-	return send_wr(sock, VAULT_ITEM, id, &wr, -1);
+	return ipc_send_wr(sock, VAULT_ITEM, id, &wr, -1);
 }
 
 int vault_send_changed(int sock, uint64_t generation)
@@ -251,7 +235,7 @@ int vault_send_changed(int sock, uint64_t generation)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_u64(&wr, generation);
-	return send_wr(sock, VAULT_CHANGED, 0, &wr, -1);
+	return ipc_send_wr(sock, VAULT_CHANGED, 0, &wr, -1);
 }
 
 int vault_send_status(int sock, uint32_t id, const struct vault_status *status)
@@ -265,7 +249,7 @@ int vault_send_status(int sock, uint32_t id, const struct vault_status *status)
 	wr_u16(&wr, status->n_items);
 	wr_u64(&wr, status->generation);
 	wr_cstr(&wr, status->text);
-	return send_wr(sock, VAULT_STATUS_IS, id, &wr, -1);
+	return ipc_send_wr(sock, VAULT_STATUS_IS, id, &wr, -1);
 }
 
 int vault_send_done(int sock, uint32_t id, const struct vault_done *done)
@@ -276,7 +260,7 @@ int vault_send_done(int sock, uint32_t id, const struct vault_done *done)
 	wr_u32(&wr, (uint32_t)done->code);
 	wr_u64(&wr, done->number);
 	wr_cstr(&wr, done->text);
-	return send_wr(sock, VAULT_DONE, id, &wr, -1);
+	return ipc_send_wr(sock, VAULT_DONE, id, &wr, -1);
 }
 
 int vault_ask_admin(int sock)
@@ -290,7 +274,7 @@ int vault_ask_sandbox(int sock, const char *sandbox)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, sandbox);
-	return send_wr(sock, VAULT_SANDBOX, 0, &wr, -1);
+	return ipc_send_wr(sock, VAULT_SANDBOX, 0, &wr, -1);
 }
 
 int vault_ask_set(int sock, uint32_t id, const struct vault_meta *meta, int fd)
@@ -299,7 +283,7 @@ int vault_ask_set(int sock, uint32_t id, const struct vault_meta *meta, int fd)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	vault_put_meta(&wr, meta);
-	return send_wr(sock, VAULT_SET, id, &wr, fd);
+	return ipc_send_wr(sock, VAULT_SET, id, &wr, fd);
 }
 
 int vault_ask_set_ref(
@@ -310,7 +294,7 @@ int vault_ask_set_ref(
 
 	vault_put_meta(&wr, meta);
 	vault_put_ref(&wr, ref);
-	return send_wr(sock, VAULT_SET_REF, id, &wr, -1);
+	return ipc_send_wr(sock, VAULT_SET_REF, id, &wr, -1);
 }
 
 int vault_ask_remove(int sock, uint32_t id, const char *name, const char *scope)
@@ -320,7 +304,7 @@ int vault_ask_remove(int sock, uint32_t id, const char *name, const char *scope)
 
 	wr_cstr(&wr, name);
 	wr_cstr(&wr, scope);
-	return send_wr(sock, VAULT_REMOVE, id, &wr, -1);
+	return ipc_send_wr(sock, VAULT_REMOVE, id, &wr, -1);
 }
 
 int vault_ask_release(int sock, uint32_t id, const char *name, uint64_t serial, int fd)
@@ -330,7 +314,7 @@ int vault_ask_release(int sock, uint32_t id, const char *name, uint64_t serial, 
 
 	wr_cstr(&wr, name);
 	wr_u64(&wr, serial);
-	return send_wr(sock, VAULT_RELEASE, id, &wr, fd);
+	return ipc_send_wr(sock, VAULT_RELEASE, id, &wr, fd);
 }
 
 int vault_ask_store(int sock, uint32_t id, const char *name, int fd)
@@ -339,7 +323,7 @@ int vault_ask_store(int sock, uint32_t id, const char *name, int fd)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, name);
-	return send_wr(sock, VAULT_STORE, id, &wr, fd);
+	return ipc_send_wr(sock, VAULT_STORE, id, &wr, fd);
 }
 
 int vault_ask_plain(int sock, enum vault_msg type, uint32_t id, int fd)
@@ -349,20 +333,12 @@ int vault_ask_plain(int sock, enum vault_msg type, uint32_t id, int fd)
 
 /* ---- decoders ---- */
 
-/* Ends every decoder: the type is the one decoded, all fields were there, the fd is as it must be. */
-static int finish(const struct ipc_msg *msg, uint16_t type, const struct rd *rd, bool wants_fd)
-{
-	if (msg->type != type || rd_finish(rd) < 0 || (msg->fd >= 0) != wants_fd)
-		return -EBADMSG;
-	return 0;
-}
-
 int vault_get_hello(const struct ipc_msg *msg, char build[VAULT_MAX_BUILD])
 {
 	struct rd rd = rd_init(ipc_body(msg));
 
 	read_text(&rd, build, VAULT_MAX_BUILD);
-	return msg->id == 0 ? finish(msg, VAULT_HELLO, &rd, false) : -EBADMSG;
+	return msg->id == 0 ? ipc_finish(msg, VAULT_HELLO, &rd, false) : -EBADMSG;
 }
 
 int vault_get_sandbox(const struct ipc_msg *msg, char sandbox[VAULT_MAX_SCOPE])
@@ -370,7 +346,7 @@ int vault_get_sandbox(const struct ipc_msg *msg, char sandbox[VAULT_MAX_SCOPE])
 	struct rd rd = rd_init(ipc_body(msg));
 
 	read_scope(&rd, sandbox, false);
-	return msg->id == 0 ? finish(msg, VAULT_SANDBOX, &rd, false) : -EBADMSG;
+	return msg->id == 0 ? ipc_finish(msg, VAULT_SANDBOX, &rd, false) : -EBADMSG;
 }
 
 int vault_get_set(const struct ipc_msg *msg, struct vault_meta *ret)
@@ -378,7 +354,7 @@ int vault_get_set(const struct ipc_msg *msg, struct vault_meta *ret)
 	struct rd rd = rd_init(ipc_body(msg));
 
 	vault_read_meta(&rd, ret);
-	return finish(msg, VAULT_SET, &rd, true);
+	return ipc_finish(msg, VAULT_SET, &rd, true);
 }
 
 int vault_get_set_ref(
@@ -388,7 +364,8 @@ int vault_get_set_ref(
 
 	vault_read_meta(&rd, ret_meta);
 	vault_read_ref(&rd, ret_ref);
-	return ret_ref->kind == VAULT_REF_NONE ? -EBADMSG : finish(msg, VAULT_SET_REF, &rd, false);
+	return ret_ref->kind == VAULT_REF_NONE ? -EBADMSG
+					       : ipc_finish(msg, VAULT_SET_REF, &rd, false);
 }
 
 int vault_get_remove(
@@ -398,7 +375,7 @@ int vault_get_remove(
 
 	read_name(&rd, name);
 	read_scope(&rd, scope, true);
-	return finish(msg, VAULT_REMOVE, &rd, false);
+	return ipc_finish(msg, VAULT_REMOVE, &rd, false);
 }
 
 int vault_get_item(const struct ipc_msg *msg, struct vault_item *ret)
@@ -415,7 +392,7 @@ int vault_get_item(const struct ipc_msg *msg, struct vault_item *ret)
 	ret->used_ms = rd_u64(&rd);
 	read_text(&rd, ret->mask_head, sizeof(ret->mask_head));
 	read_text(&rd, ret->mask_tail, sizeof(ret->mask_tail));
-	return finish(msg, VAULT_ITEM, &rd, false);
+	return ipc_finish(msg, VAULT_ITEM, &rd, false);
 }
 
 int vault_get_release(const struct ipc_msg *msg, char name[VAULT_MAX_NAME], uint64_t *ret_serial)
@@ -424,7 +401,7 @@ int vault_get_release(const struct ipc_msg *msg, char name[VAULT_MAX_NAME], uint
 
 	read_name(&rd, name);
 	*ret_serial = rd_u64(&rd);
-	return *ret_serial ? finish(msg, VAULT_RELEASE, &rd, true) : -EBADMSG;
+	return *ret_serial ? ipc_finish(msg, VAULT_RELEASE, &rd, true) : -EBADMSG;
 }
 
 int vault_get_store(const struct ipc_msg *msg, char name[VAULT_MAX_NAME])
@@ -434,7 +411,7 @@ int vault_get_store(const struct ipc_msg *msg, char name[VAULT_MAX_NAME])
 	read_name(&rd, name);
 	if (!rd.bad && !vault_name_is_token(name))
 		return -EBADMSG;
-	return finish(msg, VAULT_STORE, &rd, true);
+	return ipc_finish(msg, VAULT_STORE, &rd, true);
 }
 
 int vault_get_changed(const struct ipc_msg *msg, uint64_t *ret_generation)
@@ -442,7 +419,7 @@ int vault_get_changed(const struct ipc_msg *msg, uint64_t *ret_generation)
 	struct rd rd = rd_init(ipc_body(msg));
 
 	*ret_generation = rd_u64(&rd);
-	return msg->id == 0 ? finish(msg, VAULT_CHANGED, &rd, false) : -EBADMSG;
+	return msg->id == 0 ? ipc_finish(msg, VAULT_CHANGED, &rd, false) : -EBADMSG;
 }
 
 int vault_get_status(const struct ipc_msg *msg, struct vault_status *ret)
@@ -455,7 +432,7 @@ int vault_get_status(const struct ipc_msg *msg, struct vault_status *ret)
 	ret->n_items = rd_u16(&rd);
 	ret->generation = rd_u64(&rd);
 	read_text(&rd, ret->text, sizeof(ret->text));
-	return finish(msg, VAULT_STATUS_IS, &rd, false);
+	return ipc_finish(msg, VAULT_STATUS_IS, &rd, false);
 }
 
 int vault_get_done(const struct ipc_msg *msg, struct vault_done *ret)
@@ -467,7 +444,7 @@ int vault_get_done(const struct ipc_msg *msg, struct vault_done *ret)
 	read_text(&rd, ret->text, sizeof(ret->text));
 	if (ret->code > 0 || ret->code < -4095)
 		return -EBADMSG;
-	return finish(msg, VAULT_DONE, &rd, false);
+	return ipc_finish(msg, VAULT_DONE, &rd, false);
 }
 
 int vault_get_plain(const struct ipc_msg *msg, enum vault_msg type)
@@ -477,5 +454,5 @@ int vault_get_plain(const struct ipc_msg *msg, enum vault_msg type)
 
 	if ((type == VAULT_ADMIN || type == VAULT_STOP) && msg->id != 0)
 		return -EBADMSG;
-	return finish(msg, (uint16_t)type, &rd, wants_fd);
+	return ipc_finish(msg, (uint16_t)type, &rd, wants_fd);
 }
