@@ -39,7 +39,7 @@ class Recipe:
     def __init__(self, qemu_pid, folder):
         self.folder = pathlib.Path(folder)
         argv = pathlib.Path(f"/proc/{qemu_pid}/cmdline").read_bytes().decode().split("\0")[:-1]
-        self.bases = {}
+        self.lower, self.tops = {}, {}  # files of the disks: read-only ones; the written one -> its base
         self.argv = ["qemu-system-x86_64"]
         args = iter(argv[1:])
         for option in args:
@@ -54,29 +54,37 @@ class Recipe:
             shutil.copy(host_path(pid, value), copy)
             value = str(copy)
         elif option == "-blockdev":
-            for inside in re.findall(r"/disk/[\w.]+", value):
-                if inside.endswith(".img"):
-                    self.bases[inside] = host_path(pid, inside)
+            files = sorted(re.findall(r"/disk/\w+\.\d+", value), key=lambda f: int(f.rpartition(".")[2]))
+            for inside in files[:-1]:
+                self.lower[inside] = host_path(pid, inside)
+            self.tops[files[-1]] = files[0]
         elif value and "id=ctl," in value and option == "-chardev":
             value = "socket,id=ctl,path={ctl},server=on,wait=off"
+        elif value and "id=net," in value and option == "-chardev":
+            value = "socket,id=net,path={ctl}n,server=on,wait=off"
         self.argv += [option] if value is None else [option, value]
+
+    def overlay(self, ctl, top, bottom):
+        path = ctl.with_suffix("." + pathlib.Path(top).stem)
+        path.unlink(missing_ok=True)
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(self.lower[bottom]),
+                        str(path)], check=True)
+        return path
 
     def command(self, ctl, echo=None):
         """A command line with new overlays; `echo` is the socket of one more port."""
         out = []
         for word in self.argv:
             word = word.replace("{ctl}", str(ctl))
-            for inside, base in self.bases.items():
-                overlay = ctl.with_suffix("." + pathlib.Path(inside).stem)
-                if inside in word:
-                    overlay.unlink(missing_ok=True)
-                    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(base),
-                                    str(overlay)], check=True)
-                    word = word.replace(inside, str(base)).replace(inside[:-4] + ".qcow2", str(overlay))
+            for top, bottom in self.tops.items():
+                if f'"{top}"' in word:
+                    word = word.replace(f'"{top}"', f'"{self.overlay(ctl, top, bottom)}"')
+            for inside, path in self.lower.items():
+                word = word.replace(f'"{inside}"', f'"{path}"')
             out.append(word)
         if echo:
             out += ["-chardev", f"socket,id=echo,path={echo},server=on,wait=off",
-                    "-device", "virtserialport,chardev=echo,nr=2,name=bench.echo"]
+                    "-device", "virtserialport,chardev=echo,nr=3,name=bench.echo"]
         return out
 
 

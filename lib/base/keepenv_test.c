@@ -20,7 +20,8 @@ static void test_kept_and_not(void **state)
 {
 	static const char *const no[] = {"ANTHROPIC_API_KEY", "GITHUB_TOKEN", "AWS_ACCESS_KEY_ID",
 		"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "HOMEX", "PATHOLOGY", "LISTEN_FDS",
-		"OP_SERVICE_ACCOUNT_TOKEN", "VAULT_TOKEN", "LD_PRELOAD"};
+		"OP_SERVICE_ACCOUNT_TOKEN", "VAULT_TOKEN", "LD_PRELOAD", "SBX_GROQ",
+		"SBX_LAB_TOKEN"};
 	char *list[KEEPENV_MAX + 1];
 
 	assert_int_equal(clearenv(), 0);
@@ -34,6 +35,23 @@ static void test_kept_and_not(void **state)
 	assert_non_null(find(list, "XDG_STATE_HOME=/s"));
 	assert_non_null(find(list, "SBX_LIBEXEC=/l"));
 	assert_null(list[3]);
+}
+
+static void test_few(void **state)
+{
+	static const char *const no[] = {"SBX_ACCEL", "LANG", "DBUS_SESSION_BUS_ADDRESS",
+		"VAULT_ADDR", "GITHUB_TOKEN", "SBX_GROQ"};
+	char *list[KEEPENV_MAX + 1];
+
+	assert_int_equal(clearenv(), 0);
+	assert_int_equal(setenv("PATH", "/bin", 1), 0);
+	assert_int_equal(setenv("SBX_LOG", "debug", 1), 0);
+	for (size_t i = 0; i < ARRAY_LEN(no); i++)
+		assert_int_equal(setenv(no[i], "x", 1), 0);
+	assert_int_equal(keepenv_pick_few(list), 2);
+	assert_non_null(find(list, "PATH=/bin"));
+	assert_non_null(find(list, "SBX_LOG=debug"));
+	assert_null(list[2]);
 }
 
 static void test_bound(void **state)
@@ -53,6 +71,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kept_and_not),
+		cmocka_unit_test(test_few),
 		cmocka_unit_test(test_bound),
 	};
 

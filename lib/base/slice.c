@@ -13,6 +13,21 @@ bool slice_eq_str(struct slice a, const char *s)
 	return slice_eq(a, slice_from_str(s));
 }
 
+bool slice_is_like(struct slice s, struct slice pattern)
+{
+	if (s.n != pattern.n)
+		return false;
+	for (size_t i = 0; i < s.n; i++) {
+		uint8_t c = s.p[i], want = pattern.p[i];
+		bool is_word =
+			(c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+
+		if (want == '*' ? !is_word : c != want)
+			return false;
+	}
+	return true;
+}
+
 static bool has_nul(struct slice s)
 {
 	return s.n > 0 && memchr(s.p, 0, s.n) != NULL;
@@ -177,4 +192,24 @@ void wr_cstr(struct wr *wr, const char *s)
 int wr_finish(const struct wr *wr)
 {
 	return wr->bad ? -EMSGSIZE : 0;
+}
+
+struct slice slice_trim(struct slice s)
+{
+	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
+		s = slice_of(s.p + 1, s.n - 1);
+	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+		s.n--;
+	return s;
+}
+
+struct slice slice_next_line(struct slice *rest)
+{
+	const uint8_t *end = rest->n ? memchr(rest->p, '\n', rest->n) : NULL;
+	size_t n = end ? (size_t)(end - rest->p) : rest->n;
+	struct slice line = slice_of(rest->p, n);
+
+	n += end != NULL;
+	*rest = slice_of(rest->p + n, rest->n - n);
+	return line;
 }

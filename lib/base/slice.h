@@ -33,6 +33,8 @@ static inline struct slice slice_from_str(const char *s)
 
 bool slice_eq(struct slice a, struct slice b);
 bool slice_eq_str(struct slice a, const char *s);
+/* As long as the pattern and equal to it, where each `*` of the pattern is any letter or digit of ASCII. */
+bool slice_is_like(struct slice s, struct slice pattern);
 /* Copies into a NUL-terminated buffer. -ENAMETOOLONG when it does not fit, -EINVAL with a NUL
  * inside. */
 int slice_to_cstr(struct slice s, char *buf, size_t size) MUST_CHECK;
@@ -62,6 +64,13 @@ struct slice rd_str(struct rd *rd);
 void rd_cstr(struct rd *rd, char *buf, size_t size);
 /* 0 when everything was there and nothing is left, else -EBADMSG. */
 int rd_finish(const struct rd *rd) MUST_CHECK;
+
+/* ---- lines of text ---- */
+
+/* Without blanks and tabs at both ends. */
+struct slice slice_trim(struct slice s);
+/* Up to the next newline, which goes too; *rest is what stands behind it. */
+struct slice slice_next_line(struct slice *rest);
 
 struct wr {
 	uint8_t *p;

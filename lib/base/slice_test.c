@@ -16,6 +16,36 @@ static void equality_is_by_length_and_bytes(void **state)
 	assert_false(slice_eq_str(slice_of("ab", 2), "ac"));
 }
 
+static void likeness_is_place_by_place(void **state)
+{
+	static const struct {
+		const char *text, *pattern;
+		bool like;
+	} rows[] = {
+		{"", "", true},
+		{"abc", "abc", true},
+		{"aZ09z", "a****", true},
+		{"a-c", "a*c", false},
+		{"a*c", "a*c", false},
+		{"a*", "ab", false},
+		{"ab", "a*c", false},
+		{"abcd", "a*c", false},
+		{"a\x80", "a*", false},
+		{"a[", "a*", false},
+		{"a@", "a*", false},
+		{"a`", "a*", false},
+		{"a{", "a*", false},
+		{"a/", "a*", false},
+		{"a:", "a*", false},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (slice_is_like(slice_from_str(rows[i].text), slice_from_str(rows[i].pattern)) !=
+			rows[i].like)
+			fail_msg("%s like %s", rows[i].text, rows[i].pattern);
+	assert_false(slice_is_like(slice_of("a\0", 2), slice_from_str("a*")));
+}
+
 static void c_strings_hold_no_nul_and_fit(void **state)
 {
 	char buf[4];
@@ -184,10 +214,24 @@ static void numbers_and_strings_too_big_are_refused(void **state)
 	assert_int_equal(wr.n, 65537);
 }
 
+static void lines_come_one_by_one_and_the_last_needs_no_newline(void **state)
+{
+	struct slice rest = slice_from_str(" a\t\n\n b c");
+
+	(void)state;
+	assert_true(slice_eq_str(slice_trim(slice_next_line(&rest)), "a"));
+	assert_int_equal(slice_next_line(&rest).n, 0);
+	assert_true(slice_eq_str(slice_trim(slice_next_line(&rest)), "b c"));
+	assert_int_equal(rest.n, 0);
+	assert_int_equal(slice_next_line(&rest).n, 0);
+	assert_int_equal(slice_trim(slice_from_str(" \t ")).n, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equality_is_by_length_and_bytes),
+		cmocka_unit_test(likeness_is_place_by_place),
 		cmocka_unit_test(c_strings_hold_no_nul_and_fit),
 		cmocka_unit_test(dup_is_terminated),
 		cmocka_unit_test(what_is_written_reads_back),
@@ -198,6 +242,7 @@ int main(void)
 		cmocka_unit_test(names_too_long_or_with_nul_are_bad),
 		cmocka_unit_test(empty_messages_have_no_address),
 		cmocka_unit_test(numbers_and_strings_too_big_are_refused),
+		cmocka_unit_test(lines_come_one_by_one_and_the_last_needs_no_newline),
 	};
 
 	return cmocka_run_group_tests_name("slice", tests, NULL, NULL);

@@ -226,6 +226,28 @@ static void refuse(struct judgement *j, struct edge_verdict *ret, const char *wh
 	ret->no_rule_helps = true;
 }
 
+/* Also what resolvers take for it without asking (RFC 6761). */
+static bool is_loopback(const struct host *h)
+{
+	if (h->is_addr)
+		return addr_classify(&h->addr, NULL) == ADDR_LOOPBACK;
+	return strcmp(h->name, "localhost") == 0 || str_ends(h->name, ".localhost");
+}
+
+/* A program that does not know no_proxy (busybox's wget, in a health check) means itself. A rule
+ * would give it the loopback of the host instead, so none is offered. */
+static void refuse_loopback(
+	const struct edge_ask *ask, struct judgement *j, struct edge_verdict *ret)
+{
+	char why[EDGE_MAX_REASON];
+
+	(void)snprintf(why, sizeof(why),
+		"a proxy is no way to a program's own loopback, and this one asks it for %.64s in "
+		"spite of no_proxy: start it without http_proxy (busybox: wget -Y off)",
+		ask->host);
+	refuse(j, ret, why);
+}
+
 static void judge(struct gate *g, const struct edge_ask *ask, uint64_t now_ms, struct judgement *j,
 	struct edge_verdict *ret)
 {
@@ -251,6 +273,9 @@ static void judge(struct gate *g, const struct edge_ask *ask, uint64_t now_ms, s
 	} else {
 		policy_decide(g->policy, &op, &d);
 		explain(&op, &d, j, ret);
+		if ((d.why == POLICY_SPECIAL || d.why == POLICY_NO_RULE) &&
+			ask->via == EDGE_VIA_FORWARD && is_loopback(&host))
+			refuse_loopback(ask, j, ret);
 	}
 }
 

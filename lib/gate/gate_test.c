@@ -193,6 +193,35 @@ static void special_addresses_have_a_reason(void **state)
 	assert_non_null(strstr(verdict.reason, "loopback"));
 }
 
+/* A health check of a container that ignores no_proxy: what helps is said, and it is no rule. */
+static void the_own_loopback_is_not_behind_the_proxy(void **state)
+{
+	static const char *const own[] = {
+		"127.0.0.1", "127.9.9.9", "::1", "localhost", "a.localhost", "localhost.localhost"};
+	static const char *const others[] = {"10.0.0.1", "notlocalhost", "localhost.example"};
+	struct edge_ask caught = make_ask(EDGE_ASK_HTTP, "127.0.0.1", 8080);
+
+	set_policy("allow network a.example\n");
+	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+		assert_false(decide(EDGE_ASK_HTTP, own[i], 8080));
+		assert_non_null(strstr(verdict.reason, own[i]));
+		assert_non_null(strstr(verdict.reason, "without http_proxy"));
+		assert_true(verdict.no_rule_helps);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+		assert_false(decide(EDGE_ASK_HTTP, others[i], 8080));
+		assert_false(verdict.no_rule_helps);
+	}
+	caught.via = EDGE_VIA_TRANSPARENT;
+	gate_decide(gate, &caught, NOW, &verdict);
+	assert_false(verdict.no_rule_helps);
+	set_policy("deny network 127.0.0.1:8080\n");
+	assert_false(decide(EDGE_ASK_HTTP, "127.0.0.1", 8080));
+	assert_string_equal(verdict.rule, "127.0.0.1:8080");
+	set_policy("allow network 127.0.0.1:8080\n");
+	assert_true(decide(EDGE_ASK_HTTP, "127.0.0.1", 8080));
+}
+
 static void another_port_is_another_thing(void **state)
 {
 	set_policy("allow network a.example\n");
@@ -419,6 +448,7 @@ int main(void)
 		TEST(a_broken_policy_denies_and_says_why),
 		TEST(the_words_are_those_of_a_refusal),
 		TEST(special_addresses_have_a_reason),
+		TEST(the_own_loopback_is_not_behind_the_proxy),
 		TEST(another_port_is_another_thing),
 		TEST(a_name_has_an_address_when_a_port_is_allowed),
 		TEST(a_rule_of_another_sandbox_is_none),

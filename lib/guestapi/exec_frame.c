@@ -15,11 +15,18 @@ static const struct {
 	[EXEC_STDIN_EOF] = {true, EXEC_FROM_HOST, 0, 0},
 	[EXEC_RESIZE] = {true, EXEC_FROM_HOST, 4, 4},
 	[EXEC_SIGNAL] = {true, EXEC_FROM_HOST, 1, 1},
+	[EXEC_ATTACH] = {true, EXEC_FROM_HOST, 31, 31 + EXEC_MAX_SESSION},
+	[EXEC_ACK] = {true, EXEC_FROM_HOST, 8, 8},
+	[EXEC_DETACH] = {true, EXEC_FROM_HOST, 0, 0},
 	[EXEC_STARTED] = {true, EXEC_FROM_GUEST, 4, 4},
 	[EXEC_STDOUT] = {true, EXEC_FROM_GUEST, 0, EXEC_MAX_PAYLOAD},
 	[EXEC_STDERR] = {true, EXEC_FROM_GUEST, 0, EXEC_MAX_PAYLOAD},
 	[EXEC_EXIT] = {true, EXEC_FROM_GUEST, 2, 2},
 	[EXEC_ERROR] = {true, EXEC_FROM_GUEST, 1, EXEC_MAX_PAYLOAD},
+	[EXEC_ATTACHED] = {true, EXEC_FROM_GUEST, 37, 37},
+	[EXEC_TAKEN] = {true, EXEC_FROM_GUEST, 8, 8},
+	[EXEC_DETACHED] = {true, EXEC_FROM_GUEST, 1, 1},
+	[EXEC_REPLAY] = {true, EXEC_FROM_GUEST, 0, EXEC_MAX_PAYLOAD},
 };
 
 void exec_reader_init(struct exec_reader *rd, enum exec_side side)
@@ -40,12 +47,21 @@ bool exec_reader_is_between(const struct exec_reader *rd)
 
 static bool is_first_type(enum exec_type type)
 {
-	return type == EXEC_SPEC || type == EXEC_STARTED || type == EXEC_ERROR;
+	return type == EXEC_SPEC || type == EXEC_ATTACH || type == EXEC_STARTED ||
+	       type == EXEC_ATTACHED || type == EXEC_ERROR;
+}
+
+static bool is_last_type(enum exec_type type)
+{
+	return type == EXEC_EXIT || type == EXEC_ERROR || type == EXEC_DETACHED;
 }
 
 /* Phase: one opening frame, at its place and nowhere else; nothing after the last. */
 static bool is_in_order(const struct exec_reader *rd, enum exec_type type)
 {
+	/* A program that is still being started may be taken from its client too. */
+	if (type == EXEC_DETACHED)
+		return !rd->ended;
 	return !rd->ended && rd->begun != is_first_type(type);
 }
 
@@ -119,7 +135,7 @@ int exec_reader_feed(struct exec_reader *rd, struct slice *in, struct exec_frame
 		return 0;
 	ret->type = (enum exec_type)rd->head[0];
 	rd->begun = true;
-	rd->ended = ret->type == EXEC_EXIT || ret->type == EXEC_ERROR;
+	rd->ended = is_last_type(ret->type);
 	rd->n_head = rd->n_buf = rd->want = 0;
 	return 1;
 }

@@ -3,12 +3,14 @@
  *
  * How      A struct exec_reader eats bytes as they come and gives whole frames; it knows which
  *          side it listens to and refuses a type of the other side, a wrong length for a type
- *          and a wrong order (SPEC first; STARTED or ERROR first, nothing after EXIT or ERROR).
+ *          and a wrong order (SPEC or ATTACH first; STARTED, ATTACHED or ERROR first, nothing
+ *          after EXIT, ERROR or DETACHED).
  *          Writers append whole frames to a struct bufq or not at all.
  * Trust    Made for hostile bytes. Runs in sbx (reads what the guest says) and in sbx-guest.
  * Owns     A reader owns its collecting buffer (made on first need); exec_reader_done frees it.
  *          A decoded struct exec_spec owns its strings; exec_spec_done frees them.
- * Limits   EXEC_MAX_PAYLOAD bytes a frame, EXEC_MAX_STRINGS strings in argv and in env.
+ * Limits   EXEC_MAX_PAYLOAD bytes a frame, EXEC_MAX_STRINGS strings in argv and in env,
+ *          EXEC_MAX_SESSION bytes a session's name.
  * Never    I/O. A reader that has failed stays failed: the stream is over.
  * See      proto/PROTOCOL.exec, exec_frame_test.c, exec_frame_fuzz.c
  */
@@ -20,6 +22,9 @@
 #define EXEC_HEADER 4
 #define EXEC_MAX_PAYLOAD 65536
 #define EXEC_MAX_STRINGS 16384
+#define EXEC_TOKEN 16
+#define EXEC_MAX_SESSION 32
+#define EXEC_NO_SESSION 1 /* the status of ERROR when ATTACH finds nothing */
 
 enum exec_type {
 	EXEC_SPEC = 1,
@@ -27,11 +32,18 @@ enum exec_type {
 	EXEC_STDIN_EOF = 3,
 	EXEC_RESIZE = 4,
 	EXEC_SIGNAL = 5,
+	EXEC_ATTACH = 6,
+	EXEC_ACK = 7,
+	EXEC_DETACH = 8,
 	EXEC_STARTED = 16,
 	EXEC_STDOUT = 17,
 	EXEC_STDERR = 18,
 	EXEC_EXIT = 19,
 	EXEC_ERROR = 20,
+	EXEC_ATTACHED = 21,
+	EXEC_TAKEN = 22,
+	EXEC_DETACHED = 23,
+	EXEC_REPLAY = 24,
 	EXEC_N_TYPES,
 };
 
@@ -51,6 +63,64 @@ struct exec_reader {
 	uint8_t *buf;
 	size_t n_buf, want; /* collected and wanted payload bytes once n_head is EXEC_HEADER */
 };
+
+enum exec_flag {
+	EXEC_F_TTY = 1,
+	EXEC_F_DETACHED = 2,
+	EXEC_F_STDIN = 4,
+	EXEC_F_BUILTIN = 8,
+	EXEC_F_RESUME = 16, /* has a token: the client acknowledges and may attach again */
+	EXEC_F_KEEP = 32,   /* has a name: goes on without a client; needs TTY, STDIN, RESUME */
+	EXEC_F_ATTACH = 64, /* with KEEP: when a session of that name runs, attaches to it */
+	EXEC_F_ALL = 127,
+};
+
+struct exec_spec {
+	uint8_t flags; /* enum exec_flag */
+	uint16_t rows, cols;
+	char *user;		   /* "" is the agent; name or number, ":group" allowed */
+	char *cwd;		   /* "" is the first workspace or the user's home */
+	char **argv;		   /* NULL-terminated, at least one, argv[0] not empty */
+	char **env;		   /* NULL-terminated "NAME=value"; may be NULL when encoding */
+	uint8_t token[EXEC_TOKEN]; /* random, with EXEC_F_RESUME */
+	char session[EXEC_MAX_SESSION + 1]; /* with EXEC_F_KEEP */
+};
+
+/* Takes over a program that runs: by its session's name, or, with "", by its token. */
+struct exec_attach {
+	bool resume;		   /* the output goes on at out_at; else the screen is replayed */
+	uint8_t token[EXEC_TOKEN]; /* with a name: what the session is known by from now on */
+	uint16_t rows, cols;
+	uint64_t out_at;
+	char session[EXEC_MAX_SESSION + 1];
+};
+
+enum exec_attached_flag {
+	EXEC_AF_TTY = 1,
+	EXEC_AF_EOF = 2,    /* STDIN_EOF was taken */
+	EXEC_AF_REPLAY = 4, /* the screen is replayed: what the client had does not count */
+	EXEC_AF_ALL = 7,
+};
+
+struct exec_attached {
+	uint32_t pid;
+	uint8_t flags;	   /* enum exec_attached_flag */
+	uint64_t in_taken; /* input goes on here */
+	uint64_t out_at;   /* output goes on here */
+	uint64_t replay;   /* bytes of REPLAY that come first */
+	uint64_t dropped;  /* output bytes that were not kept, of all there was */
+};
+
+/* Why a stream ends while the program goes on. */
+enum exec_reason {
+	EXEC_ASKED = 1, /* DETACH */
+	EXEC_TAKEN_OVER,
+	EXEC_SUSPENDED,
+	EXEC_N_REASONS,
+};
+
+/* [a-z0-9-], 1 to EXEC_MAX_SESSION bytes. */
+bool exec_session_is_valid(const char *name);
 
 void exec_reader_init(struct exec_reader *rd, enum exec_side side);
 void exec_reader_done(struct exec_reader *rd);
@@ -75,31 +145,23 @@ int exec_put_started(struct bufq *q, uint32_t pid) MUST_CHECK;
 int exec_put_exit(struct bufq *q, bool signalled, uint8_t value) MUST_CHECK;
 /* Over-long text is cut. */
 int exec_put_error(struct bufq *q, uint8_t status, const char *text) MUST_CHECK;
+int exec_put_attach(struct bufq *q, const struct exec_attach *attach) MUST_CHECK;
+int exec_put_attached(struct bufq *q, const struct exec_attached *attached) MUST_CHECK;
+/* ACK or TAKEN: how many bytes the sender has of the other's. */
+int exec_put_offset(struct bufq *q, enum exec_type type, uint64_t at) MUST_CHECK;
+int exec_put_detached(struct bufq *q, enum exec_reason reason) MUST_CHECK;
 
 /* Payload decoders; the reader has checked the lengths. -EBADMSG when a field is out of range. */
 int exec_get_resize(struct slice payload, uint16_t *ret_rows, uint16_t *ret_cols) MUST_CHECK;
 int exec_get_signal(struct slice payload, uint8_t *ret_signo) MUST_CHECK;
 int exec_get_started(struct slice payload, uint32_t *ret_pid) MUST_CHECK;
 int exec_get_exit(struct slice payload, bool *ret_signalled, uint8_t *ret_value) MUST_CHECK;
+int exec_get_attach(struct slice payload, struct exec_attach *ret) MUST_CHECK;
+int exec_get_attached(struct slice payload, struct exec_attached *ret) MUST_CHECK;
+int exec_get_offset(struct slice payload, uint64_t *ret_at) MUST_CHECK;
+int exec_get_detached(struct slice payload, enum exec_reason *ret) MUST_CHECK;
 /* The text is the guest's: replace control characters before a terminal sees it. */
 int exec_get_error(struct slice payload, uint8_t *ret_status, struct slice *ret_text) MUST_CHECK;
-
-enum exec_flag {
-	EXEC_F_TTY = 1,
-	EXEC_F_DETACHED = 2,
-	EXEC_F_STDIN = 4,
-	EXEC_F_BUILTIN = 8,
-	EXEC_F_ALL = 15,
-};
-
-struct exec_spec {
-	uint8_t flags; /* enum exec_flag */
-	uint16_t rows, cols;
-	char *user;  /* "" is the agent; name or number, ":group" allowed */
-	char *cwd;   /* "" is the first workspace or the user's home */
-	char **argv; /* NULL-terminated, at least one, argv[0] not empty */
-	char **env;  /* NULL-terminated "NAME=value"; may be NULL when encoding */
-};
 
 /* Encodes a SPEC payload (without header) into wr; -EMSGSIZE when it is too large for one frame,
  * -EINVAL when it would not be accepted. The strings stay the caller's. */

@@ -7,7 +7,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void decode(const struct exec_frame *f)
 {
 	struct exec_spec spec;
+	struct exec_attach attach;
+	struct exec_attached attached;
+	enum exec_reason reason;
 	struct slice text;
+	uint64_t at;
 	uint32_t pid;
 	uint16_t rows, cols;
 	uint8_t v;
@@ -28,6 +32,12 @@ static void decode(const struct exec_frame *f)
 	(void)!exec_get_started(f->payload, &pid);
 	(void)!exec_get_exit(f->payload, &b, &v);
 	(void)!exec_get_error(f->payload, &v, &text);
+	if (exec_get_attach(f->payload, &attach) == 0 && attach.session[0] &&
+		!exec_session_is_valid(attach.session))
+		abort();
+	(void)!exec_get_attached(f->payload, &attached);
+	(void)!exec_get_offset(f->payload, &at);
+	(void)!exec_get_detached(f->payload, &reason);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -18,8 +18,31 @@ static size_t count(char *const *v)
 	return n;
 }
 
+static bool has_token(const struct exec_spec *spec)
+{
+	static const uint8_t none[EXEC_TOKEN];
+
+	return memcmp(spec->token, none, EXEC_TOKEN) != 0;
+}
+
+/* What a client that comes back needs; a session that is kept has all of it. */
+static bool is_session_valid(const struct exec_spec *spec)
+{
+	const uint8_t needs = EXEC_F_TTY | EXEC_F_STDIN | EXEC_F_RESUME;
+
+	if (!!(spec->flags & EXEC_F_RESUME) != has_token(spec) ||
+		(spec->flags & EXEC_F_RESUME && spec->flags & EXEC_F_DETACHED))
+		return false;
+	if (!(spec->flags & EXEC_F_KEEP))
+		return !(spec->flags & EXEC_F_ATTACH) && !spec->session[0];
+	return (spec->flags & needs) == needs && !(spec->flags & EXEC_F_BUILTIN) &&
+	       exec_session_is_valid(spec->session);
+}
+
 static bool is_valid(const struct exec_spec *spec)
 {
+	if (!is_session_valid(spec))
+		return false;
 	if (spec->flags & ~EXEC_F_ALL || !spec->argv || !spec->argv[0] || !spec->argv[0][0])
 		return false;
 	for (char *const *e = spec->env; e && *e; e++)
@@ -48,6 +71,10 @@ int exec_spec_encode(struct wr *wr, const struct exec_spec *spec)
 	wr_cstr(wr, spec->cwd ? spec->cwd : "");
 	put_strings(wr, spec->argv);
 	put_strings(wr, spec->env);
+	if (spec->flags & EXEC_F_RESUME)
+		wr_bytes(wr, slice_of(spec->token, EXEC_TOKEN));
+	if (spec->flags & EXEC_F_KEEP)
+		wr_cstr(wr, spec->session);
 	return wr_finish(wr);
 }
 
@@ -86,6 +113,24 @@ static char **get_strings(struct rd *rd)
 	return v;
 }
 
+static void get_session(struct rd *rd, struct exec_spec *ret)
+{
+	struct slice s;
+
+	if (ret->flags & EXEC_F_RESUME) {
+		s = rd_bytes(rd, EXEC_TOKEN);
+		if (s.n == EXEC_TOKEN)
+			memcpy(ret->token, s.p, s.n);
+	}
+	if (ret->flags & EXEC_F_KEEP) {
+		s = rd_str(rd);
+		if (s.n > EXEC_MAX_SESSION || (s.n && memchr(s.p, '\0', s.n)))
+			rd->bad = true;
+		else if (s.n)
+			memcpy(ret->session, s.p, s.n);
+	}
+}
+
 int exec_spec_decode(struct slice payload, struct exec_spec *ret)
 {
 	struct rd rd = rd_init(payload);
@@ -97,6 +142,7 @@ int exec_spec_decode(struct slice payload, struct exec_spec *ret)
 	ret->cwd = get_string(&rd);
 	ret->argv = get_strings(&rd);
 	ret->env = get_strings(&rd);
+	get_session(&rd, ret);
 	if (rd_finish(&rd) < 0 || !is_valid(ret)) {
 		exec_spec_done(ret);
 		return -EBADMSG;

@@ -27,6 +27,10 @@ struct play {
 #define STARTED "\x10\x04\0\0\x2a\0\0\0"
 #define SPEC "\x01\x11\0\0\0\0\0\0\0\0\0\0\0\x01\0\x02\0ls\0\0"
 
+#define ZERO8 "\0\0\0\0\0\0\0\0"
+#define ATTACH "\x06\x1f\0\0\0" ZERO8 ZERO8 "\x18\0\x50\0" ZERO8 "\0\0"
+#define ATTACHED "\x15\x25\0\0\1\0\0\0\0" ZERO8 ZERO8 ZERO8 ZERO8
+
 static const struct play plays[] = {
 	ROW("empty", EXEC_FROM_GUEST, "", "."),
 	ROW("started", EXEC_FROM_GUEST, STARTED, "16:4 ."),
@@ -39,7 +43,7 @@ static const struct play plays[] = {
 	ROW("started twice", EXEC_FROM_GUEST, STARTED STARTED, "16:4 !"),
 	ROW("after exit", EXEC_FROM_GUEST, STARTED "\x13\x02\0\0\0\0\x11\0\0\0", "16:4 19:2 !"),
 	ROW("host type from guest", EXEC_FROM_GUEST, STARTED "\x02\0\0\0", "16:4 !"),
-	ROW("unknown type", EXEC_FROM_GUEST, "\x15\0\0\0", "!"),
+	ROW("unknown type", EXEC_FROM_GUEST, "\x19\0\0\0", "!"),
 	ROW("type zero", EXEC_FROM_GUEST, "\0\0\0\0", "!"),
 	ROW("type in the gap", EXEC_FROM_HOST, SPEC "\x09\0\0\0", "1:17 !"),
 	ROW("one too long", EXEC_FROM_GUEST, STARTED "\x11\x01\0\x01", "16:4 !"),
@@ -52,6 +56,17 @@ static const struct play plays[] = {
 		"1:17 2:3 4:4 5:1 3:0 ."),
 	ROW("input before spec", EXEC_FROM_HOST, "\x02\x03\0\0abc", "!"),
 	ROW("spec twice", EXEC_FROM_HOST, SPEC SPEC, "1:17 !"),
+	ROW("attach", EXEC_FROM_HOST, ATTACH "\x07\x08\0\0\1\0\0\0\0\0\0\0\x08\0\0\0",
+		"6:31 7:8 8:0 ."),
+	ROW("attach after spec", EXEC_FROM_HOST, SPEC ATTACH, "1:17 !"),
+	ROW("ack first", EXEC_FROM_HOST, "\x07\x08\0\0\1\0\0\0\0\0\0\0", "!"),
+	ROW("short attach", EXEC_FROM_HOST, "\x06\x1e\0\0", "!"),
+	ROW("attached and on", EXEC_FROM_GUEST,
+		ATTACHED "\x18\x01\0\0x\x16\x08\0\0\1\0\0\0\0\0\0\0\x17\x01\0\0\1",
+		"21:37 24:1 22:8 23:1 ."),
+	ROW("detached first", EXEC_FROM_GUEST, "\x17\x01\0\0\3", "23:1 ."),
+	ROW("after detached", EXEC_FROM_GUEST, "\x17\x01\0\0\3" STARTED, "23:1 !"),
+	ROW("attached after started", EXEC_FROM_GUEST, STARTED ATTACHED, "16:4 !"),
 	ROW("eof with payload", EXEC_FROM_HOST, SPEC "\x03\x01\0\0x", "1:17 !"),
 };
 
@@ -238,13 +253,113 @@ static void test_spec_refused(void **state)
 	expect_refused((struct exec_spec){.argv = empty});
 	expect_refused((struct exec_spec){.argv = some_argv, .env = bare});
 	expect_refused((struct exec_spec){.argv = some_argv, .env = nameless});
-	expect_refused((struct exec_spec){.argv = some_argv, .flags = 16});
+	expect_refused((struct exec_spec){.argv = some_argv, .flags = 128});
 	/* A NUL inside a string; a count without strings. */
 	assert_int_equal(exec_spec_decode(slice_of("\0\0\0\0\0\0\0\0\0\1\0\2\0a\0\0\0", 17), &out),
 		-EBADMSG);
 	assert_int_equal(
 		exec_spec_decode(slice_of("\0\0\0\0\0\0\0\0\0\xff\xff\2\0ab\0\0", 17), &out),
 		-EBADMSG);
+}
+
+/* What a kept session needs, and everything that lacks one thing of it. */
+static struct exec_spec kept_spec(void)
+{
+	return (struct exec_spec){.argv = some_argv,
+		.flags = EXEC_F_TTY | EXEC_F_STDIN | EXEC_F_RESUME | EXEC_F_KEEP | EXEC_F_ATTACH,
+		.token = {1},
+		.session = "agent-2"};
+}
+
+static void test_kept_spec(void **state)
+{
+	static const uint8_t lacks[] = {EXEC_F_TTY, EXEC_F_STDIN, EXEC_F_RESUME, EXEC_F_KEEP};
+	static const uint8_t adds[] = {EXEC_F_DETACHED, EXEC_F_BUILTIN};
+	struct exec_spec in = kept_spec(), out;
+	uint8_t buf[256];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	assert_int_equal(exec_spec_encode(&wr, &in), 0);
+	assert_int_equal(exec_spec_decode(slice_of(buf, wr.n), &out), 0);
+	assert_string_equal(out.session, "agent-2");
+	assert_memory_equal(out.token, in.token, EXEC_TOKEN);
+	exec_spec_done(&out);
+	for (size_t n = 0; n < wr.n; n++)
+		assert_int_equal(exec_spec_decode(slice_of(buf, n), &out), -EBADMSG);
+	for (size_t i = 0; i < ARRAY_LEN(lacks); i++) {
+		in.flags = kept_spec().flags & (uint8_t)~lacks[i];
+		expect_refused(in);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(adds); i++) {
+		in.flags = kept_spec().flags | adds[i];
+		expect_refused(in);
+	}
+	in = kept_spec();
+	memset(in.token, 0, EXEC_TOKEN);
+	expect_refused(in);
+	in = kept_spec();
+	(void)snprintf(in.session, sizeof(in.session), "../x");
+	expect_refused(in);
+}
+
+static void test_session_names(void **state)
+{
+	char longest[EXEC_MAX_SESSION + 2] = "";
+
+	memset(longest, 'a', EXEC_MAX_SESSION);
+	assert_true(exec_session_is_valid("agent"));
+	assert_true(exec_session_is_valid(longest));
+	longest[EXEC_MAX_SESSION] = 'a';
+	assert_false(exec_session_is_valid(longest));
+	assert_false(exec_session_is_valid(""));
+	assert_false(exec_session_is_valid("Agent"));
+	assert_false(exec_session_is_valid("a b"));
+	assert_false(exec_session_is_valid("a\n"));
+}
+
+static struct slice only_payload(struct bufq *q)
+{
+	struct slice s = bufq_peek(q);
+
+	assert_true(s.n >= EXEC_HEADER);
+	return slice_of(s.p + EXEC_HEADER, s.n - EXEC_HEADER);
+}
+
+static void test_attach_round_trip(void **state)
+{
+	struct exec_attach in = {
+		.resume = true, .rows = 2, .cols = 3, .out_at = UINT64_MAX, .token = {9}};
+	struct exec_attach out;
+	struct exec_attached a = {1, EXEC_AF_EOF, 2, 3, 4, UINT64_MAX}, b;
+	enum exec_reason reason;
+	struct bufq q;
+
+	bufq_init(&q, 4096);
+	(void)snprintf(in.session, sizeof(in.session), "agent");
+	assert_int_equal(exec_put_attach(&q, &in), 0);
+	assert_int_equal(exec_get_attach(only_payload(&q), &out), 0);
+	assert_memory_equal(&in, &out, sizeof(in));
+	bufq_consume(&q, bufq_len(&q));
+	assert_int_equal(exec_put_attached(&q, &a), 0);
+	assert_int_equal(exec_get_attached(only_payload(&q), &b), 0);
+	assert_true(b.in_taken == 2 && b.out_at == 3 && b.replay == 4 && b.dropped == UINT64_MAX);
+	bufq_consume(&q, bufq_len(&q));
+	(void)snprintf(in.session, sizeof(in.session), "no name");
+	assert_int_equal(exec_put_attach(&q, &in), -EINVAL);
+	/* A third kind of resume, a name with a NUL, a flag or a reason that is none. */
+	assert_int_equal(
+		exec_get_attach(slice_of("\2" ZERO8 ZERO8 "\0\0\0\0" ZERO8 "\0\0", 31), &out),
+		-EBADMSG);
+	assert_int_equal(
+		exec_get_attach(slice_of("\0" ZERO8 ZERO8 "\0\0\0\0" ZERO8 "\2\0a\0", 33), &out),
+		-EBADMSG);
+	assert_int_equal(
+		exec_get_attached(slice_of("\1\0\0\0\x08" ZERO8 ZERO8 ZERO8 ZERO8, 37), &b),
+		-EBADMSG);
+	assert_int_equal(exec_get_detached(slice_of("\0", 1), &reason), -EBADMSG);
+	assert_int_equal(exec_get_detached(slice_of("\4", 1), &reason), -EBADMSG);
+	assert_int_equal(exec_get_detached(slice_of("\3", 1), &reason), 0);
+	bufq_done(&q);
 }
 
 int main(void)
@@ -257,6 +372,9 @@ int main(void)
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_spec_round_trip),
 		cmocka_unit_test(test_spec_refused),
+		cmocka_unit_test(test_kept_spec),
+		cmocka_unit_test(test_session_names),
+		cmocka_unit_test(test_attach_round_trip),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,6 +171,26 @@ int guest_put_power(struct wr *wr, enum guest_power kind)
 	return wr_finish(wr);
 }
 
+int guest_put_park(struct wr *wr, const struct guest_parking *p)
+{
+	wr_u8(wr, (uint8_t)p->kind);
+	if (p->kind == GUEST_PARK_IMAGE) {
+		wr_u32(wr, p->uid);
+		wr_u32(wr, p->gid);
+	}
+	return wr_finish(wr);
+}
+
+int guest_put_wake(struct wr *wr, const struct guest_wake *w)
+{
+	if (!are_mounts_valid(&w->mounts))
+		return -EINVAL;
+	wr_u64(wr, w->wall_ms);
+	wr_bytes(wr, slice_of(w->entropy, sizeof(w->entropy)));
+	put_mounts(wr, &w->mounts);
+	return wr_finish(wr);
+}
+
 int guest_put_reply(struct wr *wr, bool ok, const char *text)
 {
 	wr_u8(wr, ok);
@@ -297,6 +317,36 @@ int guest_get_power(struct slice body, enum guest_power *ret_kind)
 	return rd_finish(&rd) < 0 || kind == 0 || kind >= GUEST_POWER_N ? -EBADMSG : 0;
 }
 
+int guest_get_park(struct slice body, struct guest_parking *ret)
+{
+	struct rd rd = rd_init(body);
+	uint8_t kind = rd_u8(&rd);
+
+	*ret = (struct guest_parking){.kind = (enum guest_park)kind};
+	if (kind == GUEST_PARK_IMAGE) {
+		ret->uid = rd_u32(&rd);
+		ret->gid = rd_u32(&rd);
+	}
+	return rd_finish(&rd) < 0 || kind == 0 || kind >= GUEST_PARK_N ? -EBADMSG : 0;
+}
+
+int guest_get_wake(struct slice body, struct guest_wake *ret)
+{
+	struct rd rd = rd_init(body);
+	struct slice entropy;
+
+	*ret = (struct guest_wake){.wall_ms = rd_u64(&rd)};
+	entropy = rd_bytes(&rd, GUEST_ENTROPY);
+	if (entropy.n)
+		memcpy(ret->entropy, entropy.p, entropy.n);
+	get_mounts(&rd, &ret->mounts);
+	if (rd_finish(&rd) < 0 || !are_mounts_valid(&ret->mounts)) {
+		guest_wake_done(ret);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
 int guest_get_reply(struct slice body, struct guest_reply *ret)
 {
 	struct rd rd = rd_init(body);
@@ -323,6 +373,11 @@ void guest_mounts_done(struct guest_mounts *mounts)
 	}
 	free(mounts->v);
 	*mounts = (struct guest_mounts){0};
+}
+
+void guest_wake_done(struct guest_wake *wake)
+{
+	guest_mounts_done(&wake->mounts);
 }
 
 static void env_free(char **env, size_t n)

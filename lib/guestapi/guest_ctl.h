@@ -11,6 +11,9 @@
  *          /clock   wall clock ms         struct guest_reply
  *          /stats   empty                 struct keeper_stats
  *          /power   kind                  struct guest_reply, then the guest ends itself
+ *          /park    struct guest_parking  struct guest_reply: the machine may be saved now
+ *          /wake    struct guest_wake     struct guest_reply: after a restore
+ *          /forget  empty                 struct guest_reply: files that nothing uses are let go
  * Trust    Answers are the guest's and hostile: bounded, strict, believed in nothing that
  *          matters. Requests are the host's; the guest checks them all the same.
  * Owns     Decoded setups, mounts and trusts own their strings; the _done functions free them.
@@ -44,11 +47,16 @@
 #define GUEST_PATH_CLOCK "/clock"
 #define GUEST_PATH_STATS "/stats"
 #define GUEST_PATH_POWER "/power"
+#define GUEST_PATH_TCP "/tcp/" /* and a port: no question, bytes both ways (src/guest/tcp.h) */
+#define GUEST_PATH_PARK "/park"
+#define GUEST_PATH_WAKE "/wake"
+#define GUEST_PATH_FORGET "/forget"
 
 enum guest_mount_flag {
 	GUEST_MOUNT_RO = 1,
 	GUEST_MOUNT_FILE = 2, /* a single file, not a folder */
-	GUEST_MOUNT_ALL = 3,
+	GUEST_MOUNT_HOME = 4, /* folders above it that are missing are the agent's */
+	GUEST_MOUNT_ALL = 7,
 };
 
 /* Both paths are absolute and plain: no empty, "." or ".." parts, no final slash, not "/". */
@@ -88,6 +96,27 @@ struct guest_reply {
 	char text[GUEST_MAX_TEXT]; /* why not */
 };
 
+/* What the guest gets ready for. */
+enum guest_park {
+	GUEST_PARK_IMAGE = 1, /* for a template's memory image: nothing of an identity may be there
+			       * yet; files are on the disk, caches are dropped */
+	GUEST_PARK_SUSPEND,   /* programs are frozen, the share is let go of */
+	GUEST_PARK_FREEZE,    /* file systems are whole on the disk and stay so until /wake */
+	GUEST_PARK_N,
+};
+
+struct guest_parking {
+	enum guest_park kind;
+	uint32_t uid, gid; /* with IMAGE only: of the host's user, whose sandboxes all will be */
+};
+
+/* A restored guest is told what has changed while it was away. */
+struct guest_wake {
+	uint64_t wall_ms;
+	uint8_t entropy[GUEST_ENTROPY];
+	struct guest_mounts mounts; /* of the share that is there now; none after FREEZE */
+};
+
 enum guest_power { GUEST_POWER_OFF = 1, GUEST_POWER_N };
 
 /* Is it an absolute plain path as struct guest_mount wants it? */
@@ -100,6 +129,8 @@ int guest_put_mounts(struct wr *wr, const struct guest_mounts *mounts) MUST_CHEC
 int guest_put_trust(struct wr *wr, const struct guest_trust *trust) MUST_CHECK;
 int guest_put_clock(struct wr *wr, uint64_t wall_ms) MUST_CHECK;
 int guest_put_power(struct wr *wr, enum guest_power kind) MUST_CHECK;
+int guest_put_park(struct wr *wr, const struct guest_parking *parking) MUST_CHECK;
+int guest_put_wake(struct wr *wr, const struct guest_wake *wake) MUST_CHECK;
 int guest_put_reply(struct wr *wr, bool ok, const char *text) MUST_CHECK;
 int guest_put_stats(struct wr *wr, const struct keeper_stats *stats) MUST_CHECK;
 
@@ -110,6 +141,8 @@ int guest_get_mounts(struct slice body, struct guest_mounts *ret) MUST_CHECK;
 int guest_get_trust(struct slice body, struct guest_trust *ret) MUST_CHECK;
 int guest_get_clock(struct slice body, uint64_t *ret_wall_ms) MUST_CHECK;
 int guest_get_power(struct slice body, enum guest_power *ret_kind) MUST_CHECK;
+int guest_get_park(struct slice body, struct guest_parking *ret) MUST_CHECK;
+int guest_get_wake(struct slice body, struct guest_wake *ret) MUST_CHECK;
 /* Control characters in the text are replaced by '?'. */
 int guest_get_reply(struct slice body, struct guest_reply *ret) MUST_CHECK;
 int guest_get_stats(struct slice body, struct keeper_stats *ret) MUST_CHECK;
@@ -117,3 +150,4 @@ int guest_get_stats(struct slice body, struct keeper_stats *ret) MUST_CHECK;
 void guest_setup_done(struct guest_setup *setup);
 void guest_mounts_done(struct guest_mounts *mounts);
 void guest_trust_done(struct guest_trust *trust);
+void guest_wake_done(struct guest_wake *wake);

@@ -2,6 +2,16 @@
 #include "guest_ctl.h"
 #include "lib/base/mem.h"
 
+static void check_wake(struct slice body)
+{
+	struct guest_wake wake;
+	struct guest_parking parking;
+
+	(void)!guest_get_park(body, &parking);
+	if (guest_get_wake(body, &wake) == 0)
+		guest_wake_done(&wake);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What was accepted is said again in the same bytes. */
@@ -71,6 +81,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)!guest_get_clock(body, &ms);
 	else if (which == 6)
 		check_trust(body);
+	else if (which == 7)
+		check_wake(body);
 	else
 		(void)!guest_get_power(body, &kind);
 	return 0;

@@ -8,7 +8,7 @@
 
 static struct guest_mount some_mounts[] = {
 	{.flags = 0, .share = (char *)"/home/u/p", .path = (char *)"/home/u/p"},
-	{.flags = 3, .share = (char *)"/home/u/f", .path = (char *)"/etc/f"},
+	{.flags = 7, .share = (char *)"/home/u/f", .path = (char *)"/etc/f"},
 };
 static char *some_env[] = {(char *)"A=1", (char *)"B=2"};
 
@@ -45,7 +45,7 @@ static void test_setup_round_trip(void **state)
 	assert_string_equal(out.machine_id, in.machine_id);
 	assert_string_equal(out.workdir, "/home/u/p");
 	assert_int_equal(out.mounts.n, 2);
-	assert_int_equal(out.mounts.v[1].flags, 3);
+	assert_int_equal(out.mounts.v[1].flags, 7);
 	assert_string_equal(out.mounts.v[1].share, "/home/u/f");
 	assert_string_equal(out.mounts.v[1].path, "/etc/f");
 	assert_int_equal(out.n_env, 2);
@@ -84,7 +84,7 @@ static void test_setup_refused(void **state)
 	some_env[0] = (char *)"NAME";
 	expect_refused(some_setup());
 	some_env[0] = (char *)"A=1";
-	some_mounts[0].flags = 4;
+	some_mounts[0].flags = 8;
 	expect_refused(some_setup());
 	some_mounts[0].flags = 0;
 	some_mounts[0].path = (char *)"/a/../b";
@@ -195,6 +195,46 @@ static void test_small_messages(void **state)
 	assert_int_equal(guest_get_power(slice_of("\0", 1), &kind), -EBADMSG);
 }
 
+static void test_parking(void **state)
+{
+	uint8_t buf[1024];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	struct guest_mount mount = {
+		.flags = GUEST_MOUNT_RO, .share = (char *)"/a", .path = (char *)"/b"};
+	struct guest_wake wake = {.wall_ms = 7, .entropy = {1, 2, 3}, .mounts = {1, &mount}}, got;
+	struct guest_parking p = {.kind = GUEST_PARK_SUSPEND, .uid = 5};
+
+	assert_int_equal(guest_put_park(&wr, &p), 0);
+	assert_int_equal(wr.n, 1);
+	assert_int_equal(guest_get_park(slice_of(buf, wr.n), &p), 0);
+	assert_int_equal(p.kind, GUEST_PARK_SUSPEND);
+	assert_int_equal(p.uid, 0);
+	assert_int_equal(guest_get_park(slice_of("\0", 1), &p), -EBADMSG);
+	assert_int_equal(guest_get_park(slice_of("\4", 1), &p), -EBADMSG);
+	assert_int_equal(guest_get_park(slice_of("\1", 1), &p), -EBADMSG);
+	assert_int_equal(guest_get_park(slice_of("\2\0\0\0\0\0\0\0\0", 9), &p), -EBADMSG);
+	wr = wr_init(buf, sizeof(buf));
+	p = (struct guest_parking){GUEST_PARK_IMAGE, 1000, 70000};
+	assert_int_equal(guest_put_park(&wr, &p), 0);
+	p = (struct guest_parking){0};
+	assert_int_equal(guest_get_park(slice_of(buf, wr.n), &p), 0);
+	assert_int_equal(p.kind, GUEST_PARK_IMAGE);
+	assert_int_equal(p.uid, 1000);
+	assert_int_equal(p.gid, 70000);
+	wr = wr_init(buf, sizeof(buf));
+	assert_int_equal(guest_put_wake(&wr, &wake), 0);
+	assert_int_equal(guest_get_wake(slice_of(buf, wr.n), &got), 0);
+	assert_true(got.wall_ms == 7);
+	assert_memory_equal(got.entropy, wake.entropy, sizeof(wake.entropy));
+	assert_int_equal(got.mounts.n, 1);
+	assert_string_equal(got.mounts.v[0].path, "/b");
+	guest_wake_done(&got);
+	for (size_t n = 0; n < wr.n; n++)
+		assert_int_equal(guest_get_wake(slice_of(buf, n), &got), -EBADMSG);
+	mount.path = (char *)"/../b";
+	assert_int_equal(guest_put_wake(&wr, &wake), -EINVAL);
+}
+
 static void test_long_reply_is_cut(void **state)
 {
 	uint8_t buf[2048];
@@ -213,7 +253,7 @@ static void test_stats_round_trip(void **state)
 {
 	uint8_t buf[128];
 	struct wr wr = wr_init(buf, sizeof(buf));
-	struct keeper_stats in = {1, 2, 3, 4, 5, 6, 7, 8, 9}, out = {0};
+	struct keeper_stats in = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, {{"agent", 1, 0}}}, out = {0};
 
 	assert_int_equal(guest_put_stats(&wr, &in), 0);
 	assert_int_equal(guest_get_stats(slice_of(buf, wr.n), &out), 0);
@@ -230,6 +270,7 @@ int main(void)
 		cmocka_unit_test(test_trust_refused),
 		cmocka_unit_test(test_plain_paths),
 		cmocka_unit_test(test_small_messages),
+		cmocka_unit_test(test_parking),
 		cmocka_unit_test(test_long_reply_is_cut),
 		cmocka_unit_test(test_stats_round_trip),
 	};

@@ -2,6 +2,16 @@
 
 #include <errno.h>
 
+const char *keeper_how_name(enum keeper_how how)
+{
+	static const char *const names[] = {[KEEPER_HOW_COLD] = "cold",
+		[KEEPER_HOW_WARM] = "warm",
+		[KEEPER_HOW_RESUMED] = "resumed",
+		[KEEPER_HOW_POOL] = "pool"};
+
+	return how < KEEPER_N_HOWS ? names[how] : "";
+}
+
 int keeper_send_hello(int sock, const struct keeper_hello *hello)
 {
 	uint8_t buf[256];
@@ -26,6 +36,9 @@ int keeper_send_state(int sock, uint32_t id, const struct keeper_state *state)
 	wr_u8(&wr, state->stalled);
 	wr_cstr(&wr, state->accel);
 	wr_cstr(&wr, state->text);
+	wr_u8(&wr, (uint8_t)state->how);
+	wr_u8(&wr, state->suspended);
+	wr_cstr(&wr, state->cold_why);
 	return ipc_send_wr(sock, KEEPER_STATE, id, &wr, -1);
 }
 
@@ -50,11 +63,17 @@ void keeper_put_stats(struct wr *wr, const struct keeper_stats *s)
 	wr_u64(wr, s->docker_total);
 	wr_u64(wr, s->docker_free);
 	wr_u32(wr, s->processes);
+	wr_u16(wr, (uint16_t)s->n_sessions);
+	for (uint32_t i = 0; i < s->n_sessions; i++) {
+		wr_cstr(wr, s->sessions[i].name);
+		wr_u8(wr, s->sessions[i].flags);
+		wr_u8(wr, s->sessions[i].value);
+	}
 }
 
 int keeper_send_stats(int sock, uint32_t id, const struct keeper_stats *s)
 {
-	uint8_t buf[256];
+	uint8_t buf[256 + KEEPER_MAX_SESSIONS * (KEEPER_MAX_SESSION + 4)];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	keeper_put_stats(&wr, s);
@@ -78,6 +97,16 @@ int keeper_ask_stop(int sock, uint32_t id, uint32_t timeout_ms)
 
 	wr_u32(&wr, timeout_ms);
 	return ipc_send_wr(sock, KEEPER_STOP, id, &wr, -1);
+}
+
+int keeper_ask_suspend(int sock, uint32_t id)
+{
+	return ipc_send(sock, KEEPER_SUSPEND, id, slice_of(NULL, 0), -1);
+}
+
+int keeper_ask_claim(int sock, uint32_t id)
+{
+	return ipc_send(sock, KEEPER_CLAIM, id, slice_of(NULL, 0), -1);
 }
 
 int keeper_ask_reload(int sock, uint32_t id, const char *name)
@@ -111,7 +140,7 @@ int keeper_get_hello(const struct ipc_msg *msg, struct keeper_hello *ret)
 int keeper_get_state(const struct ipc_msg *msg, struct keeper_state *ret)
 {
 	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t phase = rd_u8(&rd), stalled;
+	uint8_t phase = rd_u8(&rd), stalled, how, suspended;
 
 	ret->progress = rd_u8(&rd);
 	ret->sessions = rd_u32(&rd);
@@ -120,10 +149,16 @@ int keeper_get_state(const struct ipc_msg *msg, struct keeper_state *ret)
 	stalled = rd_u8(&rd);
 	rd_cstr(&rd, ret->accel, sizeof(ret->accel));
 	rd_cstr(&rd, ret->text, sizeof(ret->text));
-	if (rd_finish(&rd) < 0 || phase >= KEEPER_N_PHASES || stalled > 1 || ret->progress > 100)
+	how = rd_u8(&rd);
+	suspended = rd_u8(&rd);
+	rd_cstr(&rd, ret->cold_why, sizeof(ret->cold_why));
+	if (rd_finish(&rd) < 0 || phase >= KEEPER_N_PHASES || stalled > 1 || ret->progress > 100 ||
+		how >= KEEPER_N_HOWS || suspended > 1)
 		return -EBADMSG;
 	ret->phase = (enum keeper_phase)phase;
 	ret->stalled = stalled;
+	ret->how = (enum keeper_how)how;
+	ret->suspended = suspended;
 	return 0;
 }
 
@@ -134,6 +169,19 @@ int keeper_get_done(const struct ipc_msg *msg, struct keeper_done *ret)
 	ret->code = (int32_t)rd_u32(&rd);
 	rd_cstr(&rd, ret->text, sizeof(ret->text));
 	return rd_finish(&rd) < 0 || ret->code > 0 ? -EBADMSG : 0;
+}
+
+/* The guest's: a name is shown, so it has to be a plain one. */
+static void read_session(struct rd *rd, struct keeper_session *ret)
+{
+	size_t n;
+
+	rd_cstr(rd, ret->name, sizeof(ret->name));
+	ret->flags = rd_u8(rd);
+	ret->value = rd_u8(rd);
+	n = strspn(ret->name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+	if (n == 0 || ret->name[n] || ret->flags & ~KEEPER_SESSION_ALL)
+		rd->bad = true;
 }
 
 int keeper_read_stats(struct slice body, struct keeper_stats *ret)
@@ -149,6 +197,11 @@ int keeper_read_stats(struct slice body, struct keeper_stats *ret)
 	ret->docker_total = rd_u64(&rd);
 	ret->docker_free = rd_u64(&rd);
 	ret->processes = rd_u32(&rd);
+	ret->n_sessions = rd_u16(&rd);
+	if (ret->n_sessions > KEEPER_MAX_SESSIONS)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < ret->n_sessions; i++)
+		read_session(&rd, &ret->sessions[i]);
 	return rd_finish(&rd);
 }
 

@@ -13,7 +13,13 @@
  *          STOP      sbxd -> keeper   DONE        -               timeout_ms (0: kill at once)
  *          STATS     sbxd -> keeper   STATS_IS    -               -
  *          RELOAD    sbxd -> keeper   DONE        -               the sandbox's name
+ *          SUSPEND   sbxd -> keeper   DONE        -               -; then as after STOP
+ *          FREEZE    sbxd -> keeper   FROZEN      -               -
+ *          PORTS     sbxd -> keeper   PORTS_ARE   -               the whole list that is wanted
+ *          CLAIM     sbxd -> keeper   DONE        -               -: spec.json is to be read anew
  *          DONE      keeper -> sbxd   -           -               negative errno or 0, text
+ *          FROZEN    keeper -> sbxd   -           -               negative errno or 0, text, layers
+ *          PORTS_ARE keeper -> sbxd   -           -               each with its state
  *          STATS_IS  keeper -> sbxd   -           -               struct keeper_stats
  * Trust    Same user on both sides; still bounded and checked, a keeper may be out of its mind.
  * Limits   IPC_MAX_BODY.
@@ -38,7 +44,13 @@ enum keeper_msg {
 	KEEPER_STATS,
 	KEEPER_DONE,
 	KEEPER_STATS_IS,
-	KEEPER_RELOAD, /* policy and network settings are to be read anew; DONE when they count */
+	KEEPER_RELOAD,	/* policy and network settings are to be read anew; DONE when they count */
+	KEEPER_SUSPEND, /* memory goes to the sandbox's folder, then the keeper ends */
+	KEEPER_FREEZE,	/* what the disks hold now becomes layers that are never written again */
+	KEEPER_FROZEN,
+	KEEPER_PORTS,
+	KEEPER_PORTS_ARE,
+	KEEPER_CLAIM, /* to a keeper whose machine belongs to nobody yet */
 };
 
 enum keeper_phase {
@@ -49,14 +61,30 @@ enum keeper_phase {
 	KEEPER_N_PHASES,
 };
 
+/* How this run came to be. */
+enum keeper_how {
+	KEEPER_HOW_COLD,    /* booted */
+	KEEPER_HOW_WARM,    /* from the template's memory image */
+	KEEPER_HOW_RESUMED, /* from its own memory: it was suspended */
+	KEEPER_HOW_POOL,    /* a machine that waited */
+	KEEPER_N_HOWS,
+};
+
+/* Reasons of cold_why that mean that no image is missed. */
+#define KEEPER_COLD_ASKED "it was asked for"
+#define KEEPER_COLD_OWN "it was started before and its disks are its own"
+
 struct keeper_state {
 	enum keeper_phase phase;
+	enum keeper_how how;
+	bool suspended;	   /* with STOPPED: its memory was kept */
 	uint8_t progress;  /* percent of the start */
 	uint32_t sessions; /* open streams */
 	uint32_t boot_ms;  /* start to ready, 0 before */
 	uint32_t qemu_pid;
 	bool stalled; /* qemu is stopped by a signal, or the guest does not answer */
 	char accel[8];
+	char cold_why[128];	    /* why it was booted when a memory image was wanted; "" else */
 	char text[KEEPER_MAX_TEXT]; /* what is being done, or why it ended */
 };
 
@@ -67,18 +95,53 @@ struct keeper_hello {
 };
 
 /* As the guest says: numbers to show, nothing is decided by them. */
+#define KEEPER_MAX_SESSIONS 32
+#define KEEPER_MAX_SESSION 32 /* bytes of its name: a-z, 0-9 and - */
+
+enum keeper_session_flag {
+	KEEPER_SESSION_ATTACHED = 1,
+	KEEPER_SESSION_ENDED = 2,
+	KEEPER_SESSION_SIGNALLED = 4, /* value is a signal, else an exit status */
+	KEEPER_SESSION_ALL = 7,
+};
+
+/* A session in the guest that goes on without a client (PROTOCOL.exec). */
+struct keeper_session {
+	char name[KEEPER_MAX_SESSION + 1];
+	uint8_t flags, value;
+};
+
 struct keeper_stats {
 	uint64_t uptime_ms, cpu_ms;
 	uint64_t mem_total, mem_available;
 	uint64_t disk_total, disk_free;
 	uint64_t docker_total, docker_free;
 	uint32_t processes;
+	uint32_t n_sessions;
+	struct keeper_session sessions[KEEPER_MAX_SESSIONS];
 };
 
 struct keeper_done {
 	int32_t code; /* 0 or a negative errno */
 	char text[KEEPER_MAX_TEXT];
 };
+
+/* As the API and `inspect` say it. */
+const char *keeper_how_name(enum keeper_how how);
+
+#define KEEPER_DISKS 2	     /* root, docker */
+#define KEEPER_MAX_LAYERS 48 /* of one disk */
+
+struct keeper_frozen {
+	int32_t code; /* 0 or a negative errno */
+	uint8_t layers
+		[KEEPER_DISKS]; /* how many of its own the sandbox has now that are never written */
+	char text[KEEPER_MAX_TEXT];
+};
+
+int keeper_ask_freeze(int sock, uint32_t id) MUST_CHECK;
+int keeper_send_frozen(int sock, uint32_t id, const struct keeper_frozen *frozen) MUST_CHECK;
+int keeper_get_frozen(const struct ipc_msg *msg, struct keeper_frozen *ret) MUST_CHECK;
 
 int keeper_send_hello(int sock, const struct keeper_hello *hello) MUST_CHECK;
 int keeper_send_state(int sock, uint32_t id, const struct keeper_state *state) MUST_CHECK;
@@ -87,6 +150,8 @@ int keeper_send_stats(int sock, uint32_t id, const struct keeper_stats *stats) M
 int keeper_ask_ping(int sock, uint32_t id) MUST_CHECK;
 int keeper_ask_stats(int sock, uint32_t id) MUST_CHECK;
 int keeper_ask_stop(int sock, uint32_t id, uint32_t timeout_ms) MUST_CHECK;
+int keeper_ask_suspend(int sock, uint32_t id) MUST_CHECK;
+int keeper_ask_claim(int sock, uint32_t id) MUST_CHECK;
 int keeper_ask_reload(int sock, uint32_t id, const char *name) MUST_CHECK;
 /* pass_fd stays the caller's. */
 int keeper_ask_stream(int sock, uint32_t id, const char *path, int pass_fd) MUST_CHECK;

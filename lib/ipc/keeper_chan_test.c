@@ -64,7 +64,10 @@ static void state_message(void **state)
 				    .qemu_pid = 9,
 				    .stalled = true,
 				    .accel = "kvm",
-				    .text = "text"},
+				    .text = "text",
+				    .how = KEEPER_HOW_WARM,
+				    .suspended = true,
+				    .cold_why = "why"},
 			    out;
 
 	assert_int_equal(keeper_send_state(pair[0], 5, &in), 0);
@@ -77,6 +80,16 @@ static void state_message(void **state)
 	assert_true(out.stalled);
 	assert_string_equal(out.accel, "kvm");
 	assert_string_equal(out.text, "text");
+	assert_int_equal(out.how, KEEPER_HOW_WARM);
+	assert_true(out.suspended);
+	assert_string_equal(out.cold_why, "why");
+	for (size_t at = msg.n - 7; at < msg.n - 5; at++) { /* how, suspended */
+		uint8_t was = msg.body[at];
+
+		msg.body[at] = KEEPER_N_HOWS;
+		assert_int_equal(keeper_get_state(&msg, &out), -EBADMSG);
+		msg.body[at] = was;
+	}
 	msg.body[0] = KEEPER_N_PHASES;
 	assert_int_equal(keeper_get_state(&msg, &out), -EBADMSG);
 	msg.body[0] = KEEPER_RUNNING;
@@ -113,7 +126,10 @@ static void done(void **state)
 
 static void stats(void **state)
 {
-	struct keeper_stats in = {1, 2, 3, 4, 5, 6, 7, UINT64_MAX, 9}, out;
+	struct keeper_stats in = {1, 2, 3, 4, 5, 6, 7, UINT64_MAX, 9, 2,
+				    {{"agent", KEEPER_SESSION_ATTACHED, 0},
+					    {"a-2", KEEPER_SESSION_ENDED, 9}}},
+			    out = {0};
 
 	assert_int_equal(keeper_send_stats(pair[0], 2, &in), 0);
 	must_get(KEEPER_STATS_IS, 2);
@@ -172,6 +188,25 @@ static void reload(void **state)
 	assert_int_equal(keeper_get_reload(&msg, name), -EBADMSG);
 }
 
+static void frozen(void **state)
+{
+	struct keeper_frozen in = {.code = -EIO, .layers = {3, 4}, .text = "why"}, out;
+
+	assert_int_equal(keeper_ask_freeze(pair[0], 5), 0);
+	must_get(KEEPER_FREEZE, 5);
+	assert_int_equal(keeper_get_nothing(&msg), 0);
+	assert_int_equal(keeper_send_frozen(pair[0], 5, &in), 0);
+	must_get(KEEPER_FROZEN, 5);
+	CHECK_BOUNDS(keeper_get_frozen(&msg, &out));
+	assert_int_equal(out.code, -EIO);
+	assert_int_equal(out.layers[1], 4);
+	assert_string_equal(out.text, "why");
+	in.layers[1] = KEEPER_MAX_LAYERS + 1;
+	assert_int_equal(keeper_send_frozen(pair[0], 6, &in), 0);
+	must_get(KEEPER_FROZEN, 6);
+	assert_int_equal(keeper_get_frozen(&msg, &out), -EBADMSG);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
@@ -182,6 +217,7 @@ int main(void)
 		TEST(stats),
 		TEST(questions),
 		TEST(reload),
+		TEST(frozen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

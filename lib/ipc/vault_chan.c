@@ -30,6 +30,7 @@ static const struct rule rules[VAULT_N_MSGS] = {
 	[VAULT_STATUS] = {VAULT_FROM_PEER, BOTH, STAYS},
 	[VAULT_STATUS_IS] = {VAULT_FROM_VAULT, BOTH, STAYS},
 	[VAULT_SCAN] = {VAULT_FROM_PEER, IN(ADMIN), STAYS},
+	[VAULT_SCANNED] = {VAULT_FROM_VAULT, IN(ADMIN), STAYS},
 	[VAULT_DONE] = {VAULT_FROM_VAULT, BOTH, STAYS},
 	[VAULT_STOP] = {VAULT_FROM_PEER, IN(ADMIN), VAULT_PHASE_END},
 };
@@ -450,7 +451,7 @@ int vault_get_done(const struct ipc_msg *msg, struct vault_done *ret)
 int vault_get_plain(const struct ipc_msg *msg, enum vault_msg type)
 {
 	struct rd rd = rd_init(ipc_body(msg));
-	bool wants_fd = type == VAULT_UNLOCK || type == VAULT_SCAN;
+	bool wants_fd = type == VAULT_UNLOCK;
 
 	if ((type == VAULT_ADMIN || type == VAULT_STOP) && msg->id != 0)
 		return -EBADMSG;

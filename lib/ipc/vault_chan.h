@@ -6,19 +6,19 @@
  *
  *          message    direction       phase             fd        fields
  *          HELLO      vault -> peer   START > ROLE      -         build id
- *          ADMIN      peer -> vault   ROLE > ADMIN      -         -
- *          SANDBOX    peer -> vault   ROLE > SANDBOX    -         sandbox id
+ *          ADMIN, SANDBOX  peer -> vault  ROLE > ADMIN, SANDBOX  -  -; sandbox id
  *          SET        peer -> vault   ADMIN             a pipe    struct vault_meta
  *          SET_REF    peer -> vault   ADMIN             -         struct vault_meta, struct vault_ref
  *          REMOVE     peer -> vault   ADMIN             -         name, scope
  *          UNLOCK     peer -> vault   ADMIN             a pipe    -, the passphrase is in the pipe
- *          SCAN       peer -> vault   ADMIN             a file    -
+ *          SCAN       peer -> vault   ADMIN             a file    a control, or "" (vault_scanned.h)
  *          STOP       peer -> vault   ADMIN > END       -         -
  *          LIST, STATUS, WATCH  peer -> vault  ADMIN, SANDBOX  -  -
  *          RELEASE    peer -> vault   SANDBOX           a stream  name, u64 serial
  *          STORE      peer -> vault   SANDBOX           a pipe    name; a vault_frame is in the pipe
  *          ITEM       vault -> peer   per LIST, many    -         struct vault_item
  *          STATUS_IS  vault -> peer   per STATUS        -         struct vault_status
+ *          SCANNED    vault -> peer   per SCAN          -         struct vault_scanned
  *          CHANGED    vault -> peer   after WATCH       -         u64 generation
  *          DONE       vault -> peer   last, per question  -       struct vault_done
  * Trust    The vault believes no peer; values are in no message, only in pipes and streams.
@@ -72,6 +72,7 @@ enum vault_msg {
 	VAULT_DONE,
 	VAULT_STOP,
 	VAULT_STORE,
+	VAULT_SCANNED,
 	VAULT_N_MSGS,
 };
 
@@ -158,8 +159,8 @@ struct vault_status {
 };
 
 struct vault_done {
-	int32_t code;	 /* 0 or a negative errno */
-	uint64_t number; /* SET, STORE: serial; RELEASE: serial; SCAN: how many were found */
+	int32_t code;		   /* 0 or a negative errno */
+	uint64_t number;	   /* SET, STORE: serial; RELEASE: serial */
 	char text[VAULT_MAX_TEXT]; /* why not */
 };
 
@@ -189,7 +190,7 @@ int vault_ask_set_ref(int sock, uint32_t id, const struct vault_meta *meta,
 int vault_ask_remove(int sock, uint32_t id, const char *name, const char *scope) MUST_CHECK;
 int vault_ask_release(int sock, uint32_t id, const char *name, uint64_t serial, int fd) MUST_CHECK;
 int vault_ask_store(int sock, uint32_t id, const char *name, int fd) MUST_CHECK;
-/* UNLOCK and SCAN with a descriptor; LIST, WATCH, STATUS and STOP with -1. */
+/* UNLOCK with a descriptor; LIST, WATCH, STATUS and STOP with -1. */
 int vault_ask_plain(int sock, enum vault_msg type, uint32_t id, int fd) MUST_CHECK;
 
 /* Decoders: 0, or -EBADMSG. They leave the fd in the message. */
@@ -207,7 +208,7 @@ int vault_get_store(const struct ipc_msg *msg, char name[VAULT_MAX_NAME]) MUST_C
 int vault_get_changed(const struct ipc_msg *msg, uint64_t *ret_generation) MUST_CHECK;
 int vault_get_status(const struct ipc_msg *msg, struct vault_status *ret) MUST_CHECK;
 int vault_get_done(const struct ipc_msg *msg, struct vault_done *ret) MUST_CHECK;
-/* ADMIN, UNLOCK, LIST, WATCH, STATUS, SCAN, STOP. */
+/* ADMIN, UNLOCK, LIST, WATCH, STATUS, STOP. */
 int vault_get_plain(const struct ipc_msg *msg, enum vault_msg type) MUST_CHECK;
 
 /* The fields inside other bytes: the sealed file uses them too. Bad ones make rd bad. */

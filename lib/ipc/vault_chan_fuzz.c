@@ -1,6 +1,6 @@
 /* A run of packets (u16 length, bytes; the length's top bit says that an fd came along) as both
  * sides see them: phase check, decoder, phase after. What is decoded has its bounds. */
-#include "vault_chan.h"
+#include "vault_scanned.h"
 
 #include <errno.h>
 
@@ -27,9 +27,11 @@ static int decode_answer(const struct ipc_msg *m)
 {
 	static struct vault_item item;
 	struct vault_status status;
+	static struct vault_scanned scanned;
 	struct vault_done done;
 	char build[VAULT_MAX_BUILD];
 	uint64_t number;
+	int r;
 
 	switch (m->type) {
 	case VAULT_HELLO:
@@ -38,6 +40,10 @@ static int decode_answer(const struct ipc_msg *m)
 		return vault_get_item(m, &item);
 	case VAULT_CHANGED:
 		return vault_get_changed(m, &number);
+	case VAULT_SCANNED:
+		r = vault_get_scanned(m, &scanned);
+		check(r < 0 || scanned.n <= VAULT_MAX_FOUND);
+		return r;
 	case VAULT_STATUS_IS:
 		return vault_get_status(m, &status);
 	default:
@@ -48,7 +54,7 @@ static int decode_answer(const struct ipc_msg *m)
 static int decode(const struct ipc_msg *m)
 {
 	static struct vault_meta meta;
-	char name[VAULT_MAX_NAME], scope[VAULT_MAX_SCOPE];
+	char name[VAULT_MAX_NAME], scope[VAULT_MAX_SCOPE], control[VAULT_MAX_CONTROL + 1];
 	uint64_t number;
 	int r;
 
@@ -73,12 +79,15 @@ static int decode(const struct ipc_msg *m)
 		r = vault_get_release(m, name, &number);
 		check(r < 0 || (number && m->fd >= 0));
 		return r;
+	case VAULT_SCAN:
+		r = vault_get_scan(m, control);
+		check(r < 0 || (m->fd >= 0 && vault_control_is_good(control)));
+		return r;
 	case VAULT_ADMIN:
 	case VAULT_UNLOCK:
 	case VAULT_LIST:
 	case VAULT_WATCH:
 	case VAULT_STATUS:
-	case VAULT_SCAN:
 	case VAULT_STOP:
 		return vault_get_plain(m, (enum vault_msg)m->type);
 	default:

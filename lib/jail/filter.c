@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
@@ -52,6 +53,7 @@ static const struct cond {
 	{"socket/udp4", SOCKET_OF(AF_INET, SOCK_DGRAM), 3},
 	{"socket/udp6", SOCKET_OF(AF_INET6, SOCK_DGRAM), 3},
 	{"setsockopt/nodelay", OPTION_OF(IPPROTO_TCP, TCP_NODELAY), 2},
+	{"setsockopt/linger", OPTION_OF(SOL_SOCKET, SO_LINGER), 2},
 	{"setsockopt/keepalive", OPTION_OF(SOL_SOCKET, SO_KEEPALIVE), 2},
 	{"setsockopt/keepidle", OPTION_OF(IPPROTO_TCP, TCP_KEEPIDLE), 2},
 	{"setsockopt/keepintvl", OPTION_OF(IPPROTO_TCP, TCP_KEEPINTVL), 2},
@@ -77,11 +79,26 @@ static const struct cond {
 	/* Ours is SIGKILL on pid 1; virtiofsd sets SIGTERM in the child it forks. Never 0. */
 	{"prctl/pdeathsig", {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG), SCMP_A1(SCMP_CMP_EQ, SIGTERM)},
 		2},
+	{"open/no-suid", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
+	{"openat/no-suid", {SCMP_A3(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
+	{"mknodat/no-suid", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
+	{"fchmod/no-suid", {SCMP_A1(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
+	{"fchmodat/no-suid", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
+	{"fchmodat2/no-suid", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
 	{"newfstatat/named", {SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, 0)}, 1},
 	{"statx/named", {SCMP_A2(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, 0)}, 1},
 	{"ioctl/notify", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00, SECCOMP_IOC_MAGIC << 8)}, 1},
 	{"prlimit64/ask", {SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0)}, 2},
 };
+
+static int number_of(const char *name)
+{
+	int nr = seccomp_syscall_resolve_name(name);
+
+	if (nr == __NR_SCMP_ERROR && strcmp(name, "fchmodat2") == 0)
+		nr = 452; /* younger than the oldest libseccomp we build with */
+	return nr;
+}
 
 static int add_cond(scmp_filter_ctx ctx, uint32_t action, const char *name, struct err *err)
 {
@@ -91,7 +108,7 @@ static int add_cond(scmp_filter_ctx ctx, uint32_t action, const char *name, stru
 
 	memcpy(call, name, n);
 	call[n] = '\0';
-	nr = seccomp_syscall_resolve_name(call);
+	nr = number_of(call);
 	for (size_t i = 0; i < ARRAY_LEN(conds); i++) {
 		if (strcmp(conds[i].call, name) != 0)
 			continue;
@@ -107,9 +124,7 @@ static int add_call(scmp_filter_ctx ctx, uint32_t action, const char *name, stru
 
 	if (strchr(name, '/'))
 		return add_cond(ctx, action, name, err);
-	nr = seccomp_syscall_resolve_name(name);
-	if (nr == __NR_SCMP_ERROR && strcmp(name, "fchmodat2") == 0)
-		nr = 452; /* younger than the oldest libseccomp we build with */
+	nr = number_of(name);
 	if (nr == __NR_SCMP_ERROR)
 		return err_set(err, -EINVAL, "seccomp: no system call named %s", name);
 	if (nr < 0) /* not on this architecture */
@@ -209,13 +224,20 @@ int filter_make_start(
 	return export_bpf(ctx, ret_filter, err);
 }
 
-int filter_make_notify(struct filter *ret_filter, struct err *err)
+int filter_make_notify(bool paths, unsigned full_at, struct filter *ret_filter, struct err *err)
 {
 	CLEANUP(release_ctx) scmp_filter_ctx ctx = NULL;
+	struct scmp_arg_cmp full[] = {SCMP_A0(SCMP_CMP_GE, full_at),
+		SCMP_A2(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH)};
 	int r = new_ctx(SCMP_ACT_ALLOW, &ctx, err);
 
-	if (r == 0)
+	if (r == 0 && paths)
 		r = add_groups(ctx, SCMP_ACT_NOTIFY, jail_path_calls, err);
+	if (r == 0 && full_at) {
+		r = seccomp_rule_add_array(ctx, SCMP_ACT_NOTIFY, SCMP_SYS(statx), 2, full);
+		if (r < 0)
+			r = err_errno(err, r, "seccomp rule statx");
+	}
 	return r < 0 ? r : export_bpf(ctx, ret_filter, err);
 }
 

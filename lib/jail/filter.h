@@ -19,8 +19,10 @@ struct filter {
 /* The start list; exec_fd is the only fd that may be executed. */
 int filter_make_start(const struct jail_row *row, int exec_fd, struct filter *ret_filter,
 	struct err *err) MUST_CHECK;
-/* A second filter that only turns jail_path_calls into notifications. */
-int filter_make_notify(struct filter *ret_filter, struct err *err) MUST_CHECK;
+/* A second filter that only turns calls into notifications: jail_path_calls, and statx of a
+ * descriptor from `full_at` on (0: of none). */
+int filter_make_notify(
+	bool paths, unsigned full_at, struct filter *ret_filter, struct err *err) MUST_CHECK;
 int filter_make_seal(
 	const struct jail_row *row, struct filter *ret_filter, struct err *err) MUST_CHECK;
 /* Needs no_new_privs. Gives the listener's fd when `listen`, else 0. */

@@ -78,13 +78,22 @@ struct jail_plan {
 	void *scaffold_ctx;
 	/* System calls that take a path are answered by whoever holds jail_child.notify_fd. */
 	bool notify_paths;
+	/* So is a question (statx) about a descriptor in the last quarter of its limit. */
+	bool notify_full;
 };
 
 struct jail_child {
 	pid_t pid;
 	int pidfd;
-	int notify_fd; /* seccomp user notification, -1 without jail_plan.notify_paths */
+	int notify_fd;	 /* seccomp user notification, -1 without jail_plan.notify_* */
+	unsigned nofile; /* how many descriptors it may have */
 };
+
+/* The first descriptor of which jail_plan.notify_full speaks. */
+static inline unsigned jail_full_at(unsigned nofile)
+{
+	return nofile - nofile / 4;
+}
 
 /* Starts the program. On return it has passed every stage and is executing, or there is an error
  * that names the stage. Waits at most JAIL_START_TIMEOUT_MS. */

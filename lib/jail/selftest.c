@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "sweep.h"
 
 #define SURVIVED 10
 #define CANNOT_SEAL 11
@@ -247,6 +248,7 @@ int jail_selftest_run(const struct jail_selftest *t)
 			good = probe_run(t, p, false) && good;
 	}
 	good = probe_run(t, &work, true) && good;
+	good = jail_sweep(t->profile, SWEEP_SEAL) == 0 && good;
 	(void)printf("jail self-test: %s\n", good ? "passed" : "failed");
 	return good ? 0 : 1;
 }

@@ -3,13 +3,13 @@
  *
  * How      Each probe is a child that seals itself exactly as in normal operation and then tries
  *          one thing. The final filter kills on violation, so a probe that is not killed by SIGSYS
- *          has found a hole. The program's own work is the last probe and must live.
+ *          has found a hole. The program's own work must live. Then every number (sweep.h).
  *          System calls are made by number: that way no reference to open, connect or fork exists
  *          in the program, which tests/lint/links proves; `syscall` itself is refused there in
  *          every other object.
  * Trust    Runs in the program under test, before it is given anything.
  * Owns     Its children, which it waits for.
- * See      jail.h, profiles.c
+ * See      jail.h, profiles.c, sweep.h
  */
 #pragma once
 

@@ -16,6 +16,13 @@ static long use_the_pair(int fd)
 	return write(fd, "x", 1) == 1 ? 0 : -1;
 }
 
+static long make_a_pipe(int fd)
+{
+	int pair[2];
+
+	return pipe(pair);
+}
+
 static long fail_at_work(int fd)
 {
 	return -1;
@@ -55,9 +62,9 @@ static void test_work_must_be_done(void **state)
 	assert_int_equal(jail_selftest_run(&(struct jail_selftest){
 				 .profile = JAIL_ORIGIN, .work = fail_at_work}),
 		1);
-	/* killed: the supervisor of hidden names has no write */
+	/* killed: the supervisor of hidden names makes no descriptor */
 	assert_int_equal(jail_selftest_run(&(struct jail_selftest){
-				 .profile = JAIL_HIDE, .work = use_the_pair}),
+				 .profile = JAIL_HIDE, .work = make_a_pipe}),
 		1);
 	assert_int_equal(
 		jail_selftest_run(&(struct jail_selftest){

@@ -154,7 +154,7 @@ static int install_filters(struct jail_state *s, struct err *err)
 
 	if (r < 0)
 		return err_errno(err, r, "lock: seccomp");
-	if (!s->plan->notify_paths)
+	if (!s->plan->notify_paths && !s->plan->notify_full)
 		return 0;
 	r = filter_install(&s->notify, true);
 	if (r < 0)
@@ -322,8 +322,10 @@ static int prepare(struct jail_state *s, struct err *err)
 		r = open_program(s, err);
 	if (r == 0)
 		r = filter_make_start(s->row, s->program_fd, &s->filter, err);
-	if (r == 0 && s->plan->notify_paths)
-		r = filter_make_notify(&s->notify, err);
+	if (r == 0 && (s->plan->notify_paths || s->plan->notify_full))
+		r = filter_make_notify(s->plan->notify_paths,
+			s->plan->notify_full ? jail_full_at((unsigned)s->nofile) : 0, &s->notify,
+			err);
 	return r;
 }
 
@@ -358,6 +360,7 @@ int jail_spawn(const struct jail_plan *plan, struct jail_child *ret_child, struc
 		jail_child_kill(&c);
 		return err_wrap(err, r, "jailing %s", s.row->name);
 	}
+	c.nofile = (unsigned)s.nofile;
 	*ret_child = c;
 	return 0;
 }

@@ -55,39 +55,20 @@ struct reader {
 	size_t group; /* in which rules are now, from 1 */
 };
 
-static struct slice trim(struct slice s)
-{
-	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
-		s = slice_of(s.p + 1, s.n - 1);
-	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-		s.n--;
-	return s;
-}
-
-static struct slice next_line(struct slice *rest)
-{
-	const uint8_t *end = memchr(rest->p, '\n', rest->n);
-	size_t n = end ? (size_t)(end - rest->p) : rest->n;
-	struct slice line = slice_of(rest->p, n);
-
-	n += end != NULL;
-	*rest = slice_of(rest->p + n, rest->n - n);
-	return line;
-}
-
 /* A '#' begins a comment at the start of a line and behind a blank; it is cut off *line. */
 static struct slice cut_comment(struct slice *line)
 {
 	for (size_t i = 0; i < line->n; i++) {
 		if (line->p[i] == '#' &&
 			(i == 0 || line->p[i - 1] == ' ' || line->p[i - 1] == '\t')) {
-			struct slice comment = trim(slice_of(line->p + i + 1, line->n - i - 1));
+			struct slice comment =
+				slice_trim(slice_of(line->p + i + 1, line->n - i - 1));
 
-			*line = trim(slice_of(line->p, i));
+			*line = slice_trim(slice_of(line->p, i));
 			return comment;
 		}
 	}
-	*line = trim(*line);
+	*line = slice_trim(*line);
 	return slice_of(NULL, 0);
 }
 
@@ -175,7 +156,7 @@ static int take_line(struct reader *rd, struct slice line, struct err *err)
 		return 0;
 	}
 	if (line.n > 6 && memcmp(line.p, "group ", 6) == 0)
-		return take_group(rd, trim(slice_of(line.p + 6, line.n - 6)), comment, err);
+		return take_group(rd, slice_trim(slice_of(line.p + 6, line.n - 6)), comment, err);
 	return take_rule(rd, line, comment, err);
 }
 
@@ -188,7 +169,7 @@ int rules_decode(struct slice text, const char *name, struct rules *ret, struct 
 		return err_set(err, -E2BIG, "%s: larger than %u bytes", name, RULES_MAX_BYTES);
 	while (text.n && r == 0) {
 		rd.line++;
-		r = take_line(&rd, next_line(&text), err);
+		r = take_line(&rd, slice_next_line(&text), err);
 	}
 	if (r == 0 && rd.where != BEHIND)
 		r = err_set(err, -EINVAL, "the line 'end' is missing: the file may be cut off");

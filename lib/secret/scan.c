@@ -8,11 +8,13 @@
 
 struct pattern {
 	uint16_t next; /* with the same hash: number + 1 */
+	uint16_t owner;
 	uint8_t n;
 	uint8_t bytes[SCAN_MAX_LOOK];
 };
 
-static_assert(BOOK_MAX * MAX_FORMS < UINT16_MAX, "numbers of patterns");
+static_assert(BOOK_MAX * MAX_FORMS + 1 < UINT16_MAX, "numbers of patterns");
+static_assert(SCAN_MAX_LOOK >= VAULT_MAX_CONTROL, "all of a control is looked for");
 
 static struct pattern *pattern_at(struct scan *s, size_t i)
 {
@@ -32,7 +34,7 @@ static bool is_there(struct scan *s, const struct pattern *p)
 	for (uint16_t at = s->first[hash_of(p->bytes)]; at; at = pattern_at(s, at - 1)->next) {
 		struct pattern *q = pattern_at(s, at - 1);
 
-		if (q->n == p->n && memcmp(q->bytes, p->bytes, p->n) == 0)
+		if (q->owner == p->owner && q->n == p->n && memcmp(q->bytes, p->bytes, p->n) == 0)
 			return true;
 	}
 	return false;
@@ -62,19 +64,21 @@ static bool is_unreserved(uint8_t c)
 	       strchr("-._~", c ? c : ' ');
 }
 
-static void add_plain(struct scan *s, struct slice v)
+static void add_plain(struct scan *s, uint16_t owner, struct slice v)
 {
-	struct pattern p = {0};
+	struct pattern p = {.owner = owner};
 
 	put_text(&p, (const char *)v.p, v.n);
+	s->owners[owner].is_looked = v.n >= SCAN_MIN_LOOK;
 	add(s, &p);
 	explicit_bzero(&p, sizeof(p));
 }
 
 /* "%2F" for all bytes, or for those that a URL must not have; without percent signs: hex. */
-static void add_hex(struct scan *s, struct slice v, const char *digits, bool percent, bool all)
+static void add_hex(
+	struct scan *s, uint16_t owner, struct slice v, const char *digits, bool percent, bool all)
 {
-	struct pattern p = {0};
+	struct pattern p = {.owner = owner};
 
 	for (size_t i = 0; i < v.n && i < SCAN_MAX_LOOK; i++) {
 		char text[3] = {'%', digits[v.p[i] >> 4], digits[v.p[i] & 15]};
@@ -90,9 +94,10 @@ static void add_hex(struct scan *s, struct slice v, const char *digits, bool per
 
 /* `skip` bytes of something else were before it: the digits that share bits with that, and with
  * what follows, are left out. */
-static void add_base64(struct scan *s, struct slice v, unsigned skip, const char *digits)
+static void add_base64(
+	struct scan *s, uint16_t owner, struct slice v, unsigned skip, const char *digits)
 {
-	struct pattern p = {0};
+	struct pattern p = {.owner = owner};
 	size_t first_bit = skip == 0 ? 0 : skip == 1 ? 4 : 2;
 
 	for (size_t bit = first_bit; bit + 6 <= v.n * 8 && p.n < SCAN_MAX_LOOK; bit += 6) {
@@ -106,34 +111,46 @@ static void add_base64(struct scan *s, struct slice v, unsigned skip, const char
 	explicit_bzero(&p, sizeof(p));
 }
 
-static void add_forms(struct scan *s, struct slice v)
+static void add_forms(struct scan *s, uint16_t owner, struct slice v)
 {
 	static const char low[] = "0123456789abcdef", high[] = "0123456789ABCDEF";
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-	add_plain(s, v);
-	add_hex(s, v, low, false, true);
-	add_hex(s, v, high, false, true);
-	add_hex(s, v, low, true, true);
-	add_hex(s, v, high, true, true);
-	add_hex(s, v, high, true, false);
+	add_plain(s, owner, v);
+	add_hex(s, owner, v, low, false, true);
+	add_hex(s, owner, v, high, false, true);
+	add_hex(s, owner, v, low, true, true);
+	add_hex(s, owner, v, high, true, true);
+	add_hex(s, owner, v, high, true, false);
 	for (unsigned skip = 0; skip < 3; skip++) {
-		add_base64(s, v, skip, LETTERS "+/");
-		add_base64(s, v, skip, LETTERS "-_");
+		add_base64(s, owner, v, skip, LETTERS "+/");
+		add_base64(s, owner, v, skip, LETTERS "-_");
 	}
 }
 
-struct scan *scan_new(const struct book *b, struct err *err)
+static void copy_owner(struct scan_owner *o, const struct vault_meta *meta)
 {
+	memcpy(o->name, meta->name, sizeof(o->name));
+	memcpy(o->scope, meta->scope, sizeof(o->scope));
+}
+
+struct scan *scan_new(const struct book *b, const char *control, struct err *err)
+{
+	static const uint8_t zeros[4];
 	struct scan *s = xcalloc(1, sizeof(*s));
 
-	if (secret_init(&s->patterns, (b->n * MAX_FORMS + 1) * sizeof(struct pattern), err) < 0 ||
+	if (secret_init(&s->patterns, (b->n * MAX_FORMS + 2) * sizeof(struct pattern), err) < 0 ||
 		secret_init(&s->window, SCAN_MAX_LOOK + SCAN_WINDOW, err) < 0) {
 		scan_free(s);
 		return NULL;
 	}
-	for (size_t i = 0; i < b->n; i++)
-		add_forms(s, secret_slice(&b->list[i]->value));
+	s->n_owners = b->n;
+	for (size_t i = 0; i < b->n; i++) {
+		copy_owner(&s->owners[i], &b->list[i]->meta);
+		add_forms(s, (uint16_t)i, secret_slice(&b->list[i]->value));
+	}
+	add_plain(s, SCAN_CONTROL, slice_from_str(control));
+	s->skips_zeros = s->first[hash_of(zeros)] == 0;
 	return s;
 }
 
@@ -152,24 +169,50 @@ uint8_t *scan_room(struct scan *s, size_t *ret_n)
 	return s->window.p + s->carry;
 }
 
+static void look(struct scan *s, size_t i, size_t all)
+{
+	const uint8_t *p = s->window.p + i;
+
+	/* what ends inside the carry was counted the last time */
+	for (uint16_t at = s->first[hash_of(p)]; at; at = pattern_at(s, at - 1)->next) {
+		const struct pattern *q = pattern_at(s, at - 1);
+
+		if (i + q->n > s->carry && i + q->n <= all && memcmp(q->bytes, p, q->n) == 0)
+			s->owners[q->owner].times++;
+	}
+}
+
 void scan_feed(struct scan *s, size_t n)
 {
-	size_t all = s->carry + n, keep = MIN(all, SCAN_MAX_LOOK - 1);
+	size_t all = s->carry + n, keep = MIN(all, SCAN_MAX_LOOK - 1), i = 0;
+	uint64_t eight;
 
-	for (size_t i = 0; i + SCAN_MIN_LOOK <= all; i++) {
-		const uint8_t *p = s->window.p + i;
-
-		if (!s->first[hash_of(p)])
+	while (i + SCAN_MIN_LOOK <= all) {
+		memcpy(&eight, s->window.p + i, sizeof(eight));
+		/* most of a machine's memory: none of the first five places begins anything */
+		if (eight == 0 && s->skips_zeros) {
+			i += 5;
 			continue;
-		/* what ends inside the carry was counted the last time */
-		for (uint16_t at = s->first[hash_of(p)]; at; at = pattern_at(s, at - 1)->next) {
-			const struct pattern *q = pattern_at(s, at - 1);
-
-			if (i + q->n > s->carry && i + q->n <= all &&
-				memcmp(q->bytes, p, q->n) == 0)
-				s->n_found++;
 		}
+		if (s->first[hash_of(s->window.p + i)])
+			look(s, i, all);
+		i++;
 	}
 	memmove(s->window.p, s->window.p + all - keep, keep);
 	s->carry = keep;
+	s->n_bytes += n;
+}
+
+void scan_skip(struct scan *s)
+{
+	s->carry = 0;
+}
+
+uint64_t scan_found(const struct scan *s)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < s->n_owners; i++)
+		n += s->owners[i].times;
+	return n;
 }

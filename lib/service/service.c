@@ -168,8 +168,8 @@ bool service_has_login(const struct service *s)
 
 /* ---- whose credential ---- */
 
-/* A `*` at the end of a sentinel stands for one or more letters and digits. */
-static bool is_like(struct slice text, const char *sentinel)
+/* A `*` at the end of a token's sentinel stands for one or more letters and digits. */
+static bool is_token_like(struct slice text, const char *sentinel)
 {
 	size_t n = strlen(sentinel) - 1;
 
@@ -183,18 +183,38 @@ static bool is_like(struct slice text, const char *sentinel)
 	return true;
 }
 
+void service_fill_sentinel(
+	const struct service_env *env, const char *sandbox, char buf[SERVICE_MAX_TEXT + 1])
+{
+	bool upper = false;
+	size_t i;
+
+	for (i = 0; i < SERVICE_MAX_TEXT && env->sentinel[i]; i++) {
+		char c = env->sentinel[i];
+
+		if (c == '*') {
+			c = *sandbox ? *sandbox++ : '0';
+			buf[i] = upper ? (char)toupper((unsigned char)c) : c;
+		} else {
+			upper = isupper((unsigned char)c);
+			buf[i] = c;
+		}
+	}
+	buf[i] = '\0';
+}
+
 bool service_is_field_sentinel(const struct service_field *f, struct slice text)
 {
-	return f->sentinel && is_like(text, f->sentinel);
+	return f->sentinel && is_token_like(text, f->sentinel);
 }
 
 static bool is_sentinel(const struct service *s, struct slice text)
 {
 	for (size_t i = 0; i < s->n_envs; i++)
-		if (is_like(text, s->env[i].sentinel))
+		if (slice_is_like(text, slice_from_str(s->env[i].sentinel)))
 			return true;
 	for (size_t i = 0; i < s->n_fields; i++)
-		if (s->field[i].sentinel && is_like(text, s->field[i].sentinel))
+		if (service_is_field_sentinel(&s->field[i], text))
 			return true;
 	return false;
 }
@@ -313,15 +333,6 @@ static bool is_signed_sentinel(const struct service *s, struct slice text)
 	return is_scope_sentinel(s, slice_of(text.p + n, text.n - n));
 }
 
-static struct slice trim(struct slice s)
-{
-	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
-		s = slice_of(s.p + 1, s.n - 1);
-	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-		s.n--;
-	return s;
-}
-
 /* A sentinel in the format of a slot for this header. */
 static bool is_formatted(const struct service *s, struct slice name, struct slice value)
 {
@@ -351,7 +362,7 @@ static bool is_header_sentinel(const struct service *s, struct slice name, struc
 	while (n < value.n && value.p[n] != ' ')
 		n++;
 	scheme = slice_of(value.p, n);
-	rest = trim(slice_of(value.p + n, value.n - n));
+	rest = slice_trim(slice_of(value.p + n, value.n - n));
 	if (is_word(scheme, "basic"))
 		return is_basic_sentinel(s, rest);
 	if (is_word(scheme, "aws4-hmac-sha256"))
@@ -367,7 +378,7 @@ enum service_verdict service_judge(
 
 	if (where == SERVICE_IN_QUERY && !unescape(name, name_buf, sizeof(name_buf), &name))
 		return SERVICE_PLAIN; /* longer than any that is known */
-	value = trim(value);
+	value = slice_trim(value);
 	if (value.n == 0 || !is_known(s, where, name))
 		return SERVICE_PLAIN;
 	if (where == SERVICE_IN_HEADER)

@@ -57,6 +57,7 @@ struct service_slot {
 	unsigned line;
 };
 
+/* Each `*` of the sentinel stands for a letter or digit of which every sandbox has its own. */
 struct service_env {
 	char *name, *sentinel;
 };
@@ -134,6 +135,10 @@ enum service_verdict {
 enum service_verdict service_judge(
 	const struct service *s, enum service_where where, struct slice name, struct slice value);
 
+/* What the variable is in this sandbox: as much of its id as there are `*`, then zeros; in upper case behind a
+ * letter in upper case. */
+void service_fill_sentinel(
+	const struct service_env *env, const char *sandbox, char buf[SERVICE_MAX_TEXT + 1]);
 /* Whether the text is the sentinel of this field; a `*` stands for one or more letters and digits. */
 bool service_is_field_sentinel(const struct service_field *f, struct slice text);
 /*

@@ -32,9 +32,13 @@ static void check_slot(
 	}
 	assert(service_judge(s, SERVICE_IN_HEADER, slice_from_str(slot->header),
 		       slice_from_str("Bearer somebody's")) == SERVICE_FOREIGN);
-	for (size_t i = 0; i < s->n_envs; i++)
+	for (size_t i = 0; i < s->n_envs; i++) {
+		char sentinel[SERVICE_MAX_TEXT + 1];
+
+		service_fill_sentinel(&s->env[i], "423c774dc9c8", sentinel);
 		assert(service_judge(s, SERVICE_IN_HEADER, slice_from_str(slot->header),
-			       slice_from_str(s->env[i].sentinel)) == SERVICE_SENTINEL);
+			       slice_from_str(sentinel)) == SERVICE_SENTINEL);
+	}
 }
 
 static void check_service(struct slice text, const struct service *s)

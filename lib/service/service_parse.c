@@ -4,26 +4,17 @@
 
 /* ---- small texts ---- */
 
-static struct slice trim(struct slice s)
-{
-	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
-		s = slice_of(s.p + 1, s.n - 1);
-	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-		s.n--;
-	return s;
-}
-
 /* The first word of *s, which then is what stands behind it. */
 static struct slice next_word(struct slice *s)
 {
 	size_t n = 0;
 	struct slice word;
 
-	*s = trim(*s);
+	*s = slice_trim(*s);
 	while (n < s->n && s->p[n] != ' ' && s->p[n] != '\t')
 		n++;
 	word = slice_of(s->p, n);
-	*s = trim(slice_of(s->p + n, s->n - n));
+	*s = slice_trim(slice_of(s->p + n, s->n - n));
 	return word;
 }
 
@@ -142,18 +133,25 @@ static int take_known(struct reader *rd, struct slice rest, struct err *err)
 static int check_sentinel(struct slice s, struct err *err)
 {
 	AUTO_FREE char *text = NULL;
-	const uint8_t *star = s.n ? memchr(s.p, '*', s.n) : NULL;
 
 	if (!is_solid(s) || s.n < 8)
 		return err_set(err, -EINVAL,
 			"a sentinel is 8 to %d printable letters without blanks", SERVICE_MAX_TEXT);
-	if (star && star != s.p + s.n - 1)
-		return err_set(err, -EINVAL, "a sentinel has a '*' at its end or none");
 	text = dup_slice(s);
 	if (!strcasestr(text, "proxy-managed") && !strcasestr(text, "proxymanaged"))
 		return err_set(
 			err, -EINVAL, "the sentinel does not say proxy-managed or proxymanaged");
 	return 0;
+}
+
+static int check_token_sentinel(struct slice s, struct err *err)
+{
+	const uint8_t *star = s.n ? memchr(s.p, '*', s.n) : NULL;
+
+	if (star && star != s.p + s.n - 1)
+		return err_set(
+			err, -EINVAL, "the sentinel of a field has a '*' at its end or none");
+	return check_sentinel(s, err);
 }
 
 static int take_env(struct reader *rd, struct slice rest, struct err *err)
@@ -172,8 +170,6 @@ static int take_env(struct reader *rd, struct slice rest, struct err *err)
 	r = check_sentinel(rest, err);
 	if (r < 0)
 		return r;
-	if (rest.p[rest.n - 1] == '*')
-		return err_set(err, -EINVAL, "only the sentinel of a field may end in '*'");
 	rd->s.env[rd->s.n_envs++] =
 		(struct service_env){.name = dup_slice(name), .sentinel = dup_slice(rest)};
 	return 0;
@@ -272,7 +268,7 @@ static int take_field(struct reader *rd, struct slice rest, struct err *err)
 	if (rd->s.n_fields == SERVICE_MAX_FIELDS)
 		return err_set(err, -E2BIG, "more than %d lines 'field'", SERVICE_MAX_FIELDS);
 	if (kinds[k].sentinel)
-		r = check_sentinel(rest, err);
+		r = check_token_sentinel(rest, err);
 	else if (rest.n)
 		r = err_set(err, -EINVAL, "a field %s has no sentinel", kinds[k].name);
 	if (r < 0)
@@ -480,8 +476,8 @@ static struct slice without_comment(struct slice line)
 {
 	for (size_t i = 0; i < line.n; i++)
 		if (line.p[i] == '#' && (i == 0 || line.p[i - 1] == ' ' || line.p[i - 1] == '\t'))
-			return trim(slice_of(line.p, i));
-	return trim(line);
+			return slice_trim(slice_of(line.p, i));
+	return slice_trim(line);
 }
 
 static int take_line(struct reader *rd, struct slice line, struct err *err)
@@ -563,17 +559,6 @@ static int check_whole(struct reader *rd, struct err *err)
 	return r;
 }
 
-static struct slice next_line(struct slice *rest)
-{
-	const uint8_t *end = memchr(rest->p, '\n', rest->n);
-	size_t n = end ? (size_t)(end - rest->p) : rest->n;
-	struct slice line = slice_of(rest->p, n);
-
-	n += end != NULL;
-	*rest = slice_of(rest->p + n, rest->n - n);
-	return line;
-}
-
 int service_parse(struct slice text, const char *name, struct service *ret, struct err *err)
 {
 	struct reader rd = {.where = BEFORE};
@@ -583,7 +568,7 @@ int service_parse(struct slice text, const char *name, struct service *ret, stru
 		return err_set(err, -E2BIG, "%s: larger than %d bytes", name, SERVICE_MAX_BYTES);
 	while (text.n && r == 0) {
 		rd.line++;
-		r = take_line(&rd, next_line(&text), err);
+		r = take_line(&rd, slice_next_line(&text), err);
 	}
 	if (r == 0)
 		r = check_whole(&rd, err);

@@ -135,8 +135,9 @@ static const struct {
 	{HEAD "env demo proxy-managed\n", 4, "upper case"},
 	{HEAD "env 1A proxy-managed\n", 4, "upper case"},
 	{HEAD "env A proxy-managed\nenv A proxy-managed\n", 5, "already"},
-	{HEAD "env A proxy-managed-*\n", 4, "only the sentinel of a field"},
-	{HEAD "env A *proxy-managed\n", 4, "at its end"},
+	{HEAD "env A proxy-man****\n", 4, "proxy-managed"},
+	{HEAD "field access a *proxy-managed\n", 4, "at its end"},
+	{HEAD "field access a proxy-managed**\n", 4, "at its end"},
 	{HEAD "known body a\n", 4, "known header"},
 	{HEAD "known query a=b\n", 4, "query field"},
 	{HEAD "known header connection\n", 4, "cannot carry"},
@@ -398,6 +399,54 @@ static void a_foreign_credential_is_seen_wherever_it_stands(void **state)
 			fail_msg("row %zu: %s: %s", i, rows[i].name, rows[i].value);
 }
 
+/* Each sandbox has its own, and all of them are ours: none leaves, whoever got it from whom. */
+static void the_sentinel_of_a_sandbox(void **state)
+{
+	static const struct {
+		const char *sentinel, *sandbox, *want;
+	} rows[] = {
+		{"x-proxy-managed-****************", "423c774dc9c8",
+			"x-proxy-managed-423c774dc9c80000"},
+		{"x-proxy-managed-****************", "0c774dc9c842",
+			"x-proxy-managed-0c774dc9c8420000"},
+		{"x-proxy-managed-****", "423c774dc9c8", "x-proxy-managed-423c"},
+		{"AKIAPROXYMANAGED****", "423c774dc9c8", "AKIAPROXYMANAGED423C"},
+		{"proxymanaged-****-A**z**", "abcdef", "proxymanaged-abcd-AEFz00"},
+		{"x-proxy-managed", "423c774dc9c8", "x-proxy-managed"},
+		{"x-proxy-managed-**", "", "x-proxy-managed-00"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		AUTO_FREE char *text =
+			xasprintf("%senv A_KEY %s\n%send\n", HEAD, rows[i].sentinel, SLOT);
+		AUTO_SERVICE struct service s;
+		char got[SERVICE_MAX_TEXT + 1];
+
+		load(text, &s);
+		service_fill_sentinel(&s.env[0], rows[i].sandbox, got);
+		assert_string_equal(got, rows[i].want);
+		assert_int_equal(service_judge(&s, SERVICE_IN_HEADER,
+					 slice_from_str("authorization"), slice_from_str(got)),
+			SERVICE_SENTINEL);
+	}
+}
+
+/* A letter or digit in each place, and nothing in front, behind or between. */
+static void what_only_looks_like_a_sandboxs_sentinel_is_foreign(void **state)
+{
+	static const char *const rows[] = {"x-proxy-managed-423", "x-proxy-managed-423c7",
+		"x-proxy-managed-42.c", "x-proxy-managed-****", "x-proxy-managed-42-c",
+		"x-proxy-manageD-423c", " x-proxy-managed-423c!", "x-proxy-managed-42\xc3\xa9",
+		"yx-proxy-managed-423c", "x-proxy-managed-"};
+	AUTO_SERVICE struct service s;
+
+	load(HEAD "env A_KEY x-proxy-managed-****\n" SLOT "end\n", &s);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (service_judge(&s, SERVICE_IN_HEADER, slice_from_str("authorization"),
+			    slice_from_str(rows[i])) != SERVICE_FOREIGN)
+			fail_msg("%s", rows[i]);
+}
+
 static void a_value_that_is_too_long_is_foreign(void **state)
 {
 	AUTO_SERVICE struct service s;
@@ -428,6 +477,8 @@ int main(void)
 		cmocka_unit_test(a_request_has_one_slot),
 		cmocka_unit_test(the_token_endpoint_is_one_path),
 		cmocka_unit_test(a_foreign_credential_is_seen_wherever_it_stands),
+		cmocka_unit_test(the_sentinel_of_a_sandbox),
+		cmocka_unit_test(what_only_looks_like_a_sandboxs_sentinel_is_foreign),
 		cmocka_unit_test(a_value_that_is_too_long_is_foreign),
 	};
 

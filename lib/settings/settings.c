@@ -9,8 +9,22 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
+#include "detach_keys.h"
 #include "settings_internal.h"
 #include "settings_net.h"
+
+/* As lib/spec has it for `template`. */
+static int check_template(const char *value, struct err *err)
+{
+	size_t n = strlen(value);
+
+	if (n > 63 ||
+		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") !=
+			n)
+		return err_set(
+			err, -EINVAL, "'%.80s' is no name of a template (sbx template ls)", value);
+	return 0;
+}
 
 const struct settings_key settings_keys[SETTINGS_N] = {
 	[SETTINGS_VM_ACCEL] = {.name = "vm.accel",
@@ -31,6 +45,13 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.max = 4ull << 40,
 		.help = "memory of a new sandbox, for example 2g; 0 means half of the host's, 512m "
 			"to 4g"},
+	[SETTINGS_VM_IDLE_TIMEOUT] = {.name = "vm.idle-timeout",
+		.type = SETTINGS_SECONDS,
+		.standard = "0",
+		.min = 1,
+		.max = 365ull * 24 * 3600,
+		.help = "a new sandbox is suspended after so long without a session and without "
+			"work, for example 30m; 0 means never"},
 	[SETTINGS_STOP_TIMEOUT] = {.name = "stop.timeout",
 		.type = SETTINGS_SECONDS,
 		.standard = "10s",
@@ -74,6 +95,38 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 			"desktop's Secret Service, systemd-creds, a passphrase (sbx secret "
 			"unlock), "
 			"a file that only you can read, or auto, the first of them that works"},
+	[SETTINGS_AGENTS_ALLOW_HOSTS] = {.name = "agents.allow-hosts",
+		.type = SETTINGS_CHOICE,
+		.standard = "ask",
+		.choices = "ask|always|never",
+		.help = "whether the hosts that an agent needs are allowed for its new sandbox: "
+			"ask "
+			"on a terminal, always, or never; what a rule denies stays denied"},
+	[SETTINGS_DETACH_KEYS] = {.name = "session.detach-keys",
+		.type = SETTINGS_TEXT,
+		.standard = DETACH_STANDARD,
+		.check = detach_keys_check,
+		.help = "the keys that leave a session and let the agent go on, for example "
+			"ctrl-p,ctrl-q; none for no keys"},
+	[SETTINGS_WARM_IMAGES] = {.name = "warm.images",
+		.type = SETTINGS_CHOICE,
+		.standard = "true",
+		.choices = "true|false",
+		.help = "whether a memory image is made in the background after a template was "
+			"booted with CPUs and memory that it has none for; later starts go on from "
+			"it instead of booting"},
+	[SETTINGS_POOL_SIZE] = {.name = "pool.size",
+		.type = SETTINGS_NUMBER,
+		.standard = "0",
+		.max = 16,
+		.help = "how many machines are kept restored and waiting, so that a new sandbox "
+			"with vm.cpus and vm.memory need not be waited for; each holds memory; 0 "
+			"means none"},
+	[SETTINGS_POOL_TEMPLATE] = {.name = "pool.template",
+		.type = SETTINGS_TEXT,
+		.standard = "",
+		.check = check_template,
+		.help = "the template of the machines that wait (pool.size); empty means debian"},
 };
 
 static void list_keys(char *buf, size_t size)
@@ -87,7 +140,7 @@ static void list_keys(char *buf, size_t size)
 
 int settings_find(const char *name, enum settings_id *ret_id, struct err *err)
 {
-	char known[256];
+	char known[512];
 
 	for (size_t i = 0; i < SETTINGS_N; i++) {
 		if (strcmp(settings_keys[i].name, name) == 0) {
@@ -164,16 +217,6 @@ int settings_check_value(enum settings_id id, const char *value, struct err *err
 	return 0;
 }
 
-/* Spaces and tabs only, as settings_rewrite sees them too: what one takes for a key, the other must. */
-static struct slice trim(struct slice s)
-{
-	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
-		s = slice_of(s.p + 1, s.n - 1);
-	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-		s.n--;
-	return s;
-}
-
 /* A file that was edited elsewhere may end its lines with CR LF. */
 static struct slice without_cr(struct slice line)
 {
@@ -183,7 +226,7 @@ static struct slice without_cr(struct slice line)
 /* 1 with a key and a value, 0 when it is empty or a comment. */
 static int split_line(struct slice line, char *key, char *value, size_t size, struct err *err)
 {
-	struct slice s = trim(without_cr(line));
+	struct slice s = slice_trim(without_cr(line));
 	const uint8_t *eq;
 
 	if (line.n >= SETTINGS_MAX_LINE)
@@ -195,9 +238,9 @@ static int split_line(struct slice line, char *key, char *value, size_t size, st
 	eq = memchr(s.p, '=', s.n);
 	if (!eq)
 		return err_set(err, -EINVAL, "not 'key = value'");
-	if (slice_to_cstr(trim(slice_of(s.p, (size_t)(eq - s.p))), key, size) < 0 ||
-		slice_to_cstr(trim(slice_of(eq + 1, s.n - (size_t)(eq - s.p) - 1)), value, size) <
-			0)
+	if (slice_to_cstr(slice_trim(slice_of(s.p, (size_t)(eq - s.p))), key, size) < 0 ||
+		slice_to_cstr(slice_trim(slice_of(eq + 1, s.n - (size_t)(eq - s.p) - 1)), value,
+			size) < 0)
 		return err_set(err, -EINVAL, "too long");
 	return 1;
 }

@@ -23,6 +23,7 @@
 enum settings_id {
 	SETTINGS_VM_ACCEL,	     /* auto, kvm, tcg */
 	SETTINGS_VM_CPUS,	     /* 0: the host's */
+	SETTINGS_VM_IDLE_TIMEOUT,    /* seconds; 0: never */
 	SETTINGS_VM_MEMORY,	     /* 0: half the host's, 512 MiB to 4 GiB */
 	SETTINGS_STOP_TIMEOUT,	     /* seconds from the asking to the killing */
 	SETTINGS_NETWORK_CONNECT_TO, /* HOST:PORT=ADDR:PORT,... */
@@ -31,6 +32,11 @@ enum settings_id {
 	SETTINGS_AUDIT_MAX_SIZE,     /* of one sandbox's audit log; 0: no bound */
 	SETTINGS_CREDENTIALS_OAUTH,  /* true, false */
 	SETTINGS_VAULT_KEY,	     /* where the key of a new vault goes */
+	SETTINGS_AGENTS_ALLOW_HOSTS, /* ask, always, never */
+	SETTINGS_DETACH_KEYS,	     /* that leave a session; empty: none */
+	SETTINGS_WARM_IMAGES,	     /* true, false: memory images are made by themselves */
+	SETTINGS_POOL_SIZE,	     /* machines that wait, restored */
+	SETTINGS_POOL_TEMPLATE,	     /* of what; empty: the default */
 	SETTINGS_N,
 };
 

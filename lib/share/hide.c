@@ -19,6 +19,9 @@
 #include "lib/base/fd.h"
 
 #define PAGE 4096
+/* The supervisor's only two. */
+#define NOTIFY_FD 3
+#define ROOM_FD 4
 
 /* Which arguments are names, each beside the folder it is looked up in. symlinkat's first one is
  * contents, not a name. */
@@ -132,7 +135,7 @@ static bool is_hidden(const struct seccomp_notif *req, const char *const *globs,
 	return false;
 }
 
-int hide_answer(int notify_fd, const char *const *globs, size_t n)
+int hide_answer(int notify_fd, const char *const *globs, size_t n, const struct room_ask *room)
 {
 	struct seccomp_notif req = {0};
 	struct seccomp_notif_resp resp = {0};
@@ -146,6 +149,7 @@ int hide_answer(int notify_fd, const char *const *globs, size_t n)
 	if (ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_RECV, &req) < 0)
 		return errno == ENOENT || errno == EINTR ? 0 : -errno;
 	resp.id = req.id;
+	room_ask(room, &req);
 	if (is_hidden(&req, globs, n))
 		resp.error = -EACCES;
 	else
@@ -158,26 +162,32 @@ int hide_answer(int notify_fd, const char *const *globs, size_t n)
 	return 0;
 }
 
-static void supervise(pid_t keeper, int notify_fd, const char *const *globs, size_t n)
+static void supervise(pid_t keeper, int notify_fd, const char *const *globs, size_t n,
+	const struct room_ask *room)
 {
+	struct room_ask ask = {.sock = room->sock < 0 ? -1 : ROOM_FD, .full_at = room->full_at};
+	int sock = room->sock < 0 ? -1 : fcntl(room->sock, F_DUPFD_CLOEXEC, ROOM_FD);
 	struct rlimit none = {0, 0};
 	int r = 0;
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper)
 		_exit(1);
-	if (dup2(notify_fd, 3) < 0 || close_range(4, ~0U, 0) < 0 || close_range(0, 2, 0) < 0)
+	if (dup2(notify_fd, NOTIFY_FD) < 0 || (room->sock >= 0 && dup2(sock, ROOM_FD) < 0))
+		_exit(1);
+	if (close_range(ask.sock < 0 ? ROOM_FD : ROOM_FD + 1, ~0U, 0) < 0 ||
+		close_range(0, NOTIFY_FD - 1, 0) < 0)
 		_exit(1);
 	(void)setrlimit(RLIMIT_CORE, &none);
 	(void)setrlimit(RLIMIT_FSIZE, &none);
 	if (jail_seal(JAIL_HIDE, NULL) < 0)
 		_exit(1);
 	while (r == 0)
-		r = hide_answer(3, globs, n);
+		r = hide_answer(NOTIFY_FD, globs, n, &ask);
 	_exit(r < 0 ? 1 : 0);
 }
 
-int hide_start(int *notify_fd, const char *const *globs, size_t n, struct jail_child *ret_child,
-	struct err *err)
+int hide_start(int *notify_fd, const char *const *globs, size_t n, const struct room_ask *room,
+	struct jail_child *ret_child, struct err *err)
 {
 	struct jail_child c = {.pidfd = -1, .notify_fd = -1};
 	struct clone_args args = {
@@ -188,7 +198,7 @@ int hide_start(int *notify_fd, const char *const *globs, size_t n, struct jail_c
 	if (pid < 0)
 		return err_errno(err, -errno, "starting the supervisor of hidden names");
 	if (pid == 0)
-		supervise(keeper, *notify_fd, globs, n);
+		supervise(keeper, *notify_fd, globs, n, room);
 	c.pid = (pid_t)pid;
 	/* With a copy here, virtiofsd would wait for ever when the supervisor dies. */
 	fd_close(notify_fd);

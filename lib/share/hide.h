@@ -22,8 +22,9 @@
 int hide_check(const char *const *globs, size_t n, struct err *err) MUST_CHECK;
 /* Whether the last component of `path` is hidden. "", "." and ".." never are. */
 bool hide_matches(const char *const *globs, size_t n, const char *path);
-/* Takes notify_fd over. */
-int hide_start(int *notify_fd, const char *const *globs, size_t n, struct jail_child *ret_child,
-	struct err *err) MUST_CHECK;
+/* Takes notify_fd over. Lookups that need room are passed on (room.h). */
+int hide_start(int *notify_fd, const char *const *globs, size_t n, const struct room_ask *room,
+	struct jail_child *ret_child, struct err *err) MUST_CHECK;
 /* One notification, blocking: what the supervisor does in a loop. 1 when there are no more. */
-int hide_answer(int notify_fd, const char *const *globs, size_t n) MUST_CHECK;
+int hide_answer(
+	int notify_fd, const char *const *globs, size_t n, const struct room_ask *room) MUST_CHECK;

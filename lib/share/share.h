@@ -18,14 +18,17 @@
  *          each call, so it holds when the host replaces the file, and against guest root, whose
  *          raw requests end in the same calls. Not against a virtiofsd that was taken over, nor
  *          for a file the guest had open before it got a hidden name. Names stay listed.
+ * Room     virtiofsd holds a descriptor for each file that the guest knows, and the host may allow
+ *          it few. With share_config.room the caller hears when they get few (room.h).
  * Trust    Runs in keeper. Host paths are the user's own; folders may change under us.
  * Owns     struct share: two processes, the vhost-user fd. Everything dies with the keeper.
  * Limits   SHARE_MAX_MOUNTS, SHARE_MAX_HIDE.
- * See      scaffold.h, hide.h, share_test.c, share_vm_test.c
+ * See      scaffold.h, hide.h, room.h, share_test.c, share_vm_test.c
  */
 #pragma once
 
 #include "lib/jail/jail.h"
+#include "room.h"
 
 #define SHARE_MAX_MOUNTS 64
 #define SHARE_MAX_HIDE 64
@@ -44,6 +47,7 @@ struct share_config {
 	size_t n_hide;
 	bool force;	     /* share / or the home itself all the same */
 	bool locks;	     /* remote locks; see above */
+	bool room;	     /* the caller answers to share.room (room.h) */
 	const char *home;    /* NULL: $HOME */
 	const char *program; /* virtiofsd; NULL: found */
 	const char *cgroup;  /* see jail_plan */
@@ -55,12 +59,15 @@ struct share {
 	struct jail_child child;  /* watch child.pidfd: when it ends, the share is gone */
 	struct jail_child hidden; /* the supervisor; pidfd -1 without hide. Its end breaks the
 				   * share, closed: every name is refused then */
-	int vhost_fd;		  /* connected, for qemu: TAKE_FD it or leave it to share_stop */
+	struct room room; /* watch room.fd (-1 without share_config.room): lookups that wait */
+	int vhost_fd;	  /* connected, for qemu: TAKE_FD it or leave it to share_stop */
 };
 
-#define SHARE_EMPTY                                                         \
-	{                                                                   \
-		.child = {0, -1, -1}, .hidden = {0, -1, -1}, .vhost_fd = -1 \
+#define SHARE_EMPTY                                                                          \
+	{                                                                                    \
+		.child = {0, -1, -1, 0}, .hidden = {0, -1, -1, 0}, .vhost_fd = -1, .room = { \
+			.fd = -1                                                             \
+		}                                                                            \
 	}
 
 /* What a person should know before anything is started. */

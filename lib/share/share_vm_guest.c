@@ -129,7 +129,11 @@ static void check_files(void)
 	refuse("device node", mknod(W "dev", S_IFBLK | 0600, makedev(254, 0)), EPERM);
 	check("workspaces are file systems of their own",
 		stat(W ".", &st) == 0 && stat("/mnt/data", &st2) == 0 && st.st_dev != st2.st_dev);
-	check("setuid bit is kept off or exact", chmod(W "mode", 04751) == 0);
+	refuse("set-user-id by chmod", chmod(W "mode", 04751), EPERM);
+	refuse("set-user-id by mknod", mknod(W "suid", S_IFREG | 04751, 0), EPERM);
+	refuse("set-user-id by creating", open(W "suid", O_CREAT | O_WRONLY, 04751), EPERM);
+	check("set-group-id of a folder",
+		chmod(W "open", 02777) == 0 && chmod(W "open", 0777) == 0);
 }
 
 static void check_ro(void)

@@ -273,10 +273,10 @@ static int start_qemu(const char *kernel, const char *words, int vhost_fd, int c
 	};
 	const struct jail_fd fds[] = {{vhost_fd, 3}, {con_fd, 4}};
 	/* qemu finds its modules beside its own path, which it knows from argv[0] */
-	const char *argv[] = {QEMU, "-M", "pc", "-accel", "tcg", "-cpu", "max,-cx16", "-m", "256M",
-		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-object",
-		"memory-backend-memfd,id=m,size=256M,share=on", "-numa", "node,memdev=m", "-kernel",
-		"/kernel", "-initrd", "/initrd", "-append", append, "-chardev",
+	const char *argv[] = {QEMU, "-M", "pc", "-accel", "tcg", "-cpu", "max,-cx16,-erms", "-m",
+		"256M", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-object", "memory-backend-memfd,id=m,size=256M,share=on", "-numa", "node,memdev=m",
+		"-kernel", "/kernel", "-initrd", "/initrd", "-append", append, "-chardev",
 		"socket,id=con,fd=4", "-serial", "chardev:con", "-chardev", "socket,id=fs,fd=3",
 		"-device", "vhost-user-fs-pci,chardev=fs,tag=" SHARE_TAG, "-sandbox",
 		"on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny", NULL};
@@ -298,6 +298,9 @@ static void note_space(const struct jail_child *c)
 	ssize_t k;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", c->pid);
+	/* Stays open: the number of a namespace that is gone is given to another one. */
+	if (open(path, O_RDONLY | O_CLOEXEC) < 0)
+		return;
 	k = readlink(path, spaces[n_spaces], sizeof(spaces[0]) - 1);
 	n_spaces += k > 0;
 }
@@ -341,7 +344,7 @@ static void run_vm(const char *kernel, bool hide, bool locks)
 		.program = getenv("SBX_TEST_VIRTIOFSD"),
 		.log_fd = STDERR_FILENO};
 	AUTO_FREE char *words = xasprintf("%s %s", hide ? "hide" : "-", locks ? "locks" : "-");
-	struct jail_child qemu = {0, -1, -1};
+	struct jail_child qemu = {.pidfd = -1, .notify_fd = -1};
 	struct err err = {0};
 	int con[2], r;
 

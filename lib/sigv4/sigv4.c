@@ -101,7 +101,7 @@ static int read_scope(struct slice text, const struct http_req *req,
 
 	s->region = cut_to(&text, '/');
 	s->service = cut_to(&text, '/');
-	if (check->sentinel.n == 0 || !slice_eq(id, check->sentinel))
+	if (check->sentinel.n == 0 || !slice_is_like(id, check->sentinel))
 		return err_set(err, -EBADMSG,
 			"the request is signed with an access key that is not this sandbox's");
 	if (!slice_eq_str(text, "aws4_request") || !is_word(s->region, SIGV4_MAX_WORD, true) ||

@@ -70,7 +70,7 @@ struct sigv4 {
 };
 
 struct sigv4_check {
-	struct slice sentinel; /* the key's ID that the sandbox has */
+	struct slice sentinel; /* the key's ID that the sandbox has; `*`: any letter or digit */
 	int64_t now;	       /* seconds since 1970 */
 };
 

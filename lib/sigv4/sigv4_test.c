@@ -226,10 +226,18 @@ static void a_request_without_signature_stays(void **state)
 
 /* ---- what is refused ---- */
 
+/* Four letters of the key's ID are the sandbox's. */
+static void a_sentinel_has_places(void **state)
+{
+	expect(GOOD "sentinel AKIAPROXYMANAGED****\n", "SignedHeaders=host;x-amz-date,", NULL);
+}
+
 static void other_keys_are_refused(void **state)
 {
 	expect_no(GOOD "sentinel AKIASOMEBODYELSES222\n", "not this sandbox's");
 	expect_no(GOOD "sentinel \n", "not this sandbox's");
+	expect_no(GOOD "sentinel AKIAPROXYMANAGED***\n", "not this sandbox's");
+	expect_no(GOOD "sentinel AKIAPROXYMANAGEE****\n", "not this sandbox's");
 	expect_no(S3_KEY S3_AT "sentinel AKIA\n" PRESIGNED("20130524T000000Z", "60"),
 		"not this sandbox's");
 }
@@ -388,6 +396,7 @@ int main(void)
 		cmocka_unit_test(a_presigned_url_of_ours_ends_soon),
 		cmocka_unit_test(the_host_is_always_signed),
 		cmocka_unit_test(a_request_without_signature_stays),
+		cmocka_unit_test(a_sentinel_has_places),
 		cmocka_unit_test(other_keys_are_refused),
 		cmocka_unit_test(other_signatures_are_refused),
 		cmocka_unit_test(two_of_anything_are_refused),

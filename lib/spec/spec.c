@@ -10,6 +10,7 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "spec_internal.h"
 
 static const char *const accel_names[] = {
 	[SPEC_ACCEL_AUTO] = "auto",
@@ -41,19 +42,27 @@ static void free_list(char **list, size_t n)
 	free(list);
 }
 
+static void free_workspaces(struct spec_workspace *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].host);
+		free(list[i].guest);
+	}
+	free(list);
+}
+
 void spec_done(struct spec *spec)
 {
-	for (size_t i = 0; i < spec->n_workspaces; i++) {
-		free(spec->workspaces[i].host);
-		free(spec->workspaces[i].guest);
-	}
-	free(spec->workspaces);
+	free_workspaces(spec->workspaces, spec->n_workspaces);
+	free_workspaces(spec->mounts, spec->n_mounts);
+	free_list(spec->only, spec->n_only);
 	free_list(spec->hide, spec->n_hide);
 	free_list(spec->env, spec->n_env);
 	free_list(spec->ssh.keys, spec->ssh.n_keys);
 	free_list(spec->ssh.env, spec->ssh.n_env);
 	free(spec->ssh.socket);
 	free(spec->ssh.askpass);
+	free(spec->ports);
 	*spec = (struct spec){0};
 }
 
@@ -66,23 +75,33 @@ static char **copy_list(char *const *list, size_t n)
 	return copy;
 }
 
+static struct spec_workspace *copy_workspaces(const struct spec_workspace *list, size_t n)
+{
+	struct spec_workspace *copy = n ? xcalloc(n, sizeof(*copy)) : NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		copy[i] = list[i];
+		copy[i].host = xstrdup(list[i].host);
+		copy[i].guest = xstrdup(list[i].guest);
+	}
+	return copy;
+}
+
 void spec_copy(const struct spec *spec, struct spec *ret)
 {
-	size_t n = spec->n_workspaces;
-
 	*ret = *spec;
-	ret->workspaces = n ? xcalloc(n, sizeof(*ret->workspaces)) : NULL;
-	for (size_t i = 0; i < n; i++) {
-		ret->workspaces[i] = spec->workspaces[i];
-		ret->workspaces[i].host = xstrdup(spec->workspaces[i].host);
-		ret->workspaces[i].guest = xstrdup(spec->workspaces[i].guest);
-	}
+	ret->workspaces = copy_workspaces(spec->workspaces, spec->n_workspaces);
+	ret->mounts = copy_workspaces(spec->mounts, spec->n_mounts);
+	ret->only = copy_list(spec->only, spec->n_only);
 	ret->hide = copy_list(spec->hide, spec->n_hide);
 	ret->env = copy_list(spec->env, spec->n_env);
 	ret->ssh.keys = copy_list(spec->ssh.keys, spec->ssh.n_keys);
 	ret->ssh.env = copy_list(spec->ssh.env, spec->ssh.n_env);
 	ret->ssh.socket = spec->ssh.socket ? xstrdup(spec->ssh.socket) : NULL;
 	ret->ssh.askpass = spec->ssh.askpass ? xstrdup(spec->ssh.askpass) : NULL;
+	ret->ports = spec->n_ports ? xcalloc(spec->n_ports, sizeof(*ret->ports)) : NULL;
+	for (size_t i = 0; i < spec->n_ports; i++)
+		ret->ports[i] = spec->ports[i];
 }
 
 static uint32_t host_cpus(void)
@@ -121,12 +140,13 @@ void spec_set_defaults(struct spec *spec, uint32_t cpus, uint64_t memory)
 		spec->memory = memory ? memory : host_memory();
 }
 
-static bool same_workspaces(const struct spec *a, const struct spec *b)
+static bool same_workspaces(
+	const struct spec_workspace *a, size_t n_a, const struct spec_workspace *b, size_t n_b)
 {
-	if (a->n_workspaces != b->n_workspaces)
+	if (n_a != n_b)
 		return false;
-	for (size_t i = 0; i < a->n_workspaces; i++) {
-		const struct spec_workspace *x = &a->workspaces[i], *y = &b->workspaces[i];
+	for (size_t i = 0; i < n_a; i++) {
+		const struct spec_workspace *x = &a[i], *y = &b[i];
 
 		if (strcmp(x->host, y->host) != 0 || strcmp(x->guest, y->guest) != 0 ||
 			x->ro != y->ro || x->file != y->file)
@@ -167,10 +187,16 @@ bool spec_matches(const struct spec *have, const struct spec *wanted)
 	return word_matches(have->id, wanted->id) && word_matches(have->name, wanted->name) &&
 	       word_matches(have->agent, wanted->agent) &&
 	       word_matches(have->template, wanted->template) &&
+	       word_matches(have->template_id, wanted->template_id) &&
 	       (!wanted->cpus || have->cpus == wanted->cpus) &&
 	       (!wanted->memory || have->memory == wanted->memory) &&
-	       have->accel == wanted->accel && have->force == wanted->force &&
-	       same_workspaces(have, wanted) && same_ssh(&have->ssh, &wanted->ssh) &&
+	       have->idle_s == wanted->idle_s && have->accel == wanted->accel &&
+	       have->force == wanted->force &&
+	       same_workspaces(have->workspaces, have->n_workspaces, wanted->workspaces,
+		       wanted->n_workspaces) &&
+	       same_workspaces(have->mounts, have->n_mounts, wanted->mounts, wanted->n_mounts) &&
+	       same_list(have->only, have->n_only, wanted->only, wanted->n_only) &&
+	       same_ssh(&have->ssh, &wanted->ssh) && spec_same_ports(have, wanted) &&
 	       same_list(have->hide, have->n_hide, wanted->hide, wanted->n_hide) &&
 	       same_list(have->env, have->n_env, wanted->env, wanted->n_env);
 }

@@ -32,6 +32,14 @@
 #define SPEC_MAX_SSH_KEYS 32
 #define SPEC_MAX_SSH_KEY 127
 #define SPEC_MAX_SSH_ENV 8
+#define SPEC_MAX_PORTS 64
+#define SPEC_MAX_MOUNTS 32	/* with the workspaces at most SPEC_MAX_WORKSPACES */
+#define SPEC_HOME "/home/agent" /* in the guest */
+#define SPEC_MAX_ONLY 32
+#define SPEC_MAX_RESOURCE 300
+#define SPEC_MAX_IP 45
+#define SPEC_TEMPLATE_ID_LEN 16
+#define SPEC_MAX_IDLE (365u * 24 * 3600)
 #define SPEC_MAX_CPUS 256
 #define SPEC_MIN_MEMORY (256ull << 20)
 #define SPEC_MAX_MEMORY (4ull << 40)
@@ -56,22 +64,43 @@ struct spec_ssh {
 	size_t n_env;
 };
 
+/* A port of the host that leads to one of the guest's. TCP only. */
+struct spec_port {
+	char host_ip[SPEC_MAX_IP +
+		     1];    /* an address in its canonical form; 127.0.0.1 when not said */
+	uint16_t host_port; /* 0: any that is free, another one at each start */
+	uint16_t port;	    /* in the guest */
+};
+
 struct spec {
 	char id[SPEC_ID_LEN + 1]; /* empty in a request that leaves it to sbxd */
 	char name[SPEC_MAX_NAME + 1];
 	char agent[SPEC_MAX_WORD + 1];
-	char template[SPEC_MAX_WORD + 1];
-	uint32_t cpus;	 /* 0: not said */
-	uint64_t memory; /* bytes; 0: not said */
+	char template[SPEC_MAX_WORD + 1]; /* the name that was said */
+	char template_id[SPEC_TEMPLATE_ID_LEN +
+			 1]; /* what it stands on (lib/template); "": not said */
+	uint32_t cpus;	     /* 0: not said */
+	uint64_t memory;     /* bytes; 0: not said */
 	enum spec_accel accel;
 	struct spec_workspace *workspaces;
 	size_t n_workspaces;
+	/* Folders of sbx's own that the sandbox sees below the agent's home: its history. Not
+	 * workspaces: nobody works there, and they are not listed as such. */
+	struct spec_workspace *mounts;
+	size_t n_mounts;
+	/* When there are any: the network is these resources only, as far as no rule denies them,
+	 * and the sandbox has no credential. For sandboxes that only install something. */
+	char **only;
+	size_t n_only;
 	bool force; /* share / or the home itself all the same */
 	char **hide;
 	size_t n_hide;
 	char **env; /* "NAME=value", sorted */
 	size_t n_env;
 	struct spec_ssh ssh;
+	struct spec_port *ports;
+	size_t n_ports;
+	uint32_t idle_s;     /* suspended after so long without a session; 0: never */
 	uint64_t generation; /* 0: not said */
 };
 
@@ -106,6 +135,19 @@ int spec_check(const struct spec *spec, struct err *err) MUST_CHECK;
 /* Same in everything but the generation. Fields that `wanted` leaves open (empty, 0) match
  * anything, so that a repeated request matches what was made of it. */
 bool spec_matches(const struct spec *have, const struct spec *wanted);
+
+/* "tcp4" or "tcp6", by its address. */
+const char *spec_port_protocol(const struct spec_port *port);
+/* Whether a socket for one would keep the other from being opened: the same port of the host, and
+ * the same address or every one of its family. Never of ports that any free one will do for. */
+bool spec_port_meets(const struct spec_port *a, const struct spec_port *b);
+bool spec_port_eq(const struct spec_port *a, const struct spec_port *b);
+/* The sentence, with `what` in front, about one that is in the list already; gives r. */
+int spec_port_refuse(const struct spec_port *p, const char *what, int r, struct err *err);
+/* A JSON list as in `ports` of PROTOCOL.api; on the heap, NULL when it is empty. */
+int spec_ports_decode(const struct json_t *list, struct spec_port **ret, size_t *ret_n,
+	struct err *err) MUST_CHECK;
+struct json_t *spec_port_to_json(const struct spec_port *port);
 
 /* Atomic: temporary file beside it, fsync, rename, fsync of the folder. Mode 0600. */
 int spec_save(const struct spec *spec, const char *path, struct err *err) MUST_CHECK;

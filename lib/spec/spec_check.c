@@ -168,6 +168,10 @@ static int check_words(const struct spec *spec, struct err *err)
 
 	if (spec->id[0] && !spec_is_id(spec->id))
 		return err_set(err, -EINVAL, "an id is 12 lower-case hex digits");
+	if (spec->template_id[0] &&
+		(strlen(spec->template_id) != SPEC_TEMPLATE_ID_LEN ||
+			strspn(spec->template_id, "0123456789abcdef") != SPEC_TEMPLATE_ID_LEN))
+		return err_set(err, -EINVAL, "template_id is 16 lower-case hex digits");
 	if (spec->agent[0])
 		r = check_word("agent", spec->agent, err);
 	if (r == 0 && spec->template[0])
@@ -195,6 +199,36 @@ static int check_ssh(const struct spec_ssh *ssh, struct err *err)
 	return r;
 }
 
+/* Only below the agent's home, where nobody has work of his own to cover. */
+static int check_mounts(const struct spec *spec, struct err *err)
+{
+	int r = 0;
+
+	if (spec->n_mounts + spec->n_workspaces > SPEC_MAX_WORKSPACES)
+		return err_set(
+			err, -E2BIG, "more than %d workspaces and mounts", SPEC_MAX_WORKSPACES);
+	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++) {
+		const struct spec_workspace *w = &spec->mounts[i];
+
+		r = check_workspace(w, err);
+		if (r == 0 && (!str_starts(w->guest, SPEC_HOME "/") || w->file))
+			return err_set(err, -EINVAL, "a mount is a folder below " SPEC_HOME);
+	}
+	return r;
+}
+
+static int check_only(const struct spec *spec, struct err *err)
+{
+	for (size_t i = 0; i < spec->n_only; i++) {
+		const char *s = spec->only[i];
+
+		if (!s[0] || strlen(s) > SPEC_MAX_RESOURCE || strpbrk(s, " ,#") ||
+			!is_plain_text(s))
+			return err_set(err, -EINVAL, "only '%.80s' is no resource", s);
+	}
+	return 0;
+}
+
 int spec_check_given(const struct spec *spec, struct err *err)
 {
 	int r = check_words(spec, err);
@@ -206,7 +240,13 @@ int spec_check_given(const struct spec *spec, struct err *err)
 	for (size_t i = 0; r == 0 && i < spec->n_hide; i++)
 		r = check_hide(spec->hide[i], err);
 	if (r == 0)
+		r = check_mounts(spec, err);
+	if (r == 0)
+		r = check_only(spec, err);
+	if (r == 0)
 		r = check_ssh(&spec->ssh, err);
+	if (r == 0)
+		r = spec_check_ports(spec, err);
 	return r == 0 ? check_env(spec, err) : r;
 }
 

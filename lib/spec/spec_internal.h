@@ -9,4 +9,7 @@
 
 #include "spec.h"
 
+struct json_t *spec_ports_to_json(const struct spec *spec);
+int spec_check_ports(const struct spec *spec, struct err *err) MUST_CHECK;
+bool spec_same_ports(const struct spec *a, const struct spec *b);
 int spec_check_given(const struct spec *spec, struct err *err) MUST_CHECK;

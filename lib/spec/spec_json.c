@@ -40,6 +40,11 @@ static int get_template(const json_t *v, struct spec *spec, struct err *err)
 	return get_word(v, "template", spec->template, sizeof(spec->template), err);
 }
 
+static int get_template_id(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_word(v, "template_id", spec->template_id, sizeof(spec->template_id), err);
+}
+
 static int get_number(const json_t *v, const char *field, uint64_t min, uint64_t max, uint64_t *ret,
 	struct err *err)
 {
@@ -64,6 +69,15 @@ static int get_cpus(const json_t *v, struct spec *spec, struct err *err)
 static int get_memory(const json_t *v, struct spec *spec, struct err *err)
 {
 	return get_number(v, "memory", SPEC_MIN_MEMORY, SPEC_MAX_MEMORY, &spec->memory, err);
+}
+
+static int get_idle(const json_t *v, struct spec *spec, struct err *err)
+{
+	uint64_t n = 0;
+	int r = get_number(v, "idle_timeout", 0, SPEC_MAX_IDLE, &n, err);
+
+	spec->idle_s = (uint32_t)n;
+	return r;
 }
 
 static int get_generation(const json_t *v, struct spec *spec, struct err *err)
@@ -146,6 +160,19 @@ static int get_workspaces(const json_t *v, struct spec *spec, struct err *err)
 	return r;
 }
 
+static int get_mounts(const json_t *v, struct spec *spec, struct err *err)
+{
+	int r = check_array(v, "mounts", SPEC_MAX_MOUNTS, err);
+	size_t n = r < 0 ? 0 : json_array_size(v);
+
+	spec->mounts = n ? xcalloc(n, sizeof(*spec->mounts)) : NULL;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		spec->n_mounts = i + 1;
+		r = get_workspace(json_array_get(v, i), &spec->mounts[i], err);
+	}
+	return r;
+}
+
 static int get_force(const json_t *v, struct spec *spec, struct err *err)
 {
 	if (!json_is_boolean(v))
@@ -189,6 +216,11 @@ static int get_texts(
 	return 0;
 }
 
+static int get_only(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_texts(v, "only", SPEC_MAX_ONLY, &spec->only, &spec->n_only, err);
+}
+
 static int get_ssh_member(const char *key, const json_t *v, struct spec_ssh *s, struct err *err)
 {
 	if (strcmp(key, "keys") == 0)
@@ -225,6 +257,11 @@ static int get_ssh(const json_t *v, struct spec *spec, struct err *err)
 			return r;
 	}
 	return spec->ssh.socket ? 0 : err_set(err, -EINVAL, "ssh_agent needs socket");
+}
+
+static int get_ports(const json_t *v, struct spec *spec, struct err *err)
+{
+	return spec_ports_decode(v, &spec->ports, &spec->n_ports, err);
 }
 
 /* Any fixed order will do: JSON objects have none, and two specs are compared entry by entry. */
@@ -265,14 +302,19 @@ static const struct {
 	{"name", get_name},
 	{"agent", get_agent},
 	{"template", get_template},
+	{"template_id", get_template_id},
 	{"cpus", get_cpus},
 	{"memory", get_memory},
 	{"accel", get_accel},
 	{"workspaces", get_workspaces},
+	{"mounts", get_mounts},
+	{"only", get_only},
 	{"force", get_force},
 	{"hide", get_hide},
 	{"env", get_env},
 	{"ssh_agent", get_ssh},
+	{"idle_timeout", get_idle},
+	{"ports", get_ports},
 	{"generation", get_generation},
 };
 
@@ -322,12 +364,12 @@ int spec_decode(struct slice json, struct spec *ret, struct err *err)
 	return r;
 }
 
-static json_t *workspaces_to_json(const struct spec *spec)
+static json_t *workspaces_to_json(const struct spec_workspace *all, size_t n)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < spec->n_workspaces; i++) {
-		const struct spec_workspace *w = &spec->workspaces[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct spec_workspace *w = &all[i];
 
 		json_array_append_new(list, json_pack("{s:s,s:s,s:b,s:b}", "host", w->host, "guest",
 						    w->guest, "ro", w->ro, "file", w->file));
@@ -392,11 +434,17 @@ json_t *spec_to_json(const struct spec *spec)
 	set_word(o, "name", spec->name);
 	set_word(o, "agent", spec->agent);
 	set_word(o, "template", spec->template);
+	set_word(o, "template_id", spec->template_id);
 	set_number(o, "generation", spec->generation);
 	set_number(o, "cpus", spec->cpus);
 	set_number(o, "memory", spec->memory);
 	set_word(o, "accel", spec_accel_name(spec->accel));
-	json_object_set_new(o, "workspaces", workspaces_to_json(spec));
+	json_object_set_new(
+		o, "workspaces", workspaces_to_json(spec->workspaces, spec->n_workspaces));
+	if (spec->n_mounts)
+		json_object_set_new(o, "mounts", workspaces_to_json(spec->mounts, spec->n_mounts));
+	if (spec->n_only)
+		json_object_set_new(o, "only", list_to_json(spec->only, spec->n_only));
 	for (size_t i = 0; i < spec->n_hide; i++)
 		json_array_append_new(hide, json_string(spec->hide[i]));
 	json_object_set_new(o, "hide", hide);
@@ -404,6 +452,10 @@ json_t *spec_to_json(const struct spec *spec)
 		json_object_set_new(o, "force", json_true());
 	json_object_set_new(o, "env", env_to_json(spec));
 	set_ssh(o, &spec->ssh);
+	if (spec->idle_s)
+		set_number(o, "idle_timeout", spec->idle_s);
+	if (spec->n_ports)
+		json_object_set_new(o, "ports", spec_ports_to_json(spec));
 	return o;
 }
 

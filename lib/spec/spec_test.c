@@ -83,6 +83,25 @@ static void the_ssh_agent_survives(void **state)
 	assert_false(spec_matches(&a, &none));
 }
 
+static void mounts_and_only_survive(void **state)
+{
+	static const char json[] =
+		"{\"name\":\"ab\",\"accel\":\"auto\",\"workspaces\":[],"
+		"\"mounts\":[{\"host\":\"/h\",\"guest\":\"/home/agent/.x/y\",\"ro\":false,\"file\":"
+		"false}],\"only\":[\"npm.example:443\"],\"hide\":[],\"env\":{}}";
+	AUTO_SPEC struct spec a = {0}, b = {0}, none = {0};
+	AUTO_FREE char *text = NULL;
+	struct err err = {0};
+
+	assert_int_equal(decode(json, &a, &err), 0);
+	spec_copy(&a, &b);
+	text = spec_encode(&b);
+	assert_string_equal(text, json);
+	assert_true(spec_matches(&a, &b));
+	assert_int_equal(decode("{\"name\":\"ab\"}", &none, &err), 0);
+	assert_false(spec_matches(&a, &none));
+}
+
 static void wrong_fields_are_refused_by_name(void **state)
 {
 	static const struct {
@@ -122,6 +141,14 @@ static void wrong_fields_are_refused_by_name(void **state)
 		{"{\"name\":\"ab\",\"workspaces\":[{\"host\":\"/a\",\"rw\":true}]}", "'rw'"},
 		{"{\"name\":\"ab\",\"hide\":[\"\"]}", "hide"},
 		{"{\"name\":\"ab\",\"hide\":[1]}", "hide"},
+		{"{\"name\":\"ab\",\"mounts\":[{\"host\":\"/a\",\"guest\":\"/etc\"}]}",
+			"below /home"},
+		{"{\"name\":\"ab\",\"mounts\":[{\"host\":\"/a\",\"guest\":\"/home/agent\"}]}",
+			"below /home"},
+		{"{\"name\":\"ab\",\"mounts\":[{\"host\":\"/a\",\"guest\":\"/home/agent/../x\"}]}",
+			"'..'"},
+		{"{\"name\":\"ab\",\"only\":[\"a b\"]}", "no resource"},
+		{"{\"name\":\"ab\",\"only\":[1]}", "only"},
 		{"{\"name\":\"ab\",\"force\":1}", "force"},
 		{"{\"name\":\"ab\",\"env\":[]}", "env"},
 		{"{\"name\":\"ab\",\"env\":{\"1A\":\"x\"}}", "env"},
@@ -316,6 +343,7 @@ int main(void)
 		cmocka_unit_test(an_over_long_environment_is_refused),
 		cmocka_unit_test(what_json_cannot_carry_is_refused),
 		cmocka_unit_test(the_ssh_agent_survives),
+		cmocka_unit_test(mounts_and_only_survive),
 		cmocka_unit_test(defaults_fill_only_what_is_open),
 		cmocka_unit_test(a_repeated_request_matches),
 		cmocka_unit_test(guest_paths_are_used_once),

@@ -53,9 +53,16 @@ static void add_machine(struct args *a, const struct vmm_config *c)
 		"pc,usb=off,vmport=off,i8042=off,smbus=off,hpet=off,smm=off,graphics=off,"
 		"dump-guest-core=off,mem-merge=off,memory-backend=ram");
 	/* tb-size: qemu's own default is 1 GiB of translated code for each machine.
-	 * -cx16: QEMU 7.2 emulates cmpxchg16b wrongly and kernel 6.12 panics in kmalloc. */
-	add2(a, "-accel", "%s", kvm ? "kvm" : "tcg,thread=multi,tb-size=256");
-	add2(a, "-cpu", "%s", kvm ? "host" : "max,-cx16");
+	 * -cx16: QEMU 7.2 emulates cmpxchg16b wrongly and kernel 6.12 panics in kmalloc.
+	 * -erms, -fsrm: with them the guest clears and copies pages by `rep stosb` and `rep movsb`, which emulation
+	 * does byte by byte; without, eight bytes at a time: a page fault costs a third.
+	 * -la57: a fifth level of page tables only makes every walk longer. */
+	if (kvm)
+		add2(a, "-accel", "kvm");
+	else
+		add2(a, "-accel", "tcg,thread=%s,tb-size=256",
+			c->accel == VMM_TCG_PARALLEL ? "multi" : "single");
+	add2(a, "-cpu", "%s", kvm ? "host" : "max,-cx16,-erms,-fsrm,-la57");
 	add2(a, "-smp", "%u,sockets=1,cores=%u,threads=1", c->cpus, c->cpus);
 }
 
@@ -63,17 +70,9 @@ static void add_memory(struct args *a, const struct vmm_config *c)
 {
 	uint64_t mib = c->memory >> 20;
 
-	/* share=on: virtiofsd maps the guest's memory, and x-ignore-shared leaves it in its file.
-	 */
 	add2(a, "-m", "%" PRIu64 "M", mib);
-	if (c->ram_file) {
-		add2(a, "-object",
-			"memory-backend-file,id=ram,share=on,mem-path=/ram,size=%" PRIu64 "M", mib);
-		add_mount(a, c->ram_file, "/ram", JAIL_MOUNT_RW);
-	} else {
-		add2(a, "-object", "memory-backend-memfd,id=ram,share=on,seal=on,size=%" PRIu64 "M",
-			mib);
-	}
+	/* share=on: virtiofsd maps the guest's memory. */
+	add2(a, "-object", "memory-backend-memfd,id=ram,share=on,seal=on,size=%" PRIu64 "M", mib);
 }
 
 char *args_kernel_cmdline(const struct vmm_config *c)
@@ -93,8 +92,12 @@ char *args_kernel_cmdline(const struct vmm_config *c)
 		/* there is no serial port to look for */
 		" 8250.nr_uarts=0";
 	/* Emulated branches are not the processor's: the guest's mitigations protect nothing under
-	 * TCG. Under KVM they stay on. */
-	const char *accel = c->accel == VMM_TCG ? " mitigations=off" : "";
+	 * TCG. Under KVM they stay on. The emulated time stamp counter is measured by loops of the guest,
+	 * which a busy host makes wrong by a factor; the timer of ACPI has a frequency of its own.
+	 * With random addresses QEMU 7.2 spends most of a program's start on translating code that it had
+	 * translated before (seen by perf; not found in its source): /bin/true takes four times as long. */
+	const char *accel =
+		c->accel != VMM_KVM ? " mitigations=off clocksource=acpi_pm norandmaps" : "";
 	const char *extra = c->cmdline_extra ? c->cmdline_extra : "";
 
 	return xasprintf("%s%s%s%s", common, accel, *extra ? " " : "", extra);
@@ -111,14 +114,51 @@ static void add_kernel(struct args *a, const struct vmm_config *c)
 	add2(a, "-append", "%s", cmdline);
 }
 
-/* The base is named here, hence the name recorded in the overlay is ignored. Flushes reach the
- * host's disk (no-flush off), so a journal replays cleanly after a kill; otherwise the host's page
- * cache is used, which all sandboxes share for the base. locking=on refuses a second qemu.
- * aio=threads: io_uring is off on many hosts and in the jail. */
-static void add_disk(struct args *a, const char *name)
+const char *args_disk_name(enum vmm_disk_id disk)
 {
-	AUTO_FREE char *overlay_to = xasprintf("/disk/%s.qcow2", name);
-	AUTO_FREE char *base_to = xasprintf("/disk/%s.img", name);
+	static const char *const names[] = {[VMM_ROOT] = "root", [VMM_DOCKER] = "docker"};
+
+	return names[disk];
+}
+
+/* Where a file of a disk is in the jail. */
+static const char *add_layer_mount(
+	struct args *a, const char *name, size_t i, const char *from, unsigned flags)
+{
+	char *to = xasprintf("/disk/%s.%zu", name, i);
+
+	assert(a->n_names < ARRAY_LEN(a->names));
+	a->names[a->n_names++] = to;
+	add_mount(a, from, to, flags);
+	return to;
+}
+
+/* One inside the other from the base up; every file is named here, hence the names recorded in the
+ * overlays are ignored. */
+static char *lower_layers(struct args *a, const char *name, const struct vmm_disk *d)
+{
+	char *below = NULL;
+
+	for (size_t i = 0; i + 1 < d->n; i++) {
+		const char *to = add_layer_mount(a, name, i, d->files[i], 0);
+		AUTO_FREE char *lower = below;
+
+		below = xasprintf("{\"driver\":\"%s\",\"read-only\":true,"
+				  "\"file\":{\"driver\":\"file\",\"filename\":\"%s\","
+				  "\"aio\":\"threads\",\"read-only\":true,\"locking\":\"on\"}%s%s}",
+			i == 0 ? "raw" : "qcow2", to, lower ? ",\"backing\":" : "",
+			lower ? lower : "");
+	}
+	return below;
+}
+
+/* Flushes reach the host's disk (no-flush off), so a journal replays cleanly after a kill; otherwise
+ * the host's page cache is used, which all sandboxes share for the lower layers. locking=on refuses
+ * a second qemu. aio=threads: io_uring is off on many hosts and in the jail. */
+static void add_disk(struct args *a, const char *name, const struct vmm_disk *d)
+{
+	AUTO_FREE char *below = lower_layers(a, name, d);
+	const char *top = add_layer_mount(a, name, d->n - 1, d->files[d->n - 1], JAIL_MOUNT_RW);
 
 	add2(a, "-blockdev",
 		"{\"driver\":\"qcow2\",\"node-name\":\"%s\",\"discard\":\"unmap\","
@@ -126,10 +166,8 @@ static void add_disk(struct args *a, const char *name)
 		"\"file\":{\"driver\":\"file\",\"filename\":\"%s\",\"aio\":\"threads\","
 		"\"discard\":\"unmap\",\"locking\":\"on\","
 		"\"cache\":{\"direct\":false,\"no-flush\":false}},"
-		"\"backing\":{\"driver\":\"raw\",\"read-only\":true,"
-		"\"file\":{\"driver\":\"file\",\"filename\":\"%s\",\"aio\":\"threads\","
-		"\"read-only\":true,\"locking\":\"on\"}}}",
-		name, overlay_to, base_to);
+		"\"backing\":%s}",
+		name, top, below);
 	/* werror=enospc: a full host disk pauses the machine instead of breaking its file system.
 	 */
 	add2(a, "-device",
@@ -140,18 +178,14 @@ static void add_disk(struct args *a, const char *name)
 
 static void add_disks(struct args *a, const struct vmm_config *c)
 {
-	if (!c->root_disk)
+	if (!c->disks[VMM_ROOT].n)
 		return;
 	/* Disks in a thread of their own: a busy one must not hold up the wire. */
 	add2(a, "-object", "iothread,id=io");
-	add_mount(a, c->root_disk, "/disk/root.qcow2", JAIL_MOUNT_RW);
-	add_mount(a, c->root_base, "/disk/root.img", 0);
-	add_disk(a, "root");
-	if (!c->docker_disk)
-		return;
-	add_mount(a, c->docker_disk, "/disk/docker.qcow2", JAIL_MOUNT_RW);
-	add_mount(a, c->docker_base, "/disk/docker.img", 0);
-	add_disk(a, "docker");
+	for (enum vmm_disk_id i = 0; i < VMM_N_DISKS; i++) {
+		if (c->disks[i].n)
+			add_disk(a, args_disk_name(i), &c->disks[i]);
+	}
 }
 
 static void add_serial(struct args *a, const struct vmm_config *c)
@@ -198,10 +232,9 @@ static void add_control(struct args *a, const struct vmm_config *c, int qmp_fd)
 	/* Stopped instead of gone, so that the console of a failed boot can still be read. */
 	add2(a, "-action", "reboot=shutdown,shutdown=pause,panic=pause");
 	add2(a, "-rtc", "base=utc,clock=host");
-	if (c->restore_fd >= 0) {
+	if (c->incoming) {
 		add2(a, "-incoming", "defer");
 		add(a, "-S");
-		add_fd(a, c->restore_fd, ARGS_FD_STATE);
 	}
 }
 
@@ -220,16 +253,33 @@ void args_mount_programs(struct args *a)
 	add_mount(a, "/dev/null", "/dev/null", JAIL_MOUNT_RW | JAIL_MOUNT_DEV);
 }
 
+static int check_disks(const struct vmm_config *c, struct err *err)
+{
+	for (enum vmm_disk_id i = 0; i < VMM_N_DISKS; i++) {
+		const struct vmm_disk *d = &c->disks[i];
+
+		if (d->n == 1 || d->n > VMM_MAX_LAYERS)
+			return err_set(err, -EINVAL,
+				"a disk of %zu files: it has a base and overlays, %d files at most",
+				d->n, VMM_MAX_LAYERS);
+		for (size_t j = 0; j < d->n; j++) {
+			if (!d->files[j])
+				return err_set(err, -EINVAL, "a disk without one of its files");
+		}
+	}
+	if (c->disks[VMM_DOCKER].n && !c->disks[VMM_ROOT].n)
+		return err_set(err, -EINVAL, "the docker disk comes after the root disk");
+	return 0;
+}
+
 static int check_config(const struct vmm_config *c, struct err *err)
 {
 	const char *extra = c->cmdline_extra ? c->cmdline_extra : "";
 
 	if (!c->kernel || !c->initrd || c->ctl_listen_fd < 0)
 		return err_set(err, -EINVAL, "a machine needs a kernel, an initrd and sbx.ctl");
-	if (!c->root_disk != !c->root_base || !c->docker_disk != !c->docker_base)
-		return err_set(err, -EINVAL, "a disk needs an overlay and a base");
-	if (c->docker_disk && !c->root_disk)
-		return err_set(err, -EINVAL, "the docker disk comes after the root disk");
+	if (c->incoming && c->share_fd >= 0)
+		return err_set(err, -EINVAL, "a restored machine gets its share afterwards");
 	if (c->cpus < 1 || c->cpus > VMM_MAX_CPUS)
 		return err_set(err, -EINVAL, "%u cpus: use 1 to %d", c->cpus, VMM_MAX_CPUS);
 	if (c->memory < VMM_MIN_MEMORY || c->memory & ((1 << 20) - 1))
@@ -244,7 +294,7 @@ static int check_config(const struct vmm_config *c, struct err *err)
 			return err_set(
 				err, -EINVAL, "kernel command line with a control character");
 	}
-	return 0;
+	return check_disks(c, err);
 }
 
 int args_build(struct args *a, const struct vmm_config *c, int qmp_fd, struct err *err)
@@ -266,8 +316,9 @@ int args_build(struct args *a, const struct vmm_config *c, int qmp_fd, struct er
 	add_control(a, c, qmp_fd);
 	add_serial(a, c);
 	add_disks(a, c);
-	add_share(a, c);
 	add_small_devices(a);
+	/* Last: without it all others have the same places, so that memory saved without it fits. */
+	add_share(a, c);
 	add2(a, "-sandbox",
 		"on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");
 	args_mount_programs(a);
@@ -280,5 +331,7 @@ void args_done(struct args *a)
 {
 	for (size_t i = 0; i < a->n; i++)
 		free(TAKE(a->argv[i]));
-	a->n = 0;
+	for (size_t i = 0; i < a->n_names; i++)
+		free(TAKE(a->names[i]));
+	a->n = a->n_names = 0;
 }

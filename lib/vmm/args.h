@@ -4,7 +4,7 @@
  * How      args_build calls one small function for each part of the machine. Files appear in the
  *          jail under fixed names, so no path of the host is ever part of qemu's own syntax.
  * Trust    Runs in keeper. The config is ours; cmdline_extra is checked for control characters.
- * Owns     The strings of argv. Mount sources point into the config and must outlive the spawn.
+ * Owns     The strings of argv and of names. Mount sources point into the config and must outlive the spawn.
  * Limits   ARGS_MAX, ARGS_MAX_MOUNTS, ARGS_MAX_FDS; more is a bug of ours.
  * Never    A shell, a network, a display, a monitor besides the inherited QMP socket.
  * See      args_test.c
@@ -14,7 +14,7 @@
 #include "vmm.h"
 
 #define ARGS_MAX 96
-#define ARGS_MAX_MOUNTS 20
+#define ARGS_MAX_MOUNTS (20 + VMM_N_DISKS * VMM_MAX_LAYERS)
 #define ARGS_MAX_FDS 8
 
 #define ARGS_QEMU "/usr/bin/qemu-system-x86_64"
@@ -24,8 +24,7 @@ enum args_fd {
 	ARGS_FD_QMP = 3,
 	ARGS_FD_CTL = 4,
 	ARGS_FD_SHARE = 5,
-	ARGS_FD_STATE = 6,
-	ARGS_FD_NET = 7,
+	ARGS_FD_NET = 6,
 };
 
 struct args {
@@ -33,6 +32,8 @@ struct args {
 	size_t n;
 	struct jail_mount mounts[ARGS_MAX_MOUNTS];
 	size_t n_mounts;
+	char *names[VMM_N_DISKS * VMM_MAX_LAYERS]; /* of the disks' files in the jail */
+	size_t n_names;
 	struct jail_fd fds[ARGS_MAX_FDS];
 	size_t n_fds;
 };
@@ -43,5 +44,7 @@ int args_build(struct args *a, const struct vmm_config *c, int qmp_fd, struct er
 void args_done(struct args *a);
 /* The kernel's command line, on the heap. */
 char *args_kernel_cmdline(const struct vmm_config *c);
+/* "root" or "docker". */
+const char *args_disk_name(enum vmm_disk_id disk);
 /* The libraries and data that qemu and qemu-img need, read-only. */
 void args_mount_programs(struct args *a);

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +17,11 @@
 #include <sys/reboot.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define TRIES 500
+#define PATCHES 1000
 
 static char cmdline[4096];
 
@@ -104,9 +107,9 @@ static void answer(int port, char c)
 		say("write");
 }
 
-static char write_file(void)
+static char write_file(const char *path)
 {
-	int fd = open("/root/vmm-test", O_WRONLY | O_CREAT, 0644);
+	int fd = open(path, O_WRONLY | O_CREAT, 0644);
 	bool good = fd >= 0 && write(fd, "kept\n", 5) == 5 && fsync(fd) == 0;
 
 	close(fd);
@@ -150,6 +153,38 @@ static int renew_port(int port)
 	return port;
 }
 
+/* Runs through the kernel's scheduler without end. */
+static pid_t start_busy(void)
+{
+	pid_t pid = fork();
+
+	while (pid == 0) {
+		pid_t child = fork();
+
+		if (child == 0)
+			_exit(0);
+		waitpid(child, NULL, 0);
+	}
+	return pid;
+}
+
+/* The kernel patches code of its scheduler, which both processors run meanwhile. */
+static char patch_kernel(void)
+{
+	pid_t busy[2] = {start_busy(), start_busy()};
+	int fd = open("/proc/sys/kernel/sched_schedstats", O_WRONLY);
+	bool good = fd >= 0;
+
+	for (int i = 0; i < PATCHES && good; i++)
+		good = pwrite(fd, i % 2 ? "0" : "1", 1, 0) == 1;
+	close(fd);
+	for (int i = 0; i < 2; i++) {
+		kill(busy[i], SIGKILL);
+		waitpid(busy[i], NULL, 0);
+	}
+	return good ? 'P' : '!';
+}
+
 static void power_off(void)
 {
 	umount("/root");
@@ -159,15 +194,35 @@ static void power_off(void)
 
 static void obey(int port, char c)
 {
+	char name[] = "/root/layer-x";
+
 	switch (c) {
 	case 'w':
-		answer(port, write_file());
+		answer(port, write_file("/root/vmm-test"));
 		break;
 	case 'r':
 		answer(port, access("/root/vmm-test", F_OK) == 0 ? 'y' : 'n');
 		break;
+	case '1':
+	case '2':
+	case '3':
+		name[sizeof(name) - 2] = c;
+		answer(port, write_file(name));
+		break;
+	case '4':
+	case '5':
+	case '6':
+		name[sizeof(name) - 2] = (char)(c - 3);
+		answer(port, access(name, F_OK) == 0 ? 'y' : 'n');
+		break;
+	case 'u':
+		answer(port, umount("/share") == 0 ? 'U' : '!');
+		break;
 	case 'd':
 		answer(port, access("/dev/vdb", F_OK) == 0 ? 'y' : 'n');
+		break;
+	case 'p':
+		answer(port, patch_kernel());
 		break;
 	case 's':
 		answer(port, mount_share());

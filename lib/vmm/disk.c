@@ -4,15 +4,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "args.h"
+#include "tool.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
@@ -25,82 +22,11 @@
 #define LOCKS_N 200
 #define FREE_STEP_MS 20
 
-static bool wait_readable(int fd, uint64_t end_ms)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-
-	for (;;) {
-		uint64_t now = clock_mono_ms();
-		int n;
-
-		if (now >= end_ms)
-			return false;
-		n = poll(&p, 1, (int)(end_ms - now));
-		if (n > 0)
-			return true;
-	}
-}
-
-/* Collects the first bytes of what the child says, then waits for its end; kills it when the time
- * is up. Gives the wait status or a negative errno. */
-static int finish(struct jail_child *child, int out, char *said, size_t size, int timeout_ms)
-{
-	uint64_t end = clock_mono_ms() + (uint64_t)timeout_ms;
-	ssize_t k = 1;
-	size_t n = 0;
-	siginfo_t si = {};
-
-	while (k > 0 && wait_readable(out, end)) {
-		char scrap[256];
-
-		k = read(out, scrap, sizeof(scrap));
-		for (ssize_t i = 0; i < k && n + 1 < size; i++)
-			said[n++] = scrap[i] >= 0x20 && scrap[i] < 0x7f ? scrap[i] : ' ';
-	}
-	said[n] = 0;
-	if (k > 0 || !wait_readable(child->pidfd, end)) {
-		jail_child_kill(child);
-		return -ETIMEDOUT;
-	}
-	if (waitid(P_PIDFD, (id_t)child->pidfd, &si, WEXITED) < 0)
-		return -errno;
-	return si.si_code == CLD_EXITED ? si.si_status : 128;
-}
-
-/* No shell, an empty environment, nothing inherited but a pipe. */
-static int run_plain(const char *const *argv, char *said, size_t size)
-{
-	struct jail_child child = {.pidfd = -1, .notify_fd = -1};
-	AUTO_CLOSE int rd = -1, wr = -1;
-	posix_spawn_file_actions_t fa;
-	const char *const env[] = {"LC_ALL=C", NULL};
-	int p[2], r;
-
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return -errno;
-	rd = p[0];
-	wr = p[1];
-	posix_spawn_file_actions_init(&fa);
-	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&fa, wr, 1);
-	posix_spawn_file_actions_adddup2(&fa, wr, 2);
-	r = posix_spawn(&child.pid, argv[0], &fa, NULL, (char *const *)argv, (char *const *)env);
-	posix_spawn_file_actions_destroy(&fa);
-	if (r != 0)
-		return -r;
-	fd_close(&wr);
-	child.pidfd = (int)syscall(SYS_pidfd_open, child.pid, 0);
-	r = finish(&child, rd, said, size, DISK_TIMEOUT_MS);
-	fd_close(&child.pidfd);
-	return r;
-}
-
-/* As run_plain, in the jail, with the one image. */
+/* As tool_run, in the jail, with those images. */
 static int run_jailed(
-	const char *const *argv, const char *path, char *said, size_t size, struct err *err)
+	const char *const *argv, struct args *a, char *said, size_t size, struct err *err)
 {
 	AUTO_CLOSE int rd = -1, wr = -1;
-	struct args a = {};
 	struct jail_child child;
 	int p[2], r;
 
@@ -108,20 +34,18 @@ static int run_jailed(
 		return -errno;
 	rd = p[0];
 	wr = p[1];
-	args_mount_programs(&a);
-	a.mounts[a.n_mounts++] =
-		(struct jail_mount){.from = path, .to = "/disk/image", .flags = JAIL_MOUNT_RW};
+	args_mount_programs(a);
 	r = jail_spawn(&(struct jail_plan){.profile = JAIL_QEMU,
 			       .program = QEMU_IMG,
 			       .argv = (char *const *)argv,
-			       .mounts = a.mounts,
-			       .n_mounts = a.n_mounts,
+			       .mounts = a->mounts,
+			       .n_mounts = a->n_mounts,
 			       .log_fd = wr},
 		&child, err);
 	if (r < 0)
 		return r;
 	fd_close(&wr);
-	r = finish(&child, rd, said, size, DISK_CHECK_MS);
+	r = tool_finish(&child, rd, said, size, DISK_CHECK_MS);
 	fd_close(&child.pidfd);
 	fd_close(&child.notify_fd);
 	return r;
@@ -170,9 +94,9 @@ int disk_make(const char *path, const char *base, uint64_t size, struct err *err
 	if (r < 0)
 		return r;
 	bytes = xasprintf("%" PRIu64, size);
-	r = run_plain((const char *[]){QEMU_IMG, "create", "-q", "-f", "qcow2", "-o", options, "-F",
-			      "raw", "-b", base, "--", temp, bytes, NULL},
-		said, sizeof(said));
+	r = tool_run((const char *[]){QEMU_IMG, "create", "-q", "-f", "qcow2", "-o", options, "-F",
+			     "raw", "-b", base, "--", temp, bytes, NULL},
+		said, sizeof(said), DISK_TIMEOUT_MS);
 	if (r < 0)
 		r = err_errno(err, r, "making %s with qemu-img", path);
 	else if (r > 0)
@@ -203,11 +127,69 @@ int disk_check(const char *path, bool repair, struct err *err)
 	const char *plain[] = {"qemu-img", "check", "-q", image, NULL};
 	const char *fix[] = {"qemu-img", "check", "-q", "-r", "leaks", image, NULL};
 	char said[MAX_COMPLAINT] = "";
-	int r = run_jailed(repair ? fix : plain, path, said, sizeof(said), err);
+	struct args a = {.mounts = {{.from = path, .to = "/disk/image", .flags = JAIL_MOUNT_RW}},
+		.n_mounts = 1};
+	int r = run_jailed(repair ? fix : plain, &a, said, sizeof(said), err);
 
 	if (r < 0)
 		return err_wrap(err, r, "checking %s", path);
 	return judge(r, repair, path, said, err);
+}
+
+/* The chain as qemu-img is told it, inside the jail: no name in an image is followed. */
+static char *chain_json(size_t n)
+{
+	char *json = xstrdup("{\"driver\":\"raw\",\"file\":{\"driver\":\"file\",\"filename\":"
+			     "\"/disk/0\"}}");
+
+	for (size_t i = 1; i < n; i++) {
+		AUTO_FREE char *below = json;
+
+		json = xasprintf(
+			"{\"driver\":\"qcow2\",\"backing\":%s,\"file\":{\"driver\":\"file\","
+			"\"filename\":\"/disk/%zu\"}}",
+			below, i);
+	}
+	return json;
+}
+
+static int make_raw(const char *base, const char *out, struct err *err)
+{
+	AUTO_CLOSE int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	struct stat st;
+
+	if (fd < 0 || stat(base, &st) < 0 || ftruncate(fd, st.st_size) < 0)
+		return err_errno(err, -errno, "making %s", out);
+	return 0;
+}
+
+int disk_flatten(const char *const *files, size_t n, const char *out, struct err *err)
+{
+	AUTO_FREE char *chain = chain_json(n), *image = xasprintf("json:%s", chain);
+	const char *argv[] = {"qemu-img", "convert", "-n", "--target-is-zero", "-O", "raw", image,
+		"/disk/out", NULL};
+	char places[VMM_MAX_LAYERS][16], said[MAX_COMPLAINT] = "";
+	struct args a = {};
+	int r;
+
+	if (n == 0 || n > VMM_MAX_LAYERS)
+		return err_set(err, -EINVAL, "a disk has 1 to %d files", VMM_MAX_LAYERS);
+	r = make_raw(files[0], out, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		(void)snprintf(places[i], sizeof(places[i]), "/disk/%zu", i);
+		a.mounts[a.n_mounts++] = (struct jail_mount){.from = files[i], .to = places[i]};
+	}
+	a.mounts[a.n_mounts++] =
+		(struct jail_mount){.from = out, .to = "/disk/out", .flags = JAIL_MOUNT_RW};
+	r = run_jailed(argv, &a, said, sizeof(said), err);
+	if (r > 0)
+		r = err_set(err, -EIO, "making one file of a disk: %s",
+			*said ? said : "qemu-img failed");
+	if (r < 0)
+		(void)unlink(out);
+	return r;
 }
 
 int disk_wait_free(const char *path, uint64_t ms, struct err *err)

@@ -26,6 +26,9 @@ int disk_make(const char *path, const char *base, uint64_t size, struct err *err
 /* qemu-img check: 0 when healthy (leaked clusters are repaired when repair is set), -EUCLEAN when
  * damaged, -EBUSY when in use. */
 int disk_check(const char *path, bool repair, struct err *err) MUST_CHECK;
+/* Writes what a chain holds, files[0] raw and the others qcow2 upwards, to the new raw file `out`; in the
+ * jail, with these files only. */
+int disk_flatten(const char *const *files, size_t n, const char *out, struct err *err) MUST_CHECK;
 /* Waits until no qemu has the image locked: one that was killed gives its memory back first, which
  * takes a moment. -EBUSY after so many ms. */
 int disk_wait_free(const char *path, uint64_t ms, struct err *err) MUST_CHECK;

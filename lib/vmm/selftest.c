@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "args.h"
+#include "emulator.h"
+#include "verdict.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
@@ -20,7 +22,6 @@
 
 #define MEMORY (256ULL << 20)
 #define CACHE_NAME "kvm-selftest"
-#define MAX_CACHE 1024
 /* A failure may have been a busy moment, so it is believed for a while only. */
 #define RETRY_S 600
 
@@ -101,7 +102,6 @@ static int start(
 		.ctl_listen_fd = l,
 		.net_listen_fd = -1,
 		.share_fd = -1,
-		.restore_fd = -1,
 		.cmdline_extra = "sbx.selftest",
 	};
 
@@ -195,21 +195,6 @@ int selftest_run(const struct selftest_input *in, enum vmm_accel accel, struct e
 
 /* ---- the cached verdict ---- */
 
-/* A file is taken to be the same while its place, size and times are. */
-static int add_identity(struct wr *w, const char *path)
-{
-	char text[128];
-	struct stat st;
-
-	if (stat(path, &st) < 0)
-		return -errno;
-	(void)snprintf(text, sizeof(text), "%" PRIx64 ":%" PRIx64 ":%" PRIx64 ":%" PRIx64 ".%lx ",
-		(uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_size,
-		(uint64_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-	wr_bytes(w, slice_from_str(text));
-	return 0;
-}
-
 /* "boot-id qemu kernel initrd", one line. */
 static int make_key(const struct selftest_input *in, char *buf, size_t size)
 {
@@ -222,11 +207,11 @@ static int make_key(const struct selftest_input *in, char *buf, size_t size)
 		return -EIO;
 	wr_bytes(&w, slice_from_str(boot));
 	wr_u8(&w, ' ');
-	r = add_identity(&w, ARGS_QEMU);
+	r = verdict_add_file(&w, ARGS_QEMU);
 	if (r == 0)
-		r = add_identity(&w, in->kernel);
+		r = verdict_add_file(&w, in->kernel);
 	if (r == 0)
-		r = add_identity(&w, in->initrd);
+		r = verdict_add_file(&w, in->initrd);
 	if (r == 0)
 		r = wr_finish(&w);
 	if (r == 0)
@@ -237,45 +222,20 @@ static int make_key(const struct selftest_input *in, char *buf, size_t size)
 /* 1: passed, -ENOTSUP: failed and err says why, 0: nothing known. */
 static int load(const char *path, const char *key, struct err *err)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char buf[MAX_CACHE];
-	size_t n_key = strlen(key);
-	struct stat st;
-	ssize_t n;
+	char text[VERDICT_MAX];
+	uint64_t age_s;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (!verdict_load(path, key, text, sizeof(text), &age_s))
 		return 0;
-	n = fd_read_full(fd, buf, sizeof(buf) - 1);
-	if (n <= 0)
-		return 0;
-	buf[n] = 0;
-	if (strncmp(buf, key, n_key) != 0 || buf[n_key] != '\n')
-		return 0;
-	if (strcmp(buf + n_key + 1, "ok") == 0)
+	if (strcmp(text, "ok") == 0)
 		return 1;
-	if (clock_wall_ms() / 1000 > (uint64_t)st.st_mtime + RETRY_S)
-		return 0;
-	return err_set(err, -ENOTSUP, "%s", buf + n_key + 1);
-}
-
-/* Not being able to remember only costs the next start a boot. */
-static void store(const char *path, const char *key, const char *verdict)
-{
-	AUTO_FREE char *temp = xasprintf("%s.XXXXXX", path);
-	AUTO_FREE char *text = xasprintf("%s\n%s", key, verdict);
-	AUTO_CLOSE int fd = mkostemp(temp, O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	if (strlen(text) >= MAX_CACHE || fd_write_all(fd, text, strlen(text)) < 0 ||
-		rename(temp, path) < 0)
-		(void)unlink(temp);
+	return age_s > RETRY_S ? 0 : err_set(err, -ENOTSUP, "%s", text);
 }
 
 static int cached_run(const struct selftest_input *in, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/" CACHE_NAME, in->cache_dir ? in->cache_dir : "");
-	char key[MAX_CACHE / 2];
+	char key[VERDICT_MAX / 2];
 	int r = make_key(in, key, sizeof(key));
 
 	if (r < 0)
@@ -285,7 +245,7 @@ static int cached_run(const struct selftest_input *in, struct err *err)
 		return r < 0 ? r : 0;
 	r = selftest_run(in, VMM_KVM, err);
 	if (in->cache_dir && (r == 0 || r == -ENOTSUP))
-		store(path, key, r == 0 ? "ok" : err_text(err, r));
+		verdict_store(path, key, r == 0 ? "ok" : err_text(err, r));
 	return r;
 }
 
@@ -309,7 +269,7 @@ int vmm_accel_decide(enum selftest_wish wish, const struct selftest_input *in,
 	int r;
 
 	if (wish == SELFTEST_WANT_TCG) {
-		*ret_accel = VMM_TCG;
+		*ret_accel = emulator_accel(ARGS_QEMU, in->cache_dir);
 		return 0;
 	}
 	r = check_device(&why);

@@ -9,7 +9,7 @@
  *          parsed.
  * Limits   SELFTEST_KVM_MS; blocks for that long at most (VMM_TCG has SELFTEST_TCG_MS).
  * Never    Falls back to TCG: software emulation is no isolation boundary and must be asked for.
- * See      selftest_test.c, vmm_boot_test.c
+ * See      verdict.h, emulator.h, selftest_test.c, vmm_boot_test.c
  */
 #pragma once
 

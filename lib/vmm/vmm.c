@@ -46,9 +46,9 @@ int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err 
 	AUTO_CLOSE int theirs = -1;
 	int pair[2], r;
 
-	v->fd = v->save_fd = -1;
+	v->fd = v->image_fd = v->snap_fd_ro = -1;
 	v->child = (struct jail_child){.pid = -1, .pidfd = -1, .notify_fd = -1};
-	v->restoring = config->restore_fd >= 0;
+	v->incoming = config->incoming;
 	qmp_init(&v->qmp);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
 		r = err_errno(err, -errno, "making qemu's monitor socket");
@@ -83,7 +83,8 @@ void vmm_done(struct vmm *v)
 		jail_child_kill(&v->child);
 	qmp_done(&v->qmp);
 	fd_close(&v->fd);
-	fd_close(&v->save_fd);
+	fd_close(&v->image_fd);
+	fd_close(&v->snap_fd_ro);
 	free(v);
 }
 
@@ -106,9 +107,14 @@ uint32_t vmm_poll_events(const struct vmm *v)
 	return qmp_out(&v->qmp, &fd).n ? EPOLLIN | EPOLLOUT : EPOLLIN;
 }
 
-uint64_t vmm_deadline(const struct vmm *v)
+static uint64_t command_deadline(const struct vmm *v)
 {
 	return v->dead || !qmp_is_waiting(&v->qmp) ? UINT64_MAX : v->deadline_ms;
+}
+
+uint64_t vmm_deadline(const struct vmm *v)
+{
+	return v->dead ? UINT64_MAX : MIN(command_deadline(v), vmm_flow_deadline(v));
 }
 
 /* ---- writing ---- */
@@ -145,10 +151,8 @@ static void flush_out(struct vmm *v)
 	if (!s.n || v->dead)
 		return;
 	if (v->timed_id != v->qmp.queue[0].id) {
-		bool saving = v->qmp.queue[0].tag == TAG_SAVE_MIGRATE;
-
 		v->timed_id = v->qmp.queue[0].id;
-		v->deadline_ms = clock_mono_ms() + (saving ? VMM_SAVE_MS : VMM_COMMAND_MS);
+		v->deadline_ms = clock_mono_ms() + VMM_COMMAND_MS;
 	}
 	n = send_with_fd(v->fd, s, fd);
 	if (n > 0)
@@ -195,21 +199,6 @@ int vmm_renew_ctl(struct vmm *v)
 	v->renewing = true;
 	v->n_ctl_tries = 0;
 	return vmm_command(v, TAG_CTL_DEL, "device_del", json_pack("{s:s}", "id", "ctl"), -1);
-}
-
-int vmm_attach_share(struct vmm *v, int fd)
-{
-	return vmm_command(v, TAG_SHARE_FD, "getfd", json_pack("{s:s}", "fdname", "share"), fd);
-}
-
-int vmm_save(struct vmm *v, int fd)
-{
-	if (v->save_fd >= 0 || v->migrating != MIGRATE_NONE) {
-		fd_close(&fd);
-		return -EBUSY;
-	}
-	v->save_fd = fd;
-	return vmm_command(v, TAG_SAVE_STOP, "stop", NULL, -1);
 }
 
 int vmm_read_console(struct vmm *v)
@@ -291,8 +280,10 @@ int vmm_next(struct vmm *v, struct vmm_event *ret_ev)
 	}
 	if (r == 0) {
 		v->n_reads = 0;
-		if (clock_mono_ms() >= vmm_deadline(v))
+		if (clock_mono_ms() >= command_deadline(v))
 			return vmm_fail(v, ret_ev, "qemu does not answer");
+		if (clock_mono_ms() >= vmm_flow_deadline(v))
+			return vmm_flow_on_overdue(v, ret_ev);
 	}
 	return r;
 }

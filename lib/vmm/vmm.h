@@ -1,5 +1,5 @@
 /*
- * vmm - one virtual machine: start, watch, pause, save, attach a share, stop.
+ * vmm - one virtual machine: start, watch, pause, save, restore, attach a share, snapshot a disk, stop.
  *
  * How      struct vmm hides the engine; vmm.c and vmm_event.c are the QEMU one. vmm_start
  *          spawns qemu in its jail with QMP on an inherited socket. The owner watches vmm_poll_fd
@@ -9,8 +9,9 @@
  *          says out of turn is ignored or ends it. It can lie about the machine, nothing else.
  * Owns     The child and the QMP socket. Never the fds in struct vmm_config, which the caller may
  *          close after vmm_start.
- * Limits   VMM_MAX_CPUS, VMM_MAX_TEXT, VMM_MAX_CMDLINE; a command is overdue after
- *          VMM_COMMAND_MS, then vmm_next gives VMM_EV_FATAL.
+ * Limits   VMM_MAX_CPUS, VMM_MAX_LAYERS, VMM_MAX_SNAPSHOTS, VMM_MAX_TEXT, VMM_MAX_CMDLINE; a
+ *          command is overdue after VMM_COMMAND_MS, a saved or restored image after VMM_SAVE_MS,
+ *          then vmm_next gives VMM_EV_FATAL.
  * Never    Starts TCG unless the config says so (see selftest.h for the choice).
  * See      args.h (the command line), qmp.h, disk.h, initrd.h, vmm_boot_test.c
  */
@@ -29,14 +30,26 @@
 #define VMM_MAX_TAIL (8 << 10)	     /* what vmm_console_tail gives at most */
 #define VMM_COMMAND_MS 15000
 #define VMM_SAVE_MS 120000
+#define VMM_DETACH_MS 10000  /* for the guest to let go of the share */
+#define VMM_MAX_LAYERS 48    /* files of one disk, base and top included */
+#define VMM_MAX_SNAPSHOTS 32 /* of one disk in one run */
 
-enum vmm_accel { VMM_KVM, VMM_TCG };
+/* Emulation has one thread for all processors, or one for each where qemu can do that: emulator.h. */
+enum vmm_accel { VMM_KVM, VMM_TCG, VMM_TCG_PARALLEL };
+
+/* files[0] is a raw image, the others are qcow2 overlays upwards; only the last is written. What
+ * the overlays say about their backing is ignored. n is 0 for no disk, else 2 or more. */
+struct vmm_disk {
+	const char *files[VMM_MAX_LAYERS];
+	size_t n;
+};
+
+enum vmm_disk_id { VMM_ROOT, VMM_DOCKER, VMM_N_DISKS };
 
 struct vmm_config {
 	const char *kernel;
 	const char *initrd;
-	const char *root_disk, *root_base;     /* /dev/vda: qcow2 overlay, raw base; NULL: none */
-	const char *docker_disk, *docker_base; /* /dev/vdb */
+	struct vmm_disk disks[VMM_N_DISKS]; /* /dev/vda and /dev/vdb */
 	unsigned cpus;
 	uint64_t memory; /* bytes */
 	enum vmm_accel accel;
@@ -47,10 +60,7 @@ struct vmm_config {
 	const char *cmdline_extra; /* appended to the kernel command line; NULL: nothing */
 	const char *cgroup;	   /* delegated cgroup folder or NULL */
 	uint64_t memory_max;	   /* limit of that cgroup; 0: none */
-	/* Memory image. RAM lives in this file (made by the caller, of exactly `memory` bytes)
-	 * instead of an anonymous one; vmm_save then writes only the device state. */
-	const char *ram_file;
-	int restore_fd; /* device state to start from instead of booting; -1: boot. Default -1! */
+	bool incoming;		   /* does not boot: waits for vmm_restore. Needs share_fd -1 */
 };
 
 enum vmm_event_kind {
@@ -67,8 +77,13 @@ enum vmm_event_kind {
 	VMM_EV_DISK_ERROR, /* a disk of the guest had an error, which the guest was told */
 	VMM_EV_SHARE_ATTACHED,
 	VMM_EV_SHARE_FAILED, /* text */
+	VMM_EV_SHARE_DETACHED,
+	VMM_EV_SHARE_DETACH_FAILED, /* text; the share is there, or may still go */
+	VMM_EV_SNAPSHOT,	    /* the disk is written to its new overlay from now on */
+	VMM_EV_SNAPSHOT_FAILED,	    /* text; it is written where it was */
 	VMM_EV_SAVED,
 	VMM_EV_SAVE_FAILED, /* text */
+	VMM_EV_RESTORING,   /* qemu has begun to read: time for other things */
 	VMM_EV_RESTORED,    /* paused at the saved instant; vmm_resume lets it go on */
 	VMM_EV_RESTORE_FAILED,
 	VMM_EV_CONSOLE, /* console/console_len: the answer to vmm_console_tail */
@@ -106,7 +121,8 @@ uint64_t vmm_deadline(const struct vmm *vmm);
 #define VMM_MAX_READS 8
 int vmm_next(struct vmm *vmm, struct vmm_event *ret_ev) MUST_CHECK;
 
-/* Each queues one command; -ENOBUFS when too many wait, -EPIPE after VMM_EV_FATAL. */
+/* Each queues one command; -ENOBUFS when too many wait, -EPIPE after VMM_EV_FATAL, -EBUSY while the
+ * same is under way. */
 int vmm_powerdown(struct vmm *vmm) MUST_CHECK; /* presses the ACPI button */
 int vmm_pause(struct vmm *vmm) MUST_CHECK;
 int vmm_resume(struct vmm *vmm) MUST_CHECK;
@@ -118,9 +134,19 @@ int vmm_quit(struct vmm *vmm) MUST_CHECK; /* flushes the disks and ends qemu */
 int vmm_renew_ctl(struct vmm *vmm) MUST_CHECK;
 /* Hot-plugs the virtiofs device of tag `sbx`. Takes fd, a connected vhost-user socket. */
 int vmm_attach_share(struct vmm *vmm, int fd) MUST_CHECK;
-/* Pauses and writes the device state to fd (taken); RAM is config.ram_file. A machine with a
- * share cannot be saved. */
+/* Takes it away again: VMM_EV_SHARE_DETACHED when the guest has let go of it, which is bounded by
+ * VMM_DETACH_MS. The guest unmounts first. Another one may be attached afterwards. */
+int vmm_detach_share(struct vmm *vmm) MUST_CHECK;
+/* Pauses and writes memory and devices to fd (taken), a file or a pipe. VMM_EV_SAVED: all of it is
+ * written, the disks are flushed and let go of; then vmm_quit, or vmm_resume to go on. A machine
+ * with a share cannot be saved. */
 int vmm_save(struct vmm *vmm, int fd) MUST_CHECK;
+/* Reads what vmm_save wrote from fd (taken). Only with config.incoming, once. */
+int vmm_restore(struct vmm *vmm, int fd) MUST_CHECK;
+/* From now on a disk is written to another file: what its top file holds stays as it is, below.
+ * fd (taken) is a new qcow2 image of the same size, opened for reading and writing: whatever it says
+ * about its backing is ignored. One at a time. */
+int vmm_snapshot_disk(struct vmm *vmm, enum vmm_disk_id disk, int fd) MUST_CHECK;
 /* Asks for the newest bytes of the console; they come as VMM_EV_CONSOLE. */
 int vmm_console_tail(struct vmm *vmm) MUST_CHECK;
 /* SIGKILL; the pidfd tells when it is gone. */

@@ -72,17 +72,14 @@ static struct vmm_config config(struct machine *m)
 	return (struct vmm_config){
 		.kernel = kernel,
 		.initrd = initrd,
-		.root_disk = root,
-		.root_base = root_base,
-		.docker_disk = docker,
-		.docker_base = docker_base,
+		.disks = {[VMM_ROOT] = {{root_base, root}, 2},
+			[VMM_DOCKER] = {{docker_base, docker}, 2}},
 		.cpus = 2,
 		.memory = 512 << 20,
 		.accel = VMM_TCG,
 		.ctl_listen_fd = m->listen_fd,
 		.net_listen_fd = -1,
 		.share_fd = -1,
-		.restore_fd = -1,
 		.log_fd = m->log_fd,
 	};
 }
@@ -147,13 +144,13 @@ static void expect_event(struct machine *m, enum vmm_event_kind kind, struct vmm
 	fail_msg("event %d did not come", kind);
 }
 
-/* NULL when the byte came, else what the machine did instead. */
-static const char *wait_byte(struct machine *m, char want, int timeout_ms)
+static void expect_byte(struct machine *m, char want, int timeout_ms)
 {
 	uint64_t end = clock_mono_ms() + (uint64_t)timeout_ms;
+	const char *why = NULL;
 	char c;
 
-	while (clock_mono_ms() < end) {
+	while (!why && clock_mono_ms() < end) {
 		struct pollfd p[] = {{.fd = m->conn, .events = POLLIN},
 			{.fd = vmm_poll_fd(m->vmm), .events = POLLIN}};
 		struct vmm_event ev;
@@ -162,48 +159,22 @@ static const char *wait_byte(struct machine *m, char want, int timeout_ms)
 		if (p[0].revents) {
 			assert_int_equal(read(m->conn, &c, 1), 1);
 			assert_int_equal(c, want);
-			return NULL;
+			return;
 		}
 		while (vmm_next(m->vmm, &ev) > 0) {
 			if (ev.kind == VMM_EV_FATAL)
-				return "the machine is over";
+				why = "the machine is over";
 			if (ev.kind == VMM_EV_RESET)
-				return "the guest panicked or rebooted";
+				why = "the guest panicked or rebooted";
 		}
 	}
-	return "no byte came in time";
-}
-
-static void expect_byte(struct machine *m, char want, int timeout_ms)
-{
-	const char *why = wait_byte(m, want, timeout_ms);
-
-	if (!why)
-		return;
 	print_log(m);
-	fail_msg("%s", why);
+	fail_msg("%s", why ? why : "no byte came in time");
 }
 
-/* QEMU before 8.1 with several emulated processors now and then runs stale code that the kernel has
- * just patched: a boot that fails is tried once more, as the keeper does. */
 static void boot(struct machine *m, const struct vmm_config *c)
 {
-	struct vmm_config again = *c;
-	const char *why;
-
 	start(m, c);
-	why = wait_byte(m, 'R', BOOT_MS);
-	if (!why)
-		return;
-	print_log(m);
-	print_message("%s: booting once more\n", why);
-	stop(m);
-	*m = (struct machine){.conn = -1, .listen_fd = -1};
-	listen_on(m);
-	m->log_fd = memfd_create("log", MFD_CLOEXEC);
-	again.ctl_listen_fd = m->listen_fd;
-	again.log_fd = m->log_fd;
-	start(m, &again);
 	expect_byte(m, 'R', BOOT_MS);
 }
 
@@ -254,6 +225,43 @@ static void expect_exit(struct machine *m)
 	struct pollfd p = {.fd = vmm_child(m->vmm)->pidfd, .events = POLLIN};
 
 	assert_int_equal(poll(&p, 1, STEP_MS), 1);
+}
+
+static void save(struct machine *m, const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	struct vmm_event ev;
+
+	assert_true(fd >= 0);
+	assert_int_equal(vmm_save(m->vmm, fd), 0);
+	expect_event(m, VMM_EV_SAVED, &ev);
+}
+
+static long long size_of(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return (long long)st.st_size;
+}
+
+/* qemu may say that it cannot, or end. */
+static void expect_no_restore(struct machine *m)
+{
+	uint64_t end = clock_mono_ms() + STEP_MS;
+	struct vmm_event ev = {};
+
+	while (clock_mono_ms() < end) {
+		struct pollfd p = {.fd = vmm_poll_fd(m->vmm), .events = POLLIN};
+
+		(void)poll(&p, 1, 100);
+		while (vmm_next(m->vmm, &ev) > 0) {
+			assert_int_not_equal(ev.kind, VMM_EV_RESTORED);
+			if (ev.kind == VMM_EV_RESTORE_FAILED || ev.kind == VMM_EV_FATAL)
+				return;
+		}
+	}
+	fail_msg("neither restored nor refused");
 }
 
 /* The first boot: both disks, the wire, and its second connection. */
@@ -399,15 +407,69 @@ static void shares_a_folder(void **state)
 	share_stop(&share);
 
 	c = config(&m);
-	share = start_share();
 	boot(&m, &c);
+	for (int i = 0; i < 3; i++) {
+		share = start_share();
+		t = clock_mono_ms();
+		assert_int_equal(vmm_attach_share(m.vmm, TAKE_FD(share.vhost_fd)), 0);
+		expect_event(&m, VMM_EV_SHARE_ATTACHED, &ev);
+		ask(&m, 's', 'S');
+		print_message("share plugged in and mounted: %d ms\n", (int)(clock_mono_ms() - t));
+		ask(&m, 'u', 'U');
+		t = clock_mono_ms();
+		assert_int_equal(vmm_detach_share(m.vmm), 0);
+		assert_int_equal(vmm_detach_share(m.vmm), -EBUSY);
+		expect_event(&m, VMM_EV_SHARE_DETACHED, &ev);
+		print_message("share taken away: %d ms\n", (int)(clock_mono_ms() - t));
+		share_stop(&share);
+	}
+	save(&m, "/dev/null"); /* a machine that has had a share */
+	assert_int_equal(vmm_detach_share(m.vmm), 0);
+	expect_event(&m, VMM_EV_SHARE_DETACH_FAILED, &ev);
+	stop(&m);
+}
+
+/* A guest that stands still does not let go: that is told in time, and no more than that. */
+static void stuck_share_is_told(void **state)
+{
+	static struct machine m;
+	struct vmm_config c = config(&m);
+	struct share share = start_share();
+	struct vmm_event ev;
+	uint64_t t;
+
+	c.share_fd = share.vhost_fd;
+	boot(&m, &c);
+	fd_close(&share.vhost_fd);
+	assert_int_equal(vmm_pause(m.vmm), 0);
+	expect_event(&m, VMM_EV_PAUSED, &ev);
 	t = clock_mono_ms();
-	assert_int_equal(vmm_attach_share(m.vmm, TAKE_FD(share.vhost_fd)), 0);
-	expect_event(&m, VMM_EV_SHARE_ATTACHED, &ev);
-	ask(&m, 's', 'S');
-	print_message("share plugged in and mounted: %d ms\n", (int)(clock_mono_ms() - t));
+	assert_int_equal(vmm_detach_share(m.vmm), 0);
+	expect_event(&m, VMM_EV_SHARE_DETACH_FAILED, &ev);
+	assert_in_range(clock_mono_ms() - t, VMM_DETACH_MS - 100, VMM_DETACH_MS + 5000);
+	assert_int_equal(vmm_resume(m.vmm), 0);
+	expect_event(&m, VMM_EV_RESUMED, &ev);
+	ask(&m, 'x', 'x');
 	stop(&m);
 	share_stop(&share);
+}
+
+/* With a thread for each processor, QEMU 7.2 did not live through 1,000 of these: "Oops: int3". */
+static void kernel_patches_its_own_code(void **state)
+{
+	struct selftest_input in = {.kernel = kernel, .initrd = initrd, .cache_dir = dir};
+	static struct machine m;
+	struct vmm_config c = config(&m);
+	struct err err = {};
+	uint64_t t;
+
+	assert_int_equal(vmm_accel_decide(SELFTEST_WANT_TCG, &in, &c.accel, &err), 0);
+	boot(&m, &c);
+	t = clock_mono_ms();
+	assert_int_equal(write(m.conn, "p", 1), 1);
+	expect_byte(&m, 'P', BOOT_MS);
+	print_message("patched in %d ms\n", (int)(clock_mono_ms() - t));
+	stop(&m);
 }
 
 static void panic_shows_the_console(void **state)
@@ -427,40 +489,114 @@ static void panic_shows_the_console(void **state)
 	stop(&m);
 }
 
-/* Device state in one file, RAM in another; the guest goes on where it was. */
+/* The guest goes on where it was, as often as the image is used; one that is cut or changed is
+ * never run. */
 static void saves_and_restores(void **state)
 {
-	AUTO_FREE char *ram = xasprintf("%s/ram", dir), *state_path = xasprintf("%s/state", dir);
+	AUTO_FREE char *path = xasprintf("%s/image", dir);
 	static struct machine m;
 	struct vmm_config c = config(&m);
 	struct vmm_event ev;
-	int fd = open(ram, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	uint64_t t;
 
-	assert_int_equal(ftruncate(fd, 512 << 20), 0);
-	close(fd);
-	c.ram_file = ram;
 	boot(&m, &c);
 	fd_close(&m.conn);
-	fd = open(state_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	assert_int_equal(vmm_save(m.vmm, fd), 0);
-	expect_event(&m, VMM_EV_SAVED, &ev);
+	assert_int_equal(vmm_restore(m.vmm, open(path, O_RDONLY | O_CLOEXEC)), -EINVAL);
+	t = clock_mono_ms();
+	save(&m, path);
+	print_message("saved in %d ms, %lld bytes\n", (int)(clock_mono_ms() - t), size_of(path));
 	assert_int_equal(vmm_quit(m.vmm), 0);
 	expect_event(&m, VMM_EV_ENDED, &ev);
 	stop(&m);
 
+	for (int i = 0; i < 2; i++) {
+		c = config(&m);
+		c.incoming = true;
+		t = clock_mono_ms();
+		start(&m, &c);
+		expect_event(&m, VMM_EV_READY, &ev);
+		print_message("ready after %d ms\n", (int)(clock_mono_ms() - t));
+		assert_int_equal(vmm_restore(m.vmm, open(path, O_RDONLY | O_CLOEXEC)), 0);
+		expect_event(&m, VMM_EV_RESTORED, &ev);
+		print_message("restored after %d ms\n", (int)(clock_mono_ms() - t));
+		assert_int_equal(vmm_resume(m.vmm), 0);
+		expect_event(&m, VMM_EV_RESUMED, &ev);
+		ask_after_return(&m, 'x');
+		print_message("answers after %d ms\n", (int)(clock_mono_ms() - t));
+		ask(&m, 'x', 'x');
+		stop(&m);
+	}
+
+	assert_int_equal(truncate(path, size_of(path) / 2), 0);
 	c = config(&m);
-	c.ram_file = ram;
-	c.restore_fd = open(state_path, O_RDONLY | O_CLOEXEC);
-	t = clock_mono_ms();
+	c.incoming = true;
 	start(&m, &c);
-	expect_event(&m, VMM_EV_RESTORED, &ev);
-	assert_int_equal(vmm_resume(m.vmm), 0);
-	expect_event(&m, VMM_EV_RESUMED, &ev);
-	ask_after_return(&m, 'x');
-	print_message("restored in %d ms\n", (int)(clock_mono_ms() - t));
-	ask(&m, 'x', 'x');
-	close(c.restore_fd);
+	assert_int_equal(vmm_restore(m.vmm, open(path, O_RDONLY | O_CLOEXEC)), 0);
+	expect_no_restore(&m);
+	stop(&m);
+}
+
+static void add_overlay(const char *path)
+{
+	struct err err = {};
+	int r = disk_make(path, root_base, 0, &err);
+
+	if (r < 0)
+		fail_msg("%s", err_text(&err, r));
+}
+
+static void snapshot(struct machine *m, const char *path)
+{
+	uint64_t t = clock_mono_ms();
+	struct vmm_event ev;
+
+	assert_int_equal(vmm_snapshot_disk(m->vmm, VMM_ROOT, open(path, O_RDWR | O_CLOEXEC)), 0);
+	expect_event(m, VMM_EV_SNAPSHOT, &ev);
+	print_message("snapshot in %d ms\n", (int)(clock_mono_ms() - t));
+}
+
+/* What was written before a snapshot is in the lower layer, what comes later in the upper one; the
+ * machine goes on meanwhile. */
+static void snapshots_a_running_disk(void **state)
+{
+	AUTO_FREE char *one = xasprintf("%s/one", dir), *two = xasprintf("%s/two", dir);
+	AUTO_FREE char *three = xasprintf("%s/three", dir), *four = xasprintf("%s/four", dir);
+	static struct machine m;
+	struct vmm_config c = config(&m);
+	struct vmm_event ev;
+
+	add_overlay(one);
+	add_overlay(two);
+	add_overlay(three);
+	add_overlay(four);
+	c.disks[VMM_ROOT] = (struct vmm_disk){{root_base, one}, 2};
+	boot(&m, &c);
+	ask(&m, '1', 'W');
+	snapshot(&m, two);
+	ask(&m, '2', 'W');
+	/* A file that is no qcow2 image is refused, and the disk stays where it is. */
+	assert_int_equal(vmm_snapshot_disk(m.vmm, VMM_ROOT, open(initrd, O_RDWR | O_CLOEXEC)), 0);
+	assert_int_equal(vmm_snapshot_disk(m.vmm, VMM_ROOT, -1), -EBUSY);
+	expect_event(&m, VMM_EV_SNAPSHOT_FAILED, &ev);
+	snapshot(&m, three);
+	ask(&m, '3', 'W');
+	ask(&m, '4', 'y');
+	stop(&m); /* SIGKILL */
+
+	c = config(&m);
+	c.disks[VMM_ROOT] = (struct vmm_disk){{root_base, one, two, three}, 4};
+	boot(&m, &c);
+	ask(&m, '4', 'y');
+	ask(&m, '5', 'y');
+	ask(&m, '6', 'y');
+	stop(&m);
+
+	c = config(&m);
+	c.disks[VMM_ROOT] = (struct vmm_disk){{root_base, one, two, four}, 4};
+	boot(&m, &c);
+	ask(&m, '4', 'y');
+	ask(&m, '5', 'y');
+	ask(&m, '6', 'n');
 	stop(&m);
 }
 
@@ -476,7 +612,7 @@ static void selftest_decides(void **state)
 		fail_msg("%s", err_text(&err, r));
 	print_message("self-test boot under TCG: %d ms\n", (int)(clock_mono_ms() - t));
 	assert_int_equal(vmm_accel_decide(SELFTEST_WANT_TCG, &in, &accel, &err), 0);
-	assert_int_equal(accel, VMM_TCG);
+	assert_int_not_equal(accel, VMM_KVM);
 	r = vmm_accel_decide(SELFTEST_AUTO, &in, &accel, &err);
 	if (r == 0) {
 		assert_int_equal(accel, VMM_KVM);
@@ -535,8 +671,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(pauses_and_quits, end_live),
 		cmocka_unit_test_teardown(bad_share_is_refused, end_live),
 		cmocka_unit_test_teardown(shares_a_folder, end_live),
+		cmocka_unit_test_teardown(stuck_share_is_told, end_live),
+		cmocka_unit_test_teardown(kernel_patches_its_own_code, end_live),
 		cmocka_unit_test_teardown(panic_shows_the_console, end_live),
 		cmocka_unit_test_teardown(saves_and_restores, end_live),
+		cmocka_unit_test_teardown(snapshots_a_running_disk, end_live),
 		cmocka_unit_test_teardown(selftest_decides, end_live),
 	};
 

@@ -1,6 +1,6 @@
 /*
- * vmm_internal - what vmm.c (the process and its socket) and vmm_event.c (what qemu's messages
- * mean) share.
+ * vmm_internal - what vmm.c (the process and its socket), vmm_event.c (what qemu's messages mean) and
+ * vmm_flow.c (what takes several commands) share.
  */
 #pragma once
 
@@ -14,16 +14,25 @@ enum tag {
 	TAG_CONSOLE,
 	TAG_CTL_DEL,
 	TAG_CTL_ADD,
+	TAG_UNDO, /* its outcome changes nothing */
+	/* The steps of vmm_flow.c, in their order. */
 	TAG_SHARE_FD,
 	TAG_SHARE_CHARDEV,
 	TAG_SHARE_DEVICE,
-	TAG_SHARE_UNDO, /* its outcome changes nothing */
+	TAG_DETACH_DEVICE,
+	TAG_DETACH_CHARDEV,
 	TAG_SAVE_STOP,
 	TAG_SAVE_CAPS,
+	TAG_SAVE_LIMIT,
 	TAG_SAVE_FD,
 	TAG_SAVE_MIGRATE,
 	TAG_RESTORE_CAPS,
+	TAG_RESTORE_FD,
 	TAG_RESTORE_MIGRATE,
+	TAG_SNAP_FD,
+	TAG_SNAP_FD_RO,
+	TAG_SNAP_NODE,
+	TAG_SNAP_DO,
 	N_TAGS,
 };
 
@@ -38,9 +47,18 @@ struct vmm {
 	uint32_t timed_id;    /* the command that deadline is for */
 	bool ending;	      /* shut down, reset or told to quit: what follows is no surprise */
 	bool dead;	      /* VMM_EV_ENDED or VMM_EV_FATAL was given */
-	bool restoring;
-	int save_fd; /* between vmm_save and its turn */
+	bool incoming;
+	int image_fd; /* between vmm_save or vmm_restore and its turn */
 	enum { MIGRATE_NONE, MIGRATE_SAVE, MIGRATE_RESTORE } migrating;
+	uint64_t migrate_ms; /* when that is overdue */
+	bool detaching;	     /* vmm_detach_share waits for the device's end ... */
+	uint64_t detach_ms;  /* ... until then */
+	unsigned n_detach_tries;
+	bool snapping;
+	enum vmm_disk_id snap_disk;
+	int snap_fd_ro;			   /* the overlay for reading only, until its turn */
+	unsigned n_snapshots[VMM_N_DISKS]; /* that were made */
+	unsigned n_sets;		   /* of descriptors, ever */
 	unsigned n_console_reads;
 	bool renewing; /* vmm_renew_ctl waits for the old port's end */
 	unsigned n_ctl_tries;
@@ -56,3 +74,13 @@ int vmm_on_item(struct vmm *v, const struct qmp_item *it, struct vmm_event *ev) 
 /* Fill an event and give 1; vmm_fail also ends the conversation. */
 int vmm_tell(struct vmm_event *ev, enum vmm_event_kind kind, const char *text);
 int vmm_fail(struct vmm *v, struct vmm_event *ev, const char *text);
+
+/* vmm_flow.c: what follows from an answer to one of its steps. */
+int vmm_flow_on_success(struct vmm *v, enum tag tag, struct vmm_event *ev) MUST_CHECK;
+int vmm_flow_on_failure(
+	struct vmm *v, enum tag tag, const char *text, struct vmm_event *ev) MUST_CHECK;
+int vmm_flow_on_share_gone(struct vmm *v, struct vmm_event *ev) MUST_CHECK;
+int vmm_flow_on_migration(struct vmm *v, const char *status, struct vmm_event *ev) MUST_CHECK;
+/* UINT64_MAX when nothing is under way. */
+uint64_t vmm_flow_deadline(const struct vmm *v);
+int vmm_flow_on_overdue(struct vmm *v, struct vmm_event *ev) MUST_CHECK;

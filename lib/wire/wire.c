@@ -342,6 +342,11 @@ int wire_ping(struct wire *w, uint64_t cookie)
 	return nghttp2_submit_ping(w->session, NGHTTP2_FLAG_NONE, opaque) == 0 ? 0 : -ENOMEM;
 }
 
+bool wire_is_opening(const struct wire *w)
+{
+	return w->got_settings && !w->ready;
+}
+
 unsigned wire_n_streams(const struct wire *w)
 {
 	return w->n_streams;

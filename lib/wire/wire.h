@@ -96,5 +96,7 @@ void wire_consumed(struct wire *w, uint32_t id, size_t n);
 /* Ends the stream at once in both directions; no callback for it comes any more. */
 void wire_reset(struct wire *w, uint32_t id);
 int wire_ping(struct wire *w, uint64_t cookie) MUST_CHECK;
+/* The peer has spoken but not answered us yet. */
+bool wire_is_opening(const struct wire *w);
 /* Streams that are open. */
 unsigned wire_n_streams(const struct wire *w);

@@ -64,14 +64,24 @@ static ssize_t send_some(int fd, struct slice bytes)
 	return r;
 }
 
+/* The keeper passes connections to published ports so that closing them is a reset: nothing that was
+ * cut may look whole. From here on all that was to be said is said. */
+static void end_in_order(struct bridge *b)
+{
+	const struct linger off = {0};
+
+	(void)setsockopt(b->fd, SOL_SOCKET, SO_LINGER, &off, sizeof(off));
+	(void)shutdown(b->fd, SHUT_WR);
+}
+
 /* Called when to_host is empty: passes the guest's end on, and ends what has nothing left. */
 static void host_drained(struct edge *e, struct bridge *b)
 {
 	bufq_trim(&b->to_host);
+	if (b->guest_ended)
+		end_in_order(b);
 	if (!b->stream)
 		finish(e, b, EDGE_REASON_GUEST);
-	else if (b->guest_ended)
-		(void)shutdown(b->fd, SHUT_WR);
 }
 
 static void drain_to_host(struct edge *e, struct bridge *b)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -341,17 +342,51 @@ void rig_up(struct rig *r)
 	rig_until(r, r->ready);
 }
 
-struct rig_client *rig_open(struct rig *r, const char *path, uint64_t total)
+static struct rig_client *open_with(struct rig *r, const char *path, uint64_t total, int fds[2])
 {
 	struct rig_client *c = &r->clients[r->n_clients++];
-	int fds[2];
 
 	assert_true(r->n_clients <= RIG_STREAMS);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	*c = (struct rig_client){.fd = fds[0], .total = total};
 	assert_int_equal(edge_ask_open(r->keeper, r->n_clients, path, fds[1]), 0);
 	fd_close(&fds[1]);
 	return c;
+}
+
+/* As the keeper accepts it (src/keeper/ports.c), with small buffers. */
+static void tcp_pair(int fds[2])
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const struct linger reset = {.l_onoff = 1};
+	socklen_t n = sizeof(sa);
+	const int small = 4096;
+	AUTO_CLOSE int l = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(l, (struct sockaddr *)&sa, n), 0);
+	assert_int_equal(getsockname(l, (struct sockaddr *)&sa, &n), 0);
+	assert_int_equal(listen(l, 1), 0);
+	fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(setsockopt(fds[0], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	assert_int_equal(connect(fds[0], (struct sockaddr *)&sa, n), 0);
+	fds[1] = accept4(l, NULL, NULL, SOCK_CLOEXEC);
+	assert_int_equal(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+	assert_int_equal(setsockopt(fds[1], SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
+}
+
+struct rig_client *rig_open(struct rig *r, const char *path, uint64_t total)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	return open_with(r, path, total, fds);
+}
+
+struct rig_client *rig_open_tcp(struct rig *r, const char *path, uint64_t total)
+{
+	int fds[2];
+
+	tcp_pair(fds);
+	return open_with(r, path, total, fds);
 }
 
 static short client_events(const struct rig_client *c)
@@ -415,7 +450,7 @@ int rig_exit(struct rig *r)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-uint64_t rig_memory(const struct rig *r, const char *field)
+uint64_t rig_memory_or_ended(const struct rig *r, const char *field)
 {
 	char path[64], line[256];
 	unsigned long kib = 0;
@@ -429,6 +464,13 @@ uint64_t rig_memory(const struct rig *r, const char *field)
 			kib = strtoul(line + strlen(field), NULL, 10);
 	}
 	(void)fclose(f);
-	assert_true(kib > 0);
 	return (uint64_t)kib * 1024;
+}
+
+uint64_t rig_memory(const struct rig *r, const char *field)
+{
+	uint64_t bytes = rig_memory_or_ended(r, field);
+
+	assert_true(bytes > 0);
+	return bytes;
 }

@@ -65,6 +65,8 @@ void rig_config(struct rig *r, uint32_t ready_ms);
 /* CONFIG with the CA of an edge before. */
 void rig_config_saved(struct rig *r, uint32_t ready_ms, const struct edge_ca *ca);
 struct rig_client *rig_open(struct rig *r, const char *path, uint64_t total);
+/* The same over TCP, as a connection to a published port. */
+struct rig_client *rig_open_tcp(struct rig *r, const char *path, uint64_t total);
 /* Waits at most ms for something, then moves what can be moved. */
 void rig_step(struct rig *r, int ms);
 /* Steps until the condition holds; fails the test after 60 s. */
@@ -84,4 +86,6 @@ int rig_exit(struct rig *r);
 /* Bytes of edge by a field of /proc/PID/status (smaps is not for us: edge is not dumpable): RssAnon
  * is its own, VmRSS has the program's text too, which many edges share. */
 uint64_t rig_memory(const struct rig *r, const char *field);
+/* 0 when edge has ended: what a guest does wrong may end it between two looks. */
+uint64_t rig_memory_or_ended(const struct rig *r, const char *field);
 uint8_t rig_pattern(uint64_t i);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,6 +180,70 @@ static void test_guest_refuses_and_resets(void **state)
 	fd_close(&c->fd);
 	rig_until(r, c->refused);
 	assert_int_equal(c->reason, EDGE_REASON_GONE);
+	rig_free(r);
+}
+
+/* What the rest of a connection is: 0 or a negative errno at its end. */
+static int end_of(struct rig *r, struct rig_client *c, size_t *ret_n)
+{
+	char buf[4096];
+	ssize_t n;
+
+	*ret_n = 0;
+	for (;;) {
+		n = recv(c->fd, buf, sizeof(buf), MSG_DONTWAIT);
+		if (n > 0)
+			*ret_n += (size_t)n;
+		else if (n < 0 && errno == EAGAIN)
+			rig_step(r, 5);
+		else
+			return n < 0 ? -errno : 0;
+	}
+}
+
+/* A connection to a published port ends in order only when the guest has ended it so. */
+static void test_published_connection(void **state)
+{
+	struct rig *r = rig_new(NULL);
+	struct rig_client *c;
+	size_t n;
+
+	rig_up(r);
+	/* Everything is over in the guest long before the client reads. */
+	c = rig_open_tcp(r, "/late", 200 * 1024);
+	c->paused = true;
+	rig_until(r, r->n_streams == 1 && r->streams[0].closed);
+	assert_int_equal(end_of(r, c, &n), 0);
+	assert_int_equal(n, 200 * 1024);
+	rig_until(r, c->closed);
+	c->eof = true;
+
+	c = rig_open_tcp(r, "/refuse", 0);
+	c->paused = true;
+	rig_until(r, c->refused);
+	assert_int_equal(end_of(r, c, &n), -ECONNRESET);
+	c = rig_open_tcp(r, "/hold", 0);
+	c->paused = true;
+	rig_until(r, c->opened);
+	wire_reset(r->guest, r->streams[1].sid);
+	rig_until(r, c->closed);
+	assert_int_equal(end_of(r, c, &n), -ECONNRESET);
+
+	/* A client that is cut off, and edge itself. */
+	c = rig_open_tcp(r, "/hold", 0);
+	rig_until(r, c->opened);
+	assert_int_equal(setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
+				 sizeof(struct linger)),
+		0);
+	fd_close(&c->fd);
+	rig_until(r, c->closed && r->streams[2].reset);
+	c = rig_open_tcp(r, "/pour", 0);
+	c->paused = true;
+	rig_until(r, c->opened);
+	assert_int_equal(kill(r->pid, SIGKILL), 0);
+	assert_int_equal(rig_exit(r), -SIGKILL);
+	r->deaf = r->keeper_deaf = true;
+	assert_int_equal(end_of(r, c, &n), -ECONNRESET);
 	rig_free(r);
 }
 
@@ -527,6 +592,7 @@ int main(void)
 		cmocka_unit_test(test_half_close),
 		cmocka_unit_test(test_killed_client_resets),
 		cmocka_unit_test(test_guest_refuses_and_resets),
+		cmocka_unit_test(test_published_connection),
 		cmocka_unit_test(test_back_pressure_to_the_guest),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_full_and_keeper_does_not_read),

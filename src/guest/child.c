@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "builtin.h"
+#include "imageenv.h"
 #include "netconf.h"
 #include "spawn.h"
 #include "trust.h"
@@ -75,7 +76,8 @@ static void enter_folder(const struct child *c, const struct user *u)
 
 static void fill_env(struct env *e, const struct child *c, const struct user *u)
 {
-	AUTO_FREE char *path = xasprintf("%s/.local/bin:" PATH_DEFAULT, u->home);
+	AUTO_FREE char *own = xasprintf("%s/.local/bin", u->home);
+	AUTO_FREE char *path = xasprintf("%s:" PATH_DEFAULT, own);
 	const struct facts *f = c->facts;
 
 	env_set(e, "PATH", u->uid == 0 ? PATH_DEFAULT : path);
@@ -86,6 +88,7 @@ static void fill_env(struct env *e, const struct child *c, const struct user *u)
 	}
 	env_set(e, "SHELL", u->shell[0] ? u->shell : "/bin/sh");
 	env_set(e, "LANG", "C.UTF-8");
+	imageenv_load(e, u->uid == 0 ? NULL : own);
 	if (c->spec->flags & EXEC_F_TTY)
 		env_set(e, "TERM", "xterm");
 	if (f->name) {

@@ -64,13 +64,17 @@ void ctl_on_end(struct ctl *c, uint32_t id, uint32_t idx)
 		wire_reset(c->wire, id);
 }
 
-void ctl_release(struct ctl *c)
+void ctl_release(struct ctl *c, const char *path, struct slice body)
 {
 	for (uint32_t i = 0; i < CTL_MAX_STREAMS; i++) {
 		struct ctl_stream *s = &c->streams[i];
 
-		if (!s->held)
+		if (!s->held || strcmp(s->route->path, path) != 0)
 			continue;
+		if (body.n && body.n <= GUEST_MAX_BODY) {
+			memcpy(s->body, body.p, body.n);
+			s->n = body.n;
+		}
 		if (wire_reply(c->wire, s->id, s->held) < 0)
 			wire_reset(c->wire, s->id);
 		s->held = 0;

@@ -47,7 +47,7 @@ int ctl_on_data(struct ctl *c, uint32_t id, uint32_t idx, struct slice bytes) MU
 void ctl_on_end(struct ctl *c, uint32_t id, uint32_t idx);
 ssize_t ctl_pull(struct ctl *c, uint32_t idx, uint8_t *buf, size_t n);
 void ctl_close(struct ctl *c, uint32_t idx);
-/* Sends the answers that wait. */
-void ctl_release(struct ctl *c);
+/* Sends the answers to a path that wait; with a body, that one. */
+void ctl_release(struct ctl *c, const char *path, struct slice body);
 /* The session has ended: all streams are gone. */
 void ctl_drop_all(struct ctl *c);

@@ -1,7 +1,9 @@
 #include "exec_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ^D, which a terminal in its usual mode reads as the end of the input. */
@@ -9,9 +11,15 @@
 /* At most so much of one program's output a turn, so that the others get theirs. */
 #define TURN_READS 4
 
+/* Output from here on must not get lost; of a session that nobody looks at, any may. */
+static uint64_t keep_from(const struct exec *e)
+{
+	return exec_is_kept(e) && !e->conn ? e->ring.end : e->acked;
+}
+
 bool exec_has_room(const struct exec *e)
 {
-	return bufq_space(&e->to_host) > EXEC_RESERVE + EXEC_HEADER;
+	return exec_ring_room(&e->ring, keep_from(e)) > 0;
 }
 
 void exec_watch_output(struct execs *x, struct exec *e)
@@ -25,20 +33,20 @@ void exec_watch_output(struct execs *x, struct exec *e)
 /* Bytes moved, 0 when there is nothing now or no room, -1 at the end. */
 static ssize_t read_once(struct exec *e, struct exec_end *end, enum exec_type type)
 {
-	static uint8_t buf[EXEC_MAX_PAYLOAD];
-	size_t room;
+	static uint8_t buf[EXEC_RING_FRAME];
+	size_t room = exec_ring_room(&e->ring, keep_from(e));
 	ssize_t n;
 
-	if (!exec_has_room(e))
+	if (room == 0)
 		return 0;
-	room = bufq_space(&e->to_host) - EXEC_RESERVE - EXEC_HEADER;
 	n = read(end->fd, buf, MIN(room, sizeof(buf)));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	/* A terminal that nobody holds any more says EIO. */
 	if (n <= 0)
 		return -1;
-	(void)exec_put_data(&e->to_host, type, slice_of(buf, (size_t)n));
+	exec_ring_put(&e->ring, type, slice_of(buf, (size_t)n), keep_from(e),
+		exec_is_kept(e) ? &e->screen : NULL);
 	end->owed -= MIN(end->owed, (size_t)n);
 	return n;
 }
@@ -53,19 +61,73 @@ void exec_read_output(struct execs *x, struct exec *e, struct exec_end *end, enu
 		n = read_once(e, end, type);
 	if (n < 0)
 		exec_end_close(x, e, end);
-	exec_resume(x, e);
+	exec_resume(x, e->conn);
+	exec_watch_output(x, e);
+}
+
+static size_t space_of(const struct exec_conn *c)
+{
+	size_t space = bufq_space(&c->to_host);
+
+	return space > EXEC_RESERVE ? space - EXEC_RESERVE : 0;
+}
+
+static void send_replay(struct exec_conn *c)
+{
+	while (bufq_len(&c->replay) && space_of(c) > EXEC_HEADER) {
+		struct slice s = bufq_peek(&c->replay);
+		size_t n = MIN(s.n, space_of(c) - EXEC_HEADER);
+
+		bufq_consume(&c->replay, exec_put_data(&c->to_host, EXEC_REPLAY, slice_of(s.p, n)));
+	}
+	bufq_trim(&c->replay);
+}
+
+static void send_exit(struct exec_conn *c)
+{
+	int status = c->e->wait_status;
+	bool signalled = WIFSIGNALED(status);
+	int value = signalled ? WTERMSIG(status) : WEXITSTATUS(status);
+	int r = exec_put_exit(&c->to_host, signalled, (uint8_t)value);
+
+	assert(r == 0);
+	c->last = true;
+}
+
+/* What the exec has for its client goes into the queue as whole frames, as far as it fits. */
+static void fill(struct execs *x, struct exec_conn *c)
+{
+	struct exec *e = c->e;
+
+	if (!e || c->last || !c->begun)
+		return;
+	send_replay(c);
+	if (bufq_len(&c->replay))
+		return;
+	if (c->acks && e->in_taken - c->told >= EXEC_TAKEN_STEP && space_of(c) > 0) {
+		(void)!exec_put_offset(&c->to_host, EXEC_TAKEN, e->in_taken);
+		c->told = e->in_taken;
+	}
+	c->sent = exec_ring_copy(&e->ring, c->sent, &c->to_host, space_of(c));
+	if (!c->acks) {
+		e->acked = c->sent;
+		exec_ring_drop(&e->ring, e->acked);
+	}
+	if (e->state == EXEC_ENDED && c->sent == e->ring.end)
+		send_exit(c);
 	exec_watch_output(x, e);
 }
 
 ssize_t exec_pull(struct execs *x, uint32_t idx, uint8_t *buf, size_t n)
 {
-	struct exec *e = &x->slots[idx];
-	size_t k = bufq_take(&e->to_host, buf, n);
+	struct exec_conn *c = &x->conns[idx];
+	size_t k;
 
-	bufq_trim(&e->to_host);
+	fill(x, c);
+	k = bufq_take(&c->to_host, buf, n);
+	bufq_trim(&c->to_host);
 	if (k == 0)
-		return e->state == EXEC_ENDED ? 0 : -EAGAIN;
-	exec_watch_output(x, e);
+		return c->last ? 0 : -EAGAIN;
 	return (ssize_t)k;
 }
 
@@ -87,7 +149,7 @@ static void finish_input(struct execs *x, struct exec *e)
 		close_input(x, e);
 }
 
-static void write_input(struct execs *x, struct exec *e)
+void exec_write_input(struct execs *x, struct exec *e)
 {
 	ssize_t n = 1;
 
@@ -102,33 +164,6 @@ static void write_input(struct execs *x, struct exec *e)
 	exec_end_watch(x, e, &e->in, bufq_len(&e->to_program) > 0 ? EPOLLOUT : 0);
 }
 
-static int start(struct execs *x, struct exec *e, struct slice payload)
-{
-	struct exec_spec spec;
-	struct spawn sp;
-	struct err err;
-	int r = exec_spec_decode(payload, &spec);
-
-	if (r < 0)
-		return r;
-	e->detached = spec.flags & EXEC_F_DETACHED;
-	e->tty = !e->detached && spec.flags & EXEC_F_TTY;
-	r = spawn_start(&spec, x->facts, &sp, &err);
-	exec_spec_done(&spec);
-	if (r < 0) {
-		exec_say_error(x, e, 126, err.text);
-		return 0;
-	}
-	e->pid = sp.pid;
-	e->state = EXEC_STARTING;
-	e->status.fd = sp.status;
-	e->in.fd = sp.in;
-	e->out.fd = sp.out;
-	e->err.fd = sp.err;
-	exec_end_watch(x, e, &e->status, EPOLLIN);
-	return 0;
-}
-
 static int take_signal(struct exec *e, struct slice payload)
 {
 	uint8_t signo;
@@ -139,39 +174,63 @@ static int take_signal(struct exec *e, struct slice payload)
 	return r;
 }
 
-static int take_resize(struct exec *e, struct slice payload)
+static int take_resize(struct execs *x, struct exec *e, struct slice payload)
 {
 	uint16_t rows, cols;
 	int r = exec_get_resize(payload, &rows, &cols);
 
-	if (r == 0 && e->tty && e->out.fd >= 0)
-		spawn_resize(e->out.fd, rows, cols);
+	if (r == 0)
+		exec_resize(x, e, rows, cols);
 	return r;
 }
 
-static int take_input(struct exec *e, struct slice payload)
+static int take_input(struct execs *x, struct exec_conn *c, struct slice payload)
 {
+	struct exec *e = c->e;
+
 	if (e->eof_wanted)
 		return -EBADMSG;
+	e->in_taken += payload.n;
 	if (e->in.fd >= 0)
 		(void)bufq_put(&e->to_program, payload);
+	if (c->acks && e->in_taken - c->told >= EXEC_TAKEN_STEP)
+		exec_resume(x, c);
 	return 0;
 }
 
-static int take_frame(struct execs *x, struct exec *e, const struct exec_frame *f)
+static int take_detach(struct execs *x, struct exec_conn *c)
 {
+	struct exec *e = c->e;
+
+	if (!exec_is_kept(e))
+		return -EBADMSG;
+	exec_send_away(x, c, EXEC_ASKED);
+	exec_leave(x, e, false);
+	return 0;
+}
+
+static int take_frame(struct execs *x, struct exec_conn *c, const struct exec_frame *f)
+{
+	if (f->type == EXEC_SPEC)
+		return exec_start(x, c, f->payload);
+	if (f->type == EXEC_ATTACH)
+		return exec_take_attach(x, c, f->payload);
+	if (!c->e)
+		return 0;
 	switch (f->type) {
-	case EXEC_SPEC:
-		return start(x, e, f->payload);
 	case EXEC_STDIN:
-		return take_input(e, f->payload);
+		return take_input(x, c, f->payload);
 	case EXEC_STDIN_EOF:
-		e->eof_wanted = true;
+		c->e->eof_wanted = true;
 		return 0;
 	case EXEC_RESIZE:
-		return take_resize(e, f->payload);
+		return take_resize(x, c->e, f->payload);
 	case EXEC_SIGNAL:
-		return take_signal(e, f->payload);
+		return take_signal(c->e, f->payload);
+	case EXEC_ACK:
+		return exec_take_ack(x, c, f->payload);
+	case EXEC_DETACH:
+		return take_detach(x, c);
 	default:
 		return -EBADMSG;
 	}
@@ -179,55 +238,57 @@ static int take_frame(struct execs *x, struct exec *e, const struct exec_frame *
 
 /* While the program is being started its input waits; afterwards a frame is taken only when its
  * whole payload would fit. */
-static bool can_take(const struct exec *e)
+static bool can_take(const struct exec_conn *c)
 {
-	return e->state != EXEC_STARTING && bufq_space(&e->to_program) >= EXEC_MAX_PAYLOAD;
+	const struct exec *e = c->e;
+
+	return !e || (e->state != EXEC_STARTING && bufq_space(&e->to_program) >= EXEC_MAX_PAYLOAD);
 }
 
 /* Eats one run of bytes; how many, or -EBADMSG. */
-static ssize_t eat(struct execs *x, struct exec *e)
+static ssize_t eat(struct execs *x, struct exec_conn *c)
 {
-	struct slice run = bufq_peek(&e->from_host), left = run;
+	struct slice run = bufq_peek(&c->from_host), left = run;
 	struct exec_frame f;
-	int r = exec_reader_feed(&e->reader, &left, &f);
+	int r = exec_reader_feed(&c->reader, &left, &f);
 
 	if (r == 1)
-		r = take_frame(x, e, &f);
+		r = take_frame(x, c, &f);
 	if (r < 0)
 		return r;
-	bufq_consume(&e->from_host, run.n - left.n);
+	bufq_consume(&c->from_host, run.n - left.n);
 	return (ssize_t)(run.n - left.n);
 }
 
-void exec_pump_input(struct execs *x, struct exec *e)
+void exec_pump_input(struct execs *x, struct exec_conn *c)
 {
 	size_t done = 0;
 	ssize_t n = 1;
 
-	if (!e->id)
-		return;
-	write_input(x, e);
-	while (n > 0 && bufq_len(&e->from_host) > 0 && can_take(e)) {
-		n = eat(x, e);
+	if (c->e)
+		exec_write_input(x, c->e);
+	while (n > 0 && bufq_len(&c->from_host) > 0 && can_take(c)) {
+		n = eat(x, c);
 		if (n < 0) {
-			exec_violation(x, e);
+			exec_violation(x, c);
 			return;
 		}
 		done += (size_t)n;
-		write_input(x, e);
+		if (c->e)
+			exec_write_input(x, c->e);
 	}
-	bufq_trim(&e->from_host);
+	bufq_trim(&c->from_host);
 	if (done > 0)
-		wire_consumed(x->wire, e->id, done);
+		wire_consumed(x->wire, c->id, done);
 }
 
 void exec_on_data(struct execs *x, uint32_t idx, struct slice bytes)
 {
-	struct exec *e = &x->slots[idx];
+	struct exec_conn *c = &x->conns[idx];
 
 	/* More than the window allows cannot come; should it, the stream is over. */
-	if (bufq_put(&e->from_host, bytes) < bytes.n)
-		exec_violation(x, e);
+	if (bufq_put(&c->from_host, bytes) < bytes.n)
+		exec_violation(x, c);
 	else
-		exec_pump_input(x, e);
+		exec_pump_input(x, c);
 }

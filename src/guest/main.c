@@ -53,12 +53,17 @@ static void run_selftest(void)
 
 static void reap(struct guest *g)
 {
+	struct park_answer parked;
 	int status;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (!exec_on_exit(&g->service.execs, pid, status) &&
-			!docker_on_exit(&g->docker, pid))
+		if (park_on_exit(&g->service.park, pid, &parked))
+			service_on_parked(&g->service, &parked);
+		else if (forget_on_exit(&g->service.forget, pid))
+			service_on_forgotten(&g->service);
+		else if (!exec_on_exit(&g->service.execs, pid, status) &&
+			 !docker_on_exit(&g->docker, pid))
 			(void)netproc_on_exit(&g->net, pid, g->service.power.begun);
 }
 
@@ -101,6 +106,18 @@ static void begin(struct guest *g)
 	docker_start(&g->docker, &g->loop);
 }
 
+static void dispatch_park(struct guest *g, const struct loop_event *ev)
+{
+	struct park_answer parked;
+
+	if (ev->key.kind == GUEST_EV_PARK_TIMER) {
+		park_on_timer(&g->service.park);
+	} else if (ev->key.kind == GUEST_EV_PARK && g->service.park.sock >= 0) {
+		park_on_event(&g->service.park, &parked);
+		service_on_parked(&g->service, &parked);
+	}
+}
+
 static void dispatch(struct guest *g, const struct loop_event *ev)
 {
 	switch ((enum guest_ev)ev->key.kind) {
@@ -118,6 +135,7 @@ static void dispatch(struct guest *g, const struct loop_event *ev)
 	case GUEST_EV_EXEC_OUT:
 	case GUEST_EV_EXEC_ERR:
 	case GUEST_EV_EXEC_TIMER:
+	case GUEST_EV_EXEC_ASIDE:
 		exec_on_event(&g->service.execs, ev);
 		break;
 	case GUEST_EV_DOCKER_SOCK:
@@ -136,8 +154,15 @@ static void dispatch(struct guest *g, const struct loop_event *ev)
 	case GUEST_EV_NET_WAIT:
 		service_on_net(&g->service, false);
 		break;
+	case GUEST_EV_TCP:
+		tcp_on_event(&g->service.tcps, ev);
+		break;
 	case GUEST_EV_POWER:
 		power_finish();
+		break;
+	default:
+		dispatch_park(g, ev);
+		break;
 	}
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 #include "file.h"
 #include "trust.h"
+#include "users.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
@@ -75,6 +77,25 @@ static int bind_stub(const struct guest_mount *w, struct err *err)
 	return 0;
 }
 
+/* Below the agent's home: what is missing on the way is the agent's, as if it had made it. */
+static int make_home_parents(const char *path, struct err *err)
+{
+	char part[GUEST_MAX_PATH];
+	struct user agent;
+	int r = users_lookup(USERS_AGENT, &agent, err);
+
+	if (r < 0)
+		return r;
+	for (const char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
+		(void)snprintf(part, sizeof(part), "%.*s", (int)(p - path), path);
+		if (mkdir(part, 0755) == 0)
+			r = lchown(part, agent.uid, agent.gid);
+		if (r < 0)
+			return err_errno(err, -errno, "making %s in the guest", part);
+	}
+	return 0;
+}
+
 static int make_place(const struct guest_mount *w, struct err *err)
 {
 	int r = file_make_parents(w->path, err), fd;
@@ -99,7 +120,7 @@ static int bind_one(const struct guest_mount *w, struct err *err)
 {
 	AUTO_FREE char *from = xasprintf("%s%s", MOUNTS_SHARE, w->share);
 	unsigned long ro = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
-	int r = bind_stub(w, err);
+	int r = w->flags & GUEST_MOUNT_HOME ? make_home_parents(w->path, err) : bind_stub(w, err);
 
 	if (r == 0)
 		r = make_place(w, err);
@@ -118,6 +139,16 @@ static bool is_bound(const struct mounts *m, const char *path)
 		if (!strcmp(m->places[i], path))
 			return true;
 	return false;
+}
+
+void mounts_gone(struct mounts *m)
+{
+	m->shared = false;
+}
+
+int mounts_share_again(struct mounts *m, struct err *err)
+{
+	return need_share(m, err);
 }
 
 int mounts_apply(struct mounts *m, const struct guest_mounts *want, struct err *err)

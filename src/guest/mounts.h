@@ -16,7 +16,7 @@
 
 #define MOUNTS_DIR "/run/sbx/workspaces" /* only root enters: the share has all of them, as root */
 #define MOUNTS_SHARE MOUNTS_DIR "/share"
-#define MOUNTS_SHARE_MS 2000
+#define MOUNTS_SHARE_MS 10000
 #define MOUNTS_MAX 256
 
 struct mounts {
@@ -25,4 +25,8 @@ struct mounts {
 	char *places[MOUNTS_MAX];
 };
 
+/* The share was unmounted everywhere; the list of places stays, who puts them back knows them. */
+void mounts_gone(struct mounts *m);
+/* Mounts the share alone, below MOUNTS_SHARE. */
+int mounts_share_again(struct mounts *m, struct err *err) MUST_CHECK;
 int mounts_apply(struct mounts *m, const struct guest_mounts *want, struct err *err) MUST_CHECK;

@@ -341,6 +341,12 @@ static void replace_broken(struct rig *r)
 	}
 }
 
+static void fail_with_console(struct rig *r)
+{
+	rig_console(r);
+	fail_msg("the guest panicked or rebooted:\n%s", r->output);
+}
+
 static void step(struct rig *r)
 {
 	struct rig_link *links[] = {&r->ctl, &r->net};
@@ -353,9 +359,14 @@ static void step(struct rig *r)
 			.events = (short)(POLLIN | (links[i]->at < links[i]->n ? POLLOUT : 0))};
 	}
 	(void)poll(p, 3, 100);
-	while (vmm_next(r->vmm, &ev) > 0)
-		if (ev.kind == VMM_EV_FATAL || ev.kind == VMM_EV_RESET)
+	while (vmm_next(r->vmm, &ev) > 0) {
+		r->seen |= 1ull << ev.kind;
+		if (ev.kind == VMM_EV_RESET)
+			fail_with_console(r);
+		if (ev.kind == VMM_EV_FATAL || ev.kind == VMM_EV_SHARE_FAILED ||
+			ev.kind == VMM_EV_SHARE_DETACH_FAILED)
 			fail_msg("qemu: %s", ev.text);
+	}
 	for (int i = 0; i < 2; i++)
 		if (p[i + 1].revents & (POLLIN | POLLHUP))
 			link_read(links[i]);
@@ -426,16 +437,33 @@ int rig_run(struct rig *r, const char *script, unsigned timeout_ms)
 	return status;
 }
 
-/* A small request with its body; the guest must say yes. */
-static void ask(struct rig *r, const char *path, const struct wr *body, unsigned timeout_ms)
+void rig_ask(struct rig *r, const char *path, const struct wr *body, unsigned timeout_ms,
+	struct guest_reply *ret)
 {
-	struct guest_reply reply;
-
 	(void)bufq_put(&r->to_guest, slice_of(body->p, body->n));
 	r->is_exec = false;
 	r->to_guest_over = true;
 	assert_int_equal(finish(r, path, timeout_ms), 0);
-	assert_int_equal(guest_get_reply(slice_of(r->output, r->n_output), &reply), 0);
+	assert_int_equal(guest_get_reply(slice_of(r->output, r->n_output), ret), 0);
+}
+
+void rig_wait(struct rig *r, enum vmm_event_kind kind, unsigned timeout_ms)
+{
+	uint64_t end = clock_mono_ms() + timeout_ms;
+
+	while (!(r->seen & 1ull << kind) && clock_mono_ms() < end)
+		step(r);
+	if (!(r->seen & 1ull << kind))
+		fail_msg("vmm does not tell %d", (int)kind);
+	r->seen = 0;
+}
+
+/* The guest must say yes. */
+static void ask(struct rig *r, const char *path, const struct wr *body, unsigned timeout_ms)
+{
+	struct guest_reply reply;
+
+	rig_ask(r, path, body, timeout_ms, &reply);
 	if (!reply.ok)
 		fail_msg("%s: %s", path, reply.text);
 }
@@ -547,17 +575,14 @@ void rig_start(struct rig *r, const char *template, const char *guest, uint64_t 
 		    &(struct vmm_config){
 			    .kernel = kernel,
 			    .initrd = initrd,
-			    .root_disk = root,
-			    .root_base = root_base,
-			    .docker_disk = docker,
-			    .docker_base = docker_base,
+			    .disks = {[VMM_ROOT] = {{root_base, root}, 2},
+				    [VMM_DOCKER] = {{docker_base, docker}, 2}},
 			    .cpus = 2,
 			    .memory = memory,
 			    .accel = VMM_TCG,
 			    .ctl_listen_fd = r->ctl_listen,
 			    .net_listen_fd = r->net_listen,
 			    .share_fd = -1,
-			    .restore_fd = -1,
 			    .log_fd = r->log_fd,
 		    },
 		    &r->vmm, &err) < 0)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include "lib/base/bufq.h"
 #include "lib/guestapi/exec_frame.h"
+#include "lib/guestapi/guest_ctl.h"
 #include "lib/vmm/vmm.h"
 #include "lib/wire/wire.h"
 
@@ -67,6 +68,7 @@ struct rig {
 	unsigned n_open, max_open;
 	char paths[65536];
 	size_t n_paths;
+	uint64_t seen;		    /* kinds of vmm's events, a bit each */
 	uint64_t boot_ms, setup_ms; /* from the start of qemu */
 };
 
@@ -74,6 +76,11 @@ void rig_start(struct rig *r, const char *template, const char *guest, uint64_t 
 void rig_stop(struct rig *r);
 /* Exit status; stdout and stderr are in r->output. */
 int rig_run(struct rig *r, const char *script, unsigned timeout_ms);
+/* A small request with its body. */
+void rig_ask(struct rig *r, const char *path, const struct wr *body, unsigned timeout_ms,
+	struct guest_reply *ret);
+/* Serves until vmm has told this. */
+void rig_wait(struct rig *r, enum vmm_event_kind kind, unsigned timeout_ms);
 /* /trust; the guest must say yes. */
 void rig_trust(struct rig *r, const char *ca_pem, char **env, size_t n_env);
 /* Edge goes and comes. */

@@ -1,5 +1,6 @@
 /* A real VM under TCG whose network ends in the test (net_rig.h). Needs a template folder in
- * SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER chooses tests. */
+ * SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER chooses tests; those with Docker take minutes
+ * and run when SBX_LONG is set (tests/long/machines). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -254,9 +255,9 @@ static void many(void **state)
 	       "for i, s in enumerate(c): s.sendall(b'%d' % i)\n"
 	       "for i, s in enumerate(c): assert s.recv(99) == b'%d' % i\n"
 	       "print('all', time.time() - t)\n"
-	       /* The 1,201st is reset, the others stay. */
-	       "c += [tcp('203.0.113.1', 7) for i in range(201)]\n"
-	       "try: print('bad', c[-1].recv(9))\n"
+	       /* The 1,201st is reset, perhaps before it knows that it is connected; the others stay. */
+	       "c += [tcp('203.0.113.1', 7) for i in range(200)]\n"
+	       "try: print('bad', tcp('203.0.113.1', 7).recv(9))\n"
 	       "except ConnectionResetError: print('reset')\n"
 	       "c[0].send(b'!'); print(c[0].recv(9))\n" PY_END,
 		STEP_MS);
@@ -287,14 +288,20 @@ static void edge_goes_and_comes(void **state)
 		   "END\nfor i in $(seq 100); do grep -q up /tmp/held && break; sleep .1; done",
 		STEP_MS);
 	rig_net_leave(&rig);
-	rig_serve(&rig, 300);
-	/* A connection made meanwhile waits. */
-	assert_int_equal(rig_run(&rig,
-				 "curl -sS --noproxy '*' -m 30 203.0.113.5/ "
-				 ">/tmp/waited 2>&1 & sleep .5; cat /tmp/held",
-				 STEP_MS),
+	/* A connection made before the guest has noticed is cut like the held one, so that comes first. */
+	assert_int_equal(
+		rig_run(&rig,
+			"for i in $(seq 100); do grep -q cut /tmp/held && break; sleep .1; done;"
+			"cat /tmp/held",
+			STEP_MS),
 		0);
 	must_have(rig.output, "cut");
+	/* One made meanwhile waits. */
+	assert_int_equal(rig_run(&rig,
+				 "curl -sS --noproxy '*' -m 30 203.0.113.5/ "
+				 ">/tmp/waited 2>&1 & sleep .5",
+				 STEP_MS),
+		0);
 	rig_net_return(&rig);
 	run("wait; for i in $(seq 100); do grep -q you /tmp/waited && break; sleep .1; done;"
 	    "cat /tmp/waited",
@@ -304,7 +311,8 @@ static void edge_goes_and_comes(void **state)
 	rig_net_leave(&rig);
 	rig_serve(&rig, 6000);
 	status = rig_run(&rig, "curl -sS --noproxy '*' -m 30 203.0.113.5/", STEP_MS);
-	assert_true(status == 7 || status == 56); /* reset before or after it has noticed */
+	/* Reset before it has noticed, while it sends, or while it waits for the answer. */
+	assert_true(status == 7 || status == 55 || status == 56);
 	rig_net_return(&rig);
 	run("for i in $(seq 50); do curl -sS --noproxy '*' 203.0.113.5/ && exit 0;"
 	    "sleep .1; done; exit 1",
@@ -355,7 +363,7 @@ static void comes_again_when_killed(void **state)
 	"END\ncd /tmp/i && gcc -static -w -o p p.c 2>/dev/null && tar c p | docker import - "     \
 	"probe >/dev/null\n"
 
-static void containers(void **state)
+static void docker_containers(void **state)
 {
 	uint64_t t = clock_mono_ms();
 
@@ -375,7 +383,7 @@ static void containers(void **state)
 	print_message("%s\npaths:\n%s", rig.output, rig.paths);
 }
 
-static void containers_among_themselves(void **state)
+static void docker_containers_among_themselves(void **state)
 {
 	run("docker network create n1 >/dev/null; docker network create --ipv6 n6 >/dev/null\n"
 	    "docker run -d --name web -p 8081:8080 probe /p serve 8080 >/dev/null\n"
@@ -432,8 +440,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(edge_goes_and_comes),
 		cmocka_unit_test(edge_is_replaced_at_once),
 		cmocka_unit_test(comes_again_when_killed),
-		cmocka_unit_test(containers),
-		cmocka_unit_test(containers_among_themselves),
+		cmocka_unit_test(docker_containers),
+		cmocka_unit_test(docker_containers_among_themselves),
 	};
 
 	template = getenv("SBX_TEST_TEMPLATE");
@@ -444,5 +452,6 @@ int main(int argc, char **argv)
 	guest_path = argv[1];
 	cmocka_set_message_output(CM_OUTPUT_STDOUT);
 	cmocka_set_test_filter(getenv("SBX_TEST_FILTER"));
+	cmocka_set_skip_filter(getenv("SBX_LONG") ? NULL : "docker_*");
 	return cmocka_run_group_tests(tests, boot, halt);
 }

@@ -97,6 +97,7 @@ static void session_end(struct port *p)
 	p->on_session(p->ctx, NULL);
 	wire_free(w);
 	p->out_at = p->out_n = 0;
+	p->pause_end = 0;
 }
 
 static void probe_later(struct port *p, unsigned ms)
@@ -107,6 +108,18 @@ static void probe_later(struct port *p, unsigned ms)
 static void wait_for_host(struct port *p)
 {
 	session_end(p);
+	set_interest(p, false, false);
+	probe_later(p, PORT_PROBE_MS);
+}
+
+/* The hang-up may be that of the host before the one whose first bytes were just read. */
+static void hung_up(struct port *p)
+{
+	if (!p->wire || !wire_is_opening(p->wire)) {
+		wait_for_host(p);
+		return;
+	}
+	p->pause_end = clock_mono_ms() + PORT_PAUSE_MS;
 	set_interest(p, false, false);
 	probe_later(p, PORT_PROBE_MS);
 }
@@ -191,7 +204,7 @@ static void read_port(struct port *p)
 			return;
 		}
 		if (n <= 0) {
-			wait_for_host(p);
+			hung_up(p);
 			return;
 		}
 		take_bytes(p, slice_of(buf, (size_t)n));
@@ -220,20 +233,36 @@ static bool drop_rest(struct port *p)
 	return p->wire != NULL;
 }
 
+static bool host_is_there(const struct port *p)
+{
+	struct pollfd pfd = {.fd = p->fd, .events = POLLIN | POLLOUT};
+
+	return poll(&pfd, 1, 0) == 1 && !(pfd.revents & POLLHUP);
+}
+
+/* Read before anything is said: it may be yet another host that is there now. */
+static void pause_is_over(struct port *p)
+{
+	p->pause_end = 0;
+	set_interest(p, true, false);
+	read_port(p);
+}
+
 void port_on_probe(struct port *p)
 {
-	struct pollfd pfd = {.events = POLLIN | POLLOUT};
-
 	if (p->fd < 0)
 		p->fd = try_open(p->name);
 	if (p->fd < 0) {
 		probe_later(p, SEARCH_MS);
 		return;
 	}
-	pfd.fd = p->fd;
-	if (poll(&pfd, 1, 0) == 1 && !(pfd.revents & POLLHUP))
-		session_begin(p);
-	else if (!drop_rest(p))
+	if (host_is_there(p)) {
+		(p->wire ? pause_is_over : session_begin)(p);
+		return;
+	}
+	if (clock_mono_ms() > p->pause_end)
+		session_end(p);
+	if (p->wire || !drop_rest(p))
 		probe_later(p, PORT_PROBE_MS);
 }
 
@@ -279,6 +308,8 @@ void port_pump(struct port *p)
 {
 	size_t sent = 0;
 
+	if (p->pause_end)
+		return;
 	while (p->wire && sent < PORT_TURN && (p->out_at < p->out_n || refill(p))) {
 		ssize_t n = write(p->fd, p->out + p->out_at, p->out_n - p->out_at);
 

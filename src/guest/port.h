@@ -5,7 +5,10 @@
  *          and all its streams go, and the port is looked at every PORT_PROBE_MS until the host
  *          is back (the kernel reports a hang-up for as long as it is away, so waiting in epoll
  *          would spin). The kernel gives 0 from read only when the host is away and nothing is
- *          left, -EAGAIN when it is merely silent.
+ *          left, -EAGAIN when it is merely silent. It learns that the host went or came on another
+ *          queue than that of the bytes, so a host's first bytes may come before the hang-up of the
+ *          one before it, or before the word that it is there: a session that has heard no more
+ *          than these is kept for PORT_PAUSE_MS, not ended.
  * Trust    The host's bytes. A host that left and came back within one turn of the loop shows as
  *          its connection preface (or a server's SETTINGS, where the host is that) in the middle of
  *          the old session: a new session begins there. If the old one was inside a frame that
@@ -19,7 +22,8 @@
 #include "lib/loop/loop.h"
 #include "lib/wire/wire.h"
 
-#define PORT_PROBE_MS 50
+#define PORT_PROBE_MS 10
+#define PORT_PAUSE_MS 1000
 #define PORT_TURN (256 * 1024)
 /* The kernel takes at most this much a write. */
 #define PORT_WRITE (32 * 1024)
@@ -35,6 +39,7 @@ struct port {
 	struct loop *loop;
 	int fd;
 	bool in_epoll, wants_out;
+	uint64_t pause_end; /* 0, or: a session waits until the kernel knows of the host */
 	struct loop_timer probe;
 	struct wire *wire; /* NULL while the host is away */
 	const struct wire_ops *ops;

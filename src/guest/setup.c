@@ -57,8 +57,7 @@ int setup_clock(uint64_t wall_ms, struct err *err)
 	return 0;
 }
 
-/* Counted as entropy: the host is the only one who could know better. */
-static void add_entropy(const uint8_t bytes[GUEST_ENTROPY])
+void setup_entropy(const uint8_t bytes[GUEST_ENTROPY])
 {
 	AUTO_CLOSE int fd = open("/dev/urandom", O_WRONLY | O_CLOEXEC);
 	/* struct rand_pool_info with its bytes. */
@@ -101,18 +100,25 @@ static void tell_of_network(void)
 		netconf_write(&agent);
 }
 
+int setup_user(uid_t uid, gid_t gid, struct err *err)
+{
+	int r = users_set_agent(uid, gid, err);
+
+	if (r == 0)
+		tell_of_network();
+	return r;
+}
+
 int setup_apply(struct facts *f, struct mounts *m, const struct guest_setup *s, struct err *err)
 {
 	int r;
 
-	add_entropy(s->entropy);
+	setup_entropy(s->entropy);
 	facts_take(f, s);
 	r = setup_clock(s->wall_ms, err);
 	if (r == 0)
 		r = set_names(s, err);
 	if (r == 0)
-		r = users_set_agent(s->uid, s->gid, err);
-	if (r == 0)
-		tell_of_network();
+		r = setup_user(s->uid, s->gid, err);
 	return r < 0 ? r : mounts_apply(m, &s->mounts, err);
 }

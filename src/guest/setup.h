@@ -12,4 +12,8 @@
 
 int setup_apply(struct facts *f, struct mounts *m, const struct guest_setup *setup,
 	struct err *err) MUST_CHECK;
+/* The part of it that is the same in all sandboxes of one user of the host. */
+int setup_user(uid_t uid, gid_t gid, struct err *err) MUST_CHECK;
+/* Counted as entropy: the host is the only one who could know better. */
+void setup_entropy(const uint8_t bytes[GUEST_ENTROPY]);
 int setup_clock(uint64_t wall_ms, struct err *err) MUST_CHECK;

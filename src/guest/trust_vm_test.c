@@ -1,6 +1,7 @@
 /* A real VM (net_rig.h) that is told of a CA: which programs then trust a server in the guest with a
  * leaf of that CA, which of them without any variable, and what containers and builds say. Needs a
- * template folder in SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER chooses tests. */
+ * template folder in SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER chooses tests; those with
+ * Docker take minutes and run when SBX_LONG is set (tests/long/machines). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -164,7 +165,7 @@ static void programs_without_variables(void **state)
 
 /* A root of the guest's own files: plain has no bundle, own has one of its own, tools has in addition
  * what would write it again. */
-static void make_images(void **state)
+static void docker_images(void **state)
 {
 	run("set -e; mkdir -p /tmp/r; cd /tmp/r; mkdir -p bin etc/ssl/certs tmp usr/bin\n"
 	    "for f in bash curl env grep mv sleep touch; do cp -L $(command -v $f) bin/; done\n"
@@ -183,7 +184,7 @@ static void make_images(void **state)
 #define CURL "curl -sS -o /dev/null -w '%{http_code}\\n' " URL
 #define RUN "docker run --rm --network host "
 
-static void containers(void **state)
+static void docker_containers(void **state)
 {
 	run(RUN "plain " CURL "; " RUN "plain env; " RUN "-e GH_TOKEN=mine plain env | grep GH_",
 		DOCKER_MS);
@@ -244,7 +245,7 @@ static void build(const char *kind, const char *image)
 	print_message("%s%s", kind, strstr(rig.output, "layer:"));
 }
 
-static void builds(void **state)
+static void docker_builds(void **state)
 {
 	build("DOCKER_BUILDKIT=1", "plain");
 	build("DOCKER_BUILDKIT=0", "own");
@@ -301,9 +302,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(told),
 		cmocka_unit_test(programs),
 		cmocka_unit_test(programs_without_variables),
-		cmocka_unit_test(make_images),
-		cmocka_unit_test(containers),
-		cmocka_unit_test(builds),
+		cmocka_unit_test(docker_images),
+		cmocka_unit_test(docker_containers),
+		cmocka_unit_test(docker_builds),
 		cmocka_unit_test(another_one),
 	};
 
@@ -315,5 +316,6 @@ int main(int argc, char **argv)
 	guest_path = argv[1];
 	cmocka_set_message_output(CM_OUTPUT_STDOUT);
 	cmocka_set_test_filter(getenv("SBX_TEST_FILTER"));
+	cmocka_set_skip_filter(getenv("SBX_LONG") ? NULL : "docker_*");
 	return cmocka_run_group_tests(tests, boot, halt);
 }

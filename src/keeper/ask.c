@@ -1,5 +1,5 @@
 /*
- * ask - the keeper's own small questions to the guest: /setup, /trust, /stats, /power.
+ * ask - the keeper's own small questions to the guest: /setup, /trust, /stats, /power, /forget.
  *
  * How      The request body goes into one end of a socket pair whose other end edge bridges to a
  *          stream; the answer comes back the same way and ends with end-of-file. Each question
@@ -20,6 +20,13 @@ static const char *const ask_paths[] = {
 	[ASK_STATS] = GUEST_PATH_STATS,
 	[ASK_POWER] = GUEST_PATH_POWER,
 	[ASK_TRUST] = GUEST_PATH_TRUST,
+	[ASK_PARK] = GUEST_PATH_PARK,
+	[ASK_WAKE] = GUEST_PATH_WAKE,
+	[ASK_IDLE] = GUEST_PATH_STATS,
+	[ASK_PARK_IMAGE] = GUEST_PATH_PARK,
+	[ASK_FREEZE] = GUEST_PATH_PARK,
+	[ASK_THAW] = GUEST_PATH_WAKE,
+	[ASK_FORGET] = GUEST_PATH_FORGET,
 };
 
 void ask_init(struct keeper *k)
@@ -116,6 +123,7 @@ static void deliver(struct keeper *k, struct ask *a, bool ok)
 	struct slice body = slice_of(a->body, ok ? a->n : 0);
 	struct guest_reply reply = {.text = "the guest gave no answer"};
 	struct ask done = *a;
+	struct keeper_stats stats;
 
 	finish(k, a);
 	switch (done.kind) {
@@ -129,8 +137,35 @@ static void deliver(struct keeper *k, struct ask *a, bool ok)
 			reply = (struct guest_reply){.text = "the guest's answer does not decode"};
 		trust_on_answer(k, &reply);
 		break;
+	case ASK_PARK:
+	case ASK_WAKE:
+		if (body.n && guest_get_reply(body, &reply) < 0)
+			reply = (struct guest_reply){.text = "the guest's answer does not decode"};
+		if (done.kind == ASK_PARK)
+			suspend_on_parked(k, &reply);
+		else
+			suspend_on_woken(k, &reply);
+		break;
+	case ASK_IDLE:
+		if (guest_get_stats(slice_of(done.body, body.n), &stats) == 0)
+			idle_on_stats(k, &stats);
+		break;
+	case ASK_FREEZE:
+	case ASK_THAW:
+		if (body.n && guest_get_reply(body, &reply) < 0)
+			reply = (struct guest_reply){.text = "the guest's answer does not decode"};
+		(done.kind == ASK_FREEZE ? freeze_on_parked : freeze_on_woken)(k, &reply);
+		break;
+	case ASK_PARK_IMAGE:
+		if (body.n && guest_get_reply(body, &reply) < 0)
+			reply = (struct guest_reply){.text = "the guest's answer does not decode"};
+		make_on_parked(k, &reply);
+		break;
 	case ASK_STATS:
 		answer_stats(k, &done, slice_of(done.body, body.n));
+		break;
+	case ASK_FORGET: /* what counts is that no lookup waits any more */
+		crowd_on_answer(k);
 		break;
 	case ASK_POWER: /* what counts is that qemu ends */
 	case ASK_NONE:

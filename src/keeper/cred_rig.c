@@ -59,7 +59,7 @@ static void write_files(void)
 	AUTO_FREE char *dir = xasprintf("%s/services", rig_dir);
 	AUTO_FREE char *path = xasprintf("%s/demo.conf", dir);
 	AUTO_FREE char *text = xasprintf(
-		"service 1\nname demo\nabout A test\nenv DEMO_KEY dk-proxy-managed-0\nslot api\n"
+		"service 1\nname demo\nabout A test\nenv DEMO_KEY dk-proxy-managed-****\nslot api\n"
 		"host " CRED_HOST ":%u,*.many.example:%u\nheader authorization Bearer %%s\nend\n",
 		cred_port, cred_port);
 	AUTO_FREE char *rules = xasprintf("allow network " CRED_HOST ":1-65535 id r1\n"

@@ -558,7 +558,7 @@ static void the_guest_is_told_what_to_trust(void **state)
 	assert_int_equal(edge_send_ready(rig_edge), 0);
 	must_trust(PEM, NULL);
 	cred_vault_up();
-	must_trust(PEM, "DEMO_KEY=dk-proxy-managed-0");
+	must_trust(PEM, "DEMO_KEY=dk-proxy-managed-0123");
 	cred_n_items = 0;
 	cred_changed();
 	must_trust(PEM, NULL);

@@ -15,6 +15,7 @@ struct creds {
 	size_t n;
 	struct services *set;	   /* the bound ones only */
 	const char *shipped, *own; /* folders, while it is being made */
+	char *sandbox;		   /* its id */
 	char *fault[CREDS_MAX_FAULTS];
 	size_t n_faults;
 };
@@ -243,6 +244,7 @@ struct creds *creds_new(const struct vault_item *items, size_t n, const char *sh
 	c->set = services_new();
 	c->shipped = shipped;
 	c->own = own;
+	c->sandbox = xstrdup(sandbox);
 	add_items(c, items, n, VAULT_SERVICE, sandbox);
 	add_items(c, items, n, VAULT_CUSTOM, sandbox);
 	add_logins(c, logins);
@@ -259,6 +261,7 @@ void creds_free(struct creds *c)
 	for (size_t i = 0; i < c->n_faults; i++)
 		free(c->fault[i]);
 	services_free(c->set);
+	free(c->sandbox);
 	free(c);
 }
 
@@ -330,6 +333,8 @@ bool creds_has_host(const struct creds *c, const char *host)
 
 bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD])
 {
+	char sentinel[SERVICE_MAX_TEXT + 1];
+
 	for (size_t k = 0; k < creds_count(c); k++) {
 		const struct service *s = c->list[k].service;
 
@@ -337,8 +342,8 @@ bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD])
 		if (!(c->list[k].has & ORIGIN_HAS_SECRET))
 			continue;
 		if (i < s->n_envs) {
-			(void)snprintf(
-				buf, CREDS_MAX_FIELD, "%s=%s", s->env[i].name, s->env[i].sentinel);
+			service_fill_sentinel(&s->env[i], c->sandbox, sentinel);
+			(void)snprintf(buf, CREDS_MAX_FIELD, "%s=%s", s->env[i].name, sentinel);
 			return true;
 		}
 		i -= s->n_envs;

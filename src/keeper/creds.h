@@ -52,7 +52,7 @@ const struct binding *creds_get(const struct creds *c, size_t i);
 const struct binding *creds_find(const struct creds *c, const char *host, uint16_t port);
 /* Whether one goes to any port of this host; yes too often rather than too seldom. */
 bool creds_has_host(const struct creds *c, const char *host);
-/* "NAME=SENTINEL" of the i-th variable of all services with a secret; false behind the last. */
+/* "NAME=SENTINEL", as it is in this sandbox, of the i-th variable of all services with a secret; false behind the last. */
 bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD]);
 size_t creds_count_faults(const struct creds *c);
 const char *creds_fault(const struct creds *c, size_t i);

@@ -162,7 +162,7 @@ static void a_custom_one_is_a_service_too(void **state)
 	const struct binding *b;
 
 	(void)!str_copy(item->meta.env, sizeof(item->meta.env), "MY_KEY MY_OTHER");
-	(void)!str_copy(item->meta.sentinel, sizeof(item->meta.sentinel), "mk-proxy-managed");
+	(void)!str_copy(item->meta.sentinel, sizeof(item->meta.sentinel), "mk-proxy-managed-****");
 	join();
 	if (creds_count_faults(creds))
 		fail_msg("%s", creds_fault(creds, 0));
@@ -174,9 +174,9 @@ static void a_custom_one_is_a_service_too(void **state)
 	assert_string_equal(b->service->slot[0].header, "x-api-key");
 	assert_string_equal(b->service->slot[0].format, "Key %s");
 	assert_true(creds_env(creds, 0, env));
-	assert_string_equal(env, "MY_KEY=mk-proxy-managed");
+	assert_string_equal(env, "MY_KEY=mk-proxy-managed-0123");
 	assert_true(creds_env(creds, 1, env));
-	assert_string_equal(env, "MY_OTHER=mk-proxy-managed");
+	assert_string_equal(env, "MY_OTHER=mk-proxy-managed-0123");
 	assert_false(creds_env(creds, 2, env));
 }
 

@@ -100,6 +100,7 @@ static void forget_streams(struct keeper *k)
 			k->streams[i].gen++;
 		}
 	k->state.sessions = 0;
+	ports_on_edge_end(k);
 }
 
 static void reap(struct keeper *k)
@@ -178,7 +179,7 @@ static void violation(struct keeper *k, const char *what)
 		start_again(k);
 }
 
-static int send_net(struct keeper *k, struct err *err)
+int edge_send_net(struct keeper *k, struct err *err)
 {
 	AUTO_CLOSE int port = connect_port(k->net_path_fd, err);
 	int r = port < 0 ? port : edge_ask_net(k->edge.sock, port);
@@ -210,7 +211,8 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 	if (r < 0)
 		return err_errno(err, r, "did not take its configuration");
 	k->edge.phase = edge_phase_after(k->edge.phase, EDGE_CONFIG);
-	return send_net(k, err);
+	/* In an image the guest's end of the network has never met anybody. */
+	return k->warm.is_making || pool_waits(k) ? 0 : edge_send_net(k, err);
 }
 
 static struct stream *find_stream(struct keeper *k, uint32_t id)
@@ -232,6 +234,8 @@ static int close_stream(struct keeper *k, uint32_t id)
 		k->state.sessions--;
 		link_push_state(k);
 	}
+	if (s->is_port)
+		ports_on_closed(k);
 	return 0;
 }
 
@@ -242,7 +246,9 @@ static int on_refused(struct keeper *k, const struct ipc_msg *msg)
 
 	if (r < 0)
 		return r;
-	log_warn("a stream was refused: %s", edge_reason_text(reason));
+	/* To a published port where nobody listens inside: an everyday thing. */
+	if (!find_stream(k, msg->id) || !find_stream(k, msg->id)->is_port)
+		log_warn("a stream was refused: %s", edge_reason_text(reason));
 	ask_on_refused(k, msg->id);
 	return close_stream(k, msg->id);
 }
@@ -279,6 +285,7 @@ static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *e
 		k->edge.tries = 0;
 		start_on_ready(k);
 		waiting_flush(k);
+		ports_watch(k);
 		if (k->state.phase == KEEPER_RUNNING)
 			trust_send(k);
 		return edge_get_nothing(msg);
@@ -289,7 +296,8 @@ static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *e
 	case EDGE_CLOSED:
 		return close_stream(k, msg->id);
 	case EDGE_ASK:
-		return net_on_ask(k, msg, err);
+		/* It has no network before the claim. */
+		return pool_waits(k) ? -EBADMSG : net_on_ask(k, msg, err);
 	case EDGE_CA:
 		return trust_on_ca(k, msg);
 	case EDGE_LOST:
@@ -363,6 +371,7 @@ int edge_open_stream(struct keeper *k, const char *path, int fd, bool session, u
 		return r;
 	k->streams[i].used = true;
 	k->streams[i].session = session;
+	k->streams[i].is_port = false;
 	if (session) {
 		k->state.sessions++;
 		link_push_state(k);

@@ -19,12 +19,15 @@ void keeper_init(struct keeper *k)
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
 		k->links[i].fd = -1;
 	ask_init(k);
+	warm_init(k);
 	waiting_init(k);
 	egress_init(k);
 	agent_init(k);
 	net_init(k);
 	vault_init(k);
 	origins_init(k);
+	suspend_init(k);
+	ports_init(k);
 }
 
 static void on_signal(struct keeper *k)
@@ -65,14 +68,50 @@ static bool is_stale(const struct keeper *k, struct loop_key key)
 	case EV_ORIGIN:
 	case EV_ORIGIN_END:
 		return !k->origins.list[key.idx].alive || k->origins.list[key.idx].gen != key.gen;
+	case EV_PORT:
+		return k->ports.list[key.idx].fd < 0 || k->ports.list[key.idx].gen != key.gen;
 	case EV_QMP:
 	case EV_QEMU_END:
 	case EV_TIMER_VMM:
 		return !k->vmm;
 	case EV_SHARE_END:
+	case EV_CROWD:
 		return !k->has_share;
+	case EV_SUSPEND_SAVED:
+		return k->suspend.save.pidfd < 0;
+	case EV_SUSPEND_CHECKED:
+		return k->suspend.check.pidfd < 0;
+	case EV_IMAGE:
+		return k->warm.check.pidfd < 0 && k->warm.save.pidfd < 0;
 	default:
 		return false;
+	}
+}
+
+/* The events of a memory that comes and goes, and of files. */
+static void dispatch_memory(struct keeper *k, const struct loop_event *ev)
+{
+	switch ((enum keeper_ev)ev->key.kind) {
+	case EV_SUSPEND_SAVED:
+		suspend_on_saved(k);
+		break;
+	case EV_SUSPEND_CHECKED:
+		resume_on_checked(k);
+		break;
+	case EV_TIMER_SUSPEND:
+		suspend_on_timer(k);
+		break;
+	case EV_TIMER_IDLE:
+		idle_on_timer(k);
+		break;
+	case EV_CROWD:
+		crowd_on_lookup(k);
+		break;
+	case EV_TIMER_CROWD:
+		crowd_on_timer(k);
+		break;
+	default:
+		break;
 	}
 }
 
@@ -101,7 +140,14 @@ static void dispatch_credentials(struct keeper *k, const struct loop_event *ev)
 	case EV_TIMER_ORIGINS:
 		origins_on_timer(k);
 		break;
+	case EV_PORT:
+		ports_on_accept(k, ev->key.idx);
+		break;
+	case EV_TIMER_PORTS:
+		ports_watch(k);
+		break;
 	default:
+		dispatch_memory(k, ev);
 		break;
 	}
 }
@@ -184,6 +230,12 @@ void keeper_dispatch(struct keeper *k, const struct loop_event *ev)
 		break;
 	case EV_TIMER_BOOT:
 		start_on_timeout(k);
+		break;
+	case EV_IMAGE:
+		warm_on_child(k);
+		break;
+	case EV_TIMER_MAKE:
+		make_on_timer(k);
 		break;
 	case EV_TIMER_STOP:
 		stop_on_timeout(k);

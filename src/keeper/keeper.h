@@ -17,6 +17,11 @@
 
 #include <sys/stat.h>
 #include "creds.h"
+#include "suspend.h"
+#include "disks.h"
+#include "warm.h"
+#include "freeze.h"
+#include "crowd.h"
 #include "lib/gate/gate.h"
 #include "lib/gate/release.h"
 #include "lib/guestapi/guest_ctl.h"
@@ -29,6 +34,8 @@
 #include "lib/share/share.h"
 #include "lib/spec/spec.h"
 #include "lib/vmm/vmm.h"
+#include "ports.h"
+#include "pool.h"
 
 #define KEEPER_MAX_LINKS 4
 #define KEEPER_MAX_ASKS 8
@@ -119,10 +126,33 @@ enum keeper_ev {
 	EV_ORIGIN,	  /* idx: which origin */
 	EV_ORIGIN_END,	  /* idx: which origin */
 	EV_TIMER_ORIGINS,
+	EV_SUSPEND_SAVED,   /* the child that packs the memory has ended */
+	EV_SUSPEND_CHECKED, /* the one that reads it */
+	EV_TIMER_SUSPEND,
+	EV_TIMER_IDLE,
+	EV_IMAGE, /* the process that checks or packs a memory image has ended */
+	EV_TIMER_MAKE,
+	EV_PORT, /* idx: which listener */
+	EV_TIMER_PORTS,
+	EV_CROWD, /* a lookup of virtiofsd waits */
+	EV_TIMER_CROWD,
 };
 
 /* A question to the guest: the body goes out on a socket pair that edge bridges to a stream. */
-enum ask_kind { ASK_NONE, ASK_SETUP, ASK_STATS, ASK_POWER, ASK_TRUST };
+enum ask_kind {
+	ASK_NONE,
+	ASK_SETUP,
+	ASK_STATS,
+	ASK_POWER,
+	ASK_TRUST,
+	ASK_FREEZE,
+	ASK_THAW,
+	ASK_PARK_IMAGE,
+	ASK_PARK,
+	ASK_WAKE,
+	ASK_IDLE,
+	ASK_FORGET,
+};
 
 struct ask {
 	enum ask_kind kind;
@@ -147,6 +177,7 @@ struct link {
 struct stream {
 	bool used;
 	bool session; /* a user's, not one of our questions */
+	bool is_port; /* a connection to a published port */
 	uint32_t gen;
 };
 
@@ -398,6 +429,8 @@ struct trust {
 	bool has_ca;
 	bool is_due;   /* the guest does not know all of it yet */
 	bool is_asked; /* and is being told */
+	bool is_told;  /* it has been told something, since this machine started */
+	bool is_last;  /* the set-up is done: the sandbox runs once the guest is told */
 	struct edge_ca ca;
 };
 
@@ -408,6 +441,10 @@ struct keeper {
 	char *dir;     /* state/sandboxes/<id> */
 	char *run_dir; /* runtime/s/<id> */
 	char *initrd;
+	struct disks disks;
+	struct warm warm;
+	struct pool pool;
+	struct freeze freeze;
 	enum vmm_accel accel;
 	int sig_fd, lock_fd, listen_fd;
 	int chatter_rd, chatter_wr;
@@ -418,6 +455,7 @@ struct keeper {
 	struct vmm *vmm;
 	struct share share;
 	bool has_share;
+	struct crowd crowd;
 	struct edge_link edge;
 	struct egress_link egress;
 	struct agent_link agent;
@@ -430,6 +468,9 @@ struct keeper {
 	struct services *services; /* all of the installation, for while nothing was listed */
 	struct origins origins;
 	struct trust trust;
+	struct suspend suspend;
+	struct idle idle;
+	struct ports ports;
 	struct link links[KEEPER_MAX_LINKS];
 	struct ask asks[KEEPER_MAX_ASKS];
 	struct stream streams[KEEPER_MAX_STREAMS];
@@ -451,14 +492,33 @@ void keeper_dispatch(struct keeper *k, const struct loop_event *ev);
 int start_prepare(struct keeper *k, struct err *err) MUST_CHECK;
 /* Only the choice of the accelerator, for `sbx diagnose`. */
 int start_selftest(struct keeper *k, struct err *err) MUST_CHECK;
+/* What a restored machine needs besides qemu. */
+int start_helpers(struct keeper *k, struct err *err) MUST_CHECK;
 int start_machine(struct keeper *k, struct err *err) MUST_CHECK;
 void start_undo(struct keeper *k);
+/* The machine as it is started; what it points to is the keeper's. */
+void start_fill_config(const struct keeper *k, struct vmm_config *ret);
+/* The name of a memory image of this machine (lib/vmm/image.h). */
+int start_image_key(
+	const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct err *err) MUST_CHECK;
+/* virtiofsd, without qemu knowing of it yet; and its end. */
+int start_share(struct keeper *k, struct err *err) MUST_CHECK;
+void start_stop_share(struct keeper *k);
+/* The workspaces as /setup and /wake have them; gives how many. */
+size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_MAX_WORKSPACES]);
 void start_unwatch_share(struct keeper *k);
 void start_on_ready(struct keeper *k); /* edge sees the guest: send /setup */
 void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply);
 /* The guest knows the CA, or cannot: it runs. */
 void start_on_trusted(struct keeper *k);
 void start_on_timeout(struct keeper *k);
+
+/* For suspend.c and resume.c: the same steps in another order. */
+int start_port(struct keeper *k, struct err *err) MUST_CHECK;
+int start_qemu(struct keeper *k, struct err *err) MUST_CHECK;
+int start_network(struct keeper *k, struct err *err) MUST_CHECK;
+/* Boots, whatever there was before. */
+void start_boot(struct keeper *k);
 
 /* machine.c: what qemu and virtiofsd do. */
 void machine_on_qmp(struct keeper *k);
@@ -480,8 +540,9 @@ void edge_kill(struct keeper *k);
 /* Takes fd. Gives the number of the stream. */
 int edge_open_stream(
 	struct keeper *k, const char *path, int fd, bool session, uint32_t *ret_stream) MUST_CHECK;
-
 bool edge_is_up(const struct keeper *k);
+/* The guest's network is connected: with its configuration, or when it is claimed. */
+int edge_send_net(struct keeper *k, struct err *err) MUST_CHECK;
 /* Calls net_run when edge takes messages again. */
 void edge_want_room(struct keeper *k);
 
@@ -519,7 +580,6 @@ int net_on_closed(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
 void net_run(struct keeper *k);
 void net_on_edge_end(struct keeper *k);
 void net_on_egress_end(struct keeper *k);
-
 /* The connection for an origin: by egress's OPEN of the kind SOCKET. -EAGAIN: tried again when egress
  * takes messages (origins_on_room). */
 int net_open_socket(
@@ -553,7 +613,6 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 void netpolicy_on_loaded(struct keeper *k, const char *text);
 void netpolicy_on_egress_end(struct keeper *k);
 void netpolicy_on_load_timeout(struct keeper *k);
-
 /* A file that nobody can change, not even who holds it; and the same for reading only, with a place
  * to read from of its own. */
 int netpolicy_make_file(const char *name, struct slice text) MUST_CHECK;
@@ -583,69 +642,8 @@ void vault_set_logins(struct keeper *k, bool are_caught);
 /* The origin is gone: its releases matter to nobody. */
 void vault_forget(struct keeper *k, const struct origin *o);
 
-/* origin_link.c: the origin processes and their messages. */
-void origins_init(struct keeper *k);
-int origins_spawn(struct keeper *k, int sock, struct jail_child *ret, struct err *err) MUST_CHECK;
-/* One exchange with the origin of the ask's host, started when there is none. edge_fd is the caller's
- * to pass on. On an error err says why in one sentence. */
-int origins_open(
-	struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err) MUST_CHECK;
-struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen);
-void origins_on_event(struct keeper *k, uint32_t idx, uint32_t events);
-void origins_on_end(struct keeper *k, uint32_t idx);
-void origins_on_timer(struct keeper *k);
-/* What has lost its binding, or has another one now, is killed. */
-void origins_on_creds(struct keeper *k);
-/* What the policy of now forbids is killed. */
-void origins_recheck(struct keeper *k);
-void origins_kill_all(struct keeper *k, const char *why);
-/* Sends what is due. */
-void origins_push(struct keeper *k, struct origin *o);
-/* A request that waits at this origin; NULL when none does. */
-const struct origin_exchange *origins_first_waiting(const struct origin *o);
-
-/* origin_conn.c: the connections that origins want. */
-int conns_on_want(struct keeper *k, struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
-/* What egress says about one; takes fd. */
-int conns_on_result(struct keeper *k, const struct exchange *ex, const struct egress_result *result,
-	int fd) MUST_CHECK;
-void conns_on_egress_end(struct keeper *k);
-/* Egress takes messages again, or is there again. */
-void conns_on_room(struct keeper *k);
-/* Whether this origin's host may lead there now: pin, proxy, or the policy's word on the address. */
-bool conns_may_lead(
-	const struct keeper *k, const struct origin *o, const struct addr *addr, uint16_t port);
-/* The same of every connection that this origin has or is about to have. */
-bool conns_all_may_lead(const struct keeper *k, const struct origin *o);
-const struct origin_conn *conns_find_given(const struct origin *o, uint32_t id);
-/* -EAGAIN when origin does not read. */
-int conns_push(struct origin *o) MUST_CHECK;
-void conns_drop(struct origin *o);
-
-/* origin_need.c: the values that origins need. */
-int needs_on_need(struct keeper *k, struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
-void needs_on_released(struct keeper *k, const struct release *rel, int code, const char *text);
-int needs_push(struct origin *o) MUST_CHECK;
-void needs_drop(struct origin *o);
-
-/* origin_token.c: the tokens that origins have caught. */
-int tokens_on_tokens(
-	struct keeper *k, struct origin *o, const struct ipc_msg *msg, struct err *err) MUST_CHECK;
-/* What became of them; the bindings have what was kept. */
-void tokens_on_stored(struct keeper *k, const struct store *store, int code, const char *text);
-/* -EAGAIN when origin does not read. RENEW comes before STORED. */
-int tokens_push(struct origin *o) MUST_CHECK;
-
-/* roots.c: what servers are verified by. extra: network.extra-ca, or "". */
-void roots_read(struct keeper *k, const char *extra);
-
-/* trust.c: the sandbox's CA, and what the guest is told of it. */
-int trust_on_ca(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
-/* Tells the guest what it does not know yet; now, or when it can be told. */
-void trust_renew(struct keeper *k);
-void trust_send(struct keeper *k);
-void trust_on_answer(struct keeper *k, const struct guest_reply *reply);
-void trust_wipe(struct keeper *k);
+#include "origins.h"
+#include "trust.h"
 
 /* record.c: the audit log of this sandbox. */
 void record_open(struct keeper *k);
@@ -682,6 +680,7 @@ void link_add(struct keeper *k, int fd);
 void link_on_accept(struct keeper *k);
 void link_on_readable(struct keeper *k, uint32_t idx);
 void link_push_state(struct keeper *k);
+void link_push_ports(struct keeper *k, const struct link *but);
 void link_answer(
 	struct keeper *k, int link, uint32_t link_gen, uint32_t msg, int code, const char *text);
 /* Sets what is being done and tells sbxd. */

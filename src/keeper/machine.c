@@ -28,6 +28,8 @@ static void log_console(const char *text, size_t n)
 
 static void on_event(struct keeper *k, const struct vmm_event *ev)
 {
+	if (warm_on_vmm(k, ev))
+		return;
 	switch (ev->kind) {
 	case VMM_EV_CTL_OPEN:
 		if (k->state.phase == KEEPER_STARTING)
@@ -51,11 +53,17 @@ static void on_event(struct keeper *k, const struct vmm_event *ev)
 		link_progress(k, k->state.progress,
 			"the host's disk is full and the sandbox is paused: free some space");
 		break;
+	case VMM_EV_SNAPSHOT:
+	case VMM_EV_SNAPSHOT_FAILED:
+		freeze_on_snapshot(k, ev->kind == VMM_EV_SNAPSHOT, ev->text);
+		break;
 	case VMM_EV_FATAL:
 		log_error("qemu: %s", ev->text);
 		vmm_kill(k->vmm);
 		break;
 	default:
+		if (suspend_on_vmm(k, ev) || resume_on_vmm(k, ev))
+			break;
 		if (ev->text[0])
 			log_warn("qemu: %s", ev->text);
 		break;
@@ -83,9 +91,16 @@ void machine_on_qmp(struct keeper *k)
 
 void machine_on_qemu_end(struct keeper *k)
 {
+	if (suspend_on_qemu_end(k) || resume_on_failure(k, "qemu ended while it read the memory"))
+		return;
+	if (k->warm.is_making) {
+		make_on_qemu_end(k);
+		return;
+	}
 	switch (k->state.phase) {
 	case KEEPER_STARTING:
 		log_warn("qemu ended while the guest was booting");
+		warm_on_qemu_end(k);
 		start_on_timeout(k);
 		break;
 	case KEEPER_RUNNING:

@@ -19,6 +19,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
+#include "lib/jail/sweep.h"
 
 #define SBXD_FD 3
 
@@ -82,8 +83,6 @@ static void load(struct keeper *k, const char *id)
 static void open_loop(struct keeper *k)
 {
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD};
-	struct err err = {0};
-	int r;
 
 	if (loop_init(&k->loop) < 0 || chatter_open(k) < 0)
 		die("making the event loop");
@@ -91,7 +90,13 @@ static void open_loop(struct keeper *k)
 	if (k->sig_fd < 0 ||
 		loop_add(&k->loop, k->sig_fd, EPOLLIN, (struct loop_key){.kind = EV_SIGNAL}) < 0)
 		die("watching signals");
-	r = link_listen(k, &err);
+}
+
+static void open_links(struct keeper *k)
+{
+	struct err err = {0};
+	int r = link_listen(k, &err);
+
 	if (r < 0)
 		die("%s", err_text(&err, r));
 	if (fcntl(SBXD_FD, F_GETFD) >= 0 && fd_set_cloexec(SBXD_FD, true) == 0)
@@ -132,24 +137,44 @@ static int selftest(struct keeper *k)
 
 struct options {
 	const char *id;
-	bool selftest;
+	const char *jail; /* the list of this program is tried */
+	bool selftest, cold, make_image, pool;
+	struct make_options make;
 };
 
 static struct options parse_options(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"id", required_argument, NULL, 'i'}, {"selftest", no_argument, NULL, 's'}, {0}};
+	static const struct option options[] = {{"id", required_argument, NULL, 'i'},
+		{"selftest", no_argument, NULL, 's'}, {"cold", no_argument, NULL, 'C'},
+		{"make-image", no_argument, NULL, 'M'}, {"template", required_argument, NULL, 't'},
+		{"cpus", required_argument, NULL, 'c'}, {"memory", required_argument, NULL, 'm'},
+		{"accel", required_argument, NULL, 'a'}, {"pool", no_argument, NULL, 'P'},
+		{"jail-selftest", required_argument, NULL, 'j'}, {0}};
 	struct options o = {0};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (c == 'i')
 			o.id = optarg;
-		else if (c == 's')
-			o.selftest = true;
+		else if (c == 't')
+			o.make.template = optarg;
+		else if (c == 'c')
+			o.make.cpus = optarg;
+		else if (c == 'm')
+			o.make.memory = optarg;
+		else if (c == 'a')
+			o.make.accel = optarg;
+		else if (c == 'j')
+			o.jail = optarg;
+		o.selftest |= c == 's';
+		o.cold |= c == 'C';
+		o.make_image |= c == 'M';
+		o.pool |= c == 'P';
 	}
-	if (!o.selftest && (!o.id || !spec_is_id(o.id)))
-		die("usage: sbx-keeper --id ID (started by sbxd) or sbx-keeper --selftest");
+	if (!o.selftest && !o.jail && !o.make_image && (!o.id || !spec_is_id(o.id)))
+		die("usage: sbx-keeper --id ID [--cold | --pool] (started by sbxd), sbx-keeper "
+		    "--selftest, sbx-keeper --jail-selftest PROGRAM "
+		    "or sbx-keeper --make-image [--template NAME] [--cpus N] [--memory BYTES]");
 	return o;
 }
 
@@ -163,14 +188,24 @@ int main(int argc, char **argv)
 	if (getuid() == 0)
 		die("sbx runs as an ordinary user: root is never needed");
 	o = parse_options(argc, argv);
+	if (o.jail)
+		return jail_sweep_named(o.jail);
 	keeper_init(&k);
 	if (o.selftest)
 		return selftest(&k);
 	raise_file_limit();
 	forbid_core();
+	if (o.make_image) {
+		open_loop(&k);
+		return make_main(&k, &o.make);
+	}
+	k.warm.no_image = o.cold;
+	k.pool.is_waiting = o.pool;
 	load(&k, o.id);
 	open_loop(&k);
-	netpolicy_init(&k);
+	open_links(&k);
+	if (!o.pool)
+		netpolicy_init(&k); /* else with the claim */
 	run(&k);
 	return 0;
 }

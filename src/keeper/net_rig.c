@@ -122,6 +122,13 @@ static void dispatch_credentials(const struct loop_event *ev)
 		if (rig_k.asks[key.idx].kind != ASK_NONE && rig_k.asks[key.idx].gen == key.gen)
 			ask_on_readable(&rig_k, key.idx);
 		break;
+	case EV_PORT:
+		if (rig_k.ports.list[key.idx].fd >= 0 && rig_k.ports.list[key.idx].gen == key.gen)
+			ports_on_accept(&rig_k, key.idx);
+		break;
+	case EV_TIMER_PORTS:
+		ports_watch(&rig_k);
+		break;
 	default:
 		break;
 	}
@@ -268,6 +275,9 @@ int rig_up(void **state)
 	net_init(&rig_k);
 	vault_init(&rig_k);
 	origins_init(&rig_k);
+	warm_init(&rig_k);
+	suspend_init(&rig_k);
+	ports_init(&rig_k);
 	rig_set_policy("allow network good.example id r1\nallow network ssh.example:22\n");
 	netpolicy_init(&rig_k);
 	record_open(&rig_k);

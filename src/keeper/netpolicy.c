@@ -10,6 +10,7 @@
  * Never    Keeps an old policy because the new one is broken: then everything is denied.
  */
 #include "keeper.h"
+#include "closed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +59,7 @@ int netpolicy_open_again(int fd)
 static void read_policy(struct keeper *k)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "policy");
-	AUTO_FREE char *text = NULL;
+	AUTO_FREE char *text = NULL, *closed = NULL;
 	struct slice s = slice_of(NULL, 0);
 	struct err err = {0};
 	size_t n = 0;
@@ -68,6 +69,10 @@ static void read_policy(struct keeper *k)
 		s = slice_of(text, n);
 	else if (r != -ENOENT)
 		log_error("%s", err_text(&err, r));
+	if (r == 0 && k->spec.n_only) {
+		closed = closed_policy(&k->spec, s);
+		s = slice_from_str(closed);
+	}
 	gate_set_policy(k->gate, s, path);
 	fd_close(&k->netpolicy.text);
 	r = netpolicy_make_file("policy", s);

@@ -21,6 +21,7 @@ static void drop(struct keeper *k, struct link *l)
 	loop_del(&k->loop, l->fd);
 	fd_close(&l->fd);
 	l->gen++;
+	pool_on_link_end(k);
 }
 
 static int send_hello(struct keeper *k, int fd)
@@ -31,7 +32,9 @@ static int send_hello(struct keeper *k, int fd)
 	(void)!str_copy(hello.build, sizeof(hello.build), SBX_VERSION);
 	(void)!str_copy(hello.id, sizeof(hello.id), k->spec.id);
 	r = keeper_send_hello(fd, &hello);
-	return r < 0 ? r : keeper_send_state(fd, 0, &k->state);
+	if (r == 0)
+		r = keeper_send_state(fd, 0, &k->state);
+	return r < 0 || k->ports.n == 0 ? r : ports_send(k, fd, 0);
 }
 
 static struct link *free_link(struct keeper *k)
@@ -103,6 +106,14 @@ void link_push_state(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
 		if (k->links[i].fd >= 0 && keeper_send_state(k->links[i].fd, 0, &k->state) < 0)
+			drop(k, &k->links[i]);
+}
+
+void link_push_ports(struct keeper *k, const struct link *but)
+{
+	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
+		if (k->links[i].fd >= 0 && &k->links[i] != but &&
+			ports_send(k, k->links[i].fd, 0) < 0)
 			drop(k, &k->links[i]);
 }
 
@@ -204,9 +215,53 @@ static int answer_reload(struct keeper *k, struct link *l, const struct ipc_msg 
 	return 0;
 }
 
+static int answer_suspend(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	struct err err = {0};
+	int r = keeper_get_nothing(msg);
+
+	if (r < 0)
+		return r;
+	r = suspend_begin(k, (int)(l - k->links), msg->id, &err);
+	return r < 0 ? keeper_send_done(l->fd, msg->id, r, err_text(&err, r)) : 0;
+}
+
+static int answer_ports(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	static struct keeper_ports wanted;
+	int r = keeper_get_ports(msg, &wanted);
+
+	if (r == 0)
+		r = ports_set(k, &wanted);
+	if (r < 0)
+		return r;
+	link_push_ports(k, l);
+	return ports_send(k, l->fd, msg->id);
+}
+
+static int answer_freeze(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	int r = keeper_get_nothing(msg);
+
+	if (r == 0)
+		freeze_begin(k, (int)(l - k->links), msg->id);
+	return r;
+}
+
+static int answer_claim(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	int r = keeper_get_nothing(msg);
+
+	if (r == 0)
+		pool_claim(k, (int)(l - k->links), msg->id);
+	return r;
+}
+
 static int answer(struct keeper *k, struct link *l, struct ipc_msg *msg)
 {
 	if (msg->fd >= 0 && msg->type != KEEPER_STREAM)
+		return -EBADMSG;
+	if (pool_waits(k) && !pool_knows(msg->type))
 		return -EBADMSG;
 	switch (msg->type) {
 	case KEEPER_PING:
@@ -219,6 +274,14 @@ static int answer(struct keeper *k, struct link *l, struct ipc_msg *msg)
 		return answer_stats(k, l, msg);
 	case KEEPER_RELOAD:
 		return answer_reload(k, l, msg);
+	case KEEPER_SUSPEND:
+		return answer_suspend(k, l, msg);
+	case KEEPER_PORTS:
+		return answer_ports(k, l, msg);
+	case KEEPER_FREEZE:
+		return answer_freeze(k, l, msg);
+	case KEEPER_CLAIM:
+		return answer_claim(k, l, msg);
 	default:
 		return -EBADMSG;
 	}

@@ -22,14 +22,8 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
-#include "lib/vmm/disk.h"
 #include "lib/vmm/initrd.h"
 #include "lib/vmm/selftest.h"
-
-static char *template_file(const struct keeper *k, const char *name)
-{
-	return paths_get(PATHS_DATA, "templates/%s/%s", k->spec.template, name);
-}
 
 static char *own_file(const struct keeper *k, const char *name)
 {
@@ -38,20 +32,14 @@ static char *own_file(const struct keeper *k, const char *name)
 
 static int step_template(struct keeper *k, struct err *err)
 {
-	AUTO_FREE char *manifest = template_file(k, "manifest.json");
-
-	if (access(manifest, R_OK) < 0)
-		return err_set(err, -ENOENT,
-			"the template %s is not built on this machine: type `sbx template build`",
-			k->spec.template);
-	return 0;
+	return disks_open_template(&k->disks, k->spec.template, k->spec.template_id, err);
 }
 
 /* Named after what it is made of, so that a new build or template never meets an old one. */
 static int step_initrd(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *init = paths_get(PATHS_LIBEXEC, "sbx-guest");
-	AUTO_FREE char *modules = template_file(k, "modules.cpio");
+	const char *modules = k->disks.template.modules;
 	AUTO_FREE char *folder = paths_get(PATHS_STATE, "initrd");
 	struct stat a, b;
 	int r;
@@ -80,16 +68,16 @@ static int step_accel(struct keeper *k, struct err *err)
 		[SPEC_ACCEL_KVM] = SELFTEST_WANT_KVM,
 		[SPEC_ACCEL_TCG] = SELFTEST_WANT_TCG,
 	};
-	AUTO_FREE char *kernel = template_file(k, "vmlinuz");
 	AUTO_FREE char *cache = paths_get(PATHS_RUNTIME, NULL);
-	struct selftest_input in = {.kernel = kernel, .initrd = k->initrd, .cache_dir = cache};
+	struct selftest_input in = {
+		.kernel = k->disks.template.kernel, .initrd = k->initrd, .cache_dir = cache};
 	int r = vmm_accel_decide(wishes[k->spec.accel], &in, &k->accel, err);
 
 	if (r < 0)
 		return r;
 	(void)!str_copy(
 		k->state.accel, sizeof(k->state.accel), k->accel == VMM_KVM ? "kvm" : "tcg");
-	if (k->accel == VMM_TCG)
+	if (k->accel != VMM_KVM)
 		log_warn("software emulation (TCG) is no isolation boundary; the jail around qemu "
 			 "is the wall that is left");
 	return 0;
@@ -104,21 +92,15 @@ int start_selftest(struct keeper *k, struct err *err)
 	return r < 0 ? r : step_accel(k, err);
 }
 
-static int make_disk(struct keeper *k, const char *name, const char *base_name, struct err *err)
-{
-	AUTO_FREE char *path = own_file(k, name);
-	AUTO_FREE char *base = template_file(k, base_name);
-
-	if (access(path, F_OK) == 0)
-		return 0;
-	return disk_make(path, base, 0, err);
-}
-
+/* A memory image brings disks of its own. */
 static int step_disks(struct keeper *k, struct err *err)
 {
-	int r = make_disk(k, "root.qcow2", "root.img", err);
-
-	return r < 0 ? r : make_disk(k, "docker.qcow2", "docker.img", err);
+	if (!suspend_file_is_there(k->dir))
+		warm_look(k);
+	warm_take_disks(k);
+	if (pool_waits(k) && !warm_is_on(k))
+		return err_set(err, -ENOENT, "%s", k->state.cold_why);
+	return disks_open(&k->disks, k->dir, err);
 }
 
 struct step {
@@ -176,7 +158,7 @@ static int make_port(
 	return 0;
 }
 
-static int step_port(struct keeper *k, struct err *err)
+int start_port(struct keeper *k, struct err *err)
 {
 	int r = make_port(k, "port", &k->port_fd, &k->port_path_fd, err);
 
@@ -188,9 +170,10 @@ static int watch_share(struct keeper *k)
 	struct loop_key key = {.kind = EV_SHARE_END};
 	int r = loop_add(&k->loop, k->share.child.pidfd, EPOLLIN, key);
 
-	if (r < 0 || k->share.hidden.pidfd < 0)
-		return r;
-	return loop_add(&k->loop, k->share.hidden.pidfd, EPOLLIN, key);
+	if (r == 0 && k->share.hidden.pidfd >= 0)
+		r = loop_add(&k->loop, k->share.hidden.pidfd, EPOLLIN, key);
+	key.kind = EV_CROWD;
+	return r < 0 ? r : loop_add(&k->loop, k->share.room.fd, EPOLLIN, key);
 }
 
 void start_unwatch_share(struct keeper *k)
@@ -198,23 +181,33 @@ void start_unwatch_share(struct keeper *k)
 	loop_del(&k->loop, k->share.child.pidfd);
 	if (k->share.hidden.pidfd >= 0)
 		loop_del(&k->loop, k->share.hidden.pidfd);
+	crowd_drop(k);
 }
 
-static int step_share(struct keeper *k, struct err *err)
+/* The workspaces, then what is below the agent's home. */
+static const struct spec_workspace *nth_mount(const struct keeper *k, size_t i)
+{
+	size_t n = k->spec.n_workspaces;
+
+	return i < n ? &k->spec.workspaces[i] : &k->spec.mounts[i - n];
+}
+
+int start_share(struct keeper *k, struct err *err)
 {
 	struct share_mount mounts[SPEC_MAX_WORKSPACES];
 	struct share_config config = {.mounts = mounts,
-		.n_mounts = k->spec.n_workspaces,
+		.n_mounts = k->spec.n_workspaces + k->spec.n_mounts,
 		.hide = (const char *const *)k->spec.hide,
 		.n_hide = k->spec.n_hide,
 		.force = k->spec.force,
+		.room = true,
 		.log_fd = k->chatter_wr};
 	int r;
 
-	if (k->spec.n_workspaces == 0)
+	if (config.n_mounts == 0)
 		return 0;
-	for (size_t i = 0; i < k->spec.n_workspaces; i++) {
-		const struct spec_workspace *w = &k->spec.workspaces[i];
+	for (size_t i = 0; i < config.n_mounts; i++) {
+		const struct spec_workspace *w = nth_mount(k, i);
 
 		mounts[i] = (struct share_mount){.host = w->host, .guest = w->guest, .ro = w->ro};
 	}
@@ -237,32 +230,45 @@ static int watch_vmm(struct keeper *k)
 		(struct loop_key){.kind = EV_QEMU_END});
 }
 
-static int step_qemu(struct keeper *k, struct err *err)
+void start_fill_config(const struct keeper *k, struct vmm_config *ret)
 {
-	AUTO_FREE char *kernel = template_file(k, "vmlinuz");
-	AUTO_FREE char *root_base = template_file(k, "root.img");
-	AUTO_FREE char *docker_base = template_file(k, "docker.img");
-	AUTO_FREE char *root_disk = own_file(k, "root.qcow2");
-	AUTO_FREE char *docker_disk = own_file(k, "docker.qcow2");
-	struct vmm_config config = {.kernel = kernel,
+	*ret = (struct vmm_config){.kernel = k->disks.template.kernel,
 		.initrd = k->initrd,
-		.root_disk = root_disk,
-		.root_base = root_base,
-		.docker_disk = docker_disk,
-		.docker_base = docker_base,
 		.cpus = MIN(k->spec.cpus, VMM_MAX_CPUS),
 		.memory = k->spec.memory,
 		.accel = k->accel,
 		.ctl_listen_fd = k->port_fd,
 		.net_listen_fd = k->net_port_fd,
-		.share_fd = k->has_share ? k->share.vhost_fd : -1,
+		.share_fd = k->has_share && !k->suspend.is_restoring && !warm_is_on(k)
+				    ? k->share.vhost_fd
+				    : -1,
 		.log_fd = k->chatter_wr,
-		.restore_fd = -1};
-	/* The qemu of a keeper that was killed a moment ago may not be gone yet. */
-	int r = disk_wait_free(root_disk, DISK_FREE_MS, err);
+		.incoming = warm_is_on(k) || k->suspend.is_restoring};
+	disks_fill(&k->disks, ret->disks);
+}
 
-	if (r == 0)
-		r = disk_wait_free(docker_disk, DISK_FREE_MS, err);
+int start_image_key(const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct err *err)
+{
+	struct image_class class = {
+		.template_id = k->disks.template.id, .build = EDGE_BUILD, .initrd = k->initrd};
+	struct vmm_config config;
+
+	start_fill_config(k, &config);
+	/* Its tops are not there yet when one looks for an image. */
+	for (enum vmm_disk_id i = 0; i < VMM_N_DISKS; i++) {
+		if (k->disks.n_own[i] == 0)
+			config.disks[i].files[config.disks[i].n++] = "";
+	}
+	return image_key(&config, &class, key, err);
+}
+
+int start_qemu(struct keeper *k, struct err *err)
+{
+	struct vmm_config config;
+	/* The qemu of a keeper that was killed a moment ago may not be gone yet. */
+	int r = disks_wait_free(&k->disks, err);
+
+	start_fill_config(k, &config);
 	if (r == 0)
 		r = vmm_start(&config, &k->vmm, err);
 	if (r < 0)
@@ -274,9 +280,11 @@ static int step_qemu(struct keeper *k, struct err *err)
 
 /* None of them can keep a sandbox from starting: its network is refused instead, with the
  * reason. While qemu boots there is time for all. */
-static int step_network(struct keeper *k, struct err *err)
+int start_network(struct keeper *k, struct err *err)
 {
 	(void)err;
+	if (k->warm.is_making)
+		return 0;
 	if (!k->record.audit) {
 		record_open(k);
 		record_life(k, "start", "");
@@ -286,24 +294,61 @@ static int step_network(struct keeper *k, struct err *err)
 	return 0;
 }
 
-int start_machine(struct keeper *k, struct err *err)
+static uint64_t boot_limit(const struct keeper *k)
+{
+	bool kvm = k->accel == VMM_KVM;
+
+	if (warm_is_on(k))
+		return kvm ? KEEPER_WARM_MS_KVM : KEEPER_WARM_MS_TCG;
+	return kvm ? KEEPER_BOOT_MS_KVM : KEEPER_BOOT_MS_TCG;
+}
+
+int start_helpers(struct keeper *k, struct err *err)
 {
 	static const struct step steps[] = {
-		{8, "opening the guest's port", step_port},
-		{10, "sharing the workspaces", step_share},
-		{12, "starting qemu", step_qemu},
-		{15, "preparing the network", step_network},
+		{14, "starting the edge", edge_start},
+		/* From here on of a sandbox: pool.h. */
+		{16, "sharing the workspaces", start_share},
+		{18, "preparing the network", start_network},
+	};
+	int r = run_steps(k, steps, pool_waits(k) ? 1 : ARRAY_LEN(steps), err);
+
+	if (r < 0)
+		return r;
+	warm_mark(k, "all is started");
+	link_progress(k, 20, "restoring the guest");
+	return 0;
+}
+
+int start_machine(struct keeper *k, struct err *err)
+{
+	static const struct step cold[] = {
+		{8, "opening the guest's port", start_port},
+		{10, "sharing the workspaces", start_share},
+		{12, "starting qemu", start_qemu},
+		{15, "preparing the network", start_network},
 		{18, "starting the edge", edge_start},
 	};
-	uint64_t limit = k->accel == VMM_KVM ? KEEPER_BOOT_MS_KVM : KEEPER_BOOT_MS_TCG;
+	/* What takes longest first; start_helpers while qemu reads. */
+	static const struct step warm[] = {
+		{8, "checking the memory image", warm_check},
+		{9, "opening the guest's port", start_port},
+		{12, "starting qemu", start_qemu},
+	};
+	bool is_warm = warm_is_on(k);
 	int r;
 
 	k->boot_tries++;
-	r = run_steps(k, steps, ARRAY_LEN(steps), err);
+	r = resume_begin(k);
+	if (r > 0)
+		return 0;
+	r = is_warm ? run_steps(k, warm, ARRAY_LEN(warm), err)
+		    : run_steps(k, cold, ARRAY_LEN(cold), err);
 	if (r < 0)
 		return r;
-	link_progress(k, 20, "booting the guest");
-	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + limit,
+	if (!is_warm)
+		link_progress(k, 20, "booting the guest");
+	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + boot_limit(k),
 		(struct loop_key){.kind = EV_TIMER_BOOT});
 	return 0;
 }
@@ -320,7 +365,7 @@ static void undo_vmm(struct keeper *k)
 	k->state.qemu_pid = 0;
 }
 
-static void undo_share(struct keeper *k)
+void start_stop_share(struct keeper *k)
 {
 	if (!k->has_share)
 		return;
@@ -332,12 +377,14 @@ static void undo_share(struct keeper *k)
 void start_undo(struct keeper *k)
 {
 	loop_timer_clear(&k->loop, &k->boot_timer);
+	warm_undo(k);
+	trust_forget(k);
 	edge_kill(k);
 	origins_kill_all(k, "the sandbox is stopping");
 	egress_kill(k);
 	agent_kill(k);
 	undo_vmm(k);
-	undo_share(k);
+	start_stop_share(k);
 	fd_close(&k->port_fd);
 	fd_close(&k->port_path_fd);
 	fd_close(&k->net_port_fd);
@@ -360,17 +407,20 @@ static int machine_id(struct keeper *k, char buf[33], struct err *err)
 	return file_save(path, slice_of(buf, 32), err);
 }
 
-static void fill_mounts(const struct keeper *k, struct guest_mount *mounts)
+size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_MAX_WORKSPACES])
 {
-	for (size_t i = 0; i < k->spec.n_workspaces; i++) {
-		const struct spec_workspace *w = &k->spec.workspaces[i];
+	for (size_t i = 0; i < k->spec.n_workspaces + k->spec.n_mounts; i++) {
+		const struct spec_workspace *w = nth_mount(k, i);
+		bool home = i >= k->spec.n_workspaces;
 
 		mounts[i] =
 			(struct guest_mount){.flags = (uint8_t)((w->ro ? GUEST_MOUNT_RO : 0) |
-								(w->file ? GUEST_MOUNT_FILE : 0)),
+								(w->file ? GUEST_MOUNT_FILE : 0) |
+								(home ? GUEST_MOUNT_HOME : 0)),
 				.share = w->guest,
 				.path = w->guest};
 	}
+	return k->spec.n_workspaces + k->spec.n_mounts;
 }
 
 static char *first_folder(const struct keeper *k)
@@ -411,7 +461,7 @@ static int send_setup(struct keeper *k, struct err *err)
 		.gid = getgid(),
 		.machine_id = id,
 		.workdir = first_folder(k),
-		.mounts = {k->spec.n_workspaces, mounts},
+		.mounts = {k->spec.n_workspaces + k->spec.n_mounts, mounts},
 		.env = env};
 	int r = machine_id(k, id, err);
 
@@ -419,7 +469,7 @@ static int send_setup(struct keeper *k, struct err *err)
 
 	if (r < 0)
 		return r;
-	fill_mounts(k, mounts);
+	setup.mounts.n = start_fill_mounts(k, mounts);
 	if (getrandom(setup.entropy, sizeof(setup.entropy), 0) != (ssize_t)sizeof(setup.entropy))
 		return err_errno(err, -errno, "getting entropy");
 	r = guest_put_setup(&wr, &setup);
@@ -436,10 +486,18 @@ void start_on_ready(struct keeper *k)
 
 	if (k->state.phase != KEEPER_STARTING)
 		return;
+	if (k->warm.is_making) {
+		make_on_ready(k);
+		return;
+	}
+	if (warm_holds_setup(k) || (k->suspend.is_waking && k->suspend.is_share_due))
+		return;
 	link_progress(k, 85, "setting the guest up");
-	r = send_setup(k, &err);
+	r = k->suspend.is_waking ? suspend_send_wake(k, &err) : send_setup(k, &err);
 	if (r < 0)
 		stop_begin(k, 0, err_text(&err, r));
+	else
+		pool_on_setup_sent(k);
 }
 
 void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply)
@@ -451,11 +509,17 @@ void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply)
 		return;
 	if (!reply->ok) {
 		(void)snprintf(why, sizeof(why), "the guest could not be set up: %s", reply->text);
-		stop_begin(k, 0, why);
+		if (warm_is_on(k))
+			warm_fail(k, why);
+		else
+			stop_begin(k, 0, why);
 		return;
 	}
+	if (warm_is_on(k))
+		warm_mark(k, "the guest is set up");
 	/* Its first program must find the certificate and the variables. */
-	k->trust.is_due = true;
+	k->trust.is_last = true;
+	k->trust.is_due = k->trust.is_due || !k->trust.is_told;
 	trust_send(k);
 	if (!k->trust.is_asked)
 		start_on_trusted(k);
@@ -466,10 +530,27 @@ void start_on_trusted(struct keeper *k)
 	if (k->state.phase != KEEPER_STARTING)
 		return;
 	loop_timer_clear(&k->loop, &k->boot_timer);
+	ports_open(k);
 	k->state.phase = KEEPER_RUNNING;
+	ports_watch(k);
 	k->state.boot_ms = (uint32_t)(clock_mono_ms() - k->started_ms);
-	link_progress(k, 100, "");
+	warm_mark(k, k->state.how == KEEPER_HOW_COLD ? "it runs (booted)" : "it runs (restored)");
+	warm_finish(k);
+	link_progress(k, 100, k->suspend.lost);
+	idle_start(k);
 	trust_send(k); /* what has changed meanwhile */
+}
+
+void start_boot(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	start_undo(k);
+	k->boot_tries = 0;
+	r = start_machine(k, &err);
+	if (r < 0)
+		stop_begin(k, 0, err_text(&err, r));
 }
 
 void start_on_timeout(struct keeper *k)
@@ -479,6 +560,12 @@ void start_on_timeout(struct keeper *k)
 
 	if (k->state.phase != KEEPER_STARTING)
 		return;
+	if (resume_on_failure(k, "the machine that was suspended did not come back in time"))
+		return;
+	if (warm_is_on(k)) {
+		warm_fall_back(k);
+		return;
+	}
 	start_undo(k);
 	if (k->boot_tries >= 2) {
 		stop_begin(k, 0, "the guest did not boot in time, twice: see keeper.log");

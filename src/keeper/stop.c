@@ -35,7 +35,10 @@ void stop_begin(struct keeper *k, uint32_t timeout_ms, const char *why)
 		(void)snprintf(k->why, sizeof(k->why), "%s", why);
 		log_error("stopping: %s", why);
 	}
+	suspend_drop(k);
+	resume_drop(k);
 	waiting_drop_all(k);
+	ports_close(k);
 	link_progress(k, 100, k->why[0] ? k->why : "stopping");
 	if (!k->vmm) {
 		stop_finish(k, "");
@@ -76,6 +79,7 @@ void stop_finish(struct keeper *k, const char *why)
 	start_undo(k);
 	vault_stop(k);
 	trust_wipe(k);
+	pool_on_stop(k);
 	record_life(k, "stop", k->why);
 	record_close(k);
 	leave_word(k);

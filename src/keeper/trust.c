@@ -1,18 +1,8 @@
-/*
- * trust - the sandbox's CA, and what the guest is told of it.
- *
- * How      Edge makes the CA and says it once; the keeper keeps what the next edge needs to go on
- *          with the same, and tells the guest the certificate and the sentinels of the bound
- *          services by POST /trust: before the sandbox runs, and again when one of them changes.
- *          What changes while the guest is being told is told afterwards.
- * Trust    The CA is edge's word, which the guest may have taken over: it counts in this one guest.
- * Owns     The CA's key, in memory only, wiped at the end.
- * Never    Writes the key down. Holds a credential: sentinels say nothing.
- */
-#include "keeper.h"
+#include "trust.h"
 
 #include <errno.h>
 #include <string.h>
+#include "keeper.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -79,6 +69,19 @@ void trust_send(struct keeper *k)
 		log_warn("the guest cannot be told its certificate: %s", strerror(-r));
 }
 
+void trust_send_early(struct keeper *k)
+{
+	if (k->trust.is_told || k->trust.is_asked || !k->vault.is_listed)
+		return;
+	k->trust.is_due = true;
+	trust_send(k);
+}
+
+void trust_forget(struct keeper *k)
+{
+	k->trust.is_told = k->trust.is_last = false;
+}
+
 void trust_renew(struct keeper *k)
 {
 	k->trust.is_due = true;
@@ -94,8 +97,9 @@ void trust_on_answer(struct keeper *k, const struct guest_reply *reply)
 		k->trust.is_due = true;
 	else if (!reply->ok)
 		log_error("the guest does not trust the sandbox's certificate: %s", reply->text);
-	if (k->state.phase == KEEPER_STARTING && k->edge.alive)
-		start_on_trusted(k);
-	else
+	k->trust.is_told = k->edge.alive && reply->ok;
+	if (k->state.phase != KEEPER_STARTING || !k->edge.alive)
 		trust_send(k);
+	else if (k->trust.is_last)
+		start_on_trusted(k);
 }

@@ -247,9 +247,10 @@ static void take_list(struct keeper *k)
 	AUTO_FREE char *own = paths_get(PATHS_CONFIG, "services");
 	struct vault_link *v = &k->vault;
 	struct creds *was = k->creds;
+	bool closed = k->spec.n_only > 0; /* what is only installed gets nothing to install with */
 
-	k->creds = creds_new(
-		v->items, v->n_items, shipped, own, k->spec.id, v->no_logins ? NULL : k->services);
+	k->creds = creds_new(v->items, closed ? 0 : v->n_items, shipped, own, k->spec.id,
+		v->no_logins || closed ? NULL : k->services);
 	for (size_t i = 0; i < creds_count_faults(k->creds); i++)
 		log_warn("%s", creds_fault(k->creds, i));
 	v->is_listed = v->is_current = true;

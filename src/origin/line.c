@@ -47,7 +47,7 @@ void line_drop(struct origin *o, struct line *l)
 
 	if (l->proto)
 		l->ops->done(o, l);
-	tls_free(l);
+	tls_end(l);
 	if (l->fd >= 0)
 		loop_del(&o->loop, l->fd);
 	fd_close(&l->fd);

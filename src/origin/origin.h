@@ -485,7 +485,8 @@ int tls_begin(struct origin *o, struct line *l) MUST_CHECK;
 /* 0 when it is verified (l->cert, l->ops), -EAGAIN, -EPROTO: no TLS, -EKEYREJECTED: not its
  * certificate; *ret_why says why. */
 int tls_handshake(struct origin *o, struct line *l, const char **ret_why) MUST_CHECK;
-void tls_free(struct line *l);
+void tls_end(
+	struct line *l); /* not _free: OpenSSL 3.5 has one of that name, and is linked statically */
 /* Plain bytes: as many as there are, 0 at the proper end, -EAGAIN, -EPIPE when it was cut. */
 ssize_t line_recv(struct line *l, void *p, size_t n) MUST_CHECK;
 /* How many were taken, -EAGAIN, -EPIPE. After -EAGAIN the same bytes must come again. */

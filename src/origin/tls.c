@@ -150,7 +150,7 @@ int tls_handshake(struct origin *o, struct line *l, const char **ret_why)
 	return verified != X509_V_OK ? -EKEYREJECTED : -EPROTO;
 }
 
-void tls_free(struct line *l)
+void tls_end(struct line *l)
 {
 	if (!l->ssl)
 		return;

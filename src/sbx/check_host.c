@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,17 +20,19 @@
 #define KVM_GET_API_VERSION_IOCTL 0xae00u
 #define KVM_API_VERSION_WANTED 12
 #define SUB_IDS 65536ull
+#define WANTED_FILES 262144
 
 bool check_find_program(const char *name, char *buf, size_t size)
 {
 	const char *path = getenv("PATH");
 	char dirs[4096], *save = NULL;
+	struct stat st;
 
 	(void)snprintf(dirs, sizeof(dirs), "%s:/usr/sbin:/sbin:/usr/lib/qemu:/usr/libexec",
 		path ? path : "/usr/bin:/bin");
 	for (char *d = strtok_r(dirs, ":", &save); d; d = strtok_r(NULL, ":", &save)) {
 		(void)snprintf(buf, size, "%s/%s", d, name);
-		if (access(buf, X_OK) == 0)
+		if (stat(buf, &st) == 0 && S_ISREG(st.st_mode) && access(buf, X_OK) == 0)
 			return true;
 	}
 	return false;
@@ -149,6 +153,27 @@ static void check_subuid(struct check *c)
 		c, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", user);
 }
 
+/* virtiofsd holds one descriptor for each file that the guest knows, and the guest is made to forget
+ * when they get few (lib/share/room.h). */
+static void check_files(struct check *c)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_max >= WANTED_FILES) {
+		check_set(c, CHECK_PASS, "up to %llu", (unsigned long long)lim.rlim_max);
+		return;
+	}
+	check_set(c, CHECK_WARN, "a process may have %llu only", (unsigned long long)lim.rlim_max);
+	check_detail(c,
+		"in a workspace with more files than that they are looked up again and again, "
+		"which is slower; programs that use so many at once get \"Too many open "
+		"files\"");
+	check_hint(c,
+		"raise the hard limit nofile to %d in /etc/security/limits.conf, then log in "
+		"again",
+		WANTED_FILES);
+}
+
 static void check_landlock(struct check *c)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -208,6 +233,7 @@ const struct check_row check_host_rows[] = {
 	{"Platform", "Virtualization", check_kvm},
 	{"Platform", "User namespaces", check_userns},
 	{"Platform", "Subordinate ids", check_subuid},
+	{"Platform", "Open files", check_files},
 	{"Platform", "Landlock", check_landlock},
 	{"Platform", "Control groups", check_cgroup},
 	{0},

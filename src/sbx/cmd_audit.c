@@ -23,6 +23,12 @@ static const struct opt_def export_opts[] = {
 	{0},
 };
 
+static const struct opt_def home_opts[] = {
+	{0, "group", "GROUP", "only these: shell, ssh, git, keys or start"},
+	{0, "accept", NULL, "you changed them yourself: record them as they are now"},
+	{0},
+};
+
 static const struct verb subs[] = {
 	{
 		.name = "show",
@@ -66,6 +72,22 @@ static const struct verb subs[] = {
 		.max = 1,
 		.first = VERB_SANDBOX,
 		.run = audit_cmd_export,
+	},
+	{
+		.name = "home",
+		.args = "SANDBOX",
+		.summary = "which of your own start-up and key files changed since it was made",
+		.about = "When a sandbox is made, the files of your home folder that run by "
+			 "themselves or hold\nkeys are recorded as keyed hashes: shell, SSH, git, "
+			 "cloud keys, autostart. This names\nthose that are different now. Who "
+			 "changed them is not known: it may have been you.\nExit status 1 when "
+			 "there are any, 125 without a record.",
+		.examples = "  sbx audit home demo\n  sbx audit home --accept demo\n",
+		.opts = home_opts,
+		.min = 1,
+		.max = 1,
+		.first = VERB_SANDBOX,
+		.run = audit_cmd_home,
 	},
 	{0},
 };

@@ -13,6 +13,7 @@
 #include "lib/base/str.h"
 #include "lib/tar/tree.h"
 #include "sandbox.h"
+#include "attach.h"
 #include "session.h"
 #include "verb.h"
 
@@ -127,10 +128,14 @@ static int guest_half(const struct copy *c, int archive, struct session *s, stru
 	const char *pack[] = {
 		"pack", c->follow ? "-L" : c->src.path, c->follow ? c->src.path : NULL, NULL};
 	const char *unpack[] = {"unpack", c->dst.path, c->as, NULL};
-	int conn = api_stream(c->dst.ref ? c->dst.ref : c->src.ref, API_TIMEOUT_MS, p);
+	const char *ref = c->dst.ref ? c->dst.ref : c->src.ref;
+	static struct session_link link; /* the session is the caller's and outlives this call */
+	int conn = api_stream(ref, API_TIMEOUT_MS, p);
 
 	if (conn < 0)
 		return conn;
+	link = attach_link(ref);
+	s->link = &link;
 	s->spec.flags = (uint8_t)(EXEC_F_BUILTIN | (c->dst.ref ? EXEC_F_STDIN : 0));
 	s->spec.user = (char *)"root";
 	s->spec.cwd = (char *)"/";

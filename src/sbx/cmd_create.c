@@ -1,6 +1,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "lib/base/mem.h"
+#include "agent_need.h"
 #include "create.h"
 #include "verb.h"
 
@@ -20,10 +22,16 @@ static int run(struct opts *o)
 	int r;
 
 	if (!create_is_agent(agent)) {
-		ui_error("there is no agent '%s'; shell is there", agent);
-		ui_hint("sbx create shell %s", agent);
+		AUTO_FREE char *names = agent_need_names();
+		const char *near = agent_need_nearest(agent);
+
+		ui_error("there is no agent '%s'; there are %s", agent, names);
+		ui_hint("sbx create %s%s%s", near ? near : "shell", near ? "" : " ",
+			near ? "" : agent);
 		return EXIT_USAGE;
 	}
+	if (create_only_lists(o, agent, &r))
+		return r;
 	r = create_parse(o, agent, o->args.v + 1, o->args.n - 1, false, &c, &p);
 	if (r == 0)
 		r = create_make(&c, quiet, &s, &p);
@@ -43,15 +51,19 @@ const struct verb verb_create = {
 	.group = "sandboxes",
 	.args = "AGENT [PATH...]",
 	.summary = "make a sandbox and start it",
-	.about = "Makes a sandbox, a virtual machine of its own, starts it and waits until it is "
-		 "ready.\n"
-		 "AGENT is what will run in it: shell.\n\n"
-		 "Each PATH is shared with it, at the same place: a folder, or with :ro a folder "
-		 "or a\n"
-		 "single file that it can only read. HOST:GUEST puts it at another place inside. "
-		 "Without\n"
-		 "a PATH nothing is shared. The whole disk and the home folder are refused unless "
-		 "forced.",
+	.about =
+		"Makes a sandbox, a virtual machine of its own, starts it and waits until it is "
+		"ready.\n"
+		"AGENT is what will run in it: claude, codex, gemini, shell ...; sbx agent ls "
+		"lists "
+		"them.\n"
+		"What it needs of the network is shown first, and allowed only when you say so.\n\n"
+		"Each PATH is shared with it, at the same place: a folder, or with :ro a folder "
+		"or a\n"
+		"single file that it can only read. HOST:GUEST puts it at another place inside. "
+		"Without\n"
+		"a PATH nothing is shared. The whole disk and the home folder are refused unless "
+		"forced.",
 	.examples = "  sbx create shell . --name demo\n"
 		    "  sbx create shell ~/src/app ~/docs:ro ~/.gitconfig:ro --hide '.env*'\n"
 		    "  sbx create shell ~/cache:/cache --cpus 4 --memory 8g\n",

@@ -59,6 +59,10 @@ static int run_status(struct opts *o)
 		if (r == 0)
 			printf("version  %s\npid      %lld\n", api_str(v, "version"),
 				api_int(v, "pid"));
+		if (r == 0 && api_int(json_object_get(v, "pool"), "size") > 0)
+			printf("pool     %lld of %lld ready\n",
+				api_int(json_object_get(v, "pool"), "ready"),
+				api_int(json_object_get(v, "pool"), "size"));
 		printf("socket   %s\nlogs     %s\n", path, log);
 	}
 	return r == 0 ? EXIT_OK : EXIT_FAILED;

@@ -4,10 +4,14 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "port_spec.h"
 #include "sandbox.h"
 #include "secret_api.h"
 #include "verb.h"
 #include "workspace.h"
+
+/* A guest that is busy is not waited for longer. */
+#define STATS_MS 2000
 
 static const struct opt_def opts[] = {
 	{0, "json", NULL, "print JSON"},
@@ -56,6 +60,16 @@ static void print_lists(const json_t *s)
 	}
 	json_array_foreach(json_object_get(s, "hide"), i, item)
 		row("hide", json_string_value(item) ? json_string_value(item) : "");
+	json_array_foreach(json_object_get(s, "ports"), i, item)
+	{
+		AUTO_FREE char *address = port_spec_address(item);
+		const char *why = api_str(item, "reason");
+		AUTO_FREE char *text = xasprintf("%s -> %lld/%s, %s%s%s", address,
+			api_int(item, "sandbox_port"), api_str(item, "protocol"),
+			api_str(item, "state"), why[0] ? ": " : "", why);
+
+		row("port", text);
+	}
 	const json_t *ssh = json_object_get(s, "ssh_agent");
 
 	if (ssh && json_array_size(json_object_get(ssh, "keys")) == 0)
@@ -107,6 +121,52 @@ static void print_credentials(const json_t *s)
 		row("credential", api_str(s, "credentials_error"));
 }
 
+/* What the guest says about sessions that go on by themselves; it may have other things to do. */
+static void add_sessions(json_t *s, const char *ref)
+{
+	AUTO_JSON json_t *stats = NULL;
+	struct problem p = {0};
+	json_t *list = NULL;
+
+	if (sandbox_is(s, "running") &&
+		sandbox_call("GET", ref, "/stats", NULL, STATS_MS, &stats, &p) == 0)
+		list = json_object_get(stats, "kept_sessions");
+	(void)json_object_set_new(s, "kept_sessions", list ? json_incref(list) : json_array());
+}
+
+static void print_sessions(const json_t *s)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(s, "kept_sessions"), i, one)
+	{
+		bool ended = strcmp(api_str(one, "state"), "ended") == 0;
+		bool attached = json_is_true(json_object_get(one, "attached"));
+		AUTO_FREE char *status =
+			xasprintf("ended with status %lld", api_int(one, "status"));
+		AUTO_FREE char *text = xasprintf("%s: %s", api_str(one, "name"),
+			ended	   ? status
+			: attached ? "running, attached"
+				   : "running, detached");
+
+		row("session", text);
+	}
+}
+
+/* How this run came to be, and how long that took. */
+static void print_start(const json_t *s)
+{
+	const char *how = api_str(s, "start"), *why = api_str(s, "cold_why");
+	AUTO_FREE char *text = NULL;
+
+	if (!how[0] || api_int(s, "boot_ms") == 0)
+		return;
+	text = xasprintf("%s, %.2f s%s%s%s", how, (double)api_int(s, "boot_ms") / 1000,
+		why[0] ? " (" : "", why, why[0] ? ")" : "");
+	row("start", text);
+}
+
 static void print_text(const json_t *s)
 {
 	const char *accel = api_str(s, "accel");
@@ -121,15 +181,24 @@ static void print_text(const json_t *s)
 		row("detail", api_str(s, "detail"));
 	row("engine", strcmp(accel, "tcg") == 0 ? "tcg (software emulation: no isolation boundary)"
 						: accel);
+	print_start(s);
 	row_number("cpu", api_int(s, "cpus"));
 	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
 	row("memory", size);
 	print_lists(s);
 	print_credentials(s);
 	row_number("sessions", api_int(s, "sessions"));
+	print_sessions(s);
 	row_time("created", api_int(s, "created_at"));
 	row_time("started", api_int(s, "started_at"));
 	row_time("stopped", api_int(s, "stopped_at"));
+	row_time("suspended", api_int(s, "suspended_at"));
+	if (api_int(s, "suspended_bytes")) {
+		str_from_size((uint64_t)api_int(s, "suspended_bytes"), size, sizeof(size));
+		row("kept", size);
+	}
+	if (api_int(s, "idle_timeout"))
+		row_number("idle s", api_int(s, "idle_timeout"));
 	row_time("last used", api_int(s, "last_used_at"));
 }
 
@@ -142,6 +211,7 @@ static int run(struct opts *o)
 	if (r < 0)
 		return ui_problem(&p, r);
 	add_credentials(s);
+	add_sessions(s, o->args.v[0]);
 	if (opts_has(o, "json"))
 		api_print(s);
 	else

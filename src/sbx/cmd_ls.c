@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "port_spec.h"
 #include "sandbox.h"
 #include "table.h"
 #include "verb.h"
@@ -29,9 +30,11 @@ static char *workspaces_text(const json_t *s)
 static void add_row(struct table *t, const json_t *s)
 {
 	AUTO_FREE char *where = workspaces_text(s);
-	bool emulated = strcmp(api_str(s, "accel"), "tcg") == 0 && !sandbox_is(s, "stopped");
+	AUTO_FREE char *ports = port_spec_summary(json_object_get(s, "ports"));
+	bool emulated = strcmp(api_str(s, "accel"), "tcg") == 0 && !sandbox_is(s, "stopped") &&
+			!sandbox_is(s, "suspended");
 	AUTO_FREE char *status = xasprintf("%s%s", api_str(s, "status"), emulated ? " (tcg)" : "");
-	const char *cells[] = {api_str(s, "name"), api_str(s, "agent"), status, "-", where};
+	const char *cells[] = {api_str(s, "name"), api_str(s, "agent"), status, ports, where};
 
 	table_add(t, cells);
 }

@@ -2,19 +2,49 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lib/base/mem.h"
+#include "history.h"
 #include "sandbox.h"
 #include "verb.h"
 
 static const struct opt_def opts[] = {
 	{'f', "force", NULL, "do not ask, and do not mind open sessions"},
 	{0, "all", NULL, "all sandboxes"},
+	{0, "history", NULL, "and what the agent remembers of its folder"},
 	{0},
 };
 
-static int remove_one(const char *ref, bool force)
+/* What the agent remembers outlives its sandbox, unless it is to go too. */
+static int end_history(const char *folder, bool remove)
 {
+	AUTO_JSON json_t *list = NULL;
 	struct problem p = {0};
 	int r;
+
+	if (!remove) {
+		printf("The agent's history of this folder is kept, for its next sandbox: %s\n",
+			folder);
+		return EXIT_OK;
+	}
+	r = sandbox_list(&list, &p);
+	if (r == 0)
+		r = history_remove(folder, list, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	printf("The agent's history of this folder is removed\n");
+	return EXIT_OK;
+}
+
+static int remove_one(const char *ref, bool force, bool history)
+{
+	AUTO_FREE char *folder = NULL;
+	AUTO_JSON json_t *s = NULL;
+	struct problem p = {0};
+	int r;
+
+	if (sandbox_get(ref, &s, &p) == 0)
+		folder = history_folder(s);
+	p = (struct problem){0};
 
 	printf("Deleting sandbox %s...\n", ref);
 	(void)fflush(stdout);
@@ -24,7 +54,7 @@ static int remove_one(const char *ref, bool force)
 	if (r < 0)
 		return ui_problem(&p, r);
 	printf("Sandbox '%s' removed\n", ref);
-	return EXIT_OK;
+	return folder ? end_history(folder, history) : EXIT_OK;
 }
 
 /* True when it may go on. */
@@ -58,17 +88,17 @@ static int check_there(const struct opts *o)
 	return status;
 }
 
-static int remove_all(const struct opt_list *names, bool force)
+static int remove_all(const struct opt_list *names, bool force, bool history)
 {
 	int status = EXIT_OK;
 
 	for (size_t i = 0; i < names->n; i++)
-		if (remove_one(names->v[i], force) != EXIT_OK)
+		if (remove_one(names->v[i], force, history) != EXIT_OK)
 			status = EXIT_FAILED;
 	return status;
 }
 
-static int run_all(bool force)
+static int run_all(bool force, bool history)
 {
 	AUTO_JSON json_t *list = NULL;
 	struct opt_list names = {0};
@@ -82,15 +112,16 @@ static int run_all(bool force)
 	json_array_foreach(list, i, s) opt_list_add(&names, api_str(s, "name"));
 	if (names.n == 0)
 		printf("No sandboxes found\n");
-	status = names.n == 0 || is_wanted(names.n, names.v[0], force) ? remove_all(&names, force)
-								       : EXIT_FAILED;
+	status = names.n == 0 || is_wanted(names.n, names.v[0], force)
+			 ? remove_all(&names, force, history)
+			 : EXIT_FAILED;
 	free(names.v);
 	return status;
 }
 
 static int run(struct opts *o)
 {
-	bool force = opts_has(o, "force");
+	bool force = opts_has(o, "force"), history = opts_has(o, "history");
 
 	if (opts_has(o, "all") != (o->args.n == 0)) {
 		ui_error("sbx rm: name the sandboxes to remove, or say --all");
@@ -98,10 +129,10 @@ static int run(struct opts *o)
 		return EXIT_USAGE;
 	}
 	if (opts_has(o, "all"))
-		return run_all(force);
+		return run_all(force, history);
 	if (check_there(o) != EXIT_OK || !is_wanted(o->args.n, o->args.v[0], force))
 		return EXIT_FAILED;
-	return remove_all(&o->args, force);
+	return remove_all(&o->args, force, history);
 }
 
 const struct verb verb_rm = {
@@ -109,11 +140,15 @@ const struct verb verb_rm = {
 	.group = "sandboxes",
 	.args = "[SANDBOX...]",
 	.summary = "remove sandboxes and their disks",
-	.about = "Stops the sandboxes and removes all that belongs to them. Workspaces are folders "
-		 "of\n"
-		 "yours and stay. On a terminal it asks first; without one it needs --force. A "
-		 "sandbox\n"
-		 "with open sessions is left alone unless forced.",
+	.about =
+		"Stops the sandboxes and removes all that belongs to them. Workspaces are folders "
+		"of\n"
+		"yours and stay. On a terminal it asks first; without one it needs --force. A "
+		"sandbox\n"
+		"with open sessions is left alone unless forced.\n\n"
+		"What an agent remembers of a folder is kept on the host, so that its next sandbox "
+		"there\n"
+		"goes on; with --history it goes too.",
 	.examples = "  sbx rm demo\n  sbx rm --force --all\n",
 	.opts = opts,
 	.max = 1024,

@@ -83,6 +83,26 @@ static const struct verb subs[] = {
 		.run = secret_rm_run,
 	},
 	{
+		.name = "scan",
+		.args = "[FILE|-]",
+		.summary = "let the vault look for its values in a file or a sandbox",
+		.about =
+			"The vault looks for every value it holds, as it is and in hex, base64 and "
+			"percent form,\n"
+			"in a file, in stdin, or in all that a sandbox is: its memory while it "
+			"runs, its disks,\n"
+			"logs and the audit log. Names come back, never a value. The exit status "
+			"is 1 when one\n"
+			"was found.",
+		.examples = "  sbx secret scan build.log\n"
+			    "  sbx secret scan --sandbox demo\n"
+			    "  sbx secret scan --sandbox demo --what ram,disk --json\n",
+		.opts = secret_scan_opts,
+		.max = 1,
+		.first = VERB_PATH,
+		.run = secret_scan_run,
+	},
+	{
 		.name = "services",
 		.args = "",
 		.summary = "list the services that credentials can be set for",

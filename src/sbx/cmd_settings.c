@@ -39,28 +39,32 @@ static int run_get(struct opts *o)
 	return EXIT_OK;
 }
 
-/* What a running sandbox looks up. Without sbxd nobody runs who had to be told. */
-static bool counts_at_once(const char *key)
+/* Whom a change concerns at once: running sandboxes, or sbxd's pool alone. */
+static const char *whom_to_tell(const char *key)
 {
-	return str_starts(key, "network.") || str_starts(key, "audit.");
+	if (str_starts(key, "network.") || str_starts(key, "audit."))
+		return "/v1/reload";
+	return str_starts(key, "pool.") || str_starts(key, "vm.") ? "/v1/pool" : NULL;
 }
 
-static void tell_sandboxes(void)
+/* Without sbxd nobody runs who had to be told. */
+static void tell(const char *path)
 {
 	AUTO_JSON json_t *answer = NULL;
 	struct problem p = {0};
-	int r = api_peek("POST", "/v1/reload", API_TIMEOUT_MS, &answer, &p);
+	int r = api_peek("POST", path, API_TIMEOUT_MS, &answer, &p);
 
 	if (r == 0)
 		policy_say_not_taken(answer);
 	else if (r != -ECONNREFUSED)
-		ui_warning("running sandboxes were not told: %s", err_text(&p.err, r));
+		ui_warning("what runs was not told: %s", err_text(&p.err, r));
 }
 
 static int change(const struct opts *o, const char *value)
 {
 	struct problem p = {0};
 	enum settings_id id;
+	const char *path;
 	int r = settings_find(o->args.v[0], &id, &p.err);
 
 	if (r < 0)
@@ -72,8 +76,9 @@ static int change(const struct opts *o, const char *value)
 	r = settings_change(id, value, &p.err);
 	if (r < 0)
 		return ui_problem(&p, r);
-	if (counts_at_once(settings_keys[id].name))
-		tell_sandboxes();
+	path = whom_to_tell(settings_keys[id].name);
+	if (path)
+		tell(path);
 	return EXIT_OK;
 }
 

@@ -7,20 +7,31 @@
 #define MAX_TIMEOUT_S 600
 
 static const struct opt_def opts[] = {
+	{0, "suspend", NULL, "keep its memory too: programs go on at the next use"},
 	{'t', "timeout", "SECONDS", "how long it may take to end by itself; 0 kills at once"},
 	{0},
 };
 
-static int stop_one(const char *ref, const json_t *body, unsigned timeout_ms)
+static int stop_one(const char *ref, const json_t *body, unsigned timeout_ms, bool suspend)
 {
 	struct problem p = {0};
+	AUTO_JSON json_t *s = NULL;
+	char size[32];
 	int r;
 
-	ui_busy("stopping");
-	r = sandbox_call("POST", ref, "/stop", (json_t *)body, timeout_ms, NULL, &p);
+	ui_busy(suspend ? "suspending" : "stopping");
+	r = sandbox_call("POST", ref, "/stop", (json_t *)body, timeout_ms, &s, &p);
 	ui_progress_end();
 	if (r < 0)
 		return ui_problem(&p, r);
+	if (suspend) {
+		str_from_size((uint64_t)api_int(s, "suspended_bytes"), size, sizeof(size));
+		printf("Sandbox '%s' suspended, its memory is on the disk (%s). To go on where it "
+		       "was: "
+		       "sbx run --name %s\n",
+			ref, size, ref);
+		return EXIT_OK;
+	}
 	printf("Sandbox '%s' stopped, its state is kept. To start it again: sbx run --name %s\n",
 		ref, ref);
 	return EXIT_OK;
@@ -30,6 +41,7 @@ static int run(struct opts *o)
 {
 	const char *text = opts_value(o, "timeout");
 	AUTO_JSON json_t *body = NULL;
+	bool suspend = opts_has(o, "suspend");
 	unsigned wait_ms = SANDBOX_STOP_MS;
 	int status = EXIT_OK;
 	uint64_t seconds;
@@ -39,12 +51,20 @@ static int run(struct opts *o)
 			"sbx stop: '%s' is no number of seconds from 0 to %d", text, MAX_TIMEOUT_S);
 		return EXIT_USAGE;
 	}
+	if (text && suspend) {
+		ui_error("sbx stop: --timeout is for a stop without --suspend");
+		return EXIT_USAGE;
+	}
 	if (text) {
 		body = json_pack("{s:I}", "timeout_ms", (json_int_t)(seconds * 1000));
 		wait_ms += (unsigned)seconds * 1000;
 	}
+	if (suspend) {
+		body = json_pack("{s:b}", "suspend", 1);
+		wait_ms = SANDBOX_SUSPEND_MS;
+	}
 	for (size_t i = 0; i < o->args.n; i++)
-		if (stop_one(o->args.v[i], body, wait_ms) != EXIT_OK)
+		if (stop_one(o->args.v[i], body, wait_ms, suspend) != EXIT_OK)
 			status = EXIT_FAILED;
 	return status;
 }
@@ -56,8 +76,13 @@ const struct verb verb_stop = {
 	.summary = "stop sandboxes and keep their state",
 	.about = "Asks each sandbox to end, and kills it when it does not within its time (10 "
 		 "seconds,\n"
-		 "setting stop.timeout). Its disk stays; run, exec and cp start it again.",
-	.examples = "  sbx stop demo\n  sbx stop --timeout 0 stuck\n  sbx ls -q | xargs sbx stop\n",
+		 "setting stop.timeout). Its disk stays; run, exec and cp start it again. With "
+		 "--suspend\n"
+		 "its memory goes to the disk too, and its programs go on at the next start. A "
+		 "suspended one\n"
+		 "that is stopped without --suspend loses that memory, and its programs with it.",
+	.examples = "  sbx stop demo\n  sbx stop --suspend demo\n  sbx stop --timeout 0 stuck\n  "
+		    "sbx ls -q | xargs sbx stop\n",
 	.opts = opts,
 	.min = 1,
 	.max = 1024,

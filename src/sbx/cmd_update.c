@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/spec/spec.h"
@@ -9,6 +10,7 @@
 static const struct opt_def opts[] = {
 	{0, "cpus", "N", "virtual CPUs"},
 	{'m', "memory", "SIZE", "memory, such as 2g"},
+	{0, "idle-timeout", "DURATION", "suspend it when nobody uses it for so long; 0 is never"},
 	{0, "accel", "KIND", "auto, kvm or tcg"},
 	{0},
 };
@@ -17,6 +19,7 @@ static int build_body(const struct opts *o, json_t *body, struct err *err)
 {
 	const char *cpus = opts_value(o, "cpus"), *memory = opts_value(o, "memory");
 	const char *accel = opts_value(o, "accel");
+	const char *idle = opts_value(o, "idle-timeout");
 	enum spec_accel kind;
 	uint64_t v;
 
@@ -33,8 +36,14 @@ static int build_body(const struct opts *o, json_t *body, struct err *err)
 		return err_set(err, -EINVAL, "'%s' is none of auto, kvm and tcg", accel);
 	if (accel)
 		(void)json_object_set_new(body, "accel", json_string(accel));
+	if (idle && strcmp(idle, "0") != 0 && (str_to_seconds(idle, &v) < 0 || v > SPEC_MAX_IDLE))
+		return err_set(err, -EINVAL, "'%s' is no duration; 90s, 30m or 2h are", idle);
+	if (idle)
+		(void)json_object_set_new(body, "idle_timeout",
+			json_integer(strcmp(idle, "0") != 0 ? (json_int_t)v : 0));
 	if (json_object_size(body) == 0)
-		return err_set(err, -EINVAL, "nothing to change; say --cpus, --memory or --accel");
+		return err_set(err, -EINVAL,
+			"nothing to change; say --cpus, --memory, --accel or --idle-timeout");
 	return 0;
 }
 
@@ -43,6 +52,7 @@ static int run(struct opts *o)
 	AUTO_JSON json_t *body = json_object(), *s = NULL;
 	struct problem p = {0};
 	char size[32];
+	bool is_down;
 	int r = build_body(o, body, &p.err);
 
 	if (r < 0) {
@@ -54,9 +64,10 @@ static int run(struct opts *o)
 	if (r < 0)
 		return ui_problem(&p, r);
 	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
+	is_down = sandbox_is(s, "stopped") || sandbox_is(s, "suspended");
 	printf("Sandbox '%s': %lld CPUs, %s%s\n", api_str(s, "name"), api_int(s, "cpus"), size,
-		sandbox_is(s, "stopped") ? "" : ", from its next start on");
-	if (!sandbox_is(s, "stopped"))
+		is_down ? "" : ", from its next start on");
+	if (!is_down)
 		printf("To start it anew: sbx stop %s && sbx run --name %s\n", api_str(s, "name"),
 			api_str(s, "name"));
 	return EXIT_OK;

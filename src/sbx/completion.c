@@ -30,6 +30,8 @@ static const char *words_of(enum verb_word w)
 		return "service";
 	case VERB_SECRET:
 		return "secret";
+	case VERB_TEMPLATE:
+		return "template";
 	default:
 		return "none";
 	}
@@ -126,7 +128,8 @@ void completion_bash(void)
 	       "_sbx_word()\n{\n"
 	       "\tcase \"$1\" in\n"
 	       "\tsandbox) COMPREPLY=($(compgen -W \"$(sbx ls -q 2>/dev/null)\" -- \"$cur\")) ;;\n"
-	       "\tagent) COMPREPLY=($(compgen -W 'shell' -- \"$cur\")) ;;\n"
+	       "\tagent) COMPREPLY=($(compgen -W \"$(sbx agent ls -q 2>/dev/null)\" -- \"$cur\")) "
+	       ";;\n"
 	       "\tpath) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
 	       "\tcopy) COMPREPLY=($(compgen -f -- \"$cur\") $(compgen -S : -W \"$(sbx ls -q "
 	       "2>/dev/null)\" -- \"$cur\")) ;;\n"
@@ -137,6 +140,8 @@ void completion_bash(void)
 	       "\tpreset) COMPREPLY=($(compgen -W 'allow-all balanced deny-all' -- \"$cur\")) ;;\n"
 	       "\tkind) COMPREPLY=($(compgen -W 'network' -- \"$cur\")) ;;\n"
 	       "\tservice) COMPREPLY=($(compgen -W \"$(sbx secret services -q 2>/dev/null)\" -- "
+	       "\"$cur\")) ;;\n"
+	       "\ttemplate) COMPREPLY=($(compgen -W \"$(sbx template ls -q 2>/dev/null)\" -- "
 	       "\"$cur\")) ;;\n"
 	       "\tsecret) COMPREPLY=($(compgen -W \"$(sbx secret ls -q 2>/dev/null)\" -- "
 	       "\"$cur\")) "
@@ -201,7 +206,7 @@ void completion_zsh(void)
 	       "_sbx_word() {\n"
 	       "\tcase \"$1\" in\n"
 	       "\tsandbox) compadd -- ${(f)\"$(sbx ls -q 2>/dev/null)\"} ;;\n"
-	       "\tagent) compadd shell ;;\n"
+	       "\tagent) compadd -- ${(f)\"$(sbx agent ls -q 2>/dev/null)\"} ;;\n"
 	       "\tpath) _files ;;\n"
 	       "\tcopy) _files; compadd -S '' -- ${^${(f)\"$(sbx ls -q 2>/dev/null)\"}}: ;;\n"
 	       "\tkey) compadd ");
@@ -210,6 +215,7 @@ void completion_zsh(void)
 	       "\tpreset) compadd allow-all balanced deny-all ;;\n\tkind) compadd network ;;\n"
 	       "\tservice) compadd -- ${(f)\"$(sbx secret services -q 2>/dev/null)\"} ;;\n"
 	       "\tsecret) compadd -- ${(f)\"$(sbx secret ls -q 2>/dev/null)\"} ;;\n"
+	       "\ttemplate) compadd -- ${(f)\"$(sbx template ls -q 2>/dev/null)\"} ;;\n"
 	       "\tesac\n}\n\n_sbx() {\n"
 	       "\tlocal cur=${words[CURRENT]} prev=${words[CURRENT-1]} verb=${words[2]} verb_path "
 	       "subs=''\n"
@@ -246,7 +252,7 @@ static const char *fish_words(enum verb_word w)
 	case VERB_COPY:
 		return "-a '(sbx ls -q 2>/dev/null | string replace -r \\$ :)'";
 	case VERB_AGENT:
-		return "-a shell";
+		return "-a '(sbx agent ls -q 2>/dev/null)'";
 	case VERB_SHELL:
 		return "-f -a 'bash zsh fish'";
 	case VERB_PRESET:
@@ -257,6 +263,8 @@ static const char *fish_words(enum verb_word w)
 		return "-f -a '(sbx secret services -q 2>/dev/null)'";
 	case VERB_SECRET:
 		return "-f -a '(sbx secret ls -q 2>/dev/null)'";
+	case VERB_TEMPLATE:
+		return "-f -a '(sbx template ls -q 2>/dev/null)'";
 	case VERB_PATH:
 		return "-F";
 	default:

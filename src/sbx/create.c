@@ -6,13 +6,20 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/paths.h"
 #include "lib/base/str.h"
 #include "lib/settings/settings.h"
 #include "lib/spec/spec.h"
+#include "agent_import.h"
+#include "agent_need.h"
+#include "accel.h"
 #include "env.h"
+#include "history.h"
+#include "home_record.h"
 #include "policy_api.h"
+#include "port_spec.h"
 #include "sandbox.h"
-#include "template.h"
+#include "verb.h"
 #include "workspace.h"
 
 void creation_done(struct creation *c)
@@ -23,7 +30,7 @@ void creation_done(struct creation *c)
 
 bool create_is_agent(const char *word)
 {
-	return strcmp(word, "shell") == 0;
+	return agent_need_find(word) != NULL;
 }
 
 static int set_numbers(const struct opts *o, json_t *body, struct err *err)
@@ -41,6 +48,25 @@ static int set_numbers(const struct opts *o, json_t *body, struct err *err)
 			"'%s' is no size of memory from 256m on; 2g or 512m are", memory);
 	if (memory)
 		(void)json_object_set_new(body, "memory", json_integer((json_int_t)v));
+	return 0;
+}
+
+/* Said with the option, else by the setting. */
+static int set_idle(const struct opts *o, json_t *body, struct err *err)
+{
+	AUTO_SETTINGS struct settings settings = {0};
+	const char *text = opts_value(o, "idle-timeout");
+	uint64_t v = 0;
+	int r = text ? 0 : settings_load(&settings, err);
+
+	if (r < 0)
+		return r;
+	if (!text)
+		v = settings_get_u64(&settings, SETTINGS_VM_IDLE_TIMEOUT);
+	else if (strcmp(text, "0") != 0 && (str_to_seconds(text, &v) < 0 || v > SPEC_MAX_IDLE))
+		return err_set(err, -EINVAL, "'%s' is no duration; 90s, 30m or 2h are", text);
+	if (v)
+		(void)json_object_set_new(body, "idle_timeout", json_integer((json_int_t)v));
 	return 0;
 }
 
@@ -64,13 +90,15 @@ static int set_accel(const struct opts *o, json_t *body, struct err *err)
 	return 0;
 }
 
-static int set_env(const struct opts *o, json_t *body, struct err *err)
+static int set_env(const struct opts *o, const struct agent *a, json_t *body, struct err *err)
 {
 	AUTO_ENV struct env env = {0};
 	json_t *object = json_object();
 	int r = env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), err);
 
 	(void)json_object_set_new(body, "env", object);
+	for (size_t i = 0; i < a->env.n; i++)
+		(void)json_object_set_new(object, a->env.v[i].a, json_string(a->env.v[i].b));
 	for (size_t i = 0; r == 0 && i < env.n; i++) {
 		size_t n = strcspn(env.v[i], "=");
 		AUTO_FREE char *name = xstrndup(env.v[i], n);
@@ -134,7 +162,7 @@ static int set_name(const struct opts *o, struct creation *c, const char *agent,
 	return 0;
 }
 
-static int set_words(const struct opts *o, json_t *body, struct err *err)
+static int set_words(const struct opts *o, const struct agent *a, json_t *body, struct err *err)
 {
 	const struct opt_list *hide = opts_list(o, "hide");
 	const char *template = opts_value(o, "template");
@@ -142,7 +170,7 @@ static int set_words(const struct opts *o, json_t *body, struct err *err)
 
 	(void)json_object_set_new(body, "hide", globs);
 	(void)json_object_set_new(
-		body, "template", json_string(template ? template : SANDBOX_TEMPLATE));
+		body, "template", json_string(template ? template : agent_template(a)));
 	for (size_t i = 0; i < hide->n; i++)
 		if (!hide->v[i][0] || json_array_append_new(globs, json_string(hide->v[i])) < 0)
 			return err_set(
@@ -222,6 +250,15 @@ static int set_ssh_agent(const struct opts *o, json_t *body, struct err *err)
 	return r == 0 && opts_has(o, "ssh-agent-confirm") ? set_confirm(ssh, err) : r;
 }
 
+static int set_ports(const struct opts *o, json_t *body, struct err *err)
+{
+	const struct opt_list *specs = opts_list(o, "publish");
+	json_t *list = json_array();
+
+	(void)json_object_set_new(body, "ports", list);
+	return port_spec_list(specs, list, err);
+}
+
 static int check_rules(const struct opt_list *l, const char *option, struct problem *p)
 {
 	for (size_t i = 0; i < l->n; i++)
@@ -234,12 +271,18 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 	bool cwd, struct creation *ret, struct problem *p)
 {
 	static const char *const here[] = {"."};
+	const struct agent *a = agent_need_find(agent);
 	int r;
 
+	if (!a)
+		return err_set(&p->err, -ENOENT, "there is no agent '%s'", agent);
 	*ret = (struct creation){.body = json_pack("{s:s}", "agent", agent),
 		.force = opts_has(o, "force"),
 		.allow = opts_list(o, "allow-network"),
-		.deny = opts_list(o, "deny-network")};
+		.deny = opts_list(o, "deny-network"),
+		.agent = a,
+		.allow_hosts = opts_has(o, "allow-hosts"),
+		.import = opts_has(o, "import-config")};
 	if (ret->force)
 		(void)json_object_set_new(ret->body, "force", json_true());
 	r = n_paths == 0 && cwd ? set_workspaces(ret, here, 1, p)
@@ -250,13 +293,19 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 	if (r == 0)
 		r = set_numbers(o, ret->body, &p->err);
 	if (r == 0)
+		r = set_idle(o, ret->body, &p->err);
+	if (r == 0)
 		r = set_accel(o, ret->body, &p->err);
+	if (opts_has(o, "cold"))
+		sandbox_want_cold();
 	if (r == 0)
-		r = set_env(o, ret->body, &p->err);
+		r = set_env(o, a, ret->body, &p->err);
 	if (r == 0)
-		r = set_words(o, ret->body, &p->err);
+		r = set_words(o, a, ret->body, &p->err);
 	if (r == 0)
 		r = set_ssh_agent(o, ret->body, &p->err);
+	if (r == 0)
+		r = set_ports(o, ret->body, &p->err);
 	if (r == 0)
 		r = check_rules(ret->allow, "allow-network", p);
 	if (r == 0)
@@ -298,41 +347,150 @@ static void undo(const char *name)
 		ui_warning("'%s' is left registered: %s", name, ignored.err.text);
 }
 
+static int add_rule(const struct creation *c, const char *resources, const char *effect,
+	const char *origin, struct problem *p)
+{
+	AUTO_JSON json_t *answer = NULL;
+	struct policy_wish w = {
+		.effect = effect, .resources = resources, .sandbox = c->name, .origin = origin};
+	int r = policy_add(&w, &answer, p);
+
+	if (r == 0)
+		policy_say_conflicts(answer);
+	return r;
+}
+
 static int add_rules(
 	const struct creation *c, const struct opt_list *l, const char *effect, struct problem *p)
 {
-	for (size_t i = 0; i < l->n; i++) {
-		AUTO_JSON json_t *answer = NULL;
-		struct policy_wish w = {.effect = effect,
-			.resources = l->v[i],
-			.sandbox = c->name,
-			.origin = "create"};
-		int r = policy_add(&w, &answer, p);
+	int r = 0;
 
-		if (r < 0)
-			return r;
-		policy_say_conflicts(answer);
-	}
-	return 0;
+	for (size_t i = 0; i < l->n && r == 0; i++)
+		r = add_rule(c, l->v[i], effect, "create", p);
+	return r;
+}
+
+static int add_granted(const struct creation *c, const struct agent_hosts *h, struct problem *p)
+{
+	AUTO_FREE char *origin = xasprintf("agent:%s", c->agent->name);
+
+	return h->granted ? add_rule(c, h->granted, "allow", origin, p) : 0;
 }
 
 /* Its own rules are there before it runs for the first time. */
-static int add_rules_and_start(const struct creation *c, json_t **ret, struct problem *p)
+static int add_rules_and_start(
+	const struct creation *c, const struct agent_hosts *h, json_t **ret, struct problem *p)
 {
 	int r = add_rules(c, c->deny, "deny", p);
 
 	if (r == 0)
 		r = add_rules(c, c->allow, "allow", p);
+	if (r == 0)
+		r = add_granted(c, h, p);
 	return r < 0 ? r : sandbox_start(c->name, NULL, ret, p);
+}
+
+static void tell_import(void *arg, const char *line)
+{
+	ui_note("%s", line);
+}
+
+static int collect(const struct agent *a, struct import *im, struct err *err)
+{
+	const char *home = getenv("HOME");
+
+	im->tell = tell_import;
+	if (a->import.n == 0)
+		ui_note("There are no settings of %s that can be imported", a->title);
+	else
+		ui_note("Your settings of %s, for its home in the sandbox:", a->title);
+	return import_collect(im, a, home ? home : "/", err);
+}
+
+static int list_import(const char *agent)
+{
+	CLEANUP(import_done) struct import im = {0};
+	const struct agent *a = agent_need_find(agent);
+	struct problem p = {0};
+	int r = a ? collect(a, &im, &p.err)
+		  : err_set(&p.err, -ENOENT, "there is no agent '%s'", agent);
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	ui_note("%zu to copy, %zu left. Nothing was copied: --import-config does it", im.n,
+		im.n_left);
+	return EXIT_OK;
+}
+
+bool create_only_lists(const struct opts *o, const char *agent, int *ret_status)
+{
+	const char *word = opts_value(o, "import-config");
+
+	if (!word || !word[0])
+		return false;
+	if (strcmp(word, "list") == 0) {
+		*ret_status = list_import(agent);
+	} else {
+		ui_error("--import-config has no value, or =list");
+		*ret_status = EXIT_USAGE;
+	}
+	return true;
+}
+
+/* What the agent finds in its home when it starts for the first time. */
+static int fill_home(const struct creation *c, const char *id, bool has_key, struct problem *p)
+{
+	CLEANUP(import_done) struct import im = {0};
+	const json_t *first = json_array_get(json_object_get(c->body, "workspaces"), 0);
+	const char *workspace = first ? api_str(first, "guest") : SPEC_HOME;
+	int r = c->import ? collect(c->agent, &im, &p->err) : 0;
+
+	if (r < 0)
+		return r;
+	import_seed(&im, &c->agent->seed, workspace, id);
+	if (has_key)
+		import_seed(&im, &c->agent->key_seed, workspace, id);
+	return import_write(&im, c->name, c->import, p);
+}
+
+/* What a person must know or say before there is a sandbox. */
+static int get_ready(
+	const struct creation *c, struct agent_hosts *h, bool *ret_has_key, struct problem *p)
+{
+	int r = policy_require(p);
+
+	if (r == 0)
+		r = accel_require(c->body, p);
+	if (r == 0)
+		r = agent_need_template(c->agent, api_str(c->body, "template"), p);
+	if (r == 0)
+		r = agent_need_hosts(c->agent, c->name, c->allow_hosts, h, p);
+	if (r == 0)
+		*ret_has_key = agent_need_services(c->agent);
+	return r == 0 ? history_add(c->agent, c->body, p) : r;
+}
+
+/* How the home folder was before the sandbox ran for the first time; `sbx prove` looks again. It
+ * guards nothing, so a sandbox goes without when it cannot be written. */
+static void record_home(const char *id)
+{
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id);
+	AUTO_FREE char *key = paths_get(PATHS_STATE, "home-record.key");
+	const char *home = getenv("HOME");
+	struct err err = {0};
+	int r = home ? home_record_write(dir, key, home, &err) : 0;
+
+	if (r < 0)
+		ui_warning("%s", err_text(&err, r));
 }
 
 int create_make(const struct creation *c, bool quiet, json_t **ret, struct problem *p)
 {
+	CLEANUP(agent_hosts_done) struct agent_hosts hosts = {0};
 	AUTO_JSON json_t *s = NULL;
-	int r = policy_require(p);
+	bool has_key = false;
+	int r = get_ready(c, &hosts, &has_key, p);
 
-	if (r == 0)
-		r = template_require(api_str(c->body, "template"), p);
 	if (r < 0)
 		return r;
 	r = api_call("POST", "/v1/sandboxes", c->body, API_TIMEOUT_MS, &s, p);
@@ -342,7 +500,10 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 		return r;
 	if (!quiet)
 		print_facts(s);
-	r = add_rules_and_start(c, ret, p);
+	record_home(api_str(s, "id"));
+	r = add_rules_and_start(c, &hosts, ret, p);
+	if (r == 0)
+		r = fill_home(c, api_str(s, "id"), has_key, p);
 	if (r < 0)
 		undo(c->name);
 	return r;

@@ -17,15 +17,24 @@
 	{0, "name", "NAME", "name of the sandbox (AGENT-FOLDER when not said)"},                  \
 		{0, "cpus", "N", "virtual CPUs (setting vm.cpus)"},                               \
 		{'m', "memory", "SIZE", "memory, such as 2g (setting vm.memory)"},                \
+		{0, "idle-timeout", "DURATION",                                                   \
+			"suspend it when nobody uses it for so long, such as 30m; 0 is never"},   \
 		{0, "hide", "GLOB", "make matching files unreadable inside, such as '.env*'",     \
 			.many = true},                                                            \
 		{'e', "env", "NAME[=VALUE]", "environment of every command in it", .many = true}, \
 		{0, "env-file", "FILE", "the same from a file", .many = true},                    \
 		{0, "accel", "KIND", "auto, kvm or tcg; tcg is no isolation boundary"},           \
+		{0, "cold", NULL, "boot instead of going on from a memory image"},                \
 		{'t', "template", "NAME", "what it starts from (debian)"},                        \
 		{0, "allow-network", "LIST", "hosts that it may reach, as in sbx policy allow",   \
 			.many = true},                                                            \
 		{0, "deny-network", "LIST", "hosts that it may not reach", .many = true},         \
+		{'p', "publish", "SPEC", "open a port of this host for it, as in sbx ports",      \
+			.many = true},                                                            \
+		{0, "allow-hosts", NULL, "allow the hosts that the agent needs, without asking"}, \
+		{0, "import-config", "list",                                                      \
+			"copy your own settings of the agent; =list only shows them",             \
+			.optional = true},                                                        \
 		{0, "ssh-agent", "KEY,...",                                                       \
 			"let it sign with keys of your SSH agent: fingerprints or comments",      \
 			.optional = true},                                                        \
@@ -39,10 +48,16 @@ struct creation {
 	const char *name; /* inside body */
 	bool force;
 	const struct opt_list *allow, *deny; /* rules of its own */
+	const struct agent *agent;
+	bool allow_hosts; /* what the agent needs, without asking */
+	bool import;	  /* the user's own settings of the agent */
 };
 
 void creation_done(struct creation *c);
 bool create_is_agent(const char *word);
+/* --import-config=list: shows what would be copied; true, and the exit status, when nothing else is to be
+ * done. */
+bool create_only_lists(const struct opts *o, const char *agent, int *ret_status);
 /* paths may be empty: then cwd decides whether the current folder is shared or nothing. */
 int create_parse(const struct opts *o, const char *agent, const char *const *paths, size_t n_paths,
 	bool cwd, struct creation *ret, struct problem *p) MUST_CHECK;

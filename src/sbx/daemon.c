@@ -115,8 +115,9 @@ static int say_no_start(const char *program, const char *log, int status, struct
 static int start_and_connect(const char *socket_path, struct problem *p)
 {
 	AUTO_FREE char *program = daemon_helper_path("sbxd"), *log = daemon_log_path();
-	uint64_t until = clock_mono_ms() + DAEMON_START_MS;
+	uint64_t began = clock_mono_ms(), until = began + DAEMON_START_MS;
 	int status = -1;
+	bool said = false;
 	pid_t pid = fork();
 
 	ui_debug("starting %s", program);
@@ -131,6 +132,10 @@ static int start_and_connect(const char *socket_path, struct problem *p)
 			return fd;
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			break; /* somebody else's sbxd may have the socket: one last look */
+		if (!said && clock_mono_ms() >= began + DAEMON_SLOW_MS) {
+			ui_note("sbxd takes long to start; waiting for it");
+			said = true;
+		}
 		(void)usleep(POLL_US);
 	}
 	if (status >= 0) {

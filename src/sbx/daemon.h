@@ -12,7 +12,9 @@
 
 #include "ui.h"
 
-#define DAEMON_START_MS 5000
+/* It waits for the disk while it starts, and a disk that others write to can take seconds. */
+#define DAEMON_START_MS 20000
+#define DAEMON_SLOW_MS 3000 /* from here on the user is told */
 #define DAEMON_STOP_MS 5000
 
 /* A connected socket; starts or replaces sbxd when needed. */

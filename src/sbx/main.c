@@ -12,6 +12,7 @@ const struct verb *const verb_table[] = {
 	&verb_create,
 	&verb_run,
 	&verb_exec,
+	&verb_attach,
 	&verb_ls,
 	&verb_inspect,
 	&verb_stop,
@@ -20,6 +21,8 @@ const struct verb *const verb_table[] = {
 	&verb_cp,
 	&verb_rename,
 	&verb_update,
+	&verb_ports,
+	&verb_agent,
 	&verb_template,
 	&verb_audit,
 	&verb_policy,
@@ -27,6 +30,7 @@ const struct verb *const verb_table[] = {
 	&verb_settings,
 	&verb_daemon,
 	&verb_diagnose,
+	&verb_prove,
 	&verb_version,
 	&verb_completion,
 	NULL,
@@ -89,7 +93,8 @@ static void print_overview(void)
 	printf("\noptions before the command:\n"
 	       "  -D, --debug  say what is being done\n"
 	       "  -h, --help   this text\n\n"
-	       "sbx help COMMAND says more. To begin: sbx create shell . --name demo\n");
+	       "sbx help COMMAND says more. To begin, in the folder of a project: sbx run shell,\n"
+	       "or an agent of sbx agent ls: sbx run claude\n");
 }
 
 static int unknown(const char *what, const char *prefix, const char *const *words)
@@ -214,6 +219,7 @@ static int run_help(int argc, char **argv)
 
 static int dispatch(int argc, char **argv)
 {
+	static char version[] = "version";
 	const struct verb *v;
 
 	if (argc == 0) {
@@ -224,7 +230,7 @@ static int dispatch(int argc, char **argv)
 		strcmp(argv[0], "--help") == 0)
 		return run_help(argc - 1, argv + 1);
 	if (strcmp(argv[0], "--version") == 0)
-		argv[0] = (char[]){"version"};
+		argv[0] = version;
 	v = verb_find(argv[0]);
 	if (!v && argv[0][0] == '-') {
 		ui_error("unknown option %s", argv[0]);

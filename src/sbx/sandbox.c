@@ -102,13 +102,31 @@ static int wait_until_settled(const char *ref, json_t **ret, struct problem *p)
 	return r;
 }
 
+static bool want_cold;
+
+void sandbox_want_cold(void)
+{
+	want_cold = true;
+}
+
+static json_t *start_body(const char *accel)
+{
+	json_t *body = json_object();
+
+	if (accel)
+		(void)json_object_set_new(body, "accel", json_string(accel));
+	if (want_cold)
+		(void)json_object_set_new(body, "cold", json_true());
+	return body;
+}
+
 int sandbox_start(const char *ref, const char *accel, json_t **ret, struct problem *p)
 {
 	AUTO_JSON json_t *s = NULL, *body = NULL;
 	int r = sandbox_get(ref, &s, p);
 
 	if (r == 0 && !sandbox_is(s, "running") && !sandbox_is(s, "stopped") &&
-		!sandbox_is(s, "starting")) {
+		!sandbox_is(s, "suspended") && !sandbox_is(s, "starting")) {
 		json_decref(s);
 		s = NULL;
 		r = wait_until_settled(ref, &s, p);
@@ -118,7 +136,7 @@ int sandbox_start(const char *ref, const char *accel, json_t **ret, struct probl
 	if (!sandbox_is(s, "running")) {
 		json_decref(s);
 		s = NULL;
-		body = accel ? json_pack("{s:s}", "accel", accel) : NULL;
+		body = start_body(accel);
 		r = sandbox_call("POST", ref, "/start", body, API_TIMEOUT_MS, &s, p);
 		if (r == 0)
 			r = wait_until_running(ref, &s, p);

@@ -14,6 +14,7 @@
 
 #define SANDBOX_START_MS 300000
 #define SANDBOX_STOP_MS 60000
+#define SANDBOX_SUSPEND_MS 310000 /* memory is written, and hashed */
 #define SANDBOX_TEMPLATE "debian"
 
 /* The call with REF quoted into "/v1/sandboxes/REF" + tail. */
@@ -23,6 +24,8 @@ int sandbox_get(const char *ref, json_t **ret, struct problem *p) MUST_CHECK;
 /* All of them, a JSON array inside *ret. */
 int sandbox_list(json_t **ret, struct problem *p) MUST_CHECK;
 /* Starts it when it is not running and waits until it is. accel NULL: its own. */
+/* From now on starts are to be boots (--cold). */
+void sandbox_want_cold(void);
 int sandbox_start(const char *ref, const char *accel, json_t **ret, struct problem *p) MUST_CHECK;
 int sandbox_remove(const char *ref, bool force, struct problem *p) MUST_CHECK;
 bool sandbox_is(const json_t *sandbox, const char *status);

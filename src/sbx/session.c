@@ -1,9 +1,11 @@
-#include "session.h"
+#include "session_live.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,21 +18,6 @@
 #include "verb.h"
 
 #define TICK_MS 200
-#define PIECE 32768u
-
-/* One open session: SPEC sent, STARTED awaited, bytes, EXIT; then the queues run empty. */
-struct live {
-	struct session *s;
-	int conn, sigs;
-	struct exec_reader reader;
-	struct bufq to_guest, to_out, to_err;
-	bool in_open, started, ended;
-	bool drop; /* nobody takes the output any more */
-	int status;
-	uint64_t until; /* 0: no end in sight */
-	unsigned n_interrupts;
-	uint8_t buf[PIECE];
-};
 
 enum { FD_CONN, FD_SIGS, FD_IN, FD_OUT, FD_ERR, N_FDS };
 
@@ -38,6 +25,7 @@ static void live_done(struct live **lp)
 {
 	struct live *l = *lp;
 
+	free(l->in);
 	fd_close(&l->conn);
 	fd_close(&l->sigs);
 	exec_reader_done(&l->reader);
@@ -48,7 +36,7 @@ static void live_done(struct live **lp)
 	term_restore();
 }
 
-static int end_with(struct live *l, int status)
+int live_end(struct live *l, int status)
 {
 	l->ended = true;
 	l->status = status;
@@ -57,6 +45,15 @@ static int end_with(struct live *l, int status)
 
 /* ---- what the guest says ---- */
 
+/* The answer to ATTACH: it has ended, or the sandbox was started anew since. */
+static int no_session(struct live *l, struct slice text, struct problem *p)
+{
+	(void)err_set(&p->err, -ESRCH, "%.*s", (int)MIN(text.n, (size_t)200), (const char *)text.p);
+	ui_clean(p->err.text);
+	l->drop = true;
+	return live_end(l, -ESRCH);
+}
+
 static int on_error_frame(struct live *l, struct slice payload, struct problem *p)
 {
 	struct slice text;
@@ -64,10 +61,15 @@ static int on_error_frame(struct live *l, struct slice payload, struct problem *
 
 	if (exec_get_error(payload, &status, &text) < 0)
 		return -EBADMSG;
+	if (status == EXEC_NO_SESSION)
+		return no_session(l, text, p);
+	/* sbxd or the keeper: the sandbox does not take streams just now. */
+	if (l->started)
+		return live_again(l, p);
 	(void)snprintf(p->err.text, sizeof(p->err.text), "the sandbox could not start it: %.*s",
 		(int)MIN(text.n, (size_t)400), (const char *)text.p);
 	ui_error("%s", p->err.text);
-	return end_with(l, status ? status : EXIT_OURS);
+	return live_end(l, status ? status : EXIT_OURS);
 }
 
 static int on_exit_frame(struct live *l, struct slice payload)
@@ -77,7 +79,7 @@ static int on_exit_frame(struct live *l, struct slice payload)
 
 	if (exec_get_exit(payload, &signalled, &value) < 0)
 		return -EBADMSG;
-	return end_with(l, signalled ? 128 + (value & 127) : value);
+	return live_end(l, signalled ? 128 + (value & 127) : value);
 }
 
 static void keep_error_text(struct live *l, struct slice payload)
@@ -90,27 +92,106 @@ static void keep_error_text(struct live *l, struct slice payload)
 	l->s->err_text[have + n] = '\0';
 }
 
+static void show(struct live *l, struct slice payload)
+{
+	if (live_is_kept(l))
+		screen_track(&l->screen, payload);
+	(void)bufq_put(&l->to_out, payload);
+}
+
+/* Whole frames count, whichever they are. */
+static void count(struct live *l, struct slice payload)
+{
+	l->out_at += EXEC_HEADER + payload.n;
+	if (l->s->link && l->out_at - l->out_acked >= SESSION_ACK_STEP &&
+		exec_put_offset(&l->to_guest, EXEC_ACK, l->out_at) == 0)
+		l->out_acked = l->out_at;
+}
+
+static int on_started(struct live *l)
+{
+	l->started = true;
+	l->until = l->broke_ms = 0;
+	return l->s->detach ? live_end(l, 0) : 0;
+}
+
+static int on_attached(struct live *l, struct slice payload)
+{
+	struct exec_attached a;
+	bool replay;
+
+	if (exec_get_attached(payload, &a) < 0)
+		return -EBADMSG;
+	replay = a.flags & EXEC_AF_REPLAY;
+	if ((!replay && a.out_at != l->out_at) ||
+		live_rewind(l, a.in_taken, a.flags & EXEC_AF_EOF) < 0)
+		return -EBADMSG;
+	l->out_at = l->out_acked = a.out_at;
+	l->replay_left = a.replay;
+	if (replay)
+		l->screen = (struct screen){0};
+	l->noticed = false;
+	return on_started(l);
+}
+
+static int on_detached(struct live *l, struct slice payload)
+{
+	enum exec_reason reason;
+
+	if (exec_get_detached(payload, &reason) < 0)
+		return -EBADMSG;
+	if (reason == EXEC_SUSPENDED) {
+		l->suspended = true;
+		return 0;
+	}
+	l->s->left = reason == EXEC_ASKED ? SESSION_DETACHED : SESSION_TAKEN_OVER;
+	return live_end(l, 0);
+}
+
+static int on_taken(struct live *l, struct slice payload)
+{
+	uint64_t at;
+	int r = exec_get_offset(payload, &at);
+
+	return r < 0 ? r : live_on_taken(l, at);
+}
+
+static void on_error_text(struct live *l, struct slice payload)
+{
+	if (l->s->err_text)
+		keep_error_text(l, payload);
+	else
+		(void)bufq_put(&l->to_err, payload);
+}
+
 static int on_frame(struct live *l, const struct exec_frame *f, struct problem *p)
 {
 	switch (f->type) {
 	case EXEC_STARTED:
-		l->started = true;
-		l->until = 0;
-		return l->s->detach ? end_with(l, 0) : 0;
+		return on_started(l);
+	case EXEC_ATTACHED:
+		return on_attached(l, f->payload);
+	case EXEC_TAKEN:
+		return on_taken(l, f->payload);
+	case EXEC_REPLAY:
+		l->replay_left -= MIN(l->replay_left, f->payload.n);
+		show(l, f->payload);
+		return 0;
 	case EXEC_STDOUT:
 		l->s->n_out += f->payload.n;
-		(void)bufq_put(&l->to_out, f->payload);
+		show(l, f->payload);
+		count(l, f->payload);
 		return 0;
 	case EXEC_STDERR:
-		if (l->s->err_text)
-			keep_error_text(l, f->payload);
-		else
-			(void)bufq_put(&l->to_err, f->payload);
+		on_error_text(l, f->payload);
+		count(l, f->payload);
 		return 0;
 	case EXEC_EXIT:
 		return on_exit_frame(l, f->payload);
 	case EXEC_ERROR:
 		return on_error_frame(l, f->payload, p);
+	case EXEC_DETACHED:
+		return on_detached(l, f->payload);
 	default:
 		return -EBADMSG;
 	}
@@ -122,7 +203,7 @@ static bool has_room(const struct live *l)
 	       bufq_space(&l->to_err) >= EXEC_MAX_PAYLOAD + PIECE;
 }
 
-static int say_lost(struct problem *p, int r)
+int live_lost(struct problem *p, int r)
 {
 	(void)err_set(&p->err, r, "the connection to the sandbox was lost");
 	return problem_hint(p, r, "sbx ls");
@@ -138,34 +219,20 @@ static int on_conn_readable(struct live *l, struct problem *p)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n <= 0)
-		return say_lost(p, -ECONNRESET);
+		return live_again(l, p);
 	while (!l->ended && (r = exec_reader_feed(&l->reader, &in, &f)) != 0) {
 		if (r > 0)
 			r = on_frame(l, &f, p);
-		if (r < 0)
+		if (r == -EBADMSG)
 			return err_set(
 				&p->err, r, "the sandbox said something that makes no sense");
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
 
 /* ---- what goes to it ---- */
-
-static int on_in_readable(struct live *l)
-{
-	size_t room = bufq_space(&l->to_guest), n = MIN(room - EXEC_HEADER, (size_t)PIECE);
-	ssize_t k = read(l->s->in_fd, l->buf, n);
-
-	if (k < 0 && (errno == EINTR || errno == EAGAIN))
-		return 0;
-	if (k > 0) {
-		l->s->n_in += (uint64_t)k;
-		(void)exec_put_data(&l->to_guest, EXEC_STDIN, slice_of(l->buf, (size_t)k));
-		return 0;
-	}
-	l->in_open = false; /* a read error ends the input too: what came is what there is */
-	return exec_put_frame(&l->to_guest, EXEC_STDIN_EOF, slice_of("", 0));
-}
 
 static void send_size(struct live *l)
 {
@@ -186,11 +253,13 @@ static void on_signal(struct live *l, int signo)
 	}
 	if (l->s->tty || (signo == SIGINT && ++l->n_interrupts >= 3)) {
 		l->drop = true;
-		(void)end_with(l, 128 + signo);
+		if (live_is_kept(l))
+			l->s->left = SESSION_DETACHED;
+		(void)live_end(l, 128 + signo);
 		return;
 	}
 	if (exec_put_signal(&l->to_guest, (uint8_t)signo) < 0)
-		(void)end_with(l, 128 + signo);
+		(void)live_end(l, 128 + signo);
 	if ((signo == SIGTERM || signo == SIGHUP) && !l->until) {
 		l->until = clock_mono_ms() + SESSION_LAST_MS;
 		l->status = 128 + signo;
@@ -217,7 +286,7 @@ static int drain_to(struct live *l, struct bufq *q, int fd)
 		return 0;
 	if (k < 0 && errno == EPIPE) {
 		l->drop = true;
-		return end_with(l, 128 + SIGPIPE);
+		return live_end(l, 128 + SIGPIPE);
 	}
 	if (k < 0)
 		return -errno;
@@ -234,11 +303,11 @@ static int send_to_guest(struct live *l, struct problem *p)
 		return 0;
 	if (k < 0 && (errno == EPIPE || errno == ECONNRESET)) {
 		bufq_consume(&l->to_guest, s.n); /* its last words may still be readable */
-		l->in_open = false;
+		l->in_open = l->in_open && l->s->link;
 		return 0;
 	}
 	if (k < 0)
-		return say_lost(p, -errno);
+		return live_lost(p, -errno);
 	bufq_consume(&l->to_guest, (size_t)k);
 	return 0;
 }
@@ -247,8 +316,6 @@ static int send_to_guest(struct live *l, struct problem *p)
 
 static void set_up_polls(const struct live *l, struct pollfd pfd[N_FDS])
 {
-	bool more_in = l->in_open && !l->ended && bufq_space(&l->to_guest) > PIECE / 2;
-
 	for (int i = 0; i < N_FDS; i++)
 		pfd[i] = (struct pollfd){.fd = -1};
 	if (!l->ended) {
@@ -257,7 +324,7 @@ static void set_up_polls(const struct live *l, struct pollfd pfd[N_FDS])
 					      (bufq_len(&l->to_guest) ? POLLOUT : 0));
 	}
 	pfd[FD_SIGS] = (struct pollfd){.fd = l->sigs, .events = POLLIN};
-	if (more_in)
+	if (live_wants_input(l))
 		pfd[FD_IN] = (struct pollfd){.fd = l->s->in_fd, .events = POLLIN};
 	if (bufq_len(&l->to_out))
 		pfd[FD_OUT] = (struct pollfd){.fd = l->s->out_fd, .events = POLLOUT};
@@ -283,7 +350,7 @@ static int handle_polls(struct live *l, const struct pollfd pfd[N_FDS], struct p
 		has_room(l))
 		r = on_conn_readable(l, p);
 	if (r == 0 && pfd[FD_IN].revents)
-		r = on_in_readable(l);
+		r = live_read_input(l);
 	return r;
 }
 
@@ -301,8 +368,14 @@ static int poll_timeout(const struct live *l)
 
 static int on_deadline(struct live *l, struct problem *p)
 {
+	if (l->detaching) {
+		l->s->left = SESSION_DETACHED; /* closing the stream does it too */
+		return live_end(l, 0);
+	}
+	if (l->started && l->status == 0)
+		return live_lost(p, -ETIMEDOUT); /* attached again, and nothing came */
 	if (l->started)
-		return end_with(l, l->status); /* forwarded, and it does not end */
+		return live_end(l, l->status); /* forwarded, and it does not end */
 	(void)err_set(&p->err, -ETIMEDOUT,
 		"the sandbox did not start the command within %d seconds", SESSION_SPEC_MS / 1000);
 	return problem_hint(p, -ETIMEDOUT, "sbx ls");
@@ -315,12 +388,32 @@ static bool is_over(const struct live *l)
 	       (l->drop || l->s->detach || (!bufq_len(&l->to_out) && !bufq_len(&l->to_err)));
 }
 
+/* The detach keys are whole: everything typed before them goes first. */
+static void ask_to_detach(struct live *l)
+{
+	if (l->until || l->in_sent < l->in_read)
+		return;
+	if (exec_put_frame(&l->to_guest, EXEC_DETACH, slice_of("", 0)) == 0)
+		l->until = clock_mono_ms() + SESSION_DETACH_MS;
+}
+
+static void prepare(struct live *l)
+{
+	/* Before ATTACHED it is not known where the input goes on. */
+	if (l->ended || !l->started || l->suspended || l->broke_ms)
+		return;
+	live_send_input(l);
+	if (l->detaching)
+		ask_to_detach(l);
+}
+
 static int loop(struct live *l, struct problem *p)
 {
 	while (!is_over(l)) {
 		struct pollfd pfd[N_FDS];
 		int r;
 
+		prepare(l);
 		set_up_polls(l, pfd);
 		r = poll(pfd, N_FDS, poll_timeout(l));
 		if (r < 0 && errno != EINTR)
@@ -362,15 +455,30 @@ static int begin(struct live *l, struct problem *p)
 	l->sigs = open_signals();
 	if (l->sigs < 0)
 		return err_errno(&p->err, l->sigs, "taking signals");
-	if (s->tty)
-		term_size(s->in_fd, &s->spec.rows, &s->spec.cols);
-	r = exec_put_spec(&l->to_guest, &s->spec);
-	if (r == -EMSGSIZE || r == -ENOBUFS)
-		return err_set(
-			&p->err, r, "the command line and its environment are too long (64 KiB)");
+	if (s->link && getrandom(s->spec.token, EXEC_TOKEN, 0) != EXEC_TOKEN)
+		return err_set(&p->err, -EIO, "the system gives no random numbers");
+	if (s->link)
+		s->spec.flags |= EXEC_F_RESUME;
+	r = live_put_first(l, p);
 	if (r < 0)
-		return err_set(&p->err, r, "the command line is not one that can be sent");
+		return r;
 	return s->tty ? term_raw(s->in_fd, &p->err) : 0;
+}
+
+/* The terminal as a shell wants it, when the program that changed it goes on elsewhere. */
+static void tidy_up(struct live *l, int r)
+{
+	struct bufq q;
+	struct slice text;
+
+	if (!live_is_kept(l) || (r >= 0 && !l->s->left))
+		return;
+	bufq_init(&q, SCREEN_MAX_START);
+	screen_put_undo(&l->screen, &q);
+	text = bufq_peek(&q);
+	(void)!write(l->s->out_fd, text.p, text.n);
+	(void)!write(l->s->out_fd, "\r\n", 2);
+	bufq_done(&q);
 }
 
 int session_run(struct session *s, int conn, struct problem *p)
@@ -381,6 +489,7 @@ int session_run(struct session *s, int conn, struct problem *p)
 	l->s = s;
 	l->conn = conn;
 	l->sigs = -1;
+	l->in = xmalloc(SESSION_QUEUE);
 	l->in_open = s->in_fd >= 0 && s->spec.flags & EXEC_F_STDIN;
 	l->until = clock_mono_ms() + SESSION_SPEC_MS;
 	exec_reader_init(&l->reader, EXEC_FROM_GUEST);
@@ -388,5 +497,8 @@ int session_run(struct session *s, int conn, struct problem *p)
 	bufq_init(&l->to_out, SESSION_QUEUE);
 	bufq_init(&l->to_err, SESSION_QUEUE);
 	r = begin(l, p);
-	return r < 0 ? r : loop(l, p);
+	if (r == 0)
+		r = loop(l, p);
+	tidy_up(l, r);
+	return r;
 }

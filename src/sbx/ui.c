@@ -83,6 +83,11 @@ const char *ui_tick(void)
 	return ui.out_colour ? "\033[32m✓\033[0m" : "✓";
 }
 
+const char *ui_cross(void)
+{
+	return ui.out_colour ? "\033[31m✗\033[0m" : "✗";
+}
+
 PRINTF_LIKE(3, 0)
 static void line(const char *colour, const char *label, const char *fmt, va_list ap)
 {

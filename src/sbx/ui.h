@@ -65,3 +65,5 @@ void ui_clean(char *text);
 void ui_put(const char *text);
 /* The mark in front of something done, green on a terminal. */
 const char *ui_tick(void);
+/* And of something that failed, red. */
+const char *ui_cross(void);

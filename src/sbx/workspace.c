@@ -98,8 +98,8 @@ static int refuse_everything(const char *host, struct problem *p)
 			host);
 	else
 		return 0;
-	return problem_hint(
-		p, -EPERM, "name the one folder to work in, or add --force if you mean it");
+	return problem_hint(p, -EPERM,
+		"mkdir -p ~/project && cd ~/project, and the same again; --force if you mean it");
 }
 
 static int check_host(struct workspace *w, bool force, struct problem *p)

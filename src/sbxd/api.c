@@ -5,8 +5,10 @@
 #include <jansson.h>
 #include <string.h>
 #include <unistd.h>
+#include "kept.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "ports.h"
 #include "sbxd.h"
 
 static api_fn api_version, api_shutdown;
@@ -32,12 +34,20 @@ static api_fn *const calls[] = {
 	[API_RULE_RM] = api_rule_rm,
 	[API_RULES_RM] = api_rules_rm,
 	[API_RELOAD] = api_reload,
+	[API_POOL] = api_pool,
 	[API_SECRETS] = api_secrets,
 	[API_SECRET_PUT] = api_secret_put,
 	[API_SECRET_RM] = api_secret_rm,
 	[API_SECRET_STATUS] = api_secret_status,
 	[API_SECRET_UNLOCK] = api_secret_unlock,
+	[API_SECRET_SCAN] = api_secret_scan,
 	[API_SERVICES] = api_services,
+	[API_PORTS] = api_ports,
+	[API_PORT_ADD] = api_port_add,
+	[API_PORT_RM] = api_port_rm,
+	[API_FREEZE] = api_freeze,
+	[API_TEMPLATE_RM] = api_template_rm,
+	[API_TEMPLATE_COLLECT] = api_template_collect,
 };
 static_assert(ARRAY_LEN(calls) == API_N_CALLS, "a function for each call");
 
@@ -137,6 +147,8 @@ static void add_running(json_t *o, const struct keeper *k)
 	json_object_set_new(o, "progress", number(k->state.progress));
 	json_object_set_new(o, "sessions", number(k->state.sessions));
 	json_object_set_new(o, "boot_ms", number(k->state.boot_ms));
+	json_object_set_new(o, "start", api_text(keeper_how_name(k->state.how)));
+	json_object_set_new(o, "cold_why", api_text(k->state.cold_why));
 	json_object_set_new(o, "keeper_pid", number((uint64_t)k->pid));
 	json_object_set_new(o, "qemu_pid", number(k->state.qemu_pid));
 	if (k->state.accel[0])
@@ -149,6 +161,8 @@ static void add_stopped(json_t *o, const struct store_row *row)
 		"progress", "sessions", "boot_ms", "keeper_pid", "qemu_pid"};
 
 	json_object_set_new(o, "detail", api_text(row->last_error));
+	json_object_set_new(o, "start", json_string(""));
+	json_object_set_new(o, "cold_why", json_string(""));
 	for (size_t i = 0; i < ARRAY_LEN(zero); i++)
 		json_object_set_new(o, zero[i], json_integer(0));
 }
@@ -158,13 +172,17 @@ json_t *api_object(struct sbxd *d, const struct store_row *row)
 	const struct keeper *k = keeper_find(d, row->spec.id);
 	json_t *o = spec_to_json(&row->spec);
 
-	json_object_set_new(o, "status", json_string(keeper_status(k)));
+	bool is_kept = !k && kept_is_there(row->spec.id);
+
+	json_object_set_new(o, "status", json_string(is_kept ? "suspended" : keeper_status(k)));
+	if (is_kept)
+		kept_describe(o, row->spec.id);
 	add_times(o, row, k);
 	if (k)
 		add_running(o, k);
 	else
 		add_stopped(o, row);
-	json_object_set_new(o, "ports", json_array());
+	json_object_set_new(o, "ports", ports_to_json(d, row));
 	return o;
 }
 
@@ -183,9 +201,13 @@ void api_reply_ref(struct sbxd *d, struct conn *c, int status, const char *ref)
 
 static void api_version(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
+	unsigned ready, size;
+
+	pool_count(d, &ready, &size);
 	api_reply_json(d, c, 200,
-		json_pack("{s:s,s:s,s:i,s:i}", "version", SBX_VERSION, "build", SBX_VERSION, "pid",
-			(int)getpid(), "api", 1));
+		json_pack("{s:s,s:s,s:i,s:i,s:{s:i,s:i}}", "version", SBX_VERSION, "build",
+			SBX_VERSION, "pid", (int)getpid(), "api", 1, "pool", "size", (int)size,
+			"ready", (int)ready));
 }
 
 static void api_shutdown(struct sbxd *d, struct conn *c, const struct api_request *req)

@@ -8,7 +8,7 @@
  * Never    Waits without a deadline, or touches the guest's bytes: an exec's connection is passed
  *          on.
  * See      proto/PROTOCOL.api, api_sandbox.c, api_run.c, api_watch.c, api_policy.c,
- *          api_secret.c
+ *          api_secret.c, api_template.c
  */
 #pragma once
 
@@ -41,13 +41,17 @@ bool api_find(struct sbxd *d, struct conn *c, const char *ref, struct store_row 
 typedef void api_fn(struct sbxd *d, struct conn *c, const struct api_request *req);
 api_fn api_list, api_create, api_get, api_patch, api_delete;
 api_fn api_start, api_stop, api_exec, api_stats;
-api_fn api_watch, api_reload;
+api_fn api_watch, api_reload, api_pool;
 api_fn api_policy_get, api_policy_put, api_policy_reset, api_policy_check;
 api_fn api_rule_add, api_rule_rm, api_rules_rm;
 api_fn api_secrets, api_secret_put, api_secret_rm, api_secret_status, api_secret_unlock;
+api_fn api_secret_scan;
 api_fn api_services;
+api_fn api_ports, api_port_add, api_port_rm;
+api_fn api_freeze, api_template_rm, api_template_collect;
 
 void api_on_done(struct sbxd *d, struct conn *c, int code, const char *text);
+void api_on_frozen(struct sbxd *d, struct conn *c, const struct keeper_frozen *frozen);
 int api_on_stats(struct sbxd *d, struct conn *c, const struct keeper_stats *stats) MUST_CHECK;
 
 /* To every watcher. */

@@ -42,6 +42,14 @@ static int check_keys(json_t *o, const char *const *allowed, struct err *err)
 	return 0;
 }
 
+/* What is answered at once and what is waited for cannot be in one call. */
+static int check_alone(json_t *o, struct err *err)
+{
+	return json_object_get(o, "name") && json_object_get(o, "ports")
+		       ? err_set(err, -EINVAL, "name and ports cannot be changed together")
+		       : 0;
+}
+
 static int take_generation(json_t *o, uint64_t *ret, struct err *err)
 {
 	json_t *v = json_object_get(o, "generation");
@@ -61,7 +69,7 @@ int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret
 	uint64_t *ret_generation, struct err *err)
 {
 	static const char *const allowed[] = {
-		"name", "cpus", "memory", "accel", "generation", NULL};
+		"name", "cpus", "memory", "accel", "idle_timeout", "ports", "generation", NULL};
 	AUTO_FREE char *text = NULL;
 	json_t *o, *whole;
 	int r = load(body, &o, err);
@@ -69,6 +77,8 @@ int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret
 	if (r < 0)
 		return r;
 	r = check_keys(o, allowed, err);
+	if (r == 0)
+		r = check_alone(o, err);
 	if (r == 0)
 		r = take_generation(o, ret_generation, err);
 	whole = spec_to_json(old);
@@ -81,9 +91,26 @@ int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret
 	return r < 0 ? r : spec_decode(slice_from_str(text), ret, err);
 }
 
-int api_decode_start(struct slice body, enum spec_accel *accel, struct err *err)
+int api_decode_ports(struct slice body, struct spec_port **ret, size_t *ret_n, struct err *err)
 {
-	static const char *const allowed[] = {"accel", NULL};
+	static const char *const allowed[] = {"ports", NULL};
+	json_t *o;
+	int r = load(body, &o, err);
+
+	if (r < 0)
+		return r;
+	r = check_keys(o, allowed, err);
+	if (r == 0)
+		r = spec_ports_decode(json_object_get(o, "ports"), ret, ret_n, err);
+	if (r == 0 && *ret_n == 0)
+		r = err_set(err, -EINVAL, "ports is empty");
+	json_decref(o);
+	return r;
+}
+
+int api_decode_start(struct slice body, enum spec_accel *accel, bool *cold, struct err *err)
+{
+	static const char *const allowed[] = {"accel", "cold", NULL};
 	json_t *o, *v;
 	int r;
 
@@ -97,16 +124,21 @@ int api_decode_start(struct slice body, enum spec_accel *accel, struct err *err)
 	if (r == 0 && v &&
 		(!json_is_string(v) || spec_accel_parse(json_string_value(v), accel) < 0))
 		r = err_set(err, -EINVAL, "accel must be auto, kvm or tcg");
+	v = json_object_get(o, "cold");
+	if (r == 0 && v && !json_is_boolean(v))
+		r = err_set(err, -EINVAL, "cold must be true or false");
+	*cold = json_is_true(v);
 	json_decref(o);
 	return r;
 }
 
-int api_decode_stop(struct slice body, uint64_t *timeout_ms, struct err *err)
+int api_decode_stop(struct slice body, uint64_t *timeout_ms, bool *suspend, struct err *err)
 {
-	static const char *const allowed[] = {"timeout_ms", NULL};
+	static const char *const allowed[] = {"timeout_ms", "suspend", NULL};
 	json_t *o, *v;
 	int r;
 
+	*suspend = false;
 	if (!body.n)
 		return 0;
 	r = load(body, &o, err);
@@ -121,6 +153,10 @@ int api_decode_stop(struct slice body, uint64_t *timeout_ms, struct err *err)
 			API_MAX_STOP_MS);
 	if (r == 0 && v)
 		*timeout_ms = (uint64_t)json_integer_value(v);
+	v = json_object_get(o, "suspend");
+	if (r == 0 && v && !json_is_boolean(v))
+		r = err_set(err, -EINVAL, "suspend must be true or false");
+	*suspend = r == 0 && json_is_true(v);
 	json_decref(o);
 	return r;
 }
@@ -224,6 +260,13 @@ static int take_end(json_t *o, uint64_t now_ms, struct rule *rule, struct err *e
 	return 0;
 }
 
+/* What an agent needs is for its own sandbox: such a rule never is for all of them. */
+static bool is_agent_origin(const struct rule *rule)
+{
+	return rule->sandbox && rule->effect == RULE_ALLOW && str_starts(rule->origin, "agent:") &&
+	       rule->origin[6] && rule_is_word(slice_from_str(rule->origin));
+}
+
 static int take_words(json_t *o, struct rule *rule, struct err *err)
 {
 	int r = take_string(o, "sandbox", &rule->sandbox, err);
@@ -241,10 +284,11 @@ static int take_words(json_t *o, struct rule *rule, struct err *err)
 			"the comment must be one line of at most %d bytes without a blank at its "
 			"ends",
 			RULE_MAX_COMMENT);
-	/* Who a rule comes from is told by the program that makes it; these two are ours. */
+	/* Who a rule comes from is told by the program that makes it; these are ours. */
 	if (rule->origin && strcmp(rule->origin, "local") != 0 &&
-		strcmp(rule->origin, "create") != 0)
-		return err_set(err, -EINVAL, "origin must be local or create");
+		strcmp(rule->origin, "create") != 0 && !is_agent_origin(rule))
+		return err_set(
+			err, -EINVAL, "origin must be local, create or, for a sandbox, agent:NAME");
 	return 0;
 }
 

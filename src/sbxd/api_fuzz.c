@@ -33,15 +33,18 @@ static void decode_body(const struct api_http *h, enum api_call call)
 {
 	AUTO_SPEC struct spec spec = {0}, old = {0};
 	enum spec_accel accel = SPEC_ACCEL_AUTO;
+	bool cold = false;
 	uint64_t n = 0;
 	struct err err;
 
 	if (call == API_CREATE)
 		(void)!spec_decode(h->body, &spec, &err);
 	if (call == API_START)
-		(void)!api_decode_start(h->body, &accel, &err);
+		(void)!api_decode_start(h->body, &accel, &cold, &err);
 	if (call == API_STOP)
-		(void)!api_decode_stop(h->body, &n, &err);
+		(void)!api_decode_stop(h->body, &n, &(bool){false}, &err);
+	if (call == API_PORT_ADD)
+		(void)!api_decode_ports(h->body, &spec.ports, &spec.n_ports, &err);
 	if (call == API_PATCH &&
 		spec_decode(slice_from_str("{\"name\":\"old\",\"cpus\":2}"), &old, &err) == 0)
 		(void)!api_decode_patch(h->body, &old, &spec, &n, &err);

@@ -180,3 +180,9 @@ void api_reload(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	reload_reply(d, c, 200, json_object(), NULL);
 }
+
+void api_pool(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	pool_look(d);
+	api_reply_json(d, c, 200, json_object());
+}

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/ipc/vault_scanned.h"
 
 static const struct {
 	enum api_http_method method;
@@ -30,12 +31,20 @@ static const struct {
 	{API_HTTP_DELETE, "v1/policy/rules", API_RULES_RM, false},
 	{API_HTTP_DELETE, "v1/policy/rules/:ref", API_RULE_RM, false},
 	{API_HTTP_POST, "v1/reload", API_RELOAD, true},
+	{API_HTTP_POST, "v1/pool", API_POOL, false},
 	{API_HTTP_GET, "v1/secrets", API_SECRETS, false},
 	{API_HTTP_GET, "v1/secrets/status", API_SECRET_STATUS, false},
 	{API_HTTP_POST, "v1/secrets/unlock", API_SECRET_UNLOCK, false},
+	{API_HTTP_POST, "v1/secrets/scan", API_SECRET_SCAN, false},
 	{API_HTTP_PUT, "v1/secrets/:ref", API_SECRET_PUT, true},
 	{API_HTTP_DELETE, "v1/secrets/:ref", API_SECRET_RM, false},
 	{API_HTTP_GET, "v1/services", API_SERVICES, false},
+	{API_HTTP_GET, "v1/sandboxes/:ref/ports", API_PORTS, false},
+	{API_HTTP_POST, "v1/sandboxes/:ref/ports", API_PORT_ADD, true},
+	{API_HTTP_DELETE, "v1/sandboxes/:ref/ports", API_PORT_RM, false},
+	{API_HTTP_POST, "v1/sandboxes/:ref/freeze", API_FREEZE, false},
+	{API_HTTP_DELETE, "v1/templates/:ref", API_TEMPLATE_RM, false},
+	{API_HTTP_POST, "v1/templates/collect", API_TEMPLATE_COLLECT, false},
 };
 
 static bool matches(const struct api_http *h, const char *pattern, const char **ret_ref)
@@ -108,6 +117,15 @@ static int take_sandbox(struct api_request *req, const char *value, struct err *
 	return 0;
 }
 
+static int take_control(struct api_request *req, const char *value, struct err *err)
+{
+	req->control = value;
+	return vault_control_is_good(value)
+		       ? 0
+		       : err_set(err, 400, "control must be %d to %d printable characters",
+				 VAULT_MIN_CONTROL, VAULT_MAX_CONTROL);
+}
+
 static int take_effect(struct api_request *req, const char *value, struct err *err)
 {
 	req->has_effect = true;
@@ -115,6 +133,34 @@ static int take_effect(struct api_request *req, const char *value, struct err *e
 		if (strcmp(value, rule_effect_name(req->effect)) == 0)
 			return 0;
 	return err_set(err, 400, "effect must be allow or deny");
+}
+
+static int take_host_ip(struct api_request *req, const char *value, struct err *err)
+{
+	req->host_ip = value;
+	return 0;
+}
+
+static int take_protocol(struct api_request *req, const char *value, struct err *err)
+{
+	req->protocol = value;
+	return strcmp(value, "tcp4") != 0 && strcmp(value, "tcp6") != 0
+		       ? err_set(err, 400, "protocol must be tcp4 or tcp6")
+		       : 0;
+}
+
+static int take_host_port(struct api_request *req, const char *value, struct err *err)
+{
+	return str_to_u64(value, 1, UINT16_MAX, &req->host_port) < 0
+		       ? err_set(err, 400, "host_port must be 1 to 65535")
+		       : 0;
+}
+
+static int take_sandbox_port(struct api_request *req, const char *value, struct err *err)
+{
+	return str_to_u64(value, 1, UINT16_MAX, &req->sandbox_port) < 0
+		       ? err_set(err, 400, "sandbox_port must be 1 to 65535")
+		       : 0;
 }
 
 /* Which call has which keys. */
@@ -133,6 +179,11 @@ static const struct {
 	{API_RULES_RM, "effect", take_effect},
 	{API_RULES_RM, "sandbox", take_sandbox},
 	{API_SECRET_RM, "sandbox", take_sandbox},
+	{API_SECRET_SCAN, "control", take_control},
+	{API_PORT_RM, "host_ip", take_host_ip},
+	{API_PORT_RM, "host_port", take_host_port},
+	{API_PORT_RM, "protocol", take_protocol},
+	{API_PORT_RM, "sandbox_port", take_sandbox_port},
 };
 
 static int take_query(const struct api_http *h, struct api_request *req, struct err *err)
@@ -156,6 +207,8 @@ static int take_query(const struct api_http *h, struct api_request *req, struct 
 		return err_set(err, 400, "target is missing");
 	if (req->call == API_RULES_RM && !req->resource)
 		return err_set(err, 400, "resource is missing");
+	if (req->call == API_PORT_RM && !req->sandbox_port)
+		return err_set(err, 400, "sandbox_port is missing");
 	return 0;
 }
 

@@ -38,12 +38,20 @@ enum api_call {
 	API_RULE_RM,
 	API_RULES_RM,
 	API_RELOAD,
+	API_POOL,
 	API_SECRETS,
 	API_SECRET_PUT,
 	API_SECRET_RM,
 	API_SECRET_STATUS,
 	API_SECRET_UNLOCK,
+	API_SECRET_SCAN,
 	API_SERVICES,
+	API_PORTS,
+	API_PORT_ADD,
+	API_PORT_RM,
+	API_FREEZE,
+	API_TEMPLATE_RM,
+	API_TEMPLATE_COLLECT,
 	API_N_CALLS,
 };
 
@@ -59,6 +67,12 @@ struct api_request {
 	const char *target, *resource, *sandbox; /* NULL: not said */
 	bool has_effect;
 	enum rule_effect effect;
+
+	const char *control; /* of a scan; NULL: none */
+
+	/* of a published port; 0, NULL: not said */
+	const char *host_ip, *protocol;
+	uint64_t host_port, sandbox_port;
 };
 
 /* The body of a new policy: one of them is there. */
@@ -81,7 +95,8 @@ int api_route(const struct api_http *h, struct api_request *ret, struct err *err
 int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret,
 	uint64_t *ret_generation, struct err *err) MUST_CHECK;
 /* Bodies that may be left out; values are untouched when they or the field are. */
-int api_decode_start(struct slice body, enum spec_accel *accel, struct err *err) MUST_CHECK;
+int api_decode_start(
+	struct slice body, enum spec_accel *accel, bool *cold, struct err *err) MUST_CHECK;
 int api_decode_policy(struct slice body, struct api_policy *ret, struct err *err) MUST_CHECK;
 void api_policy_done(struct api_policy *p);
 #define AUTO_API_POLICY CLEANUP(api_policy_done)
@@ -96,4 +111,8 @@ int api_decode_rule(
 /* "host", "host:port" or a URL; without a port that of the scheme, else 443. */
 int api_parse_target(
 	const char *text, struct host *ret_host, uint16_t *ret_port, struct err *err) MUST_CHECK;
-int api_decode_stop(struct slice body, uint64_t *timeout_ms, struct err *err) MUST_CHECK;
+/* The `ports` of a body, at least one; on the heap. */
+int api_decode_ports(
+	struct slice body, struct spec_port **ret, size_t *ret_n, struct err *err) MUST_CHECK;
+int api_decode_stop(
+	struct slice body, uint64_t *timeout_ms, bool *suspend, struct err *err) MUST_CHECK;

@@ -48,6 +48,7 @@ static void every_call_is_found(void **state)
 		{"DELETE /v1/policy/rules?resource=10.0.0.0%2f8&effect=deny", "", 0, API_RULES_RM,
 			NULL},
 		{"POST /v1/reload", "", 0, API_RELOAD, NULL},
+		{"POST /v1/pool", "", 0, API_POOL, NULL},
 		{"GET /v1/policy?from=-1", "", 400, 0, NULL},
 		{"GET /v1/policy?text=yes", "", 400, 0, NULL},
 		{"GET /v1/policy/check", "", 400, 0, NULL},
@@ -104,7 +105,20 @@ static void calls_of_credentials_are_found(void **state)
 		{"DELETE /v1/secrets/github?sandbox=demo", "", 0, API_SECRET_RM, "github"},
 		{"GET /v1/secrets/status", "", 0, API_SECRET_STATUS, NULL},
 		{"POST /v1/secrets/unlock", "", 0, API_SECRET_UNLOCK, NULL},
+		{"POST /v1/secrets/scan", "", 0, API_SECRET_SCAN, NULL},
+		{"POST /v1/secrets/scan?control=12345678", "", 0, API_SECRET_SCAN, NULL},
+		{"POST /v1/secrets/scan?control=short", "", 400, API_SECRET_SCAN, NULL},
 		{"GET /v1/services", "", 0, API_SERVICES, NULL},
+		{"GET /v1/sandboxes/demo/ports", "", 0, API_PORTS, "demo"},
+		{"POST /v1/sandboxes/demo/ports", "{}", 0, API_PORT_ADD, "demo"},
+		{"DELETE /v1/sandboxes/demo/ports?sandbox_port=80&protocol=tcp6", "", 0,
+			API_PORT_RM, "demo"},
+		{"DELETE /v1/sandboxes/demo/ports", "", 400, 0, NULL},
+		{"DELETE /v1/sandboxes/demo/ports?sandbox_port=0", "", 400, 0, NULL},
+		{"DELETE /v1/sandboxes/demo/ports?sandbox_port=80&host_port=65536", "", 400, 0,
+			NULL},
+		{"DELETE /v1/sandboxes/demo/ports?sandbox_port=80&protocol=udp", "", 400, 0, NULL},
+		{"PUT /v1/sandboxes/demo/ports", "{}", 405, 0, NULL},
 		{"GET /v1/secrets/github", "", 405, 0, NULL},
 		{"POST /v1/secrets/unlock", "{\"passphrase\":\"x\"}", 400, 0, NULL},
 		{"DELETE /v1/secrets/github?force=1", "", 400, 0, NULL},
@@ -186,23 +200,44 @@ static void a_wrong_patch_is_refused(void **state)
 static void start_and_stop_bodies(void **state)
 {
 	enum spec_accel accel = SPEC_ACCEL_KVM;
+	bool cold = true;
 	uint64_t ms = 7;
+	bool suspend = true;
 
-	assert_int_equal(api_decode_start(slice_of(NULL, 0), &accel, NULL), 0);
-	assert_int_equal(api_decode_start(slice_from_str("{}"), &accel, NULL), 0);
+	assert_int_equal(api_decode_start(slice_of(NULL, 0), &accel, &cold, NULL), 0);
+	assert_int_equal(api_decode_start(slice_from_str("{}"), &accel, &cold, NULL), 0);
 	assert_int_equal(accel, SPEC_ACCEL_KVM);
-	assert_int_equal(api_decode_start(slice_from_str("{\"accel\":\"tcg\"}"), &accel, NULL), 0);
+	assert_int_equal(
+		api_decode_start(slice_from_str("{\"accel\":\"tcg\"}"), &accel, &cold, NULL), 0);
 	assert_int_equal(accel, SPEC_ACCEL_TCG);
-	assert_int_equal(api_decode_start(slice_from_str("{\"accel\":1}"), &accel, NULL), -EINVAL);
-	assert_int_equal(api_decode_start(slice_from_str("{\"x\":1}"), &accel, NULL), -EINVAL);
-	assert_int_equal(api_decode_stop(slice_of(NULL, 0), &ms, NULL), 0);
+	assert_false(cold);
+	assert_int_equal(
+		api_decode_start(slice_from_str("{\"cold\":true}"), &accel, &cold, NULL), 0);
+	assert_true(cold);
+	assert_int_equal(
+		api_decode_start(slice_from_str("{\"cold\":1}"), &accel, &cold, NULL), -EINVAL);
+	assert_int_equal(
+		api_decode_start(slice_from_str("{\"accel\":1}"), &accel, &cold, NULL), -EINVAL);
+	assert_int_equal(
+		api_decode_start(slice_from_str("{\"x\":1}"), &accel, &cold, NULL), -EINVAL);
+	assert_int_equal(api_decode_stop(slice_of(NULL, 0), &ms, &suspend, NULL), 0);
 	assert_int_equal(ms, 7);
-	assert_int_equal(api_decode_stop(slice_from_str("{\"timeout_ms\":0}"), &ms, NULL), 0);
+	assert_false(suspend);
+	assert_int_equal(
+		api_decode_stop(slice_from_str("{\"suspend\":true}"), &ms, &suspend, NULL), 0);
+	assert_true(suspend);
+	assert_int_equal(
+		api_decode_stop(slice_from_str("{\"suspend\":1}"), &ms, &suspend, NULL), -EINVAL);
+	assert_false(suspend);
+	assert_int_equal(
+		api_decode_stop(slice_from_str("{\"timeout_ms\":0}"), &ms, &suspend, NULL), 0);
 	assert_int_equal(ms, 0);
 	assert_int_equal(
-		api_decode_stop(slice_from_str("{\"timeout_ms\":3600001}"), &ms, NULL), -EINVAL);
+		api_decode_stop(slice_from_str("{\"timeout_ms\":3600001}"), &ms, &suspend, NULL),
+		-EINVAL);
 	assert_int_equal(
-		api_decode_stop(slice_from_str("{\"timeout_ms\":-1}"), &ms, NULL), -EINVAL);
+		api_decode_stop(slice_from_str("{\"timeout_ms\":-1}"), &ms, &suspend, NULL),
+		-EINVAL);
 }
 
 static void rules_come_from_bodies(void **state)

@@ -4,13 +4,16 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "api.h"
+#include "kept.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/settings/settings.h"
 #include "sbxd.h"
+#include "templates.h"
 
 #define STOP_SLACK_MS 15000
+#define SUSPEND_MS 300000 /* the keeper has a bound for each step */
 #define USED_STAMP_MS 60000
 #define EXEC_ERROR_FRAME 20 /* PROTOCOL.exec */
 #define EXEC_ERROR_STATUS 126
@@ -37,7 +40,8 @@ void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 	enum spec_accel wish = SPEC_ACCEL_AUTO;
 	struct err err = {0};
 	const char *status;
-	int r = api_decode_start(c->http.body, &wish, &err);
+	bool cold = false;
+	int r = api_decode_start(c->http.body, &wish, &cold, &err);
 
 	if (r < 0) {
 		api_fail_errno(d, c, r, &err);
@@ -57,9 +61,10 @@ void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 			api_reply_row(d, c, strcmp(status, "running") == 0 ? 200 : 202, &row);
 		return;
 	}
+	templates_pin_row(d, &row.spec);
 	r = choose_accel(wish, &row.spec, &err);
-	if (r == 0)
-		r = keeper_spawn(d, &row.spec, &err);
+	if (r == 0 && !pool_claim(d, &row.spec, cold))
+		r = keeper_spawn(d, &row.spec, cold, &err);
 	if (r < 0) {
 		(void)err_wrap(&err, r, "starting %s", row.spec.name);
 		api_fail_errno(d, c, r == -EINVAL || r == -EBUSY ? r : -EIO, &err);
@@ -81,11 +86,11 @@ static void wait_stop(struct sbxd *d, struct conn *c, bool late)
 			d, c, 504, "timeout", "it has not stopped in its time; it is being killed");
 }
 
-static int stop_timeout(struct slice body, uint64_t *ret_ms, struct err *err)
+static int stop_timeout(struct slice body, uint64_t *ret_ms, bool *ret_suspend, struct err *err)
 {
 	AUTO_SETTINGS struct settings set = {0};
 	uint64_t ms = UINT64_MAX;
-	int r = api_decode_stop(body, &ms, err);
+	int r = api_decode_stop(body, &ms, ret_suspend, err);
 
 	if (r < 0)
 		return r;
@@ -99,13 +104,51 @@ static int stop_timeout(struct slice body, uint64_t *ret_ms, struct err *err)
 	return 0;
 }
 
+/* Its keeper ends when the memory is kept; when it is not, DONE says why and it runs on. */
+static void wait_suspend(struct sbxd *d, struct conn *c, bool late)
+{
+	char id[SPEC_ID_LEN + 1];
+
+	memcpy(id, c->wait_id, sizeof(id));
+	if (!keeper_find(d, id) && kept_is_there(id))
+		api_reply_ref(d, c, 200, id);
+	else if (!keeper_find(d, id))
+		api_refuse(d, c, 500, "internal", "it has ended, and its memory is not kept");
+	else if (late)
+		api_refuse(d, c, 504, "timeout", "it has not been suspended in its time");
+}
+
+static void suspend(struct sbxd *d, struct conn *c, const struct store_row *row)
+{
+	struct keeper *k = keeper_find(d, row->spec.id);
+
+	if (!k && kept_is_there(row->spec.id)) {
+		api_reply_row(d, c, 200, row);
+	} else if (!k) {
+		api_fail(d, c, 409, "conflict", "it is not running: there is no memory to keep",
+			"sbx run starts it");
+	} else if (k->other_build) {
+		api_fail(d, c, 409, "conflict", "it was started by another version of sbx",
+			"sbx stop ends it, and the next start is by this version");
+	} else if (strcmp(keeper_status(k), "running") != 0 || k->sock < 0) {
+		api_refuse(d, c, 409, "conflict", "it can be suspended when it is running");
+	} else {
+		c->ask_id = keeper_next_ask(d);
+		if (keeper_ask_suspend(k->sock, c->ask_id) < 0)
+			api_refuse(d, c, 503, "unresponsive", "its keeper takes no message");
+		else
+			conn_wait(d, c, wait_suspend, row->spec.id, SUSPEND_MS);
+	}
+}
+
 void api_stop(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_ROW struct store_row row = {0};
 	struct err err = {0};
 	uint64_t ms = 0;
 	struct keeper *k;
-	int r = stop_timeout(c->http.body, &ms, &err);
+	bool to_disk = false;
+	int r = stop_timeout(c->http.body, &ms, &to_disk, &err);
 
 	if (r < 0) {
 		api_fail_errno(d, c, r, &err);
@@ -113,8 +156,13 @@ void api_stop(struct sbxd *d, struct conn *c, const struct api_request *req)
 	}
 	if (!api_find(d, c, req->ref, &row))
 		return;
+	if (to_disk) {
+		suspend(d, c, &row);
+		return;
+	}
 	k = keeper_find(d, row.spec.id);
 	if (!k) {
+		kept_remove(row.spec.id); /* its programs end for good */
 		api_reply_row(d, c, 200, &row);
 		return;
 	}
@@ -282,6 +330,27 @@ void api_stats(struct sbxd *d, struct conn *c, const struct api_request *req)
 	with_running(d, c, req->ref, wait_ask_stats);
 }
 
+static json_t *sessions_json(const struct keeper_stats *s)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < s->n_sessions; i++) {
+		const struct keeper_session *one = &s->sessions[i];
+		bool ended = one->flags & KEEPER_SESSION_ENDED;
+		json_t *o = json_pack("{s:s,s:s,s:b}", "name", one->name, "state",
+			ended ? "ended" : "running", "attached",
+			one->flags & KEEPER_SESSION_ATTACHED ? 1 : 0);
+
+		if (ended)
+			json_object_set_new(o, "status",
+				json_integer(one->flags & KEEPER_SESSION_SIGNALLED
+						     ? 128 + one->value
+						     : one->value));
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
 int api_on_stats(struct sbxd *d, struct conn *c, const struct keeper_stats *s)
 {
 	json_t *o;
@@ -289,12 +358,13 @@ int api_on_stats(struct sbxd *d, struct conn *c, const struct keeper_stats *s)
 	/* Stats for one who asked for something else: the keeper is confused. */
 	if (c->wait != wait_stats)
 		return -EBADMSG;
-	o = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "uptime_ms",
+	o = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "uptime_ms",
 		(json_int_t)s->uptime_ms, "cpu_ms", (json_int_t)s->cpu_ms, "mem_total",
 		(json_int_t)s->mem_total, "mem_available", (json_int_t)s->mem_available,
 		"disk_total", (json_int_t)s->disk_total, "disk_free", (json_int_t)s->disk_free,
 		"docker_total", (json_int_t)s->docker_total, "docker_free",
-		(json_int_t)s->docker_free, "processes", (json_int_t)s->processes);
+		(json_int_t)s->docker_free, "processes", (json_int_t)s->processes, "kept_sessions",
+		sessions_json(s));
 	api_reply_json(d, c, 200, o);
 	return 0;
 }
@@ -305,6 +375,10 @@ void api_on_done(struct sbxd *d, struct conn *c, int code, const char *text)
 		if (code < 0)
 			send_exec_error(c->fd, text[0] ? text : strerror(-code));
 		conn_close(d, c);
+	} else if (c->wait == wait_suspend && code < 0) {
+		api_fail(d, c, code == -EAGAIN ? 409 : 500,
+			code == -EAGAIN ? "conflict" : "internal", text[0] ? text : strerror(-code),
+			"keeper.log of the sandbox says more");
 	} else if (c->wait == wait_stats) {
 		api_fail(d, c, 503, "unresponsive", text[0] ? text : strerror(-code),
 			"sbx stop ends it");

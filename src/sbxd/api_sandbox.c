@@ -4,15 +4,18 @@
 #include <string.h>
 #include <unistd.h>
 #include "api.h"
+#include "kept.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
 #include "lib/settings/settings.h"
+#include "ports.h"
 #include "reload.h"
 #include "sbxd.h"
 #include "scope.h"
+#include "templates.h"
 
 #define DELETE_MS 60000
 
@@ -48,7 +51,7 @@ static void send_list(struct sbxd *d, struct conn *c)
 static void wait_list(struct sbxd *d, struct conn *c, bool late)
 {
 	for (size_t i = 0; !late && i < KEEPER_MAX; i++)
-		if (d->keepers.slot[i].used && keeper_is_pending(&d->keepers.slot[i]))
+		if (keeper_is_owned(&d->keepers.slot[i]) && keeper_is_pending(&d->keepers.slot[i]))
 			return;
 	send_list(d, c);
 }
@@ -56,7 +59,7 @@ static void wait_list(struct sbxd *d, struct conn *c, bool late)
 void api_list(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	for (size_t i = 0; i < KEEPER_MAX; i++)
-		if (d->keepers.slot[i].used)
+		if (keeper_is_owned(&d->keepers.slot[i]))
 			keeper_freshen(&d->keepers.slot[i]);
 	conn_wait(d, c, wait_list, "", KEEPER_PATIENCE_MS);
 	wait_list(d, c, false);
@@ -128,9 +131,7 @@ static int complete(struct spec *spec, struct err *err)
 	spec_set_defaults(spec, (uint32_t)settings_get_u64(&set, SETTINGS_VM_CPUS),
 		settings_get_u64(&set, SETTINGS_VM_MEMORY));
 	spec->generation = 1;
-	if (strcmp(spec->agent, "shell") != 0)
-		return err_set(
-			err, -EINVAL, "there is no agent '%s' (there is: shell)", spec->agent);
+	templates_pin(spec);
 	return spec_check(spec, err);
 }
 
@@ -166,6 +167,8 @@ static int insert(struct sbxd *d, const struct spec *spec, struct err *err)
 	if (r == 0)
 		r = scope_drop_left_over(d, spec->name, err);
 	if (r == 0)
+		r = ports_prepare(d, &(struct spec){0}, spec, err);
+	if (r == 0)
 		r = journal_append(d, &e, err);
 	return r < 0 ? r : store_insert(d->store, spec, clock_wall_ms(), err);
 }
@@ -175,19 +178,23 @@ void api_create(struct sbxd *d, struct conn *c, const struct api_request *req)
 	AUTO_SPEC struct spec spec = {0};
 	struct err err = {0};
 	int r = decode_create(c->http.body, &spec, &err);
+	bool has_id = spec.id[0];
 
 	if (r == 0 && answer_existing(d, c, &spec))
 		return;
 	if (r == 0)
 		r = complete(&spec, &err);
+	if (r == 0 && !has_id)
+		pool_offer(d, &spec);
 	if (r == 0)
 		r = insert(d, &spec, &err);
-	if (r == -EEXIST)
+	if (r == -EEXIST && !str_starts(err.text, "publish port:"))
 		(void)err_set(&err, r, "there is a sandbox named %s already", spec.name);
 	if (r < 0) {
 		api_fail_errno(d, c, r, &err);
 		return;
 	}
+	pool_take(d, spec.id);
 	api_watch_changed(d, spec.id);
 	api_reply_ref(d, c, 201, spec.id);
 }
@@ -238,8 +245,19 @@ static int patch(struct sbxd *d, struct conn *c, const struct store_row *row, bo
 			(unsigned long long)row->spec.generation, (unsigned long long)want);
 	if (spec_matches(&row->spec, &new))
 		return 0;
+	if (!keeper_find(d, row->spec.id) && kept_is_there(row->spec.id) &&
+		(new.cpus != row->spec.cpus || new.memory != row->spec.memory ||
+			new.accel != row->spec.accel))
+		return err_set(err, -EBUSY,
+			"%s is suspended, and its memory belongs to the machine as it was: stop it "
+			"for "
+			"good first (sbx stop %s), or start it",
+			row->spec.name, row->spec.name);
 	new.generation = row->spec.generation + 1;
 	r = spec_check(&new, err);
+	if (r < 0)
+		return r;
+	r = ports_prepare(d, &row->spec, &new, err);
 	if (r < 0)
 		return r;
 	*ret_renamed = strcmp(new.name, row->spec.name) != 0;
@@ -263,9 +281,11 @@ void api_patch(struct sbxd *d, struct conn *c, const struct api_request *req)
 		return;
 	}
 	api_watch_changed(d, row.spec.id);
+	if (!api_find(d, c, row.spec.id, &now))
+		return;
 	if (!renamed)
-		api_reply_ref(d, c, 200, row.spec.id);
-	else if (api_find(d, c, row.spec.id, &now))
+		ports_reply_row(d, c, &row.spec, &now);
+	else
 		reload_reply(d, c, 200, api_object(d, &now), row.spec.id);
 }
 
@@ -340,6 +360,7 @@ void api_delete(struct sbxd *d, struct conn *c, const struct api_request *req)
 		k->removing = true;
 		keeper_stop(d, k, 0);
 	} else {
+		pool_drop(d, row.spec.id);
 		wipe_start(d, row.spec.id);
 	}
 	wait_delete(d, c, false);

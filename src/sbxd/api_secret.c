@@ -6,14 +6,13 @@
 #include <string.h>
 #include "api.h"
 #include "api_service.h"
+#include "api_vault.h"
 #include "lib/base/mem.h"
 #include "lib/service/custom.h"
 #include "sbxd.h"
 
 #define CUSTOM_NAME "custom-credential" /* in messages and in the check; the vault has the user's */
 #define LOCKED_HINT "sbx secret unlock"
-
-typedef void reply_fn(struct sbxd *d, struct conn *c, struct vault_op *op);
 
 /* ---- questions to the vault ---- */
 
@@ -50,7 +49,7 @@ static void fail_vault(struct sbxd *d, struct conn *c, const struct vault_op *op
 	}
 }
 
-static void wait_op(struct sbxd *d, struct conn *c, bool late, reply_fn *reply)
+void api_vault_wait(struct sbxd *d, struct conn *c, bool late, api_vault_fn *reply)
 {
 	struct vault_op *op = vault_link_find(d, c->vault_op);
 
@@ -68,15 +67,20 @@ static void wait_op(struct sbxd *d, struct conn *c, bool late, reply_fn *reply)
 	}
 }
 
-/* Lets the connection wait for the question. It may be answered before this returns. */
-static void ask(struct sbxd *d, struct conn *c, struct vault_op *op, conn_wait_fn *wait)
+void api_vault_ask(
+	struct sbxd *d, struct conn *c, struct vault_op *op, conn_wait_fn *wait, uint64_t ms)
 {
 	c->vault_op = op->id;
-	conn_wait(d, c, wait, "", VAULT_HELLO_MS + VAULT_ANSWER_MS);
+	conn_wait(d, c, wait, "", ms);
 	vault_link_step(d);
 }
 
-static struct vault_op *new_op(struct sbxd *d, struct conn *c, enum vault_msg what)
+static void ask(struct sbxd *d, struct conn *c, struct vault_op *op, conn_wait_fn *wait)
+{
+	api_vault_ask(d, c, op, wait, VAULT_HELLO_MS + VAULT_ANSWER_MS);
+}
+
+struct vault_op *api_vault_op(struct sbxd *d, struct conn *c, enum vault_msg what)
 {
 	struct vault_op *op = vault_link_ask(d, what);
 
@@ -85,17 +89,21 @@ static struct vault_op *new_op(struct sbxd *d, struct conn *c, enum vault_msg wh
 	return op;
 }
 
-/* The one descriptor that came along, or a reply and -1. */
-static int take_passed(struct sbxd *d, struct conn *c, const char *what)
+int api_take_passed(struct sbxd *d, struct conn *c, const char *why)
 {
-	AUTO_FREE char *why = xasprintf(
-		"%s comes in one descriptor, a pipe or a socket, passed with the request", what);
-
 	if (c->passed_fd < 0 || c->too_many_fds) {
 		api_refuse(d, c, 400, "bad-request", why);
 		return -1;
 	}
 	return TAKE_FD(c->passed_fd);
+}
+
+static int take_pipe(struct sbxd *d, struct conn *c, const char *what)
+{
+	AUTO_FREE char *why = xasprintf(
+		"%s comes in one descriptor, a pipe or a socket, passed with the request", what);
+
+	return api_take_passed(d, c, why);
 }
 
 /* ---- the list ---- */
@@ -210,7 +218,7 @@ static void reply_list(struct sbxd *d, struct conn *c, struct vault_op *op)
 
 static void wait_list(struct sbxd *d, struct conn *c, bool late)
 {
-	wait_op(d, c, late, reply_list);
+	api_vault_wait(d, c, late, reply_list);
 }
 
 void api_secrets(struct sbxd *d, struct conn *c, const struct api_request *req)
@@ -222,7 +230,7 @@ void api_secrets(struct sbxd *d, struct conn *c, const struct api_request *req)
 		api_reply_json(d, c, 200, json_pack("{s:[]}", "secrets"));
 		return;
 	}
-	op = new_op(d, c, VAULT_LIST);
+	op = api_vault_op(d, c, VAULT_LIST);
 	if (op)
 		ask(d, c, op, wait_list);
 }
@@ -247,7 +255,7 @@ static void reply_status(struct sbxd *d, struct conn *c, struct vault_op *op)
 
 static void wait_status(struct sbxd *d, struct conn *c, bool late)
 {
-	wait_op(d, c, late, reply_status);
+	api_vault_wait(d, c, late, reply_status);
 }
 
 void api_secret_status(struct sbxd *d, struct conn *c, const struct api_request *req)
@@ -261,7 +269,7 @@ void api_secret_status(struct sbxd *d, struct conn *c, const struct api_request 
 				"no credential was set yet"));
 		return;
 	}
-	op = new_op(d, c, VAULT_STATUS);
+	op = api_vault_op(d, c, VAULT_STATUS);
 	if (op)
 		ask(d, c, op, wait_status);
 }
@@ -273,13 +281,13 @@ static void reply_done(struct sbxd *d, struct conn *c, struct vault_op *op)
 
 static void wait_unlock(struct sbxd *d, struct conn *c, bool late)
 {
-	wait_op(d, c, late, reply_done);
+	api_vault_wait(d, c, late, reply_done);
 }
 
 void api_secret_unlock(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
-	AUTO_CLOSE int fd = take_passed(d, c, "the passphrase");
-	struct vault_op *op = fd < 0 ? NULL : new_op(d, c, VAULT_UNLOCK);
+	AUTO_CLOSE int fd = take_pipe(d, c, "the passphrase");
+	struct vault_op *op = fd < 0 ? NULL : api_vault_op(d, c, VAULT_UNLOCK);
 
 	if (!op)
 		return;
@@ -380,7 +388,7 @@ static void reply_set(struct sbxd *d, struct conn *c, struct vault_op *op)
 
 static void wait_set(struct sbxd *d, struct conn *c, bool late)
 {
-	wait_op(d, c, late, reply_set);
+	api_vault_wait(d, c, late, reply_set);
 }
 
 /* The sandbox that it is for: its id is the scope, its name is for people. */
@@ -420,11 +428,11 @@ void api_secret_put(struct sbxd *d, struct conn *c, const struct api_request *re
 	if (!find_scope(d, c, s.sandbox, &s.meta, sandbox))
 		return;
 	if (s.ref.kind == VAULT_REF_NONE) {
-		fd = take_passed(d, c, "the value");
+		fd = take_pipe(d, c, "the value");
 		if (fd < 0)
 			return;
 	}
-	op = new_op(d, c, s.ref.kind == VAULT_REF_NONE ? VAULT_SET : VAULT_SET_REF);
+	op = api_vault_op(d, c, s.ref.kind == VAULT_REF_NONE ? VAULT_SET : VAULT_SET_REF);
 	if (!op)
 		return;
 	op->fd = TAKE_FD(fd);
@@ -440,7 +448,7 @@ void api_secret_put(struct sbxd *d, struct conn *c, const struct api_request *re
 
 static void wait_rm(struct sbxd *d, struct conn *c, bool late)
 {
-	wait_op(d, c, late, reply_done);
+	api_vault_wait(d, c, late, reply_done);
 }
 
 void api_secret_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
@@ -458,7 +466,7 @@ void api_secret_rm(struct sbxd *d, struct conn *c, const struct api_request *req
 	memcpy(meta.name, req->ref, strlen(req->ref) + 1);
 	if (!find_scope(d, c, req->sandbox, &meta, sandbox))
 		return;
-	op = new_op(d, c, VAULT_REMOVE);
+	op = api_vault_op(d, c, VAULT_REMOVE);
 	if (!op)
 		return;
 	op->meta = xmalloc(sizeof(*op->meta));

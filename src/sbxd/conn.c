@@ -152,6 +152,7 @@ void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body)
 		queue(c, body, n);
 	c->state = CONN_WRITING;
 	c->wait = NULL;
+	c->answered = true;
 	go_on_writing(d, c);
 }
 
@@ -410,30 +411,58 @@ static struct conn *free_slot(struct sbxd *d)
 	return NULL;
 }
 
-void conn_on_accept(struct sbxd *d)
+/* False when there is nobody. */
+static bool accept_one(struct sbxd *d)
 {
 	AUTO_CLOSE int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct conn *c;
 
 	if (fd < 0)
-		return;
+		return false;
 	if (!is_same_user(fd)) {
 		log_warn("a connection of another user was refused");
 		turn_away(fd, 403, "forbidden", "this sbxd belongs to another user");
-		return;
+		return true;
 	}
 	c = free_slot(d);
 	if (!c) {
 		turn_away(fd, 503, "busy", "too many connections");
-		return;
+		return true;
 	}
 	c->fd = fd;
 	if (loop_add(&d->loop, fd, EPOLLIN, key_of(d, c, SBXD_EV_CONN)) < 0) {
 		c->fd = -1;
-		return;
+		return true;
 	}
 	(void)TAKE_FD(fd);
 	c->armed = EPOLLIN;
 	bufq_init(&c->in, CONN_IN_BYTES);
 	start_reading(d, c);
+	return true;
+}
+
+void conn_on_accept(struct sbxd *d)
+{
+	(void)accept_one(d);
+}
+
+void conns_accept_rest(struct sbxd *d)
+{
+	while (accept_one(d))
+		continue;
+}
+
+bool conns_owe(const struct sbxd *d)
+{
+	for (size_t i = 0; i < CONN_MAX; i++) {
+		const struct conn *c = &d->conns.slot[i];
+
+		/* One that was just accepted has something to ask; one that had its answer may be
+		 * kept open for nothing. */
+		if (c->state == CONN_WAITING || c->state == CONN_WRITING ||
+			(c->state == CONN_READING &&
+				(!c->answered || c->http.n || bufq_len(&c->in))))
+			return true;
+	}
+	return false;
 }

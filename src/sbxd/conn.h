@@ -45,6 +45,7 @@ struct conn {
 	int fd;
 	int passed_fd; /* came with the request, -1: none; a second one is refused */
 	bool too_many_fds;
+	bool answered; /* at least once */
 	struct bufq in;
 	struct api_http http;
 	char *out;
@@ -78,6 +79,10 @@ struct conns {
 void conns_init(struct conns *cs);
 void conns_done(struct sbxd *d);
 void conn_on_accept(struct sbxd *d);
+/* At the end: takes in whoever connected before nobody could any more. */
+void conns_accept_rest(struct sbxd *d);
+/* Whether somebody who asked has no answer yet; watchers and handed ones are not meant. */
+bool conns_owe(const struct sbxd *d);
 void conn_on_event(struct sbxd *d, uint32_t idx, uint32_t gen, uint32_t events);
 void conn_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen);
 

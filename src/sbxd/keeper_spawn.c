@@ -11,16 +11,14 @@
 #include "api.h"
 #include "child.h"
 #include "lib/base/clock.h"
+#include "lib/base/keepenv.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
 #include "sbxd.h"
 
-#define MAX_ENV 64
 #define CHANNEL_FD 3
-
-extern char **environ;
 
 static bool is_held(const char *id, const char *file)
 {
@@ -53,27 +51,16 @@ static int open_log(const char *dir, struct err *err)
 	return fd;
 }
 
-/* What the keeper needs to find its folders, and nothing of the user's else. The accelerator was
- * decided here and stands in spec.json. */
-static void pick_env(char *env[MAX_ENV + 1])
-{
-	size_t n = 0;
-
-	for (char **e = environ; *e && n < MAX_ENV; e++) {
-		bool wanted = str_starts(*e, "XDG_") || str_starts(*e, "HOME=") ||
-			      str_starts(*e, "PATH=") || str_starts(*e, "SBX_");
-
-		if (wanted && !str_starts(*e, "SBX_ACCEL="))
-			env[n++] = *e;
-	}
-	env[n] = NULL;
-}
-
 /* In the child, between fork and exec. Its own session: no terminal and no group of sbxd's takes it
  * along, and it has a group of its own to be killed by. */
-static void become_keeper(const char *program, const char *id, int channel, int log_fd, char **env)
+static void become_keeper(
+	const char *program, const struct keeper *k, int channel, int log_fd, char **env)
 {
-	const char *const argv[] = {"sbx-keeper", "--id", id, NULL};
+	const char *const argv[] = {"sbx-keeper", "--id", k->id,
+		pool_waits(k) ? "--pool"
+		: k->cold     ? "--cold"
+			      : NULL,
+		NULL};
 	int null = open("/dev/null", O_RDWR);
 
 	(void)setsid();
@@ -93,17 +80,17 @@ static void become_keeper(const char *program, const char *id, int channel, int 
 static int start_program(struct keeper *k, int channel, int log_fd, struct err *err)
 {
 	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-keeper");
-	char *env[MAX_ENV + 1];
+	char *env[KEEPENV_MAX + 1];
 	pid_t pid;
 
 	if (access(program, X_OK) < 0)
 		return err_errno(err, -errno, "the keeper program %s cannot be run", program);
-	pick_env(env);
+	(void)keepenv_pick_few(env);
 	pid = fork();
 	if (pid < 0)
 		return err_errno(err, -errno, "starting a keeper");
 	if (pid == 0)
-		become_keeper(program, k->id, channel, log_fd, env);
+		become_keeper(program, k, channel, log_fd, env);
 	k->pid = pid;
 	k->child = true;
 	k->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -114,7 +101,7 @@ static int start_program(struct keeper *k, int channel, int log_fd, struct err *
 	return 0;
 }
 
-static int make_folders(const struct spec *spec, char **ret_dir, struct err *err)
+int keeper_make_folders(const struct spec *spec, char **ret_dir, struct err *err)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", spec->id);
 	AUTO_FREE char *run = paths_get(PATHS_RUNTIME, "s/%s", spec->id);
@@ -155,7 +142,38 @@ static int launch(struct sbxd *d, struct keeper *k, const char *dir, struct err 
 	return r < 0 ? err_errno(err, r, "watching a keeper") : 0;
 }
 
-int keeper_spawn(struct sbxd *d, const struct spec *spec, struct err *err)
+static int launch_or_undo(struct sbxd *d, struct keeper *k, const char *dir, struct err *err)
+{
+	int r = launch(d, k, dir, err);
+
+	if (r < 0) {
+		keeper_kill(k);
+		if (k->child)
+			(void)waitpid(k->pid, NULL, 0);
+		keeper_free(d, k);
+	}
+	return r;
+}
+
+int keeper_spawn_pooled(
+	struct sbxd *d, const struct spec *spec, const struct pool_seat *seat, struct err *err)
+{
+	AUTO_FREE char *dir = NULL;
+	struct keeper *k;
+	int r = keeper_make_folders(spec, &dir, err);
+
+	if (r < 0)
+		return r;
+	k = keeper_new(d, spec->id);
+	if (!k)
+		return err_set(err, -ENOSPC, "%d sandboxes run already", KEEPER_MAX);
+	k->pool = *seat;
+	k->kill_at_ms = clock_mono_ms() + POOL_RESTORE_MS;
+	keeper_set_timer(d, k);
+	return launch_or_undo(d, k, dir, err);
+}
+
+int keeper_spawn(struct sbxd *d, const struct spec *spec, bool cold, struct err *err)
 {
 	AUTO_FREE char *dir = NULL;
 	struct keeper *k;
@@ -165,7 +183,7 @@ int keeper_spawn(struct sbxd *d, const struct spec *spec, struct err *err)
 		return err_set(err, -EBUSY,
 			"the former keeper of %s has not ended yet; try again in a moment",
 			spec->name);
-	r = make_folders(spec, &dir, err);
+	r = keeper_make_folders(spec, &dir, err);
 	/* Before the process, so that a crash right after is looked into at the next start. */
 	if (r == 0)
 		r = store_stamp(d->store, spec->id, STORE_STARTED, clock_wall_ms(), "", err);
@@ -175,14 +193,10 @@ int keeper_spawn(struct sbxd *d, const struct spec *spec, struct err *err)
 	if (!k)
 		return err_set(err, -ENOSPC, "%d sandboxes run already", KEEPER_MAX);
 	k->used_stamp_ms = clock_wall_ms();
-	r = launch(d, k, dir, err);
-	if (r < 0) {
-		keeper_kill(k);
-		if (k->child)
-			(void)waitpid(k->pid, NULL, 0);
-		keeper_free(d, k);
+	k->cold = cold;
+	r = launch_or_undo(d, k, dir, err);
+	if (r < 0)
 		(void)!store_stamp(
 			d->store, spec->id, STORE_STOPPED, clock_wall_ms(), err->text, NULL);
-	}
 	return r;
 }

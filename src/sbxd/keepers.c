@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
+#include "ports.h"
 #include "reload.h"
 #include "sbxd.h"
 
@@ -42,13 +43,20 @@ static struct loop_key key_of(struct sbxd *d, const struct keeper *k, enum sbxd_
 	return (struct loop_key){.kind = (uint8_t)kind, .gen = k->gen, .idx = index_of(d, k)};
 }
 
-struct keeper *keeper_find(struct sbxd *d, const char *id)
+struct keeper *keeper_find_any(struct sbxd *d, const char *id)
 {
 	int32_t i = d->keepers.bucket[bucket_of(id)];
 
 	while (i >= 0 && strcmp(d->keepers.slot[i].id, id) != 0)
 		i = d->keepers.slot[i].next;
 	return i >= 0 ? &d->keepers.slot[i] : NULL;
+}
+
+struct keeper *keeper_find(struct sbxd *d, const char *id)
+{
+	struct keeper *k = keeper_find_any(d, id);
+
+	return k && pool_waits(k) ? NULL : k;
 }
 
 struct keeper *keeper_new(struct sbxd *d, const char *id)
@@ -91,6 +99,7 @@ void keeper_free(struct sbxd *d, struct keeper *k)
 	fd_close(&k->pidfd);
 	fd_close(&k->qemu_pidfd);
 	loop_timer_clear(&d->loop, &k->timer);
+	free(k->ports);
 	*k = (struct keeper){
 		.gen = (k->gen + 1) & 0xffffff, .sock = -1, .pidfd = -1, .qemu_pidfd = -1};
 }
@@ -123,6 +132,11 @@ void keeper_set_timer(struct sbxd *d, struct keeper *k)
 	}
 	if (at_ms)
 		loop_timer_set(&d->loop, &k->timer, at_ms, key_of(d, k, SBXD_EV_KEEPER_TIMER));
+}
+
+bool keeper_is_owned(const struct keeper *k)
+{
+	return k->used && !pool_waits(k);
 }
 
 uint32_t keeper_next_ask(struct sbxd *d)
@@ -199,7 +213,18 @@ static bool same_state(const struct keeper_state *a, const struct keeper_state *
 {
 	return a->phase == b->phase && a->progress == b->progress && a->sessions == b->sessions &&
 	       a->boot_ms == b->boot_ms && a->qemu_pid == b->qemu_pid && a->stalled == b->stalled &&
-	       strcmp(a->accel, b->accel) == 0 && strcmp(a->text, b->text) == 0;
+	       a->how == b->how && a->suspended == b->suspended &&
+	       strcmp(a->accel, b->accel) == 0 && strcmp(a->text, b->text) == 0 &&
+	       strcmp(a->cold_why, b->cold_why) == 0;
+}
+
+/* It had to boot for lack of an image, and has just done so. */
+static bool misses_image(const struct keeper_state *was, const struct keeper_state *is)
+{
+	return is->phase == KEEPER_RUNNING && was->phase == KEEPER_STARTING &&
+	       is->how == KEEPER_HOW_COLD && is->cold_why[0] &&
+	       strcmp(is->cold_why, KEEPER_COLD_ASKED) != 0 &&
+	       strcmp(is->cold_why, KEEPER_COLD_OWN) != 0;
 }
 
 static int take_state(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg)
@@ -213,10 +238,14 @@ static int take_state(struct sbxd *d, struct keeper *k, const struct ipc_msg *ms
 	changed = !k->has_state || k->ping_ms || !same_state(&state, &k->state);
 	if (state.qemu_pid != k->state.qemu_pid)
 		keeper_note_qemu(k, state.qemu_pid);
+	if (k->child && k->has_state && misses_image(&k->state, &state))
+		images_want(d, k->id, state.accel);
 	k->state = state;
 	k->has_state = true;
 	k->ping_ms = 0;
-	if (changed) {
+	if (pool_waits(k)) {
+		pool_on_state(d, k);
+	} else if (changed) {
 		api_watch_changed(d, k->id);
 		conns_wake(d, k->id);
 	}
@@ -240,6 +269,9 @@ static int take_hello(struct sbxd *d, struct keeper *k, const struct ipc_msg *ms
 		reload_push(d, k);
 	else
 		reload_adopted(d, k);
+	/* The list may have changed while no sbxd was there to tell it. */
+	k->ports_due = k->ports_due || !k->child;
+	ports_push(d, k);
 	return 0;
 }
 
@@ -251,7 +283,8 @@ static int take_done(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg
 
 	if (r < 0)
 		return r;
-	if (reload_on_done(d, k, msg->id, done.code, done.text))
+	if (reload_on_done(d, k, msg->id, done.code, done.text) ||
+		pool_on_done(d, k, msg->id, done.code, done.text))
 		return 0;
 	c = conns_find_asker(d, k->id, msg->id);
 	if (c)
@@ -271,6 +304,20 @@ static int take_stats(struct sbxd *d, struct keeper *k, const struct ipc_msg *ms
 	return c ? api_on_stats(d, c, &stats) : 0;
 }
 
+static int take_frozen(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg)
+{
+	struct keeper_frozen frozen;
+	struct conn *c;
+	int r = keeper_get_frozen(msg, &frozen);
+
+	if (r < 0)
+		return r;
+	c = conns_find_asker(d, k->id, msg->id);
+	if (c)
+		api_on_frozen(d, c, &frozen);
+	return 0;
+}
+
 static int take_message(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg)
 {
 	if (msg->fd >= 0 || (msg->type != KEEPER_HELLO && !k->has_hello))
@@ -285,6 +332,10 @@ static int take_message(struct sbxd *d, struct keeper *k, const struct ipc_msg *
 		return take_done(d, k, msg);
 	case KEEPER_STATS_IS:
 		return take_stats(d, k, msg);
+	case KEEPER_PORTS_ARE:
+		return ports_on_message(d, k, msg);
+	case KEEPER_FROZEN:
+		return take_frozen(d, k, msg);
 	default:
 		return -EBADMSG;
 	}
@@ -350,6 +401,8 @@ void keeper_on_message(struct sbxd *d, uint32_t idx, uint32_t gen)
 	k = at(d, idx, gen);
 	if (k)
 		reload_push(d, k);
+	if (k)
+		ports_push(d, k);
 }
 
 void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
@@ -360,7 +413,7 @@ void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
 	for (int i = 0; k && k->sock >= 0 && i < KEEPER_BURST; i++)
 		if (!read_one(d, k))
 			break;
-	if (k)
+	if (k && !pool_on_exit(d, k))
 		keeper_gone(d, k);
 }
 
@@ -399,7 +452,8 @@ void keeper_stop(struct sbxd *d, struct keeper *k, uint64_t timeout_ms)
 		k->kill_at_ms = at_ms;
 	k->asked_stop = true;
 	keeper_set_timer(d, k);
-	api_watch_changed(d, k->id);
+	if (!pool_waits(k))
+		api_watch_changed(d, k->id);
 }
 
 static void reap(struct keeper *k, char *why, size_t size)

@@ -15,8 +15,10 @@
 #pragma once
 
 #include "lib/ipc/keeper_chan.h"
+#include "lib/ipc/keeper_ports.h"
 #include "lib/loop/loop.h"
 #include "lib/spec/spec.h"
+#include "pool.h"
 
 #define KEEPER_MAX 1024
 #define KEEPER_FRESH_MS 2000   /* a word this young needs no ping */
@@ -39,6 +41,7 @@ struct keeper {
 	int sock, pidfd, qemu_pidfd;
 	pid_t pid;  /* 0: not known yet (adopted, not connected) */
 	bool child; /* of this sbxd: to be reaped */
+	bool cold;  /* was told to boot */
 	bool has_hello, has_state;
 	struct keeper_state state;
 	uint64_t born_ms, last_word_ms;
@@ -56,6 +59,9 @@ struct keeper {
 		uint32_t ask;		   /* under way, 0: none is */
 		char why[160];		   /* what it said to the last one when that was no */
 	} reload;
+	struct keeper_ports *ports; /* as it said last; NULL: nothing yet. See ports.h */
+	bool ports_due;		    /* it is to be told the list */
+	struct pool_seat pool;
 	struct loop_timer timer;
 };
 
@@ -68,13 +74,20 @@ struct keepers {
 void keepers_init(struct keepers *ks);
 /* Closes the channels; the keepers go on. */
 void keepers_done(struct sbxd *d);
+/* Not one that waits in the pool: that is nobody's; keeper_find_any finds it too. */
 struct keeper *keeper_find(struct sbxd *d, const char *id);
+struct keeper *keeper_find_any(struct sbxd *d, const char *id);
 /* A free slot, filed under id; NULL when the table is full. */
 struct keeper *keeper_new(struct sbxd *d, const char *id);
 void keeper_free(struct sbxd *d, struct keeper *k);
 
-/* Makes folders and spec.json and starts the program. */
-int keeper_spawn(struct sbxd *d, const struct spec *spec, struct err *err) MUST_CHECK;
+/* Makes folders and spec.json and starts the program. cold: it is to boot in any case. */
+int keeper_spawn(struct sbxd *d, const struct spec *spec, bool cold, struct err *err) MUST_CHECK;
+/* The same for the pool: with --pool, and without a word in the registry. */
+int keeper_spawn_pooled(struct sbxd *d, const struct spec *spec, const struct pool_seat *seat,
+	struct err *err) MUST_CHECK;
+/* The two folders and spec.json. */
+int keeper_make_folders(const struct spec *spec, char **ret_dir, struct err *err) MUST_CHECK;
 /* After a start of sbxd: finds those that live, notes those that died. */
 int keepers_adopt(struct sbxd *d, struct err *err) MUST_CHECK;
 /* Tries again to reach an adopted one; gives the slot back when nobody holds its lock. */
@@ -102,6 +115,8 @@ bool keeper_is_pending(const struct keeper *k);
 bool keeper_is_silent(const struct keeper *k);
 const char *keeper_status(const struct keeper *k);
 void keeper_detail(const struct keeper *k, char *buf, size_t size);
+/* It is a sandbox's: not free, and not in the pool. */
+bool keeper_is_owned(const struct keeper *k);
 uint32_t keeper_next_ask(struct sbxd *d);
 
 /* Asks it to stop, and kills it when it takes too long. */

@@ -123,9 +123,11 @@ int listen_open(bool *ret_passed, struct err *err)
 	return n ? take_passed(err) : make_socket(err);
 }
 
-void listen_unlink(void)
+void listen_end(int fd)
 {
 	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "sbxd.sock");
 
 	(void)unlink(path);
+	/* Also for those who have found the name already: refused, and not left in a queue. */
+	(void)shutdown(fd, SHUT_RD);
 }

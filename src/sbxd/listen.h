@@ -22,4 +22,5 @@ int listen_check_folder(const char *dir, struct err *err) MUST_CHECK;
 int listen_lock(struct err *err) MUST_CHECK;
 /* A listening fd, non-blocking. *ret_passed says whether it was passed in. */
 int listen_open(bool *ret_passed, struct err *err) MUST_CHECK;
-void listen_unlink(void);
+/* Nobody can connect any more; who did before can still be accepted. Not for a passed one. */
+void listen_end(int fd);

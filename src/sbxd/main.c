@@ -7,11 +7,13 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "listen.h"
 #include "sbxd.h"
+#include "templates.h"
 
 static struct sbxd sbxd;
 
@@ -86,6 +88,7 @@ static void set_up(struct sbxd *d)
 	keepers_init(&d->keepers);
 	wipes_init(&d->wipes);
 	vault_link_init(&d->vault);
+	images_init(&d->images);
 	check_folders();
 	d->lock_fd = listen_lock(&err);
 	if (d->lock_fd < 0)
@@ -97,14 +100,18 @@ static void set_up(struct sbxd *d)
 		die("making the event loop: %s", strerror(errno));
 	open_signals(d);
 	/* The socket last: who can connect finds everything in its place. */
+	pool_sweep(d);
 	if (keepers_adopt(d, &err) < 0)
 		die("%s", err_text(&err, -EIO));
+	templates_pin_all(d);
+	images_collect();
 	vault_link_open(d);
 	d->listen_fd = listen_open(&d->activated, &err);
 	if (d->listen_fd < 0)
 		die("%s", err.text);
 	watch(d, d->signal_fd, SBXD_EV_SIGNAL);
 	watch(d, d->listen_fd, SBXD_EV_LISTEN);
+	pool_look(d);
 }
 
 static void on_signal(struct sbxd *d)
@@ -115,62 +122,97 @@ static void on_signal(struct sbxd *d)
 		d->quit = true;
 }
 
+static void step(struct sbxd *d)
+{
+	struct loop_event ev;
+
+	loop_next(&d->loop, &ev);
+	switch ((enum sbxd_ev)ev.key.kind) {
+	case SBXD_EV_SIGNAL:
+		on_signal(d);
+		break;
+	case SBXD_EV_LISTEN:
+		conn_on_accept(d);
+		break;
+	case SBXD_EV_CONN:
+		conn_on_event(d, ev.key.idx, ev.key.gen, ev.events);
+		break;
+	case SBXD_EV_CONN_TIMER:
+		conn_on_timer(d, ev.key.idx, ev.key.gen);
+		break;
+	case SBXD_EV_KEEPER:
+		keeper_on_message(d, ev.key.idx, ev.key.gen);
+		break;
+	case SBXD_EV_KEEPER_EXIT:
+		keeper_on_exit(d, ev.key.idx, ev.key.gen);
+		break;
+	case SBXD_EV_KEEPER_TIMER:
+		keeper_on_timer(d, ev.key.idx, ev.key.gen);
+		break;
+	case SBXD_EV_WIPE:
+		wipe_on_exit(d, ev.key.idx, ev.key.gen);
+		break;
+	case SBXD_EV_JOURNAL:
+		journal_on_timer(d);
+		break;
+	case SBXD_EV_VAULT:
+		vault_link_on_event(d, ev.key.gen, ev.events);
+		break;
+	case SBXD_EV_VAULT_LISTEN:
+		vault_link_on_listen(d);
+		break;
+	case SBXD_EV_VAULT_EXIT:
+		vault_link_on_exit(d);
+		break;
+	case SBXD_EV_VAULT_TIMER:
+		vault_link_on_timer(d);
+		break;
+	case SBXD_EV_IMAGES:
+		images_on_exit(d);
+		break;
+	case SBXD_EV_IMAGES_TIMER:
+		images_on_timer(d);
+		break;
+	case SBXD_EV_POOL_TIMER:
+		pool_on_timer(d);
+		break;
+	case SBXD_EV_DRAIN_TIMER:
+		d->late = true;
+		break;
+	}
+}
+
+/* Who has asked is answered before the end: a restart loses nobody's request. From the first line on
+ * nobody can connect, and who comes starts the next sbxd, which waits for our lock. */
+static void drain(struct sbxd *d)
+{
+	struct loop_timer timer = {0};
+
+	loop_del(&d->loop, d->listen_fd);
+	if (!d->activated) {
+		listen_end(d->listen_fd);
+		conns_accept_rest(d);
+	}
+	loop_timer_set(&d->loop, &timer, clock_mono_ms() + SBXD_DRAIN_MS,
+		(struct loop_key){.kind = SBXD_EV_DRAIN_TIMER});
+	while (!d->late && conns_owe(d))
+		step(d);
+	loop_timer_clear(&d->loop, &timer);
+}
+
 static void run(struct sbxd *d)
 {
-	while (!d->quit) {
-		struct loop_event ev;
-
-		loop_next(&d->loop, &ev);
-		switch ((enum sbxd_ev)ev.key.kind) {
-		case SBXD_EV_SIGNAL:
-			on_signal(d);
-			break;
-		case SBXD_EV_LISTEN:
-			conn_on_accept(d);
-			break;
-		case SBXD_EV_CONN:
-			conn_on_event(d, ev.key.idx, ev.key.gen, ev.events);
-			break;
-		case SBXD_EV_CONN_TIMER:
-			conn_on_timer(d, ev.key.idx, ev.key.gen);
-			break;
-		case SBXD_EV_KEEPER:
-			keeper_on_message(d, ev.key.idx, ev.key.gen);
-			break;
-		case SBXD_EV_KEEPER_EXIT:
-			keeper_on_exit(d, ev.key.idx, ev.key.gen);
-			break;
-		case SBXD_EV_KEEPER_TIMER:
-			keeper_on_timer(d, ev.key.idx, ev.key.gen);
-			break;
-		case SBXD_EV_WIPE:
-			wipe_on_exit(d, ev.key.idx, ev.key.gen);
-			break;
-		case SBXD_EV_JOURNAL:
-			journal_on_timer(d);
-			break;
-		case SBXD_EV_VAULT:
-			vault_link_on_event(d, ev.key.gen, ev.events);
-			break;
-		case SBXD_EV_VAULT_LISTEN:
-			vault_link_on_listen(d);
-			break;
-		case SBXD_EV_VAULT_EXIT:
-			vault_link_on_exit(d);
-			break;
-		case SBXD_EV_VAULT_TIMER:
-			vault_link_on_timer(d);
-			break;
-		}
-	}
+	while (!d->quit)
+		step(d);
+	drain(d);
 }
 
 static void sbxd_done(struct sbxd *d)
 {
-	if (!d->activated)
-		listen_unlink();
 	conns_done(d);
+	pool_done(d);
 	vault_link_done(d);
+	images_done(d);
 	keepers_done(d);
 	wipes_done(d);
 	journal_done(d);

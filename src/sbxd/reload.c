@@ -51,13 +51,13 @@ bool reload_on_done(struct sbxd *d, struct keeper *k, uint32_t ask_id, int code,
 
 static bool is_pending(const struct keeper *k, uint64_t number)
 {
-	return k->used && !is_ending(k) && k->reload.want >= number && k->reload.done < number &&
-	       !k->other_build;
+	return keeper_is_owned(k) && !is_ending(k) && k->reload.want >= number &&
+	       k->reload.done < number && !k->other_build;
 }
 
 static const char *why_not(const struct keeper *k, uint64_t number)
 {
-	if (!k->used || is_ending(k) || k->reload.want < number)
+	if (!keeper_is_owned(k) || is_ending(k) || k->reload.want < number)
 		return NULL;
 	if (k->other_build)
 		return "it was started by another version of sbx; stop it and start it again";
@@ -106,7 +106,7 @@ void reload_reply(struct sbxd *d, struct conn *c, int status, json_t *answer, co
 	for (size_t i = 0; i < KEEPER_MAX; i++) {
 		struct keeper *k = &d->keepers.slot[i];
 
-		if (!k->used || (id && strcmp(k->id, id) != 0))
+		if (!keeper_is_owned(k) || (id && strcmp(k->id, id) != 0))
 			continue;
 		k->reload.want = number;
 		reload_push(d, k);

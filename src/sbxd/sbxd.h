@@ -11,6 +11,7 @@
 #pragma once
 
 #include "conn.h"
+#include "images.h"
 #include "journal.h"
 #include "keepers.h"
 #include "lib/loop/loop.h"
@@ -33,7 +34,14 @@ enum sbxd_ev {
 	SBXD_EV_VAULT_LISTEN,
 	SBXD_EV_VAULT_EXIT,
 	SBXD_EV_VAULT_TIMER,
+	SBXD_EV_IMAGES,
+	SBXD_EV_IMAGES_TIMER,
+	SBXD_EV_POOL_TIMER,
+	SBXD_EV_DRAIN_TIMER,
 };
+
+/* Less than LISTEN_LOCK_MS: the next sbxd may be waiting already. */
+#define SBXD_DRAIN_MS 2000
 
 struct sbxd {
 	struct loop loop;
@@ -41,6 +49,7 @@ struct sbxd {
 	int lock_fd, listen_fd, signal_fd;
 	bool activated; /* the socket belongs to the service manager */
 	bool quit;
+	bool late;    /* who is not answered by now is not any more */
 	uint64_t seq; /* of changes, for watchers */
 	uint64_t n_reloads;
 	struct rulebook rulebook;
@@ -49,4 +58,6 @@ struct sbxd {
 	struct keepers keepers;
 	struct wipes wipes;
 	struct vault_link vault;
+	struct images images;
+	struct pool pool;
 };

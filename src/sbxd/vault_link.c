@@ -189,6 +189,13 @@ static int take(struct sbxd *d, const struct ipc_msg *msg)
 			vault_op_finish(d, op, 0, "");
 		}
 		return r;
+	case VAULT_SCANNED:
+		r = op->ask == VAULT_SCAN ? vault_get_scanned(msg, op->scanned) : -EBADMSG;
+		if (r == 0) {
+			v->has_answered = true;
+			vault_op_finish(d, op, 0, "");
+		}
+		return r;
 	case VAULT_DONE:
 		return on_done(d, op, msg);
 	default:
@@ -355,7 +362,9 @@ static uint64_t owed_until(const struct vault_link *v)
 		until = v->connected_ms + VAULT_HELLO_MS;
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++)
 		if (v->op[i].state == VAULT_OP_SENT)
-			until = MIN(until, v->op[i].sent_ms + VAULT_ANSWER_MS);
+			until = MIN(until,
+				v->op[i].sent_ms + (v->op[i].ask == VAULT_SCAN ? VAULT_SCAN_MS
+									       : VAULT_ANSWER_MS));
 	return until;
 }
 

@@ -17,7 +17,7 @@
  */
 #pragma once
 
-#include "lib/ipc/vault_chan.h"
+#include "lib/ipc/vault_scanned.h"
 #include "lib/loop/loop.h"
 #include "lib/spec/spec.h"
 
@@ -28,6 +28,7 @@
 #define VAULT_LINK_BURST 64
 #define VAULT_HELLO_MS 20000 /* its key may be asked for in the desktop's keyring */
 #define VAULT_ANSWER_MS 25000
+#define VAULT_SCAN_MS 310000 /* for a SCAN, which the vault itself ends before that */
 #define VAULT_SWEEP_MS 3000
 #define VAULT_FIRST_DELAY_MS 100
 #define VAULT_LAST_DELAY_MS 5000
@@ -40,7 +41,7 @@ enum vault_op_state { VAULT_OP_FREE, VAULT_OP_QUEUED, VAULT_OP_SENT, VAULT_OP_FI
 
 struct vault_op {
 	enum vault_op_state state;
-	enum vault_msg ask; /* SET, SET_REF, REMOVE, UNLOCK, LIST, STATUS */
+	enum vault_msg ask; /* SET, SET_REF, REMOVE, UNLOCK, LIST, STATUS, SCAN */
 	uint32_t id;
 	bool is_own;   /* of the sweep: nobody waits for it */
 	bool was_lost; /* asked once already, of a vault that died */
@@ -48,12 +49,14 @@ struct vault_op {
 	struct vault_meta *meta;
 	struct vault_ref *ref;
 	char sandbox[SPEC_MAX_NAME + 1]; /* the name behind the scope, for the journal */
+	char control[VAULT_MAX_CONTROL + 1];
 	uint64_t sent_ms;
 
 	/* the answer */
 	struct vault_item *items;
 	size_t n_items, room;
 	struct vault_status status;
+	struct vault_scanned *scanned; /* of a SCAN, room for it from the start */
 	struct vault_done done;
 };
 

@@ -43,6 +43,7 @@ void vault_link_forget(struct sbxd *d, struct vault_op *op)
 	free(op->meta);
 	free(op->ref);
 	free(op->items);
+	free(op->scanned);
 	*op = (struct vault_op){.fd = -1};
 }
 
@@ -233,6 +234,8 @@ int vault_op_send(struct sbxd *d, struct vault_op *op)
 		return vault_ask_set_ref(sock, op->id, op->meta, op->ref);
 	case VAULT_REMOVE:
 		return vault_ask_remove(sock, op->id, op->meta->name, op->meta->scope);
+	case VAULT_SCAN:
+		return vault_ask_scan(sock, op->id, op->control, op->fd);
 	default:
 		return vault_ask_plain(sock, op->ask, op->id, op->fd);
 	}
@@ -247,11 +250,12 @@ static bool is_pipe(const struct vault_op *op)
 struct vault_op *vault_ops_next(struct vault_link *v)
 {
 	struct vault_op *best = NULL;
-	unsigned n_sent = 0, n_pipes = 0;
+	unsigned n_sent = 0, n_pipes = 0, n_scans = 0;
 
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++) {
 		n_sent += v->op[i].state == VAULT_OP_SENT;
 		n_pipes += v->op[i].state == VAULT_OP_SENT && is_pipe(&v->op[i]);
+		n_scans += v->op[i].state == VAULT_OP_SENT && v->op[i].ask == VAULT_SCAN;
 	}
 	if (n_sent >= VAULT_LINK_MAX_SENT)
 		return NULL;
@@ -259,7 +263,8 @@ struct vault_op *vault_ops_next(struct vault_link *v)
 		struct vault_op *op = &v->op[i];
 
 		if (op->state != VAULT_OP_QUEUED ||
-			(is_pipe(op) && n_pipes >= VAULT_LINK_MAX_PIPES))
+			(is_pipe(op) && n_pipes >= VAULT_LINK_MAX_PIPES) ||
+			(op->ask == VAULT_SCAN && n_scans)) /* the vault does one at a time */
 			continue;
 		if (!best || op->id - best->id > UINT32_MAX / 2)
 			best = op;

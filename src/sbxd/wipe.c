@@ -13,6 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "sbxd.h"
+#include "templates.h"
 
 static int empty_folder(int at, const char *name, int depth);
 
@@ -183,6 +184,8 @@ void wipe_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
 	free_wipe(d, w);
 	if (ok && store_forget(d->store, id, &err) < 0)
 		log_error("%s", err.text);
+	if (ok)
+		templates_collect(d);
 	run_next(d);
 	conns_wake(d, id);
 }

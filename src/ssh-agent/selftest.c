@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/jail/jail.h"
+#include "lib/jail/sweep.h"
 
 #define SURVIVED 10
 #define CANNOT_SEAL 11
@@ -104,5 +105,6 @@ int agent_selftest(void)
 
 	for (size_t i = 0; i < ARRAY_LEN(probes); i++)
 		good = probe_run(&probes[i]) && good;
+	good = jail_sweep(JAIL_SSH_AGENT, SWEEP_SEAL) == 0 && good;
 	return good ? 0 : 1;
 }

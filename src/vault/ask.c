@@ -366,6 +366,22 @@ static int ask_release(struct vault *v, struct peer *p, struct ipc_msg *msg)
 
 /* ---- which question ---- */
 
+static int ask_scan(struct vault *v, struct peer *p, struct ipc_msg *msg)
+{
+	char control[VAULT_MAX_CONTROL + 1];
+	int r = vault_get_scan(msg, control);
+	struct op *op;
+
+	if (r < 0 || !is_ready(v, p, msg->id))
+		return r;
+	op = op_new(v, p, OP_SCAN, msg->id, TAKE_FD(msg->fd));
+	if (!op)
+		return 0;
+	memcpy(op->control, control, sizeof(op->control));
+	scan_step(v, op);
+	return 0;
+}
+
 static int ask_plain(struct vault *v, struct peer *p, struct ipc_msg *msg)
 {
 	int r = vault_get_plain(msg, (enum vault_msg)msg->type);
@@ -385,14 +401,6 @@ static int ask_plain(struct vault *v, struct peer *p, struct ipc_msg *msg)
 		if (v->state != VAULT_READY)
 			open_again(v);
 		peer_answer_status(v, p, msg->id);
-		break;
-	case VAULT_SCAN:
-		if (is_ready(v, p, msg->id)) {
-			struct op *op = op_new(v, p, OP_SCAN, msg->id, TAKE_FD(msg->fd));
-
-			if (op)
-				scan_step(v, op);
-		}
 		break;
 	case VAULT_STOP:
 		v->done = true;
@@ -423,6 +431,8 @@ int ask_take(struct vault *v, struct peer *p, struct ipc_msg *msg)
 		return ask_release(v, p, msg);
 	case VAULT_STORE:
 		return ask_store(v, p, msg);
+	case VAULT_SCAN:
+		return ask_scan(v, p, msg);
 	default:
 		return ask_plain(v, p, msg);
 	}

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
@@ -52,6 +53,18 @@ void op_answer(struct vault *v, struct op *op, int code, uint64_t number, const 
 	end(v, op);
 	if (p)
 		peer_answer(v, p, id, code, number, text);
+}
+
+void op_answer_scanned(struct vault *v, struct op *op, struct vault_scanned *scanned)
+{
+	struct peer *p = peer_of(v, op);
+	uint32_t id = op->id;
+
+	end(v, op);
+	if (p)
+		peer_answer_scanned(v, p, id, scanned);
+	else
+		free(scanned);
 }
 
 static unsigned count(const struct vault *v, bool (*is)(const struct op *))

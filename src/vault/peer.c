@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "lib/base/log.h"
@@ -28,6 +29,8 @@ static void drop(struct vault *v, struct peer *p)
 	loop_del(&v->loop, p->fd);
 	op_drop_peer(v, (uint32_t)(p - v->peers));
 	fd_close(&p->fd);
+	for (unsigned i = 0; i < p->n_due; i++)
+		free(p->due[i].scanned);
 	*p = (struct peer){.fd = -1, .gen = gen + 1};
 }
 
@@ -120,6 +123,8 @@ static int send_due(struct vault *v, struct peer *p, const struct due *due)
 {
 	struct vault_status status;
 
+	if (due->scanned)
+		return vault_send_scanned(p->fd, due->id, due->scanned);
 	if (!due->is_status)
 		return vault_send_done(p->fd, due->id, &due->done);
 	ask_fill_status(v, &status);
@@ -158,8 +163,10 @@ static int flush(struct vault *v, struct peer *p)
 
 	while (p->n_due && r == 0) {
 		r = send_due(v, p, &p->due[0]);
-		if (r == 0)
-			memmove(&p->due[0], &p->due[1], --p->n_due * sizeof(p->due[0]));
+		if (r < 0)
+			break;
+		free(p->due[0].scanned);
+		memmove(&p->due[0], &p->due[1], --p->n_due * sizeof(p->due[0]));
 	}
 	if (r == 0)
 		r = send_items(v, p);
@@ -181,8 +188,10 @@ static void flush_and_watch(struct vault *v, struct peer *p)
 static void push(struct vault *v, struct peer *p, const struct due *due)
 {
 	/* each question has one answer, and no more than that many are open */
-	if (p->fd < 0 || p->n_due == VAULT_MAX_PENDING)
+	if (p->fd < 0 || p->n_due == VAULT_MAX_PENDING) {
+		free(due->scanned);
 		return;
+	}
 	p->due[p->n_due++] = *due;
 	flush_and_watch(v, p);
 }
@@ -203,6 +212,14 @@ void peer_answer(
 void peer_answer_status(struct vault *v, struct peer *p, uint32_t id)
 {
 	const struct due due = {.is_status = true, .id = id};
+
+	push(v, p, &due);
+}
+
+void peer_answer_scanned(
+	struct vault *v, struct peer *p, uint32_t id, struct vault_scanned *scanned)
+{
+	const struct due due = {.id = id, .scanned = scanned};
 
 	push(v, p, &due);
 }

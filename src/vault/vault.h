@@ -12,7 +12,7 @@
 
 #include "lib/base/fd.h"
 #include "lib/ipc/run_chan.h"
-#include "lib/ipc/vault_chan.h"
+#include "lib/ipc/vault_scanned.h"
 #include "lib/loop/loop.h"
 #include "lib/secret/safe.h"
 
@@ -30,7 +30,7 @@ struct scan;
 #define PIPE_TIMEOUT_MS 15000
 #define KEY_TIMEOUT_MS 15000
 #define FETCH_TIMEOUT_MS 30000
-#define SCAN_TIMEOUT_MS (30 * 60000)
+#define SCAN_TIMEOUT_MS (5 * 60000)
 #define REOPEN_MS 1000
 
 enum vault_ev {
@@ -48,6 +48,7 @@ struct due {
 	bool is_status;
 	uint32_t id;
 	struct vault_done done;
+	struct vault_scanned *scanned; /* or NULL; on the heap */
 };
 
 struct peer {
@@ -76,6 +77,10 @@ struct op {
 	struct vault_meta meta;
 	uint64_t serial; /* RELEASE: what is being fetched */
 	uint64_t until_ms;
+	/* SCAN */
+	char control[VAULT_MAX_CONTROL + 1];
+	bool is_file; /* read from `at` to `end`, holes left out */
+	off_t at, end;
 	struct scan *scan;
 	struct secret bytes;
 	struct loop_timer timer;
@@ -139,6 +144,9 @@ void peer_on_listen(struct vault *v);
 void peer_on_event(struct vault *v, const struct loop_event *ev);
 void peer_answer(
 	struct vault *v, struct peer *p, uint32_t id, int code, uint64_t number, const char *text);
+/* Takes it. */
+void peer_answer_scanned(
+	struct vault *v, struct peer *p, uint32_t id, struct vault_scanned *scanned);
 void peer_answer_status(struct vault *v, struct peer *p, uint32_t id);
 void peer_list(struct vault *v, struct peer *p, uint32_t id);
 void peer_tell_changed(struct vault *v);
@@ -156,6 +164,8 @@ void ask_fill_status(const struct vault *v, struct vault_status *ret);
 /* Takes the fd; answers itself when there is no room. NULL then. */
 struct op *op_new(struct vault *v, struct peer *p, enum op_kind kind, uint32_t id, int fd);
 void op_answer(struct vault *v, struct op *op, int code, uint64_t number, const char *text);
+/* Takes it. */
+void op_answer_scanned(struct vault *v, struct op *op, struct vault_scanned *scanned);
 void op_drop_peer(struct vault *v, uint32_t peer);
 void op_on_event(struct vault *v, const struct loop_event *ev);
 void op_on_timer(struct vault *v, struct loop_key key);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -56,10 +57,10 @@ static uint64_t count_in(int fd)
 	uint64_t n;
 	ssize_t r;
 
-	search = scan_new(&canaries, NULL);
+	search = scan_new(&canaries, "", NULL);
 	while ((r = read(fd, scan_room(search, &room), SCAN_WINDOW)) > 0)
 		scan_feed(search, (size_t)r);
-	n = search->n_found;
+	n = scan_found(search);
 	scan_free(search);
 	return n;
 }
@@ -122,7 +123,7 @@ static int64_t count_in_memory(pid_t pid)
 			(void)fclose(maps);
 		return -1;
 	}
-	search = scan_new(&canaries, NULL);
+	search = scan_new(&canaries, "", NULL);
 	while (fgets(line, sizeof(line), maps)) {
 		unsigned long from, to;
 
@@ -139,7 +140,7 @@ static int64_t count_in_memory(pid_t pid)
 			from += (unsigned long)n;
 		}
 	}
-	found = (int64_t)search->n_found;
+	found = (int64_t)scan_found(search);
 	scan_free(search);
 	(void)fclose(maps);
 	fd_close(&mem);
@@ -255,13 +256,13 @@ static void test_no_core_and_no_ptrace(void **state)
 	rig_free(r);
 }
 
-/* `sbx prove`: the vault searches for its own values, and says only how many there are. */
+/* `sbx prove`: the vault searches for its own values, and says only whose there are. */
 static void test_scan(void **state)
 {
 	struct rig *r = rig_new(by_file);
 	AUTO_CLOSE int admin = rig_admin(r), file = -1;
 	AUTO_FREE char *path = xasprintf("%s/dump", r->dir);
-	uint64_t found = 99;
+	static struct vault_scanned got;
 	static char zeros[1 << 20];
 
 	use(r, admin);
@@ -269,14 +270,37 @@ static void test_scan(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(fd_write_all(file, zeros, sizeof(zeros)), 0);
 	assert_int_equal(lseek(file, 0, SEEK_SET), 0);
-	assert_int_equal(rig_scan(admin, file, &found), 0);
-	assert_int_equal(found, 0);
+	assert_int_equal(rig_scan(admin, file, "", &got), 0);
+	assert_int_equal(got.n_found, 0);
+	assert_int_equal(got.bytes, 3 * sizeof(zeros));
+	assert_int_equal(lseek(file, 0, SEEK_END), 3 * sizeof(zeros));
 	assert_int_equal(fd_write_all(file, canary, strlen(canary)), 0);
 	assert_int_equal(fd_write_all(file, zeros, sizeof(zeros)), 0);
 	assert_int_equal(fd_write_all(file, fetched, strlen(fetched)), 0);
 	assert_int_equal(lseek(file, 0, SEEK_SET), 0);
-	assert_int_equal(rig_scan(admin, file, &found), 0);
-	assert_int_equal(found, 2);
+	assert_int_equal(rig_scan(admin, file, "", &got), 0);
+	assert_int_equal(got.n_found, 2);
+	assert_int_equal(got.n, 2);
+	assert_int_equal(got.v[0].times + got.v[1].times, 2);
+	rig_free(r);
+}
+
+/* Of a machine's memory that is mostly untouched only what is there is read, and what stands behind the holes is found. */
+static void test_scan_of_memory_with_holes(void **state)
+{
+	struct rig *r = rig_new(by_file);
+	AUTO_CLOSE int admin = rig_admin(r), ram = memfd_create("ram", MFD_CLOEXEC);
+	static struct vault_scanned got;
+	const off_t size = (off_t)4 << 30;
+
+	use(r, admin);
+	assert_int_equal(ftruncate(ram, size), 0);
+	assert_int_equal(pwrite(ram, "control-text", 12, 5 << 20), 12);
+	assert_int_equal(pwrite(ram, canary, strlen(canary), size - 4096), strlen(canary));
+	assert_int_equal(rig_scan(admin, ram, "control-text", &got), 0);
+	assert_int_equal(got.control, 1);
+	assert_int_equal(got.n_found, 1);
+	assert_true(got.bytes <= 8 << 20);
 	rig_free(r);
 }
 
@@ -289,6 +313,7 @@ int main(void)
 		TEST(test_hidden_memory),
 		TEST(test_no_core_and_no_ptrace),
 		TEST(test_scan),
+		TEST(test_scan_of_memory_with_holes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

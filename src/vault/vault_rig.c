@@ -340,14 +340,23 @@ int rig_unlock(int admin, const char *passphrase)
 	return code_of(admin, id);
 }
 
-int rig_scan(int admin, int fd, uint64_t *ret_found)
+int rig_scan(int admin, int fd, const char *control, struct vault_scanned *ret)
 {
+	static struct ipc_msg msg;
 	struct vault_done done;
 	uint32_t id = ++last_id;
 
-	assert_int_equal(vault_ask_plain(admin, VAULT_SCAN, id, fd), 0);
-	rig_done(admin, id, &done);
-	*ret_found = done.number;
+	assert_int_equal(vault_ask_scan(admin, id, control, fd), 0);
+	do
+		rig_next(admin, &msg);
+	while (msg.type == VAULT_CHANGED);
+	assert_int_equal(msg.id, id);
+	if (msg.type == VAULT_SCANNED) {
+		assert_int_equal(vault_get_scanned(&msg, ret), 0);
+		return 0;
+	}
+	assert_int_equal(vault_get_done(&msg, &done), 0);
+	assert_true(done.code < 0);
 	return done.code;
 }
 

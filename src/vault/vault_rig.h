@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 #include "lib/ipc/vault_frame.h"
+#include "lib/ipc/vault_scanned.h"
 
 #define RIG_MAX_ITEMS 300
 
@@ -46,7 +47,7 @@ int rig_set_ref(int admin, const char *name, enum vault_ref_kind kind, const cha
 	const char *arg, uint32_t refresh_s);
 int rig_remove(int admin, const char *name, const char *scope);
 int rig_unlock(int admin, const char *passphrase);
-int rig_scan(int admin, int fd, uint64_t *ret_found);
+int rig_scan(int admin, int fd, const char *control, struct vault_scanned *ret);
 /* How many there are; items may be NULL. */
 size_t rig_list(int peer, struct vault_item *items);
 /* Asks for the credential with the serial that LIST says, or with `serial` when it is not 0. The

@@ -4,6 +4,8 @@
  * How      Speaks keeper_chan on fd 3 and on keeper.sock, holds the lock, echoes streams. MODE in
  *          the spec's env makes it hang, die, flood or lie, so that tests/api can see what sbxd
  *          does about it. Installed nowhere.
+ *          With --pool it waits for CLAIM first, as the link "pool" in its folder says: "", die, silent, cold; the MODE of the
+ *          sandbox that claims it may be claim-no, claim-mute or claim-die.
  * Trust    Test program.
  */
 #include <errno.h>
@@ -22,6 +24,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/ipc/keeper_chan.h"
+#include "lib/ipc/keeper_ports.h"
 #include "lib/spec/spec.h"
 
 #define MAX_STREAMS 64
@@ -30,7 +33,9 @@ static struct {
 	char id[SPEC_ID_LEN + 1];
 	const char *mode;
 	int chan, listener, lock;
+	bool pooled;
 	struct keeper_state state;
+	struct keeper_ports ports;
 	int stream[MAX_STREAMS];
 	size_t n_streams;
 } kp = {.chan = 3, .listener = -1};
@@ -181,6 +186,80 @@ static void take_reload(const struct ipc_msg *msg)
 		(void)!keeper_send_done(kp.chan, msg->id, 0, "");
 }
 
+/* Opens nothing: 6666 is in use, what is below 1024 may not be had, the rest is as wished. */
+static void say_ports(uint32_t id)
+{
+	for (size_t i = 0; i < kp.ports.n; i++) {
+		struct keeper_port *p = &kp.ports.v[i];
+
+		p->code = p->host_port == 6666			? -EADDRINUSE
+			  : p->host_port && p->host_port < 1024 ? -EACCES
+								: 0;
+		p->bound = p->code ? 0 : p->host_port ? p->host_port : (uint16_t)(40000 + i);
+	}
+	(void)!keeper_send_ports(kp.chan, id, &kp.ports);
+}
+
+static void take_ports(const struct ipc_msg *msg)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/ports", kp.id);
+	FILE *f = fopen(path, "a");
+
+	if (!f || keeper_get_ports(msg, &kp.ports) < 0)
+		die("bad ports");
+	for (size_t i = 0; i < kp.ports.n; i++)
+		fprintf(f, "%s:%u:%u ", kp.ports.v[i].ip, kp.ports.v[i].host_port,
+			kp.ports.v[i].port);
+	fprintf(f, "\n");
+	fclose(f);
+	if (mode_is("ports-lie"))
+		(void)!ipc_send(kp.chan, KEEPER_PORTS_ARE, msg->id, slice_of("\x09", 1), -1);
+	else if (!mode_is("ports-mute"))
+		say_ports(msg->id);
+}
+
+static void start(void);
+static char *read_mode(void);
+
+static void take_claim(const struct ipc_msg *msg)
+{
+	if (!kp.pooled || keeper_get_nothing(msg) < 0)
+		die("bad claim");
+	kp.mode = read_mode();
+	if (mode_is("claim-die"))
+		exit(4);
+	if (mode_is("claim-no"))
+		(void)!keeper_send_done(kp.chan, msg->id, -EAGAIN, "not today");
+	if (mode_is("claim-no") || mode_is("claim-mute"))
+		return;
+	kp.pooled = false;
+	(void)!keeper_send_done(kp.chan, msg->id, 0, "");
+	start();
+}
+
+/* Restored, and nobody's. */
+static void wait_in_pool(void)
+{
+	AUTO_FREE char *link = xasprintf("%s/pool", getenv("SBX_LIBEXEC"));
+	char how[16] = "";
+
+	if (readlink(link, how, sizeof(how) - 1) < 0)
+		how[0] = '\0';
+	say_hello();
+	snprintf(kp.state.accel, sizeof(kp.state.accel), "tcg");
+	if (strcmp(how, "die") == 0)
+		exit(5);
+	if (strcmp(how, "cold") == 0) {
+		snprintf(kp.state.cold_why, sizeof(kp.state.cold_why), "no memory image");
+		enter(KEEPER_STOPPED, "no memory image");
+		exit(0);
+	}
+	if (strcmp(how, "silent") == 0)
+		return;
+	kp.state.how = KEEPER_HOW_POOL;
+	enter(KEEPER_STARTING, "waiting for a sandbox");
+}
+
 static void on_message(void)
 {
 	struct ipc_msg msg = {.fd = -1};
@@ -188,6 +267,8 @@ static void on_message(void)
 	int r = ipc_recv(kp.chan, &msg);
 
 	if (r == 0 || (r < 0 && r != -EAGAIN)) {
+		if (kp.pooled)
+			exit(0);
 		fd_close(&kp.chan);
 		return;
 	}
@@ -203,6 +284,10 @@ static void on_message(void)
 		(void)!keeper_send_stats(kp.chan, msg.id, &stats);
 	else if (msg.type == KEEPER_RELOAD)
 		take_reload(&msg);
+	else if (msg.type == KEEPER_PORTS)
+		take_ports(&msg);
+	else if (msg.type == KEEPER_CLAIM)
+		take_claim(&msg);
 	ipc_msg_done(&msg);
 }
 
@@ -260,7 +345,8 @@ static void start(void)
 		(void)pause();
 	if (mode_is("lie-early"))
 		say_state(0);
-	say_hello();
+	if (kp.state.how != KEEPER_HOW_POOL)
+		say_hello();
 	if (mode_is("slow"))
 		for (kp.state.progress = 0; kp.state.progress < 50; kp.state.progress++) {
 			enter(KEEPER_STARTING, "booting");
@@ -274,6 +360,8 @@ static void start(void)
 	snprintf(kp.state.accel, sizeof(kp.state.accel), "tcg");
 	kp.state.stalled = mode_is("stall");
 	kp.state.progress = 100;
+	if (kp.ports.n)
+		say_ports(0);
 	enter(KEEPER_RUNNING, mode_is("stall") ? "qemu is stopped by a signal" : "");
 	tell_lie();
 }
@@ -287,6 +375,12 @@ static char *read_mode(void)
 
 	if (spec_load(path, &spec, &err) < 0)
 		die("%s", err.text);
+	kp.ports.n = spec.n_ports;
+	for (size_t i = 0; i < spec.n_ports; i++) {
+		snprintf(kp.ports.v[i].ip, sizeof(kp.ports.v[i].ip), "%s", spec.ports[i].host_ip);
+		kp.ports.v[i].host_port = spec.ports[i].host_port;
+		kp.ports.v[i].port = spec.ports[i].port;
+	}
 	for (size_t i = 0; i < spec.n_env; i++)
 		if (strncmp(spec.env[i], "MODE=", 5) == 0)
 			return xstrdup(spec.env[i] + 5);
@@ -297,8 +391,9 @@ int main(int argc, char **argv)
 {
 	log_init("hostile-keeper");
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (argc != 3 || strcmp(argv[1], "--id") != 0 || !spec_is_id(argv[2]))
-		die("usage: --id ID");
+	kp.pooled = argc == 4 && strcmp(argv[3], "--pool") == 0;
+	if ((argc != 3 && !kp.pooled) || strcmp(argv[1], "--id") != 0 || !spec_is_id(argv[2]))
+		die("usage: --id ID [--pool]");
 	snprintf(kp.id, sizeof(kp.id), "%s", argv[2]);
 	kp.mode = read_mode();
 	if (mode_is("late"))
@@ -306,7 +401,10 @@ int main(int argc, char **argv)
 	take_lock();
 	if (!mode_is("nolisten"))
 		open_listener();
-	start();
+	if (kp.pooled)
+		wait_in_pool();
+	else
+		start();
 	if (mode_is("die")) {
 		say_last("qemu fell over\nsecond line");
 		return 3;

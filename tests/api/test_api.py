@@ -45,7 +45,7 @@ class Daemon:
         self.libexec.mkdir()
         (self.libexec / "sbx-keeper").symlink_to(KEEPER)
         self.env = {
-            "PATH": os.environ["PATH"], "HOME": str(self.root), "SECRET": "not for keepers",
+            "PATH": os.environ["PATH"], "HOME": str(self.root), "SECRET": "not for keepers", "SBX_GROQ": "not for keepers",
             "XDG_RUNTIME_DIR": str(self.root / "r"), "XDG_STATE_HOME": str(self.root / "s"),
             "XDG_DATA_HOME": str(self.root / "d"), "XDG_CONFIG_HOME": str(self.root / "c"),
             "SBX_LIBEXEC": str(self.libexec), "SBX_LOG": "info",
@@ -265,6 +265,55 @@ def test_socket_activation(d):
     assert os.path.exists(d.sock), "the socket is the service manager's"
 
 
+def ask_until(d, over, name, lost, answered):
+    """Makes sandboxes, one request a connection, until nobody can connect and `over` says that this is right."""
+    for i in range(1000):
+        c = UnixConnection(d.sock, 10)
+        try:
+            c.connect()
+        except OSError:
+            if over.is_set():
+                return
+            continue
+        try:
+            # a POST: no client may send it twice
+            c.request("POST", "/v1/sandboxes", json.dumps({"name": f"{name}-{i}"}))
+            assert c.getresponse().status == 201
+            answered.append(i)
+        except (OSError, http.client.HTTPException) as e:
+            lost.append(e)
+        finally:
+            c.close()
+
+
+def test_an_orderly_end_answers_who_has_asked(d):
+    """Who connected before the end gets an answer, at every restart; who comes later is refused and can start the next one."""
+    for turn in range(8):
+        lost, answered, over = [], [], threading.Event()
+        threads = [threading.Thread(target=ask_until, args=(d, over, f"s{turn}-{n}", lost, answered)) for n in range(4)]
+        for t in threads:
+            t.start()
+        wait_for(lambda answered=answered: len(answered) >= 5)
+        assert d.call("POST", "/v1/shutdown")[0] == 204
+        d.proc.wait(5)
+        over.set()
+        for t in threads:
+            t.join()
+        assert not lost, f"{len(answered)} were answered, {len(lost)} lost: {lost[0]!r}"
+        d.start()
+
+
+def test_an_orderly_end_does_not_wait_for_ever(d):
+    """Somebody who connects and does not say it all holds it up for no longer than SBXD_DRAIN_MS."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(d.sock)
+        s.sendall(b"GET /v1/ver")
+        begin = time.monotonic()
+        assert d.call("POST", "/v1/shutdown")[0] == 204
+        assert d.proc.wait(5) == 0
+        assert not MEASURED or time.monotonic() - begin < 2.8
+
+
 def test_shutdown_leaves_sandboxes(d):
     pid = d.run("demo")["keeper_pid"]
     assert d.call("POST", "/v1/shutdown")[0] == 204
@@ -369,7 +418,7 @@ def test_create_is_idempotent_by_id(d):
 
 
 @pytest.mark.parametrize("body", [
-    {}, {"name": "a_b"}, {"name": "ok", "generation": 3}, {"name": "ok", "agent": "nobody"},
+    {}, {"name": "a_b"}, {"name": "ok", "generation": 3}, {"name": "ok", "agent": "no body"},
     {"name": "ok", "colour": "red"}, {"name": "ok", "id": "ABC"}, {"name": "ok", "cpus": "2"},
     {"name": "ok", "workspaces": [{"host": "relative"}]}], ids=range(8))
 def test_wrong_bodies(d, body):
@@ -486,7 +535,7 @@ def test_the_keeper_gets_a_clean_process(d):
     pid = d.run("demo")["keeper_pid"]
     env = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
     names = {e.split("=")[0] for e in env if e}
-    assert "SECRET" not in names and "XDG_STATE_HOME" in names and "SBX_LIBEXEC" in names
+    assert not {"SECRET", "SBX_GROQ"} & set(names) and "XDG_STATE_HOME" in names and "SBX_LIBEXEC" in names
     fds = {int(f): os.readlink(f"/proc/{pid}/fd/{f}") for f in os.listdir(f"/proc/{pid}/fd")}
     assert fds[0] == "/dev/null" and fds[1] == fds[2] and fds[1].endswith("keeper.log")
     assert fds[3].startswith("socket:")

@@ -178,6 +178,7 @@ def test_rules_end(d):
     {"effect": "allow", "resources": "a.example", "comment": "two\nlines"},
     {"effect": "allow", "resources": "a.example", "comment": "\nend"},
     {"effect": "allow", "resources": "a.example", "origin": "preset:balanced"},
+    {"effect": "allow", "resources": "a.example", "origin": "agent:toy"},  # for every sandbox
     {"effect": "allow", "resources": "a.example", "sandbox": "a b"},
     {"effect": "allow", "resources": "a.example", "id": "x"}, {"effect": "allow", "resources": "a.example", "x": 1},
 ])
@@ -281,6 +282,16 @@ def test_rules_of_one_sandbox(d):
     assert "a.example" not in file_text(d)
     d.create("moved")
     assert not check(d, "a.example", "moved")["allowed"]
+
+
+def test_what_an_agent_needs_is_its_sandboxs_own(d):
+    preset(d, "balanced")
+    assert add(d, "allow", "a.example", sandbox="demo")[0] == 404
+    one, two = d.create("demo"), d.create("other")
+    rule = ok(add(d, "allow", "c.example:443", sandbox=one["id"], origin="agent:toy"), 201)["rule"]
+    assert rule["sandbox"] == "demo" and rule["origin"] == "agent:toy"
+    assert add(d, "deny", "c.example:443", sandbox=one["id"], origin="agent:toy")[0] == 400
+
 
 
 def test_rules_that_a_crash_left_are_not_for_a_later_sandbox(d):

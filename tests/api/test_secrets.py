@@ -1,5 +1,6 @@
 """Credentials in the API of sbxd, with the real vault: what is told, what is not, and who outlives whom."""
 import array
+import base64
 import contextlib
 import json
 import os
@@ -394,6 +395,92 @@ def test_references(v):
         status, o = v.send("PUT", "/v1/secrets/openai", {"kind": "service", "ref": {**ref, **bad}})
         assert status in (400, 413), (bad, o)
     assert v.names() == ["anthropic"]
+
+
+# -- the scan ------------------------------------------------------------------------------------------
+
+
+def scan(v, data, control=None):
+    """What the vault finds in these bytes, which are in a file, or that come by a pipe when it is a function."""
+    if callable(data):
+        r, w = os.pipe()
+        feeder = threading.Thread(target=data, args=(w,))
+        feeder.start()
+    else:
+        r = os.memfd_create("dump")
+        os.write(r, data)
+        os.lseek(r, 0, os.SEEK_SET)
+    try:
+        return v.send("POST", "/v1/secrets/scan" + (f"?control={control}" if control else ""), None, [r])
+    finally:
+        os.close(r)
+        if callable(data):
+            feeder.join()
+
+
+def test_a_scan_says_names_and_numbers_only(v):
+    value, other = canary(), canary()
+    v.set("anthropic", value, kind="service")
+    v.set("groq", other, kind="service")
+    assert scan(v, b"nothing of it")[1] == {"bytes": 13, "values": 2, "left_out": 0, "found": 0, "control": 0, "credentials": []}
+    for form in (value, value.encode().hex(), base64.b64encode(b"x" + value.encode()).decode(), "".join(f"%{b:02x}" for b in value.encode())):
+        status, o = scan(v, f"some {form} text, a control".encode(), "a%20control")
+        assert status == 200 and o["found"] == 1 and o["control"] == 1, (form, o)
+        assert o["credentials"] == [{"name": "anthropic", "scope": "global", "sandbox": None, "times": 1}]
+        assert value not in json.dumps(o)
+    # a guess that is nearly right is wrong
+    assert scan(v, (value[:-1] + "x").encode())[1]["found"] == (1 if len(value) > 48 else 0)
+    assert scan(v, ("x" + value[1:]).encode())[1]["found"] == 0
+
+
+def test_a_stream_is_scanned_to_its_end_and_others_go_on_meanwhile(v):
+    value = canary()
+    v.set("anthropic", value, kind="service")
+
+    def feed(w):
+        with os.fdopen(w, "wb") as f:
+            f.write(b"x" * 300000 + value.encode()[:20])
+            f.flush()
+            time.sleep(0.5)
+            assert v.names() == ["anthropic"]
+            f.write(value.encode()[20:])
+    status, o = scan(v, feed)
+    assert status == 200 and o["found"] == 1 and o["bytes"] == 300000 + len(value), o
+
+
+def test_holes_of_a_file_are_not_read(v):
+    v.set("anthropic", canary(), kind="service")
+    fd = os.memfd_create("ram")
+    os.ftruncate(fd, 64 << 30)
+    os.pwrite(fd, b"control-at-the-end", (64 << 30) - 100)
+    begin = time.monotonic()
+    status, o = v.send("POST", "/v1/secrets/scan?control=control-at-the-end", None, [fd])
+    os.close(fd)
+    assert status == 200 and o["control"] == 1 and o["bytes"] <= 4 << 20, o
+    assert time.monotonic() - begin < 10
+
+
+def test_what_cannot_be_scanned(v):
+    assert scan(v, b"x")[1]["values"] == 0 and v.vault_pids() == {}
+    assert v.send("POST", "/v1/secrets/scan")[0] == 400
+    v.set("anthropic", canary(), kind="service")
+    assert v.send("POST", "/v1/secrets/scan")[0] == 400
+    assert scan(v, b"x", "short")[0] == 400
+    fd = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    assert v.send("POST", "/v1/secrets/scan", None, [fd])[0] >= 500
+    os.close(fd)
+
+
+def test_scans_wait_for_each_other(v):
+    value = canary()
+    v.set("anthropic", value, kind="service")
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(scan(v, b"x" * 4000000 + value.encode()))) for _ in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert [(s, o["found"]) for s, o in answers] == [(200, 1)] * 6
 
 
 # -- lives -----------------------------------------------------------------------------------------

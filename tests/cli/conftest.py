@@ -29,12 +29,13 @@ class Installation:
             (self.root / d).mkdir(mode=0o700)
         (self.libexec / "sbxd").symlink_to(SBXD)
         (self.libexec / "sbx-keeper").symlink_to(HERE / "sandbox_stand_in.py")
+        (self.libexec / "version").write_text(VERSION)  # a keeper is not given variables of the test's
         (self.root / "state/guest_builtin").symlink_to(BUILTIN)
         self.env = {
             "PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8",
             "XDG_RUNTIME_DIR": str(self.root / "run"), "XDG_STATE_HOME": str(self.root / "state"),
             "XDG_DATA_HOME": str(self.root / "data"), "XDG_CONFIG_HOME": str(self.root / "config"),
-            "SBX_LIBEXEC": str(self.libexec), "SBX_SHARE": str(HERE.parents[1] / "data"), "SBX_TEST_VERSION": VERSION, "SBX_ACCEL": "tcg",
+            "SBX_LIBEXEC": str(self.libexec), "SBX_SHARE": str(HERE.parents[1] / "data"), "SBX_ACCEL": "tcg",
             "TERM": "xterm",
         }
 
@@ -49,7 +50,8 @@ class Installation:
         d = self.root / "data/sbx/templates/debian"
         d.mkdir(parents=True)
         (d / "manifest.json").write_text(json.dumps(
-            {"name": "debian", "version": "13.1", "created": "2026-01-01T00:00:00Z", "content": "ab" * 32}))
+            {"name": "debian", "version": "13.1", "created": "2026-01-01T00:00:00Z", "content": "ab" * 32,
+             "files": {f: {"size": 4096} for f in ("root.img", "docker.img", "vmlinuz", "modules.cpio")}}))
         for f in ("root.img", "docker.img", "vmlinuz", "modules.cpio"):
             (d / f).write_bytes(b"\0" * 4096)
 

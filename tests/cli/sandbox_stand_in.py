@@ -3,7 +3,8 @@
 
 Speaks the keeper channel of lib/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the real
 sbx: commands run on this machine. Written from proto/ alone, so that it also tests that page.
-The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail."""
+The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail.
+MODE machine: it says that it is the machine too, with memory and a file of its template open, as qemu has them."""
 import array
 import fcntl
 import json
@@ -22,6 +23,9 @@ import threading
 HELLO, STATE, PING, STREAM, STOP, STATS, DONE, STATS_IS, RELOAD = range(1, 10)
 SPEC, STDIN, STDIN_EOF, RESIZE, SIGNAL = range(1, 6)
 STARTED, STDOUT, STDERR, EXIT, ERROR = range(16, 21)
+HOME = os.environ.get("XDG_STATE_HOME", "") + "/agent-home"
+RUN = os.environ.get("XDG_STATE_HOME", "") + "/sbx-prove"
+ATTACH, TAKEN, TAKEN_STEP = 6, 22, 32768
 BUILTIN = os.environ.get("XDG_STATE_HOME", "") + "/guest_builtin"
 
 
@@ -78,6 +82,9 @@ class Exec:
     def run(self):
         try:
             kind, payload = self.frame()
+            if kind == ATTACH:
+                self.send(ERROR, b"\x01there is no such session")
+                return
             assert kind == SPEC
             self.serve(Reader(payload))
         except (EOFError, OSError):
@@ -88,6 +95,10 @@ class Exec:
     def serve(self, r):
         flags, rows, cols = r.num("B"), r.num("H"), r.num("H")
         user, cwd, argv, extra = r.str(), r.str(), r.strs(), r.strs()
+        if flags & 16:
+            r.data = r.data[16:]  # the token: nobody comes back to a stand-in
+        if flags & 32:
+            r.str()
         assert not r.data, "bytes behind the SPEC"
         if self.mode == "mute":
             signal.pause()
@@ -98,6 +109,7 @@ class Exec:
         for pair in extra:
             name, _, value = pair.decode().partition("=")
             env[name] = value
+        argv = [word.replace(b"/home/agent", os.fsencode(HOME)).replace(b"/run/sbx-prove-", os.fsencode(RUN) + b"-") for word in argv]
         if flags & 8:
             argv = [os.fsencode(BUILTIN)] + argv
         if self.mode == "escape":
@@ -149,10 +161,15 @@ class Exec:
                     del outs[fd]
 
     def listen(self, p, stdin, tty, detached):
+        taken = told = 0
         try:
             while True:
                 kind, payload = self.frame()
                 if kind == STDIN:
+                    taken += len(payload)
+                    if taken - told >= TAKEN_STEP:
+                        told = taken
+                        self.send(TAKEN, struct.pack("<Q", taken))
                     try:
                         while payload:
                             payload = payload[os.write(stdin, payload):]
@@ -184,15 +201,21 @@ class Keeper:
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(path)
         self.listener.listen(4)
+        self.qemu_pid = 0
+        if self.env.get("MODE") == "machine":
+            self.qemu_pid = os.getpid()
+            self.memory = os.memfd_create("memory-backend-memfd")
+            os.write(self.memory, bytes(4096))
+            self.base = open(os.path.join(os.environ["XDG_DATA_HOME"], "sbx/templates/debian/root.img"), "rb")
 
     def say(self, kind, ident, body):
         self.chan.send(struct.pack("<HHII", kind, 0, ident, len(body)) + body)
 
     def state(self, phase, progress=0, why="", ident=0):
-        self.say(STATE, ident, struct.pack("<BBIIIB", phase, progress, 0, 7, 0, 0) + text("tcg") + text(why))
+        self.say(STATE, ident, struct.pack("<BBIIIB", phase, progress, 0, 7, self.qemu_pid, 0) + text("tcg") + text(why) + struct.pack("<BB", 0, 0) + text(""))
 
     def hello(self):
-        self.say(HELLO, 0, text(os.environ["SBX_TEST_VERSION"]) + text(self.id) + struct.pack("<I", os.getpid()))
+        self.say(HELLO, 0, text(open(os.path.join(os.environ["SBX_LIBEXEC"], "version")).read()) + text(self.id) + struct.pack("<I", os.getpid()))
 
     def adopted(self):
         """sbxd is gone; the next one finds us."""

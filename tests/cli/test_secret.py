@@ -1,4 +1,5 @@
 """sbx secret, with the real sbxd and the real vault: what is typed, what is shown, and that a value is nowhere else."""
+import base64
 import contextlib
 import fcntl
 import json
@@ -570,3 +571,103 @@ def test_end_of_daemon_ends_the_vault(vault):
         assert time.monotonic() < until
         time.sleep(0.05)
     assert names(vault) == ["anthropic"]
+
+
+def test_an_agent_without_its_credential_says_so(vault):
+    p = vault.sbx("create", "toy", "--name", "box", check=2)
+    folder = vault.root / "config/sbx/agents"
+    folder.mkdir(parents=True)
+    (folder / "toy.conf").write_text("agent 1\nname toy\ntitle Toy\nabout x\ntemplate debian\ncommand true\nservice anthropic\nend\n")
+    p = vault.sbx("create", "toy", "--name", "box", check=0)
+    assert "no credential for Toy" in p.stderr and "sbx secret set anthropic" in p.stderr
+    vault.sbx("secret", "set", "anthropic", input="sk-ant-api03-" + "a" * 95, check=0)
+    assert "sbx secret set" not in vault.sbx("create", "toy", "--name", "cup", check=0).stderr
+    assert json.loads(vault.sbx("agent", "inspect", "toy", "--json").stdout)["services"] == [{"name": "anthropic", "set": True}]
+
+
+# ---- scan of a sandbox ----
+
+def scan(inst, *args):
+    """(exit status, report, all that was printed)"""
+    p = inst.sbx("secret", "scan", "--sandbox", "demo", "--json", *args)
+    return p.returncode, json.loads(p.stdout), p.stdout + p.stderr
+
+
+def found_in(report):
+    """place -> the names that were found in it; only places with something."""
+    return {p["what"]: sorted(p["credentials"]) for p in report["places"] if p["found"]}
+
+
+def machine(inst):
+    """A sandbox that says it runs, the file of its memory, and where to plant in each place."""
+    inst.create(mode="machine")
+    info = json.loads(inst.sbx("inspect", "--json", "demo", check=0).stdout)
+    info = info[0] if isinstance(info, list) else info
+    state = inst.root / "state/sbx"
+    own = state / "sandboxes" / info["id"]
+    memory = [p for p in pathlib.Path(f"/proc/{info['qemu_pid']}/fd").iterdir() if os.readlink(p).startswith("/memfd:memory-backend")][0]
+    return {"ram": memory, "disk": own / "root.qcow2", "docker": own / "docker.2.qcow2", "logs": own / "planted.log.1", "audit": state / "audit" / info["id"] / "planted",
+            "files": inst.root / "run/sbx/s" / info["id"] / "planted", "base": inst.root / "data/sbx/templates/debian/root.img"}
+
+
+PADDING = b"x" * 70000  # the value is not at the beginning
+
+
+def test_scan_finds_a_value_in_each_place_of_a_sandbox_and_says_names_only(vault):
+    value, other = canary(), canary()
+    vault.sbx("secret", "set", "anthropic", input=value, check=0)
+    vault.sbx("secret", "set", "openai", input=other, check=0)
+    at = machine(vault)
+    status, report, _ = scan(vault)
+    assert status == 0 and found_in(report) == {} and report["values"] == 2 and report["found"] == 0, report
+    assert [p["what"] for p in report["places"]] == ["ram", "disk", "docker", "logs", "audit", "files"]
+    for place, path in at.items():
+        was = path.read_bytes() if path.exists() else None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(PADDING + value.encode() + PADDING)
+        more = ["--what", "base"] if place == "base" else []
+        status, report, said = scan(vault, *more)
+        assert status == 1 and found_in(report) == {place: ["anthropic"]} and report["found"] == 1, (place, report)
+        assert value not in said and other not in said
+        table = vault.sbx("secret", "scan", "--sandbox", "demo", *more, check=1)
+        line = [text for text in table.stdout.splitlines() if text.startswith(place)][0]
+        assert "anthropic x1" in line and "openai" not in table.stdout, table.stdout
+        assert value not in table.stdout + table.stderr
+        path.unlink() if was is None else path.write_bytes(was)
+    assert scan(vault)[0] == 0
+
+
+def test_scan_of_a_sandbox_knows_other_spellings_and_is_not_blind(vault):
+    value = canary()
+    vault.sbx("secret", "set", "anthropic", input=value, check=0)
+    at = machine(vault)["logs"]
+    for form in (value.encode().hex(), base64.b64encode(value.encode()).decode(), "".join(f"%{b:02X}" for b in value.encode())):
+        at.write_text(f"key={form}\n")
+        assert found_in(scan(vault)[1]) == {"logs": ["anthropic"]}, form
+    at.write_text("the control is here\n")
+    status, report, _ = scan(vault, "--control", "the control is here")
+    assert status == 0 and {p["what"]: p["control"] for p in report["places"] if p["control"]} == {"logs": 1}
+    assert scan(vault, "--control", "the control is not")[0] == 1
+
+
+def test_scan_of_a_stopped_sandbox_has_no_memory_to_look_through(vault):
+    vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
+    machine(vault)
+    vault.sbx("stop", "demo", check=0)
+    status, report, _ = scan(vault)
+    assert status == 0 and [p["what"] for p in report["places"]] == ["disk", "docker", "logs", "audit", "files"]
+    p = vault.sbx("secret", "scan", "--json", "--sandbox", "demo", "--what", "ram", check=1)
+    assert p.stdout == "" and "not running" in p.stderr, p.stderr
+
+
+def test_scan_refuses_what_it_cannot_look_through(vault):
+    vault.create()
+    for args, said in ((("--sandbox", "demo", "--what", "cups"), "'cups' is no place"), (("--sandbox", "demo", "--what", ","), "no place"),
+                       (("--what", "ram", "-"), "--what is about a sandbox"), (("--sandbox", "demo", "-"), "not both"),
+                       (("--sandbox", "demo", "--control", "short"), "a control has")):
+        p = vault.sbx("secret", "scan", *args)
+        assert p.returncode == 2 and said in p.stderr, (args, p.returncode, p.stderr)
+    p = vault.sbx("secret", "scan", "--sandbox", "nobody", check=1)
+    assert p.stdout == "" and "no sandbox named nobody" in p.stderr
+    p = vault.sbx("secret", "scan", vault.work, check=1)
+    assert p.stdout == "" and "is a folder" in p.stderr and "tar c" in p.stderr

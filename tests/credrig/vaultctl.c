@@ -4,7 +4,6 @@
  *   vaultctl set NAME SCOPE                                        a service's; the value is read by the vault
  *   vaultctl custom NAME SCOPE HOSTS HEADER FORMAT ENV SENTINEL
  *   vaultctl rm NAME SCOPE
- *   vaultctl scan                                                  how many of its values standard input, a file, has
  *   vaultctl stop
  */
 #include <errno.h>
@@ -60,8 +59,6 @@ static int ask(int vault, int argc, char **argv)
 		return ask_set(vault, argc, argv);
 	if (strcmp(verb, "rm") == 0 && argc == 4)
 		return vault_ask_remove(vault, ID, argv[2], argv[3]);
-	if (strcmp(verb, "scan") == 0)
-		return vault_ask_plain(vault, VAULT_SCAN, ID, STDIN_FILENO);
 	if (strcmp(verb, "stop") == 0)
 		return vault_ask_plain(vault, VAULT_STOP, ID, -1);
 	die("what?");

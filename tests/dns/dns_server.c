@@ -19,6 +19,8 @@
 #include "lib/dns/dns_reply.h"
 #include "lib/dns/synth.h"
 
+#define MAX_TRIES 50
+
 static struct synth *synth;
 
 static void lower_host(const struct dns_query *q, char buf[DNS_MAX_HOST + 1])
@@ -116,12 +118,28 @@ static int open_at(int type, struct sockaddr_in *at)
 	socklen_t n = sizeof(*at);
 	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || bind(fd, (struct sockaddr *)at, n) < 0 ||
-		getsockname(fd, (struct sockaddr *)at, &n) < 0) {
-		perror("dns_server");
-		exit(1);
+	if (fd >= 0 && bind(fd, (struct sockaddr *)at, n) == 0 &&
+		getsockname(fd, (struct sockaddr *)at, &n) == 0)
+		return fd;
+	if (fd >= 0)
+		(void)close(fd);
+	return -1;
+}
+
+/* The same port twice. One that is free for UDP may be taken for TCP: then another one. */
+static int open_both(struct pollfd p[2], struct sockaddr_in *at)
+{
+	for (int i = 0; i < MAX_TRIES; i++) {
+		at->sin_port = 0;
+		p[0].fd = open_at(SOCK_DGRAM, at);
+		p[1].fd = p[0].fd < 0 ? -1 : open_at(SOCK_STREAM, at);
+		if (p[1].fd >= 0)
+			return 0;
+		if (p[0].fd >= 0)
+			(void)close(p[0].fd);
 	}
-	return fd;
+	perror("dns_server");
+	return -1;
 }
 
 int main(void)
@@ -134,8 +152,8 @@ int main(void)
 	if (getrandom(seed, sizeof(seed), 0) != sizeof(seed))
 		return 1;
 	synth = synth_new(seed);
-	p[1].fd = open_at(SOCK_DGRAM, &at);
-	p[2].fd = open_at(SOCK_STREAM, &at);
+	if (open_both(&p[1], &at) < 0)
+		return 1;
 	if (listen(p[2].fd, 8) < 0)
 		return 1;
 	printf("%d\n", ntohs(at.sin_port));

@@ -1,13 +1,14 @@
 """Fixtures of the end-to-end tests: real VMs, as an ordinary user, under software emulation."""
 import os
 import pathlib
+import shutil
 import sys
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import host  # noqa: E402
-from installation import Installation, private  # noqa: E402
+from installation import IMAGE, Installation, private  # noqa: E402
 
 LOG_BYTES = 4000
 
@@ -16,6 +17,23 @@ def pytest_configure(config):
     if os.geteuid() == 0:
         pytest.exit("the end-to-end tests run as an ordinary user: nothing of sbx needs root", 2)
     host.adopt_orphans()
+
+
+def pytest_collection_modifyitems(config, items):
+    """Long ones are no part of this suite unless they are asked for: left out, not skipped."""
+    if not os.environ.get("SBX_LONG"):
+        config.hook.pytest_deselected(items=[i for i in items if i.name.startswith("test_long_")])
+        items[:] = [i for i in items if not i.name.startswith("test_long_")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def image():
+    """The memory images that sandboxes of the two usual sizes go on from. What was stopped boots again in any case, and so do the machines of
+    test_kill9.py."""
+    with private(warm=False) as made:
+        made.give_images()
+    yield
+    shutil.rmtree(IMAGE, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +61,7 @@ def bare_env():
 def sandbox(env):
     """A running sandbox with one workspace; `sandbox.workspace` is the folder on the host."""
     folder = env.make_folder("shared")
-    box = env.create("shared", folder)
+    box = env.create("shared", folder, flags=["--cold"])  # one that was booted, too
     box.workspace = folder
     return box
 

@@ -18,6 +18,8 @@ import host
 TREE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or TREE / "build").resolve()
 HOSTILE = BUILD / "tests" / "hostile"
+IMAGE = pathlib.Path(tempfile.gettempdir()) / f"sbx-e2e-image-{os.getuid()}-{os.getpid()}"  # of the machines that most tests use
+WITH_DOCKER = "1536m"
 START_SECONDS = 120  # a boot under software emulation, on a machine that does other things too
 
 
@@ -35,21 +37,41 @@ class Unix(http.client.HTTPConnection):
 
 
 class Installation:
-    def __init__(self, templates=True, prefix=(), policy="balanced"):
+    def __init__(self, templates=True, prefix=(), policy="balanced", warm=True, tree=TREE, build=BUILD):
+        self.tree = pathlib.Path(tree)  # and its build: others than these, for tests that change the programs
         self.prefix = list(prefix)  # in front of every sbx: how to get into the namespaces of a laboratory
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sbx-e2e-", dir="/tmp"))
         # Below the home folder, where people have their work; also shows that the rest of it stays out.
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="sbx-e2e-", dir=pathlib.Path.home()))
-        outer = {**os.environ, "SBX_DEVENV": str(self.folder), "SBX_POLICY": policy}
+        outer = {**os.environ, "SBX_DEVENV": str(self.folder), "SBX_POLICY": policy, "SBX_BUILD": str(build)}
         outer.pop("SBX_TEMPLATES", None)
         if templates:
             outer["SBX_TEMPLATES"] = str(template_store())
-        got = subprocess.run([TREE / "tools" / "devenv", "env", "-0"], env=outer, check=True,
+        got = subprocess.run([self.tree / "tools" / "devenv", "env", "-0"], env=outer, check=True,
                              stdout=subprocess.PIPE, timeout=60).stdout
         self.env = dict(pair.split("=", 1) for pair in got.decode().split("\0") if pair)
         self.env["SBX_ACCEL"] = "tcg"
         self.runtime = self.folder / "run" / "sbx"
         self.state = self.folder / "state" / "sbx"
+        if templates and warm:
+            self.take_images()
+
+    def take_images(self):
+        """The memory images that the first installation made: links, so that each may remove its own."""
+        if not IMAGE.exists():
+            return
+        self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copytree(IMAGE, self.state / "warm", copy_function=os.link, dirs_exist_ok=True)
+        store = self.folder / "data" / "sbx" / "templates" / ".store"  # an image of a template that nobody knows is removed
+        store.mkdir(mode=0o700, exist_ok=True)
+        for ident in {json.loads(f.read_text())["template"] for f in IMAGE.glob("*/image.json")}:
+            if not os.path.lexists(store / ident):
+                (store / ident).symlink_to((template_store() / "debian").resolve())
+
+    def give_images(self):
+        for memory in ("1g", WITH_DOCKER):
+            self.sbx("template", "warm", "debian", "--cpus", 2, "--memory", memory, timeout=3 * START_SECONDS)
+        shutil.copytree(self.state / "warm", IMAGE, copy_function=os.link)
 
     def close(self):
         """Stops everything; gives the processes that did not want to end."""
@@ -116,6 +138,9 @@ class Installation:
         """Makes and starts one, as a person does."""
         self.sbx("create", "shell", *paths, "--name", name, "--cpus", cpus, "--memory", memory, *flags,
                  timeout=START_SECONDS)
+        if os.environ.get("SBX_SUSPENDED"):  # tests/long/suspended: all that follows is done with one that has slept
+            self.sbx("stop", "--suspend", name, timeout=START_SECONDS)
+            self.sbx("exec", name, "true", timeout=START_SECONDS)
         return Sandbox(self, name)
 
     def register(self, name):

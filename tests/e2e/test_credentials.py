@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from installation import TREE, private
+from installation import TREE, WITH_DOCKER, private
 
 sys.path.insert(0, str(TREE / "tests" / "lab"))
 import credlab  # noqa: E402
@@ -47,10 +47,9 @@ REAL = {"here.test": "api.anthropic.com", "git.test": "github.com", "groq.test":
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    os.environ["SBX_LAB_TOKEN"] = TOKEN
     with credlab.Lab(tmp_path_factory.mktemp("lab")) as made:
-        made.server = made.origin()
-        made.evil = made.origin()
+        made.server = made.origin(tokens=TOKEN)
+        made.evil = made.origin(tokens=TOKEN)
         made.gits = made.git(CANARIES["github"], GIT_USER)
         user, _, password = CANARIES["lab-registry"].partition(":")
         made.images = made.registry(user, password)
@@ -80,7 +79,8 @@ def env(lab):
 @pytest.fixture(scope="module")
 def box(env, lab):
     folder = env.make_folder("cred")
-    made = env.create("cred", folder, memory="1536m")
+    made = env.create("cred", folder, memory=WITH_DOCKER)
+    assert made.info()["start"] == ("resumed" if os.environ.get("SBX_SUSPENDED") else "warm")
     made.folder = folder
     (folder / "lab.pem").write_bytes(lab.ca.pem.read_bytes())
     yield made
@@ -390,3 +390,28 @@ def test_the_search_finds_one_that_is_put_there(box):
     planted = {"planted": "planted-" + secrets.token_hex(24)}
     box.exec("sh", "-c", "cat > /home/agent/planted; sync", user="agent", input=planted["planted"])
     assert search_guest(box, planted) == {"planted"}
+
+
+# sbx secret scan: the vault looks itself
+
+PLACES = {  # in the guest, with the value on stdin: where it must be found; memory has what was written last
+    "disk": "cat >/home/agent/scanned; sync",
+    "docker": "mkdir -p /run/d && mount /dev/vdb /run/d && cat >/run/d/scanned; umount /run/d; sync",
+    "ram": "cat >/dev/shm/scanned",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_scan_of_the_sandbox_finds_a_value_where_it_was_put(env, box, place):
+    value = "scan-" + secrets.token_hex(24)
+    env.sbx("secret", "set-custom", "-f", "--sandbox", "cred", "--host", "scan.test", "--env", "SCAN_KEY", "scanned", input=value)
+
+    def scan():
+        done = env.sbx("secret", "scan", "--sandbox", "cred", "--what", place, "--json", check=False, timeout=300)
+        assert value not in done.stdout + done.stderr
+        return done.returncode, json.loads(done.stdout)["places"][0]["credentials"]
+    assert "scanned (sandbox cred)" not in scan()[1]
+    box.exec("sh", "-c", PLACES[place], user="root", input=value)
+    status, found = scan()
+    assert status == 1 and found.get("scanned (sandbox cred)", 0) >= 1, found
+    env.sbx("secret", "rm", "-f", "--sandbox", "cred", "scanned")

@@ -7,6 +7,8 @@ import tarfile
 
 import pytest
 
+from installation import WITH_DOCKER
+
 # The first connection starts containerd and dockerd under software emulation.
 SLOW = 300
 
@@ -46,7 +48,7 @@ def busybox_image(path, tag):
 @pytest.fixture(scope="module")
 def docker(env):
     folder = env.make_folder("docker")
-    box = env.create("docker", folder, memory="1536m")
+    box = env.create("docker", folder, memory=WITH_DOCKER)
     busybox_image(folder / "image.tar", "tiny:1")
     box.folder = folder
     yield box

@@ -1,12 +1,17 @@
 """The workspace: one folder, two machines, the same files."""
 import hashlib
 import os
+import pathlib
+import re
 import shutil
 import stat
 import subprocess
+import time
 import uuid
 
 import pytest
+
+from installation import private
 
 
 @pytest.fixture
@@ -138,6 +143,53 @@ def git(folder, *args):
 GUEST_GIT = "git -c user.name=t -c user.email=t@example.org"
 
 
+# Looks without pause, so that what it sees is what is cached; the time is the guest's own, from its last look without the change.
+WATCH = r"""
+import os, sys, time
+kind, path, want = sys.argv[1:]
+def look():
+    try:
+        if kind == 'content': return open(path).read()
+        if kind == 'size': return str(os.stat(path).st_size)
+        return str(os.path.exists(path))
+    except OSError as e: return 'errno %d' % e.errno
+print(look(), flush=True)
+end = time.monotonic() + 15
+while time.monotonic() < end:
+    if look() == want:
+        print('seen', flush=True)
+        break
+"""
+
+
+@pytest.mark.parametrize("kind", ["content", "size", "new", "deletion", "rename"])
+def test_an_edit_of_the_host_is_seen_within_a_second(env, sandbox, folder, kind):
+    """Also when the guest has just looked, and goes on looking. One try in three may be late: the machine does other things too."""
+    took = []
+    for i in range(3):
+        a, b = folder / f"{kind}{i}", folder / f"{kind}{i}.new"
+        a.write_text("before")
+        how, path, want, edit = {
+            "content": ("content", a, "afterw", lambda: a.write_text("afterw")),
+            "size": ("size", a, "4000", lambda: a.write_text("x" * 4000)),
+            "new": ("exists", b, "True", b.touch),
+            "deletion": ("exists", a, "False", a.unlink),
+            "rename": ("exists", b, "True", lambda: a.rename(b)),
+        }[kind]
+        with env.popen("exec", "-i", sandbox.name, "python3", "-c", WATCH, how, path, want, stdin=subprocess.PIPE,
+                       stdout=subprocess.PIPE, text=True) as watcher:
+            try:
+                assert watcher.stdout.readline().strip() != want
+                time.sleep(0.2 + 0.3 * i)
+                edit()
+                begin = time.monotonic()
+                assert watcher.stdout.readline().strip() == "seen", "not within 15 s"
+                took.append(time.monotonic() - begin)
+            finally:
+                watcher.kill()
+    assert sorted(took)[1] <= 1.0 and max(took) <= 3.0, took
+
+
 def test_git_is_clean_on_both_sides(sandbox, folder):
     git(folder, "init", "-q")
     (folder / "one").write_text("1\n")
@@ -209,3 +261,31 @@ def test_cp_refuses_what_it_does_not_do(env, sandbox):
     done = env.sbx("cp", f"{sandbox.name}:/a", f"{sandbox.name}:/b", check=False)
     assert done.returncode == 1 and "sandbox" in done.stderr
     assert env.sbx("cp", f"{sandbox.name}:/no/such", "/tmp/x", check=False).returncode != 0
+
+
+@pytest.fixture(scope="module")
+def few_descriptors():
+    """An installation on a host that allows a process 1,000 descriptors."""
+    with private(prefix=("prlimit", "--nofile=1000:1000")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("flags", [(), ("--hide", ".env*")], ids=["plain", "hide"])
+def test_more_files_than_the_host_lets_a_process_open(few_descriptors, flags):
+    """virtiofsd holds a descriptor for each file that the guest knows (lib/share/room.h)."""
+    name = "few" + "-hide" * bool(flags)
+    work = few_descriptors.make_folder(name)
+    for i in range(2400):
+        if i % 400 == 0:
+            (work / f"d{i // 400}").mkdir()
+        (work / f"d{i // 400}" / f"f{i}").write_text(f"{i}\n", encoding="ascii")
+    box = few_descriptors.create(name, work, flags=flags)
+    limits = pathlib.Path(f"/proc/{box.pids()['virtiofsd']}/limits").read_text(encoding="ascii")
+    assert re.search(r"Max open files +999 +999 ", limits), limits
+    # All of them twice: what was forgotten is found again. An open file and a folder in use stay good.
+    got = box.guest(f"cd {work}/d0 && exec 3<f7 && find .. -type f -exec cat {{}} + | sort -n | uniq | wc -l && "
+                    "find .. -type f -size -2 | wc -l && cat f8 - <&3 && echo new >made && cat made", timeout=240)
+    assert got.split() == ["2400", "2400", "8", "7", "new"]
+    assert (work / "d0" / "made").read_text(encoding="ascii") == "new\n"
+    assert "asked to forget" in (box.state / "keeper.log").read_text(encoding="utf-8")
+    box.rm()

@@ -1,6 +1,6 @@
 """kill -9 of each process at random moments: the others behave as the table in ARCHITECTURE.md says.
 
-20 rounds; SBX_KILL_ROUNDS=200 for all of them (tests/long/kill9). SBX_KILL_SEED repeats a run.
+12 rounds, two for each process; SBX_KILL_ROUNDS=200 for all of them (tests/long/kill9). SBX_KILL_SEED repeats a run.
 """
 import os
 import random
@@ -12,7 +12,7 @@ import host
 import pytest
 from installation import START_SECONDS, private
 
-ROUNDS = int(os.environ.get("SBX_KILL_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("SBX_KILL_ROUNDS", "12"))
 SEED = int(os.environ.get("SBX_KILL_SEED", time.time_ns() % 1000000))
 VICTIMS = ("sbxd", "keeper", "edge", "egress", "virtiofsd", "qemu")
 # Writes and syncs all the time, so that a kill finds the disk in the middle of something.
@@ -21,7 +21,7 @@ WORK = "i=0; while :; do i=$((i+1)); echo $i > ~/work.tmp; sync; mv ~/work.tmp ~
 
 @pytest.fixture(scope="module")
 def box():
-    with private() as env:
+    with private(warm=False) as env:
         folder = env.make_folder("killed")
         made = env.create("killed", folder)
         made.folder = folder

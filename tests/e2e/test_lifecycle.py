@@ -13,7 +13,8 @@ from term import Terminal
 
 @pytest.fixture
 def quiet(env, sandbox):
-    """The shared installation in use (daemon, registry, cached initrd): what is there before a test."""
+    """The shared installation in use (daemon, registry, cached initrd, the lock of the templates): what is there before a test."""
+    assert env.api("POST", "/v1/templates/collect")[0] == 204
     return host.snapshot(env)
 
 
@@ -55,7 +56,7 @@ def test_a_failed_create_leaves_nothing(env, quiet):
 
 
 def test_rm_while_it_starts(env, quiet):
-    starting = env.popen("create", "shell", "--name", "hasty", "--memory", "1g", stdin=subprocess.DEVNULL,
+    starting = env.popen("create", "shell", "--name", "hasty", "--memory", "1g", "--cold", stdin=subprocess.DEVNULL,
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(2)
     env.sbx("rm", "-f", "hasty", timeout=60)

@@ -22,7 +22,7 @@ import pytest
 
 import host
 import netlab
-from installation import START_SECONDS, private
+from installation import START_SECONDS, WITH_DOCKER, private
 
 HERE = pathlib.Path(__file__).resolve().parent
 SLOW = 600  # dockerd under software emulation
@@ -144,7 +144,7 @@ def env(lab):
     """An installation in the laboratory's world, with a policy and a small disk for the audit log."""
     with private(prefix=lab.apart.prefix, policy="none") as made:
         audit = made.state / "audit"
-        made.state.mkdir(mode=0o700)
+        made.state.mkdir(mode=0o700, exist_ok=True)
         audit.mkdir(mode=0o700)
         lab.apart.do(do="tmpfs", at=str(audit), size="8m")
         for key, value in lab.settings().items():
@@ -167,7 +167,7 @@ class Box:
         (self.folder / "key").chmod(0o600)
         (self.folder / "table.json").write_text(TABLE)
         container_image(self.folder / "image.tar", "lab:1")
-        self.box = env.create("net", self.folder, memory="1536m")
+        self.box = env.create("net", self.folder, memory=WITH_DOCKER)
         self.has_container = False
 
     def __getattr__(self, name):
@@ -221,7 +221,7 @@ def rule(env, verb, resource, *more):
         env.sbx("policy", "rm", "network", "--resource", resource, *more)
 
 
-# one matrix, eight states
+# one matrix, nine states
 
 def kill(box, victim):
     pid = box.env.daemon_pid() if victim == "sbxd" else box.pids()[victim]
@@ -229,8 +229,13 @@ def kill(box, victim):
     host.wait_gone({victim: pid}, 10, "it was killed")
 
 
-def state_fresh(box):
-    pass
+def state_restored(box):
+    """From the template's memory image, as any new one."""
+    assert box.info()["start"] == ("resumed" if os.environ.get("SBX_SUSPENDED") else "warm")
+
+
+def state_suspended(box):
+    box.env.sbx("stop", "--suspend", box.name, timeout=SLOW)
 
 
 def state_restarted(box):
@@ -259,7 +264,7 @@ def state_reloaded(box):
     box.env.sbx("policy", "rm", "network", "--resource", "reloaded.test")
 
 
-STATES = [state_fresh, state_restarted, state_sbxd_killed, state_keeper_killed, state_edge_killed, state_egress_killed,
+STATES = [state_restored, state_suspended, state_restarted, state_sbxd_killed, state_keeper_killed, state_edge_killed, state_egress_killed,
           state_reloaded]
 
 

@@ -115,8 +115,8 @@ class Program:
 class Origin:
     """origin.mjs, or another that says what came in the same way; `requests` has what came, in order."""
 
-    def __init__(self, cert, key, program="origin.mjs", more=()):
-        self.process = subprocess.Popen([need("node"), HERE / program, cert, key, *more], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    def __init__(self, cert, key, program="origin.mjs", more=(), env=None):
+        self.process = subprocess.Popen([need("node"), HERE / program, cert, key, *more], env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.requests, self.faults, self.came = [], [], threading.Condition()
         self.port = json.loads(self.process.stdout.readline())["port"]
         threading.Thread(target=self._read, daemon=True).start()
@@ -232,7 +232,7 @@ log: {{level: warn}}
 VERDACCIO = """
 storage: {folder}/storage
 auth: {{htpasswd: {{file: {folder}/htpasswd, max_users: 10}}}}
-packages: {{"**": {{access: $authenticated, publish: $authenticated}}}}
+packages: {{"**": {{access: {access}, publish: $authenticated}}}}
 listen: https://127.0.0.1:{port}/
 https: {{key: {key}, cert: {cert}}}
 log: {{type: stdout, format: json, level: http}}
@@ -256,12 +256,13 @@ class Lab:
         self.stack.callback(server.stop)
         return server
 
-    def origin(self, cert=None, key=None):
-        return self._keep(Origin(cert or self.cert, key or self.key))
+    def origin(self, cert=None, key=None, tokens="token"):
+        """`tokens` is how the tokens that it gives out begin."""
+        return self._keep(Origin(cert or self.cert, key or self.key, env={"LAB_TOKENS": tokens}))
 
-    def provider(self, answer):
-        """provider.mjs: three model APIs that answer every question with `answer`."""
-        return self._keep(Origin(self.cert, self.key, "provider.mjs", [answer]))
+    def provider(self, answer, work=None):
+        """provider.mjs: three model APIs that answer every question with `answer`; `work` (file, old, new, command) is done before."""
+        return self._keep(Origin(self.cert, self.key, "provider.mjs", [answer, *(["0", json.dumps(work)] if work else [])]))
 
     def git(self, token, user="x-access-token"):
         return self._keep(GitServer(self.folder, self.cert, self.key, token, user))
@@ -281,10 +282,10 @@ class Lab:
         wait_port(port, server.process)
         return server
 
-    def npm(self):
-        """verdaccio; `token` of one user that is made here."""
+    def npm(self, access="$authenticated"):
+        """verdaccio; `token` of one user that is made here. access: who may read."""
         folder, port = self._folder("npm"), free_port()
-        (folder / "config.yml").write_text(VERDACCIO.format(folder=folder, port=port, cert=self.cert, key=self.key))
+        (folder / "config.yml").write_text(VERDACCIO.format(folder=folder, port=port, cert=self.cert, key=self.key, access=access))
         server = self._keep(Program([need("node"), npm_folder() / "verdaccio" / "bin" / "verdaccio", "--config", folder / "config.yml"],
                                     folder / "log", cwd=folder))
         server.port = port
@@ -292,14 +293,37 @@ class Lab:
         server.token = self._npm_token(port)
         return server
 
-    def _npm_token(self, port):
+    def _put(self, port, path, body, token=None):
         import urllib.request
         context = ssl.create_default_context(cafile=str(self.ca.pem))
         context.check_hostname = False
-        body = json.dumps({"name": "lab", "password": "laboratory1"}).encode()
-        request = urllib.request.Request(f"https://127.0.0.1:{port}/-/user/org.couchdb.user:lab", body, {"Content-Type": "application/json"}, method="PUT")
+        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+        request = urllib.request.Request(f"https://127.0.0.1:{port}{path}", json.dumps(body).encode(), headers, method="PUT")
         with urllib.request.urlopen(request, timeout=30, context=context) as answer:
-            return json.load(answer)["token"]
+            return json.load(answer)
+
+    def _npm_token(self, port):
+        return self._put(port, "/-/user/org.couchdb.user:lab", {"name": "lab", "password": "laboratory1"})["token"]
+
+    def npm_publish(self, server, name, version, files, **more):
+        """What `npm publish` sends: a package with these files (name -> text)."""
+        import hashlib
+        import io
+        import tarfile
+        meta = {"name": name, "version": version, **more}
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+            for path, text in {"package.json": json.dumps(meta), **files}.items():
+                info = tarfile.TarInfo(f"package/{path}")
+                info.size, info.mode = len(text.encode()), 0o755
+                tar.addfile(info, io.BytesIO(text.encode()))
+        data, at = packed.getvalue(), f"{name}-{version}.tgz"
+        integrity = "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
+        dist = {"tarball": f"https://npm.test/{name}/-/{at}", "shasum": hashlib.sha1(data).hexdigest(), "integrity": integrity}
+        self._put(server.port, f"/{name}", {
+            "_id": name, "name": name, "dist-tags": {"latest": version}, "versions": {version: {**meta, "_id": f"{name}@{version}", "dist": dist}},
+            "_attachments": {at: {"content_type": "application/octet-stream", "data": base64.b64encode(data).decode(), "length": len(data)}}}, server.token)
+        return integrity
 
     def s3(self):
         """s3rver: its key is S3RVER, its secret S3RVER. It refuses other ids, but does not calculate SigV4."""

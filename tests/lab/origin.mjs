@@ -84,6 +84,25 @@ function reflect(req, res, how) {
   return res.end(around);
 }
 
+// The whole request given back, in the form that ?form= says: `sbx prove --echo`.
+function mirror(req, res, url) {
+  const form = url.searchParams.get("form") ?? "plain";
+  const lines = [`${req.method} ${req.url}`];
+  for (let i = 0; i < req.rawHeaders.length; i += 2) lines.push(`${req.rawHeaders[i]}: ${req.rawHeaders[i + 1]}`);
+  const text = lines.join("\n") + "\n";
+  if (url.searchParams.has("redirect")) {
+    res.writeHead(302, { location: url.searchParams.get("redirect") });
+    return res.end();
+  }
+  if (form === "header") {
+    res.writeHead(200, { "x-mirror": lines.join(" | ") });
+    return res.end("in the head\n");
+  }
+  const bytes = Buffer.from((spoken[form] ?? ((v) => v))(text));
+  if (form === "gzip") res.setHeader("content-encoding", "gzip");
+  return res.end(form === "gzip" ? gzipSync(bytes) : Buffer.concat([bytes, Buffer.from("\n")]));
+}
+
 function download(res, n) {
   const block = Buffer.alloc(65536, 0x61);
   res.writeHead(200, { "content-length": n });
@@ -126,7 +145,7 @@ function echo(req, res) {
 // A token endpoint: new tokens each time, which the test knows by the prefix that it chose.
 let logins = 0;
 function token(res) {
-  const prefix = process.env.SBX_LAB_TOKEN ?? "token";
+  const prefix = process.env.LAB_TOKENS;
   res.writeHead(200, { "content-type": "application/json" });
   logins += 1;
   return res.end(JSON.stringify({ token_type: "Bearer", access_token: `${prefix}-access-${logins}`, expires_in: 3600, refresh_token: `${prefix}-refresh-${logins}` }));
@@ -137,6 +156,7 @@ function answer(req, res, url, body) {
   const [, first, second] = url.pathname.split("/");
   const n = Number(url.searchParams.get("n") ?? 10);
   if (first === "reflect") return reflect(req, res, second);
+  if (first === "mirror") return mirror(req, res, url);
   if (first === "download") return download(res, n);
   if (first === "sse") return sse(res, n, Number(url.searchParams.get("ms") ?? 1000));
   if (first === "redirect") {

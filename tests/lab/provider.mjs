@@ -1,17 +1,22 @@
 // provider - one HTTPS server (HTTP/1.1 and HTTP/2) that speaks as much of three model APIs as an agent needs for one turn.
 //
-// usage:  node provider.mjs CERT KEY ANSWER [PORT]      first line out: {"port": N}; then one line for each request
+// usage:  node provider.mjs CERT KEY ANSWER [PORT [WORK]]      first line out: {"port": N}; then one line for each request
 //
 // Anthropic's Messages, OpenAI's Responses, Google's generateContent: every question is answered with ANSWER, as a stream when
 // one is asked for; OpenAI's over a WebSocket too. Everything else is recorded and answered with 404, so that nobody waits. It runs in tests only, on
 // loopback; what it prints has the credentials that it was sent, because the test wants to know whether they arrived.
+//
+// WORK is JSON, {"file": PATH, "old": TEXT, "new": TEXT, "command": TEXT}: then an agent that offers its tools is told to use them first, to edit the
+// file and to run the command, by tools.mjs; ANSWER comes when it has said what came of it. {"steps": [...]} is a longer list of edits and commands.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureServer } from "node:http2";
 import { brotliDecompressSync, gunzipSync, inflateSync } from "node:zlib";
+import { anthropicCall, googleCall, openaiCall } from "./tools.mjs";
 
-const [, , cert, key, answer, port] = process.argv;
+const [, , cert, key, answer, port, text] = process.argv;
+const work = text ? JSON.parse(text) : undefined;
 const MAX_BODY = 16 << 20;
 const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
 
@@ -29,15 +34,18 @@ function stream(res, events) {
 
 function anthropic(res, asked) {
   const usage = { input_tokens: 7, output_tokens: 3 };
-  const content = [{ type: "text", text: answer }];
-  const message = { id: "msg_lab", type: "message", role: "assistant", model: asked.model ?? "lab", content, stop_reason: "end_turn", stop_sequence: null, usage };
+  const call = anthropicCall(work, asked);
+  const content = call ?? { type: "text", text: answer };
+  const why = { stop_reason: call ? "tool_use" : "end_turn", stop_sequence: null };
+  const message = { id: "msg_lab", type: "message", role: "assistant", model: asked.model ?? "lab", content: [content], ...why, usage };
   if (!asked.stream) return json(res, 200, message);
+  const delta = call ? { type: "input_json_delta", partial_json: JSON.stringify(call.input) } : { type: "text_delta", text: answer };
   const events = [
     ["message_start", { message: { ...message, content: [], stop_reason: null } }],
-    ["content_block_start", { index: 0, content_block: { type: "text", text: "" } }],
-    ["content_block_delta", { index: 0, delta: { type: "text_delta", text: answer } }],
+    ["content_block_start", { index: 0, content_block: call ? { ...call, input: {} } : { type: "text", text: "" } }],
+    ["content_block_delta", { index: 0, delta }],
     ["content_block_stop", { index: 0 }],
-    ["message_delta", { delta: { stop_reason: "end_turn", stop_sequence: null }, usage }],
+    ["message_delta", { delta: why, usage }],
     ["message_stop", {}],
   ];
   return stream(res, events.map(([type, value]) => [type, { type, ...value }]));
@@ -46,12 +54,13 @@ function anthropic(res, asked) {
 // [whole answer, its events]
 function response(asked) {
   const usage = { input_tokens: 7, output_tokens: 3, total_tokens: 10, input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } };
-  const item = { type: "message", id: "item_lab", role: "assistant", status: "completed", content: [{ type: "output_text", text: answer, annotations: [] }] };
+  const call = openaiCall(work, asked);
+  const item = call ?? { type: "message", id: "item_lab", role: "assistant", status: "completed", content: [{ type: "output_text", text: answer, annotations: [] }] };
   const whole = { id: "resp_lab", object: "response", created_at: 1, status: "completed", model: asked.model ?? "lab", output: [item], usage };
   const events = [
     ["response.created", { response: { ...whole, status: "in_progress", output: [], usage: null } }],
-    ["response.output_item.added", { output_index: 0, item: { ...item, status: "in_progress", content: [] } }],
-    ["response.output_text.delta", { output_index: 0, content_index: 0, item_id: item.id, delta: answer }],
+    ["response.output_item.added", { output_index: 0, item: call ?? { ...item, status: "in_progress", content: [] } }],
+    ...(call ? [] : [["response.output_text.delta", { output_index: 0, content_index: 0, item_id: item.id, delta: answer }]]),
     ["response.output_item.done", { output_index: 0, item }],
     ["response.completed", { response: whole }],
   ];
@@ -66,9 +75,10 @@ function openai(res, asked) {
 function google(res, how, asked) {
   // A program that wants JSON by a schema gets the smallest that the schema allows.
   const schema = asked.generationConfig?.responseJsonSchema ?? asked.generationConfig?.responseSchema;
-  const text = schema ? JSON.stringify(smallest(schema)) : answer;
+  const call = schema ? undefined : googleCall(work, asked);
+  const part = call ?? { text: schema ? JSON.stringify(smallest(schema)) : answer };
   const value = {
-    candidates: [{ index: 0, finishReason: "STOP", content: { role: "model", parts: [{ text }] } }],
+    candidates: [{ index: 0, finishReason: "STOP", content: { role: "model", parts: [part] } }],
     usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 3, totalTokenCount: 10 },
     modelVersion: "lab",
   };

@@ -262,7 +262,7 @@ def curl(rig, folder, *argv):
 def test_an_address_presigned_by_aws_works(rig, lab, tmp_path):
     lab.buckets.objects["lab", "pre"] = b"presigned"
     url = aws(rig, tmp_path, "s3", "presign", "s3://lab/pre", "--expires-in", "300").strip()
-    assert "AKIAPROXYMANAGED2222" in url
+    assert rig.variables()["AWS_ACCESS_KEY_ID"] in url
     since = len(lab.buckets.seen)
     # awscli 1 takes the signature before this one unless it is told
     if "X-Amz-Signature" not in url:

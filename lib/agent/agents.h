@@ -1,0 +1,36 @@
+/*
+ * agents - all agents of an installation.
+ *
+ * How      agents_load_installed reads NAME.conf of the shipped folder, then those of the folder
+ *          `agents` beside settings.conf: a file of the user's with the name of a shipped one
+ *          takes its place whole.
+ * Trust    As agent.h.
+ * Owns     A struct agents owns its agents; what is found lives as long as it does.
+ * Limits   AGENTS_MAX, AGENTS_MAX_FAULTS.
+ * Never    Lets a bad file of the user's fall back to the shipped one in silence: then there is no
+ *          such agent, and a fault says why.
+ * See      proto/PROTOCOL.agent, agents_test.c, data/agents
+ */
+#pragma once
+
+#include "agent.h"
+
+#define AGENTS_MAX 128
+#define AGENTS_MAX_FAULTS 16
+
+struct agents {
+	struct agent *v[AGENTS_MAX]; /* sorted by name */
+	bool own[AGENTS_MAX];	     /* the user's file */
+	size_t n;
+	char *fault[AGENTS_MAX_FAULTS]; /* "FILE: line N: what is wrong" */
+	size_t n_faults;
+};
+
+/* Every NAME.conf of a folder; one that is not there has none. */
+int agents_load(struct agents *set, const char *folder, bool own, struct err *err) MUST_CHECK;
+int agents_load_installed(struct agents *set, struct err *err) MUST_CHECK;
+void agents_done(struct agents *set);
+#define AUTO_AGENTS CLEANUP(agents_done)
+
+/* NULL when there is none. */
+const struct agent *agents_find(const struct agents *set, const char *name);

@@ -1,0 +1,40 @@
+/*
+ * clean - what may go from the user's own settings into a sandbox: everything but credentials.
+ *
+ * How      clean_is_secret_name judges a file's name. clean_settings gives a copy of a file's text
+ *          without what must stay: in JSON the members whose names are secret or that the agent's
+ *          file drops, in TOML the same line by line and table by table; other texts as they are.
+ *          Each thing left out is told. What is then still shaped like a credential refuses the
+ *          whole file.
+ * Trust    Files of the user's, which a program of others wrote. A guess in both directions: it is
+ *          one wall of several, and the person sees the list.
+ * Limits   CLEAN_MAX_BYTES a file, CLEAN_MAX_DEPTH of JSON.
+ * Never    Copies a file that it does not understand: JSON that is none, TOML over several lines
+ *          where something is left out.
+ * See      clean_test.c, clean_fuzz.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "lib/base/err.h"
+#include "lib/base/slice.h"
+
+#define CLEAN_MAX_BYTES (1u << 20)
+#define CLEAN_MAX_DEPTH 32
+
+/* By its last part: .credentials.json, auth.json, oauth_creds.json, *.pem, .env ... */
+bool clean_is_secret_name(const char *path);
+/* A member or key: apiKey, token, env, headers ... */
+bool clean_is_secret_key(const char *key);
+/* Whether somewhere in it stands what is shaped like a credential. */
+bool clean_has_secret(struct slice text);
+
+/* `key` was left out. */
+typedef void clean_told_fn(void *arg, const char *key);
+
+/*
+ * `name` decides what it is: *.json, *.toml, else plain text. `drop` are n further names of members.
+ * *ret is on the heap. -EPERM: it holds a credential; -EINVAL: it cannot be understood; -E2BIG.
+ */
+int clean_settings(const char *name, struct slice text, const char *const *drop, size_t n_drop,
+	clean_told_fn *told, void *arg, char **ret, struct err *err) MUST_CHECK;

@@ -1,0 +1,37 @@
+/*
+ * keeper_ports - PORTS and PORTS_ARE of keeper_chan.h: what is to be published, and what became of it.
+ *
+ * How      PORTS has the whole list that is wanted; the keeper opens and closes what differs and
+ *          answers with PORTS_ARE. It says PORTS_ARE with id 0 by itself when a connection of
+ *          sbxd begins, and when the list's state changed without being asked.
+ * Trust    As keeper_chan.h. Addresses are texts here: the keeper parses them strictly, sbxd shows
+ *          them.
+ * Limits   KEEPER_MAX_PORTS.
+ * See      proto/PROTOCOL.ipc, keeper_ports_test.c, keeper_chan_fuzz.c
+ */
+#pragma once
+
+#include "keeper_chan.h"
+
+#define KEEPER_MAX_PORTS 64
+#define KEEPER_MAX_IP 46
+
+struct keeper_port {
+	char ip[KEEPER_MAX_IP];
+	uint16_t host_port; /* as wanted: 0 is any */
+	uint16_t port;	    /* in the guest */
+	/* Of PORTS_ARE only. */
+	uint16_t bound; /* the port of the host that leads there; 0: none does */
+	int32_t code;	/* 0: it is open; -EINPROGRESS: opened when the guest runs; else why not */
+};
+
+struct keeper_ports {
+	size_t n;
+	struct keeper_port v[KEEPER_MAX_PORTS];
+};
+
+int keeper_ask_ports(int sock, uint32_t id, const struct keeper_ports *ports) MUST_CHECK;
+int keeper_send_ports(int sock, uint32_t id, const struct keeper_ports *ports) MUST_CHECK;
+/* 0 or -EBADMSG. */
+int keeper_get_ports(const struct ipc_msg *msg, struct keeper_ports *ret) MUST_CHECK;
+int keeper_get_ports_are(const struct ipc_msg *msg, struct keeper_ports *ret) MUST_CHECK;

@@ -1,0 +1,34 @@
+/*
+ * place - files and folders put into a tree, with times that are always the same.
+ *
+ * How      The tree is the root of this process. Each new file or folder gets the time of the image,
+ *          and so does the folder that it is in, whose own time the change has spoilt. A file is
+ *          made beside its place and renamed, so nothing that lies there is written through.
+ * Trust    The tree is a stranger's. Symlinks in it are followed as they would be in the VM: they
+ *          end in the tree, because it is the root.
+ * Owns     The caller frees what place_read gives. Sources stay the caller's.
+ * Limits   PLACE_MAX_TEXT bytes are read of a file of the tree.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include "lib/base/err.h"
+
+#define PLACE_MAX_TEXT (1u << 20)
+
+/* The time that everything gets, in seconds. */
+void place_set_time(int64_t at);
+bool place_is_program(const char *path);
+/* The text of a regular file; "" when there is none. NULs end it. */
+int place_read(const char *path, char **ret, struct err *err) MUST_CHECK;
+/* mkdir -p. What is there must be a folder and stays as it is. */
+int place_dir(const char *path, mode_t mode, uid_t id, struct err *err) MUST_CHECK;
+/* A file of root's. The folder must be there. */
+int place_text(const char *path, const char *text, mode_t mode, struct err *err) MUST_CHECK;
+/* The same with the bytes of a file. */
+int place_copy(const char *path, int from, mode_t mode, struct err *err) MUST_CHECK;
+/* A symlink, unless something is there. */
+int place_link(const char *path, const char *target, struct err *err) MUST_CHECK;
+/* The time of what changed by other hands. */
+void place_touch(const char *path);

@@ -1,0 +1,94 @@
+/*
+ * park_list - what of the share the guest's programs hold: namespaces, mounts, open files, folders.
+ *
+ * How      park_list_read fills it while all programs are frozen. A mount is remembered by the place
+ *          in the share that it shows (the share is one file system for each workspace: which is
+ *          which is seen where they hang below MOUNTS_SHARE). A file is remembered by its path in
+ *          the namespace of the mount it was opened by. Descriptors that are one description (after a
+ *          fork, say) are found by kcmp(2) and stay one.
+ * Trust    Names are the guest's: bounded, used as paths in the guest only.
+ * Owns     Its strings and the fds of namespaces; it lives and ends with the child of park.h.
+ * Limits   PARK_MAX_ITEMS, PARK_MAX_MOUNTS, PARK_MAX_NS; what is beyond is counted as lost.
+ * See      park_list_test.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "lib/base/err.h"
+
+#define PARK_MAX_ITEMS 16384
+#define PARK_MAX_MOUNTS 4096
+#define PARK_MAX_NS 512
+#define PARK_MAX_LOCKS 4
+#define PARK_MAX_LINE 8192 /* of mountinfo */
+
+struct park_mount {
+	size_t ns;
+	uint64_t id;
+	dev_t dev;
+	char *root;	/* in its file system; then, by park_list_read, in the share */
+	char *place;	/* where it is in its namespace */
+	uint64_t attrs; /* MOUNT_ATTR_RDONLY ... */
+	bool is_base;	/* the share itself below MOUNTS_SHARE, and what hangs there by itself */
+};
+
+enum park_kind { PARK_CWD, PARK_FD };
+
+/* As fcntl and flock want it. */
+struct park_lock {
+	enum { PARK_LOCK_FLOCK, PARK_LOCK_POSIX, PARK_LOCK_OFD } kind;
+	bool is_write;
+	int64_t start, len; /* len 0: to the end */
+};
+
+struct park_item {
+	enum park_kind kind;
+	pid_t pid;
+	int fd;
+	unsigned flags;
+	int64_t pos;
+	dev_t dev;
+	uint64_t ino;
+	bool is_dir;
+	size_t ns;
+	char *path;
+	size_t same; /* the first item of this description; itself: it is that */
+	size_t n_locks;
+	struct park_lock locks[PARK_MAX_LOCKS];
+	int opened; /* by park_reseat.h; -1: not */
+};
+
+struct park_ns {
+	uint64_t ino;
+	int fd;
+};
+
+/* What is not as before, for people. */
+struct park_report {
+	unsigned n;
+	char text[400];
+};
+
+struct park_list {
+	int proc, root, own_ns;		/* of PID 1's namespace */
+	struct park_ns ns[PARK_MAX_NS]; /* [0] is PID 1's */
+	size_t n_ns;
+	struct park_mount *mounts;
+	size_t n_mounts;
+	struct park_item *items;
+	size_t n_items;
+	struct park_report lost;
+};
+
+/* skip: pids that are not looked at, ends with 0. */
+int park_list_read(struct park_list *l, const pid_t *skip, struct err *err) MUST_CHECK;
+/* Enters a namespace of the list; 0 is PID 1's. */
+int park_list_enter(const struct park_list *l, size_t ns) MUST_CHECK;
+void park_list_lose(struct park_list *l, pid_t pid, const char *what, const char *why);
+
+/* A line of mountinfo; false when it is none of a virtiofs. */
+bool park_list_mount(char *line, struct park_mount *ret);
+/* The text of fdinfo. */
+int park_list_fdinfo(const char *text, struct park_item *ret) MUST_CHECK;

@@ -1,0 +1,34 @@
+/*
+ * park_reseat - gives programs their folder and open files back, on the share that is there now.
+ *
+ * How      park_reseat_open opens each description once. park_reseat_hold stops the programs concerned
+ *          while all are still frozen; then they are thawed, and park_reseat_run makes each of them
+ *          (inject.h) make a socket pair, whose one end we take, and receive its files on the other,
+ *          each onto its old number with its old flags; it enters its folder in the same way. Locks
+ *          come last. What does not work is said and does not keep the program from going on.
+ * Trust    The programs are the guest's.
+ * Owns     The opened files until the end of the process.
+ * Limits   Those of inject.h for each program.
+ * See      park_reseat_test.c
+ */
+#pragma once
+
+#include "inject.h"
+#include "park_list.h"
+
+struct park_held {
+	struct inject in;
+	pid_t pid;
+	int error; /* it could not be stopped */
+};
+
+struct park_reseat {
+	struct park_list *l;
+	struct park_held *held;
+	size_t n_held;
+};
+
+void park_reseat_open(struct park_list *l);
+void park_reseat_hold(struct park_reseat *rs, struct park_list *l);
+/* Reseats and lets go; the list's report has what did not work. */
+void park_reseat_run(struct park_reseat *rs);

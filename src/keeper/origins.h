@@ -1,0 +1,63 @@
+/*
+ * origins - what the parts of the keeper that have to do with sbx-origin offer to the others.
+ *
+ * How      Included by keeper.h, which has the structs.
+ * Trust    Origins may be taken over by a server: see keeper.h.
+ */
+#pragma once
+
+/* origin_link.c: the origin processes and their messages. */
+void origins_init(struct keeper *k);
+int origins_spawn(struct keeper *k, int sock, struct jail_child *ret, struct err *err) MUST_CHECK;
+/* One exchange with the origin of the ask's host, started when there is none. edge_fd is the caller's
+ * to pass on. On an error err says why in one sentence. */
+int origins_open(
+	struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err) MUST_CHECK;
+struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen);
+void origins_on_event(struct keeper *k, uint32_t idx, uint32_t events);
+void origins_on_end(struct keeper *k, uint32_t idx);
+void origins_on_timer(struct keeper *k);
+/* What has lost its binding, or has another one now, is killed. */
+void origins_on_creds(struct keeper *k);
+/* What the policy of now forbids is killed. */
+void origins_recheck(struct keeper *k);
+void origins_kill_all(struct keeper *k, const char *why);
+/* Sends what is due. */
+void origins_push(struct keeper *k, struct origin *o);
+/* A request that waits at this origin; NULL when none does. */
+const struct origin_exchange *origins_first_waiting(const struct origin *o);
+
+/* origin_conn.c: the connections that origins want. */
+int conns_on_want(struct keeper *k, struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
+/* What egress says about one; takes fd. */
+int conns_on_result(struct keeper *k, const struct exchange *ex, const struct egress_result *result,
+	int fd) MUST_CHECK;
+void conns_on_egress_end(struct keeper *k);
+/* Egress takes messages again, or is there again. */
+void conns_on_room(struct keeper *k);
+/* Whether this origin's host may lead there now: pin, proxy, or the policy's word on the address. */
+bool conns_may_lead(
+	const struct keeper *k, const struct origin *o, const struct addr *addr, uint16_t port);
+/* The same of every connection that this origin has or is about to have. */
+bool conns_all_may_lead(const struct keeper *k, const struct origin *o);
+const struct origin_conn *conns_find_given(const struct origin *o, uint32_t id);
+/* -EAGAIN when origin does not read. */
+int conns_push(struct origin *o) MUST_CHECK;
+void conns_drop(struct origin *o);
+
+/* origin_need.c: the values that origins need. */
+int needs_on_need(struct keeper *k, struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
+void needs_on_released(struct keeper *k, const struct release *rel, int code, const char *text);
+int needs_push(struct origin *o) MUST_CHECK;
+void needs_drop(struct origin *o);
+
+/* origin_token.c: the tokens that origins have caught. */
+int tokens_on_tokens(
+	struct keeper *k, struct origin *o, const struct ipc_msg *msg, struct err *err) MUST_CHECK;
+/* What became of them; the bindings have what was kept. */
+void tokens_on_stored(struct keeper *k, const struct store *store, int code, const char *text);
+/* -EAGAIN when origin does not read. RENEW comes before STORED. */
+int tokens_push(struct origin *o) MUST_CHECK;
+
+/* roots.c: what servers are verified by. extra: network.extra-ca, or "". */
+void roots_read(struct keeper *k, const char *extra);

@@ -1,0 +1,31 @@
+/*
+ * trust - the sandbox's CA, and what the guest is told of it.
+ *
+ * How      Edge makes the CA and says it once; the keeper keeps what the next edge needs to go on
+ *          with the same, and tells the guest the certificate and the sentinels of the bound
+ *          services by POST /trust: before the sandbox runs, and again when one of them changes. A
+ *          restored guest is told before its set-up, which has to wait for the share.
+ *          What changes while the guest is being told is told afterwards.
+ * Trust    The CA is edge's word, which the guest may have taken over: it counts in this one guest.
+ * Owns     The CA's key, in memory only, wiped at the end; while the sandbox is suspended it lies beside its
+ *          memory (suspend_file.h).
+ * Never    Holds a credential: sentinels say nothing.
+ */
+#pragma once
+
+#include "lib/base/attr.h"
+
+struct guest_reply;
+struct ipc_msg;
+struct keeper;
+
+int trust_on_ca(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
+/* Tells the guest what it does not know yet; now, or when it can be told. */
+void trust_renew(struct keeper *k);
+void trust_send(struct keeper *k);
+/* Before the set-up, while the guest has nothing else to do. Not when it might be told half. */
+void trust_send_early(struct keeper *k);
+/* A new machine knows nothing. */
+void trust_forget(struct keeper *k);
+void trust_on_answer(struct keeper *k, const struct guest_reply *reply);
+void trust_wipe(struct keeper *k);

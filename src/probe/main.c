@@ -1,0 +1,95 @@
+/*
+ * sbx-probe - one system call or request of a probe; see README.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "probe.h"
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+} verbs[] = {
+	{"keys", probe_keys,
+		": the bytes of every key that the kernel keeps and root may read; add NAME TEXT, "
+		"rm "
+		"NAME: one more, one less"},
+	{"memory", probe_memory, "PID: all that a process has in memory of its own, on stdout"},
+	{"change", probe_change,
+		"HOW FILE [TO]: read stat write append overwrite write-pipe create truncate grow "
+		"chmod "
+		"chown-root chown-owner chown-stranger times-now times-old mkdir pipe symlink "
+		"unlink; rename "
+		"exchange link with TO"},
+	{"keys", probe_keys,
+		": the bytes of every key that the kernel keeps and root may read; add NAME TEXT, "
+		"rm "
+		"NAME: one more, one less"},
+	{"memory", probe_memory, "PID: all that a process has in memory of its own, on stdout"},
+	{"create", probe_create, "FILE MODE [node]: a new file with this mode, by open or mknod"},
+	{"fuse", probe_fuse,
+		"WORD...: raw requests to the share's device, see fuse.c; its mounts are made "
+		"again"},
+	{"handles", probe_handles, "FOLDER LAST: open_by_handle_at of each node number up to LAST"},
+	{"mmap", probe_mmap, "FILE: writes its first byte through a shared mapping"},
+	{"mount", probe_mount, "TYPE SOURCE AT: TYPE bind is a bind"},
+	{"mounts", probe_mounts, "CMD...: CMD with mounts of its own, of which nothing is left"},
+	{"drive", probe_drive, "FOLDER: runs parts of probes for sbx prove"},
+	{"socket", probe_socket,
+		"FAMILY TYPE [PROTOCOL]: numbers, or inet inet6 packet vsock unix; stream dgram "
+		"raw"},
+	{"sum", probe_sum, "PATH...: a sum over each regular file below"},
+	{"local", probe_local,
+		"listen|connect|both NAME [SECONDS]: a stream socket; a NAME that begins with @ is "
+		"abstract"},
+	{"peer", probe_peer,
+		"own|other stream|seqpacket PATH [HEAD]: whether the listener talks to this user, "
+		"after the HEAD of a request; "
+		"other: in a user namespace with subordinate ids"},
+	{"swap", probe_swap, "A B MS: exchanges two names for so long"},
+	{"unix-connect", probe_unix_connect, "PATH"},
+	{"unix-listen", probe_unix_listen, "PATH MS: until somebody connects"},
+	{"xattr-list", probe_xattr_list, "FILE"},
+	{"xattr-set", probe_xattr_set, "FILE NAME"},
+	{"talk", probe_talk,
+		"ADDR PORT [-s BYTES | -c HOST:PORT | -t SNI | -e SNI | -2 SNI]...: TCP; says "
+		"bytes "
+		"(\\r \\n \\0 \\xNN), CONNECT, a ClientHello (-e with ECH, -2 for h2)"},
+	{"dns", probe_dns, "ADDR PORT TYPE NAME [tcp]: one question"},
+	{"udp", probe_udp, "ADDR PORT [BYTES]: one datagram"},
+	{"raw", probe_raw, "ADDR PROTOCOL: one IP packet of that protocol"},
+	{"packet", probe_packet, "ADDR: an ARP request on each interface"},
+	{"xdp", probe_xdp, "ADDR: the same through AF_XDP sockets"},
+	{"vsock", probe_vsock, "CID PORT: a connection"},
+	{"listen", probe_listen,
+		"tcp|udp ADDR SECONDS FILE: prints its port, goes on in the background, writes who "
+		"comes into FILE"},
+};
+
+int probe_refused(const char *what)
+{
+	int e = errno;
+
+	printf("%s %s: %s\n", strerrorname_np(e), what, strerror(e));
+	return PROBE_REFUSED;
+}
+
+static int help(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		printf("sbx-probe %s %s\n", verbs[i].name, verbs[i].help);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc >= 2 && i < ARRAY_LEN(verbs); i++)
+		if (strcmp(argv[1], verbs[i].name) == 0)
+			return verbs[i].run(argc - 2, argv + 2);
+	if (argc == 2 && strcmp(argv[1], "help") == 0)
+		return help();
+	(void)fprintf(stderr, "sbx-probe: there is no such verb\n  try: sbx-probe help\n");
+	return PROBE_USAGE;
+}

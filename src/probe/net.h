@@ -1,0 +1,49 @@
+/*
+ * net - what the network verbs of sbx-probe share: addresses, bytes as text, waiting with a bound.
+ *
+ * How      net_parse takes numbers only: the host's and the guest's resolver are what is probed.
+ *          `gateway` is the address of the sandbox's own proxy and resolver. net_bytes undoes \r \n
+ *          \0 \xNN in an argument.
+ * Trust    The arguments of probes. What a peer says is answer.c's.
+ * Limits   NET_WAIT_MS for all of one verb; the variable PROBE_MS makes it shorter.
+ * Never    Resolves a name. Waits without a bound.
+ * See      README
+ */
+#pragma once
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include "lib/base/attr.h"
+
+#define NET_WAIT_MS 6000
+#define NET_MAX_BYTES 16384
+#define NET_GATEWAY "198.18.0.1"
+
+struct net_addr {
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	};
+	socklen_t n;
+};
+
+int net_parse(const char *addr, const char *port, struct net_addr *ret) MUST_CHECK;
+/* What is left of NET_WAIT_MS since `start`, which net_now gave. */
+int net_now(void);
+int net_left(int start);
+/* Waits for events of poll(2); 1, 0 when it is too late. */
+int net_wait(int fd, short events, int ms);
+/* Connected within the time that is left, or -errno. */
+int net_connect(const struct net_addr *to, int start) MUST_CHECK;
+/* Takes escapes out of text; gives the number of bytes, at most size. */
+size_t net_bytes(const char *text, uint8_t *buf, size_t size);
+
+/* A ClientHello for the name (n_name 0: without one); gives its bytes. ech: with an
+ * encrypted_client_hello, h2: ALPN says h2 only. */
+size_t hello_make(const uint8_t *name, size_t n_name, bool ech, bool h2, uint8_t *buf, size_t size);
+/* One frame on the interface of that index, in an AF_XDP socket of its own; -errno. */
+int xdp_send(unsigned index, const uint8_t *frame, size_t n) MUST_CHECK;

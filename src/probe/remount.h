@@ -1,0 +1,29 @@
+/*
+ * remount - the mounts of the share, made again after its device was taken from the kernel.
+ *
+ * How      remount_note writes down where virtiofs is mounted; remount_again detaches what is dead and mounts the same anew: the share itself, and each
+ *          workspace as a bind of its path in it.
+ * Trust    Runs as root in the guest: the attacker.
+ * Limits   REMOUNT_MAX mounts; what a process has open in one of them stays dead.
+ * See      fuse.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/base/attr.h"
+
+#define REMOUNT_MAX 64
+#define REMOUNT_SHARE "/run/sbx/workspaces/share"
+
+struct remount {
+	struct {
+		char path[1024];
+		bool ro;
+	} mounts[REMOUNT_MAX];
+	size_t n;
+};
+
+void remount_note(struct remount *r);
+int remount_again(const struct remount *r) MUST_CHECK;

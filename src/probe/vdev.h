@@ -1,0 +1,36 @@
+/*
+ * vdev - a virtio device of PCI, driven from user space without a driver of the kernel.
+ *
+ * How      The kernel's driver is unbound, the device's registers are mapped by way of sysfs, and one ring and its buffers lie in locked pages whose
+ *          physical addresses come from /proc/self/pagemap. One request at a time; answers are polled for.
+ * Trust    Runs as root in the guest: the attacker. Nothing of it runs on the host.
+ * Owns     struct vdev, until vdev_close, which resets the device and gives it back to the kernel's driver.
+ * Limits   VDEV_BYTES each way; VDEV_WAIT_MS for an answer.
+ * See      Virtual I/O Device (VIRTIO) 1.2, 4.1; fuse.c
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/attr.h"
+
+#define VDEV_PAGE 4096
+#define VDEV_BYTES ((size_t)4 * VDEV_PAGE)
+#define VDEV_WAIT_MS 3000
+
+struct vdev {
+	char name[32];	       /* on the PCI bus */
+	volatile uint8_t *bar; /* what is mapped of it */
+	size_t bar_size;
+	uint32_t common, notify, multiplier; /* where in it */
+	volatile uint8_t *kick;
+	uint16_t queue, size, next;
+	uint8_t *ring, *out, *in; /* a page, VDEV_BYTES, VDEV_BYTES */
+};
+
+/* The first device with this PCI id, unbound and ready. Prints why it cannot be. */
+int vdev_open(struct vdev *d, const char *id, uint16_t queue) MUST_CHECK;
+/* Sends n_out bytes of d->out; up to n_in come to d->in. Gives their number, -1 when none came in time. */
+long vdev_ask(struct vdev *d, size_t n_out, size_t n_in) MUST_CHECK;
+void vdev_close(struct vdev *d);

@@ -1,0 +1,67 @@
+#include "accel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "lib/base/fd.h"
+#include "lib/settings/settings.h"
+#include "api.h"
+#include "verb.h"
+
+#define ACCEPT_HINT "sbx settings set vm.accel tcg"
+
+/* 0, or why not. */
+static int try_kvm(void)
+{
+	AUTO_CLOSE int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+
+	return fd >= 0 ? 0 : -errno;
+}
+
+/* There, but not for this user: one command away from being right, so emulation is not offered. */
+static int say_not_yours(struct problem *p)
+{
+	(void)err_set(&p->err, -EACCES, "/dev/kvm is there, but you may not open it");
+	return problem_hint(p, -EACCES,
+		"sudo usermod -aG kvm $USER, then log in again; or, slow and no isolation "
+		"boundary: " ACCEPT_HINT);
+}
+
+static bool ask(int why)
+{
+	ui_note("This machine has no KVM (/dev/kvm: %s). KVM is the wall around a sandbox.",
+		strerror(-why));
+	ui_note("To have it, enable virtualisation in the firmware, or in whatever this machine "
+		"runs on.");
+	ui_note("Without it the sandbox can be emulated in software (TCG): much slower, and no "
+		"isolation boundary.");
+	ui_note("Only the jail around qemu is left then: fit for trying things out, not for code "
+		"that you fear.");
+	return ui_confirm("Use software emulation from now on (" ACCEPT_HINT ")?");
+}
+
+int accel_require(json_t *body, struct problem *p)
+{
+	int why, r;
+
+	if (strcmp(api_str(body, "accel"), "tcg") == 0)
+		return 0;
+	why = try_kvm();
+	if (why == 0)
+		return 0;
+	if (why == -EACCES || why == -EPERM)
+		return say_not_yours(p);
+	if (strcmp(api_str(body, "accel"), "kvm") != 0 && ui_can_ask() && ask(why)) {
+		r = settings_change(SETTINGS_VM_ACCEL, "tcg", &p->err);
+		if (r == 0)
+			(void)json_object_set_new(body, "accel", json_string("tcg"));
+		return r;
+	}
+	(void)err_set(&p->err, -ENOTSUP,
+		"this machine has no KVM (/dev/kvm: %s), which is the wall around a sandbox",
+		strerror(-why));
+	return problem_hint(p, -ENOTSUP,
+		ACCEPT_HINT " (or --accel tcg once): software emulation, slow and no isolation "
+			    "boundary");
+}

@@ -1,0 +1,159 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "template.h"
+#include "template_verbs.h"
+#include "verb.h"
+
+const struct opt_def template_save_opts[] = {
+	{'o', "output", "FILE", "write the template to a file, - for the standard output"},
+	{0, "flat", NULL, "one file for each disk instead of layers on those of its template"},
+	{0},
+};
+
+/* ---- to a file ---- */
+
+static int export_to(const struct template *t, int fd, struct problem *p)
+{
+	int r = template_export(t, fd, template_show, NULL, &p->err);
+
+	ui_progress_end();
+	return r < 0 ? err_wrap(&p->err, r, "writing the template") : 0;
+}
+
+/* Whole or not at all. */
+static int write_file(const struct template *t, const char *path, struct problem *p)
+{
+	AUTO_FREE char *temp = xasprintf("%s.XXXXXX", path);
+	AUTO_CLOSE int fd = mkostemp(temp, O_CLOEXEC);
+	mode_t mask = umask(0);
+	int r;
+
+	(void)umask(mask);
+	if (fd < 0)
+		return err_errno(&p->err, -errno, "making %s", path);
+	r = export_to(t, fd, p);
+	if (r == 0 && (fchmod(fd, 0666 & ~mask) < 0 || fsync(fd) < 0 || rename(temp, path) < 0))
+		r = err_errno(&p->err, -errno, "writing %s", path);
+	if (r < 0)
+		(void)unlink(temp);
+	return r;
+}
+
+static int output(const struct template *t, const char *path, struct problem *p)
+{
+	struct stat st = {0};
+	char size[32];
+	int r;
+
+	if (strcmp(path, "-") == 0) {
+		if (isatty(STDOUT_FILENO))
+			return err_set(&p->err, -EINVAL,
+				"a template is no text for a terminal; send it to a file or a "
+				"pipe");
+		return export_to(t, STDOUT_FILENO, p);
+	}
+	r = write_file(t, path, p);
+	if (r < 0)
+		return r;
+	(void)stat(path, &st);
+	str_from_size((uint64_t)st.st_size, size, sizeof(size));
+	ui_note("%s Wrote %s (%s). To use it elsewhere: sbx template load %s", ui_tick(), path,
+		size, path);
+	return 0;
+}
+
+static int export_named(const char *name, const char *path, struct problem *p)
+{
+	AUTO_TEMPLATE struct template t = {0};
+	int r;
+
+	if (!path) {
+		(void)err_set(
+			&p->err, -EINVAL, "a name for the new template, or -o FILE, is missing");
+		return problem_usage(p, -EINVAL, "template save");
+	}
+	r = template_open_shown(name, template_show, NULL, &t, &p->err);
+	ui_progress_end();
+	if (r == -ENOENT)
+		return problem_hint(p, r,
+			"sbx template ls, or for a sandbox: sbx template save %s "
+			"NAME -o %s",
+			name, path);
+	return r < 0 ? r : output(&t, path, p);
+}
+
+/* ---- a sandbox ---- */
+
+static uint64_t own_bytes(const char *name)
+{
+	AUTO_JSON json_t *m = template_manifest(name);
+
+	return m ? (uint64_t)(api_int(m, "size")) : 0;
+}
+
+static int save_sandbox(struct opts *o, struct problem *p)
+{
+	const char *ref = o->args.v[0], *name = o->args.v[1], *path = opts_value(o, "output");
+	struct template_wish wish = {.name = name, .flat = opts_has(o, "flat")};
+	AUTO_TEMPLATE struct template t = {0};
+	uint64_t begin = clock_mono_ms();
+	char size[32];
+	int r = template_save_as(ref, &wish, &t, p);
+
+	if (r < 0)
+		return r;
+	str_from_size(own_bytes(name), size, sizeof(size));
+	ui_note("%s Saved %s as the template %s (%s, %s with what it shares) in %.1f s. To use it: "
+		"sbx create shell . --template %s",
+		ui_tick(), ref, name, t.id, size, (double)(clock_mono_ms() - begin) / 1000, name);
+	return path ? output(&t, path, p) : 0;
+}
+
+int template_save_run(struct opts *o)
+{
+	struct problem p = {0};
+	int r = o->args.n == 2 ? save_sandbox(o, &p)
+			       : export_named(o->args.v[0], opts_value(o, "output"), &p);
+
+	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
+}
+
+/* ---- load ---- */
+
+int template_load_run(struct opts *o)
+{
+	const char *path = o->args.v[0], *name = o->args.n == 2 ? o->args.v[1] : NULL;
+	AUTO_TEMPLATE struct template t = {0};
+	AUTO_CLOSE int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+						   : open(path, O_RDONLY | O_CLOEXEC);
+	struct problem p = {0};
+	int r = 0;
+
+	if (fd < 0)
+		r = err_errno(&p.err, -errno, "opening %s", path);
+	/* A name of old sandboxes may move on. */
+	if (r == 0)
+		r = template_collect_unused(&p);
+	if (r == 0)
+		r = template_import(fd, name, template_show, NULL, &t, &p.err);
+	ui_progress_end();
+	if (r == 0)
+		r = template_collect_unused(&p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (!name)
+		name = api_str(t.manifest, "name");
+	printf("%s Loaded template %s (%s). To use it: sbx create shell . --template %s\n",
+		ui_tick(), name, t.id, name);
+	return EXIT_OK;
+}

@@ -1,0 +1,50 @@
+/*
+ * dockerfile - what stands behind the FROM lines of a Dockerfile, read before anything is built.
+ *
+ * How      Only what is needed to know what the build starts from: directives, ARG before the first
+ *          FROM, FROM with its stage's name; comments, continued lines and here-documents are passed
+ *          over as Docker does. Everything else is Docker's to read, inside the sandbox.
+ * Trust    Part of a repository that may be a stranger's. It decides which template is used and what
+ *          the person is told, never what a build may do.
+ * Owns     struct dockerfile owns its text; dockerfile_done frees.
+ * Limits   DOCKERFILE_MAX_*.
+ * See      dockerfile_test.c, dockerfile_fuzz.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "lib/base/err.h"
+
+#define DOCKERFILE_MAX_STAGES 64
+#define DOCKERFILE_MAX_ARGS 64
+#define DOCKERFILE_MAX_WORD 256
+
+struct dockerfile_stage {
+	char ref[DOCKERFILE_MAX_WORD], name[DOCKERFILE_MAX_WORD];
+};
+
+struct dockerfile {
+	struct dockerfile_stage stages[DOCKERFILE_MAX_STAGES];
+	size_t n;
+	/* The text without a `# syntax=` line: that would fetch another builder from a registry. */
+	char *text;
+	bool had_syntax;
+};
+
+enum dockerfile_from {
+	DOCKERFILE_OTHER,   /* an image of some registry, or scratch */
+	DOCKERFILE_SANDBOX, /* docker/sandbox-templates:TAG */
+	DOCKERFILE_TEMPLATE /* sbx/NAME */
+};
+
+/* args: NAME=VALUE of the person, NULL-terminated, or NULL. -EINVAL with a sentence. */
+int dockerfile_parse(const char *text, const char *const *args, struct dockerfile *ret,
+	struct err *err) MUST_CHECK;
+void dockerfile_done(struct dockerfile *d);
+/* What the last stage starts from in the end. */
+const char *dockerfile_base(const struct dockerfile *d);
+/* Is it the name of an earlier stage? */
+bool dockerfile_is_stage(const struct dockerfile *d, size_t stage);
+/* Name gets the template that a reference stands for: NAME, or what the reference calls TAG. */
+enum dockerfile_from dockerfile_kind(const char *ref, char *name, size_t size);

@@ -1,0 +1,29 @@
+/*
+ * guest_run - a small command in a running sandbox, with its input and its output in memory.
+ *
+ * How      One session (session.h) between two files in memory. Its output so far is given to
+ *          `watch` about five times a second, so that long work can show where it is.
+ * Trust    What comes back is the guest's: bounded, and cleaned by whoever prints it.
+ * Owns     The output is the caller's.
+ * Limits   GUEST_RUN_MAX_OUT bytes of output; more ends it.
+ * See      session.h
+ */
+#pragma once
+
+#include "lib/base/slice.h"
+#include "ui.h"
+
+#define GUEST_RUN_MAX_OUT (256u << 10)
+
+struct guest_run {
+	const char *ref, *user;	 /* user NULL: the agent */
+	const char *const *argv; /* NULL-terminated */
+	struct slice in;
+	void (*watch)(void *arg, const char *out); /* or NULL */
+	void *arg;
+	char *out; /* afterwards: what it wrote to stdout; the caller's */
+	int status;
+};
+
+/* 0 when it ended with status 0. -EINTR when a signal ended it, which goes to it. Else -EIO and what it wrote to stderr, or what kept it from running. */
+int guest_run(struct guest_run *g, struct problem *p) MUST_CHECK;

@@ -1,0 +1,114 @@
+#include "history.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "lib/base/str.h"
+#include "lib/spec/spec.h"
+#include "lib/sshagent/sha256.h"
+
+#define HASH_BYTES 8
+#define MAX_OPEN 16
+
+/* ".claude/projects" as the name of one folder. */
+static char *flat_name(const char *path)
+{
+	char *name = xstrdup(path + (path[0] == '.'));
+
+	for (char *c = name; *c; c++)
+		if (*c == '/')
+			*c = '-';
+	return name;
+}
+
+static char *folder_of(const char *agent, const char *workspace)
+{
+	uint8_t hash[SHA256_BYTES];
+	char hex[2 * HASH_BYTES + 1];
+
+	sha256(slice_from_str(workspace), hash);
+	for (size_t i = 0; i < HASH_BYTES; i++)
+		(void)snprintf(hex + 2 * i, 3, "%02x", hash[i]);
+	return paths_get(PATHS_STATE, "history/%s/%s", agent, hex);
+}
+
+static int note_workspace(const char *folder, const char *workspace, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/workspace", folder),
+		       *text = xasprintf("%s\n", workspace);
+
+	return access(path, F_OK) == 0 ? 0 : file_save(path, slice_from_str(text), err);
+}
+
+int history_add(const struct agent *a, json_t *body, struct problem *p)
+{
+	const json_t *first = json_array_get(json_object_get(body, "workspaces"), 0);
+	AUTO_FREE char *folder = NULL;
+	json_t *list;
+	int r = 0;
+
+	if (!first || a->history.n == 0)
+		return 0;
+	folder = folder_of(a->name, api_str(first, "host"));
+	list = json_array();
+	(void)json_object_set_new(body, "mounts", list);
+	for (size_t i = 0; r == 0 && i < a->history.n; i++) {
+		AUTO_FREE char *name = flat_name(a->history.v[i].a),
+			       *host = xasprintf("%s/%s", folder, name),
+			       *guest = xasprintf(SPEC_HOME "/%s", a->history.v[i].a);
+
+		r = paths_make(host, &p->err);
+		(void)json_array_append_new(
+			list, json_pack("{s:s, s:s}", "host", host, "guest", guest));
+	}
+	return r == 0 ? note_workspace(folder, api_str(first, "host"), &p->err) : r;
+}
+
+/* Only what history_add made: below our own folder. */
+static bool is_ours(const char *path)
+{
+	AUTO_FREE char *root = paths_get(PATHS_STATE, "history/");
+
+	return str_starts(path, root) && !strstr(path, "/../");
+}
+
+char *history_folder(const json_t *sandbox)
+{
+	const json_t *mount = json_array_get(json_object_get(sandbox, "mounts"), 0);
+	const char *host = mount ? api_str(mount, "host") : "", *slash = strrchr(host, '/');
+
+	return slash && is_ours(host) ? xstrndup(host, (size_t)(slash - host)) : NULL;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	return remove(path) < 0 ? -errno : 0;
+}
+
+int history_remove(const char *folder, const json_t *list, struct problem *p)
+{
+	const json_t *s;
+	size_t i;
+
+	json_array_foreach(list, i, s)
+	{
+		AUTO_FREE char *other = history_folder(s);
+
+		if (other && strcmp(other, folder) == 0) {
+			(void)err_set(&p->err, -EBUSY, "the sandbox '%s' has the same history",
+				api_str(s, "name"));
+			return problem_hint(p, -EBUSY, "sbx rm --history %s", api_str(s, "name"));
+		}
+	}
+	if (!is_ours(folder))
+		return err_set(&p->err, -EINVAL, "'%s' is no history of sbx", folder);
+	if (nftw(folder, remove_entry, MAX_OPEN, FTW_DEPTH | FTW_PHYS) != 0)
+		return err_set(&p->err, -EIO, "not all of %s could be removed", folder);
+	return 0;
+}

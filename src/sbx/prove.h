@@ -1,0 +1,63 @@
+/*
+ * prove - what a run of `sbx prove` has found: the results, for those who write reports.
+ *
+ * How      prove_run.c fills the results as probes end; prove_text.c, prove_json.c and prove_html.c
+ *          write them out. A probe that never came to its end is red: nothing is green by default.
+ * Trust    inside and outside are what parts printed, inside by the guest itself. All texts have been
+ *          through prove_clean: valid UTF-8, no control character but the newline, bounded.
+ * Owns     struct prove_run owns its texts and results.
+ * Limits   PROVE_MAX_TEXT bytes a text.
+ * See      data/probes/README
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "lib/base/err.h"
+
+#define PROVE_MAX_TEXT 4096
+
+enum prove_verdict {
+	PROVE_FAIL, /* 0: what nobody has judged is red */
+	PROVE_PASS,
+	PROVE_SKIP,
+	PROVE_N_VERDICTS,
+};
+
+struct prove_result {
+	char *id;    /* GROUP/NAME; of one that was tried again recovery/X+GROUP/NAME */
+	char *group; /* the group in whose section it stands */
+	char *title, *tried, *means;
+	char *inside, *outside; /* what was seen; empty when there was no such part */
+	char *why;		/* red: the reason; skipped: what was missing; green: empty */
+	char *next;		/* red: what to type next; else empty */
+	enum prove_verdict verdict;
+	bool untried; /* the run was interrupted before; red, and not worth a word */
+	bool twin;    /* tried on the scratch twin */
+	bool own;     /* a probe of the user's */
+	unsigned ms;  /* how long its parts took, together */
+};
+
+struct prove_run {
+	char *sandbox, *id, *accel; /* accel: "kvm" or "tcg" */
+	char *template;
+	char *twin;   /* its name; NULL when there was none */
+	char *kernel; /* the guest's, by its template; NULL when that is gone */
+	char *host;   /* "Linux 6.1.0-30-amd64 x86_64" */
+	char *version;
+	uint64_t begun_ms; /* since 1970 */
+	uint64_t took_ms;
+	bool quick;
+	bool cut; /* interrupted: what is missing was not tried */
+	struct prove_result *results;
+	size_t n;
+	size_t count[PROVE_N_VERDICTS];
+};
+
+/* "pass", "fail" or "skip". */
+const char *prove_word(enum prove_verdict v);
+
+/* The reports. prove_html writes one page that needs no other file. */
+void prove_json(const struct prove_run *run);
+int prove_html(const struct prove_run *run, int fd, struct err *err) MUST_CHECK;

@@ -1,0 +1,74 @@
+/*
+ * prove_probe - the probes of `sbx prove`: files with a header and parts, read as data/probes/README says.
+ *
+ * How      prove_probes_load reads the shipped folder and then the user's own. A file that is not in
+ *          order is refused with its name and line, and with it the run: a probe that is left out
+ *          silently would look like one that holds.
+ * Trust    Shipped files and the user's own, which run as the user: they are programs. Texts go through
+ *          prove_clean all the same.
+ * Owns     struct probes owns everything; prove_probes_done frees it.
+ * Limits   PROBE_MAX_FILE bytes a file, PROBE_MAX probes, PROBE_MAX_TITLE and PROBE_MAX_VALUE bytes a
+ *          value, PROBE_MAX_AGAIN probes tried again.
+ * See      prove_probe_test.c, data/probes/README
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "lib/base/slice.h"
+#include "lib/base/err.h"
+
+#define PROBE_MAX_FILE 32768
+#define PROBE_MAX 1000
+#define PROBE_N_GROUPS 7
+#define PROBE_MAX_TITLE 120
+#define PROBE_MAX_VALUE 1000
+#define PROBE_MAX_NAME 48
+#define PROBE_MAX_AGAIN 32
+#define PROBE_MAX_SECONDS 180
+#define PROBE_SECONDS 30
+
+enum probe_part {
+	PROBE_BEFORE,
+	PROBE_INSIDE,
+	PROBE_OUTSIDE,
+	PROBE_N_PARTS,
+};
+
+struct probe {
+	char *id, *path;
+	unsigned group; /* index into probe_groups */
+	char *title, *tried, *means;
+	bool quick, twin, own;
+	bool alone; /* after all others of the run: it harms what sandboxes share */
+	unsigned seconds;
+	char *again[PROBE_MAX_AGAIN];
+	size_t n_again;
+	char *part[PROBE_N_PARTS]; /* NULL: none */
+};
+
+struct probes {
+	struct probe *v[PROBE_MAX];
+	size_t n;
+};
+
+extern const char *const probe_groups[]; /* in the order of a report; ends with NULL */
+extern const char *const probe_part_words[];
+
+/* The place of a group in probe_groups, or -1. */
+int probe_group_find(const char *name);
+/* One file. `path` is what messages call it. *ret must be all zero. */
+int probe_parse(struct slice text, const char *group, const char *name, const char *path,
+	struct probe *ret, struct err *err) MUST_CHECK;
+/* It does something to the sandbox and looks what holds afterwards. */
+bool probe_is_recovery(const struct probe *p);
+void probe_done(struct probe *p);
+
+/* All files of one folder; -ENOENT is no fault of the user's own. */
+int prove_probes_load(struct probes *set, const char *folder, bool own, struct err *err) MUST_CHECK;
+/* Both folders, and what one probe says about others. */
+int prove_probes_load_installed(struct probes *set, struct err *err) MUST_CHECK;
+int prove_probes_check(const struct probes *set, struct err *err) MUST_CHECK;
+void prove_probes_done(struct probes *set);
+const struct probe *prove_probes_find(const struct probes *set, const char *id);
+
+#define AUTO_PROBES CLEANUP(prove_probes_done)

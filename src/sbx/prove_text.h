@@ -1,0 +1,23 @@
+/*
+ * prove_text - the report of `sbx prove` for people, on stdout.
+ *
+ * How      On a terminal each probe has its line as it ends, and a bar below; the reasons come at the
+ *          end. Elsewhere all of it is printed at the end, by groups.
+ * Trust    Results are clean (prove.h); names go through ui_put.
+ * See      cmd_prove.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "prove.h"
+
+struct prove_text {
+	bool live; /* a terminal looks on */
+	bool verbose;
+	size_t n_done;
+};
+
+void prove_text_head(const struct prove_run *run);
+void prove_text_one(
+	struct prove_text *t, const struct prove_run *run, const struct prove_result *res);
+void prove_text_end(const struct prove_text *t, const struct prove_run *run);

@@ -1,0 +1,319 @@
+#include "template_scratch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lib/base/fd.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/template/template.h"
+#include "api.h"
+#include "template.h"
+#include "template_source.h"
+
+#define OWN "/proc/self/exe"
+#define MEMORY "2g" /* of a build; Docker and a package manager fit */
+#define MAX_ARGS 256
+#define BUILD_MS (4 * 3600 * 1000ull)
+#define MAX_MIRRORS 4
+#define CAT_SOURCES "cat /etc/apt/sources.list.d/debian.sources"
+
+/* ---- one command ---- */
+
+struct command {
+	const char *argv[MAX_ARGS];
+	size_t n;
+};
+
+static void add(struct command *c, const char *word)
+{
+	if (c->n + 1 < MAX_ARGS)
+		c->argv[c->n++] = word;
+}
+
+static struct command command(const char *verb)
+{
+	struct command c = {.argv = {OWN}, .n = 1};
+
+	add(&c, verb);
+	return c;
+}
+
+static struct command in_guest(const struct scratch *s, bool input)
+{
+	struct command c = command("exec");
+
+	if (input)
+		add(&c, "-i");
+	add(&c, "-u");
+	add(&c, "root");
+	add(&c, "-w");
+	add(&c, "/");
+	add(&c, s->name);
+	return c;
+}
+
+static void keep_line(void *arg, char *line)
+{
+	struct scratch *s = arg;
+
+	if (line[0])
+		(void)!str_copy(s->tail[s->n_lines++ % SCRATCH_TAIL], FOLLOW_MAX_LINE, line);
+}
+
+/* On a terminal the line takes the place of the one before; else it stays, as in any log. */
+static void show_line(void *arg, char *line)
+{
+	keep_line(arg, line);
+	if (!line[0])
+		return;
+	if (ui_is_terminal())
+		ui_busy(line);
+	else
+		ui_note("%s", line);
+}
+
+static int run(struct scratch *s, const struct command *c, struct follow f, struct problem *p)
+{
+	f.argv = c->argv;
+	f.arg = s;
+	if (!f.fn)
+		f.fn = keep_line;
+	s->n_lines = 0;
+	if (follow_caught())
+		return err_set(&p->err, -EINTR, "interrupted");
+	return follow_run(&f, &p->err);
+}
+
+static void show_tail(const struct scratch *s)
+{
+	size_t n = MIN(s->n_lines, (size_t)SCRATCH_TAIL);
+
+	for (size_t i = s->n_lines - n; i < s->n_lines; i++)
+		ui_note("  %s", s->tail[i % SCRATCH_TAIL]);
+}
+
+/* A sentence from a status; the last lines say why. */
+static int judge(const struct scratch *s, int status, const char *what, struct problem *p)
+{
+	if (status <= 0)
+		return status;
+	ui_progress_end();
+	if (follow_caught())
+		return err_set(&p->err, -EINTR, "%s: interrupted, nothing is kept", what);
+	show_tail(s);
+	return err_set(&p->err, -EIO, "%s failed (status %d)", what, status);
+}
+
+/* ---- what it may reach ---- */
+
+struct mirrors {
+	char hosts[MAX_MIRRORS][256];
+	size_t n;
+};
+
+/* URIs: scheme://host[:port]/path */
+static void take_source(void *arg, char *line)
+{
+	struct mirrors *m = arg;
+	const char *p = str_starts(line, "URIs:") ? strstr(line, "://") : NULL;
+	size_t n;
+
+	if (!p || m->n == MAX_MIRRORS)
+		return;
+	p += 3;
+	n = strcspn(p, "/ ");
+	if (n == 0 || n >= sizeof(m->hosts[0]) ||
+		strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789.-:") < n)
+		return;
+	(void)snprintf(m->hosts[m->n], sizeof(m->hosts[0]), "%.*s", (int)n, p);
+	for (size_t i = 0; i < m->n; i++)
+		if (!strcmp(m->hosts[i], m->hosts[m->n]))
+			return;
+	m->n++;
+}
+
+/* Out of the base's own file, never out of the sandbox: what is saved from a sandbox could name any
+ * host. Without a base there is none. */
+static void find_mirrors(struct mirrors *m)
+{
+	AUTO_TEMPLATE struct template base = {0};
+	AUTO_FREE char *disk = NULL;
+	const char *argv[] = {"/usr/sbin/debugfs", "-R", CAT_SOURCES, NULL, NULL};
+	struct follow f = {.argv = argv, .lines = 1, .in_fd = -1, .fn = take_source, .arg = m};
+
+	if (template_open(TEMPLATE_SOURCE_BASE, &base, &(struct err){0}) < 0)
+		return;
+	disk = xasprintf("%s/root.img", base.dir);
+	argv[3] = disk;
+	if (access(argv[0], X_OK) == 0)
+		(void)!follow_run(&f, &(struct err){0});
+}
+
+static int allow_one(struct scratch *s, const char *hosts, struct problem *p)
+{
+	struct command c = command("policy");
+	const char *const words[] = {"allow", "network", "--sandbox", s->name, hosts};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		add(&c, words[i]);
+	return judge(s, run(s, &c, (struct follow){.lines = 1, .in_fd = -1}, p),
+		"giving the build its network", p);
+}
+
+static int allow_all(struct scratch *s, const struct opt_list *allow, struct problem *p)
+{
+	struct mirrors m = {0};
+	int r = 0;
+
+	find_mirrors(&m);
+	for (size_t i = 0; i < m.n && r == 0; i++) {
+		ui_note("The build may reach %s, the base template's Debian mirror.", m.hosts[i]);
+		r = allow_one(s, m.hosts[i], p);
+	}
+	for (size_t i = 0; i < allow->n && r == 0; i++) {
+		ui_note("The build may reach %s.", allow->v[i]);
+		r = allow_one(s, allow->v[i], p);
+	}
+	return r;
+}
+
+/* ---- its life ---- */
+
+int scratch_start(struct scratch *s, const char *template, const char *share,
+	const struct opt_list *allow, struct problem *p)
+{
+	struct command c = command("create");
+	const char *const words[] = {"shell", share, "--template", template, "--memory", MEMORY,
+		"--quiet", "--name", s->name};
+	char id[9];
+	int r;
+
+	str_random_hex(id, 4);
+	(void)snprintf(s->name, sizeof(s->name), "template-build-%s", id);
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		add(&c, words[i]);
+	r = judge(s, run(s, &c, (struct follow){.lines = 1, .in_fd = -1}, p),
+		"starting a sandbox to build in", p);
+	return r < 0 ? r : allow_all(s, allow, p);
+}
+
+static int make_memory(const char *text, int *ret, struct problem *p)
+{
+	AUTO_CLOSE int fd = memfd_create("sbx-build", MFD_CLOEXEC);
+	int r = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+
+	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+		r = -errno;
+	if (r < 0)
+		return err_errno(&p->err, r, "making a file in memory");
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+int scratch_put(struct scratch *s, const char *path, const char *text, struct problem *p)
+{
+	struct command c = in_guest(s, true);
+	AUTO_CLOSE int fd = -1;
+	int r = make_memory(text, &fd, p);
+
+	if (r < 0)
+		return r;
+	add(&c, "sh");
+	add(&c, "-c");
+	add(&c, "mkdir -p \"${0%/*}\" && cat >\"$0\"");
+	add(&c, path);
+	return judge(s, run(s, &c, (struct follow){.lines = 1, .in_fd = fd}, p),
+		"sending files to the sandbox", p);
+}
+
+int scratch_get(struct scratch *s, const char *path, size_t max, char **ret, struct problem *p)
+{
+	struct command c = in_guest(s, false);
+	AUTO_CLOSE int fd = -1;
+	AUTO_FREE char *text = NULL;
+	char limit[32];
+	ssize_t n;
+	int r = make_memory("", &fd, p);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(limit, sizeof(limit), "%zu", max);
+	add(&c, "head");
+	add(&c, "-c");
+	add(&c, limit);
+	add(&c, path);
+	r = judge(s,
+		run(s, &c, (struct follow){.lines = 3, .in_fd = -1, .out_fd = fd, .max_bytes = max},
+			p),
+		"reading from the sandbox", p);
+	if (r < 0)
+		return r;
+	text = xcalloc(1, max + 1);
+	n = lseek(fd, 0, SEEK_SET) < 0 ? -errno : fd_read_full(fd, text, max);
+	if (n < 0)
+		return err_errno(&p->err, (int)n, "reading what the sandbox said");
+	*ret = TAKE(text);
+	return 0;
+}
+
+int scratch_run(struct scratch *s, const char *const *argv, struct problem *p)
+{
+	struct command c = in_guest(s, false);
+	int r;
+
+	while (*argv)
+		add(&c, *argv++);
+	r = run(s, &c,
+		(struct follow){.lines = 1, .in_fd = -1, .max_ms = BUILD_MS, .fn = show_line}, p);
+	if (!ui_is_terminal())
+		s->n_lines = 0; /* they stand there already */
+	r = judge(s, r, "building the Dockerfile in a sandbox", p);
+	return r == -EIO ? problem_hint(
+				   p, r, "--allow-network HOST when a step could not reach a host")
+			 : r;
+}
+
+int scratch_save_image(struct scratch *s, const char *image, int out_fd, struct problem *p)
+{
+	struct command c = in_guest(s, false);
+
+	add(&c, "docker");
+	add(&c, "save");
+	add(&c, image);
+	return judge(s,
+		run(s, &c,
+			(struct follow){.lines = 3,
+				.in_fd = -1,
+				.out_fd = out_fd,
+				.max_bytes = SCRATCH_MAX_IMAGE},
+			p),
+		"taking the image out of the sandbox", p);
+}
+
+int scratch_save(struct scratch *s, const char *name, const json_t *facts, struct problem *p)
+{
+	if (follow_caught())
+		return err_set(&p->err, -EINTR, "interrupted");
+	return template_save(s->name, name, facts, p);
+}
+
+void scratch_done(struct scratch *s)
+{
+	struct command c = command("rm");
+	struct follow f = {.argv = c.argv, .lines = 1, .in_fd = -1};
+
+	if (!s->name[0])
+		return;
+	add(&c, "-f");
+	add(&c, s->name);
+	follow_ignore();
+	ui_busy("removing the sandbox that it was built in");
+	(void)!follow_run(&f, &(struct err){0});
+	ui_progress_end();
+	s->name[0] = '\0';
+}

@@ -1,0 +1,201 @@
+#include "images.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "child.h"
+#include "lib/base/clock.h"
+#include "lib/base/keepenv.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "lib/base/str.h"
+#include "lib/ipc/edge_chan.h"
+#include "lib/settings/settings.h"
+#include "lib/template/template.h"
+#include "lib/vmm/image.h"
+#include "sbxd.h"
+
+#define EXIT_BUSY 75 /* of sbx-keeper --make-image */
+
+void images_init(struct images *im)
+{
+	*im = (struct images){.pidfd = -1};
+}
+
+static bool is_template(void *arg, const char *id)
+{
+	AUTO_TEMPLATE struct template t = {0};
+
+	return template_open(id, &t, NULL) == 0;
+}
+
+void images_collect(void)
+{
+	image_collect(EDGE_BUILD, is_template, NULL);
+}
+
+static bool are_wanted(void)
+{
+	AUTO_SETTINGS struct settings set = {0};
+
+	return settings_load(&set, NULL) == 0 &&
+	       strcmp(settings_get(&set, SETTINGS_WARM_IMAGES), "true") == 0;
+}
+
+static void set_timer(struct sbxd *d, uint64_t ms)
+{
+	loop_timer_set(&d->loop, &d->images.timer, clock_mono_ms() + ms,
+		(struct loop_key){.kind = SBXD_EV_IMAGES_TIMER});
+}
+
+static bool is_same(const struct images_wish *a, const struct images_wish *b)
+{
+	return strcmp(a->template, b->template) == 0 && a->cpus == b->cpus &&
+	       a->memory == b->memory && strcmp(a->accel, b->accel) == 0;
+}
+
+void images_want(struct sbxd *d, const char *id, const char *accel)
+{
+	AUTO_ROW struct store_row row = {0};
+	const struct spec *s = &row.spec;
+
+	if (store_get(d->store, id, &row, NULL) == 0)
+		images_want_class(d, s->template_id[0] ? s->template_id : s->template, s->cpus,
+			s->memory, accel);
+}
+
+void images_want_class(
+	struct sbxd *d, const char *template, uint32_t cpus, uint64_t memory, const char *accel)
+{
+	struct images *im = &d->images;
+	struct images_wish w = {.cpus = cpus, .memory = memory};
+
+	if (im->n == IMAGES_MAX || !are_wanted() ||
+		str_copy(w.template, sizeof(w.template), template) < 0 ||
+		str_copy(w.accel, sizeof(w.accel), accel) < 0)
+		return;
+	for (size_t i = 0; i < im->n; i++)
+		if (is_same(&im->wishes[i], &w))
+			return;
+	im->wishes[im->n++] = w;
+	if (im->n == 1)
+		set_timer(d, IMAGES_DELAY_MS);
+}
+
+static void become_maker(const char *program, const struct images_wish *w, int log_fd, char **env)
+{
+	char cpus[16], memory[32];
+	const char *const argv[] = {"sbx-keeper", "--make-image", "--template", w->template,
+		"--cpus", cpus, "--memory", memory, "--accel", w->accel, NULL};
+	int null = open("/dev/null", O_RDWR);
+
+	(void)snprintf(cpus, sizeof(cpus), "%" PRIu32, w->cpus);
+	(void)snprintf(memory, sizeof(memory), "%" PRIu64, w->memory);
+	(void)setsid();
+	child_reset_signals();
+	log_fd = fcntl(log_fd, F_DUPFD, 16);
+	if (null < 0 || log_fd < 0 || dup2(null, 0) < 0 || dup2(log_fd, 1) < 0 ||
+		dup2(log_fd, 2) < 0)
+		_exit(126);
+	(void)close_range(3, ~0u, 0);
+	(void)execve(program, (char *const *)argv, env);
+	_exit(127);
+}
+
+static int start(struct sbxd *d, const struct images_wish *w, struct err *err)
+{
+	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-keeper");
+	AUTO_FREE char *log = paths_get(PATHS_STATE, "images.log");
+	AUTO_CLOSE int log_fd = child_open_log(log, err);
+	char *env[KEEPENV_MAX + 1];
+	pid_t pid;
+
+	if (log_fd < 0)
+		return log_fd;
+	(void)keepenv_pick_few(env);
+	pid = fork();
+	if (pid < 0)
+		return err_errno(err, -errno, "starting a program for a memory image");
+	if (pid == 0)
+		become_maker(program, w, log_fd, env);
+	d->images.pid = pid;
+	d->images.pidfd = pidfd_open(pid, 0);
+	if (d->images.pidfd < 0 || loop_add(&d->loop, d->images.pidfd, EPOLLIN,
+					   (struct loop_key){.kind = SBXD_EV_IMAGES}) < 0) {
+		images_done(d);
+		return err_set(err, -EIO, "watching the program for a memory image");
+	}
+	set_timer(d, IMAGES_MS);
+	return 0;
+}
+
+static void drop_first(struct images *im)
+{
+	im->n--;
+	memmove(&im->wishes[0], &im->wishes[1], im->n * sizeof(im->wishes[0]));
+}
+
+void images_on_timer(struct sbxd *d)
+{
+	struct images *im = &d->images;
+	struct err err = {0};
+
+	if (im->pid) {
+		log_warn("the program for a memory image takes too long and is killed");
+		(void)kill(-im->pid, SIGKILL); /* its end follows */
+		return;
+	}
+	if (im->n == 0)
+		return;
+	if (start(d, &im->wishes[0], &err) < 0) {
+		log_warn("%s", err.text);
+		drop_first(im);
+	}
+}
+
+static void forget(struct sbxd *d)
+{
+	if (d->images.pidfd >= 0)
+		loop_del(&d->loop, d->images.pidfd);
+	fd_close(&d->images.pidfd);
+	d->images.pid = 0;
+	loop_timer_clear(&d->loop, &d->images.timer);
+}
+
+void images_on_exit(struct sbxd *d)
+{
+	struct images *im = &d->images;
+	int status = 0;
+	bool busy;
+
+	if (waitpid(im->pid, &status, WNOHANG) <= 0)
+		return;
+	forget(d);
+	busy = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_BUSY;
+	if (status != 0 && !busy)
+		log_warn("a memory image was not made; images.log says why");
+	if (!busy)
+		drop_first(im);
+	if (status == 0)
+		pool_on_image(d);
+	if (im->n)
+		set_timer(d, busy ? IMAGES_AGAIN_MS : IMAGES_DELAY_MS);
+}
+
+void images_done(struct sbxd *d)
+{
+	pid_t pid = d->images.pid;
+
+	if (!pid)
+		return;
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	forget(d);
+}

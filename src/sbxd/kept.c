@@ -1,0 +1,44 @@
+#include "kept.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+
+static char *file_of(const char *id, const char *name)
+{
+	return paths_get(PATHS_STATE, "sandboxes/%s/suspend%s%s", id, name[0] ? "/" : "", name);
+}
+
+bool kept_is_there(const char *id)
+{
+	AUTO_FREE char *path = file_of(id, "image.json");
+
+	return access(path, F_OK) == 0;
+}
+
+void kept_describe(json_t *o, const char *id)
+{
+	AUTO_FREE char *path = file_of(id, "state");
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return;
+	json_object_set_new(o, "suspended_at",
+		json_integer((json_int_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000));
+	json_object_set_new(o, "suspended_bytes", json_integer((json_int_t)st.st_blocks * 512));
+}
+
+/* image.json goes first: without it the rest is nothing. */
+void kept_remove(const char *id)
+{
+	static const char *const names[] = {"image.json", "ca", "state"};
+	AUTO_FREE char *folder = file_of(id, "");
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		AUTO_FREE char *path = file_of(id, names[i]);
+
+		(void)unlink(path);
+	}
+	(void)rmdir(folder);
+}

@@ -1,0 +1,232 @@
+"""Agents as a person meets them: what run and create show, ask, allow, copy and keep. No VM: the stand-in runs commands here."""
+import json
+
+import pytest
+from test_no_sandbox import on_terminal
+
+TOY = """agent 1
+name toy
+title Toy
+about says what it was given
+template debian
+command echo
+flags --yes --now
+env TOY_MODE on
+service anthropic
+host api.anthropic.com:443 its model
+host x.toy.example:443 its updates
+history .toy/log
+import .toy/settings.json
+import .toy/config.toml
+import .toy/notes/
+drop .toy/settings.json hooks
+seed .toy/settings.json {"trusted": ["%w"], "theme": "dark"}
+seed .toy/config.toml first = 1
+seed .toy/config.toml [projects."%w"]
+seed .toy/start hello
+end
+"""
+CANARY = "canary-3f9c2a"
+
+
+@pytest.fixture
+def toy(inst):
+    folder = inst.root / "config/sbx/agents"
+    folder.mkdir(parents=True)
+    (folder / "toy.conf").write_text(TOY)
+    inst.agents = folder
+    inst.guest_home = inst.root / "state/agent-home"
+    return inst
+
+
+def rules(inst, sandbox):
+    """The rules of this sandbox's own, as (effect, resources, origin)."""
+    listed = json.loads(inst.sbx("policy", "ls", "--json", check=0).stdout)["rules"]
+    return [(r["decision"], r["resources"], r["origin"]) for r in listed if r["sandbox"] == sandbox]
+
+
+def get(inst, name):
+    return json.loads(inst.sbx("inspect", name, "--json", check=0).stdout)
+
+
+def test_what_stands_behind_the_dashes(toy):
+    assert toy.sbx("run", "toy", check=0).stdout == "--yes --now\n"
+    assert toy.sbx("run", "toy", "--", "--more", "x", check=0).stdout == "--yes --now --more x\n"
+    assert toy.sbx("run", "toy", "--", "list", "--all", check=0).stdout == "list --all\n"
+    assert [s["name"] for s in json.loads(toy.sbx("ls", "--json").stdout)["sandboxes"]] == ["toy-work"]
+    assert toy.sbx("run", "toy-work", check=0, cwd=toy.home).stdout == "--yes --now\n"
+    assert toy.sbx("run", "--name", "toy-work", check=0, cwd=toy.home).stdout == "--yes --now\n"
+    assert toy.sbx("run", "--", "echo", "plain", check=0).stdout == "plain\n"  # shell: a command of one's own
+    s = get(toy, "toy-work")
+    assert s["agent"] == "toy" and s["env"] == {"TOY_MODE": "on"}
+
+
+def test_another_agent_in_a_sandbox_that_is_there(toy):
+    toy.sbx("create", "toy", ".", "--name", "box", check=0)
+    p = toy.sbx("run", "shell", "--name", "box", check=125)
+    assert "runs toy, not shell" in p.stderr and "sbx run --name box" in p.stderr
+
+
+def test_what_is_no_agent(toy):
+    p = toy.sbx("create", "clade", check=2)
+    assert "there is no agent 'clade'; there are claude, codex," in p.stderr and "toy" in p.stderr
+    assert "try: sbx create claude\n" in p.stderr
+    assert "try: sbx run claude\n" in toy.sbx("run", "clade", check=125).stderr
+    assert "try: sbx template build claude\n" in toy.sbx("template", "build", "claud", check=2).stderr
+    assert "try: sbx agent ls" in toy.sbx("run", "nosuch", check=125).stderr
+
+
+def test_the_list_names_what_is_next_to_a_person_only(toy):
+    assert "sbx run AGENT" in on_terminal(toy, ["agent", "ls"], b"")[0]
+    p = toy.sbx("agent", "ls", check=0)
+    assert "sbx run" not in p.stdout + p.stderr
+
+
+def test_rm_and_detached(toy):
+    assert toy.sbx("run", "-d", "toy", check=0).stdout == "toy-work\n"
+    toy.sbx("run", "--rm", "toy", check=0)
+    assert json.loads(toy.sbx("ls", "--json").stdout)["sandboxes"] == []
+
+
+def test_hosts_are_shown_and_nothing_is_allowed_unasked(toy):
+    p = toy.sbx("create", "toy", "--name", "box", check=0)
+    assert "Toy needs these hosts:" in p.stderr
+    assert "api.anthropic.com:443" in p.stderr and " allowed " in p.stderr.split("api.anthropic.com:443")[1].split("\n")[0]
+    line = p.stderr.split("x.toy.example:443")[1].split("\n")[0]
+    assert "not allowed yet" in line and "its updates" in line
+    assert "sbx policy allow network x.toy.example:443 --sandbox box" in p.stderr
+    assert rules(toy, "box") == []
+
+
+def test_hosts_are_allowed_when_the_person_says_so(toy):
+    toy.sbx("create", "toy", "--name", "box", "--allow-hosts", check=0)
+    assert rules(toy, "box") == [("allow", ["x.toy.example:443"], "agent:toy")]  # not the one that the policy allows
+    toy.sbx("settings", "set", "agents.allow-hosts", "always", check=0)
+    toy.sbx("create", "toy", "--name", "cup", check=0)
+    assert rules(toy, "cup") == [("allow", ["x.toy.example:443"], "agent:toy")]
+    toy.sbx("settings", "set", "agents.allow-hosts", "never", check=0)
+    toy.sbx("create", "toy", "--name", "jar", check=0)
+    assert rules(toy, "jar") == []
+    assert toy.sbx("policy", "check", "network", "x.toy.example:443").returncode == 1  # nobody else's
+    toy.sbx("rm", "-f", "box", "cup", check=0)
+    assert rules(toy, "box") == []
+
+
+@pytest.mark.parametrize("answer, granted", [(b"y\n", True), (b"n\n", False), (b"\n", False)])
+def test_hosts_are_asked_about_on_a_terminal(toy, answer, granted):
+    out, status = on_terminal(toy, ["create", "toy", "--name", "box"], answer)
+    assert status == 0 and "for this sandbox only?" in out
+    assert bool(rules(toy, "box")) == granted
+
+
+@pytest.mark.parametrize("how", [["--allow-hosts"], ["setting"], ["terminal"]])
+def test_deny_all_is_never_opened_by_an_agent(toy, how):
+    toy.policy("deny-all")
+    if how == ["terminal"]:
+        out, status = on_terminal(toy, ["create", "toy", "--name", "box"], b"y\ny\n")
+        assert status == 0
+    else:
+        if how == ["setting"]:
+            toy.sbx("settings", "set", "agents.allow-hosts", "always", check=0)
+        out = toy.sbx("create", "toy", "--name", "box", *(how if how != ["setting"] else []), check=0).stderr
+    assert "for this sandbox only?" not in out
+    assert "denied by your policy" in out and "nothing was changed" in out and "sbx policy set-default" in out
+    assert rules(toy, "box") == []
+    for host in ("api.anthropic.com", "x.toy.example"):
+        assert toy.sbx("policy", "check", "network", host, "--sandbox", "box").returncode == 1
+
+
+def test_a_missing_template_names_the_command(toy):
+    p = toy.sbx("run", "claude", check=125)
+    assert "there is no template 'claude'" in p.stderr and "sbx template build claude" in p.stderr
+    assert json.loads(toy.sbx("ls", "--json").stdout)["sandboxes"] == []
+
+
+def fill_home(toy):
+    own = toy.home / ".toy"
+    (own / "notes/deep").mkdir(parents=True)
+    (own / "settings.json").write_text(json.dumps({"model": "big", "theme": "light", "env": {"KEY": CANARY}, "hooks": [CANARY],
+                                                   "servers": [{"headers": {"x": CANARY}, "port": 7}]}))
+    (own / "config.toml").write_text(f'size = 3\napi_key = "{CANARY}"\n[mcp.env]\nA = "{CANARY}"\n')
+    (own / "notes/a.md").write_text("be kind\n")
+    (own / "notes/deep/b.md").write_text("be brief\n")
+    (own / "notes/key.md").write_text("sk-ant-api03-" + CANARY * 3)
+    (own / "notes/.credentials.json").write_text(json.dumps({"token": CANARY}))
+    (own / "auth.json").write_text(CANARY)
+    (toy.home / "outside").write_text(CANARY)
+    (own / "notes/link.md").symlink_to(toy.home / "outside")
+    (own / "notes/linked").symlink_to(toy.home)
+
+
+def test_settings_are_imported_without_credentials(toy):
+    fill_home(toy)
+    p = toy.sbx("create", "toy", ".", "--name", "box", "--import-config", check=0)
+    copied = {str(f.relative_to(toy.guest_home)): f.read_text() for f in toy.guest_home.rglob("*") if f.is_file()}
+    assert sorted(copied) == [".toy/config.toml", ".toy/notes/a.md", ".toy/notes/deep/b.md", ".toy/settings.json", ".toy/start"]
+    assert not any(CANARY in text for text in copied.values())
+    assert json.loads(copied[".toy/settings.json"]) == {"model": "big", "theme": "light", "servers": [{"port": 7}], "trusted": [str(toy.work)]}
+    assert copied[".toy/config.toml"] == f'first = 1\nsize = 3\n\n[projects."{toy.work}"]\n'
+    assert "copy   .toy/settings.json (left out: env, hooks, headers)" in p.stderr
+    for path, why in ((".toy/notes/.credentials.json", "its name"), (".toy/notes/key.md", "shaped like a credential"),
+                      (".toy/notes/link.md", "symlink"), (".toy/notes/linked", "symlink")):
+        assert any(path in line and why in line for line in p.stderr.splitlines()), (path, p.stderr)
+    assert CANARY not in p.stderr + p.stdout
+
+
+def test_the_list_of_an_import_copies_nothing(toy):
+    fill_home(toy)
+    p = toy.sbx("run", "toy", "--import-config=list", check=0)
+    assert "copy   .toy/notes/a.md" in p.stderr and "4 to copy, 4 left" in p.stderr
+    assert not toy.guest_home.exists() and json.loads(toy.sbx("ls", "--json").stdout)["sandboxes"] == []
+    assert "has no value, or =list" in toy.sbx("run", "toy", "--import-config=all", check=2).stderr
+
+
+def test_without_an_import_there_are_only_seeds_where_nothing_is(toy):
+    fill_home(toy)
+    (toy.guest_home / ".toy").mkdir(parents=True)
+    (toy.guest_home / ".toy/start").write_text("mine\n")
+    toy.sbx("create", "toy", ".", "--name", "box", check=0)
+    assert (toy.guest_home / ".toy/start").read_text() == "mine\n"
+    assert json.loads((toy.guest_home / ".toy/settings.json").read_text()) == {"trusted": [str(toy.work)], "theme": "dark"}
+    assert not (toy.guest_home / ".toy/notes").exists()
+
+
+def test_history_is_kept_for_agent_and_folder(toy):
+    other = toy.root / "other"
+    other.mkdir()
+    toy.sbx("run", "toy", check=0)
+    mounts = get(toy, "toy-work")["mounts"]
+    assert [m["guest"] for m in mounts] == ["/home/agent/.toy/log"]
+    folder = toy.root / "state/sbx/history/toy"
+    here, = folder.iterdir()
+    assert mounts[0]["host"] == str(here / "toy-log") and (here / "workspace").read_text() == f"{toy.work}\n"
+    assert [w["host"] for w in get(toy, "toy-work")["workspaces"]] == [str(toy.work)]
+    (here / "toy-log/session").write_text("remember me")
+    out = toy.sbx("rm", "-f", "toy-work", check=0).stdout
+    assert "is kept" in out and str(here) in out
+    toy.sbx("run", "toy", check=0)
+    toy.sbx("run", "toy", other, check=0)
+    assert get(toy, "toy-work")["mounts"] == mounts and (here / "toy-log/session").exists()
+    assert get(toy, "toy-other")["mounts"] != mounts and len(list(folder.iterdir())) == 2
+    toy.sbx("create", "toy", ".", "--name", "second", check=0)
+    p = toy.sbx("rm", "-f", "--history", "toy-work", check=1)
+    assert "'second' has the same history" in p.stderr and (here / "toy-log/session").exists()
+    toy.sbx("rm", "-f", "--history", "second", check=0)
+    assert not here.exists() and len(list(folder.iterdir())) == 1
+    toy.sbx("create", "shell", ".", "--name", "plain", check=0)
+    assert "mounts" not in get(toy, "plain")
+
+
+def test_agents_are_listed_and_broken_files_said(toy):
+    listed = {a["name"]: a for a in json.loads(toy.sbx("agent", "ls", "--json", check=0).stdout)["agents"]}
+    assert {"claude", "codex", "gemini", "copilot", "opencode", "shell", "toy"} <= set(listed)
+    assert listed["toy"]["own"] and not listed["claude"]["own"] and not listed["claude"]["built"]
+    assert listed["shell"]["built"] and listed["claude"]["packages"][0]["name"] == "@anthropic-ai/claude-code"
+    assert toy.sbx("agent", "ls", "-q", check=0).stdout.split() == sorted(listed)
+    (toy.agents / "claude.conf").write_text("agent 1\nname claude\nend\n")
+    p = toy.sbx("agent", "ls", check=1)
+    assert "claude.conf: line 3" in p.stderr and "not built" in p.stdout
+    assert "claude" not in toy.sbx("agent", "ls", "-q").stdout.split()
+    assert "there is no agent 'claude'" in toy.sbx("create", "claude", check=2).stderr
+    assert "host " in toy.sbx("agent", "inspect", "toy", check=0).stdout
+    assert "there is no agent 'x'" in toy.sbx("agent", "inspect", "x", check=1).stderr

@@ -1,0 +1,171 @@
+"""Templates from the command line, without a machine: a sandbox of the stand-in keeper has disks that qemu-img made."""
+import json
+import os
+import subprocess
+
+import pytest
+from conftest import Installation
+
+MIB = 1 << 20
+
+
+def store(inst):
+    return inst.root / "data/sbx/templates/.store"
+
+
+def ids(inst):
+    return sorted(p.name for p in store(inst).iterdir() if not p.name.startswith("."))
+
+
+def listing(inst):
+    return {t["name"]: t for t in json.loads(inst.sbx("template", "ls", "--json", check=0).stdout)["templates"]}
+
+
+@pytest.fixture
+def base(bare):
+    """A template of the helper: a real ext4 would be no different here."""
+    bare.policy()
+    helper = bare.libexec / "template-build"
+    helper.write_text("""#!/bin/sh
+mkdir "$2" && cd "$2" || exit 1
+head -c 300000 /dev/urandom > root.img && truncate -s 8M root.img && truncate -s 8M docker.img
+printf x | dd of=docker.img bs=1 seek=100000 conv=notrunc 2>/dev/null
+head -c 5000 /dev/urandom > vmlinuz; echo modules > modules.cpio
+echo '{"name": "debian", "suite": "trixie", "kernel": "6.12", "packages": 3}' > manifest.json
+""")
+    helper.chmod(0o755)
+    bare.sbx("template", "build", check=0)
+    return bare
+
+
+def give_disks(inst, name, text=b"tool"):
+    """As a stopped sandbox has them: overlays on its template, with something written."""
+    sandbox = json.loads(inst.sbx("inspect", name, "--json", check=0).stdout)
+    folder = inst.root / "state/sbx/sandboxes" / sandbox["id"]
+    folder.mkdir(parents=True, exist_ok=True)
+    template = store(inst) / sandbox["template_id"]
+    for disk in ("root", "docker"):
+        top = folder / f"{disk}.qcow2"
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", template / f"{disk}.img", top, "8M"],
+                       check=True)
+        subprocess.run(["qemu-io", "-f", "qcow2", "-c", f"write -P {text[0]} 1M 64k", top], check=True, capture_output=True)
+    return folder
+
+
+def child(inst, name="child", sandbox="demo"):
+    inst.create(sandbox)
+    inst.sbx("stop", sandbox, check=0)
+    give_disks(inst, sandbox)
+    return inst.sbx("template", "save", sandbox, name, check=0)
+
+
+def test_a_built_template_has_an_id_and_hashes(base):
+    t = listing(base)["debian"]
+    assert ids(base) == [t["id"]] and t["kind"] == "base" and t["suite"] == "trixie"
+    assert all(len(f["hash"]) == 64 for f in t["files"].values())
+    assert "debian" in base.sbx("template", "inspect", "debian", check=0).stdout
+    again = base.sbx("template", "build", check=0).stdout
+    assert "--force" in again
+
+
+def test_a_sandbox_is_pinned_and_a_name_may_move_on(base):
+    base.create("demo")
+    old = listing(base)["debian"]["id"]
+    assert json.loads(base.sbx("inspect", "demo", "--json", check=0).stdout)["template_id"] == old
+    base.sbx("template", "build", "--force", check=0)
+    new = listing(base)["debian"]["id"]
+    assert old != new and ids(base) == sorted([old, new])
+    base.sbx("rm", "-f", "demo", check=0)
+    assert ids(base) == [new]
+
+
+def test_a_template_is_saved_shares_its_base_and_outlives_its_parent(base):
+    said = child(base)
+    assert "Saved demo as the template child" in said.stderr and "--template child" in said.stderr
+    t = listing(base)
+    assert t["child"]["parent"] == "debian" and t["child"]["kind"] == "saved" and t["child"]["parent_id"] == t["debian"]["id"]
+    assert "root.1.qcow2" in t["child"]["files"] and t["child"]["shared"] > 0
+    a, b = (os.stat(store(base) / t[n]["id"] / "root.img") for n in ("debian", "child"))
+    assert a.st_ino == b.st_ino and a.st_nlink == 2
+    base.sbx("rm", "-f", "demo", check=0)
+    base.sbx("template", "rm", "debian", check=0)
+    assert list(listing(base)) == ["child"] and ids(base) == [t["child"]["id"]]
+    assert "is whole" in base.sbx("template", "verify", check=0).stdout
+    base.sbx("create", "shell", "--name", "second", "--template", "child", check=0)
+
+
+def test_saving_twice_makes_two_layers_and_the_first_stays(base):
+    child(base, "one")
+    base.sbx("template", "save", "demo", "same", check=0)
+    t = listing(base)
+    assert t["one"]["id"] == t["same"]["id"]
+    give_disks(base, "demo", b"more")
+    base.sbx("template", "save", "demo", "two", check=0)
+    assert "root.2.qcow2" in listing(base)["two"]["files"]
+
+
+def test_flat_is_one_file_with_the_same_content(base):
+    child(base, "layers")
+    base.sbx("template", "save", "demo", "flat", "--flat", check=0)
+    t = listing(base)
+    assert sorted(t["flat"]["files"]) == ["docker.img", "modules.cpio", "root.img", "vmlinuz"]
+    folder = store(base) / t["layers"]["id"]
+    chain = json.dumps({"driver": "qcow2", "file": {"driver": "file", "filename": str(folder / "root.1.qcow2")}, "backing": {
+        "driver": "raw", "file": {"driver": "file", "filename": str(folder / "root.img")}}})
+    subprocess.run(["qemu-img", "compare", "-q", f"json:{chain}", store(base) / t["flat"]["id"] / "root.img"], check=True)
+    assert sorted(p.name for p in (store(base) / t["flat"]["id"]).iterdir()) == [
+        "docker.img", "manifest.json", "modules.cpio", "root.img", "stamps.json", "vmlinuz"]
+
+
+def test_a_file_carries_it_to_another_installation(base, tmp_path):
+    child(base)
+    file = tmp_path / "child.sbx"
+    base.sbx("template", "save", "child", "-o", file, check=0)
+    again = base.sbx("template", "save", "child", "-o", "-", check=0, binary=True).stdout
+    assert file.read_bytes() == again
+    (tmp_path / "other").mkdir()
+    other = Installation(tmp_path / "other")
+    try:
+        assert "Loaded template child" in other.sbx("template", "load", file, check=0).stdout
+        assert listing(other)["child"]["id"] == listing(base)["child"]["id"]
+        assert {n: f["hash"] for n, f in listing(other)["child"]["files"].items()} == {
+            n: f["hash"] for n, f in listing(base)["child"]["files"].items()}
+        data = bytearray(again)
+        data[len(data) // 2] ^= 1
+        p = other.sbx("template", "load", "-", "bad", input=bytes(data), check=1)
+        assert "damaged" in p.stderr and "sbx template save" in p.stderr
+        assert list(listing(other)) == ["child"] and len(ids(other)) == 1
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize("file", ["root.img", "root.1.qcow2", "vmlinuz"])
+def test_a_changed_file_is_refused_with_the_command_to_type(base, file):
+    child(base)
+    t = listing(base)["child"]
+    path = store(base) / t["id"] / file
+    path.chmod(0o600)
+    with open(path, "r+b") as f:
+        f.seek(4321)
+        byte = f.read(1)
+        f.seek(4321)
+        f.write(bytes([byte[0] ^ 1]))
+    p = base.sbx("create", "shell", "--name", "second", "--template", "child", check=1)
+    assert file in p.stderr and "sbx template rm child" in p.stderr
+    assert file in base.sbx("template", "verify", "child", check=1).stderr
+    with open(path, "r+b") as f:
+        f.truncate(1000)
+    p = base.sbx("create", "shell", "--name", "second", "--template", "child", check=1)
+    assert "another size" in p.stderr
+
+
+def test_what_is_wrong_is_said(base):
+    assert "sbx template ls" in base.sbx("template", "inspect", "nothing", check=1).stderr
+    assert "no template 'nothing'" in base.sbx("template", "rm", "nothing", check=1).stderr
+    assert "no sandbox" in base.sbx("template", "save", "nothing", "x", check=1).stderr
+    base.create("demo")
+    assert "no name for a template" in base.sbx("template", "save", "demo", "a/b", check=1).stderr
+    assert "-o FILE" in base.sbx("template", "save", "demo", check=2).stderr
+    assert "sbx template save demo NAME" in base.sbx("template", "save", "demo", "-o", "x", check=1).stderr
+    assert "No such file" in base.sbx("template", "load", "nowhere", check=1).stderr
+    assert "no template 'x'" in base.sbx("create", "shell", "--template", "x", check=1).stderr

@@ -1,0 +1,518 @@
+"""Published ports: real services in a real VM, reached from this host and from nowhere else.
+
+SBX_PORTS_MIB is how much goes each way in the large test, SBX_PORTS_ROUNDS how many connections follow each other (1,000; 10,000 for a long run).
+"""
+import base64
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+import urllib.request
+
+import host
+import pytest
+from installation import START_SECONDS, WITH_DOCKER, private
+from test_docker import SLOW, busybox_image
+
+MIB = int(os.environ.get("SBX_PORTS_MIB", "256"))
+ROUNDS = int(os.environ.get("SBX_PORTS_ROUNDS", "1000"))
+GROWTH_KIB = 24 << 10  # of a process while so much passes through it: windows, not bodies
+SECONDS = 60
+BLOCK = hashlib.shake_256(b"ports").digest(1 << 20)
+
+# port: what the service does. All on 127.0.0.1.
+DIGEST, SOURCE, ECHO, DEAF, RUDE, FIRST = 7001, 7002, 7003, 7004, 7005, 7006
+NOBODY = 7999
+SERVICES = f"""
+import hashlib, socket, struct, threading, time
+BLOCK = hashlib.shake_256(b"ports").digest(1 << 20)
+
+def digest(c):
+    h, n = hashlib.sha256(), 0
+    while data := c.recv(1 << 18):
+        h.update(data)
+        n += len(data)
+    c.sendall(f"{{n}} {{h.hexdigest()}}".encode())
+
+def source(c):
+    n = int(c.makefile().readline())
+    for _ in range(n):
+        c.sendall(BLOCK)
+
+def echo(c):
+    while data := c.recv(1 << 16):
+        c.sendall(data)
+
+def deaf(c):
+    time.sleep(600)
+
+def rude(c):
+    c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+def first(c):
+    c.sendall(b"welcome")
+    c.shutdown(socket.SHUT_WR)
+    c.recv(100)
+
+def serve(port, what):
+    s = socket.create_server(("127.0.0.1", port), backlog=200)
+    def one(c):
+        with c:
+            try:
+                what(c)
+            except OSError:
+                pass
+    while True:
+        threading.Thread(target=one, args=(s.accept()[0],), daemon=True).start()
+
+for port, what in (({DIGEST}, digest), ({SOURCE}, source), ({ECHO}, echo), ({DEAF}, deaf), ({RUDE}, rude), ({FIRST}, first)):
+    threading.Thread(target=serve, args=(port, what)).start()
+"""
+WEBSOCKET = """
+const http = require('http'), crypto = require('crypto');
+http.createServer().on('upgrade', (q, s) => {
+  const key = crypto.createHash('sha1').update(q.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64');
+  s.write(`HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: ${key}\\r\\n\\r\\n`);
+  s.on('data', d => {
+    const n = d[1] & 127, mask = d.subarray(2, 6), text = d.subarray(6, 6 + n).map((b, i) => b ^ mask[i % 4]);
+    s.write(Buffer.concat([Buffer.from([0x81, n]), text]));
+  });
+}).listen(7010, '127.0.0.1');
+"""
+
+
+@pytest.fixture(scope="module")
+def env():
+    with private() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def box(env):
+    folder = env.make_folder("ports")
+    made = env.create("ports", folder, memory=WITH_DOCKER)
+    made.folder = folder
+    (folder / "services.py").write_text(SERVICES)
+    (folder / "socket.js").write_text(WEBSOCKET)
+    (folder / "page").write_text("from inside\n")
+    start_services(made)
+    made.at = {}
+    for port in (DIGEST, SOURCE, ECHO, DEAF, RUDE, FIRST, NOBODY, 7010, 8001, 8002, 8003, 8004):
+        made.at[port] = publish(made, str(port))
+    yield made
+    made.rm()
+
+
+def start_services(box):
+    for argv in (("python3", "services.py"), ("python3", "-m", "http.server", "8001", "--bind", "127.0.0.1"),
+                 ("python3", "-m", "http.server", "8002", "--bind", "0.0.0.0"), ("python3", "-m", "http.server", "8003", "--bind", "::1")):
+        box.exec(*argv, flags=("-d",))
+    for port in (ECHO, 8001, 8002, 8003):
+        wait_inside(box, port)
+
+
+def wait_inside(box, port):
+    """Emulated and beside others a program may take its time to begin."""
+    box.guest(f"timeout {SLOW} sh -c 'until ss -Hltn sport = :{port} | grep -q .; do sleep 0.5; done'", timeout=SLOW + 10)
+
+
+def publish(box, spec):
+    """Gives the port of this host."""
+    said = box.env.sbx("ports", box.name, "--publish", spec).stdout
+    assert said.startswith("Published 127.0.0.1:"), said
+    return int(said.split()[1].rpartition(":")[2])
+
+
+def listed(box):
+    return json.loads(box.env.sbx("ports", box.name, "--json").stdout)
+
+
+def dial(port, address="127.0.0.1"):
+    s = socket.create_connection((address, port), SECONDS)
+    s.settimeout(SECONDS)
+    return s
+
+
+def read_all(s):
+    parts = []
+    while data := s.recv(1 << 18):
+        parts.append(data)
+    return b"".join(parts)
+
+
+def get(port, path="page", address="127.0.0.1"):
+    with urllib.request.urlopen(f"http://{address}:{port}/{path}", timeout=SECONDS) as r:
+        return r.read().decode()
+
+
+def peak_kib(pid):
+    return int(host.status(pid)["VmHWM"].split()[0])
+
+
+def until(check, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def has_ended(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def listens(port):
+    try:
+        dial(port).close()
+        return True
+    except ConnectionRefusedError:
+        return False
+
+
+# -- who is reached
+
+@pytest.mark.parametrize("port", [8001, 8002, 8003])
+def test_services_on_loopback_on_all_addresses_and_on_ipv6_are_reached(box, port):
+    assert get(box.at[port]) == "from inside\n"
+
+
+def test_a_container_that_publishes_inside_is_reached(box):
+    busybox_image(box.folder / "image.tar", "tiny:1")
+    box.guest(f"docker load -i '{box.folder}/image.tar'", user="agent", timeout=SLOW)
+    box.guest("docker run -d -p 8004:80 tiny:1 sh -c 'while :; do echo from a container | busybox nc -l -p 80; done'", user="agent", timeout=SLOW)
+    wait_inside(box, 8004)
+    deadline = time.monotonic() + 30
+    text = b""
+    while text != b"from a container\n":
+        assert time.monotonic() < deadline, text
+        with dial(box.at[8004]) as s:
+            s.shutdown(socket.SHUT_WR)
+            try:
+                text = read_all(s)
+            except ConnectionResetError:  # docker-proxy is there before the program
+                time.sleep(0.3)
+    box.guest("docker rm -f $(docker ps -q)", user="agent", timeout=SLOW)
+
+
+def test_a_websocket_of_node(box):
+    box.exec("node", "socket.js", flags=("-d",))
+    wait_inside(box, 7010)
+    with dial(box.at[7010]) as s:
+        key = base64.b64encode(b"sixteen bytes...").decode()
+        s.sendall(f"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode())
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += s.recv(1000)
+        assert head.startswith(b"HTTP/1.1 101")
+        for text in (b"one", b"two", b"three"):
+            s.sendall(bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text)
+            assert s.recv(100) == bytes([0x81, len(text)]) + text
+
+
+def test_a_hundred_at_once(box):
+    def one(n):
+        with dial(box.at[ECHO]) as s:
+            text = f"{n} ".encode() * 2000
+            s.sendall(text)
+            s.shutdown(socket.SHUT_WR)
+            return read_all(s) == text
+    with concurrent.futures.ThreadPoolExecutor(100) as pool:
+        assert all(pool.map(one, range(100)))
+
+
+# -- bytes and ends
+
+def test_each_direction_ends_by_itself(box):
+    with dial(box.at[DIGEST]) as s:
+        s.sendall(b"abc")
+        s.shutdown(socket.SHUT_WR)
+        assert read_all(s).decode() == "3 " + hashlib.sha256(b"abc").hexdigest()
+    with dial(box.at[FIRST]) as s:
+        assert read_all(s) == b"welcome"
+        s.sendall(b"still here")
+
+
+def test_much_goes_each_way_whole_and_in_bounded_memory(box):
+    pids = box.pids()
+    before = {name: peak_kib(pids[name]) for name in ("keeper", "edge")}
+    inside = int(box.guest("awk '/VmHWM/ {print $2}' /proc/1/status"))
+    whole = hashlib.sha256()
+    for _ in range(MIB):
+        whole.update(BLOCK)
+    with dial(box.at[DIGEST]) as s:
+        s.settimeout(600)
+        for _ in range(MIB):
+            s.sendall(BLOCK)
+        s.shutdown(socket.SHUT_WR)
+        assert read_all(s).decode() == f"{MIB << 20} {whole.hexdigest()}"
+    got, n = hashlib.sha256(), 0
+    with dial(box.at[SOURCE]) as s:
+        s.settimeout(600)
+        s.sendall(f"{MIB}\n".encode())
+        while data := s.recv(1 << 18):
+            got.update(data)
+            n += len(data)
+    assert n == MIB << 20 and got.digest() == whole.digest()
+    assert box.pids() == pids
+    for name in before:
+        assert peak_kib(pids[name]) - before[name] < GROWTH_KIB, name
+    assert int(box.guest("awk '/VmHWM/ {print $2}' /proc/1/status")) - inside < GROWTH_KIB
+
+
+def test_who_does_not_read_stops_only_himself(box):
+    """A client that reads nothing, and a service that reads nothing: both are stopped, others are not."""
+    pids = box.pids()
+    with dial(box.at[SOURCE]) as slow, dial(box.at[DEAF]) as s:
+        before = peak_kib(pids["edge"])
+        slow.sendall(b"64\n")
+        s.setblocking(False)
+        sent = 0
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline and sent < 64 << 20:
+            try:
+                sent += s.send(BLOCK)
+            except BlockingIOError:
+                time.sleep(0.05)
+        assert sent < 32 << 20, "nobody reads it, and still it goes"
+        assert get(box.at[8001]) == "from inside\n"
+        assert peak_kib(pids["edge"]) - before < GROWTH_KIB
+        n = 0
+        while data := slow.recv(1 << 18):
+            n += len(data)
+        assert n == 64 << 20
+
+
+def test_nobody_there_is_a_reset_at_once(box):
+    begin = time.monotonic()
+    with pytest.raises(ConnectionResetError), dial(box.at[NOBODY]) as s:
+        s.recv(1)
+    assert time.monotonic() - begin < 5
+    with pytest.raises(ConnectionResetError), dial(box.at[RUDE]) as s:
+        s.recv(1)
+
+
+# -- the list
+
+def test_what_people_see(box):
+    env = box.env
+    again = env.sbx("ports", "ports", "--publish", "8001", check=False)
+    assert again.returncode == 1 and "any free port of 127.0.0.1 to 8001/tcp is already published" in again.stderr
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        free = taken.getsockname()[1]
+        done = env.sbx("ports", "ports", "--publish", f"{free}:8001", check=False)
+        assert done.returncode == 1 and "in use by another program of this host" in done.stderr and "--publish 8001" in done.stderr
+    assert env.sbx("ports", "ports", "--publish", f"{free}:8001").stdout == f"Published 127.0.0.1:{free} -> 8001/tcp4\n"
+    assert get(free) == "from inside\n"
+    again = env.sbx("ports", "ports", "--publish", f"{free}:8001", check=False)
+    assert again.returncode == 1 and f"publish port: port 127.0.0.1:{free}/tcp is already published" in again.stderr
+    rows = [line.split() for line in env.sbx("ports", "ports").stdout.splitlines()]
+    assert ["127.0.0.1", str(free), "8001", "tcp4", "open"] in rows
+    assert {"host_ip": "127.0.0.1", "host_port": free, "sandbox_port": 8001, "protocol": "tcp4", "state": "open"} in listed(box)
+    assert env.sbx("ports", "ports", "--unpublish", f"{free}:8001").stdout == f"Unpublished 127.0.0.1:{free} -> 8001/tcp\n"
+    assert not listens(free)
+    done = env.sbx("ports", "ports", "--publish", "53:53/udp", check=False)
+    assert done.returncode == 2 and "only TCP is carried" in done.stderr
+    done = env.sbx("ports", "ports", "--publish", f"80:{ECHO}", check=False)
+    assert done.returncode == 1 and "ports below 1024" in done.stderr
+    both = env.sbx("ports", "ports", "--publish", f"localhost:{free}:8001").stdout
+    assert both == f"Published 127.0.0.1:{free} -> 8001/tcp4\nPublished [::1]:{free} -> 8001/tcp6\n"
+    assert get(free, address="[::1]") == "from inside\n"
+    env.sbx("ports", "ports", "--unpublish", f"{free}:8001")
+
+
+def test_an_open_connection_is_no_session_of_a_user(box):
+    with dial(box.at[ECHO]) as s:
+        s.sendall(b"x")
+        assert s.recv(1) == b"x"
+        assert box.info()["sessions"] == 0
+
+
+def test_all_of_it_is_in_the_audit_log(box):
+    logs = [json.loads(line) for path in sorted((box.env.state / "audit/sbxd").glob("*.jsonl")) for line in path.read_text().splitlines()]
+    said = [(r["action"], r["reason"]) for r in logs if r.get("name") == "ports" and r["kind"] == "policy-change"]
+    assert ("publish", f"127.0.0.1:0 -> {ECHO}/tcp4") in said
+    assert any(action == "unpublish" for action, _ in said)
+
+
+# -- attacks
+
+def test_the_guest_opens_no_port_of_the_host(box):
+    """It may listen where it wants: nothing of this host listens but what was published."""
+    def ours():
+        lines = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout.splitlines()
+        return {line.split()[3] for line in lines if any(f"pid={pid}," in line for pid in [box.env.daemon_pid(), *box.pids().values()])}
+    before = ours()
+    assert before == {f"{p['host_ip']}:{p['host_port']}" for p in listed(box)}
+    box.exec("python3", "-c", "import socket,time\nl=[socket.create_server(('0.0.0.0', p)) for p in range(20000, 20050)]\ntime.sleep(8)", flags=("-d",))
+    time.sleep(3)
+    assert ours() == before
+
+
+def test_a_service_that_refuses_and_resets_without_end(box):
+    pids = box.pids()
+    for _ in range(300):
+        for port in (NOBODY, RUDE):
+            with pytest.raises((ConnectionResetError, BrokenPipeError)), dial(box.at[port]) as s:
+                while s.send(b"x" * 1000) and s.recv(1):
+                    pass
+    assert get(box.at[8001]) == "from inside\n" and box.pids() == pids
+
+
+def test_a_flood_that_says_nothing_holds_nobody_up(box):
+    """More than there are places: who has one is served, execs go on, and afterwards all is as before."""
+    held = [dial(box.at[DEAF]) for _ in range(250)]
+    assert box.guest("echo alive", timeout=30) == "alive"
+    assert len(box.env.ls()) == 1
+    for s in held:  # by RST: a mere end is the end of one direction, until the kernel asks who is there
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
+    assert get(box.at[8001]) == "from inside\n"
+
+
+def test_many_connections_leave_nothing(box):
+    pids = box.pids()
+
+    def count():
+        here = subprocess.run(["ss", "-Htn", "state", "connected", "exclude", "time-wait", f"sport = :{box.at[ECHO]}"], capture_output=True, text=True, check=True).stdout
+        return {"keeper": len(os.listdir(f"/proc/{pids['keeper']}/fd")), "edge": host.status(pids["edge"])["FDSize"], "connections": len(here.splitlines()),
+                "guest": int(box.guest("ls /proc/1/fd | wc -l"))}
+
+    def one():
+        with dial(box.at[ECHO]) as s:
+            s.sendall(b"ping")
+            s.shutdown(socket.SHUT_WR)
+            assert read_all(s) == b"ping"
+    one()
+    until(lambda: box.guest(f"ss -Htn state established sport = :{ECHO} | wc -l") == "0", 30)
+    before, rss = count(), {name: int(host.status(pids[name])["VmRSS"].split()[0]) for name in ("keeper", "edge")}
+    begin = time.monotonic()
+    for _ in range(ROUNDS):
+        one()
+    print(f"{ROUNDS} connections in {time.monotonic() - begin:.1f} s")
+    time.sleep(1)
+    assert count() == before and box.pids() == pids
+    for name in rss:
+        assert int(host.status(pids[name])["VmRSS"].split()[0]) - rss[name] < 4096, name
+
+
+# -- over ends and beginnings
+
+def test_ports_outlive_sbxd_and_edge(box):
+    env = box.env
+    with dial(box.at[ECHO]) as s:
+        s.sendall(b"a")
+        assert s.recv(1) == b"a"
+        os.kill(env.daemon_pid(), signal.SIGKILL)
+        s.sendall(b"b")
+        assert s.recv(1) == b"b"
+        assert {p["host_port"] for p in listed(box)} == set(box.at.values())
+        until(lambda: all(p["state"] == "open" for p in listed(box)))
+        edge = box.pids()["edge"]
+        os.kill(edge, signal.SIGKILL)
+        with pytest.raises(ConnectionResetError):  # never a clean end
+            s.recv(1)
+        until(lambda: has_ended(edge))  # what it was given before it let go of the last file ends with it
+    assert get(box.at[8001]) == "from inside\n"  # who comes meanwhile waits
+
+
+def test_ports_are_kept_over_stop_and_start_and_the_death_of_the_keeper(box):
+    env = box.env
+    fixed = box.at[8002]
+    env.sbx("ports", "ports", "--unpublish", "8002")
+    env.sbx("ports", "ports", "--publish", f"{fixed}:8002")
+    loose = box.at[8001]
+    box.stop()
+    assert not listens(fixed) and not listens(loose)
+    assert {p["state"] for p in listed(box)} == {"stopped"}
+    # Somebody has taken it: the sandbox starts all the same and says so.
+    with socket.create_server(("127.0.0.1", fixed)):
+        env.sbx("exec", "ports", "true", timeout=START_SECONDS)
+        row = next(p for p in listed(box) if p["sandbox_port"] == 8002)
+        assert row["state"] == "failed" and row["reason"] == "in use by another program of this host"
+        assert f"failed: {row['reason']}" in env.sbx("ports", "ports").stdout
+    os.kill(box.pids()["keeper"], signal.SIGKILL)
+    until(lambda: box.info()["status"] == "stopped", 30)
+    assert not listens(fixed)
+    env.sbx("exec", "ports", "true", timeout=START_SECONDS)
+    start_services(box)
+    assert get(fixed) == "from inside\n"
+    assert get(next(p["host_port"] for p in listed(box) if p["sandbox_port"] == 8001)) == "from inside\n"
+
+
+# -- from another machine
+
+LAN = "192.0.2.1"
+FAR = """
+ip link set lo up
+unshare --net sh -c 'echo $$ > "$1/far.tmp"; mv "$1/far.tmp" "$1/far"; exec sleep 900' sh "$1" &
+while [ ! -e "$1/far" ]; do sleep 0.1; done
+far=$(cat "$1/far")
+ip link add lan0 type veth peer name far0 netns "$far"
+ip addr add 192.0.2.1/24 dev lan0
+ip link set lan0 up
+nsenter -t "$far" -n sh -c 'ip link set lo up; ip addr add 192.0.2.2/24 dev far0; ip link set far0 up'
+touch "$1/ready"
+exec sleep 900
+"""
+
+
+@pytest.fixture
+def lan(tmp_path):
+    """Two machines with a wire between them: the prefixes to run something on each."""
+    for tool in ("unshare", "nsenter"):
+        if not shutil.which(tool):
+            pytest.skip(f"needs {tool}")
+    enter = ["nsenter", "--preserve-credentials", "-U", "-n", "-m", "-t"]
+    path = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
+    holder = subprocess.Popen(["unshare", "--user", "--map-current-user", "--keep-caps", "--net", "--mount", "sh", "-ec", FAR, "sh", str(tmp_path)],
+                              env=path, start_new_session=True, stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "ready").exists():
+            if holder.poll() is not None:
+                pytest.skip("no namespaces for an ordinary user here: " + holder.stderr.read().decode())
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        far = (tmp_path / "far").read_text().strip()
+        yield [*enter, str(holder.pid), "--"], [*enter, far, "--"]
+    finally:
+        os.killpg(holder.pid, signal.SIGKILL)
+        holder.wait()
+        holder.stderr.close()
+
+
+def test_only_this_machine_unless_an_address_is_said(lan):
+    near, far = lan
+    ask = ["curl", "-s", "-m", "10", "-o", "/dev/null", "-w", "%{http_code}"]
+
+    def code(prefix, url):
+        return subprocess.run([*prefix, *ask, url], capture_output=True, text=True, check=False, timeout=30).stdout
+
+    with private(prefix=near) as env:
+        folder = env.make_folder("lan")
+        made = env.create("lan", folder, flags=("-p", "18090:8080"))
+        made.exec("python3", "-m", "http.server", "8080", flags=("-d",))
+        wait_inside(made, 8080)
+        assert code(near, "http://127.0.0.1:18090/") == "200"
+        assert code(near, f"http://{LAN}:18090/") == "000"
+        assert code(far, f"http://{LAN}:18090/") == "000"
+        done = env.sbx("ports", "lan", "--publish", f"{LAN}:18091:8080")
+        assert f"every machine that reaches {LAN} reaches this port 18091" in done.stderr
+        assert code(far, f"http://{LAN}:18091/") == "200"
+        assert code(near, "http://127.0.0.1:18091/") == "000"
+        done = env.sbx("ports", "lan", "--publish", "0.0.0.0:18092:8080")
+        assert "every machine that reaches any address of this host" in done.stderr
+        assert code(far, f"http://{LAN}:18092/") == "200"
+        # One that is running has it: the other is told by whom.
+        done = env.sbx("create", "shell", folder, "--name", "second", "-p", "18090:1", check=False, timeout=START_SECONDS)
+        assert done.returncode == 1 and "already published by the sandbox lan" in done.stderr
+        made.rm()

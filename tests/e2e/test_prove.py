@@ -1,0 +1,271 @@
+"""`sbx prove` on a real sandbox: green when all is well, red exactly where there is a hole, and gone afterwards without a trace.
+
+The holes are the mutations of tests/prove/mutations_GROUP.py. Here those that need no build of their own and can live together are made
+together; those named test_long_ take longer than CI has, and so does tests/long/mutations, which makes the holes in our programs, and all
+others in halves or one by one.
+"""
+import json
+import os
+import pathlib
+import shutil
+import sys
+
+import pytest
+
+import host
+import installation
+
+sys.path.insert(0, str(installation.TREE / "tests" / "prove"))
+import harness  # noqa: E402
+import load  # noqa: E402
+import probes  # noqa: E402
+import series  # noqa: E402
+
+GROUPS = sorted({i.split("/")[0] for i in harness.PROBES})
+TABLES = [g for g in GROUPS if g in harness.MUTATIONS]
+SLOW = ["docker", "network", "recovery"]  # one to five minutes each: with test_long_ and tests/long/mutations
+ALONE = [(g, n) for g in TABLES for n, m in enumerate(harness.MUTATIONS[g]) if m.alone and not m.hole]
+KEYS = {"id", "group", "title", "tried", "inside", "outside", "verdict", "why"}
+
+
+@pytest.fixture(scope="module")
+def world():
+    with load.laboratory() as (_, entries), harness.world(connect_to=entries, rules=[load.NAME]) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def full(world):
+    """One full run that makes its own twin, with what was there before and after it."""
+    before = trace(world)
+    status, report, took = world.prove(twin=False, shared=False)  # as people run it
+    return status, report, took, before, trace(world)
+
+
+# what a run could leave behind
+
+GUEST = r"""
+echo files; find /etc /root /home /run /tmp /var /usr/local /opt /srv /mnt /dev/shm -xdev ! -path '/var/log/*' ! -path '/var/cache/*' | sort
+echo processes; for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline 2>/dev/null | grep . ; done | grep -v 'sbx-trace\|^tr \|^find \|^sort \|^grep ' | sort
+echo mounts; cut -d' ' -f1-4 /proc/mounts | sort
+echo rules; nft list ruleset 2>/dev/null | grep -v 'packets\|elements'
+echo links; ip -o link | awk '{print $2}'
+echo users; sort /etc/passwd
+"""
+
+
+def listening():
+    """Sockets of this user that listen or are bound, on the host."""
+    found = set()
+    for name in ("tcp", "tcp6", "udp", "udp6"):
+        for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if int(fields[7]) == os.getuid() and fields[3] in ("0A", "07"):
+                found.add((name, fields[1]))
+    return found
+
+
+def files(folder, leave=()):
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if not any(word in str(p) for word in leave)}
+
+
+def trace(world):
+    """All that a run could change, as sets that can be compared."""
+    env = world.env
+    guest = world.box.guest(": sbx-trace\n" + GUEST, timeout=120).splitlines()
+    return {
+        "guest": set(guest),
+        "sandboxes": {s["name"] for s in env.ls()},
+        "rules": env.sbx("policy", "ls", "--json").stdout,
+        "settings": env.sbx("settings", "ls", "--json", check=False).stdout,
+        # which there are; when one was last used changes, and that is right
+        "secrets": {(one["name"], str(one.get("sandbox"))) for one in json.loads(env.sbx("secret", "ls", "--json").stdout)["secrets"]},
+        # the audit log grows, and that is right
+        "files": files(env.folder, ("/audit", ".log", "sbx.db-", "store.db-", "/.store/.lock")),
+        "workspaces": files(env.work),
+        # those that are made when the sandbox first asks come and go
+        "processes": sorted(n for n in host.processes(env.folder).values() if n not in ("node", "sbx-origin", "sbx-egress", "sbx-ssh-agent")),
+        "machines": sorted(n for n in host.processes(env.folder).values() if n in ("qemu-system-x86", "virtiofsd", "sbx-keeper", "sbx-edge")),
+        "sockets": listening(),
+        "scratch": {p.name for p in pathlib.Path("/tmp").iterdir() if p.name.startswith("sbx-prove") and p.stat().st_uid == os.getuid()},
+    }
+
+
+def difference(before, after):
+    found = {}
+    for name, was in before.items():
+        now = after[name]
+        if name == "scratch":
+            now = was | now  # what a killed run has left is removed by the next one
+        if was != now:
+            found[name] = {"gone": sorted(was - now), "new": sorted(now - was)} if isinstance(was, set) else {"was": was, "is": now}
+    return found
+
+
+def is_quiet():
+    """Nobody else uses this machine: a promise about time can be held against it."""
+    return os.getloadavg()[0] < (os.cpu_count() or 1)
+
+
+# a normal sandbox
+
+def test_every_probe_has_its_form():
+    assert len(harness.PROBES) >= 1
+    assert not {i: p.wrong for i, p in harness.PROBES.items() if p.wrong}
+
+
+def test_a_full_run_is_green_and_in_time(full):
+    status, report, took, _, _ = full
+    slow = sorted(((p.get("ms", 0), p["id"]) for p in report["probes"]), reverse=True)[:12]
+    print(f"full: {took:.1f} s, {len(report['probes'])} probes, load {os.getloadavg()[0]:.1f}; slowest {slow}")
+    assert {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "fail"} == {}
+    assert status == 0
+    assert set(harness.PROBES) <= {p["id"] for p in report["probes"]}
+    assert took <= harness.FULL_SECONDS or not is_quiet(), f"{took:.0f} s on a quiet machine"
+
+
+def test_the_report_is_what_was_promised(full):
+    _, report, _, _, _ = full
+    assert report["sandbox"] == "proved" and report["accel"] == "tcg"
+    for p in report["probes"]:
+        assert KEYS <= set(p), p
+        assert p["verdict"] in ("pass", "fail", "skip") and all(isinstance(p[k], str) for k in KEYS)
+        of = harness.PROBES[p["id"].rpartition("+")[2]]
+        assert p["group"] in probes.GROUPS and p["tried"] == of.header["tried"], p
+        # What was skipped says what was missing, and what is green shows what was seen.
+        assert p["why"] if p["verdict"] == "skip" else p["inside"] + p["outside"], p
+    assert len({p["id"] for p in report["probes"]}) == len(report["probes"])
+
+
+def test_skips_are_few_where_everything_is_there(full):
+    _, report, _, _, _ = full
+    skipped = {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "skip"}
+    print(json.dumps(skipped, indent=2))
+    assert len(skipped) <= len(report["probes"]) // 10, skipped
+
+
+def test_nothing_is_left_behind(full):
+    _, _, _, before, after = full
+    assert difference(before, after) == {}
+
+
+def test_quick_is_quick_and_leaves_nothing_behind(world):
+    before = trace(world)
+    status, report, took = world.prove("--quick", twin=False)
+    print(f"quick: {took:.1f} s, {len(report['probes'])} probes, load {os.getloadavg()[0]:.1f}")
+    assert {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "fail"} == {} and status == 0
+    assert {p["id"] for p in report["probes"]} == {i for i, p in harness.PROBES.items() if p.is_quick}
+    assert took <= harness.QUICK_SECONDS or not is_quiet(), f"{took:.0f} s on a quiet machine"
+    assert difference(before, trace(world)) == {}
+
+
+def test_exit_statuses(world):
+    env = world.env
+    assert env.sbx("prove", "proved", "--group", "cups", check=False).returncode == 2
+    assert env.sbx("prove", "proved", "--probe", "files/cups", check=False).returncode == 2
+    assert env.sbx("prove", "nobody", "--quick", check=False).returncode == 125
+    one = next(i for i, p in harness.PROBES.items() if p.is_quick)
+    assert env.sbx("prove", "proved", "--probe", one, check=False).returncode == 0
+
+
+def test_what_an_agent_leaves_in_its_history_is_no_hole(world):
+    """Codex writes files of mode 644 there: a sandbox in which it had worked was red."""
+    history = world.env.state / "history"
+    agent = history / "codex"
+    left = agent / "0123456789abcdef" / "codex-sessions" / "rollout.jsonl"
+
+    def red():
+        said = world.env.sbx("prove", "proved", "--json", "--probe", "host/file-modes", "--probe", "host/folder-modes", check=False).stdout
+        return [p["id"] for p in json.loads(said)["probes"] if p["verdict"] != "pass"]
+    left.parent.mkdir(parents=True)
+    try:
+        left.write_text("{}\n", encoding="ascii")
+        for path, mode in ((history, 0o700), (agent, 0o700), (left.parent.parent, 0o755), (left.parent, 0o755), (left, 0o644)):
+            path.chmod(mode)
+        assert red() == []
+        # not the folder above, and not a file beside it
+        agent.chmod(0o711)
+        assert red() == ["host/folder-modes"]
+        agent.chmod(0o700)
+        left.rename(history / "loose")
+        assert red() == ["host/file-modes"]
+    finally:
+        shutil.rmtree(history)
+
+
+def test_quick_while_the_sandbox_works(world):
+    """500 requests and 50 execs meanwhile; tests/long/prove-load has 10,000, 1,000 and a docker build beside a full run."""
+    (status, report, took), work = load.work_while(world, lambda: world.prove("--quick", twin=False), 500, 50, docker=False)
+    print(f"quick beside {work.requests} requests and {work.execs} execs: {took:.1f} s; slowest request {work.slowest} s, exec {work.slowest_exec:.1f} s")
+    assert not work.wrong and work.requests >= 500 and work.execs >= 50
+    assert {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "fail"} == {} and status == 0
+
+
+# holes
+
+@pytest.mark.parametrize("group", SLOW)
+def test_long_holes_of_slow_groups(world, group):
+    test_holes_turn_exactly_their_probes_red(world, group)
+
+
+@pytest.mark.parametrize("group", [g for g in TABLES if g not in SLOW])
+def test_holes_turn_exactly_their_probes_red(world, group):
+    mutations = harness.together(group)
+    if not mutations:
+        return
+    with harness.mutated(world, mutations):
+        red = world.red("--group", group)
+    harness.compare(red, harness.of_group(harness.union(mutations), group), f"{len(mutations)} mutations of {group}")
+
+
+def test_the_holes_are_closed_again(world):
+    assert world.red("--quick") == {}
+
+
+def test_long_the_holes_are_closed_again_in_every_group(world):
+    assert world.red("--group", ",".join(TABLES)) == {}
+
+
+@pytest.mark.parametrize("group,number", ALONE)
+def test_long_a_hole_alone(world, group, number):
+    one = harness.MUTATIONS[group][number]
+    with harness.mutated(world, [one]):
+        red = world.red("--group", group)
+    harness.compare(red, harness.of_group(one.red, group), f"{group} {number}")
+
+
+def make_series(true_red):
+    """Runs in halves over mutations a, b, ...; each names files/LETTER, and turns red what `true_red` says."""
+    from mutation import Mutation
+    names = "abcdefghijk"
+    runs = series.halves("files", "plain", [Mutation(red=(f"files/{n}",), guest="x", alone=n == "k") for n in names])
+    for run in runs:
+        run.red = {i: "why" for m in run.mutations for i in true_red(m.red[0])}
+    return {v.id: v for v in series.judge([f"files/{n}" for n in names], runs)}, runs
+
+
+def test_halves_tell_any_two_mutations_apart():
+    for n in (1, 2, 3, 7, 68, 101):
+        runs, words = series.words(n)
+        assert len(set(words)) == n and not any(a < b for a in words for b in words) and runs <= 9
+    verdicts, runs = make_series(lambda i: [i])
+    assert all(v.is_ok for v in verdicts.values()) and len(runs) == 5 + 1  # ten in five runs, one alone
+
+
+def test_halves_find_a_probe_that_another_hole_turns_red():
+    """b's hole does nothing; what turns files/b red is c's."""
+    verdicts, _ = make_series(lambda i: {"files/b": [], "files/c": ["files/c", "files/b"]}.get(i, [i]))
+    bad = verdicts["files/b"]
+    assert {i for i, v in verdicts.items() if not v.is_ok} == {"files/b"}
+    assert bad.blind and bad.more and bad.suspects == ["files/c"]
+
+
+def test_a_hole_that_is_not_there_any_more_is_an_error(tmp_path):
+    from build_holes import Broken, cut
+    from mutation import Hole
+    (tmp_path / "x.c").write_text("one two two\n")
+    cut(tmp_path, [Hole("fits", "x.c", "one", "1")])
+    assert (tmp_path / "x.c").read_text() == "1 two two\n"
+    for old in ("two", "three"):
+        with pytest.raises(Broken):
+            cut(tmp_path, [Hole("gone", "x.c", old, "2")])

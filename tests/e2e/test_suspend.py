@@ -1,0 +1,334 @@
+"""Suspended sandboxes: memory goes to the disk, and what ran in them goes on where it was.
+
+One sandbox for all of it, with a workspace, a credential and real servers on loopback (tests/lab/credlab.py).
+"""
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import host
+import pytest
+from installation import START_SECONDS, TREE, private
+from test_docker import busybox_image
+
+sys.path.insert(0, str(TREE / "tests" / "lab"))
+import credlab  # noqa: E402
+
+SUSPEND_SECONDS = 180
+DOCKER_SECONDS = 600  # dockerd under software emulation
+HOST = "api.anthropic.com"
+CANARY = "sk-ant-api03-" + secrets.token_hex(24)
+# Counts into a file of the workspace that it holds open, and into one of the guest's own disk; its folder is the workspace.
+COUNTER = ("exec 5>>count; i=0; while :; do echo $i >&5; echo $i > /var/tmp/own; i=$((i+1)); "
+           "[ -e stop-count ] && exit; sleep 0.1; done")
+# Began before the suspension: has read the certificates, and asks when it is told to.
+ASKER = """
+import json, os, ssl, time, urllib.request
+context = ssl.create_default_context()
+first = os.urandom(16).hex()
+n = 0
+while True:
+    n += 1
+    while not os.path.exists(f"ask-{n}"):
+        time.sleep(0.1)
+    try:
+        said = urllib.request.urlopen(f"https://HOST/after-{n}", timeout=60, context=context).read().decode()
+    except Exception as e:
+        said = repr(e)
+    with open(f"said-{n}.new", "w") as f:
+        json.dump({"said": said, "pid": os.getpid(), "random": os.urandom(16).hex(), "time": time.time(), "cwd": os.getcwd()}, f)
+    os.rename(f"said-{n}.new", f"said-{n}")
+""".replace("HOST", HOST)
+
+# Written so that the shell that looks does not find itself.
+FIND = "pgrep -f 'exec [5]'; pgrep -f asker[.]py; pgrep -f 812[3]"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    with credlab.Lab(tmp_path_factory.mktemp("lab")) as made:
+        made.server = made.origin()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def env(lab):
+    with private(policy="none") as made:
+        made.sbx("settings", "set", "network.connect-to", f"{HOST}:443=127.0.0.1:{lab.server.port}")
+        made.sbx("settings", "set", "network.extra-ca", lab.ca.pem)
+        made.sbx("policy", "set-default", "balanced")
+        made.sbx("policy", "allow", "network", HOST)
+        made.sbx("settings", "set", "warm.images", "false")  # one sandbox, no use for one
+        made.sbx("secret", "set", "anthropic", input=CANARY)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def box(env):
+    folder = env.make_folder("suspended")
+    made = env.create("sus", folder, memory="1g")
+    made.folder = folder
+    (folder / "asker.py").write_text(ASKER)
+    yield made
+    made.rm()
+
+
+def suspend(box, timeout=SUSPEND_SECONDS):
+    said = box.env.sbx("stop", "--suspend", box.name, timeout=timeout).stdout
+    assert "suspended" in said and "sbx run" in said, said
+
+
+def resume(box, script="true"):
+    return box.guest(script, timeout=START_SECONDS)
+
+
+def start(box, script):
+    """A program that nobody is attached to, in the workspace."""
+    box.exec("bash", "-c", script, flags=("-d", "-w", str(box.folder)), timeout=START_SECONDS)
+
+
+def wait_file(path, seconds=90):
+    deadline = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} is not there after {seconds} s"
+        time.sleep(0.05)
+    return path.read_text()
+
+
+def lines(path):
+    return path.read_text().split()
+
+
+def wait_more(path, seconds=60):
+    n, deadline = len(lines(path)), time.monotonic() + seconds
+    while len(lines(path)) <= n + 2:
+        assert time.monotonic() < deadline, f"{path} does not grow"
+        time.sleep(0.1)
+
+
+def expect_no_gap(path):
+    got = lines(path)
+    assert got == [str(i) for i in range(len(got))]
+
+
+def ask(box, n):
+    (box.folder / f"ask-{n}").touch()
+    return json.loads(wait_file(box.folder / f"said-{n}"))
+
+
+def kept(box):
+    return box.state / "suspend"
+
+
+# What is begun here goes on to the end of the module.
+@pytest.fixture(scope="module")
+def programs(box):
+    start(box, COUNTER)
+    start(box, "exec python3 asker.py")
+    start(box, "cd /tmp; exec python3 -m http.server 8123 --bind 127.0.0.1")
+    wait_file(box.folder / "count")
+    wait_more(box.folder / "count")
+    return box.guest(FIND)
+
+
+def test_everything_goes_on(box, programs, lab):
+    before = ask(box, 1)
+    assert '"ok":true' in before["said"].replace("\\", ""), before
+    watcher = box.env.popen("exec", box.name, "bash", "-c", "i=0; while [ ! -e stop-watch ]; do echo $i; i=$((i+1)); sleep 0.1; done; echo end",
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert watcher.stdout.readline() == "0\n"
+        pids = box.pids()
+        suspend(box)
+        host.wait_gone(pids, 5, "still there after it was suspended")
+        info = box.info()
+        assert info["status"] == "suspended" and info["suspended_bytes"] > 10 << 20, info
+        assert (kept(box) / "state").stat().st_mode & 0o777 == 0o600
+        frozen = lines(box.folder / "count")
+        time.sleep(2)
+        assert lines(box.folder / "count") == frozen
+        assert resume(box, FIND) == programs
+        info = box.info()
+        assert (info["status"], info["start"]) == ("running", "resumed"), info
+        assert not kept(box).exists(), "the memory is used once"
+        wait_more(box.folder / "count")
+        expect_no_gap(box.folder / "count")
+        assert abs(int(box.guest("date +%s")) - time.time()) < 5
+        assert int(box.guest("cat /var/tmp/own")) >= len(frozen) - 1
+        assert "Directory listing" in box.guest("curl -sS -m 30 http://127.0.0.1:8123/")
+        (box.folder / "stop-watch").touch()
+        out, err = watcher.communicate(timeout=90)
+        got = out.split()
+        assert watcher.returncode == 0 and got[-1] == "end", (watcher.returncode, got[-3:], err)
+        assert got[:-1] == [str(i) for i in range(1, len(got))], "the output has a gap"
+    finally:
+        watcher.kill()
+        watcher.wait()
+
+
+def test_network_and_credentials_are_as_before(box, programs, lab):
+    """The same program, which read the certificates before it slept."""
+    first = json.loads((box.folder / "said-1").read_text())
+    after = ask(box, 2)
+    assert '"ok":true' in after["said"].replace("\\", ""), after
+    assert (after["pid"], after["cwd"]) == (first["pid"], str(box.folder))
+    assert abs(after["time"] - time.time()) < 60
+    request = lab.server.wait("/after-2", 1)[-1]
+    assert lab.server.header(request, "x-api-key") == [CANARY]
+    said = box.guest("curl -sS -m 30 https://not-allowed.test/ 2>&1; true", user="agent")
+    assert "403" in said or "resolve" in said, said
+    assert box.guest("cat /sys/class/net/*/type | sort -u | tr '\\n' ' '") == "1 772 "
+    for path in sorted(box.state.rglob("*")):
+        if path.is_file() and path.stat().st_size < 64 << 20:
+            assert CANARY.encode() not in path.read_bytes(), path
+
+
+def copy_state(box, to):
+    """All that a suspended sandbox is; the times of files count."""
+    shutil.rmtree(to, ignore_errors=True)
+    shutil.copytree(box.state, to, ignore=shutil.ignore_patterns("lock"))
+
+
+def test_two_restores_of_one_memory_differ(box, programs, tmp_path):
+    suspend(box)
+    copy_state(box, tmp_path / "copy")
+    resume(box)
+    one = ask(box, 3)
+    box.env.sbx("stop", "--timeout", "0", box.name, timeout=60)
+    assert box.info()["status"] == "stopped"
+    (box.folder / "ask-3").unlink()
+    (box.folder / "said-3").unlink()
+    for path in (tmp_path / "copy").iterdir():
+        to = box.state / path.name
+        shutil.copytree(path, to) if path.is_dir() else shutil.copy2(path, to)
+    resume(box)
+    assert box.info()["start"] == "resumed"
+    two = ask(box, 3)
+    assert one["pid"] == two["pid"] and one["random"] != two["random"]
+
+
+def test_long_a_container_goes_on(box, programs):
+    busybox_image(box.folder / "image.tar", "tiny:1")
+    box.guest(f"docker load -qi {box.folder}/image.tar", timeout=DOCKER_SECONDS)
+    box.guest(f"docker run -d --name held -v {box.folder}:/w -w /w tiny:1 sh -c "
+              "'exec 6>>inside; i=0; while :; do echo $i >&6; i=$((i+1)); sleep 0.2; done'", timeout=DOCKER_SECONDS)
+    wait_file(box.folder / "inside")
+    wait_more(box.folder / "inside")
+    suspend(box)
+    resume(box)
+    assert box.info()["start"] == "resumed"
+    wait_more(box.folder / "inside")
+    expect_no_gap(box.folder / "inside")
+    assert box.guest("docker exec held ls /w/asker.py", timeout=120) == "/w/asker.py"
+    box.guest("docker rm -f held", timeout=120)
+
+
+def flip(path):
+    with open(path, "r+b") as f:
+        f.seek(path.stat().st_size // 2)
+        byte = f.read(1)
+        f.seek(-1, os.SEEK_CUR)
+        f.write(bytes([byte[0] ^ 1]))
+
+
+def cut(path):
+    os.truncate(path, path.stat().st_size - 4096)
+
+
+def other_key(path):
+    told = json.loads(path.read_text())
+    told["key"] = "0" * len(told["key"])
+    path.write_text(json.dumps(told))
+
+
+BROKEN = {
+    "a flipped bit": ("suspend/state", flip, "damaged"),
+    "a cut file": ("suspend/state", cut, "damaged"),
+    "another machine": ("suspend/image.json", other_key, "another"),
+    "no description": ("suspend/image.json", lambda p: p.write_text("{"), "damaged"),
+    "changed disks": ("root.qcow2", lambda p: os.utime(p), "changed"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_is_wrong_is_refused(box, what):
+    name, spoil, why = BROKEN[what]
+    resume(box, "sh -c 'touch /var/tmp/kept; sync'; nohup sleep 12345 >/dev/null 2>&1 &")
+    suspend(box)
+    spoil(box.state / name)
+    assert resume(box, "ls /var/tmp/kept; pgrep -f 1234[5]; true") == "/var/tmp/kept", "booted from the disk, nothing of the memory"
+    info = box.info()
+    assert info["start"] == "cold" and why in info["cold_why"], info
+    assert not kept(box).exists() and (box.state / "suspend.bad").exists()
+
+
+def test_a_keeper_killed_on_the_way_down(box):
+    """Either the memory is whole, or it is not there."""
+    for delay in (0.2, 1.0, 2.5):
+        resume(box)
+        pids = box.pids()
+        p = box.env.popen("stop", "--suspend", box.name, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(delay)
+        with contextlib.suppress(ProcessLookupError):  # on a quick machine it has ended already
+            os.kill(pids["keeper"], signal.SIGKILL)
+        p.wait(60)
+        host.wait_gone(pids, 15, "left behind by a killed keeper")
+        whole = box.info()["status"] == "suspended"
+        assert resume(box, "echo up") == "up"
+        assert box.info()["start"] == ("resumed" if whole else "cold")
+        assert not (box.state / "suspend.new").exists() and not kept(box).exists()
+
+
+def test_a_keeper_killed_on_the_way_up(box):
+    resume(box)
+    suspend(box)
+    p = box.env.popen("exec", box.name, "true", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not (pid := box.env.api("GET", f"/v1/sandboxes/{box.name}")[1]["keeper_pid"]):
+        assert time.monotonic() < deadline
+    time.sleep(0.3)
+    os.kill(pid, signal.SIGKILL)
+    p.wait(START_SECONDS)
+    assert resume(box, "echo up") == "up"
+    assert box.info()["start"] in ("resumed", "cold") and not kept(box).exists()
+
+
+def test_sbxd_killed_meanwhile(box):
+    resume(box)
+    p = box.env.popen("stop", "--suspend", box.name, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.5)
+    os.kill(box.env.daemon_pid(), signal.SIGKILL)
+    p.wait(60)
+    box.wait_status("suspended", 60)
+    assert resume(box, "echo up") == "up" and box.info()["start"] == "resumed"
+
+
+def test_what_else_is_done_with_a_suspended_one(box):
+    resume(box)
+    suspend(box)
+    said = box.env.sbx("update", box.name, "--memory", "2g", check=False)
+    assert said.returncode != 0 and "suspended" in said.stderr and "sbx stop" in said.stderr, said.stderr
+    assert "suspended" in box.env.sbx("inspect", box.name).stdout
+    suspend(box)  # asking twice changes nothing
+    box.env.sbx("stop", box.name)
+    assert box.info()["status"] == "stopped" and not kept(box).exists()
+    said = box.env.sbx("stop", "--suspend", box.name, check=False)
+    assert said.returncode != 0 and "not running" in said.stderr, said.stderr
+
+
+def test_nobody_uses_it(box):
+    box.env.sbx("update", box.name, "--idle-timeout", "4s")
+    resume(box)
+    box.wait_status("suspended", 90)
+    # Who works is not suspended, though nobody is attached.
+    start(box, "while :; do :; done")
+    time.sleep(15)
+    assert box.info()["status"] == "running"
+    box.env.sbx("update", box.name, "--idle-timeout", "0")
+    box.stop()

@@ -1,0 +1,152 @@
+"""Templates of sandboxes: made while they run, started from, shared, refused when they are not whole."""
+import hashlib
+import json
+import os
+import time
+
+import pytest
+from installation import private
+
+SAVE_SECONDS = 2  # beside the checksum of what is saved, which depends on the processor: without instructions for SHA it is 0.3 GB/s
+BIG = 2 << 30
+
+
+def listing(env):
+    return {t["name"]: t for t in json.loads(env.sbx("template", "ls", "--json").stdout)["templates"]}
+
+
+def folder_of(env, name):
+    return (env.folder / "data" / "sbx" / "templates" / name).resolve()
+
+
+@pytest.fixture(scope="module")
+def own():
+    with private() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def first(own):
+    """A sandbox with a tool of its own and a program that counts, saved while it runs."""
+    box = own.create("first", own.make_folder("first"))
+    box.guest("printf '#!/bin/sh\\necho it is there\\n' >/usr/local/bin/tool && chmod 755 /usr/local/bin/tool")
+    box.guest("mkdir -p /var/lib/docker/kept && echo on the second disk >/var/lib/docker/kept/file")
+    box.exec("sh", "-c", "i=0; while :; do i=$((i+1)); echo $i >/var/tmp/count; sleep 0.1; done", user="root", flags=("-d",))
+    box.machine_id = box.guest("cat /etc/machine-id")
+    own.sbx("template", "save", "first", "tools", timeout=120)
+    return box
+
+
+@pytest.fixture(scope="module")
+def second(own, first):
+    return own.create("second", flags=("--template", "tools"))
+
+
+def test_a_running_sandbox_goes_on_while_it_is_saved(first):
+    a = int(first.guest("cat /var/tmp/count"))
+    time.sleep(1)
+    assert int(first.guest("cat /var/tmp/count")) > a
+    assert first.guest("tool") == "it is there"
+    assert not first.fails("echo after the save >/root/later && sync")
+
+
+def test_what_was_added_is_in_a_sandbox_made_from_it(second):
+    assert second.guest("tool") == "it is there"
+    assert second.guest("cat /var/lib/docker/kept/file") == "on the second disk"
+    assert second.fails("test -e /root/later"), "what was written after the save is in the template"
+
+
+def test_the_new_one_is_somebody_else(first, second):
+    assert second.guest("hostname") == "second"
+    assert second.guest("cat /etc/machine-id") != first.machine_id
+    assert second.fails("a=$(cat /var/tmp/count); sleep 1; test $a != $(cat /var/tmp/count)"), "programs are not in a template"
+
+
+def test_the_base_is_there_once(own, first):
+    base, tools = folder_of(own, "debian"), folder_of(own, "tools")
+    assert os.stat(base / "root.img").st_ino == os.stat(tools / "root.img").st_ino
+    t = listing(own)["tools"]
+    assert t["parent"] == "debian" and t["kind"] == "saved"
+    alone = t["size"] - t["shared"]
+    print(f"of its own: {alone} bytes, and {sum(os.stat(tools / f).st_blocks * 512 for f in t['files'] if f.endswith('.qcow2'))} in layers")
+
+
+def test_the_first_still_works_after_a_restart_on_its_layers(first):
+    first.stop()
+    assert first.guest("tool; cat /root/later", timeout=150) == "it is there\nafter the save"
+
+
+def test_a_stopped_sandbox_is_saved_and_goes_on(own, first):
+    first.guest("echo second time >/root/again && sync")
+    first.stop()
+    own.sbx("template", "save", "first", "stopped", timeout=60)
+    assert "root.2.qcow2" in listing(own)["stopped"]["files"]
+    assert first.guest("cat /root/again", timeout=150) == "second time"
+
+
+def test_the_parent_may_go(own, second):
+    own.sbx("template", "rm", "tools")
+    second.stop()
+    assert second.guest("tool", timeout=150) == "it is there"
+
+
+def seconds_to_hash(size):
+    """What BLAKE2b of so many bytes takes on this machine, from an eighth of them."""
+    piece = os.urandom(1 << 20)
+    begin = time.monotonic()
+    digest = hashlib.new("blake2b512")  # OpenSSL's, as ours; Python's own is slower
+    for _ in range(size // 8 // len(piece)):
+        digest.update(piece)
+    return 8 * (time.monotonic() - begin)
+
+
+def test_two_gigabytes_are_saved_in_seconds(own, second):
+    # Not zeros, which would cost nothing; and random bytes take long to make in an emulated machine.
+    second.guest("head -c 6M /dev/urandom >/run/piece && "
+                 f"for i in $(seq {BIG // (6 << 20)}); do cat /run/piece; done >/var/tmp/big && sync", timeout=400)
+    checksum = seconds_to_hash(BIG)
+    begin = time.monotonic()
+    own.sbx("template", "save", "second", "big", timeout=120)
+    took = time.monotonic() - begin
+    print(f"saved in {took:.1f} s, of which a checksum needs {checksum:.1f} s")
+    assert took <= SAVE_SECONDS + 1.5 * checksum
+    second.guest("rm /var/tmp/big")
+
+
+def test_a_file_is_the_same_template_elsewhere(own, first, tmp_path):
+    file = tmp_path / "stopped.sbx"
+    own.sbx("template", "save", "stopped", "-o", file, timeout=180)
+    with private(templates=False) as other:
+        other.sbx("template", "load", file, timeout=180)
+        mine, theirs = listing(own)["stopped"], listing(other)["stopped"]
+        assert mine["id"] == theirs["id"]
+        assert {n: f["hash"] for n, f in mine["files"].items()} == {n: f["hash"] for n, f in theirs["files"].items()}
+        box = other.create("third", flags=("--template", "stopped"))
+        assert box.guest("tool; cat /root/again") == "it is there\nsecond time"
+        with open(file, "r+b") as f:
+            f.seek(file.stat().st_size // 3)
+            byte = f.read(1)
+            f.seek(-1, os.SEEK_CUR)
+            f.write(bytes([byte[0] ^ 4]))
+        done = other.sbx("template", "load", file, "bad", check=False, timeout=180)
+        assert done.returncode == 1 and "damaged" in done.stderr and list(listing(other)) == ["stopped"]
+
+
+def test_a_flipped_byte_is_refused_at_the_start(own, first):
+    """Also for a sandbox that stands on it already."""
+    own.sbx("template", "save", "first", "brittle", timeout=120)
+    box = own.create("brittle", flags=("--template", "brittle"))
+    box.stop()
+    layer = max(folder_of(own, "brittle").glob("root.*.qcow2"))
+    layer.chmod(0o600)
+    with open(layer, "r+b") as f:
+        f.seek(layer.stat().st_size // 2)
+        byte = f.read(1)
+        f.seek(-1, os.SEEK_CUR)
+        f.write(bytes([byte[0] ^ 1]))
+    done = box.exec("true", check=False, timeout=60)
+    assert done.returncode != 0 and layer.name in done.stderr and "sbx template rm" in done.stderr
+    with open(layer, "r+b") as f:
+        f.truncate(layer.stat().st_size // 2)
+    done = own.sbx("create", "shell", "--name", "no", "--template", "brittle", check=False)
+    assert done.returncode == 1 and "another size" in done.stderr and "sbx template rm brittle" in done.stderr

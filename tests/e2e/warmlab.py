@@ -1,0 +1,86 @@
+"""What the tests of memory images share: an installation with an image, and what tells one machine from another."""
+import contextlib
+import json
+import pathlib
+import shutil
+
+from installation import private
+
+MAKE_SECONDS = 300  # a boot, a pause and a file of some hundred megabytes, on a busy machine
+CPUS, MEMORY = 2, "1g"
+
+# Everything that must differ between two machines of one image, a line each; nothing of it is read twice.
+FACTS = {
+    "random": "head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n'",
+    "getrandom": "python3 -c 'import os; print(os.getrandom(32).hex())'",
+    "uuid": "cat /proc/sys/kernel/random/uuid",
+    "machine": "cat /etc/machine-id",
+    "boot": "cat /proc/sys/kernel/random/boot_id",
+    "host": "hostname",
+    "ca": "sha256sum < /usr/local/share/ca-certificates/sbx.crt",
+    "hosts": "grep 127.0.1.1 /etc/hosts",
+    "mktemp": "mktemp -u",
+    # The random of a ClientHello that OpenSSL makes.
+    "tls": "python3 -c 'import ssl\nc = ssl.create_default_context()\no = ssl.MemoryBIO()\ns = c.wrap_bio(ssl.MemoryBIO(), o, server_hostname=\"x\")\n"
+           "try: s.do_handshake()\nexcept ssl.SSLWantReadError: pass\nprint(o.read()[11:43].hex())'",
+    "sentinel": "echo $ANTHROPIC_API_KEY",  # of an installation that has a key of Anthropic's
+    "aslr": "python3 -c 'print(id(object()), hash(\"sbx\"))'",
+}
+
+
+@contextlib.contextmanager
+def warm_installation(**kwargs):
+    """One whose template has an image for CPUS and MEMORY."""
+    with private(warm=False, **kwargs) as env:
+        make_image(env)
+        yield env
+
+
+def make_image(env, cpus=CPUS, memory=MEMORY):
+    return env.sbx("template", "warm", "debian", "--cpus", cpus, "--memory", memory, timeout=MAKE_SECONDS)
+
+
+def images(env):
+    """The folders of images that count."""
+    store = env.state / "warm"
+    return sorted(p for p in store.iterdir() if not p.name.startswith(".")) if store.exists() else []
+
+
+def start_of(box):
+    """(how, why not warm)"""
+    info = box.info()
+    return info["start"], info["cold_why"]
+
+
+def facts(box):
+    """Name -> value, by one program in the guest."""
+    script = "; ".join(f"echo {name}=\"$({command})\"" for name, command in FACTS.items())
+    return dict(line.split("=", 1) for line in box.guest(script, timeout=120).splitlines())
+
+
+class Kept:
+    """A copy of the one image, to put it back after a test has damaged it."""
+
+    def __init__(self, env, folder):
+        (self.image,) = images(env)
+        self.copy = pathlib.Path(folder) / "image"
+        shutil.copytree(self.image, self.copy)
+
+    def put_back(self):
+        shutil.rmtree(self.image, ignore_errors=True)
+        shutil.copytree(self.copy, self.image)
+        return self.image
+
+
+def flip(path, at):
+    with open(path, "r+b") as f:
+        f.seek(at)
+        byte = f.read(1)
+        f.seek(at)
+        f.write(bytes((byte[0] ^ 1,)))
+
+
+def edit_json(path, **changes):
+    whole = json.loads(path.read_text())
+    whole.update(changes)
+    path.write_text(json.dumps(whole))

@@ -1,0 +1,63 @@
+"""Builds the programs with holes in them, beside the tree and its build, which stay as they are.
+
+How     The tree and its build are copied to a scratch folder with their times, the holes are cut into the copy, and ninja makes the
+        programs in a mount namespace in which the copies stand where the originals do: only what the holes touch is compiled.
+Needs   What netlab.py needs too: user namespaces. The build may be the one of CI, in a folder of its own.
+Never   Writes into the tree or the build it started from.
+"""
+import pathlib
+import shutil
+import subprocess
+
+SKIP = shutil.ignore_patterns(".git", "build*", "__pycache__", ".pytest_cache")
+SECONDS = 600
+BUILD = """
+set -eu
+mount --bind "$1" "$2"
+mkdir -p "$4"
+mount --bind "$3" "$4"
+cd "$4"
+shift 4
+exec ninja "$@"
+"""
+
+
+class Broken(Exception):
+    """It cannot be built; the text says why."""
+
+
+def cut(tree, holes):
+    """Cuts the holes into that tree. What a hole replaces must be there exactly once."""
+    for one in holes:
+        path = tree / one.file
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if text.count(one.old) != 1:
+            raise Broken(f"the hole {one.name} finds its text {text.count(one.old)} times in {one.file}, not once")
+        path.write_text(text.replace(one.old, one.new), encoding="utf-8")
+
+
+def programs(build):
+    """What tools/devenv finds in a build, as ninja calls it."""
+    found = []
+    for path in sorted((build / "src").glob("*/sbx*")):
+        if path.is_file() and path.stat().st_mode & 0o111:
+            found.append(str(path.relative_to(build)))
+    if not found:
+        raise Broken(f"there is no program in {build}")
+    return found
+
+
+def build_holes(tree, build, holes, folder):
+    """(tree, build) in `folder` with the holes in them."""
+    new_tree, new_build = folder / "tree", folder / "build"
+    # symlinks=True: as they are; the times of files decide what ninja makes anew
+    shutil.copytree(tree, new_tree, ignore=SKIP, symlinks=True)
+    shutil.copytree(build, new_build, symlinks=True)
+    cut(new_tree, holes)
+    argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", BUILD, "sh", new_tree, tree, new_build, build, *programs(build)]
+    # ninja prints what fails on stdout
+    done = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=SECONDS, check=False)
+    if done.returncode:
+        raise Broken(f"holes {', '.join(h.name for h in holes)}:\n{done.stdout[-4000:]}")
+    return new_tree, new_build
