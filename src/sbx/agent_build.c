@@ -147,6 +147,19 @@ static void show_progress(void *arg, const char *out)
 	b->n_shown = (size_t)(line - out);
 }
 
+/* A rule for the address would not help: a build reaches the registry by its name, and nothing else. */
+static void hint_refused(const struct build *b, struct problem *p)
+{
+	struct err ignored = {0};
+	AUTO_FREE char *target = npmrc_target(&b->npm, &ignored);
+
+	(void)problem_hint(p, 0,
+		"sbx policy log %s shows what it was refused; a registry at a private address "
+		"needs "
+		"sbx settings set network.connect-to %s=ADDRESS:PORT",
+		b->name, target ? target : "HOST:PORT");
+}
+
 static int run_script(struct build *b, const char *const *args, char **ret, struct problem *p)
 {
 	AUTO_FREE char *registry = xasprintf("npm_config_registry=%s", b->npm.registry);
@@ -179,7 +192,7 @@ static int run_script(struct build *b, const char *const *args, char **ret, stru
 	else
 		free(g.out);
 	if (r < 0 && r != -EINTR)
-		(void)problem_hint(p, r, "sbx policy log %s shows what it was refused", b->name);
+		hint_refused(b, p);
 	return r;
 }
 

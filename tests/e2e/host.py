@@ -41,6 +41,15 @@ def is_alive(pid):
     return seen is not None and seen[1] not in "ZX"
 
 
+def until(check, seconds=10, text="waited in vain"):
+    """What check gives, once that is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := check()):
+        assert time.monotonic() < deadline, text
+        time.sleep(0.1)
+    return found
+
+
 def wait_gone(pids_by_name, seconds, text):
     deadline = time.monotonic() + seconds
     while left := [(name, pid) for name, pid in pids_by_name.items() if is_alive(pid)]:

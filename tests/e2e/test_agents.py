@@ -188,6 +188,7 @@ def test_under_deny_all_nothing_is_installed(built):
     try:
         done = built.sbx("template", "build", "toy", "--force", timeout=SLOW, check=False)
         assert done.returncode != 0 and "in the sandbox" in done.stderr
+        assert "sbx policy log " in done.stderr and "network.connect-to " in done.stderr
         assert built.ls() == []
     finally:
         built.sbx("policy", "set-default", "balanced")

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from host import until
 from term import Terminal
 
 MIB = 1 << 20
@@ -141,13 +142,6 @@ def is_running(box, mark):
     return not box.fails(f"pgrep -f '[{mark[0]}]{mark[1:]}'")
 
 
-def wait_until(what, seconds, text):
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, text
-        time.sleep(0.2)
-
-
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_a_killed_client_takes_the_process_group_along(sandbox, how):
     mark = f"7{int(how)}41.5"
@@ -157,7 +151,7 @@ def test_a_killed_client_takes_the_process_group_along(sandbox, how):
     assert is_running(sandbox, f"sleep {mark}")
     p.send_signal(how)
     p.wait(15)
-    wait_until(lambda: not is_running(sandbox, f"sleep {mark}"), 10, "still runs in the guest")
+    until(lambda: not is_running(sandbox, f"sleep {mark}"), 10, "still runs in the guest")
 
 
 def test_one_that_ignores_hangup_is_killed(sandbox):
@@ -166,7 +160,7 @@ def test_one_that_ignores_hangup_is_killed(sandbox):
     assert p.stdout.readline() == b"up\n"
     p.kill()
     p.wait()
-    wait_until(lambda: not is_running(sandbox, "sleep 0.73"), 10, "still runs in the guest")
+    until(lambda: not is_running(sandbox, "sleep 0.73"), 10, "still runs in the guest")
 
 
 def test_detached_returns_at_once_and_goes_on(sandbox):
@@ -182,7 +176,7 @@ def test_reader_gone_ends_the_writer(sandbox):
     assert p.stdout.read(5) == b"flood"
     p.stdout.close()
     assert p.wait(20) != 0
-    wait_until(lambda: not is_running(sandbox, "yes flood"), 10, "still runs in the guest")
+    until(lambda: not is_running(sandbox, "yes flood"), 10, "still runs in the guest")
 
 
 def test_a_slow_reader_stops_only_itself(sandbox):
@@ -205,7 +199,7 @@ def test_a_slow_reader_stops_only_itself(sandbox):
 def test_no_zombies_are_left_in_the_guest(sandbox):
     for _ in range(5):
         sandbox.guest("(sleep 0.1 &) ; (true &)")
-    wait_until(lambda: sandbox.guest("ps -eo stat= | grep -c '^Z' || :") == "0", 10, "zombies stay")
+    until(lambda: sandbox.guest("ps -eo stat= | grep -c '^Z' || :") == "0", 10, "zombies stay")
 
 
 def test_interactive_shell_resize_interrupt_exit(env, sandbox):

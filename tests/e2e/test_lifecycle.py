@@ -7,6 +7,7 @@ import time
 
 import host
 import pytest
+from host import until
 from installation import START_SECONDS
 from term import Terminal
 
@@ -86,7 +87,7 @@ def test_rm_needs_force_while_somebody_is_in_it(env):
     box = env.create("busy")
     p = env.popen("exec", "busy", "sleep", "600", stdin=subprocess.DEVNULL)
     try:
-        time.sleep(1)
+        until(lambda: box.info()["sessions"], 30)
         assert env.sbx("rm", "busy", check=False, timeout=30).returncode != 0
         assert box.info()["status"] == "running"
         box.rm()

@@ -6,6 +6,7 @@ import time
 import pytest
 
 import host
+from host import until
 from installation import START_SECONDS, Sandbox
 from warmlab import CPUS, FACTS, MEMORY, facts, start_of, warm_installation
 
@@ -20,14 +21,6 @@ def env():
             made.sbx("settings", "set", key, value)
         made.sbx("secret", "set", "anthropic", input="sk-ant-api03-" + os.urandom(24).hex())
         yield made
-
-
-def wait_for(check, seconds):
-    deadline = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.1)
-    return found
 
 
 def set_pool(env, n):
@@ -67,14 +60,14 @@ def wait_ready(env, but=None):
     def look():
         ids = waiting(env)
         return ids[0] if ready(env) == 1 and len(ids) == 1 and ids[0] != but else None
-    ident = wait_for(look, READY_SECONDS)
+    ident = until(look, READY_SECONDS)
     keeper = keeper_of(ident)
     return ident, [keeper, *host.descendants(keeper)]
 
 
 def wait_gone(env, ident, pids):
-    wait_for(lambda: not any(map(is_alive, pids)), GONE_SECONDS)
-    wait_for(lambda: not (env.state / "sandboxes" / ident).exists() and not (env.runtime / "s" / ident).exists(), GONE_SECONDS)
+    until(lambda: not any(map(is_alive, pids)), GONE_SECONDS)
+    until(lambda: not (env.state / "sandboxes" / ident).exists() and not (env.runtime / "s" / ident).exists(), GONE_SECONDS)
 
 
 def create(env, name, *paths):
@@ -131,7 +124,7 @@ def test_a_claim_and_the_next_one(env):
             where, pids = b.state, list(b.pids().values())
             b.rm()
             assert not where.exists()
-            wait_for(lambda: not any(map(is_alive, pids)), GONE_SECONDS)
+            until(lambda: not any(map(is_alive, pids)), GONE_SECONDS)
 
 
 def test_kill_9_of_a_keeper_and_of_sbxd(env):
@@ -141,7 +134,7 @@ def test_kill_9_of_a_keeper_and_of_sbxd(env):
     wait_gone(env, ident, pids)
     ident, pids = wait_ready(env, but=ident)
     os.kill(env.daemon_pid(), signal.SIGKILL)
-    wait_for(lambda: not any(map(is_alive, pids)), GONE_SECONDS)  # with nobody to tell it
+    until(lambda: not any(map(is_alive, pids)), GONE_SECONDS)  # with nobody to tell it
     env.sbx("ls")
     wait_gone(env, ident, pids)
     wait_ready(env, but=ident)
@@ -167,7 +160,7 @@ def test_a_workspace_that_is_gone_says_so(env):
     box = Sandbox(env, "gone")
     try:
         assert env.api("POST", "/v1/sandboxes/gone/start", {"accel": "tcg"})[0] == 202
-        wait_for(lambda: box.info()["status"] == "stopped", START_SECONDS)
+        until(lambda: box.info()["status"] == "stopped", START_SECONDS)
         assert str(folder) in box.info()["detail"]
     finally:
         box.rm()

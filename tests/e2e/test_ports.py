@@ -18,6 +18,7 @@ import urllib.request
 
 import host
 import pytest
+from host import until
 from installation import START_SECONDS, WITH_DOCKER, private
 from test_docker import SLOW, busybox_image
 
@@ -160,13 +161,6 @@ def get(port, path="page", address="127.0.0.1"):
 
 def peak_kib(pid):
     return int(host.status(pid)["VmHWM"].split()[0])
-
-
-def until(check, seconds=10):
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 def has_ended(pid):

@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import pytest
+from host import until
 from installation import Sandbox
 from term import Terminal
 
@@ -18,10 +19,7 @@ def box(sandbox):
     """The shared sandbox, with no session left over."""
     yield sandbox
     sandbox.guest("pkill -KILL -u agent bash; true")
-    deadline = time.monotonic() + 20
-    while any(s["state"] == "running" for s in sessions(sandbox)):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: all(s["state"] != "running" for s in sessions(sandbox)), 20)
     # One that has ended while nobody looked is asked for its status, so that the next test finds none.
     for s in sessions(sandbox):
         with Terminal(sandbox.env, "sbx", "attach", sandbox.name, "--session", s["name"]) as t:
@@ -62,8 +60,7 @@ def test_left_and_come_back_to(box):
         detach(t)
         assert LEFT + " " + box.name in t.screen()
     assert sessions(box) == [{"name": "agent", "state": "running", "attached": False}]
-    time.sleep(2.5)
-    assert box.guest("cat /tmp/later") == "later-kept"
+    until(lambda: box.guest("cat /tmp/later 2>/dev/null || true") == "later-kept", 30)
     with terminal(box) as t:
         screen = t.wait_for("on the screen", 30)
         assert "42-up" in screen, "what was shown is shown again"
@@ -193,8 +190,7 @@ def test_status_of_one_that_ended_alone(box):
         at_prompt(t)
         t.line("sleep 1; echo farewell; exit 77")
         detach(t)
-    time.sleep(2)
-    assert [s["state"] for s in sessions(box)] == ["ended"]
+    until(lambda: [s["state"] for s in sessions(box)] == ["ended"], 30)
     with terminal(box, "attach", box.name) as t:
         assert t.wait_end() == 77
         assert "farewell" in t.screen()
@@ -278,7 +274,7 @@ def test_many_times(box):
         with terminal(box) as t:
             t.wait_for("42-up")
             detach(t)
-    assert int(box.guest(count)) == fds
+    until(lambda: int(box.guest(count)) == fds)
     assert rss_of_init(box) - rss < 1024
     assert [s["name"] for s in sessions(box)] == ["agent"]
 
