@@ -61,6 +61,19 @@ static void a_full_spec_survives_the_round(void **state)
 	assert_string_equal(text, full);
 }
 
+/* The copy of what was read says the same text. */
+static void read_and_copy(const char *json, struct spec *a, struct spec *b)
+{
+	AUTO_FREE char *text = NULL;
+	struct err err = {0};
+
+	assert_int_equal(decode(json, a, &err), 0);
+	spec_copy(a, b);
+	text = spec_encode(b);
+	assert_string_equal(text, json);
+	assert_true(spec_matches(a, b));
+}
+
 static void the_ssh_agent_survives(void **state)
 {
 	static const char json[] =
@@ -68,14 +81,9 @@ static void the_ssh_agent_survives(void **state)
 		"\"ssh_agent\":{\"socket\":\"/run/a.sock\",\"keys\":[\"SHA256:x\",\"me\"],"
 		"\"confirm\":true,\"askpass\":\"/bin/ask\",\"env\":[\"DISPLAY=:0\"]}}";
 	AUTO_SPEC struct spec a = {0}, b = {0}, none = {0};
-	AUTO_FREE char *text = NULL;
 	struct err err = {0};
 
-	assert_int_equal(decode(json, &a, &err), 0);
-	spec_copy(&a, &b);
-	text = spec_encode(&b);
-	assert_string_equal(text, json);
-	assert_true(spec_matches(&a, &b));
+	read_and_copy(json, &a, &b);
 	b.ssh.confirm = false;
 	assert_false(spec_matches(&a, &b));
 	assert_int_equal(decode("{\"name\":\"ab\"}", &none, &err), 0);
@@ -90,14 +98,9 @@ static void mounts_and_only_survive(void **state)
 		"\"mounts\":[{\"host\":\"/h\",\"guest\":\"/home/agent/.x/y\",\"ro\":false,\"file\":"
 		"false}],\"only\":[\"npm.example:443\"],\"hide\":[],\"env\":{}}";
 	AUTO_SPEC struct spec a = {0}, b = {0}, none = {0};
-	AUTO_FREE char *text = NULL;
 	struct err err = {0};
 
-	assert_int_equal(decode(json, &a, &err), 0);
-	spec_copy(&a, &b);
-	text = spec_encode(&b);
-	assert_string_equal(text, json);
-	assert_true(spec_matches(&a, &b));
+	read_and_copy(json, &a, &b);
 	assert_int_equal(decode("{\"name\":\"ab\"}", &none, &err), 0);
 	assert_false(spec_matches(&a, &none));
 }
