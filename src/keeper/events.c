@@ -73,16 +73,17 @@ static bool is_stale(const struct keeper *k, struct loop_key key)
 	case EV_QMP:
 	case EV_QEMU_END:
 	case EV_TIMER_VMM:
-		return !k->vmm;
+		return !k->vmm || k->vmm_gen != key.gen;
 	case EV_SHARE_END:
 	case EV_CROWD:
-		return !k->has_share;
+		return !k->has_share || k->share_gen != key.gen;
 	case EV_SUSPEND_SAVED:
-		return k->suspend.save.pidfd < 0;
+		return k->suspend.save.pidfd < 0 || k->save_gen != key.gen;
 	case EV_SUSPEND_CHECKED:
-		return k->suspend.check.pidfd < 0;
+		return k->suspend.check.pidfd < 0 || k->check_gen != key.gen;
 	case EV_IMAGE:
-		return k->warm.check.pidfd < 0 && k->warm.save.pidfd < 0;
+		return (k->warm.check.pidfd < 0 && k->warm.save.pidfd < 0) ||
+		       k->image_gen != key.gen;
 	default:
 		return false;
 	}

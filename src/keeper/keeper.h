@@ -436,6 +436,7 @@ struct trust {
 
 struct keeper {
 	struct loop loop;
+	uint32_t vmm_gen, share_gen, image_gen, save_gen, check_gen; /* older events are dropped */
 	struct spec spec;
 	struct keeper_state state;
 	char *dir;     /* state/sandboxes/<id> */
@@ -521,6 +522,7 @@ int start_network(struct keeper *k, struct err *err) MUST_CHECK;
 void start_boot(struct keeper *k);
 
 /* machine.c: what qemu and virtiofsd do. */
+int machine_watch(struct keeper *k) MUST_CHECK;
 void machine_on_qmp(struct keeper *k);
 void machine_on_qemu_end(struct keeper *k);
 void machine_on_share_end(struct keeper *k);

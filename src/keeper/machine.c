@@ -13,6 +13,15 @@
 #include <unistd.h>
 #include "lib/base/log.h"
 
+int machine_watch(struct keeper *k)
+{
+	struct loop_key key = {.kind = EV_QMP, .gen = ++k->vmm_gen};
+	int r = loop_add(&k->loop, vmm_poll_fd(k->vmm), vmm_poll_events(k->vmm), key);
+
+	key.kind = EV_QEMU_END;
+	return r < 0 ? r : loop_add(&k->loop, vmm_child(k->vmm)->pidfd, EPOLLIN, key);
+}
+
 /* The guest's console, line by line, so that log.c can clean each. */
 static void log_console(const char *text, size_t n)
 {
@@ -80,13 +89,13 @@ void machine_on_qmp(struct keeper *k)
 	if (!k->vmm)
 		return;
 	(void)!loop_mod(&k->loop, vmm_poll_fd(k->vmm), vmm_poll_events(k->vmm),
-		(struct loop_key){.kind = EV_QMP});
+		(struct loop_key){.kind = EV_QMP, .gen = k->vmm_gen});
 	deadline = vmm_deadline(k->vmm);
 	if (deadline == UINT64_MAX)
 		loop_timer_clear(&k->loop, &k->vmm_timer);
 	else
-		loop_timer_set(
-			&k->loop, &k->vmm_timer, deadline, (struct loop_key){.kind = EV_TIMER_VMM});
+		loop_timer_set(&k->loop, &k->vmm_timer, deadline,
+			(struct loop_key){.kind = EV_TIMER_VMM, .gen = k->vmm_gen});
 }
 
 void machine_on_qemu_end(struct keeper *k)

@@ -56,7 +56,7 @@ static int begin_check(struct keeper *k, struct err *err)
 	if (r < 0)
 		return r;
 	return loop_add(&k->loop, k->suspend.check.pidfd, EPOLLIN,
-		(struct loop_key){.kind = EV_SUSPEND_CHECKED});
+		(struct loop_key){.kind = EV_SUSPEND_CHECKED, .gen = ++k->check_gen});
 }
 
 /* The sandbox's CA stays what programs have read: edge goes on with it. */

@@ -167,7 +167,7 @@ int start_port(struct keeper *k, struct err *err)
 
 static int watch_share(struct keeper *k)
 {
-	struct loop_key key = {.kind = EV_SHARE_END};
+	struct loop_key key = {.kind = EV_SHARE_END, .gen = ++k->share_gen};
 	int r = loop_add(&k->loop, k->share.child.pidfd, EPOLLIN, key);
 
 	if (r == 0 && k->share.hidden.pidfd >= 0)
@@ -219,17 +219,6 @@ int start_share(struct keeper *k, struct err *err)
 	return r < 0 ? err_errno(err, r, "watching virtiofsd") : 0;
 }
 
-static int watch_vmm(struct keeper *k)
-{
-	int r = loop_add(&k->loop, vmm_poll_fd(k->vmm), vmm_poll_events(k->vmm),
-		(struct loop_key){.kind = EV_QMP});
-
-	if (r < 0)
-		return r;
-	return loop_add(&k->loop, vmm_child(k->vmm)->pidfd, EPOLLIN,
-		(struct loop_key){.kind = EV_QEMU_END});
-}
-
 void start_fill_config(const struct keeper *k, struct vmm_config *ret)
 {
 	*ret = (struct vmm_config){.kernel = k->disks.template.kernel,
@@ -274,7 +263,7 @@ int start_qemu(struct keeper *k, struct err *err)
 	if (r < 0)
 		return r;
 	k->state.qemu_pid = (uint32_t)vmm_child(k->vmm)->pid;
-	r = watch_vmm(k);
+	r = machine_watch(k);
 	return r < 0 ? err_errno(err, r, "watching qemu") : 0;
 }
 

@@ -178,7 +178,7 @@ static int begin_save(struct keeper *k, struct err *err)
 	if (r < 0)
 		return r;
 	r = loop_add(&k->loop, k->suspend.save.pidfd, EPOLLIN,
-		(struct loop_key){.kind = EV_SUSPEND_SAVED});
+		(struct loop_key){.kind = EV_SUSPEND_SAVED, .gen = ++k->save_gen});
 	if (r < 0) {
 		fd_close(&fd);
 		return err_errno(err, r, "watching the process that keeps the memory");

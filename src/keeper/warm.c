@@ -136,7 +136,8 @@ int warm_check(struct keeper *k, struct err *err)
 	if (r < 0)
 		return r;
 	k->warm.step = WARM_WAITING;
-	r = loop_add(&k->loop, k->warm.check.pidfd, EPOLLIN, (struct loop_key){.kind = EV_IMAGE});
+	r = loop_add(&k->loop, k->warm.check.pidfd, EPOLLIN,
+		(struct loop_key){.kind = EV_IMAGE, .gen = ++k->image_gen});
 	return r < 0 ? err_errno(err, r, "watching the check of the memory image") : 0;
 }
 

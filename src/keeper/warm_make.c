@@ -102,7 +102,8 @@ static int begin_save(struct keeper *k, struct err *err)
 
 	if (r < 0)
 		return r;
-	r = loop_add(&k->loop, k->warm.save.pidfd, EPOLLIN, (struct loop_key){.kind = EV_IMAGE});
+	r = loop_add(&k->loop, k->warm.save.pidfd, EPOLLIN,
+		(struct loop_key){.kind = EV_IMAGE, .gen = ++k->image_gen});
 	if (r < 0) {
 		fd_close(&fd);
 		return err_errno(err, r, "watching the process that packs");
