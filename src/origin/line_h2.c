@@ -86,6 +86,17 @@ void h2_free_stream(struct h2_stream *s)
 	free(s);
 }
 
+void h2_sweep(struct h2_line *h)
+{
+	struct h2_stream *next;
+
+	for (struct h2_stream *s = h->first; s; s = next) {
+		next = s->next;
+		if (!s->x && s->id == 0)
+			h2_free_stream(s);
+	}
+}
+
 void h2_break(struct h2_line *h, const char *why)
 {
 	if (!h->why)
@@ -441,7 +452,8 @@ static void leave(struct origin *o, struct line *l, struct exchange *x)
 	l->n_served += s->has_end;
 	s->x = NULL;
 	if (s->id == 0) {
-		h2_free_stream(s);
+		if (!h->is_walking)
+			h2_free_stream(s);
 		return;
 	}
 	out_done(&s->up);
@@ -502,15 +514,14 @@ static void refill_noise(struct h2_line *h)
 /* Everything on it ends; then it is dropped. */
 static void fail_all(struct h2_line *h)
 {
-	struct h2_stream *next;
-
-	for (struct h2_stream *s = h->first; s; s = next) {
+	h->is_walking = true;
+	for (struct h2_stream *s = h->first; s; s = s->next) {
 		bool untouched = h->n_read == s->n_read_before && h->l->n_served > 0;
 
-		next = s->next;
 		if (s->x)
 			exchange_on_fail(h->o, s->x, ORIGIN_BAD_ANSWER, untouched, h->why);
 	}
+	h->is_walking = false; /* line_drop frees them */
 }
 
 /* nghttp2 has said GOAWAY because of what the server did, and reads no more. */

@@ -5,7 +5,9 @@
  *          sends goes to the exchange at once, or when edge does not read into the stream's `held`, which
  *          its window bounds; the window opens again when edge has taken the bytes. While
  *          nghttp2 reads (in_recv) exchanges may leave, but the line is kept (line_hold). A stream's end
- *          is only noted by nghttp2's callbacks, and dealt with in h2_settle.
+ *          is only noted by nghttp2's callbacks, and dealt with in h2_settle. No stream is freed while
+ *          the list is walked (is_walking): settling one stream can send, and sending the reset of a
+ *          neighbour makes nghttp2 close that one. h2_sweep frees them behind the walk.
  * Trust    A verified server that may be hostile all the same. The request's fields hold the credential:
  *          never indexed, and all memory of the session is wiped when it is freed.
  * Owns     The session and its streams.
@@ -79,6 +81,7 @@ struct h2_line {
 	uint64_t n_wasted;  /* of the others, not counted yet */
 	uint64_t noise_ms;
 	bool in_recv, is_deaf;
+	bool is_walking; /* somebody goes through `first`: no stream is freed */
 	bool is_due;	 /* h2_settle has something to do */
 	const char *why; /* why it is broken; NULL: it is not */
 };
@@ -93,6 +96,8 @@ bool h2_give_held(struct h2_stream *s) MUST_CHECK;
 /* line_h2.c */
 struct h2_stream *h2_find(struct h2_line *h, int32_t id);
 void h2_free_stream(struct h2_stream *s);
+/* Frees the streams that are closed and whose exchange has left. Not while the list is walked. */
+void h2_sweep(struct h2_line *h);
 size_t h2_room(const struct h2_stream *s);
 /* The line is broken: everything on it ends with the reason. */
 void h2_break(struct h2_line *h, const char *why);

@@ -262,10 +262,10 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
 		return 0;
 	s->id = 0;
 	s->close_code = code;
-	if (!s->x)
-		h2_free_stream(s);
-	else
+	if (s->x)
 		s->is_due = h->is_due = true;
+	else if (!h->is_walking)
+		h2_free_stream(s);
 	return 0;
 }
 
@@ -331,16 +331,17 @@ static void settle_stream(struct h2_stream *s, uint64_t now)
 void h2_settle(struct h2_line *h)
 {
 	uint64_t now = clock_mono_ms(), next_ms = 0;
-	struct h2_stream *next;
 
 	h->is_due = false;
-	for (struct h2_stream *s = h->first; s; s = next) {
-		next = s->next; /* only the stream itself goes */
+	h->is_walking = true;
+	for (struct h2_stream *s = h->first; s; s = s->next) {
 		if (s->x && s->expect_until_ms > now)
 			next_ms = MAX(next_ms, s->expect_until_ms - now);
 		if (s->x)
 			settle_stream(s, now);
 	}
+	h->is_walking = false;
+	h2_sweep(h);
 	if (next_ms)
 		line_wake(h->o, h->l, next_ms);
 }

@@ -2,13 +2,18 @@
 #include "line_h2_rig.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <nghttp2/nghttp2.h>
 #include <cmocka.h>
 #include "lib/base/clock.h"
+#include "lib/base/fd.h"
 
 #define MIB (1024 * 1024)
 #define MAX_MEMORY (12 * MIB)
@@ -250,11 +255,175 @@ static void a_window_that_is_not_kept_ends_the_line(void **state)
 	rig_free(r);
 }
 
+/* ---- a reset that is sent while its neighbour is served ---- */
+
+/* Waits for the test: it goes on when wake() was called. */
+static void pause_script(void)
+{
+	(void)raise(SIGSTOP);
+}
+
+static void wait_for_pause(pid_t pid)
+{
+	int status = 0;
+
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+}
+
+static void wake(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGCONT), 0);
+}
+
+static void read_bytes(SSL *ssl, size_t n)
+{
+	static uint8_t bytes[16384];
+
+	for (size_t at = 0; at < n;) {
+		int r = SSL_read(ssl, bytes, (int)MIN(sizeof(bytes), n - at));
+
+		if (r <= 0)
+			_exit(7);
+		at += (size_t)r;
+	}
+}
+
+/* SETTINGS with a window that no upload of the test fills. */
+static void open_windows(SSL *ssl)
+{
+	(void)!h2_rig_frame(ssl, NGHTTP2_SETTINGS, 0, 0, "\0\4\x0f\0\0\0", 6);
+	(void)!h2_rig_frame(ssl, NGHTTP2_WINDOW_UPDATE, 0, 0, "\x0f\0\0\0", 4);
+}
+
+/* nghttp2 takes this head, and we refuse it. */
+static void refused_head(SSL *ssl, uint32_t stream)
+{
+	const char *const twice[] = {":status", "200", "content-encoding", "gzip, gzip"};
+
+	send_head(ssl, stream, 0, twice, 2);
+}
+
+static void room_and_refused_head(SSL *ssl, uint32_t stream)
+{
+	open_windows(ssl);
+	pause_script(); /* until the upload is stuck, and then origin sleeps */
+	read_bytes(ssl, 140000);
+	refused_head(ssl, stream);
+	pause_script(); /* until origin is awake: it finds the room and the head together */
+}
+
+/* As much as goes without waiting, until nothing goes for a while; gives what the last frame lacks. */
+static size_t upload_until_stuck(int fd)
+{
+	static uint8_t frame[16 + 16384];
+	struct wr wr = wr_init(frame, sizeof(frame));
+	unsigned n_stuck = 0;
+	size_t at = 0, n;
+
+	assert_int_equal(canon_put_data_head(&wr, 1, 16384), 0);
+	for (n = wr.n + 16384; n_stuck < 20;) {
+		ssize_t r = send(fd, frame + at, n - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		assert_true(r > 0 || errno == EAGAIN);
+		at = r > 0 ? (at + (size_t)r) % n : at;
+		n_stuck = r > 0 ? 0 : n_stuck + 1;
+		if (r <= 0)
+			(void)usleep(10000);
+	}
+	return at ? n - at : 0;
+}
+
+/* h2_settle served the upload, sent the reset of the other stream by that, and went on with the
+ * stream that nghttp2 had closed and we had freed. */
+static void a_reset_sent_while_a_neighbour_is_served_frees_nothing_in_use(void **state)
+{
+	struct rig *r = rig_new();
+	int b = rig_ask(r, &(struct rig_req){.path = "/b"}), put;
+	pid_t pid = h2_rig_attack(r, room_and_refused_head);
+	struct rig_answer a;
+
+	rig_give_value(r, RIG_VALUE);
+	wait_for_pause(pid);
+	put = rig_ask(
+		r, &(struct rig_req){.path = "/a", .method = "PUT", .body = HTTP_BODY_CHUNKED});
+	(void)upload_until_stuck(put);
+	assert_int_equal(kill(r->pid, SIGSTOP), 0);
+	wake(pid);
+	wait_for_pause(pid);
+	assert_int_equal(kill(r->pid, SIGCONT), 0);
+	rig_read_answer(b, &a);
+	assert_int_equal(a.status, 502);
+	rig_answer_done(&a);
+	wake(pid);
+	(void)close(put);
+	rig_until_closed(r, r->n_ids);
+	(void)close(b);
+	h2_rig_end(pid);
+	b = rig_ask(r, &(struct rig_req){.path = "/dump"});
+	pid = h2_rig_serve(r, NULL);
+	rig_read_answer(b, &a);
+	assert_int_equal(a.status, 200);
+	rig_answer_done(&a);
+	(void)close(b);
+	h2_rig_end(pid);
+	rig_free(r);
+}
+
+static void three_streams_at_most(SSL *ssl, uint32_t stream)
+{
+	struct h2_rig_head frame;
+
+	(void)!h2_rig_frame(ssl, NGHTTP2_SETTINGS, 0, 0, "\0\3\0\0\0\3", 6);
+	open_windows(ssl);
+	pause_script();
+	while (h2_rig_read_frame(ssl, &frame) &&
+		!(frame.type == NGHTTP2_DATA && frame.flags & NGHTTP2_FLAG_END_STREAM))
+		;
+	pause_script(); /* the upload is over, and the heads had their turn before its end */
+}
+
+/* Such a stream is freed by nghttp2's close or by h2_sweep; else it would count for the line's whole life. */
+static void requests_given_up_before_they_were_sent_leave_their_line(void **state)
+{
+	struct rig *r = rig_new();
+	int put = rig_ask(
+		r, &(struct rig_req){.path = "/a", .method = "PUT", .body = HTTP_BODY_CHUNKED});
+	pid_t pid = h2_rig_attack(r, three_streams_at_most);
+	static uint8_t rest[16384 + 16];
+	size_t n_rest;
+	int fd;
+
+	rig_give_value(r, RIG_VALUE);
+	wait_for_pause(pid);
+	n_rest = upload_until_stuck(put);
+	for (unsigned i = 0; i < 2; i++) {
+		fd = rig_ask(r, &(struct rig_req){.path = "/never"});
+		(void)usleep(50000);
+		(void)close(fd);
+		rig_until_closed(r, r->n_ids);
+	}
+	wake(pid);
+	assert_int_equal(fd_write_all(put, rest, n_rest), 0);
+	rig_send_end(put, NULL);
+	wait_for_pause(pid);
+	fd = rig_ask(r, &(struct rig_req){.path = "/later"});
+	for (unsigned i = 0; i < 5; i++)
+		(void)rig_next(r, 100);
+	assert_int_equal(r->n_wants, 1); /* it found room on the line */
+	(void)close(fd);
+	(void)close(put);
+	h2_rig_end(pid);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hostile_servers_end_only_their_line),
 		cmocka_unit_test(a_window_that_is_not_kept_ends_the_line),
+		cmocka_unit_test(a_reset_sent_while_a_neighbour_is_served_frees_nothing_in_use),
+		cmocka_unit_test(requests_given_up_before_they_were_sent_leave_their_line),
 	};
 
 	rig_make_pki();

@@ -361,23 +361,32 @@ static bool read_all(SSL *ssl, uint8_t *p, size_t n)
 	return true;
 }
 
+bool h2_rig_read_frame(SSL *ssl, struct h2_rig_head *ret)
+{
+	static uint8_t buf[70000];
+	size_t n;
+
+	if (!read_all(ssl, buf, 9))
+		return false;
+	n = (size_t)buf[0] << 16 | (size_t)buf[1] << 8 | buf[2];
+	*ret = (struct h2_rig_head){.type = buf[3],
+		.flags = buf[4],
+		.stream = (uint32_t)buf[5] << 24 | (uint32_t)buf[6] << 16 | (uint32_t)buf[7] << 8 |
+			  buf[8]};
+	return n <= sizeof(buf) && read_all(ssl, buf, n);
+}
+
 /* Reads up to the first HEADERS; gives its stream. */
 static uint32_t read_request(SSL *ssl)
 {
-	static uint8_t buf[70000];
+	uint8_t preface[24];
+	struct h2_rig_head frame;
 
-	if (!read_all(ssl, buf, 24))
+	if (!read_all(ssl, preface, sizeof(preface)))
 		return 0;
-	while (read_all(ssl, buf, 9)) {
-		size_t n = (size_t)buf[0] << 16 | (size_t)buf[1] << 8 | buf[2];
-		uint32_t stream = (uint32_t)buf[7] << 8 | buf[8];
-		uint8_t type = buf[3];
-
-		if (!read_all(ssl, buf, n))
-			return 0;
-		if (type == NGHTTP2_HEADERS)
-			return stream;
-	}
+	while (h2_rig_read_frame(ssl, &frame))
+		if (frame.type == NGHTTP2_HEADERS)
+			return frame.stream;
 	return 0;
 }
 

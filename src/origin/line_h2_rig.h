@@ -25,6 +25,12 @@ typedef void (*h2_rig_script)(SSL *ssl, uint32_t stream);
 pid_t h2_rig_attack(struct rig *r, h2_rig_script script);
 /* One raw frame; false when the line is gone. */
 bool h2_rig_frame(SSL *ssl, uint8_t type, uint8_t flags, uint32_t stream, const void *p, size_t n);
+/* The next frame of origin; its payload is dropped. False when the line is gone. */
+struct h2_rig_head {
+	uint8_t type, flags;
+	uint32_t stream;
+};
+bool h2_rig_read_frame(SSL *ssl, struct h2_rig_head *ret);
 /* A header block of HPACK literals: ":status: 200", ... */
 size_t h2_rig_block(uint8_t *buf, const char *const *pairs, size_t n);
 /* Waits for the child; kills it when it does not end. */
