@@ -83,7 +83,7 @@ static void agents_reach_what_their_credential_is_for(void **state)
 static void own_files_take_the_place_of_shipped_ones(void **state)
 {
 	char one[] = "/tmp/sbx-agents-XXXXXX", two[] = "/tmp/sbx-agents-XXXXXX";
-	AUTO_FREE char *bad = NULL, *wrong = NULL;
+	AUTO_FREE char *bad = NULL, *wrong = NULL, *fifo = NULL;
 	AUTO_AGENTS struct agents set = {0};
 	struct err err = {0};
 
@@ -96,6 +96,7 @@ static void own_files_take_the_place_of_shipped_ones(void **state)
 	write_agent(two, "cc", "own");
 	bad = xasprintf("%s/dd.conf", two);
 	wrong = xasprintf("%s/ee.conf", two);
+	fifo = xasprintf("%s/gg.conf", two);
 	assert_int_equal(file_save(bad, slice_from_str("agent 1\nend\n"), NULL), 0);
 	assert_int_equal(file_save(wrong,
 				 slice_from_str("agent 1\nname ff\ntitle T\nabout x\n"
@@ -103,7 +104,10 @@ static void own_files_take_the_place_of_shipped_ones(void **state)
 				 NULL),
 		0);
 	assert_int_equal(agents_load(&set, one, false, &err), 0);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	(void)alarm(10); /* a reader that waits for a writer of the FIFO */
 	assert_int_equal(agents_load(&set, two, true, &err), 0);
+	(void)alarm(0);
 	assert_int_equal(agents_load(&set, "/nonexistent", true, &err), 0);
 	assert_int_equal(set.n, 3);
 	assert_string_equal(agents_find(&set, "aa")->about, "shipped");
@@ -111,9 +115,10 @@ static void own_files_take_the_place_of_shipped_ones(void **state)
 	assert_true(set.own[1]);
 	assert_non_null(agents_find(&set, "cc"));
 	assert_null(agents_find(&set, "dd")); /* a broken one hides the shipped one */
-	assert_int_equal(set.n_faults, 2);
+	assert_int_equal(set.n_faults, 3);
 	assert_non_null(strstr(set.fault[0], "dd.conf: line 2"));
 	assert_non_null(strstr(set.fault[1], "its name is 'ff'"));
+	assert_non_null(strstr(set.fault[2], "gg.conf is not a regular file"));
 }
 
 int main(int argc, char **argv)

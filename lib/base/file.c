@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "fd.h"
 #include "mem.h"
@@ -47,14 +48,28 @@ int file_save(const char *path, struct slice content, struct err *err)
 	return r < 0 ? err_errno(err, r, "syncing the folder of %s", path) : 0;
 }
 
+int file_open(const char *path, struct err *err)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT ? -ENOENT : err_errno(err, -errno, "opening %s", path);
+	if (fstat(fd, &st) < 0)
+		return err_errno(err, -errno, "reading %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "%s is not a regular file", path);
+	return TAKE_FD(fd);
+}
+
 int file_load(const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	AUTO_CLOSE int fd = file_open(path, err);
 	AUTO_FREE char *text = NULL;
 	ssize_t n;
 
 	if (fd < 0)
-		return errno == ENOENT ? -ENOENT : err_errno(err, -errno, "opening %s", path);
+		return fd;
 	text = xmalloc(max + 1);
 	n = fd_read_full(fd, text, max + 1);
 	if (n < 0)

@@ -38,9 +38,38 @@ static void a_file_is_replaced_whole(void **state)
 	assert_true(file_save(path, slice_from_str("x"), &err) < 0);
 }
 
+/* Without O_NONBLOCK the reader waits for a writer of the FIFO, for ever. */
+static void only_a_regular_file_is_read(void **state)
+{
+	char dir[] = "/tmp/file_test.XXXXXX";
+	AUTO_FREE char *fifo = NULL, *text = NULL;
+	const char *rows[] = {NULL, dir, "/dev/null", "/dev/tty"};
+	size_t n;
+
+	assert_non_null(mkdtemp(dir));
+	rows[0] = fifo = xasprintf("%s/fifo", dir);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	(void)alarm(10);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct err err = {0};
+
+		assert_true(file_load(rows[i], 10, &text, &n, &err) < 0);
+		assert_null(text);
+		assert_non_null(strstr(err.text, rows[i]));
+		if (i < 3)
+			assert_non_null(strstr(err.text, "is not a regular file"));
+	}
+	(void)alarm(0);
+	assert_int_equal(unlink(fifo), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_file_is_replaced_whole)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_is_replaced_whole),
+		cmocka_unit_test(only_a_regular_file_is_read),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,20 +131,27 @@ static void one_bad_file_does_not_take_the_others_away(void **state)
 	};
 	struct services *set = services_new();
 	char dir[] = "/tmp/sbx-services-XXXXXX";
+	AUTO_FREE char *fifo = NULL;
 	struct err err;
 
 	assert_non_null(mkdtemp(dir));
+	fifo = xasprintf("%s/h.conf", dir);
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		write_in(dir, files[i][0], files[i][1]);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	(void)alarm(10); /* a reader that waits for a writer of the FIFO */
 	assert_int_equal(services_load(set, dir, &err), 0);
+	(void)alarm(0);
 	assert_int_equal(services_count(set), 2);
 	assert_string_equal(find(set, "a.example:443")->name, "a");
 	assert_string_equal(find(set, "e.example:443")->name, "e");
 	assert_null(find(set, "d.example:443"));
-	assert_int_equal(services_count_faults(set), 3);
+	assert_int_equal(services_count_faults(set), 4);
 	assert_non_null(strstr(services_fault(set, 0), "/b.conf: line 3: 'abuot' is no word"));
 	assert_non_null(strstr(services_fault(set, 1), "/c.conf: a.example:443 may be"));
 	assert_non_null(strstr(services_fault(set, 2), "/d.conf: holds service 'e'"));
+	assert_non_null(strstr(services_fault(set, 3), "/h.conf is not a regular file"));
+	assert_int_equal(unlink(fifo), 0);
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		AUTO_FREE char *path = xasprintf("%s/%s", dir, files[i][0]);
 

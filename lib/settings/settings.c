@@ -67,7 +67,9 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.type = SETTINGS_TEXT,
 		.standard = "",
 		.check = settings_net_check_ca,
-		.help = "a PEM file of further certificate authorities, for servers of your own"},
+		.help = "a PEM file of further certificate authorities, for servers of your own; "
+			"it "
+			"is copied when it is set"},
 	[SETTINGS_NETWORK_PROXY] = {.name = "network.proxy",
 		.type = SETTINGS_TEXT,
 		.standard = "",

@@ -93,8 +93,6 @@ int settings_change(enum settings_id id, const char *value, struct err *err)
 	int r;
 
 	r = value ? settings_check_value(id, value, err) : 0;
-	if (r == 0 && value && id == SETTINGS_NETWORK_EXTRA_CA)
-		r = settings_net_check_ca_file(value, err);
 	if (r < 0)
 		return r;
 	lock = lock_settings(err);
@@ -110,5 +108,9 @@ int settings_change(enum settings_id id, const char *value, struct err *err)
 	if (strlen(new) > SETTINGS_MAX_BYTES)
 		return err_set(
 			err, -EFBIG, "%s would be larger than %d bytes", path, SETTINGS_MAX_BYTES);
+	if (id == SETTINGS_NETWORK_EXTRA_CA)
+		r = settings_net_copy_ca(value ? value : "", err);
+	if (r < 0)
+		return r;
 	return file_save(path, slice_from_str(new), err);
 }

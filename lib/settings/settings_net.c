@@ -2,11 +2,15 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "lib/base/str.h"
 #include "lib/policy/host.h"
 
 #define MAX_CA_BYTES (4u << 20)
+#define COPIED_FROM "# copied by sbx settings from "
 
 static struct slice trim(struct slice s)
 {
@@ -158,22 +162,48 @@ int settings_net_check_ca(const char *value, struct err *err)
 	return n < 4096 ? 0 : err_set(err, -EINVAL, "network.extra-ca is too long");
 }
 
-int settings_net_check_ca_file(const char *path, struct err *err)
+char *settings_net_ca_copy(void)
 {
-	AUTO_FREE char *text = NULL;
+	return paths_get(PATHS_CONFIG, "extra-ca.pem");
+}
+
+int settings_net_copy_ca(const char *path, struct err *err)
+{
+	AUTO_FREE char *text = NULL, *copy = NULL, *to = settings_net_ca_copy();
 	size_t n;
 	int r;
 
 	if (!path[0])
-		return 0;
+		return unlink(to) < 0 && errno != ENOENT ? err_errno(err, -errno, "removing %s", to)
+							 : 0;
 	r = file_load(path, MAX_CA_BYTES, &text, &n, err);
 	if (r == -ENOENT)
-		return err_set(err, r, "network.extra-ca: there is no file %s", path);
+		return err_set(err, r, "network.extra-ca: %s does not exist", path);
 	if (r < 0)
 		return err_wrap(err, r, "network.extra-ca");
 	if (!strstr(text, "-----BEGIN CERTIFICATE-----"))
 		return err_set(err, -EINVAL,
-			"network.extra-ca: %s holds no certificate (PEM, BEGIN CERTIFICATE)", path);
+			"network.extra-ca: %s has no certificate (PEM, BEGIN CERTIFICATE)", path);
+	copy = xasprintf(COPIED_FROM "%s\n%s", path, text);
+	return file_save(to, slice_from_str(copy), err);
+}
+
+int settings_net_load_ca(const char *path, char **ret, size_t *ret_n, struct err *err)
+{
+	AUTO_FREE char *from = settings_net_ca_copy(), *text = NULL;
+	AUTO_FREE char *head = xasprintf(COPIED_FROM "%s\n", path);
+	size_t n = 0;
+	int r = file_load(from, MAX_CA_BYTES + PATHS_MAX + sizeof(COPIED_FROM), &text, &n, err);
+
+	if (r < 0 && r != -ENOENT)
+		return err_wrap(err, r, "network.extra-ca");
+	if (r < 0 || !str_starts(text, head))
+		return err_set(err, -ESTALE,
+			"network.extra-ca: %s was not copied when it was set; run 'sbx settings "
+			"set network.extra-ca %s'",
+			path, path);
+	*ret_n = n - strlen(head);
+	*ret = xstrndup(text + strlen(head), *ret_n);
 	return 0;
 }
 

@@ -16,10 +16,17 @@
 int settings_net_check_pins(const char *value, struct err *err) MUST_CHECK;
 /* http://HOST:PORT or "". */
 int settings_net_check_proxy(const char *value, struct err *err) MUST_CHECK;
-/* An absolute path or "". Whether there are certificates is for settings_net_check_ca_file. */
+/* An absolute path or "". settings_net_copy_ca looks for certificates in the file. */
 int settings_net_check_ca(const char *value, struct err *err) MUST_CHECK;
-/* A file that has gone must not make the whole of settings.conf an error, so only `set` asks. */
-int settings_net_check_ca_file(const char *path, struct err *err) MUST_CHECK;
+/*
+ * network.extra-ca is the name of the file that was copied into the configuration folder. Only the
+ * copy is used: a later change of the file has no effect. The copy's first line names the file.
+ */
+char *settings_net_ca_copy(void); /* the copy's path, on the heap */
+/* What `set` does; "" removes the copy. A file without a certificate is -EINVAL. */
+int settings_net_copy_ca(const char *path, struct err *err) MUST_CHECK;
+/* The copied certificates with a NUL behind them. -ESTALE when the copy is of another file. */
+int settings_net_load_ca(const char *path, char **ret, size_t *ret_n, struct err *err) MUST_CHECK;
 
 int settings_net_config(
 	const struct settings *s, struct egress_config *ret, struct err *err) MUST_CHECK;

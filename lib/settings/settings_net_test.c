@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <sys/stat.h>
 #include <cmocka.h>
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
@@ -98,25 +99,42 @@ static void there_is_a_limit_of_entries(void **state)
 	assert_int_equal(settings_check_value(SETTINGS_NETWORK_CONNECT_TO, value, NULL), -E2BIG);
 }
 
-/* `set` wants to see certificates; a file that goes away later must not break all settings. */
-static void extra_ca_is_looked_at_when_set(void **state)
+/* `set` requires certificates; a file that goes away later must not break all settings. */
+static void extra_ca_is_copied_when_set(void **state)
 {
 	char dir[] = "/tmp/settings_net_test.XXXXXX";
-	AUTO_FREE char *ca = NULL, *rm = NULL;
+	AUTO_FREE char *ca = NULL, *rm = NULL, *text = NULL, *again = NULL, *copy = NULL;
 	AUTO_SETTINGS struct settings s = {0};
 	struct err err = {0};
+	size_t n;
 
 	assert_non_null(mkdtemp(dir));
 	setenv("XDG_CONFIG_HOME", dir, 1);
+	copy = settings_net_ca_copy();
 	ca = xasprintf("%s/ca.pem", dir);
 	assert_int_equal(settings_change(SETTINGS_NETWORK_EXTRA_CA, ca, &err), -ENOENT);
 	assert_int_equal(file_save(ca, slice_from_str("no certificate\n"), NULL), 0);
 	assert_int_equal(settings_change(SETTINGS_NETWORK_EXTRA_CA, ca, &err), -EINVAL);
 	assert_int_equal(file_save(ca, slice_from_str("-----BEGIN CERTIFICATE-----\n"), NULL), 0);
 	assert_int_equal(settings_change(SETTINGS_NETWORK_EXTRA_CA, ca, &err), 0);
+	/* A guest can replace the file later: what was set is what counts. */
 	assert_int_equal(unlink(ca), 0);
+	assert_int_equal(mkfifo(ca, 0600), 0);
 	assert_int_equal(settings_load(&s, &err), 0);
 	assert_string_equal(settings_get(&s, SETTINGS_NETWORK_EXTRA_CA), ca);
+	assert_int_equal(settings_net_load_ca(ca, &text, &n, &err), 0);
+	assert_string_equal(text, "-----BEGIN CERTIFICATE-----\n");
+	assert_int_equal(n, strlen(text));
+	/* The copy of one file is not taken for another that somebody wrote into settings.conf. */
+	assert_int_equal(settings_net_load_ca("/other.pem", &again, &n, &err), -ESTALE);
+	assert_non_null(strstr(err.text, "sbx settings set network.extra-ca /other.pem"));
+	(void)alarm(5);
+	assert_int_equal(settings_change(SETTINGS_NETWORK_EXTRA_CA, ca, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "is not a regular file"));
+	(void)alarm(0);
+	assert_int_equal(settings_net_load_ca(ca, &again, &n, &err), 0);
+	assert_int_equal(settings_change(SETTINGS_NETWORK_EXTRA_CA, NULL, &err), 0);
+	assert_int_equal(access(copy, F_OK), -1);
 	rm = xasprintf("rm -r %s", dir);
 	assert_int_equal(system(rm), 0);
 }
@@ -128,7 +146,7 @@ int main(void)
 		cmocka_unit_test(nothing_set_is_nothing),
 		cmocka_unit_test(wrong_values_are_named),
 		cmocka_unit_test(there_is_a_limit_of_entries),
-		cmocka_unit_test(extra_ca_is_looked_at_when_set),
+		cmocka_unit_test(extra_ca_is_copied_when_set),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

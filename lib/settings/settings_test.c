@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <sys/stat.h>
 #include <cmocka.h>
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
@@ -127,6 +128,13 @@ static void the_file_is_changed_in_place(void **state)
 	assert_non_null(strstr(err.text, "line 1"));
 	assert_int_equal(file_load(path, 100, &text, &n, NULL), 0);
 	assert_string_equal(text, "oops\n");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	(void)alarm(10); /* a reader that waits for a writer of the FIFO */
+	assert_int_equal(settings_load(&s, &err), -EINVAL);
+	assert_int_equal(settings_change(SETTINGS_VM_CPUS, "4", &err), -EINVAL);
+	(void)alarm(0);
+	assert_non_null(strstr(err.text, "is not a regular file"));
 	rm = xasprintf("rm -r %s", dir);
 	assert_int_equal(system(rm), 0);
 }

@@ -70,6 +70,21 @@ static void a_broken_policy_denies_and_the_reload_says_so(void **state)
 	assert_true(rig_must_answer(2));
 }
 
+/* The keeper has one thread: a file that it waits for stops the sandbox. */
+static void a_fifo_in_place_of_the_policy_denies(void **state)
+{
+	AUTO_FREE char *path = xasprintf("%s/sbx/policy", rig_dir);
+
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	(void)alarm(10);
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
+	assert_int_equal(must_be_done(1).code, 0);
+	(void)alarm(0);
+	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
+	assert_false(rig_must_answer(1));
+}
+
 static void an_egress_that_does_not_load_is_killed(void **state)
 {
 	AUTO_CLOSE int a = -1, b = -1;
@@ -180,6 +195,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(a_reload_counts_when_egress_has_it),
 		RIG_TEST(a_broken_policy_denies_and_the_reload_says_so),
+		RIG_TEST(a_fifo_in_place_of_the_policy_denies),
 		RIG_TEST(an_egress_that_does_not_load_is_killed),
 		RIG_TEST(broken_settings_keep_the_old_ones),
 		RIG_TEST(a_full_disk_refuses_and_the_sandbox_lives_on),

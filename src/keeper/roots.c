@@ -1,7 +1,7 @@
 /*
  * roots - the certificates that servers with a credential are verified by.
  *
- * How      The system's bundle and network.extra-ca, read at the start and on RELOAD into one sealed
+ * How      The system's bundle and the copy of network.extra-ca, read at the start and on RELOAD into one sealed
  *          memfd that every origin gets. When the text is another one the origins end, because
  *          they have verified by the old one; when it cannot be read there is none, and what
  *          needs an origin is refused.
@@ -16,6 +16,7 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/settings/settings_net.h"
 
 #define SYSTEM_ROOTS "/etc/ssl/certs/ca-certificates.crt"
 #define ROOTS_MAX_BYTES (4u << 20)
@@ -46,9 +47,7 @@ static int load_roots(const char *extra, char **ret, struct err *err)
 	if (r == -ENOENT)
 		return err_set(err, r, "there is no file " SYSTEM_ROOTS);
 	if (r == 0 && extra[0])
-		r = file_load(extra, ROOTS_MAX_BYTES, &own, &n, err);
-	if (r == -ENOENT)
-		return err_set(err, r, "network.extra-ca: there is no file %s", extra);
+		r = settings_net_load_ca(extra, &own, &n, err);
 	if (r < 0)
 		return r;
 	*ret = xasprintf("%s\n%s", system, own ? own : "");

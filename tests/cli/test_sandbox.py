@@ -1,6 +1,8 @@
 """The verbs on sandboxes, against the real sbxd; keeper and guest are sandbox_stand_in.py."""
+import hashlib
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -384,3 +386,25 @@ def test_rm_on_a_terminal_asks(inst):
     t.type(b"y\r")
     t.until(b"removed")
     assert t.end() == 0
+
+
+def test_extra_ca_is_copied_and_a_shared_folder_is_refused(inst):
+    pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    inst.create("demo", str(inst.work))
+    shared, own = inst.work / "ca.pem", inst.root / "ca.pem"
+    for f in (shared, own):
+        f.write_text(pem)
+    (inst.root / "link.pem").symlink_to(shared)
+    for path in (shared, inst.root / "link.pem"):
+        p = inst.sbx("settings", "set", "network.extra-ca", path, check=1)
+        assert f"{shared} is inside {inst.work}, which sandbox 'demo' shares" in p.stderr
+    assert inst.sbx("settings", "get", "network.extra-ca", check=0).stdout == "\n"
+    inst.sbx("settings", "set", "network.extra-ca", own, check=0)
+    own.unlink()
+    assert hashlib.sha256(pem.encode()).hexdigest() in inst.sbx("settings", "list", check=0).stdout.replace("\n", "")
+    row = next(s for s in json.loads(inst.sbx("settings", "list", "--json", check=0).stdout)["settings"] if s["key"] == "network.extra-ca")
+    assert row["value"] == str(own) and pathlib.Path(row["copy"]).read_text().endswith(pem)
+    # edited by hand: nothing is used that was not set
+    conf = inst.root / "config/sbx/settings.conf"
+    conf.write_text(conf.read_text().replace(str(own), str(shared)))
+    assert f"sbx settings set network.extra-ca {shared}" in inst.sbx("settings", "list", "--json", check=0).stdout

@@ -471,6 +471,9 @@ class CredRig(Rig):
         timer.cancel()
 
     def write_settings(self):
+        extra_ca = self.settings.get("network.extra-ca")
+        if extra_ca:  # as `sbx settings set` copies it
+            (self.dir / "config/sbx/extra-ca.pem").write_text(f"# copied by sbx settings from {extra_ca}\n" + pathlib.Path(extra_ca).read_text())
         (self.dir / "config/sbx/settings.conf").write_text("".join(f"{k} = {v}\n" for k, v in self.settings.items()))
 
     def lines(self, command):
