@@ -232,7 +232,7 @@ static int load(const char *path, const char *key, struct err *err)
 	return age_s > RETRY_S ? 0 : err_set(err, -ENOTSUP, "%s", text);
 }
 
-static int cached_run(const struct selftest_input *in, struct err *err)
+int selftest_cached(const struct selftest_input *in, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/" CACHE_NAME, in->cache_dir ? in->cache_dir : "");
 	char key[VERDICT_MAX / 2];
@@ -274,7 +274,7 @@ int vmm_accel_decide(enum selftest_wish wish, const struct selftest_input *in,
 	}
 	r = check_device(&why);
 	if (r == 0)
-		r = cached_run(in, &why);
+		r = selftest_cached(in, &why);
 	if (r < 0)
 		return err_set(err, r,
 			"kvm does not work here: %.300s; to run in software emulation, which is "

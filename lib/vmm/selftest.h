@@ -34,5 +34,7 @@ int selftest_parse_wish(const char *s, enum selftest_wish *ret) MUST_CHECK;
  * sentence with what was tried, why it failed and what to type. tcg is taken as it is. */
 int vmm_accel_decide(enum selftest_wish wish, const struct selftest_input *in,
 	enum vmm_accel *ret_accel, struct err *err) MUST_CHECK;
+/* The verdict about KVM from the cache, else of one boot that is then cached: 0, or an error. */
+int selftest_cached(const struct selftest_input *in, struct err *err) MUST_CHECK;
 /* One boot, not cached: 0, or an error that says what happened. */
 int selftest_run(const struct selftest_input *in, enum vmm_accel accel, struct err *err) MUST_CHECK;

@@ -316,6 +316,6 @@ int main(int argc, char **argv)
 	guest_path = argv[1];
 	cmocka_set_message_output(CM_OUTPUT_STDOUT);
 	cmocka_set_test_filter(getenv("SBX_TEST_FILTER"));
-	cmocka_set_skip_filter(getenv("SBX_LONG") ? NULL : "docker_*");
+	rig_leave_docker_out(tests, ARRAY_LEN(tests));
 	return cmocka_run_group_tests(tests, boot, halt);
 }

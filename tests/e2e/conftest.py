@@ -1,4 +1,5 @@
 """Fixtures of the end-to-end tests: real VMs, as an ordinary user, under software emulation."""
+import fcntl
 import os
 import pathlib
 import shutil
@@ -30,10 +31,15 @@ def pytest_collection_modifyitems(config, items):
 def image():
     """The memory images that sandboxes of the two usual sizes go on from. What was stopped boots again in any case, and so do the machines of
     test_kill9.py."""
-    with private(warm=False) as made:
-        made.give_images()
+    with open(f"{IMAGE}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the first process makes them, the others wait
+        if not IMAGE.exists():
+            with private(warm=False) as made:
+                made.give_images()
     yield
-    shutil.rmtree(IMAGE, ignore_errors=True)
+    if not os.environ.get("SBX_E2E_IMAGE"):  # otherwise the caller removes them
+        shutil.rmtree(IMAGE, ignore_errors=True)
+        os.unlink(f"{IMAGE}.lock")
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,8 @@ import host
 TREE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or TREE / "build").resolve()
 HOSTILE = BUILD / "tests" / "hostile"
-IMAGE = pathlib.Path(tempfile.gettempdir()) / f"sbx-e2e-image-{os.getuid()}-{os.getpid()}"  # of the machines that most tests use
+# Memory images of the VMs that most tests use. Processes that run at the same time share the directory SBX_E2E_IMAGE.
+IMAGE = pathlib.Path(os.environ.get("SBX_E2E_IMAGE") or pathlib.Path(tempfile.gettempdir()) / f"sbx-e2e-image-{os.getuid()}-{os.getpid()}")
 WITH_DOCKER = "1536m"
 START_SECONDS = 120  # a boot under software emulation, on a machine that does other things too
 

@@ -4,9 +4,11 @@ The holes are the mutations of tests/prove/mutations_GROUP.py. Here those that n
 together; those named test_long_ take longer than CI has, and so does tests/long/mutations, which makes the holes in our programs, and all
 others in halves or one by one.
 """
+import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -54,13 +56,29 @@ echo users; sort /etc/passwd
 """
 
 
-def listening():
-    """Sockets of this user that listen or are bound, on the host."""
+def sockets_of(pids):
+    """Inodes of the sockets that these processes hold, as far as the kernel shows them."""
     found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    found |= set(re.findall(r"^socket:\[(\d+)\]$", os.readlink(f"/proc/{pid}/fd/{fd}")))
+    return found
+
+
+def listening(env):
+    """Sockets that listen or are bound on the host and belong to what these tests started: every process that they start is below
+    this one, also when its parent has ended (host.adopt_orphans). Other tests may run at the same time. Jailed processes show no
+    descriptors; none of those can bind or listen (test_jail.py)."""
+    ours = host.descendants(os.getpid())
+    brokers = [pid for pid, name in host.processes(env.folder).items() if name in ("sbxd", "sbx-keeper")]
+    assert brokers and set(brokers) <= set(ours) and all(sockets_of([pid]) for pid in brokers), "the sockets of sbxd and keeper cannot be seen"
+    mine, found = sockets_of([os.getpid(), *ours]), set()
     for name in ("tcp", "tcp6", "udp", "udp6"):
         for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
             fields = line.split()
-            if int(fields[7]) == os.getuid() and fields[3] in ("0A", "07"):
+            if fields[9] in mine and fields[3] in ("0A", "07"):
                 found.add((name, fields[1]))
     return found
 
@@ -86,7 +104,7 @@ def trace(world):
         # those that are made when the sandbox first asks come and go
         "processes": sorted(n for n in host.processes(env.folder).values() if n not in ("node", "sbx-origin", "sbx-egress", "sbx-ssh-agent")),
         "machines": sorted(n for n in host.processes(env.folder).values() if n in ("qemu-system-x86", "virtiofsd", "sbx-keeper", "sbx-edge")),
-        "sockets": listening(),
+        "sockets": listening(env),
         "scratch": {p.name for p in pathlib.Path("/tmp").iterdir() if p.name.startswith("sbx-prove") and p.stat().st_uid == os.getuid()},
     }
 

@@ -1,6 +1,6 @@
-"""The template: built by anyone, again the same."""
+"""The template: built by anyone, again the same. .ci/run has this file in a process of its own, beside the unit tests."""
 import json
-import time
+import resource
 
 import pytest
 from installation import private
@@ -14,12 +14,18 @@ def manifest(env):
     return json.loads(env.sbx("template", "inspect", "debian", "--json").stdout)
 
 
+def processor_seconds():
+    """Of all processes that this one has waited for: .ci/run does other things at the same time, so the wall time depends on them."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 @pytest.fixture(scope="module")
 def second():
     with private(templates=False) as env:
-        begin = time.monotonic()
+        begin = processor_seconds()
         done = env.sbx("template", "build", timeout=BUILD_SECONDS)
-        env.took, env.said = time.monotonic() - begin, done.stdout + done.stderr
+        env.took, env.said = processor_seconds() - begin, done.stdout + done.stderr
         yield env
 
 
@@ -39,8 +45,8 @@ def test_it_is_quiet_without_a_terminal(second):
 
 
 def test_it_takes_at_most_five_minutes(second):
-    print(f"built in {second.took:.0f} s")
-    assert second.took <= 300
+    print(f"built in {second.took:.0f} s of processor time")
+    assert 5 <= second.took <= 300, "below 5 s the time of the build was not seen"
 
 
 def test_nothing_but_the_template_is_left(second):
