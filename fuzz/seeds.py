@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seed corpora of the targets `wire`, `edge_chan` and `edge_net` below fuzz/corpus/."""
+"""Writes the seed corpora of the targets `wire`, `edge_chan`, `edge_net` and `retry` below fuzz/corpus/."""
 import pathlib
 import struct
 
@@ -128,9 +128,17 @@ CONNECT = b"CONNECT example.test:443 HTTP/1.1\r\nHost: example.test:443\r\n\r\n"
 RAW_CONNECT = CONNECT.replace(b"443", b"9999")
 GET = b"GET http://example.test/ HTTP/1.1\r\nHost: example.test\r\n\r\n"
 YES = verdict(True) + egress(0, accept=True)
+CCS = b"\x14\3\3\0\1\1"
+RETRY_RANDOM = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
+RETRY = b"\x16\3\3\0\x2c\2\0\0\x28\3\3" + RETRY_RANDOM + b"\0\x13\1\0\0\0"
 edge_net = {
     "tls": opened(P443) + data(0, client_hello(None)) + YES + egress(0, payload=b"server") + data(0, b"x", True)
            + egress(0, close=True),
+    "tls_retry": opened(P443) + data(0, client_hello(None)) + YES + egress(0, payload=RETRY) + data(0, CCS + client_hello(None)) + data(0, b"x", True),
+    "tls_retry_other": opened(P443) + data(0, client_hello(None)) + YES + egress(0, payload=RETRY) + data(0, CCS) + data(0, client_hello(b"a.test"), True),
+    "tls_retry_early": opened(P443) + data(0, client_hello(None) + CCS + client_hello(b"a.test")) + YES + egress(0, payload=RETRY),
+    "tls_retry_split": opened(P443) + data(0, client_hello(None)) + YES + b"".join(egress(0, payload=RETRY[i:i + 9]) for i in range(0, len(RETRY), 9))
+                       + b"".join(data(0, bytes([b])) for b in client_hello(None)) + reset(0),
     "tls_name_on_address": opened(P443) + data(0, client_hello(b"a.test")) + YES + verdict(False),
     "tls_ech": opened(P443) + data(0, client_hello(None, b"\xfe\x0d\0\4\0xyz")) + YES,
     "tls_bytewise": opened(P443) + b"".join(data(0, bytes([b])) for b in client_hello(None)) + YES,
@@ -162,7 +170,25 @@ edge_net = {
     "raw_continued": raw(frame(1, 0, 1, EXEC)),
 }
 
-for target, seeds in (("wire", wire), ("edge_chan", edge_chan), ("edge_net", edge_net)):
+
+
+def answered(server, client, step=255):
+    return bytes([step]) + struct.pack("<H", len(server)) + server + client
+
+
+FRAGMENTS = b"\x16\3\3\0\1\1" + b"\x16\3\3" + struct.pack(">H", len(client_hello(b"a.test")) - 6) + client_hello(b"a.test")[6:]
+retry = {
+    "asked": answered(RETRY, CCS + client_hello(b"a.test")),
+    "asked_bytewise": answered(RETRY, CCS + client_hello(b"a.test"), 0),
+    "asked_early_data": answered(b"\x15\3\3\0\2\1\x70" + RETRY, b"\x17\3\3\0\3abc" + CCS + client_hello(None), 6),
+    "fragments": answered(RETRY, FRAGMENTS, 3),
+    "not_asked": answered(RETRY.replace(RETRY_RANDOM, bytes(32)), client_hello(b"a.test")),
+    "not_tls": answered(b"SSH-2.0-x", b""),
+    "empty_record": answered(RETRY, b"\x16\3\3\0\0" + client_hello(None)),
+    "junk": answered(RETRY, b"\x18\3\3\0\1x"),
+}
+
+for target, seeds in (("wire", wire), ("edge_chan", edge_chan), ("edge_net", edge_net), ("retry", retry)):
     folder = corpus / target
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in seeds.items():

@@ -21,10 +21,16 @@ static void pass(struct edge *e, struct conn *c)
 	AUTO_FREE struct hello_reader *hello = TAKE(c->hello);
 
 	conn_set_timer(e, c, 0);
-	if (c->opened)
+	if (c->opened) {
 		open_begin(e, c, &hello->hello);
-	else
-		tunnel_begin(e, c);
+		return;
+	}
+	if (hello) {
+		c->retry = xmalloc(sizeof(*c->retry));
+		retry_init(c->retry);
+		c->n_may = c->n_seen = hello->n_bytes;
+	}
+	tunnel_begin(e, c);
 }
 
 static void cut(struct edge *e, struct conn *c, const char *fault)
@@ -54,6 +60,87 @@ static const char *find_fault(const struct conn *c, const struct hello *h, struc
 	verdict = canon_agree(&names);
 	return verdict == CANON_AGREE ? NULL : canon_verdict_text(verdict);
 }
+
+/* ---- a second ClientHello ---- */
+
+void check_on_server(struct edge *e, struct conn *c, struct slice bytes)
+{
+	if (!c->retry || c->retry->answer != RETRY_UNKNOWN)
+		return;
+	/* A server that has ended cannot ask for anything. */
+	if (bytes.n == 0)
+		c->retry->answer = RETRY_NONE;
+	if (retry_feed_server(c->retry, bytes) != RETRY_UNKNOWN)
+		net_note_room(e, c);
+}
+
+/* Gives the reader what is new in c->in. */
+static enum hello_state feed_second(struct conn *c)
+{
+	struct retry *r = c->retry;
+	size_t passed = r->n_pass, skip = c->n_seen;
+	struct slice runs[2];
+
+	conn_runs(&c->in, runs);
+	for (size_t i = 0; i < 2; i++) {
+		size_t n = MIN(skip, runs[i].n);
+
+		skip -= n;
+		if (runs[i].n > n)
+			(void)retry_feed_client(r, slice_of(runs[i].p + n, runs[i].n - n));
+	}
+	c->n_seen = bufq_len(&c->in);
+	c->n_may += r->n_pass - passed;
+	return r->second.state;
+}
+
+static void cut_second(struct edge *e, struct conn *c, const char *why)
+{
+	char fault[EDGE_MAX_TEXT];
+
+	(void)snprintf(fault, sizeof(fault), "the second TLS ClientHello is refused: %s", why);
+	cut(e, c, fault);
+}
+
+static const char *find_second_fault(struct conn *c, enum hello_state state)
+{
+	struct err err = {0};
+
+	switch (state) {
+	case HELLO_NEED_MORE:
+		return c->in_end && c->n_may < bufq_len(&c->in) ? "it is not complete" : NULL;
+	case HELLO_DONE:
+		return find_fault(c, &c->retry->second.hello, &err);
+	case HELLO_NOT_TLS:
+	case HELLO_BAD:
+		break;
+	}
+	return hello_why_text(c->retry->second.why);
+}
+
+bool check_second(struct edge *e, struct conn *c)
+{
+	enum hello_state state;
+	const char *fault;
+
+	if (!c->retry || c->retry->answer == RETRY_UNKNOWN)
+		return true;
+	if (c->retry->answer == RETRY_NONE) {
+		free(TAKE(c->retry));
+		return true;
+	}
+	state = feed_second(c);
+	fault = find_second_fault(c, state);
+	if (fault) {
+		cut_second(e, c, fault);
+		return false;
+	}
+	if (state == HELLO_DONE)
+		free(TAKE(c->retry));
+	return true;
+}
+
+/* ---- the first ---- */
 
 static void cut_bad_hello(struct edge *e, struct conn *c)
 {

@@ -53,6 +53,7 @@ static void drop_parts(struct edge *e, struct conn *c)
 		h2_free(e, c);
 	conn_drop_fd(e, c);
 	free(TAKE(c->hello));
+	free(TAKE(c->retry));
 	if (c->reader)
 		canon_reader_done(c->reader);
 	free(TAKE(c->reader));

@@ -75,6 +75,8 @@ static bool give_room(struct edge *e)
 			continue;
 		if (c->open)
 			open_on_room(e, c);
+		else if (c->state == CONN_TUNNEL)
+			tunnel_on_room(e, c);
 		else
 			conn_engine_on_room(e, c);
 	}
@@ -374,8 +376,9 @@ void net_note_room(struct edge *e, struct conn *c)
 {
 	struct net *net = e->net;
 
-	if (c->in_room || c->state == CONN_ENDING ||
-		(c->state != CONN_HTTP && c->state != CONN_H2 && !c->open))
+	bool wants = c->state == CONN_HTTP || c->state == CONN_H2 || c->open || c->retry;
+
+	if (c->in_room || c->state == CONN_ENDING || !wants)
 		return;
 	c->in_room = true;
 	c->next_room = net->room;

@@ -14,8 +14,9 @@
  *          /tcp    -> sniffed for CONN_SNIFF_MS, then asked about; HTTP goes to the HTTP engine
  *          after a target is allowed the guest's first bytes are sniffed before one of them goes
  *          on: TLS must say the target's name, HTTP goes to the HTTP engine, anything else may
- *          pass only on ports other than 80 and 443. A target whose TLS ends here has no socket:
- *          open.c puts itself between the wire and the HTTP engine, whose requests are asked about.
+ *          pass only on ports other than 80 and 443. A second ClientHello (HelloRetryRequest) must
+ *          say the target's name too. A target whose TLS ends here has no socket: open.c puts
+ *          itself between the wire and the HTTP engine, whose requests are asked about.
  * Trust    Eats hostile bytes. Holds no credential; the key of a CA that this guest alone trusts.
  * Owns     The table of connections and their sockets to egress.
  * Limits   NET_MAX_CONNS, one whose question is unanswered included even when the guest has reset it;
@@ -32,6 +33,7 @@
 #include "lib/http/canon_frame.h"
 #include "lib/policy/host.h"
 #include "lib/tls/hello.h"
+#include "lib/tls/retry.h"
 
 #define NET_MAX_CONNS WIRE_NET_STREAMS
 #define CONN_OUT 65536
@@ -101,9 +103,13 @@ struct conn {
 	int fd;		 /* to egress; -1 */
 	struct loop_timer timer;
 	struct hello_reader *hello; /* while TLS is looked at */
-	struct proxy *proxy;	    /* CONN_HTTP */
-	struct h2 *h2;		    /* CONN_H2 */
-	struct h2_stream *stream;   /* CONN_STREAM: its place in the other connection */
+	/* CONN_TUNNEL, until it is clear that no second ClientHello follows or it was checked. Of `in`
+	 * the first n_may bytes may go to the server, and the reader has seen the first n_seen. */
+	struct retry *retry;
+	size_t n_may, n_seen;
+	struct proxy *proxy;	  /* CONN_HTTP */
+	struct h2 *h2;		  /* CONN_H2 */
+	struct h2_stream *stream; /* CONN_STREAM: its place in the other connection */
 	/* Once the guest's TLS ends here: `in` and `out` are then what is inside. */
 	struct open *open;
 	const struct host *sni; /* what its ClientHello named; NULL: nothing */
@@ -187,6 +193,10 @@ void check_on_bytes(struct edge *e, struct conn *c, struct slice bytes);
 void check_on_timer(struct edge *e, struct conn *c);
 /* Whether what the server says must wait until the guest's first bytes are known. */
 bool check_holds(const struct conn *c);
+/* CONN_TUNNEL: what the server sent, nothing at its end. The rest follows in tunnel_on_room. */
+void check_on_server(struct edge *e, struct conn *c, struct slice bytes);
+/* Looks at new bytes of c->in, and at c->in_end. False: the connection was cut. */
+bool check_second(struct edge *e, struct conn *c);
 
 /* tunnel.c */
 void tunnel_ask(struct edge *e, struct conn *c);
@@ -196,6 +206,7 @@ void tunnel_on_timer(struct edge *e, struct conn *c);
 void tunnel_begin(struct edge *e, struct conn *c); /* the check is passed: c->in goes on */
 void tunnel_on_bytes(struct edge *e, struct conn *c, struct slice bytes);
 void tunnel_on_end(struct edge *e, struct conn *c);
+void tunnel_on_room(struct edge *e, struct conn *c); /* after check_on_server */
 ssize_t tunnel_pull(struct edge *e, struct conn *c, uint8_t *buf, size_t n);
 /* Sends what was gathered. */
 void tunnel_flush(struct edge *e);

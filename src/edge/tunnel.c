@@ -1,4 +1,5 @@
-/* A tunnel: asked for, opened by egress, and then bytes both ways that nobody looks at. */
+/* A tunnel: asked for, opened by egress, and then bytes both ways that nobody looks at, but for the
+ * server's answer to a ClientHello and what it makes the guest say (check.c). */
 #include "net.h"
 
 #include <assert.h>
@@ -236,26 +237,45 @@ static void drained(struct edge *e, struct conn *c)
 		(void)shutdown(c->fd, SHUT_WR);
 }
 
+/* How much of c->in may go to the server now. */
+static size_t may_send(const struct conn *c)
+{
+	return c->retry ? c->n_may : bufq_len(&c->in);
+}
+
+static void sent(struct edge *e, struct conn *c, size_t n)
+{
+	if (c->retry) {
+		c->n_may -= n;
+		c->n_seen -= n;
+	}
+	conn_eat(e, c, n);
+}
+
 static void drain(struct edge *e, struct conn *c)
 {
-	while (bufq_len(&c->in)) {
+	while (may_send(c)) {
+		size_t left = may_send(c);
 		struct slice runs[2];
 		struct iovec iov[2];
 		ssize_t r;
 
 		conn_runs(&c->in, runs);
-		for (size_t i = 0; i < 2; i++)
-			iov[i] = (struct iovec){(void *)runs[i].p, runs[i].n};
-		r = send_some(c->fd, iov, runs[1].n ? 2 : 1);
+		for (size_t i = 0; i < 2; i++) {
+			iov[i] = (struct iovec){(void *)runs[i].p, MIN(runs[i].n, left)};
+			left -= iov[i].iov_len;
+		}
+		r = send_some(c->fd, iov, iov[1].iov_len ? 2 : 1);
 		if (r < 0) {
 			conn_reset(e, c);
 			return;
 		}
 		if (r == 0)
 			return;
-		conn_eat(e, c, (size_t)r);
+		sent(e, c, (size_t)r);
 	}
-	drained(e, c);
+	if (bufq_len(&c->in) == 0)
+		drained(e, c);
 }
 
 void tunnel_begin(struct edge *e, struct conn *c)
@@ -304,6 +324,11 @@ void tunnel_on_bytes(struct edge *e, struct conn *c, struct slice bytes)
 	struct net *net = e->net;
 	uint32_t idx = c->idx, gen = c->gen;
 
+	if (c->retry) {
+		put_in(c, bytes);
+		tunnel_on_room(e, c);
+		return;
+	}
 	if (net->gathered != c || net->n_gather == NET_GATHER) {
 		tunnel_flush(e);
 		c = net_find(e, idx, gen);
@@ -324,6 +349,14 @@ void tunnel_on_end(struct edge *e, struct conn *c)
 {
 	if (bufq_len(&c->in) == 0)
 		drained(e, c);
+	else
+		(void)check_second(e, c);
+}
+
+void tunnel_on_room(struct edge *e, struct conn *c)
+{
+	if (check_second(e, c))
+		drain(e, c);
 }
 
 void tunnel_on_fd(struct edge *e, struct conn *c, uint32_t events)
@@ -376,5 +409,6 @@ ssize_t tunnel_pull(struct edge *e, struct conn *c, uint8_t *buf, size_t n)
 		return -ECONNRESET;
 	c->server_spoke = c->server_spoke || r > 0;
 	c->fd_eof = r == 0;
+	check_on_server(e, c, slice_of(buf, (size_t)r));
 	return r;
 }

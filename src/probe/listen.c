@@ -1,4 +1,5 @@
-/* listen: a socket of the host's that counts who comes; it goes on in the background for a time. */
+/* listen: a socket of the host's that counts who comes; it runs in the background for a time.
+ * HTTP is answered with 200, a TLS record with HelloRetryRequest. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,9 +39,24 @@ static void note(int log, const struct net_addr *peer, const void *said, size_t 
 	(void)!write(log, line, (size_t)at);
 }
 
+/* HelloRetryRequest: TLS 1.3, a key of P-256 is wanted. */
+static const uint8_t retry_request[] = {0x16, 3, 3, 0, 56, 2, 0, 0, 52, 3, 3, /* random: */
+	0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8,
+	0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8,
+	0x33, 0x9c, 0, 0x13, 1, 0, 0, 12, 0, 43, 0, 2, 3, 4, 0, 51, 0, 2, 0, 23};
+
+static void answer(int fd, bool tls)
+{
+	static const char http[] = "HTTP/1.0 200 OK\r\nContent-Length: 8\r\n\r\nreached\n";
+
+	if (tls)
+		(void)!send(fd, retry_request, sizeof(retry_request), MSG_NOSIGNAL | MSG_DONTWAIT);
+	else
+		(void)!send(fd, http, sizeof(http) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static void on_peer(struct listener *l, int *peer)
 {
-	static const char answer[] = "HTTP/1.0 200 OK\r\nContent-Length: 8\r\n\r\nreached\n";
 	struct net_addr from = {.n = sizeof(from.v6)};
 	char buf[1024];
 	ssize_t n = recv(*peer, buf, sizeof(buf), MSG_DONTWAIT);
@@ -48,7 +64,7 @@ static void on_peer(struct listener *l, int *peer)
 	(void)getpeername(*peer, &from.sa, &from.n);
 	if (n > 0) {
 		note(l->log, &from, buf, (size_t)n);
-		(void)!send(*peer, answer, sizeof(answer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		answer(*peer, buf[0] == 0x16);
 		return;
 	}
 	(void)close(*peer);

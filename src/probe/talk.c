@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -91,6 +92,13 @@ static bool do_step(struct talk *t, const char *how, const char *what)
 		if (strncmp((char *)t->in, "HTTP/1.1 200", 12) != 0)
 			return false;
 		t->n = 0;
+	} else if (strcmp(how, "-r") == 0) { /* an answer of at least so many bytes, not shown */
+		size_t enough = (size_t)atoi(what);
+
+		receive(t, enough);
+		if (t->n < enough)
+			return false;
+		t->n = 0;
 	} else {
 		send_hello(t, how, what);
 	}
@@ -110,7 +118,7 @@ int probe_talk(int argc, char **argv)
 		return probe_refused("connecting");
 	}
 	for (int i = 2; i + 1 < argc; i += 2)
-		if (argv[i][0] != '-' || !strchr("scte2", argv[i][1]))
+		if (argv[i][0] != '-' || !strchr("scrte2", argv[i][1]))
 			return PROBE_USAGE;
 		else if (!do_step(&t, argv[i], argv[i + 1]))
 			return print_answer(&t);

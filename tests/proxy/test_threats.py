@@ -4,11 +4,14 @@ Of the same catalogue, elsewhere: the packets of denied names (net_names.py), sp
 floods (net_floods.py), smuggling (net_smuggling.py), rules and names alone (lib/policy/policy_test.c, lib/policy/host_test.c).
 """
 import contextlib
+import ctypes
+import ctypes.util
 import os
 import signal
 import socket
 import ssl
 import struct
+import subprocess
 import threading
 import time
 
@@ -275,6 +278,82 @@ def test_server_name_of_the_target_passes(world):
     assert tunnelled(world, f"{ALLOWED}:443", message) == message
     message = hello(ALLOWED.upper())
     assert tunnelled(world, f"{ALLOWED}:443", message) == message
+
+
+class Client:
+    """TLS by libssl itself, through a stream: the ssl module has no way to change the name between two ClientHellos."""
+
+    SET_NAME = 55  # SSL_CTRL_SET_TLSEXT_HOSTNAME
+
+    def __init__(self, stream, name):
+        self.lib, self.stream = ctypes.CDLL(ctypes.util.find_library("ssl")), stream
+        for f in ("TLS_client_method", "SSL_CTX_new", "SSL_new", "BIO_new", "BIO_s_mem"):
+            getattr(self.lib, f).restype = ctypes.c_void_p
+        self.context = ctypes.c_void_p(self.lib.SSL_CTX_new(ctypes.c_void_p(self.lib.TLS_client_method())))
+        self.ssl = ctypes.c_void_p(self.lib.SSL_new(self.context))
+        self.into, self.out = (ctypes.c_void_p(self.lib.BIO_new(ctypes.c_void_p(self.lib.BIO_s_mem()))) for _ in range(2))
+        self.lib.SSL_set_bio(self.ssl, self.into, self.out)
+        self.lib.SSL_set_connect_state(self.ssl)
+        self.name(name)
+
+    def name(self, name):
+        assert self.lib.SSL_ctrl(self.ssl, self.SET_NAME, 0, ctypes.c_char_p(name.encode())) == 1
+
+    def step(self):
+        """What the client says now; b"" at the end of the handshake, or when it failed."""
+        self.lib.SSL_do_handshake(self.ssl)
+        buf = ctypes.create_string_buffer(65536)
+        n = self.lib.BIO_read(self.out, buf, len(buf))
+        return buf.raw[:max(n, 0)]
+
+    def shake(self, second):
+        """Whether the handshake succeeds, with this name from the second ClientHello on."""
+        self.stream.send(self.step())
+        self.name(second)
+        while True:
+            data = self.stream.recv()
+            if not data:
+                return False
+            self.lib.BIO_write(self.into, data, len(data))
+            self.stream.send(self.step())
+            if self.lib.SSL_is_init_finished(self.ssl):
+                return True
+
+    def close(self):
+        self.lib.SSL_free(self.ssl)
+        self.lib.SSL_CTX_free(self.context)
+
+
+@contextlib.contextmanager
+def retrying_server(folder):
+    """A server of OpenSSL that takes keys of P-256 alone, and so asks every client for a second ClientHello; and the names it saw."""
+    key, cert, names = folder / "key.pem", folder / "cert.pem", []
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=front.test",
+                    "-keyout", key, "-out", cert], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    context.set_ecdh_curve("prime256v1")
+    context.sni_callback = lambda _conn, name, _context: names.append(name)
+
+    def talk(conn):
+        with contextlib.suppress(ssl.SSLError), context.wrap_socket(conn, server_side=True) as tls:
+            tls.recv(1)
+
+    with rig.Listener(0, talk, "127.0.0.1") as server:
+        yield server, names
+
+
+@pytest.mark.parametrize("second, passes", [(ALLOWED, True), ("other.test", False)])
+def test_domain_fronting_by_the_second_client_hello(tmp_path, second, passes):
+    """A server that answers with HelloRetryRequest takes the name from the ClientHello after it."""
+    with retrying_server(tmp_path) as (server, names), rig.Rig([f"allow network {ALLOWED}"], {f"{ALLOWED}:443": f"127.0.0.1:{server.port}"}) as box:
+        head, stream = box.connect(f"{ALLOWED}:443")
+        assert status(head) == 200
+        with stream:
+            client = Client(stream, ALLOWED)
+            assert client.shake(second) == passes
+            client.close()
+        assert ALLOWED in names and "other.test" not in names
 
 
 @pytest.mark.parametrize("host", ["other.test", "allowed.test:81", "www.allowed.test", ""])
