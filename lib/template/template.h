@@ -105,6 +105,16 @@ int template_collect(const char *const *keep, size_t n, struct err *err) MUST_CH
 /* One file with everything, compressed, checksums inside (PROTOCOL.template). fds stay the caller's. */
 int template_export(const struct template *t, int fd, template_progress_fn *progress, void *arg,
 	struct err *err) MUST_CHECK;
-/* name NULL: the one that the file says. Nothing is published unless all of it is right. */
-int template_import(int fd, const char *name, template_progress_fn *progress, void *arg,
-	struct template *ret, struct err *err) MUST_CHECK;
+/* Which name the template of a file gets. */
+struct template_naming {
+	const char *name; /* the user's word; NULL: the one in the file, if may_take agrees */
+	/* Is called with the name in the file and the template's id before anything is taken. A
+	 * negative errno refuses. The name is a stranger's, well formed. */
+	int (*may_take)(void *arg, const char *name, const char *id, struct err *err);
+	void *arg;
+	char given[TEMPLATE_MAX_NAME + 1]; /* the result */
+};
+
+/* Nothing is published unless all of it is right. The manifest gets "loaded": true. */
+int template_import(int fd, struct template_naming *naming, template_progress_fn *progress,
+	void *arg, struct template *ret, struct err *err) MUST_CHECK;

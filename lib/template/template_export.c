@@ -102,6 +102,7 @@ static char *plain_manifest(const struct template *t)
 	char *text;
 
 	(void)json_object_del(m, "created");
+	(void)json_object_del(m, "loaded"); /* true of this store, not of the template */
 	json_object_foreach(json_object_get(m, "files"), name, file)
 	{
 		(void)json_object_del(file, "disk");

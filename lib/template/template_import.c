@@ -10,6 +10,7 @@
 #include <zstd.h>
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
+#include "lib/base/str.h"
 #include "template_internal.h"
 
 #define MAX_FACT_DEPTH 4
@@ -300,13 +301,33 @@ static int publish(struct in *in, const char *name, struct template *ret)
 
 	for (size_t i = 0; i < ARRAY_LEN(ours); i++)
 		(void)json_object_del(facts, ours[i]);
+	(void)json_object_set_new(facts, "loaded", json_true());
 	r = template_draft_publish(&in->draft, name, facts, NULL, NULL, ret, in->err);
 	json_decref(facts);
 	return r;
 }
 
-int template_import(int fd, const char *name, template_progress_fn *progress, void *arg,
-	struct template *ret, struct err *err)
+/* The name in the file counts only when the caller agrees. */
+static int choose_name(struct in *in, struct template_naming *naming)
+{
+	const char *name = naming->name,
+		   *id = json_string_value(json_object_get(in->manifest, "id"));
+	bool theirs = !name;
+	int r = 0;
+
+	if (theirs)
+		name = json_string_value(json_object_get(in->manifest, "name"));
+	if (!name || !template_is_name(name) || (theirs && !naming->may_take))
+		return err_set(in->err, -EINVAL,
+			"the file has no valid name for its template; give one: sbx template load "
+			"FILE NAME");
+	if (theirs)
+		r = naming->may_take(naming->arg, name, id, in->err);
+	return r < 0 ? r : str_copy(naming->given, sizeof(naming->given), name);
+}
+
+int template_import(int fd, struct template_naming *naming, template_progress_fn *progress,
+	void *arg, struct template *ret, struct err *err)
 {
 	CLEANUP(in_done)
 	struct in in = {
@@ -326,13 +347,9 @@ int template_import(int fd, const char *name, template_progress_fn *progress, vo
 	if (!in.sum || !in.zstd || EVP_DigestInit_ex(in.sum, EVP_sha256(), NULL) != 1)
 		abort();
 	r = get_head(&in);
-	if (r < 0)
-		return r;
-	if (!name)
-		name = json_string_value(json_object_get(in.manifest, "name"));
-	if (!name || !template_is_name(name))
-		return err_set(err, -EINVAL,
-			"the file says no proper name; give one: sbx template load FILE NAME");
-	r = take_all(&in);
-	return r < 0 ? r : publish(&in, name, ret);
+	if (r == 0)
+		r = choose_name(&in, naming);
+	if (r == 0)
+		r = take_all(&in);
+	return r < 0 ? r : publish(&in, naming->given, ret);
 }

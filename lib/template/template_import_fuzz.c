@@ -13,6 +13,12 @@
 #include "lib/base/mem.h"
 #include "template_internal.h"
 
+static int agree(void *arg, const char *name, const char *id, struct err *err)
+{
+	assert(template_is_name(name));
+	return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char dir[] = "/dev/shm/sbx-fuzz-template-XXXXXX";
@@ -77,6 +83,7 @@ static size_t drafts(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	AUTO_CLOSE int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	struct template_naming naming = {.may_take = agree};
 	struct template t = {0};
 	struct err err = {0};
 
@@ -89,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		wrap(fd, slice_of(data + 1, size - 1));
 	if (lseek(fd, 0, SEEK_SET) != 0)
 		abort();
-	if (template_import(fd, NULL, NULL, NULL, &t, &err) == 0) {
+	if (template_import(fd, &naming, NULL, NULL, &t, &err) == 0) {
 		assert(template_verify(t.id, NULL, NULL, &err) == 0);
 		template_done(&t);
 	} else {

@@ -39,6 +39,18 @@ static void export_to(const struct template *t, struct blob *ret)
 	assert_int_equal(pread(fd, ret->p, ret->n, 0), ret->n);
 }
 
+/* The user's part: what the file was allowed, and what it asked for. */
+static int verdict;
+static char asked[128];
+
+static int answer(void *arg, const char *name, const char *id, struct err *err)
+{
+	(void)snprintf(asked, sizeof(asked), "%s %s", name, id);
+	return verdict < 0 ? err_set(err, verdict, "the user did not agree") : 0;
+}
+
+static struct template_naming naming = {.may_take = answer};
+
 static int import_from(struct slice s, const char *name, struct template *ret, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/to-import", fixture_dir);
@@ -46,7 +58,8 @@ static int import_from(struct slice s, const char *name, struct template *ret, s
 
 	assert_int_equal(fd_write_all(fd, s.p, s.n), 0);
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-	return template_import(fd, name, NULL, NULL, ret, err);
+	naming.name = name;
+	return template_import(fd, &naming, NULL, NULL, ret, err);
 }
 
 /* Nothing published, nothing left over. */
@@ -94,6 +107,37 @@ static void second_installation_has_the_same(void **state)
 	assert_true((uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size);
 	must(import_from(slice_of(a.p, a.n), "mine", &renamed, &err), &err);
 	assert_string_equal(renamed.dir, other.dir);
+}
+
+/* A file that says "debian" replaced the user's debian, and "Loaded template" named another one. */
+static void the_name_in_the_file_needs_a_yes(void **state)
+{
+	AUTO_TEMPLATE struct template t = {0}, no = {0}, yes = {0}, typed = {0};
+	AUTO_BLOB struct blob a = {0};
+	char want[128];
+	struct err err = {0};
+
+	make_child(&t);
+	export_to(&t, &a);
+	fixture_at("second");
+	verdict = -EEXIST;
+	assert_int_equal(import_from(slice_of(a.p, a.n), NULL, &no, &err), -EEXIST);
+	verdict = 0;
+	assert_store_empty();
+	(void)snprintf(want, sizeof(want), "tools %s", t.id);
+	assert_string_equal(asked, want);
+	naming.may_take = NULL;
+	assert_int_equal(import_from(slice_of(a.p, a.n), NULL, &no, &err), -EINVAL);
+	naming.may_take = answer;
+	assert_store_empty();
+	must(import_from(slice_of(a.p, a.n), NULL, &yes, &err), &err);
+	assert_string_equal(naming.given, "tools");
+	assert_true(json_is_true(json_object_get(yes.manifest, "loaded")));
+	/* A typed name is the user's own: no question, and it is the one that was given. */
+	verdict = -EEXIST;
+	must(import_from(slice_of(a.p, a.n), "mine", &typed, &err), &err);
+	verdict = 0;
+	assert_string_equal(naming.given, "mine");
 }
 
 static void every_changed_byte_is_refused(void **state)
@@ -335,6 +379,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		STORE_TEST(second_installation_has_the_same),
+		STORE_TEST(the_name_in_the_file_needs_a_yes),
 		STORE_TEST(every_changed_byte_is_refused),
 		STORE_TEST(every_cut_is_refused),
 		STORE_TEST(manifests_that_lie_are_refused),

@@ -25,6 +25,19 @@ static const char *or_dash(const char *s)
 	return s[0] ? s : "-";
 }
 
+/* The kind is the maker's word. That a stranger made it is ours. */
+static const char *kind(const json_t *m, char buf[64])
+{
+	const char *s = or_dash(api_str(m, "kind"));
+
+	if (json_object_get(m, "broken"))
+		return "broken";
+	if (!json_is_true(json_object_get(m, "loaded")))
+		return s;
+	(void)snprintf(buf, 64, "%.40s (loaded)", s);
+	return buf;
+}
+
 static void print_table(const json_t *list)
 {
 	static const char *const heading[] = {
@@ -36,11 +49,10 @@ static void print_table(const json_t *list)
 	table_init(&t, ARRAY_LEN(heading), heading);
 	json_array_foreach(list, i, m)
 	{
-		char size[32], shared[32], created[32];
+		char size[32], shared[32], created[32], buf[64];
 		const char *cells[] = {api_str(m, "name"), or_dash(api_str(m, "id")), size, shared,
-			created,
-			json_object_get(m, "broken") ? "broken" : or_dash(api_str(m, "kind")),
-			or_dash(api_str(m, "agent")), or_dash(api_str(m, "parent"))};
+			created, kind(m, buf), or_dash(api_str(m, "agent")),
+			or_dash(api_str(m, "parent"))};
 
 		str_from_size((uint64_t)api_int(m, "size"), size, sizeof(size));
 		str_from_size((uint64_t)api_int(m, "shared"), shared, sizeof(shared));

@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent_need.h"
 #include "api.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "template.h"
+#include "template_source.h"
 #include "template_verbs.h"
 #include "verb.h"
 
@@ -130,13 +132,54 @@ int template_save_run(struct opts *o)
 
 /* ---- load ---- */
 
+/* What a person must have typed or confirmed: the name of a template that exists, of the base, or of
+ * an agent. All that is made later from this name stands on what it means. */
+static bool is_taken(const char *name, const json_t *old)
+{
+	return old || strcmp(name, TEMPLATE_SOURCE_BASE) == 0 || agent_need_find(name);
+}
+
+struct load {
+	const char *path;
+	struct problem *p;
+};
+
+static int refuse_name(const struct load *load, const char *name, const char *was, struct err *err)
+{
+	(void)problem_hint(load->p, -EEXIST, "sbx template load %s %.50s-loaded", load->path, name);
+	return err_set(err, -EEXIST, "the file names its template '%s', which %s%s", name,
+		was[0] ? "is the template " : "is reserved for a template of sbx", was);
+}
+
+static int may_take(void *arg, const char *name, const char *id, struct err *err)
+{
+	AUTO_JSON json_t *old = template_manifest(name);
+	const struct load *load = arg;
+	const char *was = old ? api_str(old, "id") : "";
+
+	if (!is_taken(name, old) || strcmp(was, id) == 0)
+		return 0;
+	if (old && !was[0])
+		was = "in use (without an id)";
+	if (ui_can_ask() &&
+		ui_confirm(
+			"The file names its template '%s'. Now '%s' is %s%s; after loading it is "
+			"the template %s from this file. Replace it?",
+			name, name, was[0] ? "the template " : "not built", was, id))
+		return 0;
+	return refuse_name(load, name, was, err);
+}
+
 int template_load_run(struct opts *o)
 {
-	const char *path = o->args.v[0], *name = o->args.n == 2 ? o->args.v[1] : NULL;
+	const char *path = o->args.v[0];
 	AUTO_TEMPLATE struct template t = {0};
 	AUTO_CLOSE int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
 						   : open(path, O_RDONLY | O_CLOEXEC);
 	struct problem p = {0};
+	struct load load = {path, &p};
+	struct template_naming naming = {
+		.name = o->args.n == 2 ? o->args.v[1] : NULL, .may_take = may_take, .arg = &load};
 	int r = 0;
 
 	if (fd < 0)
@@ -145,15 +188,13 @@ int template_load_run(struct opts *o)
 	if (r == 0)
 		r = template_collect_unused(&p);
 	if (r == 0)
-		r = template_import(fd, name, template_show, NULL, &t, &p.err);
+		r = template_import(fd, &naming, template_show, NULL, &t, &p.err);
 	ui_progress_end();
 	if (r == 0)
 		r = template_collect_unused(&p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	if (!name)
-		name = api_str(t.manifest, "name");
 	printf("%s Loaded template %s (%s). To use it: sbx create shell . --template %s\n",
-		ui_tick(), name, t.id, name);
+		ui_tick(), naming.given, t.id, naming.given);
 	return EXIT_OK;
 }

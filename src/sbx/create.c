@@ -19,6 +19,7 @@
 #include "policy_api.h"
 #include "port_spec.h"
 #include "sandbox.h"
+#include "template.h"
 #include "verb.h"
 #include "workspace.h"
 
@@ -453,6 +454,16 @@ static int fill_home(const struct creation *c, const char *id, bool has_key, str
 	return import_write(&im, c->name, c->import, p);
 }
 
+static void note_loaded(const char *template)
+{
+	AUTO_JSON json_t *m = template_manifest(template);
+
+	if (m && json_is_true(json_object_get(m, "loaded")))
+		ui_note("The template '%s' was loaded from a file. The author of the file chose "
+			"every program in it.",
+			template);
+}
+
 /* What a person must know or say before there is a sandbox. */
 static int get_ready(
 	const struct creation *c, struct agent_hosts *h, bool *ret_has_key, struct problem *p)
@@ -463,8 +474,10 @@ static int get_ready(
 		r = accel_require(c->body, p);
 	if (r == 0)
 		r = agent_need_template(c->agent, api_str(c->body, "template"), p);
-	if (r == 0)
+	if (r == 0) {
+		note_loaded(api_str(c->body, "template"));
 		r = agent_need_hosts(c->agent, c->name, c->allow_hosts, h, p);
+	}
 	if (r == 0)
 		*ret_has_key = agent_need_services(c->agent);
 	return r == 0 ? history_add(c->agent, c->body, p) : r;

@@ -1,39 +1,11 @@
 """An installation with nothing in it: what it says, what it does not wait for."""
 import json
 import os
-import pty
-import select
-import signal
 import subprocess
 import threading
 import time
 
-from conftest import SBX
-
-
-def on_terminal(inst, args, typed=b"", env=None, seconds=20):
-    """Runs sbx on a terminal of its own; gives all it wrote and its exit status."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(inst.work)
-        os.execve(SBX, [SBX, *map(str, args)], {**inst.env, **(env or {})})
-    out, deadline = b"", time.monotonic() + seconds
-    if typed:
-        time.sleep(0.3)
-        os.write(fd, typed)
-    while True:
-        if not select.select([fd], [], [], max(0, deadline - time.monotonic()))[0]:
-            os.kill(pid, signal.SIGKILL)
-        try:
-            part = os.read(fd, 4096)
-        except OSError:
-            break
-        if not part:
-            break
-        out += part
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    os.close(fd)
-    return out.decode(), status
+from conftest import SBX, on_terminal
 
 
 def test_listings_of_nothing(bare):

@@ -1,10 +1,11 @@
 """Templates from the command line, without a machine: a sandbox of the stand-in keeper has disks that qemu-img made."""
+import hashlib
 import json
 import os
 import subprocess
 
 import pytest
-from conftest import Installation
+from conftest import Installation, on_terminal
 
 MIB = 1 << 20
 
@@ -169,3 +170,70 @@ def test_what_is_wrong_is_said(base):
     assert "sbx template save demo NAME" in base.sbx("template", "save", "demo", "-o", "x", check=1).stderr
     assert "No such file" in base.sbx("template", "load", "nowhere", check=1).stderr
     assert "no template 'x'" in base.sbx("create", "shell", "--template", "x", check=1).stderr
+
+
+def named(blob, name):
+    """The same file with another name in its manifest: what a stranger can write."""
+    n = int.from_bytes(blob[8:12], "little")
+    manifest = json.loads(blob[12:12 + n])
+    manifest.update(name=name, loaded=False)
+    text = json.dumps(manifest, separators=(",", ":"), sort_keys=True).encode()
+    body = blob[:8] + len(text).to_bytes(4, "little") + text + blob[12 + n:-32]
+    return body + hashlib.sha256(body).digest()
+
+
+@pytest.fixture
+def stranger(base, tmp_path):
+    """A template file of another installation, with whatever name is asked for."""
+    child(base)
+    blob = base.sbx("template", "save", "child", "-o", "-", check=0, binary=True).stdout
+    base.sbx("rm", "-f", "demo", check=0)
+    base.sbx("template", "rm", "child", check=0)
+
+    def make(name):
+        path = tmp_path / "tools.sbx"
+        path.write_bytes(named(blob, name))
+        return path
+    return make
+
+
+@pytest.mark.parametrize("name", ["debian", "claude"])
+def test_a_loaded_file_takes_no_name_that_means_something_else(base, stranger, name):
+    before = listing(base)
+    p = base.sbx("template", "load", stranger(name), check=1)
+    assert f"'{name}'" in p.stderr and f"sbx template load {stranger(name)} {name}-loaded" in p.stderr
+    assert listing(base) == before and ids(base) == [before["debian"]["id"]]
+    if name == "debian":
+        assert before["debian"]["id"] in p.stderr
+    # Typed, it is the user's own wish.
+    assert f"Loaded template {name} " in base.sbx("template", "load", stranger("x"), name, check=0).stdout
+    assert listing(base)[name]["id"] != before["debian"]["id"]
+
+
+def test_a_loaded_file_with_an_existing_name_asks_with_both_ids(base, stranger):
+    base.sbx("template", "load", stranger("tools"), check=0)
+    old = listing(base)["debian"]["id"]
+    new = listing(base)["tools"]["id"]
+    screen = on_terminal(base, ["template", "load", stranger("debian")], b"n\n")[0]
+    assert old in screen and new in screen and "(y/N)" in screen
+    assert listing(base)["debian"]["id"] == old
+    assert f"Loaded template debian ({new})" in on_terminal(base, ["template", "load", stranger("debian")], b"y\n")[0]
+    assert listing(base)["debian"]["id"] == new
+
+
+def test_the_name_that_was_given_is_shown(base, stranger):
+    base.sbx("template", "load", stranger("imp"), check=0)
+    said = base.sbx("template", "load", stranger("second"), check=0).stdout
+    assert "Loaded template second " in said and "--template second" in said
+    # The same content under the same name changes nothing.
+    base.sbx("template", "load", stranger("second"), check=0)
+
+
+def test_what_was_loaded_is_remembered_and_shown(base, stranger):
+    base.sbx("template", "load", stranger("tools"), check=0)
+    assert listing(base)["tools"]["loaded"] is True and "loaded" not in listing(base)["debian"]
+    line = next(t for t in base.sbx("template", "ls", check=0).stdout.splitlines() if t.startswith("tools"))
+    assert "saved (loaded)" in line
+    p = base.sbx("create", "shell", "--name", "second", "--template", "tools", check=0)
+    assert "template 'tools' was loaded from a file" in p.stderr
+    assert "loaded from a file" not in base.sbx("create", "shell", "--name", "third", check=0).stderr
