@@ -122,3 +122,5 @@ int jail_seal(enum jail_profile profile, struct err *err) MUST_CHECK;
 /* Both, and the proof that nobody attached to the process before it was sealed. */
 int jail_go_in(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
 	struct err *err) MUST_CHECK;
+/* Where the program finds what was mounted for it, once it has gone in. */
+const char *jail_place(const struct jail_mount *mount);

@@ -15,6 +15,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/jail/jail.h"
+#include "lib/jail/unsealed.h"
 
 #define OUT_BYTES 65536
 
@@ -464,7 +465,7 @@ uint64_t rig_memory_or_ended(const struct rig *r, const char *field)
 			kib = strtoul(line + strlen(field), NULL, 10);
 	}
 	(void)fclose(f);
-	return (uint64_t)kib * 1024;
+	return (uint64_t)kib * 1024 / JAIL_MEMORY_FACTOR;
 }
 
 uint64_t rig_memory(const struct rig *r, const char *field)

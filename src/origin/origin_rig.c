@@ -18,6 +18,7 @@
 #include <cmocka.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/jail/unsealed.h"
 
 #define WAIT_S 20
 
@@ -304,7 +305,7 @@ uint64_t rig_memory(const struct rig *r)
 	}
 	(void)fclose(f);
 	assert_true(sum > 0);
-	return sum;
+	return sum / JAIL_MEMORY_FACTOR;
 }
 
 /* ---- edge ---- */

@@ -243,6 +243,8 @@ static void test_no_value_without_a_good_certificate(void **state)
 		EVP_PKEY_free(cert.key);
 		X509_free(cert.cert);
 	}
+	EVP_PKEY_free(other_ca.key);
+	X509_free(other_ca.cert);
 	assert_int_equal(r->n_needs, 0);
 	rig_free(r);
 }

@@ -75,7 +75,8 @@ static void parse(int argc, char **argv, struct options *o)
 	}
 }
 
-static void enter_jail(const struct options *o)
+/* Gives where the vault's folder is then. */
+static const char *enter_jail(const struct options *o)
 {
 	const struct jail_mount mount = {o->dir, VAULT_DIR, JAIL_MOUNT_RW};
 	struct err err = {0};
@@ -83,6 +84,7 @@ static void enter_jail(const struct options *o)
 
 	if (r < 0)
 		die("%s", err_text(&err, r));
+	return jail_place(&mount);
 }
 
 static void start(struct vault *v, const struct options *o)
@@ -95,8 +97,7 @@ static void start(struct vault *v, const struct options *o)
 		die("fd %d is no channel: this program is started by sbx-vault-run", VAULT_RUN_FD);
 	peer_init(v);
 	v->wanted = o->key;
-	enter_jail(o);
-	open_start(v, o->accept_old);
+	open_start(v, enter_jail(o), o->accept_old);
 }
 
 int main(int argc, char **argv)

@@ -274,10 +274,10 @@ void open_again(struct vault *v)
 		try_source(v);
 }
 
-void open_start(struct vault *v, bool accept_old)
+void open_start(struct vault *v, const char *dir, bool accept_old)
 {
 	struct err err = {0};
-	int r = safe_look(&v->safe, VAULT_DIR, accept_old, &err);
+	int r = safe_look(&v->safe, dir, accept_old, &err);
 
 	if (r == -EWOULDBLOCK) {
 		log_error("%s", err.text);

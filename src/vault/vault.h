@@ -128,7 +128,7 @@ struct vault {
 };
 
 /* open.c */
-void open_start(struct vault *v, bool accept_old);
+void open_start(struct vault *v, const char *dir, bool accept_old);
 /* Tries again what failed, unless that was just now. */
 void open_again(struct vault *v);
 void open_on_job(struct vault *v, struct job *j, int how);
