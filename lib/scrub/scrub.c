@@ -90,6 +90,13 @@ struct scrub_set *scrub_set_new(const struct slice *values, size_t n_values, str
 	return set;
 }
 
+size_t scrub_set_values(const struct scrub_set *set, struct slice ret[SCRUB_MAX_VALUES])
+{
+	for (size_t i = 0; i < set->n_values; i++)
+		ret[i] = set->values[i].bytes;
+	return set->n_values;
+}
+
 void scrub_set_free(struct scrub_set *set)
 {
 	if (!set)

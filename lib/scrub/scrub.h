@@ -23,7 +23,7 @@
 #include "lib/base/slice.h"
 
 #define SCRUB_MIN 8
-#define SCRUB_MAX_VALUES 16
+#define SCRUB_MAX_VALUES 40
 #define SCRUB_MAX_VALUE 8192
 #define SCRUB_MAX_HOLD 65536		    /* bytes that are kept back */
 #define SCRUB_MAX_HIT (SCRUB_MAX_HOLD - 64) /* raw bytes of one hit; what is longer is not found */
@@ -43,6 +43,8 @@ static inline bool scrub_is_searched(struct slice value)
  * short are left out; a set of none finds nothing. */
 struct scrub_set *scrub_set_new(const struct slice *values, size_t n_values, struct err *err);
 void scrub_set_free(struct scrub_set *set);
+/* The values that it looks for, in the set's memory; gives their number. */
+size_t scrub_set_values(const struct scrub_set *set, struct slice ret[SCRUB_MAX_VALUES]);
 
 /* One stream. The set must outlive it. */
 struct scrub {

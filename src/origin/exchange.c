@@ -365,6 +365,12 @@ static void send_request(struct origin *o, struct exchange *x, struct value *v)
 			o->config.host);
 		return;
 	}
+	if (v && sweep_pin(o, x, v) < 0) {
+		exchange_fail(o, x, ORIGIN_NO_VALUE,
+			"%s: the credential cannot be searched for in the response",
+			o->config.host);
+		return;
+	}
 	if (v && !fill(o, x, v))
 		return;
 	x->state = EXCHANGE_TALK;

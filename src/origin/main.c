@@ -104,6 +104,6 @@ int main(int argc, char **argv)
 		dispatch(&origin, &ev);
 	}
 	value_wipe_all(&origin);
-	answer_values_changed(&origin);
+	sweep_done(&origin);
 	return origin.status;
 }

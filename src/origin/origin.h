@@ -1,7 +1,7 @@
 /*
  * origin - the parts of sbx-origin: main.c (start, jail, the switch), control.c (keeper's messages),
- *          exchange.c and talk.c (the life of one exchange, its frames), answer.c and scrub.c (what the
- *          server says), slot.c (whose credential, and where it goes), sign.c, value.c (the
+ *          exchange.c and talk.c (the life of one exchange, its frames), answer.c, scrub.c and sweep.c
+ *          (what the server says), slot.c (whose credential, and where it goes), sign.c, value.c (the
  *          credential), token.c and token_answer.c (token endpoints), line.c and tls.c
  *          (connections), line_h1.c and line_h2.c (HTTP on one), selftest.c.
  *
@@ -49,7 +49,8 @@
 #define ORIGIN_MAX_TOKENS 16	  /* exchanges with a token endpoint under way; more are busy */
 #define ORIGIN_LINGER_MS 2000	  /* for edge to read the end */
 #define ORIGIN_ROOTS_BYTES (4 * 1024 * 1024)
-#define LINE_MAX_IDLE 8 /* lines that are kept for later */
+#define ORIGIN_MAX_RETIRED 4 /* values of before that responses are still searched for */
+#define LINE_MAX_IDLE 8	     /* lines that are kept for later */
 #define LINE_READ OUT_READ
 /* A request is sent once. Only one without content, whose method is safe, may go a second time, on a
  * new line: when a line that had served before was closed before one byte of an answer came. That
@@ -213,6 +214,7 @@ struct exchange {
 	unsigned n_lost; /* new lines that were closed before it was sent; ORIGIN_TRIES end it */
 	struct out to_edge;
 	struct scrub_state *scrub; /* scrub.c's; NULL without one */
+	struct sweep *pinned;	   /* has the values that were sent with it; NULL: none was */
 	struct loop_timer scrub_timer;
 	uint64_t n_up, n_down;
 	struct loop_timer timer;
@@ -258,11 +260,14 @@ struct origin {
 	struct exchange *flight; /* the refresh that is under way */
 	struct token_memory memory;
 	uint32_t n_tokens;
-	struct sweep *sweep; /* scrub.c's: the values that answers are looked through for */
-	struct arena arena;  /* of one decoding */
-	size_t n_kept;	     /* bytes, see SIGN_MAX_KEPT */
-	bool lines_due;	     /* line_serve is called before the next event */
-	bool reports_due;    /* fd 3 takes no more now */
+	struct sweep
+		*sweep; /* sweep.c's: what responses are searched for now; NULL: made when needed */
+	struct secret retired[ORIGIN_MAX_RETIRED]; /* values that were here before */
+	unsigned n_retired;
+	struct arena arena; /* of one decoding */
+	size_t n_kept;	    /* bytes, see SIGN_MAX_KEPT */
+	bool lines_due;	    /* line_serve is called before the next event */
+	bool reports_due;   /* fd 3 takes no more now */
 	bool done;
 	enum origin_exit status;
 };
@@ -358,8 +363,25 @@ int answer_scrub_more(struct origin *o, struct exchange *x) MUST_CHECK;
 size_t answer_held(const struct exchange *x);
 /* Nothing came for a moment. */
 void answer_on_idle(struct origin *o, struct exchange *x);
-/* A new value is here: later answers are looked through for it. */
-void answer_values_changed(struct origin *o);
+/* A text of x's response that was held here, in place; adds to *n_removed. */
+int answer_scrub_kept(struct origin *o, struct exchange *x, uint8_t *text, size_t n,
+	uint32_t *n_removed) MUST_CHECK;
+
+/* sweep.c */
+struct scrub_set;
+/* x is about to be sent with v: its response will be searched for it. -EBADMSG: it cannot be. */
+int sweep_pin(struct origin *o, struct exchange *x, const struct value *v) MUST_CHECK;
+void sweep_unpin(struct exchange *x);
+/* What a response is searched for: what was pinned and what is here now. NULL: it cannot be, or a
+ * value was sent and is not among them. sweep_put gives it back. */
+struct sweep *sweep_get(struct origin *o, const struct exchange *x);
+void sweep_put(struct sweep *w);
+const struct scrub_set *sweep_set(const struct sweep *w);
+/* A value came: responses that begin later are searched for it. */
+void sweep_change(struct origin *o);
+/* v is here and will be wiped: responses are searched for it until ORIGIN_MAX_RETIRED others came. */
+void sweep_retire(struct origin *o, const struct value *v);
+void sweep_done(struct origin *o);
 
 /* token.c: requests to a token endpoint. */
 /* Whether the path is one; -EPERM: servers may take it for one, and we would not. */

@@ -15,13 +15,6 @@
 #define STEP_ROOM (OUT_READ + SCRUB_MAX_HOLD + CANON_MAX_END + 8 * CANON_FRAME_HEADER)
 static_assert(STEP_ROOM < OUT_MAX, "an empty queue has room for a step");
 
-/* The values that are looked for, and how many exchanges do: who has begun with an older one ends with it. */
-struct sweep {
-	struct scrub_set *set;
-	unsigned n_users;
-	bool is_old;
-};
-
 struct scrub_state {
 	struct sweep *sweep;
 	struct scrub stream;
@@ -34,80 +27,17 @@ struct scrub_state {
 	uint32_t n_in_heads; /* hits in headers */
 };
 
-/* ---- the values ---- */
-
-static void sweep_drop(struct sweep *w)
-{
-	if (!w || w->n_users > 0 || !w->is_old)
-		return;
-	scrub_set_free(w->set);
-	free(w);
-}
-
-void answer_values_changed(struct origin *o)
-{
-	struct sweep *w = TAKE(o->sweep);
-
-	if (w) {
-		w->is_old = true;
-		sweep_drop(w);
-	}
-}
-
-/* The value, and what stands behind each ':' or line end in it: the password of a user, the key of an id. */
-static size_t add_parts(struct slice value, struct slice *list, size_t n, size_t max)
-{
-	if (n < max)
-		list[n++] = value;
-	for (size_t i = 0; i < value.n; i++) {
-		size_t end = i + 1;
-
-		if (value.p[i] != ':' && value.p[i] != '\n')
-			continue;
-		while (end < value.n && value.p[end] != ':' && value.p[end] != '\n')
-			end++;
-		struct slice part = slice_of(value.p + i + 1, end - i - 1);
-
-		if (n < max && scrub_is_searched(part))
-			list[n++] = part;
-	}
-	return n;
-}
-
-static struct sweep *current(struct origin *o)
-{
-	struct slice list[SCRUB_MAX_VALUES];
-	size_t n = 0;
-
-	if (o->sweep)
-		return o->sweep;
-	for (size_t i = 0; i < ORIGIN_N_WHICH; i++) {
-		size_t max = SCRUB_MAX_VALUES / ORIGIN_N_WHICH * (i + 1);
-
-		if (o->value[i].state == VALUE_HERE)
-			n = add_parts(o->value[i].frame.value, list, n, max);
-	}
-	struct scrub_set *set = scrub_set_new(list, n, NULL);
-
-	if (!set)
-		return NULL;
-	o->sweep = xcalloc(1, sizeof(*o->sweep));
-	o->sweep->set = set;
-	return o->sweep;
-}
-
 /* ---- one answer ---- */
 
 static int state_new(struct origin *o, struct exchange *x)
 {
-	struct sweep *w = current(o);
+	struct sweep *w = sweep_get(o, x);
 
 	if (!w)
 		return -EBADMSG;
 	x->scrub = xcalloc(1, sizeof(*x->scrub));
 	x->scrub->sweep = w;
-	w->n_users++;
-	scrub_init(&x->scrub->stream, w->set);
+	scrub_init(&x->scrub->stream, sweep_set(w));
 	return 0;
 }
 
@@ -115,6 +45,7 @@ void answer_scrub_done(struct origin *o, struct exchange *x)
 {
 	struct scrub_state *s = TAKE(x->scrub);
 
+	sweep_unpin(x);
 	if (!s)
 		return;
 	loop_timer_clear(&o->loop, &x->scrub_timer);
@@ -124,8 +55,7 @@ void answer_scrub_done(struct origin *o, struct exchange *x)
 		explicit_bzero(s->coded, MAX_CODED);
 	free(s->coded);
 	free(s->end);
-	s->sweep->n_users--;
-	sweep_drop(s->sweep);
+	sweep_put(s->sweep);
 	free(s);
 }
 
@@ -139,7 +69,7 @@ static void count(struct exchange *x)
 /* In place: the text of an answer is in the memory of its reader, which is ours. */
 static void scrub_headers(struct exchange *x, struct http_headers *headers)
 {
-	const struct scrub_set *set = x->scrub->sweep->set;
+	const struct scrub_set *set = sweep_set(x->scrub->sweep);
 
 	for (size_t i = 0; i < headers->n; i++) {
 		struct http_header *h = &headers->list[i];
@@ -190,6 +120,18 @@ static int begin_content(struct exchange *x, struct http_resp *resp)
 	x->scrub->unpack = unpack_new(coding);
 	forget_coding(resp);
 	return x->scrub->unpack ? 0 : -EBADMSG;
+}
+
+int answer_scrub_kept(
+	struct origin *o, struct exchange *x, uint8_t *text, size_t n, uint32_t *n_removed)
+{
+	struct sweep *w = sweep_get(o, x);
+
+	if (!w)
+		return -EBADMSG;
+	*n_removed += (uint32_t)scrub_text(sweep_set(w), text, n);
+	sweep_put(w);
+	return 0;
 }
 
 int answer_scrub_head(struct origin *o, struct exchange *x, struct http_resp *resp)

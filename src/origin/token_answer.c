@@ -93,6 +93,16 @@ bool token_on_data(struct origin *o, struct exchange *x, struct slice data)
 
 /* ---- what goes to edge ---- */
 
+/* What was sent with the request is not in its answer, for whoever gets that: its own exchange, those that
+ * wait for the same refresh, and those that come soon after it. */
+static int scrub_sent(struct origin *o, struct exchange *x)
+{
+	struct token *t = x->token;
+	int r = answer_scrub_kept(o, x, t->clean.p, t->clean.n, &t->n_removed);
+
+	return r < 0 ? r : answer_scrub_kept(o, x, t->head, t->n_head, &t->n_removed);
+}
+
 static const char *const dropped[] = {"content-encoding", "content-length", "content-md5", "digest",
 	"content-digest", "etag", "accept-ranges"};
 
@@ -366,13 +376,10 @@ static int make_tail(char tail[OAUTH_TAIL + 1])
 	return 0;
 }
 
-/* A server may say its tokens in other places too: in headers, in fields of another name; and the one
- * that was sent, which will not be the current one any more when the answer goes. */
-static int scrub_new(const struct origin *o, struct token *t, const struct oauth_tokens *tokens)
+/* A server may say its tokens in other places too: in headers, in fields of another name. */
+static int scrub_new(struct token *t, const struct oauth_tokens *tokens)
 {
-	const struct value *old = &o->value[ORIGIN_REFRESH];
-	const struct slice list[] = {tokens->access, tokens->refresh,
-		old->state == VALUE_HERE ? old->frame.value : slice_of(NULL, 0)};
+	const struct slice list[] = {tokens->access, tokens->refresh};
 	struct scrub_set *set = scrub_set_new(list, ARRAY_LEN(list), NULL);
 
 	if (!set)
@@ -384,8 +391,10 @@ static int scrub_new(const struct origin *o, struct token *t, const struct oauth
 }
 
 /* t->clean from t->answer. 1 when there are tokens, 0 when there are none. */
-static int clean(struct origin *o, struct token *t, struct secret *room, struct oauth_tokens *ret)
+static int clean(
+	struct origin *o, struct exchange *x, struct secret *room, struct oauth_tokens *ret)
 {
+	struct token *t = x->token;
 	char tail[OAUTH_TAIL + 1];
 	struct wr wr, wr_room;
 	int r = secret_init(&t->clean, OAUTH_MAX_REWRITTEN, NULL);
@@ -403,7 +412,9 @@ static int clean(struct origin *o, struct token *t, struct secret *room, struct 
 		return r;
 	t->clean.n = wr.n;
 	t->expires_s = ret->expires_s;
-	r = scrub_new(o, t, ret);
+	r = scrub_new(t, ret);
+	if (r == 0)
+		r = scrub_sent(o, x);
 	return r < 0 ? r : ret->access.n || ret->refresh.n;
 }
 
@@ -414,7 +425,10 @@ static void pass_as_it_is(struct origin *o, struct exchange *x)
 
 	secret_done(&t->clean);
 	t->clean = secret_take(&t->answer);
-	pass_on(o, x);
+	if (scrub_sent(o, x) < 0)
+		bad_answer(o, x, "the answer cannot be passed on");
+	else
+		pass_on(o, x);
 }
 
 void token_on_end(struct origin *o, struct exchange *x)
@@ -434,7 +448,7 @@ void token_on_end(struct origin *o, struct exchange *x)
 	}
 	is_good = resp.status >= 200 && resp.status < 300;
 	if (t->answer.n)
-		r = clean(o, t, &room, &tokens);
+		r = clean(o, x, &room, &tokens);
 	if (r == 1 && is_good) {
 		secret_done(&t->answer);
 		if (store_all(o, x, &tokens) < 0)

@@ -76,8 +76,10 @@ struct value *value_ask(struct origin *o, enum origin_which which, const struct 
 
 	if (v->state == VALUE_HERE && clock_mono_ms() < v->until_ms)
 		return v;
-	if (v->state == VALUE_HERE)
+	if (v->state == VALUE_HERE) {
+		sweep_retire(o, v);
 		wipe(o, v);
+	}
 	if (v->state != VALUE_NONE)
 		return NULL;
 	v->state = VALUE_ASKED;
@@ -160,7 +162,7 @@ static void take(struct origin *o, struct value *v)
 	if (v->is_stale) /* good for who waits, not for longer */
 		v->until_ms = 0;
 	v->is_stale = false;
-	answer_values_changed(o);
+	sweep_change(o);
 	tell_all(o, v, NULL);
 }
 
@@ -205,12 +207,13 @@ int value_on_renew(struct origin *o, const struct ipc_msg *msg)
 	for (unsigned i = ORIGIN_ACCESS; i < ORIGIN_N_WHICH; i++) {
 		struct value *v = &o->value[i];
 
-		if (v->state == VALUE_HERE)
-			wipe(o, v);
-		else
+		if (v->state != VALUE_HERE) {
 			v->is_stale = v->state != VALUE_NONE;
+			continue;
+		}
+		sweep_retire(o, v);
+		wipe(o, v);
 	}
-	answer_values_changed(o);
 	return 0;
 }
 
