@@ -71,8 +71,13 @@ static void add_memory(struct args *a, const struct vmm_config *c)
 	uint64_t mib = c->memory >> 20;
 
 	add2(a, "-m", "%" PRIu64 "M", mib);
-	/* share=on: virtiofsd maps the guest's memory. */
-	add2(a, "-object", "memory-backend-memfd,id=ram,share=on,seal=on,size=%" PRIu64 "M", mib);
+	/* The keeper's memfd: it copies the memory when the machine is saved, and fills it before the
+	 * machine is restored. A file and not a memfd of qemu's own, because from version 8.1 on
+	 * qemu leaves only named files out of what it saves. share=on: virtiofsd maps it. */
+	add2(a, "-object", "memory-backend-file,id=ram,share=on,mem-path=/fd/%d,size=%" PRIu64 "M",
+		ARGS_FD_MEMORY, mib);
+	add_mount(a, "/proc/self/fd", "/fd", 0);
+	add_fd(a, c->memory_fd, ARGS_FD_MEMORY);
 }
 
 char *args_kernel_cmdline(const struct vmm_config *c)

@@ -14,7 +14,7 @@
 #include "vmm.h"
 
 #define ARGS_MAX 96
-#define ARGS_MAX_MOUNTS (20 + VMM_N_DISKS * VMM_MAX_LAYERS)
+#define ARGS_MAX_MOUNTS (21 + VMM_N_DISKS * VMM_MAX_LAYERS)
 #define ARGS_MAX_FDS 8
 
 #define ARGS_QEMU "/usr/bin/qemu-system-x86_64"
@@ -25,6 +25,7 @@ enum args_fd {
 	ARGS_FD_CTL = 4,
 	ARGS_FD_SHARE = 5,
 	ARGS_FD_NET = 6,
+	ARGS_FD_MEMORY = 7,
 };
 
 struct args {

@@ -19,6 +19,7 @@ static struct vmm_config whole(void)
 			[VMM_DOCKER] = {{"/t/docker.img", "/s/docker.qcow2"}, 2}},
 		.cpus = 2,
 		.memory = 1ULL << 30,
+		.memory_fd = 24,
 		.accel = VMM_TCG,
 		.ctl_listen_fd = 20,
 		.net_listen_fd = 23,
@@ -109,13 +110,16 @@ static void descriptors_have_fixed_places(void **state)
 	assert_int_equal(seen[ARGS_FD_CTL], 20);
 	assert_int_equal(seen[ARGS_FD_SHARE], 21);
 	assert_int_equal(seen[ARGS_FD_NET], 23);
+	assert_int_equal(seen[ARGS_FD_MEMORY], 24);
+	assert_string_equal(value(&a, "-object", 0),
+		"memory-backend-file,id=ram,share=on,mem-path=/fd/7,size=1024M");
 	assert_true(mentions(&a, "nr=2,name=sbx.net"));
 	assert_null(value(&a, "-incoming", 0));
 	args_done(&a);
 	c.share_fd = c.net_listen_fd = -1;
 	c.incoming = true;
 	assert_int_equal(args_build(&a, &c, 30, NULL), 0);
-	assert_int_equal(a.n_fds, 2);
+	assert_int_equal(a.n_fds, 3);
 	assert_false(mentions(&a, "vhost-user-fs"));
 	assert_false(mentions(&a, "sbx.net"));
 	assert_string_equal(value(&a, "-incoming", 0), "defer");

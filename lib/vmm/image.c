@@ -17,14 +17,15 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 
-#define VERSION 1
 #define COPY_BUF (1 << 18)
 #define MAX_CPUINFO 65536
 #define JSON_NAME "image.json"
 #define DRAFT ".new"
 
-static const char *const part_names[] = {
-	[IMAGE_STATE] = "state", [IMAGE_ROOT] = "root.qcow2", [IMAGE_DOCKER] = "docker.qcow2"};
+static const char *const part_names[] = {[IMAGE_STATE] = "state",
+	[IMAGE_MEMORY] = "memory",
+	[IMAGE_ROOT] = "root.qcow2",
+	[IMAGE_DOCKER] = "docker.qcow2"};
 
 static char *store_path(const char *name)
 {
@@ -126,7 +127,7 @@ int image_key(const struct vmm_config *config, const struct image_class *class,
 	if (r == 0)
 		r = add_text(&sum, class->template_id);
 	if (r == 0)
-		r = add_text(&sum, class->build);
+		r = image_sum_add(&sum, &(uint32_t){IMAGE_FORMAT}, sizeof(uint32_t));
 	if (r == 0)
 		r = add_content(&sum, class->initrd, err);
 	if (r == 0)
@@ -168,8 +169,8 @@ static int read_entries(const json_t *j, const char *key, struct image *ret, str
 	const char *said = json_string_value(json_object_get(j, "key"));
 	const char *id = json_string_value(json_object_get(j, "template"));
 
-	if (!json_is_integer(version) || json_integer_value(version) != VERSION)
-		return no_good(err, JSON_NAME " is of another version");
+	if (!json_is_integer(version) || json_integer_value(version) != IMAGE_FORMAT)
+		return no_good(err, JSON_NAME " is of another format");
 	if (!said || strcmp(said, key) != 0)
 		return no_good(err, JSON_NAME " is of another machine");
 	if (!id || strlen(id) > IMAGE_MAX_ID)
@@ -407,8 +408,8 @@ static json_t *describe(const struct image_draft *d, const struct image_class *c
 		(void)json_object_set_new(list, part_names[i],
 			json_pack("{s:I,s:s}", "size", (json_int_t)files[i].size, "blake2b",
 				files[i].hash));
-	return json_pack("{s:i,s:s,s:s,s:s,s:o}", "version", VERSION, "key", d->key, "template",
-		class->template_id, "build", class->build, "files", list);
+	return json_pack("{s:i,s:s,s:s,s:o}", "version", IMAGE_FORMAT, "key", d->key, "template",
+		class->template_id, "files", list);
 }
 
 /* Only what belongs into an image is left in the folder. */
@@ -430,11 +431,11 @@ static void remove_strangers(const char *dir)
 }
 
 int image_publish(struct image_draft *d, const struct image_class *class,
-	const struct image_file *state, struct err *err)
+	const struct image_file saved[IMAGE_N_SAVED], struct err *err)
 {
 	AUTO_FREE char *json = xasprintf("%s/" JSON_NAME, d->dir), *to = store_path(d->key);
 	AUTO_FREE char *text = NULL;
-	struct image_file files[IMAGE_N_PARTS] = {[IMAGE_STATE] = *state};
+	struct image_file files[IMAGE_N_PARTS] = {saved[IMAGE_STATE], saved[IMAGE_MEMORY]};
 	int r = 0;
 
 	for (enum image_part i = IMAGE_ROOT; r == 0 && i < IMAGE_N_PARTS; i++) {
@@ -463,32 +464,31 @@ int image_publish(struct image_draft *d, const struct image_class *class,
 
 /* ---- what nobody needs ---- */
 
-static bool is_needed(const char *key, const char *build,
-	bool (*is_there)(void *arg, const char *template_id), void *arg)
+static bool is_needed(
+	const char *key, bool (*is_there)(void *arg, const char *template_id), void *arg)
 {
 	AUTO_FREE char *dir = store_path(key);
 	json_t *j = NULL;
-	const char *id, *made_by;
+	const char *id;
 	bool needed;
 
 	if (read_json(dir, &j, NULL) < 0)
 		return false;
 	id = json_string_value(json_object_get(j, "template"));
-	made_by = json_string_value(json_object_get(j, "build"));
-	needed = id && made_by && strcmp(made_by, build) == 0 && is_there(arg, id);
+	needed = id && json_integer_value(json_object_get(j, "version")) == IMAGE_FORMAT &&
+		 is_there(arg, id);
 	json_decref(j);
 	return needed;
 }
 
-void image_collect(
-	const char *build, bool (*is_there)(void *arg, const char *template_id), void *arg)
+void image_collect(bool (*is_there)(void *arg, const char *template_id), void *arg)
 {
 	AUTO_FREE char *dir = store_path(".");
 	DIR *d = opendir(dir);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
-		if (is_key(e->d_name) && !is_needed(e->d_name, build, is_there, arg))
+		if (is_key(e->d_name) && !is_needed(e->d_name, is_there, arg))
 			image_remove(e->d_name);
 	if (d)
 		(void)closedir(d);

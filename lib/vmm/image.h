@@ -1,24 +1,26 @@
 /*
  * image - memory images: a machine as it was at one instant, kept in a folder with checksums.
  *
- * How      STATE/warm/KEY/ has `state` (memory and devices, packed by stream.h), root.qcow2 and
- *          docker.qcow2 (what the disks had on top of the template at that instant) and image.json
- *          with size and hash of each. KEY is a hash of everything that the machine is made of,
- *          hence an image of another template, class, qemu or build is never met.
+ * How      STATE/warm/KEY/ has `state` (the devices, as qemu writes them), `memory` (the guest's
+ *          memory as a sparse file: sparse.c), root.qcow2 and docker.qcow2 (what the disks had on
+ *          top of the template at that instant) and image.json with size and hash of each. KEY is
+ *          a hash of IMAGE_FORMAT and everything that the machine is made of, hence an image of
+ *          another template, class, qemu or format is never met.
  *
  *          Making one: image_draft_begin gives a folder for the machine's disks; image_save_begin
- *          a pipe for vmm_save, whose other end a child process packs into `state`; when that has
- *          ended image_save_end, then image_publish, which syncs and renames.
+ *          a pipe for vmm_save, whose other end a child process copies into `state`; then the child
+ *          copies what the guest has used of its memory; when that has ended image_save_end, then
+ *          image_publish, which syncs and renames.
  *
  *          Using one: image_open, image_copy_disk, image_check_begin (a child process hashes
- *          `state` while the caller starts qemu and has it read the same), and when that has ended
- *          image_check_end: before it has said yes no machine of the image may run. The file
- *          behind image_check.fd is the one that is hashed.
+ *          `state` and fills a new memory, while the caller starts qemu with that memory), and when
+ *          that has ended image_check_end: only then vmm_restore may be called. The file behind
+ *          image_check.fd is the one that is hashed, and the memory has the bytes that were.
  * Trust    The user's own folder; files may be cut, changed or foreign all the same, and are then
- *          refused. What the guest's qemu wrote is read by stream.h in the child only.
+ *          refused. What the guest's qemu wrote is copied as bytes in the child only.
  * Owns     struct image its strings; a draft its folder and the lock, of which there is one: images
  *          are made one at a time. A child dies with its parent.
- * Limits   IMAGE_MAX_JSON, IMAGE_MAX_OVERLAY, IMAGE_CHILD_MS.
+ * Limits   IMAGE_MAX_JSON, IMAGE_MAX_OVERLAY, IMAGE_MAX_STATE, IMAGE_CHILD_MS.
  * Never    Is used in part: a wrong file means that no image is there.
  * See      image_test.c, docs/warm.md
  */
@@ -28,17 +30,19 @@
 #include <stdint.h>
 #include "vmm.h"
 
+/* Of image.json, `state` and `memory`. 1 had the memory inside `state`. */
+#define IMAGE_FORMAT 2
 #define IMAGE_KEY_LEN 32
 #define IMAGE_HASH_HEX 64 /* the first 256 bits of BLAKE2b-512 */
 #define IMAGE_MAX_JSON 8192
 #define IMAGE_MAX_OVERLAY (256ULL << 20) /* of one disk */
+#define IMAGE_MAX_STATE (64ULL << 20)	 /* the devices: about 1 MiB */
 #define IMAGE_CHILD_MS 120000		 /* the caller's bound for a child */
 #define IMAGE_MAX_ID 64
 
 /* What an image is of, besides the machine's own command line. */
 struct image_class {
 	const char *template_id;
-	const char *build;  /* of sbx */
 	const char *initrd; /* its file, of which the bytes count */
 };
 
@@ -52,7 +56,8 @@ struct image_file {
 	char hash[IMAGE_HASH_HEX + 1];
 };
 
-enum image_part { IMAGE_STATE, IMAGE_ROOT, IMAGE_DOCKER, IMAGE_N_PARTS };
+enum image_part { IMAGE_STATE, IMAGE_MEMORY, IMAGE_ROOT, IMAGE_DOCKER, IMAGE_N_PARTS };
+#define IMAGE_N_SAVED 2 /* the first two: the machine without its disks */
 
 struct image {
 	char *dir;
@@ -72,26 +77,28 @@ void image_remove(const char *key);
 int image_copy_disk(const struct image *image, enum image_part part, const char *to,
 	struct err *err) MUST_CHECK;
 
-/* A child that reads and hashes one file. */
+/* A child that reads and hashes the saved machine, and fills a new memory with it. */
 struct image_check {
-	int fd; /* of the file, at its beginning: for vmm_restore */
+	int fd;	       /* of `state`, at its beginning: for vmm_restore */
+	int memory_fd; /* for struct vmm_config; filled when image_check_end gives 0 */
 	int pidfd;
 	pid_t pid;
 };
 
-#define IMAGE_CHECK_EMPTY             \
-	{                             \
-		.fd = -1, .pidfd = -1 \
+#define IMAGE_CHECK_EMPTY                              \
+	{                                              \
+		.fd = -1, .memory_fd = -1, .pidfd = -1 \
 	}
 
-int image_check_begin(const char *path, const struct image_file *want, struct image_check *ret,
-	struct err *err) MUST_CHECK;
+/* dir has `state` and `memory`. */
+int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVED],
+	struct image_check *ret, struct err *err) MUST_CHECK;
 /* When pidfd is readable; closes it. 0, or -EUCLEAN with the reason. */
 int image_check_end(struct image_check *check, struct err *err) MUST_CHECK;
 /* Kills the child if it runs, closes everything. */
 void image_check_done(struct image_check *check);
 
-/* A child that packs what comes through a pipe into a file. */
+/* A child that keeps what comes through a pipe, and then the memory, in files. */
 struct image_save {
 	int pidfd, result_fd;
 	pid_t pid;
@@ -102,11 +109,13 @@ struct image_save {
 		.pidfd = -1, .result_fd = -1 \
 	}
 
-/* *ret_fd is for vmm_save. The file must not be there yet. */
-int image_save_begin(
-	const char *path, struct image_save *ret, int *ret_fd, struct err *err) MUST_CHECK;
-/* When pidfd is readable: the file is whole and synced, or err says why not. */
-int image_save_end(struct image_save *save, struct image_file *ret, struct err *err) MUST_CHECK;
+/* Makes `state` and `memory` in dir. *ret_fd is for vmm_save; memory_fd (borrowed) is the machine's,
+ * which must stand still when the pipe ends. */
+int image_save_begin(const char *dir, int memory_fd, struct image_save *ret, int *ret_fd,
+	struct err *err) MUST_CHECK;
+/* When pidfd is readable: the files are whole and synced, or err says why not. */
+int image_save_end(
+	struct image_save *save, struct image_file ret[IMAGE_N_SAVED], struct err *err) MUST_CHECK;
 void image_save_done(struct image_save *save);
 
 struct image_draft {
@@ -124,12 +133,11 @@ struct image_draft {
 int image_draft_begin(const char *key, struct image_draft *ret, struct err *err) MUST_CHECK;
 /* Replaces an image of the same key. */
 int image_publish(struct image_draft *draft, const struct image_class *class,
-	const struct image_file *state, struct err *err) MUST_CHECK;
+	const struct image_file saved[IMAGE_N_SAVED], struct err *err) MUST_CHECK;
 /* Removes what was not published, gives the lock back. */
 void image_draft_done(struct image_draft *draft);
 
 /* Is one being made now? */
 bool image_is_busy(void);
-/* Removes images of other builds and of templates for which is_there says no. */
-void image_collect(
-	const char *build, bool (*is_there)(void *arg, const char *template_id), void *arg);
+/* Removes images of other formats and of templates for which is_there says no. */
+void image_collect(bool (*is_there)(void *arg, const char *template_id), void *arg);

@@ -1,5 +1,5 @@
 /*
- * image_child - the processes that hash and pack images, so that the keeper's loop goes on.
+ * image_child - the processes that hash and copy images, so that the keeper's loop goes on.
  *
  * How      A fork without exec: reads, hashes, writes, exits. Its exit status, or a line in a pipe, is
  *          the result. SIGKILL when the parent dies.
@@ -17,13 +17,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "stream.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
 
 #define BUF (1 << 20)
-/* A pipe of its largest size that everybody may have: fewer turns of both processes. */
-#define PIPE_BYTES (1 << 20)
 
 enum child_exit { CHILD_GOOD, CHILD_DIFFERS, CHILD_FAILED };
 
@@ -132,21 +129,54 @@ static enum child_exit hash_file(int fd, const struct image_file *want)
 	return image_file_equal(&is, want) ? CHILD_GOOD : CHILD_DIFFERS;
 }
 
-int image_check_begin(
-	const char *path, const struct image_file *want, struct image_check *ret, struct err *err)
+static enum child_exit fill_memory(int from, int to, const struct image_file *want)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct image_file is;
+	struct stat st;
+	int r = fstat(from, &st) < 0 ? -errno : 0;
+
+	if (r == 0 && (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != want->size))
+		return CHILD_DIFFERS;
+	if (r == 0)
+		r = image_copy_memory(from, to, want->size, &is);
+	if (r < 0)
+		return CHILD_FAILED;
+	return image_file_equal(&is, want) ? CHILD_GOOD : CHILD_DIFFERS;
+}
+
+static int open_part(const char *dir, const char *name, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	return fd < 0 ? err_errno(err, -errno, "opening %s", path) : fd;
+}
+
+int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVED],
+	struct image_check *ret, struct err *err)
+{
+	AUTO_CLOSE int fd = open_part(dir, "state", err), from = -1, memory = -1;
+	enum child_exit e;
 	int r;
 
 	*ret = (struct image_check)IMAGE_CHECK_EMPTY;
 	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
+		return fd;
+	from = open_part(dir, "memory", err);
+	if (from < 0)
+		return from;
+	memory = vmm_memory_new(want[IMAGE_MEMORY].size, err);
+	if (memory < 0)
+		return memory;
 	r = start_child(&ret->pid, &ret->pidfd, err);
 	if (r < 0)
 		return r;
-	if (r == 0)
-		_exit(hash_file(fd, want));
+	if (r == 0) {
+		e = hash_file(fd, &want[IMAGE_STATE]);
+		_exit(e == CHILD_GOOD ? fill_memory(from, memory, &want[IMAGE_MEMORY]) : e);
+	}
 	ret->fd = TAKE_FD(fd);
+	ret->memory_fd = TAKE_FD(memory);
 	return 0;
 }
 
@@ -166,64 +196,78 @@ void image_check_done(struct image_check *c)
 {
 	kill_child(c->pid, &c->pidfd);
 	fd_close(&c->fd);
+	fd_close(&c->memory_fd);
 }
 
 /* ---- saving ---- */
 
-struct saving {
-	int in, out;
-	struct image_sum sum;
-};
-
-static ssize_t read_pipe(void *arg, void *buf, size_t n)
+/* "0 SIZE HASH SIZE HASH" or "ERRNO". */
+static void say(int fd, int r, const struct image_file files[IMAGE_N_SAVED])
 {
-	const struct saving *s = arg;
-	ssize_t k;
-
-	do
-		k = read(s->in, buf, n);
-	while (k < 0 && errno == EINTR);
-	return k < 0 ? -errno : k;
-}
-
-static int write_file(void *arg, const void *p, size_t n)
-{
-	struct saving *s = arg;
-	int r = image_sum_add(&s->sum, p, n);
-
-	return r < 0 ? r : fd_write_all(s->out, p, n);
-}
-
-/* "0 SIZE HASH" or "ERRNO". */
-static void say(int fd, int r, const struct image_file *file)
-{
-	char line[128];
+	char line[256];
 	int n;
 
 	if (r < 0)
 		n = snprintf(line, sizeof(line), "%d", r);
 	else
-		n = snprintf(line, sizeof(line), "0 %llu %s", (unsigned long long)file->size,
-			file->hash);
+		n = snprintf(line, sizeof(line), "0 %llu %s %llu %s",
+			(unsigned long long)files[IMAGE_STATE].size, files[IMAGE_STATE].hash,
+			(unsigned long long)files[IMAGE_MEMORY].size, files[IMAGE_MEMORY].hash);
 	(void)!fd_write_all(fd, line, (size_t)n);
 }
 
-static void __attribute__((noreturn)) save(int in, int out, int result)
+/* Until the pipe ends. qemu may be taken over: only the size is bounded, nothing is understood. */
+static int save_state(int in, int out, struct image_file *ret)
 {
-	struct saving s = {.in = in, .out = out};
-	struct stream_io io = {.read = read_pipe, .write = write_file, .arg = &s};
-	struct stream_stats stats;
-	struct image_file file;
-	int r = image_sum_begin(&s.sum);
+	uint8_t *buf = xmalloc(BUF);
+	struct image_sum sum;
+	ssize_t n = 1;
+	int r = image_sum_begin(&sum);
+
+	while (r == 0 && n > 0) {
+		n = fd_read_full(in, buf, BUF);
+		if (n > 0)
+			r = image_sum_add(&sum, buf, (size_t)n);
+		if (n > 0 && r == 0)
+			r = sum.size > IMAGE_MAX_STATE ? -EFBIG : fd_write_all(out, buf, (size_t)n);
+	}
+	free(buf);
+	if (r == 0 && n < 0)
+		r = (int)n;
+	if (r == 0 && sum.size == 0)
+		r = -EBADMSG;
+	if (image_sum_end(&sum, r == 0 ? ret : NULL) < 0 && r == 0)
+		r = -EIO;
+	return r == 0 && fsync(out) < 0 ? -errno : r;
+}
+
+static int save_memory(int from, int out, struct image_file *ret)
+{
+	struct stat st;
+	int r = fstat(from, &st) < 0 || ftruncate(out, st.st_size) < 0 ? -errno : 0;
 
 	if (r == 0)
-		r = stream_pack(&io, &stats);
+		r = image_copy_memory(from, out, (uint64_t)st.st_size, ret);
+	return r == 0 && fsync(out) < 0 ? -errno : r;
+}
+
+static void __attribute__((noreturn)) save(int in, int memory, const int out[2], int result)
+{
+	struct image_file files[IMAGE_N_SAVED];
+	int r = save_state(in, out[IMAGE_STATE], &files[IMAGE_STATE]);
+
 	if (r == 0)
-		r = image_sum_end(&s.sum, &file);
-	if (r == 0 && fsync(out) < 0)
-		r = -errno;
-	say(result, r, &file);
+		r = save_memory(memory, out[IMAGE_MEMORY], &files[IMAGE_MEMORY]);
+	say(result, r, files);
 	_exit(r < 0 ? CHILD_FAILED : CHILD_GOOD);
+}
+
+static int make_part(const char *dir, const char *name, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	return fd < 0 ? err_errno(err, -errno, "making %s", path) : fd;
 }
 
 static int make_pipe(int *ret_rd, int *ret_wr)
@@ -237,27 +281,30 @@ static int make_pipe(int *ret_rd, int *ret_wr)
 	return 0;
 }
 
-int image_save_begin(const char *path, struct image_save *ret, int *ret_fd, struct err *err)
+int image_save_begin(
+	const char *dir, int memory_fd, struct image_save *ret, int *ret_fd, struct err *err)
 {
-	AUTO_CLOSE int out = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	AUTO_CLOSE int state = make_part(dir, "state", err), memory = -1;
 	AUTO_CLOSE int rd = -1, wr = -1, result_rd = -1, result_wr = -1;
 	int r;
 
 	*ret = (struct image_save)IMAGE_SAVE_EMPTY;
-	if (out < 0)
-		return err_errno(err, -errno, "making %s", path);
+	if (state < 0)
+		return state;
+	memory = make_part(dir, "memory", err);
+	if (memory < 0)
+		return memory;
 	r = make_pipe(&rd, &wr);
 	if (r == 0)
 		r = make_pipe(&result_rd, &result_wr);
 	if (r < 0)
 		return err_errno(err, r, "making a pipe");
-	(void)fcntl(wr, F_SETPIPE_SZ, PIPE_BYTES);
 	r = start_child(&ret->pid, &ret->pidfd, err);
 	if (r < 0)
 		return r;
 	if (r == 0) {
 		fd_close(&wr);
-		save(rd, out, result_wr);
+		save(rd, memory_fd, (int[]){state, memory}, result_wr);
 	}
 	ret->result_fd = TAKE_FD(result_rd);
 	*ret_fd = TAKE_FD(wr);
@@ -269,23 +316,34 @@ static bool is_hash(const char *s)
 	return strspn(s, "0123456789abcdef") == IMAGE_HASH_HEX && !s[IMAGE_HASH_HEX];
 }
 
-int image_save_end(struct image_save *s, struct image_file *ret, struct err *err)
+static int parse_result(const char *line, struct image_file ret[IMAGE_N_SAVED])
 {
-	char line[128] = "", hash[80] = "";
-	unsigned long long size = 0;
+	char hash[IMAGE_N_SAVED][80] = {"", ""};
+	unsigned long long size[IMAGE_N_SAVED] = {0, 0};
+	int code = -EIO;
+	int n = sscanf(line, "%d %llu %79s %llu %79s", &code, &size[0], hash[0], &size[1], hash[1]);
+
+	if (n != 5 || code != 0 || !is_hash(hash[0]) || !is_hash(hash[1]))
+		return code < 0 ? code : -EIO;
+	for (size_t i = 0; i < IMAGE_N_SAVED; i++) {
+		ret[i].size = size[i];
+		memcpy(ret[i].hash, hash[i], sizeof(ret[i].hash));
+	}
+	return 0;
+}
+
+int image_save_end(struct image_save *s, struct image_file ret[IMAGE_N_SAVED], struct err *err)
+{
+	char line[256] = "";
 	ssize_t n = read(s->result_fd, line, sizeof(line) - 1);
-	int code = -EIO, status = end_child(s->pid, &s->pidfd);
+	int status = end_child(s->pid, &s->pidfd), r;
 
 	fd_close(&s->result_fd);
 	line[n > 0 ? n : 0] = '\0';
-	if (sscanf(line, "%d %llu %79s", &code, &size, hash) == 3 && code == 0 && is_hash(hash) &&
-		status == CHILD_GOOD) {
-		ret->size = size;
-		memcpy(ret->hash, hash, sizeof(ret->hash));
-		return 0;
-	}
-	code = code < 0 ? code : -EIO;
-	return err_errno(err, code, "writing the memory image");
+	r = parse_result(line, ret);
+	if (r == 0 && status != CHILD_GOOD)
+		r = -EIO;
+	return r < 0 ? err_errno(err, r, "writing the memory image") : 0;
 }
 
 void image_save_done(struct image_save *s)

@@ -98,6 +98,7 @@ static int start(
 		.initrd = in->initrd,
 		.cpus = 1,
 		.memory = MEMORY,
+		.memory_fd = -1,
 		.accel = accel,
 		.ctl_listen_fd = l,
 		.net_listen_fd = -1,

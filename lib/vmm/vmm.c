@@ -2,10 +2,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,10 +18,31 @@
 
 /* ---- start and end ---- */
 
-static int spawn(struct vmm *v, const struct vmm_config *c, int qmp_fd, struct err *err)
+int vmm_memory_new(uint64_t bytes, struct err *err)
 {
+	/* The name is qemu's own for such memory: `sbx secret scan` and probes look for it. */
+	AUTO_CLOSE int fd = memfd_create("memory-backend-memfd", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
+		fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return err_errno(err, -errno, "making the guest's memory");
+	return TAKE_FD(fd);
+}
+
+int vmm_memory_fd(const struct vmm *v)
+{
+	return v->memory_fd;
+}
+
+static int spawn(struct vmm *v, const struct vmm_config *config, int qmp_fd, struct err *err)
+{
+	struct vmm_config with_memory = *config;
+	const struct vmm_config *c = &with_memory;
 	struct args a;
-	int r = args_build(&a, c, qmp_fd, err);
+	int r;
+
+	with_memory.memory_fd = v->memory_fd;
+	r = args_build(&a, c, qmp_fd, err);
 
 	if (r == 0) {
 		struct jail_plan plan = {
@@ -46,7 +69,7 @@ int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err 
 	AUTO_CLOSE int theirs = -1;
 	int pair[2], r;
 
-	v->fd = v->image_fd = v->snap_fd_ro = -1;
+	v->fd = v->image_fd = v->snap_fd_ro = v->memory_fd = -1;
 	v->child = (struct jail_child){.pid = -1, .pidfd = -1, .notify_fd = -1};
 	v->incoming = config->incoming;
 	qmp_init(&v->qmp);
@@ -59,6 +82,10 @@ int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err 
 	theirs = pair[1];
 	r = fd_set_nonblock(v->fd, true);
 	if (r == 0)
+		r = v->memory_fd = config->memory_fd < 0
+					   ? vmm_memory_new(config->memory, err)
+					   : fcntl(config->memory_fd, F_DUPFD_CLOEXEC, 0);
+	if (r >= 0)
 		r = spawn(v, config, theirs, err);
 	if (r < 0) {
 		vmm_done(v);
@@ -85,6 +112,7 @@ void vmm_done(struct vmm *v)
 	fd_close(&v->fd);
 	fd_close(&v->image_fd);
 	fd_close(&v->snap_fd_ro);
+	fd_close(&v->memory_fd);
 	free(v);
 }
 

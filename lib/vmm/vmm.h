@@ -52,6 +52,7 @@ struct vmm_config {
 	struct vmm_disk disks[VMM_N_DISKS]; /* /dev/vda and /dev/vdb */
 	unsigned cpus;
 	uint64_t memory; /* bytes */
+	int memory_fd;	 /* from vmm_memory_new, of that size; -1: vmm_start makes it */
 	enum vmm_accel accel;
 	int ctl_listen_fd;	   /* listening unix stream socket behind the port sbx.ctl */
 	int net_listen_fd;	   /* the same behind the port sbx.net; -1: none */
@@ -83,7 +84,6 @@ enum vmm_event_kind {
 	VMM_EV_SNAPSHOT_FAILED,	    /* text; it is written where it was */
 	VMM_EV_SAVED,
 	VMM_EV_SAVE_FAILED, /* text */
-	VMM_EV_RESTORING,   /* qemu has begun to read: time for other things */
 	VMM_EV_RESTORED,    /* paused at the saved instant; vmm_resume lets it go on */
 	VMM_EV_RESTORE_FAILED,
 	VMM_EV_CONSOLE, /* console/console_len: the answer to vmm_console_tail */
@@ -103,6 +103,11 @@ struct vmm_event {
 };
 
 struct vmm;
+
+/* The guest's memory, all zeros: a memfd whose size cannot change. */
+int vmm_memory_new(uint64_t bytes, struct err *err) MUST_CHECK;
+/* The same of a machine; it stays the machine's. */
+int vmm_memory_fd(const struct vmm *vmm);
 
 /* Spawns qemu. On success the VM boots by itself; VMM_EV_READY follows within a second or so. */
 int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err *err) MUST_CHECK;
@@ -137,11 +142,12 @@ int vmm_attach_share(struct vmm *vmm, int fd) MUST_CHECK;
 /* Takes it away again: VMM_EV_SHARE_DETACHED when the guest has let go of it, which is bounded by
  * VMM_DETACH_MS. The guest unmounts first. Another one may be attached afterwards. */
 int vmm_detach_share(struct vmm *vmm) MUST_CHECK;
-/* Pauses and writes memory and devices to fd (taken), a file or a pipe. VMM_EV_SAVED: all of it is
- * written, the disks are flushed and let go of; then vmm_quit, or vmm_resume to go on. A machine
- * with a share cannot be saved. */
+/* Pauses and writes the devices to fd (taken), a file or a pipe; the memory is in vmm_memory_fd and is
+ * not touched. VMM_EV_SAVED: all of it is written, the disks are flushed and let go of; then
+ * vmm_quit, or vmm_resume to go on. A machine with a share cannot be saved. */
 int vmm_save(struct vmm *vmm, int fd) MUST_CHECK;
-/* Reads what vmm_save wrote from fd (taken). Only with config.incoming, once. */
+/* Reads what vmm_save wrote from fd (taken). Only with config.incoming, once, and when memory_fd has
+ * the memory of that instant: devices look at it. */
 int vmm_restore(struct vmm *vmm, int fd) MUST_CHECK;
 /* From now on a disk is written to another file: what its top file holds stays as it is, below.
  * fd (taken) is a new qcow2 image of the same size, opened for reading and writing: whatever it says

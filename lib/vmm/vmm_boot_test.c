@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "memory_fixture.h"
 #include "vmm.h"
 #include "disk.h"
 #include "initrd.h"
@@ -76,6 +77,7 @@ static struct vmm_config config(struct machine *m)
 			[VMM_DOCKER] = {{docker_base, docker}, 2}},
 		.cpus = 2,
 		.memory = 512 << 20,
+		.memory_fd = -1,
 		.accel = VMM_TCG,
 		.ctl_listen_fd = m->listen_fd,
 		.net_listen_fd = -1,
@@ -496,15 +498,21 @@ static void saves_and_restores(void **state)
 	AUTO_FREE char *path = xasprintf("%s/image", dir);
 	static struct machine m;
 	struct vmm_config c = config(&m);
+	AUTO_CLOSE int memory = -1;
 	struct vmm_event ev;
-	uint64_t t;
+	uint64_t t, used;
 
 	boot(&m, &c);
 	fd_close(&m.conn);
+	memory = fcntl(vmm_memory_fd(m.vmm), F_DUPFD_CLOEXEC, 0);
+	used = memory_used(memory);
 	assert_int_equal(vmm_restore(m.vmm, open(path, O_RDONLY | O_CLOEXEC)), -EINVAL);
 	t = clock_mono_ms();
 	save(&m, path);
-	print_message("saved in %d ms, %lld bytes\n", (int)(clock_mono_ms() - t), size_of(path));
+	print_message("saved in %d ms, %lld bytes, %llu of memory\n", (int)(clock_mono_ms() - t),
+		size_of(path), (unsigned long long)used);
+	/* Saving touches no more memory than the guest uses, and has none of it. */
+	assert_true(memory_used(memory) <= used + used / 5 && size_of(path) < 8 << 20);
 	assert_int_equal(vmm_quit(m.vmm), 0);
 	expect_event(&m, VMM_EV_ENDED, &ev);
 	stop(&m);
@@ -512,10 +520,10 @@ static void saves_and_restores(void **state)
 	for (int i = 0; i < 2; i++) {
 		c = config(&m);
 		c.incoming = true;
+		c.memory_fd = memory_copy(memory, c.memory);
 		t = clock_mono_ms();
 		start(&m, &c);
 		expect_event(&m, VMM_EV_READY, &ev);
-		print_message("ready after %d ms\n", (int)(clock_mono_ms() - t));
 		assert_int_equal(vmm_restore(m.vmm, open(path, O_RDONLY | O_CLOEXEC)), 0);
 		expect_event(&m, VMM_EV_RESTORED, &ev);
 		print_message("restored after %d ms\n", (int)(clock_mono_ms() - t));
@@ -525,6 +533,7 @@ static void saves_and_restores(void **state)
 		print_message("answers after %d ms\n", (int)(clock_mono_ms() - t));
 		ask(&m, 'x', 'x');
 		stop(&m);
+		fd_close(&c.memory_fd);
 	}
 
 	assert_int_equal(truncate(path, size_of(path) / 2), 0);

@@ -119,10 +119,13 @@ int vmm_save(struct vmm *v, int fd)
 	return vmm_command(v, TAG_SAVE_STOP, "stop", NULL, -1);
 }
 
-static int want_events(struct vmm *v, enum tag tag)
+/* x-ignore-shared: without it qemu reads all of the memory, which allocates what the guest never
+ * used. */
+static int set_capabilities(struct vmm *v, enum tag tag)
 {
 	return vmm_command(v, tag, "migrate-set-capabilities",
-		json_pack("{s:[{s:s, s:b}]}", "capabilities", "capability", "events", "state", 1),
+		json_pack("{s:[{s:s, s:b}, {s:s, s:b}]}", "capabilities", "capability", "events",
+			"state", 1, "capability", "x-ignore-shared", "state", 1),
 		-1);
 }
 
@@ -134,7 +137,7 @@ int vmm_restore(struct vmm *v, int fd)
 	}
 	v->incoming = false;
 	v->image_fd = fd;
-	return want_events(v, TAG_RESTORE_CAPS);
+	return set_capabilities(v, TAG_RESTORE_CAPS);
 }
 
 static int send_image_fd(struct vmm *v, enum tag tag)
@@ -287,7 +290,7 @@ int vmm_flow_on_success(struct vmm *v, enum tag tag, struct vmm_event *ev)
 	case TAG_DETACH_CHARDEV:
 		return share_detached(v, ev);
 	case TAG_SAVE_STOP:
-		return step(v, TAG_SAVE_CAPS, want_events(v, TAG_SAVE_CAPS), ev);
+		return step(v, TAG_SAVE_CAPS, set_capabilities(v, TAG_SAVE_CAPS), ev);
 	case TAG_SAVE_CAPS:
 		return step(v, TAG_SAVE_LIMIT, lift_limit(v), ev);
 	case TAG_SAVE_LIMIT:
@@ -298,8 +301,6 @@ int vmm_flow_on_success(struct vmm *v, enum tag tag, struct vmm_event *ev)
 		return step(v, TAG_RESTORE_FD, send_image_fd(v, TAG_RESTORE_FD), ev);
 	case TAG_RESTORE_FD:
 		return step(v, TAG_RESTORE_MIGRATE, migrate(v, TAG_RESTORE_MIGRATE), ev);
-	case TAG_RESTORE_MIGRATE:
-		return v->migrating == MIGRATE_RESTORE ? vmm_tell(ev, VMM_EV_RESTORING, "") : 0;
 	case TAG_SNAP_FD:
 		return step(v, TAG_SNAP_FD_RO,
 			send_set_fd(v, TAG_SNAP_FD_RO, TAKE_FD(v->snap_fd_ro)), ev);

@@ -579,6 +579,7 @@ void rig_start(struct rig *r, const char *template, const char *guest, uint64_t 
 				    [VMM_DOCKER] = {{docker_base, docker}, 2}},
 			    .cpus = 2,
 			    .memory = memory,
+			    .memory_fd = -1,
 			    .accel = VMM_TCG,
 			    .ctl_listen_fd = r->ctl_listen,
 			    .net_listen_fd = r->net_listen,

@@ -50,8 +50,8 @@ bool resume_on_failure(struct keeper *k, const char *why)
 
 static int begin_check(struct keeper *k, struct err *err)
 {
-	AUTO_FREE char *path = xasprintf("%s/" SUSPEND_DIR "/state", k->dir);
-	int r = image_check_begin(path, &k->suspend.file.state, &k->suspend.check, err);
+	AUTO_FREE char *dir = xasprintf("%s/" SUSPEND_DIR, k->dir);
+	int r = image_check_begin(dir, k->suspend.file.saved, &k->suspend.check, err);
 
 	if (r < 0)
 		return r;

@@ -225,6 +225,8 @@ void start_fill_config(const struct keeper *k, struct vmm_config *ret)
 		.initrd = k->initrd,
 		.cpus = MIN(k->spec.cpus, VMM_MAX_CPUS),
 		.memory = k->spec.memory,
+		.memory_fd = k->suspend.is_restoring ? k->suspend.check.memory_fd
+						     : k->warm.check.memory_fd,
 		.accel = k->accel,
 		.ctl_listen_fd = k->port_fd,
 		.net_listen_fd = k->net_port_fd,
@@ -238,8 +240,7 @@ void start_fill_config(const struct keeper *k, struct vmm_config *ret)
 
 int start_image_key(const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct err *err)
 {
-	struct image_class class = {
-		.template_id = k->disks.template.id, .build = EDGE_BUILD, .initrd = k->initrd};
+	struct image_class class = {.template_id = k->disks.template.id, .initrd = k->initrd};
 	struct vmm_config config;
 
 	start_fill_config(k, &config);
@@ -262,6 +263,9 @@ int start_qemu(struct keeper *k, struct err *err)
 		r = vmm_start(&config, &k->vmm, err);
 	if (r < 0)
 		return r;
+	/* The machine has its own descriptor, and the child that fills the memory too. */
+	fd_close(&k->suspend.check.memory_fd);
+	fd_close(&k->warm.check.memory_fd);
 	k->state.qemu_pid = (uint32_t)vmm_child(k->vmm)->pid;
 	r = machine_watch(k);
 	return r < 0 ? err_errno(err, r, "watching qemu") : 0;

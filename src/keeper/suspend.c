@@ -174,7 +174,7 @@ static int begin_save(struct keeper *k, struct err *err)
 	if (r == 0)
 		r = suspend_file_begin(k->dir, &path, err);
 	if (r == 0)
-		r = image_save_begin(path, &k->suspend.save, &fd, err);
+		r = image_save_begin(path, vmm_memory_fd(k->vmm), &k->suspend.save, &fd, err);
 	if (r < 0)
 		return r;
 	r = loop_add(&k->loop, k->suspend.save.pidfd, EPOLLIN,
@@ -228,7 +228,7 @@ void suspend_on_saved(struct keeper *k)
 	int r;
 
 	loop_del(&k->loop, k->suspend.save.pidfd);
-	r = image_save_end(&k->suspend.save, &k->suspend.file.state, &err);
+	r = image_save_end(&k->suspend.save, k->suspend.file.saved, &err);
 	if (k->suspend.step != SUSPEND_SAVING)
 		return;
 	if (r < 0)

@@ -13,11 +13,10 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 
-#define VERSION 1
 #define MAX_CA (EDGE_MAX_PEM + EDGE_MAX_SAVED + 16)
 
 static const char *const disk_names[SUSPEND_N_DISKS] = {"root.qcow2", "docker.qcow2"};
-static const char *const file_names[] = {"state", "image.json", "ca"};
+static const char *const file_names[] = {"state", "memory", "image.json", "ca"};
 
 /* ---- folders ---- */
 
@@ -84,14 +83,14 @@ void suspend_file_remove(const char *dir)
 	suspend_file_tidy(dir);
 }
 
-int suspend_file_begin(const char *dir, char **ret_state, struct err *err)
+int suspend_file_begin(const char *dir, char **ret_new, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/" SUSPEND_NEW, dir);
 
 	remove_folder(dir, SUSPEND_NEW);
 	if (mkdir(path, 0700) < 0)
 		return err_errno(err, -errno, "making %s", path);
-	*ret_state = xasprintf("%s/state", path);
+	*ret_new = TAKE(path);
 	return 0;
 }
 
@@ -128,6 +127,11 @@ static void hash_hex(struct slice s, char hex[IMAGE_HASH_HEX + 1])
 		(void)snprintf(hex + 2 * i, 3, "%02x", sum[i]);
 }
 
+static json_t *file_to_json(const struct image_file *f)
+{
+	return json_pack("{s:I,s:s}", "size", (json_int_t)f->size, "blake2b", f->hash);
+}
+
 static json_t *to_json(const struct suspend_file *f, const char *ca_hash)
 {
 	json_t *disks = json_array();
@@ -137,9 +141,9 @@ static json_t *to_json(const struct suspend_file *f, const char *ca_hash)
 			disks, json_pack("{s:s,s:I,s:I}", "name", disk_names[i], "size",
 				       (json_int_t)f->disks[i].size, "mtime_ns",
 				       (json_int_t)f->disks[i].mtime_ns));
-	return json_pack("{s:i,s:s,s:I,s:{s:I,s:s},s:o,s:s}", "version", VERSION, "key", f->key,
-		"at_ms", (json_int_t)f->at_ms, "state", "size", (json_int_t)f->state.size,
-		"blake2b", f->state.hash, "disks", disks, "ca", ca_hash);
+	return json_pack("{s:i,s:s,s:I,s:o,s:o,s:o,s:s}", "version", IMAGE_FORMAT, "key", f->key,
+		"at_ms", (json_int_t)f->at_ms, "state", file_to_json(&f->saved[IMAGE_STATE]),
+		"memory", file_to_json(&f->saved[IMAGE_MEMORY]), "disks", disks, "ca", ca_hash);
 }
 
 static int save_ca(
@@ -206,21 +210,33 @@ static int read_disks(json_t *disks, struct suspend_file *ret)
 	return 0;
 }
 
+static int read_file(json_t *o, struct image_file *ret)
+{
+	const char *hash;
+	json_int_t size;
+
+	if (json_unpack(o, "{s:I,s:s!}", "size", &size, "blake2b", &hash) < 0 || size <= 0 ||
+		!is_hash(hash))
+		return -EBADMSG;
+	ret->size = (uint64_t)size;
+	(void)!str_copy(ret->hash, sizeof(ret->hash), hash);
+	return 0;
+}
+
 static int read_json(json_t *o, struct suspend_file *ret, char ca_hash[IMAGE_HASH_HEX + 1])
 {
-	const char *key, *hash, *ca;
-	json_int_t at, size;
-	json_t *disks;
+	json_t *disks, *state, *memory;
+	const char *key, *ca;
+	json_int_t at;
 	int version;
 
-	if (json_unpack(o, "{s:i,s:s,s:I,s:{s:I,s:s!},s:o,s:s!}", "version", &version, "key", &key,
-		    "at_ms", &at, "state", "size", &size, "blake2b", &hash, "disks", &disks, "ca",
+	if (json_unpack(o, "{s:i,s:s,s:I,s:o,s:o,s:o,s:s!}", "version", &version, "key", &key,
+		    "at_ms", &at, "state", &state, "memory", &memory, "disks", &disks, "ca",
 		    &ca) < 0 ||
-		version != VERSION || !is_hash(hash) || (ca[0] && !is_hash(ca)) || size <= 0)
+		(ca[0] && !is_hash(ca)) || read_file(state, &ret->saved[IMAGE_STATE]) < 0 ||
+		read_file(memory, &ret->saved[IMAGE_MEMORY]) < 0)
 		return -EBADMSG;
 	ret->at_ms = (uint64_t)at;
-	ret->state.size = (uint64_t)size;
-	(void)!str_copy(ret->state.hash, sizeof(ret->state.hash), hash);
 	(void)!str_copy(ca_hash, IMAGE_HASH_HEX + 1, ca);
 	if (str_copy(ret->key, sizeof(ret->key), key) < 0)
 		return -EBADMSG;
@@ -266,6 +282,7 @@ int suspend_file_open(const char *dir, const char *key, struct suspend_file *ret
 	AUTO_FREE char *path = xasprintf("%s/" SUSPEND_DIR "/image.json", dir);
 	AUTO_FREE char *text = NULL;
 	char ca_hash[IMAGE_HASH_HEX + 1] = "";
+	json_int_t format;
 	json_t *o;
 	size_t n;
 	int r = file_load(path, SUSPEND_MAX_JSON, &text, &n, err);
@@ -274,6 +291,14 @@ int suspend_file_open(const char *dir, const char *key, struct suspend_file *ret
 	if (r == -ENOENT)
 		return r;
 	o = r < 0 ? NULL : json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+	format = json_integer_value(json_object_get(o, "version"));
+	if (format > 0 && format != IMAGE_FORMAT) {
+		json_decref(o);
+		return err_set(err, -EUCLEAN,
+			"its suspended memory has format %lld and this version of sbx reads "
+			"format %d only",
+			(long long)format, IMAGE_FORMAT);
+	}
 	r = o ? read_json(o, ret, ca_hash) : -EBADMSG;
 	json_decref(o);
 	if (r < 0)

@@ -1,8 +1,9 @@
 /*
  * suspend_file - the folder `suspend` of a sandbox: its memory, and what that belongs to.
  *
- * How      `state` is the machine (lib/vmm/image.h), image.json says what it is: size and hash, the key of
- *          the machine that wrote it (qemu, build, processor, class, disks' names), and size and time of
+ * How      `state` and `memory` are the machine (lib/vmm/image.h), image.json says what it is: format
+ *          (IMAGE_FORMAT), sizes and hashes, the key of the machine that wrote it (qemu, guest
+ *          programs, processor, class, disks' names), and size and time of
  *          the disks at that instant. `ca` is the sandbox's CA, so that programs that have read its
  *          certificate go on. Written as suspend.new and renamed when all is on the disk; used once:
  *          suspend_file_consume renames it away before the machine runs, since the disks move on then.
@@ -32,22 +33,22 @@ struct suspend_stamp {
 struct suspend_file {
 	char key[IMAGE_KEY_LEN + 1];
 	uint64_t at_ms; /* wall clock */
-	struct image_file state;
+	struct image_file saved[IMAGE_N_SAVED];
 	struct suspend_stamp disks[SUSPEND_N_DISKS]; /* root.qcow2, docker.qcow2 */
 	bool has_ca;
 	struct edge_ca ca;
 };
 
-/* dir: the sandbox's folder. Makes suspend.new, empty; gives the path for the memory. */
-int suspend_file_begin(const char *dir, char **ret_state, struct err *err) MUST_CHECK;
+/* dir: the sandbox's folder. Makes suspend.new, empty, and gives its path. */
+int suspend_file_begin(const char *dir, char **ret_new, struct err *err) MUST_CHECK;
 /* The disks as they are now. */
 int suspend_file_stamp(const char *dir, struct suspend_file *f, struct err *err) MUST_CHECK;
-/* All but `state`, which is there; then the new name. */
+/* All but `state` and `memory`, which exist; then the new name. */
 int suspend_file_publish(const char *dir, const struct suspend_file *f, struct err *err) MUST_CHECK;
 /* Is there one? Says nothing about whether it is good. */
 bool suspend_file_is_there(const char *dir);
-/* -ENOENT: none. -EUCLEAN: it cannot be used, err says why in a few words. The hash of `state` is the
- * caller's to check. */
+/* -ENOENT: none. -EUCLEAN: it cannot be used, err says why in a few words. The hashes of
+ * `state` and `memory` are the caller's to check. */
 int suspend_file_open(
 	const char *dir, const char *key, struct suspend_file *ret, struct err *err) MUST_CHECK;
 /* From now on it is not there any more, whatever happens to us. */

@@ -18,6 +18,8 @@
 #define KEY "0123456789abcdef0123456789abcdef"
 #define HASH "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
+#define HASH2 "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
 static char dir[64];
 
 static char *at(const char *name)
@@ -59,14 +61,15 @@ static void publish(void)
 {
 	struct suspend_file f = {.key = KEY,
 		.at_ms = 5,
-		.state = {.size = 6, .hash = HASH},
+		.saved = {{.size = 6, .hash = HASH}, {.size = 4096, .hash = HASH2}},
 		.has_ca = true,
 		.ca = {.pem = "certificate\n", .n_saved = 3, .saved = {1, 0, 2}}};
 	AUTO_FREE char *path = NULL;
 	struct err err = {0};
 
 	assert_int_equal(suspend_file_begin(dir, &path, &err), 0);
-	assert_int_equal(file_save(path, slice_from_str("memory"), NULL), 0);
+	put(SUSPEND_NEW "/state", "device");
+	put(SUSPEND_NEW "/memory", "memory");
 	assert_false(suspend_file_is_there(dir));
 	assert_int_equal(suspend_file_stamp(dir, &f, &err), 0);
 	if (suspend_file_publish(dir, &f, &err) < 0)
@@ -93,8 +96,10 @@ static void what_is_kept_comes_back(void **state)
 	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), -ENOENT);
 	publish();
 	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), 0);
-	assert_int_equal(f.state.size, 6);
-	assert_string_equal(f.state.hash, HASH);
+	assert_int_equal(f.saved[IMAGE_STATE].size, 6);
+	assert_string_equal(f.saved[IMAGE_STATE].hash, HASH);
+	assert_int_equal(f.saved[IMAGE_MEMORY].size, 4096);
+	assert_string_equal(f.saved[IMAGE_MEMORY].hash, HASH2);
 	assert_true(f.has_ca);
 	assert_string_equal(f.ca.pem, "certificate\n");
 	assert_int_equal(f.ca.n_saved, 3);
@@ -174,10 +179,22 @@ static void a_damaged_description_is_refused(void **state)
 		assert_int_equal(file_save(path, slice_of(text, n), NULL), 0);
 		/* A digit of the state's own size or hash is for who compares it with the file. */
 		if (suspend_file_open(dir, KEY, &f, NULL) == 0)
-			assert_true(f.state.size != good.state.size || f.at_ms != good.at_ms ||
-				    strcmp(f.state.hash, good.state.hash) != 0 || !f.has_ca);
+			assert_true(memcmp(f.saved, good.saved, sizeof(f.saved)) != 0 ||
+				    f.at_ms != good.at_ms || !f.has_ca);
 		text[i] ^= 1;
 	}
+}
+
+/* As sbx wrote it before the memory was a file of its own. */
+static void an_older_format_is_named(void **state)
+{
+	publish();
+	put("suspend/image.json",
+		"{\"version\":1,\"key\":\"" KEY "\",\"at_ms\":5,\"state\":{\"size\":6,\"blake2b\":"
+		"\"" HASH "\"},\"disks\":[],\"ca\":\"\"}");
+	refused("format 1 and this version of sbx reads format 2 only");
+	suspend_file_remove(dir);
+	assert_false(is_there(SUSPEND_DIR));
 }
 
 static void a_damaged_ca_is_done_without(void **state)
@@ -201,6 +218,7 @@ int main(void)
 		T(another_machine_is_refused),
 		T(other_disks_are_refused),
 		T(a_damaged_description_is_refused),
+		T(an_older_format_is_named),
 		T(a_damaged_ca_is_done_without),
 	};
 

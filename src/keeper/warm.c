@@ -126,13 +126,11 @@ void warm_take_disks(struct keeper *k)
 
 int warm_check(struct keeper *k, struct err *err)
 {
-	AUTO_FREE char *path = NULL;
 	int r;
 
 	if (k->warm.step != WARM_WANTED)
 		return 0;
-	path = xasprintf("%s/state", k->warm.image.dir);
-	r = image_check_begin(path, &k->warm.image.files[IMAGE_STATE], &k->warm.check, err);
+	r = image_check_begin(k->warm.image.dir, k->warm.image.files, &k->warm.check, err);
 	if (r < 0)
 		return r;
 	k->warm.step = WARM_WAITING;
@@ -141,7 +139,7 @@ int warm_check(struct keeper *k, struct err *err)
 	return r < 0 ? err_errno(err, r, "watching the check of the memory image") : 0;
 }
 
-/* What is still to be started: qemu is busy reading. */
+/* What is still to be started: the child is busy reading. */
 static void start_rest(struct keeper *k)
 {
 	struct err err = {0};
@@ -169,11 +167,18 @@ static void let_run(struct keeper *k)
 		warm_fail(k, strerror(-r));
 }
 
-static void run_when_all(struct keeper *k)
+/* Devices look at the memory when they are restored, so it must be whole before. */
+static void restore_when_due(struct keeper *k)
 {
-	if (k->warm.step == WARM_RESTORING && k->warm.is_restored && k->warm.is_checked &&
-		k->state.phase == KEEPER_STARTING && !k->warm.failed[0])
-		let_run(k);
+	int r;
+
+	if (k->warm.step != WARM_WAITING || !k->warm.is_checked || !k->warm.is_ready ||
+		k->state.phase != KEEPER_STARTING || k->warm.failed[0])
+		return;
+	k->warm.step = WARM_RESTORING;
+	r = vmm_restore(k->vmm, TAKE_FD(k->warm.check.fd));
+	if (r < 0)
+		warm_fail(k, strerror(-r));
 }
 
 void warm_on_child(struct keeper *k)
@@ -194,20 +199,8 @@ void warm_on_child(struct keeper *k)
 	}
 	warm_mark(k, "the memory image is what it was");
 	k->warm.is_checked = true;
-	run_when_all(k);
+	restore_when_due(k);
 	machine_on_qmp(k); /* its clock */
-}
-
-static void restore(struct keeper *k)
-{
-	int r;
-
-	if (k->warm.step != WARM_WAITING || k->warm.failed[0])
-		return;
-	k->warm.step = WARM_RESTORING;
-	r = vmm_restore(k->vmm, TAKE_FD(k->warm.check.fd));
-	if (r < 0)
-		warm_fail(k, strerror(-r));
 }
 
 bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
@@ -219,16 +212,16 @@ bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
 	switch (ev->kind) {
 	case VMM_EV_READY:
 		warm_mark(k, "qemu is there");
-		restore(k);
-		return true;
-	case VMM_EV_RESTORING:
+		k->warm.is_ready = true;
+		restore_when_due(k);
 		start_rest(k);
 		return true;
 	case VMM_EV_RESTORED:
 		warm_mark(k, "restored");
 		k->warm.is_restored = true;
-		start_rest(k);
-		run_when_all(k);
+		if (k->warm.step == WARM_RESTORING && k->state.phase == KEEPER_STARTING &&
+			!k->warm.failed[0])
+			let_run(k);
 		return true;
 	case VMM_EV_RESUMED:
 		warm_mark(k, "the guest runs");
@@ -292,7 +285,8 @@ void warm_undo(struct keeper *k)
 	if (k->warm.check.pidfd >= 0)
 		loop_del(&k->loop, k->warm.check.pidfd);
 	image_check_done(&k->warm.check);
-	k->warm.is_checked = k->warm.is_restored = k->warm.is_rest_started = false;
+	k->warm.is_checked = k->warm.is_ready = k->warm.is_restored = false;
+	k->warm.is_rest_started = false;
 	k->warm.is_share_there = k->warm.is_edge_ready = false;
 	k->pool.is_network_due = false;
 }

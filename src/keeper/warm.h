@@ -38,8 +38,8 @@ struct keeper;
 enum warm_step {
 	WARM_OFF,	/* boots, or runs */
 	WARM_WANTED,	/* there is an image */
-	WARM_WAITING,	/* for qemu */
-	WARM_RESTORING, /* qemu reads it, the check may still be going on */
+	WARM_WAITING,	/* for qemu, and for the child that checks and fills the memory */
+	WARM_RESTORING, /* qemu reads the devices */
 	WARM_RUNNING,	/* the guest runs again; /setup is to come */
 };
 
@@ -49,7 +49,7 @@ struct warm {
 	char key[IMAGE_KEY_LEN + 1];
 	struct image image;
 	struct image_check check;
-	bool is_checked, is_restored, is_rest_started; /* it runs when all are */
+	bool is_checked, is_ready, is_restored, is_rest_started;
 	bool is_share_there, is_edge_ready;
 	char failed[128]; /* why it is to boot after all */
 
@@ -59,7 +59,7 @@ struct warm {
 	unsigned park_tries;
 	struct image_draft draft;
 	struct image_save save;
-	struct image_file state;
+	struct image_file saved[IMAGE_N_SAVED];
 	bool is_packed;
 	int exit_code;
 	struct loop_timer timer;

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -97,8 +98,8 @@ void make_on_parked(struct keeper *k, const struct guest_reply *reply)
 
 static int begin_save(struct keeper *k, struct err *err)
 {
-	AUTO_FREE char *path = xasprintf("%s/state", k->warm.draft.dir);
-	int fd, r = image_save_begin(path, &k->warm.save, &fd, err);
+	int fd, r = image_save_begin(
+			k->warm.draft.dir, vmm_memory_fd(k->vmm), &k->warm.save, &fd, err);
 
 	if (r < 0)
 		return r;
@@ -154,19 +155,27 @@ static bool is_template(void *arg, const char *id)
 	return template_open(id, &t, NULL) == 0;
 }
 
+/* What the image's memory takes on the disk. */
+static uint64_t used_bytes(const struct keeper *k)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "warm/%s/memory", k->warm.draft.key);
+	struct stat st;
+
+	return stat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
 static void publish(struct keeper *k)
 {
-	struct image_class class = {
-		.template_id = k->disks.template.id, .build = EDGE_BUILD, .initrd = k->initrd};
+	struct image_class class = {.template_id = k->disks.template.id, .initrd = k->initrd};
 	struct err err = {0};
-	int r = image_publish(&k->warm.draft, &class, &k->warm.state, &err);
+	int r = image_publish(&k->warm.draft, &class, k->warm.saved, &err);
 
 	if (r < 0) {
 		make_fail(k, err_text(&err, r));
 		return;
 	}
-	image_collect(EDGE_BUILD, is_template, NULL);
-	printf("size %llu\n", (unsigned long long)k->warm.state.size);
+	image_collect(is_template, NULL);
+	printf("size %llu\n", (unsigned long long)used_bytes(k));
 	say(k, 100, "the memory image is there");
 	end(k, 0);
 }
@@ -184,7 +193,7 @@ void make_on_child(struct keeper *k)
 	int r;
 
 	loop_del(&k->loop, k->warm.save.pidfd);
-	r = image_save_end(&k->warm.save, &k->warm.state, &err);
+	r = image_save_end(&k->warm.save, k->warm.saved, &err);
 	if (r < 0) {
 		make_fail(k, err_text(&err, r));
 		return;

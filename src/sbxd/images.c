@@ -38,7 +38,7 @@ static bool is_template(void *arg, const char *id)
 
 void images_collect(void)
 {
-	image_collect(EDGE_BUILD, is_template, NULL);
+	image_collect(is_template, NULL);
 }
 
 static bool are_wanted(void)

@@ -19,7 +19,7 @@ bool kept_is_there(const char *id)
 
 void kept_describe(json_t *o, const char *id)
 {
-	AUTO_FREE char *path = file_of(id, "state");
+	AUTO_FREE char *path = file_of(id, "memory");
 	struct stat st;
 
 	if (stat(path, &st) < 0)
@@ -32,7 +32,7 @@ void kept_describe(json_t *o, const char *id)
 /* image.json goes first: without it the rest is nothing. */
 void kept_remove(const char *id)
 {
-	static const char *const names[] = {"image.json", "ca", "state"};
+	static const char *const names[] = {"image.json", "ca", "state", "memory"};
 	AUTO_FREE char *folder = file_of(id, "");
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {

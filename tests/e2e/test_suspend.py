@@ -12,8 +12,10 @@ import subprocess
 import sys
 import time
 
-import host
 import pytest
+
+import host
+import warmlab
 from installation import START_SECONDS, TREE, private
 from test_docker import busybox_image
 
@@ -145,11 +147,13 @@ def test_everything_goes_on(box, programs, lab):
     try:
         assert watcher.stdout.readline() == "0\n"
         pids = box.pids()
-        suspend(box)
+        with warmlab.PeakMemory(pids["keeper"]) as memory:
+            suspend(box)
+        assert memory.peak <= 1.2 * memory.before, f"suspending held {memory.peak} KiB, {memory.before} before"
         host.wait_gone(pids, 5, "still there after it was suspended")
         info = box.info()
         assert info["status"] == "suspended" and info["suspended_bytes"] > 10 << 20, info
-        assert (kept(box) / "state").stat().st_mode & 0o777 == 0o600
+        assert all((kept(box) / name).stat().st_mode & 0o777 == 0o600 for name in ("state", "memory"))
         frozen = lines(box.folder / "count")
         time.sleep(2)
         assert lines(box.folder / "count") == frozen
@@ -230,11 +234,11 @@ def test_long_a_container_goes_on(box, programs):
 
 
 def flip(path):
+    """A byte that the guest has used: the rest of the file is holes."""
     with open(path, "r+b") as f:
-        f.seek(path.stat().st_size // 2)
-        byte = f.read(1)
-        f.seek(-1, os.SEEK_CUR)
-        f.write(bytes([byte[0] ^ 1]))
+        at = os.lseek(f.fileno(), path.stat().st_size // 2, os.SEEK_DATA) + 1
+        byte = os.pread(f.fileno(), 1, at)
+        os.pwrite(f.fileno(), bytes([byte[0] ^ 1]), at)
 
 
 def cut(path):
@@ -248,8 +252,8 @@ def other_key(path):
 
 
 BROKEN = {
-    "a flipped bit": ("suspend/state", flip, "damaged"),
-    "a cut file": ("suspend/state", cut, "damaged"),
+    "a flipped bit": ("suspend/memory", flip, "damaged"),
+    "a cut file": ("suspend/memory", cut, "damaged"),
     "another machine": ("suspend/image.json", other_key, "another"),
     "no description": ("suspend/image.json", lambda p: p.write_text("{"), "damaged"),
     "changed disks": ("root.qcow2", lambda p: os.utime(p), "changed"),

@@ -1,6 +1,7 @@
 """Sandboxes that go on from their template's memory image: they are whole, none is like another, and an image that is not what it
 was is never used."""
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -153,13 +154,19 @@ def test_another_class_has_no_image(env):
         box.rm()
 
 
+def used_byte(memory):
+    """A place of the memory file that holds data."""
+    with open(memory, "rb") as f:
+        return os.lseek(f.fileno(), memory.stat().st_size // 2, os.SEEK_DATA) + 1
+
+
 def cut(image):
-    with open(image / "state", "r+b") as f:
-        f.truncate((image / "state").stat().st_size - 4096)
+    with open(image / "memory", "r+b") as f:
+        f.truncate((image / "memory").stat().st_size - 4096)
 
 
 DAMAGE = {
-    "a flipped byte of memory": (lambda i: flip(i / "state", (i / "state").stat().st_size // 2), "was changed"),
+    "a flipped byte of memory": (lambda i: flip(i / "memory", used_byte(i / "memory")), "was changed"),
     "a flipped byte of a disk": (lambda i: flip(i / "root.qcow2", 300000), "root.qcow2 of the memory image was changed"),
     "cut off": (cut, "another size"),
     "no overlay": (lambda i: (i / "docker.qcow2").unlink(), "no file docker.qcow2"),
@@ -208,12 +215,12 @@ def log_of(env, name):
 
 
 def test_nothing_runs_before_the_check_has_said_yes(env, kept):
-    """qemu has read a changed image, and waits for who compares it."""
+    """qemu waits for the process that compares a changed image."""
     for _ in range(5):
         image = kept.put_back()
-        flip(image / "state", (image / "state").stat().st_size // 2)
+        flip(image / "memory", used_byte(image / "memory"))
         start = env.popen("create", "shell", "--name", "held", "--cpus", CPUS, "--memory", MEMORY, stdout=subprocess.DEVNULL)
-        held = hold_checker(start, image / "state")
+        held = hold_checker(start, image / "memory")
         if held:
             break
         start.wait(START_SECONDS)
@@ -221,11 +228,11 @@ def test_nothing_runs_before_the_check_has_said_yes(env, kept):
     assert held, "the check was never met"
     try:
         deadline = time.monotonic() + 50
-        while " ms: restored" not in log_of(env, "held"):
+        while " ms: qemu is there" not in log_of(env, "held"):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         time.sleep(1)
-        assert "the guest runs" not in log_of(env, "held")
+        assert "the guest runs" not in log_of(env, "held") and " ms: restored" not in log_of(env, "held")
     finally:
         os.kill(held, signal.SIGCONT)
     assert start.wait(START_SECONDS) == 0
@@ -247,6 +254,7 @@ def test_an_image_that_qemu_cannot_read(env, kept):
     (image / "state").write_bytes(junk)
     files = {name: {"size": (image / name).stat().st_size, "blake2b": hashlib.blake2b((image / name).read_bytes()).hexdigest()[:64]}
              for name in ("state", "root.qcow2", "docker.qcow2")}
+    files["memory"] = json.loads((image / "image.json").read_text())["files"]["memory"]
     edit_json(image / "image.json", files=files)
     box = create(env, "junk")
     try:

@@ -2,8 +2,11 @@
 import contextlib
 import json
 import pathlib
+import re
 import shutil
+import threading
 
+import host
 from installation import private
 
 MAKE_SECONDS = 300  # a boot, a pause and a file of some hundred megabytes, on a busy machine
@@ -84,3 +87,31 @@ def edit_json(path, **changes):
     whole = json.loads(path.read_text())
     whole.update(changes)
     path.write_text(json.dumps(whole))
+
+
+class PeakMemory:
+    """Shmem and anonymous memory of a keeper and all below it, in KiB: when it was entered, and the most since."""
+
+    def __init__(self, keeper):
+        self.keeper, self.over = keeper, threading.Event()
+
+    def now(self):
+        total = 0
+        for pid in (self.keeper, *host.descendants(self.keeper)):
+            with contextlib.suppress(OSError):
+                total += sum(int(n) for n in re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+) kB$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M))
+        return total
+
+    def watch(self):
+        while not self.over.wait(0.02):
+            self.peak = max(self.peak, self.now())
+
+    def __enter__(self):
+        self.before = self.peak = self.now()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *args):
+        self.over.set()
+        self.thread.join()

@@ -1,0 +1,147 @@
+/*
+ * sparse - the guest's memory on its way between its memfd and a file; pages of zeros stay holes.
+ *
+ * Runs in the child of image_child.c. Sees the guest's memory as bytes only. Touches two files.
+ *
+ * How      SEEK_DATA finds what the guest has used: reading a hole of a memfd would allocate it. The hash
+ *          is of the number and the bytes of each page that is not zero, so it does not depend on
+ *          where a file system ends its extents.
+ */
+#include "image_internal.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "lib/base/mem.h"
+
+#define PAGE 4096u
+#define CHUNK (1u << 20)
+
+struct copy {
+	int from, to;
+	struct image_sum sum;
+	uint8_t *buf;
+};
+
+static bool is_zero(const uint8_t *page)
+{
+	return page[0] == 0 && memcmp(page, page + 1, PAGE - 1) == 0;
+}
+
+static int write_at(int fd, const uint8_t *p, size_t n, uint64_t at)
+{
+	while (n) {
+		ssize_t k = pwrite(fd, p, n, (off_t)at);
+
+		if (k < 0 && errno != EINTR)
+			return -errno;
+		if (k > 0) {
+			p += k;
+			n -= (size_t)k;
+			at += (uint64_t)k;
+		}
+	}
+	return 0;
+}
+
+/* Exactly n bytes into buf: a file that ends before is -EUCLEAN. */
+static int read_at(const struct copy *c, size_t n, uint64_t at)
+{
+	size_t have = 0;
+
+	while (have < n) {
+		ssize_t k = pread(c->from, c->buf + have, n - have, (off_t)(at + have));
+
+		if (k == 0)
+			return -EUCLEAN;
+		if (k < 0 && errno != EINTR)
+			return -errno;
+		have += k > 0 ? (size_t)k : 0;
+	}
+	return 0;
+}
+
+static int hash_page(struct copy *c, uint64_t at, const uint8_t *page)
+{
+	uint64_t number = htole64(at / PAGE);
+	int r = image_sum_add(&c->sum, &number, sizeof(number));
+
+	return r < 0 ? r : image_sum_add(&c->sum, page, PAGE);
+}
+
+/* The pages of buf that are not zero, those side by side in one write. */
+static int take_pages(struct copy *c, size_t n, uint64_t at)
+{
+	size_t begin = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i <= n; i += PAGE) {
+		bool used = i < n && !is_zero(c->buf + i);
+
+		if (used)
+			r = hash_page(c, at + i, c->buf + i);
+		else if (i > begin)
+			r = write_at(c->to, c->buf + begin, i - begin, at + begin);
+		if (!used)
+			begin = i + PAGE;
+	}
+	return r;
+}
+
+static int take_extent(struct copy *c, uint64_t at, uint64_t end)
+{
+	int r = 0;
+
+	while (r == 0 && at < end) {
+		size_t n = MIN(CHUNK, end - at);
+
+		r = read_at(c, n, at);
+		if (r == 0)
+			r = take_pages(c, n, at);
+		at += n;
+	}
+	return r;
+}
+
+/* 1 with the next extent, in whole pages; 0 when nothing follows. */
+static int next_extent(int fd, uint64_t size, uint64_t *at, uint64_t *ret_end)
+{
+	off_t data = lseek(fd, (off_t)*at, SEEK_DATA), hole;
+
+	if (data < 0)
+		return errno == ENXIO ? 0 : -errno;
+	hole = lseek(fd, data, SEEK_HOLE);
+	if (hole < 0)
+		return -errno;
+	*at = MAX(*at, (uint64_t)data & ~(uint64_t)(PAGE - 1));
+	*ret_end = MIN(size, ((uint64_t)hole + PAGE - 1) & ~(uint64_t)(PAGE - 1));
+	return *at < *ret_end;
+}
+
+static int copy(struct copy *c, uint64_t size)
+{
+	uint64_t at = 0, end = 0, total = htole64(size);
+	int r = image_sum_add(&c->sum, &total, sizeof(total));
+
+	while (r == 0 && (r = next_extent(c->from, size, &at, &end)) > 0) {
+		r = take_extent(c, at, end);
+		at = end;
+	}
+	return r;
+}
+
+int image_copy_memory(int from, int to, uint64_t size, struct image_file *ret)
+{
+	struct copy c = {.from = from, .to = to, .buf = xmalloc(CHUNK)};
+	int r = size % PAGE ? -EINVAL : image_sum_begin(&c.sum);
+
+	if (r == 0) {
+		r = copy(&c, size);
+		if (image_sum_end(&c.sum, r == 0 ? ret : NULL) < 0 && r == 0)
+			r = -EIO;
+		ret->size = size;
+	}
+	free(c.buf);
+	return r;
+}
