@@ -39,7 +39,7 @@ static int write_text(const char *dir, const char *file, const char *text, struc
 
 	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path))
 		return err_set(err, -ENAMETOOLONG, "cgroup path %s is too long", dir);
-	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	fd = open(path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_errno(err, -errno, "opening %s", path);
 	r = fd_write_all(fd, text, strlen(text));

@@ -225,7 +225,7 @@ int jail_enter(struct jail_state *s, struct err *err)
 {
 	AUTO_CLOSE int root = -1;
 	mode_t old;
-	int r = map_ids(s, err);
+	int r = s->has_ids ? 0 : map_ids(s, err);
 
 	if (r < 0)
 		return r;

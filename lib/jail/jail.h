@@ -34,6 +34,7 @@ enum jail_profile {
 	JAIL_VAULT,	/* ours, static: the vault's folder, no sockets of its own, no exec */
 	JAIL_SSH_AGENT, /* ours, static: empty root, no files, no sockets of its own, no exec */
 	JAIL_ORIGIN,	/* ours, static: empty root, no files, only passed sockets; a credential */
+	JAIL_TEMPLATE,	/* foreign: the tools that read images and disks of strangers; no network */
 	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
 	JAIL_N_PROFILES,
 };
@@ -116,6 +117,12 @@ int jail_host_status(char *buf, size_t size) MUST_CHECK;
  * leader of its process group. */
 int jail_self(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
 	struct err *err) MUST_CHECK;
+
+/* For a process in namespaces of its own whose ids newuidmap has mapped (unshare --map-auto): all
+ * stages but those two, then `argv`, which may execute further programs of the new root. stdin,
+ * stdout and stderr stay. Returns only with an error. */
+int jail_exec(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
+	char *const *argv, char *const *envp, struct err *err) MUST_CHECK;
 
 /* The last stage, called by one of our own programs: final seccomp list, kill on violation. */
 int jail_seal(enum jail_profile profile, struct err *err) MUST_CHECK;

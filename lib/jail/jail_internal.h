@@ -19,6 +19,7 @@ struct jail_state {
 	rlim_t nofile;
 	uid_t uid;
 	gid_t gid;
+	bool has_ids; /* of its user namespace, already */
 };
 
 int jail_start(struct jail_state *s, struct err *err) MUST_CHECK;

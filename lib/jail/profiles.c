@@ -250,6 +250,29 @@ static const struct jail_group virtiofsd_faked[] = {
 
 static const struct jail_group virtiofsd_absent[] = {ABSENT_THREADS, {0}};
 
+/* ---- template: umoci, debugfs, mke2fs, e2fsck, jq, tar and a shell, on files of strangers ---- */
+
+static const struct jail_group template_start[] = {
+	FOREIGN,
+	{"its steps are programs of the read-only /usr; namespaces never",
+		"execve clone/no-namespaces fork vfork wait4 waitid kill pipe getpgid setpgid "
+		"geteuid getrusage times setitimer getitimer alarm pidfd_open pidfd_send_signal"},
+	{"a tree with every kind of file, in the folders that it was given",
+		"open openat creat mkdir mkdirat rmdir mknod mknodat link linkat symlink symlinkat "
+		"unlink unlinkat rename renameat renameat2 chmod fchmod fchmodat fchmodat2 chown "
+		"lchown fchown fchownat utime utimes utimensat futimesat truncate chdir fchdir "
+		"syncfs sync"},
+	{"sbx-graft works in the tree", "chroot"},
+	{"extended attributes",
+		"getxattr setxattr listxattr removexattr lgetxattr lsetxattr llistxattr "
+		"lremovexattr fgetxattr fsetxattr flistxattr fremovexattr"},
+	{"questions about terminals and file flags", "ioctl/tty-ask ioctl/fs-flags"},
+	{"a pipe between its programs", "socketpair/unix"},
+	{0},
+};
+
+static const struct jail_group template_absent[] = {ABSENT_THREADS, {0}};
+
 /* Where a name from the guest can enter the kernel: always beside a folder's fd, so calls without
  * one are not here, and questions about an fd itself (AT_EMPTY_PATH) go free. */
 const struct jail_group jail_path_calls[] = {
@@ -343,6 +366,19 @@ static const struct jail_row rows[] = {
 			.nofile = 512,
 			.memlock = 8192 * KIB},
 		.seal = origin_seal},
+	/* Its ids are those of the user namespace that template-oci makes. The size of a file is
+	 * limited by template-oci (ulimit -f). */
+	[JAIL_TEMPLATE] = {.name = "template",
+		.dev_null = true,
+		.caps = CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_FOWNER) | CAP(CAP_FSETID) |
+			CAP(CAP_SETFCAP) | CAP(CAP_SYS_CHROOT) | CAP(CAP_MKNOD),
+		.limit = {.core = 1,
+			.fsize = RLIM_INFINITY,
+			.nproc = 512,
+			.nofile = 4096,
+			.memlock = 64 * KIB},
+		.start = template_start,
+		.absent = template_absent},
 	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
 };
 

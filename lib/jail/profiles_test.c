@@ -119,10 +119,27 @@ static void test_sealed_origin_has_what_it_is_given(void **state)
 	assert_int_equal(origin->limit.nproc, 0);
 }
 
-static void test_only_virtiofsd_keeps_capabilities(void **state)
+static void test_only_virtiofsd_and_template_tools_keep_capabilities(void **state)
 {
 	for (int i = 0; i < JAIL_N_PROFILES; i++)
-		assert_int_equal(jail_row(i)->caps != 0, i == JAIL_VIRTIOFSD);
+		assert_int_equal(jail_row(i)->caps != 0, i == JAIL_VIRTIOFSD || i == JAIL_TEMPLATE);
+}
+
+/* The only row that may execute more than one program: what it reads is a stranger's. */
+static void test_template_tools_make_no_namespace_mount_or_socket(void **state)
+{
+	static const char *const never[] = {"mount", "umount2", "pivot_root", "unshare",
+		"mount_setattr", "open_tree", "move_mount", "fsopen", "socket", "connect", "bind",
+		"open_by_handle_at", "setuid", "setgid", "setresuid", "setgroups", "capset",
+		"clone3", "setrlimit"};
+	const struct jail_row *row = jail_row(JAIL_TEMPLATE);
+
+	for (size_t c = 0; c < ARRAY_LEN(never); c++)
+		assert_false(has_call(row->start, never[c]));
+	assert_true(has_call(row->start, "clone/no-namespaces"));
+	assert_false(row->host_net);
+	for (int i = 0; i < JAIL_N_PROFILES; i++)
+		assert_int_equal(has_call(jail_row(i)->start, "execve"), i == JAIL_TEMPLATE);
 }
 
 static void test_every_list_becomes_a_filter(void **state)
@@ -150,7 +167,8 @@ int main(void)
 		cmocka_unit_test(test_sealed_egress_has_no_files_or_exec_and_no_way_in),
 		cmocka_unit_test(test_sealed_vault_starts_nothing_and_calls_nobody),
 		cmocka_unit_test(test_sealed_origin_has_what_it_is_given),
-		cmocka_unit_test(test_only_virtiofsd_keeps_capabilities),
+		cmocka_unit_test(test_only_virtiofsd_and_template_tools_keep_capabilities),
+		cmocka_unit_test(test_template_tools_make_no_namespace_mount_or_socket),
 		cmocka_unit_test(test_every_list_becomes_a_filter),
 	};
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "jail_internal.h"
 #include "lib/base/fd.h"
@@ -38,6 +39,41 @@ int jail_self(enum jail_profile profile, const struct jail_mount *mounts, size_t
 	if (r == 0)
 		r = jail_lock(&s, err);
 	return r < 0 ? err_wrap(err, r, "jailing %s", s.row->name) : 0;
+}
+
+static int install_start(const struct jail_row *row, struct err *err)
+{
+	CLEANUP(filter_done) struct filter f = {0};
+	int r = filter_make_start(row, -1, &f, err); /* -1: execve is in the list, or nothing is */
+
+	if (r == 0)
+		r = filter_install(&f, false);
+	return r < 0 && !err->text[0] ? err_errno(err, r, "lock: seccomp") : r;
+}
+
+int jail_exec(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
+	char *const *argv, char *const *envp, struct err *err)
+{
+	const struct jail_plan plan = {.profile = profile, .mounts = mounts, .n_mounts = n_mounts};
+	struct jail_state s = {.plan = &plan,
+		.row = jail_row(profile),
+		.program_fd = -1,
+		.nofile = jail_row(profile)->limit.nofile,
+		.has_ids = true};
+	int r = jail_start(&s, err);
+
+	(void)umask(022);
+	if (r == 0)
+		r = jail_enter(&s, err);
+	if (r == 0)
+		r = jail_lock(&s, err);
+	if (r == 0)
+		r = install_start(s.row, err);
+	if (r == 0) {
+		(void)execve(argv[0], argv, envp);
+		r = err_errno(err, -errno, "exec: %s", argv[0]);
+	}
+	return err_wrap(err, r, "jailing %s", s.row->name);
 }
 
 /* Until it was sealed a process of the same user could attach to it. */

@@ -6,12 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "accounts.h"
+#include "jail.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -219,20 +218,6 @@ static int graft(const struct kit *k, struct err *err)
 	return r;
 }
 
-/* Leaves the host's files behind: ROOT, a mount of its own, becomes all there is. */
-static void __attribute__((noreturn)) enter(const char *root, char **command)
-{
-	if (chdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
-		die("making %s the root: %s", root, strerror(errno));
-	/* The old root lies on the new one; "." is the old one. */
-	if (umount2(".", MNT_DETACH) < 0 || chdir("/work") < 0)
-		die("leaving the old root: %s", strerror(errno));
-	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) < 0)
-		die("making the root read-only: %s", strerror(errno));
-	(void)execvp(command[0], command);
-	die("running %s: %s", command[0], strerror(errno));
-}
-
 int main(int argc, char **argv)
 {
 	struct kit kit = {0};
@@ -240,10 +225,11 @@ int main(int argc, char **argv)
 	uint64_t at;
 
 	log_init("sbx-graft");
-	if (argc > 3 && !strcmp(argv[1], "--enter"))
-		enter(argv[2], argv + 3);
+	if (argc > 1 && !strcmp(argv[1], "--jail"))
+		graft_jail(argv + 2);
 	if (argc != 5 || str_to_u64(argv[4], 0, INT32_MAX, &at) < 0)
-		die("usage: sbx-graft TREE KIT KERNEL SECONDS | --enter ROOT COMMAND...");
+		die("usage: sbx-graft TREE KIT KERNEL SECONDS | --jail [--ro FROM:TO] "
+		    "[--rw FROM:TO] -- PROGRAM...");
 	kit_open(&kit, argv[2], argv[3]);
 	place_set_time((int64_t)at);
 	(void)umask(022);

@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -12,7 +13,7 @@ import tarfile
 import time
 
 import pytest
-from installation import START_SECONDS, private, template_store
+from installation import BUILD, START_SECONDS, TREE, private, template_store
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lab"))
 from ociimage import Image, busybox, entry, folder, hard, link  # noqa: E402
@@ -223,6 +224,87 @@ def test_a_hostile_layer_reaches_nothing(home, canary, kind):
         assert "SECRETSECRET" not in home.debugfs("hostile", "cat /etc/passwd")
         assert "Type: regular" in home.debugfs("hostile", "stat /etc/passwd") or "symlink" in home.debugfs("hostile", "stat /etc")
     assert home.left() == []
+
+
+def evil_base(folder, climb):
+    """A base template as `sbx template load` takes it, whose ext4 has a name in it that leads out of any folder."""
+    tree = folder / "tree"
+    modules = tree / "usr/lib/modules/6.0-evil"
+    modules.mkdir(parents=True)
+    (tree / "etc/ssl/certs").mkdir(parents=True)
+    (modules / "modules.dep").write_text("x\n")
+    (tree / "etc/ssl/certs/ca-certificates.crt").write_text("x\n")
+    stand_in = "A" * len(climb)
+    (modules / stand_in).write_text("planted\n")
+    base = folder / "base"
+    base.mkdir()
+    subprocess.run(["/usr/sbin/mke2fs", "-q", "-t", "ext4", "-O", "^metadata_csum", "-d", tree, base / "root.img", "8M"], check=True)
+    data = (base / "root.img").read_bytes()
+    assert data.count(stand_in.encode()) == 1
+    (base / "root.img").write_bytes(data.replace(stand_in.encode(), climb.encode()))
+    for name in ("docker.img", "vmlinuz", "modules.cpio"):
+        (base / name).write_bytes(b"x")
+    (base / "manifest.json").write_text(json.dumps({"kernel": "6.0-evil"}))
+    return base
+
+
+def test_a_base_template_with_climbing_names_reaches_nothing(home, canary, tmp_path):
+    """debugfs joins the names of a directory to its output path, unchecked."""
+    base = evil_base(tmp_path, "../" * 20 + str(canary)[1:] + "/planted")
+    rdump = ["/usr/sbin/debugfs", "-R", f"rdump /usr/lib/modules/6.0-evil {tmp_path}", base / "root.img"]
+    subprocess.run(rdump, check=True, capture_output=True)
+    (canary / "planted").unlink()  # the control: it would
+    done = subprocess.run([TREE / "image/template-oci", "--image", home.write(tiny()), "--base", base, "--out", tmp_path / "out", "--graft",
+                           BUILD / "src/graft/sbx-graft", "--sudo", BUILD / "src/guest-sudo/sbx-sudo"], capture_output=True, text=True,
+                          timeout=IMAGE_SECONDS)
+    assert done.returncode in (0, 1), done.stderr
+    assert not (canary / "planted").exists()
+    assert not list(tmp_path.glob("out.tmp.*"))
+
+
+IN_JAIL = """
+import ctypes, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def no(what, call):
+    try:
+        if call() == -1:
+            raise OSError(ctypes.get_errno(), "")
+    except OSError as e:
+        return print(what, "refused:", e.errno)
+    print(what, "WAS POSSIBLE")
+no("reading home", lambda: os.listdir("/home"))
+no("writing the root", lambda: open("/new", "w"))
+no("writing /usr", lambda: open("/usr/bin/new", "w"))
+no("writing what is read-only", lambda: open("/kit/graft", "w"))
+no("a mount", lambda: libc.mount(b"x", b"/scratch", b"tmpfs", 0, None))
+no("a user namespace", lambda: libc.unshare(0x10000000))
+no("a mount namespace", lambda: libc.unshare(0x20000))
+no("a socket", lambda: socket.socket())
+no("a key", lambda: libc.syscall(248, b"user", b"x", b"x", 1, -3))
+no("ptrace", lambda: libc.ptrace(16, 1, 0, 0))
+open("/scratch/log", "w")
+os.symlink("/etc/passwd", "/scratch/facts")
+print("new privileges:", libc.prctl(39, 0, 0, 0, 0), "seccomp:", libc.prctl(21, 0, 0, 0, 0))
+"""
+
+
+def test_a_tool_that_was_taken_over_finds_a_jail(home, tmp_path):
+    """A hole in umoci or mke2fs: what it may write is neither executed nor opened by the host afterwards."""
+    for name in ("kit", "scratch"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "kit/graft").write_text("ours")
+    unshare = ["unshare", "--map-root-user", "--map-auto", "--mount", "--pid", "--fork", "--kill-child", "--net", "--ipc", "--uts", "--cgroup", "--"]
+    done = subprocess.run([*unshare, BUILD / "src/graft/sbx-graft", "--jail", "--ro", f"{tmp_path}/kit:/kit", "--rw", f"{tmp_path}/scratch:/scratch",
+                           "--", "/usr/bin/python3", "-c", IN_JAIL], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "POSSIBLE" not in done.stdout and done.stdout.count("refused") == 10, done.stdout
+    assert "new privileges: 1 seccomp: 2" in done.stdout
+    assert (tmp_path / "kit/graft").read_text() == "ours"
+    script = (TREE / "image/template-oci").read_text()
+    rw = set(re.findall(r'--rw "([^":]*):', script))
+    assert rw == {"$work/build/scratch", "$work/build/tree", "$work/root.img"}
+    outside = [line for line in script.splitlines() if re.search("build/(scratch|tree)", line) and "--r" not in line]
+    assert outside == [], "the host touches what a jailed tool may have written"
 
 
 def test_owners_and_set_id_bits_are_the_images(home):
