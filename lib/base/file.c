@@ -3,24 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "fd.h"
 #include "mem.h"
-
-static int write_temp(const char *temp, struct slice content)
-{
-	AUTO_CLOSE int fd = mkostemp((char *)temp, O_CLOEXEC);
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = fd_write_all(fd, content.p, content.n);
-	if (r < 0)
-		return r;
-	return fsync(fd) < 0 ? -errno : 0;
-}
 
 static int sync_folder_of(const char *path)
 {
@@ -32,18 +20,66 @@ static int sync_folder_of(const char *path)
 	return 0;
 }
 
+/* Only a device is written in place: root made it, and it has no content to lose. */
+static bool is_device(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISCHR(st.st_mode);
+}
+
+int file_new_open(struct file_new *f, const char *path, struct err *err)
+{
+	*f = (struct file_new){.fd = -1, .path = xstrdup(path)};
+	if (is_device(path)) {
+		f->fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	} else {
+		f->temp = xasprintf("%s.XXXXXX", path);
+		f->fd = mkostemp(f->temp, O_CLOEXEC);
+		if (f->fd < 0)
+			free(TAKE(f->temp));
+	}
+	return f->fd < 0 ? err_errno(err, -errno, "writing %s", path) : 0;
+}
+
+int file_new_keep(struct file_new *f, mode_t mode, struct err *err)
+{
+	mode_t mask = umask(0);
+
+	(void)umask(mask);
+	if (!f->temp)
+		return 0;
+	if (fchmod(f->fd, mode & ~mask) < 0 || fsync(f->fd) < 0 || rename(f->temp, f->path) < 0)
+		return err_errno(err, -errno, "writing %s", f->path);
+	free(TAKE(f->temp));
+	return 0;
+}
+
+void file_new_done(struct file_new *f)
+{
+	if (!f->path)
+		return;
+	if (f->temp)
+		(void)unlink(f->temp);
+	fd_close(&f->fd);
+	free(f->temp);
+	free(f->path);
+	*f = (struct file_new){.fd = -1};
+}
+
 int file_save(const char *path, struct slice content, struct err *err)
 {
-	AUTO_FREE char *temp = xasprintf("%s.XXXXXX", path);
-	int r;
+	AUTO_FILE_NEW struct file_new f = {.fd = -1};
+	int r = file_new_open(&f, path, err);
 
-	r = write_temp(temp, content);
-	if (r == 0 && rename(temp, path) < 0)
-		r = -errno;
-	if (r < 0) {
-		(void)unlink(temp);
+	if (r < 0)
+		return r;
+	r = fd_write_all(f.fd, content.p, content.n);
+	if (r < 0)
 		return err_errno(err, r, "writing %s", path);
-	}
+	r = file_new_keep(&f, 0600, err);
+	if (r < 0)
+		return r;
 	r = sync_folder_of(path);
 	return r < 0 ? err_errno(err, r, "syncing the folder of %s", path) : 0;
 }

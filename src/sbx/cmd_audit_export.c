@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "lib/audit/audit_crypto.h"
-#include "lib/base/fd.h"
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "audit_cmd.h"
 #include "audit_export.h"
@@ -42,29 +42,21 @@ static int export_logs(struct audit_logs *l, FILE *out, uint64_t *ret_n, struct 
 	return r;
 }
 
-static FILE *open_file(const char *path, struct problem *p)
-{
-	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-
-	if (!f)
-		(void)err_errno(&p->err, -errno, "opening %s", path);
-	else
-		(void)TAKE_FD(fd);
-	return f;
-}
-
+/* Whole or not at all. */
 static int to_file(struct audit_logs *l, const char *path, struct problem *p)
 {
+	AUTO_FILE_NEW struct file_new f = {.fd = -1};
 	uint64_t n = 0;
-	FILE *f = open_file(path, p);
-	int r;
+	int r = file_new_open(&f, path, &p->err);
+	FILE *out = r < 0 ? NULL : fdopen(dup(f.fd), "w");
 
-	if (!f)
-		return -EIO;
-	r = export_logs(l, f, &n, p);
-	if (fclose(f) != 0 && r >= 0)
+	if (!out)
+		return r < 0 ? r : err_errno(&p->err, -errno, "opening %s", path);
+	r = export_logs(l, out, &n, p);
+	if (fclose(out) != 0 && r >= 0)
 		r = err_errno(&p->err, -errno, "writing %s", path);
+	if (r >= 0)
+		r = file_new_keep(&f, 0600, &p->err);
 	if (r >= 0)
 		ui_note("%llu records of %zu logs written to %s", (unsigned long long)n,
 			audit_logs_n(l), path);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/base/fd.h"
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "prove_run.h"
 #include "prove_text.h"
@@ -127,11 +127,11 @@ static void on_done(void *arg, const struct prove_run *run, const struct prove_r
 	prove_text_one(&v->text, run, res);
 }
 
-static int open_page(const char *path, struct problem *p)
+static int write_page(const struct prove_run *run, struct file_new *page, struct err *err)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	int r = prove_html(run, page->fd, err);
 
-	return fd >= 0 ? fd : err_errno(&p->err, -errno, "writing %s", path);
+	return r < 0 ? r : file_new_keep(page, 0644, err);
 }
 
 static int try_all(const struct opts *o, const struct prove_wish *wish, const struct probes *set)
@@ -141,7 +141,7 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 	struct view v = {.json = opts_has(o, "json")};
 	struct prove_wish w = *wish;
 	struct problem p = {0};
-	AUTO_CLOSE int page = -1;
+	AUTO_FILE_NEW struct file_new page = {.fd = -1};
 	int r = 0;
 
 	v.text.live = !v.json && isatty(STDOUT_FILENO);
@@ -151,7 +151,7 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 	w.arg = &v;
 	/* Before anything is tried: a path with a mistake in it costs no five minutes. */
 	if (html)
-		r = page = open_page(html, &p);
+		r = file_new_open(&page, html, &p.err);
 	if (r >= 0)
 		r = prove_run(&w, set, &run, &p);
 	ui_progress_end();
@@ -161,7 +161,7 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 		prove_json(&run);
 	else
 		prove_text_end(&v.text, &run);
-	if (html && prove_html(&run, page, &p.err) < 0)
+	if (html && write_page(&run, &page, &p.err) < 0)
 		return ui_problem(&p, -EIO) == EXIT_USAGE ? EXIT_USAGE : EXIT_OURS;
 	if (run.cut)
 		return EXIT_OURS;

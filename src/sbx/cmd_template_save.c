@@ -9,6 +9,7 @@
 #include "api.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "template.h"
@@ -35,20 +36,12 @@ static int export_to(const struct template *t, int fd, struct problem *p)
 /* Whole or not at all. */
 static int write_file(const struct template *t, const char *path, struct problem *p)
 {
-	AUTO_FREE char *temp = xasprintf("%s.XXXXXX", path);
-	AUTO_CLOSE int fd = mkostemp(temp, O_CLOEXEC);
-	mode_t mask = umask(0);
-	int r;
+	AUTO_FILE_NEW struct file_new f = {.fd = -1};
+	int r = file_new_open(&f, path, &p->err);
 
-	(void)umask(mask);
-	if (fd < 0)
-		return err_errno(&p->err, -errno, "making %s", path);
-	r = export_to(t, fd, p);
-	if (r == 0 && (fchmod(fd, 0666 & ~mask) < 0 || fsync(fd) < 0 || rename(temp, path) < 0))
-		r = err_errno(&p->err, -errno, "writing %s", path);
-	if (r < 0)
-		(void)unlink(temp);
-	return r;
+	if (r == 0)
+		r = export_to(t, f.fd, p);
+	return r < 0 ? r : file_new_keep(&f, 0666, &p->err);
 }
 
 static int output(const struct template *t, const char *path, struct problem *p)

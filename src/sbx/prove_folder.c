@@ -58,7 +58,7 @@ int prove_folder_make(struct prove_folder *f, struct err *err)
 void prove_folder_remove(struct prove_folder *f)
 {
 	/* A part may have left folders that cannot be looked into. */
-	const char *const argv[] = {"sh", "-c",
+	const char *const argv[] = {"/bin/sh", "-c",
 		"rm -rf -- \"$1\" 2>/dev/null || { chmod -R u+rwX -- \"$1\"; rm -rf -- \"$1\"; }",
 		"sh", f->path, NULL};
 	const struct prove_job_spec spec = {.argv = argv, .seconds = SECONDS};

@@ -168,7 +168,7 @@ static void part_ended(struct prove_lane *l, struct prove_item *it, enum probe_p
 static void start_host(struct prove_lane *l, struct prove_item *it, enum probe_part part)
 {
 	AUTO_FREE char *script = prove_script_make(l, it, part);
-	const char *const argv[] = {"sh", "-c", script, "sh", NULL};
+	const char *const argv[] = {prove_shell(), "-c", script, "sh", NULL};
 	char **env = prove_env_make(l, it);
 	struct prove_job_spec spec = {
 		.argv = argv, .env = env, .dir = it->dir, .seconds = it->seconds};

@@ -94,6 +94,9 @@ void prove_lane_done(struct prove_lane *l);
 /* The environment of parts on the host; prove_env_free frees it. */
 char **prove_env_make(const struct prove_lane *l, const struct prove_item *it);
 void prove_env_free(char **env);
+/* The shell of parts on the host, by its full path. Not bash where dash is installed: bash runs
+ * commands in the value of a variable that is used in arithmetic. */
+const char *prove_shell(void);
 /* The script of a part, with all in front that it finds. On the heap. */
 char *prove_script_make(
 	const struct prove_lane *l, const struct prove_item *it, enum probe_part part);

@@ -44,7 +44,7 @@ static int save_json(const char *facts, const char *name, const json_t *j, struc
 /* As a person sees it, credentials and all. */
 static int save_inspect(const char *facts, const char *ref, struct err *err)
 {
-	const char *const argv[] = {"sh", "-c",
+	const char *const argv[] = {"/bin/sh", "-c",
 		"exec \"$1\" inspect --json \"$2\" >\"$3/inspect.json\"", "sh", "/proc/self/exe",
 		ref, facts, NULL};
 	char self[4096];
@@ -78,7 +78,7 @@ static int save_workspaces(const struct prove_place *pl, const json_t *s, struct
 {
 	AUTO_FREE char *path = xasprintf("%s/workspaces", pl->facts);
 	AUTO_FREE char *shares = xasprintf("%s/shares", pl->facts);
-	FILE *f = fopen(path, "we"), *g = fopen(shares, "we");
+	FILE *f = fopen(path, "wxe"), *g = fopen(shares, "wxe");
 	const json_t *w;
 	size_t i;
 

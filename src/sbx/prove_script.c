@@ -124,6 +124,11 @@ static char *inside_script(const struct prove_lane *l, const struct prove_item *
 		l->common->prelude_inside, it->p->part[PROBE_INSIDE]);
 }
 
+const char *prove_shell(void)
+{
+	return access("/bin/dash", X_OK) == 0 ? "/bin/dash" : "/bin/sh";
+}
+
 char *prove_script_make(
 	const struct prove_lane *l, const struct prove_item *it, enum probe_part part)
 {

@@ -358,6 +358,18 @@ def test_export_is_exact_and_can_be_checked_elsewhere(bare, logs, tmp_path):
     assert "opening " in bare.sbx("audit", "verify", "--file", tmp_path / "none", check=1).stderr
 
 
+def test_export_follows_no_link_that_a_guest_planted(bare, logs):
+    logs.deny()
+    logs.finish()
+    precious = bare.root / "authorized_keys"
+    precious.write_text("mine\n")
+    (bare.work / "log.jsonl").symlink_to(precious)
+    bare.sbx("audit", "export", "-o", "log.jsonl", check=0)
+    assert precious.read_text() == "mine\n"
+    assert not (bare.work / "log.jsonl").is_symlink() and "evil.example" in (bare.work / "log.jsonl").read_text()
+    assert [f.name for f in bare.work.iterdir()] == ["log.jsonl"]
+
+
 def test_a_full_disk_is_no_success(bare, logs):
     logs.say("fill", A, "demo", 50)
     logs.finish()

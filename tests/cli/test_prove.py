@@ -340,6 +340,36 @@ def test_no_control_character_comes_through(prove):
         subprocess.run(["rm", "-rf", folder], check=True)
 
 
+def test_the_page_follows_no_link_that_a_guest_planted(prove):
+    prove.probe("files/a", HEAD + "#: inside\nsaw x\n")
+    precious = prove.inst.root / "authorized_keys"
+    precious.write_text("mine\n")
+    page = prove.inst.work / "proof.html"
+    page.symlink_to(precious)
+    prove.run("demo", "--html", "proof.html", check=0)
+    assert precious.read_text() == "mine\n" and not page.is_symlink() and "<html" in page.read_text()
+    # Nothing is left of a page that could not be written.
+    prove.run("demo", "--html", "none/proof.html", check=125)
+    assert [f.name for f in prove.inst.work.iterdir() if "proof" in f.name] == ["proof.html"]
+
+
+@pytest.mark.parametrize("probe", ["host/clock", "kernel/memory"])
+def test_the_text_of_a_hostile_guest_runs_nothing_on_the_host(prove, probe):
+    """Where sh is bash, arithmetic ran the commands in it."""
+    canary = prove.inst.root / "ran"
+    text = (DATA / "probes" / probe).read_text()
+    prove.probe(probe, text)
+    prove.hostile(f"n = ask(); frame(n, 0, b'now[$(touch {canary})]'); ask()\n__import__('shutil').rmtree(sys.argv[2])")
+    path = prove.inst.root / "bin"
+    path.mkdir()
+    (path / "sh").symlink_to("/bin/bash")
+    p = prove.inst.sbx("prove", "demo", "--json", env={**prove.env, "PATH": f"{path}:{os.environ['PATH']}"})
+    by = {x["id"]: x for x in json.loads(p.stdout)["probes"]}
+    assert not canary.exists() and by[probe]["verdict"] == "fail", p.stdout
+    for folder in (prove.inst.root / "state").glob("sbx-prove-*"):
+        subprocess.run(["rm", "-rf", folder], check=True)
+
+
 def test_a_guest_that_never_answers(prove):
     prove.probe("files/a", HEAD + "# seconds: 1\n#: inside\nsaw x\n")
     prove.hostile("ask(); __import__('shutil').rmtree(sys.argv[2]); time.sleep(100)")
