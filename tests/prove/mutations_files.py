@@ -142,6 +142,7 @@ HIDE = tuple(f"files/hide-{n}" for n in ("create", "link", "mounts", "read", "re
 
 HOLES += [
     # CVE-2026-46695: read-only only where the guest says so
+    Hole("files-planted-page", "lib/base/file.c", "f->fd = mkostemp(f->temp, O_CLOEXEC);", "f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);"),
     Hole("ro-is-rw", "lib/share/scaffold.c", "tree_clone(fd, pin->ro ? 0 : TREE_RW, &tree)", "tree_clone(fd, TREE_RW, &tree)"),
     Hole("hide-nothing", "lib/share/hide.c", "\t\tif (fnmatch(globs[i], name, 0) == 0)\n\t\t\treturn true;\n\treturn false;",
          "\t\tif (fnmatch(globs[i], name, 0) == 2)\n\t\t\treturn true;\n\treturn false;"),
@@ -188,6 +189,7 @@ MUTATIONS = [
     Mutation(red=("files/links-absolute", "files/links-relative", "files/links-write", "files/links-race", "files/dot-dot", "files/proc-roots"),
              guest=OPEN + "open_folder \"${work%/*}\" 'for n in absolute relative dots proc; do echo flag >flag-$n; done; for n in write race; do mkdir flag-$n && echo flag >flag-$n/file; done'",
              undo_guest=CLOSE + "umount -l \"${work%/*}\" || :  # the raw session may have taken it down"),
+    Mutation(red=("files/planted-page",), hole="files-planted-page"),
     Mutation(red=("files/parents-refuse-writes",), guest=OPEN + "open_folder \"$share${work%/*}\" :", undo_guest=CLOSE + "umount -l \"$share${work%/*}\" || :"),
     Mutation(red=("files/hard-links",), host=link_read_only, undo_host=unlink_read_only),
     Mutation(red=("files/handles", "files/hard-links", "files/raw-nodes"), host=link_flag, undo_host=unlink_flag),

@@ -157,6 +157,7 @@ LISTEN = """	{
 """
 
 MUTATIONS += [
+    hole("probe-shell", "src/sbx/prove_script.c", 'access("/bin/dash", X_OK) == 0 ? "/bin/dash" : "/bin/sh"', '"/bin/bash"', ("host/probe-shell",)),
     hole("listens", LINK, "\tk->listen_fd = TAKE_FD(fd);\n", "\tk->listen_fd = TAKE_FD(fd);\n" + LISTEN, ("host/tcp-listeners", "host/udp-sockets", "host/abstract-sockets")),
     hole("api-anybody", "src/sbxd/conn.c", " && uc.uid == geteuid();", ";", ("host/api-other-user",)),
     hole("vault-anybody", "src/vault/peer.c", " && cred.uid == geteuid();", ";", ("host/vault-other-user",)),
