@@ -85,6 +85,7 @@ static bool is_refusal(enum origin_outcome outcome)
 	case ORIGIN_BAD_REQUEST:
 	case ORIGIN_DENIED_FOREIGN:
 	case ORIGIN_DENIED_METHOD:
+	case ORIGIN_DENIED_REQUEST:
 	case ORIGIN_BAD_CERT:
 	case ORIGIN_NO_VALUE:
 	case ORIGIN_CANNOT_SIGN:

@@ -52,6 +52,8 @@ const char *origin_outcome_text(enum origin_outcome outcome)
 		[ORIGIN_DENIED_FOREIGN] =
 			"the request carries a credential that is not this sandbox's",
 		[ORIGIN_DENIED_METHOD] = "no credential is sent with this method",
+		[ORIGIN_DENIED_REQUEST] =
+			"a request that creates or returns a credential is refused",
 		[ORIGIN_NO_CONNECTION] = "no connection",
 		[ORIGIN_NO_TLS] = "the TLS handshake failed",
 		[ORIGIN_BAD_CERT] = "the server's certificate is not valid for this host",

@@ -102,6 +102,7 @@ enum origin_outcome {
 	ORIGIN_BAD_REQUEST,    /* edge sent what was not allowed */
 	ORIGIN_DENIED_FOREIGN, /* the request carries somebody else's credential */
 	ORIGIN_DENIED_METHOD,  /* TRACE, CONNECT */
+	ORIGIN_DENIED_REQUEST, /* it would create or return a credential */
 	ORIGIN_NO_CONNECTION,  /* SOCKET said why */
 	ORIGIN_NO_TLS,	       /* the handshake failed */
 	ORIGIN_BAD_CERT,       /* the server's certificate is not one for this host */

@@ -1,4 +1,4 @@
-#include "service.h"
+#include "service_internal.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -35,6 +35,13 @@ void service_done(struct service *s)
 	for (size_t i = 0; i < s->n_fields; i++) {
 		free(s->field[i].name);
 		free(s->field[i].sentinel);
+	}
+	for (size_t i = 0; i < s->n_refusals; i++) {
+		free(s->refusal[i].rule);
+		free(s->refusal[i].method);
+		free(s->refusal[i].path);
+		free(s->refusal[i].name);
+		free(s->refusal[i].value);
 	}
 	free(s->name);
 	free(s->about);
@@ -227,8 +234,7 @@ static int hex_digit(uint8_t c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Percent signs undone, so that a name or value cannot hide behind them. False: does not fit. */
-static bool unescape(struct slice s, uint8_t *buf, size_t size, struct slice *ret)
+bool service_unescape(struct slice s, uint8_t *buf, size_t size, struct slice *ret)
 {
 	size_t n = 0;
 
@@ -248,7 +254,7 @@ static bool unescape(struct slice s, uint8_t *buf, size_t size, struct slice *re
 	return true;
 }
 
-static bool is_word(struct slice s, const char *word)
+bool service_is_word(struct slice s, const char *word)
 {
 	return s.n == strlen(word) && strncasecmp((const char *)s.p, word, s.n) == 0;
 }
@@ -256,10 +262,10 @@ static bool is_word(struct slice s, const char *word)
 static bool is_known(const struct service *s, enum service_where where, struct slice name)
 {
 	for (size_t i = 0; i < s->n_known; i++)
-		if (s->known[i].where == where && is_word(name, s->known[i].name))
+		if (s->known[i].where == where && service_is_word(name, s->known[i].name))
 			return true;
 	for (size_t i = 0; i < s->n_slots && where == SERVICE_IN_HEADER; i++)
-		if (is_word(name, s->slot[i].header))
+		if (service_is_word(name, s->slot[i].header))
 			return true;
 	return false;
 }
@@ -340,7 +346,7 @@ static bool is_formatted(const struct service *s, struct slice name, struct slic
 		const char *format = s->slot[i].format;
 		size_t front, back;
 
-		if (!format || !is_word(name, s->slot[i].header))
+		if (!format || !service_is_word(name, s->slot[i].header))
 			continue;
 		front = (size_t)(strstr(format, "%s") - format);
 		back = strlen(format) - front - 2;
@@ -363,9 +369,9 @@ static bool is_header_sentinel(const struct service *s, struct slice name, struc
 		n++;
 	scheme = slice_of(value.p, n);
 	rest = slice_trim(slice_of(value.p + n, value.n - n));
-	if (is_word(scheme, "basic"))
+	if (service_is_word(scheme, "basic"))
 		return is_basic_sentinel(s, rest);
-	if (is_word(scheme, "aws4-hmac-sha256"))
+	if (service_is_word(scheme, "aws4-hmac-sha256"))
 		return is_signed_sentinel(s, rest);
 	return is_sentinel(s, rest);
 }
@@ -376,7 +382,7 @@ enum service_verdict service_judge(
 	uint8_t name_buf[SERVICE_MAX_WORD], buf[2 * SERVICE_MAX_TEXT];
 	struct slice text;
 
-	if (where == SERVICE_IN_QUERY && !unescape(name, name_buf, sizeof(name_buf), &name))
+	if (where == SERVICE_IN_QUERY && !service_unescape(name, name_buf, sizeof(name_buf), &name))
 		return SERVICE_PLAIN; /* longer than any that is known */
 	value = slice_trim(value);
 	if (value.n == 0 || !is_known(s, where, name))
@@ -385,7 +391,7 @@ enum service_verdict service_judge(
 		return is_header_sentinel(s, name, value) ? SERVICE_SENTINEL : SERVICE_FOREIGN;
 	if (where == SERVICE_IN_COOKIE)
 		return is_sentinel(s, value) ? SERVICE_SENTINEL : SERVICE_FOREIGN;
-	if (!unescape(value, buf, sizeof(buf), &text))
+	if (!service_unescape(value, buf, sizeof(buf), &text))
 		return SERVICE_FOREIGN;
 	return is_sentinel(s, text) || is_scope_sentinel(s, text) ? SERVICE_SENTINEL
 								  : SERVICE_FOREIGN;

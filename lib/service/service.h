@@ -10,8 +10,8 @@
  *          up are a guest's, hosts canonical (host.h). Holds no credential, only sentinels.
  * Owns     All its pointers, freed by service_done.
  * Limits   SERVICE_MAX_BYTES a file, SERVICE_MAX_LINE a line, and SERVICE_MAX_SLOTS,
- *          SERVICE_MAX_HOSTS, SERVICE_MAX_PATHS, SERVICE_MAX_ENVS, SERVICE_MAX_KNOWN and
- *          SERVICE_MAX_FIELDS.
+ *          SERVICE_MAX_HOSTS, SERVICE_MAX_PATHS, SERVICE_MAX_ENVS, SERVICE_MAX_KNOWN,
+ *          SERVICE_MAX_FIELDS and SERVICE_MAX_REFUSALS.
  * Never    Takes a host without a port, every host, or a network: a credential goes to named places.
  * See      services.h for all of them, proto/PROTOCOL.service, service_test.c, service_fuzz.c
  */
@@ -30,6 +30,7 @@
 #define SERVICE_MAX_KNOWN 16
 #define SERVICE_MAX_FIELDS 8 /* of an OAuth answer */
 #define SERVICE_MAX_ENDPOINTS 4
+#define SERVICE_MAX_REFUSALS 64
 
 enum service_how {
 	SERVICE_HEADER, /* name: format */
@@ -90,6 +91,16 @@ struct service_endpoint {
 	char *path; /* exactly this one */
 };
 
+/* A request that is never sent, because its response contains a new credential. Either a path, or a
+ * header or query field with a value (SERVICE_IN_HEADER, SERVICE_IN_QUERY). */
+struct service_refusal {
+	char *rule;   /* the line, for messages */
+	char *method; /* NULL: every one */
+	char *path;   /* a pattern in lower case; NULL: a field */
+	enum service_where where;
+	char *name, *value; /* a `*` at the front or end of the value stands for any text */
+};
+
 struct service {
 	char *name, *about;
 	struct service_slot slot[SERVICE_MAX_SLOTS];
@@ -102,6 +113,8 @@ struct service {
 	size_t n_endpoints;
 	struct service_field field[SERVICE_MAX_FIELDS];
 	size_t n_fields;
+	struct service_refusal refusal[SERVICE_MAX_REFUSALS];
+	size_t n_refusals;
 };
 
 /* *ret must be all zero, and is so after an error. `name` is the file's name for messages. */
@@ -148,6 +161,20 @@ bool service_is_field_sentinel(const struct service_field *f, struct slice text)
 bool service_has_login(const struct service *s);
 /* Whether one of its token endpoints is at this host and port, whatever the path. */
 bool service_is_endpoint_host(const struct service *s, const struct service_request *req);
+
+/*
+ * The rule that refuses this method and path, or NULL. Servers disagree about the spelling of paths:
+ * upper and lower case, escapes, empty and dot segments, `;` parameters, a slash or an extension at
+ * the end all count as the same path. An empty method is one that is not known.
+ */
+const struct service_refusal *service_refuses_path(
+	const struct service *s, struct slice method, struct slice path);
+/* The same for a header (its name in any case), and for a whole query with its pairs. */
+const struct service_refusal *service_refuses_header(
+	const struct service *s, struct slice name, struct slice value);
+const struct service_refusal *service_refuses_query(const struct service *s, struct slice query);
+/* Whether a query has a field of this name, in any case and spelling. */
+bool service_has_query(struct slice query, const char *name);
 
 /* Whether a path fits a pattern: segments, `*` for one of them, one `**` for one or more. */
 bool service_path_match(const char *pattern, struct slice path);

@@ -56,6 +56,23 @@ static void check_service(struct slice text, const struct service *s)
 	services_free(set);
 }
 
+/* A rule refuses what it says, and what a pattern looks like when it is a path. */
+static void check_refusals(const struct service *s)
+{
+	for (size_t i = 0; i < s->n_refusals; i++) {
+		const struct service_refusal *r = &s->refusal[i];
+		bool is_pattern = strchr(r->path ? r->path : r->value, '*');
+
+		assert(r->rule && (r->path || (r->name && r->value)));
+		if (r->path && !strpbrk(r->path, "*;\\#.") && r->path[1])
+			assert(service_refuses_path(s, slice_from_str(r->method ? r->method : "X"),
+				slice_from_str(r->path)));
+		if (!r->path && r->where == SERVICE_IN_HEADER && !is_pattern)
+			assert(service_refuses_header(
+				s, slice_from_str(r->name), slice_from_str(r->value)));
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	AUTO_SERVICE struct service s = {0};
@@ -72,5 +89,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)service_path_match("/**/info/*", text);
 	(void)service_judge(&s, SERVICE_IN_HEADER, slice_from_str("authorization"), text);
 	(void)service_judge(&s, SERVICE_IN_QUERY, text, text);
+	(void)service_refuses_path(&s, slice_of(NULL, 0), text);
+	(void)service_refuses_query(&s, text);
+	check_refusals(&s);
 	return 0;
 }

@@ -1,6 +1,7 @@
+#include <ctype.h>
 #include <errno.h>
 #include "lib/base/mem.h"
-#include "service.h"
+#include "service_internal.h"
 
 /* ---- small texts ---- */
 
@@ -203,6 +204,11 @@ static int parse_host(struct slice text, struct netrule *ret, struct err *err)
 	return r;
 }
 
+static bool is_segment(struct slice s)
+{
+	return slice_eq_str(s, "*") || slice_eq_str(s, "**") || !memchr(s.p, '*', s.n);
+}
+
 /* `/a/STAR/b`: one blank-free text that begins with a slash, with whole segments as patterns. */
 static int check_path(struct slice s, struct err *err)
 {
@@ -217,11 +223,59 @@ static int check_path(struct slice s, struct err *err)
 		if (i < s.n && s.p[i] != '/')
 			continue;
 		deep += slice_eq_str(segment, "**");
-		if (segment.n == 0 ? s.n > 1 : segment.n > 2 && memchr(segment.p, '*', segment.n))
+		if (segment.n == 0 ? s.n > 1 : !is_segment(segment))
 			return err_set(err, -EINVAL, "a segment is a text, '*' or '**'");
 		begin = i + 1;
 	}
 	return deep > 1 ? err_set(err, -EINVAL, "a path has at most one '**'") : 0;
+}
+
+/* ---- 'refuse' ---- */
+
+static char *dup_lower(struct slice s)
+{
+	char *text = dup_slice(s);
+
+	for (char *p = text; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	return text;
+}
+
+static int parse_refused_path(
+	struct slice method, struct slice path, struct service_refusal *ret, struct err *err)
+{
+	bool is_every = slice_eq_str(method, "*");
+	int r;
+
+	if (!is_every && !has_only(method, UPPER))
+		return err_set(err, -EINVAL,
+			"expected 'refuse METHOD PATH', 'refuse header NAME VALUE' or 'refuse "
+			"query NAME VALUE'");
+	r = check_path(path, err);
+	if (r < 0)
+		return r;
+	*ret = (struct service_refusal){
+		.method = is_every ? NULL : dup_slice(method), .path = dup_lower(path)};
+	return 0;
+}
+
+static int parse_refused_field(
+	struct slice where, struct slice rest, struct service_refusal *ret, struct err *err)
+{
+	struct slice name = next_word(&rest);
+	size_t stars = 0;
+
+	if (!has_only(name, LOWER UPPER DIGITS "-_.") || !is_solid(rest))
+		return err_set(err, -EINVAL, "expected a name and a value without blanks");
+	for (size_t i = 0; i < rest.n; i++)
+		stars += rest.p[i] == '*';
+	if (stars > 1 || (stars == 1 && rest.p[0] != '*' && rest.p[rest.n - 1] != '*'))
+		return err_set(err, -EINVAL, "a value has one '*' at its front or its end");
+	*ret = (struct service_refusal){
+		.where = slice_eq_str(where, "query") ? SERVICE_IN_QUERY : SERVICE_IN_HEADER,
+		.name = dup_lower(name),
+		.value = dup_lower(rest)};
+	return 0;
 }
 
 static int take_token(struct reader *rd, struct slice rest, struct err *err)
@@ -242,6 +296,25 @@ static int take_token(struct reader *rd, struct slice rest, struct err *err)
 		return r;
 	e.path = dup_slice(rest);
 	rd->s.endpoint[rd->s.n_endpoints++] = e;
+	return 0;
+}
+
+static int take_refuse(struct reader *rd, struct slice rest, struct err *err)
+{
+	struct service_refusal *refusal = &rd->s.refusal[rd->s.n_refusals];
+	struct slice line = rest, what = next_word(&rest);
+	int r;
+
+	if (rd->s.n_refusals == SERVICE_MAX_REFUSALS)
+		return err_set(err, -E2BIG, "more than %d lines 'refuse'", SERVICE_MAX_REFUSALS);
+	if (slice_eq_str(what, "header") || slice_eq_str(what, "query"))
+		r = parse_refused_field(what, rest, refusal, err);
+	else
+		r = parse_refused_path(what, rest, refusal, err);
+	if (r < 0)
+		return r;
+	refusal->rule = dup_slice(line);
+	rd->s.n_refusals++;
 	return 0;
 }
 
@@ -433,6 +506,7 @@ static const struct word {
 	{"known", take_known, false},
 	{"token", take_token, false},
 	{"field", take_field, false},
+	{"refuse", take_refuse, false},
 	{"host", take_host, true},
 	{"path", take_path, true},
 	{"header", take_header, true},

@@ -148,6 +148,17 @@ static const struct {
 	{HEAD "field access a proxy-managed\n" SLOT "end\n", 8, "go together"},
 	{HEAD "field other a\n", 4, "field access"},
 	{HEAD "field expires a b\n", 4, "no sentinel"},
+	{HEAD "refuse\n", 4, "refuse METHOD PATH"},
+	{HEAD "refuse post /a\n", 4, "refuse METHOD PATH"},
+	{HEAD "refuse POST\n", 4, "begins with '/'"},
+	{HEAD "refuse POST a\n", 4, "begins with '/'"},
+	{HEAD "refuse * /a*\n", 4, "segment"},
+	{HEAD "refuse query Action\n", 4, "a name and a value"},
+	{HEAD "refuse header a: b\n", 4, "a name and a value"},
+	{HEAD "refuse query Action a b\n", 4, "a name and a value"},
+	{HEAD "refuse query Action a*b\n", 4, "one '*'"},
+	{HEAD "refuse query Action *b*\n", 4, "one '*'"},
+	{HEAD SLOT "refuse POST /a\n", 7, "in a slot"},
 	{HEAD "\rname\n", 4, "control character"},
 	{HEAD "about\x01\n", 4, "control character"},
 };
@@ -177,11 +188,11 @@ static void limits_hold(void **state)
 		{"env X%u proxy-managed", SERVICE_MAX_ENVS},
 		{"field access f%u proxy-managed", SERVICE_MAX_FIELDS},
 		{"token t%u.example.com:443 /t", SERVICE_MAX_ENDPOINTS},
-		{"slot s%u", SERVICE_MAX_SLOTS}, {"host h%u.example.com:443", SERVICE_MAX_HOSTS},
-		{"path /p%u", SERVICE_MAX_PATHS}};
+		{"refuse POST /p%u", SERVICE_MAX_REFUSALS}, {"slot s%u", SERVICE_MAX_SLOTS},
+		{"host h%u.example.com:443", SERVICE_MAX_HOSTS}, {"path /p%u", SERVICE_MAX_PATHS}};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		AUTO_FREE char *text = xstrdup(i < 5 ? HEAD : HEAD "slot a\n");
+		AUTO_FREE char *text = xstrdup(i < 6 ? HEAD : HEAD "slot a\n");
 		struct service s = {0};
 		struct err err;
 		char want[64];
@@ -303,6 +314,106 @@ static void a_request_has_one_slot(void **state)
 		if (strcmp(slot, rows[i].slot) != 0)
 			fail_msg("%s%s has slot %s", rows[i].target, rows[i].path, slot);
 	}
+}
+
+static const char refusing[] = HEAD "refuse POST /api/keys\n"
+				    "refuse * /API/projects/**/tokens\n"
+				    "refuse GET /repos/*/*/secret\n"
+				    "refuse header x-amz-target *.GetSecretValue\n"
+				    "refuse query Action AssumeRole*\n"
+				    "refuse query Action GetSessionToken\n" SLOT "end\n";
+
+/* Servers spell paths in many ways: all of them are the endpoint. */
+static void an_endpoint_is_refused_in_every_spelling(void **state)
+{
+	static const struct {
+		const char *method, *path, *rule;
+	} rows[] = {
+		{"POST", "/api/keys", "POST /api/keys"},
+		{"post", "/api/keys", "POST /api/keys"},
+		{"", "/api/keys", "POST /api/keys"},
+		{"GET", "/api/keys", NULL},
+		{"POST", "/api/keysx", NULL},
+		{"POST", "/api/keys/1", NULL},
+		{"POST", "/x/api/keys", NULL},
+		{"POST", "/api/keys/", "POST /api/keys"},
+		{"POST", "/api/keys//", "POST /api/keys"},
+		{"POST", "/API/Keys", "POST /api/keys"},
+		{"POST", "//api///keys", "POST /api/keys"},
+		{"POST", "/api/./keys", "POST /api/keys"},
+		{"POST", "/api/x/../keys", "POST /api/keys"},
+		{"POST", "/../api/keys", "POST /api/keys"},
+		{"POST", "/api/x/%2e%2E/keys", "POST /api/keys"},
+		{"POST", "/api;v=1/keys;a=b", "POST /api/keys"},
+		{"POST", "/api/keys%3bx", "POST /api/keys"},
+		{"POST", "/api/%6beys", "POST /api/keys"},
+		{"POST", "/api/%256beys", "POST /api/keys"},
+		{"POST", "/api%2Fkeys", "POST /api/keys"},
+		{"POST", "/api%252fkeys", "POST /api/keys"},
+		{"POST", "/api%5Ckeys", "POST /api/keys"},
+		{"POST", "/api\\keys", "POST /api/keys"},
+		{"POST", "/api/keys.json", "POST /api/keys"},
+		{"POST", "/api/keys%20", "POST /api/keys"},
+		{"POST", "/api/keys%00x", "POST /api/keys"},
+		{"POST", "/api/keys%3Fx", "POST /api/keys"},
+		{"POST", "/api/keys%23x", "POST /api/keys"},
+		{"PUT", "/api/projects/1/tokens", "* /API/projects/**/tokens"},
+		{"PUT", "/api/projects/a%2Fb/tokens", "* /API/projects/**/tokens"},
+		{"PUT", "/api/projects/tokens", NULL},
+		{"GET", "/repos/a/b/secret", "GET /repos/*/*/secret"},
+		{"GET", "/repos/a%2Fb/secret", "GET /repos/*/*/secret"},
+		{"GET", "/repos/a/b%2Fc/secret", "GET /repos/*/*/secret"},
+		{"GET", "/repos/a/b%3Fc/secret", "GET /repos/*/*/secret"},
+		{"GET", "/repos/a/b/c/secret", NULL},
+		{"GET", "/", NULL},
+		{"GET", "", NULL},
+		{"POST", "/%", NULL},
+	};
+	AUTO_SERVICE struct service s;
+
+	load(refusing, &s);
+	assert_int_equal(s.n_refusals, 6);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct service_refusal *r = service_refuses_path(
+			&s, slice_from_str(rows[i].method), slice_from_str(rows[i].path));
+
+		if (!r != !rows[i].rule || (r && strcmp(r->rule, rows[i].rule) != 0))
+			fail_msg("%s %s: %s", rows[i].method, rows[i].path, r ? r->rule : "-");
+	}
+}
+
+static void a_call_is_refused_by_its_header_or_query(void **state)
+{
+	static const struct {
+		const char *query;
+		bool refused;
+	} rows[] = {
+		{"Action=AssumeRole", true},
+		{"Action=AssumeRoleWithSAML", true},
+		{"Version=1&Action=GetSessionToken", true},
+		{"Version=1;action=getsessiontoken", true},
+		{"A%63tion=%47etSessionToken&x", true},
+		{"Action=+GetSessionToken", false},
+		{"Action=GetSessionTokens", false},
+		{"Action=GetCallerIdentity", false},
+		{"Action", false},
+		{"", false},
+		{"XAction=AssumeRole", false},
+	};
+	AUTO_SERVICE struct service s;
+
+	load(refusing, &s);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (!service_refuses_query(&s, slice_from_str(rows[i].query)) == rows[i].refused)
+			fail_msg("%s", rows[i].query);
+	assert_non_null(service_refuses_header(&s, slice_from_str("X-Amz-Target"),
+		slice_from_str(" secretsmanager.GETSecretValue")));
+	assert_null(service_refuses_header(&s, slice_from_str("X-Amz-Target"),
+		slice_from_str("secretsmanager.GetSecretValues")));
+	assert_null(service_refuses_header(
+		&s, slice_from_str("x-amz-target"), slice_from_str("GetSecretValue")));
+	assert_null(
+		service_refuses_header(&s, slice_from_str("action"), slice_from_str("AssumeRole")));
 }
 
 static void the_token_endpoint_is_one_path(void **state)
@@ -475,6 +586,8 @@ int main(void)
 		cmocka_unit_test(large_files_and_lines_are_refused),
 		cmocka_unit_test(paths_match_whole_segments),
 		cmocka_unit_test(a_request_has_one_slot),
+		cmocka_unit_test(an_endpoint_is_refused_in_every_spelling),
+		cmocka_unit_test(a_call_is_refused_by_its_header_or_query),
 		cmocka_unit_test(the_token_endpoint_is_one_path),
 		cmocka_unit_test(a_foreign_credential_is_seen_wherever_it_stands),
 		cmocka_unit_test(the_sentinel_of_a_sandbox),

@@ -247,6 +247,87 @@ static void requests_find_their_slots(void **state)
 	services_free(set);
 }
 
+/* METHOD and path, a target header ("> ") or a query ("? "). */
+static void endpoints_that_create_credentials_are_refused(void **state)
+{
+	static const struct {
+		const char *service, *method, *path;
+		bool refused;
+	} rows[] = {
+		{"anthropic", "POST", "/api/oauth/claude_cli/create_api_key", true},
+		{"anthropic", "POST", "/v1/messages", false},
+		{"anthropic", "GET", "/api/oauth/profile", false},
+		{"openai", "POST", "/v1/realtime/client_secrets", true},
+		{"openai", "POST", "/v1/realtime/sessions", true},
+		{"openai", "POST", "/v1/organization/admin_api_keys", true},
+		{"openai", "POST", "/v1/organization/projects/p/service_accounts", true},
+		{"openai", "POST", "/v1/responses", false},
+		{"openai", "GET", "/v1/realtime", false},
+		{"github", "GET", "/copilot_internal/v2/token", true},
+		{"github", "GET", "/copilot_internal/user", false},
+		{"github", "POST", "/user/keys", true},
+		{"github", "GET", "/user/keys", false},
+		{"github", "POST", "/user/gpg_keys", true},
+		{"github", "POST", "/user/ssh_signing_keys", true},
+		{"github", "POST", "/repos/o/r/keys", true},
+		{"github", "POST", "/repos/o/r/actions/runners/registration-token", true},
+		{"github", "POST", "/app/installations/1/access_tokens", true},
+		{"github", "POST", "/repos/o/r/issues", false},
+		{"gitlab", "POST", "/api/v4/personal_access_tokens/self/rotate", true},
+		{"gitlab", "POST", "/api/v4/personal_access_tokens/7/rotate", true},
+		{"gitlab", "GET", "/api/v4/personal_access_tokens/self", false},
+		{"gitlab", "POST", "/api/v4/projects/g%2Fs%2Fp/access_tokens", true},
+		{"gitlab", "POST", "/api/v4/projects/1/access_tokens/2/rotate", true},
+		{"gitlab", "POST", "/api/v4/groups/g/access_tokens/self/rotate", true},
+		{"gitlab", "POST", "/api/v4/projects/1/deploy_tokens", true},
+		{"gitlab", "POST", "/api/v4/projects/1/deploy_keys", true},
+		{"gitlab", "POST", "/api/v4/user/runners", true},
+		{"gitlab", "POST", "/api/v4/runners", true},
+		{"gitlab", "GET", "/api/v4/projects/1/triggers", true},
+		{"gitlab", "POST", "/api/v4/projects/1/merge_requests", false},
+		{"gitlab", "GET", "/api/v4/projects/g%2Fp", false},
+		{"npm", "POST", "/-/npm/v1/tokens", true},
+		{"npm", "PUT", "/-/user/org.couchdb.user:a", true},
+		{"npm", "PUT", "/@scope%2fname", false},
+		{"npm", "POST", "/-/npm/v1/security/advisories/bulk", false},
+		{"google", "POST", "/v1alpha/auth_tokens", true},
+		{"google", "POST", "/v1beta/models/gemini:generateContent", false},
+		{"openrouter", "POST", "/api/v1/keys", true},
+		{"openrouter", "POST", "/api/v1/chat/completions", false},
+		{"xai", "POST", "/v1/realtime/client_secrets", true},
+		{"aws", "> ", "secretsmanager.GetSecretValue", true},
+		{"aws", "> ", "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken", true},
+		{"aws", "> ", "AmazonSSM.GetParametersByPath", true},
+		{"aws", "> ", "AWSCognitoIdentityService.GetCredentialsForIdentity", true},
+		{"aws", "> ", "DynamoDB_20120810.GetItem", false},
+		{"aws", "> ", "secretsmanager.ListSecrets", false},
+		{"aws", "? ", "Action=AssumeRoleWithWebIdentity&Version=2011-06-15", true},
+		{"aws", "? ", "Action=GetSessionToken", true},
+		{"aws", "? ", "Action=CreateAccessKey&UserName=a", true},
+		{"aws", "? ", "Action=GetCallerIdentity", false},
+		{"aws", "GET", "/v1/authorization-token", true},
+		{"aws", "GET", "/federation/credentials", true},
+		{"aws", "GET", "/bucket/key", false},
+	};
+	struct services *set = shipped();
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct service *s = services_by_name(set, rows[i].service);
+		struct slice text = slice_from_str(rows[i].path);
+		const struct service_refusal *r;
+
+		if (rows[i].method[0] == '>')
+			r = service_refuses_header(s, slice_from_str("x-amz-target"), text);
+		else if (rows[i].method[0] == '?')
+			r = service_refuses_query(s, text);
+		else
+			r = service_refuses_path(s, slice_from_str(rows[i].method), text);
+		if ((r != NULL) != rows[i].refused)
+			fail_msg("%s: %s %s", rows[i].service, rows[i].method, rows[i].path);
+	}
+	services_free(set);
+}
+
 /* Neighbours, other ports, and what strangers can put under the same domain. */
 static void credentials_go_nowhere_else(void **state)
 {
@@ -346,6 +427,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(one_bad_file_does_not_take_the_others_away),
 		cmocka_unit_test(all_that_are_promised_are_there),
 		cmocka_unit_test(requests_find_their_slots),
+		cmocka_unit_test(endpoints_that_create_credentials_are_refused),
 		cmocka_unit_test(credentials_go_nowhere_else),
 		cmocka_unit_test(only_https_and_only_sentinels_of_their_own),
 		cmocka_unit_test(agents_find_the_variables_that_they_read),

@@ -125,6 +125,7 @@ static uint16_t status_of(enum origin_outcome outcome)
 	case ORIGIN_BAD_REQUEST:
 	case ORIGIN_DENIED_FOREIGN:
 	case ORIGIN_DENIED_METHOD:
+	case ORIGIN_DENIED_REQUEST:
 	case ORIGIN_CANNOT_SIGN:
 		return 403;
 	case ORIGIN_TIMEOUT:

@@ -417,7 +417,7 @@ void token_store_drop(struct token *t);
 
 /* slot.c */
 void slot_remove_header(struct http_headers *headers, struct slice name);
-#define SLOT_MAX_WHERE 96
+#define SLOT_MAX_WHERE 208
 /* Looks through the request: ORIGIN_DONE and x->slot, or an outcome to refuse it with, and where the
  * credential stands. Removes sentinels, in place. */
 enum origin_outcome slot_judge(
@@ -430,6 +430,11 @@ enum origin_outcome slot_judge_trailers(
 int slot_fill(struct origin *o, struct exchange *x, struct value *v) MUST_CHECK;
 /* The head was sent: takes it out again. */
 void slot_wipe(struct exchange *x);
+
+/* refuse.c */
+/* -EPERM when a rule of the service refuses the request; names the rule and a command that helps. */
+int refuse_judge(const struct origin *o, const struct exchange *x,
+	char ret_where[SLOT_MAX_WHERE]) MUST_CHECK;
 
 /* sign.c */
 #define SIGN_MAX_KEPT (32U << 20) /* content of all exchanges that waits to be signed or sent */

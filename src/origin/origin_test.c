@@ -191,6 +191,42 @@ static void test_a_foreign_credential_is_refused(void **state)
 	rig_free(r);
 }
 
+static const char refusing_service[] =
+	"service 1\nname demo\nabout Demo\nenv DEMO_KEY " RIG_SENTINEL "\n"
+	"refuse POST /keys\nrefuse query Action AssumeRole*\n"
+	"refuse header x-amz-target *.GetSecretValue\n"
+	"slot api\nhost api.example.com:443\nheader authorization Bearer %s\nend\n";
+
+static void test_a_request_that_creates_a_credential_is_refused(void **state)
+{
+	static const struct rig_req rows[] = {
+		{.method = "POST", .path = "/keys"},
+		{.method = "post", .path = "//Keys/"},
+		{.method = "POST", .path = "/%6beys;a=b"},
+		{.method = "POST", .path = "/keys", .query = "a=b"},
+		{.path = "/keys", .headers = "x-http-method-override: POST\n"},
+		{.path = "/keys", .query = "_method=post"},
+		{.path = "/keys", .query = "_meth%6fd=post"},
+		{.query = "Action=AssumeRole"},
+		{.headers = "x-amz-target: secretsmanager.GetSecretValue\n"},
+	};
+	struct rig *r = rig_start(NULL);
+	int edge;
+
+	rig_up_as(r, RIG_HOST, ORIGIN_HAS_SECRET, refusing_service);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		edge = rig_ask(r, &rows[i]);
+		refused(r, edge, ORIGIN_DENIED_REQUEST, 403);
+		assert_non_null(strstr(rig_result(r, r->n_ids)->text, "rule 'refuse "));
+		assert_non_null(strstr(rig_result(r, r->n_ids)->text, "sbx secret set demo"));
+	}
+	assert_int_equal(r->n_wants, 0);
+	edge = rig_ask(r, &(struct rig_req){.path = "/keys"}); /* GET is another request */
+	(void)rig_expect(r, ORIGIN_WANT);
+	(void)close(edge);
+	rig_free(r);
+}
+
 static void test_methods_and_targets(void **state)
 {
 	static const struct rig_req rows[] = {
@@ -521,6 +557,7 @@ int main(void)
 		cmocka_unit_test(test_the_value_is_in_the_slot_and_the_guests_own_is_not),
 		cmocka_unit_test(test_sentinels_are_removed_everywhere),
 		cmocka_unit_test(test_a_foreign_credential_is_refused),
+		cmocka_unit_test(test_a_request_that_creates_a_credential_is_refused),
 		cmocka_unit_test(test_methods_and_targets),
 		cmocka_unit_test(test_no_value_without_a_good_certificate),
 		cmocka_unit_test(test_a_wildcard_and_an_address_are_good_names),

@@ -152,6 +152,8 @@ enum origin_outcome slot_judge(struct origin *o, struct exchange *x, char ret_wh
 	if (is_word(req->method, "trace") || is_word(req->method, "track") ||
 		is_word(req->method, "connect"))
 		return ORIGIN_DENIED_METHOD;
+	if (refuse_judge(o, x, ret_where) < 0)
+		return ORIGIN_DENIED_REQUEST;
 	if (!sift_headers(&o->service, &req->headers, ret_where) ||
 		!sift(&o->service, SERVICE_IN_QUERY, &req->query, "&;", ret_where))
 		return ORIGIN_DENIED_FOREIGN;

@@ -387,6 +387,19 @@ def test_a_foreign_key_does_not_leave(rig, lab, mark, name, how):
     assert record["rule"] == "openai"
 
 
+NEW_KEY = "/api/oauth/claude_cli/create_api_key"
+
+
+@pytest.mark.parametrize("path", [NEW_KEY, "/api//oauth/Claude_CLI/create_api_key/", "/api/oauth/claude_cli/create%5fapi_key", "/x/../api/oauth/claude_cli/create_api_key;a=b"])
+@pytest.mark.parametrize("how", ["--http1.1", "--http2"])
+def test_a_request_for_a_new_key_is_refused(rig, lab, mark, path, how):
+    """F2: the shipped anthropic.conf; the server would answer with a key that sbx does not know."""
+    code, body = status(rig, how, "--path-as-is", "-X", "POST", f"https://{OTHER}{path}")
+    assert code == 403 and b"refuse * /api/oauth/**/create_api_key" in body and b"sbx secret set anthropic" in body, body
+    assert not lab.server.requests
+    assert "create_api_key" in mark.wait(kind="credential-use", action="refuse", host=OTHER, rule="anthropic")["reason"]
+
+
 def test_sentinels_are_removed_however_often_they_stand(rig, lab):
     sentinel = rig.variables()["OPENAI_API_KEY"]
     with Raw(rig) as raw:
