@@ -1,6 +1,7 @@
 #include <errno.h>
 #include "lib/base/mem.h"
 #include "lib/policy/netrule.h"
+#include "lib/service/shape.h"
 #include "agent.h"
 #include "clean.h"
 
@@ -184,7 +185,7 @@ static int take_env(struct reader *rd, struct slice rest, struct err *err)
 	if (!has_only(name, UPPER DIGITS "_", AGENT_MAX_WORD) || strchr(DIGITS, name[0]) ||
 		rest.n == 0 || rest.n > AGENT_MAX_TEXT)
 		return err_set(err, -EINVAL, "not 'env NAME VALUE' with a name in upper case");
-	if (clean_has_secret(rest))
+	if (shape_has_secret(rest))
 		return err_set(err, -EPERM, "the value of %s is shaped like a credential", name);
 	if (find(&rd->a.env, name))
 		return err_set(err, -EEXIST, "variable %s is there already", name);

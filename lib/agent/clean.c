@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/service/shape.h"
 #include "clean_internal.h"
 
 #define MAX_KEY 64
@@ -77,71 +78,6 @@ bool clean_is_secret_key(const char *key)
 			plain[n++] = (char)tolower((unsigned char)*key);
 	plain[n] = '\0';
 	return is_any(plain, whole, equals) || is_any(plain, inside, holds);
-}
-
-/* ---- values ---- */
-
-#define MIN_SECRET 20 /* shorter ones are words */
-
-static bool is_token_byte(uint8_t c)
-{
-	return isalnum(c) || c == '_' || c == '-' || c == '.';
-}
-
-static bool is_secret_word(struct slice w)
-{
-	static const char *const first[] = {"sk-", "sk_", "pk_live", "rk_live", "ghp_", "gho_",
-		"ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xoxb-", "xoxa-", "xoxp-", "xapp-",
-		"AIza", "AKIA", "ASIA", "ya29.", "eyJ", "npm_", "hf_", "gsk_", "xai-", "fk-",
-		"dckr_pat_", "pypi-", NULL};
-
-	if (w.n < MIN_SECRET)
-		return false;
-	for (const char *const *f = first; *f; f++)
-		if (memcmp(w.p, *f, strlen(*f)) == 0)
-			return true;
-	return false;
-}
-
-static bool has_at(struct slice text, size_t at, const char *word)
-{
-	size_t n = strlen(word);
-
-	return text.n - at >= n && strncasecmp((const char *)text.p + at, word, n) == 0;
-}
-
-/* USER:PASSWORD@ behind "://". */
-static bool has_password(struct slice text, size_t at)
-{
-	bool colon = false;
-
-	for (at += 3; at < text.n && !isspace(text.p[at]) && text.p[at] != '/'; at++) {
-		if (text.p[at] == '@')
-			return colon;
-		colon = colon || text.p[at] == ':';
-	}
-	return false;
-}
-
-bool clean_has_secret(struct slice text)
-{
-	size_t n;
-
-	for (size_t i = 0; i < text.n; i += n) {
-		n = 0;
-		while (i + n < text.n && is_token_byte(text.p[i + n]))
-			n++;
-		if (is_secret_word(slice_of(text.p + i, n)) || has_at(text, i, "-----BEGIN ") ||
-			(has_at(text, i, "Bearer ") && text.n - i > MIN_SECRET &&
-				is_token_byte(text.p[i + 7])))
-			return true;
-		if (n == 0) {
-			if (has_at(text, i, "://") && has_password(text, i))
-				return true;
-			n = 1;
-		}
-	}
-	return false;
 }
 
 /* ---- JSON ---- */
@@ -244,7 +180,7 @@ int clean_settings(const char *name, struct slice text, const char *const *drop,
 		r = clean_plain(text, &out, err);
 	if (r < 0)
 		return r;
-	if (clean_has_secret(slice_from_str(out)))
+	if (shape_has_secret(slice_from_str(out)))
 		return err_set(err, -EPERM, "something in it is shaped like a credential");
 	*ret = TAKE(out);
 	return 0;

@@ -26,8 +26,6 @@
 bool clean_is_secret_name(const char *path);
 /* A member or key: apiKey, token, env, headers ... */
 bool clean_is_secret_key(const char *key);
-/* Whether somewhere in it stands what is shaped like a credential. */
-bool clean_has_secret(struct slice text);
 
 /* `key` was left out. */
 typedef void clean_told_fn(void *arg, const char *key);

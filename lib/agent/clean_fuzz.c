@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "clean.h"
 #include "lib/base/mem.h"
+#include "lib/service/shape.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			assert(err.text[0] && !out);
 			continue;
 		}
-		assert(!clean_has_secret(slice_from_str(out)));
+		assert(!shape_has_secret(slice_from_str(out)));
 		if (clean_settings(
 			    names[i], slice_from_str(out), drop, 1, count, &m, &again, &err) == 0)
 			assert(m == 0);

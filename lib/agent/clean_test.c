@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 #include "lib/base/mem.h"
+#include "lib/service/shape.h"
 
 static char told[512];
 
@@ -52,10 +53,10 @@ static void shapes(void **state)
 		"model = gpt-5.2-codex-something-long-winded"};
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		if (!clean_has_secret(slice_from_str(bad[i])))
+		if (!shape_has_secret(slice_from_str(bad[i])))
 			fail_msg("not found: %s", bad[i]);
 	for (size_t i = 0; i < ARRAY_LEN(good); i++)
-		if (clean_has_secret(slice_from_str(good[i])))
+		if (shape_has_secret(slice_from_str(good[i])))
 			fail_msg("found: %s", good[i]);
 }
 

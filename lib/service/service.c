@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <strings.h>
+#include "lib/base/mem.h"
+#include "shape.h"
 
 static void slot_done(struct service_slot *slot)
 {
@@ -28,6 +30,8 @@ void service_done(struct service *s)
 	}
 	for (size_t i = 0; i < s->n_known; i++)
 		free(s->known[i].name);
+	for (size_t i = 0; i < s->n_passed; i++)
+		free(s->passed[i].name);
 	for (size_t i = 0; i < s->n_endpoints; i++) {
 		netrule_done(&s->endpoint[i].host);
 		free(s->endpoint[i].path);
@@ -259,15 +263,26 @@ bool service_is_word(struct slice s, const char *word)
 	return s.n == strlen(word) && strncasecmp((const char *)s.p, word, s.n) == 0;
 }
 
+static bool is_listed(
+	const struct service_known *list, size_t n, enum service_where where, struct slice name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i].where == where && service_is_word(name, list[i].name))
+			return true;
+	return false;
+}
+
+static bool is_passed(const struct service *s, enum service_where where, struct slice name)
+{
+	return is_listed(s->passed, s->n_passed, where, name);
+}
+
 static bool is_known(const struct service *s, enum service_where where, struct slice name)
 {
-	for (size_t i = 0; i < s->n_known; i++)
-		if (s->known[i].where == where && service_is_word(name, s->known[i].name))
-			return true;
 	for (size_t i = 0; i < s->n_slots && where == SERVICE_IN_HEADER; i++)
 		if (service_is_word(name, s->slot[i].header))
 			return true;
-	return false;
+	return is_listed(s->known, s->n_known, where, name) && !is_passed(s, where, name);
 }
 
 static int base64_digit(uint8_t c)
@@ -376,23 +391,49 @@ static bool is_header_sentinel(const struct service *s, struct slice name, struc
 	return is_sentinel(s, rest);
 }
 
+/* A secret's place is not known, only its shape: one that is not ours is somebody's own. */
+static enum service_verdict judge_shape(const struct service *s, struct slice value)
+{
+	struct slice secret;
+
+	while (shape_next_secret(&value, &secret))
+		if (!is_header_sentinel(s, slice_of(NULL, 0), secret))
+			return SERVICE_FOREIGN;
+	return SERVICE_PLAIN;
+}
+
+static enum service_verdict judge_known(
+	const struct service *s, enum service_where where, struct slice name, struct slice value)
+{
+	bool ours = is_sentinel(s, value);
+
+	if (where == SERVICE_IN_HEADER)
+		ours = is_header_sentinel(s, name, value);
+	else if (where == SERVICE_IN_QUERY)
+		ours = ours || is_scope_sentinel(s, value);
+	return ours ? SERVICE_SENTINEL : SERVICE_FOREIGN;
+}
+
 enum service_verdict service_judge(
 	const struct service *s, enum service_where where, struct slice name, struct slice value)
 {
-	uint8_t name_buf[SERVICE_MAX_WORD], buf[2 * SERVICE_MAX_TEXT];
-	struct slice text;
+	uint8_t name_buf[SERVICE_MAX_WORD];
+	AUTO_FREE uint8_t *buf = NULL;
 
-	if (where == SERVICE_IN_QUERY && !service_unescape(name, name_buf, sizeof(name_buf), &name))
-		return SERVICE_PLAIN; /* longer than any that is known */
+	if (where == SERVICE_IN_QUERY) {
+		buf = xmalloc(value.n + 1);
+		if (!service_unescape(name, name_buf, sizeof(name_buf), &name))
+			name = slice_of(name_buf, 0); /* longer than any that is known */
+		(void)!service_unescape(value, buf, value.n + 1, &value); /* always fits */
+	}
 	value = slice_trim(value);
-	if (value.n == 0 || !is_known(s, where, name))
+	if (value.n == 0)
 		return SERVICE_PLAIN;
-	if (where == SERVICE_IN_HEADER)
-		return is_header_sentinel(s, name, value) ? SERVICE_SENTINEL : SERVICE_FOREIGN;
-	if (where == SERVICE_IN_COOKIE)
-		return is_sentinel(s, value) ? SERVICE_SENTINEL : SERVICE_FOREIGN;
-	if (!service_unescape(value, buf, sizeof(buf), &text))
-		return SERVICE_FOREIGN;
-	return is_sentinel(s, text) || is_scope_sentinel(s, text) ? SERVICE_SENTINEL
-								  : SERVICE_FOREIGN;
+	if (is_known(s, where, name))
+		return judge_known(s, where, name, value);
+	/* cookies are judged one by one */
+	if (is_passed(s, where, name) ||
+		(where == SERVICE_IN_HEADER && service_is_word(name, "cookie")))
+		return SERVICE_PLAIN;
+	return judge_shape(s, value);
 }

@@ -11,7 +11,7 @@
  * Owns     All its pointers, freed by service_done.
  * Limits   SERVICE_MAX_BYTES a file, SERVICE_MAX_LINE a line, and SERVICE_MAX_SLOTS,
  *          SERVICE_MAX_HOSTS, SERVICE_MAX_PATHS, SERVICE_MAX_ENVS, SERVICE_MAX_KNOWN,
- *          SERVICE_MAX_FIELDS and SERVICE_MAX_REFUSALS.
+ *          SERVICE_MAX_PASSED, SERVICE_MAX_FIELDS and SERVICE_MAX_REFUSALS.
  * Never    Takes a host without a port, every host, or a network: a credential goes to named places.
  * See      services.h for all of them, proto/PROTOCOL.service, service_test.c, service_fuzz.c
  */
@@ -27,7 +27,8 @@
 #define SERVICE_MAX_HOSTS 64 /* of one slot */
 #define SERVICE_MAX_PATHS 16 /* of one slot */
 #define SERVICE_MAX_ENVS 8
-#define SERVICE_MAX_KNOWN 16
+#define SERVICE_MAX_KNOWN 128 /* those of data/services/auth-names included */
+#define SERVICE_MAX_PASSED 16
 #define SERVICE_MAX_FIELDS 8 /* of an OAuth answer */
 #define SERVICE_MAX_ENDPOINTS 4
 #define SERVICE_MAX_REFUSALS 64
@@ -109,6 +110,9 @@ struct service {
 	size_t n_envs;
 	struct service_known known[SERVICE_MAX_KNOWN];
 	size_t n_known;
+	struct service_known
+		passed[SERVICE_MAX_PASSED]; /* not a credential, whatever it looks like */
+	size_t n_passed;
 	struct service_endpoint endpoint[SERVICE_MAX_ENDPOINTS];
 	size_t n_endpoints;
 	struct service_field field[SERVICE_MAX_FIELDS];
@@ -144,7 +148,10 @@ enum service_verdict {
 	SERVICE_FOREIGN,  /* somebody's own: the request must not pass */
 };
 
-/* A header (its name in any case), a query field (as it stands in the request), or one cookie. */
+/*
+ * A header (its name in any case), a query field (as it stands in the request), or one cookie. It is a
+ * credential when its name is known, or when its value is shaped like one (shape.h).
+ */
 enum service_verdict service_judge(
 	const struct service *s, enum service_where where, struct slice name, struct slice value);
 

@@ -104,30 +104,43 @@ static int check_header(struct slice name, struct err *err)
 	return 0;
 }
 
-static int take_known(struct reader *rd, struct slice rest, struct err *err)
+/* WHERE NAME of 'known' and 'pass', put into a list that has room for `max`. */
+static int take_place(struct slice rest, const char *word, struct service_known *list, size_t *n,
+	size_t max, struct err *err)
 {
 	struct slice where = next_word(&rest);
 	struct service_known known = {.where = SERVICE_IN_HEADER};
 	int r = 0;
 
-	if (rd->s.n_known == SERVICE_MAX_KNOWN)
-		return err_set(err, -E2BIG, "more than %d lines 'known'", SERVICE_MAX_KNOWN);
+	if (*n == max)
+		return err_set(err, -E2BIG, "more than %zu lines '%s'", max, word);
 	if (slice_eq_str(where, "query"))
 		known.where = SERVICE_IN_QUERY;
 	else if (slice_eq_str(where, "cookie"))
 		known.where = SERVICE_IN_COOKIE;
 	else if (!slice_eq_str(where, "header"))
 		return err_set(err, -EINVAL,
-			"not 'known header NAME', 'known query NAME' or 'known cookie NAME'");
+			"not '%s header NAME', '%s query NAME' or '%s cookie NAME'", word, word,
+			word);
 	if (known.where == SERVICE_IN_HEADER)
 		r = check_header(rest, err);
-	else if (!has_only(rest, LOWER UPPER DIGITS "-_."))
+	else if (!has_only(rest, LOWER UPPER DIGITS "-_.$"))
 		r = err_set(err, -EINVAL, "not the name of a query field or cookie");
 	if (r < 0)
 		return r;
 	known.name = dup_slice(rest);
-	rd->s.known[rd->s.n_known++] = known;
+	list[(*n)++] = known;
 	return 0;
+}
+
+static int take_known(struct reader *rd, struct slice rest, struct err *err)
+{
+	return take_place(rest, "known", rd->s.known, &rd->s.n_known, SERVICE_MAX_KNOWN, err);
+}
+
+static int take_pass(struct reader *rd, struct slice rest, struct err *err)
+{
+	return take_place(rest, "pass", rd->s.passed, &rd->s.n_passed, SERVICE_MAX_PASSED, err);
 }
 
 /* So that whoever finds one knows what it is: `proxy-managed`, or without the hyphen. */
@@ -504,6 +517,7 @@ static const struct word {
 	{"about", take_about, false},
 	{"env", take_env, false},
 	{"known", take_known, false},
+	{"pass", take_pass, false},
 	{"token", take_token, false},
 	{"field", take_field, false},
 	{"refuse", take_refuse, false},

@@ -140,6 +140,8 @@ static const struct {
 	{HEAD "field access a proxy-managed**\n", 4, "at its end"},
 	{HEAD "known body a\n", 4, "known header"},
 	{HEAD "known query a=b\n", 4, "query field"},
+	{HEAD "pass body a\n", 4, "pass header"},
+	{HEAD "pass query a=b\n", 4, "query field"},
 	{HEAD "known header connection\n", 4, "cannot carry"},
 	{HEAD "token a.example.com:443 /a/*\n", 4, "no pattern"},
 	{HEAD "token a.example.com /a\n", 4, "has a port"},
@@ -184,7 +186,7 @@ static void limits_hold(void **state)
 	static const struct {
 		const char *line;
 		unsigned most;
-	} rows[] = {{"known header x%u", SERVICE_MAX_KNOWN},
+	} rows[] = {{"known header x%u", SERVICE_MAX_KNOWN}, {"pass query x%u", SERVICE_MAX_PASSED},
 		{"env X%u proxy-managed", SERVICE_MAX_ENVS},
 		{"field access f%u proxy-managed", SERVICE_MAX_FIELDS},
 		{"token t%u.example.com:443 /t", SERVICE_MAX_ENDPOINTS},
@@ -192,7 +194,7 @@ static void limits_hold(void **state)
 		{"host h%u.example.com:443", SERVICE_MAX_HOSTS}, {"path /p%u", SERVICE_MAX_PATHS}};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		AUTO_FREE char *text = xstrdup(i < 6 ? HEAD : HEAD "slot a\n");
+		AUTO_FREE char *text = xstrdup(i < 7 ? HEAD : HEAD "slot a\n");
 		struct service s = {0};
 		struct err err;
 		char want[64];
@@ -511,6 +513,43 @@ static void a_foreign_credential_is_seen_wherever_it_stands(void **state)
 }
 
 /* Each sandbox has its own, and all of them are ours: none leaves, whoever got it from whom. */
+/* In places that no file names, and not where a file says that it is no credential. */
+static void a_value_shaped_like_a_credential_is_foreign(void **state)
+{
+	static const struct {
+		enum service_where where;
+		const char *name, *value;
+		enum service_verdict verdict;
+	} rows[] = {
+		{SERVICE_IN_HEADER, "x-any", "sk-ant-api03-0123456789", SERVICE_FOREIGN},
+		{SERVICE_IN_HEADER, "x-any", "a=b, ghp_0123456789abcdefghij", SERVICE_FOREIGN},
+		{SERVICE_IN_HEADER, "x-any", "sk-proxy-managed-00", SERVICE_PLAIN},
+		{SERVICE_IN_HEADER, "x-any", "Bearer sk-proxy-managed-00", SERVICE_PLAIN},
+		{SERVICE_IN_HEADER, "x-any", "Bearer sk-of-somebody-else", SERVICE_FOREIGN},
+		{SERVICE_IN_HEADER, "sec-websocket-protocol",
+			"realtime, openai-insecure-api-key.thief", SERVICE_FOREIGN},
+		{SERVICE_IN_HEADER, "cookie", "a=sk-ant-api03-0123456789", SERVICE_PLAIN},
+		{SERVICE_IN_COOKIE, "a", "sk-ant-api03-0123456789", SERVICE_FOREIGN},
+		{SERVICE_IN_QUERY, "q", "sk%2Dant%2dapi03-0123456789", SERVICE_FOREIGN},
+		{SERVICE_IN_QUERY, "q", "eyJpZCI6MTIzNDU2Nzg5MDEyfQ", SERVICE_PLAIN},
+		{SERVICE_IN_HEADER, "x-passed", "sk-ant-api03-0123456789", SERVICE_PLAIN},
+		{SERVICE_IN_QUERY, "X-Passed", "sk-ant-api03-0123456789", SERVICE_FOREIGN},
+		{SERVICE_IN_HEADER, "x-both", "thief", SERVICE_PLAIN},
+		{SERVICE_IN_HEADER, "authorization", "thief", SERVICE_FOREIGN},
+		{SERVICE_IN_HEADER, "accept", "*/*", SERVICE_PLAIN},
+	};
+	AUTO_SERVICE struct service s;
+
+	load(HEAD "env DEMO_KEY sk-proxy-managed-00\npass header x-passed\n"
+		  "known header x-both\npass header x-both\npass header authorization\n" SLOT
+		  "end\n",
+		&s);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (service_judge(&s, rows[i].where, slice_from_str(rows[i].name),
+			    slice_from_str(rows[i].value)) != rows[i].verdict)
+			fail_msg("row %zu: %s: %s", i, rows[i].name, rows[i].value);
+}
+
 static void the_sentinel_of_a_sandbox(void **state)
 {
 	static const struct {
@@ -590,6 +629,7 @@ int main(void)
 		cmocka_unit_test(a_call_is_refused_by_its_header_or_query),
 		cmocka_unit_test(the_token_endpoint_is_one_path),
 		cmocka_unit_test(a_foreign_credential_is_seen_wherever_it_stands),
+		cmocka_unit_test(a_value_shaped_like_a_credential_is_foreign),
 		cmocka_unit_test(the_sentinel_of_a_sandbox),
 		cmocka_unit_test(what_only_looks_like_a_sandboxs_sentinel_is_foreign),
 		cmocka_unit_test(a_value_that_is_too_long_is_foreign),

@@ -8,6 +8,7 @@
 #include "lib/base/str.h"
 #include "lib/service/custom.h"
 
+#define AUTH_NAMES "auth-names" /* beside the services of the installation */
 #define DEFAULT_FORMAT "Bearer %s"
 
 struct creds {
@@ -104,6 +105,35 @@ static int load_text(const struct creds *c, const char *name, char **ret, struct
 	return r;
 }
 
+/* Where the first slot begins: what is about the whole service goes in front of it. */
+static size_t find_slot(const char *text)
+{
+	struct slice rest = slice_from_str(text);
+
+	while (rest.n) {
+		size_t at = (size_t)(rest.p - (const uint8_t *)text);
+		struct slice line = slice_trim(slice_next_line(&rest));
+
+		if (line.n > 4 && memcmp(line.p, "slot", 4) == 0 && line.p[4] <= ' ')
+			return at;
+	}
+	return strlen(text);
+}
+
+/* Adds the places where any service's credentials may be, so that origin judges them too. */
+static int add_auth_names(const struct creds *c, char **text, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/" AUTH_NAMES, c->shipped), *names = NULL, *old = *text;
+	size_t n, at = find_slot(old);
+	int r = file_load(path, SERVICE_MAX_BYTES, &names, &n, err);
+
+	*text = NULL;
+	if (r < 0)
+		return err_wrap(err, r, AUTH_NAMES " of the installation");
+	*text = xasprintf("%.*s%s\n%s", (int)at, old, names, old + at);
+	return 0;
+}
+
 /* Names of items have more letters than names of services; the serial keeps them apart, and is the
  * same whatever other credentials come and go. */
 static void custom_name(const struct vault_item *item, char buf[SERVICE_MAX_WORD])
@@ -184,6 +214,8 @@ static void add_binding(struct creds *c, const struct vault_item *item, const ch
 		r = load_text(c, base, &text, &err);
 	if (r == 0)
 		r = check_text(text, item, base, &err);
+	if (r == 0)
+		r = add_auth_names(c, &text, &err);
 	if (r == 0)
 		r = services_add(c->set, slice_from_str(text), item->meta.name, &err);
 	if (r < 0) {

@@ -19,12 +19,19 @@ static size_t n_items;
 static struct creds *creds;
 static struct services *logins; /* NULL: none are caught */
 
-static void put_service(const char *name, const char *rest)
+static void put_file(const char *name, const char *text)
 {
-	AUTO_FREE char *path = xasprintf("%s/%s.conf", dir, name);
-	AUTO_FREE char *text = xasprintf("service 1\nname %s\nabout A test\n%s\nend\n", name, rest);
+	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
 
 	assert_int_equal(file_save(path, slice_from_str(text), NULL), 0);
+}
+
+static void put_service(const char *name, const char *rest)
+{
+	AUTO_FREE char *file = xasprintf("%s.conf", name);
+	AUTO_FREE char *text = xasprintf("service 1\nname %s\nabout A test\n%s\nend\n", name, rest);
+
+	put_file(file, text);
 }
 
 static int up(void **state)
@@ -39,6 +46,7 @@ static int up(void **state)
 		"slot account\nhost api.demo.example:443\nheader x-account %s\nvalue access\n");
 	put_service("other", "env OTHER_KEY ok-proxy-managed-0\nslot api\nhost other.example:8443\n"
 			     "header x-key %s\n");
+	put_file("auth-names", "# names\nknown header x-some-key\nknown query some_key\n");
 	put_service("broken", "slot api\nhost **\nheader x-key %s\n");
 	memset(items, 0, sizeof(items));
 	n_items = 0;
@@ -103,6 +111,44 @@ static void a_service_is_bound_to_its_hosts(void **state)
 	assert_null(creds_find(creds, "api.demo.example.", 443));
 	assert_null(creds_find(creds, "other.example", 8443)); /* no item, no binding */
 	assert_null(creds_find(NULL, "api.demo.example", 443));
+}
+
+static enum service_verdict judge(
+	const struct binding *b, enum service_where where, const char *name)
+{
+	return service_judge(b->service, where, slice_from_str(name), slice_from_str("thief"));
+}
+
+/* Also of a service whose file does not mention them, and of a credential without a file. */
+static void names_that_carry_credentials_are_known_everywhere(void **state)
+{
+	static const char *const hosts[] = {"api.demo.example", "own.example"};
+
+	(void)add("demo", "", VAULT_SERVICE);
+	(void)add_custom("own", "own.example", "%s");
+	join();
+	assert_int_equal(creds_count_faults(creds), 0);
+	for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+		const struct binding *b = creds_find(creds, hosts[i], 443);
+
+		assert_non_null(b);
+		assert_int_equal(judge(b, SERVICE_IN_HEADER, "X-Some-Key"), SERVICE_FOREIGN);
+		assert_int_equal(judge(b, SERVICE_IN_QUERY, "some%5Fkey"), SERVICE_FOREIGN);
+		assert_int_equal(judge(b, SERVICE_IN_COOKIE, "some_key"), SERVICE_PLAIN);
+		assert_non_null(strstr(b->text, "known header x-some-key"));
+	}
+}
+
+static void without_the_names_no_credential_is_used(void **state)
+{
+	AUTO_FREE char *path = xasprintf("%s/auth-names", dir);
+
+	assert_int_equal(unlink(path), 0);
+	(void)add("demo", "", VAULT_SERVICE);
+	join();
+	assert_int_equal(creds_count_faults(creds), 1);
+	assert_non_null(strstr(creds_fault(creds, 0), "auth-names"));
+	assert_null(creds_find(creds, "api.demo.example", 443));
 }
 
 static void any_port_of_such_a_host(void **state)
@@ -349,6 +395,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_service_is_bound_to_its_hosts),
+		TEST(names_that_carry_credentials_are_known_everywhere),
+		TEST(without_the_names_no_credential_is_used),
 		TEST(any_port_of_such_a_host),
 		TEST(the_sandboxs_own_stands_in_front),
 		TEST(tokens_are_values_of_their_service),

@@ -242,6 +242,16 @@ void rig_bring_egress_up(void)
 	assert_true(egress_is_up(&rig_k));
 }
 
+/* What the keeper adds to each service. */
+static void put_auth_names(void)
+{
+	AUTO_FREE char *dir = xasprintf("%s/services", rig_dir);
+	AUTO_FREE char *path = xasprintf("%s/auth-names", dir);
+
+	assert_int_equal(paths_make(dir, NULL), 0);
+	assert_int_equal(file_save(path, slice_from_str("known header x-some-key\n"), NULL), 0);
+}
+
 int rig_up(void **state)
 {
 	AUTO_FREE char *state_dir = NULL;
@@ -254,6 +264,7 @@ int rig_up(void **state)
 	setenv("XDG_RUNTIME_DIR", rig_dir, 1);
 	setenv("SBX_LIBEXEC", rig_dir, 1);
 	setenv("SBX_SHARE", rig_dir, 1);
+	put_auth_names();
 	state_dir = xasprintf("%s/sbx/sandboxes/" RIG_ID, rig_dir);
 	memset(&rig_k, 0, sizeof(rig_k));
 	assert_int_equal(paths_make(state_dir, NULL), 0);

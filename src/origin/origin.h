@@ -432,6 +432,8 @@ int slot_fill(struct origin *o, struct exchange *x, struct value *v) MUST_CHECK;
 void slot_wipe(struct exchange *x);
 
 /* refuse.c */
+/* Adds the command that helps to the place of a foreign credential. */
+void refuse_foreign(const struct origin *o, char where[SLOT_MAX_WHERE]);
 /* -EPERM when a rule of the service refuses the request; names the rule and a command that helps. */
 int refuse_judge(const struct origin *o, const struct exchange *x,
 	char ret_where[SLOT_MAX_WHERE]) MUST_CHECK;

@@ -31,14 +31,30 @@ static const struct service_refusal *find(const struct origin *o, const struct h
 	return found;
 }
 
+/* A credential of the user's own has no service that could be set. */
+static void say_help(const struct origin *o, const char *what, char ret[SLOT_MAX_WHERE])
+{
+	size_t n = strlen(ret);
+
+	if (strncmp(o->service.name, "custom-", 7) == 0)
+		(void)snprintf(ret + n, SLOT_MAX_WHERE - n, "; see: sbx secret ls");
+	else
+		(void)snprintf(ret + n, SLOT_MAX_WHERE - n, "; %s the host: sbx secret set %.40s",
+			what, o->service.name);
+}
+
+void refuse_foreign(const struct origin *o, char where[SLOT_MAX_WHERE])
+{
+	say_help(o, "store it on", where);
+}
+
 int refuse_judge(const struct origin *o, const struct exchange *x, char ret_where[SLOT_MAX_WHERE])
 {
 	const struct service_refusal *found = find(o, &x->talk->req);
 
 	if (!found)
 		return 0;
-	(void)snprintf(ret_where, SLOT_MAX_WHERE,
-		"rule 'refuse %.100s'; create it on the host, then: sbx secret set %.40s",
-		found->rule, o->service.name);
+	(void)snprintf(ret_where, SLOT_MAX_WHERE, "rule 'refuse %.100s'", found->rule);
+	say_help(o, "create it on", ret_where);
 	return -EPERM;
 }

@@ -155,8 +155,10 @@ enum origin_outcome slot_judge(struct origin *o, struct exchange *x, char ret_wh
 	if (refuse_judge(o, x, ret_where) < 0)
 		return ORIGIN_DENIED_REQUEST;
 	if (!sift_headers(&o->service, &req->headers, ret_where) ||
-		!sift(&o->service, SERVICE_IN_QUERY, &req->query, "&;", ret_where))
+		!sift(&o->service, SERVICE_IN_QUERY, &req->query, "&;", ret_where)) {
+		refuse_foreign(o, ret_where);
 		return ORIGIN_DENIED_FOREIGN;
+	}
 	if (pick(o, x) < 0)
 		return ORIGIN_BAD_REQUEST;
 	/* What is compressed cannot be looked through. */

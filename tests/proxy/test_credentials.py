@@ -373,6 +373,15 @@ FOREIGN = {
     "cookie": ["-H", "Cookie: a=b; __Secure-next-auth.session-token=thief"],
     "both": ["-H", "Authorization: Bearer SENTINEL", "-H", "Authorization: Bearer thief"],
     "underscore": ["-H", "api_key: thief"],
+    # H2, F9: in places that the service's file does not name
+    "session": ["-H", "Cookie: sessionKey=thief"],
+    "another-vendor": ["-H", "x-goog-api-key: thief"],
+    "websocket": ["-H", "Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.thief"],
+    "any-header": ["-H", "x-note: sk-ant-api03-thief-0123456789abcdef"],
+    "any-cookie": ["-H", "Cookie: note=sk-ant-api03-thief-0123456789abcdef"],
+    "query": ["?api_key=thief"],
+    "query-oauth": ["?a=b&oauth%5ftoken=thief"],
+    "any-query": ["?note=sk%2Dant-api03-thief-0123456789abcdef"],
 }
 
 
@@ -380,11 +389,19 @@ FOREIGN = {
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_foreign_key_does_not_leave(rig, lab, mark, name, how):
     sentinel = rig.variables()["OPENAI_API_KEY"]
-    code, body = status(rig, how, *(a.replace("SENTINEL", sentinel) for a in FOREIGN[name]), f"https://{HOST}/foreign")
-    assert code == 403, (code, body)
+    query = "".join(a for a in FOREIGN[name] if a[0] == "?")
+    code, body = status(rig, how, *(a.replace("SENTINEL", sentinel) for a in FOREIGN[name] if a[0] != "?"), f"https://{HOST}/foreign{query}")
+    assert code == 403 and b"sbx secret set openai" in body, (code, body)
     assert not came(lab, "/foreign")
     record = mark.wait(kind="credential-use", decision="deny", op="GET /foreign")
     assert record["rule"] == "openai"
+
+
+@pytest.mark.parametrize("name", ["x-api-key: thief", "Cookie: session=thief", "x-note: ghp_thief0123456789abcdef"])
+def test_a_foreign_key_does_not_leave_beside_a_custom_credential(rig, lab, mark, name):
+    code, body = status(rig, "-H", name, "https://api.test/foreign")
+    assert code == 403 and not came(lab, "/foreign"), body
+    assert "refuse" == mark.wait(kind="credential-use", decision="deny", op="GET /foreign")["action"]
 
 
 NEW_KEY = "/api/oauth/claude_cli/create_api_key"
