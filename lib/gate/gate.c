@@ -1,5 +1,6 @@
 #include "gate.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <strings.h>
@@ -48,6 +49,28 @@ void gate_set_audit(struct gate *g, struct audit *audit, const char *why)
 	free(g->no_audit);
 	g->audit = audit;
 	g->no_audit = audit ? NULL : xstrdup(why);
+}
+
+bool gate_set_locals(struct gate *g, const struct addr_locals *locals)
+{
+	if (addr_locals_eq(&g->locals, locals))
+		return false;
+	g->locals = *locals;
+	return true;
+}
+
+void gate_put_locals(const struct gate *g, struct egress_locals *ret)
+{
+	static_assert(EGRESS_MAX_LOCALS == ADDR_MAX_LOCALS, "all of them can be sent");
+	ret->n = g->locals.n;
+	for (size_t i = 0; i < ret->n; i++) {
+		const struct addr_local *from = &g->locals.list[i];
+		struct egress_local *to = &ret->list[i];
+
+		*to = (struct egress_local){
+			.is_own = from->is_own, .n = from->net.addr.n, .prefix = from->net.prefix};
+		memcpy(to->addr, from->net.addr.b, from->net.addr.n);
+	}
 }
 
 void gate_set_policy(struct gate *g, struct slice text, const char *file)
@@ -252,8 +275,11 @@ static void judge(struct gate *g, const struct edge_ask *ask, uint64_t now_ms, s
 	struct edge_verdict *ret)
 {
 	struct host host;
-	struct policy_op op = {
-		.kind = RULE_NETWORK, .host = &host, .port = ask->port, .now_ms = now_ms};
+	struct policy_op op = {.kind = RULE_NETWORK,
+		.host = &host,
+		.port = ask->port,
+		.now_ms = now_ms,
+		.locals = &g->locals};
 	struct policy_decision d;
 	struct err err = {0};
 	int r;

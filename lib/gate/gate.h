@@ -36,6 +36,10 @@ void gate_free(struct gate *g);
 /* The text of a policy file; a NULL slice means that there is none: everything is denied. */
 void gate_set_policy(struct gate *g, struct slice text, const char *file);
 void gate_set_name(struct gate *g, const char *name); /* call gate_set_policy afterwards */
+/* The host's addresses and networks; whether they are others than before. */
+bool gate_set_locals(struct gate *g, const struct addr_locals *locals);
+/* The same for egress. */
+void gate_put_locals(const struct gate *g, struct egress_locals *ret);
 /* Another log, or none: then why says in one sentence what is wrong with it. */
 void gate_set_audit(struct gate *g, struct audit *audit, const char *why);
 /* Why the policy denies everything; NULL when it does not. */
@@ -62,9 +66,10 @@ void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress
 /* The policy of now, without a record: whether the host is allowed on any port, and on this one. */
 void gate_look(const struct gate *g, const char *host, uint16_t port, uint64_t now_ms,
 	bool *ret_host, bool *ret_port);
-/* Whether an address may be what the allowed host led to; as egress decides it. */
+/* Whether an address may be what the allowed host led to; as egress decides it. is_own: both ends of
+ * the connection have this address. */
 bool gate_passes_address(const struct gate *g, const char *host, uint16_t port,
-	const struct addr *addr, uint64_t now_ms);
+	const struct addr *addr, bool is_own, uint64_t now_ms);
 /* What is written about a credential, which is called by its name. */
 struct gate_use {
 	const char *credential;

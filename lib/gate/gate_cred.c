@@ -6,7 +6,11 @@ void gate_look(const struct gate *g, const char *host, uint16_t port, uint64_t n
 	bool *ret_host, bool *ret_port)
 {
 	struct host h;
-	struct policy_op op = {.kind = RULE_NETWORK, .host = &h, .port = port, .now_ms = now_ms};
+	struct policy_op op = {.kind = RULE_NETWORK,
+		.host = &h,
+		.port = port,
+		.now_ms = now_ms,
+		.locals = &g->locals};
 	struct policy_decision d;
 
 	*ret_host = *ret_port = false;
@@ -18,10 +22,15 @@ void gate_look(const struct gate *g, const char *host, uint16_t port, uint64_t n
 }
 
 bool gate_passes_address(const struct gate *g, const char *host, uint16_t port,
-	const struct addr *addr, uint64_t now_ms)
+	const struct addr *addr, bool is_own, uint64_t now_ms)
 {
 	struct host h;
-	struct policy_op op = {.kind = RULE_NETWORK, .host = &h, .port = port, .now_ms = now_ms};
+	struct policy_op op = {.kind = RULE_NETWORK,
+		.host = &h,
+		.port = port,
+		.now_ms = now_ms,
+		.locals = &g->locals,
+		.is_own = is_own};
 	struct policy_decision d;
 
 	if (host_from_wire(slice_from_str(host), &h, NULL) < 0)

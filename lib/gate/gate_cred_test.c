@@ -300,9 +300,9 @@ static void looking_without_a_record(void **state)
 	assert_int_equal(addr_parse(slice_from_str("93.184.216.34"), &public), 0);
 	assert_int_equal(addr_parse(slice_from_str("10.1.2.3"), &inside), 0);
 	assert_int_equal(addr_parse(slice_from_str("127.0.0.1"), &loop), 0);
-	assert_true(gate_passes_address(gate, "api.example", 443, &public, NOW));
-	assert_true(gate_passes_address(gate, "api.example", 443, &inside, NOW));
-	assert_false(gate_passes_address(gate, "api.example", 443, &loop, NOW));
+	assert_true(gate_passes_address(gate, "api.example", 443, &public, false, NOW));
+	assert_true(gate_passes_address(gate, "api.example", 443, &inside, false, NOW));
+	assert_false(gate_passes_address(gate, "api.example", 443, &loop, false, NOW));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, up, down)

@@ -19,6 +19,7 @@ struct gate {
 	struct audit *audit;
 	char *no_audit; /* why audit is NULL */
 	struct policy *policy;
+	struct addr_locals locals; /* of this host */
 	uint8_t key[16];
 	uint32_t now;
 	struct counter *counters;

@@ -21,6 +21,7 @@ static const struct rule rules[EGRESS_N_MSGS] = {
 	[EGRESS_OPEN] = {EGRESS_FROM_KEEPER, IN(RUN), STAYS},
 	[EGRESS_RESULT] = {EGRESS_FROM_EGRESS, IN(RUN), STAYS},
 	[EGRESS_CLOSED] = {EGRESS_FROM_EGRESS, IN(RUN), STAYS},
+	[EGRESS_LOCALS] = {EGRESS_FROM_KEEPER, IN(RUN), STAYS},
 	[EGRESS_STOP] = {EGRESS_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(RUN), EGRESS_PHASE_END},
 };
 
@@ -141,6 +142,23 @@ int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int f
 	return ipc_send_wr(sock, EGRESS_OPEN, id, &wr, fd);
 }
 
+int egress_ask_locals(int sock, const struct egress_locals *locals)
+{
+	uint8_t buf[IPC_MAX_BODY];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u16(&wr, locals->n);
+	for (size_t i = 0; i < locals->n; i++) {
+		const struct egress_local *l = &locals->list[i];
+
+		wr_u8(&wr, l->is_own);
+		wr_u8(&wr, l->n);
+		wr_bytes(&wr, slice_of(l->addr, l->n));
+		wr_u8(&wr, l->prefix);
+	}
+	return ipc_send_wr(sock, EGRESS_LOCALS, 0, &wr, -1);
+}
+
 int egress_ask_stop(int sock)
 {
 	return ipc_send(sock, EGRESS_STOP, 0, slice_of(NULL, 0), -1);
@@ -178,6 +196,35 @@ int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret)
 			return -EBADMSG;
 	}
 	return ipc_finish(msg, EGRESS_CONFIG, &rd, false);
+}
+
+static bool get_local(struct rd *rd, struct egress_local *ret)
+{
+	uint8_t is_own = rd_u8(rd);
+	struct slice addr;
+
+	*ret = (struct egress_local){.is_own = is_own == 1, .n = rd_u8(rd)};
+	if (is_own > 1 || (ret->n != 4 && ret->n != 16))
+		return false;
+	addr = rd_bytes(rd, ret->n);
+	if (addr.n == ret->n)
+		memcpy(ret->addr, addr.p, addr.n);
+	ret->prefix = rd_u8(rd);
+	return ret->prefix <= ret->n * 8;
+}
+
+int egress_get_locals(const struct ipc_msg *msg, struct egress_locals *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	ret->n = rd_u16(&rd);
+	if (ret->n > EGRESS_MAX_LOCALS || msg->id != 0)
+		return -EBADMSG;
+	for (size_t i = 0; i < ret->n; i++) {
+		if (!get_local(&rd, &ret->list[i]))
+			return -EBADMSG;
+	}
+	return ipc_finish(msg, EGRESS_LOCALS, &rd, false);
 }
 
 int egress_get_resolver(const struct ipc_msg *msg)

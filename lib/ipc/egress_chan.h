@@ -8,6 +8,7 @@
  *          HELLO     egress -> keeper  START > CONFIG  -            build id
  *          CONFIG    keeper -> egress  CONFIG, RUN > RUN  -         struct egress_config
  *          RESOLVER  keeper -> egress  RUN             a file       -, the text of resolv.conf
+ *          LOCALS    keeper -> egress  RUN             -            struct egress_locals
  *          POLICY    keeper -> egress  RUN             a file       sandbox name
  *          LOADED    egress -> keeper  RUN, per POLICY -            text; "" or why it denies all
  *          OPEN      keeper -> egress  RUN             see below    struct egress_open
@@ -50,6 +51,7 @@ enum egress_msg {
 	EGRESS_RESULT,
 	EGRESS_CLOSED,
 	EGRESS_STOP,
+	EGRESS_LOCALS,
 	EGRESS_N_MSGS,
 };
 
@@ -76,6 +78,20 @@ struct egress_config {
 	uint16_t proxy_port;		  /* 0 without one */
 	uint16_t n_pins;
 	struct egress_pin pins[EGRESS_MAX_PINS];
+};
+
+/* The host's own addresses, and the networks that it is connected to (lib/policy/locals.h). */
+#define EGRESS_MAX_LOCALS 256
+struct egress_local {
+	bool is_own;
+	uint8_t n; /* 4 or 16 */
+	uint8_t addr[16];
+	uint8_t prefix;
+};
+
+struct egress_locals {
+	uint16_t n;
+	struct egress_local list[EGRESS_MAX_LOCALS];
 };
 
 enum egress_kind {
@@ -129,6 +145,7 @@ int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down) MUST_C
 /* keeper's side; fds stay the caller's. */
 int egress_ask_config(int sock, const struct egress_config *config) MUST_CHECK;
 int egress_ask_resolver(int sock, int file) MUST_CHECK;
+int egress_ask_locals(int sock, const struct egress_locals *locals) MUST_CHECK;
 int egress_ask_policy(int sock, uint32_t id, const char *sandbox, int file) MUST_CHECK;
 /* fd: -1 for the kind SOCKET. */
 int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int fd) MUST_CHECK;
@@ -139,6 +156,7 @@ int egress_ask_stop(int sock) MUST_CHECK;
 int egress_get_hello(const struct ipc_msg *msg, char build[EGRESS_MAX_BUILD]) MUST_CHECK;
 int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret) MUST_CHECK;
 int egress_get_resolver(const struct ipc_msg *msg) MUST_CHECK;
+int egress_get_locals(const struct ipc_msg *msg, struct egress_locals *ret) MUST_CHECK;
 int egress_get_policy(const struct ipc_msg *msg, char sandbox[EGRESS_MAX_NAME]) MUST_CHECK;
 int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT]) MUST_CHECK;
 int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret) MUST_CHECK;

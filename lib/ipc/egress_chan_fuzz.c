@@ -23,6 +23,17 @@ static int decode_config(const struct ipc_msg *m)
 	return r;
 }
 
+static int decode_locals(const struct ipc_msg *m)
+{
+	static struct egress_locals locals;
+	int r = egress_get_locals(m, &locals);
+
+	check(r < 0 || locals.n <= EGRESS_MAX_LOCALS);
+	for (size_t i = 0; r == 0 && i < locals.n; i++)
+		check(locals.list[i].prefix <= locals.list[i].n * 8 && locals.list[i].n <= 16);
+	return r;
+}
+
 static int decode(const struct ipc_msg *m)
 {
 	struct egress_open open;
@@ -40,6 +51,8 @@ static int decode(const struct ipc_msg *m)
 		return egress_get_resolver(m);
 	case EGRESS_POLICY:
 		return egress_get_policy(m, name);
+	case EGRESS_LOCALS:
+		return decode_locals(m);
 	case EGRESS_LOADED:
 		return egress_get_loaded(m, text);
 	case EGRESS_OPEN:

@@ -106,6 +106,24 @@ static void test_the_largest_config(void **state)
 	assert_memory_equal(&got, &config, sizeof(got));
 }
 
+/* As many networks as there may be, too. */
+static void test_the_largest_locals(void **state)
+{
+	static struct egress_locals locals = {.n = EGRESS_MAX_LOCALS}, got;
+
+	for (size_t i = 0; i < EGRESS_MAX_LOCALS; i++) {
+		struct egress_local *l = &locals.list[i];
+
+		*l = (struct egress_local){.is_own = i % 2 == 0, .n = i % 3 ? 16 : 4};
+		memset(l->addr, (int)i, l->n);
+		l->prefix = (uint8_t)(l->n * 8);
+	}
+	assert_int_equal(egress_ask_locals(pair[0], &locals), 0);
+	receive(EGRESS_LOCALS, 0);
+	assert_int_equal(egress_get_locals(&msg, &got), 0);
+	assert_memory_equal(&got, &locals, sizeof(got));
+}
+
 static void test_long_text_is_cut_or_refused(void **state)
 {
 	char text[400], got[EGRESS_MAX_TEXT];
@@ -124,6 +142,7 @@ static void test_long_text_is_cut_or_refused(void **state)
 static int decode(const struct ipc_msg *m)
 {
 	static struct egress_config config;
+	static struct egress_locals locals;
 	struct egress_open open;
 	struct egress_result result;
 	char text[EGRESS_MAX_TEXT];
@@ -138,6 +157,8 @@ static int decode(const struct ipc_msg *m)
 		return egress_get_resolver(m);
 	case EGRESS_POLICY:
 		return egress_get_policy(m, text);
+	case EGRESS_LOCALS:
+		return egress_get_locals(m, &locals);
 	case EGRESS_LOADED:
 		return egress_get_loaded(m, text);
 	case EGRESS_OPEN:
@@ -205,6 +226,16 @@ static const struct {
 	{"result with an odd address", EGRESS_RESULT, 7, false, BODY("\0\1\0\t\1\0t"), BAD},
 	{"good closed", EGRESS_CLOSED, 7, false, BODY("12345678abcdefgh"), 0},
 	{"closed cut", EGRESS_CLOSED, 7, false, BODY("12345678abcdefg"), BAD},
+	{"good locals", EGRESS_LOCALS, 0, false, BODY("\1\0\1\4abcd\x20"), 0},
+	{"no locals", EGRESS_LOCALS, 0, false, BODY("\0\0"), 0},
+	{"locals with an id", EGRESS_LOCALS, 1, false, BODY("\0\0"), BAD},
+	{"locals with an fd", EGRESS_LOCALS, 0, true, BODY("\0\0"), BAD},
+	{"too many locals", EGRESS_LOCALS, 0, false, BODY("\1\1"), BAD},
+	{"locals cut", EGRESS_LOCALS, 0, false, BODY("\1\0\1\4abcd"), BAD},
+	{"locals with more", EGRESS_LOCALS, 0, false, BODY("\1\0\1\4abcd\x20x"), BAD},
+	{"local of 5 bytes", EGRESS_LOCALS, 0, false, BODY("\1\0\1\5abcde\x20"), BAD},
+	{"local prefix too long", EGRESS_LOCALS, 0, false, BODY("\1\0\1\4abcd\x21"), BAD},
+	{"local of an odd kind", EGRESS_LOCALS, 0, false, BODY("\1\0\2\4abcd\x20"), BAD},
 	{"good stop", EGRESS_STOP, 0, false, BODY(""), 0},
 	{"stop with an id", EGRESS_STOP, 1, false, BODY(""), BAD},
 	{"no type", 0, 0, false, BODY(""), BAD},
@@ -228,16 +259,16 @@ static void test_strict(void **state)
 static void test_phases(void **state)
 {
 	static const char *const keeper[EGRESS_N_PHASES] = {
-		[EGRESS_PHASE_START] = "........S",
-		[EGRESS_PHASE_CONFIG] = ".C......S",
-		[EGRESS_PHASE_RUN] = ".CRP.O..S",
-		[EGRESS_PHASE_END] = ".........",
+		[EGRESS_PHASE_START] = "........S.",
+		[EGRESS_PHASE_CONFIG] = ".C......S.",
+		[EGRESS_PHASE_RUN] = ".CRP.O..SL",
+		[EGRESS_PHASE_END] = "..........",
 	};
 	static const char *const egress[EGRESS_N_PHASES] = {
-		[EGRESS_PHASE_START] = "H........",
-		[EGRESS_PHASE_CONFIG] = ".........",
-		[EGRESS_PHASE_RUN] = "....L.RC.",
-		[EGRESS_PHASE_END] = ".........",
+		[EGRESS_PHASE_START] = "H.........",
+		[EGRESS_PHASE_CONFIG] = "..........",
+		[EGRESS_PHASE_RUN] = "....L.RC..",
+		[EGRESS_PHASE_END] = "..........",
 	};
 
 	for (enum egress_phase p = 0; p < EGRESS_N_PHASES; p++) {
@@ -271,6 +302,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_egress_to_keeper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keeper_to_egress, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_largest_config, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_the_largest_locals, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_text_is_cut_or_refused, setup, teardown),
 		cmocka_unit_test(test_strict),
 		cmocka_unit_test(test_phases),

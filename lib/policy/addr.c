@@ -273,6 +273,8 @@ const char *addr_class_name(enum addr_class class)
 		[ADDR_DOCUMENTATION] = "documentation",
 		[ADDR_TUNNEL] = "tunnel",
 		[ADDR_RESERVED] = "reserved",
+		[ADDR_OWN] = "local host",
+		[ADDR_LAN] = "local network",
 	};
 
 	static_assert(ARRAY_LEN(names) == ADDR_CLASSES, "a class has no name");

@@ -31,6 +31,8 @@ enum addr_class {
 	ADDR_DOCUMENTATION,
 	ADDR_TUNNEL, /* 6to4, Teredo, local NAT64: ends nobody knows where */
 	ADDR_RESERVED,
+	ADDR_OWN, /* of this host: locals.h */
+	ADDR_LAN, /* public, but on this host's own network: locals.h */
 	ADDR_CLASSES,
 };
 

@@ -311,6 +311,17 @@ static void conclude(const struct scan *scan, const struct addr *special, enum a
 		*ret = (struct policy_decision){.why = POLICY_NO_RULE};
 }
 
+static enum addr_class classify(
+	const struct policy_op *op, const struct addr *addr, struct addr_net *ret_range)
+{
+	enum addr_class class = addr_locals_classify(op->locals, addr, ret_range);
+
+	if (!op->is_own || class == ADDR_LOOPBACK)
+		return class;
+	*ret_range = addr_net_of(addr, (uint8_t)(addr->n * 8));
+	return ADDR_OWN;
+}
+
 void policy_decide(const struct policy *p, const struct policy_op *op, struct policy_decision *ret)
 {
 	struct scan scan = {.p = p, .op = op, .see = weigh};
@@ -320,7 +331,7 @@ void policy_decide(const struct policy *p, const struct policy_op *op, struct po
 	if (!can_decide(p, ret))
 		return;
 	if (op->host->is_addr)
-		class = addr_classify(&op->host->addr, &range);
+		class = classify(op, &op->host->addr, &range);
 	scan_host(&scan, op->host, class == ADDR_PUBLIC ? NULL : &range);
 	conclude(&scan, class == ADDR_PUBLIC ? NULL : &op->host->addr, class, ret);
 }
@@ -330,7 +341,7 @@ void policy_decide_address(const struct policy *p, const struct policy_op *op,
 {
 	struct scan scan = {.p = p, .op = op, .see = weigh};
 	struct addr_net range;
-	enum addr_class class = addr_classify(addr, &range);
+	enum addr_class class = classify(op, addr, &range);
 
 	if (!can_decide(p, ret))
 		return;

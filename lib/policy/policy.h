@@ -17,6 +17,7 @@
  */
 #pragma once
 
+#include "locals.h"
 #include "rules.h"
 
 #define POLICY_MAX_GLOBS 128
@@ -29,7 +30,9 @@ struct policy_op {
 	enum rule_kind kind;
 	const struct host *host;
 	uint16_t port;
-	uint64_t now_ms; /* the time of day */
+	uint64_t now_ms;		  /* the time of day */
+	const struct addr_locals *locals; /* of this host; NULL: not known */
+	bool is_own; /* the address that it led to is one of this host, listed or not */
 };
 
 enum policy_why {

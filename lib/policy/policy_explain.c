@@ -29,9 +29,10 @@ static void explain_special(
 
 	addr_print(&d->addr, addr);
 	(void)snprintf(buf, size,
-		"%s is a %s address, which only a rule for this address or its network can allow: "
+		"%s is a %s address, which only a rule for this address%s can allow: "
 		"no applicable policies for op(%s)",
-		addr, addr_class_name(d->addr_class), what);
+		addr, addr_class_name(d->addr_class),
+		d->addr_class == ADDR_OWN ? "" : " or its network", what);
 }
 
 void policy_explain(

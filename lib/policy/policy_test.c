@@ -107,7 +107,11 @@ static void without_a_port_an_allow_means_80_and_443_and_a_deny_all(void **state
 	check("allow network a.com:8000-9000", "a.com:8000 a.com:8500 a.com:9000",
 		"a.com:7999 a.com:9001 a.com:443");
 	check("allow network **:1-65535\ndeny network a.com", "b.com:22 b.com:65535",
-		"a.com:80 a.com:22 a.com:8080");
+		"a.com:80 a.com:22 a.com:8080 a.com:1 a.com:65535");
+	check("allow network **:1-65535\ndeny network 8.8.8.8,[2606::/16],**.x.com",
+		"8.8.8.9:1 [2607::1]:65535 x.com:1",
+		"8.8.8.8:1 8.8.8.8:443 8.8.8.8:65535 [2606::1]:1 [2606::1]:65535 a.x.com:1 "
+		"a.x.com:65535");
 	check("allow network **:1-65535\ndeny network a.com:443", "a.com:80 a.com:444",
 		"a.com:443");
 }

@@ -138,6 +138,26 @@ static int answer_config(struct egress *e, struct ipc_msg *msg)
 	return 0;
 }
 
+static int answer_locals(struct egress *e, struct ipc_msg *msg)
+{
+	static struct egress_locals locals;
+	int r = egress_get_locals(msg, &locals);
+
+	if (r < 0)
+		return r;
+	e->locals.n = 0;
+	for (size_t i = 0; i < locals.n; i++) {
+		const struct egress_local *l = &locals.list[i];
+		struct addr addr = l->n == 4 ? addr_from_v4(l->addr) : addr_from_v6(l->addr);
+		struct addr_net net = addr_net_of(&addr, l->prefix);
+
+		if (addr.n != l->n)
+			return -EBADMSG;
+		(void)addr_locals_add(&e->locals, &net, l->is_own);
+	}
+	return 0;
+}
+
 static int answer_resolver(struct egress *e, struct ipc_msg *msg)
 {
 	AUTO_FREE char *text = NULL;
@@ -210,6 +230,8 @@ static int answer(struct egress *e, struct ipc_msg *msg)
 		return answer_config(e, msg);
 	case EGRESS_RESOLVER:
 		return answer_resolver(e, msg);
+	case EGRESS_LOCALS:
+		return answer_locals(e, msg);
 	case EGRESS_POLICY:
 		return answer_policy(e, msg);
 	case EGRESS_OPEN:

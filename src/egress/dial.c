@@ -30,7 +30,7 @@ void dial_free(struct egress *e, struct exchange *x)
 bool dial_is_refused(const struct egress *e, const struct exchange *x, const struct addr *addr,
 	struct policy_decision *ret)
 {
-	struct policy_op op = exchange_op(x);
+	struct policy_op op = exchange_op(e, x);
 
 	if (x->is_free)
 		return false;
@@ -220,6 +220,19 @@ static void begin_tries(struct egress *e, struct exchange *x)
 	go_on(e, x);
 }
 
+/* Whether the socket's two ends have the same address: it leads to this host, whatever the list of
+ * its addresses says. */
+static bool is_own(int fd, const struct addr *peer)
+{
+	struct sockaddr_storage own;
+	socklen_t n = sizeof(own);
+	struct addr addr;
+	uint16_t port;
+
+	return getsockname(fd, (struct sockaddr *)&own, &n) < 0 ||
+	       !from_sockaddr(&own, &addr, &port) || addr_eq(&addr, peer);
+}
+
 /* Whether the socket leads where it was sent, and still may. */
 static bool is_right_peer(
 	struct egress *e, struct exchange *x, unsigned i, struct policy_decision *ret)
@@ -236,6 +249,7 @@ static bool is_right_peer(
 		return false;
 	if (!addr_eq(&addr, &d->addr[i]) || port != d->port)
 		return false;
+	x->is_own = is_own(d->fd[i], &addr);
 	return !dial_is_refused(e, x, &addr, ret);
 }
 

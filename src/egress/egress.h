@@ -115,6 +115,7 @@ struct exchange {
 	uint16_t port;
 	bool is_free; /* where it goes was named by the user: no check of the address */
 	bool is_proxied;
+	bool is_own;		    /* origin_fd leads to this host itself */
 	struct addr addr;	    /* where origin_fd goes */
 	struct canon_reader frames; /* until the request is there */
 	struct dial *dial;
@@ -132,6 +133,7 @@ struct egress {
 	enum egress_phase phase;
 	struct policy *policy;
 	struct egress_config config;
+	struct addr_locals locals;
 	struct addr pins[EGRESS_MAX_PINS];
 	struct host proxy;	    /* n is 0 without one */
 	struct exchange *exchanges; /* EGRESS_SLOTS */
@@ -178,7 +180,7 @@ void exchange_end(struct egress *e, struct exchange *x);
 /* Closes everything now. */
 void exchange_finish(struct egress *e, struct exchange *x);
 void exchange_set_timer(struct egress *e, struct exchange *x, uint64_t ms);
-struct policy_op exchange_op(const struct exchange *x);
+struct policy_op exchange_op(const struct egress *e, const struct exchange *x);
 /* Whether the policy of now has anything against it; ends it when so. */
 void exchange_recheck(struct egress *e, struct exchange *x);
 

@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -50,7 +51,8 @@ static void write_text(const char *path, const char *text)
 	(void)close(fd);
 }
 
-/* "local default dev lo" of a family: every address is ours. */
+/* "local default dev lo" of a family: every address is ours. IPv4 connections come from 127.0.0.1, as
+ * IPv6 ones come from ::1: with the same address at both ends they would count as the host's own. */
 static void add_any_route(int family, int lo)
 {
 	struct {
@@ -58,7 +60,9 @@ static void add_any_route(int family, int lo)
 		struct rtmsg m;
 		struct rtattr a;
 		int oif;
-	} q = {.h = {.nlmsg_len = sizeof(q),
+		struct rtattr b;
+		uint8_t src[4];
+	} q = {.h = {.nlmsg_len = family == AF_INET ? sizeof(q) : offsetof(typeof(q), b),
 		       .nlmsg_type = RTM_NEWROUTE,
 		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_CREATE | NLM_F_ACK},
 		.m = {.rtm_family = (unsigned char)family,
@@ -67,14 +71,16 @@ static void add_any_route(int family, int lo)
 			.rtm_scope = RT_SCOPE_HOST,
 			.rtm_type = RTN_LOCAL},
 		.a = {.rta_len = RTA_LENGTH(sizeof(int)), .rta_type = RTA_OIF},
-		.oif = lo};
+		.oif = lo,
+		.b = {.rta_len = RTA_LENGTH(4), .rta_type = RTA_PREFSRC},
+		.src = {127, 0, 0, 1}};
 	struct {
 		struct nlmsghdr h;
 		struct nlmsgerr e;
 	} answer;
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
-	must(fd >= 0 && send(fd, &q, sizeof(q), 0) == sizeof(q), "route");
+	must(fd >= 0 && send(fd, &q, q.h.nlmsg_len, 0) > 0, "route");
 	must(recv(fd, &answer, sizeof(answer), 0) > 0, "route answer");
 	errno = -answer.e.error;
 	must(answer.e.error == 0, "local default route");

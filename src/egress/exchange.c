@@ -29,10 +29,14 @@ void exchange_set_timer(struct egress *e, struct exchange *x, uint64_t ms)
 		&e->loop, &x->timer, clock_mono_ms() + ms, exchange_key(e, x, EGRESS_EV_TIMER));
 }
 
-struct policy_op exchange_op(const struct exchange *x)
+struct policy_op exchange_op(const struct egress *e, const struct exchange *x)
 {
-	return (struct policy_op){
-		.kind = RULE_NETWORK, .host = &x->host, .port = x->port, .now_ms = clock_wall_ms()};
+	return (struct policy_op){.kind = RULE_NETWORK,
+		.host = &x->host,
+		.port = x->port,
+		.now_ms = clock_wall_ms(),
+		.locals = &e->locals,
+		.is_own = x->is_own};
 }
 
 /* ---- the end ---- */
@@ -181,7 +185,7 @@ static void take_target(struct exchange *x, const struct egress_open *open)
 /* Decided again, by our own copy of the policy, before a packet is sent. */
 static void go_out(struct egress *e, struct exchange *x)
 {
-	struct policy_op op = exchange_op(x);
+	struct policy_op op = exchange_op(e, x);
 	struct policy_decision decision;
 	char text[POLICY_MAX_EXPLAIN];
 
@@ -438,7 +442,7 @@ void exchange_recheck(struct egress *e, struct exchange *x)
 
 	if (x->state < EXCHANGE_RESOLVING || x->state > EXCHANGE_HTTP)
 		return;
-	op = exchange_op(x);
+	op = exchange_op(e, x);
 	policy_decide(e->policy, &op, &decision);
 	if (!decision.allowed) {
 		policy_explain(&op, &decision, text, sizeof(text));

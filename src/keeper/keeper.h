@@ -64,7 +64,7 @@
 #define KEEPER_CONFIRMS 4	/* questions to a person at once */
 #define KEEPER_CONFIRM_MS 30000 /* no answer within it is a no */
 #define KEEPER_LOAD_MS 3000	/* for egress to take a policy over */
-#define KEEPER_RESOLVER_MS 1000 /* between two looks at resolv.conf */
+#define KEEPER_RESOLVER_MS 1000 /* between two looks at resolv.conf and the host's addresses */
 #define KEEPER_RECORD_MS 1000	/* between two tries to open the audit log */
 #define KEEPER_MAX_RELOADS 8	/* that wait for egress */
 #define KEEPER_NET_BATCH 32	/* asks answered in one turn of the loop */
@@ -297,6 +297,7 @@ struct netpolicy {
 	char fault[ERR_MAX_TEXT]; /* why the settings cannot be used; "": they can */
 	struct stat resolver;	  /* of resolv.conf when it was passed */
 	uint64_t resolver_ms;	  /* last look */
+	bool locals_due;	  /* egress has not taken the host's new addresses */
 	struct reload reloads[KEEPER_MAX_RELOADS];
 	size_t n_reloads;
 };
@@ -364,6 +365,7 @@ struct origin_conn {
 	uint32_t id;	   /* origin's */
 	uint32_t exchange; /* CONN_ASKED: egress's */
 	struct addr addr;  /* CONN_DUE and later: getpeername's word */
+	bool is_own;	   /* getsockname gives the same: it leads to this host */
 	uint16_t port;
 	int fd; /* CONN_DUE */
 	struct egress_result result;
@@ -609,7 +611,8 @@ void exchanges_clear(struct net *n);
 void netpolicy_init(struct keeper *k);
 /* Everything that egress needs to know; < 0: it does not take it. */
 int netpolicy_send(struct keeper *k) MUST_CHECK;
-void netpolicy_check_resolver(struct keeper *k);
+/* Whether resolv.conf or the host's addresses have changed; egress is told then. */
+void netpolicy_check_host(struct keeper *k);
 /* Reads everything anew; DONE is sent when it counts. */
 void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name);
 void netpolicy_on_loaded(struct keeper *k, const char *text);

@@ -71,7 +71,7 @@ static void open_exchange(struct keeper *k, const struct edge_ask *ask)
 			"sbx-egress does not run: see keeper.log of this sandbox");
 		return;
 	}
-	netpolicy_check_resolver(k);
+	netpolicy_check_host(k);
 	if (exchanges_add(&k->net, ask, &p->exchange) < 0) {
 		give_up(k, ask, EGRESS_BUSY, egress_outcome_text(EGRESS_BUSY));
 		return;
@@ -252,7 +252,7 @@ int net_open_socket(struct keeper *k, struct origin *o, uint32_t want, uint32_t 
 
 	(void)!str_copy(ask.host, sizeof(ask.host), o->host);
 	(void)!str_copy(open.host, sizeof(open.host), o->host);
-	netpolicy_check_resolver(k);
+	netpolicy_check_host(k);
 	r = exchanges_add(&k->net, &ask, &id);
 	if (r < 0)
 		return r;

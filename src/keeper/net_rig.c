@@ -235,6 +235,7 @@ void rig_bring_egress_up(void)
 	assert_int_equal(egress_send_hello(rig_egress, EGRESS_BUILD), 0);
 	rig_must_get(rig_egress, EGRESS_CONFIG);
 	rig_must_get(rig_egress, EGRESS_RESOLVER);
+	rig_must_get(rig_egress, EGRESS_LOCALS);
 	rig_must_get(rig_egress, EGRESS_POLICY);
 	assert_false(egress_is_up(&rig_k));
 	assert_int_equal(egress_send_loaded(rig_egress, rig_msg.id, ""), 0);

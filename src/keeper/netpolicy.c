@@ -24,6 +24,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
+#include "lib/policy/locals_read.h"
 #include "lib/settings/settings_net.h"
 
 #define RESOLV_CONF "/etc/resolv.conf"
@@ -102,6 +103,20 @@ static int read_settings(struct keeper *k, struct err *err)
 	return 0;
 }
 
+/* Whether the host's addresses are others than before. Those of before stay when the kernel does
+ * not answer; a connection to the host itself is known without them. */
+static bool read_locals(struct keeper *k)
+{
+	static struct addr_locals locals;
+	int r = locals_read(&locals);
+
+	if (r < 0) {
+		log_warn("reading the host's addresses: %s", strerror(-r));
+		return false;
+	}
+	return gate_set_locals(k->gate, &locals);
+}
+
 void netpolicy_init(struct keeper *k)
 {
 	const struct settings none = {0};
@@ -111,6 +126,7 @@ void netpolicy_init(struct keeper *k)
 	k->gate = gate_new(k->spec.name, NULL);
 	k->netpolicy.text = -1;
 	record_set_max_bytes(k, settings_get_u64(&none, SETTINGS_AUDIT_MAX_SIZE));
+	(void)read_locals(k);
 	read_policy(k);
 	r = read_settings(k, &err);
 	if (r < 0) {
@@ -147,6 +163,14 @@ static int send_resolver(struct keeper *k)
 	return r;
 }
 
+static int send_locals(struct keeper *k)
+{
+	static struct egress_locals locals;
+
+	gate_put_locals(k->gate, &locals);
+	return egress_ask_locals(k->egress.sock, &locals);
+}
+
 static int send_policy(struct keeper *k)
 {
 	AUTO_CLOSE int fd = netpolicy_open_again(k->netpolicy.text);
@@ -171,6 +195,8 @@ int netpolicy_send(struct keeper *k)
 		return r;
 	k->egress.phase = egress_phase_after(k->egress.phase, EGRESS_CONFIG);
 	r = send_resolver(k);
+	if (r == 0)
+		r = send_locals(k);
 	return r < 0 ? r : send_policy(k);
 }
 
@@ -180,7 +206,7 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-void netpolicy_check_resolver(struct keeper *k)
+void netpolicy_check_host(struct keeper *k)
 {
 	uint64_t now = clock_mono_ms();
 	struct stat st = {0};
@@ -192,6 +218,9 @@ void netpolicy_check_resolver(struct keeper *k)
 	/* One that cannot be sent now is seen as changed the next time too. */
 	if (!is_same_file(&st, &k->netpolicy.resolver))
 		(void)!send_resolver(k);
+	k->netpolicy.locals_due = read_locals(k) || k->netpolicy.locals_due;
+	if (k->netpolicy.locals_due)
+		k->netpolicy.locals_due = send_locals(k) < 0;
 }
 
 /* ---- reload ---- */

@@ -27,6 +27,7 @@ static void a_reload_counts_when_egress_has_it(void **state)
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 9, "renamed"), 0);
 	rig_must_get(rig_egress, EGRESS_CONFIG);
 	rig_must_get(rig_egress, EGRESS_RESOLVER);
+	rig_must_get(rig_egress, EGRESS_LOCALS);
 	rig_must_get(rig_egress, EGRESS_POLICY);
 	assert_int_equal(egress_get_policy(&rig_msg, name), 0);
 	assert_string_equal(name, "renamed");

@@ -161,13 +161,28 @@ void conns_on_egress_end(struct keeper *k)
 
 /* ---- what came back ---- */
 
-/* 0, -ENOTCONN when it was closed already, -EBADMSG when it is no connection at all. */
-static int get_peer(int fd, struct addr *ret, uint16_t *ret_port)
+static int from_sockaddr(const struct sockaddr_storage *s, struct addr *ret, uint16_t *ret_port)
 {
-	struct sockaddr_storage peer = {0};
-	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&peer;
-	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&peer;
-	socklen_t n = sizeof(int);
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)s;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)s;
+
+	if (s->ss_family == AF_INET) {
+		*ret = addr_from_v4((const uint8_t *)&v4->sin_addr);
+		*ret_port = ntohs(v4->sin_port);
+		return 0;
+	}
+	*ret = addr_from_v6(v6->sin6_addr.s6_addr);
+	*ret_port = ntohs(v6->sin6_port);
+	return s->ss_family == AF_INET6 ? 0 : -EBADMSG;
+}
+
+/* Its two ends: 0, -ENOTCONN when it was closed already, -EBADMSG when it is no connection at all. */
+static int get_ends(int fd, struct origin_conn *c)
+{
+	struct sockaddr_storage peer = {0}, own = {0};
+	struct addr addr = {0};
+	socklen_t n = sizeof(int), n_own = sizeof(own);
+	uint16_t port;
 	int protocol = 0, listens = 1;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n) < 0 || protocol != IPPROTO_TCP ||
@@ -176,14 +191,12 @@ static int get_peer(int fd, struct addr *ret, uint16_t *ret_port)
 	n = sizeof(peer);
 	if (getpeername(fd, (struct sockaddr *)&peer, &n) < 0)
 		return errno == ENOTCONN ? -ENOTCONN : -EBADMSG;
-	if (peer.ss_family == AF_INET) {
-		*ret = addr_from_v4((const uint8_t *)&v4->sin_addr);
-		*ret_port = ntohs(v4->sin_port);
-		return 0;
-	}
-	*ret = addr_from_v6(v6->sin6_addr.s6_addr);
-	*ret_port = ntohs(v6->sin6_port);
-	return peer.ss_family == AF_INET6 ? 0 : -EBADMSG;
+	if (getsockname(fd, (struct sockaddr *)&own, &n_own) < 0 ||
+		from_sockaddr(&own, &addr, &port) < 0 ||
+		from_sockaddr(&peer, &c->addr, &c->port) < 0)
+		return -EBADMSG;
+	c->is_own = addr_eq(&addr, &c->addr);
+	return 0;
 }
 
 static const struct egress_pin *find_pin(const struct keeper *k, const struct origin *o)
@@ -198,19 +211,18 @@ static const struct egress_pin *find_pin(const struct keeper *k, const struct or
 }
 
 /* Whether the origin's host may lead there: pin, proxy, or the policy's word on the address. */
-bool conns_may_lead(
-	const struct keeper *k, const struct origin *o, const struct addr *addr, uint16_t port)
+bool conns_may_lead(const struct keeper *k, const struct origin *o, const struct origin_conn *c)
 {
 	const struct egress_pin *pin = find_pin(k, o);
 	struct addr there;
 
 	if (pin)
 		return addr_parse(slice_from_str(pin->addr), &there) == 0 &&
-		       addr_eq(&there, addr) && port == pin->addr_port;
+		       addr_eq(&there, &c->addr) && c->port == pin->addr_port;
 	if (k->netpolicy.config.proxy_host[0])
-		return port == k->netpolicy.config.proxy_port;
-	return port == o->port &&
-	       gate_passes_address(k->gate, o->host, o->port, addr, clock_wall_ms());
+		return c->port == k->netpolicy.config.proxy_port;
+	return c->port == o->port &&
+	       gate_passes_address(k->gate, o->host, o->port, &c->addr, c->is_own, clock_wall_ms());
 }
 
 bool conns_all_may_lead(const struct keeper *k, const struct origin *o)
@@ -219,7 +231,7 @@ bool conns_all_may_lead(const struct keeper *k, const struct origin *o)
 		const struct origin_conn *c = &o->conns[i];
 		bool is_there = c->state == CONN_GIVEN || (c->state == CONN_DUE && c->fd >= 0);
 
-		if (is_there && !conns_may_lead(k, o, &c->addr, c->port))
+		if (is_there && !conns_may_lead(k, o, c))
 			return false;
 	}
 	return true;
@@ -231,7 +243,7 @@ static int take_connection(struct keeper *k, const struct origin *o, struct orig
 {
 	AUTO_CLOSE int owned = fd;
 	struct addr said;
-	int r = get_peer(owned, &c->addr, &c->port);
+	int r = get_ends(owned, c);
 
 	if (r == -ENOTCONN) {
 		fail(c, EGRESS_UNREACHABLE, "the server closed the connection at once");
@@ -244,7 +256,7 @@ static int take_connection(struct keeper *k, const struct origin *o, struct orig
 		fail(c, EGRESS_DENIED_ADDRESS, "the connection is not what was said");
 		return r;
 	}
-	if (!conns_may_lead(k, o, &c->addr, c->port)) {
+	if (!conns_may_lead(k, o, c)) {
 		fail(c, EGRESS_DENIED_ADDRESS, egress_outcome_text(EGRESS_DENIED_ADDRESS));
 		(void)snprintf(c->result.addr, sizeof(c->result.addr), "%s", result->addr);
 		return 0;

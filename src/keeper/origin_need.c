@@ -79,7 +79,7 @@ static void put_connection(struct keeper *k, struct release_facts *f, const stru
 		return;
 	f->is_verified = !is_zero(need->cert, sizeof(need->cert));
 	/* Again: the policy may be another one than when it was connected. */
-	f->address_passed = conns_may_lead(k, o, &c->addr, c->port);
+	f->address_passed = conns_may_lead(k, o, c);
 	f->connected = (struct release_target){o->host, o->port};
 }
 

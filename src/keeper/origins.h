@@ -36,8 +36,7 @@ void conns_on_egress_end(struct keeper *k);
 /* Egress takes messages again, or is there again. */
 void conns_on_room(struct keeper *k);
 /* Whether this origin's host may lead there now: pin, proxy, or the policy's word on the address. */
-bool conns_may_lead(
-	const struct keeper *k, const struct origin *o, const struct addr *addr, uint16_t port);
+bool conns_may_lead(const struct keeper *k, const struct origin *o, const struct origin_conn *c);
 /* The same of every connection that this origin has or is about to have. */
 bool conns_all_may_lead(const struct keeper *k, const struct origin *o);
 const struct origin_conn *conns_find_given(const struct origin *o, uint32_t id);

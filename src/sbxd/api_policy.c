@@ -5,6 +5,7 @@
 #include "api_policy.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/policy/locals_read.h"
 #include "lib/policy/policy.h"
 #include "reload.h"
 #include "sbxd.h"
@@ -125,13 +126,19 @@ struct policy *api_load_policy(const char *sandbox)
 
 static json_t *decide(struct policy *policy, const struct host *host, uint16_t port)
 {
-	struct policy_op op = {
-		.kind = RULE_NETWORK, .host = host, .port = port, .now_ms = clock_wall_ms()};
+	static struct addr_locals locals;
+	struct policy_op op = {.kind = RULE_NETWORK,
+		.host = host,
+		.port = port,
+		.now_ms = clock_wall_ms(),
+		.locals = &locals};
 	char text[POLICY_MAX_EXPLAIN], what[HOST_MAX_NAME + 80];
 	struct policy_decision pd;
 	struct rules none = {0};
 	json_t *o = json_object();
 
+	/* As a keeper reads them; without an answer of the kernel the last ones count. */
+	(void)!locals_read(&locals);
 	policy_decide(policy, &op, &pd);
 	policy_explain(&op, &pd, text, sizeof(text));
 	policy_print_op(&op, what, sizeof(what));

@@ -47,6 +47,7 @@ BANNER = b"220 lab first\r\n"
 BODY = "hello from the laboratory"
 COPY = 65536
 # On the loopback device of the laboratory's own network namespace.
+IPV6_FREEBIND = 78  # not in Python's socket
 PUBLIC = {"real.test": ["198.41.0.4", "2001:503:ba3e::2:30"]}
 
 
@@ -124,7 +125,11 @@ def hold(fd, folder):
     run("ip", "link", "set", "lo", "up")
     for addresses in PUBLIC.values():
         for address in addresses:
-            run("ip", "addr", "add", address + ("/128" if ":" in address else "/32"), "dev", "lo")
+            # Not addresses of this host, which would need rules of their own; but packets for them arrive here, from another address.
+            if ":" in address:
+                run("ip", "-6", "route", "add", "local", address + "/128", "dev", "lo")
+            else:
+                run("ip", "route", "add", "local", address + "/32", "dev", "lo", "src", "127.0.0.1")
     resolv = pathlib.Path(folder) / "resolv.conf"
     resolv.write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:2\n")
     run("mount", "--bind", str(resolv), os.path.realpath("/etc/resolv.conf"))
@@ -137,6 +142,7 @@ def hold(fd, folder):
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if want["family"] == socket.AF_INET6:
                     s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                    s.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
                 s.bind(tuple(want["address"]))
                 made = [s.fileno()]
             elif want["do"] == "tmpfs":

@@ -16,6 +16,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/policy/host.h"
+#include "lib/policy/locals_read.h"
 #include "lib/policy/rules.h"
 
 #define SANDBOX_NAME "rig"
@@ -142,6 +143,8 @@ static int give_egress_policy(struct rig *r, struct err *err)
 
 static int on_egress_hello(struct rig *r, const struct ipc_msg *msg, struct err *err)
 {
+	static struct egress_locals locals;
+	static struct addr_locals here;
 	AUTO_CLOSE int resolver = -1;
 	char build[EGRESS_MAX_BUILD];
 	int n = egress_get_hello(msg, build);
@@ -150,6 +153,13 @@ static int on_egress_hello(struct rig *r, const struct ipc_msg *msg, struct err 
 		return err_set(err, -EBADMSG, "egress is of another build");
 	n = SEND(r->egress.sock, egress_ask_config(r->egress.sock, &r->config));
 	r->egress_phase = egress_phase_after(r->egress_phase, EGRESS_CONFIG);
+	if (n == 0)
+		n = locals_read(&here);
+	if (n == 0) {
+		(void)gate_set_locals(r->gate, &here);
+		gate_put_locals(r->gate, &locals);
+		n = SEND(r->egress.sock, egress_ask_locals(r->egress.sock, &locals));
+	}
 	if (n == 0 && r->o.resolver) {
 		resolver = open(r->o.resolver, O_RDONLY | O_CLOEXEC);
 		n = resolver < 0

@@ -22,6 +22,7 @@ HOST = "api.openai.com"
 PUBLIC = "93.184.216.34"
 INSIDE = ("127.0.0.1", "10.1.2.3", "192.168.1.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "::1", "fe80::1", "fd00::1", "::ffff:127.0.0.1",
           "64:ff9b::7f00:1")
+OWN = "93.184.217.77"
 
 
 def ask(rig):
@@ -36,7 +37,10 @@ def run(folder):
     bad = []
     with credlab.Lab(folder) as lab, rigs.CredRig([f"allow network {HOST}:443"], None, lab.ca.pem) as rig:
         rig.set_secret("openai", "sk-proj-rebinding0123456789")
-        for addresses in [[a] for a in INSIDE] + [[PUBLIC, "127.0.0.1"]]:
+        # An address that the host gets while it runs is one of its own a second later.
+        subprocess.run(["ip", "addr", "add", f"{OWN}/32", "dev", "lo"], check=True)
+        time.sleep(1.1)
+        for addresses in [[a] for a in (*INSIDE, OWN)] + [[PUBLIC, "127.0.0.1"]]:
             resolver.answers[HOST] = addresses
             before = server.count
             status = ask(rig)
@@ -48,8 +52,8 @@ def run(folder):
         time.sleep(0.2)
         records = [r for r in rig.records() if r["kind"] == "credential-use"]
         said = sum("address" in r["reason"] or "inside" in r["reason"] for r in records)
-    ok = not bad and inside == 0 and server.count >= 1 and not any(r["action"] == "release" for r in records) and said >= len(INSIDE)
-    print(json.dumps({"id": "credential-rebinding", "addresses": len(INSIDE) + 1, "connections_inside": inside, "connections_public": server.count, "bad": bad,
+    ok = not bad and inside == 0 and server.count >= 1 and not any(r["action"] == "release" for r in records) and said > len(INSIDE)
+    print(json.dumps({"id": "credential-rebinding", "addresses": len(INSIDE) + 2, "connections_inside": inside, "connections_public": server.count, "bad": bad,
                       "records_that_say_why": said, "ok": ok}))
     if not ok:
         print(json.dumps(records[-3:]), file=sys.stderr)

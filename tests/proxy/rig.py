@@ -386,11 +386,14 @@ class Resolver:
 # --- a namespace that counts ---
 
 def namespace():
-    """Runs this program again in a network namespace where every address is local; returns there."""
+    """Runs this program again in a network namespace where every address is local; returns there.
+
+    Connections come from 127.0.0.1: one with the same address at both ends would be known as one to the host itself.
+    """
     if os.environ.get("SBX_RIG_NAMESPACE") != "yes":
         os.environ["SBX_RIG_NAMESPACE"] = "yes"
         os.execvp("unshare", ["unshare", "-rn", sys.executable, "-B"] + sys.argv)
-    for line in ("ip link set lo up", "ip route add local 0.0.0.0/0 dev lo", "ip -6 route add local ::/0 dev lo"):
+    for line in ("ip link set lo up", "ip route add local 0.0.0.0/0 dev lo src 127.0.0.1", "ip -6 route add local ::/0 dev lo"):
         subprocess.run(line.split(), check=True)
     subprocess.run(["nft", "-f", "-"], input=RULES, text=True, check=True)
 
