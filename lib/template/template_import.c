@@ -11,11 +11,13 @@
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/base/text.h"
 #include "template_internal.h"
 
 #define MAX_FACT_DEPTH 4
 #define MAX_FACT_TEXT 4096
 #define FREE_EVERY 64 /* frames */
+#define MAX_LOADED_DISK (64ull << 30)
 
 /* One import under way. */
 struct in {
@@ -89,12 +91,7 @@ static int get_u32(struct in *in, uint32_t *ret)
 
 static bool is_plain_text(const char *s)
 {
-	if (strlen(s) > MAX_FACT_TEXT)
-		return false;
-	for (; *s; s++)
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
-			return false;
-	return true;
+	return strlen(s) <= MAX_FACT_TEXT && text_is_all_plain(slice_from_str(s));
 }
 
 /* Facts are shown to people. The depth is bounded here, so recursion is too. */
@@ -114,6 +111,18 @@ static bool is_plain_fact(const json_t *j, unsigned depth)
 	return true;
 }
 
+/* A base is as large as it says, and a sandbox can fill all of it. */
+static bool is_too_large(const json_t *files)
+{
+	const char *name;
+	json_t *f;
+
+	json_object_foreach(
+		(json_t *)files, name, f) if (json_integer_value(json_object_get(f, "size")) >
+					      (json_int_t)MAX_LOADED_DISK) return true;
+	return false;
+}
+
 static int check_manifest(struct in *in)
 {
 	const json_t *m = in->manifest, *files = json_object_get(m, "files");
@@ -129,6 +138,8 @@ static int check_manifest(struct in *in)
 	r = template_check_files(files, true, &why);
 	if (r < 0)
 		return bad(in, why.text);
+	if (is_too_large(files))
+		return bad(in, "a disk is larger than 64 GiB");
 	r = template_make_id(files, made);
 	if (r < 0 || !id || strcmp(id, made) != 0)
 		return bad(in, "its id is not the one of its files");

@@ -279,7 +279,10 @@ static void manifests_that_lie_are_refused(void **state)
 	lie(&t, json_pack("{s:{s:{s:i}}}", "files", "vmlinuz", "size", 9), "hash of vmlinuz");
 	lie(&t, json_pack("{s:s}", "id", "0123456789abcdef"), "its id");
 	lie(&t, json_pack("{s:i}", "format", TEMPLATE_FORMAT - 1), "another version");
+	lie(&t, one_file("root.img", (json_int_t)(64ull << 30) + 1), "larger than 64 GiB");
 	lie(&t, json_pack("{s:s}", "agent", "a\033[2Jb"), "control characters");
+	lie(&t, json_pack("{s:s}", "kind", "a\342\200\256b"), "control characters");
+	lie(&t, json_pack("{s:s}", "kind", "a\302\233b"), "control characters");
 	lie(&t, json_pack("{s:[[[[[i]]]]]}", "deep", 1), "too much");
 }
 

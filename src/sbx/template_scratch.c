@@ -10,17 +10,20 @@
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "lib/template/template.h"
+#include "lib/settings/settings.h"
+#include "lib/spec/spec.h"
 #include "api.h"
+#include "mirror.h"
+#include "policy_api.h"
+#include "sandbox.h"
 #include "template.h"
-#include "template_source.h"
+#include "workspace.h"
 
 #define OWN "/proc/self/exe"
-#define MEMORY "2g" /* of a build; Docker and a package manager fit */
+#define MEMORY (2ull << 30) /* of a build; Docker and a package manager fit */
+#define NOBODY "template-build.invalid:443"
 #define MAX_ARGS 256
 #define BUILD_MS (4 * 3600 * 1000ull)
-#define MAX_MIRRORS 4
-#define CAT_SOURCES "cat /etc/apt/sources.list.d/debian.sources"
 
 /* ---- one command ---- */
 
@@ -111,95 +114,93 @@ static int judge(const struct scratch *s, int status, const char *what, struct p
 
 /* ---- what it may reach ---- */
 
-struct mirrors {
-	char hosts[MAX_MIRRORS][256];
-	size_t n;
-};
-
-/* URIs: scheme://host[:port]/path */
-static void take_source(void *arg, char *line)
+static int add_only(json_t *only, const char *target, struct problem *p)
 {
-	struct mirrors *m = arg;
-	const char *p = str_starts(line, "URIs:") ? strstr(line, "://") : NULL;
-	size_t n;
-
-	if (!p || m->n == MAX_MIRRORS)
-		return;
-	p += 3;
-	n = strcspn(p, "/ ");
-	if (n == 0 || n >= sizeof(m->hosts[0]) ||
-		strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789.-:") < n)
-		return;
-	(void)snprintf(m->hosts[m->n], sizeof(m->hosts[0]), "%.*s", (int)n, p);
-	for (size_t i = 0; i < m->n; i++)
-		if (!strcmp(m->hosts[i], m->hosts[m->n]))
-			return;
-	m->n++;
+	if (json_array_size(only) >= SPEC_MAX_ONLY)
+		return err_set(
+			&p->err, -E2BIG, "a build may reach at most %d hosts", SPEC_MAX_ONLY);
+	return json_array_append_new(only, json_string(target)) == 0
+		       ? 0
+		       : err_set(&p->err, -EINVAL, "the host '%s' is not UTF-8", target);
 }
 
-/* Out of the base's own file, never out of the sandbox: what is saved from a sandbox could name any
- * host. Without a base there is none. */
-static void find_mirrors(struct mirrors *m)
+/* LIST of --allow-network, which has commas. */
+static int add_allowed(json_t *only, const char *list, struct problem *p)
 {
-	AUTO_TEMPLATE struct template base = {0};
-	AUTO_FREE char *disk = NULL;
-	const char *argv[] = {"/usr/sbin/debugfs", "-R", CAT_SOURCES, NULL, NULL};
-	struct follow f = {.argv = argv, .lines = 1, .in_fd = -1, .fn = take_source, .arg = m};
-
-	if (template_open(TEMPLATE_SOURCE_BASE, &base, &(struct err){0}) < 0)
-		return;
-	disk = xasprintf("%s/root.img", base.dir);
-	argv[3] = disk;
-	if (access(argv[0], X_OK) == 0)
-		(void)!follow_run(&f, &(struct err){0});
-}
-
-static int allow_one(struct scratch *s, const char *hosts, struct problem *p)
-{
-	struct command c = command("policy");
-	const char *const words[] = {"allow", "network", "--sandbox", s->name, hosts};
-
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		add(&c, words[i]);
-	return judge(s, run(s, &c, (struct follow){.lines = 1, .in_fd = -1}, p),
-		"giving the build its network", p);
-}
-
-static int allow_all(struct scratch *s, const struct opt_list *allow, struct problem *p)
-{
-	struct mirrors m = {0};
+	AUTO_FREE char *copy = xstrdup(list);
+	char *one, *rest = copy;
 	int r = 0;
 
-	find_mirrors(&m);
+	ui_note("The build may reach %s.", list);
+	while (r == 0 && (one = strsep(&rest, ", ")))
+		if (one[0])
+			r = add_only(only, one, p);
+	return r;
+}
+
+/* The host's own mirror and what the user named. The list is never empty: a spec without one has
+ * the network of the user's policy, and the user's credentials. */
+static int make_only(const struct opt_list *allow, json_t *only, struct problem *p)
+{
+	struct mirrors m = {0};
+	int r = add_only(only, NOBODY, p);
+
+	mirror_find(&m);
 	for (size_t i = 0; i < m.n && r == 0; i++) {
-		ui_note("The build may reach %s, the base template's Debian mirror.", m.hosts[i]);
-		r = allow_one(s, m.hosts[i], p);
+		ui_note("The build may reach %s, the package mirror of this host.", m.v[i]);
+		r = add_only(only, m.v[i], p);
 	}
-	for (size_t i = 0; i < allow->n && r == 0; i++) {
-		ui_note("The build may reach %s.", allow->v[i]);
-		r = allow_one(s, allow->v[i], p);
-	}
+	for (size_t i = 0; i < allow->n && r == 0; i++)
+		r = add_allowed(only, allow->v[i], p);
 	return r;
 }
 
 /* ---- its life ---- */
 
+static int make_body(const struct scratch *s, const char *template, const char *share,
+	const struct opt_list *allow, json_t **ret, struct problem *p)
+{
+	CLEANUP(workspace_done) struct workspace w = {0};
+	AUTO_SETTINGS struct settings settings = {0};
+	AUTO_JSON json_t *only = json_array();
+	const char *accel = NULL;
+	int r = workspace_parse(share, false, &w, p);
+
+	if (r == 0)
+		r = settings_load(&settings, &p->err);
+	if (r == 0)
+		r = settings_accel(&settings, &accel, &p->err);
+	if (r == 0)
+		r = make_only(allow, only, p);
+	if (r < 0)
+		return r;
+	*ret = json_pack("{s:s, s:s, s:s, s:s, s:I, s:O, s:[{s:s, s:s, s:b, s:b}]}", "name",
+		s->name, "agent", "shell", "template", template, "accel", accel, "memory",
+		(json_int_t)MEMORY, "only", only, "workspaces", "host", w.host, "guest", w.guest,
+		"ro", w.ro, "file", w.file);
+	return *ret ? 0 : err_set(&p->err, -EINVAL, "the path '%s' is not UTF-8", share);
+}
+
 int scratch_start(struct scratch *s, const char *template, const char *share,
 	const struct opt_list *allow, struct problem *p)
 {
-	struct command c = command("create");
-	const char *const words[] = {"shell", share, "--template", template, "--memory", MEMORY,
-		"--quiet", "--name", s->name};
+	AUTO_JSON json_t *body = NULL, *made = NULL;
 	char id[9];
-	int r;
+	int r = policy_require(p);
 
 	str_random_hex(id, 4);
 	(void)snprintf(s->name, sizeof(s->name), "template-build-%s", id);
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		add(&c, words[i]);
-	r = judge(s, run(s, &c, (struct follow){.lines = 1, .in_fd = -1}, p),
-		"starting a sandbox to build in", p);
-	return r < 0 ? r : allow_all(s, allow, p);
+	if (r == 0)
+		r = make_body(s, template, share, allow, &body, p);
+	if (r == 0)
+		r = api_call("POST", "/v1/sandboxes", body, API_TIMEOUT_MS, &made, p);
+	if (r < 0) {
+		s->name[0] = '\0'; /* there is none to remove */
+		return r;
+	}
+	if (follow_caught())
+		return err_set(&p->err, -EINTR, "interrupted");
+	return sandbox_start(s->name, NULL, NULL, p);
 }
 
 static int make_memory(const char *text, int *ret, struct problem *p)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/text.h"
 #include "verb.h"
 
 #define BAR_CELLS 24
@@ -50,23 +51,19 @@ bool ui_can_ask(void)
 	return ui.ask;
 }
 
-/* C0, DEL, and a lone C1 byte, which terminals that are not UTF-8 obey. */
-static bool is_control(unsigned char before, unsigned char c)
-{
-	return c < 0x20 || c == 0x7f || (c >= 0x80 && c <= 0x9f && before < 0x80);
-}
-
-/* All of these, and the C1 set in its UTF-8 form, can begin an escape sequence. */
 void ui_clean(char *text)
 {
-	unsigned char before = 0;
+	struct slice s = slice_from_str(text);
 
-	for (unsigned char *p = (unsigned char *)text; *p; p++) {
-		if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)
-			p[0] = p[1] = '?';
-		else if (is_control(before, *p))
-			*p = '?';
-		before = *p;
+	while (s.n > 0) {
+		uint32_t v = 0;
+		size_t n = text_character(s, &v);
+
+		if (n == 0 || !text_is_plain(v))
+			memset(text, '?', MAX(n, (size_t)1));
+		n = MAX(n, (size_t)1);
+		text += n;
+		s = slice_of(s.p + n, s.n - n);
 	}
 }
 

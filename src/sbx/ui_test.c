@@ -26,6 +26,11 @@ static void escape_sequences_become_harmless(void **state)
 			"?2J"},
 		{"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
 		{"\xe2\x9c\x93", "\xe2\x9c\x93"},
+		{"a\xe2\x80\xae"
+		 "b",
+			"a???b"}, /* right-to-left override */
+		{"a\xe2\x80\x8b", "a???"},
+		{"cut \xe2\x9c", "cut ??"},
 	};
 	char buf[64];
 

@@ -1,11 +1,15 @@
 """Templates from the command line, without a machine: a sandbox of the stand-in keeper has disks that qemu-img made."""
+import contextlib
 import hashlib
 import json
 import os
+import pathlib
+import re
 import subprocess
+import time
 
 import pytest
-from conftest import Installation, on_terminal
+from conftest import SBX, Installation, on_terminal
 
 MIB = 1 << 20
 
@@ -237,3 +241,41 @@ def test_what_was_loaded_is_remembered_and_shown(base, stranger):
     p = base.sbx("create", "shell", "--name", "second", "--template", "tools", check=0)
     assert "template 'tools' was loaded from a file" in p.stderr
     assert "loaded from a file" not in base.sbx("create", "shell", "--name", "third", check=0).stderr
+
+
+def test_a_dockerfile_is_built_without_credentials_and_beyond_the_policy(base, tmp_path):
+    """The build of a stranger's Dockerfile had the user's credentials and any mirror that its base template named."""
+    (tmp_path / "Dockerfile").write_text("FROM sbx/debian\nRUN true\n")
+    build = subprocess.Popen([SBX, "template", "build", "--file", tmp_path / "Dockerfile", "--allow-network", "files.example:443,b.example",
+                              "--allow-network", "c.example", "mine"], env=base.env, cwd=base.work, stderr=subprocess.PIPE, text=True)
+    spec = None
+    while build.poll() is None:
+        for path in (base.root / "state/sbx/sandboxes").glob("*/spec.json"):
+            with contextlib.suppress(OSError, ValueError):
+                spec = json.loads(path.read_text())
+        time.sleep(0.002)
+    said = build.communicate()[1]
+    assert spec and spec["name"].startswith("template-build-"), said
+    assert {"files.example:443", "b.example", "c.example"} < set(spec["only"])
+    mirrors = set(spec["only"]) - {"files.example:443", "b.example", "c.example"}
+    assert "template-build.invalid:443" in mirrors  # so that the list is never empty
+    assert all(re.fullmatch(r"[A-Za-z0-9.-]*[A-Za-z][A-Za-z0-9-]*:(80|443)", m) for m in mirrors), mirrors
+    assert spec["workspaces"][0]["ro"] and "The build may reach files.example:443,b.example." in said
+    assert "template-build" not in base.sbx("policy", "ls", "--json", check=0).stdout
+    assert base.sbx("ls", "-q", check=0).stdout == ""
+
+
+def test_a_link_among_left_over_folders_is_left_alone(tmp_path):
+    """Another user's link in /var/tmp to a folder of the user's: chmod followed it."""
+    script = (pathlib.Path(__file__).resolve().parents[2] / "image/template-build").read_text()
+    parts = [re.search(rf"(?ms)^{name}\(\) \{{.*?^\}}", script).group(0) for name in ("alive", "remove_scratch", "remove_stale")]
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o700)
+    (victim / "tmp").mkdir(mode=0o700)
+    (tmp_path / "sbx-template.999999.x").symlink_to(victim)
+    left = tmp_path / "sbx-template.999999.y"
+    (left / "tmp").mkdir(parents=True)
+    subprocess.run(["bash", "-c", "mmdebstrap() { :; }; say() { :; }; remove_work() { :; }\n" + "\n".join(parts).replace("/var/tmp", str(tmp_path)) +
+                    f"\nout={tmp_path}/out scratch_in={tmp_path}; remove_stale"], check=True)
+    assert victim.stat().st_mode & 0o777 == 0o700 and (victim / "tmp").exists()
+    assert not left.exists(), "the control: what is left over goes"

@@ -407,7 +407,7 @@ def test_a_dockerfile_becomes_a_template_without_docker_on_the_host(home):
     path = ":".join(p for p in home.env.env["PATH"].split(":") if not (pathlib.Path(p) / "docker").exists())
     done = home.env.sbx("template", "build", "--file", context / "Dockerfile", "mine", timeout=BUILD_SECONDS, env={"PATH": path})
     assert "Template 'mine' is ready" in done.stdout
-    assert "Debian mirror" in done.stderr and "'# syntax=' is left out" in done.stderr and "CMD is noted" in done.stderr
+    assert "package mirror of this host" in done.stderr and "'# syntax=' is left out" in done.stderr and "CMD is noted" in done.stderr
     assert home.env.ls() == [], "the sandbox that it was built in is gone"
     made = home.manifest("mine")
     assert (made["kind"], made["parent"], made["from"]) == ("dockerfile", "debian", "docker/sandbox-templates:shell-docker")

@@ -1,0 +1,31 @@
+/*
+ * mirror - the hosts of this host's own package mirrors, for builds that may reach nothing else.
+ *
+ * How      mirror_find runs apt-get, which prints the archives of its configuration. mirror_target
+ *          makes a resource of each: a host name with port 80 or 443. Addresses, localhost and
+ *          other ports are left out.
+ * Trust    Runs in sbx. The host's apt configuration belongs to its administrator. Nothing is read
+ *          from a template or a sandbox: a stranger could name any host in it.
+ * Limits   MIRROR_MAX hosts; MIRROR_MAX_LIST bytes of a mirror list.
+ * See      mirror_test.c, template_scratch.h
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define MIRROR_MAX 4
+#define MIRROR_MAX_TARGET 264
+#define MIRROR_MAX_LIST 65536
+
+struct mirrors {
+	char v[MIRROR_MAX][MIRROR_MAX_TARGET]; /* HOST:PORT */
+	size_t n;
+};
+
+/* HOST:80 or HOST:443 of a URI; false when it is not a name, or has another port. */
+bool mirror_target(const char *uri, char *buf, size_t size);
+/* Adds what one line of apt-get names, once. mirror+file:PATH is the first address in that list. */
+void mirror_add(struct mirrors *m, const char *line);
+/* All zero when there is no apt. */
+void mirror_find(struct mirrors *m);
