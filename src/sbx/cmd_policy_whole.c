@@ -114,9 +114,17 @@ static bool show_diff(const struct rules *new)
 
 	before = rules_encode(&old, RULE_PRINT_PLAIN);
 	policy_diff_make(&old, new, &d);
+	if (d.n_wide)
+		ui_note("Wide changes: patterns, addresses, local names, other ports than 80 and "
+			"443, "
+			"and deny rules that go");
+	for (size_t i = 0; i < d.n_wide; i++)
+		ui_note("  %s", d.wide[i]);
+	if (d.n_wide)
+		ui_note("All changes:");
 	show_lines("-", d.removed, d.n_shown_removed, d.n_removed);
 	show_lines("+", d.added, d.n_shown_added, d.n_added);
-	ui_note("%zu rules: +%zu -%zu", new->n, d.n_added, d.n_removed);
+	ui_note("%zu rules: +%zu -%zu, %zu wide", new->n, d.n_added, d.n_removed, d.n_wide);
 	/* Groups and their comments count too. */
 	return r < 0 || strcmp(before, after) != 0;
 }

@@ -22,6 +22,10 @@ struct policy_diff {
 	size_t n_added, n_removed;
 	char **added, **removed; /* lines, at most POLICY_DIFF_LINES of each */
 	size_t n_shown_added, n_shown_removed;
+	/* All of them, "+ RULE" or "- RULE", one resource each: new allow rules with a pattern, an
+	 * address, a local name or ports other than 80 and 443, and deny rules that go. */
+	char **wide;
+	size_t n_wide;
 };
 
 #define POLICY_DIFF_LINES 10

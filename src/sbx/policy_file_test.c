@@ -58,6 +58,57 @@ static void of_many_differences_some_are_shown(void **state)
 	assert_int_equal(d.n_added + d.n_removed, 0);
 }
 
+static bool has_wide(const struct policy_diff *d, const char *line)
+{
+	for (size_t i = 0; i < d->n_wide; i++)
+		if (strcmp(d->wide[i], line) == 0)
+			return true;
+	return false;
+}
+
+/* 41 harmless lines hid `allow network localhost:1-65535` behind "and 34 more". */
+static void what_is_wide_is_never_hidden(void **state)
+{
+	static const char *const wide[] = {"**", "*.z.example", "**.z.example", "10.0.0.0/8",
+		"192.0.2.1", "[::1]:80", "localhost", "localhost:1-65535", "printer", "x.internal",
+		"z.example:22", "z.example:1-65535", "z.example:80-443"};
+	static const char *const usual[] = {"z.example", "z.example:80", "z.example:443"};
+	CLEANUP(policy_diff_done) struct policy_diff d = {0};
+	AUTO_RULES struct rules old = {0}, new = {0};
+	AUTO_FREE char *text = xstrdup("");
+
+	for (size_t i = 0; i < 400 + ARRAY_LEN(wide); i++) {
+		AUTO_FREE char *was = text;
+
+		text = i < 400 ? xasprintf("%sallow network a%zu.example\n", was, i)
+			       : xasprintf("%sallow network b.example,%s for sandbox x\n", was,
+					 wide[i - 400]);
+	}
+	decode("deny network evil.example\ndeny network *.evil.example,b.example\n"
+	       "allow network old.example:22",
+		&old);
+	decode(text, &new);
+	policy_diff_make(&old, &new, &d);
+	for (size_t i = 0; i < ARRAY_LEN(wide); i++) {
+		AUTO_FREE char *line = xasprintf("+ allow network %s for sandbox x", wide[i]);
+
+		if (!has_wide(&d, line))
+			fail_msg("%s is not shown", line);
+	}
+	assert_true(has_wide(&d, "- deny network evil.example"));
+	assert_true(has_wide(&d, "- deny network b.example"));
+	assert_int_equal(d.n_wide, ARRAY_LEN(wide) + 3);
+	for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+		AUTO_FREE char *line = xasprintf("allow network %s", usual[i]);
+		AUTO_RULES struct rules one = {0}, none = {0};
+
+		policy_diff_done(&d);
+		decode(line, &one);
+		policy_diff_make(&none, &one, &d);
+		assert_int_equal(d.n_wide, 0);
+	}
+}
+
 static void a_missing_and_a_broken_policy_say_what_to_type(void **state)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, NULL),
@@ -98,6 +149,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_difference_is_what_rules_say),
 		cmocka_unit_test(of_many_differences_some_are_shown),
+		cmocka_unit_test(what_is_wide_is_never_hidden),
 		cmocka_unit_test(a_missing_and_a_broken_policy_say_what_to_type),
 		cmocka_unit_test(words_for_a_shell),
 	};
