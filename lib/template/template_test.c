@@ -167,6 +167,26 @@ static void changed_bytes_are_refused(void **state)
 	must(template_open("base", &t, &err), &err);
 }
 
+/* The origin of a layer was removed, so its links changed, and with them the rule for ctime. */
+static void a_changed_layer_is_refused_after_its_origin_went(void **state)
+{
+	AUTO_TEMPLATE struct template base = {0}, t = {0}, child = {0};
+	AUTO_FREE char *origin = xasprintf("%s/layer-7", fixture_dir);
+	struct err err = {0};
+	struct stat st;
+
+	fixture_publish("base", 1, &base);
+	fixture_child("child", &base, 7, &child);
+	assert_int_equal(stat(origin, &st), 0);
+	assert_int_equal(st.st_nlink, 2);
+	assert_int_equal(chmod(origin, 0600), 0);
+	fixture_write(origin, 2 * TEMPLATE_BLOCK + 5, "!", 1);
+	set_times(origin, &st);
+	assert_int_equal(unlink(origin), 0);
+	assert_int_equal(template_open("child", &t, &err), -EUCLEAN);
+	assert_non_null(strstr(err.text, "root.1.qcow2"));
+}
+
 static void cut_and_missing_files_are_refused(void **state)
 {
 	AUTO_TEMPLATE struct template base = {0}, t = {0};
@@ -451,6 +471,7 @@ int main(void)
 		STORE_TEST(child_shares_files_and_outlives_its_parent),
 		STORE_TEST(layers_lose_their_backing_name),
 		STORE_TEST(changed_bytes_are_refused),
+		STORE_TEST(a_changed_layer_is_refused_after_its_origin_went),
 		STORE_TEST(cut_and_missing_files_are_refused),
 		STORE_TEST(changed_manifest_is_refused),
 		STORE_TEST(manifest_of_another_version_says_what_to_do),
