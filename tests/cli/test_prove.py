@@ -370,6 +370,16 @@ def test_the_text_of_a_hostile_guest_runs_nothing_on_the_host(prove, probe):
         subprocess.run(["rm", "-rf", folder], check=True)
 
 
+def test_the_shell_of_the_probes_is_not_the_one_of_the_path(prove):
+    """The probe is red where the shell runs a command in the value of a variable, as bash does."""
+    prove.probe("host/probe-shell", (DATA / "probes/host/probe-shell").read_text())
+    path = prove.inst.root / "bin"
+    path.mkdir()
+    (path / "sh").symlink_to("/bin/bash")
+    p = prove.inst.sbx("prove", "demo", "--json", env={**prove.env, "PATH": f"{path}:{os.environ['PATH']}"})
+    assert p.returncode == 0, p.stdout
+
+
 def test_a_guest_that_never_answers(prove):
     prove.probe("files/a", HEAD + "# seconds: 1\n#: inside\nsaw x\n")
     prove.hostile("ask(); __import__('shutil').rmtree(sys.argv[2]); time.sleep(100)")
