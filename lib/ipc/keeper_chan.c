@@ -109,6 +109,16 @@ int keeper_ask_claim(int sock, uint32_t id)
 	return ipc_send(sock, KEEPER_CLAIM, id, slice_of(NULL, 0), -1);
 }
 
+int keeper_want_vault(int sock)
+{
+	return ipc_send(sock, KEEPER_WANT_VAULT, 0, slice_of(NULL, 0), -1);
+}
+
+int keeper_give_vault(int sock, int pass_fd)
+{
+	return ipc_send(sock, KEEPER_VAULT, 0, slice_of(NULL, 0), pass_fd);
+}
+
 int keeper_ask_reload(int sock, uint32_t id, const char *name)
 {
 	uint8_t buf[KEEPER_MAX_NAME + 2];
@@ -232,6 +242,11 @@ int keeper_get_stream(const struct ipc_msg *msg, char path[KEEPER_MAX_PATH])
 
 	rd_cstr(&rd, path, KEEPER_MAX_PATH);
 	return rd_finish(&rd) < 0 || msg->fd < 0 ? -EBADMSG : 0;
+}
+
+int keeper_get_vault(const struct ipc_msg *msg)
+{
+	return msg->n == 0 && msg->id == 0 && msg->fd >= 0 ? 0 : -EBADMSG;
 }
 
 int keeper_get_nothing(const struct ipc_msg *msg)

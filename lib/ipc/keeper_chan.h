@@ -4,7 +4,6 @@
  * How      SOCK_SEQPACKET, struct ipc_msg. The first connection is inherited by the keeper as
  *          fd 3; later ones (sbxd came back) come through the sandbox's keeper.sock. The keeper
  *          speaks first with HELLO, pushes STATE on every change, answers what it is asked.
- *
  *          message   direction        answer      fd              fields
  *          HELLO     keeper -> sbxd   -           -               build id, sandbox id, pid, state
  *          STATE     keeper -> sbxd   -           -               struct keeper_state
@@ -17,6 +16,7 @@
  *          FREEZE    sbxd -> keeper   FROZEN      -               -
  *          PORTS     sbxd -> keeper   PORTS_ARE   -               the whole list that is wanted
  *          CLAIM     sbxd -> keeper   DONE        -               -: spec.json is to be read anew
+ *          VAULT     sbxd -> keeper   -           a channel       -; the answer to WANT_VAULT
  *          DONE      keeper -> sbxd   -           -               negative errno or 0, text
  *          FROZEN    keeper -> sbxd   -           -               negative errno or 0, text, layers
  *          PORTS_ARE keeper -> sbxd   -           -               each with its state
@@ -51,6 +51,8 @@ enum keeper_msg {
 	KEEPER_PORTS,
 	KEEPER_PORTS_ARE,
 	KEEPER_CLAIM, /* to a keeper whose machine belongs to nobody yet */
+	KEEPER_VAULT, /* a channel to the vault, bound to the sandbox */
+	KEEPER_WANT_VAULT,
 };
 
 enum keeper_phase {
@@ -152,6 +154,9 @@ int keeper_ask_stats(int sock, uint32_t id) MUST_CHECK;
 int keeper_ask_stop(int sock, uint32_t id, uint32_t timeout_ms) MUST_CHECK;
 int keeper_ask_suspend(int sock, uint32_t id) MUST_CHECK;
 int keeper_ask_claim(int sock, uint32_t id) MUST_CHECK;
+int keeper_want_vault(int sock) MUST_CHECK;
+/* pass_fd stays the caller's. */
+int keeper_give_vault(int sock, int pass_fd) MUST_CHECK;
 int keeper_ask_reload(int sock, uint32_t id, const char *name) MUST_CHECK;
 /* pass_fd stays the caller's. */
 int keeper_ask_stream(int sock, uint32_t id, const char *path, int pass_fd) MUST_CHECK;
@@ -167,5 +172,6 @@ int keeper_read_stats(struct slice body, struct keeper_stats *ret) MUST_CHECK;
 int keeper_get_stop(const struct ipc_msg *msg, uint32_t *ret_timeout_ms) MUST_CHECK;
 int keeper_get_reload(const struct ipc_msg *msg, char name[KEEPER_MAX_NAME]) MUST_CHECK;
 int keeper_get_stream(const struct ipc_msg *msg, char path[KEEPER_MAX_PATH]) MUST_CHECK;
+int keeper_get_vault(const struct ipc_msg *msg) MUST_CHECK;
 /* PING and STATS have no fields. */
 int keeper_get_nothing(const struct ipc_msg *msg) MUST_CHECK;

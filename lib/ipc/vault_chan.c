@@ -11,28 +11,29 @@ struct rule {
 
 #define IN(phase) (1U << VAULT_PHASE_##phase)
 #define STAYS VAULT_N_PHASES
-#define BOTH (IN(ADMIN) | IN(SANDBOX))
+#define MANAGE (IN(ADMIN) | IN(OWNER))
+#define ALL (MANAGE | IN(SANDBOX))
 
 static const struct rule rules[VAULT_N_MSGS] = {
 	[VAULT_HELLO] = {VAULT_FROM_VAULT, IN(START), VAULT_PHASE_ROLE},
 	[VAULT_ADMIN] = {VAULT_FROM_PEER, IN(ROLE), VAULT_PHASE_ADMIN},
-	[VAULT_SANDBOX] = {VAULT_FROM_PEER, IN(ROLE), VAULT_PHASE_SANDBOX},
-	[VAULT_SET] = {VAULT_FROM_PEER, IN(ADMIN), STAYS},
-	[VAULT_SET_REF] = {VAULT_FROM_PEER, IN(ADMIN), STAYS},
-	[VAULT_REMOVE] = {VAULT_FROM_PEER, IN(ADMIN), STAYS},
-	[VAULT_UNLOCK] = {VAULT_FROM_PEER, IN(ADMIN), STAYS},
-	[VAULT_LIST] = {VAULT_FROM_PEER, BOTH, STAYS},
-	[VAULT_ITEM] = {VAULT_FROM_VAULT, BOTH, STAYS},
+	[VAULT_CHANNEL] = {VAULT_FROM_PEER, IN(OWNER), STAYS},
+	[VAULT_SET] = {VAULT_FROM_PEER, MANAGE, STAYS},
+	[VAULT_SET_REF] = {VAULT_FROM_PEER, MANAGE, STAYS},
+	[VAULT_REMOVE] = {VAULT_FROM_PEER, MANAGE, STAYS},
+	[VAULT_UNLOCK] = {VAULT_FROM_PEER, MANAGE, STAYS},
+	[VAULT_LIST] = {VAULT_FROM_PEER, ALL, STAYS},
+	[VAULT_ITEM] = {VAULT_FROM_VAULT, ALL, STAYS},
 	[VAULT_RELEASE] = {VAULT_FROM_PEER, IN(SANDBOX), STAYS},
 	[VAULT_STORE] = {VAULT_FROM_PEER, IN(SANDBOX), STAYS},
-	[VAULT_WATCH] = {VAULT_FROM_PEER, BOTH, STAYS},
-	[VAULT_CHANGED] = {VAULT_FROM_VAULT, BOTH, STAYS},
-	[VAULT_STATUS] = {VAULT_FROM_PEER, BOTH, STAYS},
-	[VAULT_STATUS_IS] = {VAULT_FROM_VAULT, BOTH, STAYS},
-	[VAULT_SCAN] = {VAULT_FROM_PEER, IN(ADMIN), STAYS},
-	[VAULT_SCANNED] = {VAULT_FROM_VAULT, IN(ADMIN), STAYS},
-	[VAULT_DONE] = {VAULT_FROM_VAULT, BOTH, STAYS},
-	[VAULT_STOP] = {VAULT_FROM_PEER, IN(ADMIN), VAULT_PHASE_END},
+	[VAULT_WATCH] = {VAULT_FROM_PEER, ALL, STAYS},
+	[VAULT_CHANGED] = {VAULT_FROM_VAULT, ALL, STAYS},
+	[VAULT_STATUS] = {VAULT_FROM_PEER, ALL, STAYS},
+	[VAULT_STATUS_IS] = {VAULT_FROM_VAULT, ALL, STAYS},
+	[VAULT_SCAN] = {VAULT_FROM_PEER, MANAGE, STAYS},
+	[VAULT_SCANNED] = {VAULT_FROM_VAULT, MANAGE, STAYS},
+	[VAULT_DONE] = {VAULT_FROM_VAULT, ALL, STAYS},
+	[VAULT_STOP] = {VAULT_FROM_PEER, MANAGE, VAULT_PHASE_END},
 };
 
 bool vault_phase_allows(enum vault_phase phase, enum vault_from from, uint16_t type)
@@ -269,13 +270,13 @@ int vault_ask_admin(int sock)
 	return vault_ask_plain(sock, VAULT_ADMIN, 0, -1);
 }
 
-int vault_ask_sandbox(int sock, const char *sandbox)
+int vault_ask_channel(int sock, const char *sandbox, int fd)
 {
 	uint8_t buf[VAULT_MAX_SCOPE + 2];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_cstr(&wr, sandbox);
-	return ipc_send_wr(sock, VAULT_SANDBOX, 0, &wr, -1);
+	return ipc_send_wr(sock, VAULT_CHANNEL, 0, &wr, fd);
 }
 
 int vault_ask_set(int sock, uint32_t id, const struct vault_meta *meta, int fd)
@@ -342,12 +343,12 @@ int vault_get_hello(const struct ipc_msg *msg, char build[VAULT_MAX_BUILD])
 	return msg->id == 0 ? ipc_finish(msg, VAULT_HELLO, &rd, false) : -EBADMSG;
 }
 
-int vault_get_sandbox(const struct ipc_msg *msg, char sandbox[VAULT_MAX_SCOPE])
+int vault_get_channel(const struct ipc_msg *msg, char sandbox[VAULT_MAX_SCOPE])
 {
 	struct rd rd = rd_init(ipc_body(msg));
 
 	read_scope(&rd, sandbox, false);
-	return msg->id == 0 ? ipc_finish(msg, VAULT_SANDBOX, &rd, false) : -EBADMSG;
+	return msg->id == 0 ? ipc_finish(msg, VAULT_CHANNEL, &rd, true) : -EBADMSG;
 }
 
 int vault_get_set(const struct ipc_msg *msg, struct vault_meta *ret)

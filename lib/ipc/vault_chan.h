@@ -1,24 +1,23 @@
 /*
- * vault_chan - what the vault and whoever connects to its socket say to each other.
+ * vault_chan - the messages between the vault and its peers.
  *
- * How      SOCK_SEQPACKET, struct ipc_msg; the asker chooses the header's id. sbxd speaks as ADMIN, a
- *          keeper as the one SANDBOX it names. vault_phase_allows is this table, used by both sides:
- *
+ * How      SOCK_SEQPACKET, struct ipc_msg; the asker chooses the header's id. The channel that sbxd
+ *          started the vault with is OWNER. A channel that the OWNER passed with CHANNEL is SANDBOX,
+ *          bound to one id; values leave there only. A connection to the socket can become ADMIN only.
  *          message    direction       phase             fd        fields
- *          HELLO      vault -> peer   START > ROLE      -         build id
- *          ADMIN, SANDBOX  peer -> vault  ROLE > ADMIN, SANDBOX  -  -; sandbox id
- *          SET        peer -> vault   ADMIN             a pipe    struct vault_meta
- *          SET_REF    peer -> vault   ADMIN             -         struct vault_meta, struct vault_ref
- *          REMOVE     peer -> vault   ADMIN             -         name, scope
- *          UNLOCK     peer -> vault   ADMIN             a pipe    -, the passphrase is in the pipe
- *          SCAN       peer -> vault   ADMIN             a file    a control, or "" (vault_scanned.h)
- *          STOP       peer -> vault   ADMIN > END       -         -
- *          LIST, STATUS, WATCH  peer -> vault  ADMIN, SANDBOX  -  -
+ *          HELLO      vault -> peer   START > ROLE, OWNER, SANDBOX  -  build id
+ *          ADMIN      peer -> vault   ROLE > ADMIN      -         -
+ *          CHANNEL    peer -> vault   OWNER             a channel  sandbox id
+ *          SET        peer -> vault   ADMIN, OWNER      a pipe    struct vault_meta
+ *          SET_REF    peer -> vault   ADMIN, OWNER      -         struct vault_meta, struct vault_ref
+ *          REMOVE     peer -> vault   ADMIN, OWNER      -         name, scope
+ *          UNLOCK     peer -> vault   ADMIN, OWNER      a pipe    -, the passphrase is in the pipe
+ *          SCAN       peer -> vault   ADMIN, OWNER      a file    a control, or "" (vault_scanned.h)
+ *          STOP       peer -> vault   ADMIN, OWNER > END  -         -
+ *          LIST, STATUS, WATCH  peer -> vault  ADMIN, OWNER, SANDBOX  -  -
  *          RELEASE    peer -> vault   SANDBOX           a stream  name, u64 serial
  *          STORE      peer -> vault   SANDBOX           a pipe    name; a vault_frame is in the pipe
- *          ITEM       vault -> peer   per LIST, many    -         struct vault_item
- *          STATUS_IS  vault -> peer   per STATUS        -         struct vault_status
- *          SCANNED    vault -> peer   per SCAN          -         struct vault_scanned
+ *          ITEM, STATUS_IS, SCANNED  vault -> peer  per LIST (many), STATUS, SCAN  -  struct vault_*
  *          CHANGED    vault -> peer   after WATCH       -         u64 generation
  *          DONE       vault -> peer   last, per question  -       struct vault_done
  * Trust    The vault believes no peer; values are in no message, only in pipes and streams.
@@ -56,7 +55,7 @@
 enum vault_msg {
 	VAULT_HELLO = 1,
 	VAULT_ADMIN,
-	VAULT_SANDBOX,
+	VAULT_CHANNEL,
 	VAULT_SET,
 	VAULT_SET_REF,
 	VAULT_REMOVE,
@@ -80,6 +79,7 @@ enum vault_phase {
 	VAULT_PHASE_START,
 	VAULT_PHASE_ROLE,
 	VAULT_PHASE_ADMIN,
+	VAULT_PHASE_OWNER,
 	VAULT_PHASE_SANDBOX,
 	VAULT_PHASE_END,
 	VAULT_N_PHASES,
@@ -183,7 +183,7 @@ int vault_send_done(int sock, uint32_t id, const struct vault_done *done) MUST_C
 
 /* peer's side; fds stay the caller's. */
 int vault_ask_admin(int sock) MUST_CHECK;
-int vault_ask_sandbox(int sock, const char *sandbox) MUST_CHECK;
+int vault_ask_channel(int sock, const char *sandbox, int fd) MUST_CHECK;
 int vault_ask_set(int sock, uint32_t id, const struct vault_meta *meta, int fd) MUST_CHECK;
 int vault_ask_set_ref(int sock, uint32_t id, const struct vault_meta *meta,
 	const struct vault_ref *ref) MUST_CHECK;
@@ -195,7 +195,7 @@ int vault_ask_plain(int sock, enum vault_msg type, uint32_t id, int fd) MUST_CHE
 
 /* Decoders: 0, or -EBADMSG. They leave the fd in the message. */
 int vault_get_hello(const struct ipc_msg *msg, char build[VAULT_MAX_BUILD]) MUST_CHECK;
-int vault_get_sandbox(const struct ipc_msg *msg, char sandbox[VAULT_MAX_SCOPE]) MUST_CHECK;
+int vault_get_channel(const struct ipc_msg *msg, char sandbox[VAULT_MAX_SCOPE]) MUST_CHECK;
 int vault_get_set(const struct ipc_msg *msg, struct vault_meta *ret) MUST_CHECK;
 int vault_get_set_ref(const struct ipc_msg *msg, struct vault_meta *ret_meta,
 	struct vault_ref *ret_ref) MUST_CHECK;

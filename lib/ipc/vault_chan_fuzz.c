@@ -59,9 +59,9 @@ static int decode(const struct ipc_msg *m)
 	int r;
 
 	switch (m->type) {
-	case VAULT_SANDBOX:
-		r = vault_get_sandbox(m, scope);
-		check(r < 0 || vault_name_is_good(scope));
+	case VAULT_CHANNEL:
+		r = vault_get_channel(m, scope);
+		check(r < 0 || (vault_name_is_good(scope) && m->fd >= 0));
 		return r;
 	case VAULT_SET:
 		r = vault_get_set(m, &meta);

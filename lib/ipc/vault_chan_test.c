@@ -117,9 +117,13 @@ static void test_peer_to_vault(void **state)
 	receive(VAULT_RELEASE, 4);
 	assert_int_equal(vault_get_release(&msg, name, &serial), 0);
 	assert_int_equal(serial, 17);
-	assert_int_equal(vault_ask_sandbox(pair[0], "sandbox-1"), 0);
-	receive(VAULT_SANDBOX, 0);
-	assert_int_equal(vault_get_sandbox(&msg, scope), 0);
+	assert_int_equal(vault_ask_channel(pair[0], "sandbox-1", 0), 0);
+	receive(VAULT_CHANNEL, 0);
+	assert_int_equal(vault_get_channel(&msg, scope), 0);
+	assert_string_equal(scope, "sandbox-1");
+	assert_int_equal(vault_ask_channel(pair[0], "sandbox-1", -1), 0);
+	receive(VAULT_CHANNEL, 0);
+	assert_int_equal(vault_get_channel(&msg, scope), -EBADMSG);
 	assert_int_equal(vault_ask_plain(pair[0], VAULT_UNLOCK, 5, 0), 0);
 	receive(VAULT_UNLOCK, 5);
 	assert_int_equal(vault_get_plain(&msg, VAULT_UNLOCK), 0);
@@ -261,14 +265,24 @@ static void test_phases(void **state)
 			vault_phase_allows(VAULT_PHASE_SANDBOX, VAULT_FROM_PEER, t), listed);
 		assert_false(vault_phase_allows(VAULT_PHASE_START, VAULT_FROM_PEER, t));
 		assert_false(vault_phase_allows(VAULT_PHASE_END, VAULT_FROM_PEER, t));
-		assert_int_equal(vault_phase_allows(VAULT_PHASE_ROLE, VAULT_FROM_PEER, t),
-			t == VAULT_ADMIN || t == VAULT_SANDBOX);
+		assert_int_equal(
+			vault_phase_allows(VAULT_PHASE_ROLE, VAULT_FROM_PEER, t), t == VAULT_ADMIN);
+		/* the owner can do what an admin can, and create channels */
+		assert_int_equal(vault_phase_allows(VAULT_PHASE_OWNER, VAULT_FROM_PEER, t),
+			t == VAULT_CHANNEL ||
+				vault_phase_allows(VAULT_PHASE_ADMIN, VAULT_FROM_PEER, t));
 	}
+	assert_false(vault_phase_allows(VAULT_PHASE_ADMIN, VAULT_FROM_PEER, VAULT_CHANNEL));
 	/* who manages credentials cannot have one released */
+	assert_false(vault_phase_allows(VAULT_PHASE_OWNER, VAULT_FROM_PEER, VAULT_RELEASE));
 	assert_false(vault_phase_allows(VAULT_PHASE_ADMIN, VAULT_FROM_PEER, VAULT_RELEASE));
 	assert_false(vault_phase_allows(VAULT_PHASE_ADMIN, VAULT_FROM_PEER, VAULT_STORE));
 	p = vault_phase_after(p, VAULT_HELLO);
-	assert_int_equal(vault_phase_after(p, VAULT_SANDBOX), VAULT_PHASE_SANDBOX);
+	/* a peer cannot make itself a sandbox or the owner */
+	for (uint16_t t = 0; t < VAULT_N_MSGS; t++) {
+		assert_int_not_equal(vault_phase_after(p, t), VAULT_PHASE_SANDBOX);
+		assert_int_not_equal(vault_phase_after(p, t), VAULT_PHASE_OWNER);
+	}
 	p = vault_phase_after(p, VAULT_ADMIN);
 	assert_int_equal(p, VAULT_PHASE_ADMIN);
 	assert_int_equal(vault_phase_after(p, VAULT_SET), VAULT_PHASE_ADMIN);

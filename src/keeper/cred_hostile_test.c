@@ -464,7 +464,6 @@ static void a_vault_that_is_locked(void **state)
 	vault_start(&rig_k);
 	cred_accept();
 	assert_int_equal(vault_send_hello(cred_vault, VAULT_BUILD), 0);
-	rig_must_get(cred_vault, VAULT_SANDBOX);
 	rig_must_get(cred_vault, VAULT_WATCH);
 	rig_must_get(cred_vault, VAULT_LIST);
 	assert_int_equal(vault_send_done(cred_vault, rig_msg.id, &locked), 0);
@@ -512,6 +511,88 @@ static void a_vault_against_the_protocol(void **state)
 	assert_int_equal(vault_send_done(cred_vault, 12345, &done), 0);
 	(void)rig_run_until(-1, 30);
 	assert_true(rig_k.vault.is_current);
+}
+
+/* A second connection of sbxd's kind, as a process of the same user can make one. */
+static int second_link(void)
+{
+	int pair[2];
+
+	assert_int_equal(ipc_pair(pair), 0);
+	link_add(&rig_k, pair[0], false);
+	rig_must_get(pair[1], KEEPER_HELLO);
+	rig_must_get(pair[1], KEEPER_STATE);
+	return pair[1];
+}
+
+static void give_vault_over(int link)
+{
+	int pair[2];
+
+	assert_int_equal(ipc_pair(pair), 0);
+	fd_close(&cred_vault);
+	cred_vault = pair[0];
+	assert_int_equal(keeper_give_vault(link, pair[1]), 0);
+	(void)close(pair[1]);
+}
+
+static bool is_closed(int fd)
+{
+	return rig_run_until(fd, 2000) && ipc_recv(fd, &rig_msg) == 0;
+}
+
+static void another_process_cannot_be_the_vault(void **state)
+{
+	AUTO_CLOSE int link = second_link();
+
+	vault_start(&rig_k);
+	rig_must_get(rig_sbxd, KEEPER_WANT_VAULT);
+	rig_must_be_quiet(link); /* and is not asked for one */
+	give_vault_over(link);
+	assert_true(is_closed(cred_vault));
+	assert_true(is_closed(link));
+	assert_int_equal(rig_k.vault.sock, -1);
+	cred_vault_up();
+}
+
+static void nor_replace_one_that_is_there(void **state)
+{
+	int was;
+
+	cred_vault_up();
+	was = rig_k.vault.sock;
+	TAKE_FD(cred_vault);
+	give_vault_over(rig_sbxd);
+	assert_true(is_closed(cred_vault));
+	assert_int_equal(rig_k.vault.sock, was);
+	assert_true(rig_k.vault.is_current);
+}
+
+/* sbxd died and another one has adopted the sandbox: it is asked as soon as it is there. */
+static void a_new_sbxd_gives_a_channel(void **state)
+{
+	AUTO_CLOSE int link = -1;
+
+	cred_vault_up();
+	fd_close(&rig_sbxd);
+	(void)rig_run_until(-1, 20);
+	assert_true(rig_k.vault.is_current); /* it needs no sbxd */
+	fd_close(&cred_vault);
+	must_be_dropped();
+	link = second_link();
+	rig_must_get(link, KEEPER_WANT_VAULT);
+	give_vault_over(link);
+	RIG_UNTIL(rig_k.vault.sock >= 0);
+	assert_int_equal(vault_send_hello(cred_vault, VAULT_BUILD), 0);
+	rig_must_get(cred_vault, VAULT_WATCH);
+}
+
+static void what_comes_with_a_vault_is_a_channel(void **state)
+{
+	vault_start(&rig_k);
+	assert_int_equal(keeper_give_vault(rig_sbxd, -1), 0);
+	RIG_UNTIL(rig_k.links[0].fd < 0);
+	assert_int_equal(rig_k.vault.sock, -1);
 }
 
 static void a_vault_that_does_not_answer(void **state)
@@ -571,6 +652,10 @@ int main(void)
 		CRED_TEST(a_change_while_it_lists),
 		CRED_TEST(a_vault_that_is_locked),
 		CRED_TEST(a_vault_against_the_protocol),
+		CRED_TEST(another_process_cannot_be_the_vault),
+		CRED_TEST(nor_replace_one_that_is_there),
+		CRED_TEST(a_new_sbxd_gives_a_channel),
+		CRED_TEST(what_comes_with_a_vault_is_a_channel),
 		CRED_TEST(a_vault_that_does_not_answer),
 		CRED_TEST(a_release_that_takes_too_long),
 	};

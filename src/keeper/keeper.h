@@ -171,6 +171,7 @@ struct keeper;
 struct link {
 	int fd;
 	uint32_t gen;
+	bool is_first; /* of the sbxd that started this keeper */
 };
 
 /* A stream that edge bridges: who asked, so that the sessions can be counted. */
@@ -623,30 +624,7 @@ void netpolicy_on_load_timeout(struct keeper *k);
 int netpolicy_make_file(const char *name, struct slice text) MUST_CHECK;
 int netpolicy_open_again(int fd) MUST_CHECK;
 
-/* vault_link.c: the vault, as this one sandbox. */
-void vault_init(struct keeper *k);
-void vault_start(struct keeper *k);
-void vault_on_event(struct keeper *k);
-void vault_on_timer(struct keeper *k);
-void vault_on_release_timeout(struct keeper *k, uint32_t idx);
-void vault_stop(struct keeper *k);
-/* What is known of credentials for an ask; the texts live until the next event. */
-struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask);
-/* Has the value written to the stream, which stays the caller's; origins_on_released follows. */
-int vault_release(struct keeper *k, const struct origin *o, enum origin_which which, int stream,
-	struct err *err) MUST_CHECK;
-void vault_on_store_timeout(struct keeper *k, uint32_t idx);
-/* Has a token kept, whose frame is in the pipe, which stays the caller's; tokens_on_stored follows when the
- * bindings have it. */
-int vault_store(struct keeper *k, const struct origin *o, enum origin_which which, uint32_t token,
-	int pipe, struct err *err) MUST_CHECK;
-/* How many of this origin's are not answered. */
-size_t vault_count_stores(const struct keeper *k, const struct origin *o);
-/* credentials.oauth */
-void vault_set_logins(struct keeper *k, bool are_caught);
-/* The origin is gone: its releases matter to nobody. */
-void vault_forget(struct keeper *k, const struct origin *o);
-
+#include "vault_link.h"
 #include "origins.h"
 #include "trust.h"
 
@@ -681,8 +659,10 @@ void ask_on_refused(struct keeper *k, uint32_t stream);
 
 /* sbxd_link.c: the connections of sbxd. */
 int link_listen(struct keeper *k, struct err *err) MUST_CHECK;
-void link_add(struct keeper *k, int fd);
+void link_add(struct keeper *k, int fd, bool is_first);
 void link_on_accept(struct keeper *k);
+/* False: there is no connection to sbxd. */
+bool link_want_vault(struct keeper *k);
 void link_on_readable(struct keeper *k, uint32_t idx);
 void link_push_state(struct keeper *k);
 void link_push_ports(struct keeper *k, const struct link *but);

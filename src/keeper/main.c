@@ -100,7 +100,7 @@ static void open_links(struct keeper *k)
 	if (r < 0)
 		die("%s", err_text(&err, r));
 	if (fcntl(SBXD_FD, F_GETFD) >= 0 && fd_set_cloexec(SBXD_FD, true) == 0)
-		link_add(k, SBXD_FD);
+		link_add(k, SBXD_FD, true);
 }
 
 static void run(struct keeper *k)

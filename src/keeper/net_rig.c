@@ -208,10 +208,13 @@ bool rig_run_until(int fd, uint32_t ms)
 
 void rig_must_get(int fd, uint16_t type)
 {
-	ipc_msg_done(&rig_msg);
-	if (!rig_run_until(fd, 4000))
-		fail_msg("message %u did not come", type);
-	assert_int_equal(ipc_recv(fd, &rig_msg), 1);
+	do {
+		ipc_msg_done(&rig_msg);
+		if (!rig_run_until(fd, 4000))
+			fail_msg("message %u did not come", type);
+		assert_int_equal(ipc_recv(fd, &rig_msg), 1);
+		/* It is sent again until a vault is there: not every test has one. */
+	} while (fd == rig_sbxd && rig_msg.type == KEEPER_WANT_VAULT && type != KEEPER_WANT_VAULT);
 	assert_int_equal(rig_msg.type, type);
 }
 
@@ -294,7 +297,7 @@ int rig_up(void **state)
 	netpolicy_init(&rig_k);
 	record_open(&rig_k);
 	assert_int_equal(ipc_pair(fds), 0);
-	link_add(&rig_k, fds[0]);
+	link_add(&rig_k, fds[0], true);
 	rig_sbxd = fds[1];
 	rig_must_get(rig_sbxd, KEEPER_HELLO);
 	rig_must_get(rig_sbxd, KEEPER_STATE);

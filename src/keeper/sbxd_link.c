@@ -21,6 +21,7 @@ static void drop(struct keeper *k, struct link *l)
 	loop_del(&k->loop, l->fd);
 	fd_close(&l->fd);
 	l->gen++;
+	l->is_first = false;
 	pool_on_link_end(k);
 }
 
@@ -47,7 +48,7 @@ static struct link *free_link(struct keeper *k)
 	return &k->links[0];
 }
 
-void link_add(struct keeper *k, int fd)
+void link_add(struct keeper *k, int fd, bool is_first)
 {
 	struct link *l = free_link(k);
 	struct loop_key key = {
@@ -59,6 +60,39 @@ void link_add(struct keeper *k, int fd)
 		return;
 	}
 	l->fd = fd;
+	l->is_first = is_first;
+	/* While sbxd was away nobody could give one. */
+	if (k->vault.sock < 0 && k->vault.timer.pos)
+		vault_start(k);
+}
+
+static struct link *first_link(struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
+		if (k->links[i].fd >= 0 && k->links[i].is_first)
+			return &k->links[i];
+	return NULL;
+}
+
+bool link_want_vault(struct keeper *k)
+{
+	bool is_asked = false;
+
+	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
+		if (k->links[i].fd >= 0 && (k->links[i].is_first || !first_link(k)))
+			is_asked = keeper_want_vault(k->links[i].fd) == 0 || is_asked;
+	return is_asked;
+}
+
+/* As long as the sbxd that started this keeper lives, no other process says who the vault is. */
+static int answer_vault(struct keeper *k, struct link *l, struct ipc_msg *msg)
+{
+	const struct link *first = first_link(k);
+	int r = keeper_get_vault(msg);
+
+	if (r == 0 && first && first != l)
+		r = -EPERM;
+	return r < 0 ? r : vault_take_channel(k, TAKE_FD(msg->fd));
 }
 
 static bool is_same_user(int fd)
@@ -74,7 +108,7 @@ void link_on_accept(struct keeper *k)
 	AUTO_CLOSE int fd = accept4(k->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0 && is_same_user(fd))
-		link_add(k, TAKE_FD(fd));
+		link_add(k, TAKE_FD(fd), false);
 }
 
 int link_listen(struct keeper *k, struct err *err)
@@ -259,7 +293,7 @@ static int answer_claim(struct keeper *k, struct link *l, const struct ipc_msg *
 
 static int answer(struct keeper *k, struct link *l, struct ipc_msg *msg)
 {
-	if (msg->fd >= 0 && msg->type != KEEPER_STREAM)
+	if (msg->fd >= 0 && msg->type != KEEPER_STREAM && msg->type != KEEPER_VAULT)
 		return -EBADMSG;
 	if (pool_waits(k) && !pool_knows(msg->type))
 		return -EBADMSG;
@@ -280,6 +314,8 @@ static int answer(struct keeper *k, struct link *l, struct ipc_msg *msg)
 		return answer_ports(k, l, msg);
 	case KEEPER_FREEZE:
 		return answer_freeze(k, l, msg);
+	case KEEPER_VAULT:
+		return answer_vault(k, l, msg);
 	case KEEPER_CLAIM:
 		return answer_claim(k, l, msg);
 	default:

@@ -1,14 +1,15 @@
 /*
- * vault_link - the keeper at the vault's socket, as its one sandbox.
+ * vault_link - the keeper's channel to the vault, bound to its one sandbox.
  *
- * How      Connects without waiting; HELLO, SANDBOX, WATCH and LIST follow, and another LIST after
- *          every CHANGED. What was listed last becomes the bindings (creds.h) and stays so while
+ * How      sbxd creates the channel and passes it when the keeper wants one (WANT_VAULT); nothing is
+ *          connected by name. HELLO, WATCH and LIST follow, and another LIST after every CHANGED. What was listed last becomes the bindings (creds.h) and stays so while
  *          the vault is away, but what needs a credential is refused meanwhile: a value that an
  *          origin has already goes on with the exchanges that are open, and no further. Before
  *          the first LIST every host of a known service is refused likewise, unless this user has
- *          never kept a credential. The connection is tried again with pauses that grow.
- * Trust    The vault is the same user's (checked by uid) and believed about names and serials;
- *          a message against the protocol drops the connection.
+ *          never kept a credential. A new channel is requested with pauses that grow.
+ * Trust    Which process is at the other end is sbxd's word (sbxd_link.c accepts it from the sbxd
+ *          that started this keeper for as long as that one lives). The vault is believed about names
+ *          and serials; a message against the protocol drops the channel.
  * Limits   CREDS_MAX_ITEMS, KEEPER_MAX_RELEASES, KEEPER_VAULT_MS, KEEPER_RELEASE_MS.
  * Never    Reads a stream that a value is written to.
  */
@@ -22,7 +23,6 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
-#include "lib/ipc/vault_sock.h"
 
 void vault_init(struct keeper *k)
 {
@@ -114,30 +114,23 @@ void vault_stop(struct keeper *k)
 	services_free(TAKE(k->services));
 }
 
-/* ---- connecting ---- */
+/* ---- a new channel ---- */
 
-static bool is_same_user(int fd)
-{
-	struct ucred cred;
-	socklen_t n = sizeof(cred);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 && cred.uid == getuid();
-}
-
-static int try_connect(struct keeper *k, struct err *err)
+int vault_take_channel(struct keeper *k, int fd)
 {
 	struct vault_link *v = &k->vault;
-	AUTO_CLOSE int fd = vault_sock_connect(err);
+	AUTO_CLOSE int own = fd;
 	int r;
 
-	if (fd < 0)
-		return fd;
-	if (!is_same_user(fd))
-		return err_set(err, -EPERM, "its socket is another user's");
-	r = loop_add(&k->loop, fd, EPOLLIN, (struct loop_key){.kind = EV_VAULT, .gen = v->gen});
+	if (v->sock >= 0 || !wanted(k))
+		return 0; /* one that was requested twice */
+	r = fd_set_nonblock(own, true);
+	if (r == 0)
+		r = loop_add(
+			&k->loop, own, EPOLLIN, (struct loop_key){.kind = EV_VAULT, .gen = v->gen});
 	if (r < 0)
-		return err_errno(err, r, "watching the vault");
-	v->sock = TAKE_FD(fd);
+		return r;
+	v->sock = TAKE_FD(own);
 	v->phase = VAULT_PHASE_START;
 	set_timer(k, KEEPER_VAULT_MS);
 	return 0;
@@ -161,15 +154,13 @@ static void load_services(struct keeper *k)
 
 void vault_start(struct keeper *k)
 {
-	struct err err = {0};
-	int r;
-
 	load_services(k);
 	if (k->vault.sock >= 0 || !wanted(k))
 		return;
-	r = try_connect(k, &err);
-	if (r < 0)
-		lose(k, err_text(&err, r));
+	if (!link_want_vault(k))
+		lose(k, "sbxd is away");
+	else
+		try_later(k);
 }
 
 static uint32_t next_id(struct vault_link *v)
@@ -220,10 +211,7 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 		return r;
 	if (strcmp(build, VAULT_BUILD) != 0)
 		return err_set(err, -EBADMSG, "it is of another build: start the sandbox again");
-	r = vault_ask_sandbox(v->sock, k->spec.id);
-	if (r < 0)
-		return r;
-	v->phase = vault_phase_after(v->phase, VAULT_SANDBOX);
+	v->phase = VAULT_PHASE_SANDBOX;
 	/* In this order: no change between the two is lost. */
 	r = vault_ask_plain(v->sock, VAULT_WATCH, next_id(v), -1);
 	return r < 0 ? r : ask_list(k);

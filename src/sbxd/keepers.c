@@ -318,6 +318,15 @@ static int take_frozen(struct sbxd *d, struct keeper *k, const struct ipc_msg *m
 	return 0;
 }
 
+static int take_want(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg)
+{
+	int r = keeper_get_nothing(msg);
+
+	if (r == 0)
+		vault_link_on_want(d, k);
+	return r;
+}
+
 static int take_message(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg)
 {
 	if (msg->fd >= 0 || (msg->type != KEEPER_HELLO && !k->has_hello))
@@ -336,6 +345,8 @@ static int take_message(struct sbxd *d, struct keeper *k, const struct ipc_msg *
 		return ports_on_message(d, k, msg);
 	case KEEPER_FROZEN:
 		return take_frozen(d, k, msg);
+	case KEEPER_WANT_VAULT:
+		return take_want(d, k, msg);
 	default:
 		return -EBADMSG;
 	}

@@ -61,6 +61,7 @@ struct keeper {
 	} reload;
 	struct keeper_ports *ports; /* as it said last; NULL: nothing yet. See ports.h */
 	bool ports_due;		    /* it is to be told the list */
+	bool wants_vault;	    /* it waits for a channel: see vault_channels.c */
 	struct pool_seat pool;
 	struct loop_timer timer;
 };

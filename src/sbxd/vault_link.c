@@ -61,6 +61,10 @@ static void drop(struct sbxd *d, const char *why)
 	loop_del(&d->loop, v->sock);
 	fd_close(&v->sock);
 	v->gen++;
+	/* The channel cannot be made again: only a new vault takes one. */
+	if (v->is_owner && v->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, v->pidfd, SIGTERM, NULL, 0);
+	v->is_owner = false;
 	if (v->phase == VAULT_PHASE_START) {
 		/* nobody who speaks is behind it: connecting again and again helps nobody */
 		back_off(v);
@@ -113,28 +117,41 @@ static void send_queued(struct sbxd *d)
 
 /* ---- what the vault says ---- */
 
+/* Another vault is started when the next thing needs one. */
+static int replace(struct vault_link *v, const char *why)
+{
+	log_info("the vault is replaced: %s", why);
+	v->phase = VAULT_PHASE_END;
+	v->connected_ms = clock_mono_ms(); /* from when its end is waited for */
+	return vault_ask_plain(v->sock, VAULT_STOP, 0, -1);
+}
+
 static int on_hello(struct sbxd *d, const struct ipc_msg *msg)
 {
 	struct vault_link *v = &d->vault;
 	char build[VAULT_MAX_BUILD];
 	int r = vault_get_hello(msg, build);
 
-	if (r == 0)
+	if (r == 0 && !v->is_owner)
 		r = vault_ask_admin(v->sock);
 	if (r < 0)
 		return r;
 	v->has_said = true;
 	v->n_mute = 0;
 	v->why.text[0] = '\0';
-	v->phase = VAULT_PHASE_ADMIN;
+	v->phase = v->is_owner ? VAULT_PHASE_OWNER : VAULT_PHASE_ADMIN;
 	if (strcmp(build, VAULT_BUILD) != 0 && !v->was_replaced) {
-		log_info("the vault is of build %s: another takes its place", build);
 		v->was_replaced = true;
-		v->phase = VAULT_PHASE_END;
-		return vault_ask_plain(v->sock, VAULT_STOP, 0, -1);
+		return replace(v, "it is of another build");
 	}
 	v->sweep_due = true;
 	return 0;
+}
+
+/* It takes questions. */
+static bool is_up(const struct vault_link *v)
+{
+	return v->sock >= 0 && (v->phase == VAULT_PHASE_ADMIN || v->phase == VAULT_PHASE_OWNER);
 }
 
 static int on_item(struct vault_op *op, const struct ipc_msg *msg)
@@ -174,7 +191,7 @@ static int take(struct sbxd *d, const struct ipc_msg *msg)
 
 	if (v->phase == VAULT_PHASE_START)
 		return on_hello(d, msg);
-	if (!vault_phase_allows(VAULT_PHASE_ADMIN, VAULT_FROM_VAULT, msg->type))
+	if (!vault_phase_allows(v->phase, VAULT_FROM_VAULT, msg->type))
 		return -EBADMSG;
 	op = vault_link_find(d, msg->id);
 	if (!op || op->state != VAULT_OP_SENT)
@@ -243,18 +260,43 @@ static void start_failed(struct sbxd *d, int r, const struct err *err)
 	vault_ops_fail_queued(d, -EAGAIN, v->why.text);
 }
 
+static int watch(struct sbxd *d, int fd, bool is_owner, struct err *err)
+{
+	struct vault_link *v = &d->vault;
+	int r = loop_add(&d->loop, fd, EPOLLIN, key_of(v));
+
+	if (r < 0) {
+		(void)close(fd);
+		return err_errno(err, r, "watching the vault");
+	}
+	v->sock = fd;
+	v->is_owner = is_owner;
+	v->armed = EPOLLIN;
+	v->phase = VAULT_PHASE_START;
+	v->connected_ms = clock_mono_ms();
+	return 0;
+}
+
+/* The channel that it is started with makes this sbxd its owner: nobody can get one by connecting. */
 static int start(struct sbxd *d, struct err *err)
 {
 	struct vault_link *v = &d->vault;
-	int r = vault_spawn(v->listen_fd, err);
+	AUTO_CLOSE int theirs = -1;
+	AUTO_CLOSE int ours = -1;
+	int pair[2], r = ipc_pair(pair);
 
+	if (r < 0)
+		return err_errno(err, r, "creating a channel");
+	ours = pair[0];
+	theirs = pair[1];
+	r = vault_spawn(v->listen_fd, theirs, err);
 	if (r < 0)
 		return r;
 	v->pidfd = r;
 	v->has_callers = v->has_said = v->has_answered = false;
 	v->started_ms = clock_mono_ms();
 	r = loop_add(&d->loop, v->pidfd, EPOLLIN, (struct loop_key){.kind = SBXD_EV_VAULT_EXIT});
-	return r < 0 ? err_errno(err, r, "watching the vault") : 0;
+	return r < 0 ? err_errno(err, r, "watching the vault") : watch(d, TAKE_FD(ours), true, err);
 }
 
 static void describe_exit(const siginfo_t *si, struct err *err)
@@ -290,21 +332,9 @@ void vault_link_on_exit(struct sbxd *d)
 
 static int connect_to(struct sbxd *d, struct err *err)
 {
-	struct vault_link *v = &d->vault;
-	int fd = vault_sock_connect(err), r;
+	int fd = vault_sock_connect(err);
 
-	if (fd < 0)
-		return fd;
-	r = loop_add(&d->loop, fd, EPOLLIN, key_of(v));
-	if (r < 0) {
-		(void)close(fd);
-		return err_errno(err, r, "watching the vault");
-	}
-	v->sock = fd;
-	v->armed = EPOLLIN;
-	v->phase = VAULT_PHASE_START;
-	v->connected_ms = clock_mono_ms();
-	return 0;
+	return fd < 0 ? fd : watch(d, fd, false, err);
 }
 
 /* Where nobody answers there is no vault, and the name is ours. */
@@ -321,9 +351,11 @@ static int find_or_listen(struct sbxd *d, struct err *err)
 	return 0;
 }
 
-static bool is_wanted(const struct vault_link *v)
+static bool is_wanted(struct sbxd *d)
 {
-	if (v->has_callers || v->sweep_due)
+	const struct vault_link *v = &d->vault;
+
+	if (v->has_callers || v->sweep_due || vault_channels_wanted(d))
 		return true;
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++)
 		if (v->op[i].state == VAULT_OP_QUEUED)
@@ -341,12 +373,10 @@ static void go_up(struct sbxd *d)
 		return;
 	if (v->listen_fd < 0)
 		r = find_or_listen(d, &err);
-	if (r == 0 && v->sock < 0 && !is_wanted(v))
+	if (r == 0 && v->sock < 0 && !is_wanted(d))
 		return;
 	if (r == 0 && v->sock < 0 && v->pidfd < 0)
 		r = start(d, &err);
-	if (r == 0 && v->sock < 0)
-		r = connect_to(d, &err);
 	if (r < 0)
 		start_failed(d, r, &err);
 }
@@ -358,7 +388,7 @@ static uint64_t owed_until(const struct vault_link *v)
 {
 	uint64_t until = UINT64_MAX;
 
-	if (v->sock >= 0 && v->phase != VAULT_PHASE_ADMIN)
+	if (v->sock >= 0 && !is_up(v))
 		until = v->connected_ms + VAULT_HELLO_MS;
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++)
 		if (v->op[i].state == VAULT_OP_SENT)
@@ -458,6 +488,25 @@ static void set_timer(struct sbxd *d)
 			(struct loop_key){.kind = SBXD_EV_VAULT_TIMER});
 }
 
+/* A vault that an earlier sbxd started takes no channels from this one: it is replaced, but only after
+ * it has answered what it was asked. */
+static void give_channels(struct sbxd *d)
+{
+	struct vault_link *v = &d->vault;
+	int r = 0;
+
+	if (!is_up(v) || !vault_channels_wanted(d))
+		return;
+	if (v->is_owner)
+		r = vault_channels_give(d);
+	else if (!vault_ops_sent(v))
+		r = replace(v, "an earlier sbxd started it, and a sandbox needs a channel to it");
+	if (r == -EAGAIN)
+		v->is_blocked = true;
+	else if (r < 0)
+		drop(d, LOST);
+}
+
 void vault_link_step(struct sbxd *d)
 {
 	struct vault_link *v = &d->vault;
@@ -467,13 +516,14 @@ void vault_link_step(struct sbxd *d)
 	for (unsigned i = 0; more && i < VAULT_LINK_MAX_OPS; i++) {
 		if (clock_mono_ms() >= owed_until(v))
 			give_up(d, -ETIMEDOUT, "the vault does not answer");
-		if (v->sock < 0 && (v->listen_fd < 0 || is_wanted(v)))
+		if (v->sock < 0 && (v->listen_fd < 0 || is_wanted(d)))
 			go_up(d);
-		if (v->sock >= 0 && v->phase == VAULT_PHASE_ADMIN) {
+		if (is_up(v)) {
 			if (v->sweep_due)
 				vault_ops_sweep(d);
 			send_queued(d);
 		}
+		give_channels(d);
 		more = vault_ops_hand_out(d);
 	}
 	watch_listener(d);
@@ -517,11 +567,11 @@ void vault_link_done(struct sbxd *d)
 	AUTO_FREE char *path = vault_sock_path();
 
 	if (!is_needed(d)) {
-		if (v->sock >= 0 && v->phase == VAULT_PHASE_ADMIN)
+		if (is_up(v))
 			(void)!vault_ask_plain(v->sock, VAULT_STOP, 0, -1);
 		else if (v->pidfd >= 0)
 			(void)syscall(SYS_pidfd_send_signal, v->pidfd, SIGTERM, NULL, 0);
-		if (v->listen_fd >= 0 || v->phase == VAULT_PHASE_ADMIN)
+		if (v->listen_fd >= 0 || is_up(v))
 			(void)unlink(path);
 	}
 	loop_timer_clear(&d->loop, &v->timer);

@@ -2,9 +2,11 @@
  * vault_link - the vault as sbxd sees it: its socket, its process, the questions to it.
  *
  * How      sbxd listens at the vault's socket (lib/ipc/vault_sock.h) and starts sbx-vault-run with
- *          the listener when somebody connects, or when it has a question itself. The vault
- *          outlives sbxd; the next one finds it at the socket and listens anew only when it is
- *          gone. A question is a struct vault_op: queued, sent, finished; the connection of the API
+ *          the listener and one end of a channel when a keeper wants a channel, when somebody
+ *          connects, or when it has a question itself. Over its channel it passes the vault one end
+ *          of each keeper's (vault_channels.c). The vault outlives sbxd with the channels that it
+ *          has; the next sbxd finds it at the socket, asks it there, and replaces it when a keeper
+ *          wants a channel. A question is a struct vault_op: queued, sent, finished; the connection of the API
  *          that waits for it knows its id, and not the other way round. A vault that dies is
  *          started again at the next need, later and later when it does not live long. Everything
  *          that may be due is looked at in vault_link_step, after each event.
@@ -36,6 +38,7 @@
 #define VAULT_LIVED_MS 5000 /* one that lived so long did not fail at its start */
 
 struct sbxd;
+struct keeper;
 
 enum vault_op_state { VAULT_OP_FREE, VAULT_OP_QUEUED, VAULT_OP_SENT, VAULT_OP_FINISHED };
 
@@ -68,6 +71,7 @@ struct vault_link {
 	uint32_t gen;
 	uint32_t armed;
 	bool is_blocked;
+	bool is_owner; /* this sbxd started it: it takes channels of sandboxes from here */
 	enum vault_phase phase;
 	bool has_said, has_answered;
 	bool was_replaced; /* one of another build was told to stop */
@@ -104,5 +108,11 @@ void vault_link_on_event(struct sbxd *d, uint32_t gen, uint32_t events);
 void vault_link_on_exit(struct sbxd *d);
 void vault_link_on_timer(struct sbxd *d);
 
-/* vault_spawn.c: starts sbx-vault-run with the listener, and gives its pidfd. */
-int vault_spawn(int listener, struct err *err) MUST_CHECK;
+/* vault_spawn.c: starts sbx-vault-run with the listener and its end of our channel, and gives its pidfd. */
+int vault_spawn(int listener, int channel, struct err *err) MUST_CHECK;
+
+/* vault_channels.c: a keeper wants a channel to the vault. */
+void vault_link_on_want(struct sbxd *d, struct keeper *k);
+bool vault_channels_wanted(struct sbxd *d);
+/* Gives every keeper that wants one its channel. -EAGAIN: the vault does not read. */
+int vault_channels_give(struct sbxd *d) MUST_CHECK;

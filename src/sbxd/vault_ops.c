@@ -246,6 +246,14 @@ static bool is_pipe(const struct vault_op *op)
 	return op->ask == VAULT_SET || op->ask == VAULT_UNLOCK;
 }
 
+bool vault_ops_sent(const struct vault_link *v)
+{
+	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++)
+		if (v->op[i].state == VAULT_OP_SENT)
+			return true;
+	return false;
+}
+
 /* The oldest that may be sent now. */
 struct vault_op *vault_ops_next(struct vault_link *v)
 {

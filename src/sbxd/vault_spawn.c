@@ -14,27 +14,29 @@
 #include "vault_link.h"
 
 #define SOCKET_FD 3
+#define CHANNEL_FD 4
 
 /* In the child. Its own session, as a keeper's: nothing of sbxd's takes it along. */
 static void become_vault(
-	const char *program, char *const *argv, char *const *env, int listener, int log_fd)
+	const char *program, char *const *argv, char *const *env, const int fds[2], int log_fd)
 {
 	int null = open("/dev/null", O_RDWR);
+	/* Out of the way first: each may be one of 0 to 4. */
+	int listener = fcntl(fds[0], F_DUPFD, 16), channel = fcntl(fds[1], F_DUPFD, 16);
 
 	(void)setsid();
 	child_reset_signals();
-	/* Out of the way first: either may be one of 0 to 3. */
-	listener = fcntl(listener, F_DUPFD, 16);
 	log_fd = fcntl(log_fd, F_DUPFD, 16);
-	if (null < 0 || listener < 0 || log_fd < 0 || dup2(null, 0) < 0 || dup2(log_fd, 1) < 0 ||
-		dup2(log_fd, 2) < 0 || dup2(listener, SOCKET_FD) < 0)
+	if (null < 0 || listener < 0 || channel < 0 || log_fd < 0 || dup2(null, 0) < 0 ||
+		dup2(log_fd, 1) < 0 || dup2(log_fd, 2) < 0 || dup2(listener, SOCKET_FD) < 0 ||
+		dup2(channel, CHANNEL_FD) < 0)
 		_exit(126);
-	(void)syscall(SYS_close_range, SOCKET_FD + 1, ~0u, 0);
+	(void)syscall(SYS_close_range, CHANNEL_FD + 1, ~0u, 0);
 	(void)execve(program, argv, env);
 	_exit(127);
 }
 
-int vault_spawn(int listener, struct err *err)
+int vault_spawn(int listener, int channel, struct err *err)
 {
 	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-vault-run");
 	AUTO_FREE char *log = paths_get(PATHS_STATE, "vault.log");
@@ -57,7 +59,7 @@ int vault_spawn(int listener, struct err *err)
 	(void)keepenv_pick(env);
 	pid = fork();
 	if (pid == 0)
-		become_vault(program, argv, env, listener, log_fd);
+		become_vault(program, argv, env, (const int[]){listener, channel}, log_fd);
 	if (pid < 0)
 		return err_errno(err, -errno, "starting the vault");
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

@@ -1,5 +1,6 @@
 /* sbx-vault-run: starts sbx-vault and executes programs for it. What sbxd starts; fd 3 is
- * the socket that the vault is asked on. No value passes here. */
+ * the socket that the vault is asked on, fd 4 (optional) sbxd's own channel to the vault. No value passes
+ * here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,29 +18,41 @@
 #include "run.h"
 
 #define SOCKET_FD 3
+#define OWNER_FD 4
 #define MAX_VAULT_ARGS 4
 
 struct runner {
 	int vault; /* pidfd; -1 when it is over */
 	int channel, signals;
+	bool has_owner;
 	struct run_table runs;
 	bool done;
 	int status;
 };
 
-static void exec_vault(const char *program, char *const *args, int channel)
+/* fds 3 to 5 of the vault: its socket, this program, sbxd. */
+static int place_fds(int channel, bool has_owner)
+{
+	int high = fcntl(channel, F_DUPFD, 100), owner = fcntl(OWNER_FD, F_DUPFD, 100);
+
+	if (high < 0 || fcntl(SOCKET_FD, F_SETFD, 0) < 0 ||
+		(has_owner && dup2(owner, SOCKET_FD + 2) < 0) || dup2(high, SOCKET_FD + 1) < 0)
+		return -1;
+	return close_range(has_owner ? SOCKET_FD + 3 : SOCKET_FD + 2, ~0U, 0);
+}
+
+static void exec_vault(const char *program, char *const *args, int channel, bool has_owner)
 	__attribute__((noreturn));
-static void exec_vault(const char *program, char *const *args, int channel)
+static void exec_vault(const char *program, char *const *args, int channel, bool has_owner)
 {
 	char *const no_env[] = {NULL};
 	sigset_t none;
-	int high = fcntl(channel, F_DUPFD, 100), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	if (high < 0 || null < 0 || dup2(null, 0) < 0 || dup2(STDERR_FILENO, 1) < 0 ||
-		fcntl(SOCKET_FD, F_SETFD, 0) < 0 || dup2(high, SOCKET_FD + 1) < 0 ||
-		close_range(SOCKET_FD + 2, ~0U, 0) < 0)
+	if (null < 0 || dup2(null, 0) < 0 || dup2(STDERR_FILENO, 1) < 0 ||
+		place_fds(channel, has_owner) < 0)
 		_exit(127);
 	(void)execve(program, args, no_env);
 	_exit(127);
@@ -69,7 +82,7 @@ static void start_vault(struct runner *r, int argc, char **argv)
 		die("a socket pair: %s", strerror(errno));
 	pid = fork();
 	if (pid == 0)
-		exec_vault(program, args, pair[1]);
+		exec_vault(program, args, pair[1], r->has_owner);
 	if (pid < 0)
 		die("fork: %s", strerror(errno));
 	r->vault = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -77,6 +90,8 @@ static void start_vault(struct runner *r, int argc, char **argv)
 		die("pidfd_open: %s", strerror(errno));
 	(void)close(pair[1]);
 	(void)close(SOCKET_FD); /* its end is the vault's to hear */
+	if (r->has_owner)
+		(void)close(OWNER_FD);
 	r->channel = pair[0];
 }
 
@@ -192,6 +207,7 @@ int main(int argc, char **argv)
 		return puts("sbx-vault-run " SBX_VERSION) < 0;
 	if (fcntl(SOCKET_FD, F_SETFD, FD_CLOEXEC) < 0)
 		die("fd %d is no socket: this program is started by sbxd", SOCKET_FD);
+	r.has_owner = fcntl(OWNER_FD, F_SETFD, FD_CLOEXEC) == 0;
 	watch_signals(&r);
 	start_vault(&r, argc, argv);
 	while (!r.done)

@@ -382,6 +382,16 @@ static int ask_scan(struct vault *v, struct peer *p, struct ipc_msg *msg)
 	return 0;
 }
 
+static int ask_channel(struct vault *v, struct ipc_msg *msg)
+{
+	char sandbox[VAULT_MAX_SCOPE];
+	int r = vault_get_channel(msg, sandbox);
+
+	if (r == 0)
+		peer_add_sandbox(v, sandbox, TAKE_FD(msg->fd));
+	return r;
+}
+
 static int ask_plain(struct vault *v, struct peer *p, struct ipc_msg *msg)
 {
 	int r = vault_get_plain(msg, (enum vault_msg)msg->type);
@@ -417,8 +427,8 @@ int ask_take(struct vault *v, struct peer *p, struct ipc_msg *msg)
 		return -EBADMSG;
 	p->phase = vault_phase_after(p->phase, msg->type);
 	switch (msg->type) {
-	case VAULT_SANDBOX:
-		return vault_get_sandbox(msg, p->sandbox);
+	case VAULT_CHANNEL:
+		return ask_channel(v, msg);
 	case VAULT_SET:
 		return ask_set(v, p, msg);
 	case VAULT_SET_REF:

@@ -1,5 +1,6 @@
 /* sbx-vault: keeps the credentials of one user. Started by sbx-vault-run, and goes into the jail of
- * profile JAIL_VAULT by itself; fd 3 is the socket it is asked on, fd 4 leads to sbx-vault-run. */
+ * profile JAIL_VAULT by itself; fd 3 is the socket it is asked on, fd 4 leads to sbx-vault-run, fd 5 to
+ * the sbxd that started it. */
 #include "vault.h"
 
 #include <openssl/crypto.h>
@@ -89,6 +90,7 @@ static const char *enter_jail(const struct options *o)
 
 static void start(struct vault *v, const struct options *o)
 {
+	peer_look_for_owner(v);
 	/* no configuration file, and everything that reads one is done before the seal */
 	if (!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_ADD_ALL_CIPHERS, NULL))
 		die("OpenSSL does not start");

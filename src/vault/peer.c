@@ -49,7 +49,8 @@ void peer_watch_events(struct vault *v, struct peer *p)
 		(void)shutdown(p->fd, SHUT_RDWR);
 }
 
-static void welcome(struct vault *v, int fd)
+/* Takes fd. `role` is what the peer may do after HELLO. */
+static void welcome(struct vault *v, int fd, enum vault_phase role, const char *sandbox)
 {
 	struct peer *p = NULL;
 
@@ -62,6 +63,7 @@ static void welcome(struct vault *v, int fd)
 		return;
 	}
 	*p = (struct peer){.fd = fd, .gen = p->gen};
+	(void)snprintf(p->sandbox, sizeof(p->sandbox), "%s", sandbox);
 	if (loop_add(&v->loop, fd, EPOLLIN, key_of(v, p)) < 0) {
 		fd_close(&p->fd);
 		return;
@@ -69,7 +71,29 @@ static void welcome(struct vault *v, int fd)
 	if (vault_send_hello(fd, VAULT_BUILD) < 0)
 		drop(v, p);
 	else
-		p->phase = vault_phase_after(p->phase, VAULT_HELLO);
+		p->phase = role;
+}
+
+static bool is_packet_socket(int fd)
+{
+	int type = 0, domain = 0;
+	socklen_t n = sizeof(int), m = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_SEQPACKET &&
+	       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) == 0 && domain == AF_UNIX;
+}
+
+void peer_look_for_owner(struct vault *v)
+{
+	v->has_owner = is_packet_socket(VAULT_OWNER_FD);
+}
+
+void peer_add_sandbox(struct vault *v, const char *sandbox, int fd)
+{
+	if (is_packet_socket(fd))
+		welcome(v, fd, VAULT_PHASE_SANDBOX, sandbox);
+	else
+		(void)close(fd);
 }
 
 static bool is_same_user(int fd)
@@ -87,7 +111,7 @@ void peer_on_listen(struct vault *v)
 	if (fd < 0)
 		return;
 	if (is_same_user(fd)) {
-		welcome(v, fd);
+		welcome(v, fd, VAULT_PHASE_ROLE, "");
 	} else {
 		log_warn("a process of another user was turned away");
 		(void)close(fd);
@@ -102,13 +126,15 @@ void peer_serve(struct vault *v)
 	if (v->is_served)
 		return;
 	v->is_served = true;
+	if (v->has_owner)
+		welcome(v, VAULT_OWNER_FD, VAULT_PHASE_OWNER, "");
 	if (getsockopt(VAULT_LISTEN_FD, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0) {
 		log_error("fd %d is no socket: this program is started by sbx-vault-run",
 			VAULT_LISTEN_FD);
 		v->done = true;
 		v->status = 1;
 	} else if (!listens) {
-		welcome(v, VAULT_LISTEN_FD);
+		welcome(v, VAULT_LISTEN_FD, VAULT_PHASE_ROLE, "");
 	} else if (fd_set_nonblock(VAULT_LISTEN_FD, true) < 0 ||
 		   loop_add(&v->loop, VAULT_LISTEN_FD, EPOLLIN,
 			   (struct loop_key){.kind = EV_LISTEN}) < 0) {
@@ -269,6 +295,15 @@ static void receive(struct vault *v, struct peer *p)
 	drop(v, p);
 }
 
+/* A peer that closed while an answer was due stays writable: only a drop ends its events. */
+static void flush_or_drop(struct vault *v, struct peer *p)
+{
+	if (flush(v, p) < 0)
+		drop(v, p);
+	else
+		peer_watch_events(v, p);
+}
+
 void peer_on_event(struct vault *v, const struct loop_event *ev)
 {
 	struct peer *p = &v->peers[ev->key.idx];
@@ -276,7 +311,7 @@ void peer_on_event(struct vault *v, const struct loop_event *ev)
 	if (p->gen != ev->key.gen || p->fd < 0)
 		return;
 	if (ev->events & EPOLLOUT)
-		flush_and_watch(v, p);
+		flush_or_drop(v, p);
 	else if (ev->events & EPOLLIN)
 		receive(v, p);
 	else

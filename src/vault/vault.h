@@ -20,6 +20,7 @@ struct scan;
 
 #define VAULT_LISTEN_FD 3
 #define VAULT_RUN_FD 4
+#define VAULT_OWNER_FD 5
 #define VAULT_DIR "/vault"
 
 #define MAX_PEERS 320
@@ -55,7 +56,7 @@ struct peer {
 	int fd; /* -1: a free slot */
 	uint32_t gen;
 	enum vault_phase phase;
-	char sandbox[VAULT_MAX_SCOPE]; /* "" for ADMIN */
+	char sandbox[VAULT_MAX_SCOPE]; /* of SANDBOX, else "" */
 	unsigned n_ops;
 	struct due due[VAULT_MAX_PENDING]; /* answers that the socket did not take */
 	unsigned n_due;
@@ -121,6 +122,7 @@ struct vault {
 	enum vault_key wanted; /* for a new safe; VAULT_KEY_NONE: the best there is */
 	uint64_t tried_ms;     /* when opening was tried last */
 	bool is_floor_due, is_served;
+	bool has_owner;		  /* VAULT_OWNER_FD was open at the start */
 	enum secret_kind weakest; /* of the memory of any value so far */
 	struct err why;		  /* why it is not READY */
 	bool done;
@@ -138,6 +140,10 @@ void open_remember(struct vault *v);
 
 /* peer.c */
 void peer_init(struct vault *v);
+/* Whether the starter passed the owner's channel: before any other descriptor can take its number. */
+void peer_look_for_owner(struct vault *v);
+/* Takes fd: a channel that the owner binds to a sandbox. */
+void peer_add_sandbox(struct vault *v, const char *sandbox, int fd);
 /* From now on peers are heard. */
 void peer_serve(struct vault *v);
 void peer_on_listen(struct vault *v);

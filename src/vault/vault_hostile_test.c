@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -55,7 +56,7 @@ static void test_every_message_out_of_turn(void **state)
 	for (uint16_t type = 0; type <= VAULT_N_MSGS; type++) {
 		AUTO_CLOSE int early = -1, keeper = -1, fd = stream();
 
-		if (type != VAULT_ADMIN && type != VAULT_SANDBOX) {
+		if (type != VAULT_ADMIN) {
 			early = rig_connect(r);
 			assert_int_equal(ipc_send(early, type, 0, slice_of(NULL, 0), -1), 0);
 			assert_true(rig_is_dropped(early));
@@ -76,13 +77,136 @@ static void test_every_message_out_of_turn(void **state)
 
 static void test_two_roles(void **state)
 {
-	AUTO_CLOSE int keeper = rig_keeper(r, "s"), bad = rig_connect(r);
+	AUTO_CLOSE int keeper = rig_keeper(r, "s");
 
 	assert_int_equal(vault_ask_admin(keeper), 0);
 	assert_true(rig_is_dropped(keeper));
-	assert_int_equal(vault_ask_sandbox(bad, ""), 0); /* nobody's sandbox would be everybody's */
-	assert_true(rig_is_dropped(bad));
 	assert_serves();
+}
+
+/* ---- a process of the same user at the listening socket ---- */
+
+/* What it tries: each in every order of three, well-formed. */
+static const uint16_t tries[] = {VAULT_ADMIN, VAULT_CHANNEL, VAULT_RELEASE, VAULT_LIST, VAULT_WATCH,
+	VAULT_STATUS, VAULT_STORE, VAULT_SCAN, VAULT_HELLO, VAULT_DONE};
+
+struct attempt {
+	int peer;
+	int ours, theirs;     /* of a stream for a value */
+	int channel, its_end; /* a channel that the vault is to serve */
+};
+
+static void say_one(const struct attempt *a, uint16_t type, uint64_t serial)
+{
+	AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int said = 0;
+
+	/* A vault that has dropped us gives -EPIPE: that is what we are here for. */
+	switch (type) {
+	case VAULT_CHANNEL:
+		said = vault_ask_channel(a->peer, "s", a->its_end);
+		break;
+	case VAULT_RELEASE:
+		said = vault_ask_release(a->peer, 1, "a", serial, a->theirs);
+		break;
+	case VAULT_STORE:
+		said = vault_ask_store(a->peer, 2, "demo.access", null);
+		break;
+	case VAULT_SCAN:
+		said = vault_ask_scan(a->peer, 3, "", null);
+		break;
+	default:
+		said = ipc_send(a->peer, type, type == VAULT_ADMIN ? 0 : 4, slice_of(NULL, 0), -1);
+		break;
+	}
+	(void)said;
+}
+
+static void try_order(const uint16_t order[3], uint64_t serial)
+{
+	struct attempt a = {.peer = rig_connect(r)};
+	struct pollfd end = {.events = POLLIN};
+	char byte;
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	a.ours = fds[0];
+	a.theirs = fds[1];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	a.channel = fds[0];
+	a.its_end = fds[1];
+	for (size_t i = 0; i < 3; i++)
+		say_one(&a, order[i], serial);
+	(void)!vault_ask_release(a.channel, 1, "a", serial, a.theirs);
+	(void)close(a.theirs);
+	(void)close(a.its_end);
+	(void)close(a.peer);
+	/* Its end comes when the vault has let go of every descriptor. */
+	end.fd = a.ours;
+	assert_int_equal(poll(&end, 1, 20000), 1);
+	if (read(a.ours, &byte, 1) != 0)
+		fail_msg("a value came for the messages %u, %u, %u", order[0], order[1], order[2]);
+	(void)close(a.ours);
+	(void)close(a.channel);
+}
+
+static void try_all_orders(uint64_t serial)
+{
+	size_t n = ARRAY_LEN(tries);
+
+	for (size_t i = 0; i < n * n * n; i++) {
+		const uint16_t order[3] = {tries[i / n / n], tries[i / n % n], tries[i % n]};
+
+		try_order(order, serial);
+	}
+}
+
+static uint64_t serial_of_a(void)
+{
+	static struct vault_item items[RIG_MAX_ITEMS];
+	AUTO_CLOSE int admin = rig_admin(r);
+
+	assert_int_equal(rig_list(admin, items), 1);
+	return items[0].serial;
+}
+
+static void test_the_listening_socket_gives_no_value(void **state)
+{
+	try_all_orders(serial_of_a());
+	assert_serves();
+}
+
+/* The end of sbxd makes nobody else the owner. */
+static void test_nor_when_its_owner_has_ended(void **state)
+{
+	AUTO_CLOSE int keeper = rig_keeper(r, "s");
+	AUTO_FREE char *value = NULL;
+
+	fd_close(&r->owner);
+	try_all_orders(serial_of_a());
+	assert_int_equal(rig_release(keeper, "a", 0, &value, NULL), 0);
+}
+
+/* An owner binds channels; it gets no value itself, and an empty id would be every sandbox. */
+static void test_what_the_owner_may_not(void **state)
+{
+	AUTO_CLOSE int fd = stream(), keeper = rig_keeper(r, "s");
+	AUTO_FREE char *value = NULL;
+	int pair[2];
+
+	assert_int_equal(vault_ask_channel(r->owner, "s", fd), 0); /* not a channel: closed */
+	assert_int_equal(ipc_pair(pair), 0);
+	assert_int_equal(vault_ask_channel(r->owner, "", pair[1]), 0);
+	(void)close(pair[1]);
+	assert_true(rig_is_dropped(r->owner));
+	assert_true(rig_is_dropped(pair[0]));
+	(void)close(pair[0]);
+	assert_int_equal(rig_release(keeper, "a", 0, &value, NULL), 0);
+	fd_close(&r->owner);
+	rig_kill(r);
+	rig_start(r, by_file);
+	assert_int_equal(vault_ask_release(r->owner, 1, "a", 1, fd), 0);
+	assert_true(rig_is_dropped(r->owner));
 }
 
 static void test_garbage(void **state)
@@ -247,6 +371,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_every_message_out_of_turn),
 		TEST(test_two_roles),
+		TEST(test_the_listening_socket_gives_no_value),
+		TEST(test_nor_when_its_owner_has_ended),
+		TEST(test_what_the_owner_may_not),
 		TEST(test_garbage),
 		TEST(test_where_a_value_may_go),
 		TEST(test_a_stream_that_is_full),

@@ -60,7 +60,7 @@ static void exec_runner(struct rig *r, const char *const *args)
 {
 	AUTO_FREE char *program = xasprintf("%s/libexec/sbx-vault-run", r->dir);
 	char *argv[8] = {(char *)"sbx-vault-run"};
-	int high = fcntl(r->listener, F_DUPFD, 100);
+	int high = fcntl(r->listener, F_DUPFD, 100), owner = fcntl(r->owner_end, F_DUPFD, 100);
 
 	/* first what no program may inherit */
 	char *env[] = {(char *)"CANARY_OF_THE_ENVIRONMENT=must-not-be-inherited",
@@ -72,26 +72,35 @@ static void exec_runner(struct rig *r, const char *const *args)
 		argv[i + 1] = (char *)args[i];
 	/* a test that fails leaves nobody behind */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || dup2(r->log, 1) < 0 ||
-		dup2(r->log, 2) < 0 || dup2(high, 3) < 0)
+		dup2(r->log, 2) < 0 || dup2(high, 3) < 0 || dup2(owner, 4) < 0)
 		_exit(126);
-	(void)close_range(4, ~0U, 0);
+	(void)close_range(5, ~0U, 0);
 	(void)execve(program, argv, env);
 	_exit(127);
 }
 
 void rig_start(struct rig *r, const char *const *args)
 {
+	int pair[2];
+
 	assert_int_equal(r->pid, 0);
+	fd_close(&r->owner);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	r->owner = pair[0];
+	r->owner_end = pair[1];
 	r->pid = fork();
 	if (r->pid == 0)
 		exec_runner(r, args);
 	assert_true(r->pid > 0);
+	fd_close(&r->owner_end);
 }
 
 struct rig *rig_new(const char *const *args)
 {
 	struct rig *r = xcalloc(1, sizeof(*r));
 	char path[96];
+
+	r->owner = r->owner_end = -1;
 
 	(void)snprintf(r->dir, sizeof(r->dir), "/tmp/sbx-vault-XXXXXX");
 	assert_non_null(mkdtemp(r->dir));
@@ -161,6 +170,7 @@ void rig_free(struct rig *r)
 
 	rig_kill(r);
 	fd_close(&r->listener);
+	fd_close(&r->owner);
 	fd_close(&r->log);
 	assert_int_equal(system(command), 0);
 	free(r);
@@ -196,20 +206,26 @@ void rig_next(int peer, struct ipc_msg *ret)
 		fail_msg("instead of a message: %d", r);
 }
 
-int rig_connect(struct rig *r)
+static void must_hear_hello(int fd)
 {
 	static struct ipc_msg msg;
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	char build[VAULT_MAX_BUILD];
 
-	(void)snprintf(at.sun_path, sizeof(at.sun_path), "%s/sock", r->dir);
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	rig_next(fd, &msg);
 	assert_int_equal(msg.type, VAULT_HELLO);
 	assert_int_equal(vault_get_hello(&msg, build), 0);
 	assert_string_equal(build, VAULT_BUILD);
+}
+
+int rig_connect(struct rig *r)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(at.sun_path, sizeof(at.sun_path), "%s/sock", r->dir);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	must_hear_hello(fd);
 	return fd;
 }
 
@@ -223,10 +239,13 @@ int rig_admin(struct rig *r)
 
 int rig_keeper(struct rig *r, const char *sandbox)
 {
-	int fd = rig_connect(r);
+	int pair[2];
 
-	assert_int_equal(vault_ask_sandbox(fd, sandbox), 0);
-	return fd;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(vault_ask_channel(r->owner, sandbox, pair[1]), 0);
+	(void)close(pair[1]);
+	must_hear_hello(pair[0]);
+	return pair[0];
 }
 
 bool rig_is_dropped(int peer)

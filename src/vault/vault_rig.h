@@ -2,7 +2,7 @@
  * vault_rig - a real vault in a folder of its own, for tests: sbx-vault-run, sbx-vault in its jail.
  *
  * How      rig_new makes folders, a listening socket and starts the programs that SBX_VAULT_PROGRAMS
- *          names. rig_admin and rig_keeper are peers. Every wait has a bound; a failure is a failure
+ *          names. rig_admin and rig_keeper are peers; a keeper's channel is created over r->owner. Every wait has a bound; a failure is a failure
  *          of the test.
  * Trust    Tests only.
  */
@@ -18,7 +18,8 @@ struct rig {
 	char dir[64];
 	pid_t pid; /* of sbx-vault-run; 0: none */
 	int listener;
-	int log; /* what both programs say */
+	int owner, owner_end; /* our end of sbxd's channel, and the program's until it is started */
+	int log;	      /* what both programs say */
 };
 
 /* args: of the vault, ended by NULL. */

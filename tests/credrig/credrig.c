@@ -29,6 +29,7 @@
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
 #include "lib/ipc/keeper_chan.h"
+#include "lib/ipc/vault_chan.h"
 #include "lib/ipc/vault_sock.h"
 
 #define RELOAD_MS 8000
@@ -53,20 +54,21 @@ static void fault(struct credrig *c, const char *what)
 
 /* --- programs --- */
 
-/* Gives its pid; fd becomes the program's fd 3. */
-static pid_t start(const char *program, char *const *argv, int fd, int *ret_pidfd)
+/* Gives its pid; fd becomes the program's fd 3, and owner, when there is one, its fd 4. */
+static pid_t start(const char *program, char *const *argv, int fd, int owner, int *ret_pidfd)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		int high = fcntl(fd, F_DUPFD, 100); /* so that dup2 always clears close-on-exec */
+		/* so that dup2 always clears close-on-exec */
+		int high = fcntl(fd, F_DUPFD, 100), other = fcntl(owner, F_DUPFD, 100);
 		sigset_t none;
 
 		(void)sigemptyset(&none);
 		(void)sigprocmask(SIG_SETMASK, &none, NULL);
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && dup2(high, 3) == 3) {
 			(void)dup2(STDERR_FILENO, STDOUT_FILENO);
-			(void)close_range(4, ~0U, 0);
+			(void)close_range(other >= 0 && dup2(other, 4) == 4 ? 5 : 4, ~0U, 0);
 			(void)execv(program, argv);
 		}
 		_exit(127);
@@ -90,7 +92,14 @@ static void start_vault(struct credrig *c)
 	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-vault-run");
 	char *argv[] = {(char *)"sbx-vault-run", (char *)"--key=file", NULL};
 
-	c->vault_pid = start(program, argv, c->vault, &c->vault_pidfd);
+	int fds[2];
+
+	fd_close(&c->owner);
+	if (ipc_pair(fds) < 0)
+		die("making a channel");
+	c->owner = fds[0];
+	c->vault_pid = start(program, argv, c->vault, fds[1], &c->vault_pidfd);
+	fd_close(&fds[1]);
 	watch(c, c->vault_pidfd, CREDRIG_EV_VAULT_END);
 }
 
@@ -105,7 +114,7 @@ static void start_keeper(struct credrig *c)
 	if (ipc_pair(fds) < 0)
 		die("making a channel");
 	c->sbxd = fds[0];
-	c->keeper_pid = start(c->keeper, argv, fds[1], &c->keeper_pidfd);
+	c->keeper_pid = start(c->keeper, argv, fds[1], -1, &c->keeper_pidfd);
 	fd_close(&fds[1]);
 	watch(c, c->sbxd, CREDRIG_EV_KEEPER);
 	watch(c, c->keeper_pidfd, CREDRIG_EV_KEEPER_END);
@@ -151,6 +160,19 @@ static void on_port(struct credrig *c, bool net)
 
 /* --- the keeper --- */
 
+/* As sbxd does it. While there is no vault the keeper asks again. */
+static void give_vault(struct credrig *c)
+{
+	int fds[2];
+
+	if (c->vault_pid == 0 || ipc_pair(fds) < 0)
+		return;
+	if (vault_ask_channel(c->owner, CREDRIG_ID, fds[0]) == 0)
+		(void)!keeper_give_vault(c->sbxd, fds[1]);
+	fd_close(&fds[0]);
+	fd_close(&fds[1]);
+}
+
 static void on_keeper(struct credrig *c, uint32_t *ret_done)
 {
 	static struct ipc_msg msg;
@@ -166,6 +188,8 @@ static void on_keeper(struct credrig *c, uint32_t *ret_done)
 		return;
 	if (msg.type == KEEPER_STATE && keeper_get_state(&msg, &state) == 0)
 		c->phase = state.phase;
+	if (msg.type == KEEPER_WANT_VAULT)
+		give_vault(c);
 	if (msg.type == KEEPER_DONE && keeper_get_done(&msg, &done) == 0 && ret_done)
 		*ret_done = msg.id;
 	ipc_msg_done(&msg);
@@ -331,7 +355,7 @@ int main(int argc, char **argv)
 		die("beginning");
 	c.folder = argv[2];
 	c.keeper = argv[3];
-	c.rig.ctl.fd = c.rig.net.fd = c.rig.raw_fd = -1;
+	c.rig.ctl.fd = c.rig.net.fd = c.rig.raw_fd = c.owner = -1;
 	c.rig.ctl_ops = &credrig_ctl_ops;
 	c.rig.on_line = on_line;
 	(void)watch_signals(&c);

@@ -31,6 +31,7 @@ struct credrig {
 	const char *folder, *keeper;
 	int ctl, net; /* listeners */
 	int vault;    /* the same, the vault's */
+	int owner;    /* our channel to the vault; keepers' channels are created over it */
 	int sbxd;     /* our end of the keeper's connection */
 	pid_t keeper_pid, vault_pid;
 	int keeper_pidfd, vault_pidfd;

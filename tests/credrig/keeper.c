@@ -67,7 +67,7 @@ static void open_loop(struct keeper *k)
 		die("%s", err.text);
 	if (fd_set_cloexec(SBXD_FD, true) < 0)
 		die("no connection on fd %d", SBXD_FD);
-	link_add(k, SBXD_FD);
+	link_add(k, SBXD_FD, true);
 }
 
 static int open_port(const char *path)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 
+import host
 import pytest
 
 from installation import TREE, WITH_DOCKER, private
@@ -328,6 +329,11 @@ def test_it_works_after_a_restart_and_after_kills(env, box, lab):
     os.kill(env.daemon_pid(), 9)
     client(box, "curl -sS -m 60 https://here.test/after-sbxd")
     got(lab, "/after-sbxd")
+    # The vault of the sbxd that was killed: the new one starts another and gives the adopted keeper a channel.
+    for pid in [p for p, name in host.processes(env.folder).items() if name == "sbx-vault"]:
+        os.kill(pid, 9)
+    client(box, "curl -sS -m 60 --retry 8 --retry-all-errors https://here.test/after-vault", timeout=200)
+    got(lab, "/after-vault")
 
 
 # nothing is left anywhere
