@@ -229,3 +229,14 @@ int host_split(struct slice target, struct slice *ret_host, uint16_t *ret_port, 
 	*ret_port = port;
 	return 0;
 }
+
+bool host_is_here(const struct host *h)
+{
+	static const char *const names[] = {"host.docker.internal", "gateway.docker.internal"};
+
+	for (size_t i = 0; !h->is_addr && i < ARRAY_LEN(names); i++) {
+		if (slice_eq_str(host_slice(h), names[i]))
+			return true;
+	}
+	return false;
+}

@@ -34,6 +34,11 @@ struct host {
 int host_from_wire(struct slice text, struct host *ret, struct err *err) MUST_CHECK;
 int host_from_text(struct slice text, struct host *ret, struct err *err) MUST_CHECK;
 void host_from_addr(const struct addr *a, struct host *ret);
+/* Whether this name stands for the host that the sandbox runs on: host.docker.internal and
+ * gateway.docker.internal. Only a rule with that name and a port allows it, and it is found at
+ * 127.0.0.1 and ::1 of the host. */
+bool host_is_here(const struct host *h);
+
 static inline struct slice host_slice(const struct host *h)
 {
 	return slice_of(h->name, h->n);

@@ -325,3 +325,11 @@ bool netrule_may_meet(const struct netrule *a, const struct netrule *b)
 		return addr_net_covers(&a->net, &b->net) || addr_net_covers(&b->net, &a->net);
 	return names_may_meet(a, b);
 }
+
+bool netrule_is_here(const struct netrule *nr)
+{
+	struct host h;
+
+	return nr->form == NETRULE_NAME && !nr->deep && nr->n_glob == 0 &&
+	       host_from_wire(slice_of(nr->name, nr->n_name), &h, NULL) == 0 && host_is_here(&h);
+}

@@ -36,6 +36,8 @@ struct netrule {
 
 int netrule_parse(struct slice text, struct netrule *ret, struct err *err) MUST_CHECK;
 void netrule_done(struct netrule *nr);
+/* Whether it names this host, by one of the names of host_is_here. */
+bool netrule_is_here(const struct netrule *nr);
 /* buf has NETRULE_MAX_TEXT bytes. */
 void netrule_print(const struct netrule *nr, char *buf);
 /* The ports it means, and how many ranges. Without a port: 80 and 443, or with `every` all. */

@@ -12,6 +12,7 @@ struct scan {
 	void (*see)(struct scan *scan, const struct span *span, size_t n, bool may_allow);
 	const struct rule *deny, *allow;
 	bool has_port;
+	bool is_here; /* the name is this host's: patterns do not allow it */
 };
 
 static void clear_tables(struct policy *p)
@@ -153,15 +154,15 @@ static void see_node(struct scan *scan, const struct node *node, size_t at, bool
 		return;
 	span += node->n[LIST_EXACT];
 	if (node->n[LIST_ONE] && one)
-		scan->see(scan, span, node->n[LIST_ONE], true);
+		scan->see(scan, span, node->n[LIST_ONE], !scan->is_here);
 	span += node->n[LIST_ONE];
 	if (node->n[LIST_DEEP])
-		scan->see(scan, span, node->n[LIST_DEEP], true);
+		scan->see(scan, span, node->n[LIST_DEEP], !scan->is_here);
 	for (size_t i = 0; i < node->n_globs; i++) {
 		const struct glob *g = &p->glob[node->glob + i];
 
 		if (glob_fits(p, g, slice_of(scan->op->host->name, at - 1)))
-			see_spans(scan, &g->spans, true);
+			see_spans(scan, &g->spans, !scan->is_here);
 	}
 }
 
@@ -278,11 +279,12 @@ static void scan_addr(struct scan *scan, const struct addr *a, const struct addr
 
 static void scan_host(struct scan *scan, const struct host *h, const struct addr_net *range)
 {
+	scan->is_here = host_is_here(h);
 	if (!h->is_addr)
 		scan_name(scan, h);
 	else
 		scan_addr(scan, &h->addr, range);
-	see_spans(scan, &scan->p->every, !range);
+	see_spans(scan, &scan->p->every, !range && !scan->is_here);
 }
 
 /* ---- deciding ---- */
@@ -336,6 +338,19 @@ void policy_decide(const struct policy *p, const struct policy_op *op, struct po
 	conclude(&scan, class == ADDR_PUBLIC ? NULL : &op->host->addr, class, ret);
 }
 
+/* A name of this host: of rules for addresses a deny counts, and the name's own rule allows nothing
+ * but the loopback. */
+static void decide_here(struct scan *scan, const struct addr *addr, enum addr_class class,
+	struct policy_decision *ret)
+{
+	scan_addr(scan, addr, NULL);
+	scan->allow = NULL;
+	scan_host(scan, scan->op->host, NULL);
+	if (class != ADDR_LOOPBACK)
+		scan->allow = NULL;
+	conclude(scan, addr, class, ret);
+}
+
 void policy_decide_address(const struct policy *p, const struct policy_op *op,
 	const struct addr *addr, struct policy_decision *ret)
 {
@@ -345,6 +360,10 @@ void policy_decide_address(const struct policy *p, const struct policy_op *op,
 
 	if (!can_decide(p, ret))
 		return;
+	if (host_is_here(op->host)) {
+		decide_here(&scan, addr, class, ret);
+		return;
+	}
 	scan_addr(&scan, addr, class == ADDR_PUBLIC ? NULL : &range);
 	see_spans(&scan, &p->every, false);
 	if (class == ADDR_PUBLIC && !scan.deny)

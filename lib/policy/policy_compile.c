@@ -113,7 +113,10 @@ static void add_entries(struct entry *list, size_t *n, const struct rule *rule, 
 {
 	for (size_t i = 0; i < rule->n_net; i++) {
 		struct netrule_ports ports[NETRULE_MAX_PORTS];
-		size_t n_ports = rule_get_ports(rule, &rule->net[i], ports);
+		/* A rule that allows this host counts only with a port of its own. */
+		bool counts = rule->effect == RULE_DENY || rule->net[i].ports.lo ||
+			      !netrule_is_here(&rule->net[i]);
+		size_t n_ports = counts ? rule_get_ports(rule, &rule->net[i], ports) : 0;
 
 		for (size_t j = 0; j < n_ports; j++)
 			list[(*n)++] = (struct entry){.net = &rule->net[i],

@@ -116,6 +116,55 @@ static void without_a_port_an_allow_means_80_and_443_and_a_deny_all(void **state
 		"a.com:443");
 }
 
+static void this_host_needs_a_rule_with_its_name_and_a_port(void **state)
+{
+	check("allow network host.docker.internal:5432",
+		"host.docker.internal:5432 HOST.docker.internal.:5432",
+		"host.docker.internal:5433 gateway.docker.internal:5432 "
+		"a.host.docker.internal:5432");
+	check("allow network gateway.docker.internal:1-65535", "gateway.docker.internal:22",
+		"host.docker.internal:22");
+	check("allow network host.docker.internal", "",
+		"host.docker.internal:80 host.docker.internal:443");
+	check("allow network **:1-65535,*.docker.internal:80,**.internal:80,h*.docker.internal:80",
+		"x.docker.internal:80",
+		"host.docker.internal:80 gateway.docker.internal:80 host.docker.internal:5432");
+	check("allow network host.docker.internal:80\ndeny network *.docker.internal", "",
+		"host.docker.internal:80");
+}
+
+static bool passes_address(const char *rules, const char *name, const char *text)
+{
+	struct policy *p = load(rules, NULL);
+	struct policy_op op = {.kind = RULE_NETWORK, .port = 5432};
+	struct policy_decision d;
+	struct host h = {0};
+	struct addr a;
+
+	op.host = &h;
+	assert_int_equal(host_from_wire(slice_from_str(name), &h, NULL), 0);
+	assert_int_equal(addr_parse(slice_from_str(text), &a), 0);
+	policy_decide_address(p, &op, &a, &d);
+	policy_free(p);
+	return d.allowed;
+}
+
+static void the_name_of_this_host_leads_to_its_loopback_only(void **state)
+{
+	static const char here[] = "host.docker.internal",
+			  rule[] = "allow network host.docker.internal:5432,8.8.8.8:5432";
+
+	assert_true(passes_address(rule, here, "127.0.0.1"));
+	assert_true(passes_address(rule, here, "::1"));
+	assert_false(passes_address(rule, here, "8.8.8.8"));
+	assert_false(passes_address(rule, here, "192.168.1.1"));
+	assert_false(passes_address(rule, "a.com", "127.0.0.1"));
+	assert_false(passes_address("allow network 127.0.0.1:5432", here, "127.0.0.1"));
+	assert_false(passes_address("allow network host.docker.internal:5432\n"
+				    "deny network 127.0.0.1",
+		here, "127.0.0.1"));
+}
+
 static void any_deny_wins_in_any_order(void **state)
 {
 	check("allow network a.x.com\ndeny network **.x.com", "", "a.x.com:443");
@@ -375,6 +424,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_form_matches_what_it_says),
 		cmocka_unit_test(without_a_port_an_allow_means_80_and_443_and_a_deny_all),
+		cmocka_unit_test(this_host_needs_a_rule_with_its_name_and_a_port),
+		cmocka_unit_test(the_name_of_this_host_leads_to_its_loopback_only),
 		cmocka_unit_test(any_deny_wins_in_any_order),
 		cmocka_unit_test(rules_of_another_sandbox_do_not_count),
 		cmocka_unit_test(an_expired_rule_is_not_there),

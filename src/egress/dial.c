@@ -392,6 +392,24 @@ static const struct egress_pin *find_pin(const struct egress *e, const struct ex
 	return NULL;
 }
 
+/* This host itself: its loopback, IPv4 first. */
+static void dial_here(struct egress *e, struct exchange *x)
+{
+	static const uint8_t v4[4] = {127, 0, 0, 1}, v6[16] = {[15] = 1};
+	const struct addr here[] = {addr_from_v4(v4), addr_from_v6(v6)};
+	struct policy_decision decision;
+	struct dial *d = x->dial;
+
+	for (size_t i = 0; i < ARRAY_LEN(here); i++) {
+		if (dial_is_refused(e, x, &here[i], &decision)) {
+			refuse_address(e, x, &here[i], &decision);
+			return;
+		}
+		d->addr[d->n++] = here[i];
+	}
+	begin_tries(e, x);
+}
+
 static void look_up(struct egress *e, struct exchange *x, const struct host *host)
 {
 	struct dial *d = x->dial;
@@ -424,6 +442,10 @@ void dial_begin(struct egress *e, struct exchange *x)
 		d->port = pin->addr_port;
 		if (take_address(e, x, addr->n == 16, addr))
 			begin_tries(e, x);
+		return;
+	}
+	if (host_is_here(&x->host)) { /* no proxy leads to this host */
+		dial_here(e, x);
 		return;
 	}
 	if (e->proxy.n == 0) {

@@ -210,6 +210,13 @@ static const struct egress_pin *find_pin(const struct keeper *k, const struct or
 	return NULL;
 }
 
+static bool is_here(const char *host)
+{
+	struct host h;
+
+	return host_from_wire(slice_from_str(host), &h, NULL) == 0 && host_is_here(&h);
+}
+
 /* Whether the origin's host may lead there: pin, proxy, or the policy's word on the address. */
 bool conns_may_lead(const struct keeper *k, const struct origin *o, const struct origin_conn *c)
 {
@@ -219,7 +226,7 @@ bool conns_may_lead(const struct keeper *k, const struct origin *o, const struct
 	if (pin)
 		return addr_parse(slice_from_str(pin->addr), &there) == 0 &&
 		       addr_eq(&there, &c->addr) && c->port == pin->addr_port;
-	if (k->netpolicy.config.proxy_host[0])
+	if (k->netpolicy.config.proxy_host[0] && !is_here(o->host))
 		return c->port == k->netpolicy.config.proxy_port;
 	return c->port == o->port &&
 	       gate_passes_address(k->gate, o->host, o->port, &c->addr, c->is_own, clock_wall_ms());

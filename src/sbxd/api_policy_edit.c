@@ -131,6 +131,26 @@ static int add_rule(struct sbxd *d, struct rule *rule, json_t *o, struct err *er
 	return save(d, &e, err);
 }
 
+/* The first resource that would not count because it names this host without a port; NULL: none. */
+static const struct netrule *find_portless(const struct rule *rule)
+{
+	for (size_t i = 0; rule->effect == RULE_ALLOW && i < rule->n_net; i++) {
+		if (netrule_is_here(&rule->net[i]) && !rule->net[i].ports.lo)
+			return &rule->net[i];
+	}
+	return NULL;
+}
+
+static void fail_portless(struct sbxd *d, struct conn *c, const struct netrule *nr)
+{
+	AUTO_FREE char *why = xasprintf("%.*s is this host: a rule that allows it must name a port",
+		(int)nr->n_name, nr->name);
+	AUTO_FREE char *hint =
+		xasprintf("sbx policy allow network %.*s:8080", (int)nr->n_name, nr->name);
+
+	api_fail(d, c, 400, "missing-port", why, hint);
+}
+
 void api_rule_add(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_RULE struct rule rule = {0};
@@ -142,6 +162,10 @@ void api_rule_add(struct sbxd *d, struct conn *c, const struct api_request *req)
 
 	if (r < 0) {
 		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	if (find_portless(&rule)) {
+		fail_portless(d, c, find_portless(&rule));
 		return;
 	}
 	if (!need_rules(d, c) || !find_scope(d, c, &rule.sandbox, sandbox))

@@ -52,6 +52,23 @@ def check(found, what, got, want):
         found.append([what, got])
 
 
+def here(found, server):
+    """The names of the host: a rule with the name and the port, and nothing else, leads to its loopback."""
+    names = ("host.docker.internal", "gateway.docker.internal")
+    count = len(server.said)
+    for policy in (ALL, f"allow network *.docker.internal:{PORT},**.internal:{PORT}", f"allow network 127.0.0.1:{PORT}", "allow network " + ",".join(names)):
+        with rig.Rig([policy]) as box:
+            for name in names:
+                check(found, f"{name} by {policy}", reached(box, name), False)
+    check(found, "bytes to the host", len(server.said) - count, 0)
+    with rig.Rig([f"allow network {name}:{PORT}" for name in names]) as box:
+        for name in names:
+            check(found, f"{name} by its rule", reached(box, name), True)
+            check(found, f"{name}, another port", reached(box, name, PORT + 1), False)
+        with box.dns() as dns:
+            check(found, "its address inside", bool(dns.lookup(names[0])), True)
+
+
 def run():
     found, server, resolver = [], Server(), rig.Resolver({})
     inside = (OWN4, OWN6, HIDDEN, LAN)
@@ -76,6 +93,7 @@ def run():
         for port in (1, 22, 80, 443, PORT, 10000, 65535):
             check(found, f"denied, port {port}", reached(box, PUBLIC, port) or reached(box, "name.test", port), False)
         check(found, "not denied", reached(box, "other.test"), True)
+    here(found, server)
     print(json.dumps({"id": "own-addresses", "addresses": len(inside), "wrong": found, "ok": not found}))
     return 1 if found else 0
 
