@@ -37,6 +37,8 @@ static const char *const variables[] = {
 };
 
 /* The pools are Docker's own, and one for networks made with --ipv6. */
+/* For dockerd's own requests, such as a pull. Containers and builds get no proxy variables: their
+ * connections are caught, and with a proxy two services of one network would not find each other. */
 const char netconf_daemon_json[] =
 	"{\n"
 	"	\"dns\": [\"" NET_GATEWAY "\"],\n"
@@ -56,17 +58,6 @@ const char netconf_daemon_json[] =
 	"		\"no-proxy\": \"" NO_PROXY "\"\n"
 	"	}\n"
 	"}\n";
-
-/* For containers and builds. */
-const char netconf_docker_json[] = "{\n"
-				   "	\"proxies\": {\n"
-				   "		\"default\": {\n"
-				   "			\"httpProxy\": \"" PROXY "\",\n"
-				   "			\"httpsProxy\": \"" PROXY "\",\n"
-				   "			\"noProxy\": \"" NO_PROXY "\"\n"
-				   "		}\n"
-				   "	}\n"
-				   "}\n";
 
 static const char sudo_keep[] = "# how a program finds the way out is the same for root\n"
 				"Defaults env_keep += \"JAVA_TOOL_OPTIONS NODE_USE_ENV_PROXY\"\n";
@@ -122,18 +113,9 @@ static void give(
 		log_warn("writing %s/%s: %s", folder, name, strerror(-r));
 }
 
-static void give_docker(const char *home, uid_t uid, gid_t gid)
-{
-	AUTO_FREE char *folder = xasprintf("%s/.docker", home);
-
-	give(folder, "config.json", netconf_docker_json, 0600, uid, gid);
-}
-
-void netconf_write(const struct user *agent)
+void netconf_write(void)
 {
 	write_resolv();
 	give("/etc/docker", "daemon.json", netconf_daemon_json, 0644, 0, 0);
 	give("/etc/sudoers.d", "sbx-network", sudo_keep, 0440, 0, 0);
-	give_docker("/root", 0, 0);
-	give_docker(agent->home, agent->uid, agent->gid);
 }

@@ -16,9 +16,8 @@
 
 /* The variables of every program; whoever sets one later wins. */
 void netconf_env(struct env *e);
-/* resolv.conf, dockerd's settings, sudo's list of variables, Docker's settings of root and agent.
- * What fails is logged and left. */
-void netconf_write(const struct user *agent);
+/* resolv.conf, dockerd's settings, sudo's list of variables. What fails is logged and left. */
+void netconf_write(void);
 /* The new text of resolv.conf, or NULL when the one that is there (NULL: none) is the user's. */
 const char *netconf_resolv(const char *old);
-extern const char netconf_daemon_json[], netconf_docker_json[];
+extern const char netconf_daemon_json[];

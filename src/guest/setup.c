@@ -97,7 +97,7 @@ static void tell_of_network(void)
 	if (users_lookup(USERS_AGENT, &agent, &err) < 0)
 		log_warn("%s", err.text);
 	else
-		netconf_write(&agent);
+		netconf_write();
 }
 
 int setup_user(uid_t uid, gid_t gid, struct err *err)

@@ -73,6 +73,31 @@ def test_load_and_run(docker):
     assert docker.guest("docker run --rm tiny:1 echo from inside", user="agent", timeout=SLOW) == "from inside"
 
 
+COMPOSE = """services:
+  web:
+    image: tiny:1
+    init: true
+    command: [busybox, httpd, -f, -p, "8080", -h, /www]
+    volumes: [./www:/www:ro]
+  ask:
+    image: tiny:1
+    depends_on: [web]
+    command: [sh, -c, "for i in 1 2 3 4 5 6 7 8; do busybox wget -q -O- http://web:8080/word && exit; sleep 1; done; env; exit 1"]
+"""
+
+
+def test_two_services_of_compose_talk_plain_http(docker):
+    """With proxy variables the request for `web` went to the sandbox's proxy, which knows no such name."""
+    folder = docker.folder / "compose"
+    (folder / "www").mkdir(parents=True)
+    (folder / "www/word").write_text("from the other service\n")
+    (folder / "compose.yaml").write_text(COMPOSE)
+    said = docker.exec("sh", "-c", f"cd '{folder}' && docker compose up --no-color --exit-code-from ask ask 2>&1", user="agent", check=False, timeout=SLOW)
+    docker.exec("sh", "-c", f"cd '{folder}' && docker compose down -t 0", user="agent", check=False, timeout=SLOW)
+    assert said.returncode == 0 and "from the other service" in said.stdout, said.stdout
+    assert "http_proxy" not in docker.guest("docker run --rm tiny:1 busybox env", user="agent", timeout=SLOW)
+
+
 def test_exit_status_volume_and_user(docker):
     assert docker.exec("docker", "run", "--rm", "tiny:1", "sh", "-c", "exit 9", check=False,
                        timeout=SLOW).returncode == 9
