@@ -88,9 +88,32 @@ static bool is_certificate(const char *s)
 	return strspn(s + n_begin, PEM_CHARS) == n_body && s[n_begin + n_body - 1] == '\n';
 }
 
+/* Certificates one after the other, or none. */
+static bool are_certificates(const char *s)
+{
+	char one[GUEST_MAX_CA + 1];
+
+	if (s && strlen(s) > GUEST_MAX_EXTRA_CA)
+		return false;
+	while (s && *s) {
+		const char *end = strstr(s, PEM_END);
+		size_t n = end ? (size_t)(end - s) + strlen(PEM_END) : 0;
+
+		if (!end || n >= sizeof(one))
+			return false;
+		memcpy(one, s, n);
+		one[n] = '\0';
+		if (!is_certificate(one))
+			return false;
+		s += n;
+	}
+	return true;
+}
+
 static bool is_trust_valid(const struct guest_trust *t)
 {
-	return (!t->ca_pem[0] || is_certificate(t->ca_pem)) && is_env_valid(t->env, t->n_env);
+	return (!t->ca_pem[0] || is_certificate(t->ca_pem)) && are_certificates(t->extra_pem) &&
+	       is_env_valid(t->env, t->n_env);
 }
 
 static bool is_setup_valid(const struct guest_setup *s)
@@ -155,6 +178,7 @@ int guest_put_trust(struct wr *wr, const struct guest_trust *t)
 	if (!is_trust_valid(t))
 		return -EINVAL;
 	wr_cstr(wr, t->ca_pem);
+	wr_cstr(wr, t->extra_pem ? t->extra_pem : "");
 	put_env(wr, t->env, t->n_env);
 	return wr_finish(wr);
 }
@@ -292,6 +316,7 @@ int guest_get_trust(struct slice body, struct guest_trust *ret)
 	struct rd rd = rd_init(body);
 
 	*ret = (struct guest_trust){.ca_pem = get_string(&rd)};
+	ret->extra_pem = get_string(&rd);
 	ret->env = get_env(&rd, &ret->n_env);
 	if (rd_finish(&rd) < 0 || !is_trust_valid(ret)) {
 		guest_trust_done(ret);
@@ -390,6 +415,7 @@ static void env_free(char **env, size_t n)
 void guest_trust_done(struct guest_trust *t)
 {
 	free(t->ca_pem);
+	free(t->extra_pem);
 	env_free(t->env, t->n_env);
 	*t = (struct guest_trust){0};
 }

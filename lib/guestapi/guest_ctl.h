@@ -18,7 +18,7 @@
  *          matters. Requests are the host's; the guest checks them all the same.
  * Owns     Decoded setups, mounts and trusts own their strings; the _done functions free them.
  * Limits   GUEST_MAX_BODY bytes a body, GUEST_MAX_MOUNTS, GUEST_MAX_ENV, GUEST_MAX_TEXT,
- *          GUEST_MAX_CA.
+ *          GUEST_MAX_CA, GUEST_MAX_EXTRA_CA.
  * See      proto/PROTOCOL.guest, guest_ctl_test.c, guest_ctl_fuzz.c
  */
 #pragma once
@@ -35,6 +35,7 @@
 #define GUEST_MAX_PATH 4096
 #define GUEST_ENTROPY 32
 #define GUEST_MAX_CA 16384
+#define GUEST_MAX_EXTRA_CA 32768 /* of all certificates together */
 
 #define GUEST_PORT "sbx.ctl"
 #define GUEST_SHARE_TAG "sbx"
@@ -87,6 +88,7 @@ struct guest_setup {
  * that stand for credentials: no secret is among them. */
 struct guest_trust {
 	char *ca_pem; /* one certificate as PEM; "" is none: one that was trusted is forgotten */
+	char *extra_pem; /* the user's own CAs (network.extra-ca), one after the other; NULL or "": none */
 	size_t n_env;
 	char **env; /* "NAME=value" for every later exec; all of an earlier trust's are dropped */
 };

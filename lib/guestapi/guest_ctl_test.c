@@ -126,6 +126,48 @@ static void test_trust_round_trip(void **state)
 	}
 }
 
+/* The user's own: any number that fits, each in its lines. */
+static void test_extra_certificates(void **state)
+{
+	static const char
+		*const good[] = {"", SOME_CA, SOME_CA SOME_CA SOME_CA},
+		       *const bad[] = {"x", "\n", SOME_CA "\n" SOME_CA, SOME_CA "x",
+			       "# a\n" SOME_CA, SOME_CA "-----BEGIN CERTIFICATE-----\n",
+			       "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"};
+	static char huge[GUEST_MAX_EXTRA_CA + sizeof(SOME_CA)];
+	static uint8_t buf[2 * GUEST_MAX_BODY];
+	struct guest_trust t = {.ca_pem = (char *)SOME_CA, .extra_pem = huge}, out;
+	struct wr wr;
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		t.extra_pem = (char *)good[i];
+		wr = wr_init(buf, sizeof(buf));
+		assert_int_equal(guest_put_trust(&wr, &t), 0);
+		assert_int_equal(guest_get_trust(slice_of(buf, wr.n), &out), 0);
+		assert_string_equal(out.ca_pem, SOME_CA);
+		assert_string_equal(out.extra_pem, good[i]);
+		guest_trust_done(&out);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		t.extra_pem = (char *)bad[i];
+		wr = wr_init(buf, sizeof(buf));
+		assert_int_equal(guest_put_trust(&wr, &t), -EINVAL);
+		wr = wr_init(buf, sizeof(buf));
+		wr_cstr(&wr, SOME_CA);
+		wr_cstr(&wr, bad[i]);
+		wr_u16(&wr, 0);
+		assert_int_equal(guest_get_trust(slice_of(buf, wr.n), &out), -EBADMSG);
+	}
+	while (strlen(huge) + strlen(SOME_CA) < sizeof(huge))
+		strcat(huge, SOME_CA);
+	t.extra_pem = huge;
+	wr = wr_init(buf, sizeof(buf));
+	assert_int_equal(guest_put_trust(&wr, &t), -EINVAL);
+	huge[strlen(huge) - strlen(SOME_CA)] = '\0';
+	wr = wr_init(buf, sizeof(buf));
+	assert_int_equal(guest_put_trust(&wr, &t), 0);
+}
+
 static void test_trust_refused(void **state)
 {
 	static const char *const bad[] = {"x", "\n", (SOME_CA "x"), (SOME_CA SOME_CA),
@@ -145,6 +187,7 @@ static void test_trust_refused(void **state)
 			fail_msg("was taken: %s", bad[i]);
 		wr = wr_init(buf, sizeof(buf));
 		wr_cstr(&wr, bad[i]);
+		wr_cstr(&wr, "");
 		wr_u16(&wr, 0);
 		assert_int_equal(guest_get_trust(slice_of(buf, wr.n), &out), -EBADMSG);
 	}
@@ -267,6 +310,7 @@ int main(void)
 		cmocka_unit_test(test_setup_round_trip),
 		cmocka_unit_test(test_setup_refused),
 		cmocka_unit_test(test_trust_round_trip),
+		cmocka_unit_test(test_extra_certificates),
 		cmocka_unit_test(test_trust_refused),
 		cmocka_unit_test(test_plain_paths),
 		cmocka_unit_test(test_small_messages),

@@ -89,23 +89,12 @@ static int set_names(const struct guest_setup *s, struct err *err)
 	return r < 0 ? r : file_say("/etc/machine-id", machine, err);
 }
 
-static void tell_of_network(void)
-{
-	struct user agent;
-	struct err err;
-
-	if (users_lookup(USERS_AGENT, &agent, &err) < 0)
-		log_warn("%s", err.text);
-	else
-		netconf_write();
-}
-
 int setup_user(uid_t uid, gid_t gid, struct err *err)
 {
 	int r = users_set_agent(uid, gid, err);
 
 	if (r == 0)
-		tell_of_network();
+		netconf_write();
 	return r;
 }
 

@@ -21,6 +21,7 @@
 #define MARK "# sbx: the CA of this sandbox"
 #define MARK_LINE MARK ", another one after the next start\n"
 #define MAX_SAME_HASH 10
+#define MAX_JAVA 64 /* certificates of ours in Debian's store */
 
 const struct trust_paths trust_of_guest = {
 	.ca = TRUST_CA,
@@ -62,11 +63,29 @@ static const char *block_end(const char *begin)
 	return *end == '\n' ? end + 1 : end;
 }
 
+/* The end of the certificate that begins here; guest_ctl.h says that there is nothing in between. */
+static size_t certificate_len(const char *pem)
+{
+	const char *end = strstr(pem, PEM_END "\n");
+
+	return end ? (size_t)(end - pem) + strlen(PEM_END "\n") : strlen(pem);
+}
+
+static size_t count_certificates(const char *pem)
+{
+	size_t n = 0;
+
+	for (; *pem; pem += certificate_len(pem))
+		n++;
+	return n;
+}
+
 char *trust_bundle(const char *old, const char *ca_pem)
 {
-	size_t room = strlen(old) + strlen(MARK_LINE) + strlen(ca_pem) + 2;
+	size_t room =
+		strlen(old) + strlen(MARK_LINE) * count_certificates(ca_pem) + strlen(ca_pem) + 2;
 	char *text = xmalloc(room);
-	size_t n = 0;
+	size_t n = 0, len;
 
 	while (*old) {
 		const char *next = strchr(old, '\n');
@@ -80,10 +99,12 @@ char *trust_bundle(const char *old, const char *ca_pem)
 		}
 		old = next;
 	}
-	if (ca_pem[0]) {
+	for (; *ca_pem; ca_pem += len) {
 		const char *gap = n > 0 && text[n - 1] != '\n' ? "\n" : "";
 
-		n += (size_t)snprintf(text + n, room - n, "%s" MARK_LINE "%s", gap, ca_pem);
+		len = certificate_len(ca_pem);
+		n += (size_t)snprintf(
+			text + n, room - n, "%s" MARK_LINE "%.*s", gap, (int)len, ca_pem);
 	}
 	text[n] = '\0';
 	return text;
@@ -126,10 +147,11 @@ static int say_or_remove(const char *path, const char *text, struct err *err)
 	return r < 0 ? r : file_say(path, text, err);
 }
 
-static int hash_of(const char *pem, uint32_t *ret)
+/* The hash of the next certificate; *pem moves behind it. -ENOENT after the last. */
+static int next_hash(const char **pem, uint32_t *ret)
 {
 	size_t n;
-	AUTO_FREE uint8_t *der = pem_next(&pem, &n);
+	AUTO_FREE uint8_t *der = pem_next(pem, &n);
 
 	return der ? certname_hash(slice_of(der, n), ret) : -ENOENT;
 }
@@ -145,27 +167,24 @@ static bool points_to(const char *path, const char *target)
 	return !strcmp(buf, target);
 }
 
-static void drop_hash(const char *root, const char *pem)
+static void drop_hashes(const char *root, const char *pem)
 {
 	uint32_t hash;
+	int r;
 
-	if (hash_of(pem, &hash) < 0)
-		return;
-	for (unsigned i = 0; i < MAX_SAME_HASH; i++) {
-		AUTO_FREE char *path = xasprintf("%s" CERTS "/%08x.%u", root, hash, i);
+	while ((r = next_hash(&pem, &hash)) != -ENOENT) {
+		for (unsigned i = 0; r == 0 && i < MAX_SAME_HASH; i++) {
+			AUTO_FREE char *path = xasprintf("%s" CERTS "/%08x.%u", root, hash, i);
 
-		if (points_to(path, LINK))
-			(void)unlink(path);
+			if (points_to(path, LINK))
+				(void)unlink(path);
+		}
 	}
 }
 
 /* OpenSSL tries .0, .1 and so on until there is none. */
-static int link_hash(const char *root, const char *pem, struct err *err)
+static int link_hash(const char *root, uint32_t hash, struct err *err)
 {
-	uint32_t hash;
-
-	if (hash_of(pem, &hash) < 0)
-		return err_set(err, -EBADMSG, "the sandbox's CA cannot be read");
 	for (unsigned i = 0; i < MAX_SAME_HASH; i++) {
 		AUTO_FREE char *path = xasprintf("%s" CERTS "/%08x.%u", root, hash, i);
 
@@ -177,6 +196,23 @@ static int link_hash(const char *root, const char *pem, struct err *err)
 	return err_set(err, -EEXIST, "there is no room for %08x in " CERTS, hash);
 }
 
+/* Each link leads to the file of all of them: OpenSSL reads every certificate in it. One of the user's
+ * whose name cannot be read is in the bundle all the same. */
+static int link_hashes(const char *root, const char *pem, struct err *err)
+{
+	uint32_t hash;
+	int r = next_hash(&pem, &hash), linked;
+
+	if (r < 0)
+		return err_set(err, -EBADMSG, "the sandbox's CA cannot be read");
+	for (; r != -ENOENT; r = next_hash(&pem, &hash)) {
+		linked = r == 0 ? link_hash(root, hash, err) : 0;
+		if (linked < 0)
+			return linked;
+	}
+	return 0;
+}
+
 static int write_local(const char *root, const char *ca_pem, struct err *err)
 {
 	AUTO_FREE char *path = below(root, LOCAL), *old = NULL;
@@ -186,7 +222,7 @@ static int write_local(const char *root, const char *ca_pem, struct err *err)
 	if (r < 0)
 		return r;
 	if (strcmp(old, text) != 0)
-		drop_hash(root, old);
+		drop_hashes(root, old);
 	return say_or_remove(path, text, err);
 }
 
@@ -205,7 +241,7 @@ static int write_links(const char *root, const char *ca_pem, struct err *err)
 		if (symlink(LOCAL, path) < 0)
 			return err_errno(err, -errno, "making %s in the guest", path);
 	}
-	return link_hash(root, ca_pem, err);
+	return link_hashes(root, ca_pem, err);
 }
 
 static int write_bundle(const char *root, const char *ca_pem, char **ret, struct err *err)
@@ -219,23 +255,47 @@ static int write_bundle(const char *root, const char *ca_pem, char **ret, struct
 	return strcmp(old, *ret) ? say_or_remove(path, *ret, err) : 0;
 }
 
+/* The next certificate under the alias of its number, or no such alias any more. *ret_more: whether
+ * there is another certificate, or was an entry of an earlier start. */
+static int put_java(uint8_t **store, size_t *n, unsigned number, const char **pem, bool *ret_more)
+{
+	AUTO_FREE char *alias =
+		number ? xasprintf("debian:sbx-%u.pem", number) : xstrdup(JAVA_ALIAS);
+	AUTO_FREE uint8_t *new = NULL;
+	size_t n_der = 0, n_new;
+	AUTO_FREE uint8_t *der = pem_next(pem, &n_der);
+	int r = jks_put(slice_of(*store, *n), alias, slice_of(der, der ? n_der : 0), &new, &n_new);
+
+	if (r < 0)
+		return r;
+	*ret_more = der || n_new != *n;
+	free(*store);
+	*store = TAKE(new);
+	*n = n_new;
+	return 0;
+}
+
 /* Debian's store, when a JVM is there and the store is one that we can read: others have the one in
  * TRUST_DIR. */
 static int write_java(const char *root, const char *ca_pem, struct err *err)
 {
 	AUTO_FREE char *path = below(root, JAVA_STORE), *old = NULL;
-	AUTO_FREE uint8_t *new = NULL, *der = NULL;
-	size_t n_old, n_new, n_der = 0;
-	struct slice store;
+	AUTO_FREE uint8_t *now = NULL;
+	size_t n_old, n_now;
+	bool is_more = true;
 
 	if (file_read_bytes(path, &old, &n_old) < 0)
 		return 0;
-	der = pem_next(&ca_pem, &n_der);
-	store = slice_of(old, n_old);
-	if (jks_put(store, JAVA_ALIAS, slice_of(der, der ? n_der : 0), &new, &n_new) < 0 ||
-		slice_eq(store, slice_of(new, n_new)))
+	n_now = n_old;
+	now = xmalloc(n_old ? n_old : 1);
+	memcpy(now, old, n_old);
+	for (unsigned i = 0; is_more && i < MAX_JAVA; i++) {
+		if (put_java(&now, &n_now, i, &ca_pem, &is_more) < 0)
+			return 0;
+	}
+	if (slice_eq(slice_of(old, n_old), slice_of(now, n_now)))
 		return 0;
-	return file_replace_bytes(path, slice_of(new, n_new), err);
+	return file_replace_bytes(path, slice_of(now, n_now), err);
 }
 
 /* The store is made again when the CA is new, which it is after each start. */
@@ -336,14 +396,15 @@ static void note(int *first, struct err *err, int r, const struct err *now)
 int trust_write(const char *root, const struct guest_trust *t, struct err *err)
 {
 	AUTO_FREE char *bundle = NULL;
+	AUTO_FREE char *all = xasprintf("%s%s", t->ca_pem, t->extra_pem ? t->extra_pem : "");
 	struct err now = {0};
 	int first = 0;
 
-	note(&first, err, write_local(root, t->ca_pem, &now), &now);
-	note(&first, err, write_links(root, t->ca_pem, &now), &now);
-	note(&first, err, write_bundle(root, t->ca_pem, &bundle, &now), &now);
-	note(&first, err, write_own(root, t->ca_pem, bundle ? bundle : t->ca_pem, &now), &now);
-	note(&first, err, write_java(root, t->ca_pem, &now), &now);
+	note(&first, err, write_local(root, all, &now), &now);
+	note(&first, err, write_links(root, all, &now), &now);
+	note(&first, err, write_bundle(root, all, &bundle, &now), &now);
+	note(&first, err, write_own(root, all, bundle ? bundle : all, &now), &now);
+	note(&first, err, write_java(root, all, &now), &now);
 	note(&first, err, write_variables(root, t, &now), &now);
 	note(&first, err, write_sudoers(root, t, &now), &now);
 	return first;

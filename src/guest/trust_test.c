@@ -93,6 +93,57 @@ static void must_be_trusted(unsigned which)
 	assert_true(exists(TRUST_JKS));
 }
 
+/* Debian's store has so many of ours, in their order. */
+static void must_have_in_java(unsigned n_ours)
+{
+	AUTO_FREE char *path = xasprintf("%s/etc/ssl/certs/java/cacerts", root), *text = NULL;
+	size_t n;
+
+	assert_int_equal(file_read_bytes(path, &text, &n), 0);
+	assert_int_equal(text[11], n_ours);
+	for (unsigned i = 0; i < n_ours; i++) {
+		struct slice der = mint_ca_der(mints[i]);
+
+		assert_non_null(memmem(text, n, der.p, der.n));
+	}
+}
+
+/* The user's own CA comes with the sandbox's, and goes when it is not told any more. */
+static void test_the_users_own_ca(void **state)
+{
+	struct guest_trust t = {.ca_pem = (char *)cas[0], .extra_pem = (char *)cas[1]};
+	AUTO_FREE char *bundle = NULL, *ca = NULL, *local = NULL;
+	AUTO_FREE uint8_t *store = NULL;
+	struct err err = {0};
+	size_t n;
+
+	put_below(TRUST_BUNDLE, slice_from_str(OTHER));
+	assert_int_equal(jks_from_pem("", &store, &n), 0);
+	put_below("/etc/ssl/certs/java/cacerts", slice_of(store, n));
+	for (unsigned twice = 0; twice < 2; twice++) {
+		assert_int_equal(trust_write(root, &t, &err), 0);
+		free(bundle);
+		bundle = read_below(TRUST_BUNDLE);
+		assert_int_equal(count(bundle, cas[0]), 1);
+		assert_int_equal(count(bundle, cas[1]), 1);
+		assert_int_equal(count(bundle, "# sbx"), 2);
+		assert_int_equal(count(bundle, OTHER), 1);
+	}
+	ca = read_below(TRUST_CA);
+	assert_int_equal(strlen(ca), strlen(cas[0]) + strlen(cas[1]));
+	assert_true(count(ca, cas[0]) == 1 && count(ca, cas[1]) == 1);
+	local = read_below(LOCAL);
+	assert_true(count(local, cas[0]) == 1 && count(local, cas[1]) == 1);
+	assert_true(is_hashed(0, 0) && is_hashed(1, 0));
+	must_have_in_java(2);
+	apply(cas[0], NULL, 0);
+	must_be_trusted(0);
+	must_have_in_java(1);
+	apply("", NULL, 0);
+	assert_false(is_hashed(0, 0) || is_hashed(1, 0));
+	must_have_in_java(0);
+}
+
 static void test_each_start_its_own(void **state)
 {
 	AUTO_FREE char *bundle = NULL;
@@ -289,6 +340,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_users_own_ca),
 		cmocka_unit_test(test_each_start_its_own),
 		cmocka_unit_test(test_twice_writes_nothing),
 		cmocka_unit_test(test_after_the_users_update),

@@ -435,6 +435,7 @@ struct trust {
 	bool is_told;  /* it has been told something, since this machine started */
 	bool is_last;  /* the set-up is done: the sandbox runs once the guest is told */
 	struct edge_ca ca;
+	char *extra; /* the user's own CAs as the guest is told them; NULL: none */
 };
 
 struct keeper {

@@ -5,10 +5,12 @@
  *          memfd that every origin gets. When the text is another one the origins end, because
  *          they have verified by the old one; when it cannot be read there is none, and what
  *          needs an origin is refused.
- * Trust    Files of the host and of the same user; only origins parse them.
+ *          The guest is told the user's own ones too (trust.h).
+ * Trust    Files of the host and of the same user; only origins and the guest parse certificates.
  * Limits   ROOTS_MAX_BYTES each.
  */
 #include "keeper.h"
+#include "trust.h"
 
 #include <errno.h>
 #include <string.h>
@@ -37,7 +39,7 @@ static bool is_same_text(int fd, const char *text, size_t n)
 	return is_same;
 }
 
-static int load_roots(const char *extra, char **ret, struct err *err)
+static int load_roots(struct keeper *k, const char *extra, char **ret, struct err *err)
 {
 	AUTO_FREE char *system = NULL;
 	AUTO_FREE char *own = NULL;
@@ -51,6 +53,7 @@ static int load_roots(const char *extra, char **ret, struct err *err)
 	if (r < 0)
 		return r;
 	*ret = xasprintf("%s\n%s", system, own ? own : "");
+	trust_set_extra(k, own ? own : "");
 	return 0;
 }
 
@@ -58,7 +61,7 @@ void roots_read(struct keeper *k, const char *extra)
 {
 	AUTO_FREE char *text = NULL;
 	struct err err = {0};
-	int r = load_roots(extra, &text, &err);
+	int r = load_roots(k, extra, &text, &err);
 
 	if (r == 0 && is_same_text(k->origins.roots, text, strlen(text)))
 		return;

@@ -6,6 +6,7 @@
  *          services by POST /trust: before the sandbox runs, and again when one of them changes. A
  *          restored guest is told before its set-up, which has to wait for the share.
  *          What changes while the guest is being told is told afterwards.
+ *          The user's own CAs (network.extra-ca) go with it.
  * Trust    The CA is edge's word, which the guest may have taken over: it counts in this one guest.
  * Owns     The CA's key, in memory only, wiped at the end; while the sandbox is suspended it lies beside its
  *          memory (suspend_file.h).
@@ -29,3 +30,8 @@ void trust_send_early(struct keeper *k);
 void trust_forget(struct keeper *k);
 void trust_on_answer(struct keeper *k, const struct guest_reply *reply);
 void trust_wipe(struct keeper *k);
+/* The text of network.extra-ca, "" for none: the guest trusts its certificates too. */
+void trust_set_extra(struct keeper *k, const char *text);
+/* The certificates in a text, one after the other in the form that guest_ctl.h wants, on the heap; as
+ * many as fit into `max` bytes. *ret_left: how many did not fit, or are none. */
+char *trust_pick(const char *text, size_t max, size_t *ret_left);
