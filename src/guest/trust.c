@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "browser.h"
 #include "certname.h"
 #include "file.h"
 #include "jks.h"
@@ -405,6 +406,7 @@ int trust_write(const char *root, const struct guest_trust *t, struct err *err)
 	note(&first, err, write_bundle(root, all, &bundle, &now), &now);
 	note(&first, err, write_own(root, all, bundle ? bundle : all, &now), &now);
 	note(&first, err, write_java(root, all, &now), &now);
+	note(&first, err, browser_write(root, all, &now), &now);
 	note(&first, err, write_variables(root, t, &now), &now);
 	note(&first, err, write_sudoers(root, t, &now), &now);
 	return first;

@@ -101,7 +101,7 @@ static void must_have_in_java(unsigned n_ours)
 
 	assert_int_equal(file_read_bytes(path, &text, &n), 0);
 	assert_int_equal(text[11], n_ours);
-	for (unsigned i = 0; i < n_ours; i++) {
+	for (unsigned i = 0; i < MIN(n_ours, 2U); i++) {
 		struct slice der = mint_ca_der(mints[i]);
 
 		assert_non_null(memmem(text, n, der.p, der.n));
@@ -112,7 +112,7 @@ static void must_have_in_java(unsigned n_ours)
 static void test_the_users_own_ca(void **state)
 {
 	struct guest_trust t = {.ca_pem = (char *)cas[0], .extra_pem = (char *)cas[1]};
-	AUTO_FREE char *bundle = NULL, *ca = NULL, *local = NULL;
+	AUTO_FREE char *bundle = NULL, *ca = NULL, *local = NULL, *more = NULL;
 	AUTO_FREE uint8_t *store = NULL;
 	struct err err = {0};
 	size_t n;
@@ -139,6 +139,10 @@ static void test_the_users_own_ca(void **state)
 	apply(cas[0], NULL, 0);
 	must_be_trusted(0);
 	must_have_in_java(1);
+	/* Several that go at once leave nothing behind. */
+	t.extra_pem = more = xasprintf("%s%s%s", cas[1], cas[1], cas[1]);
+	assert_int_equal(trust_write(root, &t, &err), 0);
+	must_have_in_java(4);
 	apply("", NULL, 0);
 	assert_false(is_hashed(0, 0) || is_hashed(1, 0));
 	must_have_in_java(0);

@@ -460,6 +460,51 @@ def test_proxy_variables(box):
     assert "-Dhttps.proxyPort=3128" in seen["JAVA_TOOL_OPTIONS"]
 
 
+def test_the_users_own_ca_is_trusted_inside(box):
+    """network.extra-ca counted for hosts with a credential only: behind an opaque tunnel the guest itself verifies."""
+    url = "https://allowed.test/"
+    assert netlab.BODY in box.guest(f"curl -sS --max-time 30 {url}", user="agent")
+    assert netlab.BODY in box.guest(f"python3 -c 'import urllib.request; print(urllib.request.urlopen(\"{url}\").read().decode())'", user="agent")
+    assert netlab.BODY in box.guest(f"node -e 'require(\"https\").get(\"{url}\", r => r.pipe(process.stdout))'", user="agent")
+    box.start_container()
+    assert netlab.BODY in box.docker(f"docker exec lab curl -sS --max-time 60 {url}")
+
+
+def test_browser_policies(box):
+    """Chromium and Firefox hide the server name with random bytes unless they are told not to."""
+    ca = box.guest("cat /run/sbx/browser-ca-0.pem")
+    for name in ("chromium", "opt/chrome"):
+        policy = json.loads(box.guest(f"cat /etc/{name}/policies/managed/sbx.json"))
+        assert policy["EncryptedClientHelloEnabled"] is False and policy["CACertificates"][0] in ca.replace("\n", "")
+        assert len(policy["CACertificates"]) == 2  # the sandbox's, and the laboratory's as network.extra-ca
+    for name in ("firefox", "firefox-esr"):
+        policy = json.loads(box.guest(f"cat /etc/{name}/policies/policies.json"))["policies"]
+        assert policy["DisableEncryptedClientHello"] is True and policy["Certificates"]["Install"][0] == "/run/sbx/browser-ca-0.pem"
+        assert "grease_probability" in box.guest(f"cat /etc/{name}/defaults/pref/sbx.js")
+
+
+def test_the_host_by_its_docker_name(lab, box):
+    """Only a rule with the name and the port leads to 127.0.0.1 of the host, in processes and in containers."""
+    def answer(_, s):
+        s.recv(4096)
+        s.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 13\r\n\r\nfrom the host")
+
+    server = netlab.Listener(answer, lab.apart)
+    url = f"http://host.docker.internal:{server.port}/"
+    ways = (f"curl -sS --max-time 30 {url}", f"curl -sS --noproxy '*' --max-time 30 {url}", f"docker exec lab curl -sS --max-time 60 {url}")
+    try:
+        box.start_container()
+        for way in ways:
+            assert "from the host" not in box.exec("sh", "-c", way, user="agent", check=False, timeout=SLOW).stdout
+        assert server.count == 0
+        with rule(box.env, "allow", f"host.docker.internal:{server.port}"):
+            assert [box.docker(way, user="agent") for way in ways] == ["from the host"] * 3
+    finally:
+        server.stop()
+    said = box.env.sbx("policy", "allow", "network", "host.docker.internal", check=False)
+    assert said.returncode != 0 and "must name a port" in said.stderr
+
+
 def test_gateway_names(box):
     for name in ("gateway.docker.internal", "gateway.sbx.internal"):
         assert "198.18.0.1" in box.guest(f"getent ahostsv4 {name}")
@@ -537,14 +582,14 @@ def test_docker_build_goes_the_same_way(lab, box):
         said = box.exec("docker", "build", "--no-cache", "--progress=plain", build, user="agent", check=False, timeout=SLOW)
         assert said.returncode == 0, said.stdout + said.stderr
         assert lab.connections()["http"] >= before + 2
-    assert "gateway.docker.internal:3128" not in said.stdout + said.stderr
+    assert not re.search(r"^#\d+ [0-9.]+ https?_proxy=", said.stdout + said.stderr, re.IGNORECASE | re.MULTILINE)
 
 
 def test_a_container_of_another_network_goes_the_same_way(lab, box):
     box.start_container()
-    inside = ("curl -sS --max-time 60 --cacert /lab/ca.crt https://allowed.test/ && "
-              "curl -sS --noproxy '*' --max-time 60 --cacert /lab/ca.crt https://allowed.test/; "
-              "for p in '' '*'; do curl -sS --noproxy \"$p\" --max-time 60 https://denied.test/; echo exit=$?; done")
+    inside = ("curl -sS --proxy http://gateway.docker.internal:3128 --max-time 60 --cacert /lab/ca.crt https://allowed.test/ && "
+              "curl -sS --max-time 60 --cacert /lab/ca.crt https://allowed.test/; "
+              "for p in '' '*'; do curl -sS --proxy http://gateway.docker.internal:3128 --noproxy \"$p\" --max-time 60 https://denied.test/; echo exit=$?; done")
     with lab.nobody_connects("https"):
         out = box.docker("docker network create apart >&2; docker run --rm --network apart -v /usr:/usr:ro "
                          f"-v {box.folder}:/lab lab:1 sh -c {shlex.quote(inside)}; docker network rm apart >&2")
