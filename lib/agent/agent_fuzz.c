@@ -7,12 +7,21 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* One of the parts is ".."; a name such as "..x" is harmless. */
+static bool has_up(const char *path)
+{
+	for (const char *at = path; at; at = strchr(at, '/')) {
+		at += *at == '/';
+		if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || !at[2]))
+			return true;
+	}
+	return false;
+}
+
 static void check_paths(const struct agent_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		assert(l->v[i].a[0] != '/' &&
-			!strstr(l->v[i].a, "..") == !strstr(l->v[i].a, "../") &&
-			strncmp(l->v[i].a, "../", 3) != 0 && !strstr(l->v[i].a, "/../"));
+		assert(l->v[i].a[0] != '/' && !has_up(l->v[i].a));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -16,17 +16,10 @@ static const char *const dropped[] = {
 	"upgrade",
 };
 
-/* Names that frame or route. Spelled with "_" some gateways take them for the real ones. */
+/* Names with "-" that frame. Some gateways treat the spelling with "_" as the real name. */
 static const char *const sensitive[] = {
-	"authorization",
-	"connection",
 	"content-length",
-	"cookie",
-	"expect",
-	"host",
-	"te",
 	"transfer-encoding",
-	"upgrade",
 };
 
 static const char *const not_in_trailers[] = {

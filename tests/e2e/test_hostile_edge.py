@@ -7,11 +7,18 @@ import pathlib
 
 import host
 import pytest
-from installation import HOSTILE
+from installation import HOSTILE, private
 
 HOW = ("out_of_phase", "wrong_build", "oversized", "extra_fd", "ready_twice", "unknown_stream",
        "unasked_pong", "keepers_words", "trailing_bytes", "truncated_text", "early_ask",
        "ask_with_fd", "ask_twice", "ask_flood", "own_verdict")
+
+
+@pytest.fixture(scope="module")
+def own():
+    """One installation for all: sbx-edge is replaced in it, and each sandbox is removed before the next."""
+    with private() as made:
+        yield made
 
 
 def put_in_place(env, how):
@@ -21,18 +28,19 @@ def put_in_place(env, how):
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_a_hostile_edge_is_killed_and_then_the_sandbox_is_stopped(fresh_env, how):
-    put_in_place(fresh_env, how)
+def test_a_hostile_edge_is_killed_and_then_the_sandbox_is_stopped(own, how):
+    put_in_place(own, how)
     before = host.mounts()
-    done = fresh_env.sbx("-D", "create", "shell", "--name", "victim", "--cpus", 1, "--memory", "512m",
-                         check=False, timeout=60)
+    done = own.sbx("-D", "create", "shell", "--name", "victim", "--cpus", 1, "--memory", "512m", check=False, timeout=60)
     assert done.returncode != 0
     assert "sbx-edge broke its protocol" in done.stderr
-    (box,) = fresh_env.ls()
+    (box,) = own.ls()
     assert box["status"] == "stopped"
-    log = (fresh_env.state / "sandboxes" / box["id"] / "keeper.log").read_text()
+    log = (own.state / "sandboxes" / box["id"] / "keeper.log").read_text()
     assert log.count("worker violation") == 3
-    names = set(host.processes(fresh_env.folder).values())
+    names = set(host.processes(own.folder).values())
     assert not names & {"sbx-keeper", "sbx-edge", "qemu-system-x86"}, names
     assert host.mounts() == before
-    assert not os.path.exists(fresh_env.runtime / "s" / box["id"])
+    assert not os.path.exists(own.runtime / "s" / box["id"])
+    own.sbx("rm", "-f", "victim")
+    assert own.ls() == []

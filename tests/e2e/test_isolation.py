@@ -2,6 +2,8 @@
 import hashlib
 import os
 import pathlib
+import shlex
+import shutil
 import subprocess
 
 import pytest
@@ -121,6 +123,11 @@ def test_a_hard_link_out_of_the_workspace_cannot_be_made(views):
     assert not (views.base / "main" / "hard").exists()
 
 
+# The share refuses extended attributes everywhere, also where writing is allowed.
+XATTR = "python3 -c \"import os; os.setxattr('$D/data', 'user.x', b'y')\""
+# A second mount of the device shows one of the workspaces; which one is the kernel's choice.
+AGAIN = "mkdir -p /mnt/again; mount -t virtiofs sbx /mnt/again; find /mnt/again -name data -exec sh -c 'echo x > $1' _ {} ';'"
+SHARE = "mount -o remount,rw /run/sbx/workspaces/share; find /run/sbx/workspaces/share -name data -exec sh -c 'echo x > $1' _ {} ';'"
 # Each is an attempt of guest root to write below the read-only folder D (its file is data) or file F.
 ATTEMPTS = [
     "echo x > $D/data",
@@ -133,7 +140,7 @@ ATTEMPTS = [
     "chmod 777 $D/data",
     "touch -d 2001-01-01 $D/data",
     "truncate -s 0 $D/data",
-    "setfattr -n user.x -v y $D/data",
+    XATTR,
     "echo x > $F",
     "rm $F",
     "truncate -s 0 $F",
@@ -142,21 +149,23 @@ ATTEMPTS = [
     "umount $D; echo x > $D/data",
     "umount -l $D; mkdir -p $D; echo x > $D/data",
     "mkdir -p /mnt/b; mount --bind $D /mnt/b; mount -o remount,bind,rw /mnt/b; echo x > /mnt/b/data",
-    "mkdir -p /mnt/again; mount -t virtiofs sbx /mnt/again; find /mnt/again -name data -exec sh -c 'echo x > $1' _ {} ';'",
+    AGAIN,
+    SHARE,
     "unshare -m sh -c \"mount -o remount,rw $D; echo x > $D/data\"",
     "exec 3<>$D/data; echo x >&3",
     "dd if=/dev/zero of=$D/data bs=1 count=1 conv=notrunc",
-    "python3 -c \"import os,mmap; f=os.open('$D/data',os.O_RDONLY); m=mmap.mmap(f,6,mmap.MAP_SHARED,mmap.PROT_WRITE); m[0:1]=b'x'\"",
+    "python3 -c \"import os,mmap; f=os.open('$D/data',os.O_RDWR); m=mmap.mmap(f,6,mmap.MAP_SHARED,mmap.PROT_WRITE); m[0:1]=b'x'\"",
 ]
 
 
 def state_of(path):
-    """Names, content, mode and time of everything below."""
+    """Names, content, mode, time and extended attributes of everything below."""
     found = {}
     for at in sorted([path, *path.rglob("*")] if path.is_dir() else [path]):
         st = at.lstat()
         content = hashlib.sha256(at.read_bytes()).hexdigest() if at.is_file() else ""
-        found[str(at)] = (st.st_mode, st.st_mtime_ns, st.st_nlink, content)
+        attributes = {name: os.getxattr(at, name, follow_symlinks=False) for name in os.listxattr(at, follow_symlinks=False)}
+        found[str(at)] = (st.st_mode, st.st_mtime_ns, st.st_nlink, content, attributes)
     return found
 
 
@@ -168,6 +177,28 @@ def test_read_only_holds_against_guest_root(views, attempt):
     views.exec("unshare", "-m", "sh", "-c", f"D='{folder}' F='{file}'; {attempt}; sync", user="root",
                check=False)
     assert (state_of(folder), state_of(file)) == before
+
+
+def test_the_attempts_write_where_writing_is_allowed(views):
+    """The same commands in the workspace that can be written: an attempt that does nothing there proves nothing above."""
+    places, scripts = {}, {}
+    for n, attempt in enumerate(ATTEMPTS):
+        place = places[attempt] = views.base / "main" / f"attempt-{n}"
+        (place / "fixed").mkdir(parents=True)
+        (place / "fixed" / "data").write_text("fixed\n")
+        (place / "single").write_text("single\n")
+        scripts[attempt] = f"unshare -m sh -c {shlex.quote(f'D={place}/fixed F={place}/single; {attempt}')}"
+    before = {attempt: state_of(place) for attempt, place in places.items()}
+
+    def idle(attempts):
+        views.exec("sh", user="root", input="\n".join(scripts[a] for a in attempts) + "\nsync\n", check=False, timeout=120)
+        return [a for a in attempts if state_of(places[a]) == before[a]]
+    # SHARE writes to every file of that name: after all others.
+    assert idle([a for a in ATTEMPTS if a not in (AGAIN, SHARE)]) == [XATTR]
+    views.exec("unshare", "-m", "sh", "-c", "mkdir -p /mnt/again; mount -t virtiofs sbx /mnt/again && mountpoint -q /mnt/again", user="root")
+    assert idle([SHARE]) == []
+    for place in places.values():
+        shutil.rmtree(place)
 
 
 def test_read_only_is_readable(views):

@@ -506,7 +506,7 @@ def test_an_answer_that_was_cut_looked_whole(answer, how, version):
             rig.Rig("allow network a.test", {"a.test:80": f"127.0.0.1:{listener.port}"}) as box, box.proxy() as stream:
         stream.send(f"GET http://a.test/ HTTP/{version}\r\nHost: a.test\r\n\r\n".encode())
         head = stream.until(b"\r\n\r\n").lower()
-        assert b" 200 " in head or not head
+        assert b" 200 " in head
         stream.until(b"half")
         if how == "egress":
             os.kill(box.stats()["egress"]["pid"], signal.SIGKILL)
@@ -568,8 +568,6 @@ def test_a_path_that_is_none_is_reset(path):
         data = b""
         while frame(RST, 0, 1)[3:9] not in data:
             piece = wire.recv()
-            if not piece:
-                break
+            assert piece, "the connection was closed without a reset of the stream"
             data += piece
-        assert frame(RST, 0, 1)[3:9] in data or not piece
         assert box.stats()["asks"] == 0

@@ -1,0 +1,242 @@
+"""sbx prove with a hostile guest, with a twin, and when it is interrupted. See prove_rig.py."""
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+
+import pytest
+
+from prove_rig import DATA, HEAD, TWIN, prove, wait_for  # noqa: F401
+
+
+# ---- a hostile guest ----
+
+GOOD = "frame(n, 0, b'all is well')"
+
+
+@pytest.mark.parametrize("text", [
+    "ask(); os.write(1, b'hello, I am no frame, but long enough')",
+    "n = ask(); frame(n + 1, 0, b'of another one')",
+    f"n = ask(); {GOOD}; {GOOD}; time.sleep(5)",
+    "n = ask(); frame(n, 0, b'x', n=1 << 30); time.sleep(5)",
+    "n = ask(); frame(n, 0, b'x' * 100, n=8193); time.sleep(5)",
+    "n = ask(); frame(n, 0, b'half', n=4000)",
+    "n = ask(); os._exit(0)",
+    "os._exit(0)",
+    "n = ask(); os.write(1, struct.pack('<II', MARK, n))",
+    "n = ask(); frame(n, 1 << 31, b'x'); n = ask(); frame(n, 256, b'x')",
+    "n = ask(); frame(n, 0, b'')\nos.write(2, b'\\x1b[2J' * 10000)\nos._exit(9)",
+])
+def test_a_hostile_guest_turns_nothing_green(prove, text):
+    for name in ("a", "b"):
+        prove.probe(f"files/{name}", HEAD + "# seconds: 2\n#: inside\nsaw x\n#: outside\nsaw seen\n")
+    prove.hostile(text + "\n__import__('shutil').rmtree(sys.argv[2])" if "os._exit" not in text else
+                  "__import__('shutil').rmtree(sys.argv[2])\n" + text)
+    p = prove.run("demo", "--json", check=1)
+    by = {x["id"]: x for x in json.loads(p.stdout)["probes"]}
+    assert "files/b" in by and by["files/b"]["verdict"] == "fail", p.stdout
+    assert "\x1b" not in p.stdout + p.stderr
+    for folder in (prove.inst.root / "state").glob("sbx-prove-*"):
+        subprocess.run(["rm", "-rf", folder], check=True)  # what this guest did not remove is its own
+
+
+def test_no_control_character_comes_through(prove):
+    prove.probe("files/a", HEAD + "#: inside\nsaw x\n")
+    prove.hostile(r"n = ask(); frame(n, 1, b'\x1b]0;owned\x07\x9b31m\xe2\x80\xaeabc\x00\r\xff'); ask()"
+                  "\n__import__('shutil').rmtree(sys.argv[2])")
+    for args in ((), ("-v",), ("--json",)):
+        p = prove.inst.sbx("prove", "demo", *args, env=prove.env, binary=True)
+        assert p.returncode == 1
+        text = p.stdout.decode()  # valid UTF-8
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text), text
+        assert "owned" in text
+    for folder in (prove.inst.root / "state").glob("sbx-prove-*"):
+        subprocess.run(["rm", "-rf", folder], check=True)
+
+
+def test_the_page_follows_no_link_that_a_guest_planted(prove):
+    prove.probe("files/a", HEAD + "#: inside\nsaw x\n")
+    precious = prove.inst.root / "authorized_keys"
+    precious.write_text("mine\n")
+    page = prove.inst.work / "proof.html"
+    page.symlink_to(precious)
+    prove.run("demo", "--html", "proof.html", check=0)
+    assert precious.read_text() == "mine\n" and not page.is_symlink() and "<html" in page.read_text()
+    # Nothing is left of a page that could not be written.
+    prove.run("demo", "--html", "none/proof.html", check=125)
+    assert [f.name for f in prove.inst.work.iterdir() if "proof" in f.name] == ["proof.html"]
+
+
+@pytest.mark.parametrize("probe", ["host/clock", "kernel/memory"])
+def test_the_text_of_a_hostile_guest_runs_nothing_on_the_host(prove, probe):
+    """Where sh is bash, arithmetic ran the commands in it."""
+    canary = prove.inst.root / "ran"
+    text = (DATA / "probes" / probe).read_text()
+    prove.probe(probe, text)
+    prove.hostile(f"n = ask(); frame(n, 0, b'now[$(touch {canary})]'); ask()\n__import__('shutil').rmtree(sys.argv[2])")
+    path = prove.inst.root / "bin"
+    path.mkdir()
+    (path / "sh").symlink_to("/bin/bash")
+    p = prove.inst.sbx("prove", "demo", "--json", env={**prove.env, "PATH": f"{path}:{os.environ['PATH']}"})
+    by = {x["id"]: x for x in json.loads(p.stdout)["probes"]}
+    assert not canary.exists() and by[probe]["verdict"] == "fail", p.stdout
+    for folder in (prove.inst.root / "state").glob("sbx-prove-*"):
+        subprocess.run(["rm", "-rf", folder], check=True)
+
+
+def test_the_shell_of_the_probes_is_not_the_one_of_the_path(prove):
+    """The probe is red where the shell runs a command in the value of a variable, as bash does."""
+    prove.probe("host/probe-shell", (DATA / "probes/host/probe-shell").read_text())
+    path = prove.inst.root / "bin"
+    path.mkdir()
+    (path / "sh").symlink_to("/bin/bash")
+    p = prove.inst.sbx("prove", "demo", "--json", env={**prove.env, "PATH": f"{path}:{os.environ['PATH']}"})
+    assert p.returncode == 0, p.stdout
+
+
+def test_a_guest_that_never_answers(prove):
+    prove.probe("files/a", HEAD + "# seconds: 1\n#: inside\nsaw x\n")
+    prove.hostile("ask(); __import__('shutil').rmtree(sys.argv[2]); time.sleep(100)")
+    whole, by = prove.json("demo", check=1)
+    assert "did not answer" in by["files/a"]["why"] and whole["seconds"] < 40
+
+
+def test_a_sandbox_without_a_shell_says_so(prove):
+    prove.probe("files/a", HEAD + "#: inside\nsaw x\n")
+    prove.inst.sbx("rm", "-f", "demo", check=0)
+    prove.inst.create("demo", "-e", "PATH=/nowhere")
+    why = prove.json("demo", check=1)[1]["files/a"]["why"]
+    assert "no shell in this sandbox" in why or "did not answer" in why
+
+
+# ---- the twin ----
+
+def twin_probe(prove):
+    prove.probe("files/twin", TWIN + "#: inside\n"
+                '[ -w "$WORKSPACE" ] && [ -d "$RO" ] && [ -f "$HIDDEN" ] || hole "$WORKSPACE $RO $HIDDEN"\nsaw "$WORKSPACE"\n'
+                '#: outside\n"$SBX" inspect --json "$SANDBOX"\n"$SBX" policy ls --json --sandbox "$SANDBOX" | grep -A 9 "$SANDBOX" >"$DIR/rules"\n'
+                'grep -q allowed.example "$DIR/rules" && grep -q denied.example "$DIR/rules" || hole "no rules"\n')
+
+
+def test_the_twin_is_like_the_sandbox_and_goes(prove):
+    prove.inst.sbx("rm", "-f", "demo", check=0)
+    prove.inst.create("demo", prove.inst.work, "--cpus", "3", "-m", "768m", "--allow-network", "allowed.example:443", "--deny-network",
+                      "denied.example")
+    twin_probe(prove)
+    prove.probe("files/plain", HEAD + "#: inside\nsaw x\n")
+    whole, by = prove.json("demo", check=0)
+    assert re.fullmatch(r"prove-[0-9a-f]{8}", whole["twin"])
+    assert by["files/twin"]["on"] == "twin" and by["files/plain"]["on"] == "sandbox"
+    seen = by["files/twin"]["outside"]
+    assert '"cpus": 3' in seen and f'"memory": {768 << 20}' in seen and '"template": "debian"' in seen
+    assert prove.names() == ["demo"]
+    assert "allowed.example" in prove.inst.sbx("policy", "ls", "--wide").stdout
+    assert "prove-" not in prove.inst.sbx("policy", "ls", "--wide").stdout
+
+
+def test_a_twin_that_is_given_stays(prove):
+    rw, ro = prove.inst.root / "rw", prove.inst.root / "ro"
+    rw.mkdir()
+    ro.mkdir()
+    (rw / "a.hidden").write_text("x")
+    prove.inst.create("mine", rw, f"{ro}:ro", "--hide", "*.hidden")
+    prove.probe("files/twin", TWIN + '#: outside\nsaw "$SANDBOX $WORKSPACE $RO $HIDDEN"\n')
+    whole, by = prove.json("demo", "--twin", "mine", check=0)
+    assert by["files/twin"]["outside"] == f"mine {rw} {ro} {rw}/a.hidden" and whole["twin"] == "mine"
+    assert prove.names() == ["demo", "mine"]
+
+
+def test_a_twin_that_cannot_be_made_is_red(prove):
+    prove.probe("files/twin", TWIN + "#: inside\nsaw x\n")
+    (prove.inst.root / "data/sbx/templates/debian/manifest.json").unlink()
+    why = prove.json("demo", check=1)[1]["files/twin"]["why"]
+    assert "the scratch twin could not be made" in why
+    assert prove.names() == ["demo"]
+
+
+def test_recovery_tries_again_on_the_twin(prove):
+    flag = prove.inst.root / "flag"
+    prove.probe("network/a", HEAD + f'#: inside\n[ -e {flag} ] && hole "a hole afterwards"\nsaw fine\n#: outside\nsaw "$SANDBOX $(pid keeper)"\n')
+    prove.probe("network/b", HEAD + "#: outside\nsaw fine\n")
+    prove.probe("recovery/harm", TWIN + f'# again: network/a network/b\n#: before\n"$SBX" stop "$SANDBOX" && "$SBX" exec "$SANDBOX" true\n'
+                f'case $SANDBOX in prove-*) touch {flag};; esac\n')
+    prove.probe("recovery/plain", TWIN + f"# again: network/b\n#: before\ntrue\n#: outside\nsaw after\n")
+    whole, by = prove.json("demo", check=1)
+    assert {i: by[i]["verdict"] for i in by} == {
+        "network/a": "pass", "network/b": "pass", "recovery/harm": "fail", "recovery/harm+network/a": "fail",
+        "recovery/harm+network/b": "pass", "recovery/plain": "pass", "recovery/plain+network/b": "pass"}
+    assert "a hole afterwards" in by["recovery/harm"]["why"]
+    assert by["recovery/harm+network/a"]["group"] == "recovery" and by["recovery/harm+network/a"]["outside"].startswith("prove-")
+    assert by["network/a"]["outside"].startswith("demo ")
+
+
+def test_harm_that_did_not_work_is_red_with_all_behind_it(prove):
+    prove.probe("network/a", HEAD + "#: inside\nsaw fine\n")
+    prove.probe("recovery/harm", TWIN + "# again: network/a\n#: before\nhole 'could not'\n")
+    by = prove.json("demo", "--group", "recovery", check=1)[1]
+    assert by["recovery/harm"]["why"] == "could not" and by["recovery/harm+network/a"]["verdict"] == "fail"
+
+
+def test_harm_that_is_left_out_leaves_out_all_behind_it(prove):
+    prove.probe("network/a", HEAD + "#: inside\nsaw fine\n")
+    prove.probe("recovery/harm", TWIN + "# again: network/a\n#: before\nskip 'not here'\n#: inside\nsaw x\n")
+    by = prove.json("demo", "--group", "recovery", check=0)[1]
+    assert by["recovery/harm"]["why"] == "not here"
+    assert by["recovery/harm"]["verdict"] == by["recovery/harm+network/a"]["verdict"] == "skip"
+
+
+# ---- the end, whatever the end ----
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_it_leaves_nothing(prove, number):
+    mark = prove.inst.root / "began"
+    prove.probe("files/slow", HEAD + f"# seconds: 60\n#: before\nsleep 301 &\n#: inside\ntouch {mark}; saw x; sleep 302\n")
+    prove.probe("files/later", HEAD + "#: inside\nsaw x\n")
+    prove.probe("files/twin", TWIN + "# seconds: 60\n#: inside\nsaw x; sleep 303\n")
+    p = prove.start("demo", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(lambda: mark.exists() and len(prove.names()) == 2)
+    p.send_signal(number)
+    out, err = p.communicate(timeout=30)
+    assert p.returncode == 125 and b"Interrupted" in out, (out, err)
+    assert prove.names() == ["demo"] and prove.left() == []
+    ps = subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True).stdout
+    assert not re.search(r"^sleep 30[123]$", ps, re.M)
+
+
+def test_what_a_killed_run_left_goes_with_the_next(prove):
+    mark = prove.inst.root / "began"
+    prove.probe("files/slow", HEAD + f"# seconds: 60\n#: inside\ntouch {mark}; saw x; sleep 60\n")
+    prove.probe("files/twin", TWIN + "# seconds: 60\n#: inside\nsaw x; sleep 60\n")
+    prove.probe("files/fast", HEAD + "#: inside\nsaw x\n")
+    p = prove.start("demo", stdout=subprocess.DEVNULL)
+    # The twin's folder goes with the twin; where it is a stand-in, only when the driver that is to remove it has begun.
+    wait_for(lambda: mark.exists() and len(prove.names()) == 2 and prove.drivers() == 2)
+    prove.run("demo", "--probe", "files/fast", check=0)
+    assert len(prove.names()) == 2, "the twin of a run that goes on stays"
+    p.kill()
+    p.wait()
+    assert len(list(prove.tmp.iterdir())) == 1
+    prove.inst.create("prove-0123abcd")  # somebody's own, of that name
+    prove.run("demo", "--probe", "files/fast", check=0)
+    assert prove.names() == ["demo", "prove-0123abcd"]
+    wait_for(lambda: prove.left() == [])
+
+
+def test_on_a_terminal_each_probe_has_its_line_as_it_ends(prove):
+    for name in ("a", "b"):
+        prove.probe(f"files/{name}", HEAD + "#: inside\nsaw x\n")
+    prove.probe("files/c", HEAD + "#: inside\nhole broken\n")
+    master, slave = pty.openpty()
+    p = prove.start("demo", stdout=slave, stderr=subprocess.DEVNULL)
+    os.close(slave)
+    text = b""
+    try:
+        while part := os.read(master, 4096):
+            text += part
+    except OSError:
+        pass
+    assert p.wait() == 1
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text.decode()).replace("\r", "")
+    assert re.search(r"✓ files/a.*✓ files/b.*✗ files/c.*WHY +broken.*files: 2 green, 1 RED.*3 probes: 2 green, 1 red", text, re.S), text
