@@ -206,6 +206,9 @@ static void paths_have_one_normal_form(void **state)
 		{"/a/../..", NULL, 0},
 		{"/a//../../b", NULL, 0},
 		{"/..;/", NULL, 0},
+		{"/.;x/../etc", NULL, 0}, /* "." with a parameter is no segment to go up from */
+		{"/a/.;/../../b", NULL, 0},
+		{"/%2e%3bx/../etc", NULL, 0},
 		{"/%2e./a", NULL, 0},
 		{"/a%00", NULL, 0},
 		{"/a%", NULL, 0},

@@ -5,7 +5,7 @@
  *          installed in the child by one system call (filter_install); jail_seal does both.
  * Trust    Constants in, BPF out. Foreign architectures and x32 are killed.
  * Owns     struct filter owns the BPF bytes.
- * See      profiles.h, profiles_test.c
+ * See      profiles.h, filter_test.c, profiles_test.c
  */
 #pragma once
 

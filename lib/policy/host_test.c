@@ -90,6 +90,19 @@ static void every_spelling_of_an_ipv4_address_is_that_address(void **state)
 	}
 }
 
+/* Numbers that are 127.0.0.1 only in 64 bits that overflow. */
+static void a_number_that_overflows_is_refused(void **state)
+{
+	static const char *const rows[] = {"0x1000000007f000001", "18446744075840258049",
+		"02000000000017700000001", "0x100000000", "4294967296", "0x1000000000000007f.1"};
+	struct host h;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		for (size_t j = 0; j < ARRAY_LEN(readers); j++)
+			if (readers[j](slice_from_str(rows[i]), &h, NULL) != -EINVAL)
+				fail_msg("%s is %s", rows[i], h.name);
+}
+
 /* Whatever libc would take for an address is never a name here. */
 static void what_inet_aton_takes_is_never_a_name(void **state)
 {
@@ -239,6 +252,7 @@ int main(void)
 		cmocka_unit_test(bad_names_are_refused),
 		cmocka_unit_test(lengths_end_at_63_and_253),
 		cmocka_unit_test(every_spelling_of_an_ipv4_address_is_that_address),
+		cmocka_unit_test(a_number_that_overflows_is_refused),
 		cmocka_unit_test(what_inet_aton_takes_is_never_a_name),
 		cmocka_unit_test(socks5_nul_byte_every_byte_value_at_every_place),
 		cmocka_unit_test(international_names_become_a_labels),

@@ -218,6 +218,10 @@ static void special_addresses_need_a_rule_that_names_them(void **state)
 	check("allow network 0.0.0.0/0:1-65535,[::/0]:1-65535", "8.8.8.8:80", special);
 	check("allow network 10.0.0.0/8", "10.0.0.1:80", "127.0.0.1:80 [64:ff9b::a00:1]:80");
 	check("allow network 8.0.0.0/6", "8.8.8.8:80", "10.0.0.1:80");
+	/* One bit wider than the private network: it does not name it. */
+	check("allow network 10.0.0.0/7", "11.1.2.3:80", "10.1.2.3:80");
+	check("allow network 168.0.0.0/7,[fc00::/6]", "168.1.2.3:80",
+		"169.254.1.1:80 [fd00::1]:80");
 	check("allow network 169.254.0.0/16", "169.254.1.1:80", "169.254.169.254:80");
 	check("allow network 169.254.169.254", "169.254.169.254:80 [::ffff:a9fe:a9fe]:80",
 		"169.254.169.254:22 [64:ff9b::a9fe:a9fe]:80");
@@ -272,6 +276,24 @@ static void the_connected_address_is_decided_again(void **state)
 	assert_false(connected(p, "10.2.2.3", 22).allowed);
 	assert_false(connected(NULL, "9.9.9.9", 443).allowed);
 	policy_free(p);
+}
+
+/* A rule for every host does not name the private addresses that a name resolves to. */
+static void allow_all_does_not_open_special_addresses_at_connect(void **state)
+{
+	static const char *const special[] = {
+		"10.1.2.3", "127.0.0.1", "169.254.169.254", "192.168.1.1", "::1", "fd00:ec2::254"};
+	struct policy *p = load("allow network **:1-65535", NULL);
+	struct policy *wide = load("allow network 10.0.0.0/7:1-65535", NULL);
+
+	assert_true(connected(p, "9.9.9.9", 443).allowed);
+	for (size_t i = 0; i < ARRAY_LEN(special); i++) {
+		assert_false(connected(p, special[i], 443).allowed);
+		assert_int_equal(connected(p, special[i], 443).why, POLICY_SPECIAL);
+	}
+	assert_false(connected(wide, "10.1.2.3", 443).allowed);
+	policy_free(p);
+	policy_free(wide);
 }
 
 static void missing_empty_or_broken_denies_everything(void **state)
@@ -433,6 +455,7 @@ int main(void)
 		cmocka_unit_test(a_denied_address_is_denied_inside_others),
 		cmocka_unit_test(networks_inside_and_beside_each_other),
 		cmocka_unit_test(the_connected_address_is_decided_again),
+		cmocka_unit_test(allow_all_does_not_open_special_addresses_at_connect),
 		cmocka_unit_test(missing_empty_or_broken_denies_everything),
 		cmocka_unit_test(the_decision_is_explained),
 		cmocka_unit_test(a_name_resolves_when_any_port_is_open),

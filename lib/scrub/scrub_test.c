@@ -381,6 +381,18 @@ static void test_values_with_escapes_in_them(void **state)
 	}
 }
 
+/* As in the body of a form. */
+static void test_a_space_written_as_plus(void **state)
+{
+	struct scrub_set *set = set_of("open sesame now", NULL);
+
+	check_text(set, "q=open+sesame+now.", "q=***************.", 1);
+	check_text(set, "open+sesame%20now.", "*****************.", 1);
+	check_text(set, "open sesame+now.", "***************.", 1);
+	check_text(set, "open-sesame+now.", "open-sesame+now.", 0);
+	scrub_set_free(set);
+}
+
 static void test_mixed_ways(void **state)
 {
 	struct scrub_set *set = set_of("Secret/Value", NULL);
@@ -543,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_byte_by_byte),
 		cmocka_unit_test(test_whole_texts),
 		cmocka_unit_test(test_values_with_escapes_in_them),
+		cmocka_unit_test(test_a_space_written_as_plus),
 		cmocka_unit_test(test_mixed_ways),
 		cmocka_unit_test(test_what_is_kept_back),
 		cmocka_unit_test(test_idle),

@@ -11,7 +11,7 @@
  * Owns     The supervisor is sealed (JAIL_HIDE) and dies with the keeper or with virtiofsd. When it
  *          is gone, every such call fails: closed.
  * Limits   SHARE_MAX_HIDE globs.
- * See      share.h, share_test.c, share_vm_test.c
+ * See      share.h, hide_test.c, share_test.c, share_vm_test.c
  */
 #pragma once
 

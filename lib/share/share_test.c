@@ -91,11 +91,13 @@ static void guests_that_must_not_be_covered(void **state)
 	static const char *const bad[] = {"/", "/proc", "/sys", "/dev", "/run", "/usr", "/etc",
 		"/bin", "/lib", "/lib64", "/sbin", "/boot", "/home", "/home/agent", "/root", "/tmp",
 		"/var", "/proc/1", "/etc/ssh", "/usr/bin", "/usr/local/bin", "/dev/shm/x",
-		"/var/lib/docker/x", "/run/user", "relative", "", "/a/../b", "/a/./b", "/a//b",
-		"/a/", "/..", NULL};
+		"/var/lib/docker/x", "/run/user", "/lib32/x", "/libx32", "/libx32/x", "/var/run",
+		"/var/run/x", "/var/tmp", "/var/lib", "/var/lib/containerd/x", "relative", "",
+		"/a/../b", "/a/./b", "/a//b", "/a/", "/..", NULL};
 	static const char *const good[] = {"/work", "/home/me/project", "/home/agent/project",
 		"/srv/x", "/tmp/x", "/opt", "/var/www", "/usr/src/linux", "/run/media/me/disk",
-		"/libfoo", "/etcetera", "/a/..b", "/mnt/data", NULL};
+		"/libfoo", "/libx32foo", "/var/lib/mine", "/var/running", "/etcetera", "/a/..b",
+		"/mnt/data", NULL};
 
 	for (const char *const *p = bad; *p; p++)
 		if (scaffold_check_guest(*p, NULL) != -EINVAL)

@@ -258,6 +258,49 @@ static void cve_2026_46703_links_are_made_and_never_followed(void **state)
 	sh("test -f dest/in/t/l && ! test -L dest/in/t/l && grep -q mine dest/in/t/l");
 }
 
+static bool exchange_target; /* at the next linkat, as another process could do it */
+
+int __real_linkat(int from_at, const char *from, int to_at, const char *to, int flags);
+int __wrap_linkat(int from_at, const char *from, int to_at, const char *to, int flags);
+int __wrap_linkat(int from_at, const char *from, int to_at, const char *to, int flags)
+{
+	if (exchange_target)
+		sh("rm dest/in/t/f && ln outside/dir/f dest/in/t/f");
+	return __real_linkat(from_at, from, to_at, to, flags);
+}
+
+/* A link to a file that was there before is refused before anything in the destination changes. */
+static void a_refused_hard_link_replaces_nothing(void **state)
+{
+	struct err err = {0};
+
+	begin();
+	add(TAR_HARDLINK, "trap", "hard", "");
+	add_end();
+	assert_int_equal(unpack(NULL, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "something that is not in it"));
+	sh("test -L dest/in/trap && test dest/in/hard -ef outside/dir/f");
+	sh("rm -rf dest"); /* the link count of the file outside */
+}
+
+/* The target becomes another file between the look at it and the link: the link goes again. */
+static void a_hard_link_whose_target_is_exchanged_is_removed(void **state)
+{
+	struct err err = {0};
+
+	begin();
+	add(TAR_DIR, "t", "", "");
+	add(TAR_FILE, "t/f", "", "mine");
+	add(TAR_HARDLINK, "t/h", "t/f", "");
+	add_end();
+	exchange_target = true;
+	assert_int_equal(unpack("t", &err), -EBADMSG);
+	exchange_target = false;
+	assert_non_null(strstr(err.text, "exchanged"));
+	sh("test ! -e dest/in/t/h");
+	sh("rm -rf dest"); /* the link count of the file outside */
+}
+
 /* The sender has no say about the name under which the person wants it. */
 static void the_top_is_named_by_the_receiver(void **state)
 {
@@ -406,6 +449,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cve_2026_17106_copy_out_stays_in_its_destination),
 		cmocka_unit_test(cve_2026_46703_links_are_made_and_never_followed),
+		cmocka_unit_test(a_refused_hard_link_replaces_nothing),
+		cmocka_unit_test(a_hard_link_whose_target_is_exchanged_is_removed),
 		cmocka_unit_test(the_top_is_named_by_the_receiver),
 		cmocka_unit_test(sizes_that_lie),
 		cmocka_unit_test(bombs_of_names),
