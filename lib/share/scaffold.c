@@ -3,15 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+#include "hold.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
+#include "lib/base/paths.h"
 #include "lib/jail/tree.h"
 
 /* ---- guest paths ---- */
@@ -66,13 +66,6 @@ static bool is_normal(const char *path)
 	return true;
 }
 
-static bool is_in(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
 int scaffold_check_guest(const char *guest, struct err *err)
 {
 	if (strcmp(guest, "/") == 0)
@@ -88,7 +81,7 @@ int scaffold_check_guest(const char *guest, struct err *err)
 	for (size_t i = 0; i < ARRAY_LEN(forbidden); i++) {
 		const struct forbidden *f = &forbidden[i];
 
-		if (strcmp(guest, f->path) == 0 || (f->below && is_in(guest, f->path)))
+		if (strcmp(guest, f->path) == 0 || (f->below && place_is_in(guest, f->path)))
 			return err_set(err, -EINVAL,
 				"a workspace at %s would cover the sandbox's own %s; give it "
 				"another "
@@ -99,14 +92,6 @@ int scaffold_check_guest(const char *guest, struct err *err)
 }
 
 /* ---- host paths ---- */
-
-static int open_path(const char *path, uint64_t resolve)
-{
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
-	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-
-	return fd < 0 ? -errno : fd;
-}
 
 /* The path of what was opened, as the kernel has it. */
 static int path_of(int fd, char *buf, size_t size)
@@ -124,22 +109,13 @@ static int path_of(int fd, char *buf, size_t size)
 	return 0;
 }
 
-static int check_home(const struct share_config *cfg, const char *host, struct err *err)
+/* The history of an agent is in sbx's state directory and is shared all the same. */
+static bool is_history(const struct share_mount *m, const char *real)
 {
-	const char *home = cfg->home ? cfg->home : getenv("HOME");
-	AUTO_FREE char *real = home && *home ? realpath(home, NULL) : NULL;
+	AUTO_FREE char *history = paths_get(PATHS_STATE, "history");
+	AUTO_FREE char *at = realpath(history, NULL);
 
-	if (cfg->force)
-		return 0;
-	if (strcmp(host, "/") == 0)
-		return err_set(err, -EPERM,
-			"/ is the whole host; share a project folder, or repeat with --force");
-	if (real && is_in(real, host))
-		return err_set(err, -EPERM,
-			"%s %s your home, with keys and tokens in it; share a project folder, or "
-			"repeat with --force",
-			host, strcmp(real, host) == 0 ? "is" : "contains");
-	return 0;
+	return m->own && at && place_is_in(real, at) && strcmp(real, at) != 0;
 }
 
 static int check_kind(const char *host, mode_t mode, struct err *err)
@@ -162,18 +138,17 @@ static int pin_one(const struct share_config *cfg, const struct share_mount *m,
 
 	if (m->host[0] != '/')
 		return err_set(err, -EINVAL, "'%s' is not an absolute path", m->host);
-	pin->fd = open_path(m->host, RESOLVE_NO_MAGICLINKS);
-	if (pin->fd == -ENOENT)
-		return err_set(err, -ENOENT, "%s does not exist; make it first: mkdir -p '%s'",
-			m->host, m->host);
-	if (pin->fd < 0 || fstat(pin->fd, &st) < 0)
-		return err_errno(err, pin->fd < 0 ? pin->fd : -errno, "opening %s", m->host);
+	pin->fd = place_open(m->host, err);
+	if (pin->fd < 0)
+		return pin->fd;
+	if (fstat(pin->fd, &st) < 0)
+		return err_errno(err, -errno, "reading the attributes of %s", m->host);
 	r = path_of(pin->fd, real, sizeof(real));
 	if (r < 0)
 		return err_errno(err, r, "finding the path of %s", m->host);
 	r = check_kind(m->host, st.st_mode, err);
-	if (r == 0)
-		r = check_home(cfg, real, err);
+	if (r == 0 && !is_history(m, real))
+		r = place_check(real, cfg->home, cfg->force, err);
 	if (r == 0)
 		r = scaffold_check_guest(m->guest ? m->guest : m->host, err);
 	pin->host = xstrdup(real);
@@ -214,12 +189,90 @@ static int check_places(const struct scaffold *s, struct err *err)
 					"%s and %s would both be at %s; give one another place: "
 					"HOST:GUEST",
 					a->host, b->host, a->guest);
-			if (!a->dir && is_in(b->guest, a->guest))
+			if (!a->dir && place_is_in(b->guest, a->guest))
 				return err_set(err, -ENOTDIR,
 					"%s cannot lie in %s, which is a single file", b->guest,
 					a->guest);
 		}
 	return 0;
+}
+
+/* The workspace whose guest path is the closest above `guest`, or is it; NULL: none. `n` of them. */
+static const struct scaffold_pin *pin_around(const struct scaffold *s, size_t n, const char *guest)
+{
+	const struct scaffold_pin *best = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct scaffold_pin *p = &s->pins[i];
+
+		if (place_is_in(guest, p->guest) &&
+			(!best || strlen(p->guest) > strlen(best->guest)))
+			best = p;
+	}
+	return best;
+}
+
+/* Where the guest sees the host path `path`, which is in the workspace `p`. */
+static char *guest_path_of(const struct scaffold_pin *p, const char *path)
+{
+	return xasprintf(
+		"%s%s", p->guest, path + (strcmp(p->host, "/") == 0 ? 0 : strlen(p->host)));
+}
+
+/* A read-only workspace that can be written at another place is not read-only. */
+static int check_writable_twice(const struct scaffold *s, struct err *err)
+{
+	for (size_t i = 0; i < s->n; i++)
+		for (size_t k = 0; k < s->n; k++) {
+			const struct scaffold_pin *in = &s->pins[i], *out = &s->pins[k];
+			AUTO_FREE char *there = NULL;
+
+			if (i == k || !in->ro || out->ro || !place_is_in(in->host, out->host))
+				continue;
+			there = guest_path_of(out, in->host);
+			if (strcmp(there, in->guest) != 0 && pin_around(s, s->n, there) == out)
+				return err_set(err, -EINVAL,
+					"%s is shared read-only at %s, but the sandbox can change "
+					"it "
+					"at %s: share it at one place, %s:%s:ro",
+					in->host, in->guest, there, in->host, there);
+		}
+	return 0;
+}
+
+/* Covers `own` where it is seen through the workspace `p`. */
+static int add_cover(struct scaffold *s, const struct scaffold_pin *p, size_t n_pins,
+	const char *own, struct err *err)
+{
+	AUTO_FREE char *guest = guest_path_of(p, own);
+
+	if (pin_around(s, n_pins, guest) != p)
+		return 0; /* another workspace is over it */
+	s->pins[s->n++] = (struct scaffold_pin){.fd = -1,
+		.host = xstrdup(own),
+		.guest = TAKE(guest),
+		.ro = true,
+		.dir = true,
+		.cover = true};
+	/* one that does not exist now could appear later */
+	return paths_make(own, err);
+}
+
+static int add_covers(struct scaffold *s, struct err *err)
+{
+	CLEANUP(place_own_done) struct place_own own = {0};
+	size_t n_pins = s->n;
+	int r = 0;
+
+	place_own_get(&own);
+	for (size_t i = 0; i < n_pins; i++)
+		for (size_t k = 0; r == 0 && k < PLACE_N_OWN; k++) {
+			const struct scaffold_pin *p = &s->pins[i];
+
+			if (place_is_in(own.dirs[k], p->host) && strcmp(own.dirs[k], p->host) != 0)
+				r = add_cover(s, p, n_pins, own.dirs[k], err);
+		}
+	return r;
 }
 
 int scaffold_pin(const struct share_config *cfg, struct scaffold *ret_s, struct err *err)
@@ -237,8 +290,13 @@ int scaffold_pin(const struct share_config *cfg, struct scaffold *ret_s, struct 
 		if (r < 0)
 			return r;
 	}
+	r = add_covers(&s, err);
+	if (r < 0)
+		return r;
 	qsort(s.pins, s.n, sizeof(s.pins[0]), compare_depth);
 	r = check_places(&s, err);
+	if (r == 0)
+		r = check_writable_twice(&s, err);
 	if (r < 0)
 		return r;
 	*ret_s = s;
@@ -259,10 +317,8 @@ void scaffold_done(struct scaffold *s)
 
 /* ---- in the child ---- */
 
-static int bind_pin(const struct scaffold_pin *pin, int source, struct err *err)
+static int open_pin(const struct scaffold_pin *pin, int *ret_tree, struct err *err)
 {
-	AUTO_CLOSE int tree = -1;
-	AUTO_CLOSE int place = -1;
 	AUTO_CLOSE int fd = open(pin->host, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 	int r;
@@ -272,10 +328,37 @@ static int bind_pin(const struct scaffold_pin *pin, int source, struct err *err)
 	if (st.st_dev != pin->dev || st.st_ino != pin->ino)
 		return err_set(err, -ESTALE, "%s was replaced while it was being shared; try again",
 			pin->host);
-	r = tree_clone(fd, pin->ro ? 0 : TREE_RW, &tree);
+	r = tree_clone(fd, pin->ro ? 0 : TREE_RW, ret_tree);
+	return r < 0 ? err_errno(err, r, "binding %s", pin->host) : 0;
+}
+
+static int make_cover(int *ret_tree, struct err *err)
+{
+	AUTO_CLOSE int tree = -1;
+	int r = tree_tmpfs("4k", "0555", &tree);
+
+	if (r == 0)
+		r = tree_set_readonly(tree);
 	if (r < 0)
-		return err_errno(err, r, "binding %s", pin->host);
-	r = tree_place(source, pin->guest, pin->dir, 0555, &place, err);
+		return err_errno(err, r, "making an empty directory");
+	*ret_tree = TAKE_FD(tree);
+	return 0;
+}
+
+/* `i` is the number of pins that are bound already. */
+static int bind_pin(const struct scaffold *s, size_t i, int source, struct err *err)
+{
+	const struct scaffold_pin *pin = &s->pins[i], *outer = pin_around(s, i, pin->guest);
+	AUTO_CLOSE int tree = -1;
+	AUTO_CLOSE int place = -1;
+	int r = pin->cover ? make_cover(&tree, err) : open_pin(pin, &tree, err);
+
+	if (r < 0)
+		return r;
+	if (outer && !outer->ro)
+		r = hold_above(source, outer->guest, pin->guest, err);
+	if (r == 0)
+		r = tree_place(source, pin->guest, pin->dir, 0555, &place, err);
 	if (r == -ENOENT)
 		return err_set(err, r,
 			"%s lies in another workspace and does not exist there; make it first",
@@ -300,7 +383,7 @@ int scaffold_build(const struct scaffold *s, int new_root, struct err *err)
 	if (r < 0)
 		return err_errno(err, r, "mounting the stubs");
 	for (size_t i = 0; i < s->n; i++) {
-		r = bind_pin(&s->pins[i], source, err);
+		r = bind_pin(s, i, source, err);
 		if (r < 0)
 			return r;
 	}

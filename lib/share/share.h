@@ -5,8 +5,7 @@
  *          open fd, starts virtiofsd in the jail and, in its mount namespace, builds a read-only
  *          tree of empty 0555 stubs in which each workspace is bound at its guest path (parents
  *          before children, :ro ones read-only with everything below). The child opens each path
- *          again without following symlinks and compares device and inode with the pin, because a
- *          mount can only be copied from the own namespace.
+ *          again and compares device and inode, since a mount is copied from the own namespace.
  *          The vhost-user socket is made inside the child's own net namespace and connected there:
  *          nobody else can ever name it.
  * Locks    Guest-local unless share_config.locks. C virtiofsd answers EOPNOTSUPP to every lock
@@ -20,10 +19,11 @@
  *          for a file the guest had open before it got a hidden name. Names stay listed.
  * Room     virtiofsd holds a descriptor for each file that the guest knows, and the host may allow
  *          it few. With share_config.room the caller hears when they get few (room.h).
+ * Links    No symbolic link in a host path is followed: a guest could have made it (place.h).
  * Trust    Runs in keeper. Host paths are the user's own; folders may change under us.
  * Owns     struct share: two processes, the vhost-user fd. Everything dies with the keeper.
  * Limits   SHARE_MAX_MOUNTS, SHARE_MAX_HIDE.
- * See      scaffold.h, hide.h, room.h, share_test.c, share_vm_test.c
+ * See      place.h, scaffold.h, hide.h, room.h, share_test.c, share_vm_test.c
  */
 #pragma once
 
@@ -35,9 +35,10 @@
 #define SHARE_TAG "sbx"
 
 struct share_mount {
-	const char *host;  /* absolute; a folder or a single file */
+	const char *host;  /* absolute, without symbolic links; a folder or a single file */
 	const char *guest; /* absolute, normalised; NULL: same as host */
 	bool ro;
+	bool own; /* may be an agent's history, which is in sbx's state directory */
 };
 
 struct share_config {
@@ -45,7 +46,7 @@ struct share_config {
 	size_t n_mounts;
 	const char *const *hide; /* globs for the last component of a name, as in fnmatch(3) */
 	size_t n_hide;
-	bool force;	     /* share / or the home itself all the same */
+	bool force;	     /* see place_check */
 	bool locks;	     /* remote locks; see above */
 	bool room;	     /* the caller answers to share.room (room.h) */
 	const char *home;    /* NULL: $HOME */

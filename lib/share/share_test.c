@@ -37,6 +37,12 @@ static const char *at(const char *name)
 	return p;
 }
 
+static bool has_virtiofsd(void)
+{
+	return access("/usr/lib/qemu/virtiofsd", X_OK) == 0 ||
+	       access("/usr/libexec/virtiofsd", X_OK) == 0;
+}
+
 static void assert_check(int want, const char *text, const struct share_mount *mounts, size_t n)
 {
 	struct share_config cfg = {
@@ -58,19 +64,41 @@ static void hosts_that_must_not_be_shared(void **state)
 	assert_host(0, "", at("ws"));
 	assert_host(0, "", at("file"));
 	assert_host(0, "", at("home/project"));
-	assert_host(0, "", at("link-to-ws"));
-	assert_host(-EPERM, "--force", "/");
-	assert_host(-EPERM, "is your home", at("home"));
-	assert_host(-EPERM, "is your home", at("home/"));
-	assert_host(-EPERM, "is your home", at("home/project/.."));
-	assert_host(-EPERM, "is your home", at("link-to-home"));
-	assert_host(-EPERM, "contains your home", dir);
+	assert_host(-ELOOP, "link-to-ws is a symbolic link now", at("link-to-ws"));
+	assert_host(-ELOOP, "link-to-ws is a symbolic link now", at("link-to-ws/sub"));
+	assert_host(-EPERM, "refusing to share '/'", "/");
+	assert_host(-EPERM, "refusing to share", at("home"));
+	assert_host(-EPERM, "refusing to share", at("home/"));
+	assert_host(-EPERM, "refusing to share", at("home/project/.."));
+	assert_host(-ELOOP, "is a symbolic link now", at("link-to-home"));
+	assert_host(-EPERM, "refusing to share", dir);
 	assert_host(-ENOENT, "mkdir -p", at("nothing"));
 	assert_host(-EINVAL, "is a socket", at("sock"));
 	assert_host(-EINVAL, "is a pipe", at("pipe"));
 	assert_host(-EINVAL, "is a device", "/dev/null");
 	assert_host(-EINVAL, "not an absolute path", "ws");
-	assert_host(-ELOOP, "opening", "/proc/self/root/etc");
+	assert_host(-ELOOP, "is a symbolic link now", "/proc/self/root/etc");
+}
+
+/* Way A of the review: the sandbox has ws and, at another place, ws/data. The guest replaces ws/data
+ * by a link and ends. Start, pool claim and resume all come here. */
+static void a_guest_cannot_lead_its_workspace_elsewhere(void **state)
+{
+	const struct share_mount m[] = {{at("ws"), "/w", false}, {at("ws/data"), "/data", false}};
+	struct share_config cfg = {.mounts = m, .n_mounts = 2, .home = "/nowhere", .log_fd = -1};
+	struct share s = SHARE_EMPTY;
+	struct err err = {0};
+
+	if (!has_virtiofsd())
+		skip();
+	assert_int_equal(mkdir(at("ws/data"), 0700), 0);
+	assert_int_equal(share_start(&cfg, &s, &err), 0);
+	share_stop(&s);
+	assert_int_equal(rmdir(at("ws/data")), 0);
+	assert_int_equal(symlink(at("home"), at("ws/data")), 0);
+	assert_int_equal(share_start(&cfg, &s, &err), -ELOOP);
+	assert_non_null(strstr(err.text, "ws/data is a symbolic link now"));
+	assert_int_equal(unlink(at("ws/data")), 0);
 }
 
 static void force_is_heard(void **state)
@@ -111,7 +139,7 @@ static void parents_come_before_children(void **state)
 {
 	const struct share_mount m[] = {{at("file"), "/w/a/b/file", true},
 		{at("ws"), "/w/a", false}, {at("ws/sub"), "/z", false}, {at("ws"), "/w", false},
-		{at("ws/sub"), "/w/a/b", true}};
+		{at("home/project"), "/w/a/b", true}};
 	struct share_config cfg = {.mounts = m, .n_mounts = 5, .home = "/nowhere", .log_fd = -1};
 	struct scaffold s;
 
@@ -163,12 +191,6 @@ static void globs_that_would_break_the_share(void **state)
 		if (hide_check(p, 1, NULL) != -EINVAL)
 			fail_msg("%s is allowed", *p);
 	assert_int_equal(hide_check((const char *const[]){".env*", "*.key"}, 2, NULL), 0);
-}
-
-static bool has_virtiofsd(void)
-{
-	return access("/usr/lib/qemu/virtiofsd", X_OK) == 0 ||
-	       access("/usr/libexec/virtiofsd", X_OK) == 0;
 }
 
 static void a_missing_place_in_a_workspace_is_explained(void **state)
@@ -332,6 +354,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hosts_that_must_not_be_shared),
+		cmocka_unit_test(a_guest_cannot_lead_its_workspace_elsewhere),
 		cmocka_unit_test(force_is_heard),
 		cmocka_unit_test(guests_that_must_not_be_covered),
 		cmocka_unit_test(parents_come_before_children),

@@ -209,7 +209,10 @@ int start_share(struct keeper *k, struct err *err)
 	for (size_t i = 0; i < config.n_mounts; i++) {
 		const struct spec_workspace *w = nth_mount(k, i);
 
-		mounts[i] = (struct share_mount){.host = w->host, .guest = w->guest, .ro = w->ro};
+		mounts[i] = (struct share_mount){.host = w->host,
+			.guest = w->guest,
+			.ro = w->ro,
+			.own = i >= k->spec.n_workspaces};
 	}
 	r = share_start(&config, &k->share, err);
 	if (r < 0)

@@ -62,8 +62,11 @@ const struct verb verb_create = {
 		"or a\n"
 		"single file that it can only read. HOST:GUEST puts it at another place inside. "
 		"Without\n"
-		"a PATH nothing is shared. The whole disk and the home folder are refused unless "
-		"forced.",
+		"a PATH nothing is shared. The whole disk, the home folder and directories with "
+		"keys "
+		"in it\n"
+		"(such as ~/.ssh and ~/.config) are refused unless forced; sbx's own are always "
+		"refused.",
 	.examples = "  sbx create shell . --name demo\n"
 		    "  sbx create shell ~/src/app ~/docs:ro ~/.gitconfig:ro --hide '.env*'\n"
 		    "  sbx create shell ~/cache:/cache --cpus 4 --memory 8g\n",

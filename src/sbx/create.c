@@ -16,6 +16,7 @@
 #include "env.h"
 #include "history.h"
 #include "home_record.h"
+#include "overlap.h"
 #include "policy_api.h"
 #include "port_spec.h"
 #include "sandbox.h"
@@ -511,6 +512,7 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 		(void)problem_hint(p, r, "sbx run --name %s, or choose another --name", c->name);
 	if (r < 0)
 		return r;
+	overlap_warn(s);
 	if (!quiet)
 		print_facts(s);
 	record_home(api_str(s, "id"));

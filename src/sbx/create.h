@@ -40,7 +40,7 @@
 			.optional = true},                                                        \
 		{0, "ssh-agent-confirm", NULL, "ask by SSH_ASKPASS before each signature"},       \
 	{                                                                                         \
-		0, "force", NULL, "share / or the home folder all the same"                       \
+		0, "force", NULL, "share a directory that is refused otherwise"                   \
 	}
 
 struct creation {

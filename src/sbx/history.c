@@ -3,13 +3,14 @@
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
-#include "lib/base/str.h"
+#include "lib/share/place.h"
 #include "lib/spec/spec.h"
 #include "lib/sshagent/sha256.h"
 
@@ -73,9 +74,10 @@ int history_add(const struct agent *a, json_t *body, struct problem *p)
 /* Only what history_add made: below our own folder. */
 static bool is_ours(const char *path)
 {
-	AUTO_FREE char *root = paths_get(PATHS_STATE, "history/");
+	AUTO_FREE char *root = paths_get(PATHS_STATE, "history");
+	AUTO_FREE char *real = realpath(root, NULL); /* as sbxd stores it */
 
-	return str_starts(path, root) && !strstr(path, "/../");
+	return real && place_is_in(path, real) && strcmp(path, real) != 0 && !strstr(path, "/../");
 }
 
 char *history_folder(const json_t *sandbox)

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/share/place.h"
 
 #define NAME_MAX_SANDBOX 63
 
@@ -64,42 +64,16 @@ static bool is_plain_absolute(const char *path)
 	return true;
 }
 
-static bool is_same_place(const char *a, const char *b)
+static int check_place(const char *host, bool force, struct problem *p)
 {
-	struct stat x, y;
+	int r = place_check(host, NULL, force, &p->err);
 
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-/* True when sharing `host` shares the whole home folder. */
-static bool holds_home(const char *host, const char *home)
-{
-	char real[PATH_MAX];
-	size_t n = strlen(host);
-
-	if (!home || !home[0] || !realpath(home, real))
-		return false;
-	return is_same_place(host, real) || strcmp(host, "/") == 0 ||
-	       (strncmp(real, host, n) == 0 && real[n] == '/');
-}
-
-static int refuse_everything(const char *host, struct problem *p)
-{
-	struct passwd *pw = getpwuid(getuid());
-
-	if (strcmp(host, "/") == 0)
-		(void)err_set(&p->err, -EPERM,
-			"refusing to share '/': the sandbox could read and change "
-			"everything that you can");
-	else if (holds_home(host, getenv("HOME")) || holds_home(host, pw ? pw->pw_dir : NULL))
-		(void)err_set(&p->err, -EPERM,
-			"refusing to share '%s': your keys, mail and settings "
-			"are in it",
-			host);
-	else
+	if (r == 0)
 		return 0;
-	return problem_hint(p, -EPERM,
-		"mkdir -p ~/project && cd ~/project, and the same again; --force if you mean it");
+	return problem_hint(p, r,
+		r == -EPERM ? "mkdir -p ~/project && cd ~/project, and the same again; --force if "
+			      "you mean it"
+			    : "mkdir -p ~/project && cd ~/project, and the same again");
 }
 
 static int check_host(struct workspace *w, bool force, struct problem *p)
@@ -116,7 +90,7 @@ static int check_host(struct workspace *w, bool force, struct problem *p)
 			"'%s' is a single file, which can only be shared read-only", w->host);
 		return problem_hint(p, -EINVAL, "%s:ro", w->host);
 	}
-	return force || w->file ? 0 : refuse_everything(w->host, p);
+	return check_place(w->host, force, p);
 }
 
 int workspace_parse(const char *arg, bool force, struct workspace *ret, struct problem *p)

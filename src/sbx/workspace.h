@@ -4,10 +4,9 @@
  * How      The host path is resolved (symlinks and all) because the guest sees it under the same
  *          name; HOST:GUEST says another. A single file must be read-only. A path that exists as
  *          it was typed, colons and all, is that path.
- * Trust    The user's arguments. What shares the whole disk or the whole home is refused unless
- *          forced: it holds the keys to everything else.
+ * Trust    The user's arguments. What lib/share/place.h does not permit is refused.
  * Owns     workspace_done frees the strings.
- * See      workspace_test.c
+ * See      lib/share/place.h, workspace_test.c
  */
 #pragma once
 

@@ -11,6 +11,7 @@
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
 #include "lib/settings/settings.h"
+#include "lib/share/place.h"
 #include "ports.h"
 #include "reload.h"
 #include "sbxd.h"
@@ -135,12 +136,38 @@ static int complete(struct spec *spec, struct err *err)
 	return spec_check(spec, err);
 }
 
+/* Symbolic links are followed here and never again: later starts open what is stored, and fail when
+ * a link is in it. A guest may have write access to a directory above. */
+static int resolve(struct spec_workspace *w, struct err *err)
+{
+	char *real = NULL;
+
+	if (place_resolve(w->host, &real, err) < 0)
+		return -EINVAL;
+	free(w->host);
+	w->host = real;
+	return 0;
+}
+
+static int check_workspace(struct spec_workspace *w, bool force, struct err *err)
+{
+	int r = resolve(w, err);
+
+	if (r < 0)
+		return r;
+	return place_check(w->host, NULL, force, err) < 0 ? -EINVAL : 0;
+}
+
 static int decode_create(struct slice body, struct spec *spec, struct err *err)
 {
 	int r = spec_decode(body, spec, err);
 
 	if (r == 0 && spec->generation)
 		return err_set(err, -EINVAL, "generation is given by sbxd");
+	for (size_t i = 0; r == 0 && i < spec->n_workspaces; i++)
+		r = check_workspace(&spec->workspaces[i], spec->force, err);
+	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
+		r = resolve(&spec->mounts[i], err);
 	return r;
 }
 

@@ -382,12 +382,43 @@ def test_many_connections_are_turned_away_not_served_wrong(d):
 # -- sandboxes ------------------------------------------------------------------------------------
 
 def test_create_and_what_it_holds(d):
-    o = d.create("demo", workspaces=[{"host": "/home/u"}], hide=[".env*"], cpus=2, memory=1 << 30)
+    (d.root / "u").mkdir()
+    u = str(d.root / "u")
+    o = d.create("demo", workspaces=[{"host": u}], hide=[".env*"], cpus=2, memory=1 << 30)
     assert (o["name"], o["agent"], o["template"], o["status"]) == ("demo", "shell", "debian", "stopped")
-    assert o["workspaces"] == [{"host": "/home/u", "guest": "/home/u", "ro": False, "file": False}]
+    assert o["workspaces"] == [{"host": u, "guest": u, "ro": False, "file": False}]
     assert (o["generation"], o["cpus"], o["memory"], o["accel"]) == (1, 2, 1 << 30, "auto")
     assert o["ports"] == [] and o["keeper_pid"] == 0 and o["created_at"] > 0
     assert d.get(o["id"]) == d.get("demo") == o
+
+
+def test_links_in_a_workspace_path_are_resolved_once_at_create(d):
+    """What is stored has no link in it: a start follows none (lib/share/place.h)."""
+    (d.root / "ws").mkdir()
+    (d.root / "link").symlink_to("ws")
+    body = {"id": "0123456789ab", "name": "demo", "workspaces": [{"host": str(d.root / "link")}]}
+    status, o = d.call("POST", "/v1/sandboxes", body)
+    assert status == 201
+    assert o["workspaces"] == [{"host": str(d.root / "ws"), "guest": str(d.root / "link"), "ro": False, "file": False}]
+    assert d.call("POST", "/v1/sandboxes", body)[0] == 200, "the same request is still the same sandbox"
+    (d.root / "link").unlink()
+    (d.root / "link").symlink_to("libexec")
+    assert d.get("demo")["workspaces"] == o["workspaces"]
+
+
+@pytest.mark.parametrize("host,force,says", [
+    ("none", False, "No such file"), ("s/sbx", True, "belongs to sbx"), ("s/sbx/vault", True, "belongs to sbx"),
+    ("to-state", True, "belongs to sbx"), ("s", False, "sbx's own directory"), (".", False, "refusing to share"),
+    (".ssh", False, "refusing to share"), (".ssh/x", False, "refusing to share")], ids=str)
+def test_what_sbxd_itself_refuses_to_share(d, host, force, says):
+    """Whatever the command line lets through: another program may speak to sbxd."""
+    (d.root / ".ssh/x").mkdir(parents=True)
+    (d.state / "vault").mkdir(exist_ok=True)
+    (d.root / "to-state").symlink_to("s/sbx")
+    host = str(d.root) if host == "." else str(d.root / host)
+    status, o = d.call("POST", "/v1/sandboxes", {"name": "demo", "force": force, "workspaces": [{"host": host}]})
+    assert status == 400 and says in o["error"]["message"], o
+    assert d.list() == []
 
 
 def test_settings_give_defaults(d):

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pty
+import pathlib
 import re
 import select
 import signal
@@ -82,6 +83,28 @@ def test_home_and_root_are_refused_unless_forced(inst):
         p = inst.sbx("create", "shell", path, "--name", "demo", check=1)
         assert "refusing to share" in p.stderr and "--force" in p.stderr
     inst.sbx("create", "shell", inst.home, "--name", "demo", "--force", check=0)
+
+
+def test_sbx_itself_is_refused_always_and_keys_unless_forced(inst):
+    inst.sbx("ls", check=0)  # makes the folders
+    state = next(pathlib.Path(inst.root).rglob("registry.db")).parent
+    for path in (state, state / "audit"):
+        path.mkdir(exist_ok=True)
+        p = inst.sbx("create", "shell", path, "--name", "demo", "--force", check=1)
+        assert "belongs to sbx itself" in p.stderr and "--force" not in p.stderr, p.stderr
+    for name in (".ssh", ".gnupg", ".aws", ".kube", ".config", ".local", ".docker", ".config/nvim"):
+        (inst.home / name).mkdir(exist_ok=True)
+        p = inst.sbx("create", "shell", inst.home / name, "--name", "demo", check=1)
+        assert "your keys, tokens and settings" in p.stderr and "--force" in p.stderr, p.stderr
+    inst.sbx("create", "shell", inst.home / ".kube", "--name", "demo", "--force", check=0)
+
+
+def test_create_warns_about_workspaces_inside_others(inst):
+    (inst.work / "web").mkdir()
+    assert "is inside" not in inst.sbx("create", "shell", ".", "--name", "aa", check=0).stderr
+    assert "is inside" not in inst.sbx("create", "shell", ".", "--name", "same", check=0).stderr
+    p = inst.sbx("create", "shell", "web", "--name", "bb", check=0)
+    assert f"workspace {inst.work}/web is inside {inst.work}, which sandbox 'aa' can change" in p.stderr, p.stderr
 
 
 def test_taken_name_and_failed_start(inst):

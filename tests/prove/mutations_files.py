@@ -143,7 +143,7 @@ HIDE = tuple(f"files/hide-{n}" for n in ("create", "link", "mounts", "read", "re
 HOLES += [
     # CVE-2026-46695: read-only only where the guest says so
     Hole("files-planted-page", "lib/base/file.c", "f->fd = mkostemp(f->temp, O_CLOEXEC);", "f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);"),
-    Hole("ro-is-rw", "lib/share/scaffold.c", "tree_clone(fd, pin->ro ? 0 : TREE_RW, &tree)", "tree_clone(fd, TREE_RW, &tree)"),
+    Hole("ro-is-rw", "lib/share/scaffold.c", "tree_clone(fd, pin->ro ? 0 : TREE_RW, ret_tree)", "tree_clone(fd, TREE_RW, ret_tree)"),
     Hole("hide-nothing", "lib/share/hide.c", "\t\tif (fnmatch(globs[i], name, 0) == 0)\n\t\t\treturn true;\n\treturn false;",
          "\t\tif (fnmatch(globs[i], name, 0) == 2)\n\t\t\treturn true;\n\treturn false;"),
     Hole("xattrs-pass", "lib/share/share.c", "no_writeback,no_xattr,", "no_writeback,xattr,"),
@@ -153,9 +153,9 @@ HOLES += [
          '"open openat mknodat fchmod fchmodat fchmodat2"'),
     # a folder of the host beside the workspaces
     Hole("one-folder-more", "lib/share/scaffold.c", "\tr = tree_set_readonly(source);\n",
-         "\tstruct scaffold_pin more = {.host = \"/etc\", .guest = \"/more\", .ro = true, .dir = true};\n\tstruct stat st;\n\n"
-         "\tif (stat(\"/etc\", &st) < 0)\n\t\treturn -errno;\n\tmore.dev = st.st_dev;\n\tmore.ino = st.st_ino;\n"
-         "\tr = bind_pin(&more, source, err);\n\tif (r < 0)\n\t\treturn r;\n\tr = tree_set_readonly(source);\n"),
+         "\tstatic struct scaffold more = {.n = 1, .pins = {{.host = \"/etc\", .guest = \"/more\", .ro = true, .dir = true}}};\n\tstruct stat st;\n\n"
+         "\tif (stat(\"/etc\", &st) < 0)\n\t\treturn -errno;\n\tmore.pins[0].dev = st.st_dev;\n\tmore.pins[0].ino = st.st_ino;\n"
+         "\tr = bind_pin(&more, 0, source, err);\n\tif (r < 0)\n\t\treturn r;\n\tr = tree_set_readonly(source);\n"),
     # CVE-2026-24834: a file of the host as memory of the machine
     Hole("kernel-mapped", "lib/vmm/args.c", '\tadd2(a, "-object", "rng-builtin,id=rng");\n',
          '\tadd2(a, "-object", "memory-backend-file,id=more,mem-path=/kernel,share=on,readonly=on,size=2M");\n'
