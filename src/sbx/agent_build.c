@@ -23,6 +23,7 @@
 #define MAX_CA (4u << 20)
 #define CA_PATH "/var/tmp/sbx-npm-ca.pem"
 #define NAME_PREFIX "build-"
+#define BUILD_MS (60u * 60 * 1000)
 
 /* One build. */
 struct build {
@@ -171,7 +172,8 @@ static int run_script(struct build *b, const char *const *args, char **ret, stru
 		.argv = argv,
 		.in = slice_from_str(b->script),
 		.watch = show_progress,
-		.arg = b};
+		.arg = b,
+		.max_ms = BUILD_MS};
 	int r;
 
 	/* The agent's own: it is started once, to see whether it does. */

@@ -122,56 +122,70 @@ static void print_groups(void)
 	}
 }
 
+/* Nothing here expands what it gets: names of files may come from a guest. File names are left to
+ * readline (-o default), which quotes them. _sbx_words has words in $1 and an end for each in $2. */
+static const char bash_words[] = "_sbx_words()\n{\n"
+				 "\tlocal word words\n"
+				 "\tread -r -d '' -a words <<< \"$1\" || :\n"
+				 "\tfor word in \"${words[@]}\"; do\n"
+				 "\t\tif [[ $word${2-} == \"$cur\"* ]]; then "
+				 "COMPREPLY+=(\"$(printf %q \"$word\")${2-}\"); fi\n"
+				 "\tdone\n}\n\n"
+				 "_sbx_copy()\n{\n"
+				 "\tlocal name\n"
+				 "\t_sbx_words \"$(sbx ls -q 2>/dev/null)\" :\n"
+				 "\t((${#COMPREPLY[@]})) || return 0\n"
+				 "\twhile IFS= read -r name; do\n"
+				 "\t\tCOMPREPLY+=(\"$(printf %q \"$name\")\")\n"
+				 "\tdone < <(compgen -f -- \"$cur\")\n}\n\n";
+
+static void bash_word_kinds(void)
+{
+	printf("_sbx_word()\n{\n"
+	       "\tcase \"$1\" in\n"
+	       "\tsandbox) _sbx_words \"$(sbx ls -q 2>/dev/null)\" ;;\n"
+	       "\tagent) _sbx_words \"$(sbx agent ls -q 2>/dev/null)\" ;;\n"
+	       "\tpath) ;;\n"
+	       "\tcopy) _sbx_copy ;;\n"
+	       "\tkey) _sbx_words '");
+	print_keys(" ");
+	printf("' ;;\n"
+	       "\tshell) _sbx_words 'bash zsh fish' ;;\n"
+	       "\tpreset) _sbx_words 'allow-all balanced deny-all' ;;\n"
+	       "\tkind) _sbx_words 'network' ;;\n"
+	       "\tservice) _sbx_words \"$(sbx secret services -q 2>/dev/null)\" ;;\n"
+	       "\ttemplate) _sbx_words \"$(sbx template ls -q 2>/dev/null)\" ;;\n"
+	       "\tsecret) _sbx_words \"$(sbx secret ls -q 2>/dev/null)\" ;;\n"
+	       "\tesac\n}\n\n");
+}
+
 void completion_bash(void)
 {
-	printf("# bash completion for sbx, written by `sbx completion bash`\n"
-	       "_sbx_word()\n{\n"
-	       "\tcase \"$1\" in\n"
-	       "\tsandbox) COMPREPLY=($(compgen -W \"$(sbx ls -q 2>/dev/null)\" -- \"$cur\")) ;;\n"
-	       "\tagent) COMPREPLY=($(compgen -W \"$(sbx agent ls -q 2>/dev/null)\" -- \"$cur\")) "
-	       ";;\n"
-	       "\tpath) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
-	       "\tcopy) COMPREPLY=($(compgen -f -- \"$cur\") $(compgen -S : -W \"$(sbx ls -q "
-	       "2>/dev/null)\" -- \"$cur\")) ;;\n"
-	       "\tkey) COMPREPLY=($(compgen -W '");
-	print_keys(" ");
-	printf("' -- \"$cur\")) ;;\n"
-	       "\tshell) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")) ;;\n"
-	       "\tpreset) COMPREPLY=($(compgen -W 'allow-all balanced deny-all' -- \"$cur\")) ;;\n"
-	       "\tkind) COMPREPLY=($(compgen -W 'network' -- \"$cur\")) ;;\n"
-	       "\tservice) COMPREPLY=($(compgen -W \"$(sbx secret services -q 2>/dev/null)\" -- "
-	       "\"$cur\")) ;;\n"
-	       "\ttemplate) COMPREPLY=($(compgen -W \"$(sbx template ls -q 2>/dev/null)\" -- "
-	       "\"$cur\")) ;;\n"
-	       "\tsecret) COMPREPLY=($(compgen -W \"$(sbx secret ls -q 2>/dev/null)\" -- "
-	       "\"$cur\")) "
-	       ";;\n"
-	       "\tesac\n}\n\n"
-	       "_sbx()\n{\n"
+	printf("# bash completion for sbx, written by `sbx completion bash`\n%s", bash_words);
+	bash_word_kinds();
+	printf("_sbx()\n{\n"
 	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
 	       "\tlocal verb=${COMP_WORDS[1]} path subs='' opts='' first=none others=none stop=0 "
 	       "valued=0 at=2\n"
 	       "\tCOMPREPLY=()\n"
-	       "\tif ((COMP_CWORD == 1)); then\n\t\tCOMPREPLY=($(compgen -W '");
+	       "\tif ((COMP_CWORD == 1)); then\n\t\t_sbx_words '");
 	print_names();
-	printf("' -- \"$cur\"))\n\t\treturn\n\tfi\n"
+	printf("'\n\t\treturn\n\tfi\n"
 	       "\tpath=$verb\n\tcase \"$verb\" in\n");
 	print_groups();
-	printf("\thelp) COMPREPLY=($(compgen -W '");
+	printf("\thelp) _sbx_words '");
 	print_names();
-	printf("' -- \"$cur\")); return ;;\n\tesac\n"
+	printf("'; return ;;\n\tesac\n"
 	       "\tif [[ -n $subs ]]; then\n"
-	       "\t\tif ((COMP_CWORD == 2)); then COMPREPLY=($(compgen -W \"$subs\" -- \"$cur\")); "
-	       "return; fi\n"
+	       "\t\tif ((COMP_CWORD == 2)); then _sbx_words \"$subs\"; return; fi\n"
 	       "\t\tpath=\"$verb ${COMP_WORDS[2]}\" at=3\n"
 	       "\tfi\n"
 	       "\tcase \"$path\" in\n");
 	print_rows();
 	printf("\tesac\n"
 	       "\tif [[ $prev == --sandbox ]]; then _sbx_word sandbox; return; fi\n"
-	       "\tif ((valued)); then COMPREPLY=($(compgen -f -- \"$cur\")); return; fi\n"
-	       "\tif [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"$opts\" -- \"$cur\")); "
-	       "return; fi\n"
+	       "\tif ((valued)); then return; fi\n"
+	       "\tif [[ $cur == -* ]]; then _sbx_words \"$opts\"; return; fi\n"
 	       "\tlocal i n=0\n"
 	       "\tfor ((i = at; i < COMP_CWORD; i++)); do [[ ${COMP_WORDS[i]} == -* ]] || ((++n)); "
 	       "done\n"

@@ -81,6 +81,8 @@ int guest_run(struct guest_run *g, struct problem *p)
 			.err_fd = STDERR_FILENO,
 			.err_text = text,
 			.err_size = sizeof(text),
+			.max_out = GUEST_RUN_MAX_OUT,
+			.max_ms = g->max_ms ? g->max_ms : GUEST_RUN_MS,
 			.tick = on_tick}};
 	sigset_t mask;
 	int conn;

@@ -92,11 +92,25 @@ static void keep_error_text(struct live *l, struct slice payload)
 	l->s->err_text[have + n] = '\0';
 }
 
-static void show(struct live *l, struct slice payload)
+/* Ends it without waiting for the guest. */
+static int give_up(struct live *l, int r)
 {
+	l->drop = true;
+	return live_end(l, r);
+}
+
+static int show(struct live *l, struct slice payload, struct problem *p)
+{
+	l->n_shown += payload.n;
+	if (l->s->max_out && l->n_shown > l->s->max_out) {
+		(void)err_set(&p->err, -EFBIG, "the sandbox printed more than %llu bytes",
+			(unsigned long long)l->s->max_out);
+		return give_up(l, -EFBIG);
+	}
 	if (live_is_kept(l))
 		screen_track(&l->screen, payload);
 	(void)bufq_put(&l->to_out, payload);
+	return 0;
 }
 
 /* Whole frames count, whichever they are. */
@@ -175,13 +189,11 @@ static int on_frame(struct live *l, const struct exec_frame *f, struct problem *
 		return on_taken(l, f->payload);
 	case EXEC_REPLAY:
 		l->replay_left -= MIN(l->replay_left, f->payload.n);
-		show(l, f->payload);
-		return 0;
+		return show(l, f->payload, p);
 	case EXEC_STDOUT:
 		l->s->n_out += f->payload.n;
-		show(l, f->payload);
 		count(l, f->payload);
-		return 0;
+		return show(l, f->payload, p);
 	case EXEC_STDERR:
 		on_error_text(l, f->payload);
 		count(l, f->payload);
@@ -356,14 +368,16 @@ static int handle_polls(struct live *l, const struct pollfd pfd[N_FDS], struct p
 
 static int poll_timeout(const struct live *l)
 {
-	uint64_t now = clock_mono_ms();
+	uint64_t now = clock_mono_ms(), end = l->until;
 	int most = l->s->tick ? TICK_MS : -1;
 
-	if (!l->until)
+	if (l->last && (!end || l->last < end))
+		end = l->last;
+	if (!end)
 		return most;
-	if (now >= l->until)
+	if (now >= end)
 		return 0;
-	return most >= 0 ? most : (int)(l->until - now);
+	return most >= 0 ? most : (int)(end - now);
 }
 
 static int on_deadline(struct live *l, struct problem *p)
@@ -418,6 +432,13 @@ static int loop(struct live *l, struct problem *p)
 		r = poll(pfd, N_FDS, poll_timeout(l));
 		if (r < 0 && errno != EINTR)
 			return err_errno(&p->err, -errno, "waiting");
+		if (l->last && clock_mono_ms() >= l->last && !l->ended) {
+			(void)err_set(&p->err, -ETIMEDOUT,
+				"the command in the sandbox did not exit within %llu seconds",
+				(unsigned long long)l->s->max_ms / 1000);
+			(void)give_up(l, -ETIMEDOUT);
+			return l->status;
+		}
 		if (l->until && clock_mono_ms() >= l->until && !l->ended) {
 			r = on_deadline(l, p);
 			if (r < 0)
@@ -452,6 +473,7 @@ static int begin(struct live *l, struct problem *p)
 	struct session *s = l->s;
 	int r;
 
+	l->last = s->max_ms ? clock_mono_ms() + s->max_ms : 0;
 	l->sigs = open_signals();
 	if (l->sigs < 0)
 		return err_errno(&p->err, l->sigs, "taking signals");

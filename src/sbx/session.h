@@ -71,6 +71,8 @@ struct session {
 	bool detach;	/* ends when the command has started */
 	char *err_text; /* when set, the guest's stderr goes here instead: err_size bytes */
 	size_t err_size;
+	uint64_t max_out;		/* more bytes on stdout end it with -EFBIG; 0: no limit */
+	uint64_t max_ms;		/* more time ends it with -ETIMEDOUT; 0: no limit */
 	uint64_t n_in, n_out;		/* bytes so far */
 	void (*tick)(struct session *); /* about five times a second, or NULL */
 	enum session_left left;		/* the program goes on; the status then says nothing */

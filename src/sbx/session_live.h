@@ -23,6 +23,8 @@ struct live {
 	bool drop; /* nobody takes the output any more */
 	int status;
 	uint64_t until; /* 0: no end in sight */
+	uint64_t last;	/* of session.max_ms; 0: none */
+	uint64_t n_shown;
 	unsigned n_interrupts;
 	/* Input by its offset from the start: [in_taken, in_sent) is on the way, [in_sent, in_read) waits. */
 	uint64_t in_taken, in_sent, in_read;

@@ -1,6 +1,8 @@
 """What can be known without any sandbox: usage, help, man pages, completion."""
 import os
 import pathlib
+import pty
+import select
 import re
 import subprocess
 
@@ -149,6 +151,46 @@ def test_bash_completion(inst):
     for v in verbs(inst):
         for o in options(inst.sbx("help", v).stdout):
             assert f"--{o}" in complete(inst, ["sbx", v, f"--{o}"]), (v, o)
+
+
+HOSTILE = "notes$(touch${IFS}PWNED).txt"
+
+
+@pytest.mark.parametrize("line", ["sbx cp no", "sbx cp demo:/x no", "sbx create shell no", "sbx create --env-file no", "sbx cp n"])
+def test_bash_completes_file_names_quoted(tmp_path, line):
+    """A guest can give a file of the workspace any name; TAB and ENTER must not run it. Typed on a terminal."""
+    (tmp_path / "bin").mkdir()
+    stub = tmp_path / "bin/sbx"
+    stub.write_text(f'#!/bin/sh\n[ "$1" = completion ] && exec {SBX} "$@"\n[ "$1 $2" = "ls -q" ] && echo nnn && exit\n'
+                    'printf "<%s>" "$@" >> "$OUT"\n')
+    stub.chmod(0o755)
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / HOSTILE).write_text("x")
+    env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "HOME": str(tmp_path), "TERM": "dumb", "PS1": "READY>", "OUT": str(tmp_path / "out")}
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(work)
+        os.execve("/bin/bash", ["bash", "--norc", "--noprofile", "-i"], env)
+    try:
+        os.write(fd, b"source <(sbx completion bash); bind 'set bell-style none'; echo SET\n")
+        wait_text(fd, b"\nSET")
+        tail = "otes" if line.endswith("cp n") else ""
+        os.write(fd, line.encode() + (b"\t" + tail.encode() if tail else b"") + b"\t\n")
+        os.write(fd, b"echo E\"\"ND\nexit\n")
+        wait_text(fd, b"\nEND")
+    finally:
+        os.close(fd)
+        os.waitpid(pid, 0)
+    assert not (work / "PWNED").exists()
+    assert (tmp_path / "out").read_text().endswith(f"<{HOSTILE}>")
+
+
+def wait_text(fd, text):
+    got = b""
+    while text not in got.replace(b"\r", b""):
+        assert select.select([fd], [], [], 20)[0], got
+        got += os.read(fd, 4096)
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
