@@ -18,36 +18,69 @@ static bool may_begin(const struct scrub_value *v, const uint8_t *p, size_t n, u
 	return scrub_match_form(&look, v->bytes, form) == SCRUB_MORE;
 }
 
-/* The tables are what the matcher says about one, two and three bytes, so they cannot disagree with it. */
-static void make_form(struct scrub_set *set, struct scrub_value *v, unsigned form)
+/* What may follow two bytes that may begin a value. */
+static void make_third(struct scrub_value *v, unsigned form, uint8_t *p)
 {
-	const uint8_t bit = (uint8_t)(1U << form);
+	const uint16_t bit = (uint16_t)(1U << form);
+
+	for (unsigned c = 0; c < 256; c++) {
+		p[2] = (uint8_t)c;
+		if (!(v->forms[2][c] & bit) && may_begin(v, p, 3, form))
+			v->forms[2][c] |= bit;
+	}
+}
+
+/* The tables are what the matcher says about one, two and three bytes, so they cannot disagree with it. */
+static void make_form(struct scrub_value *v, unsigned form)
+{
+	const uint16_t bit = (uint16_t)(1U << form);
 	uint8_t p[SCRUB_N_TABLES] = {0};
 
-	for (unsigned i = 0; i < 65536; i++) {
-		p[0] = (uint8_t)(i & 255);
-		p[1] = (uint8_t)(i >> 8);
-		if (i < 256 && may_begin(v, p, 1, form)) {
-			v->forms[0][p[0]] |= bit;
-			set->forms[0][p[0]] |= bit;
-		}
-		if (!(v->forms[0][p[0]] & bit) || !may_begin(v, p, 2, form))
+	for (unsigned a = 0; a < 256; a++) {
+		p[0] = (uint8_t)a;
+		if (!may_begin(v, p, 1, form))
 			continue;
-		v->forms[1][p[1]] |= bit;
-		set->forms[1][p[1]] |= bit;
-		set->pairs[i / 8] |= (uint8_t)(1U << i % 8);
-		for (unsigned c = 0; c < 256; c++) {
-			p[2] = (uint8_t)c;
-			if (!may_begin(v, p, 3, form))
+		v->forms[0][a] |= bit;
+		for (unsigned b = 0; b < 256; b++) {
+			unsigned pair = a | b << 8;
+
+			p[1] = (uint8_t)b;
+			if (!may_begin(v, p, 2, form))
 				continue;
-			v->forms[2][c] |= bit;
-			set->forms[2][c] |= bit;
+			v->forms[1][b] |= bit;
+			v->pairs[pair / 8] |= (uint8_t)(1U << pair % 8);
+			make_third(v, form, p);
 		}
 	}
 }
 
-static int add_values(
-	struct scrub_set *set, const struct slice *values, size_t n_values, struct err *err)
+static const struct scrub_value *find_value(const struct scrub_set *set, struct slice bytes)
+{
+	for (size_t i = 0; set && i < set->n_values; i++)
+		if (slice_eq(set->values[i].bytes, bytes))
+			return &set->values[i];
+	return NULL;
+}
+
+/* Its own tables, and with them those of the set. */
+static void make_tables(
+	struct scrub_set *set, struct scrub_value *v, const struct scrub_value *same)
+{
+	if (same) {
+		memcpy(v->forms, same->forms, sizeof(v->forms));
+		memcpy(v->pairs, same->pairs, sizeof(v->pairs));
+	}
+	for (unsigned form = 0; !same && form < SCRUB_N_FORMS; form++)
+		make_form(v, form);
+	for (size_t i = 0; i < SCRUB_N_TABLES; i++)
+		for (size_t c = 0; c < 256; c++)
+			set->forms[i][c] |= v->forms[i][c];
+	for (size_t i = 0; i < sizeof(set->pairs); i++)
+		set->pairs[i] |= v->pairs[i];
+}
+
+static int add_values(struct scrub_set *set, const struct slice *values, size_t n_values,
+	const struct scrub_set *like, struct err *err)
 {
 	size_t n = 0;
 
@@ -63,13 +96,18 @@ static int add_values(
 		v->bytes = slice_of(set->memory.p + set->memory.n, values[i].n);
 		memcpy(set->memory.p + set->memory.n, values[i].p, values[i].n);
 		set->memory.n += values[i].n;
-		for (unsigned form = 0; form < SCRUB_N_FORMS; form++)
-			make_form(set, v, form);
+		make_tables(set, v, find_value(like, v->bytes));
 	}
 	return r;
 }
 
 struct scrub_set *scrub_set_new(const struct slice *values, size_t n_values, struct err *err)
+{
+	return scrub_set_new_like(values, n_values, NULL, err);
+}
+
+struct scrub_set *scrub_set_new_like(
+	const struct slice *values, size_t n_values, const struct scrub_set *like, struct err *err)
 {
 	if (n_values > SCRUB_MAX_VALUES) {
 		(void)err_set(err, -E2BIG, "more than %d values to look for", SCRUB_MAX_VALUES);
@@ -83,7 +121,7 @@ struct scrub_set *scrub_set_new(const struct slice *values, size_t n_values, str
 	}
 	struct scrub_set *set = xcalloc(1, sizeof(*set));
 
-	if (add_values(set, values, n_values, err) < 0) {
+	if (add_values(set, values, n_values, like, err) < 0) {
 		scrub_set_free(set);
 		return NULL;
 	}
@@ -111,6 +149,12 @@ void scrub_set_free(struct scrub_set *set)
 void scrub_init(struct scrub *s, const struct scrub_set *set)
 {
 	*s = (struct scrub){.set = set};
+}
+
+void scrub_change(struct scrub *s, const struct scrub_set *set)
+{
+	s->set = set;
+	s->is_waiting = false; /* what is kept back is decided again */
 }
 
 void scrub_done(struct scrub *s)

@@ -5,15 +5,16 @@
  *          everything else, and what is left is compared with the value byte for byte, in each way
  *          that it may be written (scrub_match.c). A hit becomes as many '*', so lengths stay true.
  *          Bytes are kept back only as long as they agree with a value: what comes out does not
- *          depend on how the input was cut. Found are: the value as it is; with any of its bytes as
- *          %41, \u0041, \x41, \/, &#65; &#x41; &amp; or =41, mixed too; its hex; its base64 at each
- *          alignment in both alphabets (so inside of user:value too), hex and base64 broken into
- *          lines and escaped as above; UTF-16 of both byte orders.
+ *          depend on how the input was cut. Found are: the value as it is, its letters in any case; with
+ *          any of its bytes as %41, \u0041, \x41, \/, &#65; &#x41; &amp; or =41, mixed too; its hex, also with
+ *          " ", ",", ":", ";", "-" or 0x between bytes; its base64 (both alphabets) and base32 at each alignment
+ *          (so inside of user:value too); these broken into lines and escaped as above; UTF-16 and UTF-32.
  * Trust    Eats hostile bytes, holds secrets. Runs in sbx-origin only.
  * Owns     The set owns copies of the values (struct secret); a stream what it keeps back, wiped.
  * Limits   SCRUB_*. Values below SCRUB_MIN bytes are not looked for: too much would look like them.
- * Never    Finds a value that was cut, compressed, encrypted, hashed, reversed, its base64 in base64,
- *          or bytes above 127 as code points. Does no I/O.
+ * Never    Finds a value that was cut, compressed, encrypted, hashed, reversed, rotated (rot13, xor), encoded
+ *          twice, in base85, base32hex or octal, with characters between its own, or bytes above 127 as
+ *          code points. Does no I/O.
  * See      unpack.h for compressed answers, scrub_test.c, scrub_oracle.h, scrub_fuzz.c
  */
 #pragma once
@@ -42,6 +43,9 @@ static inline bool scrub_is_searched(struct slice value)
 /* NULL with too many values, a value above SCRUB_MAX_VALUE, or without memory. Values that are too
  * short are left out; a set of none finds nothing. */
 struct scrub_set *scrub_set_new(const struct slice *values, size_t n_values, struct err *err);
+/* The same, in less time when values are also in `like` (NULL: none): a new one takes milliseconds. */
+struct scrub_set *scrub_set_new_like(
+	const struct slice *values, size_t n_values, const struct scrub_set *like, struct err *err);
 void scrub_set_free(struct scrub_set *set);
 /* The values that it looks for, in the set's memory; gives their number. */
 size_t scrub_set_values(const struct scrub_set *set, struct slice ret[SCRUB_MAX_VALUES]);
@@ -58,6 +62,8 @@ struct scrub {
 };
 
 void scrub_init(struct scrub *s, const struct scrub_set *set);
+/* From here on another set, which has all values of the first one. */
+void scrub_change(struct scrub *s, const struct scrub_set *set);
 void scrub_done(struct scrub *s);
 /* Takes from the front of *in, puts up to `size` bytes and gives their number. What is left in *in
  * did not fit; with room for in->n + SCRUB_MAX_HOLD nothing is. */

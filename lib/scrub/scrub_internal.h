@@ -16,7 +16,9 @@ enum scrub_form {
 	SCRUB_BASE64, /* and two more: the alignments 1 and 2 */
 	SCRUB_UTF16LE = SCRUB_BASE64 + 3,
 	SCRUB_UTF16BE,
-	SCRUB_N_FORMS,
+	SCRUB_UTF32,  /* of both byte orders: from the first byte that is not 0 to the last one */
+	SCRUB_BASE32, /* and four more: the alignments 1 to 4 */
+	SCRUB_N_FORMS = SCRUB_BASE32 + 5,
 };
 
 #define SCRUB_N_TABLES 3
@@ -24,15 +26,16 @@ enum scrub_form {
 struct scrub_value {
 	struct slice bytes;
 	/* By first, second and third byte: one bit for each form that may begin so. */
-	uint8_t forms[SCRUB_N_TABLES][256];
+	uint16_t forms[SCRUB_N_TABLES][256];
+	uint8_t pairs[65536 / 8];
 };
 
 struct scrub_set {
 	struct secret memory;
 	struct scrub_value values[SCRUB_MAX_VALUES];
 	size_t n_values;
-	uint8_t forms[SCRUB_N_TABLES][256]; /* of all values together */
-	uint8_t pairs[65536 / 8];	    /* a bit for each two bytes that a hit may begin with */
+	uint16_t forms[SCRUB_N_TABLES][256]; /* of all values together */
+	uint8_t pairs[65536 / 8]; /* a bit for each two bytes that a hit may begin with */
 };
 
 /* The bytes from where a hit might begin, as far as they are known. */

@@ -34,6 +34,12 @@ static int hex_digit(uint8_t c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* A letter is itself in either case. */
+static uint8_t fold(uint8_t c)
+{
+	return c >= 'A' && c <= 'Z' ? c | 0x20 : c;
+}
+
 /* `n` raw bytes that stand for c. Code points above 127 stand for no single byte. */
 static struct unit escaped(uint32_t c, size_t n)
 {
@@ -198,9 +204,9 @@ static ssize_t match_byte(
 			at += u.n;
 			continue;
 		}
-		if (u.kind == KIND_ESCAPED && u.c == want)
+		if (u.kind == KIND_ESCAPED && fold(u.c) == fold(want))
 			return (ssize_t)(at + u.n - begin);
-		if (look->p[at] == want ||
+		if (fold(look->p[at]) == fold(want) ||
 			(ways & WAY_PERCENT && want == ' ' && look->p[at] == '+'))
 			return (ssize_t)(at + 1 - begin);
 		return SCRUB_NO;
@@ -236,7 +242,7 @@ static ssize_t match_plain(struct scrub_look *look, struct slice value)
 		WAY_ALL, WAY_PERCENT, WAY_BACKSLASH, WAY_ENTITY, WAY_QUOTED};
 	size_t same = 0;
 
-	while (same < value.n && same < look->n && look->p[same] == value.p[same])
+	while (same < value.n && same < look->n && fold(look->p[same]) == fold(value.p[same]))
 		same++;
 	if (same < look->n && same < value.n && way_of(look->p[same]) == 0 &&
 		!(look->p[same] == '+' && value.p[same] == ' ')) {
@@ -270,12 +276,21 @@ static int base64_digit(uint8_t c)
 	return c == '/' || c == '_' ? 63 : -1;
 }
 
+static int base32_digit(uint8_t c)
+{
+	if (c >= '2' && c <= '7')
+		return c - '2' + 26;
+	c |= 0x20;
+	return c >= 'a' && c <= 'z' ? c - 'a' : -1;
+}
+
 /* The digits of a value: what the k-th must be, in the bits of `mask`. */
 struct digits {
 	struct slice value;
-	unsigned align; /* bytes in front of the value that share its groups of three */
-	size_t n;
-	bool is_hex;
+	unsigned align; /* bytes in front of the value that share its group of digits */
+	unsigned n_bits;
+	size_t first,
+		n; /* of the digits of that group and what follows: those that have bits of the value */
 };
 
 struct digit {
@@ -284,22 +299,28 @@ struct digit {
 
 static struct digits digits_of(struct slice value, enum scrub_form form)
 {
-	if (form == SCRUB_HEX)
-		return (struct digits){.value = value, .n = value.n * 2, .is_hex = true};
-	unsigned align = (unsigned)form - SCRUB_BASE64;
+	struct digits d = {.value = value, .n_bits = 4};
 
-	return (struct digits){.value = value,
-		.align = align,
-		.n = ((value.n + align) * 8 + 5) / 6 - align * 8 / 6};
+	if (form >= SCRUB_BASE32) {
+		d.n_bits = 5;
+		d.align = (unsigned)form - SCRUB_BASE32;
+	} else if (form != SCRUB_HEX) {
+		d.n_bits = 6;
+		d.align = (unsigned)form - SCRUB_BASE64;
+	}
+	d.first = d.align * 8 / d.n_bits;
+	/* A digit that has only some bits of the value would begin in too many texts: it is left as it is. */
+	d.first += d.n_bits == 5 && d.align * 8 % 5 > 0;
+	d.n = ((value.n + d.align) * 8 + d.n_bits - 1) / d.n_bits - d.first;
+	return d;
 }
 
 static struct digit digit_at(const struct digits *d, size_t k)
 {
-	if (d->is_hex)
-		return (struct digit){k & 1 ? d->value.p[k / 2] & 15 : d->value.p[k / 2] >> 4, 15};
-	/* Two bytes, of which the digit is six bits; those outside of the value are not known. */
-	size_t bit = (k + d->align * 8 / 6) * 6, byte = bit / 8;
-	unsigned want = 0, mask = 0, shift = (unsigned)(10 - bit % 8);
+	/* Two bytes, of which the digit is some bits; those outside of the value are not known. */
+	size_t bit = (k + d->first) * d->n_bits, byte = bit / 8;
+	unsigned want = 0, mask = 0, shift = (unsigned)(16 - d->n_bits - bit % 8);
+	unsigned all = (1U << d->n_bits) - 1;
 
 	for (size_t i = byte; i <= byte + 1; i++) {
 		bool is_known = i >= d->align && i - d->align < d->value.n;
@@ -307,13 +328,31 @@ static struct digit digit_at(const struct digits *d, size_t k)
 		want = want << 8 | (is_known ? d->value.p[i - d->align] : 0);
 		mask = mask << 8 | (is_known ? 255 : 0);
 	}
-	return (struct digit){(uint8_t)(want >> shift & 63), (uint8_t)(mask >> shift & 63)};
+	return (struct digit){(uint8_t)(want >> shift & all), (uint8_t)(mask >> shift & all)};
 }
 
-/* White space between two digits, which begins with the end of a line. */
-static bool is_gap(uint8_t c, size_t n_gap)
+static int read_digit(const struct digits *d, uint8_t c)
 {
-	return c == '\r' || c == '\n' || (n_gap > 0 && (c == ' ' || c == '\t'));
+	return d->n_bits == 4 ? hex_digit(c) : d->n_bits == 5 ? base32_digit(c) : base64_digit(c);
+}
+
+/* What may stand between two digits: white space that begins with the end of a line; between two bytes of hex
+ * also what people and programs put there. */
+static bool is_gap(const struct digits *d, size_t k, uint8_t c, size_t n_gap)
+{
+	if (c == '\r' || c == '\n' || (n_gap > 0 && (c == ' ' || c == '\t')))
+		return true;
+	return d->n_bits == 4 && k % 2 == 0 && c != 0 && strchr(" ,:;-", c);
+}
+
+/* 0x in front of a byte of hex: its two bytes, 0 when it is none, SCRUB_MORE when that is not known yet. */
+static ssize_t prefix_at(const struct scrub_look *look, size_t at, const struct digits *d, size_t k)
+{
+	if (d->n_bits != 4 || k % 2 || k == 0 || look->p[at] != '0')
+		return 0;
+	if (at + 1 == look->n)
+		return look->last ? 0 : SCRUB_MORE;
+	return (look->p[at + 1] | 0x20) == 'x' ? 2 : 0;
 }
 
 static ssize_t match_digits(struct scrub_look *look, const struct digits *d)
@@ -323,18 +362,19 @@ static ssize_t match_digits(struct scrub_look *look, const struct digits *d)
 	while (k < d->n && at < look->n && at <= SCRUB_MAX_HIT) {
 		struct unit u = unescape(look, at, WAY_ALL);
 		uint8_t c = u.kind == KIND_ESCAPED ? u.c : look->p[at];
+		ssize_t prefix = prefix_at(look, at, d, k);
 
-		if (u.kind == KIND_MORE)
+		if (u.kind == KIND_MORE || prefix == SCRUB_MORE)
 			return undecided(look, k);
-		at += u.n;
-		if (k > 0 && u.kind == KIND_NOTHING)
+		at += prefix ? (size_t)prefix : u.n;
+		if (prefix || (k > 0 && u.kind == KIND_NOTHING))
 			continue;
-		if (k > 0 && is_gap(c, n_gap)) {
+		if (k > 0 && is_gap(d, k, c, n_gap)) {
 			if (++n_gap > SCRUB_MAX_GAP)
 				return SCRUB_NO;
 			continue;
 		}
-		int got = d->is_hex ? hex_digit(c) : base64_digit(c);
+		int got = read_digit(d, c);
 		struct digit want = digit_at(d, k);
 
 		if (got < 0 || (got & want.mask) != want.want)
@@ -347,15 +387,17 @@ static ssize_t match_digits(struct scrub_look *look, const struct digits *d)
 	return at > SCRUB_MAX_HIT || look->last ? SCRUB_NO : undecided(look, k);
 }
 
-static ssize_t match_utf16(struct scrub_look *look, struct slice value, unsigned at)
+/* Each byte in a character of `width`, at place `at` of it; zeros around it. */
+static ssize_t match_wide(
+	struct scrub_look *look, struct slice value, size_t width, size_t at, size_t n)
 {
-	for (size_t i = 0; i < value.n * 2; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (i >= look->n)
-			return look->last ? SCRUB_NO : undecided(look, i / 2);
-		if (look->p[i] != (i % 2 == at ? value.p[i / 2] : 0))
+			return look->last ? SCRUB_NO : undecided(look, i / width);
+		if (fold(look->p[i]) != (i % width == at ? fold(value.p[i / width]) : 0))
 			return SCRUB_NO;
 	}
-	return (ssize_t)(value.n * 2);
+	return (ssize_t)n;
 }
 
 ssize_t scrub_match_form(struct scrub_look *look, struct slice value, enum scrub_form form)
@@ -363,7 +405,9 @@ ssize_t scrub_match_form(struct scrub_look *look, struct slice value, enum scrub
 	if (form == SCRUB_PLAIN)
 		return match_plain(look, value);
 	if (form == SCRUB_UTF16LE || form == SCRUB_UTF16BE)
-		return match_utf16(look, value, form == SCRUB_UTF16BE);
+		return match_wide(look, value, 2, form == SCRUB_UTF16BE, 2 * value.n);
+	if (form == SCRUB_UTF32)
+		return match_wide(look, value, 4, 0, 4 * value.n - 3);
 	struct digits d = digits_of(value, form);
 
 	return match_digits(look, &d);
@@ -374,14 +418,14 @@ ssize_t scrub_match_form(struct scrub_look *look, struct slice value, enum scrub
 static unsigned forms_at(
 	const struct scrub_value *v, const struct scrub_look *look, const struct unit *u)
 {
-	unsigned forms = 255, as_byte = 0;
+	unsigned forms = UINT16_MAX, as_byte = 0;
 
 	for (size_t i = 0; i < SCRUB_N_TABLES && i < look->n; i++)
 		forms &= v->forms[i][look->p[i]];
 	if (!u || u->kind == KIND_MORE)
 		return forms;
-	if (v->bytes.p[0] == look->p[0])
-		as_byte = 1U << SCRUB_PLAIN | 1U << SCRUB_UTF16LE;
+	if (fold(v->bytes.p[0]) == fold(look->p[0]))
+		as_byte = 1U << SCRUB_PLAIN | 1U << SCRUB_UTF16LE | 1U << SCRUB_UTF32;
 	return forms & ((u->kind == KIND_ESCAPED ? v->forms[0][u->c] : 0) | as_byte);
 }
 

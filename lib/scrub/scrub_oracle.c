@@ -1,5 +1,6 @@
 #include "scrub_oracle.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "lib/base/mem.h"
@@ -9,6 +10,7 @@
 struct decoded {
 	uint8_t *c;
 	size_t *end;
+	bool *is_raw; /* no escape */
 	size_t n;
 };
 
@@ -138,22 +140,37 @@ static void decode(struct decoded *d, struct slice s, size_t at, unsigned ways)
 		if (is_soft)
 			continue;
 		d->c[d->n] = (uint8_t)c;
+		d->is_raw[d->n] = n == 0;
 		d->end[d->n++] = at;
 	}
 }
 
-/* Digits of the decoded text, line ends left out, put together from bit `skip` on: true when the value comes
- * out, and where its last digit ends. */
-static bool read_digits(const struct decoded *d, struct slice value, const char *alphabet,
-	unsigned n_bits, unsigned skip, size_t *ret_end)
+/* What may stand in front of a byte of hex that is not the first one: 0x, as many raw bytes as here. */
+static bool is_prefix(const struct decoded *d, size_t i)
 {
-	size_t n_want = (skip + value.n * 8 + n_bits - 1) / n_bits, n = 0, gap = 0, got = 0;
-	unsigned acc = 0, have = 0;
+	return i + 1 < d->n && d->end[i + 1] == d->end[i] + 1 && d->is_raw[i] && d->is_raw[i + 1] &&
+	       d->c[i] == '0' && (d->c[i + 1] == 'x' || d->c[i + 1] == 'X');
+}
+
+/* Digits of the decoded text, line ends left out, put together from bit `skip` on and behind the first `pre` bits of the
+ * value: true when the value comes out, and where its last digit ends. */
+static bool read_digits(const struct decoded *d, struct slice value, const char *alphabet,
+	unsigned n_bits, unsigned skip, unsigned pre, size_t *ret_end)
+{
+	size_t n_want = (skip + value.n * 8 - pre + n_bits - 1) / n_bits, n = 0, gap = 0, got = 0;
+	unsigned acc = (unsigned)value.p[0] >> (8 - pre), have = pre;
 
 	for (size_t i = 0; i < d->n && n < n_want; i++) {
 		uint8_t c = d->c[i];
 
-		if (n > 0 && (c == '\r' || c == '\n' || (gap > 0 && (c == ' ' || c == '\t')))) {
+		bool is_byte = n_bits == 4 && n > 0 && n % 2 == 0;
+
+		if (is_byte && is_prefix(d, i)) {
+			i++;
+			continue;
+		}
+		if (n > 0 && (c == '\r' || c == '\n' || (gap > 0 && (c == ' ' || c == '\t')) ||
+				     (is_byte && c && strchr(" ,:;-", c)))) {
 			if (++gap > SCRUB_MAX_GAP)
 				return false;
 			continue;
@@ -166,7 +183,9 @@ static bool read_digits(const struct decoded *d, struct slice value, const char 
 		n++;
 		unsigned digit = (unsigned)(at - alphabet);
 
-		acc = acc << n_bits | (n_bits == 4 && digit > 15 ? digit - 6 : digit % 64);
+		acc = acc << n_bits | (n_bits == 4 && digit > 15 ? digit - 6
+					      : n_bits == 5	 ? digit % 32
+								 : digit % 64);
 		have += n_bits;
 		if (skip && have >= skip) {
 			have -= skip;
@@ -193,20 +212,26 @@ static void cover(uint8_t *covered, size_t from, size_t to)
 static void cover_digits(const struct decoded *d, struct slice value, size_t at, uint8_t *covered)
 {
 	static const char hex[] = "0123456789abcdefABCDEF";
+	static const char base32[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567abcdefghijklmnopqrstuvwxyz234567";
 	static const char std[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	struct decoded same;
 	uint8_t *c = xmalloc(d->n + 1);
 	size_t end = 0;
 
-	if (read_digits(d, value, hex, 4, 0, &end))
+	if (read_digits(d, value, hex, 4, 0, 0, &end))
 		cover(covered, at, end);
+	/* A first digit with only some bits of the value is left out, and these bits with it. */
+	for (unsigned pre = 0; pre <= 4; pre++)
+		if (read_digits(d, value, base32, 5, 0, pre, &end))
+			cover(covered, at, end);
 	for (size_t i = 0; i < d->n; i++)
 		c[i] = d->c[i] == '-' ? '+' : d->c[i] == '_' ? '/' : d->c[i];
-	same = (struct decoded){.c = c, .end = d->end, .n = d->n};
+	same = (struct decoded){.c = c, .end = d->end, .is_raw = d->is_raw, .n = d->n};
 	/* In front of the value: nothing, two bits of a digit, four bits of one. */
 	for (unsigned skip = 0; skip <= 4; skip += 2)
-		if (read_digits(&same, value, std, 6, skip, &end))
+		if (read_digits(&same, value, std, 6, skip, 0, &end))
 			cover(covered, at, end);
 	free(c);
 }
@@ -216,7 +241,27 @@ static bool is_utf16(struct slice s, size_t at, struct slice value, size_t low)
 	if (at + value.n * 2 > s.n)
 		return false;
 	for (size_t i = 0; i < value.n; i++)
-		if (s.p[at + 2 * i + low] != value.p[i] || s.p[at + 2 * i + 1 - low] != 0)
+		if (tolower(s.p[at + 2 * i + low]) != tolower(value.p[i]) ||
+			s.p[at + 2 * i + 1 - low] != 0)
+			return false;
+	return true;
+}
+
+/* From the first byte of the value to the last one, three zeros between two of them. */
+static bool is_utf32(struct slice s, size_t at, struct slice value)
+{
+	if (at + value.n * 4 - 3 > s.n)
+		return false;
+	for (size_t i = 0; i < value.n * 4 - 3; i++)
+		if (tolower(s.p[at + i]) != (i % 4 ? 0 : tolower(value.p[i / 4])))
+			return false;
+	return true;
+}
+
+static bool is_same(const uint8_t *a, struct slice value)
+{
+	for (size_t i = 0; i < value.n; i++)
+		if (tolower(a[i]) != tolower(value.p[i]))
 			return false;
 	return true;
 }
@@ -232,19 +277,24 @@ bool oracle_is_exact(struct slice value)
 void oracle_cover(struct slice text, struct slice value, uint8_t *covered)
 {
 	static const unsigned ways[] = {0, PERCENT, BACKSLASH, ENTITY, QUOTED, 15};
-	struct decoded d = {.c = xmalloc(text.n + 1), .end = xcalloc(text.n + 1, sizeof(size_t))};
+	struct decoded d = {.c = xmalloc(text.n + 1),
+		.end = xcalloc(text.n + 1, sizeof(size_t)),
+		.is_raw = xcalloc(text.n + 1, sizeof(bool))};
 
 	for (size_t at = 0; at < text.n; at++) {
 		for (size_t w = 0; w < ARRAY_LEN(ways); w++) {
 			decode(&d, text, at, ways[w]);
-			if (d.n >= value.n && memcmp(d.c, value.p, value.n) == 0)
+			if (d.n >= value.n && is_same(d.c, value))
 				cover(covered, at, d.end[value.n - 1]);
 			cover_digits(&d, value, at, covered);
 		}
 		for (size_t low = 0; low < 2; low++)
 			if (is_utf16(text, at, value, low))
 				cover(covered, at, at + value.n * 2);
+		if (is_utf32(text, at, value))
+			cover(covered, at, at + value.n * 4 - 3);
 	}
+	free(d.is_raw);
 	free(d.c);
 	free(d.end);
 }

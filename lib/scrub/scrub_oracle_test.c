@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,28 +51,51 @@ static size_t write_byte(char *p, uint8_t c, bool is_digit)
 	}
 }
 
+/* UTF-32, and now and then one zero too few. */
+static size_t write_wide(char *p, uint8_t c)
+{
+	memset(p, 0, 4);
+	p[0] = (char)c;
+	return below(64) ? 4 : 3;
+}
+
 static size_t write_value(char *p, struct slice v)
 {
 	static const char std[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	unsigned form = below(6), align = form % 3, n_bits = form == 4 ? 4 : 6;
-	uint8_t raw[64] = {'x', 'y'};
+	static const char base32[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", hex[] = "0123456789abcdef";
+	static const char *const between[] = {":", " ", "-", ",0x", ", 0x", "; ", "0x", "::", "x"};
+	unsigned form = below(9), align = form % 3, n_bits = form == 4 ? 4 : form > 6 ? 5 : 6;
+	const char *gap = form == 4 && below(2) ? between[below(ARRAY_LEN(between))] : "";
+	uint8_t raw[64] = {'x', 'y', 'z', '0'};
 	size_t n = 0;
 
 	if (form == 5) {
 		for (size_t i = 0; i < v.n; i++)
-			n += write_byte(p + n, v.p[i], false);
+			n += write_byte(p + n, below(4) ? v.p[i] : (uint8_t)toupper(v.p[i]), false);
+		return n;
+	}
+	if (form == 6) {
+		for (size_t i = 0; i < v.n; i++)
+			n += write_wide(p + n, v.p[i]);
 		return n;
 	}
 	if (form == 4)
 		align = 0;
+	if (n_bits == 5)
+		align = below(5);
 	memcpy(raw + align, v.p, v.n);
 	for (size_t bit = 0; bit < (v.n + align) * 8; bit += n_bits) {
 		unsigned two = (unsigned)raw[bit / 8] << 8 | raw[bit / 8 + 1];
 		unsigned digit = two >> (16 - n_bits - bit % 8) & ((1U << n_bits) - 1);
 
+		if (bit > 0 && bit % 8 == 0)
+			n += (size_t)sprintf(p + n, "%s", gap);
 		n += write_byte(p + n,
-			(uint8_t)(n_bits == 4 ? "0123456789abcdef"[digit] : std[digit]), true);
+			(uint8_t)(n_bits == 4	? hex
+				  : n_bits == 5 ? base32
+						: std)[digit],
+			true);
 	}
 	return n;
 }

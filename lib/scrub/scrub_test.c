@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -161,8 +162,76 @@ static void write_utf16(struct text *t, struct slice v, unsigned arg)
 	}
 }
 
+/* arg: 0 upper, 1 lower, 2 each letter in the other case */
+static void write_case(struct text *t, struct slice v, unsigned arg)
+{
+	for (size_t i = 0; i < v.n; i++) {
+		bool to_upper = arg == 0 || (arg == 2 && islower(v.p[i]));
+
+		put_byte(t, (uint8_t)(to_upper ? toupper(v.p[i]) : tolower(v.p[i])));
+	}
+}
+
+static void write_utf32(struct text *t, struct slice v, unsigned arg)
+{
+	t->begin = t->n + (arg ? 3 : 0);
+	for (size_t i = 0; i < v.n; i++)
+		for (unsigned k = 0; k < 4; k++)
+			put_byte(t, k == (arg ? 3 : 0) ? v.p[i] : 0);
+	t->end = t->n - (arg ? 0 : 3);
+}
+
+static void write_hex_apart(struct text *t, struct slice v, unsigned arg)
+{
+	static const char *const between[] = {":", " ", "-", ",0x", ", 0x", "0X", " : "};
+
+	for (size_t i = 0; i < v.n; i++)
+		put(t, "%s%02x", i ? between[arg] : "", v.p[i]);
+}
+
+/* arg & 7: bytes in front; 8: lower case; 16: lines */
+static void write_base32(struct text *t, struct slice v, unsigned arg)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+	uint8_t raw[256] = {'x', 'y', 'z', '0'};
+	size_t n = arg & 7, digit = 0, last = ((n + v.n) * 8 + 4) / 5;
+	size_t first = (n * 8 + 4) / 5; /* that has bits of the value only */
+
+	memcpy(raw + n, v.p, v.n);
+	for (size_t bit = 0; bit < (n + v.n) * 8; bit += 5, digit++) {
+		unsigned two = (unsigned)raw[bit / 8] << 8 | raw[bit / 8 + 1];
+		char c = digits[two >> (11 - bit % 8) & 31];
+
+		if (digit == first)
+			t->begin = t->n;
+		put_byte(t, (uint8_t)(arg & 8 ? tolower(c) : c));
+		if (digit + 1 == last)
+			t->end = t->n;
+		if (arg & 16 && digit % 5 == 4 && digit + 1 < last)
+			put(t, "\n");
+	}
+}
+
 static const struct way ways[] = {
 	{"plain", write_plain, 0},
+	{"upper case", write_case, 0},
+	{"lower case", write_case, 1},
+	{"cases changed", write_case, 2},
+	{"utf-32le", write_utf32, 0},
+	{"utf-32be", write_utf32, 1},
+	{"hex with :", write_hex_apart, 0},
+	{"hex with blanks", write_hex_apart, 1},
+	{"hex with -", write_hex_apart, 2},
+	{"hex with ,0x", write_hex_apart, 3},
+	{"hex with , and 0x", write_hex_apart, 4},
+	{"hex with 0X", write_hex_apart, 5},
+	{"hex with more", write_hex_apart, 6},
+	{"base32", write_base32, 0},
+	{"base32 after one byte", write_base32, 1},
+	{"base32 after two bytes", write_base32, 2},
+	{"base32 after three bytes", write_base32, 3},
+	{"base32 after four bytes", write_base32, 4},
+	{"base32 lower, in lines", write_base32, 8 | 16 | 1},
 	{"hex lower", write_hex, 0},
 	{"hex upper", write_hex, 1},
 	{"hex mixed", write_hex, 2},
