@@ -485,8 +485,11 @@ bool exchange_on_data(struct origin *o, struct exchange *x, struct slice data)
 
 	if (x->token)
 		return token_on_data(o, x, data);
+	if (x->state == EXCHANGE_RAW && ws_check(&x->talk->ws, data) < 0) {
+		bad_answer(o, x, "a frame of its websocket is masked or of an extension");
+		return false;
+	}
 	r = x->state == EXCHANGE_RAW ? answer_scrub_raw(o, x, data) : answer_scrub(o, x, data);
-
 	if (r < 0)
 		bad_answer(o, x, "the answer cannot be passed on");
 	return r == 0;

@@ -25,6 +25,7 @@
 #include <openssl/ssl.h>
 #include "lib/flow/out.h"
 #include "lib/http/http1.h"
+#include "lib/http/ws.h"
 #include "lib/ipc/origin_chan.h"
 #include "lib/ipc/vault_frame.h"
 #include "lib/loop/loop.h"
@@ -157,6 +158,7 @@ struct talk {
 	struct http_req req; /* judged: no sentinel is in it */
 	struct canon_reader frames;
 	struct canon_flow up, down;
+	struct ws ws;	   /* of EXCHANGE_RAW: where the server is in a frame */
 	struct sign *sign; /* sign.c's; NULL when the service's requests are not signed */
 	bool is_deaf;	   /* the server takes no more of the request */
 	bool is_said;	   /* the answer's head went to edge */
@@ -264,6 +266,8 @@ struct origin {
 		*sweep; /* sweep.c's: what responses are searched for now; NULL: made when needed */
 	struct secret retired[ORIGIN_MAX_RETIRED]; /* values that were here before */
 	unsigned n_retired;
+	bool is_sweep_old;  /* values changed since it was made */
+	uint32_t n_changes; /* of the values that responses are searched for */
 	struct arena arena; /* of one decoding */
 	size_t n_kept;	    /* bytes, see SIGN_MAX_KEPT */
 	bool lines_due;	    /* line_serve is called before the next event */
@@ -375,9 +379,11 @@ void sweep_unpin(struct exchange *x);
 /* What a response is searched for: what was pinned and what is here now. NULL: it cannot be, or a
  * value was sent and is not among them. sweep_put gives it back. */
 struct sweep *sweep_get(struct origin *o, const struct exchange *x);
+/* w and what is here now, for a response that has begun with w; as sweep_get. */
+struct sweep *sweep_join(struct origin *o, struct sweep *w);
 void sweep_put(struct sweep *w);
 const struct scrub_set *sweep_set(const struct sweep *w);
-/* A value came: responses that begin later are searched for it. */
+/* A value came: responses are searched for it from here on. */
 void sweep_change(struct origin *o);
 /* v is here and will be wiped: responses are searched for it until ORIGIN_MAX_RETIRED others came. */
 void sweep_retire(struct origin *o, const struct value *v);

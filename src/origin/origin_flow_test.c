@@ -241,18 +241,19 @@ static void test_websocket(void **state)
 	/* the first bytes come with the head */
 	rig_write(ssl,
 		"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: "
-		"websocket\r\nsec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\nfirst");
+		"websocket\r\nsec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n\x81\x05"
+		"first");
 	assert_true(rig_read_frame(edge, &a));
 	assert_int_equal(a.status, 101);
-	assert_int_equal(recv(edge, buf, 5, MSG_WAITALL), 5);
-	assert_memory_equal(buf, "first", 5);
+	assert_int_equal(recv(edge, buf, 7, MSG_WAITALL), 7);
+	assert_memory_equal(buf + 2, "first", 5);
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(write(edge, "ping", 4), 4);
 		assert_int_equal(SSL_read(ssl, buf, 4), 4);
 		assert_memory_equal(buf, "ping", 4);
-		rig_write(ssl, "pong!");
-		assert_int_equal(recv(edge, buf, 5, MSG_WAITALL), 5);
-		assert_memory_equal(buf, "pong!", 5);
+		rig_write(ssl, "\x81\x05pong!");
+		assert_int_equal(recv(edge, buf, 7, MSG_WAITALL), 7);
+		assert_memory_equal(buf, "\x81\x05pong!", 7);
 	}
 	assert_int_equal(rig_result(r, 2)->status, 101);
 	/* edge's last words arrive, then the end; then the server's own end */
@@ -260,9 +261,9 @@ static void test_websocket(void **state)
 	assert_int_equal(shutdown(edge, SHUT_WR), 0);
 	assert_int_equal(SSL_read(ssl, buf, 3), 3);
 	assert_int_equal(SSL_read(ssl, buf, 1), 0);
-	rig_write(ssl, "last");
+	rig_write(ssl, "\x81\x04last");
 	rig_hang_up(ssl);
-	assert_int_equal(recv(edge, buf, 4, MSG_WAITALL), 4);
+	assert_int_equal(recv(edge, buf, 6, MSG_WAITALL), 6);
 	assert_int_equal(recv(edge, buf, 1, 0), 0);
 	(void)close(edge);
 	rig_until_closed(r, 2);

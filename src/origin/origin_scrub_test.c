@@ -308,32 +308,60 @@ static void test_a_slow_stream(void **state)
 	done(r, ssl, edge, &a);
 }
 
+static const struct rig_req websocket = {.websocket = true,
+	.headers = "sec-websocket-version: 13\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\n"
+		   "sec-websocket-extensions: permessage-deflate\n"};
+
+#define SWITCHES                                                                            \
+	"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n" \
+	"sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+
 static void test_a_websocket(void **state)
 {
 	struct rig *r;
 	SSL *ssl;
-	int edge = ask(&r, &ssl,
-		&(struct rig_req){.websocket = true,
-			.headers = "sec-websocket-version: 13\nsec-websocket-key: "
-				   "dGhlIHNhbXBsZSBub25jZQ==\n"
-				   "sec-websocket-extensions: permessage-deflate\n"});
+	int edge = ask(&r, &ssl, &websocket);
 	struct rig_answer a = {0};
 	char buf[128] = "";
 
 	assert_int_equal(rig_count(head, "permessage-deflate"), 0);
-	rig_write(ssl,
-		"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
-		"sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n<" RIG_VALUE ">sk-live");
+	rig_write(ssl, SWITCHES "\x81\x1b"
+				"<" RIG_VALUE ">\x81\x07"
+				"sk-live");
 	assert_true(rig_read_frame(edge, &a));
-	assert_int_equal(recv(edge, buf, strlen(STARS) + 2, MSG_WAITALL), (int)strlen(STARS) + 2);
-	assert_string_equal(buf, "<" STARS ">");
+	assert_int_equal(recv(edge, buf, strlen(STARS) + 4, MSG_WAITALL), (int)strlen(STARS) + 4);
+	assert_string_equal(buf + 2, "<" STARS ">");
 	rig_hang_up(ssl);
 	memset(buf, 0, sizeof(buf));
-	assert_int_equal(recv(edge, buf, sizeof(buf) - 1, MSG_WAITALL), 7);
-	assert_string_equal(buf, "sk-live"); /* what was kept back comes with the end */
+	assert_int_equal(recv(edge, buf, sizeof(buf) - 1, MSG_WAITALL), 9);
+	assert_string_equal(buf + 2, "sk-live"); /* what was kept back comes with the end */
 	rig_answer_done(&a);
 	(void)close(edge);
 	rig_free(r);
+}
+
+/* A mask that the server chooses hides the value from the search, and so does compression. */
+static void test_a_websocket_frame_that_was_never_agreed_on_ends_it(void **state)
+{
+	static const char *const frames[] = {"\x81\x99\x01\x01\x01\x01"
+					     "rj,mhwd,B@O@SX,6g2`8c40b3",
+		"\xc1\x05xxxxx", "\xa1\x05xxxxx", "\x91\x05xxxxx"};
+
+	for (size_t i = 0; i < ARRAY_LEN(frames); i++) {
+		struct rig *r;
+		SSL *ssl;
+		int edge = ask(&r, &ssl, &websocket);
+		struct rig_answer a = {0};
+		char buf[128] = "";
+
+		rig_write(ssl, SWITCHES "\x81\x05"
+					"hello");
+		assert_true(rig_read_frame(edge, &a));
+		assert_int_equal(recv(edge, buf, 7, MSG_WAITALL), 7);
+		rig_write(ssl, frames[i]);
+		assert_int_equal(recv(edge, buf, sizeof(buf), 0), 0);
+		done(r, ssl, edge, &a);
+	}
 }
 
 int main(void)
@@ -348,6 +376,7 @@ int main(void)
 		cmocka_unit_test(test_a_bomb_waits_for_edge),
 		cmocka_unit_test(test_a_slow_stream),
 		cmocka_unit_test(test_a_websocket),
+		cmocka_unit_test(test_a_websocket_frame_that_was_never_agreed_on_ends_it),
 	};
 
 	rig_make_pki();
