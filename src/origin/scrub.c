@@ -17,6 +17,7 @@ static_assert(STEP_ROOM < OUT_MAX, "an empty queue has room for a step");
 
 struct scrub_state {
 	struct sweep *sweep;
+	uint32_t n_changes; /* of the values, when it was made */
 	struct scrub stream;
 	struct unpack *unpack; /* NULL: as it comes */
 	uint8_t *coded;
@@ -37,7 +38,26 @@ static int state_new(struct origin *o, struct exchange *x)
 		return -EBADMSG;
 	x->scrub = xcalloc(1, sizeof(*x->scrub));
 	x->scrub->sweep = w;
+	x->scrub->n_changes = o->n_changes;
 	scrub_init(&x->scrub->stream, sweep_set(w));
+	return 0;
+}
+
+/* Values came or were replaced since it began: what is left of it is searched for these as well. */
+static int state_renew(struct origin *o, struct exchange *x)
+{
+	struct scrub_state *s = x->scrub;
+	struct sweep *w;
+
+	if (s->n_changes == o->n_changes)
+		return 0;
+	w = sweep_join(o, s->sweep);
+	if (!w)
+		return -EBADMSG;
+	sweep_put(s->sweep);
+	s->sweep = w;
+	s->n_changes = o->n_changes;
+	scrub_change(&s->stream, sweep_set(w));
 	return 0;
 }
 
@@ -136,7 +156,7 @@ int answer_scrub_kept(
 
 int answer_scrub_head(struct origin *o, struct exchange *x, struct http_resp *resp)
 {
-	int r = x->scrub ? 0 : state_new(o, x);
+	int r = x->scrub ? state_renew(o, x) : state_new(o, x);
 
 	if (r == 0)
 		scrub_headers(x, &resp->headers);
@@ -265,11 +285,11 @@ static int keep_coded(struct scrub_state *s, struct slice data)
 int answer_scrub(struct origin *o, struct exchange *x, struct slice data)
 {
 	struct scrub_state *s = x->scrub;
-	int r = 0;
+	int r = state_renew(o, x);
 
-	if (!s->unpack) {
+	if (r == 0 && !s->unpack) {
 		r = feed(x, data, answer_put_data);
-	} else {
+	} else if (r == 0) {
 		r = keep_coded(s, data);
 		if (r == 0)
 			r = decode(x);
@@ -280,8 +300,10 @@ int answer_scrub(struct origin *o, struct exchange *x, struct slice data)
 
 int answer_scrub_raw(struct origin *o, struct exchange *x, struct slice data)
 {
-	int r = feed(x, data, put_raw);
+	int r = state_renew(o, x);
 
+	if (r == 0)
+		r = feed(x, data, put_raw);
 	set_idle(o, x);
 	return r;
 }
@@ -295,7 +317,7 @@ int answer_scrub_end(struct origin *o, struct exchange *x, struct http_headers *
 {
 	struct scrub_state *s = x->scrub;
 
-	if (!s)
+	if (!s || state_renew(o, x) < 0)
 		return -EBADMSG;
 	if (!s->is_full)
 		return put_last(x, trailers);
@@ -324,7 +346,10 @@ int answer_scrub_more(struct origin *o, struct exchange *x)
 {
 	struct scrub_state *s = x->scrub;
 	struct http_headers trailers = {0};
-	int r = decode(x);
+	int r = state_renew(o, x);
+
+	if (r == 0)
+		r = decode(x);
 
 	if (r < 0 || s->is_full || !s->end)
 		return r;

@@ -2,8 +2,8 @@
  * sees no bytes of a peer.
  *
  * A response is searched for what was sent with its request (sweep_pin), for every value that is here
- * when it begins, and for the last ones that were here before: a token that was renewed is often still
- * good, and a server may show earlier requests. So neither a renewal nor a value that is asked for
+ * while it comes, and for the last ones that were here before: a token that was renewed is often still
+ * good, and a server may show other requests. So neither a renewal nor a value that is asked for
  * again leaves a response without the value to search for. A request whose value cannot be searched
  * for is not sent. */
 #include "origin.h"
@@ -46,12 +46,13 @@ static struct sweep *share(struct sweep *w)
 	return w;
 }
 
-static struct sweep *make(const struct values *v)
+static struct sweep *make(const struct values *v, const struct sweep *like)
 {
-	struct scrub_set *set =
-		v->n <= SCRUB_MAX_VALUES ? scrub_set_new(v->list, v->n, NULL) : NULL;
+	struct scrub_set *set = NULL;
 	struct sweep *w;
 
+	if (v->n <= SCRUB_MAX_VALUES)
+		set = scrub_set_new_like(v->list, v->n, like ? like->set : NULL, NULL);
 	if (!set)
 		return NULL;
 	w = xcalloc(1, sizeof(*w));
@@ -69,9 +70,10 @@ static bool has(const struct slice *list, size_t n, struct slice value)
 	return false;
 }
 
+/* What is too short is not searched for. */
 static void add(struct values *v, struct slice value, size_t max)
 {
-	if (v->n < max && !has(v->list, v->n, value))
+	if (v->n < max && value.n >= SCRUB_MIN && !has(v->list, v->n, value))
 		v->list[v->n++] = value;
 }
 
@@ -96,12 +98,24 @@ static void add_parts(struct values *v, struct slice value)
 	}
 }
 
+/* Just these values; making one takes milliseconds, and one that is asked for again is often the same. */
+static bool is_for(const struct sweep *w, const struct values *v)
+{
+	struct slice list[SCRUB_MAX_VALUES];
+	size_t n = scrub_set_values(w->set, list);
+
+	for (size_t i = 0; i < n; i++)
+		if (!has(v->list, v->n, list[i]))
+			return false;
+	return n == v->n;
+}
+
 /* What is here now and was here before. NULL: it cannot be searched for. */
 static struct sweep *current(struct origin *o)
 {
 	struct values v = {0};
 
-	if (o->sweep)
+	if (o->sweep && !o->is_sweep_old)
 		return o->sweep;
 	for (size_t i = 0; i < ORIGIN_N_WHICH; i++)
 		if (o->value[i].state == VALUE_HERE)
@@ -109,7 +123,13 @@ static struct sweep *current(struct origin *o)
 	for (size_t i = 0; i < ORIGIN_MAX_RETIRED; i++)
 		if (o->retired[i].n)
 			add_parts(&v, secret_slice(&o->retired[i]));
-	o->sweep = make(&v);
+	o->is_sweep_old = false;
+	if (o->sweep && is_for(o->sweep, &v))
+		return o->sweep;
+	struct sweep *old = TAKE(o->sweep);
+
+	o->sweep = make(&v, old);
+	sweep_put(old);
 	return o->sweep;
 }
 
@@ -131,7 +151,7 @@ static struct sweep *join(struct sweep *a, struct sweep *b)
 	add_set(&v, b);
 	n = v.n;
 	add_set(&v, a);
-	return v.n == n ? share(b) : make(&v);
+	return v.n == n ? share(b) : make(&v, b);
 }
 
 /* ---- of one exchange ---- */
@@ -168,11 +188,19 @@ struct sweep *sweep_get(struct origin *o, const struct exchange *x)
 	return x->pinned ? join(x->pinned, now) : share(now);
 }
 
+struct sweep *sweep_join(struct origin *o, struct sweep *w)
+{
+	struct sweep *now = current(o);
+
+	return now ? join(w, now) : NULL;
+}
+
 /* ---- changes ---- */
 
 void sweep_change(struct origin *o)
 {
-	sweep_put(TAKE(o->sweep));
+	o->n_changes++;
+	o->is_sweep_old = true;
 }
 
 void sweep_retire(struct origin *o, const struct value *v)
@@ -194,7 +222,7 @@ void sweep_retire(struct origin *o, const struct value *v)
 
 void sweep_done(struct origin *o)
 {
-	sweep_change(o);
+	sweep_put(TAKE(o->sweep));
 	for (size_t i = 0; i < ORIGIN_MAX_RETIRED; i++)
 		secret_done(&o->retired[i]);
 }

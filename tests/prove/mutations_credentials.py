@@ -185,7 +185,7 @@ HOLES += [
     Hole("trace-with-credential", "lib/gate/gate.c", "ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {", "ask->kind == EDGE_ASK_HTTP && !may_carry(ask) && ask->port == 1) {"),
     Hole("authority-not-compared", "lib/http/canon_name.c", "if (names->authority.given && !is_same(&names->authority, target, port))",
          "if (names->authority.given && !names->sni.given && !is_same(&names->authority, target, port))"),
-    Hole("answers-not-looked-through", "src/origin/sweep.c", "return x->pinned ? join(x->pinned, now) : share(now);", "return make(&(struct values){0});"),
+    Hole("answers-not-looked-through", "src/origin/sweep.c", "return x->pinned ? join(x->pinned, now) : share(now);", "return make(&(struct values){0}, NULL);"),
 ]
 
 # A curl that says it has asked, for the one probe that asks like this.

@@ -1,0 +1,14 @@
+/* Steps of origin_play.h, chosen by the fuzzer: several exchanges on lines of HTTP/2 and HTTP/1.1, a server that resets,
+ * refuses to read, sends heads that are refused, and says values back. */
+#include "origin_play.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+{
+	struct play_stats stats = {0};
+
+	play_run(slice_of(p, n), &stats);
+	play_forget();
+	return 0;
+}
