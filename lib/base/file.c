@@ -42,14 +42,24 @@ int file_new_open(struct file_new *f, const char *path, struct err *err)
 	return f->fd < 0 ? err_errno(err, -errno, "writing %s", path) : 0;
 }
 
+/* The file is 0600 from its creation: a sealed program, which may not call umask or fchmod, can write
+ * such files. */
+static int widen(int fd, mode_t mode)
+{
+	mode_t mask;
+
+	if (mode == 0600)
+		return 0;
+	mask = umask(0);
+	(void)umask(mask);
+	return fchmod(fd, mode & ~mask);
+}
+
 int file_new_keep(struct file_new *f, mode_t mode, struct err *err)
 {
-	mode_t mask = umask(0);
-
-	(void)umask(mask);
 	if (!f->temp)
 		return 0;
-	if (fchmod(f->fd, mode & ~mask) < 0 || fsync(f->fd) < 0 || rename(f->temp, f->path) < 0)
+	if (widen(f->fd, mode) < 0 || fsync(f->fd) < 0 || rename(f->temp, f->path) < 0)
 		return err_errno(err, -errno, "writing %s", f->path);
 	free(TAKE(f->temp));
 	return 0;
