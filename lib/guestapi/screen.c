@@ -205,7 +205,7 @@ static void in_escape(struct screen *s, uint8_t c, struct bufq *q)
 {
 	if (c == '[' && s->n_seq == 2)
 		s->state = CSI;
-	else if (s->n_seq == 2 && strchr("]P_^X", c))
+	else if (s->n_seq == 2 && c && strchr("]P_^X", c))
 		s->state = STRING;
 	else if (c >= 0x30 && c <= 0x7e)
 		end_sequence(s, take_escape(s), q);

@@ -128,6 +128,22 @@ static void test_undo(void **state)
 	bufq_done(&q);
 }
 
+/* ESC NUL begins no string: the mode change after it is undone. */
+static void test_escape_nul_hides_nothing(void **state)
+{
+	static const char in[] = "\033\0\033[?25l";
+	AUTO_FREE char *text = NULL;
+	struct screen s = {0};
+	struct bufq q;
+
+	bufq_init(&q, SCREEN_MAX_START);
+	screen_track(&s, slice_of(in, sizeof(in) - 1));
+	screen_put_undo(&s, &q);
+	text = text_of(&q);
+	assert_string_equal(text, "\033[?25h\033[0m");
+	bufq_done(&q);
+}
+
 /* Everything on at once stays within what is promised. */
 static void test_start_is_bounded(void **state)
 {
@@ -149,6 +165,7 @@ int main(void)
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_long_strings),
 		cmocka_unit_test(test_undo),
+		cmocka_unit_test(test_escape_nul_hides_nothing),
 		cmocka_unit_test(test_start_is_bounded),
 	};
 

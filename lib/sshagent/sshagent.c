@@ -47,8 +47,10 @@ struct sshagent_request sshagent_parse(struct slice msg)
 	}
 	if (type != SSHAGENT_SIGN_REQUEST)
 		return other;
-	req = (struct sshagent_request){
-		.kind = SSHAGENT_SIGN, .key = rd_blob(&rd), .data = rd_blob(&rd)};
+	/* Not as initialisers: their order is the compiler's choice. */
+	req = (struct sshagent_request){.kind = SSHAGENT_SIGN};
+	req.key = rd_blob(&rd);
+	req.data = rd_blob(&rd);
 	req.flags = rd_be32(&rd);
 	if (rd_finish(&rd) < 0 || req.key.n == 0 || req.flags & ~KNOWN_FLAGS)
 		return other;
