@@ -1,45 +1,41 @@
 /*
- * run_chan - what the sealed vault and sbx-vault-run, which executes programs for it, say.
+ * run_chan - the messages between the sealed vault and sbx-vault-run, which executes programs for it.
  *
  * How      SOCK_SEQPACKET, struct ipc_msg, the vault's fd 4. RUN (vault -> runner, with one fd) is
  *          answered by ENDED under its id when the program is over or could not be started.
  *
- *          kind     program is           fd becomes          stdin else
- *          KEYRING  sbx-vault-keyring    stdin and stdout    -
- *          CREDS    systemd-creds        stdin and stdout    -
- *          DOCKER   run.program, get     stdout              args[0], the URL
- *          COMMAND  run.program, args    stdout              /dev/null
+ *          kind     program is                        fd becomes          stdin else
+ *          KEYRING  sbx-vault-keyring                 stdin and stdout    -
+ *          ENCRYPT  systemd-creds encrypt             stdin and stdout    -
+ *          DECRYPT  systemd-creds decrypt             stdin and stdout    -
+ *          REF      registered for run.serial         stdout              of docker: the server's URL
  *
  *          The descriptor is one end of a socket pair or pipe whose other end the vault keeps, so no
  *          value ever passes the runner.
- * Trust    The runner executes what the vault names, as the user; the vault believes no output.
- * Limits   RUN_MAX_ARGS, RUN_MAX_RUNS at once, RUN_MAX_MS each. Any violation ends the receiver.
+ * Trust    The runner lets the vault choose among what the user registered (run_ref.h) and no program
+ *          or argument of its own; the vault believes no output.
+ * Limits   RUN_MAX_RUNS at once, RUN_MAX_MS each. Any violation ends the receiver.
  * See      proto/PROTOCOL.ipc, run_chan_test.c, run_chan_fuzz.c
  */
 #pragma once
 
 #include "msg.h"
 
-#define RUN_MAX_PROGRAM 512
-#define RUN_MAX_ARG 512
-#define RUN_MAX_ARGS 16
 #define RUN_MAX_RUNS 32
 #define RUN_MAX_MS 120000
 
 enum run_msg { RUN_RUN = 1, RUN_ENDED, RUN_N_MSGS };
 
-enum run_kind { RUN_KEYRING, RUN_CREDS, RUN_DOCKER, RUN_COMMAND, RUN_N_KINDS };
+enum run_kind { RUN_KEYRING, RUN_ENCRYPT, RUN_DECRYPT, RUN_REF, RUN_N_KINDS };
 
 struct run {
 	enum run_kind kind;
-	uint32_t timeout_ms;	       /* then its process group is killed */
-	char program[RUN_MAX_PROGRAM]; /* DOCKER, COMMAND: absolute path; others: "" */
-	uint8_t n_args;
-	char args[RUN_MAX_ARGS][RUN_MAX_ARG];
+	uint32_t timeout_ms; /* then its process group is killed */
+	uint64_t serial;     /* REF: of the credential; others: 0 */
 };
 
 /* How it ended: an exit status (0 is good), else -ETIMEDOUT, -EINTR (a signal), or why it could
- * not be started. */
+ * not be started; -EPERM: nothing is registered for this serial. */
 int run_send_run(int sock, uint32_t id, const struct run *run, int fd) MUST_CHECK;
 int run_send_ended(int sock, uint32_t id, int32_t how) MUST_CHECK;
 

@@ -427,6 +427,11 @@ void api_secret_put(struct sbxd *d, struct conn *c, const struct api_request *re
 	}
 	if (!find_scope(d, c, s.sandbox, &s.meta, sandbox))
 		return;
+	r = s.ref.kind == VAULT_REF_NONE ? 0 : ref_check(d, &s.ref, &err);
+	if (r < 0) {
+		api_fail(d, c, 400, "bad-program", err_text(&err, r), NULL);
+		return;
+	}
 	if (s.ref.kind == VAULT_REF_NONE) {
 		fd = take_pipe(d, c, "the value");
 		if (fd < 0)

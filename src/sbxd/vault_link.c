@@ -175,7 +175,11 @@ static int on_done(struct sbxd *d, struct vault_op *op, const struct ipc_msg *ms
 		return -EBADMSG;
 	v->has_answered = true;
 	op->done = done;
+	if (op->ask == VAULT_SET_REF && done.code == 0)
+		done.code = vault_op_register(d, op, done.text);
 	vault_op_finish(d, op, done.code, done.text);
+	if (done.code == 0 && op->ask == VAULT_REMOVE && !op->is_own)
+		v->sweep_due = true;
 	if (done.code == 0 && !op->is_own && v->sweep_missed) {
 		v->sweep_missed = false;
 		v->sweep_due = true;

@@ -46,8 +46,9 @@ struct vault_op {
 	enum vault_op_state state;
 	enum vault_msg ask; /* SET, SET_REF, REMOVE, UNLOCK, LIST, STATUS, SCAN */
 	uint32_t id;
-	bool is_own;   /* of the sweep: nobody waits for it */
-	bool was_lost; /* asked once already, of a vault that died */
+	bool is_own;	       /* of the sweep: nobody waits for it */
+	bool was_lost;	       /* asked once already, of a vault that died */
+	unsigned n_registered; /* the link's, when it was asked */
 	int fd;
 	struct vault_meta *meta;
 	struct vault_ref *ref;
@@ -81,6 +82,7 @@ struct vault_link {
 	unsigned n_mute; /* connections that ended without HELLO, one after the other */
 	struct err why;	 /* of the last start that failed */
 	bool sweep_due, sweep_missed;
+	unsigned n_registered; /* references that were set, ever */
 	uint64_t sweep_until_ms;
 	struct loop_timer timer;
 };
@@ -110,6 +112,9 @@ void vault_link_on_timer(struct sbxd *d);
 
 /* vault_spawn.c: starts sbx-vault-run with the listener and its end of our channel, and gives its pidfd. */
 int vault_spawn(int listener, int channel, struct err *err) MUST_CHECK;
+
+/* ref_check.c: whether a program may be registered: see run_ref_check; and not one in a workspace. */
+int ref_check(struct sbxd *d, const struct vault_ref *ref, struct err *err) MUST_CHECK;
 
 /* vault_channels.c: a keeper wants a channel to the vault. */
 void vault_link_on_want(struct sbxd *d, struct keeper *k);

@@ -12,6 +12,9 @@ void vault_op_finish(struct sbxd *d, struct vault_op *op, int code, const char *
 /* Before it is asked for; with `why` again when it was not done after all. */
 int vault_op_record(
 	struct sbxd *d, const struct vault_op *op, const char *why, struct err *err) MUST_CHECK;
+/* A reference is set: sbx-vault-run may execute its program from now on. text: why not. */
+int vault_op_register(
+	struct sbxd *d, const struct vault_op *op, char text[VAULT_MAX_TEXT]) MUST_CHECK;
 bool vault_op_is_change(const struct vault_op *op);
 /* Who waits for it, or NULL. */
 struct conn *vault_op_asker(struct sbxd *d, uint32_t id);

@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/ipc/run_ref.h"
 #include "sbxd.h"
 #include "vault_link_internal.h"
 
@@ -45,6 +46,33 @@ void vault_link_forget(struct sbxd *d, struct vault_op *op)
 	free(op->items);
 	free(op->scanned);
 	*op = (struct vault_op){.fd = -1};
+}
+
+int vault_op_register(struct sbxd *d, const struct vault_op *op, char text[VAULT_MAX_TEXT])
+{
+	struct err err = {0};
+	int r = run_ref_save(op->done.number, op->ref, &err);
+
+	d->vault.n_registered++;
+	d->vault.sweep_due = true; /* what this one replaced */
+	if (r < 0)
+		(void)snprintf(text, VAULT_MAX_TEXT, "%.*s", VAULT_MAX_TEXT - 1, err_text(&err, r));
+	return r;
+}
+
+/* Programs of credentials that are gone are no longer executed. Not when one was registered after the
+ * list was asked for. */
+static void forget_programs(struct sbxd *d, const struct vault_op *list)
+{
+	AUTO_FREE uint64_t *serials = xcalloc(list->n_items + 1, sizeof(*serials));
+	size_t n = 0;
+
+	if (list->n_registered != d->vault.n_registered)
+		return;
+	for (size_t i = 0; i < list->n_items; i++)
+		if (list->items[i].ref != VAULT_REF_NONE)
+			serials[n++] = list->items[i].serial;
+	run_ref_keep(serials, n);
 }
 
 bool vault_op_is_change(const struct vault_op *op)
@@ -131,6 +159,7 @@ void vault_ops_sweep(struct sbxd *d)
 	if (!op)
 		return;
 	op->is_own = true;
+	op->n_registered = d->vault.n_registered;
 	d->vault.sweep_due = false;
 }
 
@@ -148,6 +177,7 @@ static void go_on_sweeping(struct sbxd *d, const struct vault_op *list)
 		d->vault.sweep_missed = true;
 		return;
 	}
+	forget_programs(d, list);
 	for (size_t i = 0; i < list->n_items; i++) {
 		struct vault_op *op;
 

@@ -9,9 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
+#include "lib/ipc/run_ref.h"
 
 #define CREDS_PROGRAM "/usr/bin/systemd-creds"
 #define MAX_ENV 32
@@ -39,58 +41,58 @@ static void pick_env(char *env[MAX_ENV + 1])
 	env[n] = NULL;
 }
 
+/* What is executed: one of our own choice, or what the user registered. */
+struct plan {
+	struct run run;
+	struct vault_ref ref; /* REF */
+};
+
 /* stdin of a docker-credential program: the server's URL, which is no secret. */
-static int input_of(const struct run *run)
+static int input_of(const struct plan *p)
 {
 	int fds[2];
-	char line[RUN_MAX_ARG + 2];
+	char line[VAULT_MAX_ARG + 2];
 	int n;
 
-	if (run->kind != RUN_DOCKER)
+	if (p->ref.kind != VAULT_REF_DOCKER)
 		return open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -1;
-	n = snprintf(line, sizeof(line), "%s\n", run->args[0]);
+	n = snprintf(line, sizeof(line), "%s\n", p->ref.args[0]);
 	if (write(fds[1], line, (size_t)n) != n)
 		fd_close(&fds[0]);
 	(void)close(fds[1]);
 	return fds[0];
 }
 
-static void build_argv(const struct run *run, char *program, char *argv[RUN_MAX_ARGS + 6])
+static void build_argv(const struct plan *p, char *program, char *argv[VAULT_MAX_ARGS + 6])
 {
 	size_t n = 0;
 
 	argv[n++] = program;
-	switch (run->kind) {
-	case RUN_CREDS:
+	if (p->run.kind == RUN_ENCRYPT || p->run.kind == RUN_DECRYPT) {
 		/* without --user only root has a key to encrypt with */
 		if (geteuid() != 0)
 			argv[n++] = (char *)"--user";
 		argv[n++] = (char *)"--name=sbx-vault";
-		argv[n++] = (char *)run->args[0];
+		argv[n++] = (char *)(p->run.kind == RUN_ENCRYPT ? "encrypt" : "decrypt");
 		argv[n++] = (char *)"-";
 		argv[n++] = (char *)"-";
-		break;
-	case RUN_DOCKER:
+	} else if (p->ref.kind == VAULT_REF_DOCKER) {
 		argv[n++] = (char *)"get";
-		break;
-	case RUN_COMMAND:
-		for (size_t i = 0; i < run->n_args; i++)
-			argv[n++] = (char *)run->args[i];
-		break;
-	default:
-		break;
+	} else {
+		for (size_t i = 0; i < p->ref.n_args; i++)
+			argv[n++] = (char *)p->ref.args[i];
 	}
 	argv[n] = NULL;
 }
 
-static void child(const struct run *run, const char *program, int in, int out)
+static void child(const struct plan *p, const char *program, int in, int out)
 	__attribute__((noreturn));
-static void child(const struct run *run, const char *program, int in, int out)
+static void child(const struct plan *p, const char *program, int in, int out)
 {
 	const struct rlimit no_core = {0};
-	char *env[MAX_ENV + 1], *argv[RUN_MAX_ARGS + 6];
+	char *env[MAX_ENV + 1], *argv[VAULT_MAX_ARGS + 6];
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	sigset_t none;
 
@@ -103,26 +105,49 @@ static void child(const struct run *run, const char *program, int in, int out)
 		close_range(3, ~0U, 0) < 0)
 		_exit(127);
 	pick_env(env);
-	build_argv(run, (char *)program, argv);
+	build_argv(p, (char *)program, argv);
 	(void)execve(program, argv, env);
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-static char *program_of(const struct run *run)
+static char *program_of(const struct plan *p)
 {
-	if (run->kind == RUN_KEYRING)
+	if (p->run.kind == RUN_KEYRING)
 		return paths_get(PATHS_LIBEXEC, "sbx-vault-keyring");
-	return xstrdup(run->kind == RUN_CREDS ? CREDS_PROGRAM : run->program);
+	return xstrdup(p->run.kind == RUN_REF ? p->ref.program : CREDS_PROGRAM);
+}
+
+/* The vault names a serial, and gets what the user registered for it or nothing. */
+static int make_plan(const struct run *run, struct plan *ret)
+{
+	struct err err = {0};
+	int r = 0;
+
+	*ret = (struct plan){.run = *run};
+	if (run->kind == RUN_REF)
+		r = run_ref_load(run->serial, &ret->ref, &err);
+	if (r == 0 && run->kind == RUN_REF && access(ret->ref.program, X_OK) == 0)
+		r = run_ref_check(&ret->ref, &err);
+	if (r < 0)
+		log_warn("a program for credential %llu is not executed: %s",
+			(unsigned long long)run->serial, err_text(&err, r));
+	return r < 0 ? -EPERM : 0;
 }
 
 int run_start(struct run_table *t, uint32_t id, const struct run *run, int fd)
 {
-	AUTO_FREE char *program = program_of(run);
-	bool both = run->kind == RUN_KEYRING || run->kind == RUN_CREDS;
-	AUTO_CLOSE int in = both ? -1 : input_of(run);
+	static struct plan plan; /* large */
+	AUTO_FREE char *program = NULL;
+	AUTO_CLOSE int in = -1;
+	bool both = run->kind != RUN_REF;
 	size_t i = 0;
 	pid_t pid;
+	int r = make_plan(run, &plan);
 
+	if (r < 0)
+		return r;
+	program = program_of(&plan);
+	in = both ? -1 : input_of(&plan);
 	while (i < RUN_MAX_RUNS && t->list[i].pid)
 		i++;
 	if (i == RUN_MAX_RUNS)
@@ -133,7 +158,7 @@ int run_start(struct run_table *t, uint32_t id, const struct run *run, int fd)
 		return -EMFILE;
 	pid = fork();
 	if (pid == 0)
-		child(run, program, both ? fd : in, fd);
+		child(&plan, program, both ? fd : in, fd);
 	if (pid < 0)
 		return -errno;
 	t->list[i].pid = pid;

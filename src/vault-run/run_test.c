@@ -5,21 +5,48 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "lib/base/clock.h"
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "lib/ipc/run_ref.h"
 
 static struct run_table table;
 static struct run run;
+static struct vault_ref ref;
+static char dir[] = "/tmp/run_test.XXXXXX";
 static int ends[2];
+
+/* Registers the program and starts it. */
+static int start(uint32_t id)
+{
+	assert_int_equal(run_ref_save(run.serial, &ref, NULL), 0);
+	return run_start(&table, id, &run, ends[1]);
+}
+
+static int make_dir(void **state)
+{
+	return mkdtemp(dir) ? setenv("XDG_STATE_HOME", dir, 1) : -1;
+}
+
+static int remove_dir(void **state)
+{
+	AUTO_FREE char *rm = xasprintf("rm -rf %s", dir);
+
+	return system(rm);
+}
 
 static int setup(void **state)
 {
 	table = (struct run_table){0};
-	run = (struct run){
-		.kind = RUN_COMMAND, .timeout_ms = 10000, .program = "/bin/sh", .n_args = 2};
-	(void)snprintf(run.args[0], sizeof(run.args[0]), "-c");
+	run = (struct run){.kind = RUN_REF, .timeout_ms = 10000, .serial = 5};
+	ref = (struct vault_ref){.kind = VAULT_REF_WHOLE, .program = "/bin/sh", .n_args = 2};
+	(void)snprintf(ref.args[0], sizeof(ref.args[0]), "-c");
 	return pipe2(ends, O_CLOEXEC);
 }
 
@@ -50,15 +77,15 @@ static int wait_end(uint32_t want_id)
 
 static void test_ends(void **state)
 {
-	(void)snprintf(run.args[1], sizeof(run.args[1]), "exit 7");
-	assert_int_equal(run_start(&table, 1, &run, ends[1]), 0);
+	(void)snprintf(ref.args[1], sizeof(ref.args[1]), "exit 7");
+	assert_int_equal(start(1), 0);
 	assert_int_equal(wait_end(1), 7);
-	(void)snprintf(run.args[1], sizeof(run.args[1]), "kill -9 $$");
-	assert_int_equal(run_start(&table, 2, &run, ends[1]), 0);
+	(void)snprintf(ref.args[1], sizeof(ref.args[1]), "kill -9 $$");
+	assert_int_equal(start(2), 0);
 	assert_int_equal(wait_end(2), -EINTR);
 	assert_int_equal(run_wait_ms(&table, clock_mono_ms()), -1);
-	(void)snprintf(run.program, sizeof(run.program), "/nonexistent/program");
-	assert_int_equal(run_start(&table, 3, &run, ends[1]), -ENOENT);
+	(void)snprintf(ref.program, sizeof(ref.program), "/nonexistent/program");
+	assert_int_equal(start(3), -ENOENT);
 }
 
 /* What is late is killed with everything it started, and the pipe is nobody's any more. */
@@ -68,8 +95,8 @@ static void test_late(void **state)
 	char buf[16];
 
 	run.timeout_ms = 300;
-	(void)snprintf(run.args[1], sizeof(run.args[1]), "sleep 1000 & sleep 1000");
-	assert_int_equal(run_start(&table, 4, &run, ends[1]), 0);
+	(void)snprintf(ref.args[1], sizeof(ref.args[1]), "sleep 1000 & sleep 1000");
+	assert_int_equal(start(4), 0);
 	assert_true(run_wait_ms(&table, clock_mono_ms()) <= 300);
 	assert_int_equal(wait_end(4), -ETIMEDOUT);
 	assert_true(clock_mono_ms() - before < 10000);
@@ -83,8 +110,8 @@ static void test_left_behind(void **state)
 {
 	char buf[16];
 
-	(void)snprintf(run.args[1], sizeof(run.args[1]), "sleep 1000 & echo ok");
-	assert_int_equal(run_start(&table, 5, &run, ends[1]), 0);
+	(void)snprintf(ref.args[1], sizeof(ref.args[1]), "sleep 1000 & echo ok");
+	assert_int_equal(start(5), 0);
 	assert_int_equal(wait_end(5), 0);
 	(void)close(ends[1]);
 	assert_int_equal(read(ends[0], buf, sizeof(buf)), 3);
@@ -94,12 +121,55 @@ static void test_left_behind(void **state)
 
 static void test_full(void **state)
 {
-	(void)snprintf(run.args[1], sizeof(run.args[1]), "sleep 1000");
+	(void)snprintf(ref.args[1], sizeof(ref.args[1]), "sleep 1000");
 	for (uint32_t i = 0; i < RUN_MAX_RUNS; i++)
-		assert_int_equal(run_start(&table, i, &run, ends[1]), 0);
-	assert_int_equal(run_start(&table, 99, &run, ends[1]), -EBUSY);
+		assert_int_equal(start(i), 0);
+	assert_int_equal(start(99), -EBUSY);
 	run_kill_all(&table);
 	assert_int_equal(run_wait_ms(&table, clock_mono_ms()), -1);
+}
+
+/* A vault that was replaced by a hostile program: what it can say starts nothing else. */
+static void test_only_what_is_registered(void **state)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "programs/5");
+	char buf[16];
+
+	(void)snprintf(ref.args[1], sizeof(ref.args[1]), "echo ok");
+	assert_int_equal(start(1), 0);
+	assert_int_equal(wait_end(1), 0);
+	assert_int_equal(read(ends[0], buf, sizeof(buf)), 3);
+	run.serial = 6;
+	assert_int_equal(run_start(&table, 2, &run, ends[1]), -EPERM);
+	/* a file of another serial, or a broken one, is none */
+	AUTO_FREE char *other = paths_get(PATHS_STATE, "programs/6");
+	assert_int_equal(rename(path, other), 0);
+	assert_int_equal(run_start(&table, 3, &run, ends[1]), -EPERM);
+	assert_int_equal(truncate(other, 8), 0);
+	assert_int_equal(run_start(&table, 4, &run, ends[1]), -EPERM);
+	assert_int_equal(run_wait_ms(&table, clock_mono_ms()), -1);
+}
+
+static void test_docker_is_docker(void **state)
+{
+	ref.kind = VAULT_REF_DOCKER;
+	ref.n_args = 1;
+	assert_int_equal(start(1), -EPERM);
+}
+
+static void test_one_that_others_can_change(void **state)
+{
+	(void)snprintf(ref.program, sizeof(ref.program), "%s/program", dir);
+	assert_int_equal(file_save(ref.program, slice_from_str("#!/bin/sh\nexit 0\n"), NULL), 0);
+	assert_int_equal(chmod(ref.program, 0700), 0);
+	assert_int_equal(start(1), 0);
+	assert_int_equal(wait_end(1), 0);
+	assert_int_equal(chmod(ref.program, 0702), 0);
+	assert_int_equal(start(2), -EPERM);
+	assert_int_equal(chmod(ref.program, 0700), 0);
+	assert_int_equal(chmod(dir, 0703), 0);
+	assert_int_equal(start(3), -EPERM);
+	assert_int_equal(chmod(dir, 0700), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -111,7 +181,10 @@ int main(void)
 		TEST(test_late),
 		TEST(test_left_behind),
 		TEST(test_full),
+		TEST(test_only_what_is_registered),
+		TEST(test_docker_is_docker),
+		TEST(test_one_that_others_can_change),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -40,7 +40,7 @@ static int make_ends(const struct run *run, int *ret_ours, int *ret_theirs)
 {
 	int fds[2];
 
-	if (run->kind == RUN_DOCKER || run->kind == RUN_COMMAND) {
+	if (run->kind == RUN_REF) {
 		if (pipe2(fds, O_CLOEXEC) < 0)
 			return -errno;
 	} else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
@@ -121,13 +121,9 @@ bool job_is_fetching(const struct vault *v, uint64_t serial)
 
 int job_fetch(struct vault *v, struct book_entry *e, struct err *err)
 {
-	static struct run run; /* large */
+	const struct run run = {
+		.kind = RUN_REF, .timeout_ms = FETCH_TIMEOUT_MS, .serial = e->serial};
 
-	run = (struct run){.kind = e->ref.kind == VAULT_REF_DOCKER ? RUN_DOCKER : RUN_COMMAND,
-		.timeout_ms = FETCH_TIMEOUT_MS,
-		.n_args = e->ref.n_args};
-	memcpy(run.program, e->ref.program, sizeof(run.program));
-	memcpy(run.args, e->ref.args, sizeof(run.args));
 	return job_start(v, JOB_FETCH, &run, slice_of(NULL, 0), e->serial, err);
 }
 
@@ -139,6 +135,10 @@ static int explain(const struct job *j, int how, struct err *err)
 		return err_set(err, how, "it did not end within %d s", FETCH_TIMEOUT_MS / 1000);
 	if (how == -EINTR)
 		return err_set(err, -EIO, "it was killed");
+	if (how == -EPERM)
+		return err_set(err, how,
+			"it is not registered, or another user can change it: set the credential "
+			"again");
 	if (how < 0)
 		return err_errno(err, how, "it could not be started");
 	return how ? err_set(err, -EIO, "it ended with status %d", how) : 0;

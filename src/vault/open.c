@@ -137,23 +137,20 @@ static int take_stored(
 
 static int ask_creds(struct vault *v, struct err *err)
 {
-	static struct run run;
+	struct run run = {.kind = RUN_ENCRYPT, .timeout_ms = KEY_TIMEOUT_MS};
 	AUTO_FREE char *blob = NULL;
 	size_t n = 0;
 	int r;
 
-	run = (struct run){.kind = RUN_CREDS, .timeout_ms = KEY_TIMEOUT_MS, .n_args = 1};
-	if (v->safe.is_new) {
-		(void)snprintf(run.args[0], sizeof(run.args[0]), "encrypt");
+	if (v->safe.is_new)
 		return job_start(v, JOB_SEAL_CREDS, &run, secret_slice(&v->safe.key), 0, err);
-	}
 	r = safe_creds_read(&v->safe, &blob, &n, err);
 	if (r == -ENOENT)
 		return err_set(
 			err, -ENOKEY, "the sealed key %s/%s is gone", v->safe.dir, SAFE_CREDS);
 	if (r < 0)
 		return r;
-	(void)snprintf(run.args[0], sizeof(run.args[0]), "decrypt");
+	run.kind = RUN_DECRYPT;
 	return job_start(v, JOB_UNSEAL_CREDS, &run, slice_of(blob, n), 0, err);
 }
 

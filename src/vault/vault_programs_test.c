@@ -23,7 +23,7 @@ static int setup(void **state)
 	r = rig_new(by_file);
 	admin = rig_admin(r);
 	keeper = rig_keeper(r, "s");
-	(void)snprintf(program, sizeof(program), "%s/program", r->dir);
+	(void)snprintf(program, sizeof(program), "%s/docker-credential-x", r->dir);
 	(void)snprintf(counter, sizeof(counter), "%s/counter", r->dir);
 	return 0;
 }

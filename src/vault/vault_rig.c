@@ -17,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/ipc/run_ref.h"
 
 #define WAIT_MS 40000
 
@@ -104,6 +105,7 @@ struct rig *rig_new(const char *const *args)
 
 	(void)snprintf(r->dir, sizeof(r->dir), "/tmp/sbx-vault-XXXXXX");
 	assert_non_null(mkdtemp(r->dir));
+	assert_int_equal(setenv("XDG_STATE_HOME", r->dir, 1), 0);
 	(void)snprintf(path, sizeof(path), "%s/libexec", r->dir);
 	assert_int_equal(mkdir(path, 0755), 0);
 	(void)snprintf(path, sizeof(path), "%s/log", r->dir);
@@ -326,6 +328,7 @@ int rig_set_ref(int admin, const char *name, enum vault_ref_kind kind, const cha
 {
 	static struct vault_ref ref;
 	struct vault_meta meta;
+	struct vault_done done;
 	uint32_t id = ++last_id;
 
 	fill(&meta, name, "");
@@ -334,7 +337,11 @@ int rig_set_ref(int admin, const char *name, enum vault_ref_kind kind, const cha
 	if (arg)
 		(void)snprintf(ref.args[0], sizeof(ref.args[0]), "%s", arg);
 	assert_int_equal(vault_ask_set_ref(admin, id, &meta, &ref), 0);
-	return code_of(admin, id);
+	rig_done(admin, id, &done);
+	/* as sbxd does */
+	if (done.code == 0)
+		assert_int_equal(run_ref_save(done.number, &ref, NULL), 0);
+	return done.code;
 }
 
 int rig_remove(int admin, const char *name, const char *scope)

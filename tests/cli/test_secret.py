@@ -474,6 +474,31 @@ def test_references(vault):
     assert s["source"] == "docker" and s["refresh_s"] == 3300 and s["program"] == str(helper)
 
 
+def test_a_program_in_a_workspace_is_refused(vault):
+    """It is executed on the host, and the guest could change it."""
+    vault.create("demo", str(vault.work))
+    for folder, word in ((vault.work, "workspace of the sandbox 'demo'"), (vault.root, "")):
+        program = folder / "token"
+        program.write_text("#!/bin/sh\necho value\n")
+        program.chmod(0o755)
+        p = vault.sbx("secret", "set", "-f", "github", "--command", str(program), check=1 if word else 0)
+        assert word in p.stderr
+    link = vault.root / "link"
+    link.symlink_to(vault.work / "token")
+    assert "workspace" in vault.sbx("secret", "set", "-f", "github", "--command", str(link), check=1).stderr
+    program.chmod(0o757)
+    assert "another user can change" in vault.sbx("secret", "set", "-f", "github", "--command", str(program), check=1).stderr
+    programs = vault.root / "state/sbx/programs"
+    assert len(list(programs.iterdir())) == 1
+    assert [f.stat().st_mode & 0o777 for f in [programs, *programs.iterdir()]] == [0o700, 0o600]
+    vault.sbx("secret", "rm", "-f", "github", check=0)
+    for _ in range(50):
+        if not list(programs.iterdir()):
+            break
+        time.sleep(0.1)
+    assert list(programs.iterdir()) == []
+
+
 def test_services(vault):
     p = vault.sbx("secret", "services", check=0)
     assert "anthropic" in p.stdout and "ANTHROPIC_API_KEY" in p.stdout

@@ -1,0 +1,124 @@
+#include "run_ref.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "lib/base/str.h"
+
+#define MAGIC 0x46525053u /* "SPRF" */
+#define MAX_FILE (sizeof(struct vault_ref) + 128)
+
+static char *path_of(uint64_t serial)
+{
+	return paths_get(PATHS_STATE, "programs/%llu", (unsigned long long)serial);
+}
+
+int run_ref_save(uint64_t serial, const struct vault_ref *ref, struct err *err)
+{
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "programs");
+	AUTO_FREE char *path = path_of(serial);
+	static uint8_t buf[MAX_FILE];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	int r = paths_make(dir, err);
+
+	if (r < 0)
+		return r;
+	wr_u32(&wr, MAGIC);
+	wr_u64(&wr, serial);
+	vault_put_ref(&wr, ref);
+	r = wr_finish(&wr);
+	return r < 0 ? err_errno(err, r, "writing %s", path)
+		     : file_save(path, slice_of(buf, wr.n), err);
+}
+
+int run_ref_load(uint64_t serial, struct vault_ref *ret, struct err *err)
+{
+	AUTO_FREE char *path = path_of(serial);
+	AUTO_FREE char *text = NULL;
+	size_t n = 0;
+	struct rd rd;
+	int r = file_load(path, MAX_FILE, &text, &n, err);
+
+	if (r < 0)
+		return r;
+	rd = rd_init(slice_of(text, n));
+	if (rd_u32(&rd) != MAGIC || rd_u64(&rd) != serial)
+		return err_set(err, -ENOENT, "%s is of another credential", path);
+	vault_read_ref(&rd, ret);
+	if (rd_finish(&rd) < 0 || ret->kind == VAULT_REF_NONE)
+		return err_set(err, -ENOENT, "%s does not decode", path);
+	return 0;
+}
+
+static bool is_kept(const char *name, const uint64_t *serials, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char text[24];
+
+		(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)serials[i]);
+		if (strcmp(name, text) == 0)
+			return true;
+	}
+	return false;
+}
+
+void run_ref_keep(const uint64_t *serials, size_t n)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "programs");
+	DIR *dir = opendir(path);
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		if (e->d_name[0] != '.' && !is_kept(e->d_name, serials, n))
+			(void)unlinkat(dirfd(dir), e->d_name, 0);
+	}
+	if (dir)
+		(void)closedir(dir);
+}
+
+static bool is_ours(const struct stat *st)
+{
+	return (st->st_uid == 0 || st->st_uid == geteuid()) && !(st->st_mode & S_IWOTH) &&
+	       (!(st->st_mode & S_IWGRP) || st->st_gid == 0 || st->st_gid == getegid());
+}
+
+/* Each directory on the way, too: who can write there can put another program in its place. */
+static int check_path(const char *real, const char *program, struct err *err)
+{
+	AUTO_FREE char *path = xstrdup(real);
+	struct stat st;
+
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || access(path, X_OK) < 0)
+		return err_set(err, -EINVAL, "%s is not a program", program);
+	if (!is_ours(&st))
+		return err_set(err, -EPERM, "another user can change %s", program);
+	for (char *slash = strrchr(path, '/'); slash; slash = strrchr(path, '/')) {
+		slash[slash == path] = '\0'; /* keeps the first one */
+		if (stat(path, &st) < 0)
+			return err_errno(err, -errno, "checking %s", path);
+		if (!is_ours(&st) && !(st.st_mode & S_ISVTX))
+			return err_set(err, -EPERM, "another user can replace %s: it can write %s",
+				program, path);
+		if (!path[1])
+			break;
+	}
+	return 0;
+}
+
+int run_ref_check(const struct vault_ref *ref, struct err *err)
+{
+	AUTO_FREE char *real = realpath(ref->program, NULL);
+	const char *name = strrchr(ref->program, '/');
+
+	if (ref->kind == VAULT_REF_DOCKER && (!name || !str_starts(name, "/docker-credential-")))
+		return err_set(err, -EINVAL, "%s is not a docker-credential program", ref->program);
+	if (!real)
+		return err_errno(err, -errno, "the program %s cannot be used", ref->program);
+	return check_path(real, ref->program, err);
+}

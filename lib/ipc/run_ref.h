@@ -1,0 +1,25 @@
+/*
+ * run_ref - the programs that the user registered as sources of credentials, by the credential's serial.
+ *
+ * How      sbxd writes state/programs/SERIAL when the vault has accepted a reference that the user set;
+ *          sbx-vault-run reads it when the vault requests the value. The vault's jail does not have this
+ *          directory: a compromised vault can neither add a program nor change an argument. Directory
+ *          0700, files 0600, replaced in one step.
+ * Trust    Written by sbxd from a request of the user, read by sbx-vault-run. A file that does not
+ *          decode, or is of another serial, counts as missing.
+ * Limits   VAULT_MAX_PROGRAM, VAULT_MAX_ARGS.
+ * See      run_chan.h, run_ref_test.c
+ */
+#pragma once
+
+#include "lib/base/err.h"
+#include "vault_chan.h"
+
+int run_ref_save(uint64_t serial, const struct vault_ref *ref, struct err *err) MUST_CHECK;
+/* -ENOENT when nothing is registered. */
+int run_ref_load(uint64_t serial, struct vault_ref *ret, struct err *err) MUST_CHECK;
+/* Removes every file whose serial is not one of these. */
+void run_ref_keep(const uint64_t *serials, size_t n);
+/* Whether the program may be executed for a credential: a regular file that no other user can write,
+ * nor replace in its directory; a docker reference only /.../docker-credential-NAME. */
+int run_ref_check(const struct vault_ref *ref, struct err *err) MUST_CHECK;

@@ -1,0 +1,119 @@
+#include "run_ref.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "lib/base/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+
+static char dir[] = "/tmp/run_ref_test.XXXXXX";
+static const struct vault_ref ref = {.kind = VAULT_REF_FIRST_LINE,
+	.program = "/usr/bin/op",
+	.n_args = 2,
+	.args = {"read", "op://a b/c"},
+	.refresh_s = 60};
+
+static int setup(void **state)
+{
+	return mkdtemp(dir) ? setenv("XDG_STATE_HOME", dir, 1) : -1;
+}
+
+static int teardown(void **state)
+{
+	AUTO_FREE char *rm = xasprintf("rm -rf %s", dir);
+
+	return system(rm);
+}
+
+static void test_there_and_back(void **state)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "programs/7");
+	static struct vault_ref got;
+	struct stat st;
+
+	assert_int_equal(run_ref_load(7, &got, NULL), -ENOENT);
+	assert_int_equal(run_ref_save(7, &ref, NULL), 0);
+	assert_int_equal(run_ref_load(7, &got, NULL), 0);
+	assert_memory_equal(&got, &ref, sizeof(ref));
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+/* Every cut of the file, and every changed byte of its head, counts as missing. */
+static void test_damaged(void **state)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "programs/7");
+	AUTO_FREE char *text = NULL;
+	static struct vault_ref got;
+	size_t n;
+
+	assert_int_equal(run_ref_save(7, &ref, NULL), 0);
+	assert_int_equal(file_load(path, 1 << 16, &text, &n, NULL), 0);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(file_save(path, slice_of(text, i), NULL), 0);
+		assert_true(run_ref_load(7, &got, NULL) < 0);
+	}
+	for (size_t i = 0; i < 12; i++) {
+		text[i] ^= 1;
+		assert_int_equal(file_save(path, slice_of(text, n), NULL), 0);
+		assert_int_equal(run_ref_load(7, &got, NULL), -ENOENT);
+		text[i] ^= 1;
+	}
+}
+
+static void test_keep(void **state)
+{
+	static const uint64_t kept[] = {1, 30};
+	static struct vault_ref got;
+
+	for (uint64_t i = 1; i <= 30; i++)
+		assert_int_equal(run_ref_save(i, &ref, NULL), 0);
+	run_ref_keep(kept, ARRAY_LEN(kept));
+	for (uint64_t i = 1; i <= 30; i++)
+		assert_int_equal(run_ref_load(i, &got, NULL), i == 1 || i == 30 ? 0 : -ENOENT);
+}
+
+static int check(enum vault_ref_kind kind, const char *program)
+{
+	struct vault_ref r = {.kind = kind};
+
+	(void)snprintf(r.program, sizeof(r.program), "%s", program);
+	return run_ref_check(&r, NULL);
+}
+
+static void test_check(void **state)
+{
+	AUTO_FREE char *helper = xasprintf("%s/docker-credential-x", dir);
+	AUTO_FREE char *link = xasprintf("%s/docker-credential-y", dir);
+
+	assert_int_equal(check(VAULT_REF_WHOLE, "/bin/sh"), 0);
+	assert_int_equal(check(VAULT_REF_DOCKER, "/bin/sh"), -EINVAL);
+	assert_int_equal(check(VAULT_REF_WHOLE, "/nonexistent/x"), -ENOENT);
+	assert_int_equal(check(VAULT_REF_WHOLE, "/tmp"), -EINVAL);
+	assert_int_equal(file_save(helper, slice_from_str("#!/bin/sh\n"), NULL), 0);
+	assert_int_equal(check(VAULT_REF_DOCKER, helper), -EINVAL); /* not executable */
+	assert_int_equal(chmod(helper, 0755), 0);
+	assert_int_equal(check(VAULT_REF_DOCKER, helper), 0);
+	assert_int_equal(symlink(helper, link), 0);
+	assert_int_equal(check(VAULT_REF_DOCKER, link), 0);
+	assert_int_equal(chmod(helper, 0757), 0);
+	assert_int_equal(check(VAULT_REF_DOCKER, link), -EPERM); /* what it leads to counts */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_there_and_back),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_keep),
+		cmocka_unit_test(test_check),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
