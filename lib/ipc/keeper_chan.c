@@ -38,6 +38,7 @@ int keeper_send_state(int sock, uint32_t id, const struct keeper_state *state)
 	wr_cstr(&wr, state->text);
 	wr_u8(&wr, (uint8_t)state->how);
 	wr_u8(&wr, state->suspended);
+	wr_u8(&wr, state->paused);
 	wr_cstr(&wr, state->cold_why);
 	return ipc_send_wr(sock, KEEPER_STATE, id, &wr, -1);
 }
@@ -150,7 +151,7 @@ int keeper_get_hello(const struct ipc_msg *msg, struct keeper_hello *ret)
 int keeper_get_state(const struct ipc_msg *msg, struct keeper_state *ret)
 {
 	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t phase = rd_u8(&rd), stalled, how, suspended;
+	uint8_t phase = rd_u8(&rd), stalled, how, suspended, paused;
 
 	ret->progress = rd_u8(&rd);
 	ret->sessions = rd_u32(&rd);
@@ -161,14 +162,16 @@ int keeper_get_state(const struct ipc_msg *msg, struct keeper_state *ret)
 	rd_cstr(&rd, ret->text, sizeof(ret->text));
 	how = rd_u8(&rd);
 	suspended = rd_u8(&rd);
+	paused = rd_u8(&rd);
 	rd_cstr(&rd, ret->cold_why, sizeof(ret->cold_why));
 	if (rd_finish(&rd) < 0 || phase >= KEEPER_N_PHASES || stalled > 1 || ret->progress > 100 ||
-		how >= KEEPER_N_HOWS || suspended > 1)
+		how >= KEEPER_N_HOWS || suspended > 1 || paused > 1)
 		return -EBADMSG;
 	ret->phase = (enum keeper_phase)phase;
 	ret->stalled = stalled;
 	ret->how = (enum keeper_how)how;
 	ret->suspended = suspended;
+	ret->paused = paused;
 	return 0;
 }
 

@@ -84,6 +84,7 @@ struct keeper_state {
 	uint32_t sessions; /* open streams */
 	uint32_t boot_ms;  /* start to ready, 0 before */
 	uint32_t qemu_pid;
+	bool paused;  /* the host's disk is full */
 	bool stalled; /* qemu is stopped by a signal, or the guest does not answer */
 	char accel[8];
 	char cold_why[128];	    /* why it was booted when a memory image was wanted; "" else */

@@ -67,6 +67,7 @@ static void state_message(void **state)
 				    .text = "text",
 				    .how = KEEPER_HOW_WARM,
 				    .suspended = true,
+				    .paused = true,
 				    .cold_why = "why"},
 			    out;
 
@@ -82,8 +83,9 @@ static void state_message(void **state)
 	assert_string_equal(out.text, "text");
 	assert_int_equal(out.how, KEEPER_HOW_WARM);
 	assert_true(out.suspended);
+	assert_true(out.paused);
 	assert_string_equal(out.cold_why, "why");
-	for (size_t at = msg.n - 7; at < msg.n - 5; at++) { /* how, suspended */
+	for (size_t at = msg.n - 8; at < msg.n - 5; at++) { /* how, suspended, paused */
 		uint8_t was = msg.body[at];
 
 		msg.body[at] = KEEPER_N_HOWS;

@@ -52,6 +52,14 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.max = 365ull * 24 * 3600,
 		.help = "a new sandbox is suspended after so long without a session and without "
 			"work, for example 30m; 0 means never"},
+	[SETTINGS_DISK_RESERVE] = {.name = "disk.reserve",
+		.type = SETTINGS_SIZE,
+		.standard = "256m",
+		.min = 1ull << 20,
+		.max = 1ull << 50,
+		.help = "free space of the host's disk below which a sandbox that writes is "
+			"paused, "
+			"for example 1g, at most a tenth of the file system; 0 means none"},
 	[SETTINGS_STOP_TIMEOUT] = {.name = "stop.timeout",
 		.type = SETTINGS_SECONDS,
 		.standard = "10s",

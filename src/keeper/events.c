@@ -105,6 +105,9 @@ static void dispatch_memory(struct keeper *k, const struct loop_event *ev)
 	case EV_TIMER_IDLE:
 		idle_on_timer(k);
 		break;
+	case EV_TIMER_SPACE:
+		space_on_timer(k);
+		break;
 	case EV_CROWD:
 		crowd_on_lookup(k);
 		break;

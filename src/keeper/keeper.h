@@ -17,6 +17,7 @@
 
 #include <sys/stat.h>
 #include "creds.h"
+#include "space.h"
 #include "suspend.h"
 #include "disks.h"
 #include "warm.h"
@@ -130,6 +131,7 @@ enum keeper_ev {
 	EV_SUSPEND_CHECKED, /* the one that reads it */
 	EV_TIMER_SUSPEND,
 	EV_TIMER_IDLE,
+	EV_TIMER_SPACE,
 	EV_IMAGE, /* the process that checks or packs a memory image has ended */
 	EV_TIMER_MAKE,
 	EV_PORT, /* idx: which listener */
@@ -475,6 +477,7 @@ struct keeper {
 	struct trust trust;
 	struct suspend suspend;
 	struct idle idle;
+	struct space space;
 	struct ports ports;
 	struct link links[KEEPER_MAX_LINKS];
 	struct ask asks[KEEPER_MAX_ASKS];

@@ -58,9 +58,7 @@ static void on_event(struct keeper *k, const struct vmm_event *ev)
 		vmm_kill(k->vmm);
 		break;
 	case VMM_EV_DISK_FULL:
-		log_error("the host's disk is full: the sandbox is paused");
-		link_progress(k, k->state.progress,
-			"the host's disk is full and the sandbox is paused: free some space");
+		space_on_full(k);
 		break;
 	case VMM_EV_SNAPSHOT:
 	case VMM_EV_SNAPSHOT_FAILED:

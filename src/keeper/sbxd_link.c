@@ -200,6 +200,8 @@ static int answer_stream(struct keeper *k, struct link *l, struct ipc_msg *msg)
 		return keeper_send_done(l->fd, msg->id, -EPERM, "no such stream");
 	if (k->state.phase != KEEPER_RUNNING)
 		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is not running");
+	if (k->state.paused)
+		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is " SPACE_PAUSED);
 	if (edge_is_up(k))
 		r = edge_open_stream(k, path, TAKE_FD(msg->fd), true, &stream);
 	else

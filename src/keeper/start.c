@@ -534,6 +534,7 @@ void start_on_trusted(struct keeper *k)
 	warm_finish(k);
 	link_progress(k, 100, k->suspend.lost);
 	idle_start(k);
+	space_start(k);
 	trust_send(k); /* what has changed meanwhile */
 }
 

@@ -30,6 +30,9 @@ void stop_begin(struct keeper *k, uint32_t timeout_ms, const char *why)
 
 	if (k->state.phase == KEEPER_STOPPED)
 		return;
+	if (k->state.paused) /* by a full disk: the guest cannot power off */
+		timeout_ms = 0;
+	space_stop(k);
 	k->state.phase = KEEPER_STOPPING;
 	if (why[0] && !k->why[0]) {
 		(void)snprintf(k->why, sizeof(k->why), "%s", why);

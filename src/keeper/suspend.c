@@ -118,6 +118,8 @@ int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
 		return err_set(err, -EAGAIN, "it can be suspended when it runs; try again");
 	if (k->freeze.state != FREEZE_IDLE)
 		return err_set(err, -EAGAIN, "a template is being made of it; try again");
+	if (k->state.paused)
+		return err_set(err, -EAGAIN, "it is " SPACE_PAUSED);
 	if (machine_is_stalled(k))
 		return err_set(err, -EAGAIN, "its machine is stopped by a signal");
 	r = ask_park(k);

@@ -33,6 +33,8 @@ static enum session_where where(void *ctx)
 		return SESSION_CHANGES; /* sbxd is away: not the sandbox's fault */
 	if (sandbox_is(s, "running"))
 		return SESSION_RUNS;
+	if (sandbox_is(s, "paused"))
+		return SESSION_PAUSED;
 	if (sandbox_is(s, "suspended"))
 		return SESSION_SUSPENDED;
 	return sandbox_is(s, "stopped") ? SESSION_GONE : SESSION_CHANGES;

@@ -33,7 +33,9 @@ static void add_row(struct table *t, const json_t *s)
 	AUTO_FREE char *ports = port_spec_summary(json_object_get(s, "ports"));
 	bool emulated = strcmp(api_str(s, "accel"), "tcg") == 0 && !sandbox_is(s, "stopped") &&
 			!sandbox_is(s, "suspended");
-	AUTO_FREE char *status = xasprintf("%s%s", api_str(s, "status"), emulated ? " (tcg)" : "");
+	AUTO_FREE char *status =
+		xasprintf("%s%s", sandbox_is(s, "paused") ? SANDBOX_PAUSED : api_str(s, "status"),
+			emulated && !sandbox_is(s, "paused") ? " (tcg)" : "");
 	const char *cells[] = {api_str(s, "name"), api_str(s, "agent"), status, ports, where};
 
 	table_add(t, cells);
@@ -83,7 +85,8 @@ const struct verb verb_ls = {
 		 "of\n"
 		 "them does; one that does not answer is shown as unresponsive. A status with "
 		 "(tcg)\n"
-		 "runs in software emulation, which is no isolation boundary.",
+		 "runs in software emulation, which is no isolation boundary. A sandbox that is\n"
+		 "paused (disk full) continues by itself when there is space on the host's disk.",
 	.examples = "  sbx ls\n  sbx ls --json | jq -r '.sandboxes[] | "
 		    "select(.status==\"running\").name'\n",
 	.opts = opts,

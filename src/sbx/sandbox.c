@@ -125,6 +125,13 @@ int sandbox_start(const char *ref, const char *accel, json_t **ret, struct probl
 	AUTO_JSON json_t *s = NULL, *body = NULL;
 	int r = sandbox_get(ref, &s, p);
 
+	if (r == 0 && sandbox_is(s, "paused")) {
+		(void)err_set(&p->err, -ENOSPC,
+			"the sandbox '%s' is " SANDBOX_PAUSED
+			": it continues by itself when there is space on the host's disk again",
+			ref);
+		return problem_hint(p, -ENOSPC, "df -h");
+	}
 	if (r == 0 && !sandbox_is(s, "running") && !sandbox_is(s, "stopped") &&
 		!sandbox_is(s, "suspended") && !sandbox_is(s, "starting")) {
 		json_decref(s);

@@ -1,6 +1,7 @@
 #include "session_live.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -366,18 +367,47 @@ static int handle_polls(struct live *l, const struct pollfd pfd[N_FDS], struct p
 	return r;
 }
 
+static bool may_be_paused(const struct live *l)
+{
+	return l->s->link && !l->ended && !l->suspended && !l->broke_ms;
+}
+
 static int poll_timeout(const struct live *l)
 {
-	uint64_t now = clock_mono_ms(), end = l->until;
-	int most = l->s->tick ? TICK_MS : -1;
+	uint64_t now = clock_mono_ms(), end = l->until ? l->until : UINT64_MAX;
 
-	if (l->last && (!end || l->last < end))
-		end = l->last;
-	if (!end)
-		return most;
+	if (l->last)
+		end = MIN(end, l->last);
+	if (may_be_paused(l))
+		end = MIN(end, l->look_ms);
 	if (now >= end)
 		return 0;
-	return most >= 0 ? most : (int)(end - now);
+	if (l->s->tick)
+		return TICK_MS;
+	return end == UINT64_MAX ? -1 : (int)MIN(end - now, (uint64_t)INT_MAX);
+}
+
+/* Something came, or a look was taken: when the next one is due. */
+static void look_again(struct live *l, bool came)
+{
+	l->n_looks = came ? 0 : l->n_looks + 1;
+	l->told_paused = l->told_paused && !came;
+	l->look_ms =
+		clock_mono_ms() +
+		(l->n_looks < SESSION_SILENT_OFTEN ? SESSION_SILENT_MS : SESSION_SILENT_LATER_MS);
+}
+
+/* A command that waits for a full disk looks like one that hangs: the user is told. */
+static void look_if_silent(struct live *l)
+{
+	if (!may_be_paused(l) || clock_mono_ms() < l->look_ms)
+		return;
+	if (!l->told_paused && l->s->link->where(l->s->link->ctx) == SESSION_PAUSED) {
+		l->told_paused = true;
+		ui_warning("the sandbox is paused (disk full): the command continues when there is "
+			   "space on the host's disk again");
+	}
+	look_again(l, false);
 }
 
 static int on_deadline(struct live *l, struct problem *p)
@@ -446,6 +476,9 @@ static int loop(struct live *l, struct problem *p)
 		}
 		if (l->s->tick)
 			l->s->tick(l->s);
+		if (r > 0 && (pfd[FD_CONN].revents & POLLIN))
+			look_again(l, true);
+		look_if_silent(l);
 		r = r > 0 ? handle_polls(l, pfd, p) : 0;
 		if (r < 0)
 			return r;
@@ -484,6 +517,7 @@ static int begin(struct live *l, struct problem *p)
 	r = live_put_first(l, p);
 	if (r < 0)
 		return r;
+	look_again(l, true);
 	return s->tty ? term_raw(s->in_fd, &p->err) : 0;
 }
 

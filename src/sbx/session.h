@@ -32,6 +32,10 @@
 /* A break that is over sooner is not worth a line on the screen. */
 #define SESSION_QUIET_MS 1500
 #define SESSION_LOOK_MS 250
+/* A sandbox that is silent for so long may be paused: it is looked up, the first times often. */
+#define SESSION_SILENT_MS 1000
+#define SESSION_SILENT_OFTEN 5
+#define SESSION_SILENT_LATER_MS 10000
 /* Until the guest has said DETACHED. */
 #define SESSION_DETACH_MS 3000
 #define SESSION_ACK_STEP (32u << 10)
@@ -41,7 +45,8 @@ enum session_where {
 	SESSION_RUNS,
 	SESSION_CHANGES, /* starting, stopping, being suspended: look again */
 	SESSION_SUSPENDED,
-	SESSION_GONE, /* stopped or removed */
+	SESSION_PAUSED, /* the host's disk is full */
+	SESSION_GONE,	/* stopped or removed */
 };
 
 /* The way back; ctx is the caller's. */

@@ -37,7 +37,10 @@ struct live {
 	struct screen screen; /* of a kept session, to tidy up after it */
 	bool suspended;	      /* the guest said so */
 	bool noticed;	      /* the user was told of the break */
-	uint64_t broke_ms;    /* since when there is no stream that works; 0: there is */
+	uint64_t look_ms;     /* when a silent sandbox is looked up */
+	unsigned n_looks;     /* since it said something */
+	bool told_paused;
+	uint64_t broke_ms; /* since when there is no stream that works; 0: there is */
 	uint8_t buf[PIECE];
 };
 

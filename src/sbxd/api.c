@@ -1,4 +1,5 @@
 #include "api.h"
+#include "ballast.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include "kept.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/paths.h"
 #include "ports.h"
 #include "sbxd.h"
 
@@ -216,6 +218,19 @@ static void api_shutdown(struct sbxd *d, struct conn *c, const struct api_reques
 	conn_reply(d, c, 204, NULL);
 }
 
+static void call(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	/* What frees space, or forbids something. */
+	bool is_needed = req->call == API_DELETE || req->call == API_STOP ||
+			 req->call == API_POLICY_PUT || req->call == API_POLICY_RESET ||
+			 req->call == API_RULE_ADD || req->call == API_RULES_RM ||
+			 req->call == API_RULE_RM;
+	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);
+
+	ballast_look(state, is_needed);
+	calls[req->call](d, c, req);
+}
+
 void api_dispatch(struct sbxd *d, struct conn *c)
 {
 	struct api_request req = {0};
@@ -227,5 +242,5 @@ void api_dispatch(struct sbxd *d, struct conn *c)
 	else if (status)
 		api_refuse(d, c, status, "bad-request", err.text);
 	else
-		calls[req.call](d, c, &req);
+		call(d, c, &req);
 }

@@ -193,7 +193,9 @@ const char *keeper_status(const struct keeper *k)
 		return "unresponsive";
 	if (k->asked_stop || k->state.phase == KEEPER_STOPPING || k->state.phase == KEEPER_STOPPED)
 		return "stopping";
-	return k->state.phase == KEEPER_STARTING ? "starting" : "running";
+	if (k->state.phase == KEEPER_STARTING)
+		return "starting";
+	return k->state.paused ? "paused" : "running";
 }
 
 void keeper_detail(const struct keeper *k, char *buf, size_t size)
@@ -213,7 +215,7 @@ static bool same_state(const struct keeper_state *a, const struct keeper_state *
 {
 	return a->phase == b->phase && a->progress == b->progress && a->sessions == b->sessions &&
 	       a->boot_ms == b->boot_ms && a->qemu_pid == b->qemu_pid && a->stalled == b->stalled &&
-	       a->how == b->how && a->suspended == b->suspended &&
+	       a->how == b->how && a->suspended == b->suspended && a->paused == b->paused &&
 	       strcmp(a->accel, b->accel) == 0 && strcmp(a->text, b->text) == 0 &&
 	       strcmp(a->cold_why, b->cold_why) == 0;
 }

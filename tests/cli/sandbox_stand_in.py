@@ -212,7 +212,7 @@ class Keeper:
         self.chan.send(struct.pack("<HHII", kind, 0, ident, len(body)) + body)
 
     def state(self, phase, progress=0, why="", ident=0):
-        self.say(STATE, ident, struct.pack("<BBIIIB", phase, progress, 0, 7, self.qemu_pid, 0) + text("tcg") + text(why) + struct.pack("<BB", 0, 0) + text(""))
+        self.say(STATE, ident, struct.pack("<BBIIIB", phase, progress, 0, 7, self.qemu_pid, 0) + text("tcg") + text(why) + struct.pack("<BBB", 0, 0, os.path.exists(os.path.join(self.sandbox, "paused"))) + text(""))
 
     def hello(self):
         self.say(HELLO, 0, text(open(os.path.join(os.environ["SBX_LIBEXEC"], "version")).read()) + text(self.id) + struct.pack("<I", os.getpid()))

@@ -431,3 +431,22 @@ def test_extra_ca_is_copied_and_a_shared_folder_is_refused(inst):
     conf = inst.root / "config/sbx/settings.conf"
     conf.write_text(conf.read_text().replace(str(own), str(shared)))
     assert f"sbx settings set network.extra-ca {shared}" in inst.sbx("settings", "list", "--json", check=0).stdout
+
+
+def test_a_sandbox_that_a_full_disk_has_paused_is_reported(inst):
+    inst.create()
+    flag = inst.root / "state/sbx/sandboxes" / get(inst, "demo")["id"] / "paused"
+    flag.touch()
+    assert "paused (disk full)" in inst.sbx("ls", check=0).stdout
+    master, slave = pty.openpty()
+    for args in (("exec", "demo", "true"), ("attach", "demo"), ("cp", "demo:/etc/passwd", ".")):
+        p = subprocess.run([SBX, *args], stdin=slave, stdout=slave, stderr=subprocess.PIPE, env=inst.env, cwd=inst.work, timeout=10)
+        assert p.returncode != 0 and b"paused (disk full)" in p.stderr, p
+    os.close(master)
+    os.close(slave)
+    flag.unlink()
+    deadline = time.monotonic() + 20
+    while "paused" in inst.sbx("ls", check=0).stdout:  # the stand-in says it only when it is asked
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    inst.sbx("exec", "demo", "true", check=0)

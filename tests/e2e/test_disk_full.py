@@ -1,0 +1,147 @@
+"""Two sandboxes share one small file system, and one of them fills it.
+
+The state folder is a tmpfs in a mount namespace of the tests; ROUNDS is for tests/long/disk-full.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+import host
+from installation import START_SECONDS, private
+
+ROUNDS = int(os.environ.get("SBX_DISK_FULL_ROUNDS", "1"))
+SIZE = 220 << 20
+REPORT_SECONDS = 2
+CONTINUE_SECONDS = 5
+PAUSED = "paused (disk full)"
+# Only the holder has the right to change the mount.
+ON_A_TMPFS = 'mount -t tmpfs -o mode=0700,size="$2" tmpfs "$1" && echo ready && while read -r size; do mount -o remount,size="$size" "$1" && echo ready; done'
+
+
+class Disk:
+    """A tmpfs on the state folder, seen by everything that is started with `prefix`."""
+
+    def __init__(self, env):
+        self.env, self.state = env, env.folder / "state"
+        self.state.mkdir(exist_ok=True)
+        argv = [shutil.which("unshare"), "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", ON_A_TMPFS, "sh", self.state, str(SIZE)]
+        self.holder = subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+        assert self.holder.stdout.readline() == b"ready\n"
+        env.prefix = [shutil.which("nsenter"), "-t", str(self.holder.pid), "-U", "-m", "--preserve-credentials", "--"]
+
+    def run(self, script, *args):
+        return subprocess.run([*self.env.prefix, "sh", "-c", script, "sh", *map(str, args)], check=True, capture_output=True, text=True, timeout=60).stdout
+
+    def resize(self, size):
+        self.holder.stdin.write(f"{size}\n".encode())
+        self.holder.stdin.flush()
+        assert self.holder.stdout.readline() == b"ready\n"
+
+    def free(self):
+        return int(self.run("stat -f -c '%a %S' \"$1\" | { read a s; echo $((a * s)); }", self.state))
+
+    def fill(self):
+        """To the last byte, by something that is not a sandbox."""
+        self.run('cat /dev/zero >"$1/fill" 2>/dev/null; true', self.state)
+
+    def empty(self):
+        self.run('rm -f "$1/fill"', self.state)
+
+    def close(self):
+        self.holder.kill()
+        self.holder.wait()
+
+
+@pytest.fixture
+def disk():
+    with private(policy="none", warm=False) as env:
+        env.sbx("daemon", "stop", check=False)
+        made = Disk(env)
+        try:
+            env.sbx("settings", "set", "warm.images", "false")
+            env.sbx("policy", "set-default", "balanced")
+            made.boxes = [env.create(name, env.make_folder(name), memory="512m") for name in ("writer", "other")]
+            yield made
+        finally:
+            env.sbx("rm", "-f", "--all", check=False)
+            env.sbx("daemon", "stop", check=False)
+            made.close()
+
+
+def status(env, name):
+    row = next(line for line in env.sbx("ls").stdout.splitlines() if line.startswith(f"{name} "))
+    return PAUSED if PAUSED in row else row
+
+
+def wait_for(what, seconds, why):
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, why
+        time.sleep(0.1)
+
+
+def answers_or_reports(env, name):
+    """`exec true` succeeds, or says within 2 s that the sandbox is paused."""
+    start = time.monotonic()
+    p = env.popen("exec", name, "true", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    os.set_blocking(p.stderr.fileno(), False)
+    said = ""
+    try:
+        while p.poll() is None and PAUSED not in said:
+            said += (p.stderr.read() or b"").decode()
+            late = time.monotonic() - start > REPORT_SECONDS
+            # On a busy machine the command may just be slow: a sandbox that is not paused has the time it needs.
+            assert not late or status(env, name) != PAUSED or PAUSED in said + (p.stderr.read() or b"").decode(), f"{name}: no report after {time.monotonic() - start:.1f} s"
+            assert time.monotonic() - start < 60
+            time.sleep(0.05)
+        said += (p.stderr.read() or b"").decode()
+        assert p.poll() == 0 or PAUSED in said, said
+        return p.poll() == 0
+    finally:
+        p.kill()
+        p.wait()
+
+
+def fill_from(env, mib):
+    return env.popen("exec", "-u", "root", "writer", "sh", "-c", f"head -c {mib}M /dev/zero >/x; sync; echo done", stdin=subprocess.DEVNULL,
+                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("n", range(ROUNDS))
+def test_one_fills_the_disk_of_both(disk, n):
+    env, (writer, other) = disk.env, disk.boxes
+    writer.guest("echo before >/kept; sync")
+    filler = fill_from(env, 250)
+    wait_for(lambda: status(env, "writer") == PAUSED, 60, "the writer was not paused")
+    assert not answers_or_reports(env, "writer")
+    answers_or_reports(env, "other")
+    # Not one byte left: what forbids something works.
+    disk.fill()
+    assert disk.free() == 0
+    answers_or_reports(env, "other")
+    env.sbx("policy", "deny", "network", "full.example.com")
+    # There is space again: both continue by themselves.
+    disk.empty()
+    disk.resize(2 * SIZE)
+    wait_for(lambda: PAUSED not in status(env, "writer") + status(env, "other"), CONTINUE_SECONDS, "they do not continue")
+    assert filler.communicate(timeout=60)[0] == b"done\n"
+    assert answers_or_reports(env, "other")
+    # A keeper that is killed while its machine is paused loses nothing.
+    filler = fill_from(env, 600)
+    wait_for(lambda: status(env, "writer") == PAUSED, 60, "the writer was not paused again")
+    os.kill(writer.pids()["keeper"], signal.SIGKILL)
+    filler.wait(60)
+    disk.resize(4 * SIZE)
+    assert writer.guest("cat /kept", timeout=START_SECONDS) == "before"
+    # What ends a sandbox and frees its space works without a byte.
+    disk.fill()
+    assert disk.free() == 0
+    pids = {f"{box.name} {name}": pid for box in disk.boxes for name, pid in box.pids().items()}
+    env.sbx("stop", "other", timeout=60)
+    env.sbx("rm", "-f", "writer", timeout=60)
+    host.wait_gone(pids, 15, "left behind")
+    assert [s["name"] for s in env.ls()] == ["other"]
