@@ -420,6 +420,11 @@ static void assert_limits(pid_t pid, const struct jail_row *row)
 	(void)snprintf(line, sizeof(line), "Max processes             %-20llu %-20llu",
 		(unsigned long long)row->limit.nproc, (unsigned long long)row->limit.nproc);
 	assert_non_null(strstr(text, line));
+	if (row->limit.as) {
+		(void)snprintf(line, sizeof(line), "Max address space         %-20llu %-20llu",
+			(unsigned long long)row->limit.as, (unsigned long long)row->limit.as);
+		assert_non_null(strstr(text, line));
+	}
 	if (row->limit.fsize == 0)
 		assert_non_null(strstr(text, "Max file size             0                    0"));
 }

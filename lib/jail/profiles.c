@@ -5,6 +5,7 @@
 
 #define CAP(c) (UINT64_C(1) << (c))
 #define KIB UINT64_C(1024)
+#define MIB (1024 * KIB)
 
 /* ---- edge: ours, static, one thread, only passed sockets ---- */
 
@@ -298,13 +299,20 @@ static const struct jail_group hide_seal[] = {
  * nproc  counts tasks of this uid in the new user namespace, that is, threads of this program.
  * nofile edge: a socket for each stream of both ports. qemu: disks, chardevs, eventfds of queues. virtiofsd: one fd for each file that the guest
  *        remembers, so it is the budget that a guest can eat; near it the guest is asked to forget (lib/share/room.h), beyond it it gets EMFILE.
+ * as     our own programs: far above what their own limits add up to (edge in a flood: 80 MiB), so that a program that was taken over cannot take
+ *        the host's memory. qemu and virtiofsd map the guest's memory and have none; a cgroup limits them where one is delegated.
  */
 const struct jail_mount jail_dev_null = {"/dev/null", "/dev/null", JAIL_MOUNT_DEV};
 
 static const struct jail_row rows[] = {
 	[JAIL_EDGE] = {.name = "edge",
 		.landlock = true,
-		.limit = {.core = 0, .fsize = 0, .nproc = 0, .nofile = 2048, .memlock = 1024 * KIB},
+		.limit = {.core = 0,
+			.fsize = 0,
+			.nproc = 0,
+			.nofile = 2048,
+			.memlock = 1024 * KIB,
+			.as = 768 * MIB},
 		.start = edge_start,
 		.seal = edge_seal},
 	[JAIL_QEMU] = {.name = "qemu",
@@ -337,7 +345,12 @@ static const struct jail_row rows[] = {
 	[JAIL_EGRESS] = {.name = "egress",
 		.landlock = true,
 		.host_net = true,
-		.limit = {.core = 0, .fsize = 0, .nproc = 0, .nofile = 4096, .memlock = 64 * KIB},
+		.limit = {.core = 0,
+			.fsize = 0,
+			.nproc = 0,
+			.nofile = 4096,
+			.memlock = 64 * KIB,
+			.as = 768 * MIB},
 		.start = egress_start,
 		.seal = egress_seal},
 	/* Goes in by itself (jail_self), so there is nothing to start.
@@ -352,7 +365,12 @@ static const struct jail_row rows[] = {
 		.seal = vault_seal},
 	[JAIL_SSH_AGENT] = {.name = "ssh-agent",
 		.landlock = true,
-		.limit = {.core = 0, .fsize = 0, .nproc = 0, .nofile = 64, .memlock = 64 * KIB},
+		.limit = {.core = 0,
+			.fsize = 0,
+			.nproc = 0,
+			.nofile = 64,
+			.memlock = 64 * KIB,
+			.as = 128 * MIB},
 		.start = ssh_agent_start,
 		.seal = ssh_agent_seal},
 	/* Goes in by itself too. nofile: 257 exchanges, 32 connections, a stream of the vault.
@@ -364,7 +382,8 @@ static const struct jail_row rows[] = {
 			.fsize = 512 * KIB,
 			.nproc = 0,
 			.nofile = 512,
-			.memlock = 8192 * KIB},
+			.memlock = 8192 * KIB,
+			.as = 768 * MIB},
 		.seal = origin_seal},
 	/* Its ids are those of the user namespace that template-oci makes. The size of a file is
 	 * limited by template-oci (ulimit -f). */

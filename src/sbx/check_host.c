@@ -214,15 +214,13 @@ static void check_cgroup(struct check *c)
 	if (own_cgroup(dir, sizeof(dir))) {
 		(void)snprintf(procs, sizeof(procs), "%s/cgroup.procs", dir);
 		if (access(procs, W_OK) == 0) {
-			check_set(c, CHECK_PASS, "delegated to you");
-			check_detail(c, "%s", dir);
+			check_set(c, CHECK_WARN, "delegated to you, but not used yet");
+			check_detail(c, "%s: qemu and virtiofsd have no memory limit", dir);
 			return;
 		}
 	}
 	check_set(c, CHECK_WARN, "no cgroup is delegated to you");
-	check_detail(c, "memory and process limits around qemu are then left out; all else holds");
-	check_hint(c, "log in through systemd (loginctl enable-linger $USER), or run sbxd as its "
-		      "user unit");
+	check_detail(c, "qemu and virtiofsd have no memory limit; all else holds");
 }
 
 const struct check_row check_host_rows[] = {
