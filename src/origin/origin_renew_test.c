@@ -183,6 +183,38 @@ static void test_the_value_before_is_removed_too(void **state)
 	end(r, &s);
 }
 
+/* More values came since than are kept: what was sent with a request is searched for all the same. */
+static void test_replaced_many_times_while_a_request_is_under_way(void **state)
+{
+	struct rig *r = rig_start(NULL);
+	struct server s = {0}, other = {0};
+	char value[40];
+	int fd, next;
+
+	rig_up_as(r, RIG_HOST, ORIGIN_HAS_ACCESS, tokens);
+	fd = rig_ask(r, &slow);
+	serve(r, &s);
+	rig_give_value(r, V1);
+	until_sent(&s);
+	for (unsigned i = 0; i < 6; i++) {
+		assert_int_equal(origin_ask_renew(r->keeper, ORIGIN_HAS_ACCESS), 0);
+		until_heard(r);
+		next = rig_ask(r, &(struct rig_req){.path = "/"});
+		if (i == 0)
+			serve(r, &other);
+		(void)snprintf(value, sizeof(value), "oat-CANARY-access-%u-later", i);
+		rig_give_value(r, value);
+		until_sent(&other);
+		say_back(&other, "200 OK", value);
+		must_be_clean(next);
+	}
+	rig_send_end(fd, NULL);
+	say_back(&s, "200 OK", V1);
+	must_be_clean(fd);
+	rig_hang_up(other.ssl);
+	end(r, &s);
+}
+
 static int refresh(struct rig *r)
 {
 	int fd = rig_ask(r, &(struct rig_req){.method = "POST",
@@ -227,6 +259,7 @@ int main(void)
 		cmocka_unit_test(test_asked_again_while_a_request_is_under_way),
 		cmocka_unit_test(test_asked_again_while_a_request_is_under_way_h2),
 		cmocka_unit_test(test_the_value_before_is_removed_too),
+		cmocka_unit_test(test_replaced_many_times_while_a_request_is_under_way),
 		cmocka_unit_test(test_renewed_while_a_refresh_is_under_way),
 	};
 
