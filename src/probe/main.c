@@ -23,11 +23,6 @@ static const struct {
 		"chown-root chown-owner chown-stranger times-now times-old mkdir pipe symlink "
 		"unlink; rename "
 		"exchange link with TO"},
-	{"keys", probe_keys,
-		": the bytes of every key that the kernel keeps and root may read; add NAME TEXT, "
-		"rm "
-		"NAME: one more, one less"},
-	{"memory", probe_memory, "PID: all that a process has in memory of its own, on stdout"},
 	{"create", probe_create, "FILE MODE [node]: a new file with this mode, by open or mknod"},
 	{"fuse", probe_fuse,
 		"WORD...: raw requests to the share's device, see fuse.c; its mounts are made "
