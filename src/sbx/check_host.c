@@ -207,6 +207,9 @@ static bool own_cgroup(char *buf, size_t size)
 	return found;
 }
 
+/* One limit for all sandboxes together, where systemd runs the user's session. */
+#define CGROUP_HINT "sbx daemon stop; systemd-run --user --scope -p MemoryMax=8G sbx daemon start"
+
 static void check_cgroup(struct check *c)
 {
 	char dir[600], procs[700];
@@ -216,11 +219,13 @@ static void check_cgroup(struct check *c)
 		if (access(procs, W_OK) == 0) {
 			check_set(c, CHECK_WARN, "delegated to you, but not used yet");
 			check_detail(c, "%s: qemu and virtiofsd have no memory limit", dir);
+			check_hint(c, CGROUP_HINT);
 			return;
 		}
 	}
 	check_set(c, CHECK_WARN, "no cgroup is delegated to you");
 	check_detail(c, "qemu and virtiofsd have no memory limit; all else holds");
+	check_hint(c, CGROUP_HINT);
 }
 
 const struct check_row check_host_rows[] = {

@@ -67,9 +67,11 @@ static void say_version(int listener)
 	static const char body[] = "{\"version\":\"" SBX_VERSION "\"}";
 	AUTO_FREE char *text =
 		xasprintf("HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
-	AUTO_CLOSE int unused = accept(listener, NULL, NULL);
+	AUTO_CLOSE int other = accept(listener, NULL, NULL);
 	AUTO_CLOSE int fd = take_request(listener);
 
+	if (other < 0)
+		_exit(1);
 	answer(fd, text);
 }
 
