@@ -65,35 +65,46 @@ static int save_inspect(const char *facts, const char *ref, struct err *err)
 				(int)MIN(job->n, (size_t)300), job->text);
 }
 
-static void put_share(FILE *f, const json_t *w)
+static const char *mode_of(const json_t *w)
 {
-	if (f)
-		(void)fprintf(f, "%s\t%s\t%s\n",
-			json_is_true(json_object_get(w, "ro")) ? "ro" : "rw", api_str(w, "host"),
-			api_str(w, "guest"));
+	return json_is_true(json_object_get(w, "ro")) ? "ro" : "rw";
 }
 
-/* Shares are the workspaces, and what an agent remembers (its mounts). */
+static void put_share(FILE *f, const json_t *w)
+{
+	(void)fprintf(f, "%s\t%s\t%s\n", mode_of(w), api_str(w, "host"), api_str(w, "guest"));
+}
+
+/* Ends the stream and writes what it gathered. A restarted sandbox's facts replace the old ones. */
+static int save_text(FILE *f, char **text, const char *facts, const char *name, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/%s", facts, name);
+
+	if (fclose(f) != 0)
+		return err_errno(err, -errno, "writing %s", path);
+	return file_save(path, slice_from_str(*text), err);
+}
+
+/* Shares are the workspaces and the agent's history (its mounts). */
 static int save_workspaces(const struct prove_place *pl, const json_t *s, struct err *err)
 {
-	AUTO_FREE char *path = xasprintf("%s/workspaces", pl->facts);
-	AUTO_FREE char *shares = xasprintf("%s/shares", pl->facts);
-	FILE *f = fopen(path, "wxe"), *g = fopen(shares, "wxe");
+	AUTO_FREE char *places = NULL, *shares = NULL;
+	size_t n_places, n_shares, i;
+	FILE *f = open_memstream(&places, &n_places), *g = open_memstream(&shares, &n_shares);
 	const json_t *w;
-	size_t i;
+	int a, b;
 
+	if (!f || !g)
+		abort(); /* out of memory, as xmalloc */
 	json_array_foreach(json_object_get(s, "workspaces"), i, w)
 	{
-		if (f)
-			(void)fprintf(f, "%s %s\n",
-				json_is_true(json_object_get(w, "ro")) ? "ro" : "rw",
-				api_str(w, "host"));
+		(void)fprintf(f, "%s %s\n", mode_of(w), api_str(w, "host"));
 		put_share(g, w);
 	}
 	json_array_foreach(json_object_get(s, "mounts"), i, w) put_share(g, w);
-	int a = f ? fclose(f) : -1, b = g ? fclose(g) : -1;
-
-	return a == 0 && b == 0 ? 0 : err_errno(err, -errno, "writing %s", path);
+	a = save_text(f, &places, pl->facts, "workspaces", err);
+	b = save_text(g, &shares, pl->facts, "shares", err);
+	return a < 0 ? a : b;
 }
 
 static void set(char **field, char *value)
