@@ -94,6 +94,11 @@ int resolve_init(struct egress *e, struct err *err)
 		   ARES_OPT_DOMAINS | ARES_OPT_SORTLIST;
 	int r;
 
+#ifdef ARES_OPT_UDP_MAX_QUERIES
+	/* A source port for each query: one that is off the path must guess it each time. */
+	mask |= ARES_OPT_UDP_MAX_QUERIES;
+	o.udp_max_queries = 1;
+#endif
 #ifdef ARES_OPT_QUERY_CACHE
 	mask |= ARES_OPT_QUERY_CACHE; /* of 0 seconds */
 #endif
