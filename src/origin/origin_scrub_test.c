@@ -343,8 +343,8 @@ static void test_a_websocket(void **state)
 /* A mask that the server chooses hides the value from the search, and so does compression. */
 static void test_a_websocket_frame_that_was_never_agreed_on_ends_it(void **state)
 {
-	static const char *const frames[] = {"\x81\x99\x01\x01\x01\x01"
-					     "rj,mhwd,B@O@SX,6g2`8c40b3",
+	static const char *const frames[] = {("\x81\x99\x01\x01\x01\x01"
+					      "rj,mhwd,B@O@SX,6g2`8c40b3"),
 		"\xc1\x05xxxxx", "\xa1\x05xxxxx", "\x91\x05xxxxx"};
 
 	for (size_t i = 0; i < ARRAY_LEN(frames); i++) {
