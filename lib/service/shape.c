@@ -27,7 +27,7 @@ static bool is_secret_word(struct slice w, bool is_file)
 	if (w.n < SHAPE_MIN)
 		return false;
 	for (const char *const *f = first; *f; f++)
-		if (memcmp(w.p, *f, strlen(*f)) == 0)
+		if (w.n >= strlen(*f) && memcmp(w.p, *f, strlen(*f)) == 0)
 			return is_file || strcmp(*f, "eyJ") != 0 || memchr(w.p, '.', w.n);
 	return false;
 }
