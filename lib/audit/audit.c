@@ -248,6 +248,20 @@ static int refuse_full(struct audit *a, struct err *err)
 		size, (unsigned long long)(mib % 1024 ? mib : mib / 1024), mib % 1024 ? 'm' : 'g');
 }
 
+/* Of a full log segments may have been pruned meanwhile, by another process. */
+static void count_again(struct audit *a)
+{
+	uint64_t now = clock_mono_ms(), used;
+
+	if (now - a->counted_ms < AUDIT_RETRY_MS || access(a->cut_path, F_OK) < 0)
+		return;
+	a->counted_ms = now;
+	if (audit_count_bytes(a->dir, &used, NULL) < 0)
+		return;
+	a->used = used;
+	a->is_full_said = a->is_full_said && audit_is_full(a);
+}
+
 int audit_append(struct audit *a, const struct audit_event *ev, uint64_t *ret_seq, struct err *err)
 {
 	int r;
@@ -256,6 +270,8 @@ int audit_append(struct audit *a, const struct audit_event *ev, uint64_t *ret_se
 	r = check_usable(a, err);
 	if (r < 0)
 		return r;
+	if (is_bounded(ev->kind) && audit_is_full(a))
+		count_again(a);
 	if (is_bounded(ev->kind) && audit_is_full(a))
 		return refuse_full(a, err);
 	r = rotate(a, err);
@@ -330,6 +346,7 @@ void audit_free(struct audit *a)
 	audit_hash_done(&a->hash);
 	free(a->dir);
 	free(a->kept_path);
+	free(a->cut_path);
 	free(a);
 }
 

@@ -8,7 +8,8 @@
  *          audit_open repairs what a crash left: bytes behind the last good record are moved to a
  *          cut- file and a `recovered` record says so. Segments change at segment_bytes. A log that
  *          has max_bytes takes no more of what a guest can cause (decisions and the like), and says
- *          so in one record; what the host side does is recorded still.
+ *          so in one record; what the host side does is recorded still. A log that was pruned
+ *          (audit_prune.h) and is full is counted again, once in AUDIT_RETRY_MS.
  * Trust    Runs in keeper and sbxd, on the user's own state folder. Texts of events are the
  *          guest's.
  * Owns     A struct audit owns its files, its lock and its memory; the key is borrowed.

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 
 static const struct {
 	const char *name, *text;
@@ -22,6 +23,9 @@ static const struct {
 	[AUDIT_OTHER_KEY] = {"other-key", "was made with the key of another installation"},
 	[AUDIT_FOREIGN] = {"foreign", "belongs to another log"},
 	[AUDIT_TORN_TAIL] = {"torn-tail", "is cut off in its middle"},
+	[AUDIT_BAD_CUT] = {"cut", "has a pruning record that this key did not sign for this log"},
+	[AUDIT_OLD_CUT] = {"cut-rollback",
+		"begins before the last pruning that the log of sbxd records: it was set back"},
 };
 static_assert(ARRAY_LEN(bad_names) == AUDIT_N_BAD, "every fault has a name");
 
@@ -62,6 +66,29 @@ static void read_kept_head(struct audit_chain *c)
 	memcpy(c->kept_log, rec->log, sizeof(c->kept_log));
 }
 
+/* The chain begins behind the cut as if the removed records had been read. */
+static void begin_at_cut(struct audit_chain *c)
+{
+	bool is_plain = c->expect.flags & AUDIT_CHAIN_PLAIN;
+	struct audit_cut cut;
+	int r = is_plain ? audit_cut_decode(c->expect.cut, &cut)
+			 : audit_cut_check(c->expect.cut, c->expect.pub, &cut);
+
+	c->is_cut_bad = r < 0 || (c->sandbox[0] && strcmp(cut.sandbox, c->sandbox) != 0) ||
+			(c->has_kept && memcmp(cut.log, c->kept_log, sizeof(cut.log)) != 0);
+	if (c->is_cut_bad)
+		return;
+	(void)snprintf(c->sandbox, sizeof(c->sandbox), "%s", cut.sandbox);
+	memcpy(c->log, cut.log, sizeof(c->log));
+	memcpy(c->last, cut.hash, sizeof(c->last));
+	c->next_seq = cut.seq + 1;
+	c->segment = cut.segment - 1;
+	c->report.cut_seq = cut.seq;
+	c->report.cut_ms = cut.time_ms;
+	c->report.cut_until_ms = cut.until_ms;
+	c->report.cut_segment = cut.segment;
+}
+
 /* A word, of which the caller made sure: a cut one would be the name of another log. */
 static void set_sandbox(struct audit_chain *c, struct slice s)
 {
@@ -81,7 +108,22 @@ void audit_chain_init(struct audit_chain *c, const struct audit_expect *expect)
 		set_sandbox(c, slice_from_str(expect->sandbox));
 	if (expect->pub && !(expect->flags & AUDIT_CHAIN_PLAIN))
 		read_kept_head(c);
-	c->expect.kept_head = (struct slice){0};
+	if (expect->cut.p)
+		begin_at_cut(c);
+	c->expect.kept_head = c->expect.cut = (struct slice){0};
+}
+
+uint64_t audit_chain_first(const struct audit_chain *c)
+{
+	return c->report.cut_seq ? c->report.cut_segment : 1;
+}
+
+void audit_chain_skip(struct audit_chain *c, uint64_t number)
+{
+	assert(c->expect.flags & AUDIT_CHAIN_PLAIN);
+	c->segment = number - 1;
+	c->n_line = 0;
+	c->is_first = false;
 }
 
 void audit_chain_done(struct audit_chain *c)
@@ -94,7 +136,8 @@ static enum audit_bad check_log(struct audit_chain *c, const struct audit_record
 	if (rec->ev.kind == AUDIT_KIND_OPEN) {
 		if (memcmp(rec->key, c->expect.pub->b, sizeof(rec->key)) != 0)
 			return AUDIT_OTHER_KEY;
-	} else if (c->is_begun && memcmp(rec->log, c->log, sizeof(c->log)) != 0) {
+	} else if ((c->is_begun || c->report.cut_seq) &&
+		   memcmp(rec->log, c->log, sizeof(c->log)) != 0) {
 		return AUDIT_FOREIGN;
 	}
 	if (c->has_kept && memcmp(rec->log, c->kept_log, sizeof(c->kept_log)) != 0)
@@ -194,12 +237,28 @@ static void accept(struct audit_chain *c, size_t n)
 	rep->n_unsigned++;
 }
 
+static bool is_about_log(enum audit_bad bad)
+{
+	return bad == AUDIT_BAD_KEPT_HEAD || bad == AUDIT_BAD_CUT || bad == AUDIT_OLD_CUT;
+}
+
+static int check_cut(struct audit_chain *c)
+{
+	if (c->report.bad != AUDIT_OK)
+		return -EBADMSG;
+	if (c->is_cut_bad)
+		return audit_chain_fail(c, AUDIT_BAD_CUT);
+	if (c->report.cut_seq < c->expect.pruned_seq)
+		return audit_chain_fail(c, AUDIT_OLD_CUT);
+	return 0;
+}
+
 int audit_chain_fail(struct audit_chain *c, enum audit_bad bad)
 {
 	if (c->report.bad == AUDIT_OK) {
 		c->report.bad = bad;
 		c->report.segment = c->segment;
-		c->report.seq = bad == AUDIT_BAD_KEPT_HEAD ? 0 : c->next_seq;
+		c->report.seq = is_about_log(bad) ? 0 : c->next_seq;
 		c->report.offset = c->offset;
 	}
 	return -EBADMSG;
@@ -259,7 +318,7 @@ int audit_chain_eat(struct audit_chain *c, struct slice bytes)
 
 int audit_chain_segment(struct audit_chain *c, uint64_t number)
 {
-	if (c->report.bad != AUDIT_OK)
+	if (check_cut(c) < 0)
 		return -EBADMSG;
 	/* Only the last segment may end in the middle of a record. */
 	if (c->n_line)
@@ -280,7 +339,7 @@ int audit_chain_segment(struct audit_chain *c, uint64_t number)
 
 int audit_chain_end(struct audit_chain *c)
 {
-	if (c->report.bad != AUDIT_OK)
+	if (check_cut(c) < 0)
 		return -EBADMSG;
 	if (c->n_line)
 		return audit_chain_fail(c, AUDIT_TORN_TAIL);
@@ -302,7 +361,7 @@ int audit_verify_memory(const struct slice *segments, size_t n, const struct aud
 
 	audit_chain_init(&c, expect);
 	for (size_t i = 0; i < n && r >= 0; i++) {
-		r = audit_chain_segment(&c, i + 1);
+		r = audit_chain_segment(&c, audit_chain_first(&c) + i);
 		if (r >= 0)
 			r = audit_chain_eat(&c, segments[i]);
 	}

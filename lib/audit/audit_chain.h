@@ -15,7 +15,7 @@
  */
 #pragma once
 
-#include "audit_record.h"
+#include "audit_cut.h"
 
 #define AUDIT_HEAD_RECORDS 1000
 
@@ -34,6 +34,8 @@ enum audit_bad {
 	AUDIT_OTHER_KEY,     /* the log was begun with another key */
 	AUDIT_FOREIGN,	     /* a record of another sandbox or log */
 	AUDIT_TORN_TAIL,     /* the last line has no end */
+	AUDIT_BAD_CUT,	     /* the cut is not one of this log by this key */
+	AUDIT_OLD_CUT,	     /* the log begins before a cut that is known */
 	AUDIT_N_BAD,
 };
 
@@ -50,6 +52,8 @@ struct audit_report {
 	uint64_t n_records, n_heads, n_recovered;
 	uint64_t signed_seq, signed_ms; /* the last good head */
 	uint64_t n_unsigned;		/* good records behind it: chained, not vouched for */
+	uint64_t cut_seq;		/* records 1 to this were pruned; 0: none */
+	uint64_t cut_ms, cut_until_ms, cut_segment;
 };
 
 typedef int audit_record_fn(void *arg, const struct audit_record *rec, struct slice line);
@@ -64,6 +68,8 @@ struct audit_expect {
 	const struct audit_pub *pub; /* may be NULL with AUDIT_CHAIN_PLAIN */
 	const char *sandbox;	     /* NULL: any, but one */
 	struct slice kept_head;	     /* the line kept apart from the log, empty: it is missing */
+	struct slice cut;	     /* the line of audit_cut.h, p is NULL: there is none */
+	uint64_t pruned_seq;	     /* the log is known to be pruned up to here at least */
 	unsigned flags;
 	audit_record_fn *fn; /* may be NULL; < 0 ends the eating and is returned */
 	void *arg;
@@ -79,14 +85,14 @@ struct audit_chain {
 	uint64_t next_seq, segment, offset; /* offset: behind the last good record */
 	uint64_t since_head;
 	bool is_begun, is_first; /* a record was seen; the next is the first of its segment */
-	bool has_kept;
+	bool has_kept, is_cut_bad;
 	uint64_t kept_seq;
 	uint8_t kept_hash[AUDIT_HASH_LEN], kept_log[AUDIT_LOG_LEN];
 	uint8_t line[AUDIT_MAX_RECORD]; /* the beginning of a line that came in pieces */
 	size_t n_line;
 };
 
-/* The expected things must live as long as the chain, but for kept_head. */
+/* The expected things must live as long as the chain, but for kept_head and cut. */
 void audit_chain_init(struct audit_chain *c, const struct audit_expect *expect);
 void audit_chain_done(struct audit_chain *c);
 #define AUTO_CHAIN CLEANUP(audit_chain_done)
@@ -95,9 +101,13 @@ void audit_chain_done(struct audit_chain *c);
 int audit_chain_segment(struct audit_chain *c, uint64_t number) MUST_CHECK;
 int audit_chain_eat(struct audit_chain *c, struct slice bytes) MUST_CHECK;
 int audit_chain_end(struct audit_chain *c) MUST_CHECK;
+/* The segment to begin with: 1, or that of the cut. */
+uint64_t audit_chain_first(const struct audit_chain *c);
+/* With AUDIT_CHAIN_PLAIN: goes on with a later segment, because those before it were pruned. */
+void audit_chain_skip(struct audit_chain *c, uint64_t number);
 /* For the caller that finds a file missing. Always -EBADMSG. */
 int audit_chain_fail(struct audit_chain *c, enum audit_bad bad);
 
-/* A whole log in memory: n segments, the first with the number 1. */
+/* A whole log in memory: n segments, the first with the number audit_chain_first. */
 int audit_verify_memory(const struct slice *segments, size_t n, const struct audit_expect *expect,
 	struct audit_report *ret) MUST_CHECK;

@@ -5,9 +5,11 @@
 #include <openssl/evp.h>
 #include "audit_crypto_internal.h"
 
-/* Separates a head's signature from everything else that this key may ever sign. */
-static const char context[] = "sbx audit head 1\n";
+/* Separates what this key signs: a head is never a cut. */
+#define CONTEXT_HEAD "sbx audit head 1\n"
+#define CONTEXT_CUT "sbx audit cut 1\n"
 #define MAX_SIGNED 4096
+#define MAX_CONTEXT sizeof(CONTEXT_HEAD)
 
 void audit_hash_init(struct audit_hash *h)
 {
@@ -31,23 +33,23 @@ void audit_hash_of(struct audit_hash *h, struct slice s, uint8_t ret[AUDIT_HASH_
 	assert(ok);
 }
 
-static int put_context(struct wr *wr, struct slice head)
+static int put_context(struct wr *wr, const char *context, struct slice head)
 {
-	wr_bytes(wr, slice_of(context, sizeof(context) - 1));
+	wr_bytes(wr, slice_from_str(context));
 	wr_bytes(wr, head);
 	return wr_finish(wr);
 }
 
-int audit_seed_sign(const uint8_t seed[AUDIT_KEY_LEN], struct slice head, uint8_t *ret_sig)
+static int sign(const uint8_t *seed, const char *context, struct slice head, uint8_t *ret_sig)
 {
-	uint8_t buf[MAX_SIGNED + sizeof(context)];
+	uint8_t buf[MAX_SIGNED + MAX_CONTEXT];
 	struct wr wr = wr_init(buf, sizeof(buf));
 	size_t n_sig = AUDIT_SIG_LEN;
 	EVP_PKEY *pkey;
 	EVP_MD_CTX *ctx;
 	int r, ok;
 
-	r = put_context(&wr, head);
+	r = put_context(&wr, context, head);
 	if (r < 0)
 		return r;
 	pkey = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, AUDIT_KEY_LEN);
@@ -57,6 +59,16 @@ int audit_seed_sign(const uint8_t seed[AUDIT_KEY_LEN], struct slice head, uint8_
 	EVP_MD_CTX_free(ctx);
 	EVP_PKEY_free(pkey);
 	return ok ? 0 : -EIO;
+}
+
+int audit_seed_sign(const uint8_t seed[AUDIT_KEY_LEN], struct slice head, uint8_t *ret_sig)
+{
+	return sign(seed, CONTEXT_HEAD, head, ret_sig);
+}
+
+int audit_seed_sign_cut(const uint8_t seed[AUDIT_KEY_LEN], struct slice cut, uint8_t *ret_sig)
+{
+	return sign(seed, CONTEXT_CUT, cut, ret_sig);
 }
 
 int audit_seed_pub(const uint8_t seed[AUDIT_KEY_LEN], struct audit_pub *ret)
@@ -69,15 +81,16 @@ int audit_seed_pub(const uint8_t seed[AUDIT_KEY_LEN], struct audit_pub *ret)
 	return ok ? 0 : -EIO;
 }
 
-int audit_check(const struct audit_pub *pub, struct slice head, const uint8_t sig[AUDIT_SIG_LEN])
+static int check(const struct audit_pub *pub, const char *context, struct slice head,
+	const uint8_t sig[AUDIT_SIG_LEN])
 {
-	uint8_t buf[MAX_SIGNED + sizeof(context)];
+	uint8_t buf[MAX_SIGNED + MAX_CONTEXT];
 	struct wr wr = wr_init(buf, sizeof(buf));
 	EVP_PKEY *pkey;
 	EVP_MD_CTX *ctx;
 	int r, ok;
 
-	r = put_context(&wr, head);
+	r = put_context(&wr, context, head);
 	if (r < 0)
 		return -EBADMSG;
 	pkey = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, pub->b, sizeof(pub->b));
@@ -87,6 +100,16 @@ int audit_check(const struct audit_pub *pub, struct slice head, const uint8_t si
 	EVP_MD_CTX_free(ctx);
 	EVP_PKEY_free(pkey);
 	return ok ? 0 : -EBADMSG;
+}
+
+int audit_check(const struct audit_pub *pub, struct slice head, const uint8_t sig[AUDIT_SIG_LEN])
+{
+	return check(pub, CONTEXT_HEAD, head, sig);
+}
+
+int audit_check_cut(const struct audit_pub *pub, struct slice cut, const uint8_t sig[AUDIT_SIG_LEN])
+{
+	return check(pub, CONTEXT_CUT, cut, sig);
 }
 
 void audit_hex(const uint8_t *b, size_t n, char *ret)

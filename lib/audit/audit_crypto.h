@@ -51,6 +51,11 @@ int audit_pub_load(const char *dir, struct audit_pub *ret, struct err *err) MUST
 int audit_sign(const struct audit_key *k, struct slice head, uint8_t ret[AUDIT_SIG_LEN]) MUST_CHECK;
 int audit_check(const struct audit_pub *pub, struct slice head,
 	const uint8_t sig[AUDIT_SIG_LEN]) MUST_CHECK;
+/* The same for a cut (audit_cut.h): neither is taken for the other. */
+int audit_sign_cut(
+	const struct audit_key *k, struct slice cut, uint8_t ret[AUDIT_SIG_LEN]) MUST_CHECK;
+int audit_check_cut(
+	const struct audit_pub *pub, struct slice cut, const uint8_t sig[AUDIT_SIG_LEN]) MUST_CHECK;
 
 /* 2n lower-case hex digits, no NUL behind; and back, refusing everything else. */
 void audit_hex(const uint8_t *b, size_t n, char *ret);

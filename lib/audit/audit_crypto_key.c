@@ -63,6 +63,11 @@ int audit_sign(const struct audit_key *k, struct slice head, uint8_t ret[AUDIT_S
 	return audit_seed_sign(k->seed, head, ret);
 }
 
+int audit_sign_cut(const struct audit_key *k, struct slice cut, uint8_t ret[AUDIT_SIG_LEN])
+{
+	return audit_seed_sign_cut(k->seed, cut, ret);
+}
+
 static int read_key(const char *path, struct audit_key *k, struct err *err)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

@@ -1,5 +1,5 @@
 /*
- * Any bytes as a log, cut into segments at NUL bytes, whole and in pieces: the same verdict.
+ * Any bytes as the cut of a pruned log, and as a log, cut into segments at NUL bytes, whole and in pieces: the same verdict.
  * Whatever decodes must encode to the very same bytes. A byte in front says how large the pieces
  * are.
  */
@@ -45,6 +45,23 @@ static struct audit_report run(struct slice log, size_t piece, const struct audi
 	return c.report;
 }
 
+/* What decodes has one form only: no other byte decodes to the same. */
+static void run_cut(struct slice line)
+{
+	struct audit_cut cut, again;
+	uint8_t buf[AUDIT_MAX_CUT];
+
+	if (audit_cut_decode(line, &cut) < 0)
+		return;
+	assert(line.n <= sizeof(buf) && cut.n_signed < line.n && cut.segment > 1 && cut.seq > 0);
+	for (size_t i = 0; i < line.n; i++) {
+		memcpy(buf, line.p, line.n);
+		buf[i] ^= 0x20;
+		assert(audit_cut_decode(slice_of(buf, line.n), &again) < 0 ||
+			memcmp(&cut, &again, sizeof(cut)) != 0);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* The key of the corpus' logs: its seed is 32 bytes of 1. */
@@ -59,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	log = slice_of(data + 1, size - 1);
+	run_cut(log);
 	(void)run(log, SIZE_MAX / 2, &plain);
 	a = run(log, SIZE_MAX / 2, &strict);
 	b = run(log, (size_t)data[0] + 1, &strict);

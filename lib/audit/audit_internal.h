@@ -14,7 +14,7 @@ struct audit_tip {
 };
 
 struct audit {
-	char *dir, *kept_path;
+	char *dir, *kept_path, *cut_path;
 	int lock, fd;
 	const struct audit_key *key;
 	struct audit_hash hash;
@@ -25,6 +25,7 @@ struct audit {
 	struct audit_tip tip;
 	uint64_t segment, size; /* size: of what is good */
 	uint64_t used;		/* by all files of the log, this one too */
+	uint64_t counted_ms;	/* when a full log was last counted again */
 	bool is_full_said;	/* the record that says so is written */
 	uint64_t unsigned_since_ms, synced_ms;
 	bool is_torn;	   /* bytes of a failed write may stand behind size */
@@ -51,6 +52,11 @@ void audit_free(struct audit *a);
 /* The bytes of all files in a log's folder. */
 int audit_count_bytes(const char *dir, uint64_t *ret, struct err *err) MUST_CHECK;
 char *audit_segment_path(const char *dir, uint64_t number);
+int audit_sync_folder(const char *dir) MUST_CHECK;
+#define AUDIT_END_BYTES ((size_t)4 * AUDIT_MAX_RECORD)
+/* The last whole record of a segment; ret_line is in buf. -ENOENT. */
+int audit_read_last(const char *path, uint8_t buf[AUDIT_END_BYTES], struct audit_record *ret,
+	struct slice *ret_line) MUST_CHECK;
 /* The highest number there is, 0 for none or no folder. */
 int audit_last_segment(const char *dir, uint64_t *ret, struct err *err) MUST_CHECK;
 /* Feeds everything from fd's place to its end. */

@@ -18,8 +18,9 @@ static int by_text(const void *a, const void *b)
 /* Names that begin with a dot are no logs, whatever a word may hold. */
 static bool is_log_name(const char *name)
 {
-	return name[0] != '.' && strcmp(name, "heads") != 0 && strcmp(name, "key") != 0 &&
-	       strcmp(name, "key.pub") != 0 && audit_is_word(slice_from_str(name));
+	return name[0] != '.' && strcmp(name, "heads") != 0 && strcmp(name, "cuts") != 0 &&
+	       strcmp(name, "key") != 0 && strcmp(name, "key.pub") != 0 &&
+	       audit_is_word(slice_from_str(name));
 }
 
 static void add(struct audit_list *l, const char *name)
@@ -64,13 +65,15 @@ static void drop_twins(struct audit_list *l)
 
 int audit_list(const char *dir, struct audit_list *ret, struct err *err)
 {
-	AUTO_FREE char *heads = xasprintf("%s/heads", dir);
+	AUTO_FREE char *heads = xasprintf("%s/heads", dir), *cuts = xasprintf("%s/cuts", dir);
 	AUTO_AUDIT_LIST struct audit_list l = {0};
 	int r;
 
 	r = add_folder(dir, S_IFDIR, &l, err);
 	if (r == 0)
 		r = add_folder(heads, S_IFREG, &l, err);
+	if (r == 0)
+		r = add_folder(cuts, S_IFREG, &l, err);
 	if (r < 0)
 		return r;
 	if (l.n)
@@ -101,7 +104,7 @@ static ssize_t read_end(const char *path, uint8_t *buf, size_t size)
 }
 
 /* The last whole line that is a record, going back from the end. */
-static int last_record(struct slice text, struct audit_record *ret)
+static int last_record(struct slice text, struct audit_record *ret, struct slice *ret_line)
 {
 	size_t end = text.n;
 
@@ -114,17 +117,26 @@ static int last_record(struct slice text, struct audit_record *ret)
 		end = (size_t)(nl - text.p) + 1;
 		before = memrchr(text.p, '\n', end - 1);
 		from = before ? (size_t)(before - text.p) + 1 : 0;
-		if (audit_record_decode(slice_of(text.p + from, end - from), ret) == 0)
+		*ret_line = slice_of(text.p + from, end - from);
+		if (audit_record_decode(*ret_line, ret) == 0)
 			return 0;
 		end = from;
 	}
 	return -ENOENT;
 }
 
+int audit_read_last(const char *path, uint8_t buf[AUDIT_END_BYTES], struct audit_record *ret,
+	struct slice *ret_line)
+{
+	ssize_t n = read_end(path, buf, AUDIT_END_BYTES);
+
+	return n < 0 ? (int)n : last_record(slice_of(buf, (size_t)n), ret, ret_line);
+}
+
 int audit_last_name(const char *dir, const char *sandbox, char ret[AUDIT_MAX_NAME + 1])
 {
 	AUTO_FREE char *folder = xasprintf("%s/%s", dir, sandbox);
-	AUTO_FREE uint8_t *buf = xmalloc((size_t)4 * AUDIT_MAX_RECORD);
+	AUTO_FREE uint8_t *buf = xmalloc(AUDIT_END_BYTES);
 	AUTO_FREE struct audit_record *rec = xcalloc(1, sizeof(*rec));
 	uint64_t last = 0;
 	int r = audit_last_segment(folder, &last, NULL);
@@ -132,9 +144,9 @@ int audit_last_name(const char *dir, const char *sandbox, char ret[AUDIT_MAX_NAM
 	/* A segment that was just begun may have no record yet. */
 	for (int i = 0; i < 2 && r == 0 && last > 0; i++, last--) {
 		AUTO_FREE char *path = audit_segment_path(folder, last);
-		ssize_t n = read_end(path, buf, (size_t)4 * AUDIT_MAX_RECORD);
+		struct slice line;
 
-		if (n > 0 && last_record(slice_of(buf, (size_t)n), rec) == 0)
+		if (audit_read_last(path, buf, rec, &line) == 0)
 			return slice_to_cstr(rec->name, ret, AUDIT_MAX_NAME + 1);
 	}
 	return r < 0 ? r : -ENOENT;

@@ -19,7 +19,7 @@ static void free_audit(struct audit **a)
 	audit_free(*a);
 }
 
-static int sync_folder(const char *dir)
+int audit_sync_folder(const char *dir)
 {
 	AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -38,7 +38,7 @@ static int open_segment(struct audit *a, uint64_t number, struct err *err)
 		return err_errno(err, -errno, "opening %s", path);
 	if (!S_ISREG(st.st_mode) || st.st_size != 0)
 		return err_set(err, -EEXIST, "%s is there already and not empty", path);
-	r = sync_folder(a->dir);
+	r = audit_sync_folder(a->dir);
 	return r < 0 ? err_errno(err, r, "syncing %s", a->dir) : TAKE_FD(fd);
 }
 
@@ -168,10 +168,13 @@ static int put_recovered(struct audit *a, uint64_t cut, struct err *err)
 static int refuse(
 	const struct audit *a, const struct audit_report *rep, enum audit_bad bad, struct err *err)
 {
+	bool is_cut = access(a->cut_path, F_OK) == 0;
+
 	return err_set(err, -EBADMSG,
 		"the audit log of %s cannot be continued: record %" PRIu64 " in segment %" PRIu64
-		" %s\n  try: sbx audit verify; then move %s and %s away",
-		a->sandbox, rep->seq, rep->segment, audit_bad_text(bad), a->dir, a->kept_path);
+		" %s\n  try: sbx audit verify; then move %s and %s%s%s away",
+		a->sandbox, rep->seq, rep->segment, audit_bad_text(bad), a->dir, a->kept_path,
+		is_cut ? " and " : "", is_cut ? a->cut_path : "");
 }
 
 /* Walks segment `number` and leaves in c how far it is good; the file becomes a->fd. */
@@ -315,7 +318,7 @@ static int check_options(const struct audit_options *o, struct err *err)
 	struct slice id = slice_from_str(o->sandbox);
 
 	if (!audit_is_word(id) || memchr(id.p, '.', id.n) || memchr(id.p, ':', id.n) ||
-		slice_eq_str(id, "heads") || slice_eq_str(id, "key"))
+		slice_eq_str(id, "heads") || slice_eq_str(id, "cuts") || slice_eq_str(id, "key"))
 		return err_set(err, -EINVAL, "no audit log can have the name \"%s\"", o->sandbox);
 	if (strlen(o->name) > AUDIT_MAX_NAME || o->head_records > AUDIT_HEAD_RECORDS)
 		return err_set(err, -EINVAL, "a name or number of the audit log is too large");
@@ -329,6 +332,7 @@ static struct audit *make(const struct audit_options *o)
 	a->lock = a->fd = -1;
 	a->dir = xasprintf("%s/%s", o->dir, o->sandbox);
 	a->kept_path = xasprintf("%s/heads/%s", o->dir, o->sandbox);
+	a->cut_path = audit_cut_path(o->dir, o->sandbox);
 	a->key = o->key;
 	a->max_bytes = o->max_bytes;
 	a->segment_bytes = o->segment_bytes ? o->segment_bytes : AUDIT_SEGMENT_BYTES;

@@ -15,7 +15,7 @@
 #include "audit_internal.h"
 
 struct audit_reader {
-	char *dir;
+	char *dir, *cut_path;
 	int fd, watch;
 	uint64_t segment; /* the one that fd is, or the next to open */
 	bool is_ended;
@@ -94,14 +94,41 @@ int audit_feed(struct audit_chain *c, int fd)
 	}
 }
 
+/* A cut of any other size than a cut may have is there, and is none. */
+static int load_cut(const char *path, char **ret, size_t *ret_n, struct err *err)
+{
+	int r = file_load(path, AUDIT_MAX_CUT, ret, ret_n, err);
+
+	if (r == -EFBIG) {
+		*ret = xstrdup("too large");
+		*ret_n = 0;
+	}
+	return r == -EFBIG || r == -ENOENT ? 0 : r;
+}
+
+static struct audit_reader *make(
+	const char *dir, const char *sandbox, const struct audit_expect *expect)
+{
+	struct audit_reader *rd = xcalloc(1, sizeof(*rd));
+
+	rd->dir = xasprintf("%s/%s", dir, sandbox);
+	rd->cut_path = audit_cut_path(dir, sandbox);
+	rd->fd = rd->watch = -1;
+	audit_chain_init(&rd->chain, expect);
+	rd->chain.expect.sandbox = NULL; /* the chain has its copy; the caller's may go */
+	rd->segment = audit_chain_first(&rd->chain);
+	return rd;
+}
+
+/* The head before the cut: then it is not newer than the records that the cut leaves. */
 int audit_reader_open(const char *dir, const char *sandbox, const struct audit_expect *expect,
 	struct audit_reader **ret, struct err *err)
 {
 	AUTO_FREE char *kept_path = xasprintf("%s/heads/%s", dir, sandbox);
-	AUTO_FREE char *kept = NULL;
+	AUTO_FREE char *cut_path = audit_cut_path(dir, sandbox);
+	AUTO_FREE char *kept = NULL, *cut = NULL;
 	struct audit_expect own = *expect;
-	struct audit_reader *rd;
-	size_t n = 0;
+	size_t n = 0, n_cut = 0;
 	int r;
 
 	if (!audit_is_word(slice_from_str(sandbox)))
@@ -109,16 +136,32 @@ int audit_reader_open(const char *dir, const char *sandbox, const struct audit_e
 	r = audit_load_kept(kept_path, &kept, &n, err);
 	if (r < 0 && r != -ENOENT && r != -EFBIG)
 		return r;
-	rd = xcalloc(1, sizeof(*rd));
-	rd->dir = xasprintf("%s/%s", dir, sandbox);
-	rd->fd = rd->watch = -1;
-	rd->segment = 1;
+	r = load_cut(cut_path, &cut, &n_cut, err);
+	if (r < 0)
+		return r;
 	own.sandbox = sandbox;
 	own.kept_head = slice_of(kept, n);
-	audit_chain_init(&rd->chain, &own);
-	rd->chain.expect.sandbox = NULL; /* the chain has its copy; the caller's may go */
-	*ret = rd;
+	own.cut = slice_of(cut, n_cut);
+	*ret = make(dir, sandbox, &own);
 	return 0;
+}
+
+/* A file that is missing may have been pruned since the cut was read. */
+static int skip_pruned(struct audit_reader *rd, struct err *err)
+{
+	AUTO_FREE char *line = NULL;
+	struct audit_cut cut;
+	size_t n = 0;
+	int r = load_cut(rd->cut_path, &line, &n, err);
+
+	if (r < 0 || !line || audit_cut_decode(slice_of(line, n), &cut) < 0 ||
+		cut.segment <= rd->segment)
+		return r;
+	if (!(rd->chain.expect.flags & AUDIT_CHAIN_PLAIN))
+		return err_set(err, -ESTALE, "the log was pruned while it was read");
+	audit_chain_skip(&rd->chain, cut.segment);
+	rd->segment = cut.segment;
+	return 1;
 }
 
 void audit_reader_close(struct audit_reader *rd)
@@ -129,6 +172,7 @@ void audit_reader_close(struct audit_reader *rd)
 	fd_close(&rd->watch);
 	audit_chain_done(&rd->chain);
 	free(rd->dir);
+	free(rd->cut_path);
 	free(rd);
 }
 
@@ -137,19 +181,31 @@ const struct audit_report *audit_reader_report(const struct audit_reader *rd)
 	return &rd->chain.report;
 }
 
+static int open_file(struct audit_reader *rd, struct err *err)
+{
+	AUTO_FREE char *path = audit_segment_path(rd->dir, rd->segment);
+
+	rd->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	return rd->fd < 0 && errno != ENOENT ? err_errno(err, -errno, "opening %s", path) : 0;
+}
+
 /* 1: open, 0: it is not there yet, < 0: it is missing, or something failed. */
 static int open_current(struct audit_reader *rd, uint64_t last, struct err *err)
 {
-	AUTO_FREE char *path = audit_segment_path(rd->dir, rd->segment);
 	int r;
 
 	if (rd->fd >= 0)
 		return 1;
 	if (last < rd->segment)
 		return 0;
-	rd->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (rd->fd < 0 && errno != ENOENT)
-		return err_errno(err, -errno, "opening %s", path);
+	r = open_file(rd, err);
+	if (r == 0 && rd->fd < 0 && !rd->chain.is_cut_bad) {
+		r = skip_pruned(rd, err);
+		if (r == 1)
+			r = open_file(rd, err);
+	}
+	if (r < 0)
+		return r;
 	/* There are later ones: with a number too far the chain names the missing one. */
 	r = audit_chain_segment(&rd->chain, rd->fd < 0 ? rd->segment + 1 : rd->segment);
 	return r < 0 ? r : 1;
@@ -218,7 +274,7 @@ int audit_reader_watch(struct audit_reader *rd, struct err *err)
 
 static int say(const char *sandbox, const struct audit_report *rep, struct err *err)
 {
-	if (rep->bad == AUDIT_BAD_KEPT_HEAD)
+	if (rep->seq == 0)
 		return err_set(
 			err, -EBADMSG, "the audit log of %s %s", sandbox, audit_bad_text(rep->bad));
 	return err_set(err, -EBADMSG,
@@ -227,14 +283,13 @@ static int say(const char *sandbox, const struct audit_report *rep, struct err *
 		sandbox, rep->seq, rep->segment, rep->offset, audit_bad_text(rep->bad));
 }
 
-int audit_verify(const char *dir, const char *sandbox, const struct audit_pub *pub,
+static int verify_once(const char *dir, const char *sandbox, const struct audit_expect *expect,
 	struct audit_report *ret, struct err *err)
 {
-	struct audit_expect expect = {.pub = pub};
 	struct audit_reader *rd = NULL;
 	int r;
 
-	r = audit_reader_open(dir, sandbox, &expect, &rd, err);
+	r = audit_reader_open(dir, sandbox, expect, &rd, err);
 	if (r < 0)
 		return r;
 	r = audit_reader_pump(rd, err);
@@ -243,7 +298,8 @@ int audit_verify(const char *dir, const char *sandbox, const struct audit_pub *p
 		(void)poll(NULL, 0, 10);
 		r = audit_reader_pump(rd, err);
 	}
-	if (r == 0 && !rd->chain.is_begun && !rd->chain.has_kept && access(rd->dir, F_OK) < 0)
+	if (r == 0 && !rd->chain.is_begun && !rd->chain.has_kept && access(rd->dir, F_OK) < 0 &&
+		access(rd->cut_path, F_OK) < 0)
 		r = err_set(err, -ENOENT, "there is no audit log of %s", sandbox);
 	if (r == 0)
 		r = audit_chain_end(&rd->chain);
@@ -251,5 +307,16 @@ int audit_verify(const char *dir, const char *sandbox, const struct audit_pub *p
 	if (r == -EBADMSG)
 		r = say(sandbox, ret, err);
 	audit_reader_close(rd);
+	return r;
+}
+
+int audit_verify(const char *dir, const char *sandbox, const struct audit_pub *pub,
+	uint64_t pruned_seq, struct audit_report *ret, struct err *err)
+{
+	struct audit_expect expect = {.pub = pub, .pruned_seq = pruned_seq};
+	int r = -ESTALE;
+
+	for (int i = 0; i < 3 && r == -ESTALE; i++)
+		r = verify_once(dir, sandbox, &expect, ret, err);
 	return r;
 }

@@ -19,7 +19,7 @@
 
 struct audit_reader;
 
-/* `dir` is state/audit. expect->sandbox and expect->kept_head are filled in from there. */
+/* `dir` is state/audit. expect->sandbox, kept_head and cut are filled in from there. */
 int audit_reader_open(const char *dir, const char *sandbox, const struct audit_expect *expect,
 	struct audit_reader **ret, struct err *err) MUST_CHECK;
 void audit_reader_close(struct audit_reader *rd);
@@ -32,6 +32,6 @@ int audit_reader_watch(struct audit_reader *rd, struct err *err) MUST_CHECK;
 
 /* 0: the whole log is good; -EBADMSG: the report names the first bad record, err is a sentence.
  * -ENOENT: there is no such log and none was kept. A log that is being written may show
- * AUDIT_TORN_TAIL for a moment. */
+ * AUDIT_TORN_TAIL for a moment. pruned_seq: as in struct audit_expect. */
 int audit_verify(const char *dir, const char *sandbox, const struct audit_pub *pub,
-	struct audit_report *ret, struct err *err) MUST_CHECK;
+	uint64_t pruned_seq, struct audit_report *ret, struct err *err) MUST_CHECK;

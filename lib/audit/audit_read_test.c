@@ -116,9 +116,9 @@ static void a_log_that_never_was_is_not_a_bad_one(void **state)
 	struct err err = {0};
 
 	assert_int_equal(
-		audit_verify(f.dir, "ffffffffffff", audit_key_pub(f.key), &rep, &err), -ENOENT);
+		audit_verify(f.dir, "ffffffffffff", audit_key_pub(f.key), 0, &rep, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "there is no audit log of ffffffffffff"));
-	assert_int_equal(audit_verify(f.dir, "../x", audit_key_pub(f.key), &rep, &err), -ENOENT);
+	assert_int_equal(audit_verify(f.dir, "../x", audit_key_pub(f.key), 0, &rep, &err), -ENOENT);
 }
 
 static void a_log_is_verified_while_it_is_written(void **state)
@@ -140,7 +140,8 @@ static void a_link_or_a_folder_is_no_segment(void **state)
 	assert_int_equal(audit_close(fixture_open(&f, FIXTURE_ID), NULL), 0);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(symlink("/dev/zero", path), 0);
-	assert_int_equal(audit_verify(f.dir, FIXTURE_ID, audit_key_pub(f.key), &rep, NULL), -ELOOP);
+	assert_int_equal(
+		audit_verify(f.dir, FIXTURE_ID, audit_key_pub(f.key), 0, &rep, NULL), -ELOOP);
 }
 
 int main(void)

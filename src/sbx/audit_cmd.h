@@ -13,6 +13,7 @@ int audit_cmd_show(struct opts *o);
 int audit_cmd_verify(struct opts *o);
 int audit_cmd_export(struct opts *o);
 int audit_cmd_home(struct opts *o);
+int audit_cmd_prune(struct opts *o);
 
 /* The number behind --limit: at most 100,000, 0 for all; standard when it was not given.
  * -EINVAL with a sentence. */

@@ -54,9 +54,11 @@ static int end_log(struct check *c)
 	return r;
 }
 
-static int begin_log(struct check *c, const struct audit_record *rec)
+/* `cut` is the line in front of a pruned log, p is NULL for a whole one. */
+static int begin_log(struct check *c, const struct audit_record *rec, struct slice cut)
 {
-	struct audit_expect expect = {.pub = c->pub, .flags = AUDIT_CHAIN_ALONE};
+	struct audit_expect expect = {.pub = c->pub, .flags = AUDIT_CHAIN_ALONE, .cut = cut};
+	struct audit_cut named;
 	int r = end_log(c);
 
 	if (r < 0)
@@ -65,19 +67,24 @@ static int begin_log(struct check *c, const struct audit_record *rec)
 	if (rec)
 		(void)snprintf(c->id, sizeof(c->id), "%.*s", (int)rec->sandbox.n,
 			(const char *)rec->sandbox.p);
+	if (cut.p && audit_cut_decode(cut, &named) == 0)
+		(void)snprintf(c->id, sizeof(c->id), "%s", named.sandbox);
 	audit_chain_init(&c->chain, &expect);
 	c->is_open = true;
-	return audit_chain_segment(&c->chain, 1);
+	return cut.p ? 0 : audit_chain_segment(&c->chain, 1);
 }
 
 /* What is no record goes to the chain as it is, which then says so. */
 static int take_line(struct check *c, struct slice line)
 {
+	static const size_t n_begin = sizeof(AUDIT_CUT_BEGIN) - 1;
 	const struct audit_record *rec = audit_record_decode(line, &c->rec) == 0 ? &c->rec : NULL;
 	int r = 0;
 
+	if (line.n > n_begin && memcmp(line.p, AUDIT_CUT_BEGIN, n_begin) == 0)
+		return begin_log(c, NULL, line);
 	if (!c->is_open || (rec && rec->ev.kind == AUDIT_KIND_OPEN))
-		r = begin_log(c, rec);
+		r = begin_log(c, rec, (struct slice){0});
 	if (r == 0 && rec && rec->ev.kind == AUDIT_KIND_SEGMENT)
 		r = audit_chain_segment(&c->chain, rec->segment);
 	if (r == 0)

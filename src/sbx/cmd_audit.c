@@ -29,6 +29,15 @@ static const struct opt_def home_opts[] = {
 	{0},
 };
 
+static const struct opt_def prune_opts[] = {
+	{'a', "all", NULL, "the logs of all sandboxes, removed ones too, and that of sbxd"},
+	{0, "older-than", "TIME", "records older than this: 30d, 12h, 2026-01-31T12:00:00Z"},
+	{0, "keep-size", "SIZE", "the oldest records, until a log takes at most SIZE"},
+	{0, "dry-run", NULL, "only show what would be removed"},
+	{'y', "yes", NULL, "do not prompt"},
+	{0},
+};
+
 static const struct verb subs[] = {
 	{
 		.name = "show",
@@ -88,6 +97,24 @@ static const struct verb subs[] = {
 		.max = 1,
 		.first = VERB_SANDBOX,
 		.run = audit_cmd_home,
+	},
+	{
+		.name = "prune",
+		.args = "[SANDBOX]",
+		.summary = "remove old records; the rest still verifies",
+		.about = "Removes the oldest segments (16 MiB each) of the log of SANDBOX, or of "
+			 "all logs.\nA signed cut keeps the chain: sbx audit verify reports how "
+			 "many "
+			 "records were pruned,\nand when. The log of sbxd records it first. A log "
+			 "that "
+			 "does not verify is not pruned.\nThe newest segment of a running sandbox "
+			 "stays. Without a terminal --yes is required.",
+		.examples = "  sbx audit prune --all --older-than 30d\n"
+			    "  sbx audit prune demo --keep-size 100m --yes\n",
+		.opts = prune_opts,
+		.max = 1,
+		.first = VERB_SANDBOX,
+		.run = audit_cmd_prune,
 	},
 	{0},
 };

@@ -14,21 +14,42 @@
 
 struct sink {
 	FILE *out;
+	const char *dir;
+	char id[AUDIT_MAX_WORD + 1]; /* of the log that is being written */
 	uint64_t n;
 };
+
+/* A pruned log begins with its cut, or nobody could check it. */
+static int put_cut(struct sink *s, const struct audit_record *rec)
+{
+	AUTO_FREE char *line = NULL;
+	struct audit_cut cut;
+	size_t n = 0;
+
+	if (slice_to_cstr(rec->sandbox, s->id, sizeof(s->id)) < 0 ||
+		rec->ev.kind != AUDIT_KIND_SEGMENT)
+		return 0;
+	if (audit_cut_load(s->dir, s->id, &line, &n, NULL) < 0)
+		return 0;
+	if (audit_cut_decode(slice_of(line, n), &cut) < 0 || cut.segment != rec->segment)
+		return -ESTALE;
+	return fwrite(line, 1, n, s->out) == n ? 0 : -errno;
+}
 
 static int on_record(void *arg, const struct audit_record *rec, struct slice line)
 {
 	struct sink *s = arg;
+	int r = slice_eq_str(rec->sandbox, s->id) ? 0 : put_cut(s, rec);
 
-	(void)rec;
+	if (r < 0)
+		return r;
 	s->n++;
 	return fwrite(line.p, 1, line.n, s->out) == line.n ? 0 : -errno;
 }
 
 static int export_logs(struct audit_logs *l, FILE *out, uint64_t *ret_n, struct problem *p)
 {
-	struct sink s = {.out = out};
+	struct sink s = {.out = out, .dir = audit_logs_dir(l)};
 	struct audit_pub pub;
 	int r = audit_pub_load(audit_logs_dir(l), &pub, &p->err);
 
@@ -37,6 +58,11 @@ static int export_logs(struct audit_logs *l, FILE *out, uint64_t *ret_n, struct 
 	audit_export_print_key(&pub, out);
 	r = audit_logs_read(l, on_record, &s, p);
 	*ret_n = s.n;
+	if (r == -ESTALE)
+		return err_set(&p->err, r,
+			"the audit log of %s was pruned while it was exported\n"
+			"  try: sbx audit export %s",
+			s.id, s.id);
 	if (r >= 0 && fflush(out) != 0)
 		r = err_errno(&p->err, -errno, "writing the export");
 	return r;

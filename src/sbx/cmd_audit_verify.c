@@ -7,6 +7,7 @@
 #include "api.h"
 #include "audit_cmd.h"
 #include "audit_export.h"
+#include "audit_known.h"
 #include "audit_logs.h"
 #include "audit_text.h"
 #include "table.h"
@@ -22,24 +23,44 @@ struct results {
 /* "BAD: record 12 (segment 1, byte 3210) was changed: ..." */
 static char *verdict(const struct audit_report *rep)
 {
+	char pruned[96] = "", on[WHEN_TEXT];
+
+	when_print(rep->cut_ms, false, on);
+	if (rep->cut_seq)
+		(void)snprintf(pruned, sizeof(pruned), ", records 1 to %" PRIu64 " pruned on %s",
+			rep->cut_seq, on);
 	if (rep->bad == AUDIT_OK && rep->n_unsigned)
-		return xasprintf("OK, the last %" PRIu64 " not signed yet", rep->n_unsigned);
+		return xasprintf(
+			"OK, the last %" PRIu64 " not signed yet%s", rep->n_unsigned, pruned);
 	if (rep->bad == AUDIT_OK)
-		return xstrdup("OK");
+		return xasprintf("OK%s", pruned);
 	if (rep->seq == 0)
 		return xasprintf("BAD: it %s", audit_bad_text(rep->bad));
 	return xasprintf("BAD: record %" PRIu64 " (segment %" PRIu64 ", byte %" PRIu64 ") %s",
 		rep->seq, rep->segment, rep->offset, audit_bad_text(rep->bad));
 }
 
+/* Files that are there: a pruned log does not begin with the first. */
+static uint64_t n_segments(const struct audit_report *rep)
+{
+	return rep->cut_seq && rep->segment >= rep->cut_segment
+		       ? rep->segment - rep->cut_segment + 1
+		       : rep->segment;
+}
+
 static json_t *to_json(const char *id, const char *name, const struct audit_report *rep)
 {
 	json_t *o = json_pack("{s:s, s:o, s:b, s:I, s:I, s:I, s:I, s:I}", "id", id, "name",
 		audit_text_json(slice_from_str(name)), "ok", rep->bad == AUDIT_OK, "records",
-		(json_int_t)rep->n_records, "segments", (json_int_t)rep->segment, "heads",
+		(json_int_t)rep->n_records, "segments", (json_int_t)n_segments(rep), "heads",
 		(json_int_t)rep->n_heads, "last_head_ms", (json_int_t)rep->signed_ms, "unsigned",
 		(json_int_t)rep->n_unsigned);
 
+	if (rep->cut_seq)
+		(void)json_object_set_new(o, "pruned",
+			json_pack("{s:I, s:I, s:I}", "records", (json_int_t)rep->cut_seq, "time_ms",
+				(json_int_t)rep->cut_ms, "until_ms",
+				(json_int_t)rep->cut_until_ms));
 	if (rep->bad != AUDIT_OK) {
 		(void)json_object_set_new(o, "bad", json_string(audit_bad_name(rep->bad)));
 		(void)json_object_set_new(o, "record", json_integer((json_int_t)rep->seq));
@@ -61,7 +82,7 @@ static int add(void *arg, const char *id, const char *name, const struct audit_r
 	if (name[0])
 		cells[0] = name;
 	(void)snprintf(records, sizeof(records), "%" PRIu64, rep->n_records);
-	(void)snprintf(segments, sizeof(segments), "%" PRIu64, rep->segment);
+	(void)snprintf(segments, sizeof(segments), "%" PRIu64, n_segments(rep));
 	when_print(rep->signed_ms, false, head);
 	table_add(&all->table, cells);
 	(void)json_array_append_new(all->list, to_json(id, name, rep));
@@ -73,20 +94,24 @@ static int add(void *arg, const char *id, const char *name, const struct audit_r
 static int verify_logs(const char *ref, struct results *all, struct problem *p)
 {
 	AUTO_LOGS struct audit_logs *l = NULL;
+	AUTO_KNOWN struct audit_known known = {0};
 	struct audit_pub pub;
 	int r = audit_logs_open(ref, 0, &l, p);
 
 	if (r < 0 || audit_logs_n(l) == 0)
 		return r;
+	audit_known_load(audit_logs_dir(l), &known);
 	r = audit_pub_load(audit_logs_dir(l), &pub, &p->err);
 	for (size_t i = 0; i < audit_logs_n(l) && r >= 0; i++) {
+		const char *id = audit_logs_id(l, i);
 		char name[AUDIT_MAX_NAME + 1];
 		struct audit_report rep;
 
 		audit_logs_name(l, i, name);
-		r = audit_verify(audit_logs_dir(l), audit_logs_id(l, i), &pub, &rep, &p->err);
+		r = audit_verify(
+			audit_logs_dir(l), id, &pub, audit_known_seq(&known, id), &rep, &p->err);
 		if (r == 0 || r == -EBADMSG)
-			r = add(all, audit_logs_id(l, i), name, &rep);
+			r = add(all, id, name, &rep);
 	}
 	return r;
 }

@@ -50,6 +50,7 @@ static api_fn *const calls[] = {
 	[API_FREEZE] = api_freeze,
 	[API_TEMPLATE_RM] = api_template_rm,
 	[API_TEMPLATE_COLLECT] = api_template_collect,
+	[API_AUDIT_PRUNE] = api_audit_prune,
 };
 static_assert(ARRAY_LEN(calls) == API_N_CALLS, "a function for each call");
 
@@ -224,7 +225,7 @@ static void call(struct sbxd *d, struct conn *c, const struct api_request *req)
 	bool is_needed = req->call == API_DELETE || req->call == API_STOP ||
 			 req->call == API_POLICY_PUT || req->call == API_POLICY_RESET ||
 			 req->call == API_RULE_ADD || req->call == API_RULES_RM ||
-			 req->call == API_RULE_RM;
+			 req->call == API_RULE_RM || req->call == API_AUDIT_PRUNE;
 	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);
 
 	ballast_look(state, is_needed);

@@ -8,7 +8,7 @@
  * Never    Waits without a deadline, or touches the guest's bytes: an exec's connection is passed
  *          on.
  * See      proto/PROTOCOL.api, api_sandbox.c, api_run.c, api_watch.c, api_policy.c,
- *          api_secret.c, api_template.c
+ *          api_secret.c, api_template.c, api_audit.c
  */
 #pragma once
 
@@ -49,6 +49,7 @@ api_fn api_secret_scan;
 api_fn api_services;
 api_fn api_ports, api_port_add, api_port_rm;
 api_fn api_freeze, api_template_rm, api_template_collect;
+api_fn api_audit_prune;
 
 void api_on_done(struct sbxd *d, struct conn *c, int code, const char *text);
 void api_on_frozen(struct sbxd *d, struct conn *c, const struct keeper_frozen *frozen);

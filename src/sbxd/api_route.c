@@ -1,6 +1,7 @@
 #include "api_route.h"
 
 #include <string.h>
+#include "lib/audit/audit_record.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/ipc/vault_scanned.h"
@@ -45,6 +46,7 @@ static const struct {
 	{API_HTTP_POST, "v1/sandboxes/:ref/freeze", API_FREEZE, false},
 	{API_HTTP_DELETE, "v1/templates/:ref", API_TEMPLATE_RM, false},
 	{API_HTTP_POST, "v1/templates/collect", API_TEMPLATE_COLLECT, false},
+	{API_HTTP_POST, "v1/audit/:ref/prune", API_AUDIT_PRUNE, false},
 };
 
 static bool matches(const struct api_http *h, const char *pattern, const char **ret_ref)
@@ -163,6 +165,26 @@ static int take_sandbox_port(struct api_request *req, const char *value, struct 
 		       : 0;
 }
 
+static int take_before(struct api_request *req, const char *value, struct err *err)
+{
+	return str_to_u64(value, 1, AUDIT_MAX_NUMBER, &req->before_ms) < 0
+		       ? err_set(err, 400, "before_ms must be milliseconds since 1970")
+		       : 0;
+}
+
+static int take_keep(struct api_request *req, const char *value, struct err *err)
+{
+	req->has_keep = true;
+	return str_to_u64(value, 0, AUDIT_MAX_NUMBER, &req->keep_bytes) < 0
+		       ? err_set(err, 400, "keep_bytes must be a number of bytes")
+		       : 0;
+}
+
+static int take_dry(struct api_request *req, const char *value, struct err *err)
+{
+	return take_flag("dry", value, &req->dry, err);
+}
+
 /* Which call has which keys. */
 static const struct {
 	enum api_call call;
@@ -180,6 +202,9 @@ static const struct {
 	{API_RULES_RM, "sandbox", take_sandbox},
 	{API_SECRET_RM, "sandbox", take_sandbox},
 	{API_SECRET_SCAN, "control", take_control},
+	{API_AUDIT_PRUNE, "before_ms", take_before},
+	{API_AUDIT_PRUNE, "keep_bytes", take_keep},
+	{API_AUDIT_PRUNE, "dry", take_dry},
 	{API_PORT_RM, "host_ip", take_host_ip},
 	{API_PORT_RM, "host_port", take_host_port},
 	{API_PORT_RM, "protocol", take_protocol},
@@ -209,6 +234,8 @@ static int take_query(const struct api_http *h, struct api_request *req, struct 
 		return err_set(err, 400, "resource is missing");
 	if (req->call == API_PORT_RM && !req->sandbox_port)
 		return err_set(err, 400, "sandbox_port is missing");
+	if (req->call == API_AUDIT_PRUNE && !req->before_ms == !req->has_keep)
+		return err_set(err, 400, "expected before_ms or keep_bytes, and not both");
 	return 0;
 }
 

@@ -52,6 +52,7 @@ enum api_call {
 	API_FREEZE,
 	API_TEMPLATE_RM,
 	API_TEMPLATE_COLLECT,
+	API_AUDIT_PRUNE,
 	API_N_CALLS,
 };
 
@@ -69,6 +70,10 @@ struct api_request {
 	enum rule_effect effect;
 
 	const char *control; /* of a scan; NULL: none */
+
+	/* of pruning an audit log; one of both is there */
+	uint64_t before_ms, keep_bytes;
+	bool has_keep, dry;
 
 	/* of a published port; 0, NULL: not said */
 	const char *host_ip, *protocol;

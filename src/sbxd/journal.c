@@ -19,6 +19,11 @@ static int open_log(struct journal *j, struct err *err)
 	return audit_open(&o, &j->audit, err);
 }
 
+int journal_open(struct sbxd *d, struct err *err)
+{
+	return d->journal.audit ? 0 : open_log(&d->journal, err);
+}
+
 static void set_timer(struct sbxd *d)
 {
 	int ms = audit_due_ms(d->journal.audit);
@@ -43,7 +48,7 @@ int journal_append(struct sbxd *d, const struct journal_entry *e, struct err *er
 		.rule = text(e->rule),
 		.reason = text(e->reason),
 		.count = e->count};
-	int r = j->audit ? 0 : open_log(j, err);
+	int r = journal_open(d, err);
 
 	if (r == 0)
 		r = audit_set_name(j->audit, e->sandbox ? e->sandbox : "");
@@ -58,6 +63,15 @@ int journal_append(struct sbxd *d, const struct journal_entry *e, struct err *er
 	}
 	set_timer(d);
 	return 0;
+}
+
+int journal_sync(struct sbxd *d, struct err *err)
+{
+	int r = d->journal.audit ? audit_sync(d->journal.audit, err) : 0;
+
+	if (d->journal.audit)
+		set_timer(d);
+	return r;
 }
 
 void journal_on_timer(struct sbxd *d)

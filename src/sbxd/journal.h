@@ -36,5 +36,9 @@ struct journal_entry {
 
 /* On an error nothing was recorded: refuse what was asked for. */
 int journal_append(struct sbxd *d, const struct journal_entry *e, struct err *err) MUST_CHECK;
+/* Signs and syncs what was appended. */
+int journal_sync(struct sbxd *d, struct err *err) MUST_CHECK;
+/* Loads the key and takes the log, for callers that need them before the first record. */
+int journal_open(struct sbxd *d, struct err *err) MUST_CHECK;
 void journal_on_timer(struct sbxd *d);
 void journal_done(struct sbxd *d);
