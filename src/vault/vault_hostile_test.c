@@ -282,6 +282,35 @@ static void test_a_stream_that_is_full(void **state)
 	assert_serves();
 }
 
+/* A stream that takes a part of the frame has no value: it is not a use of the credential. */
+static void test_a_stream_that_takes_a_part(void **state)
+{
+	AUTO_CLOSE int admin = rig_admin(r), keeper = rig_keeper(r, "s");
+	static char large[VAULT_MAX_VALUE], got[VAULT_MAX_VALUE];
+	static struct vault_item items[RIG_MAX_ITEMS];
+	struct vault_done done;
+	int fds[2], small = 1;
+	ssize_t n;
+
+	memset(large, 'v', sizeof(large));
+	assert_int_equal(rig_set(admin, "large", "", large, sizeof(large)), 0);
+	assert_int_equal(rig_list(admin, items), 2);
+	assert_string_equal(items[1].meta.name, "large");
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	assert_int_equal(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+	assert_int_equal(vault_ask_release(keeper, 1, "large", items[1].serial, fds[1]), 0);
+	rig_done(keeper, 1, &done);
+	(void)close(fds[1]);
+	n = read(fds[0], got, sizeof(got));
+	(void)close(fds[0]);
+	assert_true(n > 0 && n < VAULT_MAX_VALUE);
+	assert_int_equal(done.code, -EMSGSIZE);
+	assert_int_equal(rig_list(admin, items), 2);
+	assert_int_equal(items[1].used_ms, 0);
+	assert_int_equal(rig_remove(admin, "large", ""), 0);
+	assert_serves();
+}
+
 static void test_values_from_a_file_are_refused(void **state)
 {
 	AUTO_CLOSE int admin = rig_admin(r), file = open("/dev/zero", O_RDONLY | O_CLOEXEC);
@@ -377,6 +406,7 @@ int main(void)
 		TEST(test_garbage),
 		TEST(test_where_a_value_may_go),
 		TEST(test_a_stream_that_is_full),
+		TEST(test_a_stream_that_takes_a_part),
 		TEST(test_values_from_a_file_are_refused),
 		TEST(test_pipes_that_never_end),
 		TEST(test_a_peer_that_does_not_read),
