@@ -39,8 +39,7 @@ int place_resolve(const char *path, char **ret_real, struct err *err)
 
 /* ---- opening ---- */
 
-/* The first component of `path` that is a symbolic link, as a path. */
-static char *find_link(const char *path)
+char *place_find_link(const char *path)
 {
 	char *part = xstrdup(path);
 
@@ -70,7 +69,7 @@ int place_open(const char *path, struct err *err)
 	int r = fd < 0 ? -errno : fd;
 
 	if (r == -ELOOP) {
-		AUTO_FREE char *link = find_link(path);
+		AUTO_FREE char *link = place_find_link(path);
 
 		return err_set(err, r,
 			"%s is a symbolic link now; it was a directory when the sandbox was "

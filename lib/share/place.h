@@ -29,6 +29,8 @@ bool place_is_in(const char *path, const char *dir);
 int place_resolve(const char *path, char **ret_real, struct err *err) MUST_CHECK;
 /* An O_PATH descriptor. -ELOOP, and a sentence that names the link, when there is one now. */
 int place_open(const char *path, struct err *err) MUST_CHECK;
+/* The first component of `path` that is a symbolic link, as a path on the heap; else `path`. */
+char *place_find_link(const char *path) MUST_CHECK;
 void place_own_get(struct place_own *ret);
 void place_own_done(struct place_own *own);
 /* `real` is a resolved path; home NULL: $HOME and the account's home. -EPERM: refused unless `force`.

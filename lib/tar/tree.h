@@ -48,5 +48,9 @@ int tree_pack_path(const char *path, unsigned flags, int out_fd, struct tree_cou
  * NULL: its contents), else as `path` itself. The folder above `path` must be there. */
 int tree_unpack_path(int in_fd, const char *path, const char *as, unsigned flags,
 	struct tree_count *ret_n, struct err *err) MUST_CHECK;
+/* As tree_unpack_path, with `path` beneath `root` and no symbolic link on the way followed: -ELOOP. A
+ * link in the place of a file is replaced. */
+int tree_unpack_beneath(int in_fd, int root, const char *path, const char *as,
+	struct tree_count *ret_n, struct err *err) MUST_CHECK;
 /* The name a copy of `path` gets inside a folder: its last part, "." for "x/.", "/" and "..". */
 void tree_base_name(const char *path, char *buf, size_t size);

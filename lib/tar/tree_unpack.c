@@ -20,6 +20,7 @@ struct made_dir {
 
 struct unpack {
 	int in_fd, dirfd;
+	int root; /* the destination's path is opened beneath it; -1: from the current directory */
 	unsigned flags;
 	const char *as;		/* what the top is called here; NULL: names stay */
 	char top[TAR_MAX_PATH]; /* what the archive calls it; empty before the first entry */
@@ -437,6 +438,7 @@ static struct unpack *unpack_new(int in_fd, int dirfd, const char *as, unsigned 
 
 	u->in_fd = in_fd;
 	u->dirfd = dirfd;
+	u->root = -1;
 	u->as = as;
 	u->flags = flags;
 	u->file = -1;
@@ -463,35 +465,60 @@ int tree_unpack(int in_fd, int dirfd, const char *name, unsigned flags, struct t
 	return r;
 }
 
+/* A directory on the way to the destination; beneath a root no symbolic link is followed. */
+static int open_dest(const struct unpack *u, const char *path)
+{
+	int fd;
+
+	if (u->root >= 0)
+		return tree_open_beneath(u->root, path, O_PATH | O_DIRECTORY);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* What is at the destination already. A directory was not opened, so it is behind a link. */
+static int look_at(struct unpack *u, int parent, const char *base, struct err *err)
+{
+	struct stat st;
+
+	if (fstatat(parent, base, &st, 0) < 0)
+		return 0;
+	if (S_ISDIR(st.st_mode))
+		return err_set(err, -ELOOP, "'%.200s' is a symbolic link to a directory", base);
+	u->want_file = true;
+	return 0;
+}
+
 /* The folder above a destination that is not a folder yet, and what it will be called. */
 static int open_above(struct unpack *u, const char *path, char *name, size_t size, struct err *err)
 {
 	char dir[TAR_MAX_PATH], clean[TAR_MAX_PATH];
+	AUTO_CLOSE int fd = -1;
 	size_t n = strlen(path);
 	const char *base;
-	struct stat st;
-	int fd;
+	int r;
 
 	(void)snprintf(clean, sizeof(clean), "%s", path);
 	u->want_dir = clean[n - 1] == '/';
 	while (n > 1 && clean[n - 1] == '/')
 		clean[--n] = '\0';
-	if (stat(clean, &st) == 0)
-		u->want_file = true;
 	tree_split(clean, dir, sizeof(dir), &base);
+	fd = open_dest(u, dir);
+	if (fd < 0)
+		return err_errno(err, fd, "opening the folder '%.200s'", dir);
 	if (!is_plain_name(base) || strcmp(base, ".") == 0)
 		return err_set(err, -ENOENT, "no folder '%.200s'", path);
+	r = look_at(u, fd, base, err);
+	if (r < 0)
+		return r;
 	if (u->want_dir && u->want_file)
 		return err_set(err, -ENOTDIR, "'%.200s' is not a folder", clean);
 	(void)snprintf(name, size, "%s", base);
-	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? err_errno(err, -errno, "opening the folder '%.200s'", dir) : fd;
+	return TAKE_FD(fd);
 }
 
-int tree_unpack_path(int in_fd, const char *path, const char *as, unsigned flags,
-	struct tree_count *ret_n, struct err *err)
+static int unpack_to(struct unpack *u, const char *path, struct tree_count *ret_n, struct err *err)
 {
-	CLEANUP(unpack_free) struct unpack *u = unpack_new(in_fd, -1, as ? as : ".", flags);
 	AUTO_CLOSE int dirfd = -1;
 	char name[256];
 	int r;
@@ -500,7 +527,7 @@ int tree_unpack_path(int in_fd, const char *path, const char *as, unsigned flags
 		return err_set(err, -EINVAL, "the path to copy to is empty or too long");
 	if (!is_plain_name(u->as))
 		return err_set(err, -EINVAL, "'%.200s' is no name for a copy", u->as);
-	dirfd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	dirfd = open_dest(u, path);
 	if (dirfd < 0) {
 		dirfd = open_above(u, path, name, sizeof(name), err);
 		u->as = name;
@@ -512,4 +539,21 @@ int tree_unpack_path(int in_fd, const char *path, const char *as, unsigned flags
 	if (r == 0 && ret_n)
 		*ret_n = u->n;
 	return r;
+}
+
+int tree_unpack_path(int in_fd, const char *path, const char *as, unsigned flags,
+	struct tree_count *ret_n, struct err *err)
+{
+	CLEANUP(unpack_free) struct unpack *u = unpack_new(in_fd, -1, as ? as : ".", flags);
+
+	return unpack_to(u, path, ret_n, err);
+}
+
+int tree_unpack_beneath(int in_fd, int root, const char *path, const char *as,
+	struct tree_count *ret_n, struct err *err)
+{
+	CLEANUP(unpack_free) struct unpack *u = unpack_new(in_fd, -1, as ? as : ".", 0);
+
+	u->root = root;
+	return unpack_to(u, path, ret_n, err);
 }

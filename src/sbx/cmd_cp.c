@@ -11,9 +11,12 @@
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/share/place.h"
 #include "lib/tar/tree.h"
 #include "sandbox.h"
 #include "attach.h"
+#include "cp_dest.h"
+#include "quote.h"
 #include "session.h"
 #include "verb.h"
 
@@ -41,7 +44,8 @@ struct report {
 struct copy {
 	struct place src, dst;
 	bool follow, quiet;
-	char as[256]; /* the name of the source, under which it lands in a folder */
+	char as[256];	     /* the name of the source, under which it lands in a folder */
+	struct cp_dest dest; /* on the host */
 };
 
 static uint64_t began_ms; /* for show_bytes, which has no other way to know */
@@ -76,6 +80,15 @@ static void show_bytes(struct session *s)
 
 /* ---- the half on the host, in a child: reads or writes the archive ---- */
 
+static int unpack_in_workspace(const struct copy *c, int archive, struct report *rep)
+{
+	AUTO_CLOSE int root = place_open(c->dest.root, &rep->err);
+
+	if (root < 0)
+		return root == -ELOOP ? -EBADMSG : root; /* -ELOOP is about what is in it */
+	return tree_unpack_beneath(archive, root, c->dest.path, c->as, &rep->n, &rep->err);
+}
+
 static void host_half(const struct copy *c, int archive, int report_fd)
 {
 	struct report rep = {0};
@@ -83,8 +96,10 @@ static void host_half(const struct copy *c, int archive, int report_fd)
 	if (c->dst.ref)
 		rep.r = tree_pack_path(
 			c->src.path, c->follow ? TREE_FOLLOW : 0, archive, &rep.n, &rep.err);
+	else if (c->dest.root)
+		rep.r = unpack_in_workspace(c, archive, &rep);
 	else
-		rep.r = tree_unpack_path(archive, c->dst.path, c->as, 0, &rep.n, &rep.err);
+		rep.r = tree_unpack_path(archive, c->dest.path, c->as, 0, &rep.n, &rep.err);
 	_exit(fd_write_all(report_fd, &rep, sizeof(rep)) < 0);
 }
 
@@ -156,14 +171,32 @@ static int say_guest_failed(int status, const char *text, struct problem *p)
 	return err_set(&p->err, -EIO, "the copying in the sandbox ended with status %d", status);
 }
 
+/* Replaces the sentence about a link in a workspace by one that names it and what helps. */
+static int say_link(const struct copy *c, struct problem *p)
+{
+	AUTO_FREE char *whole = xasprintf("%s/%s", c->dest.root, c->dest.path);
+	AUTO_FREE char *link = place_find_link(whole);
+	AUTO_FREE char *quoted = quote_sh(link);
+
+	(void)err_set(&p->err, -ELOOP,
+		"'%.300s' is a symbolic link in the workspace %.300s, and a sandbox can create "
+		"such "
+		"links: use the path that it leads to, if that is where the copy should go",
+		link, c->dest.root);
+	if (strlen(quoted) + sizeof("readlink -f -- ") > sizeof(p->hint))
+		return problem_hint(p, -ELOOP, "sbx cp --help");
+	return problem_hint(p, -ELOOP, "readlink -f -- %s", quoted);
+}
+
 /* Whose failure came first: a half that stops breaks the pipe of the other. */
-static int judge(int status, const struct report *rep, const char *guest_text, struct problem *p)
+static int judge(const struct copy *c, int status, const struct report *rep, const char *guest_text,
+	struct problem *p)
 {
 	bool pipe_broke = status == 128 + SIGPIPE;
 
 	if (rep->r < 0 && (status == 0 || pipe_broke)) {
 		p->err = rep->err;
-		return rep->r;
+		return rep->r == -ELOOP && c->dest.root ? say_link(c, p) : rep->r;
 	}
 	if (status < 0)
 		return status;
@@ -189,7 +222,7 @@ static int run_copy(const struct copy *c, struct tree_count *ret_n, struct probl
 	fd_close(&archive);
 	take_report(pid, report, &rep);
 	*ret_n = rep.n;
-	return judge(status, &rep, guest_text, p);
+	return judge(c, status, &rep, guest_text, p);
 }
 
 /* The archive itself to stdout. */
@@ -256,7 +289,29 @@ static void say_copied(const struct copy *c, const struct tree_count *n)
 		c->dst.ref ? c->dst.ref : "", c->dst.ref ? ":" : "", c->dst.path);
 }
 
-static int copy_all(const struct copy *c, struct problem *p)
+/* A guest may have created any link in a workspace, also in those of other sandboxes. */
+static int find_dest(struct copy *c, struct problem *p)
+{
+	const json_t *s, *w;
+	AUTO_JSON json_t *all = NULL;
+	AUTO_FREE const char **roots = NULL;
+	size_t n = 0, i, k;
+	int r = sandbox_list(&all, p);
+
+	if (r < 0)
+		return r;
+	json_array_foreach(all, i, s)
+	{
+		json_array_foreach(json_object_get(s, "workspaces"), k, w)
+		{
+			roots = xrealloc(roots, (n + 1) * sizeof(*roots));
+			roots[n++] = api_str(w, "host");
+		}
+	}
+	return cp_dest_find(c->dst.path, roots, n, &c->dest, &p->err);
+}
+
+static int copy_all(struct copy *c, struct problem *p)
 {
 	struct tree_count n = {0};
 	int r = check_places(c, p);
@@ -270,7 +325,10 @@ static int copy_all(const struct copy *c, struct problem *p)
 	began_ms = clock_mono_ms();
 	if (c->src.ref && strcmp(c->dst.path, "-") == 0)
 		return stream_out(c, p);
-	r = run_copy(c, &n, p);
+	if (!c->dst.ref)
+		r = find_dest(c, p);
+	if (r == 0)
+		r = run_copy(c, &n, p);
 	if (r == 0)
 		say_copied(c, &n);
 	return r;
@@ -288,6 +346,7 @@ static int run(struct opts *o)
 	r = copy_all(&c, &p);
 	place_done(&c.src);
 	place_done(&c.dst);
+	cp_dest_done(&c.dest);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
 
@@ -304,7 +363,9 @@ const struct verb verb_cp = {
 		 "Modes, times, symlinks and hard links are kept; on the host all belongs to you "
 		 "and\n"
 		 "set-id bits are dropped. DST - writes a tar archive to stdout.\n\n"
-		 "Nothing outside of DST is ever written, whatever the sandbox sends.",
+		 "Nothing outside of DST is ever written, whatever the sandbox sends. Symlinks in "
+		 "a\n"
+		 "workspace on the way to DST are not followed: a sandbox can create them.",
 	.examples = "  sbx cp notes.txt demo:/tmp/\n"
 		    "  sbx cp demo:/home/agent/out ./out\n"
 		    "  sbx cp demo:/var/log - | tar t\n",

@@ -6,6 +6,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "prove_lane.h"
+#include "quote.h"
 
 #define MAX_ENV 4096
 #define MAX_GIVEN 16384
@@ -82,25 +83,6 @@ void prove_env_free(char **env)
 	free(env);
 }
 
-/* 'text' for sh, on the heap. */
-static char *quote(const char *text)
-{
-	char *out = xmalloc(4 * strlen(text) + 3), *p = out;
-
-	*p++ = '\'';
-	for (; *text; text++) {
-		if (*text == '\'') {
-			memcpy(p, "'\\''", 4);
-			p += 4;
-		} else {
-			*p++ = *text;
-		}
-	}
-	*p++ = '\'';
-	*p = '\0';
-	return out;
-}
-
 /* What `before` gave, in lines that sh reads. */
 static char *read_given(const struct prove_item *it)
 {
@@ -115,8 +97,8 @@ static char *read_given(const struct prove_item *it)
 
 static char *inside_script(const struct prove_lane *l, const struct prove_item *it)
 {
-	AUTO_FREE char *dir = quote(l->place.guest_dir), *ro = quote(l->place.ro);
-	AUTO_FREE char *hidden = quote(l->place.hidden), *given = read_given(it);
+	AUTO_FREE char *dir = quote_sh(l->place.guest_dir), *ro = quote_sh(l->place.ro);
+	AUTO_FREE char *hidden = quote_sh(l->place.hidden), *given = read_given(it);
 
 	return xasprintf("export LC_ALL=C PROBE=%s TAG=%s PATIENCE=%u ACCEL=%s WORKSPACE=%s RO=%s "
 			 "HIDDEN=%s\n%s%s%s",

@@ -117,3 +117,42 @@ def test_cut_off_archive_is_an_error(inst):
     archive = inst.root / "archive"
     archive.write_bytes(archive.read_bytes()[:50000])
     assert "ends too early" in inst.sbx("cp", "demo:/t", ".", check=1).stderr
+
+def test_a_link_that_a_guest_planted_in_the_destination_is_not_followed(inst):
+    """The demo shares inst.work; whatever is in there, a guest may have made."""
+    inst.create("demo", ".")
+    (inst.root / "second").mkdir()
+    inst.create("other", inst.root / "second")
+    out = inst.root / "outside"
+    out.mkdir()
+    (inst.root / "key").write_text("evil")
+    (inst.work / "real").mkdir()
+    for name, to in (("od", "../outside"), ("real/in", str(out)), ("real/up", ".."), ("it's", "../outside")):
+        os.symlink(to, inst.work / name)
+    os.symlink("../outside", inst.root / "second/od")
+    os.symlink(inst.work, inst.root / "short")  # a link of the user's own leads into the workspace
+    os.symlink("work/od", inst.root / "shorter")
+    for to in ("od", "od/", "od/.", "od/name", "real/in", "real/in/name", "real/up/od", inst.work / "od", inst.root / "second/od", "it's",
+               inst.root / "short/od", inst.root / "shorter", "real/../od/name"):
+        p = inst.sbx("cp", f"demo:{inst.root}/key", to, check=1)
+        assert "is a symbolic link in the workspace" in p.stderr, (to, p.stderr)
+        assert os.listdir(out) == [], to
+        command = p.stderr.split("  try: ")[1]
+        assert subprocess.run(["sh", "-c", command], check=True, capture_output=True).stdout.strip(), command
+
+
+def test_links_of_the_user_and_paths_in_the_workspace_still_work(inst):
+    inst.create("demo", ".")
+    (inst.root / "from").mkdir()
+    (inst.root / "from/key").write_text("text")
+    (inst.root / "outside/deep").mkdir(parents=True)
+    (inst.work / "real/deep").mkdir(parents=True)
+    os.symlink("outside", inst.root / "mine")
+    os.symlink("../outside/precious", inst.work / "file")
+    (inst.root / "outside/precious").write_text("precious")
+    for to, at in ((inst.root / "mine", "outside/key"), (inst.root / "mine/deep/", "outside/deep/key"), ("real/deep", "work/real/deep/key"),
+                   ("real/../new", "work/new"), ("../outside/new", "outside/new"), (".", "work/key"), ("file", "work/file"), ("..", "key"),
+                   (inst.root / "mine/../mine/third", "outside/third"), ("real/deep/..", "work/real/key")):
+        inst.sbx("cp", f"demo:{inst.root}/from/key", to, check=0)
+        assert (inst.root / at).read_text() == "text" and not (inst.root / at).is_symlink(), to
+    assert (inst.root / "outside/precious").read_text() == "precious"
