@@ -81,7 +81,10 @@ static const struct cond {
 		2},
 	{"open/no-suid", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
 	{"openat/no-suid", {SCMP_A3(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
-	{"mknodat/no-suid", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
+	{"mknodat/regular", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT | S_ISUID, S_IFREG)}, 1},
+	{"mknodat/no-type", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT | S_ISUID, 0)}, 1}, /* regular */
+	{"mknodat/fifo", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT | S_ISUID, S_IFIFO)}, 1},
+	{"mknodat/socket", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT | S_ISUID, S_IFSOCK)}, 1},
 	{"fchmod/no-suid", {SCMP_A1(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
 	{"fchmodat/no-suid", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
 	{"fchmodat2/no-suid", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
@@ -201,8 +204,8 @@ static int new_ctx(uint32_t otherwise, scmp_filter_ctx *ret_ctx, struct err *err
 	return 0;
 }
 
-int filter_make_start(
-	const struct jail_row *row, int exec_fd, struct filter *ret_filter, struct err *err)
+int filter_make_start(const struct jail_row *row, bool special_files, int exec_fd,
+	struct filter *ret_filter, struct err *err)
 {
 	CLEANUP(release_ctx) scmp_filter_ctx ctx = NULL;
 	struct scmp_arg_cmp exec[] = {
@@ -212,6 +215,8 @@ int filter_make_start(
 	if (r < 0)
 		return r;
 	r = add_groups(ctx, SCMP_ACT_ALLOW, row->start, err);
+	if (r == 0 && special_files)
+		r = add_groups(ctx, SCMP_ACT_ALLOW, row->special, err);
 	if (r == 0)
 		r = add_groups(ctx, SCMP_ACT_ERRNO(0), row->faked, err);
 	if (r == 0)

@@ -16,9 +16,10 @@ struct filter {
 	struct sock_fprog prog;
 };
 
-/* The start list; exec_fd is the only fd that may be executed. */
-int filter_make_start(const struct jail_row *row, int exec_fd, struct filter *ret_filter,
-	struct err *err) MUST_CHECK;
+/* The start list, with the row's special list when special_files; exec_fd is the only fd that may be
+ * executed. */
+int filter_make_start(const struct jail_row *row, bool special_files, int exec_fd,
+	struct filter *ret_filter, struct err *err) MUST_CHECK;
 /* A second filter that only turns calls into notifications: jail_path_calls, and statx of a
  * descriptor from `full_at` on (0: of none). */
 int filter_make_notify(

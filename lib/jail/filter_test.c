@@ -93,7 +93,7 @@ static struct filter start_of(enum jail_profile profile)
 {
 	struct filter f = {0};
 
-	assert_int_equal(filter_make_start(jail_row(profile), EXEC_FD, &f, NULL), 0);
+	assert_int_equal(filter_make_start(jail_row(profile), false, EXEC_FD, &f, NULL), 0);
 	return f;
 }
 
@@ -130,6 +130,41 @@ static void virtiofsd_makes_no_set_user_id_file(void **state)
 				assert_int_equal(judge_call(&f, rows[i].nr, other, S_ISUID), YES);
 	}
 	filter_done(&f);
+}
+
+/* A FIFO blocks the host program that opens it, a socket leads it to another process: mknodat has
+ * neither by default, and devices in no case. */
+static void virtiofsd_makes_special_files_only_when_permitted(void **state)
+{
+	static const struct {
+		uint64_t mode;
+		uint32_t usual, permitted;
+	} rows[] = {
+		{S_IFREG | 0644, YES, YES},
+		{0644, YES, YES},
+		{S_IFREG | S_ISGID | 0755, YES, YES},
+		{S_IFREG | S_ISUID | 0755, NO, NO},
+		{S_IFIFO | 0644, NO, YES},
+		{S_IFSOCK | 0755, NO, YES},
+		{S_IFIFO | S_ISUID | 0644, NO, NO},
+		{S_IFSOCK | S_ISUID | 0755, NO, NO},
+		{S_IFCHR | 0600, NO, NO},
+		{S_IFBLK | 0600, NO, NO},
+		/* the kernel takes 16 bits of the mode */
+		{1ull << 16 | S_IFIFO | 0644, NO, YES},
+	};
+	struct filter usual = start_of(JAIL_VIRTIOFSD), permitted = {0};
+
+	assert_int_equal(
+		filter_make_start(jail_row(JAIL_VIRTIOFSD), true, EXEC_FD, &permitted, NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		print_message("mode %o\n", (unsigned)rows[i].mode);
+		assert_int_equal(judge_call(&usual, SYS_mknodat, 2, rows[i].mode), rows[i].usual);
+		assert_int_equal(
+			judge_call(&permitted, SYS_mknodat, 2, rows[i].mode), rows[i].permitted);
+	}
+	filter_done(&usual);
+	filter_done(&permitted);
 }
 
 static void other_architectures_are_killed(void **state)
@@ -227,6 +262,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(virtiofsd_makes_no_user_namespace),
 		cmocka_unit_test(virtiofsd_makes_no_set_user_id_file),
+		cmocka_unit_test(virtiofsd_makes_special_files_only_when_permitted),
 		cmocka_unit_test(other_architectures_are_killed),
 		cmocka_unit_test(sealed_programs_have_exactly_these_calls),
 	};

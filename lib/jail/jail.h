@@ -77,6 +77,7 @@ struct jail_plan {
 	 * All fds of the caller are still open. NULL when there is nothing. */
 	int (*scaffold)(void *ctx, int new_root, struct err *err);
 	void *scaffold_ctx;
+	bool special_files; /* virtiofsd: it may create FIFOs and sockets */
 	/* System calls that take a path are answered by whoever holds jail_child.notify_fd. */
 	bool notify_paths;
 	/* So is a question (statx) about a descriptor in the last quarter of its limit. */

@@ -226,8 +226,8 @@ static const struct jail_group virtiofsd_start[] = {
 	/* Whoever on the host ran such a file would run the guest's code as the user. The mode of
 	 * openat2, by which Rust virtiofsd makes files, is out of a filter's sight. */
 	{"modes, without the set-user-id bit",
-		"open/no-suid openat/no-suid mknodat/no-suid fchmod/no-suid fchmodat/no-suid "
-		"fchmodat2/no-suid"},
+		"open/no-suid openat/no-suid fchmod/no-suid fchmodat/no-suid fchmodat2/no-suid"},
+	{"regular files, without that bit too", "mknodat/regular mknodat/no-type"},
 	{"extended attributes",
 		"getxattr setxattr listxattr removexattr lgetxattr lsetxattr llistxattr "
 		"lremovexattr fgetxattr fsetxattr flistxattr fremovexattr"},
@@ -236,6 +236,12 @@ static const struct jail_group virtiofsd_start[] = {
 	{"threads look at their scheduling", "sched_setattr sched_getattr"},
 	{"a socket pair for its own threads", "socketpair/unix"},
 	{"killing its own child when it is told to end", "kill"},
+	{0},
+};
+
+static const struct jail_group virtiofsd_special[] = {
+	{"FIFOs and sockets, which the setting share.special-files permits",
+		"mknodat/fifo mknodat/socket"},
 	{0},
 };
 
@@ -339,6 +345,7 @@ static const struct jail_row rows[] = {
 			.nofile = 262144,
 			.memlock = 64 * KIB},
 		.start = virtiofsd_start,
+		.special = virtiofsd_special,
 		.faked = virtiofsd_faked,
 		.absent = virtiofsd_absent},
 	/* nofile: two sockets for each of 1,280 exchanges, the tries of those that connect, pipes. */

@@ -31,9 +31,10 @@ struct jail_row {
 		rlim_t core, fsize, nproc, nofile, memlock;
 		rlim_t as; /* address space; 0: no limit */
 	} limit;
-	const struct jail_group *start;	 /* allowed from exec on; others: EPERM */
-	const struct jail_group *faked;	 /* answered with success without being done */
-	const struct jail_group *absent; /* answered ENOSYS, so that libc uses the older call */
+	const struct jail_group *start;	  /* allowed from exec on; others: EPERM */
+	const struct jail_group *special; /* allowed too with jail_plan.special_files */
+	const struct jail_group *faked;	  /* answered with success without being done */
+	const struct jail_group *absent;  /* answered ENOSYS, so that libc uses the older call */
 	const struct jail_group *seal; /* allowed after jail_seal; others: the process is killed */
 };
 

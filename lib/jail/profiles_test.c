@@ -149,7 +149,7 @@ static void test_every_list_becomes_a_filter(void **state)
 		struct err err = {0};
 
 		if (jail_row(i)->start)
-			assert_int_equal(filter_make_start(jail_row(i), 99, &start, &err), 0);
+			assert_int_equal(filter_make_start(jail_row(i), true, 99, &start, &err), 0);
 		if (jail_row(i)->seal)
 			assert_int_equal(filter_make_seal(jail_row(i), &seal, &err), 0);
 		assert_true(start.prog.len > 0 || seal.prog.len > 0);

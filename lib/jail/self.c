@@ -44,7 +44,8 @@ int jail_self(enum jail_profile profile, const struct jail_mount *mounts, size_t
 static int install_start(const struct jail_row *row, struct err *err)
 {
 	CLEANUP(filter_done) struct filter f = {0};
-	int r = filter_make_start(row, -1, &f, err); /* -1: execve is in the list, or nothing is */
+	int r = filter_make_start(
+		row, false, -1, &f, err); /* -1: execve is in the list, or nothing is */
 
 	if (r == 0)
 		r = filter_install(&f, false);

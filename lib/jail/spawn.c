@@ -321,7 +321,8 @@ static int prepare(struct jail_state *s, struct err *err)
 	if (r == 0)
 		r = open_program(s, err);
 	if (r == 0)
-		r = filter_make_start(s->row, s->program_fd, &s->filter, err);
+		r = filter_make_start(
+			s->row, s->plan->special_files, s->program_fd, &s->filter, err);
 	if (r == 0 && (s->plan->notify_paths || s->plan->notify_full))
 		r = filter_make_notify(s->plan->notify_paths,
 			s->plan->notify_full ? jail_full_at((unsigned)s->nofile) : 0, &s->notify,

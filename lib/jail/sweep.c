@@ -170,7 +170,7 @@ int jail_sweep(enum jail_profile profile, enum sweep_list list)
 		r = err_set(&err, -ENOENT, "it has none of this kind");
 	else
 		r = list == SWEEP_SEAL ? filter_make_seal(row, &f, &err)
-				       : filter_make_start(row, NO_EXEC_FD, &f, &err);
+				       : filter_make_start(row, false, NO_EXEC_FD, &f, &err);
 	if (r < 0) {
 		printf("%s: no list: %s\n", row->name, err_text(&err, r));
 		return 1;

@@ -65,6 +65,13 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.standard = "10s",
 		.max = 3600,
 		.help = "how long a stop waits for the guest before it is killed, for example 30s"},
+	[SETTINGS_SHARE_SPECIAL_FILES] = {.name = "share.special-files",
+		.type = SETTINGS_CHOICE,
+		.standard = "false",
+		.choices = "true|false",
+		.help = "whether programs in a sandbox may create FIFOs and sockets in a "
+			"workspace; "
+			"applies when a sandbox is started"},
 	[SETTINGS_NETWORK_CONNECT_TO] = {.name = "network.connect-to",
 		.type = SETTINGS_TEXT,
 		.standard = "",

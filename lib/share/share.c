@@ -213,6 +213,7 @@ static int spawn(const struct share_config *cfg, const struct program *prog, str
 		.memory_max = cfg->memory_max,
 		.scaffold = build_in_child,
 		.scaffold_ctx = b,
+		.special_files = cfg->special_files,
 		.notify_paths = cfg->n_hide > 0,
 		.notify_full = cfg->room};
 

@@ -9,14 +9,14 @@
  *          The vhost-user socket is made inside the child's own net namespace and connected there:
  *          nobody else can ever name it.
  * Locks    Guest-local unless share_config.locks. C virtiofsd answers EOPNOTSUPP to every lock
- *          request that may wait, so with remote locks flock() and F_SETLKW fail in the guest
- *          (measured; Go, Gradle, apt use them), and Rust virtiofsd
- *          (Debian 13) knows no remote locks at all: share_start refuses the flag there.
+ *          request that may wait, so with remote locks flock() and F_SETLKW fail in the guest (Go,
+ *          Gradle, apt use them). Rust virtiofsd has no remote locks: share_start refuses the flag.
  * Hide     Every call of virtiofsd with a name from the guest is shown to a supervisor process
  *          (hide.h), which answers EACCES when the name matches a glob. It is decided by name at
  *          each call, so it holds when the host replaces the file, and against guest root, whose
  *          raw requests end in the same calls. Not against a virtiofsd that was taken over, nor
  *          for a file the guest had open before it got a hidden name. Names stay listed.
+ * Special  Unless share_config.special_files virtiofsd's filter refuses FIFOs and sockets (EPERM).
  * Room     virtiofsd holds a descriptor for each file that the guest knows, and the host may allow
  *          it few. With share_config.room the caller hears when they get few (room.h).
  * Links    No symbolic link in a host path is followed: a guest could have made it (place.h).
@@ -48,6 +48,7 @@ struct share_config {
 	size_t n_hide;
 	bool force;	     /* see place_check */
 	bool locks;	     /* remote locks; see above */
+	bool special_files;  /* the guest may create FIFOs and sockets */
 	bool room;	     /* the caller answers to share.room (room.h) */
 	const char *home;    /* NULL: $HOME */
 	const char *program; /* virtiofsd; NULL: found */

@@ -127,6 +127,9 @@ static void check_files(void)
 	check(".. ends at the guest's root", has(W "../../../../../../etc/shadow", "guest shadow"));
 	refuse("chown to a stranger", chown(W "root.txt", 4321, 4321), EINVAL);
 	refuse("device node", mknod(W "dev", S_IFBLK | 0600, makedev(254, 0)), EPERM);
+	refuse("FIFO", mknod(W "fifo", S_IFIFO | 0600, 0), EPERM);
+	refuse("socket", mknod(W "sock", S_IFSOCK | 0600, 0), EPERM);
+	check("regular file by mknod", mknod(W "node", S_IFREG | 0600, 0) == 0);
 	check("workspaces are file systems of their own",
 		stat(W ".", &st) == 0 && stat("/mnt/data", &st2) == 0 && st.st_dev != st2.st_dev);
 	refuse("set-user-id by chmod", chmod(W "mode", 04751), EPERM);

@@ -22,6 +22,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
+#include "lib/settings/settings.h"
 #include "lib/vmm/initrd.h"
 #include "lib/vmm/selftest.h"
 
@@ -192,6 +193,15 @@ static const struct spec_workspace *nth_mount(const struct keeper *k, size_t i)
 	return i < n ? &k->spec.workspaces[i] : &k->spec.mounts[i - n];
 }
 
+/* A file of settings that cannot be read permits nothing. */
+static bool special_files_are_permitted(void)
+{
+	AUTO_SETTINGS struct settings s = {0};
+
+	return settings_load(&s, NULL) == 0 &&
+	       strcmp(settings_get(&s, SETTINGS_SHARE_SPECIAL_FILES), "true") == 0;
+}
+
 int start_share(struct keeper *k, struct err *err)
 {
 	struct share_mount mounts[SPEC_MAX_WORKSPACES];
@@ -200,6 +210,7 @@ int start_share(struct keeper *k, struct err *err)
 		.hide = (const char *const *)k->spec.hide,
 		.n_hide = k->spec.n_hide,
 		.force = k->spec.force,
+		.special_files = special_files_are_permitted(),
 		.room = true,
 		.log_fd = k->chatter_wr};
 	int r;

@@ -3,6 +3,7 @@
 One sandbox with a workspace inside another one at another place (data), one at the same place (hooks), and, forced, the
 directory in which this installation has its state."""
 import os
+import stat
 
 import pytest
 
@@ -55,6 +56,21 @@ def test_sbx_itself_is_not_visible(walls):
     assert walls.env.state.is_dir() and (walls.env.state / "canary").read_text() == "STATE-CANARY"
     assert "planted.example" not in (walls.env.state / "policy").read_text()
     assert walls.box.fails("grep -r CANARY /inst/state")
+
+
+def test_fifos_and_sockets_need_the_setting(walls):
+    """A change of the setting applies at the next start or resume."""
+    fifo = walls.ws / "fifo"
+    make = f"mkfifo '{fifo}'"
+    bind = f"cd '{walls.ws}' && python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'"
+    assert walls.box.fails(make) and walls.box.fails(bind)
+    walls.env.sbx("settings", "set", "share.special-files", "true")
+    assert walls.box.fails(make)
+    walls.env.sbx("stop", "--suspend", "walls", timeout=START_SECONDS)
+    walls.box.guest(f"{make} && {bind}", timeout=START_SECONDS)
+    assert stat.S_ISFIFO(fifo.stat().st_mode) and stat.S_ISSOCK((walls.ws / "sock").stat().st_mode)
+    walls.env.sbx("settings", "unset", "share.special-files")
+    walls.box.guest(f"rm '{fifo}' '{walls.ws}/sock'")
 
 
 def refused(walls):

@@ -3,9 +3,11 @@
 Most are made in the guest: what must not be there is put there, on a file system that is not its own disk. What the host must refuse
 is let through by a hole in our source.
 """
+import os
 import pathlib
 import resource
 import shutil
+import stat
 
 from holes import HOLES
 from mutation import Hole, Mutation
@@ -79,8 +81,8 @@ def move_disk_back(ctx):
 
 
 def show_folders(ctx):
-    """sbx's folders at their paths in the guest."""
-    ctx.box.exec("sh", "-c", f"mkdir -p '{ctx.env.state}'", user="root")
+    """sbx's folders at their paths in the guest, with something in them."""
+    ctx.box.exec("sh", "-c", f"mkdir -p '{ctx.env.state}' && : >'{ctx.env.state}/policy'", user="root")
 
 
 def hide_folders(ctx):
@@ -111,6 +113,33 @@ def unlink_flag(ctx):
     (ctx.twin.workspace / "linked").unlink()
     (ctx.twin.workspace / "linked-raw").unlink()
     (ctx.twin.workspace.parent / "flag-handles").unlink(missing_ok=True)
+
+
+def listen_in_guest(ctx):
+    """A socket of the guest in the place of the host's. The guest cannot make one in the workspace, so the host makes the name."""
+    at = ctx.twin.workspace / "probe.sock"
+    os.mknod(at, stat.S_IFSOCK | 0o600)
+    ctx.twin.exec("sh", "-c", "python3 -c \"import socket, time; s = socket.socket(socket.AF_UNIX); s.bind('/run/probe.sock'); s.listen(9); time.sleep(900)\" "
+                  ">/dev/null 2>&1 & echo $! >/run/listener.pid; i=0; while [ ! -S /run/probe.sock ] && [ $i -lt 300 ]; do i=$((i + 1)); sleep 0.1; done; "
+                  f"mount --bind /run/probe.sock '{at}'", user="root")
+
+
+def stop_listening(ctx):
+    at = ctx.twin.workspace / "probe.sock"
+    ctx.twin.exec("sh", "-c", f"umount '{at}'; kill $(cat /run/listener.pid); rm -f /run/probe.sock", user="root", check=False)
+    at.unlink(missing_ok=True)
+
+
+def read_in_guest(ctx):
+    """A pipe of the host from which a program of the guest reads: what another program of the guest writes arrives."""
+    at = ctx.twin.workspace / "probe.pipe"
+    os.mkfifo(at)
+    ctx.twin.exec("sh", "-c", f"cat '{at}' >/dev/null 2>&1 & echo $! >/run/reader.pid", user="root")
+
+
+def stop_reading(ctx):
+    ctx.twin.exec("sh", "-c", "kill $(cat /run/reader.pid)", user="root", check=False)
+    (ctx.twin.workspace / "probe.pipe").unlink(missing_ok=True)
 
 
 def forget_raw(ctx):
@@ -149,8 +178,10 @@ HOLES += [
     Hole("xattrs-pass", "lib/share/share.c", "no_writeback,no_xattr,", "no_writeback,xattr,"),
     # CVE-2026-47243: the server's own sandbox is off
     Hole("server-in-chroot", "lib/share/share.c", "sandbox=namespace,cache=auto", "sandbox=chroot,cache=auto"),
-    Hole("set-user-id-passes", "lib/jail/profiles.c", '"open/no-suid openat/no-suid mknodat/no-suid fchmod/no-suid fchmodat/no-suid "\n\t\t"fchmodat2/no-suid"',
-         '"open openat mknodat fchmod fchmodat fchmodat2"'),
+    Hole("set-user-id-passes", "lib/jail/profiles.c", '"open/no-suid openat/no-suid fchmod/no-suid fchmodat/no-suid fchmodat2/no-suid"',
+         '"open openat fchmod fchmodat fchmodat2"'),
+    Hole("special-files-pass", "lib/jail/profiles.c", '"mknodat/regular mknodat/no-type"', '"mknodat/regular mknodat/no-type mknodat/fifo mknodat/socket"'),
+    Hole("copy-follows-links", "src/sbx/cp_dest.c", "if (root_of(w) || lstat(", "if (lstat("),
     # a folder of the host beside the workspaces
     Hole("one-folder-more", "lib/share/scaffold.c", "\tr = tree_set_readonly(source);\n",
          "\tstatic struct scaffold more = {.n = 1, .pins = {{.host = \"/etc\", .guest = \"/more\", .ro = true, .dir = true}}};\n\tstruct stat st;\n\n"
@@ -197,18 +228,15 @@ MUTATIONS = [
     Mutation(red=("files/raw-names",), host=make_escaped, undo_host=forget_raw, alone=True),
     Mutation(red=("files/device-nodes",), guest="mount --bind /bin/true /usr/bin/mknod", undo_guest="umount /usr/bin/mknod"),
     Mutation(red=("files/owners",), guest="mount --bind /bin/true /usr/bin/chown", undo_guest="umount /usr/bin/chown"),
-    Mutation(red=("files/host-socket",),
-             guest=CLOSE + "python3 -c \"import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); "
-                   "s.listen(9); time.sleep(900)\" \"$work/probe.sock\" >/dev/null 2>&1 & echo $! >/run/listener.pid; sleep 3",
-             undo_guest=CLOSE + "kill $(cat /run/listener.pid); rm -f \"$work/probe.sock\""),
-    Mutation(red=("files/host-pipe",),
-             guest=CLOSE + "mkfifo \"$work/probe.pipe\" && (cat \"$work/probe.pipe\" >/dev/null 2>&1 & echo $! >/run/reader.pid)",
-             undo_guest=CLOSE + "kill $(cat /run/reader.pid); rm -f \"$work/probe.pipe\""),
+    Mutation(red=("files/host-socket",), host=listen_in_guest, undo_host=stop_listening),
+    Mutation(red=("files/host-pipe",), host=read_in_guest, undo_host=stop_reading),
     Mutation(red=(*RO, "files/served-tree"), hole="ro-is-rw"),
     Mutation(red=HIDE, hole="hide-nothing"),
     Mutation(red=("files/xattrs",), hole="xattrs-pass"),
     Mutation(red=("files/server-sandbox",), hole="server-in-chroot"),
     Mutation(red=("files/set-user-id", "files/raw-set-user-id"), hole="set-user-id-passes"),
+    Mutation(red=("files/special-files",), hole="special-files-pass"),
+    Mutation(red=("files/copy-link",), hole="copy-follows-links"),
     Mutation(red=("files/mount-again", "files/parents", "files/raw-parents", "files/served-tree"), hole="one-folder-more"),
     Mutation(red=("files/base-not-mapped",), hole="kernel-mapped"),
 ]
