@@ -62,7 +62,7 @@ static int run(const char *dir, const struct audit_key *key, size_t n, struct er
 		return r;
 	written = clock_mono_us() - from;
 	from = clock_mono_us();
-	r = audit_verify(dir, o.sandbox, audit_key_pub(key), 0, &rep, err);
+	r = audit_verify(dir, o.sandbox, audit_key_pub(key), NULL, &rep, err);
 	verified = clock_mono_us() - from;
 	if (r < 0)
 		return r;

@@ -242,13 +242,21 @@ static bool is_about_log(enum audit_bad bad)
 	return bad == AUDIT_BAD_KEPT_HEAD || bad == AUDIT_BAD_CUT || bad == AUDIT_OLD_CUT;
 }
 
+static bool is_before_known_cut(const struct audit_chain *c)
+{
+	const struct audit_mark *known = c->expect.pruned;
+
+	return known && c->report.cut_seq < known->seq &&
+	       (!c->has_kept || memcmp(known->log, c->kept_log, sizeof(known->log)) == 0);
+}
+
 static int check_cut(struct audit_chain *c)
 {
 	if (c->report.bad != AUDIT_OK)
 		return -EBADMSG;
 	if (c->is_cut_bad)
 		return audit_chain_fail(c, AUDIT_BAD_CUT);
-	if (c->report.cut_seq < c->expect.pruned_seq)
+	if (is_before_known_cut(c))
 		return audit_chain_fail(c, AUDIT_OLD_CUT);
 	return 0;
 }

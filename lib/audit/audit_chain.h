@@ -64,12 +64,18 @@ enum audit_chain_flag {
 	AUDIT_CHAIN_ALONE = 4,	/* there is no kept head to compare with */
 };
 
+/* How far a log is known to be pruned. Another log of the same sandbox was never pruned. */
+struct audit_mark {
+	uint64_t seq;
+	uint8_t log[AUDIT_LOG_LEN];
+};
+
 struct audit_expect {
 	const struct audit_pub *pub; /* may be NULL with AUDIT_CHAIN_PLAIN */
 	const char *sandbox;	     /* NULL: any, but one */
 	struct slice kept_head;	     /* the line kept apart from the log, empty: it is missing */
 	struct slice cut;	     /* the line of audit_cut.h, p is NULL: there is none */
-	uint64_t pruned_seq;	     /* the log is known to be pruned up to here at least */
+	const struct audit_mark *pruned; /* NULL: nothing is known */
 	unsigned flags;
 	audit_record_fn *fn; /* may be NULL; < 0 ends the eating and is returned */
 	void *arg;

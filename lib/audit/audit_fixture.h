@@ -99,7 +99,7 @@ static inline struct audit_report fixture_verify(const struct fixture *f, const 
 {
 	struct audit_report rep = {0};
 	struct err err = {0};
-	int r = audit_verify(f->dir, id, audit_key_pub(f->key), 0, &rep, &err);
+	int r = audit_verify(f->dir, id, audit_key_pub(f->key), NULL, &rep, &err);
 
 	assert_int_equal(r, rep.bad == AUDIT_OK ? 0 : -EBADMSG);
 	if (r < 0 && rep.bad != AUDIT_BAD_KEPT_HEAD)

@@ -317,6 +317,7 @@ static int cut_there(struct prune *p, struct audit_pruned *ret, struct err *err)
 	ret->records = cut.seq - p->old_seq;
 	ret->seq = cut.seq;
 	ret->until_ms = cut.until_ms;
+	memcpy(ret->log, cut.log, sizeof(ret->log));
 	if (p->o->is_dry)
 		return 0;
 	r = p->o->record ? p->o->record(p->o->arg, &cut, err) : 0;

@@ -34,7 +34,8 @@ struct audit_prune_options {
 struct audit_pruned {
 	uint64_t segments, records, bytes; /* removed by this call */
 	uint64_t seq, until_ms;		   /* of the last removed record */
-	bool is_written;		   /* by another process: its last segment was left alone */
+	uint8_t log[AUDIT_LOG_LEN];
+	bool is_written; /* by another process: its last segment was left alone */
 };
 
 /* -ENOENT: there is no such log. -EBADMSG: it is damaged, and nothing was removed. */

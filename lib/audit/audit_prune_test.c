@@ -50,6 +50,9 @@ static struct audit_prune_options by_size(uint64_t keep_bytes)
 		.dir = f.dir, .sandbox = FIXTURE_ID, .key = f.key, .keep_bytes = keep_bytes};
 }
 
+/* The log of the last pruning. */
+static uint8_t pruned_log[AUDIT_LOG_LEN];
+
 static struct audit_pruned must_prune(struct audit_prune_options o)
 {
 	struct audit_pruned got = {0};
@@ -57,6 +60,8 @@ static struct audit_pruned must_prune(struct audit_prune_options o)
 
 	if (audit_prune(&o, &got, &err) < 0)
 		fail_msg("%s", err.text);
+	if (got.segments)
+		memcpy(pruned_log, got.log, sizeof(pruned_log));
 	return got;
 }
 
@@ -65,11 +70,13 @@ static char *path_of(const char *what)
 	return xasprintf("%s/%s/" FIXTURE_ID, f.dir, what);
 }
 
-static struct audit_report verify_since(uint64_t pruned_seq)
+static struct audit_report verify_since(uint64_t seq)
 {
+	struct audit_mark known = {.seq = seq};
 	struct audit_report rep = {0};
 
-	(void)!audit_verify(f.dir, FIXTURE_ID, audit_key_pub(f.key), pruned_seq, &rep, NULL);
+	memcpy(known.log, pruned_log, sizeof(known.log));
+	(void)!audit_verify(f.dir, FIXTURE_ID, audit_key_pub(f.key), &known, &rep, NULL);
 	return rep;
 }
 
@@ -448,6 +455,21 @@ static void a_log_of_which_only_the_cut_is_left_is_listed_and_bad(void **state)
 	assert_int_equal(fixture_verify(&f, FIXTURE_ID).bad, AUDIT_BAD_KEPT_HEAD);
 }
 
+/* A log that was moved away, as the sentence of audit_open tells the user: the next one is new. */
+static void a_new_log_in_place_of_a_pruned_one_is_good(void **state)
+{
+	struct audit_pruned got;
+	AUTO_FREE char *rm = NULL;
+
+	write_log(60);
+	got = must_prune(by_size(10000));
+	rm = xasprintf(
+		"cd %s && rm -r " FIXTURE_ID " heads/" FIXTURE_ID " cuts/" FIXTURE_ID, f.dir);
+	assert_int_equal(system(rm), 0);
+	write_log(5);
+	assert_int_equal(verify_since(got.seq).bad, AUDIT_OK);
+}
+
 /* ---- a reader beside the pruner ---- */
 
 struct beside {
@@ -509,6 +531,7 @@ static void step_append(struct model *m)
 {
 	if (!m->a)
 		m->a = fixture_open(&f, FIXTURE_ID);
+	memcpy(pruned_log, m->a->log, sizeof(pruned_log));
 	for (size_t i = below(30) + 1; i; i--)
 		assert_int_equal(fixture_append(m->a, (unsigned)below(1000), &m->seq), 0);
 }
@@ -648,6 +671,7 @@ int main(int argc, char **argv)
 		TEST(the_cut_of_another_log_or_place_is_found),
 		TEST(an_earlier_cut_is_found_by_who_knows_the_later_one),
 		TEST(a_log_of_which_only_the_cut_is_left_is_listed_and_bad),
+		TEST(a_new_log_in_place_of_a_pruned_one_is_good),
 		TEST(a_view_goes_on_behind_what_was_pruned_under_it),
 		TEST(a_check_of_what_is_pruned_under_it_begins_again),
 		TEST(any_order_of_appends_and_prunes_verifies),

@@ -311,9 +311,9 @@ static int verify_once(const char *dir, const char *sandbox, const struct audit_
 }
 
 int audit_verify(const char *dir, const char *sandbox, const struct audit_pub *pub,
-	uint64_t pruned_seq, struct audit_report *ret, struct err *err)
+	const struct audit_mark *pruned, struct audit_report *ret, struct err *err)
 {
-	struct audit_expect expect = {.pub = pub, .pruned_seq = pruned_seq};
+	struct audit_expect expect = {.pub = pub, .pruned = pruned};
 	int r = -ESTALE;
 
 	for (int i = 0; i < 3 && r == -ESTALE; i++)

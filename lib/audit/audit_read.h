@@ -32,6 +32,6 @@ int audit_reader_watch(struct audit_reader *rd, struct err *err) MUST_CHECK;
 
 /* 0: the whole log is good; -EBADMSG: the report names the first bad record, err is a sentence.
  * -ENOENT: there is no such log and none was kept. A log that is being written may show
- * AUDIT_TORN_TAIL for a moment. pruned_seq: as in struct audit_expect. */
+ * AUDIT_TORN_TAIL for a moment. pruned: as in struct audit_expect. */
 int audit_verify(const char *dir, const char *sandbox, const struct audit_pub *pub,
-	uint64_t pruned_seq, struct audit_report *ret, struct err *err) MUST_CHECK;
+	const struct audit_mark *pruned, struct audit_report *ret, struct err *err) MUST_CHECK;

@@ -116,9 +116,11 @@ static void a_log_that_never_was_is_not_a_bad_one(void **state)
 	struct err err = {0};
 
 	assert_int_equal(
-		audit_verify(f.dir, "ffffffffffff", audit_key_pub(f.key), 0, &rep, &err), -ENOENT);
+		audit_verify(f.dir, "ffffffffffff", audit_key_pub(f.key), NULL, &rep, &err),
+		-ENOENT);
 	assert_non_null(strstr(err.text, "there is no audit log of ffffffffffff"));
-	assert_int_equal(audit_verify(f.dir, "../x", audit_key_pub(f.key), 0, &rep, &err), -ENOENT);
+	assert_int_equal(
+		audit_verify(f.dir, "../x", audit_key_pub(f.key), NULL, &rep, &err), -ENOENT);
 }
 
 static void a_log_is_verified_while_it_is_written(void **state)
@@ -141,7 +143,7 @@ static void a_link_or_a_folder_is_no_segment(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(symlink("/dev/zero", path), 0);
 	assert_int_equal(
-		audit_verify(f.dir, FIXTURE_ID, audit_key_pub(f.key), 0, &rep, NULL), -ELOOP);
+		audit_verify(f.dir, FIXTURE_ID, audit_key_pub(f.key), NULL, &rep, NULL), -ELOOP);
 }
 
 int main(void)

@@ -14,25 +14,49 @@ static struct audit_known_log *find(const struct audit_known *k, struct slice id
 	return NULL;
 }
 
+/* "ID:LOG"; false when it is something else. */
+static bool split(struct slice rule, struct slice *ret_id, uint8_t ret_log[AUDIT_LOG_LEN])
+{
+	size_t n_log = (size_t)2 * AUDIT_LOG_LEN;
+
+	if (rule.n < n_log + 2 || rule.n > n_log + 1 + AUDIT_MAX_WORD)
+		return false;
+	*ret_id = slice_of(rule.p, rule.n - n_log - 1);
+	return rule.p[ret_id->n] == ':' &&
+	       audit_unhex(slice_of(rule.p + rule.n - n_log, n_log), ret_log) == 0;
+}
+
+static struct audit_known_log *add(struct audit_known *k, struct slice id)
+{
+	struct audit_known_log *log;
+
+	if (k->n == AUDIT_LIST_MAX)
+		return NULL;
+	if (k->n % 64 == 0)
+		k->v = xrealloc(k->v, (k->n + 64) * sizeof(*k->v));
+	log = &k->v[k->n++];
+	*log = (struct audit_known_log){0};
+	memcpy(log->id, id.p, id.n);
+	return log;
+}
+
+/* The last pruning counts, and with it the log that it was of. */
 static int on_record(void *arg, const struct audit_record *rec, struct slice line)
 {
+	struct audit_mark mark = {.seq = rec->ev.count};
 	struct audit_known *k = arg;
 	struct audit_known_log *log;
+	struct slice id;
 
 	(void)line;
 	if (rec->ev.kind != AUDIT_KIND_LIFECYCLE || !slice_eq_str(rec->ev.action, "audit-pruned") ||
-		rec->ev.rule.n > AUDIT_MAX_WORD)
+		!split(rec->ev.rule, &id, mark.log))
 		return 0;
-	log = find(k, rec->ev.rule);
-	if (!log && k->n < AUDIT_LIST_MAX) {
-		if (k->n % 64 == 0)
-			k->v = xrealloc(k->v, (k->n + 64) * sizeof(*k->v));
-		log = &k->v[k->n++];
-		*log = (struct audit_known_log){0};
-		memcpy(log->id, rec->ev.rule.p, rec->ev.rule.n);
-	}
+	log = find(k, id);
+	if (!log)
+		log = add(k, id);
 	if (log)
-		log->seq = MAX(log->seq, rec->ev.count);
+		log->mark = mark;
 	return 0;
 }
 
@@ -47,11 +71,11 @@ void audit_known_load(const char *dir, struct audit_known *ret)
 	audit_reader_close(rd);
 }
 
-uint64_t audit_known_seq(const struct audit_known *k, const char *id)
+const struct audit_mark *audit_known_of(const struct audit_known *k, const char *id)
 {
 	const struct audit_known_log *log = find(k, slice_from_str(id));
 
-	return log ? log->seq : 0;
+	return log ? &log->mark : NULL;
 }
 
 void audit_known_free(struct audit_known *k)

@@ -12,18 +12,18 @@
 #pragma once
 
 #include <stddef.h>
-#include "lib/audit/audit_record.h"
+#include "lib/audit/audit_chain.h"
 
 struct audit_known {
 	struct audit_known_log {
 		char id[AUDIT_MAX_WORD + 1];
-		uint64_t seq;
+		struct audit_mark mark;
 	} * v;
 	size_t n;
 };
 
 void audit_known_load(const char *dir, struct audit_known *ret);
-/* 0 when nothing is known. */
-uint64_t audit_known_seq(const struct audit_known *k, const char *id);
+/* NULL when nothing is known. */
+const struct audit_mark *audit_known_of(const struct audit_known *k, const char *id);
 void audit_known_free(struct audit_known *k);
 #define AUTO_KNOWN CLEANUP(audit_known_free)

@@ -57,7 +57,7 @@ static bool is_good(
 	struct problem p = {0};
 	struct audit_report rep;
 	int r = audit_verify(
-		audit_logs_dir(j->logs), id, pub, audit_known_seq(known, id), &rep, &p.err);
+		audit_logs_dir(j->logs), id, pub, audit_known_of(known, id), &rep, &p.err);
 
 	if (r == 0)
 		return true;

@@ -109,7 +109,7 @@ static int verify_logs(const char *ref, struct results *all, struct problem *p)
 
 		audit_logs_name(l, i, name);
 		r = audit_verify(
-			audit_logs_dir(l), id, &pub, audit_known_seq(&known, id), &rep, &p->err);
+			audit_logs_dir(l), id, &pub, audit_known_of(&known, id), &rep, &p->err);
 		if (r == 0 || r == -EBADMSG)
 			r = add(all, id, name, &rep);
 	}

@@ -23,17 +23,20 @@ struct job {
 	char name[AUDIT_MAX_NAME + 1];
 };
 
-static int record(struct job *job, const char *action, uint64_t seq, struct err *err)
+static int record(struct job *job, const char *action, uint64_t seq,
+	const uint8_t log[AUDIT_LOG_LEN], struct err *err)
 {
-	char reason[96];
+	char reason[96], rule[AUDIT_MAX_RULE + 1], hex[2 * AUDIT_LOG_LEN + 1] = "";
 	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
 		.action = action,
 		.sandbox = job->name,
-		.rule = job->id,
+		.rule = rule,
 		.reason = reason,
 		.count = seq};
 	int r;
 
+	audit_hex(log, AUDIT_LOG_LEN, hex);
+	(void)snprintf(rule, sizeof(rule), "%s:%s", job->id, hex);
 	(void)snprintf(reason, sizeof(reason), "records 1 to %llu of the audit log",
 		(unsigned long long)seq);
 	r = journal_append(job->d, &e, err);
@@ -42,7 +45,7 @@ static int record(struct job *job, const char *action, uint64_t seq, struct err 
 
 static int on_prune(void *arg, const struct audit_cut *cut, struct err *err)
 {
-	return record(arg, "audit-prune", cut->seq, err);
+	return record(arg, "audit-prune", cut->seq, cut->log, err);
 }
 
 static int prune(
@@ -66,7 +69,7 @@ static int prune(
 		job->name[0] = '\0';
 	r = audit_prune(&o, ret, err);
 	if (r == 0 && ret->segments && !req->dry)
-		r = record(job, "audit-pruned", ret->seq, err);
+		r = record(job, "audit-pruned", ret->seq, ret->log, err);
 	return r;
 }
 
