@@ -17,6 +17,7 @@
 #include <nghttp2/nghttp2.h>
 #include <openssl/pem.h>
 #include <cmocka.h>
+#include "lib/jail/unsealed.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
@@ -645,16 +646,11 @@ int main(void)
 		cmocka_unit_test(nghttpd_is_spoken_to),
 		cmocka_unit_test(nginx_is_spoken_to),
 	};
-	int r;
+	int n_failed;
 
 	rig_make_pki();
-	r = cmocka_run_group_tests(tests, NULL, NULL);
-#ifdef SBX_UNSEALED /* they stall there: docs/review.md, U5 */
-	(void)real_servers;
-	(void)make_folder;
-	(void)remove_folder;
-	return r;
-#else
-	return r + cmocka_run_group_tests(real_servers, make_folder, remove_folder);
-#endif
+	n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+	if (JAIL_SEALS) /* a large response stalls in the other build: docs/review.md, U5 */
+		n_failed += cmocka_run_group_tests(real_servers, make_folder, remove_folder);
+	return n_failed;
 }
