@@ -506,6 +506,9 @@ def test_an_answer_that_was_cut_looked_whole(answer, how, version):
             rig.Rig("allow network a.test", {"a.test:80": f"127.0.0.1:{listener.port}"}) as box, box.proxy() as stream:
         stream.send(f"GET http://a.test/ HTTP/{version}\r\nHost: a.test\r\n\r\n".encode())
         head = stream.until(b"\r\n\r\n").lower()
+        if how == "origin" and not head:  # the reset can overtake everything that came before it
+            until(lambda: stream.ending() == "reset")
+            return
         assert b" 200 " in head
         stream.until(b"half")
         if how == "egress":
