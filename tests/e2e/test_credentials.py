@@ -240,7 +240,9 @@ def test_another_host_is_not_opened(box, lab):
     """No credential, no interception: the guest sees the server's own certificate."""
     out = client(box, f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem https://plain.test/through")
     assert '"ok":true' in out
-    out = client(box, "curl -sS -m 60 --cacert /run/sbx/ca.pem https://plain.test/through 2>&1; true")
+    # The sandbox's CA is the first in the file, the user's own CAs follow. Alone it must not be enough.
+    own = "mkdir -p /tmp/no-path && sed '/END CERT/q' /run/sbx/ca.pem >/tmp/own.pem && "
+    out = client(box, own + "curl -sS -m 60 --cacert /tmp/own.pem --capath /tmp/no-path https://plain.test/through 2>&1; true")
     assert "certificate" in out
 
 
