@@ -133,7 +133,7 @@ static const char bash_words[] = "_sbx_words()\n{\n"
 				 "\tdone\n}\n\n"
 				 "_sbx_copy()\n{\n"
 				 "\tlocal name\n"
-				 "\t_sbx_words \"$(sbx ls -q 2>/dev/null)\" :\n"
+				 "\t_sbx_words \"$(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)\" :\n"
 				 "\t((${#COMPREPLY[@]})) || return 0\n"
 				 "\twhile IFS= read -r name; do\n"
 				 "\t\tCOMPREPLY+=(\"$(printf %q \"$name\")\")\n"
@@ -143,8 +143,8 @@ static void bash_word_kinds(void)
 {
 	printf("_sbx_word()\n{\n"
 	       "\tcase \"$1\" in\n"
-	       "\tsandbox) _sbx_words \"$(sbx ls -q 2>/dev/null)\" ;;\n"
-	       "\tagent) _sbx_words \"$(sbx agent ls -q 2>/dev/null)\" ;;\n"
+	       "\tsandbox) _sbx_words \"$(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)\" ;;\n"
+	       "\tagent) _sbx_words \"$(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null)\" ;;\n"
 	       "\tpath) ;;\n"
 	       "\tcopy) _sbx_copy ;;\n"
 	       "\tkey) _sbx_words '");
@@ -153,9 +153,11 @@ static void bash_word_kinds(void)
 	       "\tshell) _sbx_words 'bash zsh fish' ;;\n"
 	       "\tpreset) _sbx_words 'allow-all balanced deny-all' ;;\n"
 	       "\tkind) _sbx_words 'network' ;;\n"
-	       "\tservice) _sbx_words \"$(sbx secret services -q 2>/dev/null)\" ;;\n"
-	       "\ttemplate) _sbx_words \"$(sbx template ls -q 2>/dev/null)\" ;;\n"
-	       "\tsecret) _sbx_words \"$(sbx secret ls -q 2>/dev/null)\" ;;\n"
+	       "\tservice) _sbx_words \"$(env SBX_COMPLETE=1 sbx secret services -q 2>/dev/null)\" "
+	       ";;\n"
+	       "\ttemplate) _sbx_words \"$(env SBX_COMPLETE=1 sbx template ls -q 2>/dev/null)\" "
+	       ";;\n"
+	       "\tsecret) _sbx_words \"$(env SBX_COMPLETE=1 sbx secret ls -q 2>/dev/null)\" ;;\n"
 	       "\tesac\n}\n\n");
 }
 
@@ -219,17 +221,22 @@ void completion_zsh(void)
 	printf("#compdef sbx\n# zsh completion for sbx, written by `sbx completion zsh`\n"
 	       "_sbx_word() {\n"
 	       "\tcase \"$1\" in\n"
-	       "\tsandbox) compadd -- ${(f)\"$(sbx ls -q 2>/dev/null)\"} ;;\n"
-	       "\tagent) compadd -- ${(f)\"$(sbx agent ls -q 2>/dev/null)\"} ;;\n"
+	       "\tsandbox) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)\"} ;;\n"
+	       "\tagent) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null)\"} "
+	       ";;\n"
 	       "\tpath) _files ;;\n"
-	       "\tcopy) _files; compadd -S '' -- ${^${(f)\"$(sbx ls -q 2>/dev/null)\"}}: ;;\n"
+	       "\tcopy) _files; compadd -S '' -- ${^${(f)\"$(env SBX_COMPLETE=1 sbx ls -q "
+	       "2>/dev/null)\"}}: ;;\n"
 	       "\tkey) compadd ");
 	print_keys(" ");
 	printf(" ;;\n\tshell) compadd bash zsh fish ;;\n"
 	       "\tpreset) compadd allow-all balanced deny-all ;;\n\tkind) compadd network ;;\n"
-	       "\tservice) compadd -- ${(f)\"$(sbx secret services -q 2>/dev/null)\"} ;;\n"
-	       "\tsecret) compadd -- ${(f)\"$(sbx secret ls -q 2>/dev/null)\"} ;;\n"
-	       "\ttemplate) compadd -- ${(f)\"$(sbx template ls -q 2>/dev/null)\"} ;;\n"
+	       "\tservice) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx secret services -q "
+	       "2>/dev/null)\"} ;;\n"
+	       "\tsecret) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx secret ls -q 2>/dev/null)\"} "
+	       ";;\n"
+	       "\ttemplate) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx template ls -q "
+	       "2>/dev/null)\"} ;;\n"
 	       "\tesac\n}\n\n_sbx() {\n"
 	       "\tlocal cur=${words[CURRENT]} prev=${words[CURRENT-1]} verb=${words[2]} verb_path "
 	       "subs=''\n"
@@ -262,11 +269,11 @@ static const char *fish_words(enum verb_word w)
 {
 	switch (w) {
 	case VERB_SANDBOX:
-		return "-f -a '(sbx ls -q 2>/dev/null)'";
+		return "-f -a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)'";
 	case VERB_COPY:
-		return "-a '(sbx ls -q 2>/dev/null | string replace -r \\$ :)'";
+		return "-a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null | string replace -r \\$ :)'";
 	case VERB_AGENT:
-		return "-a '(sbx agent ls -q 2>/dev/null)'";
+		return "-a '(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null)'";
 	case VERB_SHELL:
 		return "-f -a 'bash zsh fish'";
 	case VERB_PRESET:
@@ -274,11 +281,11 @@ static const char *fish_words(enum verb_word w)
 	case VERB_KIND:
 		return "-f -a network";
 	case VERB_SERVICE:
-		return "-f -a '(sbx secret services -q 2>/dev/null)'";
+		return "-f -a '(env SBX_COMPLETE=1 sbx secret services -q 2>/dev/null)'";
 	case VERB_SECRET:
-		return "-f -a '(sbx secret ls -q 2>/dev/null)'";
+		return "-f -a '(env SBX_COMPLETE=1 sbx secret ls -q 2>/dev/null)'";
 	case VERB_TEMPLATE:
-		return "-f -a '(sbx template ls -q 2>/dev/null)'";
+		return "-f -a '(env SBX_COMPLETE=1 sbx template ls -q 2>/dev/null)'";
 	case VERB_PATH:
 		return "-F";
 	default:
@@ -304,7 +311,7 @@ static void fish_verb(const char *condition, const struct verb *v)
 			printf(" -s %c", d->letter);
 		printf("%s -d ", !d->arg ? ""
 				 : strcmp(d->name, "sandbox") == 0
-					 ? " -x -a '(sbx ls -q 2>/dev/null)'"
+					 ? " -x -a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)'"
 					 : " -r");
 		print_quoted(d->help);
 		printf("\n");

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -19,6 +20,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "api.h"
+#include "quote.h"
 
 #define POLL_US 10000
 
@@ -47,6 +49,15 @@ char *daemon_helper_path(const char *name)
 	return access(beside, X_OK) == 0 ? TAKE(beside) : TAKE(installed);
 }
 
+/* Another user's process may listen where other users can write. It gets no request of ours. */
+static bool is_same_user(int fd)
+{
+	struct ucred uc;
+	socklen_t n = sizeof(uc);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &uc, &n) == 0 && uc.uid == geteuid();
+}
+
 static int try_connect(const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -58,7 +69,17 @@ static int try_connect(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return -errno;
-	return TAKE_FD(fd);
+	return is_same_user(fd) ? TAKE_FD(fd) : -EPERM;
+}
+
+static int say_no_connection(int r, const char *path, struct problem *p)
+{
+	AUTO_FREE char *quoted = quote_sh(path);
+
+	if (r != -EPERM)
+		return err_errno(&p->err, r, "connecting to %s", path);
+	(void)err_set(&p->err, r, "the process that listens at %s is owned by another user", path);
+	return problem_hint(p, r, "ls -l %s", quoted);
 }
 
 static bool is_absent(int r)
@@ -75,7 +96,7 @@ int daemon_try(struct problem *p)
 		(void)err_set(&p->err, -ECONNREFUSED, "sbxd is not running");
 		return problem_hint(p, -ECONNREFUSED, "sbx daemon start");
 	}
-	return fd < 0 ? err_errno(&p->err, fd, "connecting to %s", path) : fd;
+	return fd < 0 ? say_no_connection(fd, path, p) : fd;
 }
 
 /* In the child: a session of its own, nothing of ours open, its messages in the log file. */
@@ -176,7 +197,7 @@ static int connect_or_start(struct problem *p)
 	if (fd >= 0)
 		return fd;
 	if (!is_absent(fd))
-		return err_errno(&p->err, fd, "connecting to %s", path);
+		return say_no_connection(fd, path, p);
 	if (paths_make(runtime, &p->err) < 0 || paths_make(state, &p->err) < 0)
 		return -EIO;
 	lock = take_lock(p);
@@ -232,8 +253,12 @@ static int replace_other_build(struct problem *p)
 int daemon_connect(struct problem *p)
 {
 	static bool checked;
-	int fd = connect_or_start(p), r;
+	int fd, r;
 
+	/* TAB must neither start a process nor wait for one. */
+	if (getenv(DAEMON_COMPLETE))
+		return daemon_try(p);
+	fd = connect_or_start(p);
 	if (fd < 0 || checked)
 		return fd;
 	checked = true; /* once: a helper folder that holds another build must not make a loop */

@@ -4,7 +4,7 @@
  * How      daemon_connect connects to sbxd.sock; when nobody listens it takes a lock (two commands
  *          at once start one sbxd), starts the sbxd that lies beside this program or in the
  *          helper folder, and waits at most DAEMON_START_MS for it to listen.
- * Trust    The user's own folders.
+ * Trust    The user's own folders. A listener of another user gets no request (SO_PEERCRED).
  * Limits   DAEMON_START_MS, DAEMON_STOP_MS.
  * See      proto/PROTOCOL.api, tests/cli
  */
@@ -16,6 +16,8 @@
 #define DAEMON_START_MS 20000
 #define DAEMON_SLOW_MS 3000 /* from here on the user is told */
 #define DAEMON_STOP_MS 5000
+/* Set by the completion scripts: sbxd is neither started nor replaced. */
+#define DAEMON_COMPLETE "SBX_COMPLETE"
 
 /* A connected socket; starts or replaces sbxd when needed. */
 int daemon_connect(struct problem *p) MUST_CHECK;

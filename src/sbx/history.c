@@ -1,12 +1,15 @@
 #include "history.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/fd.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
@@ -15,7 +18,6 @@
 #include "lib/sshagent/sha256.h"
 
 #define HASH_BYTES 8
-#define MAX_OPEN 16
 
 /* ".claude/projects" as the name of one folder. */
 static char *flat_name(const char *path)
@@ -88,15 +90,97 @@ char *history_folder(const json_t *sandbox)
 	return slash && is_ours(host) ? xstrndup(host, (size_t)(slash - host)) : NULL;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
+/* An entry of a directory below `top`. A directory that is not empty moves up to `top`: names that a
+ * guest has nested deeper than PATH_MAX, or than there are descriptors, are removed as others are. */
+static int remove_or_raise(int top, int dir, const char *name)
 {
-	return remove(path) < 0 ? -errno : 0;
+	static unsigned n;
+	char raised[32];
+	int r;
+
+	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
+		return 0;
+	if (fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	do {
+		(void)snprintf(raised, sizeof(raised), "raised.%u", n++);
+		r = renameat2(dir, name, top, raised, RENAME_NOREPLACE);
+	} while (r < 0 && errno == EEXIST);
+	return r < 0 ? -errno : 0;
+}
+
+static void close_dir(DIR **d)
+{
+	if (*d)
+		(void)closedir(*d);
+}
+
+/* Takes the descriptor. */
+static DIR *dir_of(int fd)
+{
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d)
+		fd_close(&fd);
+	return d;
+}
+
+static int remove_from_top(int top, const char *name)
+{
+	CLEANUP(close_dir) DIR *d = NULL;
+	const struct dirent *e;
+	int r = 0;
+
+	if (unlinkat(top, name, 0) == 0)
+		return 0;
+	if (fchmodat(top, name, 0700, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	d = dir_of(openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	if (!d)
+		return -errno;
+	while (r == 0 && (e = readdir(d)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = remove_or_raise(top, dirfd(d), e->d_name);
+	if (r < 0)
+		return r;
+	return unlinkat(top, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+/* Each pass removes what it finds in `folder`, and may leave there what was deeper. */
+static int remove_tree(const char *folder)
+{
+	CLEANUP(close_dir)
+	DIR *d = dir_of(open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	const struct dirent *e;
+	bool found = true;
+	int r = 0;
+
+	if (!d)
+		return -errno;
+	while (r == 0 && found) {
+		found = false;
+		rewinddir(d);
+		while (r == 0 && (e = readdir(d))) {
+			if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+				continue;
+			found = true;
+			r = remove_from_top(dirfd(d), e->d_name);
+		}
+	}
+	if (r < 0)
+		return r;
+	return rmdir(folder) < 0 ? -errno : 0;
 }
 
 int history_remove(const char *folder, const json_t *list, struct problem *p)
 {
 	const json_t *s;
 	size_t i;
+	int r;
 
 	json_array_foreach(list, i, s)
 	{
@@ -110,7 +194,6 @@ int history_remove(const char *folder, const json_t *list, struct problem *p)
 	}
 	if (!is_ours(folder))
 		return err_set(&p->err, -EINVAL, "'%s' is no history of sbx", folder);
-	if (nftw(folder, remove_entry, MAX_OPEN, FTW_DEPTH | FTW_PHYS) != 0)
-		return err_set(&p->err, -EIO, "not all of %s could be removed", folder);
-	return 0;
+	r = remove_tree(folder);
+	return r < 0 ? err_errno(&p->err, r, "removing %s", folder) : 0;
 }

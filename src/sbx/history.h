@@ -5,7 +5,9 @@
  *          a mount of the sandbox below the agent's home; HASH is of the workspace's path, which
  *          stands in history/AGENT/HASH/workspace for people. A sandbox that is made anew for the
  *          same agent and folder finds it again.
- * Trust    Our own state folder; what is in it is written by the guest and never read by us.
+ * Trust    Our own state folder; what is in it is written by the guest and never read by us. A guest
+ *          can nest directories to any depth and take all permissions from them; removal needs two
+ *          descriptors, follows no link and has no limit of depth.
  * Never    Is shared between agents or workspaces, nor removed while a sandbox refers to it.
  * See      lib/agent/agent.h, lib/spec/spec.h (mounts), tests/cli/test_agents.py
  */

@@ -226,6 +226,7 @@ static int on_conn_readable(struct live *l, struct problem *p)
 {
 	ssize_t n = recv(l->conn, l->buf, sizeof(l->buf), MSG_DONTWAIT);
 	struct slice in = slice_of(l->buf, (size_t)MAX(n, 0));
+	unsigned stream = l->n_streams;
 	struct exec_frame f;
 	int r;
 
@@ -233,7 +234,9 @@ static int on_conn_readable(struct live *l, struct problem *p)
 		return 0;
 	if (n <= 0)
 		return live_again(l, p);
-	while (!l->ended && (r = exec_reader_feed(&l->reader, &in, &f)) != 0) {
+	/* An ERROR frame can open a new stream: the rest of the buffer is not part of that one. */
+	while (!l->ended && l->n_streams == stream &&
+		(r = exec_reader_feed(&l->reader, &in, &f)) != 0) {
 		if (r > 0)
 			r = on_frame(l, &f, p);
 		if (r == -EBADMSG)

@@ -121,6 +121,7 @@ static int open_again(struct live *l, struct problem *p)
 	if (r < 0)
 		return 0; /* not yet; the next look tells more */
 	l->conn = r;
+	l->n_streams++;
 	l->suspended = false;
 	return live_put_first(l, p);
 }

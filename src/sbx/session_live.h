@@ -17,6 +17,7 @@
 struct live {
 	struct session *s;
 	int conn, sigs;
+	unsigned n_streams; /* opened again so far: which stream `conn` is */
 	struct exec_reader reader;
 	struct bufq to_guest, to_out, to_err;
 	bool in_open, started, ended;

@@ -350,6 +350,34 @@ static void test_kept_comes_back_by_itself(void **state)
 	assert_int_equal(t.sh->left, SESSION_NOT_LEFT);
 }
 
+/* What a guest sent behind the frame that ended a stream does not begin the next one. */
+static void test_the_rest_of_an_old_stream_is_dropped(void **state)
+{
+	struct exec_attached planted = {.pid = 1, .flags = EXEC_AF_TTY, .out_at = 5000};
+	struct bufq q;
+
+	begin("agent", false);
+	(void)next(EXEC_SPEC);
+	say_attached(0, 5000, EXEC_AF_TTY | EXEC_AF_REPLAY);
+	t.sh->where = SESSION_RUNS;
+	(void)shutdown(t.conn, SHUT_RDWR);
+	accept_stream();
+	(void)next(EXEC_ATTACH);
+	bufq_init(&q, 256);
+	assert_int_equal(exec_put_error(&q, 126, "edge is away"), 0);
+	assert_int_equal(exec_put_attached(&q, &planted), 0);
+	assert_int_equal(exec_put_frame(&q, EXEC_STDOUT, slice_from_str("planted")), 0);
+	assert_int_equal(exec_put_exit(&q, false, 7), 0);
+	say_queue(&q);
+	accept_stream();
+	(void)next(EXEC_ATTACH);
+	say_attached(0, 5000, EXEC_AF_TTY);
+	say(EXEC_STDOUT, slice_from_str("."));
+	expect_out(".");
+	say_exit(3);
+	assert_int_equal(finish(), 3);
+}
+
 static void test_detach_keys(void **state)
 {
 	begin("agent", false);
@@ -446,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_suspended_and_back_exactly),
 		cmocka_unit_test(test_plain_is_lost),
 		cmocka_unit_test(test_kept_comes_back_by_itself),
+		cmocka_unit_test(test_the_rest_of_an_old_stream_is_dropped),
 		cmocka_unit_test(test_detach_keys),
 		cmocka_unit_test(test_taken_over),
 		cmocka_unit_test(test_end_of_terminal_is_no_end_of_input),

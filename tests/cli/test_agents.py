@@ -1,5 +1,6 @@
 """Agents as a person meets them: what run and create show, ask, allow, copy and keep. No VM: the stand-in runs commands here."""
 import json
+import os
 
 import pytest
 from test_no_sandbox import on_terminal
@@ -215,6 +216,30 @@ def test_history_is_kept_for_agent_and_folder(toy):
     assert not here.exists() and len(list(folder.iterdir())) == 1
     toy.sbx("create", "shell", ".", "--name", "plain", check=0)
     assert "mounts" not in get(toy, "plain")
+
+
+def test_history_that_a_guest_nested_deeply_is_removed(toy):
+    """Deeper than PATH_MAX and than a process has descriptors; directories without permissions; a link elsewhere."""
+    toy.sbx("run", "toy", check=0)
+    here, = (toy.root / "state/sbx/history/toy").iterdir()
+    keep = toy.root / "keep"
+    keep.mkdir()
+    (keep / "file").write_text("x")
+    at = os.open(here / "toy-log", os.O_RDONLY)
+    for i in range(1500):
+        os.mkdir("d" * 100, dir_fd=at)
+        if i % 100 == 0:
+            os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=at))
+            os.symlink(keep, "link", dir_fd=at)
+            os.mkdir("raised.0", dir_fd=at)
+            os.mkdir("raised.0/full", dir_fd=at)
+            os.chmod("raised.0", 0, dir_fd=at)
+        below = os.open("d" * 100, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    toy.sbx("rm", "-f", "--history", "toy-work", check=0)
+    assert not here.exists() and (keep / "file").exists() and keep.stat().st_mode & 0o777 == 0o755
 
 
 def test_agents_are_listed_and_broken_files_said(toy):

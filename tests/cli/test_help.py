@@ -132,6 +132,20 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     return p.stdout.split()
 
 
+def test_completion_starts_no_sbxd(inst):
+    """TAB after `daemon stop`, and with an sbxd of another version: nothing is started, stopped or waited for."""
+    inst.create("demo")
+    inst.sbx("daemon", "stop", check=0)
+    assert complete(inst, ["sbx", "stop", ""]) == []
+    assert complete(inst, ["sbx", "secret", "set", ""]) == []
+    assert not (inst.root / "run/sbx/sbxd.sock").exists()
+    for shell in ("bash", "zsh", "fish"):
+        text = inst.sbx("completion", shell, check=0).stdout
+        assert "(sbx " not in text and "(env SBX_COMPLETE=1 sbx ls -q " in text, shell
+    inst.sbx("ls", check=0)
+    assert complete(inst, ["sbx", "stop", ""]) == ["demo"]
+
+
 def test_bash_completion(inst):
     inst.create("demo")
     inst.create("other")

@@ -1,11 +1,34 @@
 """An installation with nothing in it: what it says, what it does not wait for."""
 import json
 import os
+import shutil
 import subprocess
 import threading
 import time
 
 from conftest import SBX, on_terminal
+
+
+def test_a_listener_of_another_user_gets_no_request(bare):
+    """XDG_RUNTIME_DIR where others can write: their process may listen at our socket."""
+    os.chmod(bare.root, 0o755)
+    run = bare.root / "run"
+    os.chmod(run, 0o777)
+    code = ("import os, socket\nos.umask(0)\nos.mkdir('sbx')\ns = socket.socket(socket.AF_UNIX)\ns.bind('sbx/sbxd.sock')\n"
+            "s.listen()\nprint('listens', flush=True)\nwhile True: print('got', s.accept()[0].recv(4096), flush=True)")
+    # One of this user's subordinate uids: another uid to the kernel, and no root is needed for it.
+    with subprocess.Popen(["unshare", "--user", "--map-root-user", "--map-auto", "--setuid", "1", "/usr/bin/python3", "-c", code],
+                          cwd=run, stdout=subprocess.PIPE, text=True) as p:
+        try:
+            assert p.stdout.readline() == "listens\n"
+            for args in (["ls"], ["secret", "ls"], ["diagnose"], ["daemon", "stop"]):
+                done = bare.sbx(*args)
+                assert "is owned by another user" in done.stdout + done.stderr, (args, done.stdout, done.stderr)
+            assert f"ls -l '{run}/sbx/sbxd.sock'" in bare.sbx("ls", check=1).stderr
+        finally:
+            p.kill()
+        assert set(p.stdout.read().split("\n")) <= {"got b''", ""}
+    shutil.rmtree(run / "sbx")
 
 
 def test_listings_of_nothing(bare):
