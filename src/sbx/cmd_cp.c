@@ -285,8 +285,9 @@ static void say_copied(const struct copy *c, const struct tree_count *n)
 	if (c->quiet)
 		return;
 	str_from_size(n->bytes, size, sizeof(size));
-	ui_note("Copied %llu files, %s to %s%s%s", (unsigned long long)n->files, size,
-		c->dst.ref ? c->dst.ref : "", c->dst.ref ? ":" : "", c->dst.path);
+	ui_note("Copied %llu file%s, %s to %s%s%s", (unsigned long long)n->files,
+		n->files == 1 ? "" : "s", size, c->dst.ref ? c->dst.ref : "", c->dst.ref ? ":" : "",
+		c->dst.path);
 }
 
 /* A guest may have created any link in a workspace, also in those of other sandboxes. */

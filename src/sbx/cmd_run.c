@@ -7,10 +7,10 @@
 #include "agent_need.h"
 #include "attach.h"
 #include "create.h"
+#include "existing.h"
 #include "policy_api.h"
 #include "sandbox.h"
 #include "verb.h"
-#include "workspace.h"
 
 static const struct opt_def opts[] = {
 	CREATE_OPTS,
@@ -80,31 +80,6 @@ static int read_args(const struct opts *o, struct plan *plan, struct problem *p)
 	return 0;
 }
 
-/* Workspaces are fixed when a sandbox is made: naming others must not pass in silence. */
-static int check_paths(const struct plan *plan, bool force, struct problem *p)
-{
-	const json_t *list = json_object_get(plan->there, "workspaces"), *w;
-	size_t k;
-
-	for (size_t i = 0; i < plan->n_paths; i++) {
-		CLEANUP(workspace_done) struct workspace want = {0};
-		bool found = false;
-		int r = workspace_parse(plan->paths[i], force, &want, p);
-
-		if (r < 0)
-			return r;
-		json_array_foreach(list, k, w) found =
-			found || strcmp(api_str(w, "host"), want.host) == 0;
-		if (!found) {
-			(void)err_set(&p->err, -EEXIST,
-				"the sandbox '%s' is there and does not share '%s'", plan->name,
-				want.host);
-			return problem_hint(p, -EEXIST, "another --name makes a new one");
-		}
-	}
-	return 0;
-}
-
 /* An agent that is named and another one inside must not pass in silence. */
 static int check_agent(const struct plan *plan, struct problem *p)
 {
@@ -117,52 +92,52 @@ static int check_agent(const struct plan *plan, struct problem *p)
 	return problem_hint(p, -EEXIST, "sbx run --name %s, or another --name", plan->name);
 }
 
-/* What counts only when a sandbox is made must not pass in silence either. */
-static void warn_about_policy(const struct opts *o, const char *name)
+static void warn_about_policy(void)
 {
-	if (opts_has(o, "allow-network") || opts_has(o, "deny-network")) {
-		ui_warning("'%s' is there already: --allow-network and --deny-network count only "
-			   "when it is made",
-			name);
-		ui_hint("sbx policy allow network HOST --sandbox %s", name);
-	}
-	if (opts_has(o, "allow-hosts") || opts_has(o, "import-config"))
-		ui_warning(
-			"'%s' is there already: --allow-hosts and --import-config count only when "
-			"it is made",
-			name);
-	if (!policy_is_there()) {
-		ui_warning("there is no network policy: nothing is allowed");
-		ui_hint("sbx policy set-default balanced");
-	}
+	if (policy_is_there())
+		return;
+	ui_warning("there is no network policy: nothing is allowed");
+	ui_hint("sbx policy set-default balanced");
+}
+
+/* The options as they would be for a new sandbox, with the name and the agent of the one that is there. */
+static int use_existing(
+	const struct opts *o, const struct plan *plan, struct creation *want, struct problem *p)
+{
+	int r = check_agent(plan, p);
+
+	if (r == 0)
+		r = existing_check(o, want, plan->there, p);
+	if (r == 0)
+		r = existing_apply(want, plan->there, p);
+	if (r == 0)
+		warn_about_policy();
+	return r;
 }
 
 static int find_or_make(const struct opts *o, struct plan *plan, struct creation *c, bool *ret_made,
 	struct problem *p)
 {
-	bool force = opts_has(o, "force");
+	const char *agent = plan->agent ? plan->agent : "shell";
 	int r = 0;
 
 	if (plan->name && !plan->there)
 		r = look_up(plan->name, &plan->there, p);
+	if (r == 0 && plan->there && create_is_agent(api_str(plan->there, "agent")))
+		agent = api_str(plan->there, "agent");
+	if (r >= 0)
+		r = create_parse(o, agent, plan->paths, plan->n_paths, !plan->there, c, p);
 	if (r < 0)
 		return r;
-	if (!plan->there) {
-		r = create_parse(o, plan->agent ? plan->agent : "shell", plan->paths, plan->n_paths,
-			true, c, p);
-		if (r < 0)
-			return r;
-		if (!plan->name)
-			r = look_up(c->name, &plan->there, p);
+	if (!plan->name)
+		r = look_up(c->name, &plan->there, p);
+	if (r < 0)
+		return r;
+	if (!plan->name || !plan->there)
 		plan->name = c->name;
-	}
-	if (r < 0)
-		return r;
-	if (plan->there) {
-		warn_about_policy(o, plan->name);
-		r = check_agent(plan, p);
-		return r < 0 ? r : check_paths(plan, force, p);
-	}
+	c->name = plan->name;
+	if (plan->there)
+		return use_existing(o, plan, c, p);
 	*ret_made = true;
 	/* with a pipe behind stdout only the command's own output goes there */
 	return create_make(c, opts_has(o, "detached") || !isatty(STDOUT_FILENO), &plan->there, p);
@@ -237,6 +212,34 @@ static int start_detached(const struct opts *o, const struct plan *plan)
 	return EXIT_OK;
 }
 
+static int import_again(
+	const struct opts *o, const struct plan *plan, const struct creation *c, struct problem *p)
+{
+	int r = sandbox_start(plan->name, opts_value(o, "accel"), NULL, p);
+
+	return r < 0 ? r : existing_import(c, plan->there, p);
+}
+
+/* Options that say the opposite of each other, or that would have no effect together. */
+static bool are_contrary(const struct opts *o)
+{
+	static const char *const with[] = {"rm", "detach-keys"};
+
+	for (size_t i = 0; opts_has(o, "detached") && i < ARRAY_LEN(with); i++)
+		if (opts_has(o, with[i])) {
+			ui_error("sbx run: --%s and --detached do not go together", with[i]);
+			ui_hint("sbx help run");
+			return true;
+		}
+	if (opts_has(o, "detached") && o->has_rest) {
+		ui_error("sbx run: --detached starts no command: what follows -- would be "
+			 "ignored");
+		ui_hint("sbx run -d NAME && sbx exec -d NAME COMMAND");
+		return true;
+	}
+	return false;
+}
+
 static int run(struct opts *o)
 {
 	CLEANUP(creation_done) struct creation c = {0};
@@ -248,10 +251,8 @@ static int run(struct opts *o)
 
 	if (opts_has(o, "cold"))
 		sandbox_want_cold();
-	if (opts_has(o, "rm") && opts_has(o, "detached")) {
-		ui_error("sbx run: --rm and --detached do not go together");
+	if (are_contrary(o))
 		return EXIT_USAGE;
-	}
 	r = env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), &p.err);
 	if (r < 0)
 		r = problem_usage(&p, r, "run");
@@ -261,6 +262,8 @@ static int run(struct opts *o)
 		return status;
 	if (r == 0)
 		r = find_or_make(o, &plan, &c, &made, &p);
+	if (r == 0 && !made && c.import)
+		r = import_again(o, &plan, &c, &p);
 	if (r < 0)
 		return ui_problem(&p, r) == EXIT_USAGE ? EXIT_USAGE : EXIT_OURS;
 	if (made && !opts_has(o, "detached") && isatty(STDOUT_FILENO))
@@ -292,7 +295,9 @@ const struct verb verb_run = {
 		"this terminal. Without a PATH the current folder is shared. The same command in "
 		"the "
 		"same\n"
-		"folder comes back to the same sandbox; run NAME does so from anywhere.\n\n"
+		"folder comes back to the same sandbox; run NAME does so from anywhere. If the\n"
+		"sandbox exists, each option is applied, or refused with the command that "
+		"helps.\n\n"
 		"When it makes one, it shows the hosts that the agent needs; those that the policy "
 		"does\n"
 		"not allow are allowed for this sandbox only when you say yes. --import-config "

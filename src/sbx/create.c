@@ -379,16 +379,21 @@ static int add_granted(const struct creation *c, const struct agent_hosts *h, st
 	return h->granted ? add_rule(c, h->granted, "allow", origin, p) : 0;
 }
 
-/* Its own rules are there before it runs for the first time. */
-static int add_rules_and_start(
-	const struct creation *c, const struct agent_hosts *h, json_t **ret, struct problem *p)
+int create_add_rules(const struct creation *c, const struct agent_hosts *h, struct problem *p)
 {
 	int r = add_rules(c, c->deny, "deny", p);
 
 	if (r == 0)
 		r = add_rules(c, c->allow, "allow", p);
-	if (r == 0)
-		r = add_granted(c, h, p);
+	return r < 0 ? r : add_granted(c, h, p);
+}
+
+/* Its own rules are there before it runs for the first time. */
+static int add_rules_and_start(
+	const struct creation *c, const struct agent_hosts *h, json_t **ret, struct problem *p)
+{
+	int r = create_add_rules(c, h, p);
+
 	return r < 0 ? r : sandbox_start(c->name, NULL, ret, p);
 }
 
@@ -437,6 +442,14 @@ bool create_only_lists(const struct opts *o, const char *agent, int *ret_status)
 		*ret_status = EXIT_USAGE;
 	}
 	return true;
+}
+
+int create_import(const struct creation *c, const char *ref, struct problem *p)
+{
+	CLEANUP(import_done) struct import im = {0};
+	int r = collect(c->agent, &im, &p->err);
+
+	return r < 0 ? r : import_write(&im, ref, true, p);
 }
 
 /* What the agent finds in its home when it starts for the first time. */

@@ -10,8 +10,10 @@
  */
 #pragma once
 
+#include "agent_need.h"
 #include "api.h"
 #include "opt.h"
+#include "policy_api.h"
 
 #define CREATE_OPTS                                                                               \
 	{0, "name", "NAME", "name of the sandbox (AGENT-FOLDER when not said)"},                  \
@@ -63,3 +65,8 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 	bool cwd, struct creation *ret, struct problem *p) MUST_CHECK;
 /* quiet: no block of facts. The running sandbox in *ret. */
 int create_make(const struct creation *c, bool quiet, json_t **ret, struct problem *p) MUST_CHECK;
+/* The rules of --deny-network, --allow-network and of the agent's hosts, for this sandbox only. */
+int create_add_rules(
+	const struct creation *c, const struct agent_hosts *h, struct problem *p) MUST_CHECK;
+/* Copies the user's settings of the agent into a running sandbox, over what is there. */
+int create_import(const struct creation *c, const char *ref, struct problem *p) MUST_CHECK;

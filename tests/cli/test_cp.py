@@ -18,7 +18,7 @@ def test_both_ways_with_the_rules_of_docker_cp(inst):
     os.symlink("f", inst.work / "d/l")
     os.utime(inst.work / "d/f", ns=(1, 1_000_000_001))
     p = inst.sbx("cp", "d", f"demo:{there}", check=0)
-    assert "Copied 1 files, 3 B to demo:" in p.stderr and p.stdout == ""
+    assert "Copied 1 file, 3 B to demo:" in p.stderr and p.stdout == ""
     st = (there / "d/f").stat()
     assert stat.S_IMODE(st.st_mode) == 0o640 and st.st_mtime_ns == 1_000_000_001
     assert os.readlink(there / "d/l") == "f" and (there / "d/sub").is_dir()

@@ -1,0 +1,19 @@
+/*
+ * existing - the options of `sbx run` when the sandbox is there already.
+ *
+ * How      Each option is applied or refused; none is ignored. existing_check compares what was
+ *          asked for with what the sandbox has: what is equal passes, and the rest is refused with
+ *          the command that helps, before anything is changed. existing_apply adds the rules and
+ *          ports. existing_import copies the settings of the agent into the running sandbox.
+ * Trust    Runs in sbx. The user's arguments, sbxd's answer.
+ * See      create.h, tests/cli/test_existing.py
+ */
+#pragma once
+
+#include "create.h"
+
+/* want: the same options read by create_parse. */
+int existing_check(const struct opts *o, const struct creation *want, const json_t *there,
+	struct problem *p) MUST_CHECK;
+int existing_apply(const struct creation *want, const json_t *there, struct problem *p) MUST_CHECK;
+int existing_import(const struct creation *want, const json_t *there, struct problem *p) MUST_CHECK;
