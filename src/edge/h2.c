@@ -35,6 +35,12 @@ static int refuse(struct h2 *h, const char *why)
 	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
+void h2_fail(struct h2 *h)
+{
+	(void)refuse(h, "the HTTP/2 library reported an error");
+	h2_touch(h);
+}
+
 static int spend_junk(struct h2 *h)
 {
 	return bucket_take(&h->junk, clock_mono_ms())
@@ -55,7 +61,8 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 {
 	struct h2 *h = user;
 
-	h->in_block = hd->type == NGHTTP2_HEADERS || hd->type == NGHTTP2_CONTINUATION;
+	/* on_begin_headers begins a block: a HEADERS frame that nghttp2 ignores has no end for us. */
+	h->in_block = h->in_block && hd->type == NGHTTP2_CONTINUATION;
 	switch (hd->type) {
 	case NGHTTP2_DATA:
 		return stream_of(user, hd->stream_id) ? 0 : spend_junk(user);
@@ -76,6 +83,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 				    : stream_of(h, frame->hd.stream_id);
 
 	h->n_block = 0;
+	h->in_block = true;
 	h->heading = c;
 	if (c && is_request)
 		h2_begin_req(&h->block, &c->proxy->arena);

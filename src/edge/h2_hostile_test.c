@@ -338,6 +338,103 @@ static void a_head_that_does_not_end(void **state)
 	}
 }
 
+static void stay_open_in_silence(struct h2_rig *r)
+{
+	assert_int_not_equal(h2_rig_conn(r)->h2->wait, H2_WAIT_BLOCK);
+	assert_int_equal(r->n_faults, 0);
+	h2_rig_free(r);
+}
+
+/* nghttp2 reads a head of a stream that is over and reports nothing: no head is waited for. */
+static void an_ignored_head_is_not_waited_for(void **state)
+{
+	for (int how = 0; how < 2; how++) {
+		struct h2_rig *r = new_raw();
+		struct rig_way *w;
+
+		send_get(r, 1);
+		h2_rig_turn(r);
+		w = h2_rig_way(r, "/a");
+		rig_way_head(w, 200, HTTP_BODY_NONE, 0, "x", "y");
+		w->to_end = true;
+		h2_rig_turn(r);
+		assert_null(h2_rig_conn(r)->h2->streams);
+		begin_head("GET");
+		h2_rig_frame(r, NGHTTP2_HEADERS, how ? END_STREAM : END_STREAM | END_HEADERS, 1,
+			slice_of(block, head.n));
+		h2_rig_turn(r);
+		stay_open_in_silence(r);
+	}
+}
+
+/* The trailers of a request that is reset before they are complete. */
+static void a_head_of_a_reset_stream_is_not_waited_for(void **state)
+{
+	struct h2_rig *r = new_raw();
+	struct conn *c;
+
+	begin_head("POST");
+	send_head(r, 1, 0);
+	h2_rig_turn(r);
+	head = wr_init(block, sizeof(block));
+	put("x-tail", "1");
+	h2_rig_frame(r, NGHTTP2_HEADERS, END_STREAM, 1, slice_of(block, head.n));
+	h2_rig_turn(r);
+	c = h2_rig_conn(r);
+	assert_int_equal(c->h2->wait, H2_WAIT_BLOCK);
+	rig_way_close(h2_rig_way(r, "/a"));
+	h2_rig_turn(r);
+	h2_rig_frame(r, NGHTTP2_CONTINUATION, END_HEADERS, 1, slice_of("", 0));
+	h2_rig_turn(r);
+	assert_null(c->h2->streams);
+	stay_open_in_silence(r);
+}
+
+/* Only lack of memory makes nghttp2 fail here, so the test breaks what it is given. */
+static void an_error_of_nghttp2_ends_the_connection(void **state)
+{
+	for (int how = 0; how < 2; how++) {
+		struct h2_rig *r = new_raw();
+		struct conn *c;
+
+		begin_head("POST");
+		send_head(r, 1, 0);
+		h2_rig_turn(r);
+		c = h2_rig_conn(r)->h2->streams;
+		c->sid = 0;
+		if (how == 0)
+			h2_stream_consumed(&r->e, c, 1);
+		else
+			h2_stream_reset(&r->e, c);
+		h2_rig_turn(r);
+		assert_string_equal(r->fault, "the HTTP/2 library reported an error");
+		must_be_over(r);
+	}
+}
+
+static void a_tail_that_cannot_be_sent_resets_its_stream(void **state)
+{
+	static struct http_header bad = {.name = {(const uint8_t *)"A B", 3}};
+	struct h2_rig *r = new_raw();
+	struct rig_way *w;
+	struct conn *c;
+
+	send_get(r, 1);
+	h2_rig_turn(r);
+	w = h2_rig_way(r, "/a");
+	rig_way_head(w, 200, HTTP_BODY_CHUNKED, 0, "x", "y");
+	h2_rig_turn(r);
+	c = h2_rig_conn(r)->h2->streams;
+	c->stream->tail = (struct http_headers){.list = &bad, .n = 1};
+	c->out_end = true;
+	h2_stream_resume(&r->e, c);
+	h2_rig_turn(r);
+	assert_int_equal(r->reset, NGHTTP2_INTERNAL_ERROR);
+	assert_int_equal(r->n_frames[NGHTTP2_GOAWAY], 0);
+	assert_null(h2_rig_conn(r)->h2->streams);
+	h2_rig_free(r);
+}
+
 #define S(text) slice_of(text, sizeof(text) - 1)
 
 /* Each is one stream's fault, told with its reason; not a byte of it goes on. */
@@ -481,6 +578,10 @@ int main(void)
 		cmocka_unit_test(more_streams_than_allowed),
 		cmocka_unit_test(no_place_in_the_table),
 		cmocka_unit_test(a_head_that_does_not_end),
+		cmocka_unit_test(an_ignored_head_is_not_waited_for),
+		cmocka_unit_test(a_head_of_a_reset_stream_is_not_waited_for),
+		cmocka_unit_test(an_error_of_nghttp2_ends_the_connection),
+		cmocka_unit_test(a_tail_that_cannot_be_sent_resets_its_stream),
 		cmocka_unit_test(heads_are_judged_here),
 		cmocka_unit_test(bodies_are_judged_here),
 		cmocka_unit_test(what_is_not_http2_ends_at_once),

@@ -52,7 +52,8 @@ struct h2 {
 	size_t n_out;
 	const char *why; /* not NULL: why the connection ends */
 	bool busy, again;
-	bool in_block; /* a header block is not complete: nothing else can come before it is */
+	/* A header block of a stream is not complete: nothing else can come before it is. */
+	bool in_block;
 	enum h2_wait wait;
 };
 
@@ -73,6 +74,8 @@ struct h2_stream {
 /* h2.c */
 /* Something is to be sent: before the loop waits it goes. */
 void h2_touch(struct h2 *h);
+/* A call of nghttp2 failed: the connection ends, and no other one does. */
+void h2_fail(struct h2 *h);
 /* By what is under way now. */
 void h2_set_timer(struct h2 *h);
 

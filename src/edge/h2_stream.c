@@ -104,7 +104,7 @@ void h2_stream_consumed(struct edge *e, struct conn *c, size_t n)
 
 	/* Of a stream that nghttp2 has closed the connection's part is given back all the same. */
 	if (n > 0 && nghttp2_session_consume(h->session, (int32_t)c->sid, n) != 0)
-		abort();
+		h2_fail(h);
 	h2_touch(h);
 }
 
@@ -123,7 +123,7 @@ void h2_stream_reset(struct edge *e, struct conn *c)
 
 	if (nghttp2_submit_rst_stream(
 		    h->session, NGHTTP2_FLAG_NONE, (int32_t)c->sid, NGHTTP2_INTERNAL_ERROR) != 0)
-		abort();
+		h2_fail(h);
 	h2_touch(h);
 }
 
@@ -134,8 +134,10 @@ void h2_stream_over(struct edge *e, struct conn *c)
 
 	h2_stream_consumed(e, c, bufq_len(&c->in));
 	(void)nghttp2_session_set_stream_user_data(h->session, (int32_t)c->sid, NULL);
-	if (h->heading == c)
+	if (h->heading == c) {
 		h->heading = NULL;
+		h->in_block = false; /* nghttp2 does not report the end of it */
+	}
 	*(s->prev ? &s->prev->stream->next : &h->streams) = s->next;
 	if (s->next)
 		s->next->stream->prev = s->prev;
@@ -187,19 +189,20 @@ static size_t make_nva(const struct h2_fields *f, nghttp2_nv *nva)
 }
 
 /* The trailers follow the last bytes; with them the stream ends. */
-static void submit_tail(struct h2 *h, struct conn *c, uint32_t *flags)
+static int submit_tail(struct h2 *h, struct conn *c, uint32_t *flags)
 {
 	static struct h2_fields fields;
 	static nghttp2_nv nva[ARRAY_LEN(fields.list)];
 
 	*flags |= NGHTTP2_DATA_FLAG_EOF;
 	if (c->stream->tail.n == 0)
-		return;
+		return 0;
 	*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
 	if (h2_put_trailers(&c->stream->tail, &fields) < 0 ||
 		nghttp2_submit_trailer(h->session, (int32_t)c->sid, nva, make_nva(&fields, nva)) !=
 			0)
-		abort();
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* the stream is reset */
+	return 0;
 }
 
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, size_t n,
@@ -207,6 +210,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, siz
 {
 	struct h2 *h = user;
 	struct conn *c = nghttp2_session_get_stream_user_data(session, id);
+	int r = 0;
 
 	if (!c)
 		return NGHTTP2_ERR_DEFERRED; /* its reset waits */
@@ -218,10 +222,10 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, siz
 		return (ssize_t)n;
 	bufq_trim(&c->out);
 	if (c->out_end)
-		submit_tail(h, c, flags);
+		r = submit_tail(h, c, flags);
 	else if (n == 0)
-		return NGHTTP2_ERR_DEFERRED;
-	return (ssize_t)n;
+		r = NGHTTP2_ERR_DEFERRED;
+	return r < 0 ? r : (ssize_t)n;
 }
 
 static bool has_content(const struct http_resp *resp)
