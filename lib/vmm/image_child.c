@@ -1,22 +1,18 @@
 /*
  * image_child - the processes that hash and copy images, so that the keeper's loop goes on.
  *
- * How      A fork without exec: reads, hashes, writes, exits. Its exit status, or a line in a pipe, is
- *          the result. SIGKILL when the parent dies.
+ * How      A helper (helper.h): reads, hashes, writes, exits. Its exit status, or a line in a pipe, is
+ *          the result.
  */
 #include "image_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#include "helper.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
 
@@ -61,52 +57,6 @@ int image_sum_end(struct image_sum *s, struct image_file *ret)
 bool image_file_equal(const struct image_file *a, const struct image_file *b)
 {
 	return a->size == b->size && strcmp(a->hash, b->hash) == 0;
-}
-
-/* ---- children ---- */
-
-/* 0 in the child; in the parent the pid and a pidfd. */
-static int start_child(pid_t *ret_pid, int *ret_pidfd, struct err *err)
-{
-	pid_t parent = getpid(), pid = fork();
-
-	if (pid < 0)
-		return err_errno(err, -errno, "starting a process for the memory image");
-	if (pid == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(CHILD_FAILED);
-		return 0;
-	}
-	*ret_pid = pid;
-	*ret_pidfd = pidfd_open(pid, 0);
-	if (*ret_pidfd < 0) {
-		int r = -errno;
-
-		(void)kill(pid, SIGKILL);
-		(void)waitpid(pid, NULL, 0);
-		return err_errno(err, r, "watching a process for the memory image");
-	}
-	return 1;
-}
-
-/* Its exit status; -1 when it did not exit by itself. */
-static int end_child(pid_t pid, int *pidfd)
-{
-	int status = 0;
-
-	fd_close(pidfd);
-	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-		return -1;
-	return WEXITSTATUS(status);
-}
-
-static void kill_child(pid_t pid, int *pidfd)
-{
-	if (*pidfd < 0)
-		return;
-	(void)pidfd_send_signal(*pidfd, SIGKILL, NULL, 0);
-	(void)end_child(pid, pidfd);
 }
 
 /* ---- checking ---- */
@@ -168,7 +118,7 @@ int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVE
 	memory = vmm_memory_new(want[IMAGE_MEMORY].size, err);
 	if (memory < 0)
 		return memory;
-	r = start_child(&ret->pid, &ret->pidfd, err);
+	r = helper_begin(&ret->pid, &ret->pidfd, err);
 	if (r < 0)
 		return r;
 	if (r == 0) {
@@ -182,7 +132,7 @@ int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVE
 
 int image_check_end(struct image_check *c, struct err *err)
 {
-	int status = end_child(c->pid, &c->pidfd);
+	int status = helper_end(c->pid, &c->pidfd);
 
 	if (status == CHILD_GOOD)
 		return 0;
@@ -194,7 +144,7 @@ int image_check_end(struct image_check *c, struct err *err)
 
 void image_check_done(struct image_check *c)
 {
-	kill_child(c->pid, &c->pidfd);
+	helper_kill(c->pid, &c->pidfd);
 	fd_close(&c->fd);
 	fd_close(&c->memory_fd);
 }
@@ -299,7 +249,7 @@ int image_save_begin(
 		r = make_pipe(&result_rd, &result_wr);
 	if (r < 0)
 		return err_errno(err, r, "making a pipe");
-	r = start_child(&ret->pid, &ret->pidfd, err);
+	r = helper_begin(&ret->pid, &ret->pidfd, err);
 	if (r < 0)
 		return r;
 	if (r == 0) {
@@ -336,7 +286,7 @@ int image_save_end(struct image_save *s, struct image_file ret[IMAGE_N_SAVED], s
 {
 	char line[256] = "";
 	ssize_t n = read(s->result_fd, line, sizeof(line) - 1);
-	int status = end_child(s->pid, &s->pidfd), r;
+	int status = helper_end(s->pid, &s->pidfd), r;
 
 	fd_close(&s->result_fd);
 	line[n > 0 ? n : 0] = '\0';
@@ -348,6 +298,6 @@ int image_save_end(struct image_save *s, struct image_file ret[IMAGE_N_SAVED], s
 
 void image_save_done(struct image_save *s)
 {
-	kill_child(s->pid, &s->pidfd);
+	helper_kill(s->pid, &s->pidfd);
 	fd_close(&s->result_fd);
 }

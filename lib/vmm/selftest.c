@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "args.h"
 #include "emulator.h"
+#include "helper.h"
 #include "verdict.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -233,15 +234,23 @@ static int load(const char *path, const char *key, struct err *err)
 	return age_s > RETRY_S ? 0 : err_set(err, -ENOTSUP, "%s", text);
 }
 
+/* As load, for these files. */
+static int look_up(const struct selftest_input *in, char *key, size_t size, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/" CACHE_NAME, in->cache_dir ? in->cache_dir : "");
+	int r = make_key(in, key, size);
+
+	if (r < 0)
+		return err_errno(err, r, "looking at the kernel");
+	return in->cache_dir ? load(path, key, err) : 0;
+}
+
 int selftest_cached(const struct selftest_input *in, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/" CACHE_NAME, in->cache_dir ? in->cache_dir : "");
 	char key[VERDICT_MAX / 2];
-	int r = make_key(in, key, sizeof(key));
+	int r = look_up(in, key, sizeof(key), err);
 
-	if (r < 0)
-		return err_errno(err, r, "looking at the kernel");
-	r = in->cache_dir ? load(path, key, err) : 0;
 	if (r != 0)
 		return r < 0 ? r : 0;
 	r = selftest_run(in, VMM_KVM, err);
@@ -263,9 +272,18 @@ static int check_device(struct err *err)
 	return err_errno(err, -ENOTSUP, "/dev/kvm cannot be opened");
 }
 
-int vmm_accel_decide(enum selftest_wish wish, const struct selftest_input *in,
+static int refuse(int r, const char *why, struct err *err)
+{
+	return err_set(err, r,
+		"kvm does not work here: %.300s; to run in software emulation, which is slow and "
+		"isolates less, type --accel tcg or: sbx settings set vm.accel tcg",
+		why);
+}
+
+int vmm_accel_known(enum selftest_wish wish, const struct selftest_input *in,
 	enum vmm_accel *ret_accel, struct err *err)
 {
+	char key[VERDICT_MAX / 2];
 	struct err why = {};
 	int r;
 
@@ -275,13 +293,76 @@ int vmm_accel_decide(enum selftest_wish wish, const struct selftest_input *in,
 	}
 	r = check_device(&why);
 	if (r == 0)
-		r = selftest_cached(in, &why);
+		r = look_up(in, key, sizeof(key), &why);
 	if (r < 0)
-		return err_set(err, r,
-			"kvm does not work here: %.300s; to run in software emulation, which is "
-			"slow "
-			"and isolates less, type --accel tcg or: sbx settings set vm.accel tcg",
-			err_text(&why, r));
+		return refuse(r, err_text(&why, r), err);
+	if (r == 0)
+		return 1;
 	*ret_accel = VMM_KVM;
 	return 0;
+}
+
+int vmm_accel_decide(enum selftest_wish wish, const struct selftest_input *in,
+	enum vmm_accel *ret_accel, struct err *err)
+{
+	struct err why = {};
+	int r = vmm_accel_known(wish, in, ret_accel, err);
+
+	if (r <= 0)
+		return r;
+	r = selftest_cached(in, &why);
+	if (r < 0)
+		return refuse(r, err_text(&why, r), err);
+	*ret_accel = VMM_KVM;
+	return 0;
+}
+
+/* ---- the child ---- */
+
+static void __attribute__((noreturn)) find_out(const struct selftest_input *in, int result)
+{
+	struct err why = {};
+	int r = selftest_cached(in, &why);
+	const char *text = r < 0 ? err_text(&why, r) : "";
+
+	(void)!fd_write_all(result, text, strlen(text));
+	_exit(r < 0 ? 1 : 0);
+}
+
+int selftest_begin(const struct selftest_input *in, struct selftest_child *ret, struct err *err)
+{
+	int p[2], r;
+
+	*ret = (struct selftest_child)SELFTEST_CHILD_EMPTY;
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return err_errno(err, -errno, "making a pipe");
+	r = helper_begin(&ret->pid, &ret->pidfd, err);
+	if (r == 0)
+		find_out(in, p[1]);
+	fd_close(&p[1]);
+	if (r < 0) {
+		fd_close(&p[0]);
+		return r;
+	}
+	ret->result_fd = p[0];
+	return 0;
+}
+
+int selftest_end(struct selftest_child *child, struct err *err)
+{
+	char why[VERDICT_MAX] = "";
+	int status = helper_end(child->pid, &child->pidfd);
+	ssize_t n = read(child->result_fd, why, sizeof(why) - 1);
+
+	fd_close(&child->result_fd);
+	if (status == 0)
+		return 0;
+	why[n > 0 ? n : 0] = '\0';
+	return refuse(-ENOTSUP, why[0] ? why : "the process that tests it was killed", err);
+}
+
+void selftest_done(struct selftest_child *child)
+{
+	helper_kill(child->pid, &child->pidfd);
+	fd_close(&child->result_fd);
 }

@@ -5,11 +5,14 @@
  *          `sbx.selftest` on the command line; sbx-guest writes SELFTEST_WORD to sbx.ctl and
  *          powers off. The verdict is cached in the runtime folder under a key of host boot,
  *          qemu and kernel, so it is paid once a boot.
- * Trust    Runs in keeper and in sbxd for `sbx diagnose`. The machine's answer is compared, never
- *          parsed.
- * Limits   SELFTEST_KVM_MS; blocks for that long at most (VMM_TCG has SELFTEST_TCG_MS).
+ *          Who has a loop asks vmm_accel_known first and lets a child find out what is not known:
+ *          selftest_begin, and selftest_end when its pidfd is readable.
+ * Trust    Runs in keeper. The machine's answer is compared, never parsed.
+ * Owns     The child dies with its parent, and the test machine with the child.
+ * Limits   SELFTEST_KVM_MS; vmm_accel_decide, selftest_cached and selftest_run block for that long
+ *          at most (VMM_TCG has SELFTEST_TCG_MS).
  * Never    Falls back to TCG: software emulation is no isolation boundary and must be asked for.
- * See      verdict.h, emulator.h, selftest_test.c, vmm_boot_test.c
+ * See      verdict.h, emulator.h, helper.h, selftest_test.c, vmm_boot_test.c, tests/api/test_selftest.py
  */
 #pragma once
 
@@ -34,7 +37,28 @@ int selftest_parse_wish(const char *s, enum selftest_wish *ret) MUST_CHECK;
  * sentence with what was tried, why it failed and what to type. tcg is taken as it is. */
 int vmm_accel_decide(enum selftest_wish wish, const struct selftest_input *in,
 	enum vmm_accel *ret_accel, struct err *err) MUST_CHECK;
+/* The same without a boot: 1 when only a self-test can tell. */
+int vmm_accel_known(enum selftest_wish wish, const struct selftest_input *in,
+	enum vmm_accel *ret_accel, struct err *err) MUST_CHECK;
 /* The verdict about KVM from the cache, else of one boot that is then cached: 0, or an error. */
 int selftest_cached(const struct selftest_input *in, struct err *err) MUST_CHECK;
 /* One boot, not cached: 0, or an error that says what happened. */
 int selftest_run(const struct selftest_input *in, enum vmm_accel accel, struct err *err) MUST_CHECK;
+
+/* A child that makes the self-test and caches the verdict. */
+struct selftest_child {
+	pid_t pid;
+	int pidfd, result_fd;
+};
+
+#define SELFTEST_CHILD_EMPTY                 \
+	{                                    \
+		.pidfd = -1, .result_fd = -1 \
+	}
+
+int selftest_begin(
+	const struct selftest_input *in, struct selftest_child *ret, struct err *err) MUST_CHECK;
+/* When pidfd is readable: as vmm_accel_decide for KVM. */
+int selftest_end(struct selftest_child *child, struct err *err) MUST_CHECK;
+/* Kills it if it runs. */
+void selftest_done(struct selftest_child *child);

@@ -19,6 +19,7 @@ void keeper_init(struct keeper *k)
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
 		k->links[i].fd = -1;
 	ask_init(k);
+	accel_init(k);
 	warm_init(k);
 	waiting_init(k);
 	egress_init(k);
@@ -84,12 +85,15 @@ static bool is_stale(const struct keeper *k, struct loop_key key)
 	case EV_IMAGE:
 		return (k->warm.check.pidfd < 0 && k->warm.save.pidfd < 0) ||
 		       k->image_gen != key.gen;
+	case EV_SELFTEST:
+	case EV_TIMER_SELFTEST:
+		return k->selftest.child.pidfd < 0;
 	default:
 		return false;
 	}
 }
 
-/* The events of a memory that comes and goes, and of files. */
+/* The events of a memory that comes and goes, of files, and of the test of KVM. */
 static void dispatch_memory(struct keeper *k, const struct loop_event *ev)
 {
 	switch ((enum keeper_ev)ev->key.kind) {
@@ -113,6 +117,12 @@ static void dispatch_memory(struct keeper *k, const struct loop_event *ev)
 		break;
 	case EV_TIMER_CROWD:
 		crowd_on_timer(k);
+		break;
+	case EV_SELFTEST:
+		accel_on_end(k);
+		break;
+	case EV_TIMER_SELFTEST:
+		accel_on_timer(k);
 		break;
 	default:
 		break;

@@ -37,6 +37,7 @@
 #include "lib/vmm/vmm.h"
 #include "ports.h"
 #include "pool.h"
+#include "accel.h"
 
 #define KEEPER_MAX_LINKS 4
 #define KEEPER_MAX_ASKS 8
@@ -138,6 +139,8 @@ enum keeper_ev {
 	EV_TIMER_PORTS,
 	EV_CROWD, /* a lookup of virtiofsd waits */
 	EV_TIMER_CROWD,
+	EV_SELFTEST, /* the child that tests KVM has ended */
+	EV_TIMER_SELFTEST,
 };
 
 /* A question to the guest: the body goes out on a socket pair that edge bridges to a stream. */
@@ -449,6 +452,7 @@ struct keeper {
 	char *run_dir; /* runtime/s/<id> */
 	char *initrd;
 	struct disks disks;
+	struct accel selftest;
 	struct warm warm;
 	struct pool pool;
 	struct freeze freeze;
@@ -497,7 +501,9 @@ void keeper_init(struct keeper *k);
 void keeper_dispatch(struct keeper *k, const struct loop_event *ev);
 
 /* start.c: the steps from nothing to a booting machine, and their undo. */
+/* 1: accel.h decides meanwhile, and calls start_go_on. */
 int start_prepare(struct keeper *k, struct err *err) MUST_CHECK;
+int start_go_on(struct keeper *k, struct err *err) MUST_CHECK;
 /* Only the choice of the accelerator, for `sbx diagnose`. */
 int start_selftest(struct keeper *k, struct err *err) MUST_CHECK;
 /* What a restored machine needs besides qemu. */

@@ -109,7 +109,7 @@ static void run(struct keeper *k)
 	int r = start_prepare(k, &err);
 
 	if (r == 0)
-		r = start_machine(k, &err);
+		r = start_go_on(k, &err);
 	if (r < 0)
 		stop_begin(k, 0, err_text(&err, r));
 	while (!k->over) {

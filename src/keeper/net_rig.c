@@ -290,6 +290,7 @@ int rig_up(void **state)
 	net_init(&rig_k);
 	vault_init(&rig_k);
 	origins_init(&rig_k);
+	accel_init(&rig_k);
 	warm_init(&rig_k);
 	suspend_init(&rig_k);
 	ports_init(&rig_k);

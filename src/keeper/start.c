@@ -1,8 +1,8 @@
 /*
  * start - from nothing to a running guest, in named steps, each with its undo.
  *
- * How      start_prepare makes what lasts (accelerator, disks, initrd); start_machine makes what
- *          lives (port, share, qemu, edge). Then edge says READY, /setup tells the guest who it is,
+ * How      start_prepare and start_go_on make what lasts (initrd, accelerator, disks); start_machine
+ *          makes what lives (port, share, qemu, edge). Then edge says READY, /setup tells the guest who it is,
  *          and the sandbox runs. The boot watchdog tries once more before it gives up.
  * Trust    Paths come from the user's own spec and folders. The guest says only yes or no.
  */
@@ -24,7 +24,6 @@
 #include "lib/base/str.h"
 #include "lib/settings/settings.h"
 #include "lib/vmm/initrd.h"
-#include "lib/vmm/selftest.h"
 
 static char *own_file(const struct keeper *k, const char *name)
 {
@@ -62,35 +61,13 @@ static int step_initrd(struct keeper *k, struct err *err)
 	return r < 0 ? r : initrd_write(k->initrd, init, modules, err);
 }
 
-static int step_accel(struct keeper *k, struct err *err)
-{
-	static const enum selftest_wish wishes[] = {
-		[SPEC_ACCEL_AUTO] = SELFTEST_AUTO,
-		[SPEC_ACCEL_KVM] = SELFTEST_WANT_KVM,
-		[SPEC_ACCEL_TCG] = SELFTEST_WANT_TCG,
-	};
-	AUTO_FREE char *cache = paths_get(PATHS_RUNTIME, NULL);
-	struct selftest_input in = {
-		.kernel = k->disks.template.kernel, .initrd = k->initrd, .cache_dir = cache};
-	int r = vmm_accel_decide(wishes[k->spec.accel], &in, &k->accel, err);
-
-	if (r < 0)
-		return r;
-	(void)!str_copy(
-		k->state.accel, sizeof(k->state.accel), k->accel == VMM_KVM ? "kvm" : "tcg");
-	if (k->accel != VMM_KVM)
-		log_warn("software emulation (TCG) is no isolation boundary; the jail around qemu "
-			 "is the wall that is left");
-	return 0;
-}
-
 int start_selftest(struct keeper *k, struct err *err)
 {
 	int r = step_template(k, err);
 
 	if (r == 0)
 		r = step_initrd(k, err);
-	return r < 0 ? r : step_accel(k, err);
+	return r < 0 ? r : accel_decide(k, err);
 }
 
 /* A memory image brings disks of its own. */
@@ -128,11 +105,20 @@ int start_prepare(struct keeper *k, struct err *err)
 	static const struct step steps[] = {
 		{1, "looking for the template", step_template},
 		{2, "making the initrd", step_initrd},
-		{3, "choosing the accelerator", step_accel},
+	};
+	int r = run_steps(k, steps, ARRAY_LEN(steps), err);
+
+	return r < 0 ? r : accel_begin(k, err);
+}
+
+int start_go_on(struct keeper *k, struct err *err)
+{
+	static const struct step steps[] = {
 		{5, "making the disks", step_disks},
 	};
+	int r = run_steps(k, steps, ARRAY_LEN(steps), err);
 
-	return run_steps(k, steps, ARRAY_LEN(steps), err);
+	return r < 0 ? r : start_machine(k, err);
 }
 
 /* The socket behind a port of the guest. Its name is removed at once: from then on only who holds
@@ -384,6 +370,7 @@ void start_stop_share(struct keeper *k)
 void start_undo(struct keeper *k)
 {
 	loop_timer_clear(&k->loop, &k->boot_timer);
+	accel_undo(k);
 	warm_undo(k);
 	trust_forget(k);
 	edge_kill(k);
