@@ -314,7 +314,8 @@ void line_again(struct origin *o, struct line *l)
 
 void line_wake(struct origin *o, struct line *l, uint64_t ms)
 {
-	set_timer(o, l, ms);
+	if (!l->timer.pos || l->timer.at_ms > clock_mono_ms() + ms)
+		set_timer(o, l, ms);
 }
 
 void line_on_timer(struct origin *o, struct loop_key key)

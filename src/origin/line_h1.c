@@ -291,7 +291,8 @@ static enum turn read_answer(struct origin *o, struct line *l, struct h1 *h)
 	struct slice in;
 	ssize_t n;
 
-	if (!exchange_has_room(h->x))
+	h->x->is_stopped = !exchange_has_room(h->x);
+	if (h->x->is_stopped)
 		return TURN_WAITS;
 	n = line_recv(l, buf, sizeof(buf));
 	if (n == -EAGAIN)

@@ -268,7 +268,8 @@ static int start(struct origin *o, struct line *l, struct exchange *x)
 		x->stream = NULL;
 		return -EPIPE;
 	}
-	loop_timer_clear(&o->loop, &l->timer);
+	if (l->n_exchanges == 1) /* with others it is the time of a turn that they wait for */
+		loop_timer_clear(&o->loop, &l->timer);
 	if (req->expect_continue) {
 		s->expect_until_ms = clock_mono_ms() + H2_EXPECT_MS;
 		line_wake(o, l, H2_EXPECT_MS);

@@ -68,7 +68,8 @@ bool h2_give_held(struct h2_stream *s)
 		if (!talk_flush(h->o, s->x))
 			return false;
 	}
-	if (bufq_len(&s->held))
+	s->x->is_stopped = bufq_len(&s->held) > 0;
+	if (s->x->is_stopped)
 		return true;
 	bufq_trim(&s->held);
 	return s->has_end ? give_end(s) : true;
@@ -90,11 +91,13 @@ static int on_data(
 	if (bufq_len(&s->held) == 0 && exchange_has_room(s->x)) {
 		if (give(s, data))
 			widen(s, n);
-	} else if (bufq_put(&s->held, data) < n) {
-		h2_break(h, "it sends more than it may");
-		return NGHTTP2_ERR_CALLBACK_FAILURE;
+		return 0;
 	}
-	return 0;
+	s->x->is_stopped = true;
+	if (bufq_put(&s->held, data) == n)
+		return 0;
+	h2_break(h, "it sends more than it may");
+	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 static void on_end(struct h2_stream *s)
@@ -330,18 +333,16 @@ static void settle_stream(struct h2_stream *s, uint64_t now)
 
 void h2_settle(struct h2_line *h)
 {
-	uint64_t now = clock_mono_ms(), next_ms = 0;
+	uint64_t now = clock_mono_ms();
 
 	h->is_due = false;
 	h->is_walking = true;
 	for (struct h2_stream *s = h->first; s; s = s->next) {
 		if (s->x && s->expect_until_ms > now)
-			next_ms = MAX(next_ms, s->expect_until_ms - now);
+			line_wake(h->o, h->l, s->expect_until_ms - now);
 		if (s->x)
 			settle_stream(s, now);
 	}
 	h->is_walking = false;
 	h2_sweep(h);
-	if (next_ms)
-		line_wake(h->o, h->l, next_ms);
 }

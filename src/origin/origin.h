@@ -110,7 +110,7 @@ struct line_ops {
 	int (*end)(struct origin *o, struct exchange *x, const struct http_headers *trailers);
 	/* The exchange leaves: it is answered, or given up by us or edge; perhaps never started. */
 	void (*leave)(struct origin *o, struct line *l, struct exchange *x);
-	/* x has room for more of its answer again (exchange_has_room). */
+	/* x has room for more of its answer again (exchange_has_room), and the line had set x->is_stopped. */
 	void (*resume)(struct origin *o, struct line *l, struct exchange *x);
 	/* Bytes may be read or written. */
 	void (*on_event)(struct origin *o, struct line *l);
@@ -222,8 +222,9 @@ struct exchange {
 	struct loop_timer timer;
 	struct origin_result result; /* grows; said once */
 	bool result_due, result_said, closed_due;
-	bool edge_shut; /* nothing more is said to edge */
-	bool wants_h1;	/* the server wants HTTP/1.1 for it */
+	bool edge_shut;	 /* nothing more is said to edge */
+	bool wants_h1;	 /* the server wants HTTP/1.1 for it */
+	bool is_stopped; /* its line has more of the answer, which waits for exchange_has_room */
 };
 
 /* ---- the credential ---- */
@@ -499,7 +500,7 @@ void line_leave(struct origin *o, struct exchange *x);
 void line_drop(struct origin *o, struct line *l);
 /* Asks for another turn: nothing new will come, and there was more to do. */
 void line_again(struct origin *o, struct line *l);
-/* As line_again after a while, for a line that has exchanges. */
+/* As line_again after a while, for a line that has exchanges; a turn that comes sooner stays. */
 void line_wake(struct origin *o, struct line *l, uint64_t ms);
 /* While it is held a line is not dropped when its last exchange leaves. line_release gives the number that
  * is left; when it is 0 line_settle does what was put off: the line is kept for the next ones, or dropped. */

@@ -8,7 +8,9 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "line_h2.h"
 
 #define ROUNDS 3
 
@@ -36,7 +38,7 @@ char play_values[PLAY_VALUES][40];
 unsigned play_n_values;
 static uint32_t wants[64], needs[8];
 static unsigned n_wants, n_needs;
-static bool next_is_h2;
+static bool next_is_h2, next_is_mute;
 static struct slice steps;
 static int channel[2];
 static uint32_t n_ids;
@@ -106,7 +108,9 @@ int tls_begin(struct origin *unused, struct line *l)
 	struct side *s = play_side(l);
 
 	free(s->in);
-	*s = (struct side){.is_h2 = next_is_h2 && !l->h1_only, .room = SIZE_MAX};
+	*s = (struct side){.is_h2 = next_is_h2 && !l->h1_only, .is_new = true, .room = SIZE_MAX};
+	if (s->is_h2 && !next_is_mute)
+		play_server_hello(s);
 	return 0;
 }
 
@@ -290,11 +294,49 @@ static void turn_exchanges(void)
 	}
 }
 
+static bool has_turn(const struct line *l)
+{
+	return l->timer.pos && l->timer.at_ms <= clock_mono_ms();
+}
+
+/* As epoll would: what is there and was told is not told again. */
 static void turn_lines(void)
 {
-	for (size_t i = 0; i < ORIGIN_MAX_CONNS; i++)
-		if (play_origin.lines[i].state == LINE_READY)
-			play_origin.lines[i].ops->on_event(&play_origin, &play_origin.lines[i]);
+	for (size_t i = 0; i < ORIGIN_MAX_CONNS; i++) {
+		struct line *l = &play_origin.lines[i];
+		struct side *s = play_side(l);
+		bool is_told = l->state == LINE_READY && s->is_new;
+
+		if (is_told) {
+			s->is_new = false;
+			l->ops->on_event(&play_origin, l);
+		} else if (l->state == LINE_READY && has_turn(l)) {
+			loop_timer_clear(&play_origin.loop, &l->timer);
+			line_on_timer(&play_origin, l->timer.key);
+		}
+	}
+}
+
+/* Content of the server's that edge has not got. */
+static bool is_waiting(const struct exchange *x)
+{
+	const struct side *s = play_side(x->line);
+	const struct h2_stream *stream = x->stream;
+
+	return s->at < s->n_in || (stream && s->is_h2 && bufq_len(&stream->held));
+}
+
+static void check_flow(void)
+{
+	for (size_t i = 0; i < ORIGIN_SLOTS; i++) {
+		const struct exchange *x = &play_origin.exchanges[i];
+
+		if (x->state != EXCHANGE_TALK || !x->line || !is_waiting(x))
+			continue;
+		play_stats->n_full++;
+		play_check(!exchange_has_room(x) || play_side(x->line)->is_new || has_turn(x->line),
+			"content waits although edge has room");
+	}
 }
 
 void play_turn(void)
@@ -311,6 +353,7 @@ void play_turn(void)
 			if (edges[i].fd >= 0 && !edges[i].is_lazy)
 				edge_reads(&edges[i]);
 	}
+	check_flow();
 }
 
 /* ---- keeper and vault ---- */
@@ -345,6 +388,7 @@ static void give_socket(uint8_t how)
 	else
 		fd = eventfd(0, EFD_CLOEXEC);
 	next_is_h2 = how % 2 == 0;
+	next_is_mute = how % 8 == 2;
 	play_check(origin_answer_want(channel[0], take_first(wants, &n_wants), &result, fd) == 0,
 		"SOCKET");
 	fd_close(&fd);
@@ -425,6 +469,8 @@ static void edge_step(enum play_step what)
 		break;
 	case PLAY_READ:
 		e->is_lazy = !e->is_lazy;
+		if (!e->is_lazy)
+			edge_reads(e);
 		break;
 	default:
 		edge_closes(e);
@@ -501,7 +547,7 @@ static void finish(void)
 	for (size_t i = 0; i < PLAY_EDGES; i++)
 		edge_closes(&edges[i]);
 	for (size_t i = 0; i < ORIGIN_MAX_CONNS; i++)
-		sides[i].is_cut = true;
+		sides[i].is_cut = sides[i].is_new = true;
 	play_turn();
 	for (size_t i = 0; i < ORIGIN_SLOTS; i++)
 		if (play_origin.exchanges[i].state == EXCHANGE_ENDING)

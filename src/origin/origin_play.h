@@ -8,8 +8,8 @@
  *          HTTP/2. The server says values back, whole and in pieces. A turn (PLAY_TURN, and before some steps) lets
  *          origin do what its sockets would have told it.
  * Trust    Test program.
- * Never    Returns when a value reached edge, when edge got what is not one whole response, or when something
- *          is left behind: it says what and aborts.
+ * Never    Returns when a value reached edge, when edge got what is not one whole response, when content waits
+ *          although edge has room for it, or when something is left behind: it says what and aborts.
  * See      origin_model_test.c, line_h2_fuzz.c, sweep.c
  */
 #pragma once
@@ -30,17 +30,23 @@ enum play_step {
 	PLAY_RENEW,  /* the keeper says that there is a newer token */
 	PLAY_EXPIRE, /* the value is to be asked for again */
 	PLAY_HEAD,   /* + which, how: the server's head, with a value in it or a fault */
-	PLAY_DATA,   /* + which, how: content, with a value in it, perhaps in two pieces */
-	PLAY_END,    /* + which, how: the end, with trailers or without */
-	PLAY_RESET,  /* + which, how: RST_STREAM, or the connection ends */
-	PLAY_ROOM,   /* + which: the server reads, or stops reading */
-	PLAY_FRAME,  /* + which, how: SETTINGS, WINDOW_UPDATE, GOAWAY, PING, raw bytes */
-	PLAY_TIMER,  /* + which: an exchange's time is over, or nothing came for a moment */
+	PLAY_DATA, /* + which, how: content, with a value in it, perhaps in two pieces; or PLAY_FLOOD */
+	PLAY_END,   /* + which, how: the end, with trailers or without */
+	PLAY_RESET, /* + which, how: RST_STREAM, or the connection ends */
+	PLAY_ROOM,  /* + which: the server reads, or stops reading */
+	PLAY_FRAME, /* + which, how: SETTINGS, WINDOW_UPDATE, GOAWAY, PING, raw bytes */
+	PLAY_TIMER, /* + which: an exchange's time is over, or nothing came for a moment */
 	PLAY_N_STEPS,
 };
 
+/* As the `how` of PLAY_DATA: 32 KiB of zeros, which may be the beginning of a value in UTF-32. */
+#define PLAY_FLOOD 248
+/* Origin hears of the step together with the next one. */
+#define PLAY_AND(step) ((step) + PLAY_N_STEPS * (192 / PLAY_N_STEPS + 1))
+
 struct play_stats {
 	uint64_t n_exchanges, n_said_back, n_removed, n_ended;
+	uint64_t n_full; /* turns after which content waited for edge */
 };
 
 /* All of the steps, then every exchange and line ends. *stats grows. */

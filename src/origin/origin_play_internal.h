@@ -15,6 +15,7 @@
 /* The server's end of a line. */
 struct side {
 	bool is_h2, is_cut;
+	bool is_new; /* bytes, room or an end that origin was not told of */
 	uint8_t *in;
 	size_t n_in, at, room;
 };
@@ -32,3 +33,5 @@ struct side *play_side(const struct line *l);
 void play_turn(void);
 void play_step(uint8_t c);
 void play_server_step(enum play_step what);
+/* SETTINGS, without which nothing else of a server of HTTP/2 counts. */
+void play_server_hello(struct side *s);

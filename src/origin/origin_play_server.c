@@ -34,6 +34,7 @@ static void say(struct side *s, const void *p, size_t n)
 	s->in = xrealloc(s->in, s->n_in + n);
 	memcpy(s->in + s->n_in, p, n);
 	s->n_in += n;
+	s->is_new = true;
 }
 
 static void frame(struct side *s, uint8_t type, uint8_t flags, int32_t id, const void *p, size_t n)
@@ -44,6 +45,11 @@ static void frame(struct side *s, uint8_t type, uint8_t flags, int32_t id, const
 	say(s, head, sizeof(head));
 	if (n)
 		say(s, p, n);
+}
+
+void play_server_hello(struct side *s)
+{
+	frame(s, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
 }
 
 static int32_t stream_of(const struct exchange *x)
@@ -113,6 +119,14 @@ static void say_piece(struct exchange *x, const char *text, size_t n)
 	say(s, "\r\n", 2);
 }
 
+static void flood(struct exchange *x)
+{
+	static const char zeros[16384];
+
+	say_piece(x, zeros, sizeof(zeros));
+	say_piece(x, zeros, sizeof(zeros));
+}
+
 /* In two pieces other things may happen between them. */
 static void say_data(struct exchange *x, uint8_t how)
 {
@@ -162,7 +176,7 @@ static void reset(struct exchange *x, uint8_t how)
 	if (s->is_h2 && how < 224)
 		frame(s, NGHTTP2_RST_STREAM, 0, stream_of(x), code, sizeof(code));
 	else
-		s->is_cut = true;
+		s->is_cut = s->is_new = true;
 }
 
 static void other_frame(struct exchange *x, uint8_t how)
@@ -203,6 +217,7 @@ static void set_room(struct exchange *x, uint8_t how)
 	struct side *s = play_side(x->line);
 
 	s->room = how & 1 ? SIZE_MAX : how % 8 ? (size_t)how * 1024 : 0;
+	s->is_new = true;
 }
 
 static void fire_timer(struct exchange *x, uint8_t how)
@@ -225,7 +240,10 @@ void play_server_step(enum play_step what)
 		say_head(x, how);
 		break;
 	case PLAY_DATA:
-		say_data(x, how);
+		if (how >= PLAY_FLOOD)
+			flood(x);
+		else
+			say_data(x, how);
 		break;
 	case PLAY_END:
 		say_end(x, how);

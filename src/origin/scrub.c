@@ -228,7 +228,7 @@ void answer_on_idle(struct origin *o, struct exchange *x)
 	if (n == 0)
 		return;
 	if ((x->state == EXCHANGE_RAW ? put_raw : answer_put_data)(x, slice_of(out, n)) == 0)
-		(void)!talk_flush(o, x);
+		talk_pump(o, x); /* its flush may be the one that finds room */
 }
 
 static int put_last(struct exchange *x, struct http_headers *trailers)

@@ -178,12 +178,22 @@ bool talk_flush(struct origin *o, struct exchange *x)
 	return true;
 }
 
+/* What the line did not read or holds because edge did not read. The line has noted it: room may have come from
+ * another flush than the caller's. */
+static void resume_line(struct origin *o, struct exchange *x)
+{
+	struct line *l = x->line;
+
+	if (!l || !x->is_stopped || !exchange_has_room(x))
+		return;
+	x->is_stopped = false;
+	l->ops->resume(o, l, x);
+}
+
 void talk_pump(struct origin *o, struct exchange *x)
 {
 	const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-	bool had_room = exchange_has_room(x);
 	uint32_t gen = x->gen;
-	struct line *l;
 
 	if (x->token) { /* its request was read; only what waits for edge is left */
 		if (x->edge_fd >= 0 && !talk_flush(o, x))
@@ -203,10 +213,7 @@ void talk_pump(struct origin *o, struct exchange *x)
 			exchange_set_timer(o, x, ORIGIN_IDLE_MS);
 		if (step == STEP_MOVED)
 			continue;
-		/* what the line did not read because edge did not */
-		l = x->line;
-		if (l && !had_room && exchange_has_room(x))
-			l->ops->resume(o, l, x);
+		resume_line(o, x);
 		return;
 	}
 	/* Setting an edge-triggered event anew tells it again. */
