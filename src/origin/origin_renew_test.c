@@ -183,6 +183,30 @@ static void test_the_value_before_is_removed_too(void **state)
 	end(r, &s);
 }
 
+/* The same for a reference: its time is over, another value came, and the response of a later request shows the
+ * first one. */
+static void test_the_value_before_is_removed_when_it_has_expired(void **state)
+{
+	struct rig *r = rig_start(NULL);
+	struct server s = {0};
+	int fd;
+
+	rig_up(r, RIG_HOST, ORIGIN_HAS_SECRET);
+	fd = rig_ask(r, &(struct rig_req){.path = "/"});
+	serve(r, &s);
+	rig_send_value(r, rig_expect(r, ORIGIN_NEED), V1, 1);
+	until_sent(&s);
+	say_back(&s, "200 OK", V1);
+	must_be_clean(fd);
+	(void)usleep(1100000);
+	fd = rig_ask(r, &(struct rig_req){.path = "/"});
+	rig_give_value(r, V2);
+	until_sent(&s);
+	say_back(&s, "200 OK", V1);
+	must_be_clean(fd);
+	end(r, &s);
+}
+
 /* More values came since than are kept: what was sent with a request is searched for all the same. */
 static void test_replaced_many_times_while_a_request_is_under_way(void **state)
 {
@@ -259,6 +283,7 @@ int main(void)
 		cmocka_unit_test(test_asked_again_while_a_request_is_under_way),
 		cmocka_unit_test(test_asked_again_while_a_request_is_under_way_h2),
 		cmocka_unit_test(test_the_value_before_is_removed_too),
+		cmocka_unit_test(test_the_value_before_is_removed_when_it_has_expired),
 		cmocka_unit_test(test_replaced_many_times_while_a_request_is_under_way),
 		cmocka_unit_test(test_renewed_while_a_refresh_is_under_way),
 	};
