@@ -29,6 +29,13 @@ function credential(headers) {
 
 const each = (text, f) => [...Buffer.from(text)].map(f).join("");
 const hex = (byte) => byte.toString(16).padStart(2, "0");
+
+function base32(text) {
+  const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+  const bits = each(text, (byte) => byte.toString(2).padStart(8, "0"));
+  return bits.match(/.{1,5}/g).map((five) => digits[parseInt(five.padEnd(5, "0"), 2)]).join("");
+}
+
 const spoken = {
   plain: (v) => `value=${v};`,
   base64: (v) => Buffer.from(v).toString("base64"),
@@ -44,6 +51,10 @@ const spoken = {
   htmlhex: (v) => each(v, (b) => `&#x${hex(b)};`),
   utf16: (v) => Buffer.from(v, "utf16le"),
   twice: (v) => v + v,
+  upper: (v) => v.toUpperCase(),
+  base32,
+  colons: (v) => Buffer.from(v).toString("hex").match(/../g).join(":"),
+  utf32: (v) => Buffer.concat([...Buffer.from(v)].map((b) => Buffer.from([b, 0, 0, 0]))),
 };
 
 function packed(coding, bytes) {
@@ -84,11 +95,16 @@ function reflect(req, res, how) {
   return res.end(around);
 }
 
+function requestLines(req) {
+  const lines = [`${req.method} ${req.url}`];
+  for (let i = 0; i < req.rawHeaders.length; i += 2) lines.push(`${req.rawHeaders[i]}: ${req.rawHeaders[i + 1]}`);
+  return lines;
+}
+
 // The whole request given back, in the form that ?form= says: `sbx prove --echo`.
 function mirror(req, res, url) {
   const form = url.searchParams.get("form") ?? "plain";
-  const lines = [`${req.method} ${req.url}`];
-  for (let i = 0; i < req.rawHeaders.length; i += 2) lines.push(`${req.rawHeaders[i]}: ${req.rawHeaders[i + 1]}`);
+  const lines = requestLines(req);
   const text = lines.join("\n") + "\n";
   if (url.searchParams.has("redirect")) {
     res.writeHead(302, { location: url.searchParams.get("redirect") });
@@ -202,14 +218,24 @@ function onRequest(req, res) {
   });
 }
 
+// The whole request given back in one frame, and the end: a plain one, or one that a server must not send.
+function mirrorFrame(req, socket, kind) {
+  const text = Buffer.from(requestLines(req).join("\n") + "\n");
+  const masked = kind === "masked";
+  const head = Buffer.from([kind === "reserved" ? 0xc1 : 0x81, (masked ? 0x80 : 0) | 126, text.length >> 8, text.length & 255, ...(masked ? [0, 0, 0, 0] : [])]);
+  socket.end(Buffer.concat([head, text]));
+}
+
 // A websocket that gives back what it gets: frames of up to 125 bytes.
 function onUpgrade(req, socket) {
   const accept = createHash("sha1").update(req.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest("base64");
   record(req);
   socket.on("error", () => {});
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
+  const url = new URL(req.url, "https://here.test");
+  if (url.pathname.startsWith("/mirror")) return mirrorFrame(req, socket, url.searchParams.get("frame"));
   let had = Buffer.alloc(0);
-  socket.on("data", (piece) => {
+  return socket.on("data", (piece) => {
     had = Buffer.concat([had, piece]);
     while (had.length >= 6 && had.length >= 6 + (had[1] & 127)) {
       const n = had[1] & 127;

@@ -185,6 +185,17 @@ HOLES += [
     Hole("trace-with-credential", "lib/gate/gate.c", "ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {", "ask->kind == EDGE_ASK_HTTP && !may_carry(ask) && ask->port == 1) {"),
     Hole("authority-not-compared", "lib/http/canon_name.c", "if (names->authority.given && !is_same(&names->authority, target, port))",
          "if (names->authority.given && !names->sni.given && !is_same(&names->authority, target, port))"),
+    # F2, H2, F9, H4, F1 of docs/review.md
+    Hole("new-keys-handed-out", "src/origin/slot.c", "if (refuse_judge(o, x, ret_where) < 0)", "if (refuse_judge(o, x, ret_where) < 0 && !x)"),
+    Hole("foreign-fields-pass", "lib/service/service.c", "\tif (is_known(s, where, name))\n\t\treturn judge_known(s, where, name, value);\n",
+         "\tif (where != SERVICE_IN_HEADER || !service_is_word(name, \"authorization\"))\n\t\treturn SERVICE_PLAIN;\n"
+         "\tif (is_known(s, where, name))\n\t\treturn judge_known(s, where, name, value);\n"),
+    Hole("masked-frames-pass", "lib/http/ws.c", "if ((w->n_head == 1 && c & RSV) || (w->n_head == 2 && c & MASK))", "if (false)"),
+    Hole("searched-for-what-is-here", "src/origin/sweep.c", "\tif (!now || (x->result.used && !x->pinned))\n\t\treturn NULL;\n",
+         "\tstruct values v = {0};\n\n\tif (!now || (x->result.used && !x->pinned))\n\t\treturn NULL;\n"
+         "\tfor (size_t i = 0; i < ORIGIN_N_WHICH; i++)\n\t\tif (o->value[i].state == VALUE_HERE)\n\t\t\tadd_parts(&v, o->value[i].frame.value);\n"
+         "\tif (v.n || x->pinned)\n\t\treturn make(&v, NULL);\n"),
+    Hole("base32-not-found", "lib/scrub/scrub_match.c", "\treturn c >= 'a' && c <= 'z' ? c - 'a' : -1;\n", "\treturn -1;\n"),
     Hole("answers-not-looked-through", "src/origin/sweep.c", "return x->pinned ? join(x->pinned, now) : share(now);", "return make(&(struct values){0}, NULL);"),
 ]
 
@@ -242,10 +253,15 @@ MUTATIONS = [
     Mutation(red=names("exec-environment"), hole="exec-takes-environment"),
     Mutation(red=names("vault-memory", "origin-memory"), hole="vault-dumpable"),
     Mutation(red=names("no-cores"), hole="vault-core"),
-    Mutation(red=names("foreign-key"), hole="foreign-key-replaced"),
+    Mutation(red=names("foreign-key", "foreign-fields"), hole="foreign-key-replaced"),
+    Mutation(red=names("foreign-fields"), hole="foreign-fields-pass"),
+    Mutation(red=names("new-key"), hole="new-keys-handed-out"),
+    Mutation(red=names("websocket-frames"), hole="masked-frames-pass"),
+    Mutation(red=names("renewed-value"), hole="searched-for-what-is-here", alone=True),
+    Mutation(red=names("reflected-rare"), hole="base32-not-found"),
     Mutation(red=names("plain-http"), hole="plain-to-bound-host"),
     Mutation(red=names("trace"), hole="trace-with-credential"),
     Mutation(red=names("other-host-header"), hole="authority-not-compared"),
     # what comes back unseen goes through edge and qemu, too
-    Mutation(red=names(*(f"reflected-{i}" for i in ("body", "header", "gzip", "base64", "hex", "percent")), "memory-of-programs"), hole="answers-not-looked-through"),
+    Mutation(red=names(*(f"reflected-{i}" for i in ("body", "header", "gzip", "base64", "hex", "percent", "rare")), "renewed-value", "websocket-frames", "memory-of-programs"), hole="answers-not-looked-through"),
 ]
