@@ -43,6 +43,10 @@ static const struct {
 		"own|other stream|seqpacket PATH [HEAD]: whether the listener talks to this user, "
 		"after the HEAD of a request; "
 		"other: in a user namespace with subordinate ids"},
+	{"vault", probe_vault,
+		"PATH: asks the vault at this socket for a value, in each way that is open to its "
+		"own "
+		"user"},
 	{"swap", probe_swap, "A B MS: exchanges two names for so long"},
 	{"unix-connect", probe_unix_connect, "PATH"},
 	{"unix-listen", probe_unix_listen, "PATH MS: until somebody connects"},

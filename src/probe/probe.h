@@ -32,6 +32,7 @@ int probe_sum(int argc, char **argv);
 int probe_local(int argc, char **argv);
 int probe_peer(int argc, char **argv);
 int probe_swap(int argc, char **argv);
+int probe_vault(int argc, char **argv);
 int probe_unix_connect(int argc, char **argv);
 int probe_unix_listen(int argc, char **argv);
 int probe_xattr_list(int argc, char **argv);

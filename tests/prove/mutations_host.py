@@ -158,6 +158,14 @@ LISTEN = """	{
 
 MUTATIONS += [
     hole("probe-shell", "src/sbx/prove_script.c", 'access("/bin/dash", X_OK) == 0 ? "/bin/dash" : "/bin/sh"', '"/bin/bash"', ("host/probe-shell",)),
+    hole("vault-releases", "lib/ipc/vault_chan.c", "[VAULT_RELEASE] = {VAULT_FROM_PEER, IN(SANDBOX), STAYS}",
+         "[VAULT_RELEASE] = {VAULT_FROM_PEER, IN(SANDBOX) | IN(ADMIN), STAYS}", ("host/vault-own-user",)),
+    hole("own-folders", "lib/share/place.c", "\t\tif (place_is_in(real, own.dirs[i]))\n", "\t\tif (!real[0] && place_is_in(real, own.dirs[i]))\n",
+         ("host/own-folders-refused",)),
+    hole("waits-for-pipe", "lib/base/file.c", "O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY", "O_RDONLY | O_CLOEXEC", ("host/pipe-for-file",)),
+    hole("completion", "src/sbx/completion.c", 'COMPREPLY+=(\\"$(printf %q \\"$name\\")\\")', 'COMPREPLY+=(\\"$name\\")', ("host/completion",)),
+    hole("template-name", "src/sbx/cmd_template_save.c", "\tif (!is_taken(name, old) || strcmp(was, id) == 0)\n", "\tif (!is_taken(name, old) || strcmp(was, id) == 0 || name[0])\n",
+         ("host/template-name",)),
     hole("listens", LINK, "\tk->listen_fd = TAKE_FD(fd);\n", "\tk->listen_fd = TAKE_FD(fd);\n" + LISTEN, ("host/tcp-listeners", "host/udp-sockets", "host/abstract-sockets")),
     hole("api-anybody", "src/sbxd/conn.c", " && uc.uid == geteuid();", ";", ("host/api-other-user",)),
     hole("vault-anybody", "src/vault/peer.c", " && cred.uid == geteuid();", ";", ("host/vault-other-user",)),
