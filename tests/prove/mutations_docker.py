@@ -75,6 +75,10 @@ MUTATIONS = [
     Mutation(red=ids("ca"), # its containers got the CA when they were made
              guest="rm -rf /run/sbx-dock; cp -p /run/sbx/ca.pem /run/prove-ca && echo '# PRIVATE KEY' >>/run/sbx/ca.pem",
              undo_guest="rm -rf /run/sbx-dock; cp -p /run/prove-ca /run/sbx/ca.pem"),
+    Mutation(red=ids("proxy-variables"), # its containers got their environment when they were made
+             guest="rm -rf /run/sbx-dock; mkdir -p ~root/.docker; cp -p ~root/.docker/config.json /run/prove-docker 2>/dev/null; "
+                   "echo '{\"proxies\":{\"default\":{\"httpProxy\":\"http://gateway.docker.internal:3128\"}}}' >~root/.docker/config.json",
+             undo_guest="rm -rf /run/sbx-dock; if [ -f /run/prove-docker ]; then mv /run/prove-docker ~root/.docker/config.json; else rm -f ~root/.docker/config.json; fi"),
     Mutation(red=ids("pull"), allow=("dock-pull-*.invalid",)),
     Mutation(red=ids("own-daemon", "data-root"), guest=LIE, undo_guest="rm /usr/local/bin/curl"),
     Mutation(red=ids("host-pid"), guest=STRANGER, undo_guest="pkill -x sbx-keeper; rm /run/sbx-keeper"),
