@@ -96,9 +96,12 @@ static int make_folders(const char *top, struct err *err)
 	AUTO_FREE char *hidden = xasprintf("%s/work/%s", top, PROVE_TWIN_HIDDEN);
 	AUTO_FREE char *plain = xasprintf("%s/work/README", top);
 	AUTO_FREE char *fixed = xasprintf("%s/readonly/README", top);
+	AUTO_FREE char *held = xasprintf("%s/work/held", top);
+	AUTO_FREE char *kept = xasprintf("%s/work/held/kept", top);
 	int r;
 
-	if (mkdir(rw, 0700) < 0 || mkdir(ro, 0700) < 0)
+	if (mkdir(rw, 0700) < 0 || mkdir(ro, 0700) < 0 || mkdir(held, 0700) < 0 ||
+		mkdir(kept, 0700) < 0)
 		return err_errno(err, -errno, "making folders in %s", top);
 	r = file_save(hidden, slice_from_str(text), err);
 	if (r == 0)
@@ -119,6 +122,7 @@ static int start_create(struct prove_twin *t, const struct prove_place *like,
 		add(w, *s);
 	add_own(w, xasprintf("%s/work", folder->path));
 	add_own(w, xasprintf("%s/readonly:ro", folder->path));
+	add_own(w, xasprintf("%s/work/held/kept:ro", folder->path));
 	add_option(w, "--name", xstrdup(t->name));
 	add_option(w, "--template", xstrdup(like->template));
 	add_option(w, "--cpus", xasprintf("%lld", like->cpus));

@@ -104,17 +104,19 @@ class World:
 
 
 def make_layout(env, name):
-    """The workspaces of a sandbox and of its twin: one to write with a hidden file, one to read."""
+    """The workspaces of a sandbox and of its twin: one to write with a hidden file, one to read, and one to read inside the first."""
     folder, read_only = env.make_folder(name), env.make_folder(f"{name}-ro")
     (folder / HIDDEN).write_text("KEY=of-the-host\n")
     (folder / "README").write_text("a workspace\n")
     (read_only / "README").write_text("to be read\n")
-    return folder, read_only
+    kept = folder / "held" / "kept"
+    kept.mkdir(parents=True)
+    return folder, read_only, kept
 
 
 def make_box(env, name, flags=()):
-    folder, read_only = make_layout(env, name)
-    box = env.create(name, folder, f"{read_only}:ro", flags=["--hide", HIDDEN, *flags])
+    folder, read_only, kept = make_layout(env, name)
+    box = env.create(name, folder, f"{read_only}:ro", f"{kept}:ro", flags=["--hide", HIDDEN, *flags])
     box.workspace, box.read_only, box.hidden = folder, read_only, folder / HIDDEN
     return box
 

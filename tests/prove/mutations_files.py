@@ -166,7 +166,7 @@ def shadow_of_host():
 
 
 RO = tuple(f"files/ro-{n}" for n in ("chmod", "chown", "create", "link", "mmap", "remount", "rename", "times", "truncate", "unlink", "write")) + (
-    "files/raw-ro-names", "files/raw-ro-open", "files/raw-ro-setattr")
+    "files/raw-ro-names", "files/raw-ro-open", "files/raw-ro-setattr", "files/held-parent")
 HIDE = tuple(f"files/hide-{n}" for n in ("create", "link", "mounts", "read", "rename", "stat", "unlink", "write")) + ("files/raw-hidden",)
 
 HOLES += [
@@ -182,6 +182,7 @@ HOLES += [
          '"open openat fchmod fchmodat fchmodat2"'),
     Hole("special-files-pass", "lib/jail/profiles.c", '"mknodat/regular mknodat/no-type"', '"mknodat/regular mknodat/no-type mknodat/fifo mknodat/socket"'),
     Hole("copy-follows-links", "src/sbx/cp_dest.c", "if (root_of(w) || lstat(", "if (lstat("),
+    Hole("parents-not-held", "lib/share/scaffold.c", "\tif (outer && !outer->ro)\n", "\tif (outer && !outer->ro && false)\n"),
     # a folder of the host beside the workspaces
     Hole("one-folder-more", "lib/share/scaffold.c", "\tr = tree_set_readonly(source);\n",
          "\tstatic struct scaffold more = {.n = 1, .pins = {{.host = \"/etc\", .guest = \"/more\", .ro = true, .dir = true}}};\n\tstruct stat st;\n\n"
@@ -237,6 +238,7 @@ MUTATIONS = [
     Mutation(red=("files/set-user-id", "files/raw-set-user-id"), hole="set-user-id-passes"),
     Mutation(red=("files/special-files",), hole="special-files-pass"),
     Mutation(red=("files/copy-link",), hole="copy-follows-links"),
+    Mutation(red=("files/held-parent",), hole="parents-not-held"),
     Mutation(red=("files/mount-again", "files/parents", "files/raw-parents", "files/served-tree"), hole="one-folder-more"),
     Mutation(red=("files/base-not-mapped",), hole="kernel-mapped"),
 ]

@@ -31,6 +31,8 @@ HOLES += [
     Hole("no-second-origin", "src/keeper/origin_link.c", "\tblame(k, o)->n_crashes++;\n\treap(k, o, \"sbx-origin ended\");\n",
          "\tblame(k, o)->n_violations = KEEPER_ORIGIN_VIOLATIONS;\n\treap(k, o, \"sbx-origin ended\");\n"),
     Hole("socket-left", "src/keeper/stop.c", "\t(void)unlink(sock);\n", ""),
+    # T1 of docs/review.md
+    Hole("start-follows-links", "lib/share/place.c", "RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS", "RESOLVE_NO_MAGICLINKS"),
     Hole("memory-left", "src/keeper/suspend_file.c",
          "\tremove_folder(dir, SUSPEND_NEW);\n\tremove_folder(dir, SUSPEND_USED);\n", "\tremove_folder(dir, SUSPEND_NEW);\n"),
 ]
@@ -46,5 +48,6 @@ MUTATIONS = [
     Mutation(red=("recovery/kill-edge",), hole="second-edge-jail"),
     Mutation(red=("recovery/kill-origin",), hole="no-second-origin"),
     Mutation(red=("recovery/stop-start",), hole="socket-left"),
+    Mutation(red=("recovery/stop-start",), hole="start-follows-links"),
     Mutation(red=("recovery/suspend-restore",), hole="memory-left"),
 ]
