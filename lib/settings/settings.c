@@ -45,6 +45,13 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.max = 4ull << 40,
 		.help = "memory of a new sandbox, for example 2g; 0 means half of the host's, 512m "
 			"to 4g"},
+	[SETTINGS_VM_DISK] = {.name = "vm.disk",
+		.type = SETTINGS_SIZE,
+		.standard = "0",
+		.min = 1ull << 30,
+		.max = 1ull << 40,
+		.help = "size of the root disk of a new sandbox, for example 40g; at least that of "
+			"its template; 0 means the size of the template's"},
 	[SETTINGS_VM_IDLE_TIMEOUT] = {.name = "vm.idle-timeout",
 		.type = SETTINGS_SECONDS,
 		.standard = "0",

@@ -25,6 +25,7 @@ enum settings_id {
 	SETTINGS_VM_CPUS,	      /* 0: the host's */
 	SETTINGS_VM_IDLE_TIMEOUT,     /* seconds; 0: never */
 	SETTINGS_VM_MEMORY,	      /* 0: half the host's, 512 MiB to 4 GiB */
+	SETTINGS_VM_DISK,	      /* 0: as the template's */
 	SETTINGS_DISK_RESERVE,	      /* bytes; 0: none */
 	SETTINGS_STOP_TIMEOUT,	      /* seconds from the asking to the killing */
 	SETTINGS_SHARE_SPECIAL_FILES, /* true, false */

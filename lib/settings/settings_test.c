@@ -47,6 +47,8 @@ static void a_broken_line_is_named(void **state)
 		{"vm.cpus = two\n", "a whole number"},
 		{"vm.cpus =\n", "a whole number"},
 		{"vm.memory = 1m\n", "cannot be '1m'"},
+		{"vm.disk = 1m\n", "cannot be '1m'"},
+		{"vm.disk = 2t\n", "cannot be '2t'"},
 		{"audit.max-size = 1023k\n", "cannot be '1023k'"},
 		{"audit.max-size = large\n", "a size such as"},
 		{"stop.timeout = 5\n", "a duration"},

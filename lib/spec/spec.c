@@ -190,8 +190,8 @@ bool spec_matches(const struct spec *have, const struct spec *wanted)
 	       word_matches(have->template_id, wanted->template_id) &&
 	       (!wanted->cpus || have->cpus == wanted->cpus) &&
 	       (!wanted->memory || have->memory == wanted->memory) &&
-	       have->idle_s == wanted->idle_s && have->accel == wanted->accel &&
-	       have->force == wanted->force &&
+	       (!wanted->disk || have->disk == wanted->disk) && have->idle_s == wanted->idle_s &&
+	       have->accel == wanted->accel && have->force == wanted->force &&
 	       same_workspaces(have->workspaces, have->n_workspaces, wanted->workspaces,
 		       wanted->n_workspaces) &&
 	       same_workspaces(have->mounts, have->n_mounts, wanted->mounts, wanted->n_mounts) &&

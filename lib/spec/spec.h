@@ -43,6 +43,8 @@
 #define SPEC_MAX_CPUS 256
 #define SPEC_MIN_MEMORY (256ull << 20)
 #define SPEC_MAX_MEMORY (4ull << 40)
+#define SPEC_MIN_DISK (1ull << 30)
+#define SPEC_MAX_DISK (1ull << 40)
 
 enum spec_accel { SPEC_ACCEL_AUTO, SPEC_ACCEL_KVM, SPEC_ACCEL_TCG, SPEC_N_ACCELS };
 
@@ -81,6 +83,7 @@ struct spec {
 			 1]; /* what it stands on (lib/template); "": not said */
 	uint32_t cpus;	     /* 0: not said */
 	uint64_t memory;     /* bytes; 0: not said */
+	uint64_t disk;	     /* bytes of its root disk; 0: as the template's */
 	enum spec_accel accel;
 	struct spec_workspace *workspaces;
 	size_t n_workspaces;

@@ -159,6 +159,8 @@ static int check_numbers(const struct spec *spec, struct err *err)
 		return err_set(err, -EINVAL, "cpus must be 1 to %d", SPEC_MAX_CPUS);
 	if (spec->memory && (spec->memory < SPEC_MIN_MEMORY || spec->memory > SPEC_MAX_MEMORY))
 		return err_set(err, -EINVAL, "memory must be 256 MiB to 4 TiB");
+	if (spec->disk && (spec->disk < SPEC_MIN_DISK || spec->disk > SPEC_MAX_DISK))
+		return err_set(err, -EINVAL, "disk must be 1 GiB to 1 TiB");
 	return 0;
 }
 

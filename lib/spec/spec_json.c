@@ -71,6 +71,11 @@ static int get_memory(const json_t *v, struct spec *spec, struct err *err)
 	return get_number(v, "memory", SPEC_MIN_MEMORY, SPEC_MAX_MEMORY, &spec->memory, err);
 }
 
+static int get_disk(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_number(v, "disk", SPEC_MIN_DISK, SPEC_MAX_DISK, &spec->disk, err);
+}
+
 static int get_idle(const json_t *v, struct spec *spec, struct err *err)
 {
 	uint64_t n = 0;
@@ -305,6 +310,7 @@ static const struct {
 	{"template_id", get_template_id},
 	{"cpus", get_cpus},
 	{"memory", get_memory},
+	{"disk", get_disk},
 	{"accel", get_accel},
 	{"workspaces", get_workspaces},
 	{"mounts", get_mounts},
@@ -438,6 +444,8 @@ json_t *spec_to_json(const struct spec *spec)
 	set_number(o, "generation", spec->generation);
 	set_number(o, "cpus", spec->cpus);
 	set_number(o, "memory", spec->memory);
+	if (spec->disk)
+		set_number(o, "disk", spec->disk);
 	set_word(o, "accel", spec_accel_name(spec->accel));
 	json_object_set_new(
 		o, "workspaces", workspaces_to_json(spec->workspaces, spec->n_workspaces));

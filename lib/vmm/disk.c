@@ -1,5 +1,6 @@
 #include "disk.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,6 +22,10 @@
 #define LOCKS_AT 100
 #define LOCKS_N 200
 #define FREE_STEP_MS 20
+/* Where an image says how large it is. */
+#define QCOW2_MAGIC 0x514649fb
+#define QCOW2_AT_SIZE 24
+#define QCOW2_HEAD 32
 
 /* As tool_run, in the jail, with those images. */
 static int run_jailed(
@@ -66,6 +71,37 @@ static int check_base(const char *path, const char *base, uint64_t *size, struct
 	if (*size < (uint64_t)st.st_size)
 		return err_set(err, -EINVAL,
 			"a disk of %" PRIu64 " bytes is smaller than its base %s", *size, base);
+	return 0;
+}
+
+static int layer_size(const char *path, uint64_t *ret_size, struct err *err)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	uint8_t head[QCOW2_HEAD];
+	uint32_t magic;
+	ssize_t n;
+
+	if (fd < 0)
+		return err_errno(err, -errno, "opening %s", path);
+	n = fd_read_full(fd, head, sizeof(head));
+	memcpy(&magic, head, sizeof(magic));
+	memcpy(ret_size, head + QCOW2_AT_SIZE, sizeof(*ret_size));
+	*ret_size = be64toh(*ret_size);
+	if (n != (ssize_t)sizeof(head) || be32toh(magic) != QCOW2_MAGIC || *ret_size == 0 ||
+		*ret_size > DISK_MAX_BYTES)
+		return err_set(err, -EUCLEAN, "%s is no qcow2 image of at most 1 TiB", path);
+	return 0;
+}
+
+int disk_chain_size(const char *const *files, size_t n, uint64_t *ret_size, struct err *err)
+{
+	struct stat st;
+
+	if (n > 1)
+		return layer_size(files[n - 1], ret_size, err);
+	if (stat(files[0], &st) < 0)
+		return err_errno(err, -errno, "looking at %s", files[0]);
+	*ret_size = (uint64_t)st.st_size;
 	return 0;
 }
 
@@ -153,12 +189,11 @@ static char *chain_json(size_t n)
 	return json;
 }
 
-static int make_raw(const char *base, const char *out, struct err *err)
+static int make_raw(uint64_t size, const char *out, struct err *err)
 {
 	AUTO_CLOSE int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	struct stat st;
 
-	if (fd < 0 || stat(base, &st) < 0 || ftruncate(fd, st.st_size) < 0)
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
 		return err_errno(err, -errno, "making %s", out);
 	return 0;
 }
@@ -170,11 +205,14 @@ int disk_flatten(const char *const *files, size_t n, const char *out, struct err
 		"/disk/out", NULL};
 	char places[VMM_MAX_LAYERS][16], said[MAX_COMPLAINT] = "";
 	struct args a = {};
+	uint64_t size;
 	int r;
 
 	if (n == 0 || n > VMM_MAX_LAYERS)
 		return err_set(err, -EINVAL, "a disk has 1 to %d files", VMM_MAX_LAYERS);
-	r = make_raw(files[0], out, err);
+	r = disk_chain_size(files, n, &size, err);
+	if (r == 0)
+		r = make_raw(size, out, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {

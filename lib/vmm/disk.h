@@ -7,7 +7,7 @@
  *          start and ignores it, as the paths inside the jail are others.
  * Trust    Runs in keeper and sbxd. Paths are ours.
  * Owns     Nothing; a new image is written beside `path` and renamed.
- * Limits   DISK_TIMEOUT_MS, DISK_CHECK_MS, DISK_FREE_MS.
+ * Limits   DISK_TIMEOUT_MS, DISK_CHECK_MS, DISK_FREE_MS, DISK_MAX_BYTES.
  * See      disk_test.c
  */
 #pragma once
@@ -19,10 +19,15 @@
 #define DISK_TIMEOUT_MS 30000
 #define DISK_CHECK_MS 300000
 #define DISK_FREE_MS 10000
+#define DISK_MAX_BYTES (1ull << 40)
 
 /* Makes the overlay `path` on the raw image `base`; -EEXIST when it is there. size 0: as base;
  * a size below that of the base is refused. */
 int disk_make(const char *path, const char *base, uint64_t size, struct err *err) MUST_CHECK;
+/* The size that a guest sees of a chain, files[0] raw and the others qcow2 upwards, as the head of its last
+ * file says. -EUCLEAN when that head is not of qcow2 or its size is 0 or above DISK_MAX_BYTES. */
+int disk_chain_size(
+	const char *const *files, size_t n, uint64_t *ret_size, struct err *err) MUST_CHECK;
 /* qemu-img check: 0 when healthy (leaked clusters are repaired when repair is set), -EUCLEAN when
  * damaged, -EBUSY when in use. */
 int disk_check(const char *path, bool repair, struct err *err) MUST_CHECK;

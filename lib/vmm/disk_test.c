@@ -47,6 +47,32 @@ static void grows_but_never_shrinks(void **state)
 	assert_int_equal(access(small, F_OK), -1);
 }
 
+static void a_chain_is_as_large_as_its_last_layer(void **state)
+{
+	AUTO_FREE char *layer = xasprintf("%s/layer", dir), *flat = xasprintf("%s/flat", dir);
+	const char *files[] = {base, layer};
+	const uint8_t huge[8] = {0, 0, 1, 0, 0, 0, 0, 1}; /* 1 TiB and a byte */
+	AUTO_CLOSE int fd = -1;
+	uint64_t size = 0;
+	struct err err = {};
+	struct stat st;
+
+	assert_int_equal(disk_chain_size(files, 1, &size, NULL), 0);
+	assert_int_equal(size, BASE_BYTES);
+	assert_int_equal(disk_make(layer, base, 2 * BASE_BYTES, NULL), 0);
+	assert_int_equal(disk_chain_size(files, 2, &size, NULL), 0);
+	assert_int_equal(size, 2 * BASE_BYTES);
+	assert_int_equal(disk_flatten(files, 2, flat, NULL), 0);
+	assert_int_equal(stat(flat, &st), 0);
+	assert_int_equal(st.st_size, 2 * BASE_BYTES);
+	fd = open(layer, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, huge, 8, 24), 8);
+	assert_int_equal(disk_chain_size(files, 2, &size, &err), -EUCLEAN);
+	assert_int_equal(ftruncate(fd, 31), 0);
+	assert_int_equal(disk_chain_size(files, 2, &size, &err), -EUCLEAN);
+	assert_int_equal(disk_chain_size((const char *[]){base, base}, 2, &size, &err), -EUCLEAN);
+}
+
 static void says_why_not(void **state)
 {
 	AUTO_FREE char *lost = xasprintf("%s/no/such/folder", dir);
@@ -131,6 +157,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(makes_an_overlay),
 		cmocka_unit_test(grows_but_never_shrinks),
+		cmocka_unit_test(a_chain_is_as_large_as_its_last_layer),
 		cmocka_unit_test(says_why_not),
 		cmocka_unit_test(damage_is_found_and_backing_ignored),
 		cmocka_unit_test(a_locked_disk_is_waited_for),

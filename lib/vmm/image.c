@@ -126,6 +126,8 @@ int image_key(const struct vmm_config *config, const struct image_class *class,
 	r = add_machine(&sum, config, err);
 	if (r == 0)
 		r = add_text(&sum, class->template_id);
+	if (r == 0 && class->disk)
+		r = image_sum_add(&sum, &class->disk, sizeof(class->disk));
 	if (r == 0)
 		r = image_sum_add(&sum, &(uint32_t){IMAGE_FORMAT}, sizeof(uint32_t));
 	if (r == 0)

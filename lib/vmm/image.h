@@ -44,6 +44,7 @@
 struct image_class {
 	const char *template_id;
 	const char *initrd; /* its file, of which the bytes count */
+	uint64_t disk;	    /* bytes of its root disk; 0: as the template's */
 };
 
 /* The machine's command line (as if it were to be restored), the class, qemu's own file and the

@@ -350,7 +350,7 @@ static void key_tells_machines_apart(void **state)
 		.share_fd = 7,
 		.log_fd = -1};
 	struct vmm_config c[] = {base, base, base, base, base};
-	struct image_class cl[] = {class, class};
+	struct image_class cl[] = {class, class, class};
 	char first[IMAGE_KEY_LEN + 1], key[IMAGE_KEY_LEN + 1];
 	AUTO_FREE char *other = xasprintf("%s/initrd2", dir);
 
@@ -379,6 +379,7 @@ static void key_tells_machines_apart(void **state)
 	}
 	cl[0].template_id = "tie";
 	cl[1].initrd = other;
+	cl[2].disk = 40ull << 30;
 	write_to(other, "initrd2");
 	for (size_t i = 0; i < ARRAY_LEN(cl); i++) {
 		key_of(&base, &cl[i], key);

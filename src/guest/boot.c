@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "file.h"
+#include "grow.h"
 #include "modules.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -165,6 +166,7 @@ int boot_root(struct err *err)
 	(void)mkdir(NEW_ROOT, 0755);
 	if (mount(BOOT_ROOT_DISK, NEW_ROOT, "ext4", MS_NOATIME, "") < 0)
 		return err_errno(err, -errno, "mounting the disk %s", BOOT_ROOT_DISK);
+	grow_file_system(BOOT_ROOT_DISK, NEW_ROOT);
 	r = move_mounts();
 	if (r == 0)
 		r = enter_root();

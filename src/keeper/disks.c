@@ -10,9 +10,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 #include "lib/base/mem.h"
+#include "lib/base/str.h"
 #include "lib/vmm/disk.h"
 
 char *disks_layer(const char *dir, enum template_disk disk, size_t n)
@@ -64,6 +66,27 @@ int disks_open_template(struct disks *d, const char *name, const char *id, struc
 	return r;
 }
 
+int disks_set_size(struct disks *d, uint64_t root, struct err *err)
+{
+	char want[32];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < TEMPLATE_N_DISKS; i++) {
+		const struct template_chain *c = &d->template.disks[i];
+
+		r = disk_chain_size((const char *const *)c->files, c->n, &d->size[i], err);
+	}
+	d->is_larger = r == 0 && root > d->size[TEMPLATE_ROOT];
+	if (d->is_larger)
+		d->size[TEMPLATE_ROOT] = root;
+	if (r < 0 || root == 0 || root >= d->size[TEMPLATE_ROOT])
+		return r;
+	str_from_size(root, want, sizeof(want));
+	return err_set(err, -EINVAL,
+		"a disk of %s is smaller than the template's: use --disk %" PRIu64 "g or more",
+		want, (uint64_t)((d->size[TEMPLATE_ROOT] + (1ull << 30) - 1) >> 30));
+}
+
 static int open_disk(struct disks *d, const char *dir, enum template_disk disk, struct err *err)
 {
 	const struct template_chain *below = &d->template.disks[disk];
@@ -76,7 +99,7 @@ static int open_disk(struct disks *d, const char *dir, enum template_disk disk, 
 			err, -EMLINK, "the disk %s has too many layers", template_disk_name(disk));
 	/* Its backing name is for people, and the raw base is the one that needs no parsing. */
 	if (access(top, F_OK) < 0)
-		r = disk_make(top, below->files[0], 0, err);
+		r = disk_make(top, below->files[0], d->size[disk], err);
 	if (r < 0)
 		return r;
 	for (size_t i = 1; i <= n; i++)

@@ -66,7 +66,7 @@ static int make_overlays(struct keeper *k, struct err *err)
 		AUTO_FREE char *path = next_file(k, (enum template_disk)i);
 
 		(void)unlink(path);
-		r = disk_make(path, k->disks.template.disks[i].files[0], 0, err);
+		r = disk_make(path, k->disks.template.disks[i].files[0], k->disks.size[i], err);
 	}
 	return r;
 }

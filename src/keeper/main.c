@@ -148,8 +148,9 @@ static struct options parse_options(int argc, char **argv)
 		{"selftest", no_argument, NULL, 's'}, {"cold", no_argument, NULL, 'C'},
 		{"make-image", no_argument, NULL, 'M'}, {"template", required_argument, NULL, 't'},
 		{"cpus", required_argument, NULL, 'c'}, {"memory", required_argument, NULL, 'm'},
-		{"accel", required_argument, NULL, 'a'}, {"pool", no_argument, NULL, 'P'},
-		{"jail-selftest", required_argument, NULL, 'j'}, {0}};
+		{"accel", required_argument, NULL, 'a'}, {"disk", required_argument, NULL, 'd'},
+		{"pool", no_argument, NULL, 'P'}, {"jail-selftest", required_argument, NULL, 'j'},
+		{0}};
 	struct options o = {0};
 	int c;
 
@@ -162,6 +163,8 @@ static struct options parse_options(int argc, char **argv)
 			o.make.cpus = optarg;
 		else if (c == 'm')
 			o.make.memory = optarg;
+		else if (c == 'd')
+			o.make.disk = optarg;
 		else if (c == 'a')
 			o.make.accel = optarg;
 		else if (c == 'j')
@@ -174,7 +177,8 @@ static struct options parse_options(int argc, char **argv)
 	if (!o.selftest && !o.jail && !o.make_image && (!o.id || !spec_is_id(o.id)))
 		die("usage: sbx-keeper --id ID [--cold | --pool] (started by sbxd), sbx-keeper "
 		    "--selftest, sbx-keeper --jail-selftest PROGRAM "
-		    "or sbx-keeper --make-image [--template NAME] [--cpus N] [--memory BYTES]");
+		    "or sbx-keeper --make-image [--template NAME] [--cpus N] [--memory BYTES] "
+		    "[--disk BYTES]");
 	return o;
 }
 

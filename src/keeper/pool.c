@@ -37,7 +37,7 @@ static int read_spec(struct keeper *k, struct err *err)
 	if (r < 0)
 		return err_wrap(err, r, "reading %s", path);
 	if (strcmp(spec.id, was.id) != 0 || spec.cpus != was.cpus || spec.memory != was.memory ||
-		strcmp(spec.template_id, was.template_id) != 0)
+		spec.disk != was.disk || strcmp(spec.template_id, was.template_id) != 0)
 		return err_set(err, -ESTALE, "the sandbox wants another machine than this one");
 	k->spec = spec;
 	spec = was; /* freed */

@@ -32,7 +32,9 @@ static char *own_file(const struct keeper *k, const char *name)
 
 static int step_template(struct keeper *k, struct err *err)
 {
-	return disks_open_template(&k->disks, k->spec.template, k->spec.template_id, err);
+	int r = disks_open_template(&k->disks, k->spec.template, k->spec.template_id, err);
+
+	return r < 0 ? r : disks_set_size(&k->disks, k->spec.disk, err);
 }
 
 /* Named after what it is made of, so that a new build or template never meets an old one. */
@@ -240,7 +242,9 @@ void start_fill_config(const struct keeper *k, struct vmm_config *ret)
 
 int start_image_key(const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct err *err)
 {
-	struct image_class class = {.template_id = k->disks.template.id, .initrd = k->initrd};
+	struct image_class class = {.template_id = k->disks.template.id,
+		.initrd = k->initrd,
+		.disk = k->disks.is_larger ? k->disks.size[TEMPLATE_ROOT] : 0};
 	struct vmm_config config;
 
 	start_fill_config(k, &config);

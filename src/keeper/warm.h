@@ -94,7 +94,7 @@ void warm_mark(const struct keeper *k, const char *what);
 
 /* warm_make.c */
 struct make_options {
-	const char *template, *cpus, *memory, *accel;
+	const char *template, *cpus, *memory, *disk, *accel;
 };
 
 int make_main(struct keeper *k, const struct make_options *o);

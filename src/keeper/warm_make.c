@@ -228,6 +228,9 @@ static int fill_spec(struct keeper *k, const struct make_options *o, struct err 
 		return err_set(err, -EINVAL, "'%.20s' is no number of CPUs", o->cpus);
 	if (o->memory && str_to_u64(o->memory, SPEC_MIN_MEMORY, SPEC_MAX_MEMORY, &memory) < 0)
 		return err_set(err, -EINVAL, "'%.20s' is no number of bytes of memory", o->memory);
+	if (o->disk && strcmp(o->disk, "0") != 0 &&
+		str_to_u64(o->disk, SPEC_MIN_DISK, SPEC_MAX_DISK, &s->disk) < 0)
+		return err_set(err, -EINVAL, "'%.20s' is no number of bytes of a disk", o->disk);
 	if (o->accel && spec_accel_parse(o->accel, &s->accel) < 0)
 		return err_set(err, -EINVAL, "'%.20s' is no accelerator", o->accel);
 	spec_set_defaults(s, (uint32_t)cpus, memory);

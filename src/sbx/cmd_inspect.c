@@ -185,6 +185,8 @@ static void print_text(const json_t *s)
 	row_number("cpu", api_int(s, "cpus"));
 	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
 	row("memory", size);
+	str_from_size((uint64_t)api_int(s, "disk"), size, sizeof(size));
+	row("disk", api_int(s, "disk") ? size : "as the template");
 	print_lists(s);
 	print_credentials(s);
 	row_number("sessions", api_int(s, "sessions"));

@@ -22,13 +22,14 @@
 const struct opt_def template_warm_opts[] = {
 	{0, "cpus", "N", "virtual CPUs (setting vm.cpus)"},
 	{'m', "memory", "SIZE", "memory, such as 2g (setting vm.memory)"},
+	{0, "disk", "SIZE", "size of the root disk, such as 40g (setting vm.disk)"},
 	{0},
 };
 
 /* The class of machines that a sandbox with these options would be of. */
 struct class
 {
-	char cpus[16], memory[32];
+	char cpus[16], memory[32], disk[32];
 	const char *accel;
 };
 
@@ -36,8 +37,9 @@ static int read_class(
 	const struct opts *o, struct settings *set, struct class *ret, struct err *err)
 {
 	const char *cpus = opts_value(o, "cpus"), *memory = opts_value(o, "memory");
+	const char *disk = opts_value(o, "disk");
 	AUTO_SPEC struct spec spec = {0};
-	uint64_t n_cpus, n_memory;
+	uint64_t n_cpus, n_memory, n_disk;
 	int r = settings_load(set, err);
 
 	if (r == 0)
@@ -46,13 +48,19 @@ static int read_class(
 		return r;
 	n_cpus = settings_get_u64(set, SETTINGS_VM_CPUS);
 	n_memory = settings_get_u64(set, SETTINGS_VM_MEMORY);
+	n_disk = settings_get_u64(set, SETTINGS_VM_DISK);
 	if (cpus && str_to_u64(cpus, 1, SPEC_MAX_CPUS, &n_cpus) < 0)
 		return err_set(err, -EINVAL, "'%s' is no number of CPUs; 2 is", cpus);
 	if (memory && str_to_size(memory, &n_memory) < 0)
 		return err_set(err, -EINVAL, "'%s' is no size of memory; 2g or 512m are", memory);
+	if (disk && (str_to_size(disk, &n_disk) < 0 || n_disk < SPEC_MIN_DISK ||
+			    n_disk > SPEC_MAX_DISK))
+		return err_set(err, -EINVAL,
+			"invalid --disk '%s': expected 1g to 1t, for example 40g", disk);
 	spec_set_defaults(&spec, (uint32_t)n_cpus, n_memory);
 	(void)snprintf(ret->cpus, sizeof(ret->cpus), "%" PRIu32, spec.cpus);
 	(void)snprintf(ret->memory, sizeof(ret->memory), "%" PRIu64, spec.memory);
+	(void)snprintf(ret->disk, sizeof(ret->disk), "%" PRIu64, n_disk);
 	return 0;
 }
 
@@ -60,7 +68,7 @@ static void become_maker(
 	const char *program, const char *name, const struct class *c, const char *log, int out)
 {
 	const char *const argv[] = {"sbx-keeper", "--make-image", "--template", name, "--cpus",
-		c->cpus, "--memory", c->memory, "--accel", c->accel, NULL};
+		c->cpus, "--memory", c->memory, "--disk", c->disk, "--accel", c->accel, NULL};
 	int err = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	if (err < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0 || close_range(3, ~0u, 0) < 0)

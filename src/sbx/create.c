@@ -53,6 +53,27 @@ static int set_numbers(const struct opts *o, json_t *body, struct err *err)
 	return 0;
 }
 
+/* Said with the option, else by the setting. sbxd and the sandboxes that build templates know no
+ * setting: a template would take it over. */
+static int set_disk(const struct opts *o, json_t *body, struct err *err)
+{
+	AUTO_SETTINGS struct settings settings = {0};
+	const char *text = opts_value(o, "disk");
+	uint64_t v = 0;
+	int r = text ? 0 : settings_load(&settings, err);
+
+	if (r < 0)
+		return r;
+	if (text && (str_to_size(text, &v) < 0 || v < SPEC_MIN_DISK || v > SPEC_MAX_DISK))
+		return err_set(err, -EINVAL,
+			"invalid --disk '%s': expected 1g to 1t, for example 40g", text);
+	if (!text)
+		v = settings_get_u64(&settings, SETTINGS_VM_DISK);
+	if (v)
+		(void)json_object_set_new(body, "disk", json_integer((json_int_t)v));
+	return 0;
+}
+
 /* Said with the option, else by the setting. */
 static int set_idle(const struct opts *o, json_t *body, struct err *err)
 {
@@ -295,6 +316,8 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 	if (r == 0)
 		r = set_numbers(o, ret->body, &p->err);
 	if (r == 0)
+		r = set_disk(o, ret->body, &p->err);
+	if (r == 0)
 		r = set_idle(o, ret->body, &p->err);
 	if (r == 0)
 		r = set_accel(o, ret->body, &p->err);
@@ -334,7 +357,12 @@ static void print_facts(const json_t *s)
 	}
 	if (json_array_size(json_object_get(s, "workspaces")) == 0)
 		printf("workspace  none\n");
-	printf("cpu        %lld\nmemory     %s\n\n", api_int(s, "cpus"), size);
+	printf("cpu        %lld\nmemory     %s\n", api_int(s, "cpus"), size);
+	if (api_int(s, "disk")) {
+		str_from_size((uint64_t)api_int(s, "disk"), size, sizeof(size));
+		printf("disk       %s\n", size);
+	}
+	printf("\n");
 	(void)fflush(stdout);
 }
 

@@ -19,6 +19,7 @@
 	{0, "name", "NAME", "name of the sandbox (AGENT-FOLDER when not said)"},                  \
 		{0, "cpus", "N", "virtual CPUs (setting vm.cpus)"},                               \
 		{'m', "memory", "SIZE", "memory, such as 2g (setting vm.memory)"},                \
+		{0, "disk", "SIZE", "size of the root disk, such as 40g (setting vm.disk)"},      \
 		{0, "idle-timeout", "DURATION",                                                   \
 			"suspend it when nobody uses it for so long, such as 30m; 0 is never"},   \
 		{0, "hide", "GLOB", "make matching files unreadable inside, such as '.env*'",     \

@@ -31,6 +31,7 @@ static const struct row {
 	{"name", SESSION},
 	{"cpus", UPDATE, "cpus", "CPUs"},
 	{"memory", UPDATE, "memory", "memory"},
+	{"disk", SAME, "disk", "disk"},
 	{"idle-timeout", UPDATE, "idle_timeout", "idle timeout"},
 	{"hide", SAME, "hide", "hidden files"},
 	{"env", SESSION},
@@ -193,6 +194,8 @@ static int check_same(const struct opts *o, const struct row *row, const json_t 
 		return check_ssh(o, json_object_get(want, "ssh_agent"), there, p);
 	if (json_equal(json_object_get(want, row->field), json_object_get(there, row->field)))
 		return 0;
+	if (strcmp(row->field, "disk") == 0)
+		return hint_another(o, there, p, "has a disk of another size");
 	text = xasprintf("was created from the %s '%s'", row->word, api_str(there, row->field));
 	return hint_another(o, there, p, text);
 }

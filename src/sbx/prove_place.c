@@ -173,6 +173,7 @@ int prove_place_fill(struct prove_place *pl, const char *ref, const char *facts,
 	set(&pl->facts, xstrdup(facts));
 	pl->cpus = api_int(s, "cpus");
 	pl->memory = api_int(s, "memory");
+	pl->disk = api_int(s, "disk");
 	pl->running = sandbox_is(s, "running");
 	take_workspaces(pl, s);
 	version = json_pack("{s:s, s:O}", "version", SBX_VERSION, "daemon", server);

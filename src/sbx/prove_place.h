@@ -17,7 +17,7 @@ struct prove_place {
 	char *host_dir, *guest_dir; /* the first workspace, seen from both sides; "" without one */
 	char *ro, *hidden;	    /* of a twin: a read-only workspace, a hidden file; "" else */
 	char *facts;
-	long long cpus, memory;
+	long long cpus, memory, disk;
 	bool running;
 };
 

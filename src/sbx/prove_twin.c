@@ -127,6 +127,8 @@ static int start_create(struct prove_twin *t, const struct prove_place *like,
 	add_option(w, "--template", xstrdup(like->template));
 	add_option(w, "--cpus", xasprintf("%lld", like->cpus));
 	add_option(w, "--memory", xasprintf("%lld", like->memory));
+	if (like->disk)
+		add_option(w, "--disk", xasprintf("%lld", like->disk));
 	add_option(w, "--accel", xstrdup(like->accel));
 	add_option(w, "--hide", xstrdup(PROVE_TWIN_HIDDEN));
 	add_option(w, "--idle-timeout", xstrdup("0"));

@@ -58,7 +58,7 @@ static void set_timer(struct sbxd *d, uint64_t ms)
 static bool is_same(const struct images_wish *a, const struct images_wish *b)
 {
 	return strcmp(a->template, b->template) == 0 && a->cpus == b->cpus &&
-	       a->memory == b->memory && strcmp(a->accel, b->accel) == 0;
+	       a->memory == b->memory && a->disk == b->disk && strcmp(a->accel, b->accel) == 0;
 }
 
 void images_want(struct sbxd *d, const char *id, const char *accel)
@@ -67,15 +67,17 @@ void images_want(struct sbxd *d, const char *id, const char *accel)
 	const struct spec *s = &row.spec;
 
 	if (store_get(d->store, id, &row, NULL) == 0)
-		images_want_class(d, s->template_id[0] ? s->template_id : s->template, s->cpus,
-			s->memory, accel);
+		images_want_class(d,
+			&(struct images_wish){
+				.cpus = s->cpus, .memory = s->memory, .disk = s->disk},
+			s->template_id[0] ? s->template_id : s->template, accel);
 }
 
 void images_want_class(
-	struct sbxd *d, const char *template, uint32_t cpus, uint64_t memory, const char *accel)
+	struct sbxd *d, const struct images_wish *like, const char *template, const char *accel)
 {
 	struct images *im = &d->images;
-	struct images_wish w = {.cpus = cpus, .memory = memory};
+	struct images_wish w = *like;
 
 	if (im->n == IMAGES_MAX || !are_wanted() ||
 		str_copy(w.template, sizeof(w.template), template) < 0 ||
@@ -91,13 +93,14 @@ void images_want_class(
 
 static void become_maker(const char *program, const struct images_wish *w, int log_fd, char **env)
 {
-	char cpus[16], memory[32];
+	char cpus[16], memory[32], disk[32];
 	const char *const argv[] = {"sbx-keeper", "--make-image", "--template", w->template,
-		"--cpus", cpus, "--memory", memory, "--accel", w->accel, NULL};
+		"--cpus", cpus, "--memory", memory, "--disk", disk, "--accel", w->accel, NULL};
 	int null = open("/dev/null", O_RDWR);
 
 	(void)snprintf(cpus, sizeof(cpus), "%" PRIu32, w->cpus);
 	(void)snprintf(memory, sizeof(memory), "%" PRIu64, w->memory);
+	(void)snprintf(disk, sizeof(disk), "%" PRIu64, w->disk);
 	(void)setsid();
 	child_reset_signals();
 	log_fd = fcntl(log_fd, F_DUPFD, 16);

@@ -26,7 +26,7 @@ struct sbxd;
 struct images_wish {
 	char template[SPEC_MAX_WORD + 1]; /* an id, or a name */
 	uint32_t cpus;
-	uint64_t memory;
+	uint64_t memory, disk;
 	char accel[8];
 };
 
@@ -42,9 +42,9 @@ void images_init(struct images *im);
 void images_done(struct sbxd *d);
 /* The sandbox runs, and was booted for lack of an image. */
 void images_want(struct sbxd *d, const char *id, const char *accel);
-/* The same for a class of machines. */
+/* The same for machines with the numbers of `like`. */
 void images_want_class(
-	struct sbxd *d, const char *template, uint32_t cpus, uint64_t memory, const char *accel);
+	struct sbxd *d, const struct images_wish *like, const char *template, const char *accel);
 void images_on_timer(struct sbxd *d);
 void images_on_exit(struct sbxd *d);
 /* Removes those of templates that are gone. */

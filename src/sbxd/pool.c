@@ -57,8 +57,8 @@ static bool is_free(const struct keeper *k)
 
 static bool is_class(const struct pool_class *a, const struct pool_class *b)
 {
-	return a->cpus == b->cpus && a->memory == b->memory && a->accel == b->accel &&
-	       strcmp(a->template_id, b->template_id) == 0;
+	return a->cpus == b->cpus && a->memory == b->memory && a->disk == b->disk &&
+	       a->accel == b->accel && strcmp(a->template_id, b->template_id) == 0;
 }
 
 /* How many there should be, and the spec of one; 0 when there is no such template. */
@@ -75,6 +75,7 @@ static size_t read_wish(struct spec *spec)
 		return 0;
 	spec_set_defaults(spec, (uint32_t)settings_get_u64(&set, SETTINGS_VM_CPUS),
 		settings_get_u64(&set, SETTINGS_VM_MEMORY));
+	spec->disk = settings_get_u64(&set, SETTINGS_VM_DISK);
 	templates_pin(spec);
 	if (!spec->template_id[0] ||
 		spec_accel_parse(settings_get(&set, SETTINGS_VM_ACCEL), &spec->accel) < 0)
@@ -84,8 +85,10 @@ static size_t read_wish(struct spec *spec)
 
 static void fill_class(const struct spec *spec, struct pool_class *ret)
 {
-	*ret = (struct pool_class){
-		.cpus = spec->cpus, .memory = spec->memory, .accel = spec->accel};
+	*ret = (struct pool_class){.cpus = spec->cpus,
+		.memory = spec->memory,
+		.disk = spec->disk,
+		.accel = spec->accel};
 	memcpy(ret->template_id, spec->template_id, sizeof(ret->template_id));
 }
 
@@ -257,8 +260,11 @@ static void forget(struct sbxd *d, struct keeper *k)
 		d->pool.n_failed++;
 		log_warn("the machine %s did not become ready: %s", id, k->state.text);
 		if (k->state.cold_why[0])
-			images_want_class(d, seat.class.template_id, seat.class.cpus,
-				seat.class.memory, k->state.accel);
+			images_want_class(d,
+				&(struct images_wish){.cpus = seat.class.cpus,
+					.memory = seat.class.memory,
+					.disk = seat.class.disk},
+				seat.class.template_id, k->state.accel);
 	}
 	if (k->child)
 		(void)waitid(P_PIDFD, (id_t)k->pidfd, &si, WEXITED | WNOHANG);
@@ -302,7 +308,7 @@ static bool fits(const struct keeper *k, const struct spec *spec)
 {
 	const struct pool_class *c = &k->pool.class;
 
-	return spec->cpus == c->cpus && spec->memory == c->memory &&
+	return spec->cpus == c->cpus && spec->memory == c->memory && spec->disk == c->disk &&
 	       strcmp(spec->template_id, c->template_id) == 0 &&
 	       (spec->accel == SPEC_ACCEL_AUTO || spec->accel == c->accel ||
 		       strcmp(spec_accel_name(spec->accel), k->state.accel) == 0);

@@ -42,7 +42,7 @@ enum pool_place {
 struct pool_class {
 	char template_id[SPEC_TEMPLATE_ID_LEN + 1];
 	uint32_t cpus;
-	uint64_t memory;
+	uint64_t memory, disk;
 	enum spec_accel accel;
 };
 

@@ -421,6 +421,20 @@ def test_what_sbxd_itself_refuses_to_share(d, host, force, says):
     assert d.list() == []
 
 
+def test_the_disk_keeps_the_size_it_was_made_with(d):
+    assert "disk" not in d.create("plain")
+    o = d.create("demo", disk=40 << 30)
+    assert o["disk"] == 40 << 30 and d.get("demo")["disk"] == 40 << 30
+    assert [s.get("disk") for s in d.list()] == [40 << 30, None]
+    d.call("POST", "/v1/sandboxes/demo/start")
+    d.wait_status("demo", "running")
+    assert json.loads((d.state / "sandboxes" / o["id"] / "spec.json").read_text())["disk"] == 40 << 30
+    status, answer = d.call("PATCH", "/v1/sandboxes/demo", {"disk": 50 << 30})
+    assert status == 400 and "disk" in answer["error"]["message"] and d.get("demo")["disk"] == 40 << 30
+    for bad in (0, (1 << 30) - 1, (1 << 40) + 1, "40g"):
+        assert d.call("POST", "/v1/sandboxes", {"name": "other", "disk": bad})[0] == 400, bad
+
+
 def test_settings_give_defaults(d):
     conf = d.root / "c/sbx"
     conf.mkdir()

@@ -108,7 +108,7 @@ def test_a_claim_takes_it_and_another_one_is_made(pool):
     wait_for(lambda: ident not in folders(pool))
 
 
-@pytest.mark.parametrize("other", [{"cpus": 1}, {"memory": 512 << 20}, {"template": "other"}, {"accel": "kvm"},
+@pytest.mark.parametrize("other", [{"cpus": 1}, {"memory": 512 << 20}, {"disk": 30 << 30}, {"template": "other"}, {"accel": "kvm"},
                                    {"id": "0123456789ab"}])
 def test_another_class_does_not_get_it(pool, other):
     ident = one(pool)

@@ -57,6 +57,7 @@ REFUSED = {
     "cpus": (["--cpus", "3"], "another value for CPUs"),
     "memory": (["-m", "3g"], "another value for memory"),
     "idle-timeout": (["--idle-timeout", "7m"], "another value for idle timeout"),
+    "disk": (["--disk", "40g"], "has a disk of another size"),
     "hide": (["--hide", ".env*"], "does not hide '.env*'"),
     "template": (["-t", "other"], "was created from the template 'debian'"),
     "ssh-agent": (["--ssh-agent=SHA256:abc"], "has no SSH agent"),

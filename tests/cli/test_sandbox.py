@@ -34,6 +34,19 @@ def test_create_says_what_it_made(inst):
     assert s["workspaces"] == [{"host": str(inst.work), "guest": str(inst.work), "ro": False, "file": False}]
 
 
+def test_the_size_of_the_disk_is_said_once(inst):
+    p = inst.sbx("create", "shell", ".", "--name", "large", "--disk", "40g", check=0)
+    assert "\ndisk       40 GiB\n" in p.stdout and get(inst, "large")["disk"] == 40 << 30
+    assert re.search(r"^disk +40 GiB$", inst.sbx("inspect", "large", check=0).stdout, re.M)
+    inst.sbx("settings", "set", "vm.disk", "30g", check=0)
+    inst.sbx("create", "shell", ".", "--name", "set", "-q", check=0)
+    assert get(inst, "set")["disk"] == 30 << 30
+    inst.sbx("settings", "unset", "vm.disk", check=0)
+    inst.sbx("create", "shell", ".", "--name", "plain", "-q", check=0)
+    assert "disk" not in get(inst, "plain")
+    assert re.search(r"^disk +as the template$", inst.sbx("inspect", "plain", check=0).stdout, re.M)
+
+
 def test_ssh_agent_is_off_unless_asked_for(inst):
     agent = {"SSH_AUTH_SOCK": "/run/user/agent.sock", "SSH_ASKPASS": "/usr/bin/ask", "DISPLAY": ":7"}
     inst.sbx("create", "shell", ".", "--name", "without", "-q", check=0, env=agent)

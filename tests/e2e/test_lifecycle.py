@@ -224,3 +224,22 @@ def test_without_a_terminal_nobody_is_asked(bare_env):
     done = bare_env.sbx("create", "shell", "--name", "no-template", check=False, timeout=30)
     assert done.returncode != 0 and "template" in done.stderr
     assert os.listdir(bare_env.folder / "data") in ([], ["sbx"])
+
+
+def test_the_disk_has_the_size_that_was_asked_for(env):
+    """Guest root sees the whole disk, a template saved from it keeps its size, and none is made smaller than its template's."""
+    def size(box):
+        return int(box.guest("df -B1 --output=size / | tail -1")) / 2**30
+
+    plain = 20
+    box = env.create("large", flags=["--disk", "24g", "--cold"])
+    assert plain + 3 < size(box) < 24, size(box)
+    box.guest("echo kept >/kept; sync")
+    env.sbx("template", "save", "large", "large-disk", timeout=START_SECONDS)
+    box.rm()
+    done = env.sbx("create", "shell", "--name", "small", "-t", "large-disk", "--disk", "22g", check=False, timeout=START_SECONDS)
+    assert done.returncode == 1 and "a disk of 22 GiB is smaller than the template's: use --disk 24g or more" in done.stderr, done.stderr
+    box = env.create("again", flags=["-t", "large-disk", "--cold"])
+    assert plain + 3 < size(box) < 24 and box.guest("cat /kept") == "kept"
+    box.rm()
+    env.sbx("template", "rm", "large-disk")
