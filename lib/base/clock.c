@@ -1,6 +1,8 @@
 #include "clock.h"
 
+#include <stdlib.h>
 #include <time.h>
+#include "str.h"
 
 static uint64_t read_us(clockid_t id)
 {
@@ -23,4 +25,17 @@ uint64_t clock_mono_ms(void)
 uint64_t clock_wall_ms(void)
 {
 	return read_us(CLOCK_REALTIME) / 1000;
+}
+
+uint32_t clock_limit_ms(uint32_t ms)
+{
+	static uint64_t factor; /* 0: not looked at yet */
+	const char *text;
+
+	if (factor == 0) {
+		text = getenv("SBX_TIME_FACTOR");
+		if (!text || str_to_u64(text, 1, CLOCK_MAX_FACTOR, &factor) < 0)
+			factor = 1;
+	}
+	return ms * (uint32_t)factor;
 }

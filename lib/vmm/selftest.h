@@ -17,9 +17,10 @@
 #pragma once
 
 #include "vmm.h"
+#include "lib/base/clock.h"
 
-#define SELFTEST_KVM_MS 5000
-#define SELFTEST_TCG_MS 60000
+#define SELFTEST_KVM_MS clock_limit_ms(5000)
+#define SELFTEST_TCG_MS clock_limit_ms(60000)
 #define SELFTEST_WORD "SBX-SELFTEST-OK\n"
 
 enum selftest_wish { SELFTEST_AUTO, SELFTEST_WANT_KVM, SELFTEST_WANT_TCG };

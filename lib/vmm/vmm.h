@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/jail/jail.h"
 
@@ -28,11 +29,11 @@
 #define VMM_MAX_CMDLINE 1024	     /* bytes of cmdline_extra */
 #define VMM_CONSOLE_BYTES (64 << 10) /* what the ring of the guest's console keeps */
 #define VMM_MAX_TAIL (8 << 10)	     /* what vmm_console_tail gives at most */
-#define VMM_COMMAND_MS 15000
-#define VMM_SAVE_MS 120000
-#define VMM_DETACH_MS 10000  /* for the guest to let go of the share */
-#define VMM_MAX_LAYERS 48    /* files of one disk, base and top included */
-#define VMM_MAX_SNAPSHOTS 32 /* of one disk in one run */
+#define VMM_COMMAND_MS clock_limit_ms(15000)
+#define VMM_SAVE_MS clock_limit_ms(120000)
+#define VMM_DETACH_MS clock_limit_ms(10000) /* for the guest to let go of the share */
+#define VMM_MAX_LAYERS 48		    /* files of one disk, base and top included */
+#define VMM_MAX_SNAPSHOTS 32		    /* of one disk in one run */
 
 /* Emulation has one thread for all processors, or one for each where qemu can do that: emulator.h. */
 enum vmm_accel { VMM_KVM, VMM_TCG, VMM_TCG_PARALLEL };

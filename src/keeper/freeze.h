@@ -16,11 +16,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "lib/base/clock.h"
 #include "lib/guestapi/guest_ctl.h"
 #include "lib/template/template.h"
 
-#define KEEPER_FREEZE_MS 40000 /* a sync of everything that was written */
-#define KEEPER_THAW_MS 5000
+#define KEEPER_FREEZE_MS clock_limit_ms(40000) /* a sync of everything that was written */
+#define KEEPER_THAW_MS clock_limit_ms(5000)
 
 struct keeper;
 

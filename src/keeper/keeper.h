@@ -23,6 +23,7 @@
 #include "warm.h"
 #include "freeze.h"
 #include "crowd.h"
+#include "lib/base/clock.h"
 #include "lib/gate/gate.h"
 #include "lib/gate/release.h"
 #include "lib/guestapi/guest_ctl.h"
@@ -45,27 +46,29 @@
 #define KEEPER_MAX_WAITING 64
 #define KEEPER_LOG_BUDGET (1 << 20) /* bytes of the children's chatter kept for one run */
 
-#define KEEPER_BOOT_MS_KVM 20000
-#define KEEPER_BOOT_MS_TCG 90000
-#define KEEPER_SETUP_MS 30000
-#define KEEPER_ASK_MS 4000
-#define KEEPER_TRUST_MS 15000 /* for the guest to build its bundles anew */
-#define KEEPER_WAIT_MS 4000
+#define KEEPER_BOOT_MS_KVM clock_limit_ms(20000)
+#define KEEPER_BOOT_MS_TCG clock_limit_ms(90000)
+#define KEEPER_SETUP_MS clock_limit_ms(30000)
+#define KEEPER_ASK_MS clock_limit_ms(4000)
+#define KEEPER_TRUST_MS clock_limit_ms(15000) /* for the guest to build its bundles anew */
+#define KEEPER_WAIT_MS clock_limit_ms(4000)
 #define KEEPER_STOP_MS 10000
-#define KEEPER_EDGE_GAP_MS 250	  /* the guest must see the port closed before it opens again */
-#define KEEPER_EDGE_READY_MS 1500 /* a new edge on a running guest; then it is tried again */
-#define KEEPER_EDGE_TRIES 20	  /* edges lost one after the other before the sandbox is stopped */
+#define KEEPER_EDGE_GAP_MS 250 /* the guest must see the port closed before it opens again */
+#define KEEPER_EDGE_READY_MS \
+	clock_limit_ms(1500) /* a new edge on a running guest; then it is tried again */
+#define KEEPER_EDGE_TRIES 20 /* edges lost one after the other before the sandbox is stopped */
 #define KEEPER_EDGE_VIOLATIONS 3
 
 #define KEEPER_EGRESS_GAP_MS 100      /* before another egress; doubled each time ... */
 #define KEEPER_EGRESS_MAX_GAP_MS 5000 /* ... up to this */
 #define KEEPER_EGRESS_STEADY_MS 10000 /* one that lived so long begins with the short gap again */
-#define KEEPER_EGRESS_GRACE_MS 2000   /* what is asked without an egress waits so long for one */
+#define KEEPER_EGRESS_GRACE_MS \
+	clock_limit_ms(2000) /* what is asked without an egress waits so long for one */
 #define KEEPER_EGRESS_VIOLATIONS 3
 #define KEEPER_AGENT_VIOLATIONS 3
-#define KEEPER_CONFIRMS 4	/* questions to a person at once */
-#define KEEPER_CONFIRM_MS 30000 /* no answer within it is a no */
-#define KEEPER_LOAD_MS 3000	/* for egress to take a policy over */
+#define KEEPER_CONFIRMS 4		    /* questions to a person at once */
+#define KEEPER_CONFIRM_MS 30000		    /* no answer within it is a no */
+#define KEEPER_LOAD_MS clock_limit_ms(3000) /* for egress to take a policy over */
 #define KEEPER_RESOLVER_MS 1000 /* between two looks at resolv.conf and the host's addresses */
 #define KEEPER_RECORD_MS 1000	/* between two tries to open the audit log */
 #define KEEPER_MAX_RELOADS 8	/* that wait for egress */
@@ -77,7 +80,7 @@
 #define KEEPER_MAX_ORIGINS 32
 #define KEEPER_ORIGIN_CONNS 64 /* connections of one origin that are remembered */
 #define KEEPER_ORIGIN_LOOK_MS 1000
-#define KEEPER_ORIGIN_START_MS 5000 /* from its start to its HELLO */
+#define KEEPER_ORIGIN_START_MS clock_limit_ms(5000) /* from its start to its HELLO */
 #define KEEPER_ORIGIN_IDLE_MS 60000
 #define KEEPER_ORIGIN_VIOLATIONS 3
 #define KEEPER_ORIGIN_CRASHES 10 /* ends that nobody wanted, of one host in one run */
@@ -85,9 +88,9 @@
 
 #define KEEPER_VAULT_GAP_MS 250 /* before the vault is tried again; doubled each time ... */
 #define KEEPER_VAULT_MAX_GAP_MS 5000
-#define KEEPER_VAULT_MS 10000	    /* for HELLO (sbxd starts the vault) and for LIST */
-#define KEEPER_VAULT_RELIST_MS 1000 /* when the vault is not open yet */
-#define KEEPER_RELEASE_MS 35000	    /* a program that has the value has 30 s */
+#define KEEPER_VAULT_MS clock_limit_ms(10000) /* for HELLO (sbxd starts the vault) and for LIST */
+#define KEEPER_VAULT_RELIST_MS 1000	      /* when the vault is not open yet */
+#define KEEPER_RELEASE_MS 35000		      /* a program that has the value has 30 s */
 #define KEEPER_MAX_RELEASES (KEEPER_MAX_ORIGINS * ORIGIN_N_WHICH)
 #define KEEPER_STORE_MS 15000
 #define KEEPER_MAX_STORES 64	/* tokens on their way to the vault */

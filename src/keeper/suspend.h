@@ -11,12 +11,14 @@
 #pragma once
 
 #include "suspend_file.h"
+#include "lib/base/clock.h"
 #include "lib/guestapi/guest_ctl.h"
 #include "lib/loop/loop.h"
 
-#define KEEPER_PARK_MS \
-	30000 /* for the guest's programs to stand still and its files to be written */
-#define KEEPER_WAKE_MS 90000
+#define KEEPER_PARK_MS  \
+	clock_limit_ms( \
+		30000) /* for the guest's programs to stand still and its files to be written */
+#define KEEPER_WAKE_MS clock_limit_ms(90000)
 #define KEEPER_PARK_LINGER_MS 300 /* what the guest said last is on its way to clients */
 #define KEEPER_IDLE_LOOK_MS 60000 /* between two looks at an idle sandbox, at most */
 #define KEEPER_IDLE_PERCENT 2	  /* of one CPU: who does less does nothing */

@@ -21,15 +21,16 @@
  */
 #pragma once
 
+#include "lib/base/clock.h"
 #include "lib/guestapi/guest_ctl.h"
 #include "lib/loop/loop.h"
 #include "lib/vmm/image.h"
 
-#define KEEPER_WARM_MS_KVM 15000
-#define KEEPER_WARM_MS_TCG 60000
-#define KEEPER_MAKE_MS 180000  /* from the start to the image */
-#define KEEPER_PARK_TRIES 100  /* while the guest gets ready; */
-#define KEEPER_PARK_GAP_MS 100 /* with a pause between two */
+#define KEEPER_WARM_MS_KVM clock_limit_ms(15000)
+#define KEEPER_WARM_MS_TCG clock_limit_ms(60000)
+#define KEEPER_MAKE_MS clock_limit_ms(180000) /* from the start to the image */
+#define KEEPER_PARK_TRIES 100		      /* while the guest gets ready; */
+#define KEEPER_PARK_GAP_MS 100		      /* with a pause between two */
 #define KEEPER_SETTLE_MS \
 	3500 /* for free memory to go back to the host (the guest reports every 2 s) */
 

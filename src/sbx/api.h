@@ -15,10 +15,11 @@
 
 #include <jansson.h>
 #include "ui.h"
+#include "lib/base/clock.h"
 
 #define API_MAX_HEAD 16384
 #define API_MAX_ANSWER (16u << 20)
-#define API_TIMEOUT_MS 10000
+#define API_TIMEOUT_MS clock_limit_ms(10000)
 #define API_TRIES 3 /* of a GET whose connection is lost */
 
 void api_json_free(json_t **j);

@@ -13,13 +13,14 @@
 #pragma once
 
 #include <sys/types.h>
+#include "lib/base/clock.h"
 #include "lib/loop/loop.h"
 #include "lib/spec/spec.h"
 
 #define IMAGES_MAX 8
 #define IMAGES_DELAY_MS 3000  /* whoever started the sandbox wants to use it first */
 #define IMAGES_AGAIN_MS 30000 /* when another program makes one */
-#define IMAGES_MS 300000
+#define IMAGES_MS clock_limit_ms(300000)
 
 struct sbxd;
 

@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "lib/base/clock.h"
 #include "lib/ipc/keeper_chan.h"
 #include "lib/ipc/keeper_ports.h"
 #include "lib/loop/loop.h"
@@ -21,15 +22,16 @@
 #include "pool.h"
 
 #define KEEPER_MAX 1024
-#define KEEPER_FRESH_MS 2000   /* a word this young needs no ping */
-#define KEEPER_PATIENCE_MS 300 /* from ping to silent */
-#define KEEPER_ANSWER_MS 5000  /* for any question */
-#define KEEPER_HELLO_MS 5000   /* from spawn to the first state */
-#define KEEPER_LEAST_STOP_MS 2000
-#define KEEPER_GRACE_MS 5000 /* for one that is at work on its stop, or has closed its channel */
+#define KEEPER_FRESH_MS 2000		       /* a word this young needs no ping */
+#define KEEPER_PATIENCE_MS clock_limit_ms(300) /* from ping to silent */
+#define KEEPER_ANSWER_MS clock_limit_ms(5000)  /* for any question */
+#define KEEPER_HELLO_MS clock_limit_ms(5000)   /* from spawn to the first state */
+#define KEEPER_LEAST_STOP_MS clock_limit_ms(2000)
+#define KEEPER_GRACE_MS \
+	clock_limit_ms(5000) /* for one that is at work on its stop, or has closed its channel */
 #define KEEPER_RETRY_MS 100
-#define KEEPER_BIRTH_MS 3000 /* from fork to its lock */
-#define KEEPER_BURST 64	     /* messages of one keeper before others get their turn */
+#define KEEPER_BIRTH_MS clock_limit_ms(3000) /* from fork to its lock */
+#define KEEPER_BURST 64 /* messages of one keeper before others get their turn */
 
 struct sbxd;
 

@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include "lib/base/clock.h"
 #include "lib/loop/loop.h"
 #include "lib/spec/spec.h"
 
@@ -26,9 +27,9 @@
 #define POOL_DELAY_MS 1500	 /* before another one is made */
 #define POOL_AGAIN_MS 5000	 /* after one that came to nothing; doubled each time ... */
 #define POOL_MAX_AGAIN_MS 300000 /* ... up to this */
-#define POOL_RESTORE_MS 120000	 /* from its start until it can be claimed */
-#define POOL_TAKEN_MS 60000	 /* from the making of a sandbox to its start; then it is ended */
-#define POOL_END_MS 2000	 /* for a killed one to be gone */
+#define POOL_RESTORE_MS clock_limit_ms(120000) /* from its start until it can be claimed */
+#define POOL_TAKEN_MS 60000 /* from the making of a sandbox to its start; then it is ended */
+#define POOL_END_MS 2000    /* for a killed one to be gone */
 
 struct keeper;
 struct sbxd;

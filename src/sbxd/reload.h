@@ -14,8 +14,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "lib/base/clock.h"
 
-#define RELOAD_MS 4000
+#define RELOAD_MS clock_limit_ms(4000)
 
 struct conn;
 struct json_t;
