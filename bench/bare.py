@@ -58,6 +58,9 @@ class Recipe:
             for inside in files[:-1]:
                 self.lower[inside] = host_path(pid, inside)
             self.tops[files[-1]] = files[0]
+        elif value and value.startswith("memory-backend-file,"):
+            value = re.sub(r"^memory-backend-file,|mem-path=[^,]*,", "", value)  # the keeper's descriptor
+            value = "memory-backend-memfd," + value
         elif value and "id=ctl," in value and option == "-chardev":
             value = "socket,id=ctl,path={ctl},server=on,wait=off"
         elif value and "id=net," in value and option == "-chardev":

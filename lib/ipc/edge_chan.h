@@ -38,7 +38,7 @@
 #define EDGE_MAX_PATH 64
 #define EDGE_MAX_TEXT 256
 #define EDGE_MAX_STREAMS 256
-#define EDGE_MAX_READY_MS 600000
+#define EDGE_MAX_READY_MS 10000000
 #define EDGE_MAX_ASKS 1280 /* unanswered at once: one for each stream of sbx.net */
 #define EDGE_MAX_HOST 254
 #define EDGE_MAX_METHOD 33

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "lib/base/clock.h"
 
 static int pair[2];
 static struct ipc_msg msg;
@@ -90,6 +91,20 @@ static void test_keeper_to_edge(void **state)
 	assert_int_equal(edge_ask_stop(pair[0]), 0);
 	receive(EDGE_STOP, 0);
 	assert_int_equal(edge_get_nothing(&msg), 0);
+}
+
+/* A boot's 90 s. With a factor above 6 edge refused its configuration, and no sandbox started. */
+static void the_longest_limit_of_a_slow_machine_is_taken(void **state)
+{
+	const struct edge_config config = {
+		.sandbox = "0123456789ab", .ready_ms = 90000 * CLOCK_MAX_FACTOR};
+	struct edge_config got;
+
+	msg.fd = -1;
+	assert_int_equal(edge_ask_config(pair[0], &config, 0), 0);
+	receive(EDGE_CONFIG, 0);
+	assert_int_equal(edge_get_config(&msg, &got), 0);
+	assert_int_equal(got.ready_ms, config.ready_ms);
 }
 
 static struct edge_ask sample_ask(void)
@@ -409,6 +424,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_edge_to_keeper, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keeper_to_edge, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_longest_limit_of_a_slow_machine_is_taken, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_and_verdict, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_bounds, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_asks_that_cannot_be, setup, teardown),
