@@ -194,7 +194,7 @@ static bool step(struct json_walk *w, struct json_member *ret, bool *ret_found)
 
 	switch (w->state) {
 	case JSON_START:
-		return c == '{' && push(w, true);
+		return (c == '{' || (c == '[' && w->takes_array)) && push(w, c == '{');
 	case JSON_FIRST_KEY:
 		if (c == '}') {
 			pop(w);

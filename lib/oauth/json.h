@@ -32,12 +32,19 @@ struct json_walk {
 	size_t at;
 	unsigned depth;
 	uint64_t objects; /* a bit a depth: an object, not an array */
+	bool takes_array; /* as the outer one */
 	enum json_state state;
 };
 
 static inline struct json_walk json_begin(struct slice text)
 {
 	return (struct json_walk){.text = text};
+}
+
+/* The text may also be an array. */
+static inline struct json_walk json_begin_any(struct slice text)
+{
+	return (struct json_walk){.text = text, .takes_array = true};
 }
 
 /* 1 with a member, 0 at the end of a whole text, -EBADMSG. */

@@ -1,10 +1,13 @@
 /*
- * The first byte chooses: an answer, a JSON body, a form, a query. No token that was found is left in what is
+ * The first byte chooses: an answer, a JSON body, a form, a query, a response with captured fields. No token that was found is left in what is
  * written, and what was written has the same members; a filled request is judged foreign.
  */
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
+#include "capture.h"
 #include "oauth.h"
+#include "lib/base/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -14,6 +17,7 @@ static const char text[] = "service 1\nname demo\nabout Demo\n"
 			   "field access token dm-proxy-managed-*\n"
 			   "field refresh refresh_token dm-ort-proxy-managed\n"
 			   "field expires expires_in\nfield unsign id_token\n"
+			   "capture * /a token\ncapture * /a key\n"
 			   "slot api\nhost api.example.com:443\nheader authorization Bearer %s\n"
 			   "value access\nend\n";
 
@@ -55,6 +59,35 @@ static void try_answer(struct slice answer)
 		assert(slice_eq_str(none.refresh, "dm-ort-proxy-managed"));
 }
 
+/* What is found a second time is what was put there. */
+static void check_stars(void *user, struct slice value)
+{
+	for (size_t i = 0; i < value.n; i++)
+		assert(value.p[i] == '*');
+}
+
+static void see(void *user, struct slice value)
+{
+	assert(value.n > 0 && value.n <= sizeof(room));
+}
+
+static void try_capture(struct slice body)
+{
+	AUTO_FREE uint8_t *copy = xmalloc(body.n + 1);
+	struct capture_to to = {.buf = room, .size = sizeof(room), .found = see};
+	size_t n;
+
+	if (body.n)
+		memcpy(copy, body.p, body.n);
+	if (capture_clean(&service, 3, copy, body.n, &to) < 0)
+		return;
+	n = to.n;
+	to = (struct capture_to){.buf = room, .size = sizeof(room), .found = check_stars};
+	assert(capture_clean(&service, 3, copy, body.n, &to) == 0 && to.n == n);
+	for (size_t i = 0; i < body.n; i++)
+		assert(copy[i] == body.p[i] || copy[i] == '*');
+}
+
 static void try_request(enum oauth_form form, struct slice body)
 {
 	struct oauth_request req, other;
@@ -77,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	rest = slice_of(data + 1, size - 1);
-	switch (data[0] % 4) {
+	switch (data[0] % 8 == 4 ? 4 : data[0] % 4) {
 	case 0:
 		try_answer(rest);
 		break;
@@ -86,6 +119,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 2:
 		try_request(OAUTH_FORM, rest);
+		break;
+	case 4:
+		try_capture(rest);
 		break;
 	default:
 		(void)!oauth_judge_query(&service, rest);

@@ -1,5 +1,5 @@
-/* Which requests a service refuses: those whose response contains a new credential. Runs in sbx-origin
- * and reads the guest's paths, headers and queries; it touches nothing else. */
+/* Which requests a service refuses, because their response is a new credential, and of which it captures fields. Runs
+ * in sbx-origin and reads the guest's paths, headers and queries; it touches nothing else. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -110,9 +110,10 @@ static bool is_near(const char *pattern, struct slice folded)
 	       service_path_match(pattern, without_extension(folded));
 }
 
-static bool fits_method(const struct service_refusal *r, struct slice method)
+/* NULL: every method. */
+static bool fits_method(const char *want, struct slice method)
 {
-	return !r->method || method.n == 0 || service_is_word(method, r->method);
+	return !want || method.n == 0 || service_is_word(method, want);
 }
 
 static const struct service_refusal *find_path(
@@ -121,7 +122,7 @@ static const struct service_refusal *find_path(
 	for (size_t i = 0; i < s->n_refusals; i++) {
 		const struct service_refusal *r = &s->refusal[i];
 
-		if (r->path && fits_method(r, method) && is_near(r->path, folded))
+		if (r->path && fits_method(r->method, method) && is_near(r->path, folded))
 			return r;
 	}
 	return NULL;
@@ -139,6 +140,33 @@ const struct service_refusal *service_refuses_path(
 	to = xmalloc(path.n + 2);
 	for (unsigned reading = 0; reading < N_READINGS && !found; reading++)
 		found = find_path(s, method, fold(path, reading, buf, to));
+	return found;
+}
+
+static uint32_t find_captures(const struct service *s, struct slice method, struct slice folded)
+{
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < s->n_captures; i++) {
+		const struct service_capture *c = &s->capture[i];
+
+		if (fits_method(c->method, method) && is_near(c->path, folded))
+			found |= UINT32_C(1) << i;
+	}
+	return found;
+}
+
+uint32_t service_captures(const struct service *s, struct slice method, struct slice path)
+{
+	AUTO_FREE uint8_t *buf = NULL, *to = NULL;
+	uint32_t found = 0;
+
+	if (s->n_captures == 0 || path.n == 0)
+		return 0;
+	buf = xmalloc(path.n);
+	to = xmalloc(path.n + 2);
+	for (unsigned reading = 0; reading < N_READINGS; reading++)
+		found |= find_captures(s, method, fold(path, reading, buf, to));
 	return found;
 }
 

@@ -47,6 +47,11 @@ void service_done(struct service *s)
 		free(s->refusal[i].name);
 		free(s->refusal[i].value);
 	}
+	for (size_t i = 0; i < s->n_captures; i++) {
+		free(s->capture[i].method);
+		free(s->capture[i].path);
+		free(s->capture[i].field);
+	}
 	free(s->name);
 	free(s->about);
 	*s = (struct service){0};

@@ -11,7 +11,7 @@
  * Owns     All its pointers, freed by service_done.
  * Limits   SERVICE_MAX_BYTES a file, SERVICE_MAX_LINE a line, and SERVICE_MAX_SLOTS,
  *          SERVICE_MAX_HOSTS, SERVICE_MAX_PATHS, SERVICE_MAX_ENVS, SERVICE_MAX_KNOWN,
- *          SERVICE_MAX_PASSED, SERVICE_MAX_FIELDS and SERVICE_MAX_REFUSALS.
+ *          SERVICE_MAX_PASSED, SERVICE_MAX_FIELDS, SERVICE_MAX_REFUSALS and SERVICE_MAX_CAPTURES.
  * Never    Takes a host without a port, every host, or a network: a credential goes to named places.
  * See      services.h for all of them, proto/PROTOCOL.service, service_test.c, service_fuzz.c
  */
@@ -32,6 +32,7 @@
 #define SERVICE_MAX_FIELDS 8 /* of an OAuth answer */
 #define SERVICE_MAX_ENDPOINTS 4
 #define SERVICE_MAX_REFUSALS 64
+#define SERVICE_MAX_CAPTURES 32 /* bits of a uint32_t */
 
 enum service_how {
 	SERVICE_HEADER, /* name: format */
@@ -102,6 +103,13 @@ struct service_refusal {
 	char *name, *value; /* a `*` at the front or end of the value stands for any text */
 };
 
+/* A field of the JSON that a request is answered with: its value is a credential that the guest does not get. */
+struct service_capture {
+	char *method; /* NULL: every one */
+	char *path;   /* a pattern in lower case */
+	char *field;
+};
+
 struct service {
 	char *name, *about;
 	struct service_slot slot[SERVICE_MAX_SLOTS];
@@ -119,6 +127,8 @@ struct service {
 	size_t n_fields;
 	struct service_refusal refusal[SERVICE_MAX_REFUSALS];
 	size_t n_refusals;
+	struct service_capture capture[SERVICE_MAX_CAPTURES];
+	size_t n_captures;
 };
 
 /* *ret must be all zero, and is so after an error. `name` is the file's name for messages. */
@@ -180,6 +190,8 @@ const struct service_refusal *service_refuses_path(
 const struct service_refusal *service_refuses_header(
 	const struct service *s, struct slice name, struct slice value);
 const struct service_refusal *service_refuses_query(const struct service *s, struct slice query);
+/* The captures for this method and path, a bit each; paths are compared as in service_refuses_path. */
+uint32_t service_captures(const struct service *s, struct slice method, struct slice path);
 /* Whether a query has a field of this name, in any case and spelling. */
 bool service_has_query(struct slice query, const char *name);
 

@@ -73,6 +73,19 @@ static void check_refusals(const struct service *s)
 	}
 }
 
+static void check_captures(const struct service *s)
+{
+	for (size_t i = 0; i < s->n_captures; i++) {
+		const struct service_capture *c = &s->capture[i];
+
+		assert(c->path && c->field[0]);
+		if (!strpbrk(c->path, "*;\\#.") && c->path[1])
+			assert(service_captures(s, slice_from_str(c->method ? c->method : "X"),
+				       slice_from_str(c->path)) &
+				UINT32_C(1) << i);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	AUTO_SERVICE struct service s = {0};
@@ -91,6 +104,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)service_judge(&s, SERVICE_IN_QUERY, text, text);
 	(void)service_refuses_path(&s, slice_of(NULL, 0), text);
 	(void)service_refuses_query(&s, text);
+	(void)service_captures(&s, slice_of(NULL, 0), text);
 	check_refusals(&s);
+	check_captures(&s);
 	return 0;
 }

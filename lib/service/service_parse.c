@@ -331,6 +331,26 @@ static int take_refuse(struct reader *rd, struct slice rest, struct err *err)
 	return 0;
 }
 
+static int take_capture(struct reader *rd, struct slice rest, struct err *err)
+{
+	struct slice method = next_word(&rest), path = next_word(&rest);
+	bool is_every = slice_eq_str(method, "*");
+	int r;
+
+	if (rd->s.n_captures == SERVICE_MAX_CAPTURES)
+		return err_set(err, -E2BIG, "more than %d lines 'capture'", SERVICE_MAX_CAPTURES);
+	if (!(is_every || has_only(method, UPPER)) || !has_only(rest, LOWER UPPER DIGITS "-_."))
+		return err_set(err, -EINVAL, "expected 'capture METHOD PATH FIELD'");
+	r = check_path(path, err);
+	if (r < 0)
+		return r;
+	rd->s.capture[rd->s.n_captures++] =
+		(struct service_capture){.method = is_every ? NULL : dup_slice(method),
+			.path = dup_lower(path),
+			.field = dup_slice(rest)};
+	return 0;
+}
+
 static int take_field(struct reader *rd, struct slice rest, struct err *err)
 {
 	static const struct {
@@ -521,6 +541,7 @@ static const struct word {
 	{"token", take_token, false},
 	{"field", take_field, false},
 	{"refuse", take_refuse, false},
+	{"capture", take_capture, false},
 	{"host", take_host, true},
 	{"path", take_path, true},
 	{"header", take_header, true},

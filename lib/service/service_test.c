@@ -161,6 +161,14 @@ static const struct {
 	{HEAD "refuse query Action a*b\n", 4, "one '*'"},
 	{HEAD "refuse query Action *b*\n", 4, "one '*'"},
 	{HEAD SLOT "refuse POST /a\n", 7, "in a slot"},
+	{HEAD "capture\n", 4, "capture METHOD PATH FIELD"},
+	{HEAD "capture GET /a\n", 4, "capture METHOD PATH FIELD"},
+	{HEAD "capture get /a token\n", 4, "capture METHOD PATH FIELD"},
+	{HEAD "capture GET /a to\"ken\n", 4, "capture METHOD PATH FIELD"},
+	{HEAD "capture GET /a token other\n", 4, "capture METHOD PATH FIELD"},
+	{HEAD "capture GET a token\n", 4, "begins with '/'"},
+	{HEAD "capture GET /a/**/b/** token\n", 4, "at most one"},
+	{HEAD SLOT "capture GET /a token\n", 7, "in a slot"},
 	{HEAD "\rname\n", 4, "control character"},
 	{HEAD "about\x01\n", 4, "control character"},
 };
@@ -190,11 +198,12 @@ static void limits_hold(void **state)
 		{"env X%u proxy-managed", SERVICE_MAX_ENVS},
 		{"field access f%u proxy-managed", SERVICE_MAX_FIELDS},
 		{"token t%u.example.com:443 /t", SERVICE_MAX_ENDPOINTS},
-		{"refuse POST /p%u", SERVICE_MAX_REFUSALS}, {"slot s%u", SERVICE_MAX_SLOTS},
+		{"refuse POST /p%u", SERVICE_MAX_REFUSALS},
+		{"capture POST /p%u t", SERVICE_MAX_CAPTURES}, {"slot s%u", SERVICE_MAX_SLOTS},
 		{"host h%u.example.com:443", SERVICE_MAX_HOSTS}, {"path /p%u", SERVICE_MAX_PATHS}};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		AUTO_FREE char *text = xstrdup(i < 7 ? HEAD : HEAD "slot a\n");
+		AUTO_FREE char *text = xstrdup(i < 8 ? HEAD : HEAD "slot a\n");
 		struct service s = {0};
 		struct err err;
 		char want[64];
@@ -382,6 +391,30 @@ static void an_endpoint_is_refused_in_every_spelling(void **state)
 		if (!r != !rows[i].rule || (r && strcmp(r->rule, rows[i].rule) != 0))
 			fail_msg("%s %s: %s", rows[i].method, rows[i].path, r ? r->rule : "-");
 	}
+}
+
+/* A bit each rule, in the order of the file, and all that fit. */
+static void fields_are_captured_by_method_and_path(void **state)
+{
+	static const char text[] = HEAD "capture * /repos/*/* temp_token\n"
+					"capture GET /Repos/*/* other\n"
+					"capture POST /lists token\n" SLOT "end\n";
+	static const struct {
+		const char *method, *path;
+		uint32_t captures;
+	} rows[] = {{"GET", "/repos/a/b", 3}, {"PATCH", "/repos/a/b", 1}, {"", "/repos/a/b", 3},
+		{"GET", "/REPOS//a/./b/", 3}, {"GET", "/repos/a%2Fx/b", 3}, {"GET", "/repos/a", 0},
+		{"GET", "/repos/a/b.json", 3}, {"GET", "/repos/a/b/c", 0}, {"GET", "/lists", 0},
+		{"POST", "/x/../lists;a=b", 4}, {"POST", "/%6cists", 4}, {"POST", "", 0}};
+	AUTO_SERVICE struct service s = {0};
+
+	assert_int_equal(service_parse(slice_from_str(text), "demo", &s, NULL), 0);
+	assert_int_equal(s.n_captures, 3);
+	assert_string_equal(s.capture[0].field, "temp_token");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (service_captures(&s, slice_from_str(rows[i].method),
+			    slice_from_str(rows[i].path)) != rows[i].captures)
+			fail_msg("row %zu: %s %s", i, rows[i].method, rows[i].path);
 }
 
 static void a_call_is_refused_by_its_header_or_query(void **state)
@@ -627,6 +660,7 @@ int main(void)
 		cmocka_unit_test(a_request_has_one_slot),
 		cmocka_unit_test(an_endpoint_is_refused_in_every_spelling),
 		cmocka_unit_test(a_call_is_refused_by_its_header_or_query),
+		cmocka_unit_test(fields_are_captured_by_method_and_path),
 		cmocka_unit_test(the_token_endpoint_is_one_path),
 		cmocka_unit_test(a_foreign_credential_is_seen_wherever_it_stands),
 		cmocka_unit_test(a_value_shaped_like_a_credential_is_foreign),

@@ -328,6 +328,39 @@ static void endpoints_that_create_credentials_are_refused(void **state)
 	services_free(set);
 }
 
+/* Responses that are useful but for one field. What is not JSON there is refused, so files and archives must not match. */
+static void fields_with_credentials_are_captured(void **state)
+{
+	static const struct {
+		const char *service, *method, *path;
+		bool is_captured;
+	} rows[] = {
+		{"github", "GET", "/repos/o/r", true},
+		{"github", "PATCH", "/repos/o/r.name", true},
+		{"github", "GET", "/user/repos", true},
+		{"github", "GET", "/orgs/o/repos", true},
+		{"github", "GET", "/repos/o/r/contents/a.json", false},
+		{"github", "GET", "/repos/o/r/tarball", false},
+		{"github", "GET", "/repos/o/r/pulls", false},
+		{"github", "GET", "/o/r/main/README", false},
+		{"gitlab", "GET", "/api/v4/projects/1", true},
+		{"gitlab", "GET", "/api/v4/projects/g%2Fs%2Fp", true},
+		{"gitlab", "PUT", "/api/v4/groups/g", true},
+		{"gitlab", "GET", "/api/v4/projects/1/repository/files/a/raw", false},
+		{"gitlab", "GET", "/api/v4/projects/g%2Fp/repository/archive.tar.gz", false},
+		{"gitlab", "GET", "/g/p/info/refs", false},
+		{"openai", "POST", "/v1/responses", false},
+	};
+	struct services *set = shipped();
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if ((service_captures(services_by_name(set, rows[i].service),
+			     slice_from_str(rows[i].method), slice_from_str(rows[i].path)) != 0) !=
+			rows[i].is_captured)
+			fail_msg("%s: %s %s", rows[i].service, rows[i].method, rows[i].path);
+	services_free(set);
+}
+
 /* Neighbours, other ports, and what strangers can put under the same domain. */
 static void credentials_go_nowhere_else(void **state)
 {
@@ -428,6 +461,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(all_that_are_promised_are_there),
 		cmocka_unit_test(requests_find_their_slots),
 		cmocka_unit_test(endpoints_that_create_credentials_are_refused),
+		cmocka_unit_test(fields_with_credentials_are_captured),
 		cmocka_unit_test(credentials_go_nowhere_else),
 		cmocka_unit_test(only_https_and_only_sentinels_of_their_own),
 		cmocka_unit_test(agents_find_the_variables_that_they_read),

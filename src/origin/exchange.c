@@ -276,6 +276,7 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 			origin_outcome_text(outcome), where[0] ? ": " : "", where);
 		return;
 	}
+	refuse_find_captures(o, x);
 	why = sign_refusal(x);
 	if (token_is_for(o, x, &is_token) < 0)
 		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "%s: a path that may be its token endpoint",
@@ -473,7 +474,7 @@ bool exchange_on_head(struct origin *o, struct exchange *x, struct http_resp *re
 	if (x->token)
 		return token_on_head(o, x, resp);
 	if (answer_scrub_head(o, x, resp) < 0) {
-		bad_answer(o, x, "the answer cannot be passed on");
+		bad_answer(o, x, capture_why(x, "the answer cannot be passed on"));
 		return false;
 	}
 	return resp->status == 101 ? switch_to_raw(o, x) : true;
@@ -491,7 +492,7 @@ bool exchange_on_data(struct origin *o, struct exchange *x, struct slice data)
 	}
 	r = x->state == EXCHANGE_RAW ? answer_scrub_raw(o, x, data) : answer_scrub(o, x, data);
 	if (r < 0)
-		bad_answer(o, x, "the answer cannot be passed on");
+		bad_answer(o, x, capture_why(x, "the answer cannot be passed on"));
 	return r == 0;
 }
 
@@ -513,7 +514,8 @@ bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *
 	} else {
 		out_drop_ours(trailers ? trailers : &none);
 		if (answer_scrub_end(o, x, trailers ? trailers : &none) < 0) {
-			bad_answer(o, x, "the end of the answer cannot be passed on");
+			bad_answer(
+				o, x, capture_why(x, "the end of the answer cannot be passed on"));
 			return false;
 		}
 		if (x->talk->is_done) /* else a decoder has more, and may still fail */

@@ -1,7 +1,7 @@
 /*
  * origin - the parts of sbx-origin: main.c (start, jail, the switch), control.c (keeper's messages),
- *          exchange.c and talk.c (the life of one exchange, its frames), answer.c, scrub.c and sweep.c
- *          (what the server says), slot.c (whose credential, and where it goes), sign.c, value.c (the
+ *          exchange.c and talk.c (the life of one exchange, its frames), answer.c, scrub.c, sweep.c
+ *          and capture.c (what the server says), slot.c (whose credential, and where it goes), sign.c, value.c (the
  *          credential), token.c and token_answer.c (token endpoints), line.c and tls.c
  *          (connections), line_h1.c and line_h2.c (HTTP on one), selftest.c.
  *
@@ -50,8 +50,9 @@
 #define ORIGIN_MAX_TOKENS 16	  /* exchanges with a token endpoint under way; more are busy */
 #define ORIGIN_LINGER_MS 2000	  /* for edge to read the end */
 #define ORIGIN_ROOTS_BYTES (4 * 1024 * 1024)
-#define ORIGIN_MAX_RETIRED 4 /* values of before that responses are still searched for */
-#define LINE_MAX_IDLE 8	     /* lines that are kept for later */
+#define ORIGIN_MAX_RETIRED 4  /* values of before that responses are still searched for */
+#define ORIGIN_MAX_CAPTURED 4 /* the same of captured ones */
+#define LINE_MAX_IDLE 8	      /* lines that are kept for later */
 #define LINE_READ OUT_READ
 /* A request is sent once. Only one without content, whose method is safe, may go a second time, on a
  * new line: when a line that had served before was closed before one byte of an answer came. That
@@ -216,6 +217,8 @@ struct exchange {
 	unsigned n_lost; /* new lines that were closed before it was sent; ORIGIN_TRIES end it */
 	struct out to_edge;
 	struct scrub_state *scrub; /* scrub.c's; NULL without one */
+	uint32_t captures;	   /* rules of the service for its response, a bit each */
+	struct capture *capture;   /* capture.c's; NULL: the response is not held */
 	struct sweep *pinned;	   /* has the values that were sent with it; NULL: none was */
 	struct loop_timer scrub_timer;
 	uint64_t n_up, n_down;
@@ -267,12 +270,15 @@ struct origin {
 		*sweep; /* sweep.c's: what responses are searched for now; NULL: made when needed */
 	struct secret retired[ORIGIN_MAX_RETIRED]; /* values that were here before */
 	unsigned n_retired;
-	bool is_sweep_old;  /* values changed since it was made */
-	uint32_t n_changes; /* of the values that responses are searched for */
-	struct arena arena; /* of one decoding */
-	size_t n_kept;	    /* bytes, see SIGN_MAX_KEPT */
-	bool lines_due;	    /* line_serve is called before the next event */
-	bool reports_due;   /* fd 3 takes no more now */
+	struct secret captured[ORIGIN_MAX_CAPTURED];
+	unsigned n_captures; /* that were put there */
+	size_t n_captured;   /* bytes of responses that are held, see CAPTURE_MAX_KEPT */
+	bool is_sweep_old;   /* values changed since it was made */
+	uint32_t n_changes;  /* of the values that responses are searched for */
+	struct arena arena;  /* of one decoding */
+	size_t n_kept;	     /* bytes, see SIGN_MAX_KEPT */
+	bool lines_due;	     /* line_serve is called before the next event */
+	bool reports_due;    /* fd 3 takes no more now */
 	bool done;
 	enum origin_exit status;
 };
@@ -372,6 +378,22 @@ void answer_on_idle(struct origin *o, struct exchange *x);
 int answer_scrub_kept(struct origin *o, struct exchange *x, uint8_t *text, size_t n,
 	uint32_t *n_removed) MUST_CHECK;
 
+/* capture.c: responses with fields that the service captures. Errors are -EBADMSG, and capture_why says why. */
+#define CAPTURE_MAX_ANSWER (2U << 20) /* content of one response, decoded */
+#define CAPTURE_MAX_KEPT (16U << 20)  /* of all that are held */
+/* A final head of x's response: 1 when it and the content are held, 0 when it goes on. */
+int capture_begin(struct exchange *x, const struct http_resp *resp) MUST_CHECK;
+int capture_keep(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
+/* The content is whole: takes the fields out, and gives their number and the head. Its text is x's. */
+int capture_open(
+	struct origin *o, struct exchange *x, struct http_resp *ret_head, size_t *ret_n) MUST_CHECK;
+bool capture_is_open(const struct exchange *x);
+/* Of the clean content what was not passed on; empty at its end. */
+struct slice capture_next(const struct exchange *x, size_t max);
+void capture_passed(struct exchange *x, size_t n);
+const char *capture_why(const struct exchange *x, const char *otherwise);
+void capture_free(struct origin *o, struct exchange *x);
+
 /* sweep.c */
 struct scrub_set;
 /* x is about to be sent with v: its response will be searched for it. -EBADMSG: it cannot be. */
@@ -388,6 +410,8 @@ const struct scrub_set *sweep_set(const struct sweep *w);
 void sweep_change(struct origin *o);
 /* v is here and will be wiped: responses are searched for it until ORIGIN_MAX_RETIRED others came. */
 void sweep_retire(struct origin *o, const struct value *v);
+/* A credential that a response had: later responses are searched for it until ORIGIN_MAX_CAPTURED others came. */
+void sweep_capture(struct origin *o, struct slice value);
 void sweep_done(struct origin *o);
 
 /* token.c: requests to a token endpoint. */
@@ -439,6 +463,8 @@ int slot_fill(struct origin *o, struct exchange *x, struct value *v) MUST_CHECK;
 void slot_wipe(struct exchange *x);
 
 /* refuse.c */
+/* Notes in x->captures which rules `capture` its response is for. */
+void refuse_find_captures(const struct origin *o, struct exchange *x);
 /* Adds the command that helps to the place of a foreign credential. */
 void refuse_foreign(const struct origin *o, char where[SLOT_MAX_WHERE]);
 /* -EPERM when a rule of the service refuses the request; names the rule and a command that helps. */

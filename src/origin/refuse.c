@@ -18,10 +18,23 @@ static bool overrides_method(const struct http_req *req)
 	return service_has_query(req->query, "_method");
 }
 
+/* Empty: it may be any. */
+static struct slice method_of(const struct http_req *req)
+{
+	return overrides_method(req) ? slice_of(NULL, 0) : req->method;
+}
+
+void refuse_find_captures(const struct origin *o, struct exchange *x)
+{
+	const struct http_req *req = &x->talk->req;
+
+	x->captures = service_captures(&o->service, method_of(req), req->path);
+}
+
 static const struct service_refusal *find(const struct origin *o, const struct http_req *req)
 {
-	const struct service_refusal *found = service_refuses_path(
-		&o->service, overrides_method(req) ? slice_of(NULL, 0) : req->method, req->path);
+	const struct service_refusal *found =
+		service_refuses_path(&o->service, method_of(req), req->path);
 
 	if (!found)
 		found = service_refuses_query(&o->service, req->query);

@@ -25,7 +25,8 @@ struct scrub_state {
 	bool is_full; /* the decoder has more, edge has no room */
 	uint8_t *end; /* the END frame, when it came before the content was decoded */
 	size_t n_end;
-	uint32_t n_in_heads; /* hits in headers */
+	uint32_t n_in_heads;  /* hits in headers */
+	uint64_t n_in_fields; /* captured */
 };
 
 /* ---- one answer ---- */
@@ -43,15 +44,12 @@ static int state_new(struct origin *o, struct exchange *x)
 	return 0;
 }
 
-/* Values came or were replaced since it began: what is left of it is searched for these as well. */
-static int state_renew(struct origin *o, struct exchange *x)
+/* What is left of it is searched for all values that are here now as well. */
+static int state_join(struct origin *o, struct exchange *x)
 {
 	struct scrub_state *s = x->scrub;
-	struct sweep *w;
+	struct sweep *w = sweep_join(o, s->sweep);
 
-	if (s->n_changes == o->n_changes)
-		return 0;
-	w = sweep_join(o, s->sweep);
 	if (!w)
 		return -EBADMSG;
 	sweep_put(s->sweep);
@@ -61,11 +59,18 @@ static int state_renew(struct origin *o, struct exchange *x)
 	return 0;
 }
 
+/* Values came or were replaced since it began. */
+static int state_renew(struct origin *o, struct exchange *x)
+{
+	return x->scrub->n_changes == o->n_changes ? 0 : state_join(o, x);
+}
+
 void answer_scrub_done(struct origin *o, struct exchange *x)
 {
 	struct scrub_state *s = TAKE(x->scrub);
 
 	sweep_unpin(x);
+	capture_free(o, x);
 	if (!s)
 		return;
 	loop_timer_clear(&o->loop, &x->scrub_timer);
@@ -81,7 +86,7 @@ void answer_scrub_done(struct origin *o, struct exchange *x)
 
 static void count(struct exchange *x)
 {
-	uint64_t n = x->scrub->stream.n_hits + x->scrub->n_in_heads;
+	uint64_t n = x->scrub->stream.n_hits + x->scrub->n_in_heads + x->scrub->n_in_fields;
 
 	x->result.n_removed = (uint32_t)MIN(n, UINT32_MAX);
 }
@@ -162,7 +167,11 @@ int answer_scrub_head(struct origin *o, struct exchange *x, struct http_resp *re
 		scrub_headers(x, &resp->headers);
 	if (r == 0 && resp->status >= 200)
 		r = begin_content(x, resp);
-	return r < 0 ? r : answer_put_head(x, resp);
+	if (r == 0)
+		r = capture_begin(x, resp);
+	if (r != 0)
+		return MIN(r, 0);
+	return answer_put_head(x, resp);
 }
 
 /* ---- content ---- */
@@ -207,6 +216,12 @@ static int feed_end(struct exchange *x, put_fn *put)
 	return r;
 }
 
+/* Content without its coding. */
+static int take(struct origin *o, struct exchange *x, struct slice data)
+{
+	return x->capture ? capture_keep(o, x, data) : feed(x, data, answer_put_data);
+}
+
 /* What looks like the beginning of a value does not wait for longer than this. */
 static void set_idle(struct origin *o, struct exchange *x)
 {
@@ -243,7 +258,7 @@ static int put_last(struct exchange *x, struct http_headers *trailers)
 }
 
 /* Decodes until all is decoded or edge must read first. */
-static int decode(struct exchange *x)
+static int decode(struct origin *o, struct exchange *x)
 {
 	static uint8_t plain[OUT_READ];
 	struct scrub_state *s = x->scrub;
@@ -261,11 +276,53 @@ static int decode(struct exchange *x)
 		if (unpack_feed(s->unpack, &in, plain, sizeof(plain), &n, NULL) < 0)
 			return -EBADMSG;
 		s->at_coded = s->n_coded - in.n;
-		if (feed(x, slice_of(plain, n), answer_put_data) < 0)
+		if (take(o, x, slice_of(plain, n)) < 0)
 			return -EBADMSG;
 	}
 	s->at_coded = s->n_coded = 0;
 	return 0;
+}
+
+/* The same with content that was held. */
+static int pour(struct exchange *x)
+{
+	struct slice piece;
+
+	x->scrub->is_full = false;
+	while ((piece = capture_next(x, OUT_READ)).n > 0) {
+		if (out_room(&x->to_edge) < STEP_ROOM) {
+			x->scrub->is_full = true;
+			return 0;
+		}
+		if (feed(x, piece, answer_put_data) < 0)
+			return -EBADMSG;
+		capture_passed(x, piece.n);
+	}
+	return 0;
+}
+
+/* All of the content came: what was held of it goes on. */
+static int let_go(struct origin *o, struct exchange *x)
+{
+	struct scrub_state *s = x->scrub;
+	struct http_resp resp = {0};
+	size_t n = 0;
+	int r;
+
+	if (!x->capture || capture_is_open(x))
+		return 0;
+	if (s->unpack && unpack_end(s->unpack, NULL) < 0)
+		return -EBADMSG;
+	r = capture_open(o, x, &resp, &n);
+	if (r < 0)
+		return r;
+	s->n_in_fields = n;
+	/* the server may say them in other places, too */
+	if (n && state_join(o, x) < 0)
+		return -EBADMSG;
+	scrub_headers(x, &resp.headers);
+	r = answer_put_head(x, &resp);
+	return r < 0 ? r : pour(x);
 }
 
 static int keep_coded(struct scrub_state *s, struct slice data)
@@ -288,11 +345,11 @@ int answer_scrub(struct origin *o, struct exchange *x, struct slice data)
 	int r = state_renew(o, x);
 
 	if (r == 0 && !s->unpack) {
-		r = feed(x, data, answer_put_data);
+		r = take(o, x, data);
 	} else if (r == 0) {
 		r = keep_coded(s, data);
 		if (r == 0)
-			r = decode(x);
+			r = decode(o, x);
 	}
 	set_idle(o, x);
 	return r;
@@ -317,7 +374,7 @@ int answer_scrub_end(struct origin *o, struct exchange *x, struct http_headers *
 {
 	struct scrub_state *s = x->scrub;
 
-	if (!s || state_renew(o, x) < 0)
+	if (!s || state_renew(o, x) < 0 || (!s->is_full && let_go(o, x) < 0))
 		return -EBADMSG;
 	if (!s->is_full)
 		return put_last(x, trailers);
@@ -349,8 +406,9 @@ int answer_scrub_more(struct origin *o, struct exchange *x)
 	int r = state_renew(o, x);
 
 	if (r == 0)
-		r = decode(x);
-
+		r = capture_is_open(x) ? pour(x) : decode(o, x);
+	if (r == 0 && !s->is_full && s->end)
+		r = let_go(o, x);
 	if (r < 0 || s->is_full || !s->end)
 		return r;
 	arena_reset(&o->arena);

@@ -14,7 +14,7 @@
 #include "lib/scrub/scrub.h"
 
 #define PARTS 5 /* of one value */
-#define MAX_NOW (PARTS * (ORIGIN_N_WHICH + ORIGIN_MAX_RETIRED))
+#define MAX_NOW (PARTS * (ORIGIN_N_WHICH + ORIGIN_MAX_RETIRED) + ORIGIN_MAX_CAPTURED)
 static_assert(MAX_NOW <= SCRUB_MAX_VALUES, "all values that are here fit into one set");
 
 struct sweep {
@@ -123,6 +123,8 @@ static struct sweep *current(struct origin *o)
 	for (size_t i = 0; i < ORIGIN_MAX_RETIRED; i++)
 		if (o->retired[i].n)
 			add_parts(&v, secret_slice(&o->retired[i]));
+	for (size_t i = 0; i < ORIGIN_MAX_CAPTURED; i++)
+		add(&v, secret_slice(&o->captured[i]), ARRAY_LEN(v.list));
 	o->is_sweep_old = false;
 	if (o->sweep && is_for(o->sweep, &v))
 		return o->sweep;
@@ -220,9 +222,31 @@ void sweep_retire(struct origin *o, const struct value *v)
 	o->n_retired++;
 }
 
+/* Responses that have begun are not searched for it, but for the one that had it: what a guest can bring
+ * about as often as it likes must not fill their sets. */
+void sweep_capture(struct origin *o, struct slice value)
+{
+	struct secret *oldest = &o->captured[o->n_captures % ORIGIN_MAX_CAPTURED];
+	struct secret copy = {0};
+
+	if (!scrub_is_searched(value))
+		return;
+	for (size_t i = 0; i < ORIGIN_MAX_CAPTURED; i++)
+		if (slice_eq(secret_slice(&o->captured[i]), value))
+			return;
+	if (secret_copy(&copy, value, NULL) < 0)
+		return;
+	secret_done(oldest);
+	*oldest = copy;
+	o->n_captures++;
+	o->is_sweep_old = true;
+}
+
 void sweep_done(struct origin *o)
 {
 	sweep_put(TAKE(o->sweep));
 	for (size_t i = 0; i < ORIGIN_MAX_RETIRED; i++)
 		secret_done(&o->retired[i]);
+	for (size_t i = 0; i < ORIGIN_MAX_CAPTURED; i++)
+		secret_done(&o->captured[i]);
 }

@@ -167,11 +167,26 @@ function token(res) {
   return res.end(JSON.stringify({ token_type: "Bearer", access_token: `${prefix}-access-${logins}`, expires_in: 3600, refresh_token: `${prefix}-refresh-${logins}` }));
 }
 
+// A repository as GitHub says it, with a token of its own; in pieces, or compressed.
+function repository(res, url) {
+  const token = "CLONE" + createHash("sha256").update(url.searchParams.get("n") ?? "").digest("hex").slice(0, 24).toUpperCase();
+  const text = JSON.stringify({ id: 7, owner: { login: "o" }, source: { temp_clone_token: token }, clone_url: `https://x:${token}@github.com/o/r`, temp_clone_token: token });
+  if (url.searchParams.has("gzip")) {
+    res.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" });
+    return res.end(gzipSync(text));
+  }
+  res.writeHead(200, { "content-type": "application/json", "x-token": token });
+  const pieces = text.match(/.{1,9}/g);
+  const next = () => (pieces.length ? (res.write(pieces.shift()), setTimeout(next, 2)) : res.end());
+  return next();
+}
+
 function answer(req, res, url, body) {
   if (url.pathname === "/v1/oauth/token") return token(res);
   const [, first, second] = url.pathname.split("/");
   const n = Number(url.searchParams.get("n") ?? 10);
   if (first === "reflect") return reflect(req, res, second);
+  if (first === "repos") return repository(res, url);
   if (first === "mirror") return mirror(req, res, url);
   if (first === "download") return download(res, n);
   if (first === "sse") return sse(res, n, Number(url.searchParams.get("ms") ?? 1000));

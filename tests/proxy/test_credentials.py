@@ -6,6 +6,7 @@ every test no server but the right one, no log and no record has a byte of a can
 import base64
 import contextlib
 import gzip
+import hashlib
 import html
 import json
 import os
@@ -40,7 +41,7 @@ SLOTS = {
     "api.github.com": ("authorization", "Bearer " + CANARIES["github"]),
     "api.test": ("x-secret", "key=" + CANARIES["lab"]),
 }
-HOST, OTHER, GIT = "api.openai.com", "api.anthropic.com", "github.com"
+HOST, OTHER, GIT, API = "api.openai.com", "api.anthropic.com", "github.com", "api.github.com"
 BAD = ("expired.api.test", "wrong.api.test", "self.api.test")
 SECONDS = 20
 
@@ -415,6 +416,19 @@ def test_a_request_for_a_new_key_is_refused(rig, lab, mark, path, how):
     assert code == 403 and b"refuse * /api/oauth/**/create_api_key" in body and b"sbx secret set anthropic" in body, body
     assert not lab.server.requests
     assert "create_api_key" in mark.wait(kind="credential-use", action="refuse", host=OTHER, rule="anthropic")["reason"]
+
+
+@pytest.mark.parametrize("coding", ["", "&gzip"])
+@pytest.mark.parametrize("how", ["--http1.1", "--http2"])
+def test_a_token_inside_a_response_is_captured(rig, lab, mark, coding, how):
+    """F2: the shipped github.conf; the response has a token that sbx did not know."""
+    n = secrets.randbelow(10**9)
+    fresh = "CLONE" + hashlib.sha256(str(n).encode()).hexdigest()[:24].upper()
+    code, body = status(rig, how, "-D", "-", f"https://{API}/repos/o/r?n={n}{coding}")
+    assert code == 200 and b'"id":7' in body and b'"login":"o"' in body, body
+    assert fresh.encode() not in body and body.count(b"*" * len(fresh)) >= 3, body
+    got(lab, "/repos/o/r", API)
+    assert "removed" in mark.wait(kind="credential-use", action="use", host=API)["reason"]
 
 
 def test_sentinels_are_removed_however_often_they_stand(rig, lab):

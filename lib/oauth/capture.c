@@ -1,0 +1,39 @@
+#include "capture.h"
+
+#include <errno.h>
+
+static bool is_named(const struct service *s, uint32_t rules, struct slice key)
+{
+	for (size_t i = 0; i < s->n_captures; i++)
+		if (rules & UINT32_C(1) << i && json_is_word(key, s->capture[i].field))
+			return true;
+	return false;
+}
+
+static void take_out(uint8_t *raw, size_t n, struct capture_to *to)
+{
+	struct slice value;
+
+	if (json_unescape(slice_of(raw, n), to->buf, to->size, &value) == 0)
+		to->found(to->user, value);
+	memset(raw, '*', n);
+	to->n++;
+}
+
+int capture_clean(
+	const struct service *s, uint32_t rules, uint8_t *text, size_t n, struct capture_to *to)
+{
+	struct json_walk w = json_begin_any(slice_of(text, n));
+	struct json_member m;
+	int r;
+
+	while ((r = json_next(&w, &m)) == 1) {
+		if (!is_named(s, rules, m.key) || m.kind == JSON_LITERAL)
+			continue;
+		if (m.kind != JSON_STRING)
+			return -EPROTO;
+		if (m.value.n > 2)
+			take_out(text + (m.value.p - text) + 1, m.value.n - 2, to);
+	}
+	return r;
+}
