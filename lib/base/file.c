@@ -111,13 +111,15 @@ int file_open(const char *path, struct err *err)
 int file_load(const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err)
 {
 	AUTO_CLOSE int fd = file_open(path, err);
-	AUTO_FREE char *text = NULL;
-	ssize_t n;
 
-	if (fd < 0)
-		return fd;
-	text = xmalloc(max + 1);
-	n = fd_read_full(fd, text, max + 1);
+	return fd < 0 ? fd : file_read(fd, path, max, ret_text, ret_n, err);
+}
+
+int file_read(int fd, const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err)
+{
+	AUTO_FREE char *text = xmalloc(max + 1);
+	ssize_t n = fd_read_full(fd, text, max + 1);
+
 	if (n < 0)
 		return err_errno(err, (int)n, "reading %s", path);
 	if ((size_t)n > max)

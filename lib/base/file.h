@@ -36,3 +36,6 @@ int file_open(const char *path, struct err *err) MUST_CHECK;
 /* Reads through file_open. A heap copy with a NUL behind it; -ENOENT (err untouched), -EFBIG over max bytes. */
 int file_load(
 	const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err) MUST_CHECK;
+/* The same of a file that is open; `path` is for the messages. */
+int file_read(int fd, const char *path, size_t max, char **ret_text, size_t *ret_n,
+	struct err *err) MUST_CHECK;

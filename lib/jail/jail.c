@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <signal.h>
@@ -116,7 +117,37 @@ static unsigned tree_flags_of(const struct jail_mount *m)
 	       (m->flags & JAIL_MOUNT_DEV ? TREE_DEV : 0);
 }
 
-static int bind_mount(int root, const struct jail_mount *m, struct err *err)
+static bool is_below(const char *path, const char *root)
+{
+	size_t n = strlen(root);
+
+	return strncmp(path, root, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* Decided about what was opened, so that no link that changes meanwhile leads elsewhere. */
+static int check_root(
+	const struct jail_plan *p, const struct jail_mount *m, int fd, struct err *err)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t n;
+
+	/* The second: of the child itself, whoever asks for it. */
+	if (p->n_roots == 0 || strcmp(m->from, "/proc/self/fd") == 0)
+		return 0;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0)
+		return err_errno(err, -errno, "enter: looking where %s is", m->from);
+	path[n] = '\0';
+	for (size_t i = 0; i < p->n_roots; i++)
+		if (is_below(path, p->roots[i].path) &&
+			(p->roots[i].rw || !(m->flags & JAIL_MOUNT_RW)))
+			return 0;
+	return err_set(err, -EPERM, "enter: %s is not a place that may be mounted", path);
+}
+
+static int bind_mount(
+	const struct jail_plan *p, int root, const struct jail_mount *m, struct err *err)
 {
 	AUTO_CLOSE int from = open(m->from, O_PATH | O_CLOEXEC);
 	AUTO_CLOSE int tree = -1;
@@ -128,6 +159,9 @@ static int bind_mount(int root, const struct jail_mount *m, struct err *err)
 		return 0;
 	if (from < 0 || fstat(from, &st) < 0)
 		return err_errno(err, -errno, "enter: opening %s", m->from);
+	r = check_root(p, m, from, err);
+	if (r < 0)
+		return r;
 	r = tree_clone(from, tree_flags_of(m), &tree);
 	if (r < 0)
 		return err_errno(err, r, "enter: binding %s", m->from);
@@ -195,10 +229,10 @@ static int make_root(int *ret_root, struct err *err)
 static int fill_root(const struct jail_state *s, int root, struct err *err)
 {
 	const struct jail_plan *p = s->plan;
-	int r = s->row->dev_null ? bind_mount(root, &jail_dev_null, err) : 0;
+	int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;
 
 	for (size_t i = 0; r == 0 && i < p->n_mounts; i++)
-		r = bind_mount(root, &p->mounts[i], err);
+		r = bind_mount(p, root, &p->mounts[i], err);
 	if (r == 0 && s->row->proc)
 		r = mount_proc(root, err);
 	if (r == 0 && s->row->run_tmpfs)

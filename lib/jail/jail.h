@@ -58,6 +58,12 @@ struct jail_fd {
 	int to;
 };
 
+/* A directory (or file) that mounts may come from, without symbolic links in its path. */
+struct jail_root {
+	const char *path;
+	bool rw;
+};
+
 struct jail_plan {
 	enum jail_profile profile;
 	const char *program; /* host path; opened before the root changes */
@@ -65,6 +71,10 @@ struct jail_plan {
 	char *const *envp; /* NULL: empty environment */
 	const struct jail_mount *mounts;
 	size_t n_mounts;
+	/* When there are any, each mount must lie below one of them once its path is resolved, and a
+	 * writable one below a writable one. */
+	const struct jail_root *roots;
+	size_t n_roots;
 	const struct jail_fd *fds;
 	size_t n_fds;
 	/* Becomes stdout and stderr of the program; -1: /dev/null. Edge may not write to regular

@@ -177,6 +177,7 @@ static void supervise(pid_t keeper, int notify_fd, const char *const *globs, siz
 	if (close_range(ask.sock < 0 ? ROOM_FD : ROOM_FD + 1, ~0U, 0) < 0 ||
 		close_range(0, NOTIFY_FD - 1, 0) < 0)
 		_exit(1);
+	(void)prctl(PR_SET_NAME, "sbx-hide");
 	(void)setrlimit(RLIMIT_CORE, &none);
 	(void)setrlimit(RLIMIT_FSIZE, &none);
 	if (jail_seal(JAIL_HIDE, NULL) < 0)

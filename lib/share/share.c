@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "hide.h"
 #include "lib/base/fd.h"
+#include "lib/worker/worker.h"
 #include "scaffold.h"
 
 #define LISTEN_FD 3
@@ -294,8 +295,8 @@ int share_start(const struct share_config *cfg, struct share *ret_share, struct 
 
 void share_stop(struct share *s)
 {
-	jail_child_kill(&s->child);
-	jail_child_kill(&s->hidden);
+	worker_end(&s->child);
+	worker_end(&s->hidden);
 	fd_close(&s->room.fd);
 	fd_close(&s->vhost_fd);
 }

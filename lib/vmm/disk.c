@@ -14,8 +14,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
+#include "lib/worker/worker.h"
 
-#define QEMU_IMG "/usr/bin/qemu-img"
 /* What is kept of a program's complaint. */
 #define MAX_COMPLAINT 256
 /* The bytes of an image that qemu locks to say what it does with it. */
@@ -27,9 +27,9 @@
 #define QCOW2_AT_SIZE 24
 #define QCOW2_HEAD 32
 
-/* As tool_run, in the jail, with those images. */
-static int run_jailed(
-	const char *const *argv, struct args *a, char *said, size_t size, struct err *err)
+/* qemu-img in the jail, with those images. */
+static int run_jailed(const char *const *argv, struct args *a, char *said, size_t size,
+	int timeout_ms, struct err *err)
 {
 	AUTO_CLOSE int rd = -1, wr = -1;
 	struct jail_child child;
@@ -40,17 +40,17 @@ static int run_jailed(
 	rd = p[0];
 	wr = p[1];
 	args_mount_programs(a);
-	r = jail_spawn(&(struct jail_plan){.profile = JAIL_QEMU,
-			       .program = QEMU_IMG,
-			       .argv = (char *const *)argv,
-			       .mounts = a->mounts,
-			       .n_mounts = a->n_mounts,
-			       .log_fd = wr},
+	r = worker_spawn(&(struct jail_plan){.profile = JAIL_QEMU,
+				 .program = DISK_QEMU_IMG,
+				 .argv = (char *const *)argv,
+				 .mounts = a->mounts,
+				 .n_mounts = a->n_mounts,
+				 .log_fd = wr},
 		&child, err);
 	if (r < 0)
 		return r;
 	fd_close(&wr);
-	r = tool_finish(&child, rd, said, size, DISK_CHECK_MS);
+	r = tool_finish(&child, rd, said, size, timeout_ms);
 	fd_close(&child.pidfd);
 	fd_close(&child.notify_fd);
 	return r;
@@ -105,6 +105,15 @@ int disk_chain_size(const char *const *files, size_t n, uint64_t *ret_size, stru
 	return 0;
 }
 
+static int make_raw(uint64_t size, const char *out, struct err *err)
+{
+	AUTO_CLOSE int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+		return err_errno(err, -errno, "making %s", out);
+	return 0;
+}
+
 /* link and unlink instead of rename: never replaces an image that another made meanwhile. */
 static int put_in_place(const char *temp, const char *path, struct err *err)
 {
@@ -125,16 +134,21 @@ int disk_make(const char *path, const char *base, uint64_t size, struct err *err
 		"cluster_size=65536,lazy_refcounts=off,extended_l2=off,preallocation=off";
 	AUTO_FREE char *bytes = NULL;
 	char said[MAX_COMPLAINT] = "";
+	struct args a = {.mounts = {{.from = temp, .to = "/disk/image", .flags = JAIL_MOUNT_RW}},
+		.n_mounts = 1};
 	int r = check_base(path, base, &size, err);
 
+	if (r == 0)
+		r = make_raw(0, temp, err);
 	if (r < 0)
 		return r;
 	bytes = xasprintf("%" PRIu64, size);
-	r = tool_run((const char *[]){QEMU_IMG, "create", "-q", "-f", "qcow2", "-o", options, "-F",
-			     "raw", "-b", base, "--", temp, bytes, NULL},
-		said, sizeof(said), DISK_TIMEOUT_MS);
+	/* -u: the base is not opened, its name is only written down. */
+	r = run_jailed((const char *[]){"qemu-img", "create", "-q", "-u", "-f", "qcow2", "-o",
+			       options, "-F", "raw", "-b", base, "--", "/disk/image", bytes, NULL},
+		&a, said, sizeof(said), DISK_TIMEOUT_MS, err);
 	if (r < 0)
-		r = err_errno(err, r, "making %s with qemu-img", path);
+		r = err_wrap(err, r, "making %s with qemu-img", path);
 	else if (r > 0)
 		r = err_set(err, -EIO, "making %s: %s", path, *said ? said : "qemu-img failed");
 	else
@@ -165,7 +179,7 @@ int disk_check(const char *path, bool repair, struct err *err)
 	char said[MAX_COMPLAINT] = "";
 	struct args a = {.mounts = {{.from = path, .to = "/disk/image", .flags = JAIL_MOUNT_RW}},
 		.n_mounts = 1};
-	int r = run_jailed(repair ? fix : plain, &a, said, sizeof(said), err);
+	int r = run_jailed(repair ? fix : plain, &a, said, sizeof(said), DISK_CHECK_MS, err);
 
 	if (r < 0)
 		return err_wrap(err, r, "checking %s", path);
@@ -187,15 +201,6 @@ static char *chain_json(size_t n)
 			below, i);
 	}
 	return json;
-}
-
-static int make_raw(uint64_t size, const char *out, struct err *err)
-{
-	AUTO_CLOSE int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
-		return err_errno(err, -errno, "making %s", out);
-	return 0;
 }
 
 int disk_flatten(const char *const *files, size_t n, const char *out, struct err *err)
@@ -221,7 +226,7 @@ int disk_flatten(const char *const *files, size_t n, const char *out, struct err
 	}
 	a.mounts[a.n_mounts++] =
 		(struct jail_mount){.from = out, .to = "/disk/out", .flags = JAIL_MOUNT_RW};
-	r = run_jailed(argv, &a, said, sizeof(said), err);
+	r = run_jailed(argv, &a, said, sizeof(said), DISK_CHECK_MS, err);
 	if (r > 0)
 		r = err_set(err, -EIO, "making one file of a disk: %s",
 			*said ? said : "qemu-img failed");

@@ -1,8 +1,7 @@
 /*
  * disk - the qcow2 overlays of a sandbox, made and checked with qemu-img.
  *
- * How      disk_make runs qemu-img on the host, on our own names only. disk_check reads an image
- *          that a guest's qemu has written, hence runs in the jail of JAIL_QEMU with that one file.
+ * How      qemu-img runs in the jail of JAIL_QEMU, with the one file that it makes or checks.
  *          The backing name in the overlay is for people: qemu is told the base by name on every
  *          start and ignores it, as the paths inside the jail are others.
  * Trust    Runs in keeper and sbxd. Paths are ours.
@@ -16,6 +15,7 @@
 #include <stdint.h>
 #include "lib/base/err.h"
 
+#define DISK_QEMU_IMG "/usr/bin/qemu-img"
 #define DISK_TIMEOUT_MS 30000
 #define DISK_CHECK_MS 300000
 #define DISK_FREE_MS 10000

@@ -82,7 +82,7 @@ static void says_why_not(void **state)
 
 	assert_int_equal(disk_make(path, gone, 0, &err), -ENOENT);
 	assert_int_equal(disk_make(path, "relative.img", 0, &err), -ENOENT);
-	assert_int_equal(disk_make(lost, base, 0, &err), -EIO);
+	assert_int_equal(disk_make(lost, base, 0, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "No such file"));
 }
 

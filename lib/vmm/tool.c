@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/worker/worker.h"
 
 static bool wait_readable(int fd, uint64_t end_ms)
 {
@@ -35,7 +35,7 @@ int tool_finish(struct jail_child *child, int out, char *said, size_t size, int 
 	uint64_t end = clock_mono_ms() + (uint64_t)timeout_ms;
 	ssize_t k = 1;
 	size_t n = 0;
-	siginfo_t si = {};
+	int status;
 
 	while (k > 0 && wait_readable(out, end)) {
 		char scrap[256];
@@ -46,12 +46,11 @@ int tool_finish(struct jail_child *child, int out, char *said, size_t size, int 
 	}
 	said[n] = 0;
 	if (k > 0 || !wait_readable(child->pidfd, end)) {
-		jail_child_kill(child);
+		worker_end(child);
 		return -ETIMEDOUT;
 	}
-	if (waitid(P_PIDFD, (id_t)child->pidfd, &si, WEXITED) < 0)
-		return -errno;
-	return si.si_code == CLD_EXITED ? si.si_status : 128;
+	status = worker_reap(child);
+	return status < 0 ? 128 : status;
 }
 
 int tool_run(const char *const *argv, char *said, size_t size, int timeout_ms)

@@ -14,7 +14,8 @@
 #include "lib/base/attr.h"
 #include "lib/jail/jail.h"
 
-/* The exit status (128: by a signal), -ETIMEDOUT or another negative errno. */
+/* Only in a process that has no spawner yet (lib/worker).
+ * The exit status (128: by a signal), -ETIMEDOUT or another negative errno. */
 int tool_run(const char *const *argv, char *said, size_t size, int timeout_ms) MUST_CHECK;
 /* The same of a child that runs already and says it to `out`; reaps it. */
 int tool_finish(

@@ -3,18 +3,17 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "args.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
+#include "lib/worker/worker.h"
 
 /* ---- start and end ---- */
 
@@ -57,7 +56,7 @@ static int spawn(struct vmm *v, const struct vmm_config *config, int qmp_fd, str
 			.memory_max = c->memory_max,
 			.cgroup = c->cgroup,
 		};
-		r = jail_spawn(&plan, &v->child, err);
+		r = worker_spawn(&plan, &v->child, err);
 	}
 	args_done(&a);
 	return r < 0 ? err_wrap(err, r, "starting qemu") : 0;
@@ -98,16 +97,14 @@ int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err 
 
 void vmm_kill(struct vmm *v)
 {
-	if (v->child.pidfd >= 0)
-		(void)syscall(SYS_pidfd_send_signal, v->child.pidfd, SIGKILL, NULL, 0);
+	worker_kill(&v->child);
 }
 
 void vmm_done(struct vmm *v)
 {
 	if (!v)
 		return;
-	if (v->child.pidfd >= 0)
-		jail_child_kill(&v->child);
+	worker_end(&v->child);
 	qmp_done(&v->qmp);
 	fd_close(&v->fd);
 	fd_close(&v->image_fd);

@@ -15,13 +15,8 @@
 #include "keeper.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -38,7 +33,7 @@ void agent_init(struct keeper *k)
 	for (size_t i = 0; i < AGENT_MAX_OPEN; i++)
 		a->streams[i].fd = -1;
 	for (size_t i = 0; i < KEEPER_CONFIRMS; i++)
-		a->confirms[i].pidfd = -1;
+		a->confirms[i].child.pidfd = -1;
 }
 
 /* ---- the process ---- */
@@ -55,7 +50,7 @@ static int spawn(struct keeper *k, int child_sock, struct err *err)
 		.n_fds = ARRAY_LEN(fds),
 		.log_fd = k->chatter_wr};
 
-	return jail_spawn(&plan, &k->agent.child, err);
+	return worker_spawn(&plan, &k->agent.child, err);
 }
 
 static int start(struct keeper *k, struct err *err)
@@ -88,12 +83,10 @@ static int start(struct keeper *k, struct err *err)
 
 static void drop_confirm(struct keeper *k, struct agent_confirm *c)
 {
-	if (c->pidfd < 0)
+	if (c->child.pidfd < 0)
 		return;
-	(void)pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
-	(void)waitpid(c->pid, NULL, 0);
-	loop_del(&k->loop, c->pidfd);
-	fd_close(&c->pidfd);
+	loop_del(&k->loop, c->child.pidfd);
+	worker_end(&c->child);
 	loop_timer_clear(&k->loop, &c->timer);
 	c->gen++;
 }
@@ -104,7 +97,7 @@ static void reap(struct keeper *k)
 
 	loop_del(&k->loop, a->sock);
 	loop_del(&k->loop, a->child.pidfd);
-	(void)waitpid(a->child.pid, NULL, 0);
+	(void)worker_reap(&a->child);
 	fd_close(&a->sock);
 	fd_close(&a->child.pidfd);
 	a->alive = false;
@@ -122,7 +115,7 @@ void agent_kill(struct keeper *k)
 {
 	if (!k->agent.alive)
 		return;
-	(void)pidfd_send_signal(k->agent.child.pidfd, SIGKILL, NULL, 0);
+	worker_kill(&k->agent.child);
 	reap(k);
 }
 
@@ -142,26 +135,11 @@ static void violation(struct keeper *k, const char *what)
 
 /* ---- streams ---- */
 
-static int connect_host(const char *path, struct err *err)
-{
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return err_errno(err, -errno, "making a socket");
-	if (str_copy(to.sun_path, sizeof(to.sun_path), path) < 0)
-		return err_set(err, -ENAMETOOLONG, "the path of the host's agent is too long");
-	/* A Unix socket connects at once or not at all. */
-	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
-		return err_errno(err, -errno, "the host's SSH agent at %s", path);
-	return TAKE_FD(fd);
-}
-
 static int send_config(struct keeper *k, struct err *err)
 {
 	static struct agent_config config;
 	const struct spec_ssh *ssh = &k->spec.ssh;
-	AUTO_CLOSE int host = connect_host(ssh->socket, err);
+	AUTO_CLOSE int host = hands_ssh_agent(k, err);
 
 	if (host < 0)
 		return host;
@@ -299,52 +277,23 @@ static void answer(
 		agent_kill(k);
 }
 
-/* As OpenSSH does it: the program's exit status is the answer, and the prompt is a question. */
-static void become_askpass(const struct spec_ssh *ssh, const char *prompt)
-{
-	char *env[SPEC_MAX_SSH_ENV + 4];
-	char *const argv[] = {ssh->askpass, (char *)prompt, NULL};
-	sigset_t none;
-	size_t n = 0;
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (size_t i = 0; i < ssh->n_env; i++)
-		env[n++] = ssh->env[i];
-	env[n++] = (char *)"SSH_ASKPASS_PROMPT=confirm";
-	env[n++] = (char *)"PATH=/usr/local/bin:/usr/bin:/bin";
-	env[n] = NULL;
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)setsid();
-	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
-		_exit(127);
-	(void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-	(void)execve(ssh->askpass, argv, env);
-	_exit(127);
-}
-
 static int ask_person(struct keeper *k, struct agent_confirm *c)
 {
-	char prompt[512];
+	char prompt[HANDS_MAX_PROMPT];
+	struct loop_key key = {.kind = EV_CONFIRM,
+		.gen = c->gen & 0xffffff,
+		.idx = (uint32_t)(c - k->agent.confirms)};
+	int r;
 
 	(void)snprintf(prompt, sizeof(prompt),
 		"Allow sandbox %s to use the key %s (%s)?\nIt is to sign: %s %s", k->spec.name,
 		c->ask.comment, c->ask.fingerprint, what_text(c->ask.what), c->ask.text);
-	c->pid = fork();
-	if (c->pid == 0)
-		become_askpass(&k->spec.ssh, prompt);
-	if (c->pid < 0)
-		return -errno;
-	c->pidfd = pidfd_open(c->pid, 0);
-	struct loop_key key = {.kind = EV_CONFIRM,
-		.gen = c->gen & 0xffffff,
-		.idx = (uint32_t)(c - k->agent.confirms)};
-	int r = c->pidfd < 0 ? -errno : loop_add(&k->loop, c->pidfd, EPOLLIN, key);
-
+	r = hands_askpass(k, prompt, &c->child, NULL);
+	if (r < 0)
+		return r;
+	r = loop_add(&k->loop, c->child.pidfd, EPOLLIN, key);
 	if (r < 0) {
-		(void)kill(c->pid, SIGKILL);
-		(void)waitpid(c->pid, NULL, 0);
-		fd_close(&c->pidfd);
+		worker_end(&c->child);
 		return r;
 	}
 	key.kind = EV_TIMER_CONFIRM;
@@ -357,7 +306,7 @@ static void confirm(struct keeper *k, uint32_t id, const struct agent_ask *ask)
 	struct agent_confirm *c = NULL;
 
 	for (size_t i = 0; i < KEEPER_CONFIRMS && !c; i++)
-		if (k->agent.confirms[i].pidfd < 0)
+		if (k->agent.confirms[i].child.pidfd < 0)
 			c = &k->agent.confirms[i];
 	if (!c) {
 		answer(k, id, ask, false, "other questions wait for an answer");
@@ -381,15 +330,11 @@ static void end_confirm(struct keeper *k, struct agent_confirm *c, bool yes, con
 void agent_on_confirm(struct keeper *k, struct loop_key key)
 {
 	struct agent_confirm *c = &k->agent.confirms[key.idx];
-	siginfo_t info = {0};
 	bool yes;
 
-	if (c->pidfd < 0 || (c->gen & 0xffffff) != key.gen)
+	if (c->child.pidfd < 0 || (c->gen & 0xffffff) != key.gen)
 		return;
-	if (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | WNOWAIT | WNOHANG) < 0 ||
-		info.si_pid == 0)
-		return;
-	yes = info.si_code == CLD_EXITED && info.si_status == 0;
+	yes = worker_reap(&c->child) == 0;
 	end_confirm(k, c, yes, yes ? "confirmed" : "not confirmed");
 }
 
@@ -397,7 +342,7 @@ void agent_on_confirm_timeout(struct keeper *k, struct loop_key key)
 {
 	struct agent_confirm *c = &k->agent.confirms[key.idx];
 
-	if (c->pidfd >= 0 && (c->gen & 0xffffff) == key.gen)
+	if (c->child.pidfd >= 0 && (c->gen & 0xffffff) == key.gen)
 		end_confirm(k, c, false, "nobody answered");
 }
 

@@ -11,12 +11,7 @@
 #include "keeper.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -24,20 +19,6 @@
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
 #include "lib/ipc/edge_chan.h"
-
-/* Through /proc: the name was removed from the file system, so nobody else can connect. */
-static int connect_port(int path_fd, struct err *err)
-{
-	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-
-	if (fd < 0)
-		return err_errno(err, -errno, "making a socket");
-	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d", path_fd);
-	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
-		return err_errno(err, -errno, "connecting to the guest's port");
-	return TAKE_FD(fd);
-}
 
 static int spawn(struct keeper *k, int child_sock, struct err *err)
 {
@@ -51,7 +32,7 @@ static int spawn(struct keeper *k, int child_sock, struct err *err)
 		.n_fds = ARRAY_LEN(fds),
 		.log_fd = k->chatter_wr};
 
-	return jail_spawn(&plan, &k->edge.child, err);
+	return worker_spawn(&plan, &k->edge.child, err);
 }
 
 static struct loop_key message_key(const struct keeper *k)
@@ -107,7 +88,7 @@ static void reap(struct keeper *k)
 {
 	loop_del(&k->loop, k->edge.sock);
 	loop_del(&k->loop, k->edge.child.pidfd);
-	(void)waitpid(k->edge.child.pid, NULL, 0);
+	(void)worker_reap(&k->edge.child);
 	fd_close(&k->edge.sock);
 	fd_close(&k->edge.child.pidfd);
 	k->edge.alive = false;
@@ -123,7 +104,7 @@ void edge_kill(struct keeper *k)
 	loop_timer_clear(&k->loop, &k->edge.timer);
 	if (!k->edge.alive)
 		return;
-	(void)pidfd_send_signal(k->edge.child.pidfd, SIGKILL, NULL, 0);
+	worker_kill(&k->edge.child);
 	reap(k);
 }
 
@@ -181,7 +162,7 @@ static void violation(struct keeper *k, const char *what)
 
 int edge_send_net(struct keeper *k, struct err *err)
 {
-	AUTO_CLOSE int port = connect_port(k->net_path_fd, err);
+	AUTO_CLOSE int port = hands_connect(k, HANDS_NET, err);
 	int r = port < 0 ? port : edge_ask_net(k->edge.sock, port);
 
 	return port < 0 || r == 0 ? r : err_errno(err, r, "did not take the guest's network");
@@ -196,7 +177,7 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 
 	if (r < 0 || strcmp(build, EDGE_BUILD) != 0)
 		return err_set(err, -EBADMSG, "is of another build");
-	port = connect_port(k->port_path_fd, err);
+	port = hands_connect(k, HANDS_CTL, err);
 	if (port < 0)
 		return port;
 	if (k->state.phase == KEEPER_STARTING)

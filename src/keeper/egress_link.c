@@ -12,9 +12,6 @@
 #include "keeper.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <sys/pidfd.h>
-#include <sys/wait.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -43,7 +40,7 @@ static int spawn(struct keeper *k, int child_sock, struct err *err)
 		.n_fds = ARRAY_LEN(fds),
 		.log_fd = k->chatter_wr};
 
-	return jail_spawn(&plan, &k->egress.child, err);
+	return worker_spawn(&plan, &k->egress.child, err);
 }
 
 static struct loop_key message_key(const struct keeper *k)
@@ -129,7 +126,7 @@ static void reap(struct keeper *k)
 {
 	loop_del(&k->loop, k->egress.sock);
 	loop_del(&k->loop, k->egress.child.pidfd);
-	(void)waitpid(k->egress.child.pid, NULL, 0);
+	(void)worker_reap(&k->egress.child);
 	fd_close(&k->egress.sock);
 	fd_close(&k->egress.child.pidfd);
 	if (k->egress.has_policy)
@@ -147,7 +144,7 @@ void egress_kill(struct keeper *k)
 	loop_timer_clear(&k->loop, &k->egress.timer);
 	if (!k->egress.alive)
 		return;
-	(void)pidfd_send_signal(k->egress.child.pidfd, SIGKILL, NULL, 0);
+	worker_kill(&k->egress.child);
 	reap(k);
 }
 

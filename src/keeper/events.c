@@ -12,7 +12,8 @@ void keeper_init(struct keeper *k)
 {
 	k->sig_fd = k->lock_fd = k->listen_fd = -1;
 	k->chatter_rd = k->chatter_wr = -1;
-	k->port_fd = k->port_path_fd = k->net_port_fd = k->net_path_fd = -1;
+	k->port_fd = k->net_port_fd = -1;
+	k->port_path[HANDS_CTL] = k->port_path[HANDS_NET] = -1;
 	k->edge.sock = k->edge.child.pidfd = -1;
 	k->stop_link = -1;
 	k->started_ms = clock_mono_ms();

@@ -36,6 +36,7 @@
 #include "lib/share/share.h"
 #include "lib/spec/spec.h"
 #include "lib/vmm/vmm.h"
+#include "hands.h"
 #include "ports.h"
 #include "pool.h"
 #include "accel.h"
@@ -234,8 +235,7 @@ struct agent_stream {
 
 /* A signature that a person is asked about. */
 struct agent_confirm {
-	int pidfd; /* of the program that asks; -1: free */
-	pid_t pid;
+	struct jail_child child; /* the program that asks; pidfd -1: free */
 	uint32_t gen, id;
 	struct agent_ask ask;
 	struct loop_timer timer;
@@ -463,9 +463,10 @@ struct keeper {
 	int sig_fd, lock_fd, listen_fd;
 	int chatter_rd, chatter_wr;
 	size_t chatter_left;
-	int port_fd; /* listening socket behind the guest's port sbx.ctl, shared with qemu */
-	int port_path_fd;
-	int net_port_fd, net_path_fd; /* the same of sbx.net */
+	int port_fd;	 /* listening socket behind the guest's port sbx.ctl, shared with qemu */
+	int net_port_fd; /* the same of sbx.net */
+	int port_path
+		[HANDS_N_PORTS]; /* hands.c: the way to both; in the spawner when there is one */
 	struct vmm *vmm;
 	struct share share;
 	bool has_share;
@@ -520,6 +521,8 @@ int start_image_key(
 	const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct err *err) MUST_CHECK;
 /* virtiofsd, without qemu knowing of it yet; and its end. */
 int start_share(struct keeper *k, struct err *err) MUST_CHECK;
+/* The workspaces, then what is below the agent's home. */
+const struct spec_workspace *start_nth_mount(const struct keeper *k, size_t i);
 void start_stop_share(struct keeper *k);
 /* The workspaces as /setup and /wake have them; gives how many. */
 size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_MAX_WORKSPACES]);

@@ -275,7 +275,8 @@ int rig_up(void **state)
 	rig_k.dir = TAKE(state_dir);
 	rig_k.run_dir = xasprintf("%s/run", rig_dir);
 	rig_k.listen_fd = rig_k.chatter_rd = rig_k.chatter_wr = rig_k.stop_link = -1;
-	rig_k.port_fd = rig_k.port_path_fd = rig_k.net_port_fd = rig_k.net_path_fd = -1;
+	rig_k.port_fd = rig_k.net_port_fd = -1;
+	rig_k.port_path[HANDS_CTL] = rig_k.port_path[HANDS_NET] = -1;
 	rig_k.edge.sock = rig_k.edge.child.pidfd = rig_msg.fd = rig_edge = rig_egress = -1;
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
 		rig_k.links[i].fd = -1;

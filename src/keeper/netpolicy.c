@@ -61,11 +61,14 @@ static void read_policy(struct keeper *k)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "policy");
 	AUTO_FREE char *text = NULL, *closed = NULL;
+	AUTO_CLOSE int fd = -1;
 	struct slice s = slice_of(NULL, 0);
 	struct err err = {0};
 	size_t n = 0;
-	int r = file_load(path, RULES_MAX_BYTES, &text, &n, &err);
+	int r = fd = hands_policy(k, &err);
 
+	if (fd >= 0)
+		r = file_read(fd, path, RULES_MAX_BYTES, &text, &n, &err);
 	if (r == 0)
 		s = slice_of(text, n);
 	else if (r != -ENOENT)

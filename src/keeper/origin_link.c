@@ -17,13 +17,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -144,7 +140,7 @@ static void reap(struct keeper *k, struct origin *o, const char *why)
 {
 	loop_del(&k->loop, o->sock);
 	loop_del(&k->loop, o->child.pidfd);
-	(void)waitpid(o->child.pid, NULL, 0);
+	(void)worker_reap(&o->child);
 	fd_close(&o->sock);
 	fd_close(&o->child.pidfd);
 	vault_forget(k, o);
@@ -159,7 +155,7 @@ static void reap(struct keeper *k, struct origin *o, const char *why)
 
 static void kill_origin(struct keeper *k, struct origin *o, const char *why)
 {
-	(void)pidfd_send_signal(o->child.pidfd, SIGKILL, NULL, 0);
+	worker_kill(&o->child);
 	reap(k, o, why);
 }
 
@@ -276,50 +272,9 @@ void origins_on_timer(struct keeper *k)
 
 /* ---- its start ---- */
 
-static void exec_origin(const char *program, int sock, int log_fd) __attribute__((noreturn));
-static void exec_origin(const char *program, int sock, int log_fd)
-{
-	char *const argv[] = {(char *)"sbx-origin", NULL}, *const no_env[] = {NULL};
-	int high = fcntl(sock, F_DUPFD, 100), null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int out = log_fd >= 0 ? fcntl(log_fd, F_DUPFD, 100) : null;
-	sigset_t none;
-
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	if (high < 0 || null < 0 || out < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 ||
-		dup2(out, 2) < 0 || dup2(high, 3) < 0 || close_range(4, ~0U, 0) < 0)
-		_exit(127);
-	(void)execve(program, argv, no_env);
-	_exit(127);
-}
-
-/* Outside of the jail: it goes in by itself, so that nobody else of the user looks into it. */
 int origins_spawn(struct keeper *k, int sock, struct jail_child *ret, struct err *err)
 {
-	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-origin");
-	pid_t parent = getpid();
-	struct jail_child child = {.notify_fd = -1};
-
-	if (access(program, X_OK) < 0)
-		return err_errno(err, -errno, "%s", program);
-	child.pid = fork();
-	if (child.pid < 0)
-		return err_errno(err, -errno, "fork");
-	if (child.pid == 0) {
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-			_exit(127);
-		exec_origin(program, sock, k->chatter_wr);
-	}
-	child.pidfd = pidfd_open(child.pid, 0);
-	if (child.pidfd < 0) {
-		int r = -errno;
-
-		(void)kill(child.pid, SIGKILL);
-		(void)waitpid(child.pid, NULL, 0);
-		return err_errno(err, r, "pidfd_open");
-	}
-	*ret = child;
-	return 0;
+	return hands_origin(k, sock, ret, err);
 }
 
 static struct origin *free_place(struct keeper *k)

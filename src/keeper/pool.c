@@ -27,7 +27,7 @@ void pool_on_ready(struct keeper *k)
 }
 
 /* Who it is to be, in place of the class that it was started with. */
-static int read_spec(struct keeper *k, struct err *err)
+int pool_read_spec(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/spec.json", k->dir);
 	AUTO_SPEC struct spec spec = {0};
@@ -102,7 +102,7 @@ void pool_claim(struct keeper *k, int link, uint32_t msg)
 		r = err_set(&err, -EAGAIN, "there is no machine here that waits");
 	k->started_ms = r == 0 ? clock_mono_ms() : k->started_ms;
 	if (r == 0)
-		r = read_spec(k, &err);
+		r = hands_claim(k, &err);
 	if (r < 0) {
 		link_answer(k, link, gen, msg, r, err_text(&err, r));
 		return;

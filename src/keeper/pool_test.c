@@ -60,7 +60,7 @@ static int wait_up(void **state)
 static int wait_down(void **state)
 {
 	spec_done(&rig_k.spec);
-	fd_close(&rig_k.net_path_fd);
+	fd_close(&rig_k.port_path[HANDS_NET]);
 	loop_timer_clear(&rig_k.loop, &rig_k.boot_timer);
 	return rig_down(state);
 }
@@ -93,8 +93,8 @@ static int listen_as_net(void)
 	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/net", rig_dir);
 	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	assert_int_equal(listen(fd, 1), 0);
-	rig_k.net_path_fd = open(sa.sun_path, O_PATH | O_CLOEXEC);
-	assert_true(rig_k.net_path_fd >= 0);
+	rig_k.port_path[HANDS_NET] = open(sa.sun_path, O_PATH | O_CLOEXEC);
+	assert_true(rig_k.port_path[HANDS_NET] >= 0);
 	return fd;
 }
 

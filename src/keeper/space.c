@@ -1,12 +1,8 @@
 #include "keeper.h"
 
-#include <fcntl.h>
 #include <linux/magic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -72,49 +68,10 @@ static void find_least(const struct keeper *k, uint64_t *ret_free, uint64_t *ret
 
 /* ---- who writes ---- */
 
-static ssize_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
-{
-	char path[64];
-	AUTO_CLOSE int fd = -1;
-	ssize_t n;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, buf, size - 1);
-	buf[n > 0 ? n : 0] = '\0';
-	return n;
-}
-
-static uint64_t written_by(pid_t pid)
-{
-	char text[512];
-	const char *at;
-
-	if (pid <= 0 || read_proc(pid, "io", text, sizeof(text)) <= 0)
-		return 0;
-	at = strstr(text, "wchar: ");
-	return at ? strtoull(at + 7, NULL, 10) : 0;
-}
-
-/* virtiofsd serves from a child of the process that was started. */
-static uint64_t written_by_children(pid_t pid)
-{
-	char name[64], text[256], *save = NULL;
-	uint64_t n = 0;
-
-	(void)snprintf(name, sizeof(name), "task/%d/children", (int)pid);
-	if (pid <= 0 || read_proc(pid, name, text, sizeof(text)) <= 0)
-		return 0;
-	for (char *w = strtok_r(text, " ", &save); w; w = strtok_r(NULL, " ", &save))
-		n += written_by((pid_t)strtol(w, NULL, 10));
-	return n;
-}
-
 static bool has_written(struct keeper *k)
 {
 	pid_t share = k->has_share ? k->share.child.pid : 0;
-	uint64_t now =
-		written_by(vmm_child(k->vmm)->pid) + written_by(share) + written_by_children(share);
+	uint64_t now = worker_written(vmm_child(k->vmm)->pid) + worker_written(share);
 	uint64_t before = k->space.written;
 
 	k->space.written = now;

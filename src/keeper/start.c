@@ -120,38 +120,18 @@ int start_go_on(struct keeper *k, struct err *err)
 	};
 	int r = run_steps(k, steps, ARRAY_LEN(steps), err);
 
+	if (r == 0)
+		r = hands_start(k, err);
 	return r < 0 ? r : start_machine(k, err);
-}
-
-/* The socket behind a port of the guest. Its name is removed at once: from then on only who holds
- * ret_path, the keeper, can connect. */
-static int make_port(
-	const struct keeper *k, const char *name, int *ret_fd, int *ret_path, struct err *err)
-{
-	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	int n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/%s", k->run_dir, name);
-
-	if (fd < 0)
-		return err_errno(err, -errno, "making a socket");
-	if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
-		return err_set(err, -ENAMETOOLONG, "%s is too long", k->run_dir);
-	(void)unlink(sa.sun_path);
-	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, 1) < 0)
-		return err_errno(err, -errno, "listening on %s", sa.sun_path);
-	*ret_path = open(sa.sun_path, O_PATH | O_CLOEXEC);
-	(void)unlink(sa.sun_path);
-	if (*ret_path < 0)
-		return err_errno(err, -errno, "keeping hold of %s", sa.sun_path);
-	*ret_fd = TAKE_FD(fd);
-	return 0;
 }
 
 int start_port(struct keeper *k, struct err *err)
 {
-	int r = make_port(k, "port", &k->port_fd, &k->port_path_fd, err);
+	int fds[HANDS_N_PORTS] = {-1, -1}, r = hands_listen(k, fds, err);
 
-	return r < 0 ? r : make_port(k, "net", &k->net_port_fd, &k->net_path_fd, err);
+	k->port_fd = fds[HANDS_CTL];
+	k->net_port_fd = fds[HANDS_NET];
+	return r;
 }
 
 static int watch_share(struct keeper *k)
@@ -173,47 +153,20 @@ void start_unwatch_share(struct keeper *k)
 	crowd_drop(k);
 }
 
-/* The workspaces, then what is below the agent's home. */
-static const struct spec_workspace *nth_mount(const struct keeper *k, size_t i)
+const struct spec_workspace *start_nth_mount(const struct keeper *k, size_t i)
 {
 	size_t n = k->spec.n_workspaces;
 
 	return i < n ? &k->spec.workspaces[i] : &k->spec.mounts[i - n];
 }
 
-/* A file of settings that cannot be read permits nothing. */
-static bool special_files_are_permitted(void)
-{
-	AUTO_SETTINGS struct settings s = {0};
-
-	return settings_load(&s, NULL) == 0 &&
-	       strcmp(settings_get(&s, SETTINGS_SHARE_SPECIAL_FILES), "true") == 0;
-}
-
 int start_share(struct keeper *k, struct err *err)
 {
-	struct share_mount mounts[SPEC_MAX_WORKSPACES];
-	struct share_config config = {.mounts = mounts,
-		.n_mounts = k->spec.n_workspaces + k->spec.n_mounts,
-		.hide = (const char *const *)k->spec.hide,
-		.n_hide = k->spec.n_hide,
-		.force = k->spec.force,
-		.special_files = special_files_are_permitted(),
-		.room = true,
-		.log_fd = k->chatter_wr};
 	int r;
 
-	if (config.n_mounts == 0)
+	if (k->spec.n_workspaces + k->spec.n_mounts == 0)
 		return 0;
-	for (size_t i = 0; i < config.n_mounts; i++) {
-		const struct spec_workspace *w = nth_mount(k, i);
-
-		mounts[i] = (struct share_mount){.host = w->host,
-			.guest = w->guest,
-			.ro = w->ro,
-			.own = i >= k->spec.n_workspaces};
-	}
-	r = share_start(&config, &k->share, err);
+	r = hands_share(k, &k->share, err);
 	if (r < 0)
 		return r;
 	k->has_share = true;
@@ -384,9 +337,9 @@ void start_undo(struct keeper *k)
 	undo_vmm(k);
 	start_stop_share(k);
 	fd_close(&k->port_fd);
-	fd_close(&k->port_path_fd);
 	fd_close(&k->net_port_fd);
-	fd_close(&k->net_path_fd);
+	fd_close(&k->port_path[HANDS_CTL]);
+	fd_close(&k->port_path[HANDS_NET]);
 }
 
 /* The guest's machine id stays the same over restarts: made once, kept in the folder. */
@@ -408,7 +361,7 @@ static int machine_id(struct keeper *k, char buf[33], struct err *err)
 size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_MAX_WORKSPACES])
 {
 	for (size_t i = 0; i < k->spec.n_workspaces + k->spec.n_mounts; i++) {
-		const struct spec_workspace *w = nth_mount(k, i);
+		const struct spec_workspace *w = start_nth_mount(k, i);
 		bool home = i >= k->spec.n_workspaces;
 
 		mounts[i] =

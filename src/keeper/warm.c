@@ -193,7 +193,7 @@ void warm_on_child(struct keeper *k)
 	loop_del(&k->loop, k->warm.check.pidfd);
 	r = image_check_end(&k->warm.check, &err);
 	if (r < 0) {
-		image_remove(k->warm.key);
+		hands_drop_image(k);
 		warm_fail(k, err_text(&err, r));
 		return;
 	}
@@ -234,7 +234,7 @@ bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
 			start_on_ready(k);
 		return true;
 	case VMM_EV_RESTORE_FAILED:
-		image_remove(k->warm.key);
+		hands_drop_image(k);
 		warm_fail(k, ev->text);
 		return true;
 	case VMM_EV_SHARE_FAILED:
@@ -276,7 +276,7 @@ void warm_fail(struct keeper *k, const char *why)
 void warm_on_qemu_end(struct keeper *k)
 {
 	if (k->warm.step == WARM_RESTORING && !k->warm.is_restored)
-		image_remove(k->warm.key);
+		hands_drop_image(k);
 	warm_fail(k, "qemu ended while it went on from the memory image");
 }
 

@@ -255,6 +255,8 @@ static int begin(struct keeper *k, struct err *err)
 	r = paths_make(k->run_dir, err);
 	if (r == 0)
 		r = disks_open(&k->disks, k->dir, err);
+	if (r == 0)
+		r = hands_start(k, err);
 	return r < 0 ? r : start_machine(k, err);
 }
 

@@ -84,8 +84,8 @@ static void start(struct keeper *k, const char *ctl, const char *net)
 {
 	struct err err = {0};
 
-	k->port_path_fd = open_port(ctl);
-	k->net_path_fd = open_port(net);
+	k->port_path[HANDS_CTL] = open_port(ctl);
+	k->port_path[HANDS_NET] = open_port(net);
 	record_open(k);
 	record_life(k, "start", "");
 	egress_start(k);

@@ -122,7 +122,7 @@ def test_nothing_of_ours_listens_on_the_network(env, sandbox):
         except PermissionError:
             # Not dumpable: jailed, see above. Egress has the host's network, and can neither bind nor listen; the
             # vault and origins can make no socket at all (their self-tests).
-            assert name in ("sbx-edge", "sbx-egress", "virtiofsd", "sbx-keeper", "sbx-vault", "sbx-origin"), name
+            assert name in ("sbx-edge", "sbx-egress", "virtiofsd", "sbx-hide", "sbx-vault", "sbx-origin"), name
             continue
         looked += name in ("sbxd", "sbx-keeper")
         for fd in fds:

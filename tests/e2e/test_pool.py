@@ -48,7 +48,8 @@ def is_keeper(pid, ident):
             words = f.read().split(b"\0")
     except OSError:
         return False
-    return words[0].endswith(b"sbx-keeper") and ident.encode() in words
+    # Its spawner is a fork with the same words and another name.
+    return words[0].endswith(b"sbx-keeper") and ident.encode() in words and host.comm(pid) == "sbx-keeper"
 
 
 def is_alive(pid):

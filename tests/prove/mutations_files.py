@@ -57,7 +57,7 @@ def raise_limit(ctx):
 def server(box):
     """The virtiofsd that serves: the child of the keeper's."""
     keeper = box.info()["keeper_pid"]
-    outer = [p for p in children(keeper) if pathlib.Path(f"/proc/{p}/comm").read_text().startswith("virtiofsd")]
+    outer = [p for q in children(keeper) for p in children(q) if pathlib.Path(f"/proc/{p}/comm").read_text().startswith("virtiofsd")]
     return children(outer[0])[0]
 
 

@@ -170,7 +170,7 @@ MUTATIONS += [
     hole("api-anybody", "src/sbxd/conn.c", " && uc.uid == geteuid();", ";", ("host/api-other-user",)),
     hole("vault-anybody", "src/vault/peer.c", " && cred.uid == geteuid();", ";", ("host/vault-other-user",)),
     hole("keeper-anybody", "src/keeper/sbxd_link.c", " && cred.uid == getuid();", ";", ("host/keeper-other-user",)),
-    hole("wire-name", "src/keeper/start.c", "\t(void)unlink(sa.sun_path);\n\tif (*ret_path < 0)", "\tif (*ret_path < 0)", ("host/wire-has-no-name",)),
+    hole("wire-name", "src/keeper/hands.c", "\t(void)unlink(sa.sun_path);\n\tif (*ret_path < 0)", "\tif (*ret_path < 0)", ("host/wire-has-no-name",)),
     hole("environment", "lib/base/keepenv.c", "\tret[n] = NULL;\n", '\tret[n++] = (char *)"GITHUB_TOKEN=planted";\n\tret[n] = NULL;\n', ("host/environments",)),
     hole("arguments", "src/sbxd/keeper_spawn.c", '{"sbx-keeper", "--id", k->id,', '{"sbx-keeper", "--token=planted", "--id", k->id,', ("host/command-lines",)),
 ]

@@ -100,8 +100,8 @@ IN_THE_BUILD = [
     hole("ipc", SPAWN, "{.flags = NAMESPACES | CLONE_PIDFD,", "{.flags = (NAMESPACES & ~CLONE_NEWIPC) | CLONE_PIDFD,", each("namespaces")),
     hole("net", SPAWN, "\tif (s->row->host_net)\n", "\tif (true)\n", each("network", ("qemu", "edge")) + each("namespaces", ("qemu", "edge"))),
     hole("nproc", JAIL, "r = set_limit(RLIMIT_NPROC, row->limit.nproc);", "r = 0;", each("limits") + ("kernel/jail-vault", "kernel/jail-origin", "kernel/jail-ssh-agent")),
-    hole("root", JAIL, "int r = s->row->dev_null ? bind_mount(root, &jail_dev_null, err) : 0;",
-         'int r = s->row->dev_null ? bind_mount(root, &jail_dev_null, err) : 0;\n\n\tif (r == 0)\n\t\tr = bind_mount(root, &(const struct jail_mount){"/etc/passwd", "/etc/passwd", 0}, err);', each("root", ("qemu", "edge", "egress")) + ("kernel/jail-template",)),
+    hole("root", JAIL, "int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;",
+         'int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;\n\n\tif (r == 0)\n\t\tr = bind_mount(p, root, &(const struct jail_mount){"/etc/passwd", "/etc/passwd", 0}, err);', each("root", ("qemu", "edge", "egress")) + ("kernel/jail-template",)),
     hole("share-root", "lib/share/scaffold.c", "	r = tree_set_readonly(source);\n",
          '	int other, place2, extra = open("/etc", O_PATH | O_CLOEXEC);\n\n	if (tree_clone(extra, 0, &other) < 0 || tree_place(source, "/etc", true, 0555, &place2, err) < 0 || tree_attach(other, place2) < 0)\n'
          '		return -EIO;\n	r = tree_set_readonly(source);\n', each("root", ("virtiofsd",))),
