@@ -143,8 +143,21 @@ static void allow_all_opens_the_public_internet(void **state)
 	policy_free(p);
 }
 
+static void deny_all_opens_what_is_allowed_and_nothing_else(void **state)
+{
+	static const char *const yes[] = {"a.example:443", "a.example:80"};
+	static const char *const no[] = {"b.example:443", "a.example:22", "8.8.8.8:80",
+		"10.0.0.1:22", "localhost:8080", "[2606::1]:443"};
+	struct policy *p = load("deny-all", "allow network a.example");
+
+	expect(p, true, yes, ARRAY_LEN(yes));
+	expect(p, false, no, ARRAY_LEN(no));
+	expect(p, false, special, ARRAY_LEN(special));
+	policy_free(p);
+}
+
 /* Whatever an agent or a template brings along. */
-static void deny_all_cannot_be_overridden(void **state)
+static void locked_cannot_be_overridden(void **state)
 {
 	static const char *const brought[] = {NULL, "allow network **:1-65535",
 		"allow network a.example:22 for sandbox demo",
@@ -153,7 +166,7 @@ static void deny_all_cannot_be_overridden(void **state)
 		"10.0.0.1:22", "localhost:8080", "[2606::1]:443"};
 
 	for (size_t i = 0; i < ARRAY_LEN(brought); i++) {
-		struct policy *p = load("deny-all", brought[i]);
+		struct policy *p = load("locked", brought[i]);
 
 		expect(p, false, no, ARRAY_LEN(no));
 		expect(p, false, special, ARRAY_LEN(special));
@@ -168,7 +181,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(balanced_has_no_place_to_drop_things),
 		cmocka_unit_test(balanced_says_for_each_rule_why_and_on_which_port),
 		cmocka_unit_test(allow_all_opens_the_public_internet),
-		cmocka_unit_test(deny_all_cannot_be_overridden),
+		cmocka_unit_test(deny_all_opens_what_is_allowed_and_nothing_else),
+		cmocka_unit_test(locked_cannot_be_overridden),
 	};
 
 	folder = argc > 1 ? argv[1] : "data/policies";

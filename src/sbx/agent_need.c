@@ -174,8 +174,7 @@ static void say_denied(const struct host_count *n)
 	ui_warning("%zu of them %s denied by a rule of yours, and a deny always wins: nothing was "
 		   "changed",
 		n->denied, n->denied == 1 ? "is" : "are");
-	ui_hint("sbx policy set-default balanced, or sbx policy rm network --id %s",
-		n->first_rule ? n->first_rule : "ID");
+	ui_hint("sbx policy inspect %s", n->first_rule ? n->first_rule : "ID");
 }
 
 int agent_need_hosts(const struct agent *a, const char *sandbox, bool allow,

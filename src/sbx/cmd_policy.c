@@ -19,8 +19,12 @@ static const struct verb subs[] = {
 			 "closed\n"
 			 "balanced    what building software needs: model APIs, forges, packages, "
 			 "docs\n"
-			 "deny-all    nothing; no allow rule opens anything while it stands",
-		.examples = "  sbx policy set-default balanced\n",
+			 "deny-all    nothing, until you allow a host; with --lock no allow rule "
+			 "has an effect",
+		.examples = "  sbx policy set-default balanced\n"
+			    "  sbx policy set-default deny-all && sbx policy allow network "
+			    "example.com\n"
+			    "  sbx policy set-default deny-all --lock\n",
 		.opts = policy_default_opts,
 		.min = 1,
 		.max = 1,

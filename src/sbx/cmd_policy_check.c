@@ -33,10 +33,10 @@ static char *remedy(const json_t *answer, const char *target)
 		return xstrdup("sbx policy set-default balanced");
 	if (strcmp(why, "fault") == 0)
 		return xstrdup("sbx policy import FILE, or sbx policy reset");
-	if (strcmp(why, "rule") == 0 && strncmp(api_str(rule, "origin"), "preset:", 7) == 0)
+	if (strcmp(why, "rule") == 0 && strcmp(api_str(rule, "origin"), "preset:deny-all") == 0)
 		return xasprintf(
-			"sbx policy set-default balanced, or sbx policy rm network --id %s",
-			api_str(rule, "id"));
+			"sbx policy set-default deny-all && sbx policy allow network %s%s%s",
+			target, sandbox[0] ? " --sandbox " : "", sandbox);
 	if (strcmp(why, "rule") == 0)
 		return xasprintf("sbx policy rm network --id %s", api_str(rule, "id"));
 	return xasprintf("sbx policy allow network %s%s%s", target, sandbox[0] ? " --sandbox " : "",

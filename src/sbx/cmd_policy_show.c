@@ -112,6 +112,26 @@ static json_t *rule_to_json(const struct rules *rules, const struct rule *rule)
 	return o;
 }
 
+/* As rulebook_is_locked of sbxd: deny-all with its deny rule. */
+static bool is_locked(const struct rules *rules)
+{
+	for (size_t i = 0; i < rules->n; i++) {
+		const char *group = group_of(rules, &rules->rule[i]);
+
+		if (group && strncmp(group, "deny-all:", 9) == 0 &&
+			rules->rule[i].effect == RULE_DENY)
+			return true;
+	}
+	return false;
+}
+
+static void say_locked(const struct rules *rules)
+{
+	if (is_locked(rules))
+		printf("\nThe policy is locked: no allow rule has an effect. To unlock it: "
+		       "sbx policy set-default deny-all\n");
+}
+
 /* ---- ls ---- */
 
 struct listing {
@@ -138,6 +158,7 @@ static void print_json(const struct listing *l)
 				list, rule_to_json(l->rules, &l->rules->rule[i]));
 	whole = json_object();
 	(void)json_object_set_new(whole, "rules", list);
+	(void)json_object_set_new(whole, "locked", json_boolean(is_locked(l->rules)));
 	api_print(whole);
 }
 
@@ -170,6 +191,7 @@ static void print_wide(const struct listing *l)
 		if (is_listed(l, &l->rules->rule[i]))
 			add_wide(&t, l->rules, &l->rules->rule[i]);
 	table_print(&t);
+	say_locked(l->rules);
 }
 
 struct sum {
@@ -234,6 +256,7 @@ static void print_short(const struct listing *l)
 		       "example.com\n");
 	else
 		print_sums(list, n);
+	say_locked(l->rules);
 }
 
 /* A name that is a typo must not list nothing in silence. */

@@ -14,7 +14,10 @@
 #include "policy_verbs.h"
 #include "verb.h"
 
-const struct opt_def policy_default_opts[] = {{0}};
+const struct opt_def policy_default_opts[] = {
+	{0, "lock", NULL, "with deny-all: no allow rule has an effect"},
+	{0},
+};
 const struct opt_def policy_export_opts[] = {
 	{0, "all", NULL, "with ids, origins and times too"},
 	{0},
@@ -46,7 +49,12 @@ int policy_default_run(struct opts *o)
 		ui_hint("sbx policy set-default %s", near ? near : "balanced");
 		return EXIT_USAGE;
 	}
-	r = policy_set_preset(preset, stdout, &p);
+	if (opts_has(o, "lock") && strcmp(preset, "deny-all") != 0) {
+		ui_error("--lock is for deny-all only, not for %s", preset);
+		ui_hint("sbx policy set-default deny-all --lock");
+		return EXIT_USAGE;
+	}
+	r = policy_set_preset(preset, opts_has(o, "lock"), stdout, &p);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
 
@@ -66,7 +74,7 @@ int policy_init_run(struct opts *o)
 	preset = policy_ask_preset();
 	if (!preset)
 		return EXIT_FAILED;
-	r = policy_set_preset(preset, stdout, &p);
+	r = policy_set_preset(preset, false, stdout, &p);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
 

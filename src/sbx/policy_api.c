@@ -55,12 +55,11 @@ static void list_rules(const json_t *list, long long n)
 		ui_note("  ... and %lld more", n - (long long)json_array_size(list));
 }
 
-/* The way out of a deny: another preset when it is the preset's, else its removal. */
+/* The way out of a deny: deny-all without its lock when it is the preset's, else its removal. */
 static void hint_at_deny(const json_t *deny)
 {
-	if (strncmp(api_str(deny, "origin"), "preset:", 7) == 0)
-		ui_hint("sbx policy set-default balanced, or sbx policy rm network --id %s",
-			api_str(deny, "id"));
+	if (strcmp(api_str(deny, "origin"), "preset:deny-all") == 0)
+		ui_hint("sbx policy set-default deny-all");
 	else
 		ui_hint("sbx policy rm network --id %s", api_str(deny, "id"));
 }
@@ -102,9 +101,25 @@ void policy_say_not_taken(const json_t *answer)
 	}
 }
 
-int policy_set_preset(const char *preset, FILE *out, struct problem *p)
+/* What the user allowed under a lock is allowed in earnest when the lock goes. */
+static void say_effective(const json_t *answer, FILE *out)
 {
-	AUTO_JSON json_t *body = json_pack("{s:s}", "preset", preset), *answer = NULL;
+	const json_t *list = json_object_get(answer, "effective"), *rule;
+	size_t i;
+
+	if (json_array_size(list) == 0)
+		return;
+	(void)fprintf(out, "These rules had no effect before and have one now:\n");
+	json_array_foreach(list, i, rule)
+	{
+		(void)fprintf(out, "  %s  %s\n", api_str(rule, "id"), api_str(rule, "text"));
+	}
+}
+
+int policy_set_preset(const char *preset, bool lock, FILE *out, struct problem *p)
+{
+	AUTO_JSON json_t *body = json_pack("{s:s, s:b}", "preset", preset, "lock", lock);
+	AUTO_JSON json_t *answer = NULL;
 	long long own, useless, preset_rules;
 	int r = api_call("PUT", "/v1/policy", body, POLICY_TIMEOUT_MS, &answer, p);
 
@@ -113,11 +128,12 @@ int policy_set_preset(const char *preset, FILE *out, struct problem *p)
 	own = api_int(answer, "own");
 	useless = api_int(answer, "without_effect");
 	preset_rules = api_int(answer, "rules") - own;
-	(void)fprintf(out, "%s Policy set to %s, for all sandboxes: %lld rule%s\n", ui_tick(),
-		preset, preset_rules, preset_rules == 1 ? "" : "s");
+	(void)fprintf(out, "%s Policy set to %s%s, for all sandboxes: %lld rule%s\n", ui_tick(),
+		preset, lock ? ", locked" : "", preset_rules, preset_rules == 1 ? "" : "s");
 	if (own > 0)
 		(void)fprintf(
 			out, "Your own rules stay: %lld. To see them: sbx policy ls --wide\n", own);
+	say_effective(answer, out);
 	(void)fflush(out);
 	if (useless > 0)
 		ui_warning("%lld of your own allow rules %s no effect now: a deny always wins",
@@ -142,7 +158,7 @@ const char *policy_ask_preset(void)
 	ui_note("  1. allow-all   every public host, on every port; private addresses stay closed");
 	ui_note("  2. balanced    what building software needs: model APIs, forges, packages, "
 		"docs");
-	ui_note("  3. deny-all    nothing");
+	ui_note("  3. deny-all    nothing, until you allow a host");
 	ui_note("%s", "");
 	ui_note("It can be changed later with: sbx policy set-default, allow, deny, rm");
 	for (int tries = 0; tries < 3; tries++) {
@@ -174,5 +190,5 @@ int policy_require(struct problem *p)
 	if (!preset)
 		return -ENOENT;
 	*p = (struct problem){0};
-	return policy_set_preset(preset, stderr, p);
+	return policy_set_preset(preset, false, stderr, p);
 }

@@ -33,8 +33,8 @@ int policy_add(const struct policy_wish *w, json_t **ret, struct problem *p) MUS
 /* What a new rule overrides, or what keeps it from having an effect. */
 void policy_say_conflicts(const json_t *answer);
 void policy_say_not_taken(const json_t *answer);
-/* Sets the preset and says so on `out`. */
-int policy_set_preset(const char *preset, FILE *out, struct problem *p) MUST_CHECK;
+/* Sets the preset and says so on `out`. lock: with deny-all only. */
+int policy_set_preset(const char *preset, bool lock, FILE *out, struct problem *p) MUST_CHECK;
 /* Asks which one; NULL when none was chosen. Only when ui_can_ask(). */
 const char *policy_ask_preset(void);
 

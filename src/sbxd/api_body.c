@@ -184,9 +184,21 @@ void api_policy_done(struct api_policy *p)
 	*p = (struct api_policy){0};
 }
 
+static int take_lock(json_t *o, struct api_policy *p, struct err *err)
+{
+	const json_t *v = json_object_get(o, "lock");
+
+	if (v && !json_is_boolean(v))
+		return err_set(err, -EINVAL, "lock must be true or false");
+	p->lock = json_is_true(v);
+	if (p->lock && (!p->preset || strcmp(p->preset, "deny-all") != 0))
+		return err_set(err, -EINVAL, "lock is for the preset deny-all only");
+	return 0;
+}
+
 int api_decode_policy(struct slice body, struct api_policy *ret, struct err *err)
 {
-	static const char *const allowed[] = {"preset", "text", "file", NULL};
+	static const char *const allowed[] = {"preset", "text", "file", "lock", NULL};
 	AUTO_API_POLICY struct api_policy p = {0};
 	json_t *o;
 	int r = load(body, &o, err);
@@ -200,6 +212,8 @@ int api_decode_policy(struct slice body, struct api_policy *ret, struct err *err
 		r = take_string(o, "text", &p.text, err);
 	if (r == 0)
 		r = take_string(o, "file", &p.file, err);
+	if (r == 0)
+		r = take_lock(o, &p, err);
 	json_decref(o);
 	if (r == 0 && !!p.preset + !!p.text + !!p.file != 1)
 		r = err_set(err, -EINVAL, "one of preset, text and file is needed");

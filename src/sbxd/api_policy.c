@@ -84,6 +84,7 @@ void api_policy_get(struct sbxd *d, struct conn *c, const struct api_request *re
 	json_object_set_new(o, "exists", json_boolean(b->exists));
 	json_object_set_new(o, "fault", text_or_null(b->fault.text[0] ? b->fault.text : NULL));
 	json_object_set_new(o, "preset", text_or_null(rulebook_preset(&b->rules)));
+	json_object_set_new(o, "locked", json_boolean(rulebook_is_locked(&b->rules)));
 	json_object_set_new(o, "revision", json_integer((json_int_t)b->revision));
 	add_page(o, &b->rules, req->from);
 	r = req->text ? add_text(o, &err) : 0;

@@ -14,7 +14,8 @@
 #include "reload.h"
 #include "sbxd.h"
 
-#define MAX_LISTED 20 /* rules in an answer; their number is told too */
+#define MAX_EFFECTIVE 1000 /* rules that a change of the preset can list */
+#define MAX_LISTED 20	   /* rules in an answer; their number is told too */
 
 /* Answers when there are no rules to change. */
 static bool need_rules(struct sbxd *d, struct conn *c)
@@ -313,7 +314,7 @@ static int replace(struct sbxd *d, const struct api_policy *p, struct err *err)
 			"there is no preset '%.64s'; there are allow-all, balanced and deny-all",
 			p->preset);
 	if (p->preset)
-		return rulebook_load_preset(&d->rulebook, p->preset, now, err);
+		return rulebook_load_preset(&d->rulebook, p->preset, p->lock, now, err);
 	if (p->text)
 		return rulebook_import(&d->rulebook, slice_from_str(p->text), "text", now, err);
 	r = read_import(p->file, &text, &n, err);
@@ -340,31 +341,69 @@ static void add_counts(json_t *o, const struct rules *rules)
 	json_object_set_new(o, "without_effect", json_integer((json_int_t)useless));
 }
 
+/* The ids of the first allow rules that a deny makes useless. */
+static json_t *without_effect(const struct rules *rules)
+{
+	json_t *ids = json_array();
+
+	for (size_t i = 0; i < rules->n && json_array_size(ids) < MAX_EFFECTIVE; i++) {
+		const struct rule *rule = &rules->rule[i];
+
+		if (rule->effect == RULE_ALLOW && rule->id && rulebook_covering_deny(rules, rule))
+			json_array_append_new(ids, json_string(rule->id));
+	}
+	return ids;
+}
+
+/* Those of the rules that had no effect before and have one now. */
+static void add_effective(json_t *o, const struct rules *rules, const json_t *ids)
+{
+	json_t *list = json_array();
+	const json_t *id;
+	size_t i;
+
+	json_array_foreach(ids, i, id)
+	{
+		const struct rule *rule = rulebook_find(rules, json_string_value(id));
+
+		if (rule && !rulebook_covering_deny(rules, rule))
+			json_array_append_new(list, api_rule_to_json(rules, rule));
+	}
+	json_object_set_new(o, "effective", list);
+}
+
 void api_policy_put(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_API_POLICY struct api_policy p = {0};
 	struct journal_entry e = {0};
 	struct err err = {0};
-	json_t *o;
+	json_t *o, *useless;
 	int r = api_decode_policy(c->http.body, &p, &err);
 
+	rulebook_refresh(&d->rulebook);
+	useless = without_effect(&d->rulebook.rules);
 	if (r == 0)
 		r = replace(d, &p, &err);
+	o = json_object();
+	if (r == 0)
+		add_effective(o, &d->rulebook.rules, useless);
+	json_decref(useless);
 	if (r == -EBADMSG) {
+		json_decref(o);
 		api_fail(d, c, 409, "broken-policy", err.text,
 			"sbx policy reset, then choose again");
 		return;
 	}
 	e.action = p.preset ? "set-default" : "import";
-	e.reason = p.preset;
+	e.reason = p.lock ? "deny-all, locked" : p.preset;
 	if (r == 0)
 		r = save(d, &e, &err);
 	if (r < 0) {
+		json_decref(o);
 		rulebook_abandon(&d->rulebook);
 		api_fail_errno(d, c, r, &err);
 		return;
 	}
-	o = json_object();
 	add_counts(o, &d->rulebook.rules);
 	reload_reply(d, c, 200, o, NULL);
 }

@@ -83,6 +83,7 @@ struct api_request {
 /* The body of a new policy: one of them is there. */
 struct api_policy {
 	char *preset, *text, *file;
+	bool lock; /* with the preset deny-all */
 };
 
 /* The body of a credential: all but its value. The scope of meta is not filled in. */

@@ -199,9 +199,11 @@ int rulebook_import(
 	return 0;
 }
 
-int rulebook_load_preset(struct rulebook *b, const char *preset, uint64_t now_ms, struct err *err)
+int rulebook_load_preset(
+	struct rulebook *b, const char *preset, bool lock, uint64_t now_ms, struct err *err)
 {
-	AUTO_FREE char *path = paths_get(PATHS_SHARE, "policies/%s.policy", preset);
+	AUTO_FREE char *path =
+		paths_get(PATHS_SHARE, "policies/%s.policy", lock ? "locked" : preset);
 	AUTO_RULES struct rules rules = {0};
 	AUTO_FREE char *text = NULL;
 	size_t n = 0;

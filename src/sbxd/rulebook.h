@@ -47,5 +47,6 @@ int rulebook_text(char **ret_text, size_t *ret_n, struct err *err) MUST_CHECK;
 /* New rules in memory: from a text that somebody gives, or a preset that comes with sbx. */
 int rulebook_import(struct rulebook *b, struct slice text, const char *name, uint64_t now_ms,
 	struct err *err) MUST_CHECK;
-int rulebook_load_preset(
-	struct rulebook *b, const char *preset, uint64_t now_ms, struct err *err) MUST_CHECK;
+/* lock: deny-all with a deny rule that no allow rule overrides. */
+int rulebook_load_preset(struct rulebook *b, const char *preset, bool lock, uint64_t now_ms,
+	struct err *err) MUST_CHECK;

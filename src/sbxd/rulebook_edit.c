@@ -36,10 +36,21 @@ static const char *preset_of(const struct rules *rules, const struct rule *rule)
 
 const char *rulebook_preset(const struct rules *rules)
 {
-	for (size_t i = 0; i < rules->n; i++)
-		if (preset_of(rules, &rules->rule[i]))
-			return preset_of(rules, &rules->rule[i]);
+	for (size_t i = 0; i < rules->n_groups; i++)
+		if (rulebook_preset_of_group(rules->group[i].name))
+			return rulebook_preset_of_group(rules->group[i].name);
 	return NULL;
+}
+
+bool rulebook_is_locked(const struct rules *rules)
+{
+	for (size_t i = 0; i < rules->n; i++) {
+		const char *preset = preset_of(rules, &rules->rule[i]);
+
+		if (preset && strcmp(preset, "deny-all") == 0 && rules->rule[i].effect == RULE_DENY)
+			return true;
+	}
+	return false;
 }
 
 const struct rule *rulebook_find(const struct rules *rules, const char *id)

@@ -151,6 +151,11 @@ static void a_preset_takes_the_place_of_the_one_before(void **state)
 			     "t.example id 2\n\n"
 			     "group deny-all:all\ndeny network **\n");
 	assert_string_equal(rulebook_preset(&rules), "deny-all");
+	assert_true(rulebook_is_locked(&rules));
+	decode("group all", &next);
+	assert_int_equal(rulebook_set_preset(&rules, &next, "deny-all", &err), 0);
+	assert_string_equal(rulebook_preset(&rules), "deny-all");
+	assert_false(rulebook_is_locked(&rules));
 	/* also what came back from a file */
 	assert_null(rulebook_preset_of_group("deny-all"));
 	assert_null(rulebook_preset_of_group("team:x"));

@@ -121,14 +121,14 @@ static void presets_come_from_the_share_folder(void **state)
 	struct err err = {0};
 
 	for (size_t i = 0; i < RULEBOOK_N_PRESETS; i++) {
-		if (rulebook_load_preset(&b, rulebook_presets[i], 1000, &err) < 0)
+		if (rulebook_load_preset(&b, rulebook_presets[i], false, 1000, &err) < 0)
 			fail_msg("%s", err.text);
 		assert_string_equal(rulebook_preset(&b.rules), rulebook_presets[i]);
 		assert_int_equal(rulebook_check_ids(&b.rules, &err), 0);
 		assert_int_equal(rulebook_prepare(&b, &err), 0);
 		assert_int_equal(rulebook_commit(&b, &err), 0);
 	}
-	assert_int_equal(rulebook_load_preset(&b, "nothing", 1000, &err), -EIO);
+	assert_int_equal(rulebook_load_preset(&b, "nothing", false, 1000, &err), -EIO);
 }
 
 static void files_of_a_crash_are_swept_and_no_others(void **state)

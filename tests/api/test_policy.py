@@ -96,11 +96,16 @@ def test_presets(d):
     assert len({r["id"] for r in p["rules"]}) == p["total"]
     assert check(d, "github.com")["allowed"]
     ok(add(d, "allow", "mine.example", comment="kept"), 201)
-    o = preset(d, "deny-all")
-    assert o["own"] == 1 and o["without_effect"] == 1 and policy(d)["preset"] == "deny-all"
+    o = ok(d.call("PUT", "/v1/policy", {"preset": "deny-all", "lock": True}))
+    assert o["own"] == 1 and o["without_effect"] == 1 and policy(d)["preset"] == "deny-all" and policy(d)["locked"]
     assert not check(d, "mine.example")["allowed"] and not check(d, "github.com")["allowed"]
+    o = preset(d, "deny-all")
+    assert o["rules"] == 1 and [r["resources"] for r in o["effective"]] == [["mine.example"]]
+    assert policy(d)["preset"] == "deny-all" and not policy(d)["locked"]
+    assert check(d, "mine.example")["allowed"] and not check(d, "github.com")["allowed"]
+    assert d.call("PUT", "/v1/policy", {"preset": "balanced", "lock": True})[0] == 400
     o = preset(d, "allow-all")
-    assert o == {"rules": 2, "own": 1, "without_effect": 0, "not_taken": []}
+    assert o == {"rules": 2, "own": 1, "without_effect": 0, "effective": [], "not_taken": []}
     assert check(d, "mine.example")["allowed"] and check(d, "anything.example:9999")["allowed"]
     assert not check(d, "10.0.0.1")["allowed"] and check(d, "10.0.0.1")["why"] == "special-address"
     assert [r["comment"] for r in policy(d)["rules"] if r["origin"] == "local"] == ["kept"]
@@ -199,7 +204,7 @@ def test_a_text_with_a_fault_is_refused_with_its_line(d):
         status, o = put(d, text)
         assert status == 400 and says in o["error"]["message"], o
     assert file_text(d) == before
-    assert ok(put(d, TEXT)) == {"rules": 1, "own": 1, "without_effect": 0, "not_taken": []}
+    assert ok(put(d, TEXT)) == {"rules": 1, "own": 1, "without_effect": 0, "effective": [], "not_taken": []}
     assert policy(d)["rules"][0]["origin"] == "import" and policy(d)["preset"] is None
 
 

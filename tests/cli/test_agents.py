@@ -120,9 +120,17 @@ def test_hosts_are_asked_about_on_a_terminal(toy, answer, granted):
     assert bool(rules(toy, "box")) == granted
 
 
-@pytest.mark.parametrize("how", [["--allow-hosts"], ["setting"], ["terminal"]])
-def test_deny_all_is_never_opened_by_an_agent(toy, how):
+def test_deny_all_is_opened_by_an_agent_only_with_consent(toy):
     toy.policy("deny-all")
+    toy.sbx("create", "toy", "--name", "box", check=0)
+    assert rules(toy, "box") == []
+    toy.sbx("create", "toy", "--name", "cup", "--allow-hosts", check=0)
+    assert [r[2] for r in rules(toy, "cup")] == ["agent:toy"] and rules(toy, "box") == []
+
+
+@pytest.mark.parametrize("how", [["--allow-hosts"], ["setting"], ["terminal"]])
+def test_a_locked_policy_is_never_opened_by_an_agent(toy, how):
+    toy.sbx("policy", "set-default", "deny-all", "--lock", check=0)
     if how == ["terminal"]:
         out, status = on_terminal(toy, ["create", "toy", "--name", "box"], b"y\ny\n")
         assert status == 0
@@ -131,7 +139,7 @@ def test_deny_all_is_never_opened_by_an_agent(toy, how):
             toy.sbx("settings", "set", "agents.allow-hosts", "always", check=0)
         out = toy.sbx("create", "toy", "--name", "box", *(how if how != ["setting"] else []), check=0).stderr
     assert "for this sandbox only?" not in out
-    assert "denied by your policy" in out and "nothing was changed" in out and "sbx policy set-default" in out
+    assert "denied by your policy" in out and "nothing was changed" in out and "sbx policy inspect" in out
     assert rules(toy, "box") == []
     for host in ("api.anthropic.com", "x.toy.example"):
         assert toy.sbx("policy", "check", "network", host, "--sandbox", "box").returncode == 1

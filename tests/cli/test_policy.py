@@ -63,7 +63,7 @@ def test_on_a_terminal_it_asks_once(bare, typed, preset):
     assert out.count("Choose the network policy") == 1 and f"Policy set to {preset}" in out and "Created sandbox" in out
     for name in ("allow-all", "balanced", "deny-all"):
         assert re.search(rf"\d\. {name} +\w", out)
-    assert rules(bare)[0]["origin"] == f"preset:{preset}"
+    assert preset in policy_file(bare).read_text() and [r["origin"] for r in rules(bare)[:1]] == ([f"preset:{preset}"] if preset != "deny-all" else [])
     out, status = on_terminal(bare, ["create", "shell", "--name", "more"])
     assert status == 0 and "Choose" not in out
 
@@ -98,8 +98,8 @@ def test_set_default_and_init(bare):
     assert f"Policy set to balanced, for all sandboxes: {n} rules" in p.stdout and n > 50
     assert allowed(bare, "github.com") and not allowed(bare, "gist.github.com")
     bare.sbx("policy", "allow", "network", "mine.example", check=0)
-    p = bare.sbx("policy", "init", "deny-all", check=0)
-    assert "1 rule\n" in p.stdout and "Your own rules stay: 1" in p.stdout
+    p = bare.sbx("policy", "init", "deny-all", "--lock", check=0)
+    assert "Policy set to deny-all, locked" in p.stdout and "1 rule\n" in p.stdout and "Your own rules stay: 1" in p.stdout
     assert "1 of your own allow rules has no effect now" in p.stderr
     assert not allowed(bare, "github.com") and not allowed(bare, "mine.example")
     bare.policy("allow-all")
@@ -265,8 +265,10 @@ def test_export_and_import(inst):
     assert status == 0 and "Policy imported" in out and allowed(inst, "b.example")
     assert inst.sbx("policy", "export").stdout == (inst.work / "team.policy").read_text()
     # the preset is still known as one
-    inst.sbx("policy", "set-default", "deny-all", check=0)
+    inst.sbx("policy", "set-default", "deny-all", "--lock", check=0)
     assert [r["resources"] for r in rules(inst)] == [["b.example"], ["**"]]
+    inst.sbx("policy", "set-default", "deny-all", check=0)
+    assert [r["resources"] for r in rules(inst)] == [["b.example"]]
     assert list((inst.root / "state/sbx").glob("policy.*")) == []
 
 
@@ -329,12 +331,43 @@ def test_a_create_that_fails_leaves_no_rules(inst):
     assert [r["resources"] for r in own(inst)] == [["a.example"]]
 
 
-def test_deny_all_denies_what_create_brings_and_says_so(bare):
+def test_deny_all_is_an_empty_list_that_the_user_fills(bare):
+    """The published recipe: deny everything, then allow what is needed."""
     bare.template()
     bare.policy("deny-all")
+    p = bare.sbx("policy", "allow", "network", "a.example,b.example:443,*.c.example", check=0)
+    assert p.stderr == ""
+    p = bare.create("demo", "--allow-network", "d.example")
+    assert "has no effect" not in p.stderr
+    for host, yes in (("a.example", True), ("b.example:443", True), ("x.c.example", True), ("d.example", False), ("github.com", False)):
+        assert allowed(bare, host) == yes, host
+    assert allowed(bare, "d.example", "--sandbox", "demo")
+
+
+def test_a_locked_policy_denies_what_create_brings_and_says_so(bare):
+    bare.template()
+    bare.sbx("policy", "set-default", "deny-all", "--lock", check=0)
     p = bare.create("demo", "--allow-network", "a.example")
-    assert "has no effect" in p.stderr and "deny network **" in p.stderr and "set-default balanced" in p.stderr
+    assert "has no effect" in p.stderr and "deny network **" in p.stderr and "try: sbx policy set-default deny-all\n" in p.stderr
     assert not allowed(bare, "a.example", "--sandbox", "demo")
+    assert "The policy is locked" in bare.sbx("policy", "ls").stdout and "The policy is locked" in bare.sbx("policy", "ls", "--wide").stdout
+    assert json.loads(bare.sbx("policy", "ls", "--json").stdout)["locked"] is True
+    assert "deny-all only" in bare.sbx("policy", "set-default", "balanced", "--lock", check=2).stderr
+
+
+def test_unlocking_lists_the_rules_that_take_effect(bare):
+    """A policy that was stored before there was --lock has its deny rule and stays locked."""
+    bare.template()
+    policy_file(bare).parent.mkdir(mode=0o700, exist_ok=True)
+    policy_file(bare).write_text("policy 1\n\ngroup deny-all:nothing\ndeny network **\n\nend\n")
+    bare.sbx("policy", "allow", "network", "a.example", check=0)
+    bare.create("demo", "--allow-network", "b.example")
+    assert not allowed(bare, "a.example") and "The policy is locked" in bare.sbx("policy", "ls").stdout
+    out = bare.sbx("policy", "set-default", "deny-all", check=0).stdout
+    assert "These rules had no effect before and have one now:" in out
+    assert "allow network a.example" in out and "allow network b.example" in out and "demo" in out
+    assert allowed(bare, "a.example") and "locked" not in bare.sbx("policy", "ls").stdout
+    assert "had no effect" not in bare.sbx("policy", "set-default", "deny-all", check=0).stdout
 
 
 def test_rename_takes_rules_along_and_rm_takes_them_away(inst):

@@ -183,8 +183,8 @@ def test_long_an_update_moves_the_template_and_not_its_sandboxes(built, lab):
     built.sbx("rm", "-f", "toy-stays", timeout=60)
 
 
-def test_under_deny_all_nothing_is_installed(built):
-    built.sbx("policy", "set-default", "deny-all")
+def test_under_a_locked_policy_nothing_is_installed(built):
+    built.sbx("policy", "set-default", "deny-all", "--lock")
     try:
         done = built.sbx("template", "build", "toy", "--force", timeout=SLOW, check=False)
         assert done.returncode != 0 and "in the sandbox" in done.stderr

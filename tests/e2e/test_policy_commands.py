@@ -59,7 +59,7 @@ def test_the_whole_life_of_a_policy(new_env):
     env.sbx("policy", "rm", "network", "--resource", "example.com", "--decision", "deny")
     assert check(env, "example.com")
     text = env.sbx("policy", "export").stdout
-    env.sbx("policy", "set-default", "deny-all")
+    env.sbx("policy", "set-default", "deny-all", "--lock")
     assert not check(env, "example.com") and not check(env, "github.com")
     env.sbx("policy", "import", "-", "--yes", input=text)
     assert env.sbx("policy", "export").stdout == text and check(env, "example.com")
