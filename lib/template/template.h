@@ -78,9 +78,15 @@ int template_draft_begin(struct template_draft *ret, struct err *err) MUST_CHECK
 /* Everything of `from`, by links. */
 int template_draft_add_template(
 	struct template_draft *d, const struct template *from, struct err *err) MUST_CHECK;
-/* The next layer of a disk, by a link: the file must never be written again. */
+/* The next layer of a disk, by a link: the file must never be written again. `live`: the qemu of a
+ * running sandbox may still hold it writable, so the layer is a copy, which no qemu has open; a file that
+ * is one of a template's already is linked. */
 int template_draft_add_layer(struct template_draft *d, enum template_disk disk, const char *path,
-	struct err *err) MUST_CHECK;
+	bool live, struct err *err) MUST_CHECK;
+/* Lets a sandbox's file of the same content be the template's: its blocks are stored once as soon as
+ * qemu closes the old one. Where links are not possible, both stay. */
+void template_share_layer(
+	const struct template *t, enum template_disk disk, size_t layer, const char *path);
 /* A base ("root.img", "docker.img"), "vmlinuz" or "modules.cpio", moved here from `path` (on the
  * same file system; or it is in the draft's folder already). A base takes the place of the whole chain. */
 int template_draft_take(

@@ -142,10 +142,19 @@ int template_draft_add_template(
 	return r;
 }
 
-int template_draft_add_layer(
-	struct template_draft *d, enum template_disk disk, const char *path, struct err *err)
+/* Files of templates have mode 0444, which qemu cannot set: fchmod is not in its list of calls. */
+static bool is_published(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && (st.st_mode & 0222) == 0;
+}
+
+int template_draft_add_layer(struct template_draft *d, enum template_disk disk, const char *path,
+	bool live, struct err *err)
 {
 	const struct template_chain *c = &d->disks[disk];
+	bool copied = live && !is_published(path);
 	int r;
 
 	if (c->n == 0)
@@ -153,8 +162,21 @@ int template_draft_add_layer(
 	r = note_layer(d, disk, err);
 	if (r < 0)
 		return r;
-	r = template_link(path, c->files[c->n - 1], err);
+	r = (copied ? template_copy : template_link)(path, c->files[c->n - 1], err);
 	return r < 0 ? r : template_qcow2_strip(c->files[c->n - 1], err);
+}
+
+void template_share_layer(
+	const struct template *t, enum template_disk disk, size_t layer, const char *path)
+{
+	AUTO_FREE char *temp = xasprintf("%s.shared", path);
+
+	if (layer >= t->disks[disk].n)
+		return;
+	(void)unlink(temp);
+	if (link(t->disks[disk].files[layer], temp) == 0)
+		(void)!rename(temp, path);
+	(void)unlink(temp); /* rename leaves it when both names are one file already */
 }
 
 int template_draft_take(

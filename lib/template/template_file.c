@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/sendfile.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -86,6 +88,17 @@ int template_lock(int *ret_fd, struct err *err)
 	return 0;
 }
 
+/* At the same place in both. Between two file systems copy_file_range may not do it. */
+static ssize_t copy_some(int in, int out, off_t *at, size_t n)
+{
+	off_t to = *at;
+	ssize_t k = copy_file_range(in, at, out, &to, n, 0);
+
+	if (k >= 0 || (errno != EXDEV && errno != EOPNOTSUPP && errno != EINVAL && errno != ENOSYS))
+		return k;
+	return lseek(out, to, SEEK_SET) < 0 ? -1 : sendfile(out, in, at, n);
+}
+
 /* Extents only: the rest of the new file is a hole. */
 static int copy_data(int in, int out, uint64_t size)
 {
@@ -96,8 +109,7 @@ static int copy_data(int in, int out, uint64_t size)
 		if (end < 0)
 			return -errno;
 		while (at < end) {
-			off_t to = at;
-			ssize_t n = copy_file_range(in, &at, out, &to, (size_t)(end - at), 0);
+			ssize_t n = copy_some(in, out, &at, (size_t)(end - at));
 
 			if (n <= 0)
 				return n < 0 ? -errno : -EIO;
@@ -106,22 +118,45 @@ static int copy_data(int in, int out, uint64_t size)
 	return at < 0 && errno != ENXIO ? -errno : 0;
 }
 
-static int copy_file(const char *from, const char *to, struct err *err)
+/* A copy that fills the disk would pause the sandboxes that write to it. */
+static bool has_space(int fd, const struct stat *st)
+{
+	struct statvfs v;
+
+	return fstatvfs(fd, &v) < 0 || (uint64_t)v.f_bavail * v.f_frsize >=
+					       (uint64_t)st->st_blocks * 512 + TEMPLATE_MIN_FREE;
+}
+
+static int copy_open(int in, int out, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(in, &st) < 0)
+		return -errno;
+	if (ioctl(out, FICLONE, in) == 0)
+		return 0;
+	if (!has_space(out, &st))
+		return err_set(err, -ENOSPC, "%llu MiB of free disk space are needed",
+			(unsigned long long)((uint64_t)st.st_blocks / 2048 +
+					     (TEMPLATE_MIN_FREE >> 20)));
+	if (ftruncate(out, st.st_size) < 0)
+		return -errno;
+	return copy_data(in, out, (uint64_t)st.st_size);
+}
+
+int template_copy(const char *from, const char *to, struct err *err)
 {
 	AUTO_CLOSE int in = open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	AUTO_CLOSE int out = open(to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	struct stat st;
-	int r = 0;
+	struct err why = {0};
+	int r;
 
-	if (in < 0 || out < 0 || fstat(in, &st) < 0)
+	if (in < 0 || out < 0)
 		return err_errno(err, -errno, "copying %s", from);
-	if (ioctl(out, FICLONE, in) == 0)
-		return 0;
-	if (ftruncate(out, st.st_size) < 0)
-		r = -errno;
-	if (r == 0)
-		r = copy_data(in, out, (uint64_t)st.st_size);
-	return r < 0 ? err_errno(err, r, "copying %s", from) : 0;
+	r = copy_open(in, out, &why);
+	if (r < 0)
+		return err_set(err, r, "copying %s: %s", from, err_text(&why, r));
+	return 0;
 }
 
 int template_link(const char *from, const char *to, struct err *err)
@@ -130,7 +165,7 @@ int template_link(const char *from, const char *to, struct err *err)
 		return 0;
 	/* Another file system, another owner, or too many names. */
 	if (errno == EXDEV || errno == EPERM || errno == EMLINK)
-		return copy_file(from, to, err);
+		return template_copy(from, to, err);
 	return err_errno(err, -errno, "linking %s to %s", from, to);
 }
 

@@ -138,7 +138,7 @@ static inline void fixture_child(
 	if (r == 0)
 		r = template_draft_add_template(&d, from, &err);
 	if (r == 0)
-		r = template_draft_add_layer(&d, TEMPLATE_ROOT, layer, &err);
+		r = template_draft_add_layer(&d, TEMPLATE_ROOT, layer, false, &err);
 	if (r == 0)
 		r = template_draft_publish(&d, name, NULL, NULL, NULL, ret, &err);
 	if (r < 0)

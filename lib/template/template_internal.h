@@ -23,6 +23,7 @@
 #define TEMPLATE_MAX_SMALL (256ull << 20) /* kernel, modules */
 #define TEMPLATE_MAX_FILES (2 + TEMPLATE_N_DISKS * TEMPLATE_MAX_LAYERS)
 #define TEMPLATE_LOCK_MS 20000
+#define TEMPLATE_MIN_FREE (512ull << 20) /* of the disk, when a file is loaded or copied */
 
 /* ---- template_file.c ---- */
 
@@ -36,6 +37,9 @@ int template_make_store(struct err *err) MUST_CHECK;
 int template_lock(int *ret_fd, struct err *err) MUST_CHECK;
 /* A second name for the file; a copy that shares or skips what it can where that is not possible. */
 int template_link(const char *from, const char *to, struct err *err) MUST_CHECK;
+/* A new file with the same content: shared blocks where the file system has them. -ENOSPC when less
+ * than TEMPLATE_MIN_FREE would be left. */
+int template_copy(const char *from, const char *to, struct err *err) MUST_CHECK;
 /* A folder of plain files, or a link to one. */
 int template_remove(const char *dir, struct err *err) MUST_CHECK;
 int template_sync_dir(const char *dir, struct err *err) MUST_CHECK;
@@ -130,7 +134,6 @@ int template_qcow2_strip(const char *path, struct err *err) MUST_CHECK;
 #define TEMPLATE_MAX_RAW (TEMPLATE_FRAME_PIECES * TEMPLATE_PIECE)
 #define TEMPLATE_MAX_PACKED 1052680 /* a little more than what zstd may make of it */
 #define TEMPLATE_ZSTD_LEVEL 3
-#define TEMPLATE_MIN_FREE (512ull << 20) /* of the disk, when a file is loaded */
 
 /* The names in their order, n of them; they belong to `files`. */
 size_t template_sorted(const json_t *files, const char *ret[TEMPLATE_MAX_FILES]);

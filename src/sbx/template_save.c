@@ -26,7 +26,11 @@ static json_t *make_facts(const struct template *parent, const json_t *frozen, c
 	return facts;
 }
 
-static int add_layers(struct template_draft *d, const json_t *frozen, struct problem *p)
+/* Calls fn with each layer of the sandbox's disks, the lowest of a disk first. */
+static int each_layer(const json_t *frozen, void *arg,
+	int (*fn)(
+		void *arg, enum template_disk disk, size_t n, const char *path, struct problem *p),
+	struct problem *p)
 {
 	const json_t *layers = json_object_get(frozen, "layers"), *path;
 	int r = 0;
@@ -40,13 +44,40 @@ static int add_layers(struct template_draft *d, const json_t *frozen, struct pro
 		{
 			if (!json_is_string(path))
 				return err_set(&p->err, -EPROTO, "sbxd gave no list of layers");
-			r = template_draft_add_layer(
-				d, (enum template_disk)i, json_string_value(path), &p->err);
+			r = fn(arg, (enum template_disk)i, k, json_string_value(path), p);
 			if (r < 0)
 				return r;
 		}
 	}
 	return r;
+}
+
+struct adding {
+	struct template_draft *draft;
+	bool live;
+};
+
+static int add_layer(
+	void *arg, enum template_disk disk, size_t n, const char *path, struct problem *p)
+{
+	struct adding *a = arg;
+
+	if (a->live)
+		ui_busy("copying the disks");
+	return template_draft_add_layer(a->draft, disk, path, a->live, &p->err);
+}
+
+struct sharing {
+	const struct template *parent, *made;
+};
+
+static int share_layer(
+	void *arg, enum template_disk disk, size_t n, const char *path, struct problem *p)
+{
+	struct sharing *s = arg;
+
+	template_share_layer(s->made, disk, s->parent->disks[disk].n + n, path);
+	return 0;
 }
 
 static int open_parent(const json_t *frozen, struct template *ret, struct problem *p)
@@ -85,6 +116,7 @@ int template_save_as(
 	AUTO_DRAFT struct template_draft draft = {0};
 	AUTO_TEMPLATE struct template parent = {0};
 	AUTO_JSON json_t *frozen = NULL, *facts = NULL;
+	struct adding adding = {.draft = &draft};
 	int r;
 
 	if (!template_is_name(wish->name))
@@ -100,15 +132,21 @@ int template_save_as(
 		r = template_draft_begin(&draft, &p->err);
 	if (r == 0)
 		r = template_draft_add_template(&draft, &parent, &p->err);
+	/* A flat template has a new file in the place of the layers. */
+	adding.live = !wish->flat && json_is_true(json_object_get(frozen, "live"));
 	if (r == 0)
-		r = add_layers(&draft, frozen, p);
+		r = each_layer(frozen, &adding, add_layer, p);
 	if (r == 0 && wish->flat)
 		r = flatten(&draft, p);
 	ui_progress_end();
 	if (r < 0)
 		return r;
 	facts = make_facts(&parent, frozen, wish->facts);
-	return template_publish(&draft, wish->name, facts, ret, p);
+	r = template_publish(&draft, wish->name, facts, ret, p);
+	if (r < 0 || !adding.live)
+		return r;
+	return each_layer(
+		frozen, &(struct sharing){.parent = &parent, .made = ret}, share_layer, p);
 }
 
 int template_save(const char *ref, const char *name, const json_t *facts, struct problem *p)

@@ -67,7 +67,9 @@ static size_t count_layers(const char *id, size_t disk)
 	return n;
 }
 
-static void reply_layers(struct sbxd *d, struct conn *c, const char *id, const uint8_t *layers)
+/* live: a qemu runs that had some of them open for writing. */
+static void reply_layers(
+	struct sbxd *d, struct conn *c, const char *id, const uint8_t *layers, bool live)
 {
 	json_t *o = json_object(), *lists = json_object();
 	AUTO_ROW struct store_row row = {0};
@@ -91,6 +93,7 @@ static void reply_layers(struct sbxd *d, struct conn *c, const char *id, const u
 	json_object_set_new(o, "template_id", json_string(row.spec.template_id));
 	json_object_set_new(o, "agent", json_string(row.spec.agent));
 	json_object_set_new(o, "layers", lists);
+	json_object_set_new(o, "live", json_boolean(live));
 	api_reply_json(d, c, 200, o);
 }
 
@@ -155,7 +158,7 @@ void api_on_frozen(struct sbxd *d, struct conn *c, const struct keeper_frozen *f
 			"not-frozen", frozen->text[0] ? frozen->text : strerror(-frozen->code),
 			NULL);
 	else
-		reply_layers(d, c, id, frozen->layers);
+		reply_layers(d, c, id, frozen->layers, true);
 }
 
 static void freeze_running(struct sbxd *d, struct conn *c, struct keeper *k)
@@ -193,5 +196,5 @@ void api_freeze(struct sbxd *d, struct conn *c, const struct api_request *req)
 	if (r < 0)
 		api_fail_errno(d, c, r, &err);
 	else
-		reply_layers(d, c, row.spec.id, layers);
+		reply_layers(d, c, row.spec.id, layers, false);
 }
