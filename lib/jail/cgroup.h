@@ -1,18 +1,24 @@
 /*
  * cgroup - a memory and process limit where this user has been given a cgroup (v2) of his own.
  *
- * How      jail_cgroup_find looks for the own cgroup in /proc/self/cgroup and whether it is
- *          writable with the memory and pids controllers (a systemd unit with Delegate=yes).
- *          jail_cgroup_claim moves the caller into a leaf, since a group with processes cannot
- *          have limited children; jail_cgroup_make makes one limited child a program.
+ * How      The keeper moves itself into a group with limits before it starts anything
+ *          (jail_cgroup_enter): every program that it starts is born there, whoever forks it.
+ *          Such a group is made below the nearest group above the own one that is writable and
+ *          hands the memory and pids controllers down (jail_cgroup_place): a slice of the
+ *          systemd user manager. A unit with Delegate=yes hands nothing down as long as it has
+ *          processes, so sbxd first moves itself into a leaf of it (jail_cgroup_prepare).
+ *          jail_cgroup_leave removes the group at the end. What a killed keeper leaves,
+ *          jail_cgroup_sweep removes: the kernel removes no group with a process in it.
  * Trust    Runs in sbxd and keeper, reads the kernel's files.
- * Owns     Folders made here are removed by jail_cgroup_remove once their programs are gone.
+ * Owns     The groups sbx-ID.
+ * Limits   Those of struct jail_cgroup_limits. cpu.weight stays the kernel's 100.
  * Never    Is needed: without delegation the jail stands, only the limits are missing, and
  *          jail_cgroup_status says so for `sbx diagnose`.
  * See      cgroup_test.c
  */
 #pragma once
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "lib/base/err.h"
@@ -33,6 +39,30 @@ int jail_cgroup_make(const char *root, const char *name, uint64_t memory_max, ui
 	char *buf, size_t size, struct err *err) MUST_CHECK;
 int jail_cgroup_limit(
 	const char *dir, uint64_t memory_max, uint64_t pids_max, struct err *err) MUST_CHECK;
-void jail_cgroup_remove(const char *dir);
+
+struct jail_cgroup_limits {
+	uint64_t memory_max, pids_max; /* 0: none */
+};
+
+/* All zero: in none. */
+struct jail_cgroup {
+	char dir[PATH_MAX];
+	char from[PATH_MAX]; /* where this process was before */
+};
+
+/* The folder below which groups with limits can be made. -ENOENT when there is none. */
+int jail_cgroup_place(
+	const struct jail_cgroup_host *host, char *buf, size_t size, struct err *err) MUST_CHECK;
+/* For sbxd: makes such a folder of the own group where there is none yet. */
+int jail_cgroup_prepare(
+	const struct jail_cgroup_host *host, const char *leaf, struct err *err) MUST_CHECK;
+/* Moves this process into the group of the sandbox `id`, which may be left over. */
+int jail_cgroup_enter(const struct jail_cgroup_host *host, const char *id,
+	const struct jail_cgroup_limits *limits, struct jail_cgroup *ret,
+	struct err *err) MUST_CHECK;
+/* Moves it back and removes the group, unless somebody is in it still. */
+void jail_cgroup_leave(struct jail_cgroup *g);
+/* Removes all groups of sandboxes that nobody is in. */
+void jail_cgroup_sweep(const struct jail_cgroup_host *host);
 /* One line for `sbx diagnose`: the folder, or why there is none and what to do. */
 void jail_cgroup_status(const struct jail_cgroup_host *host, char *buf, size_t size);

@@ -87,7 +87,8 @@ static void a_delegated_group_is_found_and_used(void **state)
 	put("fs/user/unit/main/cgroup.procs", "");
 	assert_int_equal(jail_cgroup_claim(root, "main", &err), 0);
 	assert_text("fs/user/unit/main/cgroup.procs", pid);
-	assert_text("fs/user/unit/cgroup.subtree_control", "+memory +pids");
+	assert_text("fs/user/unit/cgroup.subtree_control", "+cpu"); /* written last */
+	put("fs/user/unit/cgroup.subtree_control", "cpu memory pids\n");
 	make("fs/user/unit/qemu");
 	put("fs/user/unit/qemu/memory.max", "");
 	put("fs/user/unit/qemu/pids.max", "");
@@ -96,6 +97,65 @@ static void a_delegated_group_is_found_and_used(void **state)
 	assert_text("fs/user/unit/qemu/pids.max", "max");
 	assert_int_equal(jail_cgroup_limit(group, 0, 77, &err), 0);
 	assert_text("fs/user/unit/qemu/pids.max", "77");
+}
+
+/* A slice hands controllers down; the own group below it has processes. */
+static void a_sandbox_gets_a_group_with_limits(void **state)
+{
+	const struct jail_cgroup_limits limits = {3ull << 30, 2048};
+	struct jail_cgroup g = {0};
+	AUTO_FREE char *pid = xasprintf("%ld", (long)getpid());
+	AUTO_FREE char *left = xasprintf("%s/fs/user/sbx-left", dir);
+	char place[256];
+	struct err err = {0};
+
+	assert_int_equal(jail_cgroup_place(&host, place, sizeof(place), &err), 0);
+	assert_non_null(strstr(place, "/user/unit")); /* claimed by the test before */
+	put("fs/user/unit/cgroup.subtree_control", "cpu memory pidsx\n");
+	assert_int_equal(jail_cgroup_place(&host, place, sizeof(place), &err), -ENOENT);
+	assert_int_equal(jail_cgroup_enter(&host, "0123", &limits, &g, &err), -ENOENT);
+	assert_string_equal(g.dir, "");
+	put("fs/user/cgroup.procs", "");
+	put("fs/user/cgroup.subtree_control", "cpu memory pids\n");
+	assert_int_equal(jail_cgroup_place(&host, place, sizeof(place), &err), 0);
+	assert_true(!strcmp(place + strlen(place) - 5, "/user"));
+	make("fs/user/sbx-0123");
+	put("fs/user/sbx-0123/memory.max", "");
+	put("fs/user/sbx-0123/pids.max", "");
+	/* cgroup.procs is missing: it cannot be entered, and is not said to be */
+	assert_true(jail_cgroup_enter(&host, "0123", &limits, &g, &err) < 0);
+	assert_string_equal(g.dir, "");
+	put("fs/user/sbx-0123/cgroup.procs", "");
+	assert_int_equal(jail_cgroup_enter(&host, "0123", &limits, &g, &err), 0);
+	assert_text("fs/user/sbx-0123/memory.max", "3221225472");
+	assert_text("fs/user/sbx-0123/pids.max", "2048");
+	assert_text("fs/user/sbx-0123/cgroup.procs", pid);
+	make("fs/user/sbx-left");
+	make("fs/user/other");
+	jail_cgroup_sweep(&host);
+	assert_int_equal(access(left, F_OK), -1);
+	assert_text("fs/user/sbx-0123/pids.max", "2048"); /* not empty: it stays */
+	put("fs/user/unit/cgroup.procs", "");
+	jail_cgroup_leave(&g);
+	assert_text("fs/user/unit/cgroup.procs", pid);
+	assert_string_equal(g.dir, "");
+}
+
+static void sbxd_makes_room_for_groups(void **state)
+{
+	AUTO_FREE char *pid = xasprintf("%ld", (long)getpid());
+	struct err err = {0};
+
+	put("fs/user/cgroup.subtree_control", "");
+	put("fs/user/unit/cgroup.subtree_control", "");
+	make("fs/user/unit/sbxd");
+	put("fs/user/unit/sbxd/cgroup.procs", "");
+	assert_int_equal(jail_cgroup_prepare(&host, "sbxd", &err), 0);
+	assert_text("fs/user/unit/sbxd/cgroup.procs", pid);
+	put("fs/user/unit/sbxd/cgroup.procs", "");
+	put("fs/user/unit/cgroup.subtree_control", "memory pids\n");
+	assert_int_equal(jail_cgroup_prepare(&host, "sbxd", &err), 0);
+	assert_text("fs/user/unit/sbxd/cgroup.procs", ""); /* it is there already */
 }
 
 static void names_cannot_lead_out(void **state)
@@ -131,6 +191,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_missing_is_said),
 		cmocka_unit_test(a_delegated_group_is_found_and_used),
+		cmocka_unit_test(a_sandbox_gets_a_group_with_limits),
+		cmocka_unit_test(sbxd_makes_room_for_groups),
 		cmocka_unit_test(names_cannot_lead_out),
 	};
 

@@ -31,6 +31,7 @@
 #include "lib/ipc/edge_chan.h"
 #include "lib/ipc/egress_chan.h"
 #include "lib/ipc/keeper_chan.h"
+#include "lib/jail/cgroup.h"
 #include "lib/jail/jail.h"
 #include "lib/loop/loop.h"
 #include "lib/share/share.h"
@@ -41,6 +42,10 @@
 #include "pool.h"
 #include "accel.h"
 
+/* Limits of a sandbox's cgroup: its memory and so much more for qemu, virtiofsd, keeper and the workers; processes
+ * and threads of all. */
+#define KEEPER_CGROUP_MORE (2ull << 30)
+#define KEEPER_CGROUP_PIDS 4096
 #define KEEPER_MAX_LINKS 4
 #define KEEPER_MAX_ASKS 8
 #define KEEPER_MAX_STREAMS 256
@@ -460,6 +465,7 @@ struct keeper {
 	struct pool pool;
 	struct freeze freeze;
 	enum vmm_accel accel;
+	struct jail_cgroup cgroup; /* of it and of all that it starts */
 	int sig_fd, lock_fd, listen_fd;
 	int chatter_rd, chatter_wr;
 	size_t chatter_left;

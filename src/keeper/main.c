@@ -80,6 +80,18 @@ static void load(struct keeper *k, const char *id)
 		die("%s", err_text(&err, r));
 }
 
+/* Before anything is started: what is started later is born there. */
+static void enter_cgroup(struct keeper *k)
+{
+	const struct jail_cgroup_limits limits = {
+		.memory_max = k->spec.memory + KEEPER_CGROUP_MORE, .pids_max = KEEPER_CGROUP_PIDS};
+	struct err err = {0};
+	int r = jail_cgroup_enter(NULL, k->spec.id, &limits, &k->cgroup, &err);
+
+	if (r < 0)
+		log_info("no limit of memory: %s", err_text(&err, r));
+}
+
 static void open_loop(struct keeper *k)
 {
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD};
@@ -206,10 +218,12 @@ int main(int argc, char **argv)
 	k.warm.no_image = o.cold;
 	k.pool.is_waiting = o.pool;
 	load(&k, o.id);
+	enter_cgroup(&k);
 	open_loop(&k);
 	open_links(&k);
 	if (!o.pool)
 		netpolicy_init(&k); /* else with the claim */
 	run(&k);
+	jail_cgroup_leave(&k.cgroup);
 	return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/landlock.h>
 #include <pwd.h>
 #include <sched.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "lib/base/fd.h"
+#include "lib/jail/cgroup.h"
 
 #define KVM_GET_API_VERSION_IOCTL 0xae00u
 #define KVM_API_VERSION_WANTED 12
@@ -188,42 +190,23 @@ static void check_landlock(struct check *c)
 	check_hint(c, "boot with landlock in the lsm= parameter");
 }
 
-/* This session's own cgroup v2 folder. */
-static bool own_cgroup(char *buf, size_t size)
-{
-	FILE *f = fopen("/proc/self/cgroup", "re");
-	char line[512];
-	bool found = false;
+#define CGROUP_HINT "sbx daemon stop; systemd-run --user --scope -p Delegate=yes sbx daemon start"
 
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = '\0';
-		if (strncmp(line, "0::", 3) == 0) {
-			(void)snprintf(buf, size, "/sys/fs/cgroup%s", line + 3);
-			found = true;
-		}
-	}
-	if (f)
-		(void)fclose(f);
-	return found;
-}
-
-/* One limit for all sandboxes together, where systemd runs the user's session. */
-#define CGROUP_HINT "sbx daemon stop; systemd-run --user --scope -p MemoryMax=8G sbx daemon start"
-
+/* Of this session: sbxd, when it is started from here, has the same. */
 static void check_cgroup(struct check *c)
 {
-	char dir[600], procs[700];
+	char dir[PATH_MAX];
+	struct err err = {0};
+	int r = jail_cgroup_place(NULL, dir, sizeof(dir), &err);
 
-	if (own_cgroup(dir, sizeof(dir))) {
-		(void)snprintf(procs, sizeof(procs), "%s/cgroup.procs", dir);
-		if (access(procs, W_OK) == 0) {
-			check_set(c, CHECK_WARN, "delegated to you, but not used yet");
-			check_detail(c, "%s: qemu and virtiofsd have no memory limit", dir);
-			check_hint(c, CGROUP_HINT);
-			return;
-		}
+	if (r < 0)
+		r = jail_cgroup_find(NULL, dir, sizeof(dir), &err);
+	if (r == 0) {
+		check_set(c, CHECK_PASS, "delegated to you");
+		check_detail(c, "%s: memory and processes of each sandbox are limited", dir);
+		return;
 	}
-	check_set(c, CHECK_WARN, "no cgroup is delegated to you");
+	check_set(c, CHECK_WARN, "no limit of memory and processes: %s", err_text(&err, r));
 	check_detail(c, "qemu and virtiofsd have no memory limit; all else holds");
 	check_hint(c, CGROUP_HINT);
 }

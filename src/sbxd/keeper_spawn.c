@@ -16,6 +16,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
+#include "lib/jail/cgroup.h"
 #include "sbxd.h"
 
 #define CHANNEL_FD 3
@@ -86,6 +87,8 @@ static int start_program(struct keeper *k, int channel, int log_fd, struct err *
 	if (access(program, X_OK) < 0)
 		return err_errno(err, -errno, "the keeper program %s cannot be run", program);
 	(void)keepenv_pick_few(env);
+	/* Where no cgroup is delegated the keeper logs it. */
+	(void)!jail_cgroup_prepare(NULL, "sbxd", NULL);
 	pid = fork();
 	if (pid < 0)
 		return err_errno(err, -errno, "starting a keeper");

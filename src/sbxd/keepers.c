@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
+#include "lib/jail/cgroup.h"
 #include "ports.h"
 #include "reload.h"
 #include "sbxd.h"
@@ -100,6 +101,7 @@ void keeper_free(struct sbxd *d, struct keeper *k)
 	fd_close(&k->qemu_pidfd);
 	loop_timer_clear(&d->loop, &k->timer);
 	free(k->ports);
+	jail_cgroup_sweep(NULL); /* what a keeper that was killed has left */
 	*k = (struct keeper){
 		.gen = (k->gen + 1) & 0xffffff, .sock = -1, .pidfd = -1, .qemu_pidfd = -1};
 }

@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
+#include "lib/jail/cgroup.h"
 #include "listen.h"
 #include "sbxd.h"
 #include "templates.h"
@@ -101,6 +102,7 @@ static void set_up(struct sbxd *d)
 	open_signals(d);
 	/* The socket last: who can connect finds everything in its place. */
 	pool_sweep(d);
+	jail_cgroup_sweep(NULL);
 	if (keepers_adopt(d, &err) < 0)
 		die("%s", err_text(&err, -EIO));
 	templates_pin_all(d);
