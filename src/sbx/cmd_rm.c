@@ -72,8 +72,8 @@ static bool is_wanted(size_t n, const char *first, bool force)
 	return ui_confirm("Remove %zu sandboxes with their disks?", n);
 }
 
-/* A typo is found before the question, not after it. */
-static int check_there(const struct opts *o)
+/* A typo is found before the question, not after it. Those that exist are removed all the same. */
+static int check_there(const struct opts *o, struct opt_list *ret)
 {
 	int status = EXIT_OK;
 
@@ -84,6 +84,8 @@ static int check_there(const struct opts *o)
 
 		if (r < 0)
 			status = ui_problem(&p, r);
+		else
+			opt_list_add(ret, o->args.v[i]);
 	}
 	return status;
 }
@@ -122,6 +124,8 @@ static int run_all(bool force, bool history)
 static int run(struct opts *o)
 {
 	bool force = opts_has(o, "force"), history = opts_has(o, "history");
+	struct opt_list names = {0};
+	int missing, status = EXIT_FAILED;
 
 	if (opts_has(o, "all") != (o->args.n == 0)) {
 		ui_error("sbx rm: name the sandboxes to remove, or say --all");
@@ -130,9 +134,11 @@ static int run(struct opts *o)
 	}
 	if (opts_has(o, "all"))
 		return run_all(force, history);
-	if (check_there(o) != EXIT_OK || !is_wanted(o->args.n, o->args.v[0], force))
-		return EXIT_FAILED;
-	return remove_all(&o->args, force, history);
+	missing = check_there(o, &names);
+	if (names.n > 0 && is_wanted(names.n, names.v[0], force))
+		status = remove_all(&names, force, history);
+	free(names.v);
+	return status == EXIT_OK ? missing : status;
 }
 
 const struct verb verb_rm = {

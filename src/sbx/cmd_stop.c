@@ -8,6 +8,7 @@
 
 static const struct opt_def opts[] = {
 	{0, "suspend", NULL, "keep its memory too: programs go on at the next use"},
+	{0, "all", NULL, "all sandboxes that run"},
 	{'t', "timeout", "SECONDS", "how long it may take to end by itself; 0 kills at once"},
 	{0},
 };
@@ -37,6 +38,29 @@ static int stop_one(const char *ref, const json_t *body, unsigned timeout_ms, bo
 	return EXIT_OK;
 }
 
+static int stop_all(const json_t *body, unsigned timeout_ms, bool suspend)
+{
+	AUTO_JSON json_t *list = NULL;
+	struct problem p = {0};
+	int r = sandbox_list(&list, &p), status = EXIT_OK;
+	const json_t *s;
+	size_t i, n = 0;
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	json_array_foreach(list, i, s)
+	{
+		if (sandbox_is(s, "stopped") || sandbox_is(s, "suspended"))
+			continue;
+		n++;
+		if (stop_one(api_str(s, "name"), body, timeout_ms, suspend) != EXIT_OK)
+			status = EXIT_FAILED;
+	}
+	if (n == 0)
+		printf("No sandbox runs\n");
+	return status;
+}
+
 static int run(struct opts *o)
 {
 	const char *text = opts_value(o, "timeout");
@@ -46,6 +70,11 @@ static int run(struct opts *o)
 	int status = EXIT_OK;
 	uint64_t seconds;
 
+	if (opts_has(o, "all") != (o->args.n == 0)) {
+		ui_error("sbx stop: name the sandboxes to stop, or use --all");
+		ui_hint("sbx ls");
+		return EXIT_USAGE;
+	}
 	if (text && str_to_u64(text, 0, MAX_TIMEOUT_S, &seconds) < 0) {
 		ui_error(
 			"sbx stop: '%s' is no number of seconds from 0 to %d", text, MAX_TIMEOUT_S);
@@ -63,6 +92,8 @@ static int run(struct opts *o)
 		body = json_pack("{s:b}", "suspend", 1);
 		wait_ms = SANDBOX_SUSPEND_MS;
 	}
+	if (opts_has(o, "all"))
+		return stop_all(body, wait_ms, suspend);
 	for (size_t i = 0; i < o->args.n; i++)
 		if (stop_one(o->args.v[i], body, wait_ms, suspend) != EXIT_OK)
 			status = EXIT_FAILED;
@@ -72,7 +103,7 @@ static int run(struct opts *o)
 const struct verb verb_stop = {
 	.name = "stop",
 	.group = "sandboxes",
-	.args = "SANDBOX...",
+	.args = "SANDBOX... | --all",
 	.summary = "stop sandboxes and keep their state",
 	.about = "Asks each sandbox to end, and kills it when it does not within its time (10 "
 		 "seconds,\n"
@@ -82,9 +113,9 @@ const struct verb verb_stop = {
 		 "suspended one\n"
 		 "that is stopped without --suspend loses that memory, and its programs with it.",
 	.examples = "  sbx stop demo\n  sbx stop --suspend demo\n  sbx stop --timeout 0 stuck\n  "
-		    "sbx ls -q | xargs sbx stop\n",
+		    "sbx stop --all\n",
 	.opts = opts,
-	.min = 1,
+	.min = 0,
 	.max = 1024,
 	.first = VERB_SANDBOX,
 	.others = VERB_SANDBOX,

@@ -151,6 +151,7 @@ static const struct verb subs[] = {
 			 "more; what\n"
 			 "other templates share stays.",
 		.examples = "  sbx template rm my-tools\n",
+		.opts = template_rm_opts,
 		.min = 1,
 		.max = 64,
 		.first = VERB_TEMPLATE,

@@ -15,6 +15,10 @@ const struct opt_def template_ls_opts[] = {
 	{'q', "quiet", NULL, "print names only"},
 	{0},
 };
+const struct opt_def template_rm_opts[] = {
+	{'f', "force", NULL, "do not ask"},
+	{0},
+};
 const struct opt_def template_inspect_opts[] = {
 	{0, "json", NULL, "print JSON"},
 	{0},
@@ -189,10 +193,54 @@ static int remove_one(const char *name, struct problem *p)
 	return api_call("DELETE", path, NULL, API_TIMEOUT_MS, NULL, p);
 }
 
-int template_rm_run(struct opts *o)
+/* Making it again can take minutes. */
+static bool is_wanted(const struct opts *o)
 {
+	const char *first = o->args.v[0];
+
+	if (opts_has(o, "force"))
+		return true;
+	if (!ui_can_ask()) {
+		ui_error(
+			"removing a template cannot be undone, and there is no terminal to ask on");
+		ui_hint("sbx template rm --force %s", first);
+		return false;
+	}
+	if (o->args.n == 1)
+		return ui_confirm("Remove the template '%s'?", first);
+	return ui_confirm("Remove %zu templates?", o->args.n);
+}
+
+/* A typo is found before the question. */
+static int check_there(const struct opts *o)
+{
+	AUTO_JSON json_t *list = template_list();
 	int status = EXIT_OK;
 
+	for (size_t i = 0; i < o->args.n; i++) {
+		const json_t *m;
+		bool found = false;
+		size_t k;
+
+		json_array_foreach(list, k, m)
+		{
+			found = found || strcmp(api_str(m, "name"), o->args.v[i]) == 0;
+		}
+		if (found)
+			continue;
+		ui_error("there is no template '%s'", o->args.v[i]);
+		ui_hint("sbx template ls");
+		status = EXIT_FAILED;
+	}
+	return status;
+}
+
+int template_rm_run(struct opts *o)
+{
+	int status = check_there(o);
+
+	if (status != EXIT_OK || !is_wanted(o))
+		return EXIT_FAILED;
 	for (size_t i = 0; i < o->args.n; i++) {
 		struct problem p = {0};
 		int r = remove_one(o->args.v[i], &p);

@@ -20,6 +20,7 @@
 const struct opt_def template_save_opts[] = {
 	{'o', "output", "FILE", "write the template to a file, - for the standard output"},
 	{0, "flat", NULL, "one file for each disk instead of layers on those of its template"},
+	{'f', "force", NULL, "replace a template of that name without asking"},
 	{0},
 };
 
@@ -96,6 +97,19 @@ static uint64_t own_bytes(const char *name)
 	return m ? (uint64_t)(api_int(m, "size")) : 0;
 }
 
+/* A template of that name is replaced only when the user says so. */
+static int may_overwrite(const char *ref, const char *name, bool force, struct problem *p)
+{
+	AUTO_JSON json_t *old = template_manifest(name);
+
+	if (!old || force)
+		return 0;
+	if (ui_can_ask() && ui_confirm("There is a template '%s' already. Replace it?", name))
+		return 0;
+	(void)err_set(&p->err, -EEXIST, "there is a template '%s' already; it was kept", name);
+	return problem_hint(p, -EEXIST, "sbx template save --force %s %s", ref, name);
+}
+
 static int save_sandbox(struct opts *o, struct problem *p)
 {
 	const char *ref = o->args.v[0], *name = o->args.v[1], *path = opts_value(o, "output");
@@ -103,8 +117,10 @@ static int save_sandbox(struct opts *o, struct problem *p)
 	AUTO_TEMPLATE struct template t = {0};
 	uint64_t begin = clock_mono_ms();
 	char size[32];
-	int r = template_save_as(ref, &wish, &t, p);
+	int r = may_overwrite(ref, name, opts_has(o, "force"), p);
 
+	if (r == 0)
+		r = template_save_as(ref, &wish, &t, p);
 	if (r < 0)
 		return r;
 	str_from_size(own_bytes(name), size, sizeof(size));

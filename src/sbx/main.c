@@ -15,6 +15,8 @@ const struct verb *const verb_table[] = {
 	&verb_attach,
 	&verb_ls,
 	&verb_inspect,
+	&verb_start,
+	&verb_restart,
 	&verb_stop,
 	&verb_rm,
 	&verb_prune,
@@ -35,6 +37,23 @@ const struct verb *const verb_table[] = {
 	&verb_completion,
 	NULL,
 };
+
+/* Names that people know from docker and podman. Help and completion show the own name only. */
+static const struct alias {
+	const char *name, *verb, *sub; /* sub NULL: the verb has none */
+} aliases[] = {
+	{"ps", "ls", NULL},
+	{"list", "ls", NULL},
+	{"images", "template", "ls"},
+};
+
+static const struct alias *find_alias(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(aliases); i++)
+		if (strcmp(aliases[i].name, name) == 0)
+			return &aliases[i];
+	return NULL;
+}
 
 const struct verb *verb_find(const char *name)
 {
@@ -131,6 +150,8 @@ static int unknown_sub(const struct verb *v, const char *name)
 
 static const struct verb *find_sub(const struct verb *v, const char *name)
 {
+	if (v == &verb_settings && strcmp(name, "ls") == 0)
+		name = "list";
 	for (const struct verb *s = v->subs; s && s->name; s++)
 		if (strcmp(s->name, name) == 0)
 			return s;
@@ -200,13 +221,18 @@ static int run_group(const struct verb *v, int argc, char **argv)
 
 static int run_help(int argc, char **argv)
 {
-	const struct verb *v = argc > 0 ? verb_find(argv[0]) : NULL, *sub = NULL;
+	const struct alias *a = argc == 1 ? find_alias(argv[0]) : NULL;
+	const char *words[] = {a ? a->verb : NULL, a ? a->sub : NULL};
+	const struct verb *v = NULL, *sub = NULL;
 	char path[64];
 
 	if (argc == 0) {
 		print_overview();
 		return EXIT_OK;
 	}
+	if (a)
+		return run_help(a->sub ? 2 : 1, (char **)words);
+	v = verb_find(argv[0]);
 	if (!v)
 		return unknown_verb(argv[0]);
 	if (argc > 1 && !(sub = find_sub(v, argv[1])))
@@ -215,6 +241,15 @@ static int run_help(int argc, char **argv)
 	(void)snprintf(path, sizeof(path), "%s%s%s", v->name, sub ? " " : "", sub ? sub->name : "");
 	verb_help(sub ? sub : v, path);
 	return EXIT_OK;
+}
+
+static int run_alias(const struct alias *a, int argc, char **argv)
+{
+	const struct verb *v = verb_find(a->verb), *sub = a->sub ? find_sub(v, a->sub) : NULL;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%s%s%s", v->name, sub ? " " : "", sub ? sub->name : "");
+	return run_verb(sub ? sub : v, path, argc, argv);
 }
 
 static int dispatch(int argc, char **argv)
@@ -231,6 +266,8 @@ static int dispatch(int argc, char **argv)
 		return run_help(argc - 1, argv + 1);
 	if (strcmp(argv[0], "--version") == 0)
 		argv[0] = version;
+	if (find_alias(argv[0]))
+		return run_alias(find_alias(argv[0]), argc - 1, argv + 1);
 	v = verb_find(argv[0]);
 	if (!v && argv[0][0] == '-') {
 		ui_error("unknown option %s", argv[0]);

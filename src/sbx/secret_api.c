@@ -126,11 +126,11 @@ int secret_may_replace(const char *name, const char *sandbox, bool force, struct
 	old = secret_find(answer, name, sandbox);
 	if (!old || force)
 		return 0;
+	/* A script that runs twice must not fail the second time. */
 	if (!ui_can_ask()) {
-		(void)err_set(&p->err, -EEXIST,
-			"there is a credential '%s' already (%s); it was kept", name,
+		ui_note("There is a credential '%s' already (%s); it is replaced", name,
 			api_str(old, "secret"));
-		return problem_hint(p, -EEXIST, "the same command with -f replaces it");
+		return 0;
 	}
 	if (ui_confirm("There is a credential '%s' already (%s). Replace it?", name,
 		    api_str(old, "secret")))

@@ -9,7 +9,8 @@
 
 #include "opt.h"
 
-extern const struct opt_def template_ls_opts[], template_inspect_opts[], template_save_opts[];
+extern const struct opt_def template_ls_opts[], template_inspect_opts[], template_save_opts[],
+	template_rm_opts[];
 
 int template_ls_run(struct opts *o);
 int template_inspect_run(struct opts *o);

@@ -276,10 +276,15 @@ OTHERS = {
     },
     "stop": {
         "timeout": seen("stop", "-t", "0", "box", out="stopped"),
+        "all": seen("stop", "--all", out="No sandbox runs"),
         "suspend": refused("stop", "--suspend", "-t", "1", "box", says="--timeout"),
     },
     "cp": {"follow-link": copied, "quiet": copied},
     "inspect": {"json": seen("inspect", "box", "--json", out='"name"')},
+    "start": {
+        "accel": refused("start", "--accel", "kvm", "box", says="sbx stop box && sbx start --accel kvm box"),
+        "cold": refused("start", "--cold", "box", says="sbx stop box && sbx start --cold box"),
+    },
     "ports": {"publish": published_and_closed, "unpublish": published_and_closed, "json": seen("ports", "box", "--json", out="[]")},
     "rm": {"force": removed_by_force, "all": removed_all, "history": seen("rm", "-f", "--history", "box", out="box")},
 }

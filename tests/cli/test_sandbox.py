@@ -177,6 +177,36 @@ def test_prune(inst):
     assert inst.sbx("ls", "-q").stdout == "bb\n"
 
 
+def test_rm_removes_what_is_there_and_fails_for_the_rest(inst):
+    inst.create("one")
+    inst.create("two")
+    p = inst.sbx("rm", "-f", "one", "nosuch", "two", check=1)
+    assert "nosuch" in p.stderr and inst.sbx("ls", "-q").stdout == ""
+
+
+def test_start_restart_and_stop_all(inst):
+    inst.create("one")
+    inst.create("two")
+    assert "running already" in inst.sbx("start", "one", check=0).stdout
+    assert inst.sbx("stop", "--all", check=0).stdout.count(" stopped,") == 2
+    assert "No sandbox runs" in inst.sbx("stop", "--all", check=0).stdout
+    assert inst.sbx("start", "one", "two", check=0).stdout.count(" started.") == 2
+    before = get(inst, "one")["keeper_pid"]
+    inst.sbx("restart", "one", check=0)
+    assert get(inst, "one")["status"] == "running" and get(inst, "one")["keeper_pid"] != before
+    assert "nosuch" in inst.sbx("start", "nosuch", "two", check=1).stderr
+    for args in (["stop"], ["stop", "--all", "one"]):
+        assert "--all" in inst.sbx(*args, check=2).stderr
+
+
+@pytest.mark.parametrize("alias, command", [(["ps"], ["ls"]), (["list", "-q"], ["ls", "-q"]), (["images"], ["template", "ls"]),
+                                            (["settings", "ls"], ["settings", "list"]), (["help", "ps"], ["help", "ls"]),
+                                            (["help", "images"], ["help", "template", "ls"])])
+def test_names_that_people_know_from_other_tools(inst, alias, command):
+    inst.create("one")
+    assert inst.sbx(*alias, check=0).stdout == inst.sbx(*command, check=0).stdout
+
+
 # ---- run ----
 
 def test_run_makes_once_and_comes_back(inst):

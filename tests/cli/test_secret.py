@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from conftest import SBX
+from conftest import SBX, on_terminal
 
 
 def canary(prefix="sk-ant-api03-"):
@@ -127,11 +127,14 @@ def test_two_parts(vault):
     vault.sbx("secret", "set", "aws", input="AKIA1234:" + "z" * 40, check=0)
 
 
-def test_replacing_needs_a_word(vault):
+def test_setting_it_again_succeeds_and_a_terminal_asks(vault):
+    """A script that sets a credential can run twice."""
     first, second = canary(), canary()
-    vault.sbx("secret", "set", "anthropic", input=first, check=0)
-    p = vault.sbx("secret", "set", "anthropic", input=second, check=1)
-    assert "already" in p.stderr and "-f" in p.stderr
+    for _ in range(2):
+        p = vault.sbx("secret", "set", "anthropic", input=first, check=0)
+    assert "already" in p.stderr and "is replaced" in p.stderr
+    out, status = on_terminal(vault, ["secret", "set", "anthropic"], b"n\n")
+    assert status == 1 and "Replace it?" in out and "was kept" in out
     assert listed(vault)[0]["secret"].endswith(first[-4:])
     vault.sbx("secret", "set", "-f", "anthropic", input=second, check=0)
     assert listed(vault)[0]["secret"].endswith(second[-4:])

@@ -93,7 +93,7 @@ def test_a_template_is_saved_shares_its_base_and_outlives_its_parent(base):
     a, b = (os.stat(store(base) / t[n]["id"] / "root.img") for n in ("debian", "child"))
     assert a.st_ino == b.st_ino and a.st_nlink == 2
     base.sbx("rm", "-f", "demo", check=0)
-    base.sbx("template", "rm", "debian", check=0)
+    base.sbx("template", "rm", "-f", "debian", check=0)
     assert list(listing(base)) == ["child"] and ids(base) == [t["child"]["id"]]
     assert "is whole" in base.sbx("template", "verify", check=0).stdout
     base.sbx("create", "shell", "--name", "second", "--template", "child", check=0)
@@ -107,6 +107,24 @@ def test_saving_twice_makes_two_layers_and_the_first_stays(base):
     give_disks(base, "demo", b"more")
     base.sbx("template", "save", "demo", "two", check=0)
     assert "root.2.qcow2" in listing(base)["two"]["files"]
+
+
+def test_removing_and_replacing_a_template_asks(base):
+    child(base, "one")
+    before = listing(base)["one"]["id"]
+    give_disks(base, "demo", b"more")
+    p = base.sbx("template", "save", "demo", "one", check=1)
+    assert "already; it was kept" in p.stderr and "try: sbx template save --force demo one" in p.stderr
+    p = base.sbx("template", "rm", "one", check=1)
+    assert "try: sbx template rm --force one" in p.stderr
+    for args in (["template", "rm", "one"], ["template", "save", "demo", "one"]):
+        out, status = on_terminal(base, args, b"n\n")
+        assert status == 1 and "(y/N)" in out, out
+    assert listing(base)["one"]["id"] == before
+    base.sbx("template", "save", "--force", "demo", "one", check=0)
+    assert listing(base)["one"]["id"] != before
+    out, status = on_terminal(base, ["template", "rm", "one"], b"y\n")
+    assert status == 0 and "one" not in listing(base)
 
 
 def test_flat_is_one_file_with_the_same_content(base):
@@ -192,7 +210,7 @@ def stranger(base, tmp_path):
     child(base)
     blob = base.sbx("template", "save", "child", "-o", "-", check=0, binary=True).stdout
     base.sbx("rm", "-f", "demo", check=0)
-    base.sbx("template", "rm", "child", check=0)
+    base.sbx("template", "rm", "-f", "child", check=0)
 
     def make(name):
         path = tmp_path / "tools.sbx"

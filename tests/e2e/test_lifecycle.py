@@ -242,4 +242,4 @@ def test_the_disk_has_the_size_that_was_asked_for(env):
     box = env.create("again", flags=["-t", "large-disk", "--cold"])
     assert plain + 3 < size(box) < 24 and box.guest("cat /kept") == "kept"
     box.rm()
-    env.sbx("template", "rm", "large-disk")
+    env.sbx("template", "rm", "-f", "large-disk")

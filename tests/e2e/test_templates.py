@@ -135,7 +135,7 @@ def test_a_stopped_sandbox_is_saved_and_goes_on(own, first):
 
 
 def test_the_parent_may_go(own, second):
-    own.sbx("template", "rm", "tools")
+    own.sbx("template", "rm", "-f", "tools")
     second.stop()
     assert second.guest("tool", timeout=150) == "it is there"
 
