@@ -13,11 +13,13 @@
 #define N_FLOODS 20 /* fill the socket and the queue, and leave the server's window open */
 
 #define N_MANY 5
+#define N_WIDER 100
+#define N_MORE 30
 
 enum { H2, H1 };
 
 struct text {
-	uint8_t p[256];
+	uint8_t p[1024];
 	size_t n;
 };
 
@@ -97,6 +99,27 @@ static void room_that_edge_makes_resumes_http2(void **state)
 	edge_finds_room(H2);
 }
 
+/* Edge reads a part and stops again: what is left waits once more, and nothing new comes. */
+static void what_is_left_after_a_resume_is_resumed_again(void **state)
+{
+	struct text t = {0};
+
+	add(&t, PLAY_GET, 0, 0, 0);
+	add(&t, PLAY_SOCKET, 1, H2, 0);
+	add(&t, PLAY_VALUE, 1, 0, 0);
+	add(&t, PLAY_HEAD, 2, 0, 0);
+	for (unsigned i = 0; i < N_WIDER; i++) /* the window grows with a reader that keeps up */
+		add(&t, PLAY_DATA, 2, 0, PLAY_FLOOD);
+	add(&t, PLAY_READ, 1, 0, 0);
+	for (unsigned i = 0; i < N_MORE; i++)
+		add(&t, PLAY_DATA, 2, 0, PLAY_FLOOD);
+	add(&t, PLAY_AND(PLAY_READ), 1, 0, 0);
+	add(&t, PLAY_READ, 1, 0, 0);
+	add(&t, PLAY_TURN, 0, 0, 0);
+	add(&t, PLAY_READ, 1, 0, 0);
+	assert_true(run(&t, 1) > N_MORE / 2);
+}
+
 /* More than a turn of the line reads: the rest has a turn of its own, and a request starts before it. */
 static void a_request_that_starts_does_not_stop_the_others(void **state)
 {
@@ -121,6 +144,7 @@ int main(void)
 		cmocka_unit_test(room_that_the_idle_timer_finds_resumes_http2),
 		cmocka_unit_test(room_that_edge_makes_resumes_http1),
 		cmocka_unit_test(room_that_edge_makes_resumes_http2),
+		cmocka_unit_test(what_is_left_after_a_resume_is_resumed_again),
 		cmocka_unit_test(a_request_that_starts_does_not_stop_the_others),
 	};
 
