@@ -30,6 +30,10 @@ void stop_begin(struct keeper *k, uint32_t timeout_ms, const char *why)
 
 	if (k->state.phase == KEEPER_STOPPED)
 		return;
+	if (k->warm.is_making) {
+		make_fail(k, why);
+		return;
+	}
 	if (k->state.paused) /* by a full disk: the guest cannot power off */
 		timeout_ms = 0;
 	space_stop(k);
