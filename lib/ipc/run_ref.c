@@ -80,6 +80,7 @@ void run_ref_keep(const uint64_t *serials, size_t n)
 	}
 	if (dir)
 		(void)closedir(dir);
+	(void)rmdir(path); /* fails while a file is in it */
 }
 
 static bool is_ours(const struct stat *st)

@@ -18,7 +18,7 @@
 int run_ref_save(uint64_t serial, const struct vault_ref *ref, struct err *err) MUST_CHECK;
 /* -ENOENT when nothing is registered. */
 int run_ref_load(uint64_t serial, struct vault_ref *ret, struct err *err) MUST_CHECK;
-/* Removes every file whose serial is not one of these. */
+/* Removes every file whose serial is not one of these, and the directory with the last one. */
 void run_ref_keep(const uint64_t *serials, size_t n);
 /* Whether the program may be executed for a credential: a regular file that no other user can write,
  * nor replace in its directory; a docker reference only /.../docker-credential-NAME. */

@@ -77,6 +77,12 @@ static void test_keep(void **state)
 	run_ref_keep(kept, ARRAY_LEN(kept));
 	for (uint64_t i = 1; i <= 30; i++)
 		assert_int_equal(run_ref_load(i, &got, NULL), i == 1 || i == 30 ? 0 : -ENOENT);
+	run_ref_keep(NULL, 0);
+	AUTO_FREE char *programs = paths_get(PATHS_STATE, "programs");
+
+	assert_int_equal(access(programs, F_OK), -1);
+	assert_int_equal(run_ref_save(1, &ref, NULL), 0);
+	assert_int_equal(run_ref_load(1, &got, NULL), 0);
 }
 
 static int check(enum vault_ref_kind kind, const char *program)
