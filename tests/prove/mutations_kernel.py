@@ -100,6 +100,7 @@ IN_THE_BUILD = [
     hole("ipc", SPAWN, "{.flags = NAMESPACES | CLONE_PIDFD,", "{.flags = (NAMESPACES & ~CLONE_NEWIPC) | CLONE_PIDFD,", each("namespaces")),
     hole("net", SPAWN, "\tif (s->row->host_net)\n", "\tif (true)\n", each("network", ("qemu", "edge")) + each("namespaces", ("qemu", "edge"))),
     hole("nproc", JAIL, "r = set_limit(RLIMIT_NPROC, row->limit.nproc);", "r = 0;", each("limits") + ("kernel/jail-vault", "kernel/jail-origin", "kernel/jail-ssh-agent")),
+    hole("address-space", JAIL, "if (r == 0 && row->limit.as)", "if (r == 0 && row->limit.as == 1)", ("kernel/address-space",)),
     hole("root", JAIL, "int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;",
          'int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;\n\n\tif (r == 0)\n\t\tr = bind_mount(p, root, &(const struct jail_mount){"/etc/passwd", "/etc/passwd", 0}, err);', each("root", ("qemu", "edge", "egress")) + ("kernel/jail-template",)),
     hole("share-root", "lib/share/scaffold.c", "	r = tree_set_readonly(source);\n",
