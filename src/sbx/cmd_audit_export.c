@@ -10,6 +10,7 @@
 #include "audit_cmd.h"
 #include "audit_export.h"
 #include "audit_logs.h"
+#include "out_place.h"
 #include "verb.h"
 
 struct sink {
@@ -72,10 +73,15 @@ static int export_logs(struct audit_logs *l, FILE *out, uint64_t *ret_n, struct 
 static int to_file(struct audit_logs *l, const char *path, struct problem *p)
 {
 	AUTO_FILE_NEW struct file_new f = {.fd = -1};
+	AUTO_OUT_PLACE struct out_place place = {.dir = -1};
+	FILE *out = NULL;
 	uint64_t n = 0;
-	int r = file_new_open(&f, path, &p->err);
-	FILE *out = r < 0 ? NULL : fdopen(dup(f.fd), "w");
+	int r = out_place_find(path, &place, p);
 
+	if (r >= 0)
+		r = file_new_open(&f, place.path, &p->err);
+	if (r >= 0)
+		out = fdopen(dup(f.fd), "w");
 	if (!out)
 		return r < 0 ? r : err_errno(&p->err, -errno, "opening %s", path);
 	r = export_logs(l, out, &n, p);

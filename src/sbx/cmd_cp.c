@@ -16,6 +16,7 @@
 #include "sandbox.h"
 #include "attach.h"
 #include "cp_dest.h"
+#include "out_place.h"
 #include "quote.h"
 #include "session.h"
 #include "verb.h"
@@ -290,28 +291,6 @@ static void say_copied(const struct copy *c, const struct tree_count *n)
 		c->dst.path);
 }
 
-/* A guest may have created any link in a workspace, also in those of other sandboxes. */
-static int find_dest(struct copy *c, struct problem *p)
-{
-	const json_t *s, *w;
-	AUTO_JSON json_t *all = NULL;
-	AUTO_FREE const char **roots = NULL;
-	size_t n = 0, i, k;
-	int r = sandbox_list(&all, p);
-
-	if (r < 0)
-		return r;
-	json_array_foreach(all, i, s)
-	{
-		json_array_foreach(json_object_get(s, "workspaces"), k, w)
-		{
-			roots = xrealloc(roots, (n + 1) * sizeof(*roots));
-			roots[n++] = api_str(w, "host");
-		}
-	}
-	return cp_dest_find(c->dst.path, roots, n, &c->dest, &p->err);
-}
-
 static int copy_all(struct copy *c, struct problem *p)
 {
 	struct tree_count n = {0};
@@ -327,7 +306,7 @@ static int copy_all(struct copy *c, struct problem *p)
 	if (c->src.ref && strcmp(c->dst.path, "-") == 0)
 		return stream_out(c, p);
 	if (!c->dst.ref)
-		r = find_dest(c, p);
+		r = out_place_dest(c->dst.path, &c->dest, p);
 	if (r == 0)
 		r = run_copy(c, &n, p);
 	if (r == 0)

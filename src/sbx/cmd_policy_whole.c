@@ -9,6 +9,7 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
+#include "out_place.h"
 #include "policy_api.h"
 #include "policy_file.h"
 #include "policy_verbs.h"
@@ -80,6 +81,14 @@ int policy_init_run(struct opts *o)
 
 /* ---- export ---- */
 
+static int save_text(const char *path, const char *text, struct problem *p)
+{
+	AUTO_OUT_PLACE struct out_place place = {.dir = -1};
+	int r = out_place_find(path, &place, p);
+
+	return r < 0 ? r : file_save(place.path, slice_from_str(text), &p->err);
+}
+
 int policy_export_run(struct opts *o)
 {
 	AUTO_RULES struct rules rules = {0};
@@ -92,7 +101,7 @@ int policy_export_run(struct opts *o)
 		if (o->args.n == 0 || strcmp(o->args.v[0], "-") == 0)
 			(void)fputs(text, stdout);
 		else
-			r = file_save(o->args.v[0], slice_from_str(text), &p.err);
+			r = save_text(o->args.v[0], text, &p);
 	}
 	if (r < 0)
 		return ui_problem(&p, r);

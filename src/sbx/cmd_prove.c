@@ -7,6 +7,7 @@
 
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "out_place.h"
 #include "prove_run.h"
 #include "prove_text.h"
 #include "verb.h"
@@ -142,6 +143,7 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 	struct prove_wish w = *wish;
 	struct problem p = {0};
 	AUTO_FILE_NEW struct file_new page = {.fd = -1};
+	AUTO_OUT_PLACE struct out_place place = {.dir = -1};
 	int r = 0;
 
 	v.text.live = !v.json && isatty(STDOUT_FILENO);
@@ -151,7 +153,9 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 	w.arg = &v;
 	/* Before anything is tried: a path with a mistake in it costs no five minutes. */
 	if (html)
-		r = file_new_open(&page, html, &p.err);
+		r = out_place_find(html, &place, &p);
+	if (html && r >= 0)
+		r = file_new_open(&page, place.path, &p.err);
 	if (r >= 0)
 		r = prove_run(&w, set, &run, &p);
 	ui_progress_end();

@@ -12,6 +12,7 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "out_place.h"
 #include "template.h"
 #include "template_source.h"
 #include "template_verbs.h"
@@ -37,9 +38,12 @@ static int export_to(const struct template *t, int fd, struct problem *p)
 /* Whole or not at all. */
 static int write_file(const struct template *t, const char *path, struct problem *p)
 {
+	AUTO_OUT_PLACE struct out_place place = {.dir = -1};
 	AUTO_FILE_NEW struct file_new f = {.fd = -1};
-	int r = file_new_open(&f, path, &p->err);
+	int r = out_place_find(path, &place, p);
 
+	if (r == 0)
+		r = file_new_open(&f, place.path, &p->err);
 	if (r == 0)
 		r = export_to(t, f.fd, p);
 	return r < 0 ? r : file_new_keep(&f, 0666, &p->err);

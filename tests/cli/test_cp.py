@@ -5,6 +5,8 @@ import stat
 import subprocess
 import tarfile
 
+import pytest
+
 from conftest import SBX
 
 
@@ -156,3 +158,20 @@ def test_links_of_the_user_and_paths_in_the_workspace_still_work(inst):
         inst.sbx("cp", f"demo:{inst.root}/from/key", to, check=0)
         assert (inst.root / at).read_text() == "text" and not (inst.root / at).is_symlink(), to
     assert (inst.root / "outside/precious").read_text() == "precious"
+
+
+@pytest.mark.parametrize("command", [["policy", "export"], ["audit", "export", "-o"], ["prove", "demo", "--probe", "host/file-modes", "--html"]])
+def test_no_output_file_leaves_the_workspace_through_a_planted_directory(inst, command):
+    """`sbx policy export out/config`, where a guest made out a link to ~/.ssh."""
+    inst.create("demo", ".")
+    victim = inst.root / "victim"
+    victim.mkdir()
+    (inst.work / "out").symlink_to(victim)
+    (inst.work / "plain").mkdir()
+    p = inst.sbx(*command, "out/file")
+    assert p.returncode in (1, 125) and "symbolic link" in p.stderr and "try: " in p.stderr, p.stderr
+    assert list(victim.iterdir()) == []
+    if command[0] == "policy":
+        inst.sbx(*command, "plain/file", check=0)
+        inst.sbx(*command, inst.root / "elsewhere", check=0)
+        assert (inst.work / "plain/file").exists() and (inst.root / "elsewhere").exists()

@@ -1,0 +1,28 @@
+/*
+ * out_place - where a file that the user names is written, without links that a guest could have
+ * created.
+ *
+ * How      out_place_find asks sbxd for all workspaces and resolves the path with cp_dest.h. In a
+ *          workspace the directory of the file is opened with openat2, which follows no link, and
+ *          `path` leads through that descriptor: the guest cannot replace it afterwards. A path
+ *          outside of workspaces is used as it was typed.
+ * Trust    Runs in sbx. The path is the user's; directories in workspaces are the guest's.
+ * Owns     out_place_done closes the directory and frees the path.
+ * See      cp_dest.h, lib/base/file.h (file_new_open replaces the last component)
+ */
+#pragma once
+
+#include "cp_dest.h"
+#include "ui.h"
+
+struct out_place {
+	int dir;
+	char *path;
+};
+
+#define AUTO_OUT_PLACE CLEANUP(out_place_done)
+
+int out_place_find(const char *typed, struct out_place *ret, struct problem *p) MUST_CHECK;
+void out_place_done(struct out_place *o);
+/* The destination of a copy: the same workspaces. */
+int out_place_dest(const char *typed, struct cp_dest *ret, struct problem *p) MUST_CHECK;
