@@ -351,7 +351,7 @@ static void judge_bound(const struct edge_ask *ask, const struct gate_binding *b
 	if (ask->kind == EDGE_ASK_DNS)
 		return;
 	if (is_plain(ask) && (is_bound || (b && b->has_host))) {
-		refuse_bound(j, ret, "", ask, " has a credential in this sandbox: use https");
+		refuse_bound(j, ret, "", ask, " is intercepted in this sandbox: use https");
 	} else if (!is_bound && ask->kind == EDGE_ASK_HTTP && ask->tls) {
 		refuse_bound(j, ret, "the credential for ", ask, " is gone: connect again");
 	} else if (is_bound && b->fault) {
@@ -359,7 +359,7 @@ static void judge_bound(const struct edge_ask *ask, const struct gate_binding *b
 		refuse(j, ret, b->fault);
 	} else if (is_bound && ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {
 		refuse_bound(j, ret, "", ask,
-			" has a credential in this sandbox: no TRACE and no CONNECT");
+			" is intercepted in this sandbox: no TRACE and no CONNECT");
 	} else if (is_bound) {
 		ret->opened = ask->kind == EDGE_ASK_TUNNEL;
 		name_credential(j, b->credential);

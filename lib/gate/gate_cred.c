@@ -98,6 +98,7 @@ static bool is_refusal(enum origin_outcome outcome)
 	case ORIGIN_BAD_CERT:
 	case ORIGIN_NO_VALUE:
 	case ORIGIN_CANNOT_SIGN:
+	case ORIGIN_NOT_SET:
 		return true;
 	default:
 		return false;

@@ -12,7 +12,7 @@
 
 #define ID "0123456789ab"
 #define NOW 1000000
-#define USE_HTTPS "api.example has a credential in this sandbox: use https"
+#define USE_HTTPS "api.example is intercepted in this sandbox: use https"
 
 static char dir[64];
 static struct audit_key *key;

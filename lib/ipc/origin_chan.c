@@ -63,6 +63,7 @@ const char *origin_outcome_text(enum origin_outcome outcome)
 		[ORIGIN_TIMEOUT] = "the server did not answer in time",
 		[ORIGIN_BUSY] = "too many requests to this host at once",
 		[ORIGIN_GONE] = "given up before it was answered",
+		[ORIGIN_NOT_SET] = "no credential is set for the placeholder of the request",
 	};
 
 	return outcome < ORIGIN_N_OUTCOMES ? texts[outcome] : "unknown outcome";

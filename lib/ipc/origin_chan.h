@@ -34,7 +34,7 @@
 #define ORIGIN_MAX_HOST EGRESS_MAX_HOST
 #define ORIGIN_MAX_NAME EGRESS_MAX_NAME
 #define ORIGIN_MAX_ADDR EGRESS_MAX_ADDR
-#define ORIGIN_MAX_TEXT EGRESS_MAX_TEXT
+#define ORIGIN_MAX_TEXT 384
 #define ORIGIN_MAX_SLOT 65
 #define ORIGIN_CERT_HASH 32
 #define ORIGIN_MAX_OPEN 256 /* exchanges at once */
@@ -111,7 +111,8 @@ enum origin_outcome {
 	ORIGIN_BAD_ANSWER,     /* what the server said is not HTTP, or cannot be looked through */
 	ORIGIN_TIMEOUT,
 	ORIGIN_BUSY,
-	ORIGIN_GONE, /* edge closed the socket first */
+	ORIGIN_GONE,	/* edge closed the socket first */
+	ORIGIN_NOT_SET, /* a placeholder, and no credential is set */
 	ORIGIN_N_OUTCOMES,
 };
 

@@ -245,7 +245,7 @@ static const struct {
 	{"renew and more", ORIGIN_RENEW, 0, false, BODY("\6\0"), BAD},
 	{"good result", ORIGIN_RESULT, 7, false, BODY(RESULT("\0\xc8\0\1", "\1\0s\1\0a\1\0t")), 0},
 	{"result of no outcome", ORIGIN_RESULT, 7, false,
-		BODY(RESULT("\xe\xc8\0\1", "\1\0s\1\0a\1\0t")), BAD},
+		BODY(RESULT("\xf\xc8\0\1", "\1\0s\1\0a\1\0t")), BAD},
 	{"used in no slot", ORIGIN_RESULT, 7, false, BODY(RESULT("\0\xc8\0\1", "\0\0\1\0a\1\0t")),
 		BAD},
 	{"used twice", ORIGIN_RESULT, 7, false, BODY(RESULT("\0\xc8\0\2", "\1\0s\1\0a\1\0t")), BAD},

@@ -67,13 +67,12 @@ static const char *const special[] = {"169.254.169.254:80", "127.0.0.1:80", "10.
 
 static void balanced_opens_what_is_needed(void **state)
 {
-	static const char *const yes[] = {"api.anthropic.com:443", "api.openai.com:443",
-		"generativelanguage.googleapis.com:443", "api.individual.githubcopilot.com:443",
-		"github.com:443", "api.github.com:443", "codeload.github.com:443", "gitlab.com:443",
-		"index.crates.io:443", "proxy.golang.org:443", "rubygems.org:443", "nodejs.org:443",
-		"x.debian.org:80", "archive.ubuntu.com:80", "auth.docker.io:443",
-		"mcr.microsoft.com:443", "eastus.data.mcr.microsoft.com:443",
-		"crl3.digicert.com:80", "r10.o.lencr.org:80", "developer.mozilla.org:443"};
+	static const char *const yes[] = {"github.com:443", "api.github.com:443",
+		"codeload.github.com:443", "gitlab.com:443", "index.crates.io:443",
+		"proxy.golang.org:443", "rubygems.org:443", "nodejs.org:443", "x.debian.org:80",
+		"archive.ubuntu.com:80", "auth.docker.io:443", "mcr.microsoft.com:443",
+		"eastus.data.mcr.microsoft.com:443", "crl3.digicert.com:80", "r10.o.lencr.org:80",
+		"developer.mozilla.org:443"};
 	struct policy *p = load("balanced", NULL);
 
 	expect(p, true, yes, ARRAY_LEN(yes));
@@ -92,9 +91,14 @@ static void balanced_has_no_place_to_drop_things(void **state)
 		"webhook.site:443", "x.ngrok.io:443", "files.oaiusercontent.com:443",
 		"x.googleusercontent.com:443", "docs.google.com:443", "www.google.com:443",
 		"discord.com:443", "api.telegram.org:443", "example.com:443",
+		/* model APIs are an agent's to request */
+		"api.anthropic.com:443", "api.openai.com:443", "chatgpt.com:443", "claude.ai:443",
+		"generativelanguage.googleapis.com:443", "api.individual.githubcopilot.com:443",
+		"openrouter.ai:443", "api.perplexity.ai:443", "api2.cursor.sh:443",
+		"app.factory.ai:443", "oauth2.googleapis.com:443", "auth.openai.com:443",
 		/* no other port of an allowed host */
-		"github.com:22", "github.com:80", "github.com:9999", "api.anthropic.com:80",
-		"crl3.digicert.com:443", "archive.ubuntu.com:22",
+		"github.com:22", "github.com:80", "github.com:9999", "crl3.digicert.com:443",
+		"archive.ubuntu.com:22",
 		/* no neighbour of one */
 		"xgithub.com:443", "github.com.example:443", "a.b.debian.org:443", "debian.org:443",
 		"evil.api.anthropic.com:443", "lencr.org:80"};

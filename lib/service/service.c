@@ -171,6 +171,23 @@ bool service_is_endpoint_host(const struct service *s, const struct service_requ
 	return false;
 }
 
+bool service_is_slot_host(
+	const struct service *s, const struct service_request *req, bool only_always)
+{
+	for (size_t i = 0; i < s->n_slots; i++)
+		if ((s->slot[i].always || !only_always) && fits_host(&s->slot[i], req))
+			return true;
+	return false;
+}
+
+bool service_has_always(const struct service *s)
+{
+	for (size_t i = 0; i < s->n_slots; i++)
+		if (s->slot[i].always)
+			return true;
+	return false;
+}
+
 bool service_has_login(const struct service *s)
 {
 	for (size_t i = 0; i < s->n_fields && s->n_endpoints; i++) {

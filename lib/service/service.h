@@ -57,6 +57,7 @@ struct service_slot {
 	size_t n_hosts;
 	char **path; /* patterns; none: every path */
 	size_t n_paths;
+	bool always; /* intercept always */
 	unsigned line;
 };
 
@@ -176,6 +177,12 @@ bool service_is_field_sentinel(const struct service_field *f, struct slice text)
  * whole sandbox. Where each token has a sentinel of its own they are given for a secret.
  */
 bool service_has_login(const struct service *s);
+/* Whether a slot is at this host and port, whatever the path. only_always: one with
+ * `intercept always`. */
+bool service_is_slot_host(
+	const struct service *s, const struct service_request *req, bool only_always);
+/* Whether one of its slots has `intercept always`. */
+bool service_has_always(const struct service *s);
 /* Whether one of its token endpoints is at this host and port, whatever the path. */
 bool service_is_endpoint_host(const struct service *s, const struct service_request *req);
 

@@ -526,6 +526,14 @@ static int take_value(struct reader *rd, struct slice rest, struct err *err)
 	return 0;
 }
 
+static int take_intercept(struct reader *rd, struct slice rest, struct err *err)
+{
+	if (rd->slot->always || !slice_eq_str(rest, "always"))
+		return err_set(err, -EINVAL, "expected 'intercept always', once in a slot");
+	rd->slot->always = true;
+	return 0;
+}
+
 /* ---- the whole ---- */
 
 static const struct word {
@@ -548,6 +556,7 @@ static const struct word {
 	{"basic", take_basic, true},
 	{"signer", take_signer, true},
 	{"value", take_value, true},
+	{"intercept", take_intercept, true},
 };
 
 static int take_word(struct reader *rd, struct slice word, struct slice rest, struct err *err)

@@ -162,6 +162,46 @@ static void one_bad_file_does_not_take_the_others_away(void **state)
 	services_free(set);
 }
 
+/* Hosts of one slot are intercepted without a credential, and its neighbours are not. */
+static void a_slot_says_that_it_is_always_intercepted(void **state)
+{
+	static const struct {
+		const char *host;
+		uint16_t port;
+		bool is_slot, is_always;
+	} rows[] = {
+		{"api.example.com", 443, true, true},
+		{"eu.api.example.com", 443, true, true},
+		{"code.example.com", 443, true, false},
+		{"both.example.com", 443, true, true},
+		{"api.example.com", 8443, false, false},
+		{"login.example.com", 443, false, false},
+		{"xapi.example.com", 443, false, false},
+	};
+	static const char text[] =
+		"service 1\nname demo\nabout x\ntoken login.example.com:443 /t\n"
+		"field access a oat-proxy-managed\n"
+		"slot git\nhost code.example.com:443,both.example.com:443\npath /git/**\nbasic x\n"
+		"slot api\nhost api.example.com:443,*.api.example.com:443,both.example.com:443\n"
+		"intercept always\nheader authorization Bearer %s\nend\n";
+	AUTO_SERVICE struct service s = {0};
+
+	assert_int_equal(service_parse(slice_from_str(text), "demo.conf", &s, NULL), 0);
+	assert_true(service_has_always(&s));
+	s.slot[1].always = false;
+	assert_false(service_has_always(&s));
+	s.slot[1].always = true;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct service_request req = {.port = rows[i].port};
+		struct host host;
+
+		assert_int_equal(host_from_wire(slice_from_str(rows[i].host), &host, NULL), 0);
+		req.host = &host;
+		assert_int_equal(service_is_slot_host(&s, &req, false), rows[i].is_slot);
+		assert_int_equal(service_is_slot_host(&s, &req, true), rows[i].is_always);
+	}
+}
+
 /* ---- what is shipped ---- */
 
 static struct services *shipped(void)
@@ -178,9 +218,9 @@ static struct services *shipped(void)
 
 static void all_that_are_promised_are_there(void **state)
 {
-	static const char *const names[] = {"anthropic", "aws", "dockerhub", "ghcr", "github",
-		"gitlab", "google", "groq", "huggingface", "mistral", "nebius", "npm", "openai",
-		"openrouter", "pypi", "quay", "xai"};
+	static const char *const names[] = {"anthropic", "aws", "dockerhub", "factory", "ghcr",
+		"github", "gitlab", "google", "groq", "huggingface", "mistral", "nebius", "npm",
+		"openai", "opencode", "openrouter", "perplexity", "pypi", "quay", "xai"};
 	struct services *set = shipped();
 
 	assert_int_equal(services_count(set), ARRAY_LEN(names));
@@ -431,6 +471,54 @@ static void agents_find_the_variables_that_they_read(void **state)
 	services_free(set);
 }
 
+/* H2: a key of an attacker would do for an upload. Forges and registries are a setting. */
+static void model_apis_are_always_intercepted(void **state)
+{
+	static const struct {
+		const char *host;
+		bool want;
+	} rows[] = {
+		{"api.anthropic.com", true},
+		{"mcp-proxy.anthropic.com", true},
+		{"api.openai.com", true},
+		{"chatgpt.com", true},
+		{"generativelanguage.googleapis.com", true},
+		{"us-central1-aiplatform.googleapis.com", true},
+		{"cloudcode-pa.googleapis.com", true},
+		{"api.mistral.ai", true},
+		{"api.x.ai", true},
+		{"openrouter.ai", true},
+		{"opencode.ai", true},
+		{"api.groq.com", true},
+		{"api.perplexity.ai", true},
+		{"api.factory.ai", true},
+		{"app.factory.ai", true},
+		{"api.studio.nebius.com", true},
+		{"router.huggingface.co", true},
+		{"api.githubcopilot.com", true},
+		{"api.business.githubcopilot.com", true},
+		{"api.github.com", false},
+		{"github.com", false},
+		{"gitlab.com", false},
+		{"huggingface.co", false},
+		{"s3.amazonaws.com", false},
+	};
+	struct services *set = shipped();
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct service_request req = {.port = 443};
+		const struct service *s;
+		struct host host;
+
+		assert_int_equal(host_from_wire(slice_from_str(rows[i].host), &host, NULL), 0);
+		req.host = &host;
+		s = services_find(set, &host, 443);
+		if (!s || service_is_slot_host(s, &req, true) != rows[i].want)
+			fail_msg("%s is %s", rows[i].host, rows[i].want ? "open" : "intercepted");
+	}
+	services_free(set);
+}
+
 /* A comment in each file says what it is, and behind each host why it is there. */
 static void each_host_says_why_it_is_there(void **state)
 {
@@ -458,6 +546,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(nothing_is_found_in_nothing),
 		cmocka_unit_test(there_is_a_limit),
 		cmocka_unit_test(one_bad_file_does_not_take_the_others_away),
+		cmocka_unit_test(a_slot_says_that_it_is_always_intercepted),
 		cmocka_unit_test(all_that_are_promised_are_there),
 		cmocka_unit_test(requests_find_their_slots),
 		cmocka_unit_test(endpoints_that_create_credentials_are_refused),
@@ -465,6 +554,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(credentials_go_nowhere_else),
 		cmocka_unit_test(only_https_and_only_sentinels_of_their_own),
 		cmocka_unit_test(agents_find_the_variables_that_they_read),
+		cmocka_unit_test(model_apis_are_always_intercepted),
 		cmocka_unit_test(each_host_says_why_it_is_there),
 	};
 

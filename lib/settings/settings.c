@@ -111,6 +111,12 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.help = "whether the tokens of a program that logs in inside a sandbox are kept on "
 			"the host; "
 			"false lets them into the sandbox"},
+	[SETTINGS_CREDENTIALS_INTERCEPT] = {.name = "credentials.intercept",
+		.type = SETTINGS_CHOICE,
+		.standard = "false",
+		.choices = "true|false",
+		.help = "whether the hosts of every service are intercepted without a credential, "
+			"so that keys inside a sandbox are refused there; false: model APIs only"},
 	[SETTINGS_VAULT_KEY] = {.name = "vault.key",
 		.type = SETTINGS_CHOICE,
 		.standard = "auto",

@@ -21,25 +21,26 @@
 #define SETTINGS_MAX_LINE 8448 /* 8 KiB of a list, and its key */
 
 enum settings_id {
-	SETTINGS_VM_ACCEL,	      /* auto, kvm, tcg */
-	SETTINGS_VM_CPUS,	      /* 0: the host's */
-	SETTINGS_VM_IDLE_TIMEOUT,     /* seconds; 0: never */
-	SETTINGS_VM_MEMORY,	      /* 0: half the host's, 512 MiB to 4 GiB */
-	SETTINGS_VM_DISK,	      /* 0: as the template's */
-	SETTINGS_DISK_RESERVE,	      /* bytes; 0: none */
-	SETTINGS_STOP_TIMEOUT,	      /* seconds from the asking to the killing */
-	SETTINGS_SHARE_SPECIAL_FILES, /* true, false */
-	SETTINGS_NETWORK_CONNECT_TO,  /* HOST:PORT=ADDR:PORT,... */
-	SETTINGS_NETWORK_EXTRA_CA,    /* a file of certificates */
-	SETTINGS_NETWORK_PROXY,	      /* http://HOST:PORT */
-	SETTINGS_AUDIT_MAX_SIZE,      /* of one sandbox's audit log; 0: no bound */
-	SETTINGS_CREDENTIALS_OAUTH,   /* true, false */
-	SETTINGS_VAULT_KEY,	      /* where the key of a new vault goes */
-	SETTINGS_AGENTS_ALLOW_HOSTS,  /* ask, always, never */
-	SETTINGS_DETACH_KEYS,	      /* that leave a session; empty: none */
-	SETTINGS_WARM_IMAGES,	      /* true, false: memory images are made by themselves */
-	SETTINGS_POOL_SIZE,	      /* machines that wait, restored */
-	SETTINGS_POOL_TEMPLATE,	      /* of what; empty: the default */
+	SETTINGS_VM_ACCEL,		/* auto, kvm, tcg */
+	SETTINGS_VM_CPUS,		/* 0: the host's */
+	SETTINGS_VM_IDLE_TIMEOUT,	/* seconds; 0: never */
+	SETTINGS_VM_MEMORY,		/* 0: half the host's, 512 MiB to 4 GiB */
+	SETTINGS_VM_DISK,		/* 0: as the template's */
+	SETTINGS_DISK_RESERVE,		/* bytes; 0: none */
+	SETTINGS_STOP_TIMEOUT,		/* seconds from the asking to the killing */
+	SETTINGS_SHARE_SPECIAL_FILES,	/* true, false */
+	SETTINGS_NETWORK_CONNECT_TO,	/* HOST:PORT=ADDR:PORT,... */
+	SETTINGS_NETWORK_EXTRA_CA,	/* a file of certificates */
+	SETTINGS_NETWORK_PROXY,		/* http://HOST:PORT */
+	SETTINGS_AUDIT_MAX_SIZE,	/* of one sandbox's audit log; 0: no bound */
+	SETTINGS_CREDENTIALS_OAUTH,	/* true, false */
+	SETTINGS_CREDENTIALS_INTERCEPT, /* true, false: all services, also without a credential */
+	SETTINGS_VAULT_KEY,		/* where the key of a new vault goes */
+	SETTINGS_AGENTS_ALLOW_HOSTS,	/* ask, always, never */
+	SETTINGS_DETACH_KEYS,		/* that leave a session; empty: none */
+	SETTINGS_WARM_IMAGES,		/* true, false: memory images are made by themselves */
+	SETTINGS_POOL_SIZE,		/* machines that wait, restored */
+	SETTINGS_POOL_TEMPLATE,		/* of what; empty: the default */
 	SETTINGS_N,
 };
 

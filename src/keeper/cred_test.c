@@ -40,7 +40,7 @@ static void plain_text_is_refused(void **state)
 	rig_ask(1, EDGE_ASK_HTTP, CRED_HOST, 80);
 	assert_false(rig_must_answer(1));
 	assert_string_equal(
-		rig_verdict.reason, CRED_HOST " has a credential in this sandbox: use https");
+		rig_verdict.reason, CRED_HOST " is intercepted in this sandbox: use https");
 	rig_ask(2, EDGE_ASK_HTTP, CRED_HOST, cred_port);
 	assert_false(rig_must_answer(2));
 	rig_ask(3, EDGE_ASK_TUNNEL, CRED_HOST, 80);

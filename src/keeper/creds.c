@@ -7,6 +7,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/service/custom.h"
+#include "lib/service/own.h"
 
 #define AUTH_NAMES "auth-names" /* beside the services of the installation */
 #define DEFAULT_FORMAT "Bearer %s"
@@ -14,9 +15,10 @@
 struct creds {
 	struct binding list[CREDS_MAX_ITEMS];
 	size_t n;
-	struct services *set;	   /* the bound ones only */
-	const char *shipped, *own; /* folders, while it is being made */
-	char *sandbox;		   /* its id */
+	struct services *set;	      /* the bound ones only */
+	const struct creds_input *in; /* while it is being made */
+	char *sandbox;		      /* its id */
+	bool logins, all;	      /* of the input */
 	char *fault[CREDS_MAX_FAULTS];
 	size_t n_faults;
 };
@@ -91,7 +93,7 @@ static bool is_hidden(const struct vault_item *items, size_t n, const struct vau
 
 static int load_text(const struct creds *c, const char *name, char **ret, struct err *err)
 {
-	const char *const folders[] = {c->shipped, c->own};
+	const char *const folders[] = {c->in->shipped, c->in->own};
 	size_t n;
 	int r = -ENOENT;
 
@@ -123,7 +125,8 @@ static size_t find_slot(const char *text)
 /* Adds the places where any service's credentials may be, so that origin judges them too. */
 static int add_auth_names(const struct creds *c, char **text, struct err *err)
 {
-	AUTO_FREE char *path = xasprintf("%s/" AUTH_NAMES, c->shipped), *names = NULL, *old = *text;
+	AUTO_FREE char *path = xasprintf("%s/" AUTH_NAMES, c->in->shipped), *names = NULL,
+		       *old = *text;
 	size_t n, at = find_slot(old);
 	int r = file_load(path, SERVICE_MAX_BYTES, &names, &n, err);
 
@@ -228,19 +231,27 @@ static void add_binding(struct creds *c, const struct vault_item *item, const ch
 	c->n++;
 }
 
-static void add_items(struct creds *c, const struct vault_item *items, size_t n,
-	enum vault_kind kind, const char *sandbox)
+static bool is_own(const struct creds *c, const char *service)
 {
-	for (size_t i = 0; i < n; i++) {
+	return c->in->own_services && own_has(c->in->own_services, service);
+}
+
+static void add_items(struct creds *c, enum vault_kind kind)
+{
+	const struct vault_item *items = c->in->items;
+
+	for (size_t i = 0; i < c->in->n; i++) {
 		const struct vault_item *item = &items[i];
 		char base[VAULT_MAX_NAME];
 		enum origin_which which;
 		size_t n_before = c->n_faults;
 
-		if (item->meta.kind != kind || is_hidden(items, n, item) ||
-			(item->meta.scope[0] && strcmp(item->meta.scope, sandbox) != 0))
+		if (item->meta.kind != kind || is_hidden(items, c->in->n, item) ||
+			(item->meta.scope[0] && strcmp(item->meta.scope, c->sandbox) != 0))
 			continue;
 		which = split_name(item, base);
+		if (kind == VAULT_SERVICE && is_own(c, base))
+			continue;
 		if (!find_name(c, base) && c->n < CREDS_MAX_ITEMS)
 			add_binding(c, item, base);
 		else if (kind == VAULT_CUSTOM)
@@ -250,37 +261,59 @@ static void add_items(struct creds *c, const struct vault_item *items, size_t n,
 	}
 }
 
-/* Where programs can log in without anything being set: else the first tokens would go to the guest. What
- * is wrong with such a service, or has a host that the user's own one has, is no loss. */
-static void add_logins(struct creds *c, const struct services *logins)
+/* Where programs can log in: else the first tokens would go to the guest. And where somebody else's
+ * credential is refused though there is none of the user's. */
+static bool is_wanted(const struct creds *c, const struct service *s)
 {
-	for (size_t i = 0; logins && i < services_count(logins); i++) {
-		const struct service *s = services_get(logins, i);
+	return (c->logins && service_has_login(s)) || c->all || service_has_always(s);
+}
+
+/* The service has a host that a credential of the user's own has, or its file is wrong. */
+static void replace_fault(struct creds *c, const struct service *s)
+{
+	AUTO_FREE char *old = c->fault[c->n_faults - 1];
+	const char *why = strstr(old, ": ");
+
+	if (c->all || service_has_always(s))
+		c->fault[c->n_faults - 1] = xasprintf(
+			"the hosts of service %s are not intercepted%s", s->name, why ? why : "");
+	else
+		c->n_faults--; /* no loss */
+}
+
+/* Bindings without a value. */
+static void add_bare(struct creds *c)
+{
+	const struct services *all = c->in->services;
+
+	for (size_t i = 0; all && i < services_count(all); i++) {
+		const struct service *s = services_get(all, i);
 		struct vault_item item = {.meta.kind = VAULT_SERVICE};
 		size_t n_before = c->n_faults;
 
-		if (!service_has_login(s) || find_name(c, s->name) || c->n == CREDS_MAX_ITEMS ||
+		if (!is_wanted(c, s) || is_own(c, s->name) || find_name(c, s->name) ||
+			c->n == CREDS_MAX_ITEMS ||
 			str_copy(item.meta.name, sizeof(item.meta.name), s->name) < 0)
 			continue;
 		add_binding(c, &item, s->name);
-		while (c->n_faults > n_before)
-			free(c->fault[--c->n_faults]);
+		if (c->n_faults > n_before)
+			replace_fault(c, s);
 	}
 }
 
-struct creds *creds_new(const struct vault_item *items, size_t n, const char *shipped,
-	const char *own, const char *sandbox, const struct services *logins)
+struct creds *creds_new(const struct creds_input *in)
 {
 	struct creds *c = xcalloc(1, sizeof(*c));
 
 	c->set = services_new();
-	c->shipped = shipped;
-	c->own = own;
-	c->sandbox = xstrdup(sandbox);
-	add_items(c, items, n, VAULT_SERVICE, sandbox);
-	add_items(c, items, n, VAULT_CUSTOM, sandbox);
-	add_logins(c, logins);
-	c->shipped = c->own = NULL;
+	c->in = in;
+	c->sandbox = xstrdup(in->sandbox);
+	c->logins = in->logins;
+	c->all = in->all;
+	add_items(c, VAULT_SERVICE);
+	add_items(c, VAULT_CUSTOM);
+	add_bare(c);
+	c->in = NULL;
 	return c;
 }
 
@@ -309,12 +342,16 @@ const struct binding *creds_get(const struct creds *c, size_t i)
 	return i < creds_count(c) ? &c->list[i] : NULL;
 }
 
-/* Without a value only the token endpoints are opened: elsewhere the guest may have a key of its own. */
-static bool is_open_at(const struct binding *b, const struct host *host, uint16_t port)
+/* Without a value only some hosts are opened: elsewhere the guest may have a key of its own. */
+static bool is_open_at(
+	const struct creds *c, const struct binding *b, const struct host *host, uint16_t port)
 {
 	const struct service_request where = {.host = host, .port = port};
+	const struct service *s = b->service;
 
-	return b->has || service_is_endpoint_host(b->service, &where);
+	if (b->has || service_is_slot_host(s, &where, !c->all))
+		return true;
+	return c->logins && service_has_login(s) && service_is_endpoint_host(s, &where);
 }
 
 const struct binding *creds_find(const struct creds *c, const char *host, uint16_t port)
@@ -328,23 +365,26 @@ const struct binding *creds_find(const struct creds *c, const char *host, uint16
 	s = services_find(c->set, &h, port);
 	for (size_t i = 0; s && i < c->n; i++) {
 		if (c->list[i].service == s)
-			return is_open_at(&c->list[i], &h, port) ? &c->list[i] : NULL;
+			return is_open_at(c, &c->list[i], &h, port) ? &c->list[i] : NULL;
 	}
 	return NULL;
 }
 
-static bool binding_has_host(const struct binding *b, const struct netrule *host)
+static bool binding_has_host(
+	const struct creds *c, const struct binding *b, const struct netrule *host)
 {
 	const struct service *s = b->service;
 
-	for (size_t i = 0; b->has && i < s->n_slots; i++) {
+	for (size_t i = 0; i < s->n_slots; i++) {
 		for (size_t k = 0; k < s->slot[i].n_hosts; k++) {
-			if (netrule_may_meet(&s->slot[i].host[k], host))
+			if ((b->has || c->all || s->slot[i].always) &&
+				netrule_may_meet(&s->slot[i].host[k], host))
 				return true;
 		}
 	}
 	for (size_t i = 0; i < s->n_endpoints; i++) {
-		if (netrule_may_meet(&s->endpoint[i].host, host))
+		if ((b->has || (c->logins && service_has_login(s))) &&
+			netrule_may_meet(&s->endpoint[i].host, host))
 			return true;
 	}
 	return false;
@@ -358,7 +398,7 @@ bool creds_has_host(const struct creds *c, const char *host)
 	if (creds_count(c) == 0 || netrule_parse(slice_from_str(host), &rule, NULL) < 0)
 		return false;
 	for (size_t i = 0; i < c->n && !found; i++)
-		found = binding_has_host(&c->list[i], &rule);
+		found = binding_has_host(c, &c->list[i], &rule);
 	netrule_done(&rule);
 	return found;
 }

@@ -6,12 +6,16 @@
  *          and NAME.refresh are its tokens; a custom item becomes the text of a service of its
  *          own. A sandbox's own item stands in front of the global one of that name. The texts are
  *          read by lib/service; one that cannot be read, or that meets the host of another, is
- *          left out and said in creds_fault. A service where programs can log in has a binding without
- *          any item, for its token endpoints only (has is 0). The text is kept: sbx-origin judges by just that one.
+ *          left out and said in creds_fault. A binding without any item (has is 0) is for token
+ *          endpoints where programs can log in, and for hosts that are intercepted without a
+ *          credential: those of slots with `intercept always`, or of all slots
+ *          (credentials.intercept). sbx-origin refuses foreign credentials there and adds none.
+ *          The text is kept: sbx-origin judges by just that one.
  * Trust    The vault's metadata and files of the installation. No value is here.
  * Owns     A struct creds owns its bindings; what is found lives as long as it does.
  * Limits   CREDS_MAX_ITEMS, CREDS_MAX_FAULTS; the limits of lib/service.
- * Never    Opens a host because of an item that is not this sandbox's.
+ * Never    Opens a host because of an item that is not this sandbox's, nor one of a service whose
+ *          own credentials this sandbox may use (lib/service/own.h).
  * See      creds_test.c, vault_link.c, proto/PROTOCOL.service
  */
 #pragma once
@@ -40,17 +44,27 @@ struct binding {
 
 struct creds;
 
-/* shipped: the installation's services, in front of the user's `own`; sandbox: the id; logins: all services,
- * for those that have a login; NULL: none has. Never NULL. */
-struct creds *creds_new(const struct vault_item *items, size_t n, const char *shipped,
-	const char *own, const char *sandbox, const struct services *logins);
+struct creds_input {
+	const struct vault_item *items;
+	size_t n;
+	const char *shipped,
+		*own;	     /* directories of services: the installation's, then the user's */
+	const char *sandbox; /* its id */
+	const struct services *services; /* all; NULL: items alone count */
+	bool logins;			 /* token endpoints where programs log in are opened */
+	bool all;			 /* credentials.intercept */
+	const char *own_services;	 /* a list of lib/service/own.h; NULL: none */
+};
+
+/* Borrows the input only for the call. Never NULL. */
+struct creds *creds_new(const struct creds_input *in);
 void creds_free(struct creds *c);
 
 size_t creds_count(const struct creds *c);
 const struct binding *creds_get(const struct creds *c, size_t i);
-/* NULL when no credential goes there; c may be NULL. */
+/* NULL when the host is not intercepted; c may be NULL. */
 const struct binding *creds_find(const struct creds *c, const char *host, uint16_t port);
-/* Whether one goes to any port of this host; yes too often rather than too seldom. */
+/* Whether any port of this host is intercepted; yes too often rather than too seldom. */
 bool creds_has_host(const struct creds *c, const char *host);
 /* "NAME=SENTINEL", as it is in this sandbox, of the i-th variable of all services with a secret; false behind the last. */
 bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD]);

@@ -17,7 +17,7 @@ static char dir[64];
 static struct vault_item items[16];
 static size_t n_items;
 static struct creds *creds;
-static struct services *logins; /* NULL: none are caught */
+static struct creds_input in; /* what a test changes */
 
 static void put_file(const char *name, const char *text)
 {
@@ -51,6 +51,7 @@ static int up(void **state)
 	memset(items, 0, sizeof(items));
 	n_items = 0;
 	creds = NULL;
+	in = (struct creds_input){0};
 	return 0;
 }
 
@@ -86,7 +87,12 @@ static struct vault_item *add_custom(const char *name, const char *hosts, const 
 static void join(void)
 {
 	creds_free(creds);
-	creds = creds_new(items, n_items, dir, "/nowhere", ID, logins);
+	in.items = items;
+	in.n = n_items;
+	in.shipped = dir;
+	in.own = "/nowhere";
+	in.sandbox = ID;
+	creds = creds_new(&in);
 }
 
 static void a_service_is_bound_to_its_hosts(void **state)
@@ -326,6 +332,7 @@ static void how_long_a_value_may_be_used(void **state)
 static void logins_need_no_item(void **state)
 {
 	char field[CREDS_MAX_FIELD];
+	struct services *logins;
 	const struct binding *b;
 
 	put_service("acct", "env ACCT_KEY ak-proxy-managed-0\ntoken auth.acct.example:443 /token\n"
@@ -341,6 +348,8 @@ static void logins_need_no_item(void **state)
 		"value access\n");
 	logins = services_new();
 	assert_int_equal(services_load(logins, dir, NULL), 0);
+	in.services = logins;
+	in.logins = true;
 	join();
 	b = creds_find(creds, "auth.acct.example", 443);
 	assert_non_null(b);
@@ -362,7 +371,109 @@ static void logins_need_no_item(void **state)
 	(void)add("acct.access", ID, VAULT_SERVICE);
 	join();
 	assert_int_equal(creds_find(creds, "api.acct.example", 443)->has, ORIGIN_HAS_ACCESS);
-	services_free(TAKE(logins));
+	services_free(logins);
+}
+
+/* The services of the directory, one of them intercepted always. */
+static struct services *load_all(void)
+{
+	struct services *all = services_new();
+
+	put_service("model",
+		"env MODEL_KEY mk-proxy-managed-0\ntoken auth.model.example:443 /token\n"
+		"field access access_token at-proxy-managed\n"
+		"field refresh refresh_token rt-proxy-managed\n"
+		"slot api\nhost api.model.example:443\nheader authorization Bearer %s\n"
+		"intercept always\n"
+		"slot files\nhost files.model.example:443\nheader authorization Bearer %s\n");
+	assert_int_equal(services_load(all, dir, NULL), 0);
+	in.services = all;
+	return all;
+}
+
+static void a_model_api_needs_no_item(void **state)
+{
+	struct services *all = load_all();
+	char field[CREDS_MAX_FIELD];
+	const struct binding *b;
+
+	join();
+	assert_int_equal(creds_count_faults(creds), 0);
+	b = creds_find(creds, "api.model.example", 443);
+	assert_non_null(b);
+	assert_string_equal(b->name, "model");
+	assert_int_equal(b->has, 0);
+	assert_non_null(strstr(b->text, "known header x-some-key"));
+	assert_true(creds_has_host(creds, "api.model.example"));
+	assert_false(creds_env(creds, 0, field)); /* no placeholder for nothing */
+	/* its other slot, the endpoint of a login that is not caught, and forges */
+	assert_null(creds_find(creds, "files.model.example", 443));
+	assert_null(creds_find(creds, "auth.model.example", 443));
+	assert_null(creds_find(creds, "api.model.example", 8443));
+	assert_null(creds_find(creds, "other.example", 8443));
+	assert_false(creds_has_host(creds, "files.model.example"));
+	assert_false(creds_has_host(creds, "auth.model.example"));
+	assert_false(creds_has_host(creds, "other.example"));
+	in.logins = true;
+	join();
+	assert_non_null(creds_find(creds, "auth.model.example", 443));
+	assert_true(creds_has_host(creds, "auth.model.example"));
+	/* an item fills it, and opens the rest */
+	(void)add("model", "", VAULT_SERVICE);
+	join();
+	assert_int_equal(creds_find(creds, "api.model.example", 443)->has, ORIGIN_HAS_SECRET);
+	assert_non_null(creds_find(creds, "files.model.example", 443));
+	services_free(all);
+}
+
+static void forges_are_intercepted_by_the_setting(void **state)
+{
+	struct services *all = load_all();
+
+	in.all = true;
+	join();
+	assert_int_equal(creds_find(creds, "other.example", 8443)->has, 0);
+	assert_int_equal(creds_find(creds, "api.demo.example", 443)->has, 0);
+	assert_int_equal(creds_find(creds, "files.model.example", 443)->has, 0);
+	assert_true(creds_has_host(creds, "other.example"));
+	assert_null(creds_find(creds, "else.example", 443));
+	services_free(all);
+}
+
+static void a_sandbox_may_use_its_own(void **state)
+{
+	struct services *all = load_all();
+
+	in.logins = in.all = true;
+	in.own_services = "demo\nmodel\n";
+	(void)add("model", "", VAULT_SERVICE);
+	(void)add("model.access", ID, VAULT_SERVICE);
+	(void)add("other", "", VAULT_SERVICE);
+	join();
+	assert_null(creds_find(creds, "api.model.example", 443));
+	assert_null(creds_find(creds, "auth.model.example", 443));
+	assert_null(creds_find(creds, "api.demo.example", 443));
+	assert_false(creds_has_host(creds, "api.model.example"));
+	assert_int_equal(creds_find(creds, "other.example", 8443)->has, ORIGIN_HAS_SECRET);
+	/* a credential of the user's own hosts is not a service's, whatever its name */
+	(void)add_custom("demo", "mine.example", "%s");
+	join();
+	assert_non_null(creds_find(creds, "mine.example", 443));
+	services_free(all);
+}
+
+/* The user's credential for one host of the service stays, and what is not intercepted is said. */
+static void a_host_of_the_users_own_stands_in_front(void **state)
+{
+	struct services *all = load_all();
+
+	(void)add_custom("mine", "api.model.example", "%s");
+	join();
+	assert_string_equal(creds_find(creds, "api.model.example", 443)->name, "mine");
+	assert_int_equal(creds_count_faults(creds), 1);
+	assert_non_null(
+		strstr(creds_fault(creds, 0), "the hosts of service model are not intercepted: "));
+	services_free(all);
 }
 
 static void tokens_are_renewed(void **state)
@@ -408,6 +519,10 @@ int main(void)
 		TEST(what_makes_it_another),
 		TEST(how_long_a_value_may_be_used),
 		TEST(logins_need_no_item),
+		TEST(a_model_api_needs_no_item),
+		TEST(forges_are_intercepted_by_the_setting),
+		TEST(a_sandbox_may_use_its_own),
+		TEST(a_host_of_the_users_own_stands_in_front),
 		TEST(tokens_are_renewed),
 	};
 

@@ -356,12 +356,13 @@ struct vault_link {
 	bool is_current;  /* by this connection */
 	bool is_dirty;	  /* CHANGED came while a LIST was under way */
 	unsigned tries;
-	struct vault_item *items; /* of the LIST under way */
-	size_t n_items;
+	struct vault_item *items, *known; /* of the LIST under way, and of the last one */
+	size_t n_items, n_known;
 	char fault[VAULT_MAX_TEXT]; /* what it said when it could not list */
 	struct release releases[KEEPER_MAX_RELEASES];
 	struct store stores[KEEPER_MAX_STORES];
-	bool no_logins; /* credentials.oauth is false */
+	bool no_logins, all; /* credentials.oauth is false, credentials.intercept */
+	char *own_services;  /* a list of lib/service/own.h; NULL: not read yet */
 	struct loop_timer timer;
 };
 

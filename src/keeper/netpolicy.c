@@ -102,7 +102,8 @@ static int read_settings(struct keeper *k, struct err *err)
 	k->netpolicy.config = config;
 	k->netpolicy.fault[0] = '\0';
 	roots_read(k, settings_get(&s, SETTINGS_NETWORK_EXTRA_CA));
-	vault_set_logins(k, strcmp(settings_get(&s, SETTINGS_CREDENTIALS_OAUTH), "false") != 0);
+	vault_set_rules(k, strcmp(settings_get(&s, SETTINGS_CREDENTIALS_OAUTH), "false") != 0,
+		strcmp(settings_get(&s, SETTINGS_CREDENTIALS_INTERCEPT), "true") == 0);
 	return 0;
 }
 

@@ -23,6 +23,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
+#include "lib/service/own.h"
 
 void vault_init(struct keeper *k)
 {
@@ -112,6 +113,8 @@ void vault_stop(struct keeper *k)
 	close_link(k);
 	creds_free(TAKE(k->creds));
 	services_free(TAKE(k->services));
+	free(TAKE(k->vault.known));
+	free(TAKE(k->vault.own_services));
 }
 
 /* ---- a new channel ---- */
@@ -229,24 +232,43 @@ static int on_item(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 	return vault_get_item(msg, &v->items[v->n_items++]);
 }
 
-static void take_list(struct keeper *k)
+/* The bindings follow from the last list, the settings and what the sandbox may use itself. */
+static void bind_all(struct keeper *k)
 {
 	AUTO_FREE char *shipped = paths_get(PATHS_SHARE, "services");
 	AUTO_FREE char *own = paths_get(PATHS_CONFIG, "services");
 	struct vault_link *v = &k->vault;
 	struct creds *was = k->creds;
 	bool closed = k->spec.n_only > 0; /* what is only installed gets nothing to install with */
+	const struct creds_input in = {.items = v->known,
+		.n = closed ? 0 : v->n_known,
+		.shipped = shipped,
+		.own = own,
+		.sandbox = k->spec.id,
+		.services = k->services,
+		.logins = !v->no_logins && !closed,
+		.all = v->all,
+		.own_services = v->own_services};
 
-	k->creds = creds_new(v->items, closed ? 0 : v->n_items, shipped, own, k->spec.id,
-		v->no_logins || closed ? NULL : k->services);
+	k->creds = creds_new(&in);
 	for (size_t i = 0; i < creds_count_faults(k->creds); i++)
 		log_warn("%s", creds_fault(k->creds, i));
-	v->is_listed = v->is_current = true;
-	v->tries = 0;
-	v->fault[0] = '\0';
 	creds_free(was);
 	origins_on_creds(k);
 	trust_renew(k);
+}
+
+static void take_list(struct keeper *k)
+{
+	struct vault_link *v = &k->vault;
+
+	free(v->known);
+	v->n_known = v->n_items;
+	v->known = xrealloc(TAKE(v->items), MAX(v->n_known, 1u) * sizeof(*v->known));
+	v->is_listed = v->is_current = true;
+	v->tries = 0;
+	v->fault[0] = '\0';
+	bind_all(k);
 	/* This list was asked for after the vault had them. */
 	for (size_t i = 0; i < KEEPER_MAX_STORES; i++) {
 		if (v->stores[i].id && v->stores[i].is_kept)
@@ -455,18 +477,24 @@ size_t vault_count_stores(const struct keeper *k, const struct origin *o)
 	return n;
 }
 
-/* The list is asked for again: what is bound follows from it. */
-void vault_set_logins(struct keeper *k, bool are_caught)
+void vault_set_rules(struct keeper *k, bool logins, bool all)
 {
 	struct vault_link *v = &k->vault;
+	AUTO_FREE char *own = NULL;
+	struct err err = {0};
+	int r = own_load(k->dir, &own, &err);
 
-	if (v->no_logins == !are_caught)
+	if (r < 0)
+		log_error("%s", err_text(&err, r));
+	if (v->own_services && v->no_logins == !logins && v->all == all &&
+		strcmp(own, v->own_services) == 0)
 		return;
-	v->no_logins = !are_caught;
-	if (v->list_id)
-		v->is_dirty = true;
-	else if (v->sock >= 0 && v->phase == VAULT_PHASE_SANDBOX && ask_list(k) < 0)
-		lose(k, "it does not read");
+	v->no_logins = !logins;
+	v->all = all;
+	free(v->own_services);
+	v->own_services = TAKE(own);
+	if (v->is_listed)
+		bind_all(k);
 }
 
 void vault_forget(struct keeper *k, const struct origin *o)
@@ -506,13 +534,15 @@ static const char *say_away(const struct keeper *k, const char *credential)
 	return text;
 }
 
-/* What a program would get there is kept by the vault, or not had. */
-static bool is_login(
+/* Opened without a credential: what a program would get there is kept by the vault, or not had; or
+ * somebody else's credential is refused there. */
+static bool is_bare(
 	const struct keeper *k, const struct service *s, const struct host *host, uint16_t port)
 {
 	const struct service_request where = {.host = host, .port = port};
 
-	return !k->vault.no_logins && service_has_login(s) && service_is_endpoint_host(s, &where);
+	return service_is_slot_host(s, &where, !k->vault.all) ||
+	       (!k->vault.no_logins && service_has_login(s) && service_is_endpoint_host(s, &where));
 }
 
 /* Nothing was listed yet: what a known service is at may have a credential. */
@@ -526,7 +556,8 @@ static struct gate_binding look_unlisted(struct keeper *k, const struct edge_ask
 	if (host_from_wire(slice_from_str(ask->host), &host, NULL) < 0)
 		return ret;
 	s = services_find(k->services, &host, ask->port);
-	if (!s || (!has_kept_any() && !is_login(k, s, &host, ask->port)))
+	if (!s || (k->vault.own_services && own_has(k->vault.own_services, s->name)) ||
+		(!has_kept_any() && !is_bare(k, s, &host, ask->port)))
 		return ret;
 	ret.credential = s->name;
 	ret.fault = say_away(k, s->name);

@@ -29,7 +29,8 @@ int vault_store(struct keeper *k, const struct origin *o, enum origin_which whic
 	int pipe, struct err *err) MUST_CHECK;
 /* How many of this origin's are not answered. */
 size_t vault_count_stores(const struct keeper *k, const struct origin *o);
-/* credentials.oauth */
-void vault_set_logins(struct keeper *k, bool are_caught);
+/* credentials.oauth, credentials.intercept; and reads the services of `sbx secret own` again.
+ * Counts at once. */
+void vault_set_rules(struct keeper *k, bool logins, bool all);
 /* The origin is gone: its releases matter to nobody. */
 void vault_forget(struct keeper *k, const struct origin *o);

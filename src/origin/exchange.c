@@ -127,6 +127,7 @@ static uint16_t status_of(enum origin_outcome outcome)
 	case ORIGIN_DENIED_METHOD:
 	case ORIGIN_DENIED_REQUEST:
 	case ORIGIN_CANNOT_SIGN:
+	case ORIGIN_NOT_SET:
 		return 403;
 	case ORIGIN_TIMEOUT:
 		return 504;

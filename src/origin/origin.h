@@ -448,7 +448,7 @@ void token_store_drop(struct token *t);
 
 /* slot.c */
 void slot_remove_header(struct http_headers *headers, struct slice name);
-#define SLOT_MAX_WHERE 208
+#define SLOT_MAX_WHERE 288
 /* Looks through the request: ORIGIN_DONE and x->slot, or an outcome to refuse it with, and where the
  * credential stands. Removes sentinels, in place. */
 enum origin_outcome slot_judge(
@@ -466,7 +466,7 @@ void slot_wipe(struct exchange *x);
 /* Notes in x->captures which rules `capture` its response is for. */
 void refuse_find_captures(const struct origin *o, struct exchange *x);
 /* Adds the command that helps to the place of a foreign credential. */
-void refuse_foreign(const struct origin *o, char where[SLOT_MAX_WHERE]);
+void refuse_help(const struct origin *o, enum origin_outcome outcome, char where[SLOT_MAX_WHERE]);
 /* -EPERM when a rule of the service refuses the request; names the rule and a command that helps. */
 int refuse_judge(const struct origin *o, const struct exchange *x,
 	char ret_where[SLOT_MAX_WHERE]) MUST_CHECK;

@@ -56,9 +56,17 @@ static void say_help(const struct origin *o, const char *what, char ret[SLOT_MAX
 			what, o->service.name);
 }
 
-void refuse_foreign(const struct origin *o, char where[SLOT_MAX_WHERE])
+void refuse_help(const struct origin *o, enum origin_outcome outcome, char where[SLOT_MAX_WHERE])
 {
+	size_t n;
+
 	say_help(o, "store it on", where);
+	n = strlen(where);
+	/* With a credential there is nothing that the sandbox needs its own for. */
+	if (outcome == ORIGIN_DENIED_FOREIGN && !o->config.has)
+		(void)snprintf(where + n, SLOT_MAX_WHERE - n,
+			"; or let this sandbox use its own: sbx secret own %.40s --sandbox %.64s",
+			o->service.name, o->config.sandbox);
 }
 
 int refuse_judge(const struct origin *o, const struct exchange *x, char ret_where[SLOT_MAX_WHERE])

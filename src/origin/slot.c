@@ -39,12 +39,30 @@ static void say_where(char *ret, const char *what, struct slice name)
 		ret, SLOT_MAX_WHERE, "%s %.*s", what, (int)MIN(name.n, 64), (const char *)name.p);
 }
 
+struct sifter {
+	const struct service *service;
+	bool is_bare; /* nothing could be put in place of a placeholder */
+	char where[SLOT_MAX_WHERE];
+	enum origin_outcome outcome;
+};
+
+/* Whether the request must not pass because of this. */
+static bool refuses(
+	struct sifter *sf, enum service_verdict verdict, const char *what, struct slice name)
+{
+	if (verdict == SERVICE_PLAIN || (verdict == SERVICE_SENTINEL && !sf->is_bare))
+		return false;
+	sf->outcome = verdict == SERVICE_FOREIGN ? ORIGIN_DENIED_FOREIGN : ORIGIN_NOT_SET;
+	say_where(sf->where, what, name);
+	return true;
+}
+
 /*
  * Judges the pairs of a list and closes it up over those that are ours. Pairs end at one of two
  * bytes: servers disagree about ';' in a query, so a pair may hide behind either.
  */
-static bool sift(const struct service *s, enum service_where where, struct slice *list,
-	const char ends[2], char ret_where[SLOT_MAX_WHERE])
+static bool sift(
+	struct sifter *sf, enum service_where where, struct slice *list, const char ends[2])
 {
 	uint8_t *to = (uint8_t *)list->p; /* in talk.head, which is ours */
 	size_t n = 0, at = 0;
@@ -60,12 +78,10 @@ static bool sift(const struct service *s, enum service_where where, struct slice
 		pair = slice_of(list->p + from, at - from);
 		at += at < list->n; /* its end goes with it */
 		split_pair(pair, &name, &value);
-		verdict = service_judge(s, where, name, value);
-		if (verdict == SERVICE_FOREIGN) {
-			say_where(ret_where, where == SERVICE_IN_QUERY ? "query field" : "cookie",
-				name);
+		verdict = service_judge(sf->service, where, name, value);
+		if (refuses(sf, verdict, where == SERVICE_IN_QUERY ? "query field" : "cookie",
+			    name))
 			return false;
-		}
 		if (verdict == SERVICE_SENTINEL)
 			continue;
 		memmove(to + n, list->p + from, at - from);
@@ -78,23 +94,20 @@ static bool sift(const struct service *s, enum service_where where, struct slice
 	return true;
 }
 
-static bool sift_headers(
-	const struct service *s, struct http_headers *headers, char ret_where[SLOT_MAX_WHERE])
+static bool sift_headers(struct sifter *sf, struct http_headers *headers)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < headers->n; i++) {
 		struct http_header *h = &headers->list[i];
-		enum service_verdict verdict = judge_header(s, h);
+		enum service_verdict verdict = judge_header(sf->service, h);
 
-		if (verdict == SERVICE_FOREIGN) {
-			say_where(ret_where, "header", h->name);
+		if (refuses(sf, verdict, "header", h->name))
 			return false;
-		}
 		if (verdict == SERVICE_SENTINEL)
 			continue;
 		if (slice_eq_str(h->name, "cookie")) {
-			if (!sift(s, SERVICE_IN_COOKIE, &h->value, ";;", ret_where))
+			if (!sift(sf, SERVICE_IN_COOKIE, &h->value, ";;"))
 				return false;
 			h->value = canon_text_trim(h->value);
 			if (h->value.n == 0)
@@ -146,6 +159,7 @@ static int pick(struct origin *o, struct exchange *x)
 enum origin_outcome slot_judge(struct origin *o, struct exchange *x, char ret_where[SLOT_MAX_WHERE])
 {
 	struct http_req *req = &x->talk->req;
+	struct sifter sf = {.service = &o->service, .is_bare = !o->config.has};
 
 	ret_where[0] = '\0';
 	/* They answer with the request itself, or are for proxies. */
@@ -154,10 +168,10 @@ enum origin_outcome slot_judge(struct origin *o, struct exchange *x, char ret_wh
 		return ORIGIN_DENIED_METHOD;
 	if (refuse_judge(o, x, ret_where) < 0)
 		return ORIGIN_DENIED_REQUEST;
-	if (!sift_headers(&o->service, &req->headers, ret_where) ||
-		!sift(&o->service, SERVICE_IN_QUERY, &req->query, "&;", ret_where)) {
-		refuse_foreign(o, ret_where);
-		return ORIGIN_DENIED_FOREIGN;
+	if (!sift_headers(&sf, &req->headers) || !sift(&sf, SERVICE_IN_QUERY, &req->query, "&;")) {
+		(void)memcpy(ret_where, sf.where, sizeof(sf.where));
+		refuse_help(o, sf.outcome, ret_where);
+		return sf.outcome;
 	}
 	if (pick(o, x) < 0)
 		return ORIGIN_BAD_REQUEST;
@@ -175,9 +189,9 @@ enum origin_outcome slot_judge(struct origin *o, struct exchange *x, char ret_wh
 
 enum origin_outcome slot_judge_trailers(const struct origin *o, struct http_headers *trailers)
 {
-	char where[SLOT_MAX_WHERE];
+	struct sifter sf = {.service = &o->service};
 
-	return sift_headers(&o->service, trailers, where) ? ORIGIN_DONE : ORIGIN_DENIED_FOREIGN;
+	return sift_headers(&sf, trailers) ? ORIGIN_DONE : sf.outcome;
 }
 
 /* ---- the value ---- */

@@ -82,6 +82,26 @@ static void print_lists(const json_t *s)
 	json_object_foreach(env, key, value) row("env", key);
 }
 
+/* A credential of a service for which the sandbox uses its own is not used in it. */
+static bool is_own(const json_t *s, const json_t *credential)
+{
+	const char *name = api_str(credential, "name");
+	const json_t *one;
+	size_t i;
+
+	if (strcmp(api_str(credential, "kind"), "custom") == 0)
+		return false;
+	json_array_foreach(json_object_get(s, "own_services"), i, one)
+	{
+		const char *service = json_string_value(one);
+		size_t n = service ? strlen(service) : 0;
+
+		if (n && strncmp(name, service, n) == 0 && (!name[n] || name[n] == '.'))
+			return true;
+	}
+	return false;
+}
+
 /* Names, hosts and variables of what counts in it. A vault that cannot be asked is said, no failure. */
 static void add_credentials(json_t *s)
 {
@@ -94,7 +114,7 @@ static void add_credentials(json_t *s)
 		(void)json_object_set_new(s, "credentials_error", json_string(p.err.text));
 	json_array_foreach(json_object_get(answer, "secrets"), i, one)
 	{
-		if (!secret_is_bound(answer, one, api_str(s, "id")))
+		if (!secret_is_bound(answer, one, api_str(s, "id")) || is_own(s, one))
 			continue;
 		(void)json_array_append_new(list,
 			json_pack("{s:s, s:s, s:s, s:O, s:O}", "name", api_str(one, "name"), "kind",
@@ -114,6 +134,13 @@ static void print_credentials(const json_t *s)
 		AUTO_FREE char *hosts = secret_join(json_object_get(one, "hosts"), ", ");
 		AUTO_FREE char *text = xasprintf(
 			"%s (%s) to %s", api_str(one, "name"), api_str(one, "scope"), hosts);
+
+		row("credential", text);
+	}
+	json_array_foreach(json_object_get(s, "own_services"), i, one)
+	{
+		AUTO_FREE char *text = xasprintf("%s: the sandbox uses its own; not intercepted",
+			json_string_value(one) ? json_string_value(one) : "");
 
 		row("credential", text);
 	}

@@ -17,8 +17,8 @@ static const struct verb subs[] = {
 			 "replaced; rules of your own stay.\n\n"
 			 "allow-all   every public host, on every port; private addresses stay "
 			 "closed\n"
-			 "balanced    what building software needs: model APIs, forges, packages, "
-			 "docs\n"
+			 "balanced    what building software needs: forges, packages, "
+			 "documentation\n"
 			 "deny-all    nothing, until you allow a host; with --lock no allow rule "
 			 "has an effect",
 		.examples = "  sbx policy set-default balanced\n"

@@ -83,6 +83,25 @@ static const struct verb subs[] = {
 		.run = secret_rm_run,
 	},
 	{
+		.name = "own",
+		.args = "SERVICE",
+		.summary = "let a sandbox use its own credentials",
+		.about = "Lets one sandbox use its own credentials for a service, such as a key "
+			 "that you typed\n"
+			 "inside. The hosts of the service are not intercepted in this sandbox: "
+			 "sbx adds no\n"
+			 "credential there and refuses none. The audit log records the change. "
+			 "Connections\n"
+			 "that are open stay as they are.",
+		.examples = "  sbx secret own anthropic --sandbox demo\n"
+			    "  sbx secret own anthropic --sandbox demo --off\n",
+		.opts = secret_own_opts,
+		.min = 1,
+		.max = 1,
+		.first = VERB_SERVICE,
+		.run = secret_own_run,
+	},
+	{
 		.name = "scan",
 		.args = "[FILE|-]",
 		.summary = "let the vault look for its values in a file or a sandbox",

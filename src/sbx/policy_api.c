@@ -156,8 +156,8 @@ const char *policy_ask_preset(void)
 	ui_note("Choose the network policy of your sandboxes, those to come included:");
 	ui_note("%s", "");
 	ui_note("  1. allow-all   every public host, on every port; private addresses stay closed");
-	ui_note("  2. balanced    what building software needs: model APIs, forges, packages, "
-		"docs");
+	ui_note("  2. balanced    what building software needs: forges, packages, "
+		"documentation");
 	ui_note("  3. deny-all    nothing, until you allow a host");
 	ui_note("%s", "");
 	ui_note("It can be changed later with: sbx policy set-default, allow, deny, rm");

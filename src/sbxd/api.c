@@ -48,6 +48,7 @@ static api_fn *const calls[] = {
 	[API_PORT_ADD] = api_port_add,
 	[API_PORT_RM] = api_port_rm,
 	[API_FREEZE] = api_freeze,
+	[API_OWN] = api_own,
 	[API_TEMPLATE_RM] = api_template_rm,
 	[API_TEMPLATE_COLLECT] = api_template_collect,
 	[API_AUDIT_PRUNE] = api_audit_prune,
@@ -186,6 +187,7 @@ json_t *api_object(struct sbxd *d, const struct store_row *row)
 	else
 		add_stopped(o, row);
 	json_object_set_new(o, "ports", ports_to_json(d, row));
+	json_object_set_new(o, "own_services", api_own_services(row->spec.id));
 	return o;
 }
 

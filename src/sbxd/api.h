@@ -8,7 +8,7 @@
  * Never    Waits without a deadline, or touches the guest's bytes: an exec's connection is passed
  *          on.
  * See      proto/PROTOCOL.api, api_sandbox.c, api_run.c, api_watch.c, api_policy.c,
- *          api_secret.c, api_template.c, api_audit.c
+ *          api_secret.c, api_own.c, api_template.c, api_audit.c
  */
 #pragma once
 
@@ -35,6 +35,8 @@ void api_reply_row(struct sbxd *d, struct conn *c, int status, const struct stor
 void api_reply_ref(struct sbxd *d, struct conn *c, int status, const char *ref);
 /* The sandbox object of a row and of what its keeper says. */
 struct json_t *api_object(struct sbxd *d, const struct store_row *row);
+/* The services for which the sandbox may use its own credentials; api_own.c. */
+struct json_t *api_own_services(const char *id);
 /* The row of req->ref, or a reply and false. */
 bool api_find(struct sbxd *d, struct conn *c, const char *ref, struct store_row *ret);
 
@@ -46,7 +48,7 @@ api_fn api_policy_get, api_policy_put, api_policy_reset, api_policy_check;
 api_fn api_rule_add, api_rule_rm, api_rules_rm;
 api_fn api_secrets, api_secret_put, api_secret_rm, api_secret_status, api_secret_unlock;
 api_fn api_secret_scan;
-api_fn api_services;
+api_fn api_services, api_own;
 api_fn api_ports, api_port_add, api_port_rm;
 api_fn api_freeze, api_template_rm, api_template_collect;
 api_fn api_audit_prune;

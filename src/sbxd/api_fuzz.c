@@ -43,6 +43,8 @@ static void decode_body(const struct api_http *h, enum api_call call)
 		(void)!api_decode_start(h->body, &accel, &cold, &err);
 	if (call == API_STOP)
 		(void)!api_decode_stop(h->body, &n, &(bool){false}, &err);
+	if (call == API_OWN)
+		(void)!api_decode_own(h->body, &(struct api_own){0}, &err);
 	if (call == API_PORT_ADD)
 		(void)!api_decode_ports(h->body, &spec.ports, &spec.n_ports, &err);
 	if (call == API_PATCH &&

@@ -44,6 +44,7 @@ static const struct {
 	{API_HTTP_POST, "v1/sandboxes/:ref/ports", API_PORT_ADD, true},
 	{API_HTTP_DELETE, "v1/sandboxes/:ref/ports", API_PORT_RM, false},
 	{API_HTTP_POST, "v1/sandboxes/:ref/freeze", API_FREEZE, false},
+	{API_HTTP_POST, "v1/sandboxes/:ref/own", API_OWN, true},
 	{API_HTTP_DELETE, "v1/templates/:ref", API_TEMPLATE_RM, false},
 	{API_HTTP_POST, "v1/templates/collect", API_TEMPLATE_COLLECT, false},
 	{API_HTTP_POST, "v1/audit/:ref/prune", API_AUDIT_PRUNE, false},

@@ -50,6 +50,7 @@ enum api_call {
 	API_PORT_ADD,
 	API_PORT_RM,
 	API_FREEZE,
+	API_OWN,
 	API_TEMPLATE_RM,
 	API_TEMPLATE_COLLECT,
 	API_AUDIT_PRUNE,
@@ -93,6 +94,12 @@ struct api_secret {
 	char *sandbox;	      /* NULL: for all */
 };
 
+/* The body of API_OWN. */
+struct api_own {
+	char service[VAULT_MAX_NAME];
+	bool is_own;
+};
+
 /* 0, or the HTTP status with err filled: 404, 405, 400. */
 int api_route(const struct api_http *h, struct api_request *ret, struct err *err) MUST_CHECK;
 
@@ -111,6 +118,7 @@ int api_decode_secret(
 	struct slice body, const char *name, struct api_secret *ret, struct err *err) MUST_CHECK;
 void api_secret_done(struct api_secret *s);
 #define AUTO_API_SECRET CLEANUP(api_secret_done)
+int api_decode_own(struct slice body, struct api_own *ret, struct err *err) MUST_CHECK;
 /* A rule with its scope, end, comment and origin; *ret must be all zero. */
 int api_decode_rule(
 	struct slice body, uint64_t now_ms, struct rule *ret, struct err *err) MUST_CHECK;

@@ -127,6 +127,9 @@ static void calls_of_credentials_are_found(void **state)
 		{"DELETE /v1/sandboxes/demo/ports?sandbox_port=80&protocol=udp", "", 400, 0, NULL},
 		{"PUT /v1/sandboxes/demo/ports", "{}", 405, 0, NULL},
 		{"GET /v1/secrets/github", "", 405, 0, NULL},
+		{"POST /v1/sandboxes/demo/own", "{}", 0, API_OWN, "demo"},
+		{"GET /v1/sandboxes/demo/own", "", 405, 0, NULL},
+		{"POST /v1/sandboxes/demo/own?force=1", "{}", 400, 0, NULL},
 		{"POST /v1/secrets/unlock", "{\"passphrase\":\"x\"}", 400, 0, NULL},
 		{"DELETE /v1/secrets/github?force=1", "", 400, 0, NULL},
 	};
@@ -382,6 +385,27 @@ static void bad_secrets_are_refused(void **state)
 	}
 }
 
+static void own_services_are_decoded(void **state)
+{
+	static const char *const bad[] = {"", "[]", "{}", "{\"service\":\"a\"}", "{\"own\":true}",
+		"{\"service\":\"a\",\"own\":1}", "{\"service\":\"a\\nb\",\"own\":true}",
+		"{\"service\":\"\",\"own\":true}", "{\"service\":\"a\",\"own\":true,\"x\":1}",
+		"{\"service\":\"a/b\",\"own\":true}"};
+	struct api_own own = {0};
+
+	assert_int_equal(
+		api_decode_own(slice_from_str("{\"service\":\"xai\",\"own\":true}"), &own, NULL),
+		0);
+	assert_string_equal(own.service, "xai");
+	assert_true(own.is_own);
+	assert_int_equal(
+		api_decode_own(slice_from_str("{\"service\":\"xai\",\"own\":false}"), &own, NULL),
+		0);
+	assert_false(own.is_own);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(api_decode_own(slice_from_str(bad[i]), &own, NULL), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +413,7 @@ int main(void)
 		cmocka_unit_test(calls_of_credentials_are_found),
 		cmocka_unit_test(secrets_are_decoded),
 		cmocka_unit_test(bad_secrets_are_refused),
+		cmocka_unit_test(own_services_are_decoded),
 		cmocka_unit_test(exec_and_upgrade_belong_together),
 		cmocka_unit_test(a_patch_changes_what_it_names),
 		cmocka_unit_test(a_wrong_patch_is_refused),

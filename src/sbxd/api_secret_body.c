@@ -188,11 +188,56 @@ static int take_secret(json_t *o, struct api_secret *s, struct err *err)
 	return r;
 }
 
+static int load_object(struct slice body, json_t **ret, struct err *err)
+{
+	json_error_t je;
+	json_t *o =
+		json_loadb(body.n ? (const char *)body.p : "", body.n, JSON_REJECT_DUPLICATES, &je);
+
+	if (!o)
+		return err_set(err, -EINVAL, "not JSON, line %d column %d: %s", je.line, je.column,
+			je.text);
+	if (!json_is_object(o)) {
+		json_decref(o);
+		return err_set(err, -EINVAL, "the body must be a JSON object");
+	}
+	*ret = o;
+	return 0;
+}
+
+static int take_own(json_t *o, struct api_own *own, struct err *err)
+{
+	static const char *const allowed[] = {"service", "own", NULL};
+	const json_t *is_own = json_object_get(o, "own");
+	int r = check_keys(o, allowed, err);
+
+	if (r == 0)
+		r = take_field(o, "service", own->service, sizeof(own->service), err);
+	if (r == 0 && !vault_name_is_good(own->service))
+		r = err_set(err, -EINVAL, "service must be the name of a service");
+	if (r == 0 && !json_is_boolean(is_own))
+		r = err_set(err, -EINVAL, "own must be true or false");
+	own->is_own = json_is_true(is_own);
+	return r;
+}
+
+int api_decode_own(struct slice body, struct api_own *ret, struct err *err)
+{
+	json_t *o = NULL;
+	int r = load_object(body, &o, err);
+
+	*ret = (struct api_own){0};
+	if (r < 0)
+		return r;
+	r = take_own(o, ret, err);
+	json_decref(o);
+	return r;
+}
+
 int api_decode_secret(struct slice body, const char *name, struct api_secret *ret, struct err *err)
 {
 	AUTO_API_SECRET struct api_secret s = {0};
-	json_error_t je;
-	json_t *o;
+	json_t *o = NULL;
 	int r;
 
 	if (strlen(name) >= VAULT_MAX_NAME || !vault_name_is_good(name))
@@ -200,12 +245,10 @@ int api_decode_secret(struct slice body, const char *name, struct api_secret *re
 			"the name of a credential has letters, digits and ._:-, at most %d",
 			VAULT_MAX_NAME - 1);
 	memcpy(s.meta.name, name, strlen(name) + 1);
-	o = json_loadb(body.n ? (const char *)body.p : "", body.n, JSON_REJECT_DUPLICATES, &je);
-	if (!o)
-		return err_set(err, -EINVAL, "not JSON, line %d column %d: %s", je.line, je.column,
-			je.text);
-	r = json_is_object(o) ? take_secret(o, &s, err)
-			      : err_set(err, -EINVAL, "the body must be a JSON object");
+	r = load_object(body, &o, err);
+	if (r < 0)
+		return r;
+	r = take_secret(o, &s, err);
 	json_decref(o);
 	if (r < 0)
 		return r;

@@ -224,6 +224,8 @@ def test_services(v):
 
 def test_policy_says_which_hosts_are_closed(v):
     assert v.call("PUT", "/v1/policy", {"preset": "balanced"})[0] == 200
+    assert v.set("anthropic", canary())[1]["denied"] == ["api.anthropic.com:443"]
+    assert v.call("POST", "/v1/policy/rules", {"effect": "allow", "resources": "api.anthropic.com"})[0] == 201
     assert v.set("anthropic", canary())[1]["denied"] == []
     assert v.call("POST", "/v1/policy/rules", {"effect": "deny", "resources": "api.anthropic.com"})[0] == 201
     assert v.set("anthropic", canary())[1]["denied"] == ["api.anthropic.com:443"]

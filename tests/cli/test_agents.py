@@ -15,6 +15,7 @@ flags --yes --now
 env TOY_MODE on
 service anthropic
 host api.anthropic.com:443 its model
+host github.com:443 its code
 host x.toy.example:443 its updates
 history .toy/log
 import .toy/settings.json
@@ -92,19 +93,21 @@ def test_rm_and_detached(toy):
 def test_hosts_are_shown_and_nothing_is_allowed_unasked(toy):
     p = toy.sbx("create", "toy", "--name", "box", check=0)
     assert "Toy needs these hosts:" in p.stderr
-    assert "api.anthropic.com:443" in p.stderr and " allowed " in p.stderr.split("api.anthropic.com:443")[1].split("\n")[0]
-    line = p.stderr.split("x.toy.example:443")[1].split("\n")[0]
-    assert "not allowed yet" in line and "its updates" in line
-    assert "sbx policy allow network x.toy.example:443 --sandbox box" in p.stderr
+    line = p.stderr.split("github.com:443")[1].split("\n")[0]
+    assert " allowed " in line and "not allowed" not in line and "its code" in line
+    for host, why in (("api.anthropic.com:443", "its model"), ("x.toy.example:443", "its updates")):  # H2: no preset but allow-all has a model API
+        line = p.stderr.split(host)[1].split("\n")[0]
+        assert "not allowed yet" in line and why in line
+    assert "sbx policy allow network api.anthropic.com:443,x.toy.example:443 --sandbox box" in p.stderr
     assert rules(toy, "box") == []
 
 
 def test_hosts_are_allowed_when_the_person_says_so(toy):
     toy.sbx("create", "toy", "--name", "box", "--allow-hosts", check=0)
-    assert rules(toy, "box") == [("allow", ["x.toy.example:443"], "agent:toy")]  # not the one that the policy allows
+    assert rules(toy, "box") == [("allow", ["api.anthropic.com:443", "x.toy.example:443"], "agent:toy")]  # not the one that the policy allows
     toy.sbx("settings", "set", "agents.allow-hosts", "always", check=0)
     toy.sbx("create", "toy", "--name", "cup", check=0)
-    assert rules(toy, "cup") == [("allow", ["x.toy.example:443"], "agent:toy")]
+    assert rules(toy, "cup") == [("allow", ["api.anthropic.com:443", "x.toy.example:443"], "agent:toy")]
     toy.sbx("settings", "set", "agents.allow-hosts", "never", check=0)
     toy.sbx("create", "toy", "--name", "jar", check=0)
     assert rules(toy, "jar") == []

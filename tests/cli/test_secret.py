@@ -99,6 +99,7 @@ class Typed:
 
 def test_set_from_stdin(vault):
     value = canary()
+    vault.sbx("policy", "allow", "network", "api.anthropic.com,api.openai.com", check=0)
     p = vault.sbx("secret", "set", "anthropic", input=value + "\n", check=0)
     assert "Credential 'anthropic' set for all sandboxes" in p.stdout and "api.anthropic.com:443" in p.stdout
     assert "ANTHROPIC_API_KEY" in p.stdout and "newline at the end" in p.stderr

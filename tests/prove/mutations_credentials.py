@@ -180,7 +180,7 @@ HOLES += [
     Hole("vault-dumpable", "lib/jail/seal.c", "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0",
          "prctl(PR_SET_DUMPABLE, profile == JAIL_VAULT || profile == JAIL_ORIGIN, 0, 0, 0) < 0"),
     Hole("vault-core", "lib/jail/profiles.c", ".limit = {.core = 0,\n\t\t\t.fsize = 8192 * KIB,", ".limit = {.core = 4096,\n\t\t\t.fsize = 8192 * KIB,"),
-    Hole("foreign-key-replaced", "src/origin/slot.c", "\t\t\tsay_where(ret_where, \"header\", h->name);\n\t\t\treturn false;\n", "\t\t\tcontinue;\n"),
+    Hole("foreign-key-replaced", "src/origin/slot.c", "\t\tif (refuses(sf, verdict, \"header\", h->name))\n\t\t\treturn false;\n", "\t\tif (refuses(sf, verdict, \"header\", h->name))\n\t\t\tcontinue;\n"),
     Hole("plain-to-bound-host", "lib/gate/gate.c", "\tif (is_plain(ask) && (is_bound || (b && b->has_host))) {", "\tif (is_plain(ask) && is_bound && ask->port == 1) {"),
     Hole("trace-with-credential", "lib/gate/gate.c", "ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {", "ask->kind == EDGE_ASK_HTTP && !may_carry(ask) && ask->port == 1) {"),
     Hole("authority-not-compared", "lib/http/canon_name.c", "if (names->authority.given && !is_same(&names->authority, target, port))",

@@ -42,6 +42,7 @@ SLOTS = {
     "api.test": ("x-secret", "key=" + CANARIES["lab"]),
 }
 HOST, OTHER, GIT, API = "api.openai.com", "api.anthropic.com", "github.com", "api.github.com"
+FORGE = API  # without a credential it is a tunnel; what a model API is then is in test_own_credentials.py
 BAD = ("expired.api.test", "wrong.api.test", "self.api.test")
 SECONDS = 20
 
@@ -685,28 +686,28 @@ def whole(rig, lab):
 
 def test_a_secret_removed_in_flight_ends_the_request(rig, lab, mark, whole):
     try:
-        with Raw(rig) as raw, Raw(rig) as idle:
-            assert idle.ask(f"GET /before HTTP/1.1\nHost: {HOST}")[0] == 200
-            raw.sock.sendall(f"GET /sse?n=100&ms=100 HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
+        with Raw(rig, FORGE) as raw, Raw(rig, FORGE) as idle:
+            assert idle.ask(f"GET /before HTTP/1.1\nHost: {FORGE}")[0] == 200
+            raw.sock.sendall(f"GET /sse?n=100&ms=100 HTTP/1.1\r\nHost: {FORGE}\r\n\r\n".encode())
             raw.until(b"\r\n\r\n")
             raw.exactly(4)
-            rig.remove_secret("openai")
+            rig.remove_secret("github")
             began = time.monotonic()
             rest = raw.rest()
             assert time.monotonic() - began < 3 and not rest.endswith(b"0\r\n\r\n"), "it looks as if it had ended"
             # a connection that was opened has no binding any more
-            code, _, body = idle.ask(f"GET /after HTTP/1.1\nHost: {HOST}")
+            code, _, body = idle.ask(f"GET /after HTTP/1.1\nHost: {FORGE}")
             assert code in (403, 421), (code, body)
             assert idle.rest() == b""
         assert not came(lab, "/after")
-        assert "OPENAI_API_KEY" not in rig.variables()
+        assert "GH_TOKEN" not in rig.variables()
         mark.wait(kind="credential-use", op="GET /sse", reason="removed|changed|gone|ended|binding")
         mark.wait(kind="decision", decision="deny", op="GET /after")
         # and a new one is an opaque tunnel: what the guest says is the guest's own
-        assert b"sbx test lab" in curl(rig, "-v", f"https://{HOST}/without").stderr
+        assert b"sbx test lab" in curl(rig, "-v", f"https://{FORGE}/without").stderr
         assert lab.server.header(lab.server.wait("/without")[0], "authorization") == []
     finally:
-        rig.set_secret("openai", CANARIES["openai"])
+        rig.set_secret("github", CANARIES["github"])
 
 
 def test_a_secret_set_anew_is_used_at_once(rig, lab, whole):
