@@ -443,6 +443,17 @@ static void take_head(struct rig_answer *a, struct slice payload, struct arena *
 		(void)!slice_to_cstr(resp.headers.list[at].value, a->reason, sizeof(a->reason));
 }
 
+static void put_body(struct rig_answer *a, struct slice data)
+{
+	if (a->n_body + data.n >= a->size) {
+		a->size = MAX(2 * a->size, a->n_body + data.n + 65536);
+		a->body = xrealloc(a->body, a->size);
+	}
+	memcpy(a->body + a->n_body, data.p, data.n);
+	a->n_body += data.n;
+	a->body[a->n_body] = 0;
+}
+
 bool rig_read_frame(int fd, struct rig_answer *a)
 {
 	static uint8_t head[CANON_FRAME_HEADER], payload[CANON_MAX_HEAD];
@@ -464,10 +475,7 @@ bool rig_read_frame(int fd, struct rig_answer *a)
 		take_head(a, in, &arena);
 		break;
 	case CANON_DATA:
-		a->body = xrealloc(a->body, a->n_body + n + 1);
-		memcpy(a->body + a->n_body, payload, n);
-		a->n_body += n;
-		a->body[a->n_body] = 0;
+		put_body(a, in);
 		break;
 	case CANON_END:
 		assert_int_equal(canon_get_end(in, &arena, &trailers), 0);
@@ -492,6 +500,7 @@ void rig_answer_done(struct rig_answer *a)
 {
 	free(a->body);
 	a->body = NULL;
+	a->n_body = a->size = 0;
 }
 
 /* ---- the server ---- */

@@ -101,7 +101,7 @@ struct rig_answer {
 	uint16_t status;
 	char headers[4096], trailers[512], reason[512];
 	uint8_t *body;
-	size_t n_body;
+	size_t n_body, size; /* of the content, of its memory */
 	bool ended, reset;
 };
 
