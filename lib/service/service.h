@@ -188,16 +188,20 @@ bool service_is_endpoint_host(const struct service *s, const struct service_requ
 
 /*
  * The rule that refuses this method and path, or NULL. Servers disagree about the spelling of paths:
- * upper and lower case, escapes, empty and dot segments, `;` parameters, a slash or an extension at
- * the end all count as the same path. An empty method is one that is not known.
+ * upper and lower case, escapes, empty and "." segments, `;` parameters, a slash or an extension at
+ * the end all count as the same path. service_odd_path refuses a path with a ".." segment in any
+ * spelling, a control character or more than four nested escapes, when there is a rule for any path:
+ * servers disagree about what it is. An empty method is one that is not known.
  */
+extern const struct service_refusal service_odd_path;
 const struct service_refusal *service_refuses_path(
 	const struct service *s, struct slice method, struct slice path);
 /* The same for a header (its name in any case), and for a whole query with its pairs. */
 const struct service_refusal *service_refuses_header(
 	const struct service *s, struct slice name, struct slice value);
 const struct service_refusal *service_refuses_query(const struct service *s, struct slice query);
-/* The captures for this method and path, a bit each; paths are compared as in service_refuses_path. */
+/* The captures for this method and path, a bit each; paths are compared as in service_refuses_path,
+ * and one that service_odd_path refuses has all of them. */
 uint32_t service_captures(const struct service *s, struct slice method, struct slice path);
 /* Whether a query has a field of this name, in any case and spelling. */
 bool service_has_query(struct slice query, const char *name);

@@ -263,6 +263,9 @@ static void test_a_request_that_creates_a_credential_is_refused(void **state)
 		assert_non_null(strstr(rig_result(r, r->n_ids)->text, "rule 'refuse "));
 		assert_non_null(strstr(rig_result(r, r->n_ids)->text, "sbx secret set demo"));
 	}
+	edge = rig_ask(r, &(struct rig_req){.path = "/a//../b"});
+	refused(r, edge, ORIGIN_DENIED_REQUEST, 403);
+	assert_non_null(strstr(rig_result(r, r->n_ids)->text, "'..' segments"));
 	assert_int_equal(r->n_wants, 0);
 	edge = rig_ask(r, &(struct rig_req){.path = "/keys"}); /* GET is another request */
 	(void)rig_expect(r, ORIGIN_WANT);

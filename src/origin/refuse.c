@@ -75,6 +75,12 @@ int refuse_judge(const struct origin *o, const struct exchange *x, char ret_wher
 
 	if (!found)
 		return 0;
+	if (found == &service_odd_path) {
+		(void)snprintf(ret_where, SLOT_MAX_WHERE,
+			"servers disagree about which endpoint this path is ('..' segments, "
+			"control characters, nested escapes); send it in its plain form");
+		return -EPERM;
+	}
 	(void)snprintf(ret_where, SLOT_MAX_WHERE, "rule 'refuse %.100s'", found->rule);
 	say_help(o, "create it on", ret_where);
 	return -EPERM;

@@ -409,7 +409,7 @@ def test_a_foreign_key_does_not_leave_beside_a_custom_credential(rig, lab, mark,
 NEW_KEY = "/api/oauth/claude_cli/create_api_key"
 
 
-@pytest.mark.parametrize("path", [NEW_KEY, "/api//oauth/Claude_CLI/create_api_key/", "/api/oauth/claude_cli/create%5fapi_key", "/x/../api/oauth/claude_cli/create_api_key;a=b"])
+@pytest.mark.parametrize("path", [NEW_KEY, "/api//oauth/Claude_CLI/create_api_key/", "/api/oauth/claude_cli/create%5fapi_key", "/api/oauth/claude_cli/./create_api_key;a=b"])
 @pytest.mark.parametrize("how", ["--http1.1", "--http2"])
 def test_a_request_for_a_new_key_is_refused(rig, lab, mark, path, how):
     """F2: the shipped anthropic.conf; the server would answer with a key that sbx does not know."""
@@ -430,6 +430,16 @@ def test_a_token_inside_a_response_is_captured(rig, lab, mark, coding, how):
     assert fresh.encode() not in body and body.count(b"*" * len(fresh)) >= 3, body
     got(lab, "/repos/o/r", API)
     assert "removed" in mark.wait(kind="credential-use", action="use", host=API)["reason"]
+
+
+@pytest.mark.parametrize("path", ["/x/../api/oauth/claude_cli/create_api_key", "/api/oauth/claude_cli//../create_api_key", "/api/oauth/claude_cli/%20/../create_api_key"])
+@pytest.mark.parametrize("how", ["--http1.1", "--http2"])
+def test_a_path_that_servers_resolve_differently_is_refused(rig, lab, mark, path, how):
+    """W1: what '..' takes away depends on the server, so that no rule can judge such a path."""
+    code, body = status(rig, how, "--path-as-is", "-X", "POST", f"https://{OTHER}{path}")
+    assert code == 403 and b"'..' segments" in body, body
+    assert not lab.server.requests
+    assert "'..' segments" in mark.wait(kind="credential-use", action="refuse", host=OTHER, rule="anthropic")["reason"]
 
 
 def test_sentinels_are_removed_however_often_they_stand(rig, lab):
