@@ -9,15 +9,13 @@
  * Trust    Runs in sbx. The path is the user's. Directories and links in workspaces are the guest's; they
  *          may change at any time, and no decision here depends on them.
  * Owns     cp_dest_done frees the strings.
- * Limits   PATH_MAX bytes a path, CP_DEST_MAX_LINKS links.
- * See      cp_dest_test.c, tests/cli/test_cp.py, lib/share/place.h
+ * Limits   PATH_MAX bytes a path, WALK_MAX_LINKS links.
+ * See      lib/base/walk.h, cp_dest_test.c, tests/cli/test_cp.py, lib/share/place.h
  */
 #pragma once
 
 #include <stddef.h>
 #include "lib/base/err.h"
-
-#define CP_DEST_MAX_LINKS 40
 
 struct cp_dest {
 	char *root; /* the workspace; NULL: outside of all */

@@ -181,7 +181,7 @@ HOLES += [
     Hole("set-user-id-passes", "lib/jail/profiles.c", '"open/no-suid openat/no-suid fchmod/no-suid fchmodat/no-suid fchmodat2/no-suid"',
          '"open openat fchmod fchmodat fchmodat2"'),
     Hole("special-files-pass", "lib/jail/profiles.c", '"mknodat/regular mknodat/no-type"', '"mknodat/regular mknodat/no-type mknodat/fifo mknodat/socket"'),
-    Hole("copy-follows-links", "src/sbx/cp_dest.c", "if (root_of(w) || lstat(", "if (lstat("),
+    Hole("copy-follows-links", "src/sbx/cp_dest.c", "if (root_of(arg, w->at) || lstat(", "if (lstat("),
     Hole("parents-not-held", "lib/share/scaffold.c", "\tif (outer && !outer->ro)\n", "\tif (outer && !outer->ro && false)\n"),
     # a folder of the host beside the workspaces
     Hole("one-folder-more", "lib/share/scaffold.c", "\tr = tree_set_readonly(source);\n",
