@@ -88,3 +88,12 @@ int walk_path(const char *typed, walk_fn *fn, void *arg, struct walk *ret, struc
 		r = step(ret, fn, arg, err);
 	return r;
 }
+
+bool walk_is_in(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	while (n > 0 && dir[n - 1] == '/')
+		n--;
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include "attr.h"
 #include "err.h"
 
@@ -33,3 +34,5 @@ int walk_path(
 	const char *typed, walk_fn *fn, void *arg, struct walk *ret, struct err *err) MUST_CHECK;
 void walk_done(struct walk *w);
 #define AUTO_WALK CLEANUP(walk_done)
+/* Whether `path` is `dir` or below it. Both absolute and normalised. */
+bool walk_is_in(const char *path, const char *dir);

@@ -10,6 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
+#include "lib/base/walk.h"
 
 #define MAGIC 0x46525053u /* "SPRF" */
 #define MAX_FILE (sizeof(struct vault_ref) + 128)
@@ -89,37 +90,71 @@ static bool is_ours(const struct stat *st)
 	       (!(st->st_mode & S_IWGRP) || st->st_gid == 0 || st->st_gid == getegid());
 }
 
-/* Each directory on the way, too: who can write there can put another program in its place. */
-static int check_path(const char *real, const char *program, struct err *err)
+void run_ref_seen_done(struct run_ref_seen *seen)
 {
-	AUTO_FREE char *path = xstrdup(real);
-	struct stat st;
-
-	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || access(path, X_OK) < 0)
-		return err_set(err, -EINVAL, "%s is not a program", program);
-	if (!is_ours(&st))
-		return err_set(err, -EPERM, "another user can change %s", program);
-	for (char *slash = strrchr(path, '/'); slash; slash = strrchr(path, '/')) {
-		slash[slash == path] = '\0'; /* keeps the first one */
-		if (stat(path, &st) < 0)
-			return err_errno(err, -errno, "checking %s", path);
-		if (!is_ours(&st) && !(st.st_mode & S_ISVTX))
-			return err_set(err, -EPERM, "another user can replace %s: it can write %s",
-				program, path);
-		if (!path[1])
-			break;
-	}
-	return 0;
+	for (size_t i = 0; i < seen->n; i++)
+		free(seen->path[i]);
+	seen->n = 0;
 }
 
-int run_ref_check(const struct vault_ref *ref, struct err *err)
+/* Who can write to a directory on the way, or owns an entry of one like /tmp, can put another program
+ * in its place. The mode of a link says nothing, and a sticky directory protects our entries. */
+static bool is_safe(const struct stat *st)
 {
-	AUTO_FREE char *real = realpath(ref->program, NULL);
+	bool is_sticky = S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX);
+
+	if (S_ISLNK(st->st_mode) || is_sticky)
+		return st->st_uid == 0 || st->st_uid == geteuid();
+	return is_ours(st);
+}
+
+static const char *what_others_can(mode_t mode)
+{
+	return S_ISDIR(mode) ? "replace what is in" : S_ISLNK(mode) ? "replace the link" : "change";
+}
+
+static int visit(
+	void *arg, const struct walk *w, const char *next, const char *after, struct err *err)
+{
+	struct run_ref_seen *seen = arg;
+	struct stat st;
+
+	if (lstat(next, &st) < 0)
+		return err_errno(err, -errno, "checking %s", next);
+	if (seen->n == RUN_REF_MAX_SEEN)
+		return err_set(err, -ELOOP, "the path has too many components");
+	seen->path[seen->n++] = xstrdup(next);
+	if (!is_safe(&st))
+		return err_set(
+			err, -EPERM, "another user can %s %s", what_others_can(st.st_mode), next);
+	return S_ISLNK(st.st_mode);
+}
+
+/* The root directory has no name that walk_path could visit. */
+static int check_root(struct err *err)
+{
+	struct stat st;
+
+	return stat("/", &st) == 0 && is_safe(&st)
+		       ? 0
+		       : err_set(err, -EPERM, "another user can replace what is in /");
+}
+
+int run_ref_check(const struct vault_ref *ref, struct run_ref_seen *ret, struct err *err)
+{
 	const char *name = strrchr(ref->program, '/');
+	AUTO_WALK struct walk w = {0};
+	struct stat st;
+	int r = check_root(err);
 
 	if (ref->kind == VAULT_REF_DOCKER && (!name || !str_starts(name, "/docker-credential-")))
 		return err_set(err, -EINVAL, "%s is not a docker-credential program", ref->program);
-	if (!real)
-		return err_errno(err, -errno, "the program %s cannot be used", ref->program);
-	return check_path(real, ref->program, err);
+	if (r == 0)
+		r = walk_path(ref->program, visit, ret, &w, err);
+	if (r < 0)
+		return r;
+	if (ref->program[0] != '/' || stat(w.at, &st) < 0 || !S_ISREG(st.st_mode) ||
+		access(ref->program, X_OK) < 0)
+		return err_set(err, -EINVAL, "%s is not a program", ref->program);
+	return 0;
 }

@@ -7,19 +7,35 @@
  *          0700, files 0600, replaced in one step.
  * Trust    Written by sbxd from a request of the user, read by sbx-vault-run. A file that does not
  *          decode, or is of another serial, counts as missing.
- * Limits   VAULT_MAX_PROGRAM, VAULT_MAX_ARGS.
- * See      run_chan.h, run_ref_test.c
+ * Limits   VAULT_MAX_PROGRAM, VAULT_MAX_ARGS, RUN_REF_MAX_SEEN components of a path.
+ * See      run_chan.h, run_places.h, lib/base/walk.h, run_ref_test.c
  */
 #pragma once
 
 #include "lib/base/err.h"
 #include "vault_chan.h"
 
+#define RUN_REF_MAX_SEEN 256
+
 int run_ref_save(uint64_t serial, const struct vault_ref *ref, struct err *err) MUST_CHECK;
 /* -ENOENT when nothing is registered. */
 int run_ref_load(uint64_t serial, struct vault_ref *ret, struct err *err) MUST_CHECK;
 /* Removes every file whose serial is not one of these, and the directory with the last one. */
 void run_ref_keep(const uint64_t *serials, size_t n);
-/* Whether the program may be executed for a credential: a regular file that no other user can write,
- * nor replace in its directory; a docker reference only /.../docker-credential-NAME. */
-int run_ref_check(const struct vault_ref *ref, struct err *err) MUST_CHECK;
+
+/* Every directory, link and file that the path of a program depends on, links before it followed. */
+struct run_ref_seen {
+	char *path[RUN_REF_MAX_SEEN];
+	size_t n;
+};
+
+void run_ref_seen_done(struct run_ref_seen *seen);
+#define AUTO_SEEN CLEANUP(run_ref_seen_done)
+/*
+ * Whether the program may be executed for a credential: a regular file that no other user can write,
+ * nor replace in its directory, nor lead elsewhere by a link on the way; a docker reference only
+ * /.../docker-credential-NAME. *ret must be all zero. Whether a guest can write to what was seen is the
+ * caller's to find out (run_places.h).
+ */
+int run_ref_check(
+	const struct vault_ref *ref, struct run_ref_seen *ret, struct err *err) MUST_CHECK;

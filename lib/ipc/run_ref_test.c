@@ -87,10 +87,11 @@ static void test_keep(void **state)
 
 static int check(enum vault_ref_kind kind, const char *program)
 {
+	AUTO_SEEN struct run_ref_seen seen = {0};
 	struct vault_ref r = {.kind = kind};
 
 	(void)snprintf(r.program, sizeof(r.program), "%s", program);
-	return run_ref_check(&r, NULL);
+	return run_ref_check(&r, &seen, NULL);
 }
 
 static void test_check(void **state)
@@ -112,6 +113,50 @@ static void test_check(void **state)
 	assert_int_equal(check(VAULT_REF_DOCKER, link), -EPERM); /* what it leads to counts */
 }
 
+/* A link decides what is executed: who can replace it has no need to change the program. */
+static void test_a_link_that_another_user_can_replace(void **state)
+{
+	AUTO_FREE char *open = xasprintf("%s/open", dir), *link = xasprintf("%s/get", open);
+	AUTO_FREE char *typed = xasprintf("%s/first", dir), *up = xasprintf("%s/../first", open);
+
+	assert_int_equal(mkdir(open, 0700), 0);
+	assert_int_equal(symlink("/bin/sh", link), 0);
+	assert_int_equal(symlink("open/get", typed), 0);
+	assert_int_equal(check(VAULT_REF_WHOLE, typed), 0);
+	assert_int_equal(chmod(open, 0777), 0);
+	assert_int_equal(check(VAULT_REF_WHOLE, link), -EPERM);
+	assert_int_equal(check(VAULT_REF_WHOLE, typed), -EPERM);
+	assert_int_equal(
+		check(VAULT_REF_WHOLE, up), -EPERM); /* a directory that ".." leaves again */
+	assert_int_equal(chmod(open, 01777), 0);
+	assert_int_equal(check(VAULT_REF_WHOLE, link), 0); /* like /tmp: our link stays ours */
+}
+
+static bool is_seen(const struct run_ref_seen *seen, const char *path)
+{
+	for (size_t i = 0; i < seen->n; i++)
+		if (strcmp(seen->path[i], path) == 0)
+			return true;
+	return false;
+}
+
+static void test_everything_on_the_way_is_seen(void **state)
+{
+	AUTO_FREE char *link = xasprintf("%s/one", dir), *next = xasprintf("%s/two", dir);
+	AUTO_FREE char *real = realpath("/bin/sh", NULL);
+	AUTO_SEEN struct run_ref_seen seen = {0};
+	struct vault_ref r = {.kind = VAULT_REF_WHOLE};
+
+	(void)snprintf(r.program, sizeof(r.program), "%s", link);
+	assert_int_equal(symlink(next, link), 0);
+	assert_int_equal(symlink(real, next), 0);
+	assert_int_equal(run_ref_check(&r, &seen, NULL), 0);
+	assert_true(is_seen(&seen, dir));
+	assert_true(is_seen(&seen, link));
+	assert_true(is_seen(&seen, next));
+	assert_true(is_seen(&seen, real));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +164,8 @@ int main(void)
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_keep),
 		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_a_link_that_another_user_can_replace),
+		cmocka_unit_test(test_everything_on_the_way_is_seen),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -13,6 +13,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
+#include "lib/base/walk.h"
 
 /* Directories of the home that hold keys, tokens or programs that run at the next login. */
 static const char *const private_dirs[] = {
@@ -20,11 +21,7 @@ static const char *const private_dirs[] = {
 
 bool place_is_in(const char *path, const char *dir)
 {
-	size_t n = strlen(dir);
-
-	while (n > 0 && dir[n - 1] == '/')
-		n--;
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+	return walk_is_in(path, dir);
 }
 
 int place_resolve(const char *path, char **ret_real, struct err *err)

@@ -10,6 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
+#include "lib/ipc/run_places.h"
 #include "lib/settings/settings.h"
 #include "lib/share/place.h"
 #include "ports.h"
@@ -17,6 +18,7 @@
 #include "sbxd.h"
 #include "scope.h"
 #include "templates.h"
+#include "vault_link.h"
 
 #define DELETE_MS 60000
 
@@ -189,6 +191,7 @@ static int insert(struct sbxd *d, const struct spec *spec, struct err *err)
 		.action = "create",
 		.sandbox = spec->name,
 		.reason = reason};
+	AUTO_ROW struct store_row taken = {0};
 	int r = check_free(d, spec->name, NULL, err);
 
 	if (r == 0)
@@ -196,8 +199,14 @@ static int insert(struct sbxd *d, const struct spec *spec, struct err *err)
 	if (r == 0)
 		r = ports_prepare(d, &(struct spec){0}, spec, err);
 	if (r == 0)
+		r = ref_places_save(spec, err);
+	if (r == 0)
 		r = journal_append(d, &e, err);
-	return r < 0 ? r : store_insert(d->store, spec, clock_wall_ms(), err);
+	if (r == 0)
+		r = store_insert(d->store, spec, clock_wall_ms(), err);
+	if (r < 0 && store_get(d->store, spec->id, &taken, NULL) == -ENOENT)
+		run_places_remove(spec->id);
+	return r;
 }
 
 void api_create(struct sbxd *d, struct conn *c, const struct api_request *req)

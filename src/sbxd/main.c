@@ -15,6 +15,7 @@
 #include "listen.h"
 #include "sbxd.h"
 #include "templates.h"
+#include "vault_link.h"
 
 static struct sbxd sbxd;
 
@@ -104,6 +105,8 @@ static void set_up(struct sbxd *d)
 	pool_sweep(d);
 	jail_cgroup_sweep(NULL);
 	if (keepers_adopt(d, &err) < 0)
+		die("%s", err_text(&err, -EIO));
+	if (ref_places_open(d, &err) < 0)
 		die("%s", err_text(&err, -EIO));
 	templates_pin_all(d);
 	images_collect();

@@ -113,8 +113,13 @@ void vault_link_on_timer(struct sbxd *d);
 /* vault_spawn.c: starts sbx-vault-run with the listener and its end of our channel, and gives its pidfd. */
 int vault_spawn(int listener, int channel, struct err *err) MUST_CHECK;
 
-/* ref_check.c: whether a program may be registered: see run_ref_check; and not one in a workspace. */
+/* ref_check.c: whether a program may be registered: see run_ref_check; and no part of its path in a
+ * writable workspace. */
 int ref_check(struct sbxd *d, const struct vault_ref *ref, struct err *err) MUST_CHECK;
+/* Writes down what the guest of this sandbox can write, before it is in the registry. */
+int ref_places_save(const struct spec *spec, struct err *err) MUST_CHECK;
+/* The same for all sandboxes, when sbxd starts. */
+int ref_places_open(struct sbxd *d, struct err *err) MUST_CHECK;
 
 /* vault_channels.c: a keeper wants a channel to the vault. */
 void vault_link_on_want(struct sbxd *d, struct keeper *k);

@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
+#include "lib/ipc/run_places.h"
 #include "sbxd.h"
 #include "templates.h"
 
@@ -184,6 +185,8 @@ void wipe_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
 	free_wipe(d, w);
 	if (ok && store_forget(d->store, id, &err) < 0)
 		log_error("%s", err.text);
+	else if (ok)
+		run_places_remove(id);
 	if (ok)
 		templates_collect(d);
 	run_next(d);

@@ -13,7 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
-#include "lib/ipc/run_ref.h"
+#include "lib/ipc/run_places.h"
 
 #define CREDS_PROGRAM "/usr/bin/systemd-creds"
 #define MAX_ENV 32
@@ -120,6 +120,7 @@ static char *program_of(const struct plan *p)
 /* The vault names a serial, and gets what the user registered for it or nothing. */
 static int make_plan(const struct run *run, struct plan *ret)
 {
+	AUTO_SEEN struct run_ref_seen seen = {0};
 	struct err err = {0};
 	int r = 0;
 
@@ -127,7 +128,9 @@ static int make_plan(const struct run *run, struct plan *ret)
 	if (run->kind == RUN_REF)
 		r = run_ref_load(run->serial, &ret->ref, &err);
 	if (r == 0 && run->kind == RUN_REF && access(ret->ref.program, X_OK) == 0)
-		r = run_ref_check(&ret->ref, &err);
+		r = run_ref_check(&ret->ref, &seen, &err);
+	if (r == 0 && seen.n)
+		r = run_places_check(&seen, &err);
 	if (r < 0)
 		log_warn("a program for credential %llu is not executed: %s",
 			(unsigned long long)run->serial, err_text(&err, r));

@@ -14,7 +14,7 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
-#include "lib/ipc/run_ref.h"
+#include "lib/ipc/run_places.h"
 
 static struct run_table table;
 static struct run run;
@@ -31,7 +31,8 @@ static int start(uint32_t id)
 
 static int make_dir(void **state)
 {
-	return mkdtemp(dir) ? setenv("XDG_STATE_HOME", dir, 1) : -1;
+	return mkdtemp(dir) && setenv("XDG_STATE_HOME", dir, 1) == 0 ? run_places_prepare(NULL)
+								     : -1;
 }
 
 static int remove_dir(void **state)
@@ -172,6 +173,25 @@ static void test_one_that_others_can_change(void **state)
 	assert_int_equal(chmod(dir, 0700), 0);
 }
 
+/* A sandbox may have come after the program was registered, and its guest may have made the link. */
+static void test_one_that_a_guest_can_replace(void **state)
+{
+	AUTO_FREE char *work = xasprintf("%s/work", dir);
+	const char *const dirs[] = {work};
+
+	(void)snprintf(ref.program, sizeof(ref.program), "%s/get", work);
+	ref.n_args = 0;
+	assert_int_equal(mkdir(work, 0700), 0);
+	assert_int_equal(symlink("/bin/true", ref.program), 0);
+	assert_int_equal(start(1), 0);
+	assert_int_equal(wait_end(1), 0);
+	assert_int_equal(run_places_save("0123456789ab", dirs, 1, NULL), 0);
+	assert_int_equal(start(2), -EPERM);
+	run_places_remove("0123456789ab");
+	assert_int_equal(start(3), 0);
+	assert_int_equal(wait_end(3), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -184,6 +204,7 @@ int main(void)
 		TEST(test_only_what_is_registered),
 		TEST(test_docker_is_docker),
 		TEST(test_one_that_others_can_change),
+		TEST(test_one_that_a_guest_can_replace),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

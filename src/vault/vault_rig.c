@@ -17,7 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
-#include "lib/ipc/run_ref.h"
+#include "lib/ipc/run_places.h"
 
 #define WAIT_MS 40000
 
@@ -106,6 +106,7 @@ struct rig *rig_new(const char *const *args)
 	(void)snprintf(r->dir, sizeof(r->dir), "/tmp/sbx-vault-XXXXXX");
 	assert_non_null(mkdtemp(r->dir));
 	assert_int_equal(setenv("XDG_STATE_HOME", r->dir, 1), 0);
+	assert_int_equal(run_places_prepare(NULL), 0); /* as sbxd does */
 	(void)snprintf(path, sizeof(path), "%s/libexec", r->dir);
 	assert_int_equal(mkdir(path, 0755), 0);
 	(void)snprintf(path, sizeof(path), "%s/log", r->dir);

@@ -503,6 +503,38 @@ def test_a_program_in_a_workspace_is_refused(vault):
     assert not programs.exists()
 
 
+def test_a_link_in_a_workspace_is_no_program(vault):
+    """W2: the guest can replace the link by a program of its own."""
+    vault.create("demo", str(vault.work))
+    get = vault.work / "get"
+    get.symlink_to("/usr/bin/true")
+    bin = vault.work / ".venv/bin"
+    bin.mkdir(parents=True)
+    (bin / "python").symlink_to("/usr/bin/python3")
+    through = vault.root / "through"
+    through.symlink_to(bin)
+    for program, env in ((str(get), {}), ("python -m keyring", {"PATH": f"{bin}:{vault.env['PATH']}"}), (str(through / "python"), {}),
+                         (f"{vault.work}/../through/../bin/python", {})):
+        p = vault.sbx("secret", "set", "-f", "github", "--command", program, env=env, check=1)
+        assert "workspace of the sandbox 'demo'" in p.stderr, (program, p.stderr)
+    assert not list((vault.root / "state/sbx/programs").glob("*"))
+
+
+def test_what_a_guest_can_write_is_known_at_each_execution(vault):
+    """sbx-vault-run reads it: a workspace may come after the program was registered."""
+    other = vault.root / "other"
+    other.mkdir()
+    vault.create("demo", str(vault.work), f"{other}:ro")
+    files = list((vault.root / "state/sbx/writable").iterdir())
+    assert [f.read_bytes() for f in files] == [str(vault.work).encode() + b"\0"]
+    vault.sbx("rm", "-f", "demo", check=0)
+    for _ in range(50):
+        if not files[0].exists():
+            break
+        time.sleep(0.1)
+    assert not files[0].exists()
+
+
 def test_services(vault):
     p = vault.sbx("secret", "services", check=0)
     assert "anthropic" in p.stdout and "ANTHROPIC_API_KEY" in p.stdout

@@ -167,7 +167,7 @@ MUTATIONS += [
     hole("template-name", "src/sbx/cmd_template_save.c", "\tif (!is_taken(name, old) || strcmp(was, id) == 0)\n", "\tif (!is_taken(name, old) || strcmp(was, id) == 0 || name[0])\n",
          ("host/template-name",)),
     hole("import-hides", "src/sbx/cmd_policy_whole.c", "\tfor (size_t i = 0; i < d.n_wide; i++)\n", "\tfor (size_t i = 0; i < d.n_wide && !d.n_added; i++)\n", ("host/import-shows-wide",)),
-    hole("command-anywhere", "src/sbxd/ref_check.c", "if (!w->ro && lies_in(s->program, w->host))", "if (!w->host[0] && lies_in(s->program, w->host))",
+    hole("command-anywhere", "src/sbxd/ref_check.c", "if (walk_is_in(l->seen.path[i], w->host))", "if (!w->host[0] && walk_is_in(l->seen.path[i], w->host))",
          ("host/command-in-workspace",)),
     hole("listens", LINK, "\tk->listen_fd = TAKE_FD(fd);\n", "\tk->listen_fd = TAKE_FD(fd);\n" + LISTEN, ("host/tcp-listeners", "host/udp-sockets", "host/abstract-sockets")),
     hole("api-anybody", "src/sbxd/conn.c", " && uc.uid == geteuid();", ";", ("host/api-other-user",)),

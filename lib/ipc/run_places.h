@@ -1,0 +1,25 @@
+/*
+ * run_places - the directories that guests can write, for the programs of credentials.
+ *
+ * How      sbxd writes state/writable/ID with the writable workspaces of each sandbox before the sandbox
+ *          is in the registry, and removes the file after it has left. sbx-vault-run reads all of them
+ *          each time before it executes a program of the user: a workspace may have come after the
+ *          program was registered. Directory 0700, files 0600, replaced in one step.
+ * Trust    Written by sbxd, read by sbx-vault-run. A list that cannot be read refuses every program.
+ * Limits   RUN_PLACES_MAX_BYTES a sandbox.
+ * See      run_ref.h, run_places_test.c
+ */
+#pragma once
+
+#include "run_ref.h"
+
+#define RUN_PLACES_MAX_BYTES (1024 * 1024)
+
+/* Makes the directory. */
+int run_places_prepare(struct err *err) MUST_CHECK;
+int run_places_save(const char *id, const char *const *dirs, size_t n, struct err *err) MUST_CHECK;
+void run_places_remove(const char *id);
+/* Removes every file whose id `is_known` does not know. */
+void run_places_keep(bool (*is_known)(void *arg, const char *id), void *arg);
+/* -EPERM when one of the paths is in one of the directories. */
+int run_places_check(const struct run_ref_seen *seen, struct err *err) MUST_CHECK;
