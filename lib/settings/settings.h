@@ -92,3 +92,6 @@ int settings_accel(const struct settings *s, const char **ret, struct err *err) 
 
 /* Sets (or with value NULL unsets) one key in the file. A broken file is not touched. */
 int settings_change(enum settings_id id, const char *value, struct err *err) MUST_CHECK;
+/* The same with the open file that a value names (network.extra-ca): the path is not opened again. */
+int settings_change_with(
+	enum settings_id id, const char *value, int fd, struct err *err) MUST_CHECK;

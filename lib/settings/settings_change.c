@@ -85,6 +85,19 @@ char *settings_rewrite(struct slice old, const char *key, const char *value)
 
 int settings_change(enum settings_id id, const char *value, struct err *err)
 {
+	AUTO_CLOSE int fd = -1;
+	int r = 0;
+
+	if (id == SETTINGS_NETWORK_EXTRA_CA && value && value[0]) {
+		r = settings_check_value(id, value, err);
+		fd = r < 0 ? r : settings_net_open_ca(value, err);
+		r = fd < 0 ? fd : 0;
+	}
+	return r < 0 ? r : settings_change_with(id, value, fd, err);
+}
+
+int settings_change_with(enum settings_id id, const char *value, int fd, struct err *err)
+{
 	AUTO_FREE char *path = paths_get(PATHS_CONFIG, "settings.conf");
 	AUTO_FREE char *old = NULL, *new = NULL;
 	AUTO_SETTINGS struct settings now = {0};
@@ -109,7 +122,7 @@ int settings_change(enum settings_id id, const char *value, struct err *err)
 		return err_set(
 			err, -EFBIG, "%s would be larger than %d bytes", path, SETTINGS_MAX_BYTES);
 	if (id == SETTINGS_NETWORK_EXTRA_CA)
-		r = settings_net_copy_ca(value ? value : "", err);
+		r = settings_net_copy_ca(value ? value : "", fd, err);
 	if (r < 0)
 		return r;
 	return file_save(path, slice_from_str(new), err);

@@ -167,7 +167,16 @@ char *settings_net_ca_copy(void)
 	return paths_get(PATHS_CONFIG, "extra-ca.pem");
 }
 
-int settings_net_copy_ca(const char *path, struct err *err)
+int settings_net_open_ca(const char *path, struct err *err)
+{
+	int fd = file_open(path, err);
+
+	if (fd == -ENOENT)
+		return err_set(err, fd, "network.extra-ca: %s does not exist", path);
+	return fd < 0 ? err_wrap(err, fd, "network.extra-ca") : fd;
+}
+
+int settings_net_copy_ca(const char *path, int fd, struct err *err)
 {
 	AUTO_FREE char *text = NULL, *copy = NULL, *to = settings_net_ca_copy();
 	size_t n;
@@ -176,9 +185,7 @@ int settings_net_copy_ca(const char *path, struct err *err)
 	if (!path[0])
 		return unlink(to) < 0 && errno != ENOENT ? err_errno(err, -errno, "removing %s", to)
 							 : 0;
-	r = file_load(path, MAX_CA_BYTES, &text, &n, err);
-	if (r == -ENOENT)
-		return err_set(err, r, "network.extra-ca: %s does not exist", path);
+	r = file_read(fd, path, MAX_CA_BYTES, &text, &n, err);
 	if (r < 0)
 		return err_wrap(err, r, "network.extra-ca");
 	if (!strstr(text, "-----BEGIN CERTIFICATE-----"))

@@ -139,6 +139,30 @@ static void extra_ca_is_copied_when_set(void **state)
 	assert_int_equal(system(rm), 0);
 }
 
+/* The guest exchanges the file after it was checked. */
+static void extra_ca_is_read_from_the_file_that_was_checked(void **state)
+{
+	char dir[] = "/tmp/settings_net_test.XXXXXX";
+	AUTO_FREE char *ca = NULL, *rm = NULL, *text = NULL;
+	AUTO_CLOSE int fd = -1;
+	struct err err = {0};
+	size_t n;
+
+	assert_non_null(mkdtemp(dir));
+	setenv("XDG_CONFIG_HOME", dir, 1);
+	ca = xasprintf("%s/ca.pem", dir);
+	assert_int_equal(settings_net_open_ca(ca, &err), -ENOENT);
+	assert_int_equal(file_save(ca, slice_from_str("-----BEGIN CERTIFICATE-----\n"), NULL), 0);
+	fd = settings_net_open_ca(ca, &err);
+	assert_true(fd >= 0);
+	assert_int_equal(file_save(ca, slice_from_str("-----BEGIN CERTIFICATE-----\nb"), NULL), 0);
+	assert_int_equal(settings_change_with(SETTINGS_NETWORK_EXTRA_CA, ca, fd, &err), 0);
+	assert_int_equal(settings_net_load_ca(ca, &text, &n, &err), 0);
+	assert_string_equal(text, "-----BEGIN CERTIFICATE-----\n");
+	rm = xasprintf("rm -r %s", dir);
+	assert_int_equal(system(rm), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +171,7 @@ int main(void)
 		cmocka_unit_test(wrong_values_are_named),
 		cmocka_unit_test(there_is_a_limit_of_entries),
 		cmocka_unit_test(extra_ca_is_copied_when_set),
+		cmocka_unit_test(extra_ca_is_read_from_the_file_that_was_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,14 @@
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "lib/base/fd.h"
 #include "lib/base/mem.h"
+#include "lib/base/walk.h"
 #include "lib/settings/settings_net.h"
 #include "lib/base/str.h"
 #include "lib/sshagent/sha256.h"
@@ -62,47 +67,74 @@ static void tell(const char *path)
 		ui_warning("what runs was not told: %s", err_text(&p.err, r));
 }
 
-static bool is_inside(const char *path, const char *folder)
-{
-	size_t n = strlen(folder);
+struct shares {
+	const json_t *sandboxes;
+	struct problem *p;
+};
 
-	return n && strncmp(path, folder, n) == 0 && (path[n] == '/' || !path[n]);
-}
-
-static int refuse_shared(
-	const json_t *sandbox, const char *list, const char *path, struct problem *p)
+static int refuse_in(const json_t *sandbox, const char *list, const char *next, const char *after,
+	struct problem *p)
 {
 	const json_t *shares = json_object_get(sandbox, list);
 
 	for (size_t i = 0; i < json_array_size(shares); i++) {
 		const char *host = api_str(json_array_get(shares, i), "host");
 
-		if (is_inside(path, host))
+		if (host[0] && walk_is_in(next, host))
 			return err_set(&p->err, -EPERM,
-				"network.extra-ca: %s is inside %s, which sandbox '%s' shares: a "
+				"network.extra-ca: %s%s is inside %s, which sandbox '%s' shares: a "
 				"guest could write the file",
-				path, host, api_str(sandbox, "name"));
+				next, after, host, api_str(sandbox, "name"));
 	}
 	return 0;
 }
 
-/* A certificate authority that a guest wrote could pass for every server. */
-static int check_not_shared(const char *value, struct problem *p)
+/* A directory, link or file of the path. */
+static int visit(
+	void *arg, const struct walk *w, const char *next, const char *after, struct err *err)
 {
-	AUTO_FREE char *path = value[0] ? realpath(value, NULL) : NULL;
-	AUTO_JSON json_t *whole = NULL;
-	const json_t *s;
+	const struct shares *s = arg;
+	const json_t *sandbox;
+	struct stat st;
 	size_t i;
-	int r = path ? sandbox_list(&whole, p) : 0;
+	int r = 0;
 
-	json_array_foreach(whole, i, s)
+	json_array_foreach(s->sandboxes, i, sandbox)
 	{
 		if (r == 0)
-			r = refuse_shared(s, "workspaces", path, p);
+			r = refuse_in(sandbox, "workspaces", next, after, s->p);
 		if (r == 0)
-			r = refuse_shared(s, "mounts", path, p);
+			r = refuse_in(sandbox, "mounts", next, after, s->p);
 	}
-	return r;
+	return r < 0 ? r : lstat(next, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* A certificate authority that a guest wrote could pass for every server. The path is followed once more
+ * behind the open file: a guest can exchange what is in its workspace at any time, and nothing else. */
+static int check_not_shared(const char *path, int fd, struct problem *p)
+{
+	AUTO_JSON json_t *whole = NULL;
+	AUTO_WALK struct walk typed = {0}, opened = {0};
+	AUTO_FREE char *link = xasprintf("/proc/self/fd/%d", fd);
+	struct shares s = {.p = p};
+	char at[PATH_MAX];
+	ssize_t n = readlink(link, at, sizeof(at) - 1);
+	int r = n < 0 ? err_errno(&p->err, -errno, "network.extra-ca") : sandbox_list(&whole, p);
+
+	if (r < 0)
+		return r;
+	at[n] = '\0';
+	s.sandboxes = whole;
+	r = walk_path(path, visit, &s, &typed, &p->err);
+	return r < 0 ? r : walk_path(at, visit, &s, &opened, &p->err);
+}
+
+static int change_ca(const char *value, struct problem *p)
+{
+	AUTO_CLOSE int fd = settings_net_open_ca(value, &p->err);
+	int r = fd < 0 ? fd : check_not_shared(value, fd, p);
+
+	return r < 0 ? r : settings_change_with(SETTINGS_NETWORK_EXTRA_CA, value, fd, &p->err);
 }
 
 static int change(const struct opts *o, const char *value)
@@ -118,9 +150,9 @@ static int change(const struct opts *o, const char *value)
 		r = settings_check_value(id, value, &p.err);
 	if (r < 0)
 		return ui_problem(&p, problem_usage(&p, r, "settings set"));
-	r = value && id == SETTINGS_NETWORK_EXTRA_CA ? check_not_shared(value, &p) : 0;
-	if (r == 0)
-		r = settings_change(id, value, &p.err);
+	r = value && value[0] && id == SETTINGS_NETWORK_EXTRA_CA
+		    ? change_ca(value, &p)
+		    : settings_change(id, value, &p.err);
 	if (r < 0)
 		return ui_problem(&p, r);
 	path = whom_to_tell(settings_keys[id].name);

@@ -464,6 +464,11 @@ def test_extra_ca_is_copied_and_a_shared_folder_is_refused(inst):
     for path in (shared, inst.root / "link.pem"):
         p = inst.sbx("settings", "set", "network.extra-ca", path, check=1)
         assert f"{shared} is inside {inst.work}, which sandbox 'demo' shares" in p.stderr
+    # W3: what the guest's link leads to now is not what it leads to next
+    planted = inst.work / "planted.pem"
+    planted.symlink_to(own)
+    p = inst.sbx("settings", "set", "network.extra-ca", planted, check=1)
+    assert f"{planted} is inside {inst.work}, which sandbox 'demo' shares" in p.stderr
     assert inst.sbx("settings", "get", "network.extra-ca", check=0).stdout == "\n"
     inst.sbx("settings", "set", "network.extra-ca", own, check=0)
     own.unlink()
