@@ -236,7 +236,7 @@ static void test_without_a_value_nothing_is_added_and_nobody_elses_passes(void *
 
 static const char refusing_service[] =
 	"service 1\nname demo\nabout Demo\nenv DEMO_KEY " RIG_SENTINEL "\n"
-	"refuse POST /keys\nrefuse query Action AssumeRole*\n"
+	"refuse POST /keys\nrefuse GET /list\nrefuse query Action AssumeRole*\n"
 	"refuse header x-amz-target *.GetSecretValue\n"
 	"slot api\nhost api.example.com:443\nheader authorization Bearer %s\nend\n";
 
@@ -250,6 +250,15 @@ static void test_a_request_that_creates_a_credential_is_refused(void **state)
 		{.path = "/keys", .headers = "x-http-method-override: POST\n"},
 		{.path = "/keys", .query = "_method=post"},
 		{.path = "/keys", .query = "_meth%6fd=post"},
+		{.path = "/keys", .headers = "x_http_method_override: POST\n"},
+		{.path = "/keys", .query = "%24httpMethod=POST"},
+		{.method = "POST",
+			.path = "/list",
+			.headers = "content-type: Application/x-www-form-urlencoded; a=b\n"},
+		{.method = "POST",
+			.path = "/list",
+			.headers = "content-type: multipart/form-data\n"},
+		{.method = "POST", .path = "/list"},
 		{.query = "Action=AssumeRole"},
 		{.headers = "x-amz-target: secretsmanager.GetSecretValue\n"},
 	};
@@ -268,6 +277,14 @@ static void test_a_request_that_creates_a_credential_is_refused(void **state)
 	assert_non_null(strstr(rig_result(r, r->n_ids)->text, "'..' segments"));
 	assert_int_equal(r->n_wants, 0);
 	edge = rig_ask(r, &(struct rig_req){.path = "/keys"}); /* GET is another request */
+	(void)rig_expect(r, ORIGIN_WANT);
+	(void)close(edge);
+	rig_free(r);
+	r = rig_start(NULL);
+	rig_up_as(r, RIG_HOST, ORIGIN_HAS_SECRET, refusing_service);
+	edge = rig_ask(r, &(struct rig_req){.method = "POST",
+				  .path = "/list",
+				  .headers = "content-type: application/json\n"});
 	(void)rig_expect(r, ORIGIN_WANT);
 	(void)close(edge);
 	rig_free(r);

@@ -5,17 +5,60 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Frameworks let these replace the method of the request line. */
-static bool overrides_method(const struct http_req *req)
+/* Gateways that make variables of headers read x_http_method as x-http-method. */
+static bool is_name(struct slice name, const char *want)
 {
-	static const char *const names[] = {
+	if (name.n != strlen(want))
+		return false;
+	for (size_t i = 0; i < name.n; i++)
+		if ((name.p[i] == '_' ? '-' : name.p[i]) != (uint8_t)want[i])
+			return false;
+	return true;
+}
+
+/* Frameworks let these replace the method of the request line. */
+static bool has_override(const struct http_req *req)
+{
+	static const char *const headers[] = {
 		"x-http-method-override", "x-http-method", "x-method-override"};
+	static const char *const fields[] = {"_method", "$httpMethod", "x-http-method-override"};
 
 	for (size_t i = 0; i < req->headers.n; i++)
-		for (size_t k = 0; k < ARRAY_LEN(names); k++)
-			if (slice_eq_str(req->headers.list[i].name, names[k]))
+		for (size_t k = 0; k < ARRAY_LEN(headers); k++)
+			if (is_name(req->headers.list[i].name, headers[k]))
 				return true;
-	return service_has_query(req->query, "_method");
+	for (size_t k = 0; k < ARRAY_LEN(fields); k++)
+		if (service_has_query(req->query, fields[k]))
+			return true;
+	return false;
+}
+
+/* A form may have a field `_method`, and its content is not read. Without a type it may be a form. */
+static bool may_be_form(const struct http_req *req)
+{
+	static const char *const forms[] = {"application/x-www-form-urlencoded", "multipart/"};
+	bool has_type = false;
+
+	if (!canon_text_eq_fold(req->method, "post"))
+		return false;
+	for (size_t i = 0; i < req->headers.n; i++) {
+		const struct http_header *h = &req->headers.list[i];
+
+		if (!is_name(h->name, "content-type"))
+			continue;
+		has_type = true;
+		for (size_t k = 0; k < ARRAY_LEN(forms); k++)
+			if (h->value.n >= strlen(forms[k]) &&
+				canon_text_eq_fold(
+					slice_of(h->value.p, strlen(forms[k])), forms[k]))
+				return true;
+	}
+	return !has_type;
+}
+
+static bool overrides_method(const struct http_req *req)
+{
+	return has_override(req) || may_be_form(req);
 }
 
 /* Empty: it may be any. */
