@@ -364,6 +364,30 @@ static void test_a_websocket_frame_that_was_never_agreed_on_ends_it(void **state
 	}
 }
 
+/* A host with a login and no value yet: a frame that is compressed ends the websocket, so that no
+ * compression may be agreed on. */
+static void test_a_websocket_without_a_value(void **state)
+{
+	struct rig *r = rig_start(NULL);
+	struct rig_answer a = {0};
+	char buf[8] = "";
+	SSL *ssl;
+	int edge;
+
+	rig_up(r, RIG_HOST, 0);
+	edge = rig_ask(r, &websocket);
+	ssl = rig_serve(r);
+	assert_true(rig_read_http(ssl, head, sizeof(head)));
+	assert_int_equal(rig_count(head, "sec-websocket-key"), 1);
+	assert_int_equal(rig_count(head, "permessage-deflate"), 0);
+	rig_write(ssl, SWITCHES "\x81\x05"
+				"hello");
+	assert_true(rig_read_frame(edge, &a));
+	assert_int_equal(recv(edge, buf, 7, MSG_WAITALL), 7);
+	assert_memory_equal(buf + 2, "hello", 5);
+	done(r, ssl, edge, &a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +401,7 @@ int main(void)
 		cmocka_unit_test(test_a_slow_stream),
 		cmocka_unit_test(test_a_websocket),
 		cmocka_unit_test(test_a_websocket_frame_that_was_never_agreed_on_ends_it),
+		cmocka_unit_test(test_a_websocket_without_a_value),
 	};
 
 	rig_make_pki();

@@ -181,9 +181,9 @@ enum origin_outcome slot_judge(struct origin *o, struct exchange *x, char ret_wh
 		if (canon_set_header(&req->headers, slice_from_str("accept-encoding"),
 			    slice_from_str("identity")) < 0)
 			return ORIGIN_BAD_REQUEST;
-		/* of websockets: permessage-deflate */
-		slot_remove_header(&req->headers, slice_from_str("sec-websocket-extensions"));
 	}
+	/* permessage-deflate; also without a value, since one may come while the websocket is open */
+	slot_remove_header(&req->headers, slice_from_str("sec-websocket-extensions"));
 	return ORIGIN_DONE;
 }
 
