@@ -215,7 +215,8 @@ static void __attribute__((noreturn)) save(int in, int memory, const int out[2],
 static int make_part(const char *dir, const char *name, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	/* qemu gets it as a descriptor, and could open that again in another mode (/fd) */
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
 
 	return fd < 0 ? err_errno(err, -errno, "making %s", path) : fd;
 }

@@ -171,6 +171,7 @@ static int use(const char *key, struct err *err)
 static void made_and_used(void **state)
 {
 	AUTO_FREE char *stranger = in_store(KEY, "lock"), *json = in_store(KEY, "image.json");
+	AUTO_FREE char *memory = in_store(KEY, "memory"), *kept = in_store(KEY, "state");
 	AUTO_IMAGE struct image image = {};
 	struct err err = {};
 	struct stat st;
@@ -183,6 +184,10 @@ static void made_and_used(void **state)
 	assert_int_equal(access(stranger, F_OK), -1);
 	assert_int_equal(stat(json, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(stat(memory, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0400); /* no program opens it for writing again */
+	assert_int_equal(stat(kept, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0400);
 	assert_int_equal(image_open(KEY, &image, &err), 0);
 	assert_string_equal(image.template_id, "tid");
 	make(KEY, &class); /* in the place of the old one */
@@ -193,7 +198,7 @@ static void made_and_used(void **state)
 
 static void flip(const char *path, off_t at)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC);
+	int fd = chmod(path, 0600) == 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
 	char c;
 
 	assert_int_equal(pread(fd, &c, 1, at), 1);

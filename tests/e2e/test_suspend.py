@@ -153,7 +153,7 @@ def test_everything_goes_on(box, programs, lab):
         host.wait_gone(pids, 5, "still there after it was suspended")
         info = box.info()
         assert info["status"] == "suspended" and info["suspended_bytes"] > 10 << 20, info
-        assert all((kept(box) / name).stat().st_mode & 0o777 == 0o600 for name in ("state", "memory"))
+        assert all((kept(box) / name).stat().st_mode & 0o777 == 0o400 for name in ("state", "memory"))
         frozen = lines(box.folder / "count")
         time.sleep(2)
         assert lines(box.folder / "count") == frozen
@@ -235,6 +235,7 @@ def test_long_a_container_goes_on(box, programs):
 
 def flip(path):
     """A byte that the guest has used: the rest of the file is holes."""
+    path.chmod(0o600)
     with open(path, "r+b") as f:
         at = os.lseek(f.fileno(), path.stat().st_size // 2, os.SEEK_DATA) + 1
         byte = os.pread(f.fileno(), 1, at)
@@ -242,6 +243,7 @@ def flip(path):
 
 
 def cut(path):
+    path.chmod(0o600)
     os.truncate(path, path.stat().st_size - 4096)
 
 

@@ -161,6 +161,7 @@ def used_byte(memory):
 
 
 def cut(image):
+    (image / "memory").chmod(0o600)
     with open(image / "memory", "r+b") as f:
         f.truncate((image / "memory").stat().st_size - 4096)
 
@@ -251,6 +252,7 @@ def test_an_image_that_qemu_cannot_read(env, kept):
     import hashlib
     image = kept.put_back()
     junk = (image / "state").read_bytes()[:200000] + b"\0" * 100000
+    (image / "state").chmod(0o600)
     (image / "state").write_bytes(junk)
     files = {name: {"size": (image / name).stat().st_size, "blake2b": hashlib.blake2b((image / name).read_bytes()).hexdigest()[:64]}
              for name in ("state", "root.qcow2", "docker.qcow2")}

@@ -76,6 +76,7 @@ class Kept:
 
 
 def flip(path, at):
+    path.chmod(0o600)
     with open(path, "r+b") as f:
         f.seek(at)
         byte = f.read(1)
