@@ -43,12 +43,20 @@ static const char *end_of(const char *typed)
 	return str_ends(typed, "/.") ? "/." : str_ends(typed, "/") ? "/" : "";
 }
 
+/* A workspace of one file: the directory that it is in is not the guest's. */
+static bool is_file(const char *root)
+{
+	struct stat st;
+
+	return lstat(root, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static void give(const struct places *p, const char *at, const char *typed, struct cp_dest *ret)
 {
 	const char *root = root_of(p, at);
-	const char *path = root && strcmp(root, "/") != 0 ? at + strlen(root) : at;
+	const char *path = at;
 
-	if (!root) {
+	if (!root || is_file(root)) {
 		*ret = (struct cp_dest){.path = xasprintf("%s%s", path, end_of(typed))};
 		if (!ret->path[0]) {
 			free(ret->path);
@@ -56,6 +64,7 @@ static void give(const struct places *p, const char *at, const char *typed, stru
 		}
 		return;
 	}
+	path += strcmp(root, "/") != 0 ? strlen(root) : 0;
 	path += path[0] == '/';
 	*ret = (struct cp_dest){.root = xstrdup(root),
 		.path = path[0] ? xasprintf("%s%s", path, end_of(typed)) : xstrdup(".")};

@@ -25,7 +25,8 @@ static int make_tree(void **state)
 
 	top = xstrdup(real);
 	return chdir(top) == 0 &&
-			       system("mkdir -p w/sub w/inner out && touch out/file && ln -s w "
+			       system("mkdir -p w/sub w/inner out && touch out/file single && ln "
+				      "-s w "
 				      "short"
 				      " && ln -s ../out w/planted && ln -s w/planted there"
 				      " && ln -s out/file last && ln -s none dangling && ln -s a b"
@@ -47,9 +48,10 @@ static int remove_tree(void **state)
 static void row(const char *cwd, const char *typed, const char *root, const char *path)
 {
 	AUTO_FREE char *w = below("w"), *inner = below("w/inner"), *from = below(cwd);
+	AUTO_FREE char *single = below("single");
 	AUTO_FREE char *want_root = root ? below(root) : NULL;
 	AUTO_FREE char *want = root ? xstrdup(path) : below(path);
-	const char *roots[] = {inner, w};
+	const char *roots[] = {inner, w, single};
 	struct cp_dest d = {0};
 	struct err err = {0};
 
@@ -82,6 +84,13 @@ static void a_link_outside_can_lead_into_one(void **state)
 	row("", "there", "w", "planted");
 	row("", "there/x", "w", "planted/x");
 	row("", "short", "w", ".");
+}
+
+/* The guest can change what is in the file, and not what is beside it. */
+static void a_workspace_of_one_file_is_replaced(void **state)
+{
+	row("", "single", NULL, "single");
+	row("w", "../single", NULL, "single");
 }
 
 static void outside_links_are_followed(void **state)
@@ -136,6 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(in_a_workspace_no_link_is_followed),
 		cmocka_unit_test(a_link_outside_can_lead_into_one),
+		cmocka_unit_test(a_workspace_of_one_file_is_replaced),
 		cmocka_unit_test(outside_links_are_followed),
 		cmocka_unit_test(a_link_in_the_place_of_a_file_stays),
 		cmocka_unit_test(what_cannot_be_resolved_is_refused),
