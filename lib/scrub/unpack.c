@@ -63,11 +63,18 @@ int unpack_parse(struct slice value, enum unpack_coding *ret, struct err *err)
 /* The size stands in front of each piece, in as much room as keeps it aligned. */
 #define PIECE_HEAD 16
 
+/* Of all decoders of this process. */
+static size_t n_all;
+
+/* libzstd takes its memory by itself; the most that one needs is counted. */
+#define ZSTD_MEMORY (UNPACK_MAX_WINDOW + (1U << 20))
+
 static void *bounded_alloc(void *opaque, size_t n)
 {
 	struct unpack *u = opaque;
 
-	if (n > UNPACK_MAX_MEMORY || u->n_memory + n > UNPACK_MAX_MEMORY)
+	if (n > UNPACK_MAX_MEMORY || u->n_memory + n > UNPACK_MAX_MEMORY ||
+		n_all + n > UNPACK_MAX_ALL)
 		return NULL;
 	uint8_t *p = calloc(1, PIECE_HEAD + n);
 
@@ -75,6 +82,7 @@ static void *bounded_alloc(void *opaque, size_t n)
 		return NULL;
 	memcpy(p, &n, sizeof(n));
 	u->n_memory += n;
+	n_all += n;
 	return p + PIECE_HEAD;
 }
 
@@ -89,6 +97,7 @@ static void bounded_free(void *opaque, void *p)
 
 	memcpy(&n, piece, sizeof(n));
 	u->n_memory -= n;
+	n_all -= n;
 	free(piece);
 }
 
@@ -108,6 +117,18 @@ static bool start_zlib(struct unpack *u, int bits)
 	return u->is_z_ready;
 }
 
+static bool start_zstd(struct unpack *u)
+{
+	if (n_all + ZSTD_MEMORY > UNPACK_MAX_ALL)
+		return false;
+	u->zstd = ZSTD_createDStream();
+	if (!u->zstd)
+		return false;
+	n_all += ZSTD_MEMORY;
+	return !ZSTD_isError(
+		ZSTD_DCtx_setParameter(u->zstd, ZSTD_d_windowLogMax, UNPACK_MAX_WINDOW_LOG));
+}
+
 static bool start(struct unpack *u)
 {
 	switch (u->coding) {
@@ -117,9 +138,7 @@ static bool start(struct unpack *u)
 		u->br = BrotliDecoderCreateInstance(bounded_alloc, bounded_free, u);
 		return u->br != NULL;
 	case UNPACK_ZSTD:
-		u->zstd = ZSTD_createDStream();
-		return u->zstd && !ZSTD_isError(ZSTD_DCtx_setParameter(
-					  u->zstd, ZSTD_d_windowLogMax, UNPACK_MAX_WINDOW_LOG));
+		return start_zstd(u);
 	default:
 		return true;
 	}
@@ -144,6 +163,7 @@ void unpack_free(struct unpack *u)
 		(void)inflateEnd(&u->z);
 	if (u->br)
 		BrotliDecoderDestroyInstance(u->br);
+	n_all -= u->zstd ? ZSTD_MEMORY : 0;
 	(void)ZSTD_freeDStream(u->zstd);
 	free(u);
 }

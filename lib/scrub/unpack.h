@@ -7,8 +7,8 @@
  *          browsers do. Behind the end nothing may follow, and unpack_end says whether it was there.
  * Trust    Eats hostile bytes: the libraries are foreign code in a jail. Runs in sbx-origin only.
  * Owns     The state of one decoder, freed by unpack_free.
- * Limits   UNPACK_MAX_WINDOW for zstd, UNPACK_MAX_MEMORY for zlib and br; UNPACK_MAX_RATIO once
- *          UNPACK_FREE bytes have come out. An answer of no bytes at all is whole.
+ * Limits   UNPACK_MAX_WINDOW for zstd, UNPACK_MAX_MEMORY for zlib and br, UNPACK_MAX_ALL for all decoders
+ *          of the process; UNPACK_MAX_RATIO once UNPACK_FREE bytes have come out. An answer of no bytes at all is whole.
  * Never    More than one coding; a dictionary; a coding that it does not know.
  * See      scrub.h, unpack_test.c, unpack_fuzz.c
  */
@@ -21,6 +21,7 @@
 #define UNPACK_MAX_WINDOW_LOG 23 /* 8 MiB, what RFC 9659 lets zstd use in HTTP */
 #define UNPACK_MAX_WINDOW (1U << UNPACK_MAX_WINDOW_LOG)
 #define UNPACK_MAX_MEMORY (18U << 20) /* br: a window of 16 MiB (RFC 7932) and its tables */
+#define UNPACK_MAX_ALL (256U << 20)   /* of all decoders together; a third of what origin may use */
 #define UNPACK_MAX_RATIO 2000	      /* bytes out for one byte in; gzip reaches 1032 */
 #define UNPACK_FREE (16U << 20)	      /* bytes out that no ratio is asked of */
 #define UNPACK_MAX_HEADER 64
@@ -38,11 +39,11 @@ struct unpack;
 
 /* The value of a Content-Encoding header, "" for none. -ENOTSUP with what we do not undo. */
 int unpack_parse(struct slice value, enum unpack_coding *ret, struct err *err) MUST_CHECK;
-/* NULL without memory. */
+/* NULL when UNPACK_MAX_ALL is used up. */
 struct unpack *unpack_new(enum unpack_coding coding);
 void unpack_free(struct unpack *u);
 /* Takes from the front of *in, puts up to `size` bytes at `out`. 0; -EBADMSG when it is no such
- * stream or does not end where it should, -E2BIG above a limit: both are final. Call it again with
+ * stream or does not end where it should, -E2BIG above a limit (br: -EBADMSG): both are final. Call it again with
  * an empty *in as long as it fills `out`. */
 int unpack_feed(struct unpack *u, struct slice *in, uint8_t *out, size_t size, size_t *ret_n,
 	struct err *err) MUST_CHECK;

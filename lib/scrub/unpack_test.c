@@ -293,6 +293,56 @@ static void test_header(void **state)
 	assert_int_equal(unpack_parse(slice_of("gzip\0", 5), &coding, NULL), -ENOTSUP);
 }
 
+#define MANY 64
+
+static bool holds_window(struct unpack *u, const struct packed *packed)
+{
+	static uint8_t out[1 << 16];
+	struct slice in = slice_of(packed->p, packed->n);
+	size_t n = 0, total = 0;
+	int r = u ? 0 : -1;
+
+	while (r == 0 && total < (1U << 20)) {
+		r = unpack_feed(u, &in, out, sizeof(out), &n, NULL);
+		total += n;
+	}
+	return r == 0;
+}
+
+/* A server that answers many requests at once with the largest windows: those that are too many fail, and
+ * the process stays below its limit. */
+static void test_all_decoders_have_a_limit(void **state)
+{
+	static const enum unpack_coding codings[] = {UNPACK_BR, UNPACK_ZSTD};
+	AUTO_FREE uint8_t *zeros = xcalloc(1, 24U << 20);
+	AUTO_FREE struct packed *packed = xcalloc(1, sizeof(*packed));
+
+	for (size_t c = 0; c < ARRAY_LEN(codings); c++) {
+		struct unpack *u[MANY];
+		unsigned n_good = 0, n_after = 0;
+
+		packed->n = 0;
+		if (codings[c] == UNPACK_BR)
+			pack_br(packed, zeros, 24U << 20, 24);
+		else
+			pack_zstd(packed, zeros, 24U << 20, UNPACK_MAX_WINDOW_LOG);
+		for (size_t i = 0; i < MANY; i++) {
+			u[i] = unpack_new(codings[c]);
+			n_good += holds_window(u[i], packed);
+		}
+		assert_in_range(n_good, 8, UNPACK_MAX_ALL / UNPACK_MAX_WINDOW);
+		for (size_t i = 0; i < MANY; i++)
+			unpack_free(u[i]);
+		for (size_t i = 0; i < 4; i++) {
+			u[i] = unpack_new(codings[c]);
+			n_after += holds_window(u[i], packed);
+		}
+		for (size_t i = 0; i < 4; i++)
+			unpack_free(u[i]);
+		assert_int_equal(n_after, 4);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +353,7 @@ int main(void)
 		cmocka_unit_test(test_deflate_without_its_head),
 		cmocka_unit_test(test_bombs),
 		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_all_decoders_have_a_limit),
 		cmocka_unit_test(test_header),
 	};
 
