@@ -30,6 +30,7 @@ from installation import BUILD, START_SECONDS, private  # noqa: E402
 FULL_SECONDS, QUICK_SECONDS = 300, 30  # what is promised, on a machine that does nothing else
 PATIENCE = 900                         # what a test waits for at most
 SERVICE, HOST = "anthropic", "api.anthropic.com"
+MODEL = "api.mistral.ai"  # allowed, and no credential is set for it
 HIDDEN = "hidden.env"
 
 
@@ -154,11 +155,11 @@ def world(twin=True, connect_to=(), rules=(), **kwargs):
     try:
         with credlab.Lab(scratch / "lab") as lab, ssh_agent(scratch) as agent, private(policy="none", **kwargs) as env:
             lab.server = lab.origin()
-            for key, value in (("network.connect-to", ",".join([f"{HOST}:443=127.0.0.1:{lab.server.port}", *connect_to])), ("network.extra-ca", lab.ca.pem),
+            for key, value in (("network.connect-to", ",".join([f"{host}:443=127.0.0.1:{lab.server.port}" for host in (HOST, MODEL)] + list(connect_to))), ("network.extra-ca", lab.ca.pem),
                                ("warm.images", "false")):
                 env.sbx("settings", "set", key, value)
             env.sbx("policy", "set-default", "balanced")
-            env.sbx("policy", "allow", "network", ",".join([HOST, *rules]))
+            env.sbx("policy", "allow", "network", ",".join([HOST, MODEL, *rules]))
             env.sbx("secret", "set", SERVICE, input="sk-ant-api03-" + secrets.token_hex(24))
             box = make_proved(env, agent)
             yield World(env, box, make_box(env, "second") if twin else None, lab, scratch)
