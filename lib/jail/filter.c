@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -48,6 +49,17 @@ static const struct cond {
 	{"clone/no-namespaces", {SCMP_A0(SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0)}, 1},
 	{"unshare/no-user", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, 0)}, 1},
 	{"socketpair/unix", {SCMP_A0(SCMP_CMP_EQ, AF_UNIX)}, 1},
+	/* Not SOCK_DGRAM, which can send to any name. */
+	{"socketpair/stream", SOCKET_OF(AF_UNIX, SOCK_STREAM), 3},
+	{"socketpair/seqpacket", SOCKET_OF(AF_UNIX, SOCK_SEQPACKET), 3},
+	{"socket/route", {SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE)},
+		2},
+	/* To the peer that the socket has; MSG_FASTOPEN would make a connection. */
+	{"sendto/connected",
+		{SCMP_A3(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0), SCMP_A4(SCMP_CMP_EQ, 0)}, 2},
+	{"sendmsg/connected", {SCMP_A2(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0)}, 1},
+	{"prctl/pdeathsig-kill",
+		{SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG), SCMP_A1(SCMP_CMP_EQ, SIGKILL)}, 2},
 	{"socket/tcp4", SOCKET_OF(AF_INET, SOCK_STREAM), 3},
 	{"socket/tcp6", SOCKET_OF(AF_INET6, SOCK_STREAM), 3},
 	{"socket/udp4", SOCKET_OF(AF_INET, SOCK_DGRAM), 3},

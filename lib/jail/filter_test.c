@@ -18,6 +18,8 @@
 #include <seccomp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include "filter.h"
@@ -257,6 +259,47 @@ static void sealed_programs_have_exactly_these_calls(void **state)
 	}
 }
 
+/* What a broker may do with arguments of 0; all else is EPERM, clone3 is ENOSYS. */
+static void the_keeper_has_exactly_these_calls(void **state)
+{
+	const char *calls = "read write open close stat fstat lstat poll lseek mmap "
+			    "mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn "
+			    "pread64 pwrite64 readv writev access sched_yield mremap "
+			    "msync madvise dup dup2 nanosleep getpid sendfile accept "
+			    "sendto recvfrom sendmsg recvmsg shutdown bind listen "
+			    "getsockname getpeername setsockopt getsockopt clone exit "
+			    "wait4 kill uname fcntl flock fsync fdatasync ftruncate "
+			    "rename mkdir rmdir link unlink readlink fchmod umask "
+			    "gettimeofday sysinfo getuid getgid geteuid getegid getppid "
+			    "sigaltstack statfs fstatfs mlock munlock gettid time futex "
+			    "sched_getaffinity getdents64 restart_syscall fadvise64 "
+			    "clock_gettime clock_getres clock_nanosleep exit_group "
+			    "epoll_wait epoll_ctl tgkill waitid openat mkdirat newfstatat "
+			    "unlinkat renameat linkat readlinkat faccessat ppoll "
+			    "set_robust_list sync_file_range epoll_pwait fallocate "
+			    "accept4 signalfd4 dup3 pipe2 preadv pwritev prlimit64 "
+			    "renameat2 getrandom memfd_create copy_file_range statx rseq "
+			    "pidfd_send_signal pidfd_open close_range faccessat2 "
+			    "epoll_pwait2 landlock_create_ruleset landlock_add_rule "
+			    "landlock_restrict_self";
+	struct filter f = {0};
+	char seen[4096];
+
+	assert_int_equal(filter_make_start(jail_row(JAIL_KEEPER), false, -1, &f, NULL), 0);
+	print_allowed(&f, seen, sizeof(seen));
+	assert_string_equal(seen, calls);
+	assert_int_equal(judge_call(&f, SYS_execve, 0, 0), NO);
+	assert_int_equal(judge_call(&f, SYS_connect, 0, 0), NO);
+	assert_int_equal(judge_call(&f, SYS_socket, 0, AF_UNIX), NO);
+	assert_int_equal(judge_call(&f, SYS_clone, 0, CLONE_NEWUSER), NO);
+	assert_int_equal(judge_call(&f, SYS_clone, 0, CLONE_NEWNS), NO);
+	assert_int_equal(judge_call(&f, SYS_sendto, 4, 1), NO);
+	assert_int_equal(judge_call(&f, SYS_sendto, 3, MSG_FASTOPEN), NO);
+	assert_int_equal(judge_call(&f, SYS_sendmsg, 2, MSG_FASTOPEN), NO);
+	assert_int_equal(judge_call(&f, SYS_mmap, 2, PROT_EXEC), NO);
+	filter_done(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +308,7 @@ int main(void)
 		cmocka_unit_test(virtiofsd_makes_special_files_only_when_permitted),
 		cmocka_unit_test(other_architectures_are_killed),
 		cmocka_unit_test(sealed_programs_have_exactly_these_calls),
+		cmocka_unit_test(the_keeper_has_exactly_these_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -300,6 +300,50 @@ static const struct jail_group hide_seal[] = {
 	{0},
 };
 
+/* ---- keeper: ours, one thread; the broker of a sandbox, whose spawner does the rest ---- */
+
+static const struct jail_group keeper_start[] = {
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"messages to its processes, over sockets that it has; never to a name",
+		"read write readv writev recvmsg recvfrom shutdown close sendmsg/connected "
+		"sendto/connected getsockopt getpeername getsockname"},
+	{"sockets for its processes", "socketpair/stream socketpair/seqpacket pipe2"},
+	{"published ports and sbxd's connections; nothing is connected to",
+		"socket/tcp4 socket/tcp6 bind listen accept accept4 setsockopt"},
+	{"which addresses are the host's", "socket/route"},
+	{"its sandbox's files, as far as Landlock lets it",
+		"open openat access faccessat faccessat2 stat lstat fstat newfstatat statx statfs "
+		"fstatfs getdents64 readlink readlinkat mkdir mkdirat rmdir unlink unlinkat rename "
+		"renameat renameat2 link linkat fchmod flock umask"},
+	{"their content",
+		"pread64 pwrite64 preadv pwritev lseek fsync fdatasync ftruncate fallocate "
+		"fadvise64 copy_file_range sync_file_range sendfile memfd_create"},
+	{"descriptors", "fcntl dup dup2 dup3 ioctl/tty-ask ioctl/nonblock close_range"},
+	{"lookups of virtiofsd that wait", "ioctl/notify"},
+	{"forks that hash and copy images; they have no more than it has",
+		"clone/no-namespaces set_robust_list rseq wait4 waitid pidfd_open "
+		"pidfd_send_signal "
+		"kill getppid prctl/pdeathsig-kill"},
+	{"memory, never executable",
+		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock msync"},
+	{"time and chance",
+		"clock_gettime clock_getres gettimeofday time getrandom nanosleep clock_nanosleep"},
+	{"libc: locks, who am I, what is there",
+		"futex restart_syscall sysinfo uname sched_yield sched_getaffinity prlimit64/ask "
+		"getpid gettid getuid geteuid getgid getegid"},
+	{"signals, abort()",
+		"rt_sigreturn rt_sigprocmask rt_sigaction sigaltstack tgkill signalfd4"},
+	{"a machine of the pool has fewer files once it is claimed",
+		"landlock_create_ruleset landlock_add_rule landlock_restrict_self"},
+	{"the end", "exit exit_group"},
+	{0},
+};
+
+static const struct jail_group keeper_absent[] = {
+	{"flags of clone3 are out of a filter's sight; libc falls back to clone", "clone3"},
+	{0},
+};
+
 /*
  * core   0 would still feed a core_pattern that is a pipe; 1 is refused for files and for pipes.
  * nproc  counts tasks of this uid in the new user namespace, that is, threads of this program.
@@ -406,6 +450,17 @@ static const struct jail_row rows[] = {
 		.start = template_start,
 		.absent = template_absent},
 	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
+	/* No namespaces and no limits of its own: jail_broker. */
+	[JAIL_KEEPER] = {.name = "keeper",
+		.host_net = true,
+		.landlock = true,
+		.limit = {.core = 1,
+			.fsize = RLIM_INFINITY,
+			.nproc = RLIM_INFINITY,
+			.nofile = RLIM_INFINITY,
+			.memlock = RLIM_INFINITY},
+		.start = keeper_start,
+		.absent = keeper_absent},
 };
 
 static_assert(sizeof(rows) / sizeof(rows[0]) == JAIL_N_PROFILES, "one row a program");

@@ -5,6 +5,9 @@
  *          machine starts. Each function below asks it for one fixed thing, and the spawner takes what
  *          it needs from its own copy of the sandbox's spec: no path comes from the keeper.
  *          Without a spawner (tests) the same work is done directly.
+ *          hands_seal is the keeper's last step before the machine starts: no_new_privs, Landlock and
+ *          the list of system calls JAIL_KEEPER (lib/jail/broker.h). A machine of the pool gives up the
+ *          other audit logs when it is claimed.
  * Trust    The spawner's side takes the keeper as taken over.
  * Owns     In the spawner: the way to the sockets behind the guest's ports.
  * Limits   One share, two ports; HANDS_MAX_PROMPT.
@@ -22,6 +25,9 @@ enum hands_port { HANDS_CTL, HANDS_NET, HANDS_N_PORTS };
 struct keeper;
 
 int hands_start(struct keeper *k, struct err *err) MUST_CHECK;
+int hands_seal(struct keeper *k, struct err *err) MUST_CHECK;
+/* The socket and the directory of the running sandbox go. */
+void hands_leave(struct keeper *k);
 /* The workspaces of the spec. */
 int hands_share(struct keeper *k, struct share *ret, struct err *err) MUST_CHECK;
 /* The listening sockets behind the guest's ports, made anew. */

@@ -122,6 +122,8 @@ int start_go_on(struct keeper *k, struct err *err)
 
 	if (r == 0)
 		r = hands_start(k, err);
+	if (r == 0)
+		r = hands_seal(k, err);
 	return r < 0 ? r : start_machine(k, err);
 }
 

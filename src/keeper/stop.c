@@ -77,8 +77,6 @@ static void leave_word(const struct keeper *k)
 
 void stop_finish(struct keeper *k, const char *why)
 {
-	AUTO_FREE char *sock = xasprintf("%s/keeper.sock", k->run_dir);
-
 	if (k->over)
 		return;
 	if (why[0] && !k->why[0])
@@ -90,8 +88,7 @@ void stop_finish(struct keeper *k, const char *why)
 	record_life(k, "stop", k->why);
 	record_close(k);
 	leave_word(k);
-	(void)unlink(sock);
-	(void)rmdir(k->run_dir);
+	hands_leave(k);
 	k->state.phase = KEEPER_STOPPED;
 	k->state.sessions = 0;
 	(void)snprintf(k->state.text, sizeof(k->state.text), "%s", k->why);

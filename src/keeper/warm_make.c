@@ -257,6 +257,8 @@ static int begin(struct keeper *k, struct err *err)
 		r = disks_open(&k->disks, k->dir, err);
 	if (r == 0)
 		r = hands_start(k, err);
+	if (r == 0)
+		r = hands_seal(k, err);
 	return r < 0 ? r : start_machine(k, err);
 }
 
@@ -281,7 +283,7 @@ static void clean(struct keeper *k)
 	image_save_done(&k->warm.save);
 	image_draft_done(&k->warm.draft);
 	if (k->run_dir)
-		(void)rmdir(k->run_dir);
+		hands_leave(k);
 }
 
 int make_main(struct keeper *k, const struct make_options *o)

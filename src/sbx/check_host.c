@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "lib/base/fd.h"
+#include "lib/jail/broker.h"
 #include "lib/jail/cgroup.h"
 
 #define KVM_GET_API_VERSION_IOCTL 0xae00u
@@ -181,7 +182,10 @@ static void check_landlock(struct check *c)
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	if (abi >= 1) {
+		const char *walls = jail_broker_walls();
+
 		check_set(c, CHECK_PASS, "version %ld", abi);
+		check_detail(c, "of the keeper it limits: %s", walls[0] ? walls : "nothing");
 		return;
 	}
 	check_set(c, CHECK_WARN, "the kernel has none: %s", strerror(errno));

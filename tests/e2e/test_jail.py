@@ -85,6 +85,12 @@ def test_virtiofsd_sees_the_workspace_only(sandbox, pids):
         assert not (home / name).exists(), f"virtiofsd can see {name} of the home folder"
 
 
+def test_the_keeper_is_sealed(sandbox, pids):
+    """Its files are tried from within by lib/jail/broker_test.c: no other process can see a Landlock ruleset."""
+    seen = host.status(pids["keeper"])
+    assert (seen["NoNewPrivs"], seen["Seccomp"]) == ("1", "2")
+
+
 def test_they_die_with_their_keeper(env):
     box = env.create("orphans")
     pids = box.pids()

@@ -109,7 +109,8 @@ IN_THE_BUILD = [
     hole("dumpable", SEAL, "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || ", "", each("closed", ("edge", "egress")) + ("kernel/jail-hide", "kernel/jail-vault", "kernel/jail-origin", "kernel/jail-ssh-agent")),
     hole("seal-list", FILTER, "int r = new_ctx(SCMP_ACT_KILL_PROCESS, &ctx, err);", "int r = new_ctx(SCMP_ACT_LOG, &ctx, err);",
          tuple(f"kernel/seccomp-{n}" for n in ("edge", "egress", "origin", "vault", "ssh-agent", "hide"))),
-    hole("start-list", FILTER, "int r = new_ctx(SCMP_ACT_ERRNO(EPERM), &ctx, err);", "int r = new_ctx(SCMP_ACT_LOG, &ctx, err);", ("kernel/seccomp-qemu", "kernel/seccomp-virtiofsd")),
+    hole("start-list", FILTER, "int r = new_ctx(SCMP_ACT_ERRNO(EPERM), &ctx, err);", "int r = new_ctx(SCMP_ACT_LOG, &ctx, err);", ("kernel/seccomp-qemu", "kernel/seccomp-virtiofsd", "kernel/seccomp-keeper")),
+    hole("keeper-seal", "lib/jail/broker.c", "\tif (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)\n", "\tif (true)\n\t\treturn 0;\n\tif (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)\n", ("kernel/jail-keeper",)),
 ]
 
 MUTATIONS = GUEST + IN_THE_BUILD

@@ -30,7 +30,7 @@ HOLES += [
          ".profile = JAIL_EDGE,\n", ".profile = k->edge.gen ? JAIL_EGRESS : JAIL_EDGE,\n"),
     Hole("no-second-origin", "src/keeper/origin_link.c", "\tblame(k, o)->n_crashes++;\n\treap(k, o, \"sbx-origin ended\");\n",
          "\tblame(k, o)->n_violations = KEEPER_ORIGIN_VIOLATIONS;\n\treap(k, o, \"sbx-origin ended\");\n"),
-    Hole("socket-left", "src/keeper/stop.c", "\t(void)unlink(sock);\n", ""),
+    Hole("socket-left", "src/keeper/hands.c", "\t(void)unlink(sock);\n", ""),
     # T1 of docs/review.md
     Hole("start-follows-links", "lib/share/place.c", "RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS", "RESOLVE_NO_MAGICLINKS"),
     Hole("memory-left", "src/keeper/suspend_file.c",
