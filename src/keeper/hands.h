@@ -26,6 +26,8 @@ struct keeper;
 
 int hands_start(struct keeper *k, struct err *err) MUST_CHECK;
 int hands_seal(struct keeper *k, struct err *err) MUST_CHECK;
+/* Its Landlock part again, with less. waits: a machine of the pool. */
+int hands_seal_files(struct keeper *k, bool waits, struct err *err) MUST_CHECK;
 /* The socket and the directory of the running sandbox go. */
 void hands_leave(struct keeper *k);
 /* The workspaces of the spec. */
