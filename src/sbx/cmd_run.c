@@ -234,7 +234,7 @@ static bool are_contrary(const struct opts *o)
 	if (opts_has(o, "detached") && o->has_rest) {
 		ui_error("sbx run: --detached starts no command: what follows -- would be "
 			 "ignored");
-		ui_hint("sbx run -d NAME && sbx exec -d NAME COMMAND");
+		ui_hint("sbx help exec");
 		return true;
 	}
 	return false;
