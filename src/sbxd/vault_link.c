@@ -92,12 +92,13 @@ static void send_queued(struct sbxd *d)
 			vault_link_forget(d, op); /* who asked has gone: it is not done */
 			continue;
 		}
-		if (vault_op_is_change(op))
+		if (vault_op_is_change(op) && !op->is_recorded)
 			r = vault_op_record(d, op, NULL, &err);
 		if (r < 0) {
 			vault_op_finish(d, op, -EIO, err.text);
 			continue;
 		}
+		op->is_recorded = true;
 		r = vault_op_send(d, op);
 		op->state = VAULT_OP_SENT;
 		op->sent_ms = clock_mono_ms();
@@ -107,7 +108,12 @@ static void send_queued(struct sbxd *d)
 			return;
 		}
 		if (r < 0) {
-			vault_op_finish(d, op, r, "the vault could not be asked");
+			/* The vault has just died and did not get the question: the next one is asked, once. */
+			if (op->was_lost)
+				vault_op_finish(d, op, r, "the vault could not be asked");
+			else
+				op->state = VAULT_OP_QUEUED;
+			op->was_lost = true;
 			drop(d, LOST);
 			return;
 		}

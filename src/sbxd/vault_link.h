@@ -48,6 +48,7 @@ struct vault_op {
 	uint32_t id;
 	bool is_own;	       /* of the sweep: nobody waits for it */
 	bool was_lost;	       /* asked once already, of a vault that died */
+	bool is_recorded;      /* a change: its record is in the audit log */
 	unsigned n_registered; /* the link's, when it was asked */
 	int fd;
 	struct vault_meta *meta;

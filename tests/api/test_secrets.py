@@ -730,6 +730,33 @@ while True:
 """
 
 
+@pytest.mark.parametrize("ask", ["set", "list"])
+def test_a_vault_that_died_before_it_was_asked_is_replaced(v, ask):
+    """sbxd reads the request before it sees that the vault is dead: a new vault answers it."""
+    assert v.set("openai", canary())[0] == 200
+    vault = v.vault_pids()["vault"]
+    body = json.dumps({"kind": "service"}) if ask == "set" else ""
+    line = "PUT /v1/secrets/anthropic" if ask == "set" else "GET /v1/secrets"
+    r, w = os.pipe()
+    os.write(w, canary().encode())
+    os.close(w)
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(60)
+        s.connect(v.sock)
+        s.sendmsg([line.encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [r]))] if ask == "set" else [])
+        assert v.call("GET", "/v1/version")[0] == 200  # sbxd has read the first half
+        os.kill(v.proc.pid, signal.SIGSTOP)
+        s.send(f" HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        os.kill(vault, signal.SIGKILL)
+        wait_for(lambda: not v.vault_pids())
+        os.kill(v.proc.pid, signal.SIGCONT)
+        status, o = answer(s)
+    os.close(r)
+    assert status == 200, o
+    assert v.names() == (["anthropic", "openai"] if ask == "set" else ["openai"])
+    assert [r[0] for r in v.records()] == ["secret-set"] * (2 if ask == "set" else 1)
+
+
 @pytest.mark.parametrize("how", ["garbage", "huge", "not-hello", "unasked", "twice", "flood", "wrong-answer", "dies"])
 def test_a_vault_out_of_its_mind(v, how):
     """sbxd says no in its time, serves others, and has a good vault as soon as there is one."""
