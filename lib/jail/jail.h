@@ -112,6 +112,8 @@ static inline unsigned jail_full_at(unsigned nofile)
  * that names the stage. Waits at most JAIL_START_TIMEOUT_MS. */
 #define JAIL_START_TIMEOUT_MS 5000
 #define JAIL_MAX_FDS 32
+/* Address space of sbx-edge, for src/edge/budget.c. */
+#define JAIL_EDGE_AS (768 * 1024 * 1024)
 int jail_spawn(
 	const struct jail_plan *plan, struct jail_child *ret_child, struct err *err) MUST_CHECK;
 

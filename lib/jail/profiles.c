@@ -349,7 +349,7 @@ static const struct jail_group keeper_absent[] = {
  * nproc  counts tasks of this uid in the new user namespace, that is, threads of this program.
  * nofile edge: a socket for each stream of both ports. qemu: disks, chardevs, eventfds of queues. virtiofsd: one fd for each file that the guest
  *        remembers, so it is the budget that a guest can eat; near it the guest is asked to forget (lib/share/room.h), beyond it it gets EMFILE.
- * as     our own programs: far above what their own limits add up to (edge in a flood: 80 MiB), so that a program that was taken over cannot take
+ * as     our own programs: far above what their own limits add up to (edge: twice its budget, src/edge/budget.c), so that a program that was taken over cannot take
  *        the host's memory. qemu and virtiofsd map the guest's memory and have none; a cgroup limits them where one is delegated.
  */
 const struct jail_mount jail_dev_null = {"/dev/null", "/dev/null", JAIL_MOUNT_DEV};
@@ -362,7 +362,7 @@ static const struct jail_row rows[] = {
 			.nproc = 0,
 			.nofile = 2048,
 			.memlock = 1024 * KIB,
-			.as = 768 * MIB},
+			.as = JAIL_EDGE_AS},
 		.start = edge_start,
 		.seal = edge_seal},
 	[JAIL_QEMU] = {.name = "qemu",

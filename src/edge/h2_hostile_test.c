@@ -318,6 +318,19 @@ static void no_place_in_the_table(void **state)
 	h2_rig_free(r);
 }
 
+/* Inside a session nobody else can be closed, so the new stream is refused. */
+static void no_memory_left(void **state)
+{
+	struct h2_rig *r = new_raw();
+
+	r->e.net->budget = 0;
+	send_get(r, 1);
+	h2_rig_turn(r);
+	assert_int_equal(r->n_asked, 0);
+	assert_non_null(strstr(r->fault, "of memory: a stream of HTTP/2 was refused"));
+	h2_rig_free(r);
+}
+
 /* It holds a place and everything behind it: there is a time for it, streams or not. */
 static void a_head_that_does_not_end(void **state)
 {
@@ -577,6 +590,7 @@ int main(void)
 		cmocka_unit_test(more_than_the_window),
 		cmocka_unit_test(more_streams_than_allowed),
 		cmocka_unit_test(no_place_in_the_table),
+		cmocka_unit_test(no_memory_left),
 		cmocka_unit_test(a_head_that_does_not_end),
 		cmocka_unit_test(an_ignored_head_is_not_waited_for),
 		cmocka_unit_test(a_head_of_a_reset_stream_is_not_waited_for),

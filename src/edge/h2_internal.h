@@ -66,7 +66,8 @@ struct h2_stream {
 	struct http_fault fault;
 	/* The answer. */
 	unsigned n_heads; /* given to nghttp2 and not sent */
-	bool answered;	  /* its head is among them, or was */
+	size_t n_head_bytes;
+	bool answered; /* its head is among them, or was */
 	struct arena tail_arena;
 	struct http_headers tail;
 };

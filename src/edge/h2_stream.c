@@ -15,6 +15,10 @@ struct conn *h2_stream_new(struct h2 *h, uint32_t id)
 
 	if (h->e->net->n_conns == NET_MAX_CONNS)
 		return NULL;
+	if (budget_is_over(h->e)) {
+		budget_report(h->e, h->c, "a stream of HTTP/2 was refused");
+		return NULL;
+	}
 	c = conn_new(h->e, CONN_STREAM, id);
 	c->via = h->c->via;
 	c->proto = EDGE_PROTO_HTTP;
@@ -88,6 +92,7 @@ void h2_stream_on_sent(struct h2 *h, struct conn *c, const nghttp2_frame *frame)
 
 	if (frame->hd.type == NGHTTP2_HEADERS && s->n_heads > 0) {
 		s->n_heads--;
+		s->n_head_bytes = s->n_heads ? s->n_head_bytes : 0;
 		net_note_room(h->e, c);
 	}
 	/* The answer is complete and the request is not: nobody wants the rest of it. */
@@ -255,6 +260,8 @@ static int submit_head(struct conn *c, const struct http_resp *resp, const struc
 	if (r != 0)
 		return -EBADMSG;
 	s->n_heads++;
+	for (size_t i = 0; i < fields->n; i++)
+		s->n_head_bytes += fields->list[i].name.n + fields->list[i].value.n;
 	s->answered = s->answered || resp->status >= 200;
 	h2_touch(h);
 	return 0;

@@ -17,6 +17,7 @@ void net_start(struct edge *e, int fd)
 	uint8_t seed[SYNTH_SEED];
 
 	e->net = xcalloc(1, sizeof(*e->net));
+	e->net->budget = EDGE_BUDGET;
 	e->net->port = (struct port){
 		.name = "the network of the guest", .ev = EDGE_EV_NET, .on_fed = tunnel_flush};
 	if (getrandom(seed, sizeof(seed), 0) != sizeof(seed))
@@ -67,8 +68,12 @@ static bool give_room(struct edge *e)
 	bool any = net->room;
 
 	while (net->room) {
-		struct conn *c = net->room;
+		struct conn *c;
 
+		budget_keep(e);
+		c = net->room;
+		if (!c)
+			break;
 		net->room = c->next_room;
 		c->in_room = false;
 		if (c->state == CONN_ENDING)
@@ -88,6 +93,7 @@ void net_flush(struct edge *e)
 	struct net *net = e->net;
 
 	do {
+		budget_keep(e);
 		port_flush(e, &net->port);
 	} while (!e->done && give_room(e) && !net->port.blocked);
 	if (net->n_conns == 0 && net->n_most >= MANY_CONNS) {
@@ -98,8 +104,10 @@ void net_flush(struct edge *e)
 
 void net_on_conn_event(struct edge *e, struct loop_event ev)
 {
-	struct conn *c = net_find(e, ev.key.idx, ev.key.gen);
+	struct conn *c;
 
+	budget_keep(e);
+	c = net_find(e, ev.key.idx, ev.key.gen);
 	if (!c || c->fd < 0)
 		return;
 	if (c->state == CONN_HTTP)
@@ -265,6 +273,7 @@ static int on_open(void *ctx, uint32_t sid, const char *path, uint32_t *ret_slot
 
 	if (kind == CONN_FREE)
 		return -EINVAL;
+	budget_keep(e);
 	if (e->net->n_conns == NET_MAX_CONNS)
 		return -EBUSY;
 	c = conn_new(e, kind, sid);
@@ -305,7 +314,12 @@ static void on_data(void *ctx, uint32_t sid, uint32_t slot, struct slice bytes)
 {
 	struct edge *e = ctx;
 	struct conn *c = e->net->conns[slot];
+	uint32_t gen = c->gen;
 
+	budget_keep(e);
+	c = net_find(e, slot, gen);
+	if (!c || !c->sid)
+		return;
 	if (c->state == CONN_TUNNEL)
 		tunnel_on_bytes(e, c, bytes);
 	else if (c->state == CONN_ENDING)

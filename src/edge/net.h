@@ -21,7 +21,7 @@
  * Owns     The table of connections and their sockets to egress.
  * Limits   NET_MAX_CONNS, one whose question is unanswered included even when the guest has reset it;
  *          NET_ASKS questions under way, the others wait; WIRE_NET_WINDOW in, CONN_OUT out, OPEN_*
- *          inside TLS, CONN_*_MS for everything that is waited for.
+ *          inside TLS, CONN_*_MS for everything that is waited for. EDGE_BUDGET for all of it.
  * Never    Sends a byte of the guest to egress before the keeper's yes and the check of the name.
  * See      proto/PROTOCOL.net, proto/PROTOCOL.canon, README
  */
@@ -142,6 +142,7 @@ struct asked {
 
 struct net {
 	struct port port;
+	size_t budget; /* EDGE_BUDGET; tests make it small */
 	struct synth *synth;
 	struct conn *conns[NET_MAX_CONNS];
 	uint32_t n_conns, n_most; /* now, and the most since memory was given back */
@@ -180,6 +181,15 @@ void asks_flush(struct edge *e);
 /* Takes an answered question out of the table: -EBADMSG when there is none like it. */
 int asks_take(struct edge *e, uint32_t id, struct asked *ret) MUST_CHECK;
 void asks_done(struct edge *e);
+
+/* budget.c */
+extern size_t budget_used; /* counted by budget_alloc.c, which only sbx-edge has */
+bool budget_is_over(const struct edge *e);
+/* Closes the largest connections while there is too much. Called before a step that can grow one, never
+ * within one: any connection may be gone afterwards. */
+void budget_keep(struct edge *e);
+/* Tells the keeper what was done to the connection. */
+void budget_report(struct edge *e, struct conn *c, const char *what);
 
 /* caught.c: /tcp/ADDR/PORT */
 int caught_open(struct edge *e, struct conn *c, const char *addr_and_port) MUST_CHECK;

@@ -1,0 +1,120 @@
+/*
+ * One memory budget for everything that a guest, and the servers it talks to, can make edge keep.
+ *
+ * budget_alloc.c counts what is allocated, by whomever. Each queue and each arena has its own limit, but
+ * the sum of these limits is above what edge may use, so the sum is looked at before a step that can
+ * grow a connection. Over it the connections that hold the most are closed and the keeper gets the
+ * reason; the small ones, which did no harm, stay. Not reading the port would not help: the guest's
+ * window updates, which empty the queues, come by the same port.
+ */
+#include "net.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include "h2_internal.h"
+#include "lib/jail/jail.h"
+#include "lib/mint/mint.h"
+#include "open_internal.h"
+
+/* Closed is down to this, so that one step more does not begin it again. */
+#define LOW (EDGE_BUDGET / 16 * 15)
+/* What TLS and nghttp2 hold for one connection, about; and nghttp2 for a frame that waits. */
+#define TLS_STATE 65536
+#define H2_STATE 65536
+#define H2_FRAME 256
+/* Less than this is not worth a connection. */
+#define MIN_WORTH 4096
+
+/* What one step adds before the sum is looked at again: 100 streams of HTTP/2 with their heads and
+ * bodies, or a record for each opened connection. */
+#define STREAMS_STEP (H2_MAX_STREAMS * (HTTP_ARENA_SIZE + H2_WINDOW + H2_TAIL_SIZE + 4096))
+#define RECORDS_STEP (NET_MAX_CONNS * 2 * OPEN_RECORDS)
+#define STEP MAX(STREAMS_STEP, RECORDS_STEP)
+/* malloc may have as much again in pieces that it cannot use. */
+static_assert(2 * (EDGE_BUDGET + STEP) <= JAIL_EDGE_AS, "the budget is used up first");
+
+/* What no closed connection gives back: the streams of sbx.ctl, names, leaves, questions. */
+#define FIXED                                                                           \
+	(EDGE_MAX_STREAMS * WIRE_STREAM_WINDOW + SYNTH_MAX_BYTES + SYNTH_N_ADDRS * 32 + \
+		MINT_MAX_LEAVES * 2 * MINT_MAX_CERT +                                   \
+		NET_MAX_CONNS * (2 * sizeof(struct edge_ask) + sizeof(struct conn)))
+static_assert(FIXED <= EDGE_BUDGET / 2, "half of the budget is left for connections");
+
+size_t budget_used;
+
+bool budget_is_over(const struct edge *e)
+{
+	return budget_used >= e->net->budget;
+}
+
+static size_t ring_of(const struct bufq *q)
+{
+	return q->ring ? q->size : 0;
+}
+
+static size_t block_of(const struct arena *a)
+{
+	return a->block ? a->size : 0;
+}
+
+static size_t proxy_worth(const struct proxy *p)
+{
+	return block_of(&p->arena) + (p->reader.buf ? CANON_MAX_HEAD : 0) + p->to_fd.n +
+	       p->to_fd.at + p->to_guest.n + p->to_guest.at;
+}
+
+/* What closing it gives back, about. The streams of HTTP/2 are connections by themselves. */
+static size_t worth(const struct conn *c)
+{
+	size_t n = ring_of(&c->in) + ring_of(&c->out);
+
+	if (c->proxy)
+		n += proxy_worth(c->proxy);
+	if (c->reader && c->reader->buf)
+		n += CANON_MAX_HEAD;
+	if (c->open)
+		n += TLS_STATE + ring_of(&c->open->in) + ring_of(&c->open->out);
+	if (c->h2)
+		n += H2_STATE + H2_FRAME * nghttp2_session_get_outbound_queue_size(c->h2->session);
+	if (c->stream)
+		n += block_of(&c->stream->tail_arena) + c->stream->n_head_bytes;
+	return n;
+}
+
+static struct conn *find_largest(const struct net *net)
+{
+	struct conn *largest = NULL;
+	size_t most = MIN_WORTH;
+
+	for (size_t i = 0; i < NET_MAX_CONNS; i++) {
+		size_t n = net->conns[i] ? worth(net->conns[i]) : 0;
+
+		if (n > most) {
+			most = n;
+			largest = net->conns[i];
+		}
+	}
+	return largest;
+}
+
+void budget_report(struct edge *e, struct conn *c, const char *what)
+{
+	char fault[EDGE_MAX_TEXT];
+
+	(void)snprintf(fault, sizeof(fault),
+		"the sandbox's connections use more than %u MiB of memory: %s",
+		EDGE_BUDGET / (1024 * 1024), what);
+	conn_report_fault(e, c, c->proxy || c->h2 ? EDGE_ASK_HTTP : EDGE_ASK_TUNNEL, fault);
+}
+
+void budget_keep(struct edge *e)
+{
+	struct conn *c;
+
+	if (!budget_is_over(e))
+		return;
+	while (budget_used >= MIN(LOW, e->net->budget) && (c = find_largest(e->net))) {
+		budget_report(e, c, "the largest one was closed");
+		conn_reset(e, c);
+	}
+}

@@ -1,0 +1,62 @@
+/* malloc and its kin as sbx-edge is linked with them (--wrap): what is allocated is counted, ours and that
+ * of nghttp2 and OpenSSL alike, so that nothing can be forgotten. */
+#include "net.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+
+/* malloc's own word or two in front of each piece. */
+#define OVERHEAD 16
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void __real_free(void *p);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+void __wrap_free(void *p);
+
+static size_t cost(void *p)
+{
+	return p ? malloc_usable_size(p) + OVERHEAD : 0;
+}
+
+static void *count(void *p)
+{
+	budget_used += cost(p);
+	return p;
+}
+
+/* A piece that libc made for itself may come here too. */
+static void uncount(size_t n)
+{
+	budget_used -= MIN(n, budget_used);
+}
+
+void *__wrap_malloc(size_t n)
+{
+	return count(__real_malloc(n));
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return count(__real_calloc(n, size));
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+	size_t before = cost(p);
+	void *q = __real_realloc(p, n);
+
+	if (!q && n > 0)
+		return NULL; /* p is as it was */
+	uncount(before);
+	return count(q);
+}
+
+void __wrap_free(void *p)
+{
+	uncount(cost(p));
+	__real_free(p);
+}
