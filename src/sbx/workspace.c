@@ -21,27 +21,18 @@ void workspace_done(struct workspace *w)
 	*w = (struct workspace){0};
 }
 
-static bool exists(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0;
-}
-
-/* Takes ":ro" or ":rw" off the end. */
+/* Takes ":ro" or ":rw" off the end, whatever exists: a guest could have created the other name. */
 static void take_mode(char *s, bool *ret_ro)
 {
-	size_t n = strlen(s);
-
-	*ret_ro = n > 3 && strcmp(s + n - 3, ":ro") == 0;
-	if (*ret_ro || (n > 3 && strcmp(s + n - 3, ":rw") == 0))
-		s[n - 3] = '\0';
+	*ret_ro = str_ends(s, ":ro");
+	if (*ret_ro || str_ends(s, ":rw"))
+		s[strlen(s) - strlen(":ro")] = '\0';
 }
 
-/* The ":/" that separates HOST from GUEST, or NULL. */
+/* The last ":/", which separates HOST from GUEST, or NULL. */
 static char *find_guest(char *s)
 {
-	char *at = exists(s) ? NULL : strstr(s, ":/");
+	char *at = strstr(s, ":/");
 
 	for (char *next = at; next; next = strstr(next + 1, ":/"))
 		at = next;
@@ -93,24 +84,33 @@ static int check_host(struct workspace *w, bool force, struct problem *p)
 	return check_place(w->host, force, p);
 }
 
+static int fail_missing(const char *arg, const char *host, int r, struct problem *p)
+{
+	struct stat st;
+
+	if (strlen(arg) == strlen(host) + strlen(":ro") && lstat(arg, &st) == 0)
+		return err_errno(&p->err, r,
+			"for the directory named '%s' write '%s:rw'; looking for the workspace "
+			"'%s'",
+			arg, arg, host);
+	r = err_errno(&p->err, r, "looking for the workspace '%s'", host);
+	return problem_hint(p, r, "mkdir -p '%s', or check the path", host);
+}
+
 int workspace_parse(const char *arg, bool force, struct workspace *ret, struct problem *p)
 {
 	AUTO_FREE char *text = xstrdup(arg);
 	CLEANUP(workspace_done) struct workspace w = {0};
-	char *guest = NULL;
+	char *guest;
 	int r;
 
-	if (!exists(text)) {
-		take_mode(text, &w.ro);
-		guest = find_guest(text);
-	}
+	take_mode(text, &w.ro);
+	guest = find_guest(text);
 	if (guest)
 		*guest++ = '\0';
 	w.host = realpath(text[0] ? text : ".", NULL);
-	if (!w.host) {
-		r = err_errno(&p->err, -errno, "looking for the workspace '%s'", text);
-		return problem_hint(p, r, "mkdir -p '%s', or check the path", text);
-	}
+	if (!w.host)
+		return fail_missing(arg, text, -errno, p);
 	if (guest && !is_plain_absolute(guest))
 		return err_set(&p->err, -EINVAL,
 			"'%s' is no place in the sandbox: an absolute path without . and .. is "

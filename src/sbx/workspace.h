@@ -2,8 +2,9 @@
  * workspace - the PATH arguments of create and run: PATH[:ro], HOST:GUEST[:ro].
  *
  * How      The host path is resolved (symlinks and all) because the guest sees it under the same
- *          name; HOST:GUEST says another. A single file must be read-only. A path that exists as
- *          it was typed, colons and all, is that path.
+ *          name; HOST:GUEST says another. A single file must be read-only. `:ro`, `:rw` and the last
+ *          `:/` always count, whatever files exist: a guest can create files in its workspace. A
+ *          directory named `a:ro` is written `a:ro:rw`, and one named `a:/b` is `a:/b:/GUEST`.
  * Trust    The user's arguments. What lib/share/place.h does not permit is refused.
  * Owns     workspace_done frees the strings.
  * See      lib/share/place.h, workspace_test.c

@@ -11,6 +11,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+
 static char dir[PATH_MAX];
 
 static int setup(void **state)
@@ -70,6 +73,39 @@ static void forms(void **state)
 	row("f:/etc/f:ro", false, "$/f /etc/f ro file");
 }
 
+/* A guest with a writable workspace can create any name in it: none changes what an argument means. */
+static void a_name_that_exists_changes_nothing(void **state)
+{
+	static const char *const made[] = {"ln -s a 'g:ro'", "mkdir 'g:ro'", "ln -s a 'g:rw'",
+		"mkdir 'g:rw'", "mkdir 'g:' && ln -s ../a 'g:/w'", "mkdir -p 'g:/w'",
+		"mkdir -p 'g:/w:ro'", "mkdir 'g:' && ln -s ../a 'g:/w:ro'"};
+
+	for (size_t i = 0; i < ARRAY_LEN(made); i++) {
+		AUTO_FREE char *command = xasprintf("mkdir g && %s", made[i]);
+
+		assert_int_equal(system(command), 0);
+		row("g", false, "$/g $/g rw");
+		row("g:ro", false, "$/g $/g ro");
+		row("g:rw", false, "$/g $/g rw");
+		row("g:/w", false, "$/g /w rw");
+		row("g:/w:ro", false, "$/g /w ro");
+		assert_int_equal(system("rm -rf g g:*"), 0);
+	}
+}
+
+static void a_directory_named_like_a_suffix(void **state)
+{
+	assert_int_equal(system("mkdir 'h:ro' ':ro' && mkdir -p 'h:/w'"), 0);
+	row("h:ro", false, "! for the directory named 'h:ro' write 'h:ro:rw'");
+	row("h:ro:rw", false, "$/h:ro $/h:ro rw");
+	row("h:ro:ro", false, "$/h:ro $/h:ro ro");
+	row("h:ro:/w", false, "$/h:ro /w rw");
+	row("h:/w:/in", false, "$/h:/w /in rw");
+	row("h:/w:/in:ro", false, "$/h:/w /in ro");
+	row(":ro:ro", false, "$/:ro $/:ro ro");
+	assert_int_equal(system("rm -rf h:* :ro"), 0);
+}
+
 static void mistakes(void **state)
 {
 	row("none", false, "! looking for the workspace");
@@ -117,6 +153,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(forms),
+		cmocka_unit_test(a_name_that_exists_changes_nothing),
+		cmocka_unit_test(a_directory_named_like_a_suffix),
 		cmocka_unit_test(mistakes),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(names),
