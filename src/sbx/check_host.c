@@ -19,6 +19,7 @@
 #include "lib/base/fd.h"
 #include "lib/jail/broker.h"
 #include "lib/jail/cgroup.h"
+#include "api.h"
 
 #define KVM_GET_API_VERSION_IOCTL 0xae00u
 #define KVM_API_VERSION_WANTED 12
@@ -194,17 +195,34 @@ static void check_landlock(struct check *c)
 	check_hint(c, "boot with landlock in the lsm= parameter");
 }
 
-#define CGROUP_HINT "sbx daemon stop; systemd-run --user --scope -p Delegate=yes sbx daemon start"
+#define SOCKET_UNIT \
+	SBX_SHAREDIR "/../../lib/systemd/user/sbxd.socket" /* as in data/units/meson.build */
+#define USE_UNIT "sbx daemon stop; systemctl --user enable --now sbxd.socket"
+#define USE_SCOPE "sbx daemon stop; systemd-run --user --scope -p Delegate=yes sbx daemon start"
 
-/* Of this session: sbxd, when it is started from here, has the same. */
+/* A login by ssh or on the console is no group of the user's; what the user's systemd starts is. */
+static void hint_cgroup(struct check *c)
+{
+	check_hint(c, "%s", access(SOCKET_UNIT, R_OK) == 0 ? USE_UNIT : USE_SCOPE);
+}
+
+/* Of sbxd when it runs, because it may have been started elsewhere; else of this session. */
 static void check_cgroup(struct check *c)
 {
-	char dir[PATH_MAX];
+	AUTO_JSON json_t *v = NULL;
+	struct problem ignored = {0};
+	char file[64], dir[PATH_MAX];
+	struct jail_cgroup_host of = {.self = NULL};
 	struct err err = {0};
-	int r = jail_cgroup_place(NULL, dir, sizeof(dir), &err);
+	int r;
 
+	if (api_peek("GET", "/v1/version", CHECK_WAIT_MS, &v, &ignored) == 0) {
+		(void)snprintf(file, sizeof(file), "/proc/%lld/cgroup", api_int(v, "pid"));
+		of.self = file;
+	}
+	r = jail_cgroup_place(&of, dir, sizeof(dir), &err);
 	if (r < 0)
-		r = jail_cgroup_find(NULL, dir, sizeof(dir), &err);
+		r = jail_cgroup_find(&of, dir, sizeof(dir), &err);
 	if (r == 0) {
 		check_set(c, CHECK_PASS, "delegated to you");
 		check_detail(c, "%s: memory and processes of each sandbox are limited", dir);
@@ -212,7 +230,7 @@ static void check_cgroup(struct check *c)
 	}
 	check_set(c, CHECK_WARN, "no limit of memory and processes: %s", err_text(&err, r));
 	check_detail(c, "qemu and virtiofsd have no memory limit; all else holds");
-	check_hint(c, CGROUP_HINT);
+	hint_cgroup(c);
 }
 
 const struct check_row check_host_rows[] = {
