@@ -117,3 +117,21 @@ int run_places_check(const struct run_ref_seen *seen, struct err *err)
 	(void)closedir(dir);
 	return r;
 }
+
+int run_places_permit(const struct vault_ref *ref, struct err *err)
+{
+	AUTO_SEEN struct run_ref_seen seen = {0};
+	int r = run_ref_check(ref, &seen, err);
+
+	return r < 0 ? r : run_places_check(&seen, err);
+}
+
+int run_places_permit_program(const char *program, struct err *err)
+{
+	static struct vault_ref ref; /* large */
+
+	ref = (struct vault_ref){.kind = VAULT_REF_WHOLE};
+	if (snprintf(ref.program, sizeof(ref.program), "%s", program) >= (int)sizeof(ref.program))
+		return err_set(err, -ENAMETOOLONG, "the path of %.80s is too long", program);
+	return run_places_permit(&ref, err);
+}

@@ -120,21 +120,18 @@ static char *program_of(const struct plan *p)
 /* The vault names a serial, and gets what the user registered for it or nothing. */
 static int make_plan(const struct run *run, struct plan *ret)
 {
-	AUTO_SEEN struct run_ref_seen seen = {0};
 	struct err err = {0};
-	int r = 0;
+	int r;
 
 	*ret = (struct plan){.run = *run};
-	if (run->kind == RUN_REF)
-		r = run_ref_load(run->serial, &ret->ref, &err);
-	if (r == 0 && run->kind == RUN_REF && access(ret->ref.program, X_OK) == 0)
-		r = run_ref_check(&ret->ref, &seen, &err);
-	if (r == 0 && seen.n)
-		r = run_places_check(&seen, &err);
+	if (run->kind != RUN_REF)
+		return 0;
+	r = run_ref_load(run->serial, &ret->ref, &err) < 0 ? -EPERM
+							   : run_places_permit(&ret->ref, &err);
 	if (r < 0)
 		log_warn("a program for credential %llu is not executed: %s",
 			(unsigned long long)run->serial, err_text(&err, r));
-	return r < 0 ? -EPERM : 0;
+	return r < 0 && r != -ENOENT ? -EPERM : r;
 }
 
 int run_start(struct run_table *t, uint32_t id, const struct run *run, int fd)

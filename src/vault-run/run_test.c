@@ -187,6 +187,12 @@ static void test_one_that_a_guest_can_replace(void **state)
 	assert_int_equal(wait_end(1), 0);
 	assert_int_equal(run_places_save("0123456789ab", dirs, 1, NULL), 0);
 	assert_int_equal(start(2), -EPERM);
+	/* The guest takes the x bit away and sets it again: the place is looked at whatever the bit says. */
+	assert_int_equal(unlink(ref.program), 0);
+	assert_int_equal(file_save(ref.program, slice_from_str("#!/bin/sh\nexit 0\n"), NULL), 0);
+	assert_int_equal(chmod(ref.program, 0600), 0);
+	assert_int_equal(start(2), -EPERM);
+	assert_int_equal(chmod(ref.program, 0700), 0);
 	run_places_remove("0123456789ab");
 	assert_int_equal(start(3), 0);
 	assert_int_equal(wait_end(3), 0);
