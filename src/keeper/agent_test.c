@@ -13,6 +13,7 @@
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/ipc/run_places.h"
 
 static pid_t host_agent;
 static char askpass[128];
@@ -185,6 +186,23 @@ static void test_a_person_is_asked(void **state)
 	(void)close(fd);
 }
 
+/* The workspace came after the sandbox with the program. Its guest may have written the program. */
+static void test_a_program_that_a_guest_can_write_is_not_executed(void **state)
+{
+	const char *const dirs[] = {rig_dir};
+	int fd = open_client(1);
+
+	use_askpass("exit 0");
+	must("rm -f asked");
+	assert_int_equal(run_places_save("0123456789ab", dirs, 1, NULL), 0);
+	assert_int_equal(sign(fd), 5);
+	must("! test -e asked");
+	run_places_remove("0123456789ab");
+	assert_int_equal(sign(fd), 14);
+	rig_k.spec.ssh.confirm = false;
+	(void)close(fd);
+}
+
 /* 30 s: the one slow test. */
 static void test_nobody_answers(void **state)
 {
@@ -296,6 +314,7 @@ int main(void)
 		AGENT_TEST(test_each_signature_is_a_record),
 		AGENT_TEST(test_what_cannot_be_recorded_is_not_signed),
 		AGENT_TEST(test_a_person_is_asked),
+		AGENT_TEST(test_a_program_that_a_guest_can_write_is_not_executed),
 		AGENT_TEST(test_16_clients),
 		AGENT_TEST(test_killed_and_started_again),
 		AGENT_TEST(test_no_agent_on_the_host),

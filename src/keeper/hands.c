@@ -16,6 +16,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
+#include "lib/ipc/run_places.h"
 #include "lib/settings/settings.h"
 #include "lib/vmm/args.h"
 #include "lib/vmm/disk.h"
@@ -306,9 +307,13 @@ static int watch_pid(pid_t pid, struct jail_child *ret, struct err *err)
 static int do_askpass(struct keeper *k, const char *prompt, struct jail_child *ret, struct err *err)
 {
 	pid_t pid;
+	int r;
 
 	if (!k->spec.ssh.confirm || !k->spec.ssh.askpass)
 		return err_set(err, -ENOENT, "this sandbox asks nobody");
+	r = run_places_permit_program(k->spec.ssh.askpass, err);
+	if (r < 0)
+		return r;
 	pid = fork();
 	if (pid == 0)
 		become_askpass(&k->spec.ssh, prompt);

@@ -13,6 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
+#include "lib/ipc/run_places.h"
 
 #define EV_TEST 255
 
@@ -272,6 +273,7 @@ int rig_up(void **state)
 	state_dir = xasprintf("%s/sbx/sandboxes/" RIG_ID, rig_dir);
 	memset(&rig_k, 0, sizeof(rig_k));
 	assert_int_equal(paths_make(state_dir, NULL), 0);
+	assert_int_equal(run_places_prepare(NULL), 0);
 	rig_k.dir = TAKE(state_dir);
 	rig_k.run_dir = xasprintf("%s/run", rig_dir);
 	rig_k.listen_fd = rig_k.chatter_rd = rig_k.chatter_wr = rig_k.stop_link = -1;

@@ -184,6 +184,16 @@ static int check_free(struct sbxd *d, const char *name, const char *own_id, stru
 	return r < 0 ? r : err_set(err, -EEXIST, "there is a sandbox named %s already", name);
 }
 
+/* The keeper's spawner asks the same before each execution. */
+static int check_askpass(const struct spec *spec, struct err *err)
+{
+	struct err why = {0};
+
+	if (!spec->ssh.confirm || run_places_permit_program(spec->ssh.askpass, &why) == 0)
+		return 0;
+	return err_set(err, -EINVAL, "SSH_ASKPASS cannot be used: %s", why.text);
+}
+
 static int insert(struct sbxd *d, const struct spec *spec, struct err *err)
 {
 	AUTO_FREE char *reason = xasprintf("%s, %s", spec->name, spec->id);
@@ -200,6 +210,8 @@ static int insert(struct sbxd *d, const struct spec *spec, struct err *err)
 		r = ports_prepare(d, &(struct spec){0}, spec, err);
 	if (r == 0)
 		r = ref_places_save(spec, err);
+	if (r == 0)
+		r = check_askpass(spec, err);
 	if (r == 0)
 		r = journal_append(d, &e, err);
 	if (r == 0)

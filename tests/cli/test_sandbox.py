@@ -48,7 +48,7 @@ def test_the_size_of_the_disk_is_said_once(inst):
 
 
 def test_ssh_agent_is_off_unless_asked_for(inst):
-    agent = {"SSH_AUTH_SOCK": "/run/user/agent.sock", "SSH_ASKPASS": "/usr/bin/ask", "DISPLAY": ":7"}
+    agent = {"SSH_AUTH_SOCK": "/run/user/agent.sock", "SSH_ASKPASS": "/usr/bin/true", "DISPLAY": ":7"}
     inst.sbx("create", "shell", ".", "--name", "without", "-q", check=0, env=agent)
     assert "ssh_agent" not in get(inst, "without")
     inst.sbx("create", "shell", ".", "--name", "all-keys", "--ssh-agent", "-q", check=0, env=agent)
@@ -56,7 +56,7 @@ def test_ssh_agent_is_off_unless_asked_for(inst):
     inst.sbx("create", "shell", ".", "--name", "some-keys", "--ssh-agent=SHA256:abc,me@example.com", "--ssh-agent-confirm",
              "-q", check=0, env=agent)
     s = get(inst, "some-keys")["ssh_agent"]
-    assert s["keys"] == ["SHA256:abc", "me@example.com"] and s["confirm"] and s["askpass"] == "/usr/bin/ask"
+    assert s["keys"] == ["SHA256:abc", "me@example.com"] and s["confirm"] and s["askpass"] == "/usr/bin/true"
     assert "DISPLAY=:7" in s["env"]
     assert re.search(r"^ssh-agent +SHA256:abc\nssh-agent +me@example.com$", inst.sbx("inspect", "some-keys", check=0).stdout, re.M)
     assert re.search(r"^ssh-agent +every key$", inst.sbx("inspect", "all-keys", check=0).stdout, re.M)
@@ -71,6 +71,23 @@ def test_ssh_agent_is_off_unless_asked_for(inst):
 def test_ssh_agent_says_what_is_missing(inst, args, env, says):
     p = inst.sbx("create", "shell", ".", "--name", "demo", *args, env=env)
     assert p.returncode != 0 and says in p.stderr, p.stderr
+
+
+def test_a_program_that_asks_is_in_no_workspace(inst):
+    """The guest could replace it, and then it runs on the host and says yes to every signature."""
+    ask = inst.work / "ask"
+    ask.write_text("#!/bin/sh\nexit 0\n")
+    ask.chmod(0o700)
+    want = ["create", "shell", ".", "--name", "demo", "--ssh-agent", "--ssh-agent-confirm"]
+    p = inst.sbx(*want, env={"SSH_AUTH_SOCK": "/a", "SSH_ASKPASS": str(ask)})
+    assert p.returncode != 0 and "SSH_ASKPASS cannot be used" in p.stderr and "workspace" in p.stderr, p.stderr
+    link = inst.work.parent / "ask-link"
+    link.symlink_to(ask)
+    assert "SSH_ASKPASS cannot be used" in inst.sbx(*want, env={"SSH_AUTH_SOCK": "/a", "SSH_ASKPASS": str(link)}).stderr
+    inst.sbx("create", "shell", "--name", "other", "--ssh-agent", "--ssh-agent-confirm", "-q", check=0,
+             env={"SSH_AUTH_SOCK": "/a", "SSH_ASKPASS": str(ask)})
+    assert "demo" not in inst.sbx("ls", check=0).stdout
+    link.unlink()
 
 
 def test_create_passes_everything_on(inst):
