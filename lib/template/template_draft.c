@@ -142,7 +142,7 @@ int template_draft_add_template(
 	return r;
 }
 
-/* Files of templates have mode 0444, which qemu cannot set: fchmod is not in its list of calls. */
+/* Files of templates are read-only, which qemu cannot make them: fchmod is not in its list of calls. */
 static bool is_published(const char *path)
 {
 	struct stat st;
@@ -206,17 +206,18 @@ struct publishing {
 	struct template_meter meter;
 };
 
-/* Read-only for all, and on the disk: a template that exists is whole, after a power failure too. */
+/* Read-only, and on the disk: a template that exists is whole, after a power failure too. */
 static int settle(const char *path, struct stat *ret, struct err *err)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	mode_t mode = template_file_mode(strrchr(path, '/') + 1);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_errno(err, -errno, "opening %s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, -EINVAL, "%s is no plain file", path);
-	if ((st.st_mode & 0777) != 0444 && st.st_uid == geteuid() && fchmod(fd, 0444) < 0)
+	if ((st.st_mode & 0777) != mode && st.st_uid == geteuid() && fchmod(fd, mode) < 0)
 		return err_errno(err, -errno, "changing %s", path);
 	if (fsync(fd) < 0 || fstat(fd, ret) < 0)
 		return err_errno(err, -errno, "syncing %s", path);

@@ -242,7 +242,7 @@ static int end_part(struct in *in, struct part *p, const json_t *file)
 	template_hash_end(&p->hash, hash);
 	if (strcmp(hash, want) != 0)
 		return bad(in, "the content of a file is not what its hash says");
-	if (fchmod(p->fd, 0444) < 0 || fstat(p->fd, &st) < 0)
+	if (fchmod(p->fd, template_file_mode(p->name)) < 0 || fstat(p->fd, &st) < 0)
 		return err_errno(in->err, -errno, "writing %s", p->name);
 	template_stamp_set(in->draft.known, p->name, &st, hash);
 	return 0;

@@ -89,6 +89,8 @@ struct template_name {
 
 /* Is it a name that a file of a template may have? */
 bool template_file_name(const char *s, struct template_name *ret);
+/* Of a published file. A layer has what was written in a sandbox: only its owner reads it. */
+mode_t template_file_mode(const char *name);
 /* "files" of a manifest: known names, no gap in a chain, sizes within the limits, hashes well made
  * (or missing, when they need not be there). */
 int template_check_files(const json_t *files, bool need_hashes, struct err *err) MUST_CHECK;

@@ -57,6 +57,13 @@ bool template_file_name(const char *s, struct template_name *ret)
 	return false;
 }
 
+mode_t template_file_mode(const char *name)
+{
+	struct template_name what;
+
+	return template_file_name(name, &what) && what.part == TEMPLATE_PART_LAYER ? 0400 : 0444;
+}
+
 static bool is_hash(const json_t *j)
 {
 	const char *s = json_string_value(j);

@@ -222,6 +222,7 @@ static void a_live_layer_is_copied_once(void **state)
 	AUTO_FREE char *layer = xasprintf("%s/root.1.qcow2", fixture_dir),
 		       *temp = xasprintf("%s.shared", layer);
 	struct err err = {0};
+	struct stat st;
 	const char *in_first;
 	int qemu;
 
@@ -230,6 +231,8 @@ static void a_live_layer_is_copied_once(void **state)
 	qemu = open(layer, O_RDWR | O_CLOEXEC);
 	must(save_live("first", layer, &first, &err), &err);
 	in_first = first.disks[TEMPLATE_ROOT].files[1];
+	assert_int_equal(stat(in_first, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0400);
 	assert_int_not_equal(inode(in_first), inode(layer));
 	template_share_layer(&first, TEMPLATE_ROOT, 1, layer);
 	assert_int_equal(inode(in_first), inode(layer));

@@ -3,13 +3,15 @@
  *
  * How      One pipe that all children inherit as stdout and stderr. The guest can make them print,
  *          so after KEEPER_LOG_BUDGET bytes the rest of the run is read and dropped: a guest
- *          cannot fill the host's disk.
+ *          cannot fill the host's disk. The last line of qemu's is kept: it says why qemu ended.
  * Trust    Bytes of taken-over children; control characters are replaced.
  */
 #include "keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #include "lib/base/log.h"
 
@@ -35,19 +37,63 @@ static void clean(char *p, size_t n)
 			p[i] = '?';
 }
 
-void chatter_on_readable(struct keeper *k)
+/* The argument that it is about, as JSON, comes before the reason. */
+static void keep_qemu_line(struct keeper *k)
+{
+	const char *reason = k->said;
+
+	for (const char *p = k->said; (p = strstr(p, "}: ")) != NULL; p += 3)
+		reason = p + 3;
+	(void)snprintf(
+		k->qemu_said, sizeof(k->qemu_said), "%.*s", (int)sizeof(k->qemu_said) - 1, reason);
+}
+
+/* qemu prints a line in pieces. Its own lines begin with its name; those of others are left out. */
+static void note_qemu(struct keeper *k, const char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(k->said);
+
+		if (p[i] != '\n') {
+			if (len + 1 < sizeof(k->said)) {
+				k->said[len] = p[i];
+				k->said[len + 1] = '\0';
+			}
+			continue;
+		}
+		if (strncmp(k->said, "qemu", 4) == 0)
+			keep_qemu_line(k);
+		k->said[0] = '\0';
+	}
+}
+
+static ssize_t read_some(struct keeper *k)
 {
 	char buf[4096];
 	ssize_t n = read(k->chatter_rd, buf, sizeof(buf));
 	size_t keep;
 
 	if (n <= 0 || k->chatter_left == 0)
-		return;
+		return n;
 	keep = MIN((size_t)n, k->chatter_left);
 	clean(buf, keep);
+	note_qemu(k, buf, keep);
 	(void)!fd_write_all(STDERR_FILENO, buf, keep);
 	k->chatter_left -= keep;
 	if (k->chatter_left == 0)
 		log_warn("the children have printed %d bytes: the rest of this run is dropped",
 			KEEPER_LOG_BUDGET);
+	return n;
+}
+
+void chatter_on_readable(struct keeper *k)
+{
+	(void)read_some(k);
+}
+
+void chatter_drain(struct keeper *k)
+{
+	/* Bounded: somebody may print without end. */
+	for (unsigned i = 0; k->chatter_rd >= 0 && i < 64 && read_some(k) > 0; i++)
+		;
 }

@@ -42,8 +42,7 @@
 #include "pool.h"
 #include "accel.h"
 
-/* Limits of a sandbox's cgroup: its memory and so much more for qemu, virtiofsd, keeper and the workers; processes
- * and threads of all. */
+/* A sandbox's cgroup: its memory and so much more for all its programs; their threads. */
 #define KEEPER_CGROUP_MORE (2ull << 30)
 #define KEEPER_CGROUP_PIDS 4096
 #define KEEPER_MAX_LINKS 4
@@ -470,13 +469,14 @@ struct keeper {
 	int sig_fd, lock_fd, listen_fd;
 	int chatter_rd, chatter_wr;
 	size_t chatter_left;
+	char said[2048], qemu_said[200]; /* chatter.c: the line that is coming, and qemu's last */
 	int port_fd;	 /* listening socket behind the guest's port sbx.ctl, shared with qemu */
 	int net_port_fd; /* the same of sbx.net */
 	int port_path
 		[HANDS_N_PORTS]; /* hands.c: the way to both; in the spawner when there is one */
 	struct vmm *vmm;
 	struct share share;
-	bool has_share;
+	bool has_share, qemu_ended; /* qemu: by itself, before the guest was up */
 	struct crowd crowd;
 	struct edge_link edge;
 	struct egress_link egress;
@@ -697,3 +697,4 @@ void link_progress(struct keeper *k, unsigned percent, const char *text);
 /* chatter.c: what the children print, bounded. */
 int chatter_open(struct keeper *k) MUST_CHECK;
 void chatter_on_readable(struct keeper *k);
+void chatter_drain(struct keeper *k); /* all of it until now */

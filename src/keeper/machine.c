@@ -107,6 +107,8 @@ void machine_on_qemu_end(struct keeper *k)
 	switch (k->state.phase) {
 	case KEEPER_STARTING:
 		log_warn("qemu ended while the guest was booting");
+		chatter_drain(k);
+		k->qemu_ended = true;
 		warm_on_qemu_end(k);
 		start_on_timeout(k);
 		break;

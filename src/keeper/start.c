@@ -291,6 +291,8 @@ int start_machine(struct keeper *k, struct err *err)
 	int r;
 
 	k->boot_tries++;
+	k->qemu_ended = false;
+	k->qemu_said[0] = '\0';
 	r = resume_begin(k);
 	if (r > 0)
 		return 0;
@@ -507,6 +509,18 @@ void start_boot(struct keeper *k)
 		stop_begin(k, 0, err_text(&err, r));
 }
 
+static void give_up(struct keeper *k)
+{
+	char why[KEEPER_MAX_TEXT];
+
+	if (!k->qemu_ended)
+		(void)snprintf(why, sizeof(why), "the guest did not boot in time, twice");
+	else
+		(void)snprintf(why, sizeof(why), "qemu ended before the guest was up: %s",
+			k->qemu_said[0] ? k->qemu_said : "it printed nothing");
+	stop_begin(k, 0, why);
+}
+
 void start_on_timeout(struct keeper *k)
 {
 	struct err err = {0};
@@ -522,7 +536,7 @@ void start_on_timeout(struct keeper *k)
 	}
 	start_undo(k);
 	if (k->boot_tries >= 2) {
-		stop_begin(k, 0, "the guest did not boot in time, twice: see keeper.log");
+		give_up(k);
 		return;
 	}
 	log_warn("the guest did not boot in time: trying once more");

@@ -66,10 +66,9 @@ static int run(struct opts *o)
 	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
 	is_down = sandbox_is(s, "stopped") || sandbox_is(s, "suspended");
 	printf("Sandbox '%s': %lld CPUs, %s%s\n", api_str(s, "name"), api_int(s, "cpus"), size,
-		is_down ? "" : ", from its next start on");
+		is_down ? "" : ", after the next stop and start");
 	if (!is_down)
-		printf("To start it anew: sbx stop %s && sbx run --name %s\n", api_str(s, "name"),
-			api_str(s, "name"));
+		printf("To restart it: sbx restart %s\n", api_str(s, "name"));
 	return EXIT_OK;
 }
 
@@ -78,9 +77,9 @@ const struct verb verb_update = {
 	.group = "sandboxes",
 	.args = "SANDBOX",
 	.summary = "change CPUs and memory",
-	.about = "Changes what a sandbox gets. It counts from the next start; a running one goes "
-		 "on as\n"
-		 "it is until then.",
+	.about = "Changes what a sandbox gets. A running sandbox keeps what it has until it is "
+		 "stopped and\n"
+		 "started again. A suspended one resumes with what it had.",
 	.examples = "  sbx update demo --cpus 4 --memory 8g\n",
 	.opts = opts,
 	.min = 1,

@@ -19,6 +19,7 @@
 #include "overlap.h"
 #include "policy_api.h"
 #include "port_spec.h"
+#include "quote.h"
 #include "sandbox.h"
 #include "template.h"
 #include "verb.h"
@@ -366,10 +367,26 @@ static void print_facts(const json_t *s)
 	(void)fflush(stdout);
 }
 
+/* The log goes with the sandbox; the one of the last failure is kept, and the hint names it. */
+static void keep_log(const char *id, struct problem *p)
+{
+	AUTO_FREE char *log = paths_get(PATHS_STATE, "sandboxes/%s/keeper.log", id);
+	AUTO_FREE char *kept = paths_get(PATHS_STATE, "failed-create.log");
+	AUTO_FREE char *quoted = quote_sh(kept);
+
+	if (rename(log, kept) < 0)
+		return;
+	if (strncmp(p->hint, SANDBOX_READ_LOG, strlen(SANDBOX_READ_LOG)) == 0)
+		(void)problem_hint(p, 0, SANDBOX_READ_LOG "%s", quoted);
+}
+
 /* Half a sandbox is worse than none: the same command can be typed again. */
-static void undo(const char *name)
+static void undo(const char *name, const char *id, struct problem *p)
 {
 	struct problem ignored = {0};
+
+	if (!ui_is_debug())
+		keep_log(id, p);
 
 	if (ui_is_debug())
 		ui_note("'%s' is left registered because of --debug", name);
@@ -561,6 +578,6 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 	if (r == 0)
 		r = fill_home(c, api_str(s, "id"), has_key, p);
 	if (r < 0)
-		undo(c->name);
+		undo(c->name, api_str(s, "id"), p);
 	return r;
 }

@@ -57,11 +57,24 @@ static void put_line(const struct prove_result *r)
 	(void)putchar('\n');
 }
 
+/* The reason is the last line of the part that it comes from: it is printed once. */
+static void put_part(const char *label, const char *text, const struct prove_result *r)
+{
+	size_t n = strlen(text), why = strlen(r->why);
+	AUTO_FREE char *rest = NULL;
+
+	if (r->verdict == PROVE_FAIL && why > 0 && n >= why &&
+		strcmp(text + n - why, r->why) == 0 && (n == why || text[n - why - 1] == '\n'))
+		n -= why;
+	rest = xstrndup(text, n);
+	put_text(label, rest);
+}
+
 static void put_details(const struct prove_result *r)
 {
 	put_words("tried", r->tried);
-	put_text("inside", r->inside);
-	put_text("outside", r->outside);
+	put_part("inside", r->inside, r);
+	put_part("outside", r->outside, r);
 	if (r->why[0])
 		put_words(r->verdict == PROVE_FAIL ? "WHY" : "why", r->why);
 	put_words("means", r->means);

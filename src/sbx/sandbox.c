@@ -7,6 +7,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "quote.h"
 
 int sandbox_call(const char *method, const char *ref, const char *tail, json_t *body,
 	unsigned timeout_ms, json_t **ret, struct problem *p)
@@ -57,14 +59,21 @@ static void show_progress(const json_t *s)
 	ui_progress((unsigned)api_int(s, "progress"), text);
 }
 
-/* Why a start ended in something else than running. */
+#define REMEDY "; create it: " /* lib/share/place.c */
+
+/* Why a start ended in something else than running. What to type is in the reason, or in the log. */
 static int say_not_running(const json_t *s, struct problem *p)
 {
-	const char *why = api_str(s, "detail");
+	AUTO_FREE char *log = paths_get(PATHS_STATE, "sandboxes/%s/keeper.log", api_str(s, "id"));
+	AUTO_FREE char *quoted = quote_sh(log);
+	const char *why = api_str(s, "detail"), *remedy = strstr(why, REMEDY);
+	int n = remedy ? (int)(remedy - why) : (int)strlen(why);
 
-	(void)err_set(&p->err, -EIO, "the sandbox '%s' did not start: %s", api_str(s, "name"),
-		why[0] ? why : api_str(s, "status"));
-	return problem_hint(p, -EIO, "sbx diagnose");
+	(void)err_set(&p->err, -EIO, "the sandbox '%s' did not start: %.*s", api_str(s, "name"),
+		why[0] ? n : 64, why[0] ? why : api_str(s, "status"));
+	if (remedy)
+		return problem_hint(p, -EIO, "%s", remedy + strlen(REMEDY));
+	return problem_hint(p, -EIO, SANDBOX_READ_LOG "%s", quoted);
 }
 
 static int wait_until_running(const char *ref, json_t **s, struct problem *p)

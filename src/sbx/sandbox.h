@@ -16,6 +16,7 @@
 #define SANDBOX_STOP_MS 60000
 #define SANDBOX_SUSPEND_MS 310000 /* memory is written, and hashed */
 #define SANDBOX_TEMPLATE "debian"
+#define SANDBOX_READ_LOG "cat " /* the hint of a start that failed: and the path of its log */
 #define SANDBOX_PAUSED "paused (disk full)" /* the status `paused`, for people */
 
 /* The call with REF quoted into "/v1/sandboxes/REF" + tail. */

@@ -63,6 +63,8 @@ void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 	}
 	templates_pin_row(d, &row.spec);
 	r = choose_accel(wish, &row.spec, &err);
+	if (!cold)
+		kept_fit(&row.spec);
 	if (r == 0 && !pool_claim(d, &row.spec, cold))
 		r = keeper_spawn(d, &row.spec, cold, &err);
 	if (r < 0) {
@@ -121,6 +123,7 @@ static void wait_suspend(struct sbxd *d, struct conn *c, bool late)
 static void suspend(struct sbxd *d, struct conn *c, const struct store_row *row)
 {
 	struct keeper *k = keeper_find(d, row->spec.id);
+	AUTO_FREE char *stop = xasprintf("sbx stop %s", row->spec.name);
 
 	if (!k && kept_is_there(row->spec.id)) {
 		api_reply_row(d, c, 200, row);
@@ -132,6 +135,12 @@ static void suspend(struct sbxd *d, struct conn *c, const struct store_row *row)
 			"sbx stop ends it, and the next start is by this version");
 	} else if (strcmp(keeper_status(k), "running") != 0 || k->sock < 0) {
 		api_refuse(d, c, 409, "conflict", "it can be suspended when it is running");
+	} else if (row->spec.accel != SPEC_ACCEL_AUTO &&
+		   strcmp(spec_accel_name(row->spec.accel), k->state.accel) != 0) {
+		api_fail(d, c, 409, "conflict",
+			"it was not suspended and keeps running: its --accel was changed, and its "
+			"memory can only be used with the one it runs with; a stop applies it",
+			stop);
 	} else {
 		c->ask_id = keeper_next_ask(d);
 		if (keeper_ask_suspend(k->sock, c->ask_id) < 0)

@@ -29,6 +29,17 @@ void kept_describe(json_t *o, const char *id)
 	json_object_set_new(o, "suspended_bytes", json_integer((json_int_t)st.st_blocks * 512));
 }
 
+void kept_fit(struct spec *spec)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/spec.json", spec->id);
+	AUTO_SPEC struct spec last = {0};
+
+	if (!kept_is_there(spec->id) || spec_load(path, &last, NULL) < 0)
+		return;
+	spec->cpus = last.cpus;
+	spec->memory = last.memory;
+}
+
 /* image.json goes first: without it the rest is nothing. */
 void kept_remove(const char *id)
 {

@@ -4,15 +4,20 @@
  * How      A sandbox without a keeper whose folder has suspend/image.json is suspended. The keeper writes
  *          it at the end of a run and uses it up at the next start (src/keeper/suspend_file.h); sbxd
  *          looks, and removes it when the sandbox is told to stop for good.
- * Trust    The user's own folder. Nothing in it is read but the size of a file.
+ *          Its memory fits a machine of the size that it had, so the next start takes CPUs and memory
+ *          from spec.json of the last one; what `sbx update` changed applies at the start after a stop.
+ * Trust    The user's own folder. Read are the size of a file, and spec.json as the keeper reads it.
  * See      proto/PROTOCOL.api
  */
 #pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
+#include "lib/spec/spec.h"
 
 bool kept_is_there(const char *id);
 /* suspended_at and suspended_bytes. */
 void kept_describe(json_t *o, const char *id);
+/* The size of the machine whose memory is kept; nothing changes when there is none. */
+void kept_fit(struct spec *spec);
 void kept_remove(const char *id);

@@ -178,7 +178,7 @@ def test_rename_and_update(inst):
     inst.create("demo")
     assert "now 'other'" in inst.sbx("rename", "demo", "other", check=0).stdout
     p = inst.sbx("update", "other", "--cpus", "3", "--memory", "2g", check=0)
-    assert "3 CPUs, 2 GiB, from its next start on" in p.stdout
+    assert "3 CPUs, 2 GiB, after the next stop and start" in p.stdout
     assert get(inst, "other")["cpus"] == 3
 
 

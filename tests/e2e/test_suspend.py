@@ -328,6 +328,24 @@ def test_what_else_is_done_with_a_suspended_one(box):
     assert said.returncode != 0 and "not running" in said.stderr, said.stderr
 
 
+def test_an_update_before_it_loses_nothing(box):
+    """The memory is of the machine as it was: the new size is that of the start after a stop."""
+    resume(box, "nohup sleep 54321 >/dev/null 2>&1 &")
+    box.env.sbx("update", box.name, "--memory", "1200m", "--cpus", "1")
+    suspend(box)
+    assert resume(box, "pgrep -c -f 5432[1]; nproc") == "1\n2" and box.info()["start"] == "resumed"
+    suspend(box)
+    assert resume(box, "pgrep -c -f 5432[1]") == "1", "the second time"
+    box.stop()
+    assert resume(box, "nproc") == "1"
+    box.env.sbx("update", box.name, "--memory", "1g", "--cpus", "2", "--accel", "kvm")
+    said = box.env.sbx("stop", "--suspend", box.name, check=False)
+    assert said.returncode != 0 and "--accel was changed" in said.stderr and f"try: sbx stop {box.name}" in said.stderr, said.stderr
+    assert box.info()["status"] == "running"
+    box.env.sbx("update", box.name, "--accel", "auto")
+    box.stop()
+
+
 def test_nobody_uses_it(box):
     box.env.sbx("update", box.name, "--idle-timeout", "4s")
     resume(box)

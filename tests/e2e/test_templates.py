@@ -1,9 +1,11 @@
 """Templates of sandboxes: made while they run, started from, shared, refused when they are not whole."""
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import stat
+import struct
 import tempfile
 import time
 
@@ -13,6 +15,7 @@ from installation import private
 SAVE_SECONDS = 2  # beside the copy and the checksum of what is saved, which depend on the machine
 PAUSE_SECONDS = 5  # of the guest, whatever is saved
 BIG = 2 << 30
+OFD_SETLK = 37  # F_OFD_SETLK
 
 
 def listing(env):
@@ -98,6 +101,31 @@ def test_qemu_has_none_of_the_saved_layers(own, first):
                 f.write(byte)
                 changed += 1
     assert changed, "qemu has none of its former files open"
+
+
+def test_two_saves_of_a_running_sandbox_boot_and_prove_is_green(own, first):
+    """For the sandbox that was saved twice, and for another one, which has no workspace."""
+    probes = "host/disks,host/file-modes,kernel/qemu-files,kernel/qemu-disks,files/disks-of-others,kernel/helpers,kernel/jail-virtiofsd-root"
+    third = own.create("third", flags=("--template", "twice"))
+    assert third.guest("tool") == "it is there"
+    for name, skipped in (("first", []), ("third", ["kernel/jail-virtiofsd-root"])):
+        said = json.loads(own.sbx("prove", name, "--json", "--probe", probes, timeout=120, check=False).stdout)
+        red = {p["id"]: p["why"] for p in said["probes"] if p["verdict"] == "fail"}
+        assert not red, red
+        assert [p["id"] for p in said["probes"] if p["verdict"] == "skip"] == skipped
+    third.rm()
+
+
+def test_a_failed_create_keeps_its_log_and_gives_qemus_reason(own, first):
+    """A layer that another process has locked, as qemu locks it."""
+    layer = folder_of(own, "twice") / "root.2.qcow2"
+    with open(layer, "rb") as f:
+        fcntl.fcntl(f, OFD_SETLK, struct.pack("hhqqi", fcntl.F_RDLCK, 0, 0, 0, 0))
+        said = own.sbx("create", "shell", "--name", "locked", "--template", "twice", timeout=150, check=False)
+    assert said.returncode != 0 and "lock" in said.stderr, said.stderr
+    log = own.state / "failed-create.log"
+    assert f"try: cat '{log}'" in said.stderr, said.stderr
+    assert "lock" in log.read_text()
 
 
 def test_what_was_added_is_in_a_sandbox_made_from_it(second):
