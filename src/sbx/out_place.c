@@ -68,8 +68,8 @@ int out_place_find(const char *typed, struct out_place *ret, struct problem *p)
 	*ret = (struct out_place){.dir = -1};
 	if (r < 0)
 		return r;
-	if (!d.root || !d.path[0] || strcmp(d.path, ".") == 0) {
-		ret->path = xstrdup(typed);
+	if (!d.root || strcmp(d.path, ".") == 0) {
+		ret->path = xstrdup(d.root ? d.root : d.path);
 		return 0;
 	}
 	folder = xstrdup(d.path);

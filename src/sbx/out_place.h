@@ -5,7 +5,8 @@
  * How      out_place_find asks sbxd for all workspaces and resolves the path with cp_dest.h. In a
  *          workspace the directory of the file is opened with openat2, which follows no link, and
  *          `path` leads through that descriptor: the guest cannot replace it afterwards. A path
- *          outside of workspaces is used as it was typed.
+ *          that ends outside of workspaces is given back resolved: the kernel would read `..` behind a
+ *          planted link in another way.
  * Trust    Runs in sbx. The path is the user's; directories in workspaces are the guest's.
  * Owns     out_place_done closes the directory and frees the path.
  * See      cp_dest.h, lib/base/file.h (file_new_open replaces the last component)

@@ -175,3 +175,18 @@ def test_no_output_file_leaves_the_workspace_through_a_planted_directory(inst, c
         inst.sbx(*command, "plain/file", check=0)
         inst.sbx(*command, inst.root / "elsewhere", check=0)
         assert (inst.work / "plain/file").exists() and (inst.root / "elsewhere").exists()
+
+
+def test_dots_behind_a_planted_link_are_read_as_typed(inst):
+    """`sbx policy export ws/sub/../../f`, where a guest made ws/sub a link to home/a/b: home/f was written."""
+    ws = inst.work / "ws"
+    ws.mkdir()
+    inst.create("demo", ws)
+    (inst.home / "a/b").mkdir(parents=True)
+    (ws / "sub").symlink_to(inst.home / "a/b")
+    inst.sbx("policy", "export", "ws/sub/../../f", check=0)
+    assert (inst.work / "f").exists() and not (inst.home / "f").exists()
+    inst.sbx("policy", "export", "ws/sub/../g", check=0)
+    assert (ws / "g").exists() and not (inst.home / "a/g").exists()
+    p = inst.sbx("policy", "export", "ws/sub/..", check=1)
+    assert "home" not in p.stderr and [*inst.home.iterdir()] == [inst.home / "a"]
