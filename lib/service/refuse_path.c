@@ -1,5 +1,5 @@
-/* Whether a path is an endpoint that a service refuses or captures fields of, for every server that may
- * read it. Runs in sbx-origin and reads the guest's paths; it touches nothing else.
+/* Whether a path is an endpoint that a service refuses, captures fields of or gets tokens from, for every
+ * server that may read it. Runs in sbx-origin and reads the guest's paths; it touches nothing else.
  *
  * Servers disagree about escapes, empty segments, parameters, case and ends of paths. A path is cut at
  * everything that some server takes for the end of a segment, and each pattern is tried with every way
@@ -58,13 +58,14 @@ struct piece {
 	bool is_odd; /* nothing, blanks, "." or parameters alone: some servers leave it out */
 	bool joins;  /* it may belong to the piece before it */
 	bool has_parameters;
-	bool ends; /* the path may end here */
+	bool may_be_host; /* behind "//" some servers read a host: //HOST/user/keys is /user/keys */
+	bool ends;	  /* the path may end here */
 };
 
 struct pieces {
 	const uint8_t *p;
 	size_t n, at;
-	bool joins;
+	bool joins, was_odd;
 };
 
 static bool ends_path(uint8_t c)
@@ -97,11 +98,13 @@ static bool next_piece(struct pieces *all, struct piece *ret)
 	*ret = (struct piece){.is_empty = text.n == 0,
 		.joins = all->joins,
 		.has_parameters = parameters != NULL,
+		.may_be_host = all->was_odd,
 		.ends = end == all->n || ends_path(all->p[end])};
 	if (parameters)
 		text.n = (size_t)(parameters - text.p);
 	ret->name = slice_trim(text);
 	ret->is_odd = ret->name.n == 0 || slice_eq_str(ret->name, ".");
+	all->was_odd = ret->is_odd;
 	all->joins = end < all->n && all->p[end] != '/';
 	all->at = end + 1;
 	return true;
@@ -187,6 +190,8 @@ static void step_from(const struct pattern *pt, size_t i, bool is_open, const st
 {
 	if ((is_open && piece->joins) || (i > 0 && slice_eq_str(pt->element[i - 1], "**")))
 		ret->at[1][i] = true;
+	if (i == 0 && piece->may_be_host)
+		ret->at[1][0] = true;
 	if (piece->is_odd)
 		ret->at[piece->has_parameters][i] = true;
 	if (i < pt->n && fits(pt, i, piece))
@@ -288,4 +293,18 @@ uint32_t service_captures(const struct service *s, struct slice method, struct s
 			found |= UINT32_C(1) << i;
 	}
 	return found;
+}
+
+bool service_may_be_endpoint(const struct service *s, const struct service_request *req)
+{
+	AUTO_FREE uint8_t *buf = NULL;
+	size_t n;
+
+	if (req->path.n == 0 || !service_is_endpoint_host(s, req))
+		return false;
+	buf = read_path(req->path, &n);
+	for (size_t i = 0; buf && i < s->n_endpoints; i++)
+		if (matches(s->endpoint[i].path, buf, n))
+			return true;
+	return !buf;
 }

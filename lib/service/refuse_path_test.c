@@ -1,5 +1,5 @@
 /*
- * No path that some server takes for a refused endpoint passes. The servers here are rows of steps, each
+ * No path that some server takes for a refused endpoint or a token endpoint passes. The servers here are rows of steps, each
  * one thing that real servers do to a path, written without the code that is tested.
  */
 #include <ctype.h>
@@ -22,6 +22,12 @@ static const char service_text[] = "service 1\nname x\nabout x\n"
 				   "refuse * /repos/*/*/keys\n"
 				   "refuse * /p/**/tokens\n"
 				   "slot x\nhost a.example:443\nbasic x\nend\n";
+
+/* The first of the rules as a token endpoint. */
+static const char login_text[] =
+	"service 1\nname x\nabout x\n"
+	"token a.example:443 /user/keys\nfield access access_token a-proxy-managed\n"
+	"slot x\nhost a.example:443\nbasic x\nend\n";
 
 /* ---- steps of servers, each in place ---- */
 
@@ -129,6 +135,17 @@ static void resolve_dots(char *s)
 	memcpy(s, out, n + 1);
 }
 
+/* //HOST/PATH as a reference without its scheme; also with more slashes, and with backslashes. */
+static void take_host(char *s)
+{
+	size_t n = strspn(s, "/\\");
+
+	if (n < 2)
+		return;
+	n += strcspn(s + n, "/\\?#");
+	memmove(s, s + n, strlen(s + n) + 1);
+}
+
 static void apply(char *s, char what)
 {
 	switch (what) {
@@ -152,6 +169,9 @@ static void apply(char *s, char what)
 		break;
 	case 't':
 		drop_blanks(s);
+		break;
+	case 'h':
+		take_host(s);
 		break;
 	default:
 		cut_at_marks(s);
@@ -182,6 +202,8 @@ static const struct {
 	{"drops blanks, then resolves", "dtr"},
 	{"resolves, then drops blanks", "drt"},
 	{"decodes, cuts at marks, resolves", "dcr"},
+	{"takes a host from the front", "h"},
+	{"decodes, takes a host, resolves", "dhr"},
 };
 
 /* ---- the endpoint ---- */
@@ -214,7 +236,8 @@ static bool is_match(const char *rule, const char *path)
 	       is_match(rule + 1 + n_rule, path + 1 + n_path);
 }
 
-static bool is_endpoint(const char *resolved)
+/* Of the first n_rules. */
+static bool is_endpoint(const char *resolved, size_t n_rules)
 {
 	char s[MAX_PATH];
 	size_t n = strlen(resolved);
@@ -224,13 +247,13 @@ static bool is_endpoint(const char *resolved)
 	while (n > 0 && s[n - 1] == '/')
 		s[--n] = '\0';
 	dot = strrchr(s, '.');
-	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+	for (size_t i = 0; i < n_rules; i++)
 		if (is_match(rules[i], s))
 			return true;
 	if (!dot || strchr(dot, '/'))
 		return false;
 	*dot = '\0';
-	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+	for (size_t i = 0; i < n_rules; i++)
 		if (is_match(rules[i], s))
 			return true;
 	return false;
@@ -259,7 +282,8 @@ static void put_separator(char *path)
 {
 	static const char *const rare[] = {"//", "%2f", "%2F", "%252f", "%5c", "\\", "/./", "/%20/",
 		"/;x/", "/.;x/", "/%2e/", "/x/../", "/x/%2e%2e/", "/x/%252e%252e/", "//../",
-		"/%20/../", "/;x/../", "/x/..;y/", "\\..\\", "%2f..%2f", "/x/..%20/"};
+		"/%20/../", "/;x/../", "/x/..;y/", "\\..\\", "%2f..%2f", "/x/..%20/", "//x/",
+		"/%2fx/", "///x%2fy/"};
 
 	put(path, draw(3) ? "/" : PICK(rare));
 }
@@ -310,49 +334,80 @@ static void make_path(char *path)
 		put_separator(path);
 }
 
-static void load(struct service *ret)
+struct both {
+	struct service refuses, login;
+	struct host host;
+};
+
+static void load(const char *text, struct service *ret)
 {
 	struct err err;
 
 	*ret = (struct service){0};
-	if (service_parse(slice_from_str(service_text), "x", ret, &err) < 0)
+	if (service_parse(slice_from_str(text), "x", ret, &err) < 0)
 		fail_msg("%s", err.text);
 }
 
-static bool is_refused(const struct service *s, const char *path)
+static void load_both(struct both *ret)
 {
-	return service_refuses_path(s, slice_from_str("GET"), slice_from_str(path));
+	load(service_text, &ret->refuses);
+	load(login_text, &ret->login);
+	assert_int_equal(host_from_wire(slice_from_str("a.example"), &ret->host, NULL), 0);
 }
 
-static bool hits(const char *path, const char *steps)
+static void both_done(struct both *b)
+{
+	service_done(&b->refuses);
+	service_done(&b->login);
+}
+
+static bool is_refused(const struct both *b, const char *path)
+{
+	return service_refuses_path(&b->refuses, slice_from_str("GET"), slice_from_str(path));
+}
+
+static bool may_be_login(const struct both *b, const char *path)
+{
+	const struct service_request req = {
+		.host = &b->host, .port = 443, .path = slice_from_str(path)};
+
+	return service_may_be_endpoint(&b->login, &req);
+}
+
+static void resolve(const char *path, const char *steps, char ret[MAX_PATH])
+{
+	memcpy(ret, path, strlen(path) + 1);
+	for (; *steps && *ret; steps++)
+		apply(ret, *steps);
+}
+
+/* Whether the server finds an endpoint there. */
+static bool must_not_pass(
+	const struct both *b, const char *path, const char *steps, const char *server)
 {
 	char s[MAX_PATH];
 
-	memcpy(s, path, strlen(path) + 1);
-	for (; *steps && *s; steps++)
-		apply(s, *steps);
-	return s[0] == '/' && is_endpoint(s);
+	resolve(path, steps, s);
+	if (s[0] != '/' || !is_endpoint(s, ARRAY_LEN(rules)))
+		return false;
+	if (!is_refused(b, path))
+		fail_msg("'%s' passes: %s", path, server);
+	if (is_endpoint(s, 1) && !may_be_login(b, path))
+		fail_msg("'%s' is no token endpoint: %s", path, server);
+	return true;
 }
 
 static void no_server_finds_an_endpoint_behind_a_path_that_passes(void **state)
 {
 	unsigned n_hits[ARRAY_LEN(servers)] = {0};
-	AUTO_SERVICE struct service s;
+	CLEANUP(both_done) struct both b;
 	char path[MAX_PATH];
 
-	load(&s);
+	load_both(&b);
 	for (unsigned i = 0; i < N_PATHS; i++) {
-		bool refused;
-
 		make_path(path);
-		refused = is_refused(&s, path);
-		for (size_t k = 0; k < ARRAY_LEN(servers); k++) {
-			if (!hits(path, servers[k].steps))
-				continue;
-			n_hits[k]++;
-			if (!refused)
-				fail_msg("'%s' passes: %s", path, servers[k].name);
-		}
+		for (size_t k = 0; k < ARRAY_LEN(servers); k++)
+			n_hits[k] += must_not_pass(&b, path, servers[k].steps, servers[k].name);
 	}
 	for (size_t k = 0; k < ARRAY_LEN(servers); k++)
 		if (n_hits[k] < MIN_HITS)
@@ -362,23 +417,19 @@ static void no_server_finds_an_endpoint_behind_a_path_that_passes(void **state)
 /* Servers that nobody has thought of: any steps, in any order. */
 static void no_chain_of_steps_finds_one_either(void **state)
 {
-	AUTO_SERVICE struct service s;
+	CLEANUP(both_done) struct both b;
 	char path[MAX_PATH], steps[8];
 	unsigned n_hits = 0;
 
-	load(&s);
+	load_both(&b);
 	for (unsigned i = 0; i < 4 * N_PATHS; i++) {
 		unsigned n = draw(sizeof(steps));
 
 		for (unsigned k = 0; k < n; k++)
-			steps[k] = "dkmrpbtc"[draw(8)];
+			steps[k] = "dkmrpbtch"[draw(9)];
 		steps[n] = '\0';
 		make_path(path);
-		if (!hits(path, steps))
-			continue;
-		n_hits++;
-		if (!is_refused(&s, path))
-			fail_msg("'%s' passes: steps %s", path, steps);
+		n_hits += must_not_pass(&b, path, steps, steps);
 	}
 	assert_true(n_hits > N_PATHS / 4);
 }
@@ -387,11 +438,11 @@ static void a_plain_path_is_refused_for_its_rule_only(void **state)
 {
 	static const char *const words[] = {"user", "keys", "repos", "p", "tokens", "a", "keys2",
 		"x..y", "...", "v1.2", "a%20b", "@s", "%C3%A4"};
-	AUTO_SERVICE struct service s;
+	CLEANUP(both_done) struct both b;
 	char path[MAX_PATH];
-	unsigned n_refused = 0;
+	unsigned n_refused = 0, n_logins = 0;
 
-	load(&s);
+	load_both(&b);
 	for (unsigned i = 0; i < N_PATHS; i++) {
 		unsigned n = draw(6);
 
@@ -402,11 +453,14 @@ static void a_plain_path_is_refused_for_its_rule_only(void **state)
 		}
 		if (draw(4) == 0)
 			put(path, "/");
-		n_refused += is_refused(&s, path);
-		if (is_refused(&s, path) != is_endpoint(path))
+		n_refused += is_refused(&b, path);
+		n_logins += may_be_login(&b, path);
+		if (is_refused(&b, path) != is_endpoint(path, ARRAY_LEN(rules)) ||
+			may_be_login(&b, path) != is_endpoint(path, 1))
 			fail_msg("'%s'", path);
 	}
 	assert_true(n_refused > 100);
+	assert_true(n_logins > 10);
 }
 
 /* The findings, one by one. */
@@ -416,12 +470,13 @@ static void dots_never_pass(void **state)
 		"/user/;x/../keys", "/user/%20/../keys", "/a/../b", "/..", "/a/%2e%2e",
 		"/a/%252e%252e/b", "/a/..;x/b", "/a/.%2e%3bx", "/a%2f..%2fb", "/a\\..\\b",
 		"/a%5c..%5cb", "/a/..%20", "/a/..%3fx", "/a/%c0%ae%c0%ae/b", "/a/.%09./b"};
-	AUTO_SERVICE struct service s;
+	CLEANUP(both_done) struct both b;
 
-	load(&s);
+	load_both(&b);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (service_refuses_path(&s, slice_from_str("GET"), slice_from_str(rows[i])) !=
-			&service_odd_path)
+		if (service_refuses_path(&b.refuses, slice_from_str("GET"),
+			    slice_from_str(rows[i])) != &service_odd_path ||
+			!may_be_login(&b, rows[i]))
 			fail_msg("'%s' passes", rows[i]);
 }
 

@@ -150,7 +150,7 @@ struct service_request {
  */
 const struct service_slot *service_pick_slot(
 	const struct service *s, const struct service_request *req, unsigned values);
-/* Whether it is the token endpoint. */
+/* Whether it is the token endpoint, byte for byte. */
 bool service_is_endpoint(const struct service *s, const struct service_request *req);
 
 enum service_verdict {
@@ -185,11 +185,15 @@ bool service_is_slot_host(
 bool service_has_always(const struct service *s);
 /* Whether one of its token endpoints is at this host and port, whatever the path. */
 bool service_is_endpoint_host(const struct service *s, const struct service_request *req);
+/* Whether some server at this host and port may take the path, as it is in the request, for one of the
+ * service's token endpoints. Paths are compared as in service_refuses_path; a path that
+ * service_odd_path refuses may be one. */
+bool service_may_be_endpoint(const struct service *s, const struct service_request *req);
 
 /*
  * The rule that refuses this method and path, or NULL. Servers disagree about the spelling of paths:
- * upper and lower case, escapes, empty and "." segments, `;` parameters, a slash or an extension at
- * the end all count as the same path. service_odd_path refuses a path with a ".." segment in any
+ * upper and lower case, escapes, empty and "." segments, `;` parameters, a host behind "//" at the
+ * front, a slash or an extension at the end all count as the same path. service_odd_path refuses a path with a ".." segment in any
  * spelling, a control character or more than four nested escapes, when there is a rule for any path:
  * servers disagree about what it is. An empty method is one that is not known.
  */

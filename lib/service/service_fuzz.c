@@ -86,6 +86,26 @@ static void check_captures(const struct service *s)
 	}
 }
 
+static void check_endpoints(const struct service *s, struct slice text)
+{
+	for (size_t i = 0; i < s->n_endpoints; i++) {
+		const struct service_endpoint *e = &s->endpoint[i];
+		struct service_request req = {
+			.port = e->host.ports.lo, .path = slice_from_str(e->path)};
+		struct host h;
+
+		req.host = &h;
+		if (e->host.form != NETRULE_NAME || e->host.deep || e->host.n_glob ||
+			host_from_wire(slice_of(e->host.name, e->host.n_name), &h, NULL) < 0)
+			continue;
+		assert(service_is_endpoint(s, &req));
+		if (!strpbrk(e->path, ";\\#.%"))
+			assert(service_may_be_endpoint(s, &req));
+		req.path = text;
+		(void)service_may_be_endpoint(s, &req);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	AUTO_SERVICE struct service s = {0};
@@ -107,5 +127,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)service_captures(&s, slice_of(NULL, 0), text);
 	check_refusals(&s);
 	check_captures(&s);
+	check_endpoints(&s, text);
 	return 0;
 }

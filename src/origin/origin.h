@@ -415,8 +415,8 @@ void sweep_capture(struct origin *o, struct slice value);
 void sweep_done(struct origin *o);
 
 /* token.c: requests to a token endpoint. */
-/* Whether the path is one; -EPERM: servers may take it for one, and we would not. */
-int token_is_for(const struct origin *o, struct exchange *x, bool *ret) MUST_CHECK;
+/* Whether the path is one; -EPERM: it is not, and some server may take it for one. */
+int token_is_for(const struct origin *o, const struct exchange *x, bool *ret) MUST_CHECK;
 /* The head was judged: makes x->token and waits for the content. */
 void token_begin(struct origin *o, struct exchange *x);
 void token_read(struct origin *o, struct exchange *x);

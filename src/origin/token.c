@@ -4,47 +4,21 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
 /* ---- which requests ---- */
 
-static bool is_near(const char *path, struct slice asked)
+/* What is not the endpoint byte for byte, but could be for some server, must not pass as something else:
+ * nobody would look for tokens in its answer. */
+int token_is_for(const struct origin *o, const struct exchange *x, bool *ret)
 {
-	size_t n = 0;
+	const struct service_request asked = {
+		.host = &o->host, .port = o->config.port, .path = x->talk->req.path};
 
-	while (n < asked.n && asked.p[n] != ';')
-		n++;
-	while (n > 1 && asked.p[n - 1] == '/')
-		n--;
-	return n == strlen(path) && strncasecmp((const char *)asked.p, path, n) == 0;
-}
-
-/* Servers read some paths in other ways than we do: what could be the endpoint for one of them must not
- * pass as something else, for its answer would not be looked at. */
-int token_is_for(const struct origin *o, struct exchange *x, bool *ret)
-{
-	const struct service *s = &o->service;
-	struct service_request where = {.host = &o->host, .port = o->config.port};
-	struct arena *arena = (struct arena *)&o->arena;
-	unsigned odd = 0;
-
-	*ret = false;
-	if (!service_is_endpoint_host(s, &where) || x->talk->req.form != HTTP_FORM_ORIGIN)
-		return 0;
-	arena_reset(arena);
-	if (canon_normal_path(x->talk->req.path, arena, &where.path, &odd) < 0)
-		return -EPERM;
-	*ret = service_is_endpoint(s, &where);
-	if (*ret && !odd && slice_eq(where.path, x->talk->req.path))
-		return 0;
-	for (size_t i = 0; i < s->n_endpoints; i++) {
-		if (*ret || odd || is_near(s->endpoint[i].path, where.path))
-			return -EPERM;
-	}
-	return 0;
+	*ret = service_is_endpoint(&o->service, &asked);
+	return *ret || !service_may_be_endpoint(&o->service, &asked) ? 0 : -EPERM;
 }
 
 static void foreign(struct origin *o, struct exchange *x, const char *where)

@@ -564,7 +564,11 @@ static void test_foreign_tokens(void **state)
 static void test_paths_that_may_be_the_endpoint(void **state)
 {
 	static const char *const paths[] = {"/oauth/token/", "/OAuth/Token", "/oauth//token",
-		"/x/../oauth/token", "/oauth/%74oken", "/oauth%2ftoken", "/oauth/token;a=b"};
+		"/x/../oauth/token", "/oauth/%74oken", "/oauth%2ftoken", "/oauth/token;a=b",
+		"/oauth;a=b/token", "/oauth/%2574oken", "/oauth/token%20", "/oauth/token.json",
+		"/oauth/token%3Fx", "/oauth/token%3ba", "/oauth%255ctoken", "/oauth/token%2525252F",
+		"/%6fauth/token", "/oauth/token/.", "//x/oauth/token", "/x/%252e%252e/oauth/token",
+		"/oauth/token%09", "/a%25252525252574"};
 	struct rig *r = up(0);
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
