@@ -557,22 +557,23 @@ def test_a_head_byte_by_byte_is_one_request(rig, lab):
     got(lab, "/slow")
 
 
-@pytest.mark.parametrize("head", (
-    "GET /bad HTTP/1.1\nHost: HOST\nX: " + "a" * 300000,
-    "GET /bad HTTP/1.1\nHost: HOST\n" + "\n".join(f"X-{i}: {'a' * 500}" for i in range(600)),
-    "GET /bad HTTP/1.1\nHost: HOST\nAuthorization: Bearer\n  thief",
-    "GET /bad HTTP/1.1\nHost: HOST\nAuthorization : Bearer thief",
-    "GET /bad HTTP/1.1\nHost: HOST\nHost: HOST",
-    "GET /bad HTTP/1.1\nHost: HOST\nAuthori\0zation: Bearer thief",
-    "POST /bad HTTP/1.1\nHost: HOST\nContent-Length: 5\nTransfer-Encoding: chunked",
-))
-def test_a_head_with_two_readings_is_refused(rig, lab, mark, head):
+# A head that is too large: the answer can be lost, because edge closes while the client still sends (0).
+@pytest.mark.parametrize("codes,head", (
+    ((0, 431), "GET /bad HTTP/1.1\nHost: HOST\nX: " + "a" * 300000),
+    ((0, 431), "GET /bad HTTP/1.1\nHost: HOST\n" + "\n".join(f"X-{i}: {'a' * 500}" for i in range(600))),
+    ((400,), "GET /bad HTTP/1.1\nHost: HOST\nAuthorization: Bearer\n  thief"),
+    ((400,), "GET /bad HTTP/1.1\nHost: HOST\nAuthorization : Bearer thief"),
+    ((400,), "GET /bad HTTP/1.1\nHost: HOST\nHost: HOST"),
+    ((400,), "GET /bad HTTP/1.1\nHost: HOST\nAuthori\0zation: Bearer thief"),
+    ((400,), "POST /bad HTTP/1.1\nHost: HOST\nContent-Length: 5\nTransfer-Encoding: chunked"),
+), ids=("long field", "many fields", "folded", "space before the colon", "two hosts", "zero byte", "two lengths"))
+def test_a_head_with_two_readings_is_refused(rig, lab, mark, codes, head):
     with Raw(rig) as raw:
         try:
             code = raw.ask(head.replace("HOST", HOST))[0]
         except (BrokenPipeError, ConnectionError, ssl.SSLError):
             code = 0
-        assert code in (0, 400, 403, 413, 431), code
+        assert code in codes, code
     assert not came(lab, "/bad")
     mark.wait(decision="deny")
 
