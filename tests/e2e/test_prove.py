@@ -39,9 +39,9 @@ def world():
 @pytest.fixture(scope="module")
 def full(world):
     """One full run that makes its own twin, with what was there before and after it."""
-    before = trace(world)
+    before, patience = trace(world), Patience()
     status, report, took = world.prove(twin=False, shared=False)  # as people run it
-    return status, report, took, before, trace(world)
+    return status, report, (took, patience), before, trace(world)
 
 
 # what a run could leave behind
@@ -120,9 +120,23 @@ def difference(before, after):
     return found
 
 
-def is_quiet():
-    """Nobody else uses this machine: a promise about time can be held against it."""
-    return os.getloadavg()[0] < (os.cpu_count() or 1)
+MOST_LOAD = 4  # times the processors: on a machine with more load than that no time means anything
+
+
+def scaled(seconds, load, cores):
+    """The promised time of a quiet machine, for a machine on which `load` processes share `cores` processors."""
+    return seconds * min(max(1, load / cores), MOST_LOAD)
+
+
+class Patience:
+    """The time that a run may take: the promise, times the load before or after the run, whichever is higher. The bound counts on every machine."""
+
+    def __init__(self):
+        self.load = max(os.getloadavg()[:2])
+
+    def allows(self, took, seconds):
+        most = scaled(seconds, max(self.load, *os.getloadavg()[:2]), os.cpu_count() or 1)
+        assert took <= most, f"{took:.0f} s, and {most:.0f} s are allowed ({seconds} s on a quiet machine)"
 
 
 # a normal sandbox
@@ -133,13 +147,13 @@ def test_every_probe_has_its_form():
 
 
 def test_a_full_run_is_green_and_in_time(full):
-    status, report, took, _, _ = full
+    status, report, (took, patience), _, _ = full
     slow = sorted(((p.get("ms", 0), p["id"]) for p in report["probes"]), reverse=True)[:12]
     print(f"full: {took:.1f} s, {len(report['probes'])} probes, load {os.getloadavg()[0]:.1f}; slowest {slow}")
     assert {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "fail"} == {}
     assert status == 0
     assert set(harness.PROBES) <= {p["id"] for p in report["probes"]}
-    assert took <= harness.FULL_SECONDS or not is_quiet(), f"{took:.0f} s on a quiet machine"
+    patience.allows(took, harness.FULL_SECONDS)
 
 
 def test_the_report_is_what_was_promised(full):
@@ -155,11 +169,33 @@ def test_the_report_is_what_was_promised(full):
     assert len({p["id"] for p in report["probes"]}) == len(report["probes"])
 
 
-def test_skips_are_few_where_everything_is_there(full):
-    _, report, _, _, _ = full
-    skipped = {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "skip"}
-    print(json.dumps(skipped, indent=2))
-    assert len(skipped) <= len(report["probes"]) // 10, skipped
+def skipped_in(report):
+    return {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "skip"}
+
+
+def test_exactly_the_listed_probes_are_skipped(world, full):
+    """tests/prove/skips. Docker starts at its first use; a probe for which Docker was late is tried again."""
+    skipped = skipped_in(full[1])
+    late = {i for i, why in skipped.items() if why.startswith(harness.LATE) and "+" not in i}
+    if late:
+        print(f"tried again: {sorted(late)}")
+        _, again, _ = world.prove(*(word for i in sorted(late) for word in ("--probe", i)))
+        skipped = {**{i: why for i, why in skipped.items() if i not in late}, **skipped_in(again)}
+        assert {p["id"] for p in again["probes"] if p["verdict"] == "fail"} == set()
+    assert harness.wrong_skips(skipped, harness.listed_skips()) == {}
+
+
+def test_a_probe_that_begins_or_ceases_to_skip_is_an_error():
+    listed = {"recovery/kill-sbxd"}
+    assert harness.wrong_skips({"recovery/kill-sbxd": "shared", "recovery/kill-sbxd+network/metadata": "not tried"}, listed) == {}
+    assert set(harness.wrong_skips({"recovery/kill-sbxd": "shared", "files/x": "no tool"}, listed)) == {"files/x"}
+    assert set(harness.wrong_skips({"recovery/kill-sbxd": "shared", "recovery/kill-edge+network/metadata": "why"}, listed)) == {"recovery/kill-edge+network/metadata"}
+    assert set(harness.wrong_skips({}, listed)) == {"recovery/kill-sbxd"}
+    assert harness.listed_skips() <= set(harness.PROBES)
+
+
+def test_the_time_that_a_run_may_take_has_a_bound_on_every_machine():
+    assert [scaled(300, load, 2) for load in (0, 2, 3, 8, 100)] == [300, 300, 450, 1200, 1200]
 
 
 def test_nothing_is_left_behind(full):
@@ -168,12 +204,12 @@ def test_nothing_is_left_behind(full):
 
 
 def test_quick_is_quick_and_leaves_nothing_behind(world):
-    before = trace(world)
+    before, patience = trace(world), Patience()
     status, report, took = world.prove("--quick", twin=False)
     print(f"quick: {took:.1f} s, {len(report['probes'])} probes, load {os.getloadavg()[0]:.1f}")
     assert {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "fail"} == {} and status == 0
     assert {p["id"] for p in report["probes"]} == {i for i, p in harness.PROBES.items() if p.is_quick}
-    assert took <= harness.QUICK_SECONDS or not is_quiet(), f"{took:.0f} s on a quiet machine"
+    patience.allows(took, harness.QUICK_SECONDS)
     assert difference(before, trace(world)) == {}
 
 
