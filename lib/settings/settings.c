@@ -104,6 +104,20 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.max = 1ull << 50,
 		.help = "how large the audit log of one sandbox may grow, for example 2g; then its "
 			"network is refused; 0 means no bound"},
+	[SETTINGS_AUDIT_KEEP] = {.name = "audit.keep",
+		.type = SETTINGS_SECONDS,
+		.standard = "0",
+		.min = 3600,
+		.max = 100ull * 365 * 24 * 3600,
+		.help = "how long audit records are kept, for example 90d; older ones are removed "
+			"automatically, as sbx audit prune does; 0 means for ever"},
+	[SETTINGS_AUDIT_KEEP_SIZE] = {.name = "audit.keep-size",
+		.type = SETTINGS_SIZE,
+		.standard = "0",
+		.min = 1ull << 20,
+		.max = 1ull << 50,
+		.help = "how much of each audit log is kept, for example 500m; the oldest records "
+			"are removed automatically; 0 means all"},
 	[SETTINGS_CREDENTIALS_OAUTH] = {.name = "credentials.oauth",
 		.type = SETTINGS_CHOICE,
 		.standard = "true",

@@ -33,6 +33,8 @@ enum settings_id {
 	SETTINGS_NETWORK_EXTRA_CA,	/* a file of certificates */
 	SETTINGS_NETWORK_PROXY,		/* http://HOST:PORT */
 	SETTINGS_AUDIT_MAX_SIZE,	/* of one sandbox's audit log; 0: no bound */
+	SETTINGS_AUDIT_KEEP,		/* seconds; 0: for ever */
+	SETTINGS_AUDIT_KEEP_SIZE,	/* bytes of one log; 0: all */
 	SETTINGS_CREDENTIALS_OAUTH,	/* true, false */
 	SETTINGS_CREDENTIALS_INTERCEPT, /* true, false: all services, also without a credential */
 	SETTINGS_VAULT_KEY,		/* where the key of a new vault goes */

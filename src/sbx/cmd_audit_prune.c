@@ -8,12 +8,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "lib/audit/audit_known.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "api.h"
 #include "audit_cmd.h"
-#include "audit_known.h"
 #include "audit_logs.h"
 #include "verb.h"
 #include "when.h"

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/audit/audit_known.h"
 #include "lib/base/mem.h"
 #include "api.h"
 #include "audit_cmd.h"
 #include "audit_export.h"
-#include "audit_known.h"
 #include "audit_logs.h"
 #include "audit_text.h"
 #include "table.h"

@@ -530,4 +530,5 @@ void keeper_gone(struct sbxd *d, struct keeper *k)
 	else
 		api_watch_changed(d, id);
 	conns_wake(d, id);
+	keep_look(d);
 }

@@ -21,11 +21,13 @@ static struct sbxd sbxd;
 
 static void parse_options(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {0}};
+	static const struct option options[] = {{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'}, {"check-audit", no_argument, NULL, 'c'}, {0}};
 	int o;
 
 	while ((o = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (o == 'c') /* the child of keep.c */
+			exit(keep_check());
 		if (o == 'V')
 			printf("sbxd " SBX_VERSION "\n");
 		else
@@ -91,6 +93,7 @@ static void set_up(struct sbxd *d)
 	wipes_init(&d->wipes);
 	vault_link_init(&d->vault);
 	images_init(&d->images);
+	keep_init(&d->keep);
 	check_folders();
 	d->lock_fd = listen_lock(&err);
 	if (d->lock_fd < 0)
@@ -117,6 +120,7 @@ static void set_up(struct sbxd *d)
 	watch(d, d->signal_fd, SBXD_EV_SIGNAL);
 	watch(d, d->listen_fd, SBXD_EV_LISTEN);
 	pool_look(d);
+	keep_look(d);
 }
 
 static void on_signal(struct sbxd *d)
@@ -181,6 +185,12 @@ static void step(struct sbxd *d)
 	case SBXD_EV_POOL_TIMER:
 		pool_on_timer(d);
 		break;
+	case SBXD_EV_KEEP:
+		keep_on_exit(d);
+		break;
+	case SBXD_EV_KEEP_TIMER:
+		keep_on_timer(d);
+		break;
 	case SBXD_EV_DRAIN_TIMER:
 		d->late = true;
 		break;
@@ -218,6 +228,7 @@ static void sbxd_done(struct sbxd *d)
 	pool_done(d);
 	vault_link_done(d);
 	images_done(d);
+	keep_done(d);
 	keepers_done(d);
 	wipes_done(d);
 	journal_done(d);

@@ -13,6 +13,7 @@
 #include "conn.h"
 #include "images.h"
 #include "journal.h"
+#include "keep.h"
 #include "keepers.h"
 #include "lib/loop/loop.h"
 #include "lib/store/store.h"
@@ -37,6 +38,8 @@ enum sbxd_ev {
 	SBXD_EV_IMAGES,
 	SBXD_EV_IMAGES_TIMER,
 	SBXD_EV_POOL_TIMER,
+	SBXD_EV_KEEP,
+	SBXD_EV_KEEP_TIMER,
 	SBXD_EV_DRAIN_TIMER,
 };
 
@@ -60,4 +63,5 @@ struct sbxd {
 	struct vault_link vault;
 	struct images images;
 	struct pool pool;
+	struct keep keep;
 };

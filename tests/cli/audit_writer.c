@@ -4,13 +4,14 @@
  *
  * A line is words separated by tabs: ID NAME KIND VERDICT ACTION TYPE HOST PORT PATH RULE REASON
  * COUNT ("-" for an empty one), or `sync ID`, `close ID`, `fill ID NAME N` (N decisions), or `die`
- * (end without closing anything). Each line is answered with "ok" or with what was wrong.
+ * (end without closing anything), or `age SECONDS` (what follows was so long ago). Each line is answered with "ok" or with what was wrong.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "lib/audit/audit.h"
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
 #define MAX_LOGS 64
@@ -24,7 +25,17 @@ static struct {
 		struct audit *a;
 	} logs[MAX_LOGS];
 	size_t n;
+	uint64_t age_ms;
 } w;
+
+uint64_t __real_clock_wall_ms(void);
+uint64_t __wrap_clock_wall_ms(void);
+
+/* The linker gives it to lib/audit. */
+uint64_t __wrap_clock_wall_ms(void)
+{
+	return __real_clock_wall_ms() - w.age_ms;
+}
 
 static int find(const char *id, const char *name, struct audit **ret, struct err *err)
 {
@@ -131,6 +142,10 @@ static int obey(char *line, struct err *err)
 		return finish(word[1], false, err);
 	if (n == 2 && strcmp(word[0], "close") == 0)
 		return finish(word[1], true, err);
+	if (n == 2 && strcmp(word[0], "age") == 0) {
+		w.age_ms = strtoull(word[1], NULL, 10) * 1000;
+		return 0;
+	}
 	if (n == 4 && strcmp(word[0], "fill") == 0)
 		return fill(word, err);
 	return n == N_WORDS ? event(word, err) : err_set(err, -EINVAL, "%zu words", n);

@@ -4,6 +4,7 @@ import os
 import pty
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -26,7 +27,7 @@ def verify(inst, *args, check=0):
 
 
 def journal(inst, action):
-    lines = inst.sbx("audit", "show", "sbxd", "--json", "-n", "0", check=0).stdout.splitlines()
+    lines = inst.sbx("audit", "show", "sbxd", "--json", "-n", "0").stdout.splitlines()
     return [r for r in map(json.loads, lines) if r.get("action") == action]
 
 
@@ -172,3 +173,62 @@ def test_options_are_used_or_refused(bare, args, word):
 def test_there_may_be_nothing(bare):
     assert "No audit records to remove" in bare.sbx("audit", "prune", "--all", "--older-than", "1d", "--yes", check=0).stdout
     assert "there is no audit log of 'demo'" in bare.sbx("audit", "prune", "demo", "--keep-size", "1m", check=1).stderr
+
+
+def wait_for(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_audit_keep_size_prunes_by_itself(bare, logs):
+    fill(logs)
+    logs.say("fill", B, "second", 9000)
+    logs.finish()
+    before = verify(bare)
+    broken = logs.segment(B)
+    broken.write_bytes(broken.read_bytes().replace(b"h3.example", b"h4.example", 1))
+    was = segments(logs, B)
+    bare.sbx("ls", check=0)
+    bare.sbx("settings", "set", "audit.keep-size", "2m", check=0)
+    wait_for(lambda: journal(bare, "audit-pruned"))
+    after = verify(bare, "demo")[A]
+    assert after["ok"] and after["pruned"]["records"] + after["records"] == before[A]["records"]
+    assert 0 < len(segments(logs)) < before[A]["segments"]
+    record, = journal(bare, "audit-prune")
+    assert record["reason"].endswith(", by the setting audit.keep-size") and record["name"] == "demo"
+    # A log that does not verify is evidence.
+    assert segments(logs, B) == was
+
+
+def test_audit_keep_prunes_what_is_older_when_a_sandbox_stops(bare, logs):
+    bare.template()
+    bare.policy()
+    bare.sbx("settings", "set", "audit.keep", "1h", check=0)
+    bare.create("other")
+    bare.sbx("exec", "other", "true", check=0)
+    time.sleep(3)  # what is due by now is done: from here on the stop alone can do it
+    logs.say("age", 7200)
+    fill(logs)
+    logs.say("close", A)
+    logs.say("close", B)
+    logs.say("age", 0)
+    logs.say("fill", "cccccccccccc", "young", 100)
+    logs.finish()
+    time.sleep(3)
+    before = verify(bare)
+    assert "pruned" not in before[A]
+    bare.sbx("stop", "other", check=0)
+    wait_for(lambda: len(journal(bare, "audit-pruned")) == 2)
+    after = verify(bare)
+    assert after[A]["ok"] and after[A]["pruned"]["records"] > 9000 and after[B]["pruned"]["records"] > 0
+    assert after["cccccccccccc"]["records"] == before["cccccccccccc"]["records"] and "pruned" not in after["cccccccccccc"]
+    assert {r["reason"].split(", ")[1] for r in journal(bare, "audit-pruned")} == {"by the setting audit.keep"}
+
+
+def test_audit_keep_needs_an_hour_and_is_off_by_default(bare):
+    assert bare.sbx("settings", "get", "audit.keep", check=0).stdout == "0\n"
+    assert bare.sbx("settings", "get", "audit.keep-size", check=0).stdout == "0\n"
+    p = bare.sbx("settings", "set", "audit.keep", "30m")
+    assert p.returncode != 0 and "audit.keep" in p.stderr

@@ -3,7 +3,7 @@
  *
  * How      Reads the records `audit-pruned` of sbxd's log once. A log that begins before that record
  *          number was set back.
- * Trust    The log of sbxd may be anything: a forged record makes a check fail, and none makes one
+ * Trust    Runs in sbx and sbxd. The log of sbxd may be anything: a forged record makes a check fail, and none makes one
  *          pass that fails without it.
  * Owns     Its list; audit_known_free frees it.
  * Limits   AUDIT_LIST_MAX logs.
@@ -12,7 +12,7 @@
 #pragma once
 
 #include <stddef.h>
-#include "lib/audit/audit_chain.h"
+#include "audit_chain.h"
 
 struct audit_known {
 	struct audit_known_log {

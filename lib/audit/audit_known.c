@@ -1,9 +1,8 @@
 #include "audit_known.h"
 
 #include <string.h>
-
-#include "lib/audit/audit_list.h"
-#include "lib/audit/audit_read.h"
+#include "audit_list.h"
+#include "audit_read.h"
 #include "lib/base/mem.h"
 
 static struct audit_known_log *find(const struct audit_known *k, struct slice id)
