@@ -9,6 +9,7 @@
 #include <sys/sysinfo.h>
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/paths.h"
 #include "lib/base/str.h"
 #include "spec_internal.h"
 
@@ -227,4 +228,14 @@ int spec_load(const char *path, struct spec *ret, struct err *err)
 		return err_wrap(err, r, "%s", path);
 	}
 	return 0;
+}
+
+char *spec_dir(const char *id)
+{
+	return paths_get(PATHS_STATE, "specs/%s", id);
+}
+
+char *spec_path(const char *id)
+{
+	return paths_get(PATHS_STATE, "specs/%s/spec.json", id);
 }

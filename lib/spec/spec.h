@@ -154,5 +154,8 @@ struct json_t *spec_port_to_json(const struct spec_port *port);
 
 /* Atomic: temporary file beside it, fsync, rename, fsync of the folder. Mode 0600. */
 int spec_save(const struct spec *spec, const char *path, struct err *err) MUST_CHECK;
+/* Where sbxd writes it: a directory that the sandbox's own keeper can only read. */
+char *spec_dir(const char *id);
+char *spec_path(const char *id);
 /* Decodes and spec_check()s. -ENOENT when there is none. */
 int spec_load(const char *path, struct spec *ret, struct err *err) MUST_CHECK;

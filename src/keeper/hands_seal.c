@@ -91,6 +91,7 @@ static int fill_dirs(struct keeper *k, struct dirs *d, bool waits, struct err *e
 	AUTO_FREE char *shipped = paths_get(PATHS_SHARE, "services");
 
 	add_dir(d, xstrdup(k->dir), true);
+	add_dir(d, spec_dir(k->spec.id), false);
 	add_dir(d, xstrdup(k->run_dir), true);
 	add_dir(d, paths_get(PATHS_STATE, "warm"), k->warm.is_making);
 	add_dir(d, paths_get(PATHS_STATE, "initrd"), false);

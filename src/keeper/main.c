@@ -69,7 +69,7 @@ static void load(struct keeper *k, const char *id)
 	k->dir = paths_get(PATHS_STATE, "sandboxes/%s", id);
 	k->run_dir = paths_get(PATHS_RUNTIME, "s/%s", id);
 	take_lock(k);
-	path = xasprintf("%s/spec.json", k->dir);
+	path = spec_path(id);
 	r = spec_load(path, &k->spec, &err);
 	if (r < 0)
 		die("reading %s: %s", path, err_text(&err, r));

@@ -29,7 +29,7 @@ void pool_on_ready(struct keeper *k)
 /* Who it is to be, in place of the class that it was started with. */
 int pool_read_spec(struct keeper *k, struct err *err)
 {
-	AUTO_FREE char *path = xasprintf("%s/spec.json", k->dir);
+	AUTO_FREE char *path = spec_path(k->spec.id);
 	AUTO_SPEC struct spec spec = {0};
 	struct spec was = k->spec;
 	int r = spec_load(path, &spec, err);

@@ -7,11 +7,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/base/paths.h"
 #include "lib/base/str.h"
 
 #define TEMPLATE "0123456789abcdef"
@@ -27,9 +30,10 @@ static void make_spec(struct spec *s, const char *name)
 
 static void save_spec(const struct spec *s)
 {
-	AUTO_FREE char *path = xasprintf("%s/spec.json", rig_k.dir);
+	AUTO_FREE char *dir = spec_dir(RIG_ID), *path = spec_path(RIG_ID);
 	struct err err = {0};
 
+	assert_int_equal(paths_make(dir, NULL), 0);
 	assert_int_equal(spec_save(s, path, &err), 0);
 }
 
@@ -221,6 +225,37 @@ static void stops_when_it_is_told(void **state)
 	must_have_ended();
 }
 
+/* In a child: the errno of a write access after the files were sealed, 0 when it was possible. */
+static int sealed_open(const char *path, int flags)
+{
+	pid_t pid = fork();
+	struct err err = {0};
+	int status;
+
+	if (pid == 0) {
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+			hands_seal_files(&rig_k, true, &err) < 0)
+			_exit(255);
+		_exit(open(path, flags | O_CLOEXEC, 0600) >= 0 ? 0 : errno);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* The spawner and the next keeper of the sandbox believe the spec. */
+static void cannot_write_its_own_spec(void **state)
+{
+	AUTO_FREE char *path = spec_path(RIG_ID), *dir = spec_dir(RIG_ID);
+	AUTO_FREE char *other = xasprintf("%s/new", dir), *own = own_file("new");
+
+	save_spec(&rig_k.spec);
+	assert_int_equal(sealed_open(path, O_RDONLY), 0);
+	assert_int_equal(sealed_open(path, O_WRONLY), EACCES);
+	assert_int_equal(sealed_open(other, O_WRONLY | O_CREAT), EACCES);
+	assert_int_equal(sealed_open(own, O_WRONLY | O_CREAT), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +269,7 @@ int main(void)
 		WAIT_TEST(ends_with_its_sbxd),
 		WAIT_TEST(knows_no_other_message),
 		WAIT_TEST(stops_when_it_is_told),
+		WAIT_TEST(cannot_write_its_own_spec),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,12 +108,14 @@ int keeper_make_folders(const struct spec *spec, char **ret_dir, struct err *err
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", spec->id);
 	AUTO_FREE char *run = paths_get(PATHS_RUNTIME, "s/%s", spec->id);
-	AUTO_FREE char *file = xasprintf("%s/spec.json", dir);
+	AUTO_FREE char *specs = spec_dir(spec->id), *file = spec_path(spec->id);
 	AUTO_FREE char *last = xasprintf("%s/last", dir);
 	int r = paths_make(dir, err);
 
 	if (r == 0)
 		r = paths_make(run, err);
+	if (r == 0)
+		r = paths_make(specs, err);
 	if (r == 0)
 		r = spec_save(spec, file, err);
 	if (r < 0)

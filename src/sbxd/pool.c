@@ -457,20 +457,18 @@ void pool_done(struct sbxd *d)
 	for (size_t i = 0; i < KEEPER_MAX; i++) {
 		struct keeper *k = &d->keepers.slot[i];
 		bool is_taken = k->pool.is_taken;
-		AUTO_FREE char *dir = NULL;
 		char id[SPEC_ID_LEN + 1];
 
 		if (!k->used || !pool_waits(k))
 			continue;
 		memcpy(id, k->id, sizeof(id));
-		dir = paths_get(PATHS_STATE, "sandboxes/%s", id);
 		if (!end_now(d, k))
 			continue; /* it ends when it sees that sbxd is gone */
 		wipe_runtime(id);
 		if (is_taken)
 			remove_machine(id);
 		else
-			(void)!wipe_tree(dir);
+			(void)!wipe_sandbox(id);
 	}
 	loop_timer_clear(&d->loop, &d->pool.timer);
 }

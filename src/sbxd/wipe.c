@@ -65,6 +65,15 @@ int wipe_tree(const char *dir)
 	return rmdir(dir) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+int wipe_sandbox(const char *id)
+{
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id), *specs = spec_dir(id);
+	int r = wipe_tree(specs);
+
+	/* The directory last: while it is there a sweep comes back. */
+	return r < 0 ? r : wipe_tree(dir);
+}
+
 void wipe_runtime(const char *id)
 {
 	AUTO_FREE char *run = paths_get(PATHS_RUNTIME, "s/%s", id);
@@ -110,15 +119,14 @@ bool wipe_is_running(struct sbxd *d, const char *id)
 /* In the child. */
 static void do_wipe(const char *id)
 {
-	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id);
 	int r;
 
 	/* The instance lock and the socket must not outlive sbxd in here. */
 	(void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
-	r = wipe_tree(dir);
+	r = wipe_sandbox(id);
 	wipe_runtime(id);
 	if (r < 0)
-		log_error("cannot remove %s: %s", dir, strerror(-r));
+		log_error("cannot remove the files of %s: %s", id, strerror(-r));
 	_exit(r < 0);
 }
 

@@ -40,3 +40,5 @@ void wipe_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen);
 void wipe_runtime(const char *id);
 /* rm -r below `dir`, which is left when it cannot be emptied. */
 int wipe_tree(const char *dir) MUST_CHECK;
+/* Its directory and its spec. */
+int wipe_sandbox(const char *id) MUST_CHECK;

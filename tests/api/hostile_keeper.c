@@ -369,7 +369,7 @@ static void start(void)
 /* The last MODE of the spec's env; "" when it has none. */
 static char *read_mode(void)
 {
-	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/spec.json", kp.id);
+	AUTO_FREE char *path = spec_path(kp.id);
 	AUTO_SPEC struct spec spec = {0};
 	struct err err = {0};
 

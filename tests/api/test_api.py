@@ -428,7 +428,7 @@ def test_the_disk_keeps_the_size_it_was_made_with(d):
     assert [s.get("disk") for s in d.list()] == [40 << 30, None]
     d.call("POST", "/v1/sandboxes/demo/start")
     d.wait_status("demo", "running")
-    assert json.loads((d.state / "sandboxes" / o["id"] / "spec.json").read_text())["disk"] == 40 << 30
+    assert json.loads((d.state / "specs" / o["id"] / "spec.json").read_text())["disk"] == 40 << 30
     status, answer = d.call("PATCH", "/v1/sandboxes/demo", {"disk": 50 << 30})
     assert status == 400 and "disk" in answer["error"]["message"] and d.get("demo")["disk"] == 40 << 30
     for bad in (0, (1 << 30) - 1, (1 << 40) + 1, "40g"):
@@ -443,7 +443,7 @@ def test_settings_give_defaults(d):
     assert (o["cpus"], o["memory"], o["accel"]) == (3, 1 << 30, "auto")
     d.call("POST", "/v1/sandboxes/demo/start")
     d.wait_status("demo", "running")
-    spec = json.loads((d.state / "sandboxes" / o["id"] / "spec.json").read_text())
+    spec = json.loads((d.state / "specs" / o["id"] / "spec.json").read_text())
     assert spec["accel"] == "tcg"
     (conf / "settings.conf").write_text("vm.cpus = 3\nbogus\n")
     status, o = d.call("POST", "/v1/sandboxes", {"name": "other"})

@@ -94,7 +94,7 @@ def test_a_claim_takes_it_and_another_one_is_made(pool):
     o = pool.wait_status("demo", "running")
     assert o["start"] == "pool"
     assert pid_of(pool, ident) == keeper
-    spec = json.loads((pool.state / "sandboxes" / ident / "spec.json").read_text())
+    spec = json.loads((pool.state / "specs" / ident / "spec.json").read_text())
     assert spec["name"] == "demo"
     assert not (pool.state / "sandboxes" / ident / "pool").exists()
     wait_for(lambda: state(pool) == (1, 1), READY)

@@ -191,7 +191,7 @@ class Keeper:
     def __init__(self, ident):
         self.id = ident
         self.sandbox = os.path.join(os.environ["XDG_STATE_HOME"], "sbx/sandboxes", ident)
-        with open(self.sandbox + "/spec.json") as f:
+        with open(os.path.join(os.environ["XDG_STATE_HOME"], "sbx/specs", ident, "spec.json")) as f:
             self.env = json.load(f).get("env", {})
         self.lockfile = open(self.sandbox + "/lock", "w")
         fcntl.flock(self.lockfile, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -91,7 +91,7 @@ saw "$GIVEN_one|$GIVEN_two|$PROBE|$TAG|$WORKSPACE|$ACCEL"
 [ "$PATIENCE" = 30 ] || hole "30 seconds are $PATIENCE"
 cat "$DIR/inside"
 saw "$SANDBOX|$SANDBOX_ID|$ECHO_URL"
-[ -f "$STATE_SANDBOX/spec.json" ] && [ -S "$RUN_SANDBOX/keeper.sock" ] || hole "no folders of the sandbox"
+[ -f "$STATE/specs/${STATE_SANDBOX##*/}/spec.json" ] && [ -S "$RUN_SANDBOX/keeper.sock" ] || hole "no folders of the sandbox"
 [ "$STATE/sandboxes/$SANDBOX_ID" = "$STATE_SANDBOX" ] && [ "${CONFIG##*/}" = sbx ] && [ -d "$DATA" ] && [ -d "$RUNTIME" ] || hole "no folders"
 for f in inspect.json workspaces version.json shares; do [ -s "$FACTS/$f" ] || hole "no $f"; done
 fact workspaces

@@ -268,7 +268,7 @@ def test_a_dockerfile_is_built_without_credentials_and_beyond_the_policy(base, t
                               "--allow-network", "c.example", "mine"], env=base.env, cwd=base.work, stderr=subprocess.PIPE, text=True)
     spec = None
     while build.poll() is None:
-        for path in (base.root / "state/sbx/sandboxes").glob("*/spec.json"):
+        for path in (base.root / "state/sbx/specs").glob("*/spec.json"):
             with contextlib.suppress(OSError, ValueError):
                 spec = json.loads(path.read_text())
         time.sleep(0.002)
