@@ -30,7 +30,7 @@
 #define SERVICE_MAX_KNOWN 128 /* those of data/services/auth-names included */
 #define SERVICE_MAX_PASSED 16
 #define SERVICE_MAX_FIELDS 8 /* of an OAuth answer */
-#define SERVICE_MAX_ENDPOINTS 4
+#define SERVICE_MAX_ENDPOINTS 8
 #define SERVICE_MAX_REFUSALS 64
 #define SERVICE_MAX_CAPTURES 32 /* bits of a uint32_t */
 
