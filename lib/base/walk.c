@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mem.h"
@@ -67,16 +68,42 @@ static int step(struct walk *w, walk_fn *fn, void *arg, struct err *err)
 	return strlen(w->at) >= PATH_MAX ? err_errno(err, -ENAMETOOLONG, "'%.200s'", w->at) : 0;
 }
 
-static int begin(struct walk *w, const char *typed, struct err *err)
+static bool is_cwd(const char *path)
 {
+	struct stat there, here;
+
+	return path && path[0] == '/' && strlen(path) < PATH_MAX && stat(path, &there) == 0 &&
+	       stat(".", &here) == 0 && there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+}
+
+int walk_absolute(const char *typed, char **ret, struct err *err)
+{
+	const char *from = getenv("PWD");
 	char cwd[PATH_MAX];
 
 	if (!typed[0] || strlen(typed) >= PATH_MAX)
 		return err_set(err, -EINVAL, "the path is empty or too long");
-	if (typed[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+	if (typed[0] == '/') {
+		*ret = xstrdup(typed);
+		return 0;
+	}
+	if (!is_cwd(from))
+		from = getcwd(cwd, sizeof(cwd));
+	if (!from)
 		return err_errno(err, -errno, "the current directory");
-	w->at = xstrdup(typed[0] == '/' || strcmp(cwd, "/") == 0 ? "" : cwd);
-	w->rest = xstrdup(typed);
+	*ret = xasprintf("%s/%s", from, typed);
+	return 0;
+}
+
+static int begin(struct walk *w, const char *typed, struct err *err)
+{
+	char *path = NULL;
+	int r = walk_absolute(typed, &path, err);
+
+	if (r < 0)
+		return r;
+	w->at = xstrdup("");
+	w->rest = path;
 	return 0;
 }
 

@@ -3,7 +3,8 @@
  *
  * How      walk_path calls `fn` for each component with its absolute path, all links before it followed.
  *          `fn` decides whether a link is followed, and sees every link and every directory that the
- *          path depends on: also those that realpath leaves out.
+ *          path depends on: also those that realpath leaves out. A relative path begins
+ *          as walk_absolute says.
  * Trust    The path is the user's. Directories and links on the way may be a guest's, and may change
  *          between two calls.
  * Owns     walk_done frees the strings.
@@ -34,5 +35,8 @@ int walk_path(
 	const char *typed, walk_fn *fn, void *arg, struct walk *ret, struct err *err) MUST_CHECK;
 void walk_done(struct walk *w);
 #define AUTO_WALK CLEANUP(walk_done)
+/* `typed` as an absolute path, on the heap. A relative one begins at $PWD when that is the current
+ * directory: the shell came there through the links that it names, and getcwd leaves them out. */
+int walk_absolute(const char *typed, char **ret, struct err *err) MUST_CHECK;
 /* Whether `path` is `dir` or below it. Both absolute and normalised. */
 bool walk_is_in(const char *path, const char *dir);

@@ -73,6 +73,26 @@ static void every_link_on_the_way_is_seen(void **state)
 	}
 }
 
+static void the_directory_that_the_shell_names_is_walked(void **state)
+{
+	AUTO_FREE char *shell = xasprintf("%s/b", top), *stale = xasprintf("%s/c", top);
+	const char *const rows[][2] = {{shell, " b a a/b a/b/f"}, {stale, " a a/b a/b/f"},
+		{"b", " a a/b a/b/f"}, {"/none", " a a/b a/b/f"}, {"", " a a/b a/b/f"}};
+	struct err err = {0};
+
+	assert_int_equal(chdir("b"), 0);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		AUTO_WALK struct walk w = {0};
+
+		assert_int_equal(setenv("PWD", rows[i][0], 1), 0);
+		seen[0] = '\0';
+		assert_int_equal(walk_path("f", visit, NULL, &w, &err), 0);
+		assert_string_equal(seen, rows[i][1]);
+	}
+	(void)unsetenv("PWD");
+	assert_int_equal(chdir(top), 0);
+}
+
 static int refuse_links(
 	void *arg, const struct walk *w, const char *next, const char *after, struct err *err)
 {
@@ -110,6 +130,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_link_on_the_way_is_seen),
+		cmocka_unit_test(the_directory_that_the_shell_names_is_walked),
 		cmocka_unit_test(a_walk_ends_when_it_is_told),
 		cmocka_unit_test(what_has_no_end_is_refused),
 	};

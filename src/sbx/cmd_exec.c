@@ -19,7 +19,7 @@ static int run(struct opts *o)
 {
 	AUTO_ENV struct env env = {0};
 	size_t first = o->args.n > 1 && strcmp(o->args.v[1], "--") == 0 ? 2 : 1;
-	struct err err = {0};
+	struct problem p = {0};
 	struct attach a = {
 		.ref = o->args.v[0],
 		.argv = o->args.v + first,
@@ -40,8 +40,10 @@ static int run(struct opts *o)
 		ui_error("sbx exec: -d goes without -i and -t");
 		return EXIT_USAGE;
 	}
-	if (env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), &err) < 0) {
-		ui_error("sbx exec: %s", err.text);
+	if (env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), &p) < 0) {
+		ui_error("sbx exec: %s", p.err.text);
+		if (p.hint[0])
+			ui_hint("%s", p.hint);
 		return EXIT_USAGE;
 	}
 	return attach_run(&a);

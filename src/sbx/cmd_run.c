@@ -253,7 +253,7 @@ static int run(struct opts *o)
 		sandbox_want_cold();
 	if (are_contrary(o))
 		return EXIT_USAGE;
-	r = env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), &p.err);
+	r = env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), &p);
 	if (r < 0)
 		r = problem_usage(&p, r, "run");
 	if (r == 0)

@@ -12,6 +12,7 @@
 struct places {
 	const char *const *roots;
 	size_t n_roots;
+	bool source; /* of what is read, not the destination of a copy */
 };
 
 /* The outermost workspace that `path` is in. */
@@ -26,7 +27,18 @@ static const char *root_of(const struct places *p, const char *path)
 	return found;
 }
 
-/* Whether `next` is a link to follow; the last component only when it leads to a directory. */
+/* The last component, a link: one of /proc leads to an open file, perhaps one without a name. */
+static bool is_last_followed(const struct places *p, const struct walk *w, const char *next)
+{
+	struct stat st;
+
+	if (stat(next, &st) < 0)
+		return false;
+	return S_ISDIR(st.st_mode) ||
+	       (p->source && S_ISREG(st.st_mode) && !walk_is_in(w->at, "/proc"));
+}
+
+/* Whether `next` is a link to follow. */
 static int is_followed(
 	void *arg, const struct walk *w, const char *next, const char *after, struct err *err)
 {
@@ -34,7 +46,7 @@ static int is_followed(
 
 	if (root_of(arg, w->at) || lstat(next, &st) < 0 || !S_ISLNK(st.st_mode))
 		return 0;
-	return after[0] || (stat(next, &st) == 0 && S_ISDIR(st.st_mode));
+	return after[0] || is_last_followed(arg, w, next);
 }
 
 /* A slash or "/." at the end means that a directory is expected: it stays. */
@@ -70,16 +82,28 @@ static void give(const struct places *p, const char *at, const char *typed, stru
 		.path = path[0] ? xasprintf("%s%s", path, end_of(typed)) : xstrdup(".")};
 }
 
+static int find(const struct places *p, const char *typed, struct cp_dest *ret, struct err *err)
+{
+	struct places places = *p;
+	AUTO_WALK struct walk w = {0};
+	int r = walk_path(typed, is_followed, &places, &w, err);
+
+	if (r == 0)
+		give(p, w.at, typed, ret);
+	return r;
+}
+
 int cp_dest_find(const char *typed, const char *const *roots, size_t n_roots, struct cp_dest *ret,
 	struct err *err)
 {
-	struct places p = {.roots = roots, .n_roots = n_roots};
-	AUTO_WALK struct walk w = {0};
-	int r = walk_path(typed, is_followed, &p, &w, err);
+	return find(&(struct places){.roots = roots, .n_roots = n_roots}, typed, ret, err);
+}
 
-	if (r == 0)
-		give(&p, w.at, typed, ret);
-	return r;
+int cp_dest_find_source(const char *typed, const char *const *roots, size_t n_roots,
+	struct cp_dest *ret, struct err *err)
+{
+	return find(&(struct places){.roots = roots, .n_roots = n_roots, .source = true}, typed,
+		ret, err);
 }
 
 void cp_dest_done(struct cp_dest *d)

@@ -25,4 +25,7 @@ struct cp_dest {
 /* `roots` are the host paths of all workspaces, absolute and without symbolic links. */
 int cp_dest_find(const char *typed, const char *const *roots, size_t n_roots, struct cp_dest *ret,
 	struct err *err) MUST_CHECK;
+/* The same for a file that is read: a link to it is followed, unless it is in a workspace. */
+int cp_dest_find_source(const char *typed, const char *const *roots, size_t n_roots,
+	struct cp_dest *ret, struct err *err) MUST_CHECK;
 void cp_dest_done(struct cp_dest *d);

@@ -112,6 +112,37 @@ static void a_link_in_the_place_of_a_file_stays(void **state)
 	row("", "dangling/", NULL, "none/");
 }
 
+static void source(const char *typed, const char *root, const char *path)
+{
+	AUTO_FREE char *w = below("w"), *want = root ? xstrdup(path) : below(path);
+	const char *roots[] = {w};
+	struct cp_dest d = {0};
+
+	assert_int_equal(chdir(top), 0);
+	assert_int_equal(cp_dest_find_source(typed, roots, 1, &d, NULL), 0);
+	assert_int_equal(!d.root, !root);
+	assert_string_equal(d.path, want);
+	cp_dest_done(&d);
+}
+
+static void a_link_to_a_file_that_is_read_is_followed_outside(void **state)
+{
+	struct cp_dest d = {0};
+
+	source("last", NULL, "out/file");
+	source("whole/file", NULL, "out/file");
+	source("there/file", "w", "planted/file");
+	source("w/planted", "w", "planted");
+	source("w/planted/../../last", NULL, "out/file");
+	/* a descriptor: what its link says is not always a path */
+	assert_int_equal(dup2(STDERR_FILENO, 99), 99);
+	assert_int_equal(cp_dest_find_source("/dev/fd/99", NULL, 0, &d, NULL), 0);
+	assert_int_equal(access(d.path, F_OK), 0);
+	assert_non_null(strstr(d.path, "/fd/99"));
+	cp_dest_done(&d);
+	(void)close(99);
+}
+
 static void what_cannot_be_resolved_is_refused(void **state)
 {
 	char longest[5000];
@@ -148,6 +179,7 @@ int main(void)
 		cmocka_unit_test(a_workspace_of_one_file_is_replaced),
 		cmocka_unit_test(outside_links_are_followed),
 		cmocka_unit_test(a_link_in_the_place_of_a_file_stays),
+		cmocka_unit_test(a_link_to_a_file_that_is_read_is_followed_outside),
 		cmocka_unit_test(what_cannot_be_resolved_is_refused),
 		cmocka_unit_test(the_whole_host_can_be_a_workspace),
 	};

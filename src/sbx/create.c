@@ -114,11 +114,11 @@ static int set_accel(const struct opts *o, json_t *body, struct err *err)
 	return 0;
 }
 
-static int set_env(const struct opts *o, const struct agent *a, json_t *body, struct err *err)
+static int set_env(const struct opts *o, const struct agent *a, json_t *body, struct problem *p)
 {
 	AUTO_ENV struct env env = {0};
 	json_t *object = json_object();
-	int r = env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), err);
+	int r = env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), p);
 
 	(void)json_object_set_new(body, "env", object);
 	for (size_t i = 0; i < a->env.n; i++)
@@ -129,7 +129,7 @@ static int set_env(const struct opts *o, const struct agent *a, json_t *body, st
 		json_t *value = json_string(env.v[i] + n + 1);
 
 		if (!value)
-			return err_set(err, -EINVAL, "the value of %s is not UTF-8", name);
+			return err_set(&p->err, -EINVAL, "the value of %s is not UTF-8", name);
 		(void)json_object_set_new(object, name, value);
 	}
 	return r;
@@ -325,7 +325,7 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 	if (opts_has(o, "cold"))
 		sandbox_want_cold();
 	if (r == 0)
-		r = set_env(o, a, ret->body, &p->err);
+		r = set_env(o, a, ret->body, p);
 	if (r == 0)
 		r = set_words(o, a, ret->body, &p->err);
 	if (r == 0)

@@ -2,12 +2,12 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/base/fd.h"
 #include "lib/base/mem.h"
+#include "out_place.h"
 
 void env_done(struct env *e)
 {
@@ -73,6 +73,11 @@ static int add_line(struct env *e, struct slice s, struct err *err)
 	n = strlen(from);
 	if (n == 0 || from[0] == '#')
 		return 0;
+	/* A guest may have written the file: it must not choose variables of the host. */
+	if (!strchr(from, '='))
+		return err_set(err, -EINVAL,
+			"'%.100s' has no '='; to pass a variable of the host, use -e %.100s", from,
+			from);
 	return env_add(e, from, err);
 }
 
@@ -93,27 +98,31 @@ int env_add_text(struct env *e, struct slice text, const char *name, struct err 
 	return 0;
 }
 
-static int add_file(struct env *e, const char *path, struct err *err)
+static int add_file(struct env *e, const char *path, struct problem *p)
 {
 	AUTO_FREE char *buf = xmalloc(ENV_MAX_FILE + 1);
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -errno : fd_read_full(fd, buf, ENV_MAX_FILE + 1);
+	AUTO_CLOSE int fd = out_place_open_source(path, p);
+	ssize_t n;
 
+	if (fd < 0)
+		return err_wrap(&p->err, fd, "--env-file");
+	n = fd_read_full(fd, buf, ENV_MAX_FILE + 1);
 	if (n < 0)
-		return err_errno(err, (int)n, "reading the environment file '%s'", path);
+		return err_errno(&p->err, (int)n, "reading the environment file '%s'", path);
 	if (n > (ssize_t)ENV_MAX_FILE)
-		return err_set(err, -EFBIG, "the environment file '%s' is larger than 1 MiB", path);
-	return env_add_text(e, slice_of(buf, (size_t)n), path, err);
+		return err_set(
+			&p->err, -EFBIG, "the environment file '%s' is larger than 1 MiB", path);
+	return env_add_text(e, slice_of(buf, (size_t)n), path, &p->err);
 }
 
-int env_from_opts(
-	struct env *e, const struct opt_list *files, const struct opt_list *words, struct err *err)
+int env_from_opts(struct env *e, const struct opt_list *files, const struct opt_list *words,
+	struct problem *p)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < files->n; i++)
-		r = add_file(e, files->v[i], err);
+		r = add_file(e, files->v[i], p);
 	for (size_t i = 0; r == 0 && i < words->n; i++)
-		r = env_add(e, words->v[i], err);
+		r = env_add(e, words->v[i], &p->err);
 	return r;
 }

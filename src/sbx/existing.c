@@ -243,7 +243,7 @@ static int check_env(const struct opts *o, const json_t *there, struct problem *
 	int r = 0;
 
 	if (opts_has(o, "detached"))
-		r = env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), &p->err);
+		r = env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), p);
 	for (size_t i = 0; r == 0 && i < env.n; i++) {
 		size_t n = strcspn(env.v[i], "=");
 		AUTO_FREE char *name = xstrndup(env.v[i], n);

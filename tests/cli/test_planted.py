@@ -36,3 +36,61 @@ def test_no_name_in_a_workspace_chooses_another_directory(inst, ws):
     inst.sbx("create", "shell", "--name", "two", f"{ws}/data:/data", check=0)
     assert get(inst, "two")["workspaces"] == [
         {"host": f"{ws}/data", "guest": "/data", "ro": False, "file": False}]
+
+
+# Each command that takes --env-file; FILE is put behind it.
+ENV_COMMANDS = {
+    "create": ["create", "shell", "--name", "two", "--env-file"],
+    "run": ["run", "one", "--env-file"],
+    "exec": ["exec", "--env-file"],
+}
+
+
+def with_env(inst, verb, file, **more):
+    """Runs the verb, and gives the process and everything in which a variable could have arrived."""
+    tail = {"create": [], "run": ["--", "env"], "exec": ["one", "env"]}[verb]
+    p = inst.sbx(*ENV_COMMANDS[verb], file, *tail, **more)
+    made = inst.sbx("inspect", "two", "--json").stdout if verb == "create" else ""
+    return p, p.stdout + made
+
+
+@pytest.mark.parametrize("verb", ENV_COMMANDS)
+def test_a_file_takes_no_variable_of_the_host(inst, ws, verb):
+    (ws / ".env").write_text("DEBUG=1\nFORGE_TOKEN\n")
+    p, arrived = with_env(inst, verb, f"{ws}/.env", env={"FORGE_TOKEN": "canary"})
+    assert p.returncode in (1, 2) and "canary" not in arrived, (p.stderr, arrived)
+    assert ".env, line 2: 'FORGE_TOKEN' has no '='" in p.stderr and "-e FORGE_TOKEN" in p.stderr, p.stderr
+
+
+@pytest.mark.parametrize("verb", ENV_COMMANDS)
+def test_an_environment_file_is_read_through_no_planted_link(inst, ws, verb):
+    other = inst.work / "other"
+    other.mkdir()
+    (other / ".env").write_text("DB_PASSWORD=canary\n")
+    os.symlink("../other/.env", ws / ".env")
+    os.symlink("../other", ws / "conf")
+    os.mkfifo(ws / "fifo")
+    inst.sbx("stop", "one", check=0)
+    for file, says in ((f"{ws}/.env", "symbolic link"), ("ws/conf/.env", "symbolic link"),
+                       ("ws/fifo", "not a regular file")):
+        p, arrived = with_env(inst, verb, file)
+        assert p.returncode in (1, 2) and "canary" not in arrived, (file, p.stderr, arrived)
+        assert says in p.stderr, (file, p.stderr)
+    p, arrived = with_env(inst, verb, ".env", cwd=ws / "conf", env={"PWD": f"{ws}/conf"})
+    assert p.returncode in (1, 2) and "canary" not in arrived and "symbolic link" in p.stderr, p.stderr
+    p, arrived = with_env(inst, verb, "ws/conf/../../other/.env")
+    assert "canary" in arrived, p.stderr
+
+
+def test_environment_files_of_the_user_are_read_as_before(inst, ws):
+    (inst.work / "plain").write_text("A=plain\n")
+    os.symlink("plain", inst.work / "link")
+    (ws / "own").write_text("A=own\n")
+    os.symlink("ws", inst.work / "to-ws")
+    for file, want in (("plain", "plain"), ("link", "plain"), ("ws/own", "own"), ("to-ws/own", "own"),
+                       ("/dev/stdin", "in")):
+        p = inst.sbx("exec", "--env-file", file, "one", "sh", "-c", "echo $A", input="A=in\n", check=0)
+        assert p.stdout == f"{want}\n", file
+    assert "No such file" in inst.sbx("exec", "--env-file", "none", "one", "true", check=2).stderr
+    p = inst.sbx("exec", "--env-file", "own", "one", "sh", "-c", "echo $A", cwd=ws, check=0)
+    assert p.stdout == "own\n"
