@@ -396,6 +396,11 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 	*ret = (struct edge_verdict){0};
 	(void)!str_copy(ret->sandbox, sizeof(ret->sandbox), g->name);
 	judge(g, ask, now_ms, &j, ret);
+	/* Nothing is opened by this yes: the TUNNEL or the requests that follow are recorded. */
+	if (j.allowed && ask->kind == EDGE_ASK_CONNECT) {
+		ret->allowed = true;
+		return;
+	}
 	if (j.allowed)
 		judge_bound(ask, binding, &j, ret);
 	/* What is opened does not pass unseen. */

@@ -8,6 +8,7 @@
  *          later: an address that is refused, a server that does not answer. A verdict has the
  *          words that lib/http/deny.h wants: `rule` as a person wrote it, or "" when none applies;
  *          `reason` only where neither says why; `sandbox` unless the rule is every sandbox's.
+ *          A CONNECT is decided by the policy alone and recorded only when it is refused.
  *          What a credential is bound to comes in as struct gate_binding: a tunnel there is
  *          opened, plain HTTP to such a host refused, and the record names the credential.
  * Trust    Asks come from edge, which the guest may have taken over. Runs in keeper.

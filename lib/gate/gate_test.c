@@ -182,6 +182,24 @@ static void the_words_are_those_of_a_refusal(void **state)
 		"op(action=net:connect:tcp, resource=net:domain:nameless.example:443)");
 }
 
+/* It is asked before each connection that is caught, which is recorded itself. */
+static void a_connect_is_recorded_when_it_is_refused(void **state)
+{
+	set_policy("allow network good.example:443\nallow network host.docker.internal:80\n");
+	assert_true(decide(EDGE_ASK_CONNECT, "good.example", 443));
+	assert_int_equal(must_have_recorded(NULL), 0);
+	assert_false(decide(EDGE_ASK_CONNECT, "good.example", 22));
+	assert_int_equal(must_have_recorded("deny tcp good.example:22 forward-bypass [] {} no "
+					    "applicable policies for op(action=net:connect:tcp, "
+					    "resource=net:domain:good.example:22)"),
+		1);
+	assert_false(decide(EDGE_ASK_CONNECT, "169.254.169.254", 80));
+	assert_false(decide(EDGE_ASK_CONNECT, "Good.example", 443)); /* not canonical */
+	gate_set_audit(gate, NULL, "none");
+	assert_false(decide(EDGE_ASK_CONNECT, "good.example", 22));
+	assert_int_equal(must_have_recorded(NULL), 3);
+}
+
 /* 169.254.169.254 and friends: no rule for `**` reaches them, and the sentence says so. */
 static void special_addresses_have_a_reason(void **state)
 {
@@ -447,6 +465,7 @@ int main(void)
 		TEST(without_a_policy_nothing_is_allowed),
 		TEST(a_broken_policy_denies_and_says_why),
 		TEST(the_words_are_those_of_a_refusal),
+		TEST(a_connect_is_recorded_when_it_is_refused),
 		TEST(special_addresses_have_a_reason),
 		TEST(the_own_loopback_is_not_behind_the_proxy),
 		TEST(another_port_is_another_thing),

@@ -12,8 +12,8 @@
  *          The network: NET gives the stream of the guest's port sbx.net, once. For everything the
  *          guest wants there edge makes an ASK, and the keeper answers each with one VERDICT. An
  *          allowed TUNNEL or HTTP comes with a stream socket that leads to egress, where one
- *          exchange of proto/PROTOCOL.canon follows; DNS and refusals come without. That of an
- *          allowed AGENT leads to sbx-ssh-agent. An ASK with a
+ *          exchange of proto/PROTOCOL.canon follows; DNS, CONNECT and refusals come without. That
+ *          of an allowed AGENT leads to sbx-ssh-agent. An ASK with a
  *          fault is one that edge has refused itself: it is recorded, and the verdict is no. A
  *          TUNNEL whose verdict is `opened` has no socket: edge ends the guest's TLS itself, and
  *          each request inside is an HTTP ASK with `tls`. For that edge makes the sandbox's CA as
@@ -93,8 +93,16 @@ enum edge_ask_kind {
 	EDGE_ASK_HTTP,	 /* one HTTP request */
 	EDGE_ASK_DNS,	 /* may this name have an address? */
 	EDGE_ASK_AGENT,	 /* the host's SSH agent */
+	/* Whether a TUNNEL or HTTP to host:port would be refused by policy. Nothing is opened. */
+	EDGE_ASK_CONNECT,
 	EDGE_N_ASK_KINDS,
 };
+
+/* Whether an allowed one, unless it is opened, comes with a socket. */
+static inline bool edge_ask_has_socket(enum edge_ask_kind kind)
+{
+	return kind != EDGE_ASK_DNS && kind != EDGE_ASK_CONNECT;
+}
 
 /* How the guest named the target. */
 enum edge_via { EDGE_VIA_FORWARD, EDGE_VIA_TRANSPARENT, EDGE_N_VIAS };

@@ -1,4 +1,4 @@
-/* Connections that were caught on their way: /tcp/ADDR/PORT. */
+/* Connections that were caught on their way: /may/ADDR/PORT before one is made, /tcp/ADDR/PORT for it. */
 #include "net.h"
 #include "sniff.h"
 
@@ -58,6 +58,42 @@ int caught_open(struct edge *e, struct conn *c, const char *addr_and_port)
 	}
 	conn_set_timer(e, c, CONN_SNIFF_MS);
 	return 0;
+}
+
+static void answer_may(struct edge *e, struct conn *c, bool allowed)
+{
+	if (wire_reply(e->net->port.wire, c->sid, allowed ? 200 : 403) < 0)
+		conn_reset(e, c);
+	else
+		conn_end(e, c);
+}
+
+int caught_may(struct edge *e, struct conn *c, const char *addr_and_port)
+{
+	struct edge_ask ask = {.kind = EDGE_ASK_CONNECT, .via = EDGE_VIA_TRANSPARENT};
+	const char *fault;
+	struct addr a;
+	int r = parse(addr_and_port, &a, &c->target.port);
+
+	if (r < 0)
+		return r;
+	c->via = EDGE_VIA_TRANSPARENT;
+	fault = set_target(e, c, &a);
+	if (fault) {
+		conn_report_fault(e, c, EDGE_ASK_CONNECT, fault);
+		answer_may(e, c, false);
+		return 0;
+	}
+	memcpy(ask.host, c->target.host.name, (size_t)c->target.host.n + 1);
+	ask.port = c->target.port;
+	c->state = CONN_ASKED;
+	conn_ask(e, c, &ask);
+	return 0;
+}
+
+void caught_on_may(struct edge *e, struct conn *c, const struct edge_verdict *verdict)
+{
+	answer_may(e, c, verdict->allowed);
 }
 
 static void ask(struct edge *e, struct conn *c, enum edge_proto proto)

@@ -183,6 +183,8 @@ static void route_verdict(
 		proxy_on_verdict(e, c, verdict, TAKE_FD(own));
 	else if (c->state == CONN_ASKED && c->kind == CONN_DNS)
 		name_on_verdict(e, c, verdict);
+	else if (c->state == CONN_ASKED && c->kind == CONN_MAY)
+		caught_on_may(e, c, verdict);
 	else if (c->state == CONN_ASKED && c->kind == CONN_AGENT)
 		agent_on_verdict(e, c, verdict, TAKE_FD(own));
 	else if (c->state == CONN_ASKED)
@@ -203,7 +205,8 @@ int net_on_verdict(struct edge *e, uint32_t id, const struct edge_verdict *verdi
 		return -EBADMSG;
 	if (verdict->opened && (asked.kind != EDGE_ASK_TUNNEL || !e->opener))
 		return -EBADMSG;
-	if ((fd >= 0) != (verdict->allowed && !verdict->opened && asked.kind != EDGE_ASK_DNS))
+	if ((fd >= 0) !=
+		(verdict->allowed && !verdict->opened && edge_ask_has_socket(asked.kind)))
 		return -EBADMSG;
 	(void)!str_copy(e->net->sandbox, sizeof(e->net->sandbox), verdict->sandbox);
 	c = e->net->conns[asked.idx];
@@ -225,6 +228,8 @@ static enum conn_kind kind_of(const char *path)
 		return CONN_PROXY;
 	if (str_starts(path, "/tcp/"))
 		return CONN_TCP;
+	if (str_starts(path, "/may/"))
+		return CONN_MAY;
 	if (strcmp(path, "/dns/udp") == 0 || strcmp(path, "/dns/tcp") == 0)
 		return CONN_DNS;
 	if (strcmp(path, "/agent") == 0)
@@ -246,6 +251,8 @@ static int begin(struct edge *e, struct conn *c, const char *path)
 	switch (c->kind) {
 	case CONN_TCP:
 		return caught_open(e, c, path + strlen("/tcp/"));
+	case CONN_MAY:
+		return caught_may(e, c, path + strlen("/may/"));
 	case CONN_PROXY:
 		conn_to_http(e, c);
 		return 0;
@@ -278,7 +285,8 @@ static int on_open(void *ctx, uint32_t sid, const char *path, uint32_t *ret_slot
 		return -EBUSY;
 	c = conn_new(e, kind, sid);
 	*ret_slot = c->idx;
-	r = wire_reply(e->net->port.wire, sid, 200);
+	/* The status of /may is its answer. */
+	r = kind == CONN_MAY ? 0 : wire_reply(e->net->port.wire, sid, 200);
 	if (r == 0)
 		r = begin(e, c, path);
 	/* The wire resets a stream that is refused. */

@@ -11,6 +11,7 @@
  *          refusal when it is no.
  *
  *          /proxy  -> proxy (HTTP engine); CONNECT leaves it by conn_connect
+ *          /may    -> asked about: would policy refuse a connection? A status, and nothing else
  *          /tcp    -> sniffed for CONN_SNIFF_MS, then asked about; HTTP goes to the HTTP engine
  *          after a target is allowed the guest's first bytes are sniffed before one of them goes
  *          on: TLS must say the target's name, HTTP goes to the HTTP engine, anything else may
@@ -60,7 +61,7 @@ struct h2;    /* the HTTP/2 engine's: h2.c */
 struct h2_stream;
 
 /* CONN_STREAM: a stream of HTTP/2 inside another connection. */
-enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_DNS, CONN_AGENT, CONN_STREAM };
+enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_MAY, CONN_DNS, CONN_AGENT, CONN_STREAM };
 
 enum conn_state {
 	CONN_SNIFFING, /* no target is decided yet; first bytes are waited for */
@@ -191,7 +192,9 @@ void budget_keep(struct edge *e);
 /* Tells the keeper what was done to the connection. */
 void budget_report(struct edge *e, struct conn *c, const char *what);
 
-/* caught.c: /tcp/ADDR/PORT */
+/* caught.c: /tcp/ADDR/PORT, and /may/ADDR/PORT, the question before it */
+int caught_may(struct edge *e, struct conn *c, const char *addr_and_port) MUST_CHECK;
+void caught_on_may(struct edge *e, struct conn *c, const struct edge_verdict *verdict);
 int caught_open(struct edge *e, struct conn *c, const char *addr_and_port) MUST_CHECK;
 void caught_on_bytes(struct edge *e, struct conn *c); /* more in c->in, or c->in_end */
 void caught_on_timer(struct edge *e, struct conn *c);

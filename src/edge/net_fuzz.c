@@ -88,7 +88,8 @@ static void open_stream(void)
 {
 	static const char *const paths[] = {"/proxy", "/dns/udp", "/dns/tcp",
 		"/tcp/203.0.113.9/443", "/tcp/203.0.113.9/80", "/tcp/203.0.113.9/22",
-		"/tcp/198.18.0.1/443", "/tcp/198.18.9.9/443"};
+		"/tcp/198.18.0.1/443", "/tcp/198.18.9.9/443", "/may/203.0.113.9/22",
+		"/may/198.18.9.9/443"};
 	uint8_t what = rd_u8(&f.in), buf[128];
 	struct wr wr = wr_init(buf, sizeof(buf));
 	struct slice path = slice_from_str(paths[what % ARRAY_LEN(paths)]);
@@ -125,7 +126,7 @@ static void answer(void)
 		return;
 	v.allowed = what & 128 && !f.asks[i].fault;
 	v.opened = v.allowed && what & 64 && f.asks[i].kind == EDGE_ASK_TUNNEL;
-	if (v.allowed && !v.opened && f.asks[i].kind != EDGE_ASK_DNS) {
+	if (v.allowed && !v.opened && edge_ask_has_socket(f.asks[i].kind)) {
 		must(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
 		f.ways[f.n_ways++] = (struct way){.fd = fds[0]};
 	}

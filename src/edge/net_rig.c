@@ -342,7 +342,7 @@ struct net_way *net_allow(struct net_rig *n, struct net_ask *a)
 	struct net_way *w;
 	int fds[2];
 
-	if (a->ask.kind == EDGE_ASK_DNS) {
+	if (!edge_ask_has_socket(a->ask.kind)) {
 		answer(n, a, &v, -1);
 		return NULL;
 	}

@@ -298,6 +298,53 @@ static void test_addresses(void **state)
 	net_free(n);
 }
 
+/* What the guest is told before it lets a connection be made. */
+static void test_may_be_connected(void **state)
+{
+	struct net_rig *n = net_new();
+	struct net_conn *c = net_open(n, "/may/203.0.113.9/9999");
+	char path[64];
+
+	net_end(n, c);
+	net_until(n, net_asked(n, EDGE_ASK_CONNECT, "203.0.113.9", 9999));
+	assert_int_equal(n->asks[n->n_asks - 1].ask.via, EDGE_VIA_TRANSPARENT);
+	assert_int_equal(c->status, 0);
+	net_deny(n, net_asked(n, EDGE_ASK_CONNECT, "203.0.113.9", 9999), "");
+	net_until(n, c->closed);
+	assert_true(c->status == 403 && !c->reset && c->side.n_got == 0);
+
+	/* An address that was given for a name is that name. */
+	net_caught_path(n, HOST, 22, path);
+	memcpy(path, "/may", 4);
+	c = net_open(n, path);
+	net_end(n, c);
+	net_until(n, net_asked(n, EDGE_ASK_CONNECT, HOST, 22));
+	(void)net_allow(n, net_asked(n, EDGE_ASK_CONNECT, HOST, 22));
+	net_until(n, c->closed);
+	assert_true(c->status == 200 && !c->reset);
+	assert_int_equal(n->n_ways, 0);
+
+	/* One that stands for no name is refused by edge, and that is recorded. */
+	c = net_open(n, "/may/198.18.77.5/443");
+	net_end(n, c);
+	net_until(n, net_faulted(n, "stands for no name"));
+	net_until(n, c->closed);
+	assert_true(c->status == 403 && !c->reset);
+
+	/* The guest does not wait for the answer: it comes to nothing. */
+	c = net_open(n, "/may/203.0.113.9/22");
+	net_until(n, net_asked(n, EDGE_ASK_CONNECT, "203.0.113.9", 22));
+	wire_reset(n->guest, c->sid);
+	net_for(n, 50);
+	(void)net_allow(n, net_asked(n, EDGE_ASK_CONNECT, "203.0.113.9", 22));
+	net_for(n, 50);
+
+	c = net_open(n, "/may/203.0.113.9/0");
+	net_until(n, c->closed);
+	assert_true(c->reset);
+	net_free(n);
+}
+
 /* ---- refusals ---- */
 
 static void test_denied(void **state)
@@ -582,6 +629,7 @@ int main(void)
 		cmocka_unit_test(test_http_is_no_tunnel),
 		cmocka_unit_test(test_silence_is_bounded),
 		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_may_be_connected),
 		cmocka_unit_test(test_denied),
 		cmocka_unit_test(test_agent),
 		cmocka_unit_test(test_egress_says_no),

@@ -26,6 +26,7 @@ static struct net {
 	struct port port;
 	struct net_conns conns;
 	struct net_dns dns;
+	struct net_hold hold;
 	int listeners[NET_N_LISTENERS];
 	bool listening; /* they are in the loop */
 	bool pinged;	/* and no answer yet */
@@ -146,13 +147,19 @@ static void on_listener(struct net *n, unsigned which)
 
 static void on_reply(void *ctx, uint32_t id, uint32_t slot, unsigned status)
 {
+	struct net *n = ctx;
+
+	if (slot & NET_HOLD_SLOT)
+		net_hold_on_reply(&n->hold, id, slot & ~NET_HOLD_SLOT, status);
 }
 
 static void on_data(void *ctx, uint32_t id, uint32_t slot, struct slice bytes)
 {
 	struct net *n = ctx;
 
-	if (slot & NET_DNS_SLOT)
+	if (slot & NET_HOLD_SLOT)
+		wire_consumed(n->hold.wire, id, bytes.n); /* the status said it all */
+	else if (slot & NET_DNS_SLOT)
 		net_dns_on_data(&n->dns, slot & ~NET_DNS_SLOT, bytes);
 	else
 		net_conn_on_data(&n->conns, slot, bytes);
@@ -164,7 +171,7 @@ static void on_end(void *ctx, uint32_t id, uint32_t slot)
 
 	if (slot & NET_DNS_SLOT)
 		net_dns_on_end(&n->dns, slot & ~NET_DNS_SLOT);
-	else
+	else if (!(slot & NET_HOLD_SLOT))
 		net_conn_on_end(&n->conns, slot);
 }
 
@@ -172,7 +179,9 @@ static void on_close(void *ctx, uint32_t id, uint32_t slot, int error)
 {
 	struct net *n = ctx;
 
-	if (slot & NET_DNS_SLOT)
+	if (slot & NET_HOLD_SLOT)
+		net_hold_on_close(&n->hold, id, slot & ~NET_HOLD_SLOT);
+	else if (slot & NET_DNS_SLOT)
 		net_dns_on_close(&n->dns, slot & ~NET_DNS_SLOT, error);
 	else
 		net_conn_on_close(&n->conns, slot, error);
@@ -182,6 +191,8 @@ static ssize_t pull(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf, size_t 
 {
 	struct net *n = ctx;
 
+	if (slot & NET_HOLD_SLOT)
+		return 0;
 	return slot & NET_DNS_SLOT ? net_dns_pull(&n->dns, slot & ~NET_DNS_SLOT, buf, size)
 				   : net_conn_pull(&n->conns, slot, buf, size);
 }
@@ -224,12 +235,13 @@ static void on_session(void *ctx, struct wire *w)
 	} else {
 		net_conn_drop_all(&n->conns);
 		net_dns_drop_all(&n->dns);
+		net_hold_drop_all(&n->hold);
 		loop_timer_set(&n->loop, &n->away, clock_mono_ms() + NET_AWAY_MS,
 			(struct loop_key){.kind = NET_EV_AWAY});
 	}
 	n->pinged = false;
 	wait_ready(n);
-	n->conns.wire = n->dns.wire = w;
+	n->conns.wire = n->dns.wire = n->hold.wire = w;
 	listen_now(n, w != NULL);
 }
 
@@ -265,14 +277,22 @@ static void on_unready(struct net *n)
 static int prepare(struct net *n, struct err *err)
 {
 	static const char *const modules[] = {"dummy numdummies=0", "nft_chain_nat", "nft_nat",
-		"nft_reject_inet", "nft_fib_inet", NULL};
+		"nft_reject_inet", "nft_fib_inet", "nfnetlink_queue", "nft_queue", NULL};
 	int r = modules_load(modules, err);
+	struct err why;
 
 	if (r == 0)
 		r = net_link_up(err);
 	if (r == 0)
 		r = make_listeners(n, err);
-	return r < 0 ? r : net_rules_apply(err);
+	if (r < 0)
+		return r;
+	/* A kernel without queues: what is refused is then refused after the connect. */
+	if (net_hold_start(&n->hold, &why) < 0 || net_rules_apply(true, &why) < 0) {
+		log_warn("connections are not held: %s", why.text);
+		return net_rules_apply(false, err);
+	}
+	return 0;
 }
 
 static void say_ready(void)
@@ -294,15 +314,15 @@ static void begin(struct net *n)
 	(void)signal(SIGPIPE, SIG_IGN);
 	/* Without it nothing has a way out; PID 1 would start it again, but connections are lost. */
 	(void)!file_poke("/proc/self/oom_score_adj", "-900");
-	if (prepare(n, &err) < 0) {
-		log_error("%s", err.text);
-		_exit(1);
-	}
 	if (loop_init(&n->loop) < 0) {
 		log_error("making the event loop failed");
 		_exit(1);
 	}
-	n->conns.loop = n->dns.loop = &n->loop;
+	n->conns.loop = n->dns.loop = n->hold.loop = &n->loop;
+	if (prepare(n, &err) < 0) {
+		log_error("%s", err.text);
+		_exit(1);
+	}
 	n->port.name = NET_PORT_NAME;
 	n->port.role = WIRE_CLIENT;
 	n->port.kind = WIRE_NET;
@@ -346,6 +366,12 @@ static void dispatch(struct net *n, const struct loop_event *ev)
 		break;
 	case NET_EV_DNS_TIMER:
 		net_dns_on_timer(&n->dns);
+		break;
+	case NET_EV_HOLD:
+		net_hold_on_event(&n->hold);
+		break;
+	case NET_EV_HOLD_TIMER:
+		net_hold_on_timer(&n->hold);
 		break;
 	}
 }

@@ -3,18 +3,20 @@
  *
  * How      PID 1 starts it (netproc.h). It makes the interface and the rules, listens on the
  *          gateway, says that it is ready, and opens one stream for each connection (net_conn.h)
- *          and each DNS query (net_dns.h). Its loop and switch are in net.c. While edge is away
+ *          and each DNS query (net_dns.h). Before a connection is made the host is asked whether it
+ *          would be refused (net_hold.h). Its loop and switch are in net.c. While edge is away
  *          new connections wait in the kernel's queue; after NET_AWAY_MS they are reset. An edge
  *          that answers no preface for NET_READY_MS or no ping for NET_PING_MS is broken off.
  * Trust    Programs of the guest on one side, the host on the other. Enforces nothing.
  * Owns     The port sbx.net, the listeners, all that is open.
- * Limits   NET_MAX_CONNS, NET_MAX_QUERIES, NET_MAX_DNS_CONNS; NET_TURN_ACCEPTS in one turn.
+ * Limits   NET_MAX_CONNS, NET_MAX_QUERIES, NET_MAX_DNS_CONNS, NET_MAX_HELD; NET_TURN_ACCEPTS in one turn.
  * See      proto/PROTOCOL.net, net_vm_test.c
  */
 #pragma once
 
 #include "net_conn.h"
 #include "net_dns.h"
+#include "net_hold.h"
 #include "port.h"
 
 #define NET_PROGRAM "sbx-guest-net"
@@ -25,8 +27,9 @@
 #define NET_READY_MS 10000
 #define NET_TURN_ACCEPTS 64
 
-/* Slots of DNS streams lie above those of connections. */
+/* Slots of DNS streams and of packets that are held lie above those of connections. */
 #define NET_DNS_SLOT 0x10000u
+#define NET_HOLD_SLOT 0x20000u
 
 enum net_ev {
 	NET_EV_PORT,
@@ -38,6 +41,8 @@ enum net_ev {
 	NET_EV_CONN,	  /* idx: struct conns */
 	NET_EV_DNS_CONN,  /* idx: struct dns */
 	NET_EV_DNS_TIMER, /* looks for what is overdue */
+	NET_EV_HOLD,
+	NET_EV_HOLD_TIMER, /* the same */
 };
 
 /* Each for IPv4 and, at + 1, for IPv6. */

@@ -10,7 +10,15 @@
 /* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST, whose headers do not go with the C library's. */
 #define ORIGINAL_DST 80
 
-int net_path_of(const struct sockaddr *to, char path[NET_PATH_MAX])
+/* Where things are in the headers. */
+#define V4_HEAD 20
+#define V4_PROTO 9
+#define V4_TO 16
+#define V6_HEAD 40
+#define V6_NEXT 6
+#define V6_TO 24
+
+int net_path_of(const char *kind, const struct sockaddr *to, char path[NET_PATH_MAX])
 {
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)to;
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)to;
@@ -21,7 +29,7 @@ int net_path_of(const struct sockaddr *to, char path[NET_PATH_MAX])
 	if ((!is_v6 && to->sa_family != AF_INET) ||
 		!inet_ntop(to->sa_family, bytes, addr, sizeof(addr)))
 		return -EINVAL;
-	(void)snprintf(path, NET_PATH_MAX, "/tcp/%s/%u", addr,
+	(void)snprintf(path, NET_PATH_MAX, "/%s/%s/%u", kind, addr,
 		ntohs(is_v6 ? v6->sin6_port : v4->sin_port));
 	return 0;
 }
@@ -40,5 +48,39 @@ int net_path_caught(int fd, char path[NET_PATH_MAX])
 	/* The kernel leaves n as it was. */
 	if (!memcmp(&to, &here, n_here))
 		return -ENOENT;
-	return net_path_of((struct sockaddr *)&to, path);
+	return net_path_of("tcp", (struct sockaddr *)&to, path);
+}
+
+static int packet_of_v4(struct slice p, char path[NET_PATH_MAX])
+{
+	struct sockaddr_in to = {.sin_family = AF_INET};
+	size_t head = p.n >= V4_HEAD ? (size_t)(p.p[0] & 15) * 4 : 0;
+
+	/* Of a fragment only the first has a port. */
+	if (head < V4_HEAD || p.n < head + 4 || p.p[V4_PROTO] != IPPROTO_TCP ||
+		(p.p[6] & 0x1f) || p.p[7])
+		return -EINVAL;
+	memcpy(&to.sin_addr, p.p + V4_TO, sizeof(to.sin_addr));
+	memcpy(&to.sin_port, p.p + head + 2, sizeof(to.sin_port));
+	return net_path_of("may", (struct sockaddr *)&to, path);
+}
+
+static int packet_of_v6(struct slice p, char path[NET_PATH_MAX])
+{
+	struct sockaddr_in6 to = {.sin6_family = AF_INET6};
+
+	if (p.n < V6_HEAD + 4 || p.p[V6_NEXT] != IPPROTO_TCP)
+		return -EINVAL;
+	memcpy(&to.sin6_addr, p.p + V6_TO, sizeof(to.sin6_addr));
+	memcpy(&to.sin6_port, p.p + V6_HEAD + 2, sizeof(to.sin6_port));
+	return net_path_of("may", (struct sockaddr *)&to, path);
+}
+
+int net_path_of_packet(struct slice packet, char path[NET_PATH_MAX])
+{
+	unsigned version = packet.n > 0 ? packet.p[0] >> 4 : 0;
+
+	if (version == 4)
+		return packet_of_v4(packet, path);
+	return version == 6 ? packet_of_v6(packet, path) : -EINVAL;
 }

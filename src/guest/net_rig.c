@@ -35,11 +35,27 @@ static uint32_t service_of(const char *path)
 	return strncmp(path, "/tcp/", 5) == 0 ? (uint32_t)strtoul(port + 1, NULL, 10) : 0;
 }
 
+/* The question before a connection: a status, and an empty body. All of them share one slot. */
+static int answer_may(struct rig *r, uint32_t id, const char *path)
+{
+	unsigned long port = strtoul(strrchr(path, '/') + 1, NULL, 10);
+
+	r->streams[RIG_SLOTS].done = true;
+	r->n_open++;
+	if (port == RIG_SILENT)
+		return 0;
+	return wire_reply(r->net.wire, id, port == RIG_REFUSED ? 403 : 200);
+}
+
 static int net_open(void *ctx, uint32_t id, const char *path, uint32_t *ret_slot)
 {
 	struct rig *r = ctx;
 	size_t left = sizeof(r->paths) - r->n_paths;
 
+	if (strncmp(path, "/may/", 5) == 0) {
+		*ret_slot = RIG_SLOTS;
+		return answer_may(r, id, path);
+	}
 	if (left > strlen(path) + 2)
 		r->n_paths += (size_t)snprintf(r->paths + r->n_paths, left, "%s\n", path);
 	for (uint32_t i = 0; i < RIG_SLOTS; i++) {

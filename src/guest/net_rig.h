@@ -4,7 +4,7 @@
  * How      rig_start boots a template under TCG with sbx-guest, does /setup and plays edge on
  *          sbx.net. rig_run runs a shell script in the guest over sbx.ctl and meanwhile serves the
  *          guest's streams. What a stream does is chosen by the port that the guest connects to:
- *          enum rig_service. Every path is written into `paths`.
+ *          enum rig_service. Every path but /may is written into `paths`.
  * Trust    Test program.
  */
 #pragma once
@@ -30,6 +30,8 @@ enum rig_service {
 	RIG_HTTP = 80,	  /* answers with the path of the stream */
 	RIG_RESET = 99,	  /* resets at the first bytes */
 	RIG_STALL = 98,	  /* never reads */
+	RIG_REFUSED = 97, /* is refused before a connection is made */
+	RIG_SILENT = 96,  /* whether it would be is never answered */
 };
 
 struct rig_stream {
@@ -66,7 +68,7 @@ struct rig {
 	bool is_exec, ctl_closed, net_ready;
 	uint64_t return_at; /* edge broke and another one comes then, as the keeper does it */
 	/* edge's side */
-	struct rig_stream streams[RIG_SLOTS];
+	struct rig_stream streams[RIG_SLOTS + 1]; /* the last: see answer_may */
 	unsigned n_open, max_open;
 	char paths[65536];
 	size_t n_paths;

@@ -8,14 +8,19 @@
 #include <linux/netlink.h>
 #include <net/if.h>
 #include <string.h>
+#include "net_hold.h"
 #include "net_link.h"
 #include "nl.h"
 
 #define TABLE "sbx"
 /* Docker's NAT is at -100, its filter at 0. */
 #define BEFORE_NAT (-110)
+#define BEFORE_CATCH (-160)
 #define BEFORE_FILTER (-10)
 #define OFFSET_DPORT 2
+#define OFFSET_FLAGS 13
+#define FLAG_SYN 0x02
+#define FLAGS_OF_STATE 0x17 /* FIN, SYN, RST, ACK */
 #define OFFSET_DADDR 16
 #define OFFSET_DADDR6 24
 
@@ -136,6 +141,27 @@ static void match_payload(struct nl *nl, uint32_t base, uint32_t offset, const v
 	must_be(nl, p, n);
 }
 
+/* The first packet of a connection, and no other. */
+static void match_syn(struct nl *nl)
+{
+	const uint8_t mask = FLAGS_OF_STATE, none = 0, syn = FLAG_SYN;
+
+	expr(nl, "payload");
+	nl_be32(nl, NFTA_PAYLOAD_DREG, NFT_REG_1);
+	nl_be32(nl, NFTA_PAYLOAD_BASE, NFT_PAYLOAD_TRANSPORT_HEADER);
+	nl_be32(nl, NFTA_PAYLOAD_OFFSET, OFFSET_FLAGS);
+	nl_be32(nl, NFTA_PAYLOAD_LEN, sizeof(mask));
+	expr_end(nl);
+	expr(nl, "bitwise");
+	nl_be32(nl, NFTA_BITWISE_SREG, NFT_REG_1);
+	nl_be32(nl, NFTA_BITWISE_DREG, NFT_REG_1);
+	nl_be32(nl, NFTA_BITWISE_LEN, sizeof(mask));
+	value(nl, NFTA_BITWISE_MASK, &mask, sizeof(mask));
+	value(nl, NFTA_BITWISE_XOR, &none, sizeof(none));
+	expr_end(nl);
+	must_be(nl, &syn, sizeof(syn));
+}
+
 static void match_leaves(struct nl *nl)
 {
 	char name[IFNAMSIZ] = NET_LINK;
@@ -188,6 +214,19 @@ static void refuse(struct nl *nl, uint32_t type, uint8_t code)
 	expr_end(nl);
 }
 
+/* To net_hold.c. Without it the packet is accepted. */
+static void queue(struct nl *nl)
+{
+	const uint16_t num = htons(NET_HOLD_QUEUE), total = htons(1);
+	const uint16_t flags = htons(NFT_QUEUE_FLAG_BYPASS);
+
+	expr(nl, "queue");
+	nl_put(nl, NFTA_QUEUE_NUM, &num, sizeof(num));
+	nl_put(nl, NFTA_QUEUE_TOTAL, &total, sizeof(total));
+	nl_put(nl, NFTA_QUEUE_FLAGS, &flags, sizeof(flags));
+	expr_end(nl);
+}
+
 /* To the gateway instead, at that port. Not `redirect`: on a bridge whose address is not there yet
  * that drops. */
 static void turn(struct nl *nl, uint8_t family, uint16_t port)
@@ -233,9 +272,50 @@ static void turn_tcp(struct nl *nl, uint8_t family)
 	rule_end(nl);
 }
 
+static void hold_containers_and_own(struct nl *nl)
+{
+	const uint16_t dns = htons(NET_PORT_DNS);
+
+	chain(nl, "held");
+	rule(nl, "held");
+	match_proto(nl, NFT_META_L4PROTO, IPPROTO_TCP);
+	match_payload(nl, NFT_PAYLOAD_TRANSPORT_HEADER, OFFSET_DPORT, &dns, sizeof(dns));
+	verdict(nl, NF_ACCEPT, NULL);
+	rule_end(nl);
+	rule(nl, "held");
+	match_proto(nl, NFT_META_L4PROTO, IPPROTO_TCP);
+	match_syn(nl);
+	queue(nl);
+	rule_end(nl);
+
+	base_chain(nl, "hold_own", "filter", NF_INET_LOCAL_OUT, BEFORE_CATCH);
+	rule(nl, "hold_own");
+	match_leaves(nl);
+	verdict(nl, NFT_GOTO, "held");
+	rule_end(nl);
+
+	base_chain(nl, "hold_containers", "filter", NF_INET_PRE_ROUTING, BEFORE_CATCH);
+	rule(nl, "hold_containers");
+	match_would_leave(nl);
+	verdict(nl, NFT_GOTO, "held");
+	rule_end(nl);
+}
+
+/* What net_hold.c has marked stays on its way, where refuse_rest meets it. */
+static void pass_marked(struct nl *nl)
+{
+	const uint32_t mark = NET_HOLD_MARK;
+
+	rule(nl, "caught");
+	match_meta(nl, NFT_META_MARK, &mark, sizeof(mark));
+	verdict(nl, NF_ACCEPT, NULL);
+	rule_end(nl);
+}
+
 static void catch_all(struct nl *nl)
 {
 	chain(nl, "caught");
+	pass_marked(nl);
 	turn_dns(nl, NFPROTO_IPV4, IPPROTO_UDP);
 	turn_dns(nl, NFPROTO_IPV4, IPPROTO_TCP);
 	turn_dns(nl, NFPROTO_IPV6, IPPROTO_UDP);
@@ -302,7 +382,7 @@ static void refuse_rest(struct nl *nl)
 	refuse_leaving(nl, "refuse_containers");
 }
 
-int net_rules_apply(struct err *err)
+int net_rules_apply(bool hold, struct err *err)
 {
 	struct nl nl = {0};
 	int r;
@@ -312,6 +392,8 @@ int net_rules_apply(struct err *err)
 	table(&nl, NFT_MSG_NEWTABLE, NLM_F_CREATE);
 	table(&nl, NFT_MSG_DELTABLE, 0);
 	table(&nl, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+	if (hold)
+		hold_containers_and_own(&nl);
 	catch_all(&nl);
 	refuse_rest(&nl);
 	batch(&nl, NFNL_MSG_BATCH_END);

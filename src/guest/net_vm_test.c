@@ -152,6 +152,31 @@ static void the_rest_is_refused_at_once(void **state)
 	assert_string_equal(rig.paths, "");
 }
 
+/* What the host refuses fails in connect(); what it does not answer about is connected after all. */
+static void refused_when_it_connects(void **state)
+{
+	run("nft list chain inet sbx held\n" PY "def tried(a, port):\n"
+	    "    t = time.time()\n"
+	    "    try: tcp(a, port); got = 'connected'\n"
+	    "    except OSError as e: got = errno.errorcode[e.errno]\n"
+	    "    print(a, port, got, 'at once' if time.time() - t < 1 else 'later')\n"
+	    "for a in ('203.0.113.1', '2001:db8::1'):\n"
+	    "    for port in (97, 7, 96): tried(a, port)\n"
+	    "for i in range(300):\n"
+	    "    try: tcp('203.0.113.1', 97); print('bad')\n"
+	    "    except ConnectionRefusedError: pass\n" PY_END,
+		STEP_MS);
+	must_have(rig.output, "queue flags bypass to 29538");
+	must_have(rig.output, "203.0.113.1 97 ECONNREFUSED at once\n"
+			      "203.0.113.1 7 connected at once\n"
+			      "203.0.113.1 96 connected later\n"
+			      "2001:db8::1 97 ECONNREFUSED at once\n"
+			      "2001:db8::1 7 connected at once\n"
+			      "2001:db8::1 96 connected later\n");
+	must_lack(rig.output, "bad");
+	must_lack(rig.paths, "/97\n");
+}
+
 static void ends_and_resets(void **state)
 {
 	run(PY "c = tcp('203.0.113.1', 9); c.sendall(b'y' * 100000); c.shutdown(1); "
@@ -433,6 +458,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_stays_inside_is_not_caught),
 		cmocka_unit_test(names),
 		cmocka_unit_test(the_rest_is_refused_at_once),
+		cmocka_unit_test(refused_when_it_connects),
 		cmocka_unit_test(ends_and_resets),
 		cmocka_unit_test(much),
 		cmocka_unit_test(stalls_cost_nothing),

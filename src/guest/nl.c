@@ -131,10 +131,18 @@ static int exchange(int fd, const struct nl *nl, bool exists_ok)
 int nl_talk(struct nl *nl, int protocol, bool exists_ok, struct err *err)
 {
 	AUTO_CLOSE int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+
+	if (fd < 0)
+		return err_errno(err, -errno, "making a netlink socket");
+	return nl_talk_on(fd, nl, exists_ok, err);
+}
+
+int nl_talk_on(int fd, struct nl *nl, bool exists_ok, struct err *err)
+{
 	struct timeval bound = {.tv_sec = NL_ANSWER_MS / 1000};
 	int r;
 
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound)) < 0)
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound)) < 0)
 		return err_errno(err, -errno, "making a netlink socket");
 	r = nl->overflow ? -EMSGSIZE : exchange(fd, nl, exists_ok);
 	return r < 0 ? err_errno(err, r, "asking the kernel over netlink") : 0;

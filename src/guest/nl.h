@@ -40,3 +40,5 @@ void nl_nest(struct nl *nl, uint16_t attr);
 void nl_unnest(struct nl *nl);
 /* 0, or the first refusal. -EEXIST is none when `exists_ok`. */
 int nl_talk(struct nl *nl, int protocol, bool exists_ok, struct err *err) MUST_CHECK;
+/* The same on a socket that blocks and stays the caller's. */
+int nl_talk_on(int fd, struct nl *nl, bool exists_ok, struct err *err) MUST_CHECK;

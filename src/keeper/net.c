@@ -189,7 +189,7 @@ static void answer_first(struct keeper *k)
 	record_check(k);
 	binding = vault_look(k, &ask);
 	gate_decide_bound(k->gate, &ask, &binding, clock_wall_ms(), &p->verdict);
-	if (!p->verdict.allowed || p->verdict.opened || ask.kind == EDGE_ASK_DNS)
+	if (!p->verdict.allowed || p->verdict.opened || !edge_ask_has_socket(ask.kind))
 		return;
 	if (ask.tls)
 		open_at_origin(k, &ask);

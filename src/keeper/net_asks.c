@@ -106,7 +106,7 @@ bool asks_first_is_open(const struct net *n)
 {
 	const struct asked *a = n->asks[n->first].what;
 
-	return a->kind != EDGE_ASK_DNS && a->kind != EDGE_ASK_AGENT && !a->has_fault;
+	return edge_ask_has_socket(a->kind) && a->kind != EDGE_ASK_AGENT && !a->has_fault;
 }
 
 void asks_take(struct net *n, uint32_t *ret_id, struct edge_ask *ret)

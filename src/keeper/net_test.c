@@ -46,6 +46,16 @@ static void dns_needs_no_egress(void **state)
 	assert_false(rig_must_answer(2));
 }
 
+/* A socket here would be a violation in edge. */
+static void whether_to_connect_needs_no_egress(void **state)
+{
+	rig_ask(1, EDGE_ASK_CONNECT, "good.example", 443);
+	assert_true(rig_must_answer(1));
+	assert_true(rig_msg.fd < 0);
+	rig_ask(2, EDGE_ASK_CONNECT, "good.example", 22);
+	assert_false(rig_must_answer(2));
+}
+
 static void asks_wait_for_egress_but_not_long(void **state)
 {
 	AUTO_CLOSE int a = -1;
@@ -313,6 +323,7 @@ int main(void)
 		RIG_TEST(an_allowed_one_joins_edge_and_egress),
 		RIG_TEST(a_denied_one_reaches_nobody),
 		RIG_TEST(dns_needs_no_egress),
+		RIG_TEST(whether_to_connect_needs_no_egress),
 		RIG_TEST(asks_wait_for_egress_but_not_long),
 		RIG_TEST(an_egress_that_dies_takes_its_exchanges_along),
 		RIG_TEST(results_are_in_the_log),

@@ -569,7 +569,7 @@ struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask)
 	const struct binding *b;
 	struct gate_binding ret = {0};
 
-	if (ask->kind == EDGE_ASK_DNS || ask->fault[0])
+	if (!edge_ask_has_socket(ask->kind) || ask->fault[0])
 		return ret;
 	if (!k->vault.is_listed)
 		return look_unlisted(k, ask);

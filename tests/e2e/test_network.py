@@ -364,6 +364,60 @@ while True:
 """
 
 
+CONNECTS = """
+import errno, json, socket, sys, time
+
+def tried(host, port):
+    began, family = time.monotonic(), socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as s:
+        s.settimeout(20)
+        try:
+            s.connect((host, port))
+            how = "open"
+        except OSError as e:
+            how = errno.errorcode.get(e.errno, str(e))
+        took = time.monotonic() - began
+        if how == "open" and port == 7000:
+            s.sendall(b"1234")
+            how = s.recv(4).decode()
+    return how, took
+
+print(json.dumps({f"{host} {port}": tried(host, port) for host, port in json.load(sys.stdin)}))
+"""
+
+
+def test_what_is_denied_fails_when_it_connects(lab, box):
+    """connect() itself: from a process and from a container, and a scan of ports finds none of them open."""
+    denied = [(LITERAL, 443), (LITERAL, 80), (LITERAL6, 443), (IMDS, 80), ("10.1.2.3", 22), ("198.18.77.5", 443),
+              ("allowed.test", 22), ("allowed.test", 9999)] + [("203.0.113.9", port) for port in range(20, 40)]
+    allowed = [("raw.test", 7000), ("allowed.test", 443), ("allowed.test", 80)]
+    (box.folder / "connects.py").write_text(CONNECTS)
+    (box.folder / "connects.json").write_text(json.dumps(denied + allowed))
+    f = shlex.quote(str(box.folder))
+    box.start_container()
+    for place, how in (("a process", f"python3 {f}/connects.py"),
+                       ("a container", "docker start lab >&2 && docker exec -i lab python3 /lab/connects.py")):
+        with lab.nobody_connects("echo", "https", "http"):
+            got = json.loads(box.docker(f"{how} < {f}/connects.json"))
+        wrong = {f"{h} {p}": got[f"{h} {p}"] for h, p in denied
+                 if got[f"{h} {p}"][0] != "ECONNREFUSED" or got[f"{h} {p}"][1] > 1}
+        assert not wrong, f"from {place}: {wrong}"
+        assert {k: got[k][0] for k in ("raw.test 7000", "allowed.test 443", "allowed.test 80")} == \
+            {"raw.test 7000": "1234", "allowed.test 443": "open", "allowed.test 80": "open"}, place
+    # Each was recorded, as one that was not made.
+    assert {r["proxy_type"] for r in box.blocked("203.0.113.9:31")} == {"transparent"}
+
+
+def test_a_rule_is_all_that_a_refused_connect_needs(lab, box):
+    """And the rule counts for the next connect(): no answer is kept inside."""
+    script = f"echo '[[\"allowed.test\", 9999]]' | python3 {shlex.quote(str(box.folder))}/connects.py"
+    (box.folder / "connects.py").write_text(CONNECTS)
+    assert "ECONNREFUSED" in box.guest(script)
+    with rule(box.env, "allow", "allowed.test:9999"):
+        assert "open" in box.guest(script)
+    assert "ECONNREFUSED" in box.guest(script)
+
+
 # what is not there
 
 def listening(pids):

@@ -348,7 +348,7 @@ static int on_ask(struct rig *r, const struct ipc_msg *msg)
 	r->stats.asks[ask.kind]++;
 	r->stats.faults += ask.fault[0] != '\0';
 	gate_decide(r->gate, &ask, clock_wall_ms(), &verdict);
-	if (verdict.allowed && ask.kind != EDGE_ASK_DNS && open_exchange(r, &ask, &fd) < 0) {
+	if (verdict.allowed && edge_ask_has_socket(ask.kind) && open_exchange(r, &ask, &fd) < 0) {
 		verdict.allowed = false;
 		(void)!str_copy(
 			verdict.reason, sizeof(verdict.reason), "the rig has no egress now");
