@@ -22,6 +22,7 @@
 
 #define NET_HOLD_QUEUE 29538
 #define NET_HOLD_MARK 0x73627801u
+#define NET_HOLD_PASS 0x73627802u /* SO_MARK of a probe, which wants to meet the host's verdict */
 #define NET_HOLD_COPY 128
 #define NET_HOLD_MS 2000
 #define NET_HOLD_SWEEP_MS 500

@@ -274,9 +274,14 @@ static void turn_tcp(struct nl *nl, uint8_t family)
 
 static void hold_containers_and_own(struct nl *nl)
 {
+	const uint32_t pass = NET_HOLD_PASS;
 	const uint16_t dns = htons(NET_PORT_DNS);
 
 	chain(nl, "held");
+	rule(nl, "held");
+	match_meta(nl, NFT_META_MARK, &pass, sizeof(pass));
+	verdict(nl, NF_ACCEPT, NULL);
+	rule_end(nl);
 	rule(nl, "held");
 	match_proto(nl, NFT_META_L4PROTO, IPPROTO_TCP);
 	match_payload(nl, NFT_PAYLOAD_TRANSPORT_HEADER, OFFSET_DPORT, &dns, sizeof(dns));
