@@ -205,8 +205,7 @@ int net_on_verdict(struct edge *e, uint32_t id, const struct edge_verdict *verdi
 		return -EBADMSG;
 	if (verdict->opened && (asked.kind != EDGE_ASK_TUNNEL || !e->opener))
 		return -EBADMSG;
-	if ((fd >= 0) !=
-		(verdict->allowed && !verdict->opened && edge_ask_has_socket(asked.kind)))
+	if ((fd >= 0) != (verdict->allowed && !verdict->opened && edge_ask_has_socket(asked.kind)))
 		return -EBADMSG;
 	(void)!str_copy(e->net->sandbox, sizeof(e->net->sandbox), verdict->sandbox);
 	c = e->net->conns[asked.idx];

@@ -8,10 +8,8 @@
  *          proxy.c and proxy_answer.c are HTTP. A connection of the guest is a struct conn. Whoever names its target (a caught
  *          connection by its address, a proxy request by its text) it becomes the same thing: a
  *          target that the keeper is asked about, a socket to egress when the answer is yes, one
- *          refusal when it is no.
- *
+ *          refusal when it is no. /may only asks the keeper whether it would refuse one.
  *          /proxy  -> proxy (HTTP engine); CONNECT leaves it by conn_connect
- *          /may    -> asked about: would policy refuse a connection? A status, and nothing else
  *          /tcp    -> sniffed for CONN_SNIFF_MS, then asked about; HTTP goes to the HTTP engine
  *          after a target is allowed the guest's first bytes are sniffed before one of them goes
  *          on: TLS must say the target's name, HTTP goes to the HTTP engine, anything else may

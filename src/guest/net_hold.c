@@ -19,8 +19,7 @@
 
 static void begin(struct nl *nl, uint16_t what, uint16_t flags)
 {
-	const struct nfgenmsg head = {
-		.version = NFNETLINK_V0, .res_id = htons(NET_HOLD_QUEUE)};
+	const struct nfgenmsg head = {.version = NFNETLINK_V0, .res_id = htons(NET_HOLD_QUEUE)};
 
 	nl_begin(nl, (uint16_t)(NFNL_SUBSYS_QUEUE << 8 | what), flags, &head, sizeof(head));
 }
@@ -68,8 +67,7 @@ int net_hold_start(struct net_hold *h, struct err *err)
 /* The packet goes on its way, marked or not. */
 static void let_go(const struct net_hold *h, uint32_t packet, bool refused)
 {
-	const struct nfqnl_msg_verdict_hdr v = {
-		.verdict = htonl(NF_ACCEPT), .id = htonl(packet)};
+	const struct nfqnl_msg_verdict_hdr v = {.verdict = htonl(NF_ACCEPT), .id = htonl(packet)};
 	struct nl nl = {0};
 
 	begin(&nl, NFQNL_MSG_VERDICT, 0);

@@ -57,8 +57,8 @@ static int packet_of_v4(struct slice p, char path[NET_PATH_MAX])
 	size_t head = p.n >= V4_HEAD ? (size_t)(p.p[0] & 15) * 4 : 0;
 
 	/* Of a fragment only the first has a port. */
-	if (head < V4_HEAD || p.n < head + 4 || p.p[V4_PROTO] != IPPROTO_TCP ||
-		(p.p[6] & 0x1f) || p.p[7])
+	if (head < V4_HEAD || p.n < head + 4 || p.p[V4_PROTO] != IPPROTO_TCP || (p.p[6] & 0x1f) ||
+		p.p[7])
 		return -EINVAL;
 	memcpy(&to.sin_addr, p.p + V4_TO, sizeof(to.sin_addr));
 	memcpy(&to.sin_port, p.p + head + 2, sizeof(to.sin_port));

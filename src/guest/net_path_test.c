@@ -47,8 +47,8 @@ static void nothing_else(void **state)
 /* The first packet of a connection, as the kernel hands it over. */
 static void packets(void **state)
 {
-	static const uint8_t v4[] = {0x45, 0, 0, 60, 1, 2, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 203, 0,
-		113, 9, 0x9c, 0x40, 0x01, 0xbb, 1, 2, 3, 4};
+	static const uint8_t v4[] = {0x45, 0, 0, 60, 1, 2, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 203,
+		0, 113, 9, 0x9c, 0x40, 0x01, 0xbb, 1, 2, 3, 4};
 	uint8_t v6[44] = {0x60, [6] = 6, [24] = 0x20, 0x01, 0x0d, 0xb8, [39] = 7, [42] = 0, 22};
 	uint8_t buf[64] = {0};
 	char path[NET_PATH_MAX];
