@@ -169,20 +169,22 @@ def test_the_report_is_what_was_promised(full):
     assert len({p["id"] for p in report["probes"]}) == len(report["probes"])
 
 
-def skipped_in(report):
-    return {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "skip"}
-
-
 def test_exactly_the_listed_probes_are_skipped(world, full):
-    """tests/prove/skips. Docker starts at its first use; a probe for which Docker was late is tried again."""
-    skipped = skipped_in(full[1])
-    late = {i for i, why in skipped.items() if why.startswith(harness.LATE) and "+" not in i}
-    if late:
-        print(f"tried again: {sorted(late)}")
-        _, again, _ = world.prove(*(word for i in sorted(late) for word in ("--probe", i)))
-        skipped = {**{i: why for i, why in skipped.items() if i not in late}, **skipped_in(again)}
-        assert {p["id"] for p in again["probes"] if p["verdict"] == "fail"} == set()
-    assert harness.wrong_skips(skipped, harness.listed_skips()) == {}
+    """tests/prove/skips."""
+    assert harness.wrong_skips(harness.in_the_end_skipped(world, full[1]), harness.listed_skips()) == {}
+
+
+def test_a_probe_is_tried_again_while_docker_is_late():
+    class World:
+        calls = 0
+
+        def prove(self, *args):
+            self.calls += 1
+            late = [i for i in args if i != "--probe"][1:]  # one more each time has its Docker
+            return 0, {"probes": [{"id": i, "verdict": "skip", "why": f"{harness.LATE} x"} for i in late]}, 0
+    for n, calls, left in ((2, 2, set()), (9, harness.TRIES, {f"docker/{n}" for n in range(3, 9)})):
+        world, report = World(), {"probes": [{"id": f"docker/{i}", "verdict": "skip", "why": f"{harness.LATE} y"} for i in range(n)]}
+        assert (set(harness.in_the_end_skipped(world, report)), world.calls) == (left, calls)
 
 
 def test_a_probe_that_begins_or_ceases_to_skip_is_an_error():
