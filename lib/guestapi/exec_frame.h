@@ -89,6 +89,7 @@ struct exec_spec {
 /* Takes over a program that runs: by its session's name, or, with "", by its token. */
 struct exec_attach {
 	bool resume;		   /* the output goes on at out_at; else the screen is replayed */
+	bool look;		   /* instead of both: what is kept from out_at on, and no more */
 	uint8_t token[EXEC_TOKEN]; /* with a name: what the session is known by from now on */
 	uint16_t rows, cols;
 	uint64_t out_at;
@@ -99,7 +100,8 @@ enum exec_attached_flag {
 	EXEC_AF_TTY = 1,
 	EXEC_AF_EOF = 2,    /* STDIN_EOF was taken */
 	EXEC_AF_REPLAY = 4, /* the screen is replayed: what the client had does not count */
-	EXEC_AF_ALL = 7,
+	EXEC_AF_ENDED = 8,  /* the program of a kept session has ended */
+	EXEC_AF_ALL = 15,
 };
 
 struct exec_attached {

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define ATTACH_LOOK 2
+
 bool exec_session_is_valid(const char *name)
 {
 	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
@@ -18,7 +20,7 @@ int exec_put_attach(struct bufq *q, const struct exec_attach *a)
 
 	if (a->session[0] && !exec_session_is_valid(a->session))
 		return -EINVAL;
-	wr_u8(&wr, a->resume);
+	wr_u8(&wr, a->look ? ATTACH_LOOK : a->resume);
 	wr_bytes(&wr, slice_of(a->token, EXEC_TOKEN));
 	wr_u16(&wr, a->rows);
 	wr_u16(&wr, a->cols);
@@ -33,14 +35,14 @@ int exec_get_attach(struct slice payload, struct exec_attach *ret)
 	uint8_t resume = rd_u8(&rd);
 	struct slice token = rd_bytes(&rd, EXEC_TOKEN), name;
 
-	*ret = (struct exec_attach){.resume = resume == 1};
+	*ret = (struct exec_attach){.resume = resume == 1, .look = resume == ATTACH_LOOK};
 	if (token.n == EXEC_TOKEN)
 		memcpy(ret->token, token.p, EXEC_TOKEN);
 	ret->rows = rd_u16(&rd);
 	ret->cols = rd_u16(&rd);
 	ret->out_at = rd_u64(&rd);
 	name = rd_str(&rd);
-	if (rd_finish(&rd) < 0 || resume > 1 || name.n > EXEC_MAX_SESSION)
+	if (rd_finish(&rd) < 0 || resume > ATTACH_LOOK || name.n > EXEC_MAX_SESSION)
 		return -EBADMSG;
 	if (name.n)
 		memcpy(ret->session, name.p, name.n);

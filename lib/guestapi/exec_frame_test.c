@@ -340,21 +340,27 @@ static void test_attach_round_trip(void **state)
 	assert_int_equal(exec_get_attach(only_payload(&q), &out), 0);
 	assert_memory_equal(&in, &out, sizeof(in));
 	bufq_consume(&q, bufq_len(&q));
+	in.resume = false;
+	in.look = true;
+	assert_int_equal(exec_put_attach(&q, &in), 0);
+	assert_int_equal(exec_get_attach(only_payload(&q), &out), 0);
+	assert_memory_equal(&in, &out, sizeof(in));
+	bufq_consume(&q, bufq_len(&q));
 	assert_int_equal(exec_put_attached(&q, &a), 0);
 	assert_int_equal(exec_get_attached(only_payload(&q), &b), 0);
 	assert_true(b.in_taken == 2 && b.out_at == 3 && b.replay == 4 && b.dropped == UINT64_MAX);
 	bufq_consume(&q, bufq_len(&q));
 	(void)snprintf(in.session, sizeof(in.session), "no name");
 	assert_int_equal(exec_put_attach(&q, &in), -EINVAL);
-	/* A third kind of resume, a name with a NUL, a flag or a reason that is none. */
+	/* A fourth kind of resume, a name with a NUL, a flag or a reason that is none. */
 	assert_int_equal(
-		exec_get_attach(slice_of("\2" ZERO8 ZERO8 "\0\0\0\0" ZERO8 "\0\0", 31), &out),
+		exec_get_attach(slice_of("\3" ZERO8 ZERO8 "\0\0\0\0" ZERO8 "\0\0", 31), &out),
 		-EBADMSG);
 	assert_int_equal(
 		exec_get_attach(slice_of("\0" ZERO8 ZERO8 "\0\0\0\0" ZERO8 "\2\0a\0", 33), &out),
 		-EBADMSG);
 	assert_int_equal(
-		exec_get_attached(slice_of("\1\0\0\0\x08" ZERO8 ZERO8 ZERO8 ZERO8, 37), &b),
+		exec_get_attached(slice_of("\1\0\0\0\x10" ZERO8 ZERO8 ZERO8 ZERO8, 37), &b),
 		-EBADMSG);
 	assert_int_equal(exec_get_detached(slice_of("\0", 1), &reason), -EBADMSG);
 	assert_int_equal(exec_get_detached(slice_of("\4", 1), &reason), -EBADMSG);

@@ -77,6 +77,7 @@ struct exec_conn {
 	bool last;	/* so is the frame that ends the stream */
 	bool acks;	/* the client says what it has */
 	bool attaching; /* by `how` */
+	bool looks;	/* has no exec: the stream ends with the replay */
 	struct exec_attach how;
 	uint64_t sent; /* of the ring */
 	uint64_t told; /* of the input, in TAKEN */

@@ -167,6 +167,23 @@ void exec_say_begun(struct execs *x, struct exec_conn *c)
 		exec_watch_output(x, c->e);
 }
 
+/* Nobody is sent away, nothing is drawn again, and the program does not notice. */
+static void look(struct execs *x, struct exec_conn *c, const struct exec *e)
+{
+	struct exec_attached a = {.pid = (uint32_t)e->pid, .dropped = e->ring.base};
+	int r;
+
+	a.flags = (uint8_t)((e->tty ? EXEC_AF_TTY : 0) |
+			    (e->state == EXEC_ENDED ? EXEC_AF_ENDED : 0));
+	a.out_at = e->ring.end;
+	exec_ring_data(&e->ring, c->how.out_at, &c->replay);
+	a.replay = bufq_len(&c->replay);
+	r = exec_put_attached(&c->to_host, &a);
+	assert(r == 0);
+	c->looks = c->begun = true;
+	exec_resume(x, c);
+}
+
 int exec_take_attach(struct execs *x, struct exec_conn *c, struct slice payload)
 {
 	bool by_name;
@@ -181,6 +198,12 @@ int exec_take_attach(struct execs *x, struct exec_conn *c, struct slice payload)
 		exec_say_error(x, c, EXEC_NO_SESSION, "there is no such session");
 		return 0;
 	}
+	if (c->how.look && by_name) {
+		look(x, c, e);
+		return 0;
+	}
+	if (c->how.look)
+		return -EBADMSG;
 	/* Who had it cannot take it back by himself. */
 	if (by_name)
 		memcpy(e->token, c->how.token, EXEC_TOKEN);

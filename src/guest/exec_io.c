@@ -99,6 +99,10 @@ static void fill(struct execs *x, struct exec_conn *c)
 {
 	struct exec *e = c->e;
 
+	if (c->looks && !c->last) {
+		send_replay(c);
+		c->last = bufq_len(&c->replay) == 0;
+	}
 	if (!e || c->last || !c->begun)
 		return;
 	send_replay(c);

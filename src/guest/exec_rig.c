@@ -255,6 +255,18 @@ void peer_attach(struct peer *p, const char *name, bool resume)
 	send_queue(p, &q);
 }
 
+void peer_look(struct peer *p, const char *name)
+{
+	struct exec_attach a = {.look = true, .out_at = p->out_at};
+	struct bufq q;
+
+	(void)strncpy(a.session, name, EXEC_MAX_SESSION);
+	open_peer(p);
+	bufq_init(&q, 256);
+	assert_int_equal(exec_put_attach(&q, &a), 0);
+	send_queue(p, &q);
+}
+
 void peer_type(struct peer *p, const char *text)
 {
 	peer_frame(p, EXEC_STDIN, slice_from_str(text));

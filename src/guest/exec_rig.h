@@ -59,6 +59,8 @@ void rig_run(unsigned ms);
 /* With a name: a kept session on a terminal. tokenless: a client of the old kind. */
 void peer_start(struct peer *p, const char *name, bool tokenless, const char *script);
 void peer_attach(struct peer *p, const char *name, bool resume);
+/* What is kept of a session from p->out_at on. */
+void peer_look(struct peer *p, const char *name);
 void peer_type(struct peer *p, const char *text);
 void peer_frame(struct peer *p, enum exec_type type, struct slice payload);
 /* The stream is reset by the host. */

@@ -114,6 +114,21 @@ uint64_t exec_ring_copy(const struct exec_ring *r, uint64_t at, struct bufq *q, 
 	return at;
 }
 
+void exec_ring_data(const struct exec_ring *r, uint64_t at, struct bufq *q)
+{
+	for (uint64_t frame = r->base; frame < r->end;) {
+		uint64_t end = frame + frame_size(r, frame), i = frame + EXEC_HEADER;
+
+		while (frame >= at && i < end) {
+			struct slice s = piece(r, i, (size_t)(end - i));
+
+			(void)bufq_put(q, s);
+			i += s.n;
+		}
+		frame = end;
+	}
+}
+
 void exec_ring_replay(const struct exec_ring *r, struct screen *screen, struct bufq *q)
 {
 	for (uint64_t at = r->base; at < r->end;) {

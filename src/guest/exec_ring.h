@@ -40,5 +40,7 @@ void exec_ring_put(struct exec_ring *r, enum exec_type type, struct slice data, 
 void exec_ring_drop(struct exec_ring *r, uint64_t at);
 /* Copies whole frames from `at` on to the queue, as many as fit into `most` bytes; where that ends. */
 uint64_t exec_ring_copy(const struct exec_ring *r, uint64_t at, struct bufq *q, size_t most);
+/* The data of the frames that begin at `at` or later, as it is. */
+void exec_ring_data(const struct exec_ring *r, uint64_t at, struct bufq *q);
 /* All data to the queue, as screen_replay gives it on; `screen` stands as it stood at base. */
 void exec_ring_replay(const struct exec_ring *r, struct screen *screen, struct bufq *q);

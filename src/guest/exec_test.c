@@ -184,6 +184,40 @@ static void test_unclaimed_is_hung_up(void **state)
 
 #define ASK "echo ready; read x; echo \"got $x\"; read y; exit 7"
 
+static void test_a_look_takes_nothing_over(void **state)
+{
+	struct peer p = {0}, q = {0};
+	uint64_t end;
+
+	peer_start(&p, "agent", false, ASK);
+	peer_wait_text(&p, "ready");
+	peer_look(&q, "agent");
+	peer_wait_text(&q, "ready");
+	assert_true(q.attached && q.how.replay == q.n_replay);
+	assert_int_equal(q.how.flags, EXEC_AF_TTY);
+	end = q.how.out_at;
+	peer_done(&q);
+	peer_type(&p, "blue\n");
+	peer_wait_text(&p, "got blue");
+	q.out_at = end;
+	peer_look(&q, "agent");
+	peer_wait_text(&q, "got blue");
+	assert_null(memmem(q.replay, q.n_replay, "ready", 5));
+	peer_done(&q);
+	q.out_at = UINT64_MAX;
+	peer_look(&q, "agent");
+	rig_wait(&q.attached);
+	assert_int_equal(q.how.replay, 0);
+	peer_done(&q);
+	assert_false(p.over); /* it was attached all the time */
+	rig_cut();
+	peer_look(&q, "other");
+	rig_wait(&q.over);
+	assert_string_equal(q.error, "there is no such session");
+	peer_done(&q);
+	peer_done(&p);
+}
+
 static void test_kept_goes_on(void **state)
 {
 	struct peer p = {0}, q = {0};
@@ -509,6 +543,7 @@ int main(void)
 		T(test_parked_bytes_are_exact),
 		T(test_parked_end_waits),
 		T(test_unclaimed_is_hung_up),
+		T(test_a_look_takes_nothing_over),
 		T(test_kept_goes_on),
 		T(test_exit_is_kept),
 		T(test_lost_exit_is_said_again),

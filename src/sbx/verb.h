@@ -56,7 +56,8 @@ extern const struct verb *const verb_table[];
 extern const struct verb verb_create, verb_run, verb_exec, verb_ls, verb_inspect, verb_start,
 	verb_restart, verb_stop, verb_rm, verb_prune, verb_cp, verb_rename, verb_update,
 	verb_diagnose, verb_daemon, verb_settings, verb_template, verb_version, verb_completion,
-	verb_audit, verb_policy, verb_secret, verb_ports, verb_agent, verb_attach, verb_prove;
+	verb_audit, verb_policy, verb_secret, verb_ports, verb_agent, verb_attach, verb_prove,
+	verb_logs, verb_reset;
 
 /* The verb of that name, or NULL. */
 const struct verb *verb_find(const char *name);

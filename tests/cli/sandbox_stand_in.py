@@ -4,6 +4,7 @@
 Speaks the keeper channel of lib/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the real
 sbx: commands run on this machine. Written from proto/ alone, so that it also tests that page.
 The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail.
+MODE talks: its session agent can be looked at.
 MODE machine: it says that it is the machine too, with memory and a file of its template open, as qemu has them."""
 import array
 import fcntl
@@ -25,7 +26,7 @@ SPEC, STDIN, STDIN_EOF, RESIZE, SIGNAL = range(1, 6)
 STARTED, STDOUT, STDERR, EXIT, ERROR = range(16, 21)
 HOME = os.environ.get("XDG_STATE_HOME", "") + "/agent-home"
 RUN = os.environ.get("XDG_STATE_HOME", "") + "/sbx-prove"
-ATTACH, TAKEN, TAKEN_STEP = 6, 22, 32768
+ATTACH, ATTACHED, TAKEN, REPLAY, TAKEN_STEP = 6, 21, 22, 24, 32768
 BUILTIN = os.environ.get("XDG_STATE_HOME", "") + "/guest_builtin"
 
 
@@ -82,6 +83,9 @@ class Exec:
     def run(self):
         try:
             kind, payload = self.frame()
+            if kind == ATTACH and payload[0] == 2 and self.mode == "talks":
+                self.look(int.from_bytes(payload[21:29], "little"))
+                return
             if kind == ATTACH:
                 self.send(ERROR, b"\x01there is no such session")
                 return
@@ -91,6 +95,13 @@ class Exec:
             pass
         finally:
             self.sock.close()
+
+    def look(self, at):
+        """A session that has said two things, and has ended when it is asked for the second."""
+        said = [b"\x1b[31mfirst\x1b[0m \x1b]0;owned\x07line\r\n", b"second \xe2\x80\xaeline\r\nno newline"]
+        done = min(at // 100, 1)
+        self.send(ATTACHED, struct.pack("<IBQQQQ", 1, 1 | (8 if at else 0), 0, 100 * (done + 1), len(said[done]), 0))
+        self.send(REPLAY, said[done])
 
     def serve(self, r):
         flags, rows, cols = r.num("B"), r.num("H"), r.num("H")

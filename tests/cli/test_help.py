@@ -102,7 +102,7 @@ def test_help_of_every_verb_in_every_way(bare):
 
 def test_every_option_is_in_the_man_page(bare):
     names = verbs(bare)
-    assert len(names) == 26
+    assert len(names) == 28
     for v in names:
         page = (MAN / f"sbx-{v}.1.scd").read_text()
         texts = [bare.sbx("help", v, check=0).stdout]

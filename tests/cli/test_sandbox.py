@@ -515,3 +515,16 @@ def test_a_sandbox_that_a_full_disk_has_paused_is_reported(inst):
         assert time.monotonic() < deadline
         time.sleep(0.2)
     inst.sbx("exec", "demo", "true", check=0)
+
+
+def test_logs_prints_what_the_session_said_as_text(inst):
+    inst.create("demo", mode="talks")
+    assert inst.sbx("logs", "demo", check=0).stdout == "first line\n"
+    assert inst.sbx("logs", "-f", "demo", check=0).stdout == "first line\nsecond ???line\nno newline"
+    inst.create("quiet")
+    p = inst.sbx("logs", "quiet", check=1)
+    assert "no session 'agent' in 'quiet'" in p.stderr and "try: sbx inspect quiet" in p.stderr
+    inst.sbx("stop", "quiet", check=0)
+    p = inst.sbx("logs", "quiet", check=1)
+    assert "is stopped" in p.stderr and "try: sbx start quiet" in p.stderr
+    assert "invalid session name" in inst.sbx("logs", "demo", "--session", "A B", check=1).stderr

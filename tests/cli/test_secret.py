@@ -732,3 +732,28 @@ def test_scan_refuses_what_it_cannot_look_through(vault):
     assert p.stdout == "" and "no sandbox named nobody" in p.stderr
     p = vault.sbx("secret", "scan", vault.work, check=1)
     assert p.stdout == "" and "is a folder" in p.stderr and "tar c" in p.stderr
+
+
+def test_reset_removes_all_sandboxes_and_templates_after_the_word(vault):
+    inst = vault
+    inst.create("one")
+    inst.create("two")
+    inst.sbx("secret", "set", "github", input="ghp_" + "x" * 36, check=0)
+    audit = inst.root / "state/sbx/audit"
+    p = inst.sbx("reset", check=1)
+    assert "try: sbx reset --force" in p.stderr
+    out, status = on_terminal(inst, ["reset"], b"yes\n")
+    assert status == 1 and "Nothing was removed" in out and "template  debian" in out
+    assert len(json.loads(inst.sbx("ls", "--json", check=0).stdout)["sandboxes"]) == 2
+    out, status = on_terminal(inst, ["reset"], b"reset\n", seconds=60)
+    assert status == 0, out
+    assert json.loads(inst.sbx("ls", "--json", check=0).stdout)["sandboxes"] == []
+    assert json.loads(inst.sbx("template", "ls", "--json", check=0).stdout)["templates"] == []
+    kept = [p for p in audit.iterdir() if p.is_dir()]
+    assert len(kept) >= 2, "the logs of removed sandboxes"
+    assert "github" in inst.sbx("secret", "ls", check=0).stdout
+    assert "balanced" in inst.sbx("policy", "ls", check=0).stdout
+    inst.sbx("reset", "--force", "--all", check=0)
+    assert not [p for p in kept if p.exists()]
+    assert "github" not in inst.sbx("secret", "ls", check=0).stdout
+    assert inst.sbx("policy", "allow", "network", "a.example").returncode != 0, "there is no policy"

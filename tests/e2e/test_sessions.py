@@ -65,6 +65,9 @@ def test_left_and_come_back_to(box):
         screen = t.wait_for("on the screen", 30)
         assert "42-up" in screen, "what was shown is shown again"
         assert [s["attached"] for s in sessions(box)] == [True]
+        logs = box.env.sbx("logs", box.name).stdout
+        assert "on the screen\n" in logs and "\x1b" not in logs
+        assert [s["attached"] for s in sessions(box)] == [True], "looking takes nothing over"
         t.line("echo $X-$$-again")
         t.wait_for(f"kept-{pid}-again")
         t.line("exit 5")
