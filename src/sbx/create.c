@@ -367,14 +367,16 @@ static void print_facts(const json_t *s)
 	(void)fflush(stdout);
 }
 
-/* The log goes with the sandbox; the one of the last failure is kept, and the hint names it. */
-static void keep_log(const char *id, struct problem *p)
+/* The log goes with the sandbox; the one of the last failure is kept, and the hint names it. A sandbox that somebody removed while it started has not failed. */
+static void keep_log(const char *name, const char *id, struct problem *p)
 {
+	AUTO_JSON json_t *s = NULL;
+	struct problem ignored = {0};
 	AUTO_FREE char *log = paths_get(PATHS_STATE, "sandboxes/%s/keeper.log", id);
 	AUTO_FREE char *kept = paths_get(PATHS_STATE, "failed-create.log");
 	AUTO_FREE char *quoted = quote_sh(kept);
 
-	if (rename(log, kept) < 0)
+	if (sandbox_get(name, &s, &ignored) < 0 || rename(log, kept) < 0)
 		return;
 	if (strncmp(p->hint, SANDBOX_READ_LOG, strlen(SANDBOX_READ_LOG)) == 0)
 		(void)problem_hint(p, 0, SANDBOX_READ_LOG "%s", quoted);
@@ -386,7 +388,7 @@ static void undo(const char *name, const char *id, struct problem *p)
 	struct problem ignored = {0};
 
 	if (!ui_is_debug())
-		keep_log(id, p);
+		keep_log(name, id, p);
 
 	if (ui_is_debug())
 		ui_note("'%s' is left registered because of --debug", name);
