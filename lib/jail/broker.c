@@ -91,6 +91,17 @@ int jail_broker_files(const struct jail_root *dirs, size_t n, struct err *err)
 	return r;
 }
 
+int jail_broker_close(struct err *err)
+{
+	AUTO_CLOSE int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+
+	if (!JAIL_SEALS)
+		return 0;
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_errno(err, -errno, "closing the process to others");
+	return jail_refuse_tracer(status, err);
+}
+
 int jail_broker(enum jail_profile profile, const struct jail_root *dirs, size_t n, struct err *err)
 {
 	const struct jail_row *row = jail_row(profile);

@@ -9,6 +9,9 @@
  *          removed. From version 4 on: no TCP connection. From version 6 on: no signal and no abstract
  *          socket of a process outside. Older kernels have the list of system calls alone.
  *          jail_broker_files may be called again, with less.
+ *          jail_broker_close comes first, at the start of the program: no other process of the user can
+ *          trace it, read its memory or take its descriptors. What it wants to show of itself it
+ *          writes (lib/base/inventory.h).
  * Trust    Called before the first byte of a peer. Paths are ours.
  * Limits   None of its own.
  * Never    Undone. Forks inherit it. Landlock does not stop stat, access, chmod, statfs nor opens that
@@ -19,6 +22,9 @@
 
 #include "jail.h"
 
+/* Not dumpable from here on; refused when somebody traces the process already. Children inherit it
+ * until they execute a program. */
+int jail_broker_close(struct err *err) MUST_CHECK;
 int jail_broker(enum jail_profile profile, const struct jail_root *dirs, size_t n,
 	struct err *err) MUST_CHECK;
 /* The Landlock part alone. A directory or file that does not exist is left out. */

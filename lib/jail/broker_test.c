@@ -16,9 +16,11 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -197,6 +199,80 @@ static void make_file(const char *folder)
 	assert_true(fd >= 0);
 }
 
+/* What another process of the user can do to one: bits. */
+enum { READS_MEMORY = 1, OPENS_MEM = 2, LISTS_FILES = 4, TAKES_FILE = 8, ATTACHES = 16 };
+
+static int try_looking_into(pid_t pid)
+{
+	static char word[16] = "a text";
+	struct iovec here = {(char[16]){0}, sizeof(word)}, there = {word, sizeof(word)};
+	AUTO_FREE char *mem = xasprintf("/proc/%d/mem", (int)pid);
+	AUTO_FREE char *files = xasprintf("/proc/%d/fd/0", (int)pid);
+	AUTO_CLOSE int pidfd = pidfd_open(pid, 0), fd = open(mem, O_RDONLY | O_CLOEXEC);
+	AUTO_CLOSE int taken = pidfd_getfd(pidfd, 2, 0);
+	struct stat st;
+	int found = 0;
+
+	found |= process_vm_readv(pid, &here, 1, &there, 1, 0) > 0 ? READS_MEMORY : 0;
+	found |= fd >= 0 ? OPENS_MEM : 0;
+	found |= lstat(files, &st) == 0 ? LISTS_FILES : 0;
+	found |= taken >= 0 ? TAKES_FILE : 0;
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0) {
+		found |= ATTACHES;
+		(void)kill(pid, SIGKILL);
+	}
+	return found;
+}
+
+/* A fork that has closed itself, or not; what can be done to it. */
+static int look_into_fork(bool closes)
+{
+	int ready[2], found, status;
+	char byte = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		byte = !closes || jail_broker_close(NULL) == 0;
+		(void)!write(ready[1], &byte, 1);
+		(void)pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(byte, 1);
+	found = try_looking_into(pid);
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, &status, 0);
+	(void)close(ready[0]);
+	(void)close(ready[1]);
+	return found;
+}
+
+static void nobody_looks_into_a_closed_broker(void **state)
+{
+	if (geteuid() == 0)
+		fail_msg("root can look into every process: run this as an ordinary user");
+	assert_true(look_into_fork(false) & LISTS_FILES); /* the control */
+	assert_true(look_into_fork(false) & READS_MEMORY);
+	assert_int_equal(look_into_fork(true), 0);
+}
+
+static void a_traced_program_is_no_broker(void **state)
+{
+	struct err err = {0};
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		_exit(jail_broker_close(&err) == -EPERM ? 7 : 8);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 7);
+}
+
 static int set_up(void **state)
 {
 	AUTO_FREE char *sub = NULL;
@@ -235,6 +311,8 @@ int main(void)
 		cmocka_unit_test(a_second_time_takes_more_away),
 		cmocka_unit_test(calls_that_are_not_listed_are_refused),
 		cmocka_unit_test(only_own_forks_are_signalled),
+		cmocka_unit_test(nobody_looks_into_a_closed_broker),
+		cmocka_unit_test(a_traced_program_is_no_broker),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -78,7 +78,7 @@ int jail_exec(enum jail_profile profile, const struct jail_mount *mounts, size_t
 }
 
 /* Until it was sealed a process of the same user could attach to it. */
-static int refuse_tracer(int status, struct err *err)
+int jail_refuse_tracer(int status, struct err *err)
 {
 	char text[4096] = "";
 	const char *line;
@@ -104,5 +104,5 @@ int jail_go_in(enum jail_profile profile, const struct jail_mount *mounts, size_
 
 	if (r == 0)
 		r = jail_seal(profile, err);
-	return r < 0 || !JAIL_SEALS ? r : refuse_tracer(status, err);
+	return r < 0 || !JAIL_SEALS ? r : jail_refuse_tracer(status, err);
 }

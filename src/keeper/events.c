@@ -7,6 +7,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
+#include "lib/base/inventory.h"
+#include "lib/base/mem.h"
 
 void keeper_init(struct keeper *k)
 {
@@ -32,6 +34,13 @@ void keeper_init(struct keeper *k)
 	ports_init(k);
 }
 
+static void write_inventory(const struct keeper *k)
+{
+	AUTO_FREE char *path = xasprintf("%s/" INVENTORY_NAME, k->run_dir);
+
+	inventory_write(path);
+}
+
 static void on_signal(struct keeper *k)
 {
 	struct signalfd_siginfo info;
@@ -40,6 +49,8 @@ static void on_signal(struct keeper *k)
 		return;
 	if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
 		stop_begin(k, KEEPER_STOP_MS, "the keeper was told to end by a signal");
+	if (info.ssi_signo == SIGUSR1 && k->run_dir)
+		write_inventory(k);
 }
 
 static bool is_stale(const struct keeper *k, struct loop_key key)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "keeper.h"
 #include "lib/base/file.h"
+#include "lib/base/inventory.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
@@ -475,8 +476,10 @@ static int serve_claim(struct keeper *k, struct err *err)
 static void do_leave(const struct keeper *k)
 {
 	AUTO_FREE char *sock = xasprintf("%s/keeper.sock", k->run_dir);
+	AUTO_FREE char *inventory = xasprintf("%s/" INVENTORY_NAME, k->run_dir);
 
 	(void)unlink(sock);
+	(void)unlink(inventory);
 	(void)rmdir(k->run_dir);
 }
 

@@ -19,6 +19,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
+#include "lib/jail/broker.h"
 #include "lib/jail/sweep.h"
 
 #define SBXD_FD 3
@@ -94,7 +95,7 @@ static void enter_cgroup(struct keeper *k)
 
 static void open_loop(struct keeper *k)
 {
-	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD};
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD, SIGUSR1};
 
 	if (loop_init(&k->loop) < 0 || chatter_open(k) < 0)
 		die("making the event loop");
@@ -149,7 +150,8 @@ static int selftest(struct keeper *k)
 
 struct options {
 	const char *id;
-	const char *jail; /* the list of this program is tried */
+	const char *state; /* which installation it is of, for who reads the command line */
+	const char *jail;  /* the list of this program is tried */
 	bool selftest, cold, make_image, pool;
 	struct make_options make;
 };
@@ -162,7 +164,7 @@ static struct options parse_options(int argc, char **argv)
 		{"cpus", required_argument, NULL, 'c'}, {"memory", required_argument, NULL, 'm'},
 		{"accel", required_argument, NULL, 'a'}, {"disk", required_argument, NULL, 'd'},
 		{"pool", no_argument, NULL, 'P'}, {"jail-selftest", required_argument, NULL, 'j'},
-		{0}};
+		{"state", required_argument, NULL, 'S'}, {0}};
 	struct options o = {0};
 	int c;
 
@@ -181,17 +183,32 @@ static struct options parse_options(int argc, char **argv)
 			o.make.accel = optarg;
 		else if (c == 'j')
 			o.jail = optarg;
+		else if (c == 'S')
+			o.state = optarg;
 		o.selftest |= c == 's';
 		o.cold |= c == 'C';
 		o.make_image |= c == 'M';
 		o.pool |= c == 'P';
 	}
 	if (!o.selftest && !o.jail && !o.make_image && (!o.id || !spec_is_id(o.id)))
-		die("usage: sbx-keeper --id ID [--cold | --pool] (started by sbxd), sbx-keeper "
-		    "--selftest, sbx-keeper --jail-selftest PROGRAM "
+		die("usage: sbx-keeper --id ID [--state=DIR] [--cold | --pool] (started by sbxd), "
+		    "sbx-keeper --selftest, sbx-keeper --jail-selftest PROGRAM "
 		    "or sbx-keeper --make-image [--template NAME] [--cpus N] [--memory BYTES] "
 		    "[--disk BYTES]");
 	return o;
+}
+
+/* It has keys in its memory; the user's other programs are not to read them. */
+static void close_to_others(const struct options *o)
+{
+	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);
+	struct err err = {0};
+	int r = jail_broker_close(&err);
+
+	if (r < 0)
+		die("%s", err_text(&err, r));
+	if (o->state && strcmp(o->state, state) != 0)
+		die("--state is %s, and the environment says %s", o->state, state);
 }
 
 int main(int argc, char **argv)
@@ -206,6 +223,7 @@ int main(int argc, char **argv)
 	o = parse_options(argc, argv);
 	if (o.jail)
 		return jail_sweep_named(o.jail);
+	close_to_others(&o);
 	keeper_init(&k);
 	if (o.selftest)
 		return selftest(&k);

@@ -102,7 +102,8 @@ int daemon_try(struct problem *p)
 /* In the child: a session of its own, nothing of ours open, its messages in the log file. */
 static void become_sbxd(const char *program, const char *log)
 {
-	const char *const argv[] = {"sbxd", NULL};
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, NULL), *state = xasprintf("--state=%s", dir);
+	const char *const argv[] = {"sbxd", state, NULL};
 	char *env[KEEPENV_MAX + 1];
 	int null = open("/dev/null", O_RDWR);
 	int out = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);

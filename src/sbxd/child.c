@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include "lib/base/mem.h"
+#include "lib/base/paths.h"
 
 void child_reset_signals(void)
 {
@@ -15,6 +16,13 @@ void child_reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)signal(SIGHUP, SIG_DFL);
+}
+
+char *child_state_option(void)
+{
+	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);
+
+	return xasprintf("--state=%s", state);
 }
 
 int child_open_log(const char *path, struct err *err)

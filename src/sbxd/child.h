@@ -5,7 +5,7 @@
  *          own, of which child_open_log keeps the last megabyte or two.
  * Trust    Files in the user's own state folder.
  * Limits   CHILD_MAX_LOG.
- * See      keeper_spawn.c, vault_spawn.c
+ * See      keeper_spawn.c, vault_spawn.c, images.c
  */
 #pragma once
 
@@ -14,5 +14,7 @@
 #define CHILD_MAX_LOG (1 << 20)
 
 void child_reset_signals(void);
+/* --state=DIR of a keeper: whoever reads its command line knows which installation it is of. */
+char *child_state_option(void);
 /* For appending; a long one is put aside as PATH.1 first. */
 int child_open_log(const char *path, struct err *err) MUST_CHECK;

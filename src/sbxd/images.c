@@ -91,10 +91,11 @@ void images_want_class(
 		set_timer(d, IMAGES_DELAY_MS);
 }
 
-static void become_maker(const char *program, const struct images_wish *w, int log_fd, char **env)
+static void become_maker(
+	const char *program, const char *state, const struct images_wish *w, int log_fd, char **env)
 {
 	char cpus[16], memory[32], disk[32];
-	const char *const argv[] = {"sbx-keeper", "--make-image", "--template", w->template,
+	const char *const argv[] = {"sbx-keeper", "--make-image", state, "--template", w->template,
 		"--cpus", cpus, "--memory", memory, "--disk", disk, "--accel", w->accel, NULL};
 	int null = open("/dev/null", O_RDWR);
 
@@ -116,6 +117,7 @@ static int start(struct sbxd *d, const struct images_wish *w, struct err *err)
 {
 	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-keeper");
 	AUTO_FREE char *log = paths_get(PATHS_STATE, "images.log");
+	AUTO_FREE char *state = child_state_option();
 	AUTO_CLOSE int log_fd = child_open_log(log, err);
 	char *env[KEEPENV_MAX + 1];
 	pid_t pid;
@@ -127,7 +129,7 @@ static int start(struct sbxd *d, const struct images_wish *w, struct err *err)
 	if (pid < 0)
 		return err_errno(err, -errno, "starting a program for a memory image");
 	if (pid == 0)
-		become_maker(program, w, log_fd, env);
+		become_maker(program, state, w, log_fd, env);
 	d->images.pid = pid;
 	d->images.pidfd = pidfd_open(pid, 0);
 	if (d->images.pidfd < 0 || loop_add(&d->loop, d->images.pidfd, EPOLLIN,

@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,32 +6,35 @@
 #include <unistd.h>
 #include "keepers.h"
 #include "lib/base/fd.h"
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 
-/* The table of locks names an inode without a certain device, so this decides. */
-static bool has_open(pid_t pid, const struct stat *file)
+#define MAX_CMDLINE 4096
+
+/* Whether a program of this user was started as `--id ID`. A keeper shows its descriptors to nobody
+ * (lib/jail/broker.h), its command line to everybody. */
+static bool is_keeper_of(pid_t pid, const char *id)
 {
-	char path[64 + sizeof(((struct dirent *)0)->d_name)];
-	bool found = false;
-	struct dirent *e;
-	DIR *dir;
+	AUTO_FREE char *path = xasprintf("/proc/%d", (int)pid);
+	AUTO_FREE char *file = xasprintf("%s/cmdline", path), *words = NULL;
+	struct stat st;
+	size_t n = 0;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	dir = opendir(path);
-	while (dir && !found && (e = readdir(dir))) {
-		struct stat st;
+	if (stat(path, &st) < 0 || st.st_uid != geteuid() ||
+		file_load(file, MAX_CMDLINE, &words, &n, NULL) < 0)
+		return false;
+	for (size_t at = 0; at < n; at += strlen(words + at) + 1) {
+		size_t next = at + strlen(words + at) + 1;
 
-		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%s", (int)pid, e->d_name);
-		found = stat(path, &st) == 0 && st.st_ino == file->st_ino &&
-			st.st_dev == file->st_dev;
+		if (strcmp(words + at, "--id") == 0 && next < n)
+			return strcmp(words + next, id) == 0;
 	}
-	if (dir)
-		(void)closedir(dir);
-	return found;
+	return false;
 }
 
-static pid_t holder_of(const struct stat *file)
+/* The table of locks names an inode without a certain device, so the command line decides. */
+static pid_t holder_of(const struct stat *file, const char *id)
 {
 	FILE *f = fopen("/proc/locks", "re");
 	char line[256];
@@ -43,7 +45,7 @@ static pid_t holder_of(const struct stat *file)
 		int p;
 
 		if (sscanf(line, "%*d: FLOCK %*s %*s %d %*x:%*x:%llu", &p, &inode) == 2 && p > 1 &&
-			inode == file->st_ino && has_open(p, file))
+			inode == file->st_ino && is_keeper_of(p, id))
 			pid = p;
 	}
 	if (f)
@@ -60,14 +62,14 @@ int keeper_find_holder(const char *id, pid_t *ret_pid)
 
 	if (stat(path, &st) < 0)
 		return -errno;
-	pid = holder_of(&st);
+	pid = holder_of(&st, id);
 	if (!pid)
 		return -ESRCH;
 	fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (fd < 0)
 		return -errno;
 	/* Held first, looked at again second: the number cannot have changed hands. */
-	if (!has_open(pid, &st))
+	if (!is_keeper_of(pid, id))
 		return -ESRCH;
 	*ret_pid = pid;
 	return TAKE_FD(fd);

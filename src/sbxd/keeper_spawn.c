@@ -54,10 +54,10 @@ static int open_log(const char *dir, struct err *err)
 
 /* In the child, between fork and exec. Its own session: no terminal and no group of sbxd's takes it
  * along, and it has a group of its own to be killed by. */
-static void become_keeper(
-	const char *program, const struct keeper *k, int channel, int log_fd, char **env)
+static void become_keeper(const char *program, const char *state, const struct keeper *k,
+	int channel, int log_fd, char **env)
 {
-	const char *const argv[] = {"sbx-keeper", "--id", k->id,
+	const char *const argv[] = {"sbx-keeper", "--id", k->id, state,
 		pool_waits(k) ? "--pool"
 		: k->cold     ? "--cold"
 			      : NULL,
@@ -81,6 +81,7 @@ static void become_keeper(
 static int start_program(struct keeper *k, int channel, int log_fd, struct err *err)
 {
 	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-keeper");
+	AUTO_FREE char *state = child_state_option();
 	char *env[KEEPENV_MAX + 1];
 	pid_t pid;
 
@@ -93,7 +94,7 @@ static int start_program(struct keeper *k, int channel, int log_fd, struct err *
 	if (pid < 0)
 		return err_errno(err, -errno, "starting a keeper");
 	if (pid == 0)
-		become_keeper(program, k, channel, log_fd, env);
+		become_keeper(program, state, k, channel, log_fd, env);
 	k->pid = pid;
 	k->child = true;
 	k->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

@@ -8,9 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
+#include "lib/base/inventory.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
+#include "lib/jail/broker.h"
 #include "lib/jail/cgroup.h"
 #include "listen.h"
 #include "sbxd.h"
@@ -19,25 +21,50 @@
 
 static struct sbxd sbxd;
 
+/* It says which installation this is of, for who reads the command line. */
+static void check_state(const char *said)
+{
+	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);
+
+	if (strcmp(said, state) != 0)
+		die("--state is %s, and the environment says %s", said, state);
+}
+
 static void parse_options(int argc, char **argv)
 {
 	static const struct option options[] = {{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'}, {"check-audit", no_argument, NULL, 'c'}, {0}};
+		{"version", no_argument, NULL, 'V'}, {"check-audit", no_argument, NULL, 'c'},
+		{"state", required_argument, NULL, 'S'}, {0}};
 	int o;
 
 	while ((o = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		if (o == 'c') /* the child of keep.c */
 			exit(keep_check());
+		if (o == 'S') {
+			check_state(optarg);
+			continue;
+		}
 		if (o == 'V')
 			printf("sbxd " SBX_VERSION "\n");
 		else
-			fprintf(o == 'h' ? stdout : stderr, "usage: sbxd [--help] [--version]\n"
-							    "keeps the sandboxes of this user; sbx "
-							    "starts it when it is needed\n");
+			fprintf(o == 'h' ? stdout : stderr,
+				"usage: sbxd [--help] [--version] [--state=DIR]\n"
+				"keeps the sandboxes of this user; sbx starts it when it is "
+				"needed\n");
 		exit(o == 'h' || o == 'V' ? 0 : 2);
 	}
 	if (optind < argc)
 		die("sbxd takes no arguments; see sbxd --help");
+}
+
+/* It has the key of the audit logs in its memory and the channels to the vault among its descriptors. */
+static void close_to_others(void)
+{
+	struct err err = {0};
+	int r = jail_broker_close(&err);
+
+	if (r < 0)
+		die("%s", err_text(&err, r));
 }
 
 /* Three fds a keeper and one a client are more than the usual soft limit. */
@@ -65,7 +92,7 @@ static void check_folders(void)
 
 static void open_signals(struct sbxd *d)
 {
-	static const int signals[] = {SIGTERM, SIGINT};
+	static const int signals[] = {SIGTERM, SIGINT, SIGUSR1};
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGHUP, SIG_IGN);
@@ -125,9 +152,14 @@ static void set_up(struct sbxd *d)
 
 static void on_signal(struct sbxd *d)
 {
+	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "sbxd." INVENTORY_NAME);
 	struct signalfd_siginfo si;
 
-	if (read(d->signal_fd, &si, sizeof(si)) == sizeof(si))
+	if (read(d->signal_fd, &si, sizeof(si)) != sizeof(si))
+		return;
+	if (si.ssi_signo == SIGUSR1)
+		inventory_write(path);
+	else
 		d->quit = true;
 }
 
@@ -244,6 +276,7 @@ int main(int argc, char **argv)
 {
 	log_init("sbxd");
 	parse_options(argc, argv);
+	close_to_others();
 	(void)umask(0077);
 	raise_limits();
 	set_up(&sbxd);

@@ -391,9 +391,10 @@ int main(int argc, char **argv)
 {
 	log_init("hostile-keeper");
 	(void)signal(SIGPIPE, SIG_IGN);
-	kp.pooled = argc == 4 && strcmp(argv[3], "--pool") == 0;
-	if ((argc != 3 && !kp.pooled) || strcmp(argv[1], "--id") != 0 || !spec_is_id(argv[2]))
-		die("usage: --id ID [--pool]");
+	kp.pooled = argc == 5 && strcmp(argv[4], "--pool") == 0;
+	if ((argc != 4 && !kp.pooled) || strcmp(argv[1], "--id") != 0 || !spec_is_id(argv[2]) ||
+		strncmp(argv[3], "--state=/", 9) != 0)
+		die("usage: --id ID --state=DIR [--pool]");
 	snprintf(kp.id, sizeof(kp.id), "%s", argv[2]);
 	kp.mode = read_mode();
 	if (mode_is("late"))

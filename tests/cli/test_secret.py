@@ -292,8 +292,17 @@ def test_value_in_no_command_line_environment_or_file(vault):
 def test_sbxd_does_not_get_the_keys_of_the_shell(vault):
     value = canary()
     vault.sbx("daemon", "stop")
-    vault.sbx("ls", env={"ANTHROPIC_API_KEY": value}, check=0)
+    vault.sbx("ls", env={"ANTHROPIC_API_KEY": value, "XDG_SEEN": "seen"}, check=0)
     assert seen_in_processes(value) == []
+    # sbxd shows its environment to nobody, and says what is in it
+    path = vault.root / "run/sbx/sbxd.inventory"
+    os.kill(json.loads(vault.sbx("daemon", "status", "--json").stdout)["pid"], signal.SIGUSR1)
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline, "sbxd wrote no inventory"
+        time.sleep(0.05)
+    said = path.read_text()
+    assert "env XDG_SEEN=seen\n" in said and value not in said
 
 
 def test_records_in_the_audit_log(vault):

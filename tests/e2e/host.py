@@ -1,7 +1,9 @@
 """What can be seen on the host from outside: processes, mounts, sockets, files."""
+import contextlib
 import ctypes
 import os
 import pathlib
+import signal
 import subprocess
 import time
 
@@ -91,21 +93,49 @@ def interfaces(pid):
     return [line.partition(":")[0].strip() for line in lines]
 
 
+def arguments(pid):
+    return _read(pid, "cmdline").decode("utf-8", "replace").split("\0")[:-1]
+
+
+def inventory(env, pid):
+    """Lines (kind, text) of what sbxd or a keeper says that it has: kind is fd or env. The kernel shows it to nobody."""
+    words = arguments(pid)
+    path = env.runtime / "s" / words[words.index("--id") + 1] / "inventory" if "--id" in words else env.runtime / "sbxd.inventory"
+    path.unlink(missing_ok=True)
+    os.kill(pid, signal.SIGUSR1)
+    until(path.exists, text=f"process {pid} wrote no {path}")
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    path.unlink()
+    return [tuple(line.split(" ", 1)) for line in lines]
+
+
+def descriptors(env, pid):
+    """What its descriptors lead to. PermissionError: it shows nobody."""
+    if comm(pid) in ("sbxd", "sbx-keeper"):
+        return [text.split(" ", 1)[1] for kind, text in inventory(env, pid) if kind == "fd"]
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
+
+
 def adopt_orphans():
     """From now on a process whose parent died becomes a child of this one, so that it can be seen."""
     assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 def processes(folder):
-    """pid -> name of the live processes of an installation: those with its folder in their environment,
-    what descends from them, and jailed ones (which have no environment) that lost their keeper."""
+    """pid -> name of the live processes of an installation: those with its folder in their environment or (sbxd and
+    keepers, which show no environment) on their command line, what descends from them, and jailed ones (which have
+    neither) that lost their keeper."""
     mark, mine = str(folder).encode(), os.getuid()
     found = set()
     for pid in pids():
         seen = stat(pid)
         if not seen or pid == os.getpid() or uid(pid) != mine:
             continue
-        if mark in _read(pid, "environ") or (seen[2] == os.getpid() and seen[0] in JAILED):
+        if mark in _read(pid, "environ") or b"--state=" + mark in _read(pid, "cmdline") or (seen[2] == os.getpid() and seen[0] in JAILED):
             found |= {pid, *descendants(pid)}
     return {pid: comm(pid) for pid in found if is_alive(pid)}
 

@@ -420,15 +420,14 @@ def test_a_rule_is_all_that_a_refused_connect_needs(lab, box):
 
 # what is not there
 
-def listening(pids):
+def listening(env, pids):
     """(protocol, address) of every socket that these processes listen on, in whatever network namespace."""
     found = set()
     for pid in pids:
         inodes = set()
         with contextlib.suppress(OSError):
-            for fd in os.listdir(f"/proc/{pid}/fd"):
-                with contextlib.suppress(OSError):
-                    inodes |= set(re.findall(r"^socket:\[(\d+)\]$", os.readlink(f"/proc/{pid}/fd/{fd}")))
+            for target in host.descriptors(env, pid):
+                inodes |= set(re.findall(r"^socket:\[(\d+)\]$", target))
         for proto in ("tcp", "tcp6", "udp", "udp6", "raw", "packet"):
             with contextlib.suppress(OSError):
                 for line in pathlib.Path(f"/proc/{pid}/net/{proto}").read_text().splitlines()[1:]:
@@ -443,10 +442,10 @@ def test_nothing_of_ours_listens_on_the_host(box):
     box.curl("http://allowed.test/")
     ours = host.processes(box.env.folder)
     assert {"sbxd", "sbx-keeper", "sbx-edge", "sbx-egress"} <= set(ours.values())
-    assert not listening(ours)
+    assert not listening(box.env, ours)
     # And the look itself sees one when there is one.
     with netlab.lab() as other:
-        assert any(proto == "tcp" for proto, _, _ in listening([os.getpid()])), other
+        assert any(proto == "tcp" for proto, _, _ in listening(box.env, [os.getpid()])), other
 
 
 def test_no_network_card(box):

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -350,8 +351,9 @@ def test_all_of_it_is_in_the_audit_log(box):
 def test_the_guest_opens_no_port_of_the_host(box):
     """It may listen where it wants: nothing of this host listens but what was published."""
     def ours():
-        lines = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout.splitlines()
-        return {line.split()[3] for line in lines if any(f"pid={pid}," in line for pid in [box.env.daemon_pid(), *box.pids().values()])}
+        has = {t for pid in (box.env.daemon_pid(), box.pids()["keeper"]) for t in host.descriptors(box.env, pid)}
+        lines = subprocess.run(["ss", "-Hltne"], capture_output=True, text=True, check=True).stdout.splitlines()
+        return {line.split()[3] for line in lines if f"socket:[{re.search(r' ino:([0-9]+) ', line)[1]}]" in has}
     before = ours()
     assert before == {f"{p['host_ip']}:{p['host_port']}" for p in listed(box)}
     box.exec("python3", "-c", "import socket,time\nl=[socket.create_server(('0.0.0.0', p)) for p in range(20000, 20050)]\ntime.sleep(8)", flags=("-d",))
@@ -384,7 +386,7 @@ def test_many_connections_leave_nothing(box):
 
     def count():
         here = subprocess.run(["ss", "-Htn", "state", "connected", "exclude", "time-wait", f"sport = :{box.at[ECHO]}"], capture_output=True, text=True, check=True).stdout
-        return {"keeper": len(os.listdir(f"/proc/{pids['keeper']}/fd")), "edge": host.status(pids["edge"])["FDSize"], "connections": len(here.splitlines()),
+        return {"keeper": len(host.descriptors(box.env, pids["keeper"])), "edge": host.status(pids["edge"])["FDSize"], "connections": len(here.splitlines()),
                 "guest": int(box.guest("ls /proc/1/fd | wc -l"))}
 
     def one():

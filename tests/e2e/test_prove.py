@@ -56,14 +56,13 @@ echo users; sort /etc/passwd
 """
 
 
-def sockets_of(pids):
-    """Inodes of the sockets that these processes hold, as far as the kernel shows them."""
+def sockets_of(env, pids):
+    """Inodes of the sockets that these processes hold, as far as the kernel shows them, and as sbxd and keepers say."""
     found = set()
     for pid in pids:
         with contextlib.suppress(OSError):
-            for fd in os.listdir(f"/proc/{pid}/fd"):
-                with contextlib.suppress(OSError):
-                    found |= set(re.findall(r"^socket:\[(\d+)\]$", os.readlink(f"/proc/{pid}/fd/{fd}")))
+            for target in host.descriptors(env, pid):
+                found |= set(re.findall(r"^socket:\[(\d+)\]$", target))
     return found
 
 
@@ -73,8 +72,8 @@ def listening(env):
     descriptors; none of those can bind or listen (test_jail.py)."""
     ours = host.descendants(os.getpid())
     brokers = [env.daemon_pid(), *filter(None, (env.api("GET", f"/v1/sandboxes/{s['name']}")[1].get("keeper_pid") for s in env.ls()))]
-    assert len(brokers) >= 2 and set(brokers) <= set(ours) and all(sockets_of([pid]) for pid in brokers), "the sockets of sbxd and keeper cannot be seen"
-    mine, found = sockets_of([os.getpid(), *ours]), set()
+    assert len(brokers) >= 2 and set(brokers) <= set(ours) and all(sockets_of(env, [pid]) for pid in brokers), "the sockets of sbxd and keeper cannot be seen"
+    mine, found = sockets_of(env, [os.getpid(), *ours]), set()
     for name in ("tcp", "tcp6", "udp", "udp6"):
         for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
             fields = line.split()

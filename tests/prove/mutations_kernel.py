@@ -111,6 +111,7 @@ IN_THE_BUILD = [
          tuple(f"kernel/seccomp-{n}" for n in ("edge", "egress", "origin", "vault", "ssh-agent", "hide"))),
     hole("start-list", FILTER, "int r = new_ctx(SCMP_ACT_ERRNO(EPERM), &ctx, err);", "int r = new_ctx(SCMP_ACT_LOG, &ctx, err);", ("kernel/seccomp-qemu", "kernel/seccomp-virtiofsd", "kernel/seccomp-keeper")),
     hole("keeper-seal", "lib/jail/broker.c", "\tif (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)\n", "\tif (true)\n\t\treturn 0;\n\tif (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)\n", ("kernel/jail-keeper",)),
+    hole("broker-dumpable", "lib/jail/broker.c", "\tif (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)\n", "\tif (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)\n", ("kernel/jail-keeper", "kernel/jail-sbxd")),
 ]
 
 MUTATIONS = GUEST + IN_THE_BUILD
