@@ -175,8 +175,8 @@ def names(*ids):
 
 
 HOLES += [
-    Hole("exec-takes-environment", "src/sbx/env.c", "\t\tr = env_add(e, words->v[i], err);\n\treturn r;\n",
-         "\t\tr = env_add(e, words->v[i], err);\n\tif (r == 0 && getenv(\"PROBE_SECRET\"))\n\t\tr = env_add(e, \"PROBE_SECRET\", err);\n\treturn r;\n"),
+    Hole("exec-takes-environment", "src/sbx/env.c", "\t\tr = env_add(e, words->v[i], &p->err);\n\treturn r;\n",
+         "\t\tr = env_add(e, words->v[i], &p->err);\n\tif (r == 0 && getenv(\"PROBE_SECRET\"))\n\t\tr = env_add(e, \"PROBE_SECRET\", &p->err);\n\treturn r;\n"),
     Hole("vault-dumpable", "lib/jail/seal.c", "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0",
          "prctl(PR_SET_DUMPABLE, profile == JAIL_VAULT || profile == JAIL_ORIGIN, 0, 0, 0) < 0"),
     Hole("vault-core", "lib/jail/profiles.c", ".limit = {.core = 0,\n\t\t\t.fsize = 8192 * KIB,", ".limit = {.core = 4096,\n\t\t\t.fsize = 8192 * KIB,"),
