@@ -76,6 +76,7 @@ static int remove_torn(struct audit *a, struct err *err)
 		return err_errno(
 			err, -errno, "removing a half-written audit record of %s", a->sandbox);
 	a->is_torn = false;
+	a->allocated = 0;
 	return 0;
 }
 
@@ -125,6 +126,8 @@ static int keep_head(struct audit *a, struct err *err)
 		return err_errno(err, a->failed, "syncing the audit log of %s", a->sandbox);
 	}
 	r = file_save(a->kept_path, slice_of(a->head, a->n_head), err);
+	if (audit_is_no_space(r) && audit_room_keep_head(a) == 0)
+		r = 0;
 	if (r < 0)
 		return r;
 	a->is_sync_due = a->must_sync = false;
@@ -190,6 +193,13 @@ static bool is_head_due(const struct audit *a, const struct audit_tip *tip)
 	return a->tip.n_unsigned && clock_mono_ms() - a->unsigned_since_ms >= a->head_ms;
 }
 
+/* What a guest can cause as often as it likes. */
+static bool is_bounded(enum audit_kind kind)
+{
+	return kind != AUDIT_KIND_POLICY_CHANGE && kind != AUDIT_KIND_LIFECYCLE &&
+	       kind != AUDIT_KIND_WORKER_VIOLATION;
+}
+
 /* The record, and behind it in the same write the head that it made due. */
 static int put_event(struct audit *a, const struct audit_event *ev, struct err *err)
 {
@@ -207,14 +217,10 @@ static int put_event(struct audit *a, const struct audit_event *ev, struct err *
 		r = audit_seal_head(a, &tip, &wr);
 	if (r < 0)
 		return err_errno(err, r, "making an audit record of %s", a->sandbox);
+	r = audit_room_take(a, wr.n);
+	if (r < 0 && is_bounded(ev->kind))
+		return err_errno(err, r, "writing the audit log of %s", a->sandbox);
 	return audit_put(a, slice_of(buf, wr.n), &tip, err);
-}
-
-/* What a guest can cause as often as it likes. */
-static bool is_bounded(enum audit_kind kind)
-{
-	return kind != AUDIT_KIND_POLICY_CHANGE && kind != AUDIT_KIND_LIFECYCLE &&
-	       kind != AUDIT_KIND_WORKER_VIOLATION;
 }
 
 /* The reader of the log must see that from here on refusals are missing. */
@@ -275,6 +281,9 @@ int audit_append(struct audit *a, const struct audit_event *ev, uint64_t *ret_se
 	if (is_bounded(ev->kind) && audit_is_full(a))
 		return refuse_full(a, err);
 	r = rotate(a, err);
+	/* What the host does goes into this segment then: there is room in it. */
+	if (audit_is_no_space(r) && a->room && !a->must_sync && !is_bounded(ev->kind))
+		r = 0;
 	if (r < 0)
 		return r;
 	if (ret_seq)
@@ -354,6 +363,8 @@ int audit_close(struct audit *a, struct err *err)
 {
 	int r = a ? audit_sync(a, err) : 0;
 
+	if (a)
+		audit_room_done(a);
 	audit_free(a);
 	return r;
 }

@@ -10,6 +10,8 @@
  *          has max_bytes takes no more of what a guest can cause (decisions and the like), and says
  *          so in one record; what the host side does is recorded still. A log that was pruned
  *          (audit_prune.h) and is full is counted again, once in AUDIT_RETRY_MS.
+ *          With `room`, space is allocated ahead (audit_room.c): on a full disk records of the host
+ *          are still written, and those that a guest can cause are refused before it is used up.
  * Trust    Runs in keeper and sbxd, on the user's own state folder. Texts of events are the
  *          guest's.
  * Owns     A struct audit owns its files, its lock and its memory; the key is borrowed.
@@ -27,6 +29,7 @@
 #define AUDIT_SYNC_MS 100
 #define AUDIT_RETRY_MS 1000 /* between tries to sync what could not be */
 #define AUDIT_SEGMENT_BYTES (16u << 20)
+#define AUDIT_ROOM (64u << 10) /* more than 100 records */
 
 struct audit_options {
 	const char *dir;	     /* state/audit */
@@ -35,6 +38,7 @@ struct audit_options {
 	const struct audit_key *key; /* must live until audit_close */
 	uint64_t max_bytes;	     /* of all files of the log; 0: no bound */
 	uint64_t segment_bytes;	     /* 0: AUDIT_SEGMENT_BYTES */
+	uint64_t room;		     /* bytes to keep for records of the host; 0: none */
 	unsigned head_records;	     /* 0: AUDIT_HEAD_RECORDS, which it may not exceed */
 	unsigned head_ms;	     /* 0: AUDIT_HEAD_MS */
 };

@@ -26,7 +26,7 @@ struct fixture {
 	char dir[64];
 	struct audit_key *key;
 	unsigned head_records, head_ms;
-	uint64_t max_bytes, segment_bytes;
+	uint64_t max_bytes, segment_bytes, room;
 };
 
 static inline void fixture_up(struct fixture *f)
@@ -56,6 +56,7 @@ static inline int fixture_try(
 		.key = f->key,
 		.max_bytes = f->max_bytes,
 		.segment_bytes = f->segment_bytes,
+		.room = f->room,
 		.head_records = f->head_records,
 		.head_ms = f->head_ms ? f->head_ms : 100000};
 
@@ -70,6 +71,12 @@ static inline struct audit *fixture_open(const struct fixture *f, const char *id
 	if (fixture_try(f, id, &a, &err) < 0)
 		fail_msg("%s", err.text);
 	return a;
+}
+
+static inline struct audit *fixture_open_room(struct fixture *f, const char *id, uint64_t room)
+{
+	f->room = room;
+	return fixture_open(f, id);
 }
 
 /* One decision; i makes them differ. */

@@ -21,6 +21,8 @@ struct audit {
 	char sandbox[AUDIT_MAX_WORD + 1], name[AUDIT_MAX_NAME + 1];
 	uint64_t max_bytes, segment_bytes;
 	unsigned head_records, head_ms;
+	uint64_t room, allocated; /* allocated: where the blocks of this segment end */
+	bool has_spare;
 	uint8_t log[AUDIT_LOG_LEN];
 	struct audit_tip tip;
 	uint64_t segment, size; /* size: of what is good */
@@ -47,6 +49,15 @@ int audit_put(struct audit *a, struct slice bytes, const struct audit_tip *tip,
 /* Opens the next segment's file and writes its first record. */
 int audit_begin_segment(struct audit *a, uint64_t number, struct err *err) MUST_CHECK;
 void audit_free(struct audit *a);
+
+/* audit_room.c. Before n bytes are written: -ENOSPC or -EDQUOT when they would take of the room. */
+int audit_room_take(struct audit *a, size_t n) MUST_CHECK;
+/* Blocks behind the end of a segment that is closed, or was truncated. */
+void audit_room_give_back(struct audit *a, int fd, uint64_t size);
+/* a->head becomes the kept one without a new block. */
+int audit_room_keep_head(struct audit *a) MUST_CHECK;
+void audit_room_done(struct audit *a);
+bool audit_is_no_space(int r);
 
 #define AUDIT_SEGMENT_NAME "%s/%08llu.jsonl"
 /* The bytes of all files in a log's folder. */

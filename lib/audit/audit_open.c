@@ -86,6 +86,8 @@ int audit_begin_segment(struct audit *a, uint64_t number, struct err *err)
 		fd_close(&fd);
 		return r;
 	}
+	if (old >= 0)
+		audit_room_give_back(a, old, size);
 	fd_close(&old);
 	a->segment = number;
 	return 0;
@@ -335,6 +337,7 @@ static struct audit *make(const struct audit_options *o)
 	a->cut_path = audit_cut_path(o->dir, o->sandbox);
 	a->key = o->key;
 	a->max_bytes = o->max_bytes;
+	a->room = o->room;
 	a->segment_bytes = o->segment_bytes ? o->segment_bytes : AUDIT_SEGMENT_BYTES;
 	a->head_records = o->head_records ? o->head_records : AUDIT_HEAD_RECORDS;
 	a->head_ms = o->head_ms ? o->head_ms : AUDIT_HEAD_MS;
@@ -366,6 +369,7 @@ int audit_open(const struct audit_options *o, struct audit **ret, struct err *er
 		r = audit_count_bytes(a->dir, &a->used, err);
 	if (r < 0)
 		return r;
+	(void)!audit_room_take(a, 0); /* tried again with each record */
 	*ret = TAKE(a);
 	return 0;
 }

@@ -24,6 +24,7 @@ static int open_log(struct keeper *k, struct err *err)
 	struct audit_options o = {.dir = dir,
 		.sandbox = k->spec.id,
 		.name = k->spec.name,
+		.room = AUDIT_ROOM,
 		.max_bytes = k->record.max_bytes};
 	int r = 0;
 

@@ -2,6 +2,7 @@
 
 The state folder is a tmpfs in a mount namespace of the tests; ROUNDS is for tests/long/disk-full.
 """
+import json
 import os
 import shutil
 import signal
@@ -147,6 +148,10 @@ def test_one_fills_the_disk_of_both(disk, n):
     assert disk.free() == 0
     pids = {f"{box.name} {name}": pid for box in disk.boxes for name, pid in box.pids().items()}
     env.sbx("stop", "other", timeout=60)
+    # Its keeper had space of its own for that.
+    records = [json.loads(line) for line in env.sbx("audit", "show", "other", "--json", "-n", "0").stdout.splitlines()]
+    assert [r["action"] for r in records if r["kind"] == "lifecycle" and r["sandbox"] != "sbxd"][-1] == "stop"
+    env.sbx("audit", "verify", "other")
     disk.fill()
     env.sbx("rm", "-f", "writer", timeout=60)
     host.wait_gone(pids, 15, "left behind")
