@@ -89,7 +89,7 @@ static int check_file(struct checking *c, const char *name, json_t *file, struct
 		return not_whole(c->ref, name, "has another size than when it was made", err);
 	r = check_content(c, name, path, &st, err);
 	if (r == 0 && template_file_name(name, &what) && what.part == TEMPLATE_PART_LAYER)
-		r = template_qcow2_check(path, err);
+		r = template_qcow2_check(path, NULL, err);
 	if (r == 0 && !json_object_get(file, "hash"))
 		(void)json_object_set_new(
 			file, "hash", json_string(template_stamp_get(c->stamps, name, &st)));

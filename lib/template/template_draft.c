@@ -233,7 +233,7 @@ static int publish_file(struct publishing *p, const char *path, struct err *err)
 	int r = settle(path, &st, err);
 
 	if (r == 0 && template_file_name(name, &what) && what.part == TEMPLATE_PART_LAYER)
-		r = template_qcow2_check(path, err);
+		r = template_qcow2_check(path, NULL, err);
 	if (r < 0)
 		return r;
 	known = template_stamp_get(p->draft->known, name, &st);

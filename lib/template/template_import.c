@@ -248,6 +248,21 @@ static int end_part(struct in *in, struct part *p, const json_t *file)
 	return 0;
 }
 
+/* A layer is small, and its head says how large the disk is that a sandbox can fill. */
+static int check_layer(struct in *in, const char *name, const char *path)
+{
+	struct template_name what;
+	uint64_t size;
+	int r;
+
+	if (!template_file_name(name, &what) || what.part != TEMPLATE_PART_LAYER)
+		return 0;
+	r = template_qcow2_check(path, &size, in->err);
+	if (r == 0 && size > MAX_LOADED_DISK)
+		return bad(in, "a disk is larger than 64 GiB");
+	return r;
+}
+
 static int take_file(struct in *in, const char *name)
 {
 	const json_t *file = json_object_get(json_object_get(in->manifest, "files"), name);
@@ -263,7 +278,9 @@ static int take_file(struct in *in, const char *name)
 	do
 		r = take_frame(in, &p);
 	while (r > 0);
-	return r < 0 ? r : end_part(in, &p, file);
+	if (r == 0)
+		r = end_part(in, &p, file);
+	return r < 0 ? r : check_layer(in, name, path);
 }
 
 static int check_sum(struct in *in)

@@ -2,6 +2,7 @@
 #include "template_fixture.h"
 
 #include <dirent.h>
+#include <endian.h>
 #include <openssl/sha.h>
 #include <zstd.h>
 
@@ -348,31 +349,69 @@ static void frames_that_lie_are_refused(void **state)
 	assert_refused(&l, -EBADMSG, "unpacked");
 }
 
-/* A stranger's layer that would make qemu open a file of the host: hash and sum are right. */
+/* Exports the template with this layer in it: hash and sum are right. */
+static void export_with_layer(struct template *t, const char *layer, struct blob *ret)
+{
+	char hash[TEMPLATE_HASH_HEX + 1], id[TEMPLATE_ID_LEN + 1];
+	json_t *files = json_object_get(t->manifest, "files");
+	struct err err = {0};
+
+	assert_int_equal(rename(layer, t->disks[TEMPLATE_ROOT].files[1]), 0);
+	must(template_hash_file(
+		     t->disks[TEMPLATE_ROOT].files[1], 3 * TEMPLATE_BLOCK, NULL, hash, &err),
+		&err);
+	(void)json_object_set_new(
+		json_object_get(files, "root.1.qcow2"), "hash", json_string(hash));
+	assert_int_equal(template_make_id(files, id), 0);
+	(void)json_object_set_new(t->manifest, "id", json_string(id));
+	export_to(t, ret);
+	fixture_at("second");
+}
+
+/* A stranger's layer that would make qemu open a file of the host. */
 static void hostile_layer_is_refused(void **state)
 {
 	AUTO_TEMPLATE struct template t = {0}, no = {0};
 	AUTO_FREE char *layer = xasprintf("%s/evil", fixture_dir);
 	AUTO_BLOB struct blob a = {0};
-	char hash[TEMPLATE_HASH_HEX + 1], id[TEMPLATE_ID_LEN + 1];
 	struct err err = {0};
-	json_t *files;
 
 	make_child(&t);
 	fixture_layer(layer, "/etc/passwd", SEED);
-	assert_int_equal(rename(layer, t.disks[TEMPLATE_ROOT].files[1]), 0);
-	must(template_hash_file(
-		     t.disks[TEMPLATE_ROOT].files[1], 3 * TEMPLATE_BLOCK, NULL, hash, &err),
-		&err);
-	files = json_object_get(t.manifest, "files");
-	(void)json_object_set_new(
-		json_object_get(files, "root.1.qcow2"), "hash", json_string(hash));
-	assert_int_equal(template_make_id(files, id), 0);
-	(void)json_object_set_new(t.manifest, "id", json_string(id));
-	export_to(&t, &a);
-	fixture_at("second");
+	export_with_layer(&t, layer, &a);
 	assert_int_equal(import_from(slice_of(a.p, a.n), NULL, &no, &err), -EUCLEAN);
 	assert_non_null(strstr(err.text, "backing file"));
+	assert_store_empty();
+}
+
+/* A small layer whose head says how large the disks of its sandboxes are. */
+static int load_layer_for(uint64_t size, struct err *err)
+{
+	AUTO_TEMPLATE struct template t = {0}, got = {0};
+	AUTO_FREE char *layer = xasprintf("%s/large", fixture_dir);
+	AUTO_BLOB struct blob a = {0};
+
+	make_child(&t);
+	fixture_layer(layer, NULL, SEED);
+	size = htobe64(size);
+	fixture_write(layer, 24, &size, sizeof(size));
+	export_with_layer(&t, layer, &a);
+	return import_from(slice_of(a.p, a.n), NULL, &got, err);
+}
+
+static void a_layer_for_the_largest_disk_is_loaded(void **state)
+{
+	struct err err = {0};
+
+	must(load_layer_for(64ull << 30, &err), &err);
+}
+
+static void a_layer_for_a_larger_disk_is_refused(void **state)
+{
+	struct err err = {0};
+
+	assert_int_equal(load_layer_for((64ull << 30) + 1, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "larger than 64 GiB"));
 	assert_store_empty();
 }
 
@@ -389,6 +428,8 @@ int main(void)
 		STORE_TEST(a_name_must_be_one),
 		STORE_TEST(frames_that_lie_are_refused),
 		STORE_TEST(hostile_layer_is_refused),
+		STORE_TEST(a_layer_for_the_largest_disk_is_loaded),
+		STORE_TEST(a_layer_for_a_larger_disk_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,8 +121,9 @@ int template_move_aside(const char *name, struct err *err) MUST_CHECK;
 
 /* ---- template_qcow2.c ---- */
 
-/* Refuses a layer that names another file, is encrypted, or needs what we do not know. */
-int template_qcow2_check(const char *path, struct err *err) MUST_CHECK;
+/* Refuses a layer that names another file, is encrypted, or needs what we do not know. ret_size: of the
+ * disk, may be NULL. */
+int template_qcow2_check(const char *path, uint64_t *ret_size, struct err *err) MUST_CHECK;
 /* Takes the name of the backing file out of a layer of our own: it says where this host keeps
  * things, and nobody reads it. */
 int template_qcow2_strip(const char *path, struct err *err) MUST_CHECK;

@@ -88,7 +88,7 @@ static int read_head(const char *path, int flags, uint8_t *head, int *ret_fd, st
 	return 0;
 }
 
-int template_qcow2_check(const char *path, struct err *err)
+int template_qcow2_check(const char *path, uint64_t *ret_size, struct err *err)
 {
 	AUTO_CLOSE int fd = -1;
 	uint8_t head[HEAD_BYTES];
@@ -98,6 +98,8 @@ int template_qcow2_check(const char *path, struct err *err)
 	if (r < 0)
 		return r;
 	why = fault(head);
+	if (ret_size)
+		*ret_size = get64(head, AT_SIZE);
 	return why ? err_set(err, -EUCLEAN, "the layer %s %s: it is refused", path, why) : 0;
 }
 

@@ -553,14 +553,14 @@ static void hostile_layers_are_refused(void **state)
 		struct err err = {0};
 
 		fixture_layer(path, NULL, 5);
-		must(template_qcow2_check(path, &err), &err);
+		must(template_qcow2_check(path, NULL, &err), &err);
 		fixture_write(path, rows[i].at, &rows[i].byte, 1);
-		assert_int_equal(template_qcow2_check(path, &err), -EUCLEAN);
+		assert_int_equal(template_qcow2_check(path, NULL, &err), -EUCLEAN);
 		if (!strstr(err.text, rows[i].why))
 			fail_msg("row %zu: %s", i, err.text);
 	}
 	assert_int_equal(truncate(path, 50), 0);
-	assert_int_equal(template_qcow2_check(path, NULL), -EUCLEAN);
+	assert_int_equal(template_qcow2_check(path, NULL, NULL), -EUCLEAN);
 }
 
 static void file_names_are_known_ones(void **state)
