@@ -14,6 +14,7 @@
  *          /park    struct guest_parking  struct guest_reply: the machine may be saved now
  *          /wake    struct guest_wake     struct guest_reply: after a restore
  *          /forget  empty                 struct guest_reply: files that nothing uses are let go
+ *          /denied  text                  struct guest_reply: why connections were refused
  * Trust    Answers are the guest's and hostile: bounded, strict, believed in nothing that
  *          matters. Requests are the host's; the guest checks them all the same.
  * Owns     Decoded setups, mounts and trusts own their strings; the _done functions free them.
@@ -52,6 +53,7 @@
 #define GUEST_PATH_PARK "/park"
 #define GUEST_PATH_WAKE "/wake"
 #define GUEST_PATH_FORGET "/forget"
+#define GUEST_PATH_DENIED "/denied"
 
 enum guest_mount_flag {
 	GUEST_MOUNT_RO = 1,

@@ -33,8 +33,11 @@ static void put_target(struct wr *wr, const struct deny *d)
 
 	put(wr, is_v6 ? "[" : "");
 	put_clean(wr, d->host);
-	put(wr, is_v6 ? "]:" : ":");
-	put_number(wr, d->port);
+	put(wr, is_v6 ? "]" : "");
+	if (d->port) {
+		put(wr, ":");
+		put_number(wr, d->port);
+	}
 }
 
 static void put_operation(struct wr *wr, const struct deny *d)

@@ -20,8 +20,8 @@
 #define DENY_ROOM 8192
 
 struct deny {
-	struct slice host; /* canonical, or as far as it could be read */
-	uint16_t port;
+	struct slice host;    /* canonical, or as far as it could be read */
+	uint16_t port;	      /* 0: of a name alone */
 	struct slice rule;    /* the rule that denies; empty: none applies */
 	struct slice reason;  /* said instead of both when not empty */
 	struct slice sandbox; /* its name, for the command to type */

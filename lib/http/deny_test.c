@@ -28,6 +28,19 @@ static void one_text_says_everything(void **state)
 		"  allow:   sbx policy allow network example.test:443     (typed on the host)\n");
 }
 
+/* A DNS query: the rule is for the name. */
+static void a_name_has_no_port(void **state)
+{
+	struct deny d = some_deny();
+	struct wr wr = wr_init(buf, DENY_ROOM);
+
+	d.port = 0;
+	assert_int_equal(deny_write_text(&wr, &d), 0);
+	buf[wr.n] = '\0';
+	assert_non_null(strstr(buf, "policy: example.test\n"));
+	assert_non_null(strstr(buf, "sbx policy allow network example.test  "));
+}
+
 static void a_rule_is_named_and_must_go(void **state)
 {
 	struct deny d = some_deny();
@@ -200,6 +213,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_text_says_everything),
+		cmocka_unit_test(a_name_has_no_port),
 		cmocka_unit_test(a_rule_is_named_and_must_go),
 		cmocka_unit_test(where_no_rule_helps_none_is_offered),
 		cmocka_unit_test(connect_fails_for_the_client),

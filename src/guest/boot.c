@@ -16,6 +16,7 @@
 #include "file.h"
 #include "grow.h"
 #include "modules.h"
+#include "why.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -218,6 +219,8 @@ static void finish_dev(void)
 
 void boot_late(void)
 {
+	struct err err;
+
 	for (size_t i = 0; i < ARRAY_LEN(late_mounts); i++) {
 		int r = mount_one(&late_mounts[i]);
 
@@ -228,6 +231,8 @@ void boot_late(void)
 	set_limits();
 	enter_cgroup();
 	bring_up_loopback();
+	if (why_install("", &err) < 0)
+		log_warn("%s", err.text);
 	(void)setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
 }
 

@@ -9,6 +9,7 @@
 #include "setup.h"
 #include "stats.h"
 #include "trust.h"
+#include "why.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -205,6 +206,23 @@ void service_on_forgotten(struct service *s)
 		ctl_release(&s->ctl, GUEST_PATH_FORGET, slice_of(buf, wr.n));
 }
 
+static bool is_text(struct slice s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] != '\n' && (s.p[i] < ' ' || s.p[i] > '~'))
+			return false;
+	return true;
+}
+
+static unsigned on_denied(void *ctx, struct slice body, struct wr *wr)
+{
+	struct err err = {0};
+
+	if (!is_text(body))
+		return refuse(wr);
+	return answer(wr, why_write("", body, &err), &err);
+}
+
 static const struct ctl_route routes[] = {
 	{GUEST_PATH_SETUP, on_setup},
 	{GUEST_PATH_MOUNT, on_mount},
@@ -215,6 +233,7 @@ static const struct ctl_route routes[] = {
 	{GUEST_PATH_PARK, on_park},
 	{GUEST_PATH_WAKE, on_wake},
 	{GUEST_PATH_FORGET, on_forget},
+	{GUEST_PATH_DENIED, on_denied},
 	{NULL, NULL},
 };
 

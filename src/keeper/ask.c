@@ -1,5 +1,5 @@
 /*
- * ask - the keeper's own small questions to the guest: /setup, /trust, /stats, /power, /forget.
+ * ask - the keeper's own small questions to the guest: /setup, /trust, /stats, /power, /forget, /denied.
  *
  * How      The request body goes into one end of a socket pair whose other end edge bridges to a
  *          stream; the answer comes back the same way and ends with end-of-file. Each question
@@ -27,6 +27,7 @@ static const char *const ask_paths[] = {
 	[ASK_FREEZE] = GUEST_PATH_PARK,
 	[ASK_THAW] = GUEST_PATH_WAKE,
 	[ASK_FORGET] = GUEST_PATH_FORGET,
+	[ASK_DENIED] = GUEST_PATH_DENIED,
 };
 
 void ask_init(struct keeper *k)
@@ -166,6 +167,9 @@ static void deliver(struct keeper *k, struct ask *a, bool ok)
 		break;
 	case ASK_FORGET: /* what counts is that no lookup waits any more */
 		crowd_on_answer(k);
+		break;
+	case ASK_DENIED:
+		denied_on_answer(k);
 		break;
 	case ASK_POWER: /* what counts is that qemu ends */
 	case ASK_NONE:

@@ -130,6 +130,9 @@ static void dispatch_memory(struct keeper *k, const struct loop_event *ev)
 	case EV_TIMER_CROWD:
 		crowd_on_timer(k);
 		break;
+	case EV_TIMER_DENIED:
+		denied_on_timer(k);
+		break;
 	case EV_SELFTEST:
 		accel_on_end(k);
 		break;

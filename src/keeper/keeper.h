@@ -23,6 +23,7 @@
 #include "warm.h"
 #include "freeze.h"
 #include "crowd.h"
+#include "denied.h"
 #include "lib/base/clock.h"
 #include "lib/gate/gate.h"
 #include "lib/gate/release.h"
@@ -149,6 +150,7 @@ enum keeper_ev {
 	EV_TIMER_CROWD,
 	EV_SELFTEST, /* the child that tests KVM has ended */
 	EV_TIMER_SELFTEST,
+	EV_TIMER_DENIED,
 };
 
 /* A question to the guest: the body goes out on a socket pair that edge bridges to a stream. */
@@ -165,6 +167,7 @@ enum ask_kind {
 	ASK_WAKE,
 	ASK_IDLE,
 	ASK_FORGET,
+	ASK_DENIED,
 };
 
 struct ask {
@@ -478,6 +481,7 @@ struct keeper {
 	struct share share;
 	bool has_share, qemu_ended; /* qemu: by itself, before the guest was up */
 	struct crowd crowd;
+	struct denied denied;
 	struct edge_link edge;
 	struct egress_link egress;
 	struct agent_link agent;

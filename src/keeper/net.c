@@ -189,6 +189,8 @@ static void answer_first(struct keeper *k)
 	record_check(k);
 	binding = vault_look(k, &ask);
 	gate_decide_bound(k->gate, &ask, &binding, clock_wall_ms(), &p->verdict);
+	if (!p->verdict.allowed)
+		denied_note(k, &ask, &p->verdict);
 	if (!p->verdict.allowed || p->verdict.opened || !edge_ask_has_socket(ask.kind))
 		return;
 	if (ask.tls)
@@ -270,6 +272,19 @@ int net_open_socket(struct keeper *k, struct origin *o, uint32_t want, uint32_t 
 	return 0;
 }
 
+/* An allowed name that leads where no rule allows: known only when egress has resolved it. */
+static void note_refused_address(
+	struct keeper *k, const struct edge_ask *ask, const struct egress_result *result)
+{
+	struct edge_verdict v = {.no_rule_helps = true};
+
+	if (result->outcome != EGRESS_DENIED_ADDRESS)
+		return;
+	(void)snprintf(v.reason, sizeof(v.reason), "%s", result->text);
+	(void)snprintf(v.sandbox, sizeof(v.sandbox), "%s", k->spec.name);
+	denied_note(k, ask, &v);
+}
+
 int net_on_result(struct keeper *k, struct ipc_msg *msg)
 {
 	struct exchange *ex = exchanges_find(&k->net, msg->id);
@@ -286,6 +301,7 @@ int net_on_result(struct keeper *k, struct ipc_msg *msg)
 		return -EBADMSG;
 	exchanges_get_ask(ex, &ask);
 	gate_result(k->gate, &ask, &result, clock_wall_ms());
+	note_refused_address(k, &ask, &result);
 	return 0;
 }
 

@@ -418,6 +418,31 @@ def test_a_rule_is_all_that_a_refused_connect_needs(lab, box):
     assert "ECONNREFUSED" in box.guest(script)
 
 
+def test_the_reason_of_a_refusal_is_readable_inside(lab, box):
+    """A program that shows only "403" or "connection refused": the sandbox has the sentence and the command."""
+    with lab.nobody_connects():
+        assert box.curl("https://whyproxy.test/").returncode == 56
+        said = box.guest("sbx-why whyproxy.test", user="agent")
+        assert said.startswith("Blocked by network policy: whyproxy.test:443\n"), said
+        command = re.search(r"allow: +(sbx policy allow network whyproxy\.test:443 --sandbox net) ", said)
+        assert command, said
+        # A connection that is caught, from a container.
+        box.start_container()
+        box.docker("docker start lab >&2 && ! docker exec lab python3 -c 'import socket; "
+                   "socket.create_connection((\"203.0.113.77\", 4711))' 2>&1 >/dev/null | grep -q Traceback || true")
+        assert "sbx policy allow network 203.0.113.77:4711 --sandbox net" in box.guest("sbx-why 203.0.113.77:4711")
+        # An allowed name with a private address, which egress finds.
+        box.curl("https://inside.test/")
+        assert "10.1.2.3" in box.guest("sbx-why inside.test")
+    every = box.guest("cat /run/sbx/denied; stat -c %a /run/sbx/denied", user="agent")
+    assert "whyproxy.test:443" in every and every.endswith("644") and every.isascii()
+    # The command that it prints is one that works.
+    box.env.sbx(*shlex.split(command[1])[1:])
+    assert "Allowed" in box.env.sbx("policy", "check", "network", "whyproxy.test:443", "--sandbox", "net").stdout
+    box.env.sbx("policy", "rm", "network", "--resource", "whyproxy.test:443", "--sandbox", "net")
+    assert box.fails("sbx-why never.test", user="agent")
+
+
 # what is not there
 
 def listening(env, pids):
