@@ -99,6 +99,7 @@ static int read_settings(struct keeper *k, struct err *err)
 	if (r < 0)
 		return r;
 	record_set_max_bytes(k, settings_get_u64(&s, SETTINGS_AUDIT_MAX_SIZE));
+	k->space.reserve = settings_get_u64(&s, SETTINGS_DISK_RESERVE);
 	k->netpolicy.config = config;
 	k->netpolicy.fault[0] = '\0';
 	roots_read(k, settings_get(&s, SETTINGS_NETWORK_EXTRA_CA));

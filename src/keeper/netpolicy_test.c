@@ -167,6 +167,17 @@ static void set_max_size(const char *value, uint32_t id)
 	assert_int_equal(must_be_done(id).code, 0);
 }
 
+static void a_reload_counts_for_the_reserve_of_the_disk(void **state)
+{
+	AUTO_FREE char *path = xasprintf("%s/sbx/settings.conf", rig_dir);
+
+	assert_int_equal(rig_k.space.reserve, 256ull << 20); /* nobody set it */
+	assert_int_equal(file_save(path, slice_from_str("disk.reserve = 2g\n"), NULL), 0);
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
+	assert_int_equal(must_be_done(1).code, 0);
+	assert_int_equal(rig_k.space.reserve, 2ull << 30);
+}
+
 static void a_guest_that_asks_without_end_cannot_fill_the_disk(void **state)
 {
 	uint32_t id = 0;
@@ -195,6 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(a_reload_counts_when_egress_has_it),
+		RIG_TEST(a_reload_counts_for_the_reserve_of_the_disk),
 		RIG_TEST(a_broken_policy_denies_and_the_reload_says_so),
 		RIG_TEST(a_fifo_in_place_of_the_policy_denies),
 		RIG_TEST(an_egress_that_does_not_load_is_killed),

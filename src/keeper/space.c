@@ -2,6 +2,7 @@
 
 #include <linux/magic.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -37,10 +38,17 @@ static bool is_local(const char *path)
 	return false;
 }
 
-static void add_place(struct keeper *k, const char *path)
+void space_add(struct space *s, const char *path)
 {
-	if (k->space.n_places < SPACE_MAX_PLACES && is_local(path))
-		k->space.place[k->space.n_places++] = path;
+	struct stat st;
+
+	if (s->n_places == SPACE_MAX_PLACES || !is_local(path) || stat(path, &st) < 0)
+		return;
+	for (size_t i = 0; i < s->n_places; i++)
+		if (s->dev[i] == st.st_dev)
+			return;
+	s->dev[s->n_places] = st.st_dev;
+	s->place[s->n_places++] = path;
 }
 
 /* The place that is closest to its reserve, or below it. */
@@ -161,10 +169,10 @@ void space_start(struct keeper *k)
 	(void)!settings_load(&s, NULL); /* a broken file: the default */
 	k->space.reserve = settings_get_u64(&s, SETTINGS_DISK_RESERVE);
 	k->space.n_places = 0;
-	add_place(k, k->dir);
+	space_add(&k->space, k->dir);
 	for (size_t i = 0; i < k->spec.n_workspaces; i++)
 		if (!k->spec.workspaces[i].ro)
-			add_place(k, k->spec.workspaces[i].host);
+			space_add(&k->space, k->spec.workspaces[i].host);
 	k->state.paused = false;
 	k->space.written = UINT64_MAX;
 	look_later(k, false);

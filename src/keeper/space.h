@@ -2,7 +2,7 @@
  * space - a full disk of the host: the sandbox that writes is paused, and continues by itself.
  *
  * How      Every SPACE_LOOK_MS the keeper asks for the free space below the state folder and below each
- *          writable workspace on a local file system. Below the reserve (setting disk.reserve, at
+ *          writable workspace on a local file system, once for each file system. Below the reserve (setting disk.reserve, at
  *          most a tenth of the file system) a machine that has written since the last look is
  *          paused by QMP; others keep running. qemu pauses a machine by itself when a write of its
  *          disks finds no space. Both continue when there is the reserve and an eighth more.
@@ -16,18 +16,21 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "lib/loop/loop.h"
+#include "lib/spec/spec.h"
 
 #define SPACE_LOOK_MS 250
 #define SPACE_FAR_MS 1000 /* when there is SPACE_FAR more than the reserve */
 #define SPACE_FAR (4ULL << 30)
-#define SPACE_MAX_PLACES 8
+#define SPACE_MAX_PLACES (SPEC_MAX_WORKSPACES + 1)
 #define SPACE_WRITES (64u << 10) /* bytes between two looks: less is not writing */
 #define SPACE_LEAST (4u << 20)	 /* what a machine that found no space at all needs to continue */
 #define SPACE_PAUSED "paused (disk full)"
 
 struct space {
-	const char *place[SPACE_MAX_PLACES]; /* borrowed */
+	const char *place[SPACE_MAX_PLACES]; /* borrowed; one for each file system */
+	dev_t dev[SPACE_MAX_PLACES];
 	size_t n_places;
 	uint64_t reserve; /* the setting; 0: none */
 	uint64_t written; /* at the last look; UINT64_MAX: not known */
@@ -39,6 +42,9 @@ uint64_t space_reserve(uint64_t setting, uint64_t total);
 /* Is the machine to be paused, or to continue? 1: pause, -1: continue, 0: as it is. `need` is the
  * reserve of the place with the least room. */
 int space_decide(bool is_paused, bool writes, uint64_t free, uint64_t need);
+
+/* The path is borrowed. One that is not local, or whose file system is there already, is left out. */
+void space_add(struct space *s, const char *path);
 
 struct keeper;
 void space_start(struct keeper *k);

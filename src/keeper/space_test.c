@@ -2,6 +2,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "keeper.h"
 
 #define M (1ull << 20)
@@ -43,11 +47,36 @@ static void only_a_sandbox_that_writes_is_paused(void **state)
 	}
 }
 
+/* Many workspaces on one file system do not hide one on another. */
+static void each_file_system_is_looked_at_once(void **state)
+{
+	char dir[] = "/dev/shm/space_test.XXXXXX", other[] = "/var/tmp/space_test.XXXXXX";
+	char paths[20][64];
+	struct space s = {0};
+
+	assert_non_null(mkdtemp(dir));
+	assert_non_null(mkdtemp(other));
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		(void)snprintf(paths[i], sizeof(paths[i]), "%s/%zu", dir, i);
+		assert_int_equal(mkdir(paths[i], 0700), 0);
+		space_add(&s, paths[i]);
+	}
+	assert_int_equal(s.n_places, 1);
+	space_add(&s, other);
+	space_add(&s, "/proc"); /* not a file system that fills up */
+	assert_int_equal(s.n_places, 2);
+	assert_ptr_equal(s.place[1], other);
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		assert_int_equal(rmdir(paths[i]), 0);
+	assert_int_equal(rmdir(dir) | rmdir(other), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_reserve_is_a_tenth_at_most),
 		cmocka_unit_test(only_a_sandbox_that_writes_is_paused),
+		cmocka_unit_test(each_file_system_is_looked_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

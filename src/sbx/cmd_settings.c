@@ -49,7 +49,7 @@ static int run_get(struct opts *o)
 /* Whom a change concerns at once: running sandboxes, or sbxd's pool alone. */
 static const char *whom_to_tell(const char *key)
 {
-	if (str_starts(key, "network.") || str_starts(key, "audit."))
+	if (str_starts(key, "network.") || str_starts(key, "audit.") || str_starts(key, "disk."))
 		return "/v1/reload";
 	return str_starts(key, "pool.") || str_starts(key, "vm.") ? "/v1/pool" : NULL;
 }

@@ -394,6 +394,8 @@ def test_running_sandboxes_are_told_at_once(inst):
     assert len(reloads(inst, "one")) == 3
     inst.sbx("settings", "set", "vm.cpus", "2", check=0)
     assert len(reloads(inst, "one")) == 3
+    inst.sbx("settings", "set", "disk.reserve", "1g", check=0)
+    assert len(reloads(inst, "one")) == 4
     inst.sbx("daemon", "stop", check=0)
     inst.sbx("settings", "unset", "network.proxy", check=0)
     assert not (inst.root / "run/sbx/sbxd.sock").exists(), "settings start nothing"
