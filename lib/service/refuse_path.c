@@ -247,6 +247,11 @@ static bool has_path_rule(const struct service *s)
 	return s->n_captures > 0;
 }
 
+bool service_names_paths(const struct service *s)
+{
+	return has_path_rule(s) || s->n_endpoints > 0;
+}
+
 /* The path without escapes, on the heap; NULL: it is disputed. */
 static uint8_t *read_path(struct slice path, size_t *ret_n)
 {

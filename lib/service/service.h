@@ -204,6 +204,8 @@ const struct service_refusal *service_refuses_path(
 const struct service_refusal *service_refuses_header(
 	const struct service *s, struct slice name, struct slice value);
 const struct service_refusal *service_refuses_query(const struct service *s, struct slice query);
+/* Whether a rule or a token endpoint of it is for some path. */
+bool service_names_paths(const struct service *s);
 /* The captures for this method and path, a bit each; paths are compared as in service_refuses_path,
  * and one that service_odd_path refuses has all of them. */
 uint32_t service_captures(const struct service *s, struct slice method, struct slice path);

@@ -293,6 +293,10 @@ static const struct {
 	bool refused;
 } refusals[] = {
 	{"anthropic", "POST", "/api/oauth/claude_cli/create_api_key", true},
+	{"google", "POST", "/batch", true}, /* its content is other requests */
+	{"google", "POST", "/batch/generativelanguage/v1beta", true},
+	{"google", "POST", "/$rpc/x.v1alpha.AuthTokenService/CreateToken", true},
+	{"google", "POST", "/v1beta/batches", false},
 	{"anthropic", "POST", "/v1/messages", false},
 	{"anthropic", "GET", "/api/oauth/profile", false},
 	{"openai", "POST", "/v1/realtime/client_secrets", true},

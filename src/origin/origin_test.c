@@ -290,6 +290,30 @@ static void test_a_request_that_creates_a_credential_is_refused(void **state)
 	rig_free(r);
 }
 
+/* Some servers take the path from there. */
+static void test_a_header_may_replace_the_path(void **state)
+{
+	static const char *const rows[] = {"x-original-url: /keys\n", "x-rewrite-url: /keys\n",
+		"x_original_url: /keys\n", "x-rewrite-uri: /a\n", "x-original-uri: /a\n"};
+	struct rig *r = rig_start(NULL);
+	int edge;
+
+	rig_up_as(r, RIG_HOST, ORIGIN_HAS_SECRET, refusing_service);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		edge = rig_ask(r, &(struct rig_req){.path = "/a", .headers = rows[i]});
+		refused(r, edge, ORIGIN_DENIED_REQUEST, 403);
+		assert_non_null(strstr(rig_result(r, r->n_ids)->text, "may replace the path"));
+	}
+	assert_int_equal(r->n_wants, 0);
+	rig_free(r);
+	/* no rule of this service is about paths */
+	r = rig_new();
+	edge = rig_ask(r, &(struct rig_req){.path = "/a", .headers = rows[0]});
+	(void)rig_expect(r, ORIGIN_WANT);
+	(void)close(edge);
+	rig_free(r);
+}
+
 static void test_methods_and_targets(void **state)
 {
 	static const struct rig_req rows[] = {
@@ -600,6 +624,7 @@ int main(void)
 		cmocka_unit_test(test_without_a_value_nothing_is_added_and_nobody_elses_passes),
 		cmocka_unit_test(test_a_foreign_credential_is_refused),
 		cmocka_unit_test(test_a_request_that_creates_a_credential_is_refused),
+		cmocka_unit_test(test_a_header_may_replace_the_path),
 		cmocka_unit_test(test_methods_and_targets),
 		cmocka_unit_test(test_no_value_without_a_good_certificate),
 		cmocka_unit_test(test_a_wildcard_and_an_address_are_good_names),

@@ -33,6 +33,19 @@ static bool has_override(const struct http_req *req)
 	return false;
 }
 
+/* Some servers take the path from one of these instead of the request line. NULL: there is none. */
+static const char *find_other_path(const struct http_req *req)
+{
+	static const char *const headers[] = {
+		"x-original-url", "x-original-uri", "x-rewrite-url", "x-rewrite-uri"};
+
+	for (size_t i = 0; i < req->headers.n; i++)
+		for (size_t k = 0; k < ARRAY_LEN(headers); k++)
+			if (is_name(req->headers.list[i].name, headers[k]))
+				return headers[k];
+	return NULL;
+}
+
 /* A form may have a field `_method`, and its content is not read. Without a type it may be a form. */
 static bool may_be_form(const struct http_req *req)
 {
@@ -115,7 +128,13 @@ void refuse_help(const struct origin *o, enum origin_outcome outcome, char where
 int refuse_judge(const struct origin *o, const struct exchange *x, char ret_where[SLOT_MAX_WHERE])
 {
 	const struct service_refusal *found = find(o, &x->talk->req);
+	const char *other = find_other_path(&x->talk->req);
 
+	if (other && service_names_paths(&o->service)) {
+		(void)snprintf(ret_where, SLOT_MAX_WHERE,
+			"header %s: it may replace the path of the request", other);
+		return -EPERM;
+	}
 	if (!found)
 		return 0;
 	if (found == &service_odd_path) {

@@ -576,6 +576,10 @@ static void test_paths_that_may_be_the_endpoint(void **state)
 
 		refused(r, edge, 403, ORIGIN_BAD_REQUEST);
 	}
+	refused(r,
+		rig_ask(r, &(struct rig_req){.path = "/x",
+				   .headers = "x-rewrite-url: /oauth/token\n"}),
+		403, ORIGIN_DENIED_REQUEST);
 	assert_int_equal(r->n_wants, 0);
 	rig_free(r);
 }
