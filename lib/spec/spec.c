@@ -48,6 +48,7 @@ static void free_workspaces(struct spec_workspace *list, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		free(list[i].host);
 		free(list[i].guest);
+		free(list[i].typed);
 	}
 	free(list);
 }
@@ -84,6 +85,7 @@ static struct spec_workspace *copy_workspaces(const struct spec_workspace *list,
 		copy[i] = list[i];
 		copy[i].host = xstrdup(list[i].host);
 		copy[i].guest = xstrdup(list[i].guest);
+		copy[i].typed = list[i].typed ? xstrdup(list[i].typed) : NULL;
 	}
 	return copy;
 }

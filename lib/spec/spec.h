@@ -53,6 +53,8 @@ struct spec_workspace {
 	char *guest; /* the same rules; equal to host when the request left it out */
 	bool ro;
 	bool file; /* a single file, not a folder */
+	/* In a request: the host path as the user typed it, absolute. NULL in what is stored. */
+	char *typed;
 };
 
 /* The host's SSH agent, for a sandbox that may use it. */

@@ -103,7 +103,8 @@ static int get_accel(const json_t *v, struct spec *spec, struct err *err)
 static int get_ws_member(
 	const char *key, const json_t *v, struct spec_workspace *w, struct err *err)
 {
-	bool is_path = strcmp(key, "host") == 0 || strcmp(key, "guest") == 0;
+	bool is_path =
+		strcmp(key, "host") == 0 || strcmp(key, "guest") == 0 || strcmp(key, "typed") == 0;
 	bool is_flag = strcmp(key, "ro") == 0 || strcmp(key, "file") == 0;
 
 	if (!is_path && !is_flag)
@@ -115,6 +116,8 @@ static int get_ws_member(
 		w->host = xstrdup(json_string_value(v));
 	else if (strcmp(key, "guest") == 0)
 		w->guest = xstrdup(json_string_value(v));
+	else if (strcmp(key, "typed") == 0)
+		w->typed = xstrdup(json_string_value(v));
 	else if (strcmp(key, "ro") == 0)
 		w->ro = json_is_true(v);
 	else

@@ -147,8 +147,8 @@ static int add_workspace(json_t *list, const char *arg, bool force, struct probl
 	json_array_foreach(list, i,
 		other) if (strcmp(api_str(other, "guest"), w.guest) == 0) return err_set(&p->err,
 		-EINVAL, "two workspaces are to be at '%s'", w.guest);
-	row = json_pack("{s:s, s:s, s:b, s:b}", "host", w.host, "guest", w.guest, "ro", w.ro,
-		"file", w.file);
+	row = json_pack("{s:s, s:s, s:s, s:b, s:b}", "host", w.host, "typed", w.typed, "guest",
+		w.guest, "ro", w.ro, "file", w.file);
 	if (!row)
 		return err_set(&p->err, -EINVAL, "the path '%s' is not UTF-8", arg);
 	(void)json_array_append_new(list, row);

@@ -13,11 +13,14 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/base/str.h"
+#include "lib/base/walk.h"
 #include "lib/template/template.h"
 #include "api.h"
 #include "daemon.h"
 #include "dockerfile.h"
 #include "follow.h"
+#include "out_place.h"
+#include "policy_api.h"
 #include "template.h"
 #include "template_scratch.h"
 
@@ -50,12 +53,15 @@ static int read_file(struct build *b, struct problem *p)
 {
 	const char *path = opts_value(b->o, "file");
 	const struct opt_list *args = opts_list(b->o, "build-arg");
+	AUTO_CLOSE int fd = out_place_open_source(path, p);
 	AUTO_FREE char *text = NULL;
 	size_t n;
-	int r = file_load(path, TEMPLATE_SOURCE_MAX_FILE, &text, &n, &p->err);
+	int r = fd;
 
+	if (r >= 0)
+		r = file_read(fd, path, TEMPLATE_SOURCE_MAX_FILE, &text, &n, &p->err);
 	if (r < 0)
-		return err_errno(&p->err, r, "reading the Dockerfile %s", path);
+		return err_wrap(&p->err, r, "reading the Dockerfile");
 	r = dockerfile_parse(text, args->n ? args->v : NULL, &b->file, &p->err);
 	if (r == 0 && b->file.had_syntax)
 		ui_note("The line '# syntax=' is left out: it would fetch another builder.");
@@ -66,12 +72,13 @@ static int find_context(struct build *b, struct problem *p)
 {
 	const char *given = opts_value(b->o, "context");
 	AUTO_FREE char *copy = xstrdup(opts_value(b->o, "file"));
+	/* Not resolved: sbxd checks the links on the way. */
+	int r = walk_absolute(given ? given : dirname(copy), &b->context, &p->err);
 
-	b->context = realpath(given ? given : dirname(copy), NULL);
-	if (!b->context)
+	if (r == 0 && access(b->context, F_OK) < 0)
 		return err_errno(&p->err, -errno, "looking for the context %s",
 			given ? given : "of the Dockerfile");
-	return 0;
+	return r;
 }
 
 /* claude-code-docker is the agent claude, with Docker as all of ours are. */
@@ -153,9 +160,14 @@ static int choose_base(struct build *b, struct problem *p)
 static int start(struct build *b, struct problem *p)
 {
 	AUTO_FREE char *share = xasprintf("%s:" GUEST_CONTEXT ":ro", b->context);
+	AUTO_FREE char *word = policy_shell_word(b->context);
+	int r;
 
 	ui_busy("starting a sandbox to build in");
-	return scratch_start(&b->box, b->base, share, opts_list(b->o, "allow-network"), p);
+	r = scratch_start(&b->box, b->base, share, opts_list(b->o, "allow-network"), p);
+	if (r < 0 && strcmp(p->code, "planted-link") == 0)
+		return problem_hint(p, r, "realpath %s", word);
+	return r;
 }
 
 static int send_files(struct build *b, struct problem *p)

@@ -174,10 +174,10 @@ static int make_body(const struct scratch *s, const char *template, const char *
 		r = make_only(allow, only, p);
 	if (r < 0)
 		return r;
-	*ret = json_pack("{s:s, s:s, s:s, s:s, s:I, s:O, s:[{s:s, s:s, s:b, s:b}]}", "name",
+	*ret = json_pack("{s:s, s:s, s:s, s:s, s:I, s:O, s:[{s:s, s:s, s:s, s:b, s:b}]}", "name",
 		s->name, "agent", "shell", "template", template, "accel", accel, "memory",
-		(json_int_t)MEMORY, "only", only, "workspaces", "host", w.host, "guest", w.guest,
-		"ro", w.ro, "file", w.file);
+		(json_int_t)MEMORY, "only", only, "workspaces", "host", w.host, "typed", w.typed,
+		"guest", w.guest, "ro", w.ro, "file", w.file);
 	return *ret ? 0 : err_set(&p->err, -EINVAL, "the path '%s' is not UTF-8", share);
 }
 

@@ -10,6 +10,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/base/walk.h"
 #include "lib/share/place.h"
 
 #define NAME_MAX_SANDBOX 63
@@ -18,6 +19,7 @@ void workspace_done(struct workspace *w)
 {
 	free(w->host);
 	free(w->guest);
+	free(w->typed);
 	*w = (struct workspace){0};
 }
 
@@ -108,6 +110,9 @@ int workspace_parse(const char *arg, bool force, struct workspace *ret, struct p
 	guest = find_guest(text);
 	if (guest)
 		*guest++ = '\0';
+	r = walk_absolute(text[0] ? text : ".", &w.typed, &p->err);
+	if (r < 0)
+		return r;
 	w.host = realpath(text[0] ? text : ".", NULL);
 	if (!w.host)
 		return fail_missing(arg, text, -errno, p);

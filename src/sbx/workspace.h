@@ -16,6 +16,7 @@
 
 struct workspace {
 	char *host, *guest;
+	char *typed; /* the host path as the user typed it, absolute: sbxd looks for planted links */
 	bool ro, file;
 };
 

@@ -17,6 +17,7 @@
 #include "reload.h"
 #include "sbxd.h"
 #include "scope.h"
+#include "share_check.h"
 #include "templates.h"
 #include "vault_link.h"
 
@@ -140,7 +141,7 @@ static int complete(struct spec *spec, struct err *err)
 
 /* Symbolic links are followed here and never again: later starts open what is stored, and fail when
  * a link is in it. A guest may have write access to a directory above. */
-static int resolve(struct spec_workspace *w, struct err *err)
+static int resolve_mount(struct spec_workspace *w, struct err *err)
 {
 	char *real = NULL;
 
@@ -151,25 +152,20 @@ static int resolve(struct spec_workspace *w, struct err *err)
 	return 0;
 }
 
-static int check_workspace(struct spec_workspace *w, bool force, struct err *err)
-{
-	int r = resolve(w, err);
-
-	if (r < 0)
-		return r;
-	return place_check(w->host, NULL, force, err) < 0 ? -EINVAL : 0;
-}
-
-static int decode_create(struct slice body, struct spec *spec, struct err *err)
+static int decode_create(
+	struct sbxd *d, struct slice body, struct spec *spec, char **ret_hint, struct err *err)
 {
 	int r = spec_decode(body, spec, err);
 
 	if (r == 0 && spec->generation)
 		return err_set(err, -EINVAL, "generation is given by sbxd");
+	if (r == 0)
+		r = share_check(d, spec, ret_hint, err);
 	for (size_t i = 0; r == 0 && i < spec->n_workspaces; i++)
-		r = check_workspace(&spec->workspaces[i], spec->force, err);
+		if (place_check(spec->workspaces[i].host, NULL, spec->force, err) < 0)
+			r = -EINVAL;
 	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
-		r = resolve(&spec->mounts[i], err);
+		r = resolve_mount(&spec->mounts[i], err);
 	return r;
 }
 
@@ -224,8 +220,9 @@ static int insert(struct sbxd *d, const struct spec *spec, struct err *err)
 void api_create(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_SPEC struct spec spec = {0};
+	AUTO_FREE char *hint = NULL;
 	struct err err = {0};
-	int r = decode_create(c->http.body, &spec, &err);
+	int r = decode_create(d, c->http.body, &spec, &hint, &err);
 	bool has_id = spec.id[0];
 
 	if (r == 0 && answer_existing(d, c, &spec))
@@ -238,6 +235,10 @@ void api_create(struct sbxd *d, struct conn *c, const struct api_request *req)
 		r = insert(d, &spec, &err);
 	if (r == -EEXIST && !str_starts(err.text, "publish port:"))
 		(void)err_set(&err, r, "there is a sandbox named %s already", spec.name);
+	if (r == -ELOOP) {
+		api_fail(d, c, 400, "planted-link", err.text, hint);
+		return;
+	}
 	if (r < 0) {
 		api_fail_errno(d, c, r, &err);
 		return;

@@ -17,6 +17,7 @@
 #include "lib/base/walk.h"
 #include "lib/ipc/run_places.h"
 #include "sbxd.h"
+#include "share_check.h"
 #include "vault_link.h"
 
 #define BATCH 64
@@ -38,7 +39,7 @@ static int on_row(void *arg, const struct store_row *row)
 	return s->fn(s->arg, row);
 }
 
-static int each_row(struct sbxd *d, store_row_fn *fn, void *arg, struct err *err)
+int ref_each_row(struct sbxd *d, store_row_fn *fn, void *arg, struct err *err)
 {
 	struct search s = {.fn = fn, .arg = arg};
 	int r;
@@ -90,7 +91,7 @@ int ref_check(struct sbxd *d, const struct vault_ref *ref, struct err *err)
 	l = (struct look){.err = err};
 	r = run_ref_check(ref, &l.seen, err);
 	if (r == 0)
-		r = each_row(d, look, &l, err);
+		r = ref_each_row(d, look, &l, err);
 	run_ref_seen_done(&l.seen);
 	return r;
 }
@@ -130,7 +131,7 @@ int ref_places_open(struct sbxd *d, struct err *err)
 	int r = run_places_prepare(err);
 
 	if (r == 0)
-		r = each_row(d, save_row, err, err);
+		r = ref_each_row(d, save_row, err, err);
 	if (r == 0)
 		run_places_keep(is_known, d);
 	return r;

@@ -416,6 +416,27 @@ def test_links_in_a_workspace_path_are_resolved_once_at_create(d):
     assert d.get("demo")["workspaces"] == o["workspaces"]
 
 
+def test_a_link_in_a_workspace_is_not_followed_at_create(d):
+    """A guest could have created it; the command line sends the path as it was typed (src/sbxd/share_check.h)."""
+    (d.root / "ws/sub").mkdir(parents=True)
+    (d.root / "victim").mkdir()
+    (d.root / "link").symlink_to("ws/sub")
+    (d.root / "ws/planted").symlink_to("../victim")
+    ws, link, victim = (str(d.root / n) for n in ("ws", "link", "victim"))
+    d.create("one", workspaces=[{"host": ws}])
+    for w in ({"host": ws + "/planted"}, {"host": victim, "typed": ws + "/planted"}, {"host": victim, "typed": ws + "/planted/."},
+              {"host": ws + "/planted", "ro": True}, {"host": victim, "typed": ws + "/sub/../planted"}):
+        status, o = d.call("POST", "/v1/sandboxes", {"name": "two", "workspaces": [w]})
+        assert status == 400 and o["error"]["code"] == "planted-link", (w, o)
+        assert "'one'" in o["error"]["message"] and o["error"]["hint"].startswith(f"sbx create shell '{victim}"), o
+    for w, says in (({"host": victim, "typed": link}, "not to"), ({"host": ws, "typed": "ws"}, "absolute"),
+                    ({"host": ws, "typed": ""}, "absolute"), ({"host": ws, "typed": 1}, "typed")):
+        status, o = d.call("POST", "/v1/sandboxes", {"name": "two", "workspaces": [w]})
+        assert status == 400 and says in o["error"]["message"], (w, o)
+    o = d.create("two", workspaces=[{"host": ws + "/sub", "guest": "/a", "typed": link}])
+    assert o["workspaces"] == [{"host": ws + "/sub", "guest": "/a", "ro": False, "file": False}]
+
+
 @pytest.mark.parametrize("host,force,says", [
     ("none", False, "No such file"), ("s/sbx", True, "belongs to sbx"), ("s/sbx/vault", True, "belongs to sbx"),
     ("to-state", True, "belongs to sbx"), ("s", False, "sbx's own directory"), (".", False, "refusing to share"),

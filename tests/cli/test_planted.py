@@ -1,6 +1,8 @@
 """What a guest put into its workspace changes nothing about what the user's next command means."""
 import json
 import os
+import re
+import shlex
 
 import pytest
 
@@ -94,3 +96,92 @@ def test_environment_files_of_the_user_are_read_as_before(inst, ws):
     assert "No such file" in inst.sbx("exec", "--env-file", "none", "one", "true", check=2).stderr
     p = inst.sbx("exec", "--env-file", "own", "one", "sh", "-c", "echo $A", cwd=ws, check=0)
     assert p.stdout == "own\n"
+
+
+@pytest.fixture
+def victim(inst):
+    d = inst.home / ".oh-my-zsh"
+    d.mkdir()
+    return d
+
+
+def refused(p, link, victim):
+    assert p.returncode in (1, 125), (p.returncode, p.stderr)
+    assert f"symbolic link {link}" in p.stderr and f"to {victim}" in p.stderr and "'one'" in p.stderr, p.stderr
+
+
+def test_create_follows_no_planted_link(inst, ws, victim):
+    os.symlink(victim, ws / "web")
+    os.symlink("ws", inst.work / "short")
+    (victim / "in").mkdir()
+    for path in (f"{ws}/web", "ws/web", "ws/web/", "ws/web/in", "ws/web:/data", "ws/web:ro", "short/web"):
+        refused(inst.sbx("create", "shell", "--name", "two", path), ws / "web", victim)
+    inst.sbx("stop", "one", check=0)
+    p = inst.sbx("run", "-d", "shell", "--name", "two", "ws/web")
+    refused(p, ws / "web", victim)
+    assert inst.sbx("ls", "-q", check=0).stdout.split() == ["one"]
+    hint = re.search(r"^  try: (sbx .*)$", p.stderr, re.M).group(1)
+    inst.sbx(*shlex.split(hint)[1:], "--name", "meant", check=0)
+    assert get(inst, "meant")["workspaces"][0]["host"] == str(victim)
+
+
+def test_the_directory_of_the_shell_is_no_planted_link(inst, ws, victim):
+    os.symlink(victim, ws / "web")
+    for args in ((), (".",), ("./",), ("../web",)):
+        p = inst.sbx("run", "-d", "shell", "--name", "two", *args, cwd=victim, env={"PWD": f"{ws}/web"})
+        if args == ("../web",):  # the kernel's .. is the home, which has no such name
+            assert p.returncode != 0, p.stderr
+        else:
+            refused(p, ws / "web", victim)
+    inst.sbx("create", "shell", "--name", "two", ".", cwd=victim, env={"PWD": str(ws)}, check=0)
+    assert get(inst, "two")["workspaces"][0]["host"] == str(victim)
+
+
+def test_a_link_whose_target_would_be_a_command_is_not_offered(inst, ws):
+    for name in ("x'; touch pwned; '", "x:ro"):
+        (ws / name).mkdir()
+        os.symlink(name, ws / "web")
+        p = inst.sbx("create", "shell", "--name", "two", "ws/web")
+        assert p.returncode == 1 and "symbolic link" in p.stderr and "try:" not in p.stderr, p.stderr
+        (ws / "web").unlink()
+
+
+def test_links_of_the_user_are_followed(inst, ws):
+    real = inst.root / "elsewhere"
+    (real / "sub").mkdir(parents=True)
+    os.symlink(real, inst.work / "proj")
+    os.symlink("ws", inst.work / "short")
+    (ws / "plain").mkdir()
+    (ws / "held").mkdir()
+    inst.sbx("create", "shell", "--name", "reader", "ws/held:/held:ro", check=0)
+    for i, (path, host) in enumerate((("proj", real), ("proj/sub:ro", real / "sub"), ("short", ws),
+                                      ("short/plain", ws / "plain"))):
+        inst.sbx("create", "shell", "--name", f"n{i}", path, check=0)
+        assert get(inst, f"n{i}")["workspaces"][0]["host"] == str(host)
+    inst.sbx("stop", "--all", check=0)
+    os.rename(ws, inst.work / "moved")
+    os.symlink("moved", ws)  # no guest can write where this link is
+    inst.sbx("create", "shell", "--name", "after", "ws/plain", check=0)
+    assert get(inst, "after")["workspaces"][0]["host"] == str(inst.work / "moved/plain")
+
+
+def test_a_link_in_a_workspace_of_the_same_command_is_not_followed(inst, ws, victim):
+    """The sandbox that left it there may have been removed, as `sbx run --rm` does."""
+    os.symlink(victim, ws / "web")
+    inst.sbx("rm", "-f", "one", check=0)
+    for paths in (("ws", "ws/web:ro"), ("ws/web", "ws")):
+        p = inst.sbx("create", "shell", "--name", "two", *paths)
+        assert p.returncode == 1 and f"symbolic link {ws}/web" in p.stderr and "this sandbox" in p.stderr, p.stderr
+    inst.sbx("create", "shell", "--name", "two", "ws:ro", "ws/web", check=0)
+
+
+def test_a_template_is_built_from_no_planted_context(inst, ws, victim):
+    (inst.work / "Dockerfile").write_text("FROM debian\nRUN true\n")
+    (victim / "Dockerfile").write_text("FROM debian\nRUN true\n")
+    os.symlink(victim, ws / "web")
+    os.symlink(victim / "Dockerfile", ws / "Dockerfile")
+    p = inst.sbx("template", "build", "mine", "--file", "Dockerfile", "--context", "ws/web")
+    refused(p, ws / "web", victim)
+    for file in ("ws/web/Dockerfile", "ws/Dockerfile"):
+        p = inst.sbx("template", "build", "mine", "--file", file)
+        assert p.returncode == 1 and "symbolic link" in p.stderr, p.stderr
