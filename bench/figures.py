@@ -2,14 +2,16 @@
 
 Two arms are measured in turn (A B A B ...), the figure is the median of the pairwise ratios with a
 bootstrap interval; the lower end of the interval decides. Numbers under software emulation are compared
-with numbers under software emulation only, and say so.
+with numbers under software emulation only, and say so. Each line names the commit, the processor and the load.
 """
+import datetime
 import json
 import os
 import pathlib
 import platform
 import random
 import statistics
+import subprocess
 import sys
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
@@ -44,9 +46,31 @@ def ratio(a, b):
             "pairs": len(ratios)}
 
 
+def commit():
+    """The commit that was measured, with + when files in it are changed; None outside of a repository."""
+    def git(*args):
+        return subprocess.run(["git", "-c", f"safe.directory={TREE}", "-C", TREE, *args], check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        return next((line.partition(":")[2].strip() for line in f if line.startswith("model name")), platform.machine())
+
+
+LOAD_BEFORE = os.getloadavg()[0]  # the bench itself is a load
+
+
+def circumstances():
+    """What a figure is worthless without."""
+    return {"commit": commit(), "date": datetime.date.today().isoformat(), "cpu": processor(), "load": [round(LOAD_BEFORE, 1), round(os.getloadavg()[0], 1)],
+            "machine": f"{os.cpu_count()} cores, {platform.release()}"}
+
+
 def report(name, bound, ok, **fields):
     """The one line, and the exit status."""
-    line = {"id": name, "bound": bound, "ok": bool(ok), **fields,
-            "machine": f"{os.cpu_count()} cores, {platform.release()}"}
-    print(json.dumps(line))
+    print(json.dumps({"id": name, "bound": bound, "ok": bool(ok), **fields, **circumstances()}))
     sys.exit(0 if ok else 1)
