@@ -223,25 +223,67 @@ int tree_pack(int dirfd, const char *name, unsigned flags, int out_fd, struct tr
 	return r;
 }
 
+/* "." for what is in the folder itself. */
+static void split_source(
+	const char *path, char clean[TAR_MAX_PATH], char dir[TAR_MAX_PATH], char base[TAR_MAX_PATH])
+{
+	size_t n = strlen(path);
+	const char *rest;
+
+	tree_base_name(path, base, TAR_MAX_PATH);
+	(void)snprintf(clean, TAR_MAX_PATH, "%s", path);
+	while (n > 1 && clean[n - 1] == '/')
+		clean[--n] = '\0';
+	tree_split(clean, dir, TAR_MAX_PATH, &rest);
+	if (strcmp(base, ".") == 0)
+		(void)snprintf(dir, TAR_MAX_PATH, "%s", clean);
+}
+
+static int check_length(const char *path, struct err *err)
+{
+	if (!path[0] || strlen(path) >= TAR_MAX_PATH)
+		return err_set(err, -EINVAL, "the path to copy is empty or too long");
+	return 0;
+}
+
+static bool is_link(int dirfd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+int tree_pack_beneath(int root, const char *path, unsigned flags, int out_fd,
+	struct tree_count *ret_n, struct err *err)
+{
+	char dir[TAR_MAX_PATH], base[TAR_MAX_PATH], clean[TAR_MAX_PATH];
+	AUTO_CLOSE int dirfd = -1;
+	int r = check_length(path, err);
+
+	if (r < 0)
+		return r;
+	split_source(path, clean, dir, base);
+	dirfd = tree_open_beneath(root, dir, O_PATH | O_DIRECTORY);
+	if (dirfd < 0)
+		return err_errno(err, dirfd, "looking for '%s'", path);
+	if ((flags & TREE_FOLLOW || path[strlen(path) - 1] == '/') && is_link(dirfd, base))
+		return err_set(err, -ELOOP, "'%s' is a symbolic link", path);
+	r = tree_pack(dirfd, base, 0, out_fd, ret_n, err);
+	return r == -ELOOP ? -E2BIG : r; /* too deep; -ELOOP is about links */
+}
+
 int tree_pack_path(
 	const char *path, unsigned flags, int out_fd, struct tree_count *ret_n, struct err *err)
 {
 	char dir[TAR_MAX_PATH], base[TAR_MAX_PATH], clean[TAR_MAX_PATH];
 	AUTO_CLOSE int dirfd = -1;
-	const char *rest;
-	size_t n = strlen(path);
+	int r = check_length(path, err);
 
-	if (n == 0 || n >= sizeof(clean))
-		return err_set(err, -EINVAL, "the path to copy is empty or too long");
-	tree_base_name(path, base, sizeof(base));
-	if (path[n - 1] == '/')
+	if (r < 0)
+		return r;
+	if (path[strlen(path) - 1] == '/')
 		flags |= TREE_FOLLOW;
-	(void)snprintf(clean, sizeof(clean), "%s", path);
-	while (n > 1 && clean[n - 1] == '/')
-		clean[--n] = '\0';
-	tree_split(clean, dir, sizeof(dir), &rest);
-	if (strcmp(base, ".") == 0)
-		(void)snprintf(dir, sizeof(dir), "%s", clean);
+	split_source(path, clean, dir, base);
 	dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd < 0)
 		return err_errno(err, -errno, "looking for '%s'", path);

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ struct copy {
 	struct place src, dst;
 	bool follow, quiet;
 	char as[256];	     /* the name of the source, under which it lands in a folder */
-	struct cp_dest dest; /* on the host */
+	struct cp_dest dest; /* the side on the host, resolved */
 };
 
 static uint64_t began_ms; /* for show_bytes, which has no other way to know */
@@ -90,13 +91,25 @@ static int unpack_in_workspace(const struct copy *c, int archive, struct report 
 	return tree_unpack_beneath(archive, root, c->dest.path, c->as, &rep->n, &rep->err);
 }
 
+static int pack_in_workspace(const struct copy *c, int archive, struct report *rep)
+{
+	AUTO_CLOSE int root = place_open(c->dest.root, &rep->err);
+
+	if (root < 0)
+		return root == -ELOOP ? -EBADMSG : root;
+	return tree_pack_beneath(
+		root, c->dest.path, c->follow ? TREE_FOLLOW : 0, archive, &rep->n, &rep->err);
+}
+
 static void host_half(const struct copy *c, int archive, int report_fd)
 {
 	struct report rep = {0};
 
-	if (c->dst.ref)
+	if (c->dst.ref && c->dest.root)
+		rep.r = pack_in_workspace(c, archive, &rep);
+	else if (c->dst.ref)
 		rep.r = tree_pack_path(
-			c->src.path, c->follow ? TREE_FOLLOW : 0, archive, &rep.n, &rep.err);
+			c->dest.path, c->follow ? TREE_FOLLOW : 0, archive, &rep.n, &rep.err);
 	else if (c->dest.root)
 		rep.r = unpack_in_workspace(c, archive, &rep);
 	else
@@ -182,8 +195,9 @@ static int say_link(const struct copy *c, struct problem *p)
 	(void)err_set(&p->err, -ELOOP,
 		"'%.300s' is a symbolic link in the workspace %.300s, and a sandbox can create "
 		"such "
-		"links: use the path that it leads to, if that is where the copy should go",
-		link, c->dest.root);
+		"links: use the path that it leads to, if that is %s",
+		link, c->dest.root,
+		c->dst.ref ? "what should be copied" : "where the copy should go");
 	if (strlen(quoted) + sizeof("readlink -f -- ") > sizeof(p->hint))
 		return problem_hint(p, -ELOOP, "sbx cp --help");
 	return problem_hint(p, -ELOOP, "readlink -f -- %s", quoted);
@@ -194,8 +208,10 @@ static int judge(const struct copy *c, int status, const struct report *rep, con
 	struct problem *p)
 {
 	bool pipe_broke = status == 128 + SIGPIPE;
+	/* Nothing was sent then, and the sandbox misses it. */
+	bool at_source = c->dst.ref && rep->r == -ELOOP;
 
-	if (rep->r < 0 && (status == 0 || pipe_broke)) {
+	if (rep->r < 0 && (status == 0 || pipe_broke || at_source)) {
 		p->err = rep->err;
 		return rep->r == -ELOOP && c->dest.root ? say_link(c, p) : rep->r;
 	}
@@ -275,6 +291,22 @@ static int check_source(const struct copy *c, struct problem *p)
 	return err_errno(&p->err, -ENOENT, "looking for '%s'", c->src.path);
 }
 
+/* The last component is copied as it is; the path to it, and what is in a folder, is followed. */
+static int find_source(struct copy *c, struct problem *p)
+{
+	CLEANUP(cp_dest_done) struct cp_dest above = {0};
+	AUTO_FREE char *dir = xstrdup(c->src.path);
+	int r;
+
+	if (c->follow || strcmp(c->as, ".") == 0 || str_ends(c->src.path, "/"))
+		return out_place_source(c->src.path, &c->dest, p);
+	r = out_place_source(dirname(dir), &above, p);
+	if (r == 0)
+		c->dest = (struct cp_dest){
+			.root = TAKE(above.root), .path = xasprintf("%s/%s", above.path, c->as)};
+	return r;
+}
+
 static void say_copied(const struct copy *c, const struct tree_count *n)
 {
 	char size[32];
@@ -307,6 +339,8 @@ static int copy_all(struct copy *c, struct problem *p)
 		return stream_out(c, p);
 	if (!c->dst.ref)
 		r = out_place_dest(c->dst.path, &c->dest, p);
+	else
+		r = find_source(c, p);
 	if (r == 0)
 		r = run_copy(c, &n, p);
 	if (r == 0)

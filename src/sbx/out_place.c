@@ -95,14 +95,19 @@ static int open_regular(const struct cp_dest *d, struct err *err)
 	return TAKE_FD(fd);
 }
 
+int out_place_source(const char *typed, struct cp_dest *ret, struct problem *p)
+{
+	CLEANUP(roots_done) struct roots roots = {0};
+	int r = get_roots(true, &roots, p);
+
+	return r < 0 ? r : cp_dest_find_source(typed, roots.v, roots.n, ret, &p->err);
+}
+
 int out_place_open_source(const char *typed, struct problem *p)
 {
 	CLEANUP(cp_dest_done) struct cp_dest d = {0};
-	CLEANUP(roots_done) struct roots roots = {0};
-	int fd, r = get_roots(true, &roots, p);
+	int fd, r = out_place_source(typed, &d, p);
 
-	if (r == 0)
-		r = cp_dest_find_source(typed, roots.v, roots.n, &d, &p->err);
 	if (r < 0)
 		return r;
 	if (d.root) {

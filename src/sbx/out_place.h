@@ -30,5 +30,7 @@ int out_place_find(const char *typed, struct out_place *ret, struct problem *p) 
 void out_place_done(struct out_place *o);
 /* The destination of a copy: the same workspaces. */
 int out_place_dest(const char *typed, struct cp_dest *ret, struct problem *p) MUST_CHECK;
+/* The source of a copy, resolved: `root` is set in a workspace that a guest can write. */
+int out_place_source(const char *typed, struct cp_dest *ret, struct problem *p) MUST_CHECK;
 /* A descriptor to read from. */
 int out_place_open_source(const char *typed, struct problem *p) MUST_CHECK;

@@ -143,6 +143,53 @@ def test_a_link_that_a_guest_planted_in_the_destination_is_not_followed(inst):
         assert subprocess.run(["sh", "-c", command], check=True, capture_output=True).stdout.strip(), command
 
 
+def test_a_link_that_a_guest_planted_in_the_source_is_not_followed(inst):
+    """`sbx cp out/config demo:/x`, where a guest made out a link to ~/.ssh: the key was copied into the sandbox."""
+    inst.create("demo", ".")
+    out, there = inst.root / "outside", inst.root / "there"
+    out.mkdir()
+    there.mkdir()
+    (out / "secret").write_text("of the user")
+    (inst.work / "real").mkdir()
+    for name, to in (("od", "../outside"), ("real/in", str(out)), ("file", "../outside/secret"), ("real/up", "..")):
+        os.symlink(to, inst.work / name)
+    os.symlink(inst.work, inst.root / "short")
+    for args in (["od/secret"], ["od/"], ["od/."], ["-L", "od"], ["-L", "file"], ["real/in/secret"], ["real/up/od/secret"], ["file/"],
+                 [inst.work / "od/secret"], [inst.root / "short/od/secret"], ["real/../od/secret"]):
+        p = inst.sbx("cp", *args, f"demo:{there}", check=1)
+        assert "is a symbolic link in the workspace" in p.stderr and "what should be copied" in p.stderr, (args, p.stderr)
+        assert os.listdir(there) == [], args
+        command = p.stderr.split("  try: ")[1]
+        assert subprocess.run(["sh", "-c", command], check=True, capture_output=True).stdout.strip(), command
+    # A link is a link.
+    inst.sbx("cp", "file", f"demo:{there}", check=0)
+    inst.sbx("cp", "real", f"demo:{there}", check=0)
+    assert os.readlink(there / "file") == "../outside/secret" and os.readlink(there / "real/in") == str(out)
+
+
+def test_links_of_the_user_in_the_source_still_work(inst):
+    inst.create("demo", ".")
+    there = inst.root / "there"
+    there.mkdir()
+    (inst.root / "outside/deep").mkdir(parents=True)
+    (inst.root / "outside/deep/f").write_text("text")
+    (inst.work / "real").mkdir()
+    (inst.work / "real/f").write_text("text")
+    os.symlink("outside", inst.root / "mine")
+    os.symlink("outside/deep/f", inst.root / "f")
+    for i, args in enumerate((["real/f"], ["./real/f"], ["real/../real/f"], [inst.root / "mine/deep/f"], ["-L", inst.root / "f"],
+                              ["../mine/deep/f"], [inst.root / "work/real/f"])):
+        inst.sbx("cp", *args, f"demo:{there}/{i}", check=0)
+        assert (there / str(i)).read_text() == "text" and not (there / str(i)).is_symlink(), args
+    for i, args in enumerate(([inst.root / "mine/deep"], [inst.root / "mine/deep/."], [inst.root / "mine/deep/"], ["real"], ["real/."], ["-L", "real"])):
+        inst.sbx("cp", *args, f"demo:{there}/d{i}", check=0)
+        assert (there / f"d{i}/f").read_text() == "text", args
+    inst.sbx("cp", inst.root / "mine", f"demo:{there}/link", check=0)
+    assert os.readlink(there / "link") == "outside"
+    inst.sbx("cp", ".", f"demo:{there}/all", check=0)
+    assert (there / "all/real/f").read_text() == "text"
+
+
 def test_links_of_the_user_and_paths_in_the_workspace_still_work(inst):
     inst.create("demo", ".")
     (inst.root / "from").mkdir()
