@@ -146,6 +146,12 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.help = "whether the hosts that an agent needs are allowed for its new sandbox: "
 			"ask "
 			"on a terminal, always, or never; what a rule denies stays denied"},
+	[SETTINGS_GIT_IDENTITY] = {.name = "git.identity",
+		.type = SETTINGS_CHOICE,
+		.standard = "ask",
+		.choices = "ask|yes|no",
+		.help = "whether a new sandbox gets user.name and user.email of your git "
+			"configuration: ask once on a terminal, yes, or no"},
 	[SETTINGS_DETACH_KEYS] = {.name = "session.detach-keys",
 		.type = SETTINGS_TEXT,
 		.standard = DETACH_STANDARD,

@@ -39,6 +39,7 @@ enum settings_id {
 	SETTINGS_CREDENTIALS_INTERCEPT, /* true, false: all services, also without a credential */
 	SETTINGS_VAULT_KEY,		/* where the key of a new vault goes */
 	SETTINGS_AGENTS_ALLOW_HOSTS,	/* ask, always, never */
+	SETTINGS_GIT_IDENTITY,		/* ask, yes, no */
 	SETTINGS_DETACH_KEYS,		/* that leave a session; empty: none */
 	SETTINGS_WARM_IMAGES,		/* true, false: memory images are made by themselves */
 	SETTINGS_POOL_SIZE,		/* machines that wait, restored */

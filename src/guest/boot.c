@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 #include "file.h"
@@ -211,6 +212,10 @@ static void finish_dev(void)
 	/* There is no udev; these two are all it would change for programs of the user. */
 	(void)chmod("/dev/fuse", 0666);
 	(void)chmod("/dev/kmsg", 0600);
+	/* The kernel loads the module when a program opens it. */
+	(void)mkdir("/dev/net", 0755);
+	(void)mknod("/dev/net/tun", S_IFCHR | 0666, makedev(10, 200));
+	(void)chmod("/dev/net/tun", 0666);
 	(void)!symlink("/proc/self/fd", "/dev/fd");
 	(void)!symlink("/proc/self/fd/0", "/dev/stdin");
 	(void)!symlink("/proc/self/fd/1", "/dev/stdout");

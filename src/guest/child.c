@@ -11,6 +11,7 @@
 #include "imageenv.h"
 #include "netconf.h"
 #include "spawn.h"
+#include "termname.h"
 #include "trust.h"
 #include "users.h"
 #include "lib/base/fd.h"
@@ -89,8 +90,8 @@ static void fill_env(struct env *e, const struct child *c, const struct user *u)
 	env_set(e, "SHELL", u->shell[0] ? u->shell : "/bin/sh");
 	env_set(e, "LANG", "C.UTF-8");
 	imageenv_load(e, u->uid == 0 ? NULL : own);
-	if (c->spec->flags & EXEC_F_TTY)
-		env_set(e, "TERM", "xterm");
+	/* The sandbox is its user's alone: what pip would protect (PEP 668) may be changed. */
+	env_set(e, "PIP_BREAK_SYSTEM_PACKAGES", "1");
 	if (f->name) {
 		env_set(e, "SANDBOX_NAME", f->name);
 		env_set(e, "SANDBOX_ID", f->id);
@@ -103,6 +104,8 @@ static void fill_env(struct env *e, const struct child *c, const struct user *u)
 	env_put_all(e, f->env.v);
 	env_put_all(e, f->trust.v);
 	env_put_all(e, c->spec->env);
+	if (c->spec->flags & EXEC_F_TTY)
+		env_set(e, "TERM", termname_for("", env_get(e, "TERM")));
 }
 
 static void exec_program(const struct child *c, char **envp)

@@ -60,7 +60,8 @@ const char netconf_daemon_json[] =
 	"}\n";
 
 static const char sudo_keep[] = "# how a program finds the way out is the same for root\n"
-				"Defaults env_keep += \"JAVA_TOOL_OPTIONS NODE_USE_ENV_PROXY\"\n";
+				"Defaults env_keep += \"JAVA_TOOL_OPTIONS NODE_USE_ENV_PROXY "
+				"PIP_BREAK_SYSTEM_PACKAGES\"\n";
 
 void netconf_env(struct env *e)
 {

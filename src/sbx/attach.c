@@ -128,6 +128,7 @@ static int run_session(
 			.argv = (char **)a->argv,
 			.env = a->env ? a->env->v : NULL},
 		.attach = a->only,
+		.starting = a->starting,
 		.link = a->detach ? NULL : &link,
 		.keys = *keys,
 		.in_fd = a->in ? STDIN_FILENO : -1,

@@ -24,7 +24,8 @@ struct attach {
 	const char *accel;	 /* for a start; NULL: its own */
 	struct env *env;	 /* TERM is added with a terminal */
 	bool in, tty, detach;
-	const char *session; /* kept under this name; needs in, tty and a terminal; NULL: plain */
+	const char *session;  /* kept under this name; needs in, tty and a terminal; NULL: plain */
+	const char *starting; /* the name of what may be slow to start; NULL: it is not */
 	bool only; /* attaches or fails: starts neither the session nor a stopped sandbox */
 	const char *detach_keys; /* NULL: the setting's */
 	enum session_left left;	 /* result: the program was left running */

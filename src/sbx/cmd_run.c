@@ -183,6 +183,8 @@ static int run_session(
 	}
 	build_argv(o, agent, &argv);
 	a.argv = argv.v;
+	if (a.session && strcmp(agent->name, "shell") != 0)
+		a.starting = agent->title;
 	status = attach_run(&a);
 	*ret_left = a.left != SESSION_NOT_LEFT;
 	free(argv.v);

@@ -11,6 +11,7 @@
 #include "lib/settings/settings.h"
 #include "lib/spec/spec.h"
 #include "agent_import.h"
+#include "git_identity.h"
 #include "agent_need.h"
 #include "accel.h"
 #include "env.h"
@@ -499,8 +500,21 @@ int create_import(const struct creation *c, const char *ref, struct problem *p)
 	return r < 0 ? r : import_write(&im, ref, true, p);
 }
 
+/* One that the template has stays. */
+static int write_identity(const struct git_identity *git, const char *ref, struct problem *p)
+{
+	CLEANUP(import_done) struct import im = {0};
+
+	if (!git->name)
+		return 0;
+	im.v[im.n++] =
+		(struct import_file){.path = xstrdup(".gitconfig"), .text = git_identity_file(git)};
+	return import_write(&im, ref, false, p);
+}
+
 /* What the agent finds in its home when it starts for the first time. */
-static int fill_home(const struct creation *c, const char *id, bool has_key, struct problem *p)
+static int fill_home(const struct creation *c, const struct git_identity *git, const char *id,
+	bool has_key, struct problem *p)
 {
 	CLEANUP(import_done) struct import im = {0};
 	const json_t *first = json_array_get(json_object_get(c->body, "workspaces"), 0);
@@ -512,7 +526,8 @@ static int fill_home(const struct creation *c, const char *id, bool has_key, str
 	import_seed(&im, &c->agent->seed, workspace, id);
 	if (has_key)
 		import_seed(&im, &c->agent->key_seed, workspace, id);
-	return import_write(&im, c->name, c->import, p);
+	r = import_write(&im, c->name, c->import, p);
+	return r < 0 ? r : write_identity(git, c->name, p);
 }
 
 static void note_loaded(const char *template)
@@ -562,11 +577,13 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 {
 	CLEANUP(agent_hosts_done) struct agent_hosts hosts = {0};
 	AUTO_JSON json_t *s = NULL;
+	AUTO_GIT_IDENTITY struct git_identity git = {0};
 	bool has_key = false;
 	int r = get_ready(c, &hosts, &has_key, p);
 
 	if (r < 0)
 		return r;
+	git_identity_get(&git);
 	r = api_call("POST", "/v1/sandboxes", c->body, API_TIMEOUT_MS, &s, p);
 	if (r == -EEXIST && !p->hint[0])
 		(void)problem_hint(p, r, "sbx run --name %s, or choose another --name", c->name);
@@ -578,7 +595,7 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 	record_home(api_str(s, "id"));
 	r = add_rules_and_start(c, &hosts, ret, p);
 	if (r == 0)
-		r = fill_home(c, api_str(s, "id"), has_key, p);
+		r = fill_home(c, &git, api_str(s, "id"), has_key, p);
 	if (r < 0)
 		undo(c->name, api_str(s, "id"), p);
 	return r;

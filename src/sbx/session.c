@@ -100,8 +100,28 @@ static int give_up(struct live *l, int r)
 	return live_end(l, r);
 }
 
+/* A program that is slow to start is not taken for a broken one. */
+static void say_starting(struct live *l)
+{
+	if (!l->s->starting)
+		return;
+	l->says_starting = dprintf(l->s->out_fd, "starting %s ...", l->s->starting) > 0;
+}
+
+/* The line is gone before anything of the program is on the screen. */
+static void end_starting(struct live *l)
+{
+	static const char erase[] = "\r\033[K";
+
+	if (l->says_starting)
+		(void)!write(l->s->out_fd, erase, strlen(erase));
+	l->says_starting = false;
+}
+
 static int show(struct live *l, struct slice payload, struct problem *p)
 {
+	if (l->n_shown == 0 && payload.n > 0)
+		end_starting(l);
 	l->n_shown += payload.n;
 	if (l->s->max_out && l->n_shown > l->s->max_out) {
 		(void)err_set(&p->err, -EFBIG, "the sandbox printed more than %llu bytes",
@@ -521,6 +541,7 @@ static int begin(struct live *l, struct problem *p)
 	if (r < 0)
 		return r;
 	look_again(l, true);
+	say_starting(l);
 	return s->tty ? term_raw(s->in_fd, &p->err) : 0;
 }
 
@@ -558,6 +579,7 @@ int session_run(struct session *s, int conn, struct problem *p)
 	r = begin(l, p);
 	if (r == 0)
 		r = loop(l, p);
+	end_starting(l);
 	tidy_up(l, r);
 	return r;
 }

@@ -72,9 +72,11 @@ struct session {
 	struct detach_keys keys;
 	int in_fd; /* -1: none */
 	int out_fd, err_fd;
-	bool tty;	/* in_fd is a terminal: raw mode, RESIZE; else signals are forwarded */
-	bool detach;	/* ends when the command has started */
-	char *err_text; /* when set, the guest's stderr goes here instead: err_size bytes */
+	bool tty; /* in_fd is a terminal: raw mode, RESIZE; else signals are forwarded */
+	const char
+		*starting; /* "starting NAME ..." is shown until its first byte; NULL: nothing is */
+	bool detach;	   /* ends when the command has started */
+	char *err_text;	   /* when set, the guest's stderr goes here instead: err_size bytes */
 	size_t err_size;
 	uint64_t max_out;		/* more bytes on stdout end it with -EFBIG; 0: no limit */
 	uint64_t max_ms;		/* more time ends it with -ETIMEDOUT; 0: no limit */

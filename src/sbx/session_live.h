@@ -26,6 +26,7 @@ struct live {
 	uint64_t until; /* 0: no end in sight */
 	uint64_t last;	/* of session.max_ms; 0: none */
 	uint64_t n_shown;
+	bool says_starting; /* the line is on the screen */
 	unsigned n_interrupts;
 	/* Input by its offset from the start: [in_taken, in_sent) is on the way, [in_sent, in_read) waits. */
 	uint64_t in_taken, in_sent, in_read;

@@ -64,6 +64,8 @@ static int wake(void *ctx, struct problem *p)
 	return 0;
 }
 
+static const char *starting;
+
 static void be_client(const char *name, bool attach, int in, int out)
 {
 	static const struct session_link link = {.where = look, .open = open_stream, .wake = wake};
@@ -71,6 +73,7 @@ static void be_client(const char *name, bool attach, int in, int out)
 	struct session s = {
 		.spec = {.flags = EXEC_F_STDIN, .argv = argv, .rows = 24, .cols = 80},
 		.attach = attach,
+		.starting = starting,
 		.link = &link,
 		.keys = {.n = 2, .key = {0x10, 0x11}},
 		.in_fd = in,
@@ -255,6 +258,24 @@ static void expect_in(const char *text)
 }
 
 /* ---- tests ---- */
+
+static void test_a_slow_start_is_said_until_the_first_byte(void **state)
+{
+	struct exec_spec spec;
+
+	starting = "Slow Agent";
+	begin(NULL, false);
+	starting = NULL;
+	assert_int_equal(exec_spec_decode(next(EXEC_SPEC), &spec), 0);
+	exec_spec_done(&spec);
+	expect_out("starting Slow Agent ...");
+	say_started();
+	say(EXEC_STDOUT, slice_from_str("abc"));
+	say(EXEC_STDOUT, slice_from_str("def"));
+	expect_out("\r\033[Kabcdef");
+	say_exit(3);
+	assert_int_equal(finish(), 3);
+}
 
 static void test_suspended_and_back_exactly(void **state)
 {
@@ -471,6 +492,7 @@ static void test_lies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_slow_start_is_said_until_the_first_byte),
 		cmocka_unit_test(test_suspended_and_back_exactly),
 		cmocka_unit_test(test_plain_is_lost),
 		cmocka_unit_test(test_kept_comes_back_by_itself),

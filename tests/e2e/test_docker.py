@@ -105,6 +105,38 @@ def test_exit_status_volume_and_user(docker):
     assert (docker.folder / "made").exists()
 
 
+KUBELET = r"""
+set -eu
+mount -t tmpfs none /tmp && cd /tmp && mkdir lower upper work merged run
+mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged && echo overlay
+mount --make-rshared / && mount --bind merged run && mount --make-shared run && echo rshared
+mkdir /sys/fs/cgroup/init && echo 0 >/sys/fs/cgroup/init/cgroup.procs
+echo '+cpu +memory +pids' >/sys/fs/cgroup/cgroup.subtree_control
+mkdir -p /sys/fs/cgroup/kubepods/pod1 && echo 50 >/sys/fs/cgroup/kubepods/pids.max
+echo 67108864 >/sys/fs/cgroup/kubepods/memory.max && echo '+memory' >/sys/fs/cgroup/kubepods/cgroup.subtree_control && echo cgroups
+for m in br_netfilter vxlan ip_vs ip_vs_rr nf_conntrack ip_tables overlay; do modprobe $m; done && echo modules
+echo 1 >/proc/sys/net/ipv4/ip_forward && echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables && echo sysctls
+mkdir -p /run && ip netns add pod && ip link add cni0 type bridge && ip link add veth0 type veth peer name veth1
+ip link set veth1 netns pod && ip link set veth0 master cni0 && ip addr add 10.244.0.1/24 dev cni0
+ip link set cni0 up && ip link set veth0 up && ip -n pod addr add 10.244.0.2/24 dev veth1 && ip -n pod link set veth1 up
+ping -c1 -W5 10.244.0.2 >/dev/null && echo veth
+ip link add flannel.1 type vxlan id 1 dev eth0 dstport 8472 && echo vxlan
+iptables-nft -t nat -A POSTROUTING -s 10.244.0.0/16 ! -o cni0 -m comment --comment pods -j MASQUERADE
+iptables-nft -A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+iptables-nft -t nat -A OUTPUT -d 10.96.0.1/32 -p tcp --dport 443 -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.244.0.2:6443 && echo iptables
+ip tuntap add dev tun0 mode tun && ip link set tun0 up && echo tun
+[ -c /dev/kmsg ] && echo kmsg
+"""
+
+
+def test_a_privileged_container_does_what_a_kubelet_does(docker):
+    """Mounts, cgroups, modules, interfaces, rules and tunnels: what kind and k3s need of the kernel. No cluster is started."""
+    (docker.folder / "kubelet").write_text(KUBELET)
+    said = docker.exec("sh", "-c", "docker run --rm --privileged --cgroupns=private -v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro "
+                       f"-e PATH=/usr/sbin:/usr/bin:/bin -v '{docker.folder}:/w:ro' tiny:1 sh /w/kubelet 2>&1", user="agent", check=False, timeout=SLOW)
+    assert said.stdout.split() == "overlay rshared cgroups modules sysctls veth vxlan iptables tun kmsg".split(), said.stdout
+
+
 def test_data_is_on_its_own_disk(docker):
     assert docker.guest("findmnt -no SOURCE --target /var/lib/docker").startswith("/dev/vdb")
 

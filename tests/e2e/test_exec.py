@@ -60,6 +60,16 @@ def test_defaults_user_folder_and_environment(sandbox):
     assert sandbox.exec("sudo", "-n", "id", "-u").stdout == "0\n"
 
 
+def test_what_a_command_finds(env, sandbox):
+    """pip is not kept from installing, a tunnel can be opened, and a terminal has a description."""
+    assert sandbox.exec("sh", "-c", "echo $PIP_BREAK_SYSTEM_PACKAGES; sudo -n sh -c 'echo $PIP_BREAK_SYSTEM_PACKAGES'").stdout == "1\n1\n"
+    assert "externally-managed" not in sandbox.exec("python3", "-m", "pip", "install", "--no-index", "no-such-package", check=False).stderr
+    assert sandbox.exec("sh", "-c", "exec 3<>/dev/net/tun && echo open").stdout == "open\n"
+    for said, seen in (("xterm-kitty", "xterm-256color"), ("xterm", "xterm"), ("alacritty", "xterm-256color"), ("", "xterm-256color")):
+        got = sandbox.exec("sh", "-c", "echo $TERM; tput longname >/dev/null && echo known", flags=("-t", "-e", f"TERM={said}")).stdout
+        assert got.split() == [seen, "known"], (said, got)
+
+
 def test_host_environment_stays_out(sandbox):
     seen = sandbox.exec("env", env={"AWS_SECRET_ACCESS_KEY": "canary-env", "LD_PRELOAD_X": "canary-env"}).stdout
     assert "canary-env" not in seen and "PATH=" in seen
