@@ -266,3 +266,22 @@ def test_agents_are_listed_and_broken_files_said(toy):
     assert "there is no agent 'claude'" in toy.sbx("create", "claude", check=2).stderr
     assert "host " in toy.sbx("agent", "inspect", "toy", check=0).stdout
     assert "there is no agent 'x'" in toy.sbx("agent", "inspect", "x", check=1).stderr
+
+
+def test_the_git_identity_is_offered_once(toy):
+    (toy.home / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@host.example\n\tsigningkey = secret\n[alias]\n\tx = !touch y\n")
+    out, status = on_terminal(toy, ["create", "toy", "--name", "box"], b"n\ny\n")
+    assert status == 0 and "Use your git identity Ada <ada@host.example> for commits in sandboxes?" in out
+    assert (toy.guest_home / ".gitconfig").read_text() == '[user]\n\tname = "Ada"\n\temail = "ada@host.example"\n'
+    assert toy.sbx("settings", "get", "git.identity", check=0).stdout == "yes\n"
+    (toy.guest_home / ".gitconfig").write_text("mine\n")
+    out, status = on_terminal(toy, ["create", "toy", "--name", "cup"], b"n\n")
+    assert status == 0 and "git identity" not in out
+    assert (toy.guest_home / ".gitconfig").read_text() == "mine\n"
+
+
+def test_without_a_terminal_nobody_gets_the_git_identity(toy):
+    (toy.home / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@host.example\n")
+    toy.sbx("create", "toy", "--name", "box", check=0)
+    assert not (toy.guest_home / ".gitconfig").exists()
+    assert toy.sbx("settings", "get", "git.identity", check=0).stdout == "ask\n"
