@@ -122,6 +122,22 @@ int jail_broker(enum jail_profile profile, const struct jail_root *dirs, size_t 
 	return r < 0 ? err_wrap(err, r, "sealing %s", row->name) : 0;
 }
 
+int jail_broker_spawner(struct err *err)
+{
+	CLEANUP(filter_done) struct filter f = {0};
+	int r;
+
+	if (!JAIL_SEALS)
+		return 0;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_errno(err, -errno, "no_new_privs");
+	r = filter_make_refusal(&f, err);
+	if (r < 0)
+		return r;
+	r = filter_install(&f, false);
+	return r < 0 ? err_errno(err, r, "seccomp") : 0;
+}
+
 const char *jail_broker_walls(void)
 {
 	int abi = landlock_abi();

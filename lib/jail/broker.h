@@ -27,6 +27,9 @@
 int jail_broker_close(struct err *err) MUST_CHECK;
 int jail_broker(enum jail_profile profile, const struct jail_root *dirs, size_t n,
 	struct err *err) MUST_CHECK;
+/* For its spawner, which must start programs: no_new_privs, and the calls of jail_refused_calls are
+ * refused with EPERM. Everything that it starts inherits both. */
+int jail_broker_spawner(struct err *err) MUST_CHECK;
 /* The Landlock part alone. A directory or file that does not exist is left out. */
 int jail_broker_files(const struct jail_root *dirs, size_t n, struct err *err) MUST_CHECK;
 /* What this kernel's Landlock refuses a broker, for people; "" when it has none that is of use. */

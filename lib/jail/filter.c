@@ -258,6 +258,16 @@ int filter_make_notify(bool paths, unsigned full_at, struct filter *ret_filter, 
 	return r < 0 ? r : export_bpf(ctx, ret_filter, err);
 }
 
+int filter_make_refusal(struct filter *ret_filter, struct err *err)
+{
+	CLEANUP(release_ctx) scmp_filter_ctx ctx = NULL;
+	int r = new_ctx(SCMP_ACT_ALLOW, &ctx, err);
+
+	if (r == 0)
+		r = add_groups(ctx, SCMP_ACT_ERRNO(EPERM), jail_refused_calls, err);
+	return r < 0 ? r : export_bpf(ctx, ret_filter, err);
+}
+
 int filter_make_seal(const struct jail_row *row, struct filter *ret_filter, struct err *err)
 {
 	CLEANUP(release_ctx) scmp_filter_ctx ctx = NULL;

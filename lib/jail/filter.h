@@ -24,6 +24,8 @@ int filter_make_start(const struct jail_row *row, bool special_files, int exec_f
  * descriptor from `full_at` on (0: of none). */
 int filter_make_notify(
 	bool paths, unsigned full_at, struct filter *ret_filter, struct err *err) MUST_CHECK;
+/* Everything but jail_refused_calls. */
+int filter_make_refusal(struct filter *ret_filter, struct err *err) MUST_CHECK;
 int filter_make_seal(
 	const struct jail_row *row, struct filter *ret_filter, struct err *err) MUST_CHECK;
 /* Needs no_new_privs. Gives the listener's fd when `listen`, else 0. */

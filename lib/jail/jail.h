@@ -81,8 +81,6 @@ struct jail_plan {
 	/* Becomes stdout and stderr of the program; -1: /dev/null. Edge may not write to regular
 	 * files (fsize 0): give it a pipe, a line to a file is lost. */
 	int log_fd;
-	uint64_t memory_max; /* written to memory.max of `cgroup`; 0: no limit */
-	const char *cgroup;  /* folder made by jail_cgroup_make to put it into, or NULL */
 	/* Runs in the child with its own mount namespace and all capabilities in it, before the
 	 * root changes: builds what the mount list cannot say below the fd `new_root`, with tree.h.
 	 * All fds of the caller are still open. NULL when there is nothing. */

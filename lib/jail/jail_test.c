@@ -583,7 +583,6 @@ static void an_error_names_its_stage(void **state)
 	expect_error(
 		&(struct jail_plan){.scaffold = failing_scaffold}, -EXDEV, "scaffold: no wood");
 	expect_error(&(struct jail_plan){.profile = JAIL_HIDE}, -EINVAL, "not for starting");
-	expect_error(&(struct jail_plan){.cgroup = "/nowhere"}, -ENOENT, "cgroup /nowhere");
 }
 
 static void a_start_that_hangs_is_ended(void **state)

@@ -290,6 +290,23 @@ const struct jail_group jail_path_calls[] = {
 	{0},
 };
 
+/* ---- a spawner, which starts programs and makes their namespaces: what neither needs ---- */
+
+const struct jail_group jail_refused_calls[] = {
+	{"looking into other processes; the supervisor of hidden names reads from one "
+	 "(process_vm_readv)",
+		"ptrace process_vm_writev pidfd_getfd"},
+	{"another process's namespaces", "setns"},
+	{"large parts of the kernel",
+		"bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register"},
+	{"keys of the user", "keyctl add_key request_key"},
+	{"the machine",
+		"init_module finit_module delete_module kexec_load kexec_file_load reboot swapon "
+		"swapoff acct quotactl syslog iopl ioperm settimeofday clock_settime clock_adjtime "
+		"adjtimex"},
+	{0},
+};
+
 /* ---- hide: the supervisor of those calls; a fork of keeper that only seals itself ---- */
 
 static const struct jail_group hide_seal[] = {

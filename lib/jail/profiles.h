@@ -42,5 +42,7 @@ struct jail_row {
 extern const struct jail_mount jail_dev_null;
 
 const struct jail_row *jail_row(enum jail_profile profile);
+/* The calls that a spawner and all that it starts are refused (broker.h). */
+extern const struct jail_group jail_refused_calls[];
 /* The calls that jail_plan.notify_paths sends to the supervisor. */
 extern const struct jail_group jail_path_calls[];

@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "cgroup.h"
 #include "jail.h"
 #include "jail_internal.h"
 #include "lib/base/clock.h"
@@ -227,7 +226,7 @@ static int explain_clone(int r, struct err *err)
 	return err_errno(err, r, "fork into new namespaces");
 }
 
-static int fork_child(struct jail_state *s, int cgroup_fd, struct jail_child *c, struct err *err)
+static int fork_child(struct jail_state *s, struct jail_child *c, struct err *err)
 {
 	struct clone_args args = {.flags = NAMESPACES | CLONE_PIDFD,
 		.pidfd = (uintptr_t)&c->pidfd,
@@ -236,10 +235,6 @@ static int fork_child(struct jail_state *s, int cgroup_fd, struct jail_child *c,
 
 	if (s->row->host_net)
 		args.flags &= ~(uint64_t)CLONE_NEWNET;
-	if (cgroup_fd >= 0) {
-		args.flags |= CLONE_INTO_CGROUP;
-		args.cgroup = (uint64_t)cgroup_fd;
-	}
 	pid = syscall(SYS_clone3, &args, sizeof(args));
 	if (pid < 0)
 		return explain_clone(-errno, err);
@@ -291,20 +286,6 @@ static int check_plan(const struct jail_plan *p, struct err *err)
 	return 0;
 }
 
-static int open_cgroup(const struct jail_plan *p, int *ret_fd, struct err *err)
-{
-	if (!p->cgroup)
-		return 0;
-	if (p->memory_max) {
-		int r = jail_cgroup_limit(p->cgroup, p->memory_max, 0, err);
-
-		if (r < 0)
-			return r;
-	}
-	*ret_fd = open(p->cgroup, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return *ret_fd < 0 ? err_errno(err, -errno, "opening the cgroup %s", p->cgroup) : 0;
-}
-
 static void state_done(struct jail_state *s)
 {
 	filter_done(&s->filter);
@@ -340,20 +321,17 @@ int jail_spawn(const struct jail_plan *plan, struct jail_child *ret_child, struc
 		.uid = geteuid(),
 		.gid = getegid()};
 	struct jail_child c = {.pidfd = -1, .notify_fd = -1};
-	AUTO_CLOSE int cgroup_fd = -1;
 	AUTO_CLOSE int ours = -1;
 	AUTO_CLOSE int theirs = -1;
 	int pair[2], r = prepare(&s, err);
 
-	if (r == 0)
-		r = open_cgroup(plan, &cgroup_fd, err);
 	if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		r = err_errno(err, -errno, "socket pair");
 	if (r < 0)
 		return err_wrap(err, r, "jailing %s", s.row->name);
 	ours = pair[0];
 	theirs = s.sync_fd = pair[1];
-	r = fork_child(&s, cgroup_fd, &c, err);
+	r = fork_child(&s, &c, err);
 	fd_close(&theirs);
 	if (r == 0)
 		r = watch_start(ours, &c, err);

@@ -210,8 +210,6 @@ static int spawn(const struct share_config *cfg, const struct program *prog, str
 		.fds = fds,
 		.n_fds = ARRAY_LEN(fds),
 		.log_fd = cfg->log_fd,
-		.cgroup = cfg->cgroup,
-		.memory_max = cfg->memory_max,
 		.scaffold = build_in_child,
 		.scaffold_ctx = b,
 		.special_files = cfg->special_files,

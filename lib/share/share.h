@@ -52,8 +52,6 @@ struct share_config {
 	bool room;	     /* the caller answers to share.room (room.h) */
 	const char *home;    /* NULL: $HOME */
 	const char *program; /* virtiofsd; NULL: found */
-	const char *cgroup;  /* see jail_plan */
-	uint64_t memory_max; /* see jail_plan */
 	int log_fd;
 };
 

@@ -363,7 +363,6 @@ static void key_tells_machines_apart(void **state)
 	base.share_fd = -1;
 	base.ctl_listen_fd = 9;
 	base.disks[0].files[1] = "/elsewhere";
-	base.cgroup = "x";
 	key_of(&base, &class, key);
 	assert_string_equal(key, first);
 	cl[0].initrd = other;

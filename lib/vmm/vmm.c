@@ -53,8 +53,6 @@ static int spawn(struct vmm *v, const struct vmm_config *config, int qmp_fd, str
 			.fds = a.fds,
 			.n_fds = a.n_fds,
 			.log_fd = c->log_fd,
-			.memory_max = c->memory_max,
-			.cgroup = c->cgroup,
 		};
 		r = worker_spawn(&plan, &v->child, err);
 	}

@@ -60,8 +60,6 @@ struct vmm_config {
 	int share_fd;		   /* connected vhost-user socket for the tag `sbx`; -1: none */
 	int log_fd;		   /* qemu's stdout and stderr; -1: nowhere */
 	const char *cmdline_extra; /* appended to the kernel command line; NULL: nothing */
-	const char *cgroup;	   /* delegated cgroup folder or NULL */
-	uint64_t memory_max;	   /* limit of that cgroup; 0: none */
 	bool incoming;		   /* does not boot: waits for vmm_restore. Needs share_fd -1 */
 };
 

@@ -12,11 +12,10 @@
 enum plan_flags {
 	PLAN_HAS_LOG = 1 << 0,
 	PLAN_HAS_ENV = 1 << 1,
-	PLAN_HAS_CGROUP = 1 << 2,
-	PLAN_SPECIAL_FILES = 1 << 3,
-	PLAN_NOTIFY_PATHS = 1 << 4,
-	PLAN_NOTIFY_FULL = 1 << 5,
-	PLAN_ALL = (1 << 6) - 1,
+	PLAN_SPECIAL_FILES = 1 << 2,
+	PLAN_NOTIFY_PATHS = 1 << 3,
+	PLAN_NOTIFY_FULL = 1 << 4,
+	PLAN_ALL = (1 << 5) - 1,
 };
 
 static void put_string(struct wr *w, const char *s)
@@ -39,7 +38,7 @@ static void put_list(struct wr *w, char *const *list)
 static unsigned flags_of(const struct jail_plan *p)
 {
 	return (p->log_fd >= 0 ? PLAN_HAS_LOG : 0u) | (p->envp ? PLAN_HAS_ENV : 0u) |
-	       (p->cgroup ? PLAN_HAS_CGROUP : 0u) | (p->special_files ? PLAN_SPECIAL_FILES : 0u) |
+	       (p->special_files ? PLAN_SPECIAL_FILES : 0u) |
 	       (p->notify_paths ? PLAN_NOTIFY_PATHS : 0u) |
 	       (p->notify_full ? PLAN_NOTIFY_FULL : 0u);
 }
@@ -66,13 +65,10 @@ int plan_put(const struct jail_plan *p, struct worker_msg *msg, struct err *err)
 	msg->code = 0;
 	wr_u8(&w, (uint8_t)p->profile);
 	wr_u8(&w, (uint8_t)flags_of(p));
-	wr_u64(&w, p->memory_max);
 	put_string(&w, p->program);
 	put_list(&w, p->argv);
 	if (p->envp)
 		put_list(&w, p->envp);
-	if (p->cgroup)
-		put_string(&w, p->cgroup);
 	wr_u16(&w, (uint16_t)p->n_mounts);
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		put_string(&w, p->mounts[i].from);
@@ -147,7 +143,6 @@ int plan_get(struct worker_msg *msg, struct plan_box *box)
 	*p = (struct jail_plan){.log_fd = -1};
 	rd.bad = rd.bad || profile >= JAIL_N_PROFILES || (flags & ~(unsigned)PLAN_ALL);
 	p->profile = rd.bad ? JAIL_EDGE : (enum jail_profile)profile;
-	p->memory_max = rd_u64(&rd);
 	p->program = get_string(&rd);
 	get_list(&rd, box->argv);
 	p->argv = box->argv;
@@ -155,8 +150,6 @@ int plan_get(struct worker_msg *msg, struct plan_box *box)
 		get_list(&rd, box->envp);
 		p->envp = box->envp;
 	}
-	if (flags & PLAN_HAS_CGROUP)
-		p->cgroup = get_string(&rd);
 	p->special_files = flags & PLAN_SPECIAL_FILES;
 	p->notify_paths = flags & PLAN_NOTIFY_PATHS;
 	p->notify_full = flags & PLAN_NOTIFY_FULL;

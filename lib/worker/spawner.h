@@ -8,6 +8,8 @@
  *          what the fork remembers from before.
  *          It dies with the broker (parent-death signal, or the end of the socket), and its jailed
  *          children die with it.
+ *          It has no_new_privs and a list of refused system calls (jail_broker_spawner), as has
+ *          everything that it starts.
  * Trust    The broker may have been taken over: packets are bounded and strictly decoded, and a bad one
  *          ends the spawner. It reads nothing else.
  * Owns     The table of its children. It reaps them, when it is asked to.

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
+#include "lib/jail/broker.h"
 #include "worker_internal.h"
 
 /* The spawner of this process. */
@@ -59,7 +60,8 @@ static void become_spawner(const struct spawner_rules *rules, int sock, pid_t br
 	static const int kept_out[] = {SIGTERM, SIGINT, SIGHUP};
 	sigset_t set;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != broker || keep_only(sock) < 0)
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != broker || keep_only(sock) < 0 ||
+		jail_broker_spawner(NULL) < 0)
 		_exit(1);
 	/* The broker decides what they mean; the end of its socket ends this process. */
 	(void)sigemptyset(&set);

@@ -14,11 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "spawner.h"
 #include "worker_internal.h"
@@ -29,7 +32,7 @@
 static char dir[] = "/tmp/sbx-worker-XXXXXX";
 static char place[64], outside[64], lnk[64];
 
-enum { COUNT_FDS = WORKER_OWN, WHO_AM_I };
+enum { COUNT_FDS = WORKER_OWN, WHO_AM_I, TRY_REFUSED };
 
 static int count_fds(void)
 {
@@ -43,12 +46,29 @@ static int count_fds(void)
 	return n;
 }
 
+/* How many of the calls, and no_new_privs, are not as they should be. */
+static int try_refused(void)
+{
+	static const long calls[] = {SYS_ptrace, SYS_process_vm_writev, SYS_pidfd_getfd, SYS_setns,
+		SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup, SYS_keyctl,
+		SYS_add_key, SYS_init_module, SYS_kexec_load, SYS_reboot, SYS_clock_settime};
+	int wrong = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : 1;
+
+	/* Arguments that the kernel itself refuses with something else, so that nothing is done. */
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+		if (syscall(calls[i], -1L, -1L, -1L, -1L, -1L, -1L) != -1 || errno != EPERM)
+			wrong++;
+	return wrong;
+}
+
 static int own(void *ctx, struct worker_msg *q, struct worker_msg *a, struct err *err)
 {
 	if (q->kind == COUNT_FDS)
 		return count_fds();
 	if (q->kind == WHO_AM_I)
 		return (int)getpid();
+	if (q->kind == TRY_REFUSED)
+		return try_refused();
 	return -EBADMSG;
 }
 
@@ -405,8 +425,6 @@ static void a_plan_is_whole_or_refused(void **state)
 		.fds = fds,
 		.n_fds = 2,
 		.log_fd = 7,
-		.cgroup = "/sys/fs/cgroup/x",
-		.memory_max = 1 << 30,
 		.notify_full = true};
 	size_t n;
 
@@ -422,8 +440,6 @@ static void a_plan_is_whole_or_refused(void **state)
 	assert_int_equal(box.plan.fds[1].from, 6);
 	assert_int_equal(box.plan.fds[1].to, 4);
 	assert_int_equal(box.plan.log_fd, 7);
-	assert_string_equal(box.plan.cgroup, "/sys/fs/cgroup/x");
-	assert_int_equal(box.plan.memory_max, 1 << 30);
 	assert_true(box.plan.notify_full && !box.plan.notify_paths && !box.plan.special_files);
 	n = m.n;
 	for (m.n = 0; m.n < n; m.n++)
@@ -445,6 +461,29 @@ static void without_a_spawner_it_is_done_directly(void **state)
 	worker_end(&c);
 }
 
+static int filters_of(pid_t pid)
+{
+	AUTO_FREE char *path = xasprintf("/proc/%d/status", (int)pid), *text = NULL;
+	const char *at;
+	size_t n;
+
+	assert_int_equal(file_load(path, 8192, &text, &n, NULL), 0);
+	at = strstr(text, "Seccomp_filters:");
+	return at ? atoi(at + 16) : -1;
+}
+
+static void the_spawner_is_refused_what_it_does_not_need(void **state)
+{
+	struct jail_child c;
+
+	assert_int_equal(ask(TRY_REFUSED), 0);
+	c = start("exec sleep 20");
+	/* what it starts has that list and its own */
+	assert_int_equal(filters_of(ask(WHO_AM_I)), 1);
+	assert_int_equal(filters_of(c.pid), 2);
+	worker_end(&c);
+}
+
 int main(void)
 {
 #define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -459,6 +498,7 @@ int main(void)
 		WITH(no_descriptor_is_left_open),
 		WITH(signals_to_the_group_leave_the_spawner),
 		WITH(the_spawners_end_ends_its_children),
+		WITH(the_spawner_is_refused_what_it_does_not_need),
 		cmocka_unit_test(the_brokers_end_ends_all),
 		cmocka_unit_test(bad_packets_end_the_spawner),
 		cmocka_unit_test(a_plan_is_whole_or_refused),
