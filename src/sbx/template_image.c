@@ -55,7 +55,9 @@ static int run_helper(const char *base, const char *ref, bool plain, bool login,
 	return 0;
 }
 
-static int publish(const char *name, const char *out, const json_t *more, struct problem *p)
+/* Kernel, modules and Docker's disk are the base's: who wrote that has a part in this one. */
+static int publish(const char *name, const char *out, const struct template *base,
+	const json_t *more, struct problem *p)
 {
 	AUTO_FREE char *facts_path = xasprintf("%s/facts.json", out);
 	AUTO_JSON json_t *facts = json_load_file(facts_path, JSON_REJECT_DUPLICATES, NULL);
@@ -69,6 +71,8 @@ static int publish(const char *name, const char *out, const json_t *more, struct
 		(void)json_object_del(facts, "image");
 		(void)json_object_update(facts, (json_t *)more);
 	}
+	if (json_is_true(json_object_get(base->manifest, "loaded")))
+		(void)json_object_set_new(facts, "loaded", json_true());
 	r = template_draft_begin(&draft, &p->err);
 	for (size_t i = 0; i < ARRAY_LEN(parts) && r == 0; i++) {
 		AUTO_FREE char *path = xasprintf("%s/%s", out, parts[i]);
@@ -108,7 +112,7 @@ int template_image_build(const char *name, const char *ref, bool plain, bool log
 	if (r < 0)
 		return r;
 	say_facts(out);
-	r = publish(name, out, more, p);
+	r = publish(name, out, &base, more, p);
 	(void)!template_remove_dir(out);
 	return r;
 }

@@ -243,6 +243,24 @@ def test_a_loaded_file_with_an_existing_name_asks_with_both_ids(base, stranger):
     assert listing(base)["debian"]["id"] == new
 
 
+def test_an_image_on_a_loaded_base_is_marked_as_loaded(base, stranger):
+    """Kernel, modules and Docker's disk of such a template are the stranger's."""
+    helper = base.libexec / "template-oci"
+    helper.write_text("""#!/bin/sh
+while [ "$1" != --out ]; do shift; done
+mkdir "$2" && cd "$2" || exit 1
+for f in root.img docker.img vmlinuz modules.cpio; do head -c 8192 /dev/urandom > $f; done
+echo '{"kind": "oci", "image": "x", "digest": "sha256:00", "docker": true, "sudo": "own"}' > facts.json
+""")
+    helper.chmod(0o755)
+    base.sbx("template", "build", "--image", "oci:x", "before", check=0)
+    assert "loaded" not in listing(base)["before"]
+    base.sbx("template", "load", stranger("x"), "debian", check=0)
+    base.sbx("template", "build", "--image", "oci:x", "after", check=0)
+    assert listing(base)["after"]["loaded"] is True and listing(base)["after"]["kind"] == "oci"
+    assert "template 'after' was loaded from a file" in base.sbx("create", "shell", "--name", "second", "--template", "after", check=0).stderr
+
+
 def test_the_name_that_was_given_is_shown(base, stranger):
     base.sbx("template", "load", stranger("imp"), check=0)
     said = base.sbx("template", "load", stranger("second"), check=0).stdout
