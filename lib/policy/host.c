@@ -38,8 +38,9 @@ static int copy_name(struct slice s, struct host *ret, struct err *err)
 		if (c >= 'A' && c <= 'Z')
 			c = (uint8_t)(c - 'A' + 'a');
 		if (c != '.' && c != '-' && c != '_' && !is_digit(c) && !(c >= 'a' && c <= 'z'))
-			return err_set(
-				err, -EINVAL, "the host holds byte 0x%02x at place %zu", c, i + 1);
+			return err_set(err, -EINVAL,
+				"a host name cannot contain the character 0x%02x (character %zu)",
+				c, i + 1);
 		ret->name[i] = (char)c;
 		if (c != '.') {
 			label++;

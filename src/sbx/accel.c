@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "lib/base/fd.h"
 #include "lib/settings/settings.h"
@@ -19,13 +20,24 @@ static int try_kvm(void)
 	return fd >= 0 ? 0 : -errno;
 }
 
+const char *accel_open_command(void)
+{
+	struct stat st;
+
+	/* Being in its group helps only where that is kvm and may open it. */
+	if (stat("/dev/kvm", &st) == 0 && ((st.st_mode & 0060) != 0060 || st.st_gid == 0))
+		return "sudo chgrp kvm /dev/kvm && sudo chmod 660 /dev/kvm && "
+		       "sudo usermod -aG kvm $USER && newgrp kvm";
+	return "sudo usermod -aG kvm $USER && newgrp kvm";
+}
+
 /* There, but not for this user: one command away from being right, so emulation is not offered. */
 static int say_not_yours(struct problem *p)
 {
-	(void)err_set(&p->err, -EACCES, "/dev/kvm is there, but you may not open it");
-	return problem_hint(p, -EACCES,
-		"sudo usermod -aG kvm $USER, then log in again; or, slow and no isolation "
-		"boundary: " ACCEPT_HINT);
+	(void)err_set(&p->err, -EACCES,
+		"/dev/kvm exists, but you are not allowed to open it. Software "
+		"emulation (" ACCEPT_HINT ") is slow and not an isolation boundary");
+	return problem_hint(p, -EACCES, "%s", accel_open_command());
 }
 
 static bool ask(int why)
@@ -59,9 +71,8 @@ int accel_require(json_t *body, struct problem *p)
 		return r;
 	}
 	(void)err_set(&p->err, -ENOTSUP,
-		"this machine has no KVM (/dev/kvm: %s), which is the wall around a sandbox",
+		"this machine has no KVM (/dev/kvm: %s), which is the wall around a sandbox. "
+		"Software emulation (tcg) is slow and not an isolation boundary",
 		strerror(-why));
-	return problem_hint(p, -ENOTSUP,
-		ACCEPT_HINT " (or --accel tcg once): software emulation, slow and no isolation "
-			    "boundary");
+	return problem_hint(p, -ENOTSUP, ACCEPT_HINT);
 }

@@ -15,3 +15,5 @@
 /* Looks at "accel" of the body of a create: auto and kvm need /dev/kvm. Without it asks on a terminal, and
  * sets "accel" to tcg when the answer is yes; else fails with the reason and what to type. */
 int accel_require(json_t *body, struct problem *p) MUST_CHECK;
+/* What opens /dev/kvm to this user, by its mode and group. */
+const char *accel_open_command(void);

@@ -154,11 +154,10 @@ static void hint_refused(const struct build *b, struct problem *p)
 	struct err ignored = {0};
 	AUTO_FREE char *target = npmrc_target(&b->npm, &ignored);
 
-	(void)problem_hint(p, 0,
-		"sbx policy log %s shows what it was refused; a registry at a private address "
-		"needs "
-		"sbx settings set network.connect-to %s=ADDRESS:PORT",
-		b->name, target ? target : "HOST:PORT");
+	ui_note("A registry at a private address needs: sbx settings set network.connect-to "
+		"%s=ADDRESS:PORT",
+		target ? target : "HOST:PORT");
+	(void)problem_hint(p, 0, "sbx policy log %s", b->name);
 }
 
 static int run_script(struct build *b, const char *const *args, char **ret, struct problem *p)

@@ -217,6 +217,6 @@ bool agent_need_services(const struct agent *a)
 			return true;
 	ui_note("There is no credential for %s yet. It can be set now or later, or log in inside:",
 		a->title);
-	ui_hint("sbx secret set %s, or sbx secret import", a->service.v[0].a);
+	ui_hint("sbx secret set %s", a->service.v[0].a);
 	return false;
 }

@@ -195,7 +195,7 @@ static int say_lost(int r, unsigned timeout_ms, struct problem *p)
 			&p->err, r, "sbxd did not answer within %u seconds", timeout_ms / 1000);
 	else
 		(void)err_errno(&p->err, r, "talking to sbxd");
-	return problem_hint(p, r, "sbx diagnose, or: sbx daemon stop && sbx daemon start");
+	return problem_hint(p, r, "sbx diagnose");
 }
 
 /* The first byte takes the descriptor along; the socket is new and takes it at once. */

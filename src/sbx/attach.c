@@ -164,10 +164,10 @@ static void say_left(const struct attach *a)
 static int check(const struct attach *a, struct problem *p)
 {
 	if (a->tty && a->in && !isatty(STDIN_FILENO)) {
-		(void)err_set(&p->err, -ENOTTY, "%s needs a terminal, and stdin is none",
+		(void)err_set(&p->err, -ENOTTY, "%s needs a terminal, and stdin is not a terminal",
 			a->session ? "a session" : "-t with -i");
-		return problem_hint(
-			p, -ENOTTY, a->session ? "sbx exec %s COMMAND" : "leave out -t", a->ref);
+		return problem_hint(p, -ENOTTY,
+			a->session ? "sbx exec %s true" : "sbx exec -i %s true", a->ref);
 	}
 	if (a->session && !exec_session_is_valid(a->session)) {
 		(void)err_set(&p->err, -EINVAL,

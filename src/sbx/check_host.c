@@ -19,6 +19,8 @@
 #include "lib/base/fd.h"
 #include "lib/jail/broker.h"
 #include "lib/jail/cgroup.h"
+#include "lib/settings/settings.h"
+#include "accel.h"
 #include "api.h"
 
 #define KVM_GET_API_VERSION_IOCTL 0xae00u
@@ -81,6 +83,14 @@ static void check_mmdebstrap(struct check *c)
 		c->status = CHECK_WARN; /* only for building templates */
 }
 
+static bool emulation_is_chosen(void)
+{
+	AUTO_SETTINGS struct settings set = {0};
+
+	return settings_load(&set, NULL) == 0 &&
+	       strcmp(settings_get(&set, SETTINGS_VM_ACCEL), "tcg") == 0;
+}
+
 static void check_kvm(struct check *c)
 {
 	AUTO_CLOSE int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
@@ -91,8 +101,10 @@ static void check_kvm(struct check *c)
 		return;
 	}
 	if (fd < 0 && r == EACCES) {
-		check_set(c, CHECK_FAIL, "/dev/kvm is there, but not for you");
-		check_hint(c, "sudo usermod -aG kvm $USER, then log in again");
+		/* Who has chosen emulation knows. */
+		check_set(c, emulation_is_chosen() ? CHECK_WARN : CHECK_FAIL,
+			"/dev/kvm exists, but you are not allowed to open it");
+		check_hint(c, "%s", accel_open_command());
 		return;
 	}
 	check_set(c, CHECK_WARN, "no KVM on this machine: %s",

@@ -46,7 +46,8 @@ static int look(const char *dir, const char *key, const char *home, const char *
 		printf("%d files, none changed since the sandbox was made\n", r);
 		return EXIT_OK;
 	}
-	ui_hint("if you changed them yourself: sbx audit home --accept %s", name);
+	ui_note("If you changed them yourself, accept the changes:");
+	ui_hint("sbx audit home --accept %s", name);
 	return EXIT_FAILED;
 }
 

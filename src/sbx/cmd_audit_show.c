@@ -30,7 +30,7 @@ int audit_cmd_limit(const struct opts *o, size_t standard, size_t *ret, struct e
 
 	if (text && str_to_u64(text, 0, MAX_LIMIT, &v) < 0)
 		return err_set(
-			err, -EINVAL, "'%s' is no number of lines (0 to %d)", text, MAX_LIMIT);
+			err, -EINVAL, "invalid --limit '%s': expected 0 to %d", text, MAX_LIMIT);
 	*ret = (size_t)v;
 	return 0;
 }

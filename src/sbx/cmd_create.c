@@ -25,9 +25,11 @@ static int run(struct opts *o)
 		AUTO_FREE char *names = agent_need_names();
 		const char *near = agent_need_nearest(agent);
 
-		ui_error("there is no agent '%s'; there are %s", agent, names);
-		ui_hint("sbx create %s%s%s", near ? near : "shell", near ? "" : " ",
-			near ? "" : agent);
+		ui_error("unknown agent '%s': available agents are %s", agent, names);
+		if (near)
+			ui_hint("sbx create %s", near);
+		else
+			ui_hint("sbx agent ls");
 		return EXIT_USAGE;
 	}
 	if (create_only_lists(o, agent, &r))

@@ -32,13 +32,16 @@ static char *remedy(const json_t *answer, const char *target)
 	if (strcmp(why, "no-policy") == 0)
 		return xstrdup("sbx policy set-default balanced");
 	if (strcmp(why, "fault") == 0)
-		return xstrdup("sbx policy import FILE, or sbx policy reset");
+		return xstrdup("sbx policy reset");
 	if (strcmp(why, "rule") == 0 && strcmp(api_str(rule, "origin"), "preset:deny-all") == 0)
 		return xasprintf(
 			"sbx policy set-default deny-all && sbx policy allow network %s%s%s",
 			target, sandbox[0] ? " --sandbox " : "", sandbox);
 	if (strcmp(why, "rule") == 0)
 		return xasprintf("sbx policy rm network --id %s", api_str(rule, "id"));
+	/* The keys of a cloud account: whoever wants that knows the command. */
+	if (strstr(api_str(answer, "explanation"), "cloud metadata"))
+		return xstrdup("sbx help policy allow");
 	return xasprintf("sbx policy allow network %s%s%s", target, sandbox[0] ? " --sandbox " : "",
 		sandbox);
 }
@@ -108,7 +111,7 @@ int policy_check_run(struct opts *o)
 	int r;
 
 	if (strcmp(o->args.v[0], "network") != 0 || o->args.n < 2) {
-		ui_error("sbx policy check: it is used like this: sbx policy check network TARGET");
+		ui_error("usage: sbx policy check network TARGET");
 		ui_hint("sbx policy check network %s",
 			strcmp(o->args.v[0], "network") != 0 ? o->args.v[0] : "example.com");
 		return EXIT_USAGE;

@@ -24,6 +24,8 @@ const struct opt_def policy_rm_opts[] = {
 	{0},
 };
 
+#define ID_LEN 12 /* of a rule */
+
 /* The first argument says which kind of rule is meant; there is one. */
 static int check_kind(const struct opts *o, const char *verb, struct problem *p)
 {
@@ -32,8 +34,16 @@ static int check_kind(const struct opts *o, const char *verb, struct problem *p)
 
 	if (strcmp(word, "network") == 0)
 		return 0;
-	(void)err_set(&p->err, -EINVAL, "'%s' is no kind of rule; %s", word,
-		near ? "is network meant?" : "network is");
+	if (near)
+		(void)err_set(
+			&p->err, -EINVAL, "unknown kind of rule '%s', is network meant?", word);
+	else
+		(void)err_set(&p->err, -EINVAL, "missing 'network' before '%s'", word);
+	if (strcmp(verb, "rm") == 0 && strlen(word) == ID_LEN &&
+		strspn(word, "0123456789abcdef") == ID_LEN) {
+		(void)problem_hint(p, -EINVAL, "sbx policy rm network --id %s", word);
+		return problem_usage(p, -EINVAL, "policy");
+	}
 	if (near || policy_check_resources(word, &(struct problem){0}) == 0) {
 		const char *host = !near ? word : o->args.n > 1 ? o->args.v[1] : "";
 		AUTO_FREE char *quoted = host[0] ? policy_shell_word(host) : xstrdup("");
@@ -72,7 +82,8 @@ static int read_wish(const struct opts *o, struct policy_wish *w, struct problem
 	}
 	if (span && (str_to_seconds(span, &seconds) < 0 || seconds == 0 ||
 			    seconds > UINT64_C(3153600000))) {
-		(void)err_set(&p->err, -EINVAL, "'%s' is no time; 90s, 30m, 8h and 7d are", span);
+		(void)err_set(&p->err, -EINVAL,
+			"invalid duration '%s': use a form such as 90s, 30m, 8h or 7d", span);
 		return problem_usage(p, -EINVAL, "policy");
 	}
 	r = policy_check_resources(w->resources, p);

@@ -64,7 +64,10 @@ static bool is_wanted(size_t n, const char *first, bool force)
 		return true;
 	if (!ui_can_ask()) {
 		ui_error("removing a sandbox deletes its disk, and there is no terminal to ask on");
-		ui_hint("sbx rm --force %s", n == 1 ? first : "...");
+		if (n == 1)
+			ui_hint("sbx rm --force %s", first);
+		else
+			ui_hint("sbx ls");
 		return false;
 	}
 	if (n == 1)
@@ -128,7 +131,7 @@ static int run(struct opts *o)
 	int missing, status = EXIT_FAILED;
 
 	if (opts_has(o, "all") != (o->args.n == 0)) {
-		ui_error("sbx rm: name the sandboxes to remove, or say --all");
+		ui_error("sbx rm: name the sandboxes to remove, or use --all");
 		ui_hint("sbx ls");
 		return EXIT_USAGE;
 	}

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent_need.h"
@@ -46,6 +47,13 @@ static int look_up(const char *name, json_t **ret, struct problem *p)
 	return r;
 }
 
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int fail_unknown(const char *word, struct problem *p)
 {
 	const char *near = agent_need_nearest(word);
@@ -54,7 +62,7 @@ static int fail_unknown(const char *word, struct problem *p)
 	if (near)
 		return problem_hint(p, -ENOENT, "sbx run %s", near);
 	return problem_hint(
-		p, -ENOENT, "sbx agent ls, sbx ls, or for a folder: sbx run shell ./%s", word);
+		p, -ENOENT, is_folder(word) ? "sbx run shell ./%s" : "sbx agent ls", word);
 }
 
 /* [AGENT] [PATH...], or the name of a sandbox that is there. */
@@ -87,9 +95,10 @@ static int check_agent(const struct plan *plan, struct problem *p)
 
 	if (!plan->agent || strcmp(plan->agent, has) == 0)
 		return 0;
-	(void)err_set(&p->err, -EEXIST, "the sandbox '%s' is there, and runs %s, not %s",
+	(void)err_set(&p->err, -EEXIST,
+		"the sandbox '%s' exists and runs %s, not %s; choose another --name for a new one",
 		plan->name, has, plan->agent);
-	return problem_hint(p, -EEXIST, "sbx run --name %s, or another --name", plan->name);
+	return problem_hint(p, -EEXIST, "sbx run --name %s", plan->name);
 }
 
 static void warn_about_policy(void)
@@ -178,7 +187,7 @@ static int run_session(
 	if (!agent) {
 		ui_error("'%s' runs the agent '%s', of which nothing is known here", plan->name,
 			name);
-		ui_hint("sbx exec -it %s bash, or sbx agent ls", plan->name);
+		ui_hint("sbx exec -it %s bash", plan->name);
 		return EXIT_OURS;
 	}
 	build_argv(o, agent, &argv);
@@ -275,8 +284,8 @@ static int run(struct opts *o)
 		return start_detached(o, &plan) == EXIT_OK ? EXIT_OK : EXIT_OURS;
 	status = run_session(o, &plan, &env, &left);
 	if (left && opts_has(o, "rm")) {
-		ui_note("'%s' is kept running and was not removed", plan.name);
-		ui_hint("sbx rm %s, when it is done", plan.name);
+		ui_note("'%s' keeps running and was not removed. To remove it:", plan.name);
+		ui_hint("sbx rm %s", plan.name);
 		return status;
 	}
 	if (opts_has(o, "rm") && remove_after(plan.name) != EXIT_OK && status == EXIT_OK)
@@ -305,7 +314,7 @@ const struct verb verb_run = {
 		"not allow are allowed for this sandbox only when you say yes. --import-config "
 		"copies\n"
 		"your own settings of the agent, never credentials, and shows each file.\n\n"
-		"What stands behind -- goes to the agent: options are added to its own (-- "
+		"Arguments after -- are passed to the agent: options are added to its own (-- "
 		"--continue),\n"
 		"other words take their place (-- mcp list); for shell they are a command (-- make "
 		"test).\n"

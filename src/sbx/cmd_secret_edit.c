@@ -41,7 +41,7 @@ static int not_there(const json_t *answer, const char *name, const char *sandbox
 	near = opt_nearest(name, words);
 	if (near)
 		return problem_hint(p, -ENOENT, "sbx secret rm %s", near);
-	return problem_hint(p, -ENOENT, "sbx secret ls shows the ones there are");
+	return problem_hint(p, -ENOENT, "sbx secret ls");
 }
 
 /* What goes with a name: what was set, and the tokens of a login. */

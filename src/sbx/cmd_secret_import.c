@@ -212,7 +212,7 @@ static int finish(const struct opts *o, const struct plan *plan, const char *san
 	if (plan->n == 0) {
 		ui_note("None of the variables of %s is set here.",
 			o->args.n ? "these services" : "the services");
-		ui_hint("sbx secret services shows them");
+		ui_hint("sbx secret services");
 		return EXIT_OK;
 	}
 	show(plan);

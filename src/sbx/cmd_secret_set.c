@@ -41,8 +41,7 @@ static int refuse_value(const char *given, const char *verb, struct problem *p)
 		return 0;
 	(void)err_set(&p->err, -EINVAL,
 		"a value on the command line can be read by every program of yours; it was not "
-		"used");
-	(void)problem_hint(p, -EINVAL, "sbx %s ... and type it at the prompt, or: < FILE", verb);
+		"used. Type it at the prompt, or redirect stdin from a file");
 	return problem_usage(p, -EINVAL, verb);
 }
 

@@ -86,7 +86,7 @@ static void print_table(const json_t *list)
 
 	if (json_array_size(list) == 0) {
 		ui_note("No credentials found");
-		ui_hint("sbx secret set SERVICE, or sbx secret import");
+		ui_hint("sbx secret services");
 		return;
 	}
 	table_init(&t, ARRAY_LEN(heading), heading);

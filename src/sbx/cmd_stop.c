@@ -76,8 +76,8 @@ static int run(struct opts *o)
 		return EXIT_USAGE;
 	}
 	if (text && str_to_u64(text, 0, MAX_TIMEOUT_S, &seconds) < 0) {
-		ui_error(
-			"sbx stop: '%s' is no number of seconds from 0 to %d", text, MAX_TIMEOUT_S);
+		ui_error("sbx stop: invalid --timeout '%s': expected 0 to %d seconds", text,
+			MAX_TIMEOUT_S);
 		return EXIT_USAGE;
 	}
 	if (text && suspend) {

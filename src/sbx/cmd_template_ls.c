@@ -248,7 +248,7 @@ int template_rm_run(struct opts *o)
 		if (r < 0)
 			status = ui_problem(&p, r);
 		else
-			printf("%s Removed template %s. Sandboxes that stand on it go on.\n",
+			printf("%s Removed template %s. Sandboxes that use it keep it.\n",
 				ui_tick(), o->args.v[i]);
 	}
 	return status;

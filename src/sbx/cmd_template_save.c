@@ -13,6 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "out_place.h"
+#include "sandbox.h"
 #include "template.h"
 #include "template_source.h"
 #include "template_verbs.h"
@@ -72,6 +73,17 @@ static int output(const struct template *t, const char *path, struct problem *p)
 	return 0;
 }
 
+/* A sandbox needs a name for its template. */
+static int hint_missing(const char *name, const char *path, struct problem *p)
+{
+	AUTO_JSON json_t *s = NULL;
+	struct problem ignored = {0};
+
+	if (sandbox_get(name, &s, &ignored) < 0)
+		return problem_hint(p, -ENOENT, "sbx template ls");
+	return problem_hint(p, -ENOENT, "sbx template save %s %s-template -o %s", name, name, path);
+}
+
 static int export_named(const char *name, const char *path, struct problem *p)
 {
 	AUTO_TEMPLATE struct template t = {0};
@@ -85,10 +97,7 @@ static int export_named(const char *name, const char *path, struct problem *p)
 	r = template_open_shown(name, template_show, NULL, &t, &p->err);
 	ui_progress_end();
 	if (r == -ENOENT)
-		return problem_hint(p, r,
-			"sbx template ls, or for a sandbox: sbx template save %s "
-			"NAME -o %s",
-			name, path);
+		return hint_missing(name, path, p);
 	return r < 0 ? r : output(&t, path, p);
 }
 

@@ -50,9 +50,11 @@ static int read_class(
 	n_memory = settings_get_u64(set, SETTINGS_VM_MEMORY);
 	n_disk = settings_get_u64(set, SETTINGS_VM_DISK);
 	if (cpus && str_to_u64(cpus, 1, SPEC_MAX_CPUS, &n_cpus) < 0)
-		return err_set(err, -EINVAL, "'%s' is no number of CPUs; 2 is", cpus);
+		return err_set(
+			err, -EINVAL, "invalid --cpus '%s': expected a number such as 2", cpus);
 	if (memory && str_to_size(memory, &n_memory) < 0)
-		return err_set(err, -EINVAL, "'%s' is no size of memory; 2g or 512m are", memory);
+		return err_set(err, -EINVAL,
+			"invalid --memory '%s': expected a size such as 512m or 2g", memory);
 	if (disk && (str_to_size(disk, &n_disk) < 0 || n_disk < SPEC_MIN_DISK ||
 			    n_disk > SPEC_MAX_DISK))
 		return err_set(err, -EINVAL,

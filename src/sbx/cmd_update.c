@@ -24,26 +24,29 @@ static int build_body(const struct opts *o, json_t *body, struct err *err)
 	uint64_t v;
 
 	if (cpus && str_to_u64(cpus, 1, SPEC_MAX_CPUS, &v) < 0)
-		return err_set(err, -EINVAL, "'%s' is no number of CPUs from 1 to %d", cpus,
-			SPEC_MAX_CPUS);
+		return err_set(
+			err, -EINVAL, "invalid --cpus '%s': expected 1 to %d", cpus, SPEC_MAX_CPUS);
 	if (cpus)
 		(void)json_object_set_new(body, "cpus", json_integer((json_int_t)v));
 	if (memory && str_to_size(memory, &v) < 0)
-		return err_set(err, -EINVAL, "'%s' is no size of memory; 2g or 512m are", memory);
+		return err_set(err, -EINVAL,
+			"invalid --memory '%s': expected a size such as 512m or 2g", memory);
 	if (memory)
 		(void)json_object_set_new(body, "memory", json_integer((json_int_t)v));
 	if (accel && spec_accel_parse(accel, &kind) < 0)
-		return err_set(err, -EINVAL, "'%s' is none of auto, kvm and tcg", accel);
+		return err_set(
+			err, -EINVAL, "invalid --accel '%s': expected auto, kvm or tcg", accel);
 	if (accel)
 		(void)json_object_set_new(body, "accel", json_string(accel));
 	if (idle && strcmp(idle, "0") != 0 && (str_to_seconds(idle, &v) < 0 || v > SPEC_MAX_IDLE))
-		return err_set(err, -EINVAL, "'%s' is no duration; 90s, 30m or 2h are", idle);
+		return err_set(err, -EINVAL,
+			"invalid duration '%s': use a form such as 90s, 30m or 2h", idle);
 	if (idle)
 		(void)json_object_set_new(body, "idle_timeout",
 			json_integer(strcmp(idle, "0") != 0 ? (json_int_t)v : 0));
 	if (json_object_size(body) == 0)
 		return err_set(err, -EINVAL,
-			"nothing to change; say --cpus, --memory, --accel or --idle-timeout");
+			"nothing to change: use --cpus, --memory, --accel or --idle-timeout");
 	return 0;
 }
 

@@ -43,13 +43,14 @@ static int set_numbers(const struct opts *o, json_t *body, struct err *err)
 	uint64_t v;
 
 	if (cpus && str_to_u64(cpus, 1, SPEC_MAX_CPUS, &v) < 0)
-		return err_set(err, -EINVAL, "'%s' is no number of CPUs from 1 to %d", cpus,
-			SPEC_MAX_CPUS);
+		return err_set(
+			err, -EINVAL, "invalid --cpus '%s': expected 1 to %d", cpus, SPEC_MAX_CPUS);
 	if (cpus)
 		(void)json_object_set_new(body, "cpus", json_integer((json_int_t)v));
 	if (memory && (str_to_size(memory, &v) < 0 || v < SPEC_MIN_MEMORY || v > SPEC_MAX_MEMORY))
 		return err_set(err, -EINVAL,
-			"'%s' is no size of memory from 256m on; 2g or 512m are", memory);
+			"invalid --memory '%s': expected at least 256m, such as 512m or 2g",
+			memory);
 	if (memory)
 		(void)json_object_set_new(body, "memory", json_integer((json_int_t)v));
 	return 0;
@@ -89,7 +90,8 @@ static int set_idle(const struct opts *o, json_t *body, struct err *err)
 	if (!text)
 		v = settings_get_u64(&settings, SETTINGS_VM_IDLE_TIMEOUT);
 	else if (strcmp(text, "0") != 0 && (str_to_seconds(text, &v) < 0 || v > SPEC_MAX_IDLE))
-		return err_set(err, -EINVAL, "'%s' is no duration; 90s, 30m or 2h are", text);
+		return err_set(err, -EINVAL,
+			"invalid duration '%s': use a form such as 90s, 30m or 2h", text);
 	if (v)
 		(void)json_object_set_new(body, "idle_timeout", json_integer((json_int_t)v));
 	return 0;
@@ -586,7 +588,7 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 	git_identity_get(&git);
 	r = api_call("POST", "/v1/sandboxes", c->body, API_TIMEOUT_MS, &s, p);
 	if (r == -EEXIST && !p->hint[0])
-		(void)problem_hint(p, r, "sbx run --name %s, or choose another --name", c->name);
+		(void)problem_hint(p, r, "sbx run --name %s", c->name);
 	if (r < 0)
 		return r;
 	overlap_warn(s);

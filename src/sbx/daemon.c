@@ -131,7 +131,7 @@ static int say_no_start(const char *program, const char *log, int status, struct
 		(void)err_set(&p->err, -ETIMEDOUT,
 			"sbxd was started but did not listen within %d seconds",
 			DAEMON_START_MS / 1000);
-	return problem_hint(p, -EIO, "read %s, or: sbx diagnose", log);
+	return problem_hint(p, -EIO, "cat %s", log);
 }
 
 static int start_and_connect(const char *socket_path, struct problem *p)

@@ -114,8 +114,8 @@ static void print_overview(void)
 	printf("\noptions before the command:\n"
 	       "  -D, --debug  say what is being done\n"
 	       "  -h, --help   this text\n\n"
-	       "sbx help COMMAND says more. To begin, in the folder of a project: sbx run shell,\n"
-	       "or an agent of sbx agent ls: sbx run claude\n");
+	       "sbx help COMMAND prints the help of a command. To begin, in the directory of a\n"
+	       "project: sbx run claude. sbx agent ls lists the agents.\n");
 }
 
 static int unknown(const char *what, const char *prefix, const char *const *words)
@@ -167,15 +167,15 @@ static int usage(const char *path, const char *text)
 	return EXIT_USAGE;
 }
 
-static int check_count(const struct verb *v, const struct opts *o, struct err *err)
+static int check_count(
+	const struct verb *v, const char *path, const struct opts *o, struct err *err)
 {
 	if (o->args.n < v->min)
-		return err_set(err, -EINVAL,
-			"something is missing; it is used like this: sbx ... %s", v->args);
+		return err_set(err, -EINVAL, "missing argument; usage: sbx %s %s", path, v->args);
 	if (o->args.n > v->max)
-		return err_set(err, -EINVAL, "'%s' is one too many", o->args.v[v->max]);
+		return err_set(err, -EINVAL, "unexpected argument '%s'", o->args.v[v->max]);
 	if (o->has_rest && !v->rest && o->rest.n > 0)
-		return err_set(err, -EINVAL, "nothing may come behind --");
+		return err_set(err, -EINVAL, "this command takes no arguments after --");
 	return 0;
 }
 
@@ -201,7 +201,7 @@ static int run_verb(const struct verb *v, const char *path, int argc, char **arg
 		return EXIT_OK;
 	}
 	if (opt_parse(v->opts, v->stop_after, argc, argv, &o, &err) < 0 ||
-		check_count(v, &o, &err) < 0)
+		check_count(v, path, &o, &err) < 0)
 		return usage(path, err.text);
 	return v->run(&o);
 }

@@ -97,7 +97,7 @@ void policy_say_not_taken(const json_t *answer)
 	{
 		ui_warning("the running sandbox '%s' has not taken this over: %s",
 			api_str(one, "sandbox"), api_str(one, "reason"));
-		ui_hint("sbx stop %s; it reads the policy when it starts", api_str(one, "sandbox"));
+		ui_hint("sbx restart %s", api_str(one, "sandbox"));
 	}
 }
 
@@ -153,7 +153,7 @@ const char *policy_ask_preset(void)
 {
 	char answer[32];
 
-	ui_note("Choose the network policy of your sandboxes, those to come included:");
+	ui_note("Choose the network policy of your sandboxes, also of new ones:");
 	ui_note("%s", "");
 	ui_note("  1. allow-all   every public host, on every port; private addresses stay closed");
 	ui_note("  2. balanced    what building software needs: forges, packages, "
@@ -182,8 +182,10 @@ int policy_require(struct problem *p)
 	if (policy_is_there())
 		return 0;
 	(void)err_set(&p->err, -ENOENT,
-		"there is no network policy yet, which says what sandboxes may reach");
-	(void)problem_hint(p, -ENOENT, "sbx policy set-default balanced (or allow-all, deny-all)");
+		"there is no network policy yet, which says what sandboxes may reach; the presets "
+		"are "
+		"balanced, deny-all and allow-all");
+	(void)problem_hint(p, -ENOENT, "sbx policy set-default balanced");
 	if (!ui_can_ask())
 		return -ENOENT;
 	preset = policy_ask_preset();

@@ -26,7 +26,7 @@ int policy_file_load(struct rules *ret, struct problem *p)
 		r = rules_decode(slice_of(text, n), path, ret, &p->err);
 	if (r < 0) {
 		(void)err_wrap(&p->err, r, "the policy cannot be read, so nothing is allowed");
-		return problem_hint(p, r, "sbx policy import FILE, or sbx policy reset");
+		return problem_hint(p, r, "sbx policy reset");
 	}
 	return 0;
 }

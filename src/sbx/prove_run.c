@@ -177,7 +177,7 @@ static int say_stopped(const char *name, const char *status, struct problem *p)
 {
 	(void)err_set(&p->err, -ENOTCONN, "%s is %s; probes are tried on a sandbox that runs", name,
 		status);
-	return problem_hint(p, -ENOTCONN, "sbx exec %s true, which starts it", name);
+	return problem_hint(p, -ENOTCONN, "sbx start %s", name);
 }
 
 /* The only one that runs, on the heap. */
@@ -207,8 +207,7 @@ static int choose(char **ret, struct problem *p)
 	if (n == 0) {
 		(void)err_set(
 			&p->err, -ENOENT, "no sandbox runs, so there is nothing to try probes on");
-		return problem_hint(
-			p, -ENOENT, "sbx run shell, in the folder of a project; or name a sandbox");
+		return problem_hint(p, -ENOENT, "sbx ls");
 	}
 	(void)err_set(&p->err, -EINVAL, "%zu sandboxes run: %.300s", n, names);
 	(void)problem_hint(p, -EINVAL, "sbx prove %s", *ret);

@@ -10,13 +10,24 @@
 #include "lib/base/paths.h"
 #include "quote.h"
 
+/* sbxd's hints end with the word SANDBOX where the command needs its name as it was typed. */
+static int name_in_hint(const char *ref, int r, struct problem *p)
+{
+	static const char word[] = " SANDBOX";
+	size_t n = strlen(p->hint), k = sizeof(word) - 1;
+
+	if (r < 0 && n > k && strcmp(p->hint + n - k, word) == 0)
+		(void)snprintf(p->hint + n - k + 1, sizeof(p->hint) - (n - k + 1), "%s", ref);
+	return r;
+}
+
 int sandbox_call(const char *method, const char *ref, const char *tail, json_t *body,
 	unsigned timeout_ms, json_t **ret, struct problem *p)
 {
 	AUTO_FREE char *quoted = api_quote(ref);
 	AUTO_FREE char *path = xasprintf("/v1/sandboxes/%s%s", quoted, tail);
 
-	return api_call(method, path, body, timeout_ms, ret, p);
+	return name_in_hint(ref, api_call(method, path, body, timeout_ms, ret, p), p);
 }
 
 int sandbox_get(const char *ref, json_t **ret, struct problem *p)

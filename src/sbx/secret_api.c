@@ -59,9 +59,7 @@ int secret_find_service(
 		near ? near : "", near ? " meant?" : "");
 	if (near)
 		return problem_hint(p, -ENOENT, "sbx secret set %s", near);
-	return problem_hint(p, -ENOENT,
-		"sbx secret services, or for a host of your own: sbx secret set-custom --host HOST "
-		"NAME");
+	return problem_hint(p, -ENOENT, "sbx secret services");
 }
 
 static bool is_of(const json_t *secret, const char *sandbox)
@@ -146,10 +144,11 @@ static int check_shape(const char *shape, const struct secret_value *v, struct p
 		return 0;
 	(void)err_set(&p->err, -EINVAL,
 		strcmp(shape, "id:secret") == 0
-			? "two parts are wanted, ID:SECRET (or ID:SECRET:SESSION)"
-			: "two parts are wanted, USER:PASSWORD");
-	return problem_hint(
-		p, -EINVAL, "put them together with a colon between; nothing was changed");
+			? "two parts are wanted, ID:SECRET (or ID:SECRET:SESSION), with a colon "
+			  "between; nothing was changed"
+			: "two parts are wanted, USER:PASSWORD, with a colon between; nothing was "
+			  "changed");
+	return problem_hint(p, -EINVAL, "sbx help secret set");
 }
 
 int secret_get_value(const char *name, const char *shape, struct secret_value *v, struct problem *p)

@@ -21,8 +21,9 @@ static int find_program(const char *name, char *buf, size_t size, struct problem
 		return err_set(&p->err, -EINVAL, "'%s' is no absolute path", name);
 	if (check_find_program(name, buf, size))
 		return 0;
-	(void)err_set(&p->err, -ENOENT, "there is no program '%s' here", name);
-	return problem_hint(p, -ENOENT, "install it, or say where it is with its whole path");
+	(void)err_set(&p->err, -ENOENT,
+		"program '%s' not found: install it, or give its absolute path", name);
+	return problem_hint(p, -ENOENT, "sbx help secret set");
 }
 
 /* docker:HELPER:SERVER */
@@ -99,7 +100,8 @@ static int take_refresh(const char *text, json_t *ref, const char *verb, struct 
 	if (strcmp(text, "on-demand") != 0 &&
 		(str_to_seconds(text, &seconds) < 0 || seconds == 0 || seconds > MAX_REFRESH_S)) {
 		(void)err_set(&p->err, -EINVAL,
-			"'%s' is no time to keep a value; 30m, 8h, 7d and on-demand are", text);
+			"invalid duration '%s': use a form such as 30m, 8h or 7d, or on-demand",
+			text);
 		return problem_usage(p, -EINVAL, verb);
 	}
 	(void)json_object_set_new(ref, "refresh_s", json_integer((json_int_t)seconds));

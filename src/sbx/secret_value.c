@@ -43,8 +43,10 @@ void secret_value_done(struct secret_value *v)
 
 static int too_long(struct problem *p)
 {
-	(void)err_set(&p->err, -E2BIG, "the value is longer than %d bytes", SECRET_MAX);
-	return problem_hint(p, -E2BIG, "a key or token is wanted, not a file");
+	(void)err_set(&p->err, -E2BIG,
+		"the value is longer than %d bytes: a key or token is wanted, not a file",
+		SECRET_MAX);
+	return problem_hint(p, -E2BIG, "sbx help secret set");
 }
 
 int secret_value_append(struct secret_value *v, const char *text, struct problem *p)
@@ -152,8 +154,7 @@ int secret_value_check(const struct secret_value *v, struct problem *p)
 {
 	if (v->n == 0) {
 		(void)err_set(&p->err, -EINVAL, "the value is empty; nothing was changed");
-		return problem_hint(
-			p, -EINVAL, "type it at the prompt, or: sbx secret set ... < FILE");
+		return problem_hint(p, -EINVAL, "sbx help secret set");
 	}
 	if (v->n > SECRET_MAX)
 		return too_long(p);
@@ -163,15 +164,17 @@ int secret_value_check(const struct secret_value *v, struct problem *p)
 		if (c >= ' ' && c != 0x7f)
 			continue;
 		(void)err_set(&p->err, -EINVAL,
-			"the value has %s in it, which no request can carry; nothing was changed",
+			"the value has %s in it, which no request can carry; nothing was changed. "
+			"Give the key or token "
+			"alone, on one line",
 			c == '\n' || c == '\r' ? "a line break" : "a control character");
-		return problem_hint(p, -EINVAL, "give the key or token alone, on one line");
+		return problem_hint(p, -EINVAL, "sbx help secret set");
 	}
 	if (secret_value_is_placeholder(v->p)) {
 		(void)err_set(&p->err, -EINVAL,
 			"this is the placeholder that sandboxes see, not the credential; nothing "
 			"was changed");
-		return problem_hint(p, -EINVAL, "set the real one, from outside of the sandbox");
+		return problem_hint(p, -EINVAL, "sbx help secret set");
 	}
 	return 0;
 }

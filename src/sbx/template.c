@@ -126,7 +126,7 @@ static int say_failed(const char *name, int status, struct problem *p)
 		return err_set(&p->err, -EIO, "building the template '%s' failed (status %d)", name,
 			status);
 	(void)err_set(&p->err, -EINTR, "the template '%s' was not built: interrupted", name);
-	return problem_hint(p, -EINTR, "sbx template build   (it begins anew)");
+	return problem_hint(p, -EINTR, "sbx template build");
 }
 
 static int run_helper(

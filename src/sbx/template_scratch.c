@@ -274,9 +274,9 @@ int scratch_run(struct scratch *s, const char *const *argv, struct problem *p)
 	if (!ui_is_terminal())
 		s->n_lines = 0; /* they stand there already */
 	r = judge(s, r, "building the Dockerfile in a sandbox", p);
-	return r == -EIO ? problem_hint(
-				   p, r, "--allow-network HOST when a step could not reach a host")
-			 : r;
+	if (r == -EIO)
+		ui_note("A step that needs a host of the network: add --allow-network HOST.");
+	return r;
 }
 
 int scratch_save_image(struct scratch *s, const char *image, int out_fd, struct problem *p)

@@ -45,8 +45,9 @@ static int check_free(const struct opts *o, struct problem *p)
 
 	if (r == -ENOENT || opts_has(o, "force"))
 		return 0;
-	(void)err_set(&p->err, -EEXIST, "there is a template '%s' already", name);
-	return problem_hint(p, -EEXIST, "--force, or another name");
+	(void)err_set(&p->err, -EEXIST,
+		"template '%s' already exists: choose another name, or use --force", name);
+	return problem_hint(p, -EEXIST, "sbx template rm %s", name);
 }
 
 int template_source_build(const struct opts *o)

@@ -26,7 +26,8 @@ int when_parse(const char *text, uint64_t now_ms, uint64_t *ret_ms, struct err *
 		*ret_ms = (uint64_t)timegm(&tm) * 1000;
 		return 0;
 	}
-	return err_set(err, -EINVAL, "'%s' is no time; 24h, 7d, 2026-01-31T12:00:00Z are", text);
+	return err_set(err, -EINVAL,
+		"invalid time '%s': use a form such as 24h, 7d or 2026-01-31T12:00:00Z", text);
 }
 
 void when_print(uint64_t ms, bool with_ms, char ret[WHEN_TEXT])

@@ -63,10 +63,9 @@ static int check_place(const char *host, bool force, struct problem *p)
 
 	if (r == 0)
 		return 0;
-	return problem_hint(p, r,
-		r == -EPERM ? "mkdir -p ~/project && cd ~/project, and the same again; --force if "
-			      "you mean it"
-			    : "mkdir -p ~/project && cd ~/project, and the same again");
+	if (r == -EPERM)
+		ui_note("--force shares it all the same.");
+	return problem_hint(p, r, "mkdir -p ~/project && cd ~/project");
 }
 
 static int check_host(struct workspace *w, bool force, struct problem *p)
@@ -81,13 +80,14 @@ static int check_host(struct workspace *w, bool force, struct problem *p)
 	if (w->file && !w->ro) {
 		(void)err_set(&p->err, -EINVAL,
 			"'%s' is a single file, which can only be shared read-only", w->host);
-		return problem_hint(p, -EINVAL, "%s:ro", w->host);
+		return problem_hint(p, -EINVAL, "sbx create shell '%s:ro'", w->host);
 	}
 	return check_place(w->host, force, p);
 }
 
 static int fail_missing(const char *arg, const char *host, int r, struct problem *p)
 {
+	const char *colon;
 	struct stat st;
 
 	if (strlen(arg) == strlen(host) + strlen(":ro") && lstat(arg, &st) == 0)
@@ -95,8 +95,18 @@ static int fail_missing(const char *arg, const char *host, int r, struct problem
 			"for the directory named '%s' write '%s:rw'; looking for the workspace "
 			"'%s'",
 			arg, arg, host);
+	colon = strrchr(host, ':');
+	if (colon) {
+		AUTO_FREE char *front = xstrndup(host, (size_t)(colon - host));
+
+		if (lstat(front, &st) == 0) {
+			(void)err_set(&p->err, -EINVAL,
+				"'%s' is neither :ro nor :rw, nor a path in the sandbox", colon);
+			return problem_hint(p, -EINVAL, "sbx create shell '%s:ro'", front);
+		}
+	}
 	r = err_errno(&p->err, r, "looking for the workspace '%s'", host);
-	return problem_hint(p, r, "mkdir -p '%s', or check the path", host);
+	return problem_hint(p, r, "mkdir -p '%s'", host);
 }
 
 int workspace_parse(const char *arg, bool force, struct workspace *ret, struct problem *p)

@@ -109,7 +109,7 @@ static void a_directory_named_like_a_suffix(void **state)
 static void mistakes(void **state)
 {
 	row("none", false, "! looking for the workspace");
-	row("a:work", false, "! looking for the workspace");
+	row("a:work", false, "! neither :ro nor :rw");
 	row("a:/../x", false, "! no place in the sandbox");
 	row("a://x", false, "! no place in the sandbox");
 	row("a:/", false, "! no place in the sandbox");

@@ -122,7 +122,7 @@ bool api_find(struct sbxd *d, struct conn *c, const char *ref, struct store_row 
 	int r = store_get(d->store, ref, ret, &err);
 
 	if (r == -ENOENT)
-		api_fail(d, c, 404, "not-found", err.text, "sbx ls shows the ones there are");
+		api_fail(d, c, 404, "not-found", err.text, "sbx ls");
 	else if (r < 0)
 		api_fail_errno(d, c, r, &err);
 	return r == 0;

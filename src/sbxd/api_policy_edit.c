@@ -26,8 +26,7 @@ static bool need_rules(struct sbxd *d, struct conn *c)
 	if (r == -ENOENT)
 		api_fail(d, c, 409, "no-policy", err.text, "sbx policy set-default balanced");
 	else if (r < 0)
-		api_fail(d, c, 409, "broken-policy", err.text,
-			"sbx policy import FILE, or sbx policy reset");
+		api_fail(d, c, 409, "broken-policy", err.text, "sbx policy reset");
 	return r == 0;
 }
 
@@ -217,7 +216,7 @@ static void remove_rules(struct sbxd *d, struct conn *c, const struct rulebook_m
 	int r = rulebook_remove(&d->rulebook.rules, m, &old, &err);
 
 	if (r < 0) {
-		api_fail(d, c, 404, "not-found", err.text, "sbx policy ls --wide shows the rules");
+		api_fail(d, c, 404, "not-found", err.text, "sbx policy ls --wide");
 		return;
 	}
 	line = m->id ? rule_print(&old.rule[0], RULE_PRINT_PLAIN)
@@ -390,8 +389,7 @@ void api_policy_put(struct sbxd *d, struct conn *c, const struct api_request *re
 	json_decref(useless);
 	if (r == -EBADMSG) {
 		json_decref(o);
-		api_fail(d, c, 409, "broken-policy", err.text,
-			"sbx policy reset, then choose again");
+		api_fail(d, c, 409, "broken-policy", err.text, "sbx policy reset");
 		return;
 	}
 	e.action = p.preset ? "set-default" : "import";

@@ -56,7 +56,7 @@ void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 				d, c, 409, "conflict", "it is being stopped; try again when it is");
 		else if (strcmp(status, "unresponsive") == 0)
 			api_fail(d, c, 503, "unresponsive", "it runs but does not answer",
-				"sbx stop ends it");
+				"sbx stop SANDBOX");
 		else
 			api_reply_row(d, c, strcmp(status, "running") == 0 ? 200 : 202, &row);
 		return;
@@ -129,10 +129,10 @@ static void suspend(struct sbxd *d, struct conn *c, const struct store_row *row)
 		api_reply_row(d, c, 200, row);
 	} else if (!k) {
 		api_fail(d, c, 409, "conflict", "it is not running: there is no memory to keep",
-			"sbx run starts it");
+			"sbx start SANDBOX");
 	} else if (k->other_build) {
 		api_fail(d, c, 409, "conflict", "it was started by another version of sbx",
-			"sbx stop ends it, and the next start is by this version");
+			"sbx restart SANDBOX");
 	} else if (strcmp(keeper_status(k), "running") != 0 || k->sock < 0) {
 		api_refuse(d, c, 409, "conflict", "it can be suspended when it is running");
 	} else if (row->spec.accel != SPEC_ACCEL_AUTO &&
@@ -192,11 +192,11 @@ static struct keeper *need_running(struct sbxd *d, struct conn *c, const char *i
 		keeper_detail(k, detail, sizeof(detail));
 	if (strcmp(status, "unresponsive") == 0)
 		api_fail(d, c, 503, "unresponsive", detail[0] ? detail : "it does not answer",
-			"sbx stop ends it");
+			"sbx stop SANDBOX");
 	else
 		api_fail(d, c, 409, "conflict",
 			k ? "it is not running yet, or not any more" : "it is not running",
-			"sbx run starts it");
+			"sbx start SANDBOX");
 	return NULL;
 }
 
@@ -312,7 +312,7 @@ void api_exec(struct sbxd *d, struct conn *c, const struct api_request *req)
 static void wait_stats(struct sbxd *d, struct conn *c, bool late)
 {
 	if (late || !keeper_find(d, c->wait_id))
-		api_fail(d, c, 503, "unresponsive", "it did not answer in 5 s", "sbx stop ends it");
+		api_fail(d, c, 503, "unresponsive", "it did not answer in 5 s", "sbx stop SANDBOX");
 }
 
 static void wait_ask_stats(struct sbxd *d, struct conn *c, bool late)
@@ -387,9 +387,9 @@ void api_on_done(struct sbxd *d, struct conn *c, int code, const char *text)
 	} else if (c->wait == wait_suspend && code < 0) {
 		api_fail(d, c, code == -EAGAIN ? 409 : 500,
 			code == -EAGAIN ? "conflict" : "internal", text[0] ? text : strerror(-code),
-			"keeper.log of the sandbox says more");
+			"sbx inspect SANDBOX");
 	} else if (c->wait == wait_stats) {
 		api_fail(d, c, 503, "unresponsive", text[0] ? text : strerror(-code),
-			"sbx stop ends it");
+			"sbx stop SANDBOX");
 	}
 }

@@ -392,8 +392,7 @@ void api_delete(struct sbxd *d, struct conn *c, const struct api_request *req)
 		return;
 	k = keeper_find(d, row.spec.id);
 	if (k && k->state.sessions && !req->force) {
-		api_fail(d, c, 409, "busy", "sessions are open in it",
-			"sbx rm -f removes it all the same");
+		api_fail(d, c, 409, "busy", "sessions are open in it", "sbx rm -f SANDBOX");
 		return;
 	}
 	r = remove_row(d, &row.spec, &err);

@@ -28,7 +28,7 @@ static void fail_vault(struct sbxd *d, struct conn *c, const struct vault_op *op
 		api_fail(d, c, 409, "wrong-passphrase", text, LOCKED_HINT);
 		break;
 	case -ENOENT:
-		api_fail(d, c, 404, "not-found", text, "sbx secret ls shows the ones there are");
+		api_fail(d, c, 404, "not-found", text, "sbx secret ls");
 		break;
 	case -EINVAL:
 		api_refuse(d, c, 400, "bad-request", text);
@@ -464,8 +464,7 @@ void api_secret_rm(struct sbxd *d, struct conn *c, const struct api_request *req
 
 	if (strlen(req->ref) >= VAULT_MAX_NAME || !vault_name_is_good(req->ref) ||
 		!vault_link_has_vault(d)) {
-		api_fail(d, c, 404, "not-found", "there is no such credential",
-			"sbx secret ls shows the ones there are");
+		api_fail(d, c, 404, "not-found", "there is no such credential", "sbx secret ls");
 		return;
 	}
 	memcpy(meta.name, req->ref, strlen(req->ref) + 1);

@@ -143,7 +143,7 @@ static void wait_freeze(struct sbxd *d, struct conn *c, bool late)
 {
 	if (late || !keeper_find(d, c->wait_id))
 		api_fail(d, c, 503, "unresponsive", "its disks could not be frozen in time",
-			"sbx stop, then save it again");
+			"sbx stop SANDBOX");
 }
 
 void api_on_frozen(struct sbxd *d, struct conn *c, const struct keeper_frozen *frozen)
@@ -165,7 +165,7 @@ static void freeze_running(struct sbxd *d, struct conn *c, struct keeper *k)
 {
 	if (strcmp(keeper_status(k), "running") != 0 || k->sock < 0 || k->other_build) {
 		api_fail(d, c, 409, "conflict", "it is starting, stopping or does not answer",
-			"sbx ls shows when it runs or is stopped");
+			"sbx ls");
 		return;
 	}
 	c->ask_id = keeper_next_ask(d);

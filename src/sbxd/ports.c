@@ -73,8 +73,8 @@ static void explain(
 		(void)snprintf(buf, n, "in use by the sandbox %s", name);
 	else
 		(void)snprintf(buf, n, "%s",
-			code == -EADDRINUSE ? "in use by another program of this host"
-			: code == -EACCES   ? "ports below 1024 need a privilege that sbx has not"
+			code == -EADDRINUSE	 ? "in use by another program of this host"
+			: code == -EACCES	 ? "sbx has no privilege to open ports below 1024"
 			: code == -EADDRNOTAVAIL ? "this host does not have that address"
 						 : strerror(-code));
 }
@@ -234,8 +234,7 @@ static void refuse_port(struct sbxd *d, struct conn *c, const struct keeper *k, 
 	explain(d, k->id, p, find_state(k, p)->code, why, sizeof(why));
 	(void)snprintf(text, sizeof(text), "publish port: %s:%u cannot be opened: %s", p->host_ip,
 		p->host_port, why);
-	(void)snprintf(
-		hint, sizeof(hint), "sbx ports %s --publish %u takes any free port", name, p->port);
+	(void)snprintf(hint, sizeof(hint), "sbx ports %s --publish %u", name, p->port);
 	api_fail(d, c, 409, "conflict", text, hint);
 }
 
@@ -477,5 +476,5 @@ void api_port_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
 	}
 	json_decref(asked);
 	api_fail(d, c, 404, "not-found", "unpublish port: no such port is published",
-		"sbx ports SANDBOX shows the ones there are");
+		"sbx ports SANDBOX");
 }

@@ -71,7 +71,7 @@ def test_another_agent_in_a_sandbox_that_is_there(toy):
 
 def test_what_is_no_agent(toy):
     p = toy.sbx("create", "clade", check=2)
-    assert "there is no agent 'clade'; there are claude, codex," in p.stderr and "toy" in p.stderr
+    assert "unknown agent 'clade': available agents are claude, codex," in p.stderr and "toy" in p.stderr
     assert "try: sbx create claude\n" in p.stderr
     assert "try: sbx run claude\n" in toy.sbx("run", "clade", check=125).stderr
     assert "try: sbx template build claude\n" in toy.sbx("template", "build", "claud", check=2).stderr
@@ -263,7 +263,7 @@ def test_agents_are_listed_and_broken_files_said(toy):
     p = toy.sbx("agent", "ls", check=1)
     assert "claude.conf: line 3" in p.stderr and "not built" in p.stdout
     assert "claude" not in toy.sbx("agent", "ls", "-q").stdout.split()
-    assert "there is no agent 'claude'" in toy.sbx("create", "claude", check=2).stderr
+    assert "unknown agent 'claude'" in toy.sbx("create", "claude", check=2).stderr
     assert "host " in toy.sbx("agent", "inspect", "toy", check=0).stdout
     assert "there is no agent 'x'" in toy.sbx("agent", "inspect", "x", check=1).stderr
 

@@ -72,7 +72,7 @@ def test_on_a_terminal_it_asks_once(bare, typed, preset):
 def test_no_answer_makes_nothing(bare, typed):
     bare.template()
     out, status = on_terminal(bare, ["create", "shell"], typed)
-    assert status == 1 and "sbx policy set-default balanced (or" in out
+    assert status == 1 and "sbx policy set-default balanced\r\n" in out
     assert not policy_file(bare).exists() and bare.sbx("ls", "-q").stdout == ""
 
 

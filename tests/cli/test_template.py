@@ -189,7 +189,7 @@ def test_what_is_wrong_is_said(base):
     base.create("demo")
     assert "no name for a template" in base.sbx("template", "save", "demo", "a/b", check=1).stderr
     assert "-o FILE" in base.sbx("template", "save", "demo", check=2).stderr
-    assert "sbx template save demo NAME" in base.sbx("template", "save", "demo", "-o", "x", check=1).stderr
+    assert "sbx template save demo demo-template -o x" in base.sbx("template", "save", "demo", "-o", "x", check=1).stderr
     assert "No such file" in base.sbx("template", "load", "nowhere", check=1).stderr
     assert "no template 'x'" in base.sbx("create", "shell", "--template", "x", check=1).stderr
 

@@ -224,7 +224,7 @@ def test_first_run_without_a_terminal(bare):
 
 def test_kvm_of_somebody_else(bare):
     done = bare.user("sbx policy set-default balanced && cd p && sbx run shell", before="touch /dev/kvm; chmod 600 /dev/kvm")
-    assert done.returncode == 125 and "you may not open it" in done.stdout and "sudo usermod -aG kvm" in done.stdout, done.stdout
+    assert done.returncode == 125 and "you are not allowed to open it" in done.stdout and "sudo usermod -aG kvm" in done.stdout, done.stdout
     status = bare.user("sbx diagnose", before="touch /dev/kvm; chmod 600 /dev/kvm").stdout
     assert "usermod -aG kvm" in status, status
 
