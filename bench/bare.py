@@ -13,7 +13,7 @@ import struct
 import subprocess
 import time
 
-BOOT_SECONDS = 120
+BOOT_SECONDS = 120 * int(os.environ.get("SBX_TIME_FACTOR", "1"))
 
 
 def host_path(pid, inside):
@@ -105,9 +105,13 @@ class Machine:
         argv = recipe.command(self.ctl_path, self.echo_path)
         begin = time.monotonic()
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        self.ctl = connect(self.ctl_path)
-        self.ctl.settimeout(BOOT_SECONDS)
-        self.first = self.ctl.recv(1)
+        try:
+            self.ctl = connect(self.ctl_path)
+            self.ctl.settimeout(BOOT_SECONDS)
+            self.first = self.ctl.recv(1)
+        except OSError:
+            self.process.kill()  # else it keeps the terminal of whoever waits for the end
+            raise
         self.ready_s = time.monotonic() - begin
 
     def close(self):
