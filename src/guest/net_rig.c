@@ -194,6 +194,11 @@ static void net_close(void *ctx, uint32_t id, uint32_t slot, int error)
 	r->n_open--;
 }
 
+static bool ends_with_guest(uint32_t service)
+{
+	return service == RIG_ECHO || service == RIG_SILENT || service == RIG_REFUSED;
+}
+
 static ssize_t net_pull(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf, size_t n)
 {
 	struct rig *r = ctx;
@@ -215,7 +220,7 @@ static ssize_t net_pull(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf, siz
 		wire_consumed(r->net.wire, id, k);
 	if (k)
 		return (ssize_t)k;
-	return s->done || (s->ended && s->service == RIG_ECHO) ? 0 : -EAGAIN;
+	return s->done || (s->ended && ends_with_guest(s->service)) ? 0 : -EAGAIN;
 }
 
 static void net_is_ready(void *ctx)
