@@ -18,7 +18,8 @@ static int decode_ask(const struct ipc_msg *m)
 		strnlen(ask.host, sizeof(ask.host)) == sizeof(ask.host) ||
 		strnlen(ask.url, sizeof(ask.url)) == sizeof(ask.url))
 		__builtin_trap();
-	if (!ask.fault[0] && (!ask.host[0] || (ask.kind != EDGE_ASK_DNS && !ask.port)))
+	if (!ask.fault[0] && ask.kind != EDGE_ASK_AGENT &&
+		(!ask.host[0] || (ask.kind != EDGE_ASK_DNS && !ask.port)))
 		__builtin_trap();
 	for (const char *c = ask.url; *c; c++)
 		if (*c < ' ' || *c > '~')
