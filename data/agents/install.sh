@@ -26,7 +26,8 @@ look() {
 
 watch() {
 	while sleep 3; do
-		echo "# installing: $(du -sm $modules 2>/dev/null | cut -f1) MB so far"
+		n=$(du -sm $modules 2>/dev/null | cut -f1)
+		echo "# installing: ${n:-0} MB so far"
 	done
 }
 

@@ -23,9 +23,9 @@ static const char *name_fault(const char *s, size_t min, size_t max)
 	size_t n = strlen(s);
 
 	if (n < min || n > max)
-		return "has the wrong length";
+		return n < min ? "is too short" : "is too long";
 	if (!is_alnum(s[0]))
-		return "must begin with a letter or a digit";
+		return "must begin with a letter (a-z, A-Z) or a digit";
 	for (size_t i = 0; i < n; i++)
 		if (!is_alnum(s[i]) && s[i] != '.' && s[i] != '-')
 			return "may hold only letters, digits, '.' and '-'";

@@ -415,7 +415,7 @@ static int run(const struct agent *a, bool newest, bool *ret_changed, struct pro
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
 		(void)sigaction(signals[i], &old[i], NULL);
 	if (r == 0 && *ret_changed)
-		ui_note("%s Template '%s' is ready: %s", ui_tick(), a->name,
+		ui_done("Template '%s' is ready: %s", a->name,
 			b.told_version[0] ? b.told_version : a->title);
 	return r;
 }

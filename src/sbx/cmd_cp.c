@@ -208,8 +208,8 @@ static int judge(const struct copy *c, int status, const struct report *rep, con
 	struct problem *p)
 {
 	bool pipe_broke = status == 128 + SIGPIPE;
-	/* Nothing was sent then, and the sandbox misses it. */
-	bool at_source = c->dst.ref && rep->r == -ELOOP;
+	/* Nothing was sent then, or not all of it, and the sandbox misses it. */
+	bool at_source = c->dst.ref && rep->r != -EPIPE;
 
 	if (rep->r < 0 && (status == 0 || pipe_broke || at_source)) {
 		p->err = rep->err;

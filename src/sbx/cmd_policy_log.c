@@ -20,6 +20,8 @@
 #define MAX_CELL 320
 #define REASON_COLUMN 5
 #define MIN_REASON 20
+#define NO_RULE "no applicable policies for op(" /* the reason of a request that no rule allows */
+#define NOT_CONNECTED "<dial failed>"		 /* the rule of an allowed one that failed */
 
 const struct opt_def policy_log_opts[] = {
 	{'n', "limit", "N", "the N seen last of each kind, 0 for all (0)"},
@@ -61,7 +63,15 @@ static void sorted_rows(const struct audit_view *v, struct rows *ret)
 		qsort(ret->v, ret->n, sizeof(struct audit_view_row *), last_seen_first);
 }
 
-static void add_row(struct table *t, const struct audit_view_row *row)
+static bool is_connected(const struct audit_view_row *row)
+{
+	char rule[MAX_CELL];
+
+	audit_text_cell(row->text[AUDIT_VIEW_RULE], rule, sizeof(rule));
+	return strcmp(rule, NOT_CONNECTED) != 0;
+}
+
+static void add_row(struct table *t, const struct audit_view_row *row, bool wide)
 {
 	char text[AUDIT_VIEW_N_TEXTS][MAX_CELL], target[MAX_CELL + 16], seen[WHEN_TEXT], count[24];
 	const char *cells[] = {text[AUDIT_VIEW_SANDBOX], text[AUDIT_VIEW_TYPE], target,
@@ -69,6 +79,8 @@ static void add_row(struct table *t, const struct audit_view_row *row)
 
 	for (size_t i = 0; i < AUDIT_VIEW_N_TEXTS; i++)
 		audit_text_cell(row->text[i], text[i], MAX_CELL);
+	if (!wide && strncmp(text[AUDIT_VIEW_REASON], NO_RULE, strlen(NO_RULE)) == 0)
+		(void)snprintf(text[AUDIT_VIEW_REASON], MAX_CELL, "no rule allows it");
 	audit_text_target(row->text[AUDIT_VIEW_HOST], row->port, target, sizeof(target));
 	when_print(row->last_seen_ms, false, seen);
 	(void)snprintf(count, sizeof(count), "%" PRIu64, row->count);
@@ -88,7 +100,7 @@ static void fit_terminal(struct table *t)
 
 /* The count of rows that were printed. */
 static size_t print_section(const char *title, const struct rows *rows, enum audit_verdict which,
-	size_t limit, bool wide)
+	bool connected, size_t limit, bool wide)
 {
 	static const char *const heading[] = {
 		"SANDBOX", "TYPE", "HOST", "PROXY", "RULE", "REASON", "LAST-SEEN", "COUNT"};
@@ -97,8 +109,8 @@ static size_t print_section(const char *title, const struct rows *rows, enum aud
 
 	table_init(&t, ARRAY_LEN(heading), heading);
 	for (size_t i = 0; i < rows->n && (!limit || n < limit); i++)
-		if (rows->v[i]->decision == which) {
-			add_row(&t, rows->v[i]);
+		if (rows->v[i]->decision == which && is_connected(rows->v[i]) == connected) {
+			add_row(&t, rows->v[i], wide);
 			n++;
 		}
 	if (!wide)
@@ -149,16 +161,20 @@ static void print_view(const struct audit_view *v, const struct opts *o, size_t 
 {
 	bool wide = opts_has(o, "wide");
 	struct rows rows;
-	size_t n;
+	size_t n, more;
 
 	sorted_rows(v, &rows);
 	if (opts_has(o, "json")) {
 		print_json(&rows, limit);
 	} else {
-		n = print_section("Blocked requests:", &rows, AUDIT_DENY, limit, wide);
+		n = print_section("Blocked requests:", &rows, AUDIT_DENY, true, limit, wide);
 		if (n)
 			printf("\n");
-		n += print_section("Allowed requests:", &rows, AUDIT_ALLOW, limit, wide);
+		more = print_section("Allowed requests:", &rows, AUDIT_ALLOW, true, limit, wide);
+		n += more;
+		n += print_section(
+			more ? "\nAllowed, but not connected:" : "Allowed, but not connected:",
+			&rows, AUDIT_ALLOW, false, limit, wide);
 		if (!n && !opts_has(o, "follow"))
 			printf("No policy log entries found\n");
 	}

@@ -132,7 +132,7 @@ static int write_page(const struct prove_run *run, struct file_new *page, struct
 {
 	int r = prove_html(run, page->fd, err);
 
-	return r < 0 ? r : file_new_keep(page, 0644, err);
+	return r < 0 ? r : file_new_keep(page, 0600, err);
 }
 
 static int try_all(const struct opts *o, const struct prove_wish *wish, const struct probes *set)
@@ -167,6 +167,8 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 		prove_text_end(&v.text, &run);
 	if (html && write_page(&run, &page, &p.err) < 0)
 		return ui_problem(&p, -EIO) == EXIT_USAGE ? EXIT_USAGE : EXIT_OURS;
+	if (html)
+		ui_done("Wrote %s. It names paths of this host.", html);
 	if (run.cut)
 		return EXIT_OURS;
 	return run.count[PROVE_FAIL] || run.n == 0 ? EXIT_FAILED : EXIT_OK;

@@ -328,7 +328,7 @@ const struct verb verb_run = {
 	.opts = opts,
 	.max = 66,
 	.rest = true,
-	.first = VERB_AGENT,
+	.first = VERB_RUN,
 	.others = VERB_PATH,
 	.run = run,
 };

@@ -68,8 +68,7 @@ static int output(const struct template *t, const char *path, struct problem *p)
 		return r;
 	(void)stat(path, &st);
 	str_from_size((uint64_t)st.st_size, size, sizeof(size));
-	ui_note("%s Wrote %s (%s). To use it elsewhere: sbx template load %s", ui_tick(), path,
-		size, path);
+	ui_done("Wrote %s (%s). To use it elsewhere: sbx template load %s", path, size, path);
 	return 0;
 }
 
@@ -137,9 +136,9 @@ static int save_sandbox(struct opts *o, struct problem *p)
 	if (r < 0)
 		return r;
 	str_from_size(own_bytes(name), size, sizeof(size));
-	ui_note("%s Saved %s as the template %s (%s, %s with what it shares) in %.1f s. To use it: "
+	ui_done("Saved %s as the template %s (%s, %s with what it shares) in %.1f s. To use it: "
 		"sbx create shell . --template %s",
-		ui_tick(), ref, name, t.id, size, (double)(clock_mono_ms() - begin) / 1000, name);
+		ref, name, t.id, size, (double)(clock_mono_ms() - begin) / 1000, name);
 	return path ? output(&t, path, p) : 0;
 }
 

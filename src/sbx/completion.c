@@ -14,6 +14,8 @@ static const char *words_of(enum verb_word w)
 		return "sandbox";
 	case VERB_AGENT:
 		return "agent";
+	case VERB_RUN:
+		return "run";
 	case VERB_PATH:
 		return "path";
 	case VERB_COPY:
@@ -84,6 +86,12 @@ static void print_subs(const struct verb *v)
 		printf("%s%s", s == v->subs ? "" : " ", s->name);
 }
 
+/* -t is another option of other verbs. In words of bash and zsh. */
+#define TEMPLATE_VALUE                                                                   \
+	"\tif [[ $prev == --template || ( $prev == -t && ( $verb == create || $verb == " \
+	"run ) ) ]]; "                                                                   \
+	"then _sbx_word template; return; fi\n"
+
 /* One `case` row: what the verb takes. Runs in bash and zsh alike. */
 static void print_row(const char *path, const struct verb *v)
 {
@@ -145,6 +153,8 @@ static void bash_word_kinds(void)
 	       "\tcase \"$1\" in\n"
 	       "\tsandbox) _sbx_words \"$(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)\" ;;\n"
 	       "\tagent) _sbx_words \"$(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null)\" ;;\n"
+	       "\trun) _sbx_words \"$(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null; "
+	       "env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)\" ;;\n"
 	       "\tpath) ;;\n"
 	       "\tcopy) _sbx_copy ;;\n"
 	       "\tkey) _sbx_words '");
@@ -185,7 +195,7 @@ void completion_bash(void)
 	       "\tcase \"$path\" in\n");
 	print_rows();
 	printf("\tesac\n"
-	       "\tif [[ $prev == --sandbox ]]; then _sbx_word sandbox; return; fi\n"
+	       "\tif [[ $prev == --sandbox ]]; then _sbx_word sandbox; return; fi\n" TEMPLATE_VALUE
 	       "\tif ((valued)); then return; fi\n"
 	       "\tif [[ $cur == -* ]]; then _sbx_words \"$opts\"; return; fi\n"
 	       "\tlocal i n=0\n"
@@ -224,6 +234,8 @@ void completion_zsh(void)
 	       "\tsandbox) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)\"} ;;\n"
 	       "\tagent) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null)\"} "
 	       ";;\n"
+	       "\trun) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null; "
+	       "env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)\"} ;;\n"
 	       "\tpath) _files ;;\n"
 	       "\tcopy) _files; compadd -S '' -- ${^${(f)\"$(env SBX_COMPLETE=1 sbx ls -q "
 	       "2>/dev/null)\"}}: ;;\n"
@@ -257,7 +269,7 @@ void completion_zsh(void)
 	       "\tcase \"$verb_path\" in\n");
 	print_rows();
 	printf("\tesac\n"
-	       "\tif [[ $prev == --sandbox ]]; then _sbx_word sandbox; return; fi\n"
+	       "\tif [[ $prev == --sandbox ]]; then _sbx_word sandbox; return; fi\n" TEMPLATE_VALUE
 	       "\tif ((valued)); then _files; return; fi\n"
 	       "\tif [[ $cur == -* ]]; then compadd -- ${=opts}; return; fi\n"
 	       "\tfor ((i = at; i < CURRENT; i++)); do [[ ${words[i]} == -* ]] || ((++n)); done\n"
@@ -274,6 +286,9 @@ static const char *fish_words(enum verb_word w)
 		return "-a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null | string replace -r \\$ :)'";
 	case VERB_AGENT:
 		return "-a '(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null)'";
+	case VERB_RUN:
+		return "-a '(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null; env SBX_COMPLETE=1 "
+		       "sbx ls -q 2>/dev/null)'";
 	case VERB_SHELL:
 		return "-f -a 'bash zsh fish'";
 	case VERB_PRESET:
@@ -309,10 +324,13 @@ static void fish_verb(const char *condition, const struct verb *v)
 		printf("complete -c sbx -n '%s' -l %s", condition, d->name);
 		if (d->letter)
 			printf(" -s %c", d->letter);
-		printf("%s -d ", !d->arg ? ""
-				 : strcmp(d->name, "sandbox") == 0
-					 ? " -x -a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)'"
-					 : " -r");
+		printf("%s -d ",
+			!d->arg ? ""
+			: strcmp(d->name, "sandbox") == 0
+				? " -x -a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)'"
+			: strcmp(d->name, "template") == 0
+				? " -x -a '(env SBX_COMPLETE=1 sbx template ls -q 2>/dev/null)'"
+				: " -r");
 		print_quoted(d->help);
 		printf("\n");
 	}

@@ -360,7 +360,7 @@ static void print_facts(const json_t *s)
 		printf("\n");
 	}
 	if (json_array_size(json_object_get(s, "workspaces")) == 0)
-		printf("workspace  none\n");
+		printf("workspace  none (to share this directory, add: .)\n");
 	printf("cpu        %lld\nmemory     %s\n", api_int(s, "cpus"), size);
 	if (api_int(s, "disk")) {
 		str_from_size((uint64_t)api_int(s, "disk"), size, sizeof(size));
@@ -600,5 +600,9 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 		r = fill_home(c, &git, api_str(s, "id"), has_key, p);
 	if (r < 0)
 		undo(c->name, api_str(s, "id"), p);
+	if (r == -EINTR && !ui_is_debug()) {
+		*p = (struct problem){0};
+		(void)err_set(&p->err, r, "interrupted: the sandbox '%s' was removed", c->name);
+	}
 	return r;
 }

@@ -1,6 +1,7 @@
 #include "sandbox.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,7 +88,22 @@ static int say_not_running(const json_t *s, struct problem *p)
 	return problem_hint(p, -EIO, SANDBOX_READ_LOG "%s", quoted);
 }
 
-static int wait_until_running(const char *ref, json_t **s, struct problem *p)
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int sig)
+{
+	interrupted = 1;
+}
+
+static int say_interrupted(const char *ref, struct problem *p)
+{
+	ui_progress_end();
+	*p = (struct problem){0};
+	(void)err_set(&p->err, -EINTR, "interrupted: the sandbox '%s' keeps starting", ref);
+	return problem_hint(p, -EINTR, "sbx rm -f %s", ref);
+}
+
+static int wait_for_it(const char *ref, json_t **s, struct problem *p)
 {
 	uint64_t until = clock_mono_ms() + SANDBOX_START_MS;
 
@@ -99,6 +115,8 @@ static int wait_until_running(const char *ref, json_t **s, struct problem *p)
 			return err_set(&p->err, -ETIMEDOUT,
 				"the sandbox '%s' was not ready after %d seconds", ref,
 				SANDBOX_START_MS / 1000);
+		if (interrupted)
+			return -EINTR;
 		show_progress(*s);
 		r = sandbox_call("GET", ref, ui_is_terminal() ? "?wait=250" : "?wait=5000", NULL,
 			API_TIMEOUT_MS, &next, p);
@@ -109,6 +127,19 @@ static int wait_until_running(const char *ref, json_t **s, struct problem *p)
 	}
 	ui_progress_end();
 	return sandbox_is(*s, "running") ? 0 : say_not_running(*s, p);
+}
+
+/* Ctrl-C ends the waiting, not the sandbox: whoever typed it is told. */
+static int wait_until_running(const char *ref, json_t **s, struct problem *p)
+{
+	struct sigaction catch = {.sa_handler = on_interrupt}, old;
+	int r;
+
+	interrupted = 0;
+	(void)sigaction(SIGINT, &catch, &old);
+	r = wait_for_it(ref, s, p);
+	(void)sigaction(SIGINT, &old, NULL);
+	return r < 0 && interrupted ? say_interrupted(ref, p) : r;
 }
 
 static int wait_until_settled(const char *ref, json_t **ret, struct problem *p)

@@ -127,6 +127,11 @@ void ui_note(const char *fmt, ...)
 	LINE(NULL, "");
 }
 
+void ui_done(const char *fmt, ...)
+{
+	LINE("32", "✓ ");
+}
+
 void ui_debug(const char *fmt, ...)
 {
 	if (ui.debug)

@@ -38,6 +38,8 @@ void ui_hint(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void ui_warning(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* A line on stderr. */
 void ui_note(const char *fmt, ...) PRINTF_LIKE(1, 2);
+/* The same, for something done, with the mark in front. */
+void ui_done(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void ui_debug(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Error and hint; gives EXIT_FAILED, or EXIT_USAGE for PROBLEM_USAGE. */
 int ui_problem(const struct problem *p, int r);

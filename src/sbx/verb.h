@@ -24,6 +24,7 @@ enum verb_word {
 	VERB_NOTHING,
 	VERB_SANDBOX,
 	VERB_AGENT,
+	VERB_RUN, /* an agent or a sandbox */
 	VERB_PATH,
 	VERB_COPY,
 	VERB_KEY,

@@ -4,7 +4,7 @@
 Speaks the keeper channel of lib/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the real
 sbx: commands run on this machine. Written from proto/ alone, so that it also tests that page.
 The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail.
-MODE talks: its session agent can be looked at.
+MODE slow: it never comes up. MODE talks: its session agent can be looked at.
 MODE machine: it says that it is the machine too, with memory and a file of its template open, as qemu has them."""
 import array
 import fcntl
@@ -243,7 +243,8 @@ class Keeper:
                 f.write("the kernel did not start\n")
             self.state(3, 0, "the kernel did not start")
             return
-        self.state(1, 100)
+        up = int(self.env.get("MODE") != "slow")
+        self.state(up, 100 * up, "" if up else "booting")
         while True:
             data, fds, _, _ = socket.recv_fds(self.chan, 20000, 4)
             if not data:
@@ -251,7 +252,7 @@ class Keeper:
                 continue
             kind, _, ident, _ = struct.unpack("<HHII", data[:12])
             if kind == PING:
-                self.state(1, 100, ident=ident)
+                self.state(up, 100 * up, ident=ident)
             elif kind == STREAM:
                 sock = socket.socket(fileno=fds[0])
                 sock.setblocking(True)

@@ -100,7 +100,7 @@ def on_terminal(inst, columns, *args):
 
 
 def test_policy_log_fits_a_terminal_and_nothing_else(bare, logs):
-    reason = "no applicable policies for op(action=net:connect:tcp, resource=net:domain:evil.example:443)"
+    reason = "a reason that is as long as they can be: " + "and so on and on, " * 4 + "to its end"
     logs.deny(reason=reason)
     logs.finish()
     whole = policy_log(bare).stdout
@@ -451,3 +451,16 @@ def test_a_long_log_in_bounded_memory_and_time(bare, logs):
         p = subprocess.run(["sh", "-c", script, SBX, "audit", *args], env=bare.env, capture_output=True, text=True)
         assert p.returncode == 0, p.stderr
         assert time.monotonic() - begin < 10
+
+
+def test_the_log_is_plain_and_tells_apart_what_was_not_connected(bare, logs):
+    logs.deny(reason="no applicable policies for op(action=net:connect:tcp, resource=net:domain:evil.example:443)")
+    logs.allow("good.example")
+    logs.allow("away.example", rule="<dial failed>", reason="the name does not exist")
+    text = policy_log(bare).stdout
+    assert "no rule allows it" in text and "op(action" not in text
+    blocked, allowed, away = text.split("\n\n")
+    assert "good.example" in allowed and "away.example" not in allowed
+    assert away.startswith("Allowed, but not connected:\n") and "away.example" in away
+    assert "op(action" in policy_log(bare, "--wide").stdout
+    assert len(json.loads(policy_log(bare, "--json").stdout)["allowed_hosts"]) == 2

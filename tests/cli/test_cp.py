@@ -237,3 +237,12 @@ def test_dots_behind_a_planted_link_are_read_as_typed(inst):
     assert (ws / "g").exists() and not (inst.home / "a/g").exists()
     p = inst.sbx("policy", "export", "ws/sub/..", check=1)
     assert "home" not in p.stderr and [*inst.home.iterdir()] == [inst.home / "a"]
+
+
+def test_a_file_that_may_not_be_read_is_named(inst):
+    inst.create("demo")
+    closed = inst.work / "closed"
+    closed.write_text("x")
+    closed.chmod(0)
+    p = inst.sbx("cp", closed, "demo:/tmp/", check=1)
+    assert "closed" in p.stderr and "Permission denied" in p.stderr and "too early" not in p.stderr, p.stderr

@@ -159,6 +159,11 @@ def test_bash_completion(inst):
     assert complete(inst, ["sbx", "stop", "demo", "o"]) == ["other"]
     assert complete(inst, ["sbx", "cp", "dem"]) == ["demo:"]
     assert "--memory" in complete(inst, ["sbx", "create", "--m"])
+    for word in ("--template", "-t"):
+        assert complete(inst, ["sbx", "create", "shell", word, ""]) == ["debian"], word
+        assert complete(inst, ["sbx", "run", word, "deb"]) == ["debian"], word
+    assert complete(inst, ["sbx", "exec", "-t", "o"]) == ["other"]
+    assert {"demo", "other", "claude", "shell"} <= set(complete(inst, ["sbx", "run", ""]))
     assert complete(inst, ["sbx", "completion", "z"]) == ["zsh"]
     assert complete(inst, ["sbx", "policy", "set-default", "b"]) == ["balanced"]
     assert complete(inst, ["sbx", "policy", "allow", ""]) == ["network"]

@@ -208,3 +208,9 @@ def test_output_that_cannot_be_written_is_a_failure(bare):
     with open("/dev/full", "w") as full:
         p = subprocess.run([SBX, "version"], stdout=full, stderr=subprocess.PIPE, env=bare.env)
     assert p.returncode == 1 and b"writing the output" in p.stderr
+
+
+def test_the_first_run_of_an_agent_offers_to_build_its_template(inst):
+    out, status = on_terminal(inst, ["run", "claude"], b"n\n")
+    assert "There is no template for Claude Code yet. Build it now?" in out and "sbx template build claude" in out and status == 125, out
+    assert "try: sbx template build claude\n" in inst.sbx("run", "claude", check=125).stderr

@@ -528,3 +528,24 @@ def test_logs_prints_what_the_session_said_as_text(inst):
     p = inst.sbx("logs", "quiet", check=1)
     assert "is stopped" in p.stderr and "try: sbx start quiet" in p.stderr
     assert "invalid session name" in inst.sbx("logs", "demo", "--session", "A B", check=1).stderr
+
+
+def test_an_interrupt_while_it_starts_says_what_became_of_it(inst):
+    args = ["create", "shell", "--name", "ccc", "-e", "MODE=slow"]
+    p = subprocess.Popen([SBX, *args], env=inst.env, cwd=inst.work, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while not any(s["status"] == "starting" for s in json.loads(inst.sbx("ls", "--json").stdout)["sandboxes"]):
+        assert time.monotonic() < deadline
+    time.sleep(0.5)
+    p.send_signal(signal.SIGINT)
+    said = p.communicate(timeout=20)[1].decode()
+    there = [s["name"] for s in json.loads(inst.sbx("ls", "--json").stdout)["sandboxes"]]
+    assert p.returncode == 1 and "interrupted: the sandbox 'ccc' was removed" in said and there == [], (said, there)
+
+
+def test_a_second_sandbox_on_a_folder_is_told_and_none_is_too(inst):
+    (inst.work / "proj").mkdir()
+    inst.create("one", "proj")
+    p = inst.create("two", "proj")
+    assert f"The sandbox 'one' shares {inst.work}/proj too." in p.stderr
+    assert "workspace  none (to share this directory, add: .)" in inst.create("three").stdout
