@@ -19,17 +19,18 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from reaper import guard  # noqa: E402
+from reaper import guard, sanitizer_options  # noqa: E402
 
 SBXD = os.environ["SBX_TEST_SBXD"]
 KEEPER = os.environ["SBX_TEST_KEEPER"]
 # Times and sizes mean nothing in a build with sanitizers; everything else does.
 MEASURED = os.environ.get("SBX_TEST_SANITIZED") != "1"
+PATIENCE = 1 if MEASURED else 10  # such builds are slow, and .ci/run gives them the lowest priority
 
 
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path, timeout):
-        super().__init__("sbx", timeout=timeout)
+        super().__init__("sbx", timeout=timeout * PATIENCE)
         self.path = path
 
     def connect(self):
@@ -49,7 +50,7 @@ class Daemon:
             "XDG_RUNTIME_DIR": str(self.root / "r"), "XDG_STATE_HOME": str(self.root / "s"),
             "XDG_DATA_HOME": str(self.root / "d"), "XDG_CONFIG_HOME": str(self.root / "c"),
             "SBX_LIBEXEC": str(self.libexec), "SBX_LOG": "info",
-            "SBX_SHARE": str(pathlib.Path(__file__).resolve().parents[2] / "data"),
+            "SBX_SHARE": str(pathlib.Path(__file__).resolve().parents[2] / "data"), **sanitizer_options(),
         }
         for name in "rsdc":
             (self.root / name).mkdir(mode=0o700)
@@ -150,7 +151,7 @@ class Daemon:
 
 
 def wait_for(check, seconds=8.0):
-    until = time.monotonic() + seconds
+    until = time.monotonic() + seconds * PATIENCE
     while not check():
         assert time.monotonic() < until, "waited in vain"
         time.sleep(0.01)
@@ -177,7 +178,7 @@ def d():
 def raw(d, data, half_close=False):
     """What comes back on a connection that sends exactly these bytes."""
     with socket.socket(socket.AF_UNIX) as s:
-        s.settimeout(5)
+        s.settimeout(5 * PATIENCE)
         s.connect(d.sock)
         with contextlib.suppress(BrokenPipeError):  # turned away at once; the answer is there to read
             s.sendall(data)
@@ -197,7 +198,7 @@ def raw(d, data, half_close=False):
 
 def exec_stream(d, name):
     s = socket.socket(socket.AF_UNIX)
-    s.settimeout(8)
+    s.settimeout(8 * PATIENCE)
     s.connect(d.sock)
     s.sendall(f"POST /v1/sandboxes/{name}/exec HTTP/1.1\r\nConnection: Upgrade\r\n"
               "Upgrade: sbx-stream\r\n\r\n".encode())
@@ -650,7 +651,7 @@ def test_stats(d):
     d.run("mute", "mute")
     t = time.monotonic()
     assert d.call("GET", "/v1/sandboxes/mute/stats")[0] == 503
-    assert time.monotonic() - t < 6
+    assert time.monotonic() - t < 6 * PATIENCE
 
 
 # -- keepers that do not answer -------------------------------------------------------------------
@@ -661,13 +662,13 @@ def test_a_stopped_keeper_is_unresponsive_and_can_be_removed(d):
     time.sleep(2.1)
     t = time.monotonic()
     o = d.get("demo")
-    assert time.monotonic() - t < 0.6
+    assert time.monotonic() - t < 0.6 * PATIENCE
     assert o["status"] == "unresponsive" and "has not answered" in o["detail"]
     for method, path in [("GET", "stats"), ("POST", "start")]:
         t = time.monotonic()
         status, o = d.call(method, f"/v1/sandboxes/demo/{path}")
         assert status == 503 and o["error"]["code"] == "unresponsive"
-        assert time.monotonic() - t < 5
+        assert time.monotonic() - t < 5 * PATIENCE
     s, head = exec_stream(d, "demo")
     assert b" 503 " in head
     os.kill(pid, signal.SIGCONT)
@@ -675,7 +676,7 @@ def test_a_stopped_keeper_is_unresponsive_and_can_be_removed(d):
     os.kill(pid, signal.SIGSTOP)
     t = time.monotonic()
     assert d.call("DELETE", "/v1/sandboxes/demo?force=1")[0] == 204
-    assert time.monotonic() - t < 5
+    assert time.monotonic() - t < 5 * PATIENCE
     assert not is_alive(pid)
 
 
@@ -690,7 +691,7 @@ def test_stop_kills_a_stubborn_keeper(d):
     pid = d.run("demo", "stubborn")["keeper_pid"]
     t = time.monotonic()
     status, o = d.call("POST", "/v1/sandboxes/demo/stop", {"timeout_ms": 0})
-    assert status == 200 and not is_alive(pid) and time.monotonic() - t < 9
+    assert status == 200 and not is_alive(pid) and time.monotonic() - t < 9 * PATIENCE
 
 
 def test_a_stalled_guest_is_unresponsive(d):
@@ -706,16 +707,19 @@ def test_fifty_hung_keepers_do_not_delay_ls(d):
         d.create(f"box-{i:02}", "deaf")
         d.call("POST", f"/v1/sandboxes/box-{i:02}/start")
     for i in range(50):
-        pids.append(d.wait_status(f"box-{i:02}", "running")["keeper_pid"])
+        # on a slow machine the first is silent for too long before the last one is there
+        wait_for(lambda n=i: d.get(f"box-{n:02}")["status"] in ("running", "unresponsive"))
+        pids.append(d.get(f"box-{i:02}")["keeper_pid"])
+    assert all(pids)
     time.sleep(2.2)
     t = time.monotonic()
     all_ = d.list()
     took = time.monotonic() - t
-    assert took < 1, took
+    assert took < PATIENCE, took
     assert {s["status"] for s in all_} == {"unresponsive"}
     t = time.monotonic()
     d.list()
-    assert time.monotonic() - t < 0.2, "what is known to be silent is not waited for again"
+    assert time.monotonic() - t < 0.2 * PATIENCE, "what is known to be silent is not waited for again"
     print(f"ls with 50 hung keepers: {took * 1000:.0f} ms")
     # All of them at once, so that the end does not take a hundred seconds.
     threads = [threading.Thread(target=d.call, args=("DELETE", f"/v1/sandboxes/{s['id']}?force=1"))
@@ -760,7 +764,7 @@ def test_a_flood_does_not_starve_others(d):
         t = time.monotonic()
         assert d.call("GET", "/v1/version")[0] == 200
         d.list()
-        assert time.monotonic() - t < 1
+        assert time.monotonic() - t < 1 * PATIENCE
 
 
 # -- exec -----------------------------------------------------------------------------------------
@@ -821,7 +825,7 @@ def test_a_stream_that_is_never_taken_ends(d):
     d.run("demo", "mute")
     s, head = exec_stream(d, "demo")
     t = time.monotonic()
-    assert s.recv(1) == b"" and time.monotonic() - t < 6.5
+    assert s.recv(1) == b"" and time.monotonic() - t < 6.5 * PATIENCE
 
 
 def test_an_answer_of_the_wrong_kind_is_a_broken_rule(d):
@@ -844,7 +848,7 @@ def test_kill_and_adopt(d):
     d.start()
     t = time.monotonic()
     by_name = {s["name"]: s for s in d.list()}
-    assert time.monotonic() - t < 1
+    assert time.monotonic() - t < 1 * PATIENCE
     assert by_name["alive"]["status"] == "running"
     assert by_name["alive"]["keeper_pid"] == alive["keeper_pid"]
     assert by_name["dead"]["status"] == "stopped" and by_name["dead"]["detail"] == "the last word"

@@ -14,13 +14,14 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from reaper import guard  # noqa: E402
+from reaper import guard, sanitizer_options  # noqa: E402
 
 SBX = os.environ["SBX_TEST_SBX"]
 SBXD = os.environ["SBX_TEST_SBXD"]
 BUILTIN = os.environ["SBX_TEST_BUILTIN"]
 VERSION = os.environ["SBX_TEST_VERSION"]
 HERE = pathlib.Path(__file__).parent
+PATIENCE = 10 if os.environ.get("SBX_TEST_SANITIZED") == "1" else 1  # as in tests/api
 
 
 class Installation:
@@ -40,7 +41,7 @@ class Installation:
             "XDG_RUNTIME_DIR": str(self.root / "run"), "XDG_STATE_HOME": str(self.root / "state"),
             "XDG_DATA_HOME": str(self.root / "data"), "XDG_CONFIG_HOME": str(self.root / "config"),
             "SBX_LIBEXEC": str(self.libexec), "SBX_SHARE": str(HERE.parents[1] / "data"), "SBX_ACCEL": "tcg",
-            "TERM": "xterm",
+            "TERM": "xterm", **sanitizer_options(),
         }
 
     def vault(self):
@@ -66,7 +67,7 @@ class Installation:
     def sbx(self, *args, check=None, input="", cwd=None, env=None, timeout=60, binary=False):
         data = input if isinstance(input, bytes) else input.encode()
         p = subprocess.run([SBX, *map(str, args)], input=data, capture_output=True, cwd=cwd or self.work,
-                           env={**self.env, **(env or {})}, timeout=timeout)
+                           env={**self.env, **(env or {})}, timeout=timeout * PATIENCE)
         if not binary:
             p.stdout, p.stderr = p.stdout.decode(), p.stderr.decode()
         if check is not None:
@@ -89,7 +90,7 @@ def on_terminal(inst, args, typed=b"", env=None, seconds=20):
     if pid == 0:
         os.chdir(inst.work)
         os.execve(SBX, [SBX, *map(str, args)], {**inst.env, **(env or {})})
-    out, deadline = b"", time.monotonic() + seconds
+    out, deadline = b"", time.monotonic() + seconds * PATIENCE
     if typed:
         time.sleep(0.3)
         os.write(fd, typed)
