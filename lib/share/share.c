@@ -285,7 +285,7 @@ int share_start(const struct share_config *cfg, struct share *ret_share, struct 
 		r = start(cfg, &prog, &scaffold, &s, err);
 	if (r < 0) {
 		share_stop(&s);
-		return err_wrap(err, r, "sharing workspaces");
+		return r;
 	}
 	*ret_share = s;
 	return 0;

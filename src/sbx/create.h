@@ -16,7 +16,7 @@
 #include "policy_api.h"
 
 #define CREATE_OPTS                                                                               \
-	{0, "name", "NAME", "name of the sandbox (AGENT-FOLDER when not said)"},                  \
+	{0, "name", "NAME", "name of the sandbox (default: AGENT-DIRECTORY)"},                    \
 		{0, "cpus", "N", "virtual CPUs (setting vm.cpus)"},                               \
 		{'m', "memory", "SIZE", "memory, such as 2g (setting vm.memory)"},                \
 		{0, "disk", "SIZE", "size of the root disk, such as 40g (setting vm.disk)"},      \
@@ -27,7 +27,7 @@
 		{'e', "env", "NAME[=VALUE]", "environment of every command in it", .many = true}, \
 		{0, "env-file", "FILE", "the same from a file", .many = true},                    \
 		{0, "accel", "KIND", "auto, kvm or tcg; tcg is no isolation boundary"},           \
-		{0, "cold", NULL, "boot instead of going on from a memory image"},                \
+		{0, "cold", NULL, "boot instead of resuming from a memory image"},                \
 		{'t', "template", "NAME", "what it starts from (debian)"},                        \
 		{0, "allow-network", "LIST", "hosts that it may reach, as in sbx policy allow",   \
 			.many = true},                                                            \
@@ -36,7 +36,7 @@
 			.many = true},                                                            \
 		{0, "allow-hosts", NULL, "allow the hosts that the agent needs, without asking"}, \
 		{0, "import-config", "list",                                                      \
-			"copy your own settings of the agent; =list only shows them",             \
+			"copy your own settings of the agent; with =list, only list them",        \
 			.optional = true},                                                        \
 		{0, "ssh-agent", "KEY,...",                                                       \
 			"let it sign with keys of your SSH agent: fingerprints or comments",      \

@@ -75,9 +75,9 @@ static void print_opts(const struct opt_def *defs)
 		(void)snprintf(left, sizeof(left), "%c%c%s--%s%s%s", defs->letter ? '-' : ' ',
 			defs->letter ? defs->letter : ' ', defs->letter ? ", " : "  ", defs->name,
 			defs->arg ? " " : "", defs->arg ? defs->arg : "");
-		printf("  %-26s %s%s\n", left, defs->help, defs->many ? " (repeatable)" : "");
+		printf("  %-29s %s%s\n", left, defs->help, defs->many ? " (repeatable)" : "");
 	}
-	printf("  %-26s %s\n", "-h, --help", "this text");
+	printf("  %-29s %s\n", "-h, --help", "print this text");
 }
 
 void verb_help(const struct verb *v, const char *path)
