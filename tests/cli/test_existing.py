@@ -245,10 +245,11 @@ def removed_all(inst):
 
 
 def copied(inst):
-    (inst.work / "link").unlink(missing_ok=True)
+    link = inst.home / "link"  # not in a workspace, where links are not followed
+    link.unlink(missing_ok=True)
     (inst.work / "real").write_text("what it points to")
-    (inst.work / "link").symlink_to("real")
-    inst.sbx("cp", "-q", "-L", "link", "box:/tmp/sbx-existing-copy", check=0)
+    link.symlink_to(inst.work / "real")
+    inst.sbx("cp", "-q", "-L", link, "box:/tmp/sbx-existing-copy", check=0)
     p = inst.sbx("cp", "-L", "box:/tmp/sbx-existing-copy", "back", check=0)
     assert (inst.work / "back").read_text() == "what it points to" and "Copied 1 file," in p.stderr
     inst.sbx("exec", "box", "rm", "/tmp/sbx-existing-copy", check=0)
