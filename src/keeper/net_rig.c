@@ -320,6 +320,8 @@ int rig_down(void **state)
 	fd_close(&rig_k.origins.roots);
 	record_close(&rig_k);
 	asks_clear(&rig_k.net);
+	for (size_t i = 0; i < rig_k.denied.n; i++)
+		free(rig_k.denied.texts[i]);
 	gate_free(rig_k.gate);
 	fd_close(&rig_k.netpolicy.text);
 	fd_close(&rig_k.links[0].fd);

@@ -196,7 +196,7 @@ def test_lintian(package):
 
 def test_version_and_help(bare):
     assert bare.user("sbx version").returncode == 0
-    assert "sbx run shell" in bare.user("sbx help").stdout
+    assert "sbx run claude" in bare.user("sbx help").stdout
     assert bare.as_root("test -s /usr/share/bash-completion/completions/sbx").returncode == 0
 
 
@@ -223,7 +223,7 @@ def test_first_run_without_a_terminal(bare):
     assert done.returncode == 125 and "sbx policy set-default balanced" in done.stdout, done.stdout
     assert bare.user("sbx policy set-default balanced").returncode == 0
     done = bare.user(go)
-    assert done.returncode == 125 and "no KVM" in done.stdout and "no isolation boundary" in done.stdout, done.stdout
+    assert done.returncode == 125 and "no KVM" in done.stdout and "not an isolation boundary" in done.stdout, done.stdout
     assert "sbx settings set vm.accel tcg" in done.stdout and "--accel tcg" in done.stdout
     done = bare.user("cd p && sbx run --accel kvm shell")
     assert done.returncode == 125 and "no KVM" in done.stdout, done.stdout
@@ -248,9 +248,9 @@ def test_subordinate_ids(bare):
 def test_questions_on_a_terminal(bare):
     """Policy, emulation, template; no is no, and the last word is a command."""
     done = bare.typed("cd p && sbx run shell", "\nn\n", name="user")
-    assert "Policy set to balanced" in done.stdout and "no isolation boundary" in done.stdout, done.stdout
+    assert "Policy set to balanced" in done.stdout and "not an isolation boundary" in done.stdout, done.stdout
     assert "Use software emulation from now on" in done.stdout
-    assert "sbx settings set vm.accel tcg (or --accel tcg once)" in done.stdout.split("(y/N)")[-1]
+    assert "try: sbx settings set vm.accel tcg" in done.stdout.split("(y/N)")[-1]
     done = bare.typed("cd p && sbx run shell", "y\nn\n", name="user")
     assert "Build it now?" in done.stdout and "try: sbx template build" in done.stdout, done.stdout
     assert bare.user("sbx settings get vm.accel", name="user").stdout.strip() == "tcg"
