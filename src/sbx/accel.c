@@ -72,7 +72,7 @@ int accel_require(json_t *body, struct problem *p)
 	}
 	(void)err_set(&p->err, -ENOTSUP,
 		"this machine has no KVM (/dev/kvm: %s), which is the wall around a sandbox. "
-		"Software emulation (tcg) is slow and not an isolation boundary",
+		"Software emulation (--accel tcg) is slow and not an isolation boundary",
 		strerror(-why));
 	return problem_hint(p, -ENOTSUP, ACCEPT_HINT);
 }
