@@ -47,6 +47,8 @@ static bool read_once(struct edge *e, struct port *p)
 		return false;
 	}
 	port_feed(e, p, slice_of(buf, (size_t)n));
+	/* What went through is no longer here for whoever takes this process over. */
+	explicit_bzero(buf, (size_t)n);
 	return n == sizeof(buf);
 }
 

@@ -21,6 +21,9 @@
 
 #define BACKLOG 1024
 
+/* Questions about connections leave a stream for each connection that there can be. */
+_Static_assert(NET_MAX_CONNS + NET_MAX_HELD < WIRE_NET_STREAMS, "too many questions");
+
 static struct net {
 	struct loop loop;
 	struct port port;

@@ -100,6 +100,7 @@ static void ask(struct net_hold *h, uint32_t packet, struct slice bytes)
 		return;
 	}
 	p->used = true;
+	p->answered = false;
 	p->packet = packet;
 	p->at_ms = clock_mono_ms();
 	h->n++;
@@ -151,26 +152,34 @@ void net_hold_on_event(struct net_hold *h)
 	}
 }
 
-static void done(struct net_hold *h, struct net_held *p, bool refused)
+static void answer(struct net_hold *h, struct net_held *p, bool refused)
 {
-	if (!p->used)
+	if (!p->used || p->answered)
 		return;
-	p->used = false;
-	h->n--;
+	p->answered = true;
 	let_go(h, p->packet, refused);
 }
 
-/* A place is free as soon as there is an answer, and the end of its stream comes later. */
+static void done(struct net_hold *h, struct net_held *p)
+{
+	if (!p->used)
+		return;
+	answer(h, p, false);
+	p->used = false;
+	h->n--;
+}
+
+/* The packet goes at once. Its place is taken until the stream has ended, so that questions never take the streams of connections. */
 void net_hold_on_reply(struct net_hold *h, uint32_t id, uint32_t idx, unsigned status)
 {
 	if (h->held[idx].id == id)
-		done(h, &h->held[idx], status == 403);
+		answer(h, &h->held[idx], status == 403);
 }
 
 void net_hold_on_close(struct net_hold *h, uint32_t id, uint32_t idx)
 {
 	if (h->held[idx].id == id)
-		done(h, &h->held[idx], false);
+		done(h, &h->held[idx]);
 }
 
 void net_hold_on_timer(struct net_hold *h)
@@ -181,7 +190,7 @@ void net_hold_on_timer(struct net_hold *h)
 		if (!p->used || now - p->at_ms < NET_HOLD_MS)
 			continue;
 		wire_reset(h->wire, p->id);
-		done(h, p, false);
+		done(h, p);
 	}
 	watch_clock(h);
 }
@@ -189,5 +198,5 @@ void net_hold_on_timer(struct net_hold *h)
 void net_hold_drop_all(struct net_hold *h)
 {
 	for (struct net_held *p = h->held; p < h->held + NET_MAX_HELD; p++)
-		done(h, p, false);
+		done(h, p);
 }

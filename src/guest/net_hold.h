@@ -26,10 +26,11 @@
 #define NET_HOLD_COPY 128
 #define NET_HOLD_MS 2000
 #define NET_HOLD_SWEEP_MS 500
-#define NET_MAX_HELD 64
+#define NET_MAX_HELD 64 /* with NET_MAX_CONNS less than WIRE_NET_STREAMS */
 
 struct net_held {
-	bool used;
+	bool used;	 /* its stream is there */
+	bool answered;	 /* the packet is gone */
 	uint32_t packet; /* the kernel's number of it */
 	uint32_t id;	 /* stream */
 	uint64_t at_ms;

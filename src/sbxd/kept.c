@@ -31,7 +31,7 @@ void kept_describe(json_t *o, const char *id)
 
 void kept_fit(struct spec *spec)
 {
-	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/spec.json", spec->id);
+	AUTO_FREE char *path = spec_path(spec->id);
 	AUTO_SPEC struct spec last = {0};
 
 	if (!kept_is_there(spec->id) || spec_load(path, &last, NULL) < 0)

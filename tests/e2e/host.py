@@ -100,7 +100,10 @@ def arguments(pid):
 def inventory(env, pid):
     """Lines (kind, text) of what sbxd or a keeper says that it has: kind is fd or env. The kernel shows it to nobody."""
     words = arguments(pid)
-    path = env.runtime / "s" / words[words.index("--id") + 1] / "inventory" if "--id" in words else env.runtime / "sbxd.inventory"
+    state = next(pathlib.Path(w.partition("=")[2]) for w in words if w.startswith("--state="))
+    runtime = state.parents[1] / "run/sbx"  # other installations of these tests have their own
+    assert runtime == env.runtime or state != env.state, (state, runtime)
+    path = runtime / "s" / words[words.index("--id") + 1] / "inventory" if "--id" in words else runtime / "sbxd.inventory"
     path.unlink(missing_ok=True)
     os.kill(pid, signal.SIGUSR1)
     until(path.exists, text=f"process {pid} wrote no {path}")
