@@ -342,7 +342,7 @@ def test_an_update_before_it_loses_nothing(box):
     said = box.env.sbx("stop", "--suspend", box.name, check=False)
     assert said.returncode != 0 and "--accel was changed" in said.stderr and f"try: sbx stop {box.name}" in said.stderr, said.stderr
     assert box.info()["status"] == "running"
-    box.env.sbx("update", box.name, "--accel", "auto")
+    box.env.sbx("update", box.name, "--accel", box.env.env["SBX_ACCEL"])
     box.stop()
 
 
