@@ -110,7 +110,7 @@ class Machine:
             self.ctl.settimeout(BOOT_SECONDS)
             self.first = self.ctl.recv(1)
         except OSError:
-            self.process.kill()  # else it keeps the terminal of whoever waits for the end
+            self.process.kill()  # it would keep the output open that the caller reads to its end
             raise
         self.ready_s = time.monotonic() - begin
 
