@@ -69,8 +69,8 @@ enum vmm_event_kind {
 	VMM_EV_CTL_CLOSED,
 	VMM_EV_CTL_RENEWED, /* the answer to vmm_renew_ctl: a new edge may connect */
 	VMM_EV_SHUTDOWN,    /* the guest powered off; qemu is told to quit, its pidfd follows */
-	VMM_EV_RESET, /* the guest panicked or rebooted: the machine is stopped, the console can be
-		       * read, then vmm_quit or vmm_kill */
+	VMM_EV_RESET, /* the guest panicked or rebooted, or qemu was ended (text): the machine is
+		       * stopped, the console can be read, then vmm_quit or vmm_kill */
 	VMM_EV_PAUSED,
 	VMM_EV_RESUMED,
 	VMM_EV_DISK_FULL, /* the host has no space: the machine is paused; vmm_resume tries again */

@@ -106,6 +106,19 @@ static const char *str_field(const json_t *data, const char *key)
 	return s ? s : "";
 }
 
+static int on_reset(const char *reason, struct vmm_event *ev)
+{
+	char text[64];
+
+	if (strcmp(reason, "guest-reset") == 0 || strcmp(reason, "guest-panic") == 0)
+		return vmm_tell(ev, VMM_EV_RESET, "the guest panicked or rebooted");
+	if (strcmp(reason, "host-signal") == 0)
+		return vmm_tell(ev, VMM_EV_RESET, "qemu was ended by a signal");
+	(void)snprintf(text, sizeof(text), "qemu stopped the machine (%.20s)",
+		reason[0] ? reason : "no reason");
+	return vmm_tell(ev, VMM_EV_RESET, text);
+}
+
 static int on_shutdown(struct vmm *v, const json_t *data, struct vmm_event *ev)
 {
 	const char *reason = str_field(data, "reason");
@@ -114,7 +127,7 @@ static int on_shutdown(struct vmm *v, const json_t *data, struct vmm_event *ev)
 		return 0;
 	v->ending = true;
 	if (strcmp(reason, "guest-shutdown") != 0)
-		return vmm_tell(ev, VMM_EV_RESET, "the guest panicked or rebooted");
+		return on_reset(reason, ev);
 	if (vmm_quit(v) < 0)
 		vmm_kill(v);
 	return vmm_tell(ev, VMM_EV_SHUTDOWN, "the guest powered off");

@@ -49,7 +49,7 @@ static void on_event(struct keeper *k, const struct vmm_event *ev)
 			stop_begin(k, KEEPER_STOP_MS, "the guest powered itself off");
 		break;
 	case VMM_EV_RESET:
-		log_error("the guest panicked or rebooted: %s", ev->text);
+		log_error("%s", ev->text);
 		if (vmm_console_tail(k->vmm) < 0)
 			vmm_kill(k->vmm);
 		break;
