@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import secrets as random_bytes
+import select
 import shutil
 import signal
 import socket
@@ -85,6 +86,15 @@ class VaultDaemon(Daemon):
             except (OSError, UnicodeDecodeError):
                 pass
         return found
+
+    def kill_vault(self):
+        """Until both have exited: before that a socket of theirs may be open, though /proc shows no command line any more."""
+        pids = self.vault_pids()
+        fds = [os.pidfd_open(pid) for pid in pids.values()]
+        os.kill(pids["vault"], signal.SIGKILL)
+        for fd in fds:
+            assert select.select([fd], [], [], 60)[0]
+            os.close(fd)
 
     def records(self):
         paths = sorted((self.state / "audit/sbxd").glob("*.jsonl"))
@@ -375,8 +385,7 @@ def test_removed_while_the_vault_is_not_there(v):
     assert v.set("github", "h" * 40, sandbox="box")[0] == 200
     run = v.libexec / "sbx-vault-run"
     run.unlink()
-    os.kill(v.vault_pids()["vault"], signal.SIGKILL)
-    wait_for(lambda: not v.vault_pids())
+    v.kill_vault()
     began = time.monotonic()
     assert v.call("DELETE", "/v1/sandboxes/box", timeout=60)[0] == 204
     assert time.monotonic() - began < 5
@@ -738,7 +747,6 @@ while True:
 def test_a_vault_that_died_before_it_was_asked_is_replaced(v, ask):
     """sbxd reads the request before it sees that the vault is dead: a new vault answers it."""
     assert v.set("openai", canary())[0] == 200
-    vault = v.vault_pids()["vault"]
     body = json.dumps({"kind": "service"}) if ask == "set" else ""
     line = "PUT /v1/secrets/anthropic" if ask == "set" else "GET /v1/secrets"
     r, w = os.pipe()
@@ -751,8 +759,7 @@ def test_a_vault_that_died_before_it_was_asked_is_replaced(v, ask):
         assert v.call("GET", "/v1/version")[0] == 200  # sbxd has read the first half
         os.kill(v.proc.pid, signal.SIGSTOP)
         s.send(f" HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
-        os.kill(vault, signal.SIGKILL)
-        wait_for(lambda: not v.vault_pids())
+        v.kill_vault()
         os.kill(v.proc.pid, signal.SIGCONT)
         status, o = answer(s)
     os.close(r)
@@ -815,8 +822,7 @@ def test_passphrase():
         v.create("box")
         assert v.set("anthropic", canary())[0] == 200 and v.set("openai", canary(), sandbox="box")[0] == 200
         assert v.status()["key"] == "passphrase"
-        os.kill(v.vault_pids()["vault"], signal.SIGKILL)
-        wait_for(lambda: not v.vault_pids())
+        v.kill_vault()
         status, o = v.call("GET", "/v1/secrets", timeout=60)
         assert status == 409 and o["error"]["code"] == "locked"
         assert v.call("DELETE", "/v1/sandboxes/box", timeout=60)[0] == 204
@@ -865,8 +871,7 @@ def in_session():
         state = v.status()
         assert state["key"] == "secret-service", state
         assert not (v.state / "vault/key").exists()
-        os.kill(v.vault_pids()["vault"], signal.SIGKILL)
-        wait_for(lambda: not v.vault_pids())
+        v.kill_vault()
         assert v.names() == ["anthropic"] and v.status()["key"] == "secret-service"
         v.kill()
         v.start()
