@@ -128,6 +128,17 @@ def adopt_orphans():
     assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
+def end_children(seconds=10):
+    """Kills every process below this one, also in other sessions, and also orphans that it adopted. Gives those that are left."""
+    deadline = time.monotonic() + seconds
+    while (left := descendants(os.getpid())) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+    return left
+
+
 def processes(folder):
     """pid -> name of the live processes of an installation: those with its folder in their environment or (sbxd and
     keepers, which show no environment) on their command line, what descends from them, and jailed ones (which have

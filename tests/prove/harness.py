@@ -11,6 +11,7 @@ import os
 import pathlib
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ for folder in ("e2e", "lab", "prove"):
     if str(TREE / "tests" / folder) not in sys.path:
         sys.path.insert(0, str(TREE / "tests" / folder))
 import credlab  # noqa: E402
+import host  # noqa: E402
 import probes  # noqa: E402
 from build_holes import build_holes  # noqa: E402
 from installation import BUILD, START_SECONDS, private  # noqa: E402
@@ -34,6 +36,22 @@ LATE = "Docker was not up in time"     # of data/probes/prelude/inside: the only
 SERVICE, HOST = "anthropic", "api.anthropic.com"
 MODEL = "api.mistral.ai"  # allowed, and no credential is set for it
 HIDDEN = "hidden.env"
+
+
+# SIGTERM
+
+class Ended(SystemExit):
+    """Raised by SIGTERM after every process below this one was killed: what is left to do is to remove directories."""
+
+
+def end_on_sigterm():
+    """sbxd and keepers have sessions of their own and outlive whoever started them: a signal does not reach them."""
+    def end(*_):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        host.end_children()
+        raise Ended(3)
+    host.adopt_orphans()
+    signal.signal(signal.SIGTERM, end)
 
 
 # what there is
@@ -257,8 +275,12 @@ def mutated(world_, mutations):
     try:
         apply(world_, mutations)
         yield
-    finally:
+    except Ended:
+        raise  # the sandboxes are gone
+    except BaseException:
         undo(world_, mutations)
+        raise
+    undo(world_, mutations)
 
 
 def together(group):

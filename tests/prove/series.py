@@ -43,6 +43,13 @@ def one_by_one(group, kind, mutations):
     return [Run(f"{group} {kind} {n}", (group,), [m]) for n, m in enumerate(mutations)]
 
 
+def together(group, kind, mutations):
+    """All in one run, but for those that can only be made alone: the cheapest way to see each probe red. It does not show which mutation did it."""
+    many = [m for m in mutations if not m.alone]
+    made = [Run(f"{group} {kind} together", (group,), many)] if many else []
+    return made + one_by_one(group, f"{kind} alone", [m for m in mutations if m.alone])
+
+
 def halves(group, kind, mutations):
     """Those that can only be made alone are."""
     many = [m for m in mutations if not m.alone]
