@@ -64,7 +64,7 @@ void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 	templates_pin_row(d, &row.spec);
 	r = choose_accel(wish, &row.spec, &err);
 	if (!cold)
-		kept_fit(&row.spec);
+		kept_fit(&row.spec, wish == SPEC_ACCEL_AUTO);
 	if (r == 0 && !pool_claim(d, &row.spec, cold))
 		r = keeper_spawn(d, &row.spec, cold, &err);
 	if (r < 0) {

@@ -29,7 +29,7 @@ void kept_describe(json_t *o, const char *id)
 	json_object_set_new(o, "suspended_bytes", json_integer((json_int_t)st.st_blocks * 512));
 }
 
-void kept_fit(struct spec *spec)
+void kept_fit(struct spec *spec, bool accel)
 {
 	AUTO_FREE char *path = spec_path(spec->id);
 	AUTO_SPEC struct spec last = {0};
@@ -38,6 +38,8 @@ void kept_fit(struct spec *spec)
 		return;
 	spec->cpus = last.cpus;
 	spec->memory = last.memory;
+	if (accel)
+		spec->accel = last.accel;
 }
 
 /* image.json goes first: without it the rest is nothing. */

@@ -4,8 +4,8 @@
  * How      A sandbox without a keeper whose folder has suspend/image.json is suspended. The keeper writes
  *          it at the end of a run and uses it up at the next start (src/keeper/suspend_file.h); sbxd
  *          looks, and removes it when the sandbox is told to stop for good.
- *          Its memory fits a machine of the size that it had, so the next start takes CPUs and memory
- *          from spec.json of the last one; what `sbx update` changed applies at the start after a stop.
+ *          Its memory fits a machine of the size that it had, so the next start takes CPUs, memory and
+ *          accelerator from spec.json of the last one; what `sbx update` changed applies at the start after a stop.
  * Trust    The user's own folder. Read are the size of a file, and spec.json as the keeper reads it.
  * See      proto/PROTOCOL.api
  */
@@ -18,6 +18,6 @@
 bool kept_is_there(const char *id);
 /* suspended_at and suspended_bytes. */
 void kept_describe(json_t *o, const char *id);
-/* The size of the machine whose memory is kept; nothing changes when there is none. */
-void kept_fit(struct spec *spec);
+/* The size of the machine whose memory is kept, and with accel its accelerator; nothing changes when there is none. */
+void kept_fit(struct spec *spec, bool accel);
 void kept_remove(const char *id);

@@ -607,6 +607,29 @@ def test_start_stop(d):
     assert d.call("POST", "/v1/sandboxes/demo/start", {"accel": "tcg"})[0] == 202
 
 
+def test_kept_memory_starts_on_the_machine_that_it_is_of(d):
+    """Also when the sandbox was suspended by itself after an update; a start that names an accelerator has that one."""
+    o = d.create("demo", accel="tcg", cpus=2)
+    spec = d.state / "specs" / o["id"] / "spec.json"
+
+    def started(**body):
+        assert d.call("POST", "/v1/sandboxes/demo/start", body)[0] == 202
+        d.wait_status("demo", "running")
+        got = json.loads(spec.read_text())
+        return got["accel"], got["cpus"]
+    assert started() == ("tcg", 2)
+    assert d.call("PATCH", "/v1/sandboxes/demo", {"accel": "kvm", "cpus": 3})[0] == 200
+    for body, want in (({}, ("tcg", 2)), ({"accel": "kvm"}, ("kvm", 2))):
+        assert d.call("POST", "/v1/sandboxes/demo/stop", {"timeout_ms": 1000})[0] == 200
+        kept = d.state / "sandboxes" / o["id"] / "suspend"
+        kept.mkdir(exist_ok=True)
+        (kept / "image.json").write_text("{}")  # as a keeper does that suspends
+        assert started(**body) == want, body
+        (kept / "image.json").unlink()
+    d.call("POST", "/v1/sandboxes/demo/stop", {"timeout_ms": 1000})
+    assert started() == ("kvm", 3)
+
+
 def test_the_keeper_gets_a_clean_process(d):
     pid = d.run("demo")["keeper_pid"]
     env = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
