@@ -49,6 +49,12 @@
 #define EDGE_MAX_PEM 2048
 #define EDGE_MAX_SAVED 2048
 #define EDGE_PONG_NONE UINT32_MAX
+/* How long a guest may be silent where it has to speak first, and for its TLS handshake: the keeper gives it as
+ * `--first-ms`. Under emulation a program can be silent for longer: node takes minutes to start. */
+#define EDGE_FIRST_MS 10000
+#define EDGE_FIRST_MS_TCG 60000
+#define EDGE_MAX_FIRST_MS 6000000
+#define EDGE_SILENT "nothing was sent within " /* the fault of a silent one begins so */
 
 enum edge_msg {
 	EDGE_HELLO = 1,

@@ -187,7 +187,7 @@ static void begin_hello(struct edge *e, struct conn *c)
 		if (runs[i].n)
 			(void)hello_feed(c->hello, runs[i]);
 	}
-	conn_set_timer(e, c, CONN_FIRST_MS);
+	conn_set_timer(e, c, e->first_ms);
 	look_at_hello(e, c);
 }
 
@@ -226,7 +226,7 @@ static void wait_for_more(struct edge *e, struct conn *c)
 		pass(e, c);
 	/* Silence is none either where the server may speak first; half a word is. */
 	else if (!c->timer.pos && (is_web(c) || bufq_len(&c->in)))
-		conn_set_timer(e, c, CONN_FIRST_MS);
+		conn_set_timer(e, c, e->first_ms);
 }
 
 static void look(struct edge *e, struct conn *c)
@@ -273,7 +273,10 @@ void check_on_bytes(struct edge *e, struct conn *c, struct slice bytes)
 
 void check_on_timer(struct edge *e, struct conn *c)
 {
-	cut(e, c,
-		bufq_len(&c->in) ? "what its first bytes are was not clear within 10 s"
-				 : "nothing was sent within 10 s");
+	char fault[EDGE_MAX_TEXT];
+
+	(void)snprintf(fault, sizeof(fault), "%s%u s",
+		bufq_len(&c->in) ? "what its first bytes are was not clear within " : EDGE_SILENT,
+		e->first_ms / 1000);
+	cut(e, c, fault);
 }

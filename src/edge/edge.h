@@ -88,6 +88,7 @@ struct edge {
 	struct bridge bridges[EDGE_MAX_STREAMS];
 	struct loop_timer ready_timer, ping_timer;
 	uint32_t ready_ms;
+	uint32_t first_ms; /* for the guest's first bytes, and for its TLS handshake */
 	/* The PING being answered, and the PONG that could not be sent yet. */
 	bool pinging, pong_due;
 	uint32_t ping_id, pong_ms;

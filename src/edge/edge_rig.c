@@ -225,9 +225,13 @@ static void keeper_read(struct rig *r)
 
 /* --- the rig --- */
 
+const char *rig_first_ms;
+
 static pid_t start_edge(int keeper_end, char *const *envp)
 {
-	char *const argv[] = {(char *)"sbx-edge", NULL}, *const none[] = {NULL};
+	char *const argv[] = {(char *)"sbx-edge", rig_first_ms ? (char *)"--first-ms" : NULL,
+		(char *)(uintptr_t)rig_first_ms, NULL},
+		    *const none[] = {NULL};
 	pid_t pid = fork();
 
 	if (pid == 0) {

@@ -54,6 +54,9 @@ struct rig {
 	void *ask_ctx;
 };
 
+/* `--first-ms` of every edge that is not jailed; NULL: none. */
+extern const char *rig_first_ms;
+
 /* Starts edge; the guest is there but CONFIG is not sent. */
 struct rig *rig_new(char *const *envp);
 /* The same through jail_spawn, as the keeper starts it. */

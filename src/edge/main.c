@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 #include "lib/base/log.h"
+#include "lib/base/str.h"
 #include "lib/jail/jail.h"
 
-static struct edge edge = {.ctl.fd = -1};
+static struct edge edge = {.ctl.fd = -1, .first_ms = EDGE_FIRST_MS};
 
 static void dispatch(struct edge *e, const struct loop_event *ev)
 {
@@ -70,6 +71,17 @@ static void start(struct edge *e)
 	e->phase = edge_phase_after(e->phase, EDGE_HELLO);
 }
 
+static bool take_first_ms(int argc, char **argv)
+{
+	uint64_t ms;
+
+	if (argc != 3 || strcmp(argv[1], "--first-ms") != 0 ||
+		str_to_u64(argv[2], 1, EDGE_MAX_FIRST_MS, &ms) < 0)
+		return false;
+	edge.first_ms = (uint32_t)ms;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	log_init("sbx-edge");
@@ -77,7 +89,7 @@ int main(int argc, char **argv)
 		return edge_selftest();
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("sbx-edge " SBX_VERSION) < 0;
-	if (argc != 1)
+	if (argc != 1 && !take_first_ms(argc, argv))
 		die("usage: sbx-edge (started by sbx-keeper)");
 	start(&edge);
 	while (!edge.done) {

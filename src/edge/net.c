@@ -258,7 +258,7 @@ static int begin(struct edge *e, struct conn *c, const char *path)
 	case CONN_DNS:
 		c->via = EDGE_VIA_TRANSPARENT;
 		c->over_udp = strcmp(path, "/dns/udp") == 0;
-		conn_set_timer(e, c, CONN_FIRST_MS);
+		conn_set_timer(e, c, e->first_ms);
 		return 0;
 	case CONN_AGENT:
 		agent_ask(e, c);

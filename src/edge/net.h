@@ -37,8 +37,6 @@
 #define NET_MAX_CONNS WIRE_NET_STREAMS
 #define CONN_OUT 65536
 #define CONN_SNIFF_MS 250    /* silence after which a caught connection is asked about */
-#define CONN_FIRST_MS 10000  /* silence after which an allowed one on 80 or 443 is cut */
-#define OPEN_SHAKE_MS 10000  /* for the guest's TLS handshake, from its ClientHello to its end */
 #define CONN_OPEN_MS 120000  /* for egress to connect: longer than all it tries itself */
 #define CONN_END_MS 120000   /* for the last bytes to move a little */
 #define PROXY_HEAD_MS 30000  /* for a request's head to be complete */

@@ -103,7 +103,7 @@ void open_begin(struct edge *e, struct conn *c, const struct hello *h)
 	bufq_init(&c->in, OPEN_IN);
 	bufq_init(&c->out, OPEN_OUT);
 	c->state = CONN_SHAKING;
-	conn_set_timer(e, c, OPEN_SHAKE_MS);
+	conn_set_timer(e, c, e->first_ms);
 	shake(e, c);
 }
 
@@ -157,7 +157,11 @@ static void on_error(struct edge *e, struct conn *c)
 
 void open_on_timer(struct edge *e, struct conn *c)
 {
-	conn_report_fault(e, c, EDGE_ASK_TUNNEL, "the TLS handshake was not complete within 10 s");
+	char fault[EDGE_MAX_TEXT];
+
+	(void)snprintf(fault, sizeof(fault), "the TLS handshake was not complete within %u s",
+		e->first_ms / 1000);
+	conn_report_fault(e, c, EDGE_ASK_TUNNEL, fault);
 	conn_reset(e, c);
 }
 

@@ -23,7 +23,7 @@
 static int spawn(struct keeper *k, int child_sock, struct err *err)
 {
 	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-edge");
-	char *argv[] = {(char *)"sbx-edge", NULL};
+	char ms[16], *argv[] = {(char *)"sbx-edge", (char *)"--first-ms", ms, NULL};
 	struct jail_fd fds[] = {{child_sock, 3}};
 	struct jail_plan plan = {.profile = JAIL_EDGE,
 		.program = program,
@@ -32,6 +32,8 @@ static int spawn(struct keeper *k, int child_sock, struct err *err)
 		.n_fds = ARRAY_LEN(fds),
 		.log_fd = k->chatter_wr};
 
+	(void)snprintf(ms, sizeof(ms), "%u",
+		clock_limit_ms(k->accel == VMM_KVM ? EDGE_FIRST_MS : EDGE_FIRST_MS_TCG));
 	return worker_spawn(&plan, &k->edge.child, err);
 }
 

@@ -6,6 +6,7 @@
 
 #include "lib/audit/audit_view.h"
 #include "lib/base/mem.h"
+#include "lib/ipc/edge_chan.h"
 #include "api.h"
 #include "audit_cmd.h"
 #include "audit_logs.h"
@@ -63,12 +64,25 @@ static void sorted_rows(const struct audit_view *v, struct rows *ret)
 		qsort(ret->v, ret->n, sizeof(struct audit_view_row *), last_seen_first);
 }
 
-static bool is_connected(const struct audit_view_row *row)
+/* What a person asks about, each under a heading of its own. */
+enum section { BLOCKED, ALLOWED, UNCONNECTED, SILENT, SECTIONS };
+
+static const char *const titles[SECTIONS] = {
+	[BLOCKED] = "Blocked requests:",
+	[ALLOWED] = "Allowed requests:",
+	[UNCONNECTED] = "Allowed, but not connected:",
+	[SILENT] = "Allowed, but closed because the sandbox sent nothing:",
+};
+
+static enum section section_of(const struct audit_view_row *row)
 {
-	char rule[MAX_CELL];
+	char rule[MAX_CELL], reason[MAX_CELL];
 
 	audit_text_cell(row->text[AUDIT_VIEW_RULE], rule, sizeof(rule));
-	return strcmp(rule, NOT_CONNECTED) != 0;
+	audit_text_cell(row->text[AUDIT_VIEW_REASON], reason, sizeof(reason));
+	if (row->decision == AUDIT_ALLOW)
+		return strcmp(rule, NOT_CONNECTED) == 0 ? UNCONNECTED : ALLOWED;
+	return strncmp(reason, EDGE_SILENT, strlen(EDGE_SILENT)) == 0 ? SILENT : BLOCKED;
 }
 
 static void add_row(struct table *t, const struct audit_view_row *row, bool wide)
@@ -98,9 +112,9 @@ static void fit_terminal(struct table *t)
 	table_fit(t, REASON_COLUMN, cols, MIN_REASON);
 }
 
-/* The count of rows that were printed. */
-static size_t print_section(const char *title, const struct rows *rows, enum audit_verdict which,
-	bool connected, size_t limit, bool wide)
+/* Whether there was a row. */
+static bool print_section(
+	const struct rows *rows, enum section which, bool is_first, size_t limit, bool wide)
 {
 	static const char *const heading[] = {
 		"SANDBOX", "TYPE", "HOST", "PROXY", "RULE", "REASON", "LAST-SEEN", "COUNT"};
@@ -109,17 +123,17 @@ static size_t print_section(const char *title, const struct rows *rows, enum aud
 
 	table_init(&t, ARRAY_LEN(heading), heading);
 	for (size_t i = 0; i < rows->n && (!limit || n < limit); i++)
-		if (rows->v[i]->decision == which && is_connected(rows->v[i]) == connected) {
+		if (section_of(rows->v[i]) == which) {
 			add_row(&t, rows->v[i], wide);
 			n++;
 		}
 	if (!wide)
 		fit_terminal(&t);
 	if (n) {
-		printf("%s\n", title);
+		printf("%s%s\n", is_first ? "" : "\n", titles[which]);
 		table_print(&t);
 	}
-	return n;
+	return n > 0;
 }
 
 static json_t *row_json(const struct audit_view_row *row)
@@ -127,8 +141,8 @@ static json_t *row_json(const struct audit_view_row *row)
 	char host[MAX_CELL + 16], first[WHEN_TEXT], last[WHEN_TEXT];
 
 	audit_text_target(row->text[AUDIT_VIEW_HOST], row->port, host, sizeof(host));
-	when_print(row->first_seen_ms, true, first);
-	when_print(row->last_seen_ms, true, last);
+	when_print(row->first_seen_ms, false, first);
+	when_print(row->last_seen_ms, false, last);
 	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:I}", "host", host, "vm_name",
 		audit_text_json(row->text[AUDIT_VIEW_SANDBOX]), "type",
 		audit_text_json(row->text[AUDIT_VIEW_TYPE]), "proxy_type",
@@ -157,27 +171,26 @@ static void print_json(const struct rows *rows, size_t limit)
 	api_print(whole);
 }
 
+static void print_sections(const struct rows *rows, const struct opts *o, size_t limit)
+{
+	bool some = false;
+
+	for (enum section i = 0; i < SECTIONS; i++)
+		if (print_section(rows, i, !some, limit, opts_has(o, "wide")))
+			some = true;
+	if (!some && !opts_has(o, "follow"))
+		printf("No policy log entries found\n");
+}
+
 static void print_view(const struct audit_view *v, const struct opts *o, size_t limit)
 {
-	bool wide = opts_has(o, "wide");
 	struct rows rows;
-	size_t n, more;
 
 	sorted_rows(v, &rows);
-	if (opts_has(o, "json")) {
+	if (opts_has(o, "json"))
 		print_json(&rows, limit);
-	} else {
-		n = print_section("Blocked requests:", &rows, AUDIT_DENY, true, limit, wide);
-		if (n)
-			printf("\n");
-		more = print_section("Allowed requests:", &rows, AUDIT_ALLOW, true, limit, wide);
-		n += more;
-		n += print_section(
-			more ? "\nAllowed, but not connected:" : "Allowed, but not connected:",
-			&rows, AUDIT_ALLOW, false, limit, wide);
-		if (!n && !opts_has(o, "follow"))
-			printf("No policy log entries found\n");
-	}
+	else
+		print_sections(&rows, o, limit);
 	if (audit_view_dropped(v))
 		ui_note("%" PRIu64 " rows that were seen earlier are left out",
 			audit_view_dropped(v));

@@ -1,4 +1,5 @@
 """The commands that read audit logs, on logs that a real writer wrote: no sandbox, no sbxd."""
+import calendar
 import contextlib
 import fcntl
 import json
@@ -242,7 +243,7 @@ def test_verify_of_good_logs_also_of_one_that_is_written(bare, logs):
     assert got["ok"] and [log["id"] for log in got["logs"]] == [A]
     log = got["logs"][0]
     assert log["records"] > 3500 and log["unsigned"] == 0 and log["segments"] == len(list((logs.dir / A).glob("*.jsonl"))) > 1
-    assert abs(log["last_head_ms"] / 1000 - time.time()) < 60
+    assert abs(calendar.timegm(time.strptime(log["last_head_at"], "%Y-%m-%dT%H:%M:%SZ")) - time.time()) < 60
 
 
 def spoil_flip(logs):
@@ -457,9 +458,12 @@ def test_the_log_is_plain_and_tells_apart_what_was_not_connected(bare, logs):
     logs.deny(reason="no applicable policies for op(action=net:connect:tcp, resource=net:domain:evil.example:443)")
     logs.allow("good.example")
     logs.allow("away.example", rule="<dial failed>", reason="the name does not exist")
+    logs.deny("quiet.example", reason="nothing was sent within 10 s")
     text = policy_log(bare).stdout
     assert "no rule allows it" in text and "op(action" not in text
-    blocked, allowed, away = text.split("\n\n")
+    blocked, allowed, away, quiet = text.split("\n\n")
+    assert quiet.startswith("Allowed, but closed because the sandbox sent nothing:\n") and "quiet.example" in quiet
+    assert "quiet.example" not in blocked
     assert "good.example" in allowed and "away.example" not in allowed
     assert away.startswith("Allowed, but not connected:\n") and "away.example" in away
     assert "op(action" in policy_log(bare, "--wide").stdout
