@@ -721,6 +721,43 @@ def test_without_a_policy_everything_is_denied(lab, box):
     assert netlab.BODY in box.curl("https://allowed.test/").stdout
 
 
+def test_the_published_recipe_without_a_terminal(lab, env):
+    """Deny everything, allow three hosts, create, run, read the log: as documents about CI have it."""
+    kept = env.work / "recipe.policy"
+    kept.write_text(env.sbx("policy", "export").stdout)
+    env.sbx("policy", "reset", "--yes")
+    try:
+        env.sbx("policy", "set-default", "deny-all")
+        p = env.sbx("policy", "allow", "network", "allowed.test,other.test:80,real.test:443")
+        assert p.stderr == ""
+        folder = env.make_folder("recipe")
+        box = env.create("recipe", folder)
+        ask = "for url in https://allowed.test/ http://other.test/ https://real.test/ https://denied.test/ https://evil.allowed.test/; do " \
+              "curl -sS --max-time 30 -o /dev/null $url; echo $url $?; done | tee result"
+        with lab.nobody_connects("http", "https", "real-https", "real-https6"):
+            said = env.sbx("run", "--name", "recipe", "--", "sh", "-c", ask, timeout=120).stdout
+        assert said.split() == ["https://allowed.test/", "0", "http://other.test/", "0", "https://real.test/", "0",
+                                "https://denied.test/", "56", "https://evil.allowed.test/", "56"]
+        assert (folder / "result").read_text() == said
+        text = env.sbx("policy", "log", "recipe", "--limit", "50").stdout
+        blocked, allowed = text.split("\n\n")
+        assert blocked.startswith("Blocked requests:\n") and allowed.startswith("Allowed requests:\n")
+        assert all(re.search(rf"^recipe +\S+ +{h}:443 .* no rule allows it ", blocked, re.M) for h in ("denied.test", "evil.allowed.test")), blocked
+        assert all(re.search(rf"^recipe +\S+ +{h} ", allowed, re.M) for h in ("allowed.test:443", "other.test:80", "real.test:443")), allowed
+        assert len(blocked.splitlines()) == 4 and len(allowed.splitlines()) == 5, text
+        assert "OK" in env.sbx("audit", "verify", "recipe").stdout
+        box.rm()
+        assert env.sbx("policy", "log", "recipe", "--limit", "50").stdout == text  # also after it
+    finally:
+        env.sbx("policy", "import", str(kept), "--yes")
+
+
+def test_an_emulated_guest_has_a_minute_for_its_first_bytes(box):
+    """10 s with KVM; a busy guest that is emulated can be silent for longer."""
+    argv = pathlib.Path(f"/proc/{box.pids()['edge']}/cmdline").read_bytes().split(b"\0")
+    assert argv[1:3] == [b"--first-ms", b"60000"], argv
+
+
 def test_everything_is_in_the_log_and_the_log_is_good(box):
     log = box.log()
     seen = {(r["proxy_type"], r["host"]) for r in log["allowed_hosts"]}
