@@ -14,6 +14,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "daemon.h"
+#include "form.h"
 
 /* The bytes of one answer. */
 struct answer {
@@ -47,7 +48,10 @@ long long api_int(const json_t *o, const char *key)
 
 void api_print(const json_t *j)
 {
-	if (json_dumpf(j, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII) == 0)
+	AUTO_JSON json_t *copy = json_deep_copy(j);
+
+	form_times(copy);
+	if (json_dumpf(copy, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII) == 0)
 		(void)putchar('\n');
 }
 

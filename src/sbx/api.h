@@ -41,7 +41,7 @@ int api_stream(const char *ref, unsigned timeout_ms, struct problem *p) MUST_CHE
 /* Members with a default for what is missing or of another type. */
 const char *api_str(const json_t *o, const char *key);
 long long api_int(const json_t *o, const char *key);
-/* Pretty, sorted as given, with a newline, on stdout. */
+/* Pretty, sorted as given, with times as form.h has them and a newline, on stdout. */
 void api_print(const json_t *j);
 /* A name as a part of a path: percent-encoded, on the heap. */
 char *api_quote(const char *s);

@@ -10,6 +10,7 @@
 #include "audit_export.h"
 #include "audit_logs.h"
 #include "audit_text.h"
+#include "form.h"
 #include "table.h"
 #include "verb.h"
 #include "when.h"
@@ -50,22 +51,24 @@ static uint64_t n_segments(const struct audit_report *rep)
 
 static json_t *to_json(const char *id, const char *name, const struct audit_report *rep)
 {
+	static const char *const keys[] = {"pruned", "bad", "record", "byte", NULL};
 	json_t *o = json_pack("{s:s, s:o, s:b, s:I, s:I, s:I, s:I, s:I}", "id", id, "name",
 		audit_text_json(slice_from_str(name)), "ok", rep->bad == AUDIT_OK, "records",
 		(json_int_t)rep->n_records, "segments", (json_int_t)n_segments(rep), "heads",
-		(json_int_t)rep->n_heads, "last_head_ms", (json_int_t)rep->signed_ms, "unsigned",
+		(json_int_t)rep->n_heads, "last_head_at", (json_int_t)rep->signed_ms, "unsigned",
 		(json_int_t)rep->n_unsigned);
 
 	if (rep->cut_seq)
 		(void)json_object_set_new(o, "pruned",
-			json_pack("{s:I, s:I, s:I}", "records", (json_int_t)rep->cut_seq, "time_ms",
-				(json_int_t)rep->cut_ms, "until_ms",
+			json_pack("{s:I, s:I, s:I}", "records", (json_int_t)rep->cut_seq,
+				"pruned_at", (json_int_t)rep->cut_ms, "last_record_at",
 				(json_int_t)rep->cut_until_ms));
 	if (rep->bad != AUDIT_OK) {
 		(void)json_object_set_new(o, "bad", json_string(audit_bad_name(rep->bad)));
 		(void)json_object_set_new(o, "record", json_integer((json_int_t)rep->seq));
 		(void)json_object_set_new(o, "byte", json_integer((json_int_t)rep->offset));
 	}
+	form_fill(o, keys);
 	return o;
 }
 

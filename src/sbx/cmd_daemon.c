@@ -5,6 +5,7 @@
 #include "lib/base/mem.h"
 #include "api.h"
 #include "daemon.h"
+#include "form.h"
 #include "verb.h"
 
 static const struct opt_def no_opts[] = {{0}};
@@ -43,6 +44,7 @@ static int run_stop(struct opts *o)
 
 static int run_status(struct opts *o)
 {
+	static const char *const keys[] = {"version", "build", "pid", "api", "pool", NULL};
 	AUTO_FREE char *path = daemon_socket_path(), *log = daemon_log_path();
 	AUTO_JSON json_t *v = NULL, *whole = NULL;
 	struct problem p = {0};
@@ -53,6 +55,7 @@ static int run_status(struct opts *o)
 		whole = json_pack("{s:s, s:s, s:s}", "status", status, "socket", path, "logs", log);
 		if (r == 0)
 			(void)json_object_update_missing(whole, v);
+		form_fill(whole, keys);
 		api_print(whole);
 	} else {
 		printf("status   %s\n", status);

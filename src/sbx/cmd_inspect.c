@@ -4,6 +4,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "form.h"
 #include "port_spec.h"
 #include "sandbox.h"
 #include "secret_api.h"
@@ -231,6 +232,19 @@ static void print_text(const json_t *s)
 	row_time("last used", api_int(s, "last_used_at"));
 }
 
+static void print_json(json_t *s)
+{
+	static const char *const keys[] = {"credentials_error", NULL}, *const of_session[] = {
+									       "status", NULL};
+	json_t *one;
+	size_t i;
+
+	form_sandbox(s);
+	form_fill(s, keys);
+	json_array_foreach(json_object_get(s, "kept_sessions"), i, one) form_fill(one, of_session);
+	api_print(s);
+}
+
 static int run(struct opts *o)
 {
 	AUTO_JSON json_t *s = NULL;
@@ -242,7 +256,7 @@ static int run(struct opts *o)
 	add_credentials(s);
 	add_sessions(s, o->args.v[0]);
 	if (opts_has(o, "json"))
-		api_print(s);
+		print_json(s);
 	else
 		print_text(s);
 	return EXIT_OK;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "form.h"
 #include "port_spec.h"
 #include "sandbox.h"
 #include "table.h"
@@ -58,12 +59,13 @@ static int run(struct opts *o)
 	AUTO_JSON json_t *list = NULL, *whole = NULL;
 	struct problem p = {0};
 	int r = sandbox_list(&list, &p);
-	const json_t *s;
+	json_t *s;
 	size_t i;
 
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (opts_has(o, "json")) {
+		json_array_foreach(list, i, s) form_sandbox(s);
 		whole = json_pack("{s:O}", "sandboxes", list);
 		api_print(whole);
 	} else if (opts_has(o, "quiet")) {

@@ -3,9 +3,12 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/str.h"
 #include "policy_api.h"
 #include "policy_verbs.h"
 #include "verb.h"
+
+#define NO_RULE "no applicable policies for op("
 
 const struct opt_def policy_check_opts[] = {
 	{0, "sandbox", "NAME", "with the rules of this sandbox too"},
@@ -59,16 +62,27 @@ static void print_json(const json_t *answer, const char *target, const char *com
 
 	if (!o)
 		return;
-	if (!allowed) {
-		(void)json_object_set_new(o, "deny_kind",
-			json_string(strcmp(why, "rule") == 0 ? "explicit" : "implicit"));
-		(void)json_object_set_new(o, "remedy", json_string(command));
-	}
+	(void)json_object_set_new(o, "deny_kind",
+		allowed ? json_null()
+			: json_string(strcmp(why, "rule") == 0 ? "explicit" : "implicit"));
+	(void)json_object_set_new(o, "remedy", allowed ? json_null() : json_string(command));
 	(void)json_object_set_new(
 		o, "rule", json_is_object(rule) ? json_string(api_str(rule, "id")) : json_null());
 	(void)json_object_set_new(o, "origin",
 		json_is_object(rule) ? json_string(api_str(rule, "origin")) : json_null());
 	api_print(o);
+}
+
+/* Without the operation that published tools print, which the JSON has; on the heap. */
+static char *plain_of(const char *explanation)
+{
+	const char *op = strstr(explanation, ": " NO_RULE);
+
+	if (str_starts(explanation, NO_RULE))
+		return xstrdup("no rule allows it");
+	if (!op)
+		op = strstr(explanation, ": op(");
+	return op ? xasprintf("%.*s", (int)(op - explanation), explanation) : xstrdup(explanation);
 }
 
 static void print_text(const json_t *answer, const char *target)
@@ -84,8 +98,10 @@ static void print_text(const json_t *answer, const char *target)
 		ui_put(api_str(rule, "origin"));
 		(void)putchar('\n');
 	} else {
+		AUTO_FREE char *detail = plain_of(api_str(answer, "explanation"));
+
 		printf("  detail: ");
-		ui_put(api_str(answer, "explanation"));
+		ui_put(detail);
 		(void)putchar('\n');
 	}
 	(void)fflush(stdout);

@@ -95,6 +95,15 @@ static int read_wish(const struct opts *o, struct policy_wish *w, struct problem
 	return 0;
 }
 
+/* The answer itself stays: more is read of it. */
+static void print_json(const json_t *answer)
+{
+	AUTO_JSON json_t *copy = json_deep_copy(answer);
+
+	policy_answer_form(copy);
+	api_print(copy);
+}
+
 static void say_added(const json_t *answer)
 {
 	const json_t *rule = json_object_get(answer, "rule");
@@ -122,7 +131,7 @@ static int add(struct opts *o, const char *effect)
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (opts_has(o, "json"))
-		api_print(answer);
+		print_json(answer);
 	else
 		say_added(answer);
 	policy_say_conflicts(answer);
@@ -209,7 +218,7 @@ int policy_rm_run(struct opts *o)
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (opts_has(o, "json"))
-		api_print(answer);
+		print_json(answer);
 	else
 		say_removed(answer, list);
 	policy_say_not_taken(answer);

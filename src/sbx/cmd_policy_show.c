@@ -5,6 +5,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "api.h"
+#include "form.h"
+#include "policy_api.h"
 #include "policy_file.h"
 #include "policy_verbs.h"
 #include "sandbox.h"
@@ -38,17 +40,9 @@ static void print_source(const struct rule *rule, char *buf, size_t size)
 	(void)snprintf(buf, size, "%.*s", (int)strcspn(origin, ":"), origin);
 }
 
-/* The policy that a rule belongs to: its preset, or what it came from. */
 static void print_policy(const struct rules *rules, const struct rule *rule, char *buf, size_t size)
 {
-	const char *group = group_of(rules, rule), *origin = rule->origin ? rule->origin : "file";
-
-	if (strncmp(origin, "preset:", 7) == 0)
-		(void)snprintf(buf, size, "%s", origin + 7);
-	else if (group)
-		(void)snprintf(buf, size, "%s", group);
-	else
-		(void)snprintf(buf, size, "%s", strcmp(origin, "create") == 0 ? "local" : origin);
+	policy_name(group_of(rules, rule), rule->origin, buf, size);
 }
 
 static void print_scope(const struct rule *rule, const char *all, char *buf, size_t size)
@@ -77,18 +71,9 @@ static json_t *resources_to_json(const struct rule *rule)
 	return list;
 }
 
-static json_t *time_or_null(uint64_t ms)
-{
-	char text[32];
-
-	if (!ms)
-		return json_null();
-	rule_print_time(ms, text);
-	return json_string(text);
-}
-
 static json_t *rule_to_json(const struct rules *rules, const struct rule *rule)
 {
+	AUTO_FREE char *line = rule_print(rule, RULE_PRINT_PLAIN);
 	char scope[RULE_MAX_WORD + 16], policy[RULE_MAX_WORD + 1];
 	json_t *o = json_object();
 
@@ -104,11 +89,12 @@ static json_t *rule_to_json(const struct rules *rules, const struct rule *rule)
 	(void)json_object_set_new(o, "decision", json_string(rule_effect_name(rule->effect)));
 	(void)json_object_set_new(o, "resources", resources_to_json(rule));
 	(void)json_object_set_new(o, "origin", text_or_null(rule->origin));
-	(void)json_object_set_new(o, "created", time_or_null(rule->created_ms));
-	(void)json_object_set_new(o, "until", time_or_null(rule->until_ms));
+	(void)json_object_set_new(o, "created", form_time(rule->created_ms));
+	(void)json_object_set_new(o, "until", form_time(rule->until_ms));
 	(void)json_object_set_new(o, "status",
 		json_string(rule_is_over(rule, clock_wall_ms()) ? "expired" : "active"));
 	(void)json_object_set_new(o, "comment", text_or_null(rule->comment));
+	(void)json_object_set_new(o, "text", text_or_null(line));
 	return o;
 }
 

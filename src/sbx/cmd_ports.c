@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "form.h"
 #include "port_spec.h"
 #include "sandbox.h"
 #include "table.h"
@@ -13,7 +14,7 @@ static const struct opt_def opts[] = {
 		.many = true},
 	{0, "unpublish", "SPEC", "close it again; a SANDBOX_PORT alone closes all of its ports",
 		.many = true},
-	{0, "json", NULL, "print the list as JSON"},
+	{0, "json", NULL, "print JSON"},
 	{0},
 };
 
@@ -115,16 +116,18 @@ static int list(const char *ref, bool json, struct problem *p)
 {
 	AUTO_JSON json_t *answer = NULL;
 	int r = sandbox_call("GET", ref, "/ports", NULL, API_TIMEOUT_MS, &answer, p);
-	const json_t *ports = json_object_get(answer, "ports");
+	json_t *ports = json_object_get(answer, "ports");
 
 	if (r < 0)
 		return r;
-	if (json)
-		api_print(ports);
-	else if (json_array_size(ports) == 0)
+	if (json) {
+		form_ports(ports);
+		api_print(answer);
+	} else if (json_array_size(ports) == 0) {
 		printf("No published ports\n");
-	else
+	} else {
 		print_table(ports);
+	}
 	return 0;
 }
 

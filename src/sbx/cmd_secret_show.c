@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "form.h"
 #include "secret_api.h"
 #include "secret_verbs.h"
 #include "table.h"
@@ -107,6 +108,16 @@ static void print_names(const json_t *list)
 	}
 }
 
+static void fill_each(json_t *list)
+{
+	static const char *const keys[] = {
+		"program", "refresh_s", "header", "format", "sentinel", NULL};
+	json_t *s;
+	size_t i;
+
+	json_array_foreach(list, i, s) form_fill(s, keys);
+}
+
 int secret_ls_run(struct opts *o)
 {
 	AUTO_JSON json_t *answer = NULL, *list = NULL, *whole = NULL;
@@ -122,6 +133,7 @@ int secret_ls_run(struct opts *o)
 		return ui_problem(&p, r);
 	list = pick(answer, sandbox, opts_has(o, "global"));
 	if (opts_has(o, "json")) {
+		fill_each(list);
 		whole = json_pack("{s:O}", "secrets", list);
 		api_print(whole);
 	} else if (opts_has(o, "quiet")) {
@@ -222,6 +234,7 @@ static int print_status(const json_t *s)
 
 int secret_status_run(struct opts *o)
 {
+	static const char *const keys[] = {"key_text", "memory", "memory_text", NULL};
 	AUTO_JSON json_t *s = NULL;
 	struct problem p = {0};
 	int r = api_call("GET", "/v1/secrets/status", NULL, SECRET_TIMEOUT_MS, &s, &p);
@@ -230,6 +243,7 @@ int secret_status_run(struct opts *o)
 		return ui_problem(&p, r);
 	if (!opts_has(o, "json"))
 		return print_status(s);
+	form_fill(s, keys);
 	api_print(s);
 	return EXIT_OK;
 }

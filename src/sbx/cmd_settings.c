@@ -227,7 +227,7 @@ static void print_json(const struct settings *s)
 		AUTO_FREE char *copy = ca ? settings_net_ca_copy() : NULL;
 
 		(void)json_array_append_new(
-			list, json_pack("{s:s, s:s, s:s, s:b, s:s, s:s*, s:s*}", "key", k->name,
+			list, json_pack("{s:s, s:s, s:s, s:b, s:s, s:s?, s:s?}", "key", k->name,
 				      "value", settings_get(s, (enum settings_id)i), "default",
 				      k->standard, "set", settings_is_set(s, (enum settings_id)i),
 				      "help", k->help, "copy", copy, "state", ca));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "form.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "table.h"
@@ -23,6 +24,17 @@ const struct opt_def template_inspect_opts[] = {
 	{0, "json", NULL, "print JSON"},
 	{0},
 };
+
+/* What every template has in JSON; its maker may have written more into its manifest. */
+static const char *const known_keys[] = {
+	"id", "kind", "agent", "parent", "created", "version", "broken", NULL};
+
+static void fill(json_t *m)
+{
+	form_fill(m, known_keys);
+	if (!json_object_get(m, "loaded"))
+		(void)json_object_set_new(m, "loaded", json_false());
+}
 
 static const char *or_dash(const char *s)
 {
@@ -69,10 +81,11 @@ static void print_table(const json_t *list)
 int template_ls_run(struct opts *o)
 {
 	AUTO_JSON json_t *list = template_list(), *whole = NULL;
-	const json_t *m;
+	json_t *m;
 	size_t i;
 
 	if (opts_has(o, "json")) {
+		json_array_foreach(list, i, m) fill(m);
 		whole = json_pack("{s:O}", "templates", list);
 		api_print(whole);
 	} else if (opts_has(o, "quiet")) {
@@ -169,10 +182,12 @@ int template_inspect_run(struct opts *o)
 
 	if (!m)
 		return ui_problem(&p, not_there(o->args.v[0], &p));
-	if (opts_has(o, "json"))
-		api_print(m);
-	else
+	if (!opts_has(o, "json")) {
 		print_text(m);
+		return EXIT_OK;
+	}
+	fill(m);
+	api_print(m);
 	return EXIT_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 #include "lib/policy/rule.h"
+#include "form.h"
 
 const char *const policy_preset_names[] = {"allow-all", "balanced", "deny-all", NULL};
 
@@ -42,6 +43,57 @@ int policy_add(const struct policy_wish *w, json_t **ret, struct problem *p)
 	if (w->for_ms)
 		(void)json_object_set_new(body, "for_ms", json_integer((json_int_t)w->for_ms));
 	return api_call("POST", "/v1/policy/rules", body, POLICY_TIMEOUT_MS, ret, p);
+}
+
+void policy_name(const char *group, const char *origin, char *buf, size_t size)
+{
+	if (!origin)
+		origin = "file";
+	if (strncmp(origin, "preset:", 7) == 0)
+		(void)snprintf(buf, size, "%s", origin + 7);
+	else if (group)
+		(void)snprintf(buf, size, "%s", group);
+	else
+		(void)snprintf(buf, size, "%s", strcmp(origin, "create") == 0 ? "local" : origin);
+}
+
+json_t *policy_rule_form(const json_t *rule)
+{
+	static const char *const same[] = {
+		"id", "group", "sandbox", "resources", "origin", "comment", "text"};
+	const char *group = json_string_value(json_object_get(rule, "group")),
+		   *origin = json_string_value(json_object_get(rule, "origin")),
+		   *sandbox = api_str(rule, "sandbox");
+	uint64_t until = (uint64_t)api_int(rule, "until");
+	AUTO_FREE char *scope = sandbox[0] ? xasprintf("sandbox:%s", sandbox) : xstrdup("global");
+	char policy[RULE_MAX_WORD + 1];
+	json_t *o;
+
+	policy_name(group, origin, policy, sizeof(policy));
+	o = json_pack("{s:s, s:s, s:s, s:[s], s:s, s:o, s:o, s:s}", "policy_id", policy, "scope",
+		scope, "resource_type", api_str(rule, "kind"), "actions",
+		rule_action_name(RULE_NETWORK), "decision", api_str(rule, "effect"), "created",
+		form_time((uint64_t)api_int(rule, "created")), "until", form_time(until), "status",
+		until && clock_wall_ms() >= until ? "expired" : "active");
+	for (size_t i = 0; i < ARRAY_LEN(same); i++)
+		(void)json_object_set(o, same[i], json_object_get(rule, same[i]));
+	return o;
+}
+
+void policy_answer_form(json_t *answer)
+{
+	static const char *const lists[] = {"overrides", "denied_by", "removed"};
+	const json_t *rule = json_object_get(answer, "rule");
+
+	if (rule)
+		(void)json_object_set_new(answer, "rule", policy_rule_form(rule));
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+		json_t *list = json_object_get(answer, lists[i]);
+
+		for (size_t k = 0; k < json_array_size(list); k++)
+			(void)json_array_set_new(
+				list, k, policy_rule_form(json_array_get(list, k)));
+	}
 }
 
 static void list_rules(const json_t *list, long long n)

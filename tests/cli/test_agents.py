@@ -226,7 +226,7 @@ def test_history_is_kept_for_agent_and_folder(toy):
     toy.sbx("rm", "-f", "--history", "second", check=0)
     assert not here.exists() and len(list(folder.iterdir())) == 1
     toy.sbx("create", "shell", ".", "--name", "plain", check=0)
-    assert "mounts" not in get(toy, "plain")
+    assert get(toy, "plain")["mounts"] == []
 
 
 def test_history_that_a_guest_nested_deeply_is_removed(toy):

@@ -225,9 +225,9 @@ def env_from_file(inst):
 def published_and_closed(inst):
     inst.sbx("stop", "box", check=0)  # the stand-in answers nothing about ports
     inst.sbx("ports", "box", "-p", "127.0.0.1:28432:80", check=0)
-    assert json.loads(inst.sbx("ports", "box", "--json", check=0).stdout)
+    assert json.loads(inst.sbx("ports", "box", "--json", check=0).stdout)["ports"]
     inst.sbx("ports", "box", "--unpublish", "80", check=0)
-    assert json.loads(inst.sbx("ports", "box", "--json", check=0).stdout) == []
+    assert json.loads(inst.sbx("ports", "box", "--json", check=0).stdout) == {"ports": []}
 
 
 def removed_by_force(inst):

@@ -133,7 +133,7 @@ def publish(box, spec):
 
 
 def listed(box):
-    return json.loads(box.env.sbx("ports", box.name, "--json").stdout)
+    return json.loads(box.env.sbx("ports", box.name, "--json").stdout)["ports"]
 
 
 def dial(port, address="127.0.0.1"):
