@@ -8,7 +8,7 @@
 
 static const struct opt_def opts[] = {
 	CREATE_OPTS,
-	{'q', "quiet", NULL, "print the name only"},
+	{'q', "quiet", NULL, "print the name only", .heading = "other options"},
 	{0},
 };
 

@@ -58,8 +58,11 @@ static int remove_one(const char *ref, bool force, bool history)
 }
 
 /* True when it may go on. */
-static bool is_wanted(size_t n, const char *first, bool force)
+static bool is_wanted(const struct opt_list *names, bool force)
 {
+	const char *first = names->v[0];
+	size_t n = names->n;
+
 	if (force)
 		return true;
 	if (!ui_can_ask()) {
@@ -72,7 +75,10 @@ static bool is_wanted(size_t n, const char *first, bool force)
 	}
 	if (n == 1)
 		return ui_confirm("Remove the sandbox '%s' with its disk?", first);
-	return ui_confirm("Remove %zu sandboxes with their disks?", n);
+	/* Some may be those of a build or of `sbx prove` that runs. */
+	for (size_t i = 0; i < n; i++)
+		ui_note("  %s", names->v[i]);
+	return ui_confirm("Remove these %zu sandboxes with their disks?", n);
 }
 
 /* A typo is found before the question, not after it. Those that exist are removed all the same. */
@@ -117,9 +123,8 @@ static int run_all(bool force, bool history)
 	json_array_foreach(list, i, s) opt_list_add(&names, api_str(s, "name"));
 	if (names.n == 0)
 		printf("No sandboxes found\n");
-	status = names.n == 0 || is_wanted(names.n, names.v[0], force)
-			 ? remove_all(&names, force, history)
-			 : EXIT_FAILED;
+	status = names.n == 0 || is_wanted(&names, force) ? remove_all(&names, force, history)
+							  : EXIT_FAILED;
 	free(names.v);
 	return status;
 }
@@ -138,7 +143,7 @@ static int run(struct opts *o)
 	if (opts_has(o, "all"))
 		return run_all(force, history);
 	missing = check_there(o, &names);
-	if (names.n > 0 && is_wanted(names.n, names.v[0], force))
+	if (names.n > 0 && is_wanted(&names, force))
 		status = remove_all(&names, force, history);
 	free(names.v);
 	return status == EXIT_OK ? missing : status;

@@ -15,7 +15,8 @@
 
 static const struct opt_def opts[] = {
 	CREATE_OPTS,
-	{'d', "detached", NULL, "start it, print its name and return"},
+	{'d', "detached", NULL, "start it, print its name and return",
+		.heading = "options of the session"},
 	{0, "rm", NULL, "remove it when the session ends"},
 	{0, "detach-keys", "KEYS", "leave the agent running with these keys (ctrl-\\)"},
 	{0},

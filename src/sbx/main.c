@@ -72,6 +72,8 @@ static void print_opts(const struct opt_def *defs)
 
 		if (defs->hidden)
 			continue;
+		if (defs->heading)
+			printf("\n%s:\n", defs->heading);
 		(void)snprintf(left, sizeof(left), "%c%c%s--%s%s%s", defs->letter ? '-' : ' ',
 			defs->letter ? defs->letter : ' ', defs->letter ? ", " : "  ", defs->name,
 			defs->arg ? " " : "", defs->arg ? defs->arg : "");

@@ -25,6 +25,7 @@ struct opt_def {
 	bool many;     /* may be repeated */
 	bool optional; /* --name alone is the empty value, only --name=x has one; no letter */
 	bool hidden;
+	const char *heading; /* of the options from here on, in help; NULL: as the row before */
 };
 
 struct opt_list {

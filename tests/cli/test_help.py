@@ -100,6 +100,23 @@ def test_help_of_every_verb_in_every_way(bare):
         assert bare.sbx(v, "-h", check=0).stdout == text
 
 
+def test_options_stand_in_straight_columns_and_in_groups(bare):
+    """What an option does begins in one column, its defaults are named, and long lists have headings."""
+    for v in verbs(bare):
+        text = bare.sbx("help", v, check=0).stdout
+        lines = [line for line in text.splitlines() if re.match(r"  (?:-\w, |    )--", line)]
+        assert {re.match(r"  (?:-\w, |    )--\S+(?: \S+)? +", line).end() for line in lines} <= {32}, text
+        assert max(map(len, text.splitlines())) <= 110, text
+    for v, own in (("create", "other options"), ("run", "options of the session")):
+        text = bare.sbx("help", v, check=0).stdout
+        assert re.findall(r"^(.*options.*):$", text, re.M) == [
+            "options", "options of the machine", "options of files and environment", "options of the network",
+            "options of the agent and of your keys", own]
+        for setting in ("vm.cpus", "vm.memory", "vm.disk"):
+            assert f"(setting {setting})" in text
+        assert "--import-config list" in text and "with =list, only list them" in text
+
+
 def test_every_option_is_in_the_man_page(bare):
     names = verbs(bare)
     assert len(names) == 28

@@ -1,6 +1,7 @@
 """An installation with nothing in it: what it says, what it does not wait for."""
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import threading
@@ -202,6 +203,46 @@ def test_diagnose(bare):
     (bare.root / "state/sbx").chmod(0o777)
     d = json.loads(bare.sbx("diagnose", "--json").stdout)
     assert [c["status"] for c in d["checks"] if c["name"] == "Folders"] == ["fail"]
+
+
+CLOSED_KVM = """
+mount --bind "$0" /dev && exec setpriv --ambient-caps=-all --inh-caps=-all "$@"
+"""
+
+
+def test_a_closed_kvm_is_a_failure_unless_emulation_is_chosen(bare):
+    dev = bare.root / "dev"
+    dev.mkdir()
+    (dev / "kvm").touch(mode=0o000)
+    enter = ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", CLOSED_KVM, dev]
+
+    def kvm():
+        p = subprocess.run([*enter, SBX, "diagnose", "--json"], env={**bare.env, "SBX_ACCEL": "auto"}, stdin=subprocess.DEVNULL, capture_output=True)
+        return next(c for c in json.loads(p.stdout)["checks"] if c["name"] == "Virtualization")
+    assert kvm()["status"] == "fail" and "not allowed to open it" in kvm()["message"]
+    bare.sbx("settings", "set", "vm.accel", "tcg", check=0)
+    assert kvm()["status"] == "warn"
+
+
+def test_building_a_package_prints_its_steps(bare, tmp_path):
+    """tools/package takes minutes; the program that it runs is a stand-in here."""
+    (tmp_path / "bin").mkdir()
+    for name, body in (("dpkg-buildpackage", 'echo "   dh_auto_build"; echo "noise of a compiler"; echo "   dh_auto_test"; touch ../sbx_1_amd64.deb ../sbx.changes ../sbx.buildinfo; exit $FAIL'),
+                       ("dh", "")):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "tree/tools").mkdir(parents=True)
+    shutil.copy(pathlib.Path(__file__).parents[2] / "tools/package", tmp_path / "tree/tools")
+
+    def package(fail):
+        return subprocess.run([tmp_path / "tree/tools/package", tmp_path / "out"], capture_output=True, text=True,
+                              env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "FAIL": fail})
+    p = package("0")
+    assert p.returncode == 0 and p.stdout == f"{tmp_path}/out/sbx_1_amd64.deb\n", p
+    assert p.stderr.splitlines()[-2:] == ["package: dh_auto_build", "package: dh_auto_test"] and "noise" not in p.stderr
+    assert "noise of a compiler" in (tmp_path / "out/log").read_text()
+    p = package("3")
+    assert p.returncode == 1 and "noise of a compiler" in p.stderr and "dpkg-buildpackage failed" in p.stderr
 
 
 def test_output_that_cannot_be_written_is_a_failure(bare):

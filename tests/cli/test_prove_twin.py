@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from conftest import on_terminal
 from prove_rig import DATA, HEAD, TWIN, prove, wait_for  # noqa: F401
 
 
@@ -67,6 +68,15 @@ def test_the_page_follows_no_link_that_a_guest_planted(prove):
     # Nothing is left of a page that could not be written.
     prove.run("demo", "--html", "none/proof.html", check=125)
     assert [f.name for f in prove.inst.work.iterdir() if "proof" in f.name] == ["proof.html"]
+
+
+def test_the_page_is_named_and_for_its_owner_only(prove):
+    """On a terminal, with a mark in colour; the codes of the colour were once printed as text."""
+    prove.probe("files/a", HEAD + "#: inside\nsaw x\n")
+    out, status = on_terminal(prove.inst, ["prove", "demo", "--html", "proof.html"], env=prove.env)
+    assert status == 0 and "\x1b[32m✓ \x1b[0mWrote proof.html. It names paths of this host." in out, out
+    assert "?[" not in out
+    assert (prove.inst.work / "proof.html").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("probe", ["host/clock", "kernel/memory"])

@@ -43,14 +43,14 @@ def test_the_size_of_the_disk_is_said_once(inst):
     assert get(inst, "set")["disk"] == 30 << 30
     inst.sbx("settings", "unset", "vm.disk", check=0)
     inst.sbx("create", "shell", ".", "--name", "plain", "-q", check=0)
-    assert "disk" not in get(inst, "plain")
+    assert get(inst, "plain")["disk"] is None
     assert re.search(r"^disk +as the template$", inst.sbx("inspect", "plain", check=0).stdout, re.M)
 
 
 def test_ssh_agent_is_off_unless_asked_for(inst):
     agent = {"SSH_AUTH_SOCK": "/run/user/agent.sock", "SSH_ASKPASS": "/usr/bin/true", "DISPLAY": ":7"}
     inst.sbx("create", "shell", ".", "--name", "without", "-q", check=0, env=agent)
-    assert "ssh_agent" not in get(inst, "without")
+    assert get(inst, "without")["ssh_agent"] is None
     inst.sbx("create", "shell", ".", "--name", "all-keys", "--ssh-agent", "-q", check=0, env=agent)
     assert get(inst, "all-keys")["ssh_agent"] == {"socket": "/run/user/agent.sock", "keys": [], "confirm": False}
     inst.sbx("create", "shell", ".", "--name", "some-keys", "--ssh-agent=SHA256:abc,me@example.com", "--ssh-agent-confirm",
@@ -187,7 +187,7 @@ def test_prune(inst):
         inst.create(n)
     inst.sbx("stop", "aa", check=0)
     d = json.loads(inst.sbx("prune", "--dry-run", "--json", check=0).stdout)
-    assert [s["name"] for s in d["would_remove"]] == ["aa"] and d["would_remove"][0]["stopped_at"] > 0
+    assert [s["name"] for s in d["would_remove"]] == ["aa"] and d["would_remove"][0]["stopped_at"].endswith("Z")
     assert json.loads(inst.sbx("prune", "--dry-run", "--json", "--filter", "until=1h").stdout)["would_remove"] == []
     inst.sbx("prune", check=1)
     assert json.loads(inst.sbx("prune", "-f", "--json", check=0).stdout) == {"removed": ["aa"]}
@@ -456,6 +456,17 @@ def test_tty_without_a_terminal_is_refused(inst):
     p = inst.sbx("exec", "-it", "demo", "true", check=125)
     assert "needs a terminal" in p.stderr
     assert inst.sbx("exec", "-t", "demo", "echo", "x", check=0).stdout == "x\r\n"
+
+
+def test_rm_of_several_names_them_before_it_asks(inst):
+    """A sandbox of a build or of `sbx prove` is among them, too."""
+    inst.create("mine")
+    inst.create("prove-0123abcd")
+    t = Terminal(inst, "rm", "--all")
+    t.until(b"  mine\r\n  prove-0123abcd\r\nRemove these 2 sandboxes with their disks? (y/N) ")
+    t.type(b"n\r")
+    assert t.end() == 1
+    assert inst.sbx("ls", "-q").stdout.split() == ["mine", "prove-0123abcd"]
 
 
 def test_rm_on_a_terminal_asks(inst):
