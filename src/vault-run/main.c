@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -41,9 +42,11 @@ static int place_fds(int channel, bool has_owner)
 	return close_range(has_owner ? SOCKET_FD + 3 : SOCKET_FD + 2, ~0U, 0);
 }
 
-static void exec_vault(const char *program, char *const *args, int channel, bool has_owner)
-	__attribute__((noreturn));
-static void exec_vault(const char *program, char *const *args, int channel, bool has_owner)
+/* The vault ends with this program from its first instruction on; its jail sets the signal again. */
+static void exec_vault(const char *program, char *const *args, int channel, bool has_owner,
+	pid_t parent) __attribute__((noreturn));
+static void exec_vault(
+	const char *program, char *const *args, int channel, bool has_owner, pid_t parent)
 {
 	char *const no_env[] = {NULL};
 	sigset_t none;
@@ -51,7 +54,8 @@ static void exec_vault(const char *program, char *const *args, int channel, bool
 
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	if (null < 0 || dup2(null, 0) < 0 || dup2(STDERR_FILENO, 1) < 0 ||
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || null < 0 ||
+		dup2(null, 0) < 0 || dup2(STDERR_FILENO, 1) < 0 ||
 		place_fds(channel, has_owner) < 0)
 		_exit(127);
 	(void)execve(program, args, no_env);
@@ -67,7 +71,7 @@ static void start_vault(struct runner *r, int argc, char **argv)
 	char *args[MAX_VAULT_ARGS + 3] = {(char *)"sbx-vault", dir_arg};
 	struct err err = {0};
 	int pair[2], n;
-	pid_t pid;
+	pid_t self = getpid(), pid;
 
 	if (argc - 1 > MAX_VAULT_ARGS)
 		die("too many arguments");
@@ -82,7 +86,7 @@ static void start_vault(struct runner *r, int argc, char **argv)
 		die("a socket pair: %s", strerror(errno));
 	pid = fork();
 	if (pid == 0)
-		exec_vault(program, args, pair[1], r->has_owner);
+		exec_vault(program, args, pair[1], r->has_owner, self);
 	if (pid < 0)
 		die("fork: %s", strerror(errno));
 	r->vault = (int)syscall(SYS_pidfd_open, pid, 0);
