@@ -166,6 +166,9 @@ MUTATIONS += [
     hole("completion", "src/sbx/completion.c", 'COMPREPLY+=(\\"$(printf %q \\"$name\\")\\")', 'COMPREPLY+=(\\"$name\\")', ("host/completion",)),
     hole("template-name", "src/sbx/cmd_template_save.c", "\tif (!is_taken(name, old) || strcmp(was, id) == 0)\n", "\tif (!is_taken(name, old) || strcmp(was, id) == 0 || name[0])\n",
          ("host/template-name",)),
+    # S10 of docs/review.md
+    hole("template-text", "lib/template/template_import.c", "\tif (!is_plain_fact(m, 0))\n", "\tif (!m && !is_plain_fact(m, 0))\n", ("host/template-manifest",)),
+    hole("template-size", "lib/template/template_import.c", "\tif (is_too_large(files))\n", "\tif (!files && is_too_large(files))\n", ("host/template-manifest",)),
     hole("import-hides", "src/sbx/cmd_policy_whole.c", "\tfor (size_t i = 0; i < d.n_wide; i++)\n", "\tfor (size_t i = 0; i < d.n_wide && !d.n_added; i++)\n", ("host/import-shows-wide",)),
     hole("command-anywhere", "src/sbxd/ref_check.c", "if (walk_is_in(l->seen.path[i], w->host))", "if (!w->host[0] && walk_is_in(l->seen.path[i], w->host))",
          ("host/command-in-workspace",)),

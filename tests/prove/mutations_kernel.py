@@ -45,7 +45,18 @@ def listen_in_guest(name):
     return {"host": make, "undo_host": undo}
 
 
+# S8 of docs/review.md: a file that qemu writes is a template's, too
+
+def link_top(ctx):
+    os.link(ctx.box.state / "root.qcow2", ctx.env.folder / "mutation-top")
+
+
+def unlink_top(ctx):
+    (ctx.env.folder / "mutation-top").unlink()
+
+
 GUEST = [
+    Mutation(red=("kernel/qemu-disks",), host=link_top, undo_host=unlink_top),
     Mutation(red=("kernel/own-kernel",), guest="printf '#!/bin/sh\\n[ \"$1\" = -r ] && exec echo 5.4.0-host\\nexec /run/mutation-uname-real \"$@\"\\n' >/run/mutation-uname; chmod 755 /run/mutation-uname; cp /usr/bin/uname /run/mutation-uname-real; mount --bind /run/mutation-uname /usr/bin/uname",
              undo_guest="umount /usr/bin/uname; rm -f /run/mutation-uname*"),
     Mutation(red=("kernel/boot-id",), host=show_host_file("/proc/sys/kernel/random/boot_id", "boot-id"), undo_host=hide_host_file("/proc/sys/kernel/random/boot_id", "boot-id")),

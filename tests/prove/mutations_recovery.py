@@ -48,6 +48,6 @@ MUTATIONS = [
     Mutation(red=("recovery/kill-edge",), hole="second-edge-jail"),
     Mutation(red=("recovery/kill-origin",), hole="no-second-origin"),
     Mutation(red=("recovery/stop-start",), hole="socket-left"),
-    Mutation(red=("recovery/stop-start",), hole="start-follows-links"),
+    Mutation(red=("recovery/stop-start", "recovery/suspend-restore"), hole="start-follows-links"),
     Mutation(red=("recovery/suspend-restore",), hole="memory-left"),
 ]
