@@ -1,8 +1,8 @@
 /*
  * locals - the addresses of this host and the networks that it is connected to.
  *
- * How      A list of networks. An address of the host is a network of one address; an on-link prefix
- *          is one of more. addr_locals_classify is addr_classify, and in addition knows two classes:
+ * How      A list of networks: addresses of the host (a local route may have more than one), and on-link
+ *          prefixes. addr_locals_classify is addr_classify, and in addition knows two classes:
  *          ADDR_OWN for an address of the host, whatever its range is (loopback stays loopback), and
  *          ADDR_LAN for a public address in an on-link prefix. Only a rule for the very address opens
  *          the first, a rule for the prefix or a part of it the second.

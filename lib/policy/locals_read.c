@@ -41,11 +41,13 @@ static void take_address(struct addr_locals *l, const struct nlmsghdr *h)
 	(void)addr_locals_add(l, &net, true);
 }
 
-static bool is_on_link(const struct rtmsg *rtm)
+/* Packets for the addresses of a local route arrive at this host, also when no interface has them. */
+static bool is_wanted(const struct rtmsg *rtm)
 {
 	uint8_t least = rtm->rtm_family == AF_INET ? LOCALS_MIN_V4 : LOCALS_MIN_V6;
 
-	return rtm->rtm_type == RTN_UNICAST && rtm->rtm_dst_len >= least;
+	return (rtm->rtm_type == RTN_UNICAST || rtm->rtm_type == RTN_LOCAL) &&
+	       rtm->rtm_dst_len >= least;
 }
 
 static void take_route(struct addr_locals *l, const struct nlmsghdr *h)
@@ -55,9 +57,11 @@ static void take_route(struct addr_locals *l, const struct nlmsghdr *h)
 	int left = (int)RTM_PAYLOAD(h);
 	struct addr to = {0};
 	struct addr_net net;
+	bool is_own;
 
-	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*rtm)) || !is_on_link(rtm))
+	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*rtm)) || !is_wanted(rtm))
 		return;
+	is_own = rtm->rtm_type == RTN_LOCAL;
 	for (; RTA_OK(rta, left); rta = RTA_NEXT(rta, left)) {
 		switch (rta->rta_type) {
 		case RTA_DST:
@@ -72,10 +76,11 @@ static void take_route(struct addr_locals *l, const struct nlmsghdr *h)
 			break;
 		}
 	}
-	if (!to.n || rtm->rtm_dst_len > to.n * 8 || addr_classify(&to, NULL) != ADDR_PUBLIC)
+	if (!to.n || rtm->rtm_dst_len > to.n * 8 ||
+		(!is_own && addr_classify(&to, NULL) != ADDR_PUBLIC))
 		return;
 	net = addr_net_of(&to, rtm->rtm_dst_len);
-	(void)addr_locals_add(l, &net, false);
+	(void)addr_locals_add(l, &net, is_own);
 }
 
 int locals_parse(struct addr_locals *l, const void *packet, size_t n)
@@ -115,7 +120,7 @@ static int receive(int fd, struct addr_locals *l)
 }
 
 /* A socket of its own for each: what is left of a dump that is too long goes with it. */
-static int dump(struct addr_locals *l, uint16_t type)
+static int dump(struct addr_locals *l, uint16_t type, uint8_t table)
 {
 	AUTO_CLOSE int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	struct timeval wait = {.tv_sec = LOCALS_WAIT_MS / 1000};
@@ -125,7 +130,7 @@ static int dump(struct addr_locals *l, uint16_t type)
 	} ask = {.h = {.nlmsg_len = sizeof(ask),
 			 .nlmsg_type = type,
 			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-		.rtm = {.rtm_table = type == RTM_GETROUTE ? RT_TABLE_MAIN : 0}};
+		.rtm = {.rtm_table = table}};
 	int on = 1;
 
 	if (fd < 0)
@@ -144,10 +149,12 @@ static int dump(struct addr_locals *l, uint16_t type)
 int locals_read(struct addr_locals *ret)
 {
 	AUTO_FREE struct addr_locals *l = xcalloc(1, sizeof(*l));
-	int r = dump(l, RTM_GETADDR);
+	int r = dump(l, RTM_GETADDR, 0);
 
 	if (r == 0)
-		r = dump(l, RTM_GETROUTE);
+		r = dump(l, RTM_GETROUTE, RT_TABLE_LOCAL);
+	if (r == 0)
+		r = dump(l, RTM_GETROUTE, RT_TABLE_MAIN);
 	if (r == 0)
 		*ret = *l;
 	return r;

@@ -36,6 +36,7 @@ static void put_host(struct addr_locals *l)
 	add(l, "2a00:1:2:3::99", 128, true);
 	add(l, "2a00:1:2:3::", 64, false);
 	add(l, "2a00:1::", 32, false);
+	add(l, "203.0.114.0", 24, true); /* a local route */
 }
 
 static void classes_of_this_host_and_its_network(void **state)
@@ -51,6 +52,7 @@ static void classes_of_this_host_and_its_network(void **state)
 		{"93.184.216.34", ADDR_OWN, 32},
 		{"93.184.216.35", ADDR_LAN, 24},
 		{"93.184.217.34", ADDR_PUBLIC, 0},
+		{"203.0.114.77", ADDR_OWN, 32},
 		{"2a00:1:2:3::99", ADDR_OWN, 128},
 		{"2a00:1:2:3::98", ADDR_LAN, 64},
 		{"2a00:1:2:4::99", ADDR_LAN, 32},
@@ -226,12 +228,23 @@ static void the_kernels_lists_are_read(void **state)
 	put_route(&p, RTN_UNICAST, "2a00:1:2:3::", 64, NULL);
 	put_route(&p, RTN_UNICAST, "2000::", 3, NULL);
 	put_route(&p, RTN_UNICAST, "9.9.9.0", 77, NULL); /* no such prefix */
+	put_route(&p, RTN_LOCAL, "93.184.216.34", 32, NULL);
+	put_route(&p, RTN_LOCAL, "93.184.218.1", 32, NULL); /* of no interface */
+	put_route(&p, RTN_LOCAL, "203.0.114.0", 24, NULL);
+	put_route(&p, RTN_LOCAL, "10.7.0.1", 32, NULL);
+	put_route(&p, RTN_LOCAL, "2a00:1:2:4::1", 128, NULL);
+	put_route(&p, RTN_LOCAL, "0.0.0.0", 0, NULL); /* everything */
+	put_route(&p, RTN_BROADCAST, "93.184.216.255", 32, NULL);
 	assert_int_equal(locals_parse(&l, p.b, p.n), 0);
 	add(&want, "192.168.1.5", 32, true);
 	add(&want, "93.184.216.34", 32, true);
 	add(&want, "2a00:1:2:3::99", 128, true);
 	add(&want, "93.184.216.0", 24, false);
 	add(&want, "2a00:1:2:3::", 64, false);
+	add(&want, "93.184.218.1", 32, true);
+	add(&want, "203.0.114.0", 24, true);
+	add(&want, "10.7.0.1", 32, true);
+	add(&want, "2a00:1:2:4::1", 128, true);
 	assert_true(addr_locals_eq(&l, &want));
 	/* Cut anywhere it is read as far as it goes. */
 	for (size_t n = 0; n < p.n; n++)

@@ -6,8 +6,8 @@ every server counts the connections it got, so that a test can insist that there
 
 `lab(apart=True)` puts the servers into a network namespace of their own, with a mount namespace, in which the
 sbx under test is then started (`lab.apart.prefix` goes in front of its command line). There the resolver has port 53
-and is the one in resolv.conf, servers have addresses of the Internet (PUBLIC), and no packet can leave: what is
-not counted here was not sent.
+and is the one in resolv.conf, and no packet can leave: what is not counted here was not sent. Servers with addresses of the
+Internet (PUBLIC) are in a second network namespace behind a gateway: their addresses are not those of the sandbox's host, nor of its network.
 
     server       what it is                                            names that lead there (NAMES)
     http         nginx, HTTP/1.1                                       port 80 of the allowed names
@@ -23,6 +23,7 @@ not counted here was not sent.
 """
 import collections
 import contextlib
+import ctypes
 import getpass
 import json
 import os
@@ -46,9 +47,10 @@ CERT_NAMES = ("real.test", *ALLOWED, *DENIED, "*.wild.test", "localhost")
 BANNER = b"220 lab first\r\n"
 BODY = "hello from the laboratory"
 COPY = 65536
-# On the loopback device of the laboratory's own network namespace.
-IPV6_FREEBIND = 78  # not in Python's socket
+# On the loopback device of the network namespace behind the gateway.
 PUBLIC = {"real.test": ["198.41.0.4", "2001:503:ba3e::2:30"]}
+NEAR, FAR = ("10.99.0.1/30", "fd99::1/64"), ("10.99.0.2/30", "fd99::2/64")  # both ends of the way there
+CLONE_NEWNET = 0x40000000  # not in Python's os before 3.12
 
 
 def need(program):
@@ -114,22 +116,55 @@ class Apart:
             self.proc.wait()
 
 
+def call(name, *args):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, name)(*args) < 0:
+        raise OSError(ctypes.get_errno(), name)
+
+
+def add_addresses(run, device, *addresses):
+    for address in addresses:
+        run("ip", "address", "add", address, "dev", device, *(["nodad"] if ":" in address else []))
+    run("ip", "link", "set", device, "up")
+
+
+def make_far(run):
+    """Descriptors of this network namespace and of a second one with the addresses of PUBLIC; routes through a gateway lead there."""
+    near = os.open("/proc/self/ns/net", os.O_RDONLY)
+    call("unshare", CLONE_NEWNET)
+    far = os.open("/proc/self/ns/net", os.O_RDONLY)
+    os.set_inheritable(near, True)
+    add_addresses(run, "lo", *(f"{a}/{128 if ':' in a else 32}" for addresses in PUBLIC.values() for a in addresses))
+    run("ip", "link", "add", "name", "far", "type", "veth", "peer", "name", "near", "netns", f"/proc/self/fd/{near}")
+    add_addresses(run, "far", *FAR)
+    call("setns", near, CLONE_NEWNET)
+    add_addresses(run, "near", *NEAR)
+    for v4, v6 in PUBLIC.values():
+        run("ip", "route", "add", v4, "via", FAR[0].partition("/")[0])
+        run("ip", "-6", "route", "add", v6, "via", FAR[1].partition("/")[0])
+    return near, far
+
+
+def bind(want):
+    s = socket.socket(want["family"], want["kind"])
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if want["family"] == socket.AF_INET6:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    s.bind(tuple(want["address"]))
+    return s
+
+
 def hold(fd, folder):
     """The process that holds the namespaces: it has their capabilities, and loses them with its last sentence."""
     control = socket.socket(fileno=fd)
     tools = {"PATH": SBIN}
+    public = {a for addresses in PUBLIC.values() for a in addresses}
 
     def run(*argv):
-        subprocess.run(argv, check=True, env=tools, stdin=subprocess.DEVNULL, timeout=20)
+        subprocess.run(argv, check=True, env=tools, stdin=subprocess.DEVNULL, timeout=20, close_fds=False)
 
     run("ip", "link", "set", "lo", "up")
-    for addresses in PUBLIC.values():
-        for address in addresses:
-            # Not addresses of this host, which would need rules of their own; but packets for them arrive here, from another address.
-            if ":" in address:
-                run("ip", "-6", "route", "add", "local", address + "/128", "dev", "lo")
-            else:
-                run("ip", "route", "add", "local", address + "/32", "dev", "lo", "src", "127.0.0.1")
+    near, far = make_far(run)
     resolv = pathlib.Path(folder) / "resolv.conf"
     resolv.write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:2\n")
     run("mount", "--bind", str(resolv), os.path.realpath("/etc/resolv.conf"))
@@ -138,17 +173,14 @@ def hold(fd, folder):
         want, error, made = json.loads(data), None, []
         try:
             if want["do"] == "bind":
-                s = socket.socket(want["family"], want["kind"])
-                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if want["family"] == socket.AF_INET6:
-                    s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                    s.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
-                s.bind(tuple(want["address"]))
+                call("setns", far if want["address"][0] in public else near, CLONE_NEWNET)
+                s = bind(want)
                 made = [s.fileno()]
             elif want["do"] == "tmpfs":
                 run("mount", "-t", "tmpfs", "-o", f"size={want['size']},mode=0700", "lab", want["at"])
         except (OSError, subprocess.SubprocessError) as e:
             error = str(e)
+        call("setns", near, CLONE_NEWNET)
         socket.send_fds(control, [json.dumps({"error": error}).encode()], made)
         if made:
             s.close()
