@@ -142,14 +142,14 @@ def hole(name, source, old, new, red, **kwargs):
 LINK = "src/keeper/sbxd_link.c"
 # 127.0.0.1, any port
 LISTEN = """	{
-		struct sockaddr sa = {.sa_family = AF_INET, .sa_data = {0, 0, 127, 0, 0, 1}};
+		struct sockaddr in = {.sa_family = AF_INET, .sa_data = {0, 0, 127, 0, 0, 1}};
 		struct sockaddr_un un = {.sun_family = AF_UNIX, .sun_path = "\\0sbx-planted"};
 		int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		int abstract = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-		(void)!bind(tcp, &sa, sizeof(sa));
+		(void)!bind(tcp, &in, sizeof(in));
 		(void)!listen(tcp, 1);
-		(void)!bind(udp, &sa, sizeof(sa));
+		(void)!bind(udp, &in, sizeof(in));
 		(void)snprintf(un.sun_path + 1, 32, "sbx-planted-%d", getpid());
 		(void)!bind(abstract, (struct sockaddr *)&un, sizeof(sa_family_t) + 1 + strlen(un.sun_path + 1));
 		(void)!listen(abstract, 1);

@@ -113,7 +113,7 @@ IN_THE_BUILD = [
     hole("nproc", JAIL, "r = set_limit(RLIMIT_NPROC, row->limit.nproc);", "r = 0;", each("limits") + ("kernel/jail-vault", "kernel/jail-origin", "kernel/jail-ssh-agent")),
     hole("address-space", JAIL, "if (r == 0 && row->limit.as)", "if (r == 0 && row->limit.as == 1)", ("kernel/address-space",)),
     hole("root", JAIL, "int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;",
-         'int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;\n\n\tif (r == 0)\n\t\tr = bind_mount(p, root, &(const struct jail_mount){"/etc/passwd", "/etc/passwd", 0}, err);', each("root", ("qemu", "edge", "egress")) + ("kernel/jail-template",)),
+         'int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;\n\n\tif (r == 0)\n\t\tr = bind_mount(&(const struct jail_plan){0}, root, &(const struct jail_mount){"/etc/passwd", "/etc/passwd", 0}, err);', each("root", ("qemu", "edge", "egress")) + ("kernel/jail-template",)),
     hole("share-root", "lib/share/scaffold.c", "	r = tree_set_readonly(source);\n",
          '	int other, place2, extra = open("/etc", O_PATH | O_CLOEXEC);\n\n	if (tree_clone(extra, 0, &other) < 0 || tree_place(source, "/etc", true, 0555, &place2, err) < 0 || tree_attach(other, place2) < 0)\n'
          '		return -EIO;\n	r = tree_set_readonly(source);\n', each("root", ("virtiofsd",))),
