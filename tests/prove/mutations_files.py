@@ -185,7 +185,7 @@ HOLES += [
     Hole("parents-not-held", "lib/share/scaffold.c", "\tif (outer && !outer->ro)\n", "\tif (outer && !outer->ro && false)\n"),
     # a folder of the host beside the workspaces
     Hole("one-folder-more", "lib/share/scaffold.c", "\tr = tree_set_readonly(source);\n",
-         "\tstatic struct scaffold more = {.n = 1, .pins = {{.host = \"/etc\", .guest = \"/more\", .ro = true, .dir = true}}};\n\tstruct stat st;\n\n"
+         "\tstatic struct scaffold more = {.n = 1, .pins = {{.host = (char *)\"/etc\", .guest = (char *)\"/more\", .ro = true, .dir = true}}};\n\tstruct stat st;\n\n"
          "\tif (stat(\"/etc\", &st) < 0)\n\t\treturn -errno;\n\tmore.pins[0].dev = st.st_dev;\n\tmore.pins[0].ino = st.st_ino;\n"
          "\tr = bind_pin(&more, 0, source, err);\n\tif (r < 0)\n\t\treturn r;\n\tr = tree_set_readonly(source);\n"),
     # CVE-2026-24834: a file of the host as memory of the machine
