@@ -43,6 +43,11 @@ static const struct {
 		"own|other stream|seqpacket PATH [HEAD]: whether the listener talks to this user, "
 		"after the HEAD of a request; "
 		"other: in a user namespace with subordinate ids"},
+	{"pipe", probe_pipe,
+		"FILE SECONDS: what the first writer of a named pipe says; FILE is no link"},
+	{"plant", probe_plant,
+		"file FILE TEXT, link FILE TARGET, pipe FILE: in a folder that a guest can write; "
+		"no link on the way is followed"},
 	{"vault", probe_vault,
 		"PATH: asks the vault at this socket for a value, in each way that is open to its "
 		"own "

@@ -31,6 +31,8 @@ int probe_socket(int argc, char **argv);
 int probe_sum(int argc, char **argv);
 int probe_local(int argc, char **argv);
 int probe_peer(int argc, char **argv);
+int probe_pipe(int argc, char **argv);
+int probe_plant(int argc, char **argv);
 int probe_swap(int argc, char **argv);
 int probe_vault(int argc, char **argv);
 int probe_unix_connect(int argc, char **argv);
