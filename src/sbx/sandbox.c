@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
+#include "lib/base/str.h"
 #include "quote.h"
 
 /* sbxd's hints end with the word SANDBOX where the command needs its name as it was typed. */
@@ -73,18 +74,41 @@ static void show_progress(const json_t *s)
 
 #define REMEDY "; create it: " /* lib/share/place.c */
 
-/* Why a start ended in something else than running. What to type is in the reason, or in the log. */
+/* The command that creates a missing workspace of this sandbox, when that is the reason; else NULL.
+ * Nothing else in the reason is a command: it may be the words of a guest. */
+static char *find_remedy(const json_t *s, const char *list, const char *why)
+{
+	const json_t *w;
+	size_t i;
+
+	json_array_foreach(json_object_get(s, list), i, w)
+	{
+		AUTO_FREE char *command = xasprintf("mkdir -p '%s'", api_str(w, "host"));
+		AUTO_FREE char *end = xasprintf(REMEDY "%s", command);
+
+		if (str_ends(why, end) && !strchr(api_str(w, "host"), '\''))
+			return TAKE(command);
+	}
+	return NULL;
+}
+
+/* Why a start ended in something else than running. */
 static int say_not_running(const json_t *s, struct problem *p)
 {
 	AUTO_FREE char *log = paths_get(PATHS_STATE, "sandboxes/%s/keeper.log", api_str(s, "id"));
-	AUTO_FREE char *quoted = quote_sh(log);
-	const char *why = api_str(s, "detail"), *remedy = strstr(why, REMEDY);
-	int n = remedy ? (int)(remedy - why) : (int)strlen(why);
+	AUTO_FREE char *quoted = quote_sh(log), *remedy = NULL;
+	const char *why = api_str(s, "detail");
+	size_t n = strlen(why);
 
-	(void)err_set(&p->err, -EIO, "the sandbox '%s' did not start: %.*s", api_str(s, "name"),
-		why[0] ? n : 64, why[0] ? why : api_str(s, "status"));
+	remedy = find_remedy(s, "workspaces", why);
+	if (!remedy)
+		remedy = find_remedy(s, "mounts", why);
 	if (remedy)
-		return problem_hint(p, -EIO, "%s", remedy + strlen(REMEDY));
+		n -= strlen(REMEDY) + strlen(remedy);
+	(void)err_set(&p->err, -EIO, "the sandbox '%s' did not start: %.*s", api_str(s, "name"),
+		why[0] ? (int)n : 64, why[0] ? why : api_str(s, "status"));
+	if (remedy)
+		return problem_hint(p, -EIO, "%s", remedy);
 	return problem_hint(p, -EIO, SANDBOX_READ_LOG "%s", quoted);
 }
 

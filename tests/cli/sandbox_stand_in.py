@@ -3,7 +3,7 @@
 
 Speaks the keeper channel of lib/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the real
 sbx: commands run on this machine. Written from proto/ alone, so that it also tests that page.
-The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail.
+The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail (with the reason WHY).
 MODE slow: it never comes up. MODE talks: its session agent can be looked at.
 MODE machine: it says that it is the machine too, with memory and a file of its template open, as qemu has them."""
 import array
@@ -239,9 +239,10 @@ class Keeper:
         self.hello()
         self.state(0, 50, "booting")
         if self.env.get("MODE") == "fail":
+            why = self.env.get("WHY", "the kernel did not start")
             with open(self.sandbox + "/last", "w") as f:
-                f.write("the kernel did not start\n")
-            self.state(3, 0, "the kernel did not start")
+                f.write(why + "\n")
+            self.state(3, 0, why)
             return
         up = int(self.env.get("MODE") != "slow")
         self.state(up, 100 * up, "" if up else "booting")

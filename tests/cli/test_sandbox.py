@@ -145,6 +145,20 @@ def test_taken_name_and_failed_start(inst):
     assert inst.sbx("ls", "-q").stdout == "demo\n"
 
 
+@pytest.mark.parametrize("why", ["the guest could not be set up: x; create it: touch /tmp/owned",
+                                 "its programs could not be woken: x; create it: mkdir -p '/tmp/other'; touch /tmp/owned"])
+def test_a_reason_of_the_guest_is_no_command_to_type(inst, why):
+    p = inst.sbx("create", "shell", ".", "--name", "bad", "-e", "MODE=fail", "-e", f"WHY={why}", check=1)
+    hint = next(line for line in p.stderr.splitlines() if line.startswith("  try: "))
+    assert why in p.stderr and "create it" not in hint and "touch" not in hint, p.stderr
+
+
+def test_a_missing_workspace_is_to_be_created(inst):
+    why = f"sharing: {inst.work} does not exist; create it: mkdir -p '{inst.work}'"
+    p = inst.sbx("create", "shell", ".", "--name", "bad", "-e", "MODE=fail", "-e", f"WHY={why}", check=1)
+    assert f"did not start: sharing: {inst.work} does not exist\n  try: mkdir -p '{inst.work}'\n" in p.stderr, p.stderr
+
+
 def test_ls(inst):
     inst.sbx("create", "shell", ".", "--name", "bb", check=0)
     inst.create("aa")
