@@ -201,6 +201,24 @@ int agent_need_hosts(const struct agent *a, const char *sandbox, bool allow,
 
 /* ---- credentials ---- */
 
+/* Whether the tokens of every login inside are kept on the host (`token` in the files of its services). */
+static bool keeps_logins(const struct agent *a)
+{
+	AUTO_SETTINGS struct settings s = {0};
+	AUTO_JSON json_t *answer = NULL;
+	const json_t *service = NULL;
+	struct problem p = {0};
+
+	if (settings_load(&s, &p.err) < 0 || secret_services(&answer, &p) < 0 ||
+		strcmp(settings_get(&s, SETTINGS_CREDENTIALS_OAUTH), "true") != 0)
+		return false;
+	for (size_t i = 0; i < a->service.n; i++)
+		if (secret_find_service(answer, a->service.v[i].a, &service, &p) < 0 ||
+			!json_is_true(json_object_get(service, "oauth")))
+			return false;
+	return true;
+}
+
 bool agent_need_services(const struct agent *a)
 {
 	AUTO_JSON json_t *answer = NULL;
@@ -215,8 +233,10 @@ bool agent_need_services(const struct agent *a)
 	for (size_t i = 0; i < a->service.n; i++)
 		if (secret_find(answer, a->service.v[i].a, NULL))
 			return true;
-	ui_note("There is no credential for %s yet. It can be set now or later, or log in inside:",
-		a->title);
+	ui_note("There is no credential for %s yet. %s", a->title,
+		keeps_logins(a) ? "It can be set now or later, or log in inside:"
+				: "Set it on the host: the token of a login inside can stay in the "
+				  "sandbox");
 	ui_hint("sbx secret set %s", a->service.v[0].a);
 	return false;
 }

@@ -285,3 +285,13 @@ def test_without_a_terminal_nobody_gets_the_git_identity(toy):
     toy.sbx("create", "toy", "--name", "box", check=0)
     assert not (toy.guest_home / ".gitconfig").exists()
     assert toy.sbx("settings", "get", "git.identity", check=0).stdout == "ask\n"
+
+
+@pytest.mark.parametrize("service, oauth, kept", [("anthropic", "true", True), ("anthropic", "false", False), ("github", "true", False),
+                                                  ("factory", "true", False)])
+def test_a_login_inside_is_proposed_where_its_tokens_are_kept(toy, service, oauth, kept):
+    (toy.agents / "toy.conf").write_text(TOY.replace("service anthropic", f"service {service}"))
+    toy.sbx("settings", "set", "credentials.oauth", oauth, check=0)
+    said = toy.sbx("create", "toy", ".", "--name", "box", check=0).stderr
+    assert "There is no credential for Toy yet." in said and f"try: sbx secret set {service}\n" in said
+    assert ("log in inside:" in said, "the token of a login inside can stay in the sandbox" in said) == (kept, not kept), said
