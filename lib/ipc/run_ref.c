@@ -140,6 +140,47 @@ static int check_root(struct err *err)
 		       : err_set(err, -EPERM, "another user can replace what is in /");
 }
 
+/* ---- arguments ---- */
+
+static int see(
+	void *arg, const struct walk *w, const char *next, const char *after, struct err *err)
+{
+	struct run_ref_seen *seen = arg;
+	struct stat st;
+
+	if (lstat(next, &st) < 0)
+		return -ENOENT; /* no path, or one that has not been created */
+	if (seen->n == RUN_REF_MAX_SEEN)
+		return err_set(err, -ELOOP, "the arguments have too many paths");
+	seen->path[seen->n++] = xstrdup(next);
+	return S_ISLNK(st.st_mode);
+}
+
+/* `text` as a path of the program, which runs in the root directory. */
+static int see_path(const char *text, struct run_ref_seen *seen, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("/%s", text);
+	AUTO_WALK struct walk w = {0};
+	int r = text[0] ? walk_path(path, see, seen, &w, err) : 0;
+
+	return r == -ENOENT || r == -ENAMETOOLONG ? 0 : r;
+}
+
+/* Behind a '=' too: --file=/PATH. */
+static int see_arguments(const struct vault_ref *ref, struct run_ref_seen *seen, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && ref->kind != VAULT_REF_DOCKER && i < ref->n_args; i++) {
+		const char *eq = strchr(ref->args[i], '=');
+
+		r = see_path(ref->args[i], seen, err);
+		if (r == 0 && eq)
+			r = see_path(eq + 1, seen, err);
+	}
+	return r;
+}
+
 int run_ref_check(const struct vault_ref *ref, struct run_ref_seen *ret, struct err *err)
 {
 	const char *name = strrchr(ref->program, '/');
@@ -156,5 +197,5 @@ int run_ref_check(const struct vault_ref *ref, struct run_ref_seen *ret, struct 
 	if (ref->program[0] != '/' || stat(w.at, &st) < 0 || !S_ISREG(st.st_mode) ||
 		access(ref->program, X_OK) < 0)
 		return err_set(err, -EINVAL, "%s is not a program", ref->program);
-	return 0;
+	return see_arguments(ref, ret, err);
 }

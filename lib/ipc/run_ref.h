@@ -23,7 +23,8 @@ int run_ref_load(uint64_t serial, struct vault_ref *ret, struct err *err) MUST_C
 /* Removes every file whose serial is not one of these, and the directory with the last one. */
 void run_ref_keep(const uint64_t *serials, size_t n);
 
-/* Every directory, link and file that the path of a program depends on, links before it followed. */
+/* Every directory, link and file that the path of a program depends on, links before it followed, and those
+ * of the arguments that are paths. */
 struct run_ref_seen {
 	char *path[RUN_REF_MAX_SEEN];
 	size_t n;

@@ -157,6 +157,33 @@ static void test_everything_on_the_way_is_seen(void **state)
 	assert_true(is_seen(&seen, real));
 }
 
+static void test_the_paths_of_arguments_are_seen(void **state)
+{
+	AUTO_FREE char *script = xasprintf("%s/script", dir), *link = xasprintf("%s/three", dir);
+	AUTO_FREE char *none = xasprintf("%s/none/x", dir), *below = xasprintf("%s/none", dir);
+	AUTO_SEEN struct run_ref_seen seen = {0};
+	struct vault_ref r = {.kind = VAULT_REF_FIRST_LINE, .program = "/bin/sh", .n_args = 4};
+
+	assert_int_equal(file_save(script, slice_from_str("exit 0\n"), NULL), 0);
+	assert_int_equal(symlink("script", link), 0);
+	(void)snprintf(r.args[0], sizeof(r.args[0]), "--file=%s", link);
+	(void)snprintf(r.args[1], sizeof(r.args[1]), "%s", none);
+	(void)snprintf(r.args[2], sizeof(r.args[2]), "echo a");
+	assert_int_equal(run_ref_check(&r, &seen, NULL), 0);
+	assert_true(is_seen(&seen, link));
+	assert_true(is_seen(&seen, script));
+	assert_true(is_seen(&seen, dir));
+	assert_false(is_seen(&seen, below));
+	/* A helper of Docker gets the address of a server. */
+	(void)snprintf(r.program, sizeof(r.program), "%s/docker-credential-z", dir);
+	assert_int_equal(file_save(r.program, slice_from_str("#!/bin/sh\n"), NULL), 0);
+	assert_int_equal(chmod(r.program, 0700), 0);
+	r.kind = VAULT_REF_DOCKER;
+	run_ref_seen_done(&seen);
+	assert_int_equal(run_ref_check(&r, &seen, NULL), 0);
+	assert_false(is_seen(&seen, script));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +193,7 @@ int main(void)
 		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_a_link_that_another_user_can_replace),
 		cmocka_unit_test(test_everything_on_the_way_is_seen),
+		cmocka_unit_test(test_the_paths_of_arguments_are_seen),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

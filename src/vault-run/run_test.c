@@ -198,6 +198,34 @@ static void test_one_that_a_guest_can_replace(void **state)
 	assert_int_equal(wait_end(3), 0);
 }
 
+/* The interpreter is nobody's but the host's; the script is the guest's. */
+static void test_an_argument_that_a_guest_can_write(void **state)
+{
+	AUTO_FREE char *work = xasprintf("%s/scripts", dir), *link = xasprintf("%s/through", dir);
+	const char *const dirs[] = {work};
+	const struct {
+		const char *front, *file;
+		bool works;
+	} rows[] = {{"", "scripts/get.sh", true}, {"", "through/get.sh", true},
+		{"", "scripts/none", false}, {"--rcfile=", "scripts/get.sh", false}};
+
+	(void)snprintf(ref.program, sizeof(ref.program), "/bin/sh");
+	ref.n_args = 1;
+	assert_int_equal(mkdir(work, 0700), 0);
+	assert_int_equal(symlink("scripts", link), 0);
+	(void)snprintf(ref.args[0], sizeof(ref.args[0]), "%s/get.sh", work);
+	assert_int_equal(file_save(ref.args[0], slice_from_str("exit 0\n"), NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		(void)snprintf(ref.args[0], sizeof(ref.args[0]), "%s%s/%s", rows[i].front, dir,
+			rows[i].file);
+		assert_int_equal(start(1), 0);
+		assert_int_equal(wait_end(1) == 0, rows[i].works);
+		assert_int_equal(run_places_save("0123456789ab", dirs, 1, NULL), 0);
+		assert_int_equal(start(2), -EPERM);
+		run_places_remove("0123456789ab");
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -211,6 +239,7 @@ int main(void)
 		TEST(test_docker_is_docker),
 		TEST(test_one_that_others_can_change),
 		TEST(test_one_that_a_guest_can_replace),
+		TEST(test_an_argument_that_a_guest_can_write),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

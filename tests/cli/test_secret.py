@@ -529,6 +529,18 @@ def test_a_link_in_a_workspace_is_no_program(vault):
     assert not list((vault.root / "state/sbx/programs").glob("*"))
 
 
+def test_a_script_in_a_workspace_is_no_argument(vault):
+    """The program is the host's, what it executes is the guest's."""
+    vault.create("demo", str(vault.work))
+    (vault.work / "get.py").write_text("print('value')\n")
+    (vault.root / "through").symlink_to(vault.work)
+    for words in (f"/usr/bin/python3 {vault.work}/get.py", f"/bin/sh {vault.root}/through/later.sh", f"/usr/bin/env --chdir={vault.work} true"):
+        p = vault.sbx("secret", "set", "-f", "github", "--command", words, check=1)
+        assert "workspace of the sandbox 'demo'" in p.stderr, (words, p.stderr)
+    (vault.root / "get.py").write_text("print('value')\n")
+    vault.sbx("secret", "set", "-f", "github", "--command", f"/usr/bin/python3 {vault.root}/get.py", check=0)
+
+
 def test_what_a_guest_can_write_is_known_at_each_execution(vault):
     """sbx-vault-run reads it: a workspace may come after the program was registered."""
     other = vault.root / "other"
