@@ -35,6 +35,16 @@ static int save(const char *path, struct slice content, struct err *err)
 	return 0;
 }
 
+/* Then nothing is written: sbxd saves all of them when it starts, also on a full disk. */
+static bool is_saved(const char *path, struct slice content)
+{
+	AUTO_FREE char *text = NULL;
+	size_t n = 0;
+
+	return file_load(path, RUN_PLACES_MAX_BYTES, &text, &n, NULL) == 0 && n == content.n &&
+	       memcmp(text, content.p, n) == 0;
+}
+
 /* Each path ends with a zero byte. */
 int run_places_save(const char *id, const char *const *dirs, size_t n, struct err *err)
 {
@@ -51,7 +61,7 @@ int run_places_save(const char *id, const char *const *dirs, size_t n, struct er
 		memcpy(text + at, dirs[i], strlen(dirs[i]) + 1);
 		at += strlen(dirs[i]) + 1;
 	}
-	return save(path, slice_of(text, size), err);
+	return is_saved(path, slice_of(text, size)) ? 0 : save(path, slice_of(text, size), err);
 }
 
 void run_places_remove(const char *id)

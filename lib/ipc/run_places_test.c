@@ -65,6 +65,27 @@ static void what_a_guest_can_write_is_refused(void **state)
 	assert_int_equal(check("/opt/x", "/usr"), -EPERM);
 }
 
+/* sbxd saves every list when it starts, and does not start without one: also not on a full disk. */
+static void a_list_that_is_saved_is_not_written_again(void **state)
+{
+	static const char *const one[] = {"/srv/a"}, *const other[] = {"/srv/b"};
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "writable/5");
+	struct stat was, is;
+
+	assert_int_equal(run_places_prepare(NULL), 0);
+	assert_int_equal(run_places_save("5", one, 1, NULL), 0);
+	assert_int_equal(stat(path, &was), 0);
+	assert_int_equal(run_places_save("5", one, 1, NULL), 0);
+	assert_int_equal(stat(path, &is), 0);
+	assert_int_equal(was.st_ino, is.st_ino);
+	assert_int_equal(was.st_ctim.tv_nsec, is.st_ctim.tv_nsec);
+	assert_int_equal(run_places_save("5", other, 1, NULL), 0);
+	assert_int_equal(check("/srv/b/x", "/usr"), -EPERM);
+	assert_int_equal(run_places_save("5", NULL, 0, NULL), 0);
+	assert_int_equal(check("/srv/b/x", "/usr"), 0);
+	run_places_remove("5");
+}
+
 /* What cannot be read could say anything. */
 static void a_damaged_list_refuses_everything(void **state)
 {
@@ -83,6 +104,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_guest_can_write_is_refused),
+		cmocka_unit_test(a_list_that_is_saved_is_not_written_again),
 		cmocka_unit_test(a_damaged_list_refuses_everything),
 	};
 
