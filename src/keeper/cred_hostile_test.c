@@ -555,6 +555,25 @@ static void another_process_cannot_be_the_vault(void **state)
 	cred_vault_up();
 }
 
+/* Connections that take all places do not take the one of the sbxd that started this keeper. */
+static void nor_push_the_first_sbxd_out(void **state)
+{
+	int links[2 * KEEPER_MAX_LINKS];
+
+	cred_vault_up();
+	for (size_t i = 0; i < ARRAY_LEN(links); i++)
+		links[i] = second_link();
+	assert_true(rig_k.links[0].is_first);
+	fd_close(&cred_vault);
+	must_be_dropped();
+	vault_start(&rig_k);
+	give_vault_over(links[ARRAY_LEN(links) - 1]);
+	(void)rig_run_until(-1, 50);
+	assert_int_equal(rig_k.vault.sock, -1);
+	for (size_t i = 0; i < ARRAY_LEN(links); i++)
+		fd_close(&links[i]);
+}
+
 static void nor_replace_one_that_is_there(void **state)
 {
 	int was;
@@ -653,6 +672,7 @@ int main(void)
 		CRED_TEST(a_vault_that_is_locked),
 		CRED_TEST(a_vault_against_the_protocol),
 		CRED_TEST(another_process_cannot_be_the_vault),
+		CRED_TEST(nor_push_the_first_sbxd_out),
 		CRED_TEST(nor_replace_one_that_is_there),
 		CRED_TEST(a_new_sbxd_gives_a_channel),
 		CRED_TEST(what_comes_with_a_vault_is_a_channel),
