@@ -380,7 +380,7 @@ int guest_get_reply(struct slice body, struct guest_reply *ret)
 	ret->ok = ok == 1;
 	rd_cstr(&rd, ret->text, sizeof(ret->text));
 	for (char *p = ret->text; *p; p++)
-		if (iscntrl((unsigned char)*p))
+		if (*p < ' ' || *p > '~') /* also those that some terminals obey behind ASCII */
 			*p = '?';
 	return rd_finish(&rd) < 0 || ok > 1 ? -EBADMSG : 0;
 }

@@ -147,7 +147,7 @@ int guest_get_clock(struct slice body, uint64_t *ret_wall_ms) MUST_CHECK;
 int guest_get_power(struct slice body, enum guest_power *ret_kind) MUST_CHECK;
 int guest_get_park(struct slice body, struct guest_parking *ret) MUST_CHECK;
 int guest_get_wake(struct slice body, struct guest_wake *ret) MUST_CHECK;
-/* Control characters in the text are replaced by '?'. */
+/* What is not printable ASCII in the text is replaced by '?'. */
 int guest_get_reply(struct slice body, struct guest_reply *ret) MUST_CHECK;
 int guest_get_stats(struct slice body, struct keeper_stats *ret) MUST_CHECK;
 

@@ -227,6 +227,14 @@ static void test_small_messages(void **state)
 	assert_int_equal(guest_get_reply(slice_of(buf, wr.n), &reply), 0);
 	assert_false(reply.ok);
 	assert_string_equal(reply.text, "no?[2Jway");
+	wr = wr_init(buf, sizeof(buf));
+	assert_int_equal(guest_put_reply(&wr, false,
+				 "no\x9b"
+				 "2J \xc2\x9b"
+				 "2J \xe2\x80\xaeyaw"),
+		0);
+	assert_int_equal(guest_get_reply(slice_of(buf, wr.n), &reply), 0);
+	assert_string_equal(reply.text, "no?2J ??2J ???yaw");
 	assert_int_equal(guest_get_reply(slice_of("\2\0\0", 3), &reply), -EBADMSG);
 	wr = wr_init(buf, sizeof(buf));
 	assert_int_equal(guest_put_clock(&wr, 12345678901), 0);
