@@ -1,11 +1,19 @@
 #include "log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "clock.h"
+
+/* Each line is paid with the time in which a minute's share brings one; so much may be owed. */
+static struct {
+	uint64_t cost_ms, most_ms, spent_ms;
+	uint64_t n_left_out;
+} limit;
 
 static const char *program_name = "sbx";
 static enum log_level max_level = LOG_LVL_INFO;
@@ -51,12 +59,48 @@ static void write_line(enum log_level level, const char *fmt, va_list ap)
 	(void)!write(STDERR_FILENO, line, (size_t)(n + k + 1));
 }
 
+void log_limit(uint32_t most, uint32_t per_minute)
+{
+	limit.cost_ms = MAX(60000 / MAX(per_minute, 1u), 1u);
+	limit.most_ms = limit.cost_ms * most;
+	limit.spent_ms = limit.n_left_out = 0;
+}
+
+PRINTF_LIKE(2, 3)
+static void write_one(enum log_level level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	write_line(level, fmt, ap);
+	va_end(ap);
+}
+
+static bool is_too_much(void)
+{
+	uint64_t now = clock_mono_ms();
+
+	if (limit.most_ms == 0)
+		return false;
+	limit.spent_ms = MAX(limit.spent_ms, now);
+	if (limit.spent_ms - now + limit.cost_ms > limit.most_ms) {
+		limit.n_left_out++;
+		return true;
+	}
+	limit.spent_ms += limit.cost_ms;
+	return false;
+}
+
 void log_at(enum log_level level, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (level > max_level)
+	if (level > max_level || (level < LOG_LVL_DEBUG && is_too_much()))
 		return;
+	if (limit.n_left_out)
+		write_one(LOG_LVL_WARN, "%llu lines were left out: there were too many",
+			(unsigned long long)limit.n_left_out);
+	limit.n_left_out = 0;
 	va_start(ap, fmt);
 	write_line(level, fmt, ap);
 	va_end(ap);

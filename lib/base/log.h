@@ -2,19 +2,24 @@
  * log - one line on stderr, with the program's name and a level.
  *
  * How      Programs call log_init once; libraries only ever log at debug. The level comes from
- *          SBX_LOG (error, warn, info, debug), info when unset.
+ *          SBX_LOG (error, warn, info, debug), info when unset. After log_limit lines that are too
+ *          many are left out, and the next one that is written is preceded by their number.
  * Trust    Every program. Control characters in the text are replaced, so that a peer's name
  *          cannot forge a line.
  * See      log_test.c
  */
 #pragma once
 
+#include <stdint.h>
 #include "attr.h"
 
 enum log_level { LOG_LVL_ERROR, LOG_LVL_WARN, LOG_LVL_INFO, LOG_LVL_DEBUG };
 
 void log_init(const char *program);
 void log_set_level(enum log_level level);
+/* At most `most` lines at once and so many a minute, lines of level debug aside: for programs whose log is
+ * a file and whose lines a guest can cause. most 0: no limit, as before the first call. */
+void log_limit(uint32_t most, uint32_t per_minute);
 void log_at(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #define log_error(...) log_at(LOG_LVL_ERROR, __VA_ARGS__)

@@ -113,6 +113,44 @@ static void environment_sets_the_level(void **state)
 	(void)unsetenv("SBX_LOG");
 }
 
+static size_t count_lines(const char *text)
+{
+	size_t n = 0;
+
+	while ((text = strchr(text, '\n'))) {
+		n++;
+		text++;
+	}
+	return n;
+}
+
+static void too_many_lines_are_left_out_and_counted(void **state)
+{
+	log_init("tester");
+	log_limit(3, 1);
+	catch_start();
+	for (unsigned i = 0; i < 1000; i++)
+		log_error("line %u", i);
+	(void)catch_end();
+	assert_int_equal(count_lines(seen), 3);
+	assert_non_null(strstr(seen, "line 2\n"));
+	log_limit(1, 60000); /* one a millisecond */
+	catch_start();
+	for (unsigned i = 0; i < 20; i++)
+		log_error("line %u", i);
+	(void)usleep(20000);
+	log_error("the last");
+	(void)catch_end();
+	assert_non_null(strstr(seen, " lines were left out: there were too many\n"));
+	assert_non_null(strstr(seen, "the last\n"));
+	log_limit(0, 1);
+	catch_start();
+	for (unsigned i = 0; i < 20; i++)
+		log_error("line %u", i);
+	(void)catch_end();
+	assert_int_equal(count_lines(seen), 20);
+}
+
 static void die_exits_with_one(void **state)
 {
 	int status;
@@ -138,6 +176,7 @@ int main(void)
 		cmocka_unit_test(long_program_names_are_cut),
 		cmocka_unit_test(levels_hide_what_is_below),
 		cmocka_unit_test(environment_sets_the_level),
+		cmocka_unit_test(too_many_lines_are_left_out_and_counted),
 		cmocka_unit_test(die_exits_with_one),
 	};
 

@@ -52,6 +52,9 @@
 #define KEEPER_MAX_STREAMS 256
 #define KEEPER_MAX_WAITING 64
 #define KEEPER_LOG_BUDGET (1 << 20) /* bytes of the children's chatter kept for one run */
+/* Lines of the keeper's own: a guest can cause some of them as often as it likes. */
+#define KEEPER_LOG_LINES 1000
+#define KEEPER_LOG_PER_MINUTE 30
 
 #define KEEPER_BOOT_MS_KVM clock_limit_ms(20000)
 #define KEEPER_BOOT_MS_TCG clock_limit_ms(90000)

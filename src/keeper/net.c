@@ -13,7 +13,8 @@
  * Trust    edge may be taken over by the guest, egress by an origin: unknown numbers, a second
  *          result, an id in use and more asks than there may be are violations.
  * Limits   EDGE_MAX_ASKS unanswered, EGRESS_MAX_OPEN open, KEEPER_NET_BATCH a turn,
- *          KEEPER_EGRESS_GRACE_MS, KEEPER_ASK_BURST and KEEPER_ASK_RATE.
+ *          KEEPER_EGRESS_GRACE_MS, KEEPER_ASK_BURST and KEEPER_ASK_RATE. From net_init on
+ *          KEEPER_LOG_LINES in keeper.log, because what is refused may be a line there.
  * Never    Says yes before the decision is in the audit log (gate_decide_bound).
  */
 #include "keeper.h"
@@ -28,6 +29,7 @@
 
 void net_init(struct keeper *k)
 {
+	log_limit(KEEPER_LOG_LINES, KEEPER_LOG_PER_MINUTE);
 	k->net.pending.edge_fd = k->net.pending.egress_fd = -1;
 	exchanges_init(&k->net);
 }

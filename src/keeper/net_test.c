@@ -1,6 +1,7 @@
 /* What edge asks, and what a taken-over edge or egress tries. */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "net_rig.h"
@@ -317,6 +318,38 @@ static void a_pause_gives_the_burst_back(void **state)
 		    clock_mono_us() + KEEPER_ASK_BURST * (1000000 / KEEPER_ASK_RATE));
 }
 
+static size_t count_lines(FILE *f)
+{
+	size_t n = 0;
+	int c;
+
+	rewind(f);
+	while ((c = fgetc(f)) != EOF)
+		n += c == '\n';
+	return n;
+}
+
+/* The audit log has a size. A line in keeper.log for each refusal that does not fit would have none. */
+static void refusals_do_not_fill_the_log_of_the_keeper(void **state)
+{
+	FILE *log = tmpfile();
+	int err = dup(2);
+	size_t n;
+
+	assert_non_null(log);
+	record_set_max_bytes(&rig_k, 1);
+	assert_int_equal(dup2(fileno(log), 2), 2);
+	for (uint32_t i = 0; i < 3 * KEEPER_LOG_LINES; i++) {
+		rig_ask(i, EDGE_ASK_AGENT, "", 0); /* this sandbox has no --ssh-agent */
+		assert_false(rig_must_answer(i));
+	}
+	assert_int_equal(dup2(err, 2), 2);
+	n = count_lines(log);
+	assert_in_range(n, 1, KEEPER_LOG_LINES + KEEPER_LOG_PER_MINUTE);
+	(void)fclose(log);
+	(void)close(err);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +373,7 @@ int main(void)
 		RIG_TEST(a_flood_waits_in_its_order),
 		RIG_TEST(a_new_edge_brings_no_new_burst),
 		RIG_TEST(a_pause_gives_the_burst_back),
+		RIG_TEST(refusals_do_not_fill_the_log_of_the_keeper),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

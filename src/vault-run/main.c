@@ -21,6 +21,8 @@
 #define SOCKET_FD 3
 #define OWNER_FD 4
 #define MAX_VAULT_ARGS 4
+#define MAX_LOG_LINES 1000
+#define LOG_LINES_PER_MINUTE 30
 
 struct runner {
 	int vault; /* pidfd; -1 when it is over */
@@ -207,6 +209,8 @@ int main(int argc, char **argv)
 	static struct runner r;
 
 	log_init("sbx-vault-run");
+	/* A guest causes a line with each request that needs a program which is not executed. */
+	log_limit(MAX_LOG_LINES, LOG_LINES_PER_MINUTE);
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("sbx-vault-run " SBX_VERSION) < 0;
 	if (fcntl(SOCKET_FD, F_SETFD, FD_CLOEXEC) < 0)
