@@ -349,6 +349,9 @@ static void judge_bound(const struct edge_ask *ask, const struct gate_binding *b
 	bool is_bound = b && b->credential;
 
 	if (ask->kind == EDGE_ASK_DNS)
+	} else if (!is_bound && b && b->is_guarded && ask->kind == EDGE_ASK_TUNNEL) {
+		refuse_bound(j, ret, "", ask,
+			" is intercepted in this sandbox, and cannot be on this port");
 		return;
 	if (is_plain(ask) && (is_bound || (b && b->has_host))) {
 		refuse_bound(j, ret, "", ask, " is intercepted in this sandbox: use https");

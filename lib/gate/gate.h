@@ -53,6 +53,7 @@ void gate_decide(
 struct gate_binding {
 	const char *credential; /* bound to the asked host and port: its name; NULL: none is */
 	bool has_host;		/* some port of the asked host has one */
+	bool is_guarded;	/* no tunnel leads to the host, also on ports where none is bound */
 	const char *fault;	/* why what needs a credential is refused now; NULL: it is not */
 };
 

@@ -122,6 +122,29 @@ static void a_tunnel_to_what_is_bound_is_opened(void **state)
 	assert_true(decide(&ask, &other_port));
 }
 
+/* Front ends of vendors answer on more ports than 443, and a tunnel there would be seen by nobody. */
+static void a_guarded_host_has_no_tunnel_beside(void **state)
+{
+	static const struct gate_binding guarded = {.has_host = true, .is_guarded = true};
+	static const struct gate_binding both = {
+		.credential = "demo", .has_host = true, .is_guarded = true};
+	struct edge_ask ask = make_ask(EDGE_ASK_TUNNEL, 8443, "");
+
+	assert_false(decide(&ask, &guarded));
+	assert_string_equal(verdict.reason,
+		"api.example is intercepted in this sandbox, and cannot be on this port");
+	assert_string_equal(verdict.rule, "");
+	assert_true(verdict.no_rule_helps);
+	must_have_recorded("decision deny  tcp api.example:8443 (forward-bypass) [] {} api.example "
+			   "is intercepted");
+	ask.via = EDGE_VIA_TRANSPARENT;
+	ask.proto = EDGE_PROTO_TLS;
+	assert_false(decide(&ask, &guarded));
+	ask = make_ask(EDGE_ASK_TUNNEL, 443, "");
+	assert_true(decide(&ask, &both));
+	assert_true(verdict.opened);
+}
+
 /* The rule comes first: a credential allows nothing. */
 static void what_no_rule_allows_stays_refused(void **state)
 {
@@ -311,6 +334,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_tunnel_to_what_is_bound_is_opened),
+		TEST(a_guarded_host_has_no_tunnel_beside),
 		TEST(what_no_rule_allows_stays_refused),
 		TEST(plain_text_to_such_a_host_is_refused),
 		TEST(a_request_in_opened_tls_needs_its_binding),

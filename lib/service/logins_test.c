@@ -73,6 +73,27 @@ static void tokens_stay_outside_under_every_known_name_of_an_endpoint(void **sta
 	services_free(set);
 }
 
+/* Their answers are forms as often as JSON, and are not caught: a program that has a credential needs no login. */
+static void other_logins_are_refused_where_requests_are_seen(void **state)
+{
+	static const char *const rows[][2] = {
+		{"github.com", "/login/oauth/access_token"},
+		{"github.com", "/login/oauth/access_token/"},
+		{"gitlab.com", "/oauth/token"},
+	};
+	struct services *set = shipped();
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct host host;
+
+		(void)at(rows[i][0], &host);
+		if (!service_refuses_path(services_find(set, &host, 443), slice_from_str("POST"),
+			    slice_from_str(rows[i][1])))
+			fail_msg("%s%s passes", rows[i][0], rows[i][1]);
+	}
+	services_free(set);
+}
+
 /* Neither the key nor the token goes to a host that is there for logging in. */
 static void hosts_of_logins_get_no_credential(void **state)
 {
@@ -89,6 +110,37 @@ static void hosts_of_logins_get_no_credential(void **state)
 		for (size_t k = 0; k < services_count(set); k++)
 			if (service_is_slot_host(services_get(set, k), &req, false))
 				fail_msg("%s gets a credential", hosts[i]);
+	}
+	services_free(set);
+}
+
+/* The front ends of these vendors answer on 8443 and others, too. Git and ssh of a forge pass. */
+static void hosts_of_models_and_logins_are_guarded_on_every_port(void **state)
+{
+	static const struct {
+		const char *host;
+		bool is_guarded, with_logins;
+	} rows[] = {{"api.anthropic.com", true, true}, {"api.openai.com", true, true},
+		{"us-east5-aiplatform.googleapis.com", true, true}, {"claude.ai", false, true},
+		{"console.anthropic.com", false, true}, {"auth.openai.com", false, true},
+		{"accounts.google.com", false, true}, {"github.com", false, false},
+		{"gitlab.com", false, false}, {"auth.docker.io", false, false},
+		{"host.docker.internal", false, false}, {"192.0.2.1", false, false}};
+	struct services *set = shipped();
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		bool is_guarded = false, with_logins = false;
+		struct host host;
+
+		(void)at(rows[i].host, &host);
+		for (size_t k = 0; k < services_count(set); k++) {
+			const struct service *s = services_get(set, k);
+
+			is_guarded = is_guarded || service_guards_host(s, &host, false);
+			with_logins = with_logins || service_guards_host(s, &host, true);
+		}
+		if (is_guarded != rows[i].is_guarded || with_logins != rows[i].with_logins)
+			fail_msg("%s", rows[i].host);
 	}
 	services_free(set);
 }
@@ -133,7 +185,9 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tokens_stay_outside_under_every_known_name_of_an_endpoint),
+		cmocka_unit_test(other_logins_are_refused_where_requests_are_seen),
 		cmocka_unit_test(hosts_of_logins_get_no_credential),
+		cmocka_unit_test(hosts_of_models_and_logins_are_guarded_on_every_port),
 		cmocka_unit_test(other_requests_of_a_login_pass),
 	};
 

@@ -65,17 +65,24 @@ bool service_may_meet(const struct netrule *a, const struct netrule *b)
 }
 
 /* A host written out is a resource like any other, and between it and a pattern meeting is exact. */
-static bool is_at(const struct netrule *nr, const struct service_request *req)
+static struct netrule one_host(const struct host *host, uint16_t port)
 {
 	struct netrule one = {.form = NETRULE_NAME,
-		.ports = {req->port, req->port},
-		.name = (char *)req->host->name,
-		.n_name = req->host->n};
+		.ports = {port, port},
+		.name = (char *)host->name,
+		.n_name = host->n};
 
-	if (req->host->is_addr) {
+	if (host->is_addr) {
 		one.form = NETRULE_ADDR;
-		one.net = addr_net_of(&req->host->addr, (uint8_t)(req->host->addr.n * 8));
+		one.net = addr_net_of(&host->addr, (uint8_t)(host->addr.n * 8));
 	}
+	return one;
+}
+
+static bool is_at(const struct netrule *nr, const struct service_request *req)
+{
+	struct netrule one = one_host(req->host, req->port);
+
 	return service_may_meet(&one, nr);
 }
 
@@ -176,6 +183,22 @@ bool service_is_slot_host(
 {
 	for (size_t i = 0; i < s->n_slots; i++)
 		if ((s->slot[i].always || !only_always) && fits_host(&s->slot[i], req))
+			return true;
+	return false;
+}
+
+bool service_guards_host(const struct service *s, const struct host *host, bool logins)
+{
+	struct netrule one = one_host(host, 0);
+
+	if (host->is_addr || host_is_here(host))
+		return false;
+	for (size_t i = 0; i < s->n_slots; i++)
+		for (size_t k = 0; s->slot[i].always && k < s->slot[i].n_hosts; k++)
+			if (netrule_may_meet(&one, &s->slot[i].host[k]))
+				return true;
+	for (size_t i = 0; logins && service_has_login(s) && i < s->n_endpoints; i++)
+		if (netrule_may_meet(&one, &s->endpoint[i].host))
 			return true;
 	return false;
 }

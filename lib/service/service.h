@@ -181,6 +181,10 @@ bool service_has_login(const struct service *s);
  * `intercept always`. */
 bool service_is_slot_host(
 	const struct service *s, const struct service_request *req, bool only_always);
+/* Whether requests to this name must be seen on whatever port they come: a slot with `intercept always` is
+ * there, or with `logins` a token endpoint where programs log in. Many servers answer on more ports than
+ * the one that the file names. Not for addresses and for names of this host, which are many services. */
+bool service_guards_host(const struct service *s, const struct host *host, bool logins);
 /* Whether one of its slots has `intercept always`. */
 bool service_has_always(const struct service *s);
 /* Whether one of its token endpoints is at this host and port, whatever the path. */

@@ -42,14 +42,19 @@ static void permit(const char *list)
 }
 
 /* 'o': opened, 't': a tunnel, 'n': refused. */
-static char look(uint32_t id, const char *host)
+static char look_at(uint32_t id, const char *host, uint16_t port)
 {
-	rig_ask(id, EDGE_ASK_TUNNEL, host, cred_port);
+	rig_ask(id, EDGE_ASK_TUNNEL, host, port);
 	if (rig_run_until(rig_egress, 100))
 		rig_must_get(rig_egress, EGRESS_OPEN);
 	if (!rig_must_answer(id))
 		return 'n';
 	return rig_verdict.opened ? 'o' : 't';
+}
+
+static char look(uint32_t id, const char *host)
+{
+	return look_at(id, host, cred_port);
 }
 
 /* This user has never kept a credential: nothing else is refused while the vault is not there. */
@@ -83,6 +88,25 @@ static void a_model_api_is_opened_without_a_credential(void **state)
 	assert_string_equal(config.sandbox, "demo");
 	rig_ask(4, EDGE_ASK_HTTP, MODEL, 80); /* nor around it */
 	assert_false(rig_must_answer(4));
+}
+
+/* Front ends of vendors answer on several ports (8443, 2053): what the file of the service does not
+ * name is no way around it, before the vault has answered neither. */
+static void no_other_port_leads_around_a_model_api(void **state)
+{
+	uint16_t port = cred_port == 8443 ? 2053 : 8443;
+
+	rig_bring_egress_up();
+	assert_int_equal(look_at(1, MODEL, port), 'n');
+	rig_ask(2, EDGE_ASK_HTTP, MODEL, 80);
+	assert_false(rig_must_answer(2));
+	assert_int_equal(look_at(3, FORGE, port), 't');
+	cred_vault_up();
+	assert_int_equal(look_at(4, MODEL, port), 'n');
+	assert_non_null(strstr(rig_verdict.reason, "cannot be on this port"));
+	assert_int_equal(look_at(5, FORGE, 22), 't');
+	permit("model\n");
+	assert_int_equal(look_at(6, MODEL, port), 't');
 }
 
 static void what_the_user_permits_counts_at_once(void **state)
@@ -160,6 +184,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BARE_TEST(a_model_api_is_no_tunnel_before_the_vault_answers),
 		BARE_TEST(a_model_api_is_opened_without_a_credential),
+		BARE_TEST(no_other_port_leads_around_a_model_api),
 		BARE_TEST(what_the_user_permits_counts_at_once),
 		BARE_TEST(a_list_that_cannot_be_read_permits_nothing),
 		BARE_TEST(the_setting_and_the_list_are_read_on_reload),

@@ -370,6 +370,19 @@ const struct binding *creds_find(const struct creds *c, const char *host, uint16
 	return NULL;
 }
 
+bool creds_guards_host(const struct creds *c, const char *host)
+{
+	struct host h;
+
+	if (creds_count(c) == 0 || host_from_wire(slice_from_str(host), &h, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < c->n; i++) {
+		if (service_guards_host(c->list[i].service, &h, c->logins))
+			return true;
+	}
+	return false;
+}
+
 static bool binding_has_host(
 	const struct creds *c, const struct binding *b, const struct netrule *host)
 {

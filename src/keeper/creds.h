@@ -66,6 +66,8 @@ const struct binding *creds_get(const struct creds *c, size_t i);
 const struct binding *creds_find(const struct creds *c, const char *host, uint16_t port);
 /* Whether any port of this host is intercepted; yes too often rather than too seldom. */
 bool creds_has_host(const struct creds *c, const char *host);
+/* Whether no port of this host is passed unseen: service_guards_host. */
+bool creds_guards_host(const struct creds *c, const char *host);
 /* "NAME=SENTINEL", as it is in this sandbox, of the i-th variable of all services with a secret; false behind the last. */
 bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD]);
 size_t creds_count_faults(const struct creds *c);

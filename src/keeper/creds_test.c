@@ -414,8 +414,14 @@ static void a_model_api_needs_no_item(void **state)
 	assert_false(creds_has_host(creds, "files.model.example"));
 	assert_false(creds_has_host(creds, "auth.model.example"));
 	assert_false(creds_has_host(creds, "other.example"));
+	/* on every port; where a login is not caught, and a forge, on none */
+	assert_true(creds_guards_host(creds, "api.model.example"));
+	assert_false(creds_guards_host(creds, "files.model.example"));
+	assert_false(creds_guards_host(creds, "auth.model.example"));
+	assert_false(creds_guards_host(creds, "other.example"));
 	in.logins = true;
 	join();
+	assert_true(creds_guards_host(creds, "auth.model.example"));
 	assert_non_null(creds_find(creds, "auth.model.example", 443));
 	assert_true(creds_has_host(creds, "auth.model.example"));
 	/* an item fills it, and opens the rest */

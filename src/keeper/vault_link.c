@@ -545,6 +545,22 @@ static bool is_bare(
 	       (!k->vault.no_logins && service_has_login(s) && service_is_endpoint_host(s, &where));
 }
 
+static bool is_own(const struct keeper *k, const struct service *s)
+{
+	return k->vault.own_services && own_has(k->vault.own_services, s->name);
+}
+
+static bool is_guarded(const struct keeper *k, const struct host *host)
+{
+	for (size_t i = 0; i < services_count(k->services); i++) {
+		const struct service *s = services_get(k->services, i);
+
+		if (!is_own(k, s) && service_guards_host(s, host, !k->vault.no_logins))
+			return true;
+	}
+	return false;
+}
+
 /* Nothing was listed yet: what a known service is at may have a credential. */
 static struct gate_binding look_unlisted(struct keeper *k, const struct edge_ask *ask)
 {
@@ -555,9 +571,9 @@ static struct gate_binding look_unlisted(struct keeper *k, const struct edge_ask
 	load_services(k);
 	if (host_from_wire(slice_from_str(ask->host), &host, NULL) < 0)
 		return ret;
+	ret.has_host = ret.is_guarded = is_guarded(k, &host);
 	s = services_find(k->services, &host, ask->port);
-	if (!s || (k->vault.own_services && own_has(k->vault.own_services, s->name)) ||
-		(!has_kept_any() && !is_bare(k, s, &host, ask->port)))
+	if (!s || is_own(k, s) || (!has_kept_any() && !is_bare(k, s, &host, ask->port)))
 		return ret;
 	ret.credential = s->name;
 	ret.fault = say_away(k, s->name);
@@ -576,6 +592,7 @@ struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask)
 	b = creds_find(k->creds, ask->host, ask->port);
 	ret.credential = b ? b->name : NULL;
 	ret.has_host = b || creds_has_host(k->creds, ask->host);
+	ret.is_guarded = creds_guards_host(k->creds, ask->host);
 	if (b && !k->vault.is_current)
 		ret.fault = say_away(k, b->name);
 	return ret;

@@ -17,6 +17,7 @@ import credlab  # noqa: E402
 from rig import CredRig  # noqa: E402
 
 MODEL, OTHER, COPILOT, FORGE = "api.anthropic.com", "api.openai.com", "api.githubcopilot.com", "api.github.com"
+LOGIN = "console.anthropic.com"
 THIEF = "sk-ant-api03-thief" + secrets.token_hex(16)
 PLACEHOLDER = "sk-ant-api03-proxy-managed-" + "0" * 79 + "AA"
 BOTH = (b"sbx secret set anthropic", b"sbx secret own anthropic --sandbox rig")
@@ -32,8 +33,9 @@ def lab(tmp_path_factory):
 @pytest.fixture(scope="module")
 def rig(lab):
     names = (MODEL, OTHER, COPILOT, FORGE)
-    pins = {f"{name}:443": f"127.0.0.1:{lab.server.port}" for name in names}
-    with CredRig([f"allow network {name}:443" for name in names] + [f"allow network {MODEL}:80"], pins, lab.ca.pem) as made:
+    around = (f"{MODEL}:8443", f"{LOGIN}:2053")
+    pins = {target: f"127.0.0.1:{lab.server.port}" for target in [f"{name}:443" for name in names] + list(around)}
+    with CredRig([f"allow network {target}" for target in (*pins, f"{MODEL}:80")], pins, lab.ca.pem) as made:
         made.rules = made.policy.read_text()
         made.trusted = made.ca()
         yield made
@@ -117,6 +119,16 @@ def test_other_model_apis_too(rig, lab, host, service):
     code, body = ask(rig, "-H", "Authorization: Bearer thief", f"https://{host}/others")
     assert code == 403 and b"sbx secret own " + service + b" --sandbox" in body, (code, body)
     assert not lab.server.requests
+
+
+@pytest.mark.parametrize("host, port", ((MODEL, 8443), (LOGIN, 2053)))
+def test_another_port_of_the_same_server_is_no_way_around(rig, lab, host, port):
+    """The policy allows it and the server answers there, as front ends of vendors do."""
+    done = subprocess.run(["curl", "-sS", "-m", "20", "--proxy", f"http://127.0.0.1:{rig.bridge()}", "--cacert", lab.ca.pem, "-H", f"x-api-key: {THIEF}",
+                           f"https://{host}:{port}/around"], capture_output=True, timeout=40, check=False)
+    assert not lab.server.requests and b"403" in done.stderr, done
+    denied = [r for r in rig.records() if r["kind"] == "decision" and r.get("host") == host and r.get("port") == port]
+    assert denied and all(r["decision"] == "deny" and "cannot be on this port" in r["reason"] for r in denied), denied
 
 
 @pytest.mark.parametrize("how", ("--http1.1", "--http2"))
