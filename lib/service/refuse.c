@@ -41,21 +41,20 @@ const struct service_refusal *service_refuses_header(
 	return find_field(s, SERVICE_IN_HEADER, name, value);
 }
 
-/* What does not fit is longer than any name or value of a rule, but for one that ends with `*`. */
-static struct slice unescaped(struct slice s, uint8_t *buf, size_t size)
+static struct slice unescaped(struct slice s, uint8_t *buf)
 {
 	struct slice ret = slice_of(buf, 0);
 
-	(void)!service_unescape(slice_of(s.p, MIN(s.n, size)), buf, size, &ret);
+	(void)!service_unescape(s, buf, s.n, &ret); /* always fits */
 	return ret;
 }
 
-/* Cuts the next pair off a query and unescapes its parts into the buffers; false at the end. */
 struct pair {
-	uint8_t name_buf[SERVICE_MAX_WORD + 1], value_buf[SERVICE_MAX_TEXT * 3];
+	uint8_t *buf; /* as long as the query */
 	struct slice name, value;
 };
 
+/* Cuts the next pair off a query and unescapes its parts into the buffer; false at the end. */
 static bool next_pair(struct slice *query, struct pair *ret)
 {
 	struct slice text = *query;
@@ -68,18 +67,17 @@ static bool next_pair(struct slice *query, struct pair *ret)
 	*query = slice_of(text.p + n + (n < text.n), text.n - n - (n < text.n));
 	while (eq < n && text.p[eq] != '=')
 		eq++;
-	ret->name =
-		slice_trim(unescaped(slice_of(text.p, eq), ret->name_buf, sizeof(ret->name_buf)));
+	ret->name = slice_trim(unescaped(slice_of(text.p, eq), ret->buf));
 	eq += eq < n;
-	ret->value =
-		unescaped(slice_of(text.p + eq, n - eq), ret->value_buf, sizeof(ret->value_buf));
+	ret->value = unescaped(slice_of(text.p + eq, n - eq), ret->buf + eq);
 	return true;
 }
 
 const struct service_refusal *service_refuses_query(const struct service *s, struct slice query)
 {
 	const struct service_refusal *found = NULL;
-	struct pair pair;
+	AUTO_FREE uint8_t *buf = xmalloc(query.n + 1);
+	struct pair pair = {.buf = buf};
 
 	while (!found && next_pair(&query, &pair))
 		found = find_field(s, SERVICE_IN_QUERY, pair.name, pair.value);
@@ -88,7 +86,8 @@ const struct service_refusal *service_refuses_query(const struct service *s, str
 
 bool service_has_query(struct slice query, const char *name)
 {
-	struct pair pair;
+	AUTO_FREE uint8_t *buf = xmalloc(query.n + 1);
+	struct pair pair = {.buf = buf};
 
 	while (next_pair(&query, &pair))
 		if (service_is_word(pair.name, name))

@@ -462,14 +462,14 @@ static enum service_verdict judge_known(
 enum service_verdict service_judge(
 	const struct service *s, enum service_where where, struct slice name, struct slice value)
 {
-	uint8_t name_buf[SERVICE_MAX_WORD];
 	AUTO_FREE uint8_t *buf = NULL;
+	size_t n = name.n;
 
-	if (where == SERVICE_IN_QUERY) {
-		buf = xmalloc(value.n + 1);
-		if (!service_unescape(name, name_buf, sizeof(name_buf), &name))
-			name = slice_of(name_buf, 0); /* longer than any that is known */
-		(void)!service_unescape(value, buf, value.n + 1, &value); /* always fits */
+	if (where == SERVICE_IN_QUERY) { /* both always fit */
+		buf = xmalloc(n + value.n + 1);
+		(void)!service_unescape(name, buf, n, &name);
+		(void)!service_unescape(value, buf + n, value.n + 1, &value);
+		name = slice_trim(name);
 	}
 	value = slice_trim(value);
 	if (value.n == 0)

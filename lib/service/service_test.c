@@ -431,6 +431,9 @@ static void fields_are_captured_by_method_and_path(void **state)
 		&service_odd_path);
 }
 
+#define BLANKS "%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20%20"
+#define OVERRIDE "%78%2d%68%74%74%70%2d%6d%65%74%68%6f%64%2d%6f%76%65%72%72%69%64%65"
+
 static void a_call_is_refused_by_its_header_or_query(void **state)
 {
 	static const struct {
@@ -442,6 +445,7 @@ static void a_call_is_refused_by_its_header_or_query(void **state)
 		{"Version=1&Action=GetSessionToken", true},
 		{"Version=1;action=getsessiontoken", true},
 		{"A%63tion=%47etSessionToken&x", true},
+		{BLANKS "Action=AssumeRole", true},
 		{"Action=+GetSessionToken", false},
 		{"Action=GetSessionTokens", false},
 		{"Action=GetCallerIdentity", false},
@@ -455,6 +459,7 @@ static void a_call_is_refused_by_its_header_or_query(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (!service_refuses_query(&s, slice_from_str(rows[i].query)) == rows[i].refused)
 			fail_msg("%s", rows[i].query);
+	assert_true(service_has_query(slice_from_str(OVERRIDE "=PUT"), "x-http-method-override"));
 	assert_non_null(service_refuses_header(&s, slice_from_str("X-Amz-Target"),
 		slice_from_str(" secretsmanager.GETSecretValue")));
 	assert_null(service_refuses_header(&s, slice_from_str("X-Amz-Target"),
@@ -539,6 +544,7 @@ static void a_foreign_credential_is_seen_wherever_it_stands(void **state)
 		{SERVICE_IN_QUERY, "key", "thief", SERVICE_FOREIGN},
 		{SERVICE_IN_QUERY, "%6bey", "thief", SERVICE_FOREIGN},
 		{SERVICE_IN_QUERY, "%4B%65%59", "thief", SERVICE_FOREIGN},
+		{SERVICE_IN_QUERY, BLANKS BLANKS BLANKS "key", "thief", SERVICE_FOREIGN},
 		{SERVICE_IN_QUERY, "key", "sk%2dproxy-managed-00", SERVICE_SENTINEL},
 		{SERVICE_IN_QUERY, "key", "AKIAPROXYMANAGED2222%2F20260101%2Fx", SERVICE_SENTINEL},
 		{SERVICE_IN_QUERY, "q", "thief", SERVICE_PLAIN},
