@@ -249,12 +249,9 @@ static void refuse(struct judgement *j, struct edge_verdict *ret, const char *wh
 	ret->no_rule_helps = true;
 }
 
-/* Also what resolvers take for it without asking (RFC 6761). */
 static bool is_loopback(const struct host *h)
 {
-	if (h->is_addr)
-		return addr_classify(&h->addr, NULL) == ADDR_LOOPBACK;
-	return strcmp(h->name, "localhost") == 0 || str_ends(h->name, ".localhost");
+	return h->is_addr ? addr_classify(&h->addr, NULL) == ADDR_LOOPBACK : host_is_localhost(h);
 }
 
 /* A program that does not know no_proxy (busybox's wget, in a health check) means itself. A rule
@@ -349,12 +346,12 @@ static void judge_bound(const struct edge_ask *ask, const struct gate_binding *b
 	bool is_bound = b && b->credential;
 
 	if (ask->kind == EDGE_ASK_DNS)
-	} else if (!is_bound && b && b->is_guarded && ask->kind == EDGE_ASK_TUNNEL) {
-		refuse_bound(j, ret, "", ask,
-			" is intercepted in this sandbox, and cannot be on this port");
 		return;
 	if (is_plain(ask) && (is_bound || (b && b->has_host))) {
 		refuse_bound(j, ret, "", ask, " is intercepted in this sandbox: use https");
+	} else if (!is_bound && b && b->is_guarded && ask->kind == EDGE_ASK_TUNNEL) {
+		refuse_bound(j, ret, "", ask,
+			" is intercepted in this sandbox, and cannot be on this port");
 	} else if (!is_bound && ask->kind == EDGE_ASK_HTTP && ask->tls) {
 		refuse_bound(j, ret, "the credential for ", ask, " is gone: connect again");
 	} else if (is_bound && b->fault) {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include "lib/base/str.h"
 
 static const char empty_label[] = "the host has an empty label";
 static const char long_label[] = "a label of the host has more than 63 bytes";
@@ -240,4 +241,10 @@ bool host_is_here(const struct host *h)
 			return true;
 	}
 	return false;
+}
+
+bool host_is_localhost(const struct host *h)
+{
+	return !h->is_addr &&
+	       (strcmp(h->name, "localhost") == 0 || str_ends(h->name, ".localhost"));
 }

@@ -392,11 +392,13 @@ static const struct egress_pin *find_pin(const struct egress *e, const struct ex
 	return NULL;
 }
 
+static const uint8_t loopback_v4[4] = {127, 0, 0, 1};
+
 /* This host itself: its loopback, IPv4 first. */
 static void dial_here(struct egress *e, struct exchange *x)
 {
-	static const uint8_t v4[4] = {127, 0, 0, 1}, v6[16] = {[15] = 1};
-	const struct addr here[] = {addr_from_v4(v4), addr_from_v6(v6)};
+	static const uint8_t v6[16] = {[15] = 1};
+	const struct addr here[] = {addr_from_v4(loopback_v4), addr_from_v6(v6)};
 	struct policy_decision decision;
 	struct dial *d = x->dial;
 
@@ -453,10 +455,15 @@ void dial_begin(struct egress *e, struct exchange *x)
 		look_up(e, x, &x->host);
 		return;
 	}
-	/* The proxy resolves; an address that the guest named is checked all the same. */
-	if (x->host.is_addr && dial_is_refused(e, x, &x->host.addr, &decision)) {
-		refuse_address(e, x, &x->host.addr, &decision);
-		return;
+	/* The proxy resolves; an address that the guest named is checked all the same, and so is
+	 * the name that is one everywhere: many proxies run on this host. */
+	if (x->host.is_addr || host_is_localhost(&x->host)) {
+		struct addr named = x->host.is_addr ? x->host.addr : addr_from_v4(loopback_v4);
+
+		if (dial_is_refused(e, x, &named, &decision)) {
+			refuse_address(e, x, &named, &decision);
+			return;
+		}
 	}
 	x->is_free = x->is_proxied = true;
 	d->port = e->config.proxy_port;

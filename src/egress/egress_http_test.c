@@ -562,6 +562,29 @@ static void test_requests_through_the_proxy(void **state)
 	rig_free(r);
 }
 
+/* A proxy on this host, or one that resolves as libc does, would take it to a loopback. */
+static void test_localhost_needs_a_rule_for_its_address_through_the_proxy_too(void **state)
+{
+	static const char *const names[] = {"localhost", "db.localhost"};
+	struct rig *r = rig_with_proxy();
+	int fd, proxy;
+
+	rig_policy(r, "policy 1\nallow network **\nend\n");
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		fd = rig_connect(r, names[i], 80);
+		assert_int_equal(rig_result(r, r->n_ids)->outcome, EGRESS_DENIED_ADDRESS);
+		(void)close(fd);
+	}
+	assert_true(rig_accept(listener, 50) < 0);
+	rig_policy(r, "policy 1\nallow network **\nallow network 127.0.0.1:80\nend\n");
+	fd = rig_connect(r, "localhost", 80);
+	proxy = rig_accept(listener, 5000);
+	assert_true(proxy >= 0);
+	(void)close(proxy);
+	(void)close(fd);
+	rig_free(r);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -580,6 +603,7 @@ int main(void)
 		TEST(test_tunnels_through_the_proxy),
 		TEST(test_a_proxy_that_refuses),
 		TEST(test_requests_through_the_proxy),
+		TEST(test_localhost_needs_a_rule_for_its_address_through_the_proxy_too),
 	};
 
 	rig_enter_world();
