@@ -145,7 +145,8 @@ static void take_workspaces(struct prove_place *pl, const json_t *s)
 	{
 		bool ro = json_is_true(json_object_get(w, "ro"));
 
-		if (ro && !pl->ro[0])
+		/* Probes name it on both sides, and write to it on the host. */
+		if (ro && !pl->ro[0] && strcmp(api_str(w, "host"), api_str(w, "guest")) == 0)
 			set(&pl->ro, xstrdup(api_str(w, "guest")));
 		if (json_is_true(json_object_get(w, "file")) || !first)
 			continue;
