@@ -13,8 +13,9 @@
 #include "sandbox.h"
 #include "verb.h"
 
-#define LOOK_MS 10000 /* for an answer */
-#define FOLLOW_MS 500 /* between two of them */
+#define LOOK_MS 10000	      /* for an answer */
+#define MAX_REPLAY (1u << 20) /* bytes of one; a guest retains 256 KiB */
+#define FOLLOW_MS 500	      /* between two of them */
 
 static const struct opt_def opts[] = {
 	{'f', "follow", NULL, "keep printing until the session ends"},
@@ -50,7 +51,8 @@ static int on_frame(struct look *l, const struct exec_frame *f, struct problem *
 
 	if (f->type == EXEC_ERROR)
 		return on_error(l, f->payload, p);
-	if (f->type == EXEC_ATTACHED && !l->answered && exec_get_attached(f->payload, &a) == 0) {
+	if (f->type == EXEC_ATTACHED && !l->answered && exec_get_attached(f->payload, &a) == 0 &&
+		a.replay <= MAX_REPLAY) {
 		if (l->at < a.dropped && l->at > 0)
 			ui_note("(%llu bytes were not retained)",
 				(unsigned long long)(a.dropped - l->at));
@@ -60,7 +62,7 @@ static int on_frame(struct look *l, const struct exec_frame *f, struct problem *
 		l->ended = a.flags & EXEC_AF_ENDED;
 		return 0;
 	}
-	if (f->type != EXEC_REPLAY || f->payload.n > l->left)
+	if (f->type != EXEC_REPLAY || f->payload.n == 0 || f->payload.n > l->left)
 		return err_set(&p->err, -EPROTO, "the sandbox sent a wrong frame");
 	plain_feed(&l->plain, f->payload, stdout);
 	l->left -= f->payload.n;

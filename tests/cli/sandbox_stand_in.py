@@ -4,7 +4,7 @@
 Speaks the keeper channel of lib/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the real
 sbx: commands run on this machine. Written from proto/ alone, so that it also tests that page.
 The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail (with the reason WHY).
-MODE slow: it never comes up. MODE talks: its session agent can be looked at.
+MODE slow: it never comes up. MODE talks: its session agent can be looked at. MODE floods, MODE empty: the answer to that has no end.
 MODE machine: it says that it is the machine too, with memory and a file of its template open, as qemu has them."""
 import array
 import fcntl
@@ -83,6 +83,9 @@ class Exec:
     def run(self):
         try:
             kind, payload = self.frame()
+            if kind == ATTACH and payload[0] == 2 and self.mode in ("floods", "empty"):
+                self.flood(b"x" * 60000 if self.mode == "floods" else b"")
+                return
             if kind == ATTACH and payload[0] == 2 and self.mode == "talks":
                 self.look(int.from_bytes(payload[21:29], "little"))
                 return
@@ -102,6 +105,11 @@ class Exec:
         done = min(at // 100, 1)
         self.send(ATTACHED, struct.pack("<IBQQQQ", 1, 1 | (8 if at else 0), 0, 100 * (done + 1), len(said[done]), 0))
         self.send(REPLAY, said[done])
+
+    def flood(self, piece):
+        self.send(ATTACHED, struct.pack("<IBQQQQ", 1, 1, 0, 100, (1 << 64) - 1 if piece else 1, 0))
+        while True:
+            self.send(REPLAY, piece)
 
     def serve(self, r):
         flags, rows, cols = r.num("B"), r.num("H"), r.num("H")

@@ -555,6 +555,13 @@ def test_logs_prints_what_the_session_said_as_text(inst):
     assert "invalid session name" in inst.sbx("logs", "demo", "--session", "A B", check=1).stderr
 
 
+@pytest.mark.parametrize("mode", ["floods", "empty"])
+def test_logs_of_a_guest_that_never_ends_its_answer_end(inst, mode):
+    inst.create("demo", mode=mode)
+    p = subprocess.run([SBX, "logs", "demo"], env=inst.env, cwd=inst.work, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20, check=False)
+    assert p.returncode == 1 and b"sent a wrong frame" in p.stderr, p.stderr
+
+
 def test_an_interrupt_while_it_starts_says_what_became_of_it(inst):
     args = ["create", "shell", "--name", "ccc", "-e", "MODE=slow"]
     p = subprocess.Popen([SBX, *args], env=inst.env, cwd=inst.work, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
