@@ -10,9 +10,11 @@
 #include "out_place.h"
 #include "prove_run.h"
 #include "prove_text.h"
+#include "search_path.h"
 #include "verb.h"
 
 #define MAX_WORDS 64
+#define PROVE_USER_PATH "USER_PATH"
 
 static const struct opt_def opts[] = {
 	{0, "quick", NULL, "the decisive probes only, in half a minute; no twin"},
@@ -174,6 +176,17 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 	return run.count[PROVE_FAIL] || run.n == 0 ? EXIT_FAILED : EXIT_OK;
 }
 
+/* A guest may have put programs into a directory of the user's PATH. An sbxd that a probe starts has
+ * the user's own all the same. */
+static void set_path(void)
+{
+	const char *user = getenv("PATH");
+	AUTO_FREE char *safe = search_path_make(user);
+
+	if (setenv(PROVE_USER_PATH, user ? user : safe, 1) < 0 || setenv("PATH", safe, 1) < 0)
+		abort(); /* out of memory, as xmalloc */
+}
+
 static int run(struct opts *o)
 {
 	CLEANUP(words_done) struct words groups = {0}, ids = {0};
@@ -205,6 +218,7 @@ static int run(struct opts *o)
 		list_probes(&w, &set);
 		return EXIT_OK;
 	}
+	set_path();
 	return try_all(o, &w, &set);
 }
 

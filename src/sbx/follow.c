@@ -14,6 +14,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/base/mem.h"
+#include "search_path.h"
 #include "ui.h"
 
 #define TICK_MS 200
@@ -52,6 +54,7 @@ void follow_ignore(void)
 
 static void become(const struct follow *f, int pipe_fd)
 {
+	AUTO_FREE char *path = search_path_make(getenv("PATH"));
 	int lines = fcntl(pipe_fd, F_DUPFD, 10);
 	int in = f->in_fd >= 0 ? fcntl(f->in_fd, F_DUPFD, 10) : open("/dev/null", O_RDONLY);
 	int out = fcntl(f->out_fd >= 0 ? f->out_fd : 2, F_DUPFD, 10);
@@ -63,7 +66,7 @@ static void become(const struct follow *f, int pipe_fd)
 	/* What it writes may be a guest's, without end. */
 	if (ok && f->max_bytes)
 		ok = setrlimit(RLIMIT_FSIZE, &(struct rlimit){f->max_bytes, f->max_bytes}) == 0;
-	if (!ok || close_range(f->lines == 3 ? 4 : 3, ~0u, 0) < 0)
+	if (!ok || setenv("PATH", path, 1) < 0 || close_range(f->lines == 3 ? 4 : 3, ~0u, 0) < 0)
 		_exit(127);
 	(void)execv(f->argv[0], (char *const *)f->argv);
 	(void)fprintf(stderr, "sbx: cannot run %s: %s\n", f->argv[0], strerror(errno));

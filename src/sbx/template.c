@@ -14,6 +14,7 @@
 #include "lib/base/paths.h"
 #include "api.h"
 #include "daemon.h"
+#include "search_path.h"
 
 #define MAX_EXTRA 8
 
@@ -66,11 +67,13 @@ static void become_helper(
 	const char *program, const char *out, const char *const *extra, int progress)
 {
 	const char *argv[4 + MAX_EXTRA] = {"template-build", "--out", out};
+	AUTO_FREE char *path = search_path_make(getenv("PATH"));
 	int copy = fcntl(progress, F_DUPFD, 10);
 
 	for (size_t i = 0; extra && extra[i] && i < MAX_EXTRA; i++)
 		argv[3 + i] = extra[i];
-	if (copy < 0 || dup2(copy, 3) < 0 || dup2(2, 1) < 0 || close_range(4, ~0u, 0) < 0)
+	if (copy < 0 || dup2(copy, 3) < 0 || dup2(2, 1) < 0 || close_range(4, ~0u, 0) < 0 ||
+		setenv("PATH", path, 1) < 0)
 		_exit(127);
 	(void)execv(program, (char *const *)argv);
 	(void)fprintf(stderr, "sbx: cannot run %s: %s\n", program, strerror(errno));

@@ -1,6 +1,7 @@
 """sbx prove with a hostile guest, with a twin, and when it is interrupted. See prove_rig.py."""
 import json
 import os
+import pathlib
 import pty
 import re
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import pytest
 
 from conftest import on_terminal
-from prove_rig import DATA, HEAD, TWIN, prove, wait_for  # noqa: F401
+from prove_rig import DATA, HEAD, PROBE, TWIN, prove, wait_for  # noqa: F401
 
 
 # ---- a hostile guest ----
@@ -94,6 +95,55 @@ def test_the_text_of_a_hostile_guest_runs_nothing_on_the_host(prove, probe):
     assert not canary.exists() and by[probe]["verdict"] == "fail", p.stdout
     for folder in (prove.inst.root / "state").glob("sbx-prove-*"):
         subprocess.run(["rm", "-rf", folder], check=True)
+
+
+def test_the_guest_is_not_told_what_it_must_not_learn(prove):
+    """files/siblings asked the guest for each name, so that it knew them all."""
+    (prove.inst.work.parent / "merger-with-acme").mkdir()
+    prove.inst.create("other-client")
+    rw, ro, heard = (prove.inst.root / name for name in ("rw", "ro", "heard"))
+    for folder in (rw, ro):
+        folder.mkdir()
+    prove.inst.create("mine", rw, f"{ro}:ro")
+    for probe in ("files/siblings", "network/other-sandboxes", "docker/host-root", "docker/escape"):
+        prove.probe(probe, (DATA / "probes" / probe).read_text().replace("\ndock\n", "\n"))
+    prove.hostile(f"""
+if sys.argv[1] != 'drive':
+    os.execv({PROBE!r}, ['sbx-probe', *sys.argv[1:]])
+__import__('shutil').rmtree(sys.argv[2])
+while True:
+    head = os.read(0, 12)
+    if not head:
+        sys.exit(0)
+    n, _, size = struct.unpack('<III', head)
+    said = b''
+    while len(said) < size:
+        said += os.read(0, size - len(said))
+    open({str(heard)!r}, 'ab').write(said)
+    frame(n, 0, b'there: work')
+""")
+    by = prove.json("demo", "--twin", "mine")[1]
+    said = heard.read_text()
+    asked = [i for i in by if f"PROBE={i} " in said]
+    secrets = ["merger-with-acme", "other-client", pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()]
+    if os.path.exists("/etc/machine-id"):
+        secrets.append(pathlib.Path("/etc/machine-id").read_text().strip())
+    assert "files/siblings" in asked and "docker/escape" in asked, by
+    assert [s for s in secrets if s and s in said] == []
+
+
+def test_no_program_of_a_workspace_in_the_path_is_run(prove):
+    """With a virtual environment of the workspace in PATH, sbx prove ran the guest's sed and rm."""
+    bin_, ran = prove.inst.work / ".venv/bin", prove.inst.root / "ran"
+    bin_.mkdir(parents=True)
+    for name in ("sed", "rm", "grep", "tail"):
+        (bin_ / name).write_text(f"#!/bin/sh\necho {name} >>{ran}\n")
+        (bin_ / name).chmod(0o755)
+    prove.probe("files/a", HEAD + '#: outside\nsaw "$(echo x | sed s/x/seen/) $USER_PATH"\n')
+    path = f"{bin_}:{prove.inst.env['PATH']}"
+    p = prove.inst.sbx("prove", "demo", "--json", env={**prove.env, "PATH": path}, check=0)
+    assert not ran.exists(), ran.read_text()
+    assert json.loads(p.stdout)["probes"][0]["outside"] == f"seen {path}"
 
 
 def test_the_shell_of_the_probes_is_not_the_one_of_the_path(prove):
