@@ -148,11 +148,12 @@ void resume_on_checked(struct keeper *k)
 
 static int let_go(struct keeper *k, struct err *err)
 {
-	int r = suspend_file_consume(k->dir, err);
+	/* The share goes first: the guest finds it the moment it goes on. Where it cannot be made, because a
+	 * workspace is a link now, the machine has not run, and the memory is there for the next start. */
+	int r = suspend_give_share(k, err);
 
-	/* The share goes first: the guest finds it the moment it goes on. */
 	if (r == 0)
-		r = suspend_give_share(k, err);
+		r = suspend_file_consume(k->dir, err);
 	if (r == 0)
 		r = vmm_resume(k->vmm);
 	if (r == 0)

@@ -98,7 +98,8 @@ IN_THE_BUILD = [
     hole("extra-device", ARGS, 'add2(a, "-device", "vmgenid,guid=auto");', 'add2(a, "-device", "vmgenid,guid=auto");\n\tadd2(a, "-device", "pci-testdev");', ("kernel/pci-devices",)),
     hole("extra-option", ARGS, 'add2(a, "-display", "none");', 'add2(a, "-display", "none");\n\tadd2(a, "-fw_cfg", "name=opt/org.example.key,string=secret");', ("kernel/qemu-options",)),
     hole("extra-file", ARGS, "add_fd(a, qmp_fd, ARGS_FD_QMP);", 'add_fd(a, qmp_fd, ARGS_FD_QMP);\n\textern int open(const char *path, int flags, ...);\n\n\tadd_fd(a, open("/etc/passwd", 0), (enum args_fd)90);', ("kernel/qemu-files",)),
-    hole("base-writable", ARGS, "add_layer_mount(a, name, i, d->files[i], 0)", "add_layer_mount(a, name, i, d->files[i], JAIL_MOUNT_RW)", ("kernel/qemu-disks",)),
+    # behind the spawner's list, which refuses a template that is to be written
+    hole("base-writable", JAIL, "(m->flags & JAIL_MOUNT_RW ? TREE_RW : 0)", '(m->flags & JAIL_MOUNT_RW || strncmp(m->to, "/disk/", 6) == 0 ? TREE_RW : 0)', ("kernel/qemu-disks",)),
     hole("qemu-own-filter", ARGS, '"on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"', '"off"', ("kernel/jail-qemu-filters",)),
     hole("extra-process", "src/keeper/main.c", "\tint r = start_prepare(k, &err);", "\tint r = start_prepare(k, &err);\n\tpid_t keeper = getpid();\n\n\tif (fork() == 0) {\n\t\twhile (getppid() == keeper)\n\t\t\t(void)usleep(100000);\n\t\t_exit(0);\n\t}", ("kernel/helpers", "kernel/jail-hide")),
     hole("qemu-caps", PROFILES, '[JAIL_QEMU] = {.name = "qemu",', '[JAIL_QEMU] = {.name = "qemu", .caps = CAP(CAP_CHOWN),', ("kernel/jail-qemu-privileges",)),
