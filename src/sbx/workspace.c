@@ -59,12 +59,13 @@ static bool is_plain_absolute(const char *path)
 
 static int check_place(const char *host, bool force, struct problem *p)
 {
-	int r = place_check(host, NULL, force, &p->err);
+	struct err err = {0};
+	int r = place_check(host, NULL, force, &err);
 
 	if (r == 0)
 		return 0;
-	if (r == -EPERM)
-		ui_note("--force shares it all the same.");
+	(void)err_set(&p->err, r, "%s%s", err_text(&err, r),
+		r == -EPERM ? "; --force shares it anyway" : "");
 	return problem_hint(p, r, "mkdir -p ~/project && cd ~/project");
 }
 
