@@ -9,6 +9,7 @@
 #include "verb.h"
 
 static const struct opt_def opts[] = {
+	{'a', "all", NULL, "also those that do not run, as without it"},
 	{0, "json", NULL, "print JSON"},
 	{'q', "quiet", NULL, "print names only"},
 	{0},

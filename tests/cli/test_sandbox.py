@@ -230,7 +230,7 @@ def test_start_restart_and_stop_all(inst):
         assert "--all" in inst.sbx(*args, check=2).stderr
 
 
-@pytest.mark.parametrize("alias, command", [(["ps"], ["ls"]), (["list", "-q"], ["ls", "-q"]), (["images"], ["template", "ls"]),
+@pytest.mark.parametrize("alias, command", [(["ps"], ["ls"]), (["ps", "-a"], ["ls"]), (["list", "-q"], ["ls", "-q"]), (["images"], ["template", "ls"]),
                                             (["settings", "ls"], ["settings", "list"]), (["help", "ps"], ["help", "ls"]),
                                             (["help", "images"], ["help", "template", "ls"])])
 def test_names_that_people_know_from_other_tools(inst, alias, command):
