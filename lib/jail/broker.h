@@ -1,5 +1,5 @@
 /*
- * broker - the jail of a program that keeps its place among the user's processes: sbx-keeper.
+ * broker - the jail of a program that keeps its place among the user's processes: sbx-keeper and sbxd.
  *
  * How      jail_broker sets no_new_privs, applies a Landlock ruleset and installs the start list of the
  *          profile; what the list does not name is refused with EPERM. A broker needs the user's own
@@ -16,7 +16,7 @@
  * Limits   None of its own.
  * Never    Undone. Forks inherit it. Landlock does not stop stat, access, chmod, statfs nor opens that
  *          only name a file (O_PATH).
- * See      jail.h, profiles.c, broker_test.c, src/keeper/hands.h
+ * See      jail.h, dirs.h, profiles.c, broker_test.c, src/keeper/hands.h, src/sbxd/hands.h
  */
 #pragma once
 

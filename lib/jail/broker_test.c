@@ -47,8 +47,9 @@ static bool opens(const char *folder, const char *name, int flags)
 	return ok;
 }
 
-/* Runs `work` in a sealed fork: the number of its first line that failed, 0 when all is well. */
-static int sealed(int (*work)(void))
+/* Runs `work` in a fork that is sealed as `profile`: the number of its first line that failed, 0 when
+ * all is well. */
+static int sealed_as(enum jail_profile profile, int (*work)(void))
 {
 	struct jail_root dirs[] = {{own, true}, {read_only, false}, {"/nowhere", true},
 		{"/proc", false}, {"/dev/null", true}};
@@ -58,7 +59,7 @@ static int sealed(int (*work)(void))
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		if (jail_broker(JAIL_KEEPER, dirs, ARRAY_LEN(dirs), &err) < 0) {
+		if (jail_broker(profile, dirs, ARRAY_LEN(dirs), &err) < 0) {
 			fprintf(stderr, "%s\n", err.text);
 			_exit(255);
 		}
@@ -67,6 +68,11 @@ static int sealed(int (*work)(void))
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
+}
+
+static int sealed(int (*work)(void))
+{
+	return sealed_as(JAIL_KEEPER, work);
 }
 
 #define MUST(n, cond)             \
@@ -164,6 +170,32 @@ static void calls_that_are_not_listed_are_refused(void **state)
 	assert_int_equal(sealed(try_calls), 0);
 }
 
+/* sbxd listens on Unix sockets and connects to none. */
+static int try_sbxd_calls(void)
+{
+	char *const argv[] = {(char *)"true", NULL};
+	struct sockaddr_un sa = {.sun_family = AF_UNIX}, away = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/s", own);
+	(void)snprintf(away.sun_path, sizeof(away.sun_path), "%s", socket_path);
+	MUST(1, status_says("NoNewPrivs:\t1\n") && status_says("Seccomp:\t2\n"));
+	MUST(2, execve("/bin/true", argv, argv + 1) < 0 && errno == EPERM);
+	MUST(3, fd >= 0);
+	if (landlock_abi() >= 2)
+		MUST(4, bind(fd, (struct sockaddr *)&away, sizeof(away)) < 0 && errno == EACCES);
+	MUST(5, bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 && listen(fd, 1) == 0);
+	MUST(6, unlink(sa.sun_path) == 0);
+	MUST(7, connect(fd, (struct sockaddr *)&away, sizeof(away)) < 0 && errno == EPERM);
+	MUST(8, socket(AF_UNIX, SOCK_DGRAM, 0) < 0 && errno == EPERM);
+	MUST(9, socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EPERM);
+	MUST(10, socket(AF_INET6, SOCK_DGRAM, 0) < 0 && errno == EPERM);
+	MUST(11, unshare(CLONE_NEWUSER) < 0 && errno == EPERM);
+	MUST(12, syscall(SYS_ptrace, 0, 0, 0, 0) < 0 && errno == EPERM);
+	MUST(13, nice(1) != -1 || errno == 0);
+	return 0;
+}
+
 /* The helpers that hash and copy images are forks; they can be ended, others cannot. */
 static int try_processes(void)
 {
@@ -189,6 +221,13 @@ static int try_processes(void)
 static void only_own_forks_are_signalled(void **state)
 {
 	assert_int_equal(sealed(try_processes), 0);
+}
+
+static void sbxd_listens_and_connects_to_nothing(void **state)
+{
+	assert_int_equal(sealed_as(JAIL_SBXD, try_sbxd_calls), 0);
+	assert_int_equal(sealed_as(JAIL_SBXD, try_files), 0);
+	assert_int_equal(sealed_as(JAIL_SBXD, try_processes), 0);
 }
 
 static void make_file(const char *folder)
@@ -311,6 +350,7 @@ int main(void)
 		cmocka_unit_test(a_second_time_takes_more_away),
 		cmocka_unit_test(calls_that_are_not_listed_are_refused),
 		cmocka_unit_test(only_own_forks_are_signalled),
+		cmocka_unit_test(sbxd_listens_and_connects_to_nothing),
 		cmocka_unit_test(nobody_looks_into_a_closed_broker),
 		cmocka_unit_test(a_traced_program_is_no_broker),
 	};

@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -52,6 +53,9 @@ static const struct cond {
 	/* Not SOCK_DGRAM, which can send to any name. */
 	{"socketpair/stream", SOCKET_OF(AF_UNIX, SOCK_STREAM), 3},
 	{"socketpair/seqpacket", SOCKET_OF(AF_UNIX, SOCK_SEQPACKET), 3},
+	/* Not SOCK_DGRAM either. Without connect it reaches nobody. */
+	{"socket/unix-stream", SOCKET_OF(AF_UNIX, SOCK_STREAM), 3},
+	{"socket/unix-seqpacket", SOCKET_OF(AF_UNIX, SOCK_SEQPACKET), 3},
 	{"socket/route", {SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE)},
 		2},
 	/* To the peer that the socket has; MSG_FASTOPEN would make a connection. */
@@ -103,6 +107,7 @@ static const struct cond {
 	{"newfstatat/named", {SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, 0)}, 1},
 	{"statx/named", {SCMP_A2(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, 0)}, 1},
 	{"ioctl/notify", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00, SECCOMP_IOC_MAGIC << 8)}, 1},
+	{"setpriority/own", {SCMP_A0(SCMP_CMP_EQ, PRIO_PROCESS), SCMP_A1(SCMP_CMP_EQ, 0)}, 2},
 	{"prlimit64/ask", {SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0)}, 2},
 };
 

@@ -259,6 +259,19 @@ static void sealed_programs_have_exactly_these_calls(void **state)
 	}
 }
 
+/* Both brokers, beyond the calls with arguments of 0. */
+static void no_broker_leaves_its_place(const struct filter *f)
+{
+	assert_int_equal(judge_call(f, SYS_execve, 0, 0), NO);
+	assert_int_equal(judge_call(f, SYS_connect, 0, 0), NO);
+	assert_int_equal(judge_call(f, SYS_clone, 0, CLONE_NEWUSER), NO);
+	assert_int_equal(judge_call(f, SYS_clone, 0, CLONE_NEWNS), NO);
+	assert_int_equal(judge_call(f, SYS_sendto, 4, 1), NO);
+	assert_int_equal(judge_call(f, SYS_sendto, 3, MSG_FASTOPEN), NO);
+	assert_int_equal(judge_call(f, SYS_sendmsg, 2, MSG_FASTOPEN), NO);
+	assert_int_equal(judge_call(f, SYS_mmap, 2, PROT_EXEC), NO);
+}
+
 /* What a broker may do with arguments of 0; all else is EPERM, clone3 is ENOSYS. */
 static void the_keeper_has_exactly_these_calls(void **state)
 {
@@ -288,15 +301,55 @@ static void the_keeper_has_exactly_these_calls(void **state)
 	assert_int_equal(filter_make_start(jail_row(JAIL_KEEPER), false, -1, &f, NULL), 0);
 	print_allowed(&f, seen, sizeof(seen));
 	assert_string_equal(seen, calls);
-	assert_int_equal(judge_call(&f, SYS_execve, 0, 0), NO);
-	assert_int_equal(judge_call(&f, SYS_connect, 0, 0), NO);
 	assert_int_equal(judge_call(&f, SYS_socket, 0, AF_UNIX), NO);
-	assert_int_equal(judge_call(&f, SYS_clone, 0, CLONE_NEWUSER), NO);
-	assert_int_equal(judge_call(&f, SYS_clone, 0, CLONE_NEWNS), NO);
-	assert_int_equal(judge_call(&f, SYS_sendto, 4, 1), NO);
-	assert_int_equal(judge_call(&f, SYS_sendto, 3, MSG_FASTOPEN), NO);
-	assert_int_equal(judge_call(&f, SYS_sendmsg, 2, MSG_FASTOPEN), NO);
-	assert_int_equal(judge_call(&f, SYS_mmap, 2, PROT_EXEC), NO);
+	no_broker_leaves_its_place(&f);
+	filter_done(&f);
+}
+
+static uint32_t judge_socket(const struct filter *f, int family, int type, int protocol)
+{
+	struct seccomp_data d = {.nr = SYS_socket,
+		.arch = AUDIT_ARCH_X86_64,
+		.args = {(uint64_t)family, (uint64_t)type, (uint64_t)protocol}};
+
+	return judge(f, &d);
+}
+
+static void sbxd_has_exactly_these_calls(void **state)
+{
+	const char *calls = "read write open close stat fstat lstat poll lseek mmap "
+			    "mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn "
+			    "pread64 pwrite64 readv writev access sched_yield mremap "
+			    "msync madvise dup dup2 nanosleep getpid sendfile accept "
+			    "sendto recvfrom sendmsg recvmsg shutdown bind listen "
+			    "getsockname getpeername setsockopt getsockopt clone exit "
+			    "wait4 kill uname fcntl flock fsync fdatasync ftruncate "
+			    "rename mkdir rmdir link unlink readlink fchmod umask "
+			    "gettimeofday sysinfo getuid getgid geteuid getegid getppid "
+			    "sigaltstack statfs fstatfs getpriority setpriority mlock "
+			    "munlock gettid time futex sched_getaffinity getdents64 "
+			    "restart_syscall fadvise64 clock_gettime clock_getres "
+			    "clock_nanosleep exit_group epoll_wait epoll_ctl tgkill waitid "
+			    "openat mkdirat newfstatat unlinkat renameat linkat readlinkat "
+			    "faccessat ppoll set_robust_list sync_file_range epoll_pwait "
+			    "fallocate accept4 signalfd4 dup3 pipe2 preadv pwritev "
+			    "prlimit64 renameat2 getrandom memfd_create copy_file_range "
+			    "statx rseq pidfd_send_signal pidfd_open close_range openat2 "
+			    "faccessat2 epoll_pwait2";
+	struct filter f = {0};
+	char seen[4096];
+
+	assert_int_equal(filter_make_start(jail_row(JAIL_SBXD), false, -1, &f, NULL), 0);
+	print_allowed(&f, seen, sizeof(seen));
+	assert_string_equal(seen, calls);
+	no_broker_leaves_its_place(&f);
+	assert_int_equal(judge_socket(&f, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), YES);
+	assert_int_equal(judge_socket(&f, AF_UNIX, SOCK_SEQPACKET, 0), YES);
+	assert_int_equal(judge_socket(&f, AF_UNIX, SOCK_DGRAM, 0), NO);
+	assert_int_equal(judge_socket(&f, AF_INET, SOCK_STREAM, 0), NO);
+	assert_int_equal(judge_socket(&f, AF_INET, SOCK_DGRAM, 0), NO);
+	/* its own priority only */
+	assert_int_equal(judge_call(&f, SYS_setpriority, 1, 1), NO);
 	filter_done(&f);
 }
 
@@ -309,6 +362,7 @@ int main(void)
 		cmocka_unit_test(other_architectures_are_killed),
 		cmocka_unit_test(sealed_programs_have_exactly_these_calls),
 		cmocka_unit_test(the_keeper_has_exactly_these_calls),
+		cmocka_unit_test(sbxd_has_exactly_these_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,6 +37,7 @@ enum jail_profile {
 	JAIL_TEMPLATE,	/* foreign: the tools that read images and disks of strangers; no network */
 	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
 	JAIL_KEEPER, /* ours, seals itself: files of its sandbox, no exec, no connect (broker.h) */
+	JAIL_SBXD,   /* the same for sbxd: sbx's own directories, no network but Unix sockets */
 	JAIL_N_PROFILES,
 };
 

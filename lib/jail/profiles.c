@@ -356,7 +356,43 @@ static const struct jail_group keeper_start[] = {
 	{0},
 };
 
-static const struct jail_group keeper_absent[] = {
+/* ---- sbxd: ours, one thread; the broker of all sandboxes of a user, with a spawner of its own ---- */
+
+static const struct jail_group sbxd_start[] = {
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"messages to its clients, keepers and the vault, over sockets that it has; never to a "
+	 "name",
+		"read write readv writev recvmsg recvfrom shutdown close sendmsg/connected "
+		"sendto/connected getsockopt setsockopt getpeername getsockname"},
+	{"channels for keepers and the vault", "socketpair/stream socketpair/seqpacket pipe2"},
+	{"its own socket and the vault's; nothing is connected to",
+		"socket/unix-stream socket/unix-seqpacket bind listen accept accept4"},
+	{"which addresses are the host's", "socket/route"},
+	{"the files of sbx, as far as Landlock lets it; where workspaces lead",
+		"open openat openat2 access faccessat faccessat2 stat lstat fstat newfstatat statx "
+		"statfs fstatfs getdents64 readlink readlinkat mkdir mkdirat rmdir unlink unlinkat "
+		"rename renameat renameat2 link linkat fchmod flock umask"},
+	{"their content; SQLite",
+		"pread64 pwrite64 preadv pwritev lseek fsync fdatasync ftruncate fallocate "
+		"fadvise64 copy_file_range sync_file_range sendfile memfd_create"},
+	{"descriptors", "fcntl dup dup2 dup3 ioctl/tty-ask ioctl/nonblock close_range"},
+	{"forks that remove files and verify audit logs; they have no more than it has",
+		"clone/no-namespaces set_robust_list rseq wait4 waitid pidfd_open "
+		"pidfd_send_signal kill getppid getpriority setpriority/own prctl/pdeathsig-kill"},
+	{"memory, never executable",
+		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock msync"},
+	{"time and chance",
+		"clock_gettime clock_getres gettimeofday time getrandom nanosleep clock_nanosleep"},
+	{"libc: locks, who am I, what is there",
+		"futex restart_syscall sysinfo uname sched_yield sched_getaffinity prlimit64/ask "
+		"getpid gettid getuid geteuid getgid getegid"},
+	{"signals, abort()",
+		"rt_sigreturn rt_sigprocmask rt_sigaction sigaltstack tgkill signalfd4"},
+	{"the end", "exit exit_group"},
+	{0},
+};
+
+static const struct jail_group broker_absent[] = {
 	{"flags of clone3 are out of a filter's sight; libc falls back to clone", "clone3"},
 	{0},
 };
@@ -477,7 +513,17 @@ static const struct jail_row rows[] = {
 			.nofile = RLIM_INFINITY,
 			.memlock = RLIM_INFINITY},
 		.start = keeper_start,
-		.absent = keeper_absent},
+		.absent = broker_absent},
+	[JAIL_SBXD] = {.name = "sbxd",
+		.host_net = true,
+		.landlock = true,
+		.limit = {.core = 1,
+			.fsize = RLIM_INFINITY,
+			.nproc = RLIM_INFINITY,
+			.nofile = RLIM_INFINITY,
+			.memlock = RLIM_INFINITY},
+		.start = sbxd_start,
+		.absent = broker_absent},
 };
 
 static_assert(sizeof(rows) / sizeof(rows[0]) == JAIL_N_PROFILES, "one row a program");

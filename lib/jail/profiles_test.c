@@ -83,8 +83,10 @@ static void test_sealed_egress_has_no_files_or_exec_and_no_way_in(void **state)
 	assert_int_equal(egress->limit.nproc, 0);
 	/* the keeper listens on published ports and connects to nothing */
 	for (int i = 0; i < JAIL_N_PROFILES; i++)
-		assert_int_equal(jail_row(i)->host_net, i == JAIL_EGRESS || i == JAIL_KEEPER);
+		assert_int_equal(jail_row(i)->host_net,
+			i == JAIL_EGRESS || i == JAIL_KEEPER || i == JAIL_SBXD);
 	assert_false(has_call(jail_row(JAIL_KEEPER)->start, "connect"));
+	assert_false(has_call(jail_row(JAIL_SBXD)->start, "connect"));
 }
 
 static void test_sealed_vault_starts_nothing_and_calls_nobody(void **state)

@@ -5,8 +5,8 @@
  *          b_sanitize=address and nowhere else. Then jail_seal and jail_go_in do nothing, because a
  *          sanitizer's runtime opens, maps and executes what the lists refuse. This file does not compile when
  *          SBX_UNSEALED is set without AddressSanitizer, so a program that people run is always sealed.
- * Trust    Compiled into sbx-edge, sbx-egress, sbx-origin, sbx-ssh-agent, sbx-vault and sbx-keeper, and
- *          into their tests. Sees no bytes of anybody.
+ * Trust    Compiled into sbx-edge, sbx-egress, sbx-origin, sbx-ssh-agent, sbx-vault, sbx-keeper and
+ *          sbxd, and into their tests. Sees no bytes of anybody.
  * See      tests/lint/seal, meson.build
  */
 #pragma once

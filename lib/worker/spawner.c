@@ -11,8 +11,6 @@
 #include "lib/base/fd.h"
 #include "worker_internal.h"
 
-#define SIGNALED 256 /* added to the signal that ended a child */
-
 /* What this spawner has started and nobody has reaped. */
 static pid_t children[SPAWNER_MAX_CHILDREN];
 
@@ -34,9 +32,14 @@ int spawner_keep(pid_t pid, struct err *err)
 	return 0;
 }
 
+bool spawner_has(pid_t pid)
+{
+	return pid > 0 && find_child(pid);
+}
+
 /* ---- a child, of whoever calls ---- */
 
-/* 0 with the exit status, or SIGNALED and the signal; -EAGAIN while it runs. */
+/* 0 with the exit status, or WORKER_SIGNALED and the signal; -EAGAIN while it runs. */
 int child_status(pid_t pid, int *ret_status)
 {
 	siginfo_t si = {0};
@@ -45,7 +48,7 @@ int child_status(pid_t pid, int *ret_status)
 		return -errno;
 	if (si.si_pid == 0)
 		return -EAGAIN;
-	*ret_status = si.si_code == CLD_EXITED ? si.si_status : SIGNALED + si.si_status;
+	*ret_status = si.si_code == CLD_EXITED ? si.si_status : WORKER_SIGNALED + si.si_status;
 	return 0;
 }
 

@@ -9,20 +9,21 @@
  *          It dies with the broker (parent-death signal, or the end of the socket), and its jailed
  *          children die with it.
  *          It has no_new_privs and a list of refused system calls (jail_broker_spawner), as has
- *          everything that it starts.
+ *          everything that it starts, unless the rules say keeps_privileges.
  * Trust    The broker may have been taken over: packets are bounded and strictly decoded, and a bad one
  *          ends the spawner. It reads nothing else.
  * Owns     The table of its children. It reaps them, when it is asked to.
  * Limits   SPAWNER_MAX_CHILDREN; those of worker.h.
  * Never    Starts a program that is not in spawner_rules, signals a process that it did not start, or
  *          takes a path outside of the listed directories.
- * See      worker.h, worker_test.c, src/keeper/hands.h
+ * See      worker.h, worker_test.c, src/keeper/hands.h, src/sbxd/hands.h
  */
 #pragma once
 
 #include "worker.h"
 
-#define SPAWNER_MAX_CHILDREN 128
+/* sbxd has a keeper for each of 1,024 sandboxes. */
+#define SPAWNER_MAX_CHILDREN 1152
 
 struct spawner_program {
 	enum jail_profile profile;
@@ -40,6 +41,8 @@ struct spawner_rules {
 	 * there are no such questions. */
 	int (*own)(void *ctx, struct worker_msg *q, struct worker_msg *a, struct err *err);
 	void *ctx;
+	/* Neither no_new_privs nor the list of refused calls, for programs that may be set-uid. */
+	bool keeps_privileges;
 };
 
 /* From here on worker_* of this process ask the spawner. 0 in the broker; does not return in the
@@ -52,3 +55,5 @@ void spawner_stop(void);
 
 /* For spawner_rules.own: a child that the broker may kill, reap and look at from now on. */
 int spawner_keep(pid_t pid, struct err *err) MUST_CHECK;
+/* Whether it is one that was not reaped yet. */
+bool spawner_has(pid_t pid);

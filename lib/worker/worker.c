@@ -30,6 +30,11 @@ bool worker_is_on(void)
 	return own.pid > 0;
 }
 
+bool worker_is_lost(void)
+{
+	return own.pid > 0 && own.sock < 0;
+}
+
 int spawner_pidfd(void)
 {
 	return own.pidfd;
@@ -61,7 +66,7 @@ static void become_spawner(const struct spawner_rules *rules, int sock, pid_t br
 	sigset_t set;
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != broker || keep_only(sock) < 0 ||
-		jail_broker_spawner(NULL) < 0)
+		(!rules->keeps_privileges && jail_broker_spawner(NULL) < 0))
 		_exit(1);
 	/* The broker decides what they mean; the end of its socket ends this process. */
 	(void)sigemptyset(&set);
@@ -211,6 +216,16 @@ int worker_reap(const struct jail_child *c)
 		return child_status(c->pid, &status) < 0 || status > 255 ? -1 : status;
 	r = ask_about(WORKER_REAP, c->pid);
 	return r < 0 || r > 255 ? -1 : r;
+}
+
+int worker_status(pid_t pid)
+{
+	int status = 0, r;
+
+	if (worker_is_on())
+		return ask_about(WORKER_REAP, pid);
+	r = child_status(pid, &status);
+	return r < 0 ? r : status;
 }
 
 void worker_end(struct jail_child *c)

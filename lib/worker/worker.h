@@ -20,6 +20,7 @@
 
 #define WORKER_MAX_BODY 65536
 #define WORKER_MAX_FDS (JAIL_MAX_FDS + 1)
+#define WORKER_SIGNALED 256 /* added to the signal that ended a child */
 /* Two jailed starts, one after the other, and some room. */
 #define WORKER_ANSWER_MS (3 * JAIL_START_TIMEOUT_MS)
 
@@ -43,6 +44,8 @@ struct worker_msg {
 
 /* Whether this process has a spawner. */
 bool worker_is_on(void);
+/* Whether it had one, which did not answer or answered nonsense. */
+bool worker_is_lost(void);
 
 /* As jail_spawn. plan.scaffold cannot be passed on: such a child is started by an own kind. */
 int worker_spawn(
@@ -52,6 +55,9 @@ void worker_kill(const struct jail_child *child);
 /* Waits until it has ended (at most JAIL_START_TIMEOUT_MS) and gives its exit status, -1 when there
  * is none. Closes nothing. */
 int worker_reap(const struct jail_child *child);
+/* Does not wait: the exit status, or WORKER_SIGNALED and the signal that ended it. -EAGAIN while it
+ * runs, -ESRCH when the spawner did not start it or has said so already. */
+int worker_status(pid_t pid) MUST_CHECK;
 /* All of it: SIGKILL, the wait, its descriptors. */
 void worker_end(struct jail_child *child);
 /* How many bytes it and its own children have written so far. */

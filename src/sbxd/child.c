@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include "lib/base/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
 
@@ -23,6 +25,24 @@ char *child_state_option(void)
 	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);
 
 	return xasprintf("--state=%s", state);
+}
+
+pid_t child_parent_of(pid_t pid)
+{
+	char path[64];
+	AUTO_FREE char *text = NULL;
+	const char *p;
+	size_t n;
+	int ppid = 0;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (file_load(path, 4096, &text, &n, NULL) < 0)
+		return 0;
+	/* The name in parentheses may hold anything; the last one ends it. */
+	p = strrchr(text, ')');
+	if (!p || sscanf(p + 1, " %*c %d", &ppid) != 1)
+		return 0;
+	return ppid;
 }
 
 int child_open_log(const char *path, struct err *err)

@@ -1,17 +1,9 @@
 #include "images.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "child.h"
 #include "lib/base/clock.h"
-#include "lib/base/keepenv.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
@@ -26,7 +18,7 @@
 
 void images_init(struct images *im)
 {
-	*im = (struct images){.pidfd = -1};
+	*im = (struct images){.child.pidfd = -1};
 }
 
 static bool is_template(void *arg, const char *id)
@@ -91,49 +83,17 @@ void images_want_class(
 		set_timer(d, IMAGES_DELAY_MS);
 }
 
-static void become_maker(
-	const char *program, const char *state, const struct images_wish *w, int log_fd, char **env)
-{
-	char cpus[16], memory[32], disk[32];
-	const char *const argv[] = {"sbx-keeper", "--make-image", state, "--template", w->template,
-		"--cpus", cpus, "--memory", memory, "--disk", disk, "--accel", w->accel, NULL};
-	int null = open("/dev/null", O_RDWR);
-
-	(void)snprintf(cpus, sizeof(cpus), "%" PRIu32, w->cpus);
-	(void)snprintf(memory, sizeof(memory), "%" PRIu64, w->memory);
-	(void)snprintf(disk, sizeof(disk), "%" PRIu64, w->disk);
-	(void)setsid();
-	child_reset_signals();
-	log_fd = fcntl(log_fd, F_DUPFD, 16);
-	if (null < 0 || log_fd < 0 || dup2(null, 0) < 0 || dup2(log_fd, 1) < 0 ||
-		dup2(log_fd, 2) < 0)
-		_exit(126);
-	(void)close_range(3, ~0u, 0);
-	(void)execve(program, (char *const *)argv, env);
-	_exit(127);
-}
-
 static int start(struct sbxd *d, const struct images_wish *w, struct err *err)
 {
-	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-keeper");
 	AUTO_FREE char *log = paths_get(PATHS_STATE, "images.log");
-	AUTO_FREE char *state = child_state_option();
 	AUTO_CLOSE int log_fd = child_open_log(log, err);
-	char *env[KEEPENV_MAX + 1];
-	pid_t pid;
+	struct images *im = &d->images;
+	int r = log_fd < 0 ? log_fd : hands_maker(w, log_fd, &im->child, err);
 
-	if (log_fd < 0)
-		return log_fd;
-	(void)keepenv_pick_few(env);
-	pid = fork();
-	if (pid < 0)
-		return err_errno(err, -errno, "starting a program for a memory image");
-	if (pid == 0)
-		become_maker(program, state, w, log_fd, env);
-	d->images.pid = pid;
-	d->images.pidfd = pidfd_open(pid, 0);
-	if (d->images.pidfd < 0 || loop_add(&d->loop, d->images.pidfd, EPOLLIN,
-					   (struct loop_key){.kind = SBXD_EV_IMAGES}) < 0) {
+	if (r < 0)
+		return r;
+	if (loop_add(&d->loop, im->child.pidfd, EPOLLIN,
+		    (struct loop_key){.kind = SBXD_EV_IMAGES}) < 0) {
 		images_done(d);
 		return err_set(err, -EIO, "watching the program for a memory image");
 	}
@@ -152,9 +112,9 @@ void images_on_timer(struct sbxd *d)
 	struct images *im = &d->images;
 	struct err err = {0};
 
-	if (im->pid) {
+	if (im->child.pid) {
 		log_warn("the program for a memory image takes too long and is killed");
-		(void)kill(-im->pid, SIGKILL); /* its end follows */
+		hands_signal(im->child.pidfd, HANDS_KILL_GROUP); /* its end follows */
 		return;
 	}
 	if (im->n == 0)
@@ -167,28 +127,29 @@ void images_on_timer(struct sbxd *d)
 
 static void forget(struct sbxd *d)
 {
-	if (d->images.pidfd >= 0)
-		loop_del(&d->loop, d->images.pidfd);
-	fd_close(&d->images.pidfd);
-	d->images.pid = 0;
+	if (d->images.child.pidfd >= 0)
+		loop_del(&d->loop, d->images.child.pidfd);
+	fd_close(&d->images.child.pidfd);
+	d->images.child.pid = 0;
 	loop_timer_clear(&d->loop, &d->images.timer);
 }
 
 void images_on_exit(struct sbxd *d)
 {
 	struct images *im = &d->images;
-	int status = 0;
-	bool busy;
+	struct hands_end end;
+	bool busy, ok;
 
-	if (waitpid(im->pid, &status, WNOHANG) <= 0)
+	if (hands_reap(im->child.pid, &end) < 0)
 		return;
 	forget(d);
-	busy = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_BUSY;
-	if (status != 0 && !busy)
+	ok = !end.was_killed && end.status == 0;
+	busy = !end.was_killed && end.status == EXIT_BUSY;
+	if (!ok && !busy)
 		log_warn("a memory image was not made; images.log says why");
 	if (!busy)
 		drop_first(im);
-	if (status == 0)
+	if (ok)
 		pool_on_image(d);
 	if (im->n)
 		set_timer(d, busy ? IMAGES_AGAIN_MS : IMAGES_DELAY_MS);
@@ -196,11 +157,11 @@ void images_on_exit(struct sbxd *d)
 
 void images_done(struct sbxd *d)
 {
-	pid_t pid = d->images.pid;
+	const struct hands_child *c = &d->images.child;
 
-	if (!pid)
+	if (!c->pid)
 		return;
-	(void)kill(pid, SIGKILL);
-	(void)waitpid(pid, NULL, 0);
+	hands_signal(c->pidfd, HANDS_KILL);
+	hands_reap_killed(c);
 	forget(d);
 }

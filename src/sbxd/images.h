@@ -13,6 +13,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include "hands.h"
 #include "lib/base/clock.h"
 #include "lib/loop/loop.h"
 #include "lib/spec/spec.h"
@@ -34,8 +35,7 @@ struct images_wish {
 struct images {
 	struct images_wish wishes[IMAGES_MAX];
 	size_t n;
-	pid_t pid; /* 0: none is being made */
-	int pidfd;
+	struct hands_child child; /* pid 0: none is being made */
 	struct loop_timer timer;
 };
 

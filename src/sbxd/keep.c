@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "child.h"
@@ -116,18 +117,59 @@ void keep_look(struct sbxd *d)
 		set_timer(d, KEEP_DELAY_MS);
 }
 
+/* ---- the child ---- */
+
+static int check_all(const char *dir, struct err *err)
+{
+	AUTO_AUDIT_LIST struct audit_list list = {0};
+	AUTO_KNOWN struct audit_known known = {0};
+	struct audit_pub pub;
+	int r = audit_list(dir, &list, err);
+
+	if (r < 0 || list.n == 0)
+		return r;
+	r = audit_pub_load(dir, &pub, err);
+	if (r < 0)
+		return r;
+	audit_known_load(dir, &known);
+	for (size_t i = 0; i < list.n; i++) {
+		const char *id = list.id[i];
+		struct audit_report rep;
+		struct err why = {0};
+
+		r = audit_verify(dir, id, &pub, audit_known_of(&known, id), &rep, &why);
+		if (r == 0)
+			printf("%s\n", id);
+		else
+			log_warn("audit.keep: the audit log of %s is left as it is: %s", id,
+				err_text(&why, r));
+	}
+	return 0;
+}
+
+static int check(void)
+{
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "audit");
+	struct err err = {0};
+	int r = check_all(dir, &err);
+
+	if (r < 0)
+		log_warn("audit.keep: %s", err_text(&err, r));
+	return r < 0 || fflush(stdout) != 0;
+}
+
+/* In the child, a fork that is as sealed as sbxd. */
 static void become_checker(int out)
 {
-	static const char *const argv[] = {"sbxd", "--check-audit", NULL};
 	int null = open("/dev/null", O_RDONLY);
 
 	child_reset_signals();
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)!nice(10);
 	if (null < 0 || dup2(out, 1) < 0 || dup2(null, 0) < 0)
 		_exit(126);
 	(void)close_range(3, ~0u, 0);
-	(void)execv("/proc/self/exe", (char *const *)argv);
-	_exit(127);
+	_exit(check());
 }
 
 static int start(struct sbxd *d)
@@ -258,45 +300,4 @@ void keep_done(struct sbxd *d)
 	}
 	forget_child(d);
 	free(TAKE(d->keep.list));
-}
-
-/* ---- the child ---- */
-
-static int check_all(const char *dir, struct err *err)
-{
-	AUTO_AUDIT_LIST struct audit_list list = {0};
-	AUTO_KNOWN struct audit_known known = {0};
-	struct audit_pub pub;
-	int r = audit_list(dir, &list, err);
-
-	if (r < 0 || list.n == 0)
-		return r;
-	r = audit_pub_load(dir, &pub, err);
-	if (r < 0)
-		return r;
-	audit_known_load(dir, &known);
-	for (size_t i = 0; i < list.n; i++) {
-		const char *id = list.id[i];
-		struct audit_report rep;
-		struct err why = {0};
-
-		r = audit_verify(dir, id, &pub, audit_known_of(&known, id), &rep, &why);
-		if (r == 0)
-			printf("%s\n", id);
-		else
-			log_warn("audit.keep: the audit log of %s is left as it is: %s", id,
-				err_text(&why, r));
-	}
-	return 0;
-}
-
-int keep_check(void)
-{
-	AUTO_FREE char *dir = paths_get(PATHS_STATE, "audit");
-	struct err err = {0};
-	int r = check_all(dir, &err);
-
-	if (r < 0)
-		log_warn("audit.keep: %s", err_text(&err, r));
-	return r < 0 || fflush(stdout) != 0;
 }

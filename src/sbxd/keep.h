@@ -2,9 +2,9 @@
  * keep - old records of audit logs are removed: when a client asks, or by the settings audit.keep and
  *        audit.keep-size.
  *
- * How      keep_prune records, prunes and records one log. For the settings, keep_look starts
- *          `sbxd --check-audit` a moment later: that child verifies every log, which can take minutes,
- *          and writes the ids of the good ones into a memfd. Then keep_prune gets one log for each
+ * How      keep_prune records, prunes and records one log. For the settings, keep_look forks a child a
+ *          moment later, which verifies every log, which can take minutes, and writes the ids of the
+ *          good ones into a memfd. Then keep_prune gets one log for each
  *          turn of the loop. It happens after sbxd has started, after a sandbox has stopped, after
  *          the settings have changed, and once a day.
  * Trust    The logs may be anything: one that does not verify is left as it is. The child's list is
@@ -50,5 +50,3 @@ void keep_on_timer(struct sbxd *d);
 void keep_on_exit(struct sbxd *d);
 int keep_prune(struct sbxd *d, const char *id, const struct keep_rule *rule,
 	struct audit_pruned *ret, struct err *err) MUST_CHECK;
-/* The child: `sbxd --check-audit`. */
-int keep_check(void);

@@ -4,29 +4,23 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "api.h"
+#include "hands.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
-#include "lib/base/str.h"
 #include "sbxd.h"
 
+/* The kernel says who listens, whoever has connected. */
 static int connect_keeper(const char *id, int *ret_fd, struct ucred *ret_peer)
 {
-	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "s/%s/keeper.sock", id);
-	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	AUTO_CLOSE int fd = hands_to_keeper(id, NULL);
 	socklen_t n = sizeof(*ret_peer);
 
 	if (fd < 0)
-		return -errno;
-	if (str_copy(sa.sun_path, sizeof(sa.sun_path), path) < 0)
-		return -ENAMETOOLONG;
-	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
-		return -errno;
+		return fd;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret_peer, &n) < 0)
 		return -errno;
 	if (ret_peer->uid != geteuid() || ret_peer->pid <= 1)

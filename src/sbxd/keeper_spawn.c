@@ -1,25 +1,14 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "api.h"
 #include "child.h"
+#include "hands.h"
 #include "lib/base/clock.h"
-#include "lib/base/keepenv.h"
-#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
-#include "lib/base/str.h"
-#include "lib/jail/cgroup.h"
 #include "sbxd.h"
-
-#define CHANNEL_FD 3
 
 static bool is_held(const char *id, const char *file)
 {
@@ -52,57 +41,9 @@ static int open_log(const char *dir, struct err *err)
 	return fd;
 }
 
-/* In the child, between fork and exec. Its own session: no terminal and no group of sbxd's takes it
- * along, and it has a group of its own to be killed by. */
-static void become_keeper(const char *program, const char *state, const struct keeper *k,
-	int channel, int log_fd, char **env)
+static enum hands_way way_of(const struct keeper *k)
 {
-	const char *const argv[] = {"sbx-keeper", "--id", k->id, state,
-		pool_waits(k) ? "--pool"
-		: k->cold     ? "--cold"
-			      : NULL,
-		NULL};
-	int null = open("/dev/null", O_RDWR);
-
-	(void)setsid();
-	child_reset_signals();
-	/* Out of the way first: either may be one of 0 to 3. */
-	channel = fcntl(channel, F_DUPFD, 16);
-	log_fd = fcntl(log_fd, F_DUPFD, 16);
-	if (null < 0 || channel < 0 || log_fd < 0 || dup2(null, 0) < 0 || dup2(log_fd, 1) < 0 ||
-		dup2(log_fd, 2) < 0 || dup2(channel, CHANNEL_FD) < 0)
-		_exit(126);
-	(void)syscall(SYS_close_range, CHANNEL_FD + 1, ~0u, 0);
-	(void)execve(program, (char *const *)argv, env);
-	(void)!write(2, "sbx-keeper could not be started\n", 32);
-	_exit(127);
-}
-
-static int start_program(struct keeper *k, int channel, int log_fd, struct err *err)
-{
-	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-keeper");
-	AUTO_FREE char *state = child_state_option();
-	char *env[KEEPENV_MAX + 1];
-	pid_t pid;
-
-	if (access(program, X_OK) < 0)
-		return err_errno(err, -errno, "the keeper program %s cannot be run", program);
-	(void)keepenv_pick_few(env);
-	/* Where no cgroup is delegated the keeper logs it. */
-	(void)!jail_cgroup_prepare(NULL, "sbxd", NULL);
-	pid = fork();
-	if (pid < 0)
-		return err_errno(err, -errno, "starting a keeper");
-	if (pid == 0)
-		become_keeper(program, state, k, channel, log_fd, env);
-	k->pid = pid;
-	k->child = true;
-	k->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (k->pidfd < 0) {
-		(void)kill(pid, SIGKILL);
-		return err_errno(err, -errno, "watching a keeper");
-	}
-	return 0;
+	return pool_waits(k) ? HANDS_POOL : k->cold ? HANDS_COLD : HANDS_WARM;
 }
 
 int keeper_make_folders(const struct spec *spec, char **ret_dir, struct err *err)
@@ -130,6 +71,7 @@ static int launch(struct sbxd *d, struct keeper *k, const char *dir, struct err 
 {
 	AUTO_CLOSE int log_fd = open_log(dir, err);
 	AUTO_CLOSE int theirs = -1;
+	struct hands_child child;
 	int pair[2], r;
 
 	if (log_fd < 0)
@@ -139,9 +81,12 @@ static int launch(struct sbxd *d, struct keeper *k, const char *dir, struct err 
 		return err_errno(err, r, "making a channel");
 	k->sock = pair[0];
 	theirs = pair[1];
-	r = start_program(k, theirs, log_fd, err);
+	r = hands_keeper(k->id, way_of(k), theirs, log_fd, &child, err);
 	if (r < 0)
 		return r;
+	k->pid = child.pid;
+	k->pidfd = child.pidfd;
+	k->child = true;
 	r = keeper_watch_exit(d, k);
 	if (r == 0)
 		r = keeper_watch_channel(d, k);
@@ -155,7 +100,7 @@ static int launch_or_undo(struct sbxd *d, struct keeper *k, const char *dir, str
 	if (r < 0) {
 		keeper_kill(k);
 		if (k->child)
-			(void)waitpid(k->pid, NULL, 0);
+			hands_reap_killed(&(struct hands_child){.pid = k->pid, .pidfd = k->pidfd});
 		keeper_free(d, k);
 	}
 	return r;

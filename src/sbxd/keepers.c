@@ -4,14 +4,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include "api.h"
+#include "hands.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/paths.h"
-#include "lib/jail/cgroup.h"
 #include "ports.h"
 #include "reload.h"
 #include "sbxd.h"
@@ -101,7 +100,7 @@ void keeper_free(struct sbxd *d, struct keeper *k)
 	fd_close(&k->qemu_pidfd);
 	loop_timer_clear(&d->loop, &k->timer);
 	free(k->ports);
-	jail_cgroup_sweep(NULL); /* what a keeper that was killed has left */
+	hands_sweep(); /* what a keeper that was killed has left */
 	*k = (struct keeper){
 		.gen = (k->gen + 1) & 0xffffff, .sock = -1, .pidfd = -1, .qemu_pidfd = -1};
 }
@@ -429,8 +428,8 @@ void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
 		if (!read_one(d, k))
 			break;
 	/* What it may have forked has its group's number and goes with it: nobody else has the number before it is waited for. */
-	if (k && k->child && k->pid > 1)
-		(void)kill(-k->pid, SIGKILL);
+	if (k && k->child)
+		hands_signal(k->pidfd, HANDS_KILL_GROUP);
 	if (k && !pool_on_exit(d, k))
 		keeper_gone(d, k);
 }
@@ -476,15 +475,15 @@ void keeper_stop(struct sbxd *d, struct keeper *k, uint64_t timeout_ms)
 
 static void reap(struct keeper *k, char *why, size_t size)
 {
-	siginfo_t si = {0};
+	struct hands_end end;
 
-	if (!k->child || waitid(P_PIDFD, (id_t)k->pidfd, &si, WEXITED | WNOHANG) < 0)
+	if (!k->child || hands_reap(k->pid, &end) < 0)
 		return;
-	if (si.si_code == CLD_EXITED && si.si_status != 0)
+	if (end.was_killed)
+		(void)snprintf(why, size, "its keeper was killed by signal %d", end.status);
+	else if (end.status != 0)
 		(void)snprintf(
-			why, size, "its keeper ended with status %d; see keeper.log", si.si_status);
-	else if (si.si_code == CLD_KILLED || si.si_code == CLD_DUMPED)
-		(void)snprintf(why, size, "its keeper was killed by signal %d", si.si_status);
+			why, size, "its keeper ended with status %d; see keeper.log", end.status);
 }
 
 /* The line that the keeper left at its end; removed, so that it is told once. */

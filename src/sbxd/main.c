@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "hands.h"
 #include "lib/base/clock.h"
 #include "lib/base/inventory.h"
 #include "lib/base/log.h"
@@ -14,6 +15,7 @@
 #include "lib/base/paths.h"
 #include "lib/jail/broker.h"
 #include "lib/jail/cgroup.h"
+#include "lib/worker/spawner.h"
 #include "listen.h"
 #include "sbxd.h"
 #include "templates.h"
@@ -33,13 +35,10 @@ static void check_state(const char *said)
 static void parse_options(int argc, char **argv)
 {
 	static const struct option options[] = {{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'}, {"check-audit", no_argument, NULL, 'c'},
-		{"state", required_argument, NULL, 'S'}, {0}};
+		{"version", no_argument, NULL, 'V'}, {"state", required_argument, NULL, 'S'}, {0}};
 	int o;
 
 	while ((o = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (o == 'c') /* the child of keep.c */
-			exit(keep_check());
 		if (o == 'S') {
 			check_state(optarg);
 			continue;
@@ -90,6 +89,22 @@ static void check_folders(void)
 		die("%s", err.text);
 }
 
+/* From here on it starts programs, signals and connects through its spawner only. */
+static void seal(void)
+{
+	struct err err = {0};
+	int r;
+
+	/* The spawner is born in the leaf. Where no cgroup is delegated the keeper logs it. */
+	(void)!jail_cgroup_prepare(NULL, "sbxd", NULL);
+	jail_cgroup_sweep(NULL);
+	r = hands_start(&err);
+	if (r == 0)
+		r = hands_seal(&err);
+	if (r < 0)
+		die("%s", err_text(&err, r));
+}
+
 static void open_signals(struct sbxd *d)
 {
 	static const int signals[] = {SIGTERM, SIGINT, SIGUSR1};
@@ -125,15 +140,17 @@ static void set_up(struct sbxd *d)
 	d->lock_fd = listen_lock(&err);
 	if (d->lock_fd < 0)
 		die("%s", err.text);
+	if (loop_init(&d->loop) < 0)
+		die("making the event loop: %s", strerror(errno));
+	/* Before anything is read that a guest may have had a part in. */
+	seal();
+	open_signals(d);
+	watch(d, spawner_pidfd(), SBXD_EV_SPAWNER);
 	rulebook_clean();
 	if (store_open(db, &d->store, &err) < 0)
 		die("%s", err.text);
-	if (loop_init(&d->loop) < 0)
-		die("making the event loop: %s", strerror(errno));
-	open_signals(d);
 	/* The socket last: who can connect finds everything in its place. */
 	pool_sweep(d);
-	jail_cgroup_sweep(NULL);
 	if (keepers_adopt(d, &err) < 0)
 		die("%s", err_text(&err, -EIO));
 	if (ref_places_open(d, &err) < 0)
@@ -161,6 +178,17 @@ static void on_signal(struct sbxd *d)
 		inventory_write(path);
 	else
 		d->quit = true;
+}
+
+/* Without it nothing can be started, stopped or adopted; the next sbxd has one. */
+static void on_spawner_end(struct sbxd *d)
+{
+	if (d->failed)
+		return;
+	log_error("the spawner ended unexpectedly, so sbxd ends; sandboxes keep running and the "
+		  "next sbx command starts sbxd again");
+	loop_del(&d->loop, spawner_pidfd());
+	d->quit = d->failed = true;
 }
 
 static void step(struct sbxd *d)
@@ -223,6 +251,9 @@ static void step(struct sbxd *d)
 	case SBXD_EV_KEEP_TIMER:
 		keep_on_timer(d);
 		break;
+	case SBXD_EV_SPAWNER:
+		on_spawner_end(d);
+		break;
 	case SBXD_EV_DRAIN_TIMER:
 		d->late = true;
 		break;
@@ -249,8 +280,11 @@ static void drain(struct sbxd *d)
 
 static void run(struct sbxd *d)
 {
-	while (!d->quit)
+	while (!d->quit) {
 		step(d);
+		if (worker_is_lost())
+			on_spawner_end(d);
+	}
 	drain(d);
 }
 
@@ -269,6 +303,8 @@ static void sbxd_done(struct sbxd *d)
 	fd_close(&d->signal_fd);
 	loop_done(&d->loop);
 	store_close(d->store);
+	if (!d->failed) /* else it dies with this process */
+		spawner_stop();
 	fd_close(&d->lock_fd);
 }
 
@@ -284,5 +320,5 @@ int main(int argc, char **argv)
 	run(&sbxd);
 	sbxd_done(&sbxd);
 	log_info("ended; sandboxes go on");
-	return 0;
+	return sbxd.failed;
 }

@@ -3,13 +3,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "api.h"
+#include "hands.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
@@ -215,16 +213,23 @@ void pool_on_state(struct sbxd *d, struct keeper *k)
 
 /* ---- its end ---- */
 
+static void reap(const struct keeper *k)
+{
+	struct hands_end end;
+
+	if (k->child)
+		(void)!hands_reap(k->pid, &end);
+}
+
 /* Killed, and gone when this returns: for what cannot wait. */
 static bool end_now(struct sbxd *d, struct keeper *k)
 {
 	struct pollfd p = {.fd = k->pidfd, .events = POLLIN};
-	siginfo_t si = {0};
 
 	keeper_kill(k);
 	if (poll(&p, 1, POOL_END_MS) <= 0)
 		return false;
-	(void)waitid(P_PIDFD, (id_t)k->pidfd, &si, WEXITED | WNOHANG);
+	reap(k);
 	keeper_free(d, k);
 	return true;
 }
@@ -253,7 +258,6 @@ static void forget(struct sbxd *d, struct keeper *k)
 {
 	struct pool_seat seat = k->pool;
 	char id[SPEC_ID_LEN + 1];
-	siginfo_t si = {0};
 
 	memcpy(id, k->id, sizeof(id));
 	if (!seat.is_ready && !k->asked_stop) {
@@ -266,8 +270,7 @@ static void forget(struct sbxd *d, struct keeper *k)
 					.disk = seat.class.disk},
 				seat.class.template_id, k->state.accel);
 	}
-	if (k->child)
-		(void)waitid(P_PIDFD, (id_t)k->pidfd, &si, WEXITED | WNOHANG);
+	reap(k);
 	keeper_free(d, k);
 	wipe_runtime(id);
 	if (seat.is_taken)
@@ -281,7 +284,6 @@ bool pool_on_exit(struct sbxd *d, struct keeper *k)
 {
 	enum spec_accel accel = k->pool.accel;
 	char id[SPEC_ID_LEN + 1];
-	siginfo_t si = {0};
 
 	memcpy(id, k->id, sizeof(id));
 	if (pool_waits(k)) {
@@ -295,7 +297,7 @@ bool pool_on_exit(struct sbxd *d, struct keeper *k)
 		return false;
 	}
 	log_warn("the machine of %s was lost when it was claimed; another one is started", id);
-	(void)waitid(P_PIDFD, (id_t)k->pidfd, &si, WEXITED | WNOHANG);
+	reap(k);
 	keeper_free(d, k);
 	start_without(d, id, accel);
 	return true;
@@ -417,7 +419,7 @@ static void kill_holder(const char *id)
 
 	if (fd < 0)
 		return;
-	(void)pidfd_send_signal(fd, SIGKILL, NULL, 0);
+	hands_signal(fd, HANDS_KILL);
 	(void)poll(&p, 1, POOL_END_MS);
 }
 

@@ -40,6 +40,7 @@ enum sbxd_ev {
 	SBXD_EV_POOL_TIMER,
 	SBXD_EV_KEEP,
 	SBXD_EV_KEEP_TIMER,
+	SBXD_EV_SPAWNER,
 	SBXD_EV_DRAIN_TIMER,
 };
 
@@ -52,6 +53,7 @@ struct sbxd {
 	int lock_fd, listen_fd, signal_fd;
 	bool activated; /* the socket belongs to the service manager */
 	bool quit;
+	bool failed;  /* its spawner ended before it */
 	bool late;    /* who is not answered by now is not any more */
 	uint64_t seq; /* of changes, for watchers */
 	uint64_t n_reloads;

@@ -1,12 +1,9 @@
 #include "vault_link.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -20,7 +17,7 @@
 
 void vault_link_init(struct vault_link *v)
 {
-	*v = (struct vault_link){.listen_fd = -1, .pidfd = -1, .sock = -1};
+	*v = (struct vault_link){.listen_fd = -1, .child.pidfd = -1, .sock = -1};
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++)
 		v->op[i].fd = -1;
 }
@@ -62,8 +59,8 @@ static void drop(struct sbxd *d, const char *why)
 	fd_close(&v->sock);
 	v->gen++;
 	/* The channel cannot be made again: only a new vault takes one. */
-	if (v->is_owner && v->pidfd >= 0)
-		(void)syscall(SYS_pidfd_send_signal, v->pidfd, SIGTERM, NULL, 0);
+	if (v->is_owner && v->child.pidfd >= 0)
+		hands_signal(v->child.pidfd, HANDS_TERM);
 	v->is_owner = false;
 	if (v->phase == VAULT_PHASE_START) {
 		/* nobody who speaks is behind it: connecting again and again helps nobody */
@@ -73,7 +70,7 @@ static void drop(struct sbxd *d, const char *why)
 	v->phase = VAULT_PHASE_START;
 	v->is_blocked = false;
 	/* of one that was here before: its death is seen only here */
-	if (v->pidfd < 0)
+	if (v->child.pidfd < 0)
 		delay_next(v);
 	vault_ops_lost(d, why);
 }
@@ -236,7 +233,7 @@ bool vault_link_has_vault(struct sbxd *d)
 {
 	AUTO_FREE char *sealed = paths_get(PATHS_STATE, "vault/sealed");
 
-	return d->vault.sock >= 0 || d->vault.pidfd >= 0 || access(sealed, F_OK) == 0;
+	return d->vault.sock >= 0 || d->vault.child.pidfd >= 0 || access(sealed, F_OK) == 0;
 }
 
 /* Those that wait in the listener for a vault that cannot be started must not wait for ever. */
@@ -299,42 +296,41 @@ static int start(struct sbxd *d, struct err *err)
 		return err_errno(err, r, "creating a channel");
 	ours = pair[0];
 	theirs = pair[1];
-	r = vault_spawn(v->listen_fd, theirs, err);
+	r = vault_spawn(v->listen_fd, theirs, &v->child, err);
 	if (r < 0)
 		return r;
-	v->pidfd = r;
 	v->has_callers = v->has_said = v->has_answered = false;
 	v->started_ms = clock_mono_ms();
-	r = loop_add(&d->loop, v->pidfd, EPOLLIN, (struct loop_key){.kind = SBXD_EV_VAULT_EXIT});
+	r = loop_add(
+		&d->loop, v->child.pidfd, EPOLLIN, (struct loop_key){.kind = SBXD_EV_VAULT_EXIT});
 	return r < 0 ? err_errno(err, r, "watching the vault") : watch(d, TAKE_FD(ours), true, err);
 }
 
-static void describe_exit(const siginfo_t *si, struct err *err)
+static void describe_exit(const struct hands_end *end, struct err *err)
 {
 	AUTO_FREE char *log = paths_get(PATHS_STATE, "vault.log");
 
 	(void)err_set(err, -EIO, "the vault ended as soon as it was started (%s %d); %s says why",
-		si->si_code == CLD_EXITED ? "status" : "signal", si->si_status, log);
+		end->was_killed ? "signal" : "status", end->status, log);
 }
 
 void vault_link_on_exit(struct sbxd *d)
 {
 	struct vault_link *v = &d->vault;
-	siginfo_t si = {0};
+	struct hands_end end;
 
-	if (v->pidfd < 0 || waitid(P_PIDFD, (id_t)v->pidfd, &si, WEXITED | WNOHANG) < 0 ||
-		!si.si_pid)
+	if (v->child.pidfd < 0 || hands_reap(v->child.pid, &end) < 0)
 		return;
 	drop(d, LOST);
-	loop_del(&d->loop, v->pidfd);
-	fd_close(&v->pidfd);
+	loop_del(&d->loop, v->child.pidfd);
+	fd_close(&v->child.pidfd);
 	if (v->has_said) {
 		log_info("the vault ended");
 		delay_next(v);
 	} else {
 		struct err err = {0};
 
-		describe_exit(&si, &err);
+		describe_exit(&end, &err);
 		start_failed(d, -EIO, &err);
 	}
 	vault_link_step(d);
@@ -342,7 +338,7 @@ void vault_link_on_exit(struct sbxd *d)
 
 static int connect_to(struct sbxd *d, struct err *err)
 {
-	int fd = vault_sock_connect(err);
+	int fd = hands_to_vault(err);
 
 	return fd < 0 ? fd : watch(d, fd, false, err);
 }
@@ -385,7 +381,7 @@ static void go_up(struct sbxd *d)
 		r = find_or_listen(d, &err);
 	if (r == 0 && v->sock < 0 && !is_wanted(d))
 		return;
-	if (r == 0 && v->sock < 0 && v->pidfd < 0)
+	if (r == 0 && v->sock < 0 && v->child.pidfd < 0)
 		r = start(d, &err);
 	if (r < 0)
 		start_failed(d, r, &err);
@@ -414,8 +410,8 @@ static void give_up(struct sbxd *d, int r, const char *why)
 	struct vault_link *v = &d->vault;
 	struct err err = {0};
 
-	if (v->pidfd >= 0)
-		(void)syscall(SYS_pidfd_send_signal, v->pidfd, SIGKILL, NULL, 0);
+	if (v->child.pidfd >= 0)
+		hands_signal(v->child.pidfd, HANDS_KILL);
 	(void)err_set(&err, r, "%s", why);
 	drop(d, why);
 	v->n_mute = 0;
@@ -459,7 +455,7 @@ void vault_link_on_event(struct sbxd *d, uint32_t gen, uint32_t events)
 static void watch_listener(struct sbxd *d)
 {
 	struct vault_link *v = &d->vault;
-	bool want = v->listen_fd >= 0 && v->pidfd < 0 && clock_mono_ms() >= v->next_start_ms;
+	bool want = v->listen_fd >= 0 && v->child.pidfd < 0 && clock_mono_ms() >= v->next_start_ms;
 
 	if (want == v->is_listening || v->listen_fd < 0)
 		return;
@@ -579,8 +575,8 @@ void vault_link_done(struct sbxd *d)
 	if (!is_needed(d)) {
 		if (is_up(v))
 			(void)!vault_ask_plain(v->sock, VAULT_STOP, 0, -1);
-		else if (v->pidfd >= 0)
-			(void)syscall(SYS_pidfd_send_signal, v->pidfd, SIGTERM, NULL, 0);
+		else if (v->child.pidfd >= 0)
+			hands_signal(v->child.pidfd, HANDS_TERM);
 		if (v->listen_fd >= 0 || is_up(v))
 			(void)unlink(path);
 	}
@@ -588,6 +584,6 @@ void vault_link_done(struct sbxd *d)
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++)
 		vault_link_forget(d, &v->op[i]);
 	fd_close(&v->sock);
-	fd_close(&v->pidfd);
+	fd_close(&v->child.pidfd);
 	fd_close(&v->listen_fd);
 }

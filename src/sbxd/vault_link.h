@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include "hands.h"
 #include "lib/ipc/vault_scanned.h"
 #include "lib/loop/loop.h"
 #include "lib/spec/spec.h"
@@ -68,7 +69,8 @@ struct vault_op {
 struct vault_link {
 	int listen_fd; /* -1: only a vault that an earlier sbxd started has it */
 	bool is_listening, has_callers;
-	int pidfd; /* of the sbx-vault-run that this sbxd started; -1: none */
+	/* The sbx-vault-run that this sbxd started; -1: none. */
+	struct hands_child child;
 	int sock;
 	uint32_t gen;
 	uint32_t armed;
@@ -111,8 +113,8 @@ void vault_link_on_event(struct sbxd *d, uint32_t gen, uint32_t events);
 void vault_link_on_exit(struct sbxd *d);
 void vault_link_on_timer(struct sbxd *d);
 
-/* vault_spawn.c: starts sbx-vault-run with the listener and its end of our channel, and gives its pidfd. */
-int vault_spawn(int listener, int channel, struct err *err) MUST_CHECK;
+/* vault_spawn.c: starts sbx-vault-run with the listener and its end of our channel. */
+int vault_spawn(int listener, int channel, struct hands_child *ret, struct err *err) MUST_CHECK;
 
 /* ref_check.c: whether a program may be registered: see run_ref_check; and no part of its path in a
  * writable workspace. */

@@ -134,7 +134,8 @@ class Daemon:
             self.kill()
         self.log.close()
         for pid in self.left():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # the spawner ends with its sbxd
+                os.kill(pid, signal.SIGKILL)
 
     def left(self):
         """The keepers that a test left: those whose environment or command line names this installation."""
@@ -468,8 +469,7 @@ def test_the_disk_keeps_the_size_it_was_made_with(d):
 
 
 def test_settings_give_defaults(d):
-    conf = d.root / "c/sbx"
-    conf.mkdir()
+    conf = d.root / "c/sbx"  # made by sbxd, so that it can be opened later
     (conf / "settings.conf").write_text("vm.cpus = 3\nvm.memory = 1g\nvm.accel = tcg\n")
     o = d.create("demo")
     assert (o["cpus"], o["memory"], o["accel"]) == (3, 1 << 30, "auto")
@@ -661,8 +661,9 @@ def test_a_dying_keeper_is_noticed_and_leaves_no_zombie(d):
     pid = d.run("other")["keeper_pid"]
     os.kill(pid, signal.SIGKILL)
     assert "signal 9" in d.wait_status("other", "stopped")["detail"]
-    children = pathlib.Path(f"/proc/{d.proc.pid}/task/{d.proc.pid}/children").read_text()
-    assert children.strip() == ""
+    spawner = spawner_of(d.proc.pid)
+    for parent, left in ((d.proc.pid, [str(spawner)]), (spawner, [])):
+        assert pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split() == left
 
 
 def test_stats(d):
@@ -802,13 +803,14 @@ def test_exec_needs_a_running_sandbox(d):
 
 def test_exec_is_handed_over_and_survives_the_daemon(d):
     d.run("demo")
+    had = d.descriptors()
     s, head = exec_stream(d, "demo")
     assert head.startswith(b"HTTP/1.1 101 Switching Protocols\r\n")
     assert b"Upgrade: sbx-stream\r\n" in head
     s.sendall(b"hello")
     assert s.recv(5) == b"hello"
     # sbxd keeps no copy of the connection
-    wait_for(lambda: d.descriptors() < 16)
+    wait_for(lambda: d.descriptors() <= had)
     d.kill()
     s.sendall(b"still")
     assert s.recv(5) == b"still"
@@ -858,6 +860,41 @@ def test_an_answer_of_the_wrong_kind_is_a_broken_rule(d):
 
 
 # -- sbxd comes back ------------------------------------------------------------------------------
+
+def spawner_of(pid):
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    (found,) = [int(p) for p in children if pathlib.Path(f"/proc/{p}/comm").read_text() == "sbx-spawner\n"]
+    return found
+
+
+def test_the_spawner_ends_with_sbxd_and_keepers_do_not(d):
+    keeper = d.run("demo")["keeper_pid"]
+    spawner = spawner_of(d.proc.pid)
+    d.kill()
+    wait_for(lambda: not is_alive(spawner))
+    assert is_alive(keeper)
+    d.start()
+    assert d.wait_status("demo", "running")["keeper_pid"] == keeper
+    spawner = spawner_of(d.proc.pid)
+    assert d.call("POST", "/v1/shutdown")[0] == 204
+    assert d.proc.wait(10 * PATIENCE) == 0
+    assert not is_alive(spawner) and is_alive(keeper)
+    d.start()
+    # not a child of this one's spawner, and killed all the same
+    os.kill(keeper, signal.SIGSTOP)
+    assert d.call("POST", "/v1/sandboxes/demo/stop", {"timeout_ms": 100})[0] == 200
+    wait_for(lambda: not is_alive(keeper))
+
+
+def test_sbxd_ends_with_its_spawner(d):
+    keeper = d.run("demo")["keeper_pid"]
+    os.kill(spawner_of(d.proc.pid), signal.SIGKILL)
+    assert d.proc.wait(10 * PATIENCE) == 1
+    assert "the spawner ended unexpectedly, so sbxd ends" in d.log_text()
+    assert is_alive(keeper)
+    d.start()
+    assert d.wait_status("demo", "running")["keeper_pid"] == keeper
+
 
 def test_kill_and_adopt(d):
     alive = d.run("alive")

@@ -90,6 +90,16 @@ def test_the_keeper_is_sealed(sandbox, pids):
     assert (seen["NoNewPrivs"], seen["Seccomp"]) == ("1", "2")
 
 
+def test_sbxd_is_sealed(env, pids):
+    """Its spawner is not: what it starts may be set-uid. Questions that are out of form are tried by src/sbxd/hands_test.c."""
+    daemon = env.daemon_pid()
+    seen = host.status(daemon)
+    assert (seen["NoNewPrivs"], seen["Seccomp"]) == ("1", "2")
+    (spawner,) = [p for p in host.descendants(daemon) if host.status(p)["PPid"] == str(daemon) and host.comm(p) == "sbx-spawner"]
+    assert host.status(spawner)["NoNewPrivs"] == "0" and looked_into(spawner) == []
+    assert pids["keeper"] in host.descendants(spawner)
+
+
 def looked_into(pid):
     """What this process, of the same user, can see of another one."""
     seen = []

@@ -140,8 +140,8 @@ def test_contents(unpacked):
 
 
 def test_modes(unpacked):
-    """Nothing has more than it needs; who cannot read the vault and origin cannot trace them."""
-    special = {"usr/libexec/sbx/sbx-vault": 0o711, "usr/libexec/sbx/sbx-origin": 0o711}
+    """Nothing has more than it needs; who cannot read the vault, origin, sbxd and the keeper cannot trace them."""
+    special = {f"usr/libexec/sbx/{name}": 0o711 for name in ("sbx-vault", "sbx-origin", "sbxd", "sbx-keeper")}
     for path in unpacked.rglob("*"):
         name = str(path.relative_to(unpacked))
         mode = path.lstat().st_mode & 0o7777

@@ -178,7 +178,7 @@ MUTATIONS += [
     hole("keeper-anybody", "src/keeper/sbxd_link.c", " && cred.uid == getuid();", ";", ("host/keeper-other-user",)),
     hole("wire-name", "src/keeper/hands.c", "\t(void)unlink(sa.sun_path);\n\tif (*ret_path < 0)", "\tif (*ret_path < 0)", ("host/wire-has-no-name",)),
     hole("environment", "lib/base/keepenv.c", "\tret[n] = NULL;\n", '\tret[n++] = (char *)"GITHUB_TOKEN=planted";\n\tret[n] = NULL;\n', ("host/environments",)),
-    hole("arguments", "src/sbxd/keeper_spawn.c", '{"sbx-keeper", "--id", k->id, state,', '{"sbx-keeper", "--token=planted", "--id", k->id, state,', ("host/command-lines",)),
+    hole("arguments", "src/sbxd/hands_serve.c", "argv[4] = (char *)(uintptr_t)ways[way];", 'argv[4] = way == HANDS_WARM ? (char *)"--token=planted" : (char *)(uintptr_t)ways[way];', ("host/command-lines",)),
 ]
 MUTATIONS += [hole("unrecorded", "lib/gate/gate.c", "\tr = record(g, ask, path, j.allowed, j.rule, j.reason, &err);\n",
                    '\tr = str_starts(ask->host, "record-") ? 0 : record(g, ask, path, j.allowed, j.rule, j.reason, &err);\n', ("host/audit-records",))]

@@ -121,9 +121,10 @@ IN_THE_BUILD = [
     hole("dumpable", SEAL, "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || ", "", each("closed", ("edge", "egress")) + ("kernel/jail-hide", "kernel/jail-vault", "kernel/jail-origin", "kernel/jail-ssh-agent")),
     hole("seal-list", FILTER, "int r = new_ctx(SCMP_ACT_KILL_PROCESS, &ctx, err);", "int r = new_ctx(SCMP_ACT_LOG, &ctx, err);",
          tuple(f"kernel/seccomp-{n}" for n in ("edge", "egress", "origin", "vault", "ssh-agent", "hide"))),
-    hole("start-list", FILTER, "int r = new_ctx(SCMP_ACT_ERRNO(EPERM), &ctx, err);", "int r = new_ctx(SCMP_ACT_LOG, &ctx, err);", ("kernel/seccomp-qemu", "kernel/seccomp-virtiofsd", "kernel/seccomp-keeper")),
-    hole("keeper-seal", "lib/jail/broker.c", "\tr = jail_broker_files(dirs, n, err);\n", "\tif (true)\n\t\treturn 0;\n\tr = jail_broker_files(dirs, n, err);\n", ("kernel/jail-keeper",)),
-    hole("spawner-list", "lib/worker/worker.c", "\t\tjail_broker_spawner(NULL) < 0)\n", "\t\t(getpid() < 1 && jail_broker_spawner(NULL) < 0))\n", ("kernel/jail-keeper",) + each("filters")),
+    hole("start-list", FILTER, "int r = new_ctx(SCMP_ACT_ERRNO(EPERM), &ctx, err);", "int r = new_ctx(SCMP_ACT_LOG, &ctx, err);", ("kernel/seccomp-qemu", "kernel/seccomp-virtiofsd", "kernel/seccomp-keeper", "kernel/seccomp-sbxd")),
+    hole("keeper-seal", "lib/jail/broker.c", "\tr = jail_broker_files(dirs, n, err);\n", "\tif (true)\n\t\treturn 0;\n\tr = jail_broker_files(dirs, n, err);\n", ("kernel/jail-keeper", "kernel/jail-sbxd")),
+    hole("sbxd-seal", "src/sbxd/main.c", "\tif (r == 0)\n\t\tr = hands_seal(&err);\n", "", ("kernel/jail-sbxd",)),
+    hole("spawner-list", "lib/worker/worker.c", "\t\t(!rules->keeps_privileges && jail_broker_spawner(NULL) < 0))\n", "\t\t(getpid() < 1 && jail_broker_spawner(NULL) < 0))\n", ("kernel/jail-keeper",) + each("filters")),
     hole("broker-dumpable", "lib/jail/broker.c", "\tif (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)\n", "\tif (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)\n", ("kernel/jail-keeper", "kernel/jail-sbxd")),
 ]
 

@@ -1,0 +1,49 @@
+#include "dirs.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "lib/base/mem.h"
+
+void jail_dirs_done(struct jail_dirs *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		free((char *)(uintptr_t)d->list[i].path);
+	d->n = 0;
+}
+
+void jail_dirs_add(struct jail_dirs *d, char *path, bool rw)
+{
+	if (path && d->n < JAIL_MAX_DIRS)
+		d->list[d->n++] = (struct jail_root){path, rw};
+	else
+		free(path);
+}
+
+void jail_dirs_add_of(struct jail_dirs *d, const char *file)
+{
+	char *real = realpath(file, NULL), *slash = real ? strrchr(real, '/') : NULL;
+
+	if (slash && slash != real)
+		*slash = '\0';
+	jail_dirs_add(d, real, false);
+}
+
+void jail_dirs_add_links(struct jail_dirs *d, const char *path, bool rw)
+{
+	char *real = realpath(path, NULL);
+	DIR *dir = real ? opendir(real) : NULL;
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		AUTO_FREE char *file = xasprintf("%s/%s", real, e->d_name);
+		struct stat st;
+
+		if (lstat(file, &st) == 0 && S_ISLNK(st.st_mode))
+			jail_dirs_add(d, realpath(file, NULL), rw);
+	}
+	if (dir)
+		(void)closedir(dir);
+	jail_dirs_add(d, real, rw);
+}

@@ -1,0 +1,168 @@
+#include "hands.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include "hands_internal.h"
+#include "images.h"
+#include "keepers.h"
+#include "lib/base/fd.h"
+
+#define REAP_MS 5000
+
+static_assert(SPAWNER_MAX_CHILDREN > KEEPER_MAX + 8, "a place for each child");
+
+int hands_start(struct err *err)
+{
+	static const struct spawner_rules rules = {.own = hands_serve, .keeps_privileges = true};
+
+	return spawner_start(&rules, err);
+}
+
+static struct worker_msg *question(enum hands_kind kind)
+{
+	static struct worker_msg m;
+
+	m.kind = (uint16_t)kind;
+	m.code = 0;
+	m.n = m.n_fds = 0;
+	return &m;
+}
+
+static struct wr body_of(struct worker_msg *m)
+{
+	return wr_init(m->body, sizeof(m->body));
+}
+
+/* For questions whose answer is one descriptor. */
+static int ask_fd(struct worker_msg *m, struct err *err)
+{
+	int r = worker_ask(m, err);
+	int fd = r < 0 ? r : worker_take_fd(m, 0);
+
+	if (r < 0)
+		return r;
+	worker_msg_done(m);
+	return fd < 0 ? err_set(err, -EBADMSG, "the spawner gave no descriptor") : fd;
+}
+
+static int ask_child(struct worker_msg *m, struct hands_child *ret, struct err *err)
+{
+	AUTO_CLOSE int fd = ask_fd(m, err);
+	struct rd rd = rd_init(slice_of(m->body, m->n));
+	pid_t pid;
+
+	if (fd < 0)
+		return fd;
+	pid = (pid_t)rd_u32(&rd);
+	if (rd_finish(&rd) < 0 || pid <= 1)
+		return err_set(err, -EBADMSG, "the spawner gave no process");
+	*ret = (struct hands_child){.pid = pid, .pidfd = TAKE_FD(fd)};
+	return 0;
+}
+
+int hands_keeper(const char *id, enum hands_way way, int channel, int log_fd,
+	struct hands_child *ret, struct err *err)
+{
+	struct worker_msg *m = question(HANDS_KEEPER);
+	struct wr w = body_of(m);
+
+	wr_cstr(&w, id);
+	wr_u8(&w, (uint8_t)way);
+	m->n = w.n;
+	m->fds[m->n_fds++] = channel;
+	m->fds[m->n_fds++] = log_fd;
+	return ask_child(m, ret, err);
+}
+
+int hands_maker(
+	const struct images_wish *wish, int log_fd, struct hands_child *ret, struct err *err)
+{
+	struct worker_msg *m = question(HANDS_MAKER);
+	struct wr w = body_of(m);
+
+	wr_cstr(&w, wish->template);
+	wr_u32(&w, wish->cpus);
+	wr_u64(&w, wish->memory);
+	wr_u64(&w, wish->disk);
+	wr_cstr(&w, wish->accel);
+	m->n = w.n;
+	m->fds[m->n_fds++] = log_fd;
+	return ask_child(m, ret, err);
+}
+
+int hands_vault(int listener, int channel, int log_fd, struct hands_child *ret, struct err *err)
+{
+	struct worker_msg *m = question(HANDS_VAULT);
+
+	m->fds[m->n_fds++] = listener;
+	m->fds[m->n_fds++] = channel;
+	m->fds[m->n_fds++] = log_fd;
+	return ask_child(m, ret, err);
+}
+
+int hands_reap(pid_t pid, struct hands_end *ret)
+{
+	int r = worker_status(pid);
+
+	if (r < 0)
+		return r;
+	*ret = (struct hands_end){.was_killed = r >= WORKER_SIGNALED,
+		.status = r >= WORKER_SIGNALED ? r - WORKER_SIGNALED : r};
+	return 0;
+}
+
+void hands_reap_killed(const struct hands_child *c)
+{
+	struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
+	struct hands_end end;
+
+	if (poll(&p, 1, REAP_MS) > 0)
+		(void)!hands_reap(c->pid, &end);
+}
+
+static void signal_both(int pidfd, int second, enum hands_signal signal)
+{
+	struct worker_msg *m = question(HANDS_SIGNAL);
+	struct wr w = body_of(m);
+
+	if (pidfd < 0)
+		return;
+	wr_u8(&w, (uint8_t)signal);
+	m->n = w.n;
+	m->fds[m->n_fds++] = pidfd;
+	if (second >= 0)
+		m->fds[m->n_fds++] = second;
+	(void)!worker_ask(m, NULL);
+}
+
+void hands_signal(int pidfd, enum hands_signal signal)
+{
+	signal_both(pidfd, -1, signal);
+}
+
+void hands_kill_keeper(int pidfd, int qemu_pidfd)
+{
+	signal_both(pidfd, qemu_pidfd, HANDS_KILL_GROUP);
+}
+
+void hands_sweep(void)
+{
+	(void)!worker_ask(question(HANDS_SWEEP), NULL);
+}
+
+int hands_to_keeper(const char *id, struct err *err)
+{
+	struct worker_msg *m = question(HANDS_TO_KEEPER);
+	struct wr w = body_of(m);
+
+	wr_cstr(&w, id);
+	m->n = w.n;
+	return ask_fd(m, err);
+}
+
+int hands_to_vault(struct err *err)
+{
+	return ask_fd(question(HANDS_TO_VAULT), err);
+}

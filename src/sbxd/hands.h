@@ -1,0 +1,67 @@
+/*
+ * hands - what sbxd cannot do any more once it is sealed, and its spawner does for it.
+ *
+ * How      hands_start forks the spawner (lib/worker/spawner.h) before sbxd reads a byte of anybody.
+ *          hands_seal then gives up exec, connect, namespaces, no_new_privs, and by Landlock all files
+ *          but sbx's own (JAIL_SBXD, lib/jail/broker.h). Each other function asks the spawner for one
+ *          fixed thing: a program of ours with fixed arguments, a signal, a connection to a
+ *          socket that is named after a sandbox. No path comes from sbxd.
+ *          What the spawner starts has a session of its own and outlives spawner and sbxd.
+ *          The spawner itself is not sealed: programs below the vault may be set-uid.
+ * Trust    The spawner takes sbxd as taken over: a question with a wrong kind, id, number or kind of
+ *          descriptors ends it, and sbxd with it. It reads sbxd's packets, the settings and /proc.
+ * Owns     In the spawner: the children that were not reaped.
+ * Limits   SPAWNER_MAX_CHILDREN; one question at a time.
+ * Never    Signals a process that is neither a child of the spawner nor a keeper of this installation
+ *          nor below one.
+ * See      hands_test.c, README, lib/worker/worker.h
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include "lib/base/err.h"
+
+struct images_wish;
+
+enum hands_way { HANDS_WARM, HANDS_COLD, HANDS_POOL, HANDS_N_WAYS };
+
+enum hands_signal { HANDS_TERM, HANDS_KILL, HANDS_KILL_GROUP, HANDS_N_SIGNALS };
+
+/* A program that the spawner has started. */
+struct hands_child {
+	pid_t pid;
+	int pidfd;
+};
+
+/* How one has ended. */
+struct hands_end {
+	bool was_killed;
+	int status; /* or the signal */
+};
+
+int hands_start(struct err *err) MUST_CHECK;
+int hands_seal(struct err *err) MUST_CHECK;
+
+/* sbx-keeper of a sandbox, with its channel. */
+int hands_keeper(const char *id, enum hands_way way, int channel, int log_fd,
+	struct hands_child *ret, struct err *err) MUST_CHECK;
+/* sbx-keeper that makes a memory image. */
+int hands_maker(const struct images_wish *w, int log_fd, struct hands_child *ret,
+	struct err *err) MUST_CHECK;
+/* sbx-vault-run with the vault's socket and its end of our channel. */
+int hands_vault(
+	int listener, int channel, int log_fd, struct hands_child *ret, struct err *err) MUST_CHECK;
+/* -EAGAIN while it runs, -ESRCH when it was not started by this sbxd, or was reaped. */
+int hands_reap(pid_t pid, struct hands_end *ret) MUST_CHECK;
+/* Waits for it, a few seconds at most; after HANDS_KILL. */
+void hands_reap_killed(const struct hands_child *c);
+/* One that has ended cannot be signalled, and nobody minds. */
+void hands_signal(int pidfd, enum hands_signal signal);
+/* With its group, and its qemu (-1: none). */
+void hands_kill_keeper(int pidfd, int qemu_pidfd);
+/* jail_cgroup_sweep: the groups of keepers that were killed. */
+void hands_sweep(void);
+/* A connection to the keeper of the sandbox, or to the vault (-ECONNREFUSED: nobody listens). */
+int hands_to_keeper(const char *id, struct err *err) MUST_CHECK;
+int hands_to_vault(struct err *err) MUST_CHECK;

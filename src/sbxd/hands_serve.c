@@ -1,0 +1,323 @@
+/* The spawner's side of hands.h: every question is checked as if sbxd had been taken over. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "child.h"
+#include "hands_internal.h"
+#include "images.h"
+#include "lib/base/fd.h"
+#include "lib/base/file.h"
+#include "lib/base/keepenv.h"
+#include "lib/base/mem.h"
+#include "lib/base/paths.h"
+#include "lib/base/str.h"
+#include "lib/ipc/vault_sock.h"
+#include "lib/jail/cgroup.h"
+#include "lib/settings/settings.h"
+
+#define FIRST_FD 3    /* the first socket of a program */
+#define FIRST_HIGH 16 /* above all that a program gets */
+#define MAX_SOCKETS 2
+#define MAX_ANCESTORS 8
+#define MAX_CMDLINE 4096
+
+/* ---- programs ---- */
+
+/* So many sockets, then the log. */
+static bool are_fds(const struct worker_msg *q, size_t n_sockets)
+{
+	struct stat st;
+
+	if (q->n_fds != n_sockets + 1)
+		return false;
+	for (size_t i = 0; i <= n_sockets; i++)
+		if (fstat(q->fds[i], &st) < 0 ||
+			(st.st_mode & S_IFMT) != (i < n_sockets ? S_IFSOCK : S_IFREG))
+			return false;
+	return true;
+}
+
+/* In the child. Its own session: no terminal and no group of sbxd's takes it along, and it has a group
+ * of its own to be killed by. */
+static void become(const char *program, char *const *argv, char *const *env, const int *fds,
+	size_t n) __attribute__((noreturn));
+static void become(
+	const char *program, char *const *argv, char *const *env, const int *fds, size_t n)
+{
+	int high[MAX_SOCKETS + 1], null = open("/dev/null", O_RDWR);
+	bool ok = null >= 0;
+
+	(void)setsid();
+	child_reset_signals();
+	for (size_t i = 0; i < n; i++) {
+		high[i] = fcntl(fds[i], F_DUPFD, FIRST_HIGH);
+		ok = ok && high[i] >= 0;
+	}
+	if (!ok || dup2(null, 0) < 0 || dup2(high[n - 1], 1) < 0 || dup2(high[n - 1], 2) < 0)
+		_exit(126);
+	for (size_t i = 0; i + 1 < n; i++)
+		if (dup2(high[i], FIRST_FD + (int)i) < 0)
+			_exit(126);
+	(void)close_range(FIRST_FD + (unsigned)n - 1, ~0u, 0);
+	(void)execve(program, argv, env);
+	(void)dprintf(2, "%s could not be started\n", argv[0]);
+	_exit(127);
+}
+
+static int give_child(pid_t pid, struct worker_msg *a, struct err *err)
+{
+	struct wr w = wr_init(a->body, sizeof(a->body));
+	AUTO_CLOSE int pidfd = pidfd_open(pid, 0);
+	int r = pidfd < 0 ? err_errno(err, -errno, "watching a program") : spawner_keep(pid, err);
+
+	if (r < 0) {
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, NULL, 0);
+		return r;
+	}
+	wr_u32(&w, (uint32_t)pid);
+	a->n = w.n;
+	a->fds[a->n_fds++] = TAKE_FD(pidfd);
+	return 0;
+}
+
+/* `what` is in the message. */
+static int start(const char *what, char *const *argv, bool whole_env, const struct worker_msg *q,
+	struct worker_msg *a, struct err *err)
+{
+	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "%s", argv[0]);
+	char *env[KEEPENV_MAX + 1];
+	pid_t pid;
+
+	if (access(program, X_OK) < 0)
+		return err_errno(err, -errno, "the %s program %s cannot be run", what, program);
+	(void)(whole_env ? keepenv_pick(env) : keepenv_pick_few(env));
+	pid = fork();
+	if (pid < 0)
+		return err_errno(err, -errno, "starting %s", argv[0]);
+	if (pid == 0)
+		become(program, argv, env, q->fds, q->n_fds);
+	return give_child(pid, a, err);
+}
+
+static int serve_keeper(const struct worker_msg *q, struct worker_msg *a, struct err *err)
+{
+	static const char *const ways[HANDS_N_WAYS] = {
+		[HANDS_COLD] = "--cold", [HANDS_POOL] = "--pool"};
+	AUTO_FREE char *state = child_state_option();
+	struct rd rd = rd_init(slice_of(q->body, q->n));
+	char id[SPEC_ID_LEN + 1];
+	char *argv[] = {(char *)"sbx-keeper", (char *)"--id", id, state, NULL, NULL};
+	unsigned way;
+
+	rd_cstr(&rd, id, sizeof(id));
+	way = rd_u8(&rd);
+	if (rd_finish(&rd) < 0 || !spec_is_id(id) || way >= HANDS_N_WAYS || !are_fds(q, 1))
+		return -EBADMSG;
+	argv[4] = (char *)(uintptr_t)ways[way];
+	return start("keeper", argv, false, q, a, err);
+}
+
+/* A word of the command line that is no option and no path. */
+static bool is_word(const char *s)
+{
+	static const char ok[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:+@";
+
+	return s[0] && s[0] != '-' && s[0] != '.' && strspn(s, ok) == strlen(s);
+}
+
+static int serve_maker(const struct worker_msg *q, struct worker_msg *a, struct err *err)
+{
+	AUTO_FREE char *state = child_state_option();
+	struct rd rd = rd_init(slice_of(q->body, q->n));
+	struct images_wish w = {0};
+	char cpus[16], memory[32], disk[32];
+	char *argv[] = {(char *)"sbx-keeper", (char *)"--make-image", state, (char *)"--template",
+		w.template, (char *)"--cpus", cpus, (char *)"--memory", memory, (char *)"--disk",
+		disk, (char *)"--accel", w.accel, NULL};
+
+	rd_cstr(&rd, w.template, sizeof(w.template));
+	(void)snprintf(cpus, sizeof(cpus), "%" PRIu32, rd_u32(&rd));
+	(void)snprintf(memory, sizeof(memory), "%" PRIu64, rd_u64(&rd));
+	(void)snprintf(disk, sizeof(disk), "%" PRIu64, rd_u64(&rd));
+	rd_cstr(&rd, w.accel, sizeof(w.accel));
+	if (rd_finish(&rd) < 0 || !is_word(w.template) || !is_word(w.accel) || !are_fds(q, 0))
+		return -EBADMSG;
+	return start("keeper", argv, false, q, a, err);
+}
+
+/* Where its key is: the settings say it, not sbxd. */
+static int serve_vault(const struct worker_msg *q, struct worker_msg *a, struct err *err)
+{
+	AUTO_SETTINGS struct settings set = {0};
+	AUTO_FREE char *key = NULL;
+	char *argv[] = {(char *)"sbx-vault-run", NULL, NULL};
+	int r;
+
+	if (q->n || !are_fds(q, 2))
+		return -EBADMSG;
+	r = settings_load(&set, err);
+	if (r < 0)
+		return r;
+	argv[1] = key = xasprintf("--key=%s", settings_get(&set, SETTINGS_VAULT_KEY));
+	return start("vault", argv, true, q, a, err);
+}
+
+/* ---- signals ---- */
+
+/* 0 when it has ended, or is no pidfd. */
+static pid_t pid_of(int pidfd)
+{
+	AUTO_FREE char *path = xasprintf("/proc/self/fdinfo/%d", pidfd), *text = NULL;
+	const char *at;
+	size_t n;
+	long pid;
+
+	if (file_load(path, 4096, &text, &n, NULL) < 0)
+		return 0;
+	at = strstr(text, "\nPid:");
+	pid = at ? strtol(at + 5, NULL, 10) : 0;
+	return pid > 1 && pid <= INT32_MAX ? (pid_t)pid : 0;
+}
+
+/* One of an earlier sbxd is known by its command line: `--id ID`, and the state directory. */
+static bool is_keeper(pid_t pid)
+{
+	AUTO_FREE char *path = xasprintf("/proc/%d", (int)pid), *state = child_state_option();
+	AUTO_FREE char *file = xasprintf("%s/cmdline", path), *words = NULL;
+	bool has_id = false;
+	struct stat st;
+	size_t n = 0;
+
+	if (stat(path, &st) < 0 || st.st_uid != geteuid() ||
+		file_load(file, MAX_CMDLINE, &words, &n, NULL) < 0)
+		return false;
+	for (size_t at = 0, next; at < n; at = next) {
+		next = at + strlen(words + at) + 1;
+		if (str_starts(words + at, "--state=") && strcmp(words + at, state) != 0)
+			return false;
+		if (strcmp(words + at, "--id") == 0 && next < n)
+			has_id = spec_is_id(words + next);
+	}
+	return has_id;
+}
+
+static bool is_below_ours(pid_t pid)
+{
+	for (int i = 0; i < MAX_ANCESTORS && pid > 1; i++) {
+		if (spawner_has(pid) || is_keeper(pid))
+			return true;
+		pid = child_parent_of(pid);
+	}
+	return false;
+}
+
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) != 0;
+}
+
+/* A child that was not reaped has its number for itself, also when it has ended: what it may have
+ * forked has its group's number. */
+static void send_signal(int fd, pid_t pid, enum hands_signal which)
+{
+	if (which == HANDS_KILL_GROUP && (spawner_has(pid) || (is_keeper(pid) && !has_ended(fd))))
+		(void)kill(-pid, SIGKILL);
+	(void)pidfd_send_signal(fd, which == HANDS_TERM ? SIGTERM : SIGKILL, NULL, 0);
+}
+
+/* All are looked at before the first gets its signal: a qemu has no keeper any more after that. */
+static int serve_signal(const struct worker_msg *q, struct err *err)
+{
+	struct rd rd = rd_init(slice_of(q->body, q->n));
+	unsigned which = rd_u8(&rd);
+	pid_t pids[HANDS_MAX_SIGNALLED];
+
+	if (rd_finish(&rd) < 0 || which >= HANDS_N_SIGNALS || !q->n_fds ||
+		q->n_fds > HANDS_MAX_SIGNALLED)
+		return -EBADMSG;
+	for (size_t i = 0; i < q->n_fds; i++) {
+		pids[i] = pid_of(q->fds[i]);
+		if (pids[i] && !is_below_ours(pids[i]))
+			return err_set(
+				err, -EPERM, "process %d is not to be signalled", (int)pids[i]);
+	}
+	for (size_t i = 0; i < q->n_fds; i++)
+		if (pids[i])
+			send_signal(q->fds[i], pids[i], (enum hands_signal)which);
+	return 0;
+}
+
+/* ---- connections ---- */
+
+static int connect_keeper(const char *id, struct err *err)
+{
+	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "s/%s/keeper.sock", id);
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+
+	if (fd < 0)
+		return err_errno(err, -errno, "making a socket");
+	if (str_copy(sa.sun_path, sizeof(sa.sun_path), path) < 0)
+		return err_set(err, -ENAMETOOLONG, "%s is too long for a socket name", path);
+	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+		return err_errno(err, -errno, "connecting to %s", path);
+	return TAKE_FD(fd);
+}
+
+static int give_fd(int fd, struct worker_msg *a)
+{
+	if (fd < 0)
+		return fd;
+	a->fds[a->n_fds++] = fd;
+	return 0;
+}
+
+static int serve_to_keeper(const struct worker_msg *q, struct worker_msg *a, struct err *err)
+{
+	struct rd rd = rd_init(slice_of(q->body, q->n));
+	char id[SPEC_ID_LEN + 1];
+
+	rd_cstr(&rd, id, sizeof(id));
+	if (rd_finish(&rd) < 0 || !spec_is_id(id) || q->n_fds)
+		return -EBADMSG;
+	return give_fd(connect_keeper(id, err), a);
+}
+
+int hands_serve(void *ctx, struct worker_msg *q, struct worker_msg *a, struct err *err)
+{
+	switch ((enum hands_kind)q->kind) {
+	case HANDS_KEEPER:
+		return serve_keeper(q, a, err);
+	case HANDS_MAKER:
+		return serve_maker(q, a, err);
+	case HANDS_VAULT:
+		return serve_vault(q, a, err);
+	case HANDS_SIGNAL:
+		return serve_signal(q, err);
+	case HANDS_SWEEP:
+		if (q->n || q->n_fds)
+			return -EBADMSG;
+		jail_cgroup_sweep(NULL);
+		return 0;
+	case HANDS_TO_KEEPER:
+		return serve_to_keeper(q, a, err);
+	case HANDS_TO_VAULT:
+		return q->n || q->n_fds ? -EBADMSG : give_fd(vault_sock_connect(err), a);
+	}
+	return -EBADMSG;
+}
