@@ -265,5 +265,10 @@ int daemon_connect(struct problem *p)
 	checked = true; /* once: a helper folder that holds another build must not make a loop */
 	r = replace_other_build(p);
 	fd_close(&fd);
+	/* The first connection was to one that died before the second. */
+	if (r == -ECONNREFUSED) {
+		*p = (struct problem){0};
+		r = 0;
+	}
 	return r < 0 ? r : connect_or_start(p);
 }

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import threading
 import time
@@ -131,6 +132,21 @@ def test_an_sbxd_that_cannot_start_is_said_in_time(bare):
     begin = time.monotonic()
     p = bare.sbx("ls", check=1)
     assert "did not listen within 20 seconds" in p.stderr and "takes long to start" in p.stderr and time.monotonic() - begin < 22
+
+
+def test_an_sbxd_that_dies_between_two_connections_is_started_again(bare):
+    """The first connection is queued by the one that is dying, and the second one finds nobody."""
+    run = bare.root / "run/sbx"
+    run.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as dying:
+        dying.bind(str(run / "sbxd.sock"))
+        dying.listen(0)  # room for one: the second waits, and is refused when the socket is closed
+        with subprocess.Popen([SBX, "ls", "--json"], env=bare.env, cwd=bare.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as command:
+            time.sleep(1)
+            dying.close()
+            out, err = command.communicate(timeout=60)
+    assert command.returncode == 0 and json.loads(out) is not None, err
 
 
 def test_an_sbxd_of_another_version_is_replaced(bare):
