@@ -319,7 +319,8 @@ def test_what_people_see(box):
     assert again.returncode == 1 and f"publish port: port 127.0.0.1:{free}/tcp is already published" in again.stderr
     rows = [line.split() for line in env.sbx("ports", "ports").stdout.splitlines()]
     assert ["127.0.0.1", str(free), "8001", "tcp4", "open"] in rows
-    assert {"host_ip": "127.0.0.1", "host_port": free, "sandbox_port": 8001, "protocol": "tcp4", "state": "open"} in listed(box)
+    assert {"host_ip": "127.0.0.1", "host_port": free, "sandbox_port": 8001, "protocol": "tcp4", "state": "open", "ephemeral": False,
+            "reason": None} in listed(box)
     assert env.sbx("ports", "ports", "--unpublish", f"{free}:8001").stdout == f"Unpublished 127.0.0.1:{free} -> 8001/tcp\n"
     assert not listens(free)
     done = env.sbx("ports", "ports", "--publish", "53:53/udp", check=False)
