@@ -55,11 +55,11 @@ def restore_bare(recipe, image):
     ctl, qmp, memory = recipe.folder / "c", recipe.folder / "q", recipe.folder / "memory"
     argv = recipe.command(ctl)
     for name in ("root", "docker"):
-        shutil.copy(image / f"{name}.qcow2", ctl.with_suffix(f".{name}"))
+        shutil.copyfile(image / f"{name}.qcow2", ctl.with_suffix(f".{name}"))  # without its mode: the image is read-only
     argv = [w.replace("memory-backend-memfd,", f"memory-backend-file,mem-path={memory},").replace("spawn=deny", "spawn=allow") for w in argv]
     argv += ["-chardev", f"socket,id=q,path={qmp},server=on,wait=off", "-mon", "chardev=q,mode=control"]
     begin = time.monotonic()
-    subprocess.run(["cp", "--sparse=always", image / "memory", memory], check=True)
+    subprocess.run(["cp", "--sparse=always", "--no-preserve=mode", image / "memory", memory], check=True)
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         monitor = Qmp(qmp)
