@@ -245,7 +245,7 @@ MUTATIONS = [
     Mutation(red=names("vault-files"), **chmod(lambda ctx: state(ctx) / "vault" / "sealed", 0o640, 0o600)),
     Mutation(red=names("host-arguments"), host=start_with_argument, undo_host=end_with_argument),
     Mutation(red=names("host-environments"), host=say_value_in_environment, undo_host=say_nothing_in_environment),
-    Mutation(red=names("command-output", "state-files", "audit-log"), host=comment_with_value, undo_host=no_comment, alone=True),
+    Mutation(red=names("command-output", "state-files", "audit-log", "memory-of-programs"), host=comment_with_value, undo_host=no_comment, alone=True),
     Mutation(red=names("own-ca"), host=trust_the_guest, undo_host=trust_it_no_more, alone=True),
     Mutation(red=names("other-scope"), host=give_scope, undo_host=take_scope, alone=True),
     Mutation(red=names("template"), host=value_of_template, undo_host=forget, alone=True),

@@ -217,7 +217,7 @@ MUTATIONS = [
                    "echo $at/config >/run/config.at && mount --bind /run/config $at/config",
              undo_guest="umount \"$(cat /run/config.at)\""),
     Mutation(red=("files/server-limits",), host=lower_limit, undo_host=raise_limit),
-    Mutation(red=("files/disks-of-others",), host=move_disk, undo_host=move_disk_back, alone=True),
+    Mutation(red=("files/disks-of-others", "files/block-devices"), host=move_disk, undo_host=move_disk_back, alone=True),
     Mutation(red=("files/links-absolute", "files/links-relative", "files/links-write", "files/links-race", "files/dot-dot", "files/proc-roots"),
              guest=OPEN + "open_folder \"${work%/*}\" 'for n in absolute relative dots proc; do echo flag >flag-$n; done; for n in write race; do mkdir flag-$n && echo flag >flag-$n/file; done'",
              undo_guest=CLOSE + "umount -l \"${work%/*}\" || :  # the raw session may have taken it down"),
