@@ -171,7 +171,7 @@ HIDE = tuple(f"files/hide-{n}" for n in ("create", "link", "mounts", "read", "re
 
 HOLES += [
     # CVE-2026-46695: read-only only where the guest says so
-    Hole("files-planted-page", "lib/base/file.c", "f->fd = mkostemp(f->temp, O_CLOEXEC);", "f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);"),
+    Hole("files-planted-page", "lib/base/file.c", "f->fd = mkostemp(f->temp, O_CLOEXEC);", "f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);\n\t\tfree(TAKE(f->temp));"),
     Hole("ro-is-rw", "lib/share/scaffold.c", "tree_clone(fd, pin->ro ? 0 : TREE_RW, ret_tree)", "tree_clone(fd, TREE_RW, ret_tree)"),
     Hole("hide-nothing", "lib/share/hide.c", "\t\tif (fnmatch(globs[i], name, 0) == 0)\n\t\t\treturn true;\n\treturn false;",
          "\t\tif (fnmatch(globs[i], name, 0) == 2)\n\t\t\treturn true;\n\treturn false;"),
