@@ -336,8 +336,9 @@ static bool is_shallow(const struct scrub *s)
 		return false;
 	for (size_t i = 0; i < s->n_hold; i++) {
 		struct scrub_look look = {.p = s->hold + i, .n = s->n_hold - i};
+		ssize_t r = scrub_match(s->set, &look);
 
-		if (scrub_match(s->set, &look) == SCRUB_MORE && look.depth > SCRUB_IDLE_SHOW)
+		if (r > 0 || (r == SCRUB_MORE && look.depth > SCRUB_IDLE_SHOW))
 			return false;
 	}
 	return true;

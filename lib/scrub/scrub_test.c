@@ -496,6 +496,21 @@ static void test_what_is_kept_back(void **state)
 	scrub_set_free(set);
 }
 
+/* The beginning of an entity waits, and the whole value behind it with it. */
+static void test_idle_behind_an_unfinished_entity(void **state)
+{
+	struct scrub_set *set = set_of("12345678", NULL);
+	struct run r = {.n = 0};
+
+	scrub_init(&r.s, set);
+	feed(&r, (const uint8_t *)"&#12345678", 10, MAX_TEXT);
+	r.n += scrub_idle(&r.s, r.out + r.n, MAX_TEXT);
+	assert_int_equal(r.n, 0);
+	finish(&r, MAX_TEXT);
+	assert_memory_equal(r.out, "&#********", 10);
+	scrub_set_free(set);
+}
+
 /* A pause gives out at most the first bytes, and what follows is still found. */
 static void test_idle(void **state)
 {
@@ -628,6 +643,7 @@ int main(void)
 		cmocka_unit_test(test_mixed_ways),
 		cmocka_unit_test(test_what_is_kept_back),
 		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_idle_behind_an_unfinished_entity),
 		cmocka_unit_test(test_short_and_long_values),
 		cmocka_unit_test(test_the_bound),
 		cmocka_unit_test(test_nothing_else_is_changed),

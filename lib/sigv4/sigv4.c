@@ -272,17 +272,17 @@ static int read_expires(
 	struct slice text, int64_t when, int64_t now, struct sigv4 *s, struct err *err)
 {
 	uint64_t expires;
-	int64_t age = MAX(now - when, 0);
+	int64_t left = now + SIGV4_SKEW_S - when; /* from its date on */
 
 	if (!canon_text_to_u64(text, &expires) || expires < 1 || expires > SIGV4_MAX_EXPIRES)
 		return err_set(err, -EBADMSG, "X-Amz-Expires of the URL is not 1 to %d seconds",
 			SIGV4_MAX_EXPIRES);
-	if (when > now + SIGV4_SKEW_S)
+	if (left < 1)
 		return err_set(err, -EBADMSG,
 			"the presigned URL is from the future: is the sandbox's clock right?");
-	if (age > (int64_t)expires)
+	if (now - when > (int64_t)expires)
 		return err_set(err, -EBADMSG, "the presigned URL has expired");
-	s->expires_s = (uint32_t)MIN((int64_t)expires, age + SIGV4_SKEW_S);
+	s->expires_s = (uint32_t)MIN((int64_t)expires, left);
 	return 0;
 }
 

@@ -186,7 +186,9 @@ static void no_sentinel_is_left(void **state)
 static void a_presigned_url_of_ours_ends_soon(void **state)
 {
 	expect(S3_KEY S3_AT PRESIGNED("20130524T000000Z", "604800"), NULL, "&X-Amz-Expires=900&");
-	expect(S3_KEY S3_AT PRESIGNED("20130524T001000Z", "604800"), NULL, "&X-Amz-Expires=900&");
+	expect(S3_KEY S3_AT PRESIGNED("20130524T001000Z", "604800"), NULL, "&X-Amz-Expires=300&");
+	expect(S3_KEY S3_AT PRESIGNED("20130524T001459Z", "604800"), NULL, "&X-Amz-Expires=1&");
+	expect_no(S3_KEY S3_AT PRESIGNED("20130524T001500Z", "60"), "from the future");
 	expect(S3_KEY
 		"now 1369357200\nhost s3.amazonaws.com\n" PRESIGNED("20130524T000000Z", "604800"),
 		NULL, "&X-Amz-Expires=4500&");

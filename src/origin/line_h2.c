@@ -250,17 +250,19 @@ static int start(struct origin *o, struct line *l, struct exchange *x)
 
 	if (h->why || h->is_deaf || l->is_closing)
 		return -EPIPE;
-	arena_reset(&h->arena);
-	r = h2_resp_put_req(req, &h->arena, &fields);
-	if (r < 0)
+	arena_reset(&h->req_arena);
+	r = h2_resp_put_req(req, &h->req_arena, &fields);
+	if (r < 0) {
+		explicit_bzero(h->req_arena.block, h->req_arena.n);
 		return r;
+	}
 	s = x->stream = new_stream(h, x);
 	s->was_head = slice_eq_str(req->method, "HEAD");
 	s->up_ended = is_whole(x);
 	s->n_read_before = h->n_read;
 	s->id = nghttp2_submit_request(h->session, NULL, nva,
 		make_nva(x, fields.list, fields.n, nva), s->up_ended ? NULL : &provider, s);
-	explicit_bzero(h->arena.block, h->arena.n); /* of a presigned URL */
+	explicit_bzero(h->req_arena.block, h->req_arena.n); /* of a presigned URL */
 	if (s->id < 0) {
 		s->id = 0;
 		l->is_closing = true; /* it has no more numbers */
@@ -410,6 +412,7 @@ static bool begin(struct origin *o, struct line *l)
 		.noise = H2_NOISE,
 		.noise_ms = clock_mono_ms()};
 	arena_init(&h->arena, HTTP_ARENA_SIZE);
+	arena_init(&h->req_arena, HTTP_ARENA_SIZE);
 	if (secret_init(&h->out, H2_SEND_ROOM, NULL) < 0 || make_session(h) < 0)
 		return false;
 	flush(h);
@@ -428,6 +431,7 @@ static void done(struct origin *o, struct line *l)
 	}
 	nghttp2_session_del(h->session);
 	arena_done(&h->arena);
+	arena_done(&h->req_arena);
 	secret_done(&h->out);
 	free(h);
 }

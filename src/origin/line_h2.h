@@ -69,7 +69,8 @@ struct h2_line {
 	nghttp2_session *session;
 	struct h2_stream *first;
 	unsigned n_streams;
-	struct arena arena; /* of the one header block that is under way */
+	struct arena arena; /* of the one header block that is under way, also between two reads */
+	struct arena req_arena; /* of a request, while it is submitted */
 	struct h2_resp resp;
 	struct h2_block trailers;
 	struct secret out; /* frames, which may hold the credential */

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/base/mem.h"
 
 #define MIB (1024 * 1024)
 #define MAX_MEMORY (12 * MIB)
@@ -370,6 +371,60 @@ static void a_reset_sent_while_a_neighbour_is_served_frees_nothing_in_use(void *
 	rig_free(r);
 }
 
+/* ---- a head that comes in two parts ---- */
+
+static size_t n_first_part; /* fields of it */
+
+static void head_in_two_parts(SSL *ssl, uint32_t stream)
+{
+	static const char *const first[] = {":status", "200", "a", "b"};
+	static const char *const rest[] = {"abcdefghijklmnop", "", "bcdefghijklmnopq", "",
+		"cdefghijklmnopqr", "", "defghijklmnopqrs", "", "efghijklmnopqrst", "",
+		"fghijklmnopqrstu", "", "ghijklmnopqrstuv", "", "hijklmnopqrstuvw", "x"};
+	struct h2_rig_head frame = {0};
+	uint8_t block[1024];
+
+	(void)!h2_rig_frame(
+		ssl, NGHTTP2_HEADERS, 0, stream, block, h2_rig_block(block, first, n_first_part));
+	pause_script(); /* until there is a second request */
+	while (frame.type != NGHTTP2_HEADERS || frame.stream == stream)
+		if (!h2_rig_read_frame(ssl, &frame))
+			_exit(7);
+	(void)!h2_rig_frame(ssl, NGHTTP2_CONTINUATION, NGHTTP2_FLAG_END_HEADERS, stream, block,
+		h2_rig_block(block, rest, ARRAY_LEN(rest) / 2));
+	(void)!h2_rig_frame(ssl, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, stream, "x", 1);
+	send_head(ssl, frame.stream, NGHTTP2_FLAG_END_STREAM, first, 1);
+	pause_script();
+}
+
+/* The second request was put together in the memory of the first one's head. */
+static void a_request_leaves_a_head_that_is_still_coming_alone(void **state)
+{
+	for (n_first_part = 1; n_first_part <= 2; n_first_part++) {
+		struct rig *r = rig_new();
+		int fds[2] = {rig_ask(r, &(struct rig_req){.path = "/a"}), -1};
+		pid_t pid = h2_rig_attack(r, head_in_two_parts);
+
+		rig_give_value(r, RIG_VALUE);
+		wait_for_pause(pid);
+		(void)usleep(200000); /* origin has read the first part */
+		fds[1] = rig_ask(r, &(struct rig_req){.path = "/b"});
+		wake(pid);
+		for (unsigned i = 0; i < 2; i++) {
+			struct rig_answer a;
+
+			rig_read_answer(fds[i], &a);
+			assert_int_equal(a.status, 200);
+			rig_answer_done(&a);
+			(void)close(fds[i]);
+		}
+		wait_for_pause(pid);
+		wake(pid);
+		h2_rig_end(pid);
+		rig_free(r);
+	}
+}
+
 static void three_streams_at_most(SSL *ssl, uint32_t stream)
 {
 	struct h2_rig_head frame;
@@ -423,6 +478,7 @@ int main(void)
 		cmocka_unit_test(hostile_servers_end_only_their_line),
 		cmocka_unit_test(a_window_that_is_not_kept_ends_the_line),
 		cmocka_unit_test(a_reset_sent_while_a_neighbour_is_served_frees_nothing_in_use),
+		cmocka_unit_test(a_request_leaves_a_head_that_is_still_coming_alone),
 		cmocka_unit_test(requests_given_up_before_they_were_sent_leave_their_line),
 	};
 

@@ -123,6 +123,23 @@ static void test_a_length_stays_true(void **state)
 	done(r, ssl, edge, &a);
 }
 
+/* Its parts are too short to be searched for, and the password is not. */
+static void test_a_password_with_a_colon(void **state)
+{
+	struct rig *r = rig_new();
+	int edge = rig_ask(r, &(struct rig_req){0});
+	SSL *ssl = rig_serve(r);
+	struct rig_answer a;
+
+	rig_give_value(r, "me:abcdefg:hijklmn");
+	assert_true(rig_read_http(ssl, head, sizeof(head)));
+	rig_write(ssl, "HTTP/1.1 200 OK\r\ncontent-length: 17\r\n\r\n[abcdefg:hijklmn]");
+	rig_read_answer(edge, &a);
+	assert_int_equal(a.n_body, 17);
+	assert_memory_equal(a.body, "[***************]", a.n_body);
+	done(r, ssl, edge, &a);
+}
+
 /* ---- codings ---- */
 
 struct packed {
@@ -395,6 +412,7 @@ int main(void)
 		cmocka_unit_test(test_heads_and_trailers),
 		cmocka_unit_test(test_content_in_pieces),
 		cmocka_unit_test(test_a_length_stays_true),
+		cmocka_unit_test(test_a_password_with_a_colon),
 		cmocka_unit_test(test_codings_are_undone),
 		cmocka_unit_test(test_what_cannot_be_decoded_is_refused),
 		cmocka_unit_test(test_a_bomb_waits_for_edge),

@@ -77,13 +77,20 @@ static void add(struct values *v, struct slice value, size_t max)
 		v->list[v->n++] = value;
 }
 
-/* The value, and what stands behind each ':' or line end in it: the password of a user, the key of
- * an id. */
+/* The value, what stands behind its first ':' (a password may have more of them), and what stands
+ * behind each ':' or line end in it: the password of a user, the key of an id. */
 static void add_parts(struct values *v, struct slice value)
 {
+	const uint8_t *colon = value.n ? memchr(value.p, ':', value.n) : NULL;
 	size_t max = v->n + PARTS;
 
 	add(v, value, max);
+	if (colon) {
+		struct slice rest = slice_of(colon + 1, value.n - (size_t)(colon + 1 - value.p));
+
+		if (scrub_is_searched(rest))
+			add(v, rest, max);
+	}
 	for (size_t i = 0; i < value.n; i++) {
 		size_t end = i + 1;
 
