@@ -30,6 +30,19 @@ void jail_dirs_add_of(struct jail_dirs *d, const char *file)
 	jail_dirs_add(d, real, false);
 }
 
+/* `real` has no link in it, and so has a path that it begins with. */
+static bool is_covered(const struct jail_dirs *d, const char *real, bool rw)
+{
+	for (size_t i = 0; real && i < d->n; i++) {
+		size_t n = strlen(d->list[i].path);
+
+		if ((d->list[i].rw || !rw) && strncmp(real, d->list[i].path, n) == 0 &&
+			(real[n] == '/' || !real[n]))
+			return true;
+	}
+	return false;
+}
+
 void jail_dirs_add_links(struct jail_dirs *d, const char *path, bool rw)
 {
 	char *real = realpath(path, NULL);
@@ -38,10 +51,14 @@ void jail_dirs_add_links(struct jail_dirs *d, const char *path, bool rw)
 
 	while (dir && (e = readdir(dir))) {
 		AUTO_FREE char *file = xasprintf("%s/%s", real, e->d_name);
+		AUTO_FREE char *target = NULL;
 		struct stat st;
 
-		if (lstat(file, &st) == 0 && S_ISLNK(st.st_mode))
-			jail_dirs_add(d, realpath(file, NULL), rw);
+		if (lstat(file, &st) < 0 || !S_ISLNK(st.st_mode))
+			continue;
+		target = realpath(file, NULL);
+		if (!is_covered(d, target, rw))
+			jail_dirs_add(d, TAKE(target), rw);
 	}
 	if (dir)
 		(void)closedir(dir);

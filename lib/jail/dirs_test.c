@@ -44,6 +44,20 @@ static void links_of_a_directory_are_followed_once(void **state)
 	assert_true(find(&d, "own")->rw && find(&d, "away")->rw && find(&d, "file")->rw);
 }
 
+/* Names of templates are links to what is below the same directory: one rule is enough for all. */
+static void links_into_the_list_take_no_place(void **state)
+{
+	CLEANUP(jail_dirs_done) struct jail_dirs d = {0};
+	AUTO_FREE char *own = at("own"), *away = realpath(dir, NULL);
+
+	jail_dirs_add(&d, TAKE(away), false);
+	jail_dirs_add_links(&d, own, false);
+	assert_int_equal(d.n, 2); /* the second is the directory itself */
+	jail_dirs_add_links(&d, own, true);
+	assert_int_equal(d.n, 5); /* to write is more than to read */
+	assert_true(find(&d, "away")->rw);
+}
+
 static void a_file_stands_for_its_real_directory(void **state)
 {
 	CLEANUP(jail_dirs_done) struct jail_dirs d = {0};
@@ -110,6 +124,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(links_of_a_directory_are_followed_once),
+		cmocka_unit_test(links_into_the_list_take_no_place),
 		cmocka_unit_test(a_file_stands_for_its_real_directory),
 		cmocka_unit_test(what_is_too_much_stays_closed),
 	};

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
+#include "lib/base/mem.h"
 #include "worker_internal.h"
 
 /* What this spawner has started and nobody has reaped. */
@@ -182,12 +184,24 @@ static void put_refusal(struct worker_msg *a, const struct err *err)
 	memcpy(a->body, err->text, a->n);
 }
 
-int spawner_serve(const struct spawner_rules *rules, int sock)
+/* A fork of the broker's may have the socket, so that its end does not come. */
+static bool has_broker(int sock, int broker)
+{
+	struct pollfd p[] = {{.fd = sock, .events = POLLIN}, {.fd = broker, .events = POLLIN}};
+	int n;
+
+	do {
+		n = poll(p, ARRAY_LEN(p), -1);
+	} while (n < 0 && errno == EINTR);
+	return n > 0 && !p[1].revents;
+}
+
+int spawner_serve(const struct spawner_rules *rules, int sock, int broker)
 {
 	static struct worker_msg q, a;
-	int r;
+	int r = 0;
 
-	while ((r = packet_recv(sock, &q, -1)) > 0) {
+	while (has_broker(sock, broker) && (r = packet_recv(sock, &q, -1)) > 0) {
 		struct err err = {0};
 
 		a.n = a.n_fds = 0;
@@ -203,5 +217,5 @@ int spawner_serve(const struct spawner_rules *rules, int sock)
 		if (r < 0)
 			return 1;
 	}
-	return r == 0 ? 0 : 1;
+	return r >= 0 ? 0 : 1;
 }

@@ -1,13 +1,13 @@
 /*
  * spawner - the process that starts a broker's jailed children when it is asked to.
  *
- * How      spawner_start forks before the broker seals itself. The fork keeps one socket and nothing
- *          else of the broker's descriptors, and answers one question at a time: start a program that
+ * How      spawner_start forks before the broker seals itself. The fork keeps one socket, a pidfd
+ *          of the broker and nothing else of the broker's descriptors, and answers one question at a time: start a program that
  *          is in the list, with mounts from below the listed directories; kill, reap or look at a
  *          child that it started; or an own kind of the program, which does one fixed thing with
  *          what the fork remembers from before.
- *          It dies with the broker (parent-death signal, or the end of the socket), and its jailed
- *          children die with it.
+ *          It ends with the broker (it watches the pidfd; the parent-death signal of a broker that
+ *          Landlock keeps from signalling does not come), and its jailed children die with it.
  *          It has no_new_privs and a list of refused system calls (jail_broker_spawner), as has
  *          everything that it starts, unless the rules say keeps_privileges.
  * Trust    The broker may have been taken over: packets are bounded and strictly decoded, and a bad one

@@ -16,6 +16,10 @@
 #include "lib/jail/broker.h"
 #include "worker_internal.h"
 
+/* What a spawner keeps. */
+#define SOCK_FD 3
+#define BROKER_FD 4
+
 /* The spawner of this process. */
 static struct {
 	int sock, pidfd;
@@ -43,17 +47,18 @@ int spawner_pidfd(void)
 /* ---- the start of the spawner ---- */
 
 /* A copy of the broker's descriptors would hold its locks and its peers' connections. */
-static int keep_only(int sock)
+static int keep_only(int sock, int broker)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int high = fcntl(sock, F_DUPFD_CLOEXEC, 10);
+	int high = fcntl(sock, F_DUPFD_CLOEXEC, 10), high2 = fcntl(broker, F_DUPFD_CLOEXEC, 10);
 
-	if (null < 0 || high < 0)
+	if (null < 0 || high < 0 || high2 < 0)
 		return -errno;
 	for (int i = 0; i < 3; i++)
 		if (dup2(null, i) < 0)
 			return -errno;
-	if (dup3(high, 3, O_CLOEXEC) < 0 || close_range(4, ~0U, 0) < 0)
+	if (dup3(high, SOCK_FD, O_CLOEXEC) < 0 || dup3(high2, BROKER_FD, O_CLOEXEC) < 0 ||
+		close_range(BROKER_FD + 1, ~0U, 0) < 0)
 		return -errno;
 	return 0;
 }
@@ -63,9 +68,11 @@ static void become_spawner(const struct spawner_rules *rules, int sock, pid_t br
 static void become_spawner(const struct spawner_rules *rules, int sock, pid_t broker)
 {
 	static const int kept_out[] = {SIGTERM, SIGINT, SIGHUP};
+	int broker_fd = (int)syscall(SYS_pidfd_open, broker, 0);
 	sigset_t set;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != broker || keep_only(sock) < 0 ||
+	if (broker_fd < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != broker ||
+		keep_only(sock, broker_fd) < 0 ||
 		(!rules->keeps_privileges && jail_broker_spawner(NULL) < 0))
 		_exit(1);
 	/* The broker decides what they mean; the end of its socket ends this process. */
@@ -76,7 +83,7 @@ static void become_spawner(const struct spawner_rules *rules, int sock, pid_t br
 	(void)prctl(PR_SET_NAME, "sbx-spawner");
 	own.sock = own.pidfd = -1;
 	own.pid = 0; /* it does itself what the broker asks for */
-	_exit(spawner_serve(rules, 3));
+	_exit(spawner_serve(rules, SOCK_FD, BROKER_FD));
 }
 
 int spawner_start(const struct spawner_rules *rules, struct err *err)

@@ -26,8 +26,8 @@ int packet_send(int sock, const struct worker_msg *msg) MUST_CHECK;
 /* 1 with a message, 0 at the end, -ETIMEDOUT, -EBADMSG. timeout_ms -1: for ever. */
 int packet_recv(int sock, struct worker_msg *ret_msg, int timeout_ms) MUST_CHECK;
 
-/* The spawner's loop: its exit status. */
-int spawner_serve(const struct spawner_rules *rules, int sock);
+/* The spawner's loop: its exit status. It ends with the process of the pidfd `broker`. */
+int spawner_serve(const struct spawner_rules *rules, int sock, int broker);
 
 /* What a spawner does for a child, and a program without one does itself. */
 int child_status(pid_t pid, int *ret_status) MUST_CHECK;

@@ -23,6 +23,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/file.h"
 #include "lib/base/mem.h"
+#include "lib/jail/broker.h"
 #include "spawner.h"
 #include "worker_internal.h"
 
@@ -285,8 +286,8 @@ static void no_descriptor_is_left_open(void **state)
 	}
 	assert_int_equal(count_fds(), ours);
 	assert_int_equal(ask(COUNT_FDS), theirs);
-	/* stdin, stdout, stderr and its socket; and what count_fds opens, `.` and `..` */
-	assert_int_equal(theirs, 4 + 3);
+	/* stdin, stdout, stderr, its socket and the broker; and what count_fds opens, `.` and `..` */
+	assert_int_equal(theirs, 5 + 3);
 }
 
 static void signals_to_the_group_leave_the_spawner(void **state)
@@ -315,6 +316,41 @@ static void the_spawners_end_ends_its_children(void **state)
 }
 
 /* The broker is killed: nothing that it had started is left. */
+/* From Landlock 6 on a sealed broker cannot even signal its spawner by dying, and a fork that has its
+ * socket keeps the end of the socket away. */
+static void the_end_of_a_sealed_broker_that_forked_ends_the_spawner(void **state)
+{
+	static struct jail_root kept[] = {{"/proc", false}, {"/dev/null", true}};
+	pid_t broker, pids[2];
+	int p[2], fd;
+
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	broker = fork();
+	if (broker == 0) {
+		if (spawner_start(&rules, NULL) < 0)
+			_exit(1);
+		pids[0] = ask(WHO_AM_I);
+		if (jail_broker(JAIL_KEEPER, kept, ARRAY_LEN(kept), NULL) < 0)
+			_exit(1);
+		pids[1] = fork();
+		if (pids[1])
+			(void)!write(p[1], pids, sizeof(pids));
+		(void)poll(NULL, 0, 60000);
+		_exit(0);
+	}
+	fd_close(&p[1]);
+	assert_int_equal(fd_read_full(p[0], pids, sizeof(pids)), sizeof(pids));
+	fd_close(&p[0]);
+	fd = pidfd_open(pids[0], 0);
+	assert_true(fd >= 0);
+	(void)kill(broker, SIGKILL);
+	assert_int_equal(waitpid(broker, NULL, 0), broker);
+	assert_true(has_ended(fd));
+	assert_int_equal(kill(pids[1], 0), 0); /* it was there all the time */
+	(void)kill(pids[1], SIGKILL);
+	fd_close(&fd);
+}
+
 static void the_brokers_end_ends_all(void **state)
 {
 	pid_t broker, pids[2];
@@ -367,7 +403,7 @@ static int serve_bytes(const void *bytes, size_t n, int pass_fd)
 	pid = fork();
 	if (pid == 0) {
 		fd_close(&pair[0]);
-		_exit(spawner_serve(&rules, pair[1]));
+		_exit(spawner_serve(&rules, pair[1], pidfd_open(getppid(), 0)));
 	}
 	fd_close(&pair[1]);
 	if (pass_fd >= 0) {
@@ -500,6 +536,7 @@ int main(void)
 		WITH(the_spawners_end_ends_its_children),
 		WITH(the_spawner_is_refused_what_it_does_not_need),
 		cmocka_unit_test(the_brokers_end_ends_all),
+		cmocka_unit_test(the_end_of_a_sealed_broker_that_forked_ends_the_spawner),
 		cmocka_unit_test(bad_packets_end_the_spawner),
 		cmocka_unit_test(a_plan_is_whole_or_refused),
 		cmocka_unit_test(without_a_spawner_it_is_done_directly),

@@ -27,8 +27,13 @@ static int fill_dirs(struct jail_dirs *d, struct err *err)
 	static const char *const readable[] = {
 		"/etc", "/proc", "/dev/urandom", "/usr/share/zoneinfo"};
 	static const char *const shipped[] = {"services", "policies"};
-	int r = add_made(d, PATHS_STATE, true, err);
+	int r;
 
+	/* Links come last: there may be more than the list has room for. */
+	for (size_t i = 0; i < ARRAY_LEN(readable); i++)
+		jail_dirs_add(d, xstrdup(readable[i]), false);
+	jail_dirs_add(d, xstrdup("/dev/null"), true);
+	r = add_made(d, PATHS_STATE, true, err);
 	if (r == 0)
 		r = add_made(d, PATHS_RUNTIME, true, err);
 	if (r == 0)
@@ -37,14 +42,11 @@ static int fill_dirs(struct jail_dirs *d, struct err *err)
 		r = add_made(d, PATHS_CONFIG, false, err);
 	if (r < 0)
 		return r;
-	add_links(d, PATHS_DATA, "templates");
-	add_links(d, PATHS_DATA, "templates/.store");
-	add_links(d, PATHS_CONFIG, "services");
 	for (size_t i = 0; i < ARRAY_LEN(shipped); i++)
 		add_links(d, PATHS_SHARE, shipped[i]);
-	for (size_t i = 0; i < ARRAY_LEN(readable); i++)
-		jail_dirs_add(d, xstrdup(readable[i]), false);
-	jail_dirs_add(d, xstrdup("/dev/null"), true);
+	add_links(d, PATHS_CONFIG, "services");
+	add_links(d, PATHS_DATA, "templates");
+	add_links(d, PATHS_DATA, "templates/.store");
 	return 0;
 }
 
