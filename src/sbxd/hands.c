@@ -8,6 +8,7 @@
 #include "images.h"
 #include "keepers.h"
 #include "lib/base/fd.h"
+#include "lib/base/log.h"
 
 #define REAP_MS 5000
 
@@ -126,6 +127,7 @@ static void signal_both(int pidfd, int second, enum hands_signal signal)
 {
 	struct worker_msg *m = question(HANDS_SIGNAL);
 	struct wr w = body_of(m);
+	struct err err = {0};
 
 	if (pidfd < 0)
 		return;
@@ -134,7 +136,8 @@ static void signal_both(int pidfd, int second, enum hands_signal signal)
 	m->fds[m->n_fds++] = pidfd;
 	if (second >= 0)
 		m->fds[m->n_fds++] = second;
-	(void)!worker_ask(m, NULL);
+	if (worker_ask(m, &err) < 0)
+		log_warn("%s", err.text);
 }
 
 void hands_signal(int pidfd, enum hands_signal signal)

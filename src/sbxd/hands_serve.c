@@ -16,6 +16,7 @@
 #include "child.h"
 #include "hands_internal.h"
 #include "images.h"
+#include "keepers.h"
 #include "lib/base/fd.h"
 #include "lib/base/file.h"
 #include "lib/base/keepenv.h"
@@ -153,8 +154,11 @@ static int serve_maker(const struct worker_msg *q, struct worker_msg *a, struct 
 	(void)snprintf(memory, sizeof(memory), "%" PRIu64, rd_u64(&rd));
 	(void)snprintf(disk, sizeof(disk), "%" PRIu64, rd_u64(&rd));
 	rd_cstr(&rd, w.accel, sizeof(w.accel));
-	if (rd_finish(&rd) < 0 || !is_word(w.template) || !is_word(w.accel) || !are_fds(q, 0))
+	if (rd_finish(&rd) < 0 || !are_fds(q, 0))
 		return -EBADMSG;
+	/* Words that sbxd has from others: no is the answer, and not the end of sbxd. */
+	if (!is_word(w.template) || !is_word(w.accel))
+		return err_set(err, -EINVAL, "no memory image: wrong template or accelerator");
 	return start("keeper", argv, false, q, a, err);
 }
 
@@ -192,7 +196,62 @@ static pid_t pid_of(int pidfd)
 	return pid > 1 && pid <= INT32_MAX ? (pid_t)pid : 0;
 }
 
-/* One of an earlier sbxd is known by its command line: `--id ID`, and the state directory. */
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) != 0;
+}
+
+/* Keepers of an earlier sbxd that this spawner has connected to: what their memory says of them
+ * does not count. */
+static struct {
+	pid_t pid; /* 0: free */
+	int pidfd;
+} adopted[KEEPER_MAX];
+
+static bool is_adopted(pid_t pid)
+{
+	for (size_t i = 0; i < KEEPER_MAX; i++)
+		if (adopted[i].pid == pid)
+			return !has_ended(adopted[i].pidfd);
+	return false;
+}
+
+static size_t place_for(pid_t pid)
+{
+	size_t place = KEEPER_MAX;
+
+	for (size_t i = 0; i < KEEPER_MAX; i++) {
+		if (adopted[i].pid == pid)
+			return i;
+		if (place == KEEPER_MAX && (!adopted[i].pid || has_ended(adopted[i].pidfd)))
+			place = i;
+	}
+	return place;
+}
+
+static void remember_keeper(int sock)
+{
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+	AUTO_CLOSE int pidfd = -1;
+	size_t i;
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid <= 1 ||
+		peer.uid != geteuid())
+		return;
+	pidfd = pidfd_open(peer.pid, 0);
+	i = pidfd < 0 ? KEEPER_MAX : place_for(peer.pid);
+	if (i == KEEPER_MAX)
+		return;
+	if (adopted[i].pid)
+		(void)close(adopted[i].pidfd);
+	adopted[i].pid = peer.pid;
+	adopted[i].pidfd = TAKE_FD(pidfd);
+}
+
+/* Any other is known by its command line: `--id ID`, and the state directory. */
 static bool is_keeper(pid_t pid)
 {
 	AUTO_FREE char *path = xasprintf("/proc/%d", (int)pid), *state = child_state_option();
@@ -217,48 +276,46 @@ static bool is_keeper(pid_t pid)
 static bool is_below_ours(pid_t pid)
 {
 	for (int i = 0; i < MAX_ANCESTORS && pid > 1; i++) {
-		if (spawner_has(pid) || is_keeper(pid))
+		if (spawner_has(pid) || is_adopted(pid) || is_keeper(pid))
 			return true;
 		pid = child_parent_of(pid);
 	}
 	return false;
 }
 
-static bool has_ended(int pidfd)
-{
-	struct pollfd p = {.fd = pidfd, .events = POLLIN};
-
-	return poll(&p, 1, 0) != 0;
-}
-
 /* A child that was not reaped has its number for itself, also when it has ended: what it may have
  * forked has its group's number. */
 static void send_signal(int fd, pid_t pid, enum hands_signal which)
 {
-	if (which == HANDS_KILL_GROUP && (spawner_has(pid) || (is_keeper(pid) && !has_ended(fd))))
+	if (which == HANDS_KILL_GROUP &&
+		(spawner_has(pid) || is_adopted(pid) || (is_keeper(pid) && !has_ended(fd))))
 		(void)kill(-pid, SIGKILL);
 	(void)pidfd_send_signal(fd, which == HANDS_TERM ? SIGTERM : SIGKILL, NULL, 0);
 }
 
-/* All are looked at before the first gets its signal: a qemu has no keeper any more after that. */
+/* All are looked at before the first gets its signal: a qemu has no keeper any more after that. One
+ * that may not be signalled does not save the other. */
 static int serve_signal(const struct worker_msg *q, struct err *err)
 {
 	struct rd rd = rd_init(slice_of(q->body, q->n));
 	unsigned which = rd_u8(&rd);
-	pid_t pids[HANDS_MAX_SIGNALLED];
+	pid_t pids[HANDS_MAX_SIGNALLED], stranger = 0;
 
 	if (rd_finish(&rd) < 0 || which >= HANDS_N_SIGNALS || !q->n_fds ||
 		q->n_fds > HANDS_MAX_SIGNALLED)
 		return -EBADMSG;
 	for (size_t i = 0; i < q->n_fds; i++) {
 		pids[i] = pid_of(q->fds[i]);
-		if (pids[i] && !is_below_ours(pids[i]))
-			return err_set(
-				err, -EPERM, "process %d is not to be signalled", (int)pids[i]);
+		if (pids[i] && !is_below_ours(pids[i])) {
+			stranger = pids[i];
+			pids[i] = 0;
+		}
 	}
 	for (size_t i = 0; i < q->n_fds; i++)
 		if (pids[i])
 			send_signal(q->fds[i], pids[i], (enum hands_signal)which);
+	if (stranger)
+		return err_set(err, -EPERM, "process %d is not to be signalled", (int)stranger);
 	return 0;
 }
 
@@ -276,6 +333,7 @@ static int connect_keeper(const char *id, struct err *err)
 		return err_set(err, -ENAMETOOLONG, "%s is too long for a socket name", path);
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return err_errno(err, -errno, "connecting to %s", path);
+	remember_keeper(fd);
 	return TAKE_FD(fd);
 }
 

@@ -70,7 +70,11 @@ void images_want_class(
 {
 	struct images *im = &d->images;
 	struct images_wish w = *like;
+	enum spec_accel known;
 
+	/* The word is a keeper's. */
+	if (spec_accel_parse(accel, &known) < 0 || known == SPEC_ACCEL_AUTO)
+		return;
 	if (im->n == IMAGES_MAX || !are_wanted() ||
 		str_copy(w.template, sizeof(w.template), template) < 0 ||
 		str_copy(w.accel, sizeof(w.accel), accel) < 0)
