@@ -56,13 +56,14 @@ static void add_machine(struct args *a, const struct vmm_config *c)
 	 * -cx16: QEMU 7.2 emulates cmpxchg16b wrongly and kernel 6.12 panics in kmalloc.
 	 * -erms, -fsrm: with them the guest clears and copies pages by `rep stosb` and `rep movsb`, which emulation
 	 * does byte by byte; without, eight bytes at a time: a page fault costs a third.
-	 * -la57: a fifth level of page tables only makes every walk longer. */
+	 * -la57: a fifth level of page tables only makes every walk longer.
+	 * Under KVM nested virtualization and the performance counters are code of the host's kernel. */
 	if (kvm)
 		add2(a, "-accel", "kvm");
 	else
 		add2(a, "-accel", "tcg,thread=%s,tb-size=256",
 			c->accel == VMM_TCG_PARALLEL ? "multi" : "single");
-	add2(a, "-cpu", "%s", kvm ? "host" : "max,-cx16,-erms,-fsrm,-la57");
+	add2(a, "-cpu", "%s", kvm ? "host,-vmx,-svm,pmu=off" : "max,-cx16,-erms,-fsrm,-la57");
 	add2(a, "-smp", "%u,sockets=1,cores=%u,threads=1", c->cpus, c->cpus);
 }
 
