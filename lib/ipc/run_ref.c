@@ -166,17 +166,15 @@ static int see_path(const char *text, struct run_ref_seen *seen, struct err *err
 	return r == -ENOENT || r == -ENAMETOOLONG ? 0 : r;
 }
 
-/* Behind a '=' too: --file=/PATH. */
+/* Behind each '=' too: --file=/PATH, --set=file=/PATH. */
 static int see_arguments(const struct vault_ref *ref, struct run_ref_seen *seen, struct err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && ref->kind != VAULT_REF_DOCKER && i < ref->n_args; i++) {
-		const char *eq = strchr(ref->args[i], '=');
-
 		r = see_path(ref->args[i], seen, err);
-		if (r == 0 && eq)
-			r = see_path(eq + 1, seen, err);
+		for (const char *eq = ref->args[i]; r == 0 && (eq = strchr(eq, '=')) != NULL;)
+			r = see_path(++eq, seen, err);
 	}
 	return r;
 }
