@@ -166,7 +166,7 @@ static void test_the_paths_of_arguments_are_seen(void **state)
 
 	assert_int_equal(file_save(script, slice_from_str("exit 0\n"), NULL), 0);
 	assert_int_equal(symlink("script", link), 0);
-	(void)snprintf(r.args[0], sizeof(r.args[0]), "--file=%s", link);
+	(void)snprintf(r.args[0], sizeof(r.args[0]), "--set=file=%s", link);
 	(void)snprintf(r.args[1], sizeof(r.args[1]), "%s", none);
 	(void)snprintf(r.args[2], sizeof(r.args[2]), "echo a");
 	assert_int_equal(run_ref_check(&r, &seen, NULL), 0);
