@@ -62,9 +62,25 @@ static int open_folder(char *path, const char **ret_name)
 	return fd < 0 && errno == ENOENT ? make_folder(path) : fd;
 }
 
+/* A regular file stays the file that it is, with another content: the holes of tests have a second name
+ * for it. Everything else of that name goes. */
+static int open_file(int dir, const char *name)
+{
+	int fd = open_no_link(dir, name, O_WRONLY | O_NONBLOCK, 0);
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fd, 0) == 0)
+		return fd;
+	if (fd >= 0)
+		(void)close(fd);
+	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+		return -1;
+	return open_no_link(dir, name, O_WRONLY | O_CREAT | O_EXCL, 0644);
+}
+
 static int put_file(int dir, const char *name, const char *text)
 {
-	int fd = open_no_link(dir, name, O_WRONLY | O_CREAT | O_EXCL, 0644), r;
+	int fd = open_file(dir, name), r;
 
 	if (fd < 0)
 		return -1;
@@ -80,16 +96,18 @@ static bool is_pipe(int dir, const char *name)
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISFIFO(st.st_mode);
 }
 
-/* Whatever has the name is replaced, a link as well; a pipe stays one. */
+/* A link that has the name is replaced; a pipe stays one. */
 static int put(const char *kind, int dir, const char *name, const char *text)
 {
+	if (strcmp(kind, "file") == 0)
+		return put_file(dir, name, text);
 	if (strcmp(kind, "pipe") == 0 && is_pipe(dir, name))
 		return 0;
 	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
 		return -1;
 	if (strcmp(kind, "pipe") == 0)
 		return mkfifoat(dir, name, 0600);
-	return strcmp(kind, "link") == 0 ? symlinkat(text, dir, name) : put_file(dir, name, text);
+	return symlinkat(text, dir, name);
 }
 
 int probe_plant(int argc, char **argv)

@@ -59,7 +59,7 @@ def test_left_and_come_back_to(box):
         t.wait_for("on the screen\n")
         detach(t)
         assert LEFT + " " + box.name in t.screen()
-    assert sessions(box) == [{"name": "agent", "state": "running", "attached": False}]
+    assert sessions(box) == [{"name": "agent", "state": "running", "attached": False, "status": None}]
     until(lambda: box.guest("cat /tmp/later 2>/dev/null || true") == "later-kept", 30)
     with terminal(box) as t:
         screen = t.wait_for("on the screen", 30)
@@ -141,7 +141,7 @@ def test_client_dies(box, how):
             os.kill(int(client_of(box)), signal.SIGHUP)
             assert t.wait_end() == 0
     deadline = time.monotonic() + 10
-    while sessions(box) != [{"name": "agent", "state": "running", "attached": False}]:
+    while sessions(box) != [{"name": "agent", "state": "running", "attached": False, "status": None}]:
         assert time.monotonic() < deadline, sessions(box)
         time.sleep(0.1)
     assert shell_pid(box) == pid
