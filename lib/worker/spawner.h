@@ -1,11 +1,11 @@
 /*
  * spawner - the process that starts a broker's jailed children when it is asked to.
  *
- * How      spawner_start forks before the broker seals itself. The fork keeps one socket, a pidfd
- *          of the broker and nothing else of the broker's descriptors, and answers one question at a time: start a program that
- *          is in the list, with mounts from below the listed directories; kill, reap or look at a
- *          child that it started; or an own kind of the program, which does one fixed thing with
- *          what the fork remembers from before.
+ * How      spawner_start forks before the broker seals itself. The fork keeps one socket, a pidfd of
+ *          the broker and nothing else of its descriptors, and answers one question at a time: start a
+ *          program that is in the list, with mounts from below the listed directories; kill, reap or
+ *          look at a child that it started; or an own kind of the program, which does one fixed thing
+ *          with what the fork remembers from before.
  *          It ends with the broker (it watches the pidfd; the parent-death signal of a broker that
  *          Landlock keeps from signalling does not come), and its jailed children die with it.
  *          It has no_new_privs and a list of refused system calls (jail_broker_spawner), as has

@@ -10,7 +10,8 @@
  * Trust    Runs in the broker. The spawner is our own process; its answers are checked all the same.
  * Owns     One connection to one spawner for each process. A struct jail_child is the caller's.
  * Limits   WORKER_ANSWER_MS for an answer; a spawner that takes longer is killed, and its children
- *          with it. WORKER_MAX_BODY bytes, WORKER_MAX_FDS descriptors.
+ *          with it. From Landlock 6 on a sealed broker may not signal it: there the spawner ends by
+ *          the end of its socket, after the question that it hangs in. WORKER_MAX_BODY bytes, WORKER_MAX_FDS descriptors.
  * See      spawner.h, worker_test.c
  */
 #pragma once

@@ -1,3 +1,4 @@
+/* Which entries of PATH are left for the scripts of sbx: none that a guest can write to. */
 #include "search_path.h"
 
 #include <setjmp.h>

@@ -10,7 +10,8 @@
  *          The spawner itself is not sealed: programs below the vault may be set-uid.
  * Trust    The spawner takes sbxd as taken over: a question with a wrong kind, id, number or kind of
  *          descriptors ends it, and sbxd with it. It reads sbxd's packets, the settings and /proc.
- * Owns     In the spawner: the children that were not reaped.
+ * Owns     In the spawner: the children that were not reaped, and pidfds of the keepers of an earlier
+ *          sbxd that it has connected to.
  * Limits   SPAWNER_MAX_CHILDREN; one question at a time.
  * Never    Signals a process that is neither a child of the spawner nor a keeper of this installation
  *          nor below one.
