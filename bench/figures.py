@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(TREE / "tests" / "e2e"))
+sys.path.insert(0, str(TREE / "tests" / "rigs"))
 
 MAX_NULL = 0.03  # how far the ratio of two equal arms may be from 1
 

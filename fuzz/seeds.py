@@ -78,7 +78,7 @@ edge_chan = {
 
 
 
-# Steps of src/edge/net_fuzz.c.
+# Steps of src/edge/test/net_fuzz.c.
 PROXY, UDP, TCP_DNS, P443, P80, P22, GATEWAY, NO_NAME = range(8)
 
 

@@ -122,7 +122,7 @@ for i, (name, proxy, data, status, _) in enumerate(smuggling.scripts()):
         how = (i % 5) << 3 | 4 | (1 if proxy else 0)
         edge_proxy["wire_" + re.sub(r"\W+", "_", name.lower())] = bytes([how]) + record(GUEST, data) + record(GUEST_END)
 
-# How to begin (src/edge/open_fuzz.c), then steps: which, length, bytes.
+# How to begin (src/edge/tls/test/open_fuzz.c), then steps: which, length, bytes.
 SAY, RAW, ALLOW, DENY, SERVER, SERVER_END, CLOCK, GOODBYE, STREAM_END, KEYS, LISTEN, RESET = range(12)
 TLS12, SHAKEN, CRUMBS = b"\7", b"\6", b"\x1e"
 

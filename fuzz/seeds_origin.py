@@ -19,7 +19,7 @@ ws = {
     "empty": b"",
 }
 
-# src/origin/origin_play.h: enum play_step, and 198 more where origin hears of it together with the next one.
+# src/origin/test/origin_play.h: enum play_step, and 198 more where origin hears of it together with the next one.
 (TURN, GET, POST, UPLOAD, FINISH, CANCEL, READ, SOCKET, VALUE, RENEW, EXPIRE, HEAD, DATA, END, RESET, ROOM, FRAME,
  TIMER) = range(18)
 LATER = 198

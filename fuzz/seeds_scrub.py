@@ -12,7 +12,7 @@ HARD = b"a%41&#65;=41\\x"
 
 
 def entry(text, which=0, step=0x32):
-    """`which` is the value's place in lib/scrub/scrub_fuzz.c."""
+    """`which` is the value's place in lib/secret/scrub/test/scrub_fuzz.c."""
     return bytes([step, which]) + text
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seed corpus of the target `sigv4` below fuzz/corpus/: lines of lib/sigv4/sigv4_rig.h."""
+"""Writes the seed corpus of the target `sigv4` below fuzz/corpus/: lines of lib/secret/sigv4/test/sigv4_rig.h."""
 import pathlib
 
 corpus = pathlib.Path(__file__).parent / "corpus" / "sigv4"

@@ -7,14 +7,14 @@
  * reason; the small ones, which did no harm, stay. Not reading the port would not help: the guest's
  * window updates, which empty the queues, come by the same port.
  */
-#include "net.h"
+#include "src/edge/conn/net.h"
 
 #include <assert.h>
 #include <stdio.h>
-#include "h2_internal.h"
-#include "lib/jail/jail.h"
-#include "lib/mint/mint.h"
-#include "open_internal.h"
+#include "src/edge/http/h2_internal.h"
+#include "lib/os/jail/jail.h"
+#include "lib/secret/mint/mint.h"
+#include "src/edge/tls/open_internal.h"
 
 /* Closed is down to this, so that one step more does not begin it again. */
 #define LOW (EDGE_BUDGET / 16 * 15)

@@ -1,4 +1,4 @@
-#include "net.h"
+#include "src/edge/conn/net.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -8,17 +8,17 @@
  *          guest's window allows. Guest to host, bytes are sent at once, what the socket does not
  *          take waits in to_host, whose size is the window: a socket that nobody reads stops its
  *          own stream and nothing else.
- * Trust    Eats the guest's bytes (through lib/wire) and never looks into a body.
+ * Trust    Eats the guest's bytes (through lib/wire/wire) and never looks into a body.
  * Owns     The bridged sockets, the wire's socket, fd EDGE_CONTROL_FD.
  * Limits   EDGE_MAX_STREAMS, WIRE_STREAM_WINDOW a stream, EDGE_OUT bytes towards the guest.
- * See      README, lib/ipc/edge_chan.h, proto/PROTOCOL.wire
+ * See      README, lib/os/ipc/edge_chan.h, proto/PROTOCOL.wire
  */
 #pragma once
 
 #include "lib/base/bufq.h"
-#include "lib/ipc/edge_chan.h"
-#include "lib/loop/loop.h"
-#include "lib/wire/wire.h"
+#include "lib/os/ipc/edge_chan.h"
+#include "lib/os/loop/loop.h"
+#include "lib/wire/wire/wire.h"
 
 #define EDGE_CONTROL_FD 3
 #define EDGE_OUT 65536

@@ -1,11 +1,11 @@
 /* sbx-edge: ends one sandbox's wire. Started by the keeper in the jail of profile JAIL_EDGE. */
-#include "net.h"
+#include "src/edge/conn/net.h"
 
 #include <stdio.h>
 #include <string.h>
 #include "lib/base/log.h"
 #include "lib/base/str.h"
-#include "lib/jail/jail.h"
+#include "lib/os/jail/jail.h"
 
 static struct edge edge = {.ctl.fd = -1, .first_ms = EDGE_FIRST_MS};
 

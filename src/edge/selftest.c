@@ -1,5 +1,5 @@
-/* --jail-selftest: see lib/jail/selftest.h. */
-#include "net.h"
+/* --jail-selftest: see lib/os/jail/selftest.h. */
+#include "src/edge/conn/net.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
-#include "lib/jail/selftest.h"
+#include "lib/os/jail/selftest.h"
 
 static long try_socketpair(int fd)
 {
@@ -58,7 +58,7 @@ static long try_work(int fd)
 	return 0;
 }
 
-/* OpenSSL from its first call on: the CA, and what is needed to end TLS. src/edge/open_test.c does the
+/* OpenSSL from its first call on: the CA, and what is needed to end TLS. src/edge/tls/test/open_test.c does the
  * handshakes. */
 static long try_tls(int fd)
 {

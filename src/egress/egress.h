@@ -2,7 +2,7 @@
  * egress - the parts of sbx-egress: main.c (start, seal, the switch), control.c (keeper's messages),
  *          exchange.c (the life of one exchange), resolve.c (names), dial.c (connections), tunnel.c
  *          (bytes), origin.c (HTTP), upstream.c (a company's proxy), selftest.c; bytes that wait are
- *          in lib/flow/out.h.
+ *          in lib/wire/flow/out.h.
  *
  * How      Each OPEN is a struct exchange: its request is read from edge and compared with what the
  *          keeper allowed, decided again, its name resolved, every address checked, one of them
@@ -13,16 +13,16 @@
  * Owns     The sockets, fd EGRESS_CONTROL_FD, the policy.
  * Limits   EGRESS_MAX_OPEN exchanges; the EGRESS_*_MS below; EGRESS_PIPES; OUT_MAX a direction.
  * Never    Resolves or connects before the policy's yes. Resolves twice for one exchange.
- * See      README, lib/ipc/egress_chan.h, proto/PROTOCOL.canon
+ * See      README, lib/os/ipc/egress_chan.h, proto/PROTOCOL.canon
  */
 #pragma once
 
 #include <netdb.h>
-#include "lib/flow/out.h"
-#include "lib/http/http1.h"
-#include "lib/ipc/egress_chan.h"
-#include "lib/loop/loop.h"
-#include "lib/policy/policy.h"
+#include "lib/wire/flow/out.h"
+#include "lib/wire/http/http1.h"
+#include "lib/os/ipc/egress_chan.h"
+#include "lib/os/loop/loop.h"
+#include "lib/rules/policy/policy.h"
 
 #define EGRESS_CONTROL_FD 3
 #define EGRESS_SLOTS (EGRESS_MAX_OPEN + 1) /* the last one only ever says BUSY */

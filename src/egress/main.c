@@ -8,7 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/jail/jail.h"
+#include "lib/os/jail/jail.h"
 
 static struct egress egress = {.idle_pipe = {-1, -1}};
 

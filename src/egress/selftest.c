@@ -1,4 +1,4 @@
-/* --jail-selftest: see lib/jail/selftest.h. */
+/* --jail-selftest: see lib/os/jail/selftest.h. */
 #include "egress.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
-#include "lib/jail/selftest.h"
+#include "lib/os/jail/selftest.h"
 
 /* Ping needs no privilege on many hosts. */
 static long try_icmp(int fd)

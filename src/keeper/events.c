@@ -7,7 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
-#include "lib/base/inventory.h"
+#include "lib/base/process/inventory.h"
 #include "lib/base/mem.h"
 
 void keeper_init(struct keeper *k)

@@ -3,8 +3,8 @@
  *
  * How      main.c has the loop, events.c its switch; each part below handles the events named for it.
  *          A sandbox goes STARTING -> RUNNING -> STOPPING -> STOPPED, and the process ends with it.
- * Trust    Sees short fixed messages of edge, egress, origins and the vault, QMP text (lib/vmm) and answers of the guest
- *          to its own small questions (lib/guestapi): all taken as hostile. Requests of sbxd: same
+ * Trust    Sees short fixed messages of edge, egress, origins and the vault, QMP text (lib/vm/vmm) and answers of the guest
+ *          to its own small questions (lib/wire/guestapi): all taken as hostile. Requests of sbxd: same
  *          user.
  * Owns     qemu, virtiofsd, edge, egress and origins (they die with it), the sandbox's lock,
  *          folders and audit log, the key of its CA.
@@ -16,33 +16,33 @@
 #pragma once
 
 #include <sys/stat.h>
-#include "creds.h"
-#include "space.h"
-#include "suspend.h"
-#include "disks.h"
-#include "warm.h"
-#include "freeze.h"
-#include "ask.h"
-#include "crowd.h"
-#include "denied.h"
+#include "src/keeper/credential/creds.h"
+#include "src/keeper/machine/space.h"
+#include "src/keeper/memory/suspend.h"
+#include "src/keeper/machine/disks.h"
+#include "src/keeper/memory/warm.h"
+#include "src/keeper/memory/freeze.h"
+#include "src/keeper/network/ask.h"
+#include "src/keeper/machine/crowd.h"
+#include "src/keeper/network/denied.h"
 #include "lib/base/clock.h"
-#include "lib/gate/gate.h"
-#include "lib/gate/release.h"
-#include "lib/guestapi/guest_ctl.h"
-#include "lib/ipc/agent_chan.h"
-#include "lib/ipc/edge_chan.h"
-#include "lib/ipc/egress_chan.h"
-#include "lib/ipc/keeper_chan.h"
-#include "lib/jail/cgroup.h"
-#include "lib/jail/jail.h"
-#include "lib/loop/loop.h"
-#include "lib/share/share.h"
-#include "lib/spec/spec.h"
-#include "lib/vmm/vmm.h"
-#include "hands.h"
-#include "ports.h"
-#include "pool.h"
-#include "accel.h"
+#include "lib/rules/gate/gate.h"
+#include "lib/rules/gate/release.h"
+#include "lib/wire/guestapi/guest_ctl.h"
+#include "lib/os/ipc/agent_chan.h"
+#include "lib/os/ipc/edge_chan.h"
+#include "lib/os/ipc/egress_chan.h"
+#include "lib/os/ipc/keeper_chan.h"
+#include "lib/os/jail/cgroup.h"
+#include "lib/os/jail/jail.h"
+#include "lib/os/loop/loop.h"
+#include "lib/vm/share/share.h"
+#include "lib/rules/spec/spec.h"
+#include "lib/vm/vmm/vmm.h"
+#include "src/keeper/worker/hands.h"
+#include "src/keeper/network/ports.h"
+#include "src/keeper/memory/pool.h"
+#include "src/keeper/machine/accel.h"
 
 /* A sandbox's cgroup: its memory and so much more for all its programs; their threads. */
 #define KEEPER_CGROUP_MORE (2ull << 30)
@@ -339,7 +339,7 @@ struct vault_link {
 	struct release releases[KEEPER_MAX_RELEASES];
 	struct store stores[KEEPER_MAX_STORES];
 	bool no_logins, all; /* credentials.oauth is false, credentials.intercept */
-	char *own_services;  /* a list of lib/service/own.h; NULL: not read yet */
+	char *own_services;  /* a list of lib/secret/service/own.h; NULL: not read yet */
 	struct loop_timer timer;
 };
 
@@ -502,7 +502,7 @@ int start_machine(struct keeper *k, struct err *err) MUST_CHECK;
 void start_undo(struct keeper *k);
 /* The machine as it is started; what it points to is the keeper's. */
 void start_fill_config(const struct keeper *k, struct vmm_config *ret);
-/* The name of a memory image of this machine (lib/vmm/image.h). */
+/* The name of a memory image of this machine (lib/vm/vmm/image/image.h). */
 int start_image_key(
 	const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct err *err) MUST_CHECK;
 /* virtiofsd, without qemu knowing of it yet; and its end. */
@@ -626,9 +626,9 @@ void netpolicy_on_load_timeout(struct keeper *k);
 int netpolicy_make_file(const char *name, struct slice text) MUST_CHECK;
 int netpolicy_open_again(int fd) MUST_CHECK;
 
-#include "vault_link.h"
-#include "origins.h"
-#include "trust.h"
+#include "src/keeper/credential/vault_link.h"
+#include "src/keeper/credential/origins.h"
+#include "src/keeper/credential/trust.h"
 
 /* record.c: the audit log of this sandbox. */
 void record_open(struct keeper *k);

@@ -17,10 +17,10 @@
 #include <unistd.h>
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/paths.h"
+#include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
-#include "lib/jail/broker.h"
-#include "lib/jail/sweep.h"
+#include "lib/os/jail/broker.h"
+#include "lib/os/jail/sweep.h"
 
 #define SBXD_FD 3
 

@@ -8,7 +8,7 @@
 #include <time.h>
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/jail/jail.h"
+#include "lib/os/jail/jail.h"
 
 static struct origin origin;
 

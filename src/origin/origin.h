@@ -18,20 +18,20 @@
  *          direction, LINE_MAX_IDLE.
  * Never    Says NEED before a certificate was verified. Sends to another host. Sends a request twice,
  *          but for the one case at ORIGIN_TRIES. Follows a redirect.
- * See      README, lib/ipc/origin_chan.h, proto/PROTOCOL.canon
+ * See      README, lib/os/ipc/origin_chan.h, proto/PROTOCOL.canon
  */
 #pragma once
 
 #include <openssl/ssl.h>
-#include "lib/flow/out.h"
-#include "lib/http/http1.h"
-#include "lib/http/ws.h"
-#include "lib/ipc/origin_chan.h"
-#include "lib/ipc/vault_frame.h"
-#include "lib/loop/loop.h"
-#include "lib/oauth/oauth.h"
-#include "lib/secret/secret.h"
-#include "lib/service/service.h"
+#include "lib/wire/flow/out.h"
+#include "lib/wire/http/http1.h"
+#include "lib/wire/http/ws.h"
+#include "lib/os/ipc/origin_chan.h"
+#include "lib/os/ipc/vault_frame.h"
+#include "lib/os/loop/loop.h"
+#include "lib/secret/oauth/oauth.h"
+#include "lib/secret/secret/secret.h"
+#include "lib/secret/service/service.h"
 
 #define ORIGIN_CONTROL_FD 3
 #define ORIGIN_SLOTS (ORIGIN_MAX_OPEN + 1) /* the last one only ever says BUSY */

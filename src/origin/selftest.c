@@ -1,4 +1,4 @@
-/* --jail-selftest: see lib/jail/selftest.h. */
+/* --jail-selftest: see lib/os/jail/selftest.h. */
 #include "origin.h"
 
 #include <fcntl.h>
@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
-#include "lib/jail/selftest.h"
+#include "lib/os/jail/selftest.h"
 
 static long try_socketpair(int fd)
 {

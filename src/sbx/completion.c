@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/settings/settings.h"
+#include "lib/rules/settings/settings.h"
 #include "verb.h"
 
 /* What completes a positional, in words of each shell. */

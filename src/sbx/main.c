@@ -5,7 +5,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "ui.h"
+#include "src/sbx/cli/ui.h"
 #include "verb.h"
 
 const struct verb *const verb_table[] = {

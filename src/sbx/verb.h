@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "opt.h"
+#include "src/sbx/cli/opt.h"
 
 /* Exit statuses of our own; `run` and `exec` otherwise give the command's. */
 enum {

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "lib/base/file.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
-#include "lib/base/paths.h"
+#include "lib/base/fs/paths.h"
 
 void child_reset_signals(void)
 {

@@ -5,9 +5,9 @@
 #include <poll.h>
 #include <string.h>
 #include "hands_internal.h"
-#include "images.h"
-#include "keepers.h"
-#include "lib/base/fd.h"
+#include "src/sbxd/keepers/images.h"
+#include "src/sbxd/keepers/keepers.h"
+#include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
 
 #define REAP_MS 5000

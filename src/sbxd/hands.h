@@ -1,9 +1,9 @@
 /*
  * hands - what sbxd cannot do any more once it is sealed, and its spawner does for it.
  *
- * How      hands_start forks the spawner (lib/worker/spawner.h) before sbxd reads a byte of anybody.
+ * How      hands_start forks the spawner (lib/os/worker/spawner.h) before sbxd reads a byte of anybody.
  *          hands_seal then gives up exec, connect, namespaces, no_new_privs, and by Landlock all files
- *          but sbx's own (JAIL_SBXD, lib/jail/broker.h). Each other function asks the spawner for one
+ *          but sbx's own (JAIL_SBXD, lib/os/jail/broker.h). Each other function asks the spawner for one
  *          fixed thing: a program of ours with fixed arguments, a signal, a connection to a
  *          socket that is named after a sandbox. No path comes from sbxd.
  *          What the spawner starts has a session of its own and outlives spawner and sbxd.
@@ -15,7 +15,7 @@
  * Limits   SPAWNER_MAX_CHILDREN; one question at a time.
  * Never    Signals a process that is neither a child of the spawner nor a keeper of this installation
  *          nor below one.
- * See      hands_test.c, README, lib/worker/worker.h
+ * See      hands_test.c, README, lib/os/worker/worker.h
  */
 #pragma once
 

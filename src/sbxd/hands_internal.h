@@ -4,7 +4,7 @@
 #pragma once
 
 #include "hands.h"
-#include "lib/worker/spawner.h"
+#include "lib/os/worker/spawner.h"
 
 #define HANDS_MAX_SIGNALLED 2
 

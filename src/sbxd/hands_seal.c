@@ -1,9 +1,9 @@
 /* What sbxd keeps when it is sealed: hands_seal of hands.h. */
 #include "hands.h"
 #include "lib/base/mem.h"
-#include "lib/base/paths.h"
-#include "lib/jail/broker.h"
-#include "lib/jail/dirs.h"
+#include "lib/base/fs/paths.h"
+#include "lib/os/jail/broker.h"
+#include "lib/os/jail/dirs.h"
 
 /* A rule needs the directory now, and it may be made later. */
 static int add_made(struct jail_dirs *d, enum paths_root root, bool rw, struct err *err)

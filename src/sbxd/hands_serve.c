@@ -15,17 +15,17 @@
 #include <unistd.h>
 #include "child.h"
 #include "hands_internal.h"
-#include "images.h"
-#include "keepers.h"
-#include "lib/base/fd.h"
-#include "lib/base/file.h"
-#include "lib/base/keepenv.h"
+#include "src/sbxd/keepers/images.h"
+#include "src/sbxd/keepers/keepers.h"
+#include "lib/base/fs/fd.h"
+#include "lib/base/fs/file.h"
+#include "lib/base/process/keepenv.h"
 #include "lib/base/mem.h"
-#include "lib/base/paths.h"
+#include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
-#include "lib/ipc/vault_sock.h"
-#include "lib/jail/cgroup.h"
-#include "lib/settings/settings.h"
+#include "lib/os/ipc/vault_sock.h"
+#include "lib/os/jail/cgroup.h"
+#include "lib/rules/settings/settings.h"
 
 #define FIRST_FD 3    /* the first socket of a program */
 #define FIRST_HIGH 16 /* above all that a program gets */

@@ -9,17 +9,17 @@
 #include <unistd.h>
 #include "hands.h"
 #include "lib/base/clock.h"
-#include "lib/base/inventory.h"
+#include "lib/base/process/inventory.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/paths.h"
-#include "lib/jail/broker.h"
-#include "lib/jail/cgroup.h"
-#include "lib/worker/spawner.h"
-#include "listen.h"
+#include "lib/base/fs/paths.h"
+#include "lib/os/jail/broker.h"
+#include "lib/os/jail/cgroup.h"
+#include "lib/os/worker/spawner.h"
+#include "src/sbxd/http/listen.h"
 #include "sbxd.h"
-#include "templates.h"
-#include "vault_link.h"
+#include "src/sbxd/keepers/templates.h"
+#include "src/sbxd/vault/vault_link.h"
 
 static struct sbxd sbxd;
 

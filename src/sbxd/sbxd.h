@@ -10,16 +10,16 @@
  */
 #pragma once
 
-#include "conn.h"
-#include "images.h"
-#include "journal.h"
-#include "keep.h"
-#include "keepers.h"
-#include "lib/loop/loop.h"
-#include "lib/store/store.h"
-#include "rulebook.h"
-#include "vault_link.h"
-#include "wipe.h"
+#include "src/sbxd/http/conn.h"
+#include "src/sbxd/keepers/images.h"
+#include "src/sbxd/api/journal.h"
+#include "src/sbxd/keepers/keep.h"
+#include "src/sbxd/keepers/keepers.h"
+#include "lib/os/loop/loop.h"
+#include "lib/vm/store/store.h"
+#include "src/sbxd/policy/rulebook.h"
+#include "src/sbxd/vault/vault_link.h"
+#include "src/sbxd/keepers/wipe.h"
 
 enum sbxd_ev {
 	SBXD_EV_SIGNAL = 1,

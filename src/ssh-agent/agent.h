@@ -10,13 +10,13 @@
  * Owns     The sockets, fd AGENT_CONTROL_FD.
  * Limits   AGENT_MAX_OPEN streams, SSHAGENT_MAX_REQUEST and SSHAGENT_MAX_ANSWER bytes, AGENT_*_MS.
  * Never    Has a signature made before VERDICT said yes, or with a key that the filter does not allow.
- * See      README, lib/ipc/agent_chan.h, lib/sshagent/sshagent.h
+ * See      README, lib/os/ipc/agent_chan.h, lib/secret/sshagent/sshagent.h
  */
 #pragma once
 
-#include "lib/ipc/agent_chan.h"
-#include "lib/loop/loop.h"
-#include "lib/sshagent/sshagent.h"
+#include "lib/os/ipc/agent_chan.h"
+#include "lib/os/loop/loop.h"
+#include "lib/secret/sshagent/sshagent.h"
 
 #define AGENT_CONTROL_FD 3
 #define AGENT_ASK_MS 45000  /* for VERDICT: the keeper gives a person 30 s */

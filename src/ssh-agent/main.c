@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "lib/base/log.h"
-#include "lib/jail/jail.h"
+#include "lib/os/jail/jail.h"
 
 static struct agent agent = {.host_fd = -1};
 

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
-#include "lib/jail/jail.h"
-#include "lib/jail/sweep.h"
+#include "lib/os/jail/jail.h"
+#include "lib/os/jail/sweep.h"
 
 #define SURVIVED 10
 #define CANNOT_SEAL 11

@@ -22,10 +22,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/paths.h"
-#include "lib/ipc/keeper_chan.h"
-#include "lib/ipc/keeper_ports.h"
-#include "lib/spec/spec.h"
+#include "lib/base/fs/paths.h"
+#include "lib/os/ipc/keeper_chan.h"
+#include "lib/os/ipc/keeper_ports.h"
+#include "lib/rules/spec/spec.h"
 
 #define MAX_STREAMS 64
 

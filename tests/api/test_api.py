@@ -405,7 +405,7 @@ def test_create_and_what_it_holds(d):
 
 
 def test_links_in_a_workspace_path_are_resolved_once_at_create(d):
-    """What is stored has no link in it: a start follows none (lib/share/place.h)."""
+    """What is stored has no link in it: a start follows none (lib/vm/share/place.h)."""
     (d.root / "ws").mkdir()
     (d.root / "link").symlink_to("ws")
     body = {"id": "0123456789ab", "name": "demo", "workspaces": [{"host": str(d.root / "link")}]}
@@ -419,7 +419,7 @@ def test_links_in_a_workspace_path_are_resolved_once_at_create(d):
 
 
 def test_a_link_in_a_workspace_is_not_followed_at_create(d):
-    """A guest could have created it; the command line sends the path as it was typed (src/sbxd/share_check.h)."""
+    """A guest could have created it; the command line sends the path as it was typed (src/sbxd/api/share_check.h)."""
     (d.root / "ws/sub").mkdir(parents=True)
     (d.root / "victim").mkdir()
     (d.root / "link").symlink_to("ws/sub")

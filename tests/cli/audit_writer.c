@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "lib/audit/audit.h"
+#include "lib/rules/audit/audit.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
@@ -31,7 +31,7 @@ static struct {
 uint64_t __real_clock_wall_ms(void);
 uint64_t __wrap_clock_wall_ms(void);
 
-/* The linker gives it to lib/audit. */
+/* The linker gives it to lib/rules/audit. */
 uint64_t __wrap_clock_wall_ms(void)
 {
 	return __real_clock_wall_ms() - w.age_ms;

@@ -2,7 +2,7 @@
  * guest_builtin - the guest's half of `sbx cp` as a program, for tests without a VM.
  *
  * How      pack [-L] PATH and unpack PATH [NAME], as proto/PROTOCOL.exec says of the builtins; the
- *          same functions of lib/tar that sbx-guest calls. Installed nowhere.
+ *          same functions of lib/wire/tar that sbx-guest calls. Installed nowhere.
  * Trust    Test program.
  */
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/tar/tree.h"
+#include "lib/wire/tar/tree.h"
 
 int main(int argc, char **argv)
 {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A keeper and its guest without a VM, so that sbx and sbxd can be tested where none can run.
 
-Speaks the keeper channel of lib/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the real
+Speaks the keeper channel of lib/os/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the real
 sbx: commands run on this machine. Written from proto/ alone, so that it also tests that page.
 The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail (with the reason WHY).
 MODE slow: it never comes up. MODE talks: its session agent can be looked at. MODE floods, MODE empty: the answer to that has no end.

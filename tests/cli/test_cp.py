@@ -1,4 +1,4 @@
-"""sbx cp against the real sbxd; the other side is lib/tar in guest_builtin.c, or a hostile archive."""
+"""sbx cp against the real sbxd; the other side is lib/wire/tar in guest_builtin.c, or a hostile archive."""
 import io
 import os
 import stat

@@ -15,7 +15,7 @@ STRINGS = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def hints_in_source():
-    for path in sorted(SRC.glob("sbx/*.c")) + sorted(SRC.glob("sbxd/*.c")):
+    for path in sorted(SRC.glob("sbx/**/*.c")) + sorted(SRC.glob("sbxd/**/*.c")):
         if path.name.endswith("_test.c"):
             continue
         for call in CALLS.finditer(path.read_text()):

@@ -1,5 +1,5 @@
 /*
- * A DNS server on loopback, UDP and TCP, made of lib/dns and a toy policy, so that real clients can be asked
+ * A DNS server on loopback, UDP and TCP, made of lib/wire/dns and a toy policy, so that real clients can be asked
  * what they think of the answers. Prints its port; ends when stdin does, and after a minute in any case.
  *
  * allowed.test and what is below it is allowed, later.test cannot be decided, all else is denied.
@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "lib/base/str.h"
-#include "lib/dns/dns_frame.h"
-#include "lib/dns/dns_reply.h"
-#include "lib/dns/synth.h"
+#include "lib/wire/dns/dns_frame.h"
+#include "lib/wire/dns/dns_reply.h"
+#include "lib/wire/dns/synth.h"
 
 #define MAX_TRIES 50
 

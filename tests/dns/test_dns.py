@@ -1,6 +1,6 @@
 """What real clients make of our DNS answers: dnspython's strict parser, and dig.
 
-The server is dns_server.c: lib/dns with a policy of three lines, on loopback."""
+The server is dns_server.c: lib/wire/dns with a policy of three lines, on loopback."""
 import os
 import re
 import socket

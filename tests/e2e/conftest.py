@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
 import host  # noqa: E402
 from installation import IMAGE, Installation, private  # noqa: E402
 

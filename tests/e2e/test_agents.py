@@ -9,7 +9,7 @@ import pytest
 
 from installation import TREE, Sandbox, private, template_store
 
-sys.path.insert(0, str(TREE / "tests" / "lab"))
+sys.path.insert(0, str(TREE / "tests" / "rigs" / "lab"))
 import credlab  # noqa: E402
 
 SLOW = 600  # npm under software emulation

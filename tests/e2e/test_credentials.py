@@ -1,4 +1,4 @@
-"""Credentials that never enter the sandbox: real clients in a real VM, real servers on loopback (tests/lab/credlab.py).
+"""Credentials that never enter the sandbox: real clients in a real VM, real servers on loopback (tests/rigs/lab/credlab.py).
 
 The canaries are set with `sbx secret`; the servers say what arrived; and at the end everything that the guest is (memory, disk,
 environments) and everything that sbx writes down is searched for them.
@@ -19,7 +19,7 @@ import pytest
 
 from installation import TREE, WITH_DOCKER, private
 
-sys.path.insert(0, str(TREE / "tests" / "lab"))
+sys.path.insert(0, str(TREE / "tests" / "rigs" / "lab"))
 import credlab  # noqa: E402
 
 SLOW = 600  # dockerd under software emulation

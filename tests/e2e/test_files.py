@@ -272,7 +272,7 @@ def few_descriptors():
 
 @pytest.mark.parametrize("flags", [(), ("--hide", ".env*")], ids=["plain", "hide"])
 def test_more_files_than_the_host_lets_a_process_open(few_descriptors, flags):
-    """virtiofsd holds a descriptor for each file that the guest knows (lib/share/room.h)."""
+    """virtiofsd holds a descriptor for each file that the guest knows (lib/vm/share/room.h)."""
     name = "few" + "-hide" * bool(flags)
     work = few_descriptors.make_folder(name)
     for i in range(2400):

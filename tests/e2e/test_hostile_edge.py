@@ -1,6 +1,6 @@
 """A taken-over edge: it says the wrong thing at the wrong time, and the keeper ends it.
 
-The programs are built from tests/hostile/hostile_edge.c and take sbx-edge's place.
+The programs are built from tests/rigs/hostile/hostile_edge.c and take sbx-edge's place.
 """
 import os
 import pathlib

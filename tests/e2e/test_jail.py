@@ -85,13 +85,13 @@ def test_virtiofsd_sees_the_workspace_only(sandbox, pids):
 
 
 def test_the_keeper_is_sealed(sandbox, pids):
-    """Its files are tried from within by lib/jail/broker_test.c: no other process can see a Landlock ruleset."""
+    """Its files are tried from within by lib/os/jail/test/broker_test.c: no other process can see a Landlock ruleset."""
     seen = host.status(pids["keeper"])
     assert (seen["NoNewPrivs"], seen["Seccomp"]) == ("1", "2")
 
 
 def test_sbxd_is_sealed(env, pids):
-    """Its spawner is not: what it starts may be set-uid. Questions that are out of form are tried by src/sbxd/hands_test.c."""
+    """Its spawner is not: what it starts may be set-uid. Questions that are out of form are tried by src/sbxd/test/hands_test.c."""
     daemon = env.daemon_pid()
     seen = host.status(daemon)
     assert (seen["NoNewPrivs"], seen["Seccomp"]) == ("1", "2")
@@ -117,7 +117,7 @@ def looked_into(pid):
 
 
 def test_nobody_looks_into_the_brokers(env, sandbox, pids):
-    """Tracing and taking descriptors are tried by lib/jail/broker_test.c."""
+    """Tracing and taking descriptors are tried by lib/os/jail/test/broker_test.c."""
     spawner = [p for p in host.descendants(pids["keeper"]) if host.comm(p) == "sbx-spawner"]
     assert len(spawner) == 1
     for pid in (pids["keeper"], env.daemon_pid(), *spawner):
@@ -173,7 +173,7 @@ def test_nothing_of_ours_listens_on_the_network(env, sandbox):
         except PermissionError:
             # Not dumpable. Most are jailed, see above: egress has the host's network, and can neither bind nor listen; the vault
             # and origins can make no socket at all (their self-tests). The spawner keeps one socket of the keeper's
-            # (lib/worker/worker_test.c).
+            # (lib/os/worker/test/worker_test.c).
             assert name in ("sbx-spawner", "sbx-edge", "sbx-egress", "virtiofsd", "sbx-hide", "sbx-vault", "sbx-origin"), name
             continue
         assert not inodes & set(targets), f"{name} has a network socket"

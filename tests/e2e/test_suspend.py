@@ -1,6 +1,6 @@
 """Suspended sandboxes: memory goes to the disk, and what ran in them goes on where it was.
 
-One sandbox for all of it, with a workspace, a credential and real servers on loopback (tests/lab/credlab.py).
+One sandbox for all of it, with a workspace, a credential and real servers on loopback (tests/rigs/lab/credlab.py).
 """
 import contextlib
 import json
@@ -19,7 +19,7 @@ import warmlab
 from installation import START_SECONDS, TREE, private
 from test_docker import busybox_image
 
-sys.path.insert(0, str(TREE / "tests" / "lab"))
+sys.path.insert(0, str(TREE / "tests" / "rigs" / "lab"))
 import credlab  # noqa: E402
 
 SUSPEND_SECONDS = 180

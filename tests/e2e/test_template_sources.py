@@ -15,7 +15,7 @@ import time
 import pytest
 from installation import BUILD, START_SECONDS, TREE, private, template_store
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lab"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "rigs/lab"))
 from ociimage import Image, busybox, entry, folder, hard, link  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not shutil.which("skopeo") or not shutil.which("umoci"), reason="needs skopeo and umoci")
@@ -255,7 +255,7 @@ def test_a_base_template_with_climbing_names_reaches_nothing(home, canary, tmp_p
     subprocess.run(rdump, check=True, capture_output=True)
     (canary / "planted").unlink()  # the control: it would
     done = subprocess.run([TREE / "image/template-oci", "--image", home.write(tiny()), "--base", base, "--out", tmp_path / "out", "--graft",
-                           BUILD / "src/graft/sbx-graft", "--sudo", BUILD / "src/guest-sudo/sbx-sudo"], capture_output=True, text=True,
+                           BUILD / "src/guest/graft/sbx-graft", "--sudo", BUILD / "src/guest/sudo/sbx-sudo"], capture_output=True, text=True,
                           timeout=IMAGE_SECONDS)
     assert done.returncode in (0, 1), done.stderr
     assert not (canary / "planted").exists()
@@ -294,7 +294,7 @@ def test_a_tool_that_was_taken_over_finds_a_jail(home, tmp_path):
         (tmp_path / name).mkdir()
     (tmp_path / "kit/graft").write_text("ours")
     unshare = ["unshare", "--map-root-user", "--map-auto", "--mount", "--pid", "--fork", "--kill-child", "--net", "--ipc", "--uts", "--cgroup", "--"]
-    done = subprocess.run([*unshare, BUILD / "src/graft/sbx-graft", "--jail", "--ro", f"{tmp_path}/kit:/kit", "--rw", f"{tmp_path}/scratch:/scratch",
+    done = subprocess.run([*unshare, BUILD / "src/guest/graft/sbx-graft", "--jail", "--ro", f"{tmp_path}/kit:/kit", "--rw", f"{tmp_path}/scratch:/scratch",
                            "--", "/usr/bin/python3", "-c", IN_JAIL], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "POSSIBLE" not in done.stdout and done.stdout.count("refused") == 10, done.stdout

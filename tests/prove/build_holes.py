@@ -39,7 +39,7 @@ def cut(tree, holes):
 def programs(build):
     """What tools/devenv finds in a build, as ninja calls it."""
     found = []
-    for path in sorted((build / "src").glob("*/sbx*")):
+    for path in sorted((build / "src").rglob("sbx*")):
         if path.is_file() and path.stat().st_mode & 0o111:
             found.append(str(path.relative_to(build)))
     if not found:

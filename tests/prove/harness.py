@@ -20,7 +20,7 @@ import typing
 
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parent.parent
-for folder in ("e2e", "lab", "prove"):
+for folder in ("rigs", "rigs/lab", "prove"):
     if str(TREE / "tests" / folder) not in sys.path:
         sys.path.insert(0, str(TREE / "tests" / folder))
 import credlab  # noqa: E402

@@ -12,7 +12,7 @@ import threading
 import time
 
 TREE = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(TREE / "tests" / "e2e"))
+sys.path.insert(0, str(TREE / "tests" / "rigs"))
 import netlab  # noqa: E402
 from test_docker import busybox_image  # noqa: E402
 

@@ -175,29 +175,29 @@ def names(*ids):
 
 
 HOLES += [
-    Hole("exec-takes-environment", "src/sbx/env.c", "\t\tr = env_add(e, words->v[i], &p->err);\n\treturn r;\n",
+    Hole("exec-takes-environment", "src/sbx/sandbox/env.c", "\t\tr = env_add(e, words->v[i], &p->err);\n\treturn r;\n",
          "\t\tr = env_add(e, words->v[i], &p->err);\n\tif (r == 0 && getenv(\"PROBE_SECRET\"))\n\t\tr = env_add(e, \"PROBE_SECRET\", &p->err);\n\treturn r;\n"),
-    Hole("vault-dumpable", "lib/jail/seal.c", "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0",
+    Hole("vault-dumpable", "lib/os/jail/seal.c", "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0",
          "prctl(PR_SET_DUMPABLE, profile == JAIL_VAULT || profile == JAIL_ORIGIN, 0, 0, 0) < 0"),
-    Hole("vault-core", "lib/jail/profiles.c", ".limit = {.core = 0,\n\t\t\t.fsize = 8192 * KIB,", ".limit = {.core = 4096,\n\t\t\t.fsize = 8192 * KIB,"),
-    Hole("foreign-key-replaced", "src/origin/slot.c", "\t\tif (refuses(sf, verdict, \"header\", h->name))\n\t\t\treturn false;\n", "\t\tif (refuses(sf, verdict, \"header\", h->name))\n\t\t\tcontinue;\n"),
-    Hole("model-api-is-a-tunnel", "src/keeper/creds.c", "service_has_login(s)) || c->all || service_has_always(s);", "service_has_login(s)) || c->all;"),
-    Hole("plain-to-bound-host", "lib/gate/gate.c", "\tif (is_plain(ask) && (is_bound || (b && b->has_host))) {", "\tif (is_plain(ask) && is_bound && ask->port == 1) {"),
-    Hole("trace-with-credential", "lib/gate/gate.c", "ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {", "ask->kind == EDGE_ASK_HTTP && !may_carry(ask) && ask->port == 1) {"),
-    Hole("authority-not-compared", "lib/http/canon_name.c", "if (names->authority.given && !is_same(&names->authority, target, port))",
+    Hole("vault-core", "lib/os/jail/profiles.c", ".limit = {.core = 0,\n\t\t\t.fsize = 8192 * KIB,", ".limit = {.core = 4096,\n\t\t\t.fsize = 8192 * KIB,"),
+    Hole("foreign-key-replaced", "src/origin/value/slot.c", "\t\tif (refuses(sf, verdict, \"header\", h->name))\n\t\t\treturn false;\n", "\t\tif (refuses(sf, verdict, \"header\", h->name))\n\t\t\tcontinue;\n"),
+    Hole("model-api-is-a-tunnel", "src/keeper/credential/creds.c", "service_has_login(s)) || c->all || service_has_always(s);", "service_has_login(s)) || c->all;"),
+    Hole("plain-to-bound-host", "lib/rules/gate/gate.c", "\tif (is_plain(ask) && (is_bound || (b && b->has_host))) {", "\tif (is_plain(ask) && is_bound && ask->port == 1) {"),
+    Hole("trace-with-credential", "lib/rules/gate/gate.c", "ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {", "ask->kind == EDGE_ASK_HTTP && !may_carry(ask) && ask->port == 1) {"),
+    Hole("authority-not-compared", "lib/wire/http/canon/canon_name.c", "if (names->authority.given && !is_same(&names->authority, target, port))",
          "if (names->authority.given && !names->sni.given && !is_same(&names->authority, target, port))"),
     # F2, H2, F9, H4, F1 of docs/review.md
-    Hole("new-keys-handed-out", "src/origin/slot.c", "if (refuse_judge(o, x, ret_where) < 0)", "if (refuse_judge(o, x, ret_where) < 0 && !x)"),
-    Hole("foreign-fields-pass", "lib/service/service.c", "\tif (is_known(s, where, name))\n\t\treturn judge_known(s, where, name, value);\n",
+    Hole("new-keys-handed-out", "src/origin/value/slot.c", "if (refuse_judge(o, x, ret_where) < 0)", "if (refuse_judge(o, x, ret_where) < 0 && !x)"),
+    Hole("foreign-fields-pass", "lib/secret/service/service.c", "\tif (is_known(s, where, name))\n\t\treturn judge_known(s, where, name, value);\n",
          "\tif (where != SERVICE_IN_HEADER || !service_is_word(name, \"authorization\"))\n\t\treturn SERVICE_PLAIN;\n"
          "\tif (is_known(s, where, name))\n\t\treturn judge_known(s, where, name, value);\n"),
-    Hole("masked-frames-pass", "lib/http/ws.c", "if ((w->n_head == 1 && c & RSV) || (w->n_head == 2 && c & MASK))", "if (false)"),
-    Hole("searched-for-what-is-here", "src/origin/sweep.c", "\tif (!now || (x->result.used && !x->pinned))\n\t\treturn NULL;\n",
+    Hole("masked-frames-pass", "lib/wire/http/ws.c", "if ((w->n_head == 1 && c & RSV) || (w->n_head == 2 && c & MASK))", "if (false)"),
+    Hole("searched-for-what-is-here", "src/origin/answer/sweep.c", "\tif (!now || (x->result.used && !x->pinned))\n\t\treturn NULL;\n",
          "\tstruct values v = {0};\n\n\tif (!now || (x->result.used && !x->pinned))\n\t\treturn NULL;\n"
          "\tfor (size_t i = 0; i < ORIGIN_N_WHICH; i++)\n\t\tif (o->value[i].state == VALUE_HERE)\n\t\t\tadd_parts(&v, o->value[i].frame.value);\n"
          "\tif (v.n || x->pinned)\n\t\treturn make(&v, NULL);\n"),
-    Hole("base32-not-found", "lib/scrub/scrub_match.c", "\treturn c >= 'a' && c <= 'z' ? c - 'a' : -1;\n", "\treturn -1;\n"),
-    Hole("answers-not-looked-through", "src/origin/sweep.c", "return x->pinned ? join(x->pinned, now) : share(now);", "return make(&(struct values){0}, NULL);"),
+    Hole("base32-not-found", "lib/secret/scrub/scrub_match.c", "\treturn c >= 'a' && c <= 'z' ? c - 'a' : -1;\n", "\treturn -1;\n"),
+    Hole("answers-not-looked-through", "src/origin/answer/sweep.c", "return x->pinned ? join(x->pinned, now) : share(now);", "return make(&(struct values){0}, NULL);"),
 ]
 
 # A curl that says it has asked, for the one probe that asks like this.

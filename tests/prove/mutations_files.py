@@ -171,25 +171,25 @@ HIDE = tuple(f"files/hide-{n}" for n in ("create", "link", "mounts", "read", "re
 
 HOLES += [
     # CVE-2026-46695: read-only only where the guest says so
-    Hole("files-planted-page", "lib/base/file.c", "f->fd = mkostemp(f->temp, O_CLOEXEC);", "f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);\n\t\tfree(TAKE(f->temp));"),
-    Hole("ro-is-rw", "lib/share/scaffold.c", "tree_clone(fd, pin->ro ? 0 : TREE_RW, ret_tree)", "tree_clone(fd, TREE_RW, ret_tree)"),
-    Hole("hide-nothing", "lib/share/hide.c", "\t\tif (fnmatch(globs[i], name, 0) == 0)\n\t\t\treturn true;\n\treturn false;",
+    Hole("files-planted-page", "lib/base/fs/file.c", "f->fd = mkostemp(f->temp, O_CLOEXEC);", "f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);\n\t\tfree(TAKE(f->temp));"),
+    Hole("ro-is-rw", "lib/vm/share/scaffold.c", "tree_clone(fd, pin->ro ? 0 : TREE_RW, ret_tree)", "tree_clone(fd, TREE_RW, ret_tree)"),
+    Hole("hide-nothing", "lib/vm/share/hide.c", "\t\tif (fnmatch(globs[i], name, 0) == 0)\n\t\t\treturn true;\n\treturn false;",
          "\t\tif (fnmatch(globs[i], name, 0) == 2)\n\t\t\treturn true;\n\treturn false;"),
-    Hole("xattrs-pass", "lib/share/share.c", "no_writeback,no_xattr,", "no_writeback,xattr,"),
+    Hole("xattrs-pass", "lib/vm/share/share.c", "no_writeback,no_xattr,", "no_writeback,xattr,"),
     # CVE-2026-47243: the server's own sandbox is off
-    Hole("server-in-chroot", "lib/share/share.c", "sandbox=namespace,cache=auto", "sandbox=chroot,cache=auto"),
-    Hole("set-user-id-passes", "lib/jail/profiles.c", '"open/no-suid openat/no-suid fchmod/no-suid fchmodat/no-suid fchmodat2/no-suid"',
+    Hole("server-in-chroot", "lib/vm/share/share.c", "sandbox=namespace,cache=auto", "sandbox=chroot,cache=auto"),
+    Hole("set-user-id-passes", "lib/os/jail/profiles.c", '"open/no-suid openat/no-suid fchmod/no-suid fchmodat/no-suid fchmodat2/no-suid"',
          '"open openat fchmod fchmodat fchmodat2"'),
-    Hole("special-files-pass", "lib/jail/profiles.c", '"mknodat/regular mknodat/no-type"', '"mknodat/regular mknodat/no-type mknodat/fifo mknodat/socket"'),
-    Hole("copy-follows-links", "src/sbx/cp_dest.c", "if (root_of(arg, w->at) || lstat(", "if (lstat("),
-    Hole("parents-not-held", "lib/share/scaffold.c", "\tif (outer && !outer->ro)\n", "\tif (outer && !outer->ro && false)\n"),
+    Hole("special-files-pass", "lib/os/jail/profiles.c", '"mknodat/regular mknodat/no-type"', '"mknodat/regular mknodat/no-type mknodat/fifo mknodat/socket"'),
+    Hole("copy-follows-links", "src/sbx/session/cp_dest.c", "if (root_of(arg, w->at) || lstat(", "if (lstat("),
+    Hole("parents-not-held", "lib/vm/share/scaffold.c", "\tif (outer && !outer->ro)\n", "\tif (outer && !outer->ro && false)\n"),
     # a folder of the host beside the workspaces
-    Hole("one-folder-more", "lib/share/scaffold.c", "\tr = tree_set_readonly(source);\n",
+    Hole("one-folder-more", "lib/vm/share/scaffold.c", "\tr = tree_set_readonly(source);\n",
          "\tstatic struct scaffold more = {.n = 1, .pins = {{.host = (char *)\"/etc\", .guest = (char *)\"/more\", .ro = true, .dir = true}}};\n\tstruct stat st;\n\n"
          "\tif (stat(\"/etc\", &st) < 0)\n\t\treturn -errno;\n\tmore.pins[0].dev = st.st_dev;\n\tmore.pins[0].ino = st.st_ino;\n"
          "\tr = bind_pin(&more, 0, source, err);\n\tif (r < 0)\n\t\treturn r;\n\tr = tree_set_readonly(source);\n"),
     # CVE-2026-24834: a file of the host as memory of the machine
-    Hole("kernel-mapped", "lib/vmm/args.c", '\tadd2(a, "-object", "rng-builtin,id=rng");\n',
+    Hole("kernel-mapped", "lib/vm/vmm/args.c", '\tadd2(a, "-object", "rng-builtin,id=rng");\n',
          '\tadd2(a, "-object", "memory-backend-file,id=more,mem-path=/kernel,share=on,readonly=on,size=2M");\n'
          '\tadd2(a, "-object", "rng-builtin,id=rng");\n'),
 ]

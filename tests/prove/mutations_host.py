@@ -139,7 +139,7 @@ def hole(name, source, old, new, red, **kwargs):
     return Mutation(red=red, hole=f"host-{name}", **kwargs)
 
 
-LINK = "src/keeper/sbxd_link.c"
+LINK = "src/keeper/link/sbxd_link.c"
 # 127.0.0.1, any port
 LISTEN = """	{
 		struct sockaddr in = {.sa_family = AF_INET, .sa_data = {0, 0, 127, 0, 0, 1}};
@@ -157,28 +157,28 @@ LISTEN = """	{
 """
 
 MUTATIONS += [
-    hole("probe-shell", "src/sbx/prove_script.c", 'access("/bin/dash", X_OK) == 0 ? "/bin/dash" : "/bin/sh"', '"/bin/bash"', ("host/probe-shell",)),
-    hole("vault-releases", "lib/ipc/vault_chan.c", "[VAULT_RELEASE] = {VAULT_FROM_PEER, IN(SANDBOX), STAYS}",
+    hole("probe-shell", "src/sbx/prove/prove_script.c", 'access("/bin/dash", X_OK) == 0 ? "/bin/dash" : "/bin/sh"', '"/bin/bash"', ("host/probe-shell",)),
+    hole("vault-releases", "lib/os/ipc/vault_chan.c", "[VAULT_RELEASE] = {VAULT_FROM_PEER, IN(SANDBOX), STAYS}",
          "[VAULT_RELEASE] = {VAULT_FROM_PEER, IN(SANDBOX) | IN(ADMIN), STAYS}", ("host/vault-own-user",)),
-    hole("own-folders", "lib/share/place.c", "\t\tif (place_is_in(real, own.dirs[i]))\n", "\t\tif (!real[0] && place_is_in(real, own.dirs[i]))\n",
+    hole("own-folders", "lib/vm/share/place.c", "\t\tif (place_is_in(real, own.dirs[i]))\n", "\t\tif (!real[0] && place_is_in(real, own.dirs[i]))\n",
          ("host/own-folders-refused",)),
-    hole("waits-for-pipe", "lib/base/file.c", "O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY", "O_RDONLY | O_CLOEXEC", ("host/pipe-for-file",)),
+    hole("waits-for-pipe", "lib/base/fs/file.c", "O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY", "O_RDONLY | O_CLOEXEC", ("host/pipe-for-file",)),
     hole("completion", "src/sbx/completion.c", 'COMPREPLY+=(\\"$(printf %q \\"$name\\")\\")', 'COMPREPLY+=(\\"$name\\")', ("host/completion",)),
-    hole("template-name", "src/sbx/cmd_template_save.c", "\tif (!is_taken(name, old) || strcmp(was, id) == 0)\n", "\tif (!is_taken(name, old) || strcmp(was, id) == 0 || name[0])\n",
+    hole("template-name", "src/sbx/template/cmd_template_save.c", "\tif (!is_taken(name, old) || strcmp(was, id) == 0)\n", "\tif (!is_taken(name, old) || strcmp(was, id) == 0 || name[0])\n",
          ("host/template-name",)),
     # S10 of docs/review.md
-    hole("template-text", "lib/template/template_import.c", "\tif (!is_plain_fact(m, 0))\n", "\tif (!m && !is_plain_fact(m, 0))\n", ("host/template-manifest",)),
-    hole("template-size", "lib/template/template_import.c", "\tif (is_too_large(files))\n", "\tif (!files && is_too_large(files))\n", ("host/template-manifest",)),
-    hole("import-hides", "src/sbx/cmd_policy_whole.c", "\tfor (size_t i = 0; i < d.n_wide; i++)\n", "\tfor (size_t i = 0; i < d.n_wide && !d.n_added; i++)\n", ("host/import-shows-wide",)),
-    hole("command-anywhere", "src/sbxd/ref_check.c", "if (walk_is_in(l->seen.path[i], w->host))", "if (!w->host[0] && walk_is_in(l->seen.path[i], w->host))",
+    hole("template-text", "lib/vm/template/template_import.c", "\tif (!is_plain_fact(m, 0))\n", "\tif (!m && !is_plain_fact(m, 0))\n", ("host/template-manifest",)),
+    hole("template-size", "lib/vm/template/template_import.c", "\tif (is_too_large(files))\n", "\tif (!files && is_too_large(files))\n", ("host/template-manifest",)),
+    hole("import-hides", "src/sbx/policy/cmd_policy_whole.c", "\tfor (size_t i = 0; i < d.n_wide; i++)\n", "\tfor (size_t i = 0; i < d.n_wide && !d.n_added; i++)\n", ("host/import-shows-wide",)),
+    hole("command-anywhere", "src/sbxd/api/ref_check.c", "if (walk_is_in(l->seen.path[i], w->host))", "if (!w->host[0] && walk_is_in(l->seen.path[i], w->host))",
          ("host/command-in-workspace",)),
     hole("listens", LINK, "\tk->listen_fd = TAKE_FD(fd);\n", "\tk->listen_fd = TAKE_FD(fd);\n" + LISTEN, ("host/tcp-listeners", "host/udp-sockets", "host/abstract-sockets")),
-    hole("api-anybody", "src/sbxd/conn.c", " && uc.uid == geteuid();", ";", ("host/api-other-user",)),
-    hole("vault-anybody", "src/vault/peer.c", " && cred.uid == geteuid();", ";", ("host/vault-other-user",)),
-    hole("keeper-anybody", "src/keeper/sbxd_link.c", " && cred.uid == getuid();", ";", ("host/keeper-other-user",)),
-    hole("wire-name", "src/keeper/hands.c", "\t(void)unlink(sa.sun_path);\n\tif (*ret_path < 0)", "\tif (*ret_path < 0)", ("host/wire-has-no-name",)),
-    hole("environment", "lib/base/keepenv.c", "\tret[n] = NULL;\n", '\tret[n++] = (char *)"GITHUB_TOKEN=planted";\n\tret[n] = NULL;\n', ("host/environments",)),
+    hole("api-anybody", "src/sbxd/http/conn.c", " && uc.uid == geteuid();", ";", ("host/api-other-user",)),
+    hole("vault-anybody", "src/vault/main/peer.c", " && cred.uid == geteuid();", ";", ("host/vault-other-user",)),
+    hole("keeper-anybody", "src/keeper/link/sbxd_link.c", " && cred.uid == getuid();", ";", ("host/keeper-other-user",)),
+    hole("wire-name", "src/keeper/worker/hands.c", "\t(void)unlink(sa.sun_path);\n\tif (*ret_path < 0)", "\tif (*ret_path < 0)", ("host/wire-has-no-name",)),
+    hole("environment", "lib/base/process/keepenv.c", "\tret[n] = NULL;\n", '\tret[n++] = (char *)"GITHUB_TOKEN=planted";\n\tret[n] = NULL;\n', ("host/environments",)),
     hole("arguments", "src/sbxd/hands_serve.c", "argv[4] = (char *)(uintptr_t)ways[way];", 'argv[4] = way == HANDS_WARM ? (char *)"--token=planted" : (char *)(uintptr_t)ways[way];', ("host/command-lines",)),
 ]
-MUTATIONS += [hole("unrecorded", "lib/gate/gate.c", "\tr = record(g, ask, path, j.allowed, j.rule, j.reason, &err);\n",
+MUTATIONS += [hole("unrecorded", "lib/rules/gate/gate.c", "\tr = record(g, ask, path, j.allowed, j.rule, j.reason, &err);\n",
                    '\tr = str_starts(ask->host, "record-") ? 0 : record(g, ask, path, j.allowed, j.rule, j.reason, &err);\n', ("host/audit-records",))]

@@ -115,17 +115,17 @@ IN_THE_BUILD = [
     hole("address-space", JAIL, "if (r == 0 && row->limit.as)", "if (r == 0 && row->limit.as == 1)", ("kernel/address-space",)),
     hole("root", JAIL, "int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;",
          'int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;\n\n\tif (r == 0)\n\t\tr = bind_mount(&(const struct jail_plan){0}, root, &(const struct jail_mount){"/etc/passwd", "/etc/passwd", 0}, err);', each("root", ("qemu", "edge", "egress")) + ("kernel/jail-template",)),
-    hole("share-root", "lib/share/scaffold.c", "	r = tree_set_readonly(source);\n",
+    hole("share-root", "lib/vm/share/scaffold.c", "	r = tree_set_readonly(source);\n",
          '	int other, place2, extra = open("/etc", O_PATH | O_CLOEXEC);\n\n	if (tree_clone(extra, 0, &other) < 0 || tree_place(source, "/etc", true, 0555, &place2, err) < 0 || tree_attach(other, place2) < 0)\n'
          '		return -EIO;\n	r = tree_set_readonly(source);\n', each("root", ("virtiofsd",))),
     hole("dumpable", SEAL, "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || ", "", each("closed", ("edge", "egress")) + ("kernel/jail-hide", "kernel/jail-vault", "kernel/jail-origin", "kernel/jail-ssh-agent")),
     hole("seal-list", FILTER, "int r = new_ctx(SCMP_ACT_KILL_PROCESS, &ctx, err);", "int r = new_ctx(SCMP_ACT_LOG, &ctx, err);",
          tuple(f"kernel/seccomp-{n}" for n in ("edge", "egress", "origin", "vault", "ssh-agent", "hide"))),
     hole("start-list", FILTER, "int r = new_ctx(SCMP_ACT_ERRNO(EPERM), &ctx, err);", "int r = new_ctx(SCMP_ACT_LOG, &ctx, err);", ("kernel/seccomp-qemu", "kernel/seccomp-virtiofsd", "kernel/seccomp-keeper", "kernel/seccomp-sbxd")),
-    hole("keeper-seal", "lib/jail/broker.c", "\tr = jail_broker_files(dirs, n, err);\n", "\tif (true)\n\t\treturn 0;\n\tr = jail_broker_files(dirs, n, err);\n", ("kernel/jail-keeper", "kernel/jail-sbxd")),
+    hole("keeper-seal", "lib/os/jail/broker.c", "\tr = jail_broker_files(dirs, n, err);\n", "\tif (true)\n\t\treturn 0;\n\tr = jail_broker_files(dirs, n, err);\n", ("kernel/jail-keeper", "kernel/jail-sbxd")),
     hole("sbxd-seal", "src/sbxd/main.c", "\tif (r == 0)\n\t\tr = hands_seal(&err);\n", "", ("kernel/jail-sbxd",)),
-    hole("spawner-list", "lib/worker/worker.c", "\t\t(!rules->keeps_privileges && jail_broker_spawner(NULL) < 0))\n", "\t\t(getpid() < 1 && jail_broker_spawner(NULL) < 0))\n", ("kernel/jail-keeper",) + each("filters")),
-    hole("broker-dumpable", "lib/jail/broker.c", "\tif (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)\n", "\tif (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)\n", ("kernel/jail-keeper", "kernel/jail-sbxd")),
+    hole("spawner-list", "lib/os/worker/worker.c", "\t\t(!rules->keeps_privileges && jail_broker_spawner(NULL) < 0))\n", "\t\t(getpid() < 1 && jail_broker_spawner(NULL) < 0))\n", ("kernel/jail-keeper",) + each("filters")),
+    hole("broker-dumpable", "lib/os/jail/broker.c", "\tif (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)\n", "\tif (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)\n", ("kernel/jail-keeper", "kernel/jail-sbxd")),
 ]
 
 MUTATIONS = GUEST + IN_THE_BUILD

@@ -15,25 +15,25 @@ OPEN = '(k->gate, slice_from_str("policy 1\\n\\ngroup hole\\nallow network **:1-
 
 HOLES += [
     # CVE-2026-12539: what was applied when the sandbox was made is lost when it is started again
-    Hole("policy-first-start-only", "src/keeper/netpolicy.c",
+    Hole("policy-first-start-only", "src/keeper/network/netpolicy.c",
          "\tread_policy(k);\n\tr = read_settings(k, &err);\n\tif (r < 0) {\n",
          "\tread_policy(k);\n\t{\n\t\tAUTO_FREE char *disk = xasprintf(\"%s/root.qcow2\", k->dir);\n\n\t\tif (access(disk, F_OK) == 0)\n"
          f"\t\t\tgate_set_policy{OPEN}\n\t}}\n\tr = read_settings(k, &err);\n\tif (r < 0) {{\n"),
-    Hole("policy-lost-with-egress", "src/keeper/egress_link.c",
+    Hole("policy-lost-with-egress", "src/keeper/worker/egress_link.c",
          "\tlog_warn(\"sbx-egress ended\");\n", f"\tlog_warn(\"sbx-egress ended\");\n\tgate_set_policy{OPEN}\n"),
-    Hole("policy-lost-with-sbxd", "src/keeper/sbxd_link.c",
+    Hole("policy-lost-with-sbxd", "src/keeper/link/sbxd_link.c",
          "\tif (fd >= 0 && is_same_user(fd))\n", f"\tgate_set_policy{OPEN}\n\tif (fd >= 0 && is_same_user(fd))\n"),
-    Hole("policy-not-read-again", "src/keeper/netpolicy.c",
+    Hole("policy-not-read-again", "src/keeper/network/netpolicy.c",
          "\tread_policy(k);\n\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error(",
          "\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error("),
-    Hole("second-edge-jail", "src/keeper/edge_link.c",
+    Hole("second-edge-jail", "src/keeper/worker/edge_link.c",
          ".profile = JAIL_EDGE,\n", ".profile = k->edge.gen ? JAIL_EGRESS : JAIL_EDGE,\n"),
-    Hole("no-second-origin", "src/keeper/origin_link.c", "\tblame(k, o)->n_crashes++;\n\treap(k, o, \"sbx-origin ended\");\n",
+    Hole("no-second-origin", "src/keeper/worker/origin_link.c", "\tblame(k, o)->n_crashes++;\n\treap(k, o, \"sbx-origin ended\");\n",
          "\tblame(k, o)->n_violations = KEEPER_ORIGIN_VIOLATIONS;\n\treap(k, o, \"sbx-origin ended\");\n"),
-    Hole("socket-left", "src/keeper/hands.c", "\t(void)unlink(sock);\n", ""),
+    Hole("socket-left", "src/keeper/worker/hands.c", "\t(void)unlink(sock);\n", ""),
     # T1 of docs/review.md
-    Hole("start-follows-links", "lib/share/place.c", "RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS", "RESOLVE_NO_MAGICLINKS"),
-    Hole("memory-left", "src/keeper/suspend_file.c",
+    Hole("start-follows-links", "lib/vm/share/place.c", "RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS", "RESOLVE_NO_MAGICLINKS"),
+    Hole("memory-left", "src/keeper/memory/suspend_file.c",
          "\tremove_folder(dir, SUSPEND_NEW);\n\tremove_folder(dir, SUSPEND_USED);\n", "\tremove_folder(dir, SUSPEND_NEW);\n"),
 ]
 

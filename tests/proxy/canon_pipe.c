@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "lib/base/mem.h"
-#include "lib/http/canon_rig.h"
+#include "lib/wire/http/canon/test/canon_rig.h"
 
 #define MAX_INPUT (1 << 20)
 

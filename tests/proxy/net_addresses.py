@@ -10,11 +10,13 @@ Then a public address is connected to, so that the counters are known to count. 
 import argparse
 import ipaddress
 import json
+import pathlib
 import random
 import sys
 import time
 
-import rig
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
+import rig  # noqa: E402
 
 FORBIDDEN = """127.0.0.1 127.0.0.53 127.255.255.254 10.0.0.1 10.255.255.254 172.16.0.1 172.31.255.254 192.168.0.1 192.168.255.254
 169.254.169.254 169.254.170.2 169.254.0.1 100.64.0.1 100.100.100.200 100.127.255.254 0.0.0.0 0.1.2.3 224.0.0.1 239.255.255.250

@@ -9,6 +9,7 @@ that works. One JSON line; rapid reset is CVE-2023-44487, made-you-reset CVE-202
 import argparse
 import contextlib
 import json
+import pathlib
 import select
 import signal
 import socket
@@ -18,7 +19,8 @@ import subprocess
 import sys
 import time
 
-import rig
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
+import rig  # noqa: E402
 
 GROWTH_KIB = 8192
 PAUSE = 0.25  # the keeper's, before it starts an edge again

@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import json
 import os
+import pathlib
 import resource
 import selectors
 import socket
@@ -16,7 +17,8 @@ import sys
 import threading
 import time
 
-import rig
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
+import rig  # noqa: E402
 
 GROWTH_KIB = 2048
 TARGET = "bulk.test:9000"

@@ -7,12 +7,14 @@ import hashlib
 import http.client
 import json
 import os
+import pathlib
 import socket
 import sys
 import time
 import traceback
 
-import rig
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
+import rig  # noqa: E402
 
 HOST = "site.test"
 LARGE = 8 << 20

@@ -9,12 +9,14 @@ the counters are known to count. One JSON line; CVE-2026-12039 in another sandbo
 import argparse
 import base64
 import json
+import pathlib
 import random
 import sys
 import threading
 import time
 
-import rig
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
+import rig  # noqa: E402
 
 KINDS = [1, 28, 2, 5, 6, 10, 12, 15, 16, 24, 25, 33, 35, 43, 46, 48, 52, 64, 65, 99, 249, 250, 251, 252, 253, 254, 255, 257]
 DENIED = (1, 2, 3, 4, 5)  # FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED

@@ -7,10 +7,12 @@ itself, those to the other from 127.0.0.1. Rules that name them open them, and a
 without a port covers every port. One JSON line.
 """
 import json
+import pathlib
 import subprocess
 import sys
 
-import rig
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
+import rig  # noqa: E402
 
 OWN4, OWN6, HIDDEN, ROUTED, LAN, PUBLIC = "93.184.216.34", "2a00:1:2:3::99", "93.184.218.1", "93.184.219.1", "93.184.217.9", "8.8.8.8"
 PORT = 5432

@@ -18,8 +18,9 @@ import tempfile
 import threading
 import time
 
-import rig
-import smuggling
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
+import rig  # noqa: E402
+import smuggling  # noqa: E402
 
 PATH = str(rig.ROOT / "tests/long/smuggling")
 SPEC = importlib.util.spec_from_loader("long_smuggling", importlib.machinery.SourceFileLoader("long_smuggling", PATH))

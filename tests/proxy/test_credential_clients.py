@@ -1,7 +1,7 @@
 """Clients of other languages, behind the real keeper, edge, egress, origins and vault (CredRig): Java, Go, the AWS command line, gRPC.
 
 Each has a sentinel and what follows from its own way to sign or to speak HTTP/2. The server sees the real credential once and nothing of the
-guest's; the S3 calculates every signature with the real secret (tests/lab/sigv4_server.py).
+guest's; the S3 calculates every signature with the real secret (tests/rigs/lab/sigv4_server.py).
 """
 import base64
 import datetime
@@ -17,8 +17,8 @@ import threading
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-LAB = HERE.parent / "lab"
-sys.path[:0] = [str(HERE), str(LAB)]
+LAB = HERE.parent / "rigs/lab"
+sys.path[:0] = [str(HERE), str(HERE.parent / "rigs"), str(LAB)]
 import credlab  # noqa: E402
 import sigv4_server  # noqa: E402
 from rig import CredRig  # noqa: E402

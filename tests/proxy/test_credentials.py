@@ -25,7 +25,7 @@ import zlib
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "lab")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "rigs"), str(HERE.parent / "rigs/lab")]
 import credlab  # noqa: E402
 from rig import CredRig, Listener  # noqa: E402
 
@@ -177,7 +177,7 @@ def status(rig, *argv):
 
 def h2(rig, host, script):
     """What node's HTTP/2 client got for these requests, over one connection."""
-    done = subprocess.run(["node", HERE.parent / "lab/client.mjs", str(rig.bridge()), rig.trusted, host], input=json.dumps(script).encode(),
+    done = subprocess.run(["node", HERE.parent / "rigs/lab/client.mjs", str(rig.bridge()), rig.trusted, host], input=json.dumps(script).encode(),
                           capture_output=True, timeout=2 * SECONDS, check=False)
     assert done.returncode == 0, done.stderr.decode()
     got = [json.loads(line) for line in done.stdout.splitlines()]

@@ -12,7 +12,7 @@ import time
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "lab")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "rigs"), str(HERE.parent / "rigs/lab")]
 import credlab  # noqa: E402
 from rig import CredRig  # noqa: E402
 

@@ -1,23 +1,26 @@
 """What broke in other sandboxes and proxies, one test each, named after it. The real edge and egress, no VM.
 
 Of the same catalogue, elsewhere: the packets of denied names (net_names.py), spellings of addresses (net_addresses.py),
-floods (net_floods.py), smuggling (net_smuggling.py), rules and names alone (lib/policy/policy_test.c, lib/policy/host_test.c).
+floods (net_floods.py), smuggling (net_smuggling.py), rules and names alone (lib/rules/policy/test/policy_test.c, lib/rules/policy/test/host_test.c).
 """
 import contextlib
 import ctypes
 import ctypes.util
 import os
+import pathlib
 import signal
 import socket
 import ssl
 import struct
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
-import rig
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
+import rig  # noqa: E402
 from net_floods import END_HEADERS, HEADERS, PREFACE, RST, SETTINGS, frame, head
 
 ALLOWED = "allowed.test"

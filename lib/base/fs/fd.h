@@ -1,0 +1,32 @@
+/*
+ * fd - file descriptors: closed once, CLOEXEC at birth, -1 when empty.
+ *
+ * How      AUTO_CLOSE closes a local fd at the end of its scope, TAKE_FD hands it over.
+ * Trust    Every program.
+ * Owns     A struct that holds an fd closes it in its _done function with fd_close.
+ * See      fd_test.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "lib/base/err.h"
+
+/* Closes *fd when it is not -1 and sets it to -1. errno is kept. */
+void fd_close(int *fd);
+
+#define AUTO_CLOSE CLEANUP(fd_close)
+#define TAKE_FD(fd)                \
+	({                         \
+		int _taken = (fd); \
+		(fd) = -1;         \
+		_taken;            \
+	})
+
+int fd_set_nonblock(int fd, bool on) MUST_CHECK;
+int fd_set_cloexec(int fd, bool on) MUST_CHECK;
+/* Blocking; all n bytes or an error. */
+int fd_write_all(int fd, const void *p, size_t n) MUST_CHECK;
+/* Blocking; reads until n bytes or the end; gives the count. */
+ssize_t fd_read_full(int fd, void *p, size_t n) MUST_CHECK;

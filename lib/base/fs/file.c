@@ -1,0 +1,131 @@
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "fd.h"
+#include "lib/base/mem.h"
+
+static int sync_folder_of(const char *path)
+{
+	AUTO_FREE char *copy = xstrdup(path);
+	AUTO_CLOSE int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || fsync(fd) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Only a device is written in place: root made it, and it has no content to lose. */
+static bool is_device(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISCHR(st.st_mode);
+}
+
+int file_new_open(struct file_new *f, const char *path, struct err *err)
+{
+	*f = (struct file_new){.fd = -1, .path = xstrdup(path)};
+	if (is_device(path)) {
+		f->fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	} else {
+		f->temp = xasprintf("%s.XXXXXX", path);
+		f->fd = mkostemp(f->temp, O_CLOEXEC);
+		if (f->fd < 0)
+			free(TAKE(f->temp));
+	}
+	return f->fd < 0 ? err_errno(err, -errno, "writing %s", path) : 0;
+}
+
+/* The file is 0600 from its creation: a sealed program, which may not call umask or fchmod, can write
+ * such files. */
+static int widen(int fd, mode_t mode)
+{
+	mode_t mask;
+
+	if (mode == 0600)
+		return 0;
+	mask = umask(0);
+	(void)umask(mask);
+	return fchmod(fd, mode & ~mask);
+}
+
+int file_new_keep(struct file_new *f, mode_t mode, struct err *err)
+{
+	if (!f->temp)
+		return 0;
+	if (widen(f->fd, mode) < 0 || fsync(f->fd) < 0 || rename(f->temp, f->path) < 0)
+		return err_errno(err, -errno, "writing %s", f->path);
+	free(TAKE(f->temp));
+	return 0;
+}
+
+void file_new_done(struct file_new *f)
+{
+	if (!f->path)
+		return;
+	if (f->temp)
+		(void)unlink(f->temp);
+	fd_close(&f->fd);
+	free(f->temp);
+	free(f->path);
+	*f = (struct file_new){.fd = -1};
+}
+
+int file_save(const char *path, struct slice content, struct err *err)
+{
+	AUTO_FILE_NEW struct file_new f = {.fd = -1};
+	int r = file_new_open(&f, path, err);
+
+	if (r < 0)
+		return r;
+	r = fd_write_all(f.fd, content.p, content.n);
+	if (r < 0)
+		return err_errno(err, r, "writing %s", path);
+	r = file_new_keep(&f, 0600, err);
+	if (r < 0)
+		return r;
+	r = sync_folder_of(path);
+	return r < 0 ? err_errno(err, r, "syncing the folder of %s", path) : 0;
+}
+
+int file_open(const char *path, struct err *err)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT ? -ENOENT : err_errno(err, -errno, "opening %s", path);
+	if (fstat(fd, &st) < 0)
+		return err_errno(err, -errno, "reading %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "%s is not a regular file", path);
+	return TAKE_FD(fd);
+}
+
+int file_load(const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err)
+{
+	AUTO_CLOSE int fd = file_open(path, err);
+
+	return fd < 0 ? fd : file_read(fd, path, max, ret_text, ret_n, err);
+}
+
+int file_read(int fd, const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err)
+{
+	AUTO_FREE char *text = xmalloc(max + 1);
+	ssize_t n = fd_read_full(fd, text, max + 1);
+
+	if (n < 0)
+		return err_errno(err, (int)n, "reading %s", path);
+	if ((size_t)n > max)
+		return err_set(err, -EFBIG, "%s is larger than %zu bytes", path, max);
+	text[n] = '\0';
+	*ret_text = TAKE(text);
+	*ret_n = (size_t)n;
+	return 0;
+}

@@ -1,0 +1,48 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include "lib/base/attr.h"
+#include "lib/base/text.h"
+
+static void what_a_reader_cannot_see_is_not_plain(void **state)
+{
+	static const struct {
+		const char *text;
+		bool plain;
+	} rows[] = {
+		{"", true},
+		{"plain ~", true},
+		{"gr\303\274n \342\234\223 \360\237\231\202", true},
+		{"\302\240", true},
+		{"a\nb", false},
+		{"a\tb", false},
+		{"\033[2J", false},
+		{"\177", false},
+		{"\302\205", false}, /* C1 in UTF-8 */
+		{"\302\237", false},
+		{"\205", false},	     /* C1 alone */
+		{"\342\200\256", false},     /* right-to-left override */
+		{"\342\201\246", false},     /* isolate */
+		{"\342\200\213", false},     /* zero width */
+		{"\357\273\277", false},     /* byte order mark */
+		{"\302\255", false},	     /* soft hyphen */
+		{"\330\234", false},	     /* Arabic letter mark */
+		{"\363\240\200\201", false}, /* tags */
+		{"\300\200", false},	     /* overlong */
+		{"\355\240\200", false},     /* surrogate */
+		{"\303", false},	     /* cut */
+		{"\364\220\200\200", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (text_is_all_plain(slice_from_str(rows[i].text)) != rows[i].plain)
+			fail_msg("row %zu", i);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(what_a_reader_cannot_see_is_not_plain)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+/*
+ * edge_chan - what a keeper and its edge say to each other on edge's fd 3.
+ *
+ * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the stream (keeper chooses it), the
+ *          PING or the ASK (edge chooses it). edge_phase_allows is the table of
+ *          proto/PROTOCOL.ipc, used by both sides on every message, and edge_phase_after says where
+ *          a message leads. HELLO of edge, CONFIG with the stream of sbx.ctl, READY when the guest
+ *          is there; then OPEN bridges a socket to a stream of the guest, answered by OPENED and
+ *          later CLOSED, or by REFUSED alone. A PING that comes before the last was answered makes
+ *          edge answer that one with EDGE_PONG_NONE first. LOST or STOP is the end.
+ *
+ *          The network: NET gives the stream of the guest's port sbx.net, once. For everything the
+ *          guest wants there edge makes an ASK, and the keeper answers each with one VERDICT. An
+ *          allowed TUNNEL or HTTP comes with a stream socket that leads to egress, where one
+ *          exchange of proto/PROTOCOL.canon follows; DNS, CONNECT and refusals come without. That
+ *          of an allowed AGENT leads to sbx-ssh-agent. An ASK with a
+ *          fault is one that edge has refused itself: it is recorded, and the verdict is no. A
+ *          TUNNEL whose verdict is `opened` has no socket: edge ends the guest's TLS itself, and
+ *          each request inside is an HTTP ASK with `tls`. For that edge makes the sandbox's CA as
+ *          soon as it is configured, or goes on with the one that CONFIG brings, and says it
+ *          once in CA: the certificate for the guest, and what the next edge needs to go on.
+ * Trust    keeper: edge may be taken over by the guest. edge: checks keeper all the same.
+ * Limits   EDGE_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
+ * See      proto/PROTOCOL.ipc, edge_chan_test.c, edge_chan_fuzz.c
+ */
+#pragma once
+
+#include "msg.h"
+
+/* What HELLO must say: both ends come from one build. */
+#ifndef SBX_BUILD
+#define SBX_BUILD SBX_VERSION
+#endif
+#define EDGE_BUILD SBX_BUILD
+
+#define EDGE_MAX_BUILD 64
+#define EDGE_MAX_ID 32
+#define EDGE_MAX_PATH 64
+#define EDGE_MAX_TEXT 256
+#define EDGE_MAX_STREAMS 256
+#define EDGE_MAX_READY_MS 10000000
+#define EDGE_MAX_ASKS 1280 /* unanswered at once: one for each stream of sbx.net */
+#define EDGE_MAX_HOST 254
+#define EDGE_MAX_METHOD 33
+#define EDGE_MAX_URL 1024 /* the path that rules and the audit log see is cut here, and says so */
+#define EDGE_MAX_RULE 256
+#define EDGE_MAX_REASON 512
+#define EDGE_MAX_NAME 64
+#define EDGE_MAX_PEM 2048
+#define EDGE_MAX_SAVED 2048
+#define EDGE_PONG_NONE UINT32_MAX
+/* How long a guest may be silent where it has to speak first, and for its TLS handshake: the keeper gives it as
+ * `--first-ms`. Under emulation a program can be silent for longer: node takes minutes to start. */
+#define EDGE_FIRST_MS 10000
+#define EDGE_FIRST_MS_TCG 60000
+#define EDGE_MAX_FIRST_MS 6000000
+#define EDGE_SILENT "nothing was sent within " /* the fault of a silent one begins so */
+
+enum edge_msg {
+	EDGE_HELLO = 1,
+	EDGE_CONFIG,
+	EDGE_READY,
+	EDGE_OPEN,
+	EDGE_OPENED,
+	EDGE_REFUSED,
+	EDGE_CLOSED,
+	EDGE_PING,
+	EDGE_PONG,
+	EDGE_LOST,
+	EDGE_STOP,
+	EDGE_NET,
+	EDGE_ASK,
+	EDGE_VERDICT,
+	EDGE_CA,
+	EDGE_N_MSGS,
+};
+
+enum edge_phase {
+	EDGE_PHASE_START,   /* nothing was said */
+	EDGE_PHASE_CONFIG,  /* HELLO was said */
+	EDGE_PHASE_CONNECT, /* CONFIG was said; the guest has not answered yet */
+	EDGE_PHASE_RUN,	    /* READY was said */
+	EDGE_PHASE_END,	    /* LOST or STOP was said: nothing more may come */
+	EDGE_N_PHASES,
+};
+
+enum edge_from { EDGE_FROM_KEEPER, EDGE_FROM_EDGE };
+
+enum edge_reason {
+	EDGE_REASON_FULL,  /* EDGE_MAX_STREAMS are open */
+	EDGE_REASON_GUEST, /* the guest reset the stream before it answered */
+	EDGE_REASON_GONE,  /* the bridged socket closed before the guest answered */
+	EDGE_REASON_IDS,   /* this connection's stream ids are used up: start a new edge */
+	EDGE_N_REASONS,
+};
+
+enum edge_ask_kind {
+	EDGE_ASK_TUNNEL, /* bytes both ways to host:port */
+	EDGE_ASK_HTTP,	 /* one HTTP request */
+	EDGE_ASK_DNS,	 /* may this name have an address? */
+	EDGE_ASK_AGENT,	 /* the host's SSH agent */
+	/* Whether a TUNNEL or HTTP to host:port would be refused by policy. Nothing is opened. */
+	EDGE_ASK_CONNECT,
+	EDGE_N_ASK_KINDS,
+};
+
+/* Whether an allowed one, unless it is opened, comes with a socket. */
+static inline bool edge_ask_has_socket(enum edge_ask_kind kind)
+{
+	return kind != EDGE_ASK_DNS && kind != EDGE_ASK_CONNECT;
+}
+
+/* How the guest named the target. */
+enum edge_via { EDGE_VIA_FORWARD, EDGE_VIA_TRANSPARENT, EDGE_N_VIAS };
+
+/* What the connection was seen to speak so far. */
+enum edge_proto {
+	EDGE_PROTO_UNKNOWN,
+	EDGE_PROTO_TLS,
+	EDGE_PROTO_HTTP,
+	EDGE_PROTO_TCP,
+	EDGE_N_PROTOS
+};
+
+struct edge_ask {
+	enum edge_ask_kind kind;
+	enum edge_via via;
+	enum edge_proto proto;
+	char host[EDGE_MAX_HOST]; /* canonical (rules/policy/host.h); of a fault: what is known */
+	uint16_t port;		  /* 0 for DNS, and in a fault where it is not known */
+	uint16_t qtype;		  /* DNS */
+	bool url_cut;
+	bool tls;		      /* HTTP: inside TLS that edge has opened */
+	char method[EDGE_MAX_METHOD]; /* HTTP */
+	char url[EDGE_MAX_URL];	      /* HTTP: the path, without the query */
+	char fault[EDGE_MAX_TEXT];    /* not "": why edge has refused it */
+};
+
+struct edge_verdict {
+	bool allowed;
+	bool opened;		      /* TUNNEL: edge ends the TLS in it; no socket */
+	bool no_rule_helps;	      /* of a no: it is not the policy that would have to change */
+	uint32_t count;		      /* how often just this was refused, now included */
+	char rule[EDGE_MAX_RULE];     /* the rule that decided; "": none applies */
+	char reason[EDGE_MAX_REASON]; /* a sentence that stands instead of rule or its absence */
+	char sandbox[EDGE_MAX_NAME];  /* its name, for the command to type */
+};
+
+struct edge_config {
+	char sandbox[EDGE_MAX_ID];
+	uint32_t ready_ms; /* LOST when the guest's SETTINGS are not there by then; not 0 */
+	uint16_t n_saved;
+	uint8_t saved[EDGE_MAX_SAVED]; /* the previous edge's CA (mint); none: a new one */
+};
+
+/* The sandbox's CA. `saved` is its key: the keeper keeps it in memory for the next edge only. */
+struct edge_ca {
+	char pem[EDGE_MAX_PEM]; /* the certificate: printable lines */
+	uint16_t n_saved;
+	uint8_t saved[EDGE_MAX_SAVED];
+};
+
+/* Whether a message of this type may come from that side now. */
+bool edge_phase_allows(enum edge_phase phase, enum edge_from from, uint16_t type);
+/* The phase after an allowed message. */
+enum edge_phase edge_phase_after(enum edge_phase phase, uint16_t type);
+
+/* edge's side */
+int edge_send_hello(int sock, const char *build) MUST_CHECK;
+int edge_send_ready(int sock) MUST_CHECK;
+int edge_send_opened(int sock, uint32_t id, uint16_t status) MUST_CHECK;
+int edge_send_refused(int sock, uint32_t id, enum edge_reason reason) MUST_CHECK;
+int edge_send_closed(int sock, uint32_t id) MUST_CHECK;
+int edge_send_pong(int sock, uint32_t id, uint32_t ms) MUST_CHECK;
+/* Text over the limit is cut. */
+int edge_send_lost(int sock, const char *text) MUST_CHECK;
+int edge_send_ask(int sock, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
+int edge_send_ca(int sock, const struct edge_ca *ca) MUST_CHECK;
+
+/* keeper's side; fds stay the caller's. */
+int edge_ask_config(int sock, const struct edge_config *config, int ctl_fd) MUST_CHECK;
+int edge_ask_open(int sock, uint32_t id, const char *path, int fd) MUST_CHECK;
+int edge_ask_ping(int sock, uint32_t id) MUST_CHECK;
+int edge_ask_stop(int sock) MUST_CHECK;
+int edge_ask_net(int sock, int net_fd) MUST_CHECK;
+/* fd: -1, or the edge's end of the socket to egress. */
+int edge_answer_ask(int sock, uint32_t id, const struct edge_verdict *verdict, int fd) MUST_CHECK;
+
+/* Decoders: 0, or -EBADMSG when a field is missing, too long, out of range or too many came, or an
+ * fd is missing or there without being asked for. CONFIG and OPEN leave the fd in the message. */
+int edge_get_hello(const struct ipc_msg *msg, char build[EDGE_MAX_BUILD]) MUST_CHECK;
+int edge_get_config(const struct ipc_msg *msg, struct edge_config *ret) MUST_CHECK;
+int edge_get_open(const struct ipc_msg *msg, char path[EDGE_MAX_PATH]) MUST_CHECK;
+int edge_get_opened(const struct ipc_msg *msg, uint16_t *ret_status) MUST_CHECK;
+int edge_get_refused(const struct ipc_msg *msg, enum edge_reason *ret_reason) MUST_CHECK;
+int edge_get_pong(const struct ipc_msg *msg, uint32_t *ret_ms) MUST_CHECK;
+int edge_get_lost(const struct ipc_msg *msg, char text[EDGE_MAX_TEXT]) MUST_CHECK;
+int edge_get_ask(const struct ipc_msg *msg, struct edge_ask *ret) MUST_CHECK;
+int edge_get_ca(const struct ipc_msg *msg, struct edge_ca *ret) MUST_CHECK;
+/* NET has no field but its fd, which stays in the message. */
+int edge_get_net(const struct ipc_msg *msg) MUST_CHECK;
+/* An fd stays in the message; only an allowed verdict has one, and edge checks that it comes for
+ * what it asked. */
+int edge_get_verdict(const struct ipc_msg *msg, struct edge_verdict *ret) MUST_CHECK;
+/* READY, CLOSED, PING and STOP have no fields. */
+int edge_get_nothing(const struct ipc_msg *msg) MUST_CHECK;
+/* For people: "the guest refused the stream" ... */
+const char *edge_reason_text(enum edge_reason reason);

@@ -1,0 +1,165 @@
+/*
+ * egress_chan - what a keeper and its egress say to each other on egress's fd 3.
+ *
+ * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the exchange (keeper chooses it) or
+ *          the POLICY. egress_phase_allows is this table, used by both sides on every message:
+ *
+ *          message   direction         phase           fd           fields
+ *          HELLO     egress -> keeper  START > CONFIG  -            build id
+ *          CONFIG    keeper -> egress  CONFIG, RUN > RUN  -         struct egress_config
+ *          RESOLVER  keeper -> egress  RUN             a file       -, the text of resolv.conf
+ *          LOCALS    keeper -> egress  RUN             -            struct egress_locals
+ *          POLICY    keeper -> egress  RUN             a file       sandbox name
+ *          LOADED    egress -> keeper  RUN, per POLICY -            text; "" or why it denies all
+ *          OPEN      keeper -> egress  RUN             see below    struct egress_open
+ *          RESULT    egress -> keeper  RUN, per OPEN   see below    struct egress_result
+ *          CLOSED    egress -> keeper  RUN, per OPEN   -            u64 bytes up, u64 bytes down
+ *          STOP      keeper -> egress  any > END       -            -
+ *
+ *          OPEN's socket carries one exchange of proto/PROTOCOL.canon with edge, for what OPEN
+ *          names. RESULT comes at most once, CLOSED always and last. Until the first POLICY
+ *          everything is denied; a new one also ends what it forbids. An OPEN of the kind SOCKET has no
+ *          socket: RESULT brings the connection itself, CLOSED follows at once.
+ * Trust    keeper: egress reads bytes of origins and may be taken over. egress: checks keeper too.
+ * Limits   EGRESS_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
+ * See      proto/PROTOCOL.ipc, egress_chan_test.c, egress_chan_fuzz.c
+ */
+#pragma once
+
+#include "msg.h"
+
+#ifndef SBX_BUILD
+#define SBX_BUILD SBX_VERSION
+#endif
+#define EGRESS_BUILD SBX_BUILD
+
+#define EGRESS_MAX_BUILD 64
+#define EGRESS_MAX_HOST 254
+#define EGRESS_MAX_NAME 64
+#define EGRESS_MAX_ADDR 64
+#define EGRESS_MAX_TEXT 256
+#define EGRESS_MAX_PINS 48
+#define EGRESS_MAX_OPEN 1280 /* exchanges at once */
+
+enum egress_msg {
+	EGRESS_HELLO = 1,
+	EGRESS_CONFIG,
+	EGRESS_RESOLVER,
+	EGRESS_POLICY,
+	EGRESS_LOADED,
+	EGRESS_OPEN,
+	EGRESS_RESULT,
+	EGRESS_CLOSED,
+	EGRESS_STOP,
+	EGRESS_LOCALS,
+	EGRESS_N_MSGS,
+};
+
+enum egress_phase {
+	EGRESS_PHASE_START,
+	EGRESS_PHASE_CONFIG,
+	EGRESS_PHASE_RUN,
+	EGRESS_PHASE_END,
+	EGRESS_N_PHASES,
+};
+
+enum egress_from { EGRESS_FROM_KEEPER, EGRESS_FROM_EGRESS };
+
+/* The user's `network.connect-to`: this host and port are found there, and nowhere else. */
+struct egress_pin {
+	char host[EGRESS_MAX_HOST]; /* canonical */
+	uint16_t port;
+	char addr[EGRESS_MAX_ADDR]; /* strict text of lib/rules/policy/addr.h */
+	uint16_t addr_port;
+};
+
+struct egress_config {
+	char proxy_host[EGRESS_MAX_HOST]; /* the company's HTTP proxy; "": none */
+	uint16_t proxy_port;		  /* 0 without one */
+	uint16_t n_pins;
+	struct egress_pin pins[EGRESS_MAX_PINS];
+};
+
+/* The host's own addresses, and the networks that it is connected to (lib/rules/policy/locals.h). */
+#define EGRESS_MAX_LOCALS 256
+struct egress_local {
+	bool is_own;
+	uint8_t n; /* 4 or 16 */
+	uint8_t addr[16];
+	uint8_t prefix;
+};
+
+struct egress_locals {
+	uint16_t n;
+	struct egress_local list[EGRESS_MAX_LOCALS];
+};
+
+enum egress_kind {
+	EGRESS_TUNNEL,
+	EGRESS_HTTP,
+	EGRESS_SOCKET, /* for sbx-origin: the connection itself is wanted */
+	EGRESS_N_KINDS,
+};
+
+struct egress_open {
+	enum egress_kind kind;
+	char host[EGRESS_MAX_HOST]; /* canonical */
+	uint16_t port;
+};
+
+enum egress_outcome {
+	EGRESS_CONNECTED,
+	EGRESS_DENIED_POLICY,  /* its own decision on the request was no */
+	EGRESS_DENIED_ADDRESS, /* the name leads to an address that no rule names */
+	EGRESS_BAD_REQUEST,    /* edge sent another request than the keeper allowed */
+	EGRESS_NO_NAME,	       /* the resolver says that there is none */
+	EGRESS_NO_RESOLVER,
+	EGRESS_REFUSED,
+	EGRESS_UNREACHABLE,
+	EGRESS_TIMEOUT,
+	EGRESS_PROXY_REFUSED, /* the company's proxy said no */
+	EGRESS_BUSY,	      /* EGRESS_MAX_OPEN */
+	EGRESS_GONE,	      /* edge closed the socket first */
+	EGRESS_N_OUTCOMES,
+};
+
+struct egress_result {
+	enum egress_outcome outcome;
+	char addr[EGRESS_MAX_ADDR]; /* where it went, or the address that was refused; "": none */
+	char text[EGRESS_MAX_TEXT]; /* one printable sentence */
+};
+
+bool egress_phase_allows(enum egress_phase phase, enum egress_from from, uint16_t type);
+enum egress_phase egress_phase_after(enum egress_phase phase, uint16_t type);
+/* "connection refused" ... */
+const char *egress_outcome_text(enum egress_outcome outcome);
+
+/* egress's side */
+int egress_send_hello(int sock, const char *build) MUST_CHECK;
+int egress_send_loaded(int sock, uint32_t id, const char *text) MUST_CHECK;
+/* fd: -1, or the connection that an OPEN of the kind SOCKET is about. */
+int egress_send_result(
+	int sock, uint32_t id, const struct egress_result *result, int fd) MUST_CHECK;
+int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down) MUST_CHECK;
+
+/* keeper's side; fds stay the caller's. */
+int egress_ask_config(int sock, const struct egress_config *config) MUST_CHECK;
+int egress_ask_resolver(int sock, int file) MUST_CHECK;
+int egress_ask_locals(int sock, const struct egress_locals *locals) MUST_CHECK;
+int egress_ask_policy(int sock, uint32_t id, const char *sandbox, int file) MUST_CHECK;
+/* fd: -1 for the kind SOCKET. */
+int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int fd) MUST_CHECK;
+int egress_ask_stop(int sock) MUST_CHECK;
+
+/* Decoders: 0, or -EBADMSG. RESOLVER, POLICY, OPEN and RESULT leave the fd in the message; only a
+ * RESULT that says CONNECTED may have one, and keeper checks that it comes for a SOCKET. */
+int egress_get_hello(const struct ipc_msg *msg, char build[EGRESS_MAX_BUILD]) MUST_CHECK;
+int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret) MUST_CHECK;
+int egress_get_resolver(const struct ipc_msg *msg) MUST_CHECK;
+int egress_get_locals(const struct ipc_msg *msg, struct egress_locals *ret) MUST_CHECK;
+int egress_get_policy(const struct ipc_msg *msg, char sandbox[EGRESS_MAX_NAME]) MUST_CHECK;
+int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT]) MUST_CHECK;
+int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret) MUST_CHECK;
+int egress_get_result(const struct ipc_msg *msg, struct egress_result *ret) MUST_CHECK;
+int egress_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down) MUST_CHECK;
+int egress_get_stop(const struct ipc_msg *msg) MUST_CHECK;

@@ -1,0 +1,53 @@
+/*
+ * msg - one message between two of our processes: one SOCK_SEQPACKET packet, at most one fd.
+ *
+ * How      Header of 12 bytes (u16 type, u16 flags = 0, u32 id echoed in the answer, u32 body
+ *          length), then a body of fixed fields. The files of each channel (edge_chan.h ...) say
+ *          which types exist, in which phase, with which fields.
+ * Trust    The other end may be taken over by the guest: everything is bounded and checked, and
+ *          any violation is an error after which the caller drops the peer.
+ * Owns     A received fd belongs to the struct ipc_msg until TAKE_FD'd; ipc_msg_done closes it.
+ * Limits   IPC_MAX_BODY bytes, one fd.
+ * See      proto/PROTOCOL.ipc, msg_test.c, msg_fuzz.c
+ */
+#pragma once
+
+#include "lib/base/fs/fd.h"
+#include "lib/base/slice.h"
+
+#define IPC_MAX_BODY 16384
+#define IPC_HEADER 12
+
+struct ipc_msg {
+	uint16_t type;
+	uint32_t id;
+	int fd; /* -1 when none came */
+	size_t n;
+	uint8_t body[IPC_MAX_BODY];
+};
+
+/* A connected pair, CLOEXEC, non-blocking. */
+int ipc_pair(int fds[2]) MUST_CHECK;
+/* -EAGAIN when the peer does not read, -EPIPE when it is gone. pass_fd is -1 or stays the caller's.
+ */
+int ipc_send(int sock, uint16_t type, uint32_t id, struct slice body, int pass_fd) MUST_CHECK;
+/* 1 with a message, 0 at the end, -EAGAIN, -EBADMSG on any violation (fds are closed). */
+int ipc_recv(int sock, struct ipc_msg *ret_msg) MUST_CHECK;
+/* Decodes a packet that is already in memory: what ipc_recv does after recvmsg. */
+int ipc_parse(struct slice packet, struct ipc_msg *ret_msg) MUST_CHECK;
+void ipc_msg_done(struct ipc_msg *msg);
+
+/* For the files of the channels. */
+/* ipc_send of what was written, if all of it fitted. */
+int ipc_send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int pass_fd) MUST_CHECK;
+/* Ends a decoder: -EBADMSG unless the type is the one decoded, all fields were there and nothing
+ * behind them, and a descriptor came just when one must. */
+int ipc_finish(
+	const struct ipc_msg *msg, uint16_t type, const struct rd *rd, bool wants_fd) MUST_CHECK;
+/* Texts end up in logs and in front of people: no control characters, only ASCII. */
+bool ipc_is_printable(const char *text);
+
+static inline struct slice ipc_body(const struct ipc_msg *msg)
+{
+	return slice_of(msg->body, msg->n);
+}

@@ -1,0 +1,33 @@
+/*
+ * filter - the seccomp lists of profiles.c as loaded filters. Internal to lib/os/jail.
+ *
+ * How      The BPF program is made by libseccomp before the fork (filter_make_start) and
+ *          installed in the child by one system call (filter_install); jail_seal does both.
+ * Trust    Constants in, BPF out. Foreign architectures and x32 are killed.
+ * Owns     struct filter owns the BPF bytes.
+ * See      profiles.h, filter_test.c, profiles_test.c
+ */
+#pragma once
+
+#include <linux/filter.h>
+#include "profiles.h"
+
+struct filter {
+	struct sock_fprog prog;
+};
+
+/* The start list, with the row's special list when special_files; exec_fd is the only fd that may be
+ * executed. */
+int filter_make_start(const struct jail_row *row, bool special_files, int exec_fd,
+	struct filter *ret_filter, struct err *err) MUST_CHECK;
+/* A second filter that only turns calls into notifications: jail_path_calls, and statx of a
+ * descriptor from `full_at` on (0: of none). */
+int filter_make_notify(
+	bool paths, unsigned full_at, struct filter *ret_filter, struct err *err) MUST_CHECK;
+/* Everything but jail_refused_calls. */
+int filter_make_refusal(struct filter *ret_filter, struct err *err) MUST_CHECK;
+int filter_make_seal(
+	const struct jail_row *row, struct filter *ret_filter, struct err *err) MUST_CHECK;
+/* Needs no_new_privs. Gives the listener's fd when `listen`, else 0. */
+int filter_install(const struct filter *f, bool listen) MUST_CHECK;
+void filter_done(struct filter *f);

@@ -1,0 +1,535 @@
+#include "profiles.h"
+
+#include <assert.h>
+#include <linux/capability.h>
+
+#define CAP(c) (UINT64_C(1) << (c))
+#define KIB UINT64_C(1024)
+#define MIB (1024 * KIB)
+
+/* ---- edge: ours, static, one thread, only passed sockets ---- */
+
+/* clang-format off */
+#define EDGE_LOOP \
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"}, \
+	{"bytes over passed sockets", \
+		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close " \
+		"accept4 getsockopt"}, \
+	{"a connection that the guest has ended in order is not reset", "setsockopt/linger"}, \
+	{"set non-blocking, close-on-exec", "fcntl"}, \
+	{"memory, never executable", \
+		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock"}, \
+	{"time and chance", \
+		"clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"}, \
+	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"}, \
+	{"signals by signalfd, abort()", \
+		"rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"}, \
+	{"the end", "exit exit_group"}
+/* clang-format on */
+
+static const struct jail_group edge_seal[] = {EDGE_LOOP, {0}};
+
+static const struct jail_group edge_start[] = {
+	EDGE_LOOP,
+	{"libc start of a static program",
+		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat "
+		"prlimit64/ask fstat newfstatat sigaltstack getuid geteuid getgid getegid uname"},
+	{"making the loop", "epoll_create1 signalfd4 eventfd2 timerfd_create timerfd_settime dup "
+			    "socketpair/unix ioctl/tty-ask setsockopt lseek"},
+	{"sealing itself", "pipe2 seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
+	{0},
+};
+
+/* ---- egress: ours, static, one thread; the only one with a network ---- */
+
+/* clang-format off */
+#define EGRESS_LOOP \
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"}, \
+	{"bytes over sockets", \
+		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close"}, \
+	{"tunnels", "splice pipe2"}, \
+	{"out to origins and resolvers, never in: no bind, listen, accept", \
+		"socket/tcp4 socket/tcp6 socket/udp4 socket/udp6 connect getpeername getsockname " \
+		"getsockopt"}, \
+	{"options of its connections", \
+		"setsockopt/nodelay setsockopt/keepalive setsockopt/keepidle setsockopt/keepintvl " \
+		"setsockopt/keepcnt"}, \
+	{"set non-blocking, close-on-exec", "fcntl"}, \
+	{"the texts of policy and resolvers, in passed files", "pread64"}, \
+	{"memory, never executable", \
+		"brk mmap/noexec munmap mremap madvise mprotect/noexec"}, \
+	{"time and chance", \
+		"clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"}, \
+	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"}, \
+	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"}, \
+	{"the end", "exit exit_group"}
+/* clang-format on */
+
+static const struct jail_group egress_seal[] = {EGRESS_LOOP, {0}};
+
+static const struct jail_group egress_start[] = {
+	EGRESS_LOOP,
+	{"libc start of a static program",
+		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat "
+		"prlimit64/ask fstat newfstatat sigaltstack getuid geteuid getgid getegid uname"},
+	{"c-ares looks for its files, in an empty root", "open openat lseek"},
+	{"making the loop", "epoll_create1 ioctl/tty-ask"},
+	{"sealing itself", "seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
+	{0},
+};
+
+/* ---- ssh-agent: ours, static, one thread, only passed sockets ---- */
+
+/* clang-format off */
+#define SSH_AGENT_LOOP \
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl"}, \
+	{"bytes over passed sockets; a line to the log", \
+		"recvmsg sendmsg recvfrom sendto close write writev"}, \
+	{"set non-blocking", "fcntl"}, \
+	{"memory, never executable", "brk mmap/noexec munmap mremap madvise mprotect/noexec"}, \
+	{"time and chance", "clock_gettime gettimeofday getrandom"}, \
+	{"libc locks", "futex restart_syscall"}, \
+	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"}, \
+	{"the end", "exit exit_group"}
+/* clang-format on */
+
+static const struct jail_group ssh_agent_seal[] = {SSH_AGENT_LOOP, {0}};
+
+static const struct jail_group ssh_agent_start[] = {
+	SSH_AGENT_LOOP,
+	{"libc start of a static program",
+		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat "
+		"prlimit64/ask fstat newfstatat sigaltstack getuid geteuid getgid getegid uname"},
+	{"making the loop", "epoll_create1 ioctl/tty-ask lseek"},
+	{"sealing itself",
+		"pipe2 read seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
+	{0},
+};
+
+/* ---- vault: ours, static, one thread; all credentials, one folder ---- */
+
+static const struct jail_group vault_seal[] = {
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"peers, and the pipes that values come through",
+		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close "
+		"accept4 getsockopt geteuid"},
+	{"a pipe to a program that sbx-vault-run executes", "pipe2 socketpair/unix"},
+	{"set non-blocking, close-on-exec; what kind of descriptor came", "fcntl fstat"},
+	{"the sealed file, in the one folder that its root has",
+		"open openat pread64 newfstatat access faccessat faccessat2 getdents64 lseek fsync "
+		"rename "
+		"renameat unlink unlinkat flock"},
+	{"memory, never executable; values in hidden or locked pages",
+		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock memfd_secret "
+		"ftruncate"},
+	{"time and chance", "clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"},
+	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"},
+	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"},
+	{"the end", "exit exit_group"},
+	{0},
+};
+
+/* ---- origin: ours, static, one thread; one credential, only passed sockets ---- */
+
+static const struct jail_group origin_seal[] = {
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"bytes over passed sockets",
+		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close"},
+	{"set non-blocking, close-on-exec", "fcntl"},
+	{"the texts of service and roots, in passed files", "pread64"},
+	{"a token's way to the vault: the keeper gets the other end", "pipe2"},
+	{"memory, never executable; values in hidden or locked pages",
+		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock memfd_secret "
+		"ftruncate"},
+	{"time and chance", "clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"},
+	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"},
+	{"signals, abort(); OpenSSL's random numbers ask who they are for",
+		"rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"},
+	{"the end", "exit exit_group"},
+	{0},
+};
+
+/* ---- what the two foreign programs have in common ---- */
+
+/* clang-format off */
+#define FOREIGN \
+	{"libc start, libraries from the read-only binds", \
+		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat getcwd " \
+		"prlimit64/ask uname sysinfo getuid getgid getegid getresuid getresgid " \
+		"getppid getpgrp getgroups openat2 access faccessat faccessat2 " \
+		"stat lstat fstat newfstatat statx statfs fstatfs getdents64 mprotect mmap"}, \
+	{"memory", "brk munmap mremap madvise msync mincore mlock munlock memfd_create membarrier"}, \
+	{"threads, of which both have many", \
+		"futex sched_yield sched_getaffinity sched_getparam sched_getscheduler " \
+		"sigaltstack gettid getpid tgkill getcpu get_mempolicy prctl/name prctl/nnp-ask"}, \
+	{"the loop", \
+		"poll ppoll select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait " \
+		"epoll_pwait2 eventfd2 pipe2 signalfd4 timerfd_create timerfd_settime " \
+		"timerfd_gettime restart_syscall"}, \
+	{"file contents on open fds", \
+		"read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek " \
+		"fsync fdatasync sync_file_range fallocate ftruncate fadvise64 copy_file_range " \
+		"flock fcntl dup dup2 dup3 close close_range umask"}, \
+	{"passed sockets", \
+		"recvmsg sendmsg recvfrom sendto sendmmsg recvmmsg shutdown getsockname " \
+		"getpeername getsockopt setsockopt accept accept4 listen"}, \
+	{"time and chance", \
+		"clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time getrandom"}, \
+	{"signals", \
+		"rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait " \
+		"rt_sigsuspend timer_create timer_settime timer_gettime timer_delete " \
+		"timer_getoverrun"}, \
+	{"its own, narrower filter on top of this one", \
+		"seccomp prctl/nnp prctl/seccomp prctl/seccomp-ask prctl/dumpable"}, \
+	{"the end", "exit exit_group"}
+
+#define ABSENT_THREADS \
+	{"flags of clone3 are out of a filter's sight; libc falls back to clone", "clone3"}, \
+	{"its requests pass no filter: it would give back socket, connect and open", \
+		"io_uring_setup io_uring_enter io_uring_register"}
+/* clang-format on */
+
+/* ---- qemu ---- */
+
+static const struct jail_group qemu_start[] = {
+	FOREIGN,
+	{"its files, in a root with only what it was given", "open openat"},
+	{"who am I", "geteuid"},
+	{"threads, never processes", "clone/thread"},
+	{"KVM; a terminal question; everything else of ioctl is refused",
+		"ioctl/kvm ioctl/tty-ask ioctl/nonblock"},
+	{"aio=native", "io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy"},
+	{"the back channel of vhost-user", "socketpair/unix"},
+	{"where guest memory lies, priorities of the process itself",
+		"mbind set_mempolicy sched_get_priority_max sched_get_priority_min"},
+	{"its timers; early word of a broken memory page", "prctl/timerslack prctl/mce"},
+	{0},
+};
+
+static const struct jail_group qemu_absent[] = {ABSENT_THREADS, {0}};
+
+/* ---- virtiofsd ---- */
+
+static const struct jail_group virtiofsd_start[] = {
+	FOREIGN,
+	{"one fork into its own sandbox, then threads; user namespaces never",
+		"clone/no-namespaces fork vfork unshare/no-user wait4 waitid pidfd_open"},
+	{"its own sandbox: mounts inside its mount namespace, which has only the share",
+		"mount umount2 pivot_root chroot chdir fchdir mkdir rmdir setsid prctl/pdeathsig "
+		"mount_setattr open_tree move_mount fsopen fsconfig fsmount fspick"},
+	{"its own dropping of capabilities",
+		"capget capset prctl/capbset-read prctl/capbset-drop prctl/ambient "
+		"prctl/securebits prctl/securebits-set prctl/keepcaps"},
+	{"what files can be asked for, on paths below the share",
+		"mkdirat symlinkat linkat unlinkat renameat renameat2 fchown fchownat utimensat "
+		"truncate syncfs name_to_handle_at open_by_handle_at"},
+	/* Whoever on the host ran such a file would run the guest's code as the user. The mode of
+	 * openat2, by which Rust virtiofsd makes files, is out of a filter's sight. */
+	{"modes, without the set-user-id bit",
+		"open/no-suid openat/no-suid fchmod/no-suid fchmodat/no-suid fchmodat2/no-suid"},
+	{"regular files, without that bit too", "mknodat/regular mknodat/no-type"},
+	{"extended attributes",
+		"getxattr setxattr listxattr removexattr lgetxattr lsetxattr llistxattr "
+		"lremovexattr fgetxattr fsetxattr flistxattr fremovexattr"},
+	{"questions about file flags", "ioctl/tty-ask ioctl/nonblock ioctl/fs-flags"},
+	{"it lowers its own limits", "setrlimit prlimit64"},
+	{"threads look at their scheduling", "sched_setattr sched_getattr"},
+	{"a socket pair for its own threads", "socketpair/unix"},
+	{"killing its own child when it is told to end", "kill"},
+	{0},
+};
+
+static const struct jail_group virtiofsd_special[] = {
+	{"FIFOs and sockets, which the setting share.special-files permits",
+		"mknodat/fifo mknodat/socket"},
+	{0},
+};
+
+/* Every request is carried out as the one user of the namespace: whoever writes in the guest, the
+ * file is the host user's. virtiofsd believes that it has changed identity. */
+static const struct jail_group virtiofsd_faked[] = {
+	{"one identity for all requests", "setresuid setresgid setgroups setuid setgid setreuid "
+					  "setregid setfsuid setfsgid"},
+	{"as root of its namespace (which is what 0 says) the Rust virtiofsd asks for no newuidmap",
+		"geteuid"},
+	{0},
+};
+
+static const struct jail_group virtiofsd_absent[] = {ABSENT_THREADS, {0}};
+
+/* ---- template: umoci, debugfs, mke2fs, e2fsck, jq, tar and a shell, on files of strangers ---- */
+
+static const struct jail_group template_start[] = {
+	FOREIGN,
+	{"its steps are programs of the read-only /usr; namespaces never",
+		"execve clone/no-namespaces fork vfork wait4 waitid kill pipe getpgid setpgid "
+		"geteuid getrusage times setitimer getitimer alarm pidfd_open pidfd_send_signal"},
+	{"a tree with every kind of file, in the folders that it was given",
+		"open openat creat mkdir mkdirat rmdir mknod mknodat link linkat symlink symlinkat "
+		"unlink unlinkat rename renameat renameat2 chmod fchmod fchmodat fchmodat2 chown "
+		"lchown fchown fchownat utime utimes utimensat futimesat truncate chdir fchdir "
+		"syncfs sync"},
+	{"sbx-graft works in the tree", "chroot"},
+	{"extended attributes",
+		"getxattr setxattr listxattr removexattr lgetxattr lsetxattr llistxattr "
+		"lremovexattr fgetxattr fsetxattr flistxattr fremovexattr"},
+	{"questions about terminals and file flags", "ioctl/tty-ask ioctl/fs-flags"},
+	{"a pipe between its programs", "socketpair/unix"},
+	{0},
+};
+
+static const struct jail_group template_absent[] = {ABSENT_THREADS, {0}};
+
+/* Where a name from the guest can enter the kernel: always beside a folder's fd, so calls without
+ * one are not here, and questions about an fd itself (AT_EMPTY_PATH) go free. */
+const struct jail_group jail_path_calls[] = {
+	{"opening and asking", "openat openat2 newfstatat/named statx/named faccessat faccessat2 "
+			       "readlinkat name_to_handle_at"},
+	{"changing", "mkdirat mknodat symlinkat linkat unlinkat renameat renameat2 fchmodat "
+		     "fchmodat2 fchownat utimensat"},
+	{0},
+};
+
+/* ---- a spawner, which starts programs and makes their namespaces: what neither needs ---- */
+
+const struct jail_group jail_refused_calls[] = {
+	{"looking into other processes; the supervisor of hidden names reads from one "
+	 "(process_vm_readv)",
+		"ptrace process_vm_writev pidfd_getfd"},
+	{"another process's namespaces", "setns"},
+	{"large parts of the kernel",
+		"bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register"},
+	{"keys of the user", "keyctl add_key request_key"},
+	{"the machine",
+		"init_module finit_module delete_module kexec_load kexec_file_load reboot swapon "
+		"swapoff acct quotactl syslog iopl ioperm settimeofday clock_settime clock_adjtime "
+		"adjtimex"},
+	{0},
+};
+
+/* ---- hide: the supervisor of those calls; a fork of keeper that only seals itself ---- */
+
+static const struct jail_group hide_seal[] = {
+	{"receive and answer notifications", "poll ppoll ioctl/notify"},
+	{"read the name", "process_vm_readv"},
+	{"ask the keeper for room", "read write"},
+	{"the end", "exit_group rt_sigreturn restart_syscall"},
+	{0},
+};
+
+/* ---- keeper: ours, one thread; the broker of a sandbox, whose spawner does the rest ---- */
+
+static const struct jail_group keeper_start[] = {
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"messages to its processes, over sockets that it has; never to a name",
+		"read write readv writev recvmsg recvfrom shutdown close sendmsg/connected "
+		"sendto/connected getsockopt getpeername getsockname"},
+	{"sockets for its processes", "socketpair/stream socketpair/seqpacket pipe2"},
+	{"published ports and sbxd's connections; nothing is connected to",
+		"socket/tcp4 socket/tcp6 bind listen accept accept4 setsockopt"},
+	{"which addresses are the host's", "socket/route"},
+	{"its sandbox's files, as far as Landlock lets it",
+		"open openat access faccessat faccessat2 stat lstat fstat newfstatat statx statfs "
+		"fstatfs getdents64 readlink readlinkat mkdir mkdirat rmdir unlink unlinkat rename "
+		"renameat renameat2 link linkat fchmod flock umask"},
+	{"their content",
+		"pread64 pwrite64 preadv pwritev lseek fsync fdatasync ftruncate fallocate "
+		"fadvise64 copy_file_range sync_file_range sendfile memfd_create"},
+	{"descriptors", "fcntl dup dup2 dup3 ioctl/tty-ask ioctl/nonblock close_range"},
+	{"lookups of virtiofsd that wait", "ioctl/notify"},
+	{"forks that hash and copy images; they have no more than it has",
+		"clone/no-namespaces set_robust_list rseq wait4 waitid pidfd_open "
+		"pidfd_send_signal "
+		"kill getppid prctl/pdeathsig-kill"},
+	{"memory, never executable",
+		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock msync"},
+	{"time and chance",
+		"clock_gettime clock_getres gettimeofday time getrandom nanosleep clock_nanosleep"},
+	{"libc: locks, who am I, what is there",
+		"futex restart_syscall sysinfo uname sched_yield sched_getaffinity prlimit64/ask "
+		"getpid gettid getuid geteuid getgid getegid"},
+	{"signals, abort()",
+		"rt_sigreturn rt_sigprocmask rt_sigaction sigaltstack tgkill signalfd4"},
+	{"a machine of the pool has fewer files once it is claimed",
+		"landlock_create_ruleset landlock_add_rule landlock_restrict_self"},
+	{"the end", "exit exit_group"},
+	{0},
+};
+
+/* ---- sbxd: ours, one thread; the broker of all sandboxes of a user, with a spawner of its own ---- */
+
+static const struct jail_group sbxd_start[] = {
+	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"messages to its clients, keepers and the vault, over sockets that it has; never to a "
+	 "name",
+		"read write readv writev recvmsg recvfrom shutdown close sendmsg/connected "
+		"sendto/connected getsockopt setsockopt getpeername getsockname"},
+	{"channels for keepers and the vault", "socketpair/stream socketpair/seqpacket pipe2"},
+	{"its own socket and the vault's; nothing is connected to",
+		"socket/unix-stream socket/unix-seqpacket bind listen accept accept4"},
+	{"which addresses are the host's", "socket/route"},
+	{"the files of sbx, as far as Landlock lets it; where workspaces lead",
+		"open openat openat2 access faccessat faccessat2 stat lstat fstat newfstatat statx "
+		"statfs fstatfs getdents64 readlink readlinkat mkdir mkdirat rmdir unlink unlinkat "
+		"rename renameat renameat2 link linkat fchmod flock umask"},
+	{"their content; SQLite",
+		"pread64 pwrite64 preadv pwritev lseek fsync fdatasync ftruncate fallocate "
+		"fadvise64 copy_file_range sync_file_range sendfile memfd_create"},
+	{"descriptors", "fcntl dup dup2 dup3 ioctl/tty-ask ioctl/nonblock close_range"},
+	{"forks that remove files and verify audit logs; they have no more than it has",
+		"clone/no-namespaces set_robust_list rseq wait4 waitid pidfd_open "
+		"pidfd_send_signal kill getppid getpriority setpriority/own prctl/pdeathsig-kill"},
+	{"memory, never executable",
+		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock msync"},
+	{"time and chance",
+		"clock_gettime clock_getres gettimeofday time getrandom nanosleep clock_nanosleep"},
+	{"libc: locks, who am I, what is there",
+		"futex restart_syscall sysinfo uname sched_yield sched_getaffinity prlimit64/ask "
+		"getpid gettid getuid geteuid getgid getegid"},
+	{"signals, abort()",
+		"rt_sigreturn rt_sigprocmask rt_sigaction sigaltstack tgkill signalfd4"},
+	{"the end", "exit exit_group"},
+	{0},
+};
+
+static const struct jail_group broker_absent[] = {
+	{"flags of clone3 are out of a filter's sight; libc falls back to clone", "clone3"},
+	{0},
+};
+
+/*
+ * core   0 would still feed a core_pattern that is a pipe; 1 is refused for files and for pipes.
+ * nproc  counts tasks of this uid in the new user namespace, that is, threads of this program.
+ * nofile edge: a socket for each stream of both ports. qemu: disks, chardevs, eventfds of queues. virtiofsd: one fd for each file that the guest
+ *        remembers, so it is the budget that a guest can eat; near it the guest is asked to forget (lib/vm/share/room.h), beyond it it gets EMFILE.
+ * as     our own programs: far above what their own limits add up to (edge: twice its budget, src/edge/budget.c), so that a program that was taken over cannot take
+ *        the host's memory. qemu and virtiofsd map the guest's memory and have none; a cgroup limits them where one is delegated.
+ */
+const struct jail_mount jail_dev_null = {"/dev/null", "/dev/null", JAIL_MOUNT_DEV};
+
+static const struct jail_row rows[] = {
+	[JAIL_EDGE] = {.name = "edge",
+		.landlock = true,
+		.limit = {.core = 0,
+			.fsize = 0,
+			.nproc = 0,
+			.nofile = 2048,
+			.memlock = 1024 * KIB,
+			.as = JAIL_EDGE_AS},
+		.start = edge_start,
+		.seal = edge_seal},
+	[JAIL_QEMU] = {.name = "qemu",
+		.dev_null = true,
+		.landlock = true,
+		.limit = {.core = 1,
+			.fsize = RLIM_INFINITY,
+			.nproc = 512,
+			.nofile = 4096,
+			.memlock = RLIM_INFINITY},
+		.start = qemu_start,
+		.absent = qemu_absent},
+	/* No Landlock: a Landlocked process may not mount, and its own sandbox does. */
+	[JAIL_VIRTIOFSD] = {.name = "virtiofsd",
+		.proc = true,
+		.run_tmpfs = true,
+		.dev_null = true,
+		.caps = CAP(CAP_SYS_ADMIN) | CAP(CAP_SYS_CHROOT) | CAP(CAP_SETPCAP) |
+			CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_FOWNER) | CAP(CAP_FSETID) |
+			CAP(CAP_SETUID) | CAP(CAP_SETGID) | CAP(CAP_SETFCAP) | CAP(CAP_MKNOD),
+		.limit = {.core = 1,
+			.fsize = RLIM_INFINITY,
+			.nproc = 512,
+			.nofile = 262144,
+			.memlock = 64 * KIB},
+		.start = virtiofsd_start,
+		.special = virtiofsd_special,
+		.faked = virtiofsd_faked,
+		.absent = virtiofsd_absent},
+	/* nofile: two sockets for each of 1,280 exchanges, the tries of those that connect, pipes. */
+	[JAIL_EGRESS] = {.name = "egress",
+		.landlock = true,
+		.host_net = true,
+		.limit = {.core = 0,
+			.fsize = 0,
+			.nproc = 0,
+			.nofile = 4096,
+			.memlock = 64 * KIB,
+			.as = 768 * MIB},
+		.start = egress_start,
+		.seal = egress_seal},
+	/* Goes in by itself (jail_self), so there is nothing to start.
+	 * memlock: 2 MiB of values, as much again while they are sealed, and what is being read. */
+	[JAIL_VAULT] = {.name = "vault",
+		.landlock = true,
+		.limit = {.core = 0,
+			.fsize = 8192 * KIB,
+			.nproc = 0,
+			.nofile = 1024,
+			.memlock = 16384 * KIB},
+		.seal = vault_seal},
+	[JAIL_SSH_AGENT] = {.name = "ssh-agent",
+		.landlock = true,
+		.limit = {.core = 0,
+			.fsize = 0,
+			.nproc = 0,
+			.nofile = 64,
+			.memlock = 64 * KIB,
+			.as = 128 * MIB},
+		.start = ssh_agent_start,
+		.seal = ssh_agent_seal},
+	/* Goes in by itself too. nofile: 257 exchanges, 32 connections, a stream of the vault.
+	 * memlock: three values and the heads of 32 requests. fsize: of one of them, which is a
+	 * file to ftruncate; there is no other. */
+	[JAIL_ORIGIN] = {.name = "origin",
+		.landlock = true,
+		.limit = {.core = 0,
+			.fsize = 512 * KIB,
+			.nproc = 0,
+			.nofile = 512,
+			.memlock = 8192 * KIB,
+			.as = 768 * MIB},
+		.seal = origin_seal},
+	/* Its ids are those of the user namespace that template-oci makes. The size of a file is
+	 * limited by template-oci (ulimit -f). */
+	[JAIL_TEMPLATE] = {.name = "template",
+		.dev_null = true,
+		.caps = CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_FOWNER) | CAP(CAP_FSETID) |
+			CAP(CAP_SETFCAP) | CAP(CAP_SYS_CHROOT) | CAP(CAP_MKNOD),
+		.limit = {.core = 1,
+			.fsize = RLIM_INFINITY,
+			.nproc = 512,
+			.nofile = 4096,
+			.memlock = 64 * KIB},
+		.start = template_start,
+		.absent = template_absent},
+	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
+	/* No namespaces and no limits of its own: jail_broker. */
+	[JAIL_KEEPER] = {.name = "keeper",
+		.host_net = true,
+		.landlock = true,
+		.limit = {.core = 1,
+			.fsize = RLIM_INFINITY,
+			.nproc = RLIM_INFINITY,
+			.nofile = RLIM_INFINITY,
+			.memlock = RLIM_INFINITY},
+		.start = keeper_start,
+		.absent = broker_absent},
+	[JAIL_SBXD] = {.name = "sbxd",
+		.host_net = true,
+		.landlock = true,
+		.limit = {.core = 1,
+			.fsize = RLIM_INFINITY,
+			.nproc = RLIM_INFINITY,
+			.nofile = RLIM_INFINITY,
+			.memlock = RLIM_INFINITY},
+		.start = sbxd_start,
+		.absent = broker_absent},
+};
+
+static_assert(sizeof(rows) / sizeof(rows[0]) == JAIL_N_PROFILES, "one row a program");
+
+const struct jail_row *jail_row(enum jail_profile profile)
+{
+	assert(profile < JAIL_N_PROFILES);
+	return &rows[profile];
+}

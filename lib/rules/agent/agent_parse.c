@@ -1,0 +1,436 @@
+#include <errno.h>
+#include "lib/base/mem.h"
+#include "lib/rules/policy/netrule.h"
+#include "lib/secret/service/shape.h"
+#include "agent.h"
+#include "clean.h"
+
+#define LOWER "abcdefghijklmnopqrstuvwxyz"
+#define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
+
+/* ---- small texts ---- */
+
+static bool is_blank(uint8_t c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* The first word of *s, which then is what stands behind it; "" when there is none. On the heap. */
+static char *next_word(struct slice *s)
+{
+	size_t n = 0;
+	char *word;
+
+	*s = slice_trim(*s);
+	while (n < s->n && !is_blank(s->p[n]))
+		n++;
+	word = n ? xstrndup((const char *)s->p, n) : xstrdup("");
+	*s = slice_trim(slice_of(s->p + n, s->n - n));
+	return word;
+}
+
+static bool has_only(const char *s, const char *allowed, size_t max)
+{
+	size_t n = strlen(s);
+
+	return n > 0 && n <= max && strspn(s, allowed) == n;
+}
+
+static bool is_name(const char *s)
+{
+	size_t n = strlen(s);
+
+	return has_only(s, LOWER DIGITS "-", AGENT_MAX_NAME) && n >= 2 && s[0] != '-' &&
+	       s[n - 1] != '-';
+}
+
+/* Below the home folder: parts of letters, digits and a few signs; none is "." or "..". */
+static bool is_path(const char *s, bool folder)
+{
+	size_t n = strlen(s);
+
+	if (!has_only(s, LOWER UPPER DIGITS "._-/", AGENT_MAX_WORD) || (s[n - 1] == '/' && !folder))
+		return false;
+	for (;;) {
+		size_t part = strcspn(s, "/");
+
+		if (part == 0 || (part == 1 && s[0] == '.') ||
+			(part == 2 && s[0] == '.' && s[1] == '.'))
+			return false;
+		s += part;
+		if (!*s++ || !*s)
+			return true;
+	}
+}
+
+/* ---- one function for each word that begins a line ---- */
+
+struct reader {
+	struct agent a;
+	unsigned line;
+	enum { BEFORE, INSIDE, BEHIND } where;
+};
+
+static int add(struct agent_list *l, char *a, char *b, struct err *err)
+{
+	if (l->n == AGENT_MAX_LIST) {
+		free(a);
+		free(b);
+		return err_set(err, -E2BIG, "more than %d lines of this kind", AGENT_MAX_LIST);
+	}
+	l->v[l->n++] = (struct agent_pair){.a = a, .b = b};
+	return 0;
+}
+
+static const struct agent_pair *find(const struct agent_list *l, const char *a)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->v[i].a, a) == 0)
+			return &l->v[i];
+	return NULL;
+}
+
+static int take_text(char **place, struct slice rest, const char *word, struct err *err)
+{
+	if (*place || rest.n == 0 || rest.n > AGENT_MAX_TEXT)
+		return err_set(err, -EINVAL, "'%s' has a text of at most %d bytes, and stands once",
+			word, AGENT_MAX_TEXT);
+	*place = xstrndup((const char *)rest.p, rest.n);
+	return 0;
+}
+
+static int take_name(struct reader *rd, struct slice rest, struct err *err)
+{
+	int r = take_text(&rd->a.name, rest, "name", err);
+
+	if (r == 0 && (!is_name(rd->a.name) || strcmp(rd->a.name, "debian") == 0))
+		return err_set(err, -EINVAL,
+			"a name is 2 to %d lower-case letters, digits and hyphens, and not debian",
+			AGENT_MAX_NAME);
+	return r;
+}
+
+static int take_title(struct reader *rd, struct slice rest, struct err *err)
+{
+	return take_text(&rd->a.title, rest, "title", err);
+}
+
+static int take_about(struct reader *rd, struct slice rest, struct err *err)
+{
+	return take_text(&rd->a.about, rest, "about", err);
+}
+
+static int take_template(struct reader *rd, struct slice rest, struct err *err)
+{
+	int r = take_text(&rd->a.base, rest, "template", err);
+
+	if (r == 0 && !has_only(rd->a.base, LOWER UPPER DIGITS "-.", 63))
+		return err_set(err, -EINVAL, "'%s' is no name of a template", rd->a.base);
+	return r;
+}
+
+static int take_node(struct reader *rd, struct slice rest, struct err *err)
+{
+	int r = take_text(&rd->a.node, rest, "node", err);
+
+	if (r == 0 && !agent_is_version(rd->a.node))
+		return err_set(err, -EINVAL, "not 'node VERSION' with an exact version: 22.1.0");
+	return r;
+}
+
+static int take_command(struct reader *rd, struct slice rest, struct err *err)
+{
+	int r = take_text(&rd->a.command, rest, "command", err);
+
+	if (r == 0 && (!has_only(rd->a.command, LOWER UPPER DIGITS "._-/", AGENT_MAX_WORD) ||
+			      rd->a.command[0] == '-'))
+		return err_set(err, -EINVAL, "'command' is the name or the path of one program");
+	return r;
+}
+
+static int take_flags(struct reader *rd, struct slice rest, struct err *err)
+{
+	int r = rest.n ? 0 : err_set(err, -EINVAL, "'flags' has at least one argument");
+
+	while (r == 0 && rest.n) {
+		char *word = next_word(&rest);
+
+		if (strlen(word) > AGENT_MAX_WORD || strpbrk(word, "'\"\\`$")) {
+			free(word);
+			return err_set(err, -EINVAL, "an argument is a word without quotes");
+		}
+		r = add(&rd->a.flag, word, NULL, err);
+	}
+	return r;
+}
+
+static int take_npm(struct reader *rd, struct slice rest, struct err *err)
+{
+	AUTO_FREE char *package = next_word(&rest), *version = next_word(&rest);
+
+	if (!agent_is_package(package) || !agent_is_version(version) || rest.n)
+		return err_set(err, -EINVAL,
+			"not 'npm PACKAGE VERSION' with an exact version: npm @example/agent "
+			"1.2.3");
+	if (find(&rd->a.package, package))
+		return err_set(err, -EEXIST, "the package '%s' is there already", package);
+	return add(&rd->a.package, TAKE(package), TAKE(version), err);
+}
+
+static int take_env(struct reader *rd, struct slice rest, struct err *err)
+{
+	AUTO_FREE char *name = next_word(&rest);
+
+	if (!has_only(name, UPPER DIGITS "_", AGENT_MAX_WORD) || strchr(DIGITS, name[0]) ||
+		rest.n == 0 || rest.n > AGENT_MAX_TEXT)
+		return err_set(err, -EINVAL, "not 'env NAME VALUE' with a name in upper case");
+	if (shape_has_secret(rest))
+		return err_set(err, -EPERM, "the value of %s is shaped like a credential", name);
+	if (find(&rd->a.env, name))
+		return err_set(err, -EEXIST, "variable %s is there already", name);
+	return add(&rd->a.env, TAKE(name), xstrndup((const char *)rest.p, rest.n), err);
+}
+
+static int take_service(struct reader *rd, struct slice rest, struct err *err)
+{
+	AUTO_FREE char *name = next_word(&rest);
+
+	if (!has_only(name, LOWER DIGITS "-", AGENT_MAX_WORD) || rest.n ||
+		find(&rd->a.service, name))
+		return err_set(err, -EINVAL, "not 'service NAME', each once");
+	return add(&rd->a.service, TAKE(name), NULL, err);
+}
+
+/* One name, written out, with one port: what is shown to a person is what is opened. */
+static int check_host(const char *text, struct err *err)
+{
+	struct netrule nr = {0};
+	bool exact;
+	int r = netrule_parse(slice_from_str(text), &nr, err);
+
+	if (r < 0)
+		return r;
+	exact = nr.form == NETRULE_NAME && !nr.deep && !nr.n_glob && nr.ports.lo &&
+		nr.ports.lo == nr.ports.hi;
+	netrule_done(&nr);
+	return exact ? 0
+		     : err_set(err, -EINVAL,
+			       "'%.100s' is not one name with one port: api.example.com:443", text);
+}
+
+static int take_place(struct agent_list *l, struct slice rest, struct err *err)
+{
+	AUTO_FREE char *host = next_word(&rest);
+	int r = check_host(host, err);
+
+	if (r < 0)
+		return r;
+	if (rest.n == 0 || rest.n > AGENT_MAX_TEXT)
+		return err_set(err, -EINVAL, "behind '%s' stands why it is needed", host);
+	if (find(l, host))
+		return err_set(err, -EEXIST, "'%s' is there already", host);
+	return add(l, TAKE(host), xstrndup((const char *)rest.p, rest.n), err);
+}
+
+static int take_host(struct reader *rd, struct slice rest, struct err *err)
+{
+	return take_place(&rd->a.host, rest, err);
+}
+
+static int take_setup_host(struct reader *rd, struct slice rest, struct err *err)
+{
+	return take_place(&rd->a.setup_host, rest, err);
+}
+
+static int take_history(struct reader *rd, struct slice rest, struct err *err)
+{
+	AUTO_FREE char *path = next_word(&rest);
+
+	if (!is_path(path, false) || rest.n || find(&rd->a.history, path))
+		return err_set(err, -EINVAL, "not 'history FOLDER', a path below the home, once");
+	return add(&rd->a.history, TAKE(path), NULL, err);
+}
+
+static int take_import(struct reader *rd, struct slice rest, struct err *err)
+{
+	AUTO_FREE char *path = next_word(&rest);
+
+	if (!is_path(path, true) || rest.n || find(&rd->a.import, path))
+		return err_set(err, -EINVAL, "not 'import PATH', below the home, once");
+	if (clean_is_secret_name(path))
+		return err_set(err, -EPERM, "'%s' is named like a credential", path);
+	return add(&rd->a.import, TAKE(path), NULL, err);
+}
+
+static int take_drop(struct reader *rd, struct slice rest, struct err *err)
+{
+	AUTO_FREE char *path = next_word(&rest), *key = next_word(&rest);
+
+	if (!find(&rd->a.import, path) || !key[0] || rest.n || strlen(key) > AGENT_MAX_WORD)
+		return err_set(err, -EINVAL, "not 'drop PATH KEY' with a PATH of 'import' above");
+	return add(&rd->a.drop, TAKE(path), TAKE(key), err);
+}
+
+static int add_seed(struct agent_list *l, struct slice rest, struct err *err)
+{
+	AUTO_FREE char *path = next_word(&rest);
+
+	if (!is_path(path, false) || rest.n == 0 || rest.n > AGENT_MAX_TEXT)
+		return err_set(err, -EINVAL, "not 'seed PATH TEXT' with a path below the home");
+	return add(l, TAKE(path), xstrndup((const char *)rest.p, rest.n), err);
+}
+
+static int take_seed(struct reader *rd, struct slice rest, struct err *err)
+{
+	return add_seed(&rd->a.seed, rest, err);
+}
+
+static int take_key_seed(struct reader *rd, struct slice rest, struct err *err)
+{
+	return add_seed(&rd->a.key_seed, rest, err);
+}
+
+/* ---- the whole ---- */
+
+static const struct word {
+	const char *name;
+	int (*take)(struct reader *rd, struct slice rest, struct err *err);
+} words[] = {
+	{"name", take_name},
+	{"title", take_title},
+	{"about", take_about},
+	{"template", take_template},
+	{"npm", take_npm},
+	{"node", take_node},
+	{"command", take_command},
+	{"flags", take_flags},
+	{"env", take_env},
+	{"service", take_service},
+	{"host", take_host},
+	{"setup-host", take_setup_host},
+	{"history", take_history},
+	{"import", take_import},
+	{"drop", take_drop},
+	{"seed", take_seed},
+	{"key-seed", take_key_seed},
+};
+
+static int take_word(struct reader *rd, const char *word, struct slice rest, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strcmp(word, words[i].name) == 0)
+			return words[i].take(rd, rest, err);
+	return err_set(err, -EINVAL, "'%.40s' is no word of an agent", word);
+}
+
+static int check_bytes(struct slice line, struct err *err)
+{
+	if (line.n >= AGENT_MAX_LINE)
+		return err_set(err, -E2BIG, "longer than %d bytes", AGENT_MAX_LINE - 1);
+	for (size_t i = 0; i < line.n; i++)
+		if ((line.p[i] < 0x20 && line.p[i] != '\t') || line.p[i] == 0x7f)
+			return err_set(
+				err, -EINVAL, "holds the control character 0x%02x", line.p[i]);
+	return 0;
+}
+
+static int take_line(struct reader *rd, struct slice line, struct err *err)
+{
+	AUTO_FREE char *word = NULL;
+	int r = check_bytes(line, err);
+
+	if (r < 0)
+		return r;
+	line = slice_trim(line);
+	if (line.n == 0 || line.p[0] == '#')
+		return 0;
+	if (rd->where == BEHIND)
+		return err_set(err, -EINVAL, "something stands behind 'end'");
+	if (rd->where == BEFORE) {
+		rd->where = INSIDE;
+		return slice_eq_str(line, "agent 1")
+			       ? 0
+			       : err_set(err, -EINVAL, "an agent begins with the line 'agent 1'");
+	}
+	if (slice_eq_str(line, "end")) {
+		rd->where = BEHIND;
+		return 0;
+	}
+	word = next_word(&line);
+	return take_word(rd, word, line, err);
+}
+
+/* Whether one lies in the other, or both are one. */
+static bool meet(const char *a, const char *b)
+{
+	size_t n = MIN(strlen(a), strlen(b));
+
+	if (n && a[n - 1] == '/')
+		n--;
+	return strncmp(a, b, n) == 0 && (!a[n] || a[n] == '/') && (!b[n] || b[n] == '/');
+}
+
+/* What is kept on the host is the agent's alone: nothing is written there before it runs. */
+static int check_seeds(const char *path, const struct agent_list *l, struct err *err)
+{
+	for (size_t k = 0; k < l->n; k++)
+		if (meet(path, l->v[k].a))
+			return err_set(
+				err, -EINVAL, "history '%s' and seed '%s' meet", path, l->v[k].a);
+	return 0;
+}
+
+static int check_history(const struct agent *a, struct err *err)
+{
+	for (size_t i = 0; i < a->history.n; i++) {
+		const char *path = a->history.v[i].a;
+
+		for (size_t k = 0; k < i; k++)
+			if (meet(path, a->history.v[k].a))
+				return err_set(err, -EINVAL, "history '%s' lies in another", path);
+		for (size_t k = 0; k < a->import.n; k++)
+			if (meet(path, a->import.v[k].a))
+				return err_set(err, -EINVAL, "history '%s' and import '%s' meet",
+					path, a->import.v[k].a);
+		if (check_seeds(path, &a->seed, err) < 0 ||
+			check_seeds(path, &a->key_seed, err) < 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_whole(struct reader *rd, struct err *err)
+{
+	struct agent *a = &rd->a;
+
+	if (rd->where != BEHIND)
+		return err_set(err, -EINVAL, "the line 'end' is missing: the file may be cut off");
+	if (!a->name || !a->title || !a->about || !a->base || !a->command)
+		return err_set(err, -EINVAL,
+			"an agent has a name, a title, a line 'about', a template and a command");
+	if (strcmp(a->base, a->name) == 0)
+		return err_set(err, -EINVAL, "its template stands on itself");
+	return check_history(a, err);
+}
+
+int agent_parse(struct slice text, const char *name, struct agent *ret, struct err *err)
+{
+	struct reader rd = {.where = BEFORE};
+	int r = 0;
+
+	if (text.n > AGENT_MAX_BYTES)
+		return err_set(err, -E2BIG, "%s: larger than %d bytes", name, AGENT_MAX_BYTES);
+	while (text.n && r == 0) {
+		rd.line++;
+		r = take_line(&rd, slice_next_line(&text), err);
+	}
+	if (r == 0)
+		r = check_whole(&rd, err);
+	if (r < 0) {
+		agent_done(&rd.a);
+		return err_wrap(err, r, "%s: line %u", name, rd.line);
+	}
+	*ret = rd.a;
+	return 0;
+}

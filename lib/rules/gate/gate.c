@@ -1,0 +1,444 @@
+#include "gate.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/random.h>
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "gate_internal.h"
+#include "lib/wire/dns/siphash.h"
+
+/* A decision in words: `rule` and `reason` of the record, and what the verdict says. */
+struct judgement {
+	bool allowed;
+	char rule[EDGE_MAX_RULE];
+	char reason[POLICY_MAX_EXPLAIN];
+};
+
+struct gate *gate_new(const char *name, struct audit *audit)
+{
+	struct gate *g = xcalloc(1, sizeof(*g));
+
+	gate_set_name(g, name);
+	gate_set_audit(g, audit, "none was opened");
+	g->counters = xcalloc(GATE_COUNTERS, sizeof(*g->counters));
+	/* Without random bytes a guest could make two names share a count, no more. */
+	(void)!getrandom(g->key, sizeof(g->key), 0);
+	return g;
+}
+
+void gate_free(struct gate *g)
+{
+	if (!g)
+		return;
+	policy_free(g->policy);
+	free(g->no_audit);
+	free(g->counters);
+	free(g);
+}
+
+void gate_set_name(struct gate *g, const char *name)
+{
+	(void)snprintf(g->name, sizeof(g->name), "%s", name);
+}
+
+void gate_set_audit(struct gate *g, struct audit *audit, const char *why)
+{
+	free(g->no_audit);
+	g->audit = audit;
+	g->no_audit = audit ? NULL : xstrdup(why);
+}
+
+bool gate_set_locals(struct gate *g, const struct addr_locals *locals)
+{
+	if (addr_locals_eq(&g->locals, locals))
+		return false;
+	g->locals = *locals;
+	return true;
+}
+
+void gate_put_locals(const struct gate *g, struct egress_locals *ret)
+{
+	static_assert(EGRESS_MAX_LOCALS == ADDR_MAX_LOCALS, "all of them can be sent");
+	ret->n = g->locals.n;
+	for (size_t i = 0; i < ret->n; i++) {
+		const struct addr_local *from = &g->locals.list[i];
+		struct egress_local *to = &ret->list[i];
+
+		*to = (struct egress_local){
+			.is_own = from->is_own, .n = from->net.addr.n, .prefix = from->net.prefix};
+		memcpy(to->addr, from->net.addr.b, from->net.addr.n);
+	}
+}
+
+void gate_set_policy(struct gate *g, struct slice text, const char *file)
+{
+	policy_free(g->policy);
+	g->policy = text.p ? policy_load(text, file, g->name) : NULL;
+}
+
+const char *gate_fault(const struct gate *g)
+{
+	return g->policy ? policy_fault(g->policy) : "there is no policy, so nothing is allowed";
+}
+
+/* ---- how often ---- */
+
+static uint64_t hash_ask(const struct gate *g, const struct edge_ask *ask)
+{
+	uint8_t buf[EDGE_MAX_HOST + 8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_u8(&wr, ask->kind == EDGE_ASK_DNS);
+	wr_u16(&wr, ask->port);
+	wr_cstr(&wr, ask->host);
+	return siphash(g->key, slice_of(buf, wr.n));
+}
+
+/* The one with this hash; else a free one, else the least recent. */
+static struct counter *find_counter(struct gate *g, uint64_t hash)
+{
+	struct counter *set = &g->counters[hash % (GATE_COUNTERS / GATE_WAYS) * GATE_WAYS];
+	struct counter *old = set;
+
+	for (struct counter *c = set; c < set + GATE_WAYS; c++) {
+		if (c->n && c->hash == hash)
+			return c;
+		if (old->n && (!c->n || g->now - c->used > g->now - old->used))
+			old = c;
+	}
+	*old = (struct counter){.hash = hash};
+	return old;
+}
+
+uint32_t gate_count_refusal(struct gate *g, const struct edge_ask *ask)
+{
+	struct counter *c = find_counter(g, hash_ask(g, ask));
+
+	c->used = ++g->now;
+	if (c->n < UINT32_MAX)
+		c->n++;
+	return c->n;
+}
+
+/* ---- the record ---- */
+
+static const char *type_word(const struct edge_ask *ask)
+{
+	/* Who says CONNECT speaks HTTP, but not yet what will go through the tunnel. */
+	bool is_connect = ask->kind == EDGE_ASK_TUNNEL && ask->via == EDGE_VIA_FORWARD;
+	enum edge_proto proto =
+		is_connect && ask->proto == EDGE_PROTO_HTTP ? EDGE_PROTO_UNKNOWN : ask->proto;
+
+	if (ask->kind == EDGE_ASK_DNS)
+		return "dns";
+	if (ask->kind == EDGE_ASK_HTTP && ask->tls)
+		return "https";
+	if (ask->kind == EDGE_ASK_HTTP || proto == EDGE_PROTO_HTTP)
+		return "http";
+	if (proto == EDGE_PROTO_TLS)
+		return "https";
+	return proto == EDGE_PROTO_UNKNOWN && ask->port == 443 ? "https" : "tcp";
+}
+
+const char *gate_path_word(const struct edge_ask *ask)
+{
+	if (ask->kind == EDGE_ASK_DNS)
+		return "network";
+	if (ask->via == EDGE_VIA_TRANSPARENT)
+		return "transparent";
+	return ask->kind == EDGE_ASK_HTTP ? "forward" : "forward-bypass";
+}
+
+void gate_print_op(const struct edge_ask *ask, char *buf)
+{
+	buf[0] = '\0';
+	if (ask->method[0])
+		(void)snprintf(buf, GATE_MAX_OP, "%s %s%s", ask->method, ask->url,
+			ask->url_cut ? " ..." : "");
+}
+
+int gate_append(struct gate *g, const struct audit_event *ev, struct err *err)
+{
+	if (!g->audit)
+		return err_set(err, -EIO, "%s", g->no_audit);
+	return audit_append(g->audit, ev, NULL, err);
+}
+
+static int record(struct gate *g, const struct edge_ask *ask, const char *path, bool allowed,
+	const char *rule, const char *reason, struct err *err)
+{
+	char op[GATE_MAX_OP];
+	struct audit_event ev = {.kind = AUDIT_KIND_DECISION,
+		.decision = allowed ? AUDIT_ALLOW : AUDIT_DENY,
+		.type = slice_from_str(type_word(ask)),
+		.host = slice_from_str(ask->host),
+		.port = ask->port,
+		.path = slice_from_str(path),
+		.rule = slice_from_str(rule),
+		.reason = slice_from_str(reason)};
+
+	gate_print_op(ask, op);
+	ev.op = slice_from_str(op);
+	return gate_append(g, &ev, err);
+}
+
+/* ---- deciding ---- */
+
+/* What the rule is called in the log, and in front of a person: its resources, which is what
+ * `policy rm network --resource` wants. A list that does not fit is named by its id. */
+static void name_rule(const struct rule *rule, struct judgement *j, char words[EDGE_MAX_RULE])
+{
+	AUTO_FREE char *resources = rule_print_resources(rule);
+
+	(void)snprintf(j->rule, sizeof(j->rule), "%s", rule->id ? rule->id : resources);
+	if (str_copy(words, EDGE_MAX_RULE, resources) < 0)
+		(void)snprintf(words, EDGE_MAX_RULE, "%s", rule->id ? rule->id : resources);
+}
+
+/* Says why in the words of the log, and in the verdict what these words would not say there. */
+static void explain(const struct policy_op *op, const struct policy_decision *d,
+	struct judgement *j, struct edge_verdict *ret)
+{
+	j->allowed = d->allowed;
+	ret->no_rule_helps = d->why == POLICY_NO_POLICY || d->why == POLICY_FAULT;
+	policy_explain(op, d, j->reason, sizeof(j->reason));
+	if (d->why == POLICY_RULE)
+		name_rule(d->rule, j, ret->rule);
+	/* The command that would allow it takes a rule away, and this one is every sandbox's. */
+	if (d->why == POLICY_RULE && !d->allowed && !d->rule->sandbox)
+		ret->sandbox[0] = '\0';
+	else if (d->why != POLICY_NO_RULE)
+		(void)snprintf(
+			ret->reason, sizeof(ret->reason), "%.*s", EDGE_MAX_REASON - 1, j->reason);
+}
+
+/* A name has an address when any port is allowed; the usual two are asked for the words. */
+static void judge_name(
+	struct gate *g, struct policy_op *op, struct judgement *j, struct edge_verdict *ret)
+{
+	static const uint16_t usual[] = {443, 80};
+	bool allowed = policy_has_port(g->policy, op);
+	struct policy_decision d;
+
+	for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+		op->port = usual[i];
+		policy_decide(g->policy, op, &d);
+		if (d.allowed == allowed && d.why == POLICY_RULE)
+			break;
+	}
+	if (d.allowed == allowed)
+		explain(op, &d, j, ret);
+	j->allowed = allowed;
+	if (d.allowed != allowed)
+		(void)snprintf(j->reason, sizeof(j->reason),
+			"allowed: a rule for net:domain:%s names another port", op->host->name);
+	else if (d.why == POLICY_NO_RULE)
+		(void)snprintf(j->reason, sizeof(j->reason),
+			"no applicable policies for op(action=%s, resource=net:domain:%s)",
+			rule_action_name(op->kind), op->host->name);
+}
+
+static void refuse(struct judgement *j, struct edge_verdict *ret, const char *why)
+{
+	j->allowed = false;
+	(void)snprintf(j->reason, sizeof(j->reason), "%s", why);
+	(void)snprintf(ret->reason, sizeof(ret->reason), "%s", why);
+	ret->no_rule_helps = true;
+}
+
+static bool is_loopback(const struct host *h)
+{
+	return h->is_addr ? addr_classify(&h->addr, NULL) == ADDR_LOOPBACK : host_is_localhost(h);
+}
+
+/* A program that does not know no_proxy (busybox's wget, in a health check) means itself. A rule
+ * would give it the loopback of the host instead, so none is offered. */
+static void refuse_loopback(
+	const struct edge_ask *ask, struct judgement *j, struct edge_verdict *ret)
+{
+	char why[EDGE_MAX_REASON];
+
+	(void)snprintf(why, sizeof(why),
+		"a proxy is no way to a program's own loopback, and this one asks it for %.64s in "
+		"spite of no_proxy: start it without http_proxy (busybox: wget -Y off)",
+		ask->host);
+	refuse(j, ret, why);
+}
+
+static void judge(struct gate *g, const struct edge_ask *ask, uint64_t now_ms, struct judgement *j,
+	struct edge_verdict *ret)
+{
+	struct host host;
+	struct policy_op op = {.kind = RULE_NETWORK,
+		.host = &host,
+		.port = ask->port,
+		.now_ms = now_ms,
+		.locals = &g->locals};
+	struct policy_decision d;
+	struct err err = {0};
+	int r;
+
+	if (ask->fault[0]) {
+		refuse(j, ret, ask->fault);
+		return;
+	}
+	r = host_from_wire(slice_from_str(ask->host), &host, &err);
+	if (r < 0) {
+		refuse(j, ret, err_text(&err, r));
+	} else if (strcmp(host.name, ask->host) != 0) {
+		/* What is decided must be, byte by byte, what egress will be told. */
+		refuse(j, ret, "the host is not in its canonical form");
+	} else if (ask->kind == EDGE_ASK_DNS) {
+		judge_name(g, &op, j, ret);
+	} else {
+		policy_decide(g->policy, &op, &d);
+		explain(&op, &d, j, ret);
+		if ((d.why == POLICY_SPECIAL || d.why == POLICY_NO_RULE) &&
+			ask->via == EDGE_VIA_FORWARD && is_loopback(&host))
+			refuse_loopback(ask, j, ret);
+	}
+}
+
+/* ---- credentials ---- */
+
+static void refuse_bound(struct judgement *j, struct edge_verdict *ret, const char *before,
+	const struct edge_ask *ask, const char *behind)
+{
+	char why[EDGE_MAX_REASON];
+
+	(void)snprintf(why, sizeof(why), "%s%s%s", before, ask->host, behind);
+	ret->rule[0] = j->rule[0] = '\0';
+	refuse(j, ret, why);
+}
+
+/* The rest of a reason may be cut off: the name stands first. */
+static void name_credential(struct judgement *j, const char *credential)
+{
+	char rest[POLICY_MAX_EXPLAIN];
+
+	(void)snprintf(rest, sizeof(rest), "%s", j->reason);
+	(void)snprintf(j->reason, sizeof(j->reason), "with the credential %.64s: %.900s",
+		credential, rest);
+}
+
+static bool may_carry(const struct edge_ask *ask)
+{
+	return strcasecmp(ask->method, "TRACE") != 0 && strcasecmp(ask->method, "CONNECT") != 0;
+}
+
+/* Plain text, or what will be: edge sees HTTP in a caught connection, and port 80 is nothing
+ * else. Other ports of such a host (ssh) are none of this. */
+static bool is_plain(const struct edge_ask *ask)
+{
+	if (ask->kind == EDGE_ASK_HTTP)
+		return !ask->tls;
+	return ask->port == 80 ||
+	       (ask->via == EDGE_VIA_TRANSPARENT && ask->proto == EDGE_PROTO_HTTP);
+}
+
+/* What a rule allows, with a look at credentials. */
+static void judge_bound(const struct edge_ask *ask, const struct gate_binding *b,
+	struct judgement *j, struct edge_verdict *ret)
+{
+	bool is_bound = b && b->credential;
+
+	if (ask->kind == EDGE_ASK_DNS)
+		return;
+	if (is_plain(ask) && (is_bound || (b && b->has_host))) {
+		refuse_bound(j, ret, "", ask, " is intercepted in this sandbox: use https");
+	} else if (!is_bound && b && b->is_guarded && ask->kind == EDGE_ASK_TUNNEL) {
+		refuse_bound(j, ret, "", ask,
+			" is intercepted in this sandbox, and cannot be on this port");
+	} else if (!is_bound && ask->kind == EDGE_ASK_HTTP && ask->tls) {
+		refuse_bound(j, ret, "the credential for ", ask, " is gone: connect again");
+	} else if (is_bound && b->fault) {
+		ret->rule[0] = j->rule[0] = '\0';
+		refuse(j, ret, b->fault);
+	} else if (is_bound && ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {
+		refuse_bound(j, ret, "", ask,
+			" is intercepted in this sandbox: no TRACE and no CONNECT");
+	} else if (is_bound) {
+		ret->opened = ask->kind == EDGE_ASK_TUNNEL;
+		name_credential(j, b->credential);
+	}
+}
+
+/* One line: an error may have a hint on a second one. */
+static void refuse_unrecorded(struct edge_verdict *ret, const struct err *err, int r)
+{
+	const char *text = err_text(err, r);
+
+	ret->allowed = ret->opened = false;
+	ret->no_rule_helps = true;
+	ret->rule[0] = '\0';
+	(void)snprintf(ret->reason, sizeof(ret->reason),
+		"the audit log cannot be written, so nothing is allowed: %.*s",
+		(int)strcspn(text, "\n"), text);
+}
+
+void gate_decide(
+	struct gate *g, const struct edge_ask *ask, uint64_t now_ms, struct edge_verdict *ret)
+{
+	gate_decide_bound(g, ask, NULL, now_ms, ret);
+}
+
+void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
+	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret)
+{
+	struct judgement j = {0};
+	struct err err = {0};
+	const char *path;
+	int r;
+
+	*ret = (struct edge_verdict){0};
+	(void)!str_copy(ret->sandbox, sizeof(ret->sandbox), g->name);
+	judge(g, ask, now_ms, &j, ret);
+	/* Nothing is opened by this yes: the TUNNEL or the requests that follow are recorded. */
+	if (j.allowed && ask->kind == EDGE_ASK_CONNECT) {
+		ret->allowed = true;
+		return;
+	}
+	if (j.allowed)
+		judge_bound(ask, binding, &j, ret);
+	/* What is opened does not pass unseen. */
+	path = ret->opened && ask->via != EDGE_VIA_TRANSPARENT ? "forward" : gate_path_word(ask);
+	r = record(g, ask, path, j.allowed, j.rule, j.reason, &err);
+	if (r < 0)
+		refuse_unrecorded(ret, &err, r);
+	else
+		ret->allowed = j.allowed;
+	if (!ret->allowed)
+		ret->count = gate_count_refusal(g, ask);
+}
+
+/* Whether the policy, or what stands for it, said no after all. */
+static bool is_refusal(enum egress_outcome outcome)
+{
+	return outcome == EGRESS_DENIED_POLICY || outcome == EGRESS_DENIED_ADDRESS ||
+	       outcome == EGRESS_BAD_REQUEST;
+}
+
+void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress_result *result,
+	uint64_t now_ms)
+{
+	char reason[EGRESS_MAX_TEXT + EGRESS_MAX_ADDR + 8];
+	const char *text = result->text[0] ? result->text : egress_outcome_text(result->outcome);
+	bool refused = is_refusal(result->outcome);
+
+	(void)now_ms; /* the log has its own clock */
+	/* Who gave up himself met nothing. */
+	if (result->outcome == EGRESS_CONNECTED || result->outcome == EGRESS_GONE)
+		return;
+	if (result->addr[0] && !strstr(text, result->addr))
+		(void)snprintf(reason, sizeof(reason), "%s: %s", result->addr, text);
+	else
+		(void)snprintf(reason, sizeof(reason), "%s", text);
+	if (refused)
+		(void)gate_count_refusal(g, ask);
+	/* Nothing is left to refuse when this one cannot be written. */
+	(void)!record(g, ask, gate_path_word(ask), !refused, refused ? "" : "<dial failed>", reason,
+		NULL);
+}

@@ -1,0 +1,94 @@
+/*
+ * gate - answers what edge asks: policy, how often it was refused before, and the record of it.
+ *
+ * How      gate_decide makes a host of the asked name, decides by the policy (names for DNS: whether
+ *          any port is allowed), appends one record to the audit log and only then says yes. What
+ *          cannot be recorded is refused. Refusals are counted in a bounded table, so that the
+ *          answer can say how often just this was refused. gate_result records what egress met
+ *          later: an address that is refused, a server that does not answer. A verdict has the
+ *          words that lib/wire/http/deny.h wants: `rule` as a person wrote it, or "" when none applies;
+ *          `reason` only where neither says why; `sandbox` unless the rule is every sandbox's.
+ *          A CONNECT is decided by the policy alone and recorded only when it is refused.
+ *          What a credential is bound to comes in as struct gate_binding: a tunnel there is
+ *          opened, plain HTTP to such a host refused, and the record names the credential.
+ * Trust    Asks come from edge, which the guest may have taken over. Runs in keeper.
+ * Owns     The compiled policy and the counters. The audit log is borrowed and may be NULL: then
+ *          everything is refused.
+ * Limits   GATE_COUNTERS refusals are counted; of GATE_WAYS that share a place the least recent is
+ *          forgotten.
+ * Never    Fails open. Resolves a name.
+ * See      gate_test.c, gate_cred_test.c, release.h, lib/rules/policy/policy.h, lib/rules/audit/audit.h
+ */
+#pragma once
+
+#include "lib/rules/audit/audit.h"
+#include "lib/os/ipc/edge_chan.h"
+#include "lib/os/ipc/origin_chan.h"
+#include "lib/rules/policy/policy.h"
+
+#define GATE_COUNTERS 4096
+#define GATE_WAYS 8
+
+struct gate;
+
+/* name: of the sandbox, as people and rules say it. */
+struct gate *gate_new(const char *name, struct audit *audit);
+void gate_free(struct gate *g);
+/* The text of a policy file; a NULL slice means that there is none: everything is denied. */
+void gate_set_policy(struct gate *g, struct slice text, const char *file);
+void gate_set_name(struct gate *g, const char *name); /* call gate_set_policy afterwards */
+/* The host's addresses and networks; whether they are others than before. */
+bool gate_set_locals(struct gate *g, const struct addr_locals *locals);
+/* The same for egress. */
+void gate_put_locals(const struct gate *g, struct egress_locals *ret);
+/* Another log, or none: then why says in one sentence what is wrong with it. */
+void gate_set_audit(struct gate *g, struct audit *audit, const char *why);
+/* Why the policy denies everything; NULL when it does not. */
+const char *gate_fault(const struct gate *g);
+/* now_ms: the time of day. */
+void gate_decide(
+	struct gate *g, const struct edge_ask *ask, uint64_t now_ms, struct edge_verdict *ret);
+
+/* What the keeper knows about credentials for the host of an ask. All empty: there is none. */
+struct gate_binding {
+	const char *credential; /* bound to the asked host and port: its name; NULL: none is */
+	bool has_host;		/* some port of the asked host has one */
+	bool is_guarded;	/* no tunnel leads to the host, also on ports where none is bound */
+	const char *fault;	/* why what needs a credential is refused now; NULL: it is not */
+};
+
+/* The same for a sandbox with credentials; binding may be NULL. */
+void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
+	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret);
+/* What came of an allowed ask; records it when it did not succeed. */
+void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress_result *result,
+	uint64_t now_ms);
+
+/* gate_cred.c */
+/* The policy of now, without a record: whether the host is allowed on any port, and on this one. */
+void gate_look(const struct gate *g, const char *host, uint16_t port, uint64_t now_ms,
+	bool *ret_host, bool *ret_port);
+/* Whether an address may be what the allowed host led to; as egress decides it. is_own: both ends of
+ * the connection have this address. */
+bool gate_passes_address(const struct gate *g, const char *host, uint16_t port,
+	const struct addr *addr, bool is_own, uint64_t now_ms);
+/* What is written about a credential, which is called by its name. */
+struct gate_use {
+	const char *credential;
+	const char *host;
+	uint16_t port;
+	const char *why; /* not NULL: it was refused */
+	uint64_t serial;
+	const char *addr;
+	const uint8_t *cert; /* ORIGIN_CERT_HASH bytes, or NULL */
+};
+/* That it is released to the process for a host, or why not. On an error nothing was written. */
+int gate_record_release(struct gate *g, const struct gate_use *use, struct err *err) MUST_CHECK;
+/* That a token which was caught is kept for this sandbox, or why not. */
+void gate_record_kept(struct gate *g, const struct gate_use *use);
+/* What sbx-origin says that came of an allowed request. */
+void gate_origin_result(struct gate *g, const struct edge_ask *ask, const char *credential,
+	const struct origin_result *result);
+/* The same when it ended before it could say: whoever had the value may have sent it. */
+void gate_origin_lost(struct gate *g, const struct edge_ask *ask, const char *credential,
+	bool had_value, const char *why);

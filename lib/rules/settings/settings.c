@@ -1,0 +1,403 @@
+#include "settings.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "lib/base/fs/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+#include "detach_keys.h"
+#include "settings_internal.h"
+#include "settings_net.h"
+
+/* As lib/rules/spec has it for `template`. */
+static int check_template(const char *value, struct err *err)
+{
+	size_t n = strlen(value);
+
+	if (n > 63 ||
+		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") !=
+			n)
+		return err_set(
+			err, -EINVAL, "'%.80s' is no name of a template (sbx template ls)", value);
+	return 0;
+}
+
+const struct settings_key settings_keys[SETTINGS_N] = {
+	[SETTINGS_VM_ACCEL] = {.name = "vm.accel",
+		.type = SETTINGS_CHOICE,
+		.standard = "auto",
+		.choices = "auto|kvm|tcg",
+		.help = "what runs the VM: kvm, tcg (slow, not an isolation boundary) or auto (kvm "
+			"when it works, else an error)"},
+	[SETTINGS_VM_CPUS] = {.name = "vm.cpus",
+		.type = SETTINGS_NUMBER,
+		.standard = "0",
+		.max = 256,
+		.help = "CPUs of a new sandbox; 0 means as many as the host has"},
+	[SETTINGS_VM_MEMORY] = {.name = "vm.memory",
+		.type = SETTINGS_SIZE,
+		.standard = "0",
+		.min = 256ull << 20,
+		.max = 4ull << 40,
+		.help = "memory of a new sandbox, for example 2g; 0 means half of the host's, 512m "
+			"to 4g"},
+	[SETTINGS_VM_DISK] = {.name = "vm.disk",
+		.type = SETTINGS_SIZE,
+		.standard = "0",
+		.min = 1ull << 30,
+		.max = 1ull << 40,
+		.help = "size of the root disk of a new sandbox, for example 40g; at least that of "
+			"its template; 0 means the size of the template's"},
+	[SETTINGS_VM_IDLE_TIMEOUT] = {.name = "vm.idle-timeout",
+		.type = SETTINGS_SECONDS,
+		.standard = "0",
+		.min = 1,
+		.max = 365ull * 24 * 3600,
+		.help = "a new sandbox is suspended after so long without a session and without "
+			"work, for example 30m; 0 means never"},
+	[SETTINGS_DISK_RESERVE] = {.name = "disk.reserve",
+		.type = SETTINGS_SIZE,
+		.standard = "256m",
+		.min = 1ull << 20,
+		.max = 1ull << 50,
+		.help = "free space of the host's disk below which a sandbox that writes is "
+			"paused, "
+			"for example 1g, at most a tenth of the file system; 0 means none"},
+	[SETTINGS_STOP_TIMEOUT] = {.name = "stop.timeout",
+		.type = SETTINGS_SECONDS,
+		.standard = "10s",
+		.max = 3600,
+		.help = "how long a stop waits for the guest before it is killed, for example 30s"},
+	[SETTINGS_SHARE_SPECIAL_FILES] = {.name = "share.special-files",
+		.type = SETTINGS_CHOICE,
+		.standard = "false",
+		.choices = "true|false",
+		.help = "whether programs in a sandbox may create FIFOs and sockets in a "
+			"workspace; "
+			"applies when a sandbox is started"},
+	[SETTINGS_NETWORK_CONNECT_TO] = {.name = "network.connect-to",
+		.type = SETTINGS_TEXT,
+		.standard = "",
+		.check = settings_net_check_pins,
+		.help = "where a host is found instead of asking DNS: HOST:PORT=ADDR:PORT, with "
+			"commas between; the policy still decides by the host's name"},
+	[SETTINGS_NETWORK_EXTRA_CA] = {.name = "network.extra-ca",
+		.type = SETTINGS_TEXT,
+		.standard = "",
+		.check = settings_net_check_ca,
+		.help = "a PEM file of further certificate authorities, for servers of your own; "
+			"it "
+			"is copied when it is set"},
+	[SETTINGS_NETWORK_PROXY] = {.name = "network.proxy",
+		.type = SETTINGS_TEXT,
+		.standard = "",
+		.check = settings_net_check_proxy,
+		.help = "the HTTP proxy that leads out of your network: http://HOST:PORT"},
+	[SETTINGS_AUDIT_MAX_SIZE] = {.name = "audit.max-size",
+		.type = SETTINGS_SIZE,
+		.standard = "1g",
+		.min = 1ull << 20,
+		.max = 1ull << 50,
+		.help = "how large the audit log of one sandbox may grow, for example 2g; then its "
+			"network is refused; 0 means no bound"},
+	[SETTINGS_AUDIT_KEEP] = {.name = "audit.keep",
+		.type = SETTINGS_SECONDS,
+		.standard = "0",
+		.min = 3600,
+		.max = 100ull * 365 * 24 * 3600,
+		.help = "how long audit records are kept, for example 90d; older ones are removed "
+			"automatically, as sbx audit prune does; 0 means for ever"},
+	[SETTINGS_AUDIT_KEEP_SIZE] = {.name = "audit.keep-size",
+		.type = SETTINGS_SIZE,
+		.standard = "0",
+		.min = 1ull << 20,
+		.max = 1ull << 50,
+		.help = "how much of each audit log is kept, for example 500m; the oldest records "
+			"are removed automatically; 0 means all"},
+	[SETTINGS_CREDENTIALS_OAUTH] = {.name = "credentials.oauth",
+		.type = SETTINGS_CHOICE,
+		.standard = "true",
+		.choices = "true|false",
+		.help = "whether the tokens of a program that logs in inside a sandbox are kept on "
+			"the host; "
+			"false lets them into the sandbox"},
+	[SETTINGS_CREDENTIALS_INTERCEPT] = {.name = "credentials.intercept",
+		.type = SETTINGS_CHOICE,
+		.standard = "false",
+		.choices = "true|false",
+		.help = "whether the hosts of every service are intercepted without a credential, "
+			"so that keys inside a sandbox are refused there; false: model APIs only"},
+	[SETTINGS_VAULT_KEY] = {.name = "vault.key",
+		.type = SETTINGS_CHOICE,
+		.standard = "auto",
+		.choices = "auto|secret-service|systemd-creds|passphrase|file",
+		.help = "where the key of the credentials goes when the first one is set: the "
+			"desktop's Secret Service, systemd-creds, a passphrase (sbx secret "
+			"unlock), "
+			"a file that only you can read, or auto, the first of them that works"},
+	[SETTINGS_AGENTS_ALLOW_HOSTS] = {.name = "agents.allow-hosts",
+		.type = SETTINGS_CHOICE,
+		.standard = "ask",
+		.choices = "ask|always|never",
+		.help = "whether the hosts that an agent needs are allowed for its new sandbox: "
+			"ask "
+			"on a terminal, always, or never; what a rule denies stays denied"},
+	[SETTINGS_GIT_IDENTITY] = {.name = "git.identity",
+		.type = SETTINGS_CHOICE,
+		.standard = "ask",
+		.choices = "ask|yes|no",
+		.help = "whether a new sandbox gets user.name and user.email of your git "
+			"configuration: ask once on a terminal, yes, or no"},
+	[SETTINGS_DETACH_KEYS] = {.name = "session.detach-keys",
+		.type = SETTINGS_TEXT,
+		.standard = DETACH_STANDARD,
+		.check = detach_keys_check,
+		.help = "the keys that leave a session and let the agent go on, for example "
+			"ctrl-p,ctrl-q; none for no keys"},
+	[SETTINGS_WARM_IMAGES] = {.name = "warm.images",
+		.type = SETTINGS_CHOICE,
+		.standard = "true",
+		.choices = "true|false",
+		.help = "whether a memory image is made in the background after a template was "
+			"booted with CPUs and memory that it has none for; later starts go on from "
+			"it instead of booting"},
+	[SETTINGS_POOL_SIZE] = {.name = "pool.size",
+		.type = SETTINGS_NUMBER,
+		.standard = "0",
+		.max = 16,
+		.help = "how many machines are kept restored and waiting, so that a new sandbox "
+			"with vm.cpus and vm.memory need not be waited for; each holds memory; 0 "
+			"means none"},
+	[SETTINGS_POOL_TEMPLATE] = {.name = "pool.template",
+		.type = SETTINGS_TEXT,
+		.standard = "",
+		.check = check_template,
+		.help = "the template of the machines that wait (pool.size); empty means debian"},
+};
+
+static void list_keys(char *buf, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < SETTINGS_N && n < size; i++)
+		n += (size_t)snprintf(
+			buf + n, size - n, "%s%s", i ? ", " : "", settings_keys[i].name);
+}
+
+int settings_find(const char *name, enum settings_id *ret_id, struct err *err)
+{
+	char known[512];
+
+	for (size_t i = 0; i < SETTINGS_N; i++) {
+		if (strcmp(settings_keys[i].name, name) == 0) {
+			*ret_id = (enum settings_id)i;
+			return 0;
+		}
+	}
+	list_keys(known, sizeof(known));
+	return err_set(err, -ENOENT, "there is no setting '%.60s' (there are %s)", name, known);
+}
+
+static bool is_choice(const char *choices, const char *value)
+{
+	size_t n = strlen(value);
+
+	while (*choices) {
+		size_t k = strcspn(choices, "|");
+
+		if (k == n && strncmp(choices, value, n) == 0)
+			return true;
+		choices += k + (choices[k] == '|');
+	}
+	return false;
+}
+
+/* The number behind a value; 0 is "not said" and always fine. */
+static int to_number(const struct settings_key *key, const char *value, uint64_t *ret)
+{
+	uint64_t v = 0;
+	int r = -EINVAL;
+
+	if (key->type == SETTINGS_NUMBER)
+		r = str_to_u64(value, 0, UINT64_MAX, &v);
+	else if (key->type == SETTINGS_SIZE)
+		r = str_to_size(value, &v);
+	else if (key->type == SETTINGS_SECONDS && strcmp(value, "0") != 0)
+		r = str_to_seconds(value, &v);
+	else if (key->type == SETTINGS_SECONDS)
+		r = 0;
+	if (r < 0)
+		return r;
+	if (v != 0 && (v < key->min || v > key->max))
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
+int settings_check_value(enum settings_id id, const char *value, struct err *err)
+{
+	static const char *const kinds[] = {
+		[SETTINGS_NUMBER] = "a whole number",
+		[SETTINGS_SIZE] = "a size such as 512m or 4g",
+		[SETTINGS_SECONDS] = "a duration such as 30s or 5m",
+	};
+	const struct settings_key *key = &settings_keys[id];
+	uint64_t v;
+	int r;
+
+	if (key->type == SETTINGS_TEXT)
+		return key->check(value, err);
+	if (key->type == SETTINGS_CHOICE)
+		return is_choice(key->choices, value)
+			       ? 0
+			       : err_set(err, -EINVAL, "%s must be one of %s, not '%.60s'",
+					 key->name, key->choices, value);
+	r = to_number(key, value, &v);
+	if (r == -ERANGE)
+		return err_set(err, r, "%s cannot be '%.60s': it must be 0 or %llu to %llu",
+			key->name, value, (unsigned long long)key->min,
+			(unsigned long long)key->max);
+	if (r < 0)
+		return err_set(
+			err, r, "%s must be %s, not '%.60s'", key->name, kinds[key->type], value);
+	return 0;
+}
+
+/* A file that was edited elsewhere may end its lines with CR LF. */
+static struct slice without_cr(struct slice line)
+{
+	return line.n && line.p[line.n - 1] == '\r' ? slice_of(line.p, line.n - 1) : line;
+}
+
+/* 1 with a key and a value, 0 when it is empty or a comment. */
+static int split_line(struct slice line, char *key, char *value, size_t size, struct err *err)
+{
+	struct slice s = slice_trim(without_cr(line));
+	const uint8_t *eq;
+
+	if (line.n >= SETTINGS_MAX_LINE)
+		return err_set(err, -E2BIG, "longer than %d bytes", SETTINGS_MAX_LINE - 1);
+	if (line.n && memchr(line.p, 0, line.n))
+		return err_set(err, -EINVAL, "holds a NUL byte");
+	if (s.n == 0 || s.p[0] == '#')
+		return 0;
+	eq = memchr(s.p, '=', s.n);
+	if (!eq)
+		return err_set(err, -EINVAL, "not 'key = value'");
+	if (slice_to_cstr(slice_trim(slice_of(s.p, (size_t)(eq - s.p))), key, size) < 0 ||
+		slice_to_cstr(slice_trim(slice_of(eq + 1, s.n - (size_t)(eq - s.p) - 1)), value,
+			size) < 0)
+		return err_set(err, -EINVAL, "too long");
+	return 1;
+}
+
+static int take_line(struct slice line, struct settings *s, struct err *err)
+{
+	char key[SETTINGS_MAX_LINE], value[SETTINGS_MAX_LINE];
+	enum settings_id id;
+	int r;
+
+	r = split_line(line, key, value, sizeof(key), err);
+	if (r <= 0)
+		return r;
+	r = settings_find(key, &id, err);
+	if (r < 0)
+		return r;
+	r = settings_check_value(id, value, err);
+	if (r < 0)
+		return r;
+	if (s->value[id])
+		return err_set(err, -EINVAL, "%s is set twice", key);
+	s->value[id] = xstrdup(value);
+	return 0;
+}
+
+struct slice settings_next_line(struct slice *rest)
+{
+	const uint8_t *nl = rest->n ? memchr(rest->p, '\n', rest->n) : NULL;
+	size_t n = nl ? (size_t)(nl - rest->p) : rest->n;
+	struct slice line = slice_of(rest->p, n);
+
+	n += nl != NULL;
+	*rest = slice_of(rest->p + n, rest->n - n);
+	return line;
+}
+
+int settings_parse(struct slice text, const char *name, struct settings *ret, struct err *err)
+{
+	unsigned number = 0;
+	int r;
+
+	if (text.n > SETTINGS_MAX_BYTES)
+		return err_set(err, -E2BIG, "%s is larger than %d bytes", name, SETTINGS_MAX_BYTES);
+	while (text.n) {
+		number++;
+		r = take_line(settings_next_line(&text), ret, err);
+		if (r < 0) {
+			settings_done(ret);
+			return err_wrap(err, r, "%s line %u", name, number);
+		}
+	}
+	return 0;
+}
+
+int settings_load(struct settings *ret, struct err *err)
+{
+	AUTO_FREE char *path = paths_get(PATHS_CONFIG, "settings.conf");
+	AUTO_FREE char *text = NULL;
+	size_t n;
+	int r;
+
+	r = file_load(path, SETTINGS_MAX_BYTES, &text, &n, err);
+	if (r == -ENOENT)
+		return 0;
+	return r < 0 ? r : settings_parse(slice_of(text, n), path, ret, err);
+}
+
+void settings_done(struct settings *s)
+{
+	for (size_t i = 0; i < SETTINGS_N; i++)
+		free(s->value[i]);
+	*s = (struct settings){0};
+}
+
+bool settings_is_set(const struct settings *s, enum settings_id id)
+{
+	return s->value[id] != NULL;
+}
+
+const char *settings_get(const struct settings *s, enum settings_id id)
+{
+	return s->value[id] ? s->value[id] : settings_keys[id].standard;
+}
+
+uint64_t settings_get_u64(const struct settings *s, enum settings_id id)
+{
+	uint64_t v = 0;
+	int r = to_number(&settings_keys[id], settings_get(s, id), &v);
+
+	/* Every value was checked when it was read; a CHOICE or TEXT has no number. */
+	assert(r == 0);
+	return v;
+}
+
+int settings_accel(const struct settings *s, const char **ret, struct err *err)
+{
+	const char *env = getenv("SBX_ACCEL");
+	int r;
+
+	if (!env || !env[0]) {
+		*ret = settings_get(s, SETTINGS_VM_ACCEL);
+		return 0;
+	}
+	r = settings_check_value(SETTINGS_VM_ACCEL, env, NULL);
+	if (r < 0)
+		return err_set(err, r, "SBX_ACCEL must be one of %s, not '%.60s'",
+			settings_keys[SETTINGS_VM_ACCEL].choices, env);
+	*ret = env;
+	return 0;
+}

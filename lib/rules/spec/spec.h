@@ -1,0 +1,163 @@
+/*
+ * spec - what a sandbox is wanted to be, in memory, as JSON and as the file spec.json.
+ *
+ * How      sbxd decodes a request with spec_decode, fills what was left open with
+ *          spec_set_defaults, checks with spec_check, and writes spec.json with spec_save before
+ *          each start; the keeper reads it with spec_load. Both sides check everything.
+ * Trust    JSON of the same user. Unknown fields, wrong types and anything over a limit are
+ *          refused with a sentence that names the field.
+ * Owns     A struct spec owns its strings and lists; spec_done frees them. AUTO_SPEC does it at
+ *          the end of the scope. All zero is a valid empty one.
+ * Limits   SPEC_MAX_*.
+ * See      proto/PROTOCOL.api, spec_test.c, spec_fuzz.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "lib/base/err.h"
+#include "lib/base/slice.h"
+
+#define SPEC_ID_LEN 12
+#define SPEC_MIN_NAME 2
+#define SPEC_MAX_NAME 63
+#define SPEC_MAX_WORD 63 /* agent, template */
+#define SPEC_MAX_WORKSPACES 64
+#define SPEC_MAX_HIDE 64
+#define SPEC_MAX_ENV 256
+#define SPEC_MAX_PATH 4095
+#define SPEC_MAX_GLOB 255
+#define SPEC_MAX_ENV_BYTES 32768 /* of all NAME=value together, so that an exec still fits */
+#define SPEC_MAX_JSON (1 << 20)
+#define SPEC_MAX_SSH_KEYS 32
+#define SPEC_MAX_SSH_KEY 127
+#define SPEC_MAX_SSH_ENV 8
+#define SPEC_MAX_PORTS 64
+#define SPEC_MAX_MOUNTS 32	/* with the workspaces at most SPEC_MAX_WORKSPACES */
+#define SPEC_HOME "/home/agent" /* in the guest */
+#define SPEC_MAX_ONLY 32
+#define SPEC_MAX_RESOURCE 300
+#define SPEC_MAX_IP 45
+#define SPEC_TEMPLATE_ID_LEN 16
+#define SPEC_MAX_IDLE (365u * 24 * 3600)
+#define SPEC_MAX_CPUS 256
+#define SPEC_MIN_MEMORY (256ull << 20)
+#define SPEC_MAX_MEMORY (4ull << 40)
+#define SPEC_MIN_DISK (1ull << 30)
+#define SPEC_MAX_DISK (1ull << 40)
+
+enum spec_accel { SPEC_ACCEL_AUTO, SPEC_ACCEL_KVM, SPEC_ACCEL_TCG, SPEC_N_ACCELS };
+
+struct spec_workspace {
+	char *host;  /* absolute, no "." or ".." or empty part */
+	char *guest; /* the same rules; equal to host when the request left it out */
+	bool ro;
+	bool file; /* a single file, not a folder */
+	/* In a request: the host path as the user typed it, absolute. NULL in what is stored. */
+	char *typed;
+};
+
+/* The host's SSH agent, for a sandbox that may use it. */
+struct spec_ssh {
+	char *socket; /* absolute path; NULL: it may not */
+	char **keys;  /* fingerprints "SHA256:..." or comments; none: every key */
+	size_t n_keys;
+	bool confirm;  /* a person is asked about each signature ... */
+	char *askpass; /* ... by this program, */
+	char **env;    /* with this environment: where the display is */
+	size_t n_env;
+};
+
+/* A port of the host that leads to one of the guest's. TCP only. */
+struct spec_port {
+	char host_ip[SPEC_MAX_IP +
+		     1];    /* an address in its canonical form; 127.0.0.1 when not said */
+	uint16_t host_port; /* 0: any that is free, another one at each start */
+	uint16_t port;	    /* in the guest */
+};
+
+struct spec {
+	char id[SPEC_ID_LEN + 1]; /* empty in a request that leaves it to sbxd */
+	char name[SPEC_MAX_NAME + 1];
+	char agent[SPEC_MAX_WORD + 1];
+	char template[SPEC_MAX_WORD + 1]; /* the name that was said */
+	char template_id[SPEC_TEMPLATE_ID_LEN +
+			 1]; /* what it stands on (lib/vm/template); "": not said */
+	uint32_t cpus;	     /* 0: not said */
+	uint64_t memory;     /* bytes; 0: not said */
+	uint64_t disk;	     /* bytes of its root disk; 0: as the template's */
+	enum spec_accel accel;
+	struct spec_workspace *workspaces;
+	size_t n_workspaces;
+	/* Folders of sbx's own that the sandbox sees below the agent's home: its history. Not
+	 * workspaces: nobody works there, and they are not listed as such. */
+	struct spec_workspace *mounts;
+	size_t n_mounts;
+	/* When there are any: the network is these resources only, as far as no rule denies them,
+	 * and the sandbox has no credential. For sandboxes that only install something. */
+	char **only;
+	size_t n_only;
+	bool force; /* share / or the home itself all the same */
+	char **hide;
+	size_t n_hide;
+	char **env; /* "NAME=value", sorted */
+	size_t n_env;
+	struct spec_ssh ssh;
+	struct spec_port *ports;
+	size_t n_ports;
+	uint32_t idle_s;     /* suspended after so long without a session; 0: never */
+	uint64_t generation; /* 0: not said */
+};
+
+void spec_done(struct spec *spec);
+#define AUTO_SPEC CLEANUP(spec_done)
+
+/* "auto", "kvm", "tcg". */
+const char *spec_accel_name(enum spec_accel accel);
+int spec_accel_parse(const char *s, enum spec_accel *ret) MUST_CHECK;
+
+/* 12 lower-case hex digits. */
+bool spec_is_id(const char *s);
+/* The rule of PROTOCOL.api; err says which part of it is broken. */
+int spec_check_name(const char *name, struct err *err) MUST_CHECK;
+
+/* JSON text into *ret, which must be all zero; on error it is empty again. Checks types, limits and
+ * each field by itself; name is required. -EINVAL or -E2BIG with a sentence for the user. */
+int spec_decode(struct slice json, struct spec *ret, struct err *err) MUST_CHECK;
+/* Compact JSON with every field, on the heap. */
+char *spec_encode(const struct spec *spec);
+/* The same as a jansson object; the caller adds to it and owns it. */
+struct json_t *spec_to_json(const struct spec *spec);
+/* A deep copy into *ret, which must be all zero. */
+void spec_copy(const struct spec *spec, struct spec *ret);
+
+/* cpus and memory for a sandbox that did not say: 0 means the host decides (all its CPUs; half its
+ * memory, at least 512 MiB and at most 4 GiB). Fills agent (shell) and template (debian) too. */
+void spec_set_defaults(struct spec *spec, uint32_t cpus, uint64_t memory);
+/* Whole and consistent, ready to be stored or started: id and all else there, no guest path twice.
+ */
+int spec_check(const struct spec *spec, struct err *err) MUST_CHECK;
+/* Same in everything but the generation. Fields that `wanted` leaves open (empty, 0) match
+ * anything, so that a repeated request matches what was made of it. */
+bool spec_matches(const struct spec *have, const struct spec *wanted);
+
+/* "tcp4" or "tcp6", by its address. */
+const char *spec_port_protocol(const struct spec_port *port);
+/* Whether a socket for one would keep the other from being opened: the same port of the host, and
+ * the same address or every one of its family. Never of ports that any free one will do for. */
+bool spec_port_meets(const struct spec_port *a, const struct spec_port *b);
+bool spec_port_eq(const struct spec_port *a, const struct spec_port *b);
+/* The sentence, with `what` in front, about one that is in the list already; gives r. */
+int spec_port_refuse(const struct spec_port *p, const char *what, int r, struct err *err);
+/* A JSON list as in `ports` of PROTOCOL.api; on the heap, NULL when it is empty. */
+int spec_ports_decode(const struct json_t *list, struct spec_port **ret, size_t *ret_n,
+	struct err *err) MUST_CHECK;
+struct json_t *spec_port_to_json(const struct spec_port *port);
+
+/* Atomic: temporary file beside it, fsync, rename, fsync of the folder. Mode 0600. */
+int spec_save(const struct spec *spec, const char *path, struct err *err) MUST_CHECK;
+/* Where sbxd writes it: a directory that the sandbox's own keeper can only read. */
+char *spec_dir(const char *id);
+char *spec_path(const char *id);
+/* Decodes and spec_check()s. -ENOENT when there is none. */
+int spec_load(const char *path, struct spec *ret, struct err *err) MUST_CHECK;

@@ -1,0 +1,208 @@
+#include "hide.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "lib/base/fs/fd.h"
+
+#define PAGE 4096
+/* The supervisor's only two. */
+#define NOTIFY_FD 3
+#define ROOM_FD 4
+
+/* Which arguments are names, each beside the folder it is looked up in. symlinkat's first one is
+ * contents, not a name. */
+static const struct name_args {
+	int nr;
+	int at[2], name[2]; /* -1: none */
+} name_args[] = {
+	{SYS_openat, {0, -1}, {1, -1}},
+	{SYS_openat2, {0, -1}, {1, -1}},
+	{SYS_newfstatat, {0, -1}, {1, -1}},
+	{SYS_statx, {0, -1}, {1, -1}},
+	{SYS_faccessat, {0, -1}, {1, -1}},
+	{439 /* faccessat2 */, {0, -1}, {1, -1}},
+	{SYS_readlinkat, {0, -1}, {1, -1}},
+	{SYS_name_to_handle_at, {0, -1}, {1, -1}},
+	{SYS_mkdirat, {0, -1}, {1, -1}},
+	{SYS_mknodat, {0, -1}, {1, -1}},
+	{SYS_unlinkat, {0, -1}, {1, -1}},
+	{SYS_fchmodat, {0, -1}, {1, -1}},
+	{452 /* fchmodat2 */, {0, -1}, {1, -1}},
+	{SYS_fchownat, {0, -1}, {1, -1}},
+	{SYS_utimensat, {0, -1}, {1, -1}},
+	{SYS_symlinkat, {1, -1}, {2, -1}},
+	{SYS_linkat, {0, 2}, {1, 3}},
+	{SYS_renameat, {0, 2}, {1, 3}},
+	{SYS_renameat2, {0, 2}, {1, 3}},
+};
+
+int hide_check(const char *const *globs, size_t n, struct err *err)
+{
+	static const char *const numbers[] = {"0", "7", "9", "12", "38", "104", "5210", "16384"};
+
+	if (n > SHARE_MAX_HIDE)
+		return err_set(err, -E2BIG, "more than %d globs to hide", SHARE_MAX_HIDE);
+	for (size_t i = 0; i < n; i++) {
+		if (!globs[i][0] || strchr(globs[i], '/') || strlen(globs[i]) > NAME_MAX)
+			return err_set(err, -EINVAL,
+				"'%s' cannot be hidden; give a glob for the name alone, such as "
+				".env*",
+				globs[i]);
+		for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
+			if (fnmatch(globs[i], numbers[k], 0) == 0)
+				return err_set(err, -EINVAL,
+					"'%s' would hide everything; give a narrower glob, such as "
+					".env*",
+					globs[i]);
+	}
+	return 0;
+}
+
+bool hide_matches(const char *const *globs, size_t n, const char *path)
+{
+	char name[NAME_MAX + 2];
+	size_t end = strlen(path), start;
+
+	while (end > 0 && path[end - 1] == '/')
+		end--;
+	for (start = end; start > 0 && path[start - 1] != '/'; start--)
+		;
+	if (end - start > NAME_MAX)
+		return false; /* the kernel refuses such a name anyway */
+	memcpy(name, path + start, end - start);
+	name[end - start] = '\0';
+	if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (fnmatch(globs[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
+/* A string of another process, page by page: it may end just before unmapped memory. */
+static int read_name(pid_t pid, uint64_t addr, char buf[PATH_MAX])
+{
+	size_t n = 0;
+
+	while (n < PATH_MAX) {
+		size_t part = MIN(PAGE - (addr + n) % PAGE, PATH_MAX - n);
+		struct iovec to = {.iov_base = buf + n, .iov_len = part};
+		struct iovec from = {.iov_base = (void *)(uintptr_t)(addr + n), .iov_len = part};
+		ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
+
+		if (got <= 0)
+			return got < 0 ? -errno : -EFAULT;
+		if (memchr(buf + n, '\0', (size_t)got))
+			return 0;
+		n += (size_t)got;
+	}
+	return -ENAMETOOLONG;
+}
+
+/* What cannot be read cannot be allowed. Names without a folder's fd are virtiofsd's own. */
+static bool is_hidden(const struct seccomp_notif *req, const char *const *globs, size_t n)
+{
+	static char name[PATH_MAX];
+	const struct name_args *a = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(name_args) && !a; i++)
+		if (name_args[i].nr == req->data.nr)
+			a = &name_args[i];
+	if (!a)
+		return true;
+	for (int i = 0; i < 2 && a->name[i] >= 0; i++) {
+		uint64_t addr = req->data.args[a->name[i]];
+
+		if ((int)req->data.args[a->at[i]] == AT_FDCWD || addr == 0)
+			continue;
+		if (read_name((pid_t)req->pid, addr, name) < 0 || hide_matches(globs, n, name))
+			return true;
+	}
+	return false;
+}
+
+int hide_answer(int notify_fd, const char *const *globs, size_t n, const struct room_ask *room)
+{
+	struct seccomp_notif req = {0};
+	struct seccomp_notif_resp resp = {0};
+	struct pollfd p = {.fd = notify_fd, .events = POLLIN};
+	int r = poll(&p, 1, -1);
+
+	if (r < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (!(p.revents & POLLIN))
+		return 1; /* nobody is left in the filter */
+	if (ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_RECV, &req) < 0)
+		return errno == ENOENT || errno == EINTR ? 0 : -errno;
+	resp.id = req.id;
+	room_ask(room, &req);
+	if (is_hidden(&req, globs, n))
+		resp.error = -EACCES;
+	else
+		resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	/* The pid could have been another process's by the time its memory was read. */
+	if (ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &req.id) < 0)
+		return 0;
+	if (ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_SEND, &resp) < 0 && errno != ENOENT)
+		return -errno;
+	return 0;
+}
+
+static void supervise(pid_t keeper, int notify_fd, const char *const *globs, size_t n,
+	const struct room_ask *room)
+{
+	struct room_ask ask = {.sock = room->sock < 0 ? -1 : ROOM_FD, .full_at = room->full_at};
+	int sock = room->sock < 0 ? -1 : fcntl(room->sock, F_DUPFD_CLOEXEC, ROOM_FD);
+	struct rlimit none = {0, 0};
+	int r = 0;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper)
+		_exit(1);
+	if (dup2(notify_fd, NOTIFY_FD) < 0 || (room->sock >= 0 && dup2(sock, ROOM_FD) < 0))
+		_exit(1);
+	if (close_range(ask.sock < 0 ? ROOM_FD : ROOM_FD + 1, ~0U, 0) < 0 ||
+		close_range(0, NOTIFY_FD - 1, 0) < 0)
+		_exit(1);
+	(void)prctl(PR_SET_NAME, "sbx-hide");
+	(void)setrlimit(RLIMIT_CORE, &none);
+	(void)setrlimit(RLIMIT_FSIZE, &none);
+	if (jail_seal(JAIL_HIDE, NULL) < 0)
+		_exit(1);
+	while (r == 0)
+		r = hide_answer(NOTIFY_FD, globs, n, &ask);
+	_exit(r < 0 ? 1 : 0);
+}
+
+int hide_start(int *notify_fd, const char *const *globs, size_t n, const struct room_ask *room,
+	struct jail_child *ret_child, struct err *err)
+{
+	struct jail_child c = {.pidfd = -1, .notify_fd = -1};
+	struct clone_args args = {
+		.flags = CLONE_PIDFD, .pidfd = (uintptr_t)&c.pidfd, .exit_signal = SIGCHLD};
+	pid_t keeper = getpid();
+	long pid = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (pid < 0)
+		return err_errno(err, -errno, "starting the supervisor of hidden names");
+	if (pid == 0)
+		supervise(keeper, *notify_fd, globs, n, room);
+	c.pid = (pid_t)pid;
+	/* With a copy here, virtiofsd would wait for ever when the supervisor dies. */
+	fd_close(notify_fd);
+	*ret_child = c;
+	return 0;
+}

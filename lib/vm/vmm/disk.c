@@ -1,0 +1,259 @@
+#include "disk.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "args.h"
+#include "tool.h"
+#include "lib/base/clock.h"
+#include "lib/base/fs/fd.h"
+#include "lib/base/mem.h"
+#include "lib/os/worker/worker.h"
+
+/* What is kept of a program's complaint. */
+#define MAX_COMPLAINT 256
+/* The bytes of an image that qemu locks to say what it does with it. */
+#define LOCKS_AT 100
+#define LOCKS_N 200
+#define FREE_STEP_MS 20
+/* Where an image says how large it is. */
+#define QCOW2_MAGIC 0x514649fb
+#define QCOW2_AT_SIZE 24
+#define QCOW2_HEAD 32
+
+/* qemu-img in the jail, with those images. */
+static int run_jailed(const char *const *argv, struct args *a, char *said, size_t size,
+	int timeout_ms, struct err *err)
+{
+	AUTO_CLOSE int rd = -1, wr = -1;
+	struct jail_child child;
+	int p[2], r;
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	rd = p[0];
+	wr = p[1];
+	args_mount_programs(a);
+	r = worker_spawn(&(struct jail_plan){.profile = JAIL_QEMU,
+				 .program = DISK_QEMU_IMG,
+				 .argv = (char *const *)argv,
+				 .mounts = a->mounts,
+				 .n_mounts = a->n_mounts,
+				 .log_fd = wr},
+		&child, err);
+	if (r < 0)
+		return r;
+	fd_close(&wr);
+	r = tool_finish(&child, rd, said, size, timeout_ms);
+	fd_close(&child.pidfd);
+	fd_close(&child.notify_fd);
+	return r;
+}
+
+static int check_base(const char *path, const char *base, uint64_t *size, struct err *err)
+{
+	struct stat st;
+
+	if (access(path, F_OK) == 0)
+		return err_set(err, -EEXIST, "%s is there already", path);
+	if (stat(base, &st) < 0)
+		return err_errno(err, -errno, "looking at %s", base);
+	if (base[0] != '/' || !S_ISREG(st.st_mode) || st.st_size <= 0)
+		return err_set(err, -EINVAL, "%s is no disk image with an absolute name", base);
+	if (*size == 0)
+		*size = (uint64_t)st.st_size;
+	if (*size < (uint64_t)st.st_size)
+		return err_set(err, -EINVAL,
+			"a disk of %" PRIu64 " bytes is smaller than its base %s", *size, base);
+	return 0;
+}
+
+static int layer_size(const char *path, uint64_t *ret_size, struct err *err)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	uint8_t head[QCOW2_HEAD];
+	uint32_t magic;
+	ssize_t n;
+
+	if (fd < 0)
+		return err_errno(err, -errno, "opening %s", path);
+	n = fd_read_full(fd, head, sizeof(head));
+	memcpy(&magic, head, sizeof(magic));
+	memcpy(ret_size, head + QCOW2_AT_SIZE, sizeof(*ret_size));
+	*ret_size = be64toh(*ret_size);
+	if (n != (ssize_t)sizeof(head) || be32toh(magic) != QCOW2_MAGIC || *ret_size == 0 ||
+		*ret_size > DISK_MAX_BYTES)
+		return err_set(err, -EUCLEAN, "%s is no qcow2 image of at most 1 TiB", path);
+	return 0;
+}
+
+int disk_chain_size(const char *const *files, size_t n, uint64_t *ret_size, struct err *err)
+{
+	struct stat st;
+
+	if (n > 1)
+		return layer_size(files[n - 1], ret_size, err);
+	if (stat(files[0], &st) < 0)
+		return err_errno(err, -errno, "looking at %s", files[0]);
+	*ret_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int make_raw(uint64_t size, const char *out, struct err *err)
+{
+	AUTO_CLOSE int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+		return err_errno(err, -errno, "making %s", out);
+	return 0;
+}
+
+/* link and unlink instead of rename: never replaces an image that another made meanwhile. */
+static int put_in_place(const char *temp, const char *path, struct err *err)
+{
+	if (link(temp, path) < 0)
+		return err_errno(err, -errno, "making %s", path);
+	return 0;
+}
+
+int disk_make(const char *path, const char *base, uint64_t size, struct err *err)
+{
+	AUTO_FREE char *temp = xasprintf("%s.new-%d", path, (int)getpid());
+	/* 64 KiB clusters: a whole table of a 50 GiB disk is 6 MiB, which stays in qemu's cache.
+	 * With a base, a write to part of a cluster copies the rest; extended_l2 halves that but
+	 * doubles the tables, and allocation is what ext4 does in large runs anyway: off.
+	 * lazy_refcounts saves a write for each allocation and pays with a repair after a kill,
+	 * when a sandbox should be back at once: off. preallocation stays off: sparse. */
+	const char *options =
+		"cluster_size=65536,lazy_refcounts=off,extended_l2=off,preallocation=off";
+	AUTO_FREE char *bytes = NULL;
+	char said[MAX_COMPLAINT] = "";
+	struct args a = {.mounts = {{.from = temp, .to = "/disk/image", .flags = JAIL_MOUNT_RW}},
+		.n_mounts = 1};
+	int r = check_base(path, base, &size, err);
+
+	if (r == 0)
+		r = make_raw(0, temp, err);
+	if (r < 0)
+		return r;
+	bytes = xasprintf("%" PRIu64, size);
+	/* -u: the base is not opened, its name is only written down. */
+	r = run_jailed((const char *[]){"qemu-img", "create", "-q", "-u", "-f", "qcow2", "-o",
+			       options, "-F", "raw", "-b", base, "--", "/disk/image", bytes, NULL},
+		&a, said, sizeof(said), DISK_TIMEOUT_MS, err);
+	if (r < 0)
+		r = err_wrap(err, r, "making %s with qemu-img", path);
+	else if (r > 0)
+		r = err_set(err, -EIO, "making %s: %s", path, *said ? said : "qemu-img failed");
+	else
+		r = put_in_place(temp, path, err);
+	(void)unlink(temp);
+	return r;
+}
+
+/* qemu-img check ends with 0 healthy, 1 could not check, 2 damaged, 3 leaked clusters. */
+static int judge(int code, bool repair, const char *path, const char *said, struct err *err)
+{
+	if (code == 0 || (code == 3 && !repair))
+		return 0;
+	if (code == 2 || code == 3)
+		return err_set(err, -EUCLEAN, "%s is damaged: %s", path, said);
+	if (strstr(said, "lock"))
+		return err_set(err, -EBUSY, "%s is in use", path);
+	return err_set(err, -EIO, "checking %s: %s", path, *said ? said : "qemu-img failed");
+}
+
+int disk_check(const char *path, bool repair, struct err *err)
+{
+	/* The recorded backing file is not opened: its name may be a guest's invention. */
+	const char *image = "json:{\"driver\":\"qcow2\",\"backing\":null,"
+			    "\"file\":{\"driver\":\"file\",\"filename\":\"/disk/image\"}}";
+	const char *plain[] = {"qemu-img", "check", "-q", image, NULL};
+	const char *fix[] = {"qemu-img", "check", "-q", "-r", "leaks", image, NULL};
+	char said[MAX_COMPLAINT] = "";
+	struct args a = {.mounts = {{.from = path, .to = "/disk/image", .flags = JAIL_MOUNT_RW}},
+		.n_mounts = 1};
+	int r = run_jailed(repair ? fix : plain, &a, said, sizeof(said), DISK_CHECK_MS, err);
+
+	if (r < 0)
+		return err_wrap(err, r, "checking %s", path);
+	return judge(r, repair, path, said, err);
+}
+
+/* The chain as qemu-img is told it, inside the jail: no name in an image is followed. */
+static char *chain_json(size_t n)
+{
+	char *json = xstrdup("{\"driver\":\"raw\",\"file\":{\"driver\":\"file\",\"filename\":"
+			     "\"/disk/0\"}}");
+
+	for (size_t i = 1; i < n; i++) {
+		AUTO_FREE char *below = json;
+
+		json = xasprintf(
+			"{\"driver\":\"qcow2\",\"backing\":%s,\"file\":{\"driver\":\"file\","
+			"\"filename\":\"/disk/%zu\"}}",
+			below, i);
+	}
+	return json;
+}
+
+int disk_flatten(const char *const *files, size_t n, const char *out, struct err *err)
+{
+	AUTO_FREE char *chain = chain_json(n), *image = xasprintf("json:%s", chain);
+	const char *argv[] = {"qemu-img", "convert", "-n", "--target-is-zero", "-O", "raw", image,
+		"/disk/out", NULL};
+	char places[VMM_MAX_LAYERS][16], said[MAX_COMPLAINT] = "";
+	struct args a = {};
+	uint64_t size;
+	int r;
+
+	if (n == 0 || n > VMM_MAX_LAYERS)
+		return err_set(err, -EINVAL, "a disk has 1 to %d files", VMM_MAX_LAYERS);
+	r = disk_chain_size(files, n, &size, err);
+	if (r == 0)
+		r = make_raw(size, out, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		(void)snprintf(places[i], sizeof(places[i]), "/disk/%zu", i);
+		a.mounts[a.n_mounts++] = (struct jail_mount){.from = files[i], .to = places[i]};
+	}
+	a.mounts[a.n_mounts++] =
+		(struct jail_mount){.from = out, .to = "/disk/out", .flags = JAIL_MOUNT_RW};
+	r = run_jailed(argv, &a, said, sizeof(said), DISK_CHECK_MS, err);
+	if (r > 0)
+		r = err_set(err, -EIO, "making one file of a disk: %s",
+			*said ? said : "qemu-img failed");
+	if (r < 0)
+		(void)unlink(out);
+	return r;
+}
+
+int disk_wait_free(const char *path, uint64_t ms, struct err *err)
+{
+	AUTO_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
+	uint64_t end = clock_mono_ms() + ms;
+
+	if (fd < 0)
+		return err_errno(err, -errno, "opening %s", path);
+	for (;;) {
+		struct flock lock = {.l_type = F_WRLCK,
+			.l_whence = SEEK_SET,
+			.l_start = LOCKS_AT,
+			.l_len = LOCKS_N};
+
+		if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
+			return err_errno(err, -errno, "asking who has %s", path);
+		if (lock.l_type == F_UNLCK)
+			return 0;
+		if (clock_mono_ms() >= end)
+			return err_set(err, -EBUSY, "another process uses %s", path);
+		(void)poll(NULL, 0, FREE_STEP_MS);
+	}
+}

@@ -1,0 +1,144 @@
+/*
+ * image - memory images: a machine as it was at one instant, kept in a folder with checksums.
+ *
+ * How      STATE/warm/KEY/ has `state` (the devices, as qemu writes them), `memory` (the guest's
+ *          memory as a sparse file: sparse.c), root.qcow2 and docker.qcow2 (what the disks had on
+ *          top of the template at that instant) and image.json with size and hash of each. KEY is
+ *          a hash of IMAGE_FORMAT and everything that the machine is made of, hence an image of
+ *          another template, class, qemu or format is never met.
+ *
+ *          Making one: image_draft_begin gives a folder for the machine's disks; image_save_begin
+ *          a pipe for vmm_save, whose other end a child process copies into `state`; then the child
+ *          copies what the guest has used of its memory; when that has ended image_save_end, then
+ *          image_publish, which syncs and renames.
+ *
+ *          Using one: image_open, image_copy_disk, image_check_begin (a child process hashes
+ *          `state` and fills a new memory, while the caller starts qemu with that memory), and when
+ *          that has ended image_check_end: only then vmm_restore may be called. The file behind
+ *          image_check.fd is the one that is hashed, and the memory has the bytes that were.
+ * Trust    The user's own folder; files may be cut, changed or foreign all the same, and are then
+ *          refused. What the guest's qemu wrote is copied as bytes in the child only.
+ * Owns     struct image its strings; a draft its folder and the lock, of which there is one: images
+ *          are made one at a time. A child dies with its parent.
+ * Limits   IMAGE_MAX_JSON, IMAGE_MAX_OVERLAY, IMAGE_MAX_STATE, IMAGE_CHILD_MS.
+ * Never    Is used in part: a wrong file means that no image is there.
+ * See      image_test.c, docs/warm.md
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "lib/vm/vmm/vmm.h"
+
+/* Of image.json, `state` and `memory`. 1 had the memory inside `state`. */
+#define IMAGE_FORMAT 2
+#define IMAGE_KEY_LEN 32
+#define IMAGE_HASH_HEX 64 /* the first 256 bits of BLAKE2b-512 */
+#define IMAGE_MAX_JSON 8192
+#define IMAGE_MAX_OVERLAY (256ULL << 20) /* of one disk */
+#define IMAGE_MAX_STATE (64ULL << 20)	 /* the devices: about 1 MiB */
+#define IMAGE_CHILD_MS 120000		 /* the caller's bound for a child */
+#define IMAGE_MAX_ID 64
+
+/* What an image is of, besides the machine's own command line. */
+struct image_class {
+	const char *template_id;
+	const char *initrd; /* its file, of which the bytes count */
+	uint64_t disk;	    /* bytes of its root disk; 0: as the template's */
+};
+
+/* The machine's command line (as if it were to be restored), the class, qemu's own file and the
+ * host's processor as one name. */
+int image_key(const struct vmm_config *config, const struct image_class *class,
+	char key[IMAGE_KEY_LEN + 1], struct err *err) MUST_CHECK;
+
+struct image_file {
+	uint64_t size;
+	char hash[IMAGE_HASH_HEX + 1];
+};
+
+enum image_part { IMAGE_STATE, IMAGE_MEMORY, IMAGE_ROOT, IMAGE_DOCKER, IMAGE_N_PARTS };
+#define IMAGE_N_SAVED 2 /* the first two: the machine without its disks */
+
+struct image {
+	char *dir;
+	char template_id[IMAGE_MAX_ID + 1];
+	struct image_file files[IMAGE_N_PARTS];
+};
+
+void image_done(struct image *image);
+#define AUTO_IMAGE CLEANUP(image_done)
+
+/* -ENOENT when there is none, -EUCLEAN when it cannot be used: err says why. */
+int image_open(const char *key, struct image *ret, struct err *err) MUST_CHECK;
+/* Gone, whatever it is. */
+void image_remove(const char *key);
+/* Copies an overlay (IMAGE_ROOT, IMAGE_DOCKER) to a path that is not there. -EUCLEAN when the copy is
+ * not what the image says; then nothing is left of it. */
+int image_copy_disk(const struct image *image, enum image_part part, const char *to,
+	struct err *err) MUST_CHECK;
+
+/* A child that reads and hashes the saved machine, and fills a new memory with it. */
+struct image_check {
+	int fd;	       /* of `state`, at its beginning: for vmm_restore */
+	int memory_fd; /* for struct vmm_config; filled when image_check_end gives 0 */
+	int pidfd;
+	pid_t pid;
+};
+
+#define IMAGE_CHECK_EMPTY                              \
+	{                                              \
+		.fd = -1, .memory_fd = -1, .pidfd = -1 \
+	}
+
+/* dir has `state` and `memory`. */
+int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVED],
+	struct image_check *ret, struct err *err) MUST_CHECK;
+/* When pidfd is readable; closes it. 0, or -EUCLEAN with the reason. */
+int image_check_end(struct image_check *check, struct err *err) MUST_CHECK;
+/* Kills the child if it runs, closes everything. */
+void image_check_done(struct image_check *check);
+
+/* A child that keeps what comes through a pipe, and then the memory, in files. */
+struct image_save {
+	int pidfd, result_fd;
+	pid_t pid;
+};
+
+#define IMAGE_SAVE_EMPTY                     \
+	{                                    \
+		.pidfd = -1, .result_fd = -1 \
+	}
+
+/* Makes `state` and `memory` in dir. *ret_fd is for vmm_save; memory_fd (borrowed) is the machine's,
+ * which must stand still when the pipe ends. */
+int image_save_begin(const char *dir, int memory_fd, struct image_save *ret, int *ret_fd,
+	struct err *err) MUST_CHECK;
+/* When pidfd is readable: the files are whole and synced, or err says why not. */
+int image_save_end(
+	struct image_save *save, struct image_file ret[IMAGE_N_SAVED], struct err *err) MUST_CHECK;
+void image_save_done(struct image_save *save);
+
+struct image_draft {
+	char key[IMAGE_KEY_LEN + 1];
+	char *dir; /* root.qcow2 and docker.qcow2 are made here, `state` by image_save_begin */
+	int lock_fd;
+};
+
+#define IMAGE_DRAFT_EMPTY     \
+	{                     \
+		.lock_fd = -1 \
+	}
+
+/* -EBUSY while another process makes one. */
+int image_draft_begin(const char *key, struct image_draft *ret, struct err *err) MUST_CHECK;
+/* Replaces an image of the same key. */
+int image_publish(struct image_draft *draft, const struct image_class *class,
+	const struct image_file saved[IMAGE_N_SAVED], struct err *err) MUST_CHECK;
+/* Removes what was not published, gives the lock back. */
+void image_draft_done(struct image_draft *draft);
+
+/* Is one being made now? */
+bool image_is_busy(void);
+/* Removes images of other formats and of templates for which is_there says no. */
+void image_collect(bool (*is_there)(void *arg, const char *template_id), void *arg);

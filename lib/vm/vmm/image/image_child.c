@@ -1,0 +1,304 @@
+/*
+ * image_child - the processes that hash and copy images, so that the keeper's loop goes on.
+ *
+ * How      A helper (helper.h): reads, hashes, writes, exits. Its exit status, or a line in a pipe, is
+ *          the result.
+ */
+#include "image_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "lib/vm/vmm/helper.h"
+#include "lib/base/fs/fd.h"
+#include "lib/base/mem.h"
+
+#define BUF (1 << 20)
+
+enum child_exit { CHILD_GOOD, CHILD_DIFFERS, CHILD_FAILED };
+
+/* ---- sums ---- */
+
+int image_sum_begin(struct image_sum *s)
+{
+	*s = (struct image_sum){.ctx = EVP_MD_CTX_new()};
+	/* Every start from an image waits for this; SHA-256 takes three times as long on processors that have no
+	 * instructions for it. */
+	if (s->ctx && EVP_DigestInit_ex(s->ctx, EVP_blake2b512(), NULL) == 1)
+		return 0;
+	(void)image_sum_end(s, NULL);
+	return -ENOMEM;
+}
+
+int image_sum_add(struct image_sum *s, const void *p, size_t n)
+{
+	s->size += n;
+	return EVP_DigestUpdate(s->ctx, p, n) == 1 ? 0 : -EIO;
+}
+
+int image_sum_end(struct image_sum *s, struct image_file *ret)
+{
+	uint8_t md[EVP_MAX_MD_SIZE];
+	int r = 0;
+
+	if (ret) {
+		*ret = (struct image_file){.size = s->size};
+		r = EVP_DigestFinal_ex(s->ctx, md, NULL) == 1 ? 0 : -EIO;
+		for (int i = 0; r == 0 && i < IMAGE_HASH_HEX / 2; i++)
+			(void)snprintf(ret->hash + 2 * i, 3, "%02x", md[i]);
+	}
+	EVP_MD_CTX_free(TAKE(s->ctx));
+	return r;
+}
+
+bool image_file_equal(const struct image_file *a, const struct image_file *b)
+{
+	return a->size == b->size && strcmp(a->hash, b->hash) == 0;
+}
+
+/* ---- checking ---- */
+
+static enum child_exit hash_file(int fd, const struct image_file *want)
+{
+	uint8_t *buf = xmalloc(BUF);
+	struct image_file is;
+	struct image_sum sum;
+	ssize_t n;
+	int r = image_sum_begin(&sum);
+
+	while (r == 0 && (n = pread(fd, buf, BUF, (off_t)sum.size)) != 0) {
+		if (n < 0)
+			return CHILD_FAILED;
+		r = image_sum_add(&sum, buf, (size_t)n);
+	}
+	if (r < 0 || image_sum_end(&sum, &is) < 0)
+		return CHILD_FAILED;
+	return image_file_equal(&is, want) ? CHILD_GOOD : CHILD_DIFFERS;
+}
+
+static enum child_exit fill_memory(int from, int to, const struct image_file *want)
+{
+	struct image_file is;
+	struct stat st;
+	int r = fstat(from, &st) < 0 ? -errno : 0;
+
+	if (r == 0 && (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != want->size))
+		return CHILD_DIFFERS;
+	if (r == 0)
+		r = image_copy_memory(from, to, want->size, &is);
+	if (r < 0)
+		return CHILD_FAILED;
+	return image_file_equal(&is, want) ? CHILD_GOOD : CHILD_DIFFERS;
+}
+
+static int open_part(const char *dir, const char *name, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	return fd < 0 ? err_errno(err, -errno, "opening %s", path) : fd;
+}
+
+int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVED],
+	struct image_check *ret, struct err *err)
+{
+	AUTO_CLOSE int fd = open_part(dir, "state", err), from = -1, memory = -1;
+	enum child_exit e;
+	int r;
+
+	*ret = (struct image_check)IMAGE_CHECK_EMPTY;
+	if (fd < 0)
+		return fd;
+	from = open_part(dir, "memory", err);
+	if (from < 0)
+		return from;
+	memory = vmm_memory_new(want[IMAGE_MEMORY].size, err);
+	if (memory < 0)
+		return memory;
+	r = helper_begin(&ret->pid, &ret->pidfd, err);
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		e = hash_file(fd, &want[IMAGE_STATE]);
+		_exit(e == CHILD_GOOD ? fill_memory(from, memory, &want[IMAGE_MEMORY]) : e);
+	}
+	ret->fd = TAKE_FD(fd);
+	ret->memory_fd = TAKE_FD(memory);
+	return 0;
+}
+
+int image_check_end(struct image_check *c, struct err *err)
+{
+	int status = helper_end(c->pid, &c->pidfd);
+
+	if (status == CHILD_GOOD)
+		return 0;
+	fd_close(&c->fd);
+	return err_set(err, -EUCLEAN, "%s",
+		status == CHILD_DIFFERS ? "the memory image was changed since it was made"
+					: "the memory image could not be read");
+}
+
+void image_check_done(struct image_check *c)
+{
+	helper_kill(c->pid, &c->pidfd);
+	fd_close(&c->fd);
+	fd_close(&c->memory_fd);
+}
+
+/* ---- saving ---- */
+
+/* "0 SIZE HASH SIZE HASH" or "ERRNO". */
+static void say(int fd, int r, const struct image_file files[IMAGE_N_SAVED])
+{
+	char line[256];
+	int n;
+
+	if (r < 0)
+		n = snprintf(line, sizeof(line), "%d", r);
+	else
+		n = snprintf(line, sizeof(line), "0 %llu %s %llu %s",
+			(unsigned long long)files[IMAGE_STATE].size, files[IMAGE_STATE].hash,
+			(unsigned long long)files[IMAGE_MEMORY].size, files[IMAGE_MEMORY].hash);
+	(void)!fd_write_all(fd, line, (size_t)n);
+}
+
+/* Until the pipe ends. qemu may be taken over: only the size is bounded, nothing is understood. */
+static int save_state(int in, int out, struct image_file *ret)
+{
+	uint8_t *buf = xmalloc(BUF);
+	struct image_sum sum;
+	ssize_t n = 1;
+	int r = image_sum_begin(&sum);
+
+	while (r == 0 && n > 0) {
+		n = fd_read_full(in, buf, BUF);
+		if (n > 0)
+			r = image_sum_add(&sum, buf, (size_t)n);
+		if (n > 0 && r == 0)
+			r = sum.size > IMAGE_MAX_STATE ? -EFBIG : fd_write_all(out, buf, (size_t)n);
+	}
+	free(buf);
+	if (r == 0 && n < 0)
+		r = (int)n;
+	if (r == 0 && sum.size == 0)
+		r = -EBADMSG;
+	if (image_sum_end(&sum, r == 0 ? ret : NULL) < 0 && r == 0)
+		r = -EIO;
+	return r == 0 && fsync(out) < 0 ? -errno : r;
+}
+
+static int save_memory(int from, int out, struct image_file *ret)
+{
+	struct stat st;
+	int r = fstat(from, &st) < 0 || ftruncate(out, st.st_size) < 0 ? -errno : 0;
+
+	if (r == 0)
+		r = image_copy_memory(from, out, (uint64_t)st.st_size, ret);
+	return r == 0 && fsync(out) < 0 ? -errno : r;
+}
+
+static void __attribute__((noreturn)) save(int in, int memory, const int out[2], int result)
+{
+	struct image_file files[IMAGE_N_SAVED];
+	int r = save_state(in, out[IMAGE_STATE], &files[IMAGE_STATE]);
+
+	if (r == 0)
+		r = save_memory(memory, out[IMAGE_MEMORY], &files[IMAGE_MEMORY]);
+	say(result, r, files);
+	_exit(r < 0 ? CHILD_FAILED : CHILD_GOOD);
+}
+
+static int make_part(const char *dir, const char *name, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
+	/* qemu gets it as a descriptor, and could open that again in another mode (/fd) */
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
+
+	return fd < 0 ? err_errno(err, -errno, "making %s", path) : fd;
+}
+
+static int make_pipe(int *ret_rd, int *ret_wr)
+{
+	int p[2];
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	*ret_rd = p[0];
+	*ret_wr = p[1];
+	return 0;
+}
+
+int image_save_begin(
+	const char *dir, int memory_fd, struct image_save *ret, int *ret_fd, struct err *err)
+{
+	AUTO_CLOSE int state = make_part(dir, "state", err), memory = -1;
+	AUTO_CLOSE int rd = -1, wr = -1, result_rd = -1, result_wr = -1;
+	int r;
+
+	*ret = (struct image_save)IMAGE_SAVE_EMPTY;
+	if (state < 0)
+		return state;
+	memory = make_part(dir, "memory", err);
+	if (memory < 0)
+		return memory;
+	r = make_pipe(&rd, &wr);
+	if (r == 0)
+		r = make_pipe(&result_rd, &result_wr);
+	if (r < 0)
+		return err_errno(err, r, "making a pipe");
+	r = helper_begin(&ret->pid, &ret->pidfd, err);
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		fd_close(&wr);
+		save(rd, memory_fd, (int[]){state, memory}, result_wr);
+	}
+	ret->result_fd = TAKE_FD(result_rd);
+	*ret_fd = TAKE_FD(wr);
+	return 0;
+}
+
+static bool is_hash(const char *s)
+{
+	return strspn(s, "0123456789abcdef") == IMAGE_HASH_HEX && !s[IMAGE_HASH_HEX];
+}
+
+static int parse_result(const char *line, struct image_file ret[IMAGE_N_SAVED])
+{
+	char hash[IMAGE_N_SAVED][80] = {"", ""};
+	unsigned long long size[IMAGE_N_SAVED] = {0, 0};
+	int code = -EIO;
+	int n = sscanf(line, "%d %llu %79s %llu %79s", &code, &size[0], hash[0], &size[1], hash[1]);
+
+	if (n != 5 || code != 0 || !is_hash(hash[0]) || !is_hash(hash[1]))
+		return code < 0 ? code : -EIO;
+	for (size_t i = 0; i < IMAGE_N_SAVED; i++) {
+		ret[i].size = size[i];
+		memcpy(ret[i].hash, hash[i], sizeof(ret[i].hash));
+	}
+	return 0;
+}
+
+int image_save_end(struct image_save *s, struct image_file ret[IMAGE_N_SAVED], struct err *err)
+{
+	char line[256] = "";
+	ssize_t n = read(s->result_fd, line, sizeof(line) - 1);
+	int status = helper_end(s->pid, &s->pidfd), r;
+
+	fd_close(&s->result_fd);
+	line[n > 0 ? n : 0] = '\0';
+	r = parse_result(line, ret);
+	if (r == 0 && status != CHILD_GOOD)
+		r = -EIO;
+	return r < 0 ? err_errno(err, r, "writing the memory image") : 0;
+}
+
+void image_save_done(struct image_save *s)
+{
+	helper_kill(s->pid, &s->pidfd);
+	fd_close(&s->result_fd);
+}

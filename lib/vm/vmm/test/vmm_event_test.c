@@ -1,0 +1,57 @@
+/* What is said about the end of a machine: who ended it, guest or host. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include "lib/base/mem.h"
+#include "lib/vm/vmm/vmm_internal.h"
+
+/* As qemu's SHUTDOWN says it. */
+static int shut_down(struct vmm *v, const char *reason, struct vmm_event *ev)
+{
+	struct qmp_item it = {.kind = QMP_EVENT, .name = "SHUTDOWN"};
+	int r;
+
+	it.data = json_pack("{s:b,s:s}", "guest", 1, "reason", reason);
+	assert_non_null(it.data);
+	r = vmm_on_item(v, &it, ev);
+	json_decref(it.data);
+	return r;
+}
+
+/* A qemu that the host has ended is not a guest that panicked. */
+static void says_who_ended_the_machine(void **state)
+{
+	static const struct {
+		const char *reason, *text;
+	} rows[] = {
+		{"guest-reset", "the guest panicked or rebooted"},
+		{"guest-panic", "the guest panicked or rebooted"},
+		{"host-signal", "qemu was ended by a signal"},
+		{"host-error", "qemu stopped the machine (host-error)"},
+		{"", "qemu stopped the machine (no reason)"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct vmm_event ev = {};
+		struct vmm v = {.image_fd = -1};
+
+		assert_int_equal(shut_down(&v, rows[i].reason, &ev), 1);
+		assert_int_equal(ev.kind, VMM_EV_RESET);
+		assert_string_equal(ev.text, rows[i].text);
+		/* What follows is no surprise. */
+		assert_int_equal(shut_down(&v, rows[i].reason, &ev), 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(says_who_ended_the_machine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,312 @@
+#include "vmm_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "args.h"
+#include "lib/base/clock.h"
+#include "lib/base/fs/fd.h"
+#include "lib/base/mem.h"
+#include "lib/os/worker/worker.h"
+
+/* ---- start and end ---- */
+
+int vmm_memory_new(uint64_t bytes, struct err *err)
+{
+	/* The name is qemu's own for such memory: `sbx secret scan` and probes look for it. */
+	AUTO_CLOSE int fd = memfd_create("memory-backend-memfd", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
+		fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return err_errno(err, -errno, "making the guest's memory");
+	return TAKE_FD(fd);
+}
+
+int vmm_memory_fd(const struct vmm *v)
+{
+	return v->memory_fd;
+}
+
+static int spawn(struct vmm *v, const struct vmm_config *config, int qmp_fd, struct err *err)
+{
+	struct vmm_config with_memory = *config;
+	const struct vmm_config *c = &with_memory;
+	struct args a;
+	int r;
+
+	with_memory.memory_fd = v->memory_fd;
+	r = args_build(&a, c, qmp_fd, err);
+
+	if (r == 0) {
+		struct jail_plan plan = {
+			.profile = JAIL_QEMU,
+			.program = ARGS_QEMU,
+			.argv = a.argv,
+			.mounts = a.mounts,
+			.n_mounts = a.n_mounts,
+			.fds = a.fds,
+			.n_fds = a.n_fds,
+			.log_fd = c->log_fd,
+		};
+		r = worker_spawn(&plan, &v->child, err);
+	}
+	args_done(&a);
+	return r < 0 ? err_wrap(err, r, "starting qemu") : 0;
+}
+
+int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err *err)
+{
+	struct vmm *v = xcalloc(1, sizeof(*v));
+	AUTO_CLOSE int theirs = -1;
+	int pair[2], r;
+
+	v->fd = v->image_fd = v->snap_fd_ro = v->memory_fd = -1;
+	v->child = (struct jail_child){.pid = -1, .pidfd = -1, .notify_fd = -1};
+	v->incoming = config->incoming;
+	qmp_init(&v->qmp);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		r = err_errno(err, -errno, "making qemu's monitor socket");
+		vmm_done(v);
+		return r;
+	}
+	v->fd = pair[0];
+	theirs = pair[1];
+	r = fd_set_nonblock(v->fd, true);
+	if (r == 0)
+		r = v->memory_fd = config->memory_fd < 0
+					   ? vmm_memory_new(config->memory, err)
+					   : fcntl(config->memory_fd, F_DUPFD_CLOEXEC, 0);
+	if (r >= 0)
+		r = spawn(v, config, theirs, err);
+	if (r < 0) {
+		vmm_done(v);
+		return r;
+	}
+	v->deadline_ms = clock_mono_ms() + VMM_COMMAND_MS;
+	*ret_vmm = v;
+	return 0;
+}
+
+void vmm_kill(struct vmm *v)
+{
+	worker_kill(&v->child);
+}
+
+void vmm_done(struct vmm *v)
+{
+	if (!v)
+		return;
+	worker_end(&v->child);
+	qmp_done(&v->qmp);
+	fd_close(&v->fd);
+	fd_close(&v->image_fd);
+	fd_close(&v->snap_fd_ro);
+	fd_close(&v->memory_fd);
+	free(v);
+}
+
+int vmm_poll_fd(const struct vmm *v)
+{
+	return v->fd;
+}
+
+const struct jail_child *vmm_child(const struct vmm *v)
+{
+	return &v->child;
+}
+
+uint32_t vmm_poll_events(const struct vmm *v)
+{
+	int fd;
+
+	if (v->dead)
+		return 0;
+	return qmp_out(&v->qmp, &fd).n ? EPOLLIN | EPOLLOUT : EPOLLIN;
+}
+
+static uint64_t command_deadline(const struct vmm *v)
+{
+	return v->dead || !qmp_is_waiting(&v->qmp) ? UINT64_MAX : v->deadline_ms;
+}
+
+uint64_t vmm_deadline(const struct vmm *v)
+{
+	return v->dead ? UINT64_MAX : MIN(command_deadline(v), vmm_flow_deadline(v));
+}
+
+/* ---- writing ---- */
+
+static ssize_t send_with_fd(int sock, struct slice s, int fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} u = {};
+	struct iovec iov = {.iov_base = (void *)s.p, .iov_len = s.n};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		m.msg_control = u.buf;
+		m.msg_controllen = sizeof(u.buf);
+		*CMSG_FIRSTHDR(&m) = (struct cmsghdr){
+			.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(sizeof(int)),
+		};
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &fd, sizeof(int));
+	}
+	return sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* A full socket is no error: EPOLLOUT or the deadline decides. */
+static void flush_out(struct vmm *v)
+{
+	int fd;
+	struct slice s = qmp_out(&v->qmp, &fd);
+	ssize_t n;
+
+	if (!s.n || v->dead)
+		return;
+	if (v->timed_id != v->qmp.queue[0].id) {
+		v->timed_id = v->qmp.queue[0].id;
+		v->deadline_ms = clock_mono_ms() + VMM_COMMAND_MS;
+	}
+	n = send_with_fd(v->fd, s, fd);
+	if (n > 0)
+		qmp_wrote(&v->qmp, (size_t)n);
+}
+
+int vmm_command(struct vmm *v, enum tag tag, const char *name, json_t *args, int fd)
+{
+	int r;
+
+	if (v->dead) {
+		json_decref(args);
+		fd_close(&fd);
+		return -EPIPE;
+	}
+	r = qmp_send(&v->qmp, tag, name, args, fd);
+	flush_out(v);
+	return r;
+}
+
+int vmm_powerdown(struct vmm *v)
+{
+	return vmm_command(v, TAG_PLAIN, "system_powerdown", NULL, -1);
+}
+
+int vmm_pause(struct vmm *v)
+{
+	return vmm_command(v, TAG_PLAIN, "stop", NULL, -1);
+}
+
+int vmm_resume(struct vmm *v)
+{
+	return vmm_command(v, TAG_PLAIN, "cont", NULL, -1);
+}
+
+int vmm_quit(struct vmm *v)
+{
+	v->ending = true;
+	return vmm_command(v, TAG_QUIT, "quit", NULL, -1);
+}
+
+int vmm_renew_ctl(struct vmm *v)
+{
+	v->renewing = true;
+	v->n_ctl_tries = 0;
+	return vmm_command(v, TAG_CTL_DEL, "device_del", json_pack("{s:s}", "id", "ctl"), -1);
+}
+
+int vmm_read_console(struct vmm *v)
+{
+	v->n_console_reads++;
+	return vmm_command(v, TAG_CONSOLE, "ringbuf-read",
+		json_pack("{s:s, s:i}", "device", "console", "size", VMM_MAX_TAIL), -1);
+}
+
+int vmm_console_tail(struct vmm *v)
+{
+	v->n_console_reads = 0;
+	v->n_tail = 0;
+	return vmm_read_console(v);
+}
+
+/* ---- reading ---- */
+
+static int feed(struct vmm *v, struct vmm_event *ev)
+{
+	struct qmp_item it = {};
+	struct err err;
+	int r = qmp_feed(&v->qmp, &v->rest, &it, &err);
+
+	if (r < 0)
+		return vmm_fail(v, ev, err_text(&err, r));
+	if (r == 0)
+		return 0;
+	r = vmm_on_item(v, &it, ev);
+	qmp_item_done(&it);
+	flush_out(v);
+	return r;
+}
+
+/* 1: bytes are there, 0: none now, negative: the end. */
+static int read_some(struct vmm *v)
+{
+	ssize_t n;
+
+	if (v->n_reads >= VMM_MAX_READS)
+		return 0;
+	v->n_reads++;
+	n = recv(v->fd, v->in, sizeof(v->in), MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -EPIPE;
+	v->rest = slice_of(v->in, (size_t)n);
+	return 1;
+}
+
+static int on_end(struct vmm *v, struct vmm_event *ev)
+{
+	if (!v->ending)
+		return vmm_fail(v, ev, "qemu ended unexpectedly");
+	v->dead = true;
+	return vmm_tell(ev, VMM_EV_ENDED, "");
+}
+
+int vmm_next(struct vmm *v, struct vmm_event *ret_ev)
+{
+	int r = 0;
+
+	*ret_ev = (struct vmm_event){};
+	if (v->dead)
+		return 0;
+	flush_out(v);
+	while (r == 0 && !v->dead) {
+		if (v->rest.n) {
+			r = feed(v, ret_ev);
+			continue;
+		}
+		r = read_some(v);
+		if (r < 0)
+			return on_end(v, ret_ev);
+		if (r == 0)
+			break;
+		r = 0;
+	}
+	if (r == 0) {
+		v->n_reads = 0;
+		if (clock_mono_ms() >= command_deadline(v))
+			return vmm_fail(v, ret_ev, "qemu does not answer");
+		if (clock_mono_ms() >= vmm_flow_deadline(v))
+			return vmm_flow_on_overdue(v, ret_ev);
+	}
+	return r;
+}

@@ -1,0 +1,59 @@
+/*
+ * out - bytes that wait for a socket, and what is said to edge in them.
+ *
+ * How      A queue that has memory only while there are bytes in it. out_wr gives room to write
+ *          frames or text into, out_put_wr takes what was written, out_flush sends. out_put_refusal
+ *          and out_put_reset are our own words to edge; out_drop_ours takes the headers that only
+ *          we may say out of a server's answer.
+ * Trust    Holds what peers sent. Nothing is wiped unless is_secret says that a credential is in it,
+ *          which holds until the queue is empty. Runs in egress and origin.
+ * Owns     Its bytes, freed by out_done or when all have gone.
+ * Limits   OUT_MAX bytes a queue.
+ * See      proto/PROTOCOL.canon, src/egress/test/egress_http_test.c, src/origin/test/origin_test.c
+ */
+#pragma once
+
+#include "lib/wire/http/canon/canon_frame.h"
+
+#define OUT_READ 32768 /* what one read of a peer brings */
+#define OUT_STREAM 1   /* the one stream of each socket to edge */
+/* A head that was nearly read, what one more read can become (a frame around each byte of a chunk),
+ * and another head. */
+#define OUT_MAX (2 * CANON_MAX_HEAD + 2 * OUT_READ)
+
+struct out {
+	uint8_t *p;
+	size_t at, n, size;
+	bool is_secret;
+};
+
+/* Room for `room` bytes behind what is there, or less at OUT_MAX; out_put_wr takes what was written
+ * when all of it fitted. */
+struct wr out_wr(struct out *o, size_t room);
+void out_put_wr(struct out *o, const struct wr *wr);
+int out_put(struct out *o, struct slice bytes) MUST_CHECK;
+static inline size_t out_len(const struct out *o)
+{
+	return o->n - o->at;
+}
+static inline size_t out_room(const struct out *o)
+{
+	return OUT_MAX - out_len(o);
+}
+static inline struct slice out_peek(const struct out *o)
+{
+	return slice_of(o->p + o->at, out_len(o));
+}
+/* The first n bytes have gone. */
+void out_consume(struct out *o, size_t n);
+/* 0 when all has gone, -EAGAIN, or an error of the socket; *n_sent grows. */
+int out_flush(struct out *o, int fd, uint64_t *n_sent) MUST_CHECK;
+void out_done(struct out *o);
+
+/* A refusal is a head with one header of ours, and the end. Nothing when there is no room. */
+void out_put_refusal(struct out *o, uint16_t status, const char *text);
+void out_put_reset(struct out *o);
+/* Removes `sbx-*`, so that edge can tell our refusals from a server's answers. */
+void out_drop_ours(struct http_headers *headers);
+/* What goes to people and into headers is printable and has no blank at its ends. */
+void out_clean_text(char *text);

@@ -1,0 +1,461 @@
+/*
+ * Hostile archives: what a guest may send when the host copies out of it. Every one is unpacked
+ * into a fresh folder beside things that must not change; afterwards those are compared with a
+ * picture taken before. Deterministic: a failing number can be run again.
+ */
+#include "lib/wire/tar/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "lib/base/fs/fd.h"
+#include "lib/wire/tar/tar_internal.h"
+
+#define N_RANDOM 800
+
+static char base[64];
+static uint8_t archive[128 << 10];
+static size_t n_archive;
+static uint64_t dice_state;
+
+static unsigned dice(unsigned sides)
+{
+	dice_state = dice_state * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(dice_state >> 33) % sides;
+}
+
+static void sh(const char *command)
+{
+	assert_int_equal(system(command), 0);
+}
+
+static int setup(void **state)
+{
+	(void)snprintf(base, sizeof(base), "/tmp/sbx-hostile.XXXXXX");
+	if (!mkdtemp(base) || chdir(base) < 0)
+		return -1;
+	sh("mkdir outside outside/dir && echo secret > outside/secret && echo x > outside/dir/f"
+	   " && chmod 600 outside/secret && ln -s secret outside/link");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[160];
+
+	(void)snprintf(command, sizeof(command), "chmod -R u+rwx %s; rm -rf %s", base, base);
+	return chdir("/") == 0 && system(command) == 0 ? 0 : -1;
+}
+
+/* ---- what must not change: everything under base except dest/ ---- */
+
+static size_t picture_of(int dirfd, const char *name, char *out, size_t size, size_t n)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fdopendir(fd);
+	char content[64];
+	struct dirent *e;
+	struct stat st;
+
+	assert_non_null(d);
+	while ((e = readdir(d))) {
+		ssize_t k = 0;
+
+		if (strcmp(e->d_name, "..") == 0 || strcmp(e->d_name, "dest") == 0)
+			continue;
+		assert_int_equal(fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW), 0);
+		if (S_ISREG(st.st_mode)) {
+			int f = openat(fd, e->d_name, O_RDONLY | O_CLOEXEC);
+
+			k = read(f, content, sizeof(content));
+			close(f);
+		}
+		/* base's own time changes because dest is made in it */
+		n += (size_t)snprintf(out + n, size - n, "%s/%s %o %u %lld %lld.%ld %.*s\n", name,
+			e->d_name, st.st_mode, (unsigned)st.st_nlink,
+			S_ISDIR(st.st_mode) ? 0 : (long long)st.st_size,
+			strcmp(name, ".") == 0 && strcmp(e->d_name, ".") == 0
+				? 0
+				: (long long)st.st_mtim.tv_sec,
+			strcmp(name, ".") == 0 && strcmp(e->d_name, ".") == 0 ? 0
+									      : st.st_mtim.tv_nsec,
+			(int)MAX(k, 0), content);
+		assert_true(n < size);
+		if (S_ISDIR(st.st_mode) && strcmp(e->d_name, ".") != 0)
+			n = picture_of(fd, e->d_name, out, size, n);
+	}
+	closedir(d);
+	return n;
+}
+
+static void take_picture(char *out, size_t size)
+{
+	(void)picture_of(AT_FDCWD, ".", out, size, 0);
+}
+
+/* ---- making archives ---- */
+
+static void begin(void)
+{
+	memset(archive, 0, sizeof(archive));
+	n_archive = 0;
+}
+
+static void sign(size_t at)
+{
+	unsigned sum = 0;
+
+	memset(archive + at + TAR_AT_SUM, ' ', 8);
+	for (size_t i = 0; i < TAR_BLOCK; i++)
+		sum += archive[at + i];
+	(void)snprintf((char *)archive + at + TAR_AT_SUM, 8, "%06o", sum);
+}
+
+static void add(enum tar_type type, const char *name, const char *link, const char *body)
+{
+	struct tar_entry e = {.type = type, .mode = 06777, .mtime_s = 99};
+	size_t n;
+
+	(void)snprintf(e.name, sizeof(e.name), "%s", name);
+	(void)snprintf(e.link, sizeof(e.link), "%s", link);
+	e.size = type == TAR_FILE ? strlen(body) : 0;
+	if (sizeof(archive) - n_archive < TAR_MAX_HEAD + e.size + 2 * TAR_BLOCK + TAR_END_BYTES)
+		return;
+	assert_int_equal(tar_write_entry(&e, archive + n_archive, TAR_MAX_HEAD, &n), 0);
+	n_archive += n;
+	memcpy(archive + n_archive, body, e.size);
+	n_archive += e.size + tar_padding(e.size);
+}
+
+/* A pax header in front of what is added next: "key=value", or a record as it is. */
+static void add_pax(const char *record)
+{
+	size_t at = n_archive, n = strlen(record) + 3;
+	char whole[128];
+
+	(void)snprintf(whole, sizeof(whole), "%zu %s\n", n + (n > 9), record);
+	add(TAR_FILE, "PaxHeaders/x", "", record[0] >= '0' && record[0] <= '9' ? record : whole);
+	if (n_archive == at)
+		return;
+	/* mtime 99 needs no pax records of its own, so the header is the first block */
+	archive[at + TAR_AT_TYPE] = 'x';
+	sign(at);
+}
+
+static void add_end(void)
+{
+	n_archive += TAR_END_BYTES;
+}
+
+static int unpack(const char *as, struct err *err)
+{
+	AUTO_CLOSE int in = memfd_create("archive", MFD_CLOEXEC);
+	AUTO_CLOSE int dest = -1;
+
+	err->text[0] = '\0';
+	assert_int_equal(fd_write_all(in, archive, n_archive), 0);
+	assert_int_equal(lseek(in, 0, SEEK_SET), 0);
+	sh("rm -rf dest && mkdir -p dest/in && ln -s ../../outside dest/in/trap"
+	   " && ln outside/dir/f dest/in/hard && chmod 755 dest/in");
+	dest = open("dest/in", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(dest >= 0);
+	return tree_unpack(in, dest, as, 0, NULL, err);
+}
+
+/* Unpacks and compares; also no set-id bit, device or fifo may be in the destination. */
+static int check(const char *as, struct err *err)
+{
+	static char before[64 << 10], after[64 << 10];
+	int r;
+
+	sh("rm -rf dest && mkdir -p dest/in && ln outside/dir/f dest/hard"); /* the link count */
+	take_picture(before, sizeof(before));
+	sh("rm -f dest/hard");
+	r = unpack(as, err);
+	/* the planted hard link may be replaced: put the count back */
+	sh("rm -f dest/in/hard && ln outside/dir/f dest/hard");
+	take_picture(after, sizeof(after));
+	assert_string_equal(before, after);
+	sh("test -z \"$(find dest/in \\( -perm /6000 -o -type b -o -type c -o -type p -o -type s "
+	   "\\))\"");
+	return r;
+}
+
+static void expect_refused(const char *what)
+{
+	struct err err;
+	int r;
+
+	add_end();
+	r = check("t", &err);
+	if (r >= 0)
+		fail_msg("taken: %s", what);
+	r = check(NULL, &err);
+	if (r >= 0)
+		fail_msg("taken under its own names: %s", what);
+}
+
+#define REFUSED(...)                          \
+	do {                                  \
+		begin();                      \
+		add(TAR_DIR, "t", "", "");    \
+		__VA_ARGS__;                  \
+		expect_refused(#__VA_ARGS__); \
+	} while (0)
+
+/* `sbx cp` out of a sandbox wrote outside of its destination in another tool of this kind. */
+static void cve_2026_17106_copy_out_stays_in_its_destination(void **state)
+{
+	REFUSED(add(TAR_SYMLINK, "t/l", "../../../outside", ""); add(TAR_FILE, "t/l/pwn", "", "x"));
+	REFUSED(add(TAR_SYMLINK, "t/l", "/tmp", ""); add(TAR_DIR, "t/l/d", "", ""));
+	REFUSED(add(TAR_FILE, "../pwn", "", "x"));
+	REFUSED(add(TAR_FILE, "t/../../pwn", "", "x"));
+	REFUSED(add(TAR_FILE, "t/x/../../../outside/secret", "", "x"));
+	REFUSED(add(TAR_FILE, "/tmp/sbx-hostile-pwn", "", "x"));
+	REFUSED(add(TAR_DIR, "t/..", "", ""));
+	REFUSED(add(TAR_CHAR, "t/null", "", ""));
+	REFUSED(add(TAR_BLOCKDEV, "t/sda", "", ""));
+	REFUSED(add(TAR_FIFO, "t/fifo", "", ""));
+	begin();
+	add(TAR_DIR, "t", "", "");
+	add(TAR_FILE, "trap/secret", "",
+		"overwritten"); /* the link that waits in the destination */
+	expect_refused("through a link that was there");
+}
+
+/* A layer's symlink wrote to the host in another tool of this kind. */
+static void cve_2026_46703_links_are_made_and_never_followed(void **state)
+{
+	struct err err;
+
+	REFUSED(add(TAR_HARDLINK, "t/h", "../../outside/secret", ""));
+	REFUSED(add(TAR_HARDLINK, "t/h", "/etc/passwd", ""));
+	REFUSED(add(TAR_HARDLINK, "t/h", "trap/secret", ""));
+	REFUSED(add(TAR_HARDLINK, "t/h", "hard", ""));
+	REFUSED(add(TAR_SYMLINK, "t/l", "../../../outside", "");
+		add(TAR_HARDLINK, "t/h", "t/l/secret", ""));
+	REFUSED(add(TAR_SYMLINK, "t/l", "../../../outside/secret", "");
+		add(TAR_HARDLINK, "t/h", "t/l", ""));
+	REFUSED(add(TAR_FILE, "t/f", "", "x"); add(TAR_HARDLINK, "t/f", "t/f", ""));
+	REFUSED(add(TAR_SYMLINK, "t/a", ".", ""); add(TAR_SYMLINK, "t/a/a", "..", "");
+		add(TAR_FILE, "t/a/a/a/pwn", "", "x"));
+	/* A file in a link's place replaces the link. */
+	begin();
+	add(TAR_DIR, "t", "", "");
+	add(TAR_SYMLINK, "t/l", "../../../outside/secret", "");
+	add(TAR_FILE, "t/l", "", "mine");
+	add_end();
+	assert_int_equal(check("t", &err), 0);
+	sh("test -f dest/in/t/l && ! test -L dest/in/t/l && grep -q mine dest/in/t/l");
+}
+
+static bool exchange_target; /* at the next linkat, as another process could do it */
+
+int __real_linkat(int from_at, const char *from, int to_at, const char *to, int flags);
+int __wrap_linkat(int from_at, const char *from, int to_at, const char *to, int flags);
+int __wrap_linkat(int from_at, const char *from, int to_at, const char *to, int flags)
+{
+	if (exchange_target)
+		sh("rm dest/in/t/f && ln outside/dir/f dest/in/t/f");
+	return __real_linkat(from_at, from, to_at, to, flags);
+}
+
+/* A link to a file that was there before is refused before anything in the destination changes. */
+static void a_refused_hard_link_replaces_nothing(void **state)
+{
+	struct err err = {0};
+
+	begin();
+	add(TAR_HARDLINK, "trap", "hard", "");
+	add_end();
+	assert_int_equal(unpack(NULL, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "something that is not in it"));
+	sh("test -L dest/in/trap && test dest/in/hard -ef outside/dir/f");
+	sh("rm -rf dest"); /* the link count of the file outside */
+}
+
+/* The target becomes another file between the look at it and the link: the link goes again. */
+static void a_hard_link_whose_target_is_exchanged_is_removed(void **state)
+{
+	struct err err = {0};
+
+	begin();
+	add(TAR_DIR, "t", "", "");
+	add(TAR_FILE, "t/f", "", "mine");
+	add(TAR_HARDLINK, "t/h", "t/f", "");
+	add_end();
+	exchange_target = true;
+	assert_int_equal(unpack("t", &err), -EBADMSG);
+	exchange_target = false;
+	assert_non_null(strstr(err.text, "exchanged"));
+	sh("test ! -e dest/in/t/h");
+	sh("rm -rf dest"); /* the link count of the file outside */
+}
+
+/* The sender has no say about the name under which the person wants it. */
+static void the_top_is_named_by_the_receiver(void **state)
+{
+	struct err err;
+
+	begin();
+	add(TAR_FILE, ".bashrc", "", "evil");
+	add_end();
+	assert_int_equal(check("report.txt", &err), 0);
+	sh("grep -q evil dest/in/report.txt && ! test -e dest/in/.bashrc");
+	begin();
+	add(TAR_FILE, "report.txt", "", "good");
+	add(TAR_FILE, ".bashrc", "", "evil");
+	add_end();
+	assert_int_equal(check("report.txt", &err), -EBADMSG);
+	sh("! test -e dest/in/.bashrc");
+}
+
+static void sizes_that_lie(void **state)
+{
+	begin();
+	add(TAR_FILE, "t", "", "x");
+	memcpy(archive + TAR_AT_SIZE, "77777777777", 12);
+	sign(0);
+	expect_refused("8 GiB that do not come");
+	begin();
+	add_pax("size=9223372036854775807");
+	add(TAR_FILE, "t", "", "x");
+	expect_refused("8 EiB that do not come");
+	sh("test $(du -sk dest | cut -f1) -lt 2000");
+}
+
+static void bombs_of_names(void **state)
+{
+	static char long_name[3000];
+	static char deep[1000];
+	struct err err;
+
+	memset(long_name, 'n', 2999);
+	REFUSED(add(TAR_FILE, long_name, "", "x"));
+	for (size_t i = 0; i < sizeof(deep) - 1; i++)
+		deep[i] = i % 2 ? '/' : 't';
+	REFUSED(add(TAR_FILE, deep, "", "x"));
+	begin();
+	for (unsigned i = 0; i < 50; i++)
+		add_pax("comment=01234567");
+	expect_refused("many extensions for one entry");
+	begin();
+	add(TAR_DIR, "t", "", "");
+	for (unsigned i = 0; i < 100; i++)
+		add(TAR_FILE, "t/same", "", "again");
+	add_end();
+	assert_int_equal(check("t", &err), 0);
+	sh("test $(cat dest/in/t/same) = again");
+}
+
+/* ---- trees from dice ---- */
+
+static const char *const names[] = {"t", "t/", "t/a", "t/a/b", "t/a/b/c", "t/l", "t/l/x",
+	"t/l/secret", "t/../x", "../x", "../../outside/secret", "/etc/sbx-pwn", "..", ".", "",
+	"./t/a", "t//a", "t/./a", "t/.../a", "trap", "trap/secret", "trap/dir/f", "t/trap/x",
+	"hard", "t/a/../../..", "t/l/l/l", "t/\n", "t/\x1b[2J", "t/a/", "\\..\\x",
+	"t/proc/self/root/tmp/x", "x/y/z"};
+static const char *const links[] = {"", ".", "..", "/", "../..", "../../outside",
+	"../outside/secret", "/tmp", "/proc/self/root", "/proc/self/cwd/../outside", "t/a", "t/l",
+	"a", "l", "trap", "../trap", "trap/secret", "hard", "/dev/null", "t/a/b"};
+static const char *const records[] = {"path=a", "path=../../outside/x", "size=-1",
+	"size=1099511627776", "path=/tmp/sbx-pwn", "linkpath=../../outside", "path=t/l/pwn",
+	"99999 path=a\n", "GNU.sparse.major=1", "mtime=-9.5", "linkpath=/proc/self/root",
+	"20 comment=012345678"};
+
+static void spoil(void)
+{
+	size_t at = dice((unsigned)(n_archive / TAR_BLOCK)) * (size_t)TAR_BLOCK;
+
+	switch (dice(6)) {
+	case 0:
+		n_archive = dice((unsigned)n_archive + 1);
+		break;
+	case 1:
+		archive[at + TAR_AT_TYPE] = (uint8_t) "0123456789SxgLKDMNV\0A"[dice(21)];
+		sign(at);
+		break;
+	case 2:
+		memset(archive + at + TAR_AT_SIZE, (int)dice(256), 12);
+		sign(at);
+		break;
+	case 3:
+		archive[dice((unsigned)n_archive)] ^= (uint8_t)(1u << dice(8));
+		break;
+	case 4:
+		archive[at + dice(TAR_BLOCK)] = (uint8_t)dice(256);
+		sign(at);
+		break;
+	default:
+		break;
+	}
+}
+
+static void roll_archive(uint64_t seed)
+{
+	unsigned n;
+
+	dice_state = seed * 7919 + 17;
+	n = 1 + dice(8);
+	begin();
+	if (dice(4))
+		add(TAR_DIR, "t", "", "");
+	if (dice(3) == 0)
+		add(TAR_SYMLINK, "t/l", links[dice(ARRAY_LEN(links))], "");
+	for (unsigned i = 0; i < n; i++) {
+		if (dice(8) == 0)
+			add_pax(records[dice(ARRAY_LEN(records))]);
+		/* mostly names that are in order, so that the hostile ones come late */
+		add((enum tar_type)(dice(4) ? dice(3) : dice(TAR_N_TYPES)),
+			names[dice(dice(3) ? 6 : ARRAY_LEN(names))], links[dice(ARRAY_LEN(links))],
+			"body");
+	}
+	add_end();
+	if (dice(3) == 0)
+		spoil();
+}
+
+static void trees_from_dice(void **state)
+{
+	unsigned taken = 0;
+
+	for (unsigned seed = 0; seed < N_RANDOM; seed++) {
+		static const char *const as[] = {"t", NULL, "."};
+		struct err err;
+		int r;
+
+		roll_archive(seed);
+		r = check(as[seed % 3], &err);
+		if (r < 0)
+			assert_true(err.text[0] != '\0');
+		taken += r == 0;
+	}
+	print_message("%u archives, %u of them taken\n", N_RANDOM, taken);
+	/* If all are refused at their first byte, this test shows nothing. */
+	assert_in_range(taken, N_RANDOM / 50, N_RANDOM * 9 / 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cve_2026_17106_copy_out_stays_in_its_destination),
+		cmocka_unit_test(cve_2026_46703_links_are_made_and_never_followed),
+		cmocka_unit_test(a_refused_hard_link_replaces_nothing),
+		cmocka_unit_test(a_hard_link_whose_target_is_exchanged_is_removed),
+		cmocka_unit_test(the_top_is_named_by_the_receiver),
+		cmocka_unit_test(sizes_that_lie),
+		cmocka_unit_test(bombs_of_names),
+		cmocka_unit_test(trees_from_dice),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

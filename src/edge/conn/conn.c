@@ -1,0 +1,259 @@
+#include "net.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/wire/dns/dns_reply.h"
+#include "lib/wire/dns/dns_query.h"
+
+static struct loop_key key_of(const struct conn *c, enum edge_ev kind)
+{
+	return (struct loop_key){.kind = (uint8_t)kind, .gen = c->gen, .idx = c->idx};
+}
+
+/* There is a free place: the caller has counted. */
+struct conn *conn_new(struct edge *e, enum conn_kind kind, uint32_t sid)
+{
+	struct net *net = e->net;
+	struct conn *c = xcalloc(1, sizeof(*c));
+
+	while (net->conns[net->next_free])
+		net->next_free = (net->next_free + 1) % NET_MAX_CONNS;
+	*c = (struct conn){
+		.kind = kind, .idx = net->next_free, .gen = net->next_gen++, .sid = sid, .fd = -1};
+	bufq_init(&c->in, kind == CONN_DNS ? DNS_MAX_QUERY : WIRE_NET_WINDOW);
+	bufq_init(&c->out, kind == CONN_DNS ? DNS_MAX_REPLY : CONN_OUT);
+	net->conns[c->idx] = c;
+	net->next_free = (net->next_free + 1) % NET_MAX_CONNS;
+	net->n_conns++;
+	net->n_most = MAX(net->n_most, net->n_conns);
+	return c;
+}
+
+static void leave_room_list(struct net *net, struct conn *c)
+{
+	struct conn **at = &net->room;
+
+	if (!c->in_room)
+		return;
+	while (*at != c)
+		at = &(*at)->next_room;
+	*at = c->next_room;
+	c->in_room = false;
+}
+
+/* What belongs to a target and to the engine that has the connection. */
+static void drop_parts(struct edge *e, struct conn *c)
+{
+	if (c->proxy)
+		proxy_free(e, c);
+	if (c->h2)
+		h2_free(e, c);
+	conn_drop_fd(e, c);
+	free(TAKE(c->hello));
+	free(TAKE(c->retry));
+	if (c->reader)
+		canon_reader_done(c->reader);
+	free(TAKE(c->reader));
+	conn_set_timer(e, c, 0);
+	asks_forget(e, c);
+}
+
+void conn_over(struct edge *e, struct conn *c)
+{
+	if (c->stream)
+		h2_stream_over(e, c);
+	drop_parts(e, c);
+	leave_room_list(e->net, c);
+	open_free(c);
+	bufq_done(&c->in);
+	bufq_done(&c->out);
+	if (c->holds_synth)
+		synth_release(e->net->synth, c->synth_id);
+	c->holds_synth = false;
+	c->sid = 0;
+	c->state = CONN_ENDING;
+	conn_free_if_over(e, c);
+}
+
+void conn_free_if_over(struct edge *e, struct conn *c)
+{
+	if (c->sid || c->fd >= 0 || c->asking || c->reporting)
+		return;
+	e->net->conns[c->idx] = NULL;
+	e->net->n_conns--;
+	free(c);
+}
+
+void conn_eat(struct edge *e, struct conn *c, size_t n)
+{
+	bufq_consume(&c->in, n);
+	if (bufq_len(&c->in) == 0)
+		bufq_trim(&c->in);
+	/* The wire's bytes were given back when TLS took them, and it takes more now. */
+	if (c->open)
+		net_note_room(e, c);
+	else if (c->stream)
+		h2_stream_consumed(e, c, n);
+	else if (c->sid)
+		wire_consumed(e->net->port.wire, c->sid, n);
+}
+
+static void resume(struct edge *e, struct conn *c)
+{
+	if (c->stream)
+		h2_stream_resume(e, c);
+	else
+		wire_resume(e->net->port.wire, c->sid);
+}
+
+void conn_say(struct edge *e, struct conn *c, struct slice bytes)
+{
+	size_t n = bufq_put(&c->out, bytes);
+
+	assert(n == bytes.n);
+	resume(e, c);
+}
+
+void conn_end(struct edge *e, struct conn *c)
+{
+	drop_parts(e, c);
+	conn_eat(e, c, bufq_len(&c->in));
+	if (c->open)
+		open_deafen(e, c);
+	c->state = CONN_ENDING;
+	c->out_end = true;
+	c->n_pulled_then = c->n_pulled;
+	conn_set_timer(e, c, CONN_END_MS);
+	resume(e, c);
+}
+
+void conn_reset(struct edge *e, struct conn *c)
+{
+	if (c->stream)
+		h2_stream_reset(e, c);
+	else if (c->sid)
+		wire_reset(e->net->port.wire, c->sid);
+	conn_over(e, c);
+}
+
+void conn_alert(struct edge *e, struct conn *c, uint8_t alert)
+{
+	const uint8_t record[] = {0x15, 3, 1, 0, 2, 2 /* fatal */, alert};
+
+	if (conn_room(c) < sizeof(record)) {
+		conn_reset(e, c);
+		return;
+	}
+	conn_say(e, c, slice_of(record, sizeof(record)));
+	conn_end(e, c);
+}
+
+void conn_ask(struct edge *e, struct conn *c, const struct edge_ask *ask)
+{
+	assert(!c->asking);
+	c->asking = true;
+	asks_put(e, c, ask);
+}
+
+void conn_report_named_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind,
+	const char *host, uint16_t port, const char *fault)
+{
+	struct edge_ask ask = {.kind = kind, .via = c->via, .proto = c->proto, .port = port};
+
+	ask.tls = kind == EDGE_ASK_HTTP && conn_is_opened(c);
+	if (c->reporting)
+		return;
+	c->reporting = true;
+	(void)snprintf(ask.host, sizeof(ask.host), "%s", host);
+	(void)snprintf(ask.fault, sizeof(ask.fault), "%s", fault);
+	asks_put(e, c, &ask);
+}
+
+void conn_report_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind, const char *fault)
+{
+	const struct conn_target *t = &c->target;
+
+	conn_report_named_fault(e, c, kind, t->given ? t->host.name : "",
+		kind == EDGE_ASK_DNS ? 0 : t->port, fault);
+}
+
+int conn_take_fd(struct edge *e, struct conn *c, int fd)
+{
+	int r;
+
+	conn_drop_fd(e, c);
+	c->fd = fd;
+	c->fd_blocked = c->fd_eof = false;
+	r = fd_set_nonblock(fd, true);
+	/* One registration for the whole life of the socket. */
+	if (r == 0)
+		r = loop_add(&e->loop, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+			key_of(c, EDGE_EV_CONN));
+	if (r < 0)
+		fd_close(&c->fd);
+	return r;
+}
+
+void conn_drop_fd(struct edge *e, struct conn *c)
+{
+	if (e->net->gathered == c)
+		e->net->gathered = NULL;
+	if (c->fd >= 0)
+		loop_del(&e->loop, c->fd);
+	fd_close(&c->fd);
+}
+
+void conn_set_timer(struct edge *e, struct conn *c, uint64_t ms)
+{
+	if (ms)
+		loop_timer_set(
+			&e->loop, &c->timer, clock_mono_ms() + ms, key_of(c, EDGE_EV_CONN_TIMER));
+	else
+		loop_timer_clear(&e->loop, &c->timer);
+}
+
+void conn_connect(struct edge *e, struct conn *c, const struct host *host, uint16_t port)
+{
+	c->target = (struct conn_target){.given = true, .host = *host, .port = port};
+	c->answered = false;
+	tunnel_ask(e, c);
+}
+
+void conn_to_http(struct edge *e, struct conn *c)
+{
+	uint32_t idx = c->idx, gen = c->gen;
+
+	conn_drop_fd(e, c);
+	conn_set_timer(e, c, 0);
+	c->proto = EDGE_PROTO_HTTP;
+	c->state = CONN_HTTP;
+	proxy_begin(e, c);
+	c = net_find(e, idx, gen);
+	if (c && c->state == CONN_HTTP && (bufq_len(&c->in) || c->in_end))
+		proxy_on_bytes(e, c);
+}
+
+void conn_engine_on_bytes(struct edge *e, struct conn *c)
+{
+	if (c->state == CONN_HTTP)
+		proxy_on_bytes(e, c);
+	else if (c->state == CONN_H2)
+		h2_on_bytes(e, c);
+}
+
+void conn_engine_on_room(struct edge *e, struct conn *c)
+{
+	if (c->state == CONN_HTTP)
+		proxy_on_room(e, c);
+	else if (c->state == CONN_H2)
+		h2_on_room(e, c);
+}
+
+void conn_runs(const struct bufq *q, struct slice ret[2])
+{
+	ret[0] = bufq_peek(q);
+	ret[1] = slice_of(q->ring, q->n - ret[0].n);
+}

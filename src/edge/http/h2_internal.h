@@ -1,0 +1,91 @@
+/*
+ * h2_internal - what h2.c (the session of one connection) and h2_stream.c (its streams) share.
+ *
+ * How      nghttp2 reads frames and header compression, and nothing more: its own rules for HTTP messages
+ *          are off, so that each request is judged in one place (lib/wire/http/h2.h) and refused with a
+ *          reason. A stream is a struct conn of kind CONN_STREAM that the HTTP engine has; its `in`
+ *          and `out` are the bodies. Nothing of a connection ends inside a callback of nghttp2.
+ * Trust    Eats hostile bytes. Holds no secret.
+ * Owns     The session and a struct h2_stream for each stream.
+ * Limits   H2_*. A guest over one gets GOAWAY, and its connection ends.
+ * See      h2_test.c, h2_fuzz.c
+ */
+#pragma once
+
+#include <nghttp2/nghttp2.h>
+#include "lib/base/bucket.h"
+#include "lib/wire/http/h2.h"
+#include "proxy_internal.h"
+
+#define H2_MAX_STREAMS 100
+/* Unsent bytes of one request's body. The connection's window is that of all its streams, so that one
+ * which nobody reads does not stop the others. */
+#define H2_WINDOW WIRE_NET_WINDOW
+#define H2_CONN_WINDOW (H2_MAX_STREAMS * H2_WINDOW)
+/* Bytes of one header block, decompressed: over HTTP_MAX_HEAD it is refused, over this it is a bomb. */
+#define H2_MAX_BLOCK (4 * HTTP_MAX_HEAD)
+/* Frames that move nothing, and resets in either direction: so many at once, and so many a second. */
+#define H2_JUNK_BURST 1000
+#define H2_JUNK_PER_S 500
+/* Frames that wait to be sent because the guest does not read. */
+#define H2_MAX_QUEUED 2000
+#define H2_MAX_ACKS 200
+#define H2_MAX_SETTINGS 32
+/* Trailers of an answer, while its last bytes wait: text and list. */
+#define H2_TAIL_SIZE (HTTP_MAX_TRAILER_BYTES + HTTP_MAX_TRAILERS * 64 + 64)
+
+/* What the timer of the connection waits for. */
+enum h2_wait { H2_WAIT_NOTHING, H2_WAIT_IDLE, H2_WAIT_BLOCK };
+
+struct h2 {
+	struct edge *e;
+	struct conn *c; /* the connection */
+	nghttp2_session *session;
+	struct conn *streams; /* the first of the list */
+	unsigned n_streams;
+	/* The header block under way, its stream (NULL: nobody's) and its size. */
+	struct h2_block block;
+	struct conn *heading;
+	size_t n_block;
+	struct bucket junk;
+	const uint8_t *out; /* what nghttp2 gave and did not fit yet */
+	size_t n_out;
+	const char *why; /* not NULL: why the connection ends */
+	bool busy, again;
+	/* A header block of a stream is not complete: nothing else can come before it is. */
+	bool in_block;
+	enum h2_wait wait;
+};
+
+struct h2_stream {
+	struct h2 *h2;
+	struct conn *prev, *next;
+	/* The request: what its head said of the body, and how it ended. */
+	struct canon_flow flow;
+	struct http_headers trailers;
+	struct http_fault fault;
+	/* The answer. */
+	unsigned n_heads; /* given to nghttp2 and not sent */
+	size_t n_head_bytes;
+	bool answered; /* its head is among them, or was */
+	struct arena tail_arena;
+	struct http_headers tail;
+};
+
+/* h2.c */
+/* Something is to be sent: before the loop waits it goes. */
+void h2_touch(struct h2 *h);
+/* A call of nghttp2 failed: the connection ends, and no other one does. */
+void h2_fail(struct h2 *h);
+/* By what is under way now. */
+void h2_set_timer(struct h2 *h);
+
+/* h2_stream.c: what nghttp2 has read. NULL when there is no place for another one. */
+struct conn *h2_stream_new(struct h2 *h, uint32_t id);
+void h2_stream_on_head(struct h2 *h, struct conn *c, bool ended);
+void h2_stream_on_trailers(struct h2 *h, struct conn *c, bool ended);
+/* -ENOBUFS when there is more than the window allows. */
+int h2_stream_on_data(struct h2 *h, struct conn *c, struct slice bytes) MUST_CHECK;
+void h2_stream_on_end(struct h2 *h, struct conn *c);
+/* A frame of it has gone out. */
+void h2_stream_on_sent(struct h2 *h, struct conn *c, const nghttp2_frame *frame);

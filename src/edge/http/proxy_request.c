@@ -1,0 +1,300 @@
+#include "proxy_internal.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+/* One HEAD frame and an END; also the largest thing that is sent at once besides data. */
+static uint8_t frames[CANON_FRAME_HEADER + CANON_MAX_HEAD + CANON_FRAME_HEADER + CANON_MAX_END];
+
+/* lib/rules/policy's canonical form is the one that rules see. */
+static int canonical_host(struct slice text, char *buf, size_t size)
+{
+	struct host host;
+	struct err err;
+
+	if (host_from_wire(text, &host, &err) < 0 || host.n >= size)
+		return -EINVAL;
+	memcpy(buf, host.name, host.n);
+	return host.n;
+}
+
+static void eat(struct edge *e, struct conn *c, size_t n)
+{
+	if (n > 0)
+		conn_eat(e, c, n);
+}
+
+static bool wants_json(const struct http_headers *headers)
+{
+	for (size_t i = 0; i < headers->n; i++)
+		if (slice_eq_str(headers->list[i].name, "accept") &&
+			deny_wants_json(headers->list[i].value))
+			return true;
+	return false;
+}
+
+/* What a request to the proxy is for by its own target, so that a refusal of it can be told: what
+ * follows here may still find that it is for nobody. */
+static void note_target(struct proxy_exchange *x, const struct http_req *req)
+{
+	uint16_t port;
+	struct slice text;
+	struct host host;
+
+	if (canon_split_authority(req->authority, &text, &port) < 0 ||
+		host_from_wire(text, &host, NULL) < 0)
+		return;
+	(void)!slice_to_cstr(host_slice(&host), x->host, sizeof(x->host));
+	if (port == 0 && req->form == HTTP_FORM_ABSOLUTE)
+		port = canon_default_port(req->scheme);
+	x->port = port;
+}
+
+/* What is needed after the arena is gone. */
+static void note_request(struct proxy_exchange *x, struct http_req *req)
+{
+	*x = (struct proxy_exchange){.req = req, .port = req->port};
+	(void)!slice_to_cstr(req->host, x->host, sizeof(x->host));
+	x->is_head = slice_eq_str(req->method, "HEAD");
+	x->http10 = req->http10;
+	/* HTTP/1.0 would have to be told that it is kept, which our answers never say. */
+	x->keep_alive = req->keep_alive && !req->http10;
+	x->websocket = req->websocket;
+	x->json = wants_json(&req->headers);
+}
+
+static enum proxy_step ask_keeper(struct edge *e, struct conn *c, const struct http_req *req)
+{
+	struct edge_ask ask = {
+		.kind = EDGE_ASK_HTTP, .via = c->via, .proto = EDGE_PROTO_HTTP, .port = req->port};
+	struct slice url = canon_text_cut(req->path, 0, sizeof(ask.url) - 1);
+
+	ask.tls = conn_is_opened(c);
+	ask.url_cut = url.n < req->path.n;
+	if (slice_to_cstr(req->host, ask.host, sizeof(ask.host)) < 0 ||
+		slice_to_cstr(req->method, ask.method, sizeof(ask.method)) < 0 ||
+		slice_to_cstr(url, ask.url, sizeof(ask.url)) < 0) {
+		static const struct http_fault fault = {400, "the request has no canonical form"};
+
+		return proxy_refuse(e, c, &fault);
+	}
+	c->proxy->state = PROXY_ASKED;
+	/* The last thing done here: the answer may come at once. */
+	conn_ask(e, c, &ask);
+	return PROXY_WAIT;
+}
+
+/* What follows is a tunnel and no longer ours. */
+static enum proxy_step leave_by_connect(
+	struct edge *e, struct conn *c, const struct http_req *req, const struct http_fault *bad)
+{
+	uint16_t port = req->port;
+	struct host host;
+	struct err err;
+
+	if (host_from_wire(req->host, &host, &err) < 0)
+		return proxy_refuse(e, c, bad);
+	proxy_free(e, c);
+	conn_connect(e, c, &host, port);
+	return PROXY_GONE;
+}
+
+enum proxy_step proxy_on_head(struct edge *e, struct conn *c, struct http_req *req)
+{
+	struct proxy *p = c->proxy;
+	struct canon_where where = {.scheme = HTTP_SCHEME_HTTP, .canonical_host = canonical_host};
+	struct http_fault fault = {
+		400, "this is a proxy: it needs a request for http://HOST/... or CONNECT"};
+
+	conn_set_timer(e, c, 0);
+	if (conn_is_opened(c))
+		where.scheme = HTTP_SCHEME_HTTPS;
+	if (c->sni)
+		where.sni = (struct canon_name){.given = true, .host = host_slice(c->sni)};
+	if (c->target.given)
+		where.target =
+			(struct canon_name){true, host_slice(&c->target.host), c->target.port};
+	else if (req->authority.n == 0)
+		return proxy_refuse(e, c, &fault);
+	else
+		note_target(&p->x, req);
+	if (canon_make_req(req, &where, &p->arena, &fault) < 0)
+		return proxy_refuse(e, c, &fault);
+	if (req->form == HTTP_FORM_AUTHORITY)
+		return leave_by_connect(e, c, req, &fault);
+	note_request(&p->x, req);
+	return ask_keeper(e, c, req);
+}
+
+/* A head is begun only when its refusal would fit: until there is an answer nothing else is said, so
+ * that it fits later too. */
+enum proxy_step proxy_read_head(struct edge *e, struct conn *c)
+{
+	struct proxy *p = c->proxy;
+	struct http1_event ev;
+
+	if (conn_room(c) < DENY_ROOM)
+		return PROXY_WAIT;
+	if (c->proxy->tongue->next_event(e, c, &ev))
+		return ev.kind == HTTP1_EV_HEAD ? proxy_on_head(e, c, ev.req)
+						: proxy_refuse(e, c, &ev.fault);
+	if (c->in_end)
+		return proxy_finish(e, c);
+	if (http1_is_idle(&p->h)) {
+		bufq_trim(&c->in);
+		bufq_trim(&c->out);
+	} else if (!p->in_head) {
+		p->in_head = true;
+		conn_set_timer(e, c, PROXY_HEAD_MS);
+	}
+	return PROXY_WAIT;
+}
+
+enum proxy_step proxy_discard(struct edge *e, struct conn *c)
+{
+	struct http1_event ev;
+
+	while (c->proxy->tongue->next_event(e, c, &ev)) {
+		if (ev.kind == HTTP1_EV_END)
+			return proxy_next(e, c);
+		if (ev.kind != HTTP1_EV_DATA)
+			return proxy_finish(e, c);
+		conn_eat(e, c, ev.data.n);
+	}
+	return PROXY_WAIT;
+}
+
+size_t proxy_send_some(struct conn *c, struct slice head, struct slice bytes)
+{
+	struct proxy_exchange *x = &c->proxy->x;
+	struct iovec iov[2] = {{(void *)head.p, head.n}, {(void *)bytes.p, bytes.n}};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+	ssize_t r;
+
+	if (x->deaf || !x->writable)
+		return 0;
+	do {
+		r = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (r < 0 && errno == EINTR);
+	if (r >= 0)
+		return (size_t)r;
+	if (errno == EAGAIN)
+		x->writable = false;
+	else
+		x->deaf = true;
+	return 0;
+}
+
+static void send_frames(struct conn *c, struct slice bytes)
+{
+	struct proxy *p = c->proxy;
+	size_t n = p->to_fd.n ? 0 : proxy_send_some(c, (struct slice){0}, bytes);
+
+	proxy_rest_add(&p->to_fd, canon_text_cut(bytes, n, bytes.n));
+}
+
+/* The request is read: nothing of it is needed any more. A websocket's direction stays open. */
+static int put_end(struct conn *c, struct wr *wr, const struct http_headers *trailers)
+{
+	struct proxy *p = c->proxy;
+	int r = p->x.websocket ? 0 : canon_put_end(wr, 1, trailers);
+
+	p->x.req_done = true;
+	p->x.req = NULL;
+	arena_done(&p->arena);
+	return r;
+}
+
+enum proxy_step proxy_start_exchange(struct edge *e, struct conn *c)
+{
+	static const struct http_fault bad = {400, "the request has no canonical form"};
+	struct proxy *p = c->proxy;
+	struct wr wr = wr_init(frames, sizeof(frames));
+	const struct http_body *body = &p->x.req->body;
+	bool has_body = body->kind == HTTP_BODY_CHUNKED || body->length > 0;
+	struct http1_event ev;
+	int r = canon_put_req(&wr, 1, p->x.req);
+
+	p->state = PROXY_EXCHANGE;
+	p->x.readable = p->x.writable = true;
+	/* Without a body the END goes with the head. */
+	if (r == 0 && !has_body && p->tongue->next_event(e, c, &ev))
+		r = ev.kind == HTTP1_EV_END ? put_end(c, &wr, ev.trailers) : -EBADMSG;
+	if (r < 0)
+		return proxy_refuse(e, c, &bad);
+	send_frames(c, slice_of(frames, wr.n));
+	return PROXY_AGAIN;
+}
+
+/* Sends of the frame under way what the socket takes; whether all of it is gone. */
+static bool send_data(struct edge *e, struct conn *c)
+{
+	struct proxy_exchange *x = &c->proxy->x;
+
+	while (x->data_left > 0) {
+		struct slice head = slice_of(
+			&x->data_head[CANON_FRAME_HEADER - x->n_data_head], x->n_data_head);
+		struct slice data = canon_text_cut(bufq_peek(&c->in), 0, x->data_left);
+		size_t n = proxy_send_some(c, head, data), n_head = MIN(n, x->n_data_head);
+
+		if (n == 0)
+			return false;
+		x->n_data_head -= n_head;
+		x->data_left -= n - n_head;
+		eat(e, c, n - n_head);
+	}
+	return true;
+}
+
+static bool send_rest(struct conn *c)
+{
+	struct proxy *p = c->proxy;
+
+	while (p->to_fd.n > 0) {
+		size_t n = proxy_send_some(c, (struct slice){0}, proxy_rest_slice(&p->to_fd));
+
+		if (n == 0)
+			return false;
+		proxy_rest_eat(&p->to_fd, n);
+	}
+	return true;
+}
+
+static enum proxy_step on_body_event(struct edge *e, struct conn *c, const struct http1_event *ev)
+{
+	static const struct http_fault bad = {400, "a trailer that may not be one"};
+	struct proxy_exchange *x = &c->proxy->x;
+	struct wr wr;
+
+	if (ev->kind == HTTP1_EV_DATA) {
+		wr = wr_init(x->data_head, sizeof(x->data_head));
+		if (canon_put_data_head(&wr, 1, ev->data.n) < 0)
+			return proxy_hang_up(e, c);
+		x->n_data_head = CANON_FRAME_HEADER;
+		x->data_left = ev->data.n;
+		return PROXY_AGAIN;
+	}
+	if (ev->kind != HTTP1_EV_END)
+		return proxy_refuse(e, c, &ev->fault);
+	wr = wr_init(frames, sizeof(frames));
+	if (put_end(c, &wr, ev->trailers) < 0)
+		return proxy_refuse(e, c, &bad);
+	send_frames(c, slice_of(frames, wr.n));
+	return PROXY_AGAIN;
+}
+
+/* As much of the body as the guest has sent and the socket takes. Once egress takes no more, the body
+ * is not read further: its answer decides. */
+enum proxy_step proxy_send_body(struct edge *e, struct conn *c)
+{
+	struct proxy_exchange *x = &c->proxy->x;
+	struct http1_event ev;
+
+	while (send_rest(c) && !x->req_done && send_data(e, c)) {
+		if (!c->proxy->tongue->next_event(e, c, &ev))
+			break;
+		if (on_body_event(e, c, &ev) == PROXY_GONE)
+			return PROXY_GONE;
+	}
+	return PROXY_WAIT;
+}

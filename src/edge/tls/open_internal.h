@@ -1,0 +1,33 @@
+/*
+ * open_internal - what open.c (one connection), open_ca.c (CA, TLS settings) and open_bio.c share.
+ *
+ * See      net.h
+ */
+#pragma once
+
+#include <openssl/ssl.h>
+#include "lib/secret/mint/mint.h"
+#include "src/edge/conn/net.h"
+
+/* What all opened connections of this edge have in common. */
+struct opener {
+	struct mint *mint;
+	SSL_CTX *ctx;
+	BIO_METHOD *method;
+};
+
+/* The TLS of one connection. */
+struct open {
+	SSL *ssl;
+	struct bufq in;	   /* the guest's records that TLS has not taken; a window's size */
+	struct bufq out;   /* records for the guest */
+	size_t n_taken;	   /* bytes of in that TLS took and that are not given back yet */
+	struct host sni;   /* when the conn's sni points here */
+	bool in_end;	   /* nothing follows what is in `in` */
+	bool said_goodbye; /* close_notify is in out, or was */
+	bool broken;	   /* by an error: nothing is said any more but what is in out */
+};
+
+/* A BIO that reads from o->in and writes to o->out; NULL when there is no memory. */
+BIO *open_bio_new(const struct opener *opener, struct open *o);
+BIO_METHOD *open_bio_method(void);

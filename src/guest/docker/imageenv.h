@@ -1,0 +1,21 @@
+/*
+ * imageenv - the variables that a template's image sets for every program.
+ *
+ * How      IMAGEENV_FILE has one NAME=value a line; template-oci and a Dockerfile's ENV write it. It
+ *          lies on the root disk, so what is saved from a sandbox has it too. It comes after the
+ *          defaults of a login and before all that the host says.
+ * Trust    A file of the guest's own disk: a line that is no assignment is skipped.
+ * Limits   FILE_MAX_BYTES of file.h; IMAGEENV_MAX lines.
+ * See      imageenv_test.c, image/template-oci
+ */
+#pragma once
+
+#include "src/guest/exec/env.h"
+
+#define IMAGEENV_FILE "/etc/sbx/environment"
+#define IMAGEENV_MAX 1024
+
+/* PATH keeps `first` in front, unless that is NULL. */
+void imageenv_put(struct env *e, const char *text, const char *first);
+/* The same from the file, when there is one. */
+void imageenv_load(struct env *e, const char *first);

@@ -1,0 +1,46 @@
+/*
+ * exec_ring - the output of a program as whole STDOUT and STDERR frames, by their place in it.
+ *
+ * How      Every byte of the frames that a program has made has an offset that counts from its
+ *          start and never changes; the ring holds [base, end). A client says how far it has read,
+ *          always between two frames, and can be given everything after that again. Frames leave
+ *          at the front: those that were acknowledged, or, for a session that nobody looks at, the
+ *          oldest, which the session's screen then follows.
+ * Trust    Bytes of programs in the guest; offsets come from the host and are checked by the user.
+ * Owns     Its memory, made on first need, given back when it is empty.
+ * Limits   The size given at the start; EXEC_RING_FRAME bytes of data a frame.
+ * See      exec_ring_test.c, proto/PROTOCOL.exec
+ */
+#pragma once
+
+#include "lib/wire/guestapi/exec_frame.h"
+#include "lib/wire/guestapi/screen.h"
+
+#define EXEC_RING_FRAME (32 * 1024)
+
+struct exec_ring {
+	uint8_t *buf;
+	size_t size;
+	uint64_t base, end;
+};
+
+void exec_ring_init(struct exec_ring *r, size_t size);
+void exec_ring_done(struct exec_ring *r);
+static inline size_t exec_ring_len(const struct exec_ring *r)
+{
+	return (size_t)(r->end - r->base);
+}
+/* Data bytes that a frame may have now, when frames before `keep` may go. */
+size_t exec_ring_room(const struct exec_ring *r, uint64_t keep);
+/* Appends a frame, dropping frames before `keep` as needed into the screen (NULL: nobody follows).
+ * The data must fit exec_ring_room. */
+void exec_ring_put(struct exec_ring *r, enum exec_type type, struct slice data, uint64_t keep,
+	struct screen *screen);
+/* Drops the frames before `at`; gives the memory back when nothing is left. */
+void exec_ring_drop(struct exec_ring *r, uint64_t at);
+/* Copies whole frames from `at` on to the queue, as many as fit into `most` bytes; where that ends. */
+uint64_t exec_ring_copy(const struct exec_ring *r, uint64_t at, struct bufq *q, size_t most);
+/* The data of the frames that begin at `at` or later, as it is. */
+void exec_ring_data(const struct exec_ring *r, uint64_t at, struct bufq *q);
+/* All data to the queue, as screen_replay gives it on; `screen` stands as it stood at base. */
+void exec_ring_replay(const struct exec_ring *r, struct screen *screen, struct bufq *q);

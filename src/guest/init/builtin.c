@@ -1,0 +1,56 @@
+#include "builtin.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "lib/base/attr.h"
+#include "lib/wire/tar/tree.h"
+
+static int finish(int r, const struct err *err)
+{
+	if (r < 0)
+		(void)dprintf(2, "%s\n", err_text(err, r));
+	return r < 0 ? 1 : 0;
+}
+
+/* pack [-L] PATH */
+static int run_pack(char **argv)
+{
+	unsigned flags = 0;
+	struct tree_count n;
+	struct err err;
+
+	if (argv[1] && !strcmp(argv[1], "-L")) {
+		flags |= TREE_FOLLOW;
+		argv++;
+	}
+	if (!argv[1] || argv[2])
+		return 2;
+	return finish(tree_pack_path(argv[1], flags, 1, &n, &err), &err);
+}
+
+/* unpack PATH [NAME] */
+static int run_unpack(char **argv)
+{
+	struct tree_count n;
+	struct err err;
+
+	if (!argv[1] || (argv[2] && argv[3]))
+		return 2;
+	return finish(tree_unpack_path(0, argv[1], argv[2], TREE_OWNERS, &n, &err), &err);
+}
+
+static const struct {
+	const char *name;
+	builtin_fn *fn;
+} builtins[] = {
+	{"pack", run_pack},
+	{"unpack", run_unpack},
+};
+
+builtin_fn *builtin_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(builtins); i++)
+		if (!strcmp(builtins[i].name, name))
+			return builtins[i].fn;
+	return NULL;
+}

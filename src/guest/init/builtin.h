@@ -1,0 +1,12 @@
+/*
+ * builtin - the programs inside sbx-guest: the guest's half of `sbx cp`.
+ *
+ * How      Run in a child of PID 1 with the exec's pipes as 0, 1, 2; see PROTOCOL.guest.
+ * Trust    unpack reads an archive that the host made; lib/wire/tar's rules hold all the same.
+ */
+#pragma once
+
+typedef int builtin_fn(char **argv);
+
+/* NULL when there is none of that name. */
+builtin_fn *builtin_find(const char *name);

@@ -1,0 +1,20 @@
+/*
+ * child - what happens between fork and exec, in the child.
+ *
+ * How      Becomes the user, enters the folder, takes the terminal or the pipes, executes.
+ * Trust    Runs as root until it has become the user; reads the guest's own files.
+ * Never    Returns. Failures go to the status fd as a u8 exit status and a sentence.
+ */
+#pragma once
+
+#include "facts.h"
+#include "lib/wire/guestapi/exec_frame.h"
+
+struct child {
+	const struct exec_spec *spec;
+	const struct facts *facts;
+	int in, out, err; /* become 0, 1, 2 */
+	int status;
+};
+
+void child_run(const struct child *c) __attribute__((noreturn));

@@ -1,0 +1,53 @@
+/*
+ * ctl - the small requests: a body is collected, answered, and the stream ends.
+ *
+ * How      The handler of a path runs when the whole body is there and fills the answer.
+ * Trust    The host's requests, decoded by lib/wire/guestapi/guest_ctl.h.
+ * Owns     The bodies of the open streams.
+ * Limits   CTL_MAX_STREAMS at once, GUEST_MAX_BODY bytes each way.
+ */
+#pragma once
+
+#include <sys/types.h>
+#include "lib/wire/guestapi/guest_ctl.h"
+#include "lib/wire/wire/wire.h"
+
+#define CTL_MAX_STREAMS 16
+
+/* Gives the HTTP status; writes the answer's body. With CTL_HOLD the answer waits for ctl_release.
+ */
+#define CTL_HOLD 0x8000u
+typedef unsigned ctl_handler(void *ctx, struct slice body, struct wr *answer);
+
+struct ctl_route {
+	const char *path;
+	ctl_handler *handle;
+};
+
+struct ctl_stream {
+	const struct ctl_route *route; /* NULL when the slot is free */
+	bool answered;
+	unsigned held; /* the status of an answer that waits; 0: none */
+	uint32_t id;   /* stream, for that */
+	size_t n, at;  /* bytes collected; then bytes to answer and how many are sent */
+	uint8_t *body;
+};
+
+struct ctl {
+	const struct ctl_route *routes; /* ends with a NULL path */
+	void *ctx;
+	struct wire *wire;
+	struct ctl_stream streams[CTL_MAX_STREAMS];
+};
+
+/* -ENOENT for a path that is not known, -EBUSY when there are too many. */
+int ctl_open(struct ctl *c, const char *path, uint32_t *ret_idx) MUST_CHECK;
+/* -EMSGSIZE: the caller resets the stream. */
+int ctl_on_data(struct ctl *c, uint32_t id, uint32_t idx, struct slice bytes) MUST_CHECK;
+void ctl_on_end(struct ctl *c, uint32_t id, uint32_t idx);
+ssize_t ctl_pull(struct ctl *c, uint32_t idx, uint8_t *buf, size_t n);
+void ctl_close(struct ctl *c, uint32_t idx);
+/* Sends the answers to a path that wait; with a body, that one. */
+void ctl_release(struct ctl *c, const char *path, struct slice body);
+/* The session has ended: all streams are gone. */
+void ctl_drop_all(struct ctl *c);

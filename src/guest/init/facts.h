@@ -1,0 +1,24 @@
+/*
+ * facts - what /setup and /trust told, as far as later execs need it.
+ *
+ * How      service.c fills it from /setup and /trust; spawn.c reads it for every exec.
+ * Trust    The host's words, checked by guest_ctl.h.
+ * Owns     Its strings; facts_done frees them.
+ */
+#pragma once
+
+#include "src/guest/exec/env.h"
+#include "lib/wire/guestapi/guest_ctl.h"
+
+struct facts {
+	char *id, *name;
+	char *workdir; /* "" or NULL: the user's home */
+	struct env env;
+	bool has_ca;	  /* there is a CA of the sandbox (trust.h) */
+	struct env trust; /* stands for credentials */
+};
+
+/* What /trust told stays. */
+void facts_take(struct facts *f, const struct guest_setup *setup);
+void facts_trust(struct facts *f, const struct guest_trust *trust);
+void facts_done(struct facts *f);

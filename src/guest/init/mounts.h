@@ -1,0 +1,32 @@
+/*
+ * mounts - the workspaces: the one virtiofs share, and a bind of each part at its place.
+ *
+ * How      The share is mounted once, below a folder only root enters, when the first workspace
+ *          comes. A place that has its bind already is left as it is, so asking twice is harmless.
+ *          Parents the guest does not have are bound from the share too: stubs that the host
+ *          keeps read-only.
+ * Trust    The host's list. Read-only here is a courtesy to programs: the host enforces it.
+ * Owns     The list of places that are bound.
+ * Limits   MOUNTS_SHARE_MS for a share device that was plugged in a moment ago.
+ */
+#pragma once
+
+#include "lib/base/err.h"
+#include "lib/wire/guestapi/guest_ctl.h"
+
+#define MOUNTS_DIR "/run/sbx/workspaces" /* only root enters: the share has all of them, as root */
+#define MOUNTS_SHARE MOUNTS_DIR "/share"
+#define MOUNTS_SHARE_MS 10000
+#define MOUNTS_MAX 256
+
+struct mounts {
+	bool shared;
+	size_t n;
+	char *places[MOUNTS_MAX];
+};
+
+/* The share was unmounted everywhere; the list of places stays, who puts them back knows them. */
+void mounts_gone(struct mounts *m);
+/* Mounts the share alone, below MOUNTS_SHARE. */
+int mounts_share_again(struct mounts *m, struct err *err) MUST_CHECK;
+int mounts_apply(struct mounts *m, const struct guest_mounts *want, struct err *err) MUST_CHECK;

@@ -1,0 +1,27 @@
+/*
+ * power - the orderly end: everybody is asked, then told, then the disks are made clean.
+ *
+ * How      power_begin sends TERM to all; when nobody is left, or after POWER_TERM_MS, power_finish
+ *          kills, syncs, unmounts what it can, makes the root read-only and powers off.
+ * Trust    Runs in PID 1; the processes it ends are the guest's and may not listen.
+ * Limits   POWER_TERM_MS and POWER_KILL_MS; nothing here waits longer.
+ */
+#pragma once
+
+#include "lib/os/loop/loop.h"
+
+#define POWER_TERM_MS 2000
+#define POWER_KILL_MS 500
+
+struct power {
+	struct loop *loop;
+	bool begun;
+	struct loop_timer late;
+};
+
+void power_begin(struct power *p, struct loop *loop);
+/* True when nothing is left to wait for: call power_finish. */
+bool power_is_quiet(const struct power *p);
+void power_finish(void) __attribute__((noreturn));
+/* Powers off without ceremony: the self-test, and a boot that failed. */
+void power_off_now(void) __attribute__((noreturn));

@@ -1,0 +1,44 @@
+/*
+ * service - which stream of the wire goes where, and the handlers of the small requests.
+ *
+ * How      The slot that the wire keeps for a stream is a table (exec, tcp or ctl) and an index into it.
+ * Trust    The host's paths and bodies.
+ * Owns     The exec, tcp and ctl tables and what /setup told.
+ */
+#pragma once
+
+#include "ctl.h"
+#include "src/guest/exec/exec.h"
+#include "facts.h"
+#include "src/guest/park/forget.h"
+#include "mounts.h"
+#include "src/guest/net/netproc.h"
+#include "src/guest/park/park.h"
+#include "src/guest/net/port.h"
+#include "power.h"
+#include "src/guest/net/tcp.h"
+
+struct service {
+	struct loop *loop;
+	struct wire *wire;
+	struct execs execs;
+	struct ctl ctl;
+	struct tcps tcps;
+	struct facts facts;
+	struct mounts mounts;
+	struct power power;
+	struct park park;
+	struct forget forget;
+	const struct netproc *net;
+	struct loop_timer net_wait; /* answers to /setup wait for the network */
+};
+
+/* Prepares the service and tells the port to use it. */
+void service_init(
+	struct service *s, struct loop *loop, struct port *port, const struct netproc *net);
+/* The network is ready, or was waited for long enough. */
+void service_on_net(struct service *s, bool ready);
+/* What /park or /wake has waited for is there. */
+void service_on_parked(struct service *s, const struct park_answer *answer);
+/* So is what /forget has waited for. */
+void service_on_forgotten(struct service *s);

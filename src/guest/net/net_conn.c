@@ -1,0 +1,225 @@
+#include "net_conn.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "net.h"
+#include "lib/base/fs/fd.h"
+
+void net_conn_refuse(int fd)
+{
+	const struct linger now = {.l_onoff = 1};
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	(void)close(fd);
+}
+
+static struct net_conn *take_free(struct net_conns *c)
+{
+	for (uint32_t i = 0; i < NET_MAX_CONNS; i++) {
+		struct net_conn *k = &c->conns[(c->first_free + i) % NET_MAX_CONNS];
+
+		if (k->used)
+			continue;
+		c->first_free = (uint32_t)(k - c->conns) + 1;
+		c->n_used++;
+		*k = (struct net_conn){.used = true, .fd = -1, .gen = k->gen + 1};
+		bufq_init(&k->queue, WIRE_STREAM_WINDOW);
+		return k;
+	}
+	return NULL;
+}
+
+static struct loop_key key_of(const struct net_conns *c, const struct net_conn *k)
+{
+	return (struct loop_key){
+		.kind = NET_EV_CONN, .gen = k->gen, .idx = (uint32_t)(k - c->conns)};
+}
+
+/* The socket goes, with RST or in order; the stream is the caller's business. */
+static void release(struct net_conns *c, struct net_conn *k, bool reset)
+{
+	int fd = TAKE_FD(k->fd);
+
+	if (k->in_epoll)
+		loop_del(c->loop, fd);
+	if (reset)
+		net_conn_refuse(fd);
+	else
+		(void)close(fd);
+	bufq_done(&k->queue);
+	k->used = k->in_epoll = false;
+	c->n_used--;
+}
+
+/* Both sides: the program is gone or the kernel refuses. */
+static void give_up(struct net_conns *c, struct net_conn *k)
+{
+	if (k->id && c->wire)
+		wire_reset(c->wire, k->id);
+	release(c, k, true);
+}
+
+/* What the kernel is to tell: errors always, the rest as it is wanted. */
+static void watch(struct net_conns *c, struct net_conn *k)
+{
+	uint32_t events = (k->waits ? EPOLLIN : 0) | (bufq_len(&k->queue) ? EPOLLOUT : 0);
+
+	if (k->hung_up || (k->in_epoll && events == k->events))
+		return;
+	if (k->in_epoll ? loop_mod(c->loop, k->fd, events, key_of(c, k)) < 0
+			: loop_add(c->loop, k->fd, events, key_of(c, k)) < 0) {
+		give_up(c, k);
+		return;
+	}
+	k->in_epoll = true;
+	k->events = events;
+}
+
+void net_conn_open(struct net_conns *c, int fd, const char *path)
+{
+	const int one = 1;
+	struct net_conn *k = c->wire ? take_free(c) : NULL;
+
+	if (!k) {
+		net_conn_refuse(fd);
+		return;
+	}
+	k->fd = fd;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (wire_open(c->wire, path, (uint32_t)(k - c->conns), &k->id) < 0) {
+		k->id = 0;
+		give_up(c, k);
+		return;
+	}
+	watch(c, k);
+}
+
+ssize_t net_conn_pull(struct net_conns *c, uint32_t idx, uint8_t *buf, size_t n)
+{
+	struct net_conn *k = &c->conns[idx];
+	ssize_t r;
+
+	if (!k->used)
+		return -ECONNRESET;
+	r = read(k->fd, buf, n);
+	if (r >= 0)
+		return r;
+	if (errno != EAGAIN && errno != EINTR)
+		return -ECONNRESET;
+	k->waits = true;
+	watch(c, k);
+	return k->used ? -EAGAIN : -ECONNRESET;
+}
+
+/* Nothing is left to write: pass on the end, or end. */
+static void after_last(struct net_conns *c, struct net_conn *k)
+{
+	if (!k->id)
+		release(c, k, false);
+	else if (k->host_ended)
+		(void)shutdown(k->fd, SHUT_WR);
+}
+
+static void drain(struct net_conns *c, struct net_conn *k)
+{
+	size_t all = 0;
+	ssize_t n = 1;
+
+	while (n > 0 && bufq_len(&k->queue)) {
+		n = bufq_drain(&k->queue, k->fd);
+		if (n > 0)
+			all += (size_t)n;
+	}
+	if (all && k->id)
+		wire_consumed(c->wire, k->id, all);
+	if (n < 0 && n != -EAGAIN)
+		give_up(c, k);
+	else if (!bufq_len(&k->queue)) {
+		bufq_trim(&k->queue);
+		after_last(c, k);
+	}
+}
+
+void net_conn_on_data(struct net_conns *c, uint32_t idx, struct slice bytes)
+{
+	struct net_conn *k = &c->conns[idx];
+	ssize_t n = 0;
+
+	if (!k->used)
+		return;
+	if (!bufq_len(&k->queue)) {
+		n = send(k->fd, bytes.p, bytes.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno != EAGAIN && errno != EINTR) {
+			give_up(c, k);
+			return;
+		}
+		n = n < 0 ? 0 : n;
+	}
+	/* The window is the queue's size, and the wire holds the host to it. */
+	(void)bufq_put(&k->queue, slice_of(bytes.p + n, bytes.n - (size_t)n));
+	if (n > 0)
+		wire_consumed(c->wire, k->id, (size_t)n);
+	watch(c, k);
+}
+
+void net_conn_on_end(struct net_conns *c, uint32_t idx)
+{
+	struct net_conn *k = &c->conns[idx];
+
+	if (!k->used)
+		return;
+	k->host_ended = true;
+	if (!bufq_len(&k->queue))
+		(void)shutdown(k->fd, SHUT_WR);
+}
+
+void net_conn_on_close(struct net_conns *c, uint32_t idx, int error)
+{
+	struct net_conn *k = &c->conns[idx];
+
+	if (!k->used)
+		return;
+	k->id = 0;
+	k->waits = false;
+	if (error || !bufq_len(&k->queue))
+		release(c, k, error != 0);
+	else
+		watch(c, k);
+}
+
+void net_conn_on_event(struct net_conns *c, const struct loop_event *ev)
+{
+	struct net_conn *k = &c->conns[ev->key.idx];
+
+	if (!k->used || k->gen != ev->key.gen)
+		return;
+	if (ev->events & EPOLLERR) {
+		give_up(c, k);
+		return;
+	}
+	if (k->waits && ev->events & (EPOLLIN | EPOLLHUP)) {
+		k->waits = false;
+		wire_resume(c->wire, k->id);
+	}
+	if (ev->events & (EPOLLOUT | EPOLLHUP) && bufq_len(&k->queue))
+		drain(c, k);
+	if (!k->used)
+		return;
+	/* Told again and again otherwise; what is still to be read is read when the wire asks. */
+	if (ev->events & EPOLLHUP) {
+		loop_del(c->loop, k->fd);
+		k->in_epoll = false;
+		k->hung_up = true;
+	}
+	watch(c, k);
+}
+
+void net_conn_drop_all(struct net_conns *c)
+{
+	for (uint32_t i = 0; i < NET_MAX_CONNS; i++)
+		if (c->conns[i].used && c->conns[i].id)
+			release(c, &c->conns[i], true);
+}

@@ -1,0 +1,54 @@
+/*
+ * net_conn - connections that were caught or came to the proxy port: one stream each.
+ *
+ * How      What the program says is read when the wire asks for it, so a full window stops the
+ *          program and nothing is kept here; what the host says goes to the socket, and what the
+ *          program does not take yet into a queue of one window. Each direction ends by itself; a
+ *          reset on one side is a reset on the other.
+ * Trust    Programs of the guest, and the host.
+ * Owns     The sockets and queues.
+ * Limits   NET_MAX_CONNS; beyond, the connection is reset. WIRE_STREAM_WINDOW bytes of queue.
+ * See      net.h
+ */
+#pragma once
+
+#include <sys/types.h>
+#include "lib/base/bufq.h"
+#include "lib/os/loop/loop.h"
+#include "lib/wire/wire/wire.h"
+
+/* Leaves streams for DNS. */
+#define NET_MAX_CONNS 1200
+
+struct net_conn {
+	bool used;
+	int fd;
+	uint32_t gen;
+	uint32_t id;	 /* stream; 0: it is over, and the queue's rest goes out */
+	bool waits;	 /* the wire wants bytes and the program has said nothing */
+	bool host_ended; /* no more will come for the queue */
+	bool hung_up;	 /* both directions are over for the kernel: no use in waiting */
+	bool in_epoll;
+	uint32_t events;
+	struct bufq queue; /* towards the program */
+};
+
+struct net_conns {
+	struct loop *loop;
+	struct wire *wire; /* NULL while edge is away */
+	uint32_t first_free;
+	unsigned n_used;
+	struct net_conn conns[NET_MAX_CONNS];
+};
+
+/* Takes fd, a connection just accepted; it is reset when it cannot be. */
+void net_conn_open(struct net_conns *c, int fd, const char *path);
+void net_conn_on_event(struct net_conns *c, const struct loop_event *ev);
+ssize_t net_conn_pull(struct net_conns *c, uint32_t idx, uint8_t *buf, size_t n);
+void net_conn_on_data(struct net_conns *c, uint32_t idx, struct slice bytes);
+void net_conn_on_end(struct net_conns *c, uint32_t idx);
+void net_conn_on_close(struct net_conns *c, uint32_t idx, int error);
+/* Edge is gone: all that had a stream is reset. */
+void net_conn_drop_all(struct net_conns *c);
+/* Closes with RST. */
+void net_conn_refuse(int fd);

@@ -1,0 +1,23 @@
+/*
+ * netconf - what tells programs of the way out: variables, resolv.conf, Docker's settings.
+ *
+ * How      Files that the user may have made are written only when they are not there.
+ * Trust    Courtesy: connections of programs that know nothing of a proxy are caught all the same.
+ * See      netconf_test.c, net_rules.h
+ */
+#pragma once
+
+#include "src/guest/exec/env.h"
+#include "net_link.h"
+#include "src/guest/init/users.h"
+
+#define NETCONF_NAMES "gateway.docker.internal gateway.sbx.internal"
+#define NETCONF_HOSTS NET_GATEWAY "\t" NETCONF_NAMES "\n" NET_GATEWAY6 "\t" NETCONF_NAMES "\n"
+
+/* The variables of every program; whoever sets one later wins. */
+void netconf_env(struct env *e);
+/* resolv.conf, dockerd's settings, sudo's list of variables. What fails is logged and left. */
+void netconf_write(void);
+/* The new text of resolv.conf, or NULL when the one that is there (NULL: none) is the user's. */
+const char *netconf_resolv(const char *old);
+extern const char netconf_daemon_json[];

@@ -1,0 +1,47 @@
+/*
+ * park - PID 1's side of /park and /wake.
+ *
+ * How      SUSPEND: PID 1 and sbx-guest-net leave the group of programs, a child (park_child.h) does the
+ *          rest and stays; the answer waits for it. /wake sets clock and entropy, mounts the share anew,
+ *          gives the child its word, and waits for its answer. Without a child (the machine was parked
+ *          for an IMAGE, or not at all) /wake is clock, entropy and mounts alone.
+ *          IMAGE: the disks are synced and caches dropped. FREEZE: the file systems of both disks are
+ *          frozen (FIFREEZE) until /wake, at most PARK_FSFREEZE_MS.
+ * Trust    The host's requests. A child that ends without an answer leaves nothing frozen.
+ * Owns     The child and its socket.
+ * See      park_child.h, proto/PROTOCOL.guest
+ */
+#pragma once
+
+#include "src/guest/init/mounts.h"
+#include "lib/wire/guestapi/guest_ctl.h"
+#include "lib/os/loop/loop.h"
+
+#define PARK_FSFREEZE_MS 20000
+
+struct park {
+	struct loop *loop;
+	struct mounts *mounts;
+	pid_t net; /* sbx-guest-net while parked */
+	pid_t child;
+	int sock;
+	enum { PARK_AWAKE, PARK_PARKING, PARK_PARKED, PARK_WAKING } state;
+	bool has_frozen_fs;
+	struct loop_timer thaw;
+	struct guest_mounts wanted;
+};
+
+/* What an answer is when it is there at last. */
+struct park_answer {
+	const char *path; /* of the request; NULL: there is none */
+	struct guest_reply reply;
+};
+
+void park_init(struct park *p, struct loop *loop, struct mounts *mounts);
+/* 0: done. -EINPROGRESS: park_on_event gives the answer. */
+int park_begin(struct park *p, enum guest_park kind, pid_t net, struct err *err) MUST_CHECK;
+int park_wake(struct park *p, struct guest_wake *wake, struct err *err) MUST_CHECK;
+void park_on_event(struct park *p, struct park_answer *ret);
+void park_on_timer(struct park *p);
+/* True when pid was the child. */
+bool park_on_exit(struct park *p, pid_t pid, struct park_answer *ret);

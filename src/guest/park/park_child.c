@@ -1,0 +1,100 @@
+#include "park_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "src/guest/docker/docker.h"
+#include "src/guest/init/mounts.h"
+#include "park_freeze.h"
+#include "park_list.h"
+#include "park_mounts.h"
+#include "park_reseat.h"
+#include "src/guest/init/spawn.h"
+#include "lib/base/fs/fd.h"
+#include "lib/base/log.h"
+#include "lib/wire/guestapi/guest_ctl.h"
+
+#define SOCK_FD 3
+
+static void say(int sock, bool ok, const char *text)
+{
+	uint8_t buf[GUEST_MAX_TEXT + 64];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	if (guest_put_reply(&wr, ok, text) < 0 || send(sock, buf, wr.n, MSG_NOSIGNAL) < 0)
+		log_warn("PID 1 does not hear what became of the programs");
+}
+
+/* What is written and lies in memory only: should the image be refused, the disks are all there is. */
+static void sync_at(const char *path)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)syncfs(fd);
+}
+
+static void report(const struct park_list *l, char *text, size_t n)
+{
+	if (l->lost.n == 0)
+		text[0] = '\0';
+	else
+		(void)snprintf(text, n, "%u not as before: %s", l->lost.n, l->lost.text);
+}
+
+static void wake(struct park_list *l)
+{
+	struct park_reseat rs;
+
+	park_mounts_restore(l);
+	park_reseat_open(l);
+	park_reseat_hold(&rs, l);
+	park_thaw_all();
+	park_reseat_run(&rs);
+}
+
+void park_child_run(int sock, const pid_t *skip)
+{
+	static struct park_list list;
+	char text[GUEST_MAX_TEXT];
+	struct err err = {0};
+	char word;
+	int r;
+
+	spawn_reset_signals();
+	/* Of PID 1's descriptors none may be held open here, neither ports nor pipes of programs. */
+	if (dup2(sock, SOCK_FD) < 0)
+		_exit(1);
+	(void)close_range(SOCK_FD + 1, ~0u, 0);
+	sock = SOCK_FD;
+	(void)prctl(PR_SET_NAME, "sbx-guest-park");
+	(void)!chdir("/");
+	r = park_freeze_all(&err);
+	if (r == 0) {
+		r = park_list_read(&list, skip, &err);
+		if (r < 0)
+			park_thaw_all();
+	}
+	if (r < 0) {
+		say(sock, false, err_text(&err, r));
+		_exit(1);
+	}
+	sync_at(MOUNTS_SHARE);
+	sync_at("/");
+	sync_at(DOCKER_DATA);
+	park_mounts_drop(&list);
+	report(&list, text, sizeof(text));
+	say(sock, true, text);
+	/* The end of PID 1's side is the end of the machine. */
+	if (recv(sock, &word, 1, 0) != 1)
+		_exit(1);
+	(void)alarm(PARK_WAKE_S);
+	wake(&list);
+	report(&list, text, sizeof(text));
+	say(sock, true, text);
+	_exit(0);
+}

@@ -1,0 +1,97 @@
+/*
+ * origin_token - the tokens that origins catch at token endpoints, on their way to the vault.
+ *
+ * How      TOKENS brings the reading end of a pipe with a frame; the vault gets it with the name that
+ *          the binding says, SERVICE.access or SERVICE.refresh. When the vault has it and the list
+ *          that followed has become the bindings, origin hears RENEW and then STORED, and only then
+ *          gives its guest the answer: so the guest's next request finds the token.
+ * Trust    An origin that was taken over can make its own service's tokens of this sandbox others, and
+ *          nothing else's; the vault checks the frame.
+ * Limits   KEEPER_ORIGIN_TOKENS, KEEPER_MAX_STORES, KEEPER_STORE_MS.
+ * Never    Reads the pipe.
+ */
+#include "src/keeper/keeper.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "lib/base/log.h"
+
+int tokens_push(struct origin *o)
+{
+	int r = 0;
+
+	if (o->is_renew_due)
+		r = origin_ask_renew(o->sock, o->binding.has);
+	if (r < 0)
+		return r;
+	o->is_renew_due = false;
+	while (o->n_kept) {
+		r = origin_answer_tokens(o->sock, o->kept[0].id, &o->kept[0].stored);
+		if (r < 0)
+			return r;
+		memmove(&o->kept[0], &o->kept[1], --o->n_kept * sizeof(o->kept[0]));
+	}
+	return 0;
+}
+
+/* There is room: no more are taken than can be answered. */
+static void answer(struct keeper *k, struct origin *o, uint32_t id, const char *why_not)
+{
+	struct origin_kept *kept = &o->kept[o->n_kept++];
+
+	*kept = (struct origin_kept){.id = id, .stored.kept = !why_not};
+	(void)snprintf(kept->stored.text, sizeof(kept->stored.text), "%s", why_not ? why_not : "");
+	for (char *p = kept->stored.text; *p; p++) {
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+	}
+	origins_push(k, o);
+}
+
+/* One record a token: that it is the sandbox's from now on, or why not. */
+static void record(struct keeper *k, const struct origin *o, const char *name, const char *why_not)
+{
+	struct gate_use use = {
+		.credential = name, .host = o->host, .port = o->port, .why = why_not};
+
+	if (why_not)
+		log_warn("the token %s of %s is not kept: %s", name, o->host, why_not);
+	gate_record_kept(k->gate, &use);
+}
+
+int tokens_on_tokens(struct keeper *k, struct origin *o, const struct ipc_msg *msg, struct err *err)
+{
+	const struct binding *b = creds_find(k->creds, o->host, o->port);
+	struct service_request where = {.port = o->port};
+	struct origin_tokens tokens;
+	struct err why = {0};
+	struct host host;
+	int r = origin_get_tokens(msg, &tokens);
+
+	if (r < 0)
+		return err_set(err, r, "sent tokens that do not decode");
+	if (o->n_kept + vault_count_stores(k, o) >= KEEPER_ORIGIN_TOKENS)
+		return err_set(err, -EBADMSG, "sent more tokens than it waits for");
+	where.host = &host;
+	if (!b || host_from_wire(slice_from_str(o->host), &host, NULL) < 0 ||
+		!service_is_endpoint_host(b->service, &where))
+		return err_set(err, -EBADMSG, "sent tokens of a host that gives none");
+	r = vault_store(k, o, tokens.which, msg->id, msg->fd, &why);
+	if (r < 0) {
+		record(k, o, o->binding.name, err_text(&why, r));
+		answer(k, o, msg->id, err_text(&why, r));
+	}
+	return 0;
+}
+
+void tokens_on_stored(struct keeper *k, const struct store *store, int code, const char *text)
+{
+	struct origin *o = origins_find(k, store->origin, store->origin_gen);
+	const char *why_not = code == 0 ? NULL : text[0] ? text : strerror(-code);
+
+	if (!o)
+		return;
+	record(k, o, store->name, why_not);
+	answer(k, o, store->token, why_not);
+}

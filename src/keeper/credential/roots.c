@@ -1,0 +1,77 @@
+/*
+ * roots - the certificates that servers with a credential are verified by.
+ *
+ * How      The system's bundle and the copy of network.extra-ca, read at the start and on RELOAD into one sealed
+ *          memfd that every origin gets. When the text is another one the origins end, because
+ *          they have verified by the old one; when it cannot be read there is none, and what
+ *          needs an origin is refused.
+ *          The guest is told the user's own ones too (trust.h).
+ * Trust    Files of the host and of the same user; only origins and the guest parse certificates.
+ * Limits   ROOTS_MAX_BYTES each.
+ */
+#include "src/keeper/keeper.h"
+#include "trust.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "lib/base/fs/file.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/rules/settings/settings_net.h"
+
+#define SYSTEM_ROOTS "/etc/ssl/certs/ca-certificates.crt"
+#define ROOTS_MAX_BYTES (4u << 20)
+
+static bool is_same_text(int fd, const char *text, size_t n)
+{
+	struct stat st;
+	bool is_same = false;
+	void *p;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || (size_t)st.st_size != n || n == 0)
+		return false;
+	p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p != MAP_FAILED) {
+		is_same = memcmp(p, text, n) == 0;
+		(void)munmap(p, n);
+	}
+	return is_same;
+}
+
+static int load_roots(struct keeper *k, const char *extra, char **ret, struct err *err)
+{
+	AUTO_FREE char *system = NULL;
+	AUTO_FREE char *own = NULL;
+	size_t n;
+	int r = file_load(SYSTEM_ROOTS, ROOTS_MAX_BYTES, &system, &n, err);
+
+	if (r == -ENOENT)
+		return err_set(err, r, "there is no file " SYSTEM_ROOTS);
+	if (r == 0 && extra[0])
+		r = settings_net_load_ca(extra, &own, &n, err);
+	if (r < 0)
+		return r;
+	*ret = xasprintf("%s\n%s", system, own ? own : "");
+	trust_set_extra(k, own ? own : "");
+	return 0;
+}
+
+void roots_read(struct keeper *k, const char *extra)
+{
+	AUTO_FREE char *text = NULL;
+	struct err err = {0};
+	int r = load_roots(k, extra, &text, &err);
+
+	if (r == 0 && is_same_text(k->origins.roots, text, strlen(text)))
+		return;
+	/* Who verified by the old ones must not go on. */
+	origins_kill_all(k, "the certificates that servers are verified by have changed");
+	fd_close(&k->origins.roots);
+	if (r == 0)
+		r = k->origins.roots = netpolicy_make_file("roots", slice_from_str(text));
+	if (r < 0) {
+		k->origins.roots = -1;
+		log_error("no server can be verified: %s", err_text(&err, r));
+	}
+}

@@ -1,0 +1,99 @@
+/*
+ * chatter - what qemu, virtiofsd and edge print, copied into keeper.log up to a budget.
+ *
+ * How      One pipe that all children inherit as stdout and stderr. The guest can make them print,
+ *          so after KEEPER_LOG_BUDGET bytes the rest of the run is read and dropped: a guest
+ *          cannot fill the host's disk. The last line of qemu's is kept: it says why qemu ended.
+ * Trust    Bytes of taken-over children; control characters are replaced.
+ */
+#include "src/keeper/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "lib/base/log.h"
+
+int chatter_open(struct keeper *k)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	k->chatter_rd = fds[0];
+	k->chatter_wr = fds[1];
+	k->chatter_left = KEEPER_LOG_BUDGET;
+	/* Children write to it blocking: a full pipe slows a noisy one down. */
+	if (fd_set_nonblock(fds[1], false) < 0)
+		return -errno;
+	return loop_add(&k->loop, fds[0], EPOLLIN, (struct loop_key){.kind = EV_CHATTER});
+}
+
+static void clean(char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i] != '\n' && p[i] != '\t' && (p[i] < 0x20 || p[i] == 0x7f))
+			p[i] = '?';
+}
+
+/* The argument that it is about, as JSON, comes before the reason. */
+static void keep_qemu_line(struct keeper *k)
+{
+	const char *reason = k->said;
+
+	for (const char *p = k->said; (p = strstr(p, "}: ")) != NULL; p += 3)
+		reason = p + 3;
+	(void)snprintf(
+		k->qemu_said, sizeof(k->qemu_said), "%.*s", (int)sizeof(k->qemu_said) - 1, reason);
+}
+
+/* qemu prints a line in pieces. Its own lines begin with its name; those of others are left out. */
+static void note_qemu(struct keeper *k, const char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(k->said);
+
+		if (p[i] != '\n') {
+			if (len + 1 < sizeof(k->said)) {
+				k->said[len] = p[i];
+				k->said[len + 1] = '\0';
+			}
+			continue;
+		}
+		if (strncmp(k->said, "qemu", 4) == 0)
+			keep_qemu_line(k);
+		k->said[0] = '\0';
+	}
+}
+
+static ssize_t read_some(struct keeper *k)
+{
+	char buf[4096];
+	ssize_t n = read(k->chatter_rd, buf, sizeof(buf));
+	size_t keep;
+
+	if (n <= 0 || k->chatter_left == 0)
+		return n;
+	keep = MIN((size_t)n, k->chatter_left);
+	clean(buf, keep);
+	note_qemu(k, buf, keep);
+	(void)!fd_write_all(STDERR_FILENO, buf, keep);
+	k->chatter_left -= keep;
+	if (k->chatter_left == 0)
+		log_warn("the children have printed %d bytes: the rest of this run is dropped",
+			KEEPER_LOG_BUDGET);
+	return n;
+}
+
+void chatter_on_readable(struct keeper *k)
+{
+	(void)read_some(k);
+}
+
+void chatter_drain(struct keeper *k)
+{
+	/* Bounded: somebody may print without end. */
+	for (unsigned i = 0; k->chatter_rd >= 0 && i < 64 && read_some(k) > 0; i++)
+		;
+}

@@ -1,0 +1,73 @@
+/*
+ * waiting - streams that were asked for while a new edge is being started.
+ *
+ * How      A user's exec that comes in that moment is held, not refused; it is opened when edge
+ *          says READY, and answered with an error after KEEPER_WAIT_MS or when the sandbox stops.
+ * Trust    Holds connections of the same user; reads nothing of them.
+ * Limits   KEEPER_MAX_WAITING, KEEPER_WAIT_MS (below the 5 s that sbxd waits for an answer).
+ */
+#include "src/keeper/keeper.h"
+
+#include <errno.h>
+#include "lib/base/clock.h"
+
+void waiting_init(struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_MAX_WAITING; i++)
+		k->waiting[i].fd = -1;
+}
+
+static void answer(struct keeper *k, struct waiting *w, int code, const char *text)
+{
+	loop_timer_clear(&k->loop, &w->timer);
+	fd_close(&w->fd);
+	w->gen = (w->gen + 1) & 0xffffff;
+	link_answer(k, w->link, w->link_gen, w->msg, code, text);
+}
+
+int waiting_add(struct keeper *k, int link, uint32_t msg, int fd)
+{
+	size_t i = 0;
+	struct waiting *w;
+
+	while (i < KEEPER_MAX_WAITING && k->waiting[i].fd >= 0)
+		i++;
+	if (i == KEEPER_MAX_WAITING) {
+		fd_close(&fd);
+		return -EMFILE;
+	}
+	w = &k->waiting[i];
+	w->fd = fd;
+	w->link = link;
+	w->link_gen = k->links[link].gen;
+	w->msg = msg;
+	loop_timer_set(&k->loop, &w->timer, clock_mono_ms() + KEEPER_WAIT_MS,
+		(struct loop_key){.kind = EV_TIMER_WAIT, .gen = w->gen, .idx = (uint32_t)i});
+	return 0;
+}
+
+void waiting_flush(struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_MAX_WAITING; i++) {
+		struct waiting *w = &k->waiting[i];
+		uint32_t stream;
+		int r;
+
+		if (w->fd < 0)
+			continue;
+		r = edge_open_stream(k, GUEST_PATH_EXEC, TAKE_FD(w->fd), true, &stream);
+		answer(k, w, r, r < 0 ? "the stream could not be opened" : "");
+	}
+}
+
+void waiting_drop_all(struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_MAX_WAITING; i++)
+		if (k->waiting[i].fd >= 0)
+			answer(k, &k->waiting[i], -EAGAIN, "the sandbox is stopping");
+}
+
+void waiting_on_timeout(struct keeper *k, uint32_t idx)
+{
+	answer(k, &k->waiting[idx], -EAGAIN, "the wire to the guest is being restarted");
+}

@@ -1,0 +1,185 @@
+#include "src/keeper/keeper.h"
+
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/rules/settings/settings.h"
+
+uint64_t space_reserve(uint64_t setting, uint64_t total)
+{
+	return MIN(setting, total / 10);
+}
+
+int space_decide(bool is_paused, bool writes, uint64_t free, uint64_t need)
+{
+	if (is_paused)
+		return free >= MAX(need + need / 8, (uint64_t)SPACE_LEAST) ? -1 : 0;
+	return writes && free < need;
+}
+
+/* ---- what is looked at ---- */
+
+/* A server that does not answer must not hold the keeper. */
+static bool is_local(const char *path)
+{
+	static const long known[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+		TMPFS_MAGIC, F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
+	struct statfs st;
+
+	if (statfs(path, &st) < 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (st.f_type == known[i])
+			return true;
+	return false;
+}
+
+void space_add(struct space *s, const char *path)
+{
+	struct stat st;
+
+	if (s->n_places == SPACE_MAX_PLACES || !is_local(path) || stat(path, &st) < 0)
+		return;
+	for (size_t i = 0; i < s->n_places; i++)
+		if (s->dev[i] == st.st_dev)
+			return;
+	s->dev[s->n_places] = st.st_dev;
+	s->place[s->n_places++] = path;
+}
+
+/* The place that is closest to its reserve, or below it. */
+static void find_least(const struct keeper *k, uint64_t *ret_free, uint64_t *ret_need)
+{
+	*ret_free = UINT64_MAX;
+	*ret_need = 0;
+	for (size_t i = 0; i < k->space.n_places; i++) {
+		struct statfs st;
+		uint64_t free, need;
+
+		if (statfs(k->space.place[i], &st) < 0)
+			continue;
+		free = (uint64_t)st.f_bavail * (uint64_t)st.f_bsize;
+		need = space_reserve(
+			k->space.reserve, (uint64_t)st.f_blocks * (uint64_t)st.f_bsize);
+		if (*ret_free == UINT64_MAX || free < need || free - need < *ret_free - *ret_need) {
+			*ret_free = free;
+			*ret_need = need;
+		}
+		if (free < need)
+			return;
+	}
+}
+
+/* ---- who writes ---- */
+
+static bool has_written(struct keeper *k)
+{
+	pid_t share = k->has_share ? k->share.child.pid : 0;
+	uint64_t now = worker_written(vmm_child(k->vmm)->pid) + worker_written(share);
+	uint64_t before = k->space.written;
+
+	k->space.written = now;
+	return before != UINT64_MAX && now > before + SPACE_WRITES;
+}
+
+/* ---- pause and continue ---- */
+
+static void look_later(struct keeper *k, bool is_far)
+{
+	loop_timer_set(&k->loop, &k->space.timer,
+		clock_mono_ms() + (is_far ? SPACE_FAR_MS : SPACE_LOOK_MS),
+		(struct loop_key){.kind = EV_TIMER_SPACE});
+}
+
+static void set_paused(struct keeper *k, bool paused)
+{
+	k->state.paused = paused;
+	link_progress(k, k->state.progress,
+		paused ? SPACE_PAUSED ": it continues when there is space again" : "");
+}
+
+static void pause_machine(struct keeper *k)
+{
+	int r = vmm_pause(k->vmm);
+
+	if (r < 0) {
+		log_warn("the machine cannot be paused: %s", strerror(-r));
+		return;
+	}
+	log_error("the host's disk is below its reserve (disk.reserve) and this sandbox writes: "
+		  "it is paused");
+	set_paused(k, true);
+}
+
+static void continue_running(struct keeper *k)
+{
+	int r = vmm_resume(k->vmm);
+
+	if (r < 0) {
+		log_warn("the machine cannot continue: %s", strerror(-r));
+		return;
+	}
+	log_info("there is space on the host's disk again: the sandbox continues");
+	set_paused(k, false);
+}
+
+void space_on_full(struct keeper *k)
+{
+	log_error("the host's disk is full: the sandbox is paused");
+	set_paused(k, true);
+}
+
+/* What stops or saves the machine has its own order. */
+static bool is_free_to_act(const struct keeper *k)
+{
+	return k->vmm && k->state.phase == KEEPER_RUNNING && k->suspend.step == SUSPEND_NONE &&
+	       k->freeze.state == FREEZE_IDLE;
+}
+
+void space_on_timer(struct keeper *k)
+{
+	uint64_t free, need;
+	int what;
+
+	if (k->state.phase == KEEPER_STOPPING || k->state.phase == KEEPER_STOPPED)
+		return;
+	find_least(k, &free, &need);
+	look_later(k, !k->state.paused && free > need && free - need > SPACE_FAR);
+	if (free >= need)
+		k->space.written = UINT64_MAX; /* nobody is asked who writes */
+	if (!is_free_to_act(k))
+		return;
+	what = space_decide(k->state.paused, free < need && has_written(k), free, need);
+	if (what > 0)
+		pause_machine(k);
+	else if (what < 0)
+		continue_running(k);
+	if (what)
+		machine_on_qmp(k); /* its clock */
+}
+
+void space_start(struct keeper *k)
+{
+	AUTO_SETTINGS struct settings s = {0};
+
+	(void)!settings_load(&s, NULL); /* a broken file: the default */
+	k->space.reserve = settings_get_u64(&s, SETTINGS_DISK_RESERVE);
+	k->space.n_places = 0;
+	space_add(&k->space, k->dir);
+	for (size_t i = 0; i < k->spec.n_workspaces; i++)
+		if (!k->spec.workspaces[i].ro)
+			space_add(&k->space, k->spec.workspaces[i].host);
+	k->state.paused = false;
+	k->space.written = UINT64_MAX;
+	look_later(k, false);
+}
+
+void space_stop(struct keeper *k)
+{
+	loop_timer_clear(&k->loop, &k->space.timer);
+	k->state.paused = false;
+}

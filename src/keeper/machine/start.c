@@ -1,0 +1,546 @@
+/*
+ * start - from nothing to a running guest, in named steps, each with its undo.
+ *
+ * How      start_prepare and start_go_on make what lasts (initrd, accelerator, disks); start_machine
+ *          makes what lives (port, share, qemu, edge). Then edge says READY, /setup tells the guest who it is,
+ *          and the sandbox runs. The boot watchdog tries once more before it gives up.
+ * Trust    Paths come from the user's own spec and folders. The guest says only yes or no.
+ */
+#include "src/keeper/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "lib/base/clock.h"
+#include "lib/base/fs/file.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+#include "lib/rules/settings/settings.h"
+#include "lib/vm/vmm/initrd.h"
+
+static char *own_file(const struct keeper *k, const char *name)
+{
+	return xasprintf("%s/%s", k->dir, name);
+}
+
+static int step_template(struct keeper *k, struct err *err)
+{
+	int r = disks_open_template(&k->disks, k->spec.template, k->spec.template_id, err);
+
+	return r < 0 ? r : disks_set_size(&k->disks, k->spec.disk, err);
+}
+
+/* Named after what it is made of, so that a new build or template never meets an old one. */
+static int step_initrd(struct keeper *k, struct err *err)
+{
+	AUTO_FREE char *init = paths_get(PATHS_LIBEXEC, "sbx-guest");
+	const char *modules = k->disks.template.modules;
+	AUTO_FREE char *folder = paths_get(PATHS_STATE, "initrd");
+	struct stat a, b;
+	int r;
+
+	if (stat(init, &a) < 0)
+		return err_errno(err, -errno, "looking for %s", init);
+	if (stat(modules, &b) < 0)
+		return err_errno(err, -errno, "looking for %s", modules);
+	k->initrd = xasprintf("%s/%llx-%llx-%llx-%llx.img", folder,
+		(unsigned long long)a.st_mtim.tv_sec * 1000000000ull +
+			(unsigned long long)a.st_mtim.tv_nsec,
+		(unsigned long long)a.st_size,
+		(unsigned long long)b.st_mtim.tv_sec * 1000000000ull +
+			(unsigned long long)b.st_mtim.tv_nsec,
+		(unsigned long long)b.st_size);
+	if (access(k->initrd, R_OK) == 0)
+		return 0;
+	r = paths_make(folder, err);
+	return r < 0 ? r : initrd_write(k->initrd, init, modules, err);
+}
+
+int start_selftest(struct keeper *k, struct err *err)
+{
+	int r = step_template(k, err);
+
+	if (r == 0)
+		r = step_initrd(k, err);
+	return r < 0 ? r : accel_decide(k, err);
+}
+
+/* A memory image brings disks of its own. */
+static int step_disks(struct keeper *k, struct err *err)
+{
+	if (!suspend_file_is_there(k->dir))
+		warm_look(k);
+	warm_take_disks(k);
+	if (pool_waits(k) && !warm_is_on(k))
+		return err_set(err, -ENOENT, "%s", k->state.cold_why);
+	return disks_open(&k->disks, k->dir, err);
+}
+
+struct step {
+	unsigned percent;
+	const char *text;
+	int (*run)(struct keeper *k, struct err *err);
+};
+
+static int run_steps(struct keeper *k, const struct step *steps, size_t n, struct err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r;
+
+		link_progress(k, steps[i].percent, steps[i].text);
+		r = steps[i].run(k, err);
+		if (r < 0)
+			return err_wrap(err, r, "%s", steps[i].text);
+	}
+	return 0;
+}
+
+int start_prepare(struct keeper *k, struct err *err)
+{
+	static const struct step steps[] = {
+		{1, "looking for the template", step_template},
+		{2, "making the initrd", step_initrd},
+	};
+	int r = run_steps(k, steps, ARRAY_LEN(steps), err);
+
+	return r < 0 ? r : accel_begin(k, err);
+}
+
+int start_go_on(struct keeper *k, struct err *err)
+{
+	static const struct step steps[] = {
+		{5, "making the disks", step_disks},
+	};
+	int r = run_steps(k, steps, ARRAY_LEN(steps), err);
+
+	if (r == 0)
+		r = hands_start(k, err);
+	if (r == 0)
+		r = hands_seal(k, err);
+	return r < 0 ? r : start_machine(k, err);
+}
+
+int start_port(struct keeper *k, struct err *err)
+{
+	int fds[HANDS_N_PORTS] = {-1, -1}, r = hands_listen(k, fds, err);
+
+	k->port_fd = fds[HANDS_CTL];
+	k->net_port_fd = fds[HANDS_NET];
+	return r;
+}
+
+static int watch_share(struct keeper *k)
+{
+	struct loop_key key = {.kind = EV_SHARE_END, .gen = ++k->share_gen};
+	int r = loop_add(&k->loop, k->share.child.pidfd, EPOLLIN, key);
+
+	if (r == 0 && k->share.hidden.pidfd >= 0)
+		r = loop_add(&k->loop, k->share.hidden.pidfd, EPOLLIN, key);
+	key.kind = EV_CROWD;
+	return r < 0 ? r : loop_add(&k->loop, k->share.room.fd, EPOLLIN, key);
+}
+
+void start_unwatch_share(struct keeper *k)
+{
+	loop_del(&k->loop, k->share.child.pidfd);
+	if (k->share.hidden.pidfd >= 0)
+		loop_del(&k->loop, k->share.hidden.pidfd);
+	crowd_drop(k);
+}
+
+const struct spec_workspace *start_nth_mount(const struct keeper *k, size_t i)
+{
+	size_t n = k->spec.n_workspaces;
+
+	return i < n ? &k->spec.workspaces[i] : &k->spec.mounts[i - n];
+}
+
+int start_share(struct keeper *k, struct err *err)
+{
+	int r;
+
+	if (k->spec.n_workspaces + k->spec.n_mounts == 0)
+		return 0;
+	r = hands_share(k, &k->share, err);
+	if (r < 0)
+		return r;
+	k->has_share = true;
+	r = watch_share(k);
+	return r < 0 ? err_errno(err, r, "watching virtiofsd") : 0;
+}
+
+void start_fill_config(const struct keeper *k, struct vmm_config *ret)
+{
+	*ret = (struct vmm_config){.kernel = k->disks.template.kernel,
+		.initrd = k->initrd,
+		.cpus = MIN(k->spec.cpus, VMM_MAX_CPUS),
+		.memory = k->spec.memory,
+		.memory_fd = k->suspend.is_restoring ? k->suspend.check.memory_fd
+						     : k->warm.check.memory_fd,
+		.accel = k->accel,
+		.ctl_listen_fd = k->port_fd,
+		.net_listen_fd = k->net_port_fd,
+		.share_fd = k->has_share && !k->suspend.is_restoring && !warm_is_on(k)
+				    ? k->share.vhost_fd
+				    : -1,
+		.log_fd = k->chatter_wr,
+		.incoming = warm_is_on(k) || k->suspend.is_restoring};
+	disks_fill(&k->disks, ret->disks);
+}
+
+int start_image_key(const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct err *err)
+{
+	struct image_class class = {.template_id = k->disks.template.id,
+		.initrd = k->initrd,
+		.disk = k->disks.is_larger ? k->disks.size[TEMPLATE_ROOT] : 0};
+	struct vmm_config config;
+
+	start_fill_config(k, &config);
+	/* Its tops are not there yet when one looks for an image. */
+	for (enum vmm_disk_id i = 0; i < VMM_N_DISKS; i++) {
+		if (k->disks.n_own[i] == 0)
+			config.disks[i].files[config.disks[i].n++] = "";
+	}
+	return image_key(&config, &class, key, err);
+}
+
+int start_qemu(struct keeper *k, struct err *err)
+{
+	struct vmm_config config;
+	/* The qemu of a keeper that was killed a moment ago may not be gone yet. */
+	int r = disks_wait_free(&k->disks, err);
+
+	start_fill_config(k, &config);
+	if (r == 0)
+		r = vmm_start(&config, &k->vmm, err);
+	if (r < 0)
+		return r;
+	/* The machine has its own descriptor, and the child that fills the memory too. */
+	fd_close(&k->suspend.check.memory_fd);
+	fd_close(&k->warm.check.memory_fd);
+	k->state.qemu_pid = (uint32_t)vmm_child(k->vmm)->pid;
+	r = machine_watch(k);
+	return r < 0 ? err_errno(err, r, "watching qemu") : 0;
+}
+
+/* None of them can keep a sandbox from starting: its network is refused instead, with the
+ * reason. While qemu boots there is time for all. */
+int start_network(struct keeper *k, struct err *err)
+{
+	(void)err;
+	if (k->warm.is_making)
+		return 0;
+	if (!k->record.audit) {
+		record_open(k);
+		record_life(k, "start", "");
+	}
+	egress_start(k);
+	vault_start(k);
+	return 0;
+}
+
+static uint64_t boot_limit(const struct keeper *k)
+{
+	bool kvm = k->accel == VMM_KVM;
+
+	if (warm_is_on(k))
+		return kvm ? KEEPER_WARM_MS_KVM : KEEPER_WARM_MS_TCG;
+	return kvm ? KEEPER_BOOT_MS_KVM : KEEPER_BOOT_MS_TCG;
+}
+
+int start_helpers(struct keeper *k, struct err *err)
+{
+	static const struct step steps[] = {
+		{14, "starting the edge", edge_start},
+		/* From here on of a sandbox: pool.h. */
+		{16, "sharing the workspaces", start_share},
+		{18, "preparing the network", start_network},
+	};
+	int r = run_steps(k, steps, pool_waits(k) ? 1 : ARRAY_LEN(steps), err);
+
+	if (r < 0)
+		return r;
+	warm_mark(k, "all is started");
+	link_progress(k, 20, "restoring the guest");
+	return 0;
+}
+
+int start_machine(struct keeper *k, struct err *err)
+{
+	static const struct step cold[] = {
+		{8, "opening the guest's port", start_port},
+		{10, "sharing the workspaces", start_share},
+		{12, "starting qemu", start_qemu},
+		{15, "preparing the network", start_network},
+		{18, "starting the edge", edge_start},
+	};
+	/* What takes longest first; start_helpers while qemu reads. */
+	static const struct step warm[] = {
+		{8, "checking the memory image", warm_check},
+		{9, "opening the guest's port", start_port},
+		{12, "starting qemu", start_qemu},
+	};
+	bool is_warm = warm_is_on(k);
+	int r;
+
+	k->boot_tries++;
+	k->qemu_ended = false;
+	k->qemu_said[0] = '\0';
+	r = resume_begin(k);
+	if (r > 0)
+		return 0;
+	r = is_warm ? run_steps(k, warm, ARRAY_LEN(warm), err)
+		    : run_steps(k, cold, ARRAY_LEN(cold), err);
+	if (r < 0)
+		return r;
+	if (!is_warm)
+		link_progress(k, 20, "booting the guest");
+	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + boot_limit(k),
+		(struct loop_key){.kind = EV_TIMER_BOOT});
+	return 0;
+}
+
+static void undo_vmm(struct keeper *k)
+{
+	if (!k->vmm)
+		return;
+	loop_timer_clear(&k->loop, &k->vmm_timer);
+	loop_del(&k->loop, vmm_poll_fd(k->vmm));
+	loop_del(&k->loop, vmm_child(k->vmm)->pidfd);
+	vmm_done(k->vmm);
+	k->vmm = NULL;
+	k->state.qemu_pid = 0;
+}
+
+void start_stop_share(struct keeper *k)
+{
+	if (!k->has_share)
+		return;
+	start_unwatch_share(k);
+	share_stop(&k->share);
+	k->has_share = false;
+}
+
+void start_undo(struct keeper *k)
+{
+	loop_timer_clear(&k->loop, &k->boot_timer);
+	accel_undo(k);
+	warm_undo(k);
+	trust_forget(k);
+	edge_kill(k);
+	origins_kill_all(k, "the sandbox is stopping");
+	egress_kill(k);
+	agent_kill(k);
+	undo_vmm(k);
+	start_stop_share(k);
+	fd_close(&k->port_fd);
+	fd_close(&k->net_port_fd);
+	fd_close(&k->port_path[HANDS_CTL]);
+	fd_close(&k->port_path[HANDS_NET]);
+}
+
+/* The guest's machine id stays the same over restarts: made once, kept in the folder. */
+static int machine_id(struct keeper *k, char buf[33], struct err *err)
+{
+	AUTO_FREE char *path = own_file(k, "machine-id");
+	AUTO_FREE char *text = NULL;
+	size_t n;
+	int r = file_load(path, 32, &text, &n, err);
+
+	if (r == 0 && n == 32)
+		return str_copy(buf, 33, text);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	str_random_hex(buf, 16);
+	return file_save(path, slice_of(buf, 32), err);
+}
+
+size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_MAX_WORKSPACES])
+{
+	for (size_t i = 0; i < k->spec.n_workspaces + k->spec.n_mounts; i++) {
+		const struct spec_workspace *w = start_nth_mount(k, i);
+		bool home = i >= k->spec.n_workspaces;
+
+		mounts[i] =
+			(struct guest_mount){.flags = (uint8_t)((w->ro ? GUEST_MOUNT_RO : 0) |
+								(w->file ? GUEST_MOUNT_FILE : 0) |
+								(home ? GUEST_MOUNT_HOME : 0)),
+				.share = w->guest,
+				.path = w->guest};
+	}
+	return k->spec.n_workspaces + k->spec.n_mounts;
+}
+
+static char *first_folder(const struct keeper *k)
+{
+	for (size_t i = 0; i < k->spec.n_workspaces; i++)
+		if (!k->spec.workspaces[i].file)
+			return k->spec.workspaces[i].guest;
+	return (char *)"";
+}
+
+/* The variables of the sandbox, and where its SSH agent is, unless they say otherwise. */
+static size_t fill_env(const struct keeper *k, char *env[SPEC_MAX_ENV + 1])
+{
+	size_t n = k->spec.n_env;
+	bool has_own = false;
+
+	for (size_t i = 0; i < n; i++) {
+		env[i] = k->spec.env[i];
+		has_own = has_own || str_starts(env[i], "SSH_AUTH_SOCK=");
+	}
+	if (k->spec.ssh.socket && !has_own)
+		env[n++] = (char *)"SSH_AUTH_SOCK=" GUEST_SSH_AGENT;
+	return n;
+}
+
+static int send_setup(struct keeper *k, struct err *err)
+{
+	static uint8_t buf[GUEST_MAX_BODY];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	struct guest_mount mounts[SPEC_MAX_WORKSPACES];
+	char *env[SPEC_MAX_ENV + 1];
+	char id[33];
+	struct guest_setup setup = {.id = k->spec.id,
+		.name = k->spec.name,
+		.hostname = k->spec.name,
+		.wall_ms = clock_wall_ms(),
+		.uid = getuid(),
+		.gid = getgid(),
+		.machine_id = id,
+		.workdir = first_folder(k),
+		.mounts = {k->spec.n_workspaces + k->spec.n_mounts, mounts},
+		.env = env};
+	int r = machine_id(k, id, err);
+
+	setup.n_env = fill_env(k, env);
+
+	if (r < 0)
+		return r;
+	setup.mounts.n = start_fill_mounts(k, mounts);
+	if (getrandom(setup.entropy, sizeof(setup.entropy), 0) != (ssize_t)sizeof(setup.entropy))
+		return err_errno(err, -errno, "getting entropy");
+	r = guest_put_setup(&wr, &setup);
+	if (r < 0)
+		return err_errno(
+			err, r, "writing the guest's set-up (is the environment too large?)");
+	return ask_guest(k, ASK_SETUP, slice_of(buf, wr.n), KEEPER_SETUP_MS, -1, 0);
+}
+
+void start_on_ready(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	if (k->state.phase != KEEPER_STARTING)
+		return;
+	if (k->warm.is_making) {
+		make_on_ready(k);
+		return;
+	}
+	if (warm_holds_setup(k) || (k->suspend.is_waking && k->suspend.is_share_due))
+		return;
+	link_progress(k, 85, "setting the guest up");
+	r = k->suspend.is_waking ? suspend_send_wake(k, &err) : send_setup(k, &err);
+	if (r < 0)
+		stop_begin(k, 0, err_text(&err, r));
+	else
+		pool_on_setup_sent(k);
+}
+
+void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply)
+{
+	char why[KEEPER_MAX_TEXT + 64];
+
+	/* edge went away in between: the next one says READY and we ask again. */
+	if (k->state.phase != KEEPER_STARTING || !k->edge.alive)
+		return;
+	if (!reply->ok) {
+		(void)snprintf(why, sizeof(why), "the guest could not be set up: %s", reply->text);
+		if (warm_is_on(k))
+			warm_fail(k, why);
+		else
+			stop_begin(k, 0, why);
+		return;
+	}
+	if (warm_is_on(k))
+		warm_mark(k, "the guest is set up");
+	/* Its first program must find the certificate and the variables. */
+	k->trust.is_last = true;
+	k->trust.is_due = k->trust.is_due || !k->trust.is_told;
+	trust_send(k);
+	if (!k->trust.is_asked)
+		start_on_trusted(k);
+}
+
+void start_on_trusted(struct keeper *k)
+{
+	if (k->state.phase != KEEPER_STARTING)
+		return;
+	loop_timer_clear(&k->loop, &k->boot_timer);
+	ports_open(k);
+	k->state.phase = KEEPER_RUNNING;
+	ports_watch(k);
+	k->state.boot_ms = (uint32_t)(clock_mono_ms() - k->started_ms);
+	warm_mark(k, k->state.how == KEEPER_HOW_COLD ? "it runs (booted)" : "it runs (restored)");
+	warm_finish(k);
+	link_progress(k, 100, k->suspend.lost);
+	idle_start(k);
+	space_start(k);
+	trust_send(k); /* what has changed meanwhile */
+}
+
+void start_boot(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	start_undo(k);
+	k->boot_tries = 0;
+	r = start_machine(k, &err);
+	if (r < 0)
+		stop_begin(k, 0, err_text(&err, r));
+}
+
+static void give_up(struct keeper *k)
+{
+	char why[KEEPER_MAX_TEXT];
+
+	if (!k->qemu_ended)
+		(void)snprintf(why, sizeof(why), "the guest did not boot in time, twice");
+	else
+		(void)snprintf(why, sizeof(why), "qemu ended before the guest was up: %s",
+			k->qemu_said[0] ? k->qemu_said : "it printed nothing");
+	stop_begin(k, 0, why);
+}
+
+void start_on_timeout(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	if (k->state.phase != KEEPER_STARTING)
+		return;
+	if (resume_on_failure(k, "the machine that was suspended did not come back in time"))
+		return;
+	if (warm_is_on(k)) {
+		warm_fall_back(k);
+		return;
+	}
+	start_undo(k);
+	if (k->boot_tries >= 2) {
+		give_up(k);
+		return;
+	}
+	log_warn("the guest did not boot in time: trying once more");
+	r = start_machine(k, &err);
+	if (r < 0)
+		stop_begin(k, 0, err_text(&err, r));
+}

@@ -1,0 +1,217 @@
+#include "freeze.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include "src/keeper/keeper.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/vm/vmm/disk.h"
+
+static char *next_file(const struct keeper *k, enum template_disk disk)
+{
+	return xasprintf("%s/%s.next.qcow2", k->dir, template_disk_name(disk));
+}
+
+static void finish(struct keeper *k)
+{
+	struct freeze *f = &k->freeze;
+	struct keeper_frozen frozen = {.code = f->code};
+	struct link *l = f->link >= 0 ? &k->links[f->link] : NULL;
+
+	f->state = FREEZE_IDLE;
+	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++) {
+		AUTO_FREE char *left = next_file(k, (enum template_disk)i);
+
+		(void)unlink(left);
+		frozen.layers[i] = (uint8_t)(k->disks.n_own[i] ? k->disks.n_own[i] - 1 : 0);
+	}
+	(void)snprintf(frozen.text, sizeof(frozen.text), "%s", f->text);
+	if (f->code < 0)
+		log_warn("freezing the disks: %s", f->text);
+	if (l && l->fd >= 0 && l->gen == f->link_gen &&
+		keeper_send_frozen(l->fd, f->msg, &frozen) < 0)
+		log_warn("sbxd does not take the answer about the disks");
+}
+
+static void fail(struct freeze *f, int code, const char *text)
+{
+	if (f->code < 0)
+		return;
+	f->code = code;
+	(void)snprintf(f->text, sizeof(f->text), "%.*s", (int)sizeof(f->text) - 1, text);
+}
+
+static int check_depth(const struct keeper *k, struct err *err)
+{
+	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++)
+		if (k->disks.n_own[i] + 1 > DISKS_MAX_OWN ||
+			k->disks.template.disks[i].n + k->disks.n_own[i] > TEMPLATE_MAX_LAYERS)
+			return err_set(err, -EMLINK,
+				"its disks have too many layers to be saved once more: stop it and "
+				"use `sbx template save --flat`, then go on in a new sandbox made "
+				"from that template");
+	return 0;
+}
+
+static int make_overlays(struct keeper *k, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < TEMPLATE_N_DISKS; i++) {
+		AUTO_FREE char *path = next_file(k, (enum template_disk)i);
+
+		(void)unlink(path);
+		r = disk_make(path, k->disks.template.disks[i].files[0], k->disks.size[i], err);
+	}
+	return r;
+}
+
+static int ask_park(struct keeper *k)
+{
+	uint8_t buf[8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	int r = guest_put_park(&wr, &(struct guest_parking){.kind = GUEST_PARK_FREEZE});
+
+	return r < 0 ? r : ask_guest(k, ASK_FREEZE, slice_of(buf, wr.n), KEEPER_FREEZE_MS, -1, 0);
+}
+
+static void wake(struct keeper *k)
+{
+	uint8_t buf[256];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	struct guest_wake w = {.wall_ms = clock_wall_ms()};
+	int r = 0;
+
+	k->freeze.state = FREEZE_WAKING;
+	if (getrandom(w.entropy, sizeof(w.entropy), 0) != (ssize_t)sizeof(w.entropy))
+		r = -EIO;
+	if (r == 0)
+		r = guest_put_wake(&wr, &w);
+	if (r == 0)
+		r = ask_guest(k, ASK_THAW, slice_of(buf, wr.n), KEEPER_THAW_MS, -1, 0);
+	/* It goes on by itself a little later. */
+	if (r < 0)
+		finish(k);
+}
+
+static void snapshot(struct keeper *k, enum template_disk disk)
+{
+	AUTO_FREE char *path = next_file(k, disk);
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW), r;
+
+	k->freeze.state = FREEZE_SNAPSHOT;
+	k->freeze.disk = disk;
+	r = fd < 0 ? -errno
+		   : vmm_snapshot_disk(k->vmm, disk == TEMPLATE_ROOT ? VMM_ROOT : VMM_DOCKER, fd);
+	if (r < 0) {
+		fail(&k->freeze, r, "qemu cannot be asked to change to another file");
+		wake(k);
+	}
+}
+
+void freeze_begin(struct keeper *k, int link, uint32_t msg)
+{
+	struct freeze *f = &k->freeze;
+	struct err err = {0};
+	int r = 0;
+
+	if (f->state != FREEZE_IDLE) {
+		struct keeper_frozen busy = {
+			.code = -EBUSY, .text = "its disks are being saved already"};
+
+		if (keeper_send_frozen(k->links[link].fd, msg, &busy) < 0)
+			log_warn("sbxd does not take the answer about the disks");
+		return;
+	}
+	*f = (struct freeze){.link = link, .link_gen = k->links[link].gen, .msg = msg};
+	if (k->state.phase != KEEPER_RUNNING)
+		r = err_set(&err, -EAGAIN, "the sandbox is not running");
+	if (r == 0)
+		r = check_depth(k, &err);
+	if (r == 0)
+		r = make_overlays(k, &err);
+	if (r == 0)
+		r = ask_park(k);
+	f->state = FREEZE_PARKING;
+	if (r < 0) {
+		fail(f, r, err_text(&err, r));
+		finish(k);
+	}
+}
+
+void freeze_on_parked(struct keeper *k, const struct guest_reply *reply)
+{
+	struct freeze *f = &k->freeze;
+
+	if (f->state != FREEZE_PARKING)
+		return;
+	if (!k->vmm || k->state.phase != KEEPER_RUNNING) {
+		fail(f, -ECANCELED, "the sandbox is being stopped");
+		finish(k);
+	} else if (!reply->ok) {
+		fail(f, -EIO, reply->text);
+		wake(k);
+	} else {
+		snapshot(k, TEMPLATE_ROOT);
+		machine_on_qmp(k); /* sends it, and sets the timer */
+	}
+}
+
+/* qemu writes to the new file already. Whoever comes between the two renames finds no top and makes an
+ * empty one, which is what it would be. */
+static int move_files(struct keeper *k, enum template_disk disk, struct err *err)
+{
+	struct disks *d = &k->disks;
+	size_t n = d->n_own[disk];
+	AUTO_FREE char *next = next_file(k, disk);
+	char *top = d->own[disk][n - 1];
+	char *layer = disks_layer(k->dir, disk, n);
+
+	if (rename(top, layer) < 0 || rename(next, top) < 0) {
+		int r = err_errno(err, -errno, "moving %s", top);
+
+		free(layer);
+		return r;
+	}
+	d->own[disk][n - 1] = layer;
+	d->own[disk][d->n_own[disk]++] = top;
+	return 0;
+}
+
+void freeze_on_snapshot(struct keeper *k, bool ok, const char *text)
+{
+	struct freeze *f = &k->freeze;
+	struct err err = {0};
+	int r;
+
+	if (f->state != FREEZE_SNAPSHOT)
+		return;
+	if (!ok) {
+		fail(f, -EIO, text[0] ? text : "qemu did not change to another file");
+		wake(k);
+		return;
+	}
+	r = move_files(k, f->disk, &err);
+	if (r < 0) {
+		fail(f, r, err.text);
+		wake(k);
+	} else if (f->disk == TEMPLATE_ROOT) {
+		snapshot(k, TEMPLATE_DOCKER);
+	} else {
+		wake(k);
+	}
+}
+
+void freeze_on_woken(struct keeper *k, const struct guest_reply *reply)
+{
+	if (k->freeze.state != FREEZE_WAKING)
+		return;
+	if (!reply->ok)
+		log_warn("waking the guest: %s", reply->text);
+	finish(k);
+}

@@ -1,0 +1,84 @@
+/*
+ * idle - a sandbox that nobody uses for spec.idle_s is suspended.
+ *
+ * How      Idle is: no session is open, no connection to a published port, and from one look to the next
+ *          the guest's programs took less than KEEPER_IDLE_PERCENT of one CPU. So an agent that works
+ *          without anybody attached is not suspended under its feet; one that waits for a person is.
+ *          A look is a question for /stats; what was used in between begins the time anew.
+ * Trust    The numbers are the guest's: one that lies is suspended too early or too late, nothing else.
+ * Limits   KEEPER_IDLE_LOOK_MS between two looks at most.
+ */
+#include "src/keeper/keeper.h"
+
+#include <string.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+
+#define LEAST_LOOK_MS 1000
+
+static void look_later(struct keeper *k)
+{
+	uint64_t ms = MIN((uint64_t)k->spec.idle_s * 1000 / 2, (uint64_t)KEEPER_IDLE_LOOK_MS);
+
+	loop_timer_set(&k->loop, &k->idle.timer, clock_mono_ms() + MAX(ms, (uint64_t)LEAST_LOOK_MS),
+		(struct loop_key){.kind = EV_TIMER_IDLE});
+}
+
+static void begin_anew(struct keeper *k)
+{
+	k->idle.since_ms = clock_mono_ms();
+	k->idle.has_look = false;
+}
+
+void idle_start(struct keeper *k)
+{
+	begin_anew(k);
+	if (k->spec.idle_s)
+		look_later(k);
+}
+
+static bool is_in_use(const struct keeper *k)
+{
+	return k->state.phase != KEEPER_RUNNING || k->state.sessions > 0 || k->ports.n_conns > 0 ||
+	       !edge_is_up(k);
+}
+
+void idle_on_timer(struct keeper *k)
+{
+	if (k->state.phase == KEEPER_STOPPING || k->state.phase == KEEPER_STOPPED)
+		return;
+	look_later(k);
+	if (is_in_use(k))
+		begin_anew(k);
+	else if (ask_guest(k, ASK_IDLE, slice_of(NULL, 0), KEEPER_ASK_MS, -1, 0) < 0)
+		log_warn("an idle sandbox cannot be looked at");
+}
+
+static bool has_worked(const struct idle *i, const struct keeper_stats *now)
+{
+	uint64_t cpu = now->cpu_ms - i->cpu_ms, time = now->uptime_ms - i->uptime_ms;
+
+	return now->cpu_ms < i->cpu_ms || now->uptime_ms <= i->uptime_ms ||
+	       cpu * 100 >= time * KEEPER_IDLE_PERCENT;
+}
+
+void idle_on_stats(struct keeper *k, const struct keeper_stats *stats)
+{
+	struct err err = {0};
+	int r;
+
+	if (is_in_use(k) || (k->idle.has_look && has_worked(&k->idle, stats)))
+		begin_anew(k);
+	k->idle.has_look = !is_in_use(k);
+	k->idle.cpu_ms = stats->cpu_ms;
+	k->idle.uptime_ms = stats->uptime_ms;
+	if (is_in_use(k) || clock_mono_ms() - k->idle.since_ms < (uint64_t)k->spec.idle_s * 1000)
+		return;
+	log_info("nobody has used it for %u s: it is suspended", (unsigned)k->spec.idle_s);
+	k->suspend.is_idle = true;
+	r = suspend_begin(k, -1, 0, &err);
+	if (r < 0) {
+		log_warn("%s", err_text(&err, r));
+		begin_anew(k);
+	}
+}

@@ -1,0 +1,129 @@
+#include "src/keeper/keeper.h"
+
+#include <errno.h>
+#include <string.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+
+bool pool_waits(const struct keeper *k)
+{
+	return k->pool.is_waiting;
+}
+
+bool pool_knows(uint16_t type)
+{
+	return type == KEEPER_PING || type == KEEPER_STOP || type == KEEPER_CLAIM;
+}
+
+void pool_on_ready(struct keeper *k)
+{
+	if (k->pool.is_ready)
+		return;
+	k->pool.is_ready = true;
+	loop_timer_clear(&k->loop, &k->boot_timer);
+	k->state.how = KEEPER_HOW_POOL;
+	link_progress(k, 70, "waiting for a sandbox");
+}
+
+/* Who it is to be, in place of the class that it was started with. */
+int pool_read_spec(struct keeper *k, struct err *err)
+{
+	AUTO_FREE char *path = spec_path(k->spec.id);
+	AUTO_SPEC struct spec spec = {0};
+	struct spec was = k->spec;
+	int r = spec_load(path, &spec, err);
+
+	if (r < 0)
+		return err_wrap(err, r, "reading %s", path);
+	if (strcmp(spec.id, was.id) != 0 || spec.cpus != was.cpus || spec.memory != was.memory ||
+		spec.disk != was.disk || strcmp(spec.template_id, was.template_id) != 0)
+		return err_set(err, -ESTALE, "the sandbox wants another machine than this one");
+	k->spec = spec;
+	spec = was; /* freed */
+	return 0;
+}
+
+/* What the guest waits for; the network is started while it works on /setup. */
+static int go_on(struct keeper *k, struct err *err)
+{
+	int r = start_share(k, err);
+
+	if (r == 0 && k->has_share) {
+		r = vmm_attach_share(k->vmm, TAKE_FD(k->share.vhost_fd));
+		if (r < 0)
+			return err_errno(err, r, "plugging the share in");
+		machine_on_qmp(k); /* its clock */
+	}
+	return r < 0 ? r : edge_send_net(k, err);
+}
+
+void pool_on_setup_sent(struct keeper *k)
+{
+	struct err err = {0};
+
+	if (!k->pool.is_network_due)
+		return;
+	k->pool.is_network_due = false;
+	warm_mark(k, "/setup is sent");
+	(void)!start_network(k, &err); /* never fails: the network is refused instead */
+	warm_mark(k, "the network is started");
+}
+
+static void begin(struct keeper *k)
+{
+	struct err err = {0};
+	uint64_t limit = k->accel == VMM_KVM ? KEEPER_WARM_MS_KVM : KEEPER_WARM_MS_TCG;
+	int r;
+
+	link_progress(k, 72, "a waiting machine was claimed");
+	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + limit,
+		(struct loop_key){.kind = EV_TIMER_BOOT});
+	netpolicy_init(k);
+	vault_start(k); /* its answer has to be there before /trust */
+	k->pool.is_network_due = true;
+	r = go_on(k, &err);
+	if (r < 0) {
+		warm_fail(k, err_text(&err, r));
+		return;
+	}
+	warm_mark(k, "the claim is handled");
+	start_on_ready(k);
+}
+
+void pool_claim(struct keeper *k, int link, uint32_t msg)
+{
+	uint32_t gen = k->links[link].gen;
+	struct err err = {0};
+	int r = 0;
+
+	if (!pool_waits(k) || !k->pool.is_ready || !edge_is_up(k) ||
+		k->state.phase != KEEPER_STARTING)
+		r = err_set(&err, -EAGAIN, "there is no machine here that waits");
+	k->started_ms = r == 0 ? clock_mono_ms() : k->started_ms;
+	if (r == 0)
+		r = hands_claim(k, &err);
+	if (r < 0) {
+		link_answer(k, link, gen, msg, r, err_text(&err, r));
+		return;
+	}
+	k->pool.is_waiting = false;
+	link_answer(k, link, gen, msg, 0, "");
+	begin(k);
+}
+
+void pool_on_link_end(struct keeper *k)
+{
+	if (!pool_waits(k) || k->state.phase != KEEPER_STARTING)
+		return;
+	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
+		if (k->links[i].fd >= 0)
+			return;
+	stop_begin(k, 0, "sbxd is gone, and nobody else can claim it");
+}
+
+void pool_on_stop(struct keeper *k)
+{
+	if (pool_waits(k))
+		warm_remove_disks(k);
+}

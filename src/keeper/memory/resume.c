@@ -1,0 +1,202 @@
+/*
+ * resume - a suspended sandbox comes back: its memory is checked, read, used up, and runs.
+ *
+ * How      A child hashes the file while qemu starts; only what is whole goes into qemu. When qemu has
+ *          read it the machine stands still, and before it runs the folder is used up: from then on the
+ *          disks move on, and the memory would not fit them any more. Then share, edge and /wake.
+ *          Whatever is wrong before the machine runs leads to a boot from the disks, as after a power
+ *          cut; cold_why says why, and the memory is put aside.
+ * Trust    See suspend_file.h.
+ * Owns     The child that reads.
+ */
+#include "src/keeper/keeper.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+
+void resume_drop(struct keeper *k)
+{
+	if (!k->suspend.is_restoring)
+		return;
+	if (k->suspend.check.pidfd >= 0)
+		loop_del(&k->loop, k->suspend.check.pidfd);
+	image_check_done(&k->suspend.check);
+	suspend_file_wipe(&k->suspend.file);
+	k->suspend.is_restoring = false;
+}
+
+static void give_up(struct keeper *k, const char *why)
+{
+	log_error("the suspended memory is not used: %s", why);
+	record_life(k, "resume-refused", why);
+	(void)snprintf(k->state.cold_why, sizeof(k->state.cold_why), "%s", why);
+	resume_drop(k);
+	k->suspend.is_waking = false;
+	suspend_file_refuse(k->dir);
+}
+
+bool resume_on_failure(struct keeper *k, const char *why)
+{
+	if (!k->suspend.is_restoring || k->state.phase != KEEPER_STARTING)
+		return false;
+	give_up(k, why);
+	start_boot(k);
+	return true;
+}
+
+static int begin_check(struct keeper *k, struct err *err)
+{
+	AUTO_FREE char *dir = xasprintf("%s/" SUSPEND_DIR, k->dir);
+	int r = image_check_begin(dir, k->suspend.file.saved, &k->suspend.check, err);
+
+	if (r < 0)
+		return r;
+	return loop_add(&k->loop, k->suspend.check.pidfd, EPOLLIN,
+		(struct loop_key){.kind = EV_SUSPEND_CHECKED, .gen = ++k->check_gen});
+}
+
+/* The sandbox's CA stays what programs have read: edge goes on with it. */
+static void take_ca(struct keeper *k)
+{
+	if (!k->suspend.file.has_ca)
+		return;
+	k->trust.ca = k->suspend.file.ca;
+	k->trust.has_ca = true;
+	suspend_file_wipe(&k->suspend.file);
+}
+
+static int begin(struct keeper *k, struct err *err)
+{
+	int r = begin_check(k, err);
+
+	if (r == 0)
+		r = start_port(k, err);
+	if (r == 0)
+		r = start_qemu(k, err);
+	if (r == 0)
+		r = start_network(k, err);
+	return r;
+}
+
+int resume_begin(struct keeper *k)
+{
+	char key[IMAGE_KEY_LEN + 1];
+	struct err why = {0};
+	int r;
+
+	suspend_file_tidy(k->dir);
+	if (!suspend_file_is_there(k->dir))
+		return 0;
+	if (k->warm.no_image) { /* --cold */
+		suspend_file_remove(k->dir);
+		return 0;
+	}
+	link_progress(k, 8, "reading its memory");
+	r = start_image_key(k, key, &why);
+	if (r == 0)
+		r = suspend_file_open(k->dir, key, &k->suspend.file, &why);
+	if (r == 0) {
+		k->suspend.is_restoring = true;
+		k->suspend.is_checked = k->suspend.is_ready = false;
+		r = begin(k, &why);
+	}
+	if (r < 0) {
+		give_up(k, err_text(&why, r));
+		start_undo(k);
+		return 0;
+	}
+	take_ca(k);
+	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + VMM_SAVE_MS,
+		(struct loop_key){.kind = EV_TIMER_BOOT});
+	return 1;
+}
+
+static void restore_when_due(struct keeper *k)
+{
+	int r;
+
+	if (!k->suspend.is_checked || !k->suspend.is_ready)
+		return;
+	link_progress(k, 50, "restoring its memory");
+	r = vmm_restore(k->vmm, TAKE_FD(k->suspend.check.fd));
+	if (r < 0)
+		(void)resume_on_failure(k, strerror(-r));
+	else
+		machine_on_qmp(k);
+}
+
+void resume_on_checked(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	loop_del(&k->loop, k->suspend.check.pidfd);
+	r = image_check_end(&k->suspend.check, &err);
+	if (!k->suspend.is_restoring)
+		return;
+	if (r < 0) {
+		(void)resume_on_failure(k, "its suspended memory is damaged");
+		return;
+	}
+	k->suspend.is_checked = true;
+	restore_when_due(k);
+}
+
+static int let_go(struct keeper *k, struct err *err)
+{
+	/* The share goes first: the guest finds it the moment it goes on. Where it cannot be made, because a
+	 * workspace is a link now, the machine has not run, and the memory is there for the next start. */
+	int r = suspend_give_share(k, err);
+
+	if (r == 0)
+		r = suspend_file_consume(k->dir, err);
+	if (r == 0)
+		r = vmm_resume(k->vmm);
+	if (r == 0)
+		r = edge_start(k, err);
+	return r;
+}
+
+/* It is used up, and the machine is the sandbox from here on. */
+static void on_restored(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	link_progress(k, 80, "giving it its workspaces");
+	k->suspend.is_waking = true;
+	resume_drop(k);
+	k->state.how = KEEPER_HOW_RESUMED;
+	k->state.cold_why[0] = '\0';
+	r = let_go(k, &err);
+	suspend_file_tidy(k->dir);
+	if (r < 0)
+		stop_begin(k, 0, err_text(&err, r));
+	else
+		machine_on_qmp(k);
+}
+
+bool resume_on_vmm(struct keeper *k, const struct vmm_event *ev)
+{
+	if (k->suspend.is_restoring && ev->kind == VMM_EV_READY) {
+		k->suspend.is_ready = true;
+		restore_when_due(k);
+	} else if (k->suspend.is_restoring && ev->kind == VMM_EV_RESTORED) {
+		on_restored(k);
+	} else if (k->suspend.is_restoring && ev->kind == VMM_EV_RESTORE_FAILED) {
+		(void)resume_on_failure(k, "qemu could not read its suspended memory");
+	} else if (k->suspend.is_waking && ev->kind == VMM_EV_SHARE_ATTACHED) {
+		k->suspend.is_share_due = false;
+		if (edge_is_up(k))
+			start_on_ready(k);
+	} else if (k->suspend.is_waking && ev->kind == VMM_EV_SHARE_FAILED) {
+		stop_begin(k, 0, "the workspaces could not be given back: see keeper.log");
+	} else {
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,362 @@
+/*
+ * suspend - the sandbox's memory goes to its folder, and comes back from there.
+ *
+ * How      Down: /park freezes the guest's programs and lets the share go; the share is unplugged; edge,
+ *          egress, origins and virtiofsd end; qemu writes its memory (a child packs and hashes it);
+ *          qemu ends, and the folder gets its name (suspend_file.h). Only then it counts. What fails
+ *          before that is undone: the machine goes on, gets its share again, and is woken.
+ *          Up: start.c restores instead of booting; the folder is used up before the machine runs; then
+ *          share and edge as at every start, /wake, and /setup as always. What cannot be used is put
+ *          aside, and the sandbox boots from its disks.
+ * Trust    The guest says yes or no and a text for people. The files are the user's, and checked.
+ * Owns     The child that packs.
+ * Limits   KEEPER_PARK_MS, KEEPER_WAKE_MS, the times of lib/vm/vmm and IMAGE_CHILD_MS.
+ */
+#include "src/keeper/keeper.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+
+static const struct loop_key timer_key = {.kind = EV_TIMER_SUSPEND};
+
+void suspend_init(struct keeper *k)
+{
+	k->suspend.save = (struct image_save)IMAGE_SAVE_EMPTY;
+	k->suspend.check = (struct image_check)IMAGE_CHECK_EMPTY;
+	k->suspend.link = -1;
+}
+
+static void drop_save(struct keeper *k)
+{
+	if (k->suspend.save.pidfd >= 0)
+		loop_del(&k->loop, k->suspend.save.pidfd);
+	image_save_done(&k->suspend.save);
+	loop_timer_clear(&k->loop, &k->suspend.timer);
+}
+
+static void answer(struct keeper *k, int code, const char *text)
+{
+	link_answer(k, k->suspend.link, k->suspend.link_gen, k->suspend.msg, code, text);
+	k->suspend.link = -1;
+}
+
+/* ---- back up after a failure ---- */
+
+int suspend_give_share(struct keeper *k, struct err *err)
+{
+	int r = 0;
+
+	if (k->has_share) /* it was never unplugged */
+		return 0;
+	r = start_share(k, err);
+	if (r < 0 || !k->has_share)
+		return r;
+	k->suspend.is_share_due = true;
+	return vmm_attach_share(k->vmm, TAKE_FD(k->share.vhost_fd));
+}
+
+/* The machine was not ended: it gets back what was taken from it, as if it were starting. */
+static void go_on(struct keeper *k)
+{
+	struct err err = {0};
+	int r = 0;
+
+	drop_save(k);
+	suspend_file_tidy(k->dir);
+	k->suspend.step = SUSPEND_NONE;
+	k->suspend.is_waking = true;
+	k->state.phase = KEEPER_STARTING;
+	link_progress(k, 90, "going on");
+	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + KEEPER_BOOT_MS_TCG,
+		(struct loop_key){.kind = EV_TIMER_BOOT});
+	if (k->suspend.is_paused)
+		r = vmm_resume(k->vmm);
+	if (r == 0)
+		r = suspend_give_share(k, &err);
+	if (r == 0 && !k->egress.alive)
+		egress_start(k);
+	if (r == 0 && !k->edge.alive)
+		r = edge_start(k, &err);
+	else if (r == 0 && edge_is_up(k))
+		start_on_ready(k);
+	k->suspend.is_paused = false;
+	if (r < 0)
+		stop_begin(k, 0, err_text(&err, r));
+}
+
+static void fail(struct keeper *k, const char *why)
+{
+	char text[KEEPER_MAX_TEXT];
+
+	(void)snprintf(text, sizeof(text), "it was not suspended and runs on: %s", why);
+	log_error("%s", text);
+	answer(k, -EIO, text);
+	go_on(k);
+}
+
+/* ---- down ---- */
+
+static int ask_park(struct keeper *k)
+{
+	uint8_t buf[8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	int r = guest_put_park(&wr, &(struct guest_parking){.kind = GUEST_PARK_SUSPEND});
+
+	return r < 0 ? r : ask_guest(k, ASK_PARK, slice_of(buf, wr.n), KEEPER_PARK_MS, -1, 0);
+}
+
+int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
+{
+	int r;
+
+	if (k->state.phase != KEEPER_RUNNING || k->suspend.step != SUSPEND_NONE || !edge_is_up(k))
+		return err_set(err, -EAGAIN, "it can be suspended when it runs; try again");
+	if (k->freeze.state != FREEZE_IDLE)
+		return err_set(err, -EAGAIN, "a template is being made of it; try again");
+	if (k->state.paused)
+		return err_set(err, -EAGAIN, "it is " SPACE_PAUSED);
+	if (machine_is_stalled(k))
+		return err_set(err, -EAGAIN, "its machine is stopped by a signal");
+	r = ask_park(k);
+	if (r < 0)
+		return err_errno(err, r, "asking the guest");
+	k->suspend.step = SUSPEND_PARKING;
+	k->suspend.link = link;
+	k->suspend.link_gen = link >= 0 ? k->links[link].gen : 0;
+	k->suspend.msg = msg;
+	k->suspend.is_paused = false;
+	k->state.phase = KEEPER_STOPPING;
+	waiting_drop_all(k);
+	link_progress(k, 10, "suspending: freezing programs");
+	return 0;
+}
+
+/* The guest's last words to its clients are on their way through edge. */
+static void linger(struct keeper *k)
+{
+	k->suspend.step = SUSPEND_LINGERING;
+	loop_timer_set(
+		&k->loop, &k->suspend.timer, clock_mono_ms() + KEEPER_PARK_LINGER_MS, timer_key);
+}
+
+void suspend_on_parked(struct keeper *k, const struct guest_reply *reply)
+{
+	int r;
+
+	if (k->suspend.step != SUSPEND_PARKING)
+		return;
+	if (!reply->ok) {
+		fail(k, reply->text);
+		return;
+	}
+	if (reply->text[0])
+		log_warn("suspending: %s", reply->text);
+	link_progress(k, 30, "suspending: letting go of the workspaces");
+	if (!k->has_share) {
+		linger(k);
+		return;
+	}
+	k->suspend.step = SUSPEND_DETACHING;
+	r = vmm_detach_share(k->vmm);
+	if (r < 0)
+		fail(k, strerror(-r));
+}
+
+static int begin_save(struct keeper *k, struct err *err)
+{
+	AUTO_FREE char *path = NULL;
+	int fd, r;
+
+	r = start_image_key(k, k->suspend.file.key, err);
+	if (r == 0)
+		r = suspend_file_begin(k->dir, &path, err);
+	if (r == 0)
+		r = image_save_begin(path, vmm_memory_fd(k->vmm), &k->suspend.save, &fd, err);
+	if (r < 0)
+		return r;
+	r = loop_add(&k->loop, k->suspend.save.pidfd, EPOLLIN,
+		(struct loop_key){.kind = EV_SUSPEND_SAVED, .gen = ++k->save_gen});
+	if (r < 0) {
+		fd_close(&fd);
+		return err_errno(err, r, "watching the process that keeps the memory");
+	}
+	loop_timer_set(&k->loop, &k->suspend.timer, clock_mono_ms() + IMAGE_CHILD_MS, timer_key);
+	k->suspend.is_paused = true;
+	r = vmm_save(k->vmm, fd);
+	machine_on_qmp(k); /* its clock */
+	return r < 0 ? err_errno(err, r, "asking qemu to save") : 0;
+}
+
+/* Nobody talks to the guest any more. */
+static void take_memory(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	edge_kill(k);
+	origins_kill_all(k, "the sandbox is being suspended");
+	egress_kill(k);
+	agent_kill(k);
+	start_stop_share(k);
+	link_progress(k, 50, "suspending: writing its memory");
+	k->suspend.step = SUSPEND_SAVING;
+	k->suspend.n_saved = 0;
+	r = begin_save(k, &err);
+	if (r < 0)
+		fail(k, err_text(&err, r));
+}
+
+/* Two have to say that it is whole: qemu and the child. */
+static void note_saved(struct keeper *k)
+{
+	if (++k->suspend.n_saved < 2)
+		return;
+	loop_timer_clear(&k->loop, &k->suspend.timer);
+	k->suspend.step = SUSPEND_QUITTING;
+	link_progress(k, 90, "suspending: ending the machine");
+	if (vmm_quit(k->vmm) < 0)
+		vmm_kill(k->vmm);
+	machine_on_qmp(k);
+}
+
+void suspend_on_saved(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	loop_del(&k->loop, k->suspend.save.pidfd);
+	r = image_save_end(&k->suspend.save, k->suspend.file.saved, &err);
+	if (k->suspend.step != SUSPEND_SAVING)
+		return;
+	if (r < 0)
+		fail(k, err_text(&err, r));
+	else
+		note_saved(k);
+}
+
+bool suspend_on_vmm(struct keeper *k, const struct vmm_event *ev)
+{
+	bool detaching = k->suspend.step == SUSPEND_DETACHING;
+	bool saving = k->suspend.step == SUSPEND_SAVING;
+
+	if (ev->kind == VMM_EV_SHARE_DETACHED && detaching)
+		linger(k);
+	else if (ev->kind == VMM_EV_SAVED && saving)
+		note_saved(k);
+	else if ((ev->kind == VMM_EV_SHARE_DETACH_FAILED && detaching) ||
+		 (ev->kind == VMM_EV_SAVE_FAILED && saving))
+		fail(k, ev->text);
+	else
+		return false;
+	return true;
+}
+
+void suspend_on_timer(struct keeper *k)
+{
+	if (k->suspend.step == SUSPEND_LINGERING)
+		take_memory(k);
+	else if (k->suspend.step == SUSPEND_SAVING)
+		fail(k, "its memory could not be written in time");
+}
+
+/* The disks are what they will be: the image gets its name. */
+static int publish(struct keeper *k, struct err *err)
+{
+	struct suspend_file *f = &k->suspend.file;
+	int r = suspend_file_stamp(k->dir, f, err);
+
+	f->at_ms = clock_wall_ms();
+	f->has_ca = k->trust.has_ca;
+	f->ca = k->trust.ca;
+	if (r == 0)
+		r = suspend_file_publish(k->dir, f, err);
+	suspend_file_wipe(f);
+	return r;
+}
+
+bool suspend_on_qemu_end(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	if (k->suspend.step == SUSPEND_NONE)
+		return false;
+	if (k->suspend.step != SUSPEND_QUITTING) {
+		k->suspend.step = SUSPEND_NONE;
+		drop_save(k);
+		suspend_file_tidy(k->dir);
+		answer(k, -EIO, "qemu ended while it was being suspended: see keeper.log");
+		stop_finish(k, "qemu ended while it was being suspended: see keeper.log");
+		return true;
+	}
+	k->suspend.step = SUSPEND_NONE;
+	r = publish(k, &err);
+	if (r < 0) {
+		suspend_file_tidy(k->dir);
+		answer(k, r, err_text(&err, r));
+		stop_finish(k, err_text(&err, r));
+		return true;
+	}
+	k->state.suspended = true;
+	record_life(k, "suspend", k->suspend.is_idle ? "nobody used it" : "");
+	answer(k, 0, "");
+	stop_finish(k, "");
+	return true;
+}
+
+void suspend_drop(struct keeper *k)
+{
+	if (k->suspend.step == SUSPEND_NONE)
+		return;
+	k->suspend.step = SUSPEND_NONE;
+	drop_save(k);
+	if (k->suspend.link >= 0)
+		answer(k, -EIO, "it was stopped while it was being suspended");
+}
+
+/* ---- up ---- */
+
+int suspend_send_wake(struct keeper *k, struct err *err)
+{
+	static uint8_t buf[GUEST_MAX_BODY];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	struct guest_mount mounts[GUEST_MAX_MOUNTS];
+	struct guest_wake wake = {.wall_ms = clock_wall_ms(), .mounts = {0, mounts}};
+	int r;
+
+	wake.mounts.n = start_fill_mounts(k, mounts);
+	if (getrandom(wake.entropy, sizeof(wake.entropy), 0) != (ssize_t)sizeof(wake.entropy))
+		return err_errno(err, -errno, "getting entropy");
+	r = guest_put_wake(&wr, &wake);
+	if (r < 0)
+		return err_errno(err, r, "writing the guest's waking");
+	link_progress(k, 90, "waking its programs");
+	return ask_guest(k, ASK_WAKE, slice_of(buf, wr.n), KEEPER_WAKE_MS, -1, 0);
+}
+
+void suspend_on_woken(struct keeper *k, const struct guest_reply *reply)
+{
+	char why[KEEPER_MAX_TEXT + 64];
+
+	/* edge went away in between: the next one says READY and we ask again. */
+	if (k->state.phase != KEEPER_STARTING || !k->edge.alive)
+		return;
+	if (!reply->ok) {
+		(void)snprintf(
+			why, sizeof(why), "its programs could not be woken: %s", reply->text);
+		stop_begin(k, KEEPER_STOP_MS, why);
+		return;
+	}
+	if (reply->text[0]) {
+		log_warn("woken: %s", reply->text);
+		record_life(k, "wake", reply->text);
+	}
+	(void)snprintf(k->suspend.lost, sizeof(k->suspend.lost), "%s", reply->text);
+	k->suspend.is_waking = false;
+	start_on_ready(k); /* /setup: name and variables may have changed meanwhile */
+}

@@ -1,0 +1,320 @@
+#include "suspend_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "lib/base/fs/fd.h"
+#include "lib/base/fs/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+
+#define MAX_CA (EDGE_MAX_PEM + EDGE_MAX_SAVED + 16)
+
+static const char *const disk_names[SUSPEND_N_DISKS] = {"root.qcow2", "docker.qcow2"};
+static const char *const file_names[] = {"state", "memory", "image.json", "ca"};
+
+/* ---- folders ---- */
+
+static void remove_folder(const char *dir, const char *name)
+{
+	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
+
+	for (size_t i = 0; i < ARRAY_LEN(file_names); i++) {
+		AUTO_FREE char *file = xasprintf("%s/%s", path, file_names[i]);
+
+		(void)unlink(file);
+	}
+	(void)rmdir(path);
+}
+
+static int sync_folder(const char *path)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+static int rename_folder(const char *dir, const char *from, const char *to)
+{
+	AUTO_FREE char *a = xasprintf("%s/%s", dir, from);
+	AUTO_FREE char *b = xasprintf("%s/%s", dir, to);
+
+	remove_folder(dir, to);
+	if (rename(a, b) < 0)
+		return -errno;
+	return sync_folder(dir);
+}
+
+bool suspend_file_is_there(const char *dir)
+{
+	AUTO_FREE char *path = xasprintf("%s/" SUSPEND_DIR "/image.json", dir);
+
+	return access(path, F_OK) == 0;
+}
+
+int suspend_file_consume(const char *dir, struct err *err)
+{
+	int r = rename_folder(dir, SUSPEND_DIR, SUSPEND_USED);
+
+	return r < 0 ? err_errno(err, r, "using up the suspended memory") : 0;
+}
+
+void suspend_file_refuse(const char *dir)
+{
+	if (rename_folder(dir, SUSPEND_DIR, SUSPEND_BAD) < 0)
+		remove_folder(dir, SUSPEND_DIR);
+}
+
+void suspend_file_tidy(const char *dir)
+{
+	remove_folder(dir, SUSPEND_NEW);
+	remove_folder(dir, SUSPEND_USED);
+}
+
+void suspend_file_remove(const char *dir)
+{
+	remove_folder(dir, SUSPEND_DIR);
+	remove_folder(dir, SUSPEND_BAD);
+	suspend_file_tidy(dir);
+}
+
+int suspend_file_begin(const char *dir, char **ret_new, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/" SUSPEND_NEW, dir);
+
+	remove_folder(dir, SUSPEND_NEW);
+	if (mkdir(path, 0700) < 0)
+		return err_errno(err, -errno, "making %s", path);
+	*ret_new = TAKE(path);
+	return 0;
+}
+
+/* ---- what it says ---- */
+
+static int stamp_of(const char *dir, const char *name, struct suspend_stamp *ret, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return err_errno(err, -errno, "looking at %s", path);
+	*ret = (struct suspend_stamp){.size = (uint64_t)st.st_size,
+		.mtime_ns =
+			(uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec};
+	return 0;
+}
+
+int suspend_file_stamp(const char *dir, struct suspend_file *f, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < SUSPEND_N_DISKS; i++)
+		r = stamp_of(dir, disk_names[i], &f->disks[i], err);
+	return r;
+}
+
+static void hash_hex(struct slice s, char hex[IMAGE_HASH_HEX + 1])
+{
+	uint8_t sum[SHA256_DIGEST_LENGTH];
+
+	(void)SHA256(s.p, s.n, sum);
+	for (size_t i = 0; i < sizeof(sum); i++)
+		(void)snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+}
+
+static json_t *file_to_json(const struct image_file *f)
+{
+	return json_pack("{s:I,s:s}", "size", (json_int_t)f->size, "blake2b", f->hash);
+}
+
+static json_t *to_json(const struct suspend_file *f, const char *ca_hash)
+{
+	json_t *disks = json_array();
+
+	for (size_t i = 0; i < SUSPEND_N_DISKS; i++)
+		(void)json_array_append_new(
+			disks, json_pack("{s:s,s:I,s:I}", "name", disk_names[i], "size",
+				       (json_int_t)f->disks[i].size, "mtime_ns",
+				       (json_int_t)f->disks[i].mtime_ns));
+	return json_pack("{s:i,s:s,s:I,s:o,s:o,s:o,s:s}", "version", IMAGE_FORMAT, "key", f->key,
+		"at_ms", (json_int_t)f->at_ms, "state", file_to_json(&f->saved[IMAGE_STATE]),
+		"memory", file_to_json(&f->saved[IMAGE_MEMORY]), "disks", disks, "ca", ca_hash);
+}
+
+static int save_ca(
+	const char *dir, const struct edge_ca *ca, char hash[IMAGE_HASH_HEX + 1], struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/ca", dir);
+	uint8_t buf[MAX_CA];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	int r;
+
+	wr_cstr(&wr, ca->pem);
+	wr_str(&wr, slice_of(ca->saved, ca->n_saved));
+	r = wr_finish(&wr);
+	if (r == 0) {
+		hash_hex(slice_of(buf, wr.n), hash);
+		r = file_save(path, slice_of(buf, wr.n), err);
+	}
+	explicit_bzero(buf, sizeof(buf));
+	return r;
+}
+
+int suspend_file_publish(const char *dir, const struct suspend_file *f, struct err *err)
+{
+	AUTO_FREE char *folder = xasprintf("%s/" SUSPEND_NEW, dir);
+	AUTO_FREE char *path = xasprintf("%s/image.json", folder);
+	AUTO_FREE char *text = NULL;
+	char ca_hash[IMAGE_HASH_HEX + 1] = "";
+	json_t *o;
+	int r = f->has_ca ? save_ca(folder, &f->ca, ca_hash, err) : 0;
+
+	if (r < 0)
+		return r;
+	o = to_json(f, ca_hash);
+	text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	json_decref(o);
+	if (!text)
+		return err_set(err, -EINVAL, "writing image.json failed");
+	r = file_save(path, slice_from_str(text), err);
+	if (r < 0)
+		return r;
+	r = rename_folder(dir, SUSPEND_NEW, SUSPEND_DIR);
+	return r < 0 ? err_errno(err, r, "keeping the suspended memory") : 0;
+}
+
+static bool is_hash(const char *s)
+{
+	return strlen(s) == IMAGE_HASH_HEX && strspn(s, "0123456789abcdef") == IMAGE_HASH_HEX;
+}
+
+static int read_disks(json_t *disks, struct suspend_file *ret)
+{
+	if (json_array_size(disks) != SUSPEND_N_DISKS)
+		return -EBADMSG;
+	for (size_t i = 0; i < SUSPEND_N_DISKS; i++) {
+		const char *name;
+		json_int_t size, mtime;
+
+		if (json_unpack(json_array_get(disks, i), "{s:s,s:I,s:I!}", "name", &name, "size",
+			    &size, "mtime_ns", &mtime) < 0 ||
+			strcmp(name, disk_names[i]) != 0)
+			return -EBADMSG;
+		ret->disks[i] = (struct suspend_stamp){(uint64_t)size, (uint64_t)mtime};
+	}
+	return 0;
+}
+
+static int read_file(json_t *o, struct image_file *ret)
+{
+	const char *hash;
+	json_int_t size;
+
+	if (json_unpack(o, "{s:I,s:s!}", "size", &size, "blake2b", &hash) < 0 || size <= 0 ||
+		!is_hash(hash))
+		return -EBADMSG;
+	ret->size = (uint64_t)size;
+	(void)!str_copy(ret->hash, sizeof(ret->hash), hash);
+	return 0;
+}
+
+static int read_json(json_t *o, struct suspend_file *ret, char ca_hash[IMAGE_HASH_HEX + 1])
+{
+	json_t *disks, *state, *memory;
+	const char *key, *ca;
+	json_int_t at;
+	int version;
+
+	if (json_unpack(o, "{s:i,s:s,s:I,s:o,s:o,s:o,s:s!}", "version", &version, "key", &key,
+		    "at_ms", &at, "state", &state, "memory", &memory, "disks", &disks, "ca",
+		    &ca) < 0 ||
+		(ca[0] && !is_hash(ca)) || read_file(state, &ret->saved[IMAGE_STATE]) < 0 ||
+		read_file(memory, &ret->saved[IMAGE_MEMORY]) < 0)
+		return -EBADMSG;
+	ret->at_ms = (uint64_t)at;
+	(void)!str_copy(ca_hash, IMAGE_HASH_HEX + 1, ca);
+	if (str_copy(ret->key, sizeof(ret->key), key) < 0)
+		return -EBADMSG;
+	return read_disks(disks, ret);
+}
+
+/* One that is damaged is done without: edge makes another. */
+static void load_ca(const char *dir, const char *hash, struct suspend_file *ret)
+{
+	AUTO_FREE char *path = xasprintf("%s/" SUSPEND_DIR "/ca", dir);
+	char *text = NULL, got[IMAGE_HASH_HEX + 1];
+	struct slice saved;
+	struct rd rd;
+	size_t n;
+
+	if (!hash[0] || file_load(path, MAX_CA, &text, &n, NULL) < 0)
+		return;
+	hash_hex(slice_of(text, n), got);
+	rd = rd_init(slice_of(text, n));
+	rd_cstr(&rd, ret->ca.pem, sizeof(ret->ca.pem));
+	saved = rd_str(&rd);
+	if (strcmp(got, hash) == 0 && rd_finish(&rd) == 0 && saved.n <= sizeof(ret->ca.saved)) {
+		memcpy(ret->ca.saved, saved.p, saved.n);
+		ret->ca.n_saved = (uint16_t)saved.n;
+		ret->has_ca = true;
+	}
+	explicit_bzero(text, n);
+	free(text);
+}
+
+static int check_disks(const char *dir, const struct suspend_file *f, struct err *err)
+{
+	struct suspend_file now;
+	int r = suspend_file_stamp(dir, &now, err);
+
+	if (r == 0 && memcmp(now.disks, f->disks, sizeof(now.disks)) != 0)
+		return err_set(err, -EUCLEAN, "its disks have changed since it was suspended");
+	return r < 0 ? -EUCLEAN : 0;
+}
+
+int suspend_file_open(const char *dir, const char *key, struct suspend_file *ret, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/" SUSPEND_DIR "/image.json", dir);
+	AUTO_FREE char *text = NULL;
+	char ca_hash[IMAGE_HASH_HEX + 1] = "";
+	json_int_t format;
+	json_t *o;
+	size_t n;
+	int r = file_load(path, SUSPEND_MAX_JSON, &text, &n, err);
+
+	*ret = (struct suspend_file){0};
+	if (r == -ENOENT)
+		return r;
+	o = r < 0 ? NULL : json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+	format = json_integer_value(json_object_get(o, "version"));
+	if (format > 0 && format != IMAGE_FORMAT) {
+		json_decref(o);
+		return err_set(err, -EUCLEAN,
+			"its suspended memory has format %lld and this version of sbx reads "
+			"format %d only",
+			(long long)format, IMAGE_FORMAT);
+	}
+	r = o ? read_json(o, ret, ca_hash) : -EBADMSG;
+	json_decref(o);
+	if (r < 0)
+		return err_set(err, -EUCLEAN, "its suspended memory is damaged (image.json)");
+	if (strcmp(ret->key, key) != 0)
+		return err_set(err, -EUCLEAN,
+			"its suspended memory is of another version of sbx or qemu, or of another "
+			"machine");
+	r = check_disks(dir, ret, err);
+	if (r == 0)
+		load_ca(dir, ca_hash, ret);
+	return r;
+}
+
+void suspend_file_wipe(struct suspend_file *f)
+{
+	explicit_bzero(&f->ca, sizeof(f->ca));
+	f->has_ca = false;
+}

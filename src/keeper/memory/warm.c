@@ -1,0 +1,322 @@
+#include "src/keeper/keeper.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+
+static const enum template_disk disk_of[] = {
+	[IMAGE_ROOT] = TEMPLATE_ROOT, [IMAGE_DOCKER] = TEMPLATE_DOCKER};
+
+void warm_init(struct keeper *k)
+{
+	k->warm.check = (struct image_check)IMAGE_CHECK_EMPTY;
+	k->warm.save = (struct image_save)IMAGE_SAVE_EMPTY;
+	k->warm.draft = (struct image_draft)IMAGE_DRAFT_EMPTY;
+}
+
+void warm_mark(const struct keeper *k, const char *what)
+{
+	log_info("%4u ms: %s", (unsigned)(clock_mono_ms() - k->started_ms), what);
+}
+
+bool warm_is_on(const struct keeper *k)
+{
+	return k->warm.step != WARM_OFF;
+}
+
+static void PRINTF_LIKE(2, 3) boot_because(struct keeper *k, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(k->state.cold_why, sizeof(k->state.cold_why), fmt, ap);
+	va_end(ap);
+	log_info("a cold boot: %s", k->state.cold_why);
+	k->warm.step = WARM_OFF;
+	k->state.how = KEEPER_HOW_COLD;
+	image_done(&k->warm.image);
+}
+
+/* ---- is there one? ---- */
+
+static bool has_own_disks(const struct keeper *k)
+{
+	for (enum template_disk i = 0; i < TEMPLATE_N_DISKS; i++) {
+		AUTO_FREE char *top = disks_layer(k->dir, i, 0);
+
+		if (access(top, F_OK) == 0 || disks_count_layers(k->dir, i) > 0)
+			return true;
+	}
+	return false;
+}
+
+void warm_look(struct keeper *k)
+{
+	struct err err = {0};
+	char size[32];
+	int r;
+
+	if (k->warm.is_making)
+		return;
+	if (k->warm.no_image) {
+		boot_because(k, "%s", KEEPER_COLD_ASKED);
+		return;
+	}
+	if (has_own_disks(k)) {
+		boot_because(k, "%s", KEEPER_COLD_OWN);
+		return;
+	}
+	r = start_image_key(k, k->warm.key, &err);
+	if (r == 0)
+		r = image_open(k->warm.key, &k->warm.image, &err);
+	if (r == 0) {
+		k->warm.step = WARM_WANTED;
+		k->state.how = KEEPER_HOW_WARM;
+		return;
+	}
+	str_from_size(k->spec.memory, size, sizeof(size));
+	if (r == -ENOENT) {
+		boot_because(k, "no memory image of %s for %u CPUs and %s yet", k->spec.template,
+			k->spec.cpus, size);
+		return;
+	}
+	if (r == -EUCLEAN)
+		image_remove(k->warm.key);
+	boot_because(k, "%s", err_text(&err, r));
+}
+
+/* ---- its disks ---- */
+
+void warm_remove_disks(const struct keeper *k)
+{
+	for (enum image_part i = IMAGE_ROOT; i < IMAGE_N_PARTS; i++) {
+		AUTO_FREE char *top = disks_layer(k->dir, disk_of[i], 0);
+
+		(void)unlink(top);
+	}
+}
+
+void warm_take_disks(struct keeper *k)
+{
+	struct err err = {0};
+	int r = 0;
+
+	if (k->warm.step != WARM_WANTED)
+		return;
+	for (enum image_part i = IMAGE_ROOT; r == 0 && i < IMAGE_N_PARTS; i++) {
+		AUTO_FREE char *top = disks_layer(k->dir, disk_of[i], 0);
+
+		r = image_copy_disk(&k->warm.image, i, top, &err);
+	}
+	if (r == 0) {
+		warm_mark(k, "the image's disks are copied");
+		return;
+	}
+	warm_remove_disks(k);
+	if (r == -EUCLEAN)
+		image_remove(k->warm.key);
+	boot_because(k, "%s", err_text(&err, r));
+}
+
+/* ---- its memory ---- */
+
+int warm_check(struct keeper *k, struct err *err)
+{
+	int r;
+
+	if (k->warm.step != WARM_WANTED)
+		return 0;
+	r = image_check_begin(k->warm.image.dir, k->warm.image.files, &k->warm.check, err);
+	if (r < 0)
+		return r;
+	k->warm.step = WARM_WAITING;
+	r = loop_add(&k->loop, k->warm.check.pidfd, EPOLLIN,
+		(struct loop_key){.kind = EV_IMAGE, .gen = ++k->image_gen});
+	return r < 0 ? err_errno(err, r, "watching the check of the memory image") : 0;
+}
+
+/* What is still to be started: the child is busy reading. */
+static void start_rest(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	if (k->warm.is_rest_started)
+		return;
+	k->warm.is_rest_started = true;
+	r = start_helpers(k, &err);
+	if (r < 0)
+		stop_begin(k, 0, err_text(&err, r));
+}
+
+/* The share goes first: the guest finds it the moment it wakes. */
+static void let_run(struct keeper *k)
+{
+	int r = 0;
+
+	k->warm.step = WARM_RUNNING;
+	if (k->has_share)
+		r = vmm_attach_share(k->vmm, TAKE_FD(k->share.vhost_fd));
+	if (r == 0)
+		r = vmm_resume(k->vmm);
+	if (r < 0)
+		warm_fail(k, strerror(-r));
+}
+
+/* Devices look at the memory when they are restored, so it must be whole before. */
+static void restore_when_due(struct keeper *k)
+{
+	int r;
+
+	if (k->warm.step != WARM_WAITING || !k->warm.is_checked || !k->warm.is_ready ||
+		k->state.phase != KEEPER_STARTING || k->warm.failed[0])
+		return;
+	k->warm.step = WARM_RESTORING;
+	r = vmm_restore(k->vmm, TAKE_FD(k->warm.check.fd));
+	if (r < 0)
+		warm_fail(k, strerror(-r));
+}
+
+void warm_on_child(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	if (k->warm.is_making) {
+		make_on_child(k);
+		return;
+	}
+	loop_del(&k->loop, k->warm.check.pidfd);
+	r = image_check_end(&k->warm.check, &err);
+	if (r < 0) {
+		hands_drop_image(k);
+		warm_fail(k, err_text(&err, r));
+		return;
+	}
+	warm_mark(k, "the memory image is what it was");
+	k->warm.is_checked = true;
+	restore_when_due(k);
+	machine_on_qmp(k); /* its clock */
+}
+
+bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
+{
+	if (k->warm.is_making)
+		return make_on_vmm(k, ev);
+	if (!warm_is_on(k))
+		return false;
+	switch (ev->kind) {
+	case VMM_EV_READY:
+		warm_mark(k, "qemu is there");
+		k->warm.is_ready = true;
+		restore_when_due(k);
+		start_rest(k);
+		return true;
+	case VMM_EV_RESTORED:
+		warm_mark(k, "restored");
+		k->warm.is_restored = true;
+		if (k->warm.step == WARM_RESTORING && k->state.phase == KEEPER_STARTING &&
+			!k->warm.failed[0])
+			let_run(k);
+		return true;
+	case VMM_EV_RESUMED:
+		warm_mark(k, "the guest runs");
+		link_progress(k, 60, "the guest goes on");
+		return true;
+	case VMM_EV_SHARE_ATTACHED:
+		warm_mark(k, "the share is plugged in");
+		k->warm.is_share_there = true;
+		if (k->warm.is_edge_ready)
+			start_on_ready(k);
+		return true;
+	case VMM_EV_RESTORE_FAILED:
+		hands_drop_image(k);
+		warm_fail(k, ev->text);
+		return true;
+	case VMM_EV_SHARE_FAILED:
+		warm_fail(k, ev->text);
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool warm_holds_setup(struct keeper *k)
+{
+	if (!warm_is_on(k))
+		return false;
+	if (!k->warm.is_edge_ready)
+		warm_mark(k, "the guest answers");
+	k->warm.is_edge_ready = true;
+	if (pool_waits(k)) {
+		pool_on_ready(k);
+		return true;
+	}
+	trust_send_early(k);
+	return k->has_share && !k->warm.is_share_there;
+}
+
+/* ---- back ---- */
+
+void warm_fail(struct keeper *k, const char *why)
+{
+	if (!warm_is_on(k) || k->state.phase != KEEPER_STARTING || k->warm.failed[0])
+		return;
+	(void)snprintf(k->warm.failed, sizeof(k->warm.failed), "%s", why);
+	/* Not here: who calls is in the middle of what is to be undone. */
+	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms(),
+		(struct loop_key){.kind = EV_TIMER_BOOT});
+}
+
+/* One that ends of what it reads has read something that must not be read again. */
+void warm_on_qemu_end(struct keeper *k)
+{
+	if (k->warm.step == WARM_RESTORING && !k->warm.is_restored)
+		hands_drop_image(k);
+	warm_fail(k, "qemu ended while it went on from the memory image");
+}
+
+void warm_undo(struct keeper *k)
+{
+	if (k->warm.check.pidfd >= 0)
+		loop_del(&k->loop, k->warm.check.pidfd);
+	image_check_done(&k->warm.check);
+	k->warm.is_checked = k->warm.is_ready = k->warm.is_restored = false;
+	k->warm.is_rest_started = false;
+	k->warm.is_share_there = k->warm.is_edge_ready = false;
+	k->pool.is_network_due = false;
+}
+
+void warm_fall_back(struct keeper *k)
+{
+	struct err err = {0};
+	int r;
+
+	if (pool_waits(k)) {
+		stop_begin(
+			k, 0, k->warm.failed[0] ? k->warm.failed : "it was not restored in time");
+		return;
+	}
+	start_undo(k);
+	warm_remove_disks(k);
+	boot_because(k, "%s",
+		k->warm.failed[0] ? k->warm.failed : "the restored guest did not answer in time");
+	k->boot_tries = 0;
+	r = disks_open(&k->disks, k->dir, &err);
+	if (r == 0)
+		r = start_machine(k, &err);
+	if (r < 0)
+		stop_begin(k, 0, err_text(&err, r));
+}
+
+void warm_finish(struct keeper *k)
+{
+	if (!warm_is_on(k))
+		return;
+	k->warm.step = WARM_OFF;
+	image_done(&k->warm.image);
+}

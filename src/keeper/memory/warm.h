@@ -1,0 +1,108 @@
+/*
+ * warm - a machine that goes on from a memory image instead of booting; and the making of images.
+ *
+ * How      warm_look decides once the machine is known: is there an image of it, may it be used? Then the
+ *          disks are the image's, and three things go on at a time: qemu starts and reads the image; a child
+ *          process finds out whether it is what it was (EV_IMAGE); edge, virtiofsd and egress start. The
+ *          machine stands still until all three are good: then it gets its share and runs. From /setup
+ *          on everything is as after a boot.
+ *
+ *          Whatever fails before the sandbox runs: warm_fail, everything is undone, the machine boots,
+ *          and state.cold_why says why.
+ *
+ *          warm_make.c is `sbx-keeper --make-image`: boots a machine that belongs to nobody, has the guest
+ *          get ready (/park), saves it and ends.
+ * Trust    Image files are the user's own and checked whole before one instruction of the guest runs; qemu reads
+ *          the same open file in its jail meanwhile. The guest says yes or no.
+ * Owns     The child that checks; when making, the draft and the child that packs.
+ * Limits   KEEPER_WARM_MS_*, KEEPER_MAKE_*.
+ * Never    Gives a machine of an image an identity before it runs as its own; uses an image in part.
+ * See      lib/vm/vmm/image/image.h, docs/warm.md
+ */
+#pragma once
+
+#include "lib/base/clock.h"
+#include "lib/wire/guestapi/guest_ctl.h"
+#include "lib/os/loop/loop.h"
+#include "lib/vm/vmm/image/image.h"
+
+#define KEEPER_WARM_MS_KVM clock_limit_ms(15000)
+#define KEEPER_WARM_MS_TCG clock_limit_ms(60000)
+#define KEEPER_MAKE_MS clock_limit_ms(180000) /* from the start to the image */
+#define KEEPER_PARK_TRIES 100		      /* while the guest gets ready; */
+#define KEEPER_PARK_GAP_MS 100		      /* with a pause between two */
+#define KEEPER_SETTLE_MS \
+	3500 /* for free memory to go back to the host (the guest reports every 2 s) */
+
+struct keeper;
+
+enum warm_step {
+	WARM_OFF,	/* boots, or runs */
+	WARM_WANTED,	/* there is an image */
+	WARM_WAITING,	/* for qemu, and for the child that checks and fills the memory */
+	WARM_RESTORING, /* qemu reads the devices */
+	WARM_RUNNING,	/* the guest runs again; /setup is to come */
+};
+
+struct warm {
+	enum warm_step step;
+	bool no_image; /* --cold */
+	char key[IMAGE_KEY_LEN + 1];
+	struct image image;
+	struct image_check check;
+	bool is_checked, is_ready, is_restored, is_rest_started;
+	bool is_share_there, is_edge_ready;
+	char failed[128]; /* why it is to boot after all */
+
+	/* warm_make.c */
+	bool is_making;
+	enum { MAKE_BOOTING, MAKE_PARKED, MAKE_SAVING, MAKE_SAVED } make_step;
+	unsigned park_tries;
+	struct image_draft draft;
+	struct image_save save;
+	struct image_file saved[IMAGE_N_SAVED];
+	bool is_packed;
+	int exit_code;
+	struct loop_timer timer;
+};
+
+void warm_init(struct keeper *k);
+/* Finds out whether this start is a warm one. Never fails: a reason to boot is not an error. */
+void warm_look(struct keeper *k);
+/* The image's disks in the sandbox's folder, if it is; else nothing. */
+void warm_take_disks(struct keeper *k);
+/* Has the image checked, if it is one. */
+int warm_check(struct keeper *k, struct err *err) MUST_CHECK;
+bool warm_is_on(const struct keeper *k);
+/* True when the event needs nothing else. */
+bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev);
+void warm_on_child(struct keeper *k);
+/* While the sandbox starts. */
+void warm_on_qemu_end(struct keeper *k);
+/* True while /setup has to wait for the share; start_on_ready is called again then. */
+bool warm_holds_setup(struct keeper *k);
+/* Boots instead, from the loop. */
+void warm_fail(struct keeper *k, const char *why);
+/* The same now: for the boot watchdog. */
+void warm_fall_back(struct keeper *k);
+void warm_undo(struct keeper *k);
+/* The tops that came from the image. */
+void warm_remove_disks(const struct keeper *k);
+/* The sandbox runs: nothing of the image is needed any more. */
+void warm_finish(struct keeper *k);
+/* A line in keeper.log with the ms since the keeper was started. */
+void warm_mark(const struct keeper *k, const char *what);
+
+/* warm_make.c */
+struct make_options {
+	const char *template, *cpus, *memory, *disk, *accel;
+};
+
+int make_main(struct keeper *k, const struct make_options *o);
+void make_on_ready(struct keeper *k);
+void make_on_parked(struct keeper *k, const struct guest_reply *reply);
+bool make_on_vmm(struct keeper *k, const struct vmm_event *ev);
+void make_on_child(struct keeper *k);
+void make_on_qemu_end(struct keeper *k);
+void make_on_timer(struct keeper *k);
+void make_fail(struct keeper *k, const char *why);

@@ -1,0 +1,343 @@
+/*
+ * net - what edge asks of the network: decided by lib/rules/gate, carried out by egress.
+ *
+ * How      An ASK goes into a ring and is answered from there in order, a few in a turn of the
+ *          loop. An allowed TUNNEL or HTTP gets a socket pair, one end to egress by OPEN and the
+ *          other to edge with the VERDICT. A tunnel to what a credential is bound to gets none:
+ *          edge opens it, and each request in it goes to an origin (origin_link.c). When one of the two does not read, the verdict waits
+ *          and all behind it; the asks are read on all the same, because edge does not read while
+ *          it cannot send. While there is no egress, those that need one wait for it a moment,
+ *          counted from when it was lost. Asks that come faster than KEEPER_ASK_RATE wait likewise
+ *          once KEEPER_ASK_BURST is spent: each costs a decision and a record, and a guest can
+ *          cause them at no cost of its own.
+ * Trust    edge may be taken over by the guest, egress by an origin: unknown numbers, a second
+ *          result, an id in use and more asks than there may be are violations.
+ * Limits   EDGE_MAX_ASKS unanswered, EGRESS_MAX_OPEN open, KEEPER_NET_BATCH a turn,
+ *          KEEPER_EGRESS_GRACE_MS, KEEPER_ASK_BURST and KEEPER_ASK_RATE. From net_init on
+ *          KEEPER_LOG_LINES in keeper.log, because what is refused may be a line there.
+ * Never    Says yes before the decision is in the audit log (gate_decide_bound).
+ */
+#include "src/keeper/keeper.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/str.h"
+
+void net_init(struct keeper *k)
+{
+	log_limit(KEEPER_LOG_LINES, KEEPER_LOG_PER_MINUTE);
+	k->net.pending.edge_fd = k->net.pending.egress_fd = -1;
+	exchanges_init(&k->net);
+}
+
+static void drop_pending(struct net_pending *p)
+{
+	fd_close(&p->edge_fd);
+	fd_close(&p->egress_fd);
+	p->used = false;
+}
+
+/* What was allowed cannot be done: says so to edge, and the log says that it came to nothing. */
+static void give_up(
+	struct keeper *k, const struct edge_ask *ask, enum egress_outcome outcome, const char *why)
+{
+	struct net_pending *p = &k->net.pending;
+	struct egress_result result = {.outcome = outcome};
+
+	(void)snprintf(result.text, sizeof(result.text), "%s", why);
+	gate_result(k->gate, ask, &result, clock_wall_ms());
+	fd_close(&p->edge_fd);
+	fd_close(&p->egress_fd);
+	p->verdict.allowed = false;
+	p->verdict.no_rule_helps = true;
+	p->verdict.count = 1;
+	p->verdict.rule[0] = '\0';
+	(void)snprintf(p->verdict.reason, sizeof(p->verdict.reason), "%s", why);
+}
+
+static void open_exchange(struct keeper *k, const struct edge_ask *ask)
+{
+	struct net_pending *p = &k->net.pending;
+	int fds[2];
+
+	if (k->netpolicy.fault[0]) {
+		give_up(k, ask, EGRESS_UNREACHABLE, k->netpolicy.fault);
+		return;
+	}
+	if (!egress_is_up(k)) {
+		give_up(k, ask, EGRESS_UNREACHABLE,
+			"sbx-egress does not run: see keeper.log of this sandbox");
+		return;
+	}
+	netpolicy_check_host(k);
+	if (exchanges_add(&k->net, ask, &p->exchange) < 0) {
+		give_up(k, ask, EGRESS_BUSY, egress_outcome_text(EGRESS_BUSY));
+		return;
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0) {
+		exchanges_remove(&k->net, p->exchange);
+		give_up(k, ask, EGRESS_BUSY, "the host has no more descriptors");
+		return;
+	}
+	p->edge_fd = fds[0];
+	p->egress_fd = fds[1];
+	p->open.kind = ask->kind == EDGE_ASK_HTTP ? EGRESS_HTTP : EGRESS_TUNNEL;
+	p->open.port = ask->port;
+	(void)!str_copy(p->open.host, sizeof(p->open.host), ask->host);
+}
+
+/* Inside TLS that edge has opened: sbx-origin is the other end. */
+static void open_at_origin(struct keeper *k, const struct edge_ask *ask)
+{
+	struct err err = {0};
+	int r = origins_open(k, ask, &k->net.pending.edge_fd, &err);
+
+	if (r < 0)
+		give_up(k, ask, r == -EMFILE || r == -EBUSY ? EGRESS_BUSY : EGRESS_UNREACHABLE,
+			err_text(&err, r));
+}
+
+/* An exchange that egress did not take. */
+static void give_up_exchange(struct keeper *k, const char *why)
+{
+	struct net_pending *p = &k->net.pending;
+	struct exchange *ex = exchanges_find(&k->net, p->exchange);
+	struct edge_ask ask;
+
+	if (!ex)
+		return;
+	exchanges_get_ask(ex, &ask);
+	exchanges_remove(&k->net, p->exchange);
+	give_up(k, &ask, EGRESS_UNREACHABLE, why);
+}
+
+/* False: egress does not read now. */
+static bool push_open(struct keeper *k)
+{
+	struct net_pending *p = &k->net.pending;
+	int r;
+
+	if (p->egress_fd < 0)
+		return true;
+	r = egress_ask_open(k->egress.sock, p->exchange, &p->open, p->egress_fd);
+	if (r == -EAGAIN) {
+		egress_want_room(k);
+		return false;
+	}
+	if (r < 0)
+		give_up_exchange(k, "sbx-egress is being started again");
+	fd_close(&p->egress_fd);
+	return true;
+}
+
+/* False: one of the two does not read now; net_run is called when it does. */
+static bool push_pending(struct keeper *k)
+{
+	struct net_pending *p = &k->net.pending;
+	int r;
+
+	if (!push_open(k))
+		return false;
+	r = edge_answer_ask(k->edge.sock, p->ask, &p->verdict, p->edge_fd);
+	if (r < 0 && r != -EAGAIN && p->edge_fd >= 0) {
+		/* The descriptor may be what the kernel does not take. Egress sees its end close. */
+		fd_close(&p->edge_fd);
+		p->verdict.allowed = false;
+		(void)snprintf(p->verdict.reason, sizeof(p->verdict.reason),
+			"the connection could not be passed on: %s", strerror(-r));
+		r = edge_answer_ask(k->edge.sock, p->ask, &p->verdict, -1);
+	}
+	if (r == -EAGAIN) {
+		edge_want_room(k);
+		return false;
+	}
+	/* Any other error: edge is ending, and its pidfd tells. */
+	drop_pending(p);
+	return true;
+}
+
+static const uint64_t ask_us = 1000000 / KEEPER_ASK_RATE;
+
+/* An edge that is started again does not bring a new burst. */
+static bool is_too_fast(struct keeper *k)
+{
+	uint64_t now = clock_mono_us();
+
+	k->net.spent_us = MAX(k->net.spent_us, now);
+	if (k->net.spent_us - now < KEEPER_ASK_BURST * ask_us)
+		return false;
+	loop_timer_set(&k->loop, &k->net.timer, clock_mono_ms() + KEEPER_ASK_PAUSE_MS,
+		(struct loop_key){.kind = EV_TIMER_NET});
+	return true;
+}
+
+static void answer_first(struct keeper *k)
+{
+	static struct edge_ask ask;
+	struct net_pending *p = &k->net.pending;
+	struct gate_binding binding;
+
+	asks_take(&k->net, &p->ask, &ask);
+	p->used = true;
+	k->net.spent_us += ask_us;
+	if (ask.kind == EDGE_ASK_AGENT) { /* no policy: what it signs is recorded one by one */
+		p->edge_fd = agent_open(k, &p->verdict);
+		return;
+	}
+	record_check(k);
+	binding = vault_look(k, &ask);
+	gate_decide_bound(k->gate, &ask, &binding, clock_wall_ms(), &p->verdict);
+	if (!p->verdict.allowed)
+		denied_note(k, &ask, &p->verdict);
+	if (!p->verdict.allowed || p->verdict.opened || !edge_ask_has_socket(ask.kind))
+		return;
+	if (ask.tls)
+		open_at_origin(k, &ask);
+	else
+		open_exchange(k, &ask);
+}
+
+static bool must_wait(struct keeper *k)
+{
+	uint64_t until = k->egress.lost_ms + KEEPER_EGRESS_GRACE_MS;
+
+	if (!asks_first_is_open(&k->net) || egress_is_up(k) || clock_mono_ms() >= until)
+		return false;
+	loop_timer_set(&k->loop, &k->net.timer, until, (struct loop_key){.kind = EV_TIMER_NET});
+	return true;
+}
+
+void net_run(struct keeper *k)
+{
+	struct net *n = &k->net;
+
+	for (size_t i = 0; i < KEEPER_NET_BATCH; i++) {
+		if (n->pending.used && !push_pending(k))
+			return;
+		if (asks_is_empty(n) || is_too_fast(k) || must_wait(k))
+			return;
+		answer_first(k);
+	}
+	/* The rest in the next turn. */
+	loop_timer_set(
+		&k->loop, &n->timer, clock_mono_ms(), (struct loop_key){.kind = EV_TIMER_NET});
+}
+
+int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err)
+{
+	static struct edge_ask ask;
+	int r = edge_get_ask(msg, &ask);
+
+	if (r < 0)
+		return err_set(err, r, "asked what does not decode");
+	if (k->net.pending.used && k->net.pending.ask == msg->id)
+		r = -EEXIST;
+	else
+		r = asks_add(&k->net, msg->id, &ask);
+	if (r == -EEXIST)
+		return err_set(err, r, "used an id again before it was answered");
+	if (r < 0)
+		return err_set(err, r, "asked more than %d things at once", EDGE_MAX_ASKS);
+	net_run(k);
+	return 0;
+}
+
+int net_open_socket(struct keeper *k, struct origin *o, uint32_t want, uint32_t *ret_exchange)
+{
+	struct edge_ask ask = {.kind = EDGE_ASK_TUNNEL, .proto = EDGE_PROTO_TLS, .port = o->port};
+	struct egress_open open = {.kind = EGRESS_SOCKET, .port = o->port};
+	struct exchange *ex;
+	uint32_t id;
+	int r;
+
+	(void)!str_copy(ask.host, sizeof(ask.host), o->host);
+	(void)!str_copy(open.host, sizeof(open.host), o->host);
+	netpolicy_check_host(k);
+	r = exchanges_add(&k->net, &ask, &id);
+	if (r < 0)
+		return r;
+	r = egress_ask_open(k->egress.sock, id, &open, -1);
+	if (r < 0) {
+		exchanges_remove(&k->net, id);
+		return r;
+	}
+	ex = exchanges_find(&k->net, id);
+	ex->is_socket = true;
+	ex->origin = (uint32_t)(o - k->origins.list);
+	ex->origin_gen = o->gen;
+	ex->want = want;
+	*ret_exchange = id;
+	return 0;
+}
+
+/* An allowed name that leads where no rule allows: known only when egress has resolved it. */
+static void note_refused_address(
+	struct keeper *k, const struct edge_ask *ask, const struct egress_result *result)
+{
+	struct edge_verdict v = {.no_rule_helps = true};
+
+	if (result->outcome != EGRESS_DENIED_ADDRESS)
+		return;
+	(void)snprintf(v.reason, sizeof(v.reason), "%s", result->text);
+	(void)snprintf(v.sandbox, sizeof(v.sandbox), "%s", k->spec.name);
+	denied_note(k, ask, &v);
+}
+
+int net_on_result(struct keeper *k, struct ipc_msg *msg)
+{
+	struct exchange *ex = exchanges_find(&k->net, msg->id);
+	struct egress_result result;
+	struct edge_ask ask;
+	int r = egress_get_result(msg, &result);
+
+	if (r < 0 || !ex || ex->has_result)
+		return -EBADMSG;
+	ex->has_result = true;
+	if (ex->is_socket)
+		return conns_on_result(k, ex, &result, TAKE_FD(msg->fd));
+	if (msg->fd >= 0)
+		return -EBADMSG;
+	exchanges_get_ask(ex, &ask);
+	gate_result(k->gate, &ask, &result, clock_wall_ms());
+	note_refused_address(k, &ask, &result);
+	return 0;
+}
+
+int net_on_closed(struct keeper *k, const struct ipc_msg *msg)
+{
+	uint64_t up, down;
+	int r = egress_get_closed(msg, &up, &down);
+
+	if (r < 0 || !exchanges_find(&k->net, msg->id))
+		return -EBADMSG;
+	exchanges_remove(&k->net, msg->id);
+	return 0;
+}
+
+void net_on_edge_end(struct keeper *k)
+{
+	struct net_pending *p = &k->net.pending;
+
+	/* What egress was not told of will never be closed by it. */
+	if (p->used && p->egress_fd >= 0)
+		exchanges_remove(&k->net, p->exchange);
+	drop_pending(p);
+	asks_clear(&k->net);
+	loop_timer_clear(&k->loop, &k->net.timer);
+}
+
+void net_on_egress_end(struct keeper *k)
+{
+	struct net_pending *p = &k->net.pending;
+
+	if (p->used && p->egress_fd >= 0)
+		give_up_exchange(k, "sbx-egress is being started again");
+	exchanges_clear(&k->net);
+	conns_on_egress_end(k);
+	if (k->edge.alive)
+		net_run(k);
+}

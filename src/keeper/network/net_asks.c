@@ -1,0 +1,191 @@
+/*
+ * net_asks - what edge asked and has no answer to, and what egress has open.
+ *
+ * How      Two tables of fixed places: a ring of asks in the order in which they came, and the
+ *          exchanges by a number that is the place and its generation. The words of an ask, most
+ *          of them short, lie on the heap as long as they are needed: what was asked is wanted
+ *          again for the record when egress says what came of it.
+ * Trust    Ids are edge's choice, a taken-over one's too; numbers come back from egress.
+ * Limits   EDGE_MAX_ASKS, EGRESS_MAX_OPEN.
+ */
+#include "src/keeper/keeper.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include "lib/base/mem.h"
+
+#define PLACE_BITS 11
+#define MAX_GEN (UINT32_MAX >> PLACE_BITS)
+static_assert(EGRESS_MAX_OPEN <= 1 << PLACE_BITS, "a place fits into its bits");
+
+struct asked {
+	enum edge_ask_kind kind;
+	enum edge_via via;
+	enum edge_proto proto;
+	uint16_t port, qtype;
+	bool url_cut, has_fault, tls;
+	char texts[]; /* host, method, url and fault, each with its NUL */
+};
+
+struct asked *asked_new(const struct edge_ask *ask)
+{
+	const char *const texts[] = {ask->host, ask->method, ask->url, ask->fault};
+	struct asked *a;
+	size_t n = 0;
+	char *at;
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		n += strlen(texts[i]) + 1;
+	a = xmalloc(sizeof(*a) + n);
+	*a = (struct asked){.kind = ask->kind,
+		.via = ask->via,
+		.proto = ask->proto,
+		.port = ask->port,
+		.qtype = ask->qtype,
+		.url_cut = ask->url_cut,
+		.tls = ask->tls,
+		.has_fault = ask->fault[0]};
+	at = a->texts;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		at = stpcpy(at, texts[i]) + 1;
+	return a;
+}
+
+static const char *take_text(const char *at, char *ret)
+{
+	size_t n = strlen(at) + 1;
+
+	memcpy(ret, at, n);
+	return at + n;
+}
+
+void asked_get(const struct asked *a, struct edge_ask *ret)
+{
+	const char *at = a->texts;
+
+	ret->kind = a->kind;
+	ret->via = a->via;
+	ret->proto = a->proto;
+	ret->port = a->port;
+	ret->qtype = a->qtype;
+	ret->url_cut = a->url_cut;
+	ret->tls = a->tls;
+	at = take_text(at, ret->host);
+	at = take_text(at, ret->method);
+	at = take_text(at, ret->url);
+	(void)take_text(at, ret->fault);
+}
+
+/* ---- asks ---- */
+
+static struct net_ask *place(struct net *n, size_t i)
+{
+	return &n->asks[(n->first + i) % EDGE_MAX_ASKS];
+}
+
+int asks_add(struct net *n, uint32_t id, const struct edge_ask *ask)
+{
+	if (n->n_asks == EDGE_MAX_ASKS)
+		return -EOVERFLOW;
+	/* Nearly always there are none, or a few. */
+	for (size_t i = 0; i < n->n_asks; i++)
+		if (place(n, i)->id == id)
+			return -EEXIST;
+	*place(n, n->n_asks) = (struct net_ask){.id = id, .what = asked_new(ask)};
+	n->n_asks++;
+	return 0;
+}
+
+bool asks_is_empty(const struct net *n)
+{
+	return n->n_asks == 0;
+}
+
+bool asks_first_is_open(const struct net *n)
+{
+	const struct asked *a = n->asks[n->first].what;
+
+	return edge_ask_has_socket(a->kind) && a->kind != EDGE_ASK_AGENT && !a->has_fault;
+}
+
+void asks_take(struct net *n, uint32_t *ret_id, struct edge_ask *ret)
+{
+	struct net_ask *a = place(n, 0);
+
+	*ret_id = a->id;
+	asked_get(a->what, ret);
+	free(a->what);
+	*a = (struct net_ask){0};
+	n->first = (n->first + 1) % EDGE_MAX_ASKS;
+	n->n_asks--;
+}
+
+void asks_clear(struct net *n)
+{
+	for (size_t i = 0; i < n->n_asks; i++) {
+		free(place(n, i)->what);
+		*place(n, i) = (struct net_ask){0};
+	}
+	n->first = n->n_asks = 0;
+}
+
+/* ---- exchanges ---- */
+
+void exchanges_init(struct net *n)
+{
+	/* The first place is on top. */
+	for (size_t i = 0; i < EGRESS_MAX_OPEN; i++)
+		n->free[i] = (uint16_t)(EGRESS_MAX_OPEN - 1 - i);
+	n->n_free = EGRESS_MAX_OPEN;
+}
+
+int exchanges_add(struct net *n, const struct edge_ask *ask, uint32_t *ret_id)
+{
+	uint16_t at;
+
+	if (n->n_free == 0)
+		return -EMFILE;
+	at = n->free[--n->n_free];
+	n->exchanges[at].what = asked_new(ask);
+	n->exchanges[at].has_result = n->exchanges[at].is_socket = false;
+	*ret_id = n->exchanges[at].gen << PLACE_BITS | at;
+	return 0;
+}
+
+struct exchange *exchanges_find(struct net *n, uint32_t id)
+{
+	uint32_t at = id & ((1u << PLACE_BITS) - 1);
+	struct exchange *ex = at < EGRESS_MAX_OPEN ? &n->exchanges[at] : NULL;
+
+	return ex && ex->what && ex->gen == id >> PLACE_BITS ? ex : NULL;
+}
+
+void exchanges_get_ask(const struct exchange *ex, struct edge_ask *ret)
+{
+	asked_get(ex->what, ret);
+}
+
+static void remove_at(struct net *n, uint16_t at)
+{
+	struct exchange *ex = &n->exchanges[at];
+
+	free(TAKE(ex->what));
+	ex->gen = (ex->gen + 1) & MAX_GEN;
+	n->free[n->n_free++] = at;
+}
+
+void exchanges_remove(struct net *n, uint32_t id)
+{
+	struct exchange *ex = exchanges_find(n, id);
+
+	if (ex)
+		remove_at(n, (uint16_t)(ex - n->exchanges));
+}
+
+void exchanges_clear(struct net *n)
+{
+	for (uint16_t i = 0; i < EGRESS_MAX_OPEN; i++)
+		if (n->exchanges[i].what)
+			remove_at(n, i);
+}

@@ -1,0 +1,405 @@
+#include "net_rig.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#include "lib/rules/audit/audit_read.h"
+#include "lib/base/clock.h"
+#include "lib/base/fs/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+#include "lib/os/program/run_places.h"
+
+#define EV_TEST 255
+
+struct keeper rig_k;
+int rig_edge, rig_egress, rig_sbxd;
+struct ipc_msg rig_msg;
+struct edge_verdict rig_verdict;
+char rig_dir[64];
+
+/* ---- the rig ---- */
+
+struct jail_child rig_false_child(void)
+{
+	struct jail_child c = {.notify_fd = -1};
+	int fds[2];
+	char none;
+
+	assert_int_equal(pipe(fds), 0);
+	c.pid = fork();
+	if (c.pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)close_range(3, ~0u, 0); /* the log's lock among them */
+		for (;;)
+			(void)pause();
+	}
+	fd_close(&fds[1]);
+	assert_int_equal(read(fds[0], &none, 1), 0);
+	fd_close(&fds[0]);
+	c.pidfd = pidfd_open(c.pid, 0);
+	assert_true(c.pidfd >= 0);
+	return c;
+}
+
+static void watch(int sock, int pidfd, uint8_t on_msg, uint8_t on_end, uint32_t gen)
+{
+	struct loop_key key = {.kind = on_msg, .gen = gen & 0xffffff};
+
+	assert_int_equal(loop_add(&rig_k.loop, sock, EPOLLIN, key), 0);
+	key.kind = on_end;
+	assert_int_equal(loop_add(&rig_k.loop, pidfd, EPOLLIN, key), 0);
+}
+
+void rig_put_edge(enum edge_phase phase)
+{
+	int fds[2];
+
+	assert_int_equal(ipc_pair(fds), 0);
+	fd_close(&rig_edge);
+	rig_k.edge.sock = fds[0];
+	rig_edge = fds[1];
+	rig_k.edge.child = rig_false_child();
+	rig_k.edge.alive = true;
+	rig_k.edge.phase = phase;
+	watch(rig_k.edge.sock, rig_k.edge.child.pidfd, EV_EDGE, EV_EDGE_END, rig_k.edge.gen);
+}
+
+void rig_put_egress(void)
+{
+	int fds[2];
+
+	assert_int_equal(ipc_pair(fds), 0);
+	fd_close(&rig_egress);
+	loop_timer_clear(&rig_k.loop, &rig_k.egress.timer);
+	rig_k.egress.sock = fds[0];
+	rig_egress = fds[1];
+	rig_k.egress.child = rig_false_child();
+	rig_k.egress.alive = true;
+	rig_k.egress.phase = EGRESS_PHASE_START;
+	rig_k.egress.started_ms = clock_mono_ms();
+	watch(rig_k.egress.sock, rig_k.egress.child.pidfd, EV_EGRESS, EV_EGRESS_END,
+		rig_k.egress.gen);
+}
+
+static void dispatch_credentials(const struct loop_event *ev)
+{
+	const struct loop_key key = ev->key;
+
+	switch (key.kind) {
+	case EV_VAULT:
+		if (rig_k.vault.sock >= 0 && rig_k.vault.gen == key.gen)
+			vault_on_event(&rig_k);
+		break;
+	case EV_TIMER_VAULT:
+		vault_on_timer(&rig_k);
+		break;
+	case EV_TIMER_RELEASE:
+		if (rig_k.vault.releases[key.idx].id &&
+			rig_k.vault.releases[key.idx].gen == key.gen)
+			vault_on_release_timeout(&rig_k, key.idx);
+		break;
+	case EV_TIMER_STORE:
+		if (rig_k.vault.stores[key.idx].id && rig_k.vault.stores[key.idx].gen == key.gen)
+			vault_on_store_timeout(&rig_k, key.idx);
+		break;
+	case EV_ORIGIN:
+		if (origins_find(&rig_k, key.idx, key.gen))
+			origins_on_event(&rig_k, key.idx, ev->events);
+		break;
+	case EV_ORIGIN_END:
+		if (origins_find(&rig_k, key.idx, key.gen))
+			origins_on_end(&rig_k, key.idx);
+		break;
+	case EV_TIMER_ORIGINS:
+		origins_on_timer(&rig_k);
+		break;
+	case EV_ASK:
+		if (rig_k.asks[key.idx].kind != ASK_NONE && rig_k.asks[key.idx].gen == key.gen)
+			ask_on_readable(&rig_k, key.idx);
+		break;
+	case EV_PORT:
+		if (rig_k.ports.list[key.idx].fd >= 0 && rig_k.ports.list[key.idx].gen == key.gen)
+			ports_on_accept(&rig_k, key.idx);
+		break;
+	case EV_TIMER_PORTS:
+		ports_watch(&rig_k);
+		break;
+	default:
+		break;
+	}
+}
+
+static void dispatch(const struct loop_event *ev)
+{
+	switch (ev->key.kind) {
+	case EV_EDGE:
+		if (rig_k.edge.alive && ev->key.gen == rig_k.edge.gen)
+			edge_on_event(&rig_k, ev->events);
+		break;
+	case EV_EDGE_END:
+		if (rig_k.edge.alive && ev->key.gen == rig_k.edge.gen)
+			edge_on_end(&rig_k);
+		break;
+	case EV_EGRESS:
+		if (rig_k.egress.alive && ev->key.gen == rig_k.egress.gen)
+			egress_on_event(&rig_k, ev->events);
+		break;
+	case EV_EGRESS_END:
+		if (rig_k.egress.alive && ev->key.gen == rig_k.egress.gen)
+			egress_on_end(&rig_k);
+		break;
+	case EV_AGENT:
+		if (rig_k.agent.alive && ev->key.gen == rig_k.agent.gen)
+			agent_on_event(&rig_k);
+		break;
+	case EV_AGENT_END:
+		if (rig_k.agent.alive && ev->key.gen == rig_k.agent.gen)
+			agent_on_end(&rig_k);
+		break;
+	case EV_CONFIRM:
+		agent_on_confirm(&rig_k, ev->key);
+		break;
+	case EV_TIMER_CONFIRM:
+		agent_on_confirm_timeout(&rig_k, ev->key);
+		break;
+	case EV_LINK:
+		link_on_readable(&rig_k, ev->key.idx);
+		break;
+	case EV_TIMER_NET:
+		net_run(&rig_k);
+		break;
+	case EV_TIMER_LOAD:
+		netpolicy_on_load_timeout(&rig_k);
+		break;
+	case EV_TIMER_RECORD:
+		record_on_timer(&rig_k);
+		break;
+	default: /* no program is started anew */
+		dispatch_credentials(ev);
+		break;
+	}
+	record_arm(&rig_k);
+}
+
+/* Runs the keeper until `fd` has something for us, or for so long. */
+bool rig_run_until(int fd, uint32_t ms)
+{
+	struct loop_timer end = {0};
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	bool is_over = false;
+
+	loop_timer_set(&rig_k.loop, &end, clock_mono_ms() + ms, (struct loop_key){.kind = EV_TEST});
+	while (!is_over && !(fd >= 0 && poll(&p, 1, 0) == 1)) {
+		struct loop_event ev;
+
+		loop_next(&rig_k.loop, &ev);
+		is_over = ev.key.kind == EV_TEST;
+		if (!is_over)
+			dispatch(&ev);
+	}
+	loop_timer_clear(&rig_k.loop, &end);
+	return !is_over;
+}
+
+void rig_must_get(int fd, uint16_t type)
+{
+	do {
+		ipc_msg_done(&rig_msg);
+		if (!rig_run_until(fd, 4000))
+			fail_msg("message %u did not come", type);
+		assert_int_equal(ipc_recv(fd, &rig_msg), 1);
+		/* It is sent again until a vault is there: not every test has one. */
+	} while (fd == rig_sbxd && rig_msg.type == KEEPER_WANT_VAULT && type != KEEPER_WANT_VAULT);
+	assert_int_equal(rig_msg.type, type);
+}
+
+void rig_must_be_quiet(int fd)
+{
+	assert_false(rig_run_until(fd, 50));
+}
+
+void rig_set_policy(const char *rules)
+{
+	AUTO_FREE char *path = xasprintf("%s/sbx/policy", rig_dir);
+	AUTO_FREE char *text = xasprintf("policy 1\n%send\n", rules);
+
+	assert_int_equal(file_save(path, slice_from_str(text), NULL), 0);
+}
+
+/* HELLO, and all that follows until it can be given exchanges. */
+void rig_bring_egress_up(void)
+{
+	rig_put_egress();
+	assert_int_equal(egress_send_hello(rig_egress, EGRESS_BUILD), 0);
+	rig_must_get(rig_egress, EGRESS_CONFIG);
+	rig_must_get(rig_egress, EGRESS_RESOLVER);
+	rig_must_get(rig_egress, EGRESS_LOCALS);
+	rig_must_get(rig_egress, EGRESS_POLICY);
+	assert_false(egress_is_up(&rig_k));
+	assert_int_equal(egress_send_loaded(rig_egress, rig_msg.id, ""), 0);
+	(void)rig_run_until(-1, 20);
+	assert_true(egress_is_up(&rig_k));
+}
+
+/* What the keeper adds to each service. */
+static void put_auth_names(void)
+{
+	AUTO_FREE char *dir = xasprintf("%s/services", rig_dir);
+	AUTO_FREE char *path = xasprintf("%s/auth-names", dir);
+
+	assert_int_equal(paths_make(dir, NULL), 0);
+	assert_int_equal(file_save(path, slice_from_str("known header x-some-key\n"), NULL), 0);
+}
+
+int rig_up(void **state)
+{
+	AUTO_FREE char *state_dir = NULL;
+	int fds[2];
+
+	(void)snprintf(rig_dir, sizeof(rig_dir), "/tmp/net_test.XXXXXX");
+	assert_non_null(mkdtemp(rig_dir));
+	setenv("XDG_STATE_HOME", rig_dir, 1);
+	setenv("XDG_CONFIG_HOME", rig_dir, 1);
+	setenv("XDG_RUNTIME_DIR", rig_dir, 1);
+	setenv("SBX_LIBEXEC", rig_dir, 1);
+	setenv("SBX_SHARE", rig_dir, 1);
+	put_auth_names();
+	state_dir = xasprintf("%s/sbx/sandboxes/" RIG_ID, rig_dir);
+	memset(&rig_k, 0, sizeof(rig_k));
+	assert_int_equal(paths_make(state_dir, NULL), 0);
+	assert_int_equal(run_places_prepare(NULL), 0);
+	rig_k.dir = TAKE(state_dir);
+	rig_k.run_dir = xasprintf("%s/run", rig_dir);
+	rig_k.listen_fd = rig_k.chatter_rd = rig_k.chatter_wr = rig_k.stop_link = -1;
+	rig_k.port_fd = rig_k.net_port_fd = -1;
+	rig_k.port_path[HANDS_CTL] = rig_k.port_path[HANDS_NET] = -1;
+	rig_k.edge.sock = rig_k.edge.child.pidfd = rig_msg.fd = rig_edge = rig_egress = -1;
+	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
+		rig_k.links[i].fd = -1;
+	(void)!str_copy(rig_k.spec.id, sizeof(rig_k.spec.id), RIG_ID);
+	(void)!str_copy(rig_k.spec.name, sizeof(rig_k.spec.name), "demo");
+	rig_k.state.phase = KEEPER_RUNNING;
+	assert_int_equal(loop_init(&rig_k.loop), 0);
+	ask_init(&rig_k);
+	waiting_init(&rig_k);
+	egress_init(&rig_k);
+	agent_init(&rig_k);
+	net_init(&rig_k);
+	vault_init(&rig_k);
+	origins_init(&rig_k);
+	accel_init(&rig_k);
+	warm_init(&rig_k);
+	suspend_init(&rig_k);
+	ports_init(&rig_k);
+	rig_set_policy("allow network good.example id r1\nallow network ssh.example:22\n");
+	netpolicy_init(&rig_k);
+	record_open(&rig_k);
+	assert_int_equal(ipc_pair(fds), 0);
+	link_add(&rig_k, fds[0], true);
+	rig_sbxd = fds[1];
+	rig_must_get(rig_sbxd, KEEPER_HELLO);
+	rig_must_get(rig_sbxd, KEEPER_STATE);
+	rig_put_edge(EDGE_PHASE_RUN);
+	return 0;
+}
+
+int rig_down(void **state)
+{
+	AUTO_FREE char *rm = xasprintf("rm -rf %s", rig_dir);
+
+	edge_kill(&rig_k);
+	origins_kill_all(&rig_k, "the test ends");
+	egress_kill(&rig_k);
+	vault_stop(&rig_k);
+	fd_close(&rig_k.origins.roots);
+	record_close(&rig_k);
+	asks_clear(&rig_k.net);
+	for (size_t i = 0; i < rig_k.denied.n; i++)
+		free(rig_k.denied.texts[i]);
+	gate_free(rig_k.gate);
+	fd_close(&rig_k.netpolicy.text);
+	fd_close(&rig_k.links[0].fd);
+	ipc_msg_done(&rig_msg);
+	fd_close(&rig_edge);
+	fd_close(&rig_egress);
+	fd_close(&rig_sbxd);
+	loop_done(&rig_k.loop);
+	free(rig_k.dir);
+	free(rig_k.run_dir);
+	return system(rm);
+}
+
+/* ---- asking ---- */
+
+void rig_ask(uint32_t id, enum edge_ask_kind kind, const char *host, uint16_t port)
+{
+	struct edge_ask a = {.kind = kind, .port = port};
+
+	(void)!str_copy(a.host, sizeof(a.host), host);
+	if (kind == EDGE_ASK_HTTP)
+		(void)!str_copy(a.method, sizeof(a.method), "GET");
+	assert_int_equal(edge_send_ask(rig_edge, id, &a), 0);
+}
+
+bool rig_must_answer(uint32_t id)
+{
+	rig_must_get(rig_edge, EDGE_VERDICT);
+	assert_int_equal(rig_msg.id, id);
+	assert_int_equal(edge_get_verdict(&rig_msg, &rig_verdict), 0);
+	return rig_verdict.allowed;
+}
+
+/* Asks for a tunnel that is allowed; gives the exchange's number. */
+uint32_t rig_must_open(uint32_t id, int *ret_edge_fd, int *ret_egress_fd)
+{
+	struct egress_open open;
+	uint32_t exchange;
+
+	rig_ask(id, EDGE_ASK_TUNNEL, "good.example", 443);
+	rig_must_get(rig_egress, EGRESS_OPEN);
+	assert_int_equal(egress_get_open(&rig_msg, &open), 0);
+	assert_string_equal(open.host, "good.example");
+	assert_int_equal(open.port, 443);
+	assert_int_equal(open.kind, EGRESS_TUNNEL);
+	exchange = rig_msg.id;
+	*ret_egress_fd = TAKE_FD(rig_msg.fd);
+	assert_true(rig_must_answer(id));
+	*ret_edge_fd = TAKE_FD(rig_msg.fd);
+	assert_true(*ret_edge_fd >= 0);
+	return exchange;
+}
+
+static int see(void *arg, const struct audit_record *rec, struct slice line)
+{
+	struct seen *s = arg;
+
+	if (rec->ev.kind < AUDIT_KIND_DECISION)
+		return 0;
+	s->n++;
+	s->kind = rec->ev.kind;
+	s->decision = rec->ev.decision;
+	(void)!slice_to_cstr(rec->ev.rule, s->rule, sizeof(s->rule));
+	(void)!slice_to_cstr(rec->ev.reason, s->reason, sizeof(s->reason));
+	(void)!slice_to_cstr(rec->ev.action, s->action, sizeof(s->action));
+	return 0;
+}
+
+struct seen rig_last_record(void)
+{
+	AUTO_FREE char *path = xasprintf("%s/sbx/audit", rig_dir);
+	struct seen s = {0};
+	struct audit_expect expect = {
+		.pub = audit_key_pub(rig_k.record.key), .sandbox = RIG_ID, .fn = see, .arg = &s};
+	struct audit_reader *rd = NULL;
+
+	assert_int_equal(audit_reader_open(path, RIG_ID, &expect, &rd, NULL), 0);
+	assert_true(audit_reader_pump(rd, NULL) >= 0);
+	audit_reader_close(rd);
+	return s;
+}

@@ -1,0 +1,76 @@
+/*
+ * net_rig - the parts of a keeper between a false edge and a false egress, for tests.
+ *
+ * How      rig_up makes an installation in a temporary folder and a keeper that thinks its sandbox
+ *          runs; the test holds the other ends of its channels. The children are processes that do
+ *          nothing, so that what is killed is really killed.
+ * Trust    Test programs only.
+ */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "src/keeper/keeper.h"
+
+#define RIG_ID "0123456789ab"
+
+extern struct keeper rig_k;
+extern int rig_edge, rig_egress, rig_sbxd; /* our ends */
+extern struct ipc_msg rig_msg;		   /* what came last */
+extern struct edge_verdict rig_verdict;
+extern char rig_dir[64];
+
+/* The last event in the audit log. */
+struct seen {
+	unsigned n;
+	char rule[64], reason[256], action[32];
+	enum audit_verdict decision;
+	enum audit_kind kind;
+};
+
+/* A process that does nothing. */
+struct jail_child rig_false_child(void);
+int rig_up(void **state);
+int rig_down(void **state);
+#define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, rig_up, rig_down)
+
+/* Runs the keeper until `fd` has something for us, or for so long. */
+bool rig_run_until(int fd, uint32_t ms);
+void rig_must_get(int fd, uint16_t type);
+void rig_must_be_quiet(int fd);
+/* Writes the policy's file: `rules` with the lines around them. */
+void rig_set_policy(const char *rules);
+void rig_put_edge(enum edge_phase phase);
+void rig_put_egress(void);
+/* HELLO, and all that follows until it can be given exchanges. */
+void rig_bring_egress_up(void);
+void rig_ask(uint32_t id, enum edge_ask_kind kind, const char *host, uint16_t port);
+bool rig_must_answer(uint32_t id);
+/* Asks for a tunnel that is allowed; gives the exchange's number. */
+uint32_t rig_must_open(uint32_t id, int *ret_edge_fd, int *ret_egress_fd);
+struct seen rig_last_record(void);
+
+/* Runs the keeper until it is so; 4 s at most. */
+#define RIG_UNTIL(cond)                                          \
+	do {                                                     \
+		for (unsigned _i = 0; _i < 400 && !(cond); _i++) \
+			(void)rig_run_until(-1, 10);             \
+		assert_true(cond);                               \
+	} while (0)
+
+#define RIG_MUST_KILL_EDGE()                                \
+	do {                                                \
+		(void)rig_run_until(-1, 30);                \
+		assert_false(rig_k.edge.alive);             \
+		assert_int_equal(rig_k.edge.violations, 1); \
+	} while (0)
+
+#define RIG_MUST_KILL_EGRESS(n)                               \
+	do {                                                  \
+		(void)rig_run_until(-1, 30);                  \
+		assert_false(rig_k.egress.alive);             \
+		assert_int_equal(rig_k.egress.violations, n); \
+	} while (0)

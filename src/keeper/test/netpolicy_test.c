@@ -1,0 +1,220 @@
+/* Policy, settings and audit log of a keeper that runs. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "lib/base/clock.h"
+#include "lib/base/fs/file.h"
+#include "lib/base/mem.h"
+#include "net_rig.h"
+
+static struct keeper_done must_be_done(uint32_t id)
+{
+	struct keeper_done done;
+
+	rig_must_get(rig_sbxd, KEEPER_DONE);
+	assert_int_equal(rig_msg.id, id);
+	assert_int_equal(keeper_get_done(&rig_msg, &done), 0);
+	return done;
+}
+
+static void a_reload_counts_when_egress_has_it(void **state)
+{
+	char name[EGRESS_MAX_NAME], text[256] = "";
+
+	rig_bring_egress_up();
+	rig_set_policy("allow network other.example for sandbox renamed\n");
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 9, "renamed"), 0);
+	rig_must_get(rig_egress, EGRESS_CONFIG);
+	rig_must_get(rig_egress, EGRESS_RESOLVER);
+	rig_must_get(rig_egress, EGRESS_LOCALS);
+	rig_must_get(rig_egress, EGRESS_POLICY);
+	assert_int_equal(egress_get_policy(&rig_msg, name), 0);
+	assert_string_equal(name, "renamed");
+	assert_true(pread(rig_msg.fd, text, sizeof(text) - 1, 0) > 0);
+	assert_non_null(strstr(text, "other.example"));
+	/* Read-only, and nobody can open it in another way. */
+	assert_int_equal(write(rig_msg.fd, "x", 1), -1);
+	assert_true(fcntl(rig_msg.fd, F_GET_SEALS) & F_SEAL_WRITE);
+	rig_must_be_quiet(rig_sbxd);
+	assert_int_equal(egress_send_loaded(rig_egress, rig_msg.id, ""), 0);
+	assert_int_equal(must_be_done(9).code, 0);
+	rig_ask(1, EDGE_ASK_DNS, "other.example", 0);
+	assert_true(rig_must_answer(1));
+	assert_string_equal(rig_verdict.sandbox, "renamed");
+	rig_ask(2, EDGE_ASK_DNS, "good.example", 0);
+	assert_false(rig_must_answer(2));
+}
+
+static void a_broken_policy_denies_and_the_reload_says_so(void **state)
+{
+	AUTO_FREE char *path = xasprintf("%s/sbx/policy", rig_dir);
+	struct keeper_done done;
+
+	assert_int_equal(file_save(path, slice_from_str("policy 1\nallow network **\n"), NULL), 0);
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
+	done = must_be_done(1); /* no egress: nothing to wait for */
+	assert_int_equal(done.code, 0);
+	assert_true(strlen(done.text) > 10);
+	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
+	assert_false(rig_must_answer(1));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 2, "demo"), 0);
+	done = must_be_done(2);
+	assert_int_equal(done.code, 0);
+	assert_non_null(strstr(done.text, "there is no policy"));
+	rig_set_policy("allow network good.example\n");
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 3, "demo"), 0);
+	done = must_be_done(3);
+	assert_string_equal(done.text, "");
+	rig_ask(2, EDGE_ASK_DNS, "good.example", 0);
+	assert_true(rig_must_answer(2));
+}
+
+/* The keeper has one thread: a file that it waits for stops the sandbox. */
+static void a_fifo_in_place_of_the_policy_denies(void **state)
+{
+	AUTO_FREE char *path = xasprintf("%s/sbx/policy", rig_dir);
+
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	(void)alarm(10);
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
+	assert_int_equal(must_be_done(1).code, 0);
+	(void)alarm(0);
+	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
+	assert_false(rig_must_answer(1));
+}
+
+static void an_egress_that_does_not_load_is_killed(void **state)
+{
+	AUTO_CLOSE int a = -1, b = -1;
+
+	rig_bring_egress_up();
+	(void)rig_must_open(1, &a, &b);
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
+	rig_must_be_quiet(rig_sbxd);
+	assert_int_equal(must_be_done(1).code, 0);
+	assert_false(rig_k.egress.alive);
+	assert_int_equal(rig_k.egress.violations, 0);
+	assert_int_equal(rig_k.net.n_free, EGRESS_MAX_OPEN);
+}
+
+static void broken_settings_keep_the_old_ones(void **state)
+{
+	AUTO_FREE char *path = xasprintf("%s/sbx/settings.conf", rig_dir);
+	static struct egress_config config;
+
+	assert_int_equal(
+		file_save(path, slice_from_str("network.connect-to = a.example:1=127.0.0.1:2\n"),
+			NULL),
+		0);
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
+	assert_int_equal(must_be_done(1).code, 0);
+	assert_int_equal(file_save(path, slice_from_str("network.connect-to = a\n"), NULL), 0);
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 2, "demo"), 0);
+	assert_true(must_be_done(2).code < 0);
+	rig_put_egress();
+	assert_int_equal(egress_send_hello(rig_egress, EGRESS_BUILD), 0);
+	rig_must_get(rig_egress, EGRESS_CONFIG);
+	assert_int_equal(egress_get_config(&rig_msg, &config), 0);
+	assert_int_equal(config.n_pins, 1);
+	assert_string_equal(config.pins[0].host, "a.example");
+}
+
+static void a_full_disk_refuses_and_the_sandbox_lives_on(void **state)
+{
+	const struct rlimit none = {.rlim_cur = 0, .rlim_max = RLIM_INFINITY};
+	const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
+	assert_false(rig_must_answer(1));
+	assert_non_null(strstr(rig_verdict.reason, "audit log cannot be written"));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+	rig_ask(2, EDGE_ASK_DNS, "good.example", 0);
+	assert_true(rig_must_answer(2));
+	assert_int_equal(rig_k.state.phase, KEEPER_RUNNING);
+}
+
+static void a_log_that_is_taken_is_tried_again(void **state)
+{
+	AUTO_FREE char *path = xasprintf("%s/sbx/audit", rig_dir);
+	struct audit_options o = {
+		.dir = path, .sandbox = RIG_ID, .name = "demo", .key = rig_k.record.key};
+	struct audit *other = NULL;
+
+	(void)audit_close(TAKE(rig_k.record.audit), NULL);
+	assert_int_equal(audit_open(&o, &other, NULL), 0);
+	record_open(&rig_k);
+	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
+	assert_false(rig_must_answer(1));
+	assert_non_null(strstr(rig_verdict.reason, "another process writes"));
+	(void)audit_close(other, NULL);
+	rig_k.record.tried_ms -= KEEPER_RECORD_MS;
+	rig_ask(2, EDGE_ASK_DNS, "good.example", 0);
+	assert_true(rig_must_answer(2));
+}
+
+static void set_max_size(const char *value, uint32_t id)
+{
+	AUTO_FREE char *path = xasprintf("%s/sbx/settings.conf", rig_dir);
+	AUTO_FREE char *line = xasprintf("audit.max-size = %s\n", value);
+
+	assert_int_equal(file_save(path, slice_from_str(line), NULL), 0);
+	assert_int_equal(keeper_ask_reload(rig_sbxd, id, "demo"), 0);
+	assert_int_equal(must_be_done(id).code, 0);
+}
+
+static void a_reload_counts_for_the_reserve_of_the_disk(void **state)
+{
+	AUTO_FREE char *path = xasprintf("%s/sbx/settings.conf", rig_dir);
+
+	assert_int_equal(rig_k.space.reserve, 256ull << 20); /* nobody set it */
+	assert_int_equal(file_save(path, slice_from_str("disk.reserve = 2g\n"), NULL), 0);
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
+	assert_int_equal(must_be_done(1).code, 0);
+	assert_int_equal(rig_k.space.reserve, 2ull << 30);
+}
+
+static void a_guest_that_asks_without_end_cannot_fill_the_disk(void **state)
+{
+	uint32_t id = 0;
+
+	assert_int_equal(rig_k.record.max_bytes, 1ull << 30); /* nobody set it */
+	set_max_size("1m", 1);
+	do {
+		rig_ask(++id, EDGE_ASK_DNS, "bad.example", 0);
+		assert_false(rig_must_answer(id));
+	} while (!strstr(rig_verdict.reason, "audit.max-size") && id < 20000);
+	assert_true(id > 1000 && id < 20000);
+	assert_non_null(strstr(rig_verdict.reason, "sbx settings set audit.max-size 2m"));
+	assert_string_equal(rig_last_record().reason,
+		"the log has reached audit.max-size (1 MiB): what follows is refused, unrecorded");
+	rig_ask(++id, EDGE_ASK_DNS, "good.example", 0);
+	assert_false(rig_must_answer(id));
+	record_life(&rig_k, "stop", "as the user said");
+	assert_string_equal(rig_last_record().reason, "as the user said");
+	/* What the sentence says to type helps at once. */
+	set_max_size("2m", 2);
+	rig_ask(++id, EDGE_ASK_DNS, "good.example", 0);
+	assert_true(rig_must_answer(id));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RIG_TEST(a_reload_counts_when_egress_has_it),
+		RIG_TEST(a_reload_counts_for_the_reserve_of_the_disk),
+		RIG_TEST(a_broken_policy_denies_and_the_reload_says_so),
+		RIG_TEST(a_fifo_in_place_of_the_policy_denies),
+		RIG_TEST(an_egress_that_does_not_load_is_killed),
+		RIG_TEST(broken_settings_keep_the_old_ones),
+		RIG_TEST(a_full_disk_refuses_and_the_sandbox_lives_on),
+		RIG_TEST(a_log_that_is_taken_is_tried_again),
+		RIG_TEST(a_guest_that_asks_without_end_cannot_fill_the_disk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,277 @@
+/*
+ * A keeper whose machine waits: who may say what to it, its claim, its end. A false edge, a false sbxd.
+ */
+#include "net_rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "lib/base/fs/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+#include "lib/os/jail/unsealed.h"
+
+#define TEMPLATE "0123456789abcdef"
+
+static void make_spec(struct spec *s, const char *name)
+{
+	(void)!str_copy(s->id, sizeof(s->id), RIG_ID);
+	(void)!str_copy(s->name, sizeof(s->name), name);
+	(void)!str_copy(s->template_id, sizeof(s->template_id), TEMPLATE);
+	spec_set_defaults(s, 2, 1ull << 30);
+	s->generation = 1;
+}
+
+static void save_spec(const struct spec *s)
+{
+	AUTO_FREE char *dir = spec_dir(RIG_ID), *path = spec_path(RIG_ID);
+	struct err err = {0};
+
+	assert_int_equal(paths_make(dir, NULL), 0);
+	assert_int_equal(spec_save(s, path, &err), 0);
+}
+
+static char *own_file(const char *name)
+{
+	return xasprintf("%s/%s", rig_k.dir, name);
+}
+
+static int wait_up(void **state)
+{
+	AUTO_FREE char *root = NULL;
+	int r = rig_up(state);
+
+	/* As main.c leaves it with --pool. */
+	record_close(&rig_k);
+	gate_free(rig_k.gate);
+	rig_k.gate = NULL;
+	fd_close(&rig_k.netpolicy.text);
+	make_spec(&rig_k.spec, "pool-" RIG_ID);
+	rig_k.pool.is_waiting = true;
+	rig_k.state.phase = KEEPER_STARTING;
+	rig_k.warm.step = WARM_RUNNING;
+	root = own_file("root.qcow2");
+	assert_int_equal(file_save(root, slice_from_str("x"), NULL), 0);
+	return r;
+}
+
+static int wait_down(void **state)
+{
+	spec_done(&rig_k.spec);
+	fd_close(&rig_k.port_path[HANDS_NET]);
+	loop_timer_clear(&rig_k.loop, &rig_k.boot_timer);
+	return rig_down(state);
+}
+
+#define WAIT_TEST(f) cmocka_unit_test_setup_teardown(f, wait_up, wait_down)
+
+static void be_ready(void)
+{
+	pool_on_ready(&rig_k);
+	rig_must_get(rig_sbxd, KEEPER_STATE);
+}
+
+static int claim(void)
+{
+	struct keeper_done done;
+
+	assert_int_equal(keeper_ask_claim(rig_sbxd, 7), 0);
+	rig_must_get(rig_sbxd, KEEPER_DONE);
+	assert_int_equal(rig_msg.id, 7);
+	assert_int_equal(keeper_get_done(&rig_msg, &done), 0);
+	return done.code;
+}
+
+/* A port of the guest that can be connected to. */
+static int listen_as_net(void)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/net", rig_dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	rig_k.port_path[HANDS_NET] = open(sa.sun_path, O_PATH | O_CLOEXEC);
+	assert_true(rig_k.port_path[HANDS_NET] >= 0);
+	return fd;
+}
+
+static void not_before_it_is_ready(void **state)
+{
+	assert_int_equal(claim(), -EAGAIN);
+	assert_true(pool_waits(&rig_k));
+}
+
+static void ready_is_a_state(void **state)
+{
+	struct keeper_state s;
+
+	be_ready();
+	assert_int_equal(keeper_get_state(&rig_msg, &s), 0);
+	assert_int_equal(s.phase, KEEPER_STARTING);
+	assert_int_equal(s.how, KEEPER_HOW_POOL);
+}
+
+static void not_without_an_edge(void **state)
+{
+	be_ready();
+	rig_k.edge.phase = EDGE_PHASE_CONNECT;
+	assert_int_equal(claim(), -EAGAIN);
+}
+
+static void not_for_another_machine(void **state)
+{
+	AUTO_SPEC struct spec s = {0};
+
+	be_ready();
+	make_spec(&s, "demo");
+	s.cpus = 3;
+	save_spec(&s);
+	assert_int_equal(claim(), -ESTALE);
+	make_spec(&s, "demo");
+	s.cpus = 2;
+	s.template_id[0] = 'f';
+	save_spec(&s);
+	assert_int_equal(claim(), -ESTALE);
+	assert_true(pool_waits(&rig_k));
+	assert_string_equal(rig_k.spec.name, "pool-" RIG_ID);
+}
+
+/* Its name, the network and the set-up come with the claim, and only once. */
+static void becomes_the_sandbox(void **state)
+{
+	AUTO_SPEC struct spec s = {0};
+	AUTO_CLOSE int net = listen_as_net();
+	AUTO_FREE char *root = own_file("root.qcow2");
+
+	assert_true(net >= 0);
+	be_ready();
+	assert_null(rig_k.record.audit);
+	make_spec(&s, "demo");
+	save_spec(&s);
+	assert_int_equal(claim(), 0);
+	assert_false(pool_waits(&rig_k));
+	rig_must_get(rig_edge, EDGE_NET);
+	assert_true(rig_msg.fd >= 0);
+	assert_string_equal(rig_k.spec.name, "demo");
+	assert_non_null(rig_k.gate);
+	if (getuid() == 0)
+		return;			   /* no guest is set up for root */
+	rig_must_get(rig_edge, EDGE_OPEN); /* /setup */
+	assert_non_null(rig_k.record.audit);
+	assert_int_equal(rig_k.warm.failed[0], 0);
+	assert_int_equal(access(root, F_OK), 0);
+	while (rig_run_until(rig_sbxd, 50))
+		assert_int_equal(ipc_recv(rig_sbxd, &rig_msg), 1);
+	assert_int_equal(claim(), -EAGAIN);
+}
+
+/* A claim that comes to nothing is a boot, with the reason. */
+static void what_fails_then_is_a_boot(void **state)
+{
+	AUTO_SPEC struct spec s = {0};
+
+	be_ready();
+	make_spec(&s, "demo");
+	save_spec(&s);
+	assert_int_equal(claim(), 0);
+	assert_int_not_equal(rig_k.warm.failed[0], 0);
+	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
+}
+
+static void edge_may_ask_nothing(void **state)
+{
+	be_ready();
+	rig_ask(1, EDGE_ASK_TUNNEL, "good.example", 443);
+	RIG_MUST_KILL_EDGE();
+}
+
+static void must_have_ended(void)
+{
+	AUTO_FREE char *root = own_file("root.qcow2");
+
+	assert_true(rig_k.over);
+	assert_int_equal(rig_k.state.phase, KEEPER_STOPPED);
+	assert_true(access(root, F_OK) < 0);
+}
+
+static void ends_with_its_sbxd(void **state)
+{
+	be_ready();
+	fd_close(&rig_sbxd);
+	RIG_UNTIL(rig_k.over);
+	must_have_ended();
+}
+
+static void knows_no_other_message(void **state)
+{
+	be_ready();
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 3, "demo"), 0);
+	RIG_UNTIL(rig_k.over);
+	must_have_ended();
+}
+
+static void stops_when_it_is_told(void **state)
+{
+	be_ready();
+	assert_int_equal(keeper_ask_stop(rig_sbxd, 3, 0), 0);
+	RIG_UNTIL(rig_k.over);
+	must_have_ended();
+}
+
+/* In a child: the errno of a write access after the files were sealed, 0 when it was possible. */
+static int sealed_open(const char *path, int flags)
+{
+	pid_t pid = fork();
+	struct err err = {0};
+	int status;
+
+	if (pid == 0) {
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+			hands_seal_files(&rig_k, true, &err) < 0)
+			_exit(255);
+		_exit(open(path, flags | O_CLOEXEC, 0600) >= 0 ? 0 : errno);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* The spawner and the next keeper of the sandbox believe the spec. */
+static void cannot_write_its_own_spec(void **state)
+{
+	AUTO_FREE char *path = spec_path(RIG_ID), *dir = spec_dir(RIG_ID);
+	AUTO_FREE char *other = xasprintf("%s/new", dir), *own = own_file("new");
+
+	save_spec(&rig_k.spec);
+	assert_int_equal(sealed_open(path, O_RDONLY), 0);
+	assert_int_equal(sealed_open(path, O_WRONLY), JAIL_SEALS ? EACCES : 0);
+	assert_int_equal(sealed_open(other, O_WRONLY | O_CREAT), JAIL_SEALS ? EACCES : 0);
+	assert_int_equal(sealed_open(own, O_WRONLY | O_CREAT), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WAIT_TEST(not_before_it_is_ready),
+		WAIT_TEST(ready_is_a_state),
+		WAIT_TEST(not_without_an_edge),
+		WAIT_TEST(not_for_another_machine),
+		WAIT_TEST(becomes_the_sandbox),
+		WAIT_TEST(what_fails_then_is_a_boot),
+		WAIT_TEST(edge_may_ask_nothing),
+		WAIT_TEST(ends_with_its_sbxd),
+		WAIT_TEST(knows_no_other_message),
+		WAIT_TEST(stops_when_it_is_told),
+		WAIT_TEST(cannot_write_its_own_spec),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

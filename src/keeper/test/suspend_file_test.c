@@ -1,0 +1,226 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "src/keeper/memory/suspend_file.h"
+#include "lib/base/fs/fd.h"
+#include "lib/base/fs/file.h"
+#include "lib/base/mem.h"
+
+#define KEY "0123456789abcdef0123456789abcdef"
+#define HASH "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+#define HASH2 "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+static char dir[64];
+
+static char *at(const char *name)
+{
+	return xasprintf("%s/%s", dir, name);
+}
+
+static void put(const char *name, const char *text)
+{
+	AUTO_FREE char *path = at(name);
+
+	assert_int_equal(file_save(path, slice_from_str(text), NULL), 0);
+}
+
+static bool is_there(const char *name)
+{
+	AUTO_FREE char *path = at(name);
+
+	return access(path, F_OK) == 0;
+}
+
+static int begin(void **state)
+{
+	snprintf(dir, sizeof(dir), "/tmp/sbx-suspend-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	put("root.qcow2", "root");
+	put("docker.qcow2", "docker");
+	return 0;
+}
+
+static int end(void **state)
+{
+	AUTO_FREE char *cmd = xasprintf("rm -rf %s", dir);
+
+	return system(cmd);
+}
+
+static void publish(void)
+{
+	struct suspend_file f = {.key = KEY,
+		.at_ms = 5,
+		.saved = {{.size = 6, .hash = HASH}, {.size = 4096, .hash = HASH2}},
+		.has_ca = true,
+		.ca = {.pem = "certificate\n", .n_saved = 3, .saved = {1, 0, 2}}};
+	AUTO_FREE char *path = NULL;
+	struct err err = {0};
+
+	assert_int_equal(suspend_file_begin(dir, &path, &err), 0);
+	put(SUSPEND_NEW "/state", "device");
+	put(SUSPEND_NEW "/memory", "memory");
+	assert_false(suspend_file_is_there(dir));
+	assert_int_equal(suspend_file_stamp(dir, &f, &err), 0);
+	if (suspend_file_publish(dir, &f, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_true(suspend_file_is_there(dir));
+}
+
+static void refused(const char *why)
+{
+	struct suspend_file f;
+	struct err err = {0};
+
+	assert_int_equal(suspend_file_open(dir, KEY, &f, &err), -EUCLEAN);
+	if (!strstr(err.text, why))
+		fail_msg("%s", err.text);
+}
+
+static void what_is_kept_comes_back(void **state)
+{
+	struct suspend_file f;
+	struct stat st;
+	AUTO_FREE char *ca = at("suspend/ca");
+
+	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), -ENOENT);
+	publish();
+	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), 0);
+	assert_int_equal(f.saved[IMAGE_STATE].size, 6);
+	assert_string_equal(f.saved[IMAGE_STATE].hash, HASH);
+	assert_int_equal(f.saved[IMAGE_MEMORY].size, 4096);
+	assert_string_equal(f.saved[IMAGE_MEMORY].hash, HASH2);
+	assert_true(f.has_ca);
+	assert_string_equal(f.ca.pem, "certificate\n");
+	assert_int_equal(f.ca.n_saved, 3);
+	assert_memory_equal(f.ca.saved, "\1\0\2", 3);
+	assert_int_equal(stat(ca, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	suspend_file_wipe(&f);
+	assert_int_equal(f.ca.saved[0], 0);
+}
+
+static void it_is_used_once(void **state)
+{
+	struct suspend_file f;
+
+	publish();
+	assert_int_equal(suspend_file_consume(dir, NULL), 0);
+	assert_false(suspend_file_is_there(dir));
+	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), -ENOENT);
+	assert_true(suspend_file_consume(dir, NULL) < 0);
+	suspend_file_tidy(dir);
+	assert_false(is_there(SUSPEND_USED));
+}
+
+static void what_was_not_finished_is_nothing(void **state)
+{
+	AUTO_FREE char *path = NULL;
+	struct suspend_file f;
+
+	assert_int_equal(suspend_file_begin(dir, &path, NULL), 0);
+	put(SUSPEND_NEW "/state", "half");
+	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), -ENOENT);
+	suspend_file_tidy(dir);
+	assert_false(is_there(SUSPEND_NEW));
+}
+
+static void another_machine_is_refused(void **state)
+{
+	struct suspend_file f;
+	struct err err = {0};
+
+	publish();
+	assert_int_equal(suspend_file_open(dir, "f" KEY, &f, &err), -EUCLEAN);
+	assert_non_null(strstr(err.text, "another version"));
+}
+
+static void other_disks_are_refused(void **state)
+{
+	publish();
+	put("docker.qcow2", "changed");
+	refused("changed");
+	suspend_file_refuse(dir);
+	assert_true(is_there(SUSPEND_BAD "/state"));
+	assert_false(is_there(SUSPEND_DIR));
+	publish();
+	suspend_file_refuse(dir);
+	suspend_file_remove(dir);
+	assert_false(is_there(SUSPEND_BAD));
+}
+
+/* Every way to cut the description, and every byte of it changed: refused, or the same. */
+static void a_damaged_description_is_refused(void **state)
+{
+	AUTO_FREE char *path = at("suspend/image.json");
+	AUTO_FREE char *text = NULL;
+	struct suspend_file good, f;
+	size_t n;
+
+	publish();
+	assert_int_equal(suspend_file_open(dir, KEY, &good, NULL), 0);
+	assert_int_equal(file_load(path, SUSPEND_MAX_JSON, &text, &n, NULL), 0);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(file_save(path, slice_of(text, i), NULL), 0);
+		assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), -EUCLEAN);
+	}
+	for (size_t i = 0; i < n; i++) {
+		text[i] ^= 1;
+		assert_int_equal(file_save(path, slice_of(text, n), NULL), 0);
+		/* A digit of the state's own size or hash is for who compares it with the file. */
+		if (suspend_file_open(dir, KEY, &f, NULL) == 0)
+			assert_true(memcmp(f.saved, good.saved, sizeof(f.saved)) != 0 ||
+				    f.at_ms != good.at_ms || !f.has_ca);
+		text[i] ^= 1;
+	}
+}
+
+/* As sbx wrote it before the memory was a file of its own. */
+static void an_older_format_is_named(void **state)
+{
+	publish();
+	put("suspend/image.json",
+		"{\"version\":1,\"key\":\"" KEY "\",\"at_ms\":5,\"state\":{\"size\":6,\"blake2b\":"
+		"\"" HASH "\"},\"disks\":[],\"ca\":\"\"}");
+	refused("format 1 and this version of sbx reads format 2 only");
+	suspend_file_remove(dir);
+	assert_false(is_there(SUSPEND_DIR));
+}
+
+static void a_damaged_ca_is_done_without(void **state)
+{
+	struct suspend_file f;
+
+	publish();
+	put("suspend/ca", "nonsense");
+	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), 0);
+	assert_false(f.has_ca);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(what_is_kept_comes_back),
+		T(it_is_used_once),
+		T(what_was_not_finished_is_nothing),
+		T(another_machine_is_refused),
+		T(other_disks_are_refused),
+		T(a_damaged_description_is_refused),
+		T(an_older_format_is_named),
+		T(a_damaged_ca_is_done_without),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,427 @@
+/*
+ * agent_link - the keeper's side of lib/os/ipc/agent_chan.h, and the life of sbx-ssh-agent.
+ *
+ * How      Nothing runs until a client in the guest connects. Then sbx-ssh-agent is spawned in its jail
+ *          and given a connection to the host's agent, whose socket spec.json names; streams that
+ *          come before it is ready wait. Each signature that it ASKs for is written to the audit log
+ *          before it is allowed, and with --ssh-agent-confirm a person is asked first by the
+ *          program that SSH_ASKPASS named, one dialog after the other is up to that program.
+ *          When sbx-ssh-agent ends its streams break, and the next client starts another one.
+ * Trust    It reads what the guest sends: every message is checked against the phase table, a violation
+ *          kills it, and after KEEPER_AGENT_VIOLATIONS there is no other.
+ * Limits   AGENT_MAX_OPEN streams, KEEPER_CONFIRMS questions to a person at once, KEEPER_CONFIRM_MS each.
+ * Never    Says yes before the record is written.
+ */
+#include "src/keeper/keeper.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+
+void agent_init(struct keeper *k)
+{
+	struct agent_link *a = &k->agent;
+
+	a->sock = a->child.pidfd = -1;
+	a->phase = AGENT_PHASE_END;
+	for (size_t i = 0; i < AGENT_MAX_OPEN; i++)
+		a->streams[i].fd = -1;
+	for (size_t i = 0; i < KEEPER_CONFIRMS; i++)
+		a->confirms[i].child.pidfd = -1;
+}
+
+/* ---- the process ---- */
+
+static int spawn(struct keeper *k, int child_sock, struct err *err)
+{
+	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-ssh-agent");
+	char *argv[] = {(char *)"sbx-ssh-agent", NULL};
+	struct jail_fd fds[] = {{child_sock, 3}};
+	struct jail_plan plan = {.profile = JAIL_SSH_AGENT,
+		.program = program,
+		.argv = argv,
+		.fds = fds,
+		.n_fds = ARRAY_LEN(fds),
+		.log_fd = k->chatter_wr};
+
+	return worker_spawn(&plan, &k->agent.child, err);
+}
+
+static int start(struct keeper *k, struct err *err)
+{
+	struct agent_link *a = &k->agent;
+	AUTO_CLOSE int theirs = -1;
+	int fds[2];
+	int r = ipc_pair(fds);
+
+	if (r < 0)
+		return err_errno(err, r, "making a socket");
+	a->sock = fds[0];
+	theirs = fds[1];
+	a->phase = AGENT_PHASE_START;
+	r = spawn(k, theirs, err);
+	if (r < 0) {
+		fd_close(&a->sock);
+		return r;
+	}
+	a->alive = true;
+	r = loop_add(&k->loop, a->sock, EPOLLIN,
+		(struct loop_key){.kind = EV_AGENT, .gen = a->gen & 0xffffff});
+	if (r == 0)
+		r = loop_add(&k->loop, a->child.pidfd, EPOLLIN,
+			(struct loop_key){.kind = EV_AGENT_END, .gen = a->gen & 0xffffff});
+	if (r < 0)
+		agent_kill(k);
+	return r < 0 ? err_errno(err, r, "watching sbx-ssh-agent") : 0;
+}
+
+static void drop_confirm(struct keeper *k, struct agent_confirm *c)
+{
+	if (c->child.pidfd < 0)
+		return;
+	loop_del(&k->loop, c->child.pidfd);
+	worker_end(&c->child);
+	loop_timer_clear(&k->loop, &c->timer);
+	c->gen++;
+}
+
+static void reap(struct keeper *k)
+{
+	struct agent_link *a = &k->agent;
+
+	loop_del(&k->loop, a->sock);
+	loop_del(&k->loop, a->child.pidfd);
+	(void)worker_reap(&a->child);
+	fd_close(&a->sock);
+	fd_close(&a->child.pidfd);
+	a->alive = false;
+	a->phase = AGENT_PHASE_END;
+	a->gen++;
+	for (size_t i = 0; i < AGENT_MAX_OPEN; i++) {
+		fd_close(&a->streams[i].fd);
+		a->streams[i].used = false;
+	}
+	for (size_t i = 0; i < KEEPER_CONFIRMS; i++)
+		drop_confirm(k, &a->confirms[i]);
+}
+
+void agent_kill(struct keeper *k)
+{
+	if (!k->agent.alive)
+		return;
+	worker_kill(&k->agent.child);
+	reap(k);
+}
+
+void agent_on_end(struct keeper *k)
+{
+	log_warn("sbx-ssh-agent ended");
+	reap(k);
+}
+
+static void violation(struct keeper *k, const char *what)
+{
+	log_error("worker violation: sbx-ssh-agent %s; it is killed", what);
+	record_violation(k, "ssh-agent", what);
+	agent_kill(k);
+	k->agent.violations++;
+}
+
+/* ---- streams ---- */
+
+static int send_config(struct keeper *k, struct err *err)
+{
+	static struct agent_config config;
+	const struct spec_ssh *ssh = &k->spec.ssh;
+	AUTO_CLOSE int host = hands_ssh_agent(k, err);
+
+	if (host < 0)
+		return host;
+	config = (struct agent_config){.n_rules = (uint8_t)ssh->n_keys};
+	for (size_t i = 0; i < ssh->n_keys; i++)
+		(void)!str_copy(config.rules[i], sizeof(config.rules[i]), ssh->keys[i]);
+	return agent_ask_config(k->agent.sock, &config, host);
+}
+
+static void push_streams(struct keeper *k)
+{
+	struct agent_link *a = &k->agent;
+
+	for (uint32_t i = 0; i < AGENT_MAX_OPEN && a->alive; i++) {
+		if (a->streams[i].fd < 0)
+			continue;
+		/* A few small messages: when they do not fit it does not read, and is of no use. */
+		if (agent_ask_open(a->sock, i + 1, a->streams[i].fd) < 0) {
+			agent_kill(k);
+			return;
+		}
+		fd_close(&a->streams[i].fd);
+	}
+}
+
+static struct agent_stream *find_free(struct agent_link *a)
+{
+	for (size_t i = 0; i < AGENT_MAX_OPEN; i++)
+		if (!a->streams[i].used)
+			return &a->streams[i];
+	return NULL;
+}
+
+static int refuse(struct edge_verdict *v, const char *why)
+{
+	v->count = 1;
+	(void)snprintf(v->reason, sizeof(v->reason), "%s", why);
+	return -1;
+}
+
+static int try_open(struct keeper *k, struct edge_verdict *ret)
+{
+	struct agent_link *a = &k->agent;
+	struct agent_stream *s = find_free(a);
+	struct err err = {0};
+	int fds[2];
+
+	*ret = (struct edge_verdict){.allowed = false};
+	(void)!str_copy(ret->sandbox, sizeof(ret->sandbox), k->spec.name);
+	if (!k->spec.ssh.socket)
+		return refuse(ret, "this sandbox was made without --ssh-agent");
+	if (a->violations >= KEEPER_AGENT_VIOLATIONS)
+		return refuse(
+			ret, "sbx-ssh-agent broke its protocol time after time: see keeper.log");
+	if (!s)
+		return refuse(ret, "too many clients of the SSH agent");
+	if (!a->alive && start(k, &err) < 0) {
+		log_error("sbx-ssh-agent: %s", err.text);
+		return refuse(ret, "sbx-ssh-agent does not start: see keeper.log");
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+		return refuse(ret, "the host has no more descriptors");
+	s->used = true;
+	s->fd = fds[1];
+	ret->allowed = true;
+	if (a->phase == AGENT_PHASE_RUN)
+		push_streams(k);
+	return fds[0];
+}
+
+/* A client that came, or was not let in. */
+static bool record_client(struct keeper *k, const struct edge_verdict *v)
+{
+	struct audit_event ev = {.kind = AUDIT_KIND_DECISION,
+		.decision = v->allowed ? AUDIT_ALLOW : AUDIT_DENY,
+		.action = slice_from_str("ssh-agent"),
+		.type = slice_from_str("ssh-agent"),
+		.reason = slice_from_str(v->reason)};
+	struct err err = {0};
+	int r;
+
+	record_check(k);
+	r = k->record.audit ? audit_append(k->record.audit, &ev, NULL, &err) : -ENOENT;
+	if (r < 0)
+		log_error("the SSH agent is refused: %s", err_text(&err, r));
+	return r == 0;
+}
+
+int agent_open(struct keeper *k, struct edge_verdict *ret)
+{
+	int fd = try_open(k, ret);
+
+	if (!record_client(k, ret) && fd >= 0) {
+		fd_close(&fd);
+		*ret = (struct edge_verdict){.allowed = false};
+		return refuse(ret, "it cannot be recorded in the audit log");
+	}
+	return fd;
+}
+
+/* ---- signatures ---- */
+
+static const char *what_text(enum agent_what what)
+{
+	return what == AGENT_LOGIN ? "login as" : what == AGENT_FILE ? "file for" : "data";
+}
+
+/* Whether it is in the log: without that there is no signature. */
+static bool record(struct keeper *k, const struct agent_ask *ask, bool allowed, const char *why)
+{
+	struct audit_event ev = {.kind = AUDIT_KIND_SIGNATURE,
+		.decision = allowed ? AUDIT_ALLOW : AUDIT_DENY,
+		.action = slice_from_str("ssh-sign"),
+		.rule = slice_from_str(ask->fingerprint),
+		.host = slice_from_str(ask->comment),
+		.reason = slice_from_str(why)};
+	char op[AGENT_MAX_TEXT + 16];
+	struct err err = {0};
+	int r;
+
+	(void)snprintf(op, sizeof(op), "%s %s", what_text(ask->what), ask->text);
+	ev.op = slice_from_str(op);
+	record_check(k);
+	r = k->record.audit ? audit_append(k->record.audit, &ev, NULL, &err) : -ENOENT;
+	if (r < 0)
+		log_error("a signature is refused: %s", err_text(&err, r));
+	return r == 0;
+}
+
+static void answer(
+	struct keeper *k, uint32_t id, const struct agent_ask *ask, bool yes, const char *why)
+{
+	yes = record(k, ask, yes, why) && yes;
+	if (agent_answer_ask(k->agent.sock, id, yes) < 0)
+		agent_kill(k);
+}
+
+static int ask_person(struct keeper *k, struct agent_confirm *c)
+{
+	char prompt[HANDS_MAX_PROMPT];
+	struct loop_key key = {.kind = EV_CONFIRM,
+		.gen = c->gen & 0xffffff,
+		.idx = (uint32_t)(c - k->agent.confirms)};
+	int r;
+
+	(void)snprintf(prompt, sizeof(prompt),
+		"Allow sandbox %s to use the key %s (%s)?\nIt is to sign: %s %s", k->spec.name,
+		c->ask.comment, c->ask.fingerprint, what_text(c->ask.what), c->ask.text);
+	r = hands_askpass(k, prompt, &c->child, NULL);
+	if (r < 0)
+		return r;
+	r = loop_add(&k->loop, c->child.pidfd, EPOLLIN, key);
+	if (r < 0) {
+		worker_end(&c->child);
+		return r;
+	}
+	key.kind = EV_TIMER_CONFIRM;
+	loop_timer_set(&k->loop, &c->timer, clock_mono_ms() + KEEPER_CONFIRM_MS, key);
+	return 0;
+}
+
+static void confirm(struct keeper *k, uint32_t id, const struct agent_ask *ask)
+{
+	struct agent_confirm *c = NULL;
+
+	for (size_t i = 0; i < KEEPER_CONFIRMS && !c; i++)
+		if (k->agent.confirms[i].child.pidfd < 0)
+			c = &k->agent.confirms[i];
+	if (!c) {
+		answer(k, id, ask, false, "other questions wait for an answer");
+		return;
+	}
+	c->id = id;
+	c->ask = *ask;
+	if (ask_person(k, c) < 0)
+		answer(k, id, ask, false, "nobody could be asked");
+}
+
+static void end_confirm(struct keeper *k, struct agent_confirm *c, bool yes, const char *why)
+{
+	struct agent_ask ask = c->ask;
+	uint32_t id = c->id;
+
+	drop_confirm(k, c);
+	answer(k, id, &ask, yes, why);
+}
+
+void agent_on_confirm(struct keeper *k, struct loop_key key)
+{
+	struct agent_confirm *c = &k->agent.confirms[key.idx];
+	bool yes;
+
+	if (c->child.pidfd < 0 || (c->gen & 0xffffff) != key.gen)
+		return;
+	yes = worker_reap(&c->child) == 0;
+	end_confirm(k, c, yes, yes ? "confirmed" : "not confirmed");
+}
+
+void agent_on_confirm_timeout(struct keeper *k, struct loop_key key)
+{
+	struct agent_confirm *c = &k->agent.confirms[key.idx];
+
+	if (c->child.pidfd >= 0 && (c->gen & 0xffffff) == key.gen)
+		end_confirm(k, c, false, "nobody answered");
+}
+
+static int on_ask(struct keeper *k, const struct ipc_msg *msg)
+{
+	struct agent_ask ask;
+	int r = agent_get_ask(msg, &ask);
+
+	if (r < 0)
+		return r;
+	if (k->spec.ssh.confirm)
+		confirm(k, msg->id, &ask);
+	else
+		answer(k, msg->id, &ask, true, "");
+	return 0;
+}
+
+/* ---- messages ---- */
+
+static int on_hello(struct keeper *k, const struct ipc_msg *msg)
+{
+	char build[AGENT_MAX_BUILD];
+	struct err err = {0};
+	int r = agent_get_hello(msg, build);
+
+	if (r < 0 || strcmp(build, AGENT_BUILD) != 0)
+		return -EBADMSG;
+	r = send_config(k, &err);
+	if (r < 0) { /* the clients that wait see the end */
+		log_error("%s", err_text(&err, r));
+		agent_kill(k);
+		return 0;
+	}
+	k->agent.phase = agent_phase_after(k->agent.phase, AGENT_CONFIG);
+	push_streams(k);
+	return 0;
+}
+
+static int on_closed(struct keeper *k, const struct ipc_msg *msg)
+{
+	struct agent_link *a = &k->agent;
+
+	if (agent_get_plain(msg, AGENT_CLOSED) < 0 || msg->id == 0 || msg->id > AGENT_MAX_OPEN ||
+		!a->streams[msg->id - 1].used || a->streams[msg->id - 1].fd >= 0)
+		return -EBADMSG;
+	a->streams[msg->id - 1].used = false;
+	return 0;
+}
+
+static int on_message(struct keeper *k, const struct ipc_msg *msg)
+{
+	if (!agent_phase_allows(k->agent.phase, AGENT_FROM_AGENT, msg->type))
+		return -EBADMSG;
+	k->agent.phase = agent_phase_after(k->agent.phase, msg->type);
+	switch (msg->type) {
+	case AGENT_HELLO:
+		return on_hello(k, msg);
+	case AGENT_CLOSED:
+		return on_closed(k, msg);
+	default:
+		return on_ask(k, msg);
+	}
+}
+
+void agent_on_event(struct keeper *k)
+{
+	static struct ipc_msg msg;
+	int r = ipc_recv(k->agent.sock, &msg);
+
+	if (r == -EAGAIN)
+		return;
+	if (r == 0) { /* the pidfd tells the rest */
+		loop_del(&k->loop, k->agent.sock);
+		return;
+	}
+	if (r > 0) {
+		r = msg.fd >= 0 ? -EBADMSG : on_message(k, &msg);
+		ipc_msg_done(&msg);
+	}
+	if (r < 0)
+		violation(k, "sent a message against the protocol");
+}

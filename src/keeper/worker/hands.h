@@ -1,0 +1,51 @@
+/*
+ * hands - what the keeper cannot do any more once it is sealed, and its spawner does for it.
+ *
+ * How      hands_start forks the spawner (lib/os/worker/spawner.h) when the disks are there and before the
+ *          machine starts. Each function below asks it for one fixed thing, and the spawner takes what
+ *          it needs from its own copy of the sandbox's spec: no path comes from the keeper.
+ *          Without a spawner (tests) the same work is done directly.
+ *          hands_seal is the keeper's last step before the machine starts: no_new_privs, Landlock and
+ *          the list of system calls JAIL_KEEPER (lib/os/jail/broker.h). A machine of the pool gives up the
+ *          other audit logs when it is claimed.
+ * Trust    The spawner's side takes the keeper as taken over.
+ * Owns     In the spawner: the way to the sockets behind the guest's ports.
+ * Limits   One share, two ports; HANDS_MAX_PROMPT.
+ * See      lib/os/worker/worker.h, keeper.h
+ */
+#pragma once
+
+#include "lib/vm/share/share.h"
+#include "lib/os/worker/spawner.h"
+
+#define HANDS_MAX_PROMPT 512
+
+enum hands_port { HANDS_CTL, HANDS_NET, HANDS_N_PORTS };
+
+struct keeper;
+
+int hands_start(struct keeper *k, struct err *err) MUST_CHECK;
+int hands_seal(struct keeper *k, struct err *err) MUST_CHECK;
+/* Its Landlock part again, with less. waits: a machine of the pool. */
+int hands_seal_files(struct keeper *k, bool waits, struct err *err) MUST_CHECK;
+/* The socket and the directory of the running sandbox go. */
+void hands_leave(struct keeper *k);
+/* The workspaces of the spec. */
+int hands_share(struct keeper *k, struct share *ret, struct err *err) MUST_CHECK;
+/* The listening sockets behind the guest's ports, made anew. */
+int hands_listen(struct keeper *k, int ret_fds[HANDS_N_PORTS], struct err *err) MUST_CHECK;
+/* A connection to one of them. */
+int hands_connect(struct keeper *k, enum hands_port port, struct err *err) MUST_CHECK;
+/* A connection to the host's SSH agent of the spec. */
+int hands_ssh_agent(struct keeper *k, struct err *err) MUST_CHECK;
+/* The program of the spec that asks a person; its exit status is the answer. */
+int hands_askpass(
+	struct keeper *k, const char *prompt, struct jail_child *ret, struct err *err) MUST_CHECK;
+/* sbx-origin with its end of the channel. */
+int hands_origin(struct keeper *k, int sock, struct jail_child *ret, struct err *err) MUST_CHECK;
+/* The installation's policy, open for reading; -ENOENT leaves err untouched. */
+int hands_policy(struct keeper *k, struct err *err) MUST_CHECK;
+/* The memory image that this start was to use is not there any more. */
+void hands_drop_image(struct keeper *k);
+/* The spec of the sandbox that claimed this machine of the pool: read by both. Once. */
+int hands_claim(struct keeper *k, struct err *err) MUST_CHECK;

@@ -1,0 +1,608 @@
+/*
+ * origin_link - the keeper's side of lib/os/ipc/origin_chan.h, and the life of the origin processes.
+ *
+ * How      One sbx-origin for each host and port with a credential that is asked for, started at the
+ *          first request, ended when it was idle for KEEPER_ORIGIN_IDLE_MS, when its place is
+ *          wanted, or when its binding or the policy changes. A request gets a socket pair:
+ *          edge has its end at once, origin's end waits here until it can be sent. Nothing
+ *          waits for an origin that does not read but its own messages.
+ * Trust    origin reads bytes of a server and requests of edge and may be taken over by either:
+ *          every message is checked against the phase table, a violation kills it, and after
+ *          KEEPER_ORIGIN_VIOLATIONS its host is refused for the rest of the run. What it can get
+ *          is the one credential of its host.
+ * Limits   KEEPER_MAX_ORIGINS, ORIGIN_MAX_OPEN exchanges each, KEEPER_ORIGIN_CRASHES.
+ */
+#include "src/keeper/keeper.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+
+#define PLACE_BITS 8
+#define MAX_GEN (UINT32_MAX >> PLACE_BITS)
+static_assert(ORIGIN_MAX_OPEN <= 1 << PLACE_BITS, "a place fits into its bits");
+
+void origins_init(struct keeper *k)
+{
+	k->origins.roots = -1;
+	k->origins.spawn = origins_spawn;
+	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++)
+		k->origins.list[i].sock = k->origins.list[i].child.pidfd = -1;
+}
+
+struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen)
+{
+	struct origin *o = idx < KEEPER_MAX_ORIGINS ? &k->origins.list[idx] : NULL;
+
+	return o && o->alive && o->gen == gen ? o : NULL;
+}
+
+static uint32_t index_of(const struct keeper *k, const struct origin *o)
+{
+	return (uint32_t)(o - k->origins.list);
+}
+
+static struct loop_key key_of(const struct keeper *k, const struct origin *o, enum keeper_ev kind)
+{
+	return (struct loop_key){.kind = (uint8_t)kind, .gen = o->gen, .idx = index_of(k, o)};
+}
+
+/* ---- who did wrong ---- */
+
+static struct blamed *find_blamed(struct keeper *k, const char *host, uint16_t port)
+{
+	for (size_t i = 0; i < k->origins.n_blamed; i++) {
+		struct blamed *b = &k->origins.blamed[i];
+
+		if (b->port == port && strcmp(b->host, host) == 0)
+			return b;
+	}
+	return NULL;
+}
+
+/* When there are more than can be kept, the one that did least is forgotten. */
+static struct blamed *blame(struct keeper *k, const struct origin *o)
+{
+	struct origins *os = &k->origins;
+	struct blamed *b = find_blamed(k, o->host, o->port);
+
+	if (b)
+		return b;
+	b = &os->blamed[0];
+	for (size_t i = 1; i < os->n_blamed; i++) {
+		if (os->blamed[i].n_violations < b->n_violations)
+			b = &os->blamed[i];
+	}
+	if (os->n_blamed < KEEPER_MAX_BLAMED)
+		b = &os->blamed[os->n_blamed++];
+	*b = (struct blamed){.port = o->port};
+	(void)!str_copy(b->host, sizeof(b->host), o->host);
+	return b;
+}
+
+static int check_blamed(struct keeper *k, const struct edge_ask *ask, struct err *err)
+{
+	const struct blamed *b = find_blamed(k, ask->host, ask->port);
+
+	if (b && b->n_violations >= KEEPER_ORIGIN_VIOLATIONS)
+		return err_set(err, -EPERM,
+			"sbx-origin for %s broke its protocol time after time: see keeper.log",
+			ask->host);
+	if (b && b->n_crashes >= KEEPER_ORIGIN_CRASHES)
+		return err_set(err, -EPERM,
+			"sbx-origin for %s ended time after time: see keeper.log", ask->host);
+	return 0;
+}
+
+/* ---- its end ---- */
+
+static void drop_exchange(struct origin *o, struct origin_exchange *ex)
+{
+	free(TAKE(ex->what));
+	fd_close(&ex->fd);
+	ex->gen = (ex->gen + 1) & MAX_GEN;
+	o->n_exchanges--;
+}
+
+/* What was allowed and has no result came to this. */
+static void record_end(
+	struct keeper *k, struct origin *o, const struct origin_exchange *ex, const char *why)
+{
+	static struct edge_ask ask;
+
+	if (ex->has_result)
+		return;
+	asked_get(ex->what, &ask);
+	gate_origin_lost(k->gate, &ask, o->binding.name, o->n_given > 0, why);
+}
+
+static void drop_exchanges(struct keeper *k, struct origin *o, const char *why)
+{
+	for (size_t i = 0; o->exchanges && i < ORIGIN_MAX_OPEN; i++) {
+		if (!o->exchanges[i].what)
+			continue;
+		record_end(k, o, &o->exchanges[i], why);
+		drop_exchange(o, &o->exchanges[i]);
+	}
+	free(TAKE(o->exchanges));
+}
+
+static void reap(struct keeper *k, struct origin *o, const char *why)
+{
+	loop_del(&k->loop, o->sock);
+	loop_del(&k->loop, o->child.pidfd);
+	(void)worker_reap(&o->child);
+	fd_close(&o->sock);
+	fd_close(&o->child.pidfd);
+	vault_forget(k, o);
+	drop_exchanges(k, o, why);
+	conns_drop(o);
+	needs_drop(o);
+	creds_drop(&o->binding);
+	o->alive = false;
+	o->phase = ORIGIN_PHASE_END;
+	o->gen++;
+}
+
+static void kill_origin(struct keeper *k, struct origin *o, const char *why)
+{
+	worker_kill(&o->child);
+	reap(k, o, why);
+}
+
+static void violation(struct keeper *k, struct origin *o, const char *what)
+{
+	char text[ORIGIN_MAX_HOST + 200];
+
+	(void)snprintf(text, sizeof(text), "for %s:%u %.150s", o->host, o->port, what);
+	log_error("worker violation: sbx-origin %s; it is killed", text);
+	record_violation(k, "origin", text);
+	blame(k, o)->n_violations++;
+	kill_origin(k, o, "sbx-origin broke its protocol");
+}
+
+void origins_on_end(struct keeper *k, uint32_t idx)
+{
+	struct origin *o = &k->origins.list[idx];
+
+	log_warn("sbx-origin for %s:%u ended", o->host, o->port);
+	blame(k, o)->n_crashes++;
+	reap(k, o, "sbx-origin ended");
+}
+
+void origins_kill_all(struct keeper *k, const char *why)
+{
+	loop_timer_clear(&k->loop, &k->origins.timer);
+	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
+		if (k->origins.list[i].alive)
+			kill_origin(k, &k->origins.list[i], why);
+	}
+}
+
+/* ---- when it must end ---- */
+
+/* It goes on: whoever has refreshed a token does not break what others are reading. */
+static void renew(struct keeper *k, struct origin *o, const struct binding *b)
+{
+	creds_drop(&o->binding);
+	creds_copy(b, &o->binding);
+	/* before that CONFIG says it */
+	o->is_renew_due = o->phase == ORIGIN_PHASE_RUN;
+	origins_push(k, o);
+}
+
+void origins_on_creds(struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
+		struct origin *o = &k->origins.list[i];
+		const struct binding *b = o->alive ? creds_find(k->creds, o->host, o->port) : NULL;
+
+		if (!o->alive || (b && creds_is_same(b, &o->binding)))
+			continue;
+		if (b && creds_is_renewal(&o->binding, b)) {
+			renew(k, o, b);
+			continue;
+		}
+		log_info("the credential %s is another one or gone: sbx-origin for %s:%u ends",
+			o->binding.name, o->host, o->port);
+		kill_origin(k, o, "the credential was changed or removed");
+	}
+}
+
+void origins_recheck(struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
+		struct origin *o = &k->origins.list[i];
+		bool host, port;
+
+		if (!o->alive)
+			continue;
+		gate_look(k->gate, o->host, o->port, clock_wall_ms(), &host, &port);
+		if (!port || !conns_all_may_lead(k, o))
+			kill_origin(k, o, "the policy does not allow it any more");
+	}
+}
+
+static bool is_idle(const struct origin *o)
+{
+	return o->n_exchanges == 0;
+}
+
+static void look_at(struct keeper *k, struct origin *o, uint64_t now)
+{
+	if (o->phase != ORIGIN_PHASE_RUN && now - o->started_ms >= KEEPER_ORIGIN_START_MS) {
+		log_error("sbx-origin for %s:%u does not start: it is killed", o->host, o->port);
+		blame(k, o)->n_crashes++;
+		kill_origin(k, o, "sbx-origin did not start");
+	} else if (is_idle(o) && now - o->used_ms >= KEEPER_ORIGIN_IDLE_MS) {
+		kill_origin(k, o, "idle");
+	}
+}
+
+static void set_timer(struct keeper *k)
+{
+	loop_timer_set(&k->loop, &k->origins.timer, clock_mono_ms() + KEEPER_ORIGIN_LOOK_MS,
+		(struct loop_key){.kind = EV_TIMER_ORIGINS});
+}
+
+void origins_on_timer(struct keeper *k)
+{
+	uint64_t now = clock_mono_ms();
+	bool any = false;
+
+	origins_recheck(k); /* a rule may have run out */
+	conns_on_room(k);   /* those that wait for egress wait no longer than its grace */
+	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
+		if (k->origins.list[i].alive)
+			look_at(k, &k->origins.list[i], now);
+		any = any || k->origins.list[i].alive;
+	}
+	if (any)
+		set_timer(k);
+}
+
+/* ---- its start ---- */
+
+int origins_spawn(struct keeper *k, int sock, struct jail_child *ret, struct err *err)
+{
+	return hands_origin(k, sock, ret, err);
+}
+
+static struct origin *free_place(struct keeper *k)
+{
+	struct origin *old = NULL;
+
+	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
+		struct origin *o = &k->origins.list[i];
+
+		if (!o->alive)
+			return o;
+		if (is_idle(o) && (!old || o->used_ms < old->used_ms))
+			old = o;
+	}
+	if (old)
+		kill_origin(k, old, "its place is wanted");
+	return old;
+}
+
+static int watch(struct keeper *k, struct origin *o)
+{
+	int r = loop_add(&k->loop, o->sock, EPOLLIN, key_of(k, o, EV_ORIGIN));
+
+	if (r < 0)
+		return r;
+	return loop_add(&k->loop, o->child.pidfd, EPOLLIN, key_of(k, o, EV_ORIGIN_END));
+}
+
+static void fill(struct origin *o, const struct edge_ask *ask, const struct binding *b)
+{
+	(void)!str_copy(o->host, sizeof(o->host), ask->host);
+	o->port = ask->port;
+	o->phase = ORIGIN_PHASE_START;
+	o->started_ms = o->used_ms = clock_mono_ms();
+	o->n_exchanges = o->next_conn = 0;
+	o->n_given = o->n_kept = 0;
+	o->is_renew_due = false;
+	o->wants_room = false;
+	o->exchanges = xcalloc(ORIGIN_MAX_OPEN, sizeof(*o->exchanges));
+	for (size_t i = 0; i < ORIGIN_MAX_OPEN; i++)
+		o->exchanges[i].fd = -1;
+	o->conns = xcalloc(KEEPER_ORIGIN_CONNS, sizeof(*o->conns));
+	for (size_t i = 0; i < KEEPER_ORIGIN_CONNS; i++)
+		o->conns[i].fd = -1;
+	for (size_t i = 0; i < ORIGIN_N_WHICH; i++)
+		o->values[i] = (struct origin_asked_value){.fd = -1};
+	creds_copy(b, &o->binding);
+}
+
+static int start(struct keeper *k, const struct edge_ask *ask, const struct binding *b,
+	struct origin **ret, struct err *err)
+{
+	struct origin *o = free_place(k);
+	AUTO_CLOSE int theirs = -1;
+	int fds[2], r;
+
+	if (!o)
+		return err_set(err, -EBUSY, "%d hosts with a credential are in use at once",
+			KEEPER_MAX_ORIGINS);
+	r = ipc_pair(fds);
+	if (r < 0)
+		return err_errno(err, r, "making the socket of sbx-origin");
+	o->sock = fds[0];
+	theirs = fds[1];
+	r = k->origins.spawn(k, theirs, &o->child, err);
+	if (r < 0) {
+		fd_close(&o->sock);
+		return err_wrap(err, r, "starting sbx-origin");
+	}
+	fill(o, ask, b);
+	o->alive = true;
+	r = watch(k, o);
+	if (r < 0) {
+		kill_origin(k, o, "it cannot be watched");
+		return err_errno(err, r, "watching sbx-origin");
+	}
+	set_timer(k);
+	*ret = o;
+	return 0;
+}
+
+/* ---- exchanges ---- */
+
+static struct origin *find_target(struct keeper *k, const struct edge_ask *ask)
+{
+	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
+		struct origin *o = &k->origins.list[i];
+
+		if (o->alive && o->port == ask->port && strcmp(o->host, ask->host) == 0)
+			return o;
+	}
+	return NULL;
+}
+
+static int add_exchange(
+	struct origin *o, const struct edge_ask *ask, int *ret_edge_fd, struct err *err)
+{
+	int fds[2];
+	size_t at = 0;
+
+	while (at < ORIGIN_MAX_OPEN && o->exchanges[at].what)
+		at++;
+	if (at == ORIGIN_MAX_OPEN)
+		return err_set(err, -EMFILE, "%s", origin_outcome_text(ORIGIN_BUSY));
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+		return err_set(err, -errno, "the host has no more descriptors");
+	o->exchanges[at].what = asked_new(ask);
+	o->exchanges[at].has_result = false;
+	o->exchanges[at].fd = fds[1];
+	o->n_exchanges++;
+	o->used_ms = clock_mono_ms();
+	*ret_edge_fd = fds[0];
+	return 0;
+}
+
+int origins_open(struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err)
+{
+	const struct binding *b = creds_find(k->creds, ask->host, ask->port);
+	struct origin *o = find_target(k, ask);
+	int r = check_blamed(k, ask, err);
+
+	if (r == 0 && k->netpolicy.fault[0])
+		r = err_set(err, -EINVAL, "%s", k->netpolicy.fault);
+	if (r == 0 && k->origins.roots < 0)
+		r = err_set(err, -ENOENT, "no server can be verified: see keeper.log");
+	if (r == 0 && !b)
+		r = err_set(err, -ENOENT, "the credential for %s is gone", ask->host);
+	if (r == 0 && !o)
+		r = start(k, ask, b, &o, err);
+	if (r == 0)
+		r = add_exchange(o, ask, ret_edge_fd, err);
+	if (r == 0)
+		origins_push(k, o);
+	return r;
+}
+
+const struct origin_exchange *origins_first_waiting(const struct origin *o)
+{
+	for (size_t i = 0; i < ORIGIN_MAX_OPEN; i++) {
+		if (o->exchanges[i].what && !o->exchanges[i].has_result)
+			return &o->exchanges[i];
+	}
+	return NULL;
+}
+
+static int push_opens(struct origin *o)
+{
+	for (uint32_t i = 0; i < ORIGIN_MAX_OPEN; i++) {
+		struct origin_exchange *ex = &o->exchanges[i];
+		int r;
+
+		if (ex->fd < 0)
+			continue;
+		r = origin_ask_open(o->sock, ex->gen << PLACE_BITS | i, ex->fd);
+		if (r < 0)
+			return r;
+		fd_close(&ex->fd);
+	}
+	return 0;
+}
+
+void origins_push(struct keeper *k, struct origin *o)
+{
+	bool wants_room;
+	int r;
+
+	if (o->phase != ORIGIN_PHASE_RUN)
+		return;
+	r = push_opens(o);
+	if (r == 0)
+		r = conns_push(o);
+	if (r == 0)
+		r = tokens_push(o);
+	if (r == 0)
+		r = needs_push(o);
+	/* Any other error: it is ending, and its pidfd tells. */
+	wants_room = r == -EAGAIN;
+	if (wants_room != o->wants_room)
+		(void)!loop_mod(&k->loop, o->sock, wants_room ? EPOLLIN | EPOLLOUT : EPOLLIN,
+			key_of(k, o, EV_ORIGIN));
+	o->wants_room = wants_room;
+}
+
+/* ---- what it says ---- */
+
+static int send_config(struct keeper *k, struct origin *o)
+{
+	struct origin_config config = {.port = o->port, .has = o->binding.has};
+	AUTO_CLOSE int text = -1, again = -1, roots = netpolicy_open_again(k->origins.roots);
+	int r;
+
+	(void)!str_copy(config.sandbox, sizeof(config.sandbox), k->spec.name);
+	(void)!str_copy(config.host, sizeof(config.host), o->host);
+	text = netpolicy_make_file("service", slice_from_str(o->binding.text));
+	again = netpolicy_open_again(text);
+	if (roots < 0 || again < 0)
+		return -EIO;
+	r = origin_ask_config(o->sock, &config, again);
+	if (r < 0)
+		return r;
+	o->phase = origin_phase_after(o->phase, ORIGIN_CONFIG);
+	r = origin_ask_roots(o->sock, roots);
+	if (r == 0)
+		o->phase = origin_phase_after(o->phase, ORIGIN_ROOTS);
+	return r;
+}
+
+static int on_hello(struct keeper *k, struct origin *o, const struct ipc_msg *msg, struct err *err)
+{
+	char build[ORIGIN_MAX_BUILD];
+	int r = origin_get_hello(msg, build);
+
+	if (r < 0 || strcmp(build, ORIGIN_BUILD) != 0)
+		return err_set(err, -EBADMSG, "is of another build");
+	r = send_config(k, o);
+	if (r < 0) { /* no fault of its own */
+		log_error("sbx-origin for %s: it cannot be configured: %s", o->host, strerror(-r));
+		kill_origin(k, o, "sbx-origin cannot be configured");
+		return 0;
+	}
+	origins_push(k, o);
+	return 0;
+}
+
+static struct origin_exchange *find_exchange(struct origin *o, uint32_t id)
+{
+	struct origin_exchange *ex = &o->exchanges[id & ((1u << PLACE_BITS) - 1)];
+
+	/* One that was not sent yet has no results. */
+	return ex->what && ex->fd < 0 && ex->gen == id >> PLACE_BITS ? ex : NULL;
+}
+
+/* Who says that a credential was used must have been given it. */
+static bool is_believable(const struct origin *o, const struct origin_result *result)
+{
+	for (size_t i = 0; i < MIN(o->n_given, (size_t)KEEPER_MAX_GIVEN); i++) {
+		if (o->given[i] == result->serial)
+			return true;
+	}
+	return !result->used;
+}
+
+static int on_result(struct keeper *k, struct origin *o, const struct ipc_msg *msg, struct err *err)
+{
+	struct origin_exchange *ex = find_exchange(o, msg->id);
+	struct origin_result result;
+	static struct edge_ask ask;
+	int r = origin_get_result(msg, &result);
+
+	if (r < 0 || !ex || ex->has_result)
+		return err_set(err, -EBADMSG, "sent a result of nothing");
+	if (!is_believable(o, &result))
+		return err_set(err, -EBADMSG, "used a credential that it was not given");
+	ex->has_result = true;
+	asked_get(ex->what, &ask);
+	gate_origin_result(k->gate, &ask, o->binding.name, &result);
+	return 0;
+}
+
+static int on_closed(struct keeper *k, struct origin *o, const struct ipc_msg *msg, struct err *err)
+{
+	struct origin_exchange *ex = find_exchange(o, msg->id);
+	uint64_t up, down;
+	int r = origin_get_closed(msg, &up, &down);
+
+	if (r < 0 || !ex)
+		return err_set(err, -EBADMSG, "closed what is not open");
+	record_end(k, o, ex, "closed without a result");
+	drop_exchange(o, ex);
+	o->used_ms = clock_mono_ms();
+	return 0;
+}
+
+static int on_message(
+	struct keeper *k, struct origin *o, const struct ipc_msg *msg, struct err *err)
+{
+	if (!origin_phase_allows(o->phase, ORIGIN_FROM_ORIGIN, msg->type))
+		return err_set(err, -EBADMSG, "sent message %u out of phase", msg->type);
+	if (msg->fd >= 0 && msg->type != ORIGIN_TOKENS)
+		return err_set(err, -EBADMSG, "sent a descriptor with message %u", msg->type);
+	o->phase = origin_phase_after(o->phase, msg->type);
+	switch (msg->type) {
+	case ORIGIN_HELLO:
+		return on_hello(k, o, msg, err);
+	case ORIGIN_RESULT:
+		return on_result(k, o, msg, err);
+	case ORIGIN_CLOSED:
+		return on_closed(k, o, msg, err);
+	case ORIGIN_WANT:
+		return conns_on_want(k, o, msg);
+	case ORIGIN_NEED:
+		return needs_on_need(k, o, msg);
+	case ORIGIN_TOKENS:
+		return tokens_on_tokens(k, o, msg, err);
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void on_readable(struct keeper *k, struct origin *o)
+{
+	static struct ipc_msg msg;
+	uint32_t gen = o->gen;
+	struct err err = {0};
+	int r = ipc_recv(o->sock, &msg);
+
+	if (r == -EAGAIN)
+		return;
+	if (r == 0) {
+		/* The pidfd tells the rest. */
+		loop_del(&k->loop, o->sock);
+		return;
+	}
+	if (r > 0) {
+		r = on_message(k, o, &msg, &err);
+		ipc_msg_done(&msg);
+	}
+	if (r < 0 && o->alive && o->gen == gen)
+		violation(k, o, err.text[0] ? err.text : "sent a message that does not decode");
+}
+
+void origins_on_event(struct keeper *k, uint32_t idx, uint32_t events)
+{
+	struct origin *o = &k->origins.list[idx];
+	uint32_t gen = o->gen;
+
+	if (events & EPOLLOUT)
+		origins_push(k, o);
+	if (events & ~(uint32_t)EPOLLOUT && o->alive && o->gen == gen)
+		on_readable(k, o);
+}

@@ -1,0 +1,418 @@
+/* Where an answer is looked through for the value before edge has it: heads, content and trailers. Content that
+ * is coded all the same (identity was asked for) is decoded first, and goes on decoded. What comes out of a decoder may be much
+ * more than went in, so bytes wait here, coded, until edge has read; meanwhile nothing more is read from the server. */
+#include "src/origin/origin.h"
+
+#include <assert.h>
+#include <errno.h>
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/secret/scrub/scrub.h"
+#include "lib/secret/scrub/unpack.h"
+
+#define MAX_CODED (2 * OUT_READ) /* what a line may bring after it was told that there is room */
+/* What one step of a decoder can become on its way to edge. */
+#define STEP_ROOM (OUT_READ + SCRUB_MAX_HOLD + CANON_MAX_END + 8 * CANON_FRAME_HEADER)
+static_assert(STEP_ROOM < OUT_MAX, "an empty queue has room for a step");
+
+struct scrub_state {
+	struct sweep *sweep;
+	uint32_t n_changes; /* of the values, when it was made */
+	struct scrub stream;
+	struct unpack *unpack; /* NULL: as it comes */
+	uint8_t *coded;
+	size_t n_coded, at_coded;
+	bool is_full; /* the decoder has more, edge has no room */
+	uint8_t *end; /* the END frame, when it came before the content was decoded */
+	size_t n_end;
+	uint32_t n_in_heads;  /* hits in headers */
+	uint64_t n_in_fields; /* captured */
+};
+
+/* ---- one answer ---- */
+
+static int state_new(struct origin *o, struct exchange *x)
+{
+	struct sweep *w = sweep_get(o, x);
+
+	if (!w)
+		return -EBADMSG;
+	x->scrub = xcalloc(1, sizeof(*x->scrub));
+	x->scrub->sweep = w;
+	x->scrub->n_changes = o->n_changes;
+	scrub_init(&x->scrub->stream, sweep_set(w));
+	return 0;
+}
+
+/* What is left of it is searched for all values that are here now as well. */
+static int state_join(struct origin *o, struct exchange *x)
+{
+	struct scrub_state *s = x->scrub;
+	struct sweep *w = sweep_join(o, s->sweep);
+
+	if (!w)
+		return -EBADMSG;
+	sweep_put(s->sweep);
+	s->sweep = w;
+	s->n_changes = o->n_changes;
+	scrub_change(&s->stream, sweep_set(w));
+	return 0;
+}
+
+/* Values came or were replaced since it began. */
+static int state_renew(struct origin *o, struct exchange *x)
+{
+	return x->scrub->n_changes == o->n_changes ? 0 : state_join(o, x);
+}
+
+void answer_scrub_done(struct origin *o, struct exchange *x)
+{
+	struct scrub_state *s = TAKE(x->scrub);
+
+	sweep_unpin(x);
+	capture_free(o, x);
+	if (!s)
+		return;
+	loop_timer_clear(&o->loop, &x->scrub_timer);
+	scrub_done(&s->stream);
+	unpack_free(s->unpack);
+	if (s->coded)
+		explicit_bzero(s->coded, MAX_CODED);
+	free(s->coded);
+	free(s->end);
+	sweep_put(s->sweep);
+	free(s);
+}
+
+static void count(struct exchange *x)
+{
+	uint64_t n = x->scrub->stream.n_hits + x->scrub->n_in_heads + x->scrub->n_in_fields;
+
+	x->result.n_removed = (uint32_t)MIN(n, UINT32_MAX);
+}
+
+/* In place: the text of an answer is in the memory of its reader, which is ours. */
+static void scrub_headers(struct exchange *x, struct http_headers *headers)
+{
+	const struct scrub_set *set = sweep_set(x->scrub->sweep);
+
+	for (size_t i = 0; i < headers->n; i++) {
+		struct http_header *h = &headers->list[i];
+
+		x->scrub->n_in_heads +=
+			(uint32_t)scrub_text(set, (uint8_t *)h->value.p, h->value.n);
+		/* '*' may stand in a name; in lower case a value is seldom itself, so that is rare */
+		x->scrub->n_in_heads += (uint32_t)scrub_text(set, (uint8_t *)h->name.p, h->name.n);
+	}
+	count(x);
+}
+
+static void remove_header(struct http_headers *headers, const char *name)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < headers->n; i++)
+		if (!slice_eq_str(headers->list[i].name, name))
+			headers->list[n++] = headers->list[i];
+	headers->n = n;
+}
+
+/* What was said about the coded bytes is not true of the decoded ones. */
+static void forget_coding(struct http_resp *resp)
+{
+	static const char *const names[] = {"content-encoding", "content-length", "content-md5",
+		"digest", "content-digest", "etag", "accept-ranges"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		remove_header(&resp->headers, names[i]);
+	resp->body = (struct http_body){.kind = HTTP_BODY_CHUNKED};
+}
+
+static int begin_content(struct exchange *x, struct http_resp *resp)
+{
+	enum unpack_coding coding = UNPACK_IDENTITY;
+	size_t at;
+	int r = canon_find_header(&resp->headers, "content-encoding", &at);
+
+	if (r == -ENOENT || resp->body.kind == HTTP_BODY_NONE || resp->body.absent)
+		return 0;
+	if (r < 0 || unpack_parse(resp->headers.list[at].value, &coding, NULL) < 0)
+		return -EBADMSG;
+	if (coding == UNPACK_IDENTITY)
+		return 0;
+	if (resp->status == 206) /* a piece of a coded text cannot be decoded */
+		return -EBADMSG;
+	x->scrub->unpack = unpack_new(coding);
+	forget_coding(resp);
+	return x->scrub->unpack ? 0 : -EBADMSG;
+}
+
+int answer_scrub_kept(
+	struct origin *o, struct exchange *x, uint8_t *text, size_t n, uint32_t *n_removed)
+{
+	struct sweep *w = sweep_get(o, x);
+
+	if (!w)
+		return -EBADMSG;
+	*n_removed += (uint32_t)scrub_text(sweep_set(w), text, n);
+	sweep_put(w);
+	return 0;
+}
+
+int answer_scrub_head(struct origin *o, struct exchange *x, struct http_resp *resp)
+{
+	int r = x->scrub ? state_renew(o, x) : state_new(o, x);
+
+	if (r == 0)
+		scrub_headers(x, &resp->headers);
+	if (r == 0 && resp->status >= 200)
+		r = begin_content(x, resp);
+	if (r == 0)
+		r = capture_begin(x, resp);
+	if (r != 0)
+		return MIN(r, 0);
+	return answer_put_head(x, resp);
+}
+
+/* ---- content ---- */
+
+typedef int put_fn(struct exchange *x, struct slice data);
+
+static int put_raw(struct exchange *x, struct slice data)
+{
+	return out_put(&x->to_edge, data);
+}
+
+static uint8_t clean[OUT_READ + SCRUB_MAX_HOLD];
+
+static int feed(struct exchange *x, struct slice data, put_fn *put)
+{
+	struct scrub *s = &x->scrub->stream;
+	int r = 0;
+
+	while (r == 0 && data.n > 0) {
+		struct slice piece = slice_of(data.p, MIN(data.n, OUT_READ));
+
+		data = slice_of(data.p + piece.n, data.n - piece.n);
+		while (r == 0 && piece.n > 0) {
+			size_t n = scrub_feed(s, &piece, clean, sizeof(clean));
+
+			if (n > 0)
+				r = put(x, slice_of(clean, n));
+		}
+	}
+	count(x);
+	return r;
+}
+
+static int feed_end(struct exchange *x, put_fn *put)
+{
+	size_t n;
+	int r = 0;
+
+	while (r == 0 && (n = scrub_end(&x->scrub->stream, clean, sizeof(clean))) > 0)
+		r = put(x, slice_of(clean, n));
+	count(x);
+	return r;
+}
+
+/* Content without its coding. */
+static int take(struct origin *o, struct exchange *x, struct slice data)
+{
+	return x->capture ? capture_keep(o, x, data) : feed(x, data, answer_put_data);
+}
+
+/* What looks like the beginning of a value does not wait for longer than this. */
+static void set_idle(struct origin *o, struct exchange *x)
+{
+	const struct scrub *s = &x->scrub->stream;
+
+	if (s->n_hold > s->n_shown)
+		loop_timer_set(&o->loop, &x->scrub_timer, clock_mono_ms() + SCRUB_IDLE_MS,
+			exchange_key(o, x, ORIGIN_EV_SCRUB));
+}
+
+void answer_on_idle(struct origin *o, struct exchange *x)
+{
+	uint8_t out[64];
+
+	if (!x->scrub || (x->state != EXCHANGE_TALK && x->state != EXCHANGE_RAW))
+		return;
+	size_t n = scrub_idle(&x->scrub->stream, out, sizeof(out));
+
+	if (n == 0)
+		return;
+	if ((x->state == EXCHANGE_RAW ? put_raw : answer_put_data)(x, slice_of(out, n)) == 0)
+		talk_pump(o, x); /* its flush may be the one that finds room */
+}
+
+static int put_last(struct exchange *x, struct http_headers *trailers)
+{
+	if (x->scrub->unpack && unpack_end(x->scrub->unpack, NULL) < 0)
+		return -EBADMSG;
+	int r = feed_end(x, answer_put_data);
+
+	if (r == 0)
+		scrub_headers(x, trailers);
+	return r < 0 ? r : answer_put_end(x, trailers);
+}
+
+/* Decodes until all is decoded or edge must read first. */
+static int decode(struct origin *o, struct exchange *x)
+{
+	static uint8_t plain[OUT_READ];
+	struct scrub_state *s = x->scrub;
+	size_t n = 1;
+
+	s->is_full = false;
+	while (n > 0 || s->at_coded < s->n_coded) {
+		struct slice in = slice_of(s->coded + s->at_coded, s->n_coded - s->at_coded);
+
+		if (out_room(&x->to_edge) < STEP_ROOM) {
+			s->is_full = true;
+			return 0;
+		}
+		n = 0;
+		if (unpack_feed(s->unpack, &in, plain, sizeof(plain), &n, NULL) < 0)
+			return -EBADMSG;
+		s->at_coded = s->n_coded - in.n;
+		if (take(o, x, slice_of(plain, n)) < 0)
+			return -EBADMSG;
+	}
+	s->at_coded = s->n_coded = 0;
+	return 0;
+}
+
+/* The same with content that was held. */
+static int pour(struct exchange *x)
+{
+	struct slice piece;
+
+	x->scrub->is_full = false;
+	while ((piece = capture_next(x, OUT_READ)).n > 0) {
+		if (out_room(&x->to_edge) < STEP_ROOM) {
+			x->scrub->is_full = true;
+			return 0;
+		}
+		if (feed(x, piece, answer_put_data) < 0)
+			return -EBADMSG;
+		capture_passed(x, piece.n);
+	}
+	return 0;
+}
+
+/* All of the content came: what was held of it goes on. */
+static int let_go(struct origin *o, struct exchange *x)
+{
+	struct scrub_state *s = x->scrub;
+	struct http_resp resp = {0};
+	size_t n = 0;
+	int r;
+
+	if (!x->capture || capture_is_open(x))
+		return 0;
+	if (s->unpack && unpack_end(s->unpack, NULL) < 0)
+		return -EBADMSG;
+	r = capture_open(o, x, &resp, &n);
+	if (r < 0)
+		return r;
+	s->n_in_fields = n;
+	/* the server may say them in other places, too */
+	if (n && state_join(o, x) < 0)
+		return -EBADMSG;
+	scrub_headers(x, &resp.headers);
+	r = answer_put_head(x, &resp);
+	return r < 0 ? r : pour(x);
+}
+
+static int keep_coded(struct scrub_state *s, struct slice data)
+{
+	if (!s->coded)
+		s->coded = xmalloc(MAX_CODED);
+	memmove(s->coded, s->coded + s->at_coded, s->n_coded - s->at_coded);
+	s->n_coded -= s->at_coded;
+	s->at_coded = 0;
+	if (data.n > MAX_CODED - s->n_coded)
+		return -EBADMSG;
+	memcpy(s->coded + s->n_coded, data.p, data.n);
+	s->n_coded += data.n;
+	return 0;
+}
+
+int answer_scrub(struct origin *o, struct exchange *x, struct slice data)
+{
+	struct scrub_state *s = x->scrub;
+	int r = state_renew(o, x);
+
+	if (r == 0 && !s->unpack) {
+		r = take(o, x, data);
+	} else if (r == 0) {
+		r = keep_coded(s, data);
+		if (r == 0)
+			r = decode(o, x);
+	}
+	set_idle(o, x);
+	return r;
+}
+
+int answer_scrub_raw(struct origin *o, struct exchange *x, struct slice data)
+{
+	int r = state_renew(o, x);
+
+	if (r == 0)
+		r = feed(x, data, put_raw);
+	set_idle(o, x);
+	return r;
+}
+
+int answer_scrub_raw_end(struct exchange *x)
+{
+	return feed_end(x, put_raw);
+}
+
+int answer_scrub_end(struct origin *o, struct exchange *x, struct http_headers *trailers)
+{
+	struct scrub_state *s = x->scrub;
+
+	if (!s || state_renew(o, x) < 0 || (!s->is_full && let_go(o, x) < 0))
+		return -EBADMSG;
+	if (!s->is_full)
+		return put_last(x, trailers);
+	/* Its text will be gone when its turn comes. */
+	struct wr wr = wr_init(
+		xmalloc(CANON_MAX_END + CANON_FRAME_HEADER), CANON_MAX_END + CANON_FRAME_HEADER);
+
+	s->end = wr.p;
+	if (canon_put_end(&wr, OUT_STREAM, trailers) < 0)
+		return -EBADMSG;
+	s->n_end = wr.n;
+	return 0;
+}
+
+bool answer_has_more(const struct exchange *x)
+{
+	return x->scrub && x->scrub->is_full;
+}
+
+size_t answer_held(const struct exchange *x)
+{
+	return x->scrub ? x->scrub->stream.n_hold : 0;
+}
+
+int answer_scrub_more(struct origin *o, struct exchange *x)
+{
+	struct scrub_state *s = x->scrub;
+	struct http_headers trailers = {0};
+	int r = state_renew(o, x);
+
+	if (r == 0)
+		r = capture_is_open(x) ? pour(x) : decode(o, x);
+	if (r == 0 && !s->is_full && s->end)
+		r = let_go(o, x);
+	if (r < 0 || s->is_full || !s->end)
+		return r;
+	arena_reset(&o->arena);
+	r = canon_get_end(slice_of(s->end + CANON_FRAME_HEADER, s->n_end - CANON_FRAME_HEADER),
+		&o->arena, &trailers);
+	return r < 0 ? r : put_last(x, &trailers);
+}

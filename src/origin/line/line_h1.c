@@ -1,0 +1,374 @@
+/* HTTP/1.1 on a line: one exchange at a time. The head, which has the credential, is written from memory
+ * of its own that is locked and wiped. */
+#include "src/origin/origin.h"
+
+#include <errno.h>
+#include "lib/base/mem.h"
+
+#define ROUNDS 16	/* then the others have their turn */
+#define SPARE 1024	/* of a head, beside what the request has */
+#define HEAD_ROOM 16384 /* kept for the next head; a larger one is made anew */
+
+struct h1 {
+	struct exchange *x;
+	struct secret head;
+	size_t head_at;
+	struct out out; /* content, behind the head */
+	struct arena arena;
+	struct http1 reader;
+	uint64_t n_read;
+	bool chunked;
+	bool said_all;	  /* the request's end is in out */
+	bool is_answered; /* the answer's end was read */
+	bool keep;	  /* the server and the request let the line be used again */
+	bool is_raw;
+	bool is_deaf;
+};
+
+static uint8_t buf[LINE_READ];
+
+static bool begin(struct origin *o, struct line *l)
+{
+	struct h1 *h = l->proto = xcalloc(1, sizeof(*h));
+
+	arena_init(&h->arena, HTTP_ARENA_SIZE);
+	return true;
+}
+
+static void done(struct origin *o, struct line *l)
+{
+	struct h1 *h = TAKE(l->proto);
+
+	secret_done(&h->head);
+	out_done(&h->out);
+	arena_done(&h->arena);
+	free(h);
+}
+
+static bool can_take(const struct line *l)
+{
+	return l->n_exchanges == 0;
+}
+
+/* Nobody uses it: whatever comes is too much, and an end is the end. False when it was dropped. */
+static bool check_idle(struct origin *o, struct line *l)
+{
+	uint8_t one;
+
+	if (line_recv(l, &one, 1) == -EAGAIN)
+		return true;
+	line_drop(o, l);
+	return false;
+}
+
+/* ---- the request ---- */
+
+/* -EPIPE when the server takes no more. */
+static int flush(struct line *l, struct h1 *h)
+{
+	ssize_t n;
+
+	while (h->head_at < h->head.n) {
+		n = line_send(l, slice_of(h->head.p + h->head_at, h->head.n - h->head_at));
+		if (n < 0)
+			return (int)n;
+		h->head_at += (size_t)n;
+		if (h->head_at == h->head.n) {
+			secret_cut(&h->head, 0);
+			h->head_at = 0;
+		}
+	}
+	while (out_len(&h->out)) {
+		n = line_send(l, out_peek(&h->out));
+		if (n < 0)
+			return (int)n;
+		out_consume(&h->out, (size_t)n);
+	}
+	return 0;
+}
+
+static void flush_request(struct origin *o, struct line *l, struct h1 *h)
+{
+	int r = h->is_deaf ? 0 : flush(l, h);
+
+	if (r == 0 || r == -EAGAIN)
+		return;
+	/* It may have answered before it stopped to read. */
+	h->is_deaf = true;
+	secret_cut(&h->head, 0);
+	h->head_at = 0;
+	out_done(&h->out);
+	exchange_on_deaf(o, h->x);
+}
+
+static size_t size_of(const struct http_req *req)
+{
+	size_t n = SPARE + req->method.n + req->host.n + req->path.n + req->query.n;
+
+	for (size_t i = 0; i < req->headers.n; i++)
+		n += req->headers.list[i].name.n + req->headers.list[i].value.n + 4;
+	return n;
+}
+
+static int write_head(struct h1 *h, const struct http_req *req)
+{
+	size_t n = MAX(size_of(req), HEAD_ROOM);
+	struct wr wr;
+	int r;
+
+	if (h->head.size < n) {
+		secret_done(&h->head);
+		r = secret_init(&h->head, n, NULL);
+		if (r < 0)
+			return r;
+	}
+	wr = wr_init(h->head.p, h->head.size);
+	r = canon_write_req(&wr, req, CANON_TO_ORIGIN);
+	h->head.n = r < 0 ? 0 : wr.n;
+	h->head_at = 0;
+	return r;
+}
+
+static int start(struct origin *o, struct line *l, struct exchange *x)
+{
+	struct h1 *h = l->proto;
+	const struct http_req *req = &x->talk->req;
+	uint8_t one;
+	int r;
+
+	/* The server may have closed it while nobody looked. */
+	if (line_recv(l, &one, 1) != -EAGAIN) {
+		l->is_closing = true;
+		return -EPIPE;
+	}
+	r = write_head(h, req);
+	if (r < 0)
+		return r;
+	arena_reset(&h->arena);
+	http1_init_response(&h->reader, &h->arena, req);
+	h->x = x;
+	h->n_read = 0;
+	h->chunked = req->body.kind == HTTP_BODY_CHUNKED;
+	h->said_all = req->body.kind == HTTP_BODY_NONE && !req->websocket;
+	h->is_answered = h->is_raw = h->is_deaf = false;
+	h->keep = !canon_must_close(req);
+	x->n_up += h->head.n;
+	loop_timer_clear(&o->loop, &l->timer);
+	flush_request(o, l, h);
+	return 0;
+}
+
+static size_t room(const struct line *l, const struct exchange *x)
+{
+	const struct h1 *h = l->proto;
+	/* a chunk's line around each frame, and a last one with trailers */
+	size_t spare = OUT_READ + CANON_MAX_END, n = out_room(&h->out);
+
+	return n > spare ? n - spare : 0;
+}
+
+static int put(struct exchange *x, struct h1 *h, struct slice bytes)
+{
+	x->n_up += bytes.n;
+	return out_put(&h->out, bytes);
+}
+
+static int put_chunk(struct exchange *x, struct h1 *h, struct slice bytes)
+{
+	struct wr wr = out_wr(&h->out, bytes.n + 64);
+
+	canon_write_chunk(&wr, bytes.n);
+	wr_bytes(&wr, bytes);
+	wr_bytes(&wr, slice_from_str("\r\n"));
+	if (wr_finish(&wr) < 0)
+		return -EMSGSIZE;
+	x->n_up += wr.n;
+	out_put_wr(&h->out, &wr);
+	return 0;
+}
+
+static int body(struct origin *o, struct exchange *x, struct slice bytes)
+{
+	struct h1 *h = x->line->proto;
+	int r;
+
+	h->out.is_secret = x->token != NULL;
+	r = h->chunked && !h->is_raw ? put_chunk(x, h, bytes) : put(x, h, bytes);
+
+	if (r == 0)
+		flush_request(o, x->line, h);
+	return r;
+}
+
+/* A websocket's direction has its own end. */
+static void say_end(struct line *l, const struct h1 *h)
+{
+	if (h->is_raw && h->said_all && out_len(&h->out) == 0 && !h->is_deaf &&
+		!(SSL_get_shutdown(l->ssl) & SSL_SENT_SHUTDOWN))
+		(void)SSL_shutdown(l->ssl);
+}
+
+static int end(struct origin *o, struct exchange *x, const struct http_headers *trailers)
+{
+	struct h1 *h = x->line->proto;
+
+	h->said_all = true;
+	if (h->chunked && !h->is_raw) {
+		struct wr wr = out_wr(&h->out, CANON_MAX_END + 64);
+
+		if (canon_write_last_chunk(&wr, trailers) < 0)
+			return -EMSGSIZE;
+		x->n_up += wr.n;
+		out_put_wr(&h->out, &wr);
+	}
+	flush_request(o, x->line, h);
+	say_end(x->line, h);
+	return 0;
+}
+
+/* It may be used again when question and answer are both at their end, and nothing came behind. */
+static void leave(struct origin *o, struct line *l, struct exchange *x)
+{
+	struct h1 *h = l->proto;
+	bool is_clean = h->is_answered && h->keep && h->said_all && !h->is_deaf && !h->is_raw &&
+			h->head.n == 0 && out_len(&h->out) == 0;
+	bool is_unused = h->x == NULL && !l->is_closing;
+
+	h->x = NULL;
+	if (!is_clean && !is_unused) {
+		line_drop(o, l);
+		return;
+	}
+	l->n_served += is_clean;
+}
+
+/* ---- the answer ---- */
+
+static bool on_answer(struct origin *o, struct h1 *h, struct http1_event *ev, struct slice rest)
+{
+	struct exchange *x = h->x;
+
+	switch (ev->kind) {
+	case HTTP1_EV_HEAD:
+		h->keep = h->keep && ev->resp->keep_alive;
+		h->is_raw = ev->resp->status == 101;
+		return exchange_on_head(o, x, ev->resp);
+	case HTTP1_EV_DATA:
+		return exchange_on_data(o, x, ev->data);
+	case HTTP1_EV_END:
+		h->is_answered = true;
+		h->keep = h->keep && rest.n == 0;
+		return exchange_on_end(o, x, ev->trailers);
+	default:
+		exchange_on_fail(o, x, ORIGIN_BAD_ANSWER, false, ev->fault.why);
+		return false;
+	}
+}
+
+static bool on_end(struct origin *o, struct line *l, struct h1 *h, ssize_t r)
+{
+	bool untouched = h->n_read == 0 && l->n_served > 0;
+	struct http1_event ev;
+
+	/* It takes no more exchanges, whatever becomes of this one. */
+	l->is_closing = true;
+	h->keep = false;
+	if (h->is_raw && r == 0)
+		return exchange_on_end(o, h->x, NULL);
+	if (r == 0 && h->n_read && http1_eof(&h->reader, &ev))
+		return on_answer(o, h, &ev, slice_of(NULL, 0));
+	exchange_on_fail(o, h->x, ORIGIN_BAD_ANSWER, untouched,
+		h->n_read ? "it broke the connection"
+			  : "it closed the connection without an answer");
+	return false;
+}
+
+enum turn { TURN_WAITS, TURN_MOVED, TURN_OVER };
+
+static enum turn read_answer(struct origin *o, struct line *l, struct h1 *h)
+{
+	struct http1_event ev;
+	struct slice in;
+	ssize_t n;
+
+	h->x->is_stopped = !exchange_has_room(h->x);
+	if (h->x->is_stopped)
+		return TURN_WAITS;
+	n = line_recv(l, buf, sizeof(buf));
+	if (n == -EAGAIN)
+		return TURN_WAITS;
+	if (n <= 0)
+		return on_end(o, l, h, n) ? TURN_MOVED : TURN_OVER;
+	h->n_read += (uint64_t)n;
+	h->x->n_down += (uint64_t)n;
+	in = slice_of(buf, (size_t)n);
+	while (!h->is_raw && http1_read(&h->reader, &in, &ev)) {
+		if (!on_answer(o, h, &ev, in))
+			return TURN_OVER;
+	}
+	if (h->is_raw && in.n && !exchange_on_data(o, h->x, in))
+		return TURN_OVER;
+	return talk_flush(o, h->x) ? TURN_MOVED : TURN_OVER;
+}
+
+/* The exchange has left; the line may be there still, and what ended it may be told already. */
+static void after(struct origin *o, struct line *l, uint32_t gen)
+{
+	if (l->gen == gen && l->state == LINE_READY && l->n_exchanges == 0)
+		(void)check_idle(o, l);
+}
+
+static void pump(struct origin *o, struct line *l)
+{
+	struct h1 *h = l->proto;
+	uint32_t gen = l->gen;
+
+	if (!h->x) {
+		(void)check_idle(o, l);
+		return;
+	}
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct exchange *x = h->x;
+		bool was_full = room(l, x) < OUT_READ;
+
+		flush_request(o, l, h);
+		say_end(l, h);
+		if (was_full && room(l, x) >= OUT_READ) {
+			exchange_on_room(o, x);
+			if (l->gen != gen || h->x != x) {
+				after(o, l, gen);
+				return;
+			}
+		}
+		switch (read_answer(o, l, h)) {
+		case TURN_WAITS:
+			return;
+		case TURN_OVER:
+			after(o, l, gen);
+			return;
+		case TURN_MOVED:
+			break;
+		}
+	}
+	line_again(o, l);
+}
+
+static void resume(struct origin *o, struct line *l, struct exchange *x)
+{
+	pump(o, l);
+}
+
+const struct line_ops line_h1 = {
+	.kind = LINE_H1,
+	.alpn = "http/1.1",
+	.begin = begin,
+	.done = done,
+	.can_take = can_take,
+	.start = start,
+	.room = room,
+	.body = body,
+	.end = end,
+	.leave = leave,
+	.resume = resume,
+	.on_event = pump,
+};

@@ -1,0 +1,104 @@
+/*
+ * line_h2 - HTTP/2 on a line of sbx-origin: line_h2.c (the line, requests), line_h2_answer.c (answers).
+ *
+ * How      One nghttp2 session a line, many exchanges on it, each a struct h2_stream. What the server
+ *          sends goes to the exchange at once, or when edge does not read into the stream's `held`, which
+ *          its window bounds; the window opens again when edge has taken the bytes. While
+ *          nghttp2 reads (in_recv) exchanges may leave, but the line is kept (line_hold). A stream's end
+ *          is only noted by nghttp2's callbacks, and dealt with in h2_settle. No stream is freed while
+ *          the list is walked (is_walking): settling one stream can send, and sending the reset of a
+ *          neighbour makes nghttp2 close that one. h2_sweep frees them behind the walk.
+ * Trust    A verified server that may be hostile all the same. The request's fields hold the credential:
+ *          never indexed, and all memory of the session is wiped when it is freed.
+ * Owns     The session and its streams.
+ * Limits   H2_MAX_STREAMS exchanges, H2_MAX_WINDOW held for each of them and H2_SPARE_WINDOW for all
+ *          beyond their first window, H2_NOISE frames that carry nothing, unknown ones included, H2_MAX_INTERIM, H2_MAX_BOMB.
+ * See      origin.h, lib/wire/http/h2_resp.h, line_h2_test.c
+ */
+#pragma once
+
+#include <nghttp2/nghttp2.h>
+#include "lib/base/bufq.h"
+#include "lib/wire/http/h2_resp.h"
+#include "src/origin/origin.h"
+
+#define H2_MAX_STREAMS 100
+#define H2_WINDOW (128 * 1024)	      /* of a stream at its start */
+#define H2_MAX_WINDOW (1024 * 1024)   /* of one whose reader is fast */
+#define H2_SPARE_WINDOW (4096 * 1024) /* what all streams of a line may grow */
+#define H2_LINE_WINDOW (4096 * 1024)
+#define H2_MAX_UP (4 * OUT_READ) /* of a request's content that waits */
+#define H2_MAX_INTERIM 32	 /* 1xx answers to one request */
+#define H2_MAX_BOMB (4 * HTTP_MAX_HEAD)
+/* Such frames at once, and then one each millisecond; a frame and H2_NOISE_BYTES of it count one each. */
+#define H2_NOISE 4000
+#define H2_NOISE_BYTES 16
+#define H2_EXPECT_MS 1000 /* for a 100: some servers of HTTP/2 never say it */
+#define H2_SEND 16384
+#define H2_SEND_ROOM (H2_SEND + 24576) /* and one frame more */
+
+struct h2_stream {
+	struct h2_line *h;
+	struct exchange *x; /* NULL: it has left, and the stream is being reset */
+	struct h2_stream *next, *prev;
+	int32_t id; /* 0: closed */
+	uint32_t close_code;
+	/* the request */
+	struct out up;
+	uint64_t n_up; /* bytes of content that were taken */
+	struct arena up_arena;
+	struct http_headers up_trailers;
+	bool up_ended, up_said; /* edge has said its end; it went out */
+	bool is_full;		/* edge is not read until there is room */
+	bool is_unsent;		/* the head never went out */
+	uint64_t expect_until_ms;
+	uint64_t n_read_before; /* of the line, at its start */
+	/* the answer */
+	bool was_head, said_final, has_end, is_due;
+	enum http_body_kind kind;
+	unsigned n_interim;
+	struct bufq held;
+	struct arena down_arena;
+	struct http_headers down_trailers;
+	size_t window, n_given;
+};
+
+struct h2_line {
+	struct origin *o;
+	struct line *l;
+	nghttp2_session *session;
+	struct h2_stream *first;
+	unsigned n_streams;
+	struct arena arena; /* of the one header block that is under way, also between two reads */
+	struct arena req_arena; /* of a request, while it is submitted */
+	struct h2_resp resp;
+	struct h2_block trailers;
+	struct secret out; /* frames, which may hold the credential */
+	size_t out_n, out_at;
+	uint64_t n_read;
+	size_t spare_window;
+	int64_t noise;	    /* what is left of it */
+	uint64_t n_carried; /* bytes of frames that carry something, not read yet */
+	uint64_t n_wasted;  /* of the others, not counted yet */
+	uint64_t noise_ms;
+	bool in_recv, is_deaf;
+	bool is_walking; /* somebody goes through `first`: no stream is freed */
+	bool is_due;	 /* h2_settle has something to do */
+	const char *why; /* why it is broken; NULL: it is not */
+};
+
+/* line_h2_answer.c */
+void h2_set_answer_callbacks(nghttp2_session_callbacks *callbacks);
+/* What ended, timed out or has room again, told to the exchanges. The line is held. */
+void h2_settle(struct h2_line *h);
+/* Gives what was held back, as far as edge takes it. False when the exchange has left. */
+bool h2_give_held(struct h2_stream *s) MUST_CHECK;
+
+/* line_h2.c */
+struct h2_stream *h2_find(struct h2_line *h, int32_t id);
+void h2_free_stream(struct h2_stream *s);
+/* Frees the streams that are closed and whose exchange has left. Not while the list is walked. */
+void h2_sweep(struct h2_line *h);
+size_t h2_room(const struct h2_stream *s);
+/* The line is broken: everything on it ends with the reason. */
+void h2_break(struct h2_line *h, const char *why);

@@ -1,0 +1,37 @@
+/*
+ * origin_play_internal - what origin_play.c and origin_play_server.c share.
+ *
+ * How      origin_play.c has keeper, vault, edge and the turns; origin_play_server.c what a server says (play_server_step).
+ * Trust    Test program.
+ */
+#pragma once
+
+#include "src/origin/origin.h"
+#include "origin_play.h"
+
+#define PLAY_EDGES 6
+#define PLAY_VALUES 64
+
+/* The server's end of a line. */
+struct side {
+	bool is_h2, is_cut;
+	bool is_new; /* bytes, room or an end that origin was not told of */
+	uint8_t *in;
+	size_t n_in, at, room;
+};
+
+extern struct origin play_origin;
+extern char play_values[PLAY_VALUES][40];
+extern unsigned play_n_values;
+extern struct play_stats *play_stats;
+
+/* Says what and aborts unless it is true. */
+void play_check(bool ok, const char *what);
+/* The next byte of the steps; 0 when there are no more. */
+uint8_t play_next(void);
+struct side *play_side(const struct line *l);
+void play_turn(void);
+void play_step(uint8_t c);
+void play_server_step(enum play_step what);
+/* SETTINGS, without which nothing else of a server of HTTP/2 counts. */
+void play_server_hello(struct side *s);

@@ -1,0 +1,129 @@
+/*
+ * origin_rig - for the tests of src/origin: a real sbx-origin; keeper, edge, vault and server are the test.
+ *
+ * How      Origin is executed as the keeper does it, and goes into its jail by itself. What it would
+ *          have from egress is one end of a socket pair; on the other the test is a TLS server, with a
+ *          CA and certificates that are made at the start.
+ * Trust    Test program.
+ */
+#pragma once
+
+#include <openssl/ssl.h>
+#include <sys/types.h>
+#include "lib/wire/http/canon/canon_frame.h"
+#include "lib/os/ipc/origin_chan.h"
+#include "lib/os/ipc/vault_frame.h"
+
+#define RIG_HOST "api.example.com"
+#define RIG_VALUE "sk-live-CANARY-7f3a9b51c2"
+#define RIG_SENTINEL "sk-proxy-managed-000000"
+#define RIG_IDS 600
+
+struct rig_cert {
+	X509 *cert;
+	EVP_PKEY *key;
+};
+
+/* What a certificate says; zero is a good one for RIG_HOST. */
+struct rig_cert_want {
+	const char *san;	       /* "DNS:x" or "IP:x"; NULL: RIG_HOST */
+	int from_s, to_s;	       /* from now on; 0, 0: yesterday to tomorrow */
+	const struct rig_cert *issuer; /* NULL: rig_ca */
+	bool is_self_signed, is_ca;
+};
+
+extern struct rig_cert rig_ca, rig_good;
+/* A service with a bearer slot, a basic slot at /git, known places; see origin_rig.c. */
+extern const char rig_service[];
+
+void rig_make_cert(struct rig_cert *ret, const struct rig_cert_want *want);
+/* Once, at the start of main. */
+void rig_make_pki(void);
+
+struct rig_seen {
+	bool has_result, closed;
+	struct origin_result result;
+	uint64_t up, down;
+};
+
+struct rig {
+	pid_t pid;
+	int keeper;
+	uint32_t n_ids;
+	struct rig_seen seen[RIG_IDS];
+	struct ipc_msg msg; /* the last WANT, NEED or TOKENS */
+	unsigned n_wants, n_needs;
+	struct origin_need need;
+};
+
+struct rig *rig_start(const char *arg);
+/* HELLO, CONFIG, ROOTS. */
+void rig_up(struct rig *r, const char *host, uint8_t has);
+/* With another service than rig_service. */
+void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service);
+/* Both, for RIG_HOST with a secret. */
+struct rig *rig_new(void);
+void rig_free(struct rig *r);
+/* The next WANT or NEED within ms, in r->msg; false when none comes. Results are noted. */
+bool rig_next(struct rig *r, int ms);
+/* The next one must be this; gives its id. */
+uint32_t rig_expect(struct rig *r, enum origin_msg type);
+struct origin_result *rig_result(struct rig *r, uint32_t id);
+void rig_until_closed(struct rig *r, uint32_t id);
+int rig_exit(struct rig *r);
+/* A file without a name that has the text. */
+int rig_file(const char *text, size_t n);
+/* Bytes of memory that it has written to and nobody shares. */
+uint64_t rig_memory(const struct rig *r);
+
+/* OPEN: gives edge's end (blocking, 20 s at most); its id is r->n_ids. */
+int rig_open(struct rig *r);
+
+/* One request. */
+struct rig_req {
+	const char *method, *path, *query; /* NULL: GET, "/", none */
+	const char *headers;		   /* "name: value\n" each */
+	enum http_body_kind body;
+	uint64_t length;
+	bool websocket, expect, te;
+	const char *host; /* NULL: RIG_HOST */
+	uint16_t port;	  /* 0: 443 */
+	bool is_plain;	  /* scheme http */
+};
+
+void rig_send_head(int fd, const struct rig_req *req);
+void rig_send_data(int fd, const void *p, size_t n);
+void rig_send_end(int fd, const char *trailer); /* "name: value" or NULL */
+/* Head and, when there is no content, the end. */
+int rig_ask(struct rig *r, const struct rig_req *req);
+
+struct rig_answer {
+	uint16_t status;
+	char headers[4096], trailers[512], reason[512];
+	uint8_t *body;
+	size_t n_body, size; /* of the content, of its memory */
+	bool ended, reset;
+};
+
+/* One frame into it: false at the end of the socket. */
+bool rig_read_frame(int fd, struct rig_answer *a);
+/* Everything until END, RESET or the end. */
+void rig_read_answer(int fd, struct rig_answer *a);
+void rig_answer_done(struct rig_answer *a);
+
+/* Answers the WANT with a connection; gives the other end. */
+int rig_give_socket(struct rig *r, uint32_t want);
+void rig_refuse_socket(struct rig *r, uint32_t want, enum egress_outcome outcome, const char *text);
+/* A TLS server on it; NULL when the handshake fails. */
+SSL *rig_accept(int fd, const struct rig_cert *cert, const char *alpn);
+/* WANT, SOCKET, handshake with the good certificate. */
+SSL *rig_serve(struct rig *r);
+void rig_hang_up(SSL *ssl);
+/* NEED and VALUE. */
+void rig_give_value(struct rig *r, const char *value);
+void rig_send_value(struct rig *r, uint32_t need, const char *value, uint32_t use_s);
+/* A head of HTTP/1.1 up to its empty line; buf ends with a NUL. False at the end. */
+bool rig_read_http(SSL *ssl, char *buf, size_t size);
+void rig_write(SSL *ssl, const char *text);
+/* How often a text stands in another. */
+unsigned rig_count(const char *text, const char *what);

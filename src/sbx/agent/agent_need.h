@@ -1,0 +1,40 @@
+/*
+ * agent_need - what an agent needs before it starts: known to us, a template, hosts, credentials.
+ *
+ * How      agent_need_find looks in the agents of the installation (lib/rules/agent). The others are the
+ *          first minute: what is missing is shown with the command that helps. Hosts become rules of
+ *          the sandbox's own (origin agent:NAME) when the person at the terminal says yes, or with
+ *          --allow-hosts or the setting agents.allow-hosts; a host that a deny rule names is never
+ *          asked about, because no allow would open it.
+ * Trust    Files of the installation and of the same user; sbxd's answers.
+ * Owns     struct agent_hosts owns its list.
+ * See      lib/rules/agent/agents.h, create.c
+ */
+#pragma once
+
+#include "lib/rules/agent/agents.h"
+#include "src/sbx/api/api.h"
+
+/* All agents, read once; faults are said on the first call. Never NULL. */
+const struct agents *agent_need_all(void);
+/* NULL: there is no such agent. */
+const struct agent *agent_need_find(const char *name);
+/* The agent whose name is nearest to what was typed, or NULL. */
+const char *agent_need_nearest(const char *typed);
+/* "claude, codex, shell", on the heap. */
+char *agent_need_names(void);
+
+/* Offers to build what is missing to a person at a terminal; else fails with the command. */
+int agent_need_template(const struct agent *a, const char *name, struct problem *p) MUST_CHECK;
+
+struct agent_hosts {
+	char *granted; /* resources with commas for rules of the sandbox's own; NULL: none */
+};
+
+void agent_hosts_done(struct agent_hosts *h);
+
+/* Shows the hosts, each with what the policy says now, and finds out whether the others may be allowed. */
+int agent_need_hosts(const struct agent *a, const char *sandbox, bool allow,
+	struct agent_hosts *ret, struct problem *p) MUST_CHECK;
+/* Whether one of its credentials is set, for all sandboxes; else says how to set it. */
+bool agent_need_services(const struct agent *a);

@@ -1,0 +1,20 @@
+/*
+ * audit_cmd - the commands of `sbx audit`, for the table in cmd_audit.c.
+ *
+ * How      One file a command; they share nothing but audit_logs.h.
+ * Trust    As audit_logs.h.
+ * See      tests/cli/test_audit.py
+ */
+#pragma once
+
+#include "src/sbx/cli/opt.h"
+
+int audit_cmd_show(struct opts *o);
+int audit_cmd_verify(struct opts *o);
+int audit_cmd_export(struct opts *o);
+int audit_cmd_home(struct opts *o);
+int audit_cmd_prune(struct opts *o);
+
+/* The number behind --limit: at most 100,000, 0 for all; standard when it was not given.
+ * -EINVAL with a sentence. */
+int audit_cmd_limit(const struct opts *o, size_t standard, size_t *ret, struct err *err) MUST_CHECK;

@@ -1,0 +1,26 @@
+/*
+ * audit_export - audit logs in one file, which somebody else can check.
+ *
+ * How      The first line names the public key, {"sbx_audit_export":1,"key":HEX}; behind it come
+ *          the records of one log after the other, exactly as they stand in the logs. A record
+ *          with the number 1 begins a log, one of the kind "segment" a segment.
+ * Trust    audit_export_check reads a file of anybody's. What the file says about its key proves
+ *          nothing: who checks gives the key that he knows.
+ * Limits   One piece and one record in memory. Without the kept head an export that was cut off at
+ *          a head cannot be told from a shorter log.
+ * See      proto/PROTOCOL.audit, tests/cli/test_audit.py
+ */
+#pragma once
+
+#include <stdio.h>
+#include "lib/rules/audit/audit_chain.h"
+
+void audit_export_print_key(const struct audit_pub *pub, FILE *out);
+
+/* For each log, good or bad. < 0 ends the checking and is returned. */
+typedef int audit_export_fn(
+	void *arg, const char *id, const char *name, const struct audit_report *rep);
+
+/* pub NULL: the key in the file is believed. -EINVAL: this is no export. */
+int audit_export_check(FILE *in, const struct audit_pub *pub, struct audit_pub *ret_pub,
+	audit_export_fn *fn, void *arg, struct err *err) MUST_CHECK;

@@ -1,0 +1,49 @@
+/*
+ * audit_logs - the audit logs that a command is about: found by name or id, read, followed.
+ *
+ * How      A log is meant by its id or by the name in its last record; else sbxd is asked, if it
+ *          runs, for the id of that name; else all records are searched for the name, which finds
+ *          a sandbox by what it was called once. audit_logs_read gives each record that is there,
+ *          log by log. audit_logs_follow goes on from there for ever, with logs that appear later.
+ *          sbxd's own log is about all sandboxes: the name in its records says which.
+ * Trust    The logs may be anything: only the form of records is judged here (`sbx audit verify`
+ *          judges the rest). Texts in them are the guest's.
+ * Owns     A struct audit_logs owns its readers and its inotify fd.
+ * Limits   AUDIT_LIST_MAX logs; one record in memory for each that is followed.
+ * Never    Starts sbxd, takes a lock, or writes.
+ * See      lib/rules/audit/audit_read.h, tests/cli/test_audit.py
+ */
+#pragma once
+
+#include "lib/rules/audit/audit_read.h"
+#include "src/sbx/cli/ui.h"
+
+struct audit_logs;
+
+/* Whether this is sbxd's own log, which is no sandbox's whatever its records name. */
+bool audit_logs_is_journal(const char *id);
+
+enum audit_logs_flag {
+	AUDIT_LOGS_FOLLOW = 1,	/* for audit_logs_follow; to find none is then no error */
+	AUDIT_LOGS_JOURNAL = 2, /* with a ref also the records of sbxd's own log that name it */
+};
+
+/* ref NULL: all of them. -ENOENT when ref means none. */
+int audit_logs_open(
+	const char *ref, unsigned flags, struct audit_logs **ret, struct problem *p) MUST_CHECK;
+void audit_logs_close(struct audit_logs **l);
+#define AUTO_LOGS CLEANUP(audit_logs_close)
+
+size_t audit_logs_n(const struct audit_logs *l);
+const char *audit_logs_dir(const struct audit_logs *l);
+const char *audit_logs_id(const struct audit_logs *l, size_t i);
+/* What its sandbox was last called, or "". */
+void audit_logs_name(const struct audit_logs *l, size_t i, char ret[AUDIT_MAX_NAME + 1]);
+
+/* Gives what fn returned when that was < 0. A log that cannot be read on is warned about; then
+ * the result is -EBADMSG, after all the others were read. */
+int audit_logs_read(
+	struct audit_logs *l, audit_record_fn *fn, void *arg, struct problem *p) MUST_CHECK;
+/* Returns when stdout is closed (0) or something failed. */
+int audit_logs_follow(
+	struct audit_logs *l, audit_record_fn *fn, void *arg, struct problem *p) MUST_CHECK;

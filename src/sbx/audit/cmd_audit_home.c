@@ -1,0 +1,74 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "audit_cmd.h"
+#include "home_record.h"
+#include "src/sbx/api/sandbox.h"
+#include "src/sbx/verb.h"
+
+static void tell(
+	void *arg, enum home_change what, const char *group, const char *path, const char *at)
+{
+	static const char *const words[] = {
+		[HOME_CHANGED] = "changed", [HOME_NEW] = "new", [HOME_GONE] = "gone"};
+	size_t *n = arg;
+
+	printf("%-8s ~/", words[what]);
+	ui_put(path);
+	printf("%s%s\n", at[0] ? "  " : "", at);
+	(*n)++;
+}
+
+static int accept_home(const char *dir, const char *key, const char *home, struct problem *p)
+{
+	int r = home_record_write(dir, key, home, &p->err);
+
+	if (r < 0)
+		return ui_problem(p, r);
+	printf("Recorded anew: from now on changes count from here\n");
+	return EXIT_OK;
+}
+
+static int look(const char *dir, const char *key, const char *home, const char *group,
+	const char *name, struct problem *p)
+{
+	size_t n = 0;
+	int r = home_record_compare(dir, key, home, group, tell, &n, &p->err);
+
+	if (r < 0) {
+		(void)ui_problem(p, r);
+		return r == -ENOENT ? EXIT_OURS : EXIT_FAILED;
+	}
+	if (n == 0) {
+		printf("%d files, none changed since the sandbox was made\n", r);
+		return EXIT_OK;
+	}
+	ui_note("If you changed them yourself, accept the changes:");
+	ui_hint("sbx audit home --accept %s", name);
+	return EXIT_FAILED;
+}
+
+int audit_cmd_home(struct opts *o)
+{
+	AUTO_FREE char *key = paths_get(PATHS_STATE, "home-record.key");
+	const char *group = opts_value(o, "group"), *home = getenv("HOME"), *name = o->args.v[0];
+	AUTO_FREE char *dir = NULL;
+	AUTO_JSON json_t *s = NULL;
+	struct problem p = {0};
+	int r;
+
+	if (group && !home_record_is_group(group)) {
+		r = err_set(
+			&p.err, -EINVAL, "'%s' is none of shell, ssh, git, keys and start", group);
+		return ui_problem(&p, problem_usage(&p, r, "audit home"));
+	}
+	r = home ? sandbox_get(name, &s, &p) : err_set(&p.err, -EINVAL, "HOME is not set");
+	if (r < 0)
+		return ui_problem(&p, r);
+	dir = paths_get(PATHS_STATE, "sandboxes/%s", api_str(s, "id"));
+	return opts_has(o, "accept") ? accept_home(dir, key, home, &p)
+				     : look(dir, key, home, group, name, &p);
+}

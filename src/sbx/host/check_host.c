@@ -1,0 +1,260 @@
+#include "check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/landlock.h>
+#include <pwd.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/fs/fd.h"
+#include "lib/os/jail/broker.h"
+#include "lib/os/jail/cgroup.h"
+#include "lib/rules/settings/settings.h"
+#include "src/sbx/api/accel.h"
+#include "src/sbx/api/api.h"
+
+#define KVM_GET_API_VERSION_IOCTL 0xae00u
+#define KVM_API_VERSION_WANTED 12
+#define SUB_IDS 65536ull
+#define WANTED_FILES 262144
+
+bool check_find_program(const char *name, char *buf, size_t size)
+{
+	const char *path = getenv("PATH");
+	char dirs[4096], *save = NULL;
+	struct stat st;
+
+	(void)snprintf(dirs, sizeof(dirs), "%s:/usr/sbin:/sbin:/usr/lib/qemu:/usr/libexec",
+		path ? path : "/usr/bin:/bin");
+	for (char *d = strtok_r(dirs, ":", &save); d; d = strtok_r(NULL, ":", &save)) {
+		(void)snprintf(buf, size, "%s/%s", d, name);
+		if (stat(buf, &st) == 0 && S_ISREG(st.st_mode) && access(buf, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void need_program(struct check *c, const char *name, const char *package)
+{
+	char path[512];
+
+	if (check_find_program(name, path, sizeof(path))) {
+		check_set(c, CHECK_PASS, "found");
+		check_detail(c, "%s", path);
+		return;
+	}
+	check_set(c, CHECK_FAIL, "%s is not installed", name);
+	check_hint(c, "sudo apt-get install %s", package);
+}
+
+static void check_qemu(struct check *c)
+{
+#if defined(__aarch64__)
+	need_program(c, "qemu-system-aarch64", "qemu-system-arm");
+#else
+	need_program(c, "qemu-system-x86_64", "qemu-system-x86");
+#endif
+}
+
+static void check_qemu_img(struct check *c)
+{
+	need_program(c, "qemu-img", "qemu-utils");
+}
+
+static void check_virtiofsd(struct check *c)
+{
+	need_program(c, "virtiofsd", "virtiofsd   (Debian 12: it is in qemu-system-common)");
+}
+
+static void check_mmdebstrap(struct check *c)
+{
+	need_program(c, "mmdebstrap", "mmdebstrap");
+	if (c->status == CHECK_FAIL)
+		c->status = CHECK_WARN; /* only for building templates */
+}
+
+static bool emulation_is_chosen(void)
+{
+	AUTO_SETTINGS struct settings set = {0};
+
+	return settings_load(&set, NULL) == 0 &&
+	       strcmp(settings_get(&set, SETTINGS_VM_ACCEL), "tcg") == 0;
+}
+
+static void check_kvm(struct check *c)
+{
+	AUTO_CLOSE int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+	int r = errno;
+
+	if (fd >= 0 && ioctl(fd, KVM_GET_API_VERSION_IOCTL, 0) == KVM_API_VERSION_WANTED) {
+		check_set(c, CHECK_PASS, "/dev/kvm is accessible");
+		return;
+	}
+	if (fd < 0 && r == EACCES) {
+		/* Who has chosen emulation knows. */
+		check_set(c, emulation_is_chosen() ? CHECK_WARN : CHECK_FAIL,
+			"/dev/kvm exists, but you are not allowed to open it");
+		check_hint(c, "%s", accel_open_command());
+		return;
+	}
+	check_set(c, CHECK_WARN, "no KVM on this machine: %s",
+		fd < 0 ? strerror(r) : "it does not answer");
+	check_detail(c, "sandboxes can only run in software emulation, which is slow and no "
+			"isolation boundary");
+	check_hint(c,
+		"enable virtualisation in the firmware; or accept: sbx settings set vm.accel tcg");
+}
+
+/* In a child, because a user namespace cannot be left again. */
+static void check_userns(struct check *c)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS) == 0 ? 0 : errno);
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0) {
+		check_set(c, CHECK_PASS, "ordinary users may make them");
+		return;
+	}
+	check_set(c, CHECK_FAIL, "this host forbids them: %s",
+		strerror(status > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN));
+	check_detail(c, "the jail around qemu, virtiofsd and edge needs user namespaces");
+	check_hint(c, "sudo sysctl -w kernel.unprivileged_userns_clone=1, on Ubuntu: "
+		      "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0");
+}
+
+static bool has_range(const char *file, const char *user)
+{
+	FILE *f = fopen(file, "re");
+	char line[256], uid[24];
+	bool found = false;
+
+	(void)snprintf(uid, sizeof(uid), "%u", (unsigned)getuid());
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		char *save = NULL, *name = strtok_r(line, ":", &save);
+		char *start = strtok_r(NULL, ":", &save), *count = strtok_r(NULL, ":\n", &save);
+
+		found = name && start && count &&
+			(strcmp(name, user) == 0 || strcmp(name, uid) == 0) &&
+			strtoull(count, NULL, 10) >= SUB_IDS;
+	}
+	if (f)
+		(void)fclose(f);
+	return found;
+}
+
+static void check_subuid(struct check *c)
+{
+	struct passwd *pw = getpwuid(getuid());
+	const char *user = pw ? pw->pw_name : "?";
+
+	if (has_range("/etc/subuid", user) && has_range("/etc/subgid", user)) {
+		check_set(c, CHECK_PASS, "%s has a range", user);
+		return;
+	}
+	check_set(c, CHECK_WARN, "%s has no range of 65536 in /etc/subuid and /etc/subgid", user);
+	check_detail(c, "only building a template needs it");
+	check_hint(
+		c, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", user);
+}
+
+/* virtiofsd holds one descriptor for each file that the guest knows, and the guest is made to forget
+ * when they get few (lib/vm/share/room.h). */
+static void check_files(struct check *c)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_max >= WANTED_FILES) {
+		check_set(c, CHECK_PASS, "up to %llu", (unsigned long long)lim.rlim_max);
+		return;
+	}
+	check_set(c, CHECK_WARN, "a process may have %llu only", (unsigned long long)lim.rlim_max);
+	check_detail(c,
+		"in a workspace with more files than that they are looked up again and again, "
+		"which is slower; programs that use so many at once get \"Too many open "
+		"files\"");
+	check_hint(c,
+		"raise the hard limit nofile to %d in /etc/security/limits.conf, then log in "
+		"again",
+		WANTED_FILES);
+}
+
+static void check_landlock(struct check *c)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	if (abi >= 1) {
+		const char *walls = jail_broker_walls();
+
+		check_set(c, CHECK_PASS, "version %ld", abi);
+		check_detail(c, "of the keeper it limits: %s", walls[0] ? walls : "nothing");
+		return;
+	}
+	check_set(c, CHECK_WARN, "the kernel has none: %s", strerror(errno));
+	check_detail(
+		c, "it is the second lock on files; namespaces and seccomp are there without it");
+	check_hint(c, "boot with landlock in the lsm= parameter");
+}
+
+#define SOCKET_UNIT \
+	SBX_SHAREDIR "/../../lib/systemd/user/sbxd.socket" /* as in data/units/meson.build */
+#define USE_UNIT "sbx daemon stop; systemctl --user enable --now sbxd.socket"
+#define USE_SCOPE "sbx daemon stop; systemd-run --user --scope -p Delegate=yes sbx daemon start"
+
+/* A login by ssh or on the console is no group of the user's; what the user's systemd starts is. */
+static void hint_cgroup(struct check *c)
+{
+	check_hint(c, "%s", access(SOCKET_UNIT, R_OK) == 0 ? USE_UNIT : USE_SCOPE);
+}
+
+/* Of sbxd when it runs, because it may have been started elsewhere; else of this session. */
+static void check_cgroup(struct check *c)
+{
+	AUTO_JSON json_t *v = NULL;
+	struct problem ignored = {0};
+	char file[64], dir[PATH_MAX];
+	struct jail_cgroup_host of = {.self = NULL};
+	struct err err = {0};
+	int r;
+
+	if (api_peek("GET", "/v1/version", CHECK_WAIT_MS, &v, &ignored) == 0) {
+		(void)snprintf(file, sizeof(file), "/proc/%lld/cgroup", api_int(v, "pid"));
+		of.self = file;
+	}
+	r = jail_cgroup_place(&of, dir, sizeof(dir), &err);
+	if (r < 0)
+		r = jail_cgroup_find(&of, dir, sizeof(dir), &err);
+	if (r == 0) {
+		check_set(c, CHECK_PASS, "delegated to you");
+		check_detail(c, "%s: memory and processes of each sandbox are limited", dir);
+		return;
+	}
+	check_set(c, CHECK_WARN, "no limit of memory and processes: %s", err_text(&err, r));
+	check_detail(c, "qemu and virtiofsd have no memory limit; all else holds");
+	hint_cgroup(c);
+}
+
+const struct check_row check_host_rows[] = {
+	{"Programs", "qemu", check_qemu},
+	{"Programs", "qemu-img", check_qemu_img},
+	{"Programs", "virtiofsd", check_virtiofsd},
+	{"Programs", "mmdebstrap", check_mmdebstrap},
+	{"Platform", "Virtualization", check_kvm},
+	{"Platform", "User namespaces", check_userns},
+	{"Platform", "Subordinate ids", check_subuid},
+	{"Platform", "Open files", check_files},
+	{"Platform", "Landlock", check_landlock},
+	{"Platform", "Control groups", check_cgroup},
+	{0},
+};

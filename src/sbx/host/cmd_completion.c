@@ -1,0 +1,43 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "src/sbx/completion.h"
+#include "src/sbx/cli/ui.h"
+#include "src/sbx/verb.h"
+
+static const struct opt_def opts[] = {{0}};
+
+static int run(struct opts *o)
+{
+	static const struct {
+		const char *name;
+		void (*print)(void);
+	} shells[] = {
+		{"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
+
+	for (size_t i = 0; i < ARRAY_LEN(shells); i++)
+		if (strcmp(o->args.v[0], shells[i].name) == 0) {
+			shells[i].print();
+			return EXIT_OK;
+		}
+	ui_error("sbx completion: there is none for '%s'; bash, zsh and fish are there",
+		o->args.v[0]);
+	return EXIT_USAGE;
+}
+
+const struct verb verb_completion = {
+	.name = "completion",
+	.group = "other",
+	.args = "bash|zsh|fish",
+	.summary = "print a completion script",
+	.about = "Prints a script that makes the shell complete commands, options and sandbox "
+		 "names.",
+	.examples = "  source <(sbx completion bash)\n"
+		    "  sbx completion zsh > \"${fpath[1]}/_sbx\"\n"
+		    "  sbx completion fish > ~/.config/fish/completions/sbx.fish\n",
+	.opts = opts,
+	.min = 1,
+	.max = 1,
+	.first = VERB_SHELL,
+	.run = run,
+};

@@ -1,0 +1,226 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "src/sbx/api/policy_api.h"
+#include "policy_verbs.h"
+#include "src/sbx/verb.h"
+
+const struct opt_def policy_add_opts[] = {
+	{0, "sandbox", "NAME", "for this sandbox only"},
+	{0, "for", "TIME", "for this long only, such as 30m, 8h or 7d"},
+	{0, "comment", "TEXT", "why; it is kept with the rule"},
+	{0, "json", NULL, "print JSON"},
+	{0},
+};
+const struct opt_def policy_rm_opts[] = {
+	{0, "id", "ID", "the rule with this id"},
+	{0, "resource", "LIST", "these resources, out of the rules that have them", .many = true},
+	{0, "sandbox", "NAME", "of the rules of this sandbox, not of those for all"},
+	{0, "decision", "WORD", "of allow or of deny rules only"},
+	{0, "json", NULL, "print JSON"},
+	{0},
+};
+
+#define ID_LEN 12 /* of a rule */
+
+/* The first argument says which kind of rule is meant; there is one. */
+static int check_kind(const struct opts *o, const char *verb, struct problem *p)
+{
+	static const char *const kinds[] = {"network", NULL};
+	const char *word = o->args.v[0], *near = opt_nearest(word, kinds);
+
+	if (strcmp(word, "network") == 0)
+		return 0;
+	if (near)
+		(void)err_set(
+			&p->err, -EINVAL, "unknown kind of rule '%s', is network meant?", word);
+	else
+		(void)err_set(&p->err, -EINVAL, "missing 'network' before '%s'", word);
+	if (strcmp(verb, "rm") == 0 && strlen(word) == ID_LEN &&
+		strspn(word, "0123456789abcdef") == ID_LEN) {
+		(void)problem_hint(p, -EINVAL, "sbx policy rm network --id %s", word);
+		return problem_usage(p, -EINVAL, "policy");
+	}
+	if (near || policy_check_resources(word, &(struct problem){0}) == 0) {
+		const char *host = !near ? word : o->args.n > 1 ? o->args.v[1] : "";
+		AUTO_FREE char *quoted = host[0] ? policy_shell_word(host) : xstrdup("");
+
+		(void)problem_hint(p, -EINVAL, "sbx policy %s network %s", verb, quoted);
+	}
+	return problem_usage(p, -EINVAL, "policy");
+}
+
+/* Several arguments and lists with commas are one list. */
+static char *join(const struct opt_list *l, size_t from)
+{
+	char *list = NULL;
+
+	for (size_t i = from; i < l->n; i++) {
+		char *longer = xasprintf("%s%s%s", list ? list : "", list ? "," : "", l->v[i]);
+
+		free(list);
+		list = longer;
+	}
+	return list ? list : xstrdup("");
+}
+
+static int read_wish(const struct opts *o, struct policy_wish *w, struct problem *p)
+{
+	const char *span = opts_value(o, "for");
+	uint64_t seconds = 0;
+	int r = check_kind(o, w->effect, p);
+
+	if (r < 0)
+		return r;
+	if (o->args.n < 2) {
+		(void)err_set(&p->err, -EINVAL, "the hosts are missing");
+		(void)problem_hint(p, -EINVAL, "sbx policy %s network example.com", w->effect);
+		return problem_usage(p, -EINVAL, "policy");
+	}
+	if (span && (str_to_seconds(span, &seconds) < 0 || seconds == 0 ||
+			    seconds > UINT64_C(3153600000))) {
+		(void)err_set(&p->err, -EINVAL,
+			"invalid duration '%s': use a form such as 90s, 30m, 8h or 7d", span);
+		return problem_usage(p, -EINVAL, "policy");
+	}
+	r = policy_check_resources(w->resources, p);
+	if (r < 0)
+		return problem_usage(p, r, "policy");
+	w->for_ms = seconds * 1000;
+	w->sandbox = opts_value(o, "sandbox");
+	w->comment = opts_value(o, "comment");
+	return 0;
+}
+
+/* The answer itself stays: more is read of it. */
+static void print_json(const json_t *answer)
+{
+	AUTO_JSON json_t *copy = json_deep_copy(answer);
+
+	policy_answer_form(copy);
+	api_print(copy);
+}
+
+static void say_added(const json_t *answer)
+{
+	const json_t *rule = json_object_get(answer, "rule");
+	const char *sandbox = api_str(rule, "sandbox");
+
+	if (json_is_true(json_object_get(answer, "existed")))
+		printf("This rule is there already");
+	else
+		printf("Rule added to policy local");
+	printf(" (scope: %s%s): %s\n", sandbox[0] ? "sandbox:" : "all", sandbox,
+		api_str(rule, "id"));
+	(void)fflush(stdout);
+}
+
+static int add(struct opts *o, const char *effect)
+{
+	AUTO_FREE char *resources = join(&o->args, 1);
+	struct policy_wish w = {.effect = effect, .resources = resources};
+	AUTO_JSON json_t *answer = NULL;
+	struct problem p = {0};
+	int r = read_wish(o, &w, &p);
+
+	if (r == 0)
+		r = policy_add(&w, &answer, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (opts_has(o, "json"))
+		print_json(answer);
+	else
+		say_added(answer);
+	policy_say_conflicts(answer);
+	policy_say_not_taken(answer);
+	return EXIT_OK;
+}
+
+int policy_allow_run(struct opts *o)
+{
+	return add(o, "allow");
+}
+
+int policy_deny_run(struct opts *o)
+{
+	return add(o, "deny");
+}
+
+/* ---- rm ---- */
+
+static int check_rm(const struct opts *o, struct problem *p)
+{
+	const char *decision = opts_value(o, "decision");
+	int r = check_kind(o, "rm", p);
+
+	if (r < 0)
+		return r;
+	if (opts_has(o, "id") == opts_has(o, "resource"))
+		r = err_set(&p->err, -EINVAL, "say which rule: --id ID or --resource LIST");
+	else if (opts_has(o, "id") && (opts_has(o, "sandbox") || decision))
+		r = err_set(&p->err, -EINVAL, "--id needs neither --sandbox nor --decision");
+	else if (decision && strcmp(decision, "allow") != 0 && strcmp(decision, "deny") != 0)
+		r = err_set(&p->err, -EINVAL, "--decision is allow or deny, not '%s'", decision);
+	return r < 0 ? problem_usage(p, r, "policy rm") : 0;
+}
+
+/* The path of the call, on the heap. */
+static char *rm_path(const struct opts *o, const char *list)
+{
+	const char *id = opts_value(o, "id"), *sandbox = opts_value(o, "sandbox"),
+		   *decision = opts_value(o, "decision");
+	AUTO_FREE char *quoted = api_quote(id ? id : list),
+		       *scope = sandbox ? api_quote(sandbox) : xstrdup("");
+
+	if (id)
+		return xasprintf("/v1/policy/rules/%s", quoted);
+	return xasprintf("/v1/policy/rules?resource=%s%s%s%s%s", quoted, decision ? "&effect=" : "",
+		decision ? decision : "", sandbox ? "&sandbox=" : "", scope);
+}
+
+static void say_removed(const json_t *answer, const char *list)
+{
+	const json_t *removed = json_object_get(answer, "removed"), *rule;
+	long long n = api_int(answer, "n_removed");
+	size_t i;
+
+	if (list[0])
+		printf("Removed %s from %lld rule%s:\n", list, n, n == 1 ? "" : "s");
+	json_array_foreach(removed, i, rule)
+	{
+		printf(list[0] ? "  %s  " : "Rule removed: %s  ", api_str(rule, "id"));
+		ui_put(api_str(rule, "text"));
+		(void)putchar('\n');
+	}
+	if (n > (long long)json_array_size(removed))
+		printf("  ... and %lld more\n", n - (long long)json_array_size(removed));
+	(void)fflush(stdout);
+}
+
+int policy_rm_run(struct opts *o)
+{
+	AUTO_FREE char *list = join(opts_list(o, "resource"), 0), *path = NULL;
+	AUTO_JSON json_t *answer = NULL;
+	struct problem p = {0};
+	int r = check_rm(o, &p);
+
+	if (r == 0 && list[0]) {
+		r = policy_check_resources(list, &p);
+		r = r < 0 ? problem_usage(&p, r, "policy rm") : 0;
+	}
+	if (r < 0)
+		return ui_problem(&p, r);
+	path = rm_path(o, list);
+	r = api_call("DELETE", path, NULL, POLICY_TIMEOUT_MS, &answer, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (opts_has(o, "json"))
+		print_json(answer);
+	else
+		say_removed(answer, list);
+	policy_say_not_taken(answer);
+	return EXIT_OK;
+}

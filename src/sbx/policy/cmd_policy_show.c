@@ -1,0 +1,374 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "src/sbx/api/api.h"
+#include "src/sbx/cli/form.h"
+#include "src/sbx/api/policy_api.h"
+#include "policy_file.h"
+#include "policy_verbs.h"
+#include "src/sbx/api/sandbox.h"
+#include "src/sbx/cli/table.h"
+#include "src/sbx/verb.h"
+
+#define MAX_SUMMARY 1024 /* rows of the short listing */
+
+const struct opt_def policy_ls_opts[] = {
+	{0, "wide", NULL, "every rule, with its id"},
+	{0, "sandbox", "NAME", "what counts for this sandbox: the rules for all and its own"},
+	{0, "decision", "WORD", "allow or deny rules only"},
+	{0, "json", NULL, "print JSON: every rule"},
+	{0},
+};
+const struct opt_def policy_inspect_opts[] = {
+	{0, "json", NULL, "print JSON"},
+	{0},
+};
+
+static const char *group_of(const struct rules *rules, const struct rule *rule)
+{
+	return rule->group ? rules->group[rule->group - 1].name : NULL;
+}
+
+/* "preset" of "preset:balanced"; for a rule that was written into the file by hand "file". */
+static void print_source(const struct rule *rule, char *buf, size_t size)
+{
+	const char *origin = rule->origin ? rule->origin : "file";
+
+	(void)snprintf(buf, size, "%.*s", (int)strcspn(origin, ":"), origin);
+}
+
+static void print_policy(const struct rules *rules, const struct rule *rule, char *buf, size_t size)
+{
+	policy_name(group_of(rules, rule), rule->origin, buf, size);
+}
+
+static void print_scope(const struct rule *rule, const char *all, char *buf, size_t size)
+{
+	(void)snprintf(buf, size, "%s%s", rule->sandbox ? "sandbox:" : all,
+		rule->sandbox ? rule->sandbox : "");
+}
+
+static json_t *text_or_null(const char *s)
+{
+	json_t *j = s ? json_string(s) : json_null();
+
+	return j ? j : json_string("(text that is not UTF-8)");
+}
+
+static json_t *resources_to_json(const struct rule *rule)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < rule->n_net; i++) {
+		char text[NETRULE_MAX_TEXT];
+
+		netrule_print(&rule->net[i], text);
+		(void)json_array_append_new(list, json_string(text));
+	}
+	return list;
+}
+
+static json_t *rule_to_json(const struct rules *rules, const struct rule *rule)
+{
+	AUTO_FREE char *line = rule_print(rule, RULE_PRINT_PLAIN);
+	char scope[RULE_MAX_WORD + 16], policy[RULE_MAX_WORD + 1];
+	json_t *o = json_object();
+
+	print_scope(rule, "global", scope, sizeof(scope));
+	print_policy(rules, rule, policy, sizeof(policy));
+	(void)json_object_set_new(o, "id", text_or_null(rule->id));
+	(void)json_object_set_new(o, "policy_id", json_string(policy));
+	(void)json_object_set_new(o, "group", text_or_null(group_of(rules, rule)));
+	(void)json_object_set_new(o, "scope", json_string(scope));
+	(void)json_object_set_new(o, "sandbox", text_or_null(rule->sandbox));
+	(void)json_object_set_new(o, "resource_type", json_string(rule_kind_name(rule->kind)));
+	(void)json_object_set_new(o, "actions", json_pack("[s]", rule_action_name(rule->kind)));
+	(void)json_object_set_new(o, "decision", json_string(rule_effect_name(rule->effect)));
+	(void)json_object_set_new(o, "resources", resources_to_json(rule));
+	(void)json_object_set_new(o, "origin", text_or_null(rule->origin));
+	(void)json_object_set_new(o, "created", form_time(rule->created_ms));
+	(void)json_object_set_new(o, "until", form_time(rule->until_ms));
+	(void)json_object_set_new(o, "status",
+		json_string(rule_is_over(rule, clock_wall_ms()) ? "expired" : "active"));
+	(void)json_object_set_new(o, "comment", text_or_null(rule->comment));
+	(void)json_object_set_new(o, "text", text_or_null(line));
+	return o;
+}
+
+/* As rulebook_is_locked of sbxd: deny-all with its deny rule. */
+static bool is_locked(const struct rules *rules)
+{
+	for (size_t i = 0; i < rules->n; i++) {
+		const char *group = group_of(rules, &rules->rule[i]);
+
+		if (group && strncmp(group, "deny-all:", 9) == 0 &&
+			rules->rule[i].effect == RULE_DENY)
+			return true;
+	}
+	return false;
+}
+
+static void say_locked(const struct rules *rules)
+{
+	if (is_locked(rules))
+		printf("\nThe policy is locked: no allow rule has an effect. To unlock it: "
+		       "sbx policy set-default deny-all\n");
+}
+
+/* ---- ls ---- */
+
+struct listing {
+	const struct rules *rules;
+	const char *sandbox; /* NULL: all */
+	const char *decision;
+};
+
+static bool is_listed(const struct listing *l, const struct rule *rule)
+{
+	if (l->decision && strcmp(l->decision, rule_effect_name(rule->effect)) != 0)
+		return false;
+	return !l->sandbox || rule_is_for(rule, l->sandbox);
+}
+
+static void print_json(const struct listing *l)
+{
+	AUTO_JSON json_t *whole = NULL;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < l->rules->n; i++)
+		if (is_listed(l, &l->rules->rule[i]))
+			(void)json_array_append_new(
+				list, rule_to_json(l->rules, &l->rules->rule[i]));
+	whole = json_object();
+	(void)json_object_set_new(whole, "rules", list);
+	(void)json_object_set_new(whole, "locked", json_boolean(is_locked(l->rules)));
+	api_print(whole);
+}
+
+static void add_wide(struct table *t, const struct rules *rules, const struct rule *rule)
+{
+	AUTO_FREE char *resources = rule_print_resources(rule);
+	char scope[RULE_MAX_WORD + 16], policy[RULE_MAX_WORD + 1], until[48] = "-", source[32];
+	const char *cells[] = {rule->id ? rule->id : "-", policy, source, scope,
+		rule_effect_name(rule->effect), resources, until,
+		rule->comment ? rule->comment : ""};
+
+	print_scope(rule, "all", scope, sizeof(scope));
+	print_policy(rules, rule, policy, sizeof(policy));
+	print_source(rule, source, sizeof(source));
+	if (rule_is_over(rule, clock_wall_ms()))
+		(void)snprintf(until, sizeof(until), "expired");
+	else if (rule->until_ms)
+		rule_print_time(rule->until_ms, until);
+	table_add(t, cells);
+}
+
+static void print_wide(const struct listing *l)
+{
+	static const char *const heading[] = {"RULE_ID", "POLICY", "SOURCE", "APPLIES TO",
+		"DECISION", "RESOURCES", "UNTIL", "COMMENT"};
+	CLEANUP(table_done) struct table t;
+
+	table_init(&t, ARRAY_LEN(heading), heading);
+	for (size_t i = 0; i < l->rules->n; i++)
+		if (is_listed(l, &l->rules->rule[i]))
+			add_wide(&t, l->rules, &l->rules->rule[i]);
+	table_print(&t);
+	say_locked(l->rules);
+}
+
+struct sum {
+	char policy[RULE_MAX_WORD + 1], scope[RULE_MAX_WORD + 16], source[32];
+	size_t n[RULE_EFFECTS];
+};
+
+/* The row that a rule counts into; the last one takes what does not fit. */
+static struct sum *find_sum(struct sum *list, size_t *n, const struct sum *like)
+{
+	for (size_t i = 0; i < *n; i++)
+		if (strcmp(list[i].policy, like->policy) == 0 &&
+			strcmp(list[i].scope, like->scope) == 0 &&
+			strcmp(list[i].source, like->source) == 0)
+			return &list[i];
+	if (*n < MAX_SUMMARY)
+		list[(*n)++] = *like;
+	return &list[*n - 1];
+}
+
+static void print_sums(const struct sum *list, size_t n)
+{
+	static const char *const heading[] = {"POLICY", "SOURCE", "APPLIES TO", "SUMMARY"};
+	CLEANUP(table_done) struct table t;
+
+	table_init(&t, ARRAY_LEN(heading), heading);
+	for (size_t i = 0; i < n; i++) {
+		size_t allow = list[i].n[RULE_ALLOW], deny = list[i].n[RULE_DENY];
+		char text[96];
+		const char *cells[] = {list[i].policy, list[i].source, list[i].scope, text};
+
+		if (allow && deny)
+			(void)snprintf(
+				text, sizeof(text), "network: %zu allow, %zu deny", allow, deny);
+		else
+			(void)snprintf(text, sizeof(text), "network: %zu %s", allow + deny,
+				allow ? "allow" : "deny");
+		table_add(&t, cells);
+	}
+	table_print(&t);
+	printf("\nTo see every rule: sbx policy ls --wide\n");
+}
+
+static void print_short(const struct listing *l)
+{
+	AUTO_FREE struct sum *list = xcalloc(MAX_SUMMARY, sizeof(*list));
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->rules->n; i++) {
+		const struct rule *rule = &l->rules->rule[i];
+		struct sum like = {0};
+
+		if (!is_listed(l, rule))
+			continue;
+		print_policy(l->rules, rule, like.policy, sizeof(like.policy));
+		print_scope(rule, "all", like.scope, sizeof(like.scope));
+		print_source(rule, like.source, sizeof(like.source));
+		find_sum(list, &n, &like)->n[rule->effect]++;
+	}
+	if (n == 0)
+		printf("No rules: nothing is allowed. To allow a host: sbx policy allow network "
+		       "example.com\n");
+	else
+		print_sums(list, n);
+	say_locked(l->rules);
+}
+
+/* A name that is a typo must not list nothing in silence. */
+static int find_sandbox(struct listing *l, json_t **ret, struct problem *p)
+{
+	int r = l->sandbox ? sandbox_get(l->sandbox, ret, p) : 0;
+
+	if (r == 0 && l->sandbox)
+		l->sandbox = api_str(*ret, "name");
+	return r;
+}
+
+int policy_ls_run(struct opts *o)
+{
+	AUTO_RULES struct rules rules = {0};
+	AUTO_JSON json_t *sandbox = NULL;
+	struct listing l = {.rules = &rules,
+		.sandbox = o->args.n ? o->args.v[0] : opts_value(o, "sandbox"),
+		.decision = opts_value(o, "decision")};
+	struct problem p = {0};
+	int r;
+
+	if (l.decision && strcmp(l.decision, "allow") != 0 && strcmp(l.decision, "deny") != 0) {
+		(void)err_set(&p.err, -EINVAL, "--decision is allow or deny, not '%s'", l.decision);
+		return ui_problem(&p, problem_usage(&p, -EINVAL, "policy ls"));
+	}
+	r = policy_file_load(&rules, &p);
+	if (r == 0)
+		r = find_sandbox(&l, &sandbox, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (opts_has(o, "json"))
+		print_json(&l);
+	else if (opts_has(o, "wide"))
+		print_wide(&l);
+	else
+		print_short(&l);
+	return EXIT_OK;
+}
+
+/* ---- inspect ---- */
+
+/* By its id or the beginning of one that no other has. */
+static int find_rule(
+	const struct rules *rules, const char *id, const struct rule **ret, struct problem *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < rules->n; i++) {
+		const struct rule *rule = &rules->rule[i];
+
+		if (!rule->id || !id[0] || strncmp(rule->id, id, strlen(id)) != 0)
+			continue;
+		*ret = rule;
+		if (strcmp(rule->id, id) == 0)
+			return 0;
+		n++;
+	}
+	if (n == 1)
+		return 0;
+	if (n)
+		(void)err_set(
+			&p->err, -ENOENT, "%zu rules have an id that begins with '%s'", n, id);
+	else
+		(void)err_set(&p->err, -ENOENT, "there is no rule with the id '%s'", id);
+	return problem_hint(p, -ENOENT, "sbx policy ls --wide");
+}
+
+static void row(const char *label, const char *text)
+{
+	printf("%-11s", label);
+	ui_put(text);
+	(void)putchar('\n');
+}
+
+static void print_rule(const struct rules *rules, const struct rule *rule)
+{
+	AUTO_FREE char *line = rule_print(rule, RULE_PRINT_PLAIN);
+	char text[RULE_MAX_WORD + 16];
+
+	row("rule", rule->id);
+	row("decision", rule_effect_name(rule->effect));
+	row("kind", rule_kind_name(rule->kind));
+	for (size_t i = 0; i < rule->n_net; i++) {
+		char net[NETRULE_MAX_TEXT];
+
+		netrule_print(&rule->net[i], net);
+		row(i == 0 ? "resources" : "", net);
+	}
+	print_scope(rule, "all", text, sizeof(text));
+	row("applies to", text);
+	print_policy(rules, rule, text, sizeof(text));
+	row("policy", text);
+	if (rule->group)
+		row("group", group_of(rules, rule));
+	row("origin", rule->origin ? rule->origin : "file");
+	if (rule->created_ms) {
+		rule_print_time(rule->created_ms, text);
+		row("created", text);
+	}
+	if (rule->until_ms) {
+		rule_print_time(rule->until_ms, text);
+		row(rule_is_over(rule, clock_wall_ms()) ? "expired" : "until", text);
+	}
+	if (rule->comment)
+		row("comment", rule->comment);
+	row("text", line);
+}
+
+int policy_inspect_run(struct opts *o)
+{
+	AUTO_RULES struct rules rules = {0};
+	AUTO_JSON json_t *j = NULL;
+	const struct rule *rule = NULL;
+	struct problem p = {0};
+	int r = policy_file_load(&rules, &p);
+
+	if (r == 0)
+		r = find_rule(&rules, o->args.v[0], &rule, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (opts_has(o, "json")) {
+		j = rule_to_json(&rules, rule);
+		api_print(j);
+	} else {
+		print_rule(&rules, rule);
+	}
+	return EXIT_OK;
+}

@@ -1,0 +1,249 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/fs/file.h"
+#include "lib/base/mem.h"
+#include "src/sbx/audit/out_place.h"
+#include "prove_run.h"
+#include "prove_text.h"
+#include "src/sbx/host/search_path.h"
+#include "src/sbx/verb.h"
+
+#define MAX_WORDS 64
+#define PROVE_USER_PATH "USER_PATH"
+
+static const struct opt_def opts[] = {
+	{0, "quick", NULL, "the decisive probes only, in half a minute; no twin"},
+	{0, "group", "GROUP,...", "only these groups", .many = true},
+	{0, "probe", "ID,...", "only these probes", .many = true},
+	{0, "list", NULL, "show the probes and try none"},
+	{'v', "verbose", NULL, "show what was seen for every probe, not only for a red one"},
+	{0, "json", NULL, "print JSON"},
+	{0, "html", "FILE", "write a page to show to others"},
+	{0, "echo", "URL", "an origin that gives requests back, for the probes that need one"},
+	{0, "twin", "NAME", "use this sandbox as the scratch twin, and leave it there"},
+	{0},
+};
+
+/* ---- lists of words ---- */
+
+struct words {
+	char *own[MAX_WORDS];
+	const char *v[MAX_WORDS + 1];
+	size_t n;
+};
+
+static void words_done(struct words *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		free(w->own[i]);
+}
+
+static int take_words(const struct opt_list *list, struct words *w, struct problem *p)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		AUTO_FREE char *copy = xstrdup(list->v[i]);
+
+		for (char *save = NULL, *one = strtok_r(copy, ",", &save); one;
+			one = strtok_r(NULL, ",", &save)) {
+			if (w->n == MAX_WORDS)
+				return problem_usage(p,
+					err_set(&p->err, -E2BIG, "more than %d words", MAX_WORDS),
+					"prove");
+			w->own[w->n] = xstrdup(one);
+			w->v[w->n] = w->own[w->n];
+			w->n++;
+		}
+	}
+	return 0;
+}
+
+static int check_groups(const struct words *w, struct problem *p)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (probe_group_find(w->v[i]) < 0) {
+			const char *near = opt_nearest(w->v[i], probe_groups);
+
+			(void)err_set(&p->err, -EINVAL, "there is no group '%s'", w->v[i]);
+			if (near)
+				(void)problem_hint(p, 0, "sbx prove --group %s", near);
+			return problem_usage(p, -EINVAL, "prove");
+		}
+	return 0;
+}
+
+static int check_ids(const struct words *w, const struct probes *set, struct problem *p)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (!prove_probes_find(set, w->v[i])) {
+			(void)err_set(&p->err, -EINVAL, "there is no probe '%s'", w->v[i]);
+			(void)problem_hint(p, 0, "sbx prove --list");
+			return problem_usage(p, -EINVAL, "prove");
+		}
+	return 0;
+}
+
+/* ---- --list ---- */
+
+static void list_probes(const struct prove_wish *w, const struct probes *set)
+{
+	const char *group = "";
+
+	for (size_t i = 0; i < set->n; i++) {
+		const struct probe *p = set->v[i];
+
+		if (!prove_wants(w, p))
+			continue;
+		if (strcmp(group, probe_groups[p->group]) != 0)
+			printf("%s%s\n", group[0] ? "\n" : "", probe_groups[p->group]);
+		group = probe_groups[p->group];
+		printf("  %-32s ", p->id);
+		ui_put(p->title);
+		printf("%s%s%s\n", p->quick ? " (quick)" : "", p->twin ? " (twin)" : "",
+			p->own ? " (own)" : "");
+	}
+}
+
+/* ---- a run ---- */
+
+struct view {
+	struct prove_text text;
+	bool json;
+};
+
+static void on_begin(void *arg, const struct prove_run *run)
+{
+	const struct view *v = arg;
+
+	if (!v->json)
+		prove_text_head(run);
+}
+
+static void on_done(void *arg, const struct prove_run *run, const struct prove_result *res)
+{
+	struct view *v = arg;
+
+	prove_text_one(&v->text, run, res);
+}
+
+static int write_page(const struct prove_run *run, struct file_new *page, struct err *err)
+{
+	int r = prove_html(run, page->fd, err);
+
+	return r < 0 ? r : file_new_keep(page, 0600, err);
+}
+
+static int try_all(const struct opts *o, const struct prove_wish *wish, const struct probes *set)
+{
+	AUTO_PROVE_RUN struct prove_run run = {0};
+	const char *html = opts_value(o, "html");
+	struct view v = {.json = opts_has(o, "json")};
+	struct prove_wish w = *wish;
+	struct problem p = {0};
+	AUTO_FILE_NEW struct file_new page = {.fd = -1};
+	AUTO_OUT_PLACE struct out_place place = {.dir = -1};
+	int r = 0;
+
+	v.text.live = !v.json && isatty(STDOUT_FILENO);
+	v.text.verbose = opts_has(o, "verbose");
+	w.on_begin = on_begin;
+	w.on_done = on_done;
+	w.arg = &v;
+	/* Before anything is tried: a path with a mistake in it costs no five minutes. */
+	if (html)
+		r = out_place_find(html, &place, &p);
+	if (html && r >= 0)
+		r = file_new_open(&page, place.path, &p.err);
+	if (r >= 0)
+		r = prove_run(&w, set, &run, &p);
+	ui_progress_end();
+	if (r < 0)
+		return ui_problem(&p, r) == EXIT_USAGE ? EXIT_USAGE : EXIT_OURS;
+	if (v.json)
+		prove_json(&run);
+	else
+		prove_text_end(&v.text, &run);
+	if (html && write_page(&run, &page, &p.err) < 0)
+		return ui_problem(&p, -EIO) == EXIT_USAGE ? EXIT_USAGE : EXIT_OURS;
+	if (html)
+		ui_done("Wrote %s. It names paths of this host.", html);
+	if (run.cut)
+		return EXIT_OURS;
+	return run.count[PROVE_FAIL] || run.n == 0 ? EXIT_FAILED : EXIT_OK;
+}
+
+/* A guest may have put programs into a directory of the user's PATH. An sbxd that a probe starts has
+ * the user's own all the same. */
+static void set_path(void)
+{
+	const char *user = getenv("PATH");
+	AUTO_FREE char *safe = search_path_make(user);
+
+	if (setenv(PROVE_USER_PATH, user ? user : safe, 1) < 0 || setenv("PATH", safe, 1) < 0)
+		abort(); /* out of memory, as xmalloc */
+}
+
+static int run(struct opts *o)
+{
+	CLEANUP(words_done) struct words groups = {0}, ids = {0};
+	AUTO_PROBES struct probes set = {0};
+	struct prove_wish w = {.quick = opts_has(o, "quick"),
+		.sandbox = o->args.n ? o->args.v[0] : NULL,
+		.echo_url = opts_value(o, "echo"),
+		.twin = opts_value(o, "twin")};
+	struct problem p = {0};
+	int r = take_words(opts_list(o, "group"), &groups, &p);
+
+	if (r == 0)
+		r = take_words(opts_list(o, "probe"), &ids, &p);
+	if (r == 0)
+		r = check_groups(&groups, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	r = prove_probes_load_installed(&set, &p.err);
+	if (r < 0) {
+		(void)ui_problem(&p, r);
+		return EXIT_OURS;
+	}
+	r = check_ids(&ids, &set, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	w.groups = groups.n ? groups.v : NULL;
+	w.ids = ids.n ? ids.v : NULL;
+	if (opts_has(o, "list")) {
+		list_probes(&w, &set);
+		return EXIT_OK;
+	}
+	set_path();
+	return try_all(o, &w, &set);
+}
+
+const struct verb verb_prove = {
+	.name = "prove",
+	.group = "management",
+	.args = "[SANDBOX]",
+	.summary = "try to break out of a sandbox, and show what was seen",
+	.about = "Tries probes on a running sandbox, from inside as its root and from outside at "
+		 "once, and\n"
+		 "says for each what was tried, what the guest saw, what the host sees and what "
+		 "that\n"
+		 "means. Without SANDBOX the only one that runs is meant.\n\n"
+		 "What would disturb is tried on a scratch twin, a sandbox with the same settings "
+		 "that is\n"
+		 "removed afterwards; --quick does without. Own probes go to "
+		 "~/.config/sbx/probes.\n\n"
+		 "The exit status is 0 when no probe is red, 1 when one is, 2 for a wrong command "
+		 "line,\n"
+		 "125 when they could not be tried.",
+	.examples =
+		"  sbx prove\n  sbx prove demo --quick\n  sbx prove demo --group files,network\n"
+		"  sbx prove demo --html proof.html\n",
+	.opts = opts,
+	.max = 1,
+	.first = VERB_SANDBOX,
+	.run = run,
+};

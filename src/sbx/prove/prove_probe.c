@@ -1,0 +1,466 @@
+#include "prove_probe.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/base/fs/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+#include "prove_clean.h"
+
+const char *const probe_groups[] = {
+	"files", "kernel", "network", "credentials", "docker", "host", "recovery", NULL};
+static_assert(ARRAY_LEN(probe_groups) == PROBE_N_GROUPS + 1, "one name a group");
+const char *const probe_part_words[] = {"before", "inside", "outside"};
+
+int probe_group_find(const char *name)
+{
+	for (int i = 0; probe_groups[i]; i++)
+		if (strcmp(probe_groups[i], name) == 0)
+			return i;
+	return -1;
+}
+
+bool probe_is_recovery(const struct probe *p)
+{
+	return strcmp(probe_groups[p->group], "recovery") == 0;
+}
+
+void probe_done(struct probe *p)
+{
+	free(p->id);
+	free(p->path);
+	free(p->title);
+	free(p->tried);
+	free(p->means);
+	for (size_t i = 0; i < p->n_again; i++)
+		free(p->again[i]);
+	for (size_t i = 0; i < PROBE_N_PARTS; i++)
+		free(p->part[i]);
+	*p = (struct probe){0};
+}
+
+/* ---- the header ---- */
+
+enum key {
+	KEY_TITLE,
+	KEY_TRIED,
+	KEY_MEANS,
+	KEY_QUICK,
+	KEY_ON,
+	KEY_ALONE,
+	KEY_SECONDS,
+	KEY_AGAIN,
+	N_KEYS
+};
+
+static const char *const key_words[] = {
+	"title", "tried", "means", "quick", "on", "alone", "seconds", "again"};
+_Static_assert(ARRAY_LEN(key_words) == N_KEYS, "one word per key");
+
+struct parser {
+	struct slice rest;
+	unsigned line;
+	const char *path;
+	struct err *err;
+	char *value[N_KEYS]; /* as it is being collected */
+	unsigned at[N_KEYS]; /* the line where it began */
+};
+
+#define WRONG(ps, ...) wrong(ps, (ps)->line, __VA_ARGS__)
+
+PRINTF_LIKE(3, 4)
+static int wrong(struct parser *ps, unsigned line, const char *fmt, ...)
+{
+	va_list ap;
+	char text[256];
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return err_set(ps->err, -EINVAL, "%s:%u: %s", ps->path, line, text);
+}
+
+static bool starts(struct slice s, const char *prefix)
+{
+	return s.n >= strlen(prefix) && memcmp(s.p, prefix, strlen(prefix)) == 0;
+}
+
+static struct slice behind(struct slice s, size_t n)
+{
+	return slice_of(s.p + n, s.n - n);
+}
+
+static bool next(struct parser *ps, struct slice *ret)
+{
+	if (ps->rest.n == 0)
+		return false;
+	*ret = slice_next_line(&ps->rest);
+	ps->line++;
+	return true;
+}
+
+static int add_value(struct parser *ps, size_t key, struct slice more)
+{
+	AUTO_FREE char *clean = NULL;
+	char *old = ps->value[key];
+
+	more = slice_trim(more);
+	if (more.n == 0)
+		return WRONG(ps, "%s has no value", key_words[key]);
+	if (more.n > PROBE_MAX_VALUE || (old && strlen(old) + more.n > PROBE_MAX_VALUE))
+		return WRONG(ps, "%s is longer than %d bytes", key_words[key], PROBE_MAX_VALUE);
+	clean = prove_clean(more, PROBE_MAX_VALUE + 8);
+	ps->value[key] = xasprintf("%s%s%s", old ? old : "", old ? " " : "", clean);
+	free(old);
+	return 0;
+}
+
+/* "# key: value" */
+static int take_key(struct parser *ps, struct slice line, size_t *ret_key)
+{
+	const uint8_t *colon = memchr(line.p, ':', line.n);
+	size_t n = colon ? (size_t)(colon - line.p) : 0;
+
+	if (!colon)
+		return WRONG(ps, "this is no line '# key: value'");
+	for (size_t i = 0; i < N_KEYS; i++) {
+		if (!slice_eq_str(slice_of(line.p, n), key_words[i]))
+			continue;
+		if (ps->value[i])
+			return WRONG(ps, "%s stands here twice", key_words[i]);
+		*ret_key = i;
+		ps->at[i] = ps->line;
+		return add_value(ps, i, behind(line, n + 1));
+	}
+	return WRONG(ps, "there is no key '%.*s'", (int)MIN(n, (size_t)40), (const char *)line.p);
+}
+
+/* Up to the line of the first part, which is given. */
+static int read_header(struct parser *ps, struct slice *ret_part)
+{
+	struct slice line;
+	size_t key = N_KEYS;
+	int r = 0;
+
+	while (r == 0 && next(ps, &line)) {
+		if (starts(line, "#:")) {
+			*ret_part = line;
+			return 0;
+		}
+		if (starts(line, "#   ") && key == N_KEYS)
+			r = WRONG(ps, "nothing stands above that this line could go on with");
+		else if (starts(line, "#   "))
+			r = add_value(ps, key, behind(line, 4));
+		else if (starts(line, "# "))
+			r = take_key(ps, behind(line, 2), &key);
+		else
+			r = WRONG(ps, "the header has lines '# key: value' and ends with a line "
+				      "'#: before', '#: inside' or '#: outside'");
+	}
+	return r < 0 ? r : WRONG(ps, "there is no part");
+}
+
+/* ---- the parts ---- */
+
+static int part_of(struct parser *ps, struct slice line, size_t *ret)
+{
+	struct slice word = slice_trim(behind(line, 2));
+
+	for (size_t i = 0; i < PROBE_N_PARTS; i++)
+		if (slice_eq_str(word, probe_part_words[i])) {
+			*ret = i;
+			return 0;
+		}
+	return WRONG(ps, "there is no part '%.*s': before, inside, outside",
+		(int)MIN(word.n, (size_t)40), (const char *)word.p);
+}
+
+static int read_parts(struct parser *ps, struct slice line, struct probe *p)
+{
+	bool more = true;
+
+	for (size_t last = 0; more;) {
+		const uint8_t *from = ps->rest.p;
+		size_t part = 0;
+		int r = part_of(ps, line, &part);
+		unsigned at = ps->line;
+
+		if (r < 0)
+			return r;
+		if (p->part[part] || part < last)
+			return WRONG(ps, "each part stands once: before, inside, outside");
+		last = part;
+		line = slice_of(from, 0);
+		while ((more = next(ps, &line)) && !starts(line, "#:"))
+			;
+		struct slice body = slice_of(from, (size_t)((more ? line.p : ps->rest.p) - from));
+
+		if (slice_trim(body).n == 0 || strspn((const char *)body.p, "\n\t ") >= body.n)
+			return wrong(ps, at, "the part %s is empty", probe_part_words[part]);
+		p->part[part] = slice_dup(body);
+	}
+	return 0;
+}
+
+/* ---- what the values say ---- */
+
+static int take_again(struct parser *ps, char *text, struct probe *p)
+{
+	for (char *save = NULL, *w = strtok_r(text, " ", &save); w;
+		w = strtok_r(NULL, " ", &save)) {
+		if (p->n_again == PROBE_MAX_AGAIN)
+			return wrong(ps, ps->at[KEY_AGAIN], "again: more than %d probes",
+				PROBE_MAX_AGAIN);
+		p->again[p->n_again++] = xstrdup(w);
+	}
+	return 0;
+}
+
+static int yes_or_no(struct parser *ps, size_t key, const char *yes, const char *no, bool *ret)
+{
+	const char *v = ps->value[key];
+
+	*ret = v && strcmp(v, yes) == 0;
+	if (v && !*ret && strcmp(v, no) != 0)
+		return wrong(ps, ps->at[key], "%s is %s or %s", key_words[key], yes, no);
+	return 0;
+}
+
+static int take_values(struct parser *ps, struct probe *p)
+{
+	const char *seconds = ps->value[KEY_SECONDS];
+	uint64_t n = PROBE_SECONDS;
+	int r;
+
+	for (size_t i = KEY_TITLE; i <= KEY_MEANS; i++)
+		if (!ps->value[i])
+			return wrong(ps, 1, "%s is missing", key_words[i]);
+	if (strlen(ps->value[KEY_TITLE]) > PROBE_MAX_TITLE)
+		return wrong(
+			ps, ps->at[KEY_TITLE], "title is longer than %d bytes", PROBE_MAX_TITLE);
+	if (seconds && str_to_u64(seconds, 1, PROBE_MAX_SECONDS, &n) < 0)
+		return wrong(ps, ps->at[KEY_SECONDS], "seconds is a number from 1 to %d",
+			PROBE_MAX_SECONDS);
+	p->seconds = (unsigned)n;
+	r = yes_or_no(ps, KEY_QUICK, "yes", "no", &p->quick);
+	if (r == 0)
+		r = yes_or_no(ps, KEY_ON, "twin", "sandbox", &p->twin);
+	if (r == 0)
+		r = yes_or_no(ps, KEY_ALONE, "yes", "no", &p->alone);
+	if (r == 0 && ps->value[KEY_AGAIN])
+		r = take_again(ps, ps->value[KEY_AGAIN], p);
+	if (r < 0)
+		return r;
+	p->title = TAKE(ps->value[KEY_TITLE]);
+	p->tried = TAKE(ps->value[KEY_TRIED]);
+	p->means = TAKE(ps->value[KEY_MEANS]);
+	return 0;
+}
+
+static int check_whole(struct parser *ps, const struct probe *p)
+{
+	bool recovery = probe_is_recovery(p);
+
+	if (p->n_again && (!recovery || !p->part[PROBE_BEFORE]))
+		return wrong(ps, ps->at[KEY_AGAIN],
+			"again is for recovery, behind a part before that does harm");
+	if (p->alone && !recovery)
+		return wrong(ps, ps->at[KEY_ALONE], "alone is for recovery");
+	if (recovery && !p->twin)
+		return wrong(ps, 1, "recovery is tried on the twin: '# on: twin' is missing");
+	if (!p->n_again && !p->part[PROBE_INSIDE] && !p->part[PROBE_OUTSIDE])
+		return wrong(
+			ps, ps->line, "before alone judges nothing: inside or outside is missing");
+	return 0;
+}
+
+int probe_parse(struct slice text, const char *group, const char *name, const char *path,
+	struct probe *ret, struct err *err)
+{
+	struct parser ps = {.rest = text, .path = path, .err = err};
+	struct slice line = {0};
+	int g = probe_group_find(group), r;
+
+	if (g < 0)
+		return err_set(err, -EINVAL, "%s: there is no group '%s'", path, group);
+	if (text.n > PROBE_MAX_FILE)
+		return err_set(err, -EFBIG, "%s: more than %d bytes", path, PROBE_MAX_FILE);
+	if (text.n == 0 || memchr(text.p, 0, text.n))
+		return err_set(err, -EINVAL, "%s: is no text", path);
+	ret->group = (unsigned)g;
+	ret->id = xasprintf("%s/%s", group, name);
+	ret->path = xstrdup(path);
+	r = read_header(&ps, &line);
+	if (r == 0)
+		r = read_parts(&ps, line, ret);
+	if (r == 0)
+		r = take_values(&ps, ret);
+	if (r == 0)
+		r = check_whole(&ps, ret);
+	for (size_t i = 0; i < N_KEYS; i++)
+		free(ps.value[i]);
+	if (r < 0)
+		probe_done(ret);
+	return r;
+}
+
+/* ---- folders ---- */
+
+static bool is_name(const char *s)
+{
+	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+	return n > 0 && n <= PROBE_MAX_NAME && s[n] == '\0' && s[0] != '-';
+}
+
+const struct probe *prove_probes_find(const struct probes *set, const char *id)
+{
+	for (size_t i = 0; i < set->n; i++)
+		if (strcmp(set->v[i]->id, id) == 0)
+			return set->v[i];
+	return NULL;
+}
+
+static int add(struct probes *set, struct probe *p, struct err *err)
+{
+	if (set->n == PROBE_MAX)
+		return err_set(err, -E2BIG, "%s: more than %d probes", p->path, PROBE_MAX);
+	if (prove_probes_find(set, p->id))
+		return err_set(err, -EEXIST,
+			"%s: there is a probe %s of ours; give it another name", p->path, p->id);
+	set->v[set->n++] = p;
+	return 0;
+}
+
+static int load_file(struct probes *set, const char *path, const char *group, const char *name,
+	bool own, struct err *err)
+{
+	AUTO_FREE char *text = NULL;
+	struct probe *p;
+	size_t n;
+	int r;
+
+	if (!is_name(name))
+		return err_set(err, -EINVAL,
+			"%s: the name of a probe has small letters, digits and '-', at most %d",
+			path, PROBE_MAX_NAME);
+	r = file_load(path, PROBE_MAX_FILE, &text, &n, err);
+	if (r < 0)
+		return err_set(err, r, "%s: cannot be read: %s", path, strerror(-r));
+	p = xcalloc(1, sizeof(*p));
+	r = probe_parse(slice_of(text, n), group, name, path, p, err);
+	p->own = own;
+	if (r == 0)
+		r = add(set, p, err);
+	if (r < 0) {
+		probe_done(p);
+		free(p);
+	}
+	return r;
+}
+
+/* Neither hidden ones nor what editors leave. */
+static int is_seen(const struct dirent *d)
+{
+	return d->d_name[0] != '.' && !str_ends(d->d_name, "~");
+}
+
+static int load_group(
+	struct probes *set, const char *folder, const char *group, bool own, struct err *err)
+{
+	AUTO_FREE char *dir = xasprintf("%s/%s", folder, group);
+	struct dirent **list = NULL;
+	int n = scandir(dir, &list, is_seen, alphasort), r = 0;
+
+	if (n < 0)
+		return errno == ENOENT ? 0 : err_errno(err, -errno, "reading %s", dir);
+	for (int i = 0; i < n; i++) {
+		AUTO_FREE char *path = xasprintf("%s/%s", dir, list[i]->d_name);
+
+		if (r == 0)
+			r = load_file(set, path, group, list[i]->d_name, own, err);
+		free(list[i]);
+	}
+	free(list);
+	return r;
+}
+
+/* A folder of the user's that is no group would never be tried. */
+static int check_folders(const char *folder, struct err *err)
+{
+	struct dirent **list = NULL;
+	int n = scandir(folder, &list, is_seen, alphasort), r = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (r == 0 && list[i]->d_type == DT_DIR && probe_group_find(list[i]->d_name) < 0)
+			r = err_set(err, -EINVAL,
+				"%s/%s: there is no such group; there are files, kernel, network, "
+				"credentials, docker, host, recovery",
+				folder, list[i]->d_name);
+		free(list[i]);
+	}
+	free(list);
+	return r;
+}
+
+int prove_probes_load(struct probes *set, const char *folder, bool own, struct err *err)
+{
+	int r = own ? check_folders(folder, err) : 0;
+
+	for (size_t g = 0; probe_groups[g] && r == 0; g++)
+		r = load_group(set, folder, probe_groups[g], own, err);
+	return r;
+}
+
+int prove_probes_check(const struct probes *set, struct err *err)
+{
+	for (size_t i = 0; i < set->n; i++)
+		for (size_t k = 0; k < set->v[i]->n_again; k++) {
+			const struct probe *p = prove_probes_find(set, set->v[i]->again[k]);
+
+			if (!p || probe_is_recovery(p))
+				return err_set(err, -EINVAL, "%s: again: there is no probe %s%s",
+					set->v[i]->path, set->v[i]->again[k],
+					p ? " that could be tried again" : "");
+		}
+	return 0;
+}
+
+static int by_group(const void *a, const void *b)
+{
+	const struct probe *p = *(struct probe *const *)a, *q = *(struct probe *const *)b;
+
+	return p->group != q->group ? (p->group > q->group) - (p->group < q->group)
+				    : strcmp(p->id, q->id);
+}
+
+int prove_probes_load_installed(struct probes *set, struct err *err)
+{
+	AUTO_FREE char *shipped = paths_get(PATHS_SHARE, "probes");
+	AUTO_FREE char *own = paths_get(PATHS_CONFIG, "probes");
+	int r = prove_probes_load(set, shipped, false, err);
+
+	if (r == 0 && set->n == 0)
+		return err_set(err, -ENOENT, "there are no probes in %s", shipped);
+	if (r == 0)
+		r = prove_probes_load(set, own, true, err);
+	if (r == 0)
+		r = prove_probes_check(set, err);
+	qsort(set->v, set->n, sizeof(set->v[0]), by_group); /* NOLINT: of pointers */
+	return r;
+}
+
+void prove_probes_done(struct probes *set)
+{
+	for (size_t i = 0; i < set->n; i++) {
+		probe_done(set->v[i]);
+		free(set->v[i]);
+	}
+	set->n = 0;
+}

@@ -1,0 +1,97 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "src/sbx/cli/form.h"
+#include "port_spec.h"
+#include "src/sbx/api/sandbox.h"
+#include "src/sbx/cli/table.h"
+#include "src/sbx/verb.h"
+
+static const struct opt_def opts[] = {
+	{'a', "all", NULL, "also those that do not run, as without it"},
+	{0, "json", NULL, "print JSON"},
+	{'q', "quiet", NULL, "print names only"},
+	{0},
+};
+
+/* "/a/b:ro (+1)", or "-" */
+static char *workspaces_text(const json_t *s)
+{
+	const json_t *list = json_object_get(s, "workspaces"), *first = json_array_get(list, 0);
+	size_t n = json_array_size(list);
+	const char *ro = json_is_true(json_object_get(first, "ro")) ? ":ro" : "";
+
+	if (n == 0)
+		return xstrdup("-");
+	if (n == 1)
+		return xasprintf("%s%s", api_str(first, "host"), ro);
+	return xasprintf("%s%s (+%zu)", api_str(first, "host"), ro, n - 1);
+}
+
+static void add_row(struct table *t, const json_t *s)
+{
+	AUTO_FREE char *where = workspaces_text(s);
+	AUTO_FREE char *ports = port_spec_summary(json_object_get(s, "ports"));
+	bool emulated = strcmp(api_str(s, "accel"), "tcg") == 0 && !sandbox_is(s, "stopped") &&
+			!sandbox_is(s, "suspended");
+	AUTO_FREE char *status =
+		xasprintf("%s%s", sandbox_is(s, "paused") ? SANDBOX_PAUSED : api_str(s, "status"),
+			emulated && !sandbox_is(s, "paused") ? " (tcg)" : "");
+	const char *cells[] = {api_str(s, "name"), api_str(s, "agent"), status, ports, where};
+
+	table_add(t, cells);
+}
+
+static void print_table(const json_t *list)
+{
+	static const char *const heading[] = {"SANDBOX", "AGENT", "STATUS", "PORTS", "WORKSPACE"};
+	CLEANUP(table_done) struct table t;
+	const json_t *s;
+	size_t i;
+
+	table_init(&t, ARRAY_LEN(heading), heading);
+	json_array_foreach(list, i, s) add_row(&t, s);
+	table_print(&t);
+}
+
+static int run(struct opts *o)
+{
+	AUTO_JSON json_t *list = NULL, *whole = NULL;
+	struct problem p = {0};
+	int r = sandbox_list(&list, &p);
+	json_t *s;
+	size_t i;
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (opts_has(o, "json")) {
+		json_array_foreach(list, i, s) form_sandbox(s);
+		whole = json_pack("{s:O}", "sandboxes", list);
+		api_print(whole);
+	} else if (opts_has(o, "quiet")) {
+		json_array_foreach(list, i, s) printf("%s\n", api_str(s, "name"));
+	} else if (json_array_size(list) == 0) {
+		printf("No sandboxes found. To make one: sbx create shell . --name demo\n");
+	} else {
+		print_table(list);
+	}
+	return EXIT_OK;
+}
+
+const struct verb verb_ls = {
+	.name = "ls",
+	.group = "sandboxes",
+	.args = "",
+	.summary = "list sandboxes",
+	.about = "Lists the sandboxes there are, by name. It answers within a second, whatever one "
+		 "of\n"
+		 "them does; one that does not answer is shown as unresponsive. A status with "
+		 "(tcg)\n"
+		 "runs in software emulation, which is no isolation boundary. A sandbox that is\n"
+		 "paused (disk full) continues by itself when there is space on the host's disk.",
+	.examples = "  sbx ls\n  sbx ls --json | jq -r '.sandboxes[] | "
+		    "select(.status==\"running\").name'\n",
+	.opts = opts,
+	.run = run,
+};

@@ -1,0 +1,37 @@
+#include <stdio.h>
+
+#include "lib/rules/spec/spec.h"
+#include "src/sbx/api/sandbox.h"
+#include "src/sbx/verb.h"
+
+static const struct opt_def opts[] = {{0}};
+
+static int run(struct opts *o)
+{
+	const char *from = o->args.v[0], *to = o->args.v[1];
+	AUTO_JSON json_t *body = json_pack("{s:s}", "name", to);
+	struct problem p = {0};
+	int r = spec_check_name(to, &p.err);
+
+	if (r < 0)
+		return ui_problem(&p, problem_usage(&p, r, "rename"));
+	r = sandbox_call("PATCH", from, "", body, API_TIMEOUT_MS, NULL, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	printf("Sandbox '%s' is now '%s'\n", from, to);
+	return EXIT_OK;
+}
+
+const struct verb verb_rename = {
+	.name = "rename",
+	.group = "sandboxes",
+	.args = "SANDBOX NAME",
+	.summary = "give a sandbox another name",
+	.about = "Gives a sandbox another name, running or not. Its id and its state stay.",
+	.examples = "  sbx rename demo bugfix-17\n",
+	.opts = opts,
+	.min = 2,
+	.max = 2,
+	.first = VERB_SANDBOX,
+	.run = run,
+};

@@ -1,0 +1,172 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/base/mem.h"
+#include "src/sbx/agent/history.h"
+#include "src/sbx/api/sandbox.h"
+#include "src/sbx/verb.h"
+
+static const struct opt_def opts[] = {
+	{'f', "force", NULL, "do not ask, and do not mind open sessions"},
+	{0, "all", NULL, "all sandboxes"},
+	{0, "history", NULL, "and what the agent remembers of its folder"},
+	{0},
+};
+
+/* What the agent remembers outlives its sandbox, unless it is to go too. */
+static int end_history(const char *folder, bool remove)
+{
+	AUTO_JSON json_t *list = NULL;
+	struct problem p = {0};
+	int r;
+
+	if (!remove) {
+		printf("The agent's history of this folder is kept, for its next sandbox: %s\n",
+			folder);
+		return EXIT_OK;
+	}
+	r = sandbox_list(&list, &p);
+	if (r == 0)
+		r = history_remove(folder, list, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	printf("The agent's history of this folder is removed\n");
+	return EXIT_OK;
+}
+
+static int remove_one(const char *ref, bool force, bool history)
+{
+	AUTO_FREE char *folder = NULL;
+	AUTO_JSON json_t *s = NULL;
+	struct problem p = {0};
+	int r;
+
+	if (sandbox_get(ref, &s, &p) == 0)
+		folder = history_folder(s);
+	p = (struct problem){0};
+
+	printf("Deleting sandbox %s...\n", ref);
+	(void)fflush(stdout);
+	r = sandbox_remove(ref, force, &p);
+	if (r == -EBUSY && !p.hint[0])
+		(void)problem_hint(&p, r, "sbx rm --force %s", ref);
+	if (r < 0)
+		return ui_problem(&p, r);
+	printf("Sandbox '%s' removed\n", ref);
+	return folder ? end_history(folder, history) : EXIT_OK;
+}
+
+/* True when it may go on. */
+static bool is_wanted(const struct opt_list *names, bool force)
+{
+	const char *first = names->v[0];
+	size_t n = names->n;
+
+	if (force)
+		return true;
+	if (!ui_can_ask()) {
+		ui_error("removing a sandbox deletes its disk, and there is no terminal to ask on");
+		if (n == 1)
+			ui_hint("sbx rm --force %s", first);
+		else
+			ui_hint("sbx ls");
+		return false;
+	}
+	if (n == 1)
+		return ui_confirm("Remove the sandbox '%s' with its disk?", first);
+	/* Some may be those of a build or of `sbx prove` that runs. */
+	for (size_t i = 0; i < n; i++)
+		ui_note("  %s", names->v[i]);
+	return ui_confirm("Remove these %zu sandboxes with their disks?", n);
+}
+
+/* A typo is found before the question, not after it. Those that exist are removed all the same. */
+static int check_there(const struct opts *o, struct opt_list *ret)
+{
+	int status = EXIT_OK;
+
+	for (size_t i = 0; i < o->args.n; i++) {
+		AUTO_JSON json_t *s = NULL;
+		struct problem p = {0};
+		int r = sandbox_get(o->args.v[i], &s, &p);
+
+		if (r < 0)
+			status = ui_problem(&p, r);
+		else
+			opt_list_add(ret, o->args.v[i]);
+	}
+	return status;
+}
+
+static int remove_all(const struct opt_list *names, bool force, bool history)
+{
+	int status = EXIT_OK;
+
+	for (size_t i = 0; i < names->n; i++)
+		if (remove_one(names->v[i], force, history) != EXIT_OK)
+			status = EXIT_FAILED;
+	return status;
+}
+
+static int run_all(bool force, bool history)
+{
+	AUTO_JSON json_t *list = NULL;
+	struct opt_list names = {0};
+	struct problem p = {0};
+	int r = sandbox_list(&list, &p), status;
+	const json_t *s;
+	size_t i;
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	json_array_foreach(list, i, s) opt_list_add(&names, api_str(s, "name"));
+	if (names.n == 0)
+		printf("No sandboxes found\n");
+	status = names.n == 0 || is_wanted(&names, force) ? remove_all(&names, force, history)
+							  : EXIT_FAILED;
+	free(names.v);
+	return status;
+}
+
+static int run(struct opts *o)
+{
+	bool force = opts_has(o, "force"), history = opts_has(o, "history");
+	struct opt_list names = {0};
+	int missing, status = EXIT_FAILED;
+
+	if (opts_has(o, "all") != (o->args.n == 0)) {
+		ui_error("sbx rm: name the sandboxes to remove, or use --all");
+		ui_hint("sbx ls");
+		return EXIT_USAGE;
+	}
+	if (opts_has(o, "all"))
+		return run_all(force, history);
+	missing = check_there(o, &names);
+	if (names.n > 0 && is_wanted(&names, force))
+		status = remove_all(&names, force, history);
+	free(names.v);
+	return status == EXIT_OK ? missing : status;
+}
+
+const struct verb verb_rm = {
+	.name = "rm",
+	.group = "sandboxes",
+	.args = "[SANDBOX...]",
+	.summary = "remove sandboxes and their disks",
+	.about =
+		"Stops the sandboxes and removes all that belongs to them. Workspaces are folders "
+		"of\n"
+		"yours and stay. On a terminal it asks first; without one it needs --force. A "
+		"sandbox\n"
+		"with open sessions is left alone unless forced.\n\n"
+		"What an agent remembers of a folder is kept on the host, so that its next sandbox "
+		"there\n"
+		"goes on; with --history it goes too.",
+	.examples = "  sbx rm demo\n  sbx rm --force --all\n",
+	.opts = opts,
+	.max = 1024,
+	.first = VERB_SANDBOX,
+	.others = VERB_SANDBOX,
+	.run = run,
+};

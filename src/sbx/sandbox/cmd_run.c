@@ -1,0 +1,335 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/sbx/agent/agent_need.h"
+#include "src/sbx/session/attach.h"
+#include "create.h"
+#include "existing.h"
+#include "src/sbx/api/policy_api.h"
+#include "src/sbx/api/sandbox.h"
+#include "src/sbx/verb.h"
+
+static const struct opt_def opts[] = {
+	CREATE_OPTS,
+	{'d', "detached", NULL, "start it, print its name and return",
+		.heading = "options of the session"},
+	{0, "rm", NULL, "remove it when the session ends"},
+	{0, "detach-keys", "KEYS", "leave the agent running with these keys (ctrl-\\)"},
+	{0},
+};
+
+/* What the arguments come to. */
+struct plan {
+	const char *agent; /* NULL: not said */
+	const char *name;  /* NULL: made from agent and folder */
+	const char *const *paths;
+	size_t n_paths;
+	json_t *there; /* the sandbox, when it exists */
+};
+
+static void plan_done(struct plan *plan)
+{
+	json_decref(plan->there);
+}
+
+/* 1 when there is such a sandbox, 0 when not. */
+static int look_up(const char *name, json_t **ret, struct problem *p)
+{
+	struct problem q = {0};
+	int r = sandbox_get(name, ret, &q);
+
+	if (r == 0 || r == -ENOENT)
+		return r == 0;
+	*p = q;
+	return r;
+}
+
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int fail_unknown(const char *word, struct problem *p)
+{
+	const char *near = agent_need_nearest(word);
+
+	(void)err_set(&p->err, -ENOENT, "'%s' is neither an agent nor a sandbox", word);
+	if (near)
+		return problem_hint(p, -ENOENT, "sbx run %s", near);
+	return problem_hint(
+		p, -ENOENT, is_folder(word) ? "sbx run shell ./%s" : "sbx agent ls", word);
+}
+
+/* [AGENT] [PATH...], or the name of a sandbox that is there. */
+static int read_args(const struct opts *o, struct plan *plan, struct problem *p)
+{
+	const char *word = o->args.n > 0 ? o->args.v[0] : NULL;
+	bool agent = word && create_is_agent(word);
+	int r;
+
+	*plan = (struct plan){.agent = agent ? word : NULL, .name = opts_value(o, "name")};
+	plan->paths = o->args.v + (agent ? 1 : 0);
+	plan->n_paths = o->args.n - (agent ? 1 : 0);
+	if (word && !agent && !strchr(word, '/') && word[0] != '.') {
+		r = plan->name ? 0 : look_up(word, &plan->there, p);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			return fail_unknown(word, p);
+		plan->name = word;
+		plan->paths++;
+		plan->n_paths--;
+	}
+	return 0;
+}
+
+/* An agent that is named and another one inside must not pass in silence. */
+static int check_agent(const struct plan *plan, struct problem *p)
+{
+	const char *has = api_str(plan->there, "agent");
+
+	if (!plan->agent || strcmp(plan->agent, has) == 0)
+		return 0;
+	(void)err_set(&p->err, -EEXIST,
+		"the sandbox '%s' exists and runs %s, not %s; choose another --name for a new one",
+		plan->name, has, plan->agent);
+	return problem_hint(p, -EEXIST, "sbx run --name %s", plan->name);
+}
+
+static void warn_about_policy(void)
+{
+	if (policy_is_there())
+		return;
+	ui_warning("there is no network policy: nothing is allowed");
+	ui_hint("sbx policy set-default balanced");
+}
+
+/* The options as they would be for a new sandbox, with the name and the agent of the one that is there. */
+static int use_existing(
+	const struct opts *o, const struct plan *plan, struct creation *want, struct problem *p)
+{
+	int r = check_agent(plan, p);
+
+	if (r == 0)
+		r = existing_check(o, want, plan->there, p);
+	if (r == 0)
+		r = existing_apply(want, plan->there, p);
+	if (r == 0)
+		warn_about_policy();
+	return r;
+}
+
+static int find_or_make(const struct opts *o, struct plan *plan, struct creation *c, bool *ret_made,
+	struct problem *p)
+{
+	const char *agent = plan->agent ? plan->agent : "shell";
+	int r = 0;
+
+	if (plan->name && !plan->there)
+		r = look_up(plan->name, &plan->there, p);
+	if (r == 0 && plan->there && create_is_agent(api_str(plan->there, "agent")))
+		agent = api_str(plan->there, "agent");
+	if (r >= 0)
+		r = create_parse(o, agent, plan->paths, plan->n_paths, !plan->there, c, p);
+	if (r < 0)
+		return r;
+	if (!plan->name)
+		r = look_up(c->name, &plan->there, p);
+	if (r < 0)
+		return r;
+	if (!plan->name || !plan->there)
+		plan->name = c->name;
+	c->name = plan->name;
+	if (plan->there)
+		return use_existing(o, plan, c, p);
+	*ret_made = true;
+	/* with a pipe behind stdout only the command's own output goes there */
+	return create_make(c, opts_has(o, "detached") || !isatty(STDOUT_FILENO), &plan->there, p);
+}
+
+/* The agent with its flags. Behind `--`: options are added to them; other words take their place, and for a
+ * shell that of the shell too. */
+static void build_argv(const struct opts *o, const struct agent *a, struct opt_list *argv)
+{
+	bool own = o->rest.n > 0 && o->rest.v[0][0] != '-';
+
+	if (!own || strcmp(a->name, "shell") != 0)
+		opt_list_add(argv, a->command);
+	for (size_t i = 0; !own && i < a->flag.n; i++)
+		opt_list_add(argv, a->flag.v[i].a);
+	for (size_t i = 0; i < o->rest.n; i++)
+		opt_list_add(argv, o->rest.v[i]);
+}
+
+/* In a terminal the agent is kept: it can be left and come back to. A command of the user's own is
+ * a plain one, and so is everything in a script. */
+static int run_session(
+	const struct opts *o, const struct plan *plan, struct env *env, bool *ret_left)
+{
+	const char *name = api_str(plan->there, "agent");
+	const struct agent *agent = agent_need_find(name);
+	bool tty = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	struct opt_list argv = {0};
+	struct attach a = {.ref = plan->name,
+		.accel = opts_value(o, "accel"),
+		.env = env,
+		.in = true,
+		.tty = tty,
+		.session = tty && o->rest.n == 0 ? ATTACH_AGENT : NULL,
+		.detach_keys = opts_value(o, "detach-keys")};
+	int status;
+
+	if (!agent) {
+		ui_error("'%s' runs the agent '%s', of which nothing is known here", plan->name,
+			name);
+		ui_hint("sbx exec -it %s bash", plan->name);
+		return EXIT_OURS;
+	}
+	build_argv(o, agent, &argv);
+	a.argv = argv.v;
+	if (a.session && strcmp(agent->name, "shell") != 0)
+		a.starting = agent->title;
+	status = attach_run(&a);
+	*ret_left = a.left != SESSION_NOT_LEFT;
+	free(argv.v);
+	return status;
+}
+
+static int remove_after(const char *name)
+{
+	struct problem p = {0};
+	int r = sandbox_remove(name, true, &p);
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (ui_is_terminal())
+		ui_note("Sandbox '%s' removed", name);
+	return EXIT_OK;
+}
+
+static int start_detached(const struct opts *o, const struct plan *plan)
+{
+	struct problem p = {0};
+	int r = sandbox_start(plan->name, opts_value(o, "accel"), NULL, &p);
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	printf("%s\n", plan->name);
+	return EXIT_OK;
+}
+
+static int import_again(
+	const struct opts *o, const struct plan *plan, const struct creation *c, struct problem *p)
+{
+	int r = sandbox_start(plan->name, opts_value(o, "accel"), NULL, p);
+
+	return r < 0 ? r : existing_import(c, plan->there, p);
+}
+
+/* Options that say the opposite of each other, or that would have no effect together. */
+static bool are_contrary(const struct opts *o)
+{
+	static const char *const with[] = {"rm", "detach-keys"};
+
+	for (size_t i = 0; opts_has(o, "detached") && i < ARRAY_LEN(with); i++)
+		if (opts_has(o, with[i])) {
+			ui_error("sbx run: --%s and --detached do not go together", with[i]);
+			ui_hint("sbx help run");
+			return true;
+		}
+	if (opts_has(o, "detached") && o->has_rest) {
+		ui_error("sbx run: --detached starts no command: what follows -- would be "
+			 "ignored");
+		ui_hint("sbx help exec");
+		return true;
+	}
+	return false;
+}
+
+static int run(struct opts *o)
+{
+	CLEANUP(creation_done) struct creation c = {0};
+	CLEANUP(plan_done) struct plan plan = {0};
+	AUTO_ENV struct env env = {0};
+	struct problem p = {0};
+	bool made = false, left = false;
+	int r, status;
+
+	if (opts_has(o, "cold"))
+		sandbox_want_cold();
+	if (are_contrary(o))
+		return EXIT_USAGE;
+	r = env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), &p);
+	if (r < 0)
+		r = problem_usage(&p, r, "run");
+	if (r == 0)
+		r = read_args(o, &plan, &p);
+	if (r == 0 && create_only_lists(o, plan.agent ? plan.agent : "shell", &status))
+		return status;
+	if (r == 0)
+		r = find_or_make(o, &plan, &c, &made, &p);
+	if (r == 0 && !made && c.import)
+		r = import_again(o, &plan, &c, &p);
+	if (r < 0)
+		return ui_problem(&p, r) == EXIT_USAGE ? EXIT_USAGE : EXIT_OURS;
+	if (made && !opts_has(o, "detached") && isatty(STDOUT_FILENO))
+		printf("%s Created sandbox %s\n", ui_tick(), plan.name);
+	(void)fflush(stdout);
+	if (opts_has(o, "detached"))
+		return start_detached(o, &plan) == EXIT_OK ? EXIT_OK : EXIT_OURS;
+	status = run_session(o, &plan, &env, &left);
+	if (left && opts_has(o, "rm")) {
+		ui_note("'%s' keeps running and was not removed. To remove it:", plan.name);
+		ui_hint("sbx rm %s", plan.name);
+		return status;
+	}
+	if (opts_has(o, "rm") && remove_after(plan.name) != EXIT_OK && status == EXIT_OK)
+		status = EXIT_OURS;
+	return status;
+}
+
+const struct verb verb_run = {
+	.name = "run",
+	.group = "sandboxes",
+	.args = "[AGENT|SANDBOX] [PATH...]",
+	.summary = "make a sandbox if needed, and work in it",
+	.about =
+		"Opens a session in a sandbox: makes it when it is not there, starts it when it "
+		"is\n"
+		"stopped, and attaches the agent (claude, codex, gemini ...; for shell a login "
+		"shell) to\n"
+		"this terminal. Without a PATH the current folder is shared. The same command in "
+		"the "
+		"same\n"
+		"folder comes back to the same sandbox; run NAME does so from anywhere. If the\n"
+		"sandbox exists, each option is applied, or refused with the command that "
+		"helps.\n\n"
+		"When it makes one, it shows the hosts that the agent needs; those that the policy "
+		"does\n"
+		"not allow are allowed for this sandbox only when you say yes. --import-config "
+		"copies\n"
+		"your own settings of the agent, never credentials, and shows each file.\n\n"
+		"Arguments after -- are passed to the agent: options are added to its own (-- "
+		"--continue),\n"
+		"other words take their place (-- mcp list); for shell they are a command (-- make "
+		"test).\n"
+		"The exit status is the session's; 125 when sbx failed.",
+	.examples = "  sbx run claude\n"
+		    "  sbx run codex ~/src/app ~/docs:ro\n"
+		    "  sbx run claude -- --continue\n"
+		    "  sbx run shell . ~/docs:ro --hide '.env*'\n"
+		    "  sbx run --name demo\n"
+		    "  sbx run --rm -- make test\n",
+	.opts = opts,
+	.max = 66,
+	.rest = true,
+	.first = VERB_RUN,
+	.others = VERB_PATH,
+	.run = run,
+};

@@ -1,0 +1,123 @@
+#include <stdio.h>
+
+#include "lib/base/str.h"
+#include "src/sbx/api/sandbox.h"
+#include "src/sbx/verb.h"
+
+#define MAX_TIMEOUT_S 600
+
+static const struct opt_def opts[] = {
+	{0, "suspend", NULL, "keep its memory too: programs go on at the next use"},
+	{0, "all", NULL, "all sandboxes that run"},
+	{'t', "timeout", "SECONDS", "how long it may take to end by itself; 0 kills at once"},
+	{0},
+};
+
+static int stop_one(const char *ref, const json_t *body, unsigned timeout_ms, bool suspend)
+{
+	struct problem p = {0};
+	AUTO_JSON json_t *s = NULL;
+	char size[32];
+	int r;
+
+	ui_busy(suspend ? "suspending" : "stopping");
+	r = sandbox_call("POST", ref, "/stop", (json_t *)body, timeout_ms, &s, &p);
+	ui_progress_end();
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (suspend) {
+		str_from_size((uint64_t)api_int(s, "suspended_bytes"), size, sizeof(size));
+		printf("Sandbox '%s' suspended, its memory is on the disk (%s). To go on where it "
+		       "was: "
+		       "sbx run --name %s\n",
+			ref, size, ref);
+		return EXIT_OK;
+	}
+	printf("Sandbox '%s' stopped, its state is kept. To start it again: sbx run --name %s\n",
+		ref, ref);
+	return EXIT_OK;
+}
+
+static int stop_all(const json_t *body, unsigned timeout_ms, bool suspend)
+{
+	AUTO_JSON json_t *list = NULL;
+	struct problem p = {0};
+	int r = sandbox_list(&list, &p), status = EXIT_OK;
+	const json_t *s;
+	size_t i, n = 0;
+
+	if (r < 0)
+		return ui_problem(&p, r);
+	json_array_foreach(list, i, s)
+	{
+		if (sandbox_is(s, "stopped") || sandbox_is(s, "suspended"))
+			continue;
+		n++;
+		if (stop_one(api_str(s, "name"), body, timeout_ms, suspend) != EXIT_OK)
+			status = EXIT_FAILED;
+	}
+	if (n == 0)
+		printf("No sandbox runs\n");
+	return status;
+}
+
+static int run(struct opts *o)
+{
+	const char *text = opts_value(o, "timeout");
+	AUTO_JSON json_t *body = NULL;
+	bool suspend = opts_has(o, "suspend");
+	unsigned wait_ms = SANDBOX_STOP_MS;
+	int status = EXIT_OK;
+	uint64_t seconds;
+
+	if (opts_has(o, "all") != (o->args.n == 0)) {
+		ui_error("sbx stop: name the sandboxes to stop, or use --all");
+		ui_hint("sbx ls");
+		return EXIT_USAGE;
+	}
+	if (text && str_to_u64(text, 0, MAX_TIMEOUT_S, &seconds) < 0) {
+		ui_error("sbx stop: invalid --timeout '%s': expected 0 to %d seconds", text,
+			MAX_TIMEOUT_S);
+		return EXIT_USAGE;
+	}
+	if (text && suspend) {
+		ui_error("sbx stop: --timeout is for a stop without --suspend");
+		return EXIT_USAGE;
+	}
+	if (text) {
+		body = json_pack("{s:I}", "timeout_ms", (json_int_t)(seconds * 1000));
+		wait_ms += (unsigned)seconds * 1000;
+	}
+	if (suspend) {
+		body = json_pack("{s:b}", "suspend", 1);
+		wait_ms = SANDBOX_SUSPEND_MS;
+	}
+	if (opts_has(o, "all"))
+		return stop_all(body, wait_ms, suspend);
+	for (size_t i = 0; i < o->args.n; i++)
+		if (stop_one(o->args.v[i], body, wait_ms, suspend) != EXIT_OK)
+			status = EXIT_FAILED;
+	return status;
+}
+
+const struct verb verb_stop = {
+	.name = "stop",
+	.group = "sandboxes",
+	.args = "SANDBOX... | --all",
+	.summary = "stop sandboxes and keep their state",
+	.about = "Asks each sandbox to end, and kills it when it does not within its time (10 "
+		 "seconds,\n"
+		 "setting stop.timeout). Its disk stays; run, exec and cp start it again. With "
+		 "--suspend\n"
+		 "its memory goes to the disk too, and its programs go on at the next start. A "
+		 "suspended one\n"
+		 "that is stopped without --suspend loses that memory, and its programs with it.",
+	.examples = "  sbx stop demo\n  sbx stop --suspend demo\n  sbx stop --timeout 0 stuck\n  "
+		    "sbx stop --all\n",
+	.opts = opts,
+	.min = 0,
+	.max = 1024,
+	.first = VERB_SANDBOX,
+	.others = VERB_SANDBOX,
+	.run = run,
+};

@@ -1,0 +1,92 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/str.h"
+#include "lib/rules/spec/spec.h"
+#include "src/sbx/api/sandbox.h"
+#include "src/sbx/verb.h"
+
+static const struct opt_def opts[] = {
+	{0, "cpus", "N", "virtual CPUs"},
+	{'m', "memory", "SIZE", "memory, such as 2g"},
+	{0, "idle-timeout", "DURATION", "suspend it when nobody uses it for so long; 0 is never"},
+	{0, "accel", "KIND", "auto, kvm or tcg"},
+	{0},
+};
+
+static int build_body(const struct opts *o, json_t *body, struct err *err)
+{
+	const char *cpus = opts_value(o, "cpus"), *memory = opts_value(o, "memory");
+	const char *accel = opts_value(o, "accel");
+	const char *idle = opts_value(o, "idle-timeout");
+	enum spec_accel kind;
+	uint64_t v;
+
+	if (cpus && str_to_u64(cpus, 1, SPEC_MAX_CPUS, &v) < 0)
+		return err_set(
+			err, -EINVAL, "invalid --cpus '%s': expected 1 to %d", cpus, SPEC_MAX_CPUS);
+	if (cpus)
+		(void)json_object_set_new(body, "cpus", json_integer((json_int_t)v));
+	if (memory && str_to_size(memory, &v) < 0)
+		return err_set(err, -EINVAL,
+			"invalid --memory '%s': expected a size such as 512m or 2g", memory);
+	if (memory)
+		(void)json_object_set_new(body, "memory", json_integer((json_int_t)v));
+	if (accel && spec_accel_parse(accel, &kind) < 0)
+		return err_set(
+			err, -EINVAL, "invalid --accel '%s': expected auto, kvm or tcg", accel);
+	if (accel)
+		(void)json_object_set_new(body, "accel", json_string(accel));
+	if (idle && strcmp(idle, "0") != 0 && (str_to_seconds(idle, &v) < 0 || v > SPEC_MAX_IDLE))
+		return err_set(err, -EINVAL,
+			"invalid duration '%s': use a form such as 90s, 30m or 2h", idle);
+	if (idle)
+		(void)json_object_set_new(body, "idle_timeout",
+			json_integer(strcmp(idle, "0") != 0 ? (json_int_t)v : 0));
+	if (json_object_size(body) == 0)
+		return err_set(err, -EINVAL,
+			"nothing to change: use --cpus, --memory, --accel or --idle-timeout");
+	return 0;
+}
+
+static int run(struct opts *o)
+{
+	AUTO_JSON json_t *body = json_object(), *s = NULL;
+	struct problem p = {0};
+	char size[32];
+	bool is_down;
+	int r = build_body(o, body, &p.err);
+
+	if (r < 0) {
+		ui_error("sbx update: %s", p.err.text);
+		ui_hint("sbx help update");
+		return EXIT_USAGE;
+	}
+	r = sandbox_call("PATCH", o->args.v[0], "", body, API_TIMEOUT_MS, &s, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
+	is_down = sandbox_is(s, "stopped") || sandbox_is(s, "suspended");
+	printf("Sandbox '%s': %lld CPUs, %s%s\n", api_str(s, "name"), api_int(s, "cpus"), size,
+		is_down ? "" : ", after the next stop and start");
+	if (!is_down)
+		printf("To restart it: sbx restart %s\n", api_str(s, "name"));
+	return EXIT_OK;
+}
+
+const struct verb verb_update = {
+	.name = "update",
+	.group = "sandboxes",
+	.args = "SANDBOX",
+	.summary = "change CPUs and memory",
+	.about = "Changes what a sandbox gets. A running sandbox keeps what it has until it is "
+		 "stopped and\n"
+		 "started again. A suspended one resumes with what it had.",
+	.examples = "  sbx update demo --cpus 4 --memory 8g\n",
+	.opts = opts,
+	.min = 1,
+	.max = 1,
+	.first = VERB_SANDBOX,
+	.run = run,
+};

@@ -1,0 +1,74 @@
+/*
+ * create - making a sandbox from arguments: what create and run share.
+ *
+ * How      create_parse reads the options of CREATE_OPTS and the PATHs into a request body;
+ *          create_make looks for the template, registers and starts the sandbox, and removes it
+ *          again when it does not start.
+ * Trust    The user's arguments.
+ * Owns     struct creation owns its JSON; creation_done frees it.
+ * See      proto/PROTOCOL.api
+ */
+#pragma once
+
+#include "src/sbx/agent/agent_need.h"
+#include "src/sbx/api/api.h"
+#include "src/sbx/cli/opt.h"
+#include "src/sbx/api/policy_api.h"
+
+#define CREATE_OPTS                                                                               \
+	{0, "name", "NAME", "name of the sandbox (default: AGENT-DIRECTORY)"},                    \
+		{'t', "template", "NAME", "what it starts from (debian)"},                        \
+		{0, "cpus", "N", "virtual CPUs (setting vm.cpus)",                                \
+			.heading = "options of the machine"},                                     \
+		{'m', "memory", "SIZE", "memory, such as 2g (setting vm.memory)"},                \
+		{0, "disk", "SIZE", "size of the root disk, such as 40g (setting vm.disk)"},      \
+		{0, "idle-timeout", "DURATION",                                                   \
+			"suspend it when nobody uses it for so long, such as 30m; 0 is never"},   \
+		{0, "accel", "KIND", "auto, kvm or tcg; tcg is no isolation boundary"},           \
+		{0, "cold", NULL, "boot instead of resuming from a memory image"},                \
+		{0, "hide", "GLOB", "make matching files unreadable inside, such as '.env*'",     \
+			.many = true, .heading = "options of files and environment"},             \
+		{0, "force", NULL, "share a directory that is refused otherwise"},                \
+		{'e', "env", "NAME[=VALUE]", "environment of every command in it", .many = true}, \
+		{0, "env-file", "FILE", "the same from a file", .many = true},                    \
+		{0, "allow-network", "LIST", "hosts that it may reach, as in sbx policy allow",   \
+			.many = true, .heading = "options of the network"},                       \
+		{0, "deny-network", "LIST", "hosts that it may not reach", .many = true},         \
+		{0, "allow-hosts", NULL, "allow the hosts that the agent needs, without asking"}, \
+		{'p', "publish", "SPEC", "open a port of this host for it, as in sbx ports",      \
+			.many = true},                                                            \
+		{0, "import-config", "list",                                                      \
+			"copy your own settings of the agent; with =list, only list them",        \
+			.optional = true, .heading = "options of the agent and of your keys"},    \
+		{0, "ssh-agent", "KEY,...",                                                       \
+			"let it sign with keys of your SSH agent: fingerprints or comments",      \
+			.optional = true},                                                        \
+	{                                                                                         \
+		0, "ssh-agent-confirm", NULL, "ask by SSH_ASKPASS before each signature"          \
+	}
+
+struct creation {
+	json_t *body;
+	const char *name; /* inside body */
+	bool force;
+	const struct opt_list *allow, *deny; /* rules of its own */
+	const struct agent *agent;
+	bool allow_hosts; /* what the agent needs, without asking */
+	bool import;	  /* the user's own settings of the agent */
+};
+
+void creation_done(struct creation *c);
+bool create_is_agent(const char *word);
+/* --import-config=list: shows what would be copied; true, and the exit status, when nothing else is to be
+ * done. */
+bool create_only_lists(const struct opts *o, const char *agent, int *ret_status);
+/* paths may be empty: then cwd decides whether the current folder is shared or nothing. */
+int create_parse(const struct opts *o, const char *agent, const char *const *paths, size_t n_paths,
+	bool cwd, struct creation *ret, struct problem *p) MUST_CHECK;
+/* quiet: no block of facts. The running sandbox in *ret. */
+int create_make(const struct creation *c, bool quiet, json_t **ret, struct problem *p) MUST_CHECK;
+/* The rules of --deny-network, --allow-network and of the agent's hosts, for this sandbox only. */
+int create_add_rules(
+	const struct creation *c, const struct agent_hosts *h, struct problem *p) MUST_CHECK;
+/* Copies the user's settings of the agent into a running sandbox, over what is there. */
+int create_import(const struct creation *c, const char *ref, struct problem *p) MUST_CHECK;

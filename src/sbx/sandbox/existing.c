@@ -1,0 +1,378 @@
+#include "existing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/rules/spec/spec.h"
+#include "src/sbx/agent/agent_need.h"
+#include "env.h"
+#include "src/sbx/api/sandbox.h"
+#include "src/sbx/verb.h"
+
+#define MAX_TRIED_NAMES 100
+
+/* What decides about an option. */
+enum kind {
+	SAME,	 /* the sandbox must have it; another sandbox can */
+	UPDATE,	 /* the sandbox must have it; sbx update changes it */
+	SESSION, /* applied to this session or to this start */
+	CHANGE,	 /* applied to the sandbox by existing_apply or existing_import */
+};
+
+static const struct row {
+	const char *option;
+	enum kind kind;
+	const char *field; /* in the object of the sandbox, for SAME and UPDATE */
+	const char *word;  /* for messages */
+} rows[] = {
+	{"name", SESSION},
+	{"cpus", UPDATE, "cpus", "CPUs"},
+	{"memory", UPDATE, "memory", "memory"},
+	{"disk", SAME, "disk", "disk"},
+	{"idle-timeout", UPDATE, "idle_timeout", "idle timeout"},
+	{"hide", SAME, "hide", "hidden files"},
+	{"env", SESSION},
+	{"env-file", SESSION},
+	{"accel", SESSION},
+	{"cold", SESSION},
+	{"template", SAME, "template", "template"},
+	{"allow-network", CHANGE},
+	{"deny-network", CHANGE},
+	{"publish", CHANGE},
+	{"allow-hosts", CHANGE},
+	{"import-config", CHANGE},
+	{"ssh-agent", SAME, "ssh_agent", "SSH agent"},
+	{"ssh-agent-confirm", SAME, "ssh_agent", "SSH agent"},
+	{"force", SESSION},
+	{"detached", SESSION},
+	{"rm", SESSION},
+	{"detach-keys", SESSION},
+};
+
+static const struct row *find_row(const char *option)
+{
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (strcmp(rows[i].option, option) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+/* ---- the command that makes another sandbox ---- */
+
+static void put_word(FILE *f, const char *word)
+{
+	AUTO_FREE char *quoted = policy_shell_word(word);
+
+	(void)fprintf(f, " %s", quoted);
+}
+
+static void put_option(FILE *f, const struct opt_def *d, const struct opt_list *values)
+{
+	for (size_t i = 0; i < values->n; i++) {
+		AUTO_FREE char *value = d->arg ? policy_shell_word(values->v[i]) : NULL;
+
+		(void)fprintf(f, " --%s", d->name);
+		if (value && !(d->optional && !values->v[i][0]))
+			(void)fprintf(f, "%s%s", d->optional ? "=" : " ", value);
+	}
+}
+
+/* The arguments without the name of the sandbox, which may be the first of them. */
+static void put_args(FILE *f, const struct opts *o, const json_t *there)
+{
+	size_t first = 0;
+
+	put_word(f, api_str(there, "agent"));
+	if (o->args.n > 0 && (create_is_agent(o->args.v[0]) ||
+				     strcmp(o->args.v[0], api_str(there, "name")) == 0))
+		first = 1;
+	for (size_t i = first; i < o->args.n; i++)
+		put_word(f, o->args.v[i]);
+}
+
+static char *free_name(const char *name)
+{
+	for (unsigned i = 2; i < MAX_TRIED_NAMES; i++) {
+		AUTO_JSON json_t *other = NULL;
+		struct problem ignored = {0};
+		char *next = xasprintf("%.*s-%u", SPEC_MAX_NAME - 3, name, i);
+
+		if (sandbox_get(next, &other, &ignored) == -ENOENT)
+			return next;
+		free(next);
+	}
+	return NULL;
+}
+
+/* "sbx run" with the same arguments and a free name; NULL when there is none. */
+static char *another_command(const struct opts *o, const json_t *there)
+{
+	AUTO_FREE char *name = free_name(api_str(there, "name"));
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = name ? open_memstream(&text, &size) : NULL;
+
+	if (!f)
+		return NULL;
+	(void)fputs("sbx run", f);
+	put_args(f, o, there);
+	for (size_t i = 0; o->defs[i].name; i++)
+		if (strcmp(o->defs[i].name, "name") != 0)
+			put_option(f, &o->defs[i], &o->values[i]);
+	put_word(f, "--name");
+	put_word(f, name);
+	(void)fclose(f);
+	return text;
+}
+
+static int hint_another(
+	const struct opts *o, const json_t *there, struct problem *p, const char *text)
+{
+	AUTO_FREE char *command = another_command(o, there);
+
+	(void)err_set(&p->err, -EEXIST,
+		"the sandbox '%s' exists and %s; that is fixed when a sandbox is created",
+		api_str(there, "name"), text);
+	if (command && strlen(command) < sizeof(p->hint))
+		return problem_hint(p, -EEXIST, "%s", command);
+	return problem_hint(p, -EEXIST, "sbx rm %s", api_str(there, "name"));
+}
+
+/* ---- comparing ---- */
+
+/* Every pattern must be among those of the sandbox; it may hide more. */
+static int check_hide(
+	const struct opts *o, const json_t *want, const json_t *there, struct problem *p)
+{
+	const json_t *glob, *has;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(want, "hide"), i, glob)
+	{
+		AUTO_FREE char *text = xasprintf("does not hide '%s'", json_string_value(glob));
+		bool found = false;
+
+		json_array_foreach(json_object_get(there, "hide"), k, has)
+		{
+			found = found || json_equal(glob, has);
+		}
+		if (!found)
+			return hint_another(o, there, p, text);
+	}
+	return 0;
+}
+
+static int check_ssh(
+	const struct opts *o, const json_t *want, const json_t *there, struct problem *p)
+{
+	const json_t *has = json_object_get(there, "ssh_agent");
+	bool confirm = json_is_true(json_object_get(want, "confirm"));
+
+	if (!has)
+		return hint_another(o, there, p, "has no SSH agent");
+	if (strcmp(api_str(want, "socket"), api_str(has, "socket")) != 0)
+		return hint_another(o, there, p, "uses another SSH agent socket");
+	if (!json_equal(json_object_get(want, "keys"), json_object_get(has, "keys")))
+		return hint_another(o, there, p, "has other keys of your SSH agent");
+	if (confirm != json_is_true(json_object_get(has, "confirm")))
+		return hint_another(o, there, p,
+			confirm ? "signs without asking" : "asks before each signature");
+	return 0;
+}
+
+static int check_same(const struct opts *o, const struct row *row, const json_t *want,
+	const json_t *there, struct problem *p)
+{
+	AUTO_FREE char *text = NULL;
+
+	if (strcmp(row->field, "hide") == 0)
+		return check_hide(o, want, there, p);
+	if (strcmp(row->field, "ssh_agent") == 0)
+		return check_ssh(o, json_object_get(want, "ssh_agent"), there, p);
+	if (json_equal(json_object_get(want, row->field), json_object_get(there, row->field)))
+		return 0;
+	if (strcmp(row->field, "disk") == 0)
+		return hint_another(o, there, p, "has a disk of another size");
+	text = xasprintf("was created from the %s '%s'", row->word, api_str(there, row->field));
+	return hint_another(o, there, p, text);
+}
+
+static int check_update(const struct opts *o, const struct row *row, const json_t *want,
+	const json_t *there, struct problem *p)
+{
+	AUTO_FREE char *value = policy_shell_word(opts_value(o, row->option));
+
+	if (api_int(want, row->field) == api_int(there, row->field))
+		return 0;
+	(void)err_set(&p->err, -EEXIST, "the sandbox '%s' exists and has another value for %s",
+		api_str(there, "name"), row->word);
+	return problem_hint(
+		p, -EEXIST, "sbx update %s --%s %s", api_str(there, "name"), row->option, value);
+}
+
+/* What a start decides cannot be changed while it runs. */
+static int check_start(const struct opts *o, const json_t *there, struct problem *p)
+{
+	const char *name = api_str(there, "name"), *accel = opts_value(o, "accel");
+	const char *has = api_str(there, "accel");
+
+	if (sandbox_is(there, "stopped") || sandbox_is(there, "suspended"))
+		return 0;
+	if (opts_has(o, "cold")) {
+		(void)err_set(&p->err, -EEXIST, "the sandbox '%s' is running: --cold has no effect",
+			name);
+		return problem_hint(
+			p, -EEXIST, "sbx stop %s && sbx run --cold --name %s", name, name);
+	}
+	if (accel && strcmp(accel, "auto") != 0 && strcmp(accel, has) != 0) {
+		(void)err_set(&p->err, -EEXIST, "the sandbox '%s' runs with %s", name, has);
+		return problem_hint(p, -EEXIST, "sbx stop %s && sbx run --accel %s --name %s", name,
+			accel, name);
+	}
+	return 0;
+}
+
+/* -e is for this session. With -d there is no session, so the sandbox must have the variable. */
+static int check_env(const struct opts *o, const json_t *there, struct problem *p)
+{
+	const json_t *has = json_object_get(there, "env");
+	AUTO_ENV struct env env = {0};
+	int r = 0;
+
+	if (opts_has(o, "detached"))
+		r = env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), p);
+	for (size_t i = 0; r == 0 && i < env.n; i++) {
+		size_t n = strcspn(env.v[i], "=");
+		AUTO_FREE char *name = xstrndup(env.v[i], n);
+		const char *value = json_string_value(json_object_get(has, name));
+		AUTO_FREE char *text = xasprintf("has another value for the variable %s", name);
+
+		if (!value || strcmp(value, env.v[i] + n + 1) != 0)
+			r = hint_another(o, there, p, text);
+	}
+	return r;
+}
+
+/* ---- the workspaces ---- */
+
+static const json_t *find_workspace(const json_t *there, const char *host)
+{
+	const json_t *w;
+	size_t i;
+
+	json_array_foreach(json_object_get(there, "workspaces"), i, w)
+	{
+		if (strcmp(api_str(w, "host"), host) == 0)
+			return w;
+	}
+	return NULL;
+}
+
+static int check_workspaces(
+	const struct opts *o, const json_t *want, const json_t *there, struct problem *p)
+{
+	const json_t *w;
+	size_t i;
+
+	json_array_foreach(json_object_get(want, "workspaces"), i, w)
+	{
+		const json_t *has = find_workspace(there, api_str(w, "host"));
+		bool ro = has && json_is_true(json_object_get(has, "ro"));
+		AUTO_FREE char *text = NULL;
+
+		if (!has)
+			text = xasprintf("does not share '%s'", api_str(w, "host"));
+		else if (strcmp(api_str(has, "guest"), api_str(w, "guest")) != 0)
+			text = xasprintf(
+				"shares '%s' at '%s'", api_str(w, "host"), api_str(has, "guest"));
+		else if (ro != json_is_true(json_object_get(w, "ro")))
+			text = xasprintf("shares '%s' %s", api_str(w, "host"),
+				ro ? "read-only" : "read-write");
+		if (text)
+			return hint_another(o, there, p, text);
+	}
+	return 0;
+}
+
+int existing_check(
+	const struct opts *o, const struct creation *want, const json_t *there, struct problem *p)
+{
+	int r = check_workspaces(o, want->body, there, p);
+
+	for (size_t i = 0; r == 0 && o->defs[i].name; i++) {
+		const struct row *row = find_row(o->defs[i].name);
+
+		if (!row)
+			return err_set(&p->err, -EINVAL, "--%s is not for a sandbox that exists",
+				o->defs[i].name);
+		if (o->values[i].n == 0)
+			continue;
+		if (row->kind == SAME)
+			r = check_same(o, row, want->body, there, p);
+		else if (row->kind == UPDATE)
+			r = check_update(o, row, want->body, there, p);
+	}
+	if (r == 0)
+		r = check_start(o, there, p);
+	return r < 0 ? r : check_env(o, there, p);
+}
+
+/* ---- applying ---- */
+
+/* Whether the sandbox publishes that port already; a free one of the host counts when it was asked for. */
+static bool is_published(const json_t *there, const json_t *port)
+{
+	const json_t *has;
+	size_t i;
+
+	json_array_foreach(json_object_get(there, "ports"), i, has)
+	{
+		bool any = json_is_true(json_object_get(has, "ephemeral"));
+		long long host = api_int(port, "host_port");
+
+		if (strcmp(api_str(has, "host_ip"), api_str(port, "host_ip")) == 0 &&
+			api_int(has, "sandbox_port") == api_int(port, "sandbox_port") &&
+			(host ? host == api_int(has, "host_port") : any))
+			return true;
+	}
+	return false;
+}
+
+static int publish(const struct creation *want, const json_t *there, struct problem *p)
+{
+	AUTO_JSON json_t *body = json_pack("{s:[]}", "ports"), *answer = NULL;
+	json_t *port, *list = json_object_get(body, "ports");
+	size_t i;
+
+	json_array_foreach(json_object_get(want->body, "ports"), i, port)
+	{
+		if (!is_published(there, port))
+			(void)json_array_append(list, port);
+	}
+	if (json_array_size(list) == 0)
+		return 0;
+	return sandbox_call(
+		"POST", api_str(there, "name"), "/ports", body, API_TIMEOUT_MS, &answer, p);
+}
+
+int existing_apply(const struct creation *want, const json_t *there, struct problem *p)
+{
+	CLEANUP(agent_hosts_done) struct agent_hosts hosts = {0};
+	int r = 0;
+
+	if (want->allow_hosts)
+		r = agent_need_hosts(want->agent, api_str(there, "name"), true, &hosts, p);
+	if (r == 0)
+		r = create_add_rules(want, &hosts, p);
+	return r < 0 ? r : publish(want, there, p);
+}
+
+int existing_import(const struct creation *want, const json_t *there, struct problem *p)
+{
+	if (!want->import)
+		return 0;
+	return create_import(want, api_str(there, "name"), p);
+}

@@ -1,0 +1,30 @@
+/*
+ * workspace - the PATH arguments of create and run: PATH[:ro], HOST:GUEST[:ro].
+ *
+ * How      The host path is resolved (symlinks and all) because the guest sees it under the same
+ *          name; HOST:GUEST says another. A single file must be read-only. `:ro`, `:rw` and the last
+ *          `:/` always count, whatever files exist: a guest can create files in its workspace. A
+ *          directory named `a:ro` is written `a:ro:rw`, and one named `a:/b` is `a:/b:/GUEST`.
+ * Trust    The user's arguments. What lib/vm/share/place.h does not permit is refused.
+ * Owns     workspace_done frees the strings.
+ * See      lib/vm/share/place.h, workspace_test.c
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "src/sbx/cli/ui.h"
+
+struct workspace {
+	char *host, *guest;
+	char *typed; /* the host path as the user typed it, absolute: sbxd looks for planted links */
+	bool ro, file;
+};
+
+void workspace_done(struct workspace *w);
+/* *ret must be all zero. */
+int workspace_parse(
+	const char *arg, bool force, struct workspace *ret, struct problem *p) MUST_CHECK;
+/* A sandbox name made of agent and folder: "shell-my-project". host NULL: the agent alone. */
+void workspace_default_name(const char *agent, const char *host, char *buf, size_t size);
+/* For people: "/a/b", "/a/b -> /c", with " (ro)" or " (rw)". On the heap. */
+char *workspace_describe(const char *host, const char *guest, bool ro);

@@ -1,0 +1,183 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "src/sbx/api/secret_api.h"
+#include "secret_verbs.h"
+#include "src/sbx/verb.h"
+
+#define SET_REFRESH "55m"
+#define CUSTOM_REFRESH "on-demand"
+#define RANDOM_BYTES 8
+
+#define COMMON_OPTS                                                                             \
+	{'g', "global", NULL, "for all sandboxes, which it is without --sandbox"},              \
+		{0, "sandbox", "NAME", "for this sandbox only"},                                \
+		{'f', "force", NULL, "replace one that is there without asking"},               \
+		{0, "ref", "docker:HELPER:SERVER", "ask a docker-credential program for it"},   \
+		{0, "command", "COMMAND", "take the first line that a program prints"},         \
+		{0, "refresh", "TIME", "how long such a value is used: 30m, 8h, on-demand"},    \
+	{                                                                                       \
+		't', "token", "VALUE", "refused: others can read command lines", .hidden = true \
+	}
+
+const struct opt_def secret_set_opts[] = {COMMON_OPTS, {0}};
+const struct opt_def secret_custom_opts[] = {
+	{0, "host", "HOST[:PORT]", "where it goes; the port is 443", .many = true},
+	{0, "header", "NAME", "the header it goes into (authorization)"},
+	{0, "format", "TEXT", "the header's value, %s for the credential"},
+	{0, "env", "VAR", "a variable of the sandbox that gets the placeholder", .many = true},
+	{0, "placeholder", "TEXT", "what sandboxes see; {rand} becomes a random word"},
+	COMMON_OPTS,
+	{0, "value", "VALUE", "refused: others can read command lines", .hidden = true},
+	{0},
+};
+
+static int refuse_value(const char *given, const char *verb, struct problem *p)
+{
+	if (!given)
+		return 0;
+	(void)err_set(&p->err, -EINVAL,
+		"a value on the command line can be read by every program of yours; it was not "
+		"used. Type it at the prompt, or redirect stdin from a file");
+	return problem_usage(p, -EINVAL, verb);
+}
+
+/* Everything but the value, then the value, then all of it to sbxd. */
+static int set(const char *name, const char *shape, const char *sandbox, bool force, json_t *body,
+	struct problem *p)
+{
+	AUTO_SECRET_VALUE struct secret_value v = {0};
+	AUTO_JSON json_t *answer = NULL;
+	bool by_value = !json_object_get(body, "ref");
+	int r = secret_check_sandbox(sandbox, p);
+
+	if (r == 0)
+		r = secret_may_replace(name, sandbox, force, p);
+	if (r == 0 && sandbox)
+		(void)json_object_set_new(body, "sandbox", json_string(sandbox));
+	if (r == 0 && by_value)
+		r = secret_value_init(&v, p);
+	if (r == 0 && by_value)
+		r = secret_get_value(name, shape, &v, p);
+	if (r == 0)
+		r = secret_put(name, body, by_value ? &v : NULL, &answer, p);
+	if (r == 0)
+		secret_say_set(answer, sandbox);
+	return r;
+}
+
+int secret_set_run(struct opts *o)
+{
+	AUTO_JSON json_t *services = NULL, *ref = NULL, *body = NULL;
+	const json_t *service = NULL;
+	const char *sandbox = NULL, *name = o->args.v[0];
+	struct problem p = {0};
+	int r = refuse_value(opts_value(o, "token"), "secret set", &p);
+
+	if (r == 0)
+		r = secret_scope(o, "secret set", &sandbox, &p);
+	if (r == 0)
+		r = secret_take_ref(o, "secret set", SET_REFRESH, &ref, &p);
+	if (r == 0)
+		r = secret_services(&services, &p);
+	if (r == 0)
+		r = secret_find_service(services, name, &service, &p);
+	if (r == 0) {
+		body = json_pack("{s:s}", "kind", "service");
+		if (ref)
+			(void)json_object_set(body, "ref", ref);
+		r = set(name, api_str(service, "shape"), sandbox, opts_has(o, "force"), body, &p);
+	}
+	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
+}
+
+/* ---- set-custom ---- */
+
+/* What sandboxes see: it must say what it is, so that nobody takes it for a credential. */
+static int make_placeholder(const char *wish, char **ret, struct problem *p)
+{
+	char random[2 * RANDOM_BYTES + 1];
+	const char *mark = wish ? strstr(wish, "{rand}") : NULL;
+	AUTO_FREE char *text = NULL;
+
+	str_random_hex(random, RANDOM_BYTES);
+	if (!wish)
+		text = xasprintf("sbx-cs-proxy-managed-%s", random);
+	else if (mark)
+		text = xasprintf("%.*s%s%s%s", (int)(mark - wish), wish,
+			secret_value_is_placeholder(wish) ? "" : "proxymanaged", random, mark + 6);
+	else
+		text = xstrdup(wish);
+	if (!secret_value_is_placeholder(text)) {
+		(void)err_set(&p->err, -EINVAL,
+			"the placeholder '%s' does not say what it is: it must hold proxy-managed, "
+			"proxymanaged or {rand}",
+			text);
+		return problem_usage(p, -EINVAL, "secret set-custom");
+	}
+	*ret = TAKE(text);
+	return 0;
+}
+
+static json_t *to_list(const struct opt_list *l)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < l->n; i++)
+		(void)json_array_append_new(list, json_string(l->v[i]));
+	return list;
+}
+
+static int make_custom(const struct opts *o, json_t **ret, struct problem *p)
+{
+	const char *header = opts_value(o, "header"), *format = opts_value(o, "format");
+	AUTO_FREE char *placeholder = NULL;
+	int r;
+
+	if (opts_list(o, "host")->n == 0) {
+		(void)err_set(&p->err, -EINVAL, "--host is missing: where the credential goes");
+		return problem_usage(p, -EINVAL, "secret set-custom");
+	}
+	if (opts_value(o, "placeholder") && opts_list(o, "env")->n == 0) {
+		(void)err_set(
+			&p->err, -EINVAL, "--placeholder goes with --env: the variable for it");
+		return problem_usage(p, -EINVAL, "secret set-custom");
+	}
+	r = make_placeholder(opts_value(o, "placeholder"), &placeholder, p);
+	if (r < 0)
+		return r;
+	*ret = json_pack("{s:s, s:o, s:s, s:s, s:o}", "kind", "custom", "hosts",
+		to_list(opts_list(o, "host")), "header", header ? header : "authorization",
+		"format",
+		format	 ? format
+		: header ? "%s"
+			 : "Bearer %s",
+		"env", to_list(opts_list(o, "env")));
+	if (*ret && opts_list(o, "env")->n)
+		(void)json_object_set_new(*ret, "sentinel", json_string(placeholder));
+	return *ret ? 0 : err_set(&p->err, -EINVAL, "an argument is not UTF-8");
+}
+
+int secret_custom_run(struct opts *o)
+{
+	AUTO_JSON json_t *ref = NULL, *body = NULL;
+	const char *sandbox = NULL, *value = opts_value(o, "value") ? opts_value(o, "value")
+								    : opts_value(o, "token");
+	struct problem p = {0};
+	int r = refuse_value(value, "secret set-custom", &p);
+
+	if (r == 0)
+		r = secret_scope(o, "secret set-custom", &sandbox, &p);
+	if (r == 0)
+		r = secret_take_ref(o, "secret set-custom", CUSTOM_REFRESH, &ref, &p);
+	if (r == 0)
+		r = make_custom(o, &body, &p);
+	if (r == 0 && ref)
+		(void)json_object_set(body, "ref", ref);
+	if (r == 0)
+		r = set(o->args.v[0], "token", sandbox, opts_has(o, "force"), body, &p);
+	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
+}

@@ -1,0 +1,129 @@
+/* --ref and --command: where a value comes from that is not kept. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/sbx/host/check.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+#include "src/sbx/api/secret_api.h"
+
+#define MAX_REFRESH_S (30u * 86400)
+
+static int find_program(const char *name, char *buf, size_t size, struct problem *p)
+{
+	if (name[0] == '/')
+		return str_copy(buf, size, name) < 0
+			       ? err_set(&p->err, -ENAMETOOLONG, "%s is too long", name)
+			       : 0;
+	if (strchr(name, '/'))
+		return err_set(&p->err, -EINVAL, "'%s' is no absolute path", name);
+	if (check_find_program(name, buf, size))
+		return 0;
+	(void)err_set(&p->err, -ENOENT,
+		"program '%s' not found: install it, or give its absolute path", name);
+	return problem_hint(p, -ENOENT, "sbx help secret set");
+}
+
+/* docker:HELPER:SERVER */
+static int take_docker(const char *text, json_t **ret, struct problem *p)
+{
+	const char *helper = text + 7, *colon = strchr(helper, ':');
+	AUTO_FREE char *name = NULL;
+	char program[PATHS_MAX];
+	int r;
+
+	if (strncmp(text, "docker:", 7) != 0 || !colon || colon == helper || !colon[1]) {
+		(void)err_set(
+			&p->err, -EINVAL, "'%s' is no reference; docker:HELPER:SERVER is", text);
+		return problem_usage(p, -EINVAL, "secret set");
+	}
+	name = xasprintf("docker-credential-%.*s", (int)(colon - helper), helper);
+	r = find_program(name, program, sizeof(program), p);
+	if (r < 0)
+		return r;
+	*ret = json_pack(
+		"{s:s, s:s, s:[s]}", "kind", "docker", "program", program, "args", colon + 1);
+	return *ret ? 0 : err_set(&p->err, -EINVAL, "the reference is not UTF-8");
+}
+
+/* The next word of a command line, quotes taken off, in place; NULL at the end. *bad: a quote is open. */
+static char *next_word(char **rest, bool *bad)
+{
+	char *in = *rest + strspn(*rest, " \t"), *out = in, *word = in, quote = 0;
+
+	if (!*in)
+		return NULL;
+	for (; *in && (quote || (*in != ' ' && *in != '\t')); in++) {
+		if (!quote && (*in == '\'' || *in == '"'))
+			quote = *in;
+		else if (quote && *in == quote)
+			quote = 0;
+		else
+			*out++ = *in;
+	}
+	*bad = quote != 0;
+	*rest = in + (*in != '\0');
+	*out = '\0';
+	return word;
+}
+
+static int take_command(const char *text, json_t **ret, struct problem *p)
+{
+	AUTO_FREE char *copy = xstrdup(text);
+	AUTO_JSON json_t *args = json_array();
+	char *rest = copy, program[PATHS_MAX];
+	bool bad = false;
+	const char *first = next_word(&rest, &bad), *word;
+	int r;
+
+	while (!bad && (word = next_word(&rest, &bad)))
+		(void)json_array_append_new(args, json_string(word));
+	if (bad || !first || !first[0]) {
+		(void)err_set(&p->err, -EINVAL,
+			bad ? "a quote in --command is not closed"
+			    : "--command has no program in it");
+		return problem_usage(p, -EINVAL, "secret set");
+	}
+	r = find_program(first, program, sizeof(program), p);
+	if (r < 0)
+		return r;
+	*ret = json_pack("{s:s, s:s, s:O}", "kind", "first-line", "program", program, "args", args);
+	return *ret ? 0 : err_set(&p->err, -EINVAL, "the command is not UTF-8");
+}
+
+static int take_refresh(const char *text, json_t *ref, const char *verb, struct problem *p)
+{
+	uint64_t seconds = 0;
+
+	if (strcmp(text, "on-demand") != 0 &&
+		(str_to_seconds(text, &seconds) < 0 || seconds == 0 || seconds > MAX_REFRESH_S)) {
+		(void)err_set(&p->err, -EINVAL,
+			"invalid duration '%s': use a form such as 30m, 8h or 7d, or on-demand",
+			text);
+		return problem_usage(p, -EINVAL, verb);
+	}
+	(void)json_object_set_new(ref, "refresh_s", json_integer((json_int_t)seconds));
+	return 0;
+}
+
+int secret_take_ref(const struct opts *o, const char *verb, const char *refresh, json_t **ret,
+	struct problem *p)
+{
+	const char *ref = opts_value(o, "ref"), *command = opts_value(o, "command"),
+		   *span = opts_value(o, "refresh");
+	int r;
+
+	*ret = NULL;
+	if ((ref && command) || (span && !ref && !command)) {
+		(void)err_set(&p->err, -EINVAL,
+			span && !ref ? "--refresh goes with --ref or --command"
+				     : "--ref and --command do not go together");
+		return problem_usage(p, -EINVAL, verb);
+	}
+	if (!ref && !command)
+		return 0;
+	r = ref ? take_docker(ref, ret, p) : take_command(command, ret, p);
+	return r < 0 ? r : take_refresh(span ? span : refresh, *ret, verb, p);
+}

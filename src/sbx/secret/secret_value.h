@@ -1,0 +1,44 @@
+/*
+ * secret_value - the bytes of a credential between the user and the pipe to the vault.
+ *
+ * How      Typed at the terminal without echo, read from stdin, or copied from a variable, into memory of its own:
+ *          locked where the limit allows it, not in cores, not in children, wiped at the end. The
+ *          whole of it goes into a socket before anybody gets the other end: who is killed in the
+ *          middle has handed over nothing.
+ * Trust    The user's own value. Nothing of it is printed but its length, or the mask.
+ * Owns     Its mapping, until secret_value_done.
+ * Limits   SECRET_MAX bytes.
+ * Never    In an argument, a variable of ours, a log, a message of the API, or a stdio buffer.
+ * See      secret_value_test.c, tests/cli/test_secret.py
+ */
+#pragma once
+
+#include "src/sbx/cli/ui.h"
+
+#define SECRET_MAX 65536
+#define SECRET_MASK 16
+
+struct secret_value {
+	char *p; /* NUL-terminated */
+	size_t n;
+};
+
+int secret_value_init(struct secret_value *v, struct problem *p) MUST_CHECK;
+void secret_value_done(struct secret_value *v);
+#define AUTO_SECRET_VALUE CLEANUP(secret_value_done)
+
+/* Only when ui_can_ask(). -ECANCELED when it was ended without a line. */
+int secret_value_ask(struct secret_value *v, const char *prompt, struct problem *p) MUST_CHECK;
+/* To the end of the file. */
+int secret_value_read(struct secret_value *v, int fd, struct problem *p) MUST_CHECK;
+int secret_value_append(struct secret_value *v, const char *text, struct problem *p) MUST_CHECK;
+/* Takes one newline off its end, LF or CR LF; whether there was one. */
+bool secret_value_chomp(struct secret_value *v);
+/* Whether it can be a credential: not empty, no control characters, no placeholder. */
+int secret_value_check(const struct secret_value *v, struct problem *p) MUST_CHECK;
+/* Whether a text is what sandboxes see in place of a credential. */
+bool secret_value_is_placeholder(const char *text);
+/* As the vault shows it: "sk-****abcd", "****" for a short one. */
+void secret_value_mask(const char *text, char ret[SECRET_MASK]);
+/* An fd from which just this value can be read, and then the end. */
+int secret_value_pass(const struct secret_value *v, struct problem *p) MUST_CHECK;

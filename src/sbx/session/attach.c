@@ -1,0 +1,210 @@
+#include "attach.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/rules/settings/settings.h"
+#include "src/sbx/api/sandbox.h"
+#include "session.h"
+#include "src/sbx/verb.h"
+
+static uint8_t flags_of(const struct attach *a)
+{
+	return (uint8_t)((a->tty ? EXEC_F_TTY : 0) | (a->detach ? EXEC_F_DETACHED : 0) |
+			 (a->in ? EXEC_F_STDIN : 0) |
+			 (a->session ? EXEC_F_KEEP | EXEC_F_ATTACH : 0));
+}
+
+/* ---- the way back ---- */
+
+static enum session_where where(void *ctx)
+{
+	AUTO_JSON json_t *s = NULL;
+	struct problem p = {0};
+	int r = sandbox_get(ctx, &s, &p);
+
+	if (r == -ENOENT)
+		return SESSION_GONE;
+	if (r < 0)
+		return SESSION_CHANGES; /* sbxd is away: not the sandbox's fault */
+	if (sandbox_is(s, "running"))
+		return SESSION_RUNS;
+	if (sandbox_is(s, "paused"))
+		return SESSION_PAUSED;
+	if (sandbox_is(s, "suspended"))
+		return SESSION_SUSPENDED;
+	return sandbox_is(s, "stopped") ? SESSION_GONE : SESSION_CHANGES;
+}
+
+static int open_again(void *ctx, struct problem *p)
+{
+	return api_stream(ctx, API_TIMEOUT_MS, p);
+}
+
+static int wake(void *ctx, struct problem *p)
+{
+	return sandbox_start(ctx, NULL, NULL, p);
+}
+
+struct session_link attach_link(const char *ref)
+{
+	return (struct session_link){
+		.ctx = (void *)ref, .where = where, .open = open_again, .wake = wake};
+}
+
+/* What curses programs need to know. The guest has the descriptions of these families only; any
+ * other terminal is taken for the usual one, which nearly all of them understand. */
+static const char *guest_term(void)
+{
+	static const char *const known[] = {
+		"xterm", "screen", "tmux", "linux", "rxvt", "vt", "dumb"};
+	const char *term = getenv("TERM");
+
+	for (size_t i = 0; term && i < ARRAY_LEN(known); i++)
+		if (str_starts(term, known[i]))
+			return term;
+	return "xterm-256color";
+}
+
+static int add_term(struct env *env, struct err *err)
+{
+	AUTO_FREE char *word = xasprintf("TERM=%s", guest_term());
+
+	for (size_t i = 0; i < env->n; i++)
+		if (strncmp(env->v[i], "TERM=", 5) == 0)
+			return 0;
+	return env_add(env, word, err);
+}
+
+static int say_stopped(const char *ref, struct problem *p)
+{
+	(void)err_set(&p->err, -ESRCH, "the sandbox '%s' is stopped: nothing runs in it", ref);
+	return problem_hint(p, -ESRCH, "sbx run %s", ref);
+}
+
+static int open_stream(const struct attach *a, struct problem *p)
+{
+	AUTO_JSON json_t *s = NULL;
+	int r = a->only ? sandbox_get(a->ref, &s, p) : 0;
+
+	if (r < 0)
+		return r;
+	if (s && sandbox_is(s, "stopped"))
+		return say_stopped(a->ref, p);
+	r = sandbox_start(a->ref, a->accel, NULL, p);
+	return r < 0 ? r : api_stream(a->ref, API_TIMEOUT_MS, p);
+}
+
+static int read_keys(const struct attach *a, struct detach_keys *ret, struct problem *p)
+{
+	AUTO_SETTINGS struct settings set = {0};
+	int r = 0;
+
+	if (!a->session)
+		return 0;
+	if (!a->detach_keys)
+		r = settings_load(&set, &p->err);
+	if (r == 0)
+		r = detach_keys_parse(
+			a->detach_keys ? a->detach_keys : settings_get(&set, SETTINGS_DETACH_KEYS),
+			ret, &p->err);
+	return r;
+}
+
+static int run_session(
+	struct attach *a, int conn, const struct detach_keys *keys, struct problem *p)
+{
+	struct session_link link = attach_link(a->ref);
+	struct session s = {
+		.spec = {.flags = flags_of(a),
+			.rows = 24,
+			.cols = 80,
+			.user = (char *)(a->user ? a->user : ""),
+			.cwd = (char *)(a->cwd ? a->cwd : ""),
+			.argv = (char **)a->argv,
+			.env = a->env ? a->env->v : NULL},
+		.attach = a->only,
+		.starting = a->starting,
+		.link = a->detach ? NULL : &link,
+		.keys = *keys,
+		.in_fd = a->in ? STDIN_FILENO : -1,
+		.out_fd = STDOUT_FILENO,
+		.err_fd = STDERR_FILENO,
+		.tty = a->tty && a->in && isatty(STDIN_FILENO),
+		.detach = a->detach,
+	};
+	int r;
+
+	if (a->session)
+		(void)snprintf(s.spec.session, sizeof(s.spec.session), "%s", a->session);
+	r = session_run(&s, conn, p);
+	a->left = s.left;
+	return r;
+}
+
+/* What to type to come back. */
+static void say_left(const struct attach *a)
+{
+	bool agent = strcmp(a->session, ATTACH_AGENT) == 0;
+	AUTO_FREE char *other = xasprintf("sbx attach %s --session %s", a->ref, a->session);
+	AUTO_FREE char *back = xasprintf("sbx run %s", a->ref);
+	const char *what = agent ? "the agent" : "the session", *how = agent ? back : other;
+
+	if (a->left == SESSION_TAKEN_OVER)
+		ui_note("%s was attached from elsewhere; %s goes on there. To take it back: %s",
+			a->ref, what, how);
+	else
+		ui_note("Detached from %s; %s goes on. To come back: %s", a->ref, what, how);
+}
+
+static int check(const struct attach *a, struct problem *p)
+{
+	if (a->tty && a->in && !isatty(STDIN_FILENO)) {
+		(void)err_set(&p->err, -ENOTTY, "%s needs a terminal, and stdin is not a terminal",
+			a->session ? "a session" : "-t with -i");
+		return problem_hint(p, -ENOTTY,
+			a->session ? "sbx exec %s true" : "sbx exec -i %s true", a->ref);
+	}
+	if (a->session && !exec_session_is_valid(a->session)) {
+		(void)err_set(&p->err, -EINVAL,
+			"'%s' is no name of a session: a-z, 0-9 and -, at most %d", a->session,
+			EXEC_MAX_SESSION);
+		return problem_hint(p, -EINVAL, "sbx inspect %s", a->ref);
+	}
+	return 0;
+}
+
+static int say_no_session(const struct attach *a, struct problem *p)
+{
+	(void)err_set(
+		&p->err, -ESRCH, "there is no session '%s' in '%s' any more", a->session, a->ref);
+	return problem_hint(p, -ESRCH, "sbx run %s", a->ref);
+}
+
+int attach_run(struct attach *a)
+{
+	struct detach_keys keys = {0};
+	struct problem p = {0};
+	int r = check(a, &p);
+
+	if (r == 0)
+		r = read_keys(a, &keys, &p);
+	if (r == 0 && a->tty && a->env)
+		r = add_term(a->env, &p.err);
+	if (r == 0)
+		r = open_stream(a, &p);
+	if (r >= 0)
+		r = run_session(a, r, &keys, &p);
+	if (r == -ESRCH && a->session && !p.hint[0])
+		r = say_no_session(a, &p);
+	if (a->left)
+		say_left(a);
+	if (r >= 0)
+		return a->left ? EXIT_OK : r;
+	(void)ui_problem(&p, r);
+	return EXIT_OURS;
+}

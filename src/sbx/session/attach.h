@@ -1,0 +1,37 @@
+/*
+ * attach - a command line in a sandbox on the user's own stdin, stdout and stderr.
+ *
+ * How      attach_run starts the sandbox when it is stopped, opens a stream and runs a session; the
+ *          rules for terminals are those of docker exec. With a session's name it attaches to that
+ *          session when it runs and starts it when it does not; it can be left running (detach
+ *          keys, a closed terminal, another client), and says how to come back.
+ * Trust    As session.h.
+ * See      session.h, cmd_exec.c, cmd_run.c, cmd_attach.c
+ */
+#pragma once
+
+#include "src/sbx/sandbox/env.h"
+#include "session.h"
+#include "src/sbx/cli/ui.h"
+
+/* The session of `sbx run`. */
+#define ATTACH_AGENT "agent"
+
+struct attach {
+	const char *ref;
+	const char *const *argv; /* NULL-terminated */
+	const char *user, *cwd;	 /* NULL: the default */
+	const char *accel;	 /* for a start; NULL: its own */
+	struct env *env;	 /* TERM is added with a terminal */
+	bool in, tty, detach;
+	const char *session;  /* kept under this name; needs in, tty and a terminal; NULL: plain */
+	const char *starting; /* the name of what may be slow to start; NULL: it is not */
+	bool only; /* attaches or fails: starts neither the session nor a stopped sandbox */
+	const char *detach_keys; /* NULL: the setting's */
+	enum session_left left;	 /* result: the program was left running */
+};
+
+/* The command's exit status, or EXIT_OURS after saying why. 0 when it was left running. */
+int attach_run(struct attach *a);
+/* The way back to a sandbox's streams; ref is borrowed. */
+struct session_link attach_link(const char *ref);

@@ -1,0 +1,47 @@
+#include <unistd.h>
+
+#include "attach.h"
+#include "src/sbx/verb.h"
+
+static const struct opt_def opts[] = {
+	{0, "session", "NAME", "which session (agent)"},
+	{0, "detach-keys", "KEYS", "leave with these keys (ctrl-\\)"},
+	{0},
+};
+
+static int run(struct opts *o)
+{
+	const char *session = opts_value(o, "session");
+	struct attach a = {
+		.ref = o->args.v[0],
+		.session = session ? session : ATTACH_AGENT,
+		.detach_keys = opts_value(o, "detach-keys"),
+		.only = true,
+		.in = true,
+		.tty = true,
+	};
+
+	return attach_run(&a);
+}
+
+const struct verb verb_attach = {
+	.name = "attach",
+	.group = "sandboxes",
+	.args = "SANDBOX",
+	.summary = "come back to a session that goes on",
+	.about =
+		"Brings the session of a running sandbox to this terminal: what it has shown, then "
+		"all\n"
+		"that follows. Whoever had it is detached. Unlike run it starts nothing: a session "
+		"that\n"
+		"has ended shows its last screen and gives its exit status, once. The detach keys "
+		"leave\n"
+		"it running again; so does closing the terminal. 125 when sbx failed.",
+	.examples = "  sbx attach demo\n"
+		    "  sbx attach demo --detach-keys ctrl-p,ctrl-q\n",
+	.opts = opts,
+	.min = 1,
+	.max = 1,
+	.first = VERB_SANDBOX,
+	.run = run,
+};

@@ -1,0 +1,74 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach.h"
+#include "src/sbx/verb.h"
+
+static const struct opt_def opts[] = {
+	{'i', "interactive", NULL, "pass stdin on"},
+	{'t', "tty", NULL, "give the command a terminal"},
+	{'u', "user", "USER[:GROUP]", "run as this user (agent)"},
+	{'w', "workdir", "DIR", "run in this folder (the first workspace)"},
+	{'e', "env", "NAME[=VALUE]", "set an environment variable", .many = true},
+	{0, "env-file", "FILE", "the same from a file", .many = true},
+	{'d', "detach", NULL, "return when it has started; its output goes nowhere"},
+	{0},
+};
+
+static int run(struct opts *o)
+{
+	AUTO_ENV struct env env = {0};
+	size_t first = o->args.n > 1 && strcmp(o->args.v[1], "--") == 0 ? 2 : 1;
+	struct problem p = {0};
+	struct attach a = {
+		.ref = o->args.v[0],
+		.argv = o->args.v + first,
+		.user = opts_value(o, "user"),
+		.cwd = opts_value(o, "workdir"),
+		.env = &env,
+		.in = opts_has(o, "interactive"),
+		.tty = opts_has(o, "tty"),
+		.detach = opts_has(o, "detach"),
+	};
+
+	if (o->args.n <= first) {
+		ui_error("sbx exec: a command is missing");
+		ui_hint("sbx exec -it %s bash", a.ref);
+		return EXIT_USAGE;
+	}
+	if (a.detach && (a.in || a.tty)) {
+		ui_error("sbx exec: -d goes without -i and -t");
+		return EXIT_USAGE;
+	}
+	if (env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), &p) < 0) {
+		ui_error("sbx exec: %s", p.err.text);
+		if (p.hint[0])
+			ui_hint("%s", p.hint);
+		return EXIT_USAGE;
+	}
+	return attach_run(&a);
+}
+
+const struct verb verb_exec = {
+	.name = "exec",
+	.group = "sandboxes",
+	.args = "SANDBOX COMMAND [ARG...]",
+	.summary = "run a command in a sandbox",
+	.about = "Runs a command in a sandbox, starting it first when it is stopped. Options end "
+		 "at the\n"
+		 "name of the sandbox: what follows is the command's own.\n\n"
+		 "The exit status is the command's, 128 + N when signal N killed it, 126 or 127 "
+		 "when it\n"
+		 "could not be started, 125 when sbx failed or the connection was lost, 2 for a "
+		 "wrong\n"
+		 "command line. Without -t, interrupts are passed on; the third one ends sbx.",
+	.examples = "  sbx exec -it demo bash\n"
+		    "  sbx exec -u root demo apt-get update\n"
+		    "  tar c src | sbx exec -i demo tar x -C /tmp\n",
+	.opts = opts,
+	.min = 1,
+	.max = 16000,
+	.stop_after = 1,
+	.first = VERB_SANDBOX,
+	.run = run,
+};

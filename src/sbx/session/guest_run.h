@@ -1,0 +1,31 @@
+/*
+ * guest_run - a small command in a running sandbox, with its input and its output in memory.
+ *
+ * How      One session (session.h) between two files in memory. Its output so far is given to
+ *          `watch` about five times a second, so that long work can show where it is.
+ * Trust    What comes back is the guest's: bounded, and cleaned by whoever prints it.
+ * Owns     The output is the caller's.
+ * Limits   GUEST_RUN_MAX_OUT bytes of output and GUEST_RUN_MS (or max_ms); more ends it.
+ * See      session.h, guest_run_test.c
+ */
+#pragma once
+
+#include "lib/base/slice.h"
+#include "src/sbx/cli/ui.h"
+
+#define GUEST_RUN_MAX_OUT (256u << 10)
+#define GUEST_RUN_MS (5u * 60 * 1000)
+
+struct guest_run {
+	const char *ref, *user;	 /* user NULL: the agent */
+	const char *const *argv; /* NULL-terminated */
+	struct slice in;
+	void (*watch)(void *arg, const char *out); /* or NULL */
+	void *arg;
+	uint64_t max_ms; /* 0: GUEST_RUN_MS */
+	char *out;	 /* afterwards: what it wrote to stdout; the caller's */
+	int status;
+};
+
+/* 0 when it ended with status 0. -EINTR when a signal ended it, which goes to it. -EFBIG or -ETIMEDOUT when a limit did. Else -EIO and what it wrote to stderr, or what kept it from running. */
+int guest_run(struct guest_run *g, struct problem *p) MUST_CHECK;

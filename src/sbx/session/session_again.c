@@ -1,0 +1,192 @@
+/* A stream that broke: looking where the sandbox is, waiting, attaching again. */
+#include "session_live.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/fs/fd.h"
+#include "term.h"
+
+#define CTRL_C 3
+
+static int put_attach(struct live *l)
+{
+	const struct exec_spec *spec = &l->s->spec;
+	struct exec_attach a = {.rows = spec->rows, .cols = spec->cols, .out_at = l->out_at};
+
+	memcpy(a.token, spec->token, EXEC_TOKEN);
+	if (!l->started)
+		memcpy(a.session, spec->session, sizeof(a.session));
+	/* After words of ours on a screen that a program draws, all of it is wanted again. */
+	a.resume = l->started && !(live_is_kept(l) && (l->noticed || l->replay_left));
+	return exec_put_attach(&l->to_guest, &a);
+}
+
+int live_put_first(struct live *l, struct problem *p)
+{
+	struct session *s = l->s;
+	int r;
+
+	if (s->tty)
+		term_size(s->in_fd, &s->spec.rows, &s->spec.cols);
+	if (s->attach || l->started)
+		r = put_attach(l);
+	else
+		r = exec_put_spec(&l->to_guest, &s->spec);
+	if (r == -EMSGSIZE || r == -ENOBUFS)
+		return err_set(
+			&p->err, r, "the command line and its environment are too long (64 KiB)");
+	if (r < 0)
+		return err_set(&p->err, r, "the command line is not one that can be sent");
+	return 0;
+}
+
+/* On a raw terminal a line has to begin and end by itself. */
+static void notice(struct live *l, const char *text)
+{
+	const char *cr = l->s->tty ? "\r" : "";
+
+	l->noticed = true;
+	if (l->s->tty || ui_is_terminal())
+		(void)fprintf(stderr, "%s\n%s%s\n%s", cr, text, cr, cr);
+}
+
+static int leave(struct live *l, int status)
+{
+	l->drop = true;
+	if (live_is_kept(l))
+		l->s->left = SESSION_DETACHED;
+	return live_end(l, status);
+}
+
+/* A signal while nobody is there to send it to. */
+static void on_signals(struct live *l)
+{
+	struct signalfd_siginfo si;
+
+	while (read(l->sigs, &si, sizeof(si)) == (ssize_t)sizeof(si))
+		if (si.ssi_signo != SIGWINCH)
+			(void)leave(l, 128 + (int)si.ssi_signo);
+}
+
+/* Keys wake a suspended sandbox, and are the program's then; ctrl-c and detach keys leave. */
+static int on_keys(struct live *l, struct problem *p)
+{
+	uint8_t buf[256];
+	ssize_t n = read(l->s->in_fd, buf, sizeof(buf));
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	if (n > 0)
+		live_type(l, slice_of(buf, (size_t)n));
+	if (n <= 0 || l->detaching || memchr(buf, CTRL_C, (size_t)n))
+		return leave(l, l->detaching ? 0 : 128 + SIGINT);
+	return l->s->link->wake(l->s->link->ctx, p);
+}
+
+/* One look's time, or until something is typed that counts. */
+static int wait_a_little(struct live *l, bool keys, struct problem *p)
+{
+	bool typing = keys && l->s->tty && live_wants_input(l);
+	struct pollfd pfd[2] = {{.fd = l->sigs, .events = POLLIN},
+		{.fd = typing ? l->s->in_fd : -1, .events = POLLIN}};
+
+	if (poll(pfd, 2, SESSION_LOOK_MS) <= 0)
+		return 0;
+	if (pfd[0].revents)
+		on_signals(l);
+	return !l->ended && pfd[1].revents ? on_keys(l, p) : 0;
+}
+
+static void forget_stream(struct live *l)
+{
+	fd_close(&l->conn);
+	exec_reader_done(&l->reader);
+	exec_reader_init(&l->reader, EXEC_FROM_GUEST);
+	bufq_done(&l->to_guest);
+	bufq_init(&l->to_guest, SESSION_QUEUE);
+}
+
+static int open_again(struct live *l, struct problem *p)
+{
+	struct problem q = {0};
+	int r = l->s->link->open(l->s->link->ctx, &q);
+
+	if (r < 0)
+		return 0; /* not yet; the next look tells more */
+	l->conn = r;
+	l->n_streams++;
+	l->suspended = false;
+	return live_put_first(l, p);
+}
+
+/* The one line for what is waited for. */
+static void say_waiting(struct live *l, bool asleep)
+{
+	if (l->noticed)
+		return;
+	if (asleep)
+		notice(l, l->s->tty ? "[sbx] The sandbox is suspended; press a key to bring it "
+				      "back, ctrl-c to leave."
+				    : "[sbx] The sandbox is suspended; waiting until it is back.");
+	else if (live_is_kept(l) && clock_mono_ms() - l->broke_ms >= SESSION_QUIET_MS)
+		notice(l, "[sbx] The connection to the sandbox was lost; attaching again...");
+}
+
+/* Is there no point in waiting? A plain program ends with its stream, unless it was suspended, which
+ * shows a little later than the stream breaks. */
+static bool is_hopeless(const struct live *l, enum session_where where)
+{
+	uint64_t ms = clock_mono_ms() - l->broke_ms;
+
+	if (where == SESSION_GONE)
+		return true;
+	if (where == SESSION_RUNS && !live_is_kept(l) && !l->suspended)
+		return ms > SESSION_QUIET_MS;
+	if (where == SESSION_CHANGES && l->suspended)
+		return ms > SESSION_SUSPEND_MS;
+	return where != SESSION_SUSPENDED && ms > SESSION_AGAIN_MS;
+}
+
+static int look(struct live *l, struct problem *p)
+{
+	enum session_where where = l->s->link->where(l->s->link->ctx);
+	bool asleep = where == SESSION_SUSPENDED;
+	int r = 0;
+
+	if (is_hopeless(l, where))
+		return live_lost(p, -ECONNRESET);
+	if (asleep) {
+		l->suspended = true;
+		l->broke_ms = clock_mono_ms();
+	}
+	say_waiting(l, asleep);
+	if (where == SESSION_RUNS && (live_is_kept(l) || l->suspended))
+		r = open_again(l, p);
+	return r == 0 && l->conn < 0 ? wait_a_little(l, asleep, p) : r;
+}
+
+int live_again(struct live *l, struct problem *p)
+{
+	int r = 0;
+
+	/* What never began cannot be found again, but a kept session by its name. */
+	if (!l->s->link || (!l->started && !live_is_kept(l)))
+		return live_lost(p, -ECONNRESET);
+	forget_stream(l);
+	if (!l->broke_ms)
+		l->broke_ms = clock_mono_ms();
+	else
+		r = wait_a_little(l, false, p); /* it broke again at once */
+	while (r == 0 && l->conn < 0 && !l->ended)
+		r = look(l, p);
+	if (r == 0 && l->conn >= 0)
+		l->until = clock_mono_ms() + SESSION_AGAIN_MS;
+	return r;
+}

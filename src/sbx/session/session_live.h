@@ -1,0 +1,72 @@
+/*
+ * session_live - the inside of a session, shared by its three files.
+ *
+ * How      session.c has the frames and the loop, session_in.c what is typed, session_again.c the
+ *          way back when a stream breaks.
+ * Trust    See session.h.
+ */
+#pragma once
+
+#include "lib/base/bufq.h"
+#include "lib/wire/guestapi/screen.h"
+#include "session.h"
+
+#define PIECE 32768u
+
+/* One open session: SPEC sent, STARTED awaited, bytes, EXIT; then the queues run empty. */
+struct live {
+	struct session *s;
+	int conn, sigs;
+	unsigned n_streams; /* opened again so far: which stream `conn` is */
+	struct exec_reader reader;
+	struct bufq to_guest, to_out, to_err;
+	bool in_open, started, ended;
+	bool drop; /* nobody takes the output any more */
+	int status;
+	uint64_t until; /* 0: no end in sight */
+	uint64_t last;	/* of session.max_ms; 0: none */
+	uint64_t n_shown;
+	bool says_starting; /* the line is on the screen */
+	unsigned n_interrupts;
+	/* Input by its offset from the start: [in_taken, in_sent) is on the way, [in_sent, in_read) waits. */
+	uint64_t in_taken, in_sent, in_read;
+	uint8_t *in; /* SESSION_QUEUE bytes, as a ring */
+	bool eof_read, eof_sent;
+	size_t n_matched; /* detach keys so far */
+	bool detaching;
+	/* Output. */
+	uint64_t out_at, out_acked, replay_left;
+	struct screen screen; /* of a kept session, to tidy up after it */
+	bool suspended;	      /* the guest said so */
+	bool noticed;	      /* the user was told of the break */
+	uint64_t look_ms;     /* when a silent sandbox is looked up */
+	unsigned n_looks;     /* since it said something */
+	bool told_paused;
+	uint64_t broke_ms; /* since when there is no stream that works; 0: there is */
+	uint8_t buf[PIECE];
+};
+
+static inline bool live_is_kept(const struct live *l)
+{
+	return l->s->spec.flags & EXEC_F_KEEP;
+}
+
+int live_end(struct live *l, int status);
+int live_lost(struct problem *p, int r);
+
+/* session_in.c */
+bool live_wants_input(const struct live *l);
+int live_read_input(struct live *l);
+/* Puts input that waits into frames, as far as there is room. */
+void live_send_input(struct live *l);
+int live_on_taken(struct live *l, uint64_t at) MUST_CHECK;
+/* Goes on at an offset that the guest named. */
+int live_rewind(struct live *l, uint64_t at, bool eof_taken) MUST_CHECK;
+/* Typed bytes that are no detach keys wait to be sent. */
+void live_type(struct live *l, struct slice typed);
+
+/* session_again.c */
+/* The first frame of a stream. */
+int live_put_first(struct live *l, struct problem *p) MUST_CHECK;
+/* The stream broke, or the sandbox is suspended: a new one, or why not. */
+int live_again(struct live *l, struct problem *p) MUST_CHECK;

@@ -1,0 +1,102 @@
+/* template build AGENT and template update: see agent_build.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "src/sbx/agent/agent_build.h"
+#include "src/sbx/agent/agent_need.h"
+#include "template.h"
+#include "template_agent.h"
+#include "src/sbx/verb.h"
+
+const struct opt_def template_update_opts[] = {
+	{0},
+};
+
+int template_agent_build(const char *name, bool force)
+{
+	const struct agent *a = agent_need_find(name);
+	struct problem p = {0};
+	int r;
+
+	if (!a) {
+		AUTO_FREE char *names = agent_need_names();
+		const char *near = agent_need_nearest(name);
+
+		ui_error("there is no recipe for the template '%s'; there are debian, and those of "
+			 "the agents: %s",
+			name, names);
+		if (near)
+			ui_hint("sbx template build %s", near);
+		else
+			ui_hint("sbx agent ls");
+		return EXIT_USAGE;
+	}
+	if (agent_is_built(a) && template_is_there(name) && !force) {
+		printf("The template '%s' is there already. For newer versions: sbx template "
+		       "update "
+		       "%s. To build it anew: sbx template build --force %s\n",
+			name, name, name);
+		return EXIT_OK;
+	}
+	r = agent_build(a, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	printf("To use it: sbx run %s\n", name);
+	return EXIT_OK;
+}
+
+static int update_one(const struct agent *a)
+{
+	struct problem p = {0};
+	bool changed = false;
+	int r;
+
+	ui_note("%s:", a->title);
+	r = agent_update(a, &changed, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (changed)
+		printf("Sandboxes that are there keep what they have; new ones get it: sbx run "
+		       "%s\n",
+			a->name);
+	else
+		printf("The template '%s' has the newest versions\n", a->name);
+	(void)fflush(stdout);
+	return EXIT_OK;
+}
+
+/* Those that have a template. */
+static int update_all(void)
+{
+	const struct agents *all = agent_need_all();
+	int status = EXIT_OK;
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->n; i++) {
+		if (!agent_is_built(all->v[i]) || !template_is_there(all->v[i]->name))
+			continue;
+		n++;
+		if (update_one(all->v[i]) != EXIT_OK)
+			status = EXIT_FAILED;
+	}
+	if (n == 0)
+		printf("No agent has a template yet. To build one: sbx template build claude\n");
+	return status;
+}
+
+int template_agent_update(struct opts *o)
+{
+	const struct agent *a;
+
+	if (o->args.n == 0)
+		return update_all();
+	a = agent_need_find(o->args.v[0]);
+	if (!a || !agent_is_built(a)) {
+		ui_error("'%s' is no agent with a template of its own", o->args.v[0]);
+		ui_hint("sbx agent ls");
+		return EXIT_USAGE;
+	}
+	return update_one(a);
+}

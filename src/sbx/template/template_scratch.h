@@ -1,0 +1,45 @@
+/*
+ * template_scratch - a sandbox that exists for one build, and is gone at the end, whatever the end.
+ *
+ * How      The sandbox is made with `only`: it has no credential and reaches nothing but what is named.
+ *          The rest is done by this program itself, run again as a person would: exec, template
+ *          save, rm. Its output is one line of progress on a terminal, and lines
+ *          otherwise; of a failure the last lines are shown.
+ * Trust    What the sandbox says is a guest's: cleaned, bounded, never acted on.
+ * Owns     The sandbox, until scratch_done; after Ctrl-C too.
+ * Limits   SCRATCH_TAIL lines are kept for a failure; SCRATCH_MAX_IMAGE bytes of an image.
+ * See      template_file.c, follow.h
+ */
+#pragma once
+
+#include <jansson.h>
+#include "src/sbx/cli/follow.h"
+#include "src/sbx/cli/opt.h"
+#include "src/sbx/cli/ui.h"
+
+#define SCRATCH_TAIL 15
+#define SCRATCH_MAX_IMAGE (12ull << 30)
+
+struct scratch {
+	char name[32]; /* empty: there is none */
+	char tail[SCRATCH_TAIL][FOLLOW_MAX_LINE];
+	size_t n_lines;
+};
+
+/* share: as a PATH of `sbx create`. It may reach the hosts of `allow` and the package mirror of this
+ * host, both of which are shown; it has no credential. */
+int scratch_start(struct scratch *s, const char *template, const char *share,
+	const struct opt_list *allow, struct problem *p) MUST_CHECK;
+int scratch_put(
+	struct scratch *s, const char *path, const char *text, struct problem *p) MUST_CHECK;
+/* At most max bytes of a file in it; the caller's. */
+int scratch_get(
+	struct scratch *s, const char *path, size_t max, char **ret, struct problem *p) MUST_CHECK;
+/* As root, with its lines shown. */
+int scratch_run(struct scratch *s, const char *const *argv, struct problem *p) MUST_CHECK;
+/* `docker save` of an image in it. */
+int scratch_save_image(
+	struct scratch *s, const char *image, int out_fd, struct problem *p) MUST_CHECK;
+int scratch_save(
+	struct scratch *s, const char *name, const json_t *facts, struct problem *p) MUST_CHECK;
+void scratch_done(struct scratch *s);

@@ -1,0 +1,46 @@
+/*
+ * template_source - templates made of something else than Debian's packages: an OCI image, a Dockerfile.
+ *
+ * How      `sbx template build` hands over when --image or --file is given. An image goes through the
+ *          helper template-oci; a Dockerfile is built by the Docker of a sandbox that exists for
+ *          that only. Both end as a template of the store.
+ * Trust    Image, Dockerfile and context are strangers': the first is only touched in the jail of
+ *          the helper, the others only inside a sandbox. Here is read what those two say of it,
+ *          bounded.
+ * Limits   TEMPLATE_SOURCE_MAX_FILE bytes of a Dockerfile.
+ * See      image/README, dockerfile.h, lib/vm/template/template.h
+ */
+#pragma once
+
+#include <jansson.h>
+#include "src/sbx/cli/opt.h"
+#include "src/sbx/cli/ui.h"
+
+#define TEMPLATE_SOURCE_MAX_FILE (1u << 20)
+#define TEMPLATE_SOURCE_BASE "debian" /* lends kernel, modules and certificates */
+
+#define TEMPLATE_SOURCE_OPTS                                                                    \
+	{0, "image", "REF",                                                                     \
+		"from an OCI image: docker://HOST/REPO:TAG, oci:DIR, docker-archive:FILE"},     \
+		{0, "plain-http", NULL, "--image: a registry of this machine without TLS"},     \
+		{0, "use-docker-login", NULL, "--image: with the passwords of docker login"},   \
+		{'f', "file", "DOCKERFILE", "from a Dockerfile, built inside a sandbox"},       \
+		{0, "context", "DIR", "--file: what COPY sees (the folder of the Dockerfile)"}, \
+		{0, "build-arg", "NAME=VALUE", "--file: value of an ARG", .many = true},        \
+	{                                                                                       \
+		0, "allow-network", "LIST",                                                     \
+			"--file: hosts that the build may reach, besides this host's package "  \
+			"mirror",                                                               \
+			.many = true                                                            \
+	}
+
+/* Was one of them asked for? */
+bool template_source_wanted(const struct opts *o);
+/* The whole command; gives the exit status. */
+int template_source_build(const struct opts *o);
+
+/* The two ways. `name` is checked already. What is in `more`, or NULL, is said instead of the image's
+ * name. */
+int template_image_build(const char *name, const char *ref, bool plain, bool login,
+	const json_t *more, struct problem *p) MUST_CHECK;
+int template_file_build(const char *name, const struct opts *o, struct problem *p) MUST_CHECK;

@@ -1,0 +1,20 @@
+/*
+ * template_verbs - options and functions of the commands of `sbx template`, for its table.
+ *
+ * How      cmd_template.c has the table and `build`; cmd_template_ls.c shows, removes and verifies,
+ *          cmd_template_save.c writes and reads.
+ * Trust    The user's arguments.
+ */
+#pragma once
+
+#include "src/sbx/cli/opt.h"
+
+extern const struct opt_def template_ls_opts[], template_inspect_opts[], template_save_opts[],
+	template_rm_opts[];
+
+int template_ls_run(struct opts *o);
+int template_inspect_run(struct opts *o);
+int template_rm_run(struct opts *o);
+int template_verify_run(struct opts *o);
+int template_save_run(struct opts *o);
+int template_load_run(struct opts *o);

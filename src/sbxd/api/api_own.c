@@ -1,0 +1,100 @@
+/* The services for which one sandbox may use its own credentials: recorded, then kept in the
+ * sandbox's state directory, then told to its keeper. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include "api.h"
+#include "api_service.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/secret/service/own.h"
+#include "src/sbxd/policy/reload.h"
+#include "src/sbxd/sbxd.h"
+
+static char *dir_of(const char *id)
+{
+	return paths_get(PATHS_STATE, "sandboxes/%s", id);
+}
+
+json_t *api_own_services(const char *id)
+{
+	AUTO_FREE char *dir = dir_of(id), *list = NULL;
+	json_t *o = json_array();
+	char *rest = NULL;
+
+	(void)!own_load(dir, &list, NULL); /* what cannot be read counts for nobody */
+	for (char *s = strtok_r(list, "\n", &rest); s; s = strtok_r(NULL, "\n", &rest))
+		json_array_append_new(o, api_text(s));
+	return o;
+}
+
+/* A name that no file has any more can still be taken off. */
+static int check_service(const struct api_own *own, struct err *err)
+{
+	struct services *set = api_load_services(err);
+	bool found = set && services_by_name(set, own->service);
+
+	if (!set)
+		return -EIO;
+	services_free(set);
+	return found || !own->is_own ? 0 : err_set(err, -ENOENT, "no service '%s'", own->service);
+}
+
+static int record(
+	struct sbxd *d, const struct spec *spec, const struct api_own *own, struct err *err)
+{
+	AUTO_FREE char *reason = xasprintf("%s, sandbox %s", own->service, spec->name);
+	struct journal_entry e = {.kind = AUDIT_KIND_POLICY_CHANGE,
+		.action = own->is_own ? "own-credential" : "own-credential-off",
+		.sandbox = spec->name,
+		.reason = reason};
+
+	return journal_append(d, &e, err);
+}
+
+/* *ret_changed: it was otherwise before. */
+static int change(struct sbxd *d, const struct spec *spec, const struct api_own *own,
+	bool *ret_changed, struct err *err)
+{
+	AUTO_FREE char *dir = dir_of(spec->id), *old = NULL, *new = NULL;
+	int r = own_load(dir, &old, err);
+
+	if (r < 0)
+		return r;
+	*ret_changed = own_has(old, own->service) != own->is_own;
+	if (!*ret_changed)
+		return 0;
+	new = own_change(old, own->service, own->is_own);
+	r = record(d, spec, own, err);
+	if (r == 0)
+		r = paths_make(dir, err);
+	return r < 0 ? r : own_save(dir, new, err);
+}
+
+void api_own(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	struct api_own own = {0};
+	bool changed = false;
+	struct err err = {0};
+	int r = api_decode_own(c->http.body, &own, &err);
+
+	if (r == 0)
+		r = check_service(&own, &err);
+	if (r == -ENOENT) {
+		api_fail(d, c, 404, "no-service", err.text, "sbx secret services");
+		return;
+	}
+	if (r == 0 && !api_find(d, c, req->ref, &row))
+		return;
+	if (r == 0)
+		r = change(d, &row.spec, &own, &changed, &err);
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	reload_reply(d, c, 200,
+		json_pack("{s:s,s:s,s:b,s:b}", "sandbox", row.spec.name, "service", own.service,
+			"own", own.is_own, "changed", changed),
+		row.spec.id);
+}

@@ -1,0 +1,197 @@
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include "api.h"
+#include "api_policy.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/rules/policy/locals_read.h"
+#include "lib/rules/policy/policy.h"
+#include "src/sbxd/policy/reload.h"
+#include "src/sbxd/sbxd.h"
+
+#define PAGE 1000
+#define MAX_TEXT (8u << 20)
+
+static json_t *text_or_null(const char *s)
+{
+	return s ? api_text(s) : json_null();
+}
+
+json_t *api_rule_to_json(const struct rules *rules, const struct rule *rule)
+{
+	AUTO_FREE char *line = rule_print(rule, RULE_PRINT_PLAIN);
+	json_t *o = json_object(), *list = json_array();
+
+	for (size_t i = 0; i < rule->n_net; i++) {
+		char text[NETRULE_MAX_TEXT];
+
+		netrule_print(&rule->net[i], text);
+		json_array_append_new(list, api_text(text));
+	}
+	json_object_set_new(o, "id", text_or_null(rule->id));
+	json_object_set_new(o, "effect", json_string(rule_effect_name(rule->effect)));
+	json_object_set_new(o, "kind", json_string(rule_kind_name(rule->kind)));
+	json_object_set_new(o, "resources", list);
+	json_object_set_new(o, "sandbox", text_or_null(rule->sandbox));
+	json_object_set_new(o, "until", json_integer((json_int_t)rule->until_ms));
+	json_object_set_new(o, "created", json_integer((json_int_t)rule->created_ms));
+	json_object_set_new(o, "origin", text_or_null(rule->origin));
+	json_object_set_new(o, "comment", text_or_null(rule->comment));
+	json_object_set_new(
+		o, "group", text_or_null(rule->group ? rules->group[rule->group - 1].name : NULL));
+	json_object_set_new(o, "text", api_text(line));
+	return o;
+}
+
+static void add_page(json_t *o, const struct rules *rules, uint64_t from)
+{
+	json_t *list = json_array();
+	uint64_t end = MIN(from + PAGE, (uint64_t)rules->n);
+
+	for (uint64_t i = from; i < end; i++)
+		json_array_append_new(list, api_rule_to_json(rules, &rules->rule[i]));
+	json_object_set_new(o, "total", json_integer((json_int_t)rules->n));
+	json_object_set_new(o, "rules", list);
+	json_object_set_new(o, "next", json_integer(end < rules->n ? (json_int_t)end : 0));
+}
+
+static int add_text(json_t *o, struct err *err)
+{
+	AUTO_FREE char *text = NULL;
+	size_t n = 0;
+	int r = rulebook_text(&text, &n, err);
+
+	if (r == -ENOENT)
+		text = xstrdup("");
+	else if (r < 0)
+		return r;
+	if (n > MAX_TEXT)
+		return err_set(
+			err, -E2BIG, "the text has %zu bytes: read the file state/policy", n);
+	json_object_set_new(o, "text", api_text(text));
+	return 0;
+}
+
+void api_policy_get(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	struct rulebook *b = &d->rulebook;
+	struct err err = {0};
+	json_t *o = json_object();
+	int r;
+
+	rulebook_refresh(b);
+	json_object_set_new(o, "exists", json_boolean(b->exists));
+	json_object_set_new(o, "fault", text_or_null(b->fault.text[0] ? b->fault.text : NULL));
+	json_object_set_new(o, "preset", text_or_null(rulebook_preset(&b->rules)));
+	json_object_set_new(o, "locked", json_boolean(rulebook_is_locked(&b->rules)));
+	json_object_set_new(o, "revision", json_integer((json_int_t)b->revision));
+	add_page(o, &b->rules, req->from);
+	r = req->text ? add_text(o, &err) : 0;
+	if (r == 0) {
+		api_reply_json(d, c, 200, o);
+		return;
+	}
+	json_decref(o);
+	api_fail_errno(d, c, r, &err);
+}
+
+/* ---- what would be decided ---- */
+
+static const char *why_name(enum policy_why why)
+{
+	static const char *const names[] = {
+		[POLICY_NO_POLICY] = "no-policy",
+		[POLICY_FAULT] = "fault",
+		[POLICY_NO_RULE] = "no-rule",
+		[POLICY_SPECIAL] = "special-address",
+		[POLICY_RULE] = "rule",
+		[POLICY_PUBLIC] = "public-address",
+	};
+
+	return names[why];
+}
+
+/* The very text that keepers read, compiled as they do it. */
+struct policy *api_load_policy(const char *sandbox)
+{
+	struct err err = {0};
+	AUTO_FREE char *text = NULL;
+	size_t n = 0;
+	int r = rulebook_text(&text, &n, &err);
+
+	if (r == -ENOENT)
+		return NULL;
+	return policy_load(slice_of(r < 0 ? "" : text, r < 0 ? 0 : n), "policy", sandbox);
+}
+
+static json_t *decide(struct policy *policy, const struct host *host, uint16_t port)
+{
+	static struct addr_locals locals;
+	struct policy_op op = {.kind = RULE_NETWORK,
+		.host = host,
+		.port = port,
+		.now_ms = clock_wall_ms(),
+		.locals = &locals};
+	char text[POLICY_MAX_EXPLAIN], what[HOST_MAX_NAME + 80];
+	struct policy_decision pd;
+	struct rules none = {0};
+	json_t *o = json_object();
+
+	/* As a keeper reads them; without an answer of the kernel the last ones count. */
+	(void)!locals_read(&locals);
+	policy_decide(policy, &op, &pd);
+	policy_explain(&op, &pd, text, sizeof(text));
+	policy_print_op(&op, what, sizeof(what));
+	json_object_set_new(o, "host", json_string(host->name));
+	json_object_set_new(o, "port", json_integer(port));
+	json_object_set_new(o, "allowed", json_boolean(pd.allowed));
+	json_object_set_new(o, "why", json_string(why_name(pd.why)));
+	json_object_set_new(o, "operation", api_text(what));
+	json_object_set_new(o, "explanation", api_text(text));
+	if (pd.why == POLICY_RULE) {
+		struct rule rule = *pd.rule;
+
+		/* Its group is of rules that belong to the policy now. */
+		rule.group = 0;
+		json_object_set_new(o, "rule", api_rule_to_json(&none, &rule));
+	} else {
+		json_object_set_new(o, "rule", json_null());
+	}
+	return o;
+}
+
+void api_policy_check(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	struct policy *policy;
+	struct host host = {0};
+	struct err err = {0};
+	uint16_t port = 0;
+	json_t *o;
+	int r = api_parse_target(req->target, &host, &port, &err);
+
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	if (req->sandbox && !api_find(d, c, req->sandbox, &row))
+		return;
+	policy = api_load_policy(req->sandbox ? row.spec.name : NULL);
+	o = decide(policy, &host, port);
+	policy_free(policy);
+	json_object_set_new(o, "sandbox", text_or_null(req->sandbox ? row.spec.name : NULL));
+	api_reply_json(d, c, 200, o);
+}
+
+void api_reload(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	keep_look(d);
+	reload_reply(d, c, 200, json_object(), NULL);
+}
+
+void api_pool(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	pool_look(d);
+	api_reply_json(d, c, 200, json_object());
+}

@@ -1,0 +1,432 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "api.h"
+#include "api_policy.h"
+#include "lib/base/clock.h"
+#include "lib/base/fs/fd.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+#include "src/sbxd/policy/reload.h"
+#include "src/sbxd/sbxd.h"
+
+#define MAX_EFFECTIVE 1000 /* rules that a change of the preset can list */
+#define MAX_LISTED 20	   /* rules in an answer; their number is told too */
+
+/* Answers when there are no rules to change. */
+static bool need_rules(struct sbxd *d, struct conn *c)
+{
+	struct err err = {0};
+	int r = rulebook_need(&d->rulebook, &err);
+
+	if (r == -ENOENT)
+		api_fail(d, c, 409, "no-policy", err.text, "sbx policy set-default balanced");
+	else if (r < 0)
+		api_fail(d, c, 409, "broken-policy", err.text, "sbx policy reset");
+	return r == 0;
+}
+
+/* Written, recorded, put in place: in this order, so that each can still say no. */
+static int save(struct sbxd *d, const struct journal_entry *e, struct err *err)
+{
+	struct rulebook *b = &d->rulebook;
+	struct journal_entry entry = *e;
+	AUTO_FREE char *reason = NULL;
+	int r = rulebook_prepare(b, err);
+
+	if (r == 0 && !entry.rule) {
+		reason = xasprintf("%s%s%zu rules, sha256 %s", e->reason ? e->reason : "",
+			e->reason ? ", " : "", b->rules.n, b->hash);
+		entry.reason = reason;
+	}
+	entry.kind = AUDIT_KIND_POLICY_CHANGE;
+	if (r == 0)
+		r = journal_append(d, &entry, err);
+	if (r == 0)
+		r = rulebook_commit(b, err);
+	if (r < 0)
+		rulebook_abandon(b);
+	return r;
+}
+
+/* The sandbox that a rule is for: its name in place of what was said, its id for the keeper. */
+static bool find_scope(struct sbxd *d, struct conn *c, char **name, char id[SPEC_ID_LEN + 1])
+{
+	AUTO_ROW struct store_row row = {0};
+
+	id[0] = '\0';
+	if (!*name)
+		return true;
+	if (!api_find(d, c, *name, &row))
+		return false;
+	free(*name);
+	*name = xstrdup(row.spec.name);
+	memcpy(id, row.spec.id, SPEC_ID_LEN + 1);
+	return true;
+}
+
+struct listed {
+	json_t *list;
+	size_t n;
+};
+
+static void list_rule(struct listed *l, const struct rules *rules, const struct rule *rule)
+{
+	if (l->n++ < MAX_LISTED)
+		json_array_append_new(l->list, api_rule_to_json(rules, rule));
+}
+
+/* A deny: the allows that it takes something from. An allow: the denies that still win. */
+static void add_conflicts(json_t *o, const struct rules *rules, const struct rule *rule)
+{
+	bool deny = rule->effect == RULE_DENY;
+	const struct rule *cover = deny ? NULL : rulebook_covering_deny(rules, rule);
+	struct listed l = {.list = json_array()};
+	uint64_t now = clock_wall_ms();
+
+	if (cover)
+		list_rule(&l, rules, cover);
+	for (size_t i = 0; i < rules->n; i++) {
+		const struct rule *other = &rules->rule[i];
+
+		if (other != cover && other->effect != rule->effect && !rule_is_over(other, now) &&
+			rule_may_meet(other, rule))
+			list_rule(&l, rules, other);
+	}
+	json_object_set_new(o, deny ? "overrides" : "denied_by", l.list);
+	json_object_set_new(o, deny ? "n_overrides" : "n_denied_by", json_integer((json_int_t)l.n));
+	if (!deny)
+		json_object_set_new(o, "no_effect", json_boolean(cover != NULL));
+}
+
+static int add_rule(struct sbxd *d, struct rule *rule, json_t *o, struct err *err)
+{
+	AUTO_FREE char *line = NULL;
+	struct rules *rules = &d->rulebook.rules;
+	struct journal_entry e = {.action = "rule-add"};
+	char id[RULEBOOK_ID_LEN + 1];
+	int r;
+
+	str_random_hex(id, RULEBOOK_ID_LEN / 2);
+	rule->id = xstrdup(id);
+	rule->created_ms = clock_wall_ms();
+	if (!rule->origin)
+		rule->origin = xstrdup("local");
+	line = rule_print(rule, RULE_PRINT_PLAIN);
+	rulebook_drop_over(rules, rule->created_ms);
+	rulebook_complete(rules, "local", rule->created_ms);
+	json_object_set_new(o, "rule", api_rule_to_json(rules, rule));
+	e.reason = line;
+	e.rule = id;
+	r = rules_add(rules, rule, err);
+	if (r < 0) {
+		rulebook_abandon(&d->rulebook);
+		return r;
+	}
+	e.sandbox = rules->rule[rules->n - 1].sandbox;
+	return save(d, &e, err);
+}
+
+/* The first resource that would not count because it names this host without a port; NULL: none. */
+static const struct netrule *find_portless(const struct rule *rule)
+{
+	for (size_t i = 0; rule->effect == RULE_ALLOW && i < rule->n_net; i++) {
+		if (netrule_is_here(&rule->net[i]) && !rule->net[i].ports.lo)
+			return &rule->net[i];
+	}
+	return NULL;
+}
+
+static void fail_portless(struct sbxd *d, struct conn *c, const struct netrule *nr)
+{
+	AUTO_FREE char *why = xasprintf("%.*s is this host: a rule that allows it must name a port",
+		(int)nr->n_name, nr->name);
+	AUTO_FREE char *hint =
+		xasprintf("sbx policy allow network %.*s:8080", (int)nr->n_name, nr->name);
+
+	api_fail(d, c, 400, "missing-port", why, hint);
+}
+
+void api_rule_add(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_RULE struct rule rule = {0};
+	const struct rule *same;
+	char sandbox[SPEC_ID_LEN + 1];
+	struct err err = {0};
+	json_t *o;
+	int r = api_decode_rule(c->http.body, clock_wall_ms(), &rule, &err);
+
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	if (find_portless(&rule)) {
+		fail_portless(d, c, find_portless(&rule));
+		return;
+	}
+	if (!need_rules(d, c) || !find_scope(d, c, &rule.sandbox, sandbox))
+		return;
+	o = json_object();
+	add_conflicts(o, &d->rulebook.rules, &rule);
+	same = rulebook_find_same(&d->rulebook.rules, &rule);
+	json_object_set_new(o, "existed", json_boolean(same != NULL));
+	if (same) {
+		json_object_set_new(o, "rule", api_rule_to_json(&d->rulebook.rules, same));
+		reload_reply(d, c, 200, o, sandbox[0] ? sandbox : NULL);
+		return;
+	}
+	r = add_rule(d, &rule, o, &err);
+	if (r < 0) {
+		json_decref(o);
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	reload_reply(d, c, 201, o, sandbox[0] ? sandbox : NULL);
+}
+
+/* ---- removing ---- */
+
+/* The keeper to tell: of the one sandbox that all these rules were for, else every one. */
+static void find_keeper(struct sbxd *d, const struct rules *old, char id[SPEC_ID_LEN + 1])
+{
+	AUTO_ROW struct store_row row = {0};
+	const char *name = old->rule[0].sandbox;
+
+	id[0] = '\0';
+	for (size_t i = 1; i < old->n && name; i++)
+		if (!old->rule[i].sandbox || strcmp(old->rule[i].sandbox, name) != 0)
+			name = NULL;
+	if (name && store_get(d->store, name, &row, NULL) == 0)
+		memcpy(id, row.spec.id, SPEC_ID_LEN + 1);
+}
+
+static void remove_rules(struct sbxd *d, struct conn *c, const struct rulebook_match *m)
+{
+	AUTO_RULES struct rules old = {0};
+	AUTO_FREE char *line = NULL;
+	struct journal_entry e = {.action = "rule-rm"};
+	struct listed l = {0};
+	char id[SPEC_ID_LEN + 1];
+	struct err err = {0};
+	json_t *o;
+	int r = rulebook_remove(&d->rulebook.rules, m, &old, &err);
+
+	if (r < 0) {
+		api_fail(d, c, 404, "not-found", err.text, "sbx policy ls --wide");
+		return;
+	}
+	line = m->id ? rule_print(&old.rule[0], RULE_PRINT_PLAIN)
+		     : rule_print_resources(m->resources);
+	e.rule = old.rule[0].id ? old.rule[0].id : "-";
+	e.reason = line;
+	e.sandbox = old.rule[0].sandbox;
+	e.count = old.n;
+	r = save(d, &e, &err);
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	o = json_object();
+	l.list = json_array();
+	for (size_t i = 0; i < old.n; i++)
+		list_rule(&l, &old, &old.rule[i]);
+	json_object_set_new(o, "removed", l.list);
+	json_object_set_new(o, "n_removed", json_integer((json_int_t)l.n));
+	find_keeper(d, &old, id);
+	reload_reply(d, c, 200, o, id[0] ? id : NULL);
+}
+
+void api_rule_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	struct rulebook_match m = {.id = req->ref};
+
+	if (need_rules(d, c))
+		remove_rules(d, c, &m);
+}
+
+void api_rules_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_RULE struct rule what = {0};
+	AUTO_ROW struct store_row row = {0};
+	struct rulebook_match m = {.sandbox = req->sandbox,
+		.any_effect = !req->has_effect,
+		.effect = req->effect,
+		.resources = &what};
+	struct err err = {0};
+	int r = rule_make(RULE_ALLOW, RULE_NETWORK, slice_from_str(req->resource), &what, &err);
+
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	/* Rules may be there for one that is not: it can be named all the same. */
+	if (req->sandbox && store_get(d->store, req->sandbox, &row, NULL) == 0)
+		m.sandbox = row.spec.name;
+	if (need_rules(d, c))
+		remove_rules(d, c, &m);
+}
+
+/* ---- the whole ---- */
+
+/* A text that is too long for a body: a file of the same user in the state folder, used up by this.
+ */
+static int read_import(const char *name, char **ret_text, size_t *ret_n, struct err *err)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "%s", name);
+	AUTO_FREE char *text = NULL;
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+	ssize_t n;
+
+	if (!str_starts(name, RULEBOOK_IMPORT_PREFIX) || strchr(name, '/'))
+		return err_set(err, -EINVAL, "file must be the name of a file '%s...'",
+			RULEBOOK_IMPORT_PREFIX);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(err, -EINVAL, "%s cannot be opened: %s", name, strerror(errno));
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_size > RULES_MAX_BYTES)
+		return err_set(err, -EINVAL, "%s is no file of this user with at most %u bytes",
+			name, RULES_MAX_BYTES);
+	(void)unlink(path);
+	text = xmalloc((size_t)st.st_size + 1);
+	n = fd_read_full(fd, text, (size_t)st.st_size);
+	if (n < 0)
+		return err_errno(err, (int)n, "reading %s", name);
+	*ret_text = TAKE(text);
+	*ret_n = (size_t)n;
+	return 0;
+}
+
+static int replace(struct sbxd *d, const struct api_policy *p, struct err *err)
+{
+	AUTO_FREE char *text = NULL;
+	uint64_t now = clock_wall_ms();
+	size_t n = 0;
+	int r;
+
+	if (p->preset && !rulebook_is_preset(p->preset))
+		return err_set(err, -EINVAL,
+			"there is no preset '%.64s'; there are allow-all, balanced and deny-all",
+			p->preset);
+	if (p->preset)
+		return rulebook_load_preset(&d->rulebook, p->preset, p->lock, now, err);
+	if (p->text)
+		return rulebook_import(&d->rulebook, slice_from_str(p->text), "text", now, err);
+	r = read_import(p->file, &text, &n, err);
+	return r < 0 ? r : rulebook_import(&d->rulebook, slice_of(text, n), "text", now, err);
+}
+
+/* How many rules are not the preset's, and how many of these a deny makes useless. */
+static void add_counts(json_t *o, const struct rules *rules)
+{
+	size_t own = 0, useless = 0;
+
+	for (size_t i = 0; i < rules->n; i++) {
+		const struct rule *rule = &rules->rule[i];
+
+		if (rule->group && rulebook_preset_of_group(rules->group[rule->group - 1].name))
+			continue;
+		own++;
+		/* Bounded: this is to warn, and looks at every rule for each. */
+		if (own <= MAX_LISTED && rule->effect == RULE_ALLOW)
+			useless += rulebook_covering_deny(rules, rule) != NULL;
+	}
+	json_object_set_new(o, "rules", json_integer((json_int_t)rules->n));
+	json_object_set_new(o, "own", json_integer((json_int_t)own));
+	json_object_set_new(o, "without_effect", json_integer((json_int_t)useless));
+}
+
+/* The ids of the first allow rules that a deny makes useless. */
+static json_t *without_effect(const struct rules *rules)
+{
+	json_t *ids = json_array();
+
+	for (size_t i = 0; i < rules->n && json_array_size(ids) < MAX_EFFECTIVE; i++) {
+		const struct rule *rule = &rules->rule[i];
+
+		if (rule->effect == RULE_ALLOW && rule->id && rulebook_covering_deny(rules, rule))
+			json_array_append_new(ids, json_string(rule->id));
+	}
+	return ids;
+}
+
+/* Those of the rules that had no effect before and have one now. */
+static void add_effective(json_t *o, const struct rules *rules, const json_t *ids)
+{
+	json_t *list = json_array();
+	const json_t *id;
+	size_t i;
+
+	json_array_foreach(ids, i, id)
+	{
+		const struct rule *rule = rulebook_find(rules, json_string_value(id));
+
+		if (rule && !rulebook_covering_deny(rules, rule))
+			json_array_append_new(list, api_rule_to_json(rules, rule));
+	}
+	json_object_set_new(o, "effective", list);
+}
+
+void api_policy_put(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_API_POLICY struct api_policy p = {0};
+	struct journal_entry e = {0};
+	struct err err = {0};
+	json_t *o, *useless;
+	int r = api_decode_policy(c->http.body, &p, &err);
+
+	rulebook_refresh(&d->rulebook);
+	useless = without_effect(&d->rulebook.rules);
+	if (r == 0)
+		r = replace(d, &p, &err);
+	o = json_object();
+	if (r == 0)
+		add_effective(o, &d->rulebook.rules, useless);
+	json_decref(useless);
+	if (r == -EBADMSG) {
+		json_decref(o);
+		api_fail(d, c, 409, "broken-policy", err.text, "sbx policy reset");
+		return;
+	}
+	e.action = p.preset ? "set-default" : "import";
+	e.reason = p.lock ? "deny-all, locked" : p.preset;
+	if (r == 0)
+		r = save(d, &e, &err);
+	if (r < 0) {
+		json_decref(o);
+		rulebook_abandon(&d->rulebook);
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	add_counts(o, &d->rulebook.rules);
+	reload_reply(d, c, 200, o, NULL);
+}
+
+void api_policy_reset(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	struct journal_entry e = {.kind = AUDIT_KIND_POLICY_CHANGE, .action = "reset"};
+	struct rulebook *b = &d->rulebook;
+	struct err err = {0};
+	json_t *o;
+	int r = 0;
+
+	rulebook_refresh(b);
+	if (!b->exists)
+		r = err_set(&err, -ENOENT, "there is no policy");
+	e.count = b->rules.n;
+	if (r == 0)
+		r = journal_append(d, &e, &err);
+	if (r == 0)
+		r = rulebook_erase(b, &err);
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	o = json_object();
+	json_object_set_new(o, "removed", json_integer((json_int_t)e.count));
+	reload_reply(d, c, 200, o, NULL);
+}

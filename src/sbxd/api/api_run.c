@@ -1,0 +1,395 @@
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "api.h"
+#include "src/sbxd/keepers/kept.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/rules/settings/settings.h"
+#include "src/sbxd/sbxd.h"
+#include "src/sbxd/keepers/templates.h"
+
+#define STOP_SLACK_MS 15000
+#define SUSPEND_MS 300000 /* the keeper has a bound for each step */
+#define USED_STAMP_MS 60000
+#define EXEC_ERROR_FRAME 20 /* PROTOCOL.exec */
+#define EXEC_ERROR_STATUS 126
+
+/* The call's wish, else the sandbox's own, else the setting. */
+static int choose_accel(enum spec_accel wish, struct spec *spec, struct err *err)
+{
+	AUTO_SETTINGS struct settings set = {0};
+	int r;
+
+	if (wish != SPEC_ACCEL_AUTO)
+		spec->accel = wish;
+	if (spec->accel != SPEC_ACCEL_AUTO)
+		return 0;
+	r = settings_load(&set, err);
+	if (r < 0)
+		return -EINVAL;
+	return spec_accel_parse(settings_get(&set, SETTINGS_VM_ACCEL), &spec->accel);
+}
+
+void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	enum spec_accel wish = SPEC_ACCEL_AUTO;
+	struct err err = {0};
+	const char *status;
+	bool cold = false;
+	int r = api_decode_start(c->http.body, &wish, &cold, &err);
+
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	if (!api_find(d, c, req->ref, &row))
+		return;
+	status = keeper_status(keeper_find(d, row.spec.id));
+	if (strcmp(status, "stopped") != 0) {
+		if (strcmp(status, "stopping") == 0)
+			api_refuse(
+				d, c, 409, "conflict", "it is being stopped; try again when it is");
+		else if (strcmp(status, "unresponsive") == 0)
+			api_fail(d, c, 503, "unresponsive", "it runs but does not answer",
+				"sbx stop SANDBOX");
+		else
+			api_reply_row(d, c, strcmp(status, "running") == 0 ? 200 : 202, &row);
+		return;
+	}
+	templates_pin_row(d, &row.spec);
+	r = choose_accel(wish, &row.spec, &err);
+	if (!cold)
+		kept_fit(&row.spec, wish == SPEC_ACCEL_AUTO);
+	if (r == 0 && !pool_claim(d, &row.spec, cold))
+		r = keeper_spawn(d, &row.spec, cold, &err);
+	if (r < 0) {
+		(void)err_wrap(&err, r, "starting %s", row.spec.name);
+		api_fail_errno(d, c, r == -EINVAL || r == -EBUSY ? r : -EIO, &err);
+		return;
+	}
+	api_watch_changed(d, row.spec.id);
+	api_reply_ref(d, c, 202, row.spec.id);
+}
+
+static void wait_stop(struct sbxd *d, struct conn *c, bool late)
+{
+	char id[SPEC_ID_LEN + 1];
+
+	memcpy(id, c->wait_id, sizeof(id));
+	if (!keeper_find(d, id))
+		api_reply_ref(d, c, 200, id);
+	else if (late)
+		api_refuse(
+			d, c, 504, "timeout", "it has not stopped in its time; it is being killed");
+}
+
+static int stop_timeout(struct slice body, uint64_t *ret_ms, bool *ret_suspend, struct err *err)
+{
+	AUTO_SETTINGS struct settings set = {0};
+	uint64_t ms = UINT64_MAX;
+	int r = api_decode_stop(body, &ms, ret_suspend, err);
+
+	if (r < 0)
+		return r;
+	if (ms == UINT64_MAX) {
+		r = settings_load(&set, err);
+		if (r < 0)
+			return -EINVAL;
+		ms = 1000 * settings_get_u64(&set, SETTINGS_STOP_TIMEOUT);
+	}
+	*ret_ms = ms;
+	return 0;
+}
+
+/* Its keeper ends when the memory is kept; when it is not, DONE says why and it runs on. */
+static void wait_suspend(struct sbxd *d, struct conn *c, bool late)
+{
+	char id[SPEC_ID_LEN + 1];
+
+	memcpy(id, c->wait_id, sizeof(id));
+	if (!keeper_find(d, id) && kept_is_there(id))
+		api_reply_ref(d, c, 200, id);
+	else if (!keeper_find(d, id))
+		api_refuse(d, c, 500, "internal", "it has ended, and its memory is not kept");
+	else if (late)
+		api_refuse(d, c, 504, "timeout", "it has not been suspended in its time");
+}
+
+static void suspend(struct sbxd *d, struct conn *c, const struct store_row *row)
+{
+	struct keeper *k = keeper_find(d, row->spec.id);
+	AUTO_FREE char *stop = xasprintf("sbx stop %s", row->spec.name);
+
+	if (!k && kept_is_there(row->spec.id)) {
+		api_reply_row(d, c, 200, row);
+	} else if (!k) {
+		api_fail(d, c, 409, "conflict", "it is not running: there is no memory to keep",
+			"sbx start SANDBOX");
+	} else if (k->other_build) {
+		api_fail(d, c, 409, "conflict", "it was started by another version of sbx",
+			"sbx restart SANDBOX");
+	} else if (strcmp(keeper_status(k), "running") != 0 || k->sock < 0) {
+		api_refuse(d, c, 409, "conflict", "it can be suspended when it is running");
+	} else if (row->spec.accel != SPEC_ACCEL_AUTO &&
+		   strcmp(spec_accel_name(row->spec.accel), k->state.accel) != 0) {
+		api_fail(d, c, 409, "conflict",
+			"it was not suspended and keeps running: its --accel was changed, and its "
+			"memory can only be used with the one it runs with; a stop applies it",
+			stop);
+	} else {
+		c->ask_id = keeper_next_ask(d);
+		if (keeper_ask_suspend(k->sock, c->ask_id) < 0)
+			api_refuse(d, c, 503, "unresponsive", "its keeper takes no message");
+		else
+			conn_wait(d, c, wait_suspend, row->spec.id, SUSPEND_MS);
+	}
+}
+
+void api_stop(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	struct err err = {0};
+	uint64_t ms = 0;
+	struct keeper *k;
+	bool to_disk = false;
+	int r = stop_timeout(c->http.body, &ms, &to_disk, &err);
+
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	if (!api_find(d, c, req->ref, &row))
+		return;
+	if (to_disk) {
+		suspend(d, c, &row);
+		return;
+	}
+	k = keeper_find(d, row.spec.id);
+	if (!k) {
+		kept_remove(row.spec.id); /* its programs end for good */
+		api_reply_row(d, c, 200, &row);
+		return;
+	}
+	conn_wait(d, c, wait_stop, row.spec.id, ms + STOP_SLACK_MS);
+	keeper_stop(d, k, ms);
+}
+
+/* Replies and gives NULL unless the sandbox runs and its keeper is there to be asked. */
+static struct keeper *need_running(struct sbxd *d, struct conn *c, const char *id)
+{
+	struct keeper *k = keeper_find(d, id);
+	const char *status = keeper_status(k);
+	char detail[KEEPER_MAX_TEXT + 64] = "";
+
+	if (strcmp(status, "running") == 0 && k->sock >= 0)
+		return k;
+	if (k)
+		keeper_detail(k, detail, sizeof(detail));
+	if (strcmp(status, "unresponsive") == 0)
+		api_fail(d, c, 503, "unresponsive", detail[0] ? detail : "it does not answer",
+			"sbx stop SANDBOX");
+	else
+		api_fail(d, c, 409, "conflict",
+			k ? "it is not running yet, or not any more" : "it is not running",
+			"sbx start SANDBOX");
+	return NULL;
+}
+
+/* The guest's bytes never come this way, so a frame of ours is all that this fd may carry now. */
+static void send_exec_error(int fd, const char *text)
+{
+	uint8_t frame[8 + KEEPER_MAX_TEXT];
+	struct wr wr = wr_init(frame, sizeof(frame));
+	size_t n = strnlen(text, KEEPER_MAX_TEXT);
+
+	wr_u8(&wr, EXEC_ERROR_FRAME);
+	wr_u24(&wr, (uint32_t)n + 1);
+	wr_u8(&wr, EXEC_ERROR_STATUS);
+	wr_bytes(&wr, slice_of(text, n));
+	(void)!send(fd, frame, wr.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* The fd is passed on; DONE says that the keeper has taken it over. */
+static void wait_handed(struct sbxd *d, struct conn *c, bool late)
+{
+	const struct keeper *k = keeper_find(d, c->wait_id);
+
+	if (k && !late)
+		return;
+	/* Nobody knows how far it came: end it for both sides. */
+	(void)shutdown(c->fd, SHUT_RDWR);
+	conn_close(d, c);
+}
+
+static bool has_early_bytes(const struct conn *c)
+{
+	char b;
+
+	return bufq_len(&c->in) || recv(c->fd, &b, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* The 101 is written first, because from the passing on the guest's bytes may follow on this very
+ * socket. What fails after that is told as a frame of PROTOCOL.exec. */
+static void hand_over(struct sbxd *d, struct conn *c, struct keeper *k)
+{
+	char head[API_HTTP_HEAD_ROOM];
+	size_t n = api_http_put_upgrade(head);
+	int r;
+
+	if (has_early_bytes(c)) {
+		c->http.keep = false;
+		api_refuse(d, c, 400, "bad-request", "bytes were sent before the 101");
+		return;
+	}
+	conn_hand_over(d, c);
+	if (send(c->fd, head, n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n) {
+		conn_close(d, c);
+		return;
+	}
+	c->ask_id = keeper_next_ask(d);
+	r = keeper_ask_stream(k->sock, c->ask_id, "/exec", c->fd);
+	if (r < 0) {
+		send_exec_error(c->fd, "the sandbox's keeper takes no message");
+		conn_close(d, c);
+		return;
+	}
+	/* conn_wait would put it into the loop again. */
+	c->wait = wait_handed;
+	c->deadline_ms = clock_mono_ms() + KEEPER_ANSWER_MS;
+	loop_timer_set(&d->loop, &c->timer, c->deadline_ms, c->timer.key);
+}
+
+static void note_used(struct sbxd *d, struct keeper *k)
+{
+	uint64_t now = clock_wall_ms();
+	struct err err = {0};
+
+	if (now - k->used_stamp_ms < USED_STAMP_MS)
+		return;
+	k->used_stamp_ms = now;
+	if (store_stamp(d->store, k->id, STORE_USED, now, NULL, &err) < 0)
+		log_warn("%s", err.text);
+}
+
+static void wait_exec(struct sbxd *d, struct conn *c, bool late)
+{
+	struct keeper *k = keeper_find(d, c->wait_id);
+
+	if (!late && k && keeper_is_pending(k))
+		return;
+	k = need_running(d, c, c->wait_id);
+	if (!k)
+		return;
+	note_used(d, k);
+	hand_over(d, c, k);
+}
+
+/* Asks for a sign of life when there was none lately, then goes on in `fn`. */
+static void with_running(struct sbxd *d, struct conn *c, const char *ref, conn_wait_fn *fn)
+{
+	AUTO_ROW struct store_row row = {0};
+	struct keeper *k;
+
+	if (!api_find(d, c, ref, &row))
+		return;
+	k = keeper_find(d, row.spec.id);
+	if (k)
+		keeper_freshen(k);
+	conn_wait(d, c, fn, row.spec.id, KEEPER_PATIENCE_MS);
+	fn(d, c, false);
+}
+
+void api_exec(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	with_running(d, c, req->ref, wait_exec);
+}
+
+static void wait_stats(struct sbxd *d, struct conn *c, bool late)
+{
+	if (late || !keeper_find(d, c->wait_id))
+		api_fail(d, c, 503, "unresponsive", "it did not answer in 5 s", "sbx stop SANDBOX");
+}
+
+static void wait_ask_stats(struct sbxd *d, struct conn *c, bool late)
+{
+	struct keeper *k = keeper_find(d, c->wait_id);
+	char id[SPEC_ID_LEN + 1];
+
+	if (!late && k && keeper_is_pending(k))
+		return;
+	memcpy(id, c->wait_id, sizeof(id));
+	k = need_running(d, c, id);
+	if (!k)
+		return;
+	c->ask_id = keeper_next_ask(d);
+	if (keeper_ask_stats(k->sock, c->ask_id) < 0) {
+		api_refuse(d, c, 503, "unresponsive", "its keeper takes no message");
+		return;
+	}
+	conn_wait(d, c, wait_stats, id, KEEPER_ANSWER_MS);
+}
+
+void api_stats(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	with_running(d, c, req->ref, wait_ask_stats);
+}
+
+static json_t *sessions_json(const struct keeper_stats *s)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < s->n_sessions; i++) {
+		const struct keeper_session *one = &s->sessions[i];
+		bool ended = one->flags & KEEPER_SESSION_ENDED;
+		json_t *o = json_pack("{s:s,s:s,s:b}", "name", one->name, "state",
+			ended ? "ended" : "running", "attached",
+			one->flags & KEEPER_SESSION_ATTACHED ? 1 : 0);
+
+		if (ended)
+			json_object_set_new(o, "status",
+				json_integer(one->flags & KEEPER_SESSION_SIGNALLED
+						     ? 128 + one->value
+						     : one->value));
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+int api_on_stats(struct sbxd *d, struct conn *c, const struct keeper_stats *s)
+{
+	json_t *o;
+
+	/* Stats for one who asked for something else: the keeper is confused. */
+	if (c->wait != wait_stats)
+		return -EBADMSG;
+	o = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "uptime_ms",
+		(json_int_t)s->uptime_ms, "cpu_ms", (json_int_t)s->cpu_ms, "mem_total",
+		(json_int_t)s->mem_total, "mem_available", (json_int_t)s->mem_available,
+		"disk_total", (json_int_t)s->disk_total, "disk_free", (json_int_t)s->disk_free,
+		"docker_total", (json_int_t)s->docker_total, "docker_free",
+		(json_int_t)s->docker_free, "processes", (json_int_t)s->processes, "kept_sessions",
+		sessions_json(s));
+	api_reply_json(d, c, 200, o);
+	return 0;
+}
+
+void api_on_done(struct sbxd *d, struct conn *c, int code, const char *text)
+{
+	if (c->state == CONN_HANDED) {
+		if (code < 0)
+			send_exec_error(c->fd, text[0] ? text : strerror(-code));
+		conn_close(d, c);
+	} else if (c->wait == wait_suspend && code < 0) {
+		api_fail(d, c, code == -EAGAIN ? 409 : 500,
+			code == -EAGAIN ? "conflict" : "internal", text[0] ? text : strerror(-code),
+			"sbx inspect SANDBOX");
+	} else if (c->wait == wait_stats) {
+		api_fail(d, c, 503, "unresponsive", text[0] ? text : strerror(-code),
+			"sbx stop SANDBOX");
+	}
+}

@@ -1,0 +1,415 @@
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "api.h"
+#include "src/sbxd/keepers/kept.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+#include "lib/os/program/run_places.h"
+#include "lib/rules/settings/settings.h"
+#include "lib/vm/share/place.h"
+#include "src/sbxd/keepers/ports.h"
+#include "src/sbxd/policy/reload.h"
+#include "src/sbxd/sbxd.h"
+#include "src/sbxd/policy/scope.h"
+#include "share_check.h"
+#include "src/sbxd/keepers/templates.h"
+#include "src/sbxd/vault/vault_link.h"
+
+#define DELETE_MS 60000
+
+struct listing {
+	struct sbxd *d;
+	json_t *list;
+};
+
+static int add_to_list(void *arg, const struct store_row *row)
+{
+	struct listing *l = arg;
+
+	json_array_append_new(l->list, api_object(l->d, row));
+	return 0;
+}
+
+static void send_list(struct sbxd *d, struct conn *c)
+{
+	struct listing l = {.d = d, .list = json_array()};
+	struct err err = {0};
+	json_t *o = json_object();
+	int r = store_list(d->store, NULL, 0, add_to_list, &l, &err);
+
+	json_object_set_new(o, "sandboxes", l.list);
+	if (r == 0) {
+		api_reply_json(d, c, 200, o);
+		return;
+	}
+	json_decref(o);
+	api_fail_errno(d, c, r, &err);
+}
+
+static void wait_list(struct sbxd *d, struct conn *c, bool late)
+{
+	for (size_t i = 0; !late && i < KEEPER_MAX; i++)
+		if (keeper_is_owned(&d->keepers.slot[i]) && keeper_is_pending(&d->keepers.slot[i]))
+			return;
+	send_list(d, c);
+}
+
+void api_list(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	for (size_t i = 0; i < KEEPER_MAX; i++)
+		if (keeper_is_owned(&d->keepers.slot[i]))
+			keeper_freshen(&d->keepers.slot[i]);
+	conn_wait(d, c, wait_list, "", KEEPER_PATIENCE_MS);
+	wait_list(d, c, false);
+}
+
+/* On its way from one status to another. */
+static bool is_moving(const struct keeper *k)
+{
+	const char *status = keeper_status(k);
+
+	return strcmp(status, "starting") == 0 || strcmp(status, "stopping") == 0;
+}
+
+static void wait_get(struct sbxd *d, struct conn *c, bool late)
+{
+	const struct keeper *k = keeper_find(d, c->wait_id);
+	uint64_t now = clock_mono_ms(), wait_ms = 0;
+	const char *wait = api_http_query(&c->http, "wait");
+	char id[SPEC_ID_LEN + 1];
+
+	/* Checked by api_route before. */
+	if (wait && str_to_u64(wait, 0, API_MAX_WAIT_MS, &wait_ms) < 0)
+		wait_ms = 0;
+	if (!late && k && (keeper_is_pending(k) || (wait_ms && is_moving(k))) &&
+		now < c->deadline_ms)
+		return;
+	memcpy(id, c->wait_id, sizeof(id));
+	api_reply_ref(d, c, 200, id);
+}
+
+void api_get(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	struct keeper *k;
+
+	if (!api_find(d, c, req->ref, &row))
+		return;
+	k = keeper_find(d, row.spec.id);
+	if (k)
+		keeper_freshen(k);
+	conn_wait(d, c, wait_get, row.spec.id, MAX(req->wait_ms, (uint64_t)KEEPER_PATIENCE_MS));
+	wait_get(d, c, false);
+}
+
+/* Made already, by the same request? Then that is the answer. */
+static bool answer_existing(struct sbxd *d, struct conn *c, const struct spec *wanted)
+{
+	AUTO_ROW struct store_row row = {0};
+
+	if (!wanted->id[0] || store_get(d->store, wanted->id, &row, NULL) < 0)
+		return false;
+	if (spec_matches(&row.spec, wanted))
+		api_reply_row(d, c, 200, &row);
+	else
+		api_refuse(
+			d, c, 409, "conflict", "there is a sandbox with this id and another spec");
+	return true;
+}
+
+static int complete(struct spec *spec, struct err *err)
+{
+	AUTO_SETTINGS struct settings set = {0};
+	int r = settings_load(&set, err);
+
+	if (r < 0)
+		return -EINVAL;
+	if (!spec->id[0])
+		str_random_hex(spec->id, SPEC_ID_LEN / 2);
+	spec_set_defaults(spec, (uint32_t)settings_get_u64(&set, SETTINGS_VM_CPUS),
+		settings_get_u64(&set, SETTINGS_VM_MEMORY));
+	spec->generation = 1;
+	templates_pin(spec);
+	return spec_check(spec, err);
+}
+
+/* Symbolic links are followed here and never again: later starts open what is stored, and fail when
+ * a link is in it. A guest may have write access to a directory above. */
+static int resolve_mount(struct spec_workspace *w, struct err *err)
+{
+	char *real = NULL;
+
+	if (place_resolve(w->host, &real, err) < 0)
+		return -EINVAL;
+	free(w->host);
+	w->host = real;
+	return 0;
+}
+
+static int decode_create(
+	struct sbxd *d, struct slice body, struct spec *spec, char **ret_hint, struct err *err)
+{
+	int r = spec_decode(body, spec, err);
+
+	if (r == 0 && spec->generation)
+		return err_set(err, -EINVAL, "generation is given by sbxd");
+	if (r == 0)
+		r = share_check(d, spec, ret_hint, err);
+	for (size_t i = 0; r == 0 && i < spec->n_workspaces; i++)
+		if (place_check(spec->workspaces[i].host, NULL, spec->force, err) < 0)
+			r = -EINVAL;
+	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
+		r = resolve_mount(&spec->mounts[i], err);
+	return r;
+}
+
+/* Found before anything is recorded or written. */
+static int check_free(struct sbxd *d, const char *name, const char *own_id, struct err *err)
+{
+	AUTO_ROW struct store_row row = {0};
+	int r = store_get(d->store, name, &row, err);
+
+	if (r == -ENOENT || (r == 0 && own_id && strcmp(row.spec.id, own_id) == 0))
+		return 0;
+	return r < 0 ? r : err_set(err, -EEXIST, "there is a sandbox named %s already", name);
+}
+
+/* The keeper's spawner asks the same before each execution. */
+static int check_askpass(const struct spec *spec, struct err *err)
+{
+	struct err why = {0};
+
+	if (!spec->ssh.confirm || run_places_permit_program(spec->ssh.askpass, &why) == 0)
+		return 0;
+	return err_set(err, -EINVAL, "SSH_ASKPASS cannot be used: %s", why.text);
+}
+
+static int insert(struct sbxd *d, const struct spec *spec, struct err *err)
+{
+	AUTO_FREE char *reason = xasprintf("%s, %s", spec->name, spec->id);
+	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = "create",
+		.sandbox = spec->name,
+		.reason = reason};
+	AUTO_ROW struct store_row taken = {0};
+	int r = check_free(d, spec->name, NULL, err);
+
+	if (r == 0)
+		r = scope_drop_left_over(d, spec->name, err);
+	if (r == 0)
+		r = ports_prepare(d, &(struct spec){0}, spec, err);
+	if (r == 0)
+		r = ref_places_save(spec, err);
+	if (r == 0)
+		r = check_askpass(spec, err);
+	if (r == 0)
+		r = journal_append(d, &e, err);
+	if (r == 0)
+		r = store_insert(d->store, spec, clock_wall_ms(), err);
+	if (r < 0 && store_get(d->store, spec->id, &taken, NULL) == -ENOENT)
+		run_places_remove(spec->id);
+	return r;
+}
+
+void api_create(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_SPEC struct spec spec = {0};
+	AUTO_FREE char *hint = NULL;
+	struct err err = {0};
+	int r = decode_create(d, c->http.body, &spec, &hint, &err);
+	bool has_id = spec.id[0];
+
+	if (r == 0 && answer_existing(d, c, &spec))
+		return;
+	if (r == 0)
+		r = complete(&spec, &err);
+	if (r == 0 && !has_id)
+		pool_offer(d, &spec);
+	if (r == 0)
+		r = insert(d, &spec, &err);
+	if (r == -EEXIST && !str_starts(err.text, "publish port:"))
+		(void)err_set(&err, r, "there is a sandbox named %s already", spec.name);
+	if (r == -ELOOP) {
+		api_fail(d, c, 400, "planted-link", err.text, hint);
+		return;
+	}
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	pool_take(d, spec.id);
+	api_watch_changed(d, spec.id);
+	api_reply_ref(d, c, 201, spec.id);
+}
+
+/* Its rules name it, so they change with it: both or none. */
+static int rename_sandbox(
+	struct sbxd *d, const struct spec *old, const struct spec *new, struct err *err)
+{
+	AUTO_FREE char *reason = xasprintf("%s to %s, %s", old->name, new->name, old->id);
+	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = "rename",
+		.sandbox = new->name,
+		.reason = reason};
+	int r = check_free(d, new->name, old->id, err);
+
+	if (r == 0)
+		r = scope_prepare(d, old->name, new->name, &e.count, err);
+	if (r == 0)
+		r = journal_append(d, &e, err);
+	if (r == 0)
+		r = store_update(d->store, new, old->generation, err);
+	if (r < 0) {
+		scope_abandon(d);
+		return r;
+	}
+	r = scope_commit(d, err);
+	if (r < 0) {
+		AUTO_SPEC struct spec back = {0};
+
+		spec_copy(old, &back);
+		back.generation = new->generation + 1;
+		(void)!store_update(d->store, &back, new->generation, NULL);
+	}
+	return r;
+}
+
+static int patch(struct sbxd *d, struct conn *c, const struct store_row *row, bool *ret_renamed,
+	struct err *err)
+{
+	AUTO_SPEC struct spec new = {0};
+	uint64_t want = 0;
+	int r = api_decode_patch(c->http.body, &row->spec, &new, &want, err);
+
+	if (r < 0)
+		return r;
+	if (want && want != row->spec.generation)
+		return err_set(err, -ESTALE, "%s has generation %llu, not %llu", row->spec.name,
+			(unsigned long long)row->spec.generation, (unsigned long long)want);
+	if (spec_matches(&row->spec, &new))
+		return 0;
+	if (!keeper_find(d, row->spec.id) && kept_is_there(row->spec.id) &&
+		(new.cpus != row->spec.cpus || new.memory != row->spec.memory ||
+			new.accel != row->spec.accel))
+		return err_set(err, -EBUSY,
+			"%s is suspended, and its memory belongs to the machine as it was: stop it "
+			"for "
+			"good first (sbx stop %s), or start it",
+			row->spec.name, row->spec.name);
+	new.generation = row->spec.generation + 1;
+	r = spec_check(&new, err);
+	if (r < 0)
+		return r;
+	r = ports_prepare(d, &row->spec, &new, err);
+	if (r < 0)
+		return r;
+	*ret_renamed = strcmp(new.name, row->spec.name) != 0;
+	return *ret_renamed ? rename_sandbox(d, &row->spec, &new, err)
+			    : store_update(d->store, &new, row->spec.generation, err);
+}
+
+void api_patch(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	AUTO_ROW struct store_row now = {0};
+	struct err err = {0};
+	bool renamed = false;
+	int r;
+
+	if (!api_find(d, c, req->ref, &row))
+		return;
+	r = patch(d, c, &row, &renamed, &err);
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	api_watch_changed(d, row.spec.id);
+	if (!api_find(d, c, row.spec.id, &now))
+		return;
+	if (!renamed)
+		ports_reply_row(d, c, &row.spec, &now);
+	else
+		reload_reply(d, c, 200, api_object(d, &now), row.spec.id);
+}
+
+static void wait_delete(struct sbxd *d, struct conn *c, bool late)
+{
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", c->wait_id);
+
+	if (vault_link_is_sweeping(d) && !late)
+		return;
+	if (!keeper_find(d, c->wait_id) && !wipe_is_running(d, c->wait_id)) {
+		if (access(dir, F_OK) < 0)
+			conn_reply(d, c, 204, NULL);
+		else
+			api_refuse(d, c, 500, "internal",
+				"its folder could not be removed; the next start of sbxd tries "
+				"again");
+	} else if (late) {
+		api_refuse(d, c, 504, "timeout", "it is still being removed");
+	}
+}
+
+/* With its rules: they must not be there for a later one of its name. */
+static int remove_row(struct sbxd *d, const struct spec *spec, struct err *err)
+{
+	AUTO_FREE char *reason = xasprintf("%s, %s", spec->name, spec->id);
+	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = "rm",
+		.sandbox = spec->name,
+		.reason = reason};
+	struct err why = {0};
+	int r = scope_prepare(d, spec->name, NULL, &e.count, err);
+
+	if (r == 0)
+		r = store_mark_removed(d->store, spec->id, err);
+	if (r < 0) {
+		scope_abandon(d);
+		return r;
+	}
+	/* Its row is gone: what fails now is told and does not bring it back. */
+	if (scope_commit(d, &why) < 0)
+		log_error("the rules of %s stay in the policy: %s", spec->name, why.text);
+	if (journal_append(d, &e, &why) < 0)
+		log_error("the removal of %s: %s", spec->name, why.text);
+	return 0;
+}
+
+void api_delete(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	struct err err = {0};
+	struct keeper *k;
+	int r;
+
+	if (!api_find(d, c, req->ref, &row))
+		return;
+	k = keeper_find(d, row.spec.id);
+	if (k && k->state.sessions && !req->force) {
+		api_fail(d, c, 409, "busy", "sessions are open in it", "sbx rm -f SANDBOX");
+		return;
+	}
+	r = remove_row(d, &row.spec, &err);
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	api_watch_removed(d, &row.spec);
+	vault_link_sweep(d);
+	conn_wait(d, c, wait_delete, row.spec.id, DELETE_MS);
+	if (k) {
+		/* The disk goes anyway: the guest needs no time to write to it. */
+		k->removing = true;
+		keeper_stop(d, k, 0);
+	} else {
+		pool_drop(d, row.spec.id);
+		wipe_start(d, row.spec.id);
+	}
+	wait_delete(d, c, false);
+}

@@ -1,0 +1,480 @@
+/* Credentials: what is known about them, never a value. The value of a new one is in a descriptor that came with
+ * the request, and is handed on to the vault unread. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include "api.h"
+#include "api_service.h"
+#include "api_vault.h"
+#include "lib/base/mem.h"
+#include "lib/secret/service/custom.h"
+#include "src/sbxd/sbxd.h"
+
+#define CUSTOM_NAME "custom-credential" /* in messages and in the check; the vault has the user's */
+#define LOCKED_HINT "sbx secret unlock"
+
+/* ---- questions to the vault ---- */
+
+static void fail_vault(struct sbxd *d, struct conn *c, const struct vault_op *op)
+{
+	const char *text = op->done.text[0] ? op->done.text : strerror(-op->done.code);
+
+	switch (op->done.code) {
+	case -ENOKEY:
+		api_fail(d, c, 409, "locked", text, LOCKED_HINT);
+		break;
+	case -EKEYREJECTED:
+		api_fail(d, c, 409, "wrong-passphrase", text, LOCKED_HINT);
+		break;
+	case -ENOENT:
+		api_fail(d, c, 404, "not-found", text, "sbx secret ls");
+		break;
+	case -EINVAL:
+		api_refuse(d, c, 400, "bad-request", text);
+		break;
+	case -EMSGSIZE:
+	case -E2BIG:
+	case -ENOSPC:
+		api_refuse(d, c, 413, "too-large", text);
+		break;
+	case -EBUSY:
+		api_refuse(d, c, 409, "busy", text);
+		break;
+	case -ETIMEDOUT:
+		api_fail(d, c, 504, "timeout", text, "sbx secret status");
+		break;
+	default:
+		api_fail(d, c, 503, "no-vault", text, "sbx secret status");
+	}
+}
+
+void api_vault_wait(struct sbxd *d, struct conn *c, bool late, api_vault_fn *reply)
+{
+	struct vault_op *op = vault_link_find(d, c->vault_op);
+
+	if (op && op->state == VAULT_OP_FINISHED) {
+		c->vault_op = 0;
+		if (op->done.code < 0)
+			fail_vault(d, c, op);
+		else
+			reply(d, c, op);
+		vault_link_forget(d, op);
+	} else if (late || !op) {
+		c->vault_op = 0;
+		api_fail(d, c, 504, "timeout", "the vault did not answer in time",
+			"sbx secret status");
+	}
+}
+
+void api_vault_ask(
+	struct sbxd *d, struct conn *c, struct vault_op *op, conn_wait_fn *wait, uint64_t ms)
+{
+	c->vault_op = op->id;
+	conn_wait(d, c, wait, "", ms);
+	vault_link_step(d);
+}
+
+static void ask(struct sbxd *d, struct conn *c, struct vault_op *op, conn_wait_fn *wait)
+{
+	api_vault_ask(d, c, op, wait, VAULT_HELLO_MS + VAULT_ANSWER_MS);
+}
+
+struct vault_op *api_vault_op(struct sbxd *d, struct conn *c, enum vault_msg what)
+{
+	struct vault_op *op = vault_link_ask(d, what);
+
+	if (!op)
+		api_refuse(d, c, 503, "busy", "too many questions to the vault; try again");
+	return op;
+}
+
+int api_take_passed(struct sbxd *d, struct conn *c, const char *why)
+{
+	if (c->passed_fd < 0 || c->too_many_fds) {
+		api_refuse(d, c, 400, "bad-request", why);
+		return -1;
+	}
+	return TAKE_FD(c->passed_fd);
+}
+
+static int take_pipe(struct sbxd *d, struct conn *c, const char *what)
+{
+	AUTO_FREE char *why = xasprintf(
+		"%s comes in one descriptor, a pipe or a socket, passed with the request", what);
+
+	return api_take_passed(d, c, why);
+}
+
+/* ---- the list ---- */
+
+static json_t *number(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+static json_t *split(const char *words)
+{
+	AUTO_FREE char *copy = xstrdup(words);
+	json_t *list = json_array();
+	char *rest = NULL;
+
+	for (char *w = strtok_r(copy, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+		json_array_append_new(list, api_text(w));
+	return list;
+}
+
+static json_t *service_envs(const struct service *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_envs; i++)
+		json_array_append_new(list, api_text(s->env[i].name));
+	return list;
+}
+
+/* A token is named behind its service. */
+static const struct service *find_service(const struct vault_meta *meta, const struct services *set)
+{
+	char name[VAULT_MAX_NAME];
+
+	if (meta->kind != VAULT_SERVICE || !set)
+		return NULL;
+	(void)snprintf(name, sizeof(name), "%s", meta->name);
+	if (vault_name_is_token(name))
+		*strchr(name, '.') = '\0';
+	return services_by_name(set, name);
+}
+
+static void add_places(json_t *o, const struct vault_meta *meta, const struct services *set)
+{
+	const struct service *s = find_service(meta, set);
+	bool is_token = meta->kind == VAULT_SERVICE && vault_name_is_token(meta->name);
+	const char *kind = is_token ? "oauth" : meta->kind == VAULT_SERVICE ? "service" : "custom";
+
+	json_object_set_new(o, "kind", json_string(kind));
+	json_object_set_new(o, "hosts",
+		s ? api_service_hosts(s, is_token ? SERVICE_ACCESS : SERVICE_SECRET)
+		  : split(meta->hosts));
+	json_object_set_new(o, "env", s && !is_token ? service_envs(s) : split(s ? "" : meta->env));
+	/* one whose file is gone goes nowhere */
+	json_object_set_new(o, "known", json_boolean(s || meta->kind == VAULT_CUSTOM));
+	if (meta->kind == VAULT_CUSTOM) {
+		json_object_set_new(o, "header", api_text(meta->header));
+		json_object_set_new(o, "format", api_text(meta->format));
+		json_object_set_new(o, "sentinel", api_text(meta->sentinel));
+	}
+}
+
+static void add_scope(struct sbxd *d, json_t *o, const struct vault_meta *meta)
+{
+	AUTO_ROW struct store_row row = {0};
+	bool found = meta->scope[0] && store_get(d->store, meta->scope, &row, NULL) == 0;
+
+	json_object_set_new(o, "scope", json_string(meta->scope[0] ? "sandbox" : "global"));
+	json_object_set_new(o, "sandbox_id", meta->scope[0] ? api_text(meta->scope) : json_null());
+	json_object_set_new(o, "sandbox", found ? api_text(row.spec.name) : json_null());
+}
+
+static void add_source(json_t *o, const struct vault_item *item)
+{
+	static const char *const sources[VAULT_N_REFS] = {"value", "docker", "command", "command"};
+	AUTO_FREE char *mask = xasprintf("%s****%s", item->mask_head, item->mask_tail);
+
+	json_object_set_new(o, "source", json_string(sources[item->ref]));
+	json_object_set_new(
+		o, "secret", api_text(item->ref == VAULT_REF_NONE ? mask : "(on demand)"));
+	if (item->ref == VAULT_REF_NONE)
+		return;
+	json_object_set_new(o, "program", api_text(item->program));
+	json_object_set_new(o, "refresh_s", number(item->refresh_s));
+}
+
+static json_t *item_to_json(
+	struct sbxd *d, const struct vault_item *item, const struct services *set)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "name", api_text(item->meta.name));
+	add_scope(d, o, &item->meta);
+	add_places(o, &item->meta, set);
+	add_source(o, item);
+	json_object_set_new(o, "created_at", number(item->created_ms));
+	json_object_set_new(o, "changed_at", number(item->changed_ms));
+	json_object_set_new(o, "used_at", number(item->used_ms));
+	return o;
+}
+
+static void reply_list(struct sbxd *d, struct conn *c, struct vault_op *op)
+{
+	struct services *set = api_load_services(NULL);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < op->n_items; i++)
+		json_array_append_new(list, item_to_json(d, &op->items[i], set));
+	services_free(set);
+	api_reply_json(d, c, 200, json_pack("{s:o}", "secrets", list));
+}
+
+static void wait_list(struct sbxd *d, struct conn *c, bool late)
+{
+	api_vault_wait(d, c, late, reply_list);
+}
+
+void api_secrets(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	struct vault_op *op;
+
+	/* a vault is not made only to say that it is empty */
+	if (!vault_link_has_vault(d)) {
+		api_reply_json(d, c, 200, json_pack("{s:[]}", "secrets"));
+		return;
+	}
+	op = api_vault_op(d, c, VAULT_LIST);
+	if (op)
+		ask(d, c, op, wait_list);
+}
+
+/* ---- the state ---- */
+
+static void reply_status(struct sbxd *d, struct conn *c, struct vault_op *op)
+{
+	static const char *const states[VAULT_N_STATES] = {"opening", "ready", "locked", "failed"};
+	static const char *const keys[VAULT_N_KEYS] = {
+		"none", "file", "secret-service", "systemd-creds", "passphrase"};
+	static const char *const memories[VAULT_N_MEMORIES] = {"hidden", "locked", "plain"};
+	const struct vault_status *s = &op->status;
+
+	api_reply_json(d, c, 200,
+		json_pack("{s:s,s:s,s:s,s:s,s:s,s:i,s:I,s:b,s:o}", "state", states[s->state], "key",
+			keys[s->key], "key_text", vault_key_text(s->key), "memory",
+			memories[s->memory], "memory_text", vault_memory_text(s->memory), "secrets",
+			(int)s->n_items, "generation", (json_int_t)s->generation, "locked",
+			s->state == VAULT_LOCKED, "text", api_text(s->text)));
+}
+
+static void wait_status(struct sbxd *d, struct conn *c, bool late)
+{
+	api_vault_wait(d, c, late, reply_status);
+}
+
+void api_secret_status(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	struct vault_op *op;
+
+	if (!vault_link_has_vault(d)) {
+		api_reply_json(d, c, 200,
+			json_pack("{s:s,s:s,s:i,s:I,s:b,s:s}", "state", "empty", "key", "none",
+				"secrets", 0, "generation", (json_int_t)0, "locked", 0, "text",
+				"no credential was set yet"));
+		return;
+	}
+	op = api_vault_op(d, c, VAULT_STATUS);
+	if (op)
+		ask(d, c, op, wait_status);
+}
+
+static void reply_done(struct sbxd *d, struct conn *c, struct vault_op *op)
+{
+	conn_reply(d, c, 204, NULL);
+}
+
+static void wait_unlock(struct sbxd *d, struct conn *c, bool late)
+{
+	api_vault_wait(d, c, late, reply_done);
+}
+
+void api_secret_unlock(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_CLOSE int fd = take_pipe(d, c, "the passphrase");
+	struct vault_op *op = fd < 0 ? NULL : api_vault_op(d, c, VAULT_UNLOCK);
+
+	if (!op)
+		return;
+	op->fd = TAKE_FD(fd);
+	ask(d, c, op, wait_unlock);
+}
+
+/* ---- set ---- */
+
+/* "NAME: line N: " of a text that the user never saw. */
+static const char *without_line(const char *text)
+{
+	const char *line = strstr(text, ": line "), *colon = line ? strchr(line + 2, ':') : NULL;
+
+	return colon && colon[1] == ' ' ? colon + 2 : text;
+}
+
+/* Hosts with their ports and the header as they will be compared. */
+static int take_canonical(const struct service *s, struct vault_meta *meta, struct err *err)
+{
+	json_t *hosts = api_service_hosts(s, SERVICE_SECRET), *item;
+	size_t i, n = 0;
+	int r = 0;
+
+	meta->hosts[0] = '\0';
+	json_array_foreach(hosts, i, item)
+	{
+		const char *text = json_string_value(item);
+
+		if (n + strlen(text) + 2 > sizeof(meta->hosts)) {
+			r = err_set(err, -E2BIG, "the hosts are longer than %zu bytes",
+				sizeof(meta->hosts) - 1);
+			break;
+		}
+		n += (size_t)snprintf(
+			meta->hosts + n, sizeof(meta->hosts) - n, "%s%s", n ? " " : "", text);
+	}
+	json_decref(hosts);
+	(void)snprintf(meta->header, sizeof(meta->header), "%.*s", VAULT_MAX_HEADER - 1,
+		s->slot[0].header);
+	return r;
+}
+
+static int check_custom(struct services *set, struct vault_meta *meta, struct err *err)
+{
+	const struct custom custom = {.name = CUSTOM_NAME,
+		.hosts = meta->hosts,
+		.header = meta->header,
+		.format = meta->format,
+		.env = meta->env,
+		.sentinel = meta->sentinel};
+	AUTO_FREE char *text = NULL;
+	struct err why = {0};
+	int r;
+
+	if (services_by_name(set, meta->name))
+		return err_set(err, -EEXIST,
+			"%s is the name of a service; give this credential another one",
+			meta->name);
+	r = custom_text(&custom, &text, err);
+	if (r < 0)
+		return r == -EINVAL || r == -E2BIG ? r : -EINVAL;
+	r = services_add(set, slice_from_str(text), CUSTOM_NAME, &why);
+	if (r < 0)
+		return err_set(err, r == -EEXIST ? r : -EINVAL, "%s", without_line(why.text));
+	return take_canonical(services_by_name(set, CUSTOM_NAME), meta, err);
+}
+
+static int check_meta(struct vault_meta *meta, struct err *err)
+{
+	struct services *set = api_load_services(err);
+	int r = 0;
+
+	if (!set)
+		return -EIO;
+	if (meta->kind == VAULT_CUSTOM)
+		r = check_custom(set, meta, err);
+	else if (!services_by_name(set, meta->name))
+		r = err_set(err, -ENOENT, "there is no service %s", meta->name);
+	services_free(set);
+	return r;
+}
+
+static void reply_set(struct sbxd *d, struct conn *c, struct vault_op *op)
+{
+	struct services *set = api_load_services(NULL);
+	json_t *o = json_object();
+
+	json_object_set_new(o, "name", api_text(op->meta->name));
+	add_scope(d, o, op->meta);
+	add_places(o, op->meta, set);
+	json_object_set_new(o, "serial", number(op->done.number));
+	json_object_set_new(o, "denied",
+		api_denied_hosts(json_object_get(o, "hosts"), op->sandbox[0] ? op->sandbox : NULL));
+	services_free(set);
+	api_reply_json(d, c, 200, o);
+}
+
+static void wait_set(struct sbxd *d, struct conn *c, bool late)
+{
+	api_vault_wait(d, c, late, reply_set);
+}
+
+/* The sandbox that it is for: its id is the scope, its name is for people. */
+static bool find_scope(
+	struct sbxd *d, struct conn *c, const char *ref, struct vault_meta *meta, char *name)
+{
+	AUTO_ROW struct store_row row = {0};
+
+	if (!ref)
+		return true;
+	if (!api_find(d, c, ref, &row))
+		return false;
+	(void)snprintf(meta->scope, sizeof(meta->scope), "%s", row.spec.id);
+	(void)snprintf(name, SPEC_MAX_NAME + 1, "%s", row.spec.name);
+	return true;
+}
+
+void api_secret_put(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_API_SECRET struct api_secret s = {0};
+	AUTO_CLOSE int fd = -1;
+	char sandbox[SPEC_MAX_NAME + 1] = "";
+	struct vault_op *op;
+	struct err err = {0};
+	int r = api_decode_secret(c->http.body, req->ref, &s, &err);
+
+	if (r == 0)
+		r = check_meta(&s.meta, &err);
+	if (r == -ENOENT) {
+		api_fail(d, c, 404, "no-service", err.text, "sbx secret services");
+		return;
+	}
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	if (!find_scope(d, c, s.sandbox, &s.meta, sandbox))
+		return;
+	r = s.ref.kind == VAULT_REF_NONE ? 0 : ref_check(d, &s.ref, &err);
+	if (r < 0) {
+		api_fail(d, c, 400, "bad-program", err_text(&err, r), NULL);
+		return;
+	}
+	if (s.ref.kind == VAULT_REF_NONE) {
+		fd = take_pipe(d, c, "the value");
+		if (fd < 0)
+			return;
+	}
+	op = api_vault_op(d, c, s.ref.kind == VAULT_REF_NONE ? VAULT_SET : VAULT_SET_REF);
+	if (!op)
+		return;
+	op->fd = TAKE_FD(fd);
+	op->meta = xmalloc(sizeof(*op->meta));
+	*op->meta = s.meta;
+	op->ref = xmalloc(sizeof(*op->ref));
+	*op->ref = s.ref;
+	memcpy(op->sandbox, sandbox, sizeof(op->sandbox));
+	ask(d, c, op, wait_set);
+}
+
+/* ---- rm ---- */
+
+static void wait_rm(struct sbxd *d, struct conn *c, bool late)
+{
+	api_vault_wait(d, c, late, reply_done);
+}
+
+void api_secret_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	char sandbox[SPEC_MAX_NAME + 1] = "";
+	struct vault_meta meta = {0};
+	struct vault_op *op;
+
+	if (strlen(req->ref) >= VAULT_MAX_NAME || !vault_name_is_good(req->ref) ||
+		!vault_link_has_vault(d)) {
+		api_fail(d, c, 404, "not-found", "there is no such credential", "sbx secret ls");
+		return;
+	}
+	memcpy(meta.name, req->ref, strlen(req->ref) + 1);
+	if (!find_scope(d, c, req->sandbox, &meta, sandbox))
+		return;
+	op = api_vault_op(d, c, VAULT_REMOVE);
+	if (!op)
+		return;
+	op->meta = xmalloc(sizeof(*op->meta));
+	*op->meta = meta;
+	memcpy(op->sandbox, sandbox, sizeof(op->sandbox));
+	ask(d, c, op, wait_rm);
+}

@@ -1,0 +1,22 @@
+/*
+ * api_service - services in the answers of the API, and what the policy says about their hosts.
+ *
+ * How      Services are read anew for each call: they are few, and a file that was just added
+ *          counts. api_denied_hosts asks the policy as a keeper would, for hosts that are no
+ *          patterns.
+ * Trust    Files of the installation and of the user.
+ * Owns     JSON goes to the caller.
+ * See      lib/secret/service/services.h, api_secret.c
+ */
+#pragma once
+
+#include "lib/secret/service/services.h"
+
+struct json_t;
+
+/* All of them; NULL with a sentence when a folder cannot be read. */
+struct services *api_load_services(struct err *err);
+/* The hosts of the slots for these values (service_value, added up), each once: "api.example.com:443". */
+struct json_t *api_service_hosts(const struct service *s, unsigned values);
+/* Those of a list that the policy does not allow; sandbox NULL: by the rules for all. */
+struct json_t *api_denied_hosts(const struct json_t *hosts, const char *sandbox);

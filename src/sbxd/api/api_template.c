@@ -1,0 +1,200 @@
+/*
+ * api_template - templates lose their names, and the disks of sandboxes become layers.
+ *
+ * How      A template is published by the command line; only what depends on all sandboxes is done here.
+ *          The disks of a sandbox that runs are frozen by its keeper; of one that does not, under its lock,
+ *          by a rename: the next start makes a new top.
+ * Trust    As api.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include "api.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/vm/template/template.h"
+#include "src/sbxd/sbxd.h"
+#include "src/sbxd/keepers/templates.h"
+
+#define FREEZE_MS 60000
+
+void api_template_collect(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	templates_collect(d);
+	conn_reply(d, c, 204, NULL);
+}
+
+void api_template_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	struct err err = {0};
+	int r;
+
+	templates_pin_all(d);
+	r = template_untag(req->ref, &err);
+	if (r < 0) {
+		api_fail_errno(d, c, r, &err);
+		return;
+	}
+	templates_collect(d);
+	conn_reply(d, c, 204, NULL);
+}
+
+/* ---- freeze ---- */
+
+static char *disk_file(const char *id, size_t disk, size_t n)
+{
+	const char *stem = template_disk_name((enum template_disk)disk);
+
+	return n ? paths_get(PATHS_STATE, "sandboxes/%s/%s.%zu.qcow2", id, stem, n)
+		 : paths_get(PATHS_STATE, "sandboxes/%s/%s.qcow2", id, stem);
+}
+
+static size_t count_layers(const char *id, size_t disk)
+{
+	size_t n = 0;
+
+	while (n < KEEPER_MAX_LAYERS) {
+		AUTO_FREE char *path = disk_file(id, disk, n + 1);
+
+		if (access(path, F_OK) < 0)
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* live: a qemu runs that had some of them open for writing. */
+static void reply_layers(
+	struct sbxd *d, struct conn *c, const char *id, const uint8_t *layers, bool live)
+{
+	json_t *o = json_object(), *lists = json_object();
+	AUTO_ROW struct store_row row = {0};
+
+	if (!api_find(d, c, id, &row)) {
+		json_decref(o);
+		json_decref(lists);
+		return;
+	}
+	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++) {
+		json_t *list = json_array();
+
+		for (size_t n = 1; n <= layers[i]; n++) {
+			AUTO_FREE char *path = disk_file(id, i, n);
+
+			json_array_append_new(list, api_text(path));
+		}
+		json_object_set_new(lists, template_disk_name((enum template_disk)i), list);
+	}
+	json_object_set_new(o, "template", json_string(row.spec.template));
+	json_object_set_new(o, "template_id", json_string(row.spec.template_id));
+	json_object_set_new(o, "agent", json_string(row.spec.agent));
+	json_object_set_new(o, "layers", lists);
+	json_object_set_new(o, "live", json_boolean(live));
+	api_reply_json(d, c, 200, o);
+}
+
+static int freeze_disk(const char *id, size_t disk, uint8_t *ret_n, struct err *err)
+{
+	size_t n = count_layers(id, disk);
+	AUTO_FREE char *top = disk_file(id, disk, 0), *layer = disk_file(id, disk, n + 1);
+
+	/* A top that was never made, or that the last freeze took. */
+	if (access(top, F_OK) == 0) {
+		if (n + 1 >= KEEPER_MAX_LAYERS - TEMPLATE_MAX_LAYERS)
+			return err_set(err, -EBUSY,
+				"its disks have too many layers to be saved once more: use `sbx "
+				"template save --flat`, then go on in a new sandbox made from that "
+				"template");
+		if (rename(top, layer) < 0)
+			return err_errno(err, -errno, "moving %s", top);
+		n++;
+	}
+	*ret_n = (uint8_t)n;
+	return 0;
+}
+
+/* With the lock that a keeper would hold. */
+static int freeze_stopped(const char *id, uint8_t layers[TEMPLATE_N_DISKS], struct err *err)
+{
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id),
+		       *path = xasprintf("%s/lock", dir), *memory = xasprintf("%s/suspend", dir);
+	AUTO_CLOSE int fd = -1;
+	int r = paths_make(dir, err);
+
+	if (r < 0)
+		return r;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, -EBUSY,
+			"the former keeper of it has not ended yet; try again in a moment");
+	if (access(memory, F_OK) == 0)
+		return err_set(err, -EBUSY,
+			"it is suspended, so part of it is in its memory; start it first");
+	for (size_t i = 0; r == 0 && i < TEMPLATE_N_DISKS; i++)
+		r = freeze_disk(id, i, &layers[i], err);
+	return r;
+}
+
+static void wait_freeze(struct sbxd *d, struct conn *c, bool late)
+{
+	if (late || !keeper_find(d, c->wait_id))
+		api_fail(d, c, 503, "unresponsive", "its disks could not be frozen in time",
+			"sbx stop SANDBOX");
+}
+
+void api_on_frozen(struct sbxd *d, struct conn *c, const struct keeper_frozen *frozen)
+{
+	char id[SPEC_ID_LEN + 1];
+
+	if (c->wait != wait_freeze)
+		return;
+	memcpy(id, c->wait_id, sizeof(id));
+	if (frozen->code < 0)
+		api_fail(d, c, frozen->code == -EMLINK || frozen->code == -EBUSY ? 409 : 503,
+			"not-frozen", frozen->text[0] ? frozen->text : strerror(-frozen->code),
+			NULL);
+	else
+		reply_layers(d, c, id, frozen->layers, true);
+}
+
+static void freeze_running(struct sbxd *d, struct conn *c, struct keeper *k)
+{
+	if (strcmp(keeper_status(k), "running") != 0 || k->sock < 0 || k->other_build) {
+		api_fail(d, c, 409, "conflict", "it is starting, stopping or does not answer",
+			"sbx ls");
+		return;
+	}
+	c->ask_id = keeper_next_ask(d);
+	if (keeper_ask_freeze(k->sock, c->ask_id) < 0) {
+		api_refuse(d, c, 503, "unresponsive", "its keeper takes no message");
+		return;
+	}
+	conn_wait(d, c, wait_freeze, k->id, FREEZE_MS);
+}
+
+void api_freeze(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	uint8_t layers[TEMPLATE_N_DISKS] = {0};
+	struct err err = {0};
+	struct keeper *k;
+	int r;
+
+	if (!api_find(d, c, req->ref, &row))
+		return;
+	templates_pin_row(d, &row.spec);
+	k = keeper_find(d, row.spec.id);
+	if (k) {
+		freeze_running(d, c, k);
+		return;
+	}
+	r = freeze_stopped(row.spec.id, layers, &err);
+	if (r < 0)
+		api_fail_errno(d, c, r, &err);
+	else
+		reply_layers(d, c, row.spec.id, layers, false);
+}

@@ -1,0 +1,24 @@
+/*
+ * api_vault - how a call of the API asks the vault and waits: what api_secret.c and api_scan.c share.
+ *
+ * How      api_vault_op, filled in, then api_vault_ask with a function that calls api_vault_wait.
+ * Trust    Requests of the same user. Values and dumps pass in descriptors that nobody reads here.
+ * Owns     Nothing: the question is vault_link's.
+ * See      vault_link.h
+ */
+#pragma once
+
+#include "api.h"
+#include "src/sbxd/vault/vault_link.h"
+
+typedef void api_vault_fn(struct sbxd *d, struct conn *c, struct vault_op *op);
+
+/* NULL, and a reply, when there are too many. */
+struct vault_op *api_vault_op(struct sbxd *d, struct conn *c, enum vault_msg what);
+/* The one descriptor that came along, or a reply (`why`) and -1. */
+int api_take_passed(struct sbxd *d, struct conn *c, const char *why);
+/* Lets the connection wait for the question. It may be answered before this returns. */
+void api_vault_ask(
+	struct sbxd *d, struct conn *c, struct vault_op *op, conn_wait_fn *wait, uint64_t ms);
+/* When it was answered: `reply`, or what the vault could not do. */
+void api_vault_wait(struct sbxd *d, struct conn *c, bool late, api_vault_fn *reply);

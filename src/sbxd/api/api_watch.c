@@ -1,0 +1,107 @@
+#include <assert.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include "api.h"
+#include "lib/base/mem.h"
+#include "src/sbxd/sbxd.h"
+
+#define SNAPSHOT_BATCH 16
+#define SNAPSHOT_AHEAD 65536 /* unsent bytes at which the snapshot waits for the reader */
+
+/* One line, on the heap; takes the object over. */
+static char *make_line(uint64_t seq, const char *type, json_t *sandbox)
+{
+	json_t *o = json_pack("{s:I,s:s}", "seq", (json_int_t)seq, "type", type);
+	char *text, *line;
+
+	if (sandbox)
+		json_object_set_new(o, "sandbox", sandbox);
+	text = json_dumps(o, JSON_COMPACT);
+	assert(text);
+	line = xasprintf("%s\n", text);
+	free(text);
+	json_decref(o);
+	return line;
+}
+
+struct filling {
+	struct sbxd *d;
+	struct conn *c;
+	unsigned n;
+};
+
+static int add_to_snapshot(void *arg, const struct store_row *row)
+{
+	struct filling *f = arg;
+	AUTO_FREE char *line = make_line(f->d->seq, "snapshot", api_object(f->d, row));
+
+	if (!conn_push(f->d, f->c, slice_from_str(line)))
+		return -1;
+	(void)snprintf(f->c->cursor, sizeof(f->c->cursor), "%s", row->spec.name);
+	f->n++;
+	return 0;
+}
+
+bool api_watch_fill(struct sbxd *d, struct conn *c)
+{
+	while (!c->live && conn_unsent(c) < SNAPSHOT_AHEAD) {
+		struct filling f = {.d = d, .c = c};
+		uint32_t gen = c->gen;
+
+		if (store_list(d->store, c->cursor, SNAPSHOT_BATCH, add_to_snapshot, &f, NULL) <
+			0) {
+			if (c->gen == gen)
+				conn_close(d, c);
+			return false;
+		}
+		if (f.n < SNAPSHOT_BATCH) {
+			AUTO_FREE char *line = make_line(d->seq, "live", NULL);
+
+			c->live = true;
+			return conn_push(d, c, slice_from_str(line));
+		}
+	}
+	return true;
+}
+
+void api_watch(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	conn_start_watch(d, c);
+}
+
+/* A watcher whose snapshot has not come to this name yet will see it there. */
+static void publish(struct sbxd *d, const char *line, const char *name, bool always)
+{
+	for (size_t i = 0; i < CONN_MAX; i++) {
+		struct conn *c = &d->conns.slot[i];
+
+		if (c->state == CONN_WATCHING &&
+			(always || c->live || strcmp(name, c->cursor) <= 0))
+			(void)conn_push(d, c, slice_from_str(line));
+	}
+}
+
+void api_watch_changed(struct sbxd *d, const char *id)
+{
+	AUTO_ROW struct store_row row = {0};
+	AUTO_FREE char *line = NULL;
+
+	d->seq++;
+	if (!d->conns.n_watching || store_get(d->store, id, &row, NULL) < 0)
+		return;
+	line = make_line(d->seq, "changed", api_object(d, &row));
+	publish(d, line, row.spec.name, false);
+}
+
+void api_watch_removed(struct sbxd *d, const struct spec *spec)
+{
+	AUTO_FREE char *line = NULL;
+
+	d->seq++;
+	if (!d->conns.n_watching)
+		return;
+	line = make_line(
+		d->seq, "removed", json_pack("{s:s,s:s}", "id", spec->id, "name", spec->name));
+	publish(d, line, spec->name, true);
+}

@@ -1,0 +1,276 @@
+#include "api_route.h"
+
+#include <string.h>
+#include "lib/rules/audit/audit_record.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/os/ipc/vault_scanned.h"
+
+static const struct {
+	enum api_http_method method;
+	const char *pattern;
+	enum api_call call;
+	bool body; /* may have one */
+} routes[] = {
+	{API_HTTP_GET, "v1/version", API_VERSION, false},
+	{API_HTTP_GET, "v1/sandboxes", API_LIST, false},
+	{API_HTTP_POST, "v1/sandboxes", API_CREATE, true},
+	{API_HTTP_GET, "v1/sandboxes/:ref", API_GET, false},
+	{API_HTTP_PATCH, "v1/sandboxes/:ref", API_PATCH, true},
+	{API_HTTP_DELETE, "v1/sandboxes/:ref", API_DELETE, false},
+	{API_HTTP_POST, "v1/sandboxes/:ref/start", API_START, true},
+	{API_HTTP_POST, "v1/sandboxes/:ref/stop", API_STOP, true},
+	{API_HTTP_POST, "v1/sandboxes/:ref/exec", API_EXEC, false},
+	{API_HTTP_GET, "v1/sandboxes/:ref/stats", API_STATS, false},
+	{API_HTTP_GET, "v1/watch", API_WATCH, false},
+	{API_HTTP_POST, "v1/shutdown", API_SHUTDOWN, true},
+	{API_HTTP_GET, "v1/policy", API_POLICY_GET, false},
+	{API_HTTP_PUT, "v1/policy", API_POLICY_PUT, true},
+	{API_HTTP_DELETE, "v1/policy", API_POLICY_RESET, false},
+	{API_HTTP_GET, "v1/policy/check", API_POLICY_CHECK, false},
+	{API_HTTP_POST, "v1/policy/rules", API_RULE_ADD, true},
+	{API_HTTP_DELETE, "v1/policy/rules", API_RULES_RM, false},
+	{API_HTTP_DELETE, "v1/policy/rules/:ref", API_RULE_RM, false},
+	{API_HTTP_POST, "v1/reload", API_RELOAD, true},
+	{API_HTTP_POST, "v1/pool", API_POOL, false},
+	{API_HTTP_GET, "v1/secrets", API_SECRETS, false},
+	{API_HTTP_GET, "v1/secrets/status", API_SECRET_STATUS, false},
+	{API_HTTP_POST, "v1/secrets/unlock", API_SECRET_UNLOCK, false},
+	{API_HTTP_POST, "v1/secrets/scan", API_SECRET_SCAN, false},
+	{API_HTTP_PUT, "v1/secrets/:ref", API_SECRET_PUT, true},
+	{API_HTTP_DELETE, "v1/secrets/:ref", API_SECRET_RM, false},
+	{API_HTTP_GET, "v1/services", API_SERVICES, false},
+	{API_HTTP_GET, "v1/sandboxes/:ref/ports", API_PORTS, false},
+	{API_HTTP_POST, "v1/sandboxes/:ref/ports", API_PORT_ADD, true},
+	{API_HTTP_DELETE, "v1/sandboxes/:ref/ports", API_PORT_RM, false},
+	{API_HTTP_POST, "v1/sandboxes/:ref/freeze", API_FREEZE, false},
+	{API_HTTP_POST, "v1/sandboxes/:ref/own", API_OWN, true},
+	{API_HTTP_DELETE, "v1/templates/:ref", API_TEMPLATE_RM, false},
+	{API_HTTP_POST, "v1/templates/collect", API_TEMPLATE_COLLECT, false},
+	{API_HTTP_POST, "v1/audit/:ref/prune", API_AUDIT_PRUNE, false},
+};
+
+static bool matches(const struct api_http *h, const char *pattern, const char **ret_ref)
+{
+	size_t i = 0;
+
+	for (;; pattern++) {
+		size_t n = strcspn(pattern, "/");
+
+		if (i == h->n_parts)
+			return false;
+		if (n == 4 && strncmp(pattern, ":ref", 4) == 0)
+			*ret_ref = h->part[i];
+		else if (strlen(h->part[i]) != n || strncmp(h->part[i], pattern, n) != 0)
+			return false;
+		i++;
+		pattern += n;
+		if (!*pattern)
+			return i == h->n_parts;
+	}
+}
+
+static int take_flag(const char *key, const char *value, bool *ret, struct err *err)
+{
+	if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+		return err_set(err, 400, "%s must be 0 or 1", key);
+	*ret = value[0] == '1';
+	return 0;
+}
+
+static int take_wait(struct api_request *req, const char *value, struct err *err)
+{
+	if (str_to_u64(value, 0, API_MAX_WAIT_MS, &req->wait_ms) < 0)
+		return err_set(err, 400, "wait must be milliseconds, at most %d", API_MAX_WAIT_MS);
+	return 0;
+}
+
+static int take_force(struct api_request *req, const char *value, struct err *err)
+{
+	return take_flag("force", value, &req->force, err);
+}
+
+static int take_text(struct api_request *req, const char *value, struct err *err)
+{
+	return take_flag("text", value, &req->text, err);
+}
+
+static int take_from(struct api_request *req, const char *value, struct err *err)
+{
+	if (str_to_u64(value, 0, UINT32_MAX, &req->from) < 0)
+		return err_set(err, 400, "from must be the number of a rule");
+	return 0;
+}
+
+static int take_target(struct api_request *req, const char *value, struct err *err)
+{
+	req->target = value;
+	return 0;
+}
+
+static int take_resource(struct api_request *req, const char *value, struct err *err)
+{
+	req->resource = value;
+	return 0;
+}
+
+static int take_sandbox(struct api_request *req, const char *value, struct err *err)
+{
+	req->sandbox = value;
+	return 0;
+}
+
+static int take_control(struct api_request *req, const char *value, struct err *err)
+{
+	req->control = value;
+	return vault_control_is_good(value)
+		       ? 0
+		       : err_set(err, 400, "control must be %d to %d printable characters",
+				 VAULT_MIN_CONTROL, VAULT_MAX_CONTROL);
+}
+
+static int take_effect(struct api_request *req, const char *value, struct err *err)
+{
+	req->has_effect = true;
+	for (req->effect = 0; req->effect < RULE_EFFECTS; req->effect++)
+		if (strcmp(value, rule_effect_name(req->effect)) == 0)
+			return 0;
+	return err_set(err, 400, "effect must be allow or deny");
+}
+
+static int take_host_ip(struct api_request *req, const char *value, struct err *err)
+{
+	req->host_ip = value;
+	return 0;
+}
+
+static int take_protocol(struct api_request *req, const char *value, struct err *err)
+{
+	req->protocol = value;
+	return strcmp(value, "tcp4") != 0 && strcmp(value, "tcp6") != 0
+		       ? err_set(err, 400, "protocol must be tcp4 or tcp6")
+		       : 0;
+}
+
+static int take_host_port(struct api_request *req, const char *value, struct err *err)
+{
+	return str_to_u64(value, 1, UINT16_MAX, &req->host_port) < 0
+		       ? err_set(err, 400, "host_port must be 1 to 65535")
+		       : 0;
+}
+
+static int take_sandbox_port(struct api_request *req, const char *value, struct err *err)
+{
+	return str_to_u64(value, 1, UINT16_MAX, &req->sandbox_port) < 0
+		       ? err_set(err, 400, "sandbox_port must be 1 to 65535")
+		       : 0;
+}
+
+static int take_before(struct api_request *req, const char *value, struct err *err)
+{
+	return str_to_u64(value, 1, AUDIT_MAX_NUMBER, &req->before_ms) < 0
+		       ? err_set(err, 400, "before_ms must be milliseconds since 1970")
+		       : 0;
+}
+
+static int take_keep(struct api_request *req, const char *value, struct err *err)
+{
+	req->has_keep = true;
+	return str_to_u64(value, 0, AUDIT_MAX_NUMBER, &req->keep_bytes) < 0
+		       ? err_set(err, 400, "keep_bytes must be a number of bytes")
+		       : 0;
+}
+
+static int take_dry(struct api_request *req, const char *value, struct err *err)
+{
+	return take_flag("dry", value, &req->dry, err);
+}
+
+/* Which call has which keys. */
+static const struct {
+	enum api_call call;
+	const char *key;
+	int (*take)(struct api_request *req, const char *value, struct err *err);
+} queries[] = {
+	{API_GET, "wait", take_wait},
+	{API_DELETE, "force", take_force},
+	{API_POLICY_GET, "from", take_from},
+	{API_POLICY_GET, "text", take_text},
+	{API_POLICY_CHECK, "target", take_target},
+	{API_POLICY_CHECK, "sandbox", take_sandbox},
+	{API_RULES_RM, "resource", take_resource},
+	{API_RULES_RM, "effect", take_effect},
+	{API_RULES_RM, "sandbox", take_sandbox},
+	{API_SECRET_RM, "sandbox", take_sandbox},
+	{API_SECRET_SCAN, "control", take_control},
+	{API_AUDIT_PRUNE, "before_ms", take_before},
+	{API_AUDIT_PRUNE, "keep_bytes", take_keep},
+	{API_AUDIT_PRUNE, "dry", take_dry},
+	{API_PORT_RM, "host_ip", take_host_ip},
+	{API_PORT_RM, "host_port", take_host_port},
+	{API_PORT_RM, "protocol", take_protocol},
+	{API_PORT_RM, "sandbox_port", take_sandbox_port},
+};
+
+static int take_query(const struct api_http *h, struct api_request *req, struct err *err)
+{
+	size_t known = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(queries); i++) {
+		const char *value = api_http_query(h, queries[i].key);
+		int r;
+
+		if (queries[i].call != req->call || !value)
+			continue;
+		r = queries[i].take(req, value, err);
+		if (r)
+			return r;
+		known++;
+	}
+	if (known != h->n_query)
+		return err_set(err, 400, "a query key that this call has not");
+	if (req->call == API_POLICY_CHECK && !req->target)
+		return err_set(err, 400, "target is missing");
+	if (req->call == API_RULES_RM && !req->resource)
+		return err_set(err, 400, "resource is missing");
+	if (req->call == API_PORT_RM && !req->sandbox_port)
+		return err_set(err, 400, "sandbox_port is missing");
+	if (req->call == API_AUDIT_PRUNE && !req->before_ms == !req->has_keep)
+		return err_set(err, 400, "expected before_ms or keep_bytes, and not both");
+	return 0;
+}
+
+static int check_form(const struct api_http *h, size_t route, struct err *err)
+{
+	if (h->body.n && !routes[route].body)
+		return err_set(err, 400, "this call takes no body");
+	if (h->upgrade && routes[route].call != API_EXEC)
+		return err_set(err, 400, "only exec takes an upgrade");
+	if (!h->upgrade && routes[route].call == API_EXEC)
+		return err_set(err, 400, "exec needs Connection: Upgrade and Upgrade: sbx-stream");
+	return 0;
+}
+
+int api_route(const struct api_http *h, struct api_request *ret, struct err *err)
+{
+	bool seen = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+		struct api_request req = {.call = routes[i].call};
+		int r;
+
+		if (!matches(h, routes[i].pattern, &req.ref))
+			continue;
+		seen = true;
+		if (routes[i].method != h->method)
+			continue;
+		r = check_form(h, i, err);
+		if (r == 0)
+			r = take_query(h, &req, err);
+		if (r == 0)
+			*ret = req;
+		return r;
+	}
+	return seen ? err_set(err, 405, "%s is not possible here", api_http_method_name(h->method))
+		    : err_set(err, 404, "there is no such call; see PROTOCOL.api");
+}

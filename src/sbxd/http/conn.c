@@ -1,0 +1,468 @@
+#include "conn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "src/sbxd/api/api.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "src/sbxd/sbxd.h"
+
+void conns_init(struct conns *cs)
+{
+	*cs = (struct conns){0};
+	for (size_t i = 0; i < CONN_MAX; i++)
+		cs->slot[i].fd = cs->slot[i].passed_fd = -1;
+}
+
+static uint32_t index_of(struct sbxd *d, const struct conn *c)
+{
+	return (uint32_t)(c - d->conns.slot);
+}
+
+static struct loop_key key_of(struct sbxd *d, const struct conn *c, enum sbxd_ev kind)
+{
+	return (struct loop_key){.kind = (uint8_t)kind, .gen = c->gen, .idx = index_of(d, c)};
+}
+
+static void arm(struct sbxd *d, struct conn *c, uint32_t events)
+{
+	if (c->armed == events)
+		return;
+	c->armed = events;
+	if (loop_mod(&d->loop, c->fd, events, key_of(d, c, SBXD_EV_CONN)) < 0)
+		log_error("cannot watch a connection");
+}
+
+static void set_timer(struct sbxd *d, struct conn *c, uint64_t ms)
+{
+	loop_timer_set(&d->loop, &c->timer, clock_mono_ms() + ms, key_of(d, c, SBXD_EV_CONN_TIMER));
+}
+
+void conn_close(struct sbxd *d, struct conn *c)
+{
+	if (c->state == CONN_FREE)
+		return;
+	if (c->state == CONN_WATCHING)
+		d->conns.n_watching--;
+	if (c->state != CONN_HANDED)
+		loop_del(&d->loop, c->fd);
+	loop_timer_clear(&d->loop, &c->timer);
+	fd_close(&c->fd);
+	fd_close(&c->passed_fd);
+	bufq_done(&c->in);
+	api_http_done(&c->http);
+	free(c->out);
+	json_decref(c->later.answer);
+	*c = (struct conn){.fd = -1, .passed_fd = -1, .gen = (c->gen + 1) & 0xffffff};
+}
+
+void conns_done(struct sbxd *d)
+{
+	for (size_t i = 0; i < CONN_MAX; i++)
+		conn_close(d, &d->conns.slot[i]);
+}
+
+size_t conn_unsent(const struct conn *c)
+{
+	return c->out_n - c->out_at;
+}
+
+static void queue(struct conn *c, const void *p, size_t n)
+{
+	if (c->out_at == c->out_n)
+		c->out_at = c->out_n = 0;
+	if (c->out_room - c->out_n < n && c->out_at) {
+		memmove(c->out, c->out + c->out_at, conn_unsent(c));
+		c->out_n -= c->out_at;
+		c->out_at = 0;
+	}
+	if (c->out_room - c->out_n < n) {
+		c->out_room = c->out_n + MAX(n, c->out_n);
+		c->out = xrealloc(c->out, c->out_room);
+	}
+	memcpy(c->out + c->out_n, p, n);
+	c->out_n += n;
+}
+
+/* False when the connection was lost (and closed). */
+static bool flush(struct sbxd *d, struct conn *c)
+{
+	while (conn_unsent(c)) {
+		ssize_t r = send(
+			c->fd, c->out + c->out_at, conn_unsent(c), MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0 && errno == EAGAIN)
+			return true;
+		if (r < 0) {
+			conn_close(d, c);
+			return false;
+		}
+		c->out_at += (size_t)r;
+	}
+	free(TAKE(c->out));
+	c->out_n = c->out_at = c->out_room = 0;
+	return true;
+}
+
+static void start_reading(struct sbxd *d, struct conn *c)
+{
+	api_http_reset(&c->http);
+	c->state = CONN_READING;
+	c->wait = NULL;
+	c->ask_id = c->vault_op = 0;
+	fd_close(&c->passed_fd);
+	c->too_many_fds = false;
+	/* What was sent ahead is already here: only a writable socket makes the loop come back. */
+	arm(d, c, bufq_len(&c->in) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	set_timer(d, c, CONN_IDLE_MS);
+}
+
+/* After a part of the reply went out. */
+static void go_on_writing(struct sbxd *d, struct conn *c)
+{
+	if (!flush(d, c))
+		return;
+	if (conn_unsent(c)) {
+		arm(d, c, EPOLLOUT);
+		set_timer(d, c, CONN_WRITE_MS);
+	} else if (c->http.keep) {
+		start_reading(d, c);
+	} else {
+		conn_close(d, c);
+	}
+}
+
+void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body)
+{
+	char head[API_HTTP_HEAD_ROOM];
+	size_t n = body ? strlen(body) : 0, head_n;
+
+	assert(c->state == CONN_READING || c->state == CONN_WAITING);
+	head_n = api_http_put_head(head, status, n, c->http.keep);
+	queue(c, head, head_n);
+	if (n)
+		queue(c, body, n);
+	c->state = CONN_WRITING;
+	c->wait = NULL;
+	c->answered = true;
+	go_on_writing(d, c);
+}
+
+void conn_wait(struct sbxd *d, struct conn *c, conn_wait_fn *fn, const char *id, uint64_t ms)
+{
+	c->state = CONN_WAITING;
+	c->wait = fn;
+	(void)snprintf(c->wait_id, sizeof(c->wait_id), "%s", id);
+	c->deadline_ms = clock_mono_ms() + ms;
+	set_timer(d, c, ms);
+	arm(d, c, EPOLLRDHUP);
+}
+
+void conn_start_watch(struct sbxd *d, struct conn *c)
+{
+	char head[API_HTTP_HEAD_ROOM];
+	size_t n = api_http_put_chunked_head(head);
+
+	queue(c, head, n);
+	c->state = CONN_WATCHING;
+	c->live = false;
+	c->cursor[0] = '\0';
+	d->conns.n_watching++;
+	loop_timer_clear(&d->loop, &c->timer);
+	arm(d, c, EPOLLIN | EPOLLOUT);
+}
+
+bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes)
+{
+	char size[API_HTTP_HEAD_ROOM];
+
+	if (conn_unsent(c) + bytes.n > CONN_MAX_QUEUE) {
+		log_info("a watcher does not read: dropped");
+		conn_close(d, c);
+		return false;
+	}
+	queue(c, size, api_http_put_chunk_size(size, bytes.n));
+	queue(c, bytes.p, bytes.n);
+	queue(c, "\r\n", 2);
+	arm(d, c, EPOLLIN | EPOLLOUT);
+	return true;
+}
+
+void conns_wake(struct sbxd *d, const char *id)
+{
+	for (size_t i = 0; i < CONN_MAX; i++) {
+		struct conn *c = &d->conns.slot[i];
+
+		if ((c->state == CONN_WAITING || c->state == CONN_HANDED) && c->wait &&
+			(!id || !c->wait_id[0] || strcmp(c->wait_id, id) == 0))
+			c->wait(d, c, false);
+	}
+}
+
+struct conn *conns_find_asker(struct sbxd *d, const char *id, uint32_t ask_id)
+{
+	for (size_t i = 0; ask_id && i < CONN_MAX; i++) {
+		struct conn *c = &d->conns.slot[i];
+
+		if ((c->state == CONN_WAITING || c->state == CONN_HANDED) && c->ask_id == ask_id &&
+			strcmp(c->wait_id, id) == 0)
+			return c;
+	}
+	return NULL;
+}
+
+void conn_hand_over(struct sbxd *d, struct conn *c)
+{
+	loop_del(&d->loop, c->fd);
+	c->armed = 0;
+	c->state = CONN_HANDED;
+}
+
+/* Eats what is buffered; a whole request is answered before the next one is looked at. */
+static void eat(struct sbxd *d, struct conn *c)
+{
+	uint32_t gen = c->gen;
+
+	while (c->gen == gen && c->state == CONN_READING && bufq_len(&c->in)) {
+		struct slice s = bufq_peek(&c->in);
+		bool first = c->http.n == 0;
+
+		bufq_consume(&c->in, api_http_feed(&c->http, s));
+		if (c->http.state == API_HTTP_BAD) {
+			api_refuse(d, c, c->http.status, "bad-request", c->http.why);
+			return;
+		}
+		if (c->http.state == API_HTTP_READY)
+			api_dispatch(d, c);
+		else if (first)
+			set_timer(d, c, CONN_REQUEST_MS);
+	}
+	if (c->gen == gen)
+		bufq_trim(&c->in);
+}
+
+/* The descriptors of one packet: the first is kept for the call that wants one. */
+static void keep_passed(struct conn *c, struct msghdr *mh)
+{
+	for (struct cmsghdr *m = CMSG_FIRSTHDR(mh); m; m = CMSG_NXTHDR(mh, m)) {
+		size_t n = (m->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(m) + i * sizeof(int), sizeof(int));
+			if (c->passed_fd < 0 && !c->too_many_fds) {
+				c->passed_fd = fd;
+				continue;
+			}
+			(void)close(fd);
+			c->too_many_fds = true;
+		}
+	}
+	if (mh->msg_flags & MSG_CTRUNC)
+		c->too_many_fds = true;
+}
+
+/* As bufq_fill, and takes along what was passed. */
+static ssize_t fill(struct conn *c)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(CONN_MAX_FDS * sizeof(int))];
+	} control;
+	char bytes[CONN_IN_BYTES];
+	struct iovec iov = {.iov_base = bytes, .iov_len = MIN(sizeof(bytes), bufq_space(&c->in))};
+	struct msghdr mh = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	keep_passed(c, &mh);
+	(void)bufq_put(&c->in, slice_of(bytes, (size_t)n));
+	return n;
+}
+
+static void on_readable(struct sbxd *d, struct conn *c)
+{
+	ssize_t r;
+
+	arm(d, c, EPOLLIN);
+	if (bufq_len(&c->in)) {
+		eat(d, c);
+		return;
+	}
+	r = fill(c);
+	if (r == -EAGAIN)
+		return;
+	if (r <= 0) {
+		conn_close(d, c);
+		return;
+	}
+	eat(d, c);
+}
+
+/* A watcher has nothing more to say: bytes or the end both end it. */
+static void on_watcher(struct sbxd *d, struct conn *c, uint32_t events)
+{
+	if (events & (EPOLLIN | EPOLLRDHUP)) {
+		conn_close(d, c);
+		return;
+	}
+	if (!flush(d, c))
+		return;
+	if (!c->live && !api_watch_fill(d, c))
+		return;
+	arm(d, c, conn_unsent(c) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static struct conn *find(struct sbxd *d, uint32_t idx, uint32_t gen)
+{
+	struct conn *c = &d->conns.slot[idx];
+
+	assert(idx < CONN_MAX);
+	return c->state != CONN_FREE && c->gen == gen ? c : NULL;
+}
+
+void conn_on_event(struct sbxd *d, uint32_t idx, uint32_t gen, uint32_t events)
+{
+	struct conn *c = find(d, idx, gen);
+
+	if (!c)
+		return;
+	if (events & (EPOLLERR | EPOLLHUP)) {
+		conn_close(d, c);
+		return;
+	}
+	switch (c->state) {
+	case CONN_READING:
+		on_readable(d, c);
+		break;
+	case CONN_WAITING:
+		if (events & EPOLLRDHUP)
+			conn_close(d, c);
+		break;
+	case CONN_WRITING:
+		go_on_writing(d, c);
+		if (c->gen == gen && c->state == CONN_READING)
+			eat(d, c);
+		break;
+	case CONN_WATCHING:
+		on_watcher(d, c, events);
+		break;
+	case CONN_HANDED:
+	case CONN_FREE:
+		break;
+	}
+}
+
+void conn_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen)
+{
+	struct conn *c = find(d, idx, gen);
+
+	if (!c)
+		return;
+	if (c->state == CONN_WAITING || c->state == CONN_HANDED)
+		c->wait(d, c, true);
+	else if (c->state == CONN_READING && c->http.n) {
+		c->http.keep = false;
+		api_refuse(d, c, 400, "bad-request", "the request did not come whole in 10 s");
+	} else
+		conn_close(d, c);
+}
+
+static bool is_same_user(int fd)
+{
+	struct ucred uc;
+	socklen_t n = sizeof(uc);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &uc, &n) == 0 && uc.uid == geteuid();
+}
+
+/* One try: the peer gets a reason if it listens, and no place in the table either way. */
+static void turn_away(int fd, int status, const char *code, const char *why)
+{
+	char text[512], head[API_HTTP_HEAD_ROOM];
+	int n = snprintf(
+		text, sizeof(text), "{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}", code, why);
+	size_t k = api_http_put_head(head, status, (size_t)n, false);
+
+	(void)!send(fd, head, k, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE);
+	(void)!send(fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static struct conn *free_slot(struct sbxd *d)
+{
+	for (size_t i = 0; i < CONN_MAX; i++)
+		if (d->conns.slot[i].state == CONN_FREE)
+			return &d->conns.slot[i];
+	return NULL;
+}
+
+/* False when there is nobody. */
+static bool accept_one(struct sbxd *d)
+{
+	AUTO_CLOSE int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct conn *c;
+
+	if (fd < 0)
+		return false;
+	if (!is_same_user(fd)) {
+		log_warn("a connection of another user was refused");
+		turn_away(fd, 403, "forbidden", "this sbxd belongs to another user");
+		return true;
+	}
+	c = free_slot(d);
+	if (!c) {
+		turn_away(fd, 503, "busy", "too many connections");
+		return true;
+	}
+	c->fd = fd;
+	if (loop_add(&d->loop, fd, EPOLLIN, key_of(d, c, SBXD_EV_CONN)) < 0) {
+		c->fd = -1;
+		return true;
+	}
+	(void)TAKE_FD(fd);
+	c->armed = EPOLLIN;
+	bufq_init(&c->in, CONN_IN_BYTES);
+	start_reading(d, c);
+	return true;
+}
+
+void conn_on_accept(struct sbxd *d)
+{
+	(void)accept_one(d);
+}
+
+void conns_accept_rest(struct sbxd *d)
+{
+	while (accept_one(d))
+		continue;
+}
+
+bool conns_owe(const struct sbxd *d)
+{
+	for (size_t i = 0; i < CONN_MAX; i++) {
+		const struct conn *c = &d->conns.slot[i];
+
+		/* One that was just accepted has something to ask; one that had its answer may be
+		 * kept open for nothing. */
+		if (c->state == CONN_WAITING || c->state == CONN_WRITING ||
+			(c->state == CONN_READING &&
+				(!c->answered || c->http.n || bufq_len(&c->in))))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,103 @@
+/*
+ * conn - the API's connections: a table, one request at a time on each.
+ *
+ * How      A connection reads a request, the api_* files answer with conn_reply or make it wait
+ *          with conn_wait: then its function is called again on every change of that sandbox
+ *          (conns_wake) and once, with `late`, at its deadline. A client that goes away loses its
+ *          place, not the work: what runs is driven by the keepers' and wipes' own states.
+ * Trust    Clients of the same uid; another uid gets 403 and nothing is read from it.
+ * Owns     Its fd, its request and its unsent bytes.
+ * Limits   CONN_MAX connections; CONN_MAX_QUEUE unsent bytes for a watcher, then it is dropped.
+ * See      api.h, tests/api
+ */
+#pragma once
+
+#include "lib/base/bufq.h"
+#include "lib/wire/http/api_http.h"
+#include "lib/os/loop/loop.h"
+#include "lib/rules/spec/spec.h"
+
+#define CONN_MAX 256
+#define CONN_MAX_QUEUE (4u << 20)
+#define CONN_IN_BYTES 16384
+#define CONN_MAX_FDS 4 /* that are looked at in one packet */
+#define CONN_IDLE_MS 300000
+#define CONN_REQUEST_MS 10000
+#define CONN_WRITE_MS 30000
+
+struct json_t;
+struct sbxd;
+struct conn;
+typedef void conn_wait_fn(struct sbxd *d, struct conn *c, bool late);
+
+enum conn_state {
+	CONN_FREE,
+	CONN_READING,
+	CONN_WAITING, /* for a keeper or a wipe; leaves by a reply or a hand-over */
+	CONN_WRITING, /* a reply; then reading again or closed */
+	CONN_WATCHING,
+	CONN_HANDED, /* the fd is the keeper's too; only its DONE is awaited */
+};
+
+struct conn {
+	enum conn_state state;
+	uint32_t gen;
+	int fd;
+	int passed_fd; /* came with the request, -1: none; a second one is refused */
+	bool too_many_fds;
+	bool answered; /* at least once */
+	struct bufq in;
+	struct api_http http;
+	char *out;
+	size_t out_n, out_at, out_room;
+	struct loop_timer timer;
+	uint32_t armed; /* what epoll waits for */
+
+	/* while waiting */
+	conn_wait_fn *wait;
+	char wait_id[SPEC_ID_LEN + 1]; /* empty: every sandbox */
+	uint64_t deadline_ms;
+	uint32_t ask_id;   /* of the question to the keeper, 0: none */
+	uint32_t vault_op; /* of the question to the vault, 0: none; see vault_link.h */
+
+	struct {
+		struct json_t *answer; /* see reload.h */
+		int status;
+		uint64_t number;
+	} later;
+
+	/* while watching */
+	bool live;
+	char cursor[SPEC_MAX_NAME + 1]; /* the snapshot has come so far */
+};
+
+struct conns {
+	struct conn slot[CONN_MAX];
+	uint32_t n_watching;
+};
+
+void conns_init(struct conns *cs);
+void conns_done(struct sbxd *d);
+void conn_on_accept(struct sbxd *d);
+/* At the end: takes in whoever connected before nobody could any more. */
+void conns_accept_rest(struct sbxd *d);
+/* Whether somebody who asked has no answer yet; watchers and handed ones are not meant. */
+bool conns_owe(const struct sbxd *d);
+void conn_on_event(struct sbxd *d, uint32_t idx, uint32_t gen, uint32_t events);
+void conn_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen);
+
+/* A whole reply; `body` may be NULL. Ends the waiting. */
+void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body);
+void conn_wait(struct sbxd *d, struct conn *c, conn_wait_fn *fn, const char *id, uint64_t ms);
+void conn_close(struct sbxd *d, struct conn *c);
+/* Turns it into a watcher and sends the head; api_watch.c feeds it. */
+void conn_start_watch(struct sbxd *d, struct conn *c);
+/* One chunk for a watcher; a slow one is dropped (and false given). */
+bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes);
+size_t conn_unsent(const struct conn *c);
+/* Something changed about this sandbox; NULL: for all who wait. */
+void conns_wake(struct sbxd *d, const char *id);
+/* Who asked the keeper of `id` the question `ask_id`; NULL when it is gone. */
+struct conn *conns_find_asker(struct sbxd *d, const char *id, uint32_t ask_id);
+/* Takes it out of the loop, ready to be passed on: nothing is read from it any more. */
+void conn_hand_over(struct sbxd *d, struct conn *c);

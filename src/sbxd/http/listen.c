@@ -1,0 +1,137 @@
+#include "listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+#include "src/sbxd/keepers/ballast.h"
+#include "lib/base/clock.h"
+#include "lib/base/fs/fd.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+
+#define BACKLOG 128
+#define FIRST_PASSED_FD 3
+
+int listen_check_folder(const char *dir, struct err *err)
+{
+	struct stat st;
+	int r = paths_make(dir, err);
+
+	if (r < 0)
+		return r;
+	if (lstat(dir, &st) < 0)
+		return err_errno(err, -errno, "looking at %s", dir);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return err_set(err, -EPERM, "%s is not a folder of this user", dir);
+	if (st.st_mode & 077)
+		return err_set(err, -EPERM,
+			"%s is open to others (mode %o); run chmod 700 %s and start again", dir,
+			st.st_mode & 07777, dir);
+	return 0;
+}
+
+int listen_lock(struct err *err)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "sbxd.lock"), *state = NULL;
+	AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	uint64_t until = clock_mono_ms() + LISTEN_LOCK_MS;
+
+	if (fd < 0)
+		return err_errno(err, -errno, "opening %s", path);
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		const struct timespec nap = {.tv_nsec = 20000000};
+
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return err_errno(err, -errno, "locking %s", path);
+		if (clock_mono_ms() > until)
+			return err_set(err, -EBUSY, "another sbxd runs for this state folder");
+		(void)nanosleep(&nap, NULL);
+	}
+	/* From here on it writes: the registry cannot even be opened on a full disk. */
+	state = paths_get(PATHS_STATE, NULL);
+	ballast_look(state, true);
+	return TAKE_FD(fd);
+}
+
+/* The number of passed fds when they are meant for this process, else 0. */
+static uint64_t count_passed(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+	uint64_t want, n = 0;
+
+	if (!pid || !fds || str_to_u64(pid, 1, INT32_MAX, &want) < 0 ||
+		want != (uint64_t)getpid() || str_to_u64(fds, 1, 64, &n) < 0)
+		n = 0;
+	(void)unsetenv("LISTEN_PID");
+	(void)unsetenv("LISTEN_FDS");
+	(void)unsetenv("LISTEN_FDNAMES");
+	return n;
+}
+
+static int take_passed(struct err *err)
+{
+	int fd = FIRST_PASSED_FD, listening = 0, domain = 0, r;
+	socklen_t n = sizeof(int);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &n) < 0 || !listening ||
+		getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 || domain != AF_UNIX)
+		return err_set(err, -EINVAL, "the passed fd is not a listening Unix socket");
+	r = fd_set_cloexec(fd, true);
+	if (r == 0)
+		r = fd_set_nonblock(fd, true);
+	return r < 0 ? err_errno(err, r, "setting up the passed socket") : fd;
+}
+
+static int make_socket(struct err *err)
+{
+	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "sbxd.sock");
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	mode_t old;
+	int r;
+
+	if (fd < 0)
+		return err_errno(err, -errno, "making a socket");
+	if (str_copy(sa.sun_path, sizeof(sa.sun_path), path) < 0)
+		return err_set(err, -ENAMETOOLONG,
+			"%s is too long for a socket name; set XDG_RUNTIME_DIR to a shorter folder",
+			path);
+	(void)unlink(path);
+	/* 0600 from the first moment. */
+	old = umask(0177);
+	r = bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ? -errno : 0;
+	(void)umask(old);
+	if (r < 0)
+		return err_errno(err, r, "binding %s", path);
+	if (listen(fd, BACKLOG) < 0)
+		return err_errno(err, -errno, "listening on %s", path);
+	return TAKE_FD(fd);
+}
+
+int listen_open(bool *ret_passed, struct err *err)
+{
+	uint64_t n = count_passed();
+
+	*ret_passed = n > 0;
+	if (n > 1)
+		return err_set(err, -EINVAL, "more than one socket was passed");
+	return n ? take_passed(err) : make_socket(err);
+}
+
+void listen_end(int fd)
+{
+	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "sbxd.sock");
+
+	(void)unlink(path);
+	/* Also for those who have found the name already: refused, and not left in a queue. */
+	(void)shutdown(fd, SHUT_RD);
+}

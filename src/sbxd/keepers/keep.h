@@ -1,0 +1,52 @@
+/*
+ * keep - old records of audit logs are removed: when a client asks, or by the settings audit.keep and
+ *        audit.keep-size.
+ *
+ * How      keep_prune records, prunes and records one log. For the settings, keep_look forks a child a
+ *          moment later, which verifies every log, which can take minutes, and writes the ids of the
+ *          good ones into a memfd. Then keep_prune gets one log for each
+ *          turn of the loop. It happens after sbxd has started, after a sandbox has stopped, after
+ *          the settings have changed, and once a day.
+ * Trust    The logs may be anything: one that does not verify is left as it is. The child's list is
+ *          checked as ids.
+ * Owns     One child, killed when sbxd ends.
+ * Limits   KEEP_MS for the child, KEEP_MAX_LIST bytes of ids.
+ * See      lib/rules/audit/audit_prune.h, tests/cli/test_audit_prune.py
+ */
+#pragma once
+
+#include <sys/types.h>
+#include "lib/rules/audit/audit_prune.h"
+#include "lib/base/clock.h"
+#include "lib/os/loop/loop.h"
+
+#define KEEP_DELAY_MS 2000
+#define KEEP_DAY_MS (24ull * 3600 * 1000)
+#define KEEP_MS clock_limit_ms(30 * 60 * 1000)
+#define KEEP_MAX_LIST (8 << 20)
+
+struct sbxd;
+
+/* What goes of a log; `by` is the setting that wants it, NULL when a client does. */
+struct keep_rule {
+	uint64_t before_ms, keep_bytes;
+	bool is_dry;
+	const char *by;
+};
+
+struct keep {
+	pid_t pid; /* 0: no child */
+	int pidfd, out;
+	char *list; /* ids of good logs, one a line; NULL: nothing is being pruned */
+	size_t n, at;
+	struct loop_timer timer;
+};
+
+void keep_init(struct keep *k);
+void keep_done(struct sbxd *d);
+/* Something may be due. */
+void keep_look(struct sbxd *d);
+void keep_on_timer(struct sbxd *d);
+void keep_on_exit(struct sbxd *d);
+int keep_prune(struct sbxd *d, const char *id, const struct keep_rule *rule,
+	struct audit_pruned *ret, struct err *err) MUST_CHECK;

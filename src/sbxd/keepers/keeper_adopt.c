@@ -1,0 +1,170 @@
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "src/sbxd/api/api.h"
+#include "src/sbxd/hands.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "src/sbxd/sbxd.h"
+
+/* The kernel says who listens, whoever has connected. */
+static int connect_keeper(const char *id, int *ret_fd, struct ucred *ret_peer)
+{
+	AUTO_CLOSE int fd = hands_to_keeper(id, NULL);
+	socklen_t n = sizeof(*ret_peer);
+
+	if (fd < 0)
+		return fd;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret_peer, &n) < 0)
+		return -errno;
+	if (ret_peer->uid != geteuid() || ret_peer->pid <= 1)
+		return -EPERM;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int know_process(struct sbxd *d, struct keeper *k, int pidfd, pid_t pid)
+{
+	k->pidfd = pidfd;
+	k->pid = pid;
+	return keeper_watch_exit(d, k);
+}
+
+/* The kernel says who listens; a pidfd taken while the lock is held is that process or one that
+ * has already ended, never a stranger with its old number. */
+static int reach(struct sbxd *d, struct keeper *k)
+{
+	AUTO_CLOSE int sock = -1, pidfd = -1;
+	struct ucred peer = {0};
+	int r = connect_keeper(k->id, &sock, &peer);
+
+	if (r < 0)
+		return r;
+	if (k->pidfd < 0) {
+		pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+		if (pidfd < 0)
+			return -errno;
+		if (!keeper_lock_is_held(k->id))
+			return -ESRCH;
+		r = know_process(d, k, TAKE_FD(pidfd), peer.pid);
+	} else if (peer.pid != k->pid) {
+		r = -EPERM;
+	}
+	if (r < 0)
+		return r;
+	k->sock = TAKE_FD(sock);
+	r = keeper_watch_channel(d, k);
+	if (r < 0)
+		fd_close(&k->sock);
+	return r;
+}
+
+/* Not reachable, but it can be known, and so killed when that is wanted. */
+static void find_process(struct sbxd *d, struct keeper *k)
+{
+	pid_t pid = 0;
+	int fd = k->pidfd < 0 ? keeper_find_holder(k->id, &pid) : -1;
+
+	if (fd >= 0 && know_process(d, k, fd, pid) < 0)
+		log_error("cannot watch the keeper of %s", k->id);
+}
+
+void keeper_reconnect(struct sbxd *d, struct keeper *k)
+{
+	int r;
+
+	if (!keeper_lock_is_held(k->id)) {
+		/* Started by a sbxd that died in the same moment, it may not have come so far. */
+		if (k->pidfd < 0 && clock_mono_ms() - k->born_ms < KEEPER_BIRTH_MS &&
+			keeper_log_is_held(k->id))
+			keeper_set_timer(d, k);
+		else
+			keeper_gone(d, k);
+		return;
+	}
+	r = reach(d, k);
+	if (r < 0) {
+		log_debug("keeper of %s cannot be reached: %s", k->id, strerror(-r));
+		find_process(d, k);
+		keeper_set_timer(d, k);
+		return;
+	}
+	k->seeking = false;
+	if (keeper_ask_ping(k->sock, 0) < 0)
+		log_warn("keeper of %s takes no message", k->id);
+	if (k->asked_stop)
+		keeper_stop(d, k, 0);
+}
+
+static int adopt(struct sbxd *d, const char *id, bool removing)
+{
+	struct keeper *k = keeper_find(d, id);
+
+	if (k)
+		return 0;
+	k = keeper_new(d, id);
+	if (!k)
+		return -ENOSPC;
+	k->seeking = true;
+	k->removing = k->asked_stop = removing;
+	if (removing)
+		k->kill_at_ms = clock_mono_ms() + KEEPER_LEAST_STOP_MS;
+	keeper_reconnect(d, k);
+	return 0;
+}
+
+static int adopt_started(void *arg, const char *id)
+{
+	return adopt(arg, id, false);
+}
+
+static int adopt_removed(void *arg, const char *id)
+{
+	return adopt(arg, id, true);
+}
+
+/* One whose end was noted while it still lived. What the registry does not know at all is not
+ * touched: the registry may be the one that is wrong. */
+static void adopt_folder(struct sbxd *d, const char *id)
+{
+	AUTO_ROW struct store_row row = {0};
+
+	if (keeper_find(d, id))
+		return;
+	if (!keeper_lock_is_held(id))
+		wipe_runtime(id);
+	else if (store_get(d->store, id, &row, NULL) == 0)
+		(void)!adopt(d, id, false);
+	else
+		log_warn("a keeper runs for %s, which is not in the registry", id);
+}
+
+static int adopt_folders(struct sbxd *d)
+{
+	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "s");
+	DIR *dir = opendir(path);
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		if (spec_is_id(e->d_name))
+			adopt_folder(d, e->d_name);
+	}
+	if (dir)
+		(void)closedir(dir);
+	return 0;
+}
+
+int keepers_adopt(struct sbxd *d, struct err *err)
+{
+	int r = store_list_removed(d->store, adopt_removed, d, err);
+
+	if (r == 0)
+		r = store_list_started(d->store, adopt_started, d, err);
+	return r == 0 ? adopt_folders(d) : r;
+}

@@ -1,0 +1,57 @@
+#include "kept.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+
+static char *file_of(const char *id, const char *name)
+{
+	return paths_get(PATHS_STATE, "sandboxes/%s/suspend%s%s", id, name[0] ? "/" : "", name);
+}
+
+bool kept_is_there(const char *id)
+{
+	AUTO_FREE char *path = file_of(id, "image.json");
+
+	return access(path, F_OK) == 0;
+}
+
+void kept_describe(json_t *o, const char *id)
+{
+	AUTO_FREE char *path = file_of(id, "memory");
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return;
+	json_object_set_new(o, "suspended_at",
+		json_integer((json_int_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000));
+	json_object_set_new(o, "suspended_bytes", json_integer((json_int_t)st.st_blocks * 512));
+}
+
+void kept_fit(struct spec *spec, bool accel)
+{
+	AUTO_FREE char *path = spec_path(spec->id);
+	AUTO_SPEC struct spec last = {0};
+
+	if (!kept_is_there(spec->id) || spec_load(path, &last, NULL) < 0)
+		return;
+	spec->cpus = last.cpus;
+	spec->memory = last.memory;
+	if (accel)
+		spec->accel = last.accel;
+}
+
+/* image.json goes first: without it the rest is nothing. */
+void kept_remove(const char *id)
+{
+	static const char *const names[] = {"image.json", "ca", "state", "memory"};
+	AUTO_FREE char *folder = file_of(id, "");
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		AUTO_FREE char *path = file_of(id, names[i]);
+
+		(void)unlink(path);
+	}
+	(void)rmdir(folder);
+}

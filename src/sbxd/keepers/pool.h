@@ -1,0 +1,90 @@
+/*
+ * pool - machines that are restored and belong to nobody yet, so that a start has little left to do.
+ *
+ * How      The setting pool.size says how many; their class is that of a new sandbox without options (template:
+ *          pool.template). Each is a keeper (src/keeper/memory/pool.h) in a slot of keepers.h, which keeper_find does
+ *          not find, with an id and a folder of its own. A new sandbox of that class gets such an id
+ *          (pool_offer), and its start claims the machine (pool_claim): spec.json is written, CLAIM sent, and
+ *          the slot is one like any other. A claim that is not answered, or with no: the keeper is killed, the
+ *          disks go, and the sandbox is started as without a pool. The pool is filled up one at a time, each
+ *          after a pause: whoever has started a sandbox has the CPUs first.
+ *
+ *          A file `pool` in the folder says that nobody has claimed it. One that waits ends with its sbxd; what is
+ *          left of it the next sbxd removes.
+ * Trust    As keepers.h: a keeper may hang, lie or die.
+ * Owns     The folders of those that wait.
+ * Limits   POOL_MAX, the times below.
+ * Never    Gives one machine to two; keeps one that does not fit the settings; lists or counts one.
+ * See      lib/os/ipc/keeper_chan.h, tests/api/test_pool.py, docs/warm.md
+ */
+#pragma once
+
+#include "lib/base/clock.h"
+#include "lib/os/loop/loop.h"
+#include "lib/rules/spec/spec.h"
+
+#define POOL_MAX 16
+#define POOL_DELAY_MS 1500	 /* before another one is made */
+#define POOL_AGAIN_MS 5000	 /* after one that came to nothing; doubled each time ... */
+#define POOL_MAX_AGAIN_MS 300000 /* ... up to this */
+#define POOL_RESTORE_MS clock_limit_ms(120000) /* from its start until it can be claimed */
+#define POOL_TAKEN_MS 60000 /* from the making of a sandbox to its start; then it is ended */
+#define POOL_END_MS 2000    /* for a killed one to be gone */
+
+struct keeper;
+struct sbxd;
+
+enum pool_place {
+	POOL_NONE,    /* an ordinary keeper */
+	POOL_WAITS,   /* nobody's, or of a sandbox that was made and not started */
+	POOL_CLAIMED, /* CLAIM is not answered yet */
+};
+
+struct pool_class {
+	char template_id[SPEC_TEMPLATE_ID_LEN + 1];
+	uint32_t cpus;
+	uint64_t memory, disk;
+	enum spec_accel accel;
+};
+
+/* Of a slot in keepers.h. */
+struct pool_seat {
+	enum pool_place place;
+	bool is_ready;
+	bool is_taken; /* a sandbox of the registry has its id */
+	struct pool_class class;
+	uint32_t ask;	       /* of the CLAIM */
+	enum spec_accel accel; /* as the start has decided */
+};
+
+struct pool {
+	unsigned n_failed; /* one after the other */
+	struct loop_timer timer;
+};
+
+/* Before keepers are adopted: removes what another sbxd has left. */
+void pool_sweep(struct sbxd *d);
+/* Ends those that wait, and removes them. */
+void pool_done(struct sbxd *d);
+/* Settings, templates or images may have changed. */
+void pool_look(struct sbxd *d);
+/* There is a new memory image: what failed for lack of one may work now. */
+void pool_on_image(struct sbxd *d);
+void pool_on_timer(struct sbxd *d);
+/* How many can be claimed, and how many there should be. */
+void pool_count(struct sbxd *d, unsigned *ret_ready, unsigned *ret_size);
+
+/* Gives a new sandbox the id of a machine that fits, if there is one. pool_take when it is in the registry. */
+void pool_offer(struct sbxd *d, struct spec *spec);
+void pool_take(struct sbxd *d, const char *id);
+/* True when the sandbox's machine has waited for it and is told to go on. False: start it; what waited is gone. */
+bool pool_claim(struct sbxd *d, const struct spec *spec, bool cold);
+/* The sandbox is being removed. */
+void pool_drop(struct sbxd *d, const char *id);
+
+/* For keepers.c. */
+bool pool_waits(const struct keeper *k);
+void pool_on_state(struct sbxd *d, struct keeper *k);
+bool pool_on_done(struct sbxd *d, struct keeper *k, uint32_t ask_id, int code, const char *text);
+/* True when nothing is left to be done about its end. */
+bool pool_on_exit(struct sbxd *d, struct keeper *k);

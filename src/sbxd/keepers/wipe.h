@@ -1,0 +1,44 @@
+/*
+ * wipe - removes the folder of a sandbox, in a child process, and then its row.
+ *
+ * How      A disk of many gigabytes takes its time to unlink, so a forked child does it while the
+ *          loop goes on. When it ended well the marked row is forgotten; else it stays marked and
+ *          the next start of sbxd tries again.
+ * Trust    The folder is the user's own, but symbolic links in it are never followed.
+ * Limits   WIPE_MAX at work or waiting, WIPE_AT_ONCE children, WIPE_MAX_DEPTH folders deep.
+ * See      tests/api
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "lib/rules/spec/spec.h"
+
+#define WIPE_MAX 1024
+#define WIPE_AT_ONCE 4
+#define WIPE_MAX_DEPTH 64
+
+struct sbxd;
+
+struct wipe {
+	char id[SPEC_ID_LEN + 1]; /* empty: free */
+	int pidfd;		  /* -1: waits for its turn */
+	uint32_t gen;
+};
+
+struct wipes {
+	struct wipe slot[WIPE_MAX];
+	unsigned n_running;
+};
+
+void wipes_init(struct wipes *ws);
+void wipes_done(struct sbxd *d);
+/* Whether the sandbox is still being removed. */
+bool wipe_is_running(struct sbxd *d, const char *id);
+void wipe_start(struct sbxd *d, const char *id);
+void wipe_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen);
+/* The few small things in the runtime folder of a sandbox that does not run. */
+void wipe_runtime(const char *id);
+/* rm -r below `dir`, which is left when it cannot be emptied. */
+int wipe_tree(const char *dir) MUST_CHECK;
+/* Its directory and its spec. */
+int wipe_sandbox(const char *id) MUST_CHECK;

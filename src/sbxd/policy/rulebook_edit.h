@@ -1,0 +1,59 @@
+/*
+ * rulebook_edit - the changes that can be made to a list of rules. No I/O.
+ *
+ * How      Each function changes a struct rules in memory; rulebook.h writes it. A preset's rules
+ *          stand in groups named PRESET:GROUP, so that they can be told from the user's own in
+ *          every copy of the file, and replaced as a whole. Walks over all rules are one pass.
+ * Trust    Rules of the same user, or of a file that he imports.
+ * Owns     Nothing.
+ * See      rulebook_edit_test.c, proto/PROTOCOL.policy
+ */
+#pragma once
+
+#include "lib/rules/policy/rules.h"
+
+#define RULEBOOK_N_PRESETS 3
+#define RULEBOOK_ID_LEN 12
+
+extern const char *const rulebook_presets[RULEBOOK_N_PRESETS + 1]; /* NULL at the end */
+
+/* Which rules: by id, or by scope and perhaps effect and resources. */
+struct rulebook_match {
+	const char *id;	     /* NULL: the others count */
+	const char *sandbox; /* NULL: rules for every sandbox */
+	bool any_effect;
+	enum rule_effect effect;
+	const struct rule *resources; /* its resources are taken out of the rules that have them */
+};
+
+bool rulebook_is_preset(const char *name);
+/* The preset whose groups are in there; NULL when there is none. deny-all has a group without rules. */
+const char *rulebook_preset(const struct rules *rules);
+/* deny-all with its deny rule: no allow rule has an effect. */
+bool rulebook_is_locked(const struct rules *rules);
+/* The preset of one group's name; NULL: the user's own. */
+const char *rulebook_preset_of_group(const char *group);
+
+const struct rule *rulebook_find(const struct rules *rules, const char *id);
+/* One that says the same: effect, resources, scope, end. */
+const struct rule *rulebook_find_same(const struct rules *rules, const struct rule *rule);
+/* Takes out what matches; what was changed or taken out is in *ret_old as it was before.
+ * -ENOENT with a sentence when an id or a resource is nowhere: then nothing was changed. */
+int rulebook_remove(struct rules *rules, const struct rulebook_match *m, struct rules *ret_old,
+	struct err *err) MUST_CHECK;
+/* How many rules were for this sandbox; they are for `to` now, or gone when it is NULL. */
+size_t rulebook_move_scope(struct rules *rules, const char *sandbox, const char *to);
+/* Rules for a sandbox that is only being made: what a former one of its name left. An imported file
+ * may name those to come. */
+size_t rulebook_drop_left_over(struct rules *rules, const char *sandbox);
+size_t rulebook_count_scope(const struct rules *rules, const char *sandbox);
+void rulebook_drop_over(struct rules *rules, uint64_t now_ms);
+/* The preset's rules in place of those of any preset before; *preset is empty afterwards. */
+int rulebook_set_preset(
+	struct rules *rules, struct rules *preset, const char *name, struct err *err) MUST_CHECK;
+/* Ids, origins and times for rules that have none. */
+void rulebook_complete(struct rules *rules, const char *origin, uint64_t now_ms);
+/* -EINVAL, naming the line, when two rules have one id. */
+int rulebook_check_ids(const struct rules *rules, struct err *err) MUST_CHECK;
+/* A deny that forbids all that this allow opens, for as long as it would; NULL when none does. */
+const struct rule *rulebook_covering_deny(const struct rules *rules, const struct rule *allow);

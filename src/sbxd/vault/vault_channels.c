@@ -1,0 +1,62 @@
+/*
+ * vault_channels - the channels between keepers and the vault, which only sbxd can create.
+ *
+ * How      A keeper says WANT_VAULT; when the vault is up, a socket pair is made, one end goes to the
+ *          vault with the id of the keeper's sandbox, the other one to the keeper. A keeper that gets
+ *          none asks again.
+ * Trust    Runs in sbxd. The id is the one that sbxd started or adopted the keeper for, never the
+ *          keeper's word. No byte of these channels is read here.
+ */
+#include <errno.h>
+#include <unistd.h>
+#include "lib/base/fs/fd.h"
+#include "src/sbxd/sbxd.h"
+#include "vault_link.h"
+
+void vault_link_on_want(struct sbxd *d, struct keeper *k)
+{
+	k->wants_vault = true;
+	vault_link_step(d);
+}
+
+static bool is_wanting(const struct keeper *k)
+{
+	return k->used && k->wants_vault && k->sock >= 0 && !pool_waits(k);
+}
+
+bool vault_channels_wanted(struct sbxd *d)
+{
+	for (size_t i = 0; i < KEEPER_MAX; i++)
+		if (is_wanting(&d->keepers.slot[i]))
+			return true;
+	return false;
+}
+
+static int give(struct sbxd *d, struct keeper *k)
+{
+	AUTO_CLOSE int of_vault = -1;
+	AUTO_CLOSE int of_keeper = -1;
+	int pair[2], r = ipc_pair(pair);
+
+	if (r < 0)
+		return 0; /* the keeper asks again */
+	of_vault = pair[0];
+	of_keeper = pair[1];
+	r = vault_ask_channel(d->vault.sock, k->id, of_vault);
+	if (r < 0)
+		return r;
+	/* One that does not read asks again when it does. */
+	(void)!keeper_give_vault(k->sock, of_keeper);
+	k->wants_vault = false;
+	return 0;
+}
+
+int vault_channels_give(struct sbxd *d)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < KEEPER_MAX; i++)
+		if (is_wanting(&d->keepers.slot[i]))
+			r = give(d, &d->keepers.slot[i]);
+	return r;
+}

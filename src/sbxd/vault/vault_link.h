@@ -1,0 +1,131 @@
+/*
+ * vault_link - the vault as sbxd sees it: its socket, its process, the questions to it.
+ *
+ * How      sbxd listens at the vault's socket (lib/os/ipc/vault_sock.h) and starts sbx-vault-run with
+ *          the listener and one end of a channel when a keeper wants a channel, when somebody
+ *          connects, or when it has a question itself. Over its channel it passes the vault one end
+ *          of each keeper's (vault_channels.c). The vault outlives sbxd with the channels that it
+ *          has; the next sbxd finds it at the socket, asks it there, and replaces it when a keeper
+ *          wants a channel. A question is a struct vault_op: queued, sent, finished; the connection of the API
+ *          that waits for it knows its id, and not the other way round. A vault that dies is
+ *          started again at the next need, later and later when it does not live long. Everything
+ *          that may be due is looked at in vault_link_step, after each event.
+ * Trust    The vault is ours, but out of its mind perhaps: bounded, and dropped when it breaks the
+ *          rules. Values pass in descriptors that nobody reads here.
+ * Owns     Listener, channel, pidfd, and the descriptors of questions until they are sent.
+ * Limits   VAULT_LINK_MAX_OPS, VAULT_LINK_MAX_SENT, VAULT_LINK_MAX_PIPES; VAULT_HELLO_MS and
+ *          VAULT_ANSWER_MS for what it says, VAULT_SWEEP_MS for what a removal waits for.
+ * See      api_secret.c, vault_spawn.c, lib/os/ipc/vault_chan.h, tests/api/test_secrets.py
+ */
+#pragma once
+
+#include "src/sbxd/hands.h"
+#include "lib/os/ipc/vault_scanned.h"
+#include "lib/os/loop/loop.h"
+#include "lib/rules/spec/spec.h"
+
+#define VAULT_LINK_MAX_OPS 64
+#define VAULT_LINK_MAX_SENT 12 /* fewer than VAULT_MAX_PENDING */
+#define VAULT_LINK_MAX_PIPES 4 /* of those; one that says nothing must not hold up a list */
+#define VAULT_LINK_MAX_ITEMS 4096
+#define VAULT_LINK_BURST 64
+#define VAULT_HELLO_MS 20000 /* its key may be asked for in the desktop's keyring */
+#define VAULT_ANSWER_MS 25000
+#define VAULT_SCAN_MS 310000 /* for a SCAN, which the vault itself ends before that */
+#define VAULT_SWEEP_MS 3000
+#define VAULT_FIRST_DELAY_MS 100
+#define VAULT_LAST_DELAY_MS 5000
+#define VAULT_MAX_MUTE 4
+#define VAULT_LIVED_MS 5000 /* one that lived so long did not fail at its start */
+
+struct sbxd;
+struct keeper;
+
+enum vault_op_state { VAULT_OP_FREE, VAULT_OP_QUEUED, VAULT_OP_SENT, VAULT_OP_FINISHED };
+
+struct vault_op {
+	enum vault_op_state state;
+	enum vault_msg ask; /* SET, SET_REF, REMOVE, UNLOCK, LIST, STATUS, SCAN */
+	uint32_t id;
+	bool is_own;	       /* of the sweep: nobody waits for it */
+	bool was_lost;	       /* asked once already, of a vault that died */
+	bool is_recorded;      /* a change: its record is in the audit log */
+	unsigned n_registered; /* the link's, when it was asked */
+	int fd;
+	struct vault_meta *meta;
+	struct vault_ref *ref;
+	char sandbox[SPEC_MAX_NAME + 1]; /* the name behind the scope, for the journal */
+	char control[VAULT_MAX_CONTROL + 1];
+	uint64_t sent_ms;
+
+	/* the answer */
+	struct vault_item *items;
+	size_t n_items, room;
+	struct vault_status status;
+	struct vault_scanned *scanned; /* of a SCAN, room for it from the start */
+	struct vault_done done;
+};
+
+struct vault_link {
+	int listen_fd; /* -1: only a vault that an earlier sbxd started has it */
+	bool is_listening, has_callers;
+	/* The sbx-vault-run that this sbxd started; -1: none. */
+	struct hands_child child;
+	int sock;
+	uint32_t gen;
+	uint32_t armed;
+	bool is_blocked;
+	bool is_owner; /* this sbxd started it: it takes channels of sandboxes from here */
+	enum vault_phase phase;
+	bool has_said, has_answered;
+	bool was_replaced; /* one of another build was told to stop */
+	uint64_t started_ms, connected_ms, next_start_ms, delay_ms;
+	struct vault_op op[VAULT_LINK_MAX_OPS];
+	uint32_t last_id;
+	unsigned n_mute; /* connections that ended without HELLO, one after the other */
+	struct err why;	 /* of the last start that failed */
+	bool sweep_due, sweep_missed;
+	unsigned n_registered; /* references that were set, ever */
+	uint64_t sweep_until_ms;
+	struct loop_timer timer;
+};
+
+void vault_link_init(struct vault_link *v);
+/* Finds the vault that is there, or listens. Without it sandboxes work on, and it is tried again. */
+void vault_link_open(struct sbxd *d);
+/* Stops the vault when no keeper needs it. */
+void vault_link_done(struct sbxd *d);
+
+/* Whether there is anything to ask about: a sealed file, or a vault that runs. */
+bool vault_link_has_vault(struct sbxd *d);
+/* A new question, to be filled in and then left to vault_link_step; NULL when there are too many. */
+struct vault_op *vault_link_ask(struct sbxd *d, enum vault_msg ask);
+struct vault_op *vault_link_find(struct sbxd *d, uint32_t id);
+void vault_link_forget(struct sbxd *d, struct vault_op *op);
+void vault_link_step(struct sbxd *d);
+
+/* A sandbox was removed: what was only for it goes too. */
+void vault_link_sweep(struct sbxd *d);
+bool vault_link_is_sweeping(struct sbxd *d);
+
+void vault_link_on_listen(struct sbxd *d);
+void vault_link_on_event(struct sbxd *d, uint32_t gen, uint32_t events);
+void vault_link_on_exit(struct sbxd *d);
+void vault_link_on_timer(struct sbxd *d);
+
+/* vault_spawn.c: starts sbx-vault-run with the listener and its end of our channel. */
+int vault_spawn(int listener, int channel, struct hands_child *ret, struct err *err) MUST_CHECK;
+
+/* ref_check.c: whether a program may be registered: see run_ref_check; and no part of its path in a
+ * writable workspace. */
+int ref_check(struct sbxd *d, const struct vault_ref *ref, struct err *err) MUST_CHECK;
+/* Writes down what the guest of this sandbox can write, before it is in the registry. */
+int ref_places_save(const struct spec *spec, struct err *err) MUST_CHECK;
+/* The same for all sandboxes, when sbxd starts. */
+int ref_places_open(struct sbxd *d, struct err *err) MUST_CHECK;
+
+/* vault_channels.c: a keeper wants a channel to the vault. */
+void vault_link_on_want(struct sbxd *d, struct keeper *k);
+bool vault_channels_wanted(struct sbxd *d);
+/* Gives every keeper that wants one its channel. -EAGAIN: the vault does not read. */
+int vault_channels_give(struct sbxd *d) MUST_CHECK;

@@ -1,0 +1,66 @@
+/*
+ * vault_rig - a real vault in a folder of its own, for tests: sbx-vault-run, sbx-vault in its jail.
+ *
+ * How      rig_new makes folders, a listening socket and starts the programs that SBX_VAULT_PROGRAMS
+ *          names. rig_admin and rig_keeper are peers; a keeper's channel is created over r->owner. Every wait has a bound; a failure is a failure
+ *          of the test.
+ * Trust    Tests only.
+ */
+#pragma once
+
+#include <sys/types.h>
+#include "lib/os/ipc/vault_frame.h"
+#include "lib/os/ipc/vault_scanned.h"
+
+#define RIG_MAX_ITEMS 300
+
+struct rig {
+	char dir[64];
+	pid_t pid; /* of sbx-vault-run; 0: none */
+	int listener;
+	int owner, owner_end; /* our end of sbxd's channel, and the program's until it is started */
+	int log;	      /* what both programs say */
+};
+
+/* args: of the vault, ended by NULL. */
+struct rig *rig_new(const char *const *args);
+void rig_start(struct rig *r, const char *const *args);
+/* Kills both, as kill -9 does. */
+void rig_kill(struct rig *r);
+/* STOP by an admin; gives the exit status. */
+int rig_stop(struct rig *r);
+/* Waits for the end; gives the exit status. */
+int rig_wait(struct rig *r);
+void rig_free(struct rig *r);
+pid_t rig_vault_pid(const struct rig *r);
+/* On the heap: a file below the state folder's vault. */
+char *rig_file(const struct rig *r, const char *name);
+
+int rig_connect(struct rig *r);
+int rig_admin(struct rig *r);
+int rig_keeper(struct rig *r, const char *sandbox);
+bool rig_is_dropped(int peer);
+
+/* Questions; each waits for its DONE and gives its code. */
+int rig_set(int admin, const char *name, const char *scope, const void *value, size_t n);
+int rig_set_str(int admin, const char *name, const char *scope, const char *value);
+int rig_set_ref(int admin, const char *name, enum vault_ref_kind kind, const char *program,
+	const char *arg, uint32_t refresh_s);
+int rig_remove(int admin, const char *name, const char *scope);
+int rig_unlock(int admin, const char *passphrase);
+int rig_scan(int admin, int fd, const char *control, struct vault_scanned *ret);
+/* How many there are; items may be NULL. */
+size_t rig_list(int peer, struct vault_item *items);
+/* Asks for the credential with the serial that LIST says, or with `serial` when it is not 0. The
+ * frame's value is on the heap and NUL-terminated; NULL when there was none. */
+int rig_release(int keeper, const char *name, uint64_t serial, char **ret_value,
+	struct vault_frame *ret_frame);
+void rig_status(int peer, struct vault_status *ret);
+/* The answer to a question that was sent by hand. */
+void rig_done(int peer, uint32_t id, struct vault_done *ret);
+void rig_next(int peer, struct ipc_msg *ret);
+
+/* The last sentence of a DONE. */
+extern char rig_text[VAULT_MAX_TEXT];
+/* What the programs have said so far, on the heap. */
+char *rig_log(struct rig *r);

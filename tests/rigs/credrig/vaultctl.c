@@ -1,0 +1,89 @@
+/*
+ * vaultctl - one question to a vault as ADMIN, over its real socket; values come by standard input.
+ *
+ *   vaultctl set NAME SCOPE                                        a service's; the value is read by the vault
+ *   vaultctl custom NAME SCOPE HOSTS HEADER FORMAT ENV SENTINEL
+ *   vaultctl rm NAME SCOPE
+ *   vaultctl stop
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "lib/base/fs/fd.h"
+#include "lib/base/log.h"
+#include "lib/base/str.h"
+#include "lib/os/ipc/vault_chan.h"
+#include "lib/os/ipc/vault_sock.h"
+
+#define WAIT_MS 60000
+#define ID 7
+
+static void next(int vault, struct ipc_msg *msg)
+{
+	struct pollfd p = {.fd = vault, .events = POLLIN};
+
+	if (poll(&p, 1, WAIT_MS) <= 0 || ipc_recv(vault, msg) != 1)
+		die("the vault says nothing");
+}
+
+static void copy(char *to, size_t size, const char *text)
+{
+	if (str_copy(to, size, text) < 0)
+		die("%s is too long", text);
+}
+
+static int ask_set(int vault, int argc, char **argv)
+{
+	static struct vault_meta meta;
+
+	copy(meta.name, sizeof(meta.name), argv[2]);
+	copy(meta.scope, sizeof(meta.scope), argv[3]);
+	if (argc == 9) {
+		meta.kind = VAULT_CUSTOM;
+		copy(meta.hosts, sizeof(meta.hosts), argv[4]);
+		copy(meta.header, sizeof(meta.header), argv[5]);
+		copy(meta.format, sizeof(meta.format), argv[6]);
+		copy(meta.env, sizeof(meta.env), argv[7]);
+		copy(meta.sentinel, sizeof(meta.sentinel), argv[8]);
+	}
+	return vault_ask_set(vault, ID, &meta, STDIN_FILENO);
+}
+
+static int ask(int vault, int argc, char **argv)
+{
+	const char *verb = argc > 1 ? argv[1] : "";
+
+	if ((strcmp(verb, "set") == 0 && argc == 4) || (strcmp(verb, "custom") == 0 && argc == 9))
+		return ask_set(vault, argc, argv);
+	if (strcmp(verb, "rm") == 0 && argc == 4)
+		return vault_ask_remove(vault, ID, argv[2], argv[3]);
+	if (strcmp(verb, "stop") == 0)
+		return vault_ask_plain(vault, VAULT_STOP, ID, -1);
+	die("what?");
+}
+
+int main(int argc, char **argv)
+{
+	static struct ipc_msg msg;
+	struct vault_done done;
+	struct err err = {0};
+	int vault = vault_sock_connect(&err);
+
+	log_init("vaultctl");
+	if (vault < 0)
+		die("%s", err.text);
+	next(vault, &msg);
+	if (msg.type != VAULT_HELLO || vault_ask_admin(vault) < 0 || ask(vault, argc, argv) < 0)
+		die("the vault does not take it");
+	do
+		next(vault, &msg);
+	while (msg.type != VAULT_DONE || msg.id != ID);
+	if (vault_get_done(&msg, &done) < 0)
+		die("the vault's answer does not decode");
+	if (done.code < 0)
+		die("%s", done.text);
+	(void)printf("%lu\n", done.number);
+	return 0;
+}
