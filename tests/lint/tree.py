@@ -13,7 +13,7 @@ SKIP = re.compile(r"^(\.git|build.*|__pycache__|\.cache|\.pytest_cache)$")
 class Tree:
     def __init__(self):
         default = pathlib.Path(__file__).resolve().parent.parent.parent
-        self.root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else default
+        self.root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 and sys.argv[1][:2] != "--" else default
         self.paths = sorted(self._walk(self.root))
         self.findings = 0
         if not self.paths:
@@ -43,6 +43,29 @@ class Tree:
         print(f"{path}:{line}: {what}")
         self.findings += 1
 
+    def limit(self, rule, found):
+        """Reports findings beyond what tests/lint/allowed permits: {place: [(path, line, what)]}.
+
+        A row of that file is `RULE PLACE COUNT`. It is for what an older tree had; a count may only shrink.
+        """
+        allowed = {}
+        at = self.root / "tests/lint/allowed"
+        for line in at.read_text(encoding="ascii").splitlines() if at.exists() else []:
+            words = line.split()
+            if len(words) == 3 and words[0] == rule:
+                allowed[words[1]] = int(words[2])
+        if "--counts" in sys.argv:
+            for place, list_ in sorted(found.items()):
+                print(rule, place, len(list_))
+            return
+        for place in sorted(set(found) | set(allowed)):
+            have, may = found.get(place, []), allowed.get(place, 0)
+            if len(have) > may:
+                for path, line, what in have:
+                    self.report(path, line, what)
+                if may:
+                    print(f"{place}: {len(have)} of {rule}, tests/lint/allowed has {may}")
+
     def finish(self):
         sys.exit(1 if self.findings else 0)
 
@@ -59,3 +82,20 @@ def strip_comments(text):
         return m.group(0) if m.group(0)[0] in "\"'" else re.sub(r"[^\n]", " ", m.group(0))
     return re.sub(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', blank, text,
                   flags=re.S)
+
+
+def is_test(path):
+    return "/test/" in path or path.startswith(("tests/", "fuzz/"))
+
+
+def program_of(path):
+    """The directory of the program or library that a path of src or lib belongs to."""
+    parts = path.split("/")
+    if parts[0] == "lib":
+        return "/".join(parts[:2 if parts[1] == "base" else 3])
+    inner = "/".join(parts[:3])
+    return inner if inner in INNER_PROGRAMS else "/".join(parts[:2])
+
+
+# Programs in the directory of another one.
+INNER_PROGRAMS = {"src/vault/main", "src/vault/runner", "src/vault/keyring", "src/guest/sudo", "src/guest/graft", "src/guest/probe"}

@@ -105,11 +105,11 @@ static void clean_object(const struct clean *c, json_t *o)
 	json_t *v;
 	void *next;
 
-	json_object_foreach_safe(o, next, key, v) if (must_go(c, key, v))
-	{
-		c->told(c->arg, key);
-		(void)json_object_del(o, key);
-	}
+	json_object_foreach_safe (o, next, key, v)
+		if (must_go(c, key, v)) {
+			c->told(c->arg, key);
+			(void)json_object_del(o, key);
+		}
 }
 
 /* Level by level: no call inside a call for what a file has inside each other. */
@@ -122,16 +122,16 @@ static void clean_values(const struct clean *c, json_t *root)
 		const char *key;
 		size_t i, k;
 
-		json_array_foreach(level, i, v)
-		{
+		json_array_foreach (level, i, v) {
 			if (depth > CLEAN_MAX_DEPTH && json_is_object(v))
 				(void)json_object_clear(v);
 			if (json_is_object(v))
 				clean_object(c, v);
-			json_object_foreach(v, key, child)(void) json_array_append(below, child);
+			json_object_foreach (v, key, child)
+				(void)json_array_append(below, child);
 			if (json_is_array(v))
-				json_array_foreach(v, k, child)(void)
-					json_array_append(below, child);
+				json_array_foreach (v, k, child)
+					(void)json_array_append(below, child);
 		}
 		json_decref(level);
 		level = below;

@@ -133,8 +133,7 @@ static int get_workspace(json_t *v, struct spec_workspace *w, struct err *err)
 
 	if (!json_is_object(v))
 		return err_set(err, -EINVAL, "a workspace must be an object");
-	json_object_foreach(v, key, member)
-	{
+	json_object_foreach (v, key, member) {
 		r = get_ws_member(key, member, w, err);
 		if (r < 0)
 			return r;
@@ -258,8 +257,7 @@ static int get_ssh(const json_t *v, struct spec *spec, struct err *err)
 
 	if (!json_is_object(v))
 		return err_set(err, -EINVAL, "ssh_agent must be an object");
-	json_object_foreach((json_t *)v, key, member)
-	{
+	json_object_foreach ((json_t *)v, key, member) {
 		r = get_ssh_member(key, member, &spec->ssh, err);
 		if (r < 0)
 			return r;
@@ -290,8 +288,7 @@ static int get_env(const json_t *v, struct spec *spec, struct err *err)
 	if (json_object_size(v) == 0)
 		return 0;
 	spec->env = xcalloc(json_object_size(v), sizeof(char *));
-	json_object_foreach((json_t *)v, key, value)
-	{
+	json_object_foreach ((json_t *)v, key, value) {
 		if (!json_is_string(value))
 			return err_set(err, -EINVAL, "env %.60s must be a string", key);
 		if (!key[0] || strchr(key, '='))
@@ -343,8 +340,7 @@ static int decode_object(json_t *root, struct spec *spec, struct err *err)
 
 	if (!json_is_object(root))
 		return err_set(err, -EINVAL, "the body must be a JSON object");
-	json_object_foreach(root, key, v)
-	{
+	json_object_foreach (root, key, v) {
 		r = get_field(key, v, spec, err);
 		if (r < 0)
 			return r;

@@ -87,8 +87,7 @@ static int get_port(json_t *v, struct spec_port *port, struct err *err)
 
 	if (!json_is_object(v))
 		return err_set(err, -EINVAL, "a port must be an object");
-	json_object_foreach(v, key, member)
-	{
+	json_object_foreach (v, key, member) {
 		bool is_text = strcmp(key, "protocol") == 0 || strcmp(key, "host_ip") == 0;
 
 		if (is_text && !json_is_string(member))

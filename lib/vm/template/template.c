@@ -102,8 +102,7 @@ static uint64_t bytes_of(const char *dir, const json_t *files)
 	uint64_t sum = 0;
 	json_t *file;
 
-	json_object_foreach((json_t *)files, name, file)
-	{
+	json_object_foreach ((json_t *)files, name, file) {
 		AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
 		struct stat st;
 
@@ -121,8 +120,7 @@ static int check_all(struct checking *c, struct err *err)
 
 	c->stamps = template_stamps_read(c->dir);
 	c->meter.total = bytes_of(c->dir, c->files);
-	json_object_foreach(c->files, name, file)
-	{
+	json_object_foreach (c->files, name, file) {
 		r = check_file(c, name, file, err);
 		if (r < 0)
 			break;
@@ -225,8 +223,7 @@ static void add_sizes(json_t *m, const char *dir)
 	const char *name;
 	json_t *file;
 
-	json_object_foreach(json_object_get(m, "files"), name, file)
-	{
+	json_object_foreach (json_object_get(m, "files"), name, file) {
 		AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
 		struct stat st;
 
@@ -249,8 +246,7 @@ static void add_id(json_t *m, const char *dir)
 	if (json_object_get(m, "id"))
 		return;
 	stamps = template_stamps_read(dir);
-	json_object_foreach(files, name, file)
-	{
+	json_object_foreach (files, name, file) {
 		const char *hash = template_stamp_sum(stamps, name);
 
 		if (hash && !json_object_get(file, "hash"))
@@ -383,8 +379,7 @@ static json_t *named_ids(void)
 	json_t *list = template_list(), *ids = json_object(), *one;
 	size_t i;
 
-	json_array_foreach(list, i, one)
-	{
+	json_array_foreach (list, i, one) {
 		const char *name = json_string_value(json_object_get(one, "name"));
 		AUTO_FREE char *path = template_top(name), *dir = realpath(path, NULL);
 		const char *id = json_string_value(json_object_get(one, "id")),

@@ -127,8 +127,7 @@ int template_draft_add_template(
 	json_t *file;
 	int r = 0;
 
-	json_object_foreach((json_t *)files, name, file)
-	{
+	json_object_foreach ((json_t *)files, name, file) {
 		AUTO_FREE char *path = xasprintf("%s/%s", from->dir, name);
 
 		r = add_file(d, path, name, err);

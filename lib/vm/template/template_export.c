@@ -103,8 +103,7 @@ static char *plain_manifest(const struct template *t)
 
 	(void)json_object_del(m, "created");
 	(void)json_object_del(m, "loaded"); /* true of this store, not of the template */
-	json_object_foreach(json_object_get(m, "files"), name, file)
-	{
+	json_object_foreach (json_object_get(m, "files"), name, file) {
 		(void)json_object_del(file, "disk");
 	}
 	text = json_dumps(m, JSON_COMPACT | JSON_SORT_KEYS);
@@ -139,8 +138,7 @@ static uint64_t bytes_in(const json_t *files, const char *dir)
 	uint64_t n = 0;
 	json_t *file;
 
-	json_object_foreach((json_t *)files, name, file)
-	{
+	json_object_foreach ((json_t *)files, name, file) {
 		AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
 		struct stat st;
 

@@ -105,9 +105,12 @@ static bool is_plain_fact(const json_t *j, unsigned depth)
 		return false;
 	if (json_is_string(j))
 		return is_plain_text(json_string_value(j));
-	json_array_foreach((json_t *)j, i, v) if (!is_plain_fact(v, depth + 1)) return false;
-	json_object_foreach((json_t *)j, key,
-		v) if (!is_plain_text(key) || !is_plain_fact(v, depth + 1)) return false;
+	json_array_foreach ((json_t *)j, i, v)
+		if (!is_plain_fact(v, depth + 1))
+			return false;
+	json_object_foreach ((json_t *)j, key, v)
+		if (!is_plain_text(key) || !is_plain_fact(v, depth + 1))
+			return false;
 	return true;
 }
 
@@ -117,9 +120,9 @@ static bool is_too_large(const json_t *files)
 	const char *name;
 	json_t *f;
 
-	json_object_foreach(
-		(json_t *)files, name, f) if (json_integer_value(json_object_get(f, "size")) >
-					      (json_int_t)MAX_LOADED_DISK) return true;
+	json_object_foreach ((json_t *)files, name, f)
+		if (json_integer_value(json_object_get(f, "size")) > (json_int_t)MAX_LOADED_DISK)
+			return true;
 	return false;
 }
 

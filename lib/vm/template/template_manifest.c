@@ -99,8 +99,7 @@ static int check_chain(const json_t *files, enum template_disk disk, struct err 
 	json_t *file;
 	struct template_name what;
 
-	json_object_foreach((json_t *)files, name, file)
-	{
+	json_object_foreach ((json_t *)files, name, file) {
 		if (!template_file_name(name, &what) || what.part == TEMPLATE_PART_SMALL ||
 			what.disk != disk)
 			continue;
@@ -122,8 +121,7 @@ int template_check_files(const json_t *files, bool need_hashes, struct err *err)
 
 	if (!json_is_object(files) || json_object_size(files) > TEMPLATE_MAX_FILES)
 		return err_set(err, -EUCLEAN, "the list of files is missing or too long");
-	json_object_foreach((json_t *)files, name, file)
-	{
+	json_object_foreach ((json_t *)files, name, file) {
 		r = check_file(name, file, need_hashes, err);
 		if (r < 0)
 			return r;
@@ -179,8 +177,9 @@ size_t template_sorted(const json_t *files, const char *ret[TEMPLATE_MAX_FILES])
 	json_t *file;
 	size_t n = 0;
 
-	json_object_foreach((json_t *)files, name, file) if (n < TEMPLATE_MAX_FILES) ret[n++] =
-		name;
+	json_object_foreach ((json_t *)files, name, file)
+		if (n < TEMPLATE_MAX_FILES)
+			ret[n++] = name;
 	qsort(ret, n, sizeof(ret[0]), by_name);
 	return n;
 }
@@ -217,8 +216,7 @@ bool template_same_files(const json_t *a, const json_t *b)
 
 	if (json_object_size(a) != json_object_size(b))
 		return false;
-	json_object_foreach((json_t *)a, name, file)
-	{
+	json_object_foreach ((json_t *)a, name, file) {
 		const json_t *other = json_object_get(b, name);
 
 		if (!json_equal(json_object_get(file, "hash"), json_object_get(other, "hash")) ||

@@ -93,8 +93,7 @@ static void remove_leftovers(void)
 
 	if (sandbox_list(&list, &ignored) < 0)
 		return;
-	json_array_foreach(list, i, s)
-	{
+	json_array_foreach (list, i, s) {
 		const char *name = api_str(s, "name"), *dash = strrchr(name, '-');
 		uint64_t pid;
 
@@ -326,8 +325,9 @@ static const char *version_now(const struct build *b, const json_t *manifest, si
 	const json_t *list = json_object_get(manifest, "packages"), *one;
 	size_t k;
 
-	json_array_foreach(list, k, one) if (strcmp(api_str(one, "name"), b->a->package.v[i].a) ==
-					     0) return api_str(one, "version");
+	json_array_foreach (list, k, one)
+		if (strcmp(api_str(one, "name"), b->a->package.v[i].a) == 0)
+			return api_str(one, "version");
 	return b->a->package.v[i].b;
 }
 

@@ -84,8 +84,7 @@ static char *services_text(const json_t *o)
 	const json_t *s;
 	size_t i;
 
-	json_array_foreach(json_object_get(o, "services"), i, s)
-	{
+	json_array_foreach (json_object_get(o, "services"), i, s) {
 		AUTO_FREE char *old = text;
 
 		text = xasprintf("%s%s%s%s", old, i ? ", " : "", api_str(s, "name"),

@@ -182,8 +182,7 @@ int history_remove(const char *folder, const json_t *list, struct problem *p)
 	size_t i;
 	int r;
 
-	json_array_foreach(list, i, s)
-	{
+	json_array_foreach (list, i, s) {
 		AUTO_FREE char *other = history_folder(s);
 
 		if (other && strcmp(other, folder) == 0) {

@@ -101,7 +101,7 @@ static void list_rules(const json_t *list, long long n)
 	const json_t *rule;
 	size_t i;
 
-	json_array_foreach(list, i, rule)
+	json_array_foreach (list, i, rule)
 		ui_note("  %s  %s", api_str(rule, "id"), api_str(rule, "text"));
 	if (n > (long long)json_array_size(list))
 		ui_note("  ... and %lld more", n - (long long)json_array_size(list));
@@ -145,8 +145,7 @@ void policy_say_not_taken(const json_t *answer)
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(json_object_get(answer, "not_taken"), i, one)
-	{
+	json_array_foreach (json_object_get(answer, "not_taken"), i, one) {
 		ui_warning("the running sandbox '%s' has not taken this over: %s",
 			api_str(one, "sandbox"), api_str(one, "reason"));
 		ui_hint("sbx restart %s", api_str(one, "sandbox"));
@@ -162,8 +161,7 @@ static void say_effective(const json_t *answer, FILE *out)
 	if (json_array_size(list) == 0)
 		return;
 	(void)fprintf(out, "These rules had no effect before and have one now:\n");
-	json_array_foreach(list, i, rule)
-	{
+	json_array_foreach (list, i, rule) {
 		(void)fprintf(out, "  %s  %s\n", api_str(rule, "id"), api_str(rule, "text"));
 	}
 }

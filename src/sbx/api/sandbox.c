@@ -81,8 +81,7 @@ static char *find_remedy(const json_t *s, const char *list, const char *why)
 	const json_t *w;
 	size_t i;
 
-	json_array_foreach(json_object_get(s, list), i, w)
-	{
+	json_array_foreach (json_object_get(s, list), i, w) {
 		AUTO_FREE char *command = xasprintf("mkdir -p '%s'", api_str(w, "host"));
 		AUTO_FREE char *end = xasprintf(REMEDY "%s", command);
 

@@ -26,8 +26,7 @@ char *secret_join(const json_t *list, const char *separator)
 	char *text = NULL;
 	size_t i;
 
-	json_array_foreach(list, i, item)
-	{
+	json_array_foreach (list, i, item) {
 		const char *s = json_string_value(item);
 		char *longer =
 			xasprintf("%s%s%s", text ? text : "", text ? separator : "", s ? s : "");
@@ -45,8 +44,7 @@ int secret_find_service(
 	const json_t *s;
 	size_t i;
 
-	json_array_foreach(json_object_get(answer, "services"), i, s)
-	{
+	json_array_foreach (json_object_get(answer, "services"), i, s) {
 		if (strcmp(api_str(s, "name"), name) == 0) {
 			*ret = s;
 			return 0;
@@ -78,8 +76,7 @@ const json_t *secret_find(const json_t *answer, const char *name, const char *sa
 	const json_t *s;
 	size_t i;
 
-	json_array_foreach(json_object_get(answer, "secrets"), i, s)
-	{
+	json_array_foreach (json_object_get(answer, "secrets"), i, s) {
 		if (strcmp(api_str(s, "name"), name) == 0 &&
 			(sandbox ? !is_global(s) && is_of(s, sandbox) : is_global(s)))
 			return s;

@@ -42,10 +42,8 @@ static int get_roots(bool writable_only, struct roots *ret, struct problem *p)
 
 	if (r < 0)
 		return r;
-	json_array_foreach(ret->all, i, s)
-	{
-		json_array_foreach(json_object_get(s, "workspaces"), k, w)
-		{
+	json_array_foreach (ret->all, i, s) {
+		json_array_foreach (json_object_get(s, "workspaces"), k, w) {
 			if (writable_only && json_is_true(json_object_get(w, "ro")))
 				continue;
 			ret->v = xrealloc(ret->v, (ret->n + 1) * sizeof(*ret->v));

@@ -25,9 +25,9 @@ void form_times(json_t *j)
 	json_t *v;
 	size_t i;
 
-	json_array_foreach(j, i, v) form_times(v);
-	json_object_foreach(j, key, v)
-	{
+	json_array_foreach (j, i, v)
+		form_times(v);
+	json_object_foreach (j, key, v) {
 		if (json_is_integer(v) && is_time(key))
 			(void)json_object_set_new(
 				j, key, form_time((uint64_t)json_integer_value(v)));
@@ -66,8 +66,7 @@ void form_ports(json_t *list)
 	json_t *port;
 	size_t i;
 
-	json_array_foreach(list, i, port)
-	{
+	json_array_foreach (list, i, port) {
 		no_zero(port, "host_port");
 		fill_with(port, "ephemeral", json_false());
 		form_fill(port, keys);

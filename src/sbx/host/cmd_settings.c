@@ -99,8 +99,7 @@ static int visit(
 	size_t i;
 	int r = 0;
 
-	json_array_foreach(s->sandboxes, i, sandbox)
-	{
+	json_array_foreach (s->sandboxes, i, sandbox) {
 		if (r == 0)
 			r = refuse_in(sandbox, "workspaces", next, after, s->p);
 		if (r == 0)

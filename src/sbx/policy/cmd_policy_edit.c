@@ -189,8 +189,7 @@ static void say_removed(const json_t *answer, const char *list)
 
 	if (list[0])
 		printf("Removed %s from %lld rule%s:\n", list, n, n == 1 ? "" : "s");
-	json_array_foreach(removed, i, rule)
-	{
+	json_array_foreach (removed, i, rule) {
 		printf(list[0] ? "  %s  " : "Rule removed: %s  ", api_str(rule, "id"));
 		ui_put(api_str(rule, "text"));
 		(void)putchar('\n');

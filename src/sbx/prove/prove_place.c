@@ -96,12 +96,12 @@ static int save_workspaces(const struct prove_place *pl, const json_t *s, struct
 
 	if (!f || !g)
 		abort(); /* out of memory, as xmalloc */
-	json_array_foreach(json_object_get(s, "workspaces"), i, w)
-	{
+	json_array_foreach (json_object_get(s, "workspaces"), i, w) {
 		(void)fprintf(f, "%s %s\n", mode_of(w), api_str(w, "host"));
 		put_share(g, w);
 	}
-	json_array_foreach(json_object_get(s, "mounts"), i, w) put_share(g, w);
+	json_array_foreach (json_object_get(s, "mounts"), i, w)
+		put_share(g, w);
 	a = save_text(f, &places, pl->facts, "workspaces", err);
 	b = save_text(g, &shares, pl->facts, "shares", err);
 	return a < 0 ? a : b;
@@ -123,10 +123,10 @@ static char *find_hidden(const char *dir, const json_t *globs)
 	size_t i;
 
 	while (d && !found && (e = readdir(d)))
-		json_array_foreach(globs, i,
-			glob) if (!found && json_is_string(glob) &&
-				  fnmatch(json_string_value(glob), e->d_name, 0) == 0) found =
-			xasprintf("%s/%s", dir, e->d_name);
+		json_array_foreach (globs, i, glob)
+			if (!found && json_is_string(glob) &&
+				fnmatch(json_string_value(glob), e->d_name, 0) == 0)
+				found = xasprintf("%s/%s", dir, e->d_name);
 	if (d)
 		(void)closedir(d);
 	return found ? found : xstrdup("");
@@ -141,8 +141,7 @@ static void take_workspaces(struct prove_place *pl, const json_t *s)
 	set(&pl->host_dir, xstrdup(""));
 	set(&pl->guest_dir, xstrdup(""));
 	set(&pl->ro, xstrdup(""));
-	json_array_foreach(list, i, w)
-	{
+	json_array_foreach (list, i, w) {
 		bool ro = json_is_true(json_object_get(w, "ro"));
 
 		/* Probes name it on both sides, and write to it on the host. */

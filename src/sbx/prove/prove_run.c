@@ -191,8 +191,7 @@ static int choose(char **ret, struct problem *p)
 
 	if (r < 0)
 		return r;
-	json_array_foreach(all, i, s)
-	{
+	json_array_foreach (all, i, s) {
 		AUTO_FREE char *old = NULL;
 
 		if (!sandbox_is(s, "running") || prove_twin_is_name(api_str(s, "name")))

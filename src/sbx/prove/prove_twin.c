@@ -234,9 +234,9 @@ void prove_twin_sweep(void)
 	size_t i;
 
 	if (api_peek("GET", "/v1/sandboxes", API_TIMEOUT_MS, &all, &p) == 0)
-		json_array_foreach(json_object_get(all, "sandboxes"), i,
-			s) if (prove_twin_is_name(api_str(s, "name")) && is_left(s))
-			remove_sandbox(api_str(s, "name"));
+		json_array_foreach (json_object_get(all, "sandboxes"), i, s)
+			if (prove_twin_is_name(api_str(s, "name")) && is_left(s))
+				remove_sandbox(api_str(s, "name"));
 	for (int n = 0; n < MAX_SWEPT && prove_folder_find_left(&left); n++)
 		prove_folder_remove(&left);
 }

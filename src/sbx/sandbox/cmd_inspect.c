@@ -52,17 +52,15 @@ static void print_lists(const json_t *s)
 	const char *key;
 	size_t i;
 
-	json_array_foreach(json_object_get(s, "workspaces"), i, item)
-	{
+	json_array_foreach (json_object_get(s, "workspaces"), i, item) {
 		AUTO_FREE char *text = workspace_describe(api_str(item, "host"),
 			api_str(item, "guest"), json_is_true(json_object_get(item, "ro")));
 
 		row("workspace", text);
 	}
-	json_array_foreach(json_object_get(s, "hide"), i, item)
+	json_array_foreach (json_object_get(s, "hide"), i, item)
 		row("hide", json_string_value(item) ? json_string_value(item) : "");
-	json_array_foreach(json_object_get(s, "ports"), i, item)
-	{
+	json_array_foreach (json_object_get(s, "ports"), i, item) {
 		AUTO_FREE char *address = port_spec_address(item);
 		const char *why = api_str(item, "reason");
 		AUTO_FREE char *text = xasprintf("%s -> %lld/%s, %s%s%s", address,
@@ -75,12 +73,13 @@ static void print_lists(const json_t *s)
 
 	if (ssh && json_array_size(json_object_get(ssh, "keys")) == 0)
 		row("ssh-agent", "every key");
-	json_array_foreach(json_object_get(ssh, "keys"), i, item)
+	json_array_foreach (json_object_get(ssh, "keys"), i, item)
 		row("ssh-agent", json_string_value(item) ? json_string_value(item) : "");
 	json_t *env = json_object_get(s, "env"), *value;
 
 	/* Values may be secret; --json shows them to who asks for everything. */
-	json_object_foreach(env, key, value) row("env", key);
+	json_object_foreach (env, key, value)
+		row("env", key);
 }
 
 /* A credential of a service for which the sandbox uses its own is not used in it. */
@@ -92,8 +91,7 @@ static bool is_own(const json_t *s, const json_t *credential)
 
 	if (strcmp(api_str(credential, "kind"), "custom") == 0)
 		return false;
-	json_array_foreach(json_object_get(s, "own_services"), i, one)
-	{
+	json_array_foreach (json_object_get(s, "own_services"), i, one) {
 		const char *service = json_string_value(one);
 		size_t n = service ? strlen(service) : 0;
 
@@ -113,8 +111,7 @@ static void add_credentials(json_t *s)
 
 	if (secret_list(&answer, &p) < 0)
 		(void)json_object_set_new(s, "credentials_error", json_string(p.err.text));
-	json_array_foreach(json_object_get(answer, "secrets"), i, one)
-	{
+	json_array_foreach (json_object_get(answer, "secrets"), i, one) {
 		if (!secret_is_bound(answer, one, api_str(s, "id")) || is_own(s, one))
 			continue;
 		(void)json_array_append_new(list,
@@ -130,16 +127,14 @@ static void print_credentials(const json_t *s)
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(json_object_get(s, "credentials"), i, one)
-	{
+	json_array_foreach (json_object_get(s, "credentials"), i, one) {
 		AUTO_FREE char *hosts = secret_join(json_object_get(one, "hosts"), ", ");
 		AUTO_FREE char *text = xasprintf(
 			"%s (%s) to %s", api_str(one, "name"), api_str(one, "scope"), hosts);
 
 		row("credential", text);
 	}
-	json_array_foreach(json_object_get(s, "own_services"), i, one)
-	{
+	json_array_foreach (json_object_get(s, "own_services"), i, one) {
 		AUTO_FREE char *text = xasprintf("%s: the sandbox uses its own; not intercepted",
 			json_string_value(one) ? json_string_value(one) : "");
 
@@ -167,8 +162,7 @@ static void print_sessions(const json_t *s)
 	const json_t *one;
 	size_t i;
 
-	json_array_foreach(json_object_get(s, "kept_sessions"), i, one)
-	{
+	json_array_foreach (json_object_get(s, "kept_sessions"), i, one) {
 		bool ended = strcmp(api_str(one, "state"), "ended") == 0;
 		bool attached = json_is_true(json_object_get(one, "attached"));
 		AUTO_FREE char *status =
@@ -241,7 +235,8 @@ static void print_json(json_t *s)
 
 	form_sandbox(s);
 	form_fill(s, keys);
-	json_array_foreach(json_object_get(s, "kept_sessions"), i, one) form_fill(one, of_session);
+	json_array_foreach (json_object_get(s, "kept_sessions"), i, one)
+		form_fill(one, of_session);
 	api_print(s);
 }
 

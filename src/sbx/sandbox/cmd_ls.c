@@ -51,7 +51,8 @@ static void print_table(const json_t *list)
 	size_t i;
 
 	table_init(&t, ARRAY_LEN(heading), heading);
-	json_array_foreach(list, i, s) add_row(&t, s);
+	json_array_foreach (list, i, s)
+		add_row(&t, s);
 	table_print(&t);
 }
 
@@ -66,11 +67,13 @@ static int run(struct opts *o)
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (opts_has(o, "json")) {
-		json_array_foreach(list, i, s) form_sandbox(s);
+		json_array_foreach (list, i, s)
+			form_sandbox(s);
 		whole = json_pack("{s:O}", "sandboxes", list);
 		api_print(whole);
 	} else if (opts_has(o, "quiet")) {
-		json_array_foreach(list, i, s) printf("%s\n", api_str(s, "name"));
+		json_array_foreach (list, i, s)
+			printf("%s\n", api_str(s, "name"));
 	} else if (json_array_size(list) == 0) {
 		printf("No sandboxes found. To make one: sbx create shell . --name demo\n");
 	} else {

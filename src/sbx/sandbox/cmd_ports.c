@@ -23,8 +23,7 @@ static void say_each(const char *what, const json_t *answer, bool with_family)
 	const json_t *port;
 	size_t i;
 
-	json_array_foreach(json_object_get(answer, "ports"), i, port)
-	{
+	json_array_foreach (json_object_get(answer, "ports"), i, port) {
 		AUTO_FREE char *address = port_spec_address(port);
 
 		printf("%s %s -> %lld/%s\n", what, address, api_int(port, "sandbox_port"),
@@ -96,8 +95,7 @@ static void print_table(const json_t *list)
 	size_t i;
 
 	table_init(&t, ARRAY_LEN(heading), heading);
-	json_array_foreach(list, i, port)
-	{
+	json_array_foreach (list, i, port) {
 		long long n = api_int(port, "host_port");
 		AUTO_FREE char *host = n ? xasprintf("%lld", n) : xstrdup("any");
 		AUTO_FREE char *inside = xasprintf("%lld", api_int(port, "sandbox_port"));

@@ -25,7 +25,8 @@ static void print_names(const char *heading, const json_t *go)
 		printf("No stopped sandboxes to remove\n");
 	else
 		printf("%s\n", heading);
-	json_array_foreach(go, i, s) printf("  %s\n", api_str(s, "name"));
+	json_array_foreach (go, i, s)
+		printf("  %s\n", api_str(s, "name"));
 	(void)fflush(stdout);
 }
 
@@ -36,8 +37,7 @@ static int remove_them(const json_t *go, bool json)
 	const json_t *s;
 	size_t i;
 
-	json_array_foreach(go, i, s)
-	{
+	json_array_foreach (go, i, s) {
 		struct problem p = {0};
 		int r = sandbox_remove(api_str(s, "id"), false, &p);
 

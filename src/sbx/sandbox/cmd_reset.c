@@ -32,9 +32,10 @@ static void say_what(const json_t *sandboxes, const json_t *templates, bool all)
 
 	ui_note("This stops and removes %zu sandboxes with their disks and %zu templates:",
 		json_array_size(sandboxes), json_array_size(templates));
-	json_array_foreach(sandboxes, i, s)
+	json_array_foreach (sandboxes, i, s)
 		ui_note("  sandbox   %s (%s)", api_str(s, "name"), api_str(s, "status"));
-	json_array_foreach(templates, i, s) ui_note("  template  %s", api_str(s, "name"));
+	json_array_foreach (templates, i, s)
+		ui_note("  template  %s", api_str(s, "name"));
 	if (all)
 		ui_note("It also removes the network policy, all audit logs and all credentials.");
 	else
@@ -69,8 +70,7 @@ static int remove_sandboxes(const json_t *list)
 	const json_t *s;
 	size_t i;
 
-	json_array_foreach(list, i, s)
-	{
+	json_array_foreach (list, i, s) {
 		struct problem p = {0};
 		int r = sandbox_remove(api_str(s, "id"), true, &p);
 
@@ -90,8 +90,7 @@ static int remove_templates(const json_t *list)
 	const json_t *m;
 	size_t i;
 
-	json_array_foreach(list, i, m)
-	{
+	json_array_foreach (list, i, m) {
 		AUTO_FREE char *quoted = api_quote(api_str(m, "name"));
 		AUTO_FREE char *path = xasprintf("/v1/templates/%s", quoted);
 		struct problem p = {0};
@@ -113,8 +112,7 @@ static int remove_secrets(struct problem *p)
 	size_t i;
 	int r = secret_list(&answer, p);
 
-	json_array_foreach(json_object_get(answer, "secrets"), i, s)
-	{
+	json_array_foreach (json_object_get(answer, "secrets"), i, s) {
 		AUTO_FREE char *quoted = api_quote(api_str(s, "name"));
 		AUTO_FREE char *path = xasprintf("/v1/secrets/%s", quoted);
 

@@ -120,7 +120,8 @@ static int run_all(bool force, bool history)
 
 	if (r < 0)
 		return ui_problem(&p, r);
-	json_array_foreach(list, i, s) opt_list_add(&names, api_str(s, "name"));
+	json_array_foreach (list, i, s)
+		opt_list_add(&names, api_str(s, "name"));
 	if (names.n == 0)
 		printf("No sandboxes found\n");
 	status = names.n == 0 || is_wanted(&names, force) ? remove_all(&names, force, history)

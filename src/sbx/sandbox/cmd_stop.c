@@ -48,8 +48,7 @@ static int stop_all(const json_t *body, unsigned timeout_ms, bool suspend)
 
 	if (r < 0)
 		return ui_problem(&p, r);
-	json_array_foreach(list, i, s)
-	{
+	json_array_foreach (list, i, s) {
 		if (sandbox_is(s, "stopped") || sandbox_is(s, "suspended"))
 			continue;
 		n++;

@@ -147,9 +147,10 @@ static int add_workspace(json_t *list, const char *arg, bool force, struct probl
 
 	if (r < 0)
 		return r;
-	json_array_foreach(list, i,
-		other) if (strcmp(api_str(other, "guest"), w.guest) == 0) return err_set(&p->err,
-		-EINVAL, "two workspaces are to be at '%s'", w.guest);
+	json_array_foreach (list, i, other)
+		if (strcmp(api_str(other, "guest"), w.guest) == 0)
+			return err_set(
+				&p->err, -EINVAL, "two workspaces are to be at '%s'", w.guest);
 	row = json_pack("{s:s, s:s, s:s, s:b, s:b}", "host", w.host, "typed", w.typed, "guest",
 		w.guest, "ro", w.ro, "file", w.file);
 	if (!row)
@@ -350,8 +351,7 @@ static void print_facts(const json_t *s)
 
 	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
 	printf("\nsandbox    %s\nagent      %s\n", api_str(s, "name"), api_str(s, "agent"));
-	json_array_foreach(json_object_get(s, "workspaces"), i, w)
-	{
+	json_array_foreach (json_object_get(s, "workspaces"), i, w) {
 		AUTO_FREE char *text = workspace_describe(api_str(w, "host"), api_str(w, "guest"),
 			json_is_true(json_object_get(w, "ro")));
 

@@ -150,13 +150,11 @@ static int check_hide(
 	const json_t *glob, *has;
 	size_t i, k;
 
-	json_array_foreach(json_object_get(want, "hide"), i, glob)
-	{
+	json_array_foreach (json_object_get(want, "hide"), i, glob) {
 		AUTO_FREE char *text = xasprintf("does not hide '%s'", json_string_value(glob));
 		bool found = false;
 
-		json_array_foreach(json_object_get(there, "hide"), k, has)
-		{
+		json_array_foreach (json_object_get(there, "hide"), k, has) {
 			found = found || json_equal(glob, has);
 		}
 		if (!found)
@@ -263,8 +261,7 @@ static const json_t *find_workspace(const json_t *there, const char *host)
 	const json_t *w;
 	size_t i;
 
-	json_array_foreach(json_object_get(there, "workspaces"), i, w)
-	{
+	json_array_foreach (json_object_get(there, "workspaces"), i, w) {
 		if (strcmp(api_str(w, "host"), host) == 0)
 			return w;
 	}
@@ -277,8 +274,7 @@ static int check_workspaces(
 	const json_t *w;
 	size_t i;
 
-	json_array_foreach(json_object_get(want, "workspaces"), i, w)
-	{
+	json_array_foreach (json_object_get(want, "workspaces"), i, w) {
 		const json_t *has = find_workspace(there, api_str(w, "host"));
 		bool ro = has && json_is_true(json_object_get(has, "ro"));
 		AUTO_FREE char *text = NULL;
@@ -328,8 +324,7 @@ static bool is_published(const json_t *there, const json_t *port)
 	const json_t *has;
 	size_t i;
 
-	json_array_foreach(json_object_get(there, "ports"), i, has)
-	{
+	json_array_foreach (json_object_get(there, "ports"), i, has) {
 		bool any = json_is_true(json_object_get(has, "ephemeral"));
 		long long host = api_int(port, "host_port");
 
@@ -347,8 +342,7 @@ static int publish(const struct creation *want, const json_t *there, struct prob
 	json_t *port, *list = json_object_get(body, "ports");
 	size_t i;
 
-	json_array_foreach(json_object_get(want->body, "ports"), i, port)
-	{
+	json_array_foreach (json_object_get(want->body, "ports"), i, port) {
 		if (!is_published(there, port))
 			(void)json_array_append(list, port);
 	}

@@ -54,21 +54,17 @@ void overlap_warn(const json_t *sandbox)
 	struct problem ignored = {0};
 	size_t i, k, n;
 
-	json_array_foreach(mine, i, w)
-	{
+	json_array_foreach (mine, i, w) {
 		for (k = 0; k < i; k++)
 			warn(w, json_array_get(mine, k), NULL);
 	}
 	if (json_array_size(mine) == 0 || sandbox_list(&all, &ignored) < 0)
 		return;
-	json_array_foreach(all, n, s)
-	{
+	json_array_foreach (all, n, s) {
 		if (strcmp(api_str(s, "id"), api_str(sandbox, "id")) == 0)
 			continue;
-		json_array_foreach(json_object_get(s, "workspaces"), k, v)
-		{
-			json_array_foreach(mine, i, w)
-			{
+		json_array_foreach (json_object_get(s, "workspaces"), k, v) {
+			json_array_foreach (mine, i, w) {
 				warn(w, v, api_str(s, "name"));
 			}
 		}

@@ -20,8 +20,8 @@ static json_t *describe(const json_t *s)
 	json_t *hosts = json_array(), *w;
 	size_t i;
 
-	json_array_foreach(json_object_get(s, "workspaces"), i, w)(void)
-		json_array_append(hosts, json_object_get(w, "host"));
+	json_array_foreach (json_object_get(s, "workspaces"), i, w)
+		(void)json_array_append(hosts, json_object_get(w, "host"));
 	return json_pack("{s:s, s:s, s:s, s:I, s:o}", "name", api_str(s, "name"), "id",
 		api_str(s, "id"), "agent", api_str(s, "agent"), "stopped_at",
 		(json_int_t)api_int(s, "stopped_at"), "workspaces", hosts);
@@ -32,8 +32,7 @@ void prune_choose(const json_t *list, bool filtered, uint64_t until_ms, json_t *
 	const json_t *s;
 	size_t i;
 
-	json_array_foreach(list, i, s)
-	{
+	json_array_foreach (list, i, s) {
 		long long at = api_int(s, "stopped_at");
 
 		if (!sandbox_is(s, "stopped"))

@@ -28,8 +28,7 @@ static int not_there(const json_t *answer, const char *name, const char *sandbox
 
 	(void)err_set(&p->err, -ENOENT, "there is no credential '%s' for %s%s", name,
 		sandbox ? "sandbox " : "all sandboxes", sandbox ? sandbox : "");
-	json_array_foreach(json_object_get(answer, "secrets"), i, s)
-	{
+	json_array_foreach (json_object_get(answer, "secrets"), i, s) {
 		if (strcmp(api_str(s, "name"), name) == 0)
 			return strcmp(api_str(s, "scope"), "global") == 0
 				       ? problem_hint(p, -ENOENT, "sbx secret rm -g %s", name)

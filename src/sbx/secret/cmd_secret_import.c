@@ -60,8 +60,7 @@ static bool take_parts(const json_t *envs, struct import *im)
 	const char *session = getenv(SESSION_VARIABLE);
 	size_t i;
 
-	json_array_foreach(envs, i, env)
-	{
+	json_array_foreach (envs, i, env) {
 		if (i == 2 || !value_of(env))
 			return false;
 		im->value[im->n++] = value_of(env);
@@ -79,8 +78,7 @@ static bool take_first(const json_t *envs, struct import *im)
 	const json_t *env;
 	size_t i;
 
-	json_array_foreach(envs, i, env)
-	{
+	json_array_foreach (envs, i, env) {
 		const char *v = value_of(env);
 
 		if (v && !im->n) {
@@ -137,7 +135,7 @@ static int make_plan(const struct opts *o, const char *sandbox, const json_t *se
 	}
 	if (r < 0 || o->args.n)
 		return r;
-	json_array_foreach(json_object_get(services, "services"), i, s)
+	json_array_foreach (json_object_get(services, "services"), i, s)
 		look_at(plan, s, there, sandbox, force);
 	return 0;
 }

@@ -78,8 +78,7 @@ static void note(struct report *r, struct part *part, const json_t *answer)
 	part->n_files++;
 	part->bytes += api_int(answer, "bytes");
 	part->control += api_int(answer, "control");
-	json_array_foreach(json_object_get(answer, "credentials"), i, f)
-	{
+	json_array_foreach (json_object_get(answer, "credentials"), i, f) {
 		AUTO_FREE char *label = label_of(f);
 		long long times = json_integer_value(json_object_get(part->found, label));
 
@@ -206,8 +205,7 @@ static char *found_text(const struct part *part)
 	const char *name;
 	json_t *times;
 
-	json_object_foreach(part->found, name, times)
-	{
+	json_object_foreach (part->found, name, times) {
 		char *longer = xasprintf("%s%s%s x%lld", text ? text : "", text ? ", " : "", name,
 			(long long)json_integer_value(times));
 

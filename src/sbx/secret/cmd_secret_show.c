@@ -67,8 +67,7 @@ static json_t *pick(const json_t *answer, const char *sandbox, bool global)
 	json_t *list = json_array(), *s;
 	size_t i;
 
-	json_array_foreach(json_object_get(answer, "secrets"), i, s)
-	{
+	json_array_foreach (json_object_get(answer, "secrets"), i, s) {
 		if (global && strcmp(api_str(s, "scope"), "global") != 0)
 			continue;
 		if (!sandbox || secret_is_bound(answer, s, sandbox))
@@ -91,7 +90,8 @@ static void print_table(const json_t *list)
 		return;
 	}
 	table_init(&t, ARRAY_LEN(heading), heading);
-	json_array_foreach(list, i, s) add_row(&t, s);
+	json_array_foreach (list, i, s)
+		add_row(&t, s);
 	table_print(&t);
 	table_done(&t);
 }
@@ -101,8 +101,7 @@ static void print_names(const json_t *list)
 	const json_t *s;
 	size_t i;
 
-	json_array_foreach(list, i, s)
-	{
+	json_array_foreach (list, i, s) {
 		ui_put(api_str(s, "name"));
 		(void)putchar('\n');
 	}
@@ -115,7 +114,8 @@ static void fill_each(json_t *list)
 	json_t *s;
 	size_t i;
 
-	json_array_foreach(list, i, s) form_fill(s, keys);
+	json_array_foreach (list, i, s)
+		form_fill(s, keys);
 }
 
 int secret_ls_run(struct opts *o)
@@ -152,8 +152,8 @@ static char *env_names(const json_t *envs)
 	const json_t *e;
 	size_t i;
 
-	json_array_foreach(envs, i, e)(void)
-		json_array_append_new(names, json_string(api_str(e, "name")));
+	json_array_foreach (envs, i, e)
+		(void)json_array_append_new(names, json_string(api_str(e, "name")));
 	return secret_join(names, ",");
 }
 
@@ -165,8 +165,7 @@ static void print_services(const json_t *answer)
 	size_t i;
 
 	table_init(&t, ARRAY_LEN(heading), heading);
-	json_array_foreach(json_object_get(answer, "services"), i, s)
-	{
+	json_array_foreach (json_object_get(answer, "services"), i, s) {
 		AUTO_FREE char *hosts = short_hosts(json_object_get(s, "hosts"));
 		AUTO_FREE char *envs = env_names(json_object_get(s, "env"));
 		const char *const cells[] = {api_str(s, "name"), envs, hosts};
@@ -194,7 +193,7 @@ int secret_services_run(struct opts *o)
 		print_names(json_object_get(answer, "services"));
 	else
 		print_services(answer);
-	json_array_foreach(json_object_get(answer, "faults"), i, fault)
+	json_array_foreach (json_object_get(answer, "faults"), i, fault)
 		ui_warning("left out: %s", json_string_value(fault));
 	return json_array_size(json_object_get(answer, "faults")) ? EXIT_FAILED : EXIT_OK;
 }

@@ -63,8 +63,7 @@ static void print_table(const json_t *list)
 	size_t i;
 
 	table_init(&t, ARRAY_LEN(heading), heading);
-	json_array_foreach(list, i, m)
-	{
+	json_array_foreach (list, i, m) {
 		char size[32], shared[32], created[32], buf[64];
 		const char *cells[] = {api_str(m, "name"), or_dash(api_str(m, "id")), size, shared,
 			created, kind(m, buf), or_dash(api_str(m, "agent")),
@@ -85,11 +84,13 @@ int template_ls_run(struct opts *o)
 	size_t i;
 
 	if (opts_has(o, "json")) {
-		json_array_foreach(list, i, m) fill(m);
+		json_array_foreach (list, i, m)
+			fill(m);
 		whole = json_pack("{s:O}", "templates", list);
 		api_print(whole);
 	} else if (opts_has(o, "quiet")) {
-		json_array_foreach(list, i, m) printf("%s\n", api_str(m, "name"));
+		json_array_foreach (list, i, m)
+			printf("%s\n", api_str(m, "name"));
 	} else if (json_array_size(list) == 0) {
 		printf("No templates found. To build one: sbx template build\n");
 	} else {
@@ -124,8 +125,7 @@ static void print_facts(const json_t *m)
 	const char *key;
 	json_t *v;
 
-	json_object_foreach((json_t *)m, key, v)
-	{
+	json_object_foreach ((json_t *)m, key, v) {
 		AUTO_FREE char *text = NULL;
 
 		if (is_shown_apart(key))
@@ -160,8 +160,7 @@ static void print_text(const json_t *m)
 	print_sizes(m);
 	print_facts(m);
 	row("folder", api_str(m, "dir"));
-	json_object_foreach(json_object_get(m, "files"), name, file)
-	{
+	json_object_foreach (json_object_get(m, "files"), name, file) {
 		AUTO_FREE char *text =
 			xasprintf("%-15s %.16s", name, or_dash(api_str(file, "hash")));
 
@@ -237,8 +236,7 @@ static int check_there(const struct opts *o)
 		bool found = false;
 		size_t k;
 
-		json_array_foreach(list, k, m)
-		{
+		json_array_foreach (list, k, m) {
 			found = found || strcmp(api_str(m, "name"), o->args.v[i]) == 0;
 		}
 		if (found)
@@ -292,8 +290,7 @@ int template_verify_run(struct opts *o)
 		s = verify_one(o->args.v[i]);
 		status = s ? s : status;
 	}
-	json_array_foreach(list, i, m)
-	{
+	json_array_foreach (list, i, m) {
 		s = verify_one(api_str(m, "name"));
 		status = s ? s : status;
 	}

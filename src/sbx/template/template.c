@@ -28,10 +28,10 @@ json_t *template_manifest(const char *name)
 	json_t *list = template_list(), *one, *found = NULL;
 	size_t i;
 
-	json_array_foreach(list, i, one) if (strcmp(api_str(one, "name"), name) == 0)
-	{
-		found = json_incref(one);
-	}
+	json_array_foreach (list, i, one)
+		if (strcmp(api_str(one, "name"), name) == 0) {
+			found = json_incref(one);
+		}
 	json_decref(list);
 	return found;
 }

@@ -40,8 +40,7 @@ static int each_layer(const json_t *frozen, void *arg,
 			json_object_get(layers, template_disk_name((enum template_disk)i));
 		size_t k;
 
-		json_array_foreach(list, k, path)
-		{
+		json_array_foreach (list, k, path) {
 			if (!json_is_string(path))
 				return err_set(&p->err, -EPROTO, "sbxd gave no list of layers");
 			r = fn(arg, (enum template_disk)i, k, json_string_value(path), p);

@@ -41,13 +41,14 @@ static void expect(bool filtered, uint64_t until, const char *want_go, const cha
 	size_t i;
 
 	prune_choose(list, filtered, until, go, unknown);
-	json_array_foreach(go, i, s)(void)
-		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s ",
+	json_array_foreach (go, i, s)
+		(void)snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s ",
 			json_string_value(json_object_get(s, "name")));
 	assert_string_equal(names, want_go);
 	names[0] = '\0';
-	json_array_foreach(unknown, i, s)(void) snprintf(
-		names + strlen(names), sizeof(names) - strlen(names), "%s ", json_string_value(s));
+	json_array_foreach (unknown, i, s)
+		(void)snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s ",
+			json_string_value(s));
 	assert_string_equal(names, want_unknown);
 	json_decref(list);
 	json_decref(go);

@@ -361,8 +361,7 @@ static void add_effective(json_t *o, const struct rules *rules, const json_t *id
 	const json_t *id;
 	size_t i;
 
-	json_array_foreach(ids, i, id)
-	{
+	json_array_foreach (ids, i, id) {
 		const struct rule *rule = rulebook_find(rules, json_string_value(id));
 
 		if (rule && !rulebook_covering_deny(rules, rule))

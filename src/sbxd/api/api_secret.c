@@ -313,8 +313,7 @@ static int take_canonical(const struct service *s, struct vault_meta *meta, stru
 	int r = 0;
 
 	meta->hosts[0] = '\0';
-	json_array_foreach(hosts, i, item)
-	{
+	json_array_foreach (hosts, i, item) {
 		const char *text = json_string_value(item);
 
 		if (n + strlen(text) + 2 > sizeof(meta->hosts)) {

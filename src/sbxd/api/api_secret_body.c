@@ -45,8 +45,7 @@ static int take_words(const json_t *o, const char *key, char *buf, size_t size, 
 		return 0;
 	if (!json_is_array(list))
 		return err_set(err, -EINVAL, "%s must be a list of words", key);
-	json_array_foreach(list, i, item)
-	{
+	json_array_foreach (list, i, item) {
 		const char *s = json_string_value(item);
 
 		if (!s || !s[0] || json_string_length(item) != strlen(s) || !is_printable(s) ||
@@ -69,8 +68,7 @@ static int take_args(const json_t *list, struct vault_ref *ref, struct err *err)
 	if (!json_is_array(list) || json_array_size(list) > VAULT_MAX_ARGS)
 		return err_set(
 			err, -EINVAL, "args must be a list of at most %d texts", VAULT_MAX_ARGS);
-	json_array_foreach(list, i, item)
-	{
+	json_array_foreach (list, i, item) {
 		const char *s = json_string_value(item);
 
 		if (!s || strlen(s) >= VAULT_MAX_ARG || json_string_length(item) != strlen(s) ||
@@ -89,8 +87,7 @@ static int check_keys(json_t *o, const char *const *allowed, struct err *err)
 	const char *key;
 	json_t *v;
 
-	json_object_foreach(o, key, v)
-	{
+	json_object_foreach (o, key, v) {
 		const char *const *a = allowed;
 
 		while (*a && strcmp(key, *a) != 0)

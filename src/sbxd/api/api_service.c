@@ -25,8 +25,7 @@ static bool has_text(const json_t *list, const char *text)
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(list, i, item)
-	{
+	json_array_foreach (list, i, item) {
 		if (strcmp(json_string_value(item), text) == 0)
 			return true;
 	}
@@ -125,8 +124,7 @@ json_t *api_denied_hosts(const json_t *hosts, const char *sandbox)
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(hosts, i, item)
-	{
+	json_array_foreach (hosts, i, item) {
 		if (!is_allowed(policy, json_string_value(item)))
 			json_array_append_new(list, json_string(json_string_value(item)));
 	}

@@ -33,8 +33,7 @@ static int check_keys(json_t *o, const char *const *allowed, struct err *err)
 	const char *key;
 	json_t *v;
 
-	json_object_foreach(o, key, v)
-	{
+	json_object_foreach (o, key, v) {
 		if (!is_one_of(key, allowed))
 			return err_set(err, -EINVAL,
 				"the field '%.60s' is unknown or cannot be changed", key);
@@ -237,8 +236,7 @@ static int join_resources(json_t *v, char **ret, struct err *err)
 	}
 	if (!json_is_array(v) || json_array_size(v) == 0)
 		return err_set(err, -EINVAL, "resources must be a string or a list of strings");
-	json_array_foreach(v, i, item)
-	{
+	json_array_foreach (v, i, item) {
 		char *longer;
 
 		if (!json_is_string(item))

@@ -396,8 +396,8 @@ static void make_foreign(const char *dir, unsigned seed)
 	fixture_publish("temporary", seed, &t);
 	cmd = xasprintf("mkdir -p %s && cp %s/* %s && rm -f %s/stamps.json", dir, t.dir, dir, dir);
 	assert_int_equal(system(cmd), 0);
-	json_object_foreach(json_object_get(t.manifest, "files"), name, file)(void)
-		json_object_del(file, "hash");
+	json_object_foreach (json_object_get(t.manifest, "files"), name, file)
+		(void)json_object_del(file, "hash");
 	(void)json_object_del(t.manifest, "id");
 	assert_int_equal(json_dump_file(t.manifest, manifest, 0), 0);
 	assert_int_equal(template_untag("temporary", NULL), 0);
