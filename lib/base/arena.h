@@ -1,10 +1,10 @@
 /*
  * arena - memory of one request: one block, a hard cap, everything freed together.
  *
- * How      arena_alloc cuts pieces off one block, made on first use. What does not fit gives NULL and
- *          makes the arena sticky-full: one check of arena_is_full at the end of parsing is enough.
- *          arena_extend lets the newest piece grow in place, for bytes whose end is not known yet.
- *          A struct arena_pool keeps a few blocks for the next requests.
+ * How      arena_alloc cuts pieces off one block, made on first use. What does not fit gives NULL
+ *          and makes the arena sticky-full: one check of arena_is_full at the end of parsing is
+ *          enough. arena_extend lets the newest piece grow in place, for bytes whose end is not
+ *          known yet. A struct arena_pool keeps a few blocks for the next requests.
  * Trust    Holds what peers sent. Every program that parses requests.
  * Owns     Its block. Nothing in it is freed by itself: arena_reset drops all of it.
  * Limits   The size given at the start, and ARENA_MAX_IDLE idle blocks in a pool.
@@ -39,8 +39,8 @@ static inline bool arena_is_full(const struct arena *a)
 void *arena_alloc(struct arena *a, size_t n);
 /* As arena_alloc for n things of a size; the product is checked, the memory cleared. */
 void *arena_calloc(struct arena *a, size_t n, size_t size);
-/* Makes the newest piece n bytes long, in place. False (and full) when it does not fit; false when p
- * is not the newest piece. */
+/* Makes the newest piece n bytes long, in place. False (and full) when it does not fit; false
+ * when p is not the newest piece. */
 bool arena_extend(struct arena *a, const void *p, size_t n);
 /* A copy of the bytes; an empty slice when it does not fit. */
 struct slice arena_dup(struct arena *a, struct slice s);

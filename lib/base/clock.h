@@ -1,9 +1,9 @@
 /*
  * clock - milliseconds that never go backwards, and seconds since 1970.
  *
- * How      One clock_gettime a call. clock_limit_ms multiplies a time limit by SBX_TIME_FACTOR of the
- *          environment, for machines on which all of sbx is slow: limits that bound how long a healthy
- *          program may take are written with it where they are defined.
+ * How      One clock_gettime a call. clock_limit_ms multiplies a time limit by SBX_TIME_FACTOR of
+ *          the environment, for machines on which all of sbx is slow: limits that bound how long a
+ *          healthy program may take are written with it where they are defined.
  * Trust    Every program. The variable is the user's own.
  * Limits   CLOCK_MAX_FACTOR.
  * See      clock_test.c, sbx(1)

@@ -33,7 +33,8 @@ static inline struct slice slice_from_str(const char *s)
 
 bool slice_eq(struct slice a, struct slice b);
 bool slice_eq_str(struct slice a, const char *s);
-/* As long as the pattern and equal to it, where each `*` of the pattern is any letter or digit of ASCII. */
+/* As long as the pattern and equal to it, where each `*` of the pattern is any letter or digit
+ * of ASCII. */
 bool slice_is_like(struct slice s, struct slice pattern);
 /* Copies into a NUL-terminated buffer. -ENAMETOOLONG when it does not fit, -EINVAL with a NUL
  * inside. */

@@ -1,11 +1,11 @@
 /*
  * One memory budget for everything that a guest, and the servers it talks to, can make edge keep.
  *
- * budget_alloc.c counts what is allocated, by whomever. Each queue and each arena has its own limit, but
- * the sum of these limits is above what edge may use, so the sum is looked at before a step that can
- * grow a connection. Over it the connections that hold the most are closed and the keeper gets the
- * reason; the small ones, which did no harm, stay. Not reading the port would not help: the guest's
- * window updates, which empty the queues, come by the same port.
+ * budget_alloc.c counts what is allocated, by whomever. Each queue and each arena has its own
+ * limit, but the sum of these limits is above what edge may use, so the sum is looked at before a
+ * step that can grow a connection. Over it the connections that hold the most are closed and the
+ * keeper gets the reason; the small ones, which did no harm, stay. Not reading the port would not
+ * help: the guest's window updates, which empty the queues, come by the same port.
  */
 #include "src/edge/conn/net.h"
 

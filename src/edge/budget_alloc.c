@@ -1,5 +1,5 @@
-/* malloc and its kin as sbx-edge is linked with them (--wrap): what is allocated is counted, ours and that
- * of nghttp2 and OpenSSL alike, so that nothing can be forgotten. */
+/* malloc and its kin as sbx-edge is linked with them (--wrap): what is allocated is counted,
+ * ours and that of nghttp2 and OpenSSL alike, so that nothing can be forgotten. */
 #include "src/edge/conn/net.h"
 
 #include <malloc.h>

@@ -58,8 +58,8 @@ static long try_work(int fd)
 	return 0;
 }
 
-/* OpenSSL from its first call on: the CA, and what is needed to end TLS. src/edge/tls/test/open_test.c does the
- * handshakes. */
+/* OpenSSL from its first call on: the CA, and what is needed to end TLS.
+ * src/edge/tls/test/open_test.c does the handshakes. */
 static long try_tls(int fd)
 {
 	static const struct edge_config config = {.sandbox = "selftest"};

@@ -1,8 +1,9 @@
 /*
- * egress - the parts of sbx-egress: main.c (start, seal, the switch), control.c (keeper's messages),
+ * egress - the parts of sbx-egress: main.c (start, seal, the switch), control.c (keeper's
+ * messages),
  *          exchange.c (the life of one exchange), resolve.c (names), dial.c (connections), tunnel.c
- *          (bytes), origin.c (HTTP), upstream.c (a company's proxy), selftest.c; bytes that wait are
- *          in lib/wire/flow/out.h.
+ *          (bytes), origin.c (HTTP), upstream.c (a company's proxy), selftest.c; bytes that wait
+ *          are in lib/wire/flow/out.h.
  *
  * How      Each OPEN is a struct exchange: its request is read from edge and compared with what the
  *          keeper allowed, decided again, its name resolved, every address checked, one of them

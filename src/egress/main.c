@@ -1,4 +1,5 @@
-/* sbx-egress: goes out for one sandbox. Started by the keeper in the jail of profile JAIL_EGRESS. */
+/* sbx-egress: goes out for one sandbox. Started by the keeper in the jail of profile
+ * JAIL_EGRESS. */
 #include "egress.h"
 
 #include <signal.h>

@@ -6,7 +6,8 @@
 
 #define ROUNDS 16 /* then the others have their turn */
 #define REQ_ARENA 16384
-/* One read of edge's frames in HTTP/1.1: a chunk's line around each frame, a last one with trailers. */
+/* One read of edge's frames in HTTP/1.1: a chunk's line around each frame, a last one with
+ * trailers. */
 #define REQUEST_ROOM (2 * EGRESS_READ)
 
 static uint8_t buf[EGRESS_READ];

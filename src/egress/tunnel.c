@@ -2,9 +2,9 @@
  * Bytes pass through a pipe by splice, without a copy to us: measured against read and write with
  * 64 KiB it takes a third of the time from TCP to the socket of edge, and two thirds the other way
  * (README). One pipe serves all tunnels, since it is empty again at once; only a direction whose
- * reader does not read keeps one, with at most 64 KiB in it. When all EGRESS_PIPES are kept, further
- * such directions look at bytes without taking them, send what goes and then take that: slower,
- * and without any memory of their own.
+ * reader does not read keeps one, with at most 64 KiB in it. When all EGRESS_PIPES are kept,
+ * further such directions look at bytes without taking them, send what goes and then take that:
+ * slower, and without any memory of their own.
  */
 #include "egress.h"
 

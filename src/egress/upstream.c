@@ -1,5 +1,6 @@
-/* The company's proxy: a tunnel through it, or a connection for sbx-origin, is a CONNECT, its answer read as strictly as an origin's.
- * HTTP requests go to it as to an origin (origin.c), with an absolute target. */
+/* The company's proxy: a tunnel through it, or a connection for sbx-origin, is a CONNECT, its
+ * answer read as strictly as an origin's. HTTP requests go to it as to an origin (origin.c),
+ * with an absolute target. */
 #include "egress.h"
 
 #include <errno.h>
@@ -66,8 +67,8 @@ static bool on_answer(
 void upstream_pump(struct egress *e, struct exchange *x)
 {
 	uint8_t buf[4096];
-	/* What is behind the proxy's head belongs to who gets the connection: it is not read, so the
-	 * head is read byte by byte. */
+	/* What is behind the proxy's head belongs to who gets the connection: it is not read, so
+	 * the head is read byte by byte. */
 	size_t want = x->kind == EGRESS_SOCKET ? 1 : sizeof(buf);
 	struct http1_event ev;
 	struct slice in;

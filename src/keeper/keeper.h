@@ -1,11 +1,12 @@
 /*
  * keeper - the state of one running sandbox and the parts of the program that owns it.
  *
- * How      main.c has the loop, events.c its switch; each part below handles the events named for it.
- *          A sandbox goes STARTING -> RUNNING -> STOPPING -> STOPPED, and the process ends with it.
- * Trust    Sees short fixed messages of edge, egress, origins and the vault, QMP text (lib/vm/vmm) and answers of the guest
- *          to its own small questions (lib/wire/guestapi): all taken as hostile. Requests of sbxd: same
- *          user.
+ * How      main.c has the loop, events.c its switch; each part below handles the events named for
+ *          it. A sandbox goes STARTING -> RUNNING -> STOPPING -> STOPPED, and the process ends with
+ *          it.
+ * Trust    Sees short fixed messages of edge, egress, origins and the vault, QMP text (lib/vm/vmm)
+ *          and answers of the guest to its own small questions (lib/wire/guestapi): all taken as
+ *          hostile. Requests of sbxd: same user.
  * Owns     qemu, virtiofsd, edge, egress and origins (they die with it), the sandbox's lock,
  *          folders and audit log, the key of its CA.
  * Limits   KEEPER_MAX_LINKS, KEEPER_MAX_ASKS, EDGE_MAX_ASKS, EGRESS_MAX_OPEN, KEEPER_MAX_ORIGINS,
@@ -587,8 +588,8 @@ int net_on_closed(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
 void net_run(struct keeper *k);
 void net_on_edge_end(struct keeper *k);
 void net_on_egress_end(struct keeper *k);
-/* The connection for an origin: by egress's OPEN of the kind SOCKET. -EAGAIN: tried again when egress
- * takes messages (origins_on_room). */
+/* The connection for an origin: by egress's OPEN of the kind SOCKET. -EAGAIN: tried again when
+ * egress takes messages (origins_on_room). */
 int net_open_socket(
 	struct keeper *k, struct origin *o, uint32_t want, uint32_t *ret_exchange) MUST_CHECK;
 

@@ -36,8 +36,8 @@ static void raise_file_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
-/* It has keys in its memory, of the audit logs and of the sandbox's CA: none goes into a core file. 0
- * would still feed a core_pattern that is a pipe; 1 is refused for files and for pipes. */
+/* It has keys in its memory, of the audit logs and of the sandbox's CA: none goes into a core
+ * file. 0 would still feed a core_pattern that is a pipe; 1 is refused for files and for pipes. */
 static void forbid_core(void)
 {
 	struct rlimit r;

@@ -326,7 +326,8 @@ static void read_request(struct origin *o, struct exchange *x)
 
 /* ---- sending it ---- */
 
-/* Its line is gone and nothing was sent. A server that closes new ones at once is not called for ever. */
+/* Its line is gone and nothing was sent. A server that closes new ones at once is not called for
+ * ever. */
 static void wait_anew(struct origin *o, struct exchange *x, bool was_new)
 {
 	x->n_lost += was_new;

@@ -1,5 +1,6 @@
-/* sbx-origin: puts the credential of one service into requests to one host. Started by sbx-keeper, and
- * goes into the jail of profile JAIL_ORIGIN by itself, so that no process of the user can trace it. */
+/* sbx-origin: puts the credential of one service into requests to one host. Started by
+ * sbx-keeper, and goes into the jail of profile JAIL_ORIGIN by itself, so that no process of the
+ * user can trace it. */
 #include "origin.h"
 
 #include <signal.h>
@@ -76,7 +77,8 @@ static void start(struct origin *o)
 			ORIGIN_CONTROL_FD);
 	if (jail_go_in(JAIL_ORIGIN, NULL, 0, &err) < 0)
 		die("%s", err.text);
-	/* OpenSSL writes to sockets that nobody reads; the way into the jail has reset all signals */
+	/* OpenSSL writes to sockets that nobody reads; the way into the jail has reset all
+	 * signals */
 	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
 		die("ignoring SIGPIPE");
 	if (origin_send_hello(ORIGIN_CONTROL_FD, ORIGIN_BUILD) < 0)

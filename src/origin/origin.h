@@ -1,9 +1,10 @@
 /*
- * origin - the parts of sbx-origin: main.c (start, jail, the switch), control.c (keeper's messages),
+ * origin - the parts of sbx-origin: main.c (start, jail, the switch), control.c (keeper's
+ * messages),
  *          exchange.c and talk.c (the life of one exchange, its frames), answer.c, scrub.c, sweep.c
- *          and capture.c (what the server says), slot.c (whose credential, and where it goes), sign.c, value.c (the
- *          credential), token.c and token_answer.c (token endpoints), line.c and tls.c
- *          (connections), line_h1.c and line_h2.c (HTTP on one), selftest.c.
+ *          and capture.c (what the server says), slot.c (whose credential, and where it goes),
+ *          sign.c, value.c (the credential), token.c and token_answer.c (token endpoints), line.c
+ *          and tls.c (connections), line_h1.c and line_h2.c (HTTP on one), selftest.c.
  *
  * How      Each OPEN is a struct exchange: its request is read from edge, checked and judged
  *          (slot_judge), then waits for a struct line, a connection whose certificate is verified.
@@ -16,8 +17,8 @@
  * Owns     The sockets, fd ORIGIN_CONTROL_FD, the value.
  * Limits   ORIGIN_MAX_OPEN exchanges, ORIGIN_MAX_CONNS lines, the ORIGIN_*_MS below, OUT_MAX a
  *          direction, LINE_MAX_IDLE.
- * Never    Says NEED before a certificate was verified. Sends to another host. Sends a request twice,
- *          but for the one case at ORIGIN_TRIES. Follows a redirect.
+ * Never    Says NEED before a certificate was verified. Sends to another host. Sends a request
+ *          twice, but for the one case at ORIGIN_TRIES. Follows a redirect.
  * See      README, lib/os/ipc/origin_chan.h, proto/PROTOCOL.canon
  */
 #pragma once
@@ -54,9 +55,9 @@
 #define ORIGIN_MAX_CAPTURED 4 /* the same of captured ones */
 #define LINE_MAX_IDLE 8	      /* lines that are kept for later */
 #define LINE_READ OUT_READ
-/* A request is sent once. Only one without content, whose method is safe, may go a second time, on a
- * new line: when a line that had served before was closed before one byte of an answer came. That
- * is how servers end connections that they are tired of. */
+/* A request is sent once. Only one without content, whose method is safe, may go a second time,
+ * on a new line: when a line that had served before was closed before one byte of an answer
+ * came. That is how servers end connections that they are tired of. */
 #define ORIGIN_TRIES 2
 
 enum origin_ev {
@@ -89,8 +90,8 @@ enum line_state {
 
 /*
  * What a protocol does on a line. on_event and resume may end exchanges by the exchange_on_*
- * functions, which say what became of them; leave and these may drop the line by line_drop. start, body and
- * end do neither, they only take. Plain bytes go by line_recv and line_send.
+ * functions, which say what became of them; leave and these may drop the line by line_drop. start,
+ * body and end do neither, they only take. Plain bytes go by line_recv and line_send.
  */
 struct line_ops {
 	enum line_kind kind;
@@ -106,12 +107,14 @@ struct line_ops {
 	/* How many bytes of content it takes from x now; the rest waits in edge's socket. When it
 	 * becomes more it calls exchange_on_room. */
 	size_t (*room)(const struct line *l, const struct exchange *x);
-	/* Of edge: at most OUT_READ bytes when room() was as much, whose number fits what the head said; canon_flow has checked it. */
+	/* Of edge: at most OUT_READ bytes when room() was as much, whose number fits what the
+	 * head said; canon_flow has checked it. */
 	int (*body)(struct origin *o, struct exchange *x, struct slice bytes);
 	int (*end)(struct origin *o, struct exchange *x, const struct http_headers *trailers);
 	/* The exchange leaves: it is answered, or given up by us or edge; perhaps never started. */
 	void (*leave)(struct origin *o, struct line *l, struct exchange *x);
-	/* x has room for more of its answer again (exchange_has_room), and the line had set x->is_stopped. */
+	/* x has room for more of its answer again (exchange_has_room), and the line had set
+	 * x->is_stopped. */
 	void (*resume)(struct origin *o, struct line *l, struct exchange *x);
 	/* Bytes may be read or written. */
 	void (*on_event)(struct origin *o, struct line *l);
@@ -329,8 +332,8 @@ bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *
  * others before. The exchange has left the line when it returns. */
 void exchange_on_fail(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 	bool untouched, const char *why);
-/* As exchange_on_fail, and it is certain that the server has not begun, and no content was taken: it
- * is sent once more, on any line that fits. */
+/* As exchange_on_fail, and it is certain that the server has not begun, and no content was
+ * taken: it is sent once more, on any line that fits. */
 void exchange_on_refused(struct origin *o, struct exchange *x, const char *why);
 /* Its line was closed while it held it and nothing was sent on it. */
 void exchange_on_lost(struct origin *o, struct exchange *x);
@@ -378,13 +381,15 @@ void answer_on_idle(struct origin *o, struct exchange *x);
 int answer_scrub_kept(struct origin *o, struct exchange *x, uint8_t *text, size_t n,
 	uint32_t *n_removed) MUST_CHECK;
 
-/* capture.c: responses with fields that the service captures. Errors are -EBADMSG, and capture_why says why. */
+/* capture.c: responses with fields that the service captures. Errors are -EBADMSG, and
+ * capture_why says why. */
 #define CAPTURE_MAX_ANSWER (2U << 20) /* content of one response, decoded */
 #define CAPTURE_MAX_KEPT (16U << 20)  /* of all that are held */
 /* A final head of x's response: 1 when it and the content are held, 0 when it goes on. */
 int capture_begin(struct exchange *x, const struct http_resp *resp) MUST_CHECK;
 int capture_keep(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
-/* The content is whole: takes the fields out, and gives their number and the head. Its text is x's. */
+/* The content is whole: takes the fields out, and gives their number and the head. Its text is
+ * x's. */
 int capture_open(
 	struct origin *o, struct exchange *x, struct http_resp *ret_head, size_t *ret_n) MUST_CHECK;
 bool capture_is_open(const struct exchange *x);
@@ -408,9 +413,11 @@ void sweep_put(struct sweep *w);
 const struct scrub_set *sweep_set(const struct sweep *w);
 /* A value came: responses are searched for it from here on. */
 void sweep_change(struct origin *o);
-/* v is here and will be wiped: responses are searched for it until ORIGIN_MAX_RETIRED others came. */
+/* v is here and will be wiped: responses are searched for it until ORIGIN_MAX_RETIRED others
+ * came. */
 void sweep_retire(struct origin *o, const struct value *v);
-/* A credential that a response had: later responses are searched for it until ORIGIN_MAX_CAPTURED others came. */
+/* A credential that a response had: later responses are searched for it until
+ * ORIGIN_MAX_CAPTURED others came. */
 void sweep_capture(struct origin *o, struct slice value);
 void sweep_done(struct origin *o);
 
@@ -421,7 +428,8 @@ int token_is_for(const struct origin *o, const struct exchange *x, bool *ret) MU
 void token_begin(struct origin *o, struct exchange *x);
 void token_read(struct origin *o, struct exchange *x);
 bool token_needs_value(const struct exchange *x);
-/* The request's framing, and for a refresh its content with the value. -EINVAL: it cannot stand there. */
+/* The request's framing, and for a refresh its content with the value. -EINVAL: it cannot stand
+ * there. */
 int token_fill(struct exchange *x, const struct value *v) MUST_CHECK;
 /* Gives the line what it takes of the content. */
 void token_push(struct origin *o, struct exchange *x);
@@ -449,8 +457,8 @@ void token_store_drop(struct token *t);
 /* slot.c */
 void slot_remove_header(struct http_headers *headers, struct slice name);
 #define SLOT_MAX_WHERE 288
-/* Looks through the request: ORIGIN_DONE and x->slot, or an outcome to refuse it with, and where the
- * credential stands. Removes sentinels, in place. */
+/* Looks through the request: ORIGIN_DONE and x->slot, or an outcome to refuse it with, and where
+ * the credential stands. Removes sentinels, in place. */
 enum origin_outcome slot_judge(
 	struct origin *o, struct exchange *x, char ret_where[SLOT_MAX_WHERE]) MUST_CHECK;
 /* ORIGIN_DENIED_FOREIGN, or ORIGIN_DONE and the trailers without sentinels. */
@@ -467,7 +475,8 @@ void slot_wipe(struct exchange *x);
 void refuse_find_captures(const struct origin *o, struct exchange *x);
 /* Adds the command that helps to the place of a foreign credential. */
 void refuse_help(const struct origin *o, enum origin_outcome outcome, char where[SLOT_MAX_WHERE]);
-/* -EPERM when a rule of the service refuses the request; names the rule and a command that helps. */
+/* -EPERM when a rule of the service refuses the request; names the rule and a command that
+ * helps. */
 int refuse_judge(const struct origin *o, const struct exchange *x,
 	char ret_where[SLOT_MAX_WHERE]) MUST_CHECK;
 
@@ -477,7 +486,8 @@ int refuse_judge(const struct origin *o, const struct exchange *x,
 void sign_read(struct origin *o, struct exchange *x);
 /* After it: NULL, or why it cannot be signed again. A request without signature loses its slot. */
 const char *sign_refusal(struct exchange *x);
-/* Whether all content must be there before the request is sent: sign_keep each part, then sign_keep_end. */
+/* Whether all content must be there before the request is sent: sign_keep each part, then
+ * sign_keep_end. */
 bool sign_keeps_body(const struct exchange *x);
 int sign_keep(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
 void sign_keep_end(struct exchange *x);
@@ -528,8 +538,9 @@ void line_drop(struct origin *o, struct line *l);
 void line_again(struct origin *o, struct line *l);
 /* As line_again after a while, for a line that has exchanges; a turn that comes sooner stays. */
 void line_wake(struct origin *o, struct line *l, uint64_t ms);
-/* While it is held a line is not dropped when its last exchange leaves. line_release gives the number that
- * is left; when it is 0 line_settle does what was put off: the line is kept for the next ones, or dropped. */
+/* While it is held a line is not dropped when its last exchange leaves. line_release gives the
+ * number that is left; when it is 0 line_settle does what was put off: the line is kept for the
+ * next ones, or dropped. */
 static inline void line_hold(struct line *l)
 {
 	l->n_exchanges++;

@@ -178,8 +178,8 @@ bool talk_flush(struct origin *o, struct exchange *x)
 	return true;
 }
 
-/* What the line did not read or holds because edge did not read. The line has noted it: room may have come from
- * another flush than the caller's. */
+/* What the line did not read or holds because edge did not read. The line has noted it: room may
+ * have come from another flush than the caller's. */
 static void resume_line(struct origin *o, struct exchange *x)
 {
 	struct line *l = x->line;

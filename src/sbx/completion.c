@@ -130,8 +130,9 @@ static void print_groups(void)
 	}
 }
 
-/* Nothing here expands what it gets: names of files may come from a guest. File names are left to
- * readline (-o default), which quotes them. _sbx_words has words in $1 and an end for each in $2. */
+/* Nothing here expands what it gets: names of files may come from a guest. File names are left
+ * to readline (-o default), which quotes them. _sbx_words has words in $1 and an end for each in
+ * $2. */
 static const char bash_words[] = "_sbx_words()\n{\n"
 				 "\tlocal word words\n"
 				 "\tread -r -d '' -a words <<< \"$1\" || :\n"

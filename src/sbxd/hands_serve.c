@@ -49,8 +49,8 @@ static bool are_fds(const struct worker_msg *q, size_t n_sockets)
 	return true;
 }
 
-/* In the child. Its own session: no terminal and no group of sbxd's takes it along, and it has a group
- * of its own to be killed by. */
+/* In the child. Its own session: no terminal and no group of sbxd's takes it along, and it has a
+ * group of its own to be killed by. */
 static void become(const char *program, char *const *argv, char *const *env, const int *fds,
 	size_t n) __attribute__((noreturn));
 static void become(

@@ -56,7 +56,8 @@ static void parse_options(int argc, char **argv)
 		die("sbxd takes no arguments; see sbxd --help");
 }
 
-/* It has the key of the audit logs in its memory and the channels to the vault among its descriptors. */
+/* It has the key of the audit logs in its memory and the channels to the vault among its
+ * descriptors. */
 static void close_to_others(void)
 {
 	struct err err = {0};
@@ -260,8 +261,8 @@ static void step(struct sbxd *d)
 	}
 }
 
-/* Who has asked is answered before the end: a restart loses nobody's request. From the first line on
- * nobody can connect, and who comes starts the next sbxd, which waits for our lock. */
+/* Who has asked is answered before the end: a restart loses nobody's request. From the first
+ * line on nobody can connect, and who comes starts the next sbxd, which waits for our lock. */
 static void drain(struct sbxd *d)
 {
 	struct loop_timer timer = {0};

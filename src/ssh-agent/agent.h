@@ -1,15 +1,17 @@
 /*
- * agent - the parts of sbx-ssh-agent: main.c (start, seal, the switch), control.c (keeper's messages),
+ * agent - the parts of sbx-ssh-agent: main.c (start, seal, the switch), control.c (keeper's
+ * messages),
  *         stream.c (what the guest says), host.c (the host's agent), selftest.c.
  *
- * How      Each OPEN is a struct stream with one request at a time: it is read, waits for the host's
- *          agent (one question at a time, in their order), for a signature also for the keeper's
- *          VERDICT, and is answered. The list of keys is asked of the host's agent for each
- *          request anew, so a key that was removed there is gone here too.
+ * How      Each OPEN is a struct stream with one request at a time: it is read, waits for the
+ *          host's agent (one question at a time, in their order), for a signature also for the
+ *          keeper's VERDICT, and is answered. The list of keys is asked of the host's agent for
+ *          each request anew, so a key that was removed there is gone here too.
  * Trust    Eats bytes of the guest and of the host's agent. Holds no secret and no file.
  * Owns     The sockets, fd AGENT_CONTROL_FD.
  * Limits   AGENT_MAX_OPEN streams, SSHAGENT_MAX_REQUEST and SSHAGENT_MAX_ANSWER bytes, AGENT_*_MS.
- * Never    Has a signature made before VERDICT said yes, or with a key that the filter does not allow.
+ * Never    Has a signature made before VERDICT said yes, or with a key that the filter does not
+ *          allow.
  * See      README, lib/os/ipc/agent_chan.h, lib/secret/sshagent/sshagent.h
  */
 #pragma once

@@ -1,5 +1,5 @@
-/* The host's agent: one question at a time. When it breaks the protocol or does not answer this process ends, and the
- * keeper starts another one with a new connection. */
+/* The host's agent: one question at a time. When it breaks the protocol or does not answer this
+ * process ends, and the keeper starts another one with a new connection. */
 #include "agent.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* sbx-ssh-agent: what a sandbox may ask of the host's SSH agent. Started by the keeper in the jail of profile JAIL_SSH_AGENT. */
+/* sbx-ssh-agent: what a sandbox may ask of the host's SSH agent. Started by the keeper in the
+ * jail of profile JAIL_SSH_AGENT. */
 #include "agent.h"
 
 #include <stdio.h>

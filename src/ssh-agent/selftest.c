@@ -1,7 +1,7 @@
 /*
  * --jail-selftest: each probe is a child that seals itself exactly as in normal operation and then
- * tries one system call. The final filter kills on violation, so a probe that is not killed by SIGSYS
- * has found a hole. The last probe does what the program does all day and must live.
+ * tries one system call. The final filter kills on violation, so a probe that is not killed by
+ * SIGSYS has found a hole. The last probe does what the program does all day and must live.
  */
 #include "agent.h"
 

@@ -48,7 +48,8 @@ static void close_stream(struct agent *a, struct stream *s)
 	control_report(a, s);
 }
 
-/* Only what this state waits for: a guest that sends more waits in its socket. A hang-up is always told. */
+/* Only what this state waits for: a guest that sends more waits in its socket. A hang-up is
+ * always told. */
 static void enter(struct agent *a, struct stream *s, enum stream_state state, uint64_t ms)
 {
 	uint32_t events = state == STREAM_READ ? EPOLLIN : state == STREAM_WRITE ? EPOLLOUT : 0;

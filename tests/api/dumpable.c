@@ -1,6 +1,6 @@
 /*
- * dumpable - loaded into sbxd by LD_PRELOAD, so that a test can search its memory: it then leaves itself
- * open to the user's other processes. Everything else of prctl is passed on.
+ * dumpable - loaded into sbxd by LD_PRELOAD, so that a test can search its memory: it then leaves
+ * itself open to the user's other processes. Everything else of prctl is passed on.
  */
 #include <stdarg.h>
 #include <sys/prctl.h>

@@ -3,9 +3,9 @@
  *
  * How      Speaks keeper_chan on fd 3 and on keeper.sock, holds the lock, echoes streams. MODE in
  *          the spec's env makes it hang, die, flood or lie, so that tests/api can see what sbxd
- *          does about it. Installed nowhere.
- *          With --pool it waits for CLAIM first, as the link "pool" in its folder says: "", die, silent, cold; the MODE of the
- *          sandbox that claims it may be claim-no, claim-mute or claim-die.
+ *          does about it. Installed nowhere. With --pool it waits for CLAIM first, as the link
+ *          "pool" in its folder says: "", die, silent, cold; the MODE of the sandbox that claims it
+ *          may be claim-no, claim-mute or claim-die.
  * Trust    Test program.
  */
 #include <errno.h>

@@ -4,7 +4,8 @@
  *
  * A line is words separated by tabs: ID NAME KIND VERDICT ACTION TYPE HOST PORT PATH RULE REASON
  * COUNT ("-" for an empty one), or `sync ID`, `close ID`, `fill ID NAME N` (N decisions), or `die`
- * (end without closing anything), or `age SECONDS` (what follows was so long ago). Each line is answered with "ok" or with what was wrong.
+ * (end without closing anything), or `age SECONDS` (what follows was so long ago). Each line is
+ * answered with "ok" or with what was wrong.
  */
 #include <errno.h>
 #include <stdio.h>

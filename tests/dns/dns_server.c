@@ -1,6 +1,7 @@
 /*
- * A DNS server on loopback, UDP and TCP, made of lib/wire/dns and a toy policy, so that real clients can be asked
- * what they think of the answers. Prints its port; ends when stdin does, and after a minute in any case.
+ * A DNS server on loopback, UDP and TCP, made of lib/wire/dns and a toy policy, so that real
+ * clients can be asked what they think of the answers. Prints its port; ends when stdin does, and
+ * after a minute in any case.
  *
  * allowed.test and what is below it is allowed, later.test cannot be decided, all else is denied.
  */

@@ -1,10 +1,10 @@
 /*
  * canon_pipe - what the proxy would forward, for scripts: records on stdin, records on stdout.
  *
- * How      In: u32 length, u8 mode (0 proxy connection, 1 transparent to example.test:80), bytes of one
- *          connection. Out: u16 status of the refusal (0 none), u32 requests forwarded, u32 bytes
- *          behind CONNECT or a websocket, u32 length, the forwarded bytes. Each input is read whole and
- *          byte by byte; when the two differ, the program aborts.
+ * How      In: u32 length, u8 mode (0 proxy connection, 1 transparent to example.test:80), bytes of
+ *          one connection. Out: u16 status of the refusal (0 none), u32 requests forwarded, u32
+ *          bytes behind CONNECT or a websocket, u32 length, the forwarded bytes. Each input is read
+ *          whole and byte by byte; when the two differ, the program aborts.
  * Trust    Test program; reads hostile bytes.
  */
 #include <stdio.h>

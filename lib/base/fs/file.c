@@ -42,8 +42,8 @@ int file_new_open(struct file_new *f, const char *path, struct err *err)
 	return f->fd < 0 ? err_errno(err, -errno, "writing %s", path) : 0;
 }
 
-/* The file is 0600 from its creation: a sealed program, which may not call umask or fchmod, can write
- * such files. */
+/* The file is 0600 from its creation: a sealed program, which may not call umask or fchmod, can
+ * write such files. */
 static int widen(int fd, mode_t mode)
 {
 	mode_t mask;

@@ -1,8 +1,8 @@
 /*
  * file - small whole files: read with a bound, replaced in one step.
  *
- * How      file_save and file_new_* write a temporary file in the same folder, sync it and rename it
- *          over the old one (file_save syncs the folder, too): after a crash the old or the new
+ * How      file_save and file_new_* write a temporary file in the same folder, sync it and rename
+ *          it over the old one (file_save syncs the folder, too): after a crash the old or the new
  *          content is there, whole. file_open neither blocks nor makes a terminal the controlling
  *          one: a FIFO, a device or a directory under the name is an error.
  * Trust    The user's own folders, and names that a guest can replace (a file in a workspace).
@@ -33,7 +33,8 @@ void file_new_done(struct file_new *f);
 int file_save(const char *path, struct slice content, struct err *err) MUST_CHECK;
 /* For reading; a regular file or -EINVAL. -ENOENT leaves err untouched. */
 int file_open(const char *path, struct err *err) MUST_CHECK;
-/* Reads through file_open. A heap copy with a NUL behind it; -ENOENT (err untouched), -EFBIG over max bytes. */
+/* Reads through file_open. A heap copy with a NUL behind it; -ENOENT (err untouched), -EFBIG
+ * over max bytes. */
 int file_load(
 	const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err) MUST_CHECK;
 /* The same of a file that is open; `path` is for the messages. */

@@ -1,12 +1,12 @@
 /*
  * walk - follows a path one component after the other, as the kernel does.
  *
- * How      walk_path calls `fn` for each component with its absolute path, all links before it followed.
- *          `fn` decides whether a link is followed, and sees every link and every directory that the
- *          path depends on: also those that realpath leaves out. A relative path begins
- *          as walk_absolute says.
- * Trust    The path is the user's. Directories and links on the way may be a guest's, and may change
- *          between two calls.
+ * How      walk_path calls `fn` for each component with its absolute path, all links before it
+ *          followed. `fn` decides whether a link is followed, and sees every link and every
+ *          directory that the path depends on: also those that realpath leaves out. A relative path
+ *          begins as walk_absolute says.
+ * Trust    The path is the user's. Directories and links on the way may be a guest's, and may
+ *          change between two calls.
  * Owns     walk_done frees the strings.
  * Limits   PATH_MAX bytes a path, WALK_MAX_LINKS links.
  * See      src/sbx/session/cp_dest.h, lib/os/program/run_ref.h, walk_test.c
@@ -25,8 +25,8 @@ struct walk {
 	unsigned n_links;
 };
 
-/* `next` is the component's path and `after` what is left behind it. 1: follow this link; 0: it is taken
- * as it is, a link or not; < 0 ends the walk. */
+/* `next` is the component's path and `after` what is left behind it. 1: follow this link; 0: it
+ * is taken as it is, a link or not; < 0 ends the walk. */
 typedef int walk_fn(
 	void *arg, const struct walk *w, const char *next, const char *after, struct err *err);
 

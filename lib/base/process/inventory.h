@@ -1,10 +1,11 @@
 /*
  * inventory - what a process has open, written by the process itself.
  *
- * How      sbxd and sbx-keeper are not dumpable (lib/os/jail/broker.h), so /proc/PID/fd and /proc/PID/environ
- *          are closed to the user, too. On SIGUSR1 they write the same here: one line `fd N TARGET` for
- *          each descriptor and one line `env NAME=VALUE` for each variable. The file replaces the one
- *          before it, mode 0600. A descriptor is described, never passed on.
+ * How      sbxd and sbx-keeper are not dumpable (lib/os/jail/broker.h), so /proc/PID/fd and
+ *          /proc/PID/environ are closed to the user, too. On SIGUSR1 they write the same here: one
+ *          line `fd N TARGET` for each descriptor and one line `env NAME=VALUE` for each variable.
+ *          The file replaces the one before it, mode 0600. A descriptor is described, never passed
+ *          on.
  * Trust    The caller's own process. Control characters become '?'.
  * Limits   INVENTORY_MAX_LINES; further ones are left out, and the last line says so.
  * Never    Contains memory. The environment of both programs holds no secret (keepenv.h).

@@ -1,8 +1,8 @@
 /*
  * agent_chan - what a keeper and its sbx-ssh-agent say to each other on the agent's fd 3.
  *
- * How      SOCK_SEQPACKET, struct ipc_msg. The header's id names the stream (keeper chooses it) or the
- *          ASK (agent chooses it). agent_phase_allows is this table, used by both sides:
+ * How      SOCK_SEQPACKET, struct ipc_msg. The header's id names the stream (keeper chooses it) or
+ *          the ASK (agent chooses it). agent_phase_allows is this table, used by both sides:
  *
  *          message  direction        phase           fd               fields
  *          HELLO    agent -> keeper  START > CONFIG  -                build id

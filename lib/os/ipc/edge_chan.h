@@ -1,8 +1,8 @@
 /*
  * edge_chan - what a keeper and its edge say to each other on edge's fd 3.
  *
- * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the stream (keeper chooses it), the
- *          PING or the ASK (edge chooses it). edge_phase_allows is the table of
+ * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the stream (keeper chooses it),
+ *          the PING or the ASK (edge chooses it). edge_phase_allows is the table of
  *          proto/PROTOCOL.ipc, used by both sides on every message, and edge_phase_after says where
  *          a message leads. HELLO of edge, CONFIG with the stream of sbx.ctl, READY when the guest
  *          is there; then OPEN bridges a socket to a stream of the guest, answered by OPENED and
@@ -49,8 +49,9 @@
 #define EDGE_MAX_PEM 2048
 #define EDGE_MAX_SAVED 2048
 #define EDGE_PONG_NONE UINT32_MAX
-/* How long a guest may be silent where it has to speak first, and for its TLS handshake: the keeper gives it as
- * `--first-ms`. Under emulation a program can be silent for longer: node takes minutes to start. */
+/* How long a guest may be silent where it has to speak first, and for its TLS handshake: the
+ * keeper gives it as `--first-ms`. Under emulation a program can be silent for longer: node
+ * takes minutes to start. */
 #define EDGE_FIRST_MS 10000
 #define EDGE_FIRST_MS_TCG 60000
 #define EDGE_MAX_FIRST_MS 6000000

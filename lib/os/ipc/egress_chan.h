@@ -1,8 +1,8 @@
 /*
  * egress_chan - what a keeper and its egress say to each other on egress's fd 3.
  *
- * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the exchange (keeper chooses it) or
- *          the POLICY. egress_phase_allows is this table, used by both sides on every message:
+ * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the exchange (keeper chooses it)
+ *          or the POLICY. egress_phase_allows is this table, used by both sides on every message:
  *
  *          message   direction         phase           fd           fields
  *          HELLO     egress -> keeper  START > CONFIG  -            build id
@@ -18,8 +18,8 @@
  *
  *          OPEN's socket carries one exchange of proto/PROTOCOL.canon with edge, for what OPEN
  *          names. RESULT comes at most once, CLOSED always and last. Until the first POLICY
- *          everything is denied; a new one also ends what it forbids. An OPEN of the kind SOCKET has no
- *          socket: RESULT brings the connection itself, CLOSED follows at once.
+ *          everything is denied; a new one also ends what it forbids. An OPEN of the kind SOCKET
+ *          has no socket: RESULT brings the connection itself, CLOSED follows at once.
  * Trust    keeper: egress reads bytes of origins and may be taken over. egress: checks keeper too.
  * Limits   EGRESS_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc, egress_chan_test.c, egress_chan_fuzz.c
@@ -80,7 +80,8 @@ struct egress_config {
 	struct egress_pin pins[EGRESS_MAX_PINS];
 };
 
-/* The host's own addresses, and the networks that it is connected to (lib/rules/policy/locals.h). */
+/* The host's own addresses, and the networks that it is connected to
+ * (lib/rules/policy/locals.h). */
 #define EGRESS_MAX_LOCALS 256
 struct egress_local {
 	bool is_own;

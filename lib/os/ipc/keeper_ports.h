@@ -1,5 +1,6 @@
 /*
- * keeper_ports - PORTS and PORTS_ARE of keeper_chan.h: what is to be published, and what became of it.
+ * keeper_ports - PORTS and PORTS_ARE of keeper_chan.h: what is to be published, and what became of
+ * it.
  *
  * How      PORTS has the whole list that is wanted; the keeper opens and closes what differs and
  *          answers with PORTS_ARE. It says PORTS_ARE with id 0 by itself when a connection of

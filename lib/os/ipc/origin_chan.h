@@ -1,8 +1,9 @@
 /*
  * origin_chan - what a keeper and one of its origins say to each other on origin's fd 3.
  *
- * How      SOCK_SEQPACKET, struct ipc_msg. The id names the exchange (keeper chooses it), the connection
- *          of a WANT, the NEED or the TOKENS (origin chooses those). origin_phase_allows is this table:
+ * How      SOCK_SEQPACKET, struct ipc_msg. The id names the exchange (keeper chooses it), the
+ *          connection of a WANT, the NEED or the TOKENS (origin chooses those). origin_phase_allows
+ *          is this table:
  *
  *          message  direction         phase           fd            fields
  *          HELLO    origin -> keeper  START > CONFIG  -             build id

@@ -1,5 +1,6 @@
 /*
- * run_chan - the messages between the sealed vault and sbx-vault-run, which executes programs for it.
+ * run_chan - the messages between the sealed vault and sbx-vault-run, which executes programs for
+ * it.
  *
  * How      SOCK_SEQPACKET, struct ipc_msg, the vault's fd 4. RUN (vault -> runner, with one fd) is
  *          answered by ENDED under its id when the program is over or could not be started.
@@ -8,12 +9,13 @@
  *          KEYRING  sbx-vault-keyring                 stdin and stdout    -
  *          ENCRYPT  systemd-creds encrypt             stdin and stdout    -
  *          DECRYPT  systemd-creds decrypt             stdin and stdout    -
- *          REF      registered for run.serial         stdout              of docker: the server's URL
+ *          REF      registered for run.serial         stdout              of docker: the server's
+ *          URL
  *
- *          The descriptor is one end of a socket pair or pipe whose other end the vault keeps, so no
- *          value ever passes the runner.
- * Trust    The runner lets the vault choose among what the user registered (run_ref.h) and no program
- *          or argument of its own; the vault believes no output.
+ *          The descriptor is one end of a socket pair or pipe whose other end the vault keeps, so
+ *          no value ever passes the runner.
+ * Trust    The runner lets the vault choose among what the user registered (run_ref.h) and no
+ *          program or argument of its own; the vault believes no output.
  * Limits   RUN_MAX_RUNS at once, RUN_MAX_MS each. Any violation ends the receiver.
  * See      proto/PROTOCOL.ipc, run_chan_test.c, run_chan_fuzz.c
  */

@@ -2,22 +2,27 @@
  * vault_chan - the messages between the vault and its peers.
  *
  * How      SOCK_SEQPACKET, struct ipc_msg; the asker chooses the header's id. The channel that sbxd
- *          started the vault with is OWNER. A channel that the OWNER passed with CHANNEL is SANDBOX,
- *          bound to one id; values leave there only. A connection to the socket can become ADMIN only.
+ *          started the vault with is OWNER. A channel that the OWNER passed with CHANNEL is
+ *          SANDBOX, bound to one id; values leave there only. A connection to the socket can become
+ *          ADMIN only.
  *          message    direction       phase             fd        fields
  *          HELLO      vault -> peer   START > ROLE, OWNER, SANDBOX  -  build id
  *          ADMIN      peer -> vault   ROLE > ADMIN      -         -
  *          CHANNEL    peer -> vault   OWNER             a channel  sandbox id
  *          SET        peer -> vault   ADMIN, OWNER      a pipe    struct vault_meta
- *          SET_REF    peer -> vault   ADMIN, OWNER      -         struct vault_meta, struct vault_ref
+ *          SET_REF    peer -> vault   ADMIN, OWNER      -         struct vault_meta, struct
+ *          vault_ref
  *          REMOVE     peer -> vault   ADMIN, OWNER      -         name, scope
  *          UNLOCK     peer -> vault   ADMIN, OWNER      a pipe    -, the passphrase is in the pipe
- *          SCAN       peer -> vault   ADMIN, OWNER      a file    a control, or "" (vault_scanned.h)
+ *          SCAN       peer -> vault   ADMIN, OWNER      a file    a control, or ""
+ *          (vault_scanned.h)
  *          STOP       peer -> vault   ADMIN, OWNER > END  -         -
  *          LIST, STATUS, WATCH  peer -> vault  ADMIN, OWNER, SANDBOX  -  -
  *          RELEASE    peer -> vault   SANDBOX           a stream  name, u64 serial
- *          STORE      peer -> vault   SANDBOX           a pipe    name; a vault_frame is in the pipe
- *          ITEM, STATUS_IS, SCANNED  vault -> peer  per LIST (many), STATUS, SCAN  -  struct vault_*
+ *          STORE      peer -> vault   SANDBOX           a pipe    name; a vault_frame is in the
+ *          pipe
+ *          ITEM, STATUS_IS, SCANNED  vault -> peer  per LIST (many), STATUS, SCAN  -  struct
+ *          vault_*
  *          CHANGED    vault -> peer   after WATCH       -         u64 generation
  *          DONE       vault -> peer   last, per question  -       struct vault_done
  * Trust    The vault believes no peer; values are in no message, only in pipes and streams.

@@ -1,10 +1,10 @@
 /*
  * vault_frame - the one value that the vault writes to a stream: what RELEASE sends to egress.
  *
- * How      One frame and then the end of the stream: u32 VAULT_FRAME_MAGIC, u64 serial, name, header,
- *          format, user (strings of u16 length), u32 n, n bytes of the value. The writer makes the
- *          head, and sends the value behind it from its own memory; the reader reads to the end and
- *          splits what it has, in place.
+ * How      One frame and then the end of the stream: u32 VAULT_FRAME_MAGIC, u64 serial, name,
+ *          header, format, user (strings of u16 length), u32 n, n bytes of the value. The writer
+ *          makes the head, and sends the value behind it from its own memory; the reader reads to
+ *          the end and splits what it has, in place.
  * Trust    egress believes the vault, and checks all the same. Whoever reads it has a secret.
  * Owns     Nothing; the value of a split frame points into the caller's bytes.
  * Limits   VAULT_FRAME_MAX bytes. A frame that is cut or has something behind it is refused.

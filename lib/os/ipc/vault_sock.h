@@ -5,8 +5,8 @@
  *          listener on to the vault that it starts; who connects while no vault runs waits in the
  *          listener until one does. A vault outlives sbxd with the listener, and then only it has
  *          it: the next sbxd listens anew only where nobody answers.
- * Trust    The runtime folder is the user's alone (src/sbxd/http/listen.h); the vault checks the uid of
- *          each peer all the same.
+ * Trust    The runtime folder is the user's alone (src/sbxd/http/listen.h); the vault checks the
+ *          uid of each peer all the same.
  * Owns     The fds are the caller's: CLOEXEC, non-blocking.
  * See      vault_chan.h for what is said, src/sbxd/vault/vault_link.h, vault_sock_test.c
  */

@@ -1,21 +1,22 @@
 /*
- * broker - the jail of a program that keeps its place among the user's processes: sbx-keeper and sbxd.
+ * broker - the jail of a program that keeps its place among the user's processes: sbx-keeper and
+ * sbxd.
  *
- * How      jail_broker sets no_new_privs, applies a Landlock ruleset and installs the start list of the
- *          profile; what the list does not name is refused with EPERM. A broker needs the user's own
- *          directories and has the user's other processes as peers, so it gets no namespaces. What it
- *          needs and the list forbids is done by its spawner (lib/os/worker).
- *          Landlock from version 2 on: no file outside of the given directories can be opened, made or
- *          removed. From version 4 on: no TCP connection. From version 6 on: no signal and no abstract
- *          socket of a process outside. Older kernels have the list of system calls alone.
- *          jail_broker_files may be called again, with less.
- *          jail_broker_close comes first, at the start of the program: no other process of the user can
- *          trace it, read its memory or take its descriptors. What it wants to show of itself it
- *          writes (lib/base/process/inventory.h).
+ * How      jail_broker sets no_new_privs, applies a Landlock ruleset and installs the start list of
+ *          the profile; what the list does not name is refused with EPERM. A broker needs the
+ *          user's own directories and has the user's other processes as peers, so it gets no
+ *          namespaces. What it needs and the list forbids is done by its spawner (lib/os/worker).
+ *          Landlock from version 2 on: no file outside of the given directories can be opened, made
+ *          or removed. From version 4 on: no TCP connection. From version 6 on: no signal and no
+ *          abstract socket of a process outside. Older kernels have the list of system calls alone.
+ *          jail_broker_files may be called again, with less. jail_broker_close comes first, at the
+ *          start of the program: no other process of the user can trace it, read its memory or take
+ *          its descriptors. What it wants to show of itself it writes
+ *          (lib/base/process/inventory.h).
  * Trust    Called before the first byte of a peer. Paths are ours.
  * Limits   None of its own.
- * Never    Undone. Forks inherit it. Landlock does not stop stat, access, chmod, statfs nor opens that
- *          only name a file (O_PATH).
+ * Never    Undone. Forks inherit it. Landlock does not stop stat, access, chmod, statfs nor opens
+ *          that only name a file (O_PATH).
  * See      jail.h, dirs.h, profiles.c, broker_test.c, src/keeper/worker/hands.h, src/sbxd/hands.h
  */
 #pragma once

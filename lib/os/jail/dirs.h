@@ -1,10 +1,10 @@
 /*
  * dirs - the list of directories that a broker keeps when it seals itself.
  *
- * How      Collected before jail_broker, which makes Landlock rules of them. A rule is for a directory
- *          as it is at that moment: what is put in its place later is not covered. Symbolic links lead
- *          out of a rule, so jail_dirs_add_links adds what the links of a directory lead to, unless
- *          that is below a directory of the list.
+ * How      Collected before jail_broker, which makes Landlock rules of them. A rule is for a
+ *          directory as it is at that moment: what is put in its place later is not covered.
+ *          Symbolic links lead out of a rule, so jail_dirs_add_links adds what the links of a
+ *          directory lead to, unless that is below a directory of the list.
  * Trust    Paths are ours; a link is the user's.
  * Owns     The paths.
  * Limits   JAIL_MAX_DIRS; what is above it is left out, and stays closed.

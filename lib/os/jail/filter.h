@@ -16,8 +16,8 @@ struct filter {
 	struct sock_fprog prog;
 };
 
-/* The start list, with the row's special list when special_files; exec_fd is the only fd that may be
- * executed. */
+/* The start list, with the row's special list when special_files; exec_fd is the only fd that
+ * may be executed. */
 int filter_make_start(const struct jail_row *row, bool special_files, int exec_fd,
 	struct filter *ret_filter, struct err *err) MUST_CHECK;
 /* A second filter that only turns calls into notifications: jail_path_calls, and statx of a

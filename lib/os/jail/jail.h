@@ -73,8 +73,8 @@ struct jail_plan {
 	char *const *envp; /* NULL: empty environment */
 	const struct jail_mount *mounts;
 	size_t n_mounts;
-	/* When there are any, each mount must lie below one of them once its path is resolved, and a
-	 * writable one below a writable one. */
+	/* When there are any, each mount must lie below one of them once its path is resolved,
+	 * and a writable one below a writable one. */
 	const struct jail_root *roots;
 	size_t n_roots;
 	const struct jail_fd *fds;
@@ -123,11 +123,11 @@ void jail_child_kill(struct jail_child *child);
  * works, else a negative errno and what to do. Starts nothing that stays. */
 int jail_host_status(char *buf, size_t size) MUST_CHECK;
 
-/* For a program that must not be looked into by the user's other processes either: it is executed
- * outside and goes in by itself, all stages but seccomp (jail_seal follows). Its memory then belongs
- * to the outer user namespace, over which the user has no rights; the memory of a program executed
- * inside is his to trace, dumpable or not, because the inner namespace is his. One thread; not the
- * leader of its process group. */
+/* For a program that must not be looked into by the user's other processes either: it is
+ * executed outside and goes in by itself, all stages but seccomp (jail_seal follows). Its memory
+ * then belongs to the outer user namespace, over which the user has no rights; the memory of a
+ * program executed inside is his to trace, dumpable or not, because the inner namespace is his.
+ * One thread; not the leader of its process group. */
 int jail_self(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
 	struct err *err) MUST_CHECK;
 

@@ -356,7 +356,8 @@ static const struct jail_group keeper_start[] = {
 	{0},
 };
 
-/* ---- sbxd: ours, one thread; the broker of all sandboxes of a user, with a spawner of its own ---- */
+/* ---- sbxd: ours, one thread; the broker of all sandboxes of a user, with a spawner of its own
+ * ---- */
 
 static const struct jail_group sbxd_start[] = {
 	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
@@ -400,10 +401,14 @@ static const struct jail_group broker_absent[] = {
 /*
  * core   0 would still feed a core_pattern that is a pipe; 1 is refused for files and for pipes.
  * nproc  counts tasks of this uid in the new user namespace, that is, threads of this program.
- * nofile edge: a socket for each stream of both ports. qemu: disks, chardevs, eventfds of queues. virtiofsd: one fd for each file that the guest
- *        remembers, so it is the budget that a guest can eat; near it the guest is asked to forget (lib/vm/share/room.h), beyond it it gets EMFILE.
- * as     our own programs: far above what their own limits add up to (edge: twice its budget, src/edge/budget.c), so that a program that was taken over cannot take
- *        the host's memory. qemu and virtiofsd map the guest's memory and have none; a cgroup limits them where one is delegated.
+ * nofile edge: a socket for each stream of both ports. qemu: disks, chardevs, eventfds of queues.
+ * virtiofsd: one fd for each file that the guest
+ *        remembers, so it is the budget that a guest can eat; near it the guest is asked to forget
+ *        (lib/vm/share/room.h), beyond it it gets EMFILE.
+ * as     our own programs: far above what their own limits add up to (edge: twice its budget,
+ * src/edge/budget.c), so that a program that was taken over cannot take
+ *        the host's memory. qemu and virtiofsd map the guest's memory and have none; a cgroup
+ *        limits them where one is delegated.
  */
 const struct jail_mount jail_dev_null = {"/dev/null", "/dev/null", JAIL_MOUNT_DEV};
 
@@ -445,7 +450,8 @@ static const struct jail_row rows[] = {
 		.special = virtiofsd_special,
 		.faked = virtiofsd_faked,
 		.absent = virtiofsd_absent},
-	/* nofile: two sockets for each of 1,280 exchanges, the tries of those that connect, pipes. */
+	/* nofile: two sockets for each of 1,280 exchanges, the tries of those that connect,
+	 * pipes. */
 	[JAIL_EGRESS] = {.name = "egress",
 		.landlock = true,
 		.host_net = true,

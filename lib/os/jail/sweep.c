@@ -15,8 +15,8 @@
 
 #define X32_BIT 0x40000000
 #define NO_EXEC_FD 4000
-/* uretprobe and uprobe: since 6.13 the kernel shows them to no filter, and kills (or answers ENXIO to)
- * whoever makes them outside of a probe that somebody with privileges has set. */
+/* uretprobe and uprobe: since 6.13 the kernel shows them to no filter, and kills (or answers
+ * ENXIO to) whoever makes them outside of a probe that somebody with privileges has set. */
 #define FIRST_UNSEEN 335
 #define LAST_UNSEEN 336
 

@@ -97,8 +97,9 @@ void run_ref_seen_done(struct run_ref_seen *seen)
 	seen->n = 0;
 }
 
-/* Who can write to a directory on the way, or owns an entry of one like /tmp, can put another program
- * in its place. The mode of a link says nothing, and a sticky directory protects our entries. */
+/* Who can write to a directory on the way, or owns an entry of one like /tmp, can put another
+ * program in its place. The mode of a link says nothing, and a sticky directory protects our
+ * entries. */
 static bool is_safe(const struct stat *st)
 {
 	bool is_sticky = S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX);

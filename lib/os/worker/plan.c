@@ -1,8 +1,8 @@
 /*
  * plan - a struct jail_plan as the body of a packet.
  *
- * How      Strings with their NUL, so that the decoder can point into the packet. The descriptors of the
- *          plan are those of the packet, in order; the log comes first.
+ * How      Strings with their NUL, so that the decoder can point into the packet. The descriptors
+ *          of the plan are those of the packet, in order; the log comes first.
  */
 #include <errno.h>
 #include <string.h>

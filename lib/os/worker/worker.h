@@ -1,17 +1,19 @@
 /*
  * worker - jailed children of a program that may not start any itself.
  *
- * How      A broker (sbx-keeper, sbxd) forks a spawner (spawner.h) before it reads the first byte of
- *          anybody, and gives up exec, namespaces and most files afterwards. The functions here ask
- *          that spawner, one packet for each question and one for each answer; descriptors travel
- *          with them. In a program without a spawner they do the same work directly.
- *          A child is known by its pidfd, which the broker can watch. Its parent is the spawner, so
- *          the broker does not wait for it: worker_reap asks for the exit status.
- * Trust    Runs in the broker. The spawner is our own process; its answers are checked all the same.
+ * How      A broker (sbx-keeper, sbxd) forks a spawner (spawner.h) before it reads the first byte
+ *          of anybody, and gives up exec, namespaces and most files afterwards. The functions here
+ *          ask that spawner, one packet for each question and one for each answer; descriptors
+ *          travel with them. In a program without a spawner they do the same work directly. A child
+ *          is known by its pidfd, which the broker can watch. Its parent is the spawner, so the
+ *          broker does not wait for it: worker_reap asks for the exit status.
+ * Trust    Runs in the broker. The spawner is our own process; its answers are checked all the
+ *          same.
  * Owns     One connection to one spawner for each process. A struct jail_child is the caller's.
  * Limits   WORKER_ANSWER_MS for an answer; a spawner that takes longer is killed, and its children
  *          with it. From Landlock 6 on a sealed broker may not signal it: there the spawner ends by
- *          the end of its socket, after the question that it hangs in. WORKER_MAX_BODY bytes, WORKER_MAX_FDS descriptors.
+ *          the end of its socket, after the question that it hangs in. WORKER_MAX_BODY bytes,
+ *          WORKER_MAX_FDS descriptors.
  * See      spawner.h, worker_test.c
  */
 #pragma once

@@ -8,8 +8,8 @@
  *          Holds no credential.
  * Owns     All its pointers, freed by agent_done.
  * Limits   AGENT_MAX_BYTES a file, AGENT_MAX_LINE a line, AGENT_MAX_LIST lines of a kind.
- * Never    Takes a host without a port or with a pattern, a version that is not exact, a path out of
- *          the home folder, or a file to be imported whose name says that it is a credential.
+ * Never    Takes a host without a port or with a pattern, a version that is not exact, a path out
+ *          of the home folder, or a file to be imported whose name says that it is a credential.
  * See      agents.h for all of them, clean.h, proto/PROTOCOL.agent, agent_test.c, agent_fuzz.c
  */
 #pragma once
@@ -66,6 +66,6 @@ const char *agent_template(const struct agent *a);
 /* Whether this is how an npm package, or an exact version of one, is written. */
 bool agent_is_package(const char *s);
 bool agent_is_version(const char *s);
-/* The text of a seed with the workspace in the place of %w, quoted as in JSON and TOML, and the sandbox's id
- * in that of %i; on the heap. */
+/* The text of a seed with the workspace in the place of %w, quoted as in JSON and TOML, and the
+ * sandbox's id in that of %i; on the heap. */
 char *agent_fill_seed(const char *text, const char *workspace, const char *id);

@@ -31,8 +31,9 @@ bool clean_is_secret_key(const char *key);
 typedef void clean_told_fn(void *arg, const char *key);
 
 /*
- * `name` decides what it is: *.json, *.toml, else plain text. `drop` are n further names of members.
- * *ret is on the heap. -EPERM: it holds a credential; -EINVAL: it cannot be understood; -E2BIG.
+ * `name` decides what it is: *.json, *.toml, else plain text. `drop` are n further names of
+ * members. *ret is on the heap. -EPERM: it holds a credential; -EINVAL: it cannot be understood;
+ * -E2BIG.
  */
 int clean_settings(const char *name, struct slice text, const char *const *drop, size_t n_drop,
 	clean_told_fn *told, void *arg, char **ret, struct err *err) MUST_CHECK;

@@ -1,10 +1,10 @@
 /*
  * audit_cut - the signed line that says where a pruned log begins.
  *
- * How      One line of JSON in the directory `cuts`, apart from the log. It names the log, the first
- *          segment that is left, the number, time and hash of the last record that was removed, and
- *          when that was done. The installation's key signs it, with a context of its own: a head is
- *          never a cut. There is exactly one way to write it.
+ * How      One line of JSON in the directory `cuts`, apart from the log. It names the log, the
+ *          first segment that is left, the number, time and hash of the last record that was
+ *          removed, and when that was done. The installation's key signs it, with a context of its
+ *          own: a head is never a cut. There is exactly one way to write it.
  * Trust    Decodes untrusted bytes: a cut that somebody changed, or one in an export.
  * Owns     Nothing.
  * Limits   AUDIT_MAX_CUT bytes.
@@ -31,7 +31,8 @@ struct audit_cut {
 
 /* Signs and writes the line; sets sig. */
 int audit_cut_encode(struct wr *wr, struct audit_cut *cut, const struct audit_key *key) MUST_CHECK;
-/* `line` with its newline. -EBADMSG when encoding would not write it; the signature is not checked. */
+/* `line` with its newline. -EBADMSG when encoding would not write it; the signature is not
+ * checked. */
 int audit_cut_decode(struct slice line, struct audit_cut *ret) MUST_CHECK;
 /* Also checks the signature. */
 int audit_cut_check(

@@ -2,8 +2,8 @@
  * audit_list - which logs there are, and what their sandboxes were last called.
  *
  * How      audit_list reads the folder: a log is a folder with segments, or a kept head or cut
- *          whose log is gone. audit_last_name reads the end of a log only, so that finding a log by name
- *          costs the same for a short and a long one.
+ *          whose log is gone. audit_last_name reads the end of a log only, so that finding a log by
+ *          name costs the same for a short and a long one.
  * Trust    The user's own state folder; the logs in it may be anything.
  * Owns     The caller owns the list; audit_list_free frees it.
  * Limits   AUDIT_LIST_MAX logs.

@@ -1,10 +1,12 @@
 /*
- * Space that a log has before it needs it, so that what the host does is still recorded with 0 bytes free.
+ * Space that a log has before it needs it, so that what the host does is still recorded with 0
+ * bytes free.
  *
- * Blocks are allocated behind the end of the segment, whose size does not change by it. A record that
- * a guest can cause is refused when it would take from them: the rest is for the records of the keeper,
- * as the one that says why the sandbox has stopped. The kept head is a file that is replaced, for which
- * there may be no space either; a spare one is there, and the two change places.
+ * Blocks are allocated behind the end of the segment, whose size does not change by it. A record
+ * that a guest can cause is refused when it would take from them: the rest is for the records of
+ * the keeper, as the one that says why the sandbox has stopped. The kept head is a file that is
+ * replaced, for which there may be no space either; a spare one is there, and the two change
+ * places.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,23 +1,24 @@
 /*
  * gate - answers what edge asks: policy, how often it was refused before, and the record of it.
  *
- * How      gate_decide makes a host of the asked name, decides by the policy (names for DNS: whether
- *          any port is allowed), appends one record to the audit log and only then says yes. What
- *          cannot be recorded is refused. Refusals are counted in a bounded table, so that the
- *          answer can say how often just this was refused. gate_result records what egress met
- *          later: an address that is refused, a server that does not answer. A verdict has the
- *          words that lib/wire/http/deny.h wants: `rule` as a person wrote it, or "" when none applies;
- *          `reason` only where neither says why; `sandbox` unless the rule is every sandbox's.
- *          A CONNECT is decided by the policy alone and recorded only when it is refused.
- *          What a credential is bound to comes in as struct gate_binding: a tunnel there is
- *          opened, plain HTTP to such a host refused, and the record names the credential.
+ * How      gate_decide makes a host of the asked name, decides by the policy (names for DNS:
+ *          whether any port is allowed), appends one record to the audit log and only then says
+ *          yes. What cannot be recorded is refused. Refusals are counted in a bounded table, so
+ *          that the answer can say how often just this was refused. gate_result records what egress
+ *          met later: an address that is refused, a server that does not answer. A verdict has the
+ *          words that lib/wire/http/deny.h wants: `rule` as a person wrote it, or "" when none
+ *          applies; `reason` only where neither says why; `sandbox` unless the rule is every
+ *          sandbox's. A CONNECT is decided by the policy alone and recorded only when it is
+ *          refused. What a credential is bound to comes in as struct gate_binding: a tunnel there
+ *          is opened, plain HTTP to such a host refused, and the record names the credential.
  * Trust    Asks come from edge, which the guest may have taken over. Runs in keeper.
  * Owns     The compiled policy and the counters. The audit log is borrowed and may be NULL: then
  *          everything is refused.
  * Limits   GATE_COUNTERS refusals are counted; of GATE_WAYS that share a place the least recent is
  *          forgotten.
  * Never    Fails open. Resolves a name.
- * See      gate_test.c, gate_cred_test.c, release.h, lib/rules/policy/policy.h, lib/rules/audit/audit.h
+ * See      gate_test.c, gate_cred_test.c, release.h, lib/rules/policy/policy.h,
+ *          lib/rules/audit/audit.h
  */
 #pragma once
 
@@ -68,8 +69,8 @@ void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress
 /* The policy of now, without a record: whether the host is allowed on any port, and on this one. */
 void gate_look(const struct gate *g, const char *host, uint16_t port, uint64_t now_ms,
 	bool *ret_host, bool *ret_port);
-/* Whether an address may be what the allowed host led to; as egress decides it. is_own: both ends of
- * the connection have this address. */
+/* Whether an address may be what the allowed host led to; as egress decides it. is_own: both
+ * ends of the connection have this address. */
 bool gate_passes_address(const struct gate *g, const char *host, uint16_t port,
 	const struct addr *addr, bool is_own, uint64_t now_ms);
 /* What is written about a credential, which is called by its name. */

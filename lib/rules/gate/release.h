@@ -1,11 +1,11 @@
 /*
  * release - the twelve gates between a request and a credential, as one pure function.
  *
- * How      The keeper fills struct release_facts from what it knows by itself, from the request that
- *          edge asked for and from what sbx-origin says; release_check goes through the gates in
- *          their order and gives the first that is shut. Facts that were not filled in are no:
- *          an empty struct releases nothing. The keeper asks twice: first without a record,
- *          when just that gate may be shut, and again when the record is written.
+ * How      The keeper fills struct release_facts from what it knows by itself, from the request
+ *          that edge asked for and from what sbx-origin says; release_check goes through the gates
+ *          in their order and gives the first that is shut. Facts that were not filled in are no:
+ *          an empty struct releases nothing. The keeper asks twice: first without a record, when
+ *          just that gate may be shut, and again when the record is written.
  * Trust    Each fact says whose word it is. Where edge or origin could lie there is a fact of the
  *          keeper's own beside theirs (binding, rules, address, target).
  * Owns     Nothing.

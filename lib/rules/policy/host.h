@@ -38,7 +38,8 @@ void host_from_addr(const struct addr *a, struct host *ret);
  * gateway.docker.internal. Only a rule with that name and a port allows it, and it is found at
  * 127.0.0.1 and ::1 of the host. */
 bool host_is_here(const struct host *h);
-/* Whether resolvers take this name for the loopback without asking (RFC 6761): localhost, *.localhost. */
+/* Whether resolvers take this name for the loopback without asking (RFC 6761): localhost,
+ * *.localhost. */
 bool host_is_localhost(const struct host *h);
 
 static inline struct slice host_slice(const struct host *h)

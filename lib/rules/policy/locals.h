@@ -1,12 +1,13 @@
 /*
  * locals - the addresses of this host and the networks that it is connected to.
  *
- * How      A list of networks: addresses of the host (a local route may have more than one), and on-link
- *          prefixes. addr_locals_classify is addr_classify, and in addition knows two classes:
- *          ADDR_OWN for an address of the host, whatever its range is (loopback stays loopback), and
- *          ADDR_LAN for a public address in an on-link prefix. Only a rule for the very address opens
- *          the first, a rule for the prefix or a part of it the second.
- * Trust    The kernel's answers (locals_read.h), or the keeper's, for egress. Pure: no I/O, no heap.
+ * How      A list of networks: addresses of the host (a local route may have more than one), and
+ *          on-link prefixes. addr_locals_classify is addr_classify, and in addition knows two
+ *          classes: ADDR_OWN for an address of the host, whatever its range is (loopback stays
+ *          loopback), and ADDR_LAN for a public address in an on-link prefix. Only a rule for the
+ *          very address opens the first, a rule for the prefix or a part of it the second.
+ * Trust    The kernel's answers (locals_read.h), or the keeper's, for egress. Pure: no I/O, no
+ *          heap.
  * Limits   ADDR_MAX_LOCALS; more are left out. Connections to the host itself are known without the
  *          list too: both ends have the same address (policy_op.is_own).
  * See      locals_test.c

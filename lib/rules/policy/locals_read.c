@@ -41,7 +41,8 @@ static void take_address(struct addr_locals *l, const struct nlmsghdr *h)
 	(void)addr_locals_add(l, &net, true);
 }
 
-/* Packets for the addresses of a local route arrive at this host, also when no interface has them. */
+/* Packets for the addresses of a local route arrive at this host, also when no interface has
+ * them. */
 static bool is_wanted(const struct rtmsg *rtm)
 {
 	uint8_t least = rtm->rtm_family == AF_INET ? LOCALS_MIN_V4 : LOCALS_MIN_V6;

@@ -3,8 +3,8 @@
  *
  * How      policy_load compiles the rules that concern one sandbox into tables that never change
  *          again; policy_decide looks an operation up in them. Any deny wins, then any allow, else
- *          it is denied; the order of the rules has no meaning. Names of this host (host_is_here) are
- *          allowed only by a rule with the very name and a port. Names: one hash table of the
+ *          it is denied; the order of the rules has no meaning. Names of this host (host_is_here)
+ *          are allowed only by a rule with the very name and a port. Names: one hash table of the
  *          literal ends of all patterns, asked once for each label of the host. Addresses: sorted
  *          networks, each with the one around it. Below each, disjoint ranges of ports with the
  *          longest-living deny and allow. A decision allocates nothing, and its steps do not grow

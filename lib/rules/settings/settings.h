@@ -4,8 +4,9 @@
  * How      settings_load reads and checks the whole file; settings_get gives a value or its
  *          default. settings_change rewrites one line under a lock and keeps all others as they
  *          are. SBX_ACCEL in the environment wins over vm.accel (settings_accel).
- * Trust    The user's own file; read by sbx, sbxd and keeper. A line that is no setting, an unknown key, a
- *          bad value or a key twice is an error that names the line: never skipped in silence.
+ * Trust    The user's own file; read by sbx, sbxd and keeper. A line that is no setting, an unknown
+ *          key, a bad value or a key twice is an error that names the line: never skipped in
+ *          silence.
  * Owns     A struct settings owns its values; settings_done frees them.
  * Limits   SETTINGS_MAX_BYTES a file, SETTINGS_MAX_LINE a line.
  * See      settings_net.h for network.*, settings_test.c, settings_fuzz.c
@@ -95,6 +96,7 @@ int settings_accel(const struct settings *s, const char **ret, struct err *err) 
 
 /* Sets (or with value NULL unsets) one key in the file. A broken file is not touched. */
 int settings_change(enum settings_id id, const char *value, struct err *err) MUST_CHECK;
-/* The same with the open file that a value names (network.extra-ca): the path is not opened again. */
+/* The same with the open file that a value names (network.extra-ca): the path is not opened
+ * again. */
 int settings_change_with(
 	enum settings_id id, const char *value, int fd, struct err *err) MUST_CHECK;

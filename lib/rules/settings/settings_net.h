@@ -25,7 +25,8 @@ int settings_net_check_ca(const char *value, struct err *err) MUST_CHECK;
 char *settings_net_ca_copy(void); /* the copy's path, on the heap */
 /* For reading; the file that is checked must be the file that is copied. */
 int settings_net_open_ca(const char *path, struct err *err) MUST_CHECK;
-/* What `set` does with the open file; "" removes the copy. A file without a certificate is -EINVAL. */
+/* What `set` does with the open file; "" removes the copy. A file without a certificate is
+ * -EINVAL. */
 int settings_net_copy_ca(const char *path, int fd, struct err *err) MUST_CHECK;
 /* The copied certificates with a NUL behind them. -ESTALE when the copy is of another file. */
 int settings_net_load_ca(const char *path, char **ret, size_t *ret_n, struct err *err) MUST_CHECK;

@@ -1,8 +1,9 @@
 /*
- * From DER to what libssl takes. d2i_X509 of OpenSSL 3.0 looks through all decoders of all providers for the
- * one of the public key, each time: seven times the cost of the signature. All our leaves have one
- * key, which is known. So they are read with a library context that has no decoders at all, and are
- * given the key afterwards; only a key of the older kind (EC_KEY) can be given without a decoder.
+ * From DER to what libssl takes. d2i_X509 of OpenSSL 3.0 looks through all decoders of all
+ * providers for the one of the public key, each time: seven times the cost of the signature. All
+ * our leaves have one key, which is known. So they are read with a library context that has no
+ * decoders at all, and are given the key afterwards; only a key of the older kind (EC_KEY) can be
+ * given without a decoder.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED /* EC_KEY */
 #include <errno.h>

@@ -1,9 +1,10 @@
 /*
  * capture - takes the values of named fields out of a JSON text, in place.
  *
- * How      The text is walked with json.h. The value of each member that a service's rule `capture` names, at any depth and
- *          as often as it stands there, becomes as many '*', so the text is as long as it was. Each value is
- *          shown to the caller, with its escapes undone, before it goes.
+ * How      The text is walked with json.h. The value of each member that a service's rule `capture`
+ *          names, at any depth and as often as it stands there, becomes as many '*', so the text is
+ *          as long as it was. Each value is shown to the caller, with its escapes undone, before it
+ *          goes.
  * Trust    A server's bytes, hostile. The values are secrets of the caller's.
  * Owns     Nothing: text and buffer are the caller's.
  * Limits   JSON_MAX_DEPTH. A value above the caller's buffer goes without being shown.
@@ -26,9 +27,9 @@ struct capture_to {
 };
 
 /*
- * rules: of service_captures. An object or an array. Empty strings and null, true and false stay. -EBADMSG: it is not JSON;
- * -EPROTO: such a field is a number, an object or an array, which cannot be taken out. Part of the text may be changed
- * then.
+ * rules: of service_captures. An object or an array. Empty strings and null, true and false stay.
+ * -EBADMSG: it is not JSON; -EPROTO: such a field is a number, an object or an array, which cannot
+ * be taken out. Part of the text may be changed then.
  */
 int capture_clean(const struct service *s, uint32_t rules, uint8_t *text, size_t n,
 	struct capture_to *to) MUST_CHECK;

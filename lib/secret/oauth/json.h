@@ -1,5 +1,6 @@
 /*
- * json - walks over a JSON text and shows where its members stand, so that single values can be replaced.
+ * json - walks over a JSON text and shows where its members stand, so that single values can be
+ * replaced.
  *
  * How      json_next gives the members of the one outer object and of every object inside, in their
  *          order, as slices of the text; nothing is converted, so what is not replaced stays as it

@@ -424,7 +424,8 @@ static int rewrite_member(struct rewrite *rw, const struct json_member *m, struc
 			read_expires(rw, m);
 		return 0;
 	}
-	/* Which of two would count, and what is in an inner object or a list, is not ours to guess. */
+	/* Which of two would count, and what is in an inner object or a list, is not ours to
+	 * guess. */
 	if (m->depth > 1 || m->kind != JSON_STRING || rw->seen & bit)
 		return -EPROTO;
 	rw->seen |= bit;

@@ -1,8 +1,8 @@
 /*
  * oauth - what a service's token endpoint is asked and answers, with the real tokens taken out.
  *
- * How      oauth_judge reads the body of a request (JSON or a form): which grant it is, and where our
- *          refresh sentinel stands; oauth_fill writes the body with the real token in just that
+ * How      oauth_judge reads the body of a request (JSON or a form): which grant it is, and where
+ *          our refresh sentinel stands; oauth_fill writes the body with the real token in just that
  *          place. oauth_rewrite copies the JSON answer with sentinels instead of the tokens that
  *          the service's fields name, and gives the tokens; all other bytes stay as they were. A
  *          JWT of `field unsign` keeps header and claims, and its signature becomes
@@ -10,8 +10,9 @@
  * Trust    Requests are a guest's, answers a server's: both hostile. Holds secrets of the caller.
  * Owns     Nothing: texts are in the caller's memory, which should be a struct secret.
  * Limits   OAUTH_MAX_*, JSON_MAX_DEPTH.
- * Never    Passes a token that stands where it was not looked for under its own name: such an answer is
- *          refused, as is a request with somebody's own token or with a grant that is not known.
+ * Never    Passes a token that stands where it was not looked for under its own name: such an
+ *          answer is refused, as is a request with somebody's own token or with a grant that is not
+ *          known.
  * See      lib/secret/service/service.h, proto/PROTOCOL.service, oauth_test.c, oauth_fuzz.c
  */
 #pragma once

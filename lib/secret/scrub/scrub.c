@@ -30,7 +30,8 @@ static void make_third(struct scrub_value *v, unsigned form, uint8_t *p)
 	}
 }
 
-/* The tables are what the matcher says about one, two and three bytes, so they cannot disagree with it. */
+/* The tables are what the matcher says about one, two and three bytes, so they cannot disagree
+ * with it. */
 static void make_form(struct scrub_value *v, unsigned form)
 {
 	const uint16_t bit = (uint16_t)(1U << form);

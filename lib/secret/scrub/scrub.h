@@ -1,20 +1,21 @@
 /*
  * scrub - removes the values of credentials from what a server answers, before the guest sees it.
  *
- * How      Where a value begins is decided by its first bytes: a table of pairs of bytes passes over
- *          everything else, and what is left is compared with the value byte for byte, in each way
- *          that it may be written (scrub_match.c). A hit becomes as many '*', so lengths stay true.
- *          Bytes are kept back only as long as they agree with a value: what comes out does not
- *          depend on how the input was cut. Found are: the value as it is, its letters in any case; with
- *          any of its bytes as %41, \u0041, \x41, \/, &#65; &#x41; &amp; or =41, mixed too; its hex, also with
- *          " ", ",", ":", ";", "-" or 0x between bytes; its base64 (both alphabets) and base32 at each alignment
- *          (so inside of user:value too); these broken into lines and escaped as above; UTF-16 and UTF-32.
+ * How      Where a value begins is decided by its first bytes: a table of pairs of bytes passes
+ *          over everything else, and what is left is compared with the value byte for byte, in each
+ *          way that it may be written (scrub_match.c). A hit becomes as many '*', so lengths stay
+ *          true. Bytes are kept back only as long as they agree with a value: what comes out does
+ *          not depend on how the input was cut. Found are: the value as it is, its letters in any
+ *          case; with any of its bytes as %41, \u0041, \x41, \/, &#65; &#x41; &amp; or =41, mixed
+ *          too; its hex, also with " ", ",", ":", ";", "-" or 0x between bytes; its base64 (both
+ *          alphabets) and base32 at each alignment (so inside of user:value too); these broken into
+ *          lines and escaped as above; UTF-16 and UTF-32.
  * Trust    Eats hostile bytes, holds secrets. Runs in sbx-origin only.
  * Owns     The set owns copies of the values (struct secret); a stream what it keeps back, wiped.
  * Limits   SCRUB_*. Values below SCRUB_MIN bytes are not looked for: too much would look like them.
- * Never    Finds a value that was cut, compressed, encrypted, hashed, reversed, rotated (rot13, xor), encoded
- *          twice, in base85, base32hex or octal, with characters between its own, or bytes above 127 as
- *          code points. Does no I/O.
+ * Never    Finds a value that was cut, compressed, encrypted, hashed, reversed, rotated (rot13,
+ *          xor), encoded twice, in base85, base32hex or octal, with characters between its own, or
+ *          bytes above 127 as code points. Does no I/O.
  * See      unpack.h for compressed answers, scrub_test.c, scrub_oracle.h, scrub_fuzz.c
  */
 #pragma once
@@ -43,7 +44,8 @@ static inline bool scrub_is_searched(struct slice value)
 /* NULL with too many values, a value above SCRUB_MAX_VALUE, or without memory. Values that are too
  * short are left out; a set of none finds nothing. */
 struct scrub_set *scrub_set_new(const struct slice *values, size_t n_values, struct err *err);
-/* The same, in less time when values are also in `like` (NULL: none): a new one takes milliseconds. */
+/* The same, in less time when values are also in `like` (NULL: none): a new one takes
+ * milliseconds. */
 struct scrub_set *scrub_set_new_like(
 	const struct slice *values, size_t n_values, const struct scrub_set *like, struct err *err);
 void scrub_set_free(struct scrub_set *set);

@@ -309,7 +309,8 @@ static struct digits digits_of(struct slice value, enum scrub_form form)
 		d.align = (unsigned)form - SCRUB_BASE64;
 	}
 	d.first = d.align * 8 / d.n_bits;
-	/* A digit that has only some bits of the value would begin in too many texts: it is left as it is. */
+	/* A digit that has only some bits of the value would begin in too many texts: it is left
+	 * as it is. */
 	d.first += d.n_bits == 5 && d.align * 8 % 5 > 0;
 	d.n = ((value.n + d.align) * 8 + d.n_bits - 1) / d.n_bits - d.first;
 	return d;
@@ -336,8 +337,8 @@ static int read_digit(const struct digits *d, uint8_t c)
 	return d->n_bits == 4 ? hex_digit(c) : d->n_bits == 5 ? base32_digit(c) : base64_digit(c);
 }
 
-/* What may stand between two digits: white space that begins with the end of a line; between two bytes of hex
- * also what people and programs put there. */
+/* What may stand between two digits: white space that begins with the end of a line; between two
+ * bytes of hex also what people and programs put there. */
 static bool is_gap(const struct digits *d, size_t k, uint8_t c, size_t n_gap)
 {
 	if (c == '\r' || c == '\n' || (n_gap > 0 && (c == ' ' || c == '\t')))
@@ -345,7 +346,8 @@ static bool is_gap(const struct digits *d, size_t k, uint8_t c, size_t n_gap)
 	return d->n_bits == 4 && k % 2 == 0 && c != 0 && strchr(" ,:;-", c);
 }
 
-/* 0x in front of a byte of hex: its two bytes, 0 when it is none, SCRUB_MORE when that is not known yet. */
+/* 0x in front of a byte of hex: its two bytes, 0 when it is none, SCRUB_MORE when that is not
+ * known yet. */
 static ssize_t prefix_at(const struct scrub_look *look, size_t at, const struct digits *d, size_t k)
 {
 	if (d->n_bits != 4 || k % 2 || k == 0 || look->p[at] != '0')
@@ -413,8 +415,8 @@ ssize_t scrub_match_form(struct scrub_look *look, struct slice value, enum scrub
 	return match_digits(look, &d);
 }
 
-/* The forms that are worth a look. When an escape stands here, `u`, the byte that it stands for must begin one
- * too, or the escape's own first byte is meant. */
+/* The forms that are worth a look. When an escape stands here, `u`, the byte that it stands for
+ * must begin one too, or the escape's own first byte is meant. */
 static unsigned forms_at(
 	const struct scrub_value *v, const struct scrub_look *look, const struct unit *u)
 {

@@ -216,7 +216,8 @@ static int inflate_some(struct unpack *u, struct slice *in, struct step *st)
 	return 0;
 }
 
-/* A zlib head is 0x78 or alike and a multiple of 31; no deflate block of a sane stream begins so. */
+/* A zlib head is 0x78 or alike and a multiple of 31; no deflate block of a sane stream begins
+ * so. */
 static int inflate_deflate(struct unpack *u, struct step *st)
 {
 	while (u->n_head < ZLIB_HEAD && st->in->n > 0) {

@@ -1,14 +1,16 @@
 /*
  * unpack - Content-Encoding undone in pieces: gzip, deflate, br, zstd.
  *
- * How      unpack_parse reads the header, unpack_feed takes bytes and gives bytes until one of the two
- *          is used up. zlib, libbrotlidec and libzstd behind one face. gzip may have several
+ * How      unpack_parse reads the header, unpack_feed takes bytes and gives bytes until one of the
+ *          two is used up. zlib, libbrotlidec and libzstd behind one face. gzip may have several
  *          members, zstd several frames; deflate is taken with and without its zlib head, as
- *          browsers do. Behind the end nothing may follow, and unpack_end says whether it was there.
+ *          browsers do. Behind the end nothing may follow, and unpack_end says whether it was
+ *          there.
  * Trust    Eats hostile bytes: the libraries are foreign code in a jail. Runs in sbx-origin only.
  * Owns     The state of one decoder, freed by unpack_free.
- * Limits   UNPACK_MAX_WINDOW for zstd, UNPACK_MAX_MEMORY for zlib and br, UNPACK_MAX_ALL for all decoders
- *          of the process; UNPACK_MAX_RATIO once UNPACK_FREE bytes have come out. An answer of no bytes at all is whole.
+ * Limits   UNPACK_MAX_WINDOW for zstd, UNPACK_MAX_MEMORY for zlib and br, UNPACK_MAX_ALL for all
+ *          decoders of the process; UNPACK_MAX_RATIO once UNPACK_FREE bytes have come out. An
+ *          answer of no bytes at all is whole.
  * Never    More than one coding; a dictionary; a coding that it does not know.
  * See      scrub.h, unpack_test.c, unpack_fuzz.c
  */
@@ -43,8 +45,8 @@ int unpack_parse(struct slice value, enum unpack_coding *ret, struct err *err) M
 struct unpack *unpack_new(enum unpack_coding coding);
 void unpack_free(struct unpack *u);
 /* Takes from the front of *in, puts up to `size` bytes at `out`. 0; -EBADMSG when it is no such
- * stream or does not end where it should, -E2BIG above a limit (br: -EBADMSG): both are final. Call it again with
- * an empty *in as long as it fills `out`. */
+ * stream or does not end where it should, -E2BIG above a limit (br: -EBADMSG): both are final.
+ * Call it again with an empty *in as long as it fills `out`. */
 int unpack_feed(struct unpack *u, struct slice *in, uint8_t *out, size_t size, size_t *ret_n,
 	struct err *err) MUST_CHECK;
 /* Nothing more will come: -EBADMSG when the end is missing. */

@@ -2,8 +2,8 @@
  * book - the credentials themselves: metadata on the heap, each value in memory of its own.
  *
  * How      A list of entries, each known by name and scope. A sandbox sees its own entries and the
- *          global ones; its own come first. book_encode makes the bytes that are sealed, in a struct
- *          secret. A serial is never used twice: who decided about one cannot get another.
+ *          global ones; its own come first. book_encode makes the bytes that are sealed, in a
+ *          struct secret. A serial is never used twice: who decided about one cannot get another.
  * Trust    The vault only. What it decodes was authenticated, and is checked all the same.
  * Owns     Its entries and their values.
  * Limits   BOOK_MAX entries, BOOK_MAX_TOTAL bytes of values.

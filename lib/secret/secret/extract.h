@@ -1,9 +1,9 @@
 /*
  * extract - the value out of what an external program wrote: a line, all of it, or a docker answer.
  *
- * How      In place, inside the struct secret that the bytes came into: what is not the value is wiped.
- *          A docker-credential program answers {"ServerURL": ..., "Username": ..., "Secret": ...}; no
- *          JSON library is used, because it would leave copies on the heap.
+ * How      In place, inside the struct secret that the bytes came into: what is not the value is
+ *          wiped. A docker-credential program answers {"ServerURL": ..., "Username": ..., "Secret":
+ *          ...}; no JSON library is used, because it would leave copies on the heap.
  * Trust    Output of a program the user named; anything may be in it.
  * Limits   The value is not empty and has at most VAULT_MAX_VALUE bytes.
  * See      extract_test.c, extract_fuzz.c

@@ -1,9 +1,10 @@
 /*
  * keyring - the two messages between the vault and sbx-vault-keyring: one question, one answer.
  *
- * How      On the stream that is the keyring program's stdin and stdout: the vault writes one struct
- *          keyring_ask and shuts its side; the program writes one struct keyring_answer and ends. What
- *          is kept there is the key of the sealed file and its generation, never a credential.
+ * How      On the stream that is the keyring program's stdin and stdout: the vault writes one
+ *          struct keyring_ask and shuts its side; the program writes one struct keyring_answer and
+ *          ends. What is kept there is the key of the sealed file and its generation, never a
+ *          credential.
  * Trust    The program runs a large library and D-Bus: its answer is bounded and checked.
  * Limits   KEYRING_MAX_VALUE bytes of a value, KEYRING_MAX bytes of a message.
  * See      keyring_test.c, proto/PROTOCOL.ipc

@@ -1,12 +1,13 @@
 /*
- * scan - looks for every value of a book in bytes that go by: plain, base64, hex, percent. Says whose.
+ * scan - looks for every value of a book in bytes that go by: plain, base64, hex, percent. Says
+ * whose.
  *
- * How      scan_new writes down how each value would look: as it is, in hex and percent of both cases,
- *          in base64 and base64url at each of the three alignments. Four bytes of each are hashed into
- *          a table, so that one look at each position is enough. Found means its first SCAN_MAX_LOOK
- *          bytes in that form; shorter forms than SCAN_MIN_LOOK are not looked for. The names are
- *          copied: the book may change meanwhile. A control is a text that is no secret, looked for
- *          as it is.
+ * How      scan_new writes down how each value would look: as it is, in hex and percent of both
+ *          cases, in base64 and base64url at each of the three alignments. Four bytes of each are
+ *          hashed into a table, so that one look at each position is enough. Found means its first
+ *          SCAN_MAX_LOOK bytes in that form; shorter forms than SCAN_MIN_LOOK are not looked for.
+ *          The names are copied: the book may change meanwhile. A control is a text that is no
+ *          secret, looked for as it is.
  * Trust    The bytes may hold anything, secrets too: they are read into scan.window, which is one.
  * Owns     Its patterns and window, both struct secret.
  * Limits   Memory is looked through as it lies there: a value on two pages of a guest that are not

@@ -2,10 +2,11 @@
  * seal - bytes that only the holder of the key can read or change. No I/O.
  *
  * How      A head (magic, version, where the key is, generation, salt, a check of the key, nonce,
- *          length) and AES-256-GCM over the rest, the whole head authenticated with it. A fresh random
- *          nonce for each writing. The anchor beside it says, under the same key, which generation
- *          was written last, so that an old copy is known as one.
- * Trust    Reads a file that anybody may have changed: everything is bounded before the key is used.
+ *          length) and AES-256-GCM over the rest, the whole head authenticated with it. A fresh
+ *          random nonce for each writing. The anchor beside it says, under the same key, which
+ *          generation was written last, so that an old copy is known as one.
+ * Trust    Reads a file that anybody may have changed: everything is bounded before the key is
+ *          used.
  * Owns     What it gives: the sealed bytes on the heap, the opened ones in a struct secret.
  * Limits   SEAL_MAX bytes.
  * See      safe.h, seal_test.c, seal_fuzz.c

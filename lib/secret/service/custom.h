@@ -1,8 +1,8 @@
 /*
  * custom - a credential of the user's own as a service: hosts, one header, one variable.
  *
- * How      custom_text writes what the user said as the text of PROTOCOL.service, so that one strict
- *          reader judges both, and both are used the same way.
+ * How      custom_text writes what the user said as the text of PROTOCOL.service, so that one
+ *          strict reader judges both, and both are used the same way.
  * Trust    Words of the same user, or of the vault's list. Holds no credential.
  * Owns     The text is the caller's.
  * Never    Lets a word end its line or begin another: words are checked before they are put in.

@@ -1,6 +1,6 @@
-/* Which requests a service refuses by a header or a query field: those whose response contains a new
- * credential. Paths are in refuse_path.c. Runs in sbx-origin and reads the guest's headers and queries;
- * it touches nothing else. */
+/* Which requests a service refuses by a header or a query field: those whose response contains a
+ * new credential. Paths are in refuse_path.c. Runs in sbx-origin and reads the guest's headers
+ * and queries; it touches nothing else. */
 #include <strings.h>
 #include "lib/base/mem.h"
 #include "service_internal.h"

@@ -1,10 +1,10 @@
-/* Whether a path is an endpoint that a service refuses, captures fields of or gets tokens from, for every
- * server that may read it. Runs in sbx-origin and reads the guest's paths; it touches nothing else.
- *
- * Servers disagree about escapes, empty segments, parameters, case and ends of paths. A path is cut at
- * everything that some server takes for the end of a segment, and each pattern is tried with every way
- * to join and to leave out pieces. Only ".." has no such union: what it removes depends on the server.
- * A path with one is refused, and so is one with control characters, which some servers remove. */
+/* Whether a path is an endpoint that a service refuses, captures fields of or gets tokens from,
+ * for every server that may read it. Runs in sbx-origin and reads the guest's paths; it touches
+ * nothing else. Servers disagree about escapes, empty segments, parameters, case and ends of
+ * paths. A path is cut at everything that some server takes for the end of a segment, and each
+ * pattern is tried with every way to join and to leave out pieces. Only ".." has no such union:
+ * what it removes depends on the server. A path with one is refused, and so is one with control
+ * characters, which some servers remove. */
 #include <strings.h>
 #include "lib/base/mem.h"
 #include "service_internal.h"
@@ -148,8 +148,8 @@ static void split(const char *path, struct pattern *ret)
 	}
 }
 
-/* How many elements may have been used up by the pieces so far; and whether a piece that joins can be
- * a part of the last one. */
+/* How many elements may have been used up by the pieces so far; and whether a piece that joins
+ * can be a part of the last one. */
 struct reach {
 	bool at[2][MAX_ELEMENTS + 1];
 };

@@ -64,7 +64,8 @@ bool service_may_meet(const struct netrule *a, const struct netrule *b)
 	return a->ports.lo <= b->ports.hi && b->ports.lo <= a->ports.hi && netrule_may_meet(a, b);
 }
 
-/* A host written out is a resource like any other, and between it and a pattern meeting is exact. */
+/* A host written out is a resource like any other, and between it and a pattern meeting is
+ * exact. */
 static struct netrule one_host(const struct host *host, uint16_t port)
 {
 	struct netrule one = {.form = NETRULE_NAME,

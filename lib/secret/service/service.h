@@ -1,8 +1,8 @@
 /*
  * service - one service that credentials are for, as data: hosts, slots, variables, sentinels.
  *
- * How      service_parse reads a file of proto/PROTOCOL.service. A slot is the one place of a request
- *          where the credential goes: a header with a format, the password of basic
+ * How      service_parse reads a file of proto/PROTOCOL.service. A slot is the one place of a
+ *          request where the credential goes: a header with a format, the password of basic
  *          authentication, or a signature. service_pick_slot finds it for a request, and
  *          service_judge says of a header or a query field whether it carries a credential, and
  *          whether that is our sentinel or somebody's own.
@@ -12,7 +12,8 @@
  * Limits   SERVICE_MAX_BYTES a file, SERVICE_MAX_LINE a line, and SERVICE_MAX_SLOTS,
  *          SERVICE_MAX_HOSTS, SERVICE_MAX_PATHS, SERVICE_MAX_ENVS, SERVICE_MAX_KNOWN,
  *          SERVICE_MAX_PASSED, SERVICE_MAX_FIELDS, SERVICE_MAX_REFUSALS and SERVICE_MAX_CAPTURES.
- * Never    Takes a host without a port, every host, or a network: a credential goes to named places.
+ * Never    Takes a host without a port, every host, or a network: a credential goes to named
+ *          places.
  * See      services.h for all of them, proto/PROTOCOL.service, service_test.c, service_fuzz.c
  */
 #pragma once
@@ -104,7 +105,8 @@ struct service_refusal {
 	char *name, *value; /* a `*` at the front or end of the value stands for any text */
 };
 
-/* A field of the JSON that a request is answered with: its value is a credential that the guest does not get. */
+/* A field of the JSON that a request is answered with: its value is a credential that the guest
+ * does not get. */
 struct service_capture {
 	char *method; /* NULL: every one */
 	char *path;   /* a pattern in lower case */
@@ -160,46 +162,49 @@ enum service_verdict {
 };
 
 /*
- * A header (its name in any case), a query field (as it stands in the request), or one cookie. It is a
- * credential when its name is known, or when its value is shaped like one (shape.h).
+ * A header (its name in any case), a query field (as it stands in the request), or one cookie. It
+ * is a credential when its name is known, or when its value is shaped like one (shape.h).
  */
 enum service_verdict service_judge(
 	const struct service *s, enum service_where where, struct slice name, struct slice value);
 
-/* What the variable is in this sandbox: as much of its id as there are `*`, then zeros; in upper case behind a
- * letter in upper case. */
+/* What the variable is in this sandbox: as much of its id as there are `*`, then zeros; in upper
+ * case behind a letter in upper case. */
 void service_fill_sentinel(
 	const struct service_env *env, const char *sandbox, char buf[SERVICE_MAX_TEXT + 1]);
-/* Whether the text is the sentinel of this field; a `*` stands for one or more letters and digits. */
+/* Whether the text is the sentinel of this field; a `*` stands for one or more letters and
+ * digits. */
 bool service_is_field_sentinel(const struct service_field *f, struct slice text);
 /*
- * Whether a program can log in there: a token endpoint with a refresh token whose sentinel is one for the
- * whole sandbox. Where each token has a sentinel of its own they are given for a secret.
+ * Whether a program can log in there: a token endpoint with a refresh token whose sentinel is one
+ * for the whole sandbox. Where each token has a sentinel of its own they are given for a secret.
  */
 bool service_has_login(const struct service *s);
 /* Whether a slot is at this host and port, whatever the path. only_always: one with
  * `intercept always`. */
 bool service_is_slot_host(
 	const struct service *s, const struct service_request *req, bool only_always);
-/* Whether requests to this name must be seen on whatever port they come: a slot with `intercept always` is
- * there, or with `logins` a token endpoint where programs log in. Many servers answer on more ports than
- * the one that the file names. Not for addresses and for names of this host, which are many services. */
+/* Whether requests to this name must be seen on whatever port they come: a slot with `intercept
+ * always` is there, or with `logins` a token endpoint where programs log in. Many servers answer
+ * on more ports than the one that the file names. Not for addresses and for names of this host,
+ * which are many services. */
 bool service_guards_host(const struct service *s, const struct host *host, bool logins);
 /* Whether one of its slots has `intercept always`. */
 bool service_has_always(const struct service *s);
 /* Whether one of its token endpoints is at this host and port, whatever the path. */
 bool service_is_endpoint_host(const struct service *s, const struct service_request *req);
-/* Whether some server at this host and port may take the path, as it is in the request, for one of the
- * service's token endpoints. Paths are compared as in service_refuses_path; a path that
+/* Whether some server at this host and port may take the path, as it is in the request, for one
+ * of the service's token endpoints. Paths are compared as in service_refuses_path; a path that
  * service_odd_path refuses may be one. */
 bool service_may_be_endpoint(const struct service *s, const struct service_request *req);
 
 /*
- * The rule that refuses this method and path, or NULL. Servers disagree about the spelling of paths:
- * upper and lower case, escapes, empty and "." segments, `;` parameters, a host behind "//" at the
- * front, a slash or an extension at the end all count as the same path. service_odd_path refuses a path with a ".." segment in any
- * spelling, a control character or more than four nested escapes, when there is a rule for any path:
- * servers disagree about what it is. An empty method is one that is not known.
+ * The rule that refuses this method and path, or NULL. Servers disagree about the spelling of
+ * paths: upper and lower case, escapes, empty and "." segments, `;` parameters, a host behind "//"
+ * at the front, a slash or an extension at the end all count as the same path. service_odd_path
+ * refuses a path with a ".." segment in any spelling, a control character or more than four nested
+ * escapes, when there is a rule for any path: servers disagree about what it is. An empty method is
+ * one that is not known.
  */
 extern const struct service_refusal service_odd_path;
 const struct service_refusal *service_refuses_path(

@@ -33,7 +33,8 @@ int services_add(
  * an error: what is wrong with single files is in services_fault.
  */
 int services_load(struct services *set, const char *folder, struct err *err) MUST_CHECK;
-/* Those of this installation: its own files, then the user's in the folder `services` beside settings.conf. */
+/* Those of this installation: its own files, then the user's in the folder `services` beside
+ * settings.conf. */
 int services_load_installed(struct services *set, struct err *err) MUST_CHECK;
 
 size_t services_count(const struct services *set);

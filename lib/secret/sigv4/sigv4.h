@@ -1,22 +1,22 @@
 /*
  * sigv4 - requests that a guest signed with the sentinel's keys, signed again with the real ones.
  *
- * How      AWS Signature Version 4. sigv4_read takes what the guest's SDK said about its signature (the
- *          Authorization header, or the query of a presigned URL) and checks it: sentinel, time,
- *          scope against the host, how the body is covered. sigv4_sign then signs the canonical
- *          request with the real keys and changes headers or query so. It is the last change of a
- *          request: what is changed after it may be signed. `body` of struct sigv4 says what the
- *          caller owes: nothing, the hash of the whole body before sigv4_sign (sigv4_hash), or
- *          every byte of it through sigv4_chunks.h.
- * Trust    Eats hostile fields of a request that canon_check_req found canonical. Holds the real keys
- *          for one call; derived keys are wiped. Runs in origin only.
- * Owns     Nothing: texts are in the caller's arena (SIGV4_ARENA_SIZE), which has the session's token in it after a
- *          presigned URL was signed, and must be wiped. In a header the token is not copied: the
- *          credential must live as long as the request.
- * Limits   SIGV4_MAX_*. A presigned URL of ours is valid for SIGV4_SKEW_S from now at most, whatever the
- *          guest asked for: answers may show it.
- * Never    Signs for a host that is not the request's, without its host header, or for another key than
- *          the sentinel's. Takes SigV4A, signed event streams, or the versions before.
+ * How      AWS Signature Version 4. sigv4_read takes what the guest's SDK said about its signature
+ *          (the Authorization header, or the query of a presigned URL) and checks it: sentinel,
+ *          time, scope against the host, how the body is covered. sigv4_sign then signs the
+ *          canonical request with the real keys and changes headers or query so. It is the last
+ *          change of a request: what is changed after it may be signed. `body` of struct sigv4 says
+ *          what the caller owes: nothing, the hash of the whole body before sigv4_sign
+ *          (sigv4_hash), or every byte of it through sigv4_chunks.h.
+ * Trust    Eats hostile fields of a request that canon_check_req found canonical. Holds the real
+ *          keys for one call; derived keys are wiped. Runs in origin only.
+ * Owns     Nothing: texts are in the caller's arena (SIGV4_ARENA_SIZE), which has the session's
+ *          token in it after a presigned URL was signed, and must be wiped. In a header the token
+ *          is not copied: the credential must live as long as the request.
+ * Limits   SIGV4_MAX_*. A presigned URL of ours is valid for SIGV4_SKEW_S from now at most,
+ *          whatever the guest asked for: answers may show it.
+ * Never    Signs for a host that is not the request's, without its host header, or for another key
+ *          than the sentinel's. Takes SigV4A, signed event streams, or the versions before.
  * See      sigv4_chunks.h, proto/PROTOCOL.service, sigv4_test.c, sigv4_oracle.py, sigv4_fuzz.c
  */
 #pragma once
@@ -90,8 +90,8 @@ struct sigv4_chain {
 void sigv4_chain_wipe(struct sigv4_chain *chain);
 
 /*
- * Changes the request. `hash` is that of the body for SIGV4_BODY_WHOLE, else NULL; ret_chain may be NULL
- * unless the body comes in signed chunks. After an error the request must not be sent.
+ * Changes the request. `hash` is that of the body for SIGV4_BODY_WHOLE, else NULL; ret_chain may be
+ * NULL unless the body comes in signed chunks. After an error the request must not be sent.
  */
 int sigv4_sign(struct http_req *req, const struct sigv4 *s, const struct sigv4_cred *cred,
 	const uint8_t *hash, struct arena *arena, struct sigv4_chain *ret_chain,

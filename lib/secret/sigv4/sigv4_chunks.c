@@ -52,7 +52,8 @@ static size_t take(struct sigv4_chunks *c, struct slice *in, size_t max)
 
 /* ---- signatures ---- */
 
-/* The hash of what was signed with the chunk (nothing, ever) and of its bytes; a trailer has one only. */
+/* The hash of what was signed with the chunk (nothing, ever) and of its bytes; a trailer has one
+ * only. */
 static int sign_next(struct sigv4_chunks *c, const char *what, struct slice first, struct slice hex)
 {
 	char text[64 + SIGV4_STAMP + sizeof(c->chain.scope) + 3 * SIGV4_HEX];

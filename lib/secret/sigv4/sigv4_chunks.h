@@ -1,10 +1,10 @@
 /*
  * sigv4_chunks - the body of an upload in signed chunks, signed again on its way.
  *
- * How      STREAMING-AWS4-HMAC-SHA256-PAYLOAD and its form with a trailer: "SIZE;chunk-signature=64 hex"
- *          CR LF, the bytes, CR LF, and each signature covers the one before. A signature stands in
- *          front of the bytes it covers, so one chunk at a time is kept; ours is as long as the
- *          guest's, so it is written over it and the length of the body stays.
+ * How      STREAMING-AWS4-HMAC-SHA256-PAYLOAD and its form with a trailer: "SIZE;chunk-signature=64
+ *          hex" CR LF, the bytes, CR LF, and each signature covers the one before. A signature
+ *          stands in front of the bytes it covers, so one chunk at a time is kept; ours is as long
+ *          as the guest's, so it is written over it and the length of the body stays.
  * Trust    Eats a hostile body. Has a key derived from the real one until sigv4_chunks_done.
  * Owns     One chunk, on the heap, as long as the chunk.
  * Limits   SIGV4_MAX_CHUNK a chunk, SIGV4_MAX_TRAILER the trailer.
@@ -44,9 +44,9 @@ void sigv4_chunks_init(
 	struct sigv4_chunks *c, const struct sigv4_chain *chain, const struct sigv4 *s);
 void sigv4_chunks_done(struct sigv4_chunks *c);
 /*
- * Eats some of `in` and says how much. *ret_out is what may be sent now: empty, or a whole signed piece that
- * is there until the next call. Call it again until nothing is left of `in`. -EBADMSG with a sentence: the
- * body must not go on.
+ * Eats some of `in` and says how much. *ret_out is what may be sent now: empty, or a whole signed
+ * piece that is there until the next call. Call it again until nothing is left of `in`. -EBADMSG
+ * with a sentence: the body must not go on.
  */
 int sigv4_chunks_put(struct sigv4_chunks *c, struct slice in, size_t *ret_used,
 	struct slice *ret_out, struct err *err) MUST_CHECK;

@@ -1,8 +1,8 @@
 /*
  * sigv4_internal - what the parts of sigv4 share.
  *
- * How      sigv4_hash.c has the hashes, sigv4_host.c compares scope and host, sigv4_query.c reads and
- *          writes queries, sigv4.c reads requests, sigv4_sign.c signs.
+ * How      sigv4_hash.c has the hashes, sigv4_host.c compares scope and host, sigv4_query.c reads
+ *          and writes queries, sigv4.c reads requests, sigv4_sign.c signs.
  * Trust    As sigv4.h.
  */
 #pragma once

@@ -1,6 +1,6 @@
 /*
- * sigv4_say - tests only: requests of sigv4_rig.h from stdin, each ended by a line "end"; what became of them
- * to stdout in the same words, or "refused SENTENCE".
+ * sigv4_say - tests only: requests of sigv4_rig.h from stdin, each ended by a line "end"; what
+ * became of them to stdout in the same words, or "refused SENTENCE".
  */
 #include <stdio.h>
 #include "lib/base/mem.h"

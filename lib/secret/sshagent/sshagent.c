@@ -80,7 +80,8 @@ bool sshagent_is_allowed(const struct sshagent_filter *f, const struct sshagent_
 	for (unsigned i = 0; i < f->n_rules; i++) {
 		if (strcmp(f->rules[i], key->fingerprint) == 0)
 			return true;
-		/* A comment is the key owner's free text: one that looks like a fingerprint is not a name. */
+		/* A comment is the key owner's free text: one that looks like a fingerprint is
+		 * not a name. */
 		if (strncmp(f->rules[i], "SHA256:", 7) != 0 &&
 			slice_eq_str(key->comment, f->rules[i]))
 			return true;

@@ -43,7 +43,8 @@ struct sshagent_request {
 	uint32_t flags;
 };
 
-/* Which keys a sandbox may use: each rule is a fingerprint "SHA256:..." or a whole comment. None: all. */
+/* Which keys a sandbox may use: each rule is a fingerprint "SHA256:..." or a whole comment.
+ * None: all. */
 struct sshagent_filter {
 	unsigned n_rules;
 	char rules[SSHAGENT_MAX_RULES][SSHAGENT_MAX_RULE];
@@ -71,7 +72,8 @@ int sshagent_filter_list(
 /* The key with this blob, when the agent has it and it is allowed. -ENOENT, -EBADMSG. */
 int sshagent_find(const struct sshagent_filter *f, struct slice answer, struct slice blob,
 	struct sshagent_key *ret) MUST_CHECK;
-/* What `data`, to be signed with the key `blob`, is; the user's name or the namespace, printable. */
+/* What `data`, to be signed with the key `blob`, is; the user's name or the namespace,
+ * printable. */
 enum sshagent_what sshagent_describe(
 	struct slice data, struct slice blob, char ret_text[SSHAGENT_MAX_TEXT]);
 /* Whether this is an answer that a request for a signature may have. */

@@ -1,12 +1,12 @@
 /*
  * hold - directories that the guest cannot rename or remove, because a pinned entry is below them.
  *
- * How      The rule: no operation of the guest renames or removes a directory that contains a pinned
- *          entry (a read-only workspace inside a writable one, a covered directory). hold_above
- *          binds each directory between the writable root and the pinned entry onto itself. The
- *          kernel does not rename, exchange or remove a mount point (EBUSY), and it does not link
- *          or rename across mounts (EXDEV). So every name on the way to the pinned entry keeps its
- *          meaning, in any order of operations, also when virtiofsd is compromised.
+ * How      The rule: no operation of the guest renames or removes a directory that contains a
+ *          pinned entry (a read-only workspace inside a writable one, a covered directory).
+ *          hold_above binds each directory between the writable root and the pinned entry onto
+ *          itself. The kernel does not rename, exchange or remove a mount point (EBUSY), and it
+ *          does not link or rename across mounts (EXDEV). So every name on the way to the pinned
+ *          entry keeps its meaning, in any order of operations, also when virtiofsd is compromised.
  * Trust    Runs in the jailed child before exec, in its mount namespace. The directories are the
  *          host user's and may hold anything that a guest made: no symbolic link is followed.
  * Owns     Nothing. The mounts end with the namespace.
@@ -19,6 +19,6 @@
 
 #include "lib/base/err.h"
 
-/* `outer` is a prefix of `path`; both are absolute paths below `root`, a descriptor of the tree. Each
- * directory strictly between them becomes a mount point of its own. */
+/* `outer` is a prefix of `path`; both are absolute paths below `root`, a descriptor of the tree.
+ * Each directory strictly between them becomes a mount point of its own. */
 int hold_above(int root, const char *outer, const char *path, struct err *err) MUST_CHECK;

@@ -5,8 +5,8 @@
  *          opens the stored path with place_open, which follows none: a guest that can write to a
  *          directory above the path cannot lead it elsewhere by a link. place_check refuses what
  *          holds the user's keys (unless forced) and sbx's own directories (always).
- * Trust    Runs in sbx, sbxd and keeper. The paths are the user's; directories and links in them may
- *          have been made by a guest.
+ * Trust    Runs in sbx, sbxd and keeper. The paths are the user's; directories and links in them
+ *          may have been made by a guest.
  * Owns     Strings on the heap that the caller frees.
  * Limits   PATH_MAX bytes a path.
  * See      scaffold.h, src/sbx/sandbox/workspace.h, place_test.c
@@ -33,6 +33,6 @@ int place_open(const char *path, struct err *err) MUST_CHECK;
 char *place_find_link(const char *path) MUST_CHECK;
 void place_own_get(struct place_own *ret);
 void place_own_done(struct place_own *own);
-/* `real` is a resolved path; home NULL: $HOME and the account's home. -EPERM: refused unless `force`.
- * -EACCES: refused always, because it belongs to sbx. */
+/* `real` is a resolved path; home NULL: $HOME and the account's home. -EPERM: refused unless
+ * `force`. -EACCES: refused always, because it belongs to sbx. */
 int place_check(const char *real, const char *home, bool force, struct err *err) MUST_CHECK;

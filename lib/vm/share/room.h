@@ -7,10 +7,10 @@
  *          statx of the new descriptor; there a seccomp filter sends virtiofsd to a listener
  *          (jail_plan.notify_full) and it waits. Below that number nothing is slower and nobody is
  *          woken. Who owns the share takes the lookup (room_next), asks the guest to forget what it
- *          does not use, and lets it go on (room_go_on). FORGET comes on a queue and a thread of its
- *          own, so it is carried out while a lookup waits.
- *          With hidden names the supervisor (hide.h) has the listener; it asks over a socket pair
- *          and waits for the answer, ROOM_WAIT_MS at most.
+ *          does not use, and lets it go on (room_go_on). FORGET comes on a queue and a thread of
+ *          its own, so it is carried out while a lookup waits. With hidden names the supervisor
+ *          (hide.h) has the listener; it asks over a socket pair and waits for the answer,
+ *          ROOM_WAIT_MS at most.
  * Trust    Numbers of the kernel, chosen by virtiofsd; one that was taken over can send as many as
  *          it likes, each of which costs a message. No decision hangs on them.
  * Limits   ROOM_WAIT_MS.

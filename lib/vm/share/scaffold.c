@@ -197,7 +197,8 @@ static int check_places(const struct scaffold *s, struct err *err)
 	return 0;
 }
 
-/* The workspace whose guest path is the closest above `guest`, or is it; NULL: none. `n` of them. */
+/* The workspace whose guest path is the closest above `guest`, or is it; NULL: none. `n` of
+ * them. */
 static const struct scaffold_pin *pin_around(const struct scaffold *s, size_t n, const char *guest)
 {
 	const struct scaffold_pin *best = NULL;

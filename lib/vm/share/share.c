@@ -22,7 +22,8 @@ static const struct program {
 	const char *path;
 	enum flavour flavour;
 } programs[] = {
-	/* 1.13: Debian 13, where the next one is a link to it and must not be taken for the other kind */
+	/* 1.13: Debian 13, where the next one is a link to it and must not be taken for the
+	 * other kind */
 	{"/usr/libexec/virtiofsd", FLAVOUR_RUST},
 	{"/usr/lib/qemu/virtiofsd", FLAVOUR_C},	    /* QEMU 7.2: Debian 12 */
 	{"/usr/lib/virtiofsd", FLAVOUR_RUST},	    /* other distributions */
@@ -39,11 +40,11 @@ static const struct jail_mount libraries[] = {
 };
 
 /* cache=auto and no write-back: the host's changes are seen and the guest's are there at once.
- * cache=auto lets the guest believe names and sizes for 1 s; with timeout=0.5 a slow guest took twice
- * the time for `git status` (docs/figures.md).
- * Submounts are announced, so that equal inode numbers of two workspaces stay apart. No xattr:
- * the guest must not read or set what host programs believe. readdirplus would look up hidden
- * names while listing, and fail the whole list. */
+ * cache=auto lets the guest believe names and sizes for 1 s; with timeout=0.5 a slow guest took
+ * twice the time for `git status` (docs/figures.md). Submounts are announced, so that equal
+ * inode numbers of two workspaces stay apart. No xattr: the guest must not read or set what host
+ * programs believe. readdirplus would look up hidden names while listing, and fail the whole
+ * list. */
 static size_t c_options(const struct share_config *cfg, const char **argv)
 {
 	size_t n = 0;

@@ -1,8 +1,10 @@
 /*
- * share_hold HOST GUEST FD CMD... - runs CMD with the vhost-user socket of a share at the descriptor FD.
+ * share_hold HOST GUEST FD CMD... - runs CMD with the vhost-user socket of a share at the
+ * descriptor FD.
  *
- * The share is the one that a keeper starts: jailed virtiofsd, scaffold, seccomp with its word about room. For bench/files, which puts it
- * and a virtiofsd of the plain command line into one machine.
+ * The share is the one that a keeper starts: jailed virtiofsd, scaffold, seccomp with its word
+ * about room. For bench/files, which puts it and a virtiofsd of the plain command line into one
+ * machine.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +20,8 @@
 #include "lib/base/str.h"
 #include "share.h"
 
-/* Until the child has ended. Lookups that take the last descriptors go on at once: here the bench makes the guest forget. */
+/* Until the child has ended. Lookups that take the last descriptors go on at once: here the
+ * bench makes the guest forget. */
 static void serve(const struct room *room, pid_t pid)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

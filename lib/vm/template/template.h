@@ -57,8 +57,8 @@ int template_open(const char *ref, struct template *ret, struct err *err) MUST_C
 /* The same for a person who waits: progress is told when there is something to hash. */
 int template_open_shown(const char *ref, template_progress_fn *progress, void *arg,
 	struct template *ret, struct err *err) MUST_CHECK;
-/* The id behind a name or id by the manifest alone, for who must not wait. -ENOENT; -ENODATA when it has
- * no hashes yet (template_open makes them). */
+/* The id behind a name or id by the manifest alone, for who must not wait. -ENOENT; -ENODATA
+ * when it has no hashes yet (template_open makes them). */
 int template_resolve(const char *ref, char ret_id[TEMPLATE_ID_LEN + 1], struct err *err) MUST_CHECK;
 /* The same by hashing everything. */
 int template_verify(
@@ -78,22 +78,23 @@ int template_draft_begin(struct template_draft *ret, struct err *err) MUST_CHECK
 /* Everything of `from`, by links. */
 int template_draft_add_template(
 	struct template_draft *d, const struct template *from, struct err *err) MUST_CHECK;
-/* The next layer of a disk, by a link: the file must never be written again. `live`: the qemu of a
- * running sandbox may still hold it writable, so the layer is a copy, which no qemu has open; a file that
- * is one of a template's already is linked. */
+/* The next layer of a disk, by a link: the file must never be written again. `live`: the qemu of
+ * a running sandbox may still hold it writable, so the layer is a copy, which no qemu has open;
+ * a file that is one of a template's already is linked. */
 int template_draft_add_layer(struct template_draft *d, enum template_disk disk, const char *path,
 	bool live, struct err *err) MUST_CHECK;
-/* Lets a sandbox's file of the same content be the template's: its blocks are stored once as soon as
- * qemu closes the old one. Where links are not possible, both stay. */
+/* Lets a sandbox's file of the same content be the template's: its blocks are stored once as
+ * soon as qemu closes the old one. Where links are not possible, both stay. */
 void template_share_layer(
 	const struct template *t, enum template_disk disk, size_t layer, const char *path);
 /* A base ("root.img", "docker.img"), "vmlinuz" or "modules.cpio", moved here from `path` (on the
- * same file system; or it is in the draft's folder already). A base takes the place of the whole chain. */
+ * same file system; or it is in the draft's folder already). A base takes the place of the whole
+ * chain. */
 int template_draft_take(
 	struct template_draft *d, const char *name, const char *path, struct err *err) MUST_CHECK;
-/* Hashes, writes the manifest with `facts` in it (borrowed: kind, agent, parent, packages ...), makes
- * the id, renames, and lets `name` point there (NULL: no name). Equal content that is in the store
- * already is taken instead of the draft. */
+/* Hashes, writes the manifest with `facts` in it (borrowed: kind, agent, parent, packages ...),
+ * makes the id, renames, and lets `name` point there (NULL: no name). Equal content that is in
+ * the store already is taken instead of the draft. */
 int template_draft_publish(struct template_draft *d, const char *name, const json_t *facts,
 	template_progress_fn *progress, void *arg, struct template *ret,
 	struct err *err) MUST_CHECK;
@@ -108,7 +109,8 @@ int template_untag(const char *name, struct err *err) MUST_CHECK;
 /* Removes what no name and none of `keep` (n ids that sandboxes stand on) refers to. */
 int template_collect(const char *const *keep, size_t n, struct err *err) MUST_CHECK;
 
-/* One file with everything, compressed, checksums inside (PROTOCOL.template). fds stay the caller's. */
+/* One file with everything, compressed, checksums inside (PROTOCOL.template). fds stay the
+ * caller's. */
 int template_export(const struct template *t, int fd, template_progress_fn *progress, void *arg,
 	struct err *err) MUST_CHECK;
 /* Which name the template of a file gets. */

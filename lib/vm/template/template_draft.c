@@ -141,7 +141,8 @@ int template_draft_add_template(
 	return r;
 }
 
-/* Files of templates are read-only, which qemu cannot make them: fchmod is not in its list of calls. */
+/* Files of templates are read-only, which qemu cannot make them: fchmod is not in its list of
+ * calls. */
 static bool is_published(const char *path)
 {
 	struct stat st;

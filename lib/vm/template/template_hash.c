@@ -31,7 +31,8 @@ static void add_u64(struct template_hash *h, uint64_t v)
 void template_hash_begin(struct template_hash *h, uint64_t size)
 {
 	h->ctx = EVP_MD_CTX_new();
-	/* A save is as fast as this: SHA-256 takes three times as long where the processor has no instructions for it. */
+	/* A save is as fast as this: SHA-256 takes three times as long where the processor has
+	 * no instructions for it. */
 	if (!h->ctx || EVP_DigestInit_ex(h->ctx, EVP_blake2b512(), NULL) != 1)
 		abort();
 	add_u64(h, size);

@@ -35,7 +35,8 @@ bool template_is_id(const char *s);
 int template_make_store(struct err *err) MUST_CHECK;
 /* Of the store, until the fd is closed: who publishes and who removes are never two. */
 int template_lock(int *ret_fd, struct err *err) MUST_CHECK;
-/* A second name for the file; a copy that shares or skips what it can where that is not possible. */
+/* A second name for the file; a copy that shares or skips what it can where that is not
+ * possible. */
 int template_link(const char *from, const char *to, struct err *err) MUST_CHECK;
 /* A new file with the same content: shared blocks where the file system has them. -ENOSPC when less
  * than TEMPLATE_MIN_FREE would be left. */
@@ -121,8 +122,8 @@ int template_move_aside(const char *name, struct err *err) MUST_CHECK;
 
 /* ---- template_qcow2.c ---- */
 
-/* Refuses a layer that names another file, is encrypted, or needs what we do not know. ret_size: of the
- * disk, may be NULL. */
+/* Refuses a layer that names another file, is encrypted, or needs what we do not know. ret_size:
+ * of the disk, may be NULL. */
 int template_qcow2_check(const char *path, uint64_t *ret_size, struct err *err) MUST_CHECK;
 /* Takes the name of the backing file out of a layer of our own: it says where this host keeps
  * things, and nobody reads it. */

@@ -52,12 +52,12 @@ static void add_machine(struct args *a, const struct vmm_config *c)
 	add2(a, "-M",
 		"pc,usb=off,vmport=off,i8042=off,smbus=off,hpet=off,smm=off,graphics=off,"
 		"dump-guest-core=off,mem-merge=off,memory-backend=ram");
-	/* tb-size: qemu's own default is 1 GiB of translated code for each machine.
-	 * -cx16: QEMU 7.2 emulates cmpxchg16b wrongly and kernel 6.12 panics in kmalloc.
-	 * -erms, -fsrm: with them the guest clears and copies pages by `rep stosb` and `rep movsb`, which emulation
-	 * does byte by byte; without, eight bytes at a time: a page fault costs a third.
-	 * -la57: a fifth level of page tables only makes every walk longer.
-	 * Under KVM nested virtualization and the performance counters are code of the host's kernel. */
+	/* tb-size: qemu's own default is 1 GiB of translated code for each machine. -cx16: QEMU
+	 * 7.2 emulates cmpxchg16b wrongly and kernel 6.12 panics in kmalloc. -erms, -fsrm: with
+	 * them the guest clears and copies pages by `rep stosb` and `rep movsb`, which emulation
+	 * does byte by byte; without, eight bytes at a time: a page fault costs a third. -la57:
+	 * a fifth level of page tables only makes every walk longer. Under KVM nested
+	 * virtualization and the performance counters are code of the host's kernel. */
 	if (kvm)
 		add2(a, "-accel", "kvm");
 	else
@@ -72,9 +72,10 @@ static void add_memory(struct args *a, const struct vmm_config *c)
 	uint64_t mib = c->memory >> 20;
 
 	add2(a, "-m", "%" PRIu64 "M", mib);
-	/* The keeper's memfd: it copies the memory when the machine is saved, and fills it before the
-	 * machine is restored. A file and not a memfd of qemu's own, because from version 8.1 on
-	 * qemu leaves only named files out of what it saves. share=on: virtiofsd maps it. */
+	/* The keeper's memfd: it copies the memory when the machine is saved, and fills it
+	 * before the machine is restored. A file and not a memfd of qemu's own, because from
+	 * version 8.1 on qemu leaves only named files out of what it saves. share=on: virtiofsd
+	 * maps it. */
 	add2(a, "-object", "memory-backend-file,id=ram,share=on,mem-path=/fd/%d,size=%" PRIu64 "M",
 		ARGS_FD_MEMORY, mib);
 	add_mount(a, "/proc/self/fd", "/fd", 0);
@@ -97,11 +98,12 @@ char *args_kernel_cmdline(const struct vmm_config *c)
 		" cryptomgr.notests"
 		/* there is no serial port to look for */
 		" 8250.nr_uarts=0";
-	/* Emulated branches are not the processor's: the guest's mitigations protect nothing under
-	 * TCG. Under KVM they stay on. The emulated time stamp counter is measured by loops of the guest,
-	 * which a busy host makes wrong by a factor; the timer of ACPI has a frequency of its own.
-	 * With random addresses QEMU 7.2 spends most of a program's start on translating code that it had
-	 * translated before (seen by perf; not found in its source): /bin/true takes four times as long. */
+	/* Emulated branches are not the processor's: the guest's mitigations protect nothing
+	 * under TCG. Under KVM they stay on. The emulated time stamp counter is measured by
+	 * loops of the guest, which a busy host makes wrong by a factor; the timer of ACPI has a
+	 * frequency of its own. With random addresses QEMU 7.2 spends most of a program's start
+	 * on translating code that it had translated before (seen by perf; not found in its
+	 * source): /bin/true takes four times as long. */
 	const char *accel =
 		c->accel != VMM_KVM ? " mitigations=off clocksource=acpi_pm norandmaps" : "";
 	const char *extra = c->cmdline_extra ? c->cmdline_extra : "";
@@ -158,9 +160,9 @@ static char *lower_layers(struct args *a, const char *name, const struct vmm_dis
 	return below;
 }
 
-/* Flushes reach the host's disk (no-flush off), so a journal replays cleanly after a kill; otherwise
- * the host's page cache is used, which all sandboxes share for the lower layers. locking=on refuses
- * a second qemu. aio=threads: io_uring is off on many hosts and in the jail. */
+/* Flushes reach the host's disk (no-flush off), so a journal replays cleanly after a kill;
+ * otherwise the host's page cache is used, which all sandboxes share for the lower layers.
+ * locking=on refuses a second qemu. aio=threads: io_uring is off on many hosts and in the jail. */
 static void add_disk(struct args *a, const char *name, const struct vmm_disk *d)
 {
 	AUTO_FREE char *below = lower_layers(a, name, d);
@@ -323,7 +325,8 @@ int args_build(struct args *a, const struct vmm_config *c, int qmp_fd, struct er
 	add_serial(a, c);
 	add_disks(a, c);
 	add_small_devices(a);
-	/* Last: without it all others have the same places, so that memory saved without it fits. */
+	/* Last: without it all others have the same places, so that memory saved without it
+	 * fits. */
 	add_share(a, c);
 	add2(a, "-sandbox",
 		"on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny");

@@ -4,7 +4,8 @@
  * How      args_build calls one small function for each part of the machine. Files appear in the
  *          jail under fixed names, so no path of the host is ever part of qemu's own syntax.
  * Trust    Runs in keeper. The config is ours; cmdline_extra is checked for control characters.
- * Owns     The strings of argv and of names. Mount sources point into the config and must outlive the spawn.
+ * Owns     The strings of argv and of names. Mount sources point into the config and must outlive
+ *          the spawn.
  * Limits   ARGS_MAX, ARGS_MAX_MOUNTS, ARGS_MAX_FDS; more is a bug of ours.
  * Never    A shell, a network, a display, a monitor besides the inherited QMP socket.
  * See      args_test.c

@@ -24,15 +24,16 @@
 /* Makes the overlay `path` on the raw image `base`; -EEXIST when it is there. size 0: as base;
  * a size below that of the base is refused. */
 int disk_make(const char *path, const char *base, uint64_t size, struct err *err) MUST_CHECK;
-/* The size that a guest sees of a chain, files[0] raw and the others qcow2 upwards, as the head of its last
- * file says. -EUCLEAN when that head is not of qcow2 or its size is 0 or above DISK_MAX_BYTES. */
+/* The size that a guest sees of a chain, files[0] raw and the others qcow2 upwards, as the head
+ * of its last file says. -EUCLEAN when that head is not of qcow2 or its size is 0 or above
+ * DISK_MAX_BYTES. */
 int disk_chain_size(
 	const char *const *files, size_t n, uint64_t *ret_size, struct err *err) MUST_CHECK;
 /* qemu-img check: 0 when healthy (leaked clusters are repaired when repair is set), -EUCLEAN when
  * damaged, -EBUSY when in use. */
 int disk_check(const char *path, bool repair, struct err *err) MUST_CHECK;
-/* Writes what a chain holds, files[0] raw and the others qcow2 upwards, to the new raw file `out`; in the
- * jail, with these files only. */
+/* Writes what a chain holds, files[0] raw and the others qcow2 upwards, to the new raw file
+ * `out`; in the jail, with these files only. */
 int disk_flatten(const char *const *files, size_t n, const char *out, struct err *err) MUST_CHECK;
 /* Waits until no qemu has the image locked: one that was killed gives its memory back first, which
  * takes a moment. -EBUSY after so many ms. */

@@ -1,9 +1,9 @@
 /*
  * helper - a fork without exec that does one long thing, so that the caller's loop goes on.
  *
- * How      helper_begin forks: 0 in the child, which ends with _exit, 1 in the parent. pidfd becomes
- *          readable when it has ended; then helper_end. What it found out is its exit status, or
- *          whatever the two agree on.
+ * How      helper_begin forks: 0 in the child, which ends with _exit, 1 in the parent. pidfd
+ *          becomes readable when it has ended; then helper_end. What it found out is its exit
+ *          status, or whatever the two agree on.
  * Trust    Has everything that the caller has; what it reads is bounded by who writes the child.
  * Owns     The child: it dies with its parent.
  * See      image_child.c, selftest.c, helper_test.c

@@ -12,7 +12,8 @@
  * Limits   SELFTEST_KVM_MS; vmm_accel_decide, selftest_cached and selftest_run block for that long
  *          at most (VMM_TCG has SELFTEST_TCG_MS).
  * Never    Falls back to TCG: software emulation is no isolation boundary and must be asked for.
- * See      verdict.h, emulator.h, helper.h, selftest_test.c, vmm_boot_test.c, tests/api/test_selftest.py
+ * See      verdict.h, emulator.h, helper.h, selftest_test.c, vmm_boot_test.c,
+ *          tests/api/test_selftest.py
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /*
  * tool - runs a short program of the host and takes what it says: qemu-img, qemu --version.
  *
- * How      No shell, an environment of LC_ALL alone, nothing inherited but a pipe. Control characters of
- *          what was said become spaces; what does not fit is dropped.
- * Trust    Runs in keeper and sbxd. The program is qemu's, with our words; a file that a guest has written is
- *          looked at in a jail, of which tool_finish is the second half.
+ * How      No shell, an environment of LC_ALL alone, nothing inherited but a pipe. Control
+ *          characters of what was said become spaces; what does not fit is dropped.
+ * Trust    Runs in keeper and sbxd. The program is qemu's, with our words; a file that a guest has
+ *          written is looked at in a jail, of which tool_finish is the second half.
  * Limits   The time of each call; then the program is killed.
  * See      tool_test.c
  */

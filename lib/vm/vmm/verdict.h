@@ -1,8 +1,8 @@
 /*
  * verdict - one line about the host that was found out once, kept in a file under a key.
  *
- * How      The file holds the key and the text, a line each, and is replaced by rename. The key says what
- *          the verdict is about; when that is another thing now, nothing is known.
+ * How      The file holds the key and the text, a line each, and is replaced by rename. The key
+ *          says what the verdict is about; when that is another thing now, nothing is known.
  * Trust    Runs in keeper. The file is in the runtime folder, which is the user's.
  * Limits   VERDICT_MAX for key and text together.
  * See      verdict_test.c

@@ -1,5 +1,6 @@
 /*
- * vmm - one virtual machine: start, watch, pause, save, restore, attach a share, snapshot a disk, stop.
+ * vmm - one virtual machine: start, watch, pause, save, restore, attach a share, snapshot a disk,
+ * stop.
  *
  * How      struct vmm hides the engine; vmm.c and vmm_event.c are the QEMU one. vmm_start
  *          spawns qemu in its jail with QMP on an inherited socket. The owner watches vmm_poll_fd
@@ -35,7 +36,8 @@
 #define VMM_MAX_LAYERS 48		    /* files of one disk, base and top included */
 #define VMM_MAX_SNAPSHOTS 32		    /* of one disk in one run */
 
-/* Emulation has one thread for all processors, or one for each where qemu can do that: emulator.h. */
+/* Emulation has one thread for all processors, or one for each where qemu can do that:
+ * emulator.h. */
 enum vmm_accel { VMM_KVM, VMM_TCG, VMM_TCG_PARALLEL };
 
 /* files[0] is a raw image, the others are qcow2 overlays upwards; only the last is written. What
@@ -141,16 +143,16 @@ int vmm_attach_share(struct vmm *vmm, int fd) MUST_CHECK;
 /* Takes it away again: VMM_EV_SHARE_DETACHED when the guest has let go of it, which is bounded by
  * VMM_DETACH_MS. The guest unmounts first. Another one may be attached afterwards. */
 int vmm_detach_share(struct vmm *vmm) MUST_CHECK;
-/* Pauses and writes the devices to fd (taken), a file or a pipe; the memory is in vmm_memory_fd and is
- * not touched. VMM_EV_SAVED: all of it is written, the disks are flushed and let go of; then
- * vmm_quit, or vmm_resume to go on. A machine with a share cannot be saved. */
+/* Pauses and writes the devices to fd (taken), a file or a pipe; the memory is in vmm_memory_fd
+ * and is not touched. VMM_EV_SAVED: all of it is written, the disks are flushed and let go of;
+ * then vmm_quit, or vmm_resume to go on. A machine with a share cannot be saved. */
 int vmm_save(struct vmm *vmm, int fd) MUST_CHECK;
-/* Reads what vmm_save wrote from fd (taken). Only with config.incoming, once, and when memory_fd has
- * the memory of that instant: devices look at it. */
+/* Reads what vmm_save wrote from fd (taken). Only with config.incoming, once, and when memory_fd
+ * has the memory of that instant: devices look at it. */
 int vmm_restore(struct vmm *vmm, int fd) MUST_CHECK;
 /* From now on a disk is written to another file: what its top file holds stays as it is, below.
- * fd (taken) is a new qcow2 image of the same size, opened for reading and writing: whatever it says
- * about its backing is ignored. One at a time. */
+ * fd (taken) is a new qcow2 image of the same size, opened for reading and writing: whatever it
+ * says about its backing is ignored. One at a time. */
 int vmm_snapshot_disk(struct vmm *vmm, enum vmm_disk_id disk, int fd) MUST_CHECK;
 /* Asks for the newest bytes of the console; they come as VMM_EV_CONSOLE. */
 int vmm_console_tail(struct vmm *vmm) MUST_CHECK;

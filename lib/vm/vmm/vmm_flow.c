@@ -1,8 +1,8 @@
 /*
  * vmm_flow - what takes several commands of qemu, one after the other: shares, images, snapshots.
  *
- * How      Each answer queues the next step; the last one, or an event of qemu, is told to the owner.
- *          A step that is refused gives back what the steps before it have taken.
+ * How      Each answer queues the next step; the last one, or an event of qemu, is told to the
+ *          owner. A step that is refused gives back what the steps before it have taken.
  */
 #include "vmm_internal.h"
 

@@ -1,6 +1,6 @@
 /*
- * vmm_internal - what vmm.c (the process and its socket), vmm_event.c (what qemu's messages mean) and
- * vmm_flow.c (what takes several commands) share.
+ * vmm_internal - what vmm.c (the process and its socket), vmm_event.c (what qemu's messages mean)
+ * and vmm_flow.c (what takes several commands) share.
  */
 #pragma once
 

@@ -22,7 +22,7 @@ struct dns_frame {
 };
 
 void dns_frame_init(struct dns_frame *f);
-/* Takes bytes off the front of *in: 1 and a message that is valid until the next call, 0 when *in is
- * empty and there is none yet, -EBADMSG: close the stream. */
+/* Takes bytes off the front of *in: 1 and a message that is valid until the next call, 0 when
+ * *in is empty and there is none yet, -EBADMSG: close the stream. */
 int dns_frame_feed(struct dns_frame *f, struct slice *in, struct slice *ret_msg) MUST_CHECK;
 void dns_frame_head(uint8_t head[2], uint16_t n);

@@ -2,10 +2,10 @@
  * dns_query - one DNS query of the guest: bytes in, a question or an error code out.
  *
  * How      dns_query_parse reads a whole message: header, exactly one question, at most one OPT
- *          record, nothing behind it. dns_query_want then says what must be known to answer it.
- *          The name stays what the guest sent: its wire form is echoed, and dns_query_host is its
- *          text for the canonicaliser. A name with a byte outside letters, digits, '-' and '_' (a NUL
- *          or a dot inside a label) has no text at all: it can be denied, not mistaken.
+ *          record, nothing behind it. dns_query_want then says what must be known to answer it. The
+ *          name stays what the guest sent: its wire form is echoed, and dns_query_host is its text
+ *          for the canonicaliser. A name with a byte outside letters, digits, '-' and '_' (a NUL or
+ *          a dot inside a label) has no text at all: it can be denied, not mistaken.
  * Trust    Eats hostile bytes. Runs in edge. Holds no secret.
  * Owns     Nothing; slices point into the message, which must outlive the query.
  * Limits   DNS_MAX_*. What is over a limit is DNS_FORMERR.

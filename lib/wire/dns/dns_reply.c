@@ -180,7 +180,8 @@ static void write_head(struct wr *wr, const struct dns_query *q, const struct an
 	wr_bytes(wr, q->question);
 }
 
-/* The length of the UTF-8 character at the front of rd; 0 when it is none or a control character. */
+/* The length of the UTF-8 character at the front of rd; 0 when it is none or a control
+ * character. */
 static size_t char_len(const struct rd *rd)
 {
 	uint8_t c = rd->p[0];

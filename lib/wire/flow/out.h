@@ -5,8 +5,8 @@
  *          frames or text into, out_put_wr takes what was written, out_flush sends. out_put_refusal
  *          and out_put_reset are our own words to edge; out_drop_ours takes the headers that only
  *          we may say out of a server's answer.
- * Trust    Holds what peers sent. Nothing is wiped unless is_secret says that a credential is in it,
- *          which holds until the queue is empty. Runs in egress and origin.
+ * Trust    Holds what peers sent. Nothing is wiped unless is_secret says that a credential is in
+ *          it, which holds until the queue is empty. Runs in egress and origin.
  * Owns     Its bytes, freed by out_done or when all have gone.
  * Limits   OUT_MAX bytes a queue.
  * See      proto/PROTOCOL.canon, src/egress/test/egress_http_test.c, src/origin/test/origin_test.c

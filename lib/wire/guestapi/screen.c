@@ -12,7 +12,8 @@
 
 enum { GROUND, ESCAPE, CSI, STRING, STRING_ESC, LONG, LONG_ESC };
 
-/* Private modes that outlive a program's line of output; `on` is how a terminal has it by itself. */
+/* Private modes that outlive a program's line of output; `on` is how a terminal has it by
+ * itself. */
 static const struct {
 	uint16_t number;
 	bool on;

@@ -36,7 +36,8 @@ struct screen {
 
 /* All zero is a fresh one. */
 void screen_track(struct screen *s, struct slice bytes);
-/* As screen_track, and gives on what may be shown again; never more than came, plus what was held. */
+/* As screen_track, and gives on what may be shown again; never more than came, plus what was
+ * held. */
 void screen_replay(struct screen *s, struct slice bytes, struct bufq *q);
 /* Makes another terminal stand as this one: an empty picture, the modes, what is half said. */
 void screen_put_start(const struct screen *s, struct bufq *q);

@@ -1,11 +1,11 @@
 /*
  * deny - one refusal, in the words of HTTP.
  *
- * How      A struct deny says what was refused and by what. deny_write_http answers a request: 403 with
- *          plain text, or problem+json for clients that ask for JSON. deny_write_connect answers a
- *          CONNECT, so that the client fails instead of taking the text for the page.
- *          deny_write_fault answers a request that could not be read, deny_write_failed one that was
- *          allowed and led nowhere. All have a Proxy-Status.
+ * How      A struct deny says what was refused and by what. deny_write_http answers a request: 403
+ *          with plain text, or problem+json for clients that ask for JSON. deny_write_connect
+ *          answers a CONNECT, so that the client fails instead of taking the text for the page.
+ *          deny_write_fault answers a request that could not be read, deny_write_failed one that
+ *          was allowed and led nowhere. All have a Proxy-Status.
  * Trust    Host and rule come from peers and people: printed only as bounded printable ASCII,
  *          anything else as "?". Runs in edge.
  * Owns     Nothing; writes whole answers into the caller's buffer.

@@ -116,7 +116,8 @@ void h2_add(struct h2_block *b, struct slice name, struct slice value)
 		fail(b, 431, "the head or the trailers are too large");
 }
 
-/* Crumbs of a cookie are one field to everybody else (RFC 9113, 8.2.3): it stands where the first was. */
+/* Crumbs of a cookie are one field to everybody else (RFC 9113, 8.2.3): it stands where the
+ * first was. */
 static void join_cookies(struct h2_block *b)
 {
 	struct http_headers *list = &b->headers;
@@ -192,7 +193,8 @@ static void take_pseudo(struct h2_block *b, struct http_req *req)
 		take_target(b, req);
 }
 
-/* HTTP/2's :authority is what HTTP/1.1 says in Host. Where both came canon_make_req compares them. */
+/* HTTP/2's :authority is what HTTP/1.1 says in Host. Where both came canon_make_req compares
+ * them. */
 static void add_host(struct h2_block *b, const struct http_req *req)
 {
 	struct http_headers *list = &b->headers;

@@ -6,8 +6,8 @@
  *          on from there. h2_take_trailers does the same for the block behind a body. The other
  *          way h2_put_resp and h2_put_trailers list the fields of an answer.
  *          The first fault stays: a block is fed to its end and then refused as a whole.
- * Trust    Eats hostile fields: what HTTP/1.1 would read in another way than HTTP/2 (a line end in a
- *          value, a colon in a name, a second length) is refused here and not left to the
+ * Trust    Eats hostile fields: what HTTP/1.1 would read in another way than HTTP/2 (a line end in
+ *          a value, a colon in a name, a second length) is refused here and not left to the
  *          decoder. Runs in edge. Holds no secret.
  * Owns     Nothing: text is copied into the caller's arena, of HTTP_ARENA_SIZE.
  * Limits   HTTP_MAX_* of canon.h, H2_MAX_FIELDS. Over a limit: 431.
@@ -62,6 +62,6 @@ struct h2_fields {
  * where it is. */
 int h2_put_resp(const struct http_resp *resp, struct h2_fields *ret) MUST_CHECK;
 int h2_put_trailers(const struct http_headers *trailers, struct h2_fields *ret) MUST_CHECK;
-/* A refusal of our own (deny.h), as http1 has read it: not canonical, since its Proxy-Status is for the
- * peer alone. */
+/* A refusal of our own (deny.h), as http1 has read it: not canonical, since its Proxy-Status is
+ * for the peer alone. */
 int h2_put_refusal(const struct http_resp *resp, struct h2_fields *ret) MUST_CHECK;

@@ -25,8 +25,8 @@ static int pass_byte(struct http1 *h, uint8_t c)
 	return 0;
 }
 
-/* How many bytes belong to these lines, at most to the end of the start line; *ret_end when the empty
- * line is among them. */
+/* How many bytes belong to these lines, at most to the end of the start line; *ret_end when the
+ * empty line is among them. */
 static ssize_t scan(struct http1 *h, struct slice in, bool *ret_end)
 {
 	bool in_head = h->state == HTTP1_IN_HEAD;
@@ -294,7 +294,8 @@ int http1_parse_head(struct http1 *h)
 		h->side == HTTP1_REQUESTS ? &h->req.headers : &h->resp.headers;
 
 	(void)http1_take(&text, h->n_start + 2);
-	/* The lines have moved to no other place since the start line was cut: the arena is one block. */
+	/* The lines have moved to no other place since the start line was cut: the arena is one
+	 * block. */
 	if (parse_headers(h, text, headers, HTTP_MAX_HEADERS, HTTP_SPARE_HEADERS) < 0)
 		return -EBADMSG;
 	return h->side == HTTP1_REQUESTS ? http1_frame_req(h) : http1_frame_resp(h);

@@ -18,7 +18,8 @@ int http1_parse_trailers(struct http1 *h);
 int http1_frame_req(struct http1 *h);
 int http1_frame_resp(struct http1 *h);
 
-/* http1_chunk.c: eats chunk framing bytes. 1 when the state is to be looked at again, 0 for more. */
+/* http1_chunk.c: eats chunk framing bytes. 1 when the state is to be looked at again, 0 for
+ * more. */
 int http1_chunk_line(struct http1 *h, struct slice *in);
 int http1_chunk_end(struct http1 *h, struct slice *in);
 

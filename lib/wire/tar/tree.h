@@ -44,16 +44,16 @@ int tree_unpack(int in_fd, int dirfd, const char *name, unsigned flags, struct t
 /* As tree_pack for a path as a person types it: `DIR/.` means what is in it (the top is "."). */
 int tree_pack_path(const char *path, unsigned flags, int out_fd, struct tree_count *ret_n,
 	struct err *err) MUST_CHECK;
-/* As tree_pack_path, with `path` beneath `root` and no symbolic link on the way followed, nor the last
- * component with TREE_FOLLOW or a slash behind it: -ELOOP. */
+/* As tree_pack_path, with `path` beneath `root` and no symbolic link on the way followed, nor
+ * the last component with TREE_FOLLOW or a slash behind it: -ELOOP. */
 int tree_pack_beneath(int root, const char *path, unsigned flags, int out_fd,
 	struct tree_count *ret_n, struct err *err) MUST_CHECK;
 /* Unpacks as `docker cp` would: into `path` under the name `as` when that is a folder (as "." or
  * NULL: its contents), else as `path` itself. The folder above `path` must be there. */
 int tree_unpack_path(int in_fd, const char *path, const char *as, unsigned flags,
 	struct tree_count *ret_n, struct err *err) MUST_CHECK;
-/* As tree_unpack_path, with `path` beneath `root` and no symbolic link on the way followed: -ELOOP. A
- * link in the place of a file is replaced. */
+/* As tree_unpack_path, with `path` beneath `root` and no symbolic link on the way followed:
+ * -ELOOP. A link in the place of a file is replaced. */
 int tree_unpack_beneath(int in_fd, int root, const char *path, const char *as,
 	struct tree_count *ret_n, struct err *err) MUST_CHECK;
 /* The name a copy of `path` gets inside a folder: its last part, "." for "x/.", "/" and "..". */

@@ -1,20 +1,21 @@
 /*
  * hello - the ClientHello at the start of a TLS connection: bytes in, names and versions out.
  *
- * How      hello_feed eats the connection's first bytes in pieces of any size: records, the handshake
- *          message inside them however it is cut, its extensions. It keeps only what it reports,
- *          about a kilobyte; the caller keeps the bytes to pass them on. After HELLO_DONE the struct
- *          hello is complete; every other end is final too.
+ * How      hello_feed eats the connection's first bytes in pieces of any size: records, the
+ *          handshake message inside them however it is cut, its extensions. It keeps only what it
+ *          reports, about a kilobyte; the caller keeps the bytes to pass them on. After HELLO_DONE
+ *          the struct hello is complete; every other end is final too.
  * Trust    Eats hostile bytes. Runs in edge. Holds no secret. What it reports is what the client
  *          claims: the name is raw (case, a dot at the end, NUL) and must be made canonical first.
  * Owns     Nothing on the heap.
  * Limits   HELLO_MAX_*. Over a limit: HELLO_BAD, and hello_why says which.
  * Never    Answers, decrypts, or takes a second name or a second extension of one kind.
- * ECH      An encrypted_client_hello of type outer hides the name that is really wanted. Clients send
+ * ECH      An encrypted_client_hello of type outer hides the name that is really wanted. Clients
+ * send
  *          random bytes in its place when they have no key (GREASE), made so that nobody on the way
- *          can tell the two apart; nor can we. So HELLO_ECH_OUTER means that the name is not proven,
- *          and a connection whose TLS is not opened by us must be refused (hello_hides_name). Our
- *          DNS gives nobody a key (proto/PROTOCOL.dns).
+ *          can tell the two apart; nor can we. So HELLO_ECH_OUTER means that the name is not
+ *          proven, and a connection whose TLS is not opened by us must be refused
+ *          (hello_hides_name). Our DNS gives nobody a key (proto/PROTOCOL.dns).
  * See      hello_test.c, hello_fuzz.c
  */
 #pragma once

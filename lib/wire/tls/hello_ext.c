@@ -1,4 +1,5 @@
-/* The extensions that say something about where a connection goes, and what was learned from them. */
+/* The extensions that say something about where a connection goes, and what was learned from
+ * them. */
 #include "hello_internal.h"
 
 #define EXT_SERVER_NAME 0
@@ -66,7 +67,8 @@ static enum hello_why parse_alpn(struct hello *h, struct slice data)
 	return HELLO_E_NONE;
 }
 
-/* 0x0a0a, 0x1a1a ... 0xfafa: values that clients send so that servers go on ignoring unknown ones. */
+/* 0x0a0a, 0x1a1a ... 0xfafa: values that clients send so that servers go on ignoring unknown
+ * ones. */
 static bool is_grease(uint16_t v)
 {
 	return (v & 0x0f0f) == 0x0a0a && v >> 8 == (v & 0xff);

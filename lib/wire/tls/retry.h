@@ -1,13 +1,13 @@
 /*
  * retry - whether a TLS server asks for a second ClientHello, and what that ClientHello says.
  *
- * How      A TLS 1.3 server may answer the first ClientHello with HelloRetryRequest (RFC 8446, 4.1.4).
- *          The client then sends a second ClientHello in the clear, and servers take the server name
- *          from that one. retry_feed_server reads the server's first handshake message: a ServerHello
- *          with the fixed random value of HelloRetryRequest is one, anything else is not. The caller
- *          holds the client's bytes back until the answer is known. After RETRY_ASKED it gives them to
- *          retry_feed_client: records of ChangeCipherSpec, alerts and early data may pass, the first
- *          handshake record begins the second ClientHello.
+ * How      A TLS 1.3 server may answer the first ClientHello with HelloRetryRequest (RFC 8446,
+ *          4.1.4). The client then sends a second ClientHello in the clear, and servers take the
+ *          server name from that one. retry_feed_server reads the server's first handshake message:
+ *          a ServerHello with the fixed random value of HelloRetryRequest is one, anything else is
+ *          not. The caller holds the client's bytes back until the answer is known. After
+ *          RETRY_ASKED it gives them to retry_feed_client: records of ChangeCipherSpec, alerts and
+ *          early data may pass, the first handshake record begins the second ClientHello.
  * Trust    Eats hostile bytes of client and server. Runs in edge. Holds no secret. A server that
  *          cooperates with the client can hide its request; such a server needs no second name.
  * Owns     Nothing on the heap.

@@ -84,8 +84,8 @@ bool wire_wants_write(const struct wire *w);
 /* Why it is broken, "" while it is not. */
 const char *wire_error(const struct wire *w);
 
-/* Client: POST path. -EBUSY with as many streams open as the port has, -EINVAL for a bad path, -EPIPE when the ids
- * of this connection are used up or it is broken. */
+/* Client: POST path. -EBUSY with as many streams open as the port has, -EINVAL for a bad path,
+ * -EPIPE when the ids of this connection are used up or it is broken. */
 int wire_open(struct wire *w, const char *path, uint32_t slot, uint32_t *ret_id) MUST_CHECK;
 /* Server: the head of the answer; ops->pull is asked for the body afterwards. */
 int wire_reply(struct wire *w, uint32_t id, unsigned status) MUST_CHECK;

@@ -1,4 +1,5 @@
-/* Connections that were caught on their way: /may/ADDR/PORT before one is made, /tcp/ADDR/PORT for it. */
+/* Connections that were caught on their way: /may/ADDR/PORT before one is made, /tcp/ADDR/PORT
+ * for it. */
 #include "net.h"
 #include "sniff.h"
 

@@ -1,14 +1,15 @@
 /*
  * net - the guest's way out: its connections on sbx.net, from the first byte to egress.
  *
- * How      net.c has the wire of sbx.net and the table of connections; conn.c what all parts do with
- *          one; asks.c the questions to the keeper; caught.c connections that were caught on their
- *          way; sniff.c says what first bytes are and check.c whether they may go on; tunnel.c opens
- *          and passes opaque bytes, open.c ends TLS where the keeper wants it, name.c answers DNS,
- *          proxy.c and proxy_answer.c are HTTP. A connection of the guest is a struct conn. Whoever names its target (a caught
- *          connection by its address, a proxy request by its text) it becomes the same thing: a
- *          target that the keeper is asked about, a socket to egress when the answer is yes, one
- *          refusal when it is no. /may only asks the keeper whether it would refuse one.
+ * How      net.c has the wire of sbx.net and the table of connections; conn.c what all parts do
+ *          with one; asks.c the questions to the keeper; caught.c connections that were caught on
+ *          their way; sniff.c says what first bytes are and check.c whether they may go on;
+ *          tunnel.c opens and passes opaque bytes, open.c ends TLS where the keeper wants it,
+ *          name.c answers DNS, proxy.c and proxy_answer.c are HTTP. A connection of the guest is a
+ *          struct conn. Whoever names its target (a caught connection by its address, a proxy
+ *          request by its text) it becomes the same thing: a target that the keeper is asked about,
+ *          a socket to egress when the answer is yes, one refusal when it is no. /may only asks the
+ *          keeper whether it would refuse one.
  *          /proxy  -> proxy (HTTP engine); CONNECT leaves it by conn_connect
  *          /tcp    -> sniffed for CONN_SNIFF_MS, then asked about; HTTP goes to the HTTP engine
  *          after a target is allowed the guest's first bytes are sniffed before one of them goes
@@ -18,9 +19,10 @@
  *          itself between the wire and the HTTP engine, whose requests are asked about.
  * Trust    Eats hostile bytes. Holds no credential; the key of a CA that this guest alone trusts.
  * Owns     The table of connections and their sockets to egress.
- * Limits   NET_MAX_CONNS, one whose question is unanswered included even when the guest has reset it;
- *          NET_ASKS questions under way, the others wait; WIRE_NET_WINDOW in, CONN_OUT out, OPEN_*
- *          inside TLS, CONN_*_MS for everything that is waited for. EDGE_BUDGET for all of it.
+ * Limits   NET_MAX_CONNS, one whose question is unanswered included even when the guest has reset
+ *          it; NET_ASKS questions under way, the others wait; WIRE_NET_WINDOW in, CONN_OUT out,
+ *          OPEN_* inside TLS, CONN_*_MS for everything that is waited for. EDGE_BUDGET for all of
+ *          it.
  * Never    Sends a byte of the guest to egress before the keeper's yes and the check of the name.
  * See      proto/PROTOCOL.net, proto/PROTOCOL.canon, README
  */
@@ -44,8 +46,8 @@
 /* So few that all their verdicts, each with an fd, fit the keeper's socket whatever edge does. */
 #define NET_ASKS 64
 #define NET_GATHER 16 /* pieces of one connection that are sent together */
-/* Of an opened connection: what is inside its TLS, each way, and the records for the guest. TLS itself
- * holds one record each way while it is not complete. */
+/* Of an opened connection: what is inside its TLS, each way, and the records for the guest. TLS
+ * itself holds one record each way while it is not complete. */
 #define OPEN_IN 16384
 #define OPEN_OUT 32768
 #define OPEN_RECORD 16128  /* so that a record is not longer than a frame of the wire */
@@ -100,8 +102,9 @@ struct conn {
 	int fd;		 /* to egress; -1 */
 	struct loop_timer timer;
 	struct hello_reader *hello; /* while TLS is looked at */
-	/* CONN_TUNNEL, until it is clear that no second ClientHello follows or it was checked. Of `in`
-	 * the first n_may bytes may go to the server, and the reader has seen the first n_seen. */
+	/* CONN_TUNNEL, until it is clear that no second ClientHello follows or it was checked.
+	 * Of `in` the first n_may bytes may go to the server, and the reader has seen the first
+	 * n_seen. */
 	struct retry *retry;
 	size_t n_may, n_seen;
 	struct proxy *proxy;	  /* CONN_HTTP */
@@ -148,7 +151,8 @@ struct net {
 	struct asked asked[NET_ASKS];
 	uint32_t n_asked, next_ask;
 	struct ask_wait *first_wait, *last_wait;
-	/* Bytes of one tunnel, in the buffer that is being read: sent when it is read to its end. */
+	/* Bytes of one tunnel, in the buffer that is being read: sent when it is read to its
+	 * end. */
 	struct conn *gathered;
 	struct iovec gather[NET_GATHER];
 	unsigned n_gather;
@@ -182,8 +186,8 @@ void asks_done(struct edge *e);
 /* budget.c */
 extern size_t budget_used; /* counted by budget_alloc.c, which only sbx-edge has */
 bool budget_is_over(const struct edge *e);
-/* Closes the largest connections while there is too much. Called before a step that can grow one, never
- * within one: any connection may be gone afterwards. */
+/* Closes the largest connections while there is too much. Called before a step that can grow
+ * one, never within one: any connection may be gone afterwards. */
 void budget_keep(struct edge *e);
 /* Tells the keeper what was done to the connection. */
 void budget_report(struct edge *e, struct conn *c, const char *what);
@@ -268,12 +272,13 @@ void conn_report_named_fault(struct edge *e, struct conn *c, enum edge_ask_kind 
 int conn_take_fd(struct edge *e, struct conn *c, int fd) MUST_CHECK;
 void conn_drop_fd(struct edge *e, struct conn *c);
 void conn_set_timer(struct edge *e, struct conn *c, uint64_t ms); /* 0: none */
-/* The HTTP engine read CONNECT: its head is eaten, it has freed its state. The target becomes the connection's,
- * the keeper is asked; the guest gets 200, or a refusal by deny_write_connect. */
+/* The HTTP engine read CONNECT: its head is eaten, it has freed its state. The target becomes
+ * the connection's, the keeper is asked; the guest gets 200, or a refusal by deny_write_connect. */
 void conn_connect(struct edge *e, struct conn *c, const struct host *host, uint16_t port);
 
-/* proxy.c: the HTTP engine. c->target is given when the target is fixed (caught, or inside a CONNECT).
- * proxy_on_bytes follows proxy_begin when bytes are there. proxy_free makes c->proxy NULL. */
+/* proxy.c: the HTTP engine. c->target is given when the target is fixed (caught, or inside a
+ * CONNECT). proxy_on_bytes follows proxy_begin when bytes are there. proxy_free makes c->proxy
+ * NULL. */
 void proxy_begin(struct edge *e, struct conn *c);
 void proxy_on_bytes(struct edge *e, struct conn *c); /* more in c->in, or c->in_end */
 void proxy_on_room(struct edge *e, struct conn *c);
@@ -290,9 +295,9 @@ void opener_free(struct opener *o);
 int opener_tell(const struct opener *o, int sock) MUST_CHECK;
 
 /*
- * open.c: the guest's TLS. open_begin gets a connection whose c->in begins with a complete ClientHello
- * that check.c found right for c->target; from then on the wire's bytes come to open_on_bytes and
- * open_on_end and are pulled by open_pull, and engines see only what is inside.
+ * open.c: the guest's TLS. open_begin gets a connection whose c->in begins with a complete
+ * ClientHello that check.c found right for c->target; from then on the wire's bytes come to
+ * open_on_bytes and open_on_end and are pulled by open_pull, and engines see only what is inside.
  */
 void open_begin(struct edge *e, struct conn *c, const struct hello *h);
 void open_on_bytes(struct edge *e, struct conn *c, struct slice bytes);
@@ -304,10 +309,10 @@ void open_deafen(struct edge *e, struct conn *c); /* what the guest has sent is 
 void open_free(struct conn *c);
 
 /*
- * h2.c: the HTTP/2 engine, only inside opened TLS (c->open, c->target given, c->sni). h2_begin follows a
- * handshake whose ALPN is h2; what was decrypted is in c->in then, and h2_on_bytes follows when there is
- * any. It eats by conn_eat, says by conn_say into c->out as far as conn_room allows, and ends by conn_end
- * or conn_reset. h2_free makes c->h2 NULL.
+ * h2.c: the HTTP/2 engine, only inside opened TLS (c->open, c->target given, c->sni). h2_begin
+ * follows a handshake whose ALPN is h2; what was decrypted is in c->in then, and h2_on_bytes
+ * follows when there is any. It eats by conn_eat, says by conn_say into c->out as far as conn_room
+ * allows, and ends by conn_end or conn_reset. h2_free makes c->h2 NULL.
  */
 void h2_begin(struct edge *e, struct conn *c);
 void h2_on_bytes(struct edge *e, struct conn *c); /* more in c->in, or c->in_end */
@@ -315,8 +320,8 @@ void h2_on_room(struct edge *e, struct conn *c);
 void h2_on_timer(struct edge *e, struct conn *c);
 void h2_free(struct edge *e, struct conn *c);
 
-/* h2_stream.c, for conn.c: what the wire does for the other connections. A CONN_STREAM is as any other one for the
- * HTTP engine, and has its bytes and its end inside its connection. */
+/* h2_stream.c, for conn.c: what the wire does for the other connections. A CONN_STREAM is as any
+ * other one for the HTTP engine, and has its bytes and its end inside its connection. */
 void h2_stream_consumed(struct edge *e, struct conn *c, size_t n);
 void h2_stream_resume(struct edge *e, struct conn *c); /* c->out or c->out_end has changed */
 void h2_stream_reset(struct edge *e, struct conn *c);

@@ -2,9 +2,9 @@
  * sniff - what the first bytes of a connection are: TLS, HTTP, or neither.
  *
  * How      TLS begins with a handshake record. HTTP begins with a word of letters, blanks, and a
- *          path, an http URL or `*`, or with CONNECT; line ends in front, which servers pass over, do
- *          not hide it. What is not quite HTTP but would be taken for it by a lenient server counts
- *          as HTTP too: its strict reader then refuses it.
+ *          path, an http URL or `*`, or with CONNECT; line ends in front, which servers pass over,
+ *          do not hide it. What is not quite HTTP but would be taken for it by a lenient server
+ *          counts as HTTP too: its strict reader then refuses it.
  * Trust    Eats hostile bytes. Pure.
  * Limits   Decides within SNIFF_BYTES.
  * See      sniff_test.c

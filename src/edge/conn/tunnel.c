@@ -166,8 +166,8 @@ static void on_answer(struct edge *e, struct conn *c, const struct http_resp *re
 	}
 }
 
-/* One read of no more than the answer's own bytes: what follows is the server's. 0 when there may be
- * more, 1 with a frame; negative when egress is gone, waits or is wrong. */
+/* One read of no more than the answer's own bytes: what follows is the server's. 0 when there
+ * may be more, 1 with a frame; negative when egress is gone, waits or is wrong. */
 static int read_frame(struct conn *c, uint8_t *buf, size_t size, struct canon_frame *ret)
 {
 	struct canon_reader *rd = c->reader;
@@ -384,9 +384,9 @@ void tunnel_on_timer(struct edge *e, struct conn *c)
 		conn_over(e, c);
 }
 
-/* Egress ends the origin's direction by a half-close and closes only when both have ended. A socket
- * that is closed before the guest has ended is one that broke: an origin's reset, or egress is gone.
- * The guest must not take it for the end of what it was sent. */
+/* Egress ends the origin's direction by a half-close and closes only when both have ended. A
+ * socket that is closed before the guest has ended is one that broke: an origin's reset, or
+ * egress is gone. The guest must not take it for the end of what it was sent. */
 static bool is_cut(const struct conn *c)
 {
 	struct pollfd p = {.fd = c->fd};

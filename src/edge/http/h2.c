@@ -55,13 +55,14 @@ static struct conn *stream_of(struct h2 *h, int32_t id)
 	return nghttp2_session_get_stream_user_data(h->session, id);
 }
 
-/* Also each frame that nghttp2 will ignore: data of a stream that is over, extensions. CONTINUATION is
- * junk too: nghttp2 takes few of them for a head. */
+/* Also each frame that nghttp2 will ignore: data of a stream that is over, extensions.
+ * CONTINUATION is junk too: nghttp2 takes few of them for a head. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
 {
 	struct h2 *h = user;
 
-	/* on_begin_headers begins a block: a HEADERS frame that nghttp2 ignores has no end for us. */
+	/* on_begin_headers begins a block: a HEADERS frame that nghttp2 ignores has no end for
+	 * us. */
 	h->in_block = h->in_block && hd->type == NGHTTP2_CONTINUATION;
 	switch (hd->type) {
 	case NGHTTP2_DATA:

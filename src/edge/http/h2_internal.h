@@ -1,10 +1,11 @@
 /*
  * h2_internal - what h2.c (the session of one connection) and h2_stream.c (its streams) share.
  *
- * How      nghttp2 reads frames and header compression, and nothing more: its own rules for HTTP messages
- *          are off, so that each request is judged in one place (lib/wire/http/h2.h) and refused with a
- *          reason. A stream is a struct conn of kind CONN_STREAM that the HTTP engine has; its `in`
- *          and `out` are the bodies. Nothing of a connection ends inside a callback of nghttp2.
+ * How      nghttp2 reads frames and header compression, and nothing more: its own rules for HTTP
+ *          messages are off, so that each request is judged in one place (lib/wire/http/h2.h) and
+ *          refused with a reason. A stream is a struct conn of kind CONN_STREAM that the HTTP
+ *          engine has; its `in` and `out` are the bodies. Nothing of a connection ends inside a
+ *          callback of nghttp2.
  * Trust    Eats hostile bytes. Holds no secret.
  * Owns     The session and a struct h2_stream for each stream.
  * Limits   H2_*. A guest over one gets GOAWAY, and its connection ends.
@@ -18,13 +19,15 @@
 #include "proxy_internal.h"
 
 #define H2_MAX_STREAMS 100
-/* Unsent bytes of one request's body. The connection's window is that of all its streams, so that one
- * which nobody reads does not stop the others. */
+/* Unsent bytes of one request's body. The connection's window is that of all its streams, so
+ * that one which nobody reads does not stop the others. */
 #define H2_WINDOW WIRE_NET_WINDOW
 #define H2_CONN_WINDOW (H2_MAX_STREAMS * H2_WINDOW)
-/* Bytes of one header block, decompressed: over HTTP_MAX_HEAD it is refused, over this it is a bomb. */
+/* Bytes of one header block, decompressed: over HTTP_MAX_HEAD it is refused, over this it is a
+ * bomb. */
 #define H2_MAX_BLOCK (4 * HTTP_MAX_HEAD)
-/* Frames that move nothing, and resets in either direction: so many at once, and so many a second. */
+/* Frames that move nothing, and resets in either direction: so many at once, and so many a
+ * second. */
 #define H2_JUNK_BURST 1000
 #define H2_JUNK_PER_S 500
 /* Frames that wait to be sent because the guest does not read. */

@@ -267,8 +267,8 @@ static int submit_head(struct conn *c, const struct http_resp *resp, const struc
 	return 0;
 }
 
-/* Only the end of the stream says where a body ends, so a cut is shown by a reset: as for a body that ends
- * with its connection. */
+/* Only the end of the stream says where a body ends, so a cut is shown by a reset: as for a body
+ * that ends with its connection. */
 static int say_head(struct edge *e, struct conn *c, struct http_resp *resp)
 {
 	static struct h2_fields fields;

@@ -139,8 +139,8 @@ static enum proxy_step (*const states[])(struct edge *, struct conn *) = {
 };
 static_assert(ARRAY_LEN(states) == PROXY_N_STATES, "a function for each state");
 
-/* Each PROXY_AGAIN has ended a request or left a state that is not come back to without one, so this
- * ends with the bytes in c->in. */
+/* Each PROXY_AGAIN has ended a request or left a state that is not come back to without one, so
+ * this ends with the bytes in c->in. */
 void proxy_pump(struct edge *e, struct conn *c)
 {
 	enum proxy_step step;

@@ -33,7 +33,8 @@ enum proxy_step proxy_on_fd_end(struct edge *e, struct conn *c, ssize_t r)
 	return broken(e, c, "the connection ended before there was an answer");
 }
 
-/* Whether the guest would take the answer for as long as we do. What egress says is not believed. */
+/* Whether the guest would take the answer for as long as we do. What egress says is not
+ * believed. */
 static bool fits_request(const struct proxy_exchange *x, const struct http_resp *resp)
 {
 	const struct http_body *body = &resp->body;
@@ -133,7 +134,8 @@ static enum proxy_step on_head_frame(struct edge *e, struct conn *c, struct slic
 	return step;
 }
 
-/* A frame of n bytes begins. It is one chunk for the guest, so that its bytes can pass as they come. */
+/* A frame of n bytes begins. It is one chunk for the guest, so that its bytes can pass as they
+ * come. */
 static int begin_data(struct edge *e, struct conn *c, size_t n)
 {
 	struct proxy_exchange *x = &c->proxy->x;

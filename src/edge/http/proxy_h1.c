@@ -53,8 +53,8 @@ bool proxy_flush_guest(struct edge *e, struct conn *c)
 	return p->to_guest.n == 0;
 }
 
-/* The head is written, in the framing that this guest understands. Bodies that end with the origin's
- * connection become chunks, so that a cut is seen and the guest's connection lives on. */
+/* The head is written, in the framing that this guest understands. Bodies that end with the
+ * origin's connection become chunks, so that a cut is seen and the guest's connection lives on. */
 static int say_answer(struct edge *e, struct conn *c, struct http_resp *resp)
 {
 	struct proxy_exchange *x = &c->proxy->x;

@@ -1,11 +1,11 @@
 /*
  * proxy_internal - what the parts of the HTTP engine share.
  *
- * A request and its answer are the same whether they came as HTTP/1.1 (proxy_h1.c) or in a stream of
- * HTTP/2 (h2_stream.c): how they are read and said is a struct proxy_tongue, what is done with them is here.
- * One connection is in one state, and each state has one function that goes on as far as bytes, room
- * and sockets allow (proxy_pump). A function that gives PROXY_GONE has given the connection away: its
- * caller touches it no more.
+ * A request and its answer are the same whether they came as HTTP/1.1 (proxy_h1.c) or in a stream
+ * of HTTP/2 (h2_stream.c): how they are read and said is a struct proxy_tongue, what is done with
+ * them is here. One connection is in one state, and each state has one function that goes on as far
+ * as bytes, room and sockets allow (proxy_pump). A function that gives PROXY_GONE has given the
+ * connection away: its caller touches it no more.
  */
 #pragma once
 

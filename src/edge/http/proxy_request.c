@@ -126,8 +126,8 @@ enum proxy_step proxy_on_head(struct edge *e, struct conn *c, struct http_req *r
 	return ask_keeper(e, c, req);
 }
 
-/* A head is begun only when its refusal would fit: until there is an answer nothing else is said, so
- * that it fits later too. */
+/* A head is begun only when its refusal would fit: until there is an answer nothing else is
+ * said, so that it fits later too. */
 enum proxy_step proxy_read_head(struct edge *e, struct conn *c)
 {
 	struct proxy *p = c->proxy;
@@ -283,8 +283,8 @@ static enum proxy_step on_body_event(struct edge *e, struct conn *c, const struc
 	return PROXY_AGAIN;
 }
 
-/* As much of the body as the guest has sent and the socket takes. Once egress takes no more, the body
- * is not read further: its answer decides. */
+/* As much of the body as the guest has sent and the socket takes. Once egress takes no more, the
+ * body is not read further: its answer decides. */
 enum proxy_step proxy_send_body(struct edge *e, struct conn *c)
 {
 	struct proxy_exchange *x = &c->proxy->x;

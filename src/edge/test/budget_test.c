@@ -1,5 +1,5 @@
-/* One memory budget for all connections of a guest: who fills it loses what is largest, and the others
- * notice nothing. */
+/* One memory budget for all connections of a guest: who fills it loses what is largest, and the
+ * others notice nothing. */
 #include "net_rig.h"
 
 #include <setjmp.h>

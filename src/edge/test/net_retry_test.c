@@ -1,5 +1,5 @@
-/* A second ClientHello, after the server's HelloRetryRequest: a real, sealed sbx-edge with guest, keeper and
- * egress played by the test. */
+/* A second ClientHello, after the server's HelloRetryRequest: a real, sealed sbx-edge with
+ * guest, keeper and egress played by the test. */
 #include "net_rig.h"
 
 #include <setjmp.h>
@@ -101,7 +101,8 @@ static void test_second_hello_names_another_host(void **state)
 	net_free(n);
 }
 
-/* Without HelloRetryRequest, what follows is not looked at: encrypted bytes may look like anything. */
+/* Without HelloRetryRequest, what follows is not looked at: encrypted bytes may look like
+ * anything. */
 static void test_no_second_hello_is_asked_for(void **state)
 {
 	static const struct slice servers[] = {

@@ -1,11 +1,12 @@
 /*
- * net_rig - for net_test.c: a real, sealed sbx-edge whose guest (sbx.net), keeper and egress are played
+ * net_rig - for net_test.c: a real, sealed sbx-edge whose guest (sbx.net), keeper and egress are
+ * played
  *           by the test.
  *
- * How      On top of edge_rig: NET gives edge the port, net_open opens a stream as sbx-guest does. Each
- *          ASK of edge is a row in `asks`; the test answers it by net_allow or net_deny, or all are
- *          answered at once (`decide`). An allowed tunnel is a struct net_way, egress' end of the
- *          socket, whose head was read and checked; way_accept and way_refuse answer it.
+ * How      On top of edge_rig: NET gives edge the port, net_open opens a stream as sbx-guest does.
+ *          Each ASK of edge is a row in `asks`; the test answers it by net_allow or net_deny, or
+ *          all are answered at once (`decide`). An allowed tunnel is a struct net_way, egress' end
+ *          of the socket, whose head was read and checked; way_accept and way_refuse answer it.
  * Trust    Test program.
  */
 #pragma once

@@ -1,16 +1,17 @@
 /*
- * The guest's TLS, ended here. Between the wire and c->in and c->out, which then hold what is inside:
+ * The guest's TLS, ended here. Between the wire and c->in and c->out, which then hold what is
+ * inside:
  *
  *   wire -> o->in -> TLS -> c->in -> HTTP engine        taken only as far as c->in has room, and a
  *   wire <- o->out <- TLS <- c->out <- HTTP engine      record is made only when the wire pulls it
  *
  * so each direction stops by itself when the next one does not take, and no queue grows.
  *
- * An event of a stream is a record of its own at once, and a record is not longer than a frame of the
- * wire. The end after a whole answer has close_notify in front of it, after one that was cut it has none. A guest that
- * goes without close_notify ends its requests as one that closes, but its websocket is cut, not ended.
- * At the worst a connection holds a window of the wire (64 KiB), OPEN_IN, OPEN_OUT, OPEN_RECORDS, and
- * one record each way in TLS itself.
+ * An event of a stream is a record of its own at once, and a record is not longer than a frame of
+ * the wire. The end after a whole answer has close_notify in front of it, after one that was cut it
+ * has none. A guest that goes without close_notify ends its requests as one that closes, but its
+ * websocket is cut, not ended. At the worst a connection holds a window of the wire (64 KiB),
+ * OPEN_IN, OPEN_OUT, OPEN_RECORDS, and one record each way in TLS itself.
  */
 #include "open_internal.h"
 
@@ -97,7 +98,8 @@ void open_begin(struct edge *e, struct conn *c, const struct hello *h)
 		conn_alert(e, c, ALERT_INTERNAL);
 		return;
 	}
-	/* What came is TLS already; what is to go, our answer to the CONNECT, goes in front of it. */
+	/* What came is TLS already; what is to go, our answer to the CONNECT, goes in front of
+	 * it. */
 	o->in = c->in;
 	o->out = c->out;
 	bufq_init(&c->in, OPEN_IN);
@@ -167,7 +169,8 @@ void open_on_timer(struct edge *e, struct conn *c)
 
 /* ---- from the guest ---- */
 
-/* After each step of TLS: the guest may send as much again as was taken, and there may be an answer. */
+/* After each step of TLS: the guest may send as much again as was taken, and there may be an
+ * answer. */
 static void after_step(struct edge *e, struct conn *c)
 {
 	struct open *o = c->open;
@@ -328,8 +331,8 @@ static int make_record(struct conn *c)
 
 	ERR_clear_error();
 	r = SSL_write(o->ssl, run.p, (int)MIN(run.n, OPEN_RECORD));
-	/* o->out was empty and takes more than one record. So what is waited for can only be the rest
-	 * of a message about new keys, which a guest has sent in pieces. */
+	/* o->out was empty and takes more than one record. So what is waited for can only be the
+	 * rest of a message about new keys, which a guest has sent in pieces. */
 	if (r <= 0) {
 		bool waits = SSL_get_error(o->ssl, r) == SSL_ERROR_WANT_READ;
 
@@ -357,7 +360,8 @@ static int fill_out(struct conn *c)
 	return 0;
 }
 
-/* 0, the end of the stream, without close_notify in front of it is a cut that the guest's TLS sees. */
+/* 0, the end of the stream, without close_notify in front of it is a cut that the guest's TLS
+ * sees. */
 ssize_t open_pull(struct conn *c, uint8_t *buf, size_t n)
 {
 	struct open *o = c->open;

@@ -1,4 +1,5 @@
-/* The bytes under TLS are the two queues of the connection: no descriptor, and no copy of our own. */
+/* The bytes under TLS are the two queues of the connection: no descriptor, and no copy of our
+ * own. */
 #include "open_internal.h"
 
 static int read_queue(BIO *bio, char *buf, int n)

@@ -12,7 +12,8 @@
 /* In the order of our choice, as ALPN writes them. */
 static const uint8_t protocols[] = "\2h2\10http/1.1";
 
-/* A client that offers protocols but none of ours is told so; one that offers none speaks HTTP/1.1. */
+/* A client that offers protocols but none of ours is told so; one that offers none speaks
+ * HTTP/1.1. */
 static int choose_protocol(SSL *ssl, const unsigned char **ret, unsigned char *ret_n,
 	const unsigned char *offered, unsigned int n, void *ctx)
 {
@@ -25,8 +26,8 @@ static int choose_protocol(SSL *ssl, const unsigned char **ret, unsigned char *r
 	return SSL_TLSEXT_ERR_OK;
 }
 
-/* Nothing of a session outlives its connection: no tickets, no cache, no early data. A handshake costs
- * less than a millisecond, and there is no network between the two ends. */
+/* Nothing of a session outlives its connection: no tickets, no cache, no early data. A handshake
+ * costs less than a millisecond, and there is no network between the two ends. */
 static SSL_CTX *make_ctx(void)
 {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());

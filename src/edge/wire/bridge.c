@@ -64,8 +64,8 @@ static ssize_t send_some(int fd, struct slice bytes)
 	return r;
 }
 
-/* The keeper passes connections to published ports so that closing them is a reset: nothing that was
- * cut may look whole. From here on all that was to be said is said. */
+/* The keeper passes connections to published ports so that closing them is a reset: nothing that
+ * was cut may look whole. From here on all that was to be said is said. */
 static void end_in_order(struct bridge *b)
 {
 	const struct linger off = {0};

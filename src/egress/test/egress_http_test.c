@@ -1,4 +1,5 @@
-/* HTTP to origins and through a company's proxy, with peers that do it right and peers that do not. */
+/* HTTP to origins and through a company's proxy, with peers that do it right and peers that do
+ * not. */
 #include "egress_rig.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /*
- * egress_rig - for egress_test.c: a real sbx-egress; keeper, edge, resolver and origins are the test.
+ * egress_rig - for egress_test.c: a real sbx-egress; keeper, edge, resolver and origins are the
+ * test.
  *
  * How      rig_enter_world puts the test into a network namespace of its own in which every address
  *          is local, so that a listener meets each connection to wherever it was made. The DNS

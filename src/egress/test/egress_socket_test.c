@@ -1,4 +1,5 @@
-/* Connections that are wanted for themselves: the same walls as for a tunnel, and nothing is kept. */
+/* Connections that are wanted for themselves: the same walls as for a tunnel, and nothing is
+ * kept. */
 #include "egress_rig.h"
 
 #include <arpa/inet.h>

@@ -1,8 +1,8 @@
 /*
  * jedit - finds places in a JSON text, so that something can be put in without touching the rest.
  *
- * How      jedit_check walks the whole text once, strictly; after that the others step over values by
- *          their first character. A value is where it begins and where it ends. Nothing is
+ * How      jedit_check walks the whole text once, strictly; after that the others step over values
+ *          by their first character. A value is where it begins and where it ends. Nothing is
  *          written again: numbers, order and blanks of the author stay.
  * Trust    Files that Docker made from what users asked for: any bytes until jedit_check said yes.
  * Owns     Nothing.

@@ -38,7 +38,8 @@ void exec_ring_put(struct exec_ring *r, enum exec_type type, struct slice data, 
 	struct screen *screen);
 /* Drops the frames before `at`; gives the memory back when nothing is left. */
 void exec_ring_drop(struct exec_ring *r, uint64_t at);
-/* Copies whole frames from `at` on to the queue, as many as fit into `most` bytes; where that ends. */
+/* Copies whole frames from `at` on to the queue, as many as fit into `most` bytes; where that
+ * ends. */
 uint64_t exec_ring_copy(const struct exec_ring *r, uint64_t at, struct bufq *q, size_t most);
 /* The data of the frames that begin at `at` or later, as it is. */
 void exec_ring_data(const struct exec_ring *r, uint64_t at, struct bufq *q);

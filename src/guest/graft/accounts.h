@@ -4,8 +4,8 @@
  * How      Pure functions over the files' text. What is there stays; the agent and root are added
  *          when they are missing. A number that somebody has already is shared, and the agent's
  *          line comes first, so that the number has the agent's name.
- * Trust    The text is an image's, hence a stranger's: a line that is not well made is kept as it is
- *          and means nothing.
+ * Trust    The text is an image's, hence a stranger's: a line that is not well made is kept as it
+ *          is and means nothing.
  * Owns     Texts that are returned belong to the caller.
  * See      accounts_test.c
  */

@@ -1,4 +1,5 @@
-/* Runs as sbx-graft before the jail; sees template-oci's arguments; mounts in its own namespace only. */
+/* Runs as sbx-graft before the jail; sees template-oci's arguments; mounts in its own namespace
+ * only. */
 #include "jail.h"
 
 #include <stdlib.h>

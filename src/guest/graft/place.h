@@ -1,9 +1,10 @@
 /*
  * place - files and folders put into a tree, with times that are always the same.
  *
- * How      The tree is the root of this process. Each new file or folder gets the time of the image,
- *          and so does the folder that it is in, whose own time the change has spoilt. A file is
- *          made beside its place and renamed, so nothing that lies there is written through.
+ * How      The tree is the root of this process. Each new file or folder gets the time of the
+ *          image, and so does the folder that it is in, whose own time the change has spoilt. A
+ *          file is made beside its place and renamed, so nothing that lies there is written
+ *          through.
  * Trust    The tree is a stranger's. Symlinks in it are followed as they would be in the VM: they
  *          end in the tree, because it is the root.
  * Owns     The caller frees what place_read gives. Sources stay the caller's.

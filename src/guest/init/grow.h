@@ -1,10 +1,12 @@
 /*
  * grow - the root file system takes the whole disk, which may be larger than that of the template.
  *
- * How      grow_file_system compares the superblock with the size of the disk, and has the kernel grow the
- *          mounted ext4 (EXT4_IOC_RESIZE_FS). A disk of the template's size costs one read.
+ * How      grow_file_system compares the superblock with the size of the disk, and has the kernel
+ *          grow the mounted ext4 (EXT4_IOC_RESIZE_FS). A disk of the template's size costs one
+ *          read.
  * Trust    The guest's own disk. What is written there can only harm the guest.
- * Never    Stops the boot: a file system that cannot be grown is used as it is, and the log has the reason.
+ * Never    Stops the boot: a file system that cannot be grown is used as it is, and the log has the
+ *          reason.
  * See      grow_test.c, tests/e2e/test_lifecycle.py
  */
 #pragma once

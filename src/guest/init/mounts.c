@@ -35,7 +35,8 @@ static int need_share(struct mounts *m, struct err *err)
 
 	if (m->shared)
 		return 0;
-	/* The folder above is everybody's: the CA that programs are told to read is in it (trust.h). */
+	/* The folder above is everybody's: the CA that programs are told to read is in it
+	 * (trust.h). */
 	(void)mkdir(TRUST_DIR, 0755);
 	(void)mkdir(MOUNTS_DIR, 0700);
 	(void)mkdir(MOUNTS_SHARE, 0700);

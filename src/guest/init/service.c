@@ -174,7 +174,8 @@ void service_on_parked(struct service *s, const struct park_answer *a)
 		return;
 	if (a->reply.text[0])
 		log_warn("%s: %s", a->path, a->reply.text);
-	/* Clients are sent away once no program can write any more, and may come back when all can. */
+	/* Clients are sent away once no program can write any more, and may come back when all
+	 * can. */
 	if (s->park.state == PARK_PARKED)
 		exec_park_all(&s->execs);
 	else

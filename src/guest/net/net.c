@@ -315,7 +315,8 @@ static void begin(struct net *n)
 	log_init(NET_PROGRAM);
 	(void)prctl(PR_SET_NAME, NET_PROGRAM);
 	(void)signal(SIGPIPE, SIG_IGN);
-	/* Without it nothing has a way out; PID 1 would start it again, but connections are lost. */
+	/* Without it nothing has a way out; PID 1 would start it again, but connections are
+	 * lost. */
 	(void)!file_poke("/proc/self/oom_score_adj", "-900");
 	if (loop_init(&n->loop) < 0) {
 		log_error("making the event loop failed");

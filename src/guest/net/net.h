@@ -9,7 +9,8 @@
  *          that answers no preface for NET_READY_MS or no ping for NET_PING_MS is broken off.
  * Trust    Programs of the guest on one side, the host on the other. Enforces nothing.
  * Owns     The port sbx.net, the listeners, all that is open.
- * Limits   NET_MAX_CONNS, NET_MAX_QUERIES, NET_MAX_DNS_CONNS, NET_MAX_HELD; NET_TURN_ACCEPTS in one turn.
+ * Limits   NET_MAX_CONNS, NET_MAX_QUERIES, NET_MAX_DNS_CONNS, NET_MAX_HELD; NET_TURN_ACCEPTS in one
+ *          turn.
  * See      proto/PROTOCOL.net, net_vm_test.c
  */
 #pragma once

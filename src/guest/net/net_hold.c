@@ -169,7 +169,8 @@ static void done(struct net_hold *h, struct net_held *p)
 	h->n--;
 }
 
-/* The packet goes at once. Its place is taken until the stream has ended, so that questions never take the streams of connections. */
+/* The packet goes at once. Its place is taken until the stream has ended, so that questions
+ * never take the streams of connections. */
 void net_hold_on_reply(struct net_hold *h, uint32_t id, uint32_t idx, unsigned status)
 {
 	if (h->held[idx].id == id)

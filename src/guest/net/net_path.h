@@ -1,9 +1,11 @@
 /*
- * net_path - the path of the stream for a connection that was caught or is held (proto/PROTOCOL.net).
+ * net_path - the path of the stream for a connection that was caught or is held
+ * (proto/PROTOCOL.net).
  *
- * How      Asks the kernel where the connection was going before the rules turned it, or reads that in
- *          its first packet.
- * Trust    The kernel; packets are what programs of the guest made them. What the address stands for is looked up by edge.
+ * How      Asks the kernel where the connection was going before the rules turned it, or reads that
+ *          in its first packet.
+ * Trust    The kernel; packets are what programs of the guest made them. What the address stands
+ *          for is looked up by edge.
  * See      net_path_test.c
  */
 #pragma once

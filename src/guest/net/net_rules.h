@@ -4,8 +4,9 @@
  * How      One table `inet sbx` of our own, put in place as a whole by one netlink batch (nft
  *          itself takes 0.4 s under emulation). What a process or a container sends out by eth0:
  *          port 53 goes to the gateway's DNS, any other TCP to its NET_PORT_CAUGHT, the rest is
- *          refused at once, as is a connection that net_hold.c has marked. Everything that stays inside (loopback, between containers, published
- *          ports) never has eth0 for its way, so no bridge has to be named. Before Docker's chains.
+ *          refused at once, as is a connection that net_hold.c has marked. Everything that stays
+ *          inside (loopback, between containers, published ports) never has eth0 for its way, so no
+ *          bridge has to be named. Before Docker's chains.
  * Trust    Courtesy, not a wall: root in the guest may take it away, and then nothing works.
  * Limits   NL_MAX.
  * See      net_rules_test.c, which has them in nft's words

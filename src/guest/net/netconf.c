@@ -37,8 +37,9 @@ static const char *const variables[] = {
 };
 
 /* The pools are Docker's own, and one for networks made with --ipv6. */
-/* For dockerd's own requests, such as a pull. Containers and builds get no proxy variables: their
- * connections are caught, and with a proxy two services of one network would not find each other. */
+/* For dockerd's own requests, such as a pull. Containers and builds get no proxy variables:
+ * their connections are caught, and with a proxy two services of one network would not find each
+ * other. */
 const char netconf_daemon_json[] =
 	"{\n"
 	"	\"dns\": [\"" NET_GATEWAY "\"],\n"

@@ -54,7 +54,8 @@ struct port {
 
 /* Opens /dev/vportNpM of the named port; waits for it at most 5 s. The fd or a negative errno. */
 int port_open_named(const char *name, struct err *err) MUST_CHECK;
-/* Takes fd; -1: the port is looked for until it is there. The first look for the host happens at once. */
+/* Takes fd; -1: the port is looked for until it is there. The first look for the host happens at
+ * once. */
 void port_start(struct port *p, struct loop *loop, int fd);
 void port_on_event(struct port *p, uint32_t events);
 void port_on_probe(struct port *p);

@@ -1,13 +1,13 @@
 /*
  * inject - makes another program do system calls: ptrace.
  *
- * How      inject_hold stops all threads of it. inject_begin saves the registers and the signal mask of
- *          one thread and gets a page for arguments; inject_call points it at a system call
- *          instruction in its vdso, so that nothing of its code is changed; inject_end puts all back.
- *          A system call that the stop has interrupted goes on by itself: before the thread is let go
- *          it is stopped once more the same way, and the kernel does the rest.
- * Trust    The program is the guest's and may do anything; what comes of it is its own matter. Waits
- *          are bounded.
+ * How      inject_hold stops all threads of it. inject_begin saves the registers and the signal
+ *          mask of one thread and gets a page for arguments; inject_call points it at a system call
+ *          instruction in its vdso, so that nothing of its code is changed; inject_end puts all
+ *          back. A system call that the stop has interrupted goes on by itself: before the thread
+ *          is let go it is stopped once more the same way, and the kernel does the rest.
+ * Trust    The program is the guest's and may do anything; what comes of it is its own matter.
+ *          Waits are bounded.
  * Owns     The stop: whoever ends without inject_release lets the program go, by the kernel.
  * Limits   INJECT_MS for each stop, INJECT_MAX_THREADS. 64-bit programs of this machine only.
  * See      inject_arch.h (registers), park_reseat_test.c
@@ -42,7 +42,8 @@ struct inject {
  * any case. */
 int inject_hold(struct inject *in, pid_t pid, struct err *err) MUST_CHECK;
 int inject_begin(struct inject *in, struct err *err) MUST_CHECK;
-/* What the system call gave, or a negative errno; -EIO when the program is gone or did not do it. */
+/* What the system call gave, or a negative errno; -EIO when the program is gone or did not do
+ * it. */
 int64_t inject_call(struct inject *in, long nr, const uint64_t args[6]) MUST_CHECK;
 /* Bytes of its memory. */
 int inject_put(const struct inject *in, uint64_t at, const void *p, size_t n) MUST_CHECK;

@@ -29,7 +29,8 @@ static void say(int sock, bool ok, const char *text)
 		log_warn("PID 1 does not hear what became of the programs");
 }
 
-/* What is written and lies in memory only: should the image be refused, the disks are all there is. */
+/* What is written and lies in memory only: should the image be refused, the disks are all there
+ * is. */
 static void sync_at(const char *path)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -66,7 +67,8 @@ void park_child_run(int sock, const pid_t *skip)
 	int r;
 
 	spawn_reset_signals();
-	/* Of PID 1's descriptors none may be held open here, neither ports nor pipes of programs. */
+	/* Of PID 1's descriptors none may be held open here, neither ports nor pipes of
+	 * programs. */
 	if (dup2(sock, SOCK_FD) < 0)
 		_exit(1);
 	(void)close_range(SOCK_FD + 1, ~0u, 0);

@@ -1,11 +1,11 @@
 /*
  * park_freeze - all programs of the guest but PID 1 and its own stand still, and go on.
  *
- * How      The freezer of cgroup v2. PID 1 and what it names leave their group for PARK_GROUP, then every
- *          other group at the top (sbx: what the user runs; docker: containers) is frozen. A container
- *          that was paused stays so: that is a switch of its own, further down.
- * Trust    A program that root moved into the top group or ours is not frozen; it finds the workspaces
- *          gone for a while. That is its own matter.
+ * How      The freezer of cgroup v2. PID 1 and what it names leave their group for PARK_GROUP, then
+ *          every other group at the top (sbx: what the user runs; docker: containers) is frozen. A
+ *          container that was paused stays so: that is a switch of its own, further down.
+ * Trust    A program that root moved into the top group or ours is not frozen; it finds the
+ *          workspaces gone for a while. That is its own matter.
  * Limits   PARK_FREEZE_MS for all to stand still.
  */
 #pragma once

@@ -1,11 +1,11 @@
 /*
  * park_list - what of the share the guest's programs hold: namespaces, mounts, open files, folders.
  *
- * How      park_list_read fills it while all programs are frozen. A mount is remembered by the place
- *          in the share that it shows (the share is one file system for each workspace: which is
- *          which is seen where they hang below MOUNTS_SHARE). A file is remembered by its path in
- *          the namespace of the mount it was opened by. Descriptors that are one description (after a
- *          fork, say) are found by kcmp(2) and stay one.
+ * How      park_list_read fills it while all programs are frozen. A mount is remembered by the
+ *          place in the share that it shows (the share is one file system for each workspace: which
+ *          is which is seen where they hang below MOUNTS_SHARE). A file is remembered by its path
+ *          in the namespace of the mount it was opened by. Descriptors that are one description
+ *          (after a fork, say) are found by kcmp(2) and stay one.
  * Trust    Names are the guest's: bounded, used as paths in the guest only.
  * Owns     Its strings and the fds of namespaces; it lives and ends with the child of park.h.
  * Limits   PARK_MAX_ITEMS, PARK_MAX_MOUNTS, PARK_MAX_NS; what is beyond is counted as lost.

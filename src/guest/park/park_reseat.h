@@ -1,11 +1,12 @@
 /*
  * park_reseat - gives programs their folder and open files back, on the share that is there now.
  *
- * How      park_reseat_open opens each description once. park_reseat_hold stops the programs concerned
- *          while all are still frozen; then they are thawed, and park_reseat_run makes each of them
- *          (inject.h) make a socket pair, whose one end we take, and receive its files on the other,
- *          each onto its old number with its old flags; it enters its folder in the same way. Locks
- *          come last. What does not work is said and does not keep the program from going on.
+ * How      park_reseat_open opens each description once. park_reseat_hold stops the programs
+ *          concerned while all are still frozen; then they are thawed, and park_reseat_run makes
+ *          each of them (inject.h) make a socket pair, whose one end we take, and receive its files
+ *          on the other, each onto its old number with its old flags; it enters its folder in the
+ *          same way. Locks come last. What does not work is said and does not keep the program from
+ *          going on.
  * Trust    The programs are the guest's.
  * Owns     The opened files until the end of the process.
  * Limits   Those of inject.h for each program.

@@ -1,7 +1,8 @@
 /*
  * probe - the verbs of sbx-probe.
  *
- * How      A verb gets its arguments, prints one line and returns 0 (possible), 1 (refused), 2 (usage).
+ * How      A verb gets its arguments, prints one line and returns 0 (possible), 1 (refused), 2
+ *          (usage).
  * Trust    Runs as root in the guest, and as the user on the host: it tries, it never decides.
  * Never    Leaves anything behind, waits without a bound.
  * See      data/probes/README

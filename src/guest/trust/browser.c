@@ -23,7 +23,8 @@ static const char prefs[] = "// sbx: a hidden server name is refused\n"
 			    "pref(\"security.tls.ech.grease_probability\", 0);\n"
 			    "pref(\"security.tls.ech.grease_http3\", false);\n";
 
-/* The base64 of the next certificate without its lines; false after the last. *pem moves behind it. */
+/* The base64 of the next certificate without its lines; false after the last. *pem moves behind
+ * it. */
 static bool put_base64(FILE *out, const char **pem)
 {
 	const char *begin = strstr(*pem, PEM_BEGIN), *end;

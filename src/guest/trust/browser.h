@@ -1,11 +1,12 @@
 /*
  * browser - managed policies for browsers in the guest: no Encrypted Client Hello, and our CAs.
  *
- * How      Chromium and Firefox send an encrypted_client_hello with every connection, random bytes when
- *          they have no key (GREASE). Edge cannot tell the two apart and refuses both, so the browsers
- *          are told not to send it. They have lists of CAs of their own; the policies name the
- *          sandbox's CA and the user's. Chromium takes certificates in the policy, Firefox takes files
- *          with one each. Firefox has one policies.json: one that is not ours stays as it is.
+ * How      Chromium and Firefox send an encrypted_client_hello with every connection, random bytes
+ *          when they have no key (GREASE). Edge cannot tell the two apart and refuses both, so the
+ *          browsers are told not to send it. They have lists of CAs of their own; the policies name
+ *          the sandbox's CA and the user's. Chromium takes certificates in the policy, Firefox
+ *          takes files with one each. Firefox has one policies.json: one that is not ours stays as
+ *          it is.
  * Trust    Courtesy, as trust.h. The texts are certificates that guest_ctl.h has checked.
  * Owns     Nothing.
  * Limits   BROWSER_MAX_CAS files for Firefox.
@@ -17,6 +18,6 @@
 
 #define BROWSER_MAX_CAS 64
 
-/* Writes the policies below root ("" in the guest) for these certificates; removes them when there is
- * none. */
+/* Writes the policies below root ("" in the guest) for these certificates; removes them when
+ * there is none. */
 int browser_write(const char *root, const char *pem, struct err *err) MUST_CHECK;

@@ -16,5 +16,6 @@
 #define PEM_END "-----END CERTIFICATE-----"
 #define PEM_MAX_DER 65536
 
-/* The next certificate at or after *at, on the heap; NULL when there is none. *at moves behind it. */
+/* The next certificate at or after *at, on the heap; NULL when there is none. *at moves behind
+ * it. */
 uint8_t *pem_next(const char **at, size_t *ret_n);

@@ -1,6 +1,6 @@
 /*
- * sha1 - SHA-1, which two old formats ask for: the name of a certificate in /etc/ssl/certs and Java's
- * trust store.
+ * sha1 - SHA-1, which two old formats ask for: the name of a certificate in /etc/ssl/certs and
+ * Java's trust store.
  *
  * How      sha1_add as often as wanted, then sha1_end.
  * Trust    Names and sums of files, never a proof of anything. The guest's program is static and

@@ -64,7 +64,8 @@ static const char *block_end(const char *begin)
 	return *end == '\n' ? end + 1 : end;
 }
 
-/* The end of the certificate that begins here; guest_ctl.h says that there is nothing in between. */
+/* The end of the certificate that begins here; guest_ctl.h says that there is nothing in
+ * between. */
 static size_t certificate_len(const char *pem)
 {
 	const char *end = strstr(pem, PEM_END "\n");
@@ -197,8 +198,8 @@ static int link_hash(const char *root, uint32_t hash, struct err *err)
 	return err_set(err, -EEXIST, "there is no room for %08x in " CERTS, hash);
 }
 
-/* Each link leads to the file of all of them: OpenSSL reads every certificate in it. One of the user's
- * whose name cannot be read is in the bundle all the same. */
+/* Each link leads to the file of all of them: OpenSSL reads every certificate in it. One of the
+ * user's whose name cannot be read is in the bundle all the same. */
 static int link_hashes(const char *root, const char *pem, struct err *err)
 {
 	uint32_t hash;

@@ -5,9 +5,9 @@
  * How      The CA lies where update-ca-certificates would have put it: its own file among the local
  *          ones, a link under its hash, a block in the bundle, an entry in Debian's store for Java.
  *          So whoever runs that program later gets the same. A comment marks the block, and the CA
- *          of an earlier start is taken out by it. The user's own CAs (network.extra-ca) come behind
- *          it, in the same places and marked in the same way. TRUST_DIR has what is ours alone. Variables tell
- *          the programs that bring their own list.
+ *          of an earlier start is taken out by it. The user's own CAs (network.extra-ca) come
+ *          behind it, in the same places and marked in the same way. TRUST_DIR has what is ours
+ *          alone. Variables tell the programs that bring their own list.
  * Trust    Courtesy, as netconf.h: whoever is root in the guest may undo it and harms itself only.
  *          The CA and the variables are public: there is no secret in here.
  * Owns     Nothing.
@@ -34,8 +34,8 @@ extern const struct trust_paths trust_of_guest;
 
 /* Sets the variables; JAVA_TOOL_OPTIONS is added to. */
 void trust_env(struct env *e, const struct trust_paths *paths);
-/* Puts everything in its place below root ("" in the guest). Goes on after a failure and tells of the
- * first. */
+/* Puts everything in its place below root ("" in the guest). Goes on after a failure and tells
+ * of the first. */
 int trust_write(const char *root, const struct guest_trust *trust, struct err *err) MUST_CHECK;
 /* The bundle without earlier CAs of ours and with these ("": none), on the heap. */
 char *trust_bundle(const char *old, const char *ca_pem);

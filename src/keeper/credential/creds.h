@@ -2,15 +2,15 @@
  * creds - which credential goes to which host and port of this sandbox: the vault's items joined
  *         with the services.
  *
- * How      creds_new takes what LIST said. An item NAME of a service is what the user set, NAME.access
- *          and NAME.refresh are its tokens; a custom item becomes the text of a service of its
- *          own. A sandbox's own item stands in front of the global one of that name. The texts are
- *          read by lib/secret/service; one that cannot be read, or that meets the host of another, is
- *          left out and said in creds_fault. A binding without any item (has is 0) is for token
- *          endpoints where programs can log in, and for hosts that are intercepted without a
- *          credential: those of slots with `intercept always`, or of all slots
- *          (credentials.intercept). sbx-origin refuses foreign credentials there and adds none.
- *          The text is kept: sbx-origin judges by just that one.
+ * How      creds_new takes what LIST said. An item NAME of a service is what the user set,
+ *          NAME.access and NAME.refresh are its tokens; a custom item becomes the text of a service
+ *          of its own. A sandbox's own item stands in front of the global one of that name. The
+ *          texts are read by lib/secret/service; one that cannot be read, or that meets the host of
+ *          another, is left out and said in creds_fault. A binding without any item (has is 0) is
+ *          for token endpoints where programs can log in, and for hosts that are intercepted
+ *          without a credential: those of slots with `intercept always`, or of all slots
+ *          (credentials.intercept). sbx-origin refuses foreign credentials there and adds none. The
+ *          text is kept: sbx-origin judges by just that one.
  * Trust    The vault's metadata and files of the installation. No value is here.
  * Owns     A struct creds owns its bindings; what is found lives as long as it does.
  * Limits   CREDS_MAX_ITEMS, CREDS_MAX_FAULTS; the limits of lib/secret/service.
@@ -68,7 +68,8 @@ const struct binding *creds_find(const struct creds *c, const char *host, uint16
 bool creds_has_host(const struct creds *c, const char *host);
 /* Whether no port of this host is passed unseen: service_guards_host. */
 bool creds_guards_host(const struct creds *c, const char *host);
-/* "NAME=SENTINEL", as it is in this sandbox, of the i-th variable of all services with a secret; false behind the last. */
+/* "NAME=SENTINEL", as it is in this sandbox, of the i-th variable of all services with a secret;
+ * false behind the last. */
 bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD]);
 size_t creds_count_faults(const struct creds *c);
 const char *creds_fault(const struct creds *c, size_t i);

@@ -176,7 +176,8 @@ static int from_sockaddr(const struct sockaddr_storage *s, struct addr *ret, uin
 	return s->ss_family == AF_INET6 ? 0 : -EBADMSG;
 }
 
-/* Its two ends: 0, -ENOTCONN when it was closed already, -EBADMSG when it is no connection at all. */
+/* Its two ends: 0, -ENOTCONN when it was closed already, -EBADMSG when it is no connection at
+ * all. */
 static int get_ends(int fd, struct origin_conn *c)
 {
 	struct sockaddr_storage peer = {0}, own = {0};

@@ -2,11 +2,12 @@
  * origin_need - the credentials that origins need: twelve gates, then the vault.
  *
  * How      NEED is answered with a stream that the vault has written the value to, or with a
- *          sentence. The facts of lib/rules/gate/release.h are put together here; when only the record is
- *          missing it is written, and the gates are asked again. The vault gets the serial that
- *          was decided about, so that a credential that is set anew in between is not released.
- * Trust    NEED is of an origin that may be taken over by its server: it gets what it would have been
- *          given for this host anyway, and no other credential.
+ *          sentence. The facts of lib/rules/gate/release.h are put together here; when only the
+ *          record is missing it is written, and the gates are asked again. The vault gets the
+ *          serial that was decided about, so that a credential that is set anew in between is not
+ *          released.
+ * Trust    NEED is of an origin that may be taken over by its server: it gets what it would have
+ *          been given for this host anyway, and no other credential.
  * Owns     The origin's end of the stream, until VALUE is said.
  * Never    Reads the stream.
  */

@@ -1,12 +1,12 @@
 /*
  * origin_token - the tokens that origins catch at token endpoints, on their way to the vault.
  *
- * How      TOKENS brings the reading end of a pipe with a frame; the vault gets it with the name that
- *          the binding says, SERVICE.access or SERVICE.refresh. When the vault has it and the list
- *          that followed has become the bindings, origin hears RENEW and then STORED, and only then
- *          gives its guest the answer: so the guest's next request finds the token.
- * Trust    An origin that was taken over can make its own service's tokens of this sandbox others, and
- *          nothing else's; the vault checks the frame.
+ * How      TOKENS brings the reading end of a pipe with a frame; the vault gets it with the name
+ *          that the binding says, SERVICE.access or SERVICE.refresh. When the vault has it and the
+ *          list that followed has become the bindings, origin hears RENEW and then STORED, and only
+ *          then gives its guest the answer: so the guest's next request finds the token.
+ * Trust    An origin that was taken over can make its own service's tokens of this sandbox others,
+ *          and nothing else's; the vault checks the frame.
  * Limits   KEEPER_ORIGIN_TOKENS, KEEPER_MAX_STORES, KEEPER_STORE_MS.
  * Never    Reads the pipe.
  */

@@ -9,8 +9,8 @@
 /* origin_link.c: the origin processes and their messages. */
 void origins_init(struct keeper *k);
 int origins_spawn(struct keeper *k, int sock, struct jail_child *ret, struct err *err) MUST_CHECK;
-/* One exchange with the origin of the ask's host, started when there is none. edge_fd is the caller's
- * to pass on. On an error err says why in one sentence. */
+/* One exchange with the origin of the ask's host, started when there is none. edge_fd is the
+ * caller's to pass on. On an error err says why in one sentence. */
 int origins_open(
 	struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err) MUST_CHECK;
 struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen);
@@ -35,7 +35,8 @@ int conns_on_result(struct keeper *k, const struct exchange *ex, const struct eg
 void conns_on_egress_end(struct keeper *k);
 /* Egress takes messages again, or is there again. */
 void conns_on_room(struct keeper *k);
-/* Whether this origin's host may lead there now: pin, proxy, or the policy's word on the address. */
+/* Whether this origin's host may lead there now: pin, proxy, or the policy's word on the
+ * address. */
 bool conns_may_lead(const struct keeper *k, const struct origin *o, const struct origin_conn *c);
 /* The same of every connection that this origin has or is about to have. */
 bool conns_all_may_lead(const struct keeper *k, const struct origin *o);

@@ -1,11 +1,11 @@
 /*
  * roots - the certificates that servers with a credential are verified by.
  *
- * How      The system's bundle and the copy of network.extra-ca, read at the start and on RELOAD into one sealed
- *          memfd that every origin gets. When the text is another one the origins end, because
- *          they have verified by the old one; when it cannot be read there is none, and what
- *          needs an origin is refused.
- *          The guest is told the user's own ones too (trust.h).
+ * How      The system's bundle and the copy of network.extra-ca, read at the start and on RELOAD
+ *          into one sealed memfd that every origin gets. When the text is another one the origins
+ *          end, because they have verified by the old one; when it cannot be read there is none,
+ *          and what needs an origin is refused. The guest is told the user's own ones too
+ *          (trust.h).
  * Trust    Files of the host and of the same user; only origins and the guest parse certificates.
  * Limits   ROOTS_MAX_BYTES each.
  */

@@ -18,7 +18,8 @@ void trust_wipe(struct keeper *k)
 	free(TAKE(k->trust.extra));
 }
 
-/* One certificate between its two lines: its base64 in lines of 64. False when there is anything else. */
+/* One certificate between its two lines: its base64 in lines of 64. False when there is anything
+ * else. */
 static bool put_certificate(struct wr *wr, const char *p, const char *end)
 {
 	static const char base64[] =

@@ -8,8 +8,8 @@
  *          What changes while the guest is being told is told afterwards.
  *          The user's own CAs (network.extra-ca) go with it.
  * Trust    The CA is edge's word, which the guest may have taken over: it counts in this one guest.
- * Owns     The CA's key, in memory only, wiped at the end; while the sandbox is suspended it lies beside its
- *          memory (suspend_file.h).
+ * Owns     The CA's key, in memory only, wiped at the end; while the sandbox is suspended it lies
+ *          beside its memory (suspend_file.h).
  * Never    Holds a credential: sentinels say nothing.
  */
 #pragma once
@@ -32,6 +32,6 @@ void trust_on_answer(struct keeper *k, const struct guest_reply *reply);
 void trust_wipe(struct keeper *k);
 /* The text of network.extra-ca, "" for none: the guest trusts its certificates too. */
 void trust_set_extra(struct keeper *k, const char *text);
-/* The certificates in a text, one after the other in the form that guest_ctl.h wants, on the heap; as
- * many as fit into `max` bytes. *ret_left: how many did not fit, or are none. */
+/* The certificates in a text, one after the other in the form that guest_ctl.h wants, on the
+ * heap; as many as fit into `max` bytes. *ret_left: how many did not fit, or are none. */
 char *trust_pick(const char *text, size_t max, size_t *ret_left);

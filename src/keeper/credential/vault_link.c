@@ -1,15 +1,16 @@
 /*
  * vault_link - the keeper's channel to the vault, bound to its one sandbox.
  *
- * How      sbxd creates the channel and passes it when the keeper wants one (WANT_VAULT); nothing is
- *          connected by name. HELLO, WATCH and LIST follow, and another LIST after every CHANGED. What was listed last becomes the bindings (creds.h) and stays so while
- *          the vault is away, but what needs a credential is refused meanwhile: a value that an
- *          origin has already goes on with the exchanges that are open, and no further. Before
- *          the first LIST every host of a known service is refused likewise, unless this user has
- *          never kept a credential. A new channel is requested with pauses that grow.
+ * How      sbxd creates the channel and passes it when the keeper wants one (WANT_VAULT); nothing
+ *          is connected by name. HELLO, WATCH and LIST follow, and another LIST after every
+ *          CHANGED. What was listed last becomes the bindings (creds.h) and stays so while the
+ *          vault is away, but what needs a credential is refused meanwhile: a value that an origin
+ *          has already goes on with the exchanges that are open, and no further. Before the first
+ *          LIST every host of a known service is refused likewise, unless this user has never kept
+ *          a credential. A new channel is requested with pauses that grow.
  * Trust    Which process is at the other end is sbxd's word (sbxd_link.c accepts it from the sbxd
- *          that started this keeper for as long as that one lives). The vault is believed about names
- *          and serials; a message against the protocol drops the channel.
+ *          that started this keeper for as long as that one lives). The vault is believed about
+ *          names and serials; a message against the protocol drops the channel.
  * Limits   CREDS_MAX_ITEMS, KEEPER_MAX_RELEASES, KEEPER_VAULT_MS, KEEPER_RELEASE_MS.
  * Never    Reads a stream that a value is written to.
  */

@@ -23,8 +23,8 @@ struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask);
 int vault_release(struct keeper *k, const struct origin *o, enum origin_which which, int stream,
 	struct err *err) MUST_CHECK;
 void vault_on_store_timeout(struct keeper *k, uint32_t idx);
-/* Has a token kept, whose frame is in the pipe, which stays the caller's; tokens_on_stored follows when the
- * bindings have it. */
+/* Has a token kept, whose frame is in the pipe, which stays the caller's; tokens_on_stored
+ * follows when the bindings have it. */
 int vault_store(struct keeper *k, const struct origin *o, enum origin_which which, uint32_t token,
 	int pipe, struct err *err) MUST_CHECK;
 /* How many of this origin's are not answered. */

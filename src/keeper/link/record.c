@@ -2,8 +2,8 @@
  * record - the keeper as the writer of its sandbox's audit log.
  *
  * How      Opened while qemu boots, closed at the end; a timer signs and syncs what was written.
- *          Decisions are written by lib/rules/gate, the rest here. A log that cannot be opened, or that
- *          the disk failed under, does not end the sandbox: its network is refused, with the
+ *          Decisions are written by lib/rules/gate, the rest here. A log that cannot be opened, or
+ *          that the disk failed under, does not end the sandbox: its network is refused, with the
  *          reason, and the log is tried again when somebody asks. A full one is refused likewise,
  *          until audit.max-size is raised.
  * Trust    The user's own state folder; the reasons of violations are a taken-over worker's.

@@ -43,8 +43,9 @@ static struct link *free_link(struct keeper *k)
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
 		if (k->links[i].fd < 0)
 			return &k->links[i];
-	/* A client that never goes away must not lock the others out, nor end the link of the sbxd that
-	 * started this keeper: while that one lives, nobody else says who the vault is. */
+	/* A client that never goes away must not lock the others out, nor end the link of the
+	 * sbxd that started this keeper: while that one lives, nobody else says who the vault
+	 * is. */
 	drop(k, &k->links[k->links[0].is_first ? 1 : 0]);
 	return &k->links[k->links[0].is_first ? 1 : 0];
 }

@@ -1,9 +1,9 @@
 /*
  * accel - KVM or emulation, decided at each start before the machine is made.
  *
- * How      What is known (lib/vm/vmm/selftest.h) is taken. Else a child boots the test machine, so that
- *          the loop answers sbxd meanwhile: EV_SELFTEST is its end, EV_TIMER_SELFTEST says each
- *          second how long it has taken.
+ * How      What is known (lib/vm/vmm/selftest.h) is taken. Else a child boots the test machine, so
+ *          that the loop answers sbxd meanwhile: EV_SELFTEST is its end, EV_TIMER_SELFTEST says
+ *          each second how long it has taken.
  * Trust    As lib/vm/vmm/selftest.h.
  * Limits   SELFTEST_KVM_MS in the child.
  */

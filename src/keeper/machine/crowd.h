@@ -1,12 +1,13 @@
 /*
- * crowd - a guest that knows more files of its workspaces than virtiofsd may hold open is made to forget.
+ * crowd - a guest that knows more files of its workspaces than virtiofsd may hold open is made to
+ * forget.
  *
- * How      A lookup that takes virtiofsd into the last quarter of its descriptors waits (lib/vm/share/room.h).
- *          The guest is asked to let go of what it does not use (/forget), and each lookup that comes
- *          meanwhile waits CROWD_HOLD_MS at most: long enough that they cannot outrun the guest, short
- *          enough that those which the guest itself needs in order to forget get through. Where the
- *          files are in use and stay, the guest is asked again after CROWD_PAUSE_MS, and without a
- *          pause in the last eighth.
+ * How      A lookup that takes virtiofsd into the last quarter of its descriptors waits
+ *          (lib/vm/share/room.h). The guest is asked to let go of what it does not use (/forget),
+ *          and each lookup that comes meanwhile waits CROWD_HOLD_MS at most: long enough that they
+ *          cannot outrun the guest, short enough that those which the guest itself needs in order
+ *          to forget get through. Where the files are in use and stay, the guest is asked again
+ *          after CROWD_PAUSE_MS, and without a pause in the last eighth.
  * Trust    The guest is believed nothing: one that does not forget gets EMFILE for its own files.
  * Owns     The lookups that wait.
  * Limits   CROWD_MAX lookups at once; others go on. One question at a time.

@@ -1,9 +1,10 @@
 /*
- * disks - what the machine's disks are made of: the template's chain, the sandbox's frozen layers, its top.
+ * disks - what the machine's disks are made of: the template's chain, the sandbox's frozen layers,
+ * its top.
  *
- * How      root.1.qcow2 upwards in the sandbox's folder were the top once and are never written again
- *          (`sbx template save` made them so); root.qcow2 is the top, made anew when it is missing. The
- *          same for docker. qemu is told all of it by name.
+ * How      root.1.qcow2 upwards in the sandbox's folder were the top once and are never written
+ *          again (`sbx template save` made them so); root.qcow2 is the top, made anew when it is
+ *          missing. The same for docker. qemu is told all of it by name.
  * Trust    The template is checked by lib/vm/template before it is used.
  */
 #include "disks.h"

@@ -1,7 +1,9 @@
 /*
- * disks - what the machine's disks are made of: the template's chain, the sandbox's frozen layers, its top.
+ * disks - what the machine's disks are made of: the template's chain, the sandbox's frozen layers,
+ * its top.
  *
- * How      disks_open_template, disks_set_size, then disks_open once the folder is there; disks_fill says it to lib/vm/vmm.
+ * How      disks_open_template, disks_set_size, then disks_open once the folder is there;
+ *          disks_fill says it to lib/vm/vmm.
  * Trust    Runs in keeper. The user's own folder; the template is checked by lib/vm/template.
  * Owns     The paths and the opened template; disks_done frees. All zero is a valid empty one.
  * Limits   DISKS_MAX_OWN layers of the sandbox's own, the top included; VMM_MAX_LAYERS in all.

@@ -1,11 +1,12 @@
 /*
  * space - a full disk of the host: the sandbox that writes is paused, and continues by itself.
  *
- * How      Every SPACE_LOOK_MS the keeper asks for the free space below the state folder and below each
- *          writable workspace on a local file system, once for each file system. Below the reserve (setting disk.reserve, at
- *          most a tenth of the file system) a machine that has written since the last look is
- *          paused by QMP; others keep running. qemu pauses a machine by itself when a write of its
- *          disks finds no space. Both continue when there is the reserve and an eighth more.
+ * How      Every SPACE_LOOK_MS the keeper asks for the free space below the state folder and below
+ *          each writable workspace on a local file system, once for each file system. Below the
+ *          reserve (setting disk.reserve, at most a tenth of the file system) a machine that has
+ *          written since the last look is paused by QMP; others keep running. qemu pauses a machine
+ *          by itself when a write of its disks finds no space. Both continue when there is the
+ *          reserve and an eighth more.
  * Trust    Numbers of the kernel. What the guest writes is counted by /proc/PID/io of qemu and
  *          virtiofsd; space that is allocated without a write (fallocate in a workspace) is not
  *          counted as one.
@@ -43,7 +44,8 @@ uint64_t space_reserve(uint64_t setting, uint64_t total);
  * reserve of the place with the least room. */
 int space_decide(bool is_paused, bool writes, uint64_t free, uint64_t need);
 
-/* The path is borrowed. One that is not local, or whose file system is there already, is left out. */
+/* The path is borrowed. One that is not local, or whose file system is there already, is left
+ * out. */
 void space_add(struct space *s, const char *path);
 
 struct keeper;

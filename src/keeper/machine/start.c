@@ -1,9 +1,10 @@
 /*
  * start - from nothing to a running guest, in named steps, each with its undo.
  *
- * How      start_prepare and start_go_on make what lasts (initrd, accelerator, disks); start_machine
- *          makes what lives (port, share, qemu, edge). Then edge says READY, /setup tells the guest who it is,
- *          and the sandbox runs. The boot watchdog tries once more before it gives up.
+ * How      start_prepare and start_go_on make what lasts (initrd, accelerator, disks);
+ *          start_machine makes what lives (port, share, qemu, edge). Then edge says READY, /setup
+ *          tells the guest who it is, and the sandbox runs. The boot watchdog tries once more
+ *          before it gives up.
  * Trust    Paths come from the user's own spec and folders. The guest says only yes or no.
  */
 #include "src/keeper/keeper.h"

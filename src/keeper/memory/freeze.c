@@ -162,8 +162,8 @@ void freeze_on_parked(struct keeper *k, const struct guest_reply *reply)
 	}
 }
 
-/* qemu writes to the new file already. Whoever comes between the two renames finds no top and makes an
- * empty one, which is what it would be. */
+/* qemu writes to the new file already. Whoever comes between the two renames finds no top and
+ * makes an empty one, which is what it would be. */
 static int move_files(struct keeper *k, enum template_disk disk, struct err *err)
 {
 	struct disks *d = &k->disks;

@@ -1,16 +1,18 @@
 /*
- * freeze - what the disks hold now becomes layers that are never written again; the machine goes on.
+ * freeze - what the disks hold now becomes layers that are never written again; the machine goes
+ * on.
  *
- * How      New empty overlays are made; the guest makes its file systems whole and holds still (/park
- *          FREEZE); each disk is told to write to its new overlay from now on (vmm_snapshot_disk); the old
- *          top becomes root.N.qcow2 and the new one root.qcow2; the guest goes on (/wake); FROZEN is said.
- *          Nothing is written to a disk between the first and the last of these, so that whoever is killed
- *          in between leaves disks with all that was in them.
- * Trust    The guest may lie about being still: then the layers are as a power failure would leave them,
- *          which its file systems survive.
+ * How      New empty overlays are made; the guest makes its file systems whole and holds still
+ *          (/park FREEZE); each disk is told to write to its new overlay from now on
+ *          (vmm_snapshot_disk); the old top becomes root.N.qcow2 and the new one root.qcow2; the
+ *          guest goes on (/wake); FROZEN is said. Nothing is written to a disk between the first
+ *          and the last of these, so that whoever is killed in between leaves disks with all that
+ *          was in them.
+ * Trust    The guest may lie about being still: then the layers are as a power failure would leave
+ *          them, which its file systems survive.
  * Owns     Nothing but the names.
- * Limits   KEEPER_FREEZE_MS for the guest; it goes on by itself when nobody wakes it. One at a time.
- *          DISKS_MAX_OWN layers, TEMPLATE_MAX_LAYERS with those of the template.
+ * Limits   KEEPER_FREEZE_MS for the guest; it goes on by itself when nobody wakes it. One at a
+ *          time. DISKS_MAX_OWN layers, TEMPLATE_MAX_LAYERS with those of the template.
  */
 #pragma once
 

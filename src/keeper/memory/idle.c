@@ -1,11 +1,13 @@
 /*
  * idle - a sandbox that nobody uses for spec.idle_s is suspended.
  *
- * How      Idle is: no session is open, no connection to a published port, and from one look to the next
- *          the guest's programs took less than KEEPER_IDLE_PERCENT of one CPU. So an agent that works
- *          without anybody attached is not suspended under its feet; one that waits for a person is.
- *          A look is a question for /stats; what was used in between begins the time anew.
- * Trust    The numbers are the guest's: one that lies is suspended too early or too late, nothing else.
+ * How      Idle is: no session is open, no connection to a published port, and from one look to the
+ *          next the guest's programs took less than KEEPER_IDLE_PERCENT of one CPU. So an agent
+ *          that works without anybody attached is not suspended under its feet; one that waits for
+ *          a person is. A look is a question for /stats; what was used in between begins the time
+ *          anew.
+ * Trust    The numbers are the guest's: one that lies is suspended too early or too late, nothing
+ *          else.
  * Limits   KEEPER_IDLE_LOOK_MS between two looks at most.
  */
 #include "src/keeper/keeper.h"

@@ -1,13 +1,14 @@
 /*
  * pool - a machine that is restored from its template's memory image and waits for a sandbox.
  *
- * How      Started by sbxd as `sbx-keeper --id ID --pool`: the same steps as a start from an image, without
- *          share, network, audit log and /setup. When the guest answers, how is POOL while the phase is still
- *          STARTING, and nothing more happens. CLAIM reads spec.json anew, and the rest of the start follows.
- *          What fails before the claim ends the keeper; what fails after it is a cold boot, as in warm.h.
- *          One that waits ends when sbxd goes away: the next sbxd makes its own.
- * Trust    sbxd, and a spec.json that has to be of the same machine. The guest has no way to the host yet: edge
- *          gets its network with the claim.
+ * How      Started by sbxd as `sbx-keeper --id ID --pool`: the same steps as a start from an image,
+ *          without share, network, audit log and /setup. When the guest answers, how is POOL while
+ *          the phase is still STARTING, and nothing more happens. CLAIM reads spec.json anew, and
+ *          the rest of the start follows. What fails before the claim ends the keeper; what fails
+ *          after it is a cold boot, as in warm.h. One that waits ends when sbxd goes away: the next
+ *          sbxd makes its own.
+ * Trust    sbxd, and a spec.json that has to be of the same machine. The guest has no way to the
+ *          host yet: edge gets its network with the claim.
  * Owns     Nothing but the words below.
  * Limits   KEEPER_WARM_MS_* for the restore, and again from the claim to the running sandbox.
  * Never    Boots a machine for nobody; is claimed twice.

@@ -1,11 +1,11 @@
 /*
  * resume - a suspended sandbox comes back: its memory is checked, read, used up, and runs.
  *
- * How      A child hashes the file while qemu starts; only what is whole goes into qemu. When qemu has
- *          read it the machine stands still, and before it runs the folder is used up: from then on the
- *          disks move on, and the memory would not fit them any more. Then share, edge and /wake.
- *          Whatever is wrong before the machine runs leads to a boot from the disks, as after a power
- *          cut; cold_why says why, and the memory is put aside.
+ * How      A child hashes the file while qemu starts; only what is whole goes into qemu. When qemu
+ *          has read it the machine stands still, and before it runs the folder is used up: from
+ *          then on the disks move on, and the memory would not fit them any more. Then share, edge
+ *          and /wake. Whatever is wrong before the machine runs leads to a boot from the disks, as
+ *          after a power cut; cold_why says why, and the memory is put aside.
  * Trust    See suspend_file.h.
  * Owns     The child that reads.
  */
@@ -148,8 +148,9 @@ void resume_on_checked(struct keeper *k)
 
 static int let_go(struct keeper *k, struct err *err)
 {
-	/* The share goes first: the guest finds it the moment it goes on. Where it cannot be made, because a
-	 * workspace is a link now, the machine has not run, and the memory is there for the next start. */
+	/* The share goes first: the guest finds it the moment it goes on. Where it cannot be
+	 * made, because a workspace is a link now, the machine has not run, and the memory is
+	 * there for the next start. */
 	int r = suspend_give_share(k, err);
 
 	if (r == 0)

@@ -1,13 +1,13 @@
 /*
  * suspend - the sandbox's memory goes to its folder, and comes back from there.
  *
- * How      Down: /park freezes the guest's programs and lets the share go; the share is unplugged; edge,
- *          egress, origins and virtiofsd end; qemu writes its memory (a child packs and hashes it);
- *          qemu ends, and the folder gets its name (suspend_file.h). Only then it counts. What fails
- *          before that is undone: the machine goes on, gets its share again, and is woken.
- *          Up: start.c restores instead of booting; the folder is used up before the machine runs; then
- *          share and edge as at every start, /wake, and /setup as always. What cannot be used is put
- *          aside, and the sandbox boots from its disks.
+ * How      Down: /park freezes the guest's programs and lets the share go; the share is unplugged;
+ *          edge, egress, origins and virtiofsd end; qemu writes its memory (a child packs and
+ *          hashes it); qemu ends, and the folder gets its name (suspend_file.h). Only then it
+ *          counts. What fails before that is undone: the machine goes on, gets its share again, and
+ *          is woken. Up: start.c restores instead of booting; the folder is used up before the
+ *          machine runs; then share and edge as at every start, /wake, and /setup as always. What
+ *          cannot be used is put aside, and the sandbox boots from its disks.
  * Trust    The guest says yes or no and a text for people. The files are the user's, and checked.
  * Owns     The child that packs.
  * Limits   KEEPER_PARK_MS, KEEPER_WAKE_MS, the times of lib/vm/vmm and IMAGE_CHILD_MS.

@@ -1,8 +1,8 @@
 /*
  * suspend - what the keeper has of a memory that goes to the sandbox's folder and comes back.
  *
- * How      suspend.c is the way down, resume.c the way up, idle.c the clock that starts it. Each handles the
- *          events of the loop that are named for it; their own comments say how.
+ * How      suspend.c is the way down, resume.c the way up, idle.c the clock that starts it. Each
+ *          handles the events of the loop that are named for it; their own comments say how.
  * Trust    The guest says yes or no and a text for people; the files are the user's, and checked.
  * Owns     The children that pack and check.
  * Limits   The times below; those of lib/vm/vmm/vmm.h and lib/vm/vmm/image/image.h.
@@ -50,7 +50,8 @@ struct suspend {
 	int link;	   /* who asked, -1: nobody */
 	uint32_t link_gen, msg;
 	char lost
-		[GUEST_MAX_TEXT]; /* what is not as before, in the guest's words; shown while it runs */
+		/* what is not as before, in the guest's words; shown while it runs */
+		[GUEST_MAX_TEXT];
 	struct loop_timer timer;
 };
 

@@ -1,14 +1,15 @@
 /*
  * suspend_file - the folder `suspend` of a sandbox: its memory, and what that belongs to.
  *
- * How      `state` and `memory` are the machine (lib/vm/vmm/image/image.h), image.json says what it is: format
- *          (IMAGE_FORMAT), sizes and hashes, the key of the machine that wrote it (qemu, guest
- *          programs, processor, class, disks' names), and size and time of
- *          the disks at that instant. `ca` is the sandbox's CA, so that programs that have read its
- *          certificate go on. Written as suspend.new and renamed when all is on the disk; used once:
- *          suspend_file_consume renames it away before the machine runs, since the disks move on then.
- * Trust    The user's own folder, mode 0700; files may be cut, changed or of another time all the same,
- *          and are then refused with the reason.
+ * How      `state` and `memory` are the machine (lib/vm/vmm/image/image.h), image.json says what it
+ *          is: format (IMAGE_FORMAT), sizes and hashes, the key of the machine that wrote it (qemu,
+ *          guest programs, processor, class, disks' names), and size and time of the disks at that
+ *          instant. `ca` is the sandbox's CA, so that programs that have read its certificate go
+ *          on. Written as suspend.new and renamed when all is on the disk; used once:
+ *          suspend_file_consume renames it away before the machine runs, since the disks move on
+ *          then.
+ * Trust    The user's own folder, mode 0700; files may be cut, changed or of another time all the
+ *          same, and are then refused with the reason.
  * Owns     Nothing; struct suspend_file has the CA's key: suspend_file_wipe.
  * Limits   SUSPEND_MAX_JSON.
  * Never    Has a credential: the guest's memory has sentinels only.

@@ -1,22 +1,23 @@
 /*
  * warm - a machine that goes on from a memory image instead of booting; and the making of images.
  *
- * How      warm_look decides once the machine is known: is there an image of it, may it be used? Then the
- *          disks are the image's, and three things go on at a time: qemu starts and reads the image; a child
- *          process finds out whether it is what it was (EV_IMAGE); edge, virtiofsd and egress start. The
- *          machine stands still until all three are good: then it gets its share and runs. From /setup
- *          on everything is as after a boot.
+ * How      warm_look decides once the machine is known: is there an image of it, may it be used?
+ *          Then the disks are the image's, and three things go on at a time: qemu starts and reads
+ *          the image; a child process finds out whether it is what it was (EV_IMAGE); edge,
+ *          virtiofsd and egress start. The machine stands still until all three are good: then it
+ *          gets its share and runs. From /setup on everything is as after a boot.
  *
- *          Whatever fails before the sandbox runs: warm_fail, everything is undone, the machine boots,
- *          and state.cold_why says why.
+ *          Whatever fails before the sandbox runs: warm_fail, everything is undone, the machine
+ *          boots, and state.cold_why says why.
  *
- *          warm_make.c is `sbx-keeper --make-image`: boots a machine that belongs to nobody, has the guest
- *          get ready (/park), saves it and ends.
- * Trust    Image files are the user's own and checked whole before one instruction of the guest runs; qemu reads
- *          the same open file in its jail meanwhile. The guest says yes or no.
+ *          warm_make.c is `sbx-keeper --make-image`: boots a machine that belongs to nobody, has
+ *          the guest get ready (/park), saves it and ends.
+ * Trust    Image files are the user's own and checked whole before one instruction of the guest
+ *          runs; qemu reads the same open file in its jail meanwhile. The guest says yes or no.
  * Owns     The child that checks; when making, the draft and the child that packs.
  * Limits   KEEPER_WARM_MS_*, KEEPER_MAKE_*.
- * Never    Gives a machine of an image an identity before it runs as its own; uses an image in part.
+ * Never    Gives a machine of an image an identity before it runs as its own; uses an image in
+ *          part.
  * See      lib/vm/vmm/image/image.h, docs/warm.md
  */
 #pragma once

@@ -1,11 +1,13 @@
 /*
  * warm_make - `sbx-keeper --make-image`: a memory image of a template for one class of machines.
  *
- * How      Boots a machine with the disks of a draft (lib/vm/vmm/image/image.h), without a share, without a network
- *          and without /setup: nobody's. /park makes the guest ready; edge ends and the guest sees that;
- *          free memory goes back to the host; qemu writes the rest through a child that packs it; the
- *          draft gets its name. Says on stdout what it does, as `PERCENT TEXT` lines.
- * Trust    As the keeper's. The image holds what the template and PID 1 put into memory, nothing else.
+ * How      Boots a machine with the disks of a draft (lib/vm/vmm/image/image.h), without a share,
+ *          without a network and without /setup: nobody's. /park makes the guest ready; edge ends
+ *          and the guest sees that; free memory goes back to the host; qemu writes the rest through
+ *          a child that packs it; the draft gets its name. Says on stdout what it does, as `PERCENT
+ *          TEXT` lines.
+ * Trust    As the keeper's. The image holds what the template and PID 1 put into memory, nothing
+ *          else.
  */
 #include "src/keeper/keeper.h"
 
@@ -87,7 +89,8 @@ void make_on_parked(struct keeper *k, const struct guest_reply *reply)
 		make_fail(k, reply->text);
 		return;
 	}
-	/* The guest must see that nobody is there, or its half of a session would be in the image. */
+	/* The guest must see that nobody is there, or its half of a session would be in the
+	 * image. */
 	k->warm.make_step = MAKE_PARKED;
 	edge_kill(k);
 	say(k, 70, "free memory goes back");

@@ -1,5 +1,6 @@
 /*
- * ask - the keeper's own small questions to the guest: /setup, /trust, /stats, /power, /forget, /denied.
+ * ask - the keeper's own small questions to the guest: /setup, /trust, /stats, /power, /forget,
+ * /denied.
  *
  * How      The request body goes into one end of a socket pair whose other end edge bridges to a
  *          stream; the answer comes back the same way and ends with end-of-file. Each question

@@ -1,13 +1,13 @@
 /*
  * denied - tells the guest why its connections were refused: /run/sbx/denied.
  *
- * How      Each refusal of the network becomes the text that lib/wire/http/deny.h writes: the target, the
- *          reason, and the command to type on the host. The last DENIED_MAX different targets are
- *          kept, and all of them are sent to the guest in a /denied, a moment after a new one came
- *          and at most once in DENIED_PAUSE_MS. A program that only saw "403" or "connection refused"
- *          has the reason there (sbx-why).
- * Trust    What was asked comes from edge, possibly compromised: the text is printable and bounded by
- *          lib/wire/http/deny.h. The guest learns what each refusal says to it anyway.
+ * How      Each refusal of the network becomes the text that lib/wire/http/deny.h writes: the
+ *          target, the reason, and the command to type on the host. The last DENIED_MAX different
+ *          targets are kept, and all of them are sent to the guest in a /denied, a moment after a
+ *          new one came and at most once in DENIED_PAUSE_MS. A program that only saw "403" or
+ *          "connection refused" has the reason there (sbx-why).
+ * Trust    What was asked comes from edge, possibly compromised: the text is printable and bounded
+ *          by lib/wire/http/deny.h. The guest learns what each refusal says to it anyway.
  * Owns     The texts.
  * Limits   DENIED_MAX texts of DENIED_TEXT bytes.
  * See      proto/PROTOCOL.guest, src/guest/net/why.h, denied_test.c

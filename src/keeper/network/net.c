@@ -4,12 +4,12 @@
  * How      An ASK goes into a ring and is answered from there in order, a few in a turn of the
  *          loop. An allowed TUNNEL or HTTP gets a socket pair, one end to egress by OPEN and the
  *          other to edge with the VERDICT. A tunnel to what a credential is bound to gets none:
- *          edge opens it, and each request in it goes to an origin (origin_link.c). When one of the two does not read, the verdict waits
- *          and all behind it; the asks are read on all the same, because edge does not read while
- *          it cannot send. While there is no egress, those that need one wait for it a moment,
- *          counted from when it was lost. Asks that come faster than KEEPER_ASK_RATE wait likewise
- *          once KEEPER_ASK_BURST is spent: each costs a decision and a record, and a guest can
- *          cause them at no cost of its own.
+ *          edge opens it, and each request in it goes to an origin (origin_link.c). When one of the
+ *          two does not read, the verdict waits and all behind it; the asks are read on all the
+ *          same, because edge does not read while it cannot send. While there is no egress, those
+ *          that need one wait for it a moment, counted from when it was lost. Asks that come faster
+ *          than KEEPER_ASK_RATE wait likewise once KEEPER_ASK_BURST is spent: each costs a decision
+ *          and a record, and a guest can cause them at no cost of its own.
  * Trust    edge may be taken over by the guest, egress by an origin: unknown numbers, a second
  *          result, an id in use and more asks than there may be are violations.
  * Limits   EDGE_MAX_ASKS unanswered, EGRESS_MAX_OPEN open, KEEPER_NET_BATCH a turn,
@@ -144,7 +144,8 @@ static bool push_pending(struct keeper *k)
 		return false;
 	r = edge_answer_ask(k->edge.sock, p->ask, &p->verdict, p->edge_fd);
 	if (r < 0 && r != -EAGAIN && p->edge_fd >= 0) {
-		/* The descriptor may be what the kernel does not take. Egress sees its end close. */
+		/* The descriptor may be what the kernel does not take. Egress sees its end
+		 * close. */
 		fd_close(&p->edge_fd);
 		p->verdict.allowed = false;
 		(void)snprintf(p->verdict.reason, sizeof(p->verdict.reason),

@@ -91,7 +91,8 @@ static size_t receive(int fd, uint8_t *buf, size_t size)
 
 static uint8_t list[4096], request[4096], answer[4096];
 
-/* Asks for the keys, of which there is one, and for a signature with it; gives the answer's type. */
+/* Asks for the keys, of which there is one, and for a signature with it; gives the answer's
+ * type. */
 static unsigned sign(int fd)
 {
 	assert_int_equal(send(fd, "\0\0\0\1\x0b", 5, 0), 5);

@@ -1,5 +1,5 @@
-/* Logins: a token endpoint is opened before anything is set, its tokens go from origin to the vault, and what is open
- * goes on. */
+/* Logins: a token endpoint is opened before anything is set, its tokens go from origin to the
+ * vault, and what is open goes on. */
 #include "cred_rig.h"
 
 #include <errno.h>

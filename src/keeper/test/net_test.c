@@ -329,7 +329,8 @@ static size_t count_lines(FILE *f)
 	return n;
 }
 
-/* The audit log has a size. A line in keeper.log for each refusal that does not fit would have none. */
+/* The audit log has a size. A line in keeper.log for each refusal that does not fit would have
+ * none. */
 static void refusals_do_not_fill_the_log_of_the_keeper(void **state)
 {
 	FILE *log = tmpfile();

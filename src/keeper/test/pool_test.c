@@ -1,5 +1,6 @@
 /*
- * A keeper whose machine waits: who may say what to it, its claim, its end. A false edge, a false sbxd.
+ * A keeper whose machine waits: who may say what to it, its claim, its end. A false edge, a false
+ * sbxd.
  */
 #include "net_rig.h"
 

@@ -1,6 +1,6 @@
 /*
- * Events of a machine that was replaced while they waited in the batch: they do not end the new one.
- * Test program; the machines are processes that do nothing.
+ * Events of a machine that was replaced while they waited in the batch: they do not end the new
+ * one. Test program; the machines are processes that do nothing.
  */
 #include "net_rig.h"
 

@@ -1,15 +1,16 @@
 /*
  * agent_link - the keeper's side of lib/os/ipc/agent_chan.h, and the life of sbx-ssh-agent.
  *
- * How      Nothing runs until a client in the guest connects. Then sbx-ssh-agent is spawned in its jail
- *          and given a connection to the host's agent, whose socket spec.json names; streams that
- *          come before it is ready wait. Each signature that it ASKs for is written to the audit log
- *          before it is allowed, and with --ssh-agent-confirm a person is asked first by the
- *          program that SSH_ASKPASS named, one dialog after the other is up to that program.
+ * How      Nothing runs until a client in the guest connects. Then sbx-ssh-agent is spawned in its
+ *          jail and given a connection to the host's agent, whose socket spec.json names; streams
+ *          that come before it is ready wait. Each signature that it ASKs for is written to the
+ *          audit log before it is allowed, and with --ssh-agent-confirm a person is asked first by
+ *          the program that SSH_ASKPASS named, one dialog after the other is up to that program.
  *          When sbx-ssh-agent ends its streams break, and the next client starts another one.
- * Trust    It reads what the guest sends: every message is checked against the phase table, a violation
- *          kills it, and after KEEPER_AGENT_VIOLATIONS there is no other.
- * Limits   AGENT_MAX_OPEN streams, KEEPER_CONFIRMS questions to a person at once, KEEPER_CONFIRM_MS each.
+ * Trust    It reads what the guest sends: every message is checked against the phase table, a
+ *          violation kills it, and after KEEPER_AGENT_VIOLATIONS there is no other.
+ * Limits   AGENT_MAX_OPEN streams, KEEPER_CONFIRMS questions to a person at once, KEEPER_CONFIRM_MS
+ *          each.
  * Never    Says yes before the record is written.
  */
 #include "src/keeper/keeper.h"

@@ -1,12 +1,12 @@
 /*
  * hands - what the keeper cannot do any more once it is sealed, and its spawner does for it.
  *
- * How      hands_start forks the spawner (lib/os/worker/spawner.h) when the disks are there and before the
- *          machine starts. Each function below asks it for one fixed thing, and the spawner takes what
- *          it needs from its own copy of the sandbox's spec: no path comes from the keeper.
- *          Without a spawner (tests) the same work is done directly.
- *          hands_seal is the keeper's last step before the machine starts: no_new_privs, Landlock and
- *          the list of system calls JAIL_KEEPER (lib/os/jail/broker.h). A machine of the pool gives up the
+ * How      hands_start forks the spawner (lib/os/worker/spawner.h) when the disks are there and
+ *          before the machine starts. Each function below asks it for one fixed thing, and the
+ *          spawner takes what it needs from its own copy of the sandbox's spec: no path comes from
+ *          the keeper. Without a spawner (tests) the same work is done directly. hands_seal is the
+ *          keeper's last step before the machine starts: no_new_privs, Landlock and the list of
+ *          system calls JAIL_KEEPER (lib/os/jail/broker.h). A machine of the pool gives up the
  *          other audit logs when it is claimed.
  * Trust    The spawner's side takes the keeper as taken over.
  * Owns     In the spawner: the way to the sockets behind the guest's ports.

@@ -1,11 +1,12 @@
 /*
- * origin_link - the keeper's side of lib/os/ipc/origin_chan.h, and the life of the origin processes.
+ * origin_link - the keeper's side of lib/os/ipc/origin_chan.h, and the life of the origin
+ * processes.
  *
- * How      One sbx-origin for each host and port with a credential that is asked for, started at the
- *          first request, ended when it was idle for KEEPER_ORIGIN_IDLE_MS, when its place is
- *          wanted, or when its binding or the policy changes. A request gets a socket pair:
- *          edge has its end at once, origin's end waits here until it can be sent. Nothing
- *          waits for an origin that does not read but its own messages.
+ * How      One sbx-origin for each host and port with a credential that is asked for, started at
+ *          the first request, ended when it was idle for KEEPER_ORIGIN_IDLE_MS, when its place is
+ *          wanted, or when its binding or the policy changes. A request gets a socket pair: edge
+ *          has its end at once, origin's end waits here until it can be sent. Nothing waits for an
+ *          origin that does not read but its own messages.
  * Trust    origin reads bytes of a server and requests of edge and may be taken over by either:
  *          every message is checked against the phase table, a violation kills it, and after
  *          KEEPER_ORIGIN_VIOLATIONS its host is refused for the rest of the run. What it can get

@@ -1,6 +1,7 @@
-/* Responses that hold fresh credentials in fields which the service's rules `capture` name. Runs in sbx-origin; reads a
- * server's content, which holds those credentials. Head and content are held until the content is whole; then
- * the values become '*', the rest goes to edge as it is, and the last values are searched for in later responses. */
+/* Responses that hold fresh credentials in fields which the service's rules `capture` name. Runs
+ * in sbx-origin; reads a server's content, which holds those credentials. Head and content are
+ * held until the content is whole; then the values become '*', the rest goes to edge as it is,
+ * and the last values are searched for in later responses. */
 #include "src/origin/origin.h"
 
 #include <errno.h>

@@ -46,7 +46,8 @@ static const char *find_other_path(const struct http_req *req)
 	return NULL;
 }
 
-/* A form may have a field `_method`, and its content is not read. Without a type it may be a form. */
+/* A form may have a field `_method`, and its content is not read. Without a type it may be a
+ * form. */
 static bool may_be_form(const struct http_req *req)
 {
 	static const char *const forms[] = {"application/x-www-form-urlencoded", "multipart/"};

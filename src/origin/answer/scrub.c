@@ -1,6 +1,7 @@
-/* Where an answer is looked through for the value before edge has it: heads, content and trailers. Content that
- * is coded all the same (identity was asked for) is decoded first, and goes on decoded. What comes out of a decoder may be much
- * more than went in, so bytes wait here, coded, until edge has read; meanwhile nothing more is read from the server. */
+/* Where an answer is looked through for the value before edge has it: heads, content and
+ * trailers. Content that is coded all the same (identity was asked for) is decoded first, and
+ * goes on decoded. What comes out of a decoder may be much more than went in, so bytes wait
+ * here, coded, until edge has read; meanwhile nothing more is read from the server. */
 #include "src/origin/origin.h"
 
 #include <assert.h>
@@ -101,7 +102,8 @@ static void scrub_headers(struct exchange *x, struct http_headers *headers)
 
 		x->scrub->n_in_heads +=
 			(uint32_t)scrub_text(set, (uint8_t *)h->value.p, h->value.n);
-		/* '*' may stand in a name; in lower case a value is seldom itself, so that is rare */
+		/* '*' may stand in a name; in lower case a value is seldom itself, so that is
+		 * rare */
 		x->scrub->n_in_heads += (uint32_t)scrub_text(set, (uint8_t *)h->name.p, h->name.n);
 	}
 	count(x);

@@ -1,11 +1,9 @@
-/* The values that the server's responses are searched for. Runs in sbx-origin; holds credentials, and
- * sees no bytes of a peer.
- *
- * A response is searched for what was sent with its request (sweep_pin), for every value that is here
- * while it comes, and for the last ones that were here before: a token that was renewed is often still
- * good, and a server may show other requests. So neither a renewal nor a value that is asked for
- * again leaves a response without the value to search for. A request whose value cannot be searched
- * for is not sent. */
+/* The values that the server's responses are searched for. Runs in sbx-origin; holds
+ * credentials, and sees no bytes of a peer. A response is searched for what was sent with its
+ * request (sweep_pin), for every value that is here while it comes, and for the last ones that
+ * were here before: a token that was renewed is often still good, and a server may show other
+ * requests. So neither a renewal nor a value that is asked for again leaves a response without
+ * the value to search for. A request whose value cannot be searched for is not sent. */
 #include "src/origin/origin.h"
 
 #include <assert.h>
@@ -105,7 +103,8 @@ static void add_parts(struct values *v, struct slice value)
 	}
 }
 
-/* Just these values; making one takes milliseconds, and one that is asked for again is often the same. */
+/* Just these values; making one takes milliseconds, and one that is asked for again is often the
+ * same. */
 static bool is_for(const struct sweep *w, const struct values *v)
 {
 	struct slice list[SCRUB_MAX_VALUES];
@@ -229,8 +228,8 @@ void sweep_retire(struct origin *o, const struct value *v)
 	o->n_retired++;
 }
 
-/* Responses that have begun are not searched for it, but for the one that had it: what a guest can bring
- * about as often as it likes must not fill their sets. */
+/* Responses that have begun are not searched for it, but for the one that had it: what a guest
+ * can bring about as often as it likes must not fill their sets. */
 void sweep_capture(struct origin *o, struct slice value)
 {
 	struct secret *oldest = &o->captured[o->n_captures % ORIGIN_MAX_CAPTURED];

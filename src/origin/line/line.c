@@ -1,5 +1,5 @@
-/* Connections to the one server: wanted from the keeper, verified, given to exchanges, kept for the next
- * ones. */
+/* Connections to the one server: wanted from the keeper, verified, given to exchanges, kept for
+ * the next ones. */
 #include "src/origin/origin.h"
 
 #include <errno.h>
@@ -150,7 +150,8 @@ static struct line *find_place(struct origin *o)
 	return NULL;
 }
 
-/* Until it is known that the server speaks one exchange at a time, one line is wanted, not one for each. */
+/* Until it is known that the server speaks one exchange at a time, one line is wanted, not one
+ * for each. */
 static void want(struct origin *o, unsigned n_waiting, bool h1_only)
 {
 	unsigned most = h1_only || o->spoken == LINE_H1 ? n_waiting : MIN(n_waiting, 1);

@@ -571,7 +571,8 @@ static void pump(struct origin *o, struct line *l)
 	}
 	if (l->n_exchanges > 1 && turn == TURN_MOVED)
 		line_again(o, l);
-	/* Settling gives held bytes on, which opens the server's window: it waits for that update. */
+	/* Settling gives held bytes on, which opens the server's window: it waits for that
+	 * update. */
 	flush_later(h);
 	if (line_release(o, l) == 0)
 		line_settle(o, l);

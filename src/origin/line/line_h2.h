@@ -1,18 +1,21 @@
 /*
- * line_h2 - HTTP/2 on a line of sbx-origin: line_h2.c (the line, requests), line_h2_answer.c (answers).
+ * line_h2 - HTTP/2 on a line of sbx-origin: line_h2.c (the line, requests), line_h2_answer.c
+ * (answers).
  *
- * How      One nghttp2 session a line, many exchanges on it, each a struct h2_stream. What the server
- *          sends goes to the exchange at once, or when edge does not read into the stream's `held`, which
- *          its window bounds; the window opens again when edge has taken the bytes. While
- *          nghttp2 reads (in_recv) exchanges may leave, but the line is kept (line_hold). A stream's end
- *          is only noted by nghttp2's callbacks, and dealt with in h2_settle. No stream is freed while
- *          the list is walked (is_walking): settling one stream can send, and sending the reset of a
- *          neighbour makes nghttp2 close that one. h2_sweep frees them behind the walk.
- * Trust    A verified server that may be hostile all the same. The request's fields hold the credential:
- *          never indexed, and all memory of the session is wiped when it is freed.
+ * How      One nghttp2 session a line, many exchanges on it, each a struct h2_stream. What the
+ *          server sends goes to the exchange at once, or when edge does not read into the stream's
+ *          `held`, which its window bounds; the window opens again when edge has taken the bytes.
+ *          While nghttp2 reads (in_recv) exchanges may leave, but the line is kept (line_hold). A
+ *          stream's end is only noted by nghttp2's callbacks, and dealt with in h2_settle. No
+ *          stream is freed while the list is walked (is_walking): settling one stream can send, and
+ *          sending the reset of a neighbour makes nghttp2 close that one. h2_sweep frees them
+ *          behind the walk.
+ * Trust    A verified server that may be hostile all the same. The request's fields hold the
+ *          credential: never indexed, and all memory of the session is wiped when it is freed.
  * Owns     The session and its streams.
- * Limits   H2_MAX_STREAMS exchanges, H2_MAX_WINDOW held for each of them and H2_SPARE_WINDOW for all
- *          beyond their first window, H2_NOISE frames that carry nothing, unknown ones included, H2_MAX_INTERIM, H2_MAX_BOMB.
+ * Limits   H2_MAX_STREAMS exchanges, H2_MAX_WINDOW held for each of them and H2_SPARE_WINDOW for
+ *          all beyond their first window, H2_NOISE frames that carry nothing, unknown ones
+ *          included, H2_MAX_INTERIM, H2_MAX_BOMB.
  * See      origin.h, lib/wire/http/h2_resp.h, line_h2_test.c
  */
 #pragma once
@@ -30,7 +33,8 @@
 #define H2_MAX_UP (4 * OUT_READ) /* of a request's content that waits */
 #define H2_MAX_INTERIM 32	 /* 1xx answers to one request */
 #define H2_MAX_BOMB (4 * HTTP_MAX_HEAD)
-/* Such frames at once, and then one each millisecond; a frame and H2_NOISE_BYTES of it count one each. */
+/* Such frames at once, and then one each millisecond; a frame and H2_NOISE_BYTES of it count one
+ * each. */
 #define H2_NOISE 4000
 #define H2_NOISE_BYTES 16
 #define H2_EXPECT_MS 1000 /* for a 100: some servers of HTTP/2 never say it */

@@ -196,7 +196,8 @@ static void on_trailers(struct h2_stream *s)
 		fail_stream(s, fault.why);
 		return;
 	}
-	/* The canonical form has them behind content of no said length only; so they are dropped. */
+	/* The canonical form has them behind content of no said length only; so they are
+	 * dropped. */
 	if (s->kind != HTTP_BODY_CHUNKED)
 		list.n = 0;
 	if (list.n > 0) {

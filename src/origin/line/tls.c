@@ -1,5 +1,5 @@
-/* TLS to the server. Verified against the roots that the keeper gave and nothing else: OpenSSL opens no
- * file and reads no configuration here. */
+/* TLS to the server. Verified against the roots that the keeper gave and nothing else: OpenSSL
+ * opens no file and reads no configuration here. */
 #include "src/origin/origin.h"
 
 #include <errno.h>
@@ -97,8 +97,8 @@ int tls_begin(struct origin *o, struct line *l)
 	return 0;
 }
 
-/* A server that chooses nothing speaks HTTP/1.1; one that chooses what was not offered is refused by
- * OpenSSL already. */
+/* A server that chooses nothing speaks HTTP/1.1; one that chooses what was not offered is
+ * refused by OpenSSL already. */
 static const struct line_ops *chosen(const SSL *ssl)
 {
 	const unsigned char *name = NULL;

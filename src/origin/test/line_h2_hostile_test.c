@@ -314,7 +314,8 @@ static void room_and_refused_head(SSL *ssl, uint32_t stream)
 	pause_script(); /* until origin is awake: it finds the room and the head together */
 }
 
-/* As much as goes without waiting, until nothing goes for a while; gives what the last frame lacks. */
+/* As much as goes without waiting, until nothing goes for a while; gives what the last frame
+ * lacks. */
 static size_t upload_until_stuck(int fd)
 {
 	static uint8_t frame[16 + 16384];
@@ -438,7 +439,8 @@ static void three_streams_at_most(SSL *ssl, uint32_t stream)
 	pause_script(); /* the upload is over, and the heads had their turn before its end */
 }
 
-/* Such a stream is freed by nghttp2's close or by h2_sweep; else it would count for the line's whole life. */
+/* Such a stream is freed by nghttp2's close or by h2_sweep; else it would count for the line's
+ * whole life. */
 static void requests_given_up_before_they_were_sent_leave_their_line(void **state)
 {
 	struct rig *r = rig_new();

@@ -1,10 +1,11 @@
 /*
- * line_h2_rig - for line_h2_test.c: a server of HTTP/2 in a process of its own, at the end of a rig's socket.
+ * line_h2_rig - for line_h2_test.c: a server of HTTP/2 in a process of its own, at the end of a
+ * rig's socket.
  *
- * How      h2_rig_serve answers a WANT and forks. The child does TLS and serves by path: /echo sends
- *          back what comes, as it comes; /dump says the fields it got; /big?N sends N bytes; /sink counts;
- *          others are named in line_h2_rig.c. h2_rig_attack does the same with a script of raw frames
- *          instead of nghttp2.
+ * How      h2_rig_serve answers a WANT and forks. The child does TLS and serves by path: /echo
+ *          sends back what comes, as it comes; /dump says the fields it got; /big?N sends N bytes;
+ *          /sink counts; others are named in line_h2_rig.c. h2_rig_attack does the same with a
+ *          script of raw frames instead of nghttp2.
  * Trust    Test program.
  */
 #pragma once

@@ -1,5 +1,5 @@
-/* Fields that a service captures: the guest gets '*' instead of their values, over HTTP/1.1 and HTTP/2, with a real
- * sbx-origin. */
+/* Fields that a service captures: the guest gets '*' instead of their values, over HTTP/1.1 and
+ * HTTP/2, with a real sbx-origin. */
 #include "line_h2_rig.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* How bytes pass: streamed, bounded, on connections that are kept, and cut where the server cuts. */
+/* How bytes pass: streamed, bounded, on connections that are kept, and cut where the server
+ * cuts. */
 #include "origin_rig.h"
 
 #include <errno.h>

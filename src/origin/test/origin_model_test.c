@@ -1,7 +1,8 @@
-/* Random orders of requests, renewals, values that are asked for again, responses that say values back, resets and cuts,
- * over HTTP/1.1 and HTTP/2: no value reaches edge, edge gets whole responses, and nothing is left (origin_play.h).
- * Arguments: how many sequences, and the seed of the first. RUN of them have their values in common, because it takes
- * milliseconds to search for a new one. A failure says how to repeat it. */
+/* Random orders of requests, renewals, values that are asked for again, responses that say
+ * values back, resets and cuts, over HTTP/1.1 and HTTP/2: no value reaches edge, edge gets whole
+ * responses, and nothing is left (origin_play.h). Arguments: how many sequences, and the seed of
+ * the first. RUN of them have their values in common, because it takes milliseconds to search
+ * for a new one. A failure says how to repeat it. */
 #include "origin_play.h"
 
 #include <signal.h>

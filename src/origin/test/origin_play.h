@@ -1,15 +1,18 @@
 /*
- * origin_play - for the model test and the fuzz target of src/origin: its exchanges and lines in this process, with
+ * origin_play - for the model test and the fuzz target of src/origin: its exchanges and lines in
+ * this process, with
  *               keeper, vault, edge and server played.
  *
- * How      All of sbx-origin but main.c, control.c and tls.c is linked; what these would do is in origin_play.c. play_run
- *          takes a text of steps, one or more bytes each (enum play_step), and does them in their order: requests come,
- *          values are renewed, expire and come, the server responds, resets, is slow, cuts, over HTTP/1.1 and
- *          HTTP/2. The server says values back, whole and in pieces. A turn (PLAY_TURN, and before some steps) lets
- *          origin do what its sockets would have told it.
+ * How      All of sbx-origin but main.c, control.c and tls.c is linked; what these would do is in
+ *          origin_play.c. play_run takes a text of steps, one or more bytes each (enum play_step),
+ *          and does them in their order: requests come, values are renewed, expire and come, the
+ *          server responds, resets, is slow, cuts, over HTTP/1.1 and HTTP/2. The server says values
+ *          back, whole and in pieces. A turn (PLAY_TURN, and before some steps) lets origin do what
+ *          its sockets would have told it.
  * Trust    Test program.
- * Never    Returns when a value reached edge, when edge got what is not one whole response, when content waits
- *          although edge has room for it, or when something is left behind: it says what and aborts.
+ * Never    Returns when a value reached edge, when edge got what is not one whole response, when
+ *          content waits although edge has room for it, or when something is left behind: it says
+ *          what and aborts.
  * See      origin_model_test.c, line_h2_fuzz.c, sweep.c
  */
 #pragma once
@@ -30,7 +33,8 @@ enum play_step {
 	PLAY_RENEW,  /* the keeper says that there is a newer token */
 	PLAY_EXPIRE, /* the value is to be asked for again */
 	PLAY_HEAD,   /* + which, how: the server's head, with a value in it or a fault */
-	PLAY_DATA, /* + which, how: content, with a value in it, perhaps in two pieces; or PLAY_FLOOD */
+	/* + which, how: content, with a value in it, perhaps in two pieces; or PLAY_FLOOD */
+	PLAY_DATA,
 	PLAY_END,   /* + which, how: the end, with trailers or without */
 	PLAY_RESET, /* + which, how: RST_STREAM, or the connection ends */
 	PLAY_ROOM,  /* + which: the server reads, or stops reading */

@@ -1,7 +1,8 @@
 /*
  * origin_play_internal - what origin_play.c and origin_play_server.c share.
  *
- * How      origin_play.c has keeper, vault, edge and the turns; origin_play_server.c what a server says (play_server_step).
+ * How      origin_play.c has keeper, vault, edge and the turns; origin_play_server.c what a server
+ *          says (play_server_step).
  * Trust    Test program.
  */
 #pragma once

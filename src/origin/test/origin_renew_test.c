@@ -1,5 +1,6 @@
-/* A credential changes while a request is under way: what was sent with the request is not in its answer, with a
- * real sbx-origin, over HTTP/1.1 and HTTP/2. The server says back what it was told. */
+/* A credential changes while a request is under way: what was sent with the request is not in
+ * its answer, with a real sbx-origin, over HTTP/1.1 and HTTP/2. The server says back what it was
+ * told. */
 #include "line_h2_rig.h"
 
 #include <setjmp.h>
@@ -124,7 +125,8 @@ static void test_renewed_while_a_request_is_under_way_h2(void **state)
 	renewed(true);
 }
 
-/* A reference is asked for again after its time: the old value is gone before the new one is there. */
+/* A reference is asked for again after its time: the old value is gone before the new one is
+ * there. */
 static void asked_again(bool is_h2)
 {
 	struct rig *r = rig_start(NULL);
@@ -160,7 +162,8 @@ static void test_asked_again_while_a_request_is_under_way_h2(void **state)
 	asked_again(true);
 }
 
-/* A log of earlier requests, which some servers show: the token before this one is often still good. */
+/* A log of earlier requests, which some servers show: the token before this one is often still
+ * good. */
 static void test_the_value_before_is_removed_too(void **state)
 {
 	struct rig *r = rig_start(NULL);
@@ -183,8 +186,8 @@ static void test_the_value_before_is_removed_too(void **state)
 	end(r, &s);
 }
 
-/* The same for a reference: its time is over, another value came, and the response of a later request shows the
- * first one. */
+/* The same for a reference: its time is over, another value came, and the response of a later
+ * request shows the first one. */
 static void test_the_value_before_is_removed_when_it_has_expired(void **state)
 {
 	struct rig *r = rig_start(NULL);
@@ -207,7 +210,8 @@ static void test_the_value_before_is_removed_when_it_has_expired(void **state)
 	end(r, &s);
 }
 
-/* More values came since than are kept: what was sent with a request is searched for all the same. */
+/* More values came since than are kept: what was sent with a request is searched for all the
+ * same. */
 static void test_replaced_many_times_while_a_request_is_under_way(void **state)
 {
 	struct rig *r = rig_start(NULL);
@@ -252,8 +256,8 @@ static int refresh(struct rig *r)
 	return fd;
 }
 
-/* The page of an error says the refresh token back, after another login has replaced it. One more waits for the same
- * answer. */
+/* The page of an error says the refresh token back, after another login has replaced it. One
+ * more waits for the same answer. */
 static void test_renewed_while_a_refresh_is_under_way(void **state)
 {
 	struct rig *r = rig_start(NULL);

@@ -1,9 +1,10 @@
 /*
- * origin_rig - for the tests of src/origin: a real sbx-origin; keeper, edge, vault and server are the test.
+ * origin_rig - for the tests of src/origin: a real sbx-origin; keeper, edge, vault and server are
+ * the test.
  *
- * How      Origin is executed as the keeper does it, and goes into its jail by itself. What it would
- *          have from egress is one end of a socket pair; on the other the test is a TLS server, with a
- *          CA and certificates that are made at the start.
+ * How      Origin is executed as the keeper does it, and goes into its jail by itself. What it
+ *          would have from egress is one end of a socket pair; on the other the test is a TLS
+ *          server, with a CA and certificates that are made at the start.
  * Trust    Test program.
  */
 #pragma once

@@ -1,6 +1,6 @@
-/* Content that waited because edge did not read goes on when edge has room again, whoever found the room first
- * (origin_play.h). Zeros may be the beginning of a value in UTF-32: the scrubber keeps the last ones back, and a
- * timer sends them. */
+/* Content that waited because edge did not read goes on when edge has room again, whoever found
+ * the room first (origin_play.h). Zeros may be the beginning of a value in UTF-32: the scrubber
+ * keeps the last ones back, and a timer sends them. */
 #include "origin_play.h"
 
 #include <setjmp.h>
@@ -120,7 +120,8 @@ static void what_is_left_after_a_resume_is_resumed_again(void **state)
 	assert_true(run(&t, 1) > N_MORE / 2);
 }
 
-/* More than a turn of the line reads: the rest has a turn of its own, and a request starts before it. */
+/* More than a turn of the line reads: the rest has a turn of its own, and a request starts
+ * before it. */
 static void a_request_that_starts_does_not_stop_the_others(void **state)
 {
 	struct text t = {0};

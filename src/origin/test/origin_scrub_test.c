@@ -303,7 +303,8 @@ static void test_a_bomb_waits_for_edge(void **state)
 
 /* ---- time ---- */
 
-/* Bytes that look like the beginning of the value, one at a time: each comes soon, the third waits. */
+/* Bytes that look like the beginning of the value, one at a time: each comes soon, the third
+ * waits. */
 static void test_a_slow_stream(void **state)
 {
 	struct rig *r;

@@ -1,4 +1,5 @@
-/* Requests of AWS through a real sbx-origin: what arrives is signed with the real keys, as it arrives. */
+/* Requests of AWS through a real sbx-origin: what arrives is signed with the real keys, as it
+ * arrives. */
 #include "line_h2_rig.h"
 
 #include <errno.h>

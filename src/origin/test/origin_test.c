@@ -1,4 +1,5 @@
-/* What goes where: the credential in its one place, only after the certificate, and nobody else's. */
+/* What goes where: the credential in its one place, only after the certificate, and nobody
+ * else's. */
 #include "origin_rig.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* A request (a query, a line end, lines of headers) is judged and filled. What passes carries nobody's
- * credential in a known place and ours in one; what is refused had somebody's own. */
+/* A request (a query, a line end, lines of headers) is judged and filled. What passes carries
+ * nobody's credential in a known place and ours in one; what is refused had somebody's own. */
 #include "src/origin/origin.h"
 
 #include "lib/base/mem.h"

@@ -1,4 +1,5 @@
-/* Token endpoints: the real tokens go to the vault and nowhere else, and one refresh is asked for at a time. */
+/* Token endpoints: the real tokens go to the vault and nowhere else, and one refresh is asked
+ * for at a time. */
 #include "line_h2_rig.h"
 
 #include <fcntl.h>

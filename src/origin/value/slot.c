@@ -1,5 +1,5 @@
-/* What a request carries, and the one place where the credential goes. Everything here works in place:
- * the text of the request is our own copy of edge's frame, and only becomes shorter. */
+/* What a request carries, and the one place where the credential goes. Everything here works in
+ * place: the text of the request is our own copy of edge's frame, and only becomes shorter. */
 #include "src/origin/origin.h"
 
 #include <errno.h>
@@ -182,7 +182,8 @@ enum origin_outcome slot_judge(struct origin *o, struct exchange *x, char ret_wh
 			    slice_from_str("identity")) < 0)
 			return ORIGIN_BAD_REQUEST;
 	}
-	/* permessage-deflate; also without a value, since one may come while the websocket is open */
+	/* permessage-deflate; also without a value, since one may come while the websocket is
+	 * open */
 	slot_remove_header(&req->headers, slice_from_str("sec-websocket-extensions"));
 	return ORIGIN_DONE;
 }

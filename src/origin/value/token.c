@@ -1,5 +1,5 @@
-/* Requests to a token endpoint: read whole, judged, and for a refresh filled with the real token. One refresh
- * at a time: the others wait for its answer. */
+/* Requests to a token endpoint: read whole, judged, and for a refresh filled with the real
+ * token. One refresh at a time: the others wait for its answer. */
 #include "src/origin/origin.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 /* ---- which requests ---- */
 
-/* What is not the endpoint byte for byte, but could be for some server, must not pass as something else:
- * nobody would look for tokens in its answer. */
+/* What is not the endpoint byte for byte, but could be for some server, must not pass as
+ * something else: nobody would look for tokens in its answer. */
 int token_is_for(const struct origin *o, const struct exchange *x, bool *ret)
 {
 	const struct service_request asked = {

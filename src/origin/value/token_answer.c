@@ -1,5 +1,5 @@
-/* What a token endpoint answers: held until it is whole, the tokens sent to the vault, and sentinels to edge once
- * the vault has them. */
+/* What a token endpoint answers: held until it is whole, the tokens sent to the vault, and
+ * sentinels to edge once the vault has them. */
 #include "src/origin/origin.h"
 
 #include <errno.h>
@@ -93,8 +93,8 @@ bool token_on_data(struct origin *o, struct exchange *x, struct slice data)
 
 /* ---- what goes to edge ---- */
 
-/* What was sent with the request is not in its answer, for whoever gets that: its own exchange, those that
- * wait for the same refresh, and those that come soon after it. */
+/* What was sent with the request is not in its answer, for whoever gets that: its own exchange,
+ * those that wait for the same refresh, and those that come soon after it. */
 static int scrub_sent(struct origin *o, struct exchange *x)
 {
 	struct token *t = x->token;
@@ -275,7 +275,8 @@ static int store_all(struct origin *o, struct exchange *x, const struct oauth_to
 	/* before they go: what was asked for becomes true when they are kept */
 	x->state = EXCHANGE_STORE;
 	exchange_set_timer(o, x, ORIGIN_STORE_MS);
-	/* A lost access token can be had again with the refresh token, not so the other way round. */
+	/* A lost access token can be had again with the refresh token, not so the other way
+	 * round. */
 	if (tokens->refresh.n)
 		r = store(o, &t->store[0], ORIGIN_REFRESH, tokens->refresh, 0);
 	if (r == 0 && tokens->access.n)

@@ -147,7 +147,8 @@ static void show_progress(void *arg, const char *out)
 	b->n_shown = (size_t)(line - out);
 }
 
-/* A rule for the address would not help: a build reaches the registry by its name, and nothing else. */
+/* A rule for the address would not help: a build reaches the registry by its name, and nothing
+ * else. */
 static void hint_refused(const struct build *b, struct problem *p)
 {
 	struct err ignored = {0};
@@ -223,7 +224,8 @@ static int send_ca(const struct build *b, struct problem *p)
 	return r;
 }
 
-/* The words of one line of the script, checked: it comes from a place where others' programs ran. */
+/* The words of one line of the script, checked: it comes from a place where others' programs
+ * ran. */
 static size_t split(char *line, char *words[4])
 {
 	size_t n = 0;

@@ -1,9 +1,10 @@
 /*
- * agent_import - files for the agent's home in a sandbox: the user's own settings, and what keeps it from asking.
+ * agent_import - files for the agent's home in a sandbox: the user's own settings, and what keeps
+ * it from asking.
  *
  * How      import_collect reads what the agent's file lists below the user's home, cleans each text
- *          (lib/rules/agent/clean.h) and says of every file whether it goes along, what was left out of
- *          it and why. import_seed adds the agent's own small files: whole where nothing was
+ *          (lib/rules/agent/clean.h) and says of every file whether it goes along, what was left
+ *          out of it and why. import_seed adds the agent's own small files: whole where nothing was
  *          imported, else only what is missing in it. import_write puts them into the sandbox.
  * Trust    The user's own files, written by programs of others. A symlink is not followed anywhere
  *          below the home. Credentials stay: by the names of files, by the names in them, by their

@@ -201,7 +201,8 @@ int agent_need_hosts(const struct agent *a, const char *sandbox, bool allow,
 
 /* ---- credentials ---- */
 
-/* Whether the tokens of every login inside are kept on the host (`token` in the files of its services). */
+/* Whether the tokens of every login inside are kept on the host (`token` in the files of its
+ * services). */
 static bool keeps_logins(const struct agent *a)
 {
 	AUTO_SETTINGS struct settings s = {0};

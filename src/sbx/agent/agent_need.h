@@ -1,11 +1,11 @@
 /*
  * agent_need - what an agent needs before it starts: known to us, a template, hosts, credentials.
  *
- * How      agent_need_find looks in the agents of the installation (lib/rules/agent). The others are the
- *          first minute: what is missing is shown with the command that helps. Hosts become rules of
- *          the sandbox's own (origin agent:NAME) when the person at the terminal says yes, or with
- *          --allow-hosts or the setting agents.allow-hosts; a host that a deny rule names is never
- *          asked about, because no allow would open it.
+ * How      agent_need_find looks in the agents of the installation (lib/rules/agent). The others
+ *          are the first minute: what is missing is shown with the command that helps. Hosts become
+ *          rules of the sandbox's own (origin agent:NAME) when the person at the terminal says yes,
+ *          or with --allow-hosts or the setting agents.allow-hosts; a host that a deny rule names
+ *          is never asked about, because no allow would open it.
  * Trust    Files of the installation and of the same user; sbxd's answers.
  * Owns     struct agent_hosts owns its list.
  * See      lib/rules/agent/agents.h, create.c
@@ -33,7 +33,8 @@ struct agent_hosts {
 
 void agent_hosts_done(struct agent_hosts *h);
 
-/* Shows the hosts, each with what the policy says now, and finds out whether the others may be allowed. */
+/* Shows the hosts, each with what the policy says now, and finds out whether the others may be
+ * allowed. */
 int agent_need_hosts(const struct agent *a, const char *sandbox, bool allow,
 	struct agent_hosts *ret, struct problem *p) MUST_CHECK;
 /* Whether one of its credentials is set, for all sandboxes; else says how to set it. */

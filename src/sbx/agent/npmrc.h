@@ -2,8 +2,10 @@
  * npmrc - where the host's npm gets its packages: registry and certificates, never a token.
  *
  * How      npmrc_read takes npm's own variables, then ~/.npmrc, then /etc/npmrc: what comes first
- *          counts, as in npm; when they say nothing, the host that the service npm is for. npmrc_take reads one text.
- * Trust    The user's own files. Tokens in them are seen and left where they are: has_token says so.
+ *          counts, as in npm; when they say nothing, the host that the service npm is for.
+ *          npmrc_take reads one text.
+ * Trust    The user's own files. Tokens in them are seen and left where they are: has_token says
+ *          so.
  * Owns     struct npmrc owns its strings; npmrc_done frees them.
  * Limits   NPMRC_MAX_BYTES a file; others are left out.
  * Never    Gives a registry with a user or password in it.

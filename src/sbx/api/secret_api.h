@@ -1,5 +1,6 @@
 /*
- * secret_api - credentials through sbxd: finding services and credentials, setting one, saying what came of it.
+ * secret_api - credentials through sbxd: finding services and credentials, setting one, saying what
+ * came of it.
  *
  * How      One call each. A value is passed as a descriptor beside the request (secret_value.h).
  * Trust    The user's arguments; texts in answers are printed through ui.h.

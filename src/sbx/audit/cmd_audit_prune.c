@@ -1,5 +1,6 @@
 /*
- * cmd_audit_prune - `sbx audit prune`: what is to go, a question, then one call to sbxd for each log.
+ * cmd_audit_prune - `sbx audit prune`: what is to go, a question, then one call to sbxd for each
+ * log.
  *
  * How      A log is verified here before it is pruned: sbxd does not read the records that go.
  * Trust    As audit_logs.h. sbxd holds the key and removes the files.

@@ -1,9 +1,9 @@
 /*
  * follow - runs one program and reads its lines while it works.
  *
- * How      The lines come from one descriptor of the program (1: its output and its errors together, or
- *          3: progress). After follow_catch, Ctrl-C and its like end the program and not us, so that
- *          what was begun can be cleaned up; follow_caught says that it happened.
+ * How      The lines come from one descriptor of the program (1: its output and its errors
+ *          together, or 3: progress). After follow_catch, Ctrl-C and its like end the program and
+ *          not us, so that what was begun can be cleaned up; follow_caught says that it happened.
  * Trust    The lines may come from a guest or a registry: ui_clean has made them harmless.
  * Owns     The program while it runs; none is left behind.
  * Limits   FOLLOW_MAX_LINE bytes a line, the rest is dropped; FOLLOW_MAX_MS for a run that names no

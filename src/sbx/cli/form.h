@@ -1,9 +1,10 @@
 /*
  * form - the one form of the JSON that sbx prints (sbx(1), JSON).
  *
- * How      sbxd's answers have times in milliseconds, 0 for what does not exist, and leave keys out. These
- *          functions change an answer in place: a time is RFC 3339 in UTC, what does not exist is null, and
- *          every object of a kind has the same keys. api_print does the times of everything.
+ * How      sbxd's answers have times in milliseconds, 0 for what does not exist, and leave keys
+ *          out. These functions change an answer in place: a time is RFC 3339 in UTC, what does not
+ *          exist is null, and every object of a kind has the same keys. api_print does the times of
+ *          everything.
  * Trust    As api.h.
  * Owns     Nothing.
  * See      tests/cli/test_json.py

@@ -1,7 +1,8 @@
 /*
  * quote - a text as one word of a shell command.
  *
- * How      The text in single quotes; a single quote in it ends them, is escaped, and begins them again.
+ * How      The text in single quotes; a single quote in it ends them, is escaped, and begins them
+ *          again.
  * Trust    Runs in sbx. Any text without NUL; sh, dash, bash and zsh read the result as that text.
  * Owns     The result is on the heap and belongs to the caller.
  */

@@ -57,12 +57,13 @@ void ui_progress_end(void);
 /* "Sure? (y/N) " and the answer. Only when ui_can_ask(). */
 bool ui_confirm(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* Puts a question and gives the line that is typed, without blanks around it; false at the end of the
- * input. Only when ui_can_ask(). */
+/* Puts a question and gives the line that is typed, without blanks around it; false at the end
+ * of the input. Only when ui_can_ask(). */
 bool ui_ask(char *answer, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* Makes text harmless for a terminal and its reader, in place: control characters, characters that are
- * invisible or change the direction of text, and what is not UTF-8 become '?', byte by byte. */
+/* Makes text harmless for a terminal and its reader, in place: control characters, characters
+ * that are invisible or change the direction of text, and what is not UTF-8 become '?', byte by
+ * byte. */
 void ui_clean(char *text);
 /* Prints a string to stdout, cleaned. */
 void ui_put(const char *text);

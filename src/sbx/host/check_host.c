@@ -169,8 +169,8 @@ static void check_subuid(struct check *c)
 		c, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", user);
 }
 
-/* virtiofsd holds one descriptor for each file that the guest knows, and the guest is made to forget
- * when they get few (lib/vm/share/room.h). */
+/* virtiofsd holds one descriptor for each file that the guest knows, and the guest is made to
+ * forget when they get few (lib/vm/share/room.h). */
 static void check_files(struct check *c)
 {
 	struct rlimit lim;

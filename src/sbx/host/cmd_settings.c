@@ -108,8 +108,9 @@ static int visit(
 	return r < 0 ? r : lstat(next, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* A certificate authority that a guest wrote could pass for every server. The path is followed once more
- * behind the open file: a guest can exchange what is in its workspace at any time, and nothing else. */
+/* A certificate authority that a guest wrote could pass for every server. The path is followed
+ * once more behind the open file: a guest can exchange what is in its workspace at any time, and
+ * nothing else. */
 static int check_not_shared(const char *path, int fd, struct problem *p)
 {
 	AUTO_JSON json_t *whole = NULL;

@@ -1,9 +1,10 @@
 /*
  * html - text into a page, whatever its bytes are.
  *
- * How      html_put writes text so that it is text in an element and in a quoted attribute: the five
- *          characters that mean something become references; what is not UTF-8, control characters
- *          but tab and newline, and those that turn the direction of writing become U+FFFD.
+ * How      html_put writes text so that it is text in an element and in a quoted attribute: the
+ *          five characters that mean something become references; what is not UTF-8, control
+ *          characters but tab and newline, and those that turn the direction of writing become
+ *          U+FFFD.
  * Trust    Made for hostile bytes: what a guest printed.
  * Owns     Nothing.
  * Limits   HTML_MAX_TEXT bytes of a text; the rest is left out, and the page says so.

@@ -3,8 +3,8 @@
  *
  * How      prove_run.c fills the results as probes end; prove_text.c, prove_json.c and prove_html.c
  *          write them out. A probe that never came to its end is red: nothing is green by default.
- * Trust    inside and outside are what parts printed, inside by the guest itself. All texts have been
- *          through prove_clean: valid UTF-8, no control character but the newline, bounded.
+ * Trust    inside and outside are what parts printed, inside by the guest itself. All texts have
+ *          been through prove_clean: valid UTF-8, no control character but the newline, bounded.
  * Owns     struct prove_run owns its texts and results.
  * Limits   PROVE_MAX_TEXT bytes a text.
  * See      data/probes/README

@@ -1,8 +1,8 @@
 /*
  * prove_folder - the folder of one run of `sbx prove`, and those that killed runs have left.
  *
- * How      sbx-prove-UID-WORD below $TMPDIR or /tmp, 0700. A lock on it says that its run goes on; one
- *          without is a leftover, and the word leads to its twin, prove-WORD.
+ * How      sbx-prove-UID-WORD below $TMPDIR or /tmp, 0700. A lock on it says that its run goes on;
+ *          one without is a leftover, and the word leads to its twin, prove-WORD.
  * Trust    /tmp is everybody's: made with mkdir, taken only when it is ours and no link.
  * Owns     The folder, until prove_folder_remove.
  * See      prove_run.c, prove_twin.c

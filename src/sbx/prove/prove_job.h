@@ -1,9 +1,10 @@
 /*
  * prove_job - one program of a run of `sbx prove`, with its output in memory and its time bounded.
  *
- * How      prove_job_start forks it into a session of its own; prove_job_poll says what to wait for and
- *          prove_job_look takes what is there, without ever waiting. Its leader is not reaped before
- *          prove_job_end, so that its process group keeps its number until all of it is killed.
+ * How      prove_job_start forks it into a session of its own; prove_job_poll says what to wait for
+ *          and prove_job_look takes what is there, without ever waiting. Its leader is not reaped
+ *          before prove_job_end, so that its process group keeps its number until all of it is
+ *          killed.
  * Trust    What it prints may be a guest's: bounded, cleaned by whoever shows it.
  * Owns     The process group, until prove_job_end; it dies with us.
  * Limits   PROVE_JOB_MAX_OUT bytes of output are kept, more is dropped.

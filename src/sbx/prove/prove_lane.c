@@ -130,8 +130,9 @@ static void before_ended(struct prove_lane *l, struct prove_item *it)
 		it->phase = PROVE_READY;
 }
 
-/* A machine that is busy makes parts late that are in order; a hole is found, or not, the second time, which has more time:
- * what made it late the first time may go on. What did harm is not done twice. */
+/* A machine that is busy makes parts late that are in order; a hole is found, or not, the second
+ * time, which has more time: what made it late the first time may go on. What did harm is not
+ * done twice. */
 static bool try_once_more(struct prove_lane *l, struct prove_item *it, int status)
 {
 	if (status != PROVE_JOB_LATE || it->once_more || is_recovery(it))
@@ -229,7 +230,8 @@ static bool start_next_host(struct prove_lane *l)
 
 /* ---- parts in the guest ---- */
 
-/* What the part printed is there for the one outside. Without it that one finds no file, and breaks. */
+/* What the part printed is there for the one outside. Without it that one finds no file, and
+ * breaks. */
 static void keep_inside(const struct prove_item *it, struct slice out)
 {
 	AUTO_FREE char *path = xasprintf("%s/inside", it->dir);

@@ -1,14 +1,15 @@
 /*
- * prove_probe - the probes of `sbx prove`: files with a header and parts, read as data/probes/README says.
+ * prove_probe - the probes of `sbx prove`: files with a header and parts, read as
+ * data/probes/README says.
  *
- * How      prove_probes_load reads the shipped folder and then the user's own. A file that is not in
- *          order is refused with its name and line, and with it the run: a probe that is left out
- *          silently would look like one that holds.
- * Trust    Shipped files and the user's own, which run as the user: they are programs. Texts go through
- *          prove_clean all the same.
+ * How      prove_probes_load reads the shipped folder and then the user's own. A file that is not
+ *          in order is refused with its name and line, and with it the run: a probe that is left
+ *          out silently would look like one that holds.
+ * Trust    Shipped files and the user's own, which run as the user: they are programs. Texts go
+ *          through prove_clean all the same.
  * Owns     struct probes owns everything; prove_probes_done frees it.
- * Limits   PROBE_MAX_FILE bytes a file, PROBE_MAX probes, PROBE_MAX_TITLE and PROBE_MAX_VALUE bytes a
- *          value, PROBE_MAX_AGAIN probes tried again.
+ * Limits   PROBE_MAX_FILE bytes a file, PROBE_MAX probes, PROBE_MAX_TITLE and PROBE_MAX_VALUE bytes
+ *          a value, PROBE_MAX_AGAIN probes tried again.
  * See      prove_probe_test.c, data/probes/README
  */
 #pragma once

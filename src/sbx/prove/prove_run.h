@@ -1,10 +1,11 @@
 /*
  * prove_run - a whole run of `sbx prove`: what is tried, where, and what is cleaned up afterwards.
  *
- * How      The wanted probes go to two lanes, one for the user's sandbox and one for the scratch twin,
- *          which run side by side in one poll loop. The twin is made in the background from the first
- *          second on when a wanted probe needs it. Signals are looked at between events; whatever the
- *          end, sessions, parts, the twin and the folder of the run are gone behind it.
+ * How      The wanted probes go to two lanes, one for the user's sandbox and one for the scratch
+ *          twin, which run side by side in one poll loop. The twin is made in the background from
+ *          the first second on when a wanted probe needs it. Signals are looked at between events;
+ *          whatever the end, sessions, parts, the twin and the folder of the run are gone behind
+ *          it.
  * Trust    See prove_lane.h.
  * Owns     A folder below $TMPDIR or /tmp, locked while the run goes on; the twin.
  * Limits   PROBE_MAX probes; each part has its seconds.

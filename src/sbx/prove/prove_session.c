@@ -112,7 +112,8 @@ void prove_session_ask(
 	s->late_ms = clock_mono_ms() + seconds * 1000ull;
 }
 
-/* Its time is over: the driver kills it, and says so. One that does not say so either is given up. */
+/* Its time is over: the driver kills it, and says so. One that does not say so either is given
+ * up. */
 static void call_off(struct prove_session *s)
 {
 	struct probe_ask ask = {.number = s->number};

@@ -1,8 +1,8 @@
 /*
  * prove_text - the report of `sbx prove` for people, on stdout.
  *
- * How      On a terminal each probe has its line as it ends, and a bar below; the reasons come at the
- *          end. Elsewhere all of it is printed at the end, by groups.
+ * How      On a terminal each probe has its line as it ends, and a bar below; the reasons come at
+ *          the end. Elsewhere all of it is printed at the end, by groups.
  * Trust    Results are clean (prove.h); names go through ui_put.
  * See      cmd_prove.c
  */

@@ -1,13 +1,14 @@
 /*
  * prove_twin - the scratch twin of a sandbox: probes do to it what must not be done to the user's.
  *
- * How      Made by `sbx create` in the background: same template, CPUs, memory, engine and rules of its
- *          own; of its three workspaces below the folder of the run one is writable and holds a
- *          hidden file, one is read-only, and one is read-only inside the first one. `sbx rm -f` ends
- *          it. Its name is prove- and the word of the folder, by which a later run finds and removes
- *          the twin of one that was killed.
+ * How      Made by `sbx create` in the background: same template, CPUs, memory, engine and rules of
+ *          its own; of its three workspaces below the folder of the run one is writable and holds a
+ *          hidden file, one is read-only, and one is read-only inside the first one. `sbx rm -f`
+ *          ends it. Its name is prove- and the word of the folder, by which a later run finds and
+ *          removes the twin of one that was killed.
  * Trust    The user's own policy file; the output of the commands is cleaned.
- * Owns     The twin that it made, until prove_twin_remove; one that was given by name is left alone.
+ * Owns     The twin that it made, until prove_twin_remove; one that was given by name is left
+ *          alone.
  * Limits   PROVE_TWIN_SECONDS until it runs.
  * See      prove_run.c, prove_folder.h
  */

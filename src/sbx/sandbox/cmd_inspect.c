@@ -101,7 +101,8 @@ static bool is_own(const json_t *s, const json_t *credential)
 	return false;
 }
 
-/* Names, hosts and variables of what counts in it. A vault that cannot be asked is said, no failure. */
+/* Names, hosts and variables of what counts in it. A vault that cannot be asked is said, no
+ * failure. */
 static void add_credentials(json_t *s)
 {
 	AUTO_JSON json_t *answer = NULL;

@@ -110,7 +110,8 @@ static void warn_about_policy(void)
 	ui_hint("sbx policy set-default balanced");
 }
 
-/* The options as they would be for a new sandbox, with the name and the agent of the one that is there. */
+/* The options as they would be for a new sandbox, with the name and the agent of the one that is
+ * there. */
 static int use_existing(
 	const struct opts *o, const struct plan *plan, struct creation *want, struct problem *p)
 {
@@ -153,8 +154,8 @@ static int find_or_make(const struct opts *o, struct plan *plan, struct creation
 	return create_make(c, opts_has(o, "detached") || !isatty(STDOUT_FILENO), &plan->there, p);
 }
 
-/* The agent with its flags. Behind `--`: options are added to them; other words take their place, and for a
- * shell that of the shell too. */
+/* The agent with its flags. Behind `--`: options are added to them; other words take their
+ * place, and for a shell that of the shell too. */
 static void build_argv(const struct opts *o, const struct agent *a, struct opt_list *argv)
 {
 	bool own = o->rest.n > 0 && o->rest.v[0][0] != '-';

@@ -370,7 +370,8 @@ static void print_facts(const json_t *s)
 	(void)fflush(stdout);
 }
 
-/* The log goes with the sandbox; the one of the last failure is kept, and the hint names it. A sandbox that somebody removed while it started has not failed. */
+/* The log goes with the sandbox; the one of the last failure is kept, and the hint names it. A
+ * sandbox that somebody removed while it started has not failed. */
 static void keep_log(const char *name, const char *id, struct problem *p)
 {
 	AUTO_JSON json_t *s = NULL;

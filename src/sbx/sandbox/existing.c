@@ -318,7 +318,8 @@ int existing_check(
 
 /* ---- applying ---- */
 
-/* Whether the sandbox publishes that port already; a free one of the host counts when it was asked for. */
+/* Whether the sandbox publishes that port already; a free one of the host counts when it was
+ * asked for. */
 static bool is_published(const json_t *there, const json_t *port)
 {
 	const json_t *has;

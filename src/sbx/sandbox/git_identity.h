@@ -1,12 +1,13 @@
 /*
  * git_identity - the user's name and mail address for commits, offered to a new sandbox.
  *
- * How      Without an identity the first `git commit` in a sandbox fails. The two values of the host's
- *          global git configuration (user.name, user.email, and nothing else of it) are read by
- *          `/usr/bin/git -C / config --global`, which looks at no repository and runs nothing. The
- *          setting git.identity decides: yes, no, or ask: once, on a terminal; the answer becomes the
- *          setting. They become ~/.gitconfig of the sandbox unless there is one.
- * Trust    The host's own configuration. Values with control characters, or too long, are not taken.
+ * How      Without an identity the first `git commit` in a sandbox fails. The two values of the
+ *          host's global git configuration (user.name, user.email, and nothing else of it) are read
+ *          by `/usr/bin/git -C / config --global`, which looks at no repository and runs nothing.
+ *          The setting git.identity decides: yes, no, or ask: once, on a terminal; the answer
+ *          becomes the setting. They become ~/.gitconfig of the sandbox unless there is one.
+ * Trust    The host's own configuration. Values with control characters, or too long, are not
+ *          taken.
  * Owns     The two strings.
  * Limits   GIT_MAX_VALUE bytes each.
  * See      git_identity_test.c, create.c

@@ -1,4 +1,5 @@
-/* Credentials that stand in the variables of this shell, into the vault. What would be done is shown first. */
+/* Credentials that stand in the variables of this shell, into the vault. What would be done is
+ * shown first. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

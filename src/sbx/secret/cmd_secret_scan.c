@@ -1,4 +1,5 @@
-/* `sbx secret scan`: the vault looks for its values in a file, a stream, or all of a sandbox. No value comes back, only names. */
+/* `sbx secret scan`: the vault looks for its values in a file, a stream, or all of a sandbox. No
+ * value comes back, only names. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,9 +1,10 @@
 /*
- * scan_places - the files, disks and memory that a sandbox is made of, each as a descriptor to read from.
+ * scan_places - the files, disks and memory that a sandbox is made of, each as a descriptor to read
+ * from.
  *
- * How      Disks, logs and files by the names in its folders; memory and the layers below its own by
- *          /proc/QEMU/fd, which leads to the very files that the machine has open: the memory is a memfd
- *          of qemu's, and the disks are those, whatever lies under their names by now.
+ * How      Disks, logs and files by the names in its folders; memory and the layers below its own
+ *          by /proc/QEMU/fd, which leads to the very files that the machine has open: the memory is
+ *          a memfd of qemu's, and the disks are those, whatever lies under their names by now.
  * Trust    The user's own files. qemu's descriptors are only opened for reading; the vault reads.
  * Owns     One descriptor at a time, closed after `fn`.
  * Limits   SCAN_MAX_FILES files of one place.

@@ -48,7 +48,8 @@ static int take_docker(const char *text, json_t **ret, struct problem *p)
 	return *ret ? 0 : err_set(&p->err, -EINVAL, "the reference is not UTF-8");
 }
 
-/* The next word of a command line, quotes taken off, in place; NULL at the end. *bad: a quote is open. */
+/* The next word of a command line, quotes taken off, in place; NULL at the end. *bad: a quote is
+ * open. */
 static char *next_word(char **rest, bool *bad)
 {
 	char *in = *rest + strspn(*rest, " \t"), *out = in, *word = in, quote = 0;

@@ -27,5 +27,7 @@ struct guest_run {
 	int status;
 };
 
-/* 0 when it ended with status 0. -EINTR when a signal ended it, which goes to it. -EFBIG or -ETIMEDOUT when a limit did. Else -EIO and what it wrote to stderr, or what kept it from running. */
+/* 0 when it ended with status 0. -EINTR when a signal ended it, which goes to it. -EFBIG or
+ * -ETIMEDOUT when a limit did. Else -EIO and what it wrote to stderr, or what kept it from
+ * running. */
 int guest_run(struct guest_run *g, struct problem *p) MUST_CHECK;

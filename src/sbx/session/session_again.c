@@ -139,8 +139,8 @@ static void say_waiting(struct live *l, bool asleep)
 		notice(l, "[sbx] The connection to the sandbox was lost; attaching again...");
 }
 
-/* Is there no point in waiting? A plain program ends with its stream, unless it was suspended, which
- * shows a little later than the stream breaks. */
+/* Is there no point in waiting? A plain program ends with its stream, unless it was suspended,
+ * which shows a little later than the stream breaks. */
 static bool is_hopeless(const struct live *l, enum session_where where)
 {
 	uint64_t ms = clock_mono_ms() - l->broke_ms;

@@ -28,7 +28,8 @@ struct live {
 	uint64_t n_shown;
 	bool says_starting; /* the line is on the screen */
 	unsigned n_interrupts;
-	/* Input by its offset from the start: [in_taken, in_sent) is on the way, [in_sent, in_read) waits. */
+	/* Input by its offset from the start: [in_taken, in_sent) is on the way, [in_sent,
+	 * in_read) waits. */
 	uint64_t in_taken, in_sent, in_read;
 	uint8_t *in; /* SESSION_QUEUE bytes, as a ring */
 	bool eof_read, eof_sent;

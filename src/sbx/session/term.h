@@ -1,8 +1,9 @@
 /*
  * term - the user's terminal in raw mode or without echo, and back again whatever happens.
  *
- * How      term_raw and term_hide save the settings and switch; term_restore puts them back and is also run
- *          at exit and by the handlers of deadly signals, so that no way out leaves a raw terminal.
+ * How      term_raw and term_hide save the settings and switch; term_restore puts them back and is
+ *          also run at exit and by the handlers of deadly signals, so that no way out leaves a raw
+ *          terminal.
  * Trust    The user's own terminal.
  * Owns     One static copy of the settings: there is one terminal.
  */

@@ -115,7 +115,8 @@ static void on_interrupt(int sig)
 	(void)ignored;
 }
 
-/* Ctrl-C reaches the helper too, which cleans up: its words and ours come before the next prompt. */
+/* Ctrl-C reaches the helper too, which cleans up: its words and ours come before the next
+ * prompt. */
 static void hold_interrupt(bool on)
 {
 	struct sigaction sa = {.sa_handler = on ? on_interrupt : SIG_DFL, .sa_flags = SA_RESTART};

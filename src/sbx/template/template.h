@@ -1,9 +1,10 @@
 /*
  * template - the disk that sandboxes start from: is it there, how it is made, how it is saved.
  *
- * How      The store is lib/vm/template. The base is built by the helper template-build, whose lines on fd 3
- *          ("PP text") drive the bar, and published through a draft. A sandbox is saved by having sbxd make
- *          what its disks hold layers, which are linked into a draft on its template.
+ * How      The store is lib/vm/template. The base is built by the helper template-build, whose
+ *          lines on fd 3 ("PP text") drive the bar, and published through a draft. A sandbox is
+ *          saved by having sbxd make what its disks hold layers, which are linked into a draft on
+ *          its template.
  * Trust    The user's own folders; the helper's lines are cleaned before they are shown.
  * Limits   TEMPLATE_MAX_LINE bytes a line; the helper has its own time limit. TEMPLATE_FREEZE_MS.
  * See      image/README, lib/vm/template/template.h, template_save.c
@@ -20,8 +21,8 @@
 bool template_is_there(const char *name);
 /* Runs the helper and shows its progress. extra is NULL-terminated further arguments, or NULL. */
 int template_build(const char *name, const char *const *extra, struct problem *p) MUST_CHECK;
-/* When it is missing: asks on a terminal and builds; without a terminal fails with the command. One that is
- * there is checked, which shows progress the first time. */
+/* When it is missing: asks on a terminal and builds; without a terminal fails with the command.
+ * One that is there is checked, which shows progress the first time. */
 int template_require(const char *name, struct problem *p) MUST_CHECK;
 /* Removes a folder with the files in it. */
 int template_remove_dir(const char *dir) MUST_CHECK;
@@ -36,8 +37,8 @@ int template_publish(struct template_draft *draft, const char *name, const json_
 /* What no name and no sandbox needs goes. */
 int template_collect_unused(struct problem *p) MUST_CHECK;
 
-/* Makes a template of what the sandbox's disks hold now, running or not. facts (borrowed, or NULL) go over
- * those of its template. flat: one file for each disk. */
+/* Makes a template of what the sandbox's disks hold now, running or not. facts (borrowed, or
+ * NULL) go over those of its template. flat: one file for each disk. */
 struct template_wish {
 	const char *name;
 	const json_t *facts;

@@ -1,9 +1,9 @@
 /*
  * template_scratch - a sandbox that exists for one build, and is gone at the end, whatever the end.
  *
- * How      The sandbox is made with `only`: it has no credential and reaches nothing but what is named.
- *          The rest is done by this program itself, run again as a person would: exec, template
- *          save, rm. Its output is one line of progress on a terminal, and lines
+ * How      The sandbox is made with `only`: it has no credential and reaches nothing but what is
+ *          named. The rest is done by this program itself, run again as a person would: exec,
+ *          template save, rm. Its output is one line of progress on a terminal, and lines
  *          otherwise; of a failure the last lines are shown.
  * Trust    What the sandbox says is a guest's: cleaned, bounded, never acted on.
  * Owns     The sandbox, until scratch_done; after Ctrl-C too.
@@ -26,8 +26,8 @@ struct scratch {
 	size_t n_lines;
 };
 
-/* share: as a PATH of `sbx create`. It may reach the hosts of `allow` and the package mirror of this
- * host, both of which are shown; it has no credential. */
+/* share: as a PATH of `sbx create`. It may reach the hosts of `allow` and the package mirror of
+ * this host, both of which are shown; it has no credential. */
 int scratch_start(struct scratch *s, const char *template, const char *share,
 	const struct opt_list *allow, struct problem *p) MUST_CHECK;
 int scratch_put(

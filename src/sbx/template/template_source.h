@@ -1,9 +1,10 @@
 /*
- * template_source - templates made of something else than Debian's packages: an OCI image, a Dockerfile.
+ * template_source - templates made of something else than Debian's packages: an OCI image, a
+ * Dockerfile.
  *
- * How      `sbx template build` hands over when --image or --file is given. An image goes through the
- *          helper template-oci; a Dockerfile is built by the Docker of a sandbox that exists for
- *          that only. Both end as a template of the store.
+ * How      `sbx template build` hands over when --image or --file is given. An image goes through
+ *          the helper template-oci; a Dockerfile is built by the Docker of a sandbox that exists
+ *          for that only. Both end as a template of the store.
  * Trust    Image, Dockerfile and context are strangers': the first is only touched in the jail of
  *          the helper, the others only inside a sandbox. Here is read what those two say of it,
  *          bounded.
@@ -39,8 +40,8 @@ bool template_source_wanted(const struct opts *o);
 /* The whole command; gives the exit status. */
 int template_source_build(const struct opts *o);
 
-/* The two ways. `name` is checked already. What is in `more`, or NULL, is said instead of the image's
- * name. */
+/* The two ways. `name` is checked already. What is in `more`, or NULL, is said instead of the
+ * image's name. */
 int template_image_build(const char *name, const char *ref, bool plain, bool login,
 	const json_t *more, struct problem *p) MUST_CHECK;
 int template_file_build(const char *name, const struct opts *o, struct problem *p) MUST_CHECK;

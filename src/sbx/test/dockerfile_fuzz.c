@@ -1,4 +1,5 @@
-/* Whatever a Dockerfile says: what it starts from is one of its FROM lines, and its text keeps its size. */
+/* Whatever a Dockerfile says: what it starts from is one of its FROM lines, and its text keeps
+ * its size. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

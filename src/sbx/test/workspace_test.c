@@ -73,7 +73,8 @@ static void forms(void **state)
 	row("f:/etc/f:ro", false, "$/f /etc/f ro file");
 }
 
-/* A guest with a writable workspace can create any name in it: none changes what an argument means. */
+/* A guest with a writable workspace can create any name in it: none changes what an argument
+ * means. */
 static void a_name_that_exists_changes_nothing(void **state)
 {
 	static const char *const made[] = {"ln -s a 'g:ro'", "mkdir 'g:ro'", "ln -s a 'g:rw'",

@@ -1,4 +1,5 @@
-/* A file, a stream or a machine's memory that came with the request is handed on to the vault, which looks for its values. */
+/* A file, a stream or a machine's memory that came with the request is handed on to the vault,
+ * which looks for its values. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>

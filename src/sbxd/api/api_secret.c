@@ -1,5 +1,5 @@
-/* Credentials: what is known about them, never a value. The value of a new one is in a descriptor that came with
- * the request, and is handed on to the vault unread. */
+/* Credentials: what is known about them, never a value. The value of a new one is in a
+ * descriptor that came with the request, and is handed on to the vault unread. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>

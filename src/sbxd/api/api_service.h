@@ -16,7 +16,8 @@ struct json_t;
 
 /* All of them; NULL with a sentence when a folder cannot be read. */
 struct services *api_load_services(struct err *err);
-/* The hosts of the slots for these values (service_value, added up), each once: "api.example.com:443". */
+/* The hosts of the slots for these values (service_value, added up), each once:
+ * "api.example.com:443". */
 struct json_t *api_service_hosts(const struct service *s, unsigned values);
 /* Those of a list that the policy does not allow; sandbox NULL: by the rules for all. */
 struct json_t *api_denied_hosts(const struct json_t *hosts, const char *sandbox);

@@ -1,9 +1,9 @@
 /*
  * api_template - templates lose their names, and the disks of sandboxes become layers.
  *
- * How      A template is published by the command line; only what depends on all sandboxes is done here.
- *          The disks of a sandbox that runs are frozen by its keeper; of one that does not, under its lock,
- *          by a rename: the next start makes a new top.
+ * How      A template is published by the command line; only what depends on all sandboxes is done
+ *          here. The disks of a sandbox that runs are frozen by its keeper; of one that does not,
+ *          under its lock, by a rename: the next start makes a new top.
  * Trust    As api.h.
  */
 #include <errno.h>

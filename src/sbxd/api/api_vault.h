@@ -1,5 +1,6 @@
 /*
- * api_vault - how a call of the API asks the vault and waits: what api_secret.c and api_scan.c share.
+ * api_vault - how a call of the API asks the vault and waits: what api_secret.c and api_scan.c
+ * share.
  *
  * How      api_vault_op, filled in, then api_vault_ask with a function that calls api_vault_wait.
  * Trust    Requests of the same user. Values and dumps pass in descriptors that nobody reads here.

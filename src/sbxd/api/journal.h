@@ -1,8 +1,8 @@
 /*
  * journal - the audit log of the installation: changes of the policy, sandboxes made and removed.
  *
- * How      journal_append opens the log JOURNAL_ID at the first record (lib/rules/audit/audit.h) and
- *          writes one; a timer signs and syncs what is not yet. The name of a record is that of
+ * How      journal_append opens the log JOURNAL_ID at the first record (lib/rules/audit/audit.h)
+ *          and writes one; a timer signs and syncs what is not yet. The name of a record is that of
  *          the sandbox it is about, or nothing for all of them; its own log is the keeper's.
  * Trust    Runs in sbxd, on the user's own state folder.
  * Owns     The key of the installation and the log, until journal_done.

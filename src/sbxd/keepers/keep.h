@@ -1,12 +1,13 @@
 /*
- * keep - old records of audit logs are removed: when a client asks, or by the settings audit.keep and
+ * keep - old records of audit logs are removed: when a client asks, or by the settings audit.keep
+ * and
  *        audit.keep-size.
  *
- * How      keep_prune records, prunes and records one log. For the settings, keep_look forks a child a
- *          moment later, which verifies every log, which can take minutes, and writes the ids of the
- *          good ones into a memfd. Then keep_prune gets one log for each
- *          turn of the loop. It happens after sbxd has started, after a sandbox has stopped, after
- *          the settings have changed, and once a day.
+ * How      keep_prune records, prunes and records one log. For the settings, keep_look forks a
+ *          child a moment later, which verifies every log, which can take minutes, and writes the
+ *          ids of the good ones into a memfd. Then keep_prune gets one log for each turn of the
+ *          loop. It happens after sbxd has started, after a sandbox has stopped, after the settings
+ *          have changed, and once a day.
  * Trust    The logs may be anything: one that does not verify is left as it is. The child's list is
  *          checked as ids.
  * Owns     One child, killed when sbxd ends.

@@ -427,7 +427,8 @@ void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
 	for (int i = 0; k && k->sock >= 0 && i < KEEPER_BURST; i++)
 		if (!read_one(d, k))
 			break;
-	/* What it may have forked has its group's number and goes with it: nobody else has the number before it is waited for. */
+	/* What it may have forked has its group's number and goes with it: nobody else has the
+	 * number before it is waited for. */
 	if (k && k->child)
 		hands_signal(k->pidfd, HANDS_KILL_GROUP);
 	if (k && !pool_on_exit(d, k))

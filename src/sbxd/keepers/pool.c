@@ -350,7 +350,8 @@ static int claim(struct sbxd *d, struct keeper *k, const struct spec *spec, stru
 		r = store_stamp(d->store, spec->id, STORE_STARTED, clock_wall_ms(), "", err);
 	if (r < 0)
 		return r;
-	/* Before CLAIM: a sbxd that comes after this one must not end a machine that is somebody's. */
+	/* Before CLAIM: a sbxd that comes after this one must not end a machine that is
+	 * somebody's. */
 	remove_file(spec->id, MARK);
 	k->pool.ask = keeper_next_ask(d);
 	k->pool.accel = spec->accel;

@@ -1,16 +1,18 @@
 /*
- * pool - machines that are restored and belong to nobody yet, so that a start has little left to do.
+ * pool - machines that are restored and belong to nobody yet, so that a start has little left to
+ * do.
  *
- * How      The setting pool.size says how many; their class is that of a new sandbox without options (template:
- *          pool.template). Each is a keeper (src/keeper/memory/pool.h) in a slot of keepers.h, which keeper_find does
- *          not find, with an id and a folder of its own. A new sandbox of that class gets such an id
- *          (pool_offer), and its start claims the machine (pool_claim): spec.json is written, CLAIM sent, and
- *          the slot is one like any other. A claim that is not answered, or with no: the keeper is killed, the
- *          disks go, and the sandbox is started as without a pool. The pool is filled up one at a time, each
- *          after a pause: whoever has started a sandbox has the CPUs first.
+ * How      The setting pool.size says how many; their class is that of a new sandbox without
+ *          options (template: pool.template). Each is a keeper (src/keeper/memory/pool.h) in a slot
+ *          of keepers.h, which keeper_find does not find, with an id and a folder of its own. A new
+ *          sandbox of that class gets such an id (pool_offer), and its start claims the machine
+ *          (pool_claim): spec.json is written, CLAIM sent, and the slot is one like any other. A
+ *          claim that is not answered, or with no: the keeper is killed, the disks go, and the
+ *          sandbox is started as without a pool. The pool is filled up one at a time, each after a
+ *          pause: whoever has started a sandbox has the CPUs first.
  *
- *          A file `pool` in the folder says that nobody has claimed it. One that waits ends with its sbxd; what is
- *          left of it the next sbxd removes.
+ *          A file `pool` in the folder says that nobody has claimed it. One that waits ends with
+ *          its sbxd; what is left of it the next sbxd removes.
  * Trust    As keepers.h: a keeper may hang, lie or die.
  * Owns     The folders of those that wait.
  * Limits   POOL_MAX, the times below.
@@ -74,10 +76,12 @@ void pool_on_timer(struct sbxd *d);
 /* How many can be claimed, and how many there should be. */
 void pool_count(struct sbxd *d, unsigned *ret_ready, unsigned *ret_size);
 
-/* Gives a new sandbox the id of a machine that fits, if there is one. pool_take when it is in the registry. */
+/* Gives a new sandbox the id of a machine that fits, if there is one. pool_take when it is in
+ * the registry. */
 void pool_offer(struct sbxd *d, struct spec *spec);
 void pool_take(struct sbxd *d, const char *id);
-/* True when the sandbox's machine has waited for it and is told to go on. False: start it; what waited is gone. */
+/* True when the sandbox's machine has waited for it and is told to go on. False: start it; what
+ * waited is gone. */
 bool pool_claim(struct sbxd *d, const struct spec *spec, bool cold);
 /* The sandbox is being removed. */
 void pool_drop(struct sbxd *d, const char *id);

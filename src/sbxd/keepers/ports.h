@@ -1,5 +1,6 @@
 /*
- * ports - the published ports of sandboxes: what is wanted (registry) and what became of it (keeper).
+ * ports - the published ports of sandboxes: what is wanted (registry) and what became of it
+ * (keeper).
  *
  * How      The registry has the list; a running keeper is told the whole of it with PORTS and says
  *          with PORTS_ARE what it has. A change is checked against the other running sandboxes,
@@ -29,8 +30,8 @@ struct json_t *ports_to_json(struct sbxd *d, const struct store_row *row);
 int ports_on_message(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
 /* Tells what is due, if it can be told now. */
 void ports_push(struct sbxd *d, struct keeper *k);
-/* Checks and records the way from the ports of `old` to those of `new`; on an error nothing is to be
- * done. -EEXIST: another sandbox that runs has one of them. */
+/* Checks and records the way from the ports of `old` to those of `new`; on an error nothing is
+ * to be done. -EEXIST: another sandbox that runs has one of them. */
 int ports_prepare(
 	struct sbxd *d, const struct spec *old, const struct spec *new, struct err *err) MUST_CHECK;
 /* The registry has `now`: when its list is another one than that of `was` the keeper is told, if

@@ -1,9 +1,9 @@
 /*
  * templates - which template a sandbox stands on, and which templates nobody needs.
  *
- * How      A sandbox is pinned to the id behind its template's name when it is made; one of old, that has
- *          none, when sbxd, a start or a removal of the name comes to it. Ids of sandboxes and of names are
- *          kept, everything else in the store goes (template_collect).
+ * How      A sandbox is pinned to the id behind its template's name when it is made; one of old,
+ *          that has none, when sbxd, a start or a removal of the name comes to it. Ids of sandboxes
+ *          and of names are kept, everything else in the store goes (template_collect).
  * Trust    The user's own store. Nothing is hashed here: that would let everybody wait.
  * See      lib/vm/template/template.h
  */
@@ -13,7 +13,8 @@
 
 struct sbxd;
 
-/* Sets template_id when there is a template of that name; one that is missing is found out at the start. */
+/* Sets template_id when there is a template of that name; one that is missing is found out at
+ * the start. */
 void templates_pin(struct spec *spec);
 /* The same for a sandbox that is in the registry, which is changed too. */
 void templates_pin_row(struct sbxd *d, struct spec *spec);

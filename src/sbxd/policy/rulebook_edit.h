@@ -27,7 +27,8 @@ struct rulebook_match {
 };
 
 bool rulebook_is_preset(const char *name);
-/* The preset whose groups are in there; NULL when there is none. deny-all has a group without rules. */
+/* The preset whose groups are in there; NULL when there is none. deny-all has a group without
+ * rules. */
 const char *rulebook_preset(const struct rules *rules);
 /* deny-all with its deny rule: no allow rule has an effect. */
 bool rulebook_is_locked(const struct rules *rules);

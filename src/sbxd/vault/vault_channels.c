@@ -1,9 +1,9 @@
 /*
  * vault_channels - the channels between keepers and the vault, which only sbxd can create.
  *
- * How      A keeper says WANT_VAULT; when the vault is up, a socket pair is made, one end goes to the
- *          vault with the id of the keeper's sandbox, the other one to the keeper. A keeper that gets
- *          none asks again.
+ * How      A keeper says WANT_VAULT; when the vault is up, a socket pair is made, one end goes to
+ *          the vault with the id of the keeper's sandbox, the other one to the keeper. A keeper
+ *          that gets none asks again.
  * Trust    Runs in sbxd. The id is the one that sbxd started or adopted the keeper for, never the
  *          keeper's word. No byte of these channels is read here.
  */

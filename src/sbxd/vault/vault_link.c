@@ -105,7 +105,8 @@ static void send_queued(struct sbxd *d)
 			return;
 		}
 		if (r < 0) {
-			/* The vault has just died and did not get the question: the next one is asked, once. */
+			/* The vault has just died and did not get the question: the next one is
+			 * asked, once. */
 			if (op->was_lost)
 				vault_op_finish(d, op, r, "the vault could not be asked");
 			else
@@ -284,7 +285,8 @@ static int watch(struct sbxd *d, int fd, bool is_owner, struct err *err)
 	return 0;
 }
 
-/* The channel that it is started with makes this sbxd its owner: nobody can get one by connecting. */
+/* The channel that it is started with makes this sbxd its owner: nobody can get one by
+ * connecting. */
 static int start(struct sbxd *d, struct err *err)
 {
 	struct vault_link *v = &d->vault;
@@ -418,7 +420,8 @@ static void give_up(struct sbxd *d, int r, const char *why)
 	start_failed(d, r, &err);
 }
 
-/* 1 with a message that was understood, 0 at the end, -EAGAIN, or why it is not to be heard again. */
+/* 1 with a message that was understood, 0 at the end, -EAGAIN, or why it is not to be heard
+ * again. */
 static int receive(struct sbxd *d)
 {
 	struct vault_link *v = &d->vault;
@@ -494,8 +497,8 @@ static void set_timer(struct sbxd *d)
 			(struct loop_key){.kind = SBXD_EV_VAULT_TIMER});
 }
 
-/* A vault that an earlier sbxd started takes no channels from this one: it is replaced, but only after
- * it has answered what it was asked. */
+/* A vault that an earlier sbxd started takes no channels from this one: it is replaced, but only
+ * after it has answered what it was asked. */
 static void give_channels(struct sbxd *d)
 {
 	struct vault_link *v = &d->vault;

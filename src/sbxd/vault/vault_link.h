@@ -1,15 +1,15 @@
 /*
  * vault_link - the vault as sbxd sees it: its socket, its process, the questions to it.
  *
- * How      sbxd listens at the vault's socket (lib/os/ipc/vault_sock.h) and starts sbx-vault-run with
- *          the listener and one end of a channel when a keeper wants a channel, when somebody
+ * How      sbxd listens at the vault's socket (lib/os/ipc/vault_sock.h) and starts sbx-vault-run
+ *          with the listener and one end of a channel when a keeper wants a channel, when somebody
  *          connects, or when it has a question itself. Over its channel it passes the vault one end
  *          of each keeper's (vault_channels.c). The vault outlives sbxd with the channels that it
  *          has; the next sbxd finds it at the socket, asks it there, and replaces it when a keeper
- *          wants a channel. A question is a struct vault_op: queued, sent, finished; the connection of the API
- *          that waits for it knows its id, and not the other way round. A vault that dies is
- *          started again at the next need, later and later when it does not live long. Everything
- *          that may be due is looked at in vault_link_step, after each event.
+ *          wants a channel. A question is a struct vault_op: queued, sent, finished; the connection
+ *          of the API that waits for it knows its id, and not the other way round. A vault that
+ *          dies is started again at the next need, later and later when it does not live long.
+ *          Everything that may be due is looked at in vault_link_step, after each event.
  * Trust    The vault is ours, but out of its mind perhaps: bounded, and dropped when it breaks the
  *          rules. Values pass in descriptors that nobody reads here.
  * Owns     Listener, channel, pidfd, and the descriptors of questions until they are sent.
@@ -91,14 +91,16 @@ struct vault_link {
 };
 
 void vault_link_init(struct vault_link *v);
-/* Finds the vault that is there, or listens. Without it sandboxes work on, and it is tried again. */
+/* Finds the vault that is there, or listens. Without it sandboxes work on, and it is tried
+ * again. */
 void vault_link_open(struct sbxd *d);
 /* Stops the vault when no keeper needs it. */
 void vault_link_done(struct sbxd *d);
 
 /* Whether there is anything to ask about: a sealed file, or a vault that runs. */
 bool vault_link_has_vault(struct sbxd *d);
-/* A new question, to be filled in and then left to vault_link_step; NULL when there are too many. */
+/* A new question, to be filled in and then left to vault_link_step; NULL when there are too
+ * many. */
 struct vault_op *vault_link_ask(struct sbxd *d, enum vault_msg ask);
 struct vault_op *vault_link_find(struct sbxd *d, uint32_t id);
 void vault_link_forget(struct sbxd *d, struct vault_op *op);

@@ -1,4 +1,5 @@
-/* The questions to the vault: who asked, what is recorded, and those of our own about what a removed sandbox left. */
+/* The questions to the vault: who asked, what is recorded, and those of our own about what a
+ * removed sandbox left. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,8 +61,8 @@ int vault_op_register(struct sbxd *d, const struct vault_op *op, char text[VAULT
 	return r;
 }
 
-/* Programs of credentials that are gone are no longer executed. Not when one was registered after the
- * list was asked for. */
+/* Programs of credentials that are gone are no longer executed. Not when one was registered
+ * after the list was asked for. */
 static void forget_programs(struct sbxd *d, const struct vault_op *list)
 {
 	AUTO_FREE uint64_t *serials = xcalloc(list->n_items + 1, sizeof(*serials));

@@ -1,8 +1,10 @@
 /*
- * ssh_agent_fixture - a jailed sbx-ssh-agent between a keeper and a guest that are the test, and a real ssh-agent.
+ * ssh_agent_fixture - a jailed sbx-ssh-agent between a keeper and a guest that are the test, and a
+ * real ssh-agent.
  *
- * How      make_world starts ssh-agent with two keys in a temporary folder; rig_up starts the program under
- *          test, and client runs a command whose SSH_AUTH_SOCK is the guest's socket while the keeper is played.
+ * How      make_world starts ssh-agent with two keys in a temporary folder; rig_up starts the
+ *          program under test, and client runs a command whose SSH_AUTH_SOCK is the guest's socket
+ *          while the keeper is played.
  * Trust    Test program only.
  */
 #pragma once

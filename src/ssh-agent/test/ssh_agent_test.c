@@ -1,4 +1,5 @@
-/* A sealed sbx-ssh-agent in its jail: the test is keeper and guest, ssh-agent, ssh-add, ssh-keygen and git are real. */
+/* A sealed sbx-ssh-agent in its jail: the test is keeper and guest, ssh-agent, ssh-add,
+ * ssh-keygen and git are real. */
 #include "ssh_agent_fixture.h"
 
 #define SHOUT 512
@@ -246,8 +247,8 @@ static bool is_signature(int fd)
 	return n <= sizeof(rest) && recv(fd, rest, n, MSG_WAITALL) == (ssize_t)n;
 }
 
-/* While the keeper thinks about one signature the others are served; without its yes nothing is signed, and who leaves is
- * forgotten. */
+/* While the keeper thinks about one signature the others are served; without its yes nothing is
+ * signed, and who leaves is forgotten. */
 static void test_nothing_is_signed_before_the_yes(void **state)
 {
 	static uint8_t list[4096], request[4096];
@@ -297,7 +298,8 @@ static void test_nothing_is_signed_before_the_yes(void **state)
 	assert_int_equal(rig_exit(&r), 4);
 }
 
-/* A client that does not ask for the list first, as ssh-keygen does, but says the key that it may not use. */
+/* A client that does not ask for the list first, as ssh-keygen does, but says the key that it
+ * may not use. */
 static void test_a_key_that_is_not_listed_signs_nothing(void **state)
 {
 	static uint8_t request[4096];

@@ -1,6 +1,6 @@
-/* sbx-vault: keeps the credentials of one user. Started by sbx-vault-run, and goes into the jail of
- * profile JAIL_VAULT by itself; fd 3 is the socket it is asked on, fd 4 leads to sbx-vault-run, fd 5 to
- * the sbxd that started it. */
+/* sbx-vault: keeps the credentials of one user. Started by sbx-vault-run, and goes into the jail
+ * of profile JAIL_VAULT by itself; fd 3 is the socket it is asked on, fd 4 leads to
+ * sbx-vault-run, fd 5 to the sbxd that started it. */
 #include "vault.h"
 
 #include <openssl/crypto.h>

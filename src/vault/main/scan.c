@@ -1,7 +1,8 @@
 /*
  * A file, a pipe or a machine's memory searched for every value.
  *
- * One window a turn. What a file has holes for is not read: of a machine's memory only the pages that it has touched.
+ * One window a turn. What a file has holes for is not read: of a machine's memory only the pages
+ * that it has touched.
  */
 #include "lib/secret/secret/scan.h"
 

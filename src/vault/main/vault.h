@@ -1,9 +1,9 @@
 /*
  * vault - the one struct of sbx-vault and who does what to it.
  *
- * How      peer.c has the connections, ask.c their questions, op.c what waits for a pipe or a program,
- *          job.c programs that sbx-vault-run executes, open.c the key and the sealed file. Indexes and
- *          generations in every loop_key: a stale event finds nothing.
+ * How      peer.c has the connections, ask.c their questions, op.c what waits for a pipe or a
+ *          program, job.c programs that sbx-vault-run executes, open.c the key and the sealed file.
+ *          Indexes and generations in every loop_key: a stale event finds nothing.
  * Trust    Holds all credentials of the user. Peers are processes of the same uid.
  * Limits   MAX_PEERS, MAX_OPS, MAX_JOBS; a peer has VAULT_MAX_PENDING questions open.
  * See      README, lib/os/ipc/vault_chan.h, vault_test.c
@@ -140,7 +140,8 @@ void open_remember(struct vault *v);
 
 /* peer.c */
 void peer_init(struct vault *v);
-/* Whether the starter passed the owner's channel: before any other descriptor can take its number. */
+/* Whether the starter passed the owner's channel: before any other descriptor can take its
+ * number. */
 void peer_look_for_owner(struct vault *v);
 /* Takes fd: a channel that the owner binds to a sandbox. */
 void peer_add_sandbox(struct vault *v, const char *sandbox, int fd);

@@ -1,6 +1,6 @@
-/* sbx-vault-run: starts sbx-vault and executes programs for it. What sbxd starts; fd 3 is
- * the socket that the vault is asked on, fd 4 (optional) sbxd's own channel to the vault. No value passes
- * here. */
+/* sbx-vault-run: starts sbx-vault and executes programs for it. What sbxd starts; fd 3 is the
+ * socket that the vault is asked on, fd 4 (optional) sbxd's own channel to the vault. No value
+ * passes here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -44,7 +44,8 @@ static int place_fds(int channel, bool has_owner)
 	return close_range(has_owner ? SOCKET_FD + 3 : SOCKET_FD + 2, ~0U, 0);
 }
 
-/* The vault ends with this program from its first instruction on; its jail sets the signal again. */
+/* The vault ends with this program from its first instruction on; its jail sets the signal
+ * again. */
 static void exec_vault(const char *program, char *const *args, int channel, bool has_owner,
 	pid_t parent) __attribute__((noreturn));
 static void exec_vault(

@@ -4,7 +4,8 @@
  * How      run_start forks and executes; run_next_ended reaps, and kills the group of what is late.
  *          stderr goes nowhere: it is where programs complain with the secret in the sentence.
  * Trust    Executes sbx-vault-keyring, systemd-creds, and what the user registered for a credential
- *          (lib/os/program/run_ref.h), as the user. The vault says which of these, and nothing else.
+ *          (lib/os/program/run_ref.h), as the user. The vault says which of these, and nothing
+ *          else.
  * Owns     Its children; run_kill_all ends them.
  * Limits   RUN_MAX_RUNS.
  */

@@ -3,7 +3,8 @@
  *
  *   ca              what the guest trusts, PEM, then a line `end`
  *   env             the variables of /trust, one a line, then `end`
- *   pids            one line of JSON: keeper, vault's runner, how often the guest was told what to trust
+ *   pids            one line of JSON: keeper, vault's runner, how often the guest was told what to
+ *   trust
  *   vault           starts the vault again, when it was killed: ok
  */
 #include "credrig.h"

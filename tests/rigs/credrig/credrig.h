@@ -1,11 +1,12 @@
 /*
- * credrig - a sandbox with credentials on the host, without a VM: the real keeper, edge, egress, origins and
+ * credrig - a sandbox with credentials on the host, without a VM: the real keeper, edge, egress,
+ * origins and
  *           vault; only the machine is played.
  *
- * How      credrig.c starts rigkeeper (keeper.c: the keeper's own parts) and sbx-vault-run with a listener at
- *          the vault's socket, and accepts where qemu would. ctl.c answers the keeper's questions, netrig's
- *          guest.c and serve.c are the guest's network. Folders are those of the environment: XDG_*,
- *          SBX_LIBEXEC, SBX_SHARE.
+ * How      credrig.c starts rigkeeper (keeper.c: the keeper's own parts) and sbx-vault-run with a
+ *          listener at the vault's socket, and accepts where qemu would. ctl.c answers the keeper's
+ *          questions, netrig's guest.c and serve.c are the guest's network. Folders are those of
+ *          the environment: XDG_*, SBX_LIBEXEC, SBX_SHARE.
  * Trust    Test program.
  * Owns     Both processes, which die with it.
  * See      README, tests/rigs/netrig/rig.h, tests/rigs/rig.py

@@ -1,5 +1,6 @@
 /*
- * ctl - the guest's answers on sbx.ctl: /setup and /trust are well, and what was trusted is kept for the test.
+ * ctl - the guest's answers on sbx.ctl: /setup and /trust are well, and what was trusted is kept
+ * for the test.
  */
 #include "credrig.h"
 

@@ -1,9 +1,10 @@
 /*
  * rigkeeper - sbx-keeper without a machine: all its parts, for a guest that somebody else plays.
  *
- * How      Started by credrig with sbxd's end of a connection on fd 3. Everything but start.c's steps to
- *          qemu is the keeper's own code: it connects to the two sockets of the guest's ports,
- *          starts edge, egress and origins in their jails, asks the vault, decides and records.
+ * How      Started by credrig with sbxd's end of a connection on fd 3. Everything but start.c's
+ *          steps to qemu is the keeper's own code: it connects to the two sockets of the guest's
+ *          ports, starts edge, egress and origins in their jails, asks the vault, decides and
+ *          records.
  * Trust    Test program.
  * See      README, src/keeper/README
  */

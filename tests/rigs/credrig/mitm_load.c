@@ -1,9 +1,11 @@
 /*
- * mitm_load - the load of bench/mitm: keep-alive requests of HTTP/1.1 inside TLS, as fast as they are answered.
+ * mitm_load - the load of bench/mitm: keep-alive requests of HTTP/1.1 inside TLS, as fast as they
+ * are answered.
  *
- * How      `mitm_load PORT HOST CA connect|direct CONNS N` opens CONNS connections to PORT of loopback (with `connect` each begins
- *          with a CONNECT to HOST:443), verifies the certificate for HOST with CA, asks CONNS times to warm up and then
- *          N times over all of them. One line of JSON: seconds, p50 and p99 of a request in us.
+ * How      `mitm_load PORT HOST CA connect|direct CONNS N` opens CONNS connections to PORT of
+ *          loopback (with `connect` each begins with a CONNECT to HOST:443), verifies the
+ *          certificate for HOST with CA, asks CONNS times to warm up and then N times over all of
+ *          them. One line of JSON: seconds, p50 and p99 of a request in us.
  * Trust    Test program.
  */
 #include <arpa/inet.h>

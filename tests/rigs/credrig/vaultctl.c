@@ -1,9 +1,8 @@
 /*
  * vaultctl - one question to a vault as ADMIN, over its real socket; values come by standard input.
  *
- *   vaultctl set NAME SCOPE                                        a service's; the value is read by the vault
- *   vaultctl custom NAME SCOPE HOSTS HEADER FORMAT ENV SENTINEL
- *   vaultctl rm NAME SCOPE
+ *   vaultctl set NAME SCOPE                                        a service's; the value is read
+ *   by the vault vaultctl custom NAME SCOPE HOSTS HEADER FORMAT ENV SENTINEL vaultctl rm NAME SCOPE
  *   vaultctl stop
  */
 #include <errno.h>

@@ -1,5 +1,6 @@
 /*
- * guest - the guest's ends of both wires: sbx.net as client, sbx.ctl as a server that refuses all, or what the rig has
+ * guest - the guest's ends of both wires: sbx.net as client, sbx.ctl as a server that refuses all,
+ * or what the rig has
  *         for it.
  */
 #include "rig.h"

@@ -30,7 +30,8 @@ static void fault(struct rig *r, const char *what)
 	r->stopping = true;
 }
 
-/* Sends again while the peer does not read; a keeper would queue, here nothing else is to be done. */
+/* Sends again while the peer does not read; a keeper would queue, here nothing else is to be
+ * done. */
 #define SEND(sock, call)                                              \
 	({                                                            \
 		int _r, _tries = 0;                                   \

@@ -1,10 +1,12 @@
 /*
- * proxy_load - the load of bench/proxy: client and origin in one process, edge and egress or another proxy between.
+ * proxy_load - the load of bench/proxy: client and origin in one process, edge and egress or
+ * another proxy between.
  *
- * How      One line on standard input is one measurement: `PORT MODE N SIZE PIDS`. PORT 0 is a rig of our own (the client is
- *          the guest's end of sbx.net, each connection a CONNECT), else a port of loopback where a forwarder listens that
- *          leads to our origin. MODE is rr (N round trips of SIZE bytes in one connection), conn (N times: connect, SIZE
- *          bytes there and back, close), down and up (N connections at once, SIZE bytes each). The answer is one
+ * How      One line on standard input is one measurement: `PORT MODE N SIZE PIDS`. PORT 0 is a rig
+ *          of our own (the client is the guest's end of sbx.net, each connection a CONNECT), else a
+ *          port of loopback where a forwarder listens that leads to our origin. MODE is rr (N round
+ *          trips of SIZE bytes in one connection), conn (N times: connect, SIZE bytes there and
+ *          back, close), down and up (N connections at once, SIZE bytes each). The answer is one
  *          line: seconds, p50 of a round trip in us, and the processor seconds of PIDS meanwhile.
  * Trust    Test program.
  */

@@ -1,11 +1,13 @@
 /*
- * rig - a sandbox's network without a VM: the real sbx-edge and sbx-egress, keeper and guest played here.
+ * rig - a sandbox's network without a VM: the real sbx-edge and sbx-egress, keeper and guest played
+ * here.
  *
- * How      keeper.c starts both programs as the keeper does and starts them again when they end; asks are
- *          decided by lib/rules/gate with a real policy and a real audit log. guest.c is the guest's end of
- *          sbx.net (lib/wire/wire as client); whoever opens a stream there gives a struct rig_guest_ops.
- *          serve.c makes a stream of each connection to a unix socket, see its head for the lines.
- *          rig_step waits once and moves everything; the caller's own fds get their events by on_event.
+ * How      keeper.c starts both programs as the keeper does and starts them again when they end;
+ *          asks are decided by lib/rules/gate with a real policy and a real audit log. guest.c is
+ *          the guest's end of sbx.net (lib/wire/wire as client); whoever opens a stream there gives
+ *          a struct rig_guest_ops. serve.c makes a stream of each connection to a unix socket, see
+ *          its head for the lines. rig_step waits once and moves everything; the caller's own fds
+ *          get their events by on_event.
  * Trust    Test program. Edge and egress are believed nothing: a message out of phase ends the rig.
  * Owns     Both processes, which die with it, and a folder for the audit log.
  * Limits   RIG_STREAMS streams, RIG_BUF bytes each way for each.
@@ -59,7 +61,8 @@ struct rig_worker {
 	int pidfd, sock;
 	uint32_t gen;
 	unsigned starts, ends;
-	/* The largest ru_maxrss of those that ended. What the rig itself had when it forked counts as theirs. */
+	/* The largest ru_maxrss of those that ended. What the rig itself had when it forked
+	 * counts as theirs. */
 	uint64_t ended_peak_kib;
 };
 

@@ -5,19 +5,23 @@
  *
  *   tcp ADDR PORT   a caught connection: `ok N`, then its bytes both ways
  *   proxy           a connection to the proxy port: the same
- *   dns udp|tcp     `ok`, then messages with 2 length bytes in front, each answered before the next is read;
- *                   length 0: no answer was given, or the stream was reset (then `resets` of stats grows)
+ *   dns udp|tcp     `ok`, then messages with 2 length bytes in front, each answered before the next
+ *   is read;
+ *                   length 0: no answer was given, or the stream was reset (then `resets` of stats
+ *                   grows)
  *   wire            with --raw: `ok`, then it is sbx.net of a new edge, byte for byte
  *   stats           one line of JSON; further lines may follow, as after the next ones
  *   how N           how stream N ended: open, end, reset; ? when it is not known any more
  *   reload          the policy file is read again: ok, or what is wrong
  *   forget          the peaks of processes that ended count from now: ok
  *   up              yes when edge and egress are ready, else no
- *   bridge PATH     `ok PORT`: from now on a connection to that port of 127.0.0.1 is a stream of PATH (/proxy,
- *                   /tcp/ADDR/PORT), for clients that know nothing of rigs; a stream that is reset resets it
+ *   bridge PATH     `ok PORT`: from now on a connection to that port of 127.0.0.1 is a stream of
+ *   PATH (/proxy,
+ *                   /tcp/ADDR/PORT), for clients that know nothing of rigs; a stream that is reset
+ *                   resets it
  *
- * A stream that ends well is closed; one that was reset is closed too, because a unix socket knows no
- * reset: ask `how N`. Half-close passes in both directions.
+ * A stream that ends well is closed; one that was reset is closed too, because a unix socket knows
+ * no reset: ask `how N`. Half-close passes in both directions.
  */
 #include "rig.h"
 

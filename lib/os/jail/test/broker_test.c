@@ -47,8 +47,8 @@ static bool opens(const char *folder, const char *name, int flags)
 	return ok;
 }
 
-/* Runs `work` in a fork that is sealed as `profile`: the number of its first line that failed, 0 when
- * all is well. */
+/* Runs `work` in a fork that is sealed as `profile`: the number of its first line that failed, 0
+ * when all is well. */
 static int sealed_as(enum jail_profile profile, int (*work)(void))
 {
 	struct jail_root dirs[] = {{own, true}, {read_only, false}, {"/nowhere", true},

@@ -39,7 +39,8 @@ static void links_of_a_directory_are_followed_once(void **state)
 	AUTO_FREE char *own = at("link-to-own");
 
 	jail_dirs_add_links(&d, own, true);
-	/* the directory itself, the directory and the file that its links lead to; what leads nowhere is left out */
+	/* the directory itself, the directory and the file that its links lead to; what leads
+	 * nowhere is left out */
 	assert_int_equal(d.n, 3);
 	assert_true(find(&d, "own")->rw && find(&d, "away")->rw && find(&d, "file")->rw);
 }

@@ -1,7 +1,7 @@
 /*
- * The filters of profiles.c as the kernel gets them: a small interpreter of BPF returns what happens
- * to a system call with given arguments. Other layers (namespaces, capabilities) cannot hide a
- * missing condition here.
+ * The filters of profiles.c as the kernel gets them: a small interpreter of BPF returns what
+ * happens to a system call with given arguments. Other layers (namespaces, capabilities) cannot
+ * hide a missing condition here.
  */
 #include <setjmp.h>
 #include <stdarg.h>

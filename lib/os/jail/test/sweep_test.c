@@ -21,7 +21,8 @@ static void test_a_name_without_a_row(void **state)
 	assert_int_equal(jail_sweep_named(""), 2);
 }
 
-/* The supervisor of hidden names is never started, and the foreign programs never seal themselves. */
+/* The supervisor of hidden names is never started, and the foreign programs never seal
+ * themselves. */
 static void test_a_list_that_is_not_there(void **state)
 {
 	assert_int_equal(jail_sweep(JAIL_QEMU, SWEEP_SEAL), 1);

@@ -286,7 +286,8 @@ static void no_descriptor_is_left_open(void **state)
 	}
 	assert_int_equal(count_fds(), ours);
 	assert_int_equal(ask(COUNT_FDS), theirs);
-	/* stdin, stdout, stderr, its socket and the broker; and what count_fds opens, `.` and `..` */
+	/* stdin, stdout, stderr, its socket and the broker; and what count_fds opens, `.` and
+	 * `..` */
 	assert_int_equal(theirs, 5 + 3);
 }
 
@@ -316,8 +317,8 @@ static void the_spawners_end_ends_its_children(void **state)
 }
 
 /* The broker is killed: nothing that it had started is left. */
-/* From Landlock 6 on a sealed broker cannot even signal its spawner by dying, and a fork that has its
- * socket keeps the end of the socket away. */
+/* From Landlock 6 on a sealed broker cannot even signal its spawner by dying, and a fork that
+ * has its socket keeps the end of the socket away. */
 static void the_end_of_a_sealed_broker_that_forked_ends_the_spawner(void **state)
 {
 	static struct jail_root kept[] = {{"/proc", false}, {"/dev/null", true}};

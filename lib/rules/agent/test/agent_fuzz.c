@@ -1,4 +1,5 @@
-/* The text of an agent: what is read keeps to its limits, and nothing in it leaves the home folder. */
+/* The text of an agent: what is read keeps to its limits, and nothing in it leaves the home
+ * folder. */
 #include <assert.h>
 #include <stdlib.h>
 #include "lib/rules/agent/agent.h"

@@ -1,4 +1,5 @@
-/* Many agents together, and those that are shipped; the arguments are the folders of agents and services. */
+/* Many agents together, and those that are shipped; the arguments are the folders of agents and
+ * services. */
 #include "lib/rules/agent/agents.h"
 
 #include <errno.h>
@@ -45,7 +46,8 @@ static void shipped_ones_are_right(void **state)
 	services_free(all);
 }
 
-/* A service whose host the agent does not name could not be reached with the agent's rules alone. */
+/* A service whose host the agent does not name could not be reached with the agent's rules
+ * alone. */
 static void agents_reach_what_their_credential_is_for(void **state)
 {
 	AUTO_AGENTS struct agents set = {0};

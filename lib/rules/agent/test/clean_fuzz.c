@@ -1,4 +1,5 @@
-/* Settings of any shape: what comes out is shaped like no credential, and cleaning it again changes nothing more. */
+/* Settings of any shape: what comes out is shaped like no credential, and cleaning it again
+ * changes nothing more. */
 #include <assert.h>
 #include <stdlib.h>
 #include "lib/rules/agent/clean.h"

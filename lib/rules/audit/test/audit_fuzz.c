@@ -1,7 +1,7 @@
 /*
- * Any bytes as the cut of a pruned log, and as a log, cut into segments at NUL bytes, whole and in pieces: the same verdict.
- * Whatever decodes must encode to the very same bytes. A byte in front says how large the pieces
- * are.
+ * Any bytes as the cut of a pruned log, and as a log, cut into segments at NUL bytes, whole and in
+ * pieces: the same verdict. Whatever decodes must encode to the very same bytes. A byte in front
+ * says how large the pieces are.
  */
 #include <assert.h>
 #include "lib/rules/audit/audit_chain.h"

@@ -58,8 +58,8 @@ static uint64_t kill_one(unsigned round)
 }
 
 /*
- * On a busy disk most writers die in fsync, behind a head that was just written: nothing to recover.
- * Rounds go on until enough of them died with records that no head had signed.
+ * On a busy disk most writers die in fsync, behind a head that was just written: nothing to
+ * recover. Rounds go on until enough of them died with records that no head had signed.
  */
 static bool is_more_wanted(const struct audit_report *rep, unsigned long round)
 {

@@ -122,7 +122,8 @@ static void a_tunnel_to_what_is_bound_is_opened(void **state)
 	assert_true(decide(&ask, &other_port));
 }
 
-/* Front ends of vendors answer on more ports than 443, and a tunnel there would be seen by nobody. */
+/* Front ends of vendors answer on more ports than 443, and a tunnel there would be seen by
+ * nobody. */
 static void a_guarded_host_has_no_tunnel_beside(void **state)
 {
 	static const struct gate_binding guarded = {.has_host = true, .is_guarded = true};

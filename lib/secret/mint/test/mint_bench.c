@@ -1,9 +1,10 @@
 /*
- * What a leaf costs, as one line of JSON: microseconds of processor time in ROUNDS rounds, the arms of
- * each round in turn and every second round backwards. `bare` is one P-256 signature of 32 bytes and
- * nothing else, and stands there twice (`null`), so that noise shows. `leaf` is mint_leaf of a host
- * that was never seen; `ready` the same and mint_x509, as a handshake needs it; `parsed` the same with
- * OpenSSL's own reading instead; `own_key` a key pair such as a leaf of its own would need; `cached` a leaf that is there already.
+ * What a leaf costs, as one line of JSON: microseconds of processor time in ROUNDS rounds, the arms
+ * of each round in turn and every second round backwards. `bare` is one P-256 signature of 32 bytes
+ * and nothing else, and stands there twice (`null`), so that noise shows. `leaf` is mint_leaf of a
+ * host that was never seen; `ready` the same and mint_x509, as a handshake needs it; `parsed` the
+ * same with OpenSSL's own reading instead; `own_key` a key pair such as a leaf of its own would
+ * need; `cached` a leaf that is there already.
  */
 #include <stdio.h>
 #include <stdlib.h>

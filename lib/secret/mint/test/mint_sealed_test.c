@@ -1,6 +1,6 @@
 /*
- * Static as edge is, sealed with edge's own list of system calls: any file that OpenSSL or libc would
- * look for kills it. Once sealed before the first use of OpenSSL, once after.
+ * Static as edge is, sealed with edge's own list of system calls: any file that OpenSSL or libc
+ * would look for kills it. Once sealed before the first use of OpenSSL, once after.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,4 +1,5 @@
-/* Certificates as OpenSSL reads them; `openssl verify` and other clients are in mint_client_test.c. */
+/* Certificates as OpenSSL reads them; `openssl verify` and other clients are in
+ * mint_client_test.c. */
 #include "lib/secret/mint/mint.h"
 
 #include <errno.h>

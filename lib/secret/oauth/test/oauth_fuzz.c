@@ -1,6 +1,7 @@
 /*
- * The first byte chooses: an answer, a JSON body, a form, a query, a response with captured fields. No token that was found is left in what is
- * written, and what was written has the same members; a filled request is judged foreign.
+ * The first byte chooses: an answer, a JSON body, a form, a query, a response with captured fields.
+ * No token that was found is left in what is written, and what was written has the same members; a
+ * filled request is judged foreign.
  */
 #include <assert.h>
 #include <errno.h>

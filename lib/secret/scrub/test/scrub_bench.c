@@ -1,4 +1,5 @@
-/* What lib/secret/scrub costs: MB/s of processor time for kinds of bytes that hold no value, as one JSON line. Run by bench/scrub. */
+/* What lib/secret/scrub costs: MB/s of processor time for kinds of bytes that hold no value, as
+ * one JSON line. Run by bench/scrub. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

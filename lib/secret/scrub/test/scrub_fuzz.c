@@ -1,5 +1,5 @@
-/* The first bytes choose a size and a value, the rest is a text: pieces of any size must give the same as the whole, and
- * what the oracle covers must be gone. */
+/* The first bytes choose a size and a value, the rest is a text: pieces of any size must give
+ * the same as the whole, and what the oracle covers must be gone. */
 #include <stdlib.h>
 #include "lib/base/mem.h"
 #include "lib/secret/scrub/scrub.h"

@@ -145,15 +145,16 @@ static void decode(struct decoded *d, struct slice s, size_t at, unsigned ways)
 	}
 }
 
-/* What may stand in front of a byte of hex that is not the first one: 0x, as many raw bytes as here. */
+/* What may stand in front of a byte of hex that is not the first one: 0x, as many raw bytes as
+ * here. */
 static bool is_prefix(const struct decoded *d, size_t i)
 {
 	return i + 1 < d->n && d->end[i + 1] == d->end[i] + 1 && d->is_raw[i] && d->is_raw[i + 1] &&
 	       d->c[i] == '0' && (d->c[i + 1] == 'x' || d->c[i + 1] == 'X');
 }
 
-/* Digits of the decoded text, line ends left out, put together from bit `skip` on and behind the first `pre` bits of the
- * value: true when the value comes out, and where its last digit ends. */
+/* Digits of the decoded text, line ends left out, put together from bit `skip` on and behind the
+ * first `pre` bits of the value: true when the value comes out, and where its last digit ends. */
 static bool read_digits(const struct decoded *d, struct slice value, const char *alphabet,
 	unsigned n_bits, unsigned skip, unsigned pre, size_t *ret_end)
 {

@@ -1,8 +1,9 @@
 /*
- * scrub_oracle - the slow and plain answer to what lib/secret/scrub must find, for tests and the fuzzer.
+ * scrub_oracle - the slow and plain answer to what lib/secret/scrub must find, for tests and the
+ * fuzzer.
  *
- * How      From each position the rest of the text is decoded whole, in each way; what then begins with
- *          a value is covered. No tables, no state, no pieces.
+ * How      From each position the rest of the text is decoded whole, in each way; what then begins
+ *          with a value is covered. No tables, no state, no pieces.
  * Trust    Tests only.
  * See      scrub.h
  */

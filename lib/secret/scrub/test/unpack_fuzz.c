@@ -1,5 +1,5 @@
-/* The first two bytes are a coding and a size, the rest a stream: whole and in pieces must come to the same end, with
- * the same bytes. */
+/* The first two bytes are a coding and a size, the rest a stream: whole and in pieces must come
+ * to the same end, with the same bytes. */
 #include <stdlib.h>
 #include "lib/secret/scrub/unpack.h"
 

@@ -309,8 +309,8 @@ static bool holds_window(struct unpack *u, const struct packed *packed)
 	return r == 0;
 }
 
-/* A server that answers many requests at once with the largest windows: those that are too many fail, and
- * the process stays below its limit. */
+/* A server that answers many requests at once with the largest windows: those that are too many
+ * fail, and the process stays below its limit. */
 static void test_all_decoders_have_a_limit(void **state)
 {
 	static const enum unpack_coding codings[] = {UNPACK_BR, UNPACK_ZSTD};

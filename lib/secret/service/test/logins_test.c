@@ -24,8 +24,8 @@ static struct service_request at(const char *name, struct host *host)
 	return (struct service_request){.host = host, .port = 443};
 }
 
-/* X7: a login's code is good at each of them. Tokens that a server gives there go to the vault, or the
- * request is refused. */
+/* X7: a login's code is good at each of them. Tokens that a server gives there go to the vault,
+ * or the request is refused. */
 static void tokens_stay_outside_under_every_known_name_of_an_endpoint(void **state)
 {
 	static const struct {
@@ -73,7 +73,8 @@ static void tokens_stay_outside_under_every_known_name_of_an_endpoint(void **sta
 	services_free(set);
 }
 
-/* Their answers are forms as often as JSON, and are not caught: a program that has a credential needs no login. */
+/* Their answers are forms as often as JSON, and are not caught: a program that has a credential
+ * needs no login. */
 static void other_logins_are_refused_where_requests_are_seen(void **state)
 {
 	static const char *const rows[][2] = {

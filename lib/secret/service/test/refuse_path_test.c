@@ -1,6 +1,7 @@
 /*
- * No path that some server takes for a refused endpoint or a token endpoint passes. The servers here are rows of steps, each
- * one thing that real servers do to a path, written without the code that is tested.
+ * No path that some server takes for a refused endpoint or a token endpoint passes. The servers
+ * here are rows of steps, each one thing that real servers do to a path, written without the code
+ * that is tested.
  */
 #include <ctype.h>
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /*
- * The text of a service. What is read finds its own slots by its own hosts; its sentinels are judged ours
- * in every slot and anything else somebody's; and a file that was read is taken into an empty set.
+ * The text of a service. What is read finds its own slots by its own hosts; its sentinels are
+ * judged ours in every slot and anything else somebody's; and a file that was read is taken into an
+ * empty set.
  */
 #include <assert.h>
 #include <stdio.h>

@@ -480,7 +480,8 @@ static void everyday_requests_pass(void **state)
 	services_free(set);
 }
 
-/* Responses that are useful but for one field. What is not JSON there is refused, so files and archives must not match. */
+/* Responses that are useful but for one field. What is not JSON there is refused, so files and
+ * archives must not match. */
 static void fields_with_credentials_are_captured(void **state)
 {
 	static const struct {

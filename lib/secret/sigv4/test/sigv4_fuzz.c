@@ -1,7 +1,7 @@
 /*
- * Lines of sigv4_rig.h. What is signed carries no sentinel and no token of the guest's, is canonical still, and
- * its body is as long as it was; what is refused has a sentence; the secret is in nothing that is sent but
- * as a signature.
+ * Lines of sigv4_rig.h. What is signed carries no sentinel and no token of the guest's, is
+ * canonical still, and its body is as long as it was; what is refused has a sentence; the secret is
+ * in nothing that is sent but as a signature.
  */
 #include <assert.h>
 #include "sigv4_rig.h"

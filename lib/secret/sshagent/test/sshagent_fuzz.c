@@ -10,7 +10,8 @@ static void check(bool ok)
 		abort();
 }
 
-/* What was filtered is a list again, of allowed keys only, and filtering it anew changes nothing. */
+/* What was filtered is a list again, of allowed keys only, and filtering it anew changes
+ * nothing. */
 static void check_list(struct slice answer)
 {
 	static const struct sshagent_filter f = {.n_rules = 1, .rules = {"me@example.com"}}, all;

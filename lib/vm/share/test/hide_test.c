@@ -193,8 +193,8 @@ static void a_name_that_cannot_be_read_is_refused(void **state)
 	assert_int_equal(munmap(p + 2 * page, page), 0);
 }
 
-/* Each call that takes names, with the numbers of the arguments that are a folder and a name. The arguments
- * that are not named here are 0: a refusal comes before the kernel looks at them. */
+/* Each call that takes names, with the numbers of the arguments that are a folder and a name.
+ * The arguments that are not named here are 0: a refusal comes before the kernel looks at them. */
 static const struct named_call {
 	long nr;
 	int at, name, other_at, other_name; /* the other name; -1: none */

@@ -1,7 +1,7 @@
 /*
- * What hold.h and the covers of scaffold.h promise, on a real tree in a user and mount namespace: the
- * guest's operations on names are done on the tree that virtiofsd serves, and the host's view is
- * compared. The model test does random ones: what is pinned never changes.
+ * What hold.h and the covers of scaffold.h promise, on a real tree in a user and mount namespace:
+ * the guest's operations on names are done on the tree that virtiofsd serves, and the host's view
+ * is compared. The model test does random ones: what is pinned never changes.
  * SBX_HOLD_ROUNDS  how many sequences (1000)
  */
 #include <errno.h>
@@ -66,7 +66,8 @@ static int write_map(const char *path, const char *text)
 	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -1 : 0;
 }
 
-/* A new user and mount namespace with the tree at root/share, and the workspace as current directory. */
+/* A new user and mount namespace with the tree at root/share, and the workspace as current
+ * directory. */
 static int enter(const struct scaffold *s)
 {
 	AUTO_FREE char *uid = xasprintf("0 %u 1", getuid()), *gid = xasprintf("0 %u 1", getgid());

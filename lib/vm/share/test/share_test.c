@@ -80,8 +80,8 @@ static void hosts_that_must_not_be_shared(void **state)
 	assert_host(-ELOOP, "is a symbolic link now", "/proc/self/root/etc");
 }
 
-/* Way A of the review: the sandbox has ws and, at another place, ws/data. The guest replaces ws/data
- * by a link and ends. Start, pool claim and resume all come here. */
+/* Way A of the review: the sandbox has ws and, at another place, ws/data. The guest replaces
+ * ws/data by a link and ends. Start, pool claim and resume all come here. */
 static void a_guest_cannot_lead_its_workspace_elsewhere(void **state)
 {
 	const struct share_mount m[] = {{at("ws"), "/w", false}, {at("ws/data"), "/data", false}};

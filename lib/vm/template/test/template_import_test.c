@@ -1,4 +1,5 @@
-/* A template as one file: from one installation to another, and everything that a file may lie about. */
+/* A template as one file: from one installation to another, and everything that a file may lie
+ * about. */
 #include "template_fixture.h"
 
 #include <dirent.h>

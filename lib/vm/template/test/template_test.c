@@ -191,7 +191,8 @@ static void a_changed_layer_is_refused_after_its_origin_went(void **state)
 	assert_non_null(strstr(err.text, "root.1.qcow2"));
 }
 
-/* As `sbx template save` of a running sandbox does it; gives the file of the layer in the template. */
+/* As `sbx template save` of a running sandbox does it; gives the file of the layer in the
+ * template. */
 static int save_live(const char *name, const char *layer, struct template *ret, struct err *err)
 {
 	AUTO_DRAFT struct template_draft d = {0};
@@ -215,7 +216,8 @@ static ino_t inode(const char *path)
 	return st.st_ino;
 }
 
-/* What qemu holds open is not the template's, before and after the sandbox's name is the template's file. */
+/* What qemu holds open is not the template's, before and after the sandbox's name is the
+ * template's file. */
 static void a_live_layer_is_copied_once(void **state)
 {
 	AUTO_TEMPLATE struct template base = {0}, first = {0}, second = {0};

@@ -73,8 +73,8 @@ void image_done(struct image *image);
 int image_open(const char *key, struct image *ret, struct err *err) MUST_CHECK;
 /* Gone, whatever it is. */
 void image_remove(const char *key);
-/* Copies an overlay (IMAGE_ROOT, IMAGE_DOCKER) to a path that is not there. -EUCLEAN when the copy is
- * not what the image says; then nothing is left of it. */
+/* Copies an overlay (IMAGE_ROOT, IMAGE_DOCKER) to a path that is not there. -EUCLEAN when the
+ * copy is not what the image says; then nothing is left of it. */
 int image_copy_disk(const struct image *image, enum image_part part, const char *to,
 	struct err *err) MUST_CHECK;
 
@@ -110,8 +110,8 @@ struct image_save {
 		.pidfd = -1, .result_fd = -1 \
 	}
 
-/* Makes `state` and `memory` in dir. *ret_fd is for vmm_save; memory_fd (borrowed) is the machine's,
- * which must stand still when the pipe ends. */
+/* Makes `state` and `memory` in dir. *ret_fd is for vmm_save; memory_fd (borrowed) is the
+ * machine's, which must stand still when the pipe ends. */
 int image_save_begin(const char *dir, int memory_fd, struct image_save *ret, int *ret_fd,
 	struct err *err) MUST_CHECK;
 /* When pidfd is readable: the files are whole and synced, or err says why not. */

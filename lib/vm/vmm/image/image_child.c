@@ -1,8 +1,8 @@
 /*
  * image_child - the processes that hash and copy images, so that the keeper's loop goes on.
  *
- * How      A helper (helper.h): reads, hashes, writes, exits. Its exit status, or a line in a pipe, is
- *          the result.
+ * How      A helper (helper.h): reads, hashes, writes, exits. Its exit status, or a line in a pipe,
+ *          is the result.
  */
 #include "image_internal.h"
 
@@ -25,8 +25,8 @@ enum child_exit { CHILD_GOOD, CHILD_DIFFERS, CHILD_FAILED };
 int image_sum_begin(struct image_sum *s)
 {
 	*s = (struct image_sum){.ctx = EVP_MD_CTX_new()};
-	/* Every start from an image waits for this; SHA-256 takes three times as long on processors that have no
-	 * instructions for it. */
+	/* Every start from an image waits for this; SHA-256 takes three times as long on
+	 * processors that have no instructions for it. */
 	if (s->ctx && EVP_DigestInit_ex(s->ctx, EVP_blake2b512(), NULL) == 1)
 		return 0;
 	(void)image_sum_end(s, NULL);

@@ -3,9 +3,9 @@
  *
  * Runs in the child of image_child.c. Sees the guest's memory as bytes only. Touches two files.
  *
- * How      SEEK_DATA finds what the guest has used: reading a hole of a memfd would allocate it. The hash
- *          is of the number and the bytes of each page that is not zero, so it does not depend on
- *          where a file system ends its extents.
+ * How      SEEK_DATA finds what the guest has used: reading a hole of a memfd would allocate it.
+ *          The hash is of the number and the bytes of each page that is not zero, so it does not
+ *          depend on where a file system ends its extents.
  */
 #include "image_internal.h"
 

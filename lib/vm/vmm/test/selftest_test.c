@@ -42,7 +42,8 @@ static void broken_kernel_is_an_error(void **state)
 	assert_int_equal(vmm_accel_decide(SELFTEST_WANT_TCG, &in, &accel, &err), 0);
 }
 
-/* With a /dev/kvm that opens the decision follows the cached verdict; without one it never is KVM. */
+/* With a /dev/kvm that opens the decision follows the cached verdict; without one it never is
+ * KVM. */
 static void check_decision(const struct selftest_input *in, int r_with_device)
 {
 	bool has_device = access("/dev/kvm", R_OK | W_OK) == 0;

@@ -1,6 +1,6 @@
 /*
- * The first byte: verdict (2 bits), transport (1), size of the pieces in which a stream comes (5). Every
- * answer is walked: what it echoes, how its records fit, how long it is.
+ * The first byte: verdict (2 bits), transport (1), size of the pieces in which a stream comes (5).
+ * Every answer is walked: what it echoes, how its records fit, how long it is.
  */
 #include <stdlib.h>
 #include "lib/wire/dns/dns_frame.h"

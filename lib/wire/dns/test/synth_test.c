@@ -266,8 +266,8 @@ static uint64_t next_random(uint64_t *x)
 }
 
 /*
- * The model: for each address the number of the name it stood for last, and when it was seen to have lost
- * it. 10^6 names, a quarter of them old ones, in 25 bursts with time between them.
+ * The model: for each address the number of the name it stood for last, and when it was seen to
+ * have lost it. 10^6 names, a quarter of them old ones, in 25 bursts with time between them.
  */
 struct model {
 	uint32_t *name; /* by id, + 1 */

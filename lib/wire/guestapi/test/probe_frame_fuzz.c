@@ -1,4 +1,5 @@
-/* The first byte says how the rest is cut into pieces. What is understood is the same in any pieces. */
+/* The first byte says how the rest is cut into pieces. What is understood is the same in any
+ * pieces. */
 #include <stdlib.h>
 
 #include "lib/wire/guestapi/probe_frame.h"

@@ -3,7 +3,8 @@
 
 #include <errno.h>
 
-/* Said again from fields of the request or meant for one connection only: never in a canonical list. */
+/* Said again from fields of the request or meant for one connection only: never in a canonical
+ * list. */
 static const char *const dropped[] = {
 	"connection",
 	"content-length",

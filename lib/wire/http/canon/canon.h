@@ -4,9 +4,10 @@
  * How      http1_read gives a struct http_req as it was read. canon_make_req settles which host and
  *          port it is for (target, authority, Host and SNI must agree), checks the path and removes
  *          everything that concerned only the connection it came on. What is left is what policy
- *          sees, what crosses to egress (canon_frame.h) and what canon_write_req says to the origin.
- * Trust    Eats hostile fields. Runs in edge and again in egress, which trusts no field of edge: see
- *          canon_check_req. Holds no secret of its own.
+ *          sees, what crosses to egress (canon_frame.h) and what canon_write_req says to the
+ *          origin.
+ * Trust    Eats hostile fields. Runs in edge and again in egress, which trusts no field of edge:
+ *          see canon_check_req. Holds no secret of its own.
  * Owns     Nothing: all text is in the arena of the request.
  * Limits   HTTP_MAX_*. A canonical head has at most HTTP_MAX_HEADERS + HTTP_SPARE_HEADERS lines.
  * Never    Forwards a raw head, a framing header of the peer, or a name that was not canonical.
@@ -173,9 +174,10 @@ enum canon_odd {
 int canon_check_path(struct slice path) MUST_CHECK;
 int canon_check_query(struct slice query) MUST_CHECK;
 /*
- * The copy that rules match on: escapes of unreserved characters decoded, others in upper case, empty
- * and dot segments resolved. ret_odd says (enum canon_odd) where origins may read the path in another
- * way: a rule that names a path must not allow such a request. The path must have been checked.
+ * The copy that rules match on: escapes of unreserved characters decoded, others in upper case,
+ * empty and dot segments resolved. ret_odd says (enum canon_odd) where origins may read the path in
+ * another way: a rule that names a path must not allow such a request. The path must have been
+ * checked.
  */
 int canon_normal_path(struct slice path, struct arena *arena, struct slice *ret,
 	unsigned int *ret_odd) MUST_CHECK;

@@ -1,8 +1,8 @@
 /*
  * canon_text - which bytes may stand where in a message, and the few things done with such text.
  *
- * How      One table of byte classes, and predicates over slices. The reader (http1.h) and the checks
- *          of the canonical form (canon.h) ask the same table, so they cannot disagree.
+ * How      One table of byte classes, and predicates over slices. The reader (http1.h) and the
+ *          checks of the canonical form (canon.h) ask the same table, so they cannot disagree.
  * Trust    Made for hostile bytes. Pure functions; runs in edge and egress.
  * Owns     Nothing.
  * Never    Depends on the locale, or on a NUL at the end.

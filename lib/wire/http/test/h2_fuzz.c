@@ -1,6 +1,6 @@
-/* Fields of a hostile guest. A request that is accepted is canonical, crosses in a frame, and what is
- * written of it is read by our own reader of HTTP/1.1 as that one request.
- * Input: u8 (bit 0: no body follows), then fields: u16 length + name, u16 length + value. */
+/* Fields of a hostile guest. A request that is accepted is canonical, crosses in a frame, and
+ * what is written of it is read by our own reader of HTTP/1.1 as that one request. Input: u8
+ * (bit 0: no body follows), then fields: u16 length + name, u16 length + value. */
 #include <stdlib.h>
 #include "lib/wire/http/canon/canon_frame.h"
 #include "lib/wire/http/canon/test/canon_rig.h"

@@ -1,6 +1,6 @@
 /*
- * Fields of an answer: one byte of flags, then u16 length + bytes of name and value by turns. What is taken is
- * canonical after canon_make_resp, and can be said again.
+ * Fields of an answer: one byte of flags, then u16 length + bytes of name and value by turns. What
+ * is taken is canonical after canon_make_resp, and can be said again.
  */
 #include <assert.h>
 #include "lib/wire/http/h2_resp.h"

@@ -134,7 +134,8 @@ static void too_much_is_refused(void **state)
 	arena_reset(&arena);
 	h2_resp_begin(&r, &arena);
 	h2_resp_add(&r, slice_from_str(":status"), slice_from_str("200"));
-	/* A bomb: little on the wire, much when it is unpacked. It costs no memory and is counted. */
+	/* A bomb: little on the wire, much when it is unpacked. It costs no memory and is
+	 * counted. */
 	for (size_t i = 0; i < 1000; i++)
 		h2_resp_add(&r, slice_from_str("a"), slice_of(big, HTTP_MAX_HEAD / 2));
 	assert_int_equal(h2_resp_take(&r, false, false, &resp, &fault), -EBADMSG);

@@ -12,9 +12,9 @@
 #define GET "GET / HTTP/1.1\r\n" H
 
 /*
- * A playbook is what one side sends and the transcript of the events, DATA joined. "HEAD ..." says what
- * was understood, "END" has the trailers, "ERROR" the status, "|" stands for http1_next, "~" for a
- * tunnel.
+ * A playbook is what one side sends and the transcript of the events, DATA joined. "HEAD ..." says
+ * what was understood, "END" has the trailers, "ERROR" the status, "|" stands for http1_next, "~"
+ * for a tunnel.
  */
 struct play {
 	const char *name, *in;
@@ -354,7 +354,8 @@ static void broken_responses_are_refused(void **state)
 	play_all(plays, ARRAY_LEN(plays));
 }
 
-/* Refusals that must be ours, whatever llhttp of this or another version thinks of the same bytes. */
+/* Refusals that must be ours, whatever llhttp of this or another version thinks of the same
+ * bytes. */
 static void the_gate_needs_no_second_opinion(void **state)
 {
 #define CHUNKED "POST / HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n"

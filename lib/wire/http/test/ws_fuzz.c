@@ -1,5 +1,6 @@
-/* Bytes of a WebSocket's server, whole and cut at the place that the first byte says: the verdict is the same, and what
- * was accepted has no mask and no bit of an extension, as read in another way. */
+/* Bytes of a WebSocket's server, whole and cut at the place that the first byte says: the
+ * verdict is the same, and what was accepted has no mask and no bit of an extension, as read in
+ * another way. */
 #include "lib/wire/http/ws.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* Programs that people use speak HTTP/2 to a real, sealed sbx-edge: TCP on loopback stands for the wire of
- * the guest, and the origin echoes. */
+/* Programs that people use speak HTTP/2 to a real, sealed sbx-edge: TCP on loopback stands for
+ * the wire of the guest, and the origin echoes. */
 #include "src/edge/tls/test/open_rig.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,7 @@
-/* A hostile guest inside opened TLS, in any order with verdicts, answers of the origin and a guest that does not
- * read. What reaches the origin is checked by the rig: whole frames, in order, as long as was said.
- * Input: u8 how (1: verdicts by hand, 2: a no now and then), then steps: u8 which, u16 length + bytes. */
+/* A hostile guest inside opened TLS, in any order with verdicts, answers of the origin and a
+ * guest that does not read. What reaches the origin is checked by the rig: whole frames, in
+ * order, as long as was said. Input: u8 how (1: verdicts by hand, 2: a no now and then), then
+ * steps: u8 which, u16 length + bytes. */
 #include "h2_rig.h"
 
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /*
  * h2_rig - the HTTP/2 engine between a guest, a keeper and an origin that the test plays.
  *
- * How      The whole of edge's network but the wire and TLS: one connection that has been opened, whose
- *          plain bytes are those of a real nghttp2 client, or whatever the test writes. Each allowed
- *          request is a way: a socket pair at whose other end the rig reads and says frames.
- *          h2_rig_turn moves everything until nothing moves any more. Long bodies are a pattern, so
- *          that a byte that is lost, doubled or of another stream is seen.
+ * How      The whole of edge's network but the wire and TLS: one connection that has been opened,
+ *          whose plain bytes are those of a real nghttp2 client, or whatever the test writes. Each
+ *          allowed request is a way: a socket pair at whose other end the rig reads and says
+ *          frames. h2_rig_turn moves everything until nothing moves any more. Long bodies are a
+ *          pattern, so that a byte that is lost, doubled or of another stream is seen.
  * Trust    Test code; never linked into a program.
  * Owns     The edge, the client, the ways.
  * See      h2_test.c, h2_hostile_test.c, h2_fuzz.c

@@ -211,7 +211,8 @@ static void a_stale_connection_ends_with_its_streams(void **state)
 	h2_rig_free(r);
 }
 
-/* A connection to one host says the name of another: nothing of it goes on, and the keeper is told. */
+/* A connection to one host says the name of another: nothing of it goes on, and the keeper is
+ * told. */
 static void coalescing_is_misdirected(void **state)
 {
 	static const char *const other[] = {":authority", "other.test", NULL};
@@ -390,7 +391,8 @@ static void a_hundred_at_once(void **state)
 	h2_rig_free(r);
 }
 
-/* Two origins do not read and one guest's program does not: each holds a window, and the others go on. */
+/* Two origins do not read and one guest's program does not: each holds a window, and the others
+ * go on. */
 static void who_does_not_read_stops_only_itself(void **state)
 {
 	const size_t large = 4 << 20;

@@ -1,5 +1,5 @@
-/* The HTTP engine between guest and egress: bodies, answers, back-pressure, and either side going away or
- * lying. */
+/* The HTTP engine between guest and egress: bodies, answers, back-pressure, and either side
+ * going away or lying. */
 #include "proxy_rig.h"
 
 #include <setjmp.h>
@@ -89,7 +89,8 @@ static void continue_is_passed_on_and_back(void **state)
 	proxy_rig_free(r);
 }
 
-/* The answer is there before the body: it is delivered whole, and nothing that follows is a request. */
+/* The answer is there before the body: it is delivered whole, and nothing that follows is a
+ * request. */
 static void an_early_answer_ends_the_connection(void **state)
 {
 	struct proxy_rig *r =
@@ -273,7 +274,8 @@ static void answers_without_content_keep_their_headers(void **state)
 	proxy_rig_free(r);
 }
 
-/* A head that is larger than the room for it arrives whole all the same, and so does what follows. */
+/* A head that is larger than the room for it arrives whole all the same, and so does what
+ * follows. */
 static void a_head_may_be_larger_than_the_room(void **state)
 {
 	struct proxy_rig *r = rig(get);

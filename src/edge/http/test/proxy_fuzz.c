@@ -1,10 +1,11 @@
 /*
  * A hostile guest and a hostile egress around the HTTP engine. The first byte says what kind of
- * connection it is and how the guest's bytes are cut; then come records of u8 what, u8 length, bytes.
+ * connection it is and how the guest's bytes are cut; then come records of u8 what, u8 length,
+ * bytes.
  *
- * Always: egress gets frames in order, with canonical heads and bodies as long as they say (the rig aborts
- * otherwise), one head for each yes; and what the guest gets is a row of answers that our own reader
- * accepts, one for each request, whatever egress said.
+ * Always: egress gets frames in order, with canonical heads and bodies as long as they say (the rig
+ * aborts otherwise), one head for each yes; and what the guest gets is a row of answers that our
+ * own reader accepts, one for each request, whatever egress said.
  */
 #include <stdlib.h>
 #include "lib/base/mem.h"

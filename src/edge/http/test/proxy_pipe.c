@@ -1,11 +1,11 @@
 /*
- * proxy_pipe - what edge's HTTP engine forwards, for scripts: as tests/proxy/canon_pipe.c, but the bytes
- * go through the whole engine, to an egress that says yes to everything.
+ * proxy_pipe - what edge's HTTP engine forwards, for scripts: as tests/proxy/canon_pipe.c, but the
+ * bytes go through the whole engine, to an egress that says yes to everything.
  *
- * How      In: u32 length, u8 mode (0 proxy connection, 1 transparent to example.test:80), bytes of one
- *          connection. Out: u16 status of the refusal (0 none), u32 requests forwarded, u32 bytes
- *          behind CONNECT or a websocket, u32 length, the forwarded bytes. Each input comes whole and
- *          byte by byte; when the two differ, the program aborts.
+ * How      In: u32 length, u8 mode (0 proxy connection, 1 transparent to example.test:80), bytes of
+ *          one connection. Out: u16 status of the refusal (0 none), u32 requests forwarded, u32
+ *          bytes behind CONNECT or a websocket, u32 length, the forwarded bytes. Each input comes
+ *          whole and byte by byte; when the two differ, the program aborts.
  * Trust    Test program; reads hostile bytes.
  */
 #include <stdio.h>

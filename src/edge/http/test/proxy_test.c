@@ -1,4 +1,5 @@
-/* The HTTP engine from the guest's side: what is a request, whose it is, and what a refusal says. */
+/* The HTTP engine from the guest's side: what is a request, whose it is, and what a refusal
+ * says. */
 #include "src/edge/http/proxy_internal.h"
 #include "proxy_rig.h"
 

@@ -1,4 +1,5 @@
-/* The guest's TLS, ended by a real, sealed sbx-edge: bodies, slow ends, cuts, and what it all costs. */
+/* The guest's TLS, ended by a real, sealed sbx-edge: bodies, slow ends, cuts, and what it all
+ * costs. */
 #include "open_rig.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /*
- * open_rig - for open_test.c and open_flow_test.c: TLS clients of the guest, each OpenSSL's own over
+ * open_rig - for open_test.c and open_flow_test.c: TLS clients of the guest, each OpenSSL's own
+ * over
  *            one connection of net_rig.
  *
  * How      client_new opens the connection as `plan` says, and answers the question about it by

@@ -1,5 +1,5 @@
-/* The guest's TLS, ended by a real, sealed sbx-edge: who gets a handshake, with which certificate, and
- * what may be inside. The clients are OpenSSL's. */
+/* The guest's TLS, ended by a real, sealed sbx-edge: who gets a handshake, with which
+ * certificate, and what may be inside. The clients are OpenSSL's. */
 #include "open_rig.h"
 
 #include <setjmp.h>

@@ -113,7 +113,8 @@ static void test_parked_bytes_are_exact(void **state)
 		if (p.exited)
 			break;
 		exec_park_all(rig.x);
-		/* Half of the time the notice arrives, half of the time all is lost with the wire. */
+		/* Half of the time the notice arrives, half of the time all is lost with the
+		 * wire. */
 		if (cuts % 2)
 			rig_wait(&p.over);
 		rig_cut();

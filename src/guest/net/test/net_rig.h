@@ -1,5 +1,6 @@
 /*
- * net_rig - for net_vm_test and trust_vm_test: a real VM whose sbx.net ends in the test instead of edge.
+ * net_rig - for net_vm_test and trust_vm_test: a real VM whose sbx.net ends in the test instead of
+ * edge.
  *
  * How      rig_start boots a template under TCG with sbx-guest, does /setup and plays edge on
  *          sbx.net. rig_run runs a shell script in the guest over sbx.ctl and meanwhile serves the

@@ -1,6 +1,6 @@
 /* A real VM under TCG whose network ends in the test (net_rig.h). Needs a template folder in
- * SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER chooses tests; those with Docker take minutes
- * and run when SBX_LONG is set (tests/long/machines). */
+ * SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER chooses tests; those with Docker take
+ * minutes and run when SBX_LONG is set (tests/long/machines). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -152,7 +152,8 @@ static void the_rest_is_refused_at_once(void **state)
 	assert_string_equal(rig.paths, "");
 }
 
-/* What the host refuses fails in connect(); what it does not answer about is connected after all. */
+/* What the host refuses fails in connect(); what it does not answer about is connected after
+ * all. */
 static void refused_when_it_connects(void **state)
 {
 	run("nft list chain inet sbx held\n" PY "def tried(a, port):\n"
@@ -271,7 +272,8 @@ static void stalls_cost_nothing(void **state)
 	       "print('sent', n, 'grown', rss() - before)\n"
 	       "assert n < 32 << 20 and rss() - before < 2048\n"
 	       "print('other', tcp('203.0.113.1', 13).recv(9))\n"
-	       /* A reset: what nobody reads would keep its place, and the next test needs all of them. */
+	       /* A reset: what nobody reads would keep its place, and the next test needs all of
+	        * them. */
 	       "c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); "
 	       "c.close()\n" PY_END,
 		STEP_MS);
@@ -287,7 +289,8 @@ static void many(void **state)
 	       "for i, s in enumerate(c): s.sendall(b'%d' % i)\n"
 	       "for i, s in enumerate(c): assert s.recv(99) == b'%d' % i\n"
 	       "print('all', time.time() - t)\n"
-	       /* The 1,201st is reset, perhaps before it knows that it is connected; the others stay. */
+	       /* The 1,201st is reset, perhaps before it knows that it is connected; the others
+	        * stay. */
 	       "c += [tcp('203.0.113.1', 7) for i in range(200)]\n"
 	       "try: print('bad', tcp('203.0.113.1', 7).recv(9))\n"
 	       "except ConnectionResetError: print('reset')\n"
@@ -320,7 +323,8 @@ static void edge_goes_and_comes(void **state)
 		   "END\nfor i in $(seq 100); do grep -q up /tmp/held && break; sleep .1; done",
 		STEP_MS);
 	rig_net_leave(&rig);
-	/* A connection made before the guest has noticed is cut like the held one, so that comes first. */
+	/* A connection made before the guest has noticed is cut like the held one, so that comes
+	 * first. */
 	assert_int_equal(
 		rig_run(&rig,
 			"for i in $(seq 100); do grep -q cut /tmp/held && break; sleep .1; done;"

@@ -1,7 +1,8 @@
 /*
- * The port against a kernel that is played here, on the host, without a machine: what it says of the
- * host being there comes on another queue than the host's bytes, so the two come in any order. read,
- * poll and write of this one fd are ours (meson.build wraps them); the host's end is a real session.
+ * The port against a kernel that is played here, on the host, without a machine: what it says of
+ * the host being there comes on another queue than the host's bytes, so the two come in any order.
+ * read, poll and write of this one fd are ours (meson.build wraps them); the host's end is a real
+ * session.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -204,7 +205,8 @@ static void host_leaves(struct rig *r)
 	assert_null(r->port.wire);
 }
 
-/* Its first bytes are there before the word that it is: they were lost, and with them ten seconds. */
+/* Its first bytes are there before the word that it is: they were lost, and with them ten
+ * seconds. */
 static void first_bytes_before_the_hang_up_ends(enum wire_role role, enum wire_port kind)
 {
 	struct rig *r = rig_new(role, kind);

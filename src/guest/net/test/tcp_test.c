@@ -338,8 +338,8 @@ static void nobody_there_is_a_reset(void **state)
 	assert_int_equal(tcps.n_used, 0);
 }
 
-/* The kernel may give a socket the very port that it is to connect to. It takes one after the other,
- * every second one, from the range of /proc/sys/net/ipv4/ip_local_port_range. */
+/* The kernel may give a socket the very port that it is to connect to. It takes one after the
+ * other, every second one, from the range of /proc/sys/net/ipv4/ip_local_port_range. */
 static void nobody_is_connected_to_himself(void **state)
 {
 	for (int i = 0; i < 16000; i++) {

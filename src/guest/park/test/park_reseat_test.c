@@ -1,5 +1,5 @@
-/* Programs of the test itself whose folder and files are moved under their feet: what park_reseat does
- * in a VM, without the share. Their waiting must go on as if nothing had been. */
+/* Programs of the test itself whose folder and files are moved under their feet: what
+ * park_reseat does in a VM, without the share. Their waiting must go on as if nothing had been. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -40,8 +40,8 @@ static int do_create(const char *path, const char *to)
 	return write_with(path, O_CREAT | O_EXCL);
 }
 
-/* ENXIO when nobody reads from a pipe; it does not wait. A link, or anything else than a pipe, is left alone:
- * on the host a guest may have put it there. */
+/* ENXIO when nobody reads from a pipe; it does not wait. A link, or anything else than a pipe,
+ * is left alone: on the host a guest may have put it there. */
 static int do_write_pipe(const char *path, const char *to)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), r = -1;

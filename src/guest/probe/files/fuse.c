@@ -1,13 +1,12 @@
-/* Requests of FUSE as no kernel would send them, to the device itself. The words of the command line are carried out in order; `cur` is the node they
- * are about. A line each: `done WORD ARG`, or the error's name first.
- *   say=TEXT                           a line `part TEXT`
- *   walk=/PATH enter=NAME              cur becomes it
- *   lookup=NAME list= open=FLAGS read=BYTES    of cur; %XX in a name is a byte; what opens for writing is written to
- *   forge=LAST                         GETATTR of each number up to LAST and of some large ones
- *   setattr=mode|size|times|owner|suid of cur
- *   create= suid= mknod= device= mkdir= symlink= unlink= rename=     NAME in cur; rename: to NAME.moved
- *   linkself=NAME setxattr=NAME        of cur, the link in the folder it was found in
- */
+/* Requests of FUSE as no kernel would send them, to the device itself. The words of the command
+ * line are carried out in order; `cur` is the node they are about. A line each: `done WORD ARG`,
+ * or the error's name first.   say=TEXT                           a line `part TEXT`
+ * walk=/PATH enter=NAME              cur becomes it   lookup=NAME list= open=FLAGS read=BYTES
+ * of cur; %XX in a name is a byte; what opens for writing is written to   forge=LAST
+ * GETATTR of each number up to LAST and of some large ones   setattr=mode|size|times|owner|suid
+ * of cur   create= suid= mknod= device= mkdir= symlink= unlink= rename=     NAME in cur; rename:
+ * to NAME.moved   linkself=NAME setxattr=NAME        of cur, the link in the folder it was found
+ * in */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -274,7 +273,8 @@ static void do_setattr(struct session *s, const char *what)
 
 static void create(struct session *s, const char *name, uint32_t mode, const char *word)
 {
-	/* O_EXCL: without it the C virtiofsd of Debian 12 ends itself when the name is there, and the sandbox with it. */
+	/* O_EXCL: without it the C virtiofsd of Debian 12 ends itself when the name is there,
+	 * and the sandbox with it. */
 	struct fuse_create_in in = {.flags = O_CREAT | O_EXCL | O_RDWR, .mode = S_IFREG | mode};
 
 	put(s, &in, sizeof(in));

@@ -1,5 +1,5 @@
-/* Files that the host puts into a workspace for a probe. A guest can write there: it may have put a link in the
- * place of every name, and may do so at any moment. No link is followed. */
+/* Files that the host puts into a workspace for a probe. A guest can write there: it may have
+ * put a link in the place of every name, and may do so at any moment. No link is followed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -62,8 +62,8 @@ static int open_folder(char *path, const char **ret_name)
 	return fd < 0 && errno == ENOENT ? make_folder(path) : fd;
 }
 
-/* A regular file stays the file that it is, with another content: the holes of tests have a second name
- * for it. Everything else of that name goes. */
+/* A regular file stays the file that it is, with another content: the holes of tests have a
+ * second name for it. Everything else of that name goes. */
 static int open_file(int dir, const char *name)
 {
 	int fd = open_no_link(dir, name, O_WRONLY | O_NONBLOCK, 0);

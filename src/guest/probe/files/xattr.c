@@ -5,7 +5,8 @@
 
 #include "src/guest/probe/probe.h"
 
-/* A capability that is well formed (cap_setuid, permitted and effective), so that only rights decide. */
+/* A capability that is well formed (cap_setuid, permitted and effective), so that only rights
+ * decide. */
 static const unsigned char capability[] = {
 	1, 0, 0, 2, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 

@@ -85,8 +85,9 @@ static bool read_input(void *buf, size_t n)
 	return true;
 }
 
-/* Until it has ended, whoever asked says that its time is over, or has gone. The host decides: clocks of guests
- * that were booted on a busy host have run far ahead. The time here is only for one that was forgotten. */
+/* Until it has ended, whoever asked says that its time is over, or has gone. The host decides:
+ * clocks of guests that were booted on a busy host have run far ahead. The time here is only for
+ * one that was forgotten. */
 static uint32_t watch(struct drive *d, pid_t pid, int pidfd, int fd, unsigned seconds)
 {
 	uint64_t late =

@@ -31,7 +31,8 @@ static uint64_t copy_out(pid_t pid, uintptr_t from, uintptr_t to, bool *refused)
 	return n;
 }
 
-/* What a program can write to, its own. Not a memfd: a machine's memory is looked through by itself. */
+/* What a program can write to, its own. Not a memfd: a machine's memory is looked through by
+ * itself. */
 static bool is_wanted(const char *line, const char *mode)
 {
 	return strcmp(mode, "rw-p") == 0 && !strstr(line, "/memfd:");

@@ -1,10 +1,12 @@
 /*
  * vdev - a virtio device of PCI, driven from user space without a driver of the kernel.
  *
- * How      The kernel's driver is unbound, the device's registers are mapped by way of sysfs, and one ring and its buffers lie in locked pages whose
- *          physical addresses come from /proc/self/pagemap. One request at a time; answers are polled for.
+ * How      The kernel's driver is unbound, the device's registers are mapped by way of sysfs, and
+ *          one ring and its buffers lie in locked pages whose physical addresses come from
+ *          /proc/self/pagemap. One request at a time; answers are polled for.
  * Trust    Runs as root in the guest: the attacker. Nothing of it runs on the host.
- * Owns     struct vdev, until vdev_close, which resets the device and gives it back to the kernel's driver.
+ * Owns     struct vdev, until vdev_close, which resets the device and gives it back to the kernel's
+ *          driver.
  * Limits   VDEV_BYTES each way; VDEV_WAIT_MS for an answer.
  * See      Virtual I/O Device (VIRTIO) 1.2, 4.1; fuse.c
  */
@@ -31,6 +33,7 @@ struct vdev {
 
 /* The first device with this PCI id, unbound and ready. Prints why it cannot be. */
 int vdev_open(struct vdev *d, const char *id, uint16_t queue) MUST_CHECK;
-/* Sends n_out bytes of d->out; up to n_in come to d->in. Gives their number, -1 when none came in time. */
+/* Sends n_out bytes of d->out; up to n_in come to d->in. Gives their number, -1 when none came
+ * in time. */
 long vdev_ask(struct vdev *d, size_t n_out, size_t n_in) MUST_CHECK;
 void vdev_close(struct vdev *d);

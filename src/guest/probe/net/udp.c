@@ -23,7 +23,8 @@ int probe_udp(int argc, char **argv)
 	if (fd < 0)
 		return probe_refused("socket");
 	(void)setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &on, sizeof(on));
-	/* Not connected: to a group somebody answers by his own address. Errors come all the same. */
+	/* Not connected: to a group somebody answers by his own address. Errors come all the
+	 * same. */
 	if (to.sa.sa_family == AF_INET)
 		(void)setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
 	else

@@ -1,4 +1,5 @@
-/* One frame through an AF_XDP socket: past filters, routes and queues of the kernel, to the driver of an interface. */
+/* One frame through an AF_XDP socket: past filters, routes and queues of the kernel, to the
+ * driver of an interface. */
 #include <errno.h>
 #include <linux/if_xdp.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* answer: what is printed and judged of answers that are in order, cut, and lying about their lengths. */
+/* answer: what is printed and judged of answers that are in order, cut, and lying about their
+ * lengths. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -106,7 +107,8 @@ static void talk_http(void **state)
 		"it\"\r\n\r\n");
 	TALK(PROBE_POSSIBLE, "HTTP 200\n", "HTTP/1.1 200 OK\r\n\r\n");
 	TALK(PROBE_REFUSED, "HTTP 502\n", "HTTP/1.0 502");
-	/* a status that is none is no refusal; NUL does not end the search; text ends with the bytes */
+	/* a status that is none is no refusal; NUL does not end the search; text ends with the
+	 * bytes */
 	TALK(PROBE_POSSIBLE, "HTTP 0\n", "HTTP/1.1 -99 x");
 	TALK(PROBE_POSSIBLE, "HTTP 0\n", "HTTP/1.1 99999999999999999999");
 	TALK(PROBE_REFUSED, "HTTP 403: why\n", "HTTP/1.1 403 \0 details=\"why");

@@ -1,7 +1,8 @@
-/* A real VM (net_rig.h) that is told of a CA: which programs then trust a server in the guest with a
- * leaf of that CA, which of them without any variable, and what containers and builds say. Needs a
- * template folder in SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER chooses tests; those with
- * Docker take minutes and run when SBX_LONG is set (tests/long/machines). */
+/* A real VM (net_rig.h) that is told of a CA: which programs then trust a server in the guest
+ * with a leaf of that CA, which of them without any variable, and what containers and builds
+ * say. Needs a template folder in SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER
+ * chooses tests; those with Docker take minutes and run when SBX_LONG is set
+ * (tests/long/machines). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -163,8 +164,8 @@ static void programs_without_variables(void **state)
 	must_have("leaf.pem: OK");
 }
 
-/* A root of the guest's own files: plain has no bundle, own has one of its own, tools has in addition
- * what would write it again. */
+/* A root of the guest's own files: plain has no bundle, own has one of its own, tools has in
+ * addition what would write it again. */
 static void docker_images(void **state)
 {
 	run("set -e; mkdir -p /tmp/r; cd /tmp/r; mkdir -p bin etc/ssl/certs tmp usr/bin\n"
@@ -192,7 +193,8 @@ static void docker_containers(void **state)
 	must_have("CURL_CA_BUNDLE=/dev/sbx/ca-bundle.pem\n");
 	must_have("GH_TOKEN=ghp_proxymanaged\n");
 	must_have("GH_TOKEN=mine\n");
-	/* Without a variable where the bundle can be covered, and its own certificate is still there. */
+	/* Without a variable where the bundle can be covered, and its own certificate is still
+	 * there. */
 	run(RUN "own env -i /bin/" CURL ";" RUN
 		"own grep -c BEGIN /etc/ssl/certs/ca-certificates.crt /dev/sbx/ca-bundle.pem",
 		DOCKER_MS);

@@ -286,7 +286,8 @@ static void test_scan(void **state)
 	rig_free(r);
 }
 
-/* Of a machine's memory that is mostly untouched only what is there is read, and what stands behind the holes is found. */
+/* Of a machine's memory that is mostly untouched only what is there is read, and what stands
+ * behind the holes is found. */
 static void test_scan_of_memory_with_holes(void **state)
 {
 	struct rig *r = rig_new(by_file);

@@ -52,7 +52,8 @@ static int stream(void)
 
 static void test_every_message_out_of_turn(void **state)
 {
-	/* no role yet: anything but a role; as a sandbox: what only an admin may, and the reverse */
+	/* no role yet: anything but a role; as a sandbox: what only an admin may, and the
+	 * reverse */
 	for (uint16_t type = 0; type <= VAULT_N_MSGS; type++) {
 		AUTO_CLOSE int early = -1, keeper = -1, fd = stream();
 

@@ -1,5 +1,5 @@
-/* The key in a real Secret Service: run by vault_keyring_session inside a private D-Bus session with an
- * unlocked gnome-keyring. */
+/* The key in a real Secret Service: run by vault_keyring_session inside a private D-Bus session
+ * with an unlocked gnome-keyring. */
 #include "vault_rig.h"
 
 #include <errno.h>

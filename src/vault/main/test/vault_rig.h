@@ -1,9 +1,9 @@
 /*
  * vault_rig - a real vault in a folder of its own, for tests: sbx-vault-run, sbx-vault in its jail.
  *
- * How      rig_new makes folders, a listening socket and starts the programs that SBX_VAULT_PROGRAMS
- *          names. rig_admin and rig_keeper are peers; a keeper's channel is created over r->owner. Every wait has a bound; a failure is a failure
- *          of the test.
+ * How      rig_new makes folders, a listening socket and starts the programs that
+ *          SBX_VAULT_PROGRAMS names. rig_admin and rig_keeper are peers; a keeper's channel is
+ *          created over r->owner. Every wait has a bound; a failure is a failure of the test.
  * Trust    Tests only.
  */
 #pragma once

@@ -1,4 +1,5 @@
-/* Tokens that a sandbox's keeper hands over: kept for that sandbox, under their own names, and for nobody else. */
+/* Tokens that a sandbox's keeper hands over: kept for that sandbox, under their own names, and
+ * for nobody else. */
 #include "vault_rig.h"
 
 #include <errno.h>

@@ -173,7 +173,8 @@ static void test_one_that_others_can_change(void **state)
 	assert_int_equal(chmod(dir, 0700), 0);
 }
 
-/* A sandbox may have come after the program was registered, and its guest may have made the link. */
+/* A sandbox may have come after the program was registered, and its guest may have made the
+ * link. */
 static void test_one_that_a_guest_can_replace(void **state)
 {
 	AUTO_FREE char *work = xasprintf("%s/work", dir);
@@ -187,7 +188,8 @@ static void test_one_that_a_guest_can_replace(void **state)
 	assert_int_equal(wait_end(1), 0);
 	assert_int_equal(run_places_save("0123456789ab", dirs, 1, NULL), 0);
 	assert_int_equal(start(2), -EPERM);
-	/* The guest takes the x bit away and sets it again: the place is looked at whatever the bit says. */
+	/* The guest takes the x bit away and sets it again: the place is looked at whatever the
+	 * bit says. */
 	assert_int_equal(unlink(ref.program), 0);
 	assert_int_equal(file_save(ref.program, slice_from_str("#!/bin/sh\nexit 0\n"), NULL), 0);
 	assert_int_equal(chmod(ref.program, 0600), 0);

@@ -1,10 +1,11 @@
 /*
- * canon_rig - a proxy without sockets, for tests: bytes of one connection in, what would go to origins
- * out.
+ * canon_rig - a proxy without sockets, for tests: bytes of one connection in, what would go to
+ * origins out.
  *
- * How      canon_rig_run reads requests with http1, makes them canonical, sends each through a frame
- *          and back, as edge and egress would, and writes it. The input comes whole, or cut in pieces.
- *          A body is written as one chunk, so that the pieces cannot be seen in the output.
+ * How      canon_rig_run reads requests with http1, makes them canonical, sends each through a
+ *          frame and back, as edge and egress would, and writes it. The input comes whole, or cut
+ *          in pieces. A body is written as one chunk, so that the pieces cannot be seen in the
+ *          output.
  * Trust    Test code; never linked into a program.
  * Owns     A struct canon_rig owns its output; canon_rig_done frees it.
  * See      http1_test.c, http1_fuzz.c, tests/proxy/canon_pipe.c
