@@ -64,7 +64,7 @@ static size_t proxy_worth(const struct proxy *p)
 }
 
 /* What closing it gives back, about. The streams of HTTP/2 are connections by themselves. */
-static size_t worth(const struct conn *c)
+static size_t worth_budget(const struct conn *c)
 {
 	size_t n = ring_of(&c->in) + ring_of(&c->out);
 
@@ -87,7 +87,7 @@ static struct conn *find_largest(const struct net *net)
 	size_t most = MIN_WORTH;
 
 	for (size_t i = 0; i < NET_MAX_CONNS; i++) {
-		size_t n = net->conns[i] ? worth(net->conns[i]) : 0;
+		size_t n = net->conns[i] ? worth_budget(net->conns[i]) : 0;
 
 		if (n > most) {
 			most = n;

@@ -17,46 +17,46 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t n);
 void __wrap_free(void *p);
 
-static size_t cost(void *p)
+static size_t cost_alloc(void *p)
 {
 	return p ? malloc_usable_size(p) + OVERHEAD : 0;
 }
 
-static void *count(void *p)
+static void *count_alloc(void *p)
 {
-	budget_used += cost(p);
+	budget_used += cost_alloc(p);
 	return p;
 }
 
 /* A piece that libc made for itself may come here too. */
-static void uncount(size_t n)
+static void uncount_alloc(size_t n)
 {
 	budget_used -= MIN(n, budget_used);
 }
 
 void *__wrap_malloc(size_t n)
 {
-	return count(__real_malloc(n));
+	return count_alloc(__real_malloc(n));
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return count(__real_calloc(n, size));
+	return count_alloc(__real_calloc(n, size));
 }
 
 void *__wrap_realloc(void *p, size_t n)
 {
-	size_t before = cost(p);
+	size_t before = cost_alloc(p);
 	void *q = __real_realloc(p, n);
 
 	if (!q && n > 0)
 		return NULL; /* p is as it was */
-	uncount(before);
-	return count(q);
+	uncount_alloc(before);
+	return count_alloc(q);
 }
 
 void __wrap_free(void *p)
 {
-	uncount(cost(p));
+	uncount_alloc(cost_alloc(p));
 	__real_free(p);
 }

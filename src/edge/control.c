@@ -9,7 +9,7 @@
 /* Messages read before the loop looks at the other events again. */
 #define MESSAGES 16
 
-static void quit(struct edge *e, enum edge_exit status)
+static void quit_control(struct edge *e, enum edge_exit status)
 {
 	if (!e->done)
 		e->status = status;
@@ -25,16 +25,16 @@ static void watch_control(struct edge *e)
 
 	if (loop_mod(&e->loop, EDGE_CONTROL_FD, events,
 		    (struct loop_key){.kind = EDGE_EV_CONTROL}) < 0)
-		quit(e, EDGE_EXIT_KEEPER);
+		quit_control(e, EDGE_EXIT_KEEPER);
 }
 
 /* Whether it went out; when not, the keeper does not read (tried again later) or is gone. */
-static bool sent(struct edge *e, int r)
+static bool sent_control(struct edge *e, int r)
 {
 	if (r == 0)
 		return true;
 	if (r != -EAGAIN) {
-		quit(e, EDGE_EXIT_OK);
+		quit_control(e, EDGE_EXIT_OK);
 	} else if (!e->reports_due) {
 		e->reports_due = true;
 		watch_control(e);
@@ -51,11 +51,11 @@ static int send_over(const struct bridge *b)
 void control_report(struct edge *e, struct bridge *b)
 {
 	if (b->opened_due) {
-		if (!sent(e, edge_send_opened(EDGE_CONTROL_FD, b->id, b->status)))
+		if (!sent_control(e, edge_send_opened(EDGE_CONTROL_FD, b->id, b->status)))
 			return;
 		b->opened_due = false;
 	}
-	if (b->over_due && sent(e, send_over(b)))
+	if (b->over_due && sent_control(e, send_over(b)))
 		bridge_free(e, b);
 }
 
@@ -63,7 +63,8 @@ void control_refuse(struct edge *e, uint32_t id)
 {
 	e->refused_id = id;
 	e->refused_due =
-		!sent(e, edge_send_refused(EDGE_CONTROL_FD, id, EDGE_REASON_FULL)) && !e->done;
+		!sent_control(e, edge_send_refused(EDGE_CONTROL_FD, id, EDGE_REASON_FULL)) &&
+		!e->done;
 }
 
 int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
@@ -73,7 +74,7 @@ int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 	if (r == 0)
 		return 0;
 	if (r != -EAGAIN) {
-		quit(e, EDGE_EXIT_OK);
+		quit_control(e, EDGE_EXIT_OK);
 	} else if (!e->asks_due) {
 		e->asks_due = true;
 		watch_control(e);
@@ -86,7 +87,7 @@ static void send_pong(struct edge *e, uint32_t ms)
 	e->pinging = false;
 	loop_timer_clear(&e->loop, &e->ping_timer);
 	e->pong_ms = ms;
-	e->pong_due = !sent(e, edge_send_pong(EDGE_CONTROL_FD, e->ping_id, ms));
+	e->pong_due = !sent_control(e, edge_send_pong(EDGE_CONTROL_FD, e->ping_id, ms));
 }
 
 void control_on_pong(struct edge *e, uint64_t cookie)
@@ -121,7 +122,7 @@ void control_ready(struct edge *e)
 {
 	loop_timer_clear(&e->loop, &e->ready_timer);
 	if (edge_send_ready(EDGE_CONTROL_FD) < 0)
-		quit(e, EDGE_EXIT_OK);
+		quit_control(e, EDGE_EXIT_OK);
 	e->phase = edge_phase_after(e->phase, EDGE_READY);
 }
 
@@ -139,7 +140,7 @@ void control_lost(struct edge *e, const char *fmt, ...)
 	/* A keeper that does not read sees the end of the process instead. */
 	(void)!edge_send_lost(EDGE_CONTROL_FD, text);
 	e->phase = edge_phase_after(e->phase, EDGE_LOST);
-	quit(e, EDGE_EXIT_LOST);
+	quit_control(e, EDGE_EXIT_LOST);
 }
 
 static int answer_config(struct edge *e, struct ipc_msg *msg)
@@ -157,7 +158,7 @@ static int answer_config(struct edge *e, struct ipc_msg *msg)
 	if (r < 0)
 		control_lost(e, "%s", err_text(&err, r));
 	else if (opener_tell(e->opener, EDGE_CONTROL_FD) < 0)
-		quit(e, EDGE_EXIT_OK);
+		quit_control(e, EDGE_EXIT_OK);
 	else
 		guest_start(e, TAKE_FD(msg->fd), config.ready_ms);
 	return 0;
@@ -194,7 +195,7 @@ static int answer_stop(struct edge *e, const struct ipc_msg *msg)
 	int r = edge_get_nothing(msg);
 
 	if (r == 0)
-		quit(e, EDGE_EXIT_OK);
+		quit_control(e, EDGE_EXIT_OK);
 	return r;
 }
 
@@ -217,7 +218,7 @@ static int answer_verdict(struct edge *e, struct ipc_msg *msg)
 	return r == 0 ? net_on_verdict(e, msg->id, &verdict, TAKE_FD(msg->fd)) : r;
 }
 
-static int answer(struct edge *e, struct ipc_msg *msg)
+static int answer_control(struct edge *e, struct ipc_msg *msg)
 {
 	if (!edge_phase_allows(e->phase, EDGE_FROM_KEEPER, msg->type))
 		return -EBADMSG;
@@ -251,15 +252,15 @@ static bool receive_one(struct edge *e)
 	if (r == -EAGAIN)
 		return false;
 	if (r == 0) {
-		quit(e, EDGE_EXIT_OK);
+		quit_control(e, EDGE_EXIT_OK);
 		return false;
 	}
 	if (r > 0)
-		r = answer(e, &msg);
+		r = answer_control(e, &msg);
 	ipc_msg_done(&msg);
 	if (r < 0) {
 		log_error("message %u of the keeper against the protocol", msg.type);
-		quit(e, EDGE_EXIT_KEEPER);
+		quit_control(e, EDGE_EXIT_KEEPER);
 	}
 	return !e->done;
 }

@@ -9,7 +9,7 @@
 
 static struct edge edge = {.ctl.fd = -1, .first_ms = EDGE_FIRST_MS};
 
-static void dispatch(struct edge *e, const struct loop_event *ev)
+static void dispatch_edge(struct edge *e, const struct loop_event *ev)
 {
 	switch ((enum edge_ev)ev->key.kind) {
 	case EDGE_EV_CONTROL:
@@ -43,7 +43,7 @@ static void dispatch(struct edge *e, const struct loop_event *ev)
 }
 
 /* What many events have to say goes out together. */
-static void flush(struct edge *e)
+static void flush_edge(struct edge *e)
 {
 	if (loop_has_more(&e->loop))
 		return;
@@ -52,7 +52,7 @@ static void flush(struct edge *e)
 		net_flush(e);
 }
 
-static void start(struct edge *e)
+static void start_edge(struct edge *e)
 {
 	struct err err = {0};
 	int r;
@@ -91,13 +91,13 @@ int main(int argc, char **argv)
 		return puts("sbx-edge " SBX_VERSION) < 0;
 	if (argc != 1 && !take_first_ms(argc, argv))
 		die("usage: sbx-edge (started by sbx-keeper)");
-	start(&edge);
+	start_edge(&edge);
 	while (!edge.done) {
 		struct loop_event ev;
 
 		loop_next(&edge.loop, &ev);
-		dispatch(&edge, &ev);
-		flush(&edge);
+		dispatch_edge(&edge, &ev);
+		flush_edge(&edge);
 	}
 	return edge.status;
 }

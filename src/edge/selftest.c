@@ -79,7 +79,7 @@ static long try_all(int fd)
 
 static struct loop loop;
 
-static int prepare(void)
+static int prepare_selftest(void)
 {
 	return loop_init(&loop);
 }
@@ -93,7 +93,7 @@ int edge_selftest(void)
 	};
 	const struct jail_selftest t = {.profile = JAIL_EDGE,
 		.tables = {jail_selftest_files, jail_selftest_sockets, own, jail_selftest_any},
-		.prepare = prepare,
+		.prepare = prepare_selftest,
 		.work = try_all};
 
 	return jail_selftest_run(&t);

@@ -9,7 +9,7 @@
 
 #define MAX_RESOLV_CONF 65536
 
-static void quit(struct egress *e, enum egress_exit status)
+static void quit_control(struct egress *e, enum egress_exit status)
 {
 	if (!e->done)
 		e->status = status;
@@ -24,16 +24,16 @@ static void watch_control(struct egress *e)
 
 	if (loop_mod(&e->loop, EGRESS_CONTROL_FD, events,
 		    (struct loop_key){.kind = EGRESS_EV_CONTROL}) < 0)
-		quit(e, EGRESS_EXIT_KEEPER);
+		quit_control(e, EGRESS_EXIT_KEEPER);
 }
 
 /* Whether it went out; when not, the keeper does not read (tried again later) or is gone. */
-static bool sent(struct egress *e, int r)
+static bool sent_control(struct egress *e, int r)
 {
 	if (r == 0)
 		return true;
 	if (r != -EAGAIN) {
-		quit(e, EGRESS_EXIT_OK);
+		quit_control(e, EGRESS_EXIT_OK);
 	} else if (!e->reports_due) {
 		e->reports_due = true;
 		watch_control(e);
@@ -46,14 +46,14 @@ void control_report(struct egress *e, struct exchange *x)
 	uint32_t gen = x->gen;
 
 	if (x->result_due) {
-		if (!sent(e, egress_send_result(
-				     EGRESS_CONTROL_FD, x->id, x->result_due, x->given_fd)))
+		if (!sent_control(e, egress_send_result(
+					     EGRESS_CONTROL_FD, x->id, x->result_due, x->given_fd)))
 			return;
 		free(TAKE(x->result_due));
 		fd_close(&x->given_fd);
 	}
-	if (!x->closed_due || !sent(e, egress_send_closed(EGRESS_CONTROL_FD, x->id,
-					       x->n_bytes[WAY_UP], x->n_bytes[WAY_DOWN])))
+	if (!x->closed_due || !sent_control(e, egress_send_closed(EGRESS_CONTROL_FD, x->id,
+						       x->n_bytes[WAY_UP], x->n_bytes[WAY_DOWN])))
 		return;
 	*x = (struct exchange){.gen = gen + 1};
 	e->n_open--;
@@ -61,8 +61,8 @@ void control_report(struct egress *e, struct exchange *x)
 
 static void report_loaded(struct egress *e)
 {
-	e->loaded_due =
-		!sent(e, egress_send_loaded(EGRESS_CONTROL_FD, e->loaded_id, e->loaded_text));
+	e->loaded_due = !sent_control(
+		e, egress_send_loaded(EGRESS_CONTROL_FD, e->loaded_id, e->loaded_text));
 }
 
 static void flush_due(struct egress *e)
@@ -218,7 +218,7 @@ static int answer_open(struct egress *e, struct ipc_msg *msg)
 	return 0;
 }
 
-static int answer(struct egress *e, struct ipc_msg *msg)
+static int answer_control(struct egress *e, struct ipc_msg *msg)
 {
 	int r;
 
@@ -239,7 +239,7 @@ static int answer(struct egress *e, struct ipc_msg *msg)
 	case EGRESS_STOP:
 		r = egress_get_stop(msg);
 		if (r == 0)
-			quit(e, EGRESS_EXIT_OK);
+			quit_control(e, EGRESS_EXIT_OK);
 		return r;
 	default:
 		return -EBADMSG;
@@ -256,15 +256,15 @@ static void receive_one(struct egress *e)
 	if (r == -EAGAIN)
 		return;
 	if (r == 0) {
-		quit(e, EGRESS_EXIT_OK);
+		quit_control(e, EGRESS_EXIT_OK);
 		return;
 	}
 	if (r > 0)
-		r = answer(e, &msg);
+		r = answer_control(e, &msg);
 	ipc_msg_done(&msg);
 	if (r < 0) {
 		log_error("message %u of the keeper against the protocol", msg.type);
-		quit(e, EGRESS_EXIT_KEEPER);
+		quit_control(e, EGRESS_EXIT_KEEPER);
 	}
 }
 

@@ -253,7 +253,7 @@ static bool is_right_peer(
 	return !dial_is_refused(e, x, &addr, ret);
 }
 
-static void succeed(struct egress *e, struct exchange *x, unsigned i)
+static void succeed_dial(struct egress *e, struct exchange *x, unsigned i)
 {
 	struct policy_decision decision;
 	struct addr addr = x->dial->addr[i];
@@ -286,7 +286,7 @@ void dial_on_event(struct egress *e, struct loop_event ev)
 	if (getsockopt(x->dial->fd[i], SOL_SOCKET, SO_ERROR, &err, &n) < 0)
 		err = errno;
 	if (err == 0 && ev.events & EPOLLOUT) {
-		succeed(e, x, i);
+		succeed_dial(e, x, i);
 		return;
 	}
 	if (err == 0 && !(ev.events & (EPOLLHUP | EPOLLERR)))
@@ -328,7 +328,7 @@ static bool take_host(
 	return true;
 }
 
-static void resolved(struct egress *e, struct exchange *x)
+static void resolved_dial(struct egress *e, struct exchange *x)
 {
 	const struct dial *d = x->dial;
 	const char *name = x->is_proxied ? e->proxy.name : x->host.name;
@@ -353,7 +353,7 @@ void dial_on_answer(struct egress *e, struct exchange *x, unsigned family, enum 
 	if (host && !take_host(e, x, family, host))
 		return;
 	if (!d->waits[!family])
-		resolved(e, x);
+		resolved_dial(e, x);
 	else if (d->n_found[family])
 		exchange_set_timer(e, x, EGRESS_FAMILY_MS);
 }
@@ -364,7 +364,7 @@ void dial_on_timer(struct egress *e, struct exchange *x)
 	uint64_t now = clock_mono_ms();
 
 	if (x->state == EXCHANGE_RESOLVING) {
-		resolved(e, x);
+		resolved_dial(e, x);
 		return;
 	}
 	if (now >= d->all_until) {

@@ -32,7 +32,7 @@ static void on_exchange(struct egress *e, const struct loop_event *ev)
 	}
 }
 
-static void dispatch(struct egress *e, const struct loop_event *ev)
+static void dispatch_egress(struct egress *e, const struct loop_event *ev)
 {
 	switch ((enum egress_ev)ev->key.kind) {
 	case EGRESS_EV_CONTROL:
@@ -58,7 +58,7 @@ static void dispatch(struct egress *e, const struct loop_event *ev)
 	}
 }
 
-static void start(struct egress *e)
+static void start_egress(struct egress *e)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct err err = {0};
@@ -95,12 +95,12 @@ int main(int argc, char **argv)
 		return puts("sbx-egress " SBX_VERSION) < 0;
 	if (argc != 1)
 		die("usage: sbx-egress (started by sbx-keeper)");
-	start(&egress);
+	start_egress(&egress);
 	while (!egress.done) {
 		struct loop_event ev;
 
 		loop_next(&egress.loop, &ev);
-		dispatch(&egress, &ev);
+		dispatch_egress(&egress, &ev);
 	}
 	return egress.status;
 }

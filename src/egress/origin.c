@@ -36,7 +36,7 @@ void origin_free_talk(struct talk *t)
 /* What the exchange is after a step. */
 enum step { STEP_WAITS, STEP_MOVED, STEP_OVER };
 
-static enum step fail(struct egress *e, struct exchange *x, const char *why)
+static enum step fail_origin(struct egress *e, struct exchange *x, const char *why)
 {
 	exchange_fail(
 		e, x, EGRESS_UNREACHABLE, &x->addr, "%s, port %u: %s", x->host.name, x->port, why);
@@ -145,11 +145,11 @@ static enum step put_head(
 	struct wr wr;
 
 	if (canon_make_resp(resp, &fault) < 0)
-		return fail(e, x, fault.why);
+		return fail_origin(e, x, fault.why);
 	out_drop_ours(&resp->headers);
 	wr = out_wr(&x->to_edge, CANON_MAX_HEAD + CANON_FRAME_HEADER);
 	if (canon_flow_resp(&t->down, resp) < 0 || canon_put_resp(&wr, EGRESS_STREAM, resp) < 0)
-		return fail(e, x, "the answer cannot be passed on");
+		return fail_origin(e, x, "the answer cannot be passed on");
 	if (resp->status != 101) {
 		out_put_wr(&x->to_edge, &wr);
 		t->is_said = t->is_said || resp->status >= 200;
@@ -157,10 +157,10 @@ static enum step put_head(
 	}
 	/* From here on bytes pass as they are, both ways. */
 	if (canon_flow_switch(&t->up) < 0 || t->frames.n_head > 0)
-		return fail(e, x, "edge spoke before the answer to a websocket request");
+		return fail_origin(e, x, "edge spoke before the answer to a websocket request");
 	out_put_wr(&x->to_edge, &wr);
 	if (out_put(&x->to_edge, rest) < 0)
-		return fail(e, x, "too much behind the answer to a websocket request");
+		return fail_origin(e, x, "too much behind the answer to a websocket request");
 	tunnel_run(e, x);
 	return STEP_OVER;
 }
@@ -171,10 +171,10 @@ static enum step put_answer_data(struct egress *e, struct exchange *x, struct sl
 
 	if (canon_flow_data(&x->talk->down, data.n) < 0 ||
 		canon_put_data_head(&wr, EGRESS_STREAM, data.n) < 0)
-		return fail(e, x, "the answer cannot be passed on");
+		return fail_origin(e, x, "the answer cannot be passed on");
 	wr_bytes(&wr, data);
 	if (wr_finish(&wr) < 0)
-		return fail(e, x, "the answer cannot be passed on");
+		return fail_origin(e, x, "the answer cannot be passed on");
 	out_put_wr(&x->to_edge, &wr);
 	return STEP_MOVED;
 }
@@ -186,7 +186,7 @@ static enum step put_answer_end(struct egress *e, struct exchange *x, struct htt
 	out_drop_ours(trailers);
 	if (canon_flow_end(&x->talk->down, trailers) < 0 ||
 		canon_put_end(&wr, EGRESS_STREAM, trailers) < 0)
-		return fail(e, x, "the end of the answer cannot be passed on");
+		return fail_origin(e, x, "the end of the answer cannot be passed on");
 	out_put_wr(&x->to_edge, &wr);
 	x->talk->is_done = true;
 	return STEP_MOVED;
@@ -203,7 +203,7 @@ static enum step on_answer(
 	case HTTP1_EV_END:
 		return put_answer_end(e, x, ev->trailers);
 	default:
-		return fail(e, x, ev->fault.why);
+		return fail_origin(e, x, ev->fault.why);
 	}
 }
 
@@ -212,7 +212,7 @@ static enum step on_origin_end(struct egress *e, struct exchange *x)
 	struct http1_event ev;
 
 	if (!http1_eof(&x->talk->reader, &ev))
-		return fail(e, x, "it closed the connection without an answer");
+		return fail_origin(e, x, "it closed the connection without an answer");
 	return on_answer(e, x, &ev, slice_of(NULL, 0));
 }
 
@@ -236,7 +236,7 @@ static enum step read_origin(struct egress *e, struct exchange *x)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return STEP_WAITS;
 	if (n < 0)
-		return fail(e, x, "it broke the connection");
+		return fail_origin(e, x, "it broke the connection");
 	if (n == 0)
 		return on_origin_end(e, x);
 	x->n_bytes[WAY_DOWN] += (uint64_t)n;
@@ -249,7 +249,7 @@ static enum step read_origin(struct egress *e, struct exchange *x)
 /* ---- both ---- */
 
 /* Whether the exchange goes on. */
-static bool flush(struct egress *e, struct exchange *x)
+static bool flush_origin(struct egress *e, struct exchange *x)
 {
 	struct talk *t = x->talk;
 	uint64_t n = 0;
@@ -278,7 +278,7 @@ void origin_pump(struct egress *e, struct exchange *x)
 	enum step up = STEP_MOVED, down = STEP_MOVED;
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		if (!flush(e, x))
+		if (!flush_origin(e, x))
 			return;
 		if (up == STEP_WAITS && down == STEP_WAITS)
 			return;
@@ -302,7 +302,7 @@ void origin_begin(struct egress *e, struct exchange *x)
 	struct wr wr = out_wr(&x->to_origin, CANON_MAX_HEAD + 1024);
 
 	if (canon_write_req(&wr, &t->req, x->is_proxied ? CANON_TO_PROXY : CANON_TO_ORIGIN) < 0) {
-		(void)fail(e, x, "the request is too large");
+		(void)fail_origin(e, x, "the request is too large");
 		return;
 	}
 	out_put_wr(&x->to_origin, &wr);

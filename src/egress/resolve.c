@@ -44,8 +44,8 @@ static int connect_socket(ares_socket_t fd, const struct sockaddr *to, ares_sock
 	return connect(fd, to, n);
 }
 
-static ares_ssize_t receive(ares_socket_t fd, void *buf, size_t n, int flags, struct sockaddr *from,
-	ares_socklen_t *n_from, void *ctx)
+static ares_ssize_t receive_resolve(ares_socket_t fd, void *buf, size_t n, int flags,
+	struct sockaddr *from, ares_socklen_t *n_from, void *ctx)
 {
 	return recvfrom(fd, buf, n, flags, from, n_from);
 }
@@ -61,7 +61,7 @@ static const struct ares_socket_functions socket_functions = {
 	.asocket = make_socket,
 	.aclose = close_socket,
 	.aconnect = connect_socket,
-	.arecvfrom = receive,
+	.arecvfrom = receive_resolve,
 	.asendv = send_all,
 };
 

@@ -61,7 +61,7 @@ static long try_work(int fd)
 
 static struct loop loop;
 
-static int prepare(void)
+static int prepare_selftest(void)
 {
 	return loop_init(&loop);
 }
@@ -77,7 +77,7 @@ int egress_selftest(void)
 	};
 	const struct jail_selftest t = {.profile = JAIL_EGRESS,
 		.tables = {jail_selftest_files, own, jail_selftest_any},
-		.prepare = prepare,
+		.prepare = prepare_selftest,
 		.work = try_work};
 
 	return jail_selftest_run(&t);

@@ -106,7 +106,7 @@ static enum moved move_by_peek(int from, int to, uint64_t *n_bytes)
 	return MOVED;
 }
 
-static enum moved move(struct egress *e, struct exchange *x, int dir)
+static enum moved move_tunnel(struct egress *e, struct exchange *x, int dir)
 {
 	struct way *w = &x->way[dir];
 	struct out *first = dir == WAY_UP ? &x->to_origin : &x->to_edge;
@@ -141,7 +141,7 @@ static bool pump_way(struct egress *e, struct exchange *x, int dir)
 	enum moved moved = MOVED;
 
 	for (unsigned i = 0; i < ROUNDS && moved == MOVED; i++)
-		moved = w->shut ? MOVED_NOT : move(e, x, dir);
+		moved = w->shut ? MOVED_NOT : move_tunnel(e, x, dir);
 	switch (moved) {
 	case MOVED_END:
 		close_way(e, x, dir);

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-static void refuse(struct egress *e, struct exchange *x, const char *why)
+static void refuse_upstream(struct egress *e, struct exchange *x, const char *why)
 {
 	exchange_fail(e, x, EGRESS_PROXY_REFUSED, &x->addr, "the upstream proxy %s: %s",
 		e->proxy.name, why);
@@ -23,7 +23,7 @@ void upstream_begin(struct egress *e, struct exchange *x)
 		.port = x->port,
 		.body = {.kind = HTTP_BODY_TUNNEL}};
 	if (canon_write_req(&wr, &t->req, CANON_TO_PROXY) < 0) {
-		refuse(e, x, "the request is too large");
+		refuse_upstream(e, x, "the request is too large");
 		return;
 	}
 	out_put_wr(&x->to_origin, &wr);
@@ -38,7 +38,7 @@ static bool on_answer(
 	struct egress *e, struct exchange *x, const struct http1_event *ev, struct slice rest)
 {
 	if (ev->kind != HTTP1_EV_HEAD) {
-		refuse(e, x, ev->kind == HTTP1_EV_ERROR ? ev->fault.why : "an odd answer");
+		refuse_upstream(e, x, ev->kind == HTTP1_EV_ERROR ? ev->fault.why : "an odd answer");
 		return false;
 	}
 	if (ev->resp->status < 200)
@@ -77,7 +77,7 @@ void upstream_pump(struct egress *e, struct exchange *x)
 	int r = out_flush(&x->to_origin, x->origin_fd, &n_sent);
 
 	if (r < 0 && r != -EAGAIN) {
-		refuse(e, x, "it broke the connection");
+		refuse_upstream(e, x, "it broke the connection");
 		return;
 	}
 	for (;;) {
@@ -87,7 +87,7 @@ void upstream_pump(struct egress *e, struct exchange *x)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
-			refuse(e, x, "it closed the connection without an answer");
+			refuse_upstream(e, x, "it closed the connection without an answer");
 			return;
 		}
 		in = slice_of(buf, (size_t)n);

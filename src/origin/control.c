@@ -5,7 +5,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
-static void quit(struct origin *o, enum origin_exit status)
+static void quit_control(struct origin *o, enum origin_exit status)
 {
 	if (!o->done)
 		o->status = status;
@@ -20,16 +20,16 @@ static void watch_control(struct origin *o)
 
 	if (loop_mod(&o->loop, ORIGIN_CONTROL_FD, events,
 		    (struct loop_key){.kind = ORIGIN_EV_CONTROL}) < 0)
-		quit(o, ORIGIN_EXIT_KEEPER);
+		quit_control(o, ORIGIN_EXIT_KEEPER);
 }
 
 /* Whether it went out; when not, the keeper does not read (tried again later) or is gone. */
-static bool sent(struct origin *o, int r)
+static bool sent_control(struct origin *o, int r)
 {
 	if (r == 0)
 		return true;
 	if (r != -EAGAIN) {
-		quit(o, ORIGIN_EXIT_OK);
+		quit_control(o, ORIGIN_EXIT_OK);
 	} else if (!o->reports_due) {
 		o->reports_due = true;
 		watch_control(o);
@@ -39,17 +39,17 @@ static bool sent(struct origin *o, int r)
 
 bool control_want(struct origin *o, uint32_t id)
 {
-	return sent(o, origin_send_want(ORIGIN_CONTROL_FD, id));
+	return sent_control(o, origin_send_want(ORIGIN_CONTROL_FD, id));
 }
 
 bool control_need(struct origin *o, uint32_t id, const struct origin_need *need)
 {
-	return sent(o, origin_send_need(ORIGIN_CONTROL_FD, id, need));
+	return sent_control(o, origin_send_need(ORIGIN_CONTROL_FD, id, need));
 }
 
 bool control_tokens(struct origin *o, uint32_t id, const struct origin_tokens *tokens, int fd)
 {
-	return sent(o, origin_send_tokens(ORIGIN_CONTROL_FD, id, tokens, fd));
+	return sent_control(o, origin_send_tokens(ORIGIN_CONTROL_FD, id, tokens, fd));
 }
 
 void control_report(struct origin *o, struct exchange *x)
@@ -57,12 +57,12 @@ void control_report(struct origin *o, struct exchange *x)
 	uint32_t gen = x->gen;
 
 	if (x->result_due) {
-		if (!sent(o, origin_send_result(ORIGIN_CONTROL_FD, x->id, &x->result)))
+		if (!sent_control(o, origin_send_result(ORIGIN_CONTROL_FD, x->id, &x->result)))
 			return;
 		x->result_due = false;
 	}
 	if (!x->closed_due ||
-		!sent(o, origin_send_closed(ORIGIN_CONTROL_FD, x->id, x->n_up, x->n_down)))
+		!sent_control(o, origin_send_closed(ORIGIN_CONTROL_FD, x->id, x->n_up, x->n_down)))
 		return;
 	*x = (struct exchange){.gen = gen + 1};
 	o->n_open--;
@@ -163,7 +163,7 @@ static int answer_open(struct origin *o, struct ipc_msg *msg)
 	return 0;
 }
 
-static int answer(struct origin *o, struct ipc_msg *msg)
+static int answer_control(struct origin *o, struct ipc_msg *msg)
 {
 	int r;
 
@@ -188,7 +188,7 @@ static int answer(struct origin *o, struct ipc_msg *msg)
 	case ORIGIN_STOP:
 		r = origin_get_plain(msg, ORIGIN_STOP);
 		if (r == 0)
-			quit(o, ORIGIN_EXIT_OK);
+			quit_control(o, ORIGIN_EXIT_OK);
 		return r;
 	default:
 		return -EBADMSG;
@@ -205,15 +205,15 @@ static void receive_one(struct origin *o)
 	if (r == -EAGAIN)
 		return;
 	if (r == 0) {
-		quit(o, ORIGIN_EXIT_OK);
+		quit_control(o, ORIGIN_EXIT_OK);
 		return;
 	}
 	if (r > 0)
-		r = answer(o, &msg);
+		r = answer_control(o, &msg);
 	ipc_msg_done(&msg);
 	if (r < 0) {
 		log_error("message %u of the keeper against the protocol", msg.type);
-		quit(o, ORIGIN_EXIT_KEEPER);
+		quit_control(o, ORIGIN_EXIT_KEEPER);
 	}
 }
 

@@ -32,7 +32,7 @@ void exchange_set_timer(struct origin *o, struct exchange *x, uint64_t ms)
 
 /* ---- the end ---- */
 
-static void tell(
+static void tell_exchange(
 	struct origin *o, struct exchange *x, enum origin_outcome outcome, const char *text)
 {
 	if (x->result_said)
@@ -60,7 +60,7 @@ static void drop_server(struct origin *o, struct exchange *x)
 void exchange_finish(struct origin *o, struct exchange *x)
 {
 	/* while it has its id: nothing else than this was said about it */
-	tell(o, x, ORIGIN_GONE, origin_outcome_text(ORIGIN_GONE));
+	tell_exchange(o, x, ORIGIN_GONE, origin_outcome_text(ORIGIN_GONE));
 	drop_server(o, x);
 	if (x->edge_fd >= 0)
 		loop_del(&o->loop, x->edge_fd);
@@ -100,7 +100,7 @@ static void drain_edge(struct origin *o, struct exchange *x)
 			&o->loop, x->edge_fd, EDGE_EVENTS, exchange_key(o, x, ORIGIN_EV_EDGE));
 }
 
-static void end(struct origin *o, struct exchange *x)
+static void end_exchange(struct origin *o, struct exchange *x)
 {
 	drop_server(o, x);
 	x->state = EXCHANGE_ENDING;
@@ -110,13 +110,13 @@ static void end(struct origin *o, struct exchange *x)
 
 void exchange_tell_done(struct origin *o, struct exchange *x)
 {
-	tell(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
+	tell_exchange(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
 }
 
 void exchange_end(struct origin *o, struct exchange *x)
 {
 	exchange_tell_done(o, x);
-	end(o, x);
+	end_exchange(o, x);
 }
 
 static uint16_t status_of(enum origin_outcome outcome)
@@ -148,7 +148,7 @@ void exchange_fail(
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	out_clean_text(text);
-	tell(o, x, outcome, text);
+	tell_exchange(o, x, outcome, text);
 	if (is_raw || outcome == ORIGIN_GONE) {
 		exchange_finish(o, x);
 		return;
@@ -157,7 +157,7 @@ void exchange_fail(
 		out_put_reset(&x->to_edge);
 	else
 		out_put_refusal(&x->to_edge, status_of(outcome), text);
-	end(o, x);
+	end_exchange(o, x);
 }
 
 /* ---- the beginning ---- */
@@ -197,7 +197,7 @@ void exchange_open(struct origin *o, uint32_t id, int fd)
 	if (o->n_open > ORIGIN_MAX_OPEN) {
 		uint64_t n = 0;
 
-		tell(o, x, ORIGIN_BUSY, origin_outcome_text(ORIGIN_BUSY));
+		tell_exchange(o, x, ORIGIN_BUSY, origin_outcome_text(ORIGIN_BUSY));
 		out_put_refusal(&x->to_edge, 502, origin_outcome_text(ORIGIN_BUSY));
 		(void)!out_flush(&x->to_edge, fd, &n);
 		exchange_finish(o, x);
@@ -339,7 +339,7 @@ static void wait_anew(struct origin *o, struct exchange *x, bool was_new)
 }
 
 /* False when the exchange is over. */
-static bool fill(struct origin *o, struct exchange *x, struct value *v)
+static bool fill_exchange(struct origin *o, struct exchange *x, struct value *v)
 {
 	const char *why = "";
 
@@ -375,7 +375,7 @@ static void send_request(struct origin *o, struct exchange *x, struct value *v)
 			o->config.host);
 		return;
 	}
-	if (v && !fill(o, x, v))
+	if (v && !fill_exchange(o, x, v))
 		return;
 	x->state = EXCHANGE_TALK;
 	x->n_tries++;
@@ -457,7 +457,7 @@ static bool switch_to_raw(struct origin *o, struct exchange *x)
 	}
 	x->state = EXCHANGE_RAW;
 	loop_timer_clear(&o->loop, &x->timer);
-	tell(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
+	tell_exchange(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
 	return true;
 }
 
@@ -521,7 +521,7 @@ bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *
 			return false;
 		}
 		if (x->talk->is_done) /* else a decoder has more, and may still fail */
-			tell(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
+			tell_exchange(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
 	}
 	line_leave(o, x);
 	(void)!talk_flush(o, x);

@@ -27,7 +27,7 @@ static void on_exchange(struct origin *o, const struct loop_event *ev)
 		exchange_on_timer(o, x);
 }
 
-static void dispatch(struct origin *o, const struct loop_event *ev)
+static void dispatch_origin(struct origin *o, const struct loop_event *ev)
 {
 	switch ((enum origin_ev)ev->key.kind) {
 	case ORIGIN_EV_CONTROL:
@@ -56,7 +56,7 @@ static void dispatch(struct origin *o, const struct loop_event *ev)
 		line_serve(o);
 }
 
-static void start(struct origin *o)
+static void start_origin(struct origin *o)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct err err = {0};
@@ -98,12 +98,12 @@ int main(int argc, char **argv)
 		secret_forbid_hidden();
 	else if (argc != 1)
 		die("usage: sbx-origin (started by sbx-keeper)");
-	start(&origin);
+	start_origin(&origin);
 	while (!origin.done) {
 		struct loop_event ev;
 
 		loop_next(&origin.loop, &ev);
-		dispatch(&origin, &ev);
+		dispatch_origin(&origin, &ev);
 	}
 	value_wipe_all(&origin);
 	sweep_done(&origin);

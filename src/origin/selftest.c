@@ -43,7 +43,7 @@ static long try_work(int fd)
 	return r;
 }
 
-static int prepare(void)
+static int prepare_selftest(void)
 {
 	return OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) == 1 ? 0 : -1;
 }
@@ -58,7 +58,7 @@ int origin_selftest(void)
 	};
 	const struct jail_selftest t = {.profile = JAIL_ORIGIN,
 		.tables = {jail_selftest_files, jail_selftest_sockets, own, jail_selftest_any},
-		.prepare = prepare,
+		.prepare = prepare_selftest,
 		.work = try_work};
 
 	return jail_selftest_run(&t);

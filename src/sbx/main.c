@@ -120,7 +120,7 @@ static void print_overview(void)
 	       "project: sbx run claude. sbx agent ls lists the agents.\n");
 }
 
-static int unknown(const char *what, const char *prefix, const char *const *words)
+static int unknown_sbx(const char *what, const char *prefix, const char *const *words)
 {
 	const char *near = opt_nearest(what, words);
 
@@ -138,7 +138,7 @@ static int unknown_verb(const char *name)
 
 	for (size_t i = 0; verb_table[i]; i++)
 		words[i + 1] = verb_table[i]->name;
-	return unknown(name, "", words);
+	return unknown_sbx(name, "", words);
 }
 
 static int unknown_sub(const struct verb *v, const char *name)
@@ -149,7 +149,7 @@ static int unknown_sub(const struct verb *v, const char *name)
 	for (size_t i = 0; v->subs[i].name && i + 1 < ARRAY_LEN(words); i++)
 		words[i] = v->subs[i].name;
 	(void)snprintf(prefix, sizeof(prefix), "%s ", v->name);
-	return unknown(name, prefix, words);
+	return unknown_sbx(name, prefix, words);
 }
 
 static const struct verb *find_sub(const struct verb *v, const char *name)
@@ -162,7 +162,7 @@ static const struct verb *find_sub(const struct verb *v, const char *name)
 	return NULL;
 }
 
-static int usage(const char *path, const char *text)
+static int usage_sbx(const char *path, const char *text)
 {
 	ui_error("sbx %s: %s", path, text);
 	ui_hint("sbx help %s", path);
@@ -204,7 +204,7 @@ static int run_verb(const struct verb *v, const char *path, int argc, char **arg
 	}
 	if (opt_parse(v->opts, v->stop_after, argc, argv, &o, &err) < 0 ||
 		check_count(v, path, &o, &err) < 0)
-		return usage(path, err.text);
+		return usage_sbx(path, err.text);
 	return v->run(&o);
 }
 
@@ -241,7 +241,7 @@ static int run_help(int argc, char **argv)
 		return unknown_verb(argv[0]);
 	if (argc > 1 && !(sub = find_sub(v, argv[1])))
 		return v->subs ? unknown_sub(v, argv[1])
-			       : usage(v->name, "it has no commands of its own");
+			       : usage_sbx(v->name, "it has no commands of its own");
 	(void)snprintf(path, sizeof(path), "%s%s%s", v->name, sub ? " " : "", sub ? sub->name : "");
 	verb_help(sub ? sub : v, path);
 	return EXIT_OK;
@@ -256,7 +256,7 @@ static int run_alias(const struct alias *a, int argc, char **argv)
 	return run_verb(sub ? sub : v, path, argc, argv);
 }
 
-static int dispatch(int argc, char **argv)
+static int dispatch_sbx(int argc, char **argv)
 {
 	static char version[] = "version";
 	const struct verb *v;
@@ -296,7 +296,7 @@ int main(int argc, char **argv)
 		ui_set_debug(true);
 		argc--, argv++;
 	}
-	status = dispatch(argc, argv);
+	status = dispatch_sbx(argc, argv);
 	ui_progress_end();
 	/* A full disk behind stdout must not look like success. */
 	if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE && status == EXIT_OK) {

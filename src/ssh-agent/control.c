@@ -14,7 +14,7 @@ static void watch_control(struct agent *a)
 }
 
 /* Whether it went out; when not, the keeper does not read (tried again later) or is gone. */
-static bool sent(struct agent *a, int r)
+static bool sent_control(struct agent *a, int r)
 {
 	if (r == 0)
 		return true;
@@ -30,11 +30,11 @@ static bool sent(struct agent *a, int r)
 void control_report(struct agent *a, struct stream *s)
 {
 	if (s->ask_due) {
-		if (!sent(a, agent_send_ask(AGENT_CONTROL_FD, s->ask_id, &s->ask)))
+		if (!sent_control(a, agent_send_ask(AGENT_CONTROL_FD, s->ask_id, &s->ask)))
 			return;
 		s->ask_due = false;
 	}
-	if (s->closed_due && sent(a, agent_send_closed(AGENT_CONTROL_FD, s->id)))
+	if (s->closed_due && sent_control(a, agent_send_closed(AGENT_CONTROL_FD, s->id)))
 		*s = (struct stream){.gen = s->gen + 1};
 }
 

@@ -12,7 +12,7 @@
 
 static const uint8_t ask_list[] = {0, 0, 0, 1, SSHAGENT_REQUEST_IDENTITIES};
 
-static void watch(struct agent *a)
+static void watch_host(struct agent *a)
 {
 	uint32_t events = EPOLLIN | (a->at_out < a->n_out ? EPOLLOUT : 0);
 
@@ -43,7 +43,7 @@ static struct stream *first_waiting(struct agent *a)
 	return first;
 }
 
-static void lost(struct agent *a, const char *why)
+static void lost_host(struct agent *a, const char *why)
 {
 	log_error("the host's agent %s", why);
 	agent_quit(a, AGENT_EXIT_HOST);
@@ -58,12 +58,12 @@ static void send_some(struct agent *a)
 		if (n < 0 && errno == EAGAIN)
 			break;
 		if (n <= 0) {
-			lost(a, "is gone");
+			lost_host(a, "is gone");
 			return;
 		}
 		a->at_out += (size_t)n;
 	}
-	watch(a);
+	watch_host(a);
 }
 
 void host_serve(struct agent *a)
@@ -90,7 +90,7 @@ void host_forget(struct agent *a, const struct stream *s)
 	a->asker = NULL;
 	/* Half a request cannot be taken back. */
 	if (a->at_out < a->n_out && a->at_out > 0 && a->out != ask_list)
-		lost(a, "has half a request");
+		lost_host(a, "has half a request");
 	bool is_unsent = a->at_out == 0 && a->out != ask_list;
 
 	if (a->out != ask_list) /* it was the stream's own memory */
@@ -126,7 +126,7 @@ static void read_some(struct agent *a)
 				   (size_t)a->in[2] << 8 | a->in[3];
 
 			if (n == 0 || n > SSHAGENT_MAX_ANSWER) {
-				lost(a, "sends nonsense");
+				lost_host(a, "sends nonsense");
 				return;
 			}
 			want += n;
@@ -140,7 +140,7 @@ static void read_some(struct agent *a)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n <= 0 || !a->is_busy) {
-			lost(a, n <= 0 ? "is gone" : "speaks unasked");
+			lost_host(a, n <= 0 ? "is gone" : "speaks unasked");
 			return;
 		}
 		a->n_in += (size_t)n;

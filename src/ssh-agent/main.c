@@ -16,7 +16,7 @@ void agent_quit(struct agent *a, enum agent_exit status)
 	a->done = true;
 }
 
-static void dispatch(struct agent *a, const struct loop_event *ev)
+static void dispatch_ssh_agent(struct agent *a, const struct loop_event *ev)
 {
 	switch ((enum agent_ev)ev->key.kind) {
 	case AGENT_EV_CONTROL:
@@ -38,7 +38,7 @@ static void dispatch(struct agent *a, const struct loop_event *ev)
 	}
 }
 
-static void start(struct agent *a)
+static void start_ssh_agent(struct agent *a)
 {
 	struct err err = {0};
 	int r;
@@ -64,12 +64,12 @@ int main(int argc, char **argv)
 		return puts("sbx-ssh-agent " SBX_VERSION) < 0;
 	if (argc != 1)
 		die("usage: sbx-ssh-agent (started by sbx-keeper)");
-	start(&agent);
+	start_ssh_agent(&agent);
 	while (!agent.done) {
 		struct loop_event ev;
 
 		loop_next(&agent.loop, &ev);
-		dispatch(&agent, &ev);
+		dispatch_ssh_agent(&agent, &ev);
 	}
 	return agent.status;
 }

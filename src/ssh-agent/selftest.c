@@ -53,7 +53,7 @@ static const struct probe {
 	{"do its own work", -1},
 };
 
-static bool work(int a, int b)
+static bool work_selftest(int a, int b)
 {
 	char byte = 'x', *p = malloc(1 << 20);
 	bool good = p && clock_mono_ms() > 0;
@@ -74,7 +74,7 @@ static void probe_child(const struct probe *p)
 		jail_seal(JAIL_SSH_AGENT, &err) < 0)
 		_exit(CANNOT_SEAL);
 	if (p->number < 0)
-		_exit(work(fds[0], fds[1]) ? 0 : SURVIVED);
+		_exit(work_selftest(fds[0], fds[1]) ? 0 : SURVIVED);
 	(void)syscall(p->number, 0, 0, 0, 0, 0, 0);
 	_exit(SURVIVED);
 }

@@ -16,7 +16,7 @@ static struct loop_key key_of(const struct agent *a, const struct stream *s, enu
 		.kind = (uint8_t)kind, .gen = s->gen, .idx = (uint32_t)(s - a->streams)};
 }
 
-static struct stream *find(struct agent *a, struct loop_key key)
+static struct stream *find_stream(struct agent *a, struct loop_key key)
 {
 	struct stream *s = &a->streams[key.idx];
 	bool is_live = s->state != STREAM_FREE && s->state != STREAM_CLOSED;
@@ -50,7 +50,7 @@ static void close_stream(struct agent *a, struct stream *s)
 
 /* Only what this state waits for: a guest that sends more waits in its socket. A hang-up is
  * always told. */
-static void enter(struct agent *a, struct stream *s, enum stream_state state, uint64_t ms)
+static void enter_stream(struct agent *a, struct stream *s, enum stream_state state, uint64_t ms)
 {
 	uint32_t events = state == STREAM_READ ? EPOLLIN : state == STREAM_WRITE ? EPOLLOUT : 0;
 
@@ -103,24 +103,24 @@ static void write_some(struct agent *a, struct stream *s)
 	free(TAKE(s->in));
 	s->n_in = s->n_out = s->at_out = 0;
 	s->may_sign = false;
-	enter(a, s, STREAM_READ, 0);
+	enter_stream(a, s, STREAM_READ, 0);
 }
 
 /* Takes `out`, a whole message with its length. */
-static void answer(struct agent *a, struct stream *s, uint8_t *out, size_t n)
+static void answer_stream(struct agent *a, struct stream *s, uint8_t *out, size_t n)
 {
 	s->out = out;
 	s->n_out = n;
 	s->at_out = 0;
-	enter(a, s, STREAM_WRITE, AGENT_WRITE_MS);
+	enter_stream(a, s, STREAM_WRITE, AGENT_WRITE_MS);
 }
 
-static void refuse(struct agent *a, struct stream *s)
+static void refuse_stream(struct agent *a, struct stream *s)
 {
 	uint8_t *out = xmalloc(sizeof(failure));
 
 	memcpy(out, failure, sizeof(failure));
-	answer(a, s, out, sizeof(failure));
+	answer_stream(a, s, out, sizeof(failure));
 }
 
 static void answer_with(struct agent *a, struct stream *s, struct slice msg)
@@ -130,7 +130,7 @@ static void answer_with(struct agent *a, struct stream *s, struct slice msg)
 	for (unsigned i = 0; i < LENGTH; i++)
 		out[i] = (uint8_t)(msg.n >> (24 - 8 * i));
 	memcpy(out + LENGTH, msg.p, msg.n);
-	answer(a, s, out, LENGTH + msg.n);
+	answer_stream(a, s, out, LENGTH + msg.n);
 }
 
 /* ---- requests ---- */
@@ -138,14 +138,14 @@ static void answer_with(struct agent *a, struct stream *s, struct slice msg)
 static void wait_for_host(struct agent *a, struct stream *s)
 {
 	s->order = ++a->n_orders;
-	enter(a, s, STREAM_WAIT, AGENT_HOST_MS);
+	enter_stream(a, s, STREAM_WAIT, AGENT_HOST_MS);
 	host_serve(a);
 }
 
 static void on_request(struct agent *a, struct stream *s)
 {
 	if (sshagent_parse(stream_request(s)).kind == SSHAGENT_OTHER)
-		refuse(a, s);
+		refuse_stream(a, s);
 	else
 		wait_for_host(a, s);
 }
@@ -186,7 +186,7 @@ static void read_some(struct agent *a, struct stream *s)
 
 void stream_on_event(struct agent *a, struct loop_key key, uint32_t events)
 {
-	struct stream *s = find(a, key);
+	struct stream *s = find_stream(a, key);
 
 	if (!s)
 		return;
@@ -200,7 +200,7 @@ void stream_on_event(struct agent *a, struct loop_key key, uint32_t events)
 
 void stream_on_timer(struct agent *a, struct loop_key key)
 {
-	struct stream *s = find(a, key);
+	struct stream *s = find_stream(a, key);
 
 	if (!s)
 		return;
@@ -210,7 +210,7 @@ void stream_on_timer(struct agent *a, struct loop_key key)
 	}
 	host_forget(a, s);
 	s->ask_id = 0;
-	refuse(a, s);
+	refuse_stream(a, s);
 }
 
 /* ---- what the others say ---- */
@@ -229,7 +229,7 @@ static void ask_keeper(struct agent *a, struct stream *s, const struct sshagent_
 	sshagent_show(key->comment, s->ask.comment, sizeof(s->ask.comment));
 	s->ask_id = ++a->n_asks;
 	s->ask_due = true;
-	enter(a, s, STREAM_ASK, AGENT_ASK_MS);
+	enter_stream(a, s, STREAM_ASK, AGENT_ASK_MS);
 	control_report(a, s);
 }
 
@@ -242,7 +242,7 @@ static void on_list(struct agent *a, struct stream *s, struct slice list)
 		if (sshagent_find(&a->filter, list, req.key, &key) == 0)
 			ask_keeper(a, s, &key, &req);
 		else
-			refuse(a, s);
+			refuse_stream(a, s);
 		return;
 	}
 	/* What is kept is no longer than what came. */
@@ -250,7 +250,7 @@ static void on_list(struct agent *a, struct stream *s, struct slice list)
 	struct wr wr = wr_init(kept, list.n + LENGTH + 1);
 
 	if (sshagent_filter_list(&a->filter, list, &wr) < 0)
-		refuse(a, s);
+		refuse_stream(a, s);
 	else
 		answer_with(a, s, slice_of(wr.p, wr.n));
 }
@@ -262,7 +262,7 @@ void stream_on_host(struct agent *a, struct stream *s, struct slice msg)
 	else if (sshagent_is_signed(msg))
 		answer_with(a, s, msg);
 	else
-		refuse(a, s);
+		refuse_stream(a, s);
 }
 
 int stream_on_verdict(struct agent *a, uint32_t ask_id, bool allowed)
@@ -280,7 +280,7 @@ int stream_on_verdict(struct agent *a, uint32_t ask_id, bool allowed)
 		if (allowed)
 			wait_for_host(a, s);
 		else
-			refuse(a, s);
+			refuse_stream(a, s);
 		return 0;
 	}
 	return 0;

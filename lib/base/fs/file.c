@@ -44,7 +44,7 @@ int file_new_open(struct file_new *f, const char *path, struct err *err)
 
 /* The file is 0600 from its creation: a sealed program, which may not call umask or fchmod, can
  * write such files. */
-static int widen(int fd, mode_t mode)
+static int widen_file(int fd, mode_t mode)
 {
 	mode_t mask;
 
@@ -59,7 +59,7 @@ int file_new_keep(struct file_new *f, mode_t mode, struct err *err)
 {
 	if (!f->temp)
 		return 0;
-	if (widen(f->fd, mode) < 0 || fsync(f->fd) < 0 || rename(f->temp, f->path) < 0)
+	if (widen_file(f->fd, mode) < 0 || fsync(f->fd) < 0 || rename(f->temp, f->path) < 0)
 		return err_errno(err, -errno, "writing %s", f->path);
 	free(TAKE(f->temp));
 	return 0;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "lib/base/mem.h"
 
-static const char *home(void)
+static const char *home_paths(void)
 {
 	const char *h = getenv("HOME");
 	struct passwd *pw;
@@ -28,11 +28,11 @@ static char *from_env(const char *name)
 	return v && v[0] == '/' ? xstrdup(v) : NULL;
 }
 
-static char *xdg(const char *name, const char *below_home)
+static char *xdg_paths(const char *name, const char *below_home)
 {
 	AUTO_FREE char *v = from_env(name);
 
-	return v ? xasprintf("%s/sbx", v) : xasprintf("%s/%s/sbx", home(), below_home);
+	return v ? xasprintf("%s/sbx", v) : xasprintf("%s/%s/sbx", home_paths(), below_home);
 }
 
 static char *runtime_root(void)
@@ -42,7 +42,7 @@ static char *runtime_root(void)
 
 	if (v)
 		return xasprintf("%s/sbx", v);
-	state = xdg("XDG_STATE_HOME", ".local/state");
+	state = xdg_paths("XDG_STATE_HOME", ".local/state");
 	return xasprintf("%s/run", state);
 }
 
@@ -54,11 +54,11 @@ static char *root_path(enum paths_root root)
 	case PATHS_RUNTIME:
 		return runtime_root();
 	case PATHS_STATE:
-		return xdg("XDG_STATE_HOME", ".local/state");
+		return xdg_paths("XDG_STATE_HOME", ".local/state");
 	case PATHS_DATA:
-		return xdg("XDG_DATA_HOME", ".local/share");
+		return xdg_paths("XDG_DATA_HOME", ".local/share");
 	case PATHS_CONFIG:
-		return xdg("XDG_CONFIG_HOME", ".config");
+		return xdg_paths("XDG_CONFIG_HOME", ".config");
 	case PATHS_LIBEXEC:
 		p = from_env("SBX_LIBEXEC");
 		return p ? p : xstrdup(SBX_LIBEXECDIR);

@@ -16,13 +16,13 @@ void walk_done(struct walk *w)
 	*w = (struct walk){0};
 }
 
-static void replace(char **s, char *by)
+static void replace_walk(char **s, char *by)
 {
 	free(*s);
 	*s = by;
 }
 
-static int follow(struct walk *w, const char *next, const char *after, struct err *err)
+static int follow_walk(struct walk *w, const char *next, const char *after, struct err *err)
 {
 	char target[PATH_MAX];
 	ssize_t n = readlink(next, target, sizeof(target) - 1);
@@ -33,8 +33,8 @@ static int follow(struct walk *w, const char *next, const char *after, struct er
 		return err_errno(err, -ELOOP, "opening '%.200s'", next);
 	target[n] = '\0';
 	if (target[0] == '/')
-		replace(&w->at, xstrdup(""));
-	replace(&w->rest, xasprintf("%s%s", target, after));
+		replace_walk(&w->at, xstrdup(""));
+	replace_walk(&w->rest, xasprintf("%s%s", target, after));
 	return strlen(w->rest) >= PATH_MAX ? err_errno(err, -ENAMETOOLONG, "'%.200s'", next) : 0;
 }
 
@@ -47,7 +47,7 @@ static void go_up(struct walk *w)
 }
 
 /* Takes the next component off `rest`. */
-static int step(struct walk *w, walk_fn *fn, void *arg, struct err *err)
+static int step_walk(struct walk *w, walk_fn *fn, void *arg, struct err *err)
 {
 	const char *from = w->rest + strspn(w->rest, "/");
 	size_t n = strcspn(from, "/");
@@ -61,10 +61,10 @@ static int step(struct walk *w, walk_fn *fn, void *arg, struct err *err)
 	} else if (n > 0 && strcmp(part, ".") != 0) {
 		r = fn(arg, w, next, after, err);
 		if (r != 0)
-			return r < 0 ? r : follow(w, next, after, err);
-		replace(&w->at, TAKE(next));
+			return r < 0 ? r : follow_walk(w, next, after, err);
+		replace_walk(&w->at, TAKE(next));
 	}
-	replace(&w->rest, xstrdup(after));
+	replace_walk(&w->rest, xstrdup(after));
 	return strlen(w->at) >= PATH_MAX ? err_errno(err, -ENAMETOOLONG, "'%.200s'", w->at) : 0;
 }
 
@@ -95,7 +95,7 @@ int walk_absolute(const char *typed, char **ret, struct err *err)
 	return 0;
 }
 
-static int begin(struct walk *w, const char *typed, struct err *err)
+static int begin_walk(struct walk *w, const char *typed, struct err *err)
 {
 	char *path = NULL;
 	int r = walk_absolute(typed, &path, err);
@@ -109,10 +109,10 @@ static int begin(struct walk *w, const char *typed, struct err *err)
 
 int walk_path(const char *typed, walk_fn *fn, void *arg, struct walk *ret, struct err *err)
 {
-	int r = begin(ret, typed, err);
+	int r = begin_walk(ret, typed, err);
 
 	while (r == 0 && ret->rest[0])
-		r = step(ret, fn, arg, err);
+		r = step_walk(ret, fn, arg, err);
 	return r;
 }
 

@@ -47,7 +47,7 @@ static void add_descriptors(struct list *l)
 		(void)closedir(dir);
 }
 
-static int fill(int fd)
+static int fill_inventory(int fd)
 {
 	struct list l = {.out = fdopen(fd, "w")};
 	int r;
@@ -71,7 +71,7 @@ void inventory_write(const char *path)
 	int copy = r < 0 ? -1 : fcntl(f.fd, F_DUPFD_CLOEXEC, 3);
 
 	if (r == 0)
-		r = copy < 0 ? -errno : fill(copy);
+		r = copy < 0 ? -errno : fill_inventory(copy);
 	if (r == 0)
 		r = file_new_keep(&f, 0600, &err);
 	if (r < 0)

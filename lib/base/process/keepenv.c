@@ -23,7 +23,7 @@ static bool is_one_of(const char *entry, const char *const *names, size_t n)
 	return false;
 }
 
-static size_t pick(char *ret[KEEPENV_MAX + 1], bool whole)
+static size_t pick_keepenv(char *ret[KEEPENV_MAX + 1], bool whole)
 {
 	size_t n = 0;
 
@@ -37,10 +37,10 @@ static size_t pick(char *ret[KEEPENV_MAX + 1], bool whole)
 
 size_t keepenv_pick(char *ret[KEEPENV_MAX + 1])
 {
-	return pick(ret, true);
+	return pick_keepenv(ret, true);
 }
 
 size_t keepenv_pick_few(char *ret[KEEPENV_MAX + 1])
 {
-	return pick(ret, false);
+	return pick_keepenv(ret, false);
 }

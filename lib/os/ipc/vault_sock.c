@@ -15,7 +15,7 @@ char *vault_sock_path(void)
 	return paths_get(PATHS_RUNTIME, "vault.sock");
 }
 
-static int make(const char *path, struct sockaddr_un *ret, struct err *err)
+static int make_sock(const char *path, struct sockaddr_un *ret, struct err *err)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -35,7 +35,7 @@ int vault_sock_connect(struct err *err)
 {
 	AUTO_FREE char *path = vault_sock_path();
 	struct sockaddr_un sa;
-	AUTO_CLOSE int fd = make(path, &sa, err);
+	AUTO_CLOSE int fd = make_sock(path, &sa, err);
 
 	if (fd < 0)
 		return fd;
@@ -50,7 +50,7 @@ int vault_sock_listen(struct err *err)
 {
 	AUTO_FREE char *path = vault_sock_path();
 	struct sockaddr_un sa;
-	AUTO_CLOSE int fd = make(path, &sa, err);
+	AUTO_CLOSE int fd = make_sock(path, &sa, err);
 	mode_t old;
 	int r;
 

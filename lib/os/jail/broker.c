@@ -40,7 +40,7 @@ struct ruleset {
 	uint64_t files, net, scope;
 };
 
-static size_t describe(int abi, struct ruleset *ret)
+static size_t describe_broker(int abi, struct ruleset *ret)
 {
 	*ret = (struct ruleset){.files = ACCESS_ABI_2};
 	if (abi >= ABI_TRUNCATE)
@@ -54,7 +54,7 @@ static size_t describe(int abi, struct ruleset *ret)
 	return abi >= ABI_SCOPE ? 24 : abi >= ABI_NET ? 16 : 8;
 }
 
-static int allow(int rules, const struct jail_root *d, uint64_t known, struct err *err)
+static int allow_broker(int rules, const struct jail_root *d, uint64_t known, struct err *err)
 {
 	AUTO_CLOSE int fd = open(d->path, O_PATH | O_CLOEXEC);
 	uint64_t access = d->rw ? known & ~ACCESS_NEVER : ACCESS_READ;
@@ -80,12 +80,12 @@ int jail_broker_files(const struct jail_root *dirs, size_t n, struct err *err)
 
 	if (!JAIL_SEALS || abi < ABI_LEAST)
 		return 0;
-	size = describe(abi, &set);
+	size = describe_broker(abi, &set);
 	rules = (int)syscall(SYS_landlock_create_ruleset, &set, size, 0);
 	if (rules < 0)
 		return err_errno(err, -errno, "making a Landlock ruleset");
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = allow(rules, &dirs[i], set.files, err);
+		r = allow_broker(rules, &dirs[i], set.files, err);
 	if (r == 0 && syscall(SYS_landlock_restrict_self, rules, 0) < 0)
 		r = err_errno(err, -errno, "applying Landlock");
 	return r;

@@ -37,7 +37,7 @@ static uint64_t access_known(int abi)
 	return access;
 }
 
-static int allow(int rules, int fd, uint64_t access)
+static int allow_landlock(int rules, int fd, uint64_t access)
 {
 	struct landlock_path_beneath_attr rule = {.parent_fd = fd, .allowed_access = access};
 	struct stat st;
@@ -63,7 +63,7 @@ static int allow_mount(int rules, const struct jail_mount *m, uint64_t known, st
 		return err_errno(err, -errno, "opening %s for Landlock", m->to);
 	if (m->flags & JAIL_MOUNT_DEV)
 		access |= LANDLOCK_ACCESS_FS_WRITE_FILE;
-	r = allow(rules, fd, access);
+	r = allow_landlock(rules, fd, access);
 	return r < 0 ? err_errno(err, r, "Landlock rule for %s", m->to) : 0;
 }
 
@@ -80,7 +80,7 @@ int landlock_apply(const struct jail_state *s, struct err *err)
 	rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (rules < 0)
 		return err_errno(err, -errno, "making a Landlock ruleset");
-	r = allow(rules, s->program_fd, ACCESS_READ);
+	r = allow_landlock(rules, s->program_fd, ACCESS_READ);
 	if (r < 0)
 		return err_errno(err, r, "Landlock rule for the program");
 	if (s->row->dev_null)

@@ -294,7 +294,7 @@ static void state_done(struct jail_state *s)
 	fd_close(&s->null_fd);
 }
 
-static int prepare(struct jail_state *s, struct err *err)
+static int prepare_spawn(struct jail_state *s, struct err *err)
 {
 	int r = s->null_fd < 0 ? err_errno(err, -errno, "opening /dev/null")
 			       : check_plan(s->plan, err);
@@ -323,7 +323,7 @@ int jail_spawn(const struct jail_plan *plan, struct jail_child *ret_child, struc
 	struct jail_child c = {.pidfd = -1, .notify_fd = -1};
 	AUTO_CLOSE int ours = -1;
 	AUTO_CLOSE int theirs = -1;
-	int pair[2], r = prepare(&s, err);
+	int pair[2], r = prepare_spawn(&s, err);
 
 	if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		r = err_errno(err, -errno, "socket pair");

@@ -53,7 +53,7 @@ static enum fate named_in(const struct jail_group *g, int nr)
 	return found;
 }
 
-static enum fate declared(const struct jail_row *row, enum sweep_list list, int nr)
+static enum fate declared_sweep(const struct jail_row *row, enum sweep_list list, int nr)
 {
 	enum fate f = named_in(list == SWEEP_SEAL ? row->seal : row->start, nr);
 
@@ -68,8 +68,8 @@ static enum fate declared(const struct jail_row *row, enum sweep_list list, int 
 	return named_in(row->absent, nr) == ALLOWED ? GOT_ENOSYS : GOT_EPERM;
 }
 
-static void child(const struct filter *f, int nr) __attribute__((noreturn));
-static void child(const struct filter *f, int nr)
+static void child_sweep(const struct filter *f, int nr) __attribute__((noreturn));
+static void child_sweep(const struct filter *f, int nr)
 {
 	long r;
 
@@ -89,13 +89,13 @@ static void child(const struct filter *f, int nr)
 	_exit(r == 0 ? FAKED : LET_THROUGH);
 }
 
-static enum fate attempt(const struct filter *f, int nr)
+static enum fate attempt_sweep(const struct filter *f, int nr)
 {
 	long pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	int status;
 
 	if (pid == 0)
-		child(f, nr);
+		child_sweep(f, nr);
 	if (pid < 0 || waitpid((pid_t)pid, &status, 0) < 0)
 		return BROKEN;
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGILL)
@@ -124,7 +124,7 @@ static void print_all(
 {
 	printf("%s", words);
 	for (int nr = 0; nr < SWEEP_CALLS; nr++)
-		if (declared(row, list, nr) == which)
+		if (declared_sweep(row, list, nr) == which)
 			print_call(" ", nr, "");
 	printf("\n");
 }
@@ -132,8 +132,8 @@ static void print_all(
 static bool try_one(
 	const struct jail_row *row, enum sweep_list list, const struct filter *f, int nr)
 {
-	enum fate want = declared(row, list, nr);
-	enum fate got = attempt(f, nr);
+	enum fate want = declared_sweep(row, list, nr);
+	enum fate got = attempt_sweep(f, nr);
 
 	if (got == want || (got == UNSEEN && nr >= FIRST_UNSEEN && nr <= LAST_UNSEEN))
 		return true;
@@ -146,7 +146,7 @@ static bool try_all(const struct jail_row *row, enum sweep_list list, const stru
 	unsigned tried = 0, wrong = 0;
 
 	for (int nr = 0; nr < SWEEP_CALLS; nr++) {
-		enum fate want = declared(row, list, nr);
+		enum fate want = declared_sweep(row, list, nr);
 
 		if (want == ALLOWED || want == SOMETIMES)
 			continue;
@@ -182,7 +182,7 @@ int jail_sweep(enum jail_profile profile, enum sweep_list list)
 	print_all(row, list, SOMETIMES, "allowed in certain forms:");
 	(void)fflush(stdout);
 	/* The control: where no list is, a call is seen to pass. */
-	good = attempt(NULL, SYS_getpid) == LET_THROUGH;
+	good = attempt_sweep(NULL, SYS_getpid) == LET_THROUGH;
 	if (!good)
 		printf("NOT REFUSED: the attempt itself does not work\n");
 	good = try_all(row, list, &f) && good;

@@ -33,7 +33,7 @@ static struct loop_key unpack_key(uint64_t v)
 		.kind = (uint8_t)(v >> 56), .gen = (uint32_t)v, .idx = (v >> 32) & LOOP_MAX_IDX};
 }
 
-static int control(struct loop *l, int op, int fd, uint32_t events, struct loop_key key)
+static int control_loop(struct loop *l, int op, int fd, uint32_t events, struct loop_key key)
 {
 	struct epoll_event ev = {.events = events, .data.u64 = pack_key(key)};
 
@@ -42,12 +42,12 @@ static int control(struct loop *l, int op, int fd, uint32_t events, struct loop_
 
 int loop_add(struct loop *l, int fd, uint32_t events, struct loop_key key)
 {
-	return control(l, EPOLL_CTL_ADD, fd, events, key);
+	return control_loop(l, EPOLL_CTL_ADD, fd, events, key);
 }
 
 int loop_mod(struct loop *l, int fd, uint32_t events, struct loop_key key)
 {
-	return control(l, EPOLL_CTL_MOD, fd, events, key);
+	return control_loop(l, EPOLL_CTL_MOD, fd, events, key);
 }
 
 void loop_del(struct loop *l, int fd)
@@ -55,7 +55,7 @@ void loop_del(struct loop *l, int fd)
 	(void)epoll_ctl(l->epfd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-static void place(struct loop *l, uint32_t i, struct loop_timer *t)
+static void place_loop(struct loop *l, uint32_t i, struct loop_timer *t)
 {
 	l->heap[i] = t;
 	t->pos = i + 1;
@@ -66,10 +66,10 @@ static void sift_up(struct loop *l, uint32_t i)
 	struct loop_timer *t = l->heap[i];
 
 	while (i > 0 && l->heap[(i - 1) / 2]->at_ms > t->at_ms) {
-		place(l, i, l->heap[(i - 1) / 2]);
+		place_loop(l, i, l->heap[(i - 1) / 2]);
 		i = (i - 1) / 2;
 	}
-	place(l, i, t);
+	place_loop(l, i, t);
 }
 
 static void sift_down(struct loop *l, uint32_t i)
@@ -85,10 +85,10 @@ static void sift_down(struct loop *l, uint32_t i)
 			c++;
 		if (l->heap[c]->at_ms >= t->at_ms)
 			break;
-		place(l, i, l->heap[c]);
+		place_loop(l, i, l->heap[c]);
 		i = c;
 	}
-	place(l, i, t);
+	place_loop(l, i, t);
 }
 
 void loop_timer_clear(struct loop *l, struct loop_timer *t)
@@ -102,7 +102,7 @@ void loop_timer_clear(struct loop *l, struct loop_timer *t)
 	last = l->heap[--l->n_timers];
 	if (last == t)
 		return;
-	place(l, i, last);
+	place_loop(l, i, last);
 	sift_down(l, i);
 	sift_up(l, last->pos - 1);
 }
@@ -117,7 +117,7 @@ void loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t at_ms, struct
 	}
 	t->at_ms = at_ms;
 	t->key = key;
-	place(l, l->n_timers++, t);
+	place_loop(l, l->n_timers++, t);
 	sift_up(l, t->pos - 1);
 }
 
@@ -145,7 +145,7 @@ static bool pop_due_timer(struct loop *l, struct loop_event *ret_ev)
 	return true;
 }
 
-static void refill(struct loop *l)
+static void refill_loop(struct loop *l)
 {
 	l->next = 0;
 	l->n_batch = epoll_wait(l->epfd, l->batch, LOOP_BATCH, wait_ms(l));
@@ -171,7 +171,7 @@ void loop_next(struct loop *l, struct loop_event *ret_ev)
 			l->timers_first = false;
 			return;
 		}
-		refill(l);
+		refill_loop(l);
 		l->timers_first = l->n_batch == 0;
 	}
 }

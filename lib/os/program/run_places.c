@@ -19,7 +19,7 @@ int run_places_prepare(struct err *err)
 }
 
 /* Not synced: sbxd writes all of them again when it starts. */
-static int save(const char *path, struct slice content, struct err *err)
+static int save_places(const char *path, struct slice content, struct err *err)
 {
 	AUTO_FILE_NEW struct file_new f = {.fd = -1};
 	int r = file_new_open(&f, path, err);
@@ -61,7 +61,8 @@ int run_places_save(const char *id, const char *const *dirs, size_t n, struct er
 		memcpy(text + at, dirs[i], strlen(dirs[i]) + 1);
 		at += strlen(dirs[i]) + 1;
 	}
-	return is_saved(path, slice_of(text, size)) ? 0 : save(path, slice_of(text, size), err);
+	return is_saved(path, slice_of(text, size)) ? 0
+						    : save_places(path, slice_of(text, size), err);
 }
 
 void run_places_remove(const char *id)

@@ -114,7 +114,7 @@ static const char *what_others_can(mode_t mode)
 	return S_ISDIR(mode) ? "replace what is in" : S_ISLNK(mode) ? "replace the link" : "change";
 }
 
-static int visit(
+static int visit_ref(
 	void *arg, const struct walk *w, const char *next, const char *after, struct err *err)
 {
 	struct run_ref_seen *seen = arg;
@@ -143,7 +143,7 @@ static int check_root(struct err *err)
 
 /* ---- arguments ---- */
 
-static int see(
+static int see_ref(
 	void *arg, const struct walk *w, const char *next, const char *after, struct err *err)
 {
 	struct run_ref_seen *seen = arg;

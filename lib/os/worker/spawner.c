@@ -160,8 +160,8 @@ static int do_child(const struct worker_msg *q, struct worker_msg *a, struct err
 }
 
 /* -EBADMSG: the broker is not what it was. */
-static int answer(const struct spawner_rules *rules, struct worker_msg *q, struct worker_msg *a,
-	struct err *err)
+static int answer_spawner(const struct spawner_rules *rules, struct worker_msg *q,
+	struct worker_msg *a, struct err *err)
 {
 	switch (q->kind) {
 	case WORKER_SPAWN:
@@ -206,7 +206,7 @@ int spawner_serve(const struct spawner_rules *rules, int sock, int broker)
 
 		a.n = a.n_fds = 0;
 		a.kind = q.kind;
-		a.code = answer(rules, &q, &a, &err);
+		a.code = answer_spawner(rules, &q, &a, &err);
 		worker_msg_done(&q);
 		if (a.code == -EBADMSG)
 			return 1;

@@ -128,7 +128,7 @@ void spawner_stop(void)
 
 /* ---- questions ---- */
 
-static int refusal(const struct worker_msg *m, struct err *err)
+static int refusal_worker(const struct worker_msg *m, struct err *err)
 {
 	char text[ERR_MAX_TEXT];
 
@@ -159,7 +159,7 @@ int worker_ask(struct worker_msg *m, struct err *err)
 	}
 	if (m->code < 0) {
 		worker_msg_done(m);
-		return refusal(m, err);
+		return refusal_worker(m, err);
 	}
 	return 0;
 }

@@ -73,7 +73,7 @@ bool agent_is_version(const char *s)
 }
 
 /* What stands between quotes in JSON and in a basic string of TOML. */
-static char *quote(const char *s)
+static char *quote_agent(const char *s)
 {
 	char *out = xmalloc(strlen(s) * 6 + 1), *p = out;
 
@@ -93,7 +93,7 @@ static char *quote(const char *s)
 
 char *agent_fill_seed(const char *text, const char *workspace, const char *id)
 {
-	AUTO_FREE char *quoted = quote(workspace);
+	AUTO_FREE char *quoted = quote_agent(workspace);
 	char *out = xstrdup("");
 
 	while (*text) {

@@ -72,7 +72,7 @@ struct reader {
 	enum { BEFORE, INSIDE, BEHIND } where;
 };
 
-static int add(struct agent_list *l, char *a, char *b, struct err *err)
+static int add_parse(struct agent_list *l, char *a, char *b, struct err *err)
 {
 	if (l->n == AGENT_MAX_LIST) {
 		free(a);
@@ -83,7 +83,7 @@ static int add(struct agent_list *l, char *a, char *b, struct err *err)
 	return 0;
 }
 
-static const struct agent_pair *find(const struct agent_list *l, const char *a)
+static const struct agent_pair *find_parse(const struct agent_list *l, const char *a)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (strcmp(l->v[i].a, a) == 0)
@@ -160,7 +160,7 @@ static int take_flags(struct reader *rd, struct slice rest, struct err *err)
 			free(word);
 			return err_set(err, -EINVAL, "an argument is a word without quotes");
 		}
-		r = add(&rd->a.flag, word, NULL, err);
+		r = add_parse(&rd->a.flag, word, NULL, err);
 	}
 	return r;
 }
@@ -173,9 +173,9 @@ static int take_npm(struct reader *rd, struct slice rest, struct err *err)
 		return err_set(err, -EINVAL,
 			"not 'npm PACKAGE VERSION' with an exact version: npm @example/agent "
 			"1.2.3");
-	if (find(&rd->a.package, package))
+	if (find_parse(&rd->a.package, package))
 		return err_set(err, -EEXIST, "the package '%s' is there already", package);
-	return add(&rd->a.package, TAKE(package), TAKE(version), err);
+	return add_parse(&rd->a.package, TAKE(package), TAKE(version), err);
 }
 
 static int take_env(struct reader *rd, struct slice rest, struct err *err)
@@ -187,9 +187,9 @@ static int take_env(struct reader *rd, struct slice rest, struct err *err)
 		return err_set(err, -EINVAL, "not 'env NAME VALUE' with a name in upper case");
 	if (shape_has_secret(rest))
 		return err_set(err, -EPERM, "the value of %s is shaped like a credential", name);
-	if (find(&rd->a.env, name))
+	if (find_parse(&rd->a.env, name))
 		return err_set(err, -EEXIST, "variable %s is there already", name);
-	return add(&rd->a.env, TAKE(name), xstrndup((const char *)rest.p, rest.n), err);
+	return add_parse(&rd->a.env, TAKE(name), xstrndup((const char *)rest.p, rest.n), err);
 }
 
 static int take_service(struct reader *rd, struct slice rest, struct err *err)
@@ -197,9 +197,9 @@ static int take_service(struct reader *rd, struct slice rest, struct err *err)
 	AUTO_FREE char *name = next_word(&rest);
 
 	if (!has_only(name, LOWER DIGITS "-", AGENT_MAX_WORD) || rest.n ||
-		find(&rd->a.service, name))
+		find_parse(&rd->a.service, name))
 		return err_set(err, -EINVAL, "not 'service NAME', each once");
-	return add(&rd->a.service, TAKE(name), NULL, err);
+	return add_parse(&rd->a.service, TAKE(name), NULL, err);
 }
 
 /* One name, written out, with one port: what is shown to a person is what is opened. */
@@ -228,9 +228,9 @@ static int take_place(struct agent_list *l, struct slice rest, struct err *err)
 		return r;
 	if (rest.n == 0 || rest.n > AGENT_MAX_TEXT)
 		return err_set(err, -EINVAL, "behind '%s' stands why it is needed", host);
-	if (find(l, host))
+	if (find_parse(l, host))
 		return err_set(err, -EEXIST, "'%s' is there already", host);
-	return add(l, TAKE(host), xstrndup((const char *)rest.p, rest.n), err);
+	return add_parse(l, TAKE(host), xstrndup((const char *)rest.p, rest.n), err);
 }
 
 static int take_host(struct reader *rd, struct slice rest, struct err *err)
@@ -247,29 +247,29 @@ static int take_history(struct reader *rd, struct slice rest, struct err *err)
 {
 	AUTO_FREE char *path = next_word(&rest);
 
-	if (!is_path(path, false) || rest.n || find(&rd->a.history, path))
+	if (!is_path(path, false) || rest.n || find_parse(&rd->a.history, path))
 		return err_set(err, -EINVAL, "not 'history FOLDER', a path below the home, once");
-	return add(&rd->a.history, TAKE(path), NULL, err);
+	return add_parse(&rd->a.history, TAKE(path), NULL, err);
 }
 
 static int take_import(struct reader *rd, struct slice rest, struct err *err)
 {
 	AUTO_FREE char *path = next_word(&rest);
 
-	if (!is_path(path, true) || rest.n || find(&rd->a.import, path))
+	if (!is_path(path, true) || rest.n || find_parse(&rd->a.import, path))
 		return err_set(err, -EINVAL, "not 'import PATH', below the home, once");
 	if (clean_is_secret_name(path))
 		return err_set(err, -EPERM, "'%s' is named like a credential", path);
-	return add(&rd->a.import, TAKE(path), NULL, err);
+	return add_parse(&rd->a.import, TAKE(path), NULL, err);
 }
 
 static int take_drop(struct reader *rd, struct slice rest, struct err *err)
 {
 	AUTO_FREE char *path = next_word(&rest), *key = next_word(&rest);
 
-	if (!find(&rd->a.import, path) || !key[0] || rest.n || strlen(key) > AGENT_MAX_WORD)
+	if (!find_parse(&rd->a.import, path) || !key[0] || rest.n || strlen(key) > AGENT_MAX_WORD)
 		return err_set(err, -EINVAL, "not 'drop PATH KEY' with a PATH of 'import' above");
-	return add(&rd->a.drop, TAKE(path), TAKE(key), err);
+	return add_parse(&rd->a.drop, TAKE(path), TAKE(key), err);
 }
 
 static int add_seed(struct agent_list *l, struct slice rest, struct err *err)
@@ -278,7 +278,7 @@ static int add_seed(struct agent_list *l, struct slice rest, struct err *err)
 
 	if (!is_path(path, false) || rest.n == 0 || rest.n > AGENT_MAX_TEXT)
 		return err_set(err, -EINVAL, "not 'seed PATH TEXT' with a path below the home");
-	return add(l, TAKE(path), xstrndup((const char *)rest.p, rest.n), err);
+	return add_parse(l, TAKE(path), xstrndup((const char *)rest.p, rest.n), err);
 }
 
 static int take_seed(struct reader *rd, struct slice rest, struct err *err)
@@ -362,7 +362,7 @@ static int take_line(struct reader *rd, struct slice line, struct err *err)
 }
 
 /* Whether one lies in the other, or both are one. */
-static bool meet(const char *a, const char *b)
+static bool meet_parse(const char *a, const char *b)
 {
 	size_t n = MIN(strlen(a), strlen(b));
 
@@ -375,7 +375,7 @@ static bool meet(const char *a, const char *b)
 static int check_seeds(const char *path, const struct agent_list *l, struct err *err)
 {
 	for (size_t k = 0; k < l->n; k++)
-		if (meet(path, l->v[k].a))
+		if (meet_parse(path, l->v[k].a))
 			return err_set(
 				err, -EINVAL, "history '%s' and seed '%s' meet", path, l->v[k].a);
 	return 0;
@@ -387,10 +387,10 @@ static int check_history(const struct agent *a, struct err *err)
 		const char *path = a->history.v[i].a;
 
 		for (size_t k = 0; k < i; k++)
-			if (meet(path, a->history.v[k].a))
+			if (meet_parse(path, a->history.v[k].a))
 				return err_set(err, -EINVAL, "history '%s' lies in another", path);
 		for (size_t k = 0; k < a->import.n; k++)
-			if (meet(path, a->import.v[k].a))
+			if (meet_parse(path, a->import.v[k].a))
 				return err_set(err, -EINVAL, "history '%s' and import '%s' meet",
 					path, a->import.v[k].a);
 		if (check_seeds(path, &a->seed, err) < 0 ||

@@ -13,7 +13,7 @@
 
 /* ---- names ---- */
 
-static bool ends(const char *s, const char *end)
+static bool ends_clean(const char *s, const char *end)
 {
 	size_t n = strlen(s), k = strlen(end);
 
@@ -28,17 +28,17 @@ static bool is_any(const char *s, const char *const *list, bool (*fits)(const ch
 	return false;
 }
 
-static bool equals(const char *s, const char *t)
+static bool equals_clean(const char *s, const char *t)
 {
 	return strcmp(s, t) == 0;
 }
 
-static bool begins(const char *s, const char *t)
+static bool begins_clean(const char *s, const char *t)
 {
 	return str_starts(s, t);
 }
 
-static bool holds(const char *s, const char *t)
+static bool holds_clean(const char *s, const char *t)
 {
 	return strstr(s, t) != NULL;
 }
@@ -172,9 +172,9 @@ int clean_settings(const char *name, struct slice text, const char *const *drop,
 
 	if (text.n > CLEAN_MAX_BYTES)
 		return err_set(err, -E2BIG, "it is larger than %u bytes", CLEAN_MAX_BYTES);
-	if (ends(name, ".json"))
+	if (ends_clean(name, ".json"))
 		r = clean_json(&c, text, &out, err);
-	else if (ends(name, ".toml"))
+	else if (ends_clean(name, ".toml"))
 		r = clean_toml(&c, text, &out, err);
 	else
 		r = clean_plain(text, &out, err);

@@ -81,7 +81,7 @@ static int remove_torn(struct audit *a, struct err *err)
 }
 
 /* Only what is written becomes the state: until then a failure has changed nothing. */
-static void commit(struct audit *a, struct slice bytes, const struct audit_tip *tip)
+static void commit_audit(struct audit *a, struct slice bytes, const struct audit_tip *tip)
 {
 	if (!a->tip.n_unsigned)
 		a->unsigned_since_ms = clock_mono_ms();
@@ -110,7 +110,7 @@ int audit_put(struct audit *a, struct slice bytes, const struct audit_tip *tip, 
 		(void)remove_torn(a, NULL);
 		return err_errno(err, r, "writing the audit log of %s", a->sandbox);
 	}
-	commit(a, bytes, tip);
+	commit_audit(a, bytes, tip);
 	return 0;
 }
 
@@ -175,7 +175,7 @@ int audit_sync(struct audit *a, struct err *err)
 	return r;
 }
 
-static int rotate(struct audit *a, struct err *err)
+static int rotate_audit(struct audit *a, struct err *err)
 {
 	int r;
 
@@ -280,7 +280,7 @@ int audit_append(struct audit *a, const struct audit_event *ev, uint64_t *ret_se
 		count_again(a);
 	if (is_bounded(ev->kind) && audit_is_full(a))
 		return refuse_full(a, err);
-	r = rotate(a, err);
+	r = rotate_audit(a, err);
 	/* What the host does goes into this segment then: there is room in it. */
 	if (audit_is_no_space(r) && a->room && !a->must_sync && !is_bounded(ev->kind))
 		r = 0;

@@ -211,7 +211,7 @@ static enum audit_bad check_line(struct audit_chain *c, struct slice line)
 	return bad;
 }
 
-static void accept(struct audit_chain *c, size_t n)
+static void accept_chain(struct audit_chain *c, size_t n)
 {
 	const struct audit_record *rec = &c->rec;
 	struct audit_report *rep = &c->report;
@@ -279,13 +279,13 @@ static int take_line(struct audit_chain *c, struct slice line)
 
 	if (bad != AUDIT_OK)
 		return audit_chain_fail(c, bad);
-	accept(c, line.n);
+	accept_chain(c, line.n);
 	c->report.offset = at;
 	return c->expect.fn ? c->expect.fn(c->expect.arg, &c->rec, line) : 0;
 }
 
 /* Keeps what is not a whole line yet; a whole one of AUDIT_MAX_RECORD fits. */
-static int keep(struct audit_chain *c, struct slice part)
+static int keep_chain(struct audit_chain *c, struct slice part)
 {
 	if (part.n > sizeof(c->line) - c->n_line)
 		return audit_chain_fail(c, AUDIT_BAD_FORM);
@@ -300,7 +300,7 @@ static int take_part(struct audit_chain *c, struct slice part, bool is_whole)
 
 	if (is_whole && !c->n_line)
 		return take_line(c, part);
-	r = keep(c, part);
+	r = keep_chain(c, part);
 	if (r < 0 || !is_whole)
 		return r;
 	r = take_line(c, slice_of(c->line, c->n_line));

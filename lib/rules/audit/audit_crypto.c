@@ -40,7 +40,8 @@ static int put_context(struct wr *wr, const char *context, struct slice head)
 	return wr_finish(wr);
 }
 
-static int sign(const uint8_t *seed, const char *context, struct slice head, uint8_t *ret_sig)
+static int sign_crypto(
+	const uint8_t *seed, const char *context, struct slice head, uint8_t *ret_sig)
 {
 	uint8_t buf[MAX_SIGNED + MAX_CONTEXT];
 	struct wr wr = wr_init(buf, sizeof(buf));
@@ -63,12 +64,12 @@ static int sign(const uint8_t *seed, const char *context, struct slice head, uin
 
 int audit_seed_sign(const uint8_t seed[AUDIT_KEY_LEN], struct slice head, uint8_t *ret_sig)
 {
-	return sign(seed, CONTEXT_HEAD, head, ret_sig);
+	return sign_crypto(seed, CONTEXT_HEAD, head, ret_sig);
 }
 
 int audit_seed_sign_cut(const uint8_t seed[AUDIT_KEY_LEN], struct slice cut, uint8_t *ret_sig)
 {
-	return sign(seed, CONTEXT_CUT, cut, ret_sig);
+	return sign_crypto(seed, CONTEXT_CUT, cut, ret_sig);
 }
 
 int audit_seed_pub(const uint8_t seed[AUDIT_KEY_LEN], struct audit_pub *ret)
@@ -81,7 +82,7 @@ int audit_seed_pub(const uint8_t seed[AUDIT_KEY_LEN], struct audit_pub *ret)
 	return ok ? 0 : -EIO;
 }
 
-static int check(const struct audit_pub *pub, const char *context, struct slice head,
+static int check_crypto(const struct audit_pub *pub, const char *context, struct slice head,
 	const uint8_t sig[AUDIT_SIG_LEN])
 {
 	uint8_t buf[MAX_SIGNED + MAX_CONTEXT];
@@ -104,12 +105,12 @@ static int check(const struct audit_pub *pub, const char *context, struct slice 
 
 int audit_check(const struct audit_pub *pub, struct slice head, const uint8_t sig[AUDIT_SIG_LEN])
 {
-	return check(pub, CONTEXT_HEAD, head, sig);
+	return check_crypto(pub, CONTEXT_HEAD, head, sig);
 }
 
 int audit_check_cut(const struct audit_pub *pub, struct slice cut, const uint8_t sig[AUDIT_SIG_LEN])
 {
-	return check(pub, CONTEXT_CUT, cut, sig);
+	return check_crypto(pub, CONTEXT_CUT, cut, sig);
 }
 
 void audit_hex(const uint8_t *b, size_t n, char *ret)

@@ -48,14 +48,14 @@ int audit_cut_encode(struct wr *wr, struct audit_cut *cut, const struct audit_ke
 	return wr_finish(wr);
 }
 
-static void take(struct rd *in, const char *text)
+static void take_cut(struct rd *in, const char *text)
 {
 	in->bad |= !slice_eq_str(rd_bytes(in, strlen(text)), text);
 }
 
 static void take_hex(struct rd *in, const char *before, uint8_t *ret, size_t n)
 {
-	take(in, before);
+	take_cut(in, before);
 	in->bad |= audit_unhex(rd_bytes(in, 2 * n), ret) < 0;
 }
 
@@ -75,7 +75,7 @@ static uint64_t take_number(struct rd *in, const char *before)
 {
 	uint64_t v = 0;
 
-	take(in, before);
+	take_cut(in, before);
 	while (!in->bad && in->n && in->p[0] >= '0' && in->p[0] <= '9') {
 		v = v * 10 + (uint64_t)(rd_u8(in) - '0');
 		in->bad |= v == 0 || v > AUDIT_MAX_NUMBER;
@@ -89,7 +89,7 @@ int audit_cut_decode(struct slice line, struct audit_cut *ret)
 	struct rd in = rd_init(line);
 
 	*ret = (struct audit_cut){0};
-	take(&in, AUDIT_CUT_BEGIN "\"sandbox\":\"");
+	take_cut(&in, AUDIT_CUT_BEGIN "\"sandbox\":\"");
 	take_word(&in, ret->sandbox);
 	take_hex(&in, "\",\"log\":\"", ret->log, sizeof(ret->log));
 	ret->segment = take_number(&in, "\",\"segment\":");
@@ -97,10 +97,10 @@ int audit_cut_decode(struct slice line, struct audit_cut *ret)
 	ret->until_ms = take_number(&in, ",\"until\":");
 	ret->time_ms = take_number(&in, ",\"time\":");
 	take_hex(&in, ",\"record\":\"", ret->hash, sizeof(ret->hash));
-	take(&in, "\"");
+	take_cut(&in, "\"");
 	ret->n_signed = line.n - in.n;
 	take_hex(&in, ",\"sig\":\"", ret->sig, sizeof(ret->sig));
-	take(&in, "\"}\n");
+	take_cut(&in, "\"}\n");
 	return rd_finish(&in) < 0 || ret->segment < 2 ? -EBADMSG : 0;
 }
 

@@ -5,7 +5,7 @@
 #include "audit_read.h"
 #include "lib/base/mem.h"
 
-static struct audit_known_log *find(const struct audit_known *k, struct slice id)
+static struct audit_known_log *find_known(const struct audit_known *k, struct slice id)
 {
 	for (size_t i = 0; i < k->n; i++)
 		if (slice_eq_str(id, k->v[i].id))
@@ -14,7 +14,7 @@ static struct audit_known_log *find(const struct audit_known *k, struct slice id
 }
 
 /* "ID:LOG"; false when it is something else. */
-static bool split(struct slice rule, struct slice *ret_id, uint8_t ret_log[AUDIT_LOG_LEN])
+static bool split_known(struct slice rule, struct slice *ret_id, uint8_t ret_log[AUDIT_LOG_LEN])
 {
 	size_t n_log = (size_t)2 * AUDIT_LOG_LEN;
 
@@ -25,7 +25,7 @@ static bool split(struct slice rule, struct slice *ret_id, uint8_t ret_log[AUDIT
 	       audit_unhex(slice_of(rule.p + rule.n - n_log, n_log), ret_log) == 0;
 }
 
-static struct audit_known_log *add(struct audit_known *k, struct slice id)
+static struct audit_known_log *add_known(struct audit_known *k, struct slice id)
 {
 	struct audit_known_log *log;
 
@@ -49,11 +49,11 @@ static int on_record(void *arg, const struct audit_record *rec, struct slice lin
 
 	(void)line;
 	if (rec->ev.kind != AUDIT_KIND_LIFECYCLE || !slice_eq_str(rec->ev.action, "audit-pruned") ||
-		!split(rec->ev.rule, &id, mark.log))
+		!split_known(rec->ev.rule, &id, mark.log))
 		return 0;
-	log = find(k, id);
+	log = find_known(k, id);
 	if (!log)
-		log = add(k, id);
+		log = add_known(k, id);
 	if (log)
 		log->mark = mark;
 	return 0;
@@ -72,7 +72,7 @@ void audit_known_load(const char *dir, struct audit_known *ret)
 
 const struct audit_mark *audit_known_of(const struct audit_known *k, const char *id)
 {
-	const struct audit_known_log *log = find(k, slice_from_str(id));
+	const struct audit_known_log *log = find_known(k, slice_from_str(id));
 
 	return log ? &log->mark : NULL;
 }

@@ -23,7 +23,7 @@ static bool is_log_name(const char *name)
 	       audit_is_word(slice_from_str(name));
 }
 
-static void add(struct audit_list *l, const char *name)
+static void add_list(struct audit_list *l, const char *name)
 {
 	if (l->n % 64 == 0)
 		l->id = xrealloc(l->id, (l->n + 64) * sizeof(*l->id));
@@ -48,7 +48,7 @@ static int add_folder(const char *dir, mode_t kind, struct audit_list *l, struct
 		return err_errno(err, -errno, "reading %s", dir);
 	while (l->n < AUDIT_LIST_MAX && (e = readdir(d)))
 		if (is_log_name(e->d_name) && is_kind(dirfd(d), e->d_name, kind))
-			add(l, e->d_name);
+			add_list(l, e->d_name);
 	(void)closedir(d);
 	return 0;
 }

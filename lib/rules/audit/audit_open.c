@@ -167,7 +167,7 @@ static int put_recovered(struct audit *a, uint64_t cut, struct err *err)
 	return audit_sync(a, err);
 }
 
-static int refuse(
+static int refuse_open(
 	const struct audit *a, const struct audit_report *rep, enum audit_bad bad, struct err *err)
 {
 	bool is_cut = access(a->cut_path, F_OK) == 0;
@@ -180,7 +180,7 @@ static int refuse(
 }
 
 /* Walks segment `number` and leaves in c how far it is good; the file becomes a->fd. */
-static int walk(
+static int walk_open(
 	struct audit *a, uint64_t number, struct slice kept, struct audit_chain *c, struct err *err)
 {
 	AUTO_FREE char *path = audit_segment_path(a->dir, number);
@@ -230,7 +230,7 @@ static int check_kept(
 		return 0;
 	if (!rep.bad)
 		rep.seq = c->next_seq;
-	return refuse(a, &rep, bad, err);
+	return refuse_open(a, &rep, bad, err);
 }
 
 /* A segment of which not even the first record is whole goes on from the one before it. */
@@ -240,11 +240,11 @@ static int continue_before(struct audit *a, struct slice kept, struct err *err)
 	uint64_t number = a->segment, cut;
 	int r;
 
-	r = walk(a, number - 1, kept, &c, err);
+	r = walk_open(a, number - 1, kept, &c, err);
 	if (r < 0)
 		return r;
 	if (c.report.bad != AUDIT_OK)
-		return refuse(a, &c.report, c.report.bad, err);
+		return refuse_open(a, &c.report, c.report.bad, err);
 	r = check_kept(a, &c, kept.n > 0, err);
 	if (r == 0)
 		r = cut_tail(a, number, 0, &cut, err);
@@ -256,13 +256,13 @@ static int continue_before(struct audit *a, struct slice kept, struct err *err)
 	return r < 0 || !cut ? r : put_recovered(a, cut, err);
 }
 
-static int recover(struct audit *a, struct slice kept, struct err *err)
+static int recover_open(struct audit *a, struct slice kept, struct err *err)
 {
 	AUTO_CHAIN struct audit_chain c = {0};
 	uint64_t cut = 0;
 	int r;
 
-	r = walk(a, a->segment, kept, &c, err);
+	r = walk_open(a, a->segment, kept, &c, err);
 	if (r < 0)
 		return r;
 	if (!c.is_begun && a->segment > 1)
@@ -296,8 +296,8 @@ static int open_or_begin(struct audit *a, struct err *err)
 	if (r < 0)
 		return r;
 	if (a->segment)
-		return recover(a, slice_of(kept, n), err);
-	return kept ? refuse(a, &rep, AUDIT_ROLLBACK, err) : begin_log(a, err);
+		return recover_open(a, slice_of(kept, n), err);
+	return kept ? refuse_open(a, &rep, AUDIT_ROLLBACK, err) : begin_log(a, err);
 }
 
 static int lock_log(struct audit *a, struct err *err)
@@ -327,7 +327,7 @@ static int check_options(const struct audit_options *o, struct err *err)
 	return 0;
 }
 
-static struct audit *make(const struct audit_options *o)
+static struct audit *make_open(const struct audit_options *o)
 {
 	struct audit *a = xcalloc(1, sizeof(*a));
 
@@ -357,7 +357,7 @@ int audit_open(const struct audit_options *o, struct audit **ret, struct err *er
 	r = check_options(o, err);
 	if (r < 0)
 		return r;
-	a = make(o);
+	a = make_open(o);
 	r = paths_make(a->dir, err);
 	if (r == 0)
 		r = paths_make(heads, err);

@@ -36,7 +36,7 @@ static void prune_done(struct prune *p)
 	(void)audit_close(p->a, NULL);
 }
 
-static int refuse(const struct prune *p, struct err *err)
+static int refuse_prune(const struct prune *p, struct err *err)
 {
 	return err_set(err, -EBADMSG,
 		"the audit log of %s cannot be pruned: it is damaged; nothing was removed\n"
@@ -55,9 +55,9 @@ static int load_first(struct prune *p, struct err *err)
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
-		return r == -EFBIG ? refuse(p, err) : r;
+		return r == -EFBIG ? refuse_prune(p, err) : r;
 	if (audit_cut_check(slice_of(line, n), audit_key_pub(p->o->key), &cut) < 0)
-		return refuse(p, err);
+		return refuse_prune(p, err);
 	p->first = cut.segment;
 	p->old_seq = cut.seq;
 	return 0;
@@ -99,7 +99,7 @@ static int size_of(const struct prune *p, uint64_t number, uint64_t *ret, struct
 	struct stat st;
 
 	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? refuse(p, err)
+		return errno == ENOENT ? refuse_prune(p, err)
 				       : err_errno(err, -errno, "reading %s", path);
 	*ret = (uint64_t)st.st_size;
 	return 0;
@@ -124,7 +124,7 @@ static int read_last(struct prune *p, uint64_t number, struct slice *ret_line, s
 {
 	AUTO_FREE char *path = audit_segment_path(p->dir, number);
 
-	return audit_read_last(path, p->buf, p->rec, ret_line) < 0 ? refuse(p, err) : 0;
+	return audit_read_last(path, p->buf, p->rec, ret_line) < 0 ? refuse_prune(p, err) : 0;
 }
 
 /* Whether a segment with nothing behind it but `left` bytes, itself included, is to go. */
@@ -165,7 +165,7 @@ static bool is_bare(struct prune *p)
 	       p->rec->ev.kind == AUDIT_KIND_HEAD;
 }
 
-static int choose(struct prune *p, struct err *err)
+static int choose_prune(struct prune *p, struct err *err)
 {
 	uint64_t left, size;
 	int r = sum_sizes(p, p->first, p->last + 1, &left, err);
@@ -223,9 +223,9 @@ static int read_end_of(struct prune *p, struct audit_cut *cut, struct err *err)
 		return r;
 	if (rec->ev.kind != AUDIT_KIND_HEAD || !is_hash_right(line, rec) ||
 		!slice_eq_str(rec->sandbox, p->o->sandbox) || rec->seq <= p->old_seq)
-		return refuse(p, err);
+		return refuse_prune(p, err);
 	if (audit_check(audit_key_pub(p->o->key), slice_of(line.p, rec->n_signed), rec->sig) < 0)
-		return refuse(p, err);
+		return refuse_prune(p, err);
 	cut->segment = p->keep;
 	cut->seq = rec->seq;
 	cut->until_ms = rec->time_ms;
@@ -246,7 +246,7 @@ static int check_begin_of(struct prune *p, const struct audit_cut *cut, struct e
 	ssize_t n;
 
 	if (fd < 0)
-		return fd == -ENOENT ? refuse(p, err) : fd;
+		return fd == -ENOENT ? refuse_prune(p, err) : fd;
 	n = fd_read_full(fd, p->buf, AUDIT_MAX_RECORD);
 	if (n < 0 || fsync(fd) < 0)
 		return err_errno(err, n < 0 ? (int)n : -errno, "reading %s", path);
@@ -255,7 +255,7 @@ static int check_begin_of(struct prune *p, const struct audit_cut *cut, struct e
 		rec->ev.kind != AUDIT_KIND_SEGMENT || rec->segment != p->keep ||
 		rec->seq != cut->seq + 1 || memcmp(rec->prev, cut->hash, sizeof(cut->hash)) != 0 ||
 		memcmp(rec->log, cut->log, sizeof(cut->log)) != 0)
-		return refuse(p, err);
+		return refuse_prune(p, err);
 	return 0;
 }
 
@@ -335,13 +335,13 @@ static int find_last(struct prune *p, struct err *err)
 	if (r < 0)
 		return r;
 	if (p->last < p->first)
-		return refuse(p, err);
+		return refuse_prune(p, err);
 	r = size_of(p, p->last, &size, err);
 	p->last -= r == 0 && size == 0 && p->last > p->first;
 	return r;
 }
 
-static int run(struct prune *p, struct audit_pruned *ret, struct err *err)
+static int run_prune(struct prune *p, struct audit_pruned *ret, struct err *err)
 {
 	int r = load_first(p, err);
 
@@ -350,7 +350,7 @@ static int run(struct prune *p, struct audit_pruned *ret, struct err *err)
 	if (r == 0)
 		r = find_last(p, err);
 	if (r == 0)
-		r = choose(p, err);
+		r = choose_prune(p, err);
 	if (r < 0)
 		return r;
 	ret->is_written = p->is_written;
@@ -371,5 +371,5 @@ int audit_prune(const struct audit_prune_options *o, struct audit_pruned *ret, s
 	p.dir = xasprintf("%s/%s", o->dir, o->sandbox);
 	p.buf = xmalloc(AUDIT_END_BYTES);
 	p.rec = xcalloc(1, sizeof(*p.rec));
-	return run(&p, ret, err);
+	return run_prune(&p, ret, err);
 }

@@ -106,7 +106,7 @@ static int load_cut(const char *path, char **ret, size_t *ret_n, struct err *err
 	return r == -EFBIG || r == -ENOENT ? 0 : r;
 }
 
-static struct audit_reader *make(
+static struct audit_reader *make_read(
 	const char *dir, const char *sandbox, const struct audit_expect *expect)
 {
 	struct audit_reader *rd = xcalloc(1, sizeof(*rd));
@@ -142,7 +142,7 @@ int audit_reader_open(const char *dir, const char *sandbox, const struct audit_e
 	own.sandbox = sandbox;
 	own.kept_head = slice_of(kept, n);
 	own.cut = slice_of(cut, n_cut);
-	*ret = make(dir, sandbox, &own);
+	*ret = make_read(dir, sandbox, &own);
 	return 0;
 }
 
@@ -272,7 +272,7 @@ int audit_reader_watch(struct audit_reader *rd, struct err *err)
 	return rd->watch;
 }
 
-static int say(const char *sandbox, const struct audit_report *rep, struct err *err)
+static int say_read(const char *sandbox, const struct audit_report *rep, struct err *err)
 {
 	if (rep->seq == 0)
 		return err_set(
@@ -305,7 +305,7 @@ static int verify_once(const char *dir, const char *sandbox, const struct audit_
 		r = audit_chain_end(&rd->chain);
 	*ret = rd->chain.report;
 	if (r == -EBADMSG)
-		r = say(sandbox, ret, err);
+		r = say_read(sandbox, ret, err);
 	audit_reader_close(rd);
 	return r;
 }

@@ -133,7 +133,7 @@ static int get_field(struct cursor *at, const struct audit_field *f, struct audi
 	return get_value(at, f, (char *)rec + f->offset);
 }
 
-static void clear(struct audit_record *rec)
+static void clear_decode(struct audit_record *rec)
 {
 	memset(rec, 0, offsetof(struct audit_record, text));
 }
@@ -144,7 +144,7 @@ int audit_record_decode(struct slice line, struct audit_record *ret)
 
 	if (line.n > AUDIT_MAX_RECORD)
 		return -EBADMSG;
-	clear(ret);
+	clear_decode(ret);
 	for (size_t i = 0; i < AUDIT_N_FIELDS; i++) {
 		if (i == AUDIT_FIELD_SIG)
 			ret->n_signed = line.n - at.in.n;

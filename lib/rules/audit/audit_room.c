@@ -42,7 +42,7 @@ static void make_spare(struct audit *a)
 		(void)unlink(path);
 }
 
-static int allocate(struct audit *a, uint64_t n)
+static int allocate_room(struct audit *a, uint64_t n)
 {
 	if (fallocate(a->fd, FALLOC_FL_KEEP_SIZE, (off_t)a->size, (off_t)n) < 0)
 		return -errno;
@@ -60,9 +60,9 @@ int audit_room_take(struct audit *a, size_t n)
 		make_spare(a);
 	if (a->size + n + a->room <= a->allocated)
 		return 0;
-	r = allocate(a, n + 2 * a->room);
+	r = allocate_room(a, n + 2 * a->room);
 	if (audit_is_no_space(r))
-		r = allocate(a, n + a->room);
+		r = allocate_room(a, n + a->room);
 	if (r == 0 || audit_is_no_space(r))
 		return r;
 	a->room = 0; /* a file system that has no such thing */

@@ -48,7 +48,7 @@ void audit_view_free(struct audit_view *v)
 	free(v);
 }
 
-static void mix(uint64_t *h, const uint8_t *p, size_t n)
+static void mix_view(uint64_t *h, const uint8_t *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		*h = (*h ^ p[i]) * UINT64_C(0x100000001b3);
@@ -60,7 +60,7 @@ static uint64_t hash_row(const struct audit_view_row *row)
 	uint64_t h = row->port * 4 + row->decision;
 
 	for (size_t i = 0; i < AUDIT_VIEW_N_TEXTS; i++)
-		mix(&h, row->text[i].p, row->text[i].n);
+		mix_view(&h, row->text[i].p, row->text[i].n);
 	return h ^ h >> 32;
 }
 
@@ -240,7 +240,7 @@ static void make_cells(const struct audit_view_row *row, char cell[N_COLUMNS][MA
 	(void)snprintf(cell[7], MAX_CELL, "%llu", (unsigned long long)row->count);
 }
 
-static int widen(void *arg, const struct audit_view_row *row)
+static int widen_view(void *arg, const struct audit_view_row *row)
 {
 	struct table *t = arg;
 	char cell[N_COLUMNS][MAX_CELL];

@@ -167,7 +167,7 @@ int gate_append(struct gate *g, const struct audit_event *ev, struct err *err)
 	return audit_append(g->audit, ev, NULL, err);
 }
 
-static int record(struct gate *g, const struct edge_ask *ask, const char *path, bool allowed,
+static int record_gate(struct gate *g, const struct edge_ask *ask, const char *path, bool allowed,
 	const char *rule, const char *reason, struct err *err)
 {
 	char op[GATE_MAX_OP];
@@ -199,7 +199,7 @@ static void name_rule(const struct rule *rule, struct judgement *j, char words[E
 }
 
 /* Says why in the words of the log, and in the verdict what these words would not say there. */
-static void explain(const struct policy_op *op, const struct policy_decision *d,
+static void explain_gate(const struct policy_op *op, const struct policy_decision *d,
 	struct judgement *j, struct edge_verdict *ret)
 {
 	j->allowed = d->allowed;
@@ -230,7 +230,7 @@ static void judge_name(
 			break;
 	}
 	if (d.allowed == allowed)
-		explain(op, &d, j, ret);
+		explain_gate(op, &d, j, ret);
 	j->allowed = allowed;
 	if (d.allowed != allowed)
 		(void)snprintf(j->reason, sizeof(j->reason),
@@ -241,7 +241,7 @@ static void judge_name(
 			rule_action_name(op->kind), op->host->name);
 }
 
-static void refuse(struct judgement *j, struct edge_verdict *ret, const char *why)
+static void refuse_gate(struct judgement *j, struct edge_verdict *ret, const char *why)
 {
 	j->allowed = false;
 	(void)snprintf(j->reason, sizeof(j->reason), "%s", why);
@@ -265,11 +265,11 @@ static void refuse_loopback(
 		"a proxy is no way to a program's own loopback, and this one asks it for %.64s in "
 		"spite of no_proxy: start it without http_proxy (busybox: wget -Y off)",
 		ask->host);
-	refuse(j, ret, why);
+	refuse_gate(j, ret, why);
 }
 
-static void judge(struct gate *g, const struct edge_ask *ask, uint64_t now_ms, struct judgement *j,
-	struct edge_verdict *ret)
+static void judge_gate(struct gate *g, const struct edge_ask *ask, uint64_t now_ms,
+	struct judgement *j, struct edge_verdict *ret)
 {
 	struct host host;
 	struct policy_op op = {.kind = RULE_NETWORK,
@@ -282,20 +282,20 @@ static void judge(struct gate *g, const struct edge_ask *ask, uint64_t now_ms, s
 	int r;
 
 	if (ask->fault[0]) {
-		refuse(j, ret, ask->fault);
+		refuse_gate(j, ret, ask->fault);
 		return;
 	}
 	r = host_from_wire(slice_from_str(ask->host), &host, &err);
 	if (r < 0) {
-		refuse(j, ret, err_text(&err, r));
+		refuse_gate(j, ret, err_text(&err, r));
 	} else if (strcmp(host.name, ask->host) != 0) {
 		/* What is decided must be, byte by byte, what egress will be told. */
-		refuse(j, ret, "the host is not in its canonical form");
+		refuse_gate(j, ret, "the host is not in its canonical form");
 	} else if (ask->kind == EDGE_ASK_DNS) {
 		judge_name(g, &op, j, ret);
 	} else {
 		policy_decide(g->policy, &op, &d);
-		explain(&op, &d, j, ret);
+		explain_gate(&op, &d, j, ret);
 		if ((d.why == POLICY_SPECIAL || d.why == POLICY_NO_RULE) &&
 			ask->via == EDGE_VIA_FORWARD && is_loopback(&host))
 			refuse_loopback(ask, j, ret);
@@ -311,7 +311,7 @@ static void refuse_bound(struct judgement *j, struct edge_verdict *ret, const ch
 
 	(void)snprintf(why, sizeof(why), "%s%s%s", before, ask->host, behind);
 	ret->rule[0] = j->rule[0] = '\0';
-	refuse(j, ret, why);
+	refuse_gate(j, ret, why);
 }
 
 /* The rest of a reason may be cut off: the name stands first. */
@@ -356,7 +356,7 @@ static void judge_bound(const struct edge_ask *ask, const struct gate_binding *b
 		refuse_bound(j, ret, "the credential for ", ask, " is gone: connect again");
 	} else if (is_bound && b->fault) {
 		ret->rule[0] = j->rule[0] = '\0';
-		refuse(j, ret, b->fault);
+		refuse_gate(j, ret, b->fault);
 	} else if (is_bound && ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {
 		refuse_bound(j, ret, "", ask,
 			" is intercepted in this sandbox: no TRACE and no CONNECT");
@@ -395,7 +395,7 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 
 	*ret = (struct edge_verdict){0};
 	(void)!str_copy(ret->sandbox, sizeof(ret->sandbox), g->name);
-	judge(g, ask, now_ms, &j, ret);
+	judge_gate(g, ask, now_ms, &j, ret);
 	/* Nothing is opened by this yes: the TUNNEL or the requests that follow are recorded. */
 	if (j.allowed && ask->kind == EDGE_ASK_CONNECT) {
 		ret->allowed = true;
@@ -405,7 +405,7 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 		judge_bound(ask, binding, &j, ret);
 	/* What is opened does not pass unseen. */
 	path = ret->opened && ask->via != EDGE_VIA_TRANSPARENT ? "forward" : gate_path_word(ask);
-	r = record(g, ask, path, j.allowed, j.rule, j.reason, &err);
+	r = record_gate(g, ask, path, j.allowed, j.rule, j.reason, &err);
 	if (r < 0)
 		refuse_unrecorded(ret, &err, r);
 	else
@@ -439,6 +439,6 @@ void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress
 	if (refused)
 		(void)gate_count_refusal(g, ask);
 	/* Nothing is left to refuse when this one cannot be written. */
-	(void)!record(g, ask, gate_path_word(ask), !refused, refused ? "" : "<dial failed>", reason,
-		NULL);
+	(void)!record_gate(g, ask, gate_path_word(ask), !refused, refused ? "" : "<dial failed>",
+		reason, NULL);
 }

@@ -187,7 +187,7 @@ struct addr_net addr_net_of(const struct addr *a, uint8_t prefix)
 	return net;
 }
 
-static bool begins(const struct addr *a, const char *bytes, size_t n)
+static bool begins_addr(const struct addr *a, const char *bytes, size_t n)
 {
 	return memcmp(a->b, bytes, n) == 0;
 }
@@ -200,16 +200,17 @@ size_t addr_embedded(const struct addr *a, struct addr *ret)
 
 	if (a->n != 16)
 		return 0;
-	if (begins(a, zero, 12) || begins(a, siit, 12) ||
-		begins(a, "\0\x64\xff\x9b\0\0\0\0\0\0\0", 12))
-		ret[n++] = addr_from_v4(b + 12);  /* compatible, translated, NAT64 */
-	if (begins(a, "\0\x64\xff\x9b\0\1", 6)) { /* local NAT64: either behind 48 bits, or 96 */
+	if (begins_addr(a, zero, 12) || begins_addr(a, siit, 12) ||
+		begins_addr(a, "\0\x64\xff\x9b\0\0\0\0\0\0\0", 12))
+		ret[n++] = addr_from_v4(b + 12); /* compatible, translated, NAT64 */
+	if (begins_addr(
+		    a, "\0\x64\xff\x9b\0\1", 6)) { /* local NAT64: either behind 48 bits, or 96 */
 		ret[n++] = addr_from_v4((const uint8_t[]){b[6], b[7], b[9], b[10]});
 		ret[n++] = addr_from_v4(b + 12);
 	}
-	if (begins(a, "\x20\x02", 2))
+	if (begins_addr(a, "\x20\x02", 2))
 		ret[n++] = addr_from_v4(b + 2);
-	if (begins(a, "\x20\x01\0\0", 4)) { /* Teredo: its server, and the client inverted */
+	if (begins_addr(a, "\x20\x01\0\0", 4)) { /* Teredo: its server, and the client inverted */
 		ret[n++] = addr_from_v4(b + 4);
 		ret[n++] = addr_from_v4((const uint8_t[]){
 			(uint8_t)~b[12], (uint8_t)~b[13], (uint8_t)~b[14], (uint8_t)~b[15]});

@@ -29,7 +29,8 @@ bool addr_locals_eq(const struct addr_locals *a, const struct addr_locals *b)
 }
 
 /* The row of this kind around the address that has the longest prefix; NULL when there is none. */
-static const struct addr_net *find(const struct addr_locals *l, const struct addr *a, bool is_own)
+static const struct addr_net *find_locals(
+	const struct addr_locals *l, const struct addr *a, bool is_own)
 {
 	const struct addr_net *best = NULL;
 
@@ -51,9 +52,9 @@ static enum addr_class classify_inner(const struct addr_locals *l, const struct 
 	enum addr_class class = ADDR_PUBLIC;
 
 	for (size_t i = 0; i < n; i++) {
-		if (find(l, &inner[i], true))
+		if (find_locals(l, &inner[i], true))
 			return ADDR_OWN;
-		if (find(l, &inner[i], false))
+		if (find_locals(l, &inner[i], false))
 			class = ADDR_LAN;
 	}
 	return class;
@@ -64,9 +65,9 @@ enum addr_class addr_locals_classify(
 {
 	struct addr_net range = {0};
 	enum addr_class class = addr_classify(a, &range), inner;
-	const struct addr_net *lan = class == ADDR_PUBLIC ? find(l, a, false) : NULL;
+	const struct addr_net *lan = class == ADDR_PUBLIC ? find_locals(l, a, false) : NULL;
 
-	if (class != ADDR_LOOPBACK && find(l, a, true)) {
+	if (class != ADDR_LOOPBACK && find_locals(l, a, true)) {
 		class = ADDR_OWN;
 		range = addr_net_of(a, (uint8_t)(a->n * 8));
 	} else if (lan) {

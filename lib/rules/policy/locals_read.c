@@ -101,7 +101,7 @@ int locals_parse(struct addr_locals *l, const void *packet, size_t n)
 	return 0;
 }
 
-static int receive(int fd, struct addr_locals *l)
+static int receive_read(int fd, struct addr_locals *l)
 {
 	AUTO_FREE uint8_t *buf = xmalloc(PACKET_BYTES);
 	size_t total = 0;
@@ -121,7 +121,7 @@ static int receive(int fd, struct addr_locals *l)
 }
 
 /* A socket of its own for each: what is left of a dump that is too long goes with it. */
-static int dump(struct addr_locals *l, uint16_t type, uint8_t table)
+static int dump_read(struct addr_locals *l, uint16_t type, uint8_t table)
 {
 	AUTO_CLOSE int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	struct timeval wait = {.tv_sec = LOCALS_WAIT_MS / 1000};
@@ -144,18 +144,18 @@ static int dump(struct addr_locals *l, uint16_t type, uint8_t table)
 		ask.h.nlmsg_len = NLMSG_LENGTH(sizeof(struct ifaddrmsg));
 	if (send(fd, &ask, ask.h.nlmsg_len, 0) < 0)
 		return -errno;
-	return receive(fd, l);
+	return receive_read(fd, l);
 }
 
 int locals_read(struct addr_locals *ret)
 {
 	AUTO_FREE struct addr_locals *l = xcalloc(1, sizeof(*l));
-	int r = dump(l, RTM_GETADDR, 0);
+	int r = dump_read(l, RTM_GETADDR, 0);
 
 	if (r == 0)
-		r = dump(l, RTM_GETROUTE, RT_TABLE_LOCAL);
+		r = dump_read(l, RTM_GETROUTE, RT_TABLE_LOCAL);
 	if (r == 0)
-		r = dump(l, RTM_GETROUTE, RT_TABLE_MAIN);
+		r = dump_read(l, RTM_GETROUTE, RT_TABLE_MAIN);
 	if (r == 0)
 		*ret = *l;
 	return r;

@@ -5,12 +5,12 @@
 #include "glob.h"
 #include "lib/base/mem.h"
 
-static struct slice tail(struct slice s, size_t n)
+static struct slice tail_netrule(struct slice s, size_t n)
 {
 	return slice_of(s.p + n, s.n - n);
 }
 
-static bool starts(struct slice s, const char *prefix)
+static bool starts_netrule(struct slice s, const char *prefix)
 {
 	size_t n = strlen(prefix);
 
@@ -42,7 +42,7 @@ static int parse_ports(struct slice s, struct netrule_ports *ret, struct err *er
 
 	ret->hi = ret->lo;
 	if (r == 0 && dash)
-		r = host_parse_port(tail(s, n + 1), &ret->hi);
+		r = host_parse_port(tail_netrule(s, n + 1), &ret->hi);
 	if (r < 0)
 		return err_set(err, -EINVAL,
 			"the port is not a number from 1 to 65535, nor a range such as 8000-9000");
@@ -91,7 +91,7 @@ static int take_addr(struct slice s, struct netrule *ret, struct err *err)
 	}
 	ret->form = NETRULE_ADDR;
 	if (slash)
-		return parse_prefix(tail(s, head.n + 1), &a, ret, err);
+		return parse_prefix(tail_netrule(s, head.n + 1), &a, ret, err);
 	ret->net = addr_net_of(&a, (uint8_t)(a.n * 8));
 	return 0;
 }
@@ -132,7 +132,7 @@ static int cut_labels(struct slice s, struct names *names, struct err *err)
 			return -EINVAL;
 		if (!dot)
 			break;
-		s = tail(s, n + 1);
+		s = tail_netrule(s, n + 1);
 	}
 	if (names->glob[names->n_labels - 1].n)
 		return err_set(err, -EINVAL, "the last label must be written out");
@@ -157,7 +157,7 @@ static int join_labels(
 				err, -EINVAL, "the host has more than %d bytes", HOST_MAX_NAME);
 		memcpy(buf + n, label.p, label.n);
 		n += label.n;
-		rest = tail(rest, dot ? k + 1 : k);
+		rest = tail_netrule(rest, dot ? k + 1 : k);
 		if (dot)
 			buf[n++] = '.';
 		if (names->glob[i].n)
@@ -179,9 +179,9 @@ static int take_name(struct slice s, struct netrule *ret, struct err *err)
 
 	if (s.n == 1 && s.p[0] == '*')
 		return err_set(err, -EINVAL, "'*' alone is not a host: every host is '**'");
-	if (starts(s, "**.")) {
+	if (starts_netrule(s, "**.")) {
 		ret->deep = true;
-		s = tail(s, 3);
+		s = tail_netrule(s, 3);
 	}
 	if (s.n > 1 && s.p[s.n - 1] == '.')
 		s.n--;
@@ -217,7 +217,7 @@ int netrule_parse(struct slice text, struct netrule *ret, struct err *err)
 	if (memchr(host.p, '\\', host.n))
 		return err_set(err, -EINVAL, "'\\' is not allowed: there are no escapes");
 	if (at < text.n)
-		r = parse_ports(tail(text, at + 1), &nr.ports, err);
+		r = parse_ports(tail_netrule(text, at + 1), &nr.ports, err);
 	if (r < 0)
 		return r;
 	if (host.p[0] == '[' && memchr(host.p, ':', host.n)) {

@@ -100,7 +100,7 @@ static const struct rule *live_rule(const struct scan *scan, uint32_t number)
 	return number & POLICY_ENDS && rule_is_over(rule, scan->op->now_ms) ? NULL : rule;
 }
 
-static void weigh(struct scan *scan, const struct span *span, size_t n, bool may_allow)
+static void weigh_policy(struct scan *scan, const struct span *span, size_t n, bool may_allow)
 {
 	const struct span *s = find_span(span, n, scan->op->port);
 
@@ -298,8 +298,8 @@ static bool can_decide(const struct policy *p, struct policy_decision *ret)
 	return p && !p->fault;
 }
 
-static void conclude(const struct scan *scan, const struct addr *special, enum addr_class class,
-	struct policy_decision *ret)
+static void conclude_policy(const struct scan *scan, const struct addr *special,
+	enum addr_class class, struct policy_decision *ret)
 {
 	const struct rule *rule = scan->deny ? scan->deny : scan->allow;
 
@@ -313,7 +313,7 @@ static void conclude(const struct scan *scan, const struct addr *special, enum a
 		*ret = (struct policy_decision){.why = POLICY_NO_RULE};
 }
 
-static enum addr_class classify(
+static enum addr_class classify_policy(
 	const struct policy_op *op, const struct addr *addr, struct addr_net *ret_range)
 {
 	enum addr_class class = addr_locals_classify(op->locals, addr, ret_range);
@@ -326,16 +326,16 @@ static enum addr_class classify(
 
 void policy_decide(const struct policy *p, const struct policy_op *op, struct policy_decision *ret)
 {
-	struct scan scan = {.p = p, .op = op, .see = weigh};
+	struct scan scan = {.p = p, .op = op, .see = weigh_policy};
 	enum addr_class class = ADDR_PUBLIC;
 	struct addr_net range;
 
 	if (!can_decide(p, ret))
 		return;
 	if (op->host->is_addr)
-		class = classify(op, &op->host->addr, &range);
+		class = classify_policy(op, &op->host->addr, &range);
 	scan_host(&scan, op->host, class == ADDR_PUBLIC ? NULL : &range);
-	conclude(&scan, class == ADDR_PUBLIC ? NULL : &op->host->addr, class, ret);
+	conclude_policy(&scan, class == ADDR_PUBLIC ? NULL : &op->host->addr, class, ret);
 }
 
 /* A name of this host: of rules for addresses a deny counts, and the name's own rule allows nothing
@@ -348,15 +348,15 @@ static void decide_here(struct scan *scan, const struct addr *addr, enum addr_cl
 	scan_host(scan, scan->op->host, NULL);
 	if (class != ADDR_LOOPBACK)
 		scan->allow = NULL;
-	conclude(scan, addr, class, ret);
+	conclude_policy(scan, addr, class, ret);
 }
 
 void policy_decide_address(const struct policy *p, const struct policy_op *op,
 	const struct addr *addr, struct policy_decision *ret)
 {
-	struct scan scan = {.p = p, .op = op, .see = weigh};
+	struct scan scan = {.p = p, .op = op, .see = weigh_policy};
 	struct addr_net range;
-	enum addr_class class = classify(op, addr, &range);
+	enum addr_class class = classify_policy(op, addr, &range);
 
 	if (!can_decide(p, ret))
 		return;
@@ -369,7 +369,7 @@ void policy_decide_address(const struct policy *p, const struct policy_op *op,
 	if (class == ADDR_PUBLIC && !scan.deny)
 		*ret = (struct policy_decision){.allowed = true, .why = POLICY_PUBLIC};
 	else
-		conclude(&scan, addr, class, ret);
+		conclude_policy(&scan, addr, class, ret);
 }
 
 /* What is allowed begins where a span begins or behind one. */

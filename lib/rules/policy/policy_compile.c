@@ -36,7 +36,7 @@ struct build {
 	size_t n_bytes; /* of policy.nodes */
 };
 
-static void *grow(void *list, size_t n, size_t *max, size_t size)
+static void *grow_compile(void *list, size_t n, size_t *max, size_t size)
 {
 	if (n < *max)
 		return list;
@@ -190,7 +190,7 @@ static size_t next_bare(struct cell *cell, enum rule_effect effect, size_t i)
 	return i;
 }
 
-static void paint(struct cell *cell, size_t n, const struct entry *e)
+static void paint_compile(struct cell *cell, size_t n, const struct entry *e)
 {
 	enum rule_effect effect = e->rule->effect;
 	size_t lo = 0, hi = n - 1;
@@ -223,7 +223,7 @@ static void add_span(struct span_list *list, size_t first, const struct cell *ce
 		last->hi = s.hi;
 		return;
 	}
-	list->span = grow(list->span, list->n, &list->max, sizeof(*list->span));
+	list->span = grow_compile(list->span, list->n, &list->max, sizeof(*list->span));
 	list->span[list->n++] = s;
 }
 
@@ -233,7 +233,7 @@ static struct spans add_spans(struct span_list *list, const struct entry *e, siz
 	AUTO_FREE struct cell *cell = cut_cells(e, n, &n_cells);
 
 	for (size_t i = 0; i < n; i++)
-		paint(cell, n_cells, &e[i]);
+		paint_compile(cell, n_cells, &e[i]);
 	for (size_t i = 0; i + 1 < n_cells; i++)
 		add_span(list, first, &cell[i]);
 	return (struct spans){(uint32_t)first, (uint32_t)(list->n - first)};
@@ -246,7 +246,7 @@ static uint32_t add_text(struct build *b, struct slice s)
 	size_t at = b->n_text;
 
 	while (at + s.n > b->max_text)
-		b->p->text = grow(b->p->text, b->max_text, &b->max_text, 1);
+		b->p->text = grow_compile(b->p->text, b->max_text, &b->max_text, 1);
 	memcpy(b->p->text + at, s.p, s.n);
 	b->n_text += s.n;
 	return (uint32_t)at;
@@ -259,7 +259,7 @@ static struct draft *draft_for(struct build *b, const struct netrule *net)
 
 	if (last && slice_eq(last->name, name))
 		return last;
-	b->draft = grow(b->draft, b->n_drafts, &b->max_drafts, sizeof(*b->draft));
+	b->draft = grow_compile(b->draft, b->n_drafts, &b->max_drafts, sizeof(*b->draft));
 	last = &b->draft[b->n_drafts++];
 	*last = (struct draft){.name = name, .span = b->name_spans.n};
 	last->node.n_name = (uint8_t)name.n;
@@ -276,7 +276,7 @@ static int add_glob(
 		return err_set(err, -E2BIG,
 			"line %u: more than %d patterns in front of '%.253s': use '*.' or '**.'",
 			e->rule->line, POLICY_MAX_GLOBS, e->net->name + e->net->n_glob);
-	p->glob = grow(p->glob, b->n_globs, &b->max_globs, sizeof(*p->glob));
+	p->glob = grow_compile(p->glob, b->n_globs, &b->max_globs, sizeof(*p->glob));
 	p->glob[b->n_globs++] =
 		(struct glob){.text = add_text(b, slice_of(e->net->name, e->net->n_glob - 1u)),
 			.n = (uint8_t)(e->net->n_glob - 1),

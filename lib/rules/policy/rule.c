@@ -91,7 +91,7 @@ static int find_kind(struct slice word)
 }
 
 /* For messages: at most 60 bytes, printable ones. */
-static void show(struct slice s, char *buf, size_t size)
+static void show_rule(struct slice s, char *buf, size_t size)
 {
 	size_t n = MIN(s.n, size - 1);
 
@@ -105,7 +105,7 @@ static int add_resource(struct rule *rule, struct slice text, struct err *err)
 	char word[61];
 	int r;
 
-	show(text, word, sizeof(word));
+	show_rule(text, word, sizeof(word));
 	if (rule->n_net == RULE_MAX_RESOURCES)
 		return err_set(
 			err, -E2BIG, "more than %d resources in one rule", RULE_MAX_RESOURCES);
@@ -195,7 +195,7 @@ static int take_option(struct rule *rule, struct slice word, struct slice *rest,
 		return set_word(&rule->origin, "from", next_word(rest), err);
 	if (slice_eq_str(word, "created"))
 		return set_time(&rule->created_ms, "created", next_word(rest), err);
-	show(word, shown, sizeof(shown));
+	show_rule(word, shown, sizeof(shown));
 	return err_set(err, -EINVAL,
 		"'%s' is no option: there are 'for sandbox', 'until', 'id', 'from' and 'created'",
 		shown);
@@ -208,12 +208,12 @@ int rule_parse(struct slice line, struct rule *ret, struct err *err)
 	char shown[61];
 	int r = find_word(word, effects, RULE_EFFECTS);
 
-	show(word, shown, sizeof(shown));
+	show_rule(word, shown, sizeof(shown));
 	if (r < 0)
 		return err_set(err, -EINVAL, "'%s' is neither 'allow' nor 'deny'", shown);
 	rule.effect = (enum rule_effect)r;
 	word = next_word(&line);
-	show(word, shown, sizeof(shown));
+	show_rule(word, shown, sizeof(shown));
 	r = find_kind(word);
 	if (r < 0)
 		return err_set(err, -EINVAL, "'%s' is no kind of rule: there is 'network'", shown);

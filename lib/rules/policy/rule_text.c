@@ -93,7 +93,7 @@ char *rule_print_resources(const struct rule *rule)
 }
 
 /* Replaces *line by a longer one, unless there is nothing to add. */
-static void add(char **line, const char *before, const char *s)
+static void add_text(char **line, const char *before, const char *s)
 {
 	AUTO_FREE char *old = *line;
 
@@ -107,7 +107,7 @@ static void add_time(char **line, const char *before, uint64_t ms)
 	if (!ms)
 		return;
 	rule_print_time(ms, buf);
-	add(line, before, buf);
+	add_text(line, before, buf);
 }
 
 char *rule_print(const struct rule *rule, enum rule_print what)
@@ -115,16 +115,16 @@ char *rule_print(const struct rule *rule, enum rule_print what)
 	AUTO_FREE char *resources = rule_print_resources(rule);
 	char *line = NULL;
 
-	add(&line, "", rule_effect_name(rule->effect));
-	add(&line, " ", rule_kind_name(rule->kind));
-	add(&line, " ", resources);
-	add(&line, " for sandbox ", rule->sandbox);
+	add_text(&line, "", rule_effect_name(rule->effect));
+	add_text(&line, " ", rule_kind_name(rule->kind));
+	add_text(&line, " ", resources);
+	add_text(&line, " for sandbox ", rule->sandbox);
 	add_time(&line, " until ", rule->until_ms);
 	if (what == RULE_PRINT_ALL) {
-		add(&line, " id ", rule->id);
-		add(&line, " from ", rule->origin);
+		add_text(&line, " id ", rule->id);
+		add_text(&line, " from ", rule->origin);
 		add_time(&line, " created ", rule->created_ms);
 	}
-	add(&line, "  # ", rule->comment);
+	add_text(&line, "  # ", rule->comment);
 	return line;
 }

@@ -6,7 +6,7 @@
 
 #define CTRL "ctrl-"
 
-static int bad(const char *word, size_t n, struct err *err)
+static int bad_keys(const char *word, size_t n, struct err *err)
 {
 	return err_set(err, -EINVAL,
 		"'%.*s' is no key: ctrl-X or one character, with commas between, or none",
@@ -39,7 +39,7 @@ int detach_keys_parse(const char *text, struct detach_keys *ret, struct err *err
 		uint8_t key = key_of(p, n);
 
 		if (!key)
-			return bad(p, n, err);
+			return bad_keys(p, n, err);
 		if (ret->n == DETACH_MAX_KEYS)
 			return err_set(err, -EINVAL, "more than %d keys", DETACH_MAX_KEYS);
 		ret->key[ret->n++] = key;

@@ -47,7 +47,7 @@ static bool is_line_of(struct slice line, const char *key)
 	return i < line.n;
 }
 
-static void append(char **text, size_t *n, struct slice s)
+static void append_change(char **text, size_t *n, struct slice s)
 {
 	*text = xrealloc(*text, *n + s.n + 1);
 	if (s.n)
@@ -69,16 +69,16 @@ char *settings_rewrite(struct slice old, const char *key, const char *value)
 			if (!line)
 				continue;
 			s = slice_from_str(line);
-			append(&text, &n, s);
+			append_change(&text, &n, s);
 			free(TAKE(line));
 		} else {
-			append(&text, &n, s);
+			append_change(&text, &n, s);
 		}
-		append(&text, &n, slice_from_str("\n"));
+		append_change(&text, &n, slice_from_str("\n"));
 	}
 	if (line) {
-		append(&text, &n, slice_from_str(line));
-		append(&text, &n, slice_from_str("\n"));
+		append_change(&text, &n, slice_from_str(line));
+		append_change(&text, &n, slice_from_str("\n"));
 	}
 	return text;
 }

@@ -12,7 +12,7 @@
 #define MAX_CA_BYTES (4u << 20)
 #define COPIED_FROM "# copied by sbx settings from "
 
-static struct slice trim(struct slice s)
+static struct slice trim_net(struct slice s)
 {
 	while (s.n && s.p[0] == ' ')
 		s = slice_of(s.p + 1, s.n - 1);
@@ -22,7 +22,7 @@ static struct slice trim(struct slice s)
 }
 
 /* Cuts at the first `mark`; *ret_rest is empty with a NULL pointer when there is none. */
-static struct slice cut(struct slice s, char mark, struct slice *ret_rest)
+static struct slice cut_net(struct slice s, char mark, struct slice *ret_rest)
 {
 	const uint8_t *at = s.n ? memchr(s.p, mark, s.n) : NULL;
 	size_t n = at ? (size_t)(at - s.p) : s.n;
@@ -52,7 +52,7 @@ static struct slice without_brackets(struct slice s)
 
 static int parse_pin(struct slice entry, struct egress_pin *ret, struct err *err)
 {
-	struct slice right, left = trim(cut(entry, '=', &right)), name;
+	struct slice right, left = trim_net(cut_net(entry, '=', &right)), name;
 	struct host host;
 	struct addr addr;
 	int r;
@@ -63,7 +63,7 @@ static int parse_pin(struct slice entry, struct egress_pin *ret, struct err *err
 	if (r < 0)
 		return r;
 	memcpy(ret->host, host.name, sizeof(ret->host));
-	r = host_split(trim(right), &name, &ret->addr_port, err);
+	r = host_split(trim_net(right), &name, &ret->addr_port, err);
 	if (r < 0)
 		return r;
 	if (ret->addr_port == 0)
@@ -93,7 +93,7 @@ static int parse_pins(const char *value, struct egress_config *ret, struct err *
 	if (!value[0])
 		return 0;
 	while (rest.p) {
-		struct slice entry = trim(cut(rest, ',', &rest));
+		struct slice entry = trim_net(cut_net(rest, ',', &rest));
 
 		if (ret->n_pins == EGRESS_MAX_PINS)
 			return err_set(err, -E2BIG, "network.connect-to has more than %d entries",

@@ -30,14 +30,14 @@ static bool is_id(struct slice id)
 }
 
 /* OpenSSL keeps what went wrong in a queue, where the next handshake would take it for its own. */
-static int fail(struct err *err, int r, const char *why)
+static int fail_mint(struct err *err, int r, const char *why)
 {
 	ERR_clear_error();
 	return err_set(err, r, "%s", why);
 }
 
 /* Takes the CA's key over; everything but the CA's certificate. */
-static int start(struct slice id, uint64_t not_before, EVP_PKEY *key, struct mint **ret)
+static int start_mint(struct slice id, uint64_t not_before, EVP_PKEY *key, struct mint **ret)
 {
 	struct mint *m = xcalloc(1, sizeof(*m));
 	int r;
@@ -65,7 +65,7 @@ static int end_start(struct mint *m, int r, struct mint **ret, struct err *err)
 		r = mint_ca_pieces(m);
 	if (r < 0) {
 		mint_free(m);
-		return fail(err, r, "OpenSSL could not make the sandbox's CA");
+		return fail_mint(err, r, "OpenSSL could not make the sandbox's CA");
 	}
 	*ret = m;
 	return 0;
@@ -77,10 +77,10 @@ int mint_new(const char *id, uint64_t now, struct mint **ret, struct err *err)
 	int r = set_up_openssl();
 
 	if (r < 0)
-		return fail(err, r, "OpenSSL does not start");
+		return fail_mint(err, r, "OpenSSL does not start");
 	if (!is_id(slice_from_str(id)) || now < MINT_DAY || now > UINT32_MAX)
 		return err_set(err, -EINVAL, "not the id of a sandbox, or not a time of day");
-	r = start(slice_from_str(id), now - MINT_DAY, EVP_EC_gen("P-256"), &m);
+	r = start_mint(slice_from_str(id), now - MINT_DAY, EVP_EC_gen("P-256"), &m);
 	if (r == 0)
 		r = mint_ca_make(m);
 	return end_start(m, r, ret, err);
@@ -178,7 +178,7 @@ int mint_leaf(struct mint *m, const struct host *host, uint64_t now, struct slic
 		r = make_leaf(m, host, now, &e);
 	}
 	if (r < 0)
-		return fail(err, r, "OpenSSL could not sign a certificate");
+		return fail_mint(err, r, "OpenSSL could not sign a certificate");
 	*ret_der = slice_of(e->bytes + e->n_name, e->n_der);
 	return 0;
 }
@@ -194,7 +194,7 @@ int mint_save(const struct mint *m, uint8_t *buf, size_t *ret_n)
 	int n_key = i2d_PrivateKey(m->ca.key, &key), r;
 
 	if (n_key <= 0)
-		return fail(NULL, -EIO, "");
+		return fail_mint(NULL, -EIO, "");
 	wr_u32(&wr, SAVED);
 	wr_cstr(&wr, m->id);
 	wr_u64(&wr, m->not_before);
@@ -244,13 +244,13 @@ int mint_load(struct slice saved, struct mint **ret, struct err *err)
 	int r = set_up_openssl();
 
 	if (r < 0)
-		return fail(err, r, "OpenSSL does not start");
+		return fail_mint(err, r, "OpenSSL does not start");
 	if (rd_finish(&rd) < 0 || magic != SAVED || !is_id(id) || not_before > UINT32_MAX)
 		return err_set(err, -EBADMSG, "not a CA that was saved");
 	key = read_key(key_text);
 	if (!key)
-		return fail(err, -EBADMSG, "the saved CA has no key");
-	r = start(id, not_before, key, &m);
+		return fail_mint(err, -EBADMSG, "the saved CA has no key");
+	r = start_mint(id, not_before, key, &m);
 	if (r == 0)
 		r = mint_ca_take(m, der);
 	return end_start(m, r, ret, err);

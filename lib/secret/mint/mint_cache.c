@@ -31,7 +31,7 @@ static void link_newest(struct mint_cache *c, struct mint_entry *e)
 	c->newest = e;
 }
 
-static void drop(struct mint_cache *c, struct mint_entry *e)
+static void drop_cache(struct mint_cache *c, struct mint_entry *e)
 {
 	struct mint_entry **at = bucket_of(c, e->hash);
 
@@ -69,9 +69,9 @@ struct mint_entry *mint_cache_put(struct mint_cache *c, struct slice name, struc
 	struct mint_entry *e = look_up(c, name, hash), **bucket = bucket_of(c, hash);
 
 	if (e)
-		drop(c, e);
+		drop_cache(c, e);
 	else if (c->n == MINT_MAX_LEAVES)
-		drop(c, c->oldest);
+		drop_cache(c, c->oldest);
 	e = xmalloc(sizeof(*e) + name.n + der.n);
 	*e = (struct mint_entry){.next_in_bucket = *bucket,
 		.hash = hash,
@@ -88,5 +88,5 @@ struct mint_entry *mint_cache_put(struct mint_cache *c, struct slice name, struc
 void mint_cache_done(struct mint_cache *c)
 {
 	while (c->oldest)
-		drop(c, c->oldest);
+		drop_cache(c, c->oldest);
 }

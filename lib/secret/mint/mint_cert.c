@@ -27,7 +27,7 @@ void mint_signer_done(struct mint_signer *s)
 	*s = (struct mint_signer){0};
 }
 
-static int sign(struct mint_signer *s, struct slice text, uint8_t *ret_sig, size_t *ret_n)
+static int sign_cert(struct mint_signer *s, struct slice text, uint8_t *ret_sig, size_t *ret_n)
 {
 	uint8_t hash[32];
 	size_t n = MAX_SIG;
@@ -110,7 +110,7 @@ int mint_cert_make(
 	write_body(parts, serial, &in);
 	r = der_end(&in, &text);
 	if (r == 0)
-		r = sign(s, text, sig, &n_sig);
+		r = sign_cert(s, text, sig, &n_sig);
 	if (r < 0)
 		return r;
 	der_put(&out, slice_of(sig, n_sig));

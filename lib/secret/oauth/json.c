@@ -5,7 +5,7 @@
 
 #define MAX_WORD 64
 
-static int peek(const struct json_walk *w)
+static int peek_json(const struct json_walk *w)
 {
 	return w->at < w->text.n ? w->text.p[w->at] : -1;
 }
@@ -14,7 +14,7 @@ static void skip_blanks(struct json_walk *w)
 {
 	int c;
 
-	while ((c = peek(w)) == ' ' || c == '\t' || c == '\n' || c == '\r')
+	while ((c = peek_json(w)) == ' ' || c == '\t' || c == '\n' || c == '\r')
 		w->at++;
 }
 
@@ -30,13 +30,13 @@ static int hex_digit(int c)
 
 static bool walk_escape(struct json_walk *w)
 {
-	int c = peek(w);
+	int c = peek_json(w);
 
 	w->at++;
 	if (c != 'u')
 		return c > 0 && strchr("\"\\/bfnrt", c);
 	for (unsigned i = 0; i < 4; i++, w->at++) {
-		if (hex_digit(peek(w)) < 0)
+		if (hex_digit(peek_json(w)) < 0)
 			return false;
 	}
 	return true;
@@ -47,10 +47,10 @@ static bool walk_string(struct json_walk *w)
 {
 	int c;
 
-	if (peek(w) != '"')
+	if (peek_json(w) != '"')
 		return false;
 	w->at++;
-	while ((c = peek(w)) != '"') {
+	while ((c = peek_json(w)) != '"') {
 		if (c < 0x20)
 			return false;
 		w->at++;
@@ -65,7 +65,7 @@ static size_t walk_digits(struct json_walk *w)
 {
 	size_t from = w->at;
 
-	while (peek(w) >= '0' && peek(w) <= '9')
+	while (peek_json(w) >= '0' && peek_json(w) <= '9')
 		w->at++;
 	return w->at - from;
 }
@@ -74,18 +74,18 @@ static bool walk_number(struct json_walk *w)
 {
 	size_t from;
 
-	w->at += peek(w) == '-';
+	w->at += peek_json(w) == '-';
 	from = w->at;
 	if (!walk_digits(w) || (w->text.p[from] == '0' && w->at - from > 1))
 		return false;
-	if (peek(w) == '.') {
+	if (peek_json(w) == '.') {
 		w->at++;
 		if (!walk_digits(w))
 			return false;
 	}
-	if (peek(w) == 'e' || peek(w) == 'E') {
+	if (peek_json(w) == 'e' || peek_json(w) == 'E') {
 		w->at++;
-		w->at += peek(w) == '+' || peek(w) == '-';
+		w->at += peek_json(w) == '+' || peek_json(w) == '-';
 		if (!walk_digits(w))
 			return false;
 	}
@@ -109,7 +109,7 @@ static bool walk_literal(struct json_walk *w)
 
 /* ---- values ---- */
 
-static bool push(struct json_walk *w, bool is_object)
+static bool push_json(struct json_walk *w, bool is_object)
 {
 	if (w->depth == JSON_MAX_DEPTH)
 		return false;
@@ -121,7 +121,7 @@ static bool push(struct json_walk *w, bool is_object)
 	return true;
 }
 
-static void pop(struct json_walk *w)
+static void pop_json(struct json_walk *w)
 {
 	w->depth--;
 	w->at++;
@@ -132,13 +132,13 @@ static void pop(struct json_walk *w)
 static bool walk_value(struct json_walk *w, struct json_member *ret)
 {
 	size_t from = w->at;
-	int c = peek(w);
+	int c = peek_json(w);
 	bool ok;
 
 	if (c == '{' || c == '[') {
 		ret->kind = c == '{' ? JSON_OBJECT : JSON_ARRAY;
 		ret->value = slice_of(w->text.p + from, 0);
-		return push(w, c == '{');
+		return push_json(w, c == '{');
 	}
 	if (c == '"') {
 		ret->kind = JSON_STRING;
@@ -164,7 +164,7 @@ static bool walk_member(struct json_walk *w, struct json_member *ret)
 	ret->key = slice_of(w->text.p + from, w->at - 1 - from);
 	ret->depth = w->depth;
 	skip_blanks(w);
-	if (peek(w) != ':')
+	if (peek_json(w) != ':')
 		return false;
 	w->at++;
 	skip_blanks(w);
@@ -174,7 +174,7 @@ static bool walk_member(struct json_walk *w, struct json_member *ret)
 static bool walk_on(struct json_walk *w)
 {
 	bool is_object = w->objects >> w->depth & 1;
-	int c = peek(w);
+	int c = peek_json(w);
 
 	if (c == ',') {
 		w->at++;
@@ -183,21 +183,21 @@ static bool walk_on(struct json_walk *w)
 	}
 	if (c != (is_object ? '}' : ']'))
 		return false;
-	pop(w);
+	pop_json(w);
 	return true;
 }
 
 /* One step; *ret_found when it was a member. */
-static bool step(struct json_walk *w, struct json_member *ret, bool *ret_found)
+static bool step_json(struct json_walk *w, struct json_member *ret, bool *ret_found)
 {
-	int c = peek(w);
+	int c = peek_json(w);
 
 	switch (w->state) {
 	case JSON_START:
-		return (c == '{' || (c == '[' && w->takes_array)) && push(w, c == '{');
+		return (c == '{' || (c == '[' && w->takes_array)) && push_json(w, c == '{');
 	case JSON_FIRST_KEY:
 		if (c == '}') {
-			pop(w);
+			pop_json(w);
 			return true;
 		}
 		*ret_found = true;
@@ -207,7 +207,7 @@ static bool step(struct json_walk *w, struct json_member *ret, bool *ret_found)
 		return walk_member(w, ret);
 	case JSON_FIRST_VALUE:
 		if (c == ']') {
-			pop(w);
+			pop_json(w);
 			return true;
 		}
 		return walk_value(w, ret);
@@ -227,7 +227,7 @@ int json_next(struct json_walk *w, struct json_member *ret)
 		skip_blanks(w);
 		if (w->state == JSON_AFTER && w->depth == 0 && w->at == w->text.n)
 			return 0;
-		if (!step(w, ret, &found))
+		if (!step_json(w, ret, &found))
 			return -EBADMSG;
 		if (found)
 			return 1;

@@ -342,7 +342,7 @@ static void put_sentinel(struct rewrite *rw, const struct service_field *f)
 }
 
 /* The same token may stand in two fields; two tokens may not. */
-static int keep(struct rewrite *rw, struct slice *kept, struct slice raw)
+static int keep_oauth(struct rewrite *rw, struct slice *kept, struct slice raw)
 {
 	struct slice text;
 	size_t left = rw->room->size - rw->room->n;
@@ -361,7 +361,7 @@ static int put_token(struct rewrite *rw, const struct service_field *f, struct s
 {
 	struct slice *kept =
 		f->kind == SERVICE_FIELD_ACCESS ? &rw->tokens->access : &rw->tokens->refresh;
-	int r = keep(rw, kept, raw);
+	int r = keep_oauth(rw, kept, raw);
 
 	if (r == 0)
 		put_sentinel(rw, f);

@@ -236,7 +236,7 @@ static size_t put_bytes(struct scrub *s, struct put *put, const uint8_t *p, size
 }
 
 /* Decides as many of the n bytes as it can and gives their number. */
-static size_t decide(struct scrub *s, const uint8_t *p, size_t n, bool last, struct put *put)
+static size_t decide_scrub(struct scrub *s, const uint8_t *p, size_t n, bool last, struct put *put)
 {
 	size_t begin = 0, end = MIN(n, put->size - put->n + s->n_shown), i = 0;
 
@@ -275,7 +275,7 @@ static void keep_back(struct scrub *s, struct slice *in, size_t n)
 
 static void decide_hold(struct scrub *s, bool last, struct put *put)
 {
-	size_t used = decide(s, s->hold, s->n_hold, last, put);
+	size_t used = decide_scrub(s, s->hold, s->n_hold, last, put);
 
 	memmove(s->hold, s->hold + used, s->n_hold - used);
 	s->n_hold -= used;
@@ -310,7 +310,7 @@ size_t scrub_feed(struct scrub *s, struct slice *in, uint8_t *out, size_t size)
 			taken += step;
 			continue;
 		}
-		size_t used = decide(s, in->p, in->n, false, &put);
+		size_t used = decide_scrub(s, in->p, in->n, false, &put);
 
 		*in = slice_of(in->p + used, in->n - used);
 		if (s->is_waiting) {
@@ -364,6 +364,6 @@ uint64_t scrub_text(const struct scrub_set *set, uint8_t *text, size_t n)
 	scrub_init(&s, set);
 	/* In place: a byte is read for the last time before it is overwritten, since what a later
 	 * hit needs begins at it or behind it. */
-	(void)decide(&s, text, n, true, &put);
+	(void)decide_scrub(&s, text, n, true, &put);
 	return s.n_hits;
 }

@@ -35,19 +35,19 @@ static int hex_digit(uint8_t c)
 }
 
 /* A letter is itself in either case. */
-static uint8_t fold(uint8_t c)
+static uint8_t fold_match(uint8_t c)
 {
 	return c >= 'A' && c <= 'Z' ? c | 0x20 : c;
 }
 
 /* `n` raw bytes that stand for c. Code points above 127 stand for no single byte. */
-static struct unit escaped(uint32_t c, size_t n)
+static struct unit escaped_match(uint32_t c, size_t n)
 {
 	return c < 256 ? (struct unit){.kind = KIND_ESCAPED, .c = (uint8_t)c, .n = n} : literal;
 }
 
 /* What is missing decides, unless nothing will come. */
-static struct unit cut(const struct scrub_look *look)
+static struct unit cut_match(const struct scrub_look *look)
 {
 	return look->last ? literal : more;
 }
@@ -60,22 +60,22 @@ static struct unit hex_escape(
 
 	for (size_t i = 0; i < n_digits; i++) {
 		if (at + n_head + i >= look->n)
-			return cut(look);
+			return cut_match(look);
 		int digit = hex_digit(look->p[at + n_head + i]);
 
 		if (digit < 0)
 			return literal;
 		c = c << 4 | (uint32_t)digit;
 	}
-	return c <= max ? escaped(c, n_head + n_digits) : literal;
+	return c <= max ? escaped_match(c, n_head + n_digits) : literal;
 }
 
-static struct unit backslash(const struct scrub_look *look, size_t at)
+static struct unit backslash_match(const struct scrub_look *look, size_t at)
 {
 	static const char names[] = "/\\\"'bfnrt", bytes[] = "/\\\"'\b\f\n\r\t";
 
 	if (at + 1 >= look->n)
-		return cut(look);
+		return cut_match(look);
 	uint8_t c = look->p[at + 1];
 
 	if (c == 'u')
@@ -84,7 +84,7 @@ static struct unit backslash(const struct scrub_look *look, size_t at)
 		return hex_escape(look, at, 2, 2, 255);
 	const char *name = c ? strchr(names, c) : NULL;
 
-	return name ? escaped((uint8_t)bytes[name - names], 2) : literal;
+	return name ? escaped_match((uint8_t)bytes[name - names], 2) : literal;
 }
 
 /* &#65; &#x41; and, as browsers read it, without the semicolon. */
@@ -94,7 +94,7 @@ static struct unit numeric_entity(const struct scrub_look *look, size_t at)
 	uint64_t base = 10, c = 0;
 
 	if (i >= look->n)
-		return cut(look);
+		return cut_match(look);
 	if ((look->p[i] | 0x20) == 'x') {
 		base = 16;
 		i++;
@@ -114,7 +114,7 @@ static struct unit numeric_entity(const struct scrub_look *look, size_t at)
 		return literal;
 	if (i < look->n && look->p[i] == ';')
 		i++;
-	return escaped((uint32_t)c, i - at);
+	return escaped_match((uint32_t)c, i - at);
 }
 
 static struct unit named_entity(const struct scrub_look *look, size_t at)
@@ -130,28 +130,28 @@ static struct unit named_entity(const struct scrub_look *look, size_t at)
 
 		if (memcmp(look->p + at, names[i].name, there) != 0)
 			continue;
-		return there == n ? escaped(names[i].c, n) : cut(look);
+		return there == n ? escaped_match(names[i].c, n) : cut_match(look);
 	}
 	return literal;
 }
 
-static struct unit entity(const struct scrub_look *look, size_t at)
+static struct unit entity_match(const struct scrub_look *look, size_t at)
 {
 	if (at + 1 < look->n && look->p[at + 1] == '#')
 		return numeric_entity(look, at);
 	return named_entity(look, at);
 }
 
-static struct unit quoted(const struct scrub_look *look, size_t at)
+static struct unit quoted_match(const struct scrub_look *look, size_t at)
 {
 	if (at + 1 >= look->n)
-		return cut(look);
+		return cut_match(look);
 	if (look->p[at + 1] == '\n')
 		return (struct unit){.kind = KIND_NOTHING, .n = 2};
 	if (look->p[at + 1] != '\r')
 		return hex_escape(look, at, 1, 2, 255);
 	if (at + 2 >= look->n)
-		return cut(look);
+		return cut_match(look);
 	return look->p[at + 2] == '\n' ? (struct unit){.kind = KIND_NOTHING, .n = 3} : literal;
 }
 
@@ -172,17 +172,17 @@ static unsigned way_of(uint8_t c)
 }
 
 /* The byte that stands at `at`, at < look->n, when these ways are read. */
-static struct unit unescape(const struct scrub_look *look, size_t at, unsigned ways)
+static struct unit unescape_match(const struct scrub_look *look, size_t at, unsigned ways)
 {
 	switch (way_of(look->p[at]) & ways) {
 	case WAY_PERCENT:
 		return hex_escape(look, at, 1, 2, 255);
 	case WAY_BACKSLASH:
-		return backslash(look, at);
+		return backslash_match(look, at);
 	case WAY_ENTITY:
-		return entity(look, at);
+		return entity_match(look, at);
 	case WAY_QUOTED:
-		return quoted(look, at);
+		return quoted_match(look, at);
 	default:
 		return literal;
 	}
@@ -196,7 +196,7 @@ static ssize_t match_byte(
 	size_t begin = at;
 
 	while (at < look->n && at <= SCRUB_MAX_HIT) {
-		struct unit u = unescape(look, at, ways);
+		struct unit u = unescape_match(look, at, ways);
 
 		if (u.kind == KIND_MORE)
 			return SCRUB_MORE;
@@ -204,9 +204,9 @@ static ssize_t match_byte(
 			at += u.n;
 			continue;
 		}
-		if (u.kind == KIND_ESCAPED && fold(u.c) == fold(want))
+		if (u.kind == KIND_ESCAPED && fold_match(u.c) == fold_match(want))
 			return (ssize_t)(at + u.n - begin);
-		if (fold(look->p[at]) == fold(want) ||
+		if (fold_match(look->p[at]) == fold_match(want) ||
 			(ways & WAY_PERCENT && want == ' ' && look->p[at] == '+'))
 			return (ssize_t)(at + 1 - begin);
 		return SCRUB_NO;
@@ -214,7 +214,7 @@ static ssize_t match_byte(
 	return at > SCRUB_MAX_HIT || look->last ? SCRUB_NO : SCRUB_MORE;
 }
 
-static ssize_t undecided(struct scrub_look *look, size_t depth)
+static ssize_t undecided_match(struct scrub_look *look, size_t depth)
 {
 	look->depth = MAX(look->depth, depth);
 	return SCRUB_MORE;
@@ -228,7 +228,7 @@ static ssize_t match_plain_ways(struct scrub_look *look, struct slice value, uns
 		ssize_t r = match_byte(look, at, value.p[k], ways, k == 0);
 
 		if (r <= 0)
-			return r == SCRUB_MORE ? undecided(look, k) : SCRUB_NO;
+			return r == SCRUB_MORE ? undecided_match(look, k) : SCRUB_NO;
 		at += (size_t)r;
 	}
 	return (ssize_t)at;
@@ -242,7 +242,8 @@ static ssize_t match_plain(struct scrub_look *look, struct slice value)
 		WAY_ALL, WAY_PERCENT, WAY_BACKSLASH, WAY_ENTITY, WAY_QUOTED};
 	size_t same = 0;
 
-	while (same < value.n && same < look->n && fold(look->p[same]) == fold(value.p[same]))
+	while (same < value.n && same < look->n &&
+		fold_match(look->p[same]) == fold_match(value.p[same]))
 		same++;
 	if (same < look->n && same < value.n && way_of(look->p[same]) == 0 &&
 		!(look->p[same] == '+' && value.p[same] == ' ')) {
@@ -362,12 +363,12 @@ static ssize_t match_digits(struct scrub_look *look, const struct digits *d)
 	size_t at = 0, k = 0, n_gap = 0;
 
 	while (k < d->n && at < look->n && at <= SCRUB_MAX_HIT) {
-		struct unit u = unescape(look, at, WAY_ALL);
+		struct unit u = unescape_match(look, at, WAY_ALL);
 		uint8_t c = u.kind == KIND_ESCAPED ? u.c : look->p[at];
 		ssize_t prefix = prefix_at(look, at, d, k);
 
 		if (u.kind == KIND_MORE || prefix == SCRUB_MORE)
-			return undecided(look, k);
+			return undecided_match(look, k);
 		at += prefix ? (size_t)prefix : u.n;
 		if (prefix || (k > 0 && u.kind == KIND_NOTHING))
 			continue;
@@ -386,7 +387,7 @@ static ssize_t match_digits(struct scrub_look *look, const struct digits *d)
 	}
 	if (k == d->n)
 		return (ssize_t)at;
-	return at > SCRUB_MAX_HIT || look->last ? SCRUB_NO : undecided(look, k);
+	return at > SCRUB_MAX_HIT || look->last ? SCRUB_NO : undecided_match(look, k);
 }
 
 /* Each byte in a character of `width`, at place `at` of it; zeros around it. */
@@ -395,8 +396,9 @@ static ssize_t match_wide(
 {
 	for (size_t i = 0; i < n; i++) {
 		if (i >= look->n)
-			return look->last ? SCRUB_NO : undecided(look, i / width);
-		if (fold(look->p[i]) != (i % width == at ? fold(value.p[i / width]) : 0))
+			return look->last ? SCRUB_NO : undecided_match(look, i / width);
+		if (fold_match(look->p[i]) !=
+			(i % width == at ? fold_match(value.p[i / width]) : 0))
 			return SCRUB_NO;
 	}
 	return (ssize_t)n;
@@ -426,7 +428,7 @@ static unsigned forms_at(
 		forms &= v->forms[i][look->p[i]];
 	if (!u || u->kind == KIND_MORE)
 		return forms;
-	if (fold(v->bytes.p[0]) == fold(look->p[0]))
+	if (fold_match(v->bytes.p[0]) == fold_match(look->p[0]))
 		as_byte = 1U << SCRUB_PLAIN | 1U << SCRUB_UTF16LE | 1U << SCRUB_UTF32;
 	return forms & ((u->kind == KIND_ESCAPED ? v->forms[0][u->c] : 0) | as_byte);
 }
@@ -434,7 +436,7 @@ static unsigned forms_at(
 ssize_t scrub_match(const struct scrub_set *set, struct scrub_look *look)
 {
 	bool has_way = way_of(look->p[0]) != 0;
-	struct unit u = has_way ? unescape(look, 0, WAY_ALL) : literal;
+	struct unit u = has_way ? unescape_match(look, 0, WAY_ALL) : literal;
 	ssize_t best = SCRUB_NO;
 
 	for (size_t v = 0; v < set->n_values; v++) {

@@ -129,7 +129,7 @@ static bool start_zstd(struct unpack *u)
 		ZSTD_DCtx_setParameter(u->zstd, ZSTD_d_windowLogMax, UNPACK_MAX_WINDOW_LOG));
 }
 
-static bool start(struct unpack *u)
+static bool start_unpack(struct unpack *u)
 {
 	switch (u->coding) {
 	case UNPACK_GZIP:
@@ -149,7 +149,7 @@ struct unpack *unpack_new(enum unpack_coding coding)
 	struct unpack *u = xcalloc(1, sizeof(*u));
 
 	u->coding = coding;
-	if (start(u))
+	if (start_unpack(u))
 		return u;
 	unpack_free(u);
 	return NULL;
@@ -174,18 +174,18 @@ struct step {
 	size_t size, n;
 };
 
-static void advance(struct slice *in, size_t n)
+static void advance_unpack(struct slice *in, size_t n)
 {
 	*in = slice_of(in->p + n, in->n - n);
 }
 
-static int pass(struct step *st)
+static int pass_unpack(struct step *st)
 {
 	size_t n = MIN(st->in->n, st->size);
 
 	if (n > 0)
 		memcpy(st->out, st->in->p, n);
-	advance(st->in, n);
+	advance_unpack(st->in, n);
 	st->n = n;
 	return 0;
 }
@@ -204,7 +204,7 @@ static int inflate_some(struct unpack *u, struct slice *in, struct step *st)
 		u->z.avail_out = (uInt)room;
 		int r = inflate(&u->z, Z_NO_FLUSH);
 
-		advance(in, n_in - u->z.avail_in);
+		advance_unpack(in, n_in - u->z.avail_in);
 		st->n += room - u->z.avail_out;
 		if (r == Z_STREAM_END)
 			u->is_ended = true;
@@ -222,7 +222,7 @@ static int inflate_deflate(struct unpack *u, struct step *st)
 {
 	while (u->n_head < ZLIB_HEAD && st->in->n > 0) {
 		u->head[u->n_head++] = st->in->p[0];
-		advance(st->in, 1);
+		advance_unpack(st->in, 1);
 	}
 	if (u->n_head < ZLIB_HEAD)
 		return 0;
@@ -237,7 +237,7 @@ static int inflate_deflate(struct unpack *u, struct step *st)
 	return r < 0 || head.n > 0 ? r : inflate_some(u, st->in, st);
 }
 
-static int unbrotli(struct unpack *u, struct step *st)
+static int unbrotli_unpack(struct unpack *u, struct step *st)
 {
 	size_t room = st->size;
 	uint8_t *next = st->out;
@@ -259,7 +259,7 @@ static int unbrotli(struct unpack *u, struct step *st)
 		       : -EBADMSG;
 }
 
-static int unzstd(struct unpack *u, struct step *st)
+static int unzstd_unpack(struct unpack *u, struct step *st)
 {
 	while (st->n < st->size && (st->in->n > 0 || !u->is_ended)) {
 		ZSTD_inBuffer in = {.src = st->in->p, .size = st->in->n};
@@ -270,7 +270,7 @@ static int unzstd(struct unpack *u, struct step *st)
 			return strstr(ZSTD_getErrorName(r), "too much memory") ? -E2BIG : -EBADMSG;
 		bool has_moved = in.pos > 0 || out.pos > st->n;
 
-		advance(st->in, in.pos);
+		advance_unpack(st->in, in.pos);
 		st->n = out.pos;
 		u->is_ended = r == 0;
 		if (!has_moved)
@@ -279,7 +279,7 @@ static int unzstd(struct unpack *u, struct step *st)
 	return 0;
 }
 
-static int undo(struct unpack *u, struct step *st)
+static int undo_unpack(struct unpack *u, struct step *st)
 {
 	switch (u->coding) {
 	case UNPACK_GZIP:
@@ -287,11 +287,11 @@ static int undo(struct unpack *u, struct step *st)
 	case UNPACK_DEFLATE:
 		return inflate_deflate(u, st);
 	case UNPACK_BR:
-		return unbrotli(u, st);
+		return unbrotli_unpack(u, st);
 	case UNPACK_ZSTD:
-		return unzstd(u, st);
+		return unzstd_unpack(u, st);
 	default:
-		return pass(st);
+		return pass_unpack(st);
 	}
 }
 
@@ -304,7 +304,7 @@ int unpack_feed(struct unpack *u, struct slice *in, uint8_t *out, size_t size, s
 	if (u->is_dead)
 		return err_set(err, -EBADMSG, "the %s coding is broken", names[u->coding]);
 	/* Nothing came yet: a library that is asked for the end would call that an error. */
-	int r = u->n_in + before == 0 ? 0 : undo(u, &st);
+	int r = u->n_in + before == 0 ? 0 : undo_unpack(u, &st);
 
 	u->n_in += before - in->n;
 	u->n_out += st.n;

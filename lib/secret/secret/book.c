@@ -128,7 +128,7 @@ static bool is_plain(uint8_t c)
 
 /* Of a long value its last four characters, and its first up to four when they end in a mark
  * that says which kind it is; of a short one nothing, since there is little to guess. */
-static void mask(struct slice value, struct vault_item *ret)
+static void mask_book(struct slice value, struct vault_item *ret)
 {
 	if (value.n < 20)
 		return;
@@ -155,7 +155,7 @@ void book_item(const struct book_entry *e, struct vault_item *ret)
 		.changed_ms = e->changed_ms,
 		.used_ms = e->used_ms};
 	memcpy(ret->program, e->ref.program, sizeof(ret->program));
-	mask(secret_slice(&e->value), ret);
+	mask_book(secret_slice(&e->value), ret);
 }
 
 /* ---- the bytes that are sealed ---- */

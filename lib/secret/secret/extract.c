@@ -5,7 +5,7 @@
 #include "lib/base/mem.h"
 
 /* Moves [at, at + n) to the beginning and wipes the rest. */
-static void keep(struct secret *s, size_t at, size_t n)
+static void keep_extract(struct secret *s, size_t at, size_t n)
 {
 	memmove(s->p, s->p + at, n);
 	secret_cut(s, n);
@@ -46,7 +46,7 @@ static void skip_space(struct json *j)
 		j->at++;
 }
 
-static bool eat(struct json *j, uint8_t c)
+static bool eat_extract(struct json *j, uint8_t c)
 {
 	skip_space(j);
 	if (j->at >= j->n || j->p[j->at] != c)
@@ -133,7 +133,7 @@ static struct slice read_string(struct json *j)
 {
 	size_t start, out;
 
-	if (!eat(j, '"')) {
+	if (!eat_extract(j, '"')) {
 		j->bad = true;
 		return slice_of(NULL, 0);
 	}
@@ -148,7 +148,7 @@ static struct slice read_string(struct json *j)
 		else
 			j->p[out++] = c;
 	}
-	if (!eat(j, '"'))
+	if (!eat_extract(j, '"'))
 		j->bad = true;
 	return slice_of(j->p + start, out - start);
 }
@@ -162,7 +162,7 @@ static void read_member(struct json *j, struct docker *d)
 {
 	struct slice key = read_string(j), value;
 
-	if (j->bad || !eat(j, ':')) {
+	if (j->bad || !eat_extract(j, ':')) {
 		j->bad = true;
 		return;
 	}
@@ -183,11 +183,11 @@ static int keep_docker(struct secret *s, char user[VAULT_MAX_USER], struct err *
 	struct json j = {.p = s->p, .n = s->n};
 	struct docker d = {0};
 
-	if (!eat(&j, '{'))
+	if (!eat_extract(&j, '{'))
 		j.bad = true;
-	for (bool more = !j.bad; more && !j.bad; more = eat(&j, ','))
+	for (bool more = !j.bad; more && !j.bad; more = eat_extract(&j, ','))
 		read_member(&j, &d);
-	if (!eat(&j, '}'))
+	if (!eat_extract(&j, '}'))
 		j.bad = true;
 	skip_space(&j);
 	if (j.bad || j.at != j.n || !d.has_secret)
@@ -199,7 +199,7 @@ static int keep_docker(struct secret *s, char user[VAULT_MAX_USER], struct err *
 		if (*c < ' ' || *c > '~')
 			return err_set(err, -EBADMSG, "the user name is not printable");
 	}
-	keep(s, d.secret.n ? (size_t)(d.secret.p - s->p) : 0, d.secret.n);
+	keep_extract(s, d.secret.n ? (size_t)(d.secret.p - s->p) : 0, d.secret.n);
 	return 0;
 }
 

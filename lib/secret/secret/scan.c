@@ -40,7 +40,7 @@ static bool is_there(struct scan *s, const struct pattern *p)
 	return false;
 }
 
-static void add(struct scan *s, const struct pattern *p)
+static void add_scan(struct scan *s, const struct pattern *p)
 {
 	uint32_t h = hash_of(p->bytes);
 
@@ -70,7 +70,7 @@ static void add_plain(struct scan *s, uint16_t owner, struct slice v)
 
 	put_text(&p, (const char *)v.p, v.n);
 	s->owners[owner].is_looked = v.n >= SCAN_MIN_LOOK;
-	add(s, &p);
+	add_scan(s, &p);
 	explicit_bzero(&p, sizeof(p));
 }
 
@@ -88,7 +88,7 @@ static void add_hex(
 		else
 			put_text(&p, percent ? text : text + 1, percent ? 3 : 2);
 	}
-	add(s, &p);
+	add_scan(s, &p);
 	explicit_bzero(&p, sizeof(p));
 }
 
@@ -107,7 +107,7 @@ static void add_base64(
 
 		put_text(&p, &c, 1);
 	}
-	add(s, &p);
+	add_scan(s, &p);
 	explicit_bzero(&p, sizeof(p));
 }
 
@@ -169,7 +169,7 @@ uint8_t *scan_room(struct scan *s, size_t *ret_n)
 	return s->window.p + s->carry;
 }
 
-static void look(struct scan *s, size_t i, size_t all)
+static void look_scan(struct scan *s, size_t i, size_t all)
 {
 	const uint8_t *p = s->window.p + i;
 
@@ -195,7 +195,7 @@ void scan_feed(struct scan *s, size_t n)
 			continue;
 		}
 		if (s->first[hash_of(s->window.p + i)])
-			look(s, i, all);
+			look_scan(s, i, all);
 		i++;
 	}
 	memmove(s->window.p, s->window.p + all - keep, keep);

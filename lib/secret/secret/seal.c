@@ -34,7 +34,7 @@ int seal_key_from_passphrase(struct slice passphrase, const uint8_t salt[SEAL_SA
 }
 
 /* HMAC-SHA256 over a word, the salt and a number: one use of the key is no other one. */
-static int mac(const struct secret *key, const char *word, const uint8_t salt[SEAL_SALT],
+static int mac_seal(const struct secret *key, const char *word, const uint8_t salt[SEAL_SALT],
 	uint64_t number, uint8_t ret[32])
 {
 	uint8_t text[64];
@@ -68,7 +68,7 @@ static void free_cipher(EVP_CIPHER_CTX **ctx)
 	EVP_CIPHER_CTX_free(*ctx); /* wipes it */
 }
 
-static int encrypt(const struct secret *key, const uint8_t *nonce, struct slice head,
+static int encrypt_seal(const struct secret *key, const uint8_t *nonce, struct slice head,
 	struct slice plain, uint8_t *out)
 {
 	CLEANUP(free_cipher) EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
@@ -94,7 +94,8 @@ int seal_write(const struct secret *key, const struct seal_head *head, struct sl
 
 	if (plain.n == 0 || n > SEAL_MAX)
 		return err_set(err, -EFBIG, "the vault is full");
-	if (mac(key, "check", h.salt, 0, check) < 0 || seal_random(h.nonce, sizeof(h.nonce)) < 0)
+	if (mac_seal(key, "check", h.salt, 0, check) < 0 ||
+		seal_random(h.nonce, sizeof(h.nonce)) < 0)
 		return err_set(err, -EIO, "sealing: no chance or no hash");
 	memcpy(h.check, check, sizeof(h.check));
 	h.n = (uint32_t)plain.n;
@@ -102,7 +103,7 @@ int seal_write(const struct secret *key, const struct seal_head *head, struct sl
 	wr = wr_init(file, n);
 	put_head(&wr, &h);
 	if (wr.n != SEAL_HEAD ||
-		encrypt(key, h.nonce, slice_of(file, SEAL_HEAD), plain, file + SEAL_HEAD) < 0)
+		encrypt_seal(key, h.nonce, slice_of(file, SEAL_HEAD), plain, file + SEAL_HEAD) < 0)
 		return err_set(err, -EIO, "sealing failed");
 	*ret = TAKE(file);
 	*ret_n = n;
@@ -145,7 +146,7 @@ int seal_read_head(struct slice file, struct seal_head *ret, struct err *err)
 	return 0;
 }
 
-static int decrypt(const struct secret *key, const struct seal_head *h, struct slice file,
+static int decrypt_seal(const struct secret *key, const struct seal_head *h, struct slice file,
 	struct secret *plain)
 {
 	CLEANUP(free_cipher) EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
@@ -174,14 +175,14 @@ int seal_open(
 
 	if (r < 0)
 		return r;
-	if (mac(key, "check", h.salt, 0, check) < 0)
+	if (mac_seal(key, "check", h.salt, 0, check) < 0)
 		return err_set(err, -EIO, "no hash");
 	if (CRYPTO_memcmp(check, h.check, sizeof(h.check)) != 0)
 		return err_set(err, -EKEYREJECTED, "the key is not the one it was sealed with");
 	r = secret_init(&plain, h.n, err);
 	if (r < 0)
 		return r;
-	if (decrypt(key, &h, file, &plain) < 0)
+	if (decrypt_seal(key, &h, file, &plain) < 0)
 		return err_set(err, -EBADMSG, "it was changed after it was sealed");
 	*ret_plain = secret_take(&plain);
 	return 0;
@@ -193,7 +194,7 @@ int seal_anchor_make(
 	struct wr wr = wr_init(ret, SEAL_ANCHOR);
 
 	wr_u64(&wr, head->generation);
-	return mac(key, "anchor", head->salt, head->generation, ret + 8);
+	return mac_seal(key, "anchor", head->salt, head->generation, ret + 8);
 }
 
 int seal_anchor_read(const struct secret *key, const struct seal_head *head, struct slice anchor,
@@ -203,7 +204,7 @@ int seal_anchor_read(const struct secret *key, const struct seal_head *head, str
 	uint64_t generation = rd_u64(&rd);
 	uint8_t want[32];
 
-	if (anchor.n != SEAL_ANCHOR || mac(key, "anchor", head->salt, generation, want) < 0 ||
+	if (anchor.n != SEAL_ANCHOR || mac_seal(key, "anchor", head->salt, generation, want) < 0 ||
 		CRYPTO_memcmp(want, anchor.p + 8, sizeof(want)) != 0)
 		return -EBADMSG;
 	*ret_generation = generation;

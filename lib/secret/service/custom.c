@@ -14,7 +14,7 @@ struct text {
 	bool is_full;
 };
 
-static void put(struct text *t, const char *a, const char *b, const char *c)
+static void put_custom(struct text *t, const char *a, const char *b, const char *c)
 {
 	int n = snprintf(t->p + t->n, CUSTOM_MAX_TEXT - t->n, "%s%s%s\n", a, b, c);
 
@@ -49,7 +49,7 @@ static int put_host(struct text *t, const char *host, struct err *err)
 		return r;
 	netrule_print(&nr, canonical);
 	netrule_done(&nr);
-	put(t, "host ", canonical, has_port ? "" : ":443");
+	put_custom(t, "host ", canonical, has_port ? "" : ":443");
 	return 0;
 }
 
@@ -64,7 +64,7 @@ static int put_words(struct text *t, const struct custom *c, bool hosts, struct 
 		if (hosts)
 			r = put_host(t, w, err);
 		else
-			put(t, "env ", w, tail);
+			put_custom(t, "env ", w, tail);
 	}
 	return r;
 }
@@ -91,16 +91,16 @@ int custom_text(const struct custom *c, char **ret, struct err *err)
 		r = err_set(err, -EINVAL, "a placeholder has no blank");
 	if (r < 0)
 		return r;
-	put(&t, "service 1\nname ", c->name, "");
-	put(&t, "about a credential of the user's own", "", "");
+	put_custom(&t, "service 1\nname ", c->name, "");
+	put_custom(&t, "about a credential of the user's own", "", "");
 	r = put_words(&t, c, false, err);
-	put(&t, "slot own", "", "");
+	put_custom(&t, "slot own", "", "");
 	if (r == 0)
 		r = put_words(&t, c, true, err);
 	for (char *h = header; *h; h++)
 		*h = (char)tolower((unsigned char)*h);
-	put(&t, "header ", header, format);
-	put(&t, "end", "", "");
+	put_custom(&t, "header ", header, format);
+	put_custom(&t, "end", "", "");
 	if (r == 0 && t.is_full)
 		r = err_set(err, -E2BIG, "all of it is longer than %d bytes", CUSTOM_MAX_TEXT);
 	if (r < 0)

@@ -41,7 +41,7 @@ const struct service_refusal *service_refuses_header(
 	return find_field(s, SERVICE_IN_HEADER, name, value);
 }
 
-static struct slice unescaped(struct slice s, uint8_t *buf)
+static struct slice unescaped_refuse(struct slice s, uint8_t *buf)
 {
 	struct slice ret = slice_of(buf, 0);
 
@@ -67,9 +67,9 @@ static bool next_pair(struct slice *query, struct pair *ret)
 	*query = slice_of(text.p + n + (n < text.n), text.n - n - (n < text.n));
 	while (eq < n && text.p[eq] != '=')
 		eq++;
-	ret->name = slice_trim(unescaped(slice_of(text.p, eq), ret->buf));
+	ret->name = slice_trim(unescaped_refuse(slice_of(text.p, eq), ret->buf));
 	eq += eq < n;
-	ret->value = unescaped(slice_of(text.p + eq, n - eq), ret->buf + eq);
+	ret->value = unescaped_refuse(slice_of(text.p + eq, n - eq), ret->buf + eq);
 	return true;
 }
 

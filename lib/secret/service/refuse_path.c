@@ -37,7 +37,7 @@ static size_t decode_once(uint8_t *buf, size_t n)
 }
 
 /* False: there are more escapes of escapes than any server undoes. */
-static bool decode(uint8_t *buf, size_t *n)
+static bool decode_path(uint8_t *buf, size_t *n)
 {
 	for (unsigned round = 0; round <= MAX_DECODINGS; round++) {
 		size_t before = *n;
@@ -137,7 +137,7 @@ struct pattern {
 	size_t n;
 };
 
-static void split(const char *path, struct pattern *ret)
+static void split_path(const char *path, struct pattern *ret)
 {
 	ret->n = 0;
 	for (const char *p = path; *p && p[1] && ret->n < MAX_ELEMENTS;) {
@@ -174,7 +174,7 @@ static struct slice without_extension(struct slice name)
 	return name;
 }
 
-static bool fits(const struct pattern *pt, size_t i, const struct piece *piece)
+static bool fits_path(const struct pattern *pt, size_t i, const struct piece *piece)
 {
 	struct slice element = pt->element[i];
 
@@ -194,12 +194,12 @@ static void step_from(const struct pattern *pt, size_t i, bool is_open, const st
 		ret->at[1][0] = true;
 	if (piece->is_odd)
 		ret->at[piece->has_parameters][i] = true;
-	if (i < pt->n && fits(pt, i, piece))
+	if (i < pt->n && fits_path(pt, i, piece))
 		ret->at[piece->has_parameters || is_star(pt->element[i])][i + 1] = true;
 }
 
 /* False: no element is in reach any more. */
-static bool step(const struct pattern *pt, struct reach *reach, const struct piece *piece)
+static bool step_path(const struct pattern *pt, struct reach *reach, const struct piece *piece)
 {
 	struct reach next;
 	bool any = false;
@@ -216,16 +216,16 @@ static bool step(const struct pattern *pt, struct reach *reach, const struct pie
 	return any;
 }
 
-static bool matches(const char *path, const uint8_t *p, size_t n)
+static bool matches_path(const char *path, const uint8_t *p, size_t n)
 {
 	static struct pattern pt; /* large */
 	struct pieces all = pieces_of(p, n);
 	struct reach reach = {.at = {{true}}};
 	struct piece piece;
 
-	split(path, &pt);
+	split_path(path, &pt);
 	while (next_piece(&all, &piece)) {
-		if (!step(&pt, &reach, &piece))
+		if (!step_path(&pt, &reach, &piece))
 			return false;
 		if (piece.ends && (reach.at[0][pt.n] || reach.at[1][pt.n]))
 			return true;
@@ -259,7 +259,7 @@ static uint8_t *read_path(struct slice path, size_t *ret_n)
 
 	memcpy(buf, path.p, path.n);
 	*ret_n = path.n;
-	return decode(buf, ret_n) && !is_disputed(buf, *ret_n) ? TAKE(buf) : NULL;
+	return decode_path(buf, ret_n) && !is_disputed(buf, *ret_n) ? TAKE(buf) : NULL;
 }
 
 const struct service_refusal *service_refuses_path(
@@ -276,7 +276,7 @@ const struct service_refusal *service_refuses_path(
 	for (size_t i = 0; i < s->n_refusals; i++) {
 		const struct service_refusal *r = &s->refusal[i];
 
-		if (r->path && fits_method(r->method, method) && matches(r->path, buf, n))
+		if (r->path && fits_method(r->method, method) && matches_path(r->path, buf, n))
 			return r;
 	}
 	return NULL;
@@ -294,7 +294,7 @@ uint32_t service_captures(const struct service *s, struct slice method, struct s
 	for (size_t i = 0; i < s->n_captures; i++) {
 		const struct service_capture *c = &s->capture[i];
 
-		if (!buf || (fits_method(c->method, method) && matches(c->path, buf, n)))
+		if (!buf || (fits_method(c->method, method) && matches_path(c->path, buf, n)))
 			found |= UINT32_C(1) << i;
 	}
 	return found;
@@ -309,7 +309,7 @@ bool service_may_be_endpoint(const struct service *s, const struct service_reque
 		return false;
 	buf = read_path(req->path, &n);
 	for (size_t i = 0; buf && i < s->n_endpoints; i++)
-		if (matches(s->endpoint[i].path, buf, n))
+		if (matches_path(s->endpoint[i].path, buf, n))
 			return true;
 	return !buf;
 }

@@ -62,7 +62,7 @@ static size_t secret_at(struct slice text, size_t i, bool is_file, size_t *ret_n
 	return 0;
 }
 
-static bool find(struct slice *text, bool is_file, struct slice *ret)
+static bool find_shape(struct slice *text, bool is_file, struct slice *ret)
 {
 	size_t n, found;
 
@@ -81,10 +81,10 @@ bool shape_has_secret(struct slice text)
 {
 	struct slice secret;
 
-	return find(&text, true, &secret);
+	return find_shape(&text, true, &secret);
 }
 
 bool shape_next_secret(struct slice *text, struct slice *ret)
 {
-	return find(text, false, ret);
+	return find_shape(text, false, ret);
 }

@@ -24,7 +24,7 @@ void sigv4_chunks_done(struct sigv4_chunks *c)
 	c->state = SIGV4_CHUNK_BAD;
 }
 
-static int refuse(struct sigv4_chunks *c, struct err *err, const char *why)
+static int refuse_chunks(struct sigv4_chunks *c, struct err *err, const char *why)
 {
 	c->state = SIGV4_CHUNK_BAD;
 	return err_set(err, -EBADMSG, "%s", why);
@@ -39,7 +39,7 @@ static void make_room(struct sigv4_chunks *c, size_t size)
 }
 
 /* Takes up to `max` bytes of what is left of `in`. */
-static size_t take(struct sigv4_chunks *c, struct slice *in, size_t max)
+static size_t take_chunks(struct sigv4_chunks *c, struct slice *in, size_t max)
 {
 	size_t n = MIN(max, in->n);
 
@@ -103,9 +103,10 @@ static int read_size(struct sigv4_chunks *c, struct slice line, struct err *err)
 	if (n == 0 || line.n != n + sizeof(SIGNATURE) - 1 + SIGV4_HEX ||
 		memcmp(line.p + n, SIGNATURE, sizeof(SIGNATURE) - 1) != 0 ||
 		!sigv4_is_hex(canon_text_cut(line, n + sizeof(SIGNATURE) - 1, SIGV4_HEX)))
-		return refuse(c, err, "a line of the signed chunks of the body cannot be read");
+		return refuse_chunks(
+			c, err, "a line of the signed chunks of the body cannot be read");
 	if (size > SIGV4_MAX_CHUNK)
-		return refuse(c, err,
+		return refuse_chunks(c, err,
 			"a signed chunk of the body is over 1 MiB: it cannot be signed again");
 	c->sign = c->line + n + sizeof(SIGNATURE) - 1;
 	c->n_data = size;
@@ -119,13 +120,13 @@ static int read_line(
 	make_room(c, c->line + max);
 	while (in->n > 0) {
 		if (c->n - c->line == max)
-			return refuse(
+			return refuse_chunks(
 				c, err, "a line of the signed chunks of the body is too long");
-		(void)take(c, in, 1);
+		(void)take_chunks(c, in, 1);
 		if (c->buf[c->n - 1] != '\n')
 			continue;
 		if (c->n - c->line < 2 || c->buf[c->n - 2] != '\r')
-			return refuse(
+			return refuse_chunks(
 				c, err, "a line of the signed chunks of the body cannot be read");
 		*ret = slice_of(c->buf + c->line, c->n - c->line - 2);
 		return 1;
@@ -149,7 +150,7 @@ static int on_line(struct sigv4_chunks *c, struct slice *in, struct err *err)
 		c->state = SIGV4_CHUNK_TRAILER;
 		return sign_chunk(c) == 0
 			       ? 0
-			       : refuse(c, err, "a chunk of the body could not be signed");
+			       : refuse_chunks(c, err, "a chunk of the body could not be signed");
 	}
 	make_room(c, c->data + c->n_data + 2);
 	c->state = c->n_data > 0 ? SIGV4_CHUNK_BYTES : SIGV4_CHUNK_END;
@@ -158,7 +159,7 @@ static int on_line(struct sigv4_chunks *c, struct slice *in, struct err *err)
 
 static int on_bytes(struct sigv4_chunks *c, struct slice *in)
 {
-	(void)take(c, in, c->data + c->n_data - c->n);
+	(void)take_chunks(c, in, c->data + c->n_data - c->n);
 	if (c->n == c->data + c->n_data)
 		c->state = SIGV4_CHUNK_END;
 	return 0;
@@ -169,14 +170,15 @@ static int on_end(struct sigv4_chunks *c, struct slice *in, struct err *err)
 	size_t end = c->data + c->n_data + 2;
 	int r;
 
-	(void)take(c, in, end - c->n);
+	(void)take_chunks(c, in, end - c->n);
 	if (c->n < end)
 		return 0;
 	if (memcmp(c->buf + end - 2, "\r\n", 2) != 0)
-		return refuse(c, err, "a signed chunk of the body has another length than it says");
+		return refuse_chunks(
+			c, err, "a signed chunk of the body has another length than it says");
 	r = sign_chunk(c);
 	if (r < 0)
-		return refuse(c, err, "a chunk of the body could not be signed");
+		return refuse_chunks(c, err, "a chunk of the body could not be signed");
 	c->state = c->n_data > 0 ? SIGV4_CHUNK_LINE : SIGV4_CHUNK_DONE;
 	return 1;
 }
@@ -220,9 +222,9 @@ static int on_trailer_signature(struct sigv4_chunks *c, struct slice line, struc
 	size_t n = sizeof(TRAILER_SIGNATURE) - 1;
 
 	if (c->sign > 0 || !sigv4_is_hex(canon_text_cut(line, n, line.n)))
-		return refuse(c, err, "the signature of the body's trailer cannot be read");
+		return refuse_chunks(c, err, "the signature of the body's trailer cannot be read");
 	if (sign_trailer(c, c->line) < 0)
-		return refuse(c, err, "the trailer of the body could not be signed");
+		return refuse_chunks(c, err, "the trailer of the body could not be signed");
 	c->sign = c->line + n;
 	memcpy(c->buf + c->sign, c->chain.signature, SIGV4_HEX);
 	c->line = c->n;
@@ -241,7 +243,7 @@ static int on_trailer(struct sigv4_chunks *c, struct slice *in, struct err *err)
 	if (r <= 0)
 		return r;
 	if (line.n == 0 && c->sign == 0)
-		return refuse(c, err, "the trailer of the body is not signed");
+		return refuse_chunks(c, err, "the trailer of the body is not signed");
 	if (line.n == 0) {
 		c->state = SIGV4_CHUNK_DONE;
 		return 1;
@@ -249,12 +251,12 @@ static int on_trailer(struct sigv4_chunks *c, struct slice *in, struct err *err)
 	if (line.n > n && memcmp(line.p, TRAILER_SIGNATURE, n) == 0)
 		return on_trailer_signature(c, line, err);
 	if (c->sign > 0 || !is_trailer_line(line))
-		return refuse(c, err, "a line of the body's trailer cannot be read");
+		return refuse_chunks(c, err, "a line of the body's trailer cannot be read");
 	c->line = c->n;
 	return 0;
 }
 
-static int step(struct sigv4_chunks *c, struct slice *in, struct err *err)
+static int step_chunks(struct sigv4_chunks *c, struct slice *in, struct err *err)
 {
 	switch (c->state) {
 	case SIGV4_CHUNK_LINE:
@@ -266,11 +268,11 @@ static int step(struct sigv4_chunks *c, struct slice *in, struct err *err)
 	case SIGV4_CHUNK_TRAILER:
 		return on_trailer(c, in, err);
 	case SIGV4_CHUNK_DONE:
-		return refuse(c, err, "the body goes on behind its last signed chunk");
+		return refuse_chunks(c, err, "the body goes on behind its last signed chunk");
 	case SIGV4_CHUNK_BAD:
 		break;
 	}
-	return refuse(c, err, "the signed chunks of the body cannot be read");
+	return refuse_chunks(c, err, "the signed chunks of the body cannot be read");
 }
 
 int sigv4_chunks_put(struct sigv4_chunks *c, struct slice in, size_t *ret_used,
@@ -284,7 +286,7 @@ int sigv4_chunks_put(struct sigv4_chunks *c, struct slice in, size_t *ret_used,
 		c->n = c->line = 0;
 	}
 	while (r == 0 && in.n > 0)
-		r = step(c, &in, err);
+		r = step_chunks(c, &in, err);
 	if (r < 0) {
 		c->state = SIGV4_CHUNK_BAD;
 		return r;

@@ -6,7 +6,7 @@
 #include "lib/base/mem.h"
 #include "lib/secret/sigv4/test/sigv4_rig.h"
 
-static void say(const char *word, struct slice text)
+static void say_all(const char *word, struct slice text)
 {
 	printf("%s ", word);
 	(void)fwrite(text.p, 1, text.n, stdout);
@@ -23,12 +23,12 @@ static void say_result(struct sigv4_rig *rig)
 		return;
 	}
 	if (rig->req.has_query)
-		say("query", rig->req.query);
+		say_all("query", rig->req.query);
 	for (size_t i = 0; i < rig->req.headers.n; i++) {
 		printf("header ");
 		(void)fwrite(rig->req.headers.list[i].name.p, 1, rig->req.headers.list[i].name.n,
 			stdout);
-		say("", rig->req.headers.list[i].value);
+		say_all("", rig->req.headers.list[i].value);
 	}
 	printf("body ");
 	for (size_t i = 0; i < rig->n_sent; i++)

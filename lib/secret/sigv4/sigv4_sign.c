@@ -344,7 +344,7 @@ static int write_host(struct job *j)
 	return wr_finish(&wr) < 0 ? -ENOBUFS : 0;
 }
 
-static int prepare(struct job *j, const uint8_t *hash)
+static int prepare_sign(struct job *j, const uint8_t *hash)
 {
 	uint8_t empty[SIGV4_HASH];
 	int r = write_host(j);
@@ -370,7 +370,7 @@ int sigv4_sign(struct http_req *req, const struct sigv4 *s, const struct sigv4_c
 
 	if (s->form == SIGV4_UNSIGNED)
 		return 0;
-	r = prepare(&j, hash);
+	r = prepare_sign(&j, hash);
 	if (r == 0)
 		r = s->form == SIGV4_HEADER ? sign_header(&j) : sign_query(&j);
 	if (r == -EBADMSG)

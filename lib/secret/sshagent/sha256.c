@@ -12,12 +12,12 @@ static const uint32_t k[64] = {0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0
 	0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa,
 	0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-static uint32_t turn(uint32_t x, unsigned n)
+static uint32_t turn_sha256(uint32_t x, unsigned n)
 {
 	return x >> n | x << (32 - n);
 }
 
-static void block(uint32_t h[8], const uint8_t p[64])
+static void block_sha256(uint32_t h[8], const uint8_t p[64])
 {
 	uint32_t w[64], v[8];
 
@@ -26,14 +26,14 @@ static void block(uint32_t h[8], const uint8_t p[64])
 		       (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
 	for (unsigned i = 16; i < 64; i++)
 		w[i] = w[i - 16] + w[i - 7] +
-		       (turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ w[i - 15] >> 3) +
-		       (turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10);
+		       (turn_sha256(w[i - 15], 7) ^ turn_sha256(w[i - 15], 18) ^ w[i - 15] >> 3) +
+		       (turn_sha256(w[i - 2], 17) ^ turn_sha256(w[i - 2], 19) ^ w[i - 2] >> 10);
 	memcpy(v, h, sizeof(v));
 	for (unsigned i = 0; i < 64; i++) {
 		uint32_t a = v[0], e = v[4];
-		uint32_t t1 = v[7] + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) +
+		uint32_t t1 = v[7] + (turn_sha256(e, 6) ^ turn_sha256(e, 11) ^ turn_sha256(e, 25)) +
 			      ((e & v[5]) ^ (~e & v[6])) + k[i] + w[i];
-		uint32_t t2 = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) +
+		uint32_t t2 = (turn_sha256(a, 2) ^ turn_sha256(a, 13) ^ turn_sha256(a, 22)) +
 			      ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
 
 		memmove(v + 1, v, 7 * sizeof(v[0]));
@@ -53,14 +53,14 @@ void sha256(struct slice in, uint8_t ret[SHA256_BYTES])
 	size_t n_last = in.n % 64, n_pad = n_last < 56 ? 64 : 128;
 
 	for (size_t at = 0; at + 64 <= in.n; at += 64)
-		block(h, in.p + at);
+		block_sha256(h, in.p + at);
 	if (n_last > 0)
 		memcpy(last, in.p + in.n - n_last, n_last);
 	last[n_last] = 0x80;
 	for (unsigned i = 0; i < 8; i++)
 		last[n_pad - 1 - i] = (uint8_t)(n_bits >> 8 * i);
 	for (size_t at = 0; at < n_pad; at += 64)
-		block(h, last + at);
+		block_sha256(h, last + at);
 	for (unsigned i = 0; i < SHA256_BYTES; i++)
 		ret[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
 }

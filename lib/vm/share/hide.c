@@ -162,7 +162,7 @@ int hide_answer(int notify_fd, const char *const *globs, size_t n, const struct 
 	return 0;
 }
 
-static void supervise(pid_t keeper, int notify_fd, const char *const *globs, size_t n,
+static void supervise_hide(pid_t keeper, int notify_fd, const char *const *globs, size_t n,
 	const struct room_ask *room)
 {
 	struct room_ask ask = {.sock = room->sock < 0 ? -1 : ROOM_FD, .full_at = room->full_at};
@@ -199,7 +199,7 @@ int hide_start(int *notify_fd, const char *const *globs, size_t n, const struct 
 	if (pid < 0)
 		return err_errno(err, -errno, "starting the supervisor of hidden names");
 	if (pid == 0)
-		supervise(keeper, *notify_fd, globs, n, room);
+		supervise_hide(keeper, *notify_fd, globs, n, room);
 	c.pid = (pid_t)pid;
 	/* With a copy here, virtiofsd would wait for ever when the supervisor dies. */
 	fd_close(notify_fd);

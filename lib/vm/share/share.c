@@ -198,7 +198,7 @@ int share_check(const struct share_config *cfg, struct err *err)
 	return r < 0 ? r : scaffold_pin(cfg, &s, err);
 }
 
-static int spawn(const struct share_config *cfg, const struct program *prog, struct build *b,
+static int spawn_share(const struct share_config *cfg, const struct program *prog, struct build *b,
 	struct jail_child *ret_child, struct err *err)
 {
 	const char *argv[MAX_ARGS] = {"virtiofsd"};
@@ -226,7 +226,7 @@ static int spawn(const struct share_config *cfg, const struct program *prog, str
 
 /* Who answers to virtiofsd's notifications: the supervisor of hidden names, which passes on those
  * that are about room, or the caller alone. */
-static int supervise(const struct share_config *cfg, struct share *s, struct err *err)
+static int supervise_share(const struct share_config *cfg, struct share *s, struct err *err)
 {
 	struct room_ask ask = {.sock = -1, .full_at = jail_full_at(s->child.nofile)};
 	int r;
@@ -246,7 +246,7 @@ static int supervise(const struct share_config *cfg, struct share *s, struct err
 	return r;
 }
 
-static int start(const struct share_config *cfg, const struct program *prog,
+static int start_share(const struct share_config *cfg, const struct program *prog,
 	const struct scaffold *scaffold, struct share *s, struct err *err)
 {
 	AUTO_CLOSE int place = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -259,13 +259,13 @@ static int start(const struct share_config *cfg, const struct program *prog,
 	ours = pair[0];
 	theirs = pair[1];
 	struct build b = {.scaffold = scaffold, .listen_fd = place, .give_fd = theirs};
-	r = spawn(cfg, prog, &b, &s->child, err);
+	r = spawn_share(cfg, prog, &b, &s->child, err);
 	if (r < 0)
 		return r;
 	r = recv_fd(ours, &s->vhost_fd);
 	if (r < 0)
 		return err_errno(err, r, "receiving the vhost-user socket");
-	return supervise(cfg, s, err);
+	return supervise_share(cfg, s, err);
 }
 
 int share_start(const struct share_config *cfg, struct share *ret_share, struct err *err)
@@ -283,7 +283,7 @@ int share_start(const struct share_config *cfg, struct share *ret_share, struct 
 	if (r == 0)
 		r = scaffold_pin(cfg, &scaffold, err);
 	if (r == 0)
-		r = start(cfg, &prog, &scaffold, &s, err);
+		r = start_share(cfg, &prog, &scaffold, &s, err);
 	if (r < 0) {
 		share_stop(&s);
 		return r;

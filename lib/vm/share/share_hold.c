@@ -22,7 +22,7 @@
 
 /* Until the child has ended. Lookups that take the last descriptors go on at once: here the
  * bench makes the guest forget. */
-static void serve(const struct room *room, pid_t pid)
+static void serve_hold(const struct room *room, pid_t pid)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd p[] = {{.fd = pidfd, .events = POLLIN}, {.fd = room->fd, .events = POLLIN}};
@@ -39,7 +39,7 @@ static void serve(const struct room *room, pid_t pid)
 	fd_close(&pidfd);
 }
 
-static int run(char **argv, const struct share *share, int at)
+static int run_hold(char **argv, const struct share *share, int at)
 {
 	int status;
 	pid_t pid = fork();
@@ -52,7 +52,7 @@ static int run(char **argv, const struct share *share, int at)
 		_exit(127);
 	}
 	if (pid > 0)
-		serve(&share->room, pid);
+		serve_hold(&share->room, pid);
 	if (pid < 0 || waitpid(pid, &status, 0) < 0)
 		return 127;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "share_hold: %s\n", err_text(&err, r));
 		return 1;
 	}
-	r = run(argv + 4, &share, (int)at);
+	r = run_hold(argv + 4, &share, (int)at);
 	share_stop(&share);
 	return r;
 }

@@ -92,7 +92,7 @@ static int to_errno(int rc)
 	}
 }
 
-static int fail(struct store *s, const char *doing, struct err *err)
+static int fail_store(struct store *s, const char *doing, struct err *err)
 {
 	int r = to_errno(sqlite3_extended_errcode(s->db));
 
@@ -104,22 +104,22 @@ static int fail(struct store *s, const char *doing, struct err *err)
 	return err_set(err, r, "%s in the registry %s: %s", doing, s->path, sqlite3_errmsg(s->db));
 }
 
-static int run(struct store *s, const char *text, struct err *err)
+static int run_store(struct store *s, const char *text, struct err *err)
 {
 	if (sqlite3_exec(s->db, text, NULL, NULL, NULL) != SQLITE_OK)
-		return fail(s, "working", err);
+		return fail_store(s, "working", err);
 	return 0;
 }
 
 /* The first column of the first row. */
-static int ask(struct store *s, const char *text, char *buf, size_t size, struct err *err)
+static int ask_store(struct store *s, const char *text, char *buf, size_t size, struct err *err)
 {
 	sqlite3_stmt *st = NULL;
 	int r = 0;
 
 	if (sqlite3_prepare_v2(s->db, text, -1, &st, NULL) != SQLITE_OK ||
 		sqlite3_step(st) != SQLITE_ROW)
-		r = fail(s, "reading", err);
+		r = fail_store(s, "reading", err);
 	else
 		(void)snprintf(buf, size, "%s", (const char *)sqlite3_column_text(st, 0));
 	(void)sqlite3_finalize(st);
@@ -129,7 +129,7 @@ static int ask(struct store *s, const char *text, char *buf, size_t size, struct
 static int check_whole(struct store *s, struct err *err)
 {
 	char text[200] = "";
-	int r = ask(s, "PRAGMA quick_check(1)", text, sizeof(text), err);
+	int r = ask_store(s, "PRAGMA quick_check(1)", text, sizeof(text), err);
 
 	if (r < 0)
 		return r;
@@ -141,11 +141,11 @@ static int check_whole(struct store *s, struct err *err)
 	return 0;
 }
 
-static int migrate(struct store *s, struct err *err)
+static int migrate_store(struct store *s, struct err *err)
 {
 	char text[32] = "";
 	uint64_t version;
-	int r = ask(s, "PRAGMA user_version", text, sizeof(text), err);
+	int r = ask_store(s, "PRAGMA user_version", text, sizeof(text), err);
 
 	if (r < 0)
 		return r;
@@ -158,19 +158,19 @@ static int migrate(struct store *s, struct err *err)
 			xasprintf("BEGIN IMMEDIATE; %s PRAGMA user_version = %u; COMMIT",
 				migrations[version], (unsigned)version + 1);
 
-		r = run(s, step, err);
+		r = run_store(s, step, err);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int prepare(struct store *s, struct err *err)
+static int prepare_store(struct store *s, struct err *err)
 {
 	for (size_t i = 0; i < N_STMTS; i++)
 		if (sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->stmt[i],
 			    NULL) != SQLITE_OK)
-			return fail(s, "preparing", err);
+			return fail_store(s, "preparing", err);
 	return 0;
 }
 
@@ -181,13 +181,13 @@ static int set_up(struct store *s, struct err *err)
 	(void)sqlite3_busy_timeout(s->db, STORE_BUSY_MS);
 	r = check_whole(s, err);
 	if (r == 0)
-		r = run(s,
+		r = run_store(s,
 			"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
 			"PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF",
 			err);
 	if (r == 0)
-		r = migrate(s, err);
-	return r == 0 ? prepare(s, err) : r;
+		r = migrate_store(s, err);
+	return r == 0 ? prepare_store(s, err) : r;
 }
 
 /* SQLite would make it with the mode of the umask; the journal files take the mode of this one. */
@@ -209,7 +209,7 @@ int store_open(const char *path, struct store **ret, struct err *err)
 	s->path = xstrdup(path);
 	if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, NULL) !=
 		SQLITE_OK)
-		r = fail(s, "opening", err);
+		r = fail_store(s, "opening", err);
 	else
 		r = set_up(s, err);
 	if (r < 0) {
@@ -248,9 +248,9 @@ static void bind_u64(sqlite3_stmt *st, int i, uint64_t v)
 }
 
 /* Runs a statement that gives no rows, and makes it ready for the next time. */
-static int finish(struct store *s, sqlite3_stmt *st, const char *doing, struct err *err)
+static int finish_store(struct store *s, sqlite3_stmt *st, const char *doing, struct err *err)
 {
-	int r = sqlite3_step(st) == SQLITE_DONE ? 0 : fail(s, doing, err);
+	int r = sqlite3_step(st) == SQLITE_DONE ? 0 : fail_store(s, doing, err);
 
 	(void)sqlite3_reset(st);
 	(void)sqlite3_clear_bindings(st);
@@ -269,7 +269,7 @@ int store_insert(struct store *s, const struct spec *spec, uint64_t now_ms, stru
 	bind_text(st, 4, json);
 	bind_u64(st, 5, spec->generation);
 	bind_u64(st, 6, now_ms);
-	r = finish(s, st, "adding a sandbox", err);
+	r = finish_store(s, st, "adding a sandbox", err);
 	if (r == -EEXIST)
 		return err_set(err, r, "the name or the id is taken");
 	return r;
@@ -316,7 +316,7 @@ int store_get(struct store *s, const char *ref, struct store_row *ret, struct er
 	else if (rc == SQLITE_DONE)
 		r = err_set(err, -ENOENT, "no sandbox named %.80s", ref);
 	else
-		r = fail(s, "reading", err);
+		r = fail_store(s, "reading", err);
 	(void)sqlite3_reset(st);
 	(void)sqlite3_clear_bindings(st);
 	return r;
@@ -338,7 +338,7 @@ int store_list(struct store *s, const char *after, unsigned max, store_row_fn *f
 			r = fn(arg, &row);
 	}
 	if (r == 0 && rc != SQLITE_DONE)
-		r = fail(s, "listing", err);
+		r = fail_store(s, "listing", err);
 	(void)sqlite3_reset(st);
 	(void)sqlite3_clear_bindings(st);
 	return r;
@@ -355,7 +355,7 @@ int store_update(struct store *s, const struct spec *spec, uint64_t was, struct 
 	bind_text(st, 3, json);
 	bind_u64(st, 4, spec->generation);
 	bind_u64(st, 5, was);
-	r = finish(s, st, "changing a sandbox", err);
+	r = finish_store(s, st, "changing a sandbox", err);
 	if (r == -EEXIST)
 		return err_set(err, r, "there is a sandbox named %s already", spec->name);
 	if (r == 0 && sqlite3_changes(s->db) == 0)
@@ -378,7 +378,7 @@ int store_stamp(struct store *s, const char *id, enum store_stamp what, uint64_t
 	bind_u64(st, 2, now_ms);
 	if (what != STORE_USED)
 		bind_text(st, 3, last_error);
-	return finish(s, st, "noting a time", err);
+	return finish_store(s, st, "noting a time", err);
 }
 
 /* The callback may change rows, so the ids are collected before it is called. */
@@ -395,7 +395,7 @@ static int list_ids(struct store *s, enum stmt which, store_id_fn *fn, void *arg
 			ids[n++], sizeof(*ids), "%s", (const char *)sqlite3_column_text(st, 0));
 	}
 	if (rc != SQLITE_DONE)
-		r = fail(s, "listing", err);
+		r = fail_store(s, "listing", err);
 	(void)sqlite3_reset(st);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = fn(arg, ids[i]);
@@ -416,11 +416,11 @@ int store_list_removed(struct store *s, store_id_fn *fn, void *arg, struct err *
 int store_mark_removed(struct store *s, const char *id, struct err *err)
 {
 	bind_text(s->stmt[MARK_REMOVED], 1, id);
-	return finish(s, s->stmt[MARK_REMOVED], "removing a sandbox", err);
+	return finish_store(s, s->stmt[MARK_REMOVED], "removing a sandbox", err);
 }
 
 int store_forget(struct store *s, const char *id, struct err *err)
 {
 	bind_text(s->stmt[FORGET], 1, id);
-	return finish(s, s->stmt[FORGET], "removing a sandbox", err);
+	return finish_store(s, s->stmt[FORGET], "removing a sandbox", err);
 }

@@ -279,7 +279,7 @@ int template_resolve(const char *ref, char ret_id[TEMPLATE_ID_LEN + 1], struct e
 		     : 0;
 }
 
-static json_t *describe(const char *name)
+static json_t *describe_template(const char *name)
 {
 	AUTO_FREE char *path = template_top(name), *dir = realpath(path, NULL);
 	struct err err = {0};
@@ -308,7 +308,7 @@ json_t *template_list(void)
 	int n = scandir(top, &found, is_entry, by_name);
 
 	for (int i = 0; i < n; i++) {
-		json_t *one = describe(found[i]->d_name);
+		json_t *one = describe_template(found[i]->d_name);
 
 		if (one)
 			(void)json_array_append_new(list, one);

@@ -85,7 +85,7 @@ void template_draft_done(struct template_draft *d)
 /* ---- filling ---- */
 
 /* Its hash need not be made again as long as the file looks the same. */
-static void remember(struct template_draft *d, const char *name, const json_t *files)
+static void remember_draft(struct template_draft *d, const char *name, const json_t *files)
 {
 	AUTO_FREE char *path = xasprintf("%s/%s", d->dir, name);
 	const char *hash = json_string_value(json_object_get(json_object_get(files, name), "hash"));
@@ -133,7 +133,7 @@ int template_draft_add_template(
 		r = add_file(d, path, name, err);
 		if (r < 0)
 			return r;
-		remember(d, name, files);
+		remember_draft(d, name, files);
 	}
 	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++)
 		for (size_t k = 0; r == 0 && k < from->disks[i].n; k++)
@@ -207,7 +207,7 @@ struct publishing {
 };
 
 /* Read-only, and on the disk: a template that exists is whole, after a power failure too. */
-static int settle(const char *path, struct stat *ret, struct err *err)
+static int settle_draft(const char *path, struct stat *ret, struct err *err)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	mode_t mode = template_file_mode(strrchr(path, '/') + 1);
@@ -230,7 +230,7 @@ static int publish_file(struct publishing *p, const char *path, struct err *err)
 	char hash[TEMPLATE_HASH_HEX + 1];
 	struct template_name what;
 	struct stat st;
-	int r = settle(path, &st, err);
+	int r = settle_draft(path, &st, err);
 
 	if (r == 0 && template_file_name(name, &what) && what.part == TEMPLATE_PART_LAYER)
 		r = template_qcow2_check(path, NULL, err);

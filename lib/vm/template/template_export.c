@@ -29,7 +29,7 @@ static void out_done(struct out *o)
 	free(o->packed);
 }
 
-static int put(struct out *o, const void *p, size_t n)
+static int put_export(struct out *o, const void *p, size_t n)
 {
 	int r = fd_write_all(o->fd, p, n);
 
@@ -44,10 +44,10 @@ static int put_u32(struct out *o, uint32_t v)
 	struct wr wr = wr_init(b, sizeof(b));
 
 	wr_u32(&wr, v);
-	return put(o, b, sizeof(b));
+	return put_export(o, b, sizeof(b));
 }
 
-static int flush(struct out *o)
+static int flush_export(struct out *o)
 {
 	size_t n;
 	int r;
@@ -62,7 +62,7 @@ static int flush(struct out *o)
 	if (r == 0)
 		r = put_u32(o, (uint32_t)n);
 	o->n_raw = 0;
-	return r < 0 ? r : put(o, o->packed, n);
+	return r < 0 ? r : put_export(o, o->packed, n);
 }
 
 static int put_block(void *arg, uint64_t offset, struct slice block)
@@ -76,7 +76,7 @@ static int put_block(void *arg, uint64_t offset, struct slice block)
 		abort();
 	o->n_raw += wr.n;
 	template_meter_add(&o->meter, block.n);
-	return o->n_raw + TEMPLATE_PIECE > TEMPLATE_MAX_RAW ? flush(o) : 0;
+	return o->n_raw + TEMPLATE_PIECE > TEMPLATE_MAX_RAW ? flush_export(o) : 0;
 }
 
 static int put_file(struct out *o, const char *dir, const char *name, const json_t *file)
@@ -90,7 +90,7 @@ static int put_file(struct out *o, const char *dir, const char *name, const json
 		return err_errno(o->err, -errno, "opening %s", path);
 	r = template_each_block(fd, size, put_block, o, o->err);
 	if (r == 0)
-		r = flush(o);
+		r = flush_export(o);
 	return r < 0 ? r : put_u32(o, 0);
 }
 
@@ -116,11 +116,11 @@ static char *plain_manifest(const struct template *t)
 static int put_head(struct out *o, const struct template *t)
 {
 	AUTO_FREE char *text = plain_manifest(t);
-	int r = put(o, TEMPLATE_MAGIC, TEMPLATE_MAGIC_LEN);
+	int r = put_export(o, TEMPLATE_MAGIC, TEMPLATE_MAGIC_LEN);
 
 	if (r == 0)
 		r = put_u32(o, (uint32_t)strlen(text));
-	return r < 0 ? r : put(o, text, strlen(text));
+	return r < 0 ? r : put_export(o, text, strlen(text));
 }
 
 static int put_sum(struct out *o)

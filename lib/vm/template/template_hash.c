@@ -13,7 +13,7 @@
 /* Read at once: 16 blocks. */
 #define READ_BYTES (16 * TEMPLATE_BLOCK)
 
-static void add(struct template_hash *h, const void *p, size_t n)
+static void add_hash(struct template_hash *h, const void *p, size_t n)
 {
 	if (EVP_DigestUpdate(h->ctx, p, n) != 1)
 		abort();
@@ -25,7 +25,7 @@ static void add_u64(struct template_hash *h, uint64_t v)
 	struct wr wr = wr_init(b, sizeof(b));
 
 	wr_u64(&wr, v);
-	add(h, b, sizeof(b));
+	add_hash(h, b, sizeof(b));
 }
 
 void template_hash_begin(struct template_hash *h, uint64_t size)
@@ -41,7 +41,7 @@ void template_hash_begin(struct template_hash *h, uint64_t size)
 void template_hash_block(struct template_hash *h, uint64_t offset, struct slice block)
 {
 	add_u64(h, offset);
-	add(h, block.p, block.n);
+	add_hash(h, block.p, block.n);
 }
 
 void template_hash_end(struct template_hash *h, char ret_hex[TEMPLATE_HASH_HEX + 1])

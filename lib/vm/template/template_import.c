@@ -56,7 +56,7 @@ static void part_done(struct part *p)
 	template_hash_done(&p->hash);
 }
 
-static int bad(struct in *in, const char *what)
+static int bad_import(struct in *in, const char *what)
 {
 	return err_set(in->err, -EBADMSG,
 		"the file is damaged or no template of sbx (%s); nothing of it was taken. Have it "
@@ -64,14 +64,14 @@ static int bad(struct in *in, const char *what)
 		what);
 }
 
-static int get(struct in *in, void *p, size_t n)
+static int get_import(struct in *in, void *p, size_t n)
 {
 	ssize_t got = fd_read_full(in->fd, p, n);
 
 	if (got < 0)
 		return err_errno(in->err, (int)got, "reading the file");
 	if ((size_t)got != n)
-		return bad(in, "it ends too early");
+		return bad_import(in, "it ends too early");
 	template_meter_add(&in->meter, n);
 	return EVP_DigestUpdate(in->sum, p, n) == 1 ? 0 : -EIO;
 }
@@ -79,7 +79,7 @@ static int get(struct in *in, void *p, size_t n)
 static int get_u32(struct in *in, uint32_t *ret)
 {
 	uint8_t b[4];
-	int r = get(in, b, sizeof(b));
+	int r = get_import(in, b, sizeof(b));
 	struct rd rd = rd_init(slice_of(b, sizeof(b)));
 
 	if (r == 0)
@@ -135,17 +135,17 @@ static int check_manifest(struct in *in)
 	int r;
 
 	if (json_integer_value(json_object_get(m, "format")) != TEMPLATE_FORMAT)
-		return bad(in, "its manifest is of another version of sbx");
+		return bad_import(in, "its manifest is of another version of sbx");
 	if (!is_plain_fact(m, 0))
-		return bad(in, "its manifest has control characters or too much in it");
+		return bad_import(in, "its manifest has control characters or too much in it");
 	r = template_check_files(files, true, &why);
 	if (r < 0)
-		return bad(in, why.text);
+		return bad_import(in, why.text);
 	if (is_too_large(files))
-		return bad(in, "a disk is larger than 64 GiB");
+		return bad_import(in, "a disk is larger than 64 GiB");
 	r = template_make_id(files, made);
 	if (r < 0 || !id || strcmp(id, made) != 0)
-		return bad(in, "its id is not the one of its files");
+		return bad_import(in, "its id is not the one of its files");
 	return 0;
 }
 
@@ -154,23 +154,23 @@ static int get_head(struct in *in)
 	char magic[TEMPLATE_MAGIC_LEN];
 	AUTO_FREE char *text = NULL;
 	uint32_t n = 0;
-	int r = get(in, magic, sizeof(magic));
+	int r = get_import(in, magic, sizeof(magic));
 
 	if (r == 0 && memcmp(magic, TEMPLATE_MAGIC, sizeof(magic)) != 0)
-		return bad(in, "it does not begin like one");
+		return bad_import(in, "it does not begin like one");
 	if (r == 0)
 		r = get_u32(in, &n);
 	if (r == 0 && (n == 0 || n > TEMPLATE_MAX_MANIFEST))
-		return bad(in, "its manifest is too long");
+		return bad_import(in, "its manifest is too long");
 	if (r < 0)
 		return r;
 	text = xmalloc(n);
-	r = get(in, text, n);
+	r = get_import(in, text, n);
 	if (r < 0)
 		return r;
 	in->manifest = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
 	return json_is_object(in->manifest) ? check_manifest(in)
-					    : bad(in, "its manifest is no JSON object");
+					    : bad_import(in, "its manifest is no JSON object");
 }
 
 /* ---- files ---- */
@@ -196,10 +196,10 @@ static int take_piece(struct in *in, struct part *p, struct rd *rd)
 	struct slice block;
 
 	if (rd->bad || at % TEMPLATE_BLOCK != 0 || at < p->next || at >= p->size)
-		return bad(in, "a block is out of place");
+		return bad_import(in, "a block is out of place");
 	block = rd_bytes(rd, (size_t)MIN((uint64_t)TEMPLATE_BLOCK, p->size - at));
 	if (rd->bad || template_is_zero(block))
-		return bad(in, "a block is cut or empty");
+		return bad_import(in, "a block is cut or empty");
 	if (pwrite(p->fd, block.p, block.n, (off_t)at) != (ssize_t)block.n)
 		return err_errno(in->err, errno ? -errno : -EIO, "writing %s", p->name);
 	template_hash_block(&p->hash, at, block);
@@ -219,16 +219,16 @@ static int take_frame(struct in *in, struct part *p)
 		return r;
 	r = get_u32(in, &packed);
 	if (r == 0 && (raw > TEMPLATE_MAX_RAW || packed == 0 || packed > TEMPLATE_MAX_PACKED))
-		return bad(in, "a frame is too long");
+		return bad_import(in, "a frame is too long");
 	if (r == 0)
-		r = get(in, in->packed, packed);
+		r = get_import(in, in->packed, packed);
 	if (r == 0)
 		r = check_room(in);
 	if (r < 0)
 		return r;
 	n = ZSTD_decompressDCtx(in->zstd, in->raw, raw, in->packed, packed);
 	if (ZSTD_isError(n) || n != raw)
-		return bad(in, "a frame cannot be unpacked");
+		return bad_import(in, "a frame cannot be unpacked");
 	rd = rd_init(slice_of(in->raw, n));
 	while (r == 0 && rd.n > 0)
 		r = take_piece(in, p, &rd);
@@ -244,7 +244,7 @@ static int end_part(struct in *in, struct part *p, const json_t *file)
 
 	template_hash_end(&p->hash, hash);
 	if (strcmp(hash, want) != 0)
-		return bad(in, "the content of a file is not what its hash says");
+		return bad_import(in, "the content of a file is not what its hash says");
 	if (fchmod(p->fd, template_file_mode(p->name)) < 0 || fstat(p->fd, &st) < 0)
 		return err_errno(in->err, -errno, "writing %s", p->name);
 	template_stamp_set(in->draft.known, p->name, &st, hash);
@@ -262,7 +262,7 @@ static int check_layer(struct in *in, const char *name, const char *path)
 		return 0;
 	r = template_qcow2_check(path, &size, in->err);
 	if (r == 0 && size > MAX_LOADED_DISK)
-		return bad(in, "a disk is larger than 64 GiB");
+		return bad_import(in, "a disk is larger than 64 GiB");
 	return r;
 }
 
@@ -297,7 +297,7 @@ static int check_sum(struct in *in)
 	if (n < 0)
 		return err_errno(in->err, (int)n, "reading the file");
 	if (n != TEMPLATE_HASH_LEN || memcmp(sum, said, sizeof(sum)) != 0)
-		return bad(in, "its sum is wrong");
+		return bad_import(in, "its sum is wrong");
 	return 0;
 }
 
@@ -324,7 +324,7 @@ static int take_all(struct in *in)
 	return 0;
 }
 
-static int publish(struct in *in, const char *name, struct template *ret)
+static int publish_import(struct in *in, const char *name, struct template *ret)
 {
 	static const char *const ours[] = {"format", "id", "created", "files", "name"};
 	json_t *facts = json_deep_copy(in->manifest);
@@ -382,5 +382,5 @@ int template_import(int fd, struct template_naming *naming, template_progress_fn
 		r = choose_name(&in, naming);
 	if (r == 0)
 		r = take_all(&in);
-	return r < 0 ? r : publish(&in, naming->given, ret);
+	return r < 0 ? r : publish_import(&in, naming->given, ret);
 }

@@ -34,7 +34,7 @@ enum {
 	AT_AUTOCLEAR = 88,
 };
 
-static uint32_t get32(const uint8_t *head, size_t at)
+static uint32_t get32_qcow2(const uint8_t *head, size_t at)
 {
 	uint32_t v;
 
@@ -42,7 +42,7 @@ static uint32_t get32(const uint8_t *head, size_t at)
 	return be32toh(v);
 }
 
-static uint64_t get64(const uint8_t *head, size_t at)
+static uint64_t get64_qcow2(const uint8_t *head, size_t at)
 {
 	uint64_t v;
 
@@ -50,22 +50,22 @@ static uint64_t get64(const uint8_t *head, size_t at)
 	return be64toh(v);
 }
 
-static const char *fault(const uint8_t *head)
+static const char *fault_qcow2(const uint8_t *head)
 {
-	uint32_t bits = get32(head, AT_CLUSTER_BITS);
-	uint64_t size = get64(head, AT_SIZE);
+	uint32_t bits = get32_qcow2(head, AT_CLUSTER_BITS);
+	uint64_t size = get64_qcow2(head, AT_SIZE);
 
-	if (get32(head, AT_MAGIC) != 0x514649fb || get32(head, AT_VERSION) != 3)
+	if (get32_qcow2(head, AT_MAGIC) != 0x514649fb || get32_qcow2(head, AT_VERSION) != 3)
 		return "is no qcow2 image of version 3";
-	if (get64(head, AT_BACKING_OFFSET) != 0 || get32(head, AT_BACKING_LEN) != 0)
+	if (get64_qcow2(head, AT_BACKING_OFFSET) != 0 || get32_qcow2(head, AT_BACKING_LEN) != 0)
 		return "names another file as its backing file";
-	if (get32(head, AT_CRYPT) != 0)
+	if (get32_qcow2(head, AT_CRYPT) != 0)
 		return "is encrypted";
-	if (get32(head, AT_SNAPSHOTS) != 0)
+	if (get32_qcow2(head, AT_SNAPSHOTS) != 0)
 		return "has snapshots inside";
-	if (get64(head, AT_INCOMPATIBLE) != 0)
+	if (get64_qcow2(head, AT_INCOMPATIBLE) != 0)
 		return "needs another file for its data, or features that are not known here";
-	if (get64(head, AT_AUTOCLEAR) != 0)
+	if (get64_qcow2(head, AT_AUTOCLEAR) != 0)
 		return "has features that are not known here";
 	if (bits < 9 || bits > 21 || size == 0 || size > TEMPLATE_MAX_DISK)
 		return "has sizes that are out of bounds";
@@ -97,9 +97,9 @@ int template_qcow2_check(const char *path, uint64_t *ret_size, struct err *err)
 
 	if (r < 0)
 		return r;
-	why = fault(head);
+	why = fault_qcow2(head);
 	if (ret_size)
-		*ret_size = get64(head, AT_SIZE);
+		*ret_size = get64_qcow2(head, AT_SIZE);
 	return why ? err_set(err, -EUCLEAN, "the layer %s %s: it is refused", path, why) : 0;
 }
 
@@ -114,9 +114,9 @@ int template_qcow2_strip(const char *path, struct err *err)
 
 	if (r < 0)
 		return r;
-	at = get64(head, AT_BACKING_OFFSET);
-	n = get32(head, AT_BACKING_LEN);
-	if (get32(head, AT_MAGIC) != 0x514649fb || at == 0)
+	at = get64_qcow2(head, AT_BACKING_OFFSET);
+	n = get32_qcow2(head, AT_BACKING_LEN);
+	if (get32_qcow2(head, AT_MAGIC) != 0x514649fb || at == 0)
 		return 0; /* no layer, which the check finds, or no name */
 	/* The name lies behind the head in the first cluster. */
 	if (n > MAX_BACKING_NAME || at < HEAD_BYTES || at + n > TEMPLATE_BLOCK)

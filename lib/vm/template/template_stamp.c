@@ -70,7 +70,7 @@ void template_stamps_write(const char *dir, const json_t *stamps)
 		(void)!file_save(beside, slice_from_str(text), NULL);
 }
 
-static json_int_t ns(struct timespec t)
+static json_int_t ns_stamp(struct timespec t)
 {
 	return (json_int_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
@@ -80,11 +80,11 @@ void template_stamp_set(json_t *stamps, const char *name, const struct stat *st,
 	(void)json_object_set_new(stamps, name,
 		json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:s}", "dev", (json_int_t)st->st_dev, "ino",
 			(json_int_t)st->st_ino, "size", (json_int_t)st->st_size, "mtime",
-			ns(st->st_mtim), "ctime", ns(st->st_ctim), "links",
+			ns_stamp(st->st_mtim), "ctime", ns_stamp(st->st_ctim), "links",
 			(json_int_t)st->st_nlink, "sum", hash));
 }
 
-static bool same(const json_t *stamp, const char *field, json_int_t is)
+static bool same_stamp(const json_t *stamp, const char *field, json_int_t is)
 {
 	const json_t *v = json_object_get(stamp, field);
 
@@ -108,11 +108,13 @@ const char *template_stamp_get(const json_t *stamps, const char *name, const str
 {
 	const json_t *s = json_object_get(stamps, name);
 
-	if (!same(s, "dev", (json_int_t)st->st_dev) || !same(s, "ino", (json_int_t)st->st_ino) ||
-		!same(s, "size", st->st_size) || !same(s, "mtime", ns(st->st_mtim)))
+	if (!same_stamp(s, "dev", (json_int_t)st->st_dev) ||
+		!same_stamp(s, "ino", (json_int_t)st->st_ino) ||
+		!same_stamp(s, "size", st->st_size) ||
+		!same_stamp(s, "mtime", ns_stamp(st->st_mtim)))
 		return NULL;
-	if (!same(s, "ctime", ns(st->st_ctim)) &&
-		(is_layer(name) || same(s, "links", (json_int_t)st->st_nlink)))
+	if (!same_stamp(s, "ctime", ns_stamp(st->st_ctim)) &&
+		(is_layer(name) || same_stamp(s, "links", (json_int_t)st->st_nlink)))
 		return NULL;
 	return template_stamp_sum(stamps, name);
 }

@@ -11,7 +11,7 @@
 /* No port I/O window and no old layout; virtiofs knows nothing else anyway. */
 #define MODERN "disable-legacy=on"
 
-static void add(struct args *a, const char *s)
+static void add_args(struct args *a, const char *s)
 {
 	assert(a->n < ARGS_MAX);
 	a->argv[a->n++] = xstrdup(s);
@@ -26,7 +26,7 @@ static void PRINTF_LIKE(3, 4) add2(struct args *a, const char *option, const cha
 	if (vasprintf(&value, fmt, ap) < 0)
 		abort();
 	va_end(ap);
-	add(a, option);
+	add_args(a, option);
 	assert(a->n < ARGS_MAX);
 	a->argv[a->n++] = value;
 }
@@ -242,7 +242,7 @@ static void add_control(struct args *a, const struct vmm_config *c, int qmp_fd)
 	add2(a, "-rtc", "base=utc,clock=host");
 	if (c->incoming) {
 		add2(a, "-incoming", "defer");
-		add(a, "-S");
+		add_args(a, "-S");
 	}
 }
 
@@ -313,9 +313,9 @@ int args_build(struct args *a, const struct vmm_config *c, int qmp_fd, struct er
 	r = check_config(c, err);
 	if (r < 0)
 		return r;
-	add(a, "qemu-system-x86_64");
-	add(a, "-nodefaults");
-	add(a, "-no-user-config");
+	add_args(a, "qemu-system-x86_64");
+	add_args(a, "-nodefaults");
+	add_args(a, "-no-user-config");
 	add2(a, "-display", "none");
 	add2(a, "-msg", "timestamp=off");
 	add_machine(a, c);

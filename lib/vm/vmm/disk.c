@@ -158,7 +158,7 @@ int disk_make(const char *path, const char *base, uint64_t size, struct err *err
 }
 
 /* qemu-img check ends with 0 healthy, 1 could not check, 2 damaged, 3 leaked clusters. */
-static int judge(int code, bool repair, const char *path, const char *said, struct err *err)
+static int judge_disk(int code, bool repair, const char *path, const char *said, struct err *err)
 {
 	if (code == 0 || (code == 3 && !repair))
 		return 0;
@@ -183,7 +183,7 @@ int disk_check(const char *path, bool repair, struct err *err)
 
 	if (r < 0)
 		return err_wrap(err, r, "checking %s", path);
-	return judge(r, repair, path, said, err);
+	return judge_disk(r, repair, path, said, err);
 }
 
 /* The chain as qemu-img is told it, inside the jail: no name in an image is followed. */

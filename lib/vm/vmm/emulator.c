@@ -21,7 +21,7 @@ bool emulator_is_parallel(const char *said)
 }
 
 /* False when it did not answer. */
-static bool ask(const char *qemu, bool *ret_parallel)
+static bool ask_emulator(const char *qemu, bool *ret_parallel)
 {
 	char said[MAX_SAID];
 	int r = tool_run(
@@ -52,7 +52,7 @@ enum vmm_accel emulator_accel(const char *qemu, const char *cache_dir)
 	if (keep && verdict_load(path, key, known, sizeof(known), &age_s))
 		return strcmp(known, PARALLEL) == 0 ? VMM_TCG_PARALLEL : VMM_TCG;
 	/* No answer may have been a busy moment: it is not kept. */
-	if (ask(qemu, &parallel) && keep)
+	if (ask_emulator(qemu, &parallel) && keep)
 		verdict_store(path, key, parallel ? PARALLEL : "single");
 	return parallel ? VMM_TCG_PARALLEL : VMM_TCG;
 }

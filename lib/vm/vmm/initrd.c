@@ -28,7 +28,7 @@ struct writer {
 	uint32_t ino;
 };
 
-static int put(struct writer *w, const void *p, size_t n)
+static int put_initrd(struct writer *w, const void *p, size_t n)
 {
 	int r = fd_write_all(w->fd, p, n);
 
@@ -37,9 +37,9 @@ static int put(struct writer *w, const void *p, size_t n)
 	return r;
 }
 
-static int pad4(struct writer *w)
+static int pad4_initrd(struct writer *w)
 {
-	return put(w, "\0\0\0", (4 - w->n % 4) % 4);
+	return put_initrd(w, "\0\0\0", (4 - w->n % 4) % 4);
 }
 
 /* One newc header: thirteen numbers of eight hex digits, then the name with its NUL. Time, owner
@@ -50,11 +50,11 @@ static int put_header(struct writer *w, const char *name, unsigned mode, uint64_
 	int len = snprintf(h, sizeof(h),
 		"070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x", ++w->ino, mode, 0, 0,
 		1, 0, (unsigned)size, 0, 0, 0, 0, (unsigned)strlen(name) + 1, 0);
-	int r = put(w, h, (size_t)len);
+	int r = put_initrd(w, h, (size_t)len);
 
 	if (r == 0)
-		r = put(w, name, strlen(name) + 1);
-	return r < 0 ? r : pad4(w);
+		r = put_initrd(w, name, strlen(name) + 1);
+	return r < 0 ? r : pad4_initrd(w);
 }
 
 static int copy_file(struct writer *w, int fd, uint64_t size)
@@ -71,7 +71,7 @@ static int copy_file(struct writer *w, int fd, uint64_t size)
 		size -= (uint64_t)n;
 		w->n += (uint64_t)n;
 	}
-	return pad4(w);
+	return pad4_initrd(w);
 }
 
 static int open_input(const char *path, uint64_t max, uint64_t *ret_size, struct err *err)

@@ -211,7 +211,7 @@ static int on_line(struct qmp *q, struct slice line, struct qmp_item *it, struct
 }
 
 /* Most lines are short and come whole; the buffer grows for those that do not. */
-static int keep(struct qmp *q, struct slice s, struct err *err)
+static int keep_qmp(struct qmp *q, struct slice s, struct err *err)
 {
 	if (s.n > QMP_MAX_LINE - q->n_line)
 		return give_up(q, err, "a line longer than 64 KiB");
@@ -245,7 +245,7 @@ int qmp_feed(struct qmp *q, struct slice *in, struct qmp_item *ret_item, struct 
 		const uint8_t *nl = memchr(in->p, '\n', in->n);
 		size_t n = nl ? (size_t)(nl - in->p) : in->n;
 
-		r = keep(q, slice_of(in->p, n), err);
+		r = keep_qmp(q, slice_of(in->p, n), err);
 		if (r < 0)
 			return r;
 		n += nl ? 1 : 0;

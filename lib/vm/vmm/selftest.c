@@ -89,7 +89,7 @@ static int make_wire(const char *dir, int *ret_listen, int *ret_conn)
 	return 0;
 }
 
-static int start(
+static int start_selftest(
 	struct run *run, const struct selftest_input *in, enum vmm_accel accel, struct err *err)
 {
 	AUTO_CLOSE int l = -1;
@@ -140,7 +140,7 @@ static bool has_word(const struct run *run)
 }
 
 /* The first line that qemu wrote, made printable, or the text given. */
-static void explain(const struct run *run, char *buf, size_t size, const char *otherwise)
+static void explain_selftest(const struct run *run, char *buf, size_t size, const char *otherwise)
 {
 	ssize_t n = pread(run->log_fd, buf, size - 1, 0);
 	size_t len = 0;
@@ -154,7 +154,7 @@ static void explain(const struct run *run, char *buf, size_t size, const char *o
 		(void)snprintf(buf, size, "%s", otherwise);
 }
 
-static int watch(struct run *run, uint64_t bound_ms, struct err *err)
+static int watch_selftest(struct run *run, uint64_t bound_ms, struct err *err)
 {
 	uint64_t end = clock_mono_ms() + bound_ms;
 	char why[200];
@@ -175,11 +175,11 @@ static int watch(struct run *run, uint64_t bound_ms, struct err *err)
 			return 0;
 		on_vmm(run);
 		if (run->over) {
-			explain(run, why, sizeof(why), run->text);
+			explain_selftest(run, why, sizeof(why), run->text);
 			return err_set(err, -ENOTSUP, "a test machine ended: %s", why);
 		}
 	}
-	explain(run, why, sizeof(why), "its kernel did not get to sbx-guest");
+	explain_selftest(run, why, sizeof(why), "its kernel did not get to sbx-guest");
 	return err_set(err, -ENOTSUP, "a test machine was not up after %" PRIu64 " s: %s",
 		bound_ms / 1000, why);
 }
@@ -187,10 +187,10 @@ static int watch(struct run *run, uint64_t bound_ms, struct err *err)
 int selftest_run(const struct selftest_input *in, enum vmm_accel accel, struct err *err)
 {
 	struct run run = {.conn = -1, .log_fd = -1};
-	int r = start(&run, in, accel, err);
+	int r = start_selftest(&run, in, accel, err);
 
 	if (r == 0)
-		r = watch(&run, accel == VMM_KVM ? SELFTEST_KVM_MS : SELFTEST_TCG_MS, err);
+		r = watch_selftest(&run, accel == VMM_KVM ? SELFTEST_KVM_MS : SELFTEST_TCG_MS, err);
 	run_done(&run);
 	return r;
 }
@@ -222,7 +222,7 @@ static int make_key(const struct selftest_input *in, char *buf, size_t size)
 }
 
 /* 1: passed, -ENOTSUP: failed and err says why, 0: nothing known. */
-static int load(const char *path, const char *key, struct err *err)
+static int load_selftest(const char *path, const char *key, struct err *err)
 {
 	char text[VERDICT_MAX];
 	uint64_t age_s;
@@ -242,7 +242,7 @@ static int look_up(const struct selftest_input *in, char *key, size_t size, stru
 
 	if (r < 0)
 		return err_errno(err, r, "looking at the kernel");
-	return in->cache_dir ? load(path, key, err) : 0;
+	return in->cache_dir ? load_selftest(path, key, err) : 0;
 }
 
 int selftest_cached(const struct selftest_input *in, struct err *err)
@@ -272,7 +272,7 @@ static int check_device(struct err *err)
 	return err_errno(err, -ENOTSUP, "/dev/kvm cannot be opened");
 }
 
-static int refuse(int r, const char *why, struct err *err)
+static int refuse_selftest(int r, const char *why, struct err *err)
 {
 	return err_set(err, r,
 		"kvm does not work here: %.300s; to run in software emulation, which is slow and "
@@ -295,7 +295,7 @@ int vmm_accel_known(enum selftest_wish wish, const struct selftest_input *in,
 	if (r == 0)
 		r = look_up(in, key, sizeof(key), &why);
 	if (r < 0)
-		return refuse(r, err_text(&why, r), err);
+		return refuse_selftest(r, err_text(&why, r), err);
 	if (r == 0)
 		return 1;
 	*ret_accel = VMM_KVM;
@@ -312,7 +312,7 @@ int vmm_accel_decide(enum selftest_wish wish, const struct selftest_input *in,
 		return r;
 	r = selftest_cached(in, &why);
 	if (r < 0)
-		return refuse(r, err_text(&why, r), err);
+		return refuse_selftest(r, err_text(&why, r), err);
 	*ret_accel = VMM_KVM;
 	return 0;
 }
@@ -358,7 +358,8 @@ int selftest_end(struct selftest_child *child, struct err *err)
 	if (status == 0)
 		return 0;
 	why[n > 0 ? n : 0] = '\0';
-	return refuse(-ENOTSUP, why[0] ? why : "the process that tests it was killed", err);
+	return refuse_selftest(
+		-ENOTSUP, why[0] ? why : "the process that tests it was killed", err);
 }
 
 void selftest_done(struct selftest_child *child)

@@ -33,7 +33,7 @@ int vmm_memory_fd(const struct vmm *v)
 	return v->memory_fd;
 }
 
-static int spawn(struct vmm *v, const struct vmm_config *config, int qmp_fd, struct err *err)
+static int spawn_vmm(struct vmm *v, const struct vmm_config *config, int qmp_fd, struct err *err)
 {
 	struct vmm_config with_memory = *config;
 	const struct vmm_config *c = &with_memory;
@@ -83,7 +83,7 @@ int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err 
 					   ? vmm_memory_new(config->memory, err)
 					   : fcntl(config->memory_fd, F_DUPFD_CLOEXEC, 0);
 	if (r >= 0)
-		r = spawn(v, config, theirs, err);
+		r = spawn_vmm(v, config, theirs, err);
 	if (r < 0) {
 		vmm_done(v);
 		return r;
@@ -240,7 +240,7 @@ int vmm_console_tail(struct vmm *v)
 
 /* ---- reading ---- */
 
-static int feed(struct vmm *v, struct vmm_event *ev)
+static int feed_vmm(struct vmm *v, struct vmm_event *ev)
 {
 	struct qmp_item it = {};
 	struct err err;
@@ -291,7 +291,7 @@ int vmm_next(struct vmm *v, struct vmm_event *ret_ev)
 	flush_out(v);
 	while (r == 0 && !v->dead) {
 		if (v->rest.n) {
-			r = feed(v, ret_ev);
+			r = feed_vmm(v, ret_ev);
 			continue;
 		}
 		r = read_some(v);

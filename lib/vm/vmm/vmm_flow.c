@@ -20,12 +20,12 @@
 #define MAX_DETACH_TRIES 1000
 
 /* A step that could not even be queued ends the operation like a refusal of it. */
-static int step(struct vmm *v, enum tag tag, int r, struct vmm_event *ev)
+static int step_flow(struct vmm *v, enum tag tag, int r, struct vmm_event *ev)
 {
 	return r < 0 ? vmm_flow_on_failure(v, tag, strerror(-r), ev) : 0;
 }
 
-static void undo(struct vmm *v, const char *command, json_t *args)
+static void undo_flow(struct vmm *v, const char *command, json_t *args)
 {
 	(void)!vmm_command(v, TAG_UNDO, command, args, -1);
 }
@@ -97,9 +97,9 @@ int vmm_flow_on_share_gone(struct vmm *v, struct vmm_event *ev)
 static void undo_share(struct vmm *v, enum tag tag)
 {
 	if (tag == TAG_SHARE_CHARDEV)
-		undo(v, "closefd", json_pack("{s:s}", "fdname", "share"));
+		undo_flow(v, "closefd", json_pack("{s:s}", "fdname", "share"));
 	if (tag == TAG_SHARE_DEVICE)
-		undo(v, "chardev-remove", json_pack("{s:s}", "id", "share"));
+		undo_flow(v, "chardev-remove", json_pack("{s:s}", "id", "share"));
 }
 
 /* ---- memory images ---- */
@@ -152,7 +152,7 @@ static int lift_limit(struct vmm *v)
 		json_pack("{s:I}", "max-bandwidth", (json_int_t)SAVE_BYTES_S), -1);
 }
 
-static int migrate(struct vmm *v, enum tag tag)
+static int migrate_flow(struct vmm *v, enum tag tag)
 {
 	bool save = tag == TAG_SAVE_MIGRATE;
 
@@ -269,9 +269,9 @@ static void undo_snapshot(struct vmm *v, enum tag tag)
 
 	node_name(v, true, name);
 	if (tag == TAG_SNAP_DO)
-		undo(v, "blockdev-del", json_pack("{s:s}", "node-name", name));
+		undo_flow(v, "blockdev-del", json_pack("{s:s}", "node-name", name));
 	if (tag > TAG_SNAP_FD)
-		undo(v, "remove-fd", json_pack("{s:i}", "fdset-id", (int)v->n_sets));
+		undo_flow(v, "remove-fd", json_pack("{s:i}", "fdset-id", (int)v->n_sets));
 	fd_close(&v->snap_fd_ro);
 	v->snapping = false;
 }
@@ -282,32 +282,32 @@ int vmm_flow_on_success(struct vmm *v, enum tag tag, struct vmm_event *ev)
 {
 	switch (tag) {
 	case TAG_SHARE_FD:
-		return step(v, TAG_SHARE_CHARDEV, add_share_chardev(v), ev);
+		return step_flow(v, TAG_SHARE_CHARDEV, add_share_chardev(v), ev);
 	case TAG_SHARE_CHARDEV:
-		return step(v, TAG_SHARE_DEVICE, add_share_device(v), ev);
+		return step_flow(v, TAG_SHARE_DEVICE, add_share_device(v), ev);
 	case TAG_SHARE_DEVICE:
 		return vmm_tell(ev, VMM_EV_SHARE_ATTACHED, "");
 	case TAG_DETACH_CHARDEV:
 		return share_detached(v, ev);
 	case TAG_SAVE_STOP:
-		return step(v, TAG_SAVE_CAPS, set_capabilities(v, TAG_SAVE_CAPS), ev);
+		return step_flow(v, TAG_SAVE_CAPS, set_capabilities(v, TAG_SAVE_CAPS), ev);
 	case TAG_SAVE_CAPS:
-		return step(v, TAG_SAVE_LIMIT, lift_limit(v), ev);
+		return step_flow(v, TAG_SAVE_LIMIT, lift_limit(v), ev);
 	case TAG_SAVE_LIMIT:
-		return step(v, TAG_SAVE_FD, send_image_fd(v, TAG_SAVE_FD), ev);
+		return step_flow(v, TAG_SAVE_FD, send_image_fd(v, TAG_SAVE_FD), ev);
 	case TAG_SAVE_FD:
-		return step(v, TAG_SAVE_MIGRATE, migrate(v, TAG_SAVE_MIGRATE), ev);
+		return step_flow(v, TAG_SAVE_MIGRATE, migrate_flow(v, TAG_SAVE_MIGRATE), ev);
 	case TAG_RESTORE_CAPS:
-		return step(v, TAG_RESTORE_FD, send_image_fd(v, TAG_RESTORE_FD), ev);
+		return step_flow(v, TAG_RESTORE_FD, send_image_fd(v, TAG_RESTORE_FD), ev);
 	case TAG_RESTORE_FD:
-		return step(v, TAG_RESTORE_MIGRATE, migrate(v, TAG_RESTORE_MIGRATE), ev);
+		return step_flow(v, TAG_RESTORE_MIGRATE, migrate_flow(v, TAG_RESTORE_MIGRATE), ev);
 	case TAG_SNAP_FD:
-		return step(v, TAG_SNAP_FD_RO,
+		return step_flow(v, TAG_SNAP_FD_RO,
 			send_set_fd(v, TAG_SNAP_FD_RO, TAKE_FD(v->snap_fd_ro)), ev);
 	case TAG_SNAP_FD_RO:
-		return step(v, TAG_SNAP_NODE, add_node(v), ev);
+		return step_flow(v, TAG_SNAP_NODE, add_node(v), ev);
 	case TAG_SNAP_NODE:
-		return step(v, TAG_SNAP_DO, put_node(v), ev);
+		return step_flow(v, TAG_SNAP_DO, put_node(v), ev);
 	case TAG_SNAP_DO:
 		v->snapping = false;
 		v->n_snapshots[v->snap_disk]++;

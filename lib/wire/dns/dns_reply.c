@@ -123,7 +123,7 @@ static void say_policy(struct answer *a, const struct dns_query *q, const struct
 		say_denied(a, facts->why, "denied by the network policy of this sandbox");
 }
 
-static void decide(struct answer *a, const struct dns_query *q, int status,
+static void decide_reply(struct answer *a, const struct dns_query *q, int status,
 	const struct dns_facts *facts, struct wr *name)
 {
 	static const struct dns_facts denied = {.verdict = DNS_DENIED};
@@ -253,7 +253,7 @@ int dns_reply_build(const struct dns_query *q, int status, const struct dns_fact
 
 	if (least > wr.size)
 		return -EMSGSIZE;
-	decide(&a, q, status, facts, &name);
+	decide_reply(&a, q, status, facts, &name);
 	if (least + record_size(&a) > wr.size) {
 		if (q->via != DNS_OVER_UDP)
 			return -EMSGSIZE;

@@ -96,7 +96,7 @@ static void list_remove(struct synth *s, struct list *l, uint32_t i)
 		l->last = slot->prev;
 }
 
-static void touch(struct synth *s, uint32_t i)
+static void touch_synth(struct synth *s, uint32_t i)
 {
 	if (s->slots[i].holds > 0)
 		return;
@@ -114,7 +114,7 @@ static uint32_t hash_of(const struct synth *s, struct slice name)
 	return (uint32_t)siphash(s->seed, name);
 }
 
-static uint32_t find(const struct synth *s, struct slice name, uint32_t hash)
+static uint32_t find_synth(const struct synth *s, struct slice name, uint32_t hash)
 {
 	uint32_t i;
 
@@ -129,7 +129,7 @@ static uint32_t find(const struct synth *s, struct slice name, uint32_t hash)
 	return NONE;
 }
 
-static void unchain(struct synth *s, uint32_t i)
+static void unchain_synth(struct synth *s, uint32_t i)
 {
 	uint32_t *at = bucket_of(s, s->slots[i].hash);
 
@@ -138,11 +138,11 @@ static void unchain(struct synth *s, uint32_t i)
 	*at = s->slots[i].chain;
 }
 
-static void evict(struct synth *s, uint32_t i, uint64_t now_ms)
+static void evict_synth(struct synth *s, uint32_t i, uint64_t now_ms)
 {
 	struct slot *slot = &s->slots[i];
 
-	unchain(s, i);
+	unchain_synth(s, i);
 	list_remove(s, &s->recent, i);
 	s->n_bytes -= slot->n + NAME_OVERHEAD;
 	s->n_names--;
@@ -186,14 +186,15 @@ static int make_room(struct synth *s, size_t more, uint64_t now_ms, uint32_t *re
 	while (is_full(s, more)) {
 		if (s->recent.first == NONE)
 			return -EBUSY;
-		evict(s, s->recent.first, now_ms);
+		evict_synth(s, s->recent.first, now_ms);
 	}
 	take_address(s, i);
 	*ret = i;
 	return 0;
 }
 
-static int add(struct synth *s, struct slice name, uint32_t hash, uint64_t now_ms, uint32_t *ret)
+static int add_synth(
+	struct synth *s, struct slice name, uint32_t hash, uint64_t now_ms, uint32_t *ret)
 {
 	size_t more = name.n + NAME_OVERHEAD;
 	uint32_t *bucket = bucket_of(s, hash);
@@ -213,7 +214,7 @@ static int add(struct synth *s, struct slice name, uint32_t hash, uint64_t now_m
 	return 0;
 }
 
-static void describe(uint32_t i, struct synth_addr *ret)
+static void describe_synth(uint32_t i, struct synth_addr *ret)
 {
 	*ret = (struct synth_addr){.id = i,
 		.v4 = {198, (uint8_t)(18 + (i >> 16)), (uint8_t)(i >> 8), (uint8_t)i},
@@ -232,25 +233,25 @@ int synth_assign(struct synth *s, struct slice name, uint64_t now_ms, struct syn
 		return -EINVAL;
 	make_table(s);
 	hash = hash_of(s, name);
-	i = find(s, name, hash);
+	i = find_synth(s, name, hash);
 	if (i != NONE) {
-		touch(s, i);
+		touch_synth(s, i);
 	} else {
-		r = add(s, name, hash, now_ms, &i);
+		r = add_synth(s, name, hash, now_ms, &i);
 		if (r < 0)
 			return r;
 	}
-	describe(i, ret);
+	describe_synth(i, ret);
 	return 0;
 }
 
 int synth_find_name(const struct synth *s, struct slice name, struct synth_addr *ret)
 {
-	uint32_t i = find(s, name, hash_of(s, name));
+	uint32_t i = find_synth(s, name, hash_of(s, name));
 
 	if (i == NONE)
 		return -ENOENT;
-	describe(i, ret);
+	describe_synth(i, ret);
 	return 0;
 }
 
@@ -269,7 +270,7 @@ static uint32_t number_of(struct slice addr)
 	i = addr.n == 4 ? (uint32_t)(addr.p[1] & 1) : addr.p[13];
 	i = i << 16 | (uint32_t)addr.p[addr.n - 2] << 8 | addr.p[addr.n - 1];
 	/* The way back shows whether the other bytes are ours too. */
-	describe(i, &a);
+	describe_synth(i, &a);
 	return slice_eq(addr, slice_of(addr.n == 4 ? a.v4 : a.v6, addr.n)) ? i : NONE;
 }
 
@@ -279,7 +280,7 @@ int synth_find_addr(struct synth *s, struct slice addr, uint32_t *ret_id, struct
 
 	if (!is_live(s, i))
 		return -ENOENT;
-	touch(s, i);
+	touch_synth(s, i);
 	*ret_id = i;
 	*ret_name = slice_of(s->slots[i].name, s->slots[i].n);
 	return 0;

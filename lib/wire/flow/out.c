@@ -7,7 +7,7 @@
 #define ANSWER_ROOM 1024
 
 /* realloc would leave what is secret behind. */
-static void grow(struct out *o, size_t size)
+static void grow_out(struct out *o, size_t size)
 {
 	uint8_t *p;
 
@@ -35,7 +35,7 @@ struct wr out_wr(struct out *o, size_t room)
 	o->at = 0;
 	o->n = n;
 	if (o->size < n + room)
-		grow(o, n + room);
+		grow_out(o, n + room);
 	/* nothing was asked for, and nothing is there */
 	if (!o->p)
 		return wr_init(NULL, 0);

@@ -9,7 +9,7 @@ static bool is_assignment(const char *s)
 	return s[0] != '=' && strchr(s, '=') != NULL;
 }
 
-static size_t count(char *const *v)
+static size_t count_spec(char *const *v)
 {
 	size_t n = 0;
 
@@ -48,12 +48,13 @@ static bool is_valid(const struct exec_spec *spec)
 	for (char *const *e = spec->env; e && *e; e++)
 		if (!is_assignment(*e))
 			return false;
-	return count(spec->argv) <= EXEC_MAX_STRINGS && count(spec->env) <= EXEC_MAX_STRINGS;
+	return count_spec(spec->argv) <= EXEC_MAX_STRINGS &&
+	       count_spec(spec->env) <= EXEC_MAX_STRINGS;
 }
 
 static void put_strings(struct wr *wr, char *const *v)
 {
-	size_t n = count(v);
+	size_t n = count_spec(v);
 
 	wr_u16(wr, (uint16_t)n);
 	for (size_t i = 0; i < n; i++)

@@ -38,7 +38,7 @@ int probe_answer_put(uint8_t buf[PROBE_FRAME_HEAD], uint32_t number, uint32_t st
 }
 
 /* Up to `want` bytes in all; true when they are there. */
-static bool collect(struct probe_reader *r, struct slice *in, size_t want)
+static bool collect_frame(struct probe_reader *r, struct slice *in, size_t want)
 {
 	size_t n = MIN(want - r->n, in->n);
 
@@ -59,7 +59,7 @@ int probe_reader_feed(struct probe_reader *r, struct slice *in, struct probe_ans
 	r->full = false;
 	if (r->bad)
 		return -EBADMSG;
-	if (r->n < PROBE_FRAME_HEAD && !collect(r, in, PROBE_FRAME_HEAD))
+	if (r->n < PROBE_FRAME_HEAD && !collect_frame(r, in, PROBE_FRAME_HEAD))
 		return 0;
 	mark = rd_u32(&rd);
 	ret->number = rd_u32(&rd);
@@ -68,7 +68,7 @@ int probe_reader_feed(struct probe_reader *r, struct slice *in, struct probe_ans
 	r->bad = mark != PROBE_FRAME_MARK || n > PROBE_FRAME_MAX_OUT;
 	if (r->bad)
 		return -EBADMSG;
-	if (!collect(r, in, PROBE_FRAME_HEAD + n))
+	if (!collect_frame(r, in, PROBE_FRAME_HEAD + n))
 		return 0;
 	r->full = true;
 	ret->out = slice_of(r->buf + PROBE_FRAME_HEAD, n);

@@ -58,7 +58,7 @@ static void set_mode(struct screen *s, unsigned number, bool on)
 }
 
 /* The numbers of a CSI sequence from byte `at`, split by ';' (and ':'). */
-static size_t numbers(const struct screen *s, size_t at, unsigned *ret, size_t max)
+static size_t numbers_screen(const struct screen *s, size_t at, unsigned *ret, size_t max)
 {
 	size_t n = 0;
 
@@ -77,17 +77,17 @@ static size_t numbers(const struct screen *s, size_t at, unsigned *ret, size_t m
 static void private_modes(struct screen *s, bool on)
 {
 	unsigned v[16];
-	size_t n = numbers(s, 3, v, ARRAY_LEN(v));
+	size_t n = numbers_screen(s, 3, v, ARRAY_LEN(v));
 
 	for (size_t i = 0; i < n; i++)
 		set_mode(s, v[i], on);
 }
 
-static void keyboard(struct screen *s, uint8_t mark)
+static void keyboard_screen(struct screen *s, uint8_t mark)
 {
 	unsigned v[2];
 
-	(void)numbers(s, 3, v, ARRAY_LEN(v));
+	(void)numbers_screen(s, 3, v, ARRAY_LEN(v));
 	if (mark == '>' && s->n_keys < SCREEN_KEYS)
 		s->keys[s->n_keys++] = (uint16_t)MIN(v[0], 0xffffu);
 	else if (mark == '<')
@@ -104,7 +104,7 @@ static bool take_csi(struct screen *s)
 	if ((last == 'h' || last == 'l') && mark == '?')
 		private_modes(s, last == 'h');
 	if (last == 'u' && (mark == '>' || mark == '<' || mark == '='))
-		keyboard(s, mark);
+		keyboard_screen(s, mark);
 	if (last == 'p' && mid == '!')
 		reset_modes(s);
 	switch (last) {
@@ -121,7 +121,7 @@ static bool take_csi(struct screen *s)
 	case 't': { /* sizes and titles */
 		unsigned v[4];
 
-		(void)numbers(s, 2, v, ARRAY_LEN(v));
+		(void)numbers_screen(s, 2, v, ARRAY_LEN(v));
 		return v[0] >= 11 && v[0] <= 21;
 	}
 	default:
@@ -156,7 +156,7 @@ static bool take_escape(struct screen *s)
 	return last == 'Z';
 }
 
-static void give(struct bufq *q, const uint8_t *p, size_t n)
+static void give_screen(struct bufq *q, const uint8_t *p, size_t n)
 {
 	if (q && n)
 		(void)bufq_put(q, slice_of(p, n));
@@ -165,7 +165,7 @@ static void give(struct bufq *q, const uint8_t *p, size_t n)
 static void end_sequence(struct screen *s, bool left_out, struct bufq *q)
 {
 	if (!left_out)
-		give(q, s->seq, s->n_seq);
+		give_screen(q, s->seq, s->n_seq);
 	s->n_seq = 0;
 	s->state = GROUND;
 }
@@ -175,7 +175,7 @@ static void take_long(struct screen *s, uint8_t c, struct bufq *q)
 	bool over = c == BEL || c == CAN || c == SUB || (s->state == LONG_ESC && c == '\\');
 
 	if (!s->drop)
-		give(q, &c, 1);
+		give_screen(q, &c, 1);
 	s->state = over ? GROUND : c == ESC ? LONG_ESC : LONG;
 }
 
@@ -186,16 +186,16 @@ static void go_long(struct screen *s, uint8_t c, struct bufq *q)
 
 	s->drop = string && take_string(s);
 	if (!s->drop)
-		give(q, s->seq, s->n_seq);
+		give_screen(q, s->seq, s->n_seq);
 	s->n_seq = 0;
 	s->state = s->state == STRING_ESC ? LONG_ESC : string ? LONG : GROUND;
 	if (string)
 		take_long(s, c, q);
 	else
-		give(q, &c, 1);
+		give_screen(q, &c, 1);
 }
 
-static void begin(struct screen *s, uint8_t c)
+static void begin_screen(struct screen *s, uint8_t c)
 {
 	s->seq[0] = c;
 	s->n_seq = 1;
@@ -239,7 +239,7 @@ static void take_byte(struct screen *s, uint8_t c, struct bufq *q)
 	/* ESC inside a short sequence begins another one; CAN and SUB end any. */
 	if (c == ESC && s->state != STRING && s->state != STRING_ESC) {
 		end_sequence(s, false, q);
-		begin(s, c);
+		begin_screen(s, c);
 		return;
 	}
 	if (s->n_seq == SCREEN_MAX_SEQ) {
@@ -266,11 +266,11 @@ void screen_replay(struct screen *s, struct slice bytes, struct bufq *q)
 			const uint8_t *esc = memchr(p, ESC, bytes.n - i);
 			size_t n = esc ? (size_t)(esc - p) : bytes.n - i;
 
-			give(q, p, n);
+			give_screen(q, p, n);
 			i += n;
 			if (!esc)
 				return;
-			begin(s, ESC);
+			begin_screen(s, ESC);
 			continue;
 		}
 		take_byte(s, *p, q);
@@ -316,7 +316,7 @@ void screen_put_start(const struct screen *s, struct bufq *q)
 	}
 	if (shows_other(s))
 		put_text(q, "\033[H\033[2J");
-	give(q, s->seq, s->n_seq);
+	give_screen(q, s->seq, s->n_seq);
 }
 
 void screen_put_undo(const struct screen *s, struct bufq *q)

@@ -5,7 +5,7 @@
 
 enum escape { ESCAPE_NOTHING, ESCAPE_JSON, ESCAPE_QUOTED };
 
-static void put(struct wr *wr, const char *text)
+static void put_deny(struct wr *wr, const char *text)
 {
 	wr_bytes(wr, slice_from_str(text));
 }
@@ -15,7 +15,7 @@ static void put_number(struct wr *wr, uint64_t v)
 	char text[24];
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
-	put(wr, text);
+	put_deny(wr, text);
 }
 
 /* Printable ASCII only: what a peer wrote must not become a header, a terminal code or markup. */
@@ -24,27 +24,27 @@ static void put_clean(struct wr *wr, struct slice s)
 	for (size_t i = 0; i < s.n && i < DENY_MAX_TEXT; i++)
 		wr_u8(wr, s.p[i] >= 0x20 && s.p[i] < 0x7f ? s.p[i] : '?');
 	if (s.n > DENY_MAX_TEXT)
-		put(wr, "...");
+		put_deny(wr, "...");
 }
 
 static void put_target(struct wr *wr, const struct deny *d)
 {
 	bool is_v6 = d->host.n > 0 && memchr(d->host.p, ':', d->host.n);
 
-	put(wr, is_v6 ? "[" : "");
+	put_deny(wr, is_v6 ? "[" : "");
 	put_clean(wr, d->host);
-	put(wr, is_v6 ? "]" : "");
+	put_deny(wr, is_v6 ? "]" : "");
 	if (d->port) {
-		put(wr, ":");
+		put_deny(wr, ":");
 		put_number(wr, d->port);
 	}
 }
 
 static void put_operation(struct wr *wr, const struct deny *d)
 {
-	put(wr, "op(action=net:connect:tcp, resource=net:domain:");
+	put_deny(wr, "op(action=net:connect:tcp, resource=net:domain:");
 	put_target(wr, d);
-	put(wr, ")");
+	put_deny(wr, ")");
 }
 
 static void put_reason(struct wr *wr, const struct deny *d)
@@ -52,12 +52,12 @@ static void put_reason(struct wr *wr, const struct deny *d)
 	if (d->reason.n > 0) {
 		put_clean(wr, d->reason);
 	} else if (d->rule.n > 0) {
-		put(wr, "denied: rule \"");
+		put_deny(wr, "denied: rule \"");
 		put_clean(wr, d->rule);
-		put(wr, "\" matched ");
+		put_deny(wr, "\" matched ");
 		put_operation(wr, d);
 	} else {
-		put(wr, "no applicable policies for ");
+		put_deny(wr, "no applicable policies for ");
 		put_operation(wr, d);
 	}
 }
@@ -69,22 +69,22 @@ static void put_word(struct wr *wr, const char *before, struct slice s)
 	struct wr word = wr_init(buf, sizeof(buf));
 	bool plain = true;
 
-	put(&word, before);
+	put_deny(&word, before);
 	put_clean(&word, s);
 	for (size_t i = 0; i < word.n; i++)
 		plain = plain && (canon_text_is_token(slice_of(&buf[i], 1)) || buf[i] == ':') &&
 			!memchr("!#$&'*`|~", buf[i], 9);
-	put(wr, plain ? "" : "'");
+	put_deny(wr, plain ? "" : "'");
 	for (size_t i = 0; i < word.n; i++)
 		wr_u8(wr, buf[i] == '\'' ? '?' : buf[i]);
-	put(wr, plain ? "" : "'");
+	put_deny(wr, plain ? "" : "'");
 }
 
 static void put_log_command(struct wr *wr, const struct deny *d)
 {
-	put(wr, "sbx policy log");
+	put_deny(wr, "sbx policy log");
 	if (d->sandbox.n > 0) {
-		put(wr, " ");
+		put_deny(wr, " ");
 		put_word(wr, "", d->sandbox);
 	}
 }
@@ -101,34 +101,34 @@ static void put_command(struct wr *wr, const struct deny *d)
 		return;
 	}
 	if (d->rule.n > 0) {
-		put(wr, "sbx policy rm network --resource ");
+		put_deny(wr, "sbx policy rm network --resource ");
 		put_word(wr, "", d->rule);
 	} else {
 		put_target(&target, d);
-		put(wr, "sbx policy allow network ");
+		put_deny(wr, "sbx policy allow network ");
 		put_word(wr, "", slice_of(buf, target.n));
 	}
 	if (d->sandbox.n > 0) {
-		put(wr, " --sandbox ");
+		put_deny(wr, " --sandbox ");
 		put_word(wr, "", d->sandbox);
 	}
 }
 
 int deny_write_text(struct wr *wr, const struct deny *d)
 {
-	put(wr, "Blocked by network policy: ");
+	put_deny(wr, "Blocked by network policy: ");
 	put_target(wr, d);
-	put(wr, "\n  reason:  ");
+	put_deny(wr, "\n  reason:  ");
 	put_reason(wr, d);
 	if (d->count > 0) {
-		put(wr, "\n  refused: ");
+		put_deny(wr, "\n  refused: ");
 		put_number(wr, d->count);
-		put(wr, d->count == 1 ? " time" : " times");
-		put(wr, ", and trying again will not change it");
+		put_deny(wr, d->count == 1 ? " time" : " times");
+		put_deny(wr, ", and trying again will not change it");
 	}
-	put(wr, d->no_rule_helps ? "\n  see:     " : "\n  allow:   ");
+	put_deny(wr, d->no_rule_helps ? "\n  see:     " : "\n  allow:   ");
 	put_command(wr, d);
-	put(wr, "     (typed on the host)\n");
+	put_deny(wr, "     (typed on the host)\n");
 	return wr_finish(wr);
 }
 
@@ -139,7 +139,7 @@ static void put_escaped(struct wr *wr, struct slice s, enum escape how)
 		uint8_t c = s.p[i];
 
 		if (c == '\n') {
-			put(wr, how == ESCAPE_JSON ? "\\n" : " ");
+			put_deny(wr, how == ESCAPE_JSON ? "\\n" : " ");
 			continue;
 		}
 		if (how != ESCAPE_NOTHING && (c == '"' || c == '\\'))
@@ -155,18 +155,18 @@ static void put_member(struct wr *wr, const char *key, const struct deny *d,
 	struct wr text = wr_init(buf, sizeof(buf));
 
 	value(&text, d);
-	put(wr, ",\"");
-	put(wr, key);
-	put(wr, "\":\"");
+	put_deny(wr, ",\"");
+	put_deny(wr, key);
+	put_deny(wr, "\":\"");
 	put_escaped(wr, slice_of(buf, text.n), ESCAPE_JSON);
-	put(wr, "\"");
+	put_deny(wr, "\"");
 }
 
 static void put_detail(struct wr *wr, const struct deny *d)
 {
-	put(wr, "Blocked by network policy: ");
+	put_deny(wr, "Blocked by network policy: ");
 	put_target(wr, d);
-	put(wr, ": ");
+	put_deny(wr, ": ");
 	put_reason(wr, d);
 }
 
@@ -177,16 +177,17 @@ static void put_rule(struct wr *wr, const struct deny *d)
 
 static int write_json(struct wr *wr, const struct deny *d)
 {
-	put(wr, "{\"type\":\"about:blank\",\"title\":\"Blocked by network policy\",\"status\":403");
+	put_deny(wr,
+		"{\"type\":\"about:blank\",\"title\":\"Blocked by network policy\",\"status\":403");
 	put_member(wr, "detail", d, put_detail);
 	put_member(wr, "target", d, put_target);
 	if (d->rule.n > 0)
 		put_member(wr, "rule", d, put_rule);
 	put_member(wr, "reason", d, put_reason);
 	put_member(wr, d->no_rule_helps ? "see" : "allow", d, put_command);
-	put(wr, ",\"refused\":");
+	put_deny(wr, ",\"refused\":");
 	put_number(wr, d->count);
-	put(wr, "}\n");
+	put_deny(wr, "}\n");
 	return wr_finish(wr);
 }
 
@@ -208,27 +209,27 @@ bool deny_wants_json(struct slice accept)
 
 static void put_proxy_status(struct wr *wr, const char *error, struct slice details)
 {
-	put(wr, "proxy-status: sbx; error=");
-	put(wr, error);
-	put(wr, "; details=\"");
+	put_deny(wr, "proxy-status: sbx; error=");
+	put_deny(wr, error);
+	put_deny(wr, "; details=\"");
 	put_escaped(wr, details, ESCAPE_QUOTED);
-	put(wr, "\"\r\n");
+	put_deny(wr, "\"\r\n");
 }
 
 static int write_answer(struct wr *wr, uint16_t status, const char *error, struct slice details,
 	const char *type, struct slice content, bool is_head, bool close)
 {
-	put(wr, "HTTP/1.1 ");
+	put_deny(wr, "HTTP/1.1 ");
 	put_number(wr, status);
-	put(wr, " ");
-	put(wr, canon_reason(status));
-	put(wr, "\r\n");
+	put_deny(wr, " ");
+	put_deny(wr, canon_reason(status));
+	put_deny(wr, "\r\n");
 	put_proxy_status(wr, error, details);
-	put(wr, "content-type: ");
-	put(wr, type);
-	put(wr, "\r\ncache-control: no-store\r\ncontent-length: ");
+	put_deny(wr, "content-type: ");
+	put_deny(wr, type);
+	put_deny(wr, "\r\ncache-control: no-store\r\ncontent-length: ");
 	put_number(wr, content.n);
-	put(wr, close ? "\r\nconnection: close\r\n\r\n" : "\r\n\r\n");
+	put_deny(wr, close ? "\r\nconnection: close\r\n\r\n" : "\r\n\r\n");
 	if (!is_head)
 		wr_bytes(wr, content);
 	return wr_finish(wr);
@@ -250,22 +251,22 @@ int deny_write_http(struct wr *wr, const struct deny *d, bool json, bool is_head
 /* "Allowed, but example.test:80 could not be reached: the name has no address" */
 static void put_failure(struct wr *wr, const struct deny *d)
 {
-	put(wr, "Allowed, but ");
+	put_deny(wr, "Allowed, but ");
 	put_target(wr, d);
-	put(wr, " could not be reached: ");
+	put_deny(wr, " could not be reached: ");
 	put_clean(wr, d->reason);
 }
 
 static void write_failure_json(struct wr *wr, const struct deny *d, uint16_t status)
 {
-	put(wr, "{\"type\":\"about:blank\",\"title\":\"");
-	put(wr, canon_reason(status));
-	put(wr, "\",\"status\":");
+	put_deny(wr, "{\"type\":\"about:blank\",\"title\":\"");
+	put_deny(wr, canon_reason(status));
+	put_deny(wr, "\",\"status\":");
 	put_number(wr, status);
 	put_member(wr, "detail", d, put_failure);
 	put_member(wr, "target", d, put_target);
 	put_member(wr, "reason", d, put_reason);
-	put(wr, "}\n");
+	put_deny(wr, "}\n");
 }
 
 int deny_write_failed(
@@ -279,7 +280,7 @@ int deny_write_failed(
 		write_failure_json(&body, d, status);
 	} else {
 		put_failure(&body, d);
-		put(&body, "\n");
+		put_deny(&body, "\n");
 	}
 	if (wr_finish(&why) < 0 || wr_finish(&body) < 0)
 		return -EMSGSIZE;
@@ -300,9 +301,9 @@ int deny_write_fault(struct wr *wr, const struct http_fault *fault, bool is_head
 	uint8_t content[512];
 	struct wr body = wr_init(content, sizeof(content));
 
-	put(&body, "The request was refused before any policy saw it: ");
-	put(&body, fault->why);
-	put(&body, "\n");
+	put_deny(&body, "The request was refused before any policy saw it: ");
+	put_deny(&body, fault->why);
+	put_deny(&body, "\n");
 	if (wr_finish(&body) < 0)
 		return -EMSGSIZE;
 	return write_answer(wr, fault->status,

@@ -22,13 +22,13 @@ static const char *const forbidden[] = {
 	"upgrade",
 };
 
-static void fail(struct h2_block *b, uint16_t status, const char *why)
+static void fail_h2(struct h2_block *b, uint16_t status, const char *why)
 {
 	if (!b->fault.status)
 		(void)canon_refuse(&b->fault, status, why);
 }
 
-static void begin(struct h2_block *b, struct arena *arena, size_t max)
+static void begin_h2(struct h2_block *b, struct arena *arena, size_t max)
 {
 	*b = (struct h2_block){.arena = arena};
 	canon_headers_init(&b->headers, arena, max);
@@ -36,12 +36,12 @@ static void begin(struct h2_block *b, struct arena *arena, size_t max)
 
 void h2_begin_req(struct h2_block *b, struct arena *arena)
 {
-	begin(b, arena, H2_MAX_FIELDS + HTTP_SPARE_HEADERS);
+	begin_h2(b, arena, H2_MAX_FIELDS + HTTP_SPARE_HEADERS);
 }
 
 void h2_begin_trailers(struct h2_block *b, struct arena *arena)
 {
-	begin(b, arena, HTTP_MAX_TRAILERS);
+	begin_h2(b, arena, HTTP_MAX_TRAILERS);
 	b->is_trailers = true;
 }
 
@@ -51,14 +51,14 @@ static void add_pseudo(struct h2_block *b, struct slice name, struct slice value
 		if (!slice_eq_str(name, pseudo_names[i]))
 			continue;
 		if (b->has[i]) {
-			fail(b, 400, "a pseudo-header twice");
+			fail_h2(b, 400, "a pseudo-header twice");
 			return;
 		}
 		b->has[i] = true;
 		b->pseudo[i] = arena_dup(b->arena, value);
 		return;
 	}
-	fail(b, 400, "a pseudo-header that is not known");
+	fail_h2(b, 400, "a pseudo-header that is not known");
 }
 
 static bool is_forbidden(struct slice name)
@@ -75,17 +75,17 @@ static void add_header(struct h2_block *b, struct slice name, struct slice value
 	size_t max = b->is_trailers ? HTTP_MAX_TRAILERS : H2_MAX_FIELDS;
 
 	if (!canon_text_is_lower_token(name))
-		fail(b, 400, "a header name with a wrong character");
+		fail_h2(b, 400, "a header name with a wrong character");
 	else if (!canon_text_is_value(value))
-		fail(b, 400, "a control character in a header value");
+		fail_h2(b, 400, "a control character in a header value");
 	else if (!canon_text_is_trimmed_value(value))
-		fail(b, 400, "a header value with blanks at its ends");
+		fail_h2(b, 400, "a header value with blanks at its ends");
 	else if (is_forbidden(name))
-		fail(b, 400, "a header that HTTP/2 does not have");
+		fail_h2(b, 400, "a header that HTTP/2 does not have");
 	else if (slice_eq_str(name, "te") && !canon_text_eq_fold(value, "trailers"))
-		fail(b, 400, "TE is not trailers");
+		fail_h2(b, 400, "TE is not trailers");
 	else if (list->n == max)
-		fail(b, 431, "too many header fields");
+		fail_h2(b, 431, "too many header fields");
 	if (b->fault.status)
 		return;
 	if (slice_eq_str(name, "cookie")) {
@@ -103,9 +103,9 @@ void h2_add(struct h2_block *b, struct slice name, struct slice value)
 
 	b->n_cost += name.n + value.n + H2_FIELD_COST;
 	if (b->n_cost > max || b->headers.max == 0)
-		fail(b, 431, "the head or the trailers are too large");
+		fail_h2(b, 431, "the head or the trailers are too large");
 	if (is_pseudo && (b->is_trailers || b->headers.n > 0))
-		fail(b, 400, "a pseudo-header behind the others");
+		fail_h2(b, 400, "a pseudo-header behind the others");
 	if (b->fault.status)
 		return;
 	if (is_pseudo)
@@ -113,7 +113,7 @@ void h2_add(struct h2_block *b, struct slice name, struct slice value)
 	else
 		add_header(b, name, value);
 	if (arena_is_full(b->arena))
-		fail(b, 431, "the head or the trailers are too large");
+		fail_h2(b, 431, "the head or the trailers are too large");
 }
 
 /* Crumbs of a cookie are one field to everybody else (RFC 9113, 8.2.3): it stands where the
@@ -145,7 +145,7 @@ static void join_cookies(struct h2_block *b)
 		first->value = slice_of(wr.p, wr.n);
 	/* An empty crumb at an end would leave a blank there. */
 	if (first && !canon_text_is_trimmed_value(first->value))
-		fail(b, 400, "an empty piece of a cookie");
+		fail_h2(b, 400, "an empty piece of a cookie");
 }
 
 static void take_target(struct h2_block *b, struct http_req *req)
@@ -159,7 +159,7 @@ static void take_target(struct h2_block *b, struct http_req *req)
 		req->form = HTTP_FORM_ASTERISK;
 		req->path = target;
 		if (!slice_eq_str(req->method, "OPTIONS"))
-			fail(b, 400, "the target * is for OPTIONS only");
+			fail_h2(b, 400, "the target * is for OPTIONS only");
 		return;
 	}
 	req->path = canon_text_cut(target, 0, n);
@@ -167,9 +167,9 @@ static void take_target(struct h2_block *b, struct http_req *req)
 	if (mark)
 		req->query = canon_text_cut(target, n + 1, target.n);
 	if (target.n == 0 || target.p[0] != '/')
-		fail(b, 400, ":path is no path");
+		fail_h2(b, 400, ":path is no path");
 	else if (canon_check_path(req->path) < 0 || canon_check_query(req->query) < 0)
-		fail(b, 400, "a path or query with a wrong character, escape or ..");
+		fail_h2(b, 400, "a path or query with a wrong character, escape or ..");
 }
 
 static void take_pseudo(struct h2_block *b, struct http_req *req)
@@ -179,16 +179,16 @@ static void take_pseudo(struct h2_block *b, struct http_req *req)
 	req->authority = b->pseudo[H2_AUTHORITY];
 	if (!b->has[H2_METHOD] || !canon_text_is_token(req->method) ||
 		req->method.n > HTTP_MAX_METHOD)
-		fail(b, 400, "no :method, or one that is none");
+		fail_h2(b, 400, "no :method, or one that is none");
 	else if (slice_eq_str(req->method, "CONNECT"))
-		fail(b, 400, "CONNECT on a connection that has a target");
+		fail_h2(b, 400, "CONNECT on a connection that has a target");
 	else if (!b->has[H2_SCHEME] || !slice_eq_str(b->pseudo[H2_SCHEME], "https"))
-		fail(b, 400, ":scheme is not https");
+		fail_h2(b, 400, ":scheme is not https");
 	else if (!b->has[H2_PATH])
-		fail(b, 400, "no :path");
+		fail_h2(b, 400, "no :path");
 	else if (b->has[H2_AUTHORITY] &&
 		 (req->authority.n == 0 || memchr(req->authority.p, '@', req->authority.n)))
-		fail(b, 400, ":authority has no host, or a user in front of it");
+		fail_h2(b, 400, ":authority has no host, or a user in front of it");
 	else
 		take_target(b, req);
 }
@@ -202,9 +202,9 @@ static void add_host(struct h2_block *b, const struct http_req *req)
 	int r = canon_find_header(list, "host", &at);
 
 	if (r == -ENOTUNIQ)
-		fail(b, 400, "more than one Host header");
+		fail_h2(b, 400, "more than one Host header");
 	else if (r == -ENOENT && req->authority.n == 0)
-		fail(b, 400, "neither :authority nor Host");
+		fail_h2(b, 400, "neither :authority nor Host");
 	else if (r == -ENOENT)
 		list->list[list->n++] = (struct http_header){
 			.name = slice_from_str("host"), .value = req->authority};
@@ -217,19 +217,19 @@ static void take_body(struct h2_block *b, bool ended, struct http_req *req)
 	int r = canon_find_header(&b->headers, "content-length", &at);
 
 	if (r == -ENOTUNIQ) {
-		fail(b, 400, "more than one Content-Length");
+		fail_h2(b, 400, "more than one Content-Length");
 	} else if (r == -ENOENT) {
 		body->kind = ended ? HTTP_BODY_NONE : HTTP_BODY_CHUNKED;
 	} else {
 		body->kind = HTTP_BODY_LENGTH;
 		if (!canon_text_to_u64(b->headers.list[at].value, &body->length) ||
 			body->length > INT64_MAX)
-			fail(b, 400, "Content-Length is not a number");
+			fail_h2(b, 400, "Content-Length is not a number");
 		else if (ended && body->length > 0)
-			fail(b, 400, "the body is shorter than Content-Length");
+			fail_h2(b, 400, "the body is shorter than Content-Length");
 	}
 	if (slice_eq_str(req->method, "TRACE") && !ended)
-		fail(b, 400, "TRACE with a body");
+		fail_h2(b, 400, "TRACE with a body");
 }
 
 static void take_expect(struct h2_block *b, struct http_req *req)
@@ -240,11 +240,11 @@ static void take_expect(struct h2_block *b, struct http_req *req)
 	if (r == -ENOENT)
 		return;
 	if (r < 0 || !canon_text_eq_fold(b->headers.list[at].value, "100-continue"))
-		fail(b, 417, "Expect is not 100-continue");
+		fail_h2(b, 417, "Expect is not 100-continue");
 	req->expect_continue = req->body.kind == HTTP_BODY_CHUNKED || req->body.length > 0;
 }
 
-static int finish(const struct h2_block *b, struct http_fault *fault)
+static int finish_h2(const struct h2_block *b, struct http_fault *fault)
 {
 	if (!b->fault.status)
 		return 0;
@@ -262,15 +262,15 @@ int h2_take_req(struct h2_block *b, bool ended, struct http_req *ret, struct htt
 	if (!b->fault.status) {
 		join_cookies(b);
 		if (b->headers.n > HTTP_MAX_HEADERS)
-			fail(b, 431, "too many header fields");
+			fail_h2(b, 431, "too many header fields");
 		take_body(b, ended, &req);
 		take_expect(b, &req);
 		req.te_trailers = canon_find_header(&b->headers, "te", &at) != -ENOENT;
 		add_host(b, &req);
 	}
 	if (arena_is_full(b->arena))
-		fail(b, 431, "the head or the trailers are too large");
-	if (finish(b, fault) < 0)
+		fail_h2(b, 431, "the head or the trailers are too large");
+	if (finish_h2(b, fault) < 0)
 		return -EBADMSG;
 	req.headers = b->headers;
 	*ret = req;
@@ -281,14 +281,14 @@ int h2_take_trailers(struct h2_block *b, struct http_headers *ret, struct http_f
 {
 	for (size_t i = 0; i < b->headers.n; i++)
 		if (canon_is_forbidden_trailer(b->headers.list[i].name))
-			fail(b, 400, "a trailer that may not be one");
-	if (finish(b, fault) < 0)
+			fail_h2(b, 400, "a trailer that may not be one");
+	if (finish_h2(b, fault) < 0)
 		return -EBADMSG;
 	*ret = b->headers;
 	return 0;
 }
 
-static void put(struct h2_fields *f, struct slice name, struct slice value)
+static void put_h2(struct h2_fields *f, struct slice name, struct slice value)
 {
 	f->list[f->n++] = (struct http_header){.name = name, .value = value};
 }
@@ -297,7 +297,7 @@ static void put_status(const struct http_resp *resp, struct h2_fields *ret)
 {
 	ret->n = 0;
 	(void)snprintf(ret->status, sizeof(ret->status), "%u", resp->status % 1000u);
-	put(ret, slice_from_str(":status"), slice_from_str(ret->status));
+	put_h2(ret, slice_from_str(":status"), slice_from_str(ret->status));
 }
 
 int h2_put_resp(const struct http_resp *resp, struct h2_fields *ret)
@@ -307,12 +307,12 @@ int h2_put_resp(const struct http_resp *resp, struct h2_fields *ret)
 		return -EINVAL;
 	put_status(resp, ret);
 	for (size_t i = 0; i < resp->headers.n; i++)
-		put(ret, resp->headers.list[i].name, resp->headers.list[i].value);
+		put_h2(ret, resp->headers.list[i].name, resp->headers.list[i].value);
 	if (resp->body.kind != HTTP_BODY_LENGTH)
 		return 0;
 	(void)snprintf(
 		ret->length, sizeof(ret->length), "%llu", (unsigned long long)resp->body.length);
-	put(ret, slice_from_str("content-length"), slice_from_str(ret->length));
+	put_h2(ret, slice_from_str("content-length"), slice_from_str(ret->length));
 	return 0;
 }
 
@@ -323,7 +323,7 @@ int h2_put_refusal(const struct http_resp *resp, struct h2_fields *ret)
 	put_status(resp, ret);
 	for (size_t i = 0; i < resp->headers.n; i++)
 		if (!is_forbidden(resp->headers.list[i].name))
-			put(ret, resp->headers.list[i].name, resp->headers.list[i].value);
+			put_h2(ret, resp->headers.list[i].name, resp->headers.list[i].value);
 	return 0;
 }
 
@@ -333,6 +333,6 @@ int h2_put_trailers(const struct http_headers *trailers, struct h2_fields *ret)
 	if (canon_check_trailers(trailers) < 0)
 		return -EINVAL;
 	for (size_t i = 0; i < trailers->n; i++)
-		put(ret, trailers->list[i].name, trailers->list[i].value);
+		put_h2(ret, trailers->list[i].name, trailers->list[i].value);
 	return 0;
 }

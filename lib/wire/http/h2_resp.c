@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-static void fail(struct h2_resp *r, const char *why)
+static void fail_resp(struct h2_resp *r, const char *why)
 {
 	if (!r->block.fault.status)
 		(void)canon_refuse(&r->block.fault, 502, why);
@@ -20,11 +20,11 @@ static void add_status(struct h2_resp *r, struct slice value)
 	uint64_t status;
 
 	if (r->status || r->block.headers.n > 0)
-		fail(r, ":status twice, or behind the others");
+		fail_resp(r, ":status twice, or behind the others");
 	else if (value.n != 3 || !canon_text_to_u64(value, &status) || status < 100 || status > 599)
-		fail(r, ":status is none");
+		fail_resp(r, ":status is none");
 	else if (status == 101)
-		fail(r, "101 in HTTP/2");
+		fail_resp(r, "101 in HTTP/2");
 	else
 		r->status = (uint16_t)status;
 }
@@ -37,7 +37,7 @@ void h2_resp_add(struct h2_resp *r, struct slice name, struct slice value)
 		return;
 	}
 	if (name.n > 0 && name.p[0] == ':')
-		fail(r, "a pseudo-header that is not an answer's");
+		fail_resp(r, "a pseudo-header that is not an answer's");
 	h2_add(&r->block, name, value);
 }
 
@@ -50,16 +50,16 @@ static void take_body(struct h2_resp *r, bool was_head, bool ended, struct http_
 	int found = canon_find_header(&r->block.headers, "content-length", &at);
 
 	if (found == -ENOTUNIQ)
-		fail(r, "more than one Content-Length");
+		fail_resp(r, "more than one Content-Length");
 	if (found == 0) {
 		body->kind = HTTP_BODY_LENGTH;
 		if (!canon_text_to_u64(r->block.headers.list[at].value, &body->length) ||
 			body->length > INT64_MAX)
-			fail(r, "Content-Length is not a number");
+			fail_resp(r, "Content-Length is not a number");
 	}
 	if (resp->status < 200 || resp->status == 204) {
 		if (body->length > 0)
-			fail(r, "content where there can be none");
+			fail_resp(r, "content where there can be none");
 		*body = (struct http_body){.kind = HTTP_BODY_NONE};
 	} else if (was_head || resp->status == 304) {
 		body->absent = true;
@@ -67,10 +67,10 @@ static void take_body(struct h2_resp *r, bool was_head, bool ended, struct http_
 		/* What has ended has the length 0, which HTTP/1.1 has to say. */
 		body->kind = ended ? HTTP_BODY_LENGTH : HTTP_BODY_CHUNKED;
 	} else if (ended && body->length > 0) {
-		fail(r, "the content is shorter than Content-Length");
+		fail_resp(r, "the content is shorter than Content-Length");
 	}
 	if (resp->status < 200 && ended)
-		fail(r, "an interim answer that ends the stream");
+		fail_resp(r, "an interim answer that ends the stream");
 }
 
 int h2_resp_take(struct h2_resp *r, bool was_head, bool ended, struct http_resp *ret,
@@ -79,12 +79,12 @@ int h2_resp_take(struct h2_resp *r, bool was_head, bool ended, struct http_resp 
 	struct http_resp resp = {.status = r->status, .keep_alive = true};
 
 	if (!r->status)
-		fail(r, "no :status");
+		fail_resp(r, "no :status");
 	if (r->block.headers.n > HTTP_MAX_HEADERS)
-		fail(r, "too many header fields");
+		fail_resp(r, "too many header fields");
 	take_body(r, was_head, ended, &resp);
 	if (arena_is_full(r->block.arena))
-		fail(r, "the head is too large");
+		fail_resp(r, "the head is too large");
 	if (r->block.fault.status) {
 		*fault = (struct http_fault){.status = 502, .why = r->block.fault.why};
 		return -EBADMSG;
@@ -96,7 +96,7 @@ int h2_resp_take(struct h2_resp *r, bool was_head, bool ended, struct http_resp 
 
 /* ---- requests ---- */
 
-static void put(struct h2_req_fields *f, const char *name, struct slice value)
+static void put_resp(struct h2_req_fields *f, const char *name, struct slice value)
 {
 	f->list[f->n++] = (struct http_header){.name = slice_from_str(name), .value = value};
 }
@@ -137,20 +137,21 @@ int h2_resp_put_req(const struct http_req *req, struct arena *arena, struct h2_r
 	ret->n = 0;
 	if (canon_check_req(req) < 0 || req->websocket || req->form == HTTP_FORM_AUTHORITY)
 		return -EINVAL;
-	put(ret, ":method", req->method);
-	put(ret, ":scheme", slice_from_str(req->scheme == HTTP_SCHEME_HTTPS ? "https" : "http"));
-	put(ret, ":authority", write_authority(req, arena));
-	put(ret, ":path", write_path(req, arena));
+	put_resp(ret, ":method", req->method);
+	put_resp(ret, ":scheme",
+		slice_from_str(req->scheme == HTTP_SCHEME_HTTPS ? "https" : "http"));
+	put_resp(ret, ":authority", write_authority(req, arena));
+	put_resp(ret, ":path", write_path(req, arena));
 	for (size_t i = 0; i < req->headers.n; i++)
 		ret->list[ret->n++] = req->headers.list[i];
 	if (req->te_trailers)
-		put(ret, "te", slice_from_str("trailers"));
+		put_resp(ret, "te", slice_from_str("trailers"));
 	if (req->body.kind == HTTP_BODY_LENGTH) {
 		(void)snprintf(ret->length, sizeof(ret->length), "%llu",
 			(unsigned long long)req->body.length);
-		put(ret, "content-length", slice_from_str(ret->length));
+		put_resp(ret, "content-length", slice_from_str(ret->length));
 	}
 	if (req->expect_continue)
-		put(ret, "expect", slice_from_str("100-continue"));
+		put_resp(ret, "expect", slice_from_str("100-continue"));
 	return arena_is_full(arena) ? -ENOBUFS : 0;
 }

@@ -31,7 +31,7 @@ static void take_counted(struct http_header hd, const char *name, size_t *n, str
 	*value = hd.value;
 }
 
-static int gather(struct http1 *h, const struct http_headers *headers, struct said *said)
+static int gather_framing(struct http1 *h, const struct http_headers *headers, struct said *said)
 {
 	struct slice unused;
 
@@ -125,7 +125,7 @@ int http1_frame_req(struct http1 *h)
 	struct http_req *req = &h->req;
 	struct said said;
 
-	if (gather(h, &req->headers, &said) < 0)
+	if (gather_framing(h, &req->headers, &said) < 0)
 		return -EBADMSG;
 	if (said.n_host > 1)
 		return http1_fail(h, 400, "more than one Host header");
@@ -199,7 +199,7 @@ int http1_frame_resp(struct http1 *h)
 	struct http_resp *resp = &h->resp;
 	struct said said;
 
-	if (gather(h, &resp->headers, &said) < 0)
+	if (gather_framing(h, &resp->headers, &said) < 0)
 		return -EBADMSG;
 	if (take_body(h, &said, resp->http10, &resp->body) < 0)
 		return -EBADMSG;

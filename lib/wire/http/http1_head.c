@@ -27,7 +27,7 @@ static int pass_byte(struct http1 *h, uint8_t c)
 
 /* How many bytes belong to these lines, at most to the end of the start line; *ret_end when the
  * empty line is among them. */
-static ssize_t scan(struct http1 *h, struct slice in, bool *ret_end)
+static ssize_t scan_head(struct http1 *h, struct slice in, bool *ret_end)
 {
 	bool in_head = h->state == HTTP1_IN_HEAD;
 
@@ -84,7 +84,7 @@ int http1_collect(struct http1 *h, struct slice *in, size_t max)
 
 	while (in->n > 0 && !end) {
 		struct slice window = canon_text_cut(*in, 0, max - h->n_lines);
-		ssize_t n = scan(h, window, &end);
+		ssize_t n = scan_head(h, window, &end);
 
 		if (n < 0)
 			return -EBADMSG;

@@ -105,7 +105,7 @@ static const llhttp_settings_t callbacks = {
 	.on_message_complete = on_complete,
 };
 
-static int feed(struct http1 *h, struct slice bytes)
+static int feed_twin(struct http1 *h, struct slice bytes)
 {
 	struct http1_twin *t = h->twin;
 	llhttp_errno_t e;
@@ -170,7 +170,7 @@ int http1_twin_head(struct http1 *h)
 	t->parser.data = t;
 	t->h = h;
 	t->expected = is_req ? &h->req.headers : &h->resp.headers;
-	if (feed(h, slice_of(h->lines, h->n_lines)) < 0)
+	if (feed_twin(h, slice_of(h->lines, h->n_lines)) < 0)
 		return -EBADMSG;
 	if (t->at != t->expected->n || t->data.n > 0 || !is_same_start(h) || !is_same_framing(h))
 		return http1_fail(h, 400, DISAGREE);
@@ -180,14 +180,14 @@ int http1_twin_head(struct http1 *h)
 
 int http1_twin_framing(struct http1 *h, struct slice bytes)
 {
-	if (feed(h, bytes) < 0)
+	if (feed_twin(h, bytes) < 0)
 		return -EBADMSG;
 	return h->twin->data.n > 0 || h->twin->complete ? http1_fail(h, 400, DISAGREE) : 0;
 }
 
 int http1_twin_data(struct http1 *h, struct slice bytes)
 {
-	if (feed(h, bytes) < 0)
+	if (feed_twin(h, bytes) < 0)
 		return -EBADMSG;
 	if (h->twin->data.p != bytes.p || h->twin->data.n != bytes.n)
 		return http1_fail(h, 400, DISAGREE);
@@ -201,7 +201,7 @@ int http1_twin_trailers(struct http1 *h)
 
 	t->expected = &h->trailers;
 	t->at = 0;
-	if (feed(h, slice_of(h->lines, h->n_lines)) < 0)
+	if (feed_twin(h, slice_of(h->lines, h->n_lines)) < 0)
 		return -EBADMSG;
 	return t->at != h->trailers.n || t->data.n > 0 ? http1_fail(h, 400, DISAGREE) : 0;
 }

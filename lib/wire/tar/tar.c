@@ -62,7 +62,7 @@ static int field_number(struct slice f, uint64_t *ret)
 	return 0;
 }
 
-static struct slice field(const struct tar_reader *r, size_t at, size_t n)
+static struct slice field_tar(const struct tar_reader *r, size_t at, size_t n)
 {
 	return slice_of(r->block + at, n);
 }
@@ -77,7 +77,7 @@ static bool checksum_is_right(const struct tar_reader *r)
 {
 	uint64_t want, sum = 0;
 
-	if (field_number(field(r, TAR_AT_SUM, 8), &want) < 0)
+	if (field_number(field_tar(r, TAR_AT_SUM, 8), &want) < 0)
 		return false;
 	for (size_t i = 0; i < TAR_BLOCK; i++)
 		sum += i >= TAR_AT_SUM && i < TAR_AT_SUM + 8 ? ' ' : r->block[i];
@@ -96,7 +96,7 @@ static int read_small(const struct tar_reader *r, size_t at, uint64_t max, uint3
 {
 	uint64_t v;
 
-	if (field_number(field(r, at, 8), &v) < 0 || v > max)
+	if (field_number(field_tar(r, at, 8), &v) < 0 || v > max)
 		return -EBADMSG;
 	*ret = (uint32_t)v;
 	return 0;
@@ -113,9 +113,9 @@ static int read_numbers(struct tar_reader *r, struct err *err)
 	if (read_small(r, TAR_AT_UID, UINT32_MAX, &e->uid) < 0 ||
 		read_small(r, TAR_AT_GID, UINT32_MAX, &e->gid) < 0)
 		return err_set(err, -EBADMSG, "the archive has an entry with a wrong owner");
-	if (field_number(field(r, TAR_AT_SIZE, 12), &e->size) < 0 || e->size > INT64_MAX)
+	if (field_number(field_tar(r, TAR_AT_SIZE, 12), &e->size) < 0 || e->size > INT64_MAX)
 		return err_set(err, -EBADMSG, "the archive has an entry with a wrong size");
-	if (field_number(field(r, TAR_AT_MTIME, 12), &mtime) < 0 || mtime > INT64_MAX)
+	if (field_number(field_tar(r, TAR_AT_MTIME, 12), &mtime) < 0 || mtime > INT64_MAX)
 		return err_set(err, -EBADMSG, "the archive has an entry with a wrong time");
 	e->mtime_s = (int64_t)mtime;
 	e->mtime_ns = 0;
@@ -260,7 +260,7 @@ static int begin_entry(struct tar_reader *r, struct err *err)
 	return TAR_EV_ENTRY;
 }
 
-static struct slice take(struct slice *in, uint64_t n)
+static struct slice take_tar(struct slice *in, uint64_t n)
 {
 	struct slice got = slice_of(in->p, (size_t)MIN((uint64_t)in->n, n));
 
@@ -271,7 +271,7 @@ static struct slice take(struct slice *in, uint64_t n)
 
 static int step_head(struct tar_reader *r, struct slice *in, struct err *err)
 {
-	struct slice got = take(in, TAR_BLOCK - r->n_block);
+	struct slice got = take_tar(in, TAR_BLOCK - r->n_block);
 
 	memcpy(r->block + r->n_block, got.p, got.n);
 	r->n_block += (uint32_t)got.n;
@@ -283,7 +283,7 @@ static int step_head(struct tar_reader *r, struct slice *in, struct err *err)
 
 static int step_ext(struct tar_reader *r, struct slice *in, struct err *err)
 {
-	struct slice got = take(in, r->left);
+	struct slice got = take_tar(in, r->left);
 
 	memcpy(r->ext + r->n_ext, got.p, got.n);
 	r->n_ext += (uint32_t)got.n;
@@ -296,14 +296,14 @@ static int step_ext(struct tar_reader *r, struct slice *in, struct err *err)
 
 static int step_body(struct tar_reader *r, struct slice *in)
 {
-	r->data = take(in, r->left);
+	r->data = take_tar(in, r->left);
 	r->left -= r->data.n;
 	if (r->left == 0)
 		r->state = ST_PAD;
 	return TAR_EV_DATA;
 }
 
-static int step(struct tar_reader *r, struct slice *in, struct err *err)
+static int step_tar(struct tar_reader *r, struct slice *in, struct err *err)
 {
 	switch (r->state) {
 	case ST_HEAD:
@@ -313,7 +313,7 @@ static int step(struct tar_reader *r, struct slice *in, struct err *err)
 	case ST_BODY:
 		return step_body(r, in);
 	case ST_PAD:
-		r->pad -= (uint32_t)take(in, r->pad).n;
+		r->pad -= (uint32_t)take_tar(in, r->pad).n;
 		if (r->pad == 0)
 			r->state = ST_HEAD;
 		return TAR_EV_MORE;
@@ -329,7 +329,7 @@ int tar_read(struct tar_reader *r, struct slice *in, struct err *err)
 	int k = TAR_EV_MORE;
 
 	while (k == TAR_EV_MORE && (in->n > 0 || r->state == ST_END || r->state == ST_DEAD))
-		k = step(r, in, err);
+		k = step_tar(r, in, err);
 	if (k < 0)
 		r->state = ST_DEAD;
 	return k;

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-static int bad(struct err *err, const char *what)
+static int bad_ext(struct err *err, const char *what)
 {
 	return err_set(err, -EBADMSG, "the archive has a wrong extension record: %s", what);
 }
@@ -26,7 +26,7 @@ static int to_u64(struct slice s, uint64_t *ret)
 }
 
 /* Splits at the first `sep`; false when there is none. */
-static bool cut(struct slice s, uint8_t sep, struct slice *ret_front, struct slice *ret_rest)
+static bool cut_ext(struct slice s, uint8_t sep, struct slice *ret_front, struct slice *ret_rest)
 {
 	const uint8_t *at = s.n ? memchr(s.p, sep, s.n) : NULL;
 
@@ -60,7 +60,7 @@ static int take_mtime(struct tar_reader *r, struct slice v)
 
 	if (negative)
 		v = slice_of(v.p + 1, v.n - 1);
-	if (!cut(v, '.', &whole, &part)) {
+	if (!cut_ext(v, '.', &whole, &part)) {
 		whole = v;
 		part = slice_of("0", 1);
 	}
@@ -126,11 +126,11 @@ static int take_record(struct tar_reader *r, struct slice key, struct slice valu
 		if (!slice_eq_str(key, known[i].key))
 			continue;
 		if (r->ext_kind == 'g')
-			return bad(err, "a global one that changes entries");
+			return bad_ext(err, "a global one that changes entries");
 		if (r->set & known[i].bit)
-			return bad(err, "the same key twice");
+			return bad_ext(err, "the same key twice");
 		if (take_value(r, known[i].bit, value) < 0)
-			return bad(err, known[i].key);
+			return bad_ext(err, known[i].key);
 		r->set |= known[i].bit;
 	}
 	return 0; /* others (comments, access times, user names) say nothing that is used here */
@@ -146,13 +146,13 @@ static int take_pax(struct tar_reader *r, struct err *err)
 		uint64_t n;
 		int k;
 
-		if (!cut(rest, ' ', &digits, &body) || digits.n > 8 || to_u64(digits, &n) < 0)
-			return bad(err, "no length");
+		if (!cut_ext(rest, ' ', &digits, &body) || digits.n > 8 || to_u64(digits, &n) < 0)
+			return bad_ext(err, "no length");
 		if (n > rest.n || n < digits.n + 3 || rest.p[n - 1] != '\n')
-			return bad(err, "a length that does not fit");
+			return bad_ext(err, "a length that does not fit");
 		body.n = (size_t)n - digits.n - 2;
-		if (!cut(body, '=', &key, &value) || key.n == 0)
-			return bad(err, "no key");
+		if (!cut_ext(body, '=', &key, &value) || key.n == 0)
+			return bad_ext(err, "no key");
 		k = take_record(r, key, value, err);
 		if (k < 0)
 			return k;
@@ -166,9 +166,9 @@ static int take_gnu(struct tar_reader *r, uint32_t bit, char *to, struct err *er
 	struct slice name = slice_of(r->ext, strnlen((const char *)r->ext, r->n_ext));
 
 	if (r->set & bit)
-		return bad(err, "the same name twice");
+		return bad_ext(err, "the same name twice");
 	if (slice_to_cstr(name, to, TAR_MAX_PATH) < 0)
-		return bad(err, "a name that is too long");
+		return bad_ext(err, "a name that is too long");
 	r->set |= bit;
 	return TAR_EV_MORE;
 }

@@ -38,7 +38,7 @@ const struct tree_inode *tree_inodes_find(const struct tree_inodes *t, const str
 	return slot->used ? slot : NULL;
 }
 
-static void grow(struct tree_inodes *t)
+static void grow_tree(struct tree_inodes *t)
 {
 	struct tree_inodes bigger = {.room = t->room ? t->room * 2 : 256, .n = t->n};
 
@@ -57,7 +57,7 @@ int tree_inodes_add(struct tree_inodes *t, const struct stat *st, const char *na
 	if (t->n >= TREE_MAX_ENTRIES)
 		return -E2BIG;
 	if (t->n * 2 >= t->room)
-		grow(t);
+		grow_tree(t);
 	slot = find_slot(t, st->st_dev, st->st_ino);
 	if (slot->used)
 		return 0;

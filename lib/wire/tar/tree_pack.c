@@ -33,7 +33,7 @@ static void close_dir(DIR **d)
 		(void)closedir(*d);
 }
 
-static int put(struct pack *p, const void *bytes, size_t n, struct err *err)
+static int put_pack(struct pack *p, const void *bytes, size_t n, struct err *err)
 {
 	int r = fd_write_all(p->out_fd, bytes, n);
 
@@ -47,7 +47,7 @@ static int put_entry(struct pack *p, struct err *err)
 
 	if (r < 0)
 		return err_errno(err, r, "packing '%s'", p->entry.name);
-	return put(p, p->head, n, err);
+	return put_pack(p, p->head, n, err);
 }
 
 /* Fills p->entry; the name is the path inside the archive. */
@@ -81,13 +81,13 @@ static int put_body(struct pack *p, int fd, const char *name, uint64_t size, str
 			return err_errno(err, (int)k, "reading '%s'", name);
 		if (k == 0)
 			return err_set(err, -EIO, "'%s' became shorter while it was read", name);
-		r = put(p, p->buf, (size_t)k, err);
+		r = put_pack(p, p->buf, (size_t)k, err);
 		if (r < 0)
 			return r;
 		left -= (uint64_t)k;
 	}
 	p->n.bytes += size;
-	return put(p, zeros, tar_padding(size), err);
+	return put_pack(p, zeros, tar_padding(size), err);
 }
 
 static int pack_file(
@@ -217,7 +217,7 @@ int tree_pack(int dirfd, const char *name, unsigned flags, int out_fd, struct tr
 	if (r == 0)
 		r = pack_any(p, dirfd, name, name, flags & TREE_FOLLOW, 0, err);
 	if (r == 0)
-		r = put(p, end, sizeof(end), err);
+		r = put_pack(p, end, sizeof(end), err);
 	if (r == 0 && ret_n)
 		*ret_n = p->n;
 	return r;

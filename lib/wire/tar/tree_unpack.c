@@ -52,7 +52,7 @@ static void unpack_free(struct unpack **pp)
 	free(u);
 }
 
-static int refuse(struct err *err, const char *why, const char *name)
+static int refuse_unpack(struct err *err, const char *why, const char *name)
 {
 	return err_set(err, -EBADMSG, "the archive was refused: %s: '%.200s'", why, name);
 }
@@ -68,10 +68,10 @@ static int add_parts(const char *name, char *to, size_t size, struct err *err)
 		size_t k = strcspn(p, "/");
 
 		if (k == 2 && p[0] == '.' && p[1] == '.')
-			return refuse(err, "a name that goes up", name);
+			return refuse_unpack(err, "a name that goes up", name);
 		if (k > 0 && !(k == 1 && p[0] == '.')) {
 			if (++depth > TREE_MAX_DEPTH || k > 255 || n + k + 2 > size)
-				return refuse(err, "a name that is too long", name);
+				return refuse_unpack(err, "a name that is too long", name);
 			if (n > 0)
 				to[n++] = '/';
 			memcpy(to + n, p, k);
@@ -84,21 +84,21 @@ static int add_parts(const char *name, char *to, size_t size, struct err *err)
 }
 
 /* The place of a name of the archive beneath dirfd. */
-static int place(struct unpack *u, const char *name, char *to, size_t size, struct err *err)
+static int place_unpack(struct unpack *u, const char *name, char *to, size_t size, struct err *err)
 {
 	size_t k = strcspn(name, "/");
 
 	to[0] = '\0';
 	if (name[0] == '/')
-		return refuse(err, "an absolute name", name);
+		return refuse_unpack(err, "an absolute name", name);
 	if (!u->as)
 		return add_parts(name, to, size, err);
 	if (k == 2 && memcmp(name, "..", 2) == 0)
-		return refuse(err, "a name that goes up", name);
+		return refuse_unpack(err, "a name that goes up", name);
 	if (!u->top[0])
 		(void)snprintf(u->top, sizeof(u->top), "%.*s", (int)k, name);
 	if (strlen(u->top) != k || memcmp(u->top, name, k) != 0)
-		return refuse(err, "a name outside of what was asked for", name);
+		return refuse_unpack(err, "a name outside of what was asked for", name);
 	if (strcmp(u->as, ".") != 0)
 		(void)snprintf(to, size, "%s", u->as);
 	return add_parts(name + k, to, size, err);
@@ -133,7 +133,7 @@ static int open_parent(struct unpack *u, const char **ret_base, struct err *err)
 	}
 	*ret_base = p;
 	if (fd == -ELOOP || fd == -EXDEV || fd == -ENOTDIR)
-		return refuse(err, "a name that leads through a link or a file", u->path);
+		return refuse_unpack(err, "a name that leads through a link or a file", u->path);
 	if (fd < 0)
 		return err_errno(err, fd, "opening the folder of '%s'", u->path);
 	return TAKE_FD(fd);
@@ -153,7 +153,7 @@ static int remember_dir(struct unpack *u, const struct tar_entry *e, struct err 
 {
 	u->dir_bytes += strlen(u->path) + sizeof(*u->dirs);
 	if (u->dir_bytes > TREE_MAX_DIR_BYTES)
-		return refuse(err, "too many folders", u->path);
+		return refuse_unpack(err, "too many folders", u->path);
 	if (u->n_dirs == u->room_dirs) {
 		u->room_dirs = u->room_dirs ? u->room_dirs * 2 : 64;
 		u->dirs = xrealloc(u->dirs, u->room_dirs * sizeof(*u->dirs));
@@ -218,7 +218,7 @@ static int make_file(struct unpack *u, struct err *err)
 	if (u->file < 0 || fstat(u->file, &st) < 0)
 		return err_errno(err, -errno, "making the file '%s'", u->path);
 	if (tree_inodes_add(&u->made, &st, NULL) < 0)
-		return refuse(err, "too many files", u->path);
+		return refuse_unpack(err, "too many files", u->path);
 	u->left = u->reader.entry.size;
 	u->n.files++;
 	return 0;
@@ -279,15 +279,15 @@ static int make_hardlink(struct unpack *u, struct err *err)
 	const char *base;
 	int r;
 
-	r = place(u, u->reader.entry.link, target, sizeof(target), err);
+	r = place_unpack(u, u->reader.entry.link, target, sizeof(target), err);
 	if (r < 0)
 		return r;
 	fd = target[0] ? tree_open_beneath(u->dirfd, target, O_PATH | O_NOFOLLOW) : -ENOENT;
 	if (fd < 0 || fstat(fd, &st) < 0 || !is_made_here(u, &st))
-		return refuse(
+		return refuse_unpack(
 			err, "a hard link to something that is not in it", u->reader.entry.link);
 	if (strcmp(target, u->path) == 0)
-		return refuse(err, "a hard link to itself", u->path);
+		return refuse_unpack(err, "a hard link to itself", u->path);
 	parent = open_parent(u, &base, err);
 	if (parent < 0)
 		return parent;
@@ -298,7 +298,7 @@ static int make_hardlink(struct unpack *u, struct err *err)
 		return err_errno(err, -errno, "making the hard link '%s'", u->path);
 	if (fstatat(parent, base, &after, AT_SYMLINK_NOFOLLOW) < 0 || !is_made_here(u, &after)) {
 		(void)unlinkat(parent, base, 0);
-		return refuse(err, "a hard link whose target was exchanged", u->path);
+		return refuse_unpack(err, "a hard link whose target was exchanged", u->path);
 	}
 	u->n.links++;
 	return 0;
@@ -324,15 +324,17 @@ static int on_entry(struct unpack *u, struct err *err)
 	if (u->n_entries++ == 0)
 		r = check_first(u, err);
 	else
-		r = u->n_entries > TREE_MAX_ENTRIES ? refuse(err, "too many entries", e->name) : 0;
+		r = u->n_entries > TREE_MAX_ENTRIES
+			    ? refuse_unpack(err, "too many entries", e->name)
+			    : 0;
 	if (r == 0)
-		r = place(u, e->name, u->path, sizeof(u->path), err);
+		r = place_unpack(u, e->name, u->path, sizeof(u->path), err);
 	if (r < 0)
 		return r;
 	if (e->type == TAR_DIR)
 		return make_dir(u, err);
 	if (!u->path[0])
-		return refuse(err, "a file without a name", e->name);
+		return refuse_unpack(err, "a file without a name", e->name);
 	switch (e->type) {
 	case TAR_FILE:
 		r = make_file(u, err);
@@ -342,7 +344,7 @@ static int on_entry(struct unpack *u, struct err *err)
 	case TAR_HARDLINK:
 		return make_hardlink(u, err);
 	default:
-		return refuse(err, "a device or a fifo", e->name);
+		return refuse_unpack(err, "a device or a fifo", e->name);
 	}
 }
 
@@ -358,7 +360,7 @@ static int on_data(struct unpack *u, struct err *err)
 	return u->left == 0 ? finish_file(u, err) : 0;
 }
 
-static int eat(struct unpack *u, struct slice in, struct err *err)
+static int eat_unpack(struct unpack *u, struct slice in, struct err *err)
 {
 	for (;;) {
 		int r = tar_read(&u->reader, &in, err);
@@ -400,7 +402,7 @@ static int finish_dirs(struct unpack *u, struct err *err)
 }
 
 /* The sender may round its archive up; reading that lets it end in peace. */
-static void drain(struct unpack *u)
+static void drain_unpack(struct unpack *u)
 {
 	for (size_t n = 0; n < UNPACK_MAX_TRAIL;) {
 		ssize_t k = read(u->in_fd, u->buf, sizeof(u->buf));
@@ -411,7 +413,7 @@ static void drain(struct unpack *u)
 	}
 }
 
-static int run(struct unpack *u, struct err *err)
+static int run_unpack(struct unpack *u, struct err *err)
 {
 	int r;
 
@@ -424,11 +426,11 @@ static int run(struct unpack *u, struct err *err)
 			return err_errno(err, -errno, "reading the archive");
 		if (k == 0)
 			return err_set(err, -EBADMSG, "the archive ends too early");
-		r = eat(u, slice_of(u->buf, (size_t)k), err);
+		r = eat_unpack(u, slice_of(u->buf, (size_t)k), err);
 		if (r < 0)
 			return r;
 	}
-	drain(u);
+	drain_unpack(u);
 	return finish_dirs(u, err);
 }
 
@@ -459,7 +461,7 @@ int tree_unpack(int in_fd, int dirfd, const char *name, unsigned flags, struct t
 
 	if (name && !is_plain_name(name))
 		return err_set(err, -EINVAL, "'%.200s' is no name for a copy", name);
-	r = run(u, err);
+	r = run_unpack(u, err);
 	if (r == 0 && ret_n)
 		*ret_n = u->n;
 	return r;
@@ -535,7 +537,7 @@ static int unpack_to(struct unpack *u, const char *path, struct tree_count *ret_
 	if (dirfd < 0)
 		return dirfd;
 	u->dirfd = dirfd;
-	r = run(u, err);
+	r = run_unpack(u, err);
 	if (r == 0 && ret_n)
 		*ret_n = u->n;
 	return r;

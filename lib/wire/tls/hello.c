@@ -26,17 +26,17 @@ void hello_init(struct hello_reader *r)
 	r->want = 4;
 }
 
-static void fail(struct hello_reader *r, enum hello_why why)
+static void fail_hello(struct hello_reader *r, enum hello_why why)
 {
 	r->state = HELLO_BAD;
 	r->why = why;
 }
 
 /* Takes n bytes off what is left of the message. */
-static bool reserve(struct hello_reader *r, size_t n)
+static bool reserve_hello(struct hello_reader *r, size_t n)
 {
 	if (n > r->left) {
-		fail(r, HELLO_E_FIELD);
+		fail_hello(r, HELLO_E_FIELD);
 		return false;
 	}
 	r->left -= (uint32_t)n;
@@ -46,7 +46,7 @@ static bool reserve(struct hello_reader *r, size_t n)
 /* Passes over n bytes, then collects a field of `want` bytes for the step. */
 static void go_on(struct hello_reader *r, size_t n, enum step step, size_t want)
 {
-	if (!reserve(r, n) || !reserve(r, want))
+	if (!reserve_hello(r, n) || !reserve_hello(r, want))
 		return;
 	r->skip = (uint32_t)n;
 	r->step = step;
@@ -60,11 +60,11 @@ static void on_message(struct hello_reader *r, struct rd field)
 
 	n |= rd_be16(&field);
 	if (type != MESSAGE_CLIENT_HELLO) {
-		fail(r, HELLO_E_MESSAGE);
+		fail_hello(r, HELLO_E_MESSAGE);
 		return;
 	}
 	if (n > HELLO_MAX_BYTES) {
-		fail(r, HELLO_E_TOO_LONG);
+		fail_hello(r, HELLO_E_TOO_LONG);
 		return;
 	}
 	r->left = n;
@@ -82,7 +82,7 @@ static void on_session(struct hello_reader *r, struct rd field)
 	uint8_t n = rd_u8(&field);
 
 	if (n > MAX_SESSION_ID)
-		fail(r, HELLO_E_FIELD);
+		fail_hello(r, HELLO_E_FIELD);
 	else
 		go_on(r, n, STEP_CIPHERS, 2);
 }
@@ -92,7 +92,7 @@ static void on_ciphers(struct hello_reader *r, struct rd field)
 	uint16_t n = rd_be16(&field);
 
 	if (n == 0 || n % 2 != 0)
-		fail(r, HELLO_E_FIELD);
+		fail_hello(r, HELLO_E_FIELD);
 	else
 		go_on(r, n, STEP_COMPRESSION, 1);
 }
@@ -103,7 +103,7 @@ static void on_compression(struct hello_reader *r, struct rd field)
 	uint8_t n = rd_u8(&field);
 
 	if (n == 0)
-		fail(r, HELLO_E_FIELD);
+		fail_hello(r, HELLO_E_FIELD);
 	else if (n == r->left)
 		go_on(r, n, STEP_END, 0);
 	else
@@ -121,7 +121,7 @@ static void go_to_extension(struct hello_reader *r, size_t n)
 static void on_extensions(struct hello_reader *r, struct rd field)
 {
 	if (rd_be16(&field) != r->left)
-		fail(r, HELLO_E_FIELD);
+		fail_hello(r, HELLO_E_FIELD);
 	else
 		go_to_extension(r, 0);
 }
@@ -143,11 +143,11 @@ static void on_ext_head(struct hello_reader *r, struct rd field)
 	size_t wanted = MIN(hello_ext_wanted(type, n), sizeof(r->field));
 
 	if (r->hello.psk) {
-		fail(r, HELLO_E_PSK);
+		fail_hello(r, HELLO_E_PSK);
 		return;
 	}
 	if (!is_new(r, type)) {
-		fail(r, HELLO_E_DUPLICATE);
+		fail_hello(r, HELLO_E_DUPLICATE);
 		return;
 	}
 	r->ext_type = type;
@@ -161,7 +161,7 @@ static void on_ext_data(struct hello_reader *r, struct rd field)
 	enum hello_why why = hello_ext_parse(&r->hello, r->ext_type, n, slice_of(field.p, field.n));
 
 	if (why != HELLO_E_NONE)
-		fail(r, why);
+		fail_hello(r, why);
 	else
 		go_to_extension(r, r->ext_rest);
 }
@@ -215,7 +215,7 @@ static void eat_record_head(struct hello_reader *r, uint8_t byte)
 
 	r->head[r->n_head++] = byte;
 	if (r->n_head <= sizeof(expected) && byte != expected[r->n_head - 1]) {
-		fail(r, HELLO_E_RECORD);
+		fail_hello(r, HELLO_E_RECORD);
 		if (first)
 			r->state = HELLO_NOT_TLS;
 		return;
@@ -225,7 +225,7 @@ static void eat_record_head(struct hello_reader *r, uint8_t byte)
 	r->n_head = 0;
 	r->record_left = (uint32_t)r->head[3] << 8 | r->head[4];
 	if (r->record_left == 0 || r->record_left > HELLO_MAX_RECORD)
-		fail(r, HELLO_E_RECORD);
+		fail_hello(r, HELLO_E_RECORD);
 }
 
 static void eat_record(struct hello_reader *r, struct slice bytes)
@@ -236,7 +236,7 @@ static void eat_record(struct hello_reader *r, struct slice bytes)
 	eat_message(r, &piece);
 	/* Nothing may follow in the record: keys change with the next message (RFC 8446, 5.1). */
 	if (r->state == HELLO_DONE && r->record_left + piece.n > 0)
-		fail(r, HELLO_E_MESSAGE);
+		fail_hello(r, HELLO_E_MESSAGE);
 }
 
 enum hello_state hello_feed(struct hello_reader *r, struct slice in)
@@ -249,7 +249,7 @@ enum hello_state hello_feed(struct hello_reader *r, struct slice in)
 
 		n = MIN(n, HELLO_MAX_BYTES - r->n_bytes);
 		if (n == 0) {
-			fail(r, HELLO_E_TOO_LONG);
+			fail_hello(r, HELLO_E_TOO_LONG);
 			break;
 		}
 		r->n_bytes += (uint32_t)n;

@@ -93,7 +93,7 @@ static bool is_length_right(const struct retry_record *rec)
 	}
 }
 
-static void refuse(struct retry *r)
+static void refuse_retry(struct retry *r)
 {
 	r->second.state = HELLO_BAD;
 	r->second.why = HELLO_E_RECORD;
@@ -104,7 +104,7 @@ static void eat_other_head(struct retry *r, uint8_t byte)
 	struct retry_record *rec = &r->client;
 
 	if (!eat_head(rec, byte)) {
-		refuse(r);
+		refuse_retry(r);
 		return;
 	}
 	if (rec->n_head > 0)
@@ -112,7 +112,7 @@ static void eat_other_head(struct retry *r, uint8_t byte)
 	if (is_length_right(rec))
 		r->n_pass += sizeof(rec->head);
 	else
-		refuse(r);
+		refuse_retry(r);
 }
 
 enum hello_state retry_feed_client(struct retry *r, struct slice in)

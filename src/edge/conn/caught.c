@@ -7,7 +7,7 @@
 #include "lib/base/clock.h"
 
 /* "ADDR/PORT" */
-static int parse(const char *text, struct addr *ret_addr, uint16_t *ret_port)
+static int parse_caught(const char *text, struct addr *ret_addr, uint16_t *ret_port)
 {
 	const char *slash = strrchr(text, '/');
 
@@ -46,7 +46,7 @@ int caught_open(struct edge *e, struct conn *c, const char *addr_and_port)
 {
 	const char *fault;
 	struct addr a;
-	int r = parse(addr_and_port, &a, &c->target.port);
+	int r = parse_caught(addr_and_port, &a, &c->target.port);
 
 	if (r < 0)
 		return r;
@@ -74,7 +74,7 @@ int caught_may(struct edge *e, struct conn *c, const char *addr_and_port)
 	struct edge_ask ask = {.kind = EDGE_ASK_CONNECT, .via = EDGE_VIA_TRANSPARENT};
 	const char *fault;
 	struct addr a;
-	int r = parse(addr_and_port, &a, &c->target.port);
+	int r = parse_caught(addr_and_port, &a, &c->target.port);
 
 	if (r < 0)
 		return r;
@@ -97,7 +97,7 @@ void caught_on_may(struct edge *e, struct conn *c, const struct edge_verdict *ve
 	answer_may(e, c, verdict->allowed);
 }
 
-static void ask(struct edge *e, struct conn *c, enum edge_proto proto)
+static void ask_caught(struct edge *e, struct conn *c, enum edge_proto proto)
 {
 	c->proto = proto;
 	tunnel_ask(e, c);
@@ -109,21 +109,21 @@ void caught_on_bytes(struct edge *e, struct conn *c)
 	switch (sniff_first(bufq_peek(&c->in))) {
 	case SNIFF_MORE:
 		if (c->in_end)
-			ask(e, c, EDGE_PROTO_UNKNOWN);
+			ask_caught(e, c, EDGE_PROTO_UNKNOWN);
 		return;
 	case SNIFF_HTTP:
 		conn_to_http(e, c);
 		return;
 	case SNIFF_TLS:
-		ask(e, c, EDGE_PROTO_TLS);
+		ask_caught(e, c, EDGE_PROTO_TLS);
 		return;
 	case SNIFF_OTHER:
-		ask(e, c, EDGE_PROTO_TCP);
+		ask_caught(e, c, EDGE_PROTO_TCP);
 		return;
 	}
 }
 
 void caught_on_timer(struct edge *e, struct conn *c)
 {
-	ask(e, c, EDGE_PROTO_UNKNOWN);
+	ask_caught(e, c, EDGE_PROTO_UNKNOWN);
 }

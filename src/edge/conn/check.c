@@ -16,7 +16,7 @@ bool check_holds(const struct conn *c)
 	return c->state == CONN_CHECKING && is_web(c);
 }
 
-static void pass(struct edge *e, struct conn *c)
+static void pass_check(struct edge *e, struct conn *c)
 {
 	AUTO_FREE struct hello_reader *hello = TAKE(c->hello);
 
@@ -33,7 +33,7 @@ static void pass(struct edge *e, struct conn *c)
 	tunnel_begin(e, c);
 }
 
-static void cut(struct edge *e, struct conn *c, const char *fault)
+static void cut_check(struct edge *e, struct conn *c, const char *fault)
 {
 	conn_report_fault(e, c, EDGE_ASK_TUNNEL, fault);
 	if (c->proto == EDGE_PROTO_TLS && !c->server_spoke)
@@ -99,7 +99,7 @@ static void cut_second(struct edge *e, struct conn *c, const char *why)
 	char fault[EDGE_MAX_TEXT];
 
 	(void)snprintf(fault, sizeof(fault), "the second TLS ClientHello is refused: %s", why);
-	cut(e, c, fault);
+	cut_check(e, c, fault);
 }
 
 static const char *find_second_fault(struct conn *c, enum hello_state state)
@@ -148,7 +148,7 @@ static void cut_bad_hello(struct edge *e, struct conn *c)
 
 	(void)snprintf(fault, sizeof(fault), "the TLS ClientHello is refused: %s",
 		c->hello->state == HELLO_BAD ? hello_why_text(c->hello->why) : "it is none");
-	cut(e, c, fault);
+	cut_check(e, c, fault);
 }
 
 static void look_at_hello(struct edge *e, struct conn *c)
@@ -159,14 +159,14 @@ static void look_at_hello(struct edge *e, struct conn *c)
 	switch (c->hello->state) {
 	case HELLO_NEED_MORE:
 		if (c->in_end)
-			cut(e, c, "the TLS ClientHello is not complete");
+			cut_check(e, c, "the TLS ClientHello is not complete");
 		return;
 	case HELLO_DONE:
 		fault = find_fault(c, &c->hello->hello, &err);
 		if (fault)
-			cut(e, c, fault);
+			cut_check(e, c, fault);
 		else
-			pass(e, c);
+			pass_check(e, c);
 		return;
 	case HELLO_NOT_TLS:
 	case HELLO_BAD:
@@ -208,13 +208,13 @@ static enum sniff sniff_queue(const struct conn *c)
 	return is == SNIFF_MORE && c->in_end && wr.n ? SNIFF_OTHER : is;
 }
 
-static void other(struct edge *e, struct conn *c)
+static void other_check(struct edge *e, struct conn *c)
 {
 	c->proto = EDGE_PROTO_TCP;
 	if (is_web(c))
-		cut(e, c, "the first bytes are neither TLS nor HTTP");
+		cut_check(e, c, "the first bytes are neither TLS nor HTTP");
 	else
-		pass(e, c);
+		pass_check(e, c);
 }
 
 static void wait_for_more(struct edge *e, struct conn *c)
@@ -223,13 +223,13 @@ static void wait_for_more(struct edge *e, struct conn *c)
 	if (c->in_end && is_web(c))
 		conn_end(e, c);
 	else if (c->in_end)
-		pass(e, c);
+		pass_check(e, c);
 	/* Silence is none either where the server may speak first; half a word is. */
 	else if (!c->timer.pos && (is_web(c) || bufq_len(&c->in)))
 		conn_set_timer(e, c, e->first_ms);
 }
 
-static void look(struct edge *e, struct conn *c)
+static void look_check(struct edge *e, struct conn *c)
 {
 	switch (sniff_queue(c)) {
 	case SNIFF_MORE:
@@ -242,7 +242,7 @@ static void look(struct edge *e, struct conn *c)
 		begin_hello(e, c);
 		return;
 	case SNIFF_OTHER:
-		other(e, c);
+		other_check(e, c);
 		return;
 	}
 }
@@ -252,7 +252,7 @@ void check_begin(struct edge *e, struct conn *c)
 	c->state = CONN_CHECKING;
 	c->proto = EDGE_PROTO_UNKNOWN;
 	conn_set_timer(e, c, 0);
-	look(e, c);
+	look_check(e, c);
 }
 
 void check_on_bytes(struct edge *e, struct conn *c, struct slice bytes)
@@ -263,7 +263,7 @@ void check_on_bytes(struct edge *e, struct conn *c, struct slice bytes)
 		return;
 	}
 	if (!c->hello) {
-		look(e, c);
+		look_check(e, c);
 		return;
 	}
 	if (bytes.n)
@@ -278,5 +278,5 @@ void check_on_timer(struct edge *e, struct conn *c)
 	(void)snprintf(fault, sizeof(fault), "%s%u s",
 		bufq_len(&c->in) ? "what its first bytes are was not clear within " : EDGE_SILENT,
 		e->first_ms / 1000);
-	cut(e, c, fault);
+	cut_check(e, c, fault);
 }

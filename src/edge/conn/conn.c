@@ -101,7 +101,7 @@ void conn_eat(struct edge *e, struct conn *c, size_t n)
 		wire_consumed(e->net->port.wire, c->sid, n);
 }
 
-static void resume(struct edge *e, struct conn *c)
+static void resume_conn(struct edge *e, struct conn *c)
 {
 	if (c->stream)
 		h2_stream_resume(e, c);
@@ -114,7 +114,7 @@ void conn_say(struct edge *e, struct conn *c, struct slice bytes)
 	size_t n = bufq_put(&c->out, bytes);
 
 	assert(n == bytes.n);
-	resume(e, c);
+	resume_conn(e, c);
 }
 
 void conn_end(struct edge *e, struct conn *c)
@@ -127,7 +127,7 @@ void conn_end(struct edge *e, struct conn *c)
 	c->out_end = true;
 	c->n_pulled_then = c->n_pulled;
 	conn_set_timer(e, c, CONN_END_MS);
-	resume(e, c);
+	resume_conn(e, c);
 }
 
 void conn_reset(struct edge *e, struct conn *c)

@@ -23,14 +23,14 @@ bool name_is_synthetic(const struct addr *a)
 			 : memcmp(a->b, v6, sizeof(v6)) == 0;
 }
 
-static int parse(const struct conn *c, struct dns_query *ret)
+static int parse_name(const struct conn *c, struct dns_query *ret)
 {
 	/* Nothing was eaten, so the queue is one run. */
 	return dns_query_parse(
 		bufq_peek(&c->in), c->over_udp ? DNS_OVER_UDP : DNS_OVER_STREAM, ret);
 }
 
-static void answer(struct edge *e, struct conn *c, const struct dns_query *q, int status,
+static void answer_the_name(struct edge *e, struct conn *c, const struct dns_query *q, int status,
 	const struct dns_facts *facts)
 {
 	uint8_t buf[DNS_MAX_REPLY];
@@ -56,7 +56,7 @@ static void answer_reverse(struct edge *e, struct conn *c, const struct dns_quer
 		else if (synth_find_addr(e->net->synth, slice_of(a.b, a.n), &id, &facts.ptr) < 0)
 			facts.ptr = (struct slice){0};
 	}
-	answer(e, c, q, 0, &facts);
+	answer_the_name(e, c, q, 0, &facts);
 }
 
 static bool is_gateway_name(const struct host *h)
@@ -68,12 +68,13 @@ static bool is_gateway_name(const struct host *h)
 	return false;
 }
 
-static void refuse(struct edge *e, struct conn *c, const struct dns_query *q, const char *fault)
+static void refuse_name(
+	struct edge *e, struct conn *c, const struct dns_query *q, const char *fault)
 {
 	struct dns_facts facts = {.verdict = DNS_DENIED, .why = slice_from_str(fault)};
 
 	conn_report_fault(e, c, EDGE_ASK_DNS, fault);
-	answer(e, c, q, 0, &facts);
+	answer_the_name(e, c, q, 0, &facts);
 }
 
 static void answer_name(struct edge *e, struct conn *c, const struct dns_query *q)
@@ -84,14 +85,14 @@ static void answer_name(struct edge *e, struct conn *c, const struct dns_query *
 	struct host *h = &c->target.host;
 
 	if (host_from_wire(dns_query_host(q), h, NULL) < 0) {
-		refuse(e, c, q, "not a host name");
+		refuse_name(e, c, q, "not a host name");
 		return;
 	}
 	c->target.given = true;
 	if (h->is_addr) {
-		refuse(e, c, q, "an address is not a name");
+		refuse_name(e, c, q, "an address is not a name");
 	} else if (is_gateway_name(h)) {
-		answer(e, c, q, 0, &gateway);
+		answer_the_name(e, c, q, 0, &gateway);
 	} else {
 		memcpy(ask.host, h->name, (size_t)h->n + 1);
 		ask.qtype = q->type;
@@ -104,7 +105,7 @@ static void answer_name(struct edge *e, struct conn *c, const struct dns_query *
 void name_on_end(struct edge *e, struct conn *c)
 {
 	struct dns_query q;
-	int status = parse(c, &q);
+	int status = parse_name(c, &q);
 
 	if (status < 0) {
 		conn_end(e, c); /* an empty body: no answer is given */
@@ -114,7 +115,7 @@ void name_on_end(struct edge *e, struct conn *c)
 	case DNS_WANT_NOTHING:
 		if (status == 0 && q.kind == DNS_NAME_INVALID)
 			conn_report_fault(e, c, EDGE_ASK_DNS, "not a host name");
-		answer(e, c, &q, status, NULL);
+		answer_the_name(e, c, &q, status, NULL);
 		return;
 	case DNS_WANT_REVERSE:
 		answer_reverse(e, c, &q);
@@ -146,7 +147,7 @@ void name_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *
 	struct synth_addr addr;
 	struct dns_query q;
 	char why[EDGE_MAX_REASON + 128];
-	int status = parse(c, &q);
+	int status = parse_name(c, &q);
 
 	put_why(why, sizeof(why), c, verdict);
 	facts.why = slice_from_str(why);
@@ -157,5 +158,5 @@ void name_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *
 			facts = (struct dns_facts){.verdict = DNS_UNDECIDED,
 				.why = slice_from_str("no address is free now")};
 	}
-	answer(e, c, &q, status, &facts);
+	answer_the_name(e, c, &q, status, &facts);
 }

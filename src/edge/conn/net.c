@@ -245,7 +245,7 @@ static void agent_ask(struct edge *e, struct conn *c)
 	conn_ask(e, c, &ask);
 }
 
-static int begin(struct edge *e, struct conn *c, const char *path)
+static int begin_net(struct edge *e, struct conn *c, const char *path)
 {
 	switch (c->kind) {
 	case CONN_TCP:
@@ -287,7 +287,7 @@ static int on_open(void *ctx, uint32_t sid, const char *path, uint32_t *ret_slot
 	/* The status of /may is its answer. */
 	r = kind == CONN_MAY ? 0 : wire_reply(e->net->port.wire, sid, 200);
 	if (r == 0)
-		r = begin(e, c, path);
+		r = begin_net(e, c, path);
 	/* The wire resets a stream that is refused. */
 	if (r < 0)
 		conn_over(e, c);
@@ -417,7 +417,7 @@ static ssize_t pull_opened(struct edge *e, struct conn *c, uint8_t *buf, size_t 
 	return r;
 }
 
-static ssize_t pull(void *ctx, uint32_t sid, uint32_t slot, uint8_t *buf, size_t n)
+static ssize_t pull_net(void *ctx, uint32_t sid, uint32_t slot, uint8_t *buf, size_t n)
 {
 	struct edge *e = ctx;
 	struct conn *c = e->net->conns[slot];
@@ -444,5 +444,5 @@ static const struct wire_ops net_wire_ops = {
 	.on_data = on_data,
 	.on_end = on_end,
 	.on_close = on_close,
-	.pull = pull,
+	.pull = pull_net,
 };

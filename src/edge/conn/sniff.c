@@ -8,7 +8,7 @@ static bool is_letter(uint8_t c)
 }
 
 /* Takes the run of bytes that are in `set` off the front. */
-static void skip(struct rd *rd, const char *set)
+static void skip_sniff(struct rd *rd, const char *set)
 {
 	while (rd->n > 0 && rd->p[0] != '\0' && strchr(set, rd->p[0]))
 		(void)rd_u8(rd);
@@ -25,7 +25,7 @@ static struct slice take_word(struct rd *rd)
 }
 
 /* Whether s begins with the lower-case text, in any case; MORE when it is too short to say. */
-static enum sniff begins(struct slice s, const char *lower)
+static enum sniff begins_sniff(struct slice s, const char *lower)
 {
 	for (size_t i = 0; lower[i]; i++) {
 		if (i == s.n)
@@ -44,7 +44,7 @@ static enum sniff look_at_target(struct slice s)
 		return SNIFF_MORE;
 	if (s.p[0] == '/' || s.p[0] == '*')
 		return SNIFF_HTTP;
-	is = begins(s, "http");
+	is = begins_sniff(s, "http");
 	if (is != SNIFF_HTTP || s.n == 4)
 		return is == SNIFF_HTTP ? SNIFF_MORE : is;
 	if (s.p[4] == ':')
@@ -59,19 +59,19 @@ static enum sniff look_at_http(struct slice first)
 	struct rd rd = rd_init(first);
 	struct slice word;
 
-	skip(&rd, "\r\n");
+	skip_sniff(&rd, "\r\n");
 	word = take_word(&rd);
 	if (rd.n == 0)
 		return word.n <= MAX_WORD ? SNIFF_MORE : SNIFF_OTHER;
 	if (word.n == 0 || word.n > MAX_WORD || (rd.p[0] != ' ' && rd.p[0] != '\t'))
 		return SNIFF_OTHER;
-	if (word.n == 7 && begins(word, "connect") == SNIFF_HTTP)
+	if (word.n == 7 && begins_sniff(word, "connect") == SNIFF_HTTP)
 		return SNIFF_HTTP;
-	skip(&rd, " \t");
+	skip_sniff(&rd, " \t");
 	return look_at_target(slice_of(rd.p, rd.n));
 }
 
-static enum sniff look(struct slice first)
+static enum sniff look_sniff(struct slice first)
 {
 	if (first.n == 0)
 		return SNIFF_MORE;
@@ -82,7 +82,7 @@ static enum sniff look(struct slice first)
 
 enum sniff sniff_first(struct slice first)
 {
-	enum sniff is = look(slice_of(first.p, MIN(first.n, SNIFF_BYTES)));
+	enum sniff is = look_sniff(slice_of(first.p, MIN(first.n, SNIFF_BYTES)));
 
 	/* So many line ends or blanks are somebody's try to get past. */
 	return is == SNIFF_MORE && first.n >= SNIFF_BYTES ? SNIFF_HTTP : is;

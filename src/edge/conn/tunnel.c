@@ -49,7 +49,7 @@ static struct deny deny_of(const struct conn *c)
 }
 
 /* Policy says no, the keeper's or egress' copy of it. */
-static void deny(struct edge *e, struct conn *c, const struct deny *d)
+static void deny_tunnel(struct edge *e, struct conn *c, const struct deny *d)
 {
 	uint8_t buf[DENY_ROOM];
 	struct wr wr = wr_init(buf, sizeof(buf));
@@ -62,7 +62,7 @@ static void deny(struct edge *e, struct conn *c, const struct deny *d)
 		conn_reset(e, c);
 }
 
-static void fail(struct edge *e, struct conn *c, uint16_t status, struct slice reason)
+static void fail_tunnel(struct edge *e, struct conn *c, uint16_t status, struct slice reason)
 {
 	uint8_t buf[DENY_ROOM];
 	struct wr wr = wr_init(buf, sizeof(buf));
@@ -95,7 +95,7 @@ static int send_head(struct conn *c)
 	return send(c->fd, buf, wr.n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)wr.n ? 0 : -EPIPE;
 }
 
-static void opened(struct edge *e, struct conn *c);
+static void opened_tunnel(struct edge *e, struct conn *c);
 
 void tunnel_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *verdict, int fd)
 {
@@ -107,16 +107,16 @@ void tunnel_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict
 		d.sandbox = slice_from_str(verdict->sandbox);
 		d.count = verdict->count;
 		d.no_rule_helps = verdict->no_rule_helps;
-		deny(e, c, &d);
+		deny_tunnel(e, c, &d);
 		return;
 	}
 	c->opened = verdict->opened;
 	if (c->opened) {
-		opened(e, c);
+		opened_tunnel(e, c);
 		return;
 	}
 	if (conn_take_fd(e, c, fd) < 0 || send_head(c) < 0) {
-		fail(e, c, 502, slice_from_str("there is no way to the network now"));
+		fail_tunnel(e, c, 502, slice_from_str("there is no way to the network now"));
 		return;
 	}
 	c->reader = xmalloc(sizeof(*c->reader));
@@ -125,7 +125,7 @@ void tunnel_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict
 	conn_set_timer(e, c, CONN_OPEN_MS);
 }
 
-static void opened(struct edge *e, struct conn *c)
+static void opened_tunnel(struct edge *e, struct conn *c)
 {
 	static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
 
@@ -154,15 +154,15 @@ static struct slice reason_of(const struct http_resp *resp)
 static void on_answer(struct edge *e, struct conn *c, const struct http_resp *resp)
 {
 	if (resp->status == 200 && resp->body.kind == HTTP_BODY_TUNNEL) {
-		opened(e, c);
+		opened_tunnel(e, c);
 	} else if (resp->status == 403) {
 		struct deny d = deny_of(c);
 
 		d.reason = reason_of(resp);
 		d.sandbox = slice_from_str(e->net->sandbox);
-		deny(e, c, &d);
+		deny_tunnel(e, c, &d);
 	} else {
-		fail(e, c, resp->status == 504 ? 504 : 502, reason_of(resp));
+		fail_tunnel(e, c, resp->status == 504 ? 504 : 502, reason_of(resp));
 	}
 }
 
@@ -206,7 +206,7 @@ static void read_answer(struct edge *e, struct conn *c)
 		canon_get_resp(frame.payload, &arena, &resp) == 0)
 		on_answer(e, c, &resp);
 	else
-		fail(e, c, 502, slice_from_str("the connection to the network broke"));
+		fail_tunnel(e, c, 502, slice_from_str("the connection to the network broke"));
 	arena_done(&arena);
 	canon_reader_done(rd);
 	free(rd);
@@ -229,7 +229,7 @@ static ssize_t send_some(int fd, const struct iovec *iov, size_t n)
 }
 
 /* Called when c->in is empty: passes the guest's end on, and ends what has nothing left. */
-static void drained(struct edge *e, struct conn *c)
+static void drained_tunnel(struct edge *e, struct conn *c)
 {
 	if (!c->sid)
 		conn_over(e, c);
@@ -243,7 +243,7 @@ static size_t may_send(const struct conn *c)
 	return c->retry ? c->n_may : bufq_len(&c->in);
 }
 
-static void sent(struct edge *e, struct conn *c, size_t n)
+static void sent_tunnel(struct edge *e, struct conn *c, size_t n)
 {
 	if (c->retry) {
 		c->n_may -= n;
@@ -252,7 +252,7 @@ static void sent(struct edge *e, struct conn *c, size_t n)
 	conn_eat(e, c, n);
 }
 
-static void drain(struct edge *e, struct conn *c)
+static void drain_tunnel(struct edge *e, struct conn *c)
 {
 	while (may_send(c)) {
 		size_t left = may_send(c);
@@ -272,17 +272,17 @@ static void drain(struct edge *e, struct conn *c)
 		}
 		if (r == 0)
 			return;
-		sent(e, c, (size_t)r);
+		sent_tunnel(e, c, (size_t)r);
 	}
 	if (bufq_len(&c->in) == 0)
-		drained(e, c);
+		drained_tunnel(e, c);
 }
 
 void tunnel_begin(struct edge *e, struct conn *c)
 {
 	c->state = CONN_TUNNEL;
 	wire_resume(e->net->port.wire, c->sid);
-	drain(e, c);
+	drain_tunnel(e, c);
 }
 
 static void put_in(struct conn *c, struct slice bytes)
@@ -348,7 +348,7 @@ void tunnel_on_bytes(struct edge *e, struct conn *c, struct slice bytes)
 void tunnel_on_end(struct edge *e, struct conn *c)
 {
 	if (bufq_len(&c->in) == 0)
-		drained(e, c);
+		drained_tunnel(e, c);
 	else
 		(void)check_second(e, c);
 }
@@ -356,7 +356,7 @@ void tunnel_on_end(struct edge *e, struct conn *c)
 void tunnel_on_room(struct edge *e, struct conn *c)
 {
 	if (check_second(e, c))
-		drain(e, c);
+		drain_tunnel(e, c);
 }
 
 void tunnel_on_fd(struct edge *e, struct conn *c, uint32_t events)
@@ -369,7 +369,7 @@ void tunnel_on_fd(struct edge *e, struct conn *c, uint32_t events)
 		return;
 	}
 	if (events & EPOLLOUT && c->state == CONN_TUNNEL && bufq_len(&c->in)) {
-		drain(e, c);
+		drain_tunnel(e, c);
 		c = net_find(e, idx, gen);
 	}
 	if (c && c->sid && events & ~(uint32_t)EPOLLOUT)
@@ -379,7 +379,7 @@ void tunnel_on_fd(struct edge *e, struct conn *c, uint32_t events)
 void tunnel_on_timer(struct edge *e, struct conn *c)
 {
 	if (c->state == CONN_OPENING)
-		fail(e, c, 504, slice_from_str("no connection within 120 s"));
+		fail_tunnel(e, c, 504, slice_from_str("no connection within 120 s"));
 	else /* the guest is done, and what it said last is not taken */
 		conn_over(e, c);
 }

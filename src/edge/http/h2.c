@@ -28,7 +28,7 @@ void h2_set_timer(struct h2 *h)
 	h->wait = wait;
 }
 
-static int refuse(struct h2 *h, const char *why)
+static int refuse_h2(struct h2 *h, const char *why)
 {
 	if (!h->why)
 		h->why = why;
@@ -37,7 +37,7 @@ static int refuse(struct h2 *h, const char *why)
 
 void h2_fail(struct h2 *h)
 {
-	(void)refuse(h, "the HTTP/2 library reported an error");
+	(void)refuse_h2(h, "the HTTP/2 library reported an error");
 	h2_touch(h);
 }
 
@@ -45,7 +45,7 @@ static int spend_junk(struct h2 *h)
 {
 	return bucket_take(&h->junk, clock_mono_ms())
 		       ? 0
-		       : refuse(h, "too many HTTP/2 frames that move nothing");
+		       : refuse_h2(h, "too many HTTP/2 frames that move nothing");
 }
 
 /* ---- what the guest sent ---- */
@@ -100,7 +100,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 
 	h->n_block += n_name + n_value + H2_FIELD_COST;
 	if (h->n_block > H2_MAX_BLOCK)
-		return refuse(h, "a header block that grows without end");
+		return refuse_h2(h, "a header block that grows without end");
 	/* The arena goes with the engine's state, when an answer came before the trailers. */
 	if (h->heading && h->heading->proxy)
 		h2_add(&h->block, slice_of(name, n_name), slice_of(value, n_value));
@@ -163,7 +163,7 @@ static int on_data_chunk(
 	if (!c)
 		return nghttp2_session_consume(session, id, n);
 	return h2_stream_on_data(h, c, slice_of(p, n)) < 0
-		       ? refuse(h, "more HTTP/2 data than the window allows")
+		       ? refuse_h2(h, "more HTTP/2 data than the window allows")
 		       : 0;
 }
 
@@ -297,10 +297,10 @@ static void recv_all(struct h2 *h)
 		ssize_t r = nghttp2_session_mem_recv(h->session, run.p, run.n);
 
 		if (r < 0)
-			(void)refuse(h, broken_rules);
+			(void)refuse_h2(h, broken_rules);
 		conn_eat(h->e, c, run.n);
 		if (nghttp2_session_get_outbound_queue_size(h->session) > H2_MAX_QUEUED)
-			(void)refuse(h, "HTTP/2 of a guest that does not read");
+			(void)refuse_h2(h, "HTTP/2 of a guest that does not read");
 	}
 }
 
@@ -315,7 +315,7 @@ static void send_all(struct h2 *h)
 		if (r == 0)
 			r = nghttp2_session_mem_send(h->session, &h->out);
 		if (r < 0)
-			(void)refuse(h, broken_rules);
+			(void)refuse_h2(h, broken_rules);
 		if (r <= 0)
 			return;
 		n = MIN((size_t)r, conn_room(c));
@@ -346,7 +346,7 @@ static bool is_over(const struct h2 *h)
 }
 
 /* The connection may be given away at its end; callers touch it no more. */
-static void pump(struct h2 *h)
+static void pump_h2(struct h2 *h)
 {
 	struct conn *c = h->c;
 
@@ -382,13 +382,13 @@ void h2_begin(struct edge *e, struct conn *c)
 void h2_on_bytes(struct edge *e, struct conn *c)
 {
 	if (c->h2)
-		pump(c->h2);
+		pump_h2(c->h2);
 }
 
 void h2_on_room(struct edge *e, struct conn *c)
 {
 	if (c->h2)
-		pump(c->h2);
+		pump_h2(c->h2);
 }
 
 void h2_on_timer(struct edge *e, struct conn *c)
@@ -399,10 +399,10 @@ void h2_on_timer(struct edge *e, struct conn *c)
 		return;
 	h->wait = H2_WAIT_NOTHING;
 	if (h->in_block)
-		(void)refuse(h, "the head did not come in time");
+		(void)refuse_h2(h, "the head did not come in time");
 	else
 		(void)nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
-	pump(h);
+	pump_h2(h);
 }
 
 void h2_free(struct edge *e, struct conn *c)

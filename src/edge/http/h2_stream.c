@@ -325,7 +325,7 @@ static void go_away(struct edge *e, struct conn *c)
 		nghttp2_session_get_last_proc_stream_id(session), NGHTTP2_NO_ERROR, NULL, 0);
 }
 
-static bool flush(struct edge *e, struct conn *c)
+static bool flush_stream(struct edge *e, struct conn *c)
 {
 	return proxy_flush_guest(e, c) && c->stream->n_heads == 0;
 }
@@ -335,6 +335,6 @@ static const struct proxy_tongue stream_tongue = {
 	.say_head = say_head,
 	.say_end = say_end,
 	.say_refusal = say_refusal,
-	.flush = flush,
+	.flush = flush_stream,
 	.go_away = go_away,
 };

@@ -85,7 +85,7 @@ static enum proxy_step wait_for_verdict(struct edge *e, struct conn *c)
 	return PROXY_WAIT;
 }
 
-static enum proxy_step exchange(struct edge *e, struct conn *c)
+static enum proxy_step exchange_proxy(struct edge *e, struct conn *c)
 {
 	if (proxy_send_body(e, c) == PROXY_GONE)
 		return PROXY_GONE;
@@ -133,7 +133,7 @@ static enum proxy_step pass_raw(struct edge *e, struct conn *c)
 static enum proxy_step (*const states[])(struct edge *, struct conn *) = {
 	[PROXY_HEAD] = proxy_read_head,
 	[PROXY_ASKED] = wait_for_verdict,
-	[PROXY_EXCHANGE] = exchange,
+	[PROXY_EXCHANGE] = exchange_proxy,
 	[PROXY_DISCARD] = proxy_discard,
 	[PROXY_RAW] = pass_raw,
 };

@@ -8,7 +8,7 @@
 
 /* Egress went away, or said what it may not. What came of the answer is too short for its length or
  * its chunks, and the guest sees that; without either only a reset shows it. */
-static enum proxy_step broken(struct edge *e, struct conn *c, const char *why)
+static enum proxy_step broken_answer(struct edge *e, struct conn *c, const char *why)
 {
 	const struct proxy_exchange *x = &c->proxy->x;
 
@@ -20,9 +20,9 @@ static enum proxy_step broken(struct edge *e, struct conn *c, const char *why)
 	return proxy_finish(e, c);
 }
 
-static enum proxy_step violated(struct edge *e, struct conn *c)
+static enum proxy_step violated_answer(struct edge *e, struct conn *c)
 {
-	return broken(e, c, "egress gave an answer that is none");
+	return broken_answer(e, c, "egress gave an answer that is none");
 }
 
 enum proxy_step proxy_on_fd_end(struct edge *e, struct conn *c, ssize_t r)
@@ -30,7 +30,7 @@ enum proxy_step proxy_on_fd_end(struct edge *e, struct conn *c, ssize_t r)
 	/* The end of a websocket is no accident. */
 	if (c->proxy->state == PROXY_RAW && r == 0)
 		return proxy_finish(e, c);
-	return broken(e, c, "the connection ended before there was an answer");
+	return broken_answer(e, c, "the connection ended before there was an answer");
 }
 
 /* Whether the guest would take the answer for as long as we do. What egress says is not
@@ -53,7 +53,7 @@ static enum proxy_step say_head(struct edge *e, struct conn *c, struct http_resp
 	struct proxy *p = c->proxy;
 
 	if (p->tongue->say_head(e, c, resp) < 0)
-		return violated(e, c);
+		return violated_answer(e, c);
 	p->x.answered = true;
 	return PROXY_AGAIN;
 }
@@ -64,7 +64,7 @@ static enum proxy_step switch_to_raw(struct edge *e, struct conn *c, struct http
 	struct proxy *p = c->proxy;
 
 	if (!p->x.websocket || p->to_fd.n > 0)
-		return violated(e, c);
+		return violated_answer(e, c);
 	if (say_head(e, c, resp) == PROXY_GONE)
 		return PROXY_GONE;
 	p->state = PROXY_RAW;
@@ -76,7 +76,7 @@ static enum proxy_step say_informational(struct edge *e, struct conn *c, struct 
 	struct proxy *p = c->proxy;
 
 	if (++p->x.n_informational > HTTP1_MAX_INFORMATIONAL || p->tongue->say_head(e, c, resp) < 0)
-		return violated(e, c);
+		return violated_answer(e, c);
 	return PROXY_AGAIN;
 }
 
@@ -85,7 +85,7 @@ static enum proxy_step on_reason(
 	struct edge *e, struct conn *c, const struct http_resp *resp, struct slice reason)
 {
 	if (resp->status != 403 && resp->status != 502 && resp->status != 504)
-		return violated(e, c);
+		return violated_answer(e, c);
 	return proxy_fail(e, c, resp->status, reason);
 }
 
@@ -95,13 +95,13 @@ static enum proxy_step on_resp(struct edge *e, struct conn *c, struct http_resp 
 	size_t at;
 
 	if (canon_flow_resp(&x->flow, resp) < 0)
-		return violated(e, c);
+		return violated_answer(e, c);
 	if (canon_find_header(&resp->headers, "sbx-reason", &at) == 0)
 		return on_reason(e, c, resp, resp->headers.list[at].value);
 	if (resp->status == 101)
 		return switch_to_raw(e, c, resp);
 	if (!fits_request(x, resp))
-		return violated(e, c);
+		return violated_answer(e, c);
 	if (resp->status < 200)
 		return say_informational(e, c, resp);
 	return say_head(e, c, resp);
@@ -115,7 +115,7 @@ static enum proxy_step on_head(struct edge *e, struct conn *c, struct slice payl
 
 	arena_init(&lists, LISTS_SIZE);
 	if (canon_get_resp(payload, &lists, &resp) < 0)
-		step = violated(e, c);
+		step = violated_answer(e, c);
 	else
 		step = on_resp(e, c, &resp);
 	arena_done(&lists);
@@ -167,7 +167,7 @@ static enum proxy_step on_data(struct edge *e, struct conn *c, struct slice payl
 	size_t left = canon_reader_data_left(&p->reader);
 
 	if (!p->x.in_frame && begin_data(e, c, payload.n + left) < 0)
-		return violated(e, c);
+		return violated_answer(e, c);
 	proxy_say(e, c, payload);
 	if (left == 0)
 		end_data(e, c);
@@ -189,7 +189,7 @@ static enum proxy_step on_end(struct edge *e, struct conn *c, struct slice paylo
 		r = c->proxy->tongue->say_end(e, c, &trailers);
 	arena_done(&lists);
 	if (r < 0)
-		return violated(e, c);
+		return violated_answer(e, c);
 	x->over = true;
 	return PROXY_AGAIN;
 }
@@ -197,7 +197,7 @@ static enum proxy_step on_end(struct edge *e, struct conn *c, struct slice paylo
 static enum proxy_step on_frame(struct edge *e, struct conn *c, const struct canon_frame *frame)
 {
 	if (frame->stream != 1)
-		return violated(e, c);
+		return violated_answer(e, c);
 	switch (frame->kind) {
 	case CANON_HEAD:
 		return on_head_frame(e, c, frame->payload);
@@ -206,12 +206,12 @@ static enum proxy_step on_frame(struct edge *e, struct conn *c, const struct can
 	case CANON_END:
 		return on_end(e, c, frame->payload);
 	case CANON_RESET:
-		return broken(e, c, "the connection broke before there was an answer");
+		return broken_answer(e, c, "the connection broke before there was an answer");
 	case CANON_WINDOW:
 	case CANON_N_KINDS:
 		break;
 	}
-	return violated(e, c);
+	return violated_answer(e, c);
 }
 
 /* Frames, until one ends the exchange or makes it raw. PROXY_AGAIN while it goes on. */
@@ -226,7 +226,7 @@ static enum proxy_step on_bytes(struct edge *e, struct conn *c, struct slice in)
 	while (p->state == PROXY_EXCHANGE && !p->x.over) {
 		r = canon_reader_feed(&p->reader, &in, &frame);
 		if (r < 0)
-			return violated(e, c);
+			return violated_answer(e, c);
 		if (r == 0)
 			break;
 		step = on_frame(e, c, &frame);
@@ -237,7 +237,7 @@ static enum proxy_step on_bytes(struct edge *e, struct conn *c, struct slice in)
 	if (p->state == PROXY_RAW)
 		proxy_say(e, c, in);
 	else if (left > 0 && !p->x.in_frame && begin_data(e, c, left) < 0)
-		return violated(e, c);
+		return violated_answer(e, c);
 	return PROXY_AGAIN;
 }
 

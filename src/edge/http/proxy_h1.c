@@ -5,7 +5,7 @@
 
 static uint8_t text[2 * HTTP_MAX_HEAD]; /* one head, or the last chunk with its trailers */
 
-static void eat(struct edge *e, struct conn *c, size_t n)
+static void eat_h1(struct edge *e, struct conn *c, size_t n)
 {
 	if (n > 0)
 		conn_eat(e, c, n);
@@ -22,11 +22,11 @@ static bool next_event(struct edge *e, struct conn *c, struct http1_event *ret)
 
 		if (http1_read(h, &in, ret)) {
 			used = run.n - in.n;
-			eat(e, c, used - (ret->kind == HTTP1_EV_DATA ? ret->data.n : 0));
+			eat_h1(e, c, used - (ret->kind == HTTP1_EV_DATA ? ret->data.n : 0));
 			return true;
 		}
 		used = run.n - in.n;
-		eat(e, c, used);
+		eat_h1(e, c, used);
 	} while (used > 0 && bufq_len(&c->in) > 0);
 	return c->in_end && bufq_len(&c->in) == 0 && http1_eof(h, ret);
 }

@@ -18,7 +18,7 @@ static int canonical_host(struct slice text, char *buf, size_t size)
 	return host.n;
 }
 
-static void eat(struct edge *e, struct conn *c, size_t n)
+static void eat_request(struct edge *e, struct conn *c, size_t n)
 {
 	if (n > 0)
 		conn_eat(e, c, n);
@@ -241,7 +241,7 @@ static bool send_data(struct edge *e, struct conn *c)
 			return false;
 		x->n_data_head -= n_head;
 		x->data_left -= n - n_head;
-		eat(e, c, n - n_head);
+		eat_request(e, c, n - n_head);
 	}
 	return true;
 }

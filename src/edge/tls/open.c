@@ -78,7 +78,7 @@ static void note_name(struct conn *c, const struct hello *h)
 		c->sni = &c->open->sni;
 }
 
-static void shake(struct edge *e, struct conn *c);
+static void shake_open(struct edge *e, struct conn *c);
 
 void open_begin(struct edge *e, struct conn *c, const struct hello *h)
 {
@@ -106,7 +106,7 @@ void open_begin(struct edge *e, struct conn *c, const struct hello *h)
 	bufq_init(&c->out, OPEN_OUT);
 	c->state = CONN_SHAKING;
 	conn_set_timer(e, c, e->first_ms);
-	shake(e, c);
+	shake_open(e, c);
 }
 
 /* ---- how it goes wrong ---- */
@@ -221,7 +221,7 @@ static bool take_some(struct edge *e, struct conn *c)
 	return false;
 }
 
-static void pump(struct edge *e, struct conn *c)
+static void pump_open(struct edge *e, struct conn *c)
 {
 	uint32_t idx = c->idx, gen = c->gen;
 
@@ -256,10 +256,10 @@ static void begin_inside(struct edge *e, struct conn *c)
 	}
 	c = net_find(e, idx, gen);
 	if (c)
-		pump(e, c);
+		pump_open(e, c);
 }
 
-static void shake(struct edge *e, struct conn *c)
+static void shake_open(struct edge *e, struct conn *c)
 {
 	struct open *o = c->open;
 	int r, error;
@@ -279,9 +279,9 @@ static void shake(struct edge *e, struct conn *c)
 static void go_on(struct edge *e, struct conn *c)
 {
 	if (c->state == CONN_SHAKING)
-		shake(e, c);
+		shake_open(e, c);
 	else
-		pump(e, c);
+		pump_open(e, c);
 }
 
 void open_on_bytes(struct edge *e, struct conn *c, struct slice bytes)

@@ -27,12 +27,12 @@ static int write_queue(BIO *bio, const char *buf, int n)
 	return -1;
 }
 
-static long control(BIO *bio, int what, long n, void *p)
+static long control_bio(BIO *bio, int what, long n, void *p)
 {
 	return what == BIO_CTRL_FLUSH;
 }
 
-static int create(BIO *bio)
+static int create_bio(BIO *bio)
 {
 	BIO_set_init(bio, 1);
 	return 1;

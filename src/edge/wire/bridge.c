@@ -36,7 +36,7 @@ void bridge_free(struct edge *e, struct bridge *b)
 }
 
 /* Everything of the bridge but its last word to the keeper is over. */
-static void finish(struct edge *e, struct bridge *b, enum edge_reason reason)
+static void finish_bridge(struct edge *e, struct bridge *b, enum edge_reason reason)
 {
 	if (b->stream)
 		wire_reset(e->wire, b->sid);
@@ -81,7 +81,7 @@ static void host_drained(struct edge *e, struct bridge *b)
 	if (b->guest_ended)
 		end_in_order(b);
 	if (!b->stream)
-		finish(e, b, EDGE_REASON_GUEST);
+		finish_bridge(e, b, EDGE_REASON_GUEST);
 }
 
 static void drain_to_host(struct edge *e, struct bridge *b)
@@ -90,7 +90,7 @@ static void drain_to_host(struct edge *e, struct bridge *b)
 		ssize_t r = send_some(b->fd, bufq_peek(&b->to_host));
 
 		if (r < 0) {
-			finish(e, b, EDGE_REASON_GONE);
+			finish_bridge(e, b, EDGE_REASON_GONE);
 			return;
 		}
 		if (r == 0)
@@ -139,7 +139,7 @@ void bridge_open(struct edge *e, uint32_t id, const char *path, int fd)
 	if (r == 0)
 		r = wire_open(e->wire, path, (uint32_t)(b - e->bridges), &b->sid);
 	if (r < 0)
-		finish(e, b, reason_of(r));
+		finish_bridge(e, b, reason_of(r));
 	else
 		b->stream = true;
 }
@@ -152,7 +152,7 @@ static void on_hup(struct edge *e, struct bridge *b)
 		return;
 	b->hup = true;
 	if (!b->stream || bufq_len(&b->to_host) || (b->host_ended && !b->guest_ended))
-		finish(e, b, EDGE_REASON_GONE);
+		finish_bridge(e, b, EDGE_REASON_GONE);
 	else if (!b->guest_ended)
 		loop_timer_set(&e->loop, &b->linger, clock_mono_ms() + EDGE_LINGER_MS,
 			bridge_key(e, b, EDGE_EV_LINGER));
@@ -179,7 +179,7 @@ void bridge_on_linger(struct edge *e, struct loop_key key)
 	struct bridge *b = find_bridge(e, key);
 
 	if (b && !b->guest_ended)
-		finish(e, b, EDGE_REASON_GONE);
+		finish_bridge(e, b, EDGE_REASON_GONE);
 }
 
 /* --- what the wire says --- */
@@ -212,7 +212,7 @@ static void on_data(void *ctx, uint32_t sid, uint32_t slot, struct slice bytes)
 	size_t put;
 
 	if (r < 0) {
-		finish(e, b, EDGE_REASON_GONE);
+		finish_bridge(e, b, EDGE_REASON_GONE);
 		return;
 	}
 	wire_consumed(e->wire, sid, (size_t)r);
@@ -243,10 +243,10 @@ static void on_close(void *ctx, uint32_t sid, uint32_t slot, int error)
 
 	b->stream = false;
 	if (b->hup || bufq_len(&b->to_host) == 0)
-		finish(e, b, b->hup ? EDGE_REASON_GONE : EDGE_REASON_GUEST);
+		finish_bridge(e, b, b->hup ? EDGE_REASON_GONE : EDGE_REASON_GUEST);
 }
 
-static ssize_t pull(void *ctx, uint32_t sid, uint32_t slot, uint8_t *buf, size_t n)
+static ssize_t pull_bridge(void *ctx, uint32_t sid, uint32_t slot, uint8_t *buf, size_t n)
 {
 	struct edge *e = ctx;
 	struct bridge *b = &e->bridges[slot];
@@ -269,6 +269,6 @@ const struct wire_ops bridge_wire_ops = {
 	.on_data = on_data,
 	.on_end = on_end,
 	.on_close = on_close,
-	.pull = pull,
+	.pull = pull_bridge,
 	.on_pong = on_pong,
 };

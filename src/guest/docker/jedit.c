@@ -220,7 +220,7 @@ bool jedit_member(struct slice t, struct jedit v, const char *name, struct jedit
 	return found;
 }
 
-static unsigned hex4(const uint8_t *p)
+static unsigned hex4_jedit(const uint8_t *p)
 {
 	unsigned v = 0;
 
@@ -260,7 +260,7 @@ int jedit_string(struct slice t, struct jedit v, char *buf, size_t size)
 		}
 		at++;
 		if (t.p[at] == 'u') {
-			if (put_code(&wr, hex4(t.p + at + 1)) < 0)
+			if (put_code(&wr, hex4_jedit(t.p + at + 1)) < 0)
 				return -EINVAL;
 			at += 4;
 			continue;

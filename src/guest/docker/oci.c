@@ -168,7 +168,7 @@ static int insert_mounts(
 	return fclose(out) == 0 ? 0 : -ENOMEM;
 }
 
-static char *splice(struct slice text, const struct insert *a, const struct insert *b)
+static char *splice_oci(struct slice text, const struct insert *a, const struct insert *b)
 {
 	const struct insert *first = a->at <= b->at ? a : b, *second = first == a ? b : a;
 	char *out = xmalloc(text.n + a->n + b->n + 1), *p = out;
@@ -199,7 +199,7 @@ int oci_edit(const char *config, const struct oci_add *add, char **ret)
 	if (r == 0)
 		r = insert_mounts(text, top, add, &mounts);
 	if (r == 0)
-		*ret = splice(text, &env, &mounts);
+		*ret = splice_oci(text, &env, &mounts);
 	free(env.bytes);
 	free(mounts.bytes);
 	return r;
@@ -215,7 +215,7 @@ int oci_edit_process(const char *process, const struct env *env, char **ret)
 	if (r == 0)
 		r = insert_env(text, top, env, &in);
 	if (r == 0)
-		*ret = splice(text, &in, &none);
+		*ret = splice_oci(text, &in, &none);
 	free(in.bytes);
 	return r;
 }

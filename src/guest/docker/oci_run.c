@@ -328,7 +328,7 @@ int oci_install(struct err *err)
 	return symlink("/proc/1/exe", path) < 0 ? err_errno(err, -errno, "making %s", path) : 0;
 }
 
-static void complain(const struct err *err, int r)
+static void complain_run(const struct err *err, int r)
 {
 	AUTO_CLOSE int fd = open(DOCKER_LOG, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
 	AUTO_FREE char *line = xasprintf(
@@ -362,7 +362,7 @@ int oci_main(int argc, char **argv)
 	oci_parse(argc, argv, &args);
 	r = oci_prepare(&oci_host, &args, &err);
 	if (r < 0)
-		complain(&err, r);
+		complain_run(&err, r);
 	become_runc(argv);
 	fputs("sbx: there is no runc in the guest\n", stderr);
 	return 127;

@@ -11,7 +11,7 @@ void env_done(struct env *e)
 	*e = (struct env){0};
 }
 
-static char **find(const struct env *e, const char *name, size_t n)
+static char **find_env(const struct env *e, const char *name, size_t n)
 {
 	for (size_t i = 0; i < e->n; i++)
 		if (!strncmp(e->v[i], name, n) && e->v[i][n] == '=')
@@ -21,7 +21,7 @@ static char **find(const struct env *e, const char *name, size_t n)
 
 static void put_owned(struct env *e, char *s)
 {
-	char **old = find(e, s, strcspn(s, "="));
+	char **old = find_env(e, s, strcspn(s, "="));
 
 	if (old) {
 		free(*old);
@@ -49,7 +49,7 @@ void env_set(struct env *e, const char *name, const char *value)
 const char *env_get(const struct env *e, const char *name)
 {
 	size_t n = strlen(name);
-	char **s = find(e, name, n);
+	char **s = find_env(e, name, n);
 
 	return s ? *s + n + 1 : NULL;
 }

@@ -116,7 +116,7 @@ static void fill_replay(struct exec_conn *c)
 
 /* A program that has not changed its picture does so when its terminal changes; one that sees the
  * old size again by the time it looks would not, so the other size stays for a moment. */
-static void nudge(struct execs *x, struct exec *e, uint16_t rows, uint16_t cols)
+static void nudge_attach(struct execs *x, struct exec *e, uint16_t rows, uint16_t cols)
 {
 	if (e->out.fd < 0 || rows == 0 || cols == 0)
 		return;
@@ -149,7 +149,7 @@ static void begin_attached(struct execs *x, struct exec_conn *c)
 	if (again)
 		exec_resize(x, e, c->how.rows, c->how.cols);
 	else
-		nudge(x, e, c->how.rows, c->how.cols);
+		nudge_attach(x, e, c->how.rows, c->how.cols);
 }
 
 void exec_say_begun(struct execs *x, struct exec_conn *c)
@@ -168,7 +168,7 @@ void exec_say_begun(struct execs *x, struct exec_conn *c)
 }
 
 /* Nobody is sent away, nothing is drawn again, and the program does not notice. */
-static void look(struct execs *x, struct exec_conn *c, const struct exec *e)
+static void look_attach(struct execs *x, struct exec_conn *c, const struct exec *e)
 {
 	struct exec_attached a = {.pid = (uint32_t)e->pid, .dropped = e->ring.base};
 	int r;
@@ -199,7 +199,7 @@ int exec_take_attach(struct execs *x, struct exec_conn *c, struct slice payload)
 		return 0;
 	}
 	if (c->how.look && by_name) {
-		look(x, c, e);
+		look_attach(x, c, e);
 		return 0;
 	}
 	if (c->how.look)

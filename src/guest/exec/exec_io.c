@@ -95,7 +95,7 @@ static void send_exit(struct exec_conn *c)
 }
 
 /* What the exec has for its client goes into the queue as whole frames, as far as it fits. */
-static void fill(struct execs *x, struct exec_conn *c)
+static void fill_io(struct execs *x, struct exec_conn *c)
 {
 	struct exec *e = c->e;
 
@@ -127,7 +127,7 @@ ssize_t exec_pull(struct execs *x, uint32_t idx, uint8_t *buf, size_t n)
 	struct exec_conn *c = &x->conns[idx];
 	size_t k;
 
-	fill(x, c);
+	fill_io(x, c);
 	k = bufq_take(&c->to_host, buf, n);
 	bufq_trim(&c->to_host);
 	if (k == 0)
@@ -250,7 +250,7 @@ static bool can_take(const struct exec_conn *c)
 }
 
 /* Eats one run of bytes; how many, or -EBADMSG. */
-static ssize_t eat(struct execs *x, struct exec_conn *c)
+static ssize_t eat_io(struct execs *x, struct exec_conn *c)
 {
 	struct slice run = bufq_peek(&c->from_host), left = run;
 	struct exec_frame f;
@@ -272,7 +272,7 @@ void exec_pump_input(struct execs *x, struct exec_conn *c)
 	if (c->e)
 		exec_write_input(x, c->e);
 	while (n > 0 && bufq_len(&c->from_host) > 0 && can_take(c)) {
-		n = eat(x, c);
+		n = eat_io(x, c);
 		if (n < 0) {
 			exec_violation(x, c);
 			return;

@@ -17,7 +17,7 @@ void exec_ring_done(struct exec_ring *r)
 }
 
 /* The bytes at an offset, as far as they lie in one piece. */
-static struct slice piece(const struct exec_ring *r, uint64_t at, size_t n)
+static struct slice piece_ring(const struct exec_ring *r, uint64_t at, size_t n)
 {
 	size_t i = (size_t)(at % r->size);
 
@@ -53,11 +53,11 @@ size_t exec_ring_room(const struct exec_ring *r, uint64_t keep)
 	return room <= EXEC_HEADER ? 0 : MIN(room - EXEC_HEADER, (size_t)EXEC_RING_FRAME);
 }
 
-static void follow(
+static void follow_ring(
 	const struct exec_ring *r, uint64_t at, uint64_t end, struct screen *screen, struct bufq *q)
 {
 	while (at < end) {
-		struct slice s = piece(r, at, (size_t)(end - at));
+		struct slice s = piece_ring(r, at, (size_t)(end - at));
 
 		screen_replay(screen, s, q);
 		at += s.n;
@@ -69,7 +69,7 @@ static void drop_first(struct exec_ring *r, struct screen *screen)
 	size_t n = frame_size(r, r->base);
 
 	if (screen)
-		follow(r, r->base + EXEC_HEADER, r->base + n, screen, NULL);
+		follow_ring(r, r->base + EXEC_HEADER, r->base + n, screen, NULL);
 	r->base += n;
 }
 
@@ -104,7 +104,7 @@ uint64_t exec_ring_copy(const struct exec_ring *r, uint64_t at, struct bufq *q, 
 		uint64_t end = at + n;
 
 		while (at < end) {
-			struct slice s = piece(r, at, (size_t)(end - at));
+			struct slice s = piece_ring(r, at, (size_t)(end - at));
 
 			(void)bufq_put(q, s);
 			at += s.n;
@@ -120,7 +120,7 @@ void exec_ring_data(const struct exec_ring *r, uint64_t at, struct bufq *q)
 		uint64_t end = frame + frame_size(r, frame), i = frame + EXEC_HEADER;
 
 		while (frame >= at && i < end) {
-			struct slice s = piece(r, i, (size_t)(end - i));
+			struct slice s = piece_ring(r, i, (size_t)(end - i));
 
 			(void)bufq_put(q, s);
 			i += s.n;
@@ -134,7 +134,7 @@ void exec_ring_replay(const struct exec_ring *r, struct screen *screen, struct b
 	for (uint64_t at = r->base; at < r->end;) {
 		size_t n = frame_size(r, at);
 
-		follow(r, at + EXEC_HEADER, at + n, screen, q);
+		follow_ring(r, at + EXEC_HEADER, at + n, screen, q);
 		at += n;
 	}
 }

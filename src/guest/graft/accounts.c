@@ -33,7 +33,7 @@ static bool next_row(const char **text, struct row *ret)
 }
 
 /* The field, counted from 0, and how many there are. */
-static struct row field(const struct row *row, size_t which, size_t *ret_count)
+static struct row field_accounts(const struct row *row, size_t which, size_t *ret_count)
 {
 	struct row found = {"", 0};
 	const char *p = row->p, *end = row->p + row->n;
@@ -52,10 +52,10 @@ static struct row field(const struct row *row, size_t which, size_t *ret_count)
 	return found;
 }
 
-static bool has(const struct row *row, size_t which, size_t fields, const char *text)
+static bool has_accounts(const struct row *row, size_t which, size_t fields, const char *text)
 {
 	size_t count;
-	struct row f = field(row, which, &count);
+	struct row f = field_accounts(row, which, &count);
 
 	return count == fields && f.n == strlen(text) && !memcmp(f.p, text, f.n);
 }
@@ -65,7 +65,7 @@ static bool has_entry(const char *text, size_t which, size_t fields, const char 
 	struct row row;
 
 	while (next_row(&text, &row))
-		if (has(&row, which, fields, value))
+		if (has_accounts(&row, which, fields, value))
 			return true;
 	return false;
 }
@@ -78,7 +78,7 @@ struct copy {
 	bool done;
 };
 
-static void begin(struct copy *c)
+static void begin_accounts(struct copy *c)
 {
 	*c = (struct copy){0};
 	c->f = open_memstream(&c->text, &c->size);
@@ -86,7 +86,7 @@ static void begin(struct copy *c)
 		abort();
 }
 
-static char *finish(struct copy *c)
+static char *finish_accounts(struct copy *c)
 {
 	if (fclose(c->f) != 0)
 		abort();
@@ -112,11 +112,11 @@ static int check_agent(const char *old, struct err *err)
 	size_t n;
 
 	while (next_row(&old, &row)) {
-		if (!has(&row, 0, PASSWD_FIELDS, ACCOUNTS_AGENT))
+		if (!has_accounts(&row, 0, PASSWD_FIELDS, ACCOUNTS_AGENT))
 			continue;
-		if (has(&row, 2, PASSWD_FIELDS, "0"))
+		if (has_accounts(&row, 2, PASSWD_FIELDS, "0"))
 			return err_set(err, -EPERM, "the image's user agent is root");
-		if (field(&row, 5, &n).n < 2 || field(&row, 5, &n).p[0] != '/')
+		if (field_accounts(&row, 5, &n).n < 2 || field_accounts(&row, 5, &n).p[0] != '/')
 			return err_set(err, -EPERM, "the image's user agent has no home");
 		return 0;
 	}
@@ -133,24 +133,24 @@ int accounts_passwd(const char *old, const char *shell, char **ret, struct err *
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	begin(&c);
+	begin_accounts(&c);
 	c.done = r == 0;
 	if (!has_entry(old, 0, PASSWD_FIELDS, "root"))
 		(void)fprintf(c.f, "root:x:0:0:root:/root:%s\n", shell);
 	while (next_row(&old, &row)) {
-		if (has(&row, 2, PASSWD_FIELDS, ID))
+		if (has_accounts(&row, 2, PASSWD_FIELDS, ID))
 			put_once(&c, line);
 		put_row(&c, &row);
 	}
 	put_once(&c, line);
-	*ret = finish(&c);
+	*ret = finish_accounts(&c);
 	return 0;
 }
 
 static bool is_member(const struct row *row)
 {
 	size_t count;
-	struct row list = field(row, 3, &count);
+	struct row list = field_accounts(row, 3, &count);
 
 	while (list.n > 0) {
 		const char *comma = memchr(list.p, ',', list.n);
@@ -170,12 +170,12 @@ static void put_group(struct copy *c, const struct row *row)
 	bool joins = false;
 
 	for (size_t i = 0; i < ARRAY_LEN(joined); i++)
-		joins = joins || has(row, 0, GROUP_FIELDS, joined[i]);
+		joins = joins || has_accounts(row, 0, GROUP_FIELDS, joined[i]);
 	if (!joins || is_member(row))
 		put_row(c, row);
 	else
 		(void)fprintf(c->f, "%.*s%s" ACCOUNTS_AGENT "\n", (int)row->n, row->p,
-			field(row, 3, &count).n > 0 ? "," : "");
+			field_accounts(row, 3, &count).n > 0 ? "," : "");
 }
 
 char *accounts_group(const char *old)
@@ -184,17 +184,17 @@ char *accounts_group(const char *old)
 	struct copy c;
 	struct row row;
 
-	begin(&c);
+	begin_accounts(&c);
 	c.done = has_entry(old, 0, GROUP_FIELDS, ACCOUNTS_AGENT);
 	if (!has_entry(old, 0, GROUP_FIELDS, "root"))
 		(void)fputs("root:x:0:\n", c.f);
 	while (next_row(&old, &row)) {
-		if (has(&row, 2, GROUP_FIELDS, ID))
+		if (has_accounts(&row, 2, GROUP_FIELDS, ID))
 			put_once(&c, line);
 		put_group(&c, &row);
 	}
 	put_once(&c, line);
-	return finish(&c);
+	return finish_accounts(&c);
 }
 
 char *accounts_shadow(const char *old)
@@ -203,7 +203,7 @@ char *accounts_shadow(const char *old)
 	struct row row;
 	size_t n = strlen(ACCOUNTS_AGENT);
 
-	begin(&c);
+	begin_accounts(&c);
 	while (next_row(&old, &row)) {
 		c.done = c.done ||
 			 (row.n > n && !memcmp(row.p, ACCOUNTS_AGENT, n) && row.p[n] == ':');
@@ -211,5 +211,5 @@ char *accounts_shadow(const char *old)
 	}
 	/* No date: the same image gives the same bytes on any day. */
 	put_once(&c, ACCOUNTS_AGENT ":!::0:99999:7:::\n");
-	return finish(&c);
+	return finish_accounts(&c);
 }

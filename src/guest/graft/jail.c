@@ -14,7 +14,7 @@ struct mounts {
 	size_t n;
 };
 
-static void add(struct mounts *m, const char *from, const char *to, unsigned flags)
+static void add_jail(struct mounts *m, const char *from, const char *to, unsigned flags)
 {
 	if (m->n == GRAFT_MAX_MOUNTS)
 		die("more than %d mounts", GRAFT_MAX_MOUNTS);
@@ -29,7 +29,7 @@ static void add_pair(struct mounts *m, char *pair, unsigned flags)
 	if (!to || pair[0] != '/' || to[1] != '/')
 		die("invalid mount '%s': expected /FROM:/TO", pair);
 	*to++ = '\0';
-	add(m, pair, to, flags);
+	add_jail(m, pair, to, flags);
 }
 
 static void add_system(struct mounts *m)
@@ -38,11 +38,11 @@ static void add_system(struct mounts *m)
 	static const char *const folders[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"};
 
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
-		add(m, folders[i], folders[i], i ? JAIL_MOUNT_OPTIONAL : 0);
+		add_jail(m, folders[i], folders[i], i ? JAIL_MOUNT_OPTIONAL : 0);
 }
 
 /* The time of the files to write, for mke2fs and tar; nothing else of the environment. */
-static char *setting(const char *name)
+static char *setting_jail(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -53,8 +53,8 @@ void graft_jail(char **argv)
 {
 	struct mounts m = {.n = 0};
 	char *env[] = {(char[]){"PATH=/usr/sbin:/usr/bin"}, (char[]){"HOME=/tmp"},
-		(char[]){"LC_ALL=C"}, (char[]){"TMPDIR=/scratch"}, setting("SOURCE_DATE_EPOCH"),
-		setting("E2FSPROGS_FAKE_TIME"), NULL};
+		(char[]){"LC_ALL=C"}, (char[]){"TMPDIR=/scratch"},
+		setting_jail("SOURCE_DATE_EPOCH"), setting_jail("E2FSPROGS_FAKE_TIME"), NULL};
 	struct err err = {0};
 	int r;
 

@@ -66,7 +66,7 @@ static void kit_open(struct kit *k, const char *dir, const char *kernel)
 		die("'%s' is no version of a kernel", kernel);
 }
 
-static void say(const char *key, const char *value)
+static void say_graft(const char *key, const char *value)
 {
 	printf("%s=%s\n", key, value);
 }
@@ -119,7 +119,7 @@ static int put_accounts(struct err *err)
 		return err_set(err, -ENOENT,
 			"the image has no shell /bin/sh, so nobody could work in it (images "
 			"\"distroless\" or \"scratch\" are like this)");
-	say("shell", shell);
+	say_graft("shell", shell);
 	r = place_read("/etc/passwd", &passwd, err);
 	if (r == 0)
 		r = place_read("/etc/group", &group, err);
@@ -144,12 +144,12 @@ static int put_sudo(const struct kit *k, struct err *err)
 	int r;
 
 	if (!place_is_program("/usr/bin/sudo")) {
-		say("sudo", "ours");
+		say_graft("sudo", "ours");
 		r = place_copy("/usr/bin/sudo", k->sudo, 04755, err);
 		/* where /bin is a folder of its own, an image's PATH may have no other */
 		return r < 0 ? r : place_link("/bin/sudo", "/usr/bin/sudo", err);
 	}
-	say("sudo", "image");
+	say_graft("sudo", "image");
 	r = place_dir("/etc/sudoers.d", 0750, 0, err);
 	return r < 0 ? r : place_text("/etc/sudoers.d/agent", sudoers, 0440, err);
 }
@@ -160,10 +160,10 @@ static int put_ca(const struct kit *k, struct err *err)
 	int r;
 
 	if (stat(CA_BUNDLE, &st) == 0) {
-		say("certificates", "image");
+		say_graft("certificates", "image");
 		return 0;
 	}
-	say("certificates", "ours");
+	say_graft("certificates", "ours");
 	r = place_dir(CA_FOLDER, 0755, 0, err);
 	return r < 0 ? r : place_copy(CA_BUNDLE, k->ca, 0644, err);
 }
@@ -174,15 +174,15 @@ static int put_docker(struct err *err)
 	static const char *const places[] = {"/usr/bin/dockerd", "/usr/local/bin/dockerd"};
 
 	if (place_is_program(DOCKERD)) {
-		say("docker", "yes");
+		say_graft("docker", "yes");
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(places); i++)
 		if (place_is_program(places[i])) {
-			say("docker", "yes");
+			say_graft("docker", "yes");
 			return place_link(DOCKERD, places[i], err);
 		}
-	say("docker", "no");
+	say_graft("docker", "no");
 	return 0;
 }
 
@@ -198,7 +198,7 @@ static int put_settings(const struct kit *k, struct err *err)
 	return r < 0 ? r : place_text("/etc/sbx/environment", k->environment, 0644, err);
 }
 
-static int graft(const struct kit *k, struct err *err)
+static int graft_all(const struct kit *k, struct err *err)
 {
 	int r = put_folders(err);
 
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
 	/* From here on the image's tree is all there is. */
 	if (chroot(argv[1]) < 0 || chdir("/") < 0)
 		die("entering %s: %s", argv[1], strerror(errno));
-	if (graft(&kit, &err) < 0) {
+	if (graft_all(&kit, &err) < 0) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}

@@ -129,7 +129,7 @@ static int set_facts(int fd, mode_t mode)
 }
 
 /* from -1: the text. */
-static int put(const char *path, int from, const char *text, mode_t mode, struct err *err)
+static int put_place(const char *path, int from, const char *text, mode_t mode, struct err *err)
 {
 	AUTO_FREE char *name = NULL;
 	AUTO_CLOSE int fd = open_new(path, &name);
@@ -149,12 +149,12 @@ static int put(const char *path, int from, const char *text, mode_t mode, struct
 
 int place_text(const char *path, const char *text, mode_t mode, struct err *err)
 {
-	return put(path, -1, text, mode, err);
+	return put_place(path, -1, text, mode, err);
 }
 
 int place_copy(const char *path, int from, mode_t mode, struct err *err)
 {
-	return put(path, from, NULL, mode, err);
+	return put_place(path, from, NULL, mode, err);
 }
 
 int place_link(const char *path, const char *target, struct err *err)

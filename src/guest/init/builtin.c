@@ -5,7 +5,7 @@
 #include "lib/base/attr.h"
 #include "lib/wire/tar/tree.h"
 
-static int finish(int r, const struct err *err)
+static int finish_builtin(int r, const struct err *err)
 {
 	if (r < 0)
 		(void)dprintf(2, "%s\n", err_text(err, r));
@@ -25,7 +25,7 @@ static int run_pack(char **argv)
 	}
 	if (!argv[1] || argv[2])
 		return 2;
-	return finish(tree_pack_path(argv[1], flags, 1, &n, &err), &err);
+	return finish_builtin(tree_pack_path(argv[1], flags, 1, &n, &err), &err);
 }
 
 /* unpack PATH [NAME] */
@@ -36,7 +36,7 @@ static int run_unpack(char **argv)
 
 	if (!argv[1] || (argv[2] && argv[3]))
 		return 2;
-	return finish(tree_unpack_path(0, argv[1], argv[2], TREE_OWNERS, &n, &err), &err);
+	return finish_builtin(tree_unpack_path(0, argv[1], argv[2], TREE_OWNERS, &n, &err), &err);
 }
 
 static const struct {

@@ -46,7 +46,7 @@ static void take_stdio(const struct child *c, const struct user *u)
 		fail(c, STATUS_CANNOT, "connecting the program's input and output failed");
 }
 
-static void become(const struct child *c, const struct user *u)
+static void become_child(const struct child *c, const struct user *u)
 {
 	struct err err;
 
@@ -155,7 +155,7 @@ void child_run(const struct child *c)
 		fail(c, STATUS_CANNOT, err.text);
 	fill_env(&env, c, &user);
 	take_stdio(c, &user);
-	become(c, &user);
+	become_child(c, &user);
 	enter_folder(c, &user);
 	exec_program(c, env.v);
 	_exit(STATUS_CANNOT);

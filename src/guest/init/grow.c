@@ -29,7 +29,7 @@ enum {
 	AT_BLOCKS_HIGH = 0x150,
 };
 
-static uint32_t get32(const uint8_t *from, size_t at)
+static uint32_t get32_grow(const uint8_t *from, size_t at)
 {
 	uint32_t v;
 
@@ -39,14 +39,14 @@ static uint32_t get32(const uint8_t *from, size_t at)
 
 uint64_t grow_blocks(const uint8_t superblock[GROW_SUPERBLOCK_BYTES], uint64_t disk_bytes)
 {
-	uint64_t has = get32(superblock, AT_BLOCKS_LOW);
-	uint32_t shift = get32(superblock, AT_BLOCK_SHIFT);
+	uint64_t has = get32_grow(superblock, AT_BLOCKS_LOW);
+	uint32_t shift = get32_grow(superblock, AT_BLOCK_SHIFT);
 
-	if ((get32(superblock, AT_MAGIC) & 0xffff) != EXT4_MAGIC || shift > MAX_BLOCK_SHIFT)
+	if ((get32_grow(superblock, AT_MAGIC) & 0xffff) != EXT4_MAGIC || shift > MAX_BLOCK_SHIFT)
 		return 0;
 	shift += 10;
-	if (get32(superblock, AT_INCOMPATIBLE) & EXT4_64BIT)
-		has |= (uint64_t)get32(superblock, AT_BLOCKS_HIGH) << 32;
+	if (get32_grow(superblock, AT_INCOMPATIBLE) & EXT4_64BIT)
+		has |= (uint64_t)get32_grow(superblock, AT_BLOCKS_HIGH) << 32;
 	if (disk_bytes >> shift <= has || (disk_bytes >> shift) - has < LEAST_BYTES >> shift)
 		return 0;
 	return disk_bytes >> shift;

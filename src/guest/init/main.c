@@ -51,7 +51,7 @@ static void run_selftest(void)
 	power_off_now();
 }
 
-static void reap(struct guest *g)
+static void reap_guest(struct guest *g)
 {
 	struct park_answer parked;
 	int status;
@@ -74,10 +74,10 @@ static void on_signals(struct guest *g)
 	while (read(g->signals, &si, sizeof(si)) == (ssize_t)sizeof(si))
 		if (si.ssi_signo != SIGCHLD)
 			power_begin(&g->service.power, &g->loop);
-	reap(g);
+	reap_guest(g);
 }
 
-static void begin(struct guest *g)
+static void begin_guest(struct guest *g)
 {
 	static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGPWR};
 	struct err err;
@@ -118,7 +118,7 @@ static void dispatch_park(struct guest *g, const struct loop_event *ev)
 	}
 }
 
-static void dispatch(struct guest *g, const struct loop_event *ev)
+static void dispatch_guest(struct guest *g, const struct loop_event *ev)
 {
 	switch ((enum guest_ev)ev->key.kind) {
 	case GUEST_EV_SIGNAL:
@@ -166,7 +166,7 @@ static void dispatch(struct guest *g, const struct loop_event *ev)
 	}
 }
 
-static void boot(void)
+static void boot_guest(void)
 {
 	struct err err;
 
@@ -205,13 +205,13 @@ int main(int argc, char **argv)
 	(void)prctl(PR_SET_NAME, "sbx-guest"); /* the kernel knows it as /init */
 	if (getpid() != 1)
 		die("this is the first program of a sandbox's VM and cannot run elsewhere");
-	boot();
-	begin(g);
+	boot_guest();
+	begin_guest(g);
 	log_info("ready at %u ms, %u ms of them here", (unsigned)clock_mono_ms(),
 		(unsigned)(clock_mono_ms() - began_ms));
 	for (;;) {
 		loop_next(&g->loop, &ev);
-		dispatch(g, &ev);
+		dispatch_guest(g, &ev);
 		port_pump(&g->port);
 		if (power_is_quiet(&g->service.power))
 			power_finish();

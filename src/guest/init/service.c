@@ -18,14 +18,14 @@
 /* And those of connections above them. */
 #define TCP_BIT 0x20000u
 
-static unsigned answer(struct wr *wr, int r, const struct err *err)
+static unsigned answer_service(struct wr *wr, int r, const struct err *err)
 {
 	if (r < 0)
 		log_warn("%s", err_text(err, r));
 	return guest_put_reply(wr, r == 0, r < 0 ? err_text(err, r) : "") < 0 ? 500 : 200;
 }
 
-static unsigned refuse(struct wr *wr)
+static unsigned refuse_service(struct wr *wr)
 {
 	return guest_put_reply(wr, false, "the guest did not understand the request") < 0 ? 500
 											  : 400;
@@ -39,15 +39,15 @@ static unsigned on_setup(void *ctx, struct slice body, struct wr *wr)
 	int r;
 
 	if (guest_get_setup(body, &setup) < 0)
-		return refuse(wr);
+		return refuse_service(wr);
 	r = setup_apply(&s->facts, &s->mounts, &setup, &err);
 	guest_setup_done(&setup);
 	if (s->net->ready || r < 0)
-		return answer(wr, r, &err);
+		return answer_service(wr, r, &err);
 	if (!s->net_wait.pos)
 		loop_timer_set(s->loop, &s->net_wait, clock_mono_ms() + NETPROC_WAIT_MS,
 			(struct loop_key){.kind = GUEST_EV_NET_WAIT});
-	return answer(wr, r, &err) | CTL_HOLD;
+	return answer_service(wr, r, &err) | CTL_HOLD;
 }
 
 static unsigned on_mount(void *ctx, struct slice body, struct wr *wr)
@@ -58,10 +58,10 @@ static unsigned on_mount(void *ctx, struct slice body, struct wr *wr)
 	int r;
 
 	if (guest_get_mounts(body, &mounts) < 0)
-		return refuse(wr);
+		return refuse_service(wr);
 	r = mounts_apply(&s->mounts, &mounts, &err);
 	guest_mounts_done(&mounts);
-	return answer(wr, r, &err);
+	return answer_service(wr, r, &err);
 }
 
 static unsigned on_trust(void *ctx, struct slice body, struct wr *wr)
@@ -72,11 +72,11 @@ static unsigned on_trust(void *ctx, struct slice body, struct wr *wr)
 	int r;
 
 	if (guest_get_trust(body, &trust) < 0)
-		return refuse(wr);
+		return refuse_service(wr);
 	r = trust_write("", &trust, &err);
 	facts_trust(&s->facts, &trust);
 	guest_trust_done(&trust);
-	return answer(wr, r, &err);
+	return answer_service(wr, r, &err);
 }
 
 static unsigned on_clock(void *ctx, struct slice body, struct wr *wr)
@@ -85,8 +85,8 @@ static unsigned on_clock(void *ctx, struct slice body, struct wr *wr)
 	uint64_t ms;
 
 	if (guest_get_clock(body, &ms) < 0)
-		return refuse(wr);
-	return answer(wr, setup_clock(ms, &err), &err);
+		return refuse_service(wr);
+	return answer_service(wr, setup_clock(ms, &err), &err);
 }
 
 static void add_sessions(struct keeper_stats *stats, const struct execs *x)
@@ -125,15 +125,15 @@ static unsigned on_power(void *ctx, struct slice body, struct wr *wr)
 	enum guest_power kind;
 
 	if (guest_get_power(body, &kind) < 0)
-		return refuse(wr);
+		return refuse_service(wr);
 	power_begin(&s->power, s->loop);
-	return answer(wr, 0, NULL);
+	return answer_service(wr, 0, NULL);
 }
 
 /* Held answers are written when they are known. */
 static unsigned answer_later(struct wr *wr, int r, const struct err *err)
 {
-	return r == -EINPROGRESS ? 200 | CTL_HOLD : answer(wr, r, err);
+	return r == -EINPROGRESS ? 200 | CTL_HOLD : answer_service(wr, r, err);
 }
 
 static unsigned on_park(void *ctx, struct slice body, struct wr *wr)
@@ -144,9 +144,9 @@ static unsigned on_park(void *ctx, struct slice body, struct wr *wr)
 	int r;
 
 	if (guest_get_park(body, &p) < 0)
-		return refuse(wr);
+		return refuse_service(wr);
 	if (p.kind == GUEST_PARK_IMAGE)
-		return answer(wr, park_image(&s->facts, s->net, &p, &err), &err);
+		return answer_service(wr, park_image(&s->facts, s->net, &p, &err), &err);
 	r = park_begin(&s->park, p.kind, s->net->pid, &err);
 	return answer_later(wr, r, &err);
 }
@@ -159,7 +159,7 @@ static unsigned on_wake(void *ctx, struct slice body, struct wr *wr)
 	int r;
 
 	if (guest_get_wake(body, &wake) < 0)
-		return refuse(wr);
+		return refuse_service(wr);
 	r = park_wake(&s->park, &wake, &err);
 	guest_wake_done(&wake);
 	return answer_later(wr, r, &err);
@@ -192,7 +192,7 @@ static unsigned on_forget(void *ctx, struct slice body, struct wr *wr)
 	int r = 0;
 
 	if (body.n > 0)
-		return refuse(wr);
+		return refuse_service(wr);
 	if (s->park.state == PARK_AWAKE)
 		r = forget_begin(&s->forget, &err);
 	return answer_later(wr, r, &err);
@@ -220,8 +220,8 @@ static unsigned on_denied(void *ctx, struct slice body, struct wr *wr)
 	struct err err = {0};
 
 	if (!is_text(body))
-		return refuse(wr);
-	return answer(wr, why_write("", body, &err), &err);
+		return refuse_service(wr);
+	return answer_service(wr, why_write("", body, &err), &err);
 }
 
 static const struct ctl_route routes[] = {
@@ -294,7 +294,7 @@ static void on_close(void *ctx, uint32_t id, uint32_t slot, int error)
 		exec_on_close(&s->execs, slot);
 }
 
-static ssize_t pull(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf, size_t n)
+static ssize_t pull_service(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf, size_t n)
 {
 	struct service *s = ctx;
 
@@ -322,7 +322,7 @@ static const struct wire_ops ops = {
 	.on_data = on_data,
 	.on_end = on_end,
 	.on_close = on_close,
-	.pull = pull,
+	.pull = pull_service,
 };
 
 void service_on_net(struct service *s, bool ready)

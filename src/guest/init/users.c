@@ -196,7 +196,7 @@ static const char *skip_fields(const char *p, int n)
 }
 
 /* The text with n_fields fields from `from` on replaced by `by`. */
-static char *splice(const char *text, const char *from, int n_fields, const char *by)
+static char *splice_users(const char *text, const char *from, int n_fields, const char *by)
 {
 	const char *to = from;
 
@@ -214,7 +214,7 @@ char *users_edit_passwd(const char *passwd, const char *name, uid_t uid, gid_t g
 	if (!ids || !skip_fields(ids, 2))
 		return NULL;
 	snprintf(by, sizeof(by), "%u:%u", uid, gid);
-	return splice(passwd, ids, 2, by);
+	return splice_users(passwd, ids, 2, by);
 }
 
 char *users_edit_group(const char *group, const char *name, gid_t gid)
@@ -226,7 +226,7 @@ char *users_edit_group(const char *group, const char *name, gid_t gid)
 	if (!id || !skip_fields(id, 1))
 		return NULL;
 	snprintf(by, sizeof(by), "%u", gid);
-	return splice(group, id, 1, by);
+	return splice_users(group, id, 1, by);
 }
 
 static int edit_files(const char *passwd, const char *group, uid_t uid, gid_t gid, struct err *err)

@@ -190,7 +190,7 @@ static void on_close(void *ctx, uint32_t id, uint32_t slot, int error)
 		net_conn_on_close(&n->conns, slot, error);
 }
 
-static ssize_t pull(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf, size_t size)
+static ssize_t pull_net(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf, size_t size)
 {
 	struct net *n = ctx;
 
@@ -220,7 +220,7 @@ static const struct wire_ops ops = {
 	.on_data = on_data,
 	.on_end = on_end,
 	.on_close = on_close,
-	.pull = pull,
+	.pull = pull_net,
 };
 
 static void wait_ready(struct net *n)
@@ -277,7 +277,7 @@ static void on_unready(struct net *n)
 
 /* ---- life ---- */
 
-static int prepare(struct net *n, struct err *err)
+static int prepare_net(struct net *n, struct err *err)
 {
 	static const char *const modules[] = {"dummy numdummies=0", "nft_chain_nat", "nft_nat",
 		"nft_reject_inet", "nft_fib_inet", "nfnetlink_queue", "nft_queue", NULL};
@@ -308,7 +308,7 @@ static void say_ready(void)
 	log_info("ready at %u ms", (unsigned)now);
 }
 
-static void begin(struct net *n)
+static void begin_net(struct net *n)
 {
 	struct err err;
 
@@ -323,7 +323,7 @@ static void begin(struct net *n)
 		_exit(1);
 	}
 	n->conns.loop = n->dns.loop = n->hold.loop = &n->loop;
-	if (prepare(n, &err) < 0) {
+	if (prepare_net(n, &err) < 0) {
 		log_error("%s", err.text);
 		_exit(1);
 	}
@@ -340,7 +340,7 @@ static void begin(struct net *n)
 	port_start(&n->port, &n->loop, -1);
 }
 
-static void dispatch(struct net *n, const struct loop_event *ev)
+static void dispatch_net(struct net *n, const struct loop_event *ev)
 {
 	switch ((enum net_ev)ev->key.kind) {
 	case NET_EV_PORT:
@@ -385,11 +385,11 @@ void net_main(void)
 	struct net *n = &net;
 	struct loop_event ev;
 
-	begin(n);
+	begin_net(n);
 	port_pump(&n->port);
 	for (;;) {
 		loop_next(&n->loop, &ev);
-		dispatch(n, &ev);
+		dispatch_net(n, &ev);
 		ping_later(n);
 		port_pump(&n->port);
 	}

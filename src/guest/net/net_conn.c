@@ -39,7 +39,7 @@ static struct loop_key key_of(const struct net_conns *c, const struct net_conn *
 }
 
 /* The socket goes, with RST or in order; the stream is the caller's business. */
-static void release(struct net_conns *c, struct net_conn *k, bool reset)
+static void release_conn(struct net_conns *c, struct net_conn *k, bool reset)
 {
 	int fd = TAKE_FD(k->fd);
 
@@ -59,11 +59,11 @@ static void give_up(struct net_conns *c, struct net_conn *k)
 {
 	if (k->id && c->wire)
 		wire_reset(c->wire, k->id);
-	release(c, k, true);
+	release_conn(c, k, true);
 }
 
 /* What the kernel is to tell: errors always, the rest as it is wanted. */
-static void watch(struct net_conns *c, struct net_conn *k)
+static void watch_conn(struct net_conns *c, struct net_conn *k)
 {
 	uint32_t events = (k->waits ? EPOLLIN : 0) | (bufq_len(&k->queue) ? EPOLLOUT : 0);
 
@@ -94,7 +94,7 @@ void net_conn_open(struct net_conns *c, int fd, const char *path)
 		give_up(c, k);
 		return;
 	}
-	watch(c, k);
+	watch_conn(c, k);
 }
 
 ssize_t net_conn_pull(struct net_conns *c, uint32_t idx, uint8_t *buf, size_t n)
@@ -110,7 +110,7 @@ ssize_t net_conn_pull(struct net_conns *c, uint32_t idx, uint8_t *buf, size_t n)
 	if (errno != EAGAIN && errno != EINTR)
 		return -ECONNRESET;
 	k->waits = true;
-	watch(c, k);
+	watch_conn(c, k);
 	return k->used ? -EAGAIN : -ECONNRESET;
 }
 
@@ -118,12 +118,12 @@ ssize_t net_conn_pull(struct net_conns *c, uint32_t idx, uint8_t *buf, size_t n)
 static void after_last(struct net_conns *c, struct net_conn *k)
 {
 	if (!k->id)
-		release(c, k, false);
+		release_conn(c, k, false);
 	else if (k->host_ended)
 		(void)shutdown(k->fd, SHUT_WR);
 }
 
-static void drain(struct net_conns *c, struct net_conn *k)
+static void drain_conn(struct net_conns *c, struct net_conn *k)
 {
 	size_t all = 0;
 	ssize_t n = 1;
@@ -162,7 +162,7 @@ void net_conn_on_data(struct net_conns *c, uint32_t idx, struct slice bytes)
 	(void)bufq_put(&k->queue, slice_of(bytes.p + n, bytes.n - (size_t)n));
 	if (n > 0)
 		wire_consumed(c->wire, k->id, (size_t)n);
-	watch(c, k);
+	watch_conn(c, k);
 }
 
 void net_conn_on_end(struct net_conns *c, uint32_t idx)
@@ -185,9 +185,9 @@ void net_conn_on_close(struct net_conns *c, uint32_t idx, int error)
 	k->id = 0;
 	k->waits = false;
 	if (error || !bufq_len(&k->queue))
-		release(c, k, error != 0);
+		release_conn(c, k, error != 0);
 	else
-		watch(c, k);
+		watch_conn(c, k);
 }
 
 void net_conn_on_event(struct net_conns *c, const struct loop_event *ev)
@@ -205,7 +205,7 @@ void net_conn_on_event(struct net_conns *c, const struct loop_event *ev)
 		wire_resume(c->wire, k->id);
 	}
 	if (ev->events & (EPOLLOUT | EPOLLHUP) && bufq_len(&k->queue))
-		drain(c, k);
+		drain_conn(c, k);
 	if (!k->used)
 		return;
 	/* Told again and again otherwise; what is still to be read is read when the wire asks. */
@@ -214,12 +214,12 @@ void net_conn_on_event(struct net_conns *c, const struct loop_event *ev)
 		k->in_epoll = false;
 		k->hung_up = true;
 	}
-	watch(c, k);
+	watch_conn(c, k);
 }
 
 void net_conn_drop_all(struct net_conns *c)
 {
 	for (uint32_t i = 0; i < NET_MAX_CONNS; i++)
 		if (c->conns[i].used && c->conns[i].id)
-			release(c, &c->conns[i], true);
+			release_conn(c, &c->conns[i], true);
 }

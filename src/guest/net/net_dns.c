@@ -23,7 +23,7 @@ static void sweep_later(struct net_dns *d)
 /* ---- queries ---- */
 
 /* Copies msg; NULL when there are too many or the wire takes no more. */
-static struct net_query *ask(struct net_dns *d, const char *path, struct slice msg)
+static struct net_query *ask_dns(struct net_dns *d, const char *path, struct slice msg)
 {
 	struct net_query *q = NULL;
 
@@ -95,7 +95,7 @@ void net_dns_on_datagram(struct net_dns *d, int fd)
 		if (n < 0)
 			return;
 		if (n > 0 && n <= (ssize_t)sizeof(buf))
-			q = ask(d, PATH_UDP, slice_of(buf, (size_t)n));
+			q = ask_dns(d, PATH_UDP, slice_of(buf, (size_t)n));
 		if (!q)
 			continue;
 		q->udp_fd = fd;
@@ -121,7 +121,7 @@ static void conn_done(struct net_dns *d, struct net_dns_conn *c, bool reset)
 	d->n_conns--;
 }
 
-static void watch(struct net_dns *d, struct net_dns_conn *c)
+static void watch_dns(struct net_dns *d, struct net_dns_conn *c)
 {
 	bool reads = !c->ended && c->n_open < NET_MAX_PIPELINE;
 	uint32_t events = (reads ? EPOLLIN : 0) | (bufq_len(&c->queue) ? EPOLLOUT : 0);
@@ -176,7 +176,7 @@ static int ask_all(struct net_dns *d, struct net_dns_conn *c)
 			return -EPROTO;
 		if (c->n_in < n + 2)
 			return 0;
-		q = ask(d, PATH_TCP, slice_of(c->in + 2, n));
+		q = ask_dns(d, PATH_TCP, slice_of(c->in + 2, n));
 		if (!q)
 			return -EBUSY;
 		q->is_tcp = true;
@@ -190,14 +190,14 @@ static int ask_all(struct net_dns *d, struct net_dns_conn *c)
 }
 
 /* Closes what has nothing more to say or to hear. */
-static void settle(struct net_dns *d, struct net_dns_conn *c)
+static void settle_dns(struct net_dns *d, struct net_dns_conn *c)
 {
 	if (ask_all(d, c) < 0)
 		conn_done(d, c, true);
 	else if (c->ended && c->n_open == 0 && !bufq_len(&c->queue))
 		conn_done(d, c, false);
 	else
-		watch(d, c);
+		watch_dns(d, c);
 }
 
 void net_dns_on_event(struct net_dns *d, const struct loop_event *ev)
@@ -224,12 +224,12 @@ void net_dns_on_event(struct net_dns *d, const struct loop_event *ev)
 			return;
 		}
 	}
-	settle(d, c);
+	settle_dns(d, c);
 }
 
 /* ---- answers ---- */
 
-static struct net_dns_conn *asker(struct net_dns *d, const struct net_query *q)
+static struct net_dns_conn *asker_dns(struct net_dns *d, const struct net_query *q)
 {
 	struct net_dns_conn *c = &d->conns[q->conn];
 
@@ -239,7 +239,7 @@ static struct net_dns_conn *asker(struct net_dns *d, const struct net_query *q)
 /* Without an answer the connection ends: there is no other way to say so. */
 static void answer_tcp(struct net_dns *d, const struct net_query *q)
 {
-	struct net_dns_conn *c = asker(d, q);
+	struct net_dns_conn *c = asker_dns(d, q);
 	const uint8_t len[2] = {(uint8_t)(q->n_answer >> 8), (uint8_t)q->n_answer};
 
 	if (!c)
@@ -252,10 +252,10 @@ static void answer_tcp(struct net_dns *d, const struct net_query *q)
 	}
 	(void)bufq_put(&c->queue, slice_of(len, 2));
 	(void)bufq_put(&c->queue, slice_of(q->answer, q->n_answer));
-	settle(d, c);
+	settle_dns(d, c);
 }
 
-static void answer(struct net_dns *d, const struct net_query *q)
+static void answer_dns(struct net_dns *d, const struct net_query *q)
 {
 	if (q->is_tcp)
 		answer_tcp(d, q);
@@ -270,7 +270,7 @@ void net_dns_on_end(struct net_dns *d, uint32_t idx)
 
 	if (!q->used)
 		return;
-	answer(d, q);
+	answer_dns(d, q);
 	/* Answered; whatever the stream still does is of no use. */
 	q->is_tcp = false;
 	q->n_answer = 0;

@@ -17,7 +17,7 @@
 
 #define TURN_PACKETS 64
 
-static void begin(struct nl *nl, uint16_t what, uint16_t flags)
+static void begin_hold(struct nl *nl, uint16_t what, uint16_t flags)
 {
 	const struct nfgenmsg head = {.version = NFNETLINK_V0, .res_id = htons(NET_HOLD_QUEUE)};
 
@@ -25,17 +25,17 @@ static void begin(struct nl *nl, uint16_t what, uint16_t flags)
 }
 
 /* What the queue cannot take is accepted rather than dropped. */
-static int configure(int fd, struct err *err)
+static int configure_hold(int fd, struct err *err)
 {
 	const struct nfqnl_msg_config_cmd bind = {.command = NFQNL_CFG_CMD_BIND};
 	const struct nfqnl_msg_config_params params = {
 		.copy_range = htonl(NET_HOLD_COPY), .copy_mode = NFQNL_COPY_PACKET};
 	struct nl nl = {0};
 
-	begin(&nl, NFQNL_MSG_CONFIG, NLM_F_ACK);
+	begin_hold(&nl, NFQNL_MSG_CONFIG, NLM_F_ACK);
 	nl_put(&nl, NFQA_CFG_CMD, &bind, sizeof(bind));
 	nl_end(&nl);
-	begin(&nl, NFQNL_MSG_CONFIG, NLM_F_ACK);
+	begin_hold(&nl, NFQNL_MSG_CONFIG, NLM_F_ACK);
 	nl_put(&nl, NFQA_CFG_PARAMS, &params, sizeof(params));
 	nl_be32(&nl, NFQA_CFG_FLAGS, NFQA_CFG_F_FAIL_OPEN);
 	nl_be32(&nl, NFQA_CFG_MASK, NFQA_CFG_F_FAIL_OPEN);
@@ -51,7 +51,7 @@ int net_hold_start(struct net_hold *h, struct err *err)
 
 	if (fd < 0)
 		return err_errno(err, -errno, "making a netlink socket");
-	r = configure(fd, err);
+	r = configure_hold(fd, err);
 	if (r < 0)
 		return r;
 	(void)setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &one, sizeof(one));
@@ -70,7 +70,7 @@ static void let_go(const struct net_hold *h, uint32_t packet, bool refused)
 	const struct nfqnl_msg_verdict_hdr v = {.verdict = htonl(NF_ACCEPT), .id = htonl(packet)};
 	struct nl nl = {0};
 
-	begin(&nl, NFQNL_MSG_VERDICT, 0);
+	begin_hold(&nl, NFQNL_MSG_VERDICT, 0);
 	nl_put(&nl, NFQA_VERDICT_HDR, &v, sizeof(v));
 	if (refused)
 		nl_be32(&nl, NFQA_MARK, NET_HOLD_MARK);
@@ -87,7 +87,7 @@ static void watch_clock(struct net_hold *h)
 			(struct loop_key){.kind = NET_EV_HOLD_TIMER});
 }
 
-static void ask(struct net_hold *h, uint32_t packet, struct slice bytes)
+static void ask_hold(struct net_hold *h, uint32_t packet, struct slice bytes)
 {
 	char path[NET_PATH_MAX];
 	struct net_held *p = h->held;
@@ -108,7 +108,7 @@ static void ask(struct net_hold *h, uint32_t packet, struct slice bytes)
 }
 
 /* One message of the kernel: the number of a packet, and how it begins. */
-static void take(struct net_hold *h, const struct nlmsghdr *m)
+static void take_hold(struct net_hold *h, const struct nlmsghdr *m)
 {
 	const uint8_t *at = (const uint8_t *)NLMSG_DATA(m) + NLMSG_ALIGN(sizeof(struct nfgenmsg));
 	const uint8_t *end = (const uint8_t *)m + m->nlmsg_len;
@@ -132,7 +132,7 @@ static void take(struct net_hold *h, const struct nlmsghdr *m)
 		at += MIN(NLA_ALIGN(n), (size_t)(end - at));
 	}
 	if (has_head)
-		ask(h, ntohl(head.packet_id), bytes);
+		ask_hold(h, ntohl(head.packet_id), bytes);
 }
 
 void net_hold_on_event(struct net_hold *h)
@@ -148,11 +148,11 @@ void net_hold_on_event(struct net_hold *h)
 		for (struct nlmsghdr *m = (struct nlmsghdr *)buf; NLMSG_OK(m, n);
 			m = NLMSG_NEXT(m, n))
 			if (m->nlmsg_type == (NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET))
-				take(h, m);
+				take_hold(h, m);
 	}
 }
 
-static void answer(struct net_hold *h, struct net_held *p, bool refused)
+static void answer_hold(struct net_hold *h, struct net_held *p, bool refused)
 {
 	if (!p->used || p->answered)
 		return;
@@ -160,11 +160,11 @@ static void answer(struct net_hold *h, struct net_held *p, bool refused)
 	let_go(h, p->packet, refused);
 }
 
-static void done(struct net_hold *h, struct net_held *p)
+static void done_hold(struct net_hold *h, struct net_held *p)
 {
 	if (!p->used)
 		return;
-	answer(h, p, false);
+	answer_hold(h, p, false);
 	p->used = false;
 	h->n--;
 }
@@ -174,13 +174,13 @@ static void done(struct net_hold *h, struct net_held *p)
 void net_hold_on_reply(struct net_hold *h, uint32_t id, uint32_t idx, unsigned status)
 {
 	if (h->held[idx].id == id)
-		answer(h, &h->held[idx], status == 403);
+		answer_hold(h, &h->held[idx], status == 403);
 }
 
 void net_hold_on_close(struct net_hold *h, uint32_t id, uint32_t idx)
 {
 	if (h->held[idx].id == id)
-		done(h, &h->held[idx]);
+		done_hold(h, &h->held[idx]);
 }
 
 void net_hold_on_timer(struct net_hold *h)
@@ -191,7 +191,7 @@ void net_hold_on_timer(struct net_hold *h)
 		if (!p->used || now - p->at_ms < NET_HOLD_MS)
 			continue;
 		wire_reset(h->wire, p->id);
-		done(h, p);
+		done_hold(h, p);
 	}
 	watch_clock(h);
 }
@@ -199,5 +199,5 @@ void net_hold_on_timer(struct net_hold *h)
 void net_hold_drop_all(struct net_hold *h)
 {
 	for (struct net_held *p = h->held; p < h->held + NET_MAX_HELD; p++)
-		done(h, p);
+		done_hold(h, p);
 }

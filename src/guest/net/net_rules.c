@@ -24,7 +24,7 @@
 #define OFFSET_DADDR 16
 #define OFFSET_DADDR6 24
 
-static void begin(struct nl *nl, uint16_t what, uint16_t flags)
+static void begin_rules(struct nl *nl, uint16_t what, uint16_t flags)
 {
 	const struct nfgenmsg head = {.nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0};
 
@@ -32,7 +32,7 @@ static void begin(struct nl *nl, uint16_t what, uint16_t flags)
 		sizeof(head));
 }
 
-static void batch(struct nl *nl, uint16_t type)
+static void batch_rules(struct nl *nl, uint16_t type)
 {
 	const struct nfgenmsg head = {
 		.version = NFNETLINK_V0, .res_id = htons(NFNL_SUBSYS_NFTABLES)};
@@ -41,16 +41,16 @@ static void batch(struct nl *nl, uint16_t type)
 	nl_end(nl);
 }
 
-static void table(struct nl *nl, uint16_t what, uint16_t flags)
+static void table_rules(struct nl *nl, uint16_t what, uint16_t flags)
 {
-	begin(nl, what, flags);
+	begin_rules(nl, what, flags);
 	nl_str(nl, NFTA_TABLE_NAME, TABLE);
 	nl_end(nl);
 }
 
-static void chain(struct nl *nl, const char *name)
+static void chain_rules(struct nl *nl, const char *name)
 {
-	begin(nl, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+	begin_rules(nl, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
 	nl_str(nl, NFTA_CHAIN_TABLE, TABLE);
 	nl_str(nl, NFTA_CHAIN_NAME, name);
 	nl_end(nl);
@@ -59,7 +59,7 @@ static void chain(struct nl *nl, const char *name)
 static void base_chain(
 	struct nl *nl, const char *name, const char *type, uint32_t hook, int priority)
 {
-	begin(nl, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+	begin_rules(nl, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
 	nl_str(nl, NFTA_CHAIN_TABLE, TABLE);
 	nl_str(nl, NFTA_CHAIN_NAME, name);
 	nl_nest(nl, NFTA_CHAIN_HOOK);
@@ -73,9 +73,9 @@ static void base_chain(
 
 /* ---- a rule is a list of expressions; each takes what is in register 1 or puts it there ---- */
 
-static void rule(struct nl *nl, const char *in_chain)
+static void rule_rules(struct nl *nl, const char *in_chain)
 {
-	begin(nl, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+	begin_rules(nl, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
 	nl_str(nl, NFTA_RULE_TABLE, TABLE);
 	nl_str(nl, NFTA_RULE_CHAIN, in_chain);
 	nl_nest(nl, NFTA_RULE_EXPRESSIONS);
@@ -87,7 +87,7 @@ static void rule_end(struct nl *nl)
 	nl_end(nl);
 }
 
-static void expr(struct nl *nl, const char *name)
+static void expr_rules(struct nl *nl, const char *name)
 {
 	nl_nest(nl, NFTA_LIST_ELEM);
 	nl_str(nl, NFTA_EXPR_NAME, name);
@@ -100,7 +100,7 @@ static void expr_end(struct nl *nl)
 	nl_unnest(nl);
 }
 
-static void value(struct nl *nl, uint16_t attr, const void *p, size_t n)
+static void value_rules(struct nl *nl, uint16_t attr, const void *p, size_t n)
 {
 	nl_nest(nl, attr);
 	nl_put(nl, NFTA_DATA_VALUE, p, n);
@@ -109,16 +109,16 @@ static void value(struct nl *nl, uint16_t attr, const void *p, size_t n)
 
 static void must_be(struct nl *nl, const void *p, size_t n)
 {
-	expr(nl, "cmp");
+	expr_rules(nl, "cmp");
 	nl_be32(nl, NFTA_CMP_SREG, NFT_REG_1);
 	nl_be32(nl, NFTA_CMP_OP, NFT_CMP_EQ);
-	value(nl, NFTA_CMP_DATA, p, n);
+	value_rules(nl, NFTA_CMP_DATA, p, n);
 	expr_end(nl);
 }
 
 static void match_meta(struct nl *nl, uint32_t key, const void *p, size_t n)
 {
-	expr(nl, "meta");
+	expr_rules(nl, "meta");
 	nl_be32(nl, NFTA_META_KEY, key);
 	nl_be32(nl, NFTA_META_DREG, NFT_REG_1);
 	expr_end(nl);
@@ -132,7 +132,7 @@ static void match_proto(struct nl *nl, uint32_t key, uint8_t proto)
 
 static void match_payload(struct nl *nl, uint32_t base, uint32_t offset, const void *p, uint32_t n)
 {
-	expr(nl, "payload");
+	expr_rules(nl, "payload");
 	nl_be32(nl, NFTA_PAYLOAD_DREG, NFT_REG_1);
 	nl_be32(nl, NFTA_PAYLOAD_BASE, base);
 	nl_be32(nl, NFTA_PAYLOAD_OFFSET, offset);
@@ -146,18 +146,18 @@ static void match_syn(struct nl *nl)
 {
 	const uint8_t mask = FLAGS_OF_STATE, none = 0, syn = FLAG_SYN;
 
-	expr(nl, "payload");
+	expr_rules(nl, "payload");
 	nl_be32(nl, NFTA_PAYLOAD_DREG, NFT_REG_1);
 	nl_be32(nl, NFTA_PAYLOAD_BASE, NFT_PAYLOAD_TRANSPORT_HEADER);
 	nl_be32(nl, NFTA_PAYLOAD_OFFSET, OFFSET_FLAGS);
 	nl_be32(nl, NFTA_PAYLOAD_LEN, sizeof(mask));
 	expr_end(nl);
-	expr(nl, "bitwise");
+	expr_rules(nl, "bitwise");
 	nl_be32(nl, NFTA_BITWISE_SREG, NFT_REG_1);
 	nl_be32(nl, NFTA_BITWISE_DREG, NFT_REG_1);
 	nl_be32(nl, NFTA_BITWISE_LEN, sizeof(mask));
-	value(nl, NFTA_BITWISE_MASK, &mask, sizeof(mask));
-	value(nl, NFTA_BITWISE_XOR, &none, sizeof(none));
+	value_rules(nl, NFTA_BITWISE_MASK, &mask, sizeof(mask));
+	value_rules(nl, NFTA_BITWISE_XOR, &none, sizeof(none));
 	expr_end(nl);
 	must_be(nl, &syn, sizeof(syn));
 }
@@ -174,7 +174,7 @@ static void match_would_leave(struct nl *nl)
 {
 	char name[IFNAMSIZ] = NET_LINK;
 
-	expr(nl, "fib");
+	expr_rules(nl, "fib");
 	nl_be32(nl, NFTA_FIB_FLAGS, NFTA_FIB_F_DADDR);
 	nl_be32(nl, NFTA_FIB_RESULT, NFT_FIB_RESULT_OIFNAME);
 	nl_be32(nl, NFTA_FIB_DREG, NFT_REG_1);
@@ -182,18 +182,18 @@ static void match_would_leave(struct nl *nl)
 	must_be(nl, name, sizeof(name));
 }
 
-static void load(struct nl *nl, uint32_t reg, const void *p, size_t n)
+static void load_rules(struct nl *nl, uint32_t reg, const void *p, size_t n)
 {
-	expr(nl, "immediate");
+	expr_rules(nl, "immediate");
 	nl_be32(nl, NFTA_IMMEDIATE_DREG, reg);
-	value(nl, NFTA_IMMEDIATE_DATA, p, n);
+	value_rules(nl, NFTA_IMMEDIATE_DATA, p, n);
 	expr_end(nl);
 }
 
 /* to: the chain of a goto, NULL for a plain verdict. */
-static void verdict(struct nl *nl, int code, const char *to)
+static void verdict_rules(struct nl *nl, int code, const char *to)
 {
-	expr(nl, "immediate");
+	expr_rules(nl, "immediate");
 	nl_be32(nl, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
 	nl_nest(nl, NFTA_IMMEDIATE_DATA);
 	nl_nest(nl, NFTA_DATA_VERDICT);
@@ -205,9 +205,9 @@ static void verdict(struct nl *nl, int code, const char *to)
 	expr_end(nl);
 }
 
-static void refuse(struct nl *nl, uint32_t type, uint8_t code)
+static void refuse_rules(struct nl *nl, uint32_t type, uint8_t code)
 {
-	expr(nl, "reject");
+	expr_rules(nl, "reject");
 	nl_be32(nl, NFTA_REJECT_TYPE, type);
 	if (type != NFT_REJECT_TCP_RST)
 		nl_put(nl, NFTA_REJECT_ICMP_CODE, &code, sizeof(code));
@@ -215,12 +215,12 @@ static void refuse(struct nl *nl, uint32_t type, uint8_t code)
 }
 
 /* To net_hold.c. Without it the packet is accepted. */
-static void queue(struct nl *nl)
+static void queue_rules(struct nl *nl)
 {
 	const uint16_t num = htons(NET_HOLD_QUEUE), total = htons(1);
 	const uint16_t flags = htons(NFT_QUEUE_FLAG_BYPASS);
 
-	expr(nl, "queue");
+	expr_rules(nl, "queue");
 	nl_put(nl, NFTA_QUEUE_NUM, &num, sizeof(num));
 	nl_put(nl, NFTA_QUEUE_TOTAL, &total, sizeof(total));
 	nl_put(nl, NFTA_QUEUE_FLAGS, &flags, sizeof(flags));
@@ -229,18 +229,18 @@ static void queue(struct nl *nl)
 
 /* To the gateway instead, at that port. Not `redirect`: on a bridge whose address is not there yet
  * that drops. */
-static void turn(struct nl *nl, uint8_t family, uint16_t port)
+static void turn_rules(struct nl *nl, uint8_t family, uint16_t port)
 {
 	const struct in_addr gateway = net_link_gateway();
 	const struct in6_addr gateway6 = net_link_gateway6();
 	uint16_t be_port = htons(port);
 
 	if (family == NFPROTO_IPV4)
-		load(nl, NFT_REG_1, &gateway, sizeof(gateway));
+		load_rules(nl, NFT_REG_1, &gateway, sizeof(gateway));
 	else
-		load(nl, NFT_REG_1, &gateway6, sizeof(gateway6));
-	load(nl, NFT_REG_2, &be_port, sizeof(be_port));
-	expr(nl, "nat");
+		load_rules(nl, NFT_REG_1, &gateway6, sizeof(gateway6));
+	load_rules(nl, NFT_REG_2, &be_port, sizeof(be_port));
+	expr_rules(nl, "nat");
 	nl_be32(nl, NFTA_NAT_TYPE, NFT_NAT_DNAT);
 	nl_be32(nl, NFTA_NAT_FAMILY, family);
 	nl_be32(nl, NFTA_NAT_REG_ADDR_MIN, NFT_REG_1);
@@ -255,20 +255,20 @@ static void turn_dns(struct nl *nl, uint8_t family, uint8_t proto)
 {
 	const uint16_t dns = htons(NET_PORT_DNS);
 
-	rule(nl, "caught");
+	rule_rules(nl, "caught");
 	match_proto(nl, NFT_META_NFPROTO, family);
 	match_proto(nl, NFT_META_L4PROTO, proto);
 	match_payload(nl, NFT_PAYLOAD_TRANSPORT_HEADER, OFFSET_DPORT, &dns, sizeof(dns));
-	turn(nl, family, NET_PORT_DNS);
+	turn_rules(nl, family, NET_PORT_DNS);
 	rule_end(nl);
 }
 
 static void turn_tcp(struct nl *nl, uint8_t family)
 {
-	rule(nl, "caught");
+	rule_rules(nl, "caught");
 	match_proto(nl, NFT_META_NFPROTO, family);
 	match_proto(nl, NFT_META_L4PROTO, IPPROTO_TCP);
-	turn(nl, family, NET_PORT_CAUGHT);
+	turn_rules(nl, family, NET_PORT_CAUGHT);
 	rule_end(nl);
 }
 
@@ -277,32 +277,32 @@ static void hold_containers_and_own(struct nl *nl)
 	const uint32_t pass = NET_HOLD_PASS;
 	const uint16_t dns = htons(NET_PORT_DNS);
 
-	chain(nl, "held");
-	rule(nl, "held");
+	chain_rules(nl, "held");
+	rule_rules(nl, "held");
 	match_meta(nl, NFT_META_MARK, &pass, sizeof(pass));
-	verdict(nl, NF_ACCEPT, NULL);
+	verdict_rules(nl, NF_ACCEPT, NULL);
 	rule_end(nl);
-	rule(nl, "held");
+	rule_rules(nl, "held");
 	match_proto(nl, NFT_META_L4PROTO, IPPROTO_TCP);
 	match_payload(nl, NFT_PAYLOAD_TRANSPORT_HEADER, OFFSET_DPORT, &dns, sizeof(dns));
-	verdict(nl, NF_ACCEPT, NULL);
+	verdict_rules(nl, NF_ACCEPT, NULL);
 	rule_end(nl);
-	rule(nl, "held");
+	rule_rules(nl, "held");
 	match_proto(nl, NFT_META_L4PROTO, IPPROTO_TCP);
 	match_syn(nl);
-	queue(nl);
+	queue_rules(nl);
 	rule_end(nl);
 
 	base_chain(nl, "hold_own", "filter", NF_INET_LOCAL_OUT, BEFORE_CATCH);
-	rule(nl, "hold_own");
+	rule_rules(nl, "hold_own");
 	match_leaves(nl);
-	verdict(nl, NFT_GOTO, "held");
+	verdict_rules(nl, NFT_GOTO, "held");
 	rule_end(nl);
 
 	base_chain(nl, "hold_containers", "filter", NF_INET_PRE_ROUTING, BEFORE_CATCH);
-	rule(nl, "hold_containers");
+	rule_rules(nl, "hold_containers");
 	match_would_leave(nl);
-	verdict(nl, NFT_GOTO, "held");
+	verdict_rules(nl, NFT_GOTO, "held");
 	rule_end(nl);
 }
 
@@ -311,15 +311,15 @@ static void pass_marked(struct nl *nl)
 {
 	const uint32_t mark = NET_HOLD_MARK;
 
-	rule(nl, "caught");
+	rule_rules(nl, "caught");
 	match_meta(nl, NFT_META_MARK, &mark, sizeof(mark));
-	verdict(nl, NF_ACCEPT, NULL);
+	verdict_rules(nl, NF_ACCEPT, NULL);
 	rule_end(nl);
 }
 
 static void catch_all(struct nl *nl)
 {
-	chain(nl, "caught");
+	chain_rules(nl, "caught");
 	pass_marked(nl);
 	turn_dns(nl, NFPROTO_IPV4, IPPROTO_UDP);
 	turn_dns(nl, NFPROTO_IPV4, IPPROTO_TCP);
@@ -329,15 +329,15 @@ static void catch_all(struct nl *nl)
 	turn_tcp(nl, NFPROTO_IPV6);
 
 	base_chain(nl, "catch_own", "nat", NF_INET_LOCAL_OUT, BEFORE_NAT);
-	rule(nl, "catch_own");
+	rule_rules(nl, "catch_own");
 	match_leaves(nl);
-	verdict(nl, NFT_GOTO, "caught");
+	verdict_rules(nl, NFT_GOTO, "caught");
 	rule_end(nl);
 
 	base_chain(nl, "catch_containers", "nat", NF_INET_PRE_ROUTING, BEFORE_NAT);
-	rule(nl, "catch_containers");
+	rule_rules(nl, "catch_containers");
 	match_would_leave(nl);
-	verdict(nl, NFT_GOTO, "caught");
+	verdict_rules(nl, NFT_GOTO, "caught");
 	rule_end(nl);
 }
 
@@ -347,36 +347,36 @@ static void let_turned_pass(struct nl *nl)
 	const struct in_addr gateway = net_link_gateway();
 	const struct in6_addr gateway6 = net_link_gateway6();
 
-	rule(nl, "refuse_own");
+	rule_rules(nl, "refuse_own");
 	match_proto(nl, NFT_META_NFPROTO, NFPROTO_IPV4);
 	match_payload(nl, NFT_PAYLOAD_NETWORK_HEADER, OFFSET_DADDR, &gateway, sizeof(gateway));
-	verdict(nl, NF_ACCEPT, NULL);
+	verdict_rules(nl, NF_ACCEPT, NULL);
 	rule_end(nl);
 
-	rule(nl, "refuse_own");
+	rule_rules(nl, "refuse_own");
 	match_proto(nl, NFT_META_NFPROTO, NFPROTO_IPV6);
 	match_payload(nl, NFT_PAYLOAD_NETWORK_HEADER, OFFSET_DADDR6, &gateway6, sizeof(gateway6));
-	verdict(nl, NF_ACCEPT, NULL);
+	verdict_rules(nl, NF_ACCEPT, NULL);
 	rule_end(nl);
 }
 
 static void refuse_leaving(struct nl *nl, const char *in_chain)
 {
-	rule(nl, in_chain);
+	rule_rules(nl, in_chain);
 	match_leaves(nl);
-	verdict(nl, NFT_GOTO, "refused");
+	verdict_rules(nl, NFT_GOTO, "refused");
 	rule_end(nl);
 }
 
 static void refuse_rest(struct nl *nl)
 {
-	chain(nl, "refused");
-	rule(nl, "refused");
+	chain_rules(nl, "refused");
+	rule_rules(nl, "refused");
 	match_proto(nl, NFT_META_L4PROTO, IPPROTO_TCP);
-	refuse(nl, NFT_REJECT_TCP_RST, 0);
+	refuse_rules(nl, NFT_REJECT_TCP_RST, 0);
 	rule_end(nl);
-	rule(nl, "refused");
-	refuse(nl, NFT_REJECT_ICMPX_UNREACH, NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
+	rule_rules(nl, "refused");
+	refuse_rules(nl, NFT_REJECT_ICMPX_UNREACH, NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
 	rule_end(nl);
 
 	base_chain(nl, "refuse_own", "filter", NF_INET_LOCAL_OUT, BEFORE_FILTER);
@@ -392,16 +392,16 @@ int net_rules_apply(bool hold, struct err *err)
 	struct nl nl = {0};
 	int r;
 
-	batch(&nl, NFNL_MSG_BATCH_BEGIN);
+	batch_rules(&nl, NFNL_MSG_BATCH_BEGIN);
 	/* Making one first lets an old one be deleted whether it is there or not. */
-	table(&nl, NFT_MSG_NEWTABLE, NLM_F_CREATE);
-	table(&nl, NFT_MSG_DELTABLE, 0);
-	table(&nl, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+	table_rules(&nl, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+	table_rules(&nl, NFT_MSG_DELTABLE, 0);
+	table_rules(&nl, NFT_MSG_NEWTABLE, NLM_F_CREATE);
 	if (hold)
 		hold_containers_and_own(&nl);
 	catch_all(&nl);
 	refuse_rest(&nl);
-	batch(&nl, NFNL_MSG_BATCH_END);
+	batch_rules(&nl, NFNL_MSG_BATCH_END);
 	r = nl_talk(&nl, NETLINK_NETFILTER, false, err);
 	return r < 0 ? err_wrap(err, r, "setting the rules of the network") : 0;
 }

@@ -106,7 +106,7 @@ static int write_new(
 	return fd_write_all(fd, text, strlen(text));
 }
 
-static void give(
+static void give_netconf(
 	const char *folder, const char *name, const char *text, mode_t mode, uid_t uid, gid_t gid)
 {
 	int r = write_new(folder, name, text, mode, uid, gid);
@@ -118,6 +118,6 @@ static void give(
 void netconf_write(void)
 {
 	write_resolv();
-	give("/etc/docker", "daemon.json", netconf_daemon_json, 0644, 0, 0);
-	give("/etc/sudoers.d", "sbx-network", sudo_keep, 0440, 0, 0);
+	give_netconf("/etc/docker", "daemon.json", netconf_daemon_json, 0644, 0, 0);
+	give_netconf("/etc/sudoers.d", "sbx-network", sudo_keep, 0440, 0, 0);
 }

@@ -41,7 +41,7 @@ static void close_pipe(struct netproc *p)
 	fd_close(&p->pipe);
 }
 
-static int start(struct netproc *p)
+static int start_netproc(struct netproc *p)
 {
 	AUTO_CLOSE int theirs = -1;
 	int fds[2];
@@ -71,7 +71,7 @@ static int start(struct netproc *p)
 
 void netproc_on_timer(struct netproc *p)
 {
-	int r = p->pid ? 0 : start(p);
+	int r = p->pid ? 0 : start_netproc(p);
 
 	if (r < 0) {
 		log_warn("starting " NET_PROGRAM ": %s", strerror(-r));

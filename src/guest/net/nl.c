@@ -11,7 +11,7 @@
 
 #define ALIGN(n) NLMSG_ALIGN(n)
 
-static void *room(struct nl *nl, size_t n)
+static void *room_nl(struct nl *nl, size_t n)
 {
 	void *p = nl->buf + nl->n;
 
@@ -30,8 +30,8 @@ void nl_begin(struct nl *nl, uint16_t type, uint16_t flags, const void *head, si
 	void *p;
 
 	nl->msg = nl->n;
-	h = room(nl, sizeof(*h));
-	p = room(nl, n);
+	h = room_nl(nl, sizeof(*h));
+	p = room_nl(nl, n);
 	if (!h || !p)
 		return;
 	*h = (struct nlmsghdr){.nlmsg_type = type,
@@ -53,7 +53,7 @@ void nl_end(struct nl *nl)
 
 void nl_put(struct nl *nl, uint16_t attr, const void *p, size_t n)
 {
-	struct nlattr *a = room(nl, sizeof(*a) + n);
+	struct nlattr *a = room_nl(nl, sizeof(*a) + n);
 
 	if (!a)
 		return;
@@ -110,7 +110,7 @@ static int read_answers(
 	return 0;
 }
 
-static int exchange(int fd, const struct nl *nl, bool exists_ok)
+static int exchange_nl(int fd, const struct nl *nl, bool exists_ok)
 {
 	static uint8_t buf[16384] __attribute__((aligned(8)));
 	unsigned count = 0;
@@ -144,6 +144,6 @@ int nl_talk_on(int fd, struct nl *nl, bool exists_ok, struct err *err)
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound)) < 0)
 		return err_errno(err, -errno, "making a netlink socket");
-	r = nl->overflow ? -EMSGSIZE : exchange(fd, nl, exists_ok);
+	r = nl->overflow ? -EMSGSIZE : exchange_nl(fd, nl, exists_ok);
 	return r < 0 ? err_errno(err, r, "asking the kernel over netlink") : 0;
 }

@@ -166,7 +166,7 @@ static struct slice find_hello(const struct port *p, struct slice s)
 }
 
 /* The session is broken: begin again where the host began again, else wait until it does. */
-static void restart(struct port *p)
+static void restart_port(struct port *p)
 {
 	struct slice s = find_hello(p, p->last);
 
@@ -186,7 +186,7 @@ static void take_bytes(struct port *p, struct slice s)
 		return;
 	if (p->wire)
 		log_warn("the host's bytes on the wire: %s", wire_error(p->wire));
-	restart(p);
+	restart_port(p);
 }
 
 static void read_port(struct port *p)
@@ -291,14 +291,14 @@ static bool pull_out(struct port *p)
 }
 
 /* Fills p->out; false when there is nothing to send. */
-static bool refill(struct port *p)
+static bool refill_port(struct port *p)
 {
 	bool some = pull_out(p);
 
 	if (wire_error(p->wire)[0]) {
 		/* A breach that the peer is still told about shows here, after its bytes. */
 		log_warn("the wire: %s", wire_error(p->wire));
-		restart(p);
+		restart_port(p);
 		return p->wire && pull_out(p);
 	}
 	return some;
@@ -310,7 +310,7 @@ void port_pump(struct port *p)
 
 	if (p->pause_end)
 		return;
-	while (p->wire && sent < PORT_TURN && (p->out_at < p->out_n || refill(p))) {
+	while (p->wire && sent < PORT_TURN && (p->out_at < p->out_n || refill_port(p))) {
 		ssize_t n = write(p->fd, p->out + p->out_at, p->out_n - p->out_at);
 
 		if (n < 0 && errno != EAGAIN && errno != EINTR) {

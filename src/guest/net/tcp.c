@@ -49,7 +49,7 @@ static void close_fd(struct tcps *t, struct tcp *c, bool reset)
 }
 
 /* The socket goes, with RST or in order; the stream is the caller's business. */
-static void release(struct tcps *t, struct tcp *c, bool reset)
+static void release_tcp(struct tcps *t, struct tcp *c, bool reset)
 {
 	loop_timer_clear(t->loop, &c->timer);
 	close_fd(t, c, reset);
@@ -62,11 +62,11 @@ static void give_up(struct tcps *t, struct tcp *c)
 {
 	if (c->id && t->wire)
 		wire_reset(t->wire, c->id);
-	release(t, c, true);
+	release_tcp(t, c, true);
 }
 
 /* What the kernel is to tell: errors always, the rest as it is wanted. */
-static int arm(struct tcps *t, struct tcp *c)
+static int arm_tcp(struct tcps *t, struct tcp *c)
 {
 	uint32_t events = !c->is_connected
 				  ? EPOLLOUT
@@ -82,15 +82,15 @@ static int arm(struct tcps *t, struct tcp *c)
 	return r;
 }
 
-static void watch(struct tcps *t, struct tcp *c)
+static void watch_tcp(struct tcps *t, struct tcp *c)
 {
-	if (arm(t, c) < 0)
+	if (arm_tcp(t, c) < 0)
 		give_up(t, c);
 }
 
 /* ---- connecting ---- */
 
-static socklen_t loopback(const struct tcp *c, union any_addr *ret)
+static socklen_t loopback_tcp(const struct tcp *c, union any_addr *ret)
 {
 	*ret = (union any_addr){0};
 	if (!c->is_v6) {
@@ -116,11 +116,11 @@ static bool is_own_peer(int fd)
 }
 
 /* 0, -EINPROGRESS, or why not. */
-static int begin(struct tcps *t, struct tcp *c)
+static int begin_tcp(struct tcps *t, struct tcp *c)
 {
 	const int one = 1;
 	union any_addr a;
-	socklen_t n = loopback(c, &a);
+	socklen_t n = loopback_tcp(c, &a);
 
 	c->fd = socket(a.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (c->fd < 0)
@@ -135,11 +135,11 @@ static int wait_for(struct tcps *t, struct tcp *c)
 {
 	loop_timer_set(
 		t->loop, &c->timer, clock_mono_ms() + TCP_CONNECT_MS, key_of(t, c, GUEST_EV_TCP));
-	return arm(t, c);
+	return arm_tcp(t, c);
 }
 
 /* Says so, and sends what has come meanwhile. */
-static int connected(struct tcps *t, struct tcp *c)
+static int connected_tcp(struct tcps *t, struct tcp *c)
 {
 	loop_timer_clear(t->loop, &c->timer);
 	c->is_connected = true;
@@ -152,11 +152,11 @@ static int go_on(struct tcps *t, struct tcp *c, int r)
 	if (r < 0 && r != -EINPROGRESS && !c->is_v6) {
 		close_fd(t, c, true);
 		c->is_v6 = true;
-		r = begin(t, c);
+		r = begin_tcp(t, c);
 	}
 	if (r == -EINPROGRESS)
 		return wait_for(t, c);
-	return r < 0 ? r : connected(t, c);
+	return r < 0 ? r : connected_tcp(t, c);
 }
 
 int tcp_open(struct tcps *t, uint32_t id, uint16_t port, uint32_t *ret_idx)
@@ -171,10 +171,10 @@ int tcp_open(struct tcps *t, uint32_t id, uint16_t port, uint32_t *ret_idx)
 	*c = (struct tcp){.used = true, .fd = -1, .gen = c->gen + 1, .id = id, .port = port};
 	bufq_init(&c->queue, WIRE_STREAM_WINDOW);
 	t->n_used++;
-	r = go_on(t, c, begin(t, c));
+	r = go_on(t, c, begin_tcp(t, c));
 	/* The wire resets a stream that was not taken. */
 	if (r < 0)
-		release(t, c, true);
+		release_tcp(t, c, true);
 	*ret_idx = (uint32_t)(c - t->slots);
 	return r;
 }
@@ -195,19 +195,19 @@ ssize_t tcp_pull(struct tcps *t, uint32_t idx, uint8_t *buf, size_t n)
 		return -ECONNRESET;
 	c->waits = true;
 	/* Not watch(): the wire must not lose the stream while it asks for its bytes. */
-	return arm(t, c) < 0 ? -ECONNRESET : -EAGAIN;
+	return arm_tcp(t, c) < 0 ? -ECONNRESET : -EAGAIN;
 }
 
 /* Nothing is left to write: pass on the end, or end. */
 static void after_last(struct tcps *t, struct tcp *c)
 {
 	if (!c->id)
-		release(t, c, false);
+		release_tcp(t, c, false);
 	else if (c->host_ended)
 		(void)shutdown(c->fd, SHUT_WR);
 }
 
-static void drain(struct tcps *t, struct tcp *c)
+static void drain_tcp(struct tcps *t, struct tcp *c)
 {
 	size_t all = 0;
 	ssize_t n = 1;
@@ -246,7 +246,7 @@ void tcp_on_data(struct tcps *t, uint32_t idx, struct slice bytes)
 	(void)bufq_put(&c->queue, slice_of(bytes.p + n, bytes.n - (size_t)n));
 	if (n > 0)
 		wire_consumed(t->wire, c->id, (size_t)n);
-	watch(t, c);
+	watch_tcp(t, c);
 }
 
 void tcp_on_end(struct tcps *t, uint32_t idx)
@@ -269,9 +269,9 @@ void tcp_on_close(struct tcps *t, uint32_t idx, int error)
 	c->id = 0;
 	c->waits = false;
 	if (error || !bufq_len(&c->queue))
-		release(t, c, error != 0);
+		release_tcp(t, c, error != 0);
 	else
-		watch(t, c);
+		watch_tcp(t, c);
 }
 
 /* The kernel has an outcome, or took too long (a timer has no events). */
@@ -293,11 +293,11 @@ static void on_connect(struct tcps *t, struct tcp *c, uint32_t events)
 	if (!c->is_connected)
 		return;
 	if (bufq_len(&c->queue))
-		drain(t, c);
+		drain_tcp(t, c);
 	else
 		after_last(t, c);
 	if (c->used)
-		watch(t, c);
+		watch_tcp(t, c);
 }
 
 void tcp_on_event(struct tcps *t, const struct loop_event *ev)
@@ -319,7 +319,7 @@ void tcp_on_event(struct tcps *t, const struct loop_event *ev)
 		wire_resume(t->wire, c->id);
 	}
 	if (ev->events & (EPOLLOUT | EPOLLHUP) && bufq_len(&c->queue))
-		drain(t, c);
+		drain_tcp(t, c);
 	if (!c->used)
 		return;
 	/* Told again and again otherwise; what is still to be read is read when the wire asks. */
@@ -328,12 +328,12 @@ void tcp_on_event(struct tcps *t, const struct loop_event *ev)
 		c->in_epoll = false;
 		c->hung_up = true;
 	}
-	watch(t, c);
+	watch_tcp(t, c);
 }
 
 void tcp_drop_all(struct tcps *t)
 {
 	for (uint32_t i = 0; i < TCP_MAX; i++)
 		if (t->slots[i].used && t->slots[i].id)
-			release(t, &t->slots[i], true);
+			release_tcp(t, &t->slots[i], true);
 }

@@ -12,7 +12,7 @@
 
 #define MAX_MOUNTS 1024
 
-static void shrink(const char *place)
+static void shrink_forget(const char *place)
 {
 	AUTO_CLOSE int fd = fspick(AT_FDCWD, place, FSPICK_CLOEXEC | FSPICK_NO_AUTOMOUNT);
 
@@ -43,7 +43,7 @@ static void __attribute__((noreturn)) run(void)
 	while (n-- > 0) {
 		if (!is_first(done, n_done, mounts[n].dev))
 			continue;
-		shrink(mounts[n].place);
+		shrink_forget(mounts[n].place);
 		done[n_done++] = mounts[n];
 	}
 	_exit(0);

@@ -107,7 +107,7 @@ static int start_child(struct park *p)
 	return 0;
 }
 
-static int suspend(struct park *p, pid_t net, struct err *err)
+static int suspend_park(struct park *p, pid_t net, struct err *err)
 {
 	int r;
 
@@ -130,7 +130,7 @@ int park_begin(struct park *p, enum guest_park kind, pid_t net, struct err *err)
 {
 	switch (kind) {
 	case GUEST_PARK_SUSPEND:
-		return suspend(p, net, err);
+		return suspend_park(p, net, err);
 	case GUEST_PARK_FREEZE:
 		return p->has_frozen_fs ? 0 : freeze_fs(p, err);
 	case GUEST_PARK_IMAGE: /* park_image.c's */

@@ -20,7 +20,7 @@
 
 #define SOCK_FD 3
 
-static void say(int sock, bool ok, const char *text)
+static void say_child(int sock, bool ok, const char *text)
 {
 	uint8_t buf[GUEST_MAX_TEXT + 64];
 	struct wr wr = wr_init(buf, sizeof(buf));
@@ -39,7 +39,7 @@ static void sync_at(const char *path)
 		(void)syncfs(fd);
 }
 
-static void report(const struct park_list *l, char *text, size_t n)
+static void report_child(const struct park_list *l, char *text, size_t n)
 {
 	if (l->lost.n == 0)
 		text[0] = '\0';
@@ -47,7 +47,7 @@ static void report(const struct park_list *l, char *text, size_t n)
 		(void)snprintf(text, n, "%u not as before: %s", l->lost.n, l->lost.text);
 }
 
-static void wake(struct park_list *l)
+static void wake_child(struct park_list *l)
 {
 	struct park_reseat rs;
 
@@ -82,21 +82,21 @@ void park_child_run(int sock, const pid_t *skip)
 			park_thaw_all();
 	}
 	if (r < 0) {
-		say(sock, false, err_text(&err, r));
+		say_child(sock, false, err_text(&err, r));
 		_exit(1);
 	}
 	sync_at(MOUNTS_SHARE);
 	sync_at("/");
 	sync_at(DOCKER_DATA);
 	park_mounts_drop(&list);
-	report(&list, text, sizeof(text));
-	say(sock, true, text);
+	report_child(&list, text, sizeof(text));
+	say_child(sock, true, text);
 	/* The end of PID 1's side is the end of the machine. */
 	if (recv(sock, &word, 1, 0) != 1)
 		_exit(1);
 	(void)alarm(PARK_WAKE_S);
-	wake(&list);
-	report(&list, text, sizeof(text));
-	say(sock, true, text);
+	wake_child(&list);
+	report_child(&list, text, sizeof(text));
+	say_child(sock, true, text);
 	_exit(0);
 }

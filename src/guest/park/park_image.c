@@ -41,7 +41,7 @@ static void read_again(const char *path)
 static const char *const written[] = {
 	"/etc", "/etc/ssl/certs", "/etc/sudoers.d", "/usr/local/share/ca-certificates", TRUST_DIR};
 
-static void rehearse(const char *folder)
+static void rehearse_image(const char *folder)
 {
 	AUTO_FREE char *path = xasprintf("%s/.sbx-rehearsal", folder);
 
@@ -85,6 +85,6 @@ int park_image(const struct facts *f, const struct netproc *net, const struct gu
 		read_again(wanted[i]);
 	(void)mkdir(TRUST_DIR, 0755);
 	for (size_t i = 0; i < ARRAY_LEN(written); i++)
-		rehearse(written[i]);
+		rehearse_image(written[i]);
 	return sync_all(err);
 }

@@ -39,7 +39,7 @@ void park_list_lose(struct park_list *l, pid_t pid, const char *what, const char
 /* ---- mounts ---- */
 
 /* "\040" and the like. */
-static void unescape(char *s)
+static void unescape_list(char *s)
 {
 	char *to = s;
 
@@ -89,8 +89,8 @@ bool park_list_mount(char *line, struct park_mount *ret)
 			return false;
 	if (sscanf(fields[2], "%u:%u", &major, &minor) != 2)
 		return false;
-	unescape(fields[3]);
-	unescape(fields[4]);
+	unescape_list(fields[3]);
+	unescape_list(fields[4]);
 	*ret = (struct park_mount){.id = strtoull(fields[0], NULL, 10),
 		.dev = makedev(major, minor),
 		.root = xstrdup(fields[3]),

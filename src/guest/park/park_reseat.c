@@ -35,7 +35,7 @@ static int open_again(struct park_item *it)
 	return 0;
 }
 
-static void lose(struct park_list *l, const struct park_item *it, int r)
+static void lose_reseat(struct park_list *l, const struct park_item *it, int r)
 {
 	park_list_lose(l, it->pid, it->path, r == -ESTALE ? "is another file now" : strerror(-r));
 }
@@ -64,7 +64,7 @@ static void open_one(struct park_list *l, struct park_item *it)
 		if (lock_description(it, &it->locks[i]) < 0)
 			park_list_lose(l, it->pid, it->path, "has lost its lock");
 	if (r < 0)
-		lose(l, it, r);
+		lose_reseat(l, it, r);
 }
 
 static void raise_limit(void)
@@ -85,7 +85,7 @@ void park_reseat_open(struct park_list *l)
 		if (it->same != i)
 			continue;
 		if (it->ns != ns && park_list_enter(l, it->ns) < 0) {
-			lose(l, it, -ENOENT);
+			lose_reseat(l, it, -ENOENT);
 			continue;
 		}
 		ns = it->ns;
@@ -143,7 +143,8 @@ struct room {
 
 #define AT(in, field) ((in)->page + offsetof(struct room, field))
 
-static int64_t call(struct inject *in, long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+static int64_t call_reseat(
+	struct inject *in, long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
 	const uint64_t args[6] = {a, b, c, d, 0, 0};
 
@@ -172,8 +173,8 @@ static int send_file(int sock, int fd)
 /* The program's end is pair[1]; ours a copy of its pair[0]. */
 static int make_pair(struct inject *in, int32_t pair[2], int *ret_ours)
 {
-	int64_t r =
-		call(in, SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, AT(in, pair));
+	int64_t r = call_reseat(
+		in, SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, AT(in, pair));
 	AUTO_CLOSE int pidfd = -1;
 
 	if (r < 0)
@@ -187,7 +188,7 @@ static int make_pair(struct inject *in, int32_t pair[2], int *ret_ours)
 }
 
 /* The number that the program has it as, or a negative errno. */
-static int64_t pass(struct inject *in, int ours, int theirs, int fd)
+static int64_t pass_reseat(struct inject *in, int ours, int theirs, int fd)
 {
 	struct room room = {.msg = {.msg_iov = (void *)AT(in, iov),
 				    .msg_iovlen = 1,
@@ -200,7 +201,8 @@ static int64_t pass(struct inject *in, int ours, int theirs, int fd)
 		r = inject_put(in, in->page, &room, sizeof(room));
 	if (r < 0)
 		return r;
-	r = call(in, SYS_recvmsg, (uint64_t)theirs, in->page, MSG_CMSG_CLOEXEC | MSG_DONTWAIT, 0);
+	r = call_reseat(
+		in, SYS_recvmsg, (uint64_t)theirs, in->page, MSG_CMSG_CLOEXEC | MSG_DONTWAIT, 0);
 	if (r < 0)
 		return r;
 	r = inject_get(in, in->page, &room, sizeof(room));
@@ -216,21 +218,21 @@ static int64_t pass(struct inject *in, int ours, int theirs, int fd)
 static int64_t put_item(struct inject *in, const struct park_item *it, int64_t fd)
 {
 	if (it->kind == PARK_CWD)
-		return call(in, SYS_fchdir, (uint64_t)fd, 0, 0, 0);
-	return call(in, SYS_dup3, (uint64_t)fd, (uint64_t)it->fd, it->flags & O_CLOEXEC, 0);
+		return call_reseat(in, SYS_fchdir, (uint64_t)fd, 0, 0, 0);
+	return call_reseat(in, SYS_dup3, (uint64_t)fd, (uint64_t)it->fd, it->flags & O_CLOEXEC, 0);
 }
 
 static void reseat_item(
 	struct park_list *l, struct inject *in, int ours, int theirs, const struct park_item *it)
 {
-	int64_t fd = pass(in, ours, theirs, l->items[it->same].opened), r = fd;
+	int64_t fd = pass_reseat(in, ours, theirs, l->items[it->same].opened), r = fd;
 
 	if (fd >= 0) {
 		r = put_item(in, it, fd);
-		(void)!call(in, SYS_close, (uint64_t)fd, 0, 0, 0);
+		(void)!call_reseat(in, SYS_close, (uint64_t)fd, 0, 0, 0);
 	}
 	if (r < 0)
-		lose(l, it, (int)r);
+		lose_reseat(l, it, (int)r);
 }
 
 /* After all files: closing any other descriptor of a file drops them. */
@@ -246,7 +248,7 @@ static void take_locks(struct park_list *l, struct inject *in, const struct park
 		if (k->kind != PARK_LOCK_POSIX)
 			continue;
 		if (inject_put(in, AT(in, flock), &f, sizeof(f)) < 0 ||
-			call(in, SYS_fcntl, (uint64_t)it->fd, F_SETLK, AT(in, flock), 0) < 0)
+			call_reseat(in, SYS_fcntl, (uint64_t)it->fd, F_SETLK, AT(in, flock), 0) < 0)
 			park_list_lose(l, it->pid, it->path, "has lost its lock");
 	}
 }
@@ -263,8 +265,8 @@ static int reseat_all(struct park_list *l, struct park_held *h)
 	for (size_t i = 0; i < l->n_items; i++)
 		if (l->items[i].pid == h->pid && is_opened(l, &l->items[i]))
 			reseat_item(l, in, ours, pair[1], &l->items[i]);
-	(void)!call(in, SYS_close, (uint64_t)pair[0], 0, 0, 0);
-	(void)!call(in, SYS_close, (uint64_t)pair[1], 0, 0, 0);
+	(void)!call_reseat(in, SYS_close, (uint64_t)pair[0], 0, 0, 0);
+	(void)!call_reseat(in, SYS_close, (uint64_t)pair[1], 0, 0, 0);
 	for (size_t i = 0; i < l->n_items; i++)
 		if (l->items[i].pid == h->pid && l->items[i].kind == PARK_FD &&
 			is_opened(l, &l->items[i]))

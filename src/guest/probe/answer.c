@@ -29,7 +29,7 @@ void answer_print(FILE *out, struct slice bytes, size_t most)
 
 /* ---- DNS ---- */
 
-static unsigned u16(struct slice m, size_t at)
+static unsigned u16_answer(struct slice m, size_t at)
 {
 	return (unsigned)m.p[at] << 8 | m.p[at + 1];
 }
@@ -53,7 +53,7 @@ static void print_record(FILE *out, unsigned type, struct slice data)
 		(void)fprintf(out, " %s", inet_ntop(AF_INET, data.p, text, sizeof(text)));
 	else if (type == 28 && data.n == 16)
 		(void)fprintf(out, " %s", inet_ntop(AF_INET6, data.p, text, sizeof(text)));
-	else if (type == 41 && data.n > 6 && u16(data, 0) == 15) {
+	else if (type == 41 && data.n > 6 && u16_answer(data, 0) == 15) {
 		(void)fprintf(out, " because: ");
 		answer_print(out, slice_of(data.p + 6, data.n - 6), MAX_REASON);
 	} else if (type != 41) {
@@ -74,10 +74,10 @@ static unsigned print_records(FILE *out, struct slice m, unsigned count)
 		at = skip_name(m, at);
 		if (m.n - at < 10)
 			break;
-		len = u16(m, at + 8);
+		len = u16_answer(m, at + 8);
 		if (m.n - at - 10 < len)
 			break;
-		print_record(out, u16(m, at), slice_of(m.p + at + 10, len));
+		print_record(out, u16_answer(m, at), slice_of(m.p + at + 10, len));
 		at += 10 + len;
 		n++;
 	}
@@ -93,10 +93,10 @@ int answer_dns(FILE *out, struct slice m)
 		return PROBE_REFUSED;
 	}
 	code = m.p[3] & 15;
-	answers = u16(m, 6);
+	answers = u16_answer(m, 6);
 	(void)fprintf(out, "%s, %u answers", code < ARRAY_LEN(codes) ? codes[code] : "an odd code",
 		answers);
-	whole = print_records(out, m, answers + u16(m, 8) + u16(m, 10));
+	whole = print_records(out, m, answers + u16_answer(m, 8) + u16_answer(m, 10));
 	if (whole == 0 && answers)
 		(void)fprintf(out, ", none of them whole");
 	(void)fputc('\n', out);
@@ -106,7 +106,7 @@ int answer_dns(FILE *out, struct slice m)
 /* ---- a connection ---- */
 
 /* The place of `word`, in any case of letters, or NULL. Bytes may hold NUL. */
-static const uint8_t *find(struct slice in, const char *word)
+static const uint8_t *find_answer(struct slice in, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -120,7 +120,7 @@ static const uint8_t *find(struct slice in, const char *word)
 static void print_reason(FILE *out, struct slice head)
 {
 	static const char word[] = "details=\"";
-	const uint8_t *at = find(head, word);
+	const uint8_t *at = find_answer(head, word);
 	size_t n = 0;
 
 	if (!at)

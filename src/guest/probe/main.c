@@ -80,7 +80,7 @@ int probe_refused(const char *what)
 	return PROBE_REFUSED;
 }
 
-static int help(void)
+static int help_probe(void)
 {
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
 		printf("sbx-probe %s %s\n", verbs[i].name, verbs[i].help);
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], verbs[i].name) == 0)
 			return verbs[i].run(argc - 2, argv + 2);
 	if (argc == 2 && strcmp(argv[1], "help") == 0)
-		return help();
+		return help_probe();
 	(void)fprintf(stderr, "sbx-probe: there is no such verb\n  try: sbx-probe help\n");
 	return PROBE_USAGE;
 }

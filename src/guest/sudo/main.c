@@ -43,7 +43,7 @@ static int to_id(const char *s, unsigned *ret)
 }
 
 /* Cuts the line at its colons; how many fields there are. */
-static size_t cut(char *line, char **fields, size_t max)
+static size_t cut_sudo(char *line, char **fields, size_t max)
 {
 	size_t n = 0;
 
@@ -53,11 +53,11 @@ static size_t cut(char *line, char **fields, size_t max)
 	return n;
 }
 
-static int take(char *line, const char *name, struct who *ret)
+static int take_sudo(char *line, const char *name, struct who *ret)
 {
 	char *f[7];
 
-	if (cut(line, f, ARRAY_LEN(f)) != ARRAY_LEN(f) ||
+	if (cut_sudo(line, f, ARRAY_LEN(f)) != ARRAY_LEN(f) ||
 		(strcmp(f[0], name) != 0 && !(name[0] == '#' && !strcmp(f[2], name + 1))) ||
 		to_id(f[2], &ret->uid) < 0 || to_id(f[3], &ret->gid) < 0)
 		return -ENOENT;
@@ -76,7 +76,7 @@ static struct who find_user(const char *name)
 	int r = -ENOENT;
 
 	while (f && r < 0 && fgets(line, sizeof(line), f))
-		r = take(line, name, &who);
+		r = take_sudo(line, name, &who);
 	if (f)
 		(void)fclose(f);
 	if (r < 0)
@@ -92,7 +92,7 @@ static gid_t find_group(const char *name)
 	int r = name[0] == '#' ? to_id(name + 1, &gid) : -ENOENT;
 
 	while (f && r < 0 && fgets(line, sizeof(line), f))
-		if (cut(line, v, ARRAY_LEN(v)) == ARRAY_LEN(v) && !strcmp(v[0], name))
+		if (cut_sudo(line, v, ARRAY_LEN(v)) == ARRAY_LEN(v) && !strcmp(v[0], name))
 			r = to_id(v[2], &gid);
 	if (f)
 		(void)fclose(f);
@@ -101,7 +101,7 @@ static gid_t find_group(const char *name)
 	return gid;
 }
 
-static void become(const struct who *who)
+static void become_sudo(const struct who *who)
 {
 	gid_t gid = who->gid;
 
@@ -121,7 +121,7 @@ struct wish {
 	int login, shell, nothing, background;
 };
 
-static void usage(void)
+static void usage_sudo(void)
 {
 	(void)fprintf(
 		stderr, "usage: sudo [-EHbins] [-u USER] [-g GROUP] [NAME=VALUE...] COMMAND\n");
@@ -129,7 +129,7 @@ static void usage(void)
 }
 
 /* The letters that ask for a password, a prompt or an environment have nothing to do here. */
-static int parse(int argc, char **argv, struct wish *w)
+static int parse_sudo(int argc, char **argv, struct wish *w)
 {
 	int c;
 
@@ -155,7 +155,7 @@ static int parse(int argc, char **argv, struct wish *w)
 			w->background = 1;
 			break;
 		case '?':
-			usage();
+			usage_sudo();
 		}
 	return optind;
 }
@@ -189,11 +189,11 @@ int main(int argc, char **argv)
 
 	if (!is_sandbox())
 		fail("this is the sudo of a sandbox", "it works nowhere else");
-	i = parse(argc, argv, &w);
+	i = parse_sudo(argc, argv, &w);
 	who = find_user(w.user);
 	if (w.group)
 		who.gid = find_group(w.group);
-	become(&who);
+	become_sudo(&who);
 	for (; argv[i] && strchr(argv[i], '=') && argv[i][0] != '='; i++)
 		if (putenv(argv[i]) != 0)
 			fail(argv[i], strerror(errno));
@@ -206,7 +206,7 @@ int main(int argc, char **argv)
 	if ((w.login || w.shell) && !argv[i])
 		run_shell(&who, w.login);
 	if (!argv[i])
-		usage();
+		usage_sudo();
 	(void)execvp(argv[i], argv + i);
 	(void)fprintf(stderr, "sudo: %s: %s\n", argv[i],
 		errno == ENOENT ? "command not found" : strerror(errno));

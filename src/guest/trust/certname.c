@@ -70,7 +70,7 @@ static bool is_blank(uint8_t c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static size_t fold(struct slice s, uint8_t *ret)
+static size_t fold_certname(struct slice s, uint8_t *ret)
 {
 	size_t n = 0;
 
@@ -116,7 +116,7 @@ static int put_part(struct wr *wr, struct slice set)
 	if (rd.n > 0 || value.n > sizeof(folded))
 		return -ENOTSUP;
 	if (is_text(tag)) {
-		value = slice_of(folded, fold(value, folded));
+		value = slice_of(folded, fold_certname(value, folded));
 		tag = TAG_UTF8;
 	}
 	n = head_size(oid.n) + oid.n + head_size(value.n) + value.n;

@@ -57,7 +57,7 @@ static void sum_up(struct slice bytes, uint8_t ret[SHA1_BYTES])
 	sha1_end(&s, ret);
 }
 
-static int finish(struct wr *wr, uint32_t n_entries)
+static int finish_jks(struct wr *wr, uint32_t n_entries)
 {
 	struct wr head = wr_init(wr->p, HEAD_BYTES);
 	uint8_t sum[SHA1_BYTES];
@@ -70,7 +70,7 @@ static int finish(struct wr *wr, uint32_t n_entries)
 	return wr_finish(wr);
 }
 
-static struct wr begin(uint8_t *buf)
+static struct wr begin_jks(uint8_t *buf)
 {
 	static const uint8_t head[HEAD_BYTES];
 	struct wr wr = wr_init(buf, JKS_MAX_BYTES);
@@ -82,7 +82,7 @@ static struct wr begin(uint8_t *buf)
 int jks_from_pem(const char *bundle, uint8_t **ret, size_t *ret_n)
 {
 	AUTO_FREE uint8_t *buf = xmalloc(JKS_MAX_BYTES);
-	struct wr wr = begin(buf);
+	struct wr wr = begin_jks(buf);
 	uint32_t count = 0;
 	int r;
 
@@ -96,7 +96,7 @@ int jks_from_pem(const char *bundle, uint8_t **ret, size_t *ret_n)
 		snprintf(alias, sizeof(alias), "sbx-%u", count++);
 		put_entry(&wr, alias, slice_of(der, n));
 	}
-	r = finish(&wr, count);
+	r = finish_jks(&wr, count);
 	if (r < 0)
 		return r;
 	*ret_n = wr.n;
@@ -153,7 +153,7 @@ static uint32_t copy_others(struct wr *wr, struct rd *rd, const char *alias)
 int jks_put(struct slice store, const char *alias, struct slice der, uint8_t **ret, size_t *ret_n)
 {
 	AUTO_FREE uint8_t *buf = xmalloc(JKS_MAX_BYTES);
-	struct wr wr = begin(buf);
+	struct wr wr = begin_jks(buf);
 	struct rd rd = rd_init(store);
 	uint32_t count;
 	int r;
@@ -170,7 +170,7 @@ int jks_put(struct slice store, const char *alias, struct slice der, uint8_t **r
 		put_entry(&wr, alias, der);
 		count++;
 	}
-	r = finish(&wr, count);
+	r = finish_jks(&wr, count);
 	if (r < 0)
 		return r;
 	*ret_n = wr.n;

@@ -14,7 +14,7 @@ static int value_of(char c)
 }
 
 /* Base64 in lines. False when there is anything else in it. */
-static bool decode(const char *p, const char *end, uint8_t *buf, size_t size, size_t *ret_n)
+static bool decode_pem(const char *p, const char *end, uint8_t *buf, size_t size, size_t *ret_n)
 {
 	uint32_t acc = 0;
 	unsigned bits = 0;
@@ -54,7 +54,7 @@ uint8_t *pem_next(const char **at, size_t *ret_n)
 		if (!end)
 			break;
 		*at = end;
-		if (decode(begin, end, der, PEM_MAX_DER, ret_n))
+		if (decode_pem(begin, end, der, PEM_MAX_DER, ret_n))
 			return TAKE(der);
 	}
 	*at += strlen(*at);

@@ -2,7 +2,7 @@
 
 #define BLOCK 64
 
-static uint32_t turn(uint32_t v, unsigned n)
+static uint32_t turn_sha1(uint32_t v, unsigned n)
 {
 	return v << n | v >> (32 - n);
 }
@@ -13,7 +13,7 @@ static uint32_t load_be32(const uint8_t *p)
 }
 
 /* FIPS 180-4, 6.1.2: the function and the constant of each round. */
-static uint32_t mix(unsigned t, uint32_t b, uint32_t c, uint32_t d)
+static uint32_t mix_sha1(unsigned t, uint32_t b, uint32_t c, uint32_t d)
 {
 	if (t < 20)
 		return ((b & c) | (~b & d)) + 0x5a827999;
@@ -31,13 +31,13 @@ static void do_block(struct sha1 *s, const uint8_t *p)
 	for (unsigned t = 0; t < 16; t++)
 		w[t] = load_be32(p + 4 * t);
 	for (unsigned t = 16; t < 80; t++)
-		w[t] = turn(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);
+		w[t] = turn_sha1(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);
 	for (unsigned t = 0; t < 80; t++) {
-		uint32_t next = turn(a, 5) + mix(t, b, c, d) + e + w[t];
+		uint32_t next = turn_sha1(a, 5) + mix_sha1(t, b, c, d) + e + w[t];
 
 		e = d;
 		d = c;
-		c = turn(b, 30);
+		c = turn_sha1(b, 30);
 		b = a;
 		a = next;
 	}

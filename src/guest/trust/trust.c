@@ -114,7 +114,7 @@ char *trust_bundle(const char *old, const char *ca_pem)
 
 /* ---- the files, each below root ---- */
 
-static char *below(const char *root, const char *path)
+static char *below_trust(const char *root, const char *path)
 {
 	return xasprintf("%s%s", root, path);
 }
@@ -217,7 +217,7 @@ static int link_hashes(const char *root, const char *pem, struct err *err)
 
 static int write_local(const char *root, const char *ca_pem, struct err *err)
 {
-	AUTO_FREE char *path = below(root, LOCAL), *old = NULL;
+	AUTO_FREE char *path = below_trust(root, LOCAL), *old = NULL;
 	AUTO_FREE char *text = trust_bundle("", ca_pem);
 	int r = read_or_empty(path, &old, err);
 
@@ -230,7 +230,7 @@ static int write_local(const char *root, const char *ca_pem, struct err *err)
 
 static int write_links(const char *root, const char *ca_pem, struct err *err)
 {
-	AUTO_FREE char *path = below(root, CERTS "/" LINK);
+	AUTO_FREE char *path = below_trust(root, CERTS "/" LINK);
 	int r;
 
 	if (!ca_pem[0])
@@ -248,7 +248,7 @@ static int write_links(const char *root, const char *ca_pem, struct err *err)
 
 static int write_bundle(const char *root, const char *ca_pem, char **ret, struct err *err)
 {
-	AUTO_FREE char *path = below(root, TRUST_BUNDLE), *old = NULL;
+	AUTO_FREE char *path = below_trust(root, TRUST_BUNDLE), *old = NULL;
 	int r = read_or_empty(path, &old, err);
 
 	if (r < 0)
@@ -281,7 +281,7 @@ static int put_java(uint8_t **store, size_t *n, unsigned number, const char **pe
  * TRUST_DIR. */
 static int write_java(const char *root, const char *ca_pem, struct err *err)
 {
-	AUTO_FREE char *path = below(root, JAVA_STORE), *old = NULL;
+	AUTO_FREE char *path = below_trust(root, JAVA_STORE), *old = NULL;
 	AUTO_FREE uint8_t *now = NULL;
 	size_t n_old, n_now;
 	bool is_more = true;
@@ -303,7 +303,8 @@ static int write_java(const char *root, const char *ca_pem, struct err *err)
 /* The store is made again when the CA is new, which it is after each start. */
 static int write_own(const char *root, const char *ca_pem, const char *bundle, struct err *err)
 {
-	AUTO_FREE char *ca = below(root, TRUST_CA), *jks = below(root, TRUST_JKS), *old = NULL;
+	AUTO_FREE char *ca = below_trust(root, TRUST_CA), *jks = below_trust(root, TRUST_JKS),
+		       *old = NULL;
 	AUTO_FREE uint8_t *store = NULL;
 	size_t n;
 	int r;
@@ -338,7 +339,7 @@ static bool is_plain_variable(const char *assignment)
 /* For containers (oci.h). */
 static int write_variables(const char *root, const struct guest_trust *t, struct err *err)
 {
-	AUTO_FREE char *path = below(root, TRUST_VARIABLES), *text = xstrdup("");
+	AUTO_FREE char *path = below_trust(root, TRUST_VARIABLES), *text = xstrdup("");
 
 	for (size_t i = 0; i < t->n_env; i++) {
 		char *more;
@@ -366,7 +367,7 @@ static char *add_name(char *text, const char *assignment)
  * only plain names are in it. */
 static int write_sudoers(const char *root, const struct guest_trust *t, struct err *err)
 {
-	AUTO_FREE char *path = below(root, SUDOERS), *names = xstrdup(""), *text = NULL;
+	AUTO_FREE char *path = below_trust(root, SUDOERS), *names = xstrdup(""), *text = NULL;
 	struct env env = {0};
 	int r;
 
@@ -387,7 +388,7 @@ static int write_sudoers(const char *root, const struct guest_trust *t, struct e
 }
 
 /* Keeps the first failure. */
-static void note(int *first, struct err *err, int r, const struct err *now)
+static void note_trust(int *first, struct err *err, int r, const struct err *now)
 {
 	if (r < 0 && *first == 0) {
 		*first = r;
@@ -402,13 +403,13 @@ int trust_write(const char *root, const struct guest_trust *t, struct err *err)
 	struct err now = {0};
 	int first = 0;
 
-	note(&first, err, write_local(root, all, &now), &now);
-	note(&first, err, write_links(root, all, &now), &now);
-	note(&first, err, write_bundle(root, all, &bundle, &now), &now);
-	note(&first, err, write_own(root, all, bundle ? bundle : all, &now), &now);
-	note(&first, err, write_java(root, all, &now), &now);
-	note(&first, err, browser_write(root, all, &now), &now);
-	note(&first, err, write_variables(root, t, &now), &now);
-	note(&first, err, write_sudoers(root, t, &now), &now);
+	note_trust(&first, err, write_local(root, all, &now), &now);
+	note_trust(&first, err, write_links(root, all, &now), &now);
+	note_trust(&first, err, write_bundle(root, all, &bundle, &now), &now);
+	note_trust(&first, err, write_own(root, all, bundle ? bundle : all, &now), &now);
+	note_trust(&first, err, write_java(root, all, &now), &now);
+	note_trust(&first, err, browser_write(root, all, &now), &now);
+	note_trust(&first, err, write_variables(root, t, &now), &now);
+	note_trust(&first, err, write_sudoers(root, t, &now), &now);
 	return first;
 }

@@ -20,7 +20,7 @@ struct capture {
 	const char *why;
 };
 
-static int refuse(struct capture *c, const char *why)
+static int refuse_capture(struct capture *c, const char *why)
 {
 	c->why = why;
 	return -EBADMSG;
@@ -50,11 +50,12 @@ int capture_begin(struct exchange *x, const struct http_resp *resp)
 	c = x->capture = xcalloc(1, sizeof(*c));
 	c->status = resp->status;
 	if (resp->status == 101 || resp->status == 206)
-		return refuse(c, "a part of a response cannot be searched for captured fields");
+		return refuse_capture(
+			c, "a part of a response cannot be searched for captured fields");
 	buf = xmalloc(size);
 	wr = wr_init(buf, size);
 	if (canon_put_resp(&wr, OUT_STREAM, resp) < 0)
-		return refuse(c, "the head of the response is too large");
+		return refuse_capture(c, "the head of the response is too large");
 	c->n_head = wr.n - CANON_FRAME_HEADER;
 	c->head = xmalloc(c->n_head);
 	memcpy(c->head, buf + CANON_FRAME_HEADER, c->n_head);
@@ -62,7 +63,7 @@ int capture_begin(struct exchange *x, const struct http_resp *resp)
 }
 
 /* realloc would leave what is secret behind. */
-static int grow(struct origin *o, struct capture *c, size_t n)
+static int grow_capture(struct origin *o, struct capture *c, size_t n)
 {
 	size_t size = MAX(c->size, FIRST_ROOM);
 	uint8_t *text;
@@ -72,7 +73,8 @@ static int grow(struct origin *o, struct capture *c, size_t n)
 	if (size == c->size)
 		return 0;
 	if (o->n_captured + size - c->size > CAPTURE_MAX_KEPT)
-		return refuse(c, "too many responses wait to be searched for captured fields");
+		return refuse_capture(
+			c, "too many responses wait to be searched for captured fields");
 	text = xmalloc(size);
 	if (c->n)
 		memcpy(text, c->text, c->n);
@@ -93,8 +95,9 @@ int capture_keep(struct origin *o, struct exchange *x, struct slice data)
 	if (data.n == 0)
 		return 0;
 	if (data.n > CAPTURE_MAX_ANSWER - c->n)
-		return refuse(c, "the response is too large to be searched for captured fields");
-	r = grow(o, c, c->n + data.n);
+		return refuse_capture(
+			c, "the response is too large to be searched for captured fields");
+	r = grow_capture(o, c, c->n + data.n);
 	if (r < 0)
 		return r;
 	memcpy(c->text + c->n, data.p, data.n);
@@ -115,19 +118,19 @@ int capture_open(struct origin *o, struct exchange *x, struct http_resp *ret_hea
 	int r = secret_init(&value, OAUTH_MAX_TOKEN, NULL);
 
 	if (r < 0)
-		return refuse(c, "there is no memory for captured fields");
+		return refuse_capture(c, "there is no memory for captured fields");
 	to.buf = value.p;
 	to.size = value.size;
 	if (c->n)
 		r = capture_clean(&o->service, x->captures, c->text, c->n, &to);
 	/* a page of an error has no fields */
 	if (r == -EPROTO || (r < 0 && c->status >= 200 && c->status < 300))
-		return refuse(
+		return refuse_capture(
 			c, r == -EPROTO ? "a captured field of the response is not a string"
 					: "the response is not JSON and may hold a captured field");
 	arena_reset(&o->arena);
 	if (canon_get_resp(slice_of(c->head, c->n_head), &o->arena, ret_head) < 0)
-		return refuse(c, "the head of the response cannot be passed on");
+		return refuse_capture(c, "the head of the response cannot be passed on");
 	*ret_n = to.n;
 	c->is_open = true;
 	return 0;

@@ -88,7 +88,7 @@ void refuse_find_captures(const struct origin *o, struct exchange *x)
 	x->captures = service_captures(&o->service, method_of(req), req->path);
 }
 
-static const struct service_refusal *find(const struct origin *o, const struct http_req *req)
+static const struct service_refusal *find_refuse(const struct origin *o, const struct http_req *req)
 {
 	const struct service_refusal *found =
 		service_refuses_path(&o->service, method_of(req), req->path);
@@ -128,7 +128,7 @@ void refuse_help(const struct origin *o, enum origin_outcome outcome, char where
 
 int refuse_judge(const struct origin *o, const struct exchange *x, char ret_where[SLOT_MAX_WHERE])
 {
-	const struct service_refusal *found = find(o, &x->talk->req);
+	const struct service_refusal *found = find_refuse(o, &x->talk->req);
 	const char *other = find_other_path(&x->talk->req);
 
 	if (other && service_names_paths(&o->service)) {

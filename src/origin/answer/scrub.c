@@ -85,7 +85,7 @@ void answer_scrub_done(struct origin *o, struct exchange *x)
 	free(s);
 }
 
-static void count(struct exchange *x)
+static void count_scrub(struct exchange *x)
 {
 	uint64_t n = x->scrub->stream.n_hits + x->scrub->n_in_heads + x->scrub->n_in_fields;
 
@@ -106,7 +106,7 @@ static void scrub_headers(struct exchange *x, struct http_headers *headers)
 		 * rare */
 		x->scrub->n_in_heads += (uint32_t)scrub_text(set, (uint8_t *)h->name.p, h->name.n);
 	}
-	count(x);
+	count_scrub(x);
 }
 
 static void remove_header(struct http_headers *headers, const char *name)
@@ -187,7 +187,7 @@ static int put_raw(struct exchange *x, struct slice data)
 
 static uint8_t clean[OUT_READ + SCRUB_MAX_HOLD];
 
-static int feed(struct exchange *x, struct slice data, put_fn *put)
+static int feed_scrub(struct exchange *x, struct slice data, put_fn *put)
 {
 	struct scrub *s = &x->scrub->stream;
 	int r = 0;
@@ -203,7 +203,7 @@ static int feed(struct exchange *x, struct slice data, put_fn *put)
 				r = put(x, slice_of(clean, n));
 		}
 	}
-	count(x);
+	count_scrub(x);
 	return r;
 }
 
@@ -214,14 +214,14 @@ static int feed_end(struct exchange *x, put_fn *put)
 
 	while (r == 0 && (n = scrub_end(&x->scrub->stream, clean, sizeof(clean))) > 0)
 		r = put(x, slice_of(clean, n));
-	count(x);
+	count_scrub(x);
 	return r;
 }
 
 /* Content without its coding. */
-static int take(struct origin *o, struct exchange *x, struct slice data)
+static int take_scrub(struct origin *o, struct exchange *x, struct slice data)
 {
-	return x->capture ? capture_keep(o, x, data) : feed(x, data, answer_put_data);
+	return x->capture ? capture_keep(o, x, data) : feed_scrub(x, data, answer_put_data);
 }
 
 /* What looks like the beginning of a value does not wait for longer than this. */
@@ -260,7 +260,7 @@ static int put_last(struct exchange *x, struct http_headers *trailers)
 }
 
 /* Decodes until all is decoded or edge must read first. */
-static int decode(struct origin *o, struct exchange *x)
+static int decode_scrub(struct origin *o, struct exchange *x)
 {
 	static uint8_t plain[OUT_READ];
 	struct scrub_state *s = x->scrub;
@@ -278,7 +278,7 @@ static int decode(struct origin *o, struct exchange *x)
 		if (unpack_feed(s->unpack, &in, plain, sizeof(plain), &n, NULL) < 0)
 			return -EBADMSG;
 		s->at_coded = s->n_coded - in.n;
-		if (take(o, x, slice_of(plain, n)) < 0)
+		if (take_scrub(o, x, slice_of(plain, n)) < 0)
 			return -EBADMSG;
 	}
 	s->at_coded = s->n_coded = 0;
@@ -286,7 +286,7 @@ static int decode(struct origin *o, struct exchange *x)
 }
 
 /* The same with content that was held. */
-static int pour(struct exchange *x)
+static int pour_scrub(struct exchange *x)
 {
 	struct slice piece;
 
@@ -296,7 +296,7 @@ static int pour(struct exchange *x)
 			x->scrub->is_full = true;
 			return 0;
 		}
-		if (feed(x, piece, answer_put_data) < 0)
+		if (feed_scrub(x, piece, answer_put_data) < 0)
 			return -EBADMSG;
 		capture_passed(x, piece.n);
 	}
@@ -324,7 +324,7 @@ static int let_go(struct origin *o, struct exchange *x)
 		return -EBADMSG;
 	scrub_headers(x, &resp.headers);
 	r = answer_put_head(x, &resp);
-	return r < 0 ? r : pour(x);
+	return r < 0 ? r : pour_scrub(x);
 }
 
 static int keep_coded(struct scrub_state *s, struct slice data)
@@ -347,11 +347,11 @@ int answer_scrub(struct origin *o, struct exchange *x, struct slice data)
 	int r = state_renew(o, x);
 
 	if (r == 0 && !s->unpack) {
-		r = take(o, x, data);
+		r = take_scrub(o, x, data);
 	} else if (r == 0) {
 		r = keep_coded(s, data);
 		if (r == 0)
-			r = decode(o, x);
+			r = decode_scrub(o, x);
 	}
 	set_idle(o, x);
 	return r;
@@ -362,7 +362,7 @@ int answer_scrub_raw(struct origin *o, struct exchange *x, struct slice data)
 	int r = state_renew(o, x);
 
 	if (r == 0)
-		r = feed(x, data, put_raw);
+		r = feed_scrub(x, data, put_raw);
 	set_idle(o, x);
 	return r;
 }
@@ -408,7 +408,7 @@ int answer_scrub_more(struct origin *o, struct exchange *x)
 	int r = state_renew(o, x);
 
 	if (r == 0)
-		r = capture_is_open(x) ? pour(x) : decode(o, x);
+		r = capture_is_open(x) ? pour_scrub(x) : decode_scrub(o, x);
 	if (r == 0 && !s->is_full && s->end)
 		r = let_go(o, x);
 	if (r < 0 || s->is_full || !s->end)

@@ -38,13 +38,13 @@ void sweep_put(struct sweep *w)
 	free(w);
 }
 
-static struct sweep *share(struct sweep *w)
+static struct sweep *share_sweep(struct sweep *w)
 {
 	w->n_refs++;
 	return w;
 }
 
-static struct sweep *make(const struct values *v, const struct sweep *like)
+static struct sweep *make_sweep(const struct values *v, const struct sweep *like)
 {
 	struct scrub_set *set = NULL;
 	struct sweep *w;
@@ -60,7 +60,7 @@ static struct sweep *make(const struct values *v, const struct sweep *like)
 
 /* ---- what is in one ---- */
 
-static bool has(const struct slice *list, size_t n, struct slice value)
+static bool has_sweep(const struct slice *list, size_t n, struct slice value)
 {
 	for (size_t i = 0; i < n; i++)
 		if (slice_eq(list[i], value))
@@ -69,9 +69,9 @@ static bool has(const struct slice *list, size_t n, struct slice value)
 }
 
 /* What is too short is not searched for. */
-static void add(struct values *v, struct slice value, size_t max)
+static void add_sweep(struct values *v, struct slice value, size_t max)
 {
-	if (v->n < max && value.n >= SCRUB_MIN && !has(v->list, v->n, value))
+	if (v->n < max && value.n >= SCRUB_MIN && !has_sweep(v->list, v->n, value))
 		v->list[v->n++] = value;
 }
 
@@ -82,12 +82,12 @@ static void add_parts(struct values *v, struct slice value)
 	const uint8_t *colon = value.n ? memchr(value.p, ':', value.n) : NULL;
 	size_t max = v->n + PARTS;
 
-	add(v, value, max);
+	add_sweep(v, value, max);
 	if (colon) {
 		struct slice rest = slice_of(colon + 1, value.n - (size_t)(colon + 1 - value.p));
 
 		if (scrub_is_searched(rest))
-			add(v, rest, max);
+			add_sweep(v, rest, max);
 	}
 	for (size_t i = 0; i < value.n; i++) {
 		size_t end = i + 1;
@@ -99,7 +99,7 @@ static void add_parts(struct values *v, struct slice value)
 		struct slice part = slice_of(value.p + i + 1, end - i - 1);
 
 		if (scrub_is_searched(part))
-			add(v, part, max);
+			add_sweep(v, part, max);
 	}
 }
 
@@ -111,13 +111,13 @@ static bool is_for(const struct sweep *w, const struct values *v)
 	size_t n = scrub_set_values(w->set, list);
 
 	for (size_t i = 0; i < n; i++)
-		if (!has(v->list, v->n, list[i]))
+		if (!has_sweep(v->list, v->n, list[i]))
 			return false;
 	return n == v->n;
 }
 
 /* What is here now and was here before. NULL: it cannot be searched for. */
-static struct sweep *current(struct origin *o)
+static struct sweep *current_sweep(struct origin *o)
 {
 	struct values v = {0};
 
@@ -130,13 +130,13 @@ static struct sweep *current(struct origin *o)
 		if (o->retired[i].n)
 			add_parts(&v, secret_slice(&o->retired[i]));
 	for (size_t i = 0; i < ORIGIN_MAX_CAPTURED; i++)
-		add(&v, secret_slice(&o->captured[i]), ARRAY_LEN(v.list));
+		add_sweep(&v, secret_slice(&o->captured[i]), ARRAY_LEN(v.list));
 	o->is_sweep_old = false;
 	if (o->sweep && is_for(o->sweep, &v))
 		return o->sweep;
 	struct sweep *old = TAKE(o->sweep);
 
-	o->sweep = make(&v, old);
+	o->sweep = make_sweep(&v, old);
 	sweep_put(old);
 	return o->sweep;
 }
@@ -147,11 +147,11 @@ static void add_set(struct values *v, const struct sweep *w)
 	size_t n = scrub_set_values(w->set, list);
 
 	for (size_t i = 0; i < n; i++)
-		add(v, list[i], ARRAY_LEN(v->list));
+		add_sweep(v, list[i], ARRAY_LEN(v->list));
 }
 
 /* Both together, as a reference of the caller's; mostly the second one has all of the first. */
-static struct sweep *join(struct sweep *a, struct sweep *b)
+static struct sweep *join_sweep(struct sweep *a, struct sweep *b)
 {
 	struct values v = {0};
 	size_t n;
@@ -159,22 +159,22 @@ static struct sweep *join(struct sweep *a, struct sweep *b)
 	add_set(&v, b);
 	n = v.n;
 	add_set(&v, a);
-	return v.n == n ? share(b) : make(&v, b);
+	return v.n == n ? share_sweep(b) : make_sweep(&v, b);
 }
 
 /* ---- of one exchange ---- */
 
 int sweep_pin(struct origin *o, struct exchange *x, const struct value *v)
 {
-	struct sweep *now = current(o), *both = NULL;
+	struct sweep *now = current_sweep(o), *both = NULL;
 	struct slice list[SCRUB_MAX_VALUES];
 
 	if (!now)
 		return -EBADMSG;
 	if (scrub_is_searched(v->frame.value) &&
-		!has(list, scrub_set_values(now->set, list), v->frame.value))
+		!has_sweep(list, scrub_set_values(now->set, list), v->frame.value))
 		return -EBADMSG;
-	both = x->pinned ? join(x->pinned, now) : share(now);
+	both = x->pinned ? join_sweep(x->pinned, now) : share_sweep(now);
 	if (!both)
 		return -EBADMSG;
 	sweep_unpin(x);
@@ -189,18 +189,18 @@ void sweep_unpin(struct exchange *x)
 
 struct sweep *sweep_get(struct origin *o, const struct exchange *x)
 {
-	struct sweep *now = current(o);
+	struct sweep *now = current_sweep(o);
 
 	if (!now || (x->result.used && !x->pinned))
 		return NULL;
-	return x->pinned ? join(x->pinned, now) : share(now);
+	return x->pinned ? join_sweep(x->pinned, now) : share_sweep(now);
 }
 
 struct sweep *sweep_join(struct origin *o, struct sweep *w)
 {
-	struct sweep *now = current(o);
+	struct sweep *now = current_sweep(o);
 
-	return now ? join(w, now) : NULL;
+	return now ? join_sweep(w, now) : NULL;
 }
 
 /* ---- changes ---- */

@@ -152,7 +152,7 @@ static struct line *find_place(struct origin *o)
 
 /* Until it is known that the server speaks one exchange at a time, one line is wanted, not one
  * for each. */
-static void want(struct origin *o, unsigned n_waiting, bool h1_only)
+static void want_line(struct origin *o, unsigned n_waiting, bool h1_only)
 {
 	unsigned most = h1_only || o->spoken == LINE_H1 ? n_waiting : MIN(n_waiting, 1);
 
@@ -185,8 +185,8 @@ void line_serve(struct origin *o)
 		else
 			n_waiting[needs_h1(x)]++;
 	}
-	want(o, n_waiting[0], false);
-	want(o, n_waiting[1], true);
+	want_line(o, n_waiting[0], false);
+	want_line(o, n_waiting[1], true);
 	/* What lines were dropped for is served already. */
 	o->lines_due = o->lines_due && next_waiting(o, 0) && !o->reports_due;
 }
@@ -223,7 +223,7 @@ void line_settle(struct origin *o, struct line *l)
 
 /* ---- the making of a line ---- */
 
-static void shake(struct origin *o, struct line *l)
+static void shake_line(struct origin *o, struct line *l)
 {
 	const char *why = "";
 	int r = tls_handshake(o, l, &why);
@@ -265,7 +265,7 @@ static void take_socket(struct origin *o, struct line *l, int fd)
 		return;
 	}
 	set_timer(o, l, ORIGIN_HANDSHAKE_MS);
-	shake(o, l);
+	shake_line(o, l);
 }
 
 int line_on_socket(struct origin *o, struct ipc_msg *msg)
@@ -302,7 +302,7 @@ void line_on_event(struct origin *o, struct loop_key key)
 	if (!l)
 		return;
 	if (l->state == LINE_HANDSHAKE)
-		shake(o, l);
+		shake_line(o, l);
 	else
 		l->ops->on_event(o, l);
 }

@@ -27,7 +27,7 @@ struct h1 {
 
 static uint8_t buf[LINE_READ];
 
-static bool begin(struct origin *o, struct line *l)
+static bool begin_h1(struct origin *o, struct line *l)
 {
 	struct h1 *h = l->proto = xcalloc(1, sizeof(*h));
 
@@ -35,7 +35,7 @@ static bool begin(struct origin *o, struct line *l)
 	return true;
 }
 
-static void done(struct origin *o, struct line *l)
+static void done_h1(struct origin *o, struct line *l)
 {
 	struct h1 *h = TAKE(l->proto);
 
@@ -64,7 +64,7 @@ static bool check_idle(struct origin *o, struct line *l)
 /* ---- the request ---- */
 
 /* -EPIPE when the server takes no more. */
-static int flush(struct line *l, struct h1 *h)
+static int flush_h1(struct line *l, struct h1 *h)
 {
 	ssize_t n;
 
@@ -89,7 +89,7 @@ static int flush(struct line *l, struct h1 *h)
 
 static void flush_request(struct origin *o, struct line *l, struct h1 *h)
 {
-	int r = h->is_deaf ? 0 : flush(l, h);
+	int r = h->is_deaf ? 0 : flush_h1(l, h);
 
 	if (r == 0 || r == -EAGAIN)
 		return;
@@ -129,7 +129,7 @@ static int write_head(struct h1 *h, const struct http_req *req)
 	return r;
 }
 
-static int start(struct origin *o, struct line *l, struct exchange *x)
+static int start_h1(struct origin *o, struct line *l, struct exchange *x)
 {
 	struct h1 *h = l->proto;
 	const struct http_req *req = &x->talk->req;
@@ -158,7 +158,7 @@ static int start(struct origin *o, struct line *l, struct exchange *x)
 	return 0;
 }
 
-static size_t room(const struct line *l, const struct exchange *x)
+static size_t room_h1(const struct line *l, const struct exchange *x)
 {
 	const struct h1 *h = l->proto;
 	/* a chunk's line around each frame, and a last one with trailers */
@@ -167,7 +167,7 @@ static size_t room(const struct line *l, const struct exchange *x)
 	return n > spare ? n - spare : 0;
 }
 
-static int put(struct exchange *x, struct h1 *h, struct slice bytes)
+static int put_h1(struct exchange *x, struct h1 *h, struct slice bytes)
 {
 	x->n_up += bytes.n;
 	return out_put(&h->out, bytes);
@@ -187,13 +187,13 @@ static int put_chunk(struct exchange *x, struct h1 *h, struct slice bytes)
 	return 0;
 }
 
-static int body(struct origin *o, struct exchange *x, struct slice bytes)
+static int body_h1(struct origin *o, struct exchange *x, struct slice bytes)
 {
 	struct h1 *h = x->line->proto;
 	int r;
 
 	h->out.is_secret = x->token != NULL;
-	r = h->chunked && !h->is_raw ? put_chunk(x, h, bytes) : put(x, h, bytes);
+	r = h->chunked && !h->is_raw ? put_chunk(x, h, bytes) : put_h1(x, h, bytes);
 
 	if (r == 0)
 		flush_request(o, x->line, h);
@@ -208,7 +208,7 @@ static void say_end(struct line *l, const struct h1 *h)
 		(void)SSL_shutdown(l->ssl);
 }
 
-static int end(struct origin *o, struct exchange *x, const struct http_headers *trailers)
+static int end_h1(struct origin *o, struct exchange *x, const struct http_headers *trailers)
 {
 	struct h1 *h = x->line->proto;
 
@@ -227,7 +227,7 @@ static int end(struct origin *o, struct exchange *x, const struct http_headers *
 }
 
 /* It may be used again when question and answer are both at their end, and nothing came behind. */
-static void leave(struct origin *o, struct line *l, struct exchange *x)
+static void leave_h1(struct origin *o, struct line *l, struct exchange *x)
 {
 	struct h1 *h = l->proto;
 	bool is_clean = h->is_answered && h->keep && h->said_all && !h->is_deaf && !h->is_raw &&
@@ -312,13 +312,13 @@ static enum turn read_answer(struct origin *o, struct line *l, struct h1 *h)
 }
 
 /* The exchange has left; the line may be there still, and what ended it may be told already. */
-static void after(struct origin *o, struct line *l, uint32_t gen)
+static void after_h1(struct origin *o, struct line *l, uint32_t gen)
 {
 	if (l->gen == gen && l->state == LINE_READY && l->n_exchanges == 0)
 		(void)check_idle(o, l);
 }
 
-static void pump(struct origin *o, struct line *l)
+static void pump_h1(struct origin *o, struct line *l)
 {
 	struct h1 *h = l->proto;
 	uint32_t gen = l->gen;
@@ -329,14 +329,14 @@ static void pump(struct origin *o, struct line *l)
 	}
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct exchange *x = h->x;
-		bool was_full = room(l, x) < OUT_READ;
+		bool was_full = room_h1(l, x) < OUT_READ;
 
 		flush_request(o, l, h);
 		say_end(l, h);
-		if (was_full && room(l, x) >= OUT_READ) {
+		if (was_full && room_h1(l, x) >= OUT_READ) {
 			exchange_on_room(o, x);
 			if (l->gen != gen || h->x != x) {
-				after(o, l, gen);
+				after_h1(o, l, gen);
 				return;
 			}
 		}
@@ -344,7 +344,7 @@ static void pump(struct origin *o, struct line *l)
 		case TURN_WAITS:
 			return;
 		case TURN_OVER:
-			after(o, l, gen);
+			after_h1(o, l, gen);
 			return;
 		case TURN_MOVED:
 			break;
@@ -353,22 +353,22 @@ static void pump(struct origin *o, struct line *l)
 	line_again(o, l);
 }
 
-static void resume(struct origin *o, struct line *l, struct exchange *x)
+static void resume_h1(struct origin *o, struct line *l, struct exchange *x)
 {
-	pump(o, l);
+	pump_h1(o, l);
 }
 
 const struct line_ops line_h1 = {
 	.kind = LINE_H1,
 	.alpn = "http/1.1",
-	.begin = begin,
-	.done = done,
+	.begin = begin_h1,
+	.done = done_h1,
 	.can_take = can_take,
-	.start = start,
-	.room = room,
-	.body = body,
-	.end = end,
-	.leave = leave,
-	.resume = resume,
-	.on_event = pump,
+	.start = start_h1,
+	.room = room_h1,
+	.body = body_h1,
+	.end = end_h1,
+	.leave = leave_h1,
+	.resume = resume_h1,
+	.on_event = pump_h1,
 };

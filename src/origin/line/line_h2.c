@@ -12,7 +12,7 @@ static uint8_t buf[LINE_READ];
 
 /* ---- memory of the session: what is freed is wiped ---- */
 
-static void *get(size_t n, void *user)
+static void *get_h2(size_t n, void *user)
 {
 	return malloc(n);
 }
@@ -108,7 +108,7 @@ void h2_break(struct h2_line *h, const char *why)
 /* ---- bytes out ---- */
 
 /* Frames are joined, so that a small one is no write of its own. */
-static int fill(struct h2_line *h)
+static int fill_h2(struct h2_line *h)
 {
 	while (h->out_n < H2_SEND) {
 		const uint8_t *p;
@@ -124,12 +124,12 @@ static int fill(struct h2_line *h)
 	return 0;
 }
 
-static void flush(struct h2_line *h)
+static void flush_h2(struct h2_line *h)
 {
 	while (!h->is_deaf && !h->why) {
 		ssize_t n;
 
-		if (fill(h) < 0) {
+		if (fill_h2(h) < 0) {
 			h2_break(h, "HTTP/2 cannot go on");
 			return;
 		}
@@ -154,7 +154,7 @@ static void flush(struct h2_line *h)
 /* From where exchanges may not end: what is due is dealt with in a turn of the line's own. */
 static void flush_later(struct h2_line *h)
 {
-	flush(h);
+	flush_h2(h);
 	if (h->is_due && h->l->n_exchanges)
 		line_again(h->o, h->l);
 }
@@ -238,7 +238,7 @@ static bool is_whole(const struct exchange *x)
 	       (x->talk->up.phase == CANON_OVER && !x->token && !sign_has_due(x));
 }
 
-static int start(struct origin *o, struct line *l, struct exchange *x)
+static int start_h2(struct origin *o, struct line *l, struct exchange *x)
 {
 	static struct h2_req_fields fields;
 	static nghttp2_nv nva[ARRAY_LEN(fields.list)];
@@ -287,12 +287,12 @@ size_t h2_room(const struct h2_stream *s)
 	return n < H2_MAX_UP ? H2_MAX_UP - n : 0;
 }
 
-static size_t room(const struct line *l, const struct exchange *x)
+static size_t room_h2(const struct line *l, const struct exchange *x)
 {
 	return x->stream ? h2_room(x->stream) : 0;
 }
 
-static int body(struct origin *o, struct exchange *x, struct slice bytes)
+static int body_h2(struct origin *o, struct exchange *x, struct slice bytes)
 {
 	struct h2_stream *s = x->stream;
 	int r;
@@ -324,7 +324,7 @@ static int keep_trailers(
 	return arena_is_full(arena) ? -EMSGSIZE : 0;
 }
 
-static int end(struct origin *o, struct exchange *x, const struct http_headers *trailers)
+static int end_h2(struct origin *o, struct exchange *x, const struct http_headers *trailers)
 {
 	struct h2_stream *s = x->stream;
 	int r = keep_trailers(&s->up_arena, trailers, &s->up_trailers);
@@ -402,7 +402,7 @@ static int make_session(struct h2_line *h)
 	return r;
 }
 
-static bool begin(struct origin *o, struct line *l)
+static bool begin_h2(struct origin *o, struct line *l)
 {
 	struct h2_line *h = l->proto = xcalloc(1, sizeof(*h));
 
@@ -415,11 +415,11 @@ static bool begin(struct origin *o, struct line *l)
 	arena_init(&h->req_arena, HTTP_ARENA_SIZE);
 	if (secret_init(&h->out, H2_SEND_ROOM, NULL) < 0 || make_session(h) < 0)
 		return false;
-	flush(h);
+	flush_h2(h);
 	return !h->why;
 }
 
-static void done(struct origin *o, struct line *l)
+static void done_h2(struct origin *o, struct line *l)
 {
 	struct h2_line *h = TAKE(l->proto);
 
@@ -447,7 +447,7 @@ static bool can_take(const struct line *l)
 	       nghttp2_session_check_request_allowed(h->session);
 }
 
-static void leave(struct origin *o, struct line *l, struct exchange *x)
+static void leave_h2(struct origin *o, struct line *l, struct exchange *x)
 {
 	struct h2_line *h = l->proto;
 	struct h2_stream *s = TAKE(x->stream);
@@ -468,7 +468,7 @@ static void leave(struct origin *o, struct line *l, struct exchange *x)
 		(void)nghttp2_submit_rst_stream(
 			h->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
 	if (!h->in_recv)
-		flush(h);
+		flush_h2(h);
 }
 
 /* ---- turns ---- */
@@ -540,7 +540,7 @@ static bool has_given_up(const struct h2_line *h)
 	       !nghttp2_session_want_write(h->session);
 }
 
-static void pump(struct origin *o, struct line *l)
+static void pump_h2(struct origin *o, struct line *l)
 {
 	struct h2_line *h = l->proto;
 	bool was_idle = l->n_exchanges == 0;
@@ -549,11 +549,11 @@ static void pump(struct origin *o, struct line *l)
 	line_hold(l);
 	refill_noise(h);
 	for (unsigned i = 0; i < ROUNDS && turn == TURN_MOVED; i++) {
-		flush(h);
+		flush_h2(h);
 		turn = read_some(h);
 		h2_settle(h);
 	}
-	flush(h);
+	flush_h2(h);
 	h2_settle(h);
 	if (has_given_up(h))
 		h2_break(h, "what it says is not HTTP/2");
@@ -578,7 +578,7 @@ static void pump(struct origin *o, struct line *l)
 		line_settle(o, l);
 }
 
-static void resume(struct origin *o, struct line *l, struct exchange *x)
+static void resume_h2(struct origin *o, struct line *l, struct exchange *x)
 {
 	struct h2_line *h = l->proto;
 
@@ -593,14 +593,14 @@ static void resume(struct origin *o, struct line *l, struct exchange *x)
 const struct line_ops line_h2 = {
 	.kind = LINE_H2,
 	.alpn = "h2",
-	.begin = begin,
-	.done = done,
+	.begin = begin_h2,
+	.done = done_h2,
 	.can_take = can_take,
-	.start = start,
-	.room = room,
+	.start = start_h2,
+	.room = room_h2,
 	.body = body,
-	.end = end,
-	.leave = leave,
-	.resume = resume,
-	.on_event = pump,
+	.end = end_h2,
+	.leave = leave_h2,
+	.resume = resume_h2,
+	.on_event = pump_h2,
 };

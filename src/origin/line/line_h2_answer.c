@@ -4,7 +4,7 @@
 #include <errno.h>
 #include "lib/base/clock.h"
 
-static struct h2_stream *of(nghttp2_session *session, int32_t id)
+static struct h2_stream *of_answer(nghttp2_session *session, int32_t id)
 {
 	struct h2_stream *s = id ? nghttp2_session_get_stream_user_data(session, id) : NULL;
 
@@ -20,7 +20,7 @@ static void fail_stream(struct h2_stream *s, const char *why)
 /* ---- content ---- */
 
 /* A reader that keeps up gets more at once, while there is some to give. */
-static void widen(struct h2_stream *s, size_t n)
+static void widen_answer(struct h2_stream *s, size_t n)
 {
 	struct h2_line *h = s->h;
 
@@ -36,7 +36,7 @@ static void widen(struct h2_stream *s, size_t n)
 }
 
 /* False when the exchange has left; the stream must not be touched then. */
-static bool give(struct h2_stream *s, struct slice data)
+static bool give_answer(struct h2_stream *s, struct slice data)
 {
 	struct h2_line *h = s->h;
 
@@ -62,7 +62,7 @@ bool h2_give_held(struct h2_stream *s)
 		struct slice piece = bufq_peek(&s->held);
 
 		piece.n = MIN(piece.n, LINE_READ);
-		if (!give(s, piece))
+		if (!give_answer(s, piece))
 			return false;
 		bufq_consume(&s->held, piece.n);
 		if (!talk_flush(h->o, s->x))
@@ -79,7 +79,7 @@ static int on_data(
 	nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *user)
 {
 	struct h2_line *h = user;
-	struct h2_stream *s = of(session, id);
+	struct h2_stream *s = of_answer(session, id);
 	struct slice data = slice_of(p, n);
 
 	/* The line's window is for all; what one stream holds back is bounded by its own. */
@@ -89,8 +89,8 @@ static int on_data(
 		return 0;
 	}
 	if (bufq_len(&s->held) == 0 && exchange_has_room(s->x)) {
-		if (give(s, data))
-			widen(s, n);
+		if (give_answer(s, data))
+			widen_answer(s, n);
 		return 0;
 	}
 	s->x->is_stopped = true;
@@ -112,7 +112,7 @@ static void on_end(struct h2_stream *s)
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	struct h2_line *h = user;
-	struct h2_stream *s = of(session, frame->hd.stream_id);
+	struct h2_stream *s = of_answer(session, frame->hd.stream_id);
 
 	arena_reset(&h->arena);
 	if (s && s->said_final)
@@ -126,7 +126,7 @@ static int on_field(nghttp2_session *session, const nghttp2_frame *frame, nghttp
 	nghttp2_rcbuf *value, uint8_t flags, void *user)
 {
 	struct h2_line *h = user;
-	struct h2_stream *s = of(session, frame->hd.stream_id);
+	struct h2_stream *s = of_answer(session, frame->hd.stream_id);
 	nghttp2_vec n = nghttp2_rcbuf_get_buf(name), v = nghttp2_rcbuf_get_buf(value);
 	struct h2_block *block = s && s->said_final ? &h->trailers : &h->resp.block;
 
@@ -240,7 +240,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	struct h2_line *h = user;
-	struct h2_stream *s = of(session, frame->hd.stream_id);
+	struct h2_stream *s = of_answer(session, frame->hd.stream_id);
 	bool ended = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
 	if (frame->hd.type == NGHTTP2_GOAWAY)

@@ -69,7 +69,7 @@ int tls_init(struct origin *o, struct slice roots, struct err *err)
 
 /* ---- one connection ---- */
 
-static bool offer(SSL *ssl, bool h1_only)
+static bool offer_tls(SSL *ssl, bool h1_only)
 {
 	unsigned char list[64];
 	size_t n = 0;
@@ -89,7 +89,7 @@ static bool offer(SSL *ssl, bool h1_only)
 int tls_begin(struct origin *o, struct line *l)
 {
 	l->ssl = SSL_new(o->tls);
-	if (!l->ssl || !SSL_set_fd(l->ssl, l->fd) || !offer(l->ssl, l->h1_only))
+	if (!l->ssl || !SSL_set_fd(l->ssl, l->fd) || !offer_tls(l->ssl, l->h1_only))
 		return -EIO;
 	if (!o->host.is_addr && !SSL_set_tlsext_host_name(l->ssl, o->host.name))
 		return -EIO;
@@ -99,7 +99,7 @@ int tls_begin(struct origin *o, struct line *l)
 
 /* A server that chooses nothing speaks HTTP/1.1; one that chooses what was not offered is
  * refused by OpenSSL already. */
-static const struct line_ops *chosen(const SSL *ssl)
+static const struct line_ops *chosen_tls(const SSL *ssl)
 {
 	const unsigned char *name = NULL;
 	unsigned n = 0;
@@ -114,7 +114,7 @@ static const struct line_ops *chosen(const SSL *ssl)
 	return NULL;
 }
 
-static int finish(struct line *l, const char **ret_why)
+static int finish_tls(struct line *l, const char **ret_why)
 {
 	X509 *cert = SSL_get0_peer_certificate(l->ssl);
 	unsigned n = 0;
@@ -123,7 +123,7 @@ static int finish(struct line *l, const char **ret_why)
 	if (!cert || SSL_get_verify_result(l->ssl) != X509_V_OK ||
 		!X509_digest(cert, EVP_sha256(), l->cert, &n) || n != ORIGIN_CERT_HASH)
 		return -EKEYREJECTED;
-	l->ops = chosen(l->ssl);
+	l->ops = chosen_tls(l->ssl);
 	*ret_why = "no common protocol";
 	return l->ops ? 0 : -EPROTO;
 }
@@ -137,7 +137,7 @@ int tls_handshake(struct origin *o, struct line *l, const char **ret_why)
 	ERR_clear_error();
 	r = SSL_do_handshake(l->ssl);
 	if (r == 1)
-		return finish(l, ret_why);
+		return finish_tls(l, ret_why);
 	why = SSL_get_error(l->ssl, r);
 	if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
 		return -EAGAIN;
@@ -162,7 +162,7 @@ void tls_end(struct line *l)
 	l->ssl = NULL;
 }
 
-static ssize_t failed(struct line *l, int r)
+static ssize_t failed_tls(struct line *l, int r)
 {
 	int why = SSL_get_error(l->ssl, r);
 
@@ -178,7 +178,7 @@ ssize_t line_recv(struct line *l, void *p, size_t n)
 
 	ERR_clear_error();
 	r = SSL_read(l->ssl, p, (int)n);
-	return r > 0 ? r : failed(l, r);
+	return r > 0 ? r : failed_tls(l, r);
 }
 
 ssize_t line_send(struct line *l, struct slice bytes)
@@ -190,6 +190,6 @@ ssize_t line_send(struct line *l, struct slice bytes)
 	n = SSL_write(l->ssl, bytes.p, (int)MIN(bytes.n, INT32_MAX));
 	if (n > 0)
 		return n;
-	r = failed(l, n);
+	r = failed_tls(l, n);
 	return r == 0 ? -EPIPE : r;
 }

@@ -47,7 +47,7 @@ struct sifter {
 };
 
 /* Whether the request must not pass because of this. */
-static bool refuses(
+static bool refuses_slot(
 	struct sifter *sf, enum service_verdict verdict, const char *what, struct slice name)
 {
 	if (verdict == SERVICE_PLAIN || (verdict == SERVICE_SENTINEL && !sf->is_bare))
@@ -61,7 +61,7 @@ static bool refuses(
  * Judges the pairs of a list and closes it up over those that are ours. Pairs end at one of two
  * bytes: servers disagree about ';' in a query, so a pair may hide behind either.
  */
-static bool sift(
+static bool sift_slot(
 	struct sifter *sf, enum service_where where, struct slice *list, const char ends[2])
 {
 	uint8_t *to = (uint8_t *)list->p; /* in talk.head, which is ours */
@@ -79,7 +79,7 @@ static bool sift(
 		at += at < list->n; /* its end goes with it */
 		split_pair(pair, &name, &value);
 		verdict = service_judge(sf->service, where, name, value);
-		if (refuses(sf, verdict, where == SERVICE_IN_QUERY ? "query field" : "cookie",
+		if (refuses_slot(sf, verdict, where == SERVICE_IN_QUERY ? "query field" : "cookie",
 			    name))
 			return false;
 		if (verdict == SERVICE_SENTINEL)
@@ -102,12 +102,12 @@ static bool sift_headers(struct sifter *sf, struct http_headers *headers)
 		struct http_header *h = &headers->list[i];
 		enum service_verdict verdict = judge_header(sf->service, h);
 
-		if (refuses(sf, verdict, "header", h->name))
+		if (refuses_slot(sf, verdict, "header", h->name))
 			return false;
 		if (verdict == SERVICE_SENTINEL)
 			continue;
 		if (slice_eq_str(h->name, "cookie")) {
-			if (!sift(sf, SERVICE_IN_COOKIE, &h->value, ";;"))
+			if (!sift_slot(sf, SERVICE_IN_COOKIE, &h->value, ";;"))
 				return false;
 			h->value = canon_text_trim(h->value);
 			if (h->value.n == 0)
@@ -138,7 +138,7 @@ static bool is_word(struct slice s, const char *lower)
 /* ---- which slot ---- */
 
 /* A path that servers may read in several ways has none of the slots that name paths. */
-static int pick(struct origin *o, struct exchange *x)
+static int pick_slot(struct origin *o, struct exchange *x)
 {
 	struct service_request where = {.host = &o->host, .port = o->config.port};
 	unsigned odd = 0;
@@ -168,12 +168,13 @@ enum origin_outcome slot_judge(struct origin *o, struct exchange *x, char ret_wh
 		return ORIGIN_DENIED_METHOD;
 	if (refuse_judge(o, x, ret_where) < 0)
 		return ORIGIN_DENIED_REQUEST;
-	if (!sift_headers(&sf, &req->headers) || !sift(&sf, SERVICE_IN_QUERY, &req->query, "&;")) {
+	if (!sift_headers(&sf, &req->headers) ||
+		!sift_slot(&sf, SERVICE_IN_QUERY, &req->query, "&;")) {
 		(void)memcpy(ret_where, sf.where, sizeof(sf.where));
 		refuse_help(o, sf.outcome, ret_where);
 		return sf.outcome;
 	}
-	if (pick(o, x) < 0)
+	if (pick_slot(o, x) < 0)
 		return ORIGIN_BAD_REQUEST;
 	/* What is compressed cannot be looked through. */
 	if (o->config.has) {
@@ -197,7 +198,7 @@ enum origin_outcome slot_judge_trailers(const struct origin *o, struct http_head
 
 /* ---- the value ---- */
 
-static void put(struct secret *s, struct slice bytes)
+static void put_slot(struct secret *s, struct slice bytes)
 {
 	memcpy(s->p + s->n, bytes.p, bytes.n);
 	s->n += bytes.n;
@@ -216,9 +217,9 @@ static int make_header(
 	r = secret_init(ret, strlen(slot->format) - 2 + frame->value.n, NULL);
 	if (r < 0)
 		return r;
-	put(ret, slice_of(slot->format, front));
-	put(ret, frame->value);
-	put(ret, slice_from_str(mark + 2));
+	put_slot(ret, slice_of(slot->format, front));
+	put_slot(ret, frame->value);
+	put_slot(ret, slice_from_str(mark + 2));
 	return 0;
 }
 
@@ -252,16 +253,16 @@ static int make_basic(
 	if (r < 0)
 		return r;
 	if (user.n) {
-		put(&pair, user);
-		put(&pair, slice_of(":", 1));
+		put_slot(&pair, user);
+		put_slot(&pair, slice_of(":", 1));
 	}
-	put(&pair, frame->value);
+	put_slot(&pair, frame->value);
 	if (!memchr(pair.p, ':', pair.n))
 		return -EINVAL;
 	r = secret_init(ret, sizeof(scheme) + (pair.n + 2) / 3 * 4, NULL);
 	if (r < 0)
 		return r;
-	put(ret, slice_of(scheme, sizeof(scheme) - 1));
+	put_slot(ret, slice_of(scheme, sizeof(scheme) - 1));
 	put_base64(ret, secret_slice(&pair));
 	return 0;
 }

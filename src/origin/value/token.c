@@ -21,7 +21,7 @@ int token_is_for(const struct origin *o, const struct exchange *x, bool *ret)
 	return *ret || !service_may_be_endpoint(&o->service, &asked) ? 0 : -EPERM;
 }
 
-static void foreign(struct origin *o, struct exchange *x, const char *where)
+static void foreign_token(struct origin *o, struct exchange *x, const char *where)
 {
 	exchange_fail(o, x, ORIGIN_DENIED_FOREIGN, "%s: %s: %s", o->config.host,
 		origin_outcome_text(ORIGIN_DENIED_FOREIGN), where);
@@ -71,7 +71,7 @@ void token_begin(struct origin *o, struct exchange *x)
 		return;
 	}
 	if (oauth_judge_query(&o->service, req->query) < 0) {
-		foreign(o, x, "query");
+		foreign_token(o, x, "query");
 		return;
 	}
 	slot_remove_header(&req->headers, slice_from_str("accept-encoding"));
@@ -143,7 +143,7 @@ static bool is_under_way(const struct exchange *x)
 				   x->state == EXCHANGE_TALK || x->state == EXCHANGE_STORE);
 }
 
-static void go(struct origin *o, struct exchange *x)
+static void go_token(struct origin *o, struct exchange *x)
 {
 	unsigned n = 0;
 
@@ -172,7 +172,7 @@ static void begin_refresh(struct origin *o, struct exchange *x)
 		x->state = EXCHANGE_FLIGHT;
 		exchange_set_timer(o, x, ORIGIN_FLIGHT_MS);
 	} else {
-		go(o, x);
+		go_token(o, x);
 	}
 }
 
@@ -182,7 +182,7 @@ static void on_whole(struct origin *o, struct exchange *x)
 	int r = oauth_judge(&o->service, t->req.form, slice_of(t->body, t->n_body), &t->req);
 
 	if (r == -EPERM)
-		foreign(o, x, "token");
+		foreign_token(o, x, "token");
 	else if (r == -ENOTSUP)
 		bad_request(o, x, "a token request of a kind that is not known");
 	else if (r < 0)
@@ -190,7 +190,7 @@ static void on_whole(struct origin *o, struct exchange *x)
 	else if (t->req.grant == OAUTH_REFRESH)
 		begin_refresh(o, x);
 	else
-		go(o, x);
+		go_token(o, x);
 }
 
 static void read_some(struct origin *o, struct exchange *x, struct slice in)
@@ -208,7 +208,7 @@ static void read_some(struct origin *o, struct exchange *x, struct slice in)
 	else if (r == -ECONNRESET)
 		exchange_finish(o, x);
 	else if (r == -EPERM)
-		foreign(o, x, "trailer");
+		foreign_token(o, x, "trailer");
 	else if (r != 0)
 		bad_request(o, x, "the token request cannot be read, or is too large");
 }
@@ -250,7 +250,7 @@ static int fill_refresh(struct token *t, const struct value *v)
 	return r;
 }
 
-static struct slice content(const struct token *t)
+static struct slice content_token(const struct token *t)
 {
 	return t->req.grant == OAUTH_REFRESH ? secret_slice(&t->filled)
 					     : slice_of(t->body, t->n_body);
@@ -265,7 +265,7 @@ int token_fill(struct exchange *x, const struct value *v)
 	if (t->req.grant == OAUTH_REFRESH)
 		r = v ? fill_refresh(t, v) : -EINVAL;
 	if (body->kind != HTTP_BODY_NONE)
-		*body = (struct http_body){.kind = HTTP_BODY_LENGTH, .length = content(t).n};
+		*body = (struct http_body){.kind = HTTP_BODY_LENGTH, .length = content_token(t).n};
 	t->n_pushed = 0;
 	t->is_pushed = false;
 	return r;
@@ -274,7 +274,7 @@ int token_fill(struct exchange *x, const struct value *v)
 void token_push(struct origin *o, struct exchange *x)
 {
 	struct token *t = x->token;
-	struct slice all = content(t);
+	struct slice all = content_token(t);
 	const struct line *l = x->line;
 	int r = 0;
 
@@ -327,7 +327,7 @@ void token_land(struct origin *o, struct exchange *x)
 		else if (was_sent)
 			exchange_fail(o, w, x->result.outcome, "%s", x->result.text);
 		else if (!o->flight)
-			go(o, w);
+			go_token(o, w);
 	}
 }
 

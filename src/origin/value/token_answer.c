@@ -21,7 +21,7 @@ static void bad_answer(struct origin *o, struct exchange *x, const char *why)
 
 /* ---- collecting it ---- */
 
-static int grow(struct secret *s, size_t size)
+static int grow_answer(struct secret *s, size_t size)
 {
 	struct secret larger = {0};
 	int r = secret_init(&larger, size, NULL);
@@ -36,7 +36,7 @@ static int grow(struct secret *s, size_t size)
 	return 0;
 }
 
-static int append(struct secret *s, struct slice data)
+static int append_answer(struct secret *s, struct slice data)
 {
 	size_t size = MAX(s->size, FIRST_ROOM);
 	int r = 0;
@@ -46,7 +46,7 @@ static int append(struct secret *s, struct slice data)
 	while (size < s->n + data.n)
 		size *= 2;
 	if (size > s->size)
-		r = grow(s, size);
+		r = grow_answer(s, size);
 	if (r < 0)
 		return r;
 	if (data.n)
@@ -82,7 +82,7 @@ bool token_on_head(struct origin *o, struct exchange *x, struct http_resp *resp)
 
 bool token_on_data(struct origin *o, struct exchange *x, struct slice data)
 {
-	int r = append(&x->token->answer, data);
+	int r = append_answer(&x->token->answer, data);
 
 	/* it is in a buffer of the line's, which others use after us */
 	explicit_bzero((uint8_t *)data.p, data.n);
@@ -131,7 +131,7 @@ static int put_answer(struct origin *o, struct exchange *x, struct slice head, s
 }
 
 /* The exchange is over after it, but for edge to read it. */
-static void say(struct origin *o, struct exchange *x, struct slice head, struct slice body)
+static void say_answer(struct origin *o, struct exchange *x, struct slice head, struct slice body)
 {
 	AUTO_FREE uint8_t *own = NULL;
 
@@ -157,7 +157,7 @@ void token_share(struct origin *o, struct exchange *x, const struct token *t)
 {
 	x->state = EXCHANGE_TALK;
 	exchange_set_timer(o, x, ORIGIN_TOKEN_MS);
-	say(o, x, slice_of(t->head, t->n_head), secret_slice(&t->clean));
+	say_answer(o, x, slice_of(t->head, t->n_head), secret_slice(&t->clean));
 }
 
 bool token_remembers(struct origin *o, struct exchange *x)
@@ -168,11 +168,11 @@ bool token_remembers(struct origin *o, struct exchange *x)
 		return false;
 	x->state = EXCHANGE_TALK;
 	exchange_set_timer(o, x, ORIGIN_TOKEN_MS);
-	say(o, x, slice_of(m->head, m->n_head), slice_of(m->body, m->n_body));
+	say_answer(o, x, slice_of(m->head, m->n_head), slice_of(m->body, m->n_body));
 	return true;
 }
 
-static void remember(struct origin *o, const struct token *t)
+static void remember_answer(struct origin *o, const struct token *t)
 {
 	struct token_memory *m = &o->memory;
 	uint64_t ms = ORIGIN_REFRESHED_MS;
@@ -199,7 +199,7 @@ static void pass_on(struct origin *o, struct exchange *x)
 	if (o->flight == x)
 		token_land(o, x);
 	x->state = EXCHANGE_TALK;
-	say(o, x, slice_of(t->head, t->n_head), secret_slice(&t->clean));
+	say_answer(o, x, slice_of(t->head, t->n_head), secret_slice(&t->clean));
 }
 
 /* ---- the tokens ---- */
@@ -245,7 +245,7 @@ static int write_frame(int fd, const char *name, struct slice token)
 	return 0;
 }
 
-static int store(struct origin *o, struct token_store *s, enum origin_which which,
+static int store_answer(struct origin *o, struct token_store *s, enum origin_which which,
 	struct slice token, uint32_t expires_s)
 {
 	AUTO_CLOSE int to = -1;
@@ -278,9 +278,9 @@ static int store_all(struct origin *o, struct exchange *x, const struct oauth_to
 	/* A lost access token can be had again with the refresh token, not so the other way
 	 * round. */
 	if (tokens->refresh.n)
-		r = store(o, &t->store[0], ORIGIN_REFRESH, tokens->refresh, 0);
+		r = store_answer(o, &t->store[0], ORIGIN_REFRESH, tokens->refresh, 0);
 	if (r == 0 && tokens->access.n)
-		r = store(o, &t->store[1], ORIGIN_ACCESS, tokens->access, tokens->expires_s);
+		r = store_answer(o, &t->store[1], ORIGIN_ACCESS, tokens->access, tokens->expires_s);
 	return r;
 }
 
@@ -300,7 +300,7 @@ static void on_kept(struct origin *o, struct exchange *x)
 	if (t->store[0].id || t->store[1].id)
 		return;
 	if (t->req.grant == OAUTH_REFRESH)
-		remember(o, t);
+		remember_answer(o, t);
 	pass_on(o, x);
 }
 
@@ -331,7 +331,7 @@ int token_on_stored(struct origin *o, const struct ipc_msg *msg)
 /* ---- the whole answer ---- */
 
 /* Undoes a content-encoding, which was not asked for. */
-static int decode(struct token *t, struct http_resp *resp)
+static int decode_answer(struct token *t, struct http_resp *resp)
 {
 	enum unpack_coding coding = UNPACK_IDENTITY;
 	AUTO_SECRET struct secret plain = {0};
@@ -392,7 +392,7 @@ static int scrub_new(struct token *t, const struct oauth_tokens *tokens)
 }
 
 /* t->clean from t->answer. 1 when there are tokens, 0 when there are none. */
-static int clean(
+static int clean_answer(
 	struct origin *o, struct exchange *x, struct secret *room, struct oauth_tokens *ret)
 {
 	struct token *t = x->token;
@@ -443,13 +443,13 @@ void token_on_end(struct origin *o, struct exchange *x)
 
 	arena_reset(&o->arena);
 	if (!t->head || canon_get_resp(slice_of(t->head, t->n_head), &o->arena, &resp) < 0 ||
-		decode(t, &resp) < 0) {
+		decode_answer(t, &resp) < 0) {
 		bad_answer(o, x, "its token answer cannot be read");
 		return;
 	}
 	is_good = resp.status >= 200 && resp.status < 300;
 	if (t->answer.n)
-		r = clean(o, x, &room, &tokens);
+		r = clean_answer(o, x, &room, &tokens);
 	if (r == 1 && is_good) {
 		secret_done(&t->answer);
 		if (store_all(o, x, &tokens) < 0)

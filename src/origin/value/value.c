@@ -29,7 +29,7 @@ static void close_stream(struct origin *o, struct value *v)
 	v->gen++;
 }
 
-static void wipe(struct origin *o, struct value *v)
+static void wipe_value(struct origin *o, struct value *v)
 {
 	close_stream(o, v);
 	for (size_t i = 0; i < SERVICE_MAX_SLOTS; i++)
@@ -42,7 +42,7 @@ static void wipe(struct origin *o, struct value *v)
 void value_wipe_all(struct origin *o)
 {
 	for (size_t i = 0; i < ORIGIN_N_WHICH; i++)
-		wipe(o, &o->value[i]);
+		wipe_value(o, &o->value[i]);
 }
 
 /* Every exchange that waits goes on, or ends with the reason. */
@@ -79,7 +79,7 @@ struct value *value_ask(struct origin *o, enum origin_which which, const struct 
 		return v;
 	if (v->state == VALUE_HERE) {
 		sweep_retire(o, v);
-		wipe(o, v);
+		wipe_value(o, v);
 	}
 	if (v->state != VALUE_NONE)
 		return NULL;
@@ -104,11 +104,11 @@ static struct value *find_asked(struct origin *o, uint32_t id)
 	return NULL;
 }
 
-static void refuse(struct origin *o, struct value *v, const char *why)
+static void refuse_value(struct origin *o, struct value *v, const char *why)
 {
 	bool is_stale = v->is_stale;
 
-	wipe(o, v);
+	wipe_value(o, v);
 	v->is_stale = false;
 	if (is_stale && o->config.has & 1u << v->need.which) {
 		/* it was replaced while it was on its way: once more */
@@ -132,7 +132,8 @@ int value_on_message(struct origin *o, struct ipc_msg *msg)
 	if (!v)
 		return -EBADMSG;
 	if (!answer.given) {
-		refuse(o, v, answer.text[0] ? answer.text : origin_outcome_text(ORIGIN_NO_VALUE));
+		refuse_value(
+			o, v, answer.text[0] ? answer.text : origin_outcome_text(ORIGIN_NO_VALUE));
 		return 0;
 	}
 	v->state = VALUE_READING;
@@ -143,7 +144,7 @@ int value_on_message(struct origin *o, struct ipc_msg *msg)
 	if (r == 0)
 		r = loop_add(&o->loop, msg->fd, EPOLLIN, value_key(o, v, ORIGIN_EV_VALUE));
 	if (r < 0) {
-		refuse(o, v, "the stream of the vault cannot be used");
+		refuse_value(o, v, "the stream of the vault cannot be used");
 		return 0;
 	}
 	v->fd = TAKE_FD(msg->fd);
@@ -152,11 +153,11 @@ int value_on_message(struct origin *o, struct ipc_msg *msg)
 	return 0;
 }
 
-static void take(struct origin *o, struct value *v)
+static void take_value(struct origin *o, struct value *v)
 {
 	close_stream(o, v);
 	if (vault_frame_split(secret_slice(&v->bytes), &v->frame) < 0) {
-		refuse(o, v, "the vault broke off");
+		refuse_value(o, v, "the vault broke off");
 		return;
 	}
 	v->state = VALUE_HERE;
@@ -182,11 +183,11 @@ void value_on_event(struct origin *o, struct loop_key key)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n == 0) {
-			take(o, v);
+			take_value(o, v);
 			return;
 		}
 		if (n < 0 || room == 0) {
-			refuse(o, v, "the vault broke off");
+			refuse_value(o, v, "the vault broke off");
 			return;
 		}
 		v->bytes.n += (size_t)n;
@@ -213,7 +214,7 @@ int value_on_renew(struct origin *o, const struct ipc_msg *msg)
 			continue;
 		}
 		sweep_retire(o, v);
-		wipe(o, v);
+		wipe_value(o, v);
 	}
 	return 0;
 }
@@ -223,5 +224,5 @@ void value_on_timer(struct origin *o, struct loop_key key)
 	struct value *v = value_find(o, key);
 
 	if (v)
-		refuse(o, v, "the vault does not send the credential");
+		refuse_value(o, v, "the vault does not send the credential");
 }

@@ -226,7 +226,7 @@ static int send_ca(const struct build *b, struct problem *p)
 
 /* The words of one line of the script, checked: it comes from a place where others' programs
  * ran. */
-static size_t split(char *line, char *words[4])
+static size_t split_build(char *line, char *words[4])
 {
 	size_t n = 0;
 
@@ -253,7 +253,7 @@ static void take_fact(struct build *b, char *line)
 		ui_clean(b->told_version);
 		return;
 	}
-	n = split(line, w);
+	n = split_build(line, w);
 	if (n < 3 || !agent_is_package(w[1]) || !agent_is_version(w[2]))
 		return;
 	if (strcmp(w[0], "package") == 0 && n == 4 && is_integrity(w[3]))
@@ -288,7 +288,7 @@ static int look_for_newest(struct build *b, struct problem *p)
 	return r;
 }
 
-static int install(struct build *b, struct problem *p)
+static int install_build(struct build *b, struct problem *p)
 {
 	const char *args[AGENT_MAX_LIST + 4] = {
 		"install", b->a->node ? b->a->node : "-", b->a->command};
@@ -311,7 +311,7 @@ static int install(struct build *b, struct problem *p)
 
 /* ---- the whole ---- */
 
-static int keep(struct build *b, struct problem *p)
+static int keep_build(struct build *b, struct problem *p)
 {
 	AUTO_JSON json_t *facts = json_pack("{s:s, s:s, s:s, s:O}", "kind", "agent", "agent",
 		b->a->name, "parent", b->a->base, "packages", b->packages);
@@ -334,7 +334,7 @@ static const char *version_now(const struct build *b, const json_t *manifest, si
 }
 
 /* Says old and new; whether there is something new. */
-static bool compare(const struct build *b)
+static bool compare_build(const struct build *b)
 {
 	AUTO_JSON json_t *manifest = template_manifest(b->a->name);
 	bool changed = !manifest;
@@ -350,7 +350,7 @@ static bool compare(const struct build *b)
 	return changed;
 }
 
-static int work(struct build *b, bool newest, bool *ret_changed, struct problem *p)
+static int work_build(struct build *b, bool newest, bool *ret_changed, struct problem *p)
 {
 	int r = make_scratch(b, p);
 
@@ -361,16 +361,16 @@ static int work(struct build *b, bool newest, bool *ret_changed, struct problem 
 		r = send_ca(b, p);
 	if (r == 0 && newest)
 		r = look_for_newest(b, p);
-	if (r == 0 && newest && !compare(b)) {
+	if (r == 0 && newest && !compare_build(b)) {
 		*ret_changed = false;
 		return 0;
 	}
 	if (r == 0)
-		r = install(b, p);
-	return r < 0 ? r : keep(b, p);
+		r = install_build(b, p);
+	return r < 0 ? r : keep_build(b, p);
 }
 
-static int prepare(struct build *b, struct problem *p)
+static int prepare_build(struct build *b, struct problem *p)
 {
 	AUTO_FREE char *path = paths_get(PATHS_SHARE, "agents/install.sh");
 	size_t n;
@@ -396,7 +396,7 @@ static int prepare(struct build *b, struct problem *p)
 	return 0;
 }
 
-static int run(const struct agent *a, bool newest, bool *ret_changed, struct problem *p)
+static int run_build(const struct agent *a, bool newest, bool *ret_changed, struct problem *p)
 {
 	CLEANUP(build_done) struct build b = {.a = a};
 	struct sigaction catch = {.sa_handler = on_signal}, old[3];
@@ -406,13 +406,13 @@ static int run(const struct agent *a, bool newest, bool *ret_changed, struct pro
 	if (!agent_is_built(a))
 		return err_set(&p->err, -EINVAL,
 			"%s needs no template of its own: it starts from '%s'", a->name, a->base);
-	r = prepare(&b, p);
+	r = prepare_build(&b, p);
 	if (r < 0)
 		return r;
 	remove_leftovers();
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
 		(void)sigaction(signals[i], &catch, &old[i]);
-	r = work(&b, newest, ret_changed, p);
+	r = work_build(&b, newest, ret_changed, p);
 	remove_scratch(&b);
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
 		(void)sigaction(signals[i], &old[i], NULL);
@@ -426,10 +426,10 @@ int agent_build(const struct agent *a, struct problem *p)
 {
 	bool changed;
 
-	return run(a, false, &changed, p);
+	return run_build(a, false, &changed, p);
 }
 
 int agent_update(const struct agent *a, bool *ret_changed, struct problem *p)
 {
-	return run(a, true, ret_changed, p);
+	return run_build(a, true, ret_changed, p);
 }

@@ -39,13 +39,13 @@ static void PRINTF_LIKE(2, 3) tell(const struct import *im, const char *fmt, ...
 		im->tell(im->arg, line);
 }
 
-static void leave(struct import *im, const char *path, const char *why)
+static void leave_import(struct import *im, const char *path, const char *why)
 {
 	im->n_left++;
 	tell(im, "  leave  %s: %s", path, why);
 }
 
-static struct import_file *find(struct import *im, const char *path)
+static struct import_file *find_import(struct import *im, const char *path)
 {
 	for (size_t i = 0; i < im->n; i++)
 		if (strcmp(im->v[i].path, path) == 0)
@@ -112,16 +112,16 @@ static void take_file(struct import *im, const struct agent *a, const char *path
 	int r = read_text(fd, &text, &n);
 
 	if (r < 0) {
-		leave(im, path, strerror(-r));
+		leave_import(im, path, strerror(-r));
 		return;
 	}
 	if (clean_settings(
 		    path, slice_of(text, n), drop, n_drop, on_left_out, &left, &clean, &err) < 0) {
-		leave(im, path, err.text);
+		leave_import(im, path, err.text);
 		return;
 	}
 	if (im->n == IMPORT_MAX_FILES) {
-		leave(im, path, "there are too many files");
+		leave_import(im, path, "there are too many files");
 		return;
 	}
 	tell(im, "  copy   %s%s%s%s", path, left.text[0] ? " (left out: " : "", left.text,
@@ -165,7 +165,7 @@ static void take_folder(struct import *im, struct todo *todo, const char *path, 
 			if (todo->n < IMPORT_MAX_FILES)
 				todo->v[todo->n++] = xasprintf("%s/%s", path, name);
 			else
-				leave(im, path, "there are too many files");
+				leave_import(im, path, "there are too many files");
 		}
 		free(found[i]);
 	}
@@ -179,14 +179,14 @@ static void take_path(
 	struct stat st;
 
 	if (clean_is_secret_name(path)) {
-		leave(im, path, "its name says that it is a credential");
+		leave_import(im, path, "its name says that it is a credential");
 		return;
 	}
 	fd = open_below(home, path);
 	if (fd == -ENOENT)
 		return;
 	if (fd < 0 || fstat(fd, &st) < 0) {
-		leave(im, path,
+		leave_import(im, path,
 			fd == -ELOOP ? "it is a symlink, or lies behind one"
 				     : strerror(fd < 0 ? -fd : errno));
 		return;
@@ -194,9 +194,9 @@ static void take_path(
 	if (S_ISREG(st.st_mode))
 		take_file(im, a, path, fd);
 	else if (!S_ISDIR(st.st_mode))
-		leave(im, path, "it is no file");
+		leave_import(im, path, "it is no file");
 	else if (depth_of(path) >= IMPORT_MAX_DEPTH)
-		leave(im, path, "it lies too deep");
+		leave_import(im, path, "it lies too deep");
 	else
 		take_folder(im, todo, path, fd);
 }
@@ -292,7 +292,7 @@ void import_seed(
 {
 	for (size_t i = 0; i < seeds->n; i++) {
 		AUTO_FREE char *seed = whole_seed(seeds, i, workspace, id), *had = NULL;
-		struct import_file *f = find(im, seeds->v[i].a);
+		struct import_file *f = find_import(im, seeds->v[i].a);
 
 		if (!seed || (!f && im->n == IMPORT_MAX_FILES))
 			continue;

@@ -20,7 +20,7 @@ static const struct opt_def ls_opts[] = {
 	{0},
 };
 
-static json_t *pairs(const struct agent_list *l, const char *a, const char *b)
+static json_t *pairs_agent(const struct agent_list *l, const char *a, const char *b)
 {
 	json_t *list = json_array();
 
@@ -55,7 +55,7 @@ static json_t *services_of(const struct agent *a, const json_t *secrets)
 	return list;
 }
 
-static json_t *describe(const struct agent *a, bool own, const json_t *secrets)
+static json_t *describe_agent(const struct agent *a, bool own, const json_t *secrets)
 {
 	AUTO_JSON json_t *manifest = template_manifest(agent_template(a));
 
@@ -63,10 +63,11 @@ static json_t *describe(const struct agent *a, bool own, const json_t *secrets)
 		"name", a->name, "title", a->title, "about", a->about, "template",
 		agent_template(a), "built", template_is_there(agent_template(a)), "version",
 		version_of(a, manifest), "own", own, "command", a->command, "flags",
-		pairs(&a->flag, "flag", NULL), "packages", pairs(&a->package, "name", "version"),
-		"services", services_of(a, secrets), "hosts", pairs(&a->host, "host", "why"),
-		"history", pairs(&a->history, "folder", NULL), "import",
-		pairs(&a->import, "path", NULL));
+		pairs_agent(&a->flag, "flag", NULL), "packages",
+		pairs_agent(&a->package, "name", "version"), "services", services_of(a, secrets),
+		"hosts", pairs_agent(&a->host, "host", "why"), "history",
+		pairs_agent(&a->history, "folder", NULL), "import",
+		pairs_agent(&a->import, "path", NULL));
 }
 
 /* Without the vault everything else can still be said. */
@@ -121,7 +122,7 @@ static int run_ls(struct opts *o)
 
 	table_init(&t, ARRAY_LEN(heading), heading);
 	for (size_t i = 0; i < all->n; i++) {
-		json_t *one = describe(all->v[i], all->own[i], secrets);
+		json_t *one = describe_agent(all->v[i], all->own[i], secrets);
 
 		add_row(&t, one);
 		(void)json_array_append_new(list, one);
@@ -193,7 +194,7 @@ static int run_inspect(struct opts *o)
 	for (size_t i = 0; i < all->n; i++)
 		own = own || (all->v[i] == a && all->own[i]);
 	secrets = get_secrets();
-	one = describe(a, own, secrets);
+	one = describe_agent(a, own, secrets);
 	if (opts_has(o, "json"))
 		api_print(one);
 	else

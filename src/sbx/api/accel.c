@@ -40,7 +40,7 @@ static int say_not_yours(struct problem *p)
 	return problem_hint(p, -EACCES, "%s", accel_open_command());
 }
 
-static bool ask(int why)
+static bool ask_accel(int why)
 {
 	ui_note("This machine has no KVM (/dev/kvm: %s). KVM is the wall around a sandbox.",
 		strerror(-why));
@@ -64,7 +64,7 @@ int accel_require(json_t *body, struct problem *p)
 		return 0;
 	if (why == -EACCES || why == -EPERM)
 		return say_not_yours(p);
-	if (strcmp(api_str(body, "accel"), "kvm") != 0 && ui_can_ask() && ask(why)) {
+	if (strcmp(api_str(body, "accel"), "kvm") != 0 && ui_can_ask() && ask_accel(why)) {
 		r = settings_change(SETTINGS_VM_ACCEL, "tcg", &p->err);
 		if (r == 0)
 			(void)json_object_set_new(body, "accel", json_string("tcg"));

@@ -222,7 +222,7 @@ static int send_passing(int fd, const char *byte, int pass_fd)
 	return sendmsg(fd, &mh, MSG_NOSIGNAL) == 1 ? 0 : -errno;
 }
 
-static int exchange(int fd, const char *method, const char *path, json_t *body, int pass_fd,
+static int exchange_api(int fd, const char *method, const char *path, json_t *body, int pass_fd,
 	unsigned timeout_ms, struct answer *a)
 {
 	AUTO_FREE char *json = body ? json_dumps(body, JSON_COMPACT) : NULL;
@@ -248,7 +248,7 @@ static int call_on(int fd, const char *method, const char *path, json_t *body, i
 {
 	CLEANUP(answer_done) struct answer a = {0};
 	AUTO_JSON json_t *answer = NULL;
-	int r = exchange(fd, method, path, body, pass_fd, timeout_ms, &a);
+	int r = exchange_api(fd, method, path, body, pass_fd, timeout_ms, &a);
 
 	if (r < 0)
 		return say_lost(r, timeout_ms, p);

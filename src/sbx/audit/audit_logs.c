@@ -44,7 +44,7 @@ bool audit_logs_is_journal(const char *id)
 	return strcmp(id, JOURNAL) == 0;
 }
 
-static struct entry *find(struct audit_logs *l, const char *id)
+static struct entry *find_logs(struct audit_logs *l, const char *id)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (strcmp(l->v[i].id, id) == 0)
@@ -52,7 +52,7 @@ static struct entry *find(struct audit_logs *l, const char *id)
 	return NULL;
 }
 
-static void settle(struct audit_logs *l, struct entry *e)
+static void settle_logs(struct audit_logs *l, struct entry *e)
 {
 	char name[AUDIT_MAX_NAME + 1];
 	int r;
@@ -73,7 +73,7 @@ static void settle(struct audit_logs *l, struct entry *e)
 }
 
 /* Takes up logs that were not there before. */
-static int scan(struct audit_logs *l, struct err *err)
+static int scan_logs(struct audit_logs *l, struct err *err)
 {
 	AUTO_AUDIT_LIST struct audit_list list = {0};
 	size_t known = l->n;
@@ -84,14 +84,14 @@ static int scan(struct audit_logs *l, struct err *err)
 	/* The first look takes them as they are; later ones compare, and there are few new ones. */
 	l->v = xrealloc(l->v, (l->n + list.n + 1) * sizeof(*l->v));
 	for (size_t i = 0; i < list.n; i++) {
-		if (known && find(l, list.id[i]))
+		if (known && find_logs(l, list.id[i]))
 			continue;
 		l->v[l->n] = (struct entry){.watch = -1, .is_dirty = true};
 		(void)snprintf(l->v[l->n].id, sizeof(l->v->id), "%s", list.id[i]);
 		l->n++;
 	}
 	for (size_t i = 0; i < l->n; i++)
-		settle(l, &l->v[i]);
+		settle_logs(l, &l->v[i]);
 	return 0;
 }
 
@@ -141,7 +141,7 @@ static int look_up(struct audit_logs *l, struct problem *p)
 
 	if (l->ref)
 		ask_sbxd(l);
-	r = scan(l, &p->err);
+	r = scan_logs(l, &p->err);
 	if (r < 0 || !l->ref || l->asked[0] || count_wanted(l))
 		return r;
 	for (size_t i = 0; i < l->n; i++) {
@@ -309,7 +309,7 @@ int audit_logs_read(struct audit_logs *l, audit_record_fn *fn, void *arg, struct
 	return bad ? err_set(&p->err, -EBADMSG, "not every audit log could be read to its end") : 0;
 }
 
-static void mark(struct audit_logs *l, const struct inotify_event *ev)
+static void mark_logs(struct audit_logs *l, const struct inotify_event *ev)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (l->v[i].watch == ev->wd || (ev->mask & IN_Q_OVERFLOW))
@@ -326,7 +326,7 @@ static void take_events(struct audit_logs *l)
 		for (char *at = buf; n > 0 && at < buf + n;) {
 			const struct inotify_event *ev = (const struct inotify_event *)at;
 
-			mark(l, ev);
+			mark_logs(l, ev);
 			at += sizeof(*ev) + ev->len;
 		}
 		if (n <= 0)
@@ -358,7 +358,7 @@ int audit_logs_follow(struct audit_logs *l, audit_record_fn *fn, void *arg, stru
 		if (l->dir_watch < 0)
 			l->dir_watch = inotify_add_watch(
 				l->watch, l->dir, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
-		r = scan(l, &p->err);
+		r = scan_logs(l, &p->err);
 		if (r == 0)
 			r = audit_logs_read(l, fn, arg, p);
 		if (r < 0 && r != -EBADMSG)

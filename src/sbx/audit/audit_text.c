@@ -48,7 +48,7 @@ json_t *audit_text_json(struct slice text)
 	return json_stringn(utf8, n);
 }
 
-static void put(FILE *out, const char *before, struct slice text, const char *after)
+static void put_text(FILE *out, const char *before, struct slice text, const char *after)
 {
 	char cell[MAX_CELL];
 
@@ -63,16 +63,16 @@ static void put_event(const struct audit_record *rec, FILE *out)
 	const struct audit_event *ev = &rec->ev;
 	char target[MAX_CELL + 16];
 
-	put(out, " ", ev->action, "");
-	put(out, " ", ev->type, "");
+	put_text(out, " ", ev->action, "");
+	put_text(out, " ", ev->type, "");
 	if (ev->host.n || ev->port) {
 		audit_text_target(ev->host, ev->port, target, sizeof(target));
 		(void)fprintf(out, " %s", target);
 	}
-	put(out, " ", ev->path, "");
-	put(out, " ", ev->op, "");
-	put(out, " rule ", ev->rule, "");
-	put(out, ": ", ev->reason, "");
+	put_text(out, " ", ev->path, "");
+	put_text(out, " ", ev->op, "");
+	put_text(out, " rule ", ev->rule, "");
+	put_text(out, ": ", ev->reason, "");
 	if (ev->count && ev->kind == AUDIT_KIND_RECOVERED)
 		(void)fprintf(out, " (%" PRIu64 " bytes cut off)", ev->count);
 	else if (ev->count > 1)
@@ -125,7 +125,7 @@ static bool is_older(const struct audit_tail_line *a, const struct audit_tail_li
 	return a->time_ms != b->time_ms ? a->time_ms < b->time_ms : a->order < b->order;
 }
 
-static void swap(struct audit_tail_line *a, struct audit_tail_line *b)
+static void swap_text(struct audit_tail_line *a, struct audit_tail_line *b)
 {
 	struct audit_tail_line x = *a;
 
@@ -145,7 +145,7 @@ static void sift_down(struct audit_tail *t)
 				least = c;
 		if (least == at)
 			return;
-		swap(&t->v[at], &t->v[least]);
+		swap_text(&t->v[at], &t->v[least]);
 		at = least;
 	}
 }
@@ -153,7 +153,7 @@ static void sift_down(struct audit_tail *t)
 static void sift_up(struct audit_tail *t, size_t at)
 {
 	for (; at > 0 && is_older(&t->v[at], &t->v[(at - 1) / 2]); at = (at - 1) / 2)
-		swap(&t->v[at], &t->v[(at - 1) / 2]);
+		swap_text(&t->v[at], &t->v[(at - 1) / 2]);
 }
 
 void audit_tail_add(struct audit_tail *t, const struct audit_record *rec, struct slice line)

@@ -9,7 +9,7 @@
 #include "src/sbx/api/sandbox.h"
 #include "src/sbx/verb.h"
 
-static void tell(
+static void tell_home(
 	void *arg, enum home_change what, const char *group, const char *path, const char *at)
 {
 	static const char *const words[] = {
@@ -32,7 +32,7 @@ static int accept_home(const char *dir, const char *key, const char *home, struc
 	return EXIT_OK;
 }
 
-static int look(const char *dir, const char *key, const char *home, const char *group,
+static int look_home(const char *dir, const char *key, const char *home, const char *group,
 	const char *name, struct problem *p)
 {
 	size_t n = 0;
@@ -70,5 +70,5 @@ int audit_cmd_home(struct opts *o)
 		return ui_problem(&p, r);
 	dir = paths_get(PATHS_STATE, "sandboxes/%s", api_str(s, "id"));
 	return opts_has(o, "accept") ? accept_home(dir, key, home, &p)
-				     : look(dir, key, home, group, name, &p);
+				     : look_home(dir, key, home, group, name, &p);
 }

@@ -29,7 +29,7 @@ struct job {
 	uint64_t records, bytes;
 };
 
-static int ask(const struct job *j, size_t i, bool dry, json_t **ret, struct problem *p)
+static int ask_prune(const struct job *j, size_t i, bool dry, json_t **ret, struct problem *p)
 {
 	AUTO_FREE char *path = xasprintf("/v1/audit/%s/prune?%s%s", audit_logs_id(j->logs, i),
 		j->query, dry ? "&dry=1" : "");
@@ -68,7 +68,7 @@ static bool is_good(
 	return false;
 }
 
-static int plan(struct job *j, struct problem *p)
+static int plan_prune(struct job *j, struct problem *p)
 {
 	AUTO_KNOWN struct audit_known known = {0};
 	struct audit_pub pub;
@@ -82,7 +82,7 @@ static int plan(struct job *j, struct problem *p)
 
 		if (!is_good(j, i, &pub, &known))
 			continue;
-		r = ask(j, i, true, &got, p);
+		r = ask_prune(j, i, true, &got, p);
 		if (r < 0)
 			return r;
 		if (api_int(got, "segments") == 0)
@@ -106,7 +106,7 @@ static int remove_them(struct job *j)
 	for (size_t i = 0; i < audit_logs_n(j->logs); i++) {
 		AUTO_JSON json_t *got = NULL;
 		struct problem p = {0};
-		int r = j->is_due[i] ? ask(j, i, false, &got, &p) : 0;
+		int r = j->is_due[i] ? ask_prune(j, i, false, &got, &p) : 0;
 
 		if (r < 0)
 			status = ui_problem(&p, r);
@@ -126,7 +126,7 @@ static int need_yes(const struct opts *o)
 	return EXIT_FAILED;
 }
 
-static int act(struct job *j, const struct opts *o)
+static int act_prune(struct job *j, const struct opts *o)
 {
 	char size[32];
 
@@ -183,9 +183,9 @@ int audit_cmd_prune(struct opts *o)
 		return ui_problem(&p, r);
 	j.logs = l;
 	j.is_due = is_due = xcalloc(audit_logs_n(l) + 1, sizeof(*is_due));
-	r = audit_logs_n(l) ? plan(&j, &p) : 0;
+	r = audit_logs_n(l) ? plan_prune(&j, &p) : 0;
 	if (r < 0)
 		return ui_problem(&p, r);
-	status = act(&j, o);
+	status = act_prune(&j, o);
 	return j.n_bad ? EXIT_FAILED : status;
 }

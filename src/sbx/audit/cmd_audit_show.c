@@ -35,7 +35,7 @@ int audit_cmd_limit(const struct opts *o, size_t standard, size_t *ret, struct e
 	return 0;
 }
 
-static void print(struct show *s, const struct audit_record *rec, struct slice line)
+static void print_show(struct show *s, const struct audit_record *rec, struct slice line)
 {
 	s->n++;
 	if (s->json)
@@ -59,7 +59,7 @@ static int on_record(void *arg, const struct audit_record *rec, struct slice lin
 	if (s->keep)
 		audit_tail_add(&s->tail, rec, line);
 	else
-		print(s, rec, line);
+		print_show(s, rec, line);
 	return ferror(stdout) ? -EPIPE : 0;
 }
 
@@ -70,7 +70,7 @@ static void print_tail(struct show *s)
 		struct slice line = slice_of(s->tail.v[i].text, s->tail.v[i].n);
 
 		if (audit_record_decode(line, s->rec) == 0)
-			print(s, s->rec, line);
+			print_show(s, s->rec, line);
 	}
 }
 

@@ -22,7 +22,7 @@ struct results {
 };
 
 /* "BAD: record 12 (segment 1, byte 3210) was changed: ..." */
-static char *verdict(const struct audit_report *rep)
+static char *verdict_verify(const struct audit_report *rep)
 {
 	char pruned[96] = "", on[WHEN_TEXT];
 
@@ -72,9 +72,9 @@ static json_t *to_json(const char *id, const char *name, const struct audit_repo
 	return o;
 }
 
-static int add(void *arg, const char *id, const char *name, const struct audit_report *rep)
+static int add_verify(void *arg, const char *id, const char *name, const struct audit_report *rep)
 {
-	AUTO_FREE char *result = verdict(rep);
+	AUTO_FREE char *result = verdict_verify(rep);
 	char records[24], segments[24], head[WHEN_TEXT];
 	const char *cells[] = {"-", id, records, segments, head, result};
 	struct results *all = arg;
@@ -114,7 +114,7 @@ static int verify_logs(const char *ref, struct results *all, struct problem *p)
 		r = audit_verify(
 			audit_logs_dir(l), id, &pub, audit_known_of(&known, id), &rep, &p->err);
 		if (r == 0 || r == -EBADMSG)
-			r = add(all, id, name, &rep);
+			r = add_verify(all, id, name, &rep);
 	}
 	return r;
 }
@@ -147,7 +147,7 @@ static int verify_file(const char *path, const char *key, struct results *all, s
 	return 0;
 }
 
-static void print(const struct results *all, bool json)
+static void print_verify(const struct results *all, bool json)
 {
 	AUTO_JSON json_t *whole = NULL;
 
@@ -179,7 +179,7 @@ int audit_cmd_verify(struct opts *o)
 	r = file ? verify_file(file, key, &all, &p)
 		 : verify_logs(o->args.n ? o->args.v[0] : NULL, &all, &p);
 	if (r >= 0)
-		print(&all, opts_has(o, "json"));
+		print_verify(&all, opts_has(o, "json"));
 	table_done(&all.table);
 	if (r < 0)
 		return ui_problem(&p, r);

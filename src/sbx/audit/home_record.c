@@ -145,7 +145,7 @@ static void hash_file(const struct record *r, int at, const char *name, const ch
 	put_hex(sum, sizeof(sum), ret);
 }
 
-static void add(struct record *r, const char *group, const char *path, const char *hash)
+static void add_record(struct record *r, const char *group, const char *path, const char *hash)
 {
 	struct entry *e;
 
@@ -183,7 +183,7 @@ static bool look_at(struct record *r, const char *group, int home, const char *p
 		return true;
 	}
 	hash_file(r, home, path, path, &st, hash);
-	add(r, group, path, hash);
+	add_record(r, group, path, hash);
 	return true;
 }
 
@@ -297,7 +297,7 @@ static int parse_line(struct record *r, struct slice line, struct err *err)
 	*hash++ = *path++ = '\0';
 	group = group_of(text);
 	if (group && (!r->group || strcmp(r->group, group) == 0))
-		add(r, group, path, hash);
+		add_record(r, group, path, hash);
 	return 0;
 }
 
@@ -326,7 +326,7 @@ static int load_record(const char *dir, struct record *r, struct err *err)
 	return e;
 }
 
-static struct entry *find(struct record *r, const char *path)
+static struct entry *find_record(struct record *r, const char *path)
 {
 	for (size_t i = 0; i < r->n; i++)
 		if (strcmp(r->v[i].path, path) == 0)
@@ -345,13 +345,13 @@ static void changed_at(const char *home, const char *path, char *buf, size_t siz
 		buf[0] = '\0';
 }
 
-static void compare(struct record *was, struct record *is, home_change_fn *fn, void *arg)
+static void compare_record(struct record *was, struct record *is, home_change_fn *fn, void *arg)
 {
 	char at[32];
 
 	for (size_t i = 0; i < is->n; i++) {
 		const struct entry *now = &is->v[i];
-		struct entry *old = find(was, now->path);
+		struct entry *old = find_record(was, now->path);
 
 		if (old)
 			old->seen = true;
@@ -378,6 +378,6 @@ int home_record_compare(const char *dir, const char *key, const char *home, cons
 		r = look_around(&is, err);
 	if (r < 0)
 		return r;
-	compare(&was, &is, fn, arg);
+	compare_record(&was, &is, fn, arg);
 	return (int)MAX(was.n, is.n);
 }

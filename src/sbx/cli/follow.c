@@ -28,7 +28,7 @@ static void on_signal(int n)
 	caught = n;
 }
 
-static void handle(void (*how)(int))
+static void handle_follow(void (*how)(int))
 {
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
 		struct sigaction sa = {.sa_handler = how};
@@ -39,7 +39,7 @@ static void handle(void (*how)(int))
 
 void follow_catch(void)
 {
-	handle(on_signal);
+	handle_follow(on_signal);
 }
 
 bool follow_caught(void)
@@ -49,10 +49,10 @@ bool follow_caught(void)
 
 void follow_ignore(void)
 {
-	handle(SIG_IGN);
+	handle_follow(SIG_IGN);
 }
 
-static void become(const struct follow *f, int pipe_fd)
+static void become_follow(const struct follow *f, int pipe_fd)
 {
 	AUTO_FREE char *path = search_path_make(getenv("PATH"));
 	int lines = fcntl(pipe_fd, F_DUPFD, 10);
@@ -90,7 +90,7 @@ static void end_line(struct reader *r)
 	r->n = 0;
 }
 
-static void take(struct reader *r, const char *p, size_t n)
+static void take_follow(struct reader *r, const char *p, size_t n)
 {
 	for (; n > 0; p++, n--)
 		if (*p == '\n' || *p == '\r')
@@ -100,7 +100,7 @@ static void take(struct reader *r, const char *p, size_t n)
 }
 
 /* Asked once after a signal or its time, made to when it does not listen. */
-static void press(struct reader *r)
+static void press_follow(struct reader *r)
 {
 	uint64_t now = clock_mono_ms();
 
@@ -123,12 +123,12 @@ static void read_lines(struct reader *r, int fd)
 	while (n != 0) {
 		int ready = poll(&p, 1, TICK_MS);
 
-		press(r);
+		press_follow(r);
 		if (ready <= 0)
 			continue;
 		n = read(fd, buf, sizeof(buf));
 		if (n > 0)
-			take(r, buf, (size_t)n);
+			take_follow(r, buf, (size_t)n);
 		else if (n < 0 && errno != EINTR && errno != EAGAIN)
 			break;
 	}
@@ -146,7 +146,7 @@ static int wait_for(struct reader *r)
 	while ((done = waitpid(r->pid, &status, WNOHANG)) <= 0) {
 		if (done < 0 && errno != EINTR)
 			return -errno;
-		press(r);
+		press_follow(r);
 		(void)nanosleep(&pause, NULL);
 	}
 	if (r->since && !caught)
@@ -165,7 +165,7 @@ int follow_run(const struct follow *f, struct err *err)
 	r.late = clock_mono_ms() + (f->max_ms ? f->max_ms : FOLLOW_MAX_MS);
 	r.pid = fork();
 	if (r.pid == 0)
-		become(f, pipefd[1]);
+		become_follow(f, pipefd[1]);
 	(void)close(pipefd[1]);
 	if (r.pid > 0)
 		read_lines(&r, pipefd[0]);

@@ -169,7 +169,7 @@ const struct opt_list *opts_list(const struct opts *o, const char *name)
 }
 
 /* Letters to add, drop, change or swap to get from one word to the other. */
-static size_t distance(const char *a, const char *b)
+static size_t distance_opt(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b), d[32][32];
 
@@ -195,7 +195,7 @@ const char *opt_nearest(const char *typed, const char *const *words)
 	const char *found = NULL;
 
 	for (; *words; words++) {
-		size_t d = distance(typed, *words);
+		size_t d = distance_opt(typed, *words);
 
 		if (d <= best && (!found || d < best)) {
 			best = d;

@@ -21,14 +21,14 @@ static void end_line(struct plain *p, FILE *out)
 	p->returned = false;
 }
 
-static void put(struct plain *p, char c, FILE *out)
+static void put_plain(struct plain *p, char c, FILE *out)
 {
 	if (p->n == PLAIN_MAX_LINE)
 		plain_flush(p, out);
 	p->line[p->n++] = c;
 }
 
-static void text(struct plain *p, char c, FILE *out)
+static void text_plain(struct plain *p, char c, FILE *out)
 {
 	if (c == '\n') {
 		end_line(p, out);
@@ -39,9 +39,9 @@ static void text(struct plain *p, char c, FILE *out)
 		end_line(p, out);
 	p->returned = c == '\r';
 	if (c == '\t')
-		put(p, ' ', out);
+		put_plain(p, ' ', out);
 	else if ((unsigned char)c >= 0x20 && c != 0x7f)
-		put(p, c, out);
+		put_plain(p, c, out);
 }
 
 static enum plain_state behind_escape(char c)
@@ -61,7 +61,7 @@ static void feed_one(struct plain *p, char c, FILE *out)
 	}
 	switch (p->state) {
 	case PLAIN_TEXT:
-		text(p, c, out);
+		text_plain(p, c, out);
 		break;
 	case PLAIN_ESCAPE:
 		p->state = c ? behind_escape(c) : PLAIN_TEXT;

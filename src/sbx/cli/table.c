@@ -44,7 +44,7 @@ void table_add(struct table *t, const char *const *cells)
 }
 
 /* To width - 1 characters and an ellipsis, which is one column. */
-static void cut(char **cell, size_t width)
+static void cut_table(char **cell, size_t width)
 {
 	AUTO_FREE char *old = NULL;
 	size_t at = 0;
@@ -69,7 +69,7 @@ void table_fit(struct table *t, size_t column, size_t width, size_t least)
 	if (t->width[column] <= room)
 		return;
 	for (size_t i = 0; i < t->n_rows; i++)
-		cut(&t->cells[i * t->n_columns + column], room);
+		cut_table(&t->cells[i * t->n_columns + column], room);
 	t->width[column] = room;
 }
 

@@ -86,7 +86,7 @@ const char *ui_cross(void)
 }
 
 PRINTF_LIKE(3, 0)
-static void line(const char *colour, const char *label, const char *fmt, va_list ap)
+static void line_ui(const char *colour, const char *label, const char *fmt, va_list ap)
 {
 	char text[2048];
 
@@ -99,12 +99,12 @@ static void line(const char *colour, const char *label, const char *fmt, va_list
 		(void)fprintf(stderr, "%s%s\n", label, text);
 }
 
-#define LINE(colour, label)                   \
-	do {                                  \
-		va_list ap;                   \
-		va_start(ap, fmt);            \
-		line(colour, label, fmt, ap); \
-		va_end(ap);                   \
+#define LINE(colour, label)                      \
+	do {                                     \
+		va_list ap;                      \
+		va_start(ap, fmt);               \
+		line_ui(colour, label, fmt, ap); \
+		va_end(ap);                      \
 	} while (0)
 
 void ui_error(const char *fmt, ...)

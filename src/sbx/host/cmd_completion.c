@@ -7,7 +7,7 @@
 
 static const struct opt_def opts[] = {{0}};
 
-static int run(struct opts *o)
+static int run_completion(struct opts *o)
 {
 	static const struct {
 		const char *name;
@@ -39,5 +39,5 @@ const struct verb verb_completion = {
 	.min = 1,
 	.max = 1,
 	.first = VERB_SHELL,
-	.run = run,
+	.run = run_completion,
 };

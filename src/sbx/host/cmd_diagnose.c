@@ -22,7 +22,7 @@ static const char *const status_words[] = {
 _Static_assert(ARRAY_LEN(status_words) == CHECK_N_STATUS, "one word per status");
 
 PRINTF_LIKE(3, 0)
-static void fill(char *buf, size_t size, const char *fmt, va_list ap)
+static void fill_diagnose(char *buf, size_t size, const char *fmt, va_list ap)
 {
 	(void)vsnprintf(buf, size, fmt, ap);
 }
@@ -33,7 +33,7 @@ void check_set(struct check *c, enum check_status status, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	c->status = status;
-	fill(c->message, sizeof(c->message), fmt, ap);
+	fill_diagnose(c->message, sizeof(c->message), fmt, ap);
 	va_end(ap);
 }
 
@@ -42,7 +42,7 @@ void check_detail(struct check *c, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	fill(c->detail, sizeof(c->detail), fmt, ap);
+	fill_diagnose(c->detail, sizeof(c->detail), fmt, ap);
 	va_end(ap);
 }
 
@@ -51,7 +51,7 @@ void check_hint(struct check *c, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	fill(c->hint, sizeof(c->hint), fmt, ap);
+	fill_diagnose(c->hint, sizeof(c->hint), fmt, ap);
 	va_end(ap);
 }
 
@@ -112,7 +112,7 @@ static void print_summary(const int count[CHECK_N_STATUS])
 	printf("\n");
 }
 
-static int run(struct opts *o)
+static int run_diagnose(struct opts *o)
 {
 	AUTO_JSON json_t *list = json_array(), *whole = NULL;
 	bool json = opts_has(o, "json");
@@ -146,5 +146,5 @@ const struct verb verb_diagnose = {
 	.examples = "  sbx diagnose\n  sbx diagnose --json | jq '.checks[] | "
 		    "select(.status==\"fail\")'\n",
 	.opts = opts,
-	.run = run,
+	.run = run_diagnose,
 };

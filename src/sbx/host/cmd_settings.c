@@ -55,7 +55,7 @@ static const char *whom_to_tell(const char *key)
 }
 
 /* Without sbxd nobody runs who had to be told. */
-static void tell(const char *path)
+static void tell_settings(const char *path)
 {
 	AUTO_JSON json_t *answer = NULL;
 	struct problem p = {0};
@@ -90,7 +90,7 @@ static int refuse_in(const json_t *sandbox, const char *list, const char *next, 
 }
 
 /* A directory, link or file of the path. */
-static int visit(
+static int visit_settings(
 	void *arg, const struct walk *w, const char *next, const char *after, struct err *err)
 {
 	const struct shares *s = arg;
@@ -137,7 +137,7 @@ static int change_ca(const char *value, struct problem *p)
 	return r < 0 ? r : settings_change_with(SETTINGS_NETWORK_EXTRA_CA, value, fd, &p->err);
 }
 
-static int change(const struct opts *o, const char *value)
+static int change_settings(const struct opts *o, const char *value)
 {
 	struct problem p = {0};
 	enum settings_id id;
@@ -157,18 +157,18 @@ static int change(const struct opts *o, const char *value)
 		return ui_problem(&p, r);
 	path = whom_to_tell(settings_keys[id].name);
 	if (path)
-		tell(path);
+		tell_settings(path);
 	return EXIT_OK;
 }
 
 static int run_set(struct opts *o)
 {
-	return change(o, o->args.v[1]);
+	return change_settings(o, o->args.v[1]);
 }
 
 static int run_unset(struct opts *o)
 {
-	return change(o, NULL);
+	return change_settings(o, NULL);
 }
 
 /* What is used of network.extra-ca: the SHA-256 of the copy in hex, or why there is none. */

@@ -9,7 +9,7 @@ static const struct opt_def opts[] = {
 	{0},
 };
 
-static int run(struct opts *o)
+static int run_version(struct opts *o)
 {
 	AUTO_JSON json_t *server = NULL, *whole = NULL;
 	struct problem p = {0};
@@ -41,5 +41,5 @@ const struct verb verb_version = {
 	.about = "Shows the version of sbx and of the sbxd that runs.",
 	.examples = "  sbx version\n  sbx version --json\n",
 	.opts = opts,
-	.run = run,
+	.run = run_version,
 };

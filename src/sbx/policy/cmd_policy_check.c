@@ -27,7 +27,7 @@ static char *target_of(const json_t *answer)
 }
 
 /* What to type so that it would be allowed; on the heap. */
-static char *remedy(const json_t *answer, const char *target)
+static char *remedy_check(const json_t *answer, const char *target)
 {
 	const char *why = api_str(answer, "why"), *sandbox = api_str(answer, "sandbox");
 	const json_t *rule = json_object_get(answer, "rule");
@@ -107,7 +107,7 @@ static void print_text(const json_t *answer, const char *target)
 	(void)fflush(stdout);
 }
 
-static int ask(const struct opts *o, json_t **ret, struct problem *p)
+static int ask_check(const struct opts *o, json_t **ret, struct problem *p)
 {
 	const char *sandbox = opts_value(o, "sandbox");
 	AUTO_FREE char *target = api_quote(o->args.v[1]),
@@ -132,12 +132,12 @@ int policy_check_run(struct opts *o)
 			strcmp(o->args.v[0], "network") != 0 ? o->args.v[0] : "example.com");
 		return EXIT_USAGE;
 	}
-	r = ask(o, &answer, &p);
+	r = ask_check(o, &answer, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
 	allowed = json_is_true(json_object_get(answer, "allowed"));
 	target = target_of(answer);
-	command = allowed ? xstrdup("") : remedy(answer, target);
+	command = allowed ? xstrdup("") : remedy_check(answer, target);
 	if (opts_has(o, "json"))
 		print_json(answer, target, command);
 	else

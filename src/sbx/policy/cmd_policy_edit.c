@@ -54,7 +54,7 @@ static int check_kind(const struct opts *o, const char *verb, struct problem *p)
 }
 
 /* Several arguments and lists with commas are one list. */
-static char *join(const struct opt_list *l, size_t from)
+static char *join_edit(const struct opt_list *l, size_t from)
 {
 	char *list = NULL;
 
@@ -118,9 +118,9 @@ static void say_added(const json_t *answer)
 	(void)fflush(stdout);
 }
 
-static int add(struct opts *o, const char *effect)
+static int add_edit(struct opts *o, const char *effect)
 {
-	AUTO_FREE char *resources = join(&o->args, 1);
+	AUTO_FREE char *resources = join_edit(&o->args, 1);
 	struct policy_wish w = {.effect = effect, .resources = resources};
 	AUTO_JSON json_t *answer = NULL;
 	struct problem p = {0};
@@ -141,12 +141,12 @@ static int add(struct opts *o, const char *effect)
 
 int policy_allow_run(struct opts *o)
 {
-	return add(o, "allow");
+	return add_edit(o, "allow");
 }
 
 int policy_deny_run(struct opts *o)
 {
-	return add(o, "deny");
+	return add_edit(o, "deny");
 }
 
 /* ---- rm ---- */
@@ -201,7 +201,7 @@ static void say_removed(const json_t *answer, const char *list)
 
 int policy_rm_run(struct opts *o)
 {
-	AUTO_FREE char *list = join(opts_list(o, "resource"), 0), *path = NULL;
+	AUTO_FREE char *list = join_edit(opts_list(o, "resource"), 0), *path = NULL;
 	AUTO_JSON json_t *answer = NULL;
 	struct problem p = {0};
 	int r = check_rm(o, &p);

@@ -37,7 +37,7 @@ struct rows {
 	size_t n, room;
 };
 
-static int collect(void *arg, const struct audit_view_row *row)
+static int collect_log(void *arg, const struct audit_view_row *row)
 {
 	struct rows *rows = arg;
 
@@ -210,7 +210,7 @@ static int print_live(void *arg, const struct audit_record *rec, struct slice li
 	return ferror(stdout) ? -EPIPE : 0;
 }
 
-static int show(struct opts *o, struct audit_view *v, size_t limit, struct problem *p)
+static int show_log(struct opts *o, struct audit_view *v, size_t limit, struct problem *p)
 {
 	AUTO_LOGS struct audit_logs *l = NULL;
 	bool follow = opts_has(o, "follow");
@@ -239,7 +239,7 @@ int policy_log_run(struct opts *o)
 	if (r < 0)
 		return ui_problem(&p, problem_usage(&p, r, "policy log"));
 	v = audit_view_new(MAX_ROWS);
-	r = show(o, v, limit, &p);
+	r = show_log(o, v, limit, &p);
 	audit_view_free(v);
 	return r < 0 && r != -EPIPE ? ui_problem(&p, r) : EXIT_OK;
 }

@@ -311,7 +311,7 @@ static int find_rule(
 	return problem_hint(p, -ENOENT, "sbx policy ls --wide");
 }
 
-static void row(const char *label, const char *text)
+static void row_show(const char *label, const char *text)
 {
 	printf("%-11s", label);
 	ui_put(text);
@@ -323,33 +323,33 @@ static void print_rule(const struct rules *rules, const struct rule *rule)
 	AUTO_FREE char *line = rule_print(rule, RULE_PRINT_PLAIN);
 	char text[RULE_MAX_WORD + 16];
 
-	row("rule", rule->id);
-	row("decision", rule_effect_name(rule->effect));
-	row("kind", rule_kind_name(rule->kind));
+	row_show("rule", rule->id);
+	row_show("decision", rule_effect_name(rule->effect));
+	row_show("kind", rule_kind_name(rule->kind));
 	for (size_t i = 0; i < rule->n_net; i++) {
 		char net[NETRULE_MAX_TEXT];
 
 		netrule_print(&rule->net[i], net);
-		row(i == 0 ? "resources" : "", net);
+		row_show(i == 0 ? "resources" : "", net);
 	}
 	print_scope(rule, "all", text, sizeof(text));
-	row("applies to", text);
+	row_show("applies to", text);
 	print_policy(rules, rule, text, sizeof(text));
-	row("policy", text);
+	row_show("policy", text);
 	if (rule->group)
-		row("group", group_of(rules, rule));
-	row("origin", rule->origin ? rule->origin : "file");
+		row_show("group", group_of(rules, rule));
+	row_show("origin", rule->origin ? rule->origin : "file");
 	if (rule->created_ms) {
 		rule_print_time(rule->created_ms, text);
-		row("created", text);
+		row_show("created", text);
 	}
 	if (rule->until_ms) {
 		rule_print_time(rule->until_ms, text);
-		row(rule_is_over(rule, clock_wall_ms()) ? "expired" : "until", text);
+		row_show(rule_is_over(rule, clock_wall_ms()) ? "expired" : "until", text);
 	}
 	if (rule->comment)
-		row("comment", rule->comment);
-	row("text", line);
+		row_show("comment", rule->comment);
+	row_show("text", line);
 }
 
 int policy_inspect_run(struct opts *o)

@@ -168,7 +168,7 @@ static int write_for_sbxd(struct slice text, char **ret_path, struct err *err)
 	return 0;
 }
 
-static int put(struct slice text, struct problem *p)
+static int put_whole(struct slice text, struct problem *p)
 {
 	AUTO_FREE char *path = NULL;
 	AUTO_JSON json_t *body = NULL, *answer = NULL;
@@ -222,7 +222,7 @@ int policy_import_run(struct opts *o)
 	}
 	if (!is_wanted(o, "import FILE", "This replaces the whole policy of all sandboxes"))
 		return EXIT_FAILED;
-	r = put(slice_of(text, n), &p);
+	r = put_whole(slice_of(text, n), &p);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
 

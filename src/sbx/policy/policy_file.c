@@ -101,7 +101,7 @@ static void free_entries(struct entry *e, size_t n)
 	free(e);
 }
 
-static void keep(char ***list, size_t *n_shown, size_t *n, const char *line)
+static void keep_file(char ***list, size_t *n_shown, size_t *n, const char *line)
 {
 	if (!*list)
 		*list = xcalloc(POLICY_DIFF_LINES, sizeof(**list));
@@ -169,11 +169,11 @@ void policy_diff_make(const struct rules *old, const struct rules *new, struct p
 		int order = i == old->n ? 1 : k == new->n ? -1 : strcmp(a[i].line, b[k].line);
 
 		if (order < 0) {
-			keep(&ret->removed, &ret->n_shown_removed, &ret->n_removed, a[i].line);
+			keep_file(&ret->removed, &ret->n_shown_removed, &ret->n_removed, a[i].line);
 			keep_wide(ret, '-', a[i].rule);
 		}
 		if (order > 0) {
-			keep(&ret->added, &ret->n_shown_added, &ret->n_added, b[k].line);
+			keep_file(&ret->added, &ret->n_shown_added, &ret->n_added, b[k].line);
 			keep_wide(ret, '+', b[k].rule);
 		}
 		i += order <= 0;

@@ -187,7 +187,7 @@ static void set_path(void)
 		abort(); /* out of memory, as xmalloc */
 }
 
-static int run(struct opts *o)
+static int run_prove(struct opts *o)
 {
 	CLEANUP(words_done) struct words groups = {0}, ids = {0};
 	AUTO_PROBES struct probes set = {0};

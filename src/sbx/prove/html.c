@@ -42,7 +42,7 @@ static bool is_bad(uint32_t u)
 	       (u & 0xfffe) == 0xfffe || (u >= 0xe0000 && u <= 0xe0fff);
 }
 
-static const char *reference(uint32_t u)
+static const char *reference_html(uint32_t u)
 {
 	switch (u) {
 	case '&':
@@ -67,7 +67,7 @@ void html_put(FILE *out, struct slice text)
 	for (size_t at = 0; at < text.n; at += n) {
 		struct slice rest = slice_of(text.p + at, text.n - at);
 		uint32_t u = next_char(rest, &n);
-		const char *ref = reference(u);
+		const char *ref = reference_html(u);
 
 		if (at + n > HTML_MAX_TEXT) {
 			(void)fputs(" \xe2\x80\xa6 (cut here)", out);

@@ -12,7 +12,7 @@ static bool is_space(char c)
 	return c == ' ' || c == '\n';
 }
 
-static char *trim(char *text, size_t n)
+static char *trim_clean(char *text, size_t n)
 {
 	size_t from = 0;
 
@@ -46,7 +46,7 @@ char *prove_clean(struct slice s, size_t max)
 		memcpy(text + n, CUT, sizeof(CUT) - 1);
 		n += sizeof(CUT) - 1;
 	}
-	return trim(text, n);
+	return trim_clean(text, n);
 }
 
 char *prove_last_line(const char *text)

@@ -17,7 +17,7 @@
 
 #define SECONDS 60
 
-static const char *top(void)
+static const char *top_folder(void)
 {
 	const char *dir = getenv("TMPDIR");
 
@@ -47,7 +47,7 @@ int prove_folder_make(struct prove_folder *f, struct err *err)
 
 	print_prefix(prefix, sizeof(prefix));
 	str_random_hex(f->word, PROVE_WORD / 2);
-	f->path = xasprintf("%s/%s%s", top(), prefix, f->word);
+	f->path = xasprintf("%s/%s%s", top_folder(), prefix, f->word);
 	f->lock = -1;
 	if (mkdir(f->path, 0700) < 0)
 		return err_errno(err, -errno, "making %s", f->path);
@@ -79,7 +79,7 @@ bool prove_folder_is_left(const struct prove_folder *f)
 
 bool prove_folder_find_left(struct prove_folder *ret)
 {
-	DIR *d = opendir(top());
+	DIR *d = opendir(top_folder());
 	const struct dirent *e;
 	char prefix[64];
 	bool found = false;
@@ -91,7 +91,7 @@ bool prove_folder_find_left(struct prove_folder *ret)
 		if (!str_starts(e->d_name, prefix) || strlen(word) != PROVE_WORD ||
 			strspn(word, "0123456789abcdef") != PROVE_WORD)
 			continue;
-		*ret = (struct prove_folder){.path = xasprintf("%s/%s", top(), e->d_name)};
+		*ret = (struct prove_folder){.path = xasprintf("%s/%s", top_folder(), e->d_name)};
 		(void)!str_copy(ret->word, sizeof(ret->word), word);
 		ret->lock = take_lock(ret->path);
 		found = ret->lock >= 0;

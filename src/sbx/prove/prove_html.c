@@ -67,12 +67,12 @@ static const char *const verdicts[PROVE_N_VERDICTS] = {
 	[PROVE_SKIP] = "Skipped: it could not be tried here. This says neither yes nor no.",
 };
 
-static void put(struct page *p, const char *text)
+static void put_html(struct page *p, const char *text)
 {
 	(void)fputs(text, p->out);
 }
 
-static bool has(const char *text)
+static bool has_html(const char *text)
 {
 	return text && text[0];
 }
@@ -104,7 +104,7 @@ static enum prove_verdict state_of(const size_t count[PROVE_N_VERDICTS])
 	return count[PROVE_PASS] ? PROVE_PASS : PROVE_SKIP;
 }
 
-static void sum(struct page *p, size_t ret[PROVE_N_VERDICTS])
+static void sum_html(struct page *p, size_t ret[PROVE_N_VERDICTS])
 {
 	for (size_t v = 0; v < PROVE_N_VERDICTS; v++) {
 		ret[v] = 0;
@@ -117,23 +117,25 @@ static void sum(struct page *p, size_t ret[PROVE_N_VERDICTS])
 
 static void put_head(struct page *p, struct slice css)
 {
-	put(p, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-	       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src "
-	       "data:; base-uri 'none'; form-action 'none'; style-src ");
+	put_html(p,
+		"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src "
+		"data:; base-uri 'none'; form-action 'none'; style-src ");
 	html_put_hash(p->out, css);
-	put(p, "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-	       "<meta name=\"color-scheme\" content=\"light dark\">\n"
-	       "<meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" "
-	       "href=\"data:,\">\n"
-	       "<title>sbx prove: ");
+	put_html(p,
+		"\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+		"<meta name=\"color-scheme\" content=\"light dark\">\n"
+		"<meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" "
+		"href=\"data:,\">\n"
+		"<title>sbx prove: ");
 	html_puts(p->out, p->run->sandbox);
-	put(p, "</title>\n<style>");
+	put_html(p, "</title>\n<style>");
 	(void)fwrite(css.p, 1, css.n, p->out);
-	put(p, "</style>\n</head>\n<body class=\"");
+	put_html(p, "</style>\n</head>\n<body class=\"");
 	for (size_t g = 0; g + 1 < N_GROUPS; g++)
 		(void)fprintf(p->out, "%s%s-%s", g ? " " : "", groups[g].id,
 			classes[state_of(p->count[g])]);
-	put(p, "\">\n");
+	put_html(p, "\">\n");
 }
 
 /* The widths are numbers in the picture: a style attribute would need a looser policy. */
@@ -154,14 +156,14 @@ static void put_bar(struct page *p, const size_t all[PROVE_N_VERDICTS])
 			classes[order[i]], at * BAR_WIDTH / total, n * BAR_WIDTH / total);
 		at += n;
 	}
-	put(p, "</svg></div>\n");
+	put_html(p, "</svg></div>\n");
 }
 
 static void put_verdict(struct page *p)
 {
 	size_t all[PROVE_N_VERDICTS], n;
 
-	sum(p, all);
+	sum_html(p, all);
 	n = all[PROVE_FAIL] + all[PROVE_PASS];
 	(void)fprintf(p->out,
 		"<p class=\"kicker\">sbx prove</p>\n<header class=\"verdict %s\">\n<h1>",
@@ -169,18 +171,18 @@ static void put_verdict(struct page *p)
 	if (all[PROVE_FAIL])
 		(void)fprintf(p->out, "%zu of %zu probes did not hold", all[PROVE_FAIL], n);
 	else if (!n)
-		put(p, "Nothing was tried");
+		put_html(p, "Nothing was tried");
 	else
 		(void)fprintf(p->out, "%zu of %zu probes held", all[PROVE_PASS], n);
-	put(p, "</h1>\n<p class=\"lead\">Tried on the running sandbox <strong>");
+	put_html(p, "</h1>\n<p class=\"lead\">Tried on the running sandbox <strong>");
 	html_puts(p->out, p->run->sandbox);
-	put(p, "</strong>, from inside as its root and from outside at the same time.");
+	put_html(p, "</strong>, from inside as its root and from outside at the same time.");
 	if (all[PROVE_SKIP])
 		(void)fprintf(
 			p->out, " %zu could not be tried here and say nothing.", all[PROVE_SKIP]);
-	put(p, "</p>\n");
+	put_html(p, "</p>\n");
 	put_bar(p, all);
-	put(p, "</header>\n");
+	put_html(p, "</header>\n");
 }
 
 /* First of all, when there is no wall between guest and qemu. */
@@ -188,39 +190,41 @@ static void put_accel(struct page *p)
 {
 	if (p->run->accel && strcmp(p->run->accel, "kvm") == 0)
 		return;
-	put(p, "<section class=\"box-note\" id=\"tcg\">\n<h2>TCG is no isolation boundary</h2>\n"
-	       "<p>This sandbox runs in QEMU's software emulation (TCG). QEMU's own security page "
-	       "counts only virtualisation by hardware as a boundary between guest and host, and "
-	       "not TCG: a guest that breaks the emulator is in the qemu process.</p>\n"
-	       "<p><strong>The wall that is left is the jail around that process:</strong> user, "
-	       "mount, pid, ipc and network namespaces of its own, the last one empty; a root "
-	       "folder with nothing but its disks; no capability; a list of system calls, and "
-	       "Landlock where the kernel has it. The probes below were tried by a guest that has "
-	       "not "
-	       "broken out of the emulator. With KVM the processor is the boundary, and the jail "
-	       "is "
-	       "the second wall.</p>\n</section>\n");
+	put_html(p,
+		"<section class=\"box-note\" id=\"tcg\">\n<h2>TCG is no isolation boundary</h2>\n"
+		"<p>This sandbox runs in QEMU's software emulation (TCG). QEMU's own security page "
+		"counts only virtualisation by hardware as a boundary between guest and host, and "
+		"not TCG: a guest that breaks the emulator is in the qemu process.</p>\n"
+		"<p><strong>The wall that is left is the jail around that process:</strong> user, "
+		"mount, pid, ipc and network namespaces of its own, the last one empty; a root "
+		"folder with nothing but its disks; no capability; a list of system calls, and "
+		"Landlock where the kernel has it. The probes below were tried by a guest that has "
+		"not "
+		"broken out of the emulator. With KVM the processor is the boundary, and the jail "
+		"is "
+		"the second wall.</p>\n</section>\n");
 }
 
 static void put_cut(struct page *p)
 {
 	if (p->run->cut)
-		put(p, "<section class=\"box-note\" id=\"cut\">\n<h2>The run was interrupted</h2>\n"
-		       "<p>What is not on this page was not tried.</p>\n</section>\n");
+		put_html(p,
+			"<section class=\"box-note\" id=\"cut\">\n<h2>The run was interrupted</h2>\n"
+			"<p>What is not on this page was not tried.</p>\n</section>\n");
 }
 
-static void fact(struct page *p, const char *name, const char *value, const char *more)
+static void fact_html(struct page *p, const char *name, const char *value, const char *more)
 {
-	if (!has(value))
+	if (!has_html(value))
 		return;
 	(void)fprintf(p->out, "<div><dt>%s</dt><dd>", name);
 	html_puts(p->out, value);
-	if (has(more)) {
-		put(p, " <small>");
+	if (has_html(more)) {
+		put_html(p, " <small>");
 		html_puts(p->out, more);
-		put(p, "</small>");
+		put_html(p, "</small>");
 	}
-	put(p, "</dd></div>\n");
+	put_html(p, "</dd></div>\n");
 }
 
 static void put_facts(struct page *p)
@@ -236,21 +240,21 @@ static void put_facts(struct page *p)
 		(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", &tm);
 	(void)snprintf(took, sizeof(took), "%" PRIu64 ".%" PRIu64 " s", run->took_ms / 1000,
 		run->took_ms % 1000 / 100);
-	sum(p, all);
+	sum_html(p, all);
 	(void)snprintf(probes, sizeof(probes), "%zu pass, %zu fail, %zu skip", all[PROVE_PASS],
 		all[PROVE_FAIL], all[PROVE_SKIP]);
-	put(p, "<dl class=\"facts\">\n");
-	fact(p, "Sandbox", run->sandbox, run->id);
-	fact(p, "Template", run->template, NULL);
-	fact(p, "Accelerator", is_kvm ? "KVM" : run->accel, is_kvm ? NULL : "emulation");
-	fact(p, "Kernel inside", run->kernel, NULL);
-	fact(p, "Host", run->host, NULL);
-	fact(p, "Probes", probes, run->quick ? "quick run" : NULL);
-	fact(p, "Scratch twin", has(run->twin) ? run->twin : "none", NULL);
-	fact(p, "Begun", when, NULL);
-	fact(p, "Took", took, NULL);
-	fact(p, "sbx", run->version, NULL);
-	put(p, "</dl>\n");
+	put_html(p, "<dl class=\"facts\">\n");
+	fact_html(p, "Sandbox", run->sandbox, run->id);
+	fact_html(p, "Template", run->template, NULL);
+	fact_html(p, "Accelerator", is_kvm ? "KVM" : run->accel, is_kvm ? NULL : "emulation");
+	fact_html(p, "Kernel inside", run->kernel, NULL);
+	fact_html(p, "Host", run->host, NULL);
+	fact_html(p, "Probes", probes, run->quick ? "quick run" : NULL);
+	fact_html(p, "Scratch twin", has_html(run->twin) ? run->twin : "none", NULL);
+	fact_html(p, "Begun", when, NULL);
+	fact_html(p, "Took", took, NULL);
+	fact_html(p, "sbx", run->version, NULL);
+	put_html(p, "</dl>\n");
 }
 
 /* ---- the picture and the groups ---- */
@@ -261,13 +265,13 @@ static void put_ratio(struct page *p, size_t g)
 	size_t held = p->count[g][PROVE_PASS], n = held + p->count[g][PROVE_FAIL];
 
 	if (!n)
-		put(p, "\xe2\x80\x93");
+		put_html(p, "\xe2\x80\x93");
 	else
 		(void)fprintf(p->out, "%zu/%zu", held, n);
 }
 
 /* The group that @name@ at the front names; N_GROUPS when it is none. */
-static size_t placeholder(struct slice s, size_t *ret_n)
+static size_t placeholder_html(struct slice s, size_t *ret_n)
 {
 	for (size_t g = 0; g + 1 < N_GROUPS; g++) {
 		size_t n = strlen(groups[g].id);
@@ -282,28 +286,29 @@ static size_t placeholder(struct slice s, size_t *ret_n)
 
 static void put_picture(struct page *p, struct slice svg)
 {
-	put(p, "<h2>Who holds what</h2>\n<figure>\n");
+	put_html(p, "<h2>Who holds what</h2>\n<figure>\n");
 	for (size_t at = 0; at < svg.n;) {
 		size_t n = 1, g = N_GROUPS;
 
 		if (svg.p[at] == '@')
-			g = placeholder(slice_of(svg.p + at, svg.n - at), &n);
+			g = placeholder_html(slice_of(svg.p + at, svg.n - at), &n);
 		if (g < N_GROUPS)
 			put_ratio(p, g);
 		else
 			(void)fputc(svg.p[at], p->out);
 		at += n;
 	}
-	put(p, "<figcaption>Dashed: in a jail of its own (namespaces, no capability, a list of "
-	       "system "
-	       "calls). Colours are the results of this run: green where every probe that was "
-	       "tried "
-	       "held, red where one did not, grey where none was tried.</figcaption>\n</figure>\n");
+	put_html(p,
+		"<figcaption>Dashed: in a jail of its own (namespaces, no capability, a list of "
+		"system "
+		"calls). Colours are the results of this run: green where every probe that was "
+		"tried "
+		"held, red where one did not, grey where none was tried.</figcaption>\n</figure>\n");
 }
 
 static void put_groups(struct page *p)
 {
-	put(p, "<h2>What was tried</h2>\n<ul class=\"groups\">\n");
+	put_html(p, "<h2>What was tried</h2>\n<ul class=\"groups\">\n");
 	for (size_t g = 0; g < N_GROUPS; g++) {
 		if (g + 1 == N_GROUPS && !total_of(p->count[g]))
 			continue;
@@ -313,36 +318,36 @@ static void put_groups(struct page *p)
 		(void)fprintf(p->out, "</span><a href=\"#group-%s\">%s</a><p>%s", groups[g].id,
 			groups[g].name, groups[g].about);
 		if (!total_of(p->count[g]))
-			put(p, " Not tried in this run.");
+			put_html(p, " Not tried in this run.");
 		else if (p->count[g][PROVE_SKIP])
 			(void)fprintf(
 				p->out, " %zu could not be tried here.", p->count[g][PROVE_SKIP]);
-		put(p, "</p></li>\n");
+		put_html(p, "</p></li>\n");
 	}
-	put(p, "</ul>\n");
+	put_html(p, "</ul>\n");
 }
 
 /* ---- the probes ---- */
 
 static void put_row(struct page *p, const char *name, const char *class, const char *text)
 {
-	if (!has(text))
+	if (!has_html(text))
 		return;
 	(void)fprintf(p->out, "<dt class=\"%s\">%s</dt><dd class=\"%s\">", class, name, class);
 	html_puts(p->out, text);
-	put(p, "</dd>\n");
+	put_html(p, "</dd>\n");
 }
 
 static void put_seen(struct page *p, const char *name, const char *text)
 {
-	if (!has(text)) {
+	if (!has_html(text)) {
 		(void)fprintf(p->out,
 			"<dt>%s</dt><dd class=\"mute\">nothing was asked there</dd>\n", name);
 		return;
 	}
 	(void)fprintf(p->out, "<dt>%s</dt><dd><pre>", name);
 	html_puts(p->out, text);
-	put(p, "</pre></dd>\n");
+	put_html(p, "</pre></dd>\n");
 }
 
 static void put_probe(struct page *p, const struct prove_result *r)
@@ -355,9 +360,9 @@ static void put_probe(struct page *p, const struct prove_result *r)
 	html_puts(p->out, r->id);
 	(void)fprintf(p->out, "\"><summary><b>%s</b><span class=\"title\">", marks[v]);
 	html_puts(p->out, r->title);
-	put(p, "</span><code>");
+	put_html(p, "</span><code>");
 	html_puts(p->out, r->id);
-	put(p, "</code></summary><dl>\n");
+	put_html(p, "</code></summary><dl>\n");
 	put_row(p, "Tried", "tried", r->tried);
 	put_seen(p, "Inside saw", r->inside);
 	put_seen(p, "Outside saw", r->outside);
@@ -370,14 +375,14 @@ static void put_probe(struct page *p, const struct prove_result *r)
 		r->twin ? "on the scratch twin" : "on the sandbox",
 		r->own ? "; a probe of the user's own" : "");
 	put_row(p, "Where", "mute", took);
-	put(p, "</dl></details>\n");
+	put_html(p, "</dl></details>\n");
 }
 
 static void put_red(struct page *p)
 {
 	size_t all[PROVE_N_VERDICTS];
 
-	sum(p, all);
+	sum_html(p, all);
 	if (!all[PROVE_FAIL])
 		return;
 	(void)fprintf(p->out, "<h2 id=\"red\">What did not hold<small>%zu</small></h2>\n",
@@ -401,46 +406,48 @@ static void put_group(struct page *p, size_t g)
 		(void)fprintf(p->out, ", <a href=\"#red\">%zu fail</a>", count[PROVE_FAIL]);
 	if (count[PROVE_SKIP])
 		(void)fprintf(p->out, ", %zu skip", count[PROVE_SKIP]);
-	put(p, "</small></h2>\n");
+	put_html(p, "</small></h2>\n");
 	for (size_t o = 0; o < ARRAY_LEN(order); o++)
 		for (size_t i = 0; i < p->run->n; i++)
 			if (group_of(&p->run->results[i]) == g &&
 				verdict_of(&p->run->results[i]) == order[o])
 				put_probe(p, &p->run->results[i]);
-	put(p, "</section>\n");
+	put_html(p, "</section>\n");
 }
 
 static void put_foot(struct page *p)
 {
-	put(p, "<h2>How to read it</h2>\n<ul class=\"plain\">\n"
-	       "<li>A probe is a small script. Its part inside runs in the guest as root, its part "
-	       "outside "
-	       "on the host. It passes when every part says so; one that broke, came too late or "
-	       "said "
-	       "nothing fails.</li>\n"
-	       "<li>What <em>inside saw</em> is the guest's own word, and a guest may lie. What "
-	       "can be "
-	       "seen from outside is judged there.</li>\n"
-	       "<li>The scratch twin is a second sandbox with the same template, size and rules, "
-	       "for what "
-	       "must not be tried on yours; it was removed afterwards.</li>\n</ul>\n"
-	       "<h2>What it does not show</h2>\n<ul class=\"plain\">\n"
-	       "<li>The workspace is shared. What runs inside may change every file of it that is "
-	       "not "
-	       "read-only, and leave files there that run on the host later: hooks, makefiles, "
-	       "settings "
-	       "of editors.</li>\n"
-	       "<li>A host that the policy allows gets what it is sent. What a credential may do "
-	       "at its "
-	       "own server is that server's to decide.</li>\n"
-	       "<li>Holes that nobody knows yet, in the processor, in KVM, or in QEMU and its jail "
-	       "at the "
-	       "same time; side channels; programs of the same user on the host.</li>\n"
-	       "<li>This page is a text file. Who wants to be sure runs the probes "
-	       "again.</li>\n</ul>\n"
-	       "<footer>Once more: <code>sbx prove ");
+	put_html(p,
+		"<h2>How to read it</h2>\n<ul class=\"plain\">\n"
+		"<li>A probe is a small script. Its part inside runs in the guest as root, its part "
+		"outside "
+		"on the host. It passes when every part says so; one that broke, came too late or "
+		"said "
+		"nothing fails.</li>\n"
+		"<li>What <em>inside saw</em> is the guest's own word, and a guest may lie. What "
+		"can be "
+		"seen from outside is judged there.</li>\n"
+		"<li>The scratch twin is a second sandbox with the same template, size and rules, "
+		"for what "
+		"must not be tried on yours; it was removed afterwards.</li>\n</ul>\n"
+		"<h2>What it does not show</h2>\n<ul class=\"plain\">\n"
+		"<li>The workspace is shared. What runs inside may change every file of it that is "
+		"not "
+		"read-only, and leave files there that run on the host later: hooks, makefiles, "
+		"settings "
+		"of editors.</li>\n"
+		"<li>A host that the policy allows gets what it is sent. What a credential may do "
+		"at its "
+		"own server is that server's to decide.</li>\n"
+		"<li>Holes that nobody knows yet, in the processor, in KVM, or in QEMU and its jail "
+		"at the "
+		"same time; side channels; programs of the same user on the host.</li>\n"
+		"<li>This page is a text file. Who wants to be sure runs the probes "
+		"again.</li>\n</ul>\n"
+		"<footer>Once more: <code>sbx prove ");
 	html_puts(p->out, p->run->sandbox);
-	put(p, "</code>. This page has no script and loads nothing.</footer>\n</body>\n</html>\n");
+	put_html(p,
+		"</code>. This page has no script and loads nothing.</footer>\n</body>\n</html>\n");
 }
 
 /* ---- the whole ---- */
@@ -462,7 +469,7 @@ static void put_page(struct page *p, struct slice css, struct slice svg)
 	put_foot(p);
 }
 
-static int load(const char *name, char **ret_text, struct slice *ret, struct err *err)
+static int load_html(const char *name, char **ret_text, struct slice *ret, struct err *err)
 {
 	AUTO_FREE char *path = paths_get(PATHS_SHARE, "prove/%s", name);
 	size_t n;
@@ -486,10 +493,10 @@ int prove_html(const struct prove_run *run, int fd, struct err *err)
 	size_t n = 0;
 	int r;
 
-	r = load("page.css", &css_text, &css, err);
+	r = load_html("page.css", &css_text, &css, err);
 	if (r < 0)
 		return r;
-	r = load("picture.svg", &svg_text, &svg, err);
+	r = load_html("picture.svg", &svg_text, &svg, err);
 	if (r < 0)
 		return r;
 	p.out = open_memstream(&text, &n);

@@ -17,7 +17,7 @@ struct ends {
 	int in, out, err; /* the child's */
 };
 
-static void become(const struct prove_job_spec *spec, struct ends e, pid_t parent)
+static void become_job(const struct prove_job_spec *spec, struct ends e, pid_t parent)
 {
 	sigset_t none;
 
@@ -52,7 +52,7 @@ static int make_pipe(int *ours, int *theirs, bool we_write)
 	return fd_set_nonblock(*ours, true);
 }
 
-static int start(struct prove_job *j, const struct prove_job_spec *spec)
+static int start_job(struct prove_job *j, const struct prove_job_spec *spec)
 {
 	AUTO_CLOSE int in = -1, out = -1, err = -1;
 	pid_t parent = getpid();
@@ -71,7 +71,7 @@ static int start(struct prove_job *j, const struct prove_job_spec *spec)
 	(void)fflush(NULL);
 	j->pid = fork();
 	if (j->pid == 0)
-		become(spec, (struct ends){in, spec->piped ? out : err, err}, parent);
+		become_job(spec, (struct ends){in, spec->piped ? out : err, err}, parent);
 	if (j->pid < 0)
 		return -errno;
 	j->pidfd = (int)syscall(SYS_pidfd_open, j->pid, 0);
@@ -85,7 +85,7 @@ int prove_job_start(struct prove_job *j, const struct prove_job_spec *spec, stru
 	*j = (struct prove_job){.pid = -1, .pidfd = -1, .to = -1, .out = -1, .text_fd = -1};
 	j->begun_ms = clock_mono_ms();
 	j->late_ms = spec->seconds ? j->begun_ms + spec->seconds * 1000ull : UINT64_MAX;
-	r = start(j, spec);
+	r = start_job(j, spec);
 	if (r < 0) {
 		prove_job_end(j);
 		return err_errno(err, r, "starting %s", spec->argv[0]);

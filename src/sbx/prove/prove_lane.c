@@ -90,7 +90,7 @@ static void go_on(struct prove_lane *l, struct prove_item *it)
 }
 
 /* The others of a recovery: tried now, or not at all. */
-static void release(struct prove_lane *l, const struct prove_item *owner, int status)
+static void release_lane(struct prove_lane *l, const struct prove_item *owner, int status)
 {
 	for (size_t i = l->first; i < l->end; i++) {
 		struct prove_item *it = &l->items[i];
@@ -116,14 +116,14 @@ static void before_ended(struct prove_lane *l, struct prove_item *it)
 		facts = xstrdup(l->place.facts);
 		if (prove_place_fill(&l->place, l->place.name, facts, &p) < 0 ||
 			!l->place.running) {
-			release(l, it, -1);
+			release_lane(l, it, -1);
 			end_item(l, it,
 				p.err.text[0] ? p.err.text : "the sandbox does not run afterwards");
 			return;
 		}
 	}
 	if (is_recovery(it))
-		release(l, it, status);
+		release_lane(l, it, status);
 	if (status != 0)
 		end_item(l, it, NULL);
 	else
@@ -202,7 +202,7 @@ static void look_host(struct prove_lane *l)
 		(unsigned)(clock_mono_ms() - job->begun_ms));
 }
 
-static struct prove_item *find(struct prove_lane *l, enum prove_phase phase)
+static struct prove_item *find_lane(struct prove_lane *l, enum prove_phase phase)
 {
 	for (size_t i = l->first; i < l->end; i++)
 		if (l->items[i].phase == phase)
@@ -212,7 +212,7 @@ static struct prove_item *find(struct prove_lane *l, enum prove_phase phase)
 
 static bool start_next_host(struct prove_lane *l)
 {
-	struct prove_item *it = find(l, PROVE_BEFORE);
+	struct prove_item *it = find_lane(l, PROVE_BEFORE);
 
 	if (l->host)
 		return false;
@@ -221,7 +221,7 @@ static bool start_next_host(struct prove_lane *l)
 		return true;
 	}
 	if (!it)
-		it = find(l, PROVE_OUTSIDE);
+		it = find_lane(l, PROVE_OUTSIDE);
 	if (!it)
 		return false;
 	start_host(l, it, it->phase == PROVE_BEFORE ? PROBE_BEFORE : PROBE_OUTSIDE);
@@ -263,7 +263,7 @@ static void look_guest(struct prove_lane *l)
 	}
 }
 
-static void ask(struct prove_lane *l, struct prove_item *it)
+static void ask_lane(struct prove_lane *l, struct prove_item *it)
 {
 	AUTO_FREE char *script = prove_script_make(l, it, PROBE_INSIDE);
 
@@ -278,7 +278,7 @@ static struct prove_item *next_ready(struct prove_lane *l)
 {
 	struct prove_item *owner = NULL;
 
-	if (find(l, PROVE_BEFORE) || find(l, PROVE_HELD) ||
+	if (find_lane(l, PROVE_BEFORE) || find_lane(l, PROVE_HELD) ||
 		(l->host && l->host_part == PROBE_BEFORE))
 		return NULL;
 	for (size_t i = l->first; i < l->end; i++) {
@@ -312,7 +312,7 @@ static bool start_next_guest(struct prove_lane *l)
 		prove_session_open(&l->session);
 		return true;
 	case PROVE_SESSION_OPEN:
-		ask(l, it);
+		ask_lane(l, it);
 		return true;
 	case PROVE_SESSION_BROKEN: {
 		AUTO_FREE char *why = xasprintf("the guest did not answer: %s", l->session.why);

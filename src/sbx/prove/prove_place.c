@@ -107,7 +107,7 @@ static int save_workspaces(const struct prove_place *pl, const json_t *s, struct
 	return a < 0 ? a : b;
 }
 
-static void set(char **field, char *value)
+static void set_place(char **field, char *value)
 {
 	free(*field);
 	*field = value;
@@ -138,22 +138,22 @@ static void take_workspaces(struct prove_place *pl, const json_t *s)
 	bool first = true;
 	size_t i;
 
-	set(&pl->host_dir, xstrdup(""));
-	set(&pl->guest_dir, xstrdup(""));
-	set(&pl->ro, xstrdup(""));
+	set_place(&pl->host_dir, xstrdup(""));
+	set_place(&pl->guest_dir, xstrdup(""));
+	set_place(&pl->ro, xstrdup(""));
 	json_array_foreach (list, i, w) {
 		bool ro = json_is_true(json_object_get(w, "ro"));
 
 		/* Probes name it on both sides, and write to it on the host. */
 		if (ro && !pl->ro[0] && strcmp(api_str(w, "host"), api_str(w, "guest")) == 0)
-			set(&pl->ro, xstrdup(api_str(w, "guest")));
+			set_place(&pl->ro, xstrdup(api_str(w, "guest")));
 		if (json_is_true(json_object_get(w, "file")) || !first)
 			continue;
 		first = false;
-		set(&pl->host_dir, xstrdup(api_str(w, "host")));
-		set(&pl->guest_dir, xstrdup(api_str(w, "guest")));
+		set_place(&pl->host_dir, xstrdup(api_str(w, "host")));
+		set_place(&pl->guest_dir, xstrdup(api_str(w, "guest")));
 	}
-	set(&pl->hidden, find_hidden(pl->host_dir, json_object_get(s, "hide")));
+	set_place(&pl->hidden, find_hidden(pl->host_dir, json_object_get(s, "hide")));
 }
 
 int prove_place_fill(struct prove_place *pl, const char *ref, const char *facts, struct problem *p)
@@ -165,12 +165,12 @@ int prove_place_fill(struct prove_place *pl, const char *ref, const char *facts,
 		r = api_call("GET", "/v1/version", NULL, API_TIMEOUT_MS, &server, p);
 	if (r < 0)
 		return r;
-	set(&pl->name, xstrdup(api_str(s, "name")));
-	set(&pl->id, xstrdup(api_str(s, "id")));
-	set(&pl->accel, xstrdup(api_str(s, "accel")));
-	set(&pl->template, xstrdup(api_str(s, "template")));
-	set(&pl->template_id, xstrdup(api_str(s, "template_id")));
-	set(&pl->facts, xstrdup(facts));
+	set_place(&pl->name, xstrdup(api_str(s, "name")));
+	set_place(&pl->id, xstrdup(api_str(s, "id")));
+	set_place(&pl->accel, xstrdup(api_str(s, "accel")));
+	set_place(&pl->template, xstrdup(api_str(s, "template")));
+	set_place(&pl->template_id, xstrdup(api_str(s, "template_id")));
+	set_place(&pl->facts, xstrdup(facts));
 	pl->cpus = api_int(s, "cpus");
 	pl->memory = api_int(s, "memory");
 	pl->disk = api_int(s, "disk");

@@ -72,10 +72,10 @@ struct parser {
 	unsigned at[N_KEYS]; /* the line where it began */
 };
 
-#define WRONG(ps, ...) wrong(ps, (ps)->line, __VA_ARGS__)
+#define WRONG(ps, ...) wrong_probe(ps, (ps)->line, __VA_ARGS__)
 
 PRINTF_LIKE(3, 4)
-static int wrong(struct parser *ps, unsigned line, const char *fmt, ...)
+static int wrong_probe(struct parser *ps, unsigned line, const char *fmt, ...)
 {
 	va_list ap;
 	char text[256];
@@ -86,17 +86,17 @@ static int wrong(struct parser *ps, unsigned line, const char *fmt, ...)
 	return err_set(ps->err, -EINVAL, "%s:%u: %s", ps->path, line, text);
 }
 
-static bool starts(struct slice s, const char *prefix)
+static bool starts_probe(struct slice s, const char *prefix)
 {
 	return s.n >= strlen(prefix) && memcmp(s.p, prefix, strlen(prefix)) == 0;
 }
 
-static struct slice behind(struct slice s, size_t n)
+static struct slice behind_probe(struct slice s, size_t n)
 {
 	return slice_of(s.p + n, s.n - n);
 }
 
-static bool next(struct parser *ps, struct slice *ret)
+static bool next_probe(struct parser *ps, struct slice *ret)
 {
 	if (ps->rest.n == 0)
 		return false;
@@ -136,7 +136,7 @@ static int take_key(struct parser *ps, struct slice line, size_t *ret_key)
 			return WRONG(ps, "%s stands here twice", key_words[i]);
 		*ret_key = i;
 		ps->at[i] = ps->line;
-		return add_value(ps, i, behind(line, n + 1));
+		return add_value(ps, i, behind_probe(line, n + 1));
 	}
 	return WRONG(ps, "there is no key '%.*s'", (int)MIN(n, (size_t)40), (const char *)line.p);
 }
@@ -148,17 +148,17 @@ static int read_header(struct parser *ps, struct slice *ret_part)
 	size_t key = N_KEYS;
 	int r = 0;
 
-	while (r == 0 && next(ps, &line)) {
-		if (starts(line, "#:")) {
+	while (r == 0 && next_probe(ps, &line)) {
+		if (starts_probe(line, "#:")) {
 			*ret_part = line;
 			return 0;
 		}
-		if (starts(line, "#   ") && key == N_KEYS)
+		if (starts_probe(line, "#   ") && key == N_KEYS)
 			r = WRONG(ps, "nothing stands above that this line could go on with");
-		else if (starts(line, "#   "))
-			r = add_value(ps, key, behind(line, 4));
-		else if (starts(line, "# "))
-			r = take_key(ps, behind(line, 2), &key);
+		else if (starts_probe(line, "#   "))
+			r = add_value(ps, key, behind_probe(line, 4));
+		else if (starts_probe(line, "# "))
+			r = take_key(ps, behind_probe(line, 2), &key);
 		else
 			r = WRONG(ps, "the header has lines '# key: value' and ends with a line "
 				      "'#: before', '#: inside' or '#: outside'");
@@ -170,7 +170,7 @@ static int read_header(struct parser *ps, struct slice *ret_part)
 
 static int part_of(struct parser *ps, struct slice line, size_t *ret)
 {
-	struct slice word = slice_trim(behind(line, 2));
+	struct slice word = slice_trim(behind_probe(line, 2));
 
 	for (size_t i = 0; i < PROBE_N_PARTS; i++)
 		if (slice_eq_str(word, probe_part_words[i])) {
@@ -197,12 +197,12 @@ static int read_parts(struct parser *ps, struct slice line, struct probe *p)
 			return WRONG(ps, "each part stands once: before, inside, outside");
 		last = part;
 		line = slice_of(from, 0);
-		while ((more = next(ps, &line)) && !starts(line, "#:"))
+		while ((more = next_probe(ps, &line)) && !starts_probe(line, "#:"))
 			;
 		struct slice body = slice_of(from, (size_t)((more ? line.p : ps->rest.p) - from));
 
 		if (slice_trim(body).n == 0 || strspn((const char *)body.p, "\n\t ") >= body.n)
-			return wrong(ps, at, "the part %s is empty", probe_part_words[part]);
+			return wrong_probe(ps, at, "the part %s is empty", probe_part_words[part]);
 		p->part[part] = slice_dup(body);
 	}
 	return 0;
@@ -215,7 +215,7 @@ static int take_again(struct parser *ps, char *text, struct probe *p)
 	for (char *save = NULL, *w = strtok_r(text, " ", &save); w;
 		w = strtok_r(NULL, " ", &save)) {
 		if (p->n_again == PROBE_MAX_AGAIN)
-			return wrong(ps, ps->at[KEY_AGAIN], "again: more than %d probes",
+			return wrong_probe(ps, ps->at[KEY_AGAIN], "again: more than %d probes",
 				PROBE_MAX_AGAIN);
 		p->again[p->n_again++] = xstrdup(w);
 	}
@@ -228,7 +228,7 @@ static int yes_or_no(struct parser *ps, size_t key, const char *yes, const char 
 
 	*ret = v && strcmp(v, yes) == 0;
 	if (v && !*ret && strcmp(v, no) != 0)
-		return wrong(ps, ps->at[key], "%s is %s or %s", key_words[key], yes, no);
+		return wrong_probe(ps, ps->at[key], "%s is %s or %s", key_words[key], yes, no);
 	return 0;
 }
 
@@ -240,12 +240,12 @@ static int take_values(struct parser *ps, struct probe *p)
 
 	for (size_t i = KEY_TITLE; i <= KEY_MEANS; i++)
 		if (!ps->value[i])
-			return wrong(ps, 1, "%s is missing", key_words[i]);
+			return wrong_probe(ps, 1, "%s is missing", key_words[i]);
 	if (strlen(ps->value[KEY_TITLE]) > PROBE_MAX_TITLE)
-		return wrong(
+		return wrong_probe(
 			ps, ps->at[KEY_TITLE], "title is longer than %d bytes", PROBE_MAX_TITLE);
 	if (seconds && str_to_u64(seconds, 1, PROBE_MAX_SECONDS, &n) < 0)
-		return wrong(ps, ps->at[KEY_SECONDS], "seconds is a number from 1 to %d",
+		return wrong_probe(ps, ps->at[KEY_SECONDS], "seconds is a number from 1 to %d",
 			PROBE_MAX_SECONDS);
 	p->seconds = (unsigned)n;
 	r = yes_or_no(ps, KEY_QUICK, "yes", "no", &p->quick);
@@ -268,14 +268,14 @@ static int check_whole(struct parser *ps, const struct probe *p)
 	bool recovery = probe_is_recovery(p);
 
 	if (p->n_again && (!recovery || !p->part[PROBE_BEFORE]))
-		return wrong(ps, ps->at[KEY_AGAIN],
+		return wrong_probe(ps, ps->at[KEY_AGAIN],
 			"again is for recovery, behind a part before that does harm");
 	if (p->alone && !recovery)
-		return wrong(ps, ps->at[KEY_ALONE], "alone is for recovery");
+		return wrong_probe(ps, ps->at[KEY_ALONE], "alone is for recovery");
 	if (recovery && !p->twin)
-		return wrong(ps, 1, "recovery is tried on the twin: '# on: twin' is missing");
+		return wrong_probe(ps, 1, "recovery is tried on the twin: '# on: twin' is missing");
 	if (!p->n_again && !p->part[PROBE_INSIDE] && !p->part[PROBE_OUTSIDE])
-		return wrong(
+		return wrong_probe(
 			ps, ps->line, "before alone judges nothing: inside or outside is missing");
 	return 0;
 }
@@ -327,7 +327,7 @@ const struct probe *prove_probes_find(const struct probes *set, const char *id)
 	return NULL;
 }
 
-static int add(struct probes *set, struct probe *p, struct err *err)
+static int add_probe(struct probes *set, struct probe *p, struct err *err)
 {
 	if (set->n == PROBE_MAX)
 		return err_set(err, -E2BIG, "%s: more than %d probes", p->path, PROBE_MAX);
@@ -357,7 +357,7 @@ static int load_file(struct probes *set, const char *path, const char *group, co
 	r = probe_parse(slice_of(text, n), group, name, path, p, err);
 	p->own = own;
 	if (r == 0)
-		r = add(set, p, err);
+		r = add_probe(set, p, err);
 	if (r < 0) {
 		probe_done(p);
 		free(p);

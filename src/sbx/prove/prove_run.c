@@ -141,7 +141,7 @@ static int load_group_preludes(struct prove_common *c, struct err *err)
 	return r;
 }
 
-static int prepare(struct prove *pr, struct err *err)
+static int prepare_run(struct prove *pr, struct err *err)
 {
 	struct prove_common *c = &pr->common;
 	ssize_t n = readlink("/proc/self/exe", pr->self, sizeof(pr->self) - 1);
@@ -181,7 +181,7 @@ static int say_stopped(const char *name, const char *status, struct problem *p)
 }
 
 /* The only one that runs, on the heap. */
-static int choose(char **ret, struct problem *p)
+static int choose_run(char **ret, struct problem *p)
 {
 	AUTO_JSON json_t *all = NULL;
 	AUTO_FREE char *names = xstrdup("");
@@ -228,7 +228,7 @@ static int find_sandbox(struct prove *pr, struct problem *p)
 	AUTO_JSON json_t *s = NULL;
 	struct prove_lane *l = &pr->lane[LANE_SANDBOX];
 	const char *ref = pr->wish->sandbox;
-	int r = ref ? 0 : choose(&only, p);
+	int r = ref ? 0 : choose_run(&only, p);
 
 	if (r == 0)
 		r = sandbox_get(ref ? ref : only, &s, p);
@@ -251,7 +251,7 @@ static char *kernel_of(const char *template_id)
 	return xstrdup(api_str(t.manifest, "kernel"));
 }
 
-static void describe(struct prove *pr)
+static void describe_run(struct prove *pr)
 {
 	struct prove_run *run = pr->run;
 	const struct prove_place *pl = &pr->lane[LANE_SANDBOX].place;
@@ -318,7 +318,7 @@ static void wait_for_more(const struct prove *pr)
 	(void)poll(p, n, ms);
 }
 
-static void loop(struct prove *pr)
+static void loop_run(struct prove *pr)
 {
 	bool more = true;
 
@@ -354,17 +354,17 @@ static void clean_up(struct prove *pr)
 	free(pr->tool_bytes);
 }
 
-static int begin(struct prove *pr, struct problem *p)
+static int begin_run(struct prove *pr, struct problem *p)
 {
 	int r = prove_folder_make(&pr->folder, &p->err);
 
 	if (r == 0)
-		r = prepare(pr, &p->err);
+		r = prepare_run(pr, &p->err);
 	if (r == 0)
 		r = find_sandbox(pr, p);
 	if (r < 0)
 		return r;
-	describe(pr);
+	describe_run(pr);
 	fill_lanes(pr);
 	if (pr->lane[LANE_TWIN].n > 0)
 		prove_twin_start(
@@ -390,9 +390,9 @@ int prove_run(const struct prove_wish *w, const struct probes *set, struct prove
 	(void)signal(SIGPIPE, SIG_IGN);
 	follow_catch();
 	prove_twin_sweep();
-	r = begin(pr, p);
+	r = begin_run(pr, p);
 	if (r == 0)
-		loop(pr);
+		loop_run(pr);
 	clean_up(pr);
 	ret->took_ms = clock_mono_ms() - begun;
 	return r;

@@ -23,7 +23,7 @@ static bool is_named(const char *entry, const char *name)
 	return strncmp(entry, name, n) == 0 && entry[n] == '=';
 }
 
-static void put(struct env *e, const char *name, const char *value)
+static void put_script(struct env *e, const char *name, const char *value)
 {
 	for (size_t i = 0; i < e->n; i++)
 		if (is_named(e->v[i], name)) {
@@ -40,7 +40,7 @@ static void put_path(
 {
 	AUTO_FREE char *path = below ? paths_get(root, "%s/%s", below, id) : paths_get(root, NULL);
 
-	put(e, name, path);
+	put_script(e, name, path);
 }
 
 char **prove_env_make(const struct prove_lane *l, const struct prove_item *it)
@@ -52,21 +52,21 @@ char **prove_env_make(const struct prove_lane *l, const struct prove_item *it)
 
 	for (char **v = environ; *v && e.n + 64 < MAX_ENV; v++)
 		e.v[e.n++] = xstrdup(*v);
-	put(&e, "LC_ALL", "C");
-	put(&e, "PROBE", it->p->id);
-	put(&e, "TAG", it->tag);
-	put(&e, "TOOL", c->tool);
-	put(&e, "PATIENCE", patience);
-	put(&e, "DIR", it->dir);
-	put(&e, "WORKSPACE", pl->host_dir);
-	put(&e, "ACCEL", pl->accel);
-	put(&e, "RO", pl->ro);
-	put(&e, "HIDDEN", pl->hidden);
-	put(&e, "SBX", c->self);
-	put(&e, "SANDBOX", pl->name);
-	put(&e, "SANDBOX_ID", pl->id);
-	put(&e, "FACTS", pl->facts);
-	put(&e, "ECHO_URL", c->echo_url);
+	put_script(&e, "LC_ALL", "C");
+	put_script(&e, "PROBE", it->p->id);
+	put_script(&e, "TAG", it->tag);
+	put_script(&e, "TOOL", c->tool);
+	put_script(&e, "PATIENCE", patience);
+	put_script(&e, "DIR", it->dir);
+	put_script(&e, "WORKSPACE", pl->host_dir);
+	put_script(&e, "ACCEL", pl->accel);
+	put_script(&e, "RO", pl->ro);
+	put_script(&e, "HIDDEN", pl->hidden);
+	put_script(&e, "SBX", c->self);
+	put_script(&e, "SANDBOX", pl->name);
+	put_script(&e, "SANDBOX_ID", pl->id);
+	put_script(&e, "FACTS", pl->facts);
+	put_script(&e, "ECHO_URL", c->echo_url);
 	put_path(&e, "STATE", PATHS_STATE, NULL, NULL);
 	put_path(&e, "RUNTIME", PATHS_RUNTIME, NULL, NULL);
 	put_path(&e, "CONFIG", PATHS_CONFIG, NULL, NULL);

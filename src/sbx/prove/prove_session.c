@@ -15,7 +15,7 @@
 #define OWN "/proc/self/exe"
 
 PRINTF_LIKE(2, 3)
-static void broke(struct prove_session *s, const char *fmt, ...)
+static void broke_session(struct prove_session *s, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -35,16 +35,16 @@ static void send_bytes(struct prove_session *s, uint8_t *own, struct slice bytes
 	s->left = bytes.n;
 }
 
-static void start(struct prove_session *s, const char *const *argv, unsigned seconds)
+static void start_session(struct prove_session *s, const char *const *argv, unsigned seconds)
 {
 	struct prove_job_spec spec = {.argv = argv, .piped = true, .seconds = seconds};
 	struct err err = {0};
 
 	if (prove_job_start(&s->job, &spec, &err) < 0)
-		broke(s, "%s", err.text);
+		broke_session(s, "%s", err.text);
 }
 
-static void push(struct prove_session *s)
+static void push_session(struct prove_session *s)
 {
 	ssize_t n = 1;
 
@@ -78,7 +78,7 @@ void prove_session_open(struct prove_session *s)
 	s->reader = (struct probe_reader){0};
 	s->asked = false;
 	send_bytes(s, NULL, s->tool);
-	start(s, argv, PROVE_SESSION_OPEN_S);
+	start_session(s, argv, PROVE_SESSION_OPEN_S);
 }
 
 static void start_driver(struct prove_session *s)
@@ -89,7 +89,7 @@ static void start_driver(struct prove_session *s)
 
 	prove_job_end(&s->job);
 	s->state = PROVE_SESSION_OPEN;
-	start(s, argv, 0);
+	start_session(s, argv, 0);
 }
 
 void prove_session_ask(
@@ -101,7 +101,7 @@ void prove_session_ask(
 
 	if (probe_ask_put(buf, &ask) < 0) {
 		free(buf);
-		broke(s, "the script of a part is too long");
+		broke_session(s, "the script of a part is too long");
 		return;
 	}
 	memcpy(buf + PROBE_FRAME_ASK, script, n);
@@ -121,13 +121,13 @@ static void call_off(struct prove_session *s)
 
 	if (s->called_off || s->left > 0 || probe_ask_put(buf, &ask) < 0) {
 		free(buf);
-		broke(s, "the guest did not answer in time");
+		broke_session(s, "the guest did not answer in time");
 		return;
 	}
 	send_bytes(s, buf, slice_of(buf, PROBE_FRAME_ASK));
 	s->called_off = true;
 	s->late_ms = clock_mono_ms() + PROVE_SESSION_GRACE_S * 1000ull;
-	push(s);
+	push_session(s);
 }
 
 size_t prove_session_poll(const struct prove_session *s, struct pollfd *ret)
@@ -161,16 +161,18 @@ static void say_end(struct prove_session *s)
 		if (*p == '\n')
 			*p = ' ';
 	if (s->state == PROVE_SESSION_PUTTING && (s->job.status == 127 || s->job.status == 126))
-		broke(s, "there is no shell in this sandbox that could run a probe: %s", text);
+		broke_session(
+			s, "there is no shell in this sandbox that could run a probe: %s", text);
 	else if (s->job.status == PROVE_JOB_LATE)
-		broke(s, "the guest did not answer within %d seconds", PROVE_SESSION_OPEN_S);
+		broke_session(
+			s, "the guest did not answer within %d seconds", PROVE_SESSION_OPEN_S);
 	else
-		broke(s, "the session in the guest ended (status %d)%s%s", s->job.status,
+		broke_session(s, "the session in the guest ended (status %d)%s%s", s->job.status,
 			text[0] ? ": " : "", text);
 }
 
 /* 1: what was asked is answered. */
-static int pull(struct prove_session *s, struct probe_answer *ret)
+static int pull_session(struct prove_session *s, struct probe_answer *ret)
 {
 	uint8_t buf[4096];
 	ssize_t n;
@@ -188,7 +190,7 @@ static int pull(struct prove_session *s, struct probe_answer *ret)
 		r = probe_reader_feed(&s->reader, &in, ret);
 		if (r < 0 || in.n > 0 || (r == 1 && (!s->asked || ret->number != s->number)) ||
 			!s->asked) {
-			broke(s, "the guest sent what is no answer to what it was asked");
+			broke_session(s, "the guest sent what is no answer to what it was asked");
 			return 0;
 		}
 		if (r == 1)
@@ -201,8 +203,8 @@ bool prove_session_look(struct prove_session *s, struct probe_answer *ret)
 {
 	if (!prove_job_runs(&s->job))
 		return false;
-	push(s);
-	if (pull(s, ret) == 1) {
+	push_session(s);
+	if (pull_session(s, ret) == 1) {
 		s->asked = false;
 		return true;
 	}

@@ -10,7 +10,7 @@
 
 #define WIDTH 92
 
-static const char *mark(enum prove_verdict v)
+static const char *mark_text(enum prove_verdict v)
 {
 	return v == PROVE_PASS ? ui_tick() : v == PROVE_FAIL ? ui_cross() : "-";
 }
@@ -48,7 +48,7 @@ static void put_words(const char *label, const char *text)
 
 static void put_line(const struct prove_result *r)
 {
-	printf("  %s %-28s ", mark(r->verdict), r->id);
+	printf("  %s %-28s ", mark_text(r->verdict), r->id);
 	ui_put(r->title);
 	if (r->verdict == PROVE_SKIP) {
 		printf(" — skipped: ");
@@ -132,7 +132,7 @@ struct sum {
 	size_t n[PROVE_N_VERDICTS];
 };
 
-static struct sum count(const struct prove_run *run, const char *group)
+static struct sum count_text(const struct prove_run *run, const char *group)
 {
 	struct sum s = {0};
 
@@ -155,7 +155,7 @@ static void put_heading(const char *group, const struct sum *s)
 /* Live, the lines have been seen: the sums are left, and what is red. */
 static void put_group(const struct prove_text *t, const struct prove_run *run, const char *group)
 {
-	struct sum s = count(run, group);
+	struct sum s = count_text(run, group);
 
 	if (s.n[PROVE_PASS] + s.n[PROVE_FAIL] + s.n[PROVE_SKIP] == 0)
 		return;

@@ -30,7 +30,7 @@ bool prove_twin_is_name(const char *name)
 	       strspn(word, "0123456789abcdef") == PROVE_WORD;
 }
 
-static void fail(struct prove_twin *t, const char *why)
+static void fail_twin(struct prove_twin *t, const char *why)
 {
 	AUTO_FREE char *clean = prove_clean(slice_from_str(why), sizeof(t->why) - 8);
 
@@ -49,7 +49,7 @@ struct words {
 	size_t n, n_own;
 };
 
-static void add(struct words *w, const char *word)
+static void add_twin(struct words *w, const char *word)
 {
 	if (w->n + 1 < ARRAY_LEN(w->v))
 		w->v[w->n++] = word;
@@ -58,12 +58,12 @@ static void add(struct words *w, const char *word)
 static void add_own(struct words *w, char *word)
 {
 	w->own[w->n_own++] = word;
-	add(w, word);
+	add_twin(w, word);
 }
 
 static void add_option(struct words *w, const char *name, char *value)
 {
-	add(w, name);
+	add_twin(w, name);
 	add_own(w, value);
 }
 
@@ -119,7 +119,7 @@ static int start_create(struct prove_twin *t, const struct prove_place *like,
 	int r = make_folders(folder->path, &p->err);
 
 	for (const char *const *s = (const char *const[]){OWN, "create", "shell", NULL}; *s; s++)
-		add(w, *s);
+		add_twin(w, *s);
 	add_own(w, xasprintf("%s/work", folder->path));
 	add_own(w, xasprintf("%s/readonly:ro", folder->path));
 	add_own(w, xasprintf("%s/work/held/kept:ro", folder->path));
@@ -132,7 +132,7 @@ static int start_create(struct prove_twin *t, const struct prove_place *like,
 	add_option(w, "--accel", xstrdup(like->accel));
 	add_option(w, "--hide", xstrdup(PROVE_TWIN_HIDDEN));
 	add_option(w, "--idle-timeout", xstrdup("0"));
-	add(w, "-q");
+	add_twin(w, "-q");
 	if (r == 0)
 		r = add_rules(w, like->name, p);
 	if (r == 0)
@@ -156,7 +156,7 @@ void prove_twin_start(struct prove_twin *t, const char *given, const struct prov
 	t->ours = true;
 	t->state = PROVE_TWIN_MAKING;
 	if (start_create(t, like, folder, &p) < 0)
-		fail(t, p.err.text);
+		fail_twin(t, p.err.text);
 }
 
 void prove_twin_look(struct prove_twin *t)
@@ -169,9 +169,9 @@ void prove_twin_look(struct prove_twin *t)
 	if (t->job.status == 0)
 		t->state = PROVE_TWIN_UP;
 	else if (t->job.status == PROVE_JOB_LATE)
-		fail(t, "it did not run in time");
+		fail_twin(t, "it did not run in time");
 	else
-		fail(t, text);
+		fail_twin(t, text);
 	prove_job_end(&t->job);
 }
 

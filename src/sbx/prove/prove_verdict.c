@@ -24,7 +24,7 @@ static enum prove_verdict judge_part(const struct prove_seen *s, enum probe_part
 }
 
 /* `hole` and `skip` print their reason last. */
-static char *reason(const struct prove_item *it, enum probe_part part)
+static char *reason_verdict(const struct prove_item *it, enum probe_part part)
 {
 	const struct prove_seen *s = &it->seen[part];
 	AUTO_FREE char *last = prove_last_line(s->text);
@@ -43,7 +43,7 @@ static char *reason(const struct prove_item *it, enum probe_part part)
 		s->status, last[0] ? ": " : "", last);
 }
 
-static void set(char **field, char *value)
+static void set_verdict(char **field, char *value)
 {
 	free(*field);
 	*field = value;
@@ -62,18 +62,19 @@ static enum prove_verdict judge_parts(
 		if (!it->p->part[i] || !s->ran || one == PROVE_PASS)
 			continue;
 		if (one == PROVE_FAIL || v == PROVE_PASS)
-			set(ret_why, reason(it, (enum probe_part)i));
+			set_verdict(ret_why, reason_verdict(it, (enum probe_part)i));
 		v = one;
 		if (v == PROVE_FAIL)
 			return v;
 	}
 	if (missing) {
-		set(ret_why, prove_clean(slice_from_str(missing), MAX_WHY));
+		set_verdict(ret_why, prove_clean(slice_from_str(missing), MAX_WHY));
 		return PROVE_FAIL;
 	}
 	for (size_t i = 0; i < PROBE_N_PARTS && v == PROVE_PASS; i++)
 		if (it->p->part[i] && !it->seen[i].ran) {
-			set(ret_why, xasprintf("the part %s was not tried", probe_part_words[i]));
+			set_verdict(ret_why,
+				xasprintf("the part %s was not tried", probe_part_words[i]));
 			return PROVE_FAIL;
 		}
 	return v;
@@ -89,7 +90,7 @@ static void judge_again(const struct prove_lane *l, struct prove_item *it)
 
 		if (i == own || other->owner != own || other->res->verdict != PROVE_FAIL)
 			continue;
-		set(&it->res->why,
+		set_verdict(&it->res->why,
 			xasprintf("%s is red afterwards: %s", other->p->id, other->res->why));
 		it->res->verdict = PROVE_FAIL;
 		return;
@@ -106,8 +107,8 @@ void prove_judge(const struct prove_lane *l, struct prove_item *it, const char *
 
 		res->ms += s->ms;
 		if (s->ran && s->text[0])
-			set(field, (*field)[0] ? xasprintf("%s\n%s", *field, s->text)
-					       : xstrdup(s->text));
+			set_verdict(field, (*field)[0] ? xasprintf("%s\n%s", *field, s->text)
+						       : xstrdup(s->text));
 	}
 	res->verdict = judge_parts(it, missing, &res->why);
 	if (it->spared)
@@ -115,7 +116,8 @@ void prove_judge(const struct prove_lane *l, struct prove_item *it, const char *
 	if (res->verdict != PROVE_FAIL)
 		judge_again(l, it);
 	if (res->verdict == PROVE_FAIL)
-		set(&res->next, xasprintf("sbx prove %s --probe %s -v", l->place.name, it->p->id));
+		set_verdict(&res->next,
+			xasprintf("sbx prove %s --probe %s -v", l->place.name, it->p->id));
 	if (res->verdict == PROVE_PASS)
-		set(&res->why, xstrdup(""));
+		set_verdict(&res->why, xstrdup(""));
 }

@@ -12,7 +12,7 @@ static const struct opt_def opts[] = {
 	{0},
 };
 
-static int run(struct opts *o)
+static int run_create(struct opts *o)
 {
 	CLEANUP(creation_done) struct creation c = {0};
 	AUTO_JSON json_t *s = NULL;
@@ -77,5 +77,5 @@ const struct verb verb_create = {
 	.max = 65,
 	.first = VERB_AGENT,
 	.others = VERB_PATH,
-	.run = run,
+	.run = run_create,
 };

@@ -19,7 +19,7 @@ static const struct opt_def opts[] = {
 	{0},
 };
 
-static void row(const char *label, const char *text)
+static void row_inspect(const char *label, const char *text)
 {
 	printf("%-11s", label);
 	ui_put(text);
@@ -31,7 +31,7 @@ static void row_number(const char *label, long long v)
 	char text[32];
 
 	(void)snprintf(text, sizeof(text), "%lld", v);
-	row(label, text);
+	row_inspect(label, text);
 }
 
 static void row_time(const char *label, long long ms)
@@ -43,7 +43,7 @@ static void row_time(const char *label, long long ms)
 	if (ms <= 0 || !localtime_r(&t, &tm))
 		return;
 	(void)strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &tm);
-	row(label, text);
+	row_inspect(label, text);
 }
 
 static void print_lists(const json_t *s)
@@ -56,10 +56,10 @@ static void print_lists(const json_t *s)
 		AUTO_FREE char *text = workspace_describe(api_str(item, "host"),
 			api_str(item, "guest"), json_is_true(json_object_get(item, "ro")));
 
-		row("workspace", text);
+		row_inspect("workspace", text);
 	}
 	json_array_foreach (json_object_get(s, "hide"), i, item)
-		row("hide", json_string_value(item) ? json_string_value(item) : "");
+		row_inspect("hide", json_string_value(item) ? json_string_value(item) : "");
 	json_array_foreach (json_object_get(s, "ports"), i, item) {
 		AUTO_FREE char *address = port_spec_address(item);
 		const char *why = api_str(item, "reason");
@@ -67,19 +67,19 @@ static void print_lists(const json_t *s)
 			api_int(item, "sandbox_port"), api_str(item, "protocol"),
 			api_str(item, "state"), why[0] ? ": " : "", why);
 
-		row("port", text);
+		row_inspect("port", text);
 	}
 	const json_t *ssh = json_object_get(s, "ssh_agent");
 
 	if (ssh && json_array_size(json_object_get(ssh, "keys")) == 0)
-		row("ssh-agent", "every key");
+		row_inspect("ssh-agent", "every key");
 	json_array_foreach (json_object_get(ssh, "keys"), i, item)
-		row("ssh-agent", json_string_value(item) ? json_string_value(item) : "");
+		row_inspect("ssh-agent", json_string_value(item) ? json_string_value(item) : "");
 	json_t *env = json_object_get(s, "env"), *value;
 
 	/* Values may be secret; --json shows them to who asks for everything. */
 	json_object_foreach (env, key, value)
-		row("env", key);
+		row_inspect("env", key);
 }
 
 /* A credential of a service for which the sandbox uses its own is not used in it. */
@@ -133,16 +133,16 @@ static void print_credentials(const json_t *s)
 		AUTO_FREE char *text = xasprintf(
 			"%s (%s) to %s", api_str(one, "name"), api_str(one, "scope"), hosts);
 
-		row("credential", text);
+		row_inspect("credential", text);
 	}
 	json_array_foreach (json_object_get(s, "own_services"), i, one) {
 		AUTO_FREE char *text = xasprintf("%s: the sandbox uses its own; not intercepted",
 			json_string_value(one) ? json_string_value(one) : "");
 
-		row("credential", text);
+		row_inspect("credential", text);
 	}
 	if (api_str(s, "credentials_error")[0])
-		row("credential", api_str(s, "credentials_error"));
+		row_inspect("credential", api_str(s, "credentials_error"));
 }
 
 /* What the guest says about sessions that go on by themselves; it may have other things to do. */
@@ -173,7 +173,7 @@ static void print_sessions(const json_t *s)
 			: attached ? "running, attached"
 				   : "running, detached");
 
-		row("session", text);
+		row_inspect("session", text);
 	}
 }
 
@@ -187,7 +187,7 @@ static void print_start(const json_t *s)
 		return;
 	text = xasprintf("%s, %.2f s%s%s%s", how, (double)api_int(s, "boot_ms") / 1000,
 		why[0] ? " (" : "", why, why[0] ? ")" : "");
-	row("start", text);
+	row_inspect("start", text);
 }
 
 static void print_text(const json_t *s)
@@ -195,21 +195,22 @@ static void print_text(const json_t *s)
 	const char *accel = api_str(s, "accel");
 	char size[32];
 
-	row("sandbox", api_str(s, "name"));
-	row("id", api_str(s, "id"));
-	row("agent", api_str(s, "agent"));
-	row("template", api_str(s, "template"));
-	row("status", api_str(s, "status"));
+	row_inspect("sandbox", api_str(s, "name"));
+	row_inspect("id", api_str(s, "id"));
+	row_inspect("agent", api_str(s, "agent"));
+	row_inspect("template", api_str(s, "template"));
+	row_inspect("status", api_str(s, "status"));
 	if (api_str(s, "detail")[0])
-		row("detail", api_str(s, "detail"));
-	row("engine", strcmp(accel, "tcg") == 0 ? "tcg (software emulation: no isolation boundary)"
-						: accel);
+		row_inspect("detail", api_str(s, "detail"));
+	row_inspect("engine", strcmp(accel, "tcg") == 0
+				      ? "tcg (software emulation: no isolation boundary)"
+				      : accel);
 	print_start(s);
 	row_number("cpu", api_int(s, "cpus"));
 	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
-	row("memory", size);
+	row_inspect("memory", size);
 	str_from_size((uint64_t)api_int(s, "disk"), size, sizeof(size));
-	row("disk", api_int(s, "disk") ? size : "as the template");
+	row_inspect("disk", api_int(s, "disk") ? size : "as the template");
 	print_lists(s);
 	print_credentials(s);
 	row_number("sessions", api_int(s, "sessions"));
@@ -220,7 +221,7 @@ static void print_text(const json_t *s)
 	row_time("suspended", api_int(s, "suspended_at"));
 	if (api_int(s, "suspended_bytes")) {
 		str_from_size((uint64_t)api_int(s, "suspended_bytes"), size, sizeof(size));
-		row("kept", size);
+		row_inspect("kept", size);
 	}
 	if (api_int(s, "idle_timeout"))
 		row_number("idle s", api_int(s, "idle_timeout"));
@@ -241,7 +242,7 @@ static void print_json(json_t *s)
 	api_print(s);
 }
 
-static int run(struct opts *o)
+static int run_inspect(struct opts *o)
 {
 	AUTO_JSON json_t *s = NULL;
 	struct problem p = {0};
@@ -271,5 +272,5 @@ const struct verb verb_inspect = {
 	.min = 1,
 	.max = 1,
 	.first = VERB_SANDBOX,
-	.run = run,
+	.run = run_inspect,
 };

@@ -69,7 +69,7 @@ static int on_frame(struct look *l, const struct exec_frame *f, struct problem *
 	return 0;
 }
 
-static int take(struct look *l, int fd, struct exec_reader *rd, struct problem *p)
+static int take_logs(struct look *l, int fd, struct exec_reader *rd, struct problem *p)
 {
 	struct pollfd pfd = {.fd = fd, .events = POLLIN};
 	static uint8_t buf[32 * 1024];
@@ -94,7 +94,7 @@ static int take(struct look *l, int fd, struct exec_reader *rd, struct problem *
 	return r < 0 ? err_set(&p->err, -EPROTO, "the sandbox sent a wrong frame") : 0;
 }
 
-static int ask(const struct look *l, int fd)
+static int ask_logs(const struct look *l, int fd)
 {
 	struct exec_attach a = {.look = true, .out_at = l->at};
 	struct bufq q;
@@ -112,7 +112,7 @@ static int ask(const struct look *l, int fd)
 }
 
 /* Asks once and prints the answer. */
-static int look(struct look *l, struct problem *p)
+static int look_logs(struct look *l, struct problem *p)
 {
 	AUTO_CLOSE int fd = api_stream(l->ref, API_TIMEOUT_MS, p);
 	struct exec_reader rd;
@@ -123,16 +123,16 @@ static int look(struct look *l, struct problem *p)
 	exec_reader_init(&rd, EXEC_FROM_GUEST);
 	l->answered = false;
 	l->left = 0;
-	r = ask(l, fd);
+	r = ask_logs(l, fd);
 	if (r < 0)
 		(void)err_errno(&p->err, r, "asking the sandbox");
 	while (r == 0 && (!l->answered || l->left > 0))
-		r = take(l, fd, &rd, p);
+		r = take_logs(l, fd, &rd, p);
 	exec_reader_done(&rd);
 	return r;
 }
 
-static int check(const struct look *l, struct problem *p)
+static int check_logs(const struct look *l, struct problem *p)
 {
 	AUTO_JSON json_t *s = NULL;
 	int r;
@@ -149,7 +149,7 @@ static int check(const struct look *l, struct problem *p)
 	return problem_hint(p, -ESRCH, "sbx start %s", l->ref);
 }
 
-static int run(struct opts *o)
+static int run_logs(struct opts *o)
 {
 	const char *session = opts_value(o, "session");
 	static struct look l; /* large */
@@ -158,9 +158,9 @@ static int run(struct opts *o)
 
 	l = (struct look){.ref = o->args.v[0], .session = session ? session : ATTACH_AGENT};
 	do {
-		r = check(&l, &p);
+		r = check_logs(&l, &p);
 		if (r == 0)
-			r = look(&l, &p);
+			r = look_logs(&l, &p);
 		(void)fflush(stdout);
 		if (r < 0 || l.ended || !opts_has(o, "follow"))
 			break;
@@ -187,5 +187,5 @@ const struct verb verb_logs = {
 	.min = 1,
 	.max = 1,
 	.first = VERB_SANDBOX,
-	.run = run,
+	.run = run_logs,
 };

@@ -56,7 +56,7 @@ static void print_table(const json_t *list)
 	table_print(&t);
 }
 
-static int run(struct opts *o)
+static int run_ls(struct opts *o)
 {
 	AUTO_JSON json_t *list = NULL, *whole = NULL;
 	struct problem p = {0};
@@ -96,5 +96,5 @@ const struct verb verb_ls = {
 	.examples = "  sbx ls\n  sbx ls --json | jq -r '.sandboxes[] | "
 		    "select(.status==\"running\").name'\n",
 	.opts = opts,
-	.run = run,
+	.run = run_ls,
 };

@@ -42,7 +42,8 @@ static void say_rest(const json_t *answer)
 			name);
 }
 
-static int publish(const char *ref, const struct opt_list *specs, bool quiet, struct problem *p)
+static int publish_ports(
+	const char *ref, const struct opt_list *specs, bool quiet, struct problem *p)
 {
 	AUTO_JSON json_t *body = json_pack("{s:[]}", "ports"), *answer = NULL;
 	int r = port_spec_list(specs, json_object_get(body, "ports"), &p->err);
@@ -86,7 +87,7 @@ static int unpublish_one(const char *ref, const char *text, bool quiet, struct p
 	return 0;
 }
 
-static void print_table(const json_t *list)
+static void print_table(const json_t *list_ports)
 {
 	static const char *const heading[] = {
 		"HOST IP", "HOST PORT", "SANDBOX PORT", "PROTOCOL", "STATUS"};
@@ -95,7 +96,7 @@ static void print_table(const json_t *list)
 	size_t i;
 
 	table_init(&t, ARRAY_LEN(heading), heading);
-	json_array_foreach (list, i, port) {
+	json_array_foreach (list_ports, i, port) {
 		long long n = api_int(port, "host_port");
 		AUTO_FREE char *host = n ? xasprintf("%lld", n) : xstrdup("any");
 		AUTO_FREE char *inside = xasprintf("%lld", api_int(port, "sandbox_port"));
@@ -110,7 +111,7 @@ static void print_table(const json_t *list)
 	table_print(&t);
 }
 
-static int list(const char *ref, bool json, struct problem *p)
+static int list_ports(const char *ref, bool json, struct problem *p)
 {
 	AUTO_JSON json_t *answer = NULL;
 	int r = sandbox_call("GET", ref, "/ports", NULL, API_TIMEOUT_MS, &answer, p);
@@ -129,7 +130,7 @@ static int list(const char *ref, bool json, struct problem *p)
 	return 0;
 }
 
-static int run(struct opts *o)
+static int run_ports(struct opts *o)
 {
 	const struct opt_list *add = opts_list(o, "publish"), *rm = opts_list(o, "unpublish");
 	const char *ref = o->args.v[0];
@@ -141,9 +142,9 @@ static int run(struct opts *o)
 	for (size_t i = 0; r == 0 && i < rm->n; i++)
 		r = unpublish_one(ref, rm->v[i], json, &p);
 	if (r == 0 && add->n)
-		r = publish(ref, add, json, &p);
+		r = publish_ports(ref, add, json, &p);
 	if (r == 0 && (json || (!add->n && !rm->n)))
-		r = list(ref, json, &p);
+		r = list_ports(ref, json, &p);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
 
@@ -171,5 +172,5 @@ const struct verb verb_ports = {
 	.min = 1,
 	.max = 1,
 	.first = VERB_SANDBOX,
-	.run = run,
+	.run = run_ports,
 };

@@ -54,7 +54,7 @@ static int remove_them(const json_t *go, bool json)
 	return status;
 }
 
-static int act(const struct opts *o, const json_t *go, const json_t *unknown)
+static int act_prune(const struct opts *o, const json_t *go, const json_t *unknown)
 {
 	bool json = opts_has(o, "json");
 	AUTO_JSON json_t *whole = NULL;
@@ -80,7 +80,7 @@ static int act(const struct opts *o, const json_t *go, const json_t *unknown)
 	return json_array_size(go) > 0 || json ? remove_them(go, json) : EXIT_OK;
 }
 
-static int run(struct opts *o)
+static int run_prune(struct opts *o)
 {
 	AUTO_JSON json_t *list = NULL, *go = json_array(), *unknown = json_array();
 	const char *filter = opts_value(o, "filter");
@@ -95,7 +95,7 @@ static int run(struct opts *o)
 	if (r < 0)
 		return ui_problem(&p, r);
 	prune_choose(list, filter != NULL, until_ms, go, unknown);
-	return act(o, go, unknown);
+	return act_prune(o, go, unknown);
 }
 
 const struct verb verb_prune = {
@@ -108,5 +108,5 @@ const struct verb verb_prune = {
 		"touched. On a terminal it asks first; without one it needs --force.",
 	.examples = "  sbx prune --dry-run\n  sbx prune --force --filter until=168h\n",
 	.opts = opts,
-	.run = run,
+	.run = run_prune,
 };

@@ -6,7 +6,7 @@
 
 static const struct opt_def opts[] = {{0}};
 
-static int run(struct opts *o)
+static int run_rename(struct opts *o)
 {
 	const char *from = o->args.v[0], *to = o->args.v[1];
 	AUTO_JSON json_t *body = json_pack("{s:s}", "name", to);
@@ -33,5 +33,5 @@ const struct verb verb_rename = {
 	.min = 2,
 	.max = 2,
 	.first = VERB_SANDBOX,
-	.run = run,
+	.run = run_rename,
 };

@@ -164,7 +164,7 @@ static int remove_rest(void)
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
 
-static int run(struct opts *o)
+static int run_reset(struct opts *o)
 {
 	AUTO_JSON json_t *sandboxes = NULL, *templates = NULL;
 	bool all = opts_has(o, "all");
@@ -200,5 +200,5 @@ const struct verb verb_reset = {
 		 "are always kept.",
 	.examples = "  sbx reset\n  sbx reset --force --all\n",
 	.opts = opts,
-	.run = run,
+	.run = run_reset,
 };

@@ -130,7 +130,7 @@ static int run_all(bool force, bool history)
 	return status;
 }
 
-static int run(struct opts *o)
+static int run_rm(struct opts *o)
 {
 	bool force = opts_has(o, "force"), history = opts_has(o, "history");
 	struct opt_list names = {0};
@@ -169,5 +169,5 @@ const struct verb verb_rm = {
 	.max = 1024,
 	.first = VERB_SANDBOX,
 	.others = VERB_SANDBOX,
-	.run = run,
+	.run = run_rm,
 };

@@ -253,7 +253,7 @@ static bool are_contrary(const struct opts *o)
 	return false;
 }
 
-static int run(struct opts *o)
+static int run_all(struct opts *o)
 {
 	CLEANUP(creation_done) struct creation c = {0};
 	CLEANUP(plan_done) struct plan plan = {0};
@@ -332,5 +332,5 @@ const struct verb verb_run = {
 	.rest = true,
 	.first = VERB_RUN,
 	.others = VERB_PATH,
-	.run = run,
+	.run = run_all,
 };

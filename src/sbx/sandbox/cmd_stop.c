@@ -60,7 +60,7 @@ static int stop_all(const json_t *body, unsigned timeout_ms, bool suspend)
 	return status;
 }
 
-static int run(struct opts *o)
+static int run_stop(struct opts *o)
 {
 	const char *text = opts_value(o, "timeout");
 	AUTO_JSON json_t *body = NULL;
@@ -118,5 +118,5 @@ const struct verb verb_stop = {
 	.max = 1024,
 	.first = VERB_SANDBOX,
 	.others = VERB_SANDBOX,
-	.run = run,
+	.run = run_stop,
 };

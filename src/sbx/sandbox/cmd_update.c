@@ -50,7 +50,7 @@ static int build_body(const struct opts *o, json_t *body, struct err *err)
 	return 0;
 }
 
-static int run(struct opts *o)
+static int run_update(struct opts *o)
 {
 	AUTO_JSON json_t *body = json_object(), *s = NULL;
 	struct problem p = {0};
@@ -88,5 +88,5 @@ const struct verb verb_update = {
 	.min = 1,
 	.max = 1,
 	.first = VERB_SANDBOX,
-	.run = run,
+	.run = run_update,
 };

@@ -387,7 +387,7 @@ static void keep_log(const char *name, const char *id, struct problem *p)
 }
 
 /* Half a sandbox is worse than none: the same command can be typed again. */
-static void undo(const char *name, const char *id, struct problem *p)
+static void undo_create(const char *name, const char *id, struct problem *p)
 {
 	struct problem ignored = {0};
 
@@ -453,7 +453,7 @@ static void tell_import(void *arg, const char *line)
 	ui_note("%s", line);
 }
 
-static int collect(const struct agent *a, struct import *im, struct err *err)
+static int collect_create(const struct agent *a, struct import *im, struct err *err)
 {
 	const char *home = getenv("HOME");
 
@@ -470,7 +470,7 @@ static int list_import(const char *agent)
 	CLEANUP(import_done) struct import im = {0};
 	const struct agent *a = agent_need_find(agent);
 	struct problem p = {0};
-	int r = a ? collect(a, &im, &p.err)
+	int r = a ? collect_create(a, &im, &p.err)
 		  : err_set(&p.err, -ENOENT, "there is no agent '%s'", agent);
 
 	if (r < 0)
@@ -498,7 +498,7 @@ bool create_only_lists(const struct opts *o, const char *agent, int *ret_status)
 int create_import(const struct creation *c, const char *ref, struct problem *p)
 {
 	CLEANUP(import_done) struct import im = {0};
-	int r = collect(c->agent, &im, &p->err);
+	int r = collect_create(c->agent, &im, &p->err);
 
 	return r < 0 ? r : import_write(&im, ref, true, p);
 }
@@ -522,7 +522,7 @@ static int fill_home(const struct creation *c, const struct git_identity *git, c
 	CLEANUP(import_done) struct import im = {0};
 	const json_t *first = json_array_get(json_object_get(c->body, "workspaces"), 0);
 	const char *workspace = first ? api_str(first, "guest") : SPEC_HOME;
-	int r = c->import ? collect(c->agent, &im, &p->err) : 0;
+	int r = c->import ? collect_create(c->agent, &im, &p->err) : 0;
 
 	if (r < 0)
 		return r;
@@ -600,7 +600,7 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 	if (r == 0)
 		r = fill_home(c, &git, api_str(s, "id"), has_key, p);
 	if (r < 0)
-		undo(c->name, api_str(s, "id"), p);
+		undo_create(c->name, api_str(s, "id"), p);
 	if (r == -EINTR && !ui_is_debug()) {
 		*p = (struct problem){0};
 		(void)err_set(&p->err, r, "interrupted: the sandbox '%s' was removed", c->name);

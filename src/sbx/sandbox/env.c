@@ -27,7 +27,7 @@ static bool is_name(const char *s, size_t n)
 	return true;
 }
 
-static int put(struct env *e, size_t n_name, char *pair, struct err *err)
+static int put_env(struct env *e, size_t n_name, char *pair, struct err *err)
 {
 	for (size_t i = 0; i < e->n; i++)
 		if (strncmp(e->v[i], pair, n_name + 1) == 0) {
@@ -53,9 +53,9 @@ int env_add(struct env *e, const char *word, struct err *err)
 	if (!is_name(word, n))
 		return err_set(err, -EINVAL, "'%.100s' is not NAME=VALUE or NAME", word);
 	if (word[n] == '=')
-		return put(e, n, xstrdup(word), err);
+		return put_env(e, n, xstrdup(word), err);
 	value = getenv(word);
-	return value ? put(e, n, xasprintf("%s=%s", word, value), err) : 0;
+	return value ? put_env(e, n, xasprintf("%s=%s", word, value), err) : 0;
 }
 
 static int add_line(struct env *e, struct slice s, struct err *err)

@@ -337,7 +337,7 @@ static bool is_published(const json_t *there, const json_t *port)
 	return false;
 }
 
-static int publish(const struct creation *want, const json_t *there, struct problem *p)
+static int publish_existing(const struct creation *want, const json_t *there, struct problem *p)
 {
 	AUTO_JSON json_t *body = json_pack("{s:[]}", "ports"), *answer = NULL;
 	json_t *port, *list = json_object_get(body, "ports");
@@ -362,7 +362,7 @@ int existing_apply(const struct creation *want, const json_t *there, struct prob
 		r = agent_need_hosts(want->agent, api_str(there, "name"), true, &hosts, p);
 	if (r == 0)
 		r = create_add_rules(want, &hosts, p);
-	return r < 0 ? r : publish(want, there, p);
+	return r < 0 ? r : publish_existing(want, there, p);
 }
 
 int existing_import(const struct creation *want, const json_t *there, struct problem *p)

@@ -37,7 +37,7 @@ char *overlap_text(const json_t *a, const json_t *b, const char *other)
 		in, out);
 }
 
-static void warn(const json_t *a, const json_t *b, const char *other)
+static void warn_overlap(const json_t *a, const json_t *b, const char *other)
 {
 	AUTO_FREE char *text = overlap_text(a, b, other);
 
@@ -56,7 +56,7 @@ void overlap_warn(const json_t *sandbox)
 
 	json_array_foreach (mine, i, w) {
 		for (k = 0; k < i; k++)
-			warn(w, json_array_get(mine, k), NULL);
+			warn_overlap(w, json_array_get(mine, k), NULL);
 	}
 	if (json_array_size(mine) == 0 || sandbox_list(&all, &ignored) < 0)
 		return;
@@ -65,7 +65,7 @@ void overlap_warn(const json_t *sandbox)
 			continue;
 		json_array_foreach (json_object_get(s, "workspaces"), k, v) {
 			json_array_foreach (mine, i, w) {
-				warn(w, v, api_str(s, "name"));
+				warn_overlap(w, v, api_str(s, "name"));
 			}
 		}
 	}

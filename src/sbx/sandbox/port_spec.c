@@ -95,7 +95,7 @@ static int cut_ip(char **text, const char **ret_ip, struct err *err)
 	return 0;
 }
 
-static int parse(char *text, struct port_spec *s, struct err *err)
+static int parse_spec(char *text, struct port_spec *s, struct err *err)
 {
 	const char *ip = NULL;
 	char *colon;
@@ -129,7 +129,7 @@ int port_spec_parse(const char *text, struct port_spec *ret, struct err *err)
 	int r;
 
 	*ret = (struct port_spec){0};
-	r = parse(copy, ret, err);
+	r = parse_spec(copy, ret, err);
 	return r < 0 ? err_wrap(err, r, "'%s' is not " FORM, text) : 0;
 }
 

@@ -15,7 +15,7 @@ int prune_parse_until(const char *filter, uint64_t now_ms, uint64_t *ret_ms, str
 }
 
 /* What matters of a sandbox that goes. */
-static json_t *describe(const json_t *s)
+static json_t *describe_prune(const json_t *s)
 {
 	json_t *hosts = json_array(), *w;
 	size_t i;
@@ -40,6 +40,6 @@ void prune_choose(const json_t *list, bool filtered, uint64_t until_ms, json_t *
 		if (filtered && at <= 0)
 			(void)json_array_append(unknown, json_object_get(s, "name"));
 		else if (!filtered || (uint64_t)at < until_ms)
-			(void)json_array_append_new(go, describe(s));
+			(void)json_array_append_new(go, describe_prune(s));
 	}
 }

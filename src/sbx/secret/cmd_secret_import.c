@@ -141,7 +141,7 @@ static int make_plan(const struct opts *o, const char *sandbox, const json_t *se
 	return 0;
 }
 
-static void show(const struct plan *plan)
+static void show_import(const struct plan *plan)
 {
 	static const char *const heading[] = {"SERVICE", "FROM", "SECRET", "ACTION"};
 	static const char *const words[] = {
@@ -206,7 +206,7 @@ static int do_plan(const struct plan *plan, const char *sandbox)
 	return status;
 }
 
-static int finish(const struct opts *o, const struct plan *plan, const char *sandbox)
+static int finish_import(const struct opts *o, const struct plan *plan, const char *sandbox)
 {
 	if (plan->n == 0) {
 		ui_note("None of the variables of %s is set here.",
@@ -214,7 +214,7 @@ static int finish(const struct opts *o, const struct plan *plan, const char *san
 		ui_hint("sbx secret services");
 		return EXIT_OK;
 	}
-	show(plan);
+	show_import(plan);
 	if (plan->n_todo == 0) {
 		ui_note("Nothing to do.");
 		return EXIT_OK;
@@ -252,5 +252,5 @@ int secret_import_run(struct opts *o)
 		r = secret_services(&services, &p);
 	if (r == 0)
 		r = make_plan(o, sandbox, services, &plan, &p);
-	return r < 0 ? ui_problem(&p, r) : finish(o, &plan, sandbox);
+	return r < 0 ? ui_problem(&p, r) : finish_import(o, &plan, sandbox);
 }

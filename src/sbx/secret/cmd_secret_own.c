@@ -13,7 +13,7 @@ const struct opt_def secret_own_opts[] = {
 	{0},
 };
 
-static int check(const struct opts *o, bool is_own, struct problem *p)
+static int check_own(const struct opts *o, bool is_own, struct problem *p)
 {
 	AUTO_JSON json_t *answer = NULL;
 	const json_t *service;
@@ -30,7 +30,7 @@ static int check(const struct opts *o, bool is_own, struct problem *p)
 	return r < 0 ? r : secret_find_service(answer, o->args.v[0], &service, p);
 }
 
-static void say(const char *service, const char *sandbox, bool is_own)
+static void say_own(const char *service, const char *sandbox, bool is_own)
 {
 	if (is_own) {
 		printf("Sandbox %s may use its own credentials for %s\n", sandbox, service);
@@ -49,7 +49,7 @@ int secret_own_run(struct opts *o)
 	AUTO_JSON json_t *body = NULL, *answer = NULL;
 	AUTO_FREE char *quoted = NULL, *path = NULL;
 	struct problem p = {0};
-	int r = check(o, is_own, &p);
+	int r = check_own(o, is_own, &p);
 
 	if (r < 0)
 		return ui_problem(&p, r);
@@ -59,7 +59,7 @@ int secret_own_run(struct opts *o)
 	r = api_call("POST", path, body, POLICY_TIMEOUT_MS, &answer, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	say(o->args.v[0], api_str(answer, "sandbox"), is_own);
+	say_own(o->args.v[0], api_str(answer, "sandbox"), is_own);
 	policy_say_not_taken(answer);
 	return EXIT_OK;
 }

@@ -69,7 +69,7 @@ static char *label_of(const json_t *f)
 	return xasprintf("%s (sandbox %s)", name, sandbox[0] ? sandbox : "that was removed");
 }
 
-static void note(struct report *r, struct part *part, const json_t *answer)
+static void note_scan(struct report *r, struct part *part, const json_t *answer)
 {
 	const json_t *f;
 	size_t i;
@@ -96,7 +96,7 @@ static int scan_fd(struct report *r, struct part *part, int fd, struct problem *
 	int status = api_call_passing("POST", path, NULL, fd, SCAN_TIMEOUT_MS, &answer, p);
 
 	if (status == 0)
-		note(r, part, answer);
+		note_scan(r, part, answer);
 	return status;
 }
 
@@ -237,7 +237,7 @@ static void print_table(const struct report *r)
 	table_done(&t);
 }
 
-static int conclude(const struct report *r, size_t found, long long control, bool json)
+static int conclude_scan(const struct report *r, size_t found, long long control, bool json)
 {
 	if (!json)
 		printf("%lld credentials looked for, %zu found\n", r->values, found);
@@ -256,7 +256,7 @@ static int conclude(const struct report *r, size_t found, long long control, boo
 	return found ? EXIT_FAILED : EXIT_OK;
 }
 
-static int say(const struct report *r, const char *sandbox, bool json)
+static int say_scan(const struct report *r, const char *sandbox, bool json)
 {
 	AUTO_JSON json_t *all = NULL;
 	long long bytes = 0, control = 0;
@@ -270,7 +270,7 @@ static int say(const struct report *r, const char *sandbox, bool json)
 		print_json(r, sandbox, found, bytes, control);
 	else
 		print_table(r);
-	return conclude(r, found, control, json);
+	return conclude_scan(r, found, control, json);
 }
 
 static int check_args(const struct opts *o, struct problem *p)
@@ -300,5 +300,5 @@ int secret_scan_run(struct opts *o)
 	if (status == 0)
 		status = sandbox ? scan_sandbox(&r, sandbox, opts_value(o, "what"), &p)
 				 : scan_file(&r, o->args.n ? o->args.v[0] : "-", &p);
-	return status < 0 ? ui_problem(&p, status) : say(&r, sandbox, opts_has(o, "json"));
+	return status < 0 ? ui_problem(&p, status) : say_scan(&r, sandbox, opts_has(o, "json"));
 }

@@ -46,8 +46,8 @@ static int refuse_value(const char *given, const char *verb, struct problem *p)
 }
 
 /* Everything but the value, then the value, then all of it to sbxd. */
-static int set(const char *name, const char *shape, const char *sandbox, bool force, json_t *body,
-	struct problem *p)
+static int set_all(const char *name, const char *shape, const char *sandbox, bool force,
+	json_t *body, struct problem *p)
 {
 	AUTO_SECRET_VALUE struct secret_value v = {0};
 	AUTO_JSON json_t *answer = NULL;
@@ -89,7 +89,8 @@ int secret_set_run(struct opts *o)
 		body = json_pack("{s:s}", "kind", "service");
 		if (ref)
 			(void)json_object_set(body, "ref", ref);
-		r = set(name, api_str(service, "shape"), sandbox, opts_has(o, "force"), body, &p);
+		r = set_all(
+			name, api_str(service, "shape"), sandbox, opts_has(o, "force"), body, &p);
 	}
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
@@ -178,6 +179,6 @@ int secret_custom_run(struct opts *o)
 	if (r == 0 && ref)
 		(void)json_object_set(body, "ref", ref);
 	if (r == 0)
-		r = set(o->args.v[0], "token", sandbox, opts_has(o, "force"), body, &p);
+		r = set_all(o->args.v[0], "token", sandbox, opts_has(o, "force"), body, &p);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }

@@ -62,7 +62,7 @@ static void add_row(struct table *t, const json_t *s)
 	table_add(t, cells);
 }
 
-static json_t *pick(const json_t *answer, const char *sandbox, bool global)
+static json_t *pick_show(const json_t *answer, const char *sandbox, bool global)
 {
 	json_t *list = json_array(), *s;
 	size_t i;
@@ -131,7 +131,7 @@ int secret_ls_run(struct opts *o)
 		r = secret_list(&answer, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	list = pick(answer, sandbox, opts_has(o, "global"));
+	list = pick_show(answer, sandbox, opts_has(o, "global"));
 	if (opts_has(o, "json")) {
 		fill_each(list);
 		whole = json_pack("{s:O}", "secrets", list);
@@ -200,7 +200,7 @@ int secret_services_run(struct opts *o)
 
 /* ---- status ---- */
 
-static void row(const char *label, const char *text)
+static void row_show(const char *label, const char *text)
 {
 	printf("%-12s", label);
 	ui_put(text);
@@ -213,18 +213,18 @@ static int print_status(const json_t *s)
 	char n[24];
 
 	(void)snprintf(n, sizeof(n), "%lld", api_int(s, "secrets"));
-	row("vault", state);
+	row_show("vault", state);
 	if (strcmp(state, "empty") == 0) {
-		row("", "no credential was set yet");
+		row_show("", "no credential was set yet");
 		return EXIT_OK;
 	}
-	row("credentials", n);
-	row("key", api_str(s, "key_text"));
-	row("memory", api_str(s, "memory_text"));
+	row_show("credentials", n);
+	row_show("key", api_str(s, "key_text"));
+	row_show("memory", api_str(s, "memory_text"));
 	(void)fflush(stdout);
 	if (strcmp(state, "ready") == 0)
 		return EXIT_OK;
-	row("detail", api_str(s, "text"));
+	row_show("detail", api_str(s, "text"));
 	(void)fflush(stdout);
 	if (strcmp(state, "locked") == 0)
 		ui_hint("sbx secret unlock");

@@ -52,7 +52,7 @@ int scan_place_parse(const char *text, unsigned *ret, struct problem *p)
 }
 
 /* Whatever is no file with bytes is left out: sockets, pipes, folders. */
-static int give(struct walk *w, int dir, const char *name)
+static int give_places(struct walk *w, int dir, const char *name)
 {
 	AUTO_CLOSE int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
@@ -88,7 +88,7 @@ static int each_in(struct walk *w, const char *path, pick_fn *pick)
 		return errno == ENOENT ? 0 : err_errno(&w->p->err, -errno, "reading %s", path);
 	while (r == 0 && (e = readdir(dir)))
 		if (pick(e->d_name) && is_file(dirfd(dir), e->d_name))
-			r = give(w, dirfd(dir), e->d_name);
+			r = give_places(w, dirfd(dir), e->d_name);
 	(void)closedir(dir);
 	return r;
 }
@@ -204,7 +204,7 @@ static int each_open(struct walk *w, long long pid, const char *own)
 			fstatat(dirfd(dir), e->d_name, &st, 0) < 0)
 			continue;
 		if (is_wanted(link, &st, w->place) && is_new(seen, &n_seen, ARRAY_LEN(seen), &st))
-			r = give(w, dirfd(dir), e->d_name);
+			r = give_places(w, dirfd(dir), e->d_name);
 	}
 	(void)closedir(dir);
 	if (r == 0 && w->place == SCAN_RAM && w->n == 0)

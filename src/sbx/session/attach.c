@@ -21,7 +21,7 @@ static uint8_t flags_of(const struct attach *a)
 
 /* ---- the way back ---- */
 
-static enum session_where where(void *ctx)
+static enum session_where where_attach(void *ctx)
 {
 	AUTO_JSON json_t *s = NULL;
 	struct problem p = {0};
@@ -45,7 +45,7 @@ static int open_again(void *ctx, struct problem *p)
 	return api_stream(ctx, API_TIMEOUT_MS, p);
 }
 
-static int wake(void *ctx, struct problem *p)
+static int wake_attach(void *ctx, struct problem *p)
 {
 	return sandbox_start(ctx, NULL, NULL, p);
 }
@@ -53,7 +53,7 @@ static int wake(void *ctx, struct problem *p)
 struct session_link attach_link(const char *ref)
 {
 	return (struct session_link){
-		.ctx = (void *)ref, .where = where, .open = open_again, .wake = wake};
+		.ctx = (void *)ref, .where = where_attach, .open = open_again, .wake = wake_attach};
 }
 
 /* What curses programs need to know. The guest has the descriptions of these families only; any
@@ -161,7 +161,7 @@ static void say_left(const struct attach *a)
 		ui_note("Detached from %s; %s goes on. To come back: %s", a->ref, what, how);
 }
 
-static int check(const struct attach *a, struct problem *p)
+static int check_attach(const struct attach *a, struct problem *p)
 {
 	if (a->tty && a->in && !isatty(STDIN_FILENO)) {
 		(void)err_set(&p->err, -ENOTTY, "%s needs a terminal, and stdin is not a terminal",
@@ -189,7 +189,7 @@ int attach_run(struct attach *a)
 {
 	struct detach_keys keys = {0};
 	struct problem p = {0};
-	int r = check(a, &p);
+	int r = check_attach(a, &p);
 
 	if (r == 0)
 		r = read_keys(a, &keys, &p);

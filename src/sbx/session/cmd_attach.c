@@ -9,7 +9,7 @@ static const struct opt_def opts[] = {
 	{0},
 };
 
-static int run(struct opts *o)
+static int run_attach(struct opts *o)
 {
 	const char *session = opts_value(o, "session");
 	struct attach a = {
@@ -43,5 +43,5 @@ const struct verb verb_attach = {
 	.min = 1,
 	.max = 1,
 	.first = VERB_SANDBOX,
-	.run = run,
+	.run = run_attach,
 };

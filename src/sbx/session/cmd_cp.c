@@ -204,8 +204,8 @@ static int say_link(const struct copy *c, struct problem *p)
 }
 
 /* Whose failure came first: a half that stops breaks the pipe of the other. */
-static int judge(const struct copy *c, int status, const struct report *rep, const char *guest_text,
-	struct problem *p)
+static int judge_cp(const struct copy *c, int status, const struct report *rep,
+	const char *guest_text, struct problem *p)
 {
 	bool pipe_broke = status == 128 + SIGPIPE;
 	/* Nothing was sent then, or not all of it, and the sandbox misses it. */
@@ -239,7 +239,7 @@ static int run_copy(const struct copy *c, struct tree_count *ret_n, struct probl
 	fd_close(&archive);
 	take_report(pid, report, &rep);
 	*ret_n = rep.n;
-	return judge(c, status, &rep, guest_text, p);
+	return judge_cp(c, status, &rep, guest_text, p);
 }
 
 /* The archive itself to stdout. */
@@ -348,7 +348,7 @@ static int copy_all(struct copy *c, struct problem *p)
 	return r;
 }
 
-static int run(struct opts *o)
+static int run_cp(struct opts *o)
 {
 	struct copy c = {.follow = opts_has(o, "follow-link"), .quiet = opts_has(o, "quiet")};
 	struct problem p = {0};
@@ -388,5 +388,5 @@ const struct verb verb_cp = {
 	.max = 2,
 	.first = VERB_COPY,
 	.others = VERB_COPY,
-	.run = run,
+	.run = run_cp,
 };

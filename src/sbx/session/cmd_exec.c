@@ -15,7 +15,7 @@ static const struct opt_def opts[] = {
 	{0},
 };
 
-static int run(struct opts *o)
+static int run_exec(struct opts *o)
 {
 	AUTO_ENV struct env env = {0};
 	size_t first = o->args.n > 1 && strcmp(o->args.v[1], "--") == 0 ? 2 : 1;
@@ -70,5 +70,5 @@ const struct verb verb_exec = {
 	.max = 16000,
 	.stop_after = 1,
 	.first = VERB_SANDBOX,
-	.run = run,
+	.run = run_exec,
 };

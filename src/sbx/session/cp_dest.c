@@ -63,7 +63,8 @@ static bool is_file(const char *root)
 	return lstat(root, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static void give(const struct places *p, const char *at, const char *typed, struct cp_dest *ret)
+static void give_dest(
+	const struct places *p, const char *at, const char *typed, struct cp_dest *ret)
 {
 	const char *root = root_of(p, at);
 	const char *path = at;
@@ -82,28 +83,29 @@ static void give(const struct places *p, const char *at, const char *typed, stru
 		.path = path[0] ? xasprintf("%s%s", path, end_of(typed)) : xstrdup(".")};
 }
 
-static int find(const struct places *p, const char *typed, struct cp_dest *ret, struct err *err)
+static int find_dest(
+	const struct places *p, const char *typed, struct cp_dest *ret, struct err *err)
 {
 	struct places places = *p;
 	AUTO_WALK struct walk w = {0};
 	int r = walk_path(typed, is_followed, &places, &w, err);
 
 	if (r == 0)
-		give(p, w.at, typed, ret);
+		give_dest(p, w.at, typed, ret);
 	return r;
 }
 
 int cp_dest_find(const char *typed, const char *const *roots, size_t n_roots, struct cp_dest *ret,
 	struct err *err)
 {
-	return find(&(struct places){.roots = roots, .n_roots = n_roots}, typed, ret, err);
+	return find_dest(&(struct places){.roots = roots, .n_roots = n_roots}, typed, ret, err);
 }
 
 int cp_dest_find_source(const char *typed, const char *const *roots, size_t n_roots,
 	struct cp_dest *ret, struct err *err)
 {
-	return find(&(struct places){.roots = roots, .n_roots = n_roots, .source = true}, typed,
-		ret, err);
+	return find_dest(&(struct places){.roots = roots, .n_roots = n_roots, .source = true},
+		typed, ret, err);
 }
 
 void cp_dest_done(struct cp_dest *d)

@@ -50,7 +50,7 @@ static int make_input(struct slice in)
 	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : TAKE_FD(fd);
 }
 
-static int say(int status, char *text, const char *program, struct problem *p)
+static int say_run(int status, char *text, const char *program, struct problem *p)
 {
 	size_t n = strlen(text);
 
@@ -101,5 +101,5 @@ int guest_run(struct guest_run *g, struct problem *p)
 		return g->status;
 	if (g->status == 128 + SIGINT || g->status == 128 + SIGTERM || g->status == 128 + SIGHUP)
 		return err_set(&p->err, -EINTR, "interrupted");
-	return g->status == 0 ? 0 : say(g->status, text, g->argv[0], p);
+	return g->status == 0 ? 0 : say_run(g->status, text, g->argv[0], p);
 }

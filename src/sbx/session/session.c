@@ -118,7 +118,7 @@ static void end_starting(struct live *l)
 	l->says_starting = false;
 }
 
-static int show(struct live *l, struct slice payload, struct problem *p)
+static int show_session(struct live *l, struct slice payload, struct problem *p)
 {
 	if (l->n_shown == 0 && payload.n > 0)
 		end_starting(l);
@@ -135,7 +135,7 @@ static int show(struct live *l, struct slice payload, struct problem *p)
 }
 
 /* Whole frames count, whichever they are. */
-static void count(struct live *l, struct slice payload)
+static void count_session(struct live *l, struct slice payload)
 {
 	l->out_at += EXEC_HEADER + payload.n;
 	if (l->s->link && l->out_at - l->out_acked >= SESSION_ACK_STEP &&
@@ -210,14 +210,14 @@ static int on_frame(struct live *l, const struct exec_frame *f, struct problem *
 		return on_taken(l, f->payload);
 	case EXEC_REPLAY:
 		l->replay_left -= MIN(l->replay_left, f->payload.n);
-		return show(l, f->payload, p);
+		return show_session(l, f->payload, p);
 	case EXEC_STDOUT:
 		l->s->n_out += f->payload.n;
-		count(l, f->payload);
-		return show(l, f->payload, p);
+		count_session(l, f->payload);
+		return show_session(l, f->payload, p);
 	case EXEC_STDERR:
 		on_error_text(l, f->payload);
-		count(l, f->payload);
+		count_session(l, f->payload);
 		return 0;
 	case EXEC_EXIT:
 		return on_exit_frame(l, f->payload);
@@ -464,7 +464,7 @@ static void ask_to_detach(struct live *l)
 		l->until = clock_mono_ms() + SESSION_DETACH_MS;
 }
 
-static void prepare(struct live *l)
+static void prepare_session(struct live *l)
 {
 	/* Before ATTACHED it is not known where the input goes on. */
 	if (l->ended || !l->started || l->suspended || l->broke_ms)
@@ -474,13 +474,13 @@ static void prepare(struct live *l)
 		ask_to_detach(l);
 }
 
-static int loop(struct live *l, struct problem *p)
+static int loop_session(struct live *l, struct problem *p)
 {
 	while (!is_over(l)) {
 		struct pollfd pfd[N_FDS];
 		int r;
 
-		prepare(l);
+		prepare_session(l);
 		set_up_polls(l, pfd);
 		r = poll(pfd, N_FDS, poll_timeout(l));
 		if (r < 0 && errno != EINTR)
@@ -524,7 +524,7 @@ static int open_signals(void)
 	return fd < 0 ? -errno : fd;
 }
 
-static int begin(struct live *l, struct problem *p)
+static int begin_session(struct live *l, struct problem *p)
 {
 	struct session *s = l->s;
 	int r;
@@ -576,9 +576,9 @@ int session_run(struct session *s, int conn, struct problem *p)
 	bufq_init(&l->to_guest, SESSION_QUEUE);
 	bufq_init(&l->to_out, SESSION_QUEUE);
 	bufq_init(&l->to_err, SESSION_QUEUE);
-	r = begin(l, p);
+	r = begin_session(l, p);
 	if (r == 0)
-		r = loop(l, p);
+		r = loop_session(l, p);
 	end_starting(l);
 	tidy_up(l, r);
 	return r;

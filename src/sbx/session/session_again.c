@@ -48,7 +48,7 @@ int live_put_first(struct live *l, struct problem *p)
 }
 
 /* On a raw terminal a line has to begin and end by itself. */
-static void notice(struct live *l, const char *text)
+static void notice_again(struct live *l, const char *text)
 {
 	const char *cr = l->s->tty ? "\r" : "";
 
@@ -57,7 +57,7 @@ static void notice(struct live *l, const char *text)
 		(void)fprintf(stderr, "%s\n%s%s\n%s", cr, text, cr, cr);
 }
 
-static int leave(struct live *l, int status)
+static int leave_again(struct live *l, int status)
 {
 	l->drop = true;
 	if (live_is_kept(l))
@@ -72,7 +72,7 @@ static void on_signals(struct live *l)
 
 	while (read(l->sigs, &si, sizeof(si)) == (ssize_t)sizeof(si))
 		if (si.ssi_signo != SIGWINCH)
-			(void)leave(l, 128 + (int)si.ssi_signo);
+			(void)leave_again(l, 128 + (int)si.ssi_signo);
 }
 
 /* Keys wake a suspended sandbox, and are the program's then; ctrl-c and detach keys leave. */
@@ -86,7 +86,7 @@ static int on_keys(struct live *l, struct problem *p)
 	if (n > 0)
 		live_type(l, slice_of(buf, (size_t)n));
 	if (n <= 0 || l->detaching || memchr(buf, CTRL_C, (size_t)n))
-		return leave(l, l->detaching ? 0 : 128 + SIGINT);
+		return leave_again(l, l->detaching ? 0 : 128 + SIGINT);
 	return l->s->link->wake(l->s->link->ctx, p);
 }
 
@@ -132,11 +132,12 @@ static void say_waiting(struct live *l, bool asleep)
 	if (l->noticed)
 		return;
 	if (asleep)
-		notice(l, l->s->tty ? "[sbx] The sandbox is suspended; press a key to bring it "
-				      "back, ctrl-c to leave."
-				    : "[sbx] The sandbox is suspended; waiting until it is back.");
+		notice_again(
+			l, l->s->tty ? "[sbx] The sandbox is suspended; press a key to bring it "
+				       "back, ctrl-c to leave."
+				     : "[sbx] The sandbox is suspended; waiting until it is back.");
 	else if (live_is_kept(l) && clock_mono_ms() - l->broke_ms >= SESSION_QUIET_MS)
-		notice(l, "[sbx] The connection to the sandbox was lost; attaching again...");
+		notice_again(l, "[sbx] The connection to the sandbox was lost; attaching again...");
 }
 
 /* Is there no point in waiting? A plain program ends with its stream, unless it was suspended,
@@ -154,7 +155,7 @@ static bool is_hopeless(const struct live *l, enum session_where where)
 	return where != SESSION_SUSPENDED && ms > SESSION_AGAIN_MS;
 }
 
-static int look(struct live *l, struct problem *p)
+static int look_again(struct live *l, struct problem *p)
 {
 	enum session_where where = l->s->link->where(l->s->link->ctx);
 	bool asleep = where == SESSION_SUSPENDED;
@@ -185,7 +186,7 @@ int live_again(struct live *l, struct problem *p)
 	else
 		r = wait_a_little(l, false, p); /* it broke again at once */
 	while (r == 0 && l->conn < 0 && !l->ended)
-		r = look(l, p);
+		r = look_again(l, p);
 	if (r == 0 && l->conn >= 0)
 		l->until = clock_mono_ms() + SESSION_AGAIN_MS;
 	return r;

@@ -9,7 +9,7 @@
 
 static_assert((SESSION_QUEUE & (SESSION_QUEUE - 1)) == 0, "offsets may wrap around");
 
-static size_t room(const struct live *l)
+static size_t room_in(const struct live *l)
 {
 	return SESSION_QUEUE - (size_t)(l->in_read - l->in_taken);
 }
@@ -17,12 +17,12 @@ static size_t room(const struct live *l)
 bool live_wants_input(const struct live *l)
 {
 	/* What is typed before is left where it is: its offset is not known yet. */
-	return l->in_open && l->started && !l->ended && !l->detaching && room(l) >= PIECE / 2;
+	return l->in_open && l->started && !l->ended && !l->detaching && room_in(l) >= PIECE / 2;
 }
 
-static void keep(struct live *l, struct slice s)
+static void keep_in(struct live *l, struct slice s)
 {
-	assert(s.n <= room(l));
+	assert(s.n <= room_in(l));
 	for (size_t i = 0; i < s.n; i++)
 		l->in[(l->in_read + i) % SESSION_QUEUE] = s.p[i];
 	l->in_read += s.n;
@@ -32,7 +32,7 @@ static void keep(struct live *l, struct slice s)
 /* Half of the keys were typed and then something else: they were meant for the program. */
 static void keep_matched(struct live *l)
 {
-	keep(l, slice_of(l->s->keys.key, l->n_matched));
+	keep_in(l, slice_of(l->s->keys.key, l->n_matched));
 	l->n_matched = 0;
 }
 
@@ -53,17 +53,17 @@ void live_type(struct live *l, struct slice typed)
 			continue;
 		}
 		if (!keys->n) {
-			keep(l, typed);
+			keep_in(l, typed);
 			return;
 		}
-		keep(l, slice_of(typed.p, 1));
+		keep_in(l, slice_of(typed.p, 1));
 		typed = slice_of(typed.p + 1, typed.n - 1);
 	}
 }
 
 int live_read_input(struct live *l)
 {
-	size_t n = MIN(room(l) - DETACH_MAX_KEYS, (size_t)PIECE);
+	size_t n = MIN(room_in(l) - DETACH_MAX_KEYS, (size_t)PIECE);
 	ssize_t k = read(l->s->in_fd, l->buf, n);
 
 	if (k < 0 && (errno == EINTR || errno == EAGAIN))

@@ -44,7 +44,7 @@ static void hook_exits(void)
 		(void)sigaction(deadly[i], &sa, NULL);
 }
 
-static int change(int fd, bool raw, struct err *err)
+static int change_term(int fd, bool raw, struct err *err)
 {
 	struct termios new;
 
@@ -64,12 +64,12 @@ static int change(int fd, bool raw, struct err *err)
 
 int term_raw(int fd, struct err *err)
 {
-	return change(fd, true, err);
+	return change_term(fd, true, err);
 }
 
 int term_hide(int fd, struct err *err)
 {
-	return change(fd, false, err);
+	return change_term(fd, false, err);
 }
 
 void term_size(int fd, uint16_t *ret_rows, uint16_t *ret_cols)

@@ -29,7 +29,7 @@ const struct opt_def template_inspect_opts[] = {
 static const char *const known_keys[] = {
 	"id", "kind", "agent", "parent", "created", "version", "broken", NULL};
 
-static void fill(json_t *m)
+static void fill_ls(json_t *m)
 {
 	form_fill(m, known_keys);
 	if (!json_object_get(m, "loaded"))
@@ -42,7 +42,7 @@ static const char *or_dash(const char *s)
 }
 
 /* The kind is the maker's word. That a stranger made it is ours. */
-static const char *kind(const json_t *m, char buf[64])
+static const char *kind_ls(const json_t *m, char buf[64])
 {
 	const char *s = or_dash(api_str(m, "kind"));
 
@@ -66,7 +66,7 @@ static void print_table(const json_t *list)
 	json_array_foreach (list, i, m) {
 		char size[32], shared[32], created[32], buf[64];
 		const char *cells[] = {api_str(m, "name"), or_dash(api_str(m, "id")), size, shared,
-			created, kind(m, buf), or_dash(api_str(m, "agent")),
+			created, kind_ls(m, buf), or_dash(api_str(m, "agent")),
 			or_dash(api_str(m, "parent"))};
 
 		str_from_size((uint64_t)api_int(m, "size"), size, sizeof(size));
@@ -85,7 +85,7 @@ int template_ls_run(struct opts *o)
 
 	if (opts_has(o, "json")) {
 		json_array_foreach (list, i, m)
-			fill(m);
+			fill_ls(m);
 		whole = json_pack("{s:O}", "templates", list);
 		api_print(whole);
 	} else if (opts_has(o, "quiet")) {
@@ -101,7 +101,7 @@ int template_ls_run(struct opts *o)
 
 /* ---- inspect ---- */
 
-static void row(const char *label, const char *text)
+static void row_ls(const char *label, const char *text)
 {
 	printf("%-11s", label);
 	ui_put(text);
@@ -132,7 +132,7 @@ static void print_facts(const json_t *m)
 			continue;
 		text = json_is_string(v) ? xstrdup(json_string_value(v))
 					 : json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
-		row(key, text ? text : "");
+		row_ls(key, text ? text : "");
 	}
 }
 
@@ -145,7 +145,7 @@ static void print_sizes(const json_t *m)
 	str_from_size((uint64_t)api_int(m, "shared"), shared, sizeof(shared));
 	text = xasprintf(
 		"%s on the disk, %s of it shared with other templates and sandboxes", size, shared);
-	row("size", text);
+	row_ls("size", text);
 }
 
 static void print_text(const json_t *m)
@@ -153,18 +153,18 @@ static void print_text(const json_t *m)
 	const char *name;
 	json_t *file;
 
-	row("template", api_str(m, "name"));
-	row("id", or_dash(api_str(m, "id")));
+	row_ls("template", api_str(m, "name"));
+	row_ls("id", or_dash(api_str(m, "id")));
 	if (api_str(m, "broken")[0])
-		row("broken", api_str(m, "broken"));
+		row_ls("broken", api_str(m, "broken"));
 	print_sizes(m);
 	print_facts(m);
-	row("folder", api_str(m, "dir"));
+	row_ls("folder", api_str(m, "dir"));
 	json_object_foreach (json_object_get(m, "files"), name, file) {
 		AUTO_FREE char *text =
 			xasprintf("%-15s %.16s", name, or_dash(api_str(file, "hash")));
 
-		row("file", text);
+		row_ls("file", text);
 	}
 }
 
@@ -185,7 +185,7 @@ int template_inspect_run(struct opts *o)
 		print_text(m);
 		return EXIT_OK;
 	}
-	fill(m);
+	fill_ls(m);
 	api_print(m);
 	return EXIT_OK;
 }

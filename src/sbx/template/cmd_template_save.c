@@ -50,7 +50,7 @@ static int write_file(const struct template *t, const char *path, struct problem
 	return r < 0 ? r : file_new_keep(&f, 0666, &p->err);
 }
 
-static int output(const struct template *t, const char *path, struct problem *p)
+static int output_save(const struct template *t, const char *path, struct problem *p)
 {
 	struct stat st = {0};
 	char size[32];
@@ -97,7 +97,7 @@ static int export_named(const char *name, const char *path, struct problem *p)
 	ui_progress_end();
 	if (r == -ENOENT)
 		return hint_missing(name, path, p);
-	return r < 0 ? r : output(&t, path, p);
+	return r < 0 ? r : output_save(&t, path, p);
 }
 
 /* ---- a sandbox ---- */
@@ -139,7 +139,7 @@ static int save_sandbox(struct opts *o, struct problem *p)
 	ui_done("Saved %s as the template %s (%s, %s with what it shares) in %.1f s. To use it: "
 		"sbx create shell . --template %s",
 		ref, name, t.id, size, (double)(clock_mono_ms() - begin) / 1000, name);
-	return path ? output(&t, path, p) : 0;
+	return path ? output_save(&t, path, p) : 0;
 }
 
 int template_save_run(struct opts *o)

@@ -102,7 +102,7 @@ static void show_lines(int fd, char *why, size_t size, unsigned long long *bytes
 	ui_progress_end();
 }
 
-static int make(
+static int make_warm(
 	const char *name, const struct class *c, unsigned long long *ret_bytes, struct problem *p)
 {
 	AUTO_FREE char *program = daemon_helper_path("sbx-keeper");
@@ -143,7 +143,7 @@ int template_warm_run(struct opts *o)
 
 	if (r < 0)
 		return ui_problem(&p, r);
-	r = make(name, &c, &bytes, &p);
+	r = make_warm(name, &c, &bytes, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (bytes == 0) {

@@ -33,7 +33,7 @@ static const char *skip_blanks(const char *s)
 /* ---- directives: comments `# key=value` before anything else ---- */
 
 /* The value behind `# key =`, or NULL. */
-static const char *directive(const char *line, const char *key)
+static const char *directive_dockerfile(const char *line, const char *key)
 {
 	line = skip_blanks(line);
 	if (*line++ != '#')
@@ -61,12 +61,12 @@ static void read_directives(struct parser *p)
 	char *at = p->d->text;
 
 	while (is_directive(at)) {
-		const char *escape = directive(at, "escape");
+		const char *escape = directive_dockerfile(at, "escape");
 		size_t n = strcspn(at, "\n");
 
 		if (escape && (*escape == '`' || *escape == '\\'))
 			p->escape = *escape;
-		if (directive(at, "syntax")) {
+		if (directive_dockerfile(at, "syntax")) {
 			p->d->had_syntax = true;
 			memset(at, '#', n);
 		}
@@ -186,7 +186,7 @@ static void add_arg(struct parser *p, const char *assignment)
 	p->n_args++;
 }
 
-static void append(char *out, const char *text, size_t n)
+static void append_dockerfile(char *out, const char *text, size_t n)
 {
 	size_t used = strlen(out);
 
@@ -208,22 +208,22 @@ static const char *expand_one(const struct parser *p, const char *s, char *out)
 		size_t k = strcspn(rest, "}"), skip = rest[0] == ':' ? 2 : 1;
 
 		if ((!value || !value[0]) && k > skip && rest[skip - 1] == '-')
-			append(out, rest + skip, k - skip);
+			append_dockerfile(out, rest + skip, k - skip);
 		rest += k + (rest[k] == '}');
 	}
 	if (value)
-		append(out, value, strlen(value));
+		append_dockerfile(out, value, strlen(value));
 	return n > 0 ? rest : s + 1;
 }
 
-static void expand(const struct parser *p, const char *s, char out[DOCKERFILE_MAX_WORD])
+static void expand_dockerfile(const struct parser *p, const char *s, char out[DOCKERFILE_MAX_WORD])
 {
 	out[0] = '\0';
 	while (*s)
 		if (*s == '$')
 			s = expand_one(p, s, out);
 		else
-			append(out, s++, 1);
+			append_dockerfile(out, s++, 1);
 }
 
 /* ---- instructions ---- */
@@ -261,7 +261,7 @@ static int take_from(struct parser *p, const char *rest, struct err *err)
 	if (strlen(ref) >= sizeof(stage->ref) ||
 		str_copy(stage->name, sizeof(stage->name), name ? name : "") < 0)
 		return err_set(err, -EINVAL, "a name behind FROM is too long");
-	expand(p, ref, stage->ref);
+	expand_dockerfile(p, ref, stage->ref);
 	if (!stage->ref[0])
 		return err_set(err, -EINVAL,
 			"'FROM %.60s' of the Dockerfile is empty without its ARG", ref);

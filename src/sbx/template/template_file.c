@@ -97,7 +97,7 @@ static void template_of_tag(const char *tag, char *name, size_t size)
 }
 
 /* Which template a FROM means; false when it is an image of some registry. */
-static bool resolve(const char *ref, char *name, size_t size)
+static bool resolve_file(const char *ref, char *name, size_t size)
 {
 	char tag[DOCKERFILE_MAX_WORD];
 	AUTO_TEMPLATE struct template t = {0};
@@ -140,7 +140,7 @@ static int choose_base(struct build *b, struct problem *p)
 	for (size_t i = 0; i < b->file.n && r == 0; i++) {
 		const char *ref = b->file.stages[i].ref;
 
-		if (dockerfile_is_stage(&b->file, i) || !resolve(ref, name, sizeof(name)))
+		if (dockerfile_is_stage(&b->file, i) || !resolve_file(ref, name, sizeof(name)))
 			continue;
 		if (b->base[0] && strcmp(b->base, name) != 0)
 			return err_set(&p->err, -EINVAL,
@@ -157,7 +157,7 @@ static int choose_base(struct build *b, struct problem *p)
 
 /* ---- the scratch sandbox ---- */
 
-static int start(struct build *b, struct problem *p)
+static int start_file(struct build *b, struct problem *p)
 {
 	AUTO_FREE char *share = xasprintf("%s:" GUEST_CONTEXT ":ro", b->context);
 	AUTO_FREE char *word = policy_shell_word(b->context);
@@ -267,7 +267,7 @@ static int take_image(struct build *b, const char *name, const json_t *facts, st
 	return r;
 }
 
-static int finish(struct build *b, const char *name, struct problem *p)
+static int finish_file(struct build *b, const char *name, struct problem *p)
 {
 	AUTO_JSON json_t *facts = make_facts(b);
 
@@ -290,7 +290,7 @@ int template_file_build(const char *name, const struct opts *o, struct problem *
 	if (r < 0)
 		return r;
 	follow_catch();
-	r = start(&b, p);
+	r = start_file(&b, p);
 	if (r == 0)
 		r = send_files(&b, p);
 	if (r == 0)
@@ -298,7 +298,7 @@ int template_file_build(const char *name, const struct opts *o, struct problem *
 	if (r == 0)
 		r = read_result(&b, p);
 	if (r == 0)
-		r = finish(&b, name, p);
+		r = finish_file(&b, name, p);
 	ui_progress_end();
 	return r;
 }

@@ -17,7 +17,7 @@
 
 static const char *const parts[] = {"root.img", "docker.img", "vmlinuz", "modules.cpio"};
 
-static void show(void *arg, char *line)
+static void show_image(void *arg, char *line)
 {
 	int percent, at;
 
@@ -39,7 +39,7 @@ static int run_helper(const char *base, const char *ref, bool plain, bool login,
 		.in_fd = -1,
 		.out_fd = -1,
 		.max_ms = IMAGE_MS,
-		.fn = show};
+		.fn = show_image};
 	int status;
 
 	if (login)
@@ -56,7 +56,7 @@ static int run_helper(const char *base, const char *ref, bool plain, bool login,
 }
 
 /* Kernel, modules and Docker's disk are the base's: who wrote that has a part in this one. */
-static int publish(const char *name, const char *out, const struct template *base,
+static int publish_image(const char *name, const char *out, const struct template *base,
 	const json_t *more, struct problem *p)
 {
 	AUTO_FREE char *facts_path = xasprintf("%s/facts.json", out);
@@ -112,7 +112,7 @@ int template_image_build(const char *name, const char *ref, bool plain, bool log
 	if (r < 0)
 		return r;
 	say_facts(out);
-	r = publish(name, out, &base, more, p);
+	r = publish_image(name, out, &base, more, p);
 	(void)!template_remove_dir(out);
 	return r;
 }

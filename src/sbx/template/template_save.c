@@ -88,7 +88,7 @@ static int open_parent(const json_t *frozen, struct template *ret, struct proble
 }
 
 /* One raw file in the place of each chain. */
-static int flatten(struct template_draft *d, struct problem *p)
+static int flatten_save(struct template_draft *d, struct problem *p)
 {
 	int r = 0;
 
@@ -136,7 +136,7 @@ int template_save_as(
 	if (r == 0)
 		r = each_layer(frozen, &adding, add_layer, p);
 	if (r == 0 && wish->flat)
-		r = flatten(&draft, p);
+		r = flatten_save(&draft, p);
 	ui_progress_end();
 	if (r < 0)
 		return r;

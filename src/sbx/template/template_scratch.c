@@ -32,31 +32,31 @@ struct command {
 	size_t n;
 };
 
-static void add(struct command *c, const char *word)
+static void add_scratch(struct command *c, const char *word)
 {
 	if (c->n + 1 < MAX_ARGS)
 		c->argv[c->n++] = word;
 }
 
-static struct command command(const char *verb)
+static struct command command_scratch(const char *verb)
 {
 	struct command c = {.argv = {OWN}, .n = 1};
 
-	add(&c, verb);
+	add_scratch(&c, verb);
 	return c;
 }
 
 static struct command in_guest(const struct scratch *s, bool input)
 {
-	struct command c = command("exec");
+	struct command c = command_scratch("exec");
 
 	if (input)
-		add(&c, "-i");
-	add(&c, "-u");
-	add(&c, "root");
-	add(&c, "-w");
-	add(&c, "/");
-	add(&c, s->name);
+		add_scratch(&c, "-i");
+	add_scratch(&c, "-u");
+	add_scratch(&c, "root");
+	add_scratch(&c, "-w");
+	add_scratch(&c, "/");
+	add_scratch(&c, s->name);
 	return c;
 }
 
@@ -80,7 +80,8 @@ static void show_line(void *arg, char *line)
 		ui_note("%s", line);
 }
 
-static int run(struct scratch *s, const struct command *c, struct follow f, struct problem *p)
+static int run_scratch(
+	struct scratch *s, const struct command *c, struct follow f, struct problem *p)
 {
 	f.argv = c->argv;
 	f.arg = s;
@@ -101,7 +102,7 @@ static void show_tail(const struct scratch *s)
 }
 
 /* A sentence from a status; the last lines say why. */
-static int judge(const struct scratch *s, int status, const char *what, struct problem *p)
+static int judge_scratch(const struct scratch *s, int status, const char *what, struct problem *p)
 {
 	if (status <= 0)
 		return status;
@@ -224,11 +225,11 @@ int scratch_put(struct scratch *s, const char *path, const char *text, struct pr
 
 	if (r < 0)
 		return r;
-	add(&c, "sh");
-	add(&c, "-c");
-	add(&c, "mkdir -p \"${0%/*}\" && cat >\"$0\"");
-	add(&c, path);
-	return judge(s, run(s, &c, (struct follow){.lines = 1, .in_fd = fd}, p),
+	add_scratch(&c, "sh");
+	add_scratch(&c, "-c");
+	add_scratch(&c, "mkdir -p \"${0%/*}\" && cat >\"$0\"");
+	add_scratch(&c, path);
+	return judge_scratch(s, run_scratch(s, &c, (struct follow){.lines = 1, .in_fd = fd}, p),
 		"sending files to the sandbox", p);
 }
 
@@ -244,12 +245,13 @@ int scratch_get(struct scratch *s, const char *path, size_t max, char **ret, str
 	if (r < 0)
 		return r;
 	(void)snprintf(limit, sizeof(limit), "%zu", max);
-	add(&c, "head");
-	add(&c, "-c");
-	add(&c, limit);
-	add(&c, path);
-	r = judge(s,
-		run(s, &c, (struct follow){.lines = 3, .in_fd = -1, .out_fd = fd, .max_bytes = max},
+	add_scratch(&c, "head");
+	add_scratch(&c, "-c");
+	add_scratch(&c, limit);
+	add_scratch(&c, path);
+	r = judge_scratch(s,
+		run_scratch(s, &c,
+			(struct follow){.lines = 3, .in_fd = -1, .out_fd = fd, .max_bytes = max},
 			p),
 		"reading from the sandbox", p);
 	if (r < 0)
@@ -268,12 +270,12 @@ int scratch_run(struct scratch *s, const char *const *argv, struct problem *p)
 	int r;
 
 	while (*argv)
-		add(&c, *argv++);
-	r = run(s, &c,
+		add_scratch(&c, *argv++);
+	r = run_scratch(s, &c,
 		(struct follow){.lines = 1, .in_fd = -1, .max_ms = BUILD_MS, .fn = show_line}, p);
 	if (!ui_is_terminal())
 		s->n_lines = 0; /* they stand there already */
-	r = judge(s, r, "building the Dockerfile in a sandbox", p);
+	r = judge_scratch(s, r, "building the Dockerfile in a sandbox", p);
 	if (r == -EIO)
 		ui_note("A step that needs a host of the network: add --allow-network HOST.");
 	return r;
@@ -283,11 +285,11 @@ int scratch_save_image(struct scratch *s, const char *image, int out_fd, struct 
 {
 	struct command c = in_guest(s, false);
 
-	add(&c, "docker");
-	add(&c, "save");
-	add(&c, image);
-	return judge(s,
-		run(s, &c,
+	add_scratch(&c, "docker");
+	add_scratch(&c, "save");
+	add_scratch(&c, image);
+	return judge_scratch(s,
+		run_scratch(s, &c,
 			(struct follow){.lines = 3,
 				.in_fd = -1,
 				.out_fd = out_fd,
@@ -305,13 +307,13 @@ int scratch_save(struct scratch *s, const char *name, const json_t *facts, struc
 
 void scratch_done(struct scratch *s)
 {
-	struct command c = command("rm");
+	struct command c = command_scratch("rm");
 	struct follow f = {.argv = c.argv, .lines = 1, .in_fd = -1};
 
 	if (!s->name[0])
 		return;
-	add(&c, "-f");
-	add(&c, s->name);
+	add_scratch(&c, "-f");
+	add_scratch(&c, s->name);
 	follow_ignore();
 	ui_busy("removing the sandbox that it was built in");
 	(void)!follow_run(&f, &(struct err){0});

@@ -13,26 +13,28 @@ bool template_source_wanted(const struct opts *o)
 	return opts_has(o, "image") || opts_has(o, "file");
 }
 
-static int usage(struct problem *p, const char *why)
+static int usage_source(struct problem *p, const char *why)
 {
 	(void)err_set(&p->err, -EINVAL, "%s", why);
 	return problem_usage(p, -EINVAL, "template");
 }
 
-static int check(const struct opts *o, struct problem *p)
+static int check_source(const struct opts *o, struct problem *p)
 {
 	const char *name = o->args.n ? o->args.v[0] : NULL;
 
 	if (opts_has(o, "image") && opts_has(o, "file"))
-		return usage(p, "--image and --file are two ways; only one can be taken");
+		return usage_source(p, "--image and --file are two ways; only one can be taken");
 	if (opts_has(o, "mirror"))
-		return usage(p, "--mirror is for the base template");
+		return usage_source(p, "--mirror is for the base template");
 	if (!name)
-		return usage(p, "the name of the new template is missing");
+		return usage_source(p, "the name of the new template is missing");
 	if (!template_is_name(name))
-		return usage(p, "that is no name for a template: letters, digits, '.' and '-'");
+		return usage_source(
+			p, "that is no name for a template: letters, digits, '.' and '-'");
 	if (strcmp(name, TEMPLATE_SOURCE_BASE) == 0)
-		return usage(p, "'" TEMPLATE_SOURCE_BASE "' is the name of the base template");
+		return usage_source(
+			p, "'" TEMPLATE_SOURCE_BASE "' is the name of the base template");
 	return 0;
 }
 
@@ -53,7 +55,7 @@ static int check_free(const struct opts *o, struct problem *p)
 int template_source_build(const struct opts *o)
 {
 	struct problem p = {0};
-	int r = check(o, &p);
+	int r = check_source(o, &p);
 
 	if (r == 0)
 		r = check_free(o, &p);

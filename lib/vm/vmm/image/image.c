@@ -401,7 +401,7 @@ static int hash_disk(const char *path, struct image_file *ret, struct err *err)
 	return r < 0 ? err_errno(err, r, "hashing %s", path) : 0;
 }
 
-static json_t *describe(const struct image_draft *d, const struct image_class *class,
+static json_t *describe_image(const struct image_draft *d, const struct image_class *class,
 	const struct image_file *files)
 {
 	json_t *list = json_object();
@@ -449,7 +449,7 @@ int image_publish(struct image_draft *d, const struct image_class *class,
 		return r;
 	remove_strangers(d->dir);
 	{
-		json_t *j = describe(d, class, files);
+		json_t *j = describe_image(d, class, files);
 
 		text = json_dumps(j, JSON_INDENT(2) | JSON_SORT_KEYS);
 		json_decref(j);

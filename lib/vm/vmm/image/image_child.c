@@ -152,7 +152,7 @@ void image_check_done(struct image_check *c)
 /* ---- saving ---- */
 
 /* "0 SIZE HASH SIZE HASH" or "ERRNO". */
-static void say(int fd, int r, const struct image_file files[IMAGE_N_SAVED])
+static void say_child(int fd, int r, const struct image_file files[IMAGE_N_SAVED])
 {
 	char line[256];
 	int n;
@@ -208,7 +208,7 @@ static void __attribute__((noreturn)) save(int in, int memory, const int out[2],
 
 	if (r == 0)
 		r = save_memory(memory, out[IMAGE_MEMORY], &files[IMAGE_MEMORY]);
-	say(result, r, files);
+	say_child(result, r, files);
 	_exit(r < 0 ? CHILD_FAILED : CHILD_GOOD);
 }
 

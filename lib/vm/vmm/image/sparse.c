@@ -119,7 +119,7 @@ static int next_extent(int fd, uint64_t size, uint64_t *at, uint64_t *ret_end)
 	return *at < *ret_end;
 }
 
-static int copy(struct copy *c, uint64_t size)
+static int copy_sparse(struct copy *c, uint64_t size)
 {
 	uint64_t at = 0, end = 0, total = htole64(size);
 	int r = image_sum_add(&c->sum, &total, sizeof(total));
@@ -137,7 +137,7 @@ int image_copy_memory(int from, int to, uint64_t size, struct image_file *ret)
 	int r = size % PAGE ? -EINVAL : image_sum_begin(&c.sum);
 
 	if (r == 0) {
-		r = copy(&c, size);
+		r = copy_sparse(&c, size);
 		if (image_sum_end(&c.sum, r == 0 ? ret : NULL) < 0 && r == 0)
 			r = -EIO;
 		ret->size = size;

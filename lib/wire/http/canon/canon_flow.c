@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-static int begin(struct canon_flow *f, const struct http_body *body, bool may_switch)
+static int begin_flow(struct canon_flow *f, const struct http_body *body, bool may_switch)
 {
 	f->phase = CANON_IN_BODY;
 	f->kind = body->absent ? HTTP_BODY_NONE : body->kind;
@@ -15,7 +15,7 @@ int canon_flow_req(struct canon_flow *f, const struct http_req *req)
 {
 	if (f->phase != CANON_BEFORE_HEAD)
 		return -EBADMSG;
-	return begin(f, &req->body, req->websocket);
+	return begin_flow(f, &req->body, req->websocket);
 }
 
 int canon_flow_resp(struct canon_flow *f, const struct http_resp *resp)
@@ -24,7 +24,7 @@ int canon_flow_resp(struct canon_flow *f, const struct http_resp *resp)
 		return -EBADMSG;
 	if (resp->status < 200 && resp->status != 101)
 		return 0;
-	return begin(f, &resp->body, false);
+	return begin_flow(f, &resp->body, false);
 }
 
 int canon_flow_data(struct canon_flow *f, size_t n)

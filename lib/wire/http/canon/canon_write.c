@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-static void put(struct wr *wr, const char *text)
+static void put_write(struct wr *wr, const char *text)
 {
 	wr_bytes(wr, slice_from_str(text));
 }
@@ -12,24 +12,24 @@ static void put_number(struct wr *wr, uint64_t v)
 	char text[24];
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
-	put(wr, text);
+	put_write(wr, text);
 }
 
 static void put_header(struct wr *wr, const char *name, struct slice value)
 {
-	put(wr, name);
-	put(wr, ": ");
+	put_write(wr, name);
+	put_write(wr, ": ");
 	wr_bytes(wr, value);
-	put(wr, "\r\n");
+	put_write(wr, "\r\n");
 }
 
 static void put_headers(struct wr *wr, const struct http_headers *headers)
 {
 	for (size_t i = 0; i < headers->n; i++) {
 		wr_bytes(wr, headers->list[i].name);
-		put(wr, ": ");
+		put_write(wr, ": ");
 		wr_bytes(wr, headers->list[i].value);
-		put(wr, "\r\n");
+		put_write(wr, "\r\n");
 	}
 }
 
@@ -37,11 +37,11 @@ static void put_authority(struct wr *wr, const struct http_req *req, bool always
 {
 	bool is_v6 = req->host.n > 0 && memchr(req->host.p, ':', req->host.n);
 
-	put(wr, is_v6 ? "[" : "");
+	put_write(wr, is_v6 ? "[" : "");
 	wr_bytes(wr, req->host);
-	put(wr, is_v6 ? "]" : "");
+	put_write(wr, is_v6 ? "]" : "");
 	if (always_port || req->port != canon_default_port(req->scheme)) {
-		put(wr, ":");
+		put_write(wr, ":");
 		put_number(wr, req->port);
 	}
 }
@@ -53,7 +53,7 @@ static void put_target(struct wr *wr, const struct http_req *req, enum canon_to 
 		return;
 	}
 	if (to == CANON_TO_PROXY) {
-		put(wr, req->scheme == HTTP_SCHEME_HTTPS ? "https://" : "http://");
+		put_write(wr, req->scheme == HTTP_SCHEME_HTTPS ? "https://" : "http://");
 		put_authority(wr, req, false);
 		/* "OPTIONS *" to a proxy is the absolute form without a path (RFC 9112, 3.2.4). */
 		if (req->form == HTTP_FORM_ASTERISK)
@@ -61,7 +61,7 @@ static void put_target(struct wr *wr, const struct http_req *req, enum canon_to 
 	}
 	wr_bytes(wr, req->path);
 	if (req->has_query) {
-		put(wr, "?");
+		put_write(wr, "?");
 		wr_bytes(wr, req->query);
 	}
 }
@@ -69,11 +69,11 @@ static void put_target(struct wr *wr, const struct http_req *req, enum canon_to 
 static void put_body_kind(struct wr *wr, const struct http_body *body)
 {
 	if (body->kind == HTTP_BODY_CHUNKED)
-		put(wr, "transfer-encoding: chunked\r\n");
+		put_write(wr, "transfer-encoding: chunked\r\n");
 	if (body->kind == HTTP_BODY_LENGTH) {
-		put(wr, "content-length: ");
+		put_write(wr, "content-length: ");
 		put_number(wr, body->length);
-		put(wr, "\r\n");
+		put_write(wr, "\r\n");
 	}
 }
 
@@ -93,28 +93,28 @@ static void put_connection(struct wr *wr, const struct http_req *req)
 	bool close = canon_must_close(req);
 
 	if (req->websocket)
-		put(wr, "connection: upgrade\r\nupgrade: websocket\r\n");
+		put_write(wr, "connection: upgrade\r\nupgrade: websocket\r\n");
 	else if (req->te_trailers)
-		put(wr, close ? "te: trailers\r\nconnection: te, close\r\n"
-			      : "te: trailers\r\nconnection: te\r\n");
+		put_write(wr, close ? "te: trailers\r\nconnection: te, close\r\n"
+				    : "te: trailers\r\nconnection: te\r\n");
 	else if (close)
-		put(wr, "connection: close\r\n");
+		put_write(wr, "connection: close\r\n");
 }
 
 int canon_write_req(struct wr *wr, const struct http_req *req, enum canon_to to)
 {
 	wr_bytes(wr, req->method);
-	put(wr, " ");
+	put_write(wr, " ");
 	put_target(wr, req, to);
-	put(wr, " HTTP/1.1\r\nhost: ");
+	put_write(wr, " HTTP/1.1\r\nhost: ");
 	put_authority(wr, req, req->form == HTTP_FORM_AUTHORITY);
-	put(wr, "\r\n");
+	put_write(wr, "\r\n");
 	put_headers(wr, &req->headers);
 	put_connection(wr, req);
 	put_body_kind(wr, &req->body);
 	if (req->expect_continue)
-		put(wr, "expect: 100-continue\r\n");
-	put(wr, "\r\n");
+		put_write(wr, "expect: 100-continue\r\n");
+	put_write(wr, "\r\n");
 	return wr_finish(wr);
 }
 
@@ -126,11 +126,11 @@ void canon_fit_http10(struct http_resp *resp)
 
 int canon_write_resp(struct wr *wr, const struct http_resp *resp, bool close)
 {
-	put(wr, "HTTP/1.1 ");
+	put_write(wr, "HTTP/1.1 ");
 	put_number(wr, resp->status);
-	put(wr, " ");
-	put(wr, canon_reason(resp->status));
-	put(wr, "\r\n");
+	put_write(wr, " ");
+	put_write(wr, canon_reason(resp->status));
+	put_write(wr, "\r\n");
 	put_headers(wr, &resp->headers);
 	if (resp->websocket)
 		put_header(wr, "upgrade", slice_from_str("websocket"));
@@ -140,7 +140,7 @@ int canon_write_resp(struct wr *wr, const struct http_resp *resp, bool close)
 		 (close || resp->body.kind == HTTP_BODY_CLOSE))
 		put_header(wr, "connection", slice_from_str("close"));
 	put_body_kind(wr, &resp->body);
-	put(wr, "\r\n");
+	put_write(wr, "\r\n");
 	return wr_finish(wr);
 }
 
@@ -149,15 +149,15 @@ void canon_write_chunk(struct wr *wr, size_t n)
 	char text[24];
 
 	snprintf(text, sizeof(text), "%zx\r\n", n);
-	put(wr, text);
+	put_write(wr, text);
 }
 
 int canon_write_last_chunk(struct wr *wr, const struct http_headers *trailers)
 {
-	put(wr, "0\r\n");
+	put_write(wr, "0\r\n");
 	if (trailers)
 		put_headers(wr, trailers);
-	put(wr, "\r\n");
+	put_write(wr, "\r\n");
 	return wr_finish(wr);
 }
 

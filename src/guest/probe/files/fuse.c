@@ -31,20 +31,20 @@ struct session {
 	size_t n; /* bytes of the request behind its head */
 };
 
-static uint8_t *body(struct session *s)
+static uint8_t *body_fuse(struct session *s)
 {
 	return s->dev.out + sizeof(struct fuse_in_header);
 }
 
-static void put(struct session *s, const void *p, size_t n)
+static void put_fuse(struct session *s, const void *p, size_t n)
 {
 	n = MIN(n, IN_MAX - s->n);
-	memcpy(body(s) + s->n, p, n);
+	memcpy(body_fuse(s) + s->n, p, n);
 	s->n += n;
 }
 
 /* The answer's error as a positive number; 0 when it went through; -1 when there was none. */
-static int ask(struct session *s, uint32_t opcode, uint64_t node)
+static int ask_fuse(struct session *s, uint32_t opcode, uint64_t node)
 {
 	struct fuse_in_header *h = (void *)s->dev.out;
 	const struct fuse_out_header *o = (const void *)s->dev.in;
@@ -61,12 +61,12 @@ static int ask(struct session *s, uint32_t opcode, uint64_t node)
 	return -o->error;
 }
 
-static const void *answer(const struct session *s)
+static const void *answer_fuse(const struct session *s)
 {
 	return s->dev.in + sizeof(struct fuse_out_header);
 }
 
-static int tell(const char *op, const char *arg, int error)
+static int tell_fuse(const char *op, const char *arg, int error)
 {
 	if (error == 0)
 		printf("done %s %s\n", op, arg);
@@ -79,7 +79,7 @@ static int tell(const char *op, const char *arg, int error)
 }
 
 /* %XX is a byte, so that a NUL can be said. */
-static size_t decode(const char *text, char *buf, size_t size)
+static size_t decode_fuse(const char *text, char *buf, size_t size)
 {
 	size_t n = 0;
 
@@ -100,20 +100,20 @@ static size_t decode(const char *text, char *buf, size_t size)
 static void put_name(struct session *s, const char *text)
 {
 	char name[512];
-	size_t n = decode(text, name, sizeof(name));
+	size_t n = decode_fuse(text, name, sizeof(name));
 
-	put(s, name, n);
+	put_fuse(s, name, n);
 }
 
 /* ---- the words ---- */
 
-static int lookup(struct session *s, const char *name, struct fuse_entry_out *ret_e)
+static int lookup_fuse(struct session *s, const char *name, struct fuse_entry_out *ret_e)
 {
 	int r;
 
 	put_name(s, name);
-	r = ask(s, FUSE_LOOKUP, s->cur);
-	memcpy(ret_e, answer(s), sizeof(*ret_e));
+	r = ask_fuse(s, FUSE_LOOKUP, s->cur);
+	memcpy(ret_e, answer_fuse(s), sizeof(*ret_e));
 	return r == 0 && ret_e->nodeid == 0 ? ENOENT : r;
 }
 
@@ -125,10 +125,10 @@ static void do_walk(struct session *s, const char *path)
 	(void)snprintf(copy, sizeof(copy), "%s", path);
 	s->cur = s->folder = FUSE_ROOT_ID;
 	for (char *name = strtok_r(copy, "/", &save); name; name = strtok_r(NULL, "/", &save)) {
-		int r = lookup(s, name, &e);
+		int r = lookup_fuse(s, name, &e);
 
 		if (r != 0) {
-			(void)tell("walk", name, r);
+			(void)tell_fuse("walk", name, r);
 			return;
 		}
 		s->folder = s->cur;
@@ -142,7 +142,7 @@ static void do_lookup(struct session *s, const char *name)
 {
 	struct fuse_entry_out e;
 
-	if (tell("lookup", name, lookup(s, name, &e)) == 0)
+	if (tell_fuse("lookup", name, lookup_fuse(s, name, &e)) == 0)
 		printf("found inode %llu\n", (unsigned long long)e.attr.ino);
 }
 
@@ -150,7 +150,7 @@ static void do_enter(struct session *s, const char *name)
 {
 	struct fuse_entry_out e;
 
-	if (tell("enter", name, lookup(s, name, &e)) != 0)
+	if (tell_fuse("enter", name, lookup_fuse(s, name, &e)) != 0)
 		return;
 	s->folder = s->cur;
 	s->cur = e.nodeid;
@@ -177,24 +177,25 @@ static void do_list(struct session *s, const char *arg)
 	struct fuse_open_out out;
 	struct fuse_read_in rd = {.size = 8192};
 
-	put(s, &in, sizeof(in));
-	if (tell("opendir", arg, ask(s, FUSE_OPENDIR, s->cur)) != 0)
+	put_fuse(s, &in, sizeof(in));
+	if (tell_fuse("opendir", arg, ask_fuse(s, FUSE_OPENDIR, s->cur)) != 0)
 		return;
-	memcpy(&out, answer(s), sizeof(out));
+	memcpy(&out, answer_fuse(s), sizeof(out));
 	rd.fh = out.fh;
-	put(s, &rd, sizeof(rd));
-	if (tell("list", arg, ask(s, FUSE_READDIR, s->cur)) == 0)
-		print_names(answer(s), ((const struct fuse_out_header *)(void *)s->dev.in)->len -
-					       sizeof(struct fuse_out_header));
+	put_fuse(s, &rd, sizeof(rd));
+	if (tell_fuse("list", arg, ask_fuse(s, FUSE_READDIR, s->cur)) == 0)
+		print_names(
+			answer_fuse(s), ((const struct fuse_out_header *)(void *)s->dev.in)->len -
+						sizeof(struct fuse_out_header));
 }
 
 static void do_write(struct session *s, uint64_t handle)
 {
 	struct fuse_write_in w = {.fh = handle, .size = 8};
 
-	put(s, &w, sizeof(w));
-	put(s, "changed\n", 8);
-	(void)tell("write", "", ask(s, FUSE_WRITE, s->cur));
+	put_fuse(s, &w, sizeof(w));
+	put_fuse(s, "changed\n", 8);
+	(void)tell_fuse("write", "", ask_fuse(s, FUSE_WRITE, s->cur));
 }
 
 static void do_open(struct session *s, const char *flags)
@@ -202,11 +203,11 @@ static void do_open(struct session *s, const char *flags)
 	struct fuse_open_in in = {.flags = (uint32_t)strtoul(flags, NULL, 0)};
 	struct fuse_open_out out;
 
-	put(s, &in, sizeof(in));
-	if (tell("open", flags, ask(s, FUSE_OPEN, s->cur)) != 0 ||
+	put_fuse(s, &in, sizeof(in));
+	if (tell_fuse("open", flags, ask_fuse(s, FUSE_OPEN, s->cur)) != 0 ||
 		(in.flags & O_ACCMODE) == O_RDONLY)
 		return;
-	memcpy(&out, answer(s), sizeof(out));
+	memcpy(&out, answer_fuse(s), sizeof(out));
 	do_write(s, out.fh);
 }
 
@@ -217,13 +218,13 @@ static void do_read(struct session *s, const char *bytes)
 	struct fuse_open_out out;
 	struct fuse_read_in rd = {.size = (uint32_t)strtoul(bytes, NULL, 0)};
 
-	put(s, &in, sizeof(in));
-	if (tell("open", "to read", ask(s, FUSE_OPEN, s->cur)) != 0)
+	put_fuse(s, &in, sizeof(in));
+	if (tell_fuse("open", "to read", ask_fuse(s, FUSE_OPEN, s->cur)) != 0)
 		return;
-	memcpy(&out, answer(s), sizeof(out));
+	memcpy(&out, answer_fuse(s), sizeof(out));
 	rd.fh = out.fh;
-	put(s, &rd, sizeof(rd));
-	(void)tell("read", bytes, ask(s, FUSE_READ, s->cur));
+	put_fuse(s, &rd, sizeof(rd));
+	(void)tell_fuse("read", bytes, ask_fuse(s, FUSE_READ, s->cur));
 	printf("answered %u bytes\n", ((const struct fuse_out_header *)(void *)s->dev.in)->len);
 }
 
@@ -232,10 +233,10 @@ static void forge_one(struct session *s, uint64_t node)
 	struct fuse_getattr_in in = {0};
 	struct fuse_attr_out out;
 
-	put(s, &in, sizeof(in));
-	if (ask(s, FUSE_GETATTR, node) != 0)
+	put_fuse(s, &in, sizeof(in));
+	if (ask_fuse(s, FUSE_GETATTR, node) != 0)
 		return;
-	memcpy(&out, answer(s), sizeof(out));
+	memcpy(&out, answer_fuse(s), sizeof(out));
 	printf("node %llu inode %llu\n", (unsigned long long)node,
 		(unsigned long long)out.attr.ino);
 }
@@ -267,78 +268,78 @@ static void do_setattr(struct session *s, const char *what)
 	else
 		in = (struct fuse_setattr_in){
 			.valid = FATTR_MTIME | FATTR_ATIME, .mtime = 978307200};
-	put(s, &in, sizeof(in));
-	(void)tell("setattr", what, ask(s, FUSE_SETATTR, s->cur));
+	put_fuse(s, &in, sizeof(in));
+	(void)tell_fuse("setattr", what, ask_fuse(s, FUSE_SETATTR, s->cur));
 }
 
-static void create(struct session *s, const char *name, uint32_t mode, const char *word)
+static void create_fuse(struct session *s, const char *name, uint32_t mode, const char *word)
 {
 	/* O_EXCL: without it the C virtiofsd of Debian 12 ends itself when the name is there,
 	 * and the sandbox with it. */
 	struct fuse_create_in in = {.flags = O_CREAT | O_EXCL | O_RDWR, .mode = S_IFREG | mode};
 
-	put(s, &in, sizeof(in));
+	put_fuse(s, &in, sizeof(in));
 	put_name(s, name);
-	(void)tell(word, name, ask(s, FUSE_CREATE, s->cur));
+	(void)tell_fuse(word, name, ask_fuse(s, FUSE_CREATE, s->cur));
 }
 
 static void do_create(struct session *s, const char *name)
 {
-	create(s, name, 0644, "create");
+	create_fuse(s, name, 0644, "create");
 }
 
 static void do_suid(struct session *s, const char *name)
 {
-	create(s, name, 04755, "suid");
+	create_fuse(s, name, 04755, "suid");
 }
 
 static void do_mknod(struct session *s, const char *name)
 {
 	struct fuse_mknod_in in = {.mode = S_IFREG | 0644};
 
-	put(s, &in, sizeof(in));
+	put_fuse(s, &in, sizeof(in));
 	put_name(s, name);
-	(void)tell("mknod", name, ask(s, FUSE_MKNOD, s->cur));
+	(void)tell_fuse("mknod", name, ask_fuse(s, FUSE_MKNOD, s->cur));
 }
 
 static void do_device(struct session *s, const char *name)
 {
 	struct fuse_mknod_in in = {.mode = S_IFBLK | 0666, .rdev = 8 << 8};
 
-	put(s, &in, sizeof(in));
+	put_fuse(s, &in, sizeof(in));
 	put_name(s, name);
-	(void)tell("device", name, ask(s, FUSE_MKNOD, s->cur));
+	(void)tell_fuse("device", name, ask_fuse(s, FUSE_MKNOD, s->cur));
 }
 
 static void do_mkdir(struct session *s, const char *name)
 {
 	struct fuse_mkdir_in in = {.mode = 0755};
 
-	put(s, &in, sizeof(in));
+	put_fuse(s, &in, sizeof(in));
 	put_name(s, name);
-	(void)tell("mkdir", name, ask(s, FUSE_MKDIR, s->cur));
+	(void)tell_fuse("mkdir", name, ask_fuse(s, FUSE_MKDIR, s->cur));
 }
 
 static void do_symlink(struct session *s, const char *name)
 {
 	put_name(s, name);
 	put_name(s, "/etc/passwd");
-	(void)tell("symlink", name, ask(s, FUSE_SYMLINK, s->cur));
+	(void)tell_fuse("symlink", name, ask_fuse(s, FUSE_SYMLINK, s->cur));
 }
 
 static void do_unlink(struct session *s, const char *name)
 {
 	put_name(s, name);
-	(void)tell("unlink", name, ask(s, FUSE_UNLINK, s->cur));
+	(void)tell_fuse("unlink", name, ask_fuse(s, FUSE_UNLINK, s->cur));
 }
 
 static void do_linkself(struct session *s, const char *name)
 {
 	struct fuse_link_in in = {.oldnodeid = s->cur};
 
-	put(s, &in, sizeof(in));
+	put_fuse(s, &in, sizeof(in));
 	put_name(s, name);
-	(void)tell("linkself", name, ask(s, FUSE_LINK, s->folder));
+	(void)tell_fuse("linkself", name, ask_fuse(s, FUSE_LINK, s->folder));
 }
 
 /* From the name to the same with .moved, in cur. */
@@ -348,10 +349,10 @@ static void do_rename(struct session *s, const char *name)
 	char to[300];
 
 	(void)snprintf(to, sizeof(to), "%.200s.moved", name);
-	put(s, &in, sizeof(in));
+	put_fuse(s, &in, sizeof(in));
 	put_name(s, name);
 	put_name(s, to);
-	(void)tell("rename", name, ask(s, FUSE_RENAME, s->cur));
+	(void)tell_fuse("rename", name, ask_fuse(s, FUSE_RENAME, s->cur));
 }
 
 static void do_setxattr(struct session *s, const char *name)
@@ -360,10 +361,10 @@ static void do_setxattr(struct session *s, const char *name)
 		uint32_t size, flags;
 	} in = {.size = 5}; /* as before the extension, which nobody announced */
 
-	put(s, &in, sizeof(in));
+	put_fuse(s, &in, sizeof(in));
 	put_name(s, name);
-	put(s, "probe", 5);
-	(void)tell("setxattr", name, ask(s, FUSE_SETXATTR, s->cur));
+	put_fuse(s, "probe", 5);
+	(void)tell_fuse("setxattr", name, ask_fuse(s, FUSE_SETXATTR, s->cur));
 }
 
 static void do_say(struct session *s, const char *text)
@@ -409,7 +410,7 @@ static bool run_word(struct session *s, const char *word)
 	return false;
 }
 
-static int begin(struct session *s)
+static int begin_fuse(struct session *s)
 {
 	struct fuse_init_in in = {.major = FUSE_KERNEL_VERSION,
 		.minor = 31,
@@ -417,10 +418,10 @@ static int begin(struct session *s)
 		.flags = FUSE_SUBMOUNTS | FUSE_ATOMIC_O_TRUNC};
 	int r;
 
-	put(s, &in, sizeof(in));
-	r = ask(s, FUSE_INIT, 0);
+	put_fuse(s, &in, sizeof(in));
+	r = ask_fuse(s, FUSE_INIT, 0);
 	if (r != 0)
-		(void)tell("init", "", r);
+		(void)tell_fuse("init", "", r);
 	return r;
 }
 
@@ -435,13 +436,13 @@ int probe_fuse(int argc, char **argv)
 	remount_note(&mounts);
 	if (vdev_open(&s.dev, DEVICE_ID, REQUESTS) != 0)
 		return PROBE_REFUSED;
-	if (begin(&s) != 0)
+	if (begin_fuse(&s) != 0)
 		status = PROBE_REFUSED;
 	for (int i = 0; i < argc && status == PROBE_POSSIBLE; i++)
 		if (!run_word(&s, argv[i]))
 			status = PROBE_USAGE;
 	if (status == PROBE_POSSIBLE)
-		(void)ask(&s, FUSE_DESTROY, 0);
+		(void)ask_fuse(&s, FUSE_DESTROY, 0);
 	vdev_close(&s.dev);
 	if (remount_again(&mounts) != PROBE_POSSIBLE)
 		status = PROBE_REFUSED;

@@ -13,7 +13,7 @@
 #define MAX_SECONDS 120
 
 /* A name that begins with @ is abstract. */
-static socklen_t address(const char *name, struct sockaddr_un *sa)
+static socklen_t address_local(const char *name, struct sockaddr_un *sa)
 {
 	size_t n = strlen(name);
 
@@ -44,7 +44,7 @@ static int listen_at(int fd, const struct sockaddr_un *sa, socklen_t len, int se
 }
 
 /* The control of a probe: that sockets work at all here. */
-static int both(int fd, const struct sockaddr_un *sa, socklen_t len)
+static int both_local(int fd, const struct sockaddr_un *sa, socklen_t len)
 {
 	int other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -59,7 +59,7 @@ int probe_local(int argc, char **argv)
 {
 	int fd, seconds = argc == 3 ? atoi(argv[2]) : 30;
 	struct sockaddr_un sa;
-	socklen_t len = argc >= 2 ? address(argv[1], &sa) : 0;
+	socklen_t len = argc >= 2 ? address_local(argv[1], &sa) : 0;
 
 	if (!len || argc > 3 || seconds < 1 || seconds > MAX_SECONDS)
 		return PROBE_USAGE;
@@ -69,7 +69,7 @@ int probe_local(int argc, char **argv)
 	if (strcmp(argv[0], "listen") == 0)
 		return listen_at(fd, &sa, len, seconds);
 	if (strcmp(argv[0], "both") == 0)
-		return both(fd, &sa, len);
+		return both_local(fd, &sa, len);
 	if (strcmp(argv[0], "connect") != 0)
 		return PROBE_USAGE;
 	if (connect(fd, (struct sockaddr *)&sa, len) < 0)

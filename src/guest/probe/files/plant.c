@@ -97,7 +97,7 @@ static bool is_pipe(int dir, const char *name)
 }
 
 /* A link that has the name is replaced; a pipe stays one. */
-static int put(const char *kind, int dir, const char *name, const char *text)
+static int put_plant(const char *kind, int dir, const char *name, const char *text)
 {
 	if (strcmp(kind, "file") == 0)
 		return put_file(dir, name, text);
@@ -124,7 +124,7 @@ int probe_plant(int argc, char **argv)
 		return PROBE_USAGE;
 	memcpy(path, argv[1], strlen(argv[1]) + 1);
 	dir = open_folder(path, &name);
-	r = dir < 0 ? -1 : put(kind, dir, name, argc == 3 ? argv[2] : "");
+	r = dir < 0 ? -1 : put_plant(kind, dir, name, argc == 3 ? argv[2] : "");
 	if (r < 0)
 		(void)probe_refused("plant");
 	else

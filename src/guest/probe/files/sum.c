@@ -26,7 +26,7 @@ static uint64_t sum_of(int fd)
 	return h;
 }
 
-static int visit(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int visit_sum(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	int fd;
 

@@ -88,7 +88,7 @@ static bool read_input(void *buf, size_t n)
 /* Until it has ended, whoever asked says that its time is over, or has gone. The host decides:
  * clocks of guests that were booted on a busy host have run far ahead. The time here is only for
  * one that was forgotten. */
-static uint32_t watch(struct drive *d, pid_t pid, int pidfd, int fd, unsigned seconds)
+static uint32_t watch_drive(struct drive *d, pid_t pid, int pidfd, int fd, unsigned seconds)
 {
 	uint64_t late =
 		clock_mono_ms() + (FORGOTTEN_S + FORGOTTEN_TIMES * (uint64_t)seconds) * 1000;
@@ -121,7 +121,7 @@ static uint32_t watch(struct drive *d, pid_t pid, int pidfd, int fd, unsigned se
 }
 
 /* What a part left behind became our child. */
-static void sweep(pid_t pid)
+static void sweep_drive(pid_t pid)
 {
 	char path[64], text[4096];
 
@@ -180,20 +180,20 @@ static uint32_t run_part(struct drive *d, unsigned seconds)
 		return 126;
 	if (fd_set_nonblock(from, true) < 0)
 		return 126;
-	status = watch(d, pid, pidfd, from, seconds);
-	sweep(pid);
+	status = watch_drive(d, pid, pidfd, from, seconds);
+	sweep_drive(pid);
 	remove_folder(d->dir);
 	return status;
 }
 
-static bool answer(struct drive *d, uint32_t number, uint32_t status)
+static bool answer_drive(struct drive *d, uint32_t number, uint32_t status)
 {
 	return !ended && probe_answer_put(d->frame, number, status, d->n_out) == 0 &&
 	       fd_write_all(1, d->frame, PROBE_FRAME_HEAD + d->n_out) == 0;
 }
 
 /* One request; false at the end. */
-static bool serve(struct drive *d)
+static bool serve_drive(struct drive *d)
 {
 	uint8_t head[PROBE_FRAME_ASK];
 	struct probe_ask ask;
@@ -206,7 +206,7 @@ static bool serve(struct drive *d)
 	d->script[ask.n_script] = '\0';
 	d->n_out = 0;
 	(void)snprintf(d->dir, sizeof(d->dir), "%s/%u", d->folder, ask.number);
-	return answer(d, ask.number, run_part(d, ask.seconds));
+	return answer_drive(d, ask.number, run_part(d, ask.seconds));
 }
 
 int probe_drive(int argc, char **argv)
@@ -224,7 +224,7 @@ int probe_drive(int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	(void)!nice(10);
-	while (!ended && serve(&d))
+	while (!ended && serve_drive(&d))
 		;
 	remove_folder(d.folder);
 	return PROBE_POSSIBLE;

@@ -19,7 +19,7 @@ static const char *const ways[N_WAYS] = {
 	"without a role", "as the one who manages credentials", "on a channel of its own"};
 
 /* 1 with a message, 0 at the end or too late. */
-static int next(int fd, struct ipc_msg *ret)
+static int next_vault(int fd, struct ipc_msg *ret)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
@@ -29,7 +29,7 @@ static int next(int fd, struct ipc_msg *ret)
 }
 
 /* A connection that the vault has greeted. */
-static int dial(const char *path)
+static int dial_vault(const char *path)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -40,13 +40,13 @@ static int dial(const char *path)
 	(void)strcpy(sa.sun_path, path); /* its length was checked */
 	if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return -errno;
-	r = next(fd, &msg) && vault_get_hello(&msg, build) == 0 ? 0 : -EPROTO;
+	r = next_vault(fd, &msg) && vault_get_hello(&msg, build) == 0 ? 0 : -EPROTO;
 	ipc_msg_done(&msg);
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
 /* The first credential that is kept for all sandboxes; how many there are, or -EPROTO. */
-static int find(int fd, struct vault_item *ret)
+static int find_vault(int fd, struct vault_item *ret)
 {
 	struct ipc_msg msg = {.fd = -1};
 	struct vault_item item;
@@ -54,7 +54,7 @@ static int find(int fd, struct vault_item *ret)
 
 	if (vault_ask_admin(fd) < 0 || vault_ask_plain(fd, VAULT_LIST, 1, -1) < 0)
 		return -EPROTO;
-	while (next(fd, &msg) && msg.type == VAULT_ITEM && vault_get_item(&msg, &item) == 0) {
+	while (next_vault(fd, &msg) && msg.type == VAULT_ITEM && vault_get_item(&msg, &item) == 0) {
 		if (!ret->serial && !item.meta.scope[0] && item.ref == VAULT_REF_NONE)
 			*ret = item;
 		n++;
@@ -65,9 +65,9 @@ static int find(int fd, struct vault_item *ret)
 }
 
 /* Asks, and lets go of every end but `ours`. */
-static void ask(const char *path, enum way way, const struct vault_item *item, int stream)
+static void ask_vault(const char *path, enum way way, const struct vault_item *item, int stream)
 {
-	AUTO_CLOSE int fd = dial(path);
+	AUTO_CLOSE int fd = dial_vault(path);
 	int pair[2], said = 0;
 
 	if (fd < 0 || ipc_pair(pair) < 0)
@@ -84,7 +84,7 @@ static void ask(const char *path, enum way way, const struct vault_item *item, i
 	struct ipc_msg msg = {.fd = -1};
 
 	(void)close(pair[1]);
-	(void)next(way == OWN_CHANNEL ? pair[0] : fd, &msg);
+	(void)next_vault(way == OWN_CHANNEL ? pair[0] : fd, &msg);
 	ipc_msg_done(&msg);
 	(void)close(pair[0]);
 }
@@ -99,7 +99,7 @@ static bool try_way(const char *path, enum way way, const struct vault_item *ite
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return false;
-	ask(path, way, item, pair[1]);
+	ask_vault(path, way, item, pair[1]);
 	(void)close(pair[1]);
 	p.fd = pair[0];
 	came = poll(&p, 1, PATIENCE_MS) == 1 && read(pair[0], &byte, 1) == 1;
@@ -116,8 +116,8 @@ int probe_vault(int argc, char **argv)
 
 	if (argc != 1 || strlen(argv[0]) >= sizeof(sa.sun_path))
 		return PROBE_USAGE;
-	fd = dial(argv[0]);
-	n = fd < 0 ? fd : find(fd, &item);
+	fd = dial_vault(argv[0]);
+	n = fd < 0 ? fd : find_vault(fd, &item);
 	if (n < 0) {
 		printf("the vault does not answer: %s\n", strerror(-n));
 		return PROBE_USAGE;

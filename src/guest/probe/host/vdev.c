@@ -26,7 +26,7 @@
 #define N_PAGES (1 + 2 * VDEV_BYTES / VDEV_PAGE)
 #define BAR_MAX (1 << 20)
 
-static int put(const char *path, const char *text)
+static int put_vdev(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	ssize_t n;
@@ -38,7 +38,7 @@ static int put(const char *path, const char *text)
 	return n < 0 ? -1 : 0;
 }
 
-static bool find(struct vdev *d, const char *id)
+static bool find_vdev(struct vdev *d, const char *id)
 {
 	DIR *dir = opendir(BUS);
 	const struct dirent *e;
@@ -113,14 +113,14 @@ static int map_bar(struct vdev *d, int bar)
 	return d->bar == MAP_FAILED ? probe_refused("mapping its registers") : 0;
 }
 
-static volatile struct virtio_pci_common_cfg *common(const struct vdev *d)
+static volatile struct virtio_pci_common_cfg *common_vdev(const struct vdev *d)
 {
 	return (volatile void *)(d->bar + d->common);
 }
 
 /* ---- memory that it reads and writes ---- */
 
-static uint64_t physical(const void *p)
+static uint64_t physical_vdev(const void *p)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	uint64_t entry = 0;
@@ -148,17 +148,17 @@ static int make_memory(struct vdev *d)
 	d->ring = p;
 	d->out = p + VDEV_PAGE;
 	d->in = d->out + VDEV_BYTES;
-	return physical(d->ring) ? 0 : probe_refused("physical addresses");
+	return physical_vdev(d->ring) ? 0 : probe_refused("physical addresses");
 }
 
 /* ---- starting it ---- */
 
-static void reset(struct vdev *d)
+static void reset_vdev(struct vdev *d)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
 
-	common(d)->device_status = 0;
-	for (int i = 0; i < VDEV_WAIT_MS && common(d)->device_status != 0; i++)
+	common_vdev(d)->device_status = 0;
+	for (int i = 0; i < VDEV_WAIT_MS && common_vdev(d)->device_status != 0; i++)
 		(void)nanosleep(&ms, NULL);
 }
 
@@ -168,12 +168,12 @@ static void set_address(volatile __le32 *lo, volatile __le32 *hi, uint64_t addre
 	*hi = (uint32_t)(address >> 32);
 }
 
-static int start(struct vdev *d)
+static int start_vdev(struct vdev *d)
 {
-	volatile struct virtio_pci_common_cfg *c = common(d);
-	uint64_t ring = physical(d->ring);
+	volatile struct virtio_pci_common_cfg *c = common_vdev(d);
+	uint64_t ring = physical_vdev(d->ring);
 
-	reset(d);
+	reset_vdev(d);
 	c->device_status = VIRTIO_CONFIG_S_ACKNOWLEDGE;
 	c->device_status = VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER;
 	c->guest_feature_select = 0;
@@ -203,11 +203,11 @@ int vdev_open(struct vdev *d, const char *id, uint16_t queue)
 	int bar, r;
 
 	*d = (struct vdev){.queue = queue, .size = RING_SIZE};
-	if (!find(d, id)) {
+	if (!find_vdev(d, id)) {
 		printf("there is no device %s\n", id);
 		return PROBE_REFUSED;
 	}
-	if (put(DRIVER "/unbind", d->name) < 0 && errno != ENODEV)
+	if (put_vdev(DRIVER "/unbind", d->name) < 0 && errno != ENODEV)
 		return probe_refused("unbind");
 	r = read_caps(d, &bar);
 	if (r == 0)
@@ -215,7 +215,7 @@ int vdev_open(struct vdev *d, const char *id, uint16_t queue)
 	if (r == 0)
 		r = make_memory(d);
 	if (r == 0)
-		r = start(d);
+		r = start_vdev(d);
 	if (r != 0)
 		vdev_close(d);
 	return r;
@@ -224,21 +224,21 @@ int vdev_open(struct vdev *d, const char *id, uint16_t queue)
 void vdev_close(struct vdev *d)
 {
 	if (d->bar && d->bar != MAP_FAILED) {
-		reset(d);
+		reset_vdev(d);
 		(void)munmap((void *)(uintptr_t)d->bar, d->bar_size);
 	}
-	if (d->name[0] && put(DRIVER "/bind", d->name) < 0)
+	if (d->name[0] && put_vdev(DRIVER "/bind", d->name) < 0)
 		(void)probe_refused("bind");
 }
 
 /* ---- asking ---- */
 
-static uint16_t add(struct vdev *d, uint16_t at, const uint8_t *buf, size_t n, uint16_t flags)
+static uint16_t add_vdev(struct vdev *d, uint16_t at, const uint8_t *buf, size_t n, uint16_t flags)
 {
 	struct vring_desc *desc = (void *)d->ring;
 
 	for (size_t done = 0; done < n; done += VDEV_PAGE, at++)
-		desc[at] = (struct vring_desc){.addr = physical(buf + done),
+		desc[at] = (struct vring_desc){.addr = physical_vdev(buf + done),
 			.len = (uint32_t)MIN(n - done, (size_t)VDEV_PAGE),
 			.flags = (uint16_t)(flags | VRING_DESC_F_NEXT),
 			.next = (uint16_t)(at + 1)};
@@ -254,8 +254,8 @@ long vdev_ask(struct vdev *d, size_t n_out, size_t n_in)
 	uint16_t end;
 
 	memset(d->in, 0, VDEV_BYTES);
-	end = add(d, 0, d->out, MIN(n_out, VDEV_BYTES), 0);
-	end = add(d, end, d->in, MIN(n_in, VDEV_BYTES), VRING_DESC_F_WRITE);
+	end = add_vdev(d, 0, d->out, MIN(n_out, VDEV_BYTES), 0);
+	end = add_vdev(d, end, d->in, MIN(n_in, VDEV_BYTES), VRING_DESC_F_WRITE);
 	desc[end - 1].flags &= (uint16_t)~VRING_DESC_F_NEXT;
 	avail->ring[d->next % d->size] = 0;
 	__sync_synchronize();

@@ -8,7 +8,7 @@ struct out {
 	size_t n, size;
 };
 
-static void put(struct out *o, const void *p, size_t n)
+static void put_hello(struct out *o, const void *p, size_t n)
 {
 	if (o->n + n <= o->size)
 		memcpy(o->p + o->n, p, n);
@@ -17,7 +17,7 @@ static void put(struct out *o, const void *p, size_t n)
 
 static void put_u8(struct out *o, unsigned v)
 {
-	put(o, &(uint8_t){(uint8_t)v}, 1);
+	put_hello(o, &(uint8_t){(uint8_t)v}, 1);
 }
 
 static void put_u16(struct out *o, size_t v)
@@ -44,7 +44,7 @@ static void put_name(struct out *o, const uint8_t *name, size_t n)
 	put_u16(o, n + 3);
 	put_u8(o, 0);
 	put_u16(o, n);
-	put(o, name, n);
+	put_hello(o, name, n);
 }
 
 /* Type outer, a suite, a key and a payload that nobody can tell from a real one. */
@@ -54,7 +54,7 @@ static void put_ech(struct out *o)
 
 	put_u16(o, 0xfe0d);
 	put_u16(o, sizeof(begin) + 32 + 2 + 64);
-	put(o, begin, sizeof(begin));
+	put_hello(o, begin, sizeof(begin));
 	for (unsigned i = 0; i < 32; i++)
 		put_u8(o, i * 37 + 11);
 	put_u16(o, 64);
@@ -74,9 +74,9 @@ static void put_extensions(struct out *o, bool h2)
 	};
 	static const uint8_t alpn[] = {0, 16, 0, 5, 0, 3, 2, 'h', '2'};
 
-	put(o, fixed, sizeof(fixed));
+	put_hello(o, fixed, sizeof(fixed));
 	if (h2)
-		put(o, alpn, sizeof(alpn));
+		put_hello(o, alpn, sizeof(alpn));
 }
 
 size_t hello_make(const uint8_t *name, size_t n_name, bool ech, bool h2, uint8_t *buf, size_t size)
@@ -85,15 +85,15 @@ size_t hello_make(const uint8_t *name, size_t n_name, bool ech, bool h2, uint8_t
 	struct out o = {.p = buf, .size = size};
 	size_t record, message, extensions;
 
-	put(&o, "\x16\x03\x01\0\0", 5);
+	put_hello(&o, "\x16\x03\x01\0\0", 5);
 	record = o.n;
-	put(&o, "\x01\0\0\0", 4);
+	put_hello(&o, "\x01\0\0\0", 4);
 	message = o.n;
 	put_u16(&o, 0x0303);
 	for (unsigned i = 0; i < 32; i++)
 		put_u8(&o, i * 29 + 3);
 	put_u8(&o, 0); /* no session */
-	put(&o, suites, sizeof(suites));
+	put_hello(&o, suites, sizeof(suites));
 	put_u16(&o, 0);
 	extensions = o.n;
 	if (n_name)

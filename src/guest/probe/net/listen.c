@@ -22,7 +22,7 @@ struct listener {
 };
 
 /* One line for each: who, and what he said. */
-static void note(int log, const struct net_addr *peer, const void *said, size_t n)
+static void note_listen(int log, const struct net_addr *peer, const void *said, size_t n)
 {
 	char host[INET6_ADDRSTRLEN] = "?", line[512];
 	const uint8_t *b = said;
@@ -45,7 +45,7 @@ static const uint8_t retry_request[] = {0x16, 3, 3, 0, 56, 2, 0, 0, 52, 3, 3, /*
 	0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8,
 	0x33, 0x9c, 0, 0x13, 1, 0, 0, 12, 0, 43, 0, 2, 3, 4, 0, 51, 0, 2, 0, 23};
 
-static void answer(int fd, bool tls)
+static void answer_listen(int fd, bool tls)
 {
 	static const char http[] = "HTTP/1.0 200 OK\r\nContent-Length: 8\r\n\r\nreached\n";
 
@@ -63,8 +63,8 @@ static void on_peer(struct listener *l, int *peer)
 
 	(void)getpeername(*peer, &from.sa, &from.n);
 	if (n > 0) {
-		note(l->log, &from, buf, (size_t)n);
-		answer(*peer, buf[0] == 0x16);
+		note_listen(l->log, &from, buf, (size_t)n);
+		answer_listen(*peer, buf[0] == 0x16);
 		return;
 	}
 	(void)close(*peer);
@@ -81,13 +81,13 @@ static void on_listener(struct listener *l)
 	if (!l->tcp) {
 		n = recvfrom(l->fd, buf, sizeof(buf), MSG_DONTWAIT, &from.sa, &from.n);
 		if (n >= 0)
-			note(l->log, &from, buf, (size_t)n);
+			note_listen(l->log, &from, buf, (size_t)n);
 		return;
 	}
 	fd = accept4(l->fd, &from.sa, &from.n, SOCK_CLOEXEC);
 	if (fd < 0)
 		return;
-	note(l->log, &from, NULL, 0);
+	note_listen(l->log, &from, NULL, 0);
 	for (size_t i = 0; i < MAX_PEERS; i++)
 		if (l->peers[i] < 0) {
 			l->peers[i] = fd;
@@ -96,7 +96,7 @@ static void on_listener(struct listener *l)
 	(void)close(fd);
 }
 
-static void serve(struct listener *l, int seconds)
+static void serve_listen(struct listener *l, int seconds)
 {
 	int start = net_now(), left;
 
@@ -138,7 +138,7 @@ static int go_on(struct listener *l, int seconds)
 
 	for (int fd = 0; fd < 3; fd++)
 		(void)dup2(null, fd);
-	serve(l, seconds);
+	serve_listen(l, seconds);
 	return PROBE_POSSIBLE;
 }
 

@@ -88,7 +88,7 @@ int net_connect(const struct net_addr *to, int start)
 	return r;
 }
 
-static int hex(char c)
+static int hex_net(char c)
 {
 	static const char digits[] = "0123456789abcdef";
 	const char *at = c ? strchr(digits, c) : NULL;
@@ -106,8 +106,8 @@ size_t net_bytes(const char *text, uint8_t *buf, size_t size)
 			continue;
 		}
 		text++;
-		if (*text == 'x' && hex(text[1]) >= 0 && hex(text[2]) >= 0) {
-			buf[n++] = (uint8_t)(hex(text[1]) << 4 | hex(text[2]));
+		if (*text == 'x' && hex_net(text[1]) >= 0 && hex_net(text[2]) >= 0) {
+			buf[n++] = (uint8_t)(hex_net(text[1]) << 4 | hex_net(text[2]));
 			text += 2;
 		} else {
 			buf[n++] = *text == 'r'	  ? '\r'

@@ -28,7 +28,7 @@ static int become_other(void)
 	return 0;
 }
 
-static int watch(int fd, const char *text)
+static int watch_peer(int fd, const char *text)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	char buf[64];
@@ -72,5 +72,5 @@ int probe_peer(int argc, char **argv)
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return probe_refused("connect");
-	return watch(fd, argc == 4 ? argv[3] : NULL);
+	return watch_peer(fd, argc == 4 ? argv[3] : NULL);
 }

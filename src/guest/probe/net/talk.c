@@ -18,7 +18,7 @@ struct talk {
 };
 
 /* Until `enough` bytes are there, the head of an HTTP answer is, it ends or it is too late. */
-static void receive(struct talk *t, size_t enough)
+static void receive_talk(struct talk *t, size_t enough)
 {
 	while (t->end == 0 && t->n < NET_MAX_BYTES && net_left(t->start) > 0) {
 		ssize_t r;
@@ -88,14 +88,14 @@ static bool do_step(struct talk *t, const char *how, const char *what)
 			"CONNECT %.500s HTTP/1.1\r\nHost: %.500s\r\n\r\n", what, what);
 
 		send_all(t, buf, (size_t)n);
-		receive(t, 12);
+		receive_talk(t, 12);
 		if (strncmp((char *)t->in, "HTTP/1.1 200", 12) != 0)
 			return false;
 		t->n = 0;
 	} else if (strcmp(how, "-r") == 0) { /* an answer of at least so many bytes, not shown */
 		size_t enough = (size_t)atoi(what);
 
-		receive(t, enough);
+		receive_talk(t, enough);
 		if (t->n < enough)
 			return false;
 		t->n = 0;
@@ -122,7 +122,7 @@ int probe_talk(int argc, char **argv)
 			return PROBE_USAGE;
 		else if (!do_step(&t, argv[i], argv[i + 1]))
 			return print_answer(&t);
-	receive(&t, 7);
+	receive_talk(&t, 7);
 	(void)close(t.fd);
 	return print_answer(&t);
 }

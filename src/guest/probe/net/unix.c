@@ -11,7 +11,7 @@
 
 #define MAX_MS 300000
 
-static int address(const char *path, struct sockaddr_un *ret_a)
+static int address_unix(const char *path, struct sockaddr_un *ret_a)
 {
 	*ret_a = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (strlen(path) >= sizeof(ret_a->sun_path))
@@ -39,7 +39,7 @@ int probe_unix_listen(int argc, char **argv)
 
 	if (argc != 2)
 		return PROBE_USAGE;
-	if (!name || address(name, &a) < 0 || p.fd < 0 ||
+	if (!name || address_unix(name, &a) < 0 || p.fd < 0 ||
 		bind(p.fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(p.fd, 4) < 0)
 		return probe_refused("listen");
 	printf("listening\n");
@@ -61,7 +61,7 @@ int probe_unix_connect(int argc, char **argv)
 		return PROBE_USAGE;
 	/* On the host the path is in a workspace: a link of the guest's is not followed. */
 	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
-	if (at < 0 || address(self, &a) < 0 || fd < 0 ||
+	if (at < 0 || address_unix(self, &a) < 0 || fd < 0 ||
 		connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 		return probe_refused("connect");
 	printf("connected\n");
