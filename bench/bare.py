@@ -1,7 +1,7 @@
 """The same virtual machine without sbx around it: the yardstick.
 
-The command line is the one of a running sandbox, read from /proc, with the paths of its jail turned back
-into those of the host, fresh overlays, the wire on a socket of ours, and no QMP and no share.
+The command line is the one of a running sandbox, read from /proc, with the paths of its jail turned
+back into those of the host, fresh overlays, the wire on a socket of ours, and no QMP and no share.
 """
 import contextlib
 import os
@@ -30,7 +30,8 @@ def host_path(pid, inside):
                 path = pathlib.Path(host_at) / root[len(host_root):].lstrip("/")
                 if path.exists():
                     return path
-    raise SystemExit(f"bench: {inside} of process {pid} is not a file that can be found on the host")
+    raise SystemExit(
+        f"bench: {inside} of process {pid} is not a file that can be found on the host")
 
 
 class Recipe:
@@ -39,7 +40,8 @@ class Recipe:
     def __init__(self, qemu_pid, folder):
         self.folder = pathlib.Path(folder)
         argv = pathlib.Path(f"/proc/{qemu_pid}/cmdline").read_bytes().decode().split("\0")[:-1]
-        self.lower, self.tops = {}, {}  # files of the disks: read-only ones; the written one -> its base
+        # files of the disks: read-only ones; the written one -> its base
+        self.lower, self.tops = {}, {}
         self.argv = ["qemu-system-x86_64"]
         args = iter(argv[1:])
         for option in args:
@@ -54,12 +56,14 @@ class Recipe:
             shutil.copy(host_path(pid, value), copy)
             value = str(copy)
         elif option == "-blockdev":
-            files = sorted(re.findall(r"/disk/\w+\.\d+", value), key=lambda f: int(f.rpartition(".")[2]))
+            files = sorted(re.findall(r"/disk/\w+\.\d+", value),
+                           key=lambda f: int(f.rpartition(".")[2]))
             for inside in files[:-1]:
                 self.lower[inside] = host_path(pid, inside)
             self.tops[files[-1]] = files[0]
         elif value and value.startswith("memory-backend-file,"):
-            value = re.sub(r"^memory-backend-file,|mem-path=[^,]*,", "", value)  # the keeper's descriptor
+            # the keeper's descriptor
+            value = re.sub(r"^memory-backend-file,|mem-path=[^,]*,", "", value)
             value = "memory-backend-memfd," + value
         elif value and "id=ctl," in value and option == "-chardev":
             value = "socket,id=ctl,path={ctl},server=on,wait=off"
@@ -70,7 +74,8 @@ class Recipe:
     def overlay(self, ctl, top, bottom):
         path = ctl.with_suffix("." + pathlib.Path(top).stem)
         path.unlink(missing_ok=True)
-        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(self.lower[bottom]),
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b",
+                        str(self.lower[bottom]),
                         str(path)], check=True)
         return path
 
@@ -92,12 +97,14 @@ class Recipe:
 
 
 def takes_value(option):
-    return option not in ("-nodefaults", "-no-user-config", "-no-reboot", "-no-shutdown", "-S", "-nographic",
+    return option not in ("-nodefaults", "-no-user-config", "-no-reboot", "-no-shutdown", "-S",
+                          "-nographic",
                           "-no-acpi", "-no-hpet", "-enable-kvm")
 
 
 class Machine:
-    """A bare machine; `ready_s` is the time from the start of qemu to the first byte of the guest."""
+    """A bare machine; `ready_s` is the time from the start of qemu to the first byte of the
+    guest."""
 
     def __init__(self, recipe, echo=False):
         self.ctl_path = recipe.folder / f"c{os.getpid()}"
@@ -138,7 +145,9 @@ def connect(path, seconds=10):
 # Just enough of HTTP/2 to start one program in the guest (proto/PROTOCOL.exec in a POST /exec).
 
 def frame(kind, flags, stream, payload=b""):
-    return struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream) + payload
+    return struct.pack(">I",
+                       len(payload))[1:] + bytes((kind,
+                                                  flags)) + struct.pack(">I", stream) + payload
 
 
 def text(s):
@@ -150,7 +159,8 @@ def start_in_guest(ctl, argv):
     def literal(name, value):
         return b"\0" + bytes((len(name),)) + name + bytes((len(value),)) + value
     # 0x20: the guest keeps no table of headers, and wants to hear that we know.
-    head = b"\x20" + b"".join(literal(n, v) for n, v in ((b":method", b"POST"), (b":scheme", b"http"),
+    head = b"\x20" + b"".join(literal(n, v) for n,
+                              v in ((b":method", b"POST"), (b":scheme", b"http"),
                                                (b":authority", b"sbx"), (b":path", b"/exec")))
     spec = bytes((2,)) + struct.pack("<HH", 0, 0) + text("root") + text("/")
     spec += struct.pack("<H", len(argv)) + b"".join(map(text, argv)) + struct.pack("<H", 0)

@@ -1,8 +1,9 @@
 """What the benches share: paired measurement, and one JSON line.
 
 Two arms are measured in turn (A B A B ...), the figure is the median of the pairwise ratios with a
-bootstrap interval; the lower end of the interval decides. Numbers under software emulation are compared
-with numbers under software emulation only, and say so. Each line names the commit, the processor and the load.
+bootstrap interval; the lower end of the interval decides. Numbers under software emulation are
+compared with numbers under software emulation only, and say so. Each line names the commit, the
+processor and the load.
 """
 import datetime
 import json
@@ -42,23 +43,28 @@ def ratio(a, b):
     """Median of the pairwise ratios and its interval."""
     ratios = [x / y for x, y in zip(a, b)]
     low, high = bootstrap(ratios)
-    return {"ratio": round(statistics.median(ratios), 4), "low": round(low, 4), "high": round(high, 4),
+    return {"ratio": round(statistics.median(ratios), 4), "low": round(low, 4),
+            "high": round(high, 4),
             "pairs": len(ratios)}
 
 
 def commit():
-    """The commit that was measured, with + when files in it are changed; None outside of a repository."""
+    """The commit that was measured, with + when files in it are changed; None outside of a
+    repository."""
     def git(*args):
-        return subprocess.run(["git", "-c", f"safe.directory={TREE}", "-C", TREE, *args], check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(["git", "-c", f"safe.directory={TREE}", "-C", TREE, *args],
+                              check=True, capture_output=True, text=True).stdout.strip()
     try:
-        return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+        return git("rev-parse", "--short",
+                   "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.CalledProcessError):
         return None
 
 
 def processor():
     with open("/proc/cpuinfo", encoding="utf-8") as f:
-        return next((line.partition(":")[2].strip() for line in f if line.startswith("model name")), platform.machine())
+        return next((line.partition(":")[2].strip() for line in f if line.startswith("model name")),
+                    platform.machine())
 
 
 LOAD_BEFORE = os.getloadavg()[0]  # the bench itself is a load
@@ -66,7 +72,8 @@ LOAD_BEFORE = os.getloadavg()[0]  # the bench itself is a load
 
 def circumstances():
     """What a figure is worthless without."""
-    return {"commit": commit(), "date": datetime.date.today().isoformat(), "cpu": processor(), "load": [round(LOAD_BEFORE, 1), round(os.getloadavg()[0], 1)],
+    return {"commit": commit(), "date": datetime.date.today().isoformat(), "cpu": processor(),
+            "load": [round(LOAD_BEFORE, 1), round(os.getloadavg()[0], 1)],
             "machine": f"{os.cpu_count()} cores, {platform.release()}"}
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seed corpora of the targets `wire`, `edge_chan`, `edge_net` and `retry` below fuzz/corpus/."""
+"""Writes the seed corpora of the targets `wire`, `edge_chan`, `edge_net` and `retry` below
+fuzz/corpus/."""
 import pathlib
 import struct
 
@@ -7,7 +8,8 @@ corpus = pathlib.Path(__file__).parent / "corpus"
 
 
 def frame(kind, flags, stream, payload=b""):
-    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+    return len(payload).to_bytes(3,
+                                 "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
 
 
 def setting(key, value):
@@ -23,7 +25,9 @@ PING = frame(6, 0, 0, b"12345678")
 
 # First byte: 0 a client eats them, 1 a server does; second: how many bytes at a time, 0 all.
 wire = {
-    "client_answer": b"\0\0" + SETTINGS + ACK + frame(1, 4, 1, OK) + frame(0, 0, 1, b"hello") + frame(0, 1, 1),
+    "client_answer": b"\0\0" + SETTINGS + ACK + frame(1, 4, 1,
+                                                      OK) + frame(0, 0, 1, b"hello")
+    + frame(0, 1, 1),
     "client_bytewise": b"\0\1" + SETTINGS + ACK + frame(1, 4, 1, OK) + frame(0, 1, 1, b"hello"),
     "client_reset": b"\0\0" + SETTINGS + ACK + frame(1, 4, 1, OK) + frame(3, 0, 1, b"\0\0\0\x08"),
     "client_not_found": b"\0\0" + SETTINGS + ACK + frame(1, 5, 3, b"\x20\x8d") + PING,
@@ -34,13 +38,19 @@ wire = {
     "client_unused": b"\0\0" + SETTINGS + frame(0x42, 0, 0, b"hm"),
     "client_continued": b"\0\0" + SETTINGS + ACK + frame(1, 0, 1, OK) + frame(9, 4, 1, b"\x88"),
     "client_push": b"\0\0" + SETTINGS + frame(5, 4, 1, b"\0\0\0\2" + REQUEST),
-    "server_exec": b"\1\0" + SETTINGS + ACK + frame(1, 4, 1, EXEC) + frame(0, 0, 1, b"spec") + frame(0, 1, 1),
+    "server_exec": b"\1\0" + SETTINGS + ACK + frame(1, 4, 1,
+                                                    EXEC) + frame(0, 0, 1, b"spec")
+    + frame(0, 1, 1),
     "server_bytewise": b"\1\1" + SETTINGS + ACK + frame(1, 5, 1, EXEC),
     "server_many": b"\1\7" + SETTINGS + ACK + b"".join(
-        frame(1, 4, i, EXEC if i == 1 else EXEC[1:]) + frame(0, 0, i, b"abc") for i in range(1, 21, 2)),
-    "server_reset": b"\1\0" + SETTINGS + ACK + frame(1, 4, 1, EXEC) + frame(0, 0, 1, b"R") + frame(0, 0, 1, b"late"),
+        frame(1, 4, i, EXEC if i == 1 else EXEC[1:]) + frame(0, 0, i, b"abc")
+        for i in range(1, 21, 2)),
+    "server_reset": b"\1\0" + SETTINGS + ACK + frame(1, 4, 1,
+                                                     EXEC) + frame(0, 0, 1, b"R")
+    + frame(0, 0, 1, b"late"),
     "server_rapid_reset": b"\1\0" + SETTINGS + ACK + b"".join(
-        frame(1, 4, i, EXEC if i == 1 else EXEC[1:]) + frame(3, 0, i, b"\0\0\0\x08") for i in range(1, 21, 2)),
+        frame(1, 4, i, EXEC if i == 1 else EXEC[1:]) + frame(3, 0, i, b"\0\0\0\x08")
+        for i in range(1, 21, 2)),
     "server_ping": b"\1\0" + SETTINGS + ACK + 5 * PING,
     "server_priority": b"\1\0" + SETTINGS + frame(2, 0, 3, b"\0\0\0\1\x10"),
     "server_trailers": b"\1\0" + SETTINGS + frame(1, 4, 1, EXEC) + frame(1, 5, 1, EXEC[1:]),
@@ -99,7 +109,8 @@ def verdict(yes, ask=0):
 
 
 def egress(way, accept=False, close=False, out=True, payload=b""):
-    return bytes([4, way | (128 if accept else 0) | (64 if close else 0) | (32 if out else 0), len(payload)]) + payload
+    return bytes([4, way | (128 if accept else 0) | (64 if close else 0) | (32 if out else 0),
+                  len(payload)]) + payload
 
 
 def timer(conn):
@@ -111,7 +122,8 @@ def reset(stream):
 
 
 def client_hello(name, extra=b""):
-    sni = b"" if name is None else b"\0\0" + struct.pack(">HHBH", len(name) + 5, len(name) + 3, 0, len(name)) + name
+    sni = b"" if name is None else b"\0\0" + struct.pack(">HHBH", len(name) + 5, len(name) + 3, 0,
+                                                         len(name)) + name
     exts = sni + b"\0\x2b\0\3\2\3\4" + extra
     body = b"\3\3" + bytes(32) + b"\0\0\2\x13\1\1\0" + struct.pack(">H", len(exts)) + exts
     message = b"\1" + len(body).to_bytes(3, "big") + body
@@ -132,40 +144,67 @@ CCS = b"\x14\3\3\0\1\1"
 RETRY_RANDOM = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 RETRY = b"\x16\3\3\0\x2c\2\0\0\x28\3\3" + RETRY_RANDOM + b"\0\x13\1\0\0\0"
 edge_net = {
-    "tls": opened(P443) + data(0, client_hello(None)) + YES + egress(0, payload=b"server") + data(0, b"x", True)
+    "tls": opened(P443) + data(0,
+                               client_hello(None)) + YES + egress(0, payload=b"server")
+    + data(0, b"x", True)
            + egress(0, close=True),
-    "tls_retry": opened(P443) + data(0, client_hello(None)) + YES + egress(0, payload=RETRY) + data(0, CCS + client_hello(None)) + data(0, b"x", True),
-    "tls_retry_other": opened(P443) + data(0, client_hello(None)) + YES + egress(0, payload=RETRY) + data(0, CCS) + data(0, client_hello(b"a.test"), True),
-    "tls_retry_early": opened(P443) + data(0, client_hello(None) + CCS + client_hello(b"a.test")) + YES + egress(0, payload=RETRY),
-    "tls_retry_split": opened(P443) + data(0, client_hello(None)) + YES + b"".join(egress(0, payload=RETRY[i:i + 9]) for i in range(0, len(RETRY), 9))
+    "tls_retry": opened(P443) + data(0,
+                                     client_hello(None)) + YES + egress(0, payload=RETRY)
+    + data(0, CCS + client_hello(None)) + data(0, b"x", True),
+    "tls_retry_other": opened(P443) + data(0,
+                                           client_hello(None)) + YES + egress(0, payload=RETRY)
+    + data(0, CCS) + data(0, client_hello(b"a.test"), True),
+    "tls_retry_early": opened(P443) + data(0,
+                                           client_hello(None) + CCS + client_hello(b"a.test")) + YES
+    + egress(0, payload=RETRY),
+    "tls_retry_split": opened(P443) + data(0,
+                                           client_hello(None)) + YES
+    + b"".join(egress(0, payload=RETRY[i:i + 9]) for i in range(0, len(RETRY), 9))
                        + b"".join(data(0, bytes([b])) for b in client_hello(None)) + reset(0),
     "tls_name_on_address": opened(P443) + data(0, client_hello(b"a.test")) + YES + verdict(False),
     "tls_ech": opened(P443) + data(0, client_hello(None, b"\xfe\x0d\0\4\0xyz")) + YES,
     "tls_bytewise": opened(P443) + b"".join(data(0, bytes([b])) for b in client_hello(None)) + YES,
     "tls_denied": opened(P443) + data(0, client_hello(None)) + verdict(False),
-    "connect": opened(PROXY) + data(0, CONNECT) + YES + data(0, client_hello(b"example.test")) + egress(0, payload=b"s"),
+    "connect": opened(PROXY) + data(0,
+                                    CONNECT) + YES + data(0,
+                                                          client_hello(b"example.test"))
+    + egress(0, payload=b"s"),
     "connect_at_once": opened(PROXY) + data(0, CONNECT + client_hello(b"example.test")) + YES,
-    "connect_wrong_name": opened(PROXY) + data(0, CONNECT) + YES + data(0, client_hello(b"evil.test")),
+    "connect_wrong_name": opened(PROXY) + data(0,
+                                               CONNECT) + YES + data(0, client_hello(b"evil.test")),
     "connect_http": opened(PROXY) + data(0, CONNECT) + YES + data(0, GET) + egress(0),
-    "connect_raw": opened(PROXY) + data(0, RAW_CONNECT + b"\1raw") + YES + data(0, bytes(3000)) + egress(0, payload=b"ok"),
+    "connect_raw": opened(PROXY) + data(0,
+                                        RAW_CONNECT + b"\1raw") + YES + data(0, bytes(3000))
+    + egress(0, payload=b"ok"),
     "connect_raw_443": opened(PROXY) + data(0, CONNECT + b"\1raw") + YES + egress(0),
     "connect_denied": opened(PROXY) + data(0, CONNECT) + verdict(False) + data(0, b"more", True),
     "connect_egress_gone": opened(PROXY) + data(0, CONNECT) + verdict(True) + egress(0, close=True),
-    "connect_egress_wrong": opened(PROXY) + data(0, CONNECT) + verdict(True) + egress(0, payload=b"\xff" * 9),
+    "connect_egress_wrong": opened(PROXY) + data(0,
+                                                 CONNECT) + verdict(True)
+    + egress(0, payload=b"\xff" * 9),
     "silence": opened(P443) + timer(0) + YES + timer(0),
-    "server_first": opened(P22) + timer(0) + YES + egress(0, payload=b"SSH-2.0\r\n") + data(0, b"SSH-2.0\r\n"),
+    "server_first": opened(P22) + timer(0) + YES + egress(0,
+                                                          payload=b"SSH-2.0\r\n")
+    + data(0, b"SSH-2.0\r\n"),
     "half_close": opened(P22, True) + YES + egress(0, payload=b"bye", close=True),
     "caught_http": opened(P80) + data(0, GET) + verdict(True) + egress(0),
     "proxy_get": opened(PROXY) + data(0, GET) + verdict(True) + egress(0),
     "dns": opened(UDP) + data(0, query(b"a.test"), True) + verdict(True) + opened(TCP_DNS)
            + data(1, query(b"b.test", 28), True) + verdict(False),
     "dns_gateway": opened(UDP) + data(0, query(b"gateway.sbx.internal"), True),
-    "dns_odd": opened(UDP) + data(0, query(b"a b"), True) + opened(UDP) + data(1, query(b"1.2.3.4"), True)
-               + opened(UDP, True) + opened(UDP) + data(3, bytes(3000)) + verdict(False) + verdict(False),
+    "dns_odd": opened(UDP) + data(0, query(b"a b"),
+                                  True) + opened(UDP) + data(1, query(b"1.2.3.4"), True)
+               + opened(UDP, True) + opened(UDP) + data(3,
+                                                        bytes(3000)) + verdict(False)
+    + verdict(False),
     "faults": opened(GATEWAY) + opened(NO_NAME) + verdict(False) + verdict(False),
-    "resets": opened(P443) + reset(0) + opened(P443) + data(1, client_hello(None)) + reset(1) + verdict(True)
-              + opened(PROXY) + data(2, CONNECT) + verdict(True) + reset(2) + egress(1, accept=True),
-    "many_asks": b"".join(opened(UDP) + data(i, query(b"a.test"), True) for i in range(40)) + 5 * verdict(True),
+    "resets": opened(P443) + reset(0) + opened(P443) + data(1,
+                                                            client_hello(None)) + reset(1)
+    + verdict(True)
+              + opened(PROXY) + data(2,
+                                     CONNECT) + verdict(True) + reset(2) + egress(1, accept=True),
+    "many_asks": b"".join(opened(UDP) + data(i, query(b"a.test"), True) for i in range(40))
+    + 5 * verdict(True),
     "raw_ping": raw(frame(6, 0, 0, b"12345678")) + raw(frame(0x42, 0, 0, b"hm")),
     "raw_continued": raw(frame(1, 0, 1, EXEC)),
 }
@@ -176,11 +215,14 @@ def answered(server, client, step=255):
     return bytes([step]) + struct.pack("<H", len(server)) + server + client
 
 
-FRAGMENTS = b"\x16\3\3\0\1\1" + b"\x16\3\3" + struct.pack(">H", len(client_hello(b"a.test")) - 6) + client_hello(b"a.test")[6:]
+FRAGMENTS = b"\x16\3\3\0\1\1" + b"\x16\3\3" + struct.pack(">H",
+                                                          len(
+    client_hello(b"a.test")) - 6) + client_hello(b"a.test")[6:]
 retry = {
     "asked": answered(RETRY, CCS + client_hello(b"a.test")),
     "asked_bytewise": answered(RETRY, CCS + client_hello(b"a.test"), 0),
-    "asked_early_data": answered(b"\x15\3\3\0\2\1\x70" + RETRY, b"\x17\3\3\0\3abc" + CCS + client_hello(None), 6),
+    "asked_early_data": answered(b"\x15\3\3\0\2\1\x70" + RETRY,
+                                 b"\x17\3\3\0\3abc" + CCS + client_hello(None), 6),
     "fragments": answered(RETRY, FRAGMENTS, 3),
     "not_asked": answered(RETRY.replace(RETRY_RANDOM, bytes(32)), client_hello(b"a.test")),
     "not_tls": answered(b"SSH-2.0-x", b""),
@@ -188,7 +230,8 @@ retry = {
     "junk": answered(RETRY, b"\x18\3\3\0\1x"),
 }
 
-for target, seeds in (("wire", wire), ("edge_chan", edge_chan), ("edge_net", edge_net), ("retry", retry)):
+for target, seeds in (("wire", wire), ("edge_chan", edge_chan), ("edge_net", edge_net),
+                      ("retry", retry)):
     folder = corpus / target
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in seeds.items():

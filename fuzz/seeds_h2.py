@@ -4,8 +4,10 @@ import pathlib
 import struct
 
 here = pathlib.Path(__file__).resolve().parent
-GET = ((b":method", b"GET"), (b":scheme", b"https"), (b":path", b"/a?b=c"), (b":authority", b"example.test"))
-POST = ((b":method", b"POST"), (b":scheme", b"https"), (b":path", b"/p"), (b":authority", b"example.test"))
+GET = ((b":method", b"GET"), (b":scheme", b"https"), (b":path", b"/a?b=c"),
+       (b":authority", b"example.test"))
+POST = ((b":method", b"POST"), (b":scheme", b"https"), (b":path", b"/p"),
+        (b":authority", b"example.test"))
 
 
 def text(s):
@@ -25,7 +27,8 @@ h2 = {
     "post_open": block(0, *POST, (b"te", b"trailers"), (b"content-type", b"application/grpc")),
     "post_short": block(1, *POST, (b"content-length", b"5")),
     "expect": block(0, *POST, (b"expect", b"100-continue"), (b"content-length", b"1")),
-    "cookies": block(1, *GET, (b"cookie", b"a=1"), (b"x", b""), (b"cookie", b"b=2"), (b"cookie", b"")),
+    "cookies": block(1, *GET, (b"cookie", b"a=1"), (b"x", b""), (b"cookie", b"b=2"),
+                     (b"cookie", b"")),
     "encoding": block(0, *POST, (b"transfer-encoding", b"chunked")),
     "line_end": block(1, *GET, (b"x", b"1\r\nhost: b.test")),
     "colon": block(1, *GET, (b"x: y", b"1")),
@@ -81,30 +84,53 @@ END = canon(3, b"\0\0")
 edge_h2 = {
     "get": b"\0" + get() + step(OK_ALL),
     "two": b"\0" + get(1) + get(3) + step(OK_ALL) + get(5),
-    "post": b"\0" + post() + frame(DATA, 0, 1, b"abc") + frame(DATA, END_STREAM, 1, b"d") + step(OK_ALL),
-    "length": b"\0" + post(1, (b"content-length", b"3")) + frame(DATA, END_STREAM, 1, b"abc") + step(OK_ALL),
+    "post": b"\0" + post() + frame(DATA, 0, 1,
+                                   b"abc") + frame(DATA, END_STREAM, 1, b"d") + step(OK_ALL),
+    "length": b"\0" + post(1,
+                           (b"content-length", b"3")) + frame(DATA, END_STREAM, 1, b"abc")
+    + step(OK_ALL),
     "too_long": b"\0" + post(1, (b"content-length", b"3")) + frame(DATA, END_STREAM, 1, b"abcd"),
     "too_short": b"\0" + post(1, (b"content-length", b"3")) + frame(DATA, END_STREAM, 1, b"ab"),
-    "trailers": b"\0" + post() + frame(DATA, 0, 1, b"abc") + frame(HEADERS, 5, 1, hpack((b"x-sum", b"7"))) + step(OK_ALL),
-    "second_head": b"\0" + post() + frame(HEADERS, 4, 1, hpack((b"x-sum", b"7"))) + frame(DATA, 1, 1, b"x"),
+    "trailers": b"\0" + post() + frame(DATA, 0, 1,
+                                       b"abc") + frame(HEADERS, 5, 1,
+                                                       hpack((b"x-sum", b"7"))) + step(OK_ALL),
+    "second_head": b"\0" + post() + frame(HEADERS, 4, 1,
+                                          hpack((b"x-sum", b"7"))) + frame(DATA, 1, 1, b"x"),
     "bidi": b"\0" + post() + step(ORIGIN, b"\0" + head(200, 2)) + frame(DATA, 0, 1, b"abc") +
-            step(ORIGIN, b"\0" + canon(2, b"abc")) + frame(DATA, 1, 1, b"x") + step(ORIGIN, b"\0" + END),
-    "informational": b"\0" + post(1, (b"expect", b"100-continue")) + step(ORIGIN, b"\0" + head(100, 0)) +
+            step(ORIGIN, b"\0" + canon(2, b"abc")) + frame(DATA, 1, 1,
+                                                           b"x") + step(ORIGIN, b"\0" + END),
+    "informational": b"\0" + post(1,
+                                  (b"expect", b"100-continue")) + step(ORIGIN, b"\0" + head(100, 0))
+    +
                      frame(DATA, 1, 1, b"abc") + step(OK_ALL),
     "no_content": b"\0" + get() + step(ORIGIN, b"\0" + head(204, 0) + END),
-    "absent": b"\0" + frame(HEADERS, 5, 1, hpack((b":method", b"HEAD"), *GET[1:])) + step(ORIGIN, b"\0" + head(200, 1, 9, 16) + END),
-    "reset_of_origin": b"\0" + get() + step(ORIGIN, b"\0" + head(200, 2) + canon(2, b"ab") + canon(4, b"\1")),
+    "absent": b"\0" + frame(HEADERS, 5, 1,
+                            hpack((b":method", b"HEAD"), *GET[1:]))
+    + step(ORIGIN, b"\0" + head(200, 1, 9, 16) + END),
+    "reset_of_origin": b"\0" + get() + step(ORIGIN,
+                                            b"\0" + head(200,
+                                                         2) + canon(2, b"ab") + canon(4, b"\1")),
     "wrong_answer": b"\0" + get() + step(ORIGIN, b"\0" + head(200, 1, 1) + canon(2, b"ab")),
     "junk_answer": b"\0" + get() + step(ORIGIN, b"\0garbage that is no frame"),
     "cut": b"\0" + get() + step(ORIGIN, b"\0" + head(200, 3)) + step(CLOSE, b"\0"),
     "cancel": b"\0" + post() + frame(RST, 0, 1, b"\0\0\0\x08"),
     "cancel_asked": b"\1" + get() + frame(RST, 0, 1, b"\0\0\0\x08") + step(YES) + get(3) + step(NO),
-    "denied": b"\2" + frame(HEADERS, 5, 1, hpack(GET[0], GET[1], (b":path", b"/no"), GET[3])) + get(3) + step(OK_ALL),
-    "denied_body": b"\1" + post() + frame(DATA, 0, 1, b"x" * 90) + step(NO) + frame(DATA, 0, 1, b"y"),
-    "mismatch": b"\0" + frame(HEADERS, 5, 1, hpack(*GET[:3], (b":authority", b"other.test"))) + get(3),
-    "continuation": b"\0" + frame(HEADERS, 1, 1, hpack(*GET)) + frame(CONTINUATION, 0, 1) + frame(CONTINUATION, 4, 1, hpack((b"x", b"y"))),
-    "settings": b"\0" + frame(SETTINGS, 0, 0, b"\0\4\0\0\0\1") + get() + step(OK_ALL) + frame(SETTINGS, 1, 0),
-    "window": b"\0" + frame(SETTINGS, 0, 0, b"\0\4\0\0\0\0") + get() + step(OK_ALL) + frame(WINDOW, 0, 1, b"\0\0\0\1"),
+    "denied": b"\2" + frame(HEADERS, 5, 1,
+                            hpack(GET[0], GET[1], (b":path", b"/no"), GET[3])) + get(3)
+    + step(OK_ALL),
+    "denied_body": b"\1" + post() + frame(DATA, 0, 1,
+                                          b"x" * 90) + step(NO) + frame(DATA, 0, 1, b"y"),
+    "mismatch": b"\0" + frame(HEADERS, 5, 1,
+                              hpack(*GET[:3], (b":authority", b"other.test"))) + get(3),
+    "continuation": b"\0" + frame(HEADERS, 1, 1,
+                                  hpack(*GET)) + frame(CONTINUATION, 0,
+                                                       1)
+    + frame(CONTINUATION, 4, 1, hpack((b"x", b"y"))),
+    "settings": b"\0" + frame(SETTINGS, 0, 0,
+                              b"\0\4\0\0\0\1") + get() + step(OK_ALL) + frame(SETTINGS, 1, 0),
+    "window": b"\0" + frame(SETTINGS, 0, 0,
+                            b"\0\4\0\0\0\0") + get() + step(OK_ALL)
+    + frame(WINDOW, 0, 1, b"\0\0\0\1"),
     "priority": b"\0" + frame(PRIORITY, 0, 3, b"\0\0\0\1\7") + get(3),
     "ping": b"\0" + frame(PING, 0, 0, b"12345678") + frame(PING, 1, 0, b"12345678"),
     "goaway": b"\0" + get() + frame(GOAWAY, 0, 0, b"\0" * 8) + step(OK_ALL),

@@ -19,8 +19,10 @@ ws = {
     "empty": b"",
 }
 
-# src/origin/test/origin_play.h: enum play_step, and 198 more where origin hears of it together with the next one.
-(TURN, GET, POST, UPLOAD, FINISH, CANCEL, READ, SOCKET, VALUE, RENEW, EXPIRE, HEAD, DATA, END, RESET, ROOM, FRAME,
+# src/origin/test/origin_play.h: enum play_step, and 198 more where origin hears of it together with
+# the next one.
+(TURN, GET, POST, UPLOAD, FINISH, CANCEL, READ, SOCKET, VALUE, RENEW, EXPIRE, HEAD, DATA, END,
+ RESET, ROOM, FRAME,
  TIMER) = range(18)
 LATER = 198
 H2, H1 = 0, 1
@@ -29,15 +31,18 @@ line = {
     "get": START + bytes([HEAD, 0, 4, DATA, 0, 4, END, 0, 0]),
     "get_http1": bytes([GET, SOCKET, H1, VALUE, 0, HEAD, 0, 4, DATA, 0, 4, END, 0, 1]),
     "cut_in_two": START + bytes([HEAD, 0, 0, DATA, 0, 7, 9, TURN, END, 0, 1]),
-    "renewed": bytes([POST, SOCKET, H2, VALUE, 0, RENEW, FINISH, 0, HEAD, 0, 4, DATA, 0, 4, END, 0, 1]),
+    "renewed": bytes([POST, SOCKET, H2, VALUE, 0, RENEW, FINISH, 0, HEAD, 0, 4, DATA, 0, 4, END, 0,
+                      1]),
     "renewed_between_halves": START + bytes([HEAD, 0, 0, DATA, 0, 7, 9, RENEW, END, 0, 1]),
-    "asked_again": bytes([POST, SOCKET, H2, VALUE, 0, EXPIRE, GET, FINISH, 0, HEAD, 0, 4, END, 0, 0]),
+    "asked_again": bytes([POST, SOCKET, H2, VALUE, 0, EXPIRE, GET, FINISH, 0, HEAD, 0, 4, END, 0,
+                          0]),
     "refused_stream": START + bytes([RESET, 0, 1, SOCKET, H2, HEAD, 0, 0, END, 0, 0]),
     "needs_http1": START + bytes([RESET, 0, 3, SOCKET, H1, HEAD, 0, 0, END, 0, 0]),
     "interim_then_refused": START + bytes([HEAD, 0, 1, HEAD, 0, 2]),
     "goaway": START + bytes([FRAME, 0, 5, GET, SOCKET, H2]),
     # a full upload, then room and a refused head for its neighbour at once
-    "room_and_refused_head": START + bytes([FRAME, 0, 0, FRAME, 0, 2, POST, ROOM, 0, 8, UPLOAD, 1, UPLOAD, 1,
+    "room_and_refused_head": START
+    + bytes([FRAME, 0, 0, FRAME, 0, 2, POST, ROOM, 0, 8, UPLOAD, 1, UPLOAD, 1,
                                             LATER + ROOM, 0, 1, LATER + HEAD, 0, 2, TURN, TURN]),
 }
 random.seed(1)

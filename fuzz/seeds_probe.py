@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seed corpus of the target `probe_answer` below fuzz/corpus/: its first byte is 0 for DNS, 1 for a connection."""
+"""Writes the seed corpus of the target `probe_answer` below fuzz/corpus/: its first byte is 0 for
+DNS, 1 for a connection."""
 import pathlib
 import struct
 
@@ -8,7 +9,9 @@ QUESTION = b"\1a\1b\0\0\1\0\1"
 
 
 def message(code, records=(), answers=None):
-    return struct.pack(">HHHHHH", 0x5b78, 0x8180 | code, 1, len(records) if answers is None else answers, 0, 0) + QUESTION + b"".join(records)
+    return struct.pack(">HHHHHH", 0x5b78, 0x8180 | code, 1,
+                       len(records) if answers is None else answers, 0,
+                       0) + QUESTION + b"".join(records)
 
 
 def record(kind, data, name=b"\xc0\x0c"):
@@ -20,7 +23,10 @@ dns = {
     "aaaa": message(0, [record(28, bytes(16))]),
     "other": message(0, [record(16, b"\2hi"), record(65, b"")]),
     "nxdomain": message(3),
-    "because": message(5, [record(41, b"\0\x0f\0\x08\0\x0fno\x1b[2J", b"\0")], 0)[:10] + b"\0\1" + message(5, [record(41, b"\0\x0f\0\x08\0\x0fno\x1b[2J", b"\0")], 0)[12:],
+    "because": message(5, [record(41, b"\0\x0f\0\x08\0\x0fno\x1b[2J", b"\0")],
+                       0)[:10] + b"\0\1" + message(5,
+                                                   [record(41, b"\0\x0f\0\x08\0\x0fno\x1b[2J",
+                                                           b"\0")], 0)[12:],
     "too_long": message(0, [record(1, b"\xc0\0\2\1")])[:-6] + b"\xff\xff\xc0\0",
     "label_out": message(0, [], 1)[:12] + b"\xbfa",
     "many": message(0, [], 65535) + bytes(200),

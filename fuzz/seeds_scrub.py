@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seed corpora of the targets `scrub` and `unpack` below fuzz/corpus/; wants the programs brotli and zstd."""
+"""Writes the seed corpora of the targets `scrub` and `unpack` below fuzz/corpus/; wants the
+programs brotli and zstd."""
 import base64
 import gzip
 import pathlib
@@ -63,7 +64,10 @@ raw = zlib.compressobj(9, zlib.DEFLATED, -15)
 unpack = {
     "identity": coded(0, TEXT),
     "gzip": coded(1, gzip.compress(TEXT, mtime=0)),
-    "gzip_members": coded(1, gzip.compress(TEXT, mtime=0) + gzip.compress(b"", mtime=0) + gzip.compress(b"2", mtime=0)),
+    "gzip_members": coded(1,
+                          gzip.compress(TEXT,
+                                        mtime=0) + gzip.compress(b"", mtime=0)
+                          + gzip.compress(b"2", mtime=0)),
     "gzip_garbage": coded(1, gzip.compress(TEXT, mtime=0) + b"garbage"),
     "gzip_cut": coded(1, gzip.compress(TEXT, mtime=0)[:-5]),
     "gzip_program": coded(1, program("gzip", "-n9")),
@@ -74,7 +78,9 @@ unpack = {
     "br_window": coded(3, program("brotli", "-c", "-w", "24")),
     "zstd": coded(4, program("zstd", "-c", "-q")),
     "zstd_stream": coded(4, program("zstd", "-c", "-q", "--long=27")),
-    "zstd_frames": coded(4, program("zstd", "-c", "-q") + b"\x50\x2a\x4d\x18\x03\0\0\0abc" + program("zstd", "-cq")),
+    "zstd_frames": coded(4,
+                         program("zstd", "-c",
+                                 "-q") + b"\x50\x2a\x4d\x18\x03\0\0\0abc" + program("zstd", "-cq")),
     "empty": coded(4, b""),
 }
 for name, entries in (("scrub", scrub), ("unpack", unpack)):

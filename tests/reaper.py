@@ -1,11 +1,13 @@
 """Ends what the tests of an installation started, also when the test run itself is killed.
 
-Keepers and the vault outlive sbxd by design, and nobody ends them when pytest is killed in the middle. So a second process
-waits at a pipe: when the pipe ends without a goodbye it kills everything whose environment or command line names one of the
-folders that are still open, and removes these.
+Keepers and the vault outlive sbxd by design, and nobody ends them when pytest is killed in the
+middle. So a second process waits at a pipe: when the pipe ends without a goodbye it kills
+everything whose environment or command line names one of the folders that are still open, and
+removes these.
 
-In a build with sanitizers the programs write reports to their logs, and a program that was to be killed anyway fails no test by its
-exit status: the logs of the folder are searched when it is closed."""
+In a build with sanitizers the programs write reports to their logs, and a program that was to be
+killed anyway fails no test by its exit status: the logs of the folder are searched when it is
+closed."""
 import os
 import pathlib
 import re
@@ -54,17 +56,20 @@ MOST_LOG = 16 << 20
 
 def sanitizer_options():
     """For the environment of the programs: the tests start them with one of their own."""
-    return {name: os.environ[name] for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS") if name in os.environ}
+    return {name: os.environ[name] for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS")
+            if name in os.environ}
 
 
 def sanitizer_reports(root):
-    """The beginning of each report in the logs below this folder. (No other file: a test may record what a program printed.)"""
+    """The beginning of each report in the logs below this folder. (No other file: a test may record
+    what a program printed.)"""
     found = []
     for path in [p for pattern in ("log", "*.log") for p in pathlib.Path(root).rglob(pattern)]:
         if path.is_file() and not path.is_symlink():
             with open(path, "rb") as f:
                 text = f.read(MOST_LOG)
-            found += [f"{path}: {text[m.start():m.start() + 3000].decode(errors='replace')}" for m in REPORT.finditer(text)]
+            found += [f"{path}: {text[m.start():m.start() + 3000].decode(errors='replace')}"
+                      for m in REPORT.finditer(text)]
     return found
 
 
@@ -74,7 +79,8 @@ class Guard:
 
     def say(self, mark, root):
         if not self.proc:
-            self.proc = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, start_new_session=True)
+            self.proc = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE,
+                                         start_new_session=True)
         self.proc.stdin.write(f"{mark}{root}\n".encode())
         self.proc.stdin.flush()
 
@@ -85,7 +91,8 @@ class Guard:
         """Everything of this folder is ended, and it is not watched any more."""
         left = kill(root)
         reports = sanitizer_reports(root)
-        assert not reports, "\n".join(reports)  # the folder stays watched, so it is removed when the tests end
+        # the folder stays watched, so it is removed when the tests end
+        assert not reports, "\n".join(reports)
         self.say("-", root)
         assert not left, f"processes {left} do not end"
 

@@ -1,8 +1,10 @@
-"""screens - a terminal in a bare Debian, what is typed there, and a page of what it showed. For tools/first-minute and tools/two-days.
+"""screens - a terminal in a bare Debian, what is typed there, and a page of what it showed. For
+tools/first-minute and tools/two-days.
 
-A scene is a heading, a sentence and the steps. A step is what is typed (a key when it is one of KEYS), what ends it, and its
-bound in seconds. Every screen on the page is what tmux has shown: nothing in it is typed by hand. A step whose text does not
-come in time ends the run, with the screen.
+A scene is a heading, a sentence and the steps. A step is what is typed (a key when it is one of
+KEYS), what ends it, and its bound in seconds. Every screen on the page is what tmux has shown:
+nothing in it is typed by hand. A step whose text does not come in time ends the run, with the
+screen.
 """
 import os
 import pathlib
@@ -18,7 +20,8 @@ PROMPT = r"(me@debian:\S*\$|root@debian:\S*#) $"
 INSIDE = r"agent@\S+:\S*\$ $"
 SHORT, LONG, BUILD = 90, 600, 2400
 KEYS = ("C-c", "Enter")
-INSTALL = ("Installing", "As root, on a Debian with nothing but its base. `dpkg -i` finds out what is missing, apt brings it.", [
+INSTALL = ("Installing",
+           "As root, on a Debian with nothing but its base. `dpkg -i` finds out what is missing, apt brings it.", [
     ("apt-get -qq update", PROMPT, LONG),
     ("dpkg -i sbx.deb 2>&1 | tail -n 3", PROMPT, LONG),
     ("apt-get -y --no-install-recommends -f install 2>&1 | tail -n 3", PROMPT, LONG),
@@ -36,13 +39,15 @@ class Terminal:
         self.tmux("set-option", "-g", "history-limit", str(HISTORY))
 
     def tmux(self, *args):
-        return subprocess.run(["tmux", "-L", self.name, "-f", "/dev/null", *args], check=True, timeout=20,
+        return subprocess.run(["tmux", "-L", self.name, "-f", "/dev/null", *args], check=True,
+                              timeout=20,
                               capture_output=True, text=True).stdout
 
     def screen(self):
         # -N keeps the blank behind a prompt, which says that it is one
         text = self.tmux("capture-pane", "-p", "-N", "-S", "-")
-        return "\n".join(line.rstrip() + (" " if re.search(r"[$#:)] +$", line) else "") for line in text.split("\n")).rstrip("\n")
+        return "\n".join(line.rstrip() + (" " if re.search(r"[$#:)] +$", line) else "")
+                         for line in text.split("\n")).rstrip("\n")
 
     def clear(self):
         self.tmux("send-keys", "C-l")
@@ -61,14 +66,17 @@ class Terminal:
             if re.search(pattern, text.rstrip("\n")):
                 time.sleep(0.3)
                 return self.screen()
-        raise TimeoutError(f"after {seconds} s there is no {pattern!r} on the screen:\n{self.screen()}")
+        raise TimeoutError(
+            f"after {seconds} s there is no {pattern!r} on the screen:\n{self.screen()}")
 
     def close(self):
-        subprocess.run(["tmux", "-L", self.name, "kill-server"], check=False, timeout=20, capture_output=True)
+        subprocess.run(["tmux", "-L", self.name, "kill-server"], check=False, timeout=20,
+                       capture_output=True)
 
 
 def play(terminal, steps):
-    """Types the steps; gives the screens, one where the picture was moving when a key was pressed."""
+    """Types the steps; gives the screens, one where the picture was moving when a key was
+    pressed."""
     screens = []
     terminal.clear()
     for typed, until, seconds in steps:
@@ -100,7 +108,8 @@ def write(out, head, scenes):
 
 
 def perform(packages, out, head, scenes, keep=None):
-    """packages: file names in /root there, and the files. keep: the root is there already, or is left there."""
+    """packages: file names in /root there, and the files. keep: the root is there already, or is
+    left there."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="screens.", dir="/var/tmp"))
     root = pathlib.Path(keep) if keep else scratch / "root"
     terminal = None

@@ -46,11 +46,13 @@ class Daemon:
         self.libexec.mkdir()
         (self.libexec / "sbx-keeper").symlink_to(KEEPER)
         self.env = {
-            "PATH": os.environ["PATH"], "HOME": str(self.root), "SECRET": "not for keepers", "SBX_GROQ": "not for keepers",
+            "PATH": os.environ["PATH"], "HOME": str(self.root), "SECRET": "not for keepers",
+            "SBX_GROQ": "not for keepers",
             "XDG_RUNTIME_DIR": str(self.root / "r"), "XDG_STATE_HOME": str(self.root / "s"),
             "XDG_DATA_HOME": str(self.root / "d"), "XDG_CONFIG_HOME": str(self.root / "c"),
             "SBX_LIBEXEC": str(self.libexec), "SBX_LOG": "info",
-            "SBX_SHARE": str(pathlib.Path(__file__).resolve().parents[2] / "data"), **sanitizer_options(),
+            "SBX_SHARE": str(pathlib.Path(__file__).resolve().parents[2] / "data"),
+            **sanitizer_options(),
         }
         for name in "rsdc":
             (self.root / name).mkdir(mode=0o700)
@@ -62,12 +64,14 @@ class Daemon:
 
     def start(self):
         self.log = open(self.root / "log", "ab")
-        self.proc = subprocess.Popen([SBXD, f"--state={self.state}"], env=self.env, stderr=self.log, start_new_session=True)
+        self.proc = subprocess.Popen([SBXD, f"--state={self.state}"], env=self.env, stderr=self.log,
+                                     start_new_session=True)
         wait_for(lambda: self.ready() or self.proc.poll() is not None)
         assert self.proc.poll() is None, self.log_text()
 
     def ready(self):
-        """It answers itself: a child of a killed one has the old socket until it is what it shall be."""
+        """It answers itself: a child of a killed one has the old socket until it is what it shall
+        be."""
         try:
             return self.call("GET", "/v1/version")[1]["pid"] == self.proc.pid
         except (OSError, http.client.HTTPException):
@@ -138,13 +142,16 @@ class Daemon:
                 os.kill(pid, signal.SIGKILL)
 
     def left(self):
-        """The keepers that a test left: those whose environment or command line names this installation."""
+        """The keepers that a test left: those whose environment or command line names this
+        installation."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             try:
-                if entry.name.isdigit() and f"--state={self.state}".encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                if entry.name.isdigit() and f"--state={self.state}".encode() in (
+                        entry / "cmdline").read_bytes().split(b"\0"):
                     found.append(int(entry.name))
-                elif entry.name.isdigit() and str(self.root).encode() in (entry / "environ").read_bytes():
+                elif entry.name.isdigit() and str(self.root).encode() in (
+                        entry / "environ").read_bytes():
                     found.append(int(entry.name))
             except OSError:
                 pass
@@ -181,7 +188,8 @@ def raw(d, data, half_close=False):
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(5 * PATIENCE)
         s.connect(d.sock)
-        with contextlib.suppress(BrokenPipeError):  # turned away at once; the answer is there to read
+        # turned away at once; the answer is there to read
+        with contextlib.suppress(BrokenPipeError):
             s.sendall(data)
         if half_close:
             s.shutdown(socket.SHUT_WR)
@@ -227,7 +235,8 @@ def test_another_user_is_refused(d):
     code = ("import socket\ns = socket.socket(socket.AF_UNIX)\n"
             f"s.connect({d.sock!r})\nprint(s.makefile().read())")
     # One of this user's subordinate uids: another uid to the kernel, and no root is needed for it.
-    r = subprocess.run(["unshare", "--user", "--map-root-user", "--map-auto", "--setuid", "1", "/usr/bin/python3", "-c", code],
+    r = subprocess.run(["unshare", "--user", "--map-root-user", "--map-auto", "--setuid", "1",
+                        "/usr/bin/python3", "-c", code],
                        capture_output=True, text=True, timeout=30, check=False)
     assert "HTTP/1.1 403 Forbidden" in r.stdout and "another user" in r.stdout, r
     assert d.call("GET", "/v1/version")[0] == 200
@@ -264,7 +273,8 @@ def test_socket_activation(d):
     s.bind(d.sock)
     s.listen()
     env = dict(d.env, LISTEN_FDS="1")
-    code = ("import os, sys\nos.dup2(int(sys.argv[1]), 3)\nos.environ['LISTEN_PID'] = str(os.getpid())\n"
+    code = (
+        "import os, sys\nos.dup2(int(sys.argv[1]), 3)\nos.environ['LISTEN_PID'] = str(os.getpid())\n"
             "os.execv(sys.argv[2], sys.argv[2:])")
     os.set_inheritable(s.fileno(), True)
     p = subprocess.Popen(["/usr/bin/python3", "-c", code, str(s.fileno()), SBXD], env=env,
@@ -277,7 +287,8 @@ def test_socket_activation(d):
 
 
 def ask_until(d, over, name, lost, answered):
-    """Makes sandboxes, one request a connection, until nobody can connect and `over` says that this is right."""
+    """Makes sandboxes, one request a connection, until nobody can connect and `over` says that this
+    is right."""
     for i in range(1000):
         c = UnixConnection(d.sock, 10)
         try:
@@ -298,10 +309,13 @@ def ask_until(d, over, name, lost, answered):
 
 
 def test_an_orderly_end_answers_who_has_asked(d):
-    """Who connected before the end gets an answer, at every restart; who comes later is refused and can start the next one."""
+    """Who connected before the end gets an answer, at every restart; who comes later is refused and
+    can start the next one."""
     for turn in range(8):
         lost, answered, over = [], [], threading.Event()
-        threads = [threading.Thread(target=ask_until, args=(d, over, f"s{turn}-{n}", lost, answered)) for n in range(4)]
+        threads = [threading.Thread(target=ask_until,
+                                    args=(d, over, f"s{turn}-{n}", lost, answered))
+                   for n in range(4)]
         for t in threads:
             t.start()
         wait_for(lambda answered=answered: len(answered) >= 5)
@@ -315,7 +329,8 @@ def test_an_orderly_end_answers_who_has_asked(d):
 
 
 def test_an_orderly_end_does_not_wait_for_ever(d):
-    """Somebody who connects and does not say it all holds it up for no longer than SBXD_DRAIN_MS."""
+    """Somebody who connects and does not say it all holds it up for no longer than
+    SBXD_DRAIN_MS."""
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(d.sock)
         s.sendall(b"GET /v1/ver")
@@ -374,7 +389,8 @@ def test_requests_on_one_connection(d):
     pid = d.run("demo")["keeper_pid"]
     time.sleep(2.1)
     os.kill(pid, signal.SIGSTOP)
-    got = raw(d, b"GET /v1/sandboxes HTTP/1.1\r\n\r\nGET /v1/version HTTP/1.1\r\nConnection: close\r\n\r\n")
+    got = raw(d,
+              b"GET /v1/sandboxes HTTP/1.1\r\n\r\nGET /v1/version HTTP/1.1\r\nConnection: close\r\n\r\n")
     os.kill(pid, signal.SIGCONT)
     assert got.count(b"HTTP/1.1 200 OK") == 2
 
@@ -388,7 +404,9 @@ def test_many_connections_are_turned_away_not_served_wrong(d):
     assert raw(d, b"").startswith(b"HTTP/1.1 503")
     for s in socks:
         s.close()
-    wait_for(lambda: raw(d, b"GET /v1/version HTTP/1.1\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 200"))
+    wait_for(lambda: raw(d,
+                         b"GET /v1/version HTTP/1.1\r\nConnection: close\r\n\r\n").startswith(
+        b"HTTP/1.1 200"))
 
 
 # -- sandboxes ------------------------------------------------------------------------------------
@@ -397,7 +415,8 @@ def test_create_and_what_it_holds(d):
     (d.root / "u").mkdir()
     u = str(d.root / "u")
     o = d.create("demo", workspaces=[{"host": u}], hide=[".env*"], cpus=2, memory=1 << 30)
-    assert (o["name"], o["agent"], o["template"], o["status"]) == ("demo", "shell", "debian", "stopped")
+    assert (o["name"], o["agent"], o["template"],
+            o["status"]) == ("demo", "shell", "debian", "stopped")
     assert o["workspaces"] == [{"host": u, "guest": u, "ro": False, "file": False}]
     assert (o["generation"], o["cpus"], o["memory"], o["accel"]) == (1, 2, 1 << 30, "auto")
     assert o["ports"] == [] and o["keeper_pid"] == 0 and o["created_at"] > 0
@@ -411,27 +430,34 @@ def test_links_in_a_workspace_path_are_resolved_once_at_create(d):
     body = {"id": "0123456789ab", "name": "demo", "workspaces": [{"host": str(d.root / "link")}]}
     status, o = d.call("POST", "/v1/sandboxes", body)
     assert status == 201
-    assert o["workspaces"] == [{"host": str(d.root / "ws"), "guest": str(d.root / "link"), "ro": False, "file": False}]
-    assert d.call("POST", "/v1/sandboxes", body)[0] == 200, "the same request is still the same sandbox"
+    assert o["workspaces"] == [{"host": str(d.root / "ws"), "guest": str(d.root / "link"),
+                                "ro": False, "file": False}]
+    assert d.call("POST", "/v1/sandboxes", body)[0] == 200, (
+        "the same request is still the same sandbox")
     (d.root / "link").unlink()
     (d.root / "link").symlink_to("libexec")
     assert d.get("demo")["workspaces"] == o["workspaces"]
 
 
 def test_a_link_in_a_workspace_is_not_followed_at_create(d):
-    """A guest could have created it; the command line sends the path as it was typed (src/sbxd/api/share_check.h)."""
+    """A guest could have created it; the command line sends the path as it was typed
+    (src/sbxd/api/share_check.h)."""
     (d.root / "ws/sub").mkdir(parents=True)
     (d.root / "victim").mkdir()
     (d.root / "link").symlink_to("ws/sub")
     (d.root / "ws/planted").symlink_to("../victim")
     ws, link, victim = (str(d.root / n) for n in ("ws", "link", "victim"))
     d.create("one", workspaces=[{"host": ws}])
-    for w in ({"host": ws + "/planted"}, {"host": victim, "typed": ws + "/planted"}, {"host": victim, "typed": ws + "/planted/."},
-              {"host": ws + "/planted", "ro": True}, {"host": victim, "typed": ws + "/sub/../planted"}):
+    for w in ({"host": ws + "/planted"}, {"host": victim, "typed": ws + "/planted"},
+              {"host": victim, "typed": ws + "/planted/."},
+              {"host": ws + "/planted", "ro": True},
+              {"host": victim, "typed": ws + "/sub/../planted"}):
         status, o = d.call("POST", "/v1/sandboxes", {"name": "two", "workspaces": [w]})
         assert status == 400 and o["error"]["code"] == "planted-link", (w, o)
-        assert "'one'" in o["error"]["message"] and o["error"]["hint"].startswith(f"sbx create shell '{victim}"), o
-    for w, says in (({"host": victim, "typed": link}, "not to"), ({"host": ws, "typed": "ws"}, "absolute"),
+        assert "'one'" in o["error"]["message"] and o["error"]["hint"].startswith(
+            f"sbx create shell '{victim}"), o
+    for w, says in (({"host": victim, "typed": link}, "not to"),
+                    ({"host": ws, "typed": "ws"}, "absolute"),
                     ({"host": ws, "typed": ""}, "absolute"), ({"host": ws, "typed": 1}, "typed")):
         status, o = d.call("POST", "/v1/sandboxes", {"name": "two", "workspaces": [w]})
         assert status == 400 and says in o["error"]["message"], (w, o)
@@ -440,8 +466,10 @@ def test_a_link_in_a_workspace_is_not_followed_at_create(d):
 
 
 @pytest.mark.parametrize("host,force,says", [
-    ("none", False, "No such file"), ("s/sbx", True, "belongs to sbx"), ("s/sbx/vault", True, "belongs to sbx"),
-    ("to-state", True, "belongs to sbx"), ("s", False, "sbx's own directory"), (".", False, "refusing to share"),
+    ("none", False, "No such file"), ("s/sbx", True, "belongs to sbx"),
+    ("s/sbx/vault", True, "belongs to sbx"),
+    ("to-state", True, "belongs to sbx"), ("s", False, "sbx's own directory"),
+    (".", False, "refusing to share"),
     (".ssh", False, "refusing to share"), (".ssh/x", False, "refusing to share")], ids=str)
 def test_what_sbxd_itself_refuses_to_share(d, host, force, says):
     """Whatever the command line lets through: another program may speak to sbxd."""
@@ -449,7 +477,8 @@ def test_what_sbxd_itself_refuses_to_share(d, host, force, says):
     (d.state / "vault").mkdir(exist_ok=True)
     (d.root / "to-state").symlink_to("s/sbx")
     host = str(d.root) if host == "." else str(d.root / host)
-    status, o = d.call("POST", "/v1/sandboxes", {"name": "demo", "force": force, "workspaces": [{"host": host}]})
+    status, o = d.call("POST", "/v1/sandboxes",
+                       {"name": "demo", "force": force, "workspaces": [{"host": host}]})
     assert status == 400 and says in o["error"]["message"], o
     assert d.list() == []
 
@@ -463,7 +492,8 @@ def test_the_disk_keeps_the_size_it_was_made_with(d):
     d.wait_status("demo", "running")
     assert json.loads((d.state / "specs" / o["id"] / "spec.json").read_text())["disk"] == 40 << 30
     status, answer = d.call("PATCH", "/v1/sandboxes/demo", {"disk": 50 << 30})
-    assert status == 400 and "disk" in answer["error"]["message"] and d.get("demo")["disk"] == 40 << 30
+    assert status == 400 and "disk" in answer["error"]["message"] and d.get("demo")[
+        "disk"] == 40 << 30
     for bad in (0, (1 << 30) - 1, (1 << 40) + 1, "40g"):
         assert d.call("POST", "/v1/sandboxes", {"name": "other", "disk": bad})[0] == 400, bad
 
@@ -608,7 +638,8 @@ def test_start_stop(d):
 
 
 def test_kept_memory_starts_on_the_machine_that_it_is_of(d):
-    """Also when the sandbox was suspended by itself after an update; a start that names an accelerator has that one."""
+    """Also when the sandbox was suspended by itself after an update; a start that names an
+    accelerator has that one."""
     o = d.create("demo", accel="tcg", cpus=2)
     spec = d.state / "specs" / o["id"] / "spec.json"
 
@@ -634,7 +665,8 @@ def test_the_keeper_gets_a_clean_process(d):
     pid = d.run("demo")["keeper_pid"]
     env = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
     names = {e.split("=")[0] for e in env if e}
-    assert not {"SECRET", "SBX_GROQ"} & set(names) and "XDG_STATE_HOME" in names and "SBX_LIBEXEC" in names
+    assert not {"SECRET",
+                "SBX_GROQ"} & set(names) and "XDG_STATE_HOME" in names and "SBX_LIBEXEC" in names
     fds = {int(f): os.readlink(f"/proc/{pid}/fd/{f}") for f in os.listdir(f"/proc/{pid}/fd")}
     assert fds[0] == "/dev/null" and fds[1] == fds[2] and fds[1].endswith("keeper.log")
     assert fds[3].startswith("socket:")
@@ -743,7 +775,8 @@ def test_fifty_hung_keepers_do_not_delay_ls(d):
     assert {s["status"] for s in all_} == {"unresponsive"}
     t = time.monotonic()
     d.list()
-    assert time.monotonic() - t < 0.2 * PATIENCE, "what is known to be silent is not waited for again"
+    assert time.monotonic() - t < 0.2 * PATIENCE, (
+        "what is known to be silent is not waited for again")
     print(f"ls with 50 hung keepers: {took * 1000:.0f} ms")
     # All of them at once, so that the end does not take a hundred seconds.
     threads = [threading.Thread(target=d.call, args=("DELETE", f"/v1/sandboxes/{s['id']}?force=1"))
@@ -755,7 +788,8 @@ def test_fifty_hung_keepers_do_not_delay_ls(d):
     assert not [p for p in pids if is_alive(p)]
 
 
-LIES = ["lie-id", "lie-pid", "lie-type", "lie-big", "lie-fd", "lie-state", "lie-twice", "lie-early", "nohello"]
+LIES = ["lie-id", "lie-pid", "lie-type", "lie-big", "lie-fd", "lie-state", "lie-twice", "lie-early",
+        "nohello"]
 
 
 @pytest.mark.parametrize("mode", LIES)
@@ -863,7 +897,9 @@ def test_an_answer_of_the_wrong_kind_is_a_broken_rule(d):
 
 def spawner_of(pid):
     children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    (found,) = [int(p) for p in children if pathlib.Path(f"/proc/{p}/comm").read_text() == "sbx-spawner\n"]
+    (found,
+     ) = [int(p) for p in children
+          if pathlib.Path(f"/proc/{p}/comm").read_text() == "sbx-spawner\n"]
     return found
 
 

@@ -1,4 +1,5 @@
-"""Services for which a sandbox may use its own credentials, in the API of sbxd: the list, who is told, what is recorded."""
+"""Services for which a sandbox may use its own credentials, in the API of sbxd: the list, who is
+told, what is recorded."""
 import shutil
 
 import pytest
@@ -16,21 +17,25 @@ def listed(d, name):
 
 
 def changes(d):
-    return [(r["action"], r["reason"], r["name"]) for r in records(d) if r.get("action", "").startswith("own-credential")]
+    return [(r["action"], r["reason"], r["name"]) for r in records(d)
+            if r.get("action", "").startswith("own-credential")]
 
 
 def test_it_is_recorded_and_outlives_sbxd(d):
     d.create("demo")
     assert listed(d, "demo") == []
-    assert ok(own(d, "demo", "anthropic")) == {"sandbox": "demo", "service": "anthropic", "own": True, "changed": True, "not_taken": []}
+    assert ok(own(d, "demo", "anthropic")) == {"sandbox": "demo", "service": "anthropic",
+                                               "own": True, "changed": True, "not_taken": []}
     ok(own(d, "demo", "xai"))
     d.kill()
     d.start()
     assert listed(d, "demo") == ["anthropic", "xai"]
-    assert (d.state / "sandboxes" / d.get("demo")["id"] / "own-services").read_text() == "anthropic\nxai\n"
+    assert (d.state / "sandboxes" / d.get("demo")["id"]
+            / "own-services").read_text() == "anthropic\nxai\n"
     ok(own(d, "demo", "anthropic", False))
     assert listed(d, "demo") == ["xai"]
-    assert changes(d) == [("own-credential", "anthropic, sandbox demo", "demo"), ("own-credential", "xai, sandbox demo", "demo"),
+    assert changes(d) == [("own-credential", "anthropic, sandbox demo", "demo"),
+                          ("own-credential", "xai, sandbox demo", "demo"),
                           ("own-credential-off", "anthropic, sandbox demo", "demo")]
 
 
@@ -68,7 +73,9 @@ def test_what_cannot_be_recorded_is_not_done(d):
     assert listed(d, "demo") == []
 
 
-@pytest.mark.parametrize("body", [{}, {"service": "xai"}, {"own": True}, {"service": "xai", "own": 1}, {"service": "x\ny", "own": True},
+@pytest.mark.parametrize("body",
+                         [{}, {"service": "xai"}, {"own": True}, {"service": "xai", "own": 1},
+                          {"service": "x\ny", "own": True},
                                   {"service": "xai", "own": True, "more": 1}])
 def test_bad_bodies(d, body):
     d.create("demo")
@@ -79,7 +86,8 @@ def test_bad_bodies(d, body):
 def test_what_is_not_there(d):
     d.create("demo")
     status, o = own(d, "demo", "nothing")
-    assert status == 404 and o["error"]["code"] == "no-service" and o["error"]["hint"] == "sbx secret services"
+    assert status == 404 and o["error"]["code"] == "no-service" and o["error"][
+        "hint"] == "sbx secret services"
     assert own(d, "nobody", "xai")[0] == 404
     # one whose file was removed can be taken off
     (d.state / "sandboxes" / d.get("demo")["id"]).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,5 @@
-"""The policy in the API of sbxd: changes, who is told, what is recorded, what is left after a crash."""
+"""The policy in the API of sbxd: changes, who is told, what is recorded, what is left after a
+crash."""
 import json
 import os
 import re
@@ -34,7 +35,9 @@ def policy(d):
 
 
 def check(d, target, sandbox=None):
-    return ok(d.call("GET", f"/v1/policy/check?target={target}" + (f"&sandbox={sandbox}" if sandbox else "")))
+    return ok(d.call("GET",
+                     f"/v1/policy/check?target={target}" + (f"&sandbox={sandbox}" if sandbox
+                                                            else "")))
 
 
 def file_text(d):
@@ -63,13 +66,16 @@ def test_no_policy_allows_nothing_and_cannot_be_changed(d):
     c = check(d, "example.com")
     assert not c["allowed"] and c["why"] == "no-policy"
     status, o = add(d, "allow", "a.example")
-    assert status == 409 and o["error"]["code"] == "no-policy" and "set-default" in o["error"]["hint"]
+    assert status == 409 and o["error"]["code"] == "no-policy" and "set-default" in o["error"][
+        "hint"]
     assert d.call("DELETE", "/v1/policy/rules/aaaaaaaaaaaa")[0] == 409
     assert d.call("DELETE", "/v1/policy")[0] == 404
     assert not (d.state / "policy").exists()
 
 
-@pytest.mark.parametrize("text", ["", "policy 1\nallow network a.example\n", "policy 1\nallow network a.example\nen",
+@pytest.mark.parametrize("text",
+                         ["", "policy 1\nallow network a.example\n",
+                          "policy 1\nallow network a.example\nen",
                                   "policy 2\nend\n", "\0", "policy 1\nallow network *\nend\n"])
 def test_a_broken_file_allows_nothing_and_is_not_touched(d, text):
     (d.state / "policy").write_text(text)
@@ -91,13 +97,15 @@ def test_presets(d):
     assert o["own"] == 0 and o["rules"] > 50 and o["not_taken"] == []
     p = ok(d.call("GET", "/v1/policy?text=1"))
     assert p["preset"] == "balanced" and p["total"] == o["rules"] and p["text"] == file_text(d)
-    assert all(re.fullmatch("[0-9a-f]{12}", r["id"]) and r["origin"] == "preset:balanced" and r["created"] and
+    assert all(re.fullmatch("[0-9a-f]{12}", r["id"]) and r["origin"] == "preset:balanced"
+               and r["created"] and
                r["group"].startswith("balanced:") for r in p["rules"])
     assert len({r["id"] for r in p["rules"]}) == p["total"]
     assert check(d, "github.com")["allowed"]
     ok(add(d, "allow", "mine.example", comment="kept"), 201)
     o = ok(d.call("PUT", "/v1/policy", {"preset": "deny-all", "lock": True}))
-    assert o["own"] == 1 and o["without_effect"] == 1 and policy(d)["preset"] == "deny-all" and policy(d)["locked"]
+    assert o["own"] == 1 and o["without_effect"] == 1 and policy(d)[
+        "preset"] == "deny-all" and policy(d)["locked"]
     assert not check(d, "mine.example")["allowed"] and not check(d, "github.com")["allowed"]
     o = preset(d, "deny-all")
     assert o["rules"] == 1 and [r["resources"] for r in o["effective"]] == [["mine.example"]]
@@ -119,7 +127,8 @@ def test_add_and_remove(d):
     o = ok(add(d, "allow", ["b.example:443", "a.example"], comment="two"), 201)
     rule = o["rule"]
     assert rule["resources"] == ["b.example:443", "a.example"] and rule["effect"] == "allow"
-    assert rule["sandbox"] is None and rule["until"] == 0 and abs(rule["created"] / 1000 - time.time()) < 60
+    assert rule["sandbox"] is None and rule["until"] == 0 and abs(
+        rule["created"] / 1000 - time.time()) < 60
     assert o["existed"] is False and o["denied_by"] == [] and o["no_effect"] is False
     assert check(d, "a.example")["rule"]["id"] == rule["id"]
     assert not check(d, "b.example:80")["allowed"] and not check(d, "a.example:22")["allowed"]
@@ -146,7 +155,8 @@ def test_a_deny_says_what_it_overrides_and_an_allow_what_overrides_it(d):
     assert o["n_overrides"] == len(o["overrides"]) >= 2
     assert all("githubusercontent" in r["text"] for r in o["overrides"])
     o = ok(add(d, "allow", "raw.githubusercontent.com"), 201)
-    assert o["n_denied_by"] == 1 and o["no_effect"] is False  # only some ports of a pattern: it cannot know
+    # only some ports of a pattern: it cannot know
+    assert o["n_denied_by"] == 1 and o["no_effect"] is False
     o = ok(add(d, "deny", "x.example"), 201)
     o = ok(add(d, "allow", "x.example:22"), 201)
     assert o["no_effect"] is True and o["denied_by"][0]["text"] == "deny network x.example"
@@ -170,22 +180,28 @@ def test_rules_end(d):
     ok(add(d, "allow", "other.example"), 201)
     assert "short.example" not in file_text(d), "what is over goes with the next change"
     now = int(time.time() * 1000)
-    for bad in ({"for_ms": 0}, {"for_ms": -1}, {"until": now - 1000}, {"for_ms": 1000, "until": now + 5000},
+    for bad in ({"for_ms": 0}, {"for_ms": -1}, {"until": now - 1000},
+                {"for_ms": 1000, "until": now + 5000},
                 {"for_ms": "1"}, {"until": 10**15}):
         assert add(d, "allow", "bad.example", **bad)[0] == 400, bad
 
 
 @pytest.mark.parametrize("body", [
-    {}, {"effect": "allow"}, {"effect": "maybe", "resources": "a.example"}, {"effect": "allow", "resources": ""},
-    {"effect": "allow", "resources": []}, {"effect": "allow", "resources": [1]}, {"effect": "allow", "resources": "*"},
-    {"effect": "allow", "resources": "a b"}, {"effect": "allow", "resources": "a.example\nallow network **"},
-    {"effect": "allow", "resources": "a.example id x"}, {"effect": "allow", "resources": "a.example", "kind": "file"},
+    {}, {"effect": "allow"}, {"effect": "maybe", "resources": "a.example"},
+    {"effect": "allow", "resources": ""},
+    {"effect": "allow", "resources": []}, {"effect": "allow", "resources": [1]},
+    {"effect": "allow", "resources": "*"},
+    {"effect": "allow", "resources": "a b"},
+    {"effect": "allow", "resources": "a.example\nallow network **"},
+    {"effect": "allow", "resources": "a.example id x"},
+    {"effect": "allow", "resources": "a.example", "kind": "file"},
     {"effect": "allow", "resources": "a.example", "comment": "two\nlines"},
     {"effect": "allow", "resources": "a.example", "comment": "\nend"},
     {"effect": "allow", "resources": "a.example", "origin": "preset:balanced"},
     {"effect": "allow", "resources": "a.example", "origin": "agent:toy"},  # for every sandbox
     {"effect": "allow", "resources": "a.example", "sandbox": "a b"},
-    {"effect": "allow", "resources": "a.example", "id": "x"}, {"effect": "allow", "resources": "a.example", "x": 1},
+    {"effect": "allow", "resources": "a.example", "id": "x"},
+    {"effect": "allow", "resources": "a.example", "x": 1},
 ])
 def test_rules_that_are_none_are_refused(d, body):
     preset(d)
@@ -198,13 +214,16 @@ def test_rules_that_are_none_are_refused(d, body):
 def test_a_text_with_a_fault_is_refused_with_its_line(d):
     preset(d)
     before = file_text(d)
-    for text, says in ((TEXT.replace("end\n", ""), "line"), ("policy 1\nallow netwrk x\nend\n", "line 2"),
-                       ("policy 1\nallow network a.example id x\nallow network b.example id x\nend\n", "line 3"),
+    for text, says in ((TEXT.replace("end\n", ""), "line"),
+                       ("policy 1\nallow netwrk x\nend\n", "line 2"),
+                       (
+        "policy 1\nallow network a.example id x\nallow network b.example id x\nend\n", "line 3"),
                        ("", "line")):
         status, o = put(d, text)
         assert status == 400 and says in o["error"]["message"], o
     assert file_text(d) == before
-    assert ok(put(d, TEXT)) == {"rules": 1, "own": 1, "without_effect": 0, "effective": [], "not_taken": []}
+    assert ok(put(d, TEXT)) == {"rules": 1, "own": 1, "without_effect": 0, "effective": [],
+                                "not_taken": []}
     assert policy(d)["rules"][0]["origin"] == "import" and policy(d)["preset"] is None
 
 
@@ -219,7 +238,8 @@ def test_import_of_a_file(d):
     (d.state / "policy.import.link").symlink_to(outside)
     os.mkfifo(d.state / "policy.import.fifo")
     (d.state / "other").write_text(TEXT)
-    for bad in ("policy.import.link", "policy.import.fifo", "policy.import.none", "other", "../policy.import.x2",
+    for bad in ("policy.import.link", "policy.import.fifo", "policy.import.none", "other",
+                "../policy.import.x2",
                 str(outside), "policy.import./../other", "policy"):
         status, o = d.call("PUT", "/v1/policy", {"file": bad})
         assert status == 400, (bad, o)
@@ -245,18 +265,22 @@ def test_a_file_changed_by_hand_is_read_again(d):
 
 
 def test_check_takes_hosts_and_urls(d):
-    ok(put(d, "policy 1\nallow network a.example\nallow network b.example:22\nallow network 10.1.0.0/16:5432\n"
+    ok(put(d,
+           "policy 1\nallow network a.example\nallow network b.example:22\nallow network 10.1.0.0/16:5432\n"
               "allow network [2001:db8::1]\nend\n"))
     for target, allowed, port in (
-            ("a.example", True, 443), ("A.EXAMPLE.", True, 443), ("a.example:80", True, 80), ("a.example:22", False, 22),
+            ("a.example", True, 443), ("A.EXAMPLE.", True, 443), ("a.example:80", True, 80),
+            ("a.example:22", False, 22),
             ("http://a.example/x?y", True, 80), ("https://user:pw@a.example:8443/", False, 8443),
             ("ssh://git@b.example/repo", True, 22), ("postgres://10.1.2.3/db", True, 5432),
-            ("https://a.example@b.example", False, 443), ("[2001:db8::1]", True, 443), ("https://[2001:db8::1]:80", True, 80),
+            ("https://a.example@b.example", False, 443), ("[2001:db8::1]", True, 443),
+            ("https://[2001:db8::1]:80", True, 80),
             ("sub.a.example", False, 443), ("0x0a010203:5432", True, 5432)):
         c = check(d, target.replace("?", "%3f").replace("&", "%26"))
         assert (c["allowed"], c["port"]) == (allowed, port), (target, c)
         assert c["explanation"] and (c["rule"] is not None) == allowed
-    for bad in ("a..example", "a.example:0", "a.example:70000", "gopher://a.example", "a.example/path", "%20", "https://"):
+    for bad in ("a..example", "a.example:0", "a.example:70000", "gopher://a.example",
+                "a.example/path", "%20", "https://"):
         assert d.call("GET", f"/v1/policy/check?target={bad}")[0] == 400, bad
     assert d.call("GET", "/v1/policy/check")[0] == 400
     assert d.call("GET", "/v1/policy/check?target=a.example&sandbox=nope")[0] == 404
@@ -319,7 +343,8 @@ def test_running_sandboxes_are_told_before_the_answer(d):
     begin = time.monotonic()
     o = ok(add(d, "allow", "a.example"), 201)
     assert o["not_taken"] == [] and 0.4 < time.monotonic() - begin < 3
-    assert reloads(d, one) == ["one"] and reloads(d, two) == ["two"] and reloads(d, slow) == ["slow"]
+    assert reloads(d, one) == ["one"] and reloads(d,
+                                                  two) == ["two"] and reloads(d, slow) == ["slow"]
     begin = time.monotonic()
     ok(add(d, "allow", "b.example", sandbox="one"), 201)
     assert reloads(d, one) == ["one", "one"] and reloads(d, two) == ["two"]
@@ -335,7 +360,8 @@ def test_running_sandboxes_are_told_before_the_answer(d):
 
 def test_who_does_not_take_it_is_named_in_time(d):
     preset(d)
-    for name, mode in (("mute", "reload-mute"), ("no", "reload-no"), ("deaf", "deaf"), ("good", None)):
+    for name, mode in (("mute", "reload-mute"), ("no", "reload-no"), ("deaf", "deaf"),
+                       ("good", None)):
         d.run(name, mode)
     begin = time.monotonic()
     o = ok(add(d, "deny", "a.example"), 201)
@@ -359,7 +385,8 @@ def test_a_keeper_that_dies_is_not_waited_for(d):
 def test_changes_at_once_are_told_together(d):
     preset(d)
     slow = d.run("slow", "reload-slow")
-    threads = [threading.Thread(target=lambda i=i: ok(add(d, "allow", f"h{i}.example"), 201)) for i in range(12)]
+    threads = [threading.Thread(target=lambda i=i: ok(add(d, "allow", f"h{i}.example"), 201))
+               for i in range(12)]
     begin = time.monotonic()
     for t in threads:
         t.start()
@@ -391,12 +418,14 @@ def test_every_change_is_a_record(d):
     ok(put(d, TEXT))
     ok(d.call("DELETE", "/v1/policy"))
     got = [(r["action"], r.get("rule")) for r in records(d)]
-    assert got == [("set-default", None), ("rule-add", rule["id"]), ("rule-add", mine["id"]), ("rule-rm", rule["id"]),
+    assert got == [("set-default", None), ("rule-add", rule["id"]), ("rule-add", mine["id"]),
+                   ("rule-rm", rule["id"]),
                    ("import", None), ("reset", None)]
     assert records(d)[1]["reason"] == "deny network a.example  # why"
     assert records(d)[2]["reason"] == "allow network b.example for sandbox demo"
     assert re.search("sha256 [0-9a-f]{64}", records(d)[0]["reason"])
-    life = [(r["action"], r["reason"].split(",")[0], r.get("count")) for r in records(d, "lifecycle")]
+    life = [(r["action"], r["reason"].split(",")[0], r.get("count"))
+            for r in records(d, "lifecycle")]
     assert life == [("create", "demo", None), ("rename", "demo to moved", 1), ("rm", "moved", 1)]
     assert [r.get("name") for r in records(d)] == [None, None, "demo", None, None, None]
     assert [r["name"] for r in records(d, "lifecycle")] == ["demo", "moved", "moved"]
@@ -413,8 +442,10 @@ def test_what_cannot_be_recorded_is_refused(d):
     log.write_bytes(good.replace(b"set-default", b"set-defaulT", 1))
     d.start()
     before = file_text(d)
-    for method, path, body in (("POST", "/v1/policy/rules", {"effect": "allow", "resources": "a.example"}),
-                               ("PUT", "/v1/policy", {"preset": "allow-all"}), ("DELETE", "/v1/policy", None),
+    for method, path, body in (("POST", "/v1/policy/rules",
+                                {"effect": "allow", "resources": "a.example"}),
+                               ("PUT", "/v1/policy", {"preset": "allow-all"}),
+                               ("DELETE", "/v1/policy", None),
                                ("DELETE", f"/v1/policy/rules/{policy(d)['rules'][0]['id']}", None),
                                ("POST", "/v1/sandboxes", {"name": "more"}),
                                ("PATCH", "/v1/sandboxes/there", {"name": "other"})):
@@ -487,7 +518,9 @@ def test_100_000_rules(d):
         times[name] = time.monotonic() - begin
         return got
 
-    assert ok(timed("import", lambda: d.call("PUT", "/v1/policy", {"file": "policy.import.big"})))["rules"] == n
+    assert ok(timed("import",
+                    lambda: d.call("PUT", "/v1/policy",
+                                   {"file": "policy.import.big"})))["rules"] == n
     rule = ok(timed("add", lambda: add(d, "deny", "h77.example.com")), 201)
     assert rule["n_overrides"] == 1
     assert timed("check", lambda: check(d, "h77777.example.com"))["allowed"]
@@ -502,7 +535,8 @@ def test_100_000_rules(d):
         if not at:
             break
     assert seen == page["total"] == n
-    assert sum(r.endswith("for sandbox moved") or " for sandbox moved " in r for r in file_text(d).splitlines()) == n // 10
+    assert sum(r.endswith("for sandbox moved") or " for sandbox moved " in r
+               for r in file_text(d).splitlines()) == n // 10
     assert d.call("GET", "/v1/policy?text=1")[0] == 413
     assert d.call("DELETE", "/v1/sandboxes/moved")[0] == 204
     assert policy(d)["total"] == n - n // 10

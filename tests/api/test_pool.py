@@ -1,4 +1,5 @@
-"""The pool of sbxd: machines that wait, who gets one, and what happens to one that dies, hangs or does not fit any more."""
+"""The pool of sbxd: machines that wait, who gets one, and what happens to one that dies, hangs or
+does not fit any more."""
 import json
 import os
 import signal
@@ -16,7 +17,8 @@ def make_template(d, name="debian", size=1):
     folder = d.root / "d/sbx/templates" / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "manifest.json").write_text(json.dumps(
-        {"files": {f: {"size": size, "hash": "ab" * 32} for f in ("root.img", "docker.img", "vmlinuz", "modules.cpio")}}))
+        {"files": {f: {"size": size, "hash": "ab" * 32}
+                   for f in ("root.img", "docker.img", "vmlinuz", "modules.cpio")}}))
 
 
 def settings(d, **values):
@@ -108,7 +110,9 @@ def test_a_claim_takes_it_and_another_one_is_made(pool):
     wait_for(lambda: ident not in folders(pool))
 
 
-@pytest.mark.parametrize("other", [{"cpus": 1}, {"memory": 512 << 20}, {"disk": 30 << 30}, {"template": "other"}, {"accel": "kvm"},
+@pytest.mark.parametrize("other",
+                         [{"cpus": 1}, {"memory": 512 << 20}, {"disk": 30 << 30},
+                          {"template": "other"}, {"accel": "kvm"},
                                    {"id": "0123456789ab"}])
 def test_another_class_does_not_get_it(pool, other):
     ident = one(pool)
@@ -128,7 +132,8 @@ def test_two_at_once_get_different_ones(pool):
     assert pool.create("third")["id"] not in both
     for name in ("first", "second", "third"):
         assert pool.call("POST", f"/v1/sandboxes/{name}/start")[0] == 202
-    assert [pool.wait_status(n, "running")["start"] for n in ("first", "second")] == ["pool", "pool"]
+    assert [pool.wait_status(n, "running")["start"]
+            for n in ("first", "second")] == ["pool", "pool"]
     assert pool.wait_status("third", "running")["start"] == "cold"
 
 

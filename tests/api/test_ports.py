@@ -1,4 +1,5 @@
-"""Published ports in the API of sbxd: the list, who is told, what is recorded, what cannot be had."""
+"""Published ports in the API of sbxd: the list, who is told, what is recorded, what cannot be
+had."""
 import pytest
 
 from test_api import d, wait_for  # noqa: F401
@@ -35,16 +36,19 @@ def test_a_stopped_sandbox_keeps_the_list_for_its_start(d):
     assert ports(d, "demo") == [] and d.get("demo")["ports"] == []
     o = ok(publish(d, "demo", port(18081, 8080), {"sandbox_port": 3000, "protocol": "tcp6"}))
     assert o["status"] == "stopped" and o["sandbox"] == "demo"
-    assert [short(p) for p in o["ports"]] == [("127.0.0.1", 18081, 8080, "tcp4", "stopped"), ("::1", 0, 3000, "tcp6", "stopped")]
+    assert [short(p) for p in o["ports"]] == [("127.0.0.1", 18081, 8080, "tcp4", "stopped"),
+                                              ("::1", 0, 3000, "tcp6", "stopped")]
     assert d.get("demo")["generation"] == 2
     d.kill()
     d.start()
     ok(d.call("POST", "/v1/sandboxes/demo/start"), 202)
     d.wait_status("demo", "running")
-    assert [short(p) for p in ports(d, "demo")] == [("127.0.0.1", 18081, 8080, "tcp4", "open"), ("::1", 40001, 3000, "tcp6", "open")]
+    assert [short(p) for p in ports(d, "demo")] == [("127.0.0.1", 18081, 8080, "tcp4", "open"),
+                                                    ("::1", 40001, 3000, "tcp6", "open")]
     assert d.get("demo")["ports"] == ports(d, "demo")
     ok(d.call("POST", "/v1/sandboxes/demo/stop", {"timeout_ms": 0}))
-    assert [short(p)[1:] for p in ports(d, "demo")] == [(18081, 8080, "tcp4", "stopped"), (0, 3000, "tcp6", "stopped")]
+    assert [short(p)[1:] for p in ports(d, "demo")] == [(18081, 8080, "tcp4", "stopped"),
+                                                        (0, 3000, "tcp6", "stopped")]
     assert ports(d, "demo")[1]["ephemeral"] is True and "ephemeral" not in ports(d, "demo")[0]
 
 
@@ -72,7 +76,8 @@ def test_one_that_is_there_is_refused(d):
     for again in (port(8080, 80), port(8080, 81), port(8080, 80, "0.0.0.0")):
         status, o = publish(d, "demo", again)
         assert status == 409, o
-        assert o["error"]["message"] == f"publish port: port {again['host_ip']}:8080/tcp is already published"
+        assert o["error"][
+            "message"] == f"publish port: port {again['host_ip']}:8080/tcp is already published"
     assert publish(d, "demo", port(1, 2), port(1, 3))[0] == 409
     assert len(ports(d, "demo")) == 1 and len(told(d, "demo")) == 1
 
@@ -91,7 +96,9 @@ def test_another_sandbox_is_named(d):
     ok(publish(d, "two", port(8080, 80)))
 
 
-@pytest.mark.parametrize("number, why", [(6666, "in use by another program of this host"), (80, "ports below 1024")])
+@pytest.mark.parametrize("number, why",
+                         [(6666, "in use by another program of this host"),
+                          (80, "ports below 1024")])
 def test_what_cannot_be_had_is_taken_back(d, number, why):
     d.run("demo")
     ok(publish(d, "demo", port(8080, 80)))
@@ -107,7 +114,8 @@ def test_at_a_start_it_is_shown_and_keeps_nobody_back(d):
     ok(d.call("POST", "/v1/sandboxes/demo/start"), 202)
     d.wait_status("demo", "running")
     bad, good = ports(d, "demo")
-    assert bad["state"] == "failed" and bad["reason"] == "in use by another program of this host" and good["state"] == "open"
+    assert bad["state"] == "failed" and bad[
+        "reason"] == "in use by another program of this host" and good["state"] == "open"
     assert bad["host_port"] == 6666
 
 
@@ -116,14 +124,16 @@ def test_each_change_is_a_record(d):
     ok(publish(d, "demo", {"sandbox_port": 81, "host_ip": "::"}))
     ok(unpublish(d, "demo", "sandbox_port=80"))
     assert [(r["action"], r["name"], r["reason"]) for r in records(d)] == [
-        ("publish", "demo", "127.0.0.1:8080 -> 80/tcp4"), ("publish", "demo", ":::0 -> 81/tcp6"), ("unpublish", "demo", "127.0.0.1:8080 -> 80/tcp4")]
+        ("publish", "demo", "127.0.0.1:8080 -> 80/tcp4"), ("publish", "demo", ":::0 -> 81/tcp6"),
+        ("unpublish", "demo", "127.0.0.1:8080 -> 80/tcp4")]
 
 
 def test_patch_puts_a_whole_list(d):
     d.run("demo")
     ok(publish(d, "demo", port(8080, 80)))
     o = ok(d.call("PATCH", "/v1/sandboxes/demo", {"ports": [port(8081, 80), port(8080, 80)]}))
-    assert [short(p) for p in o["ports"]] == [("127.0.0.1", 8081, 80, "tcp4", "open"), ("127.0.0.1", 8080, 80, "tcp4", "open")]
+    assert [short(p) for p in o["ports"]] == [("127.0.0.1", 8081, 80, "tcp4", "open"),
+                                              ("127.0.0.1", 8080, 80, "tcp4", "open")]
     n = len(told(d, "demo"))
     ok(d.call("PATCH", "/v1/sandboxes/demo", {"cpus": 2}))
     assert len(told(d, "demo")) == n and len(ports(d, "demo")) == 2
@@ -136,7 +146,8 @@ def test_patch_puts_a_whole_list(d):
 def test_a_keeper_that_says_nothing_is_not_waited_for_for_ever(d):
     d.run("demo", "ports-mute")
     o = ok(publish(d, "demo", port(8080, 80)))
-    assert o["not_taken"] == "its keeper did not answer in time" and o["ports"][0]["state"] == "starting"
+    assert o["not_taken"] == "its keeper did not answer in time" and o["ports"][0][
+        "state"] == "starting"
     assert len(ports(d, "demo")) == 1
 
 
@@ -153,11 +164,15 @@ def test_a_new_sbxd_tells_the_list_and_learns_the_state(d):
     d.kill()
     d.start()
     wait_for(lambda: len(told(d, "demo")) == 2)
-    wait_for(lambda: [short(p) for p in ports(d, "demo")] == [("127.0.0.1", 40000, 80, "tcp4", "open")])
+    wait_for(lambda: [short(p) for p in ports(d, "demo")]
+             == [("127.0.0.1", 40000, 80, "tcp4", "open")])
 
 
-@pytest.mark.parametrize("body", [{}, {"ports": []}, {"ports": {}}, {"ports": [{}]}, {"ports": [{"sandbox_port": 0}]}, {"ports": [port(1, 1)], "more": 1},
-                                  {"ports": [{"sandbox_port": 53, "protocol": "udp"}]}, {"ports": [port(1, 1, "localhost")]}])
+@pytest.mark.parametrize("body",
+                         [{}, {"ports": []}, {"ports": {}}, {"ports": [{}]},
+                          {"ports": [{"sandbox_port": 0}]}, {"ports": [port(1, 1)], "more": 1},
+                                  {"ports": [{"sandbox_port": 53, "protocol": "udp"}]},
+                          {"ports": [port(1, 1, "localhost")]}])
 def test_bodies_that_are_none(d, body):
     d.create("demo")
     assert d.call("POST", "/v1/sandboxes/demo/ports", body)[0] == 400
@@ -169,4 +184,5 @@ def test_at_most_64(d):
     ok(publish(d, "demo", *(port(10000 + n, n) for n in range(1, 65))))
     assert publish(d, "demo", port(9999, 99))[0] == 413
     assert len(ports(d, "demo")) == 64
-    assert publish(d, "nobody", port(1, 1))[0] == 404 and unpublish(d, "demo", "host_port=10001")[0] == 400
+    assert publish(d, "nobody",
+                   port(1, 1))[0] == 404 and unpublish(d, "demo", "host_port=10001")[0] == 400

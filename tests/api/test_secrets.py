@@ -1,4 +1,5 @@
-"""Credentials in the API of sbxd, with the real vault: what is told, what is not, and who outlives whom."""
+"""Credentials in the API of sbxd, with the real vault: what is told, what is not, and who outlives
+whom."""
 import array
 import base64
 import contextlib
@@ -51,7 +52,9 @@ class VaultDaemon(Daemon):
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(timeout)
             s.connect(self.sock)
-            s.sendmsg([head], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
+            s.sendmsg([head],
+                      [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds
+                      else [])
             return answer(s)
 
     def set(self, name, value, timeout=60, **meta):
@@ -80,7 +83,8 @@ class VaultDaemon(Daemon):
         found = {}
         for entry in pathlib.Path("/proc").iterdir():
             try:
-                if entry.name.isdigit() and f"--dir={self.state}/vault" in (entry / "cmdline").read_text():
+                if entry.name.isdigit() and f"--dir={self.state}/vault" in (
+                        entry / "cmdline").read_text():
                     found["vault"] = int(entry.name)
                     found["run"] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
             except (OSError, UnicodeDecodeError):
@@ -88,7 +92,8 @@ class VaultDaemon(Daemon):
         return found
 
     def kill_vault(self):
-        """Until both have exited: before that a socket of theirs may be open, though /proc shows no command line any more."""
+        """Until both have exited: before that a socket of theirs may be open, though /proc shows no
+        command line any more."""
         pids = self.vault_pids()
         fds = [os.pidfd_open(pid) for pid in pids.values()]
         os.kill(pids["vault"], signal.SIGKILL)
@@ -99,7 +104,8 @@ class VaultDaemon(Daemon):
     def records(self):
         paths = sorted((self.state / "audit/sbxd").glob("*.jsonl"))
         lines = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
-        return [(r["action"], r["reason"]) for r in lines if r.get("action", "").startswith("secret-")]
+        return [(r["action"], r["reason"]) for r in lines
+                if r.get("action", "").startswith("secret-")]
 
 
 def answer(s):
@@ -110,7 +116,8 @@ def answer(s):
             raise ConnectionResetError
         got += more
     head, body = got.split(b"\r\n\r\n", 1)
-    length = [int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")]
+    length = [int(line.split(b":")[1]) for line in head.split(b"\r\n")
+              if line.lower().startswith(b"content-length")]
     while length and len(body) < length[0]:
         more = s.recv(65536)
         if not more:
@@ -143,7 +150,8 @@ def files_with(root, text):
     return found
 
 
-CUSTOM = {"kind": "custom", "hosts": ["api.corp.example"], "header": "X-Corp-Key", "format": "Key %s",
+CUSTOM = {"kind": "custom", "hosts": ["api.corp.example"], "header": "X-Corp-Key",
+          "format": "Key %s",
           "env": ["CORP_KEY"], "sentinel": "ck-proxy-managed-0001"}
 
 # -- what there is ---------------------------------------------------------------------------------
@@ -163,7 +171,8 @@ def test_set_list_remove(v):
     before = time.time()
     status, o = v.set("anthropic", value)
     assert status == 200, o
-    assert o["name"] == "anthropic" and o["scope"] == "global" and "api.anthropic.com:443" in o["hosts"]
+    assert o["name"] == "anthropic" and o["scope"] == "global" and "api.anthropic.com:443" in o[
+        "hosts"]
     assert o["denied"] == o["hosts"]  # there is no policy
     [s] = v.secrets()
     assert s["kind"] == "service" and s["source"] == "value" and s["sandbox"] is None and s["known"]
@@ -171,7 +180,8 @@ def test_set_list_remove(v):
     assert before - 5 < s["created_at"] / 1000 < time.time() + 5
     assert value not in json.dumps(s) and s["secret"].endswith(value[-4:]) and "****" in s["secret"]
     state = v.status()
-    assert state["state"] == "ready" and state["key"] == "file" and not state["locked"] and state["secrets"] == 1
+    assert state["state"] == "ready" and state["key"] == "file" and not state["locked"] and state[
+        "secrets"] == 1
     assert state["memory"] in ("hidden", "locked", "plain")
     assert v.call("DELETE", "/v1/secrets/anthropic")[0] == 204
     assert v.secrets() == []
@@ -195,7 +205,8 @@ def test_the_value_is_nowhere(v):
     assert files_with(v.root, value[:-8]) == []
     for pid in [*v.vault_pids().values(), v.proc.pid]:
         for name in ("cmdline", "environ"):
-            with contextlib.suppress(PermissionError):  # the vault's environment is closed to its own user
+            # the vault's environment is closed to its own user
+            with contextlib.suppress(PermissionError):
                 assert value.encode() not in pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
     # sbxd's own memory: the bytes never were in it
     assert value.encode() not in memory_of(v.proc.pid)
@@ -225,10 +236,14 @@ def test_services(v):
     names = [s["name"] for s in o["services"]]
     assert "github" in names and "aws" in names and o["faults"] == []
     aws = next(s for s in o["services"] if s["name"] == "aws")
-    assert aws["shape"] == "id:secret" and {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} == {e["name"] for e in aws["env"]}
+    assert aws["shape"] == "id:secret" and {"AWS_ACCESS_KEY_ID",
+                                            "AWS_SECRET_ACCESS_KEY"} == {e["name"]
+                                                                         for e in aws["env"]}
     own = v.root / "c/sbx/services"
     own.mkdir()
-    (own / "corp.conf").write_text("service 1\nname corp\nabout Corp\nslot api\nhost api.corp.example:443\nheader x-key %s\nend\n")
+    (own
+     / "corp.conf").write_text(
+        "service 1\nname corp\nabout Corp\nslot api\nhost api.corp.example:443\nheader x-key %s\nend\n")
     (own / "bad.conf").write_text("service 1\nname bad\nslot x\nwhat is this\nend\n")
     o = v.call("GET", "/v1/services")[1]
     assert "corp" in [s["name"] for s in o["services"]]
@@ -239,9 +254,11 @@ def test_services(v):
 def test_policy_says_which_hosts_are_closed(v):
     assert v.call("PUT", "/v1/policy", {"preset": "balanced"})[0] == 200
     assert v.set("anthropic", canary())[1]["denied"] == ["api.anthropic.com:443"]
-    assert v.call("POST", "/v1/policy/rules", {"effect": "allow", "resources": "api.anthropic.com"})[0] == 201
+    assert v.call("POST", "/v1/policy/rules",
+                  {"effect": "allow", "resources": "api.anthropic.com"})[0] == 201
     assert v.set("anthropic", canary())[1]["denied"] == []
-    assert v.call("POST", "/v1/policy/rules", {"effect": "deny", "resources": "api.anthropic.com"})[0] == 201
+    assert v.call("POST", "/v1/policy/rules",
+                  {"effect": "deny", "resources": "api.anthropic.com"})[0] == 201
     assert v.set("anthropic", canary())[1]["denied"] == ["api.anthropic.com:443"]
 
 
@@ -251,16 +268,20 @@ def test_custom(v):
     status, o = v.set("corp", "v" * 20, **CUSTOM)
     assert status == 200 and o["hosts"] == ["api.corp.example:443"], o
     [s] = v.secrets()
-    assert s["kind"] == "custom" and s["header"] == "x-corp-key" and s["format"] == "Key %s" and s["env"] == ["CORP_KEY"]
+    assert s["kind"] == "custom" and s["header"] == "x-corp-key" and s["format"] == "Key %s" and s[
+        "env"] == ["CORP_KEY"]
     assert s["hosts"] == ["api.corp.example:443"] and s["sentinel"] == CUSTOM["sentinel"]
 
 
 @pytest.mark.parametrize("change, why", [
-    ({"hosts": ["**"]}, "every host"), ({"hosts": ["10.0.0.0/8"]}, "network"), ({"hosts": []}, "missing"),
+    ({"hosts": ["**"]}, "every host"), ({"hosts": ["10.0.0.0/8"]}, "network"),
+    ({"hosts": []}, "missing"),
     ({"hosts": ["*.com"]}, "labels"), ({"header": "host"}, "carry"), ({"header": "a b"}, "blank"),
-    ({"format": "Key"}, "%s"), ({"sentinel": "sk-1234567890"}, "proxy-managed"), ({"env": ["lower"]}, "upper"),
+    ({"format": "Key"}, "%s"), ({"sentinel": "sk-1234567890"}, "proxy-managed"),
+    ({"env": ["lower"]}, "upper"),
     ({"hosts": ["api.anthropic.com"]}, "anthropic"), ({"env": ["GH_TOKEN"]}, "github"),
-    ({"format": "a\nslot x %s"}, "plain"), ({"hosts": ["a.example #x"]}, "words"), ({"color": "red"}, "unknown"),
+    ({"format": "a\nslot x %s"}, "plain"), ({"hosts": ["a.example #x"]}, "words"),
+    ({"color": "red"}, "unknown"),
     ({"hosts": "api.corp.example"}, "list"),
 ])
 def test_custom_refused(v, change, why):
@@ -373,7 +394,8 @@ def test_scope_goes_with_the_sandbox(v):
     assert v.call("PATCH", "/v1/sandboxes/box", {"name": "renamed"})[0] == 200
     assert "renamed" in {s["sandbox"] for s in v.secrets()}
     assert v.call("DELETE", "/v1/sandboxes/renamed", timeout=60)[0] == 204
-    assert {(s["name"], s["sandbox"]) for s in v.secrets()} == {("github", None), ("openai", "other")}
+    assert {(s["name"], s["sandbox"])
+            for s in v.secrets()} == {("github", None), ("openai", "other")}
     assert v.call("DELETE", "/v1/secrets/openai")[0] == 404  # it is not global
     assert v.call("DELETE", "/v1/secrets/openai?sandbox=other")[0] == 204
     assert ("secret-rm", f"github, removed sandbox {box['id']}") in v.records()
@@ -399,24 +421,29 @@ def test_removed_while_the_vault_is_not_there(v):
 # -- references ------------------------------------------------------------------------------------
 
 def test_references(v):
-    ref = {"kind": "first-line", "program": "/bin/echo", "args": ["from-a-command-12345"], "refresh_s": 1800}
+    ref = {"kind": "first-line", "program": "/bin/echo", "args": ["from-a-command-12345"],
+           "refresh_s": 1800}
     status, o = v.send("PUT", "/v1/secrets/anthropic", {"kind": "service", "ref": ref})
     assert status == 200, o
     [s] = v.secrets()
     assert s["source"] == "command" and s["program"] == "/bin/echo" and s["refresh_s"] == 1800
     assert s["secret"] == "(on demand)"
-    for bad in ({"program": "echo"}, {"kind": "docker", "args": []}, {"kind": "x"}, {"refresh_s": -1}, {"refresh_s": 10 ** 9},
-                {"args": ["a"] * 17}, {"args": "x"}, {"more": 1}, {"args": ["x" * 600]}, {"program": "/a\nb"}):
+    for bad in ({"program": "echo"}, {"kind": "docker", "args": []}, {"kind": "x"},
+                {"refresh_s": -1}, {"refresh_s": 10 ** 9},
+                {"args": ["a"] * 17}, {"args": "x"}, {"more": 1}, {"args": ["x" * 600]},
+                {"program": "/a\nb"}):
         status, o = v.send("PUT", "/v1/secrets/openai", {"kind": "service", "ref": {**ref, **bad}})
         assert status in (400, 413), (bad, o)
     assert v.names() == ["anthropic"]
 
 
-# -- the scan ------------------------------------------------------------------------------------------
+# -- the scan
+# ------------------------------------------------------------------------------------------
 
 
 def scan(v, data, control=None):
-    """What the vault finds in these bytes, which are in a file, or that come by a pipe when it is a function."""
+    """What the vault finds in these bytes, which are in a file, or that come by a pipe when it is a
+    function."""
     if callable(data):
         r, w = os.pipe()
         feeder = threading.Thread(target=data, args=(w,))
@@ -426,7 +453,8 @@ def scan(v, data, control=None):
         os.write(r, data)
         os.lseek(r, 0, os.SEEK_SET)
     try:
-        return v.send("POST", "/v1/secrets/scan" + (f"?control={control}" if control else ""), None, [r])
+        return v.send("POST", "/v1/secrets/scan" + (f"?control={control}" if control else ""), None,
+                      [r])
     finally:
         os.close(r)
         if callable(data):
@@ -437,11 +465,14 @@ def test_a_scan_says_names_and_numbers_only(v):
     value, other = canary(), canary()
     v.set("anthropic", value, kind="service")
     v.set("groq", other, kind="service")
-    assert scan(v, b"nothing of it")[1] == {"bytes": 13, "values": 2, "left_out": 0, "found": 0, "control": 0, "credentials": []}
-    for form in (value, value.encode().hex(), base64.b64encode(b"x" + value.encode()).decode(), "".join(f"%{b:02x}" for b in value.encode())):
+    assert scan(v, b"nothing of it")[1] == {"bytes": 13, "values": 2, "left_out": 0, "found": 0,
+                                            "control": 0, "credentials": []}
+    for form in (value, value.encode().hex(), base64.b64encode(b"x" + value.encode()).decode(),
+                 "".join(f"%{b:02x}" for b in value.encode())):
         status, o = scan(v, f"some {form} text, a control".encode(), "a%20control")
         assert status == 200 and o["found"] == 1 and o["control"] == 1, (form, o)
-        assert o["credentials"] == [{"name": "anthropic", "scope": "global", "sandbox": None, "times": 1}]
+        assert o["credentials"] == [{"name": "anthropic", "scope": "global", "sandbox": None,
+                                     "times": 1}]
         assert value not in json.dumps(o)
     # a guess that is nearly right is wrong
     assert scan(v, (value[:-1] + "x").encode())[1]["found"] == (1 if len(value) > 48 else 0)
@@ -490,7 +521,9 @@ def test_scans_wait_for_each_other(v):
     value = canary()
     v.set("anthropic", value, kind="service")
     answers = []
-    threads = [threading.Thread(target=lambda: answers.append(scan(v, b"x" * 4000000 + value.encode()))) for _ in range(6)]
+    threads = [
+        threading.Thread(target=lambda: answers.append(scan(v, b"x" * 4000000 + value.encode())))
+        for _ in range(6)]
     for t in threads:
         t.start()
     for t in threads:
@@ -621,7 +654,8 @@ def test_kill_in_the_middle_of_set(v, who):
         pids = {}
 
         def is_there():
-            """One that still answered may have been about to end: it is needed until it is there."""
+            """One that still answered may have been about to end: it is needed until it is
+            there."""
             v.call("GET", "/v1/secrets", timeout=60)
             pids.update(v.vault_pids(), sbxd=v.proc.pid)
             return who in pids
@@ -755,7 +789,9 @@ def test_a_vault_that_died_before_it_was_asked_is_replaced(v, ask):
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(60)
         s.connect(v.sock)
-        s.sendmsg([line.encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [r]))] if ask == "set" else [])
+        s.sendmsg([line.encode()],
+                  [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [r]))] if ask == "set"
+                  else [])
         assert v.call("GET", "/v1/version")[0] == 200  # sbxd has read the first half
         os.kill(v.proc.pid, signal.SIGSTOP)
         s.send(f" HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
@@ -768,7 +804,9 @@ def test_a_vault_that_died_before_it_was_asked_is_replaced(v, ask):
     assert [r[0] for r in v.records()] == ["secret-set"] * (2 if ask == "set" else 1)
 
 
-@pytest.mark.parametrize("how", ["garbage", "huge", "not-hello", "unasked", "twice", "flood", "wrong-answer", "dies"])
+@pytest.mark.parametrize("how",
+                         ["garbage", "huge", "not-hello", "unasked", "twice", "flood",
+                          "wrong-answer", "dies"])
 def test_a_vault_out_of_its_mind(v, how):
     """sbxd says no in its time, serves others, and has a good vault as soon as there is one."""
     run = v.libexec / "sbx-vault-run"
@@ -815,12 +853,14 @@ def test_passphrase():
     v = PassphraseDaemon(root)
     try:
         status, o = v.set("anthropic", canary())
-        assert status == 409 and o["error"]["code"] == "locked" and o["error"]["hint"] == "sbx secret unlock"
+        assert status == 409 and o["error"]["code"] == "locked" and o["error"][
+            "hint"] == "sbx secret unlock"
         assert v.status()["locked"]
         assert v.send("POST", "/v1/secrets/unlock")[0] == 400
         assert v.unlock(b"correct horse")[0] == 204
         v.create("box")
-        assert v.set("anthropic", canary())[0] == 200 and v.set("openai", canary(), sandbox="box")[0] == 200
+        assert v.set("anthropic",
+                     canary())[0] == 200 and v.set("openai", canary(), sandbox="box")[0] == 200
         assert v.status()["key"] == "passphrase"
         v.kill_vault()
         status, o = v.call("GET", "/v1/secrets", timeout=60)
@@ -841,18 +881,21 @@ def test_passphrase():
 # -- the desktop's keyring -------------------------------------------------------------------------
 
 def test_real_keyring(tmp_path):
-    """gnome-keyring on a bus of its own: the key is there, sbxd hands the bus on, and the next vault finds it."""
+    """gnome-keyring on a bus of its own: the key is there, sbxd hands the bus on, and the next
+    vault finds it."""
     for tool in ("dbus-run-session", "gnome-keyring-daemon"):
         assert shutil.which(tool), f"no {tool} here; try: tools/setup --test"
     run = tmp_path / "run"
     run.mkdir(mode=0o700)
-    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(run), "LANG": "C",
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(run),
+           "LANG": "C",
            "XDG_DATA_HOME": str(tmp_path / "data"), "PYTHONDONTWRITEBYTECODE": "1",
            **{k: val for k, val in os.environ.items() if k.startswith("SBX_TEST_")}}
     inside = ("printf test | gnome-keyring-daemon --unlock --components=secrets >/dev/null; "
               "exec \"$0\" -c \"$1\"")
     code = f"import sys; sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r}); import test_secrets; test_secrets.in_session()"
-    p = subprocess.run(["dbus-run-session", "--", "sh", "-c", inside, sys.executable, code], env=env,
+    p = subprocess.run(["dbus-run-session", "--", "sh", "-c", inside, sys.executable, code],
+                       env=env,
                        capture_output=True, text=True, timeout=120)
     assert p.returncode == 0 and "keyring works" in p.stdout, (p.stdout, p.stderr)
 

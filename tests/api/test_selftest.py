@@ -1,6 +1,8 @@
-"""A start whose KVM self-test takes as long as it may: /dev/kvm opens, and the test machine never says a word.
+"""A start whose KVM self-test takes as long as it may: /dev/kvm opens, and the test machine never
+says a word.
 
-sbxd and the keeper are the real programs, in a mount namespace with another /dev and another qemu."""
+sbxd and the keeper are the real programs, in a mount namespace with another /dev and another
+qemu."""
 import json
 import os
 import pathlib
@@ -46,13 +48,16 @@ class Slow(Daemon):
         files = {name: 4096 for name in ("root.img", "docker.img", "vmlinuz", "modules.cpio")}
         for name, size in files.items():
             (template / name).write_bytes(b"x" * size)
-        manifest = {"name": "debian", "kernel": "none", "files": {name: {"size": size, "disk": size} for name, size in files.items()}}
+        manifest = {"name": "debian", "kernel": "none",
+                    "files": {name: {"size": size, "disk": size} for name, size in files.items()}}
         (template / "manifest.json").write_text(json.dumps(manifest))
 
     def start(self):
         self.log = open(self.root / "log", "ab")
-        self.proc = subprocess.Popen(["unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", SCENE, "sh",
-                                      self.root / "scene", QEMU, test_api.SBXD], env=self.env, stderr=self.log, start_new_session=True)
+        self.proc = subprocess.Popen(["unshare", "--user", "--map-current-user", "--keep-caps",
+                                      "--mount", "sh", "-c", SCENE, "sh",
+                                      self.root / "scene", QEMU, test_api.SBXD], env=self.env,
+                                     stderr=self.log, start_new_session=True)
         wait_for(lambda: self.ready() or self.proc.poll() is not None)
         assert self.proc.poll() is None, self.log_text()
 
@@ -95,7 +100,8 @@ def slow():
 
 
 def test_a_slow_kvm_self_test_does_not_make_the_keeper_silent(slow):
-    """Its keeper was taken for dead after 2.3 s and killed: the first start failed on every slower host."""
+    """Its keeper was taken for dead after 2.3 s and killed: the first start failed on every slower
+    host."""
     slow.begin()
     seen, said = set(), set()
     until = time.monotonic() + 20

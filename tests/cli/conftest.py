@@ -34,13 +34,15 @@ class Installation:
             (self.root / d).mkdir(mode=0o700)
         (self.libexec / "sbxd").symlink_to(SBXD)
         (self.libexec / "sbx-keeper").symlink_to(HERE / "sandbox_stand_in.py")
-        (self.libexec / "version").write_text(VERSION)  # a keeper is not given variables of the test's
+        # a keeper is not given variables of the test's
+        (self.libexec / "version").write_text(VERSION)
         (self.root / "state/guest_builtin").symlink_to(BUILTIN)
         self.env = {
             "PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8",
             "XDG_RUNTIME_DIR": str(self.root / "run"), "XDG_STATE_HOME": str(self.root / "state"),
             "XDG_DATA_HOME": str(self.root / "data"), "XDG_CONFIG_HOME": str(self.root / "config"),
-            "SBX_LIBEXEC": str(self.libexec), "SBX_SHARE": str(HERE.parents[1] / "data"), "SBX_ACCEL": "tcg",
+            "SBX_LIBEXEC": str(self.libexec), "SBX_SHARE": str(HERE.parents[1] / "data"),
+            "SBX_ACCEL": "tcg",
             "TERM": "xterm", **sanitizer_options(),
         }
 
@@ -55,8 +57,10 @@ class Installation:
         d = self.root / "data/sbx/templates/debian"
         d.mkdir(parents=True)
         (d / "manifest.json").write_text(json.dumps(
-            {"name": "debian", "version": "13.1", "created": "2026-01-01T00:00:00Z", "content": "ab" * 32,
-             "files": {f: {"size": 4096} for f in ("root.img", "docker.img", "vmlinuz", "modules.cpio")}}))
+            {"name": "debian", "version": "13.1", "created": "2026-01-01T00:00:00Z",
+             "content": "ab" * 32,
+             "files": {f: {"size": 4096}
+                       for f in ("root.img", "docker.img", "vmlinuz", "modules.cpio")}}))
         for f in ("root.img", "docker.img", "vmlinuz", "modules.cpio"):
             (d / f).write_bytes(b"\0" * 4096)
 
@@ -66,7 +70,8 @@ class Installation:
 
     def sbx(self, *args, check=None, input="", cwd=None, env=None, timeout=60, binary=False):
         data = input if isinstance(input, bytes) else input.encode()
-        p = subprocess.run([SBX, *map(str, args)], input=data, capture_output=True, cwd=cwd or self.work,
+        p = subprocess.run([SBX, *map(str, args)], input=data, capture_output=True,
+                           cwd=cwd or self.work,
                            env={**self.env, **(env or {})}, timeout=timeout * PATIENCE)
         if not binary:
             p.stdout, p.stderr = p.stdout.decode(), p.stderr.decode()

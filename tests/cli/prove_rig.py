@@ -1,5 +1,5 @@
-"""sbx prove with the real sbxd and sbx-probe, for test_prove.py and test_prove_twin.py; keeper and guest are sandbox_stand_in.py, so that
-inside is this machine too."""
+"""sbx prove with the real sbxd and sbx-probe, for test_prove.py and test_prove_twin.py; keeper and
+guest are sandbox_stand_in.py, so that inside is this machine too."""
 import json
 import os
 import pathlib
@@ -72,14 +72,17 @@ class Prove:
         return whole, {p["id"]: p for p in whole["probes"]}
 
     def start(self, *args, **kwargs):
-        return subprocess.Popen([SBX, "prove", *args], env={**self.inst.env, **self.env}, cwd=self.inst.work, **kwargs)
+        return subprocess.Popen([SBX, "prove", *args], env={**self.inst.env, **self.env},
+                                cwd=self.inst.work, **kwargs)
 
     def names(self):
         return self.inst.sbx("ls", "-q", check=0).stdout.split()
 
     def drivers(self):
         """How many sandboxes are being asked by a tool of ours."""
-        found = subprocess.run(["pgrep", "-fc", f"^{self.inst.root}/state/sbx-prove-[0-9a-f]*/sbx-probe drive"], capture_output=True, check=False)
+        found = subprocess.run(["pgrep", "-fc",
+                                f"^{self.inst.root}/state/sbx-prove-[0-9a-f]*/sbx-probe drive"],
+                               capture_output=True, check=False)
         return int(found.stdout)
 
     def left(self):

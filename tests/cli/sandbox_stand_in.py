@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """A keeper and its guest without a VM, so that sbx and sbxd can be tested where none can run.
 
-Speaks the keeper channel of lib/os/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the real
-sbx: commands run on this machine. Written from proto/ alone, so that it also tests that page.
+Speaks the keeper channel of lib/os/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the
+real sbx: commands run on this machine. Written from proto/ alone, so that it also tests that page.
 The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail (with the reason WHY).
-MODE slow: it never comes up. MODE talks: its session agent can be looked at. MODE floods, MODE empty: the answer to that has no end.
-MODE machine: it says that it is the machine too, with memory and a file of its template open, as qemu has them."""
+MODE slow: it never comes up. MODE talks: its session agent can be looked at. MODE floods, MODE
+empty: the answer to that has no end. MODE machine: it says that it is the machine too, with memory
+and a file of its template open, as qemu has them."""
 import array
 import fcntl
 import json
@@ -101,9 +102,12 @@ class Exec:
 
     def look(self, at):
         """A session that has said two things, and has ended when it is asked for the second."""
-        said = [b"\x1b[31mfirst\x1b[0m \x1b]0;owned\x07line\r\n", b"second \xe2\x80\xaeline\r\nno newline"]
+        said = [b"\x1b[31mfirst\x1b[0m \x1b]0;owned\x07line\r\n",
+                b"second \xe2\x80\xaeline\r\nno newline"]
         done = min(at // 100, 1)
-        self.send(ATTACHED, struct.pack("<IBQQQQ", 1, 1 | (8 if at else 0), 0, 100 * (done + 1), len(said[done]), 0))
+        self.send(ATTACHED,
+                  struct.pack("<IBQQQQ", 1, 1 | (8 if at else 0), 0, 100 * (done + 1),
+                              len(said[done]), 0))
         self.send(REPLAY, said[done])
 
     def flood(self, piece):
@@ -128,7 +132,9 @@ class Exec:
         for pair in extra:
             name, _, value = pair.decode().partition("=")
             env[name] = value
-        argv = [word.replace(b"/home/agent", os.fsencode(HOME)).replace(b"/run/sbx-prove-", os.fsencode(RUN) + b"-") for word in argv]
+        argv = [word.replace(b"/home/agent",
+                             os.fsencode(HOME)).replace(b"/run/sbx-prove-", os.fsencode(RUN) + b"-")
+                for word in argv]
         if flags & 8:
             argv = [os.fsencode(BUILTIN)] + argv
         if self.mode == "escape":
@@ -225,16 +231,23 @@ class Keeper:
             self.qemu_pid = os.getpid()
             self.memory = os.memfd_create("memory-backend-memfd")
             os.write(self.memory, bytes(4096))
-            self.base = open(os.path.join(os.environ["XDG_DATA_HOME"], "sbx/templates/debian/root.img"), "rb")
+            self.base = open(os.path.join(os.environ["XDG_DATA_HOME"],
+                                          "sbx/templates/debian/root.img"), "rb")
 
     def say(self, kind, ident, body):
         self.chan.send(struct.pack("<HHII", kind, 0, ident, len(body)) + body)
 
     def state(self, phase, progress=0, why="", ident=0):
-        self.say(STATE, ident, struct.pack("<BBIIIB", phase, progress, 0, 7, self.qemu_pid, 0) + text("tcg") + text(why) + struct.pack("<BBB", 0, 0, os.path.exists(os.path.join(self.sandbox, "paused"))) + text(""))
+        self.say(STATE, ident,
+                 struct.pack("<BBIIIB", phase, progress, 0, 7, self.qemu_pid,
+                             0) + text("tcg") + text(why)
+                 + struct.pack("<BBB", 0, 0,
+                               os.path.exists(os.path.join(self.sandbox, "paused"))) + text(""))
 
     def hello(self):
-        self.say(HELLO, 0, text(open(os.path.join(os.environ["SBX_LIBEXEC"], "version")).read()) + text(self.id) + struct.pack("<I", os.getpid()))
+        self.say(HELLO, 0,
+                 text(open(os.path.join(os.environ["SBX_LIBEXEC"], "version")).read())
+                 + text(self.id) + struct.pack("<I", os.getpid()))
 
     def adopted(self):
         """sbxd is gone; the next one finds us."""
@@ -266,7 +279,8 @@ class Keeper:
                 sock = socket.socket(fileno=fds[0])
                 sock.setblocking(True)
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))
-                threading.Thread(target=Exec(sock, self.env.get("MODE", ""), self.env).run, daemon=True).start()
+                threading.Thread(target=Exec(sock, self.env.get("MODE", ""), self.env).run,
+                                 daemon=True).start()
             elif kind == RELOAD:
                 with open(self.sandbox + "/reloads", "a") as f:
                     f.write(Reader(data[12:]).str().decode() + "\n")

@@ -1,4 +1,5 @@
-"""Agents as a person meets them: what run and create show, ask, allow, copy and keep. No VM: the stand-in runs commands here."""
+"""Agents as a person meets them: what run and create show, ask, allow, copy and keep. No VM: the
+stand-in runs commands here."""
 import json
 import os
 
@@ -55,10 +56,12 @@ def test_what_stands_behind_the_dashes(toy):
     assert toy.sbx("run", "toy", check=0).stdout == "--yes --now\n"
     assert toy.sbx("run", "toy", "--", "--more", "x", check=0).stdout == "--yes --now --more x\n"
     assert toy.sbx("run", "toy", "--", "list", "--all", check=0).stdout == "list --all\n"
-    assert [s["name"] for s in json.loads(toy.sbx("ls", "--json").stdout)["sandboxes"]] == ["toy-work"]
+    assert [s["name"]
+            for s in json.loads(toy.sbx("ls", "--json").stdout)["sandboxes"]] == ["toy-work"]
     assert toy.sbx("run", "toy-work", check=0, cwd=toy.home).stdout == "--yes --now\n"
     assert toy.sbx("run", "--name", "toy-work", check=0, cwd=toy.home).stdout == "--yes --now\n"
-    assert toy.sbx("run", "--", "echo", "plain", check=0).stdout == "plain\n"  # shell: a command of one's own
+    # shell: a command of one's own
+    assert toy.sbx("run", "--", "echo", "plain", check=0).stdout == "plain\n"
     s = get(toy, "toy-work")
     assert s["agent"] == "toy" and s["env"] == {"TOY_MODE": "on"}
 
@@ -74,7 +77,8 @@ def test_what_is_no_agent(toy):
     assert "unknown agent 'clade': available agents are claude, codex," in p.stderr and "toy" in p.stderr
     assert "try: sbx create claude\n" in p.stderr
     assert "try: sbx run claude\n" in toy.sbx("run", "clade", check=125).stderr
-    assert "try: sbx template build claude\n" in toy.sbx("template", "build", "claud", check=2).stderr
+    assert "try: sbx template build claude\n" in toy.sbx("template", "build", "claud",
+                                                         check=2).stderr
     assert "try: sbx agent ls" in toy.sbx("run", "nosuch", check=125).stderr
 
 
@@ -95,7 +99,8 @@ def test_hosts_are_shown_and_nothing_is_allowed_unasked(toy):
     assert "Toy needs these hosts:" in p.stderr
     line = p.stderr.split("github.com:443")[1].split("\n")[0]
     assert " allowed " in line and "not allowed" not in line and "its code" in line
-    for host, why in (("api.anthropic.com:443", "its model"), ("x.toy.example:443", "its updates")):  # H2: no preset but allow-all has a model API
+    # H2: no preset but allow-all has a model API
+    for host, why in (("api.anthropic.com:443", "its model"), ("x.toy.example:443", "its updates")):
         line = p.stderr.split(host)[1].split("\n")[0]
         assert "not allowed yet" in line and why in line
     assert "sbx policy allow network api.anthropic.com:443,x.toy.example:443 --sandbox box" in p.stderr
@@ -104,14 +109,18 @@ def test_hosts_are_shown_and_nothing_is_allowed_unasked(toy):
 
 def test_hosts_are_allowed_when_the_person_says_so(toy):
     toy.sbx("create", "toy", "--name", "box", "--allow-hosts", check=0)
-    assert rules(toy, "box") == [("allow", ["api.anthropic.com:443", "x.toy.example:443"], "agent:toy")]  # not the one that the policy allows
+    # not the one that the policy allows
+    assert rules(toy,
+                 "box") == [("allow", ["api.anthropic.com:443", "x.toy.example:443"], "agent:toy")]
     toy.sbx("settings", "set", "agents.allow-hosts", "always", check=0)
     toy.sbx("create", "toy", "--name", "cup", check=0)
-    assert rules(toy, "cup") == [("allow", ["api.anthropic.com:443", "x.toy.example:443"], "agent:toy")]
+    assert rules(toy,
+                 "cup") == [("allow", ["api.anthropic.com:443", "x.toy.example:443"], "agent:toy")]
     toy.sbx("settings", "set", "agents.allow-hosts", "never", check=0)
     toy.sbx("create", "toy", "--name", "jar", check=0)
     assert rules(toy, "jar") == []
-    assert toy.sbx("policy", "check", "network", "x.toy.example:443").returncode == 1  # nobody else's
+    # nobody else's
+    assert toy.sbx("policy", "check", "network", "x.toy.example:443").returncode == 1
     toy.sbx("rm", "-f", "box", "cup", check=0)
     assert rules(toy, "box") == []
 
@@ -140,7 +149,8 @@ def test_a_locked_policy_is_never_opened_by_an_agent(toy, how):
     else:
         if how == ["setting"]:
             toy.sbx("settings", "set", "agents.allow-hosts", "always", check=0)
-        out = toy.sbx("create", "toy", "--name", "box", *(how if how != ["setting"] else []), check=0).stderr
+        out = toy.sbx("create", "toy", "--name", "box", *(how if how != ["setting"] else []),
+                      check=0).stderr
     assert "for this sandbox only?" not in out
     assert "denied by your policy" in out and "nothing was changed" in out and "sbx policy inspect" in out
     assert rules(toy, "box") == []
@@ -157,8 +167,11 @@ def test_a_missing_template_names_the_command(toy):
 def fill_home(toy):
     own = toy.home / ".toy"
     (own / "notes/deep").mkdir(parents=True)
-    (own / "settings.json").write_text(json.dumps({"model": "big", "theme": "light", "env": {"KEY": CANARY}, "hooks": [CANARY],
-                                                   "servers": [{"headers": {"x": CANARY}, "port": 7}]}))
+    (own
+     / "settings.json").write_text(json.dumps({"model": "big", "theme": "light",
+                                               "env": {"KEY": CANARY}, "hooks": [CANARY],
+                                                   "servers": [{"headers": {"x": CANARY},
+                                                                "port": 7}]}))
     (own / "config.toml").write_text(f'size = 3\napi_key = "{CANARY}"\n[mcp.env]\nA = "{CANARY}"\n')
     (own / "notes/a.md").write_text("be kind\n")
     (own / "notes/deep/b.md").write_text("be brief\n")
@@ -173,13 +186,18 @@ def fill_home(toy):
 def test_settings_are_imported_without_credentials(toy):
     fill_home(toy)
     p = toy.sbx("create", "toy", ".", "--name", "box", "--import-config", check=0)
-    copied = {str(f.relative_to(toy.guest_home)): f.read_text() for f in toy.guest_home.rglob("*") if f.is_file()}
-    assert sorted(copied) == [".toy/config.toml", ".toy/notes/a.md", ".toy/notes/deep/b.md", ".toy/settings.json", ".toy/start"]
+    copied = {str(f.relative_to(toy.guest_home)): f.read_text() for f in toy.guest_home.rglob("*")
+              if f.is_file()}
+    assert sorted(copied) == [".toy/config.toml", ".toy/notes/a.md", ".toy/notes/deep/b.md",
+                              ".toy/settings.json", ".toy/start"]
     assert not any(CANARY in text for text in copied.values())
-    assert json.loads(copied[".toy/settings.json"]) == {"model": "big", "theme": "light", "servers": [{"port": 7}], "trusted": [str(toy.work)]}
+    assert json.loads(copied[".toy/settings.json"]) == {"model": "big", "theme": "light",
+                                                        "servers": [{"port": 7}],
+                                                        "trusted": [str(toy.work)]}
     assert copied[".toy/config.toml"] == f'first = 1\nsize = 3\n\n[projects."{toy.work}"]\n'
     assert "copy   .toy/settings.json (left out: env, hooks, headers)" in p.stderr
-    for path, why in ((".toy/notes/.credentials.json", "its name"), (".toy/notes/key.md", "shaped like a credential"),
+    for path, why in ((".toy/notes/.credentials.json", "its name"),
+                      (".toy/notes/key.md", "shaped like a credential"),
                       (".toy/notes/link.md", "symlink"), (".toy/notes/linked", "symlink")):
         assert any(path in line and why in line for line in p.stderr.splitlines()), (path, p.stderr)
     assert CANARY not in p.stderr + p.stdout
@@ -189,7 +207,8 @@ def test_the_list_of_an_import_copies_nothing(toy):
     fill_home(toy)
     p = toy.sbx("run", "toy", "--import-config=list", check=0)
     assert "copy   .toy/notes/a.md" in p.stderr and "4 to copy, 4 left" in p.stderr
-    assert not toy.guest_home.exists() and json.loads(toy.sbx("ls", "--json").stdout)["sandboxes"] == []
+    assert not toy.guest_home.exists() and json.loads(toy.sbx("ls", "--json").stdout)[
+        "sandboxes"] == []
     assert "has no value, or =list" in toy.sbx("run", "toy", "--import-config=all", check=2).stderr
 
 
@@ -199,7 +218,9 @@ def test_without_an_import_there_are_only_seeds_where_nothing_is(toy):
     (toy.guest_home / ".toy/start").write_text("mine\n")
     toy.sbx("create", "toy", ".", "--name", "box", check=0)
     assert (toy.guest_home / ".toy/start").read_text() == "mine\n"
-    assert json.loads((toy.guest_home / ".toy/settings.json").read_text()) == {"trusted": [str(toy.work)], "theme": "dark"}
+    assert json.loads((toy.guest_home
+                       / ".toy/settings.json").read_text()) == {"trusted": [str(toy.work)],
+                                                                "theme": "dark"}
     assert not (toy.guest_home / ".toy/notes").exists()
 
 
@@ -211,7 +232,8 @@ def test_history_is_kept_for_agent_and_folder(toy):
     assert [m["guest"] for m in mounts] == ["/home/agent/.toy/log"]
     folder = toy.root / "state/sbx/history/toy"
     here, = folder.iterdir()
-    assert mounts[0]["host"] == str(here / "toy-log") and (here / "workspace").read_text() == f"{toy.work}\n"
+    assert mounts[0]["host"] == str(here / "toy-log") and (here
+                                                           / "workspace").read_text() == f"{toy.work}\n"
     assert [w["host"] for w in get(toy, "toy-work")["workspaces"]] == [str(toy.work)]
     (here / "toy-log/session").write_text("remember me")
     out = toy.sbx("rm", "-f", "toy-work", check=0).stdout
@@ -230,7 +252,8 @@ def test_history_is_kept_for_agent_and_folder(toy):
 
 
 def test_history_that_a_guest_nested_deeply_is_removed(toy):
-    """Deeper than PATH_MAX and than a process has descriptors; directories without permissions; a link elsewhere."""
+    """Deeper than PATH_MAX and than a process has descriptors; directories without permissions; a
+    link elsewhere."""
     toy.sbx("run", "toy", check=0)
     here, = (toy.root / "state/sbx/history/toy").iterdir()
     keep = toy.root / "keep"
@@ -254,10 +277,12 @@ def test_history_that_a_guest_nested_deeply_is_removed(toy):
 
 
 def test_agents_are_listed_and_broken_files_said(toy):
-    listed = {a["name"]: a for a in json.loads(toy.sbx("agent", "ls", "--json", check=0).stdout)["agents"]}
+    listed = {a["name"]: a
+              for a in json.loads(toy.sbx("agent", "ls", "--json", check=0).stdout)["agents"]}
     assert {"claude", "codex", "gemini", "copilot", "opencode", "shell", "toy"} <= set(listed)
     assert listed["toy"]["own"] and not listed["claude"]["own"] and not listed["claude"]["built"]
-    assert listed["shell"]["built"] and listed["claude"]["packages"][0]["name"] == "@anthropic-ai/claude-code"
+    assert listed["shell"]["built"] and listed["claude"]["packages"][0][
+        "name"] == "@anthropic-ai/claude-code"
     assert toy.sbx("agent", "ls", "-q", check=0).stdout.split() == sorted(listed)
     (toy.agents / "claude.conf").write_text("agent 1\nname claude\nend\n")
     p = toy.sbx("agent", "ls", check=1)
@@ -269,10 +294,13 @@ def test_agents_are_listed_and_broken_files_said(toy):
 
 
 def test_the_git_identity_is_offered_once(toy):
-    (toy.home / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@host.example\n\tsigningkey = secret\n[alias]\n\tx = !touch y\n")
+    (toy.home
+     / ".gitconfig").write_text(
+        "[user]\n\tname = Ada\n\temail = ada@host.example\n\tsigningkey = secret\n[alias]\n\tx = !touch y\n")
     out, status = on_terminal(toy, ["create", "toy", "--name", "box"], b"n\ny\n")
     assert status == 0 and "Use your git identity Ada <ada@host.example> for commits in sandboxes?" in out
-    assert (toy.guest_home / ".gitconfig").read_text() == '[user]\n\tname = "Ada"\n\temail = "ada@host.example"\n'
+    assert (toy.guest_home
+            / ".gitconfig").read_text() == '[user]\n\tname = "Ada"\n\temail = "ada@host.example"\n'
     assert toy.sbx("settings", "get", "git.identity", check=0).stdout == "yes\n"
     (toy.guest_home / ".gitconfig").write_text("mine\n")
     out, status = on_terminal(toy, ["create", "toy", "--name", "cup"], b"n\n")
@@ -287,11 +315,14 @@ def test_without_a_terminal_nobody_gets_the_git_identity(toy):
     assert toy.sbx("settings", "get", "git.identity", check=0).stdout == "ask\n"
 
 
-@pytest.mark.parametrize("service, oauth, kept", [("anthropic", "true", True), ("anthropic", "false", False), ("github", "true", False),
+@pytest.mark.parametrize("service, oauth, kept",
+                         [("anthropic", "true", True), ("anthropic", "false", False),
+                          ("github", "true", False),
                                                   ("factory", "true", False)])
 def test_a_login_inside_is_proposed_where_its_tokens_are_kept(toy, service, oauth, kept):
     (toy.agents / "toy.conf").write_text(TOY.replace("service anthropic", f"service {service}"))
     toy.sbx("settings", "set", "credentials.oauth", oauth, check=0)
     said = toy.sbx("create", "toy", ".", "--name", "box", check=0).stderr
     assert "There is no credential for Toy yet." in said and f"try: sbx secret set {service}\n" in said
-    assert ("log in inside:" in said, "the token of a login inside can stay in the sandbox" in said) == (kept, not kept), said
+    assert ("log in inside:" in said,
+            "the token of a login inside can stay in the sandbox" in said) == (kept, not kept), said

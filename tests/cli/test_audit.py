@@ -28,23 +28,27 @@ class Logs:
         self.inst = inst
         self.dir = inst.root / "state/sbx/audit"
         self.dir.parent.mkdir(mode=0o700, exist_ok=True)
-        self.proc = subprocess.Popen([WRITER, self.dir], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.proc = subprocess.Popen([WRITER, self.dir], stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, text=True)
 
     def say(self, *words):
         self.proc.stdin.write("\t".join(map(str, words)) + "\n")
         self.proc.stdin.flush()
         assert self.proc.stdout.readline() == "ok\n"
 
-    def event(self, id=A, name="demo", kind="decision", verdict="-", action="-", type="-", host="-", port=0, path="-",
+    def event(self, id=A, name="demo", kind="decision", verdict="-", action="-", type="-", host="-",
+              port=0, path="-",
               rule="-", reason="-", count=0):
         self.say(id, name, kind, verdict, action, type, host, port, path, rule, reason, count)
 
     def deny(self, host="evil.example", **more):
-        self.event(**{"verdict": "deny", "type": "https", "host": host, "port": 443, "path": "transparent",
+        self.event(**{"verdict": "deny", "type": "https", "host": host, "port": 443,
+                      "path": "transparent",
                       "reason": "no applicable policies", **more})
 
     def allow(self, host="good.example", **more):
-        self.event(**{"verdict": "allow", "type": "https", "host": host, "port": 443, "path": "forward-bypass",
+        self.event(**{"verdict": "allow", "type": "https", "host": host, "port": 443,
+                      "path": "forward-bypass",
                       "rule": "local:17", **more})
 
     def finish(self):
@@ -73,7 +77,8 @@ def test_nothing_there_is_said_and_starts_nothing(bare):
     assert bare.sbx("audit", "show", check=0).stdout == "No audit records found\n"
     assert bare.sbx("audit", "verify", check=0).stdout == "No audit logs found\n"
     assert "nothing to export" in bare.sbx("audit", "export", "--json", check=0).stderr
-    assert json.loads(bare.sbx("audit", "verify", "--json", check=0).stdout) == {"ok": True, "logs": []}
+    assert json.loads(bare.sbx("audit", "verify", "--json",
+                               check=0).stdout) == {"ok": True, "logs": []}
     for verb in ("show", "verify", "export"):
         p = bare.sbx("audit", verb, "demo", check=1)
         assert "there is no audit log of 'demo'" in p.stderr and "try: " in p.stderr
@@ -83,7 +88,8 @@ def test_nothing_there_is_said_and_starts_nothing(bare):
 
 def test_policy_log_of_nothing(bare):
     assert policy_log(bare).stdout == "No policy log entries found\n"
-    assert json.loads(policy_log(bare, "--json").stdout) == {"blocked_hosts": [], "allowed_hosts": []}
+    assert json.loads(policy_log(bare,
+                                 "--json").stdout) == {"blocked_hosts": [], "allowed_hosts": []}
     assert "there is no audit log of 'demo'" in policy_log(bare, "demo", check=1).stderr
 
 
@@ -113,7 +119,8 @@ def test_policy_log_fits_a_terminal_and_nothing_else(bare, logs):
         cut = row[heading.index("REASON"):heading.index("LAST-SEEN")].rstrip()
         assert cut.endswith("…") and reason.startswith(cut[:-1]) and row.split()[-1] == "1"
         assert len(cut) == least if least else len(row) + len("COUNT") - 1 == columns
-    assert json.loads(on_terminal(bare, 40, "policy", "log", "--json"))["blocked_hosts"][0]["reason"] == reason
+    assert json.loads(on_terminal(bare, 40, "policy", "log",
+                                  "--json"))["blocked_hosts"][0]["reason"] == reason
 
 
 def test_policy_log_has_two_sections_and_counts(bare, logs):
@@ -127,10 +134,12 @@ def test_policy_log_has_two_sections_and_counts(bare, logs):
     blocked, allowed = text.split("\n\n")
     lines = blocked.splitlines()
     assert lines[0] == "Blocked requests:"
-    assert lines[1].split() == ["SANDBOX", "TYPE", "HOST", "PROXY", "RULE", "REASON", "LAST-SEEN", "COUNT"]
+    assert lines[1].split() == ["SANDBOX", "TYPE", "HOST", "PROXY", "RULE", "REASON", "LAST-SEEN",
+                                "COUNT"]
     assert len(lines) == 4
     assert "[::1]:22" in lines[2] and lines[2].endswith("  4")
-    assert "evil.example:443" in lines[3] and "no applicable policies" in lines[3] and lines[3].endswith("  3")
+    assert "evil.example:443" in lines[3] and "no applicable policies" in lines[3] and lines[
+        3].endswith("  3")
     assert allowed.startswith("Allowed requests:\n")
     assert "second" in allowed and "demo" in allowed and "local:17" in allowed
     one = policy_log(bare, "second").stdout
@@ -139,7 +148,8 @@ def test_policy_log_has_two_sections_and_counts(bare, logs):
     assert len(policy_log(bare, "--limit", "1").stdout.split("\n\n")[0].splitlines()) == 3
     got = json.loads(policy_log(bare, "--json").stdout)
     row = next(r for r in got["blocked_hosts"] if r["host"] == "evil.example:443")
-    assert row["vm_name"] == "demo" and row["proxy_type"] == "transparent" and row["count_since"] == 3
+    assert row["vm_name"] == "demo" and row["proxy_type"] == "transparent" and row[
+        "count_since"] == 3
     assert row["since"] <= row["last_seen"] and row["last_seen"].endswith("Z") and row["rule"] == ""
     assert {r["host"] for r in got["allowed_hosts"]} == {"good.example:443", "other.example:443"}
 
@@ -152,8 +162,10 @@ def test_show_is_one_line_for_each_record(bare, logs):
     time.sleep(0.01)
     logs.deny("later.example")
     lines = bare.sbx("audit", "show", check=0).stdout.splitlines()
-    assert [line.split()[2] for line in lines] == ["open", "lifecycle", "deny", "open", "allow", "deny"]
-    assert lines[2].endswith(" demo deny https evil.example:443 transparent: no applicable policies")
+    assert [line.split()[2] for line in lines] == ["open", "lifecycle", "deny", "open", "allow",
+                                                   "deny"]
+    assert lines[2].endswith(
+        " demo deny https evil.example:443 transparent: no applicable policies")
     assert lines[4].endswith(" second allow https good.example:443 forward-bypass rule local:17")
     # By time, over all logs; heads only when they are asked for.
     assert [line[:24] for line in lines] == sorted(line[:24] for line in lines)
@@ -165,7 +177,8 @@ def test_show_is_one_line_for_each_record(bare, logs):
         bare.sbx("audit", "show", "-n", "0").stdout.splitlines()
     raw = bare.sbx("audit", "show", "demo", "--json", "--all", "-n", "0").stdout
     assert raw == logs.segment().read_text()
-    assert "since then" in bare.sbx("audit", "show", "--since", "2100-01-01T00:00:00Z", check=0).stdout
+    assert "since then" in bare.sbx("audit", "show", "--since", "2100-01-01T00:00:00Z",
+                                    check=0).stdout
 
 
 def test_the_guests_words_do_nothing_to_a_terminal(bare, logs):
@@ -202,7 +215,8 @@ def test_sbxd_maps_a_name_that_the_log_does_not_have(inst):
     logs.finish()
     assert "evil.example" in inst.sbx("audit", "show", "demo", check=0).stdout
     inst.create("silent")
-    assert inst.sbx("audit", "show", "silent", "--since", "2100-01-01T00:00:00Z", check=0).stdout == \
+    assert inst.sbx("audit", "show", "silent", "--since", "2100-01-01T00:00:00Z",
+                    check=0).stdout == \
         "Nothing was recorded for silent since then\n"
     assert " silent lifecycle create" in inst.sbx("audit", "show", "silent", check=0).stdout
     assert policy_log(inst, "silent").stdout == "No policy log entries found\n"
@@ -218,14 +232,19 @@ def test_the_log_of_sbxd_is_shown_with_the_sandbox_that_its_records_name(bare, l
     assert "rule r2" in bare.sbx("audit", "show", "other", check=0).stdout
     bare.sbx("audit", "export", "other", check=1)
     assert "evil.example" not in bare.sbx("audit", "show", "sbxd", check=0).stdout
-    rows = [line.split()[:2] for line in bare.sbx("audit", "verify", check=0).stdout.splitlines()[1:]]
+    rows = [line.split()[:2]
+            for line in bare.sbx("audit", "verify", check=0).stdout.splitlines()[1:]]
     assert rows == [["demo", A], ["-", "sbxd"]]
     assert "sbxd" not in bare.sbx("audit", "verify", "demo", check=0).stdout
     logs.finish()
     path = tmp_path / "all.jsonl"
     bare.sbx("audit", "export", "-o", path, check=0)
-    assert [line.split()[:2] for line in bare.sbx("audit", "verify", "--file", path, check=0).stdout.splitlines()[1:]] == rows
-    names = {log["id"]: log["name"] for log in json.loads(bare.sbx("audit", "verify", "--json", "--file", path, check=0).stdout)["logs"]}
+    assert [line.split()[:2]
+            for line in bare.sbx("audit", "verify", "--file", path,
+                                 check=0).stdout.splitlines()[1:]] == rows
+    names = {log["id"]: log["name"]
+             for log in json.loads(bare.sbx("audit", "verify", "--json", "--file", path,
+                                            check=0).stdout)["logs"]}
     assert names == {A: "demo", "sbxd": ""}
 
 
@@ -235,15 +254,18 @@ def test_verify_of_good_logs_also_of_one_that_is_written(bare, logs):
     text = bare.sbx("audit", "verify", check=0).stdout
     lines = text.splitlines()
     assert lines[0].split() == ["SANDBOX", "ID", "RECORDS", "SEGMENTS", "LAST-HEAD", "RESULT"]
-    assert lines[1].split()[:2] == ["demo", A] and "not signed yet" in lines[1] and " OK" in lines[1]
+    assert lines[1].split()[:2] == ["demo",
+                                    A] and "not signed yet" in lines[1] and " OK" in lines[1]
     logs.finish()
     text = bare.sbx("audit", "verify", check=0).stdout
     assert "not signed" not in text and text.count("OK\n") == 2
     got = json.loads(bare.sbx("audit", "verify", "demo", "--json", check=0).stdout)
     assert got["ok"] and [log["id"] for log in got["logs"]] == [A]
     log = got["logs"][0]
-    assert log["records"] > 3500 and log["unsigned"] == 0 and log["segments"] == len(list((logs.dir / A).glob("*.jsonl"))) > 1
-    assert abs(calendar.timegm(time.strptime(log["last_head_at"], "%Y-%m-%dT%H:%M:%SZ")) - time.time()) < 60
+    assert log["records"] > 3500 and log["unsigned"] == 0 and log["segments"] == len(
+        list((logs.dir / A).glob("*.jsonl"))) > 1
+    assert abs(calendar.timegm(time.strptime(log["last_head_at"],
+                                             "%Y-%m-%dT%H:%M:%SZ")) - time.time()) < 60
 
 
 def spoil_flip(logs):
@@ -287,7 +309,9 @@ def spoil_key(logs):
     return 1, "another installation"
 
 
-@pytest.mark.parametrize("spoil", [spoil_flip, spoil_drop, spoil_cut, spoil_tail, spoil_removed, spoil_head, spoil_key],
+@pytest.mark.parametrize("spoil",
+                         [spoil_flip, spoil_drop, spoil_cut, spoil_tail, spoil_removed, spoil_head,
+                          spoil_key],
                          ids=lambda f: f.__name__)
 def test_tampering_is_found_and_the_record_named(bare, logs, spoil):
     logs.say("fill", A, "demo", 40)
@@ -344,10 +368,12 @@ def test_export_is_exact_and_can_be_checked_elsewhere(bare, logs, tmp_path):
     assert p.stdout.count("OK\n") == 2 and key in p.stderr and "--key" in p.stderr
     p = bare.sbx("audit", "verify", "--file", path, "--key", key, check=0)
     assert p.stderr == ""
-    assert "another installation" in bare.sbx("audit", "verify", "--file", path, "--key", "11" * 32, check=1).stdout
+    assert "another installation" in bare.sbx("audit", "verify", "--file", path, "--key", "11" * 32,
+                                              check=1).stdout
     good = path.read_bytes()
     path.write_bytes(good.replace(b"h7.example", b"h8.example", 1))
-    assert "BAD: record 10 (segment 1" in bare.sbx("audit", "verify", "--file", path, "--key", key, check=1).stdout
+    assert "BAD: record 10 (segment 1" in bare.sbx("audit", "verify", "--file", path, "--key", key,
+                                                   check=1).stdout
     lines = good.splitlines(True)
     at = next(i for i, line in enumerate(lines) if b'"kind":"segment"' in line)
     path.write_bytes(b"".join(lines[:at] + lines[at + 1:]))
@@ -367,7 +393,9 @@ def test_export_follows_no_link_that_a_guest_planted(bare, logs):
     (bare.work / "log.jsonl").symlink_to(precious)
     bare.sbx("audit", "export", "-o", "log.jsonl", check=0)
     assert precious.read_text() == "mine\n"
-    assert not (bare.work / "log.jsonl").is_symlink() and "evil.example" in (bare.work / "log.jsonl").read_text()
+    assert not (bare.work
+                / "log.jsonl").is_symlink() and "evil.example" in (
+        bare.work / "log.jsonl").read_text()
     assert [f.name for f in bare.work.iterdir()] == ["log.jsonl"]
 
 
@@ -380,7 +408,8 @@ def test_a_full_disk_is_no_success(bare, logs):
 
 class Follower:
     def __init__(self, inst, *args):
-        self.proc = subprocess.Popen([SBX, *args], env=inst.env, stdout=subprocess.PIPE, text=True, cwd=inst.work)
+        self.proc = subprocess.Popen([SBX, *args], env=inst.env, stdout=subprocess.PIPE, text=True,
+                                     cwd=inst.work)
         self.lines = []
 
     def until(self, text, seconds=10):
@@ -449,20 +478,23 @@ def test_a_long_log_in_bounded_memory_and_time(bare, logs):
     for args in (["verify"], ["show"], ["export", "-o", "/dev/null"]):
         begin = time.monotonic()
         script = limit + 'exec "$0" "$@"'
-        p = subprocess.run(["sh", "-c", script, SBX, "audit", *args], env=bare.env, capture_output=True, text=True)
+        p = subprocess.run(["sh", "-c", script, SBX, "audit", *args], env=bare.env,
+                           capture_output=True, text=True)
         assert p.returncode == 0, p.stderr
         assert time.monotonic() - begin < 10
 
 
 def test_the_log_is_plain_and_tells_apart_what_was_not_connected(bare, logs):
-    logs.deny(reason="no applicable policies for op(action=net:connect:tcp, resource=net:domain:evil.example:443)")
+    logs.deny(
+        reason="no applicable policies for op(action=net:connect:tcp, resource=net:domain:evil.example:443)")
     logs.allow("good.example")
     logs.allow("away.example", rule="<dial failed>", reason="the name does not exist")
     logs.deny("quiet.example", reason="nothing was sent within 10 s")
     text = policy_log(bare).stdout
     assert "no rule allows it" in text and "op(action" not in text
     blocked, allowed, away, quiet = text.split("\n\n")
-    assert quiet.startswith("Allowed, but closed because the sandbox sent nothing:\n") and "quiet.example" in quiet
+    assert quiet.startswith(
+        "Allowed, but closed because the sandbox sent nothing:\n") and "quiet.example" in quiet
     assert "quiet.example" not in blocked
     assert "good.example" in allowed and "away.example" not in allowed
     assert away.startswith("Allowed, but not connected:\n") and "away.example" in away

@@ -1,4 +1,5 @@
-"""`sbx audit home`: recorded by create, told when something changed, silent about what is inside."""
+"""`sbx audit home`: recorded by create, told when something changed, silent about what is
+inside."""
 
 
 def test_unchanged_changed_and_accepted(inst):

@@ -23,7 +23,9 @@ def segments(logs, id=A):
 
 
 def verify(inst, *args, check=0):
-    return {log["id"]: log for log in json.loads(inst.sbx("audit", "verify", "--json", *args, check=check).stdout)["logs"]}
+    return {log["id"]: log
+            for log in json.loads(inst.sbx("audit", "verify", "--json", *args,
+                                           check=check).stdout)["logs"]}
 
 
 def journal(inst, action):
@@ -49,8 +51,10 @@ def test_a_pruned_log_verifies_and_says_what_was_pruned(bare, logs, tmp_path):
     # It was recorded, before and after, under the name of the sandbox.
     for action in ("audit-prune", "audit-pruned"):
         record, = journal(bare, action)
-        assert record["count"] == gone and record["rule"].startswith(A + ":") and record["name"] == "demo"
-    assert "lifecycle audit-prune" in bare.sbx("audit", "show", "demo", "--since", "1h", check=0).stdout
+        assert record["count"] == gone and record["rule"].startswith(A + ":") and record[
+            "name"] == "demo"
+    assert "lifecycle audit-prune" in bare.sbx("audit", "show", "demo", "--since", "1h",
+                                               check=0).stdout
     # The other commands read on.
     shown = bare.sbx("audit", "show", A, "--json", "--all", "-n", "0", check=0).stdout.splitlines()
     assert [r["seq"] for r in map(json.loads, shown) if r["sandbox"] == A][0] == gone + 1
@@ -59,7 +63,8 @@ def test_a_pruned_log_verifies_and_says_what_was_pruned(bare, logs, tmp_path):
     bare.sbx("audit", "export", "-o", path, check=0)
     key = (logs.dir / "key.pub").read_text().strip()
     exported = {log["id"]: log for log in json.loads(
-        bare.sbx("audit", "verify", "--json", "--file", path, "--key", key, check=0).stdout)["logs"]}
+        bare.sbx("audit", "verify", "--json", "--file", path, "--key", key,
+                 check=0).stdout)["logs"]}
     assert exported[A]["ok"] and exported[A]["pruned"] == after["pruned"] and exported[B]["ok"]
     lines = path.read_text().splitlines(True)
     cut = next(i for i, line in enumerate(lines) if line.startswith('{"sbx_audit_cut"'))
@@ -70,7 +75,8 @@ def test_a_pruned_log_verifies_and_says_what_was_pruned(bare, logs, tmp_path):
 def test_all_logs_by_age_also_of_removed_sandboxes(bare, logs):
     fill(logs, 100)
     logs.finish()
-    assert "No audit records to remove" in bare.sbx("audit", "prune", "--all", "--older-than", "30d", "--yes", check=0).stdout
+    assert "No audit records to remove" in bare.sbx("audit", "prune", "--all", "--older-than",
+                                                    "30d", "--yes", check=0).stdout
     later = "2100-01-01T00:00:00Z"
     out = bare.sbx("audit", "prune", "--all", "--older-than", later, "--yes", check=0).stdout
     assert f"demo  {A}" in out and f"second  {B}" in out
@@ -78,7 +84,8 @@ def test_all_logs_by_age_also_of_removed_sandboxes(bare, logs):
     assert got[A]["records"] == got[B]["records"] == 2 and got[A]["pruned"]["records"] > 100
     assert got["sbxd"]["ok"] and got["sbxd"]["pruned"] is None  # sbxd writes its last segment
     # Nothing is left to remove, and the next writer goes on.
-    assert "No audit records to remove" in bare.sbx("audit", "prune", "--all", "--older-than", later, "--yes", check=0).stdout
+    assert "No audit records to remove" in bare.sbx("audit", "prune", "--all", "--older-than",
+                                                    later, "--yes", check=0).stdout
     again = Logs(bare)
     again.deny("later.example")
     again.finish()
@@ -150,7 +157,8 @@ def test_it_prompts_and_needs_yes_without_a_terminal(bare, logs):
     master, slave = pty.openpty()
     for word, left in ((b"n\n", was), (b"y\n", segments(logs)[:0])):
         os.write(master, word)
-        subprocess.run([SBX, "audit", "prune", "demo", "--keep-size", "0"], env=bare.env, stdin=slave, stdout=subprocess.DEVNULL,
+        subprocess.run([SBX, "audit", "prune", "demo", "--keep-size", "0"], env=bare.env,
+                       stdin=slave, stdout=subprocess.DEVNULL,
                        stderr=slave, timeout=60, check=False)
         assert segments(logs) == left if left else not set(was) & set(segments(logs))
     os.close(slave)
@@ -171,8 +179,10 @@ def test_options_are_used_or_refused(bare, args, word):
 
 
 def test_there_may_be_nothing(bare):
-    assert "No audit records to remove" in bare.sbx("audit", "prune", "--all", "--older-than", "1d", "--yes", check=0).stdout
-    assert "there is no audit log of 'demo'" in bare.sbx("audit", "prune", "demo", "--keep-size", "1m", check=1).stderr
+    assert "No audit records to remove" in bare.sbx("audit", "prune", "--all", "--older-than", "1d",
+                                                    "--yes", check=0).stdout
+    assert "there is no audit log of 'demo'" in bare.sbx("audit", "prune", "demo", "--keep-size",
+                                                         "1m", check=1).stderr
 
 
 def wait_for(condition, seconds=30):
@@ -197,7 +207,8 @@ def test_audit_keep_size_prunes_by_itself(bare, logs):
     assert after["ok"] and after["pruned"]["records"] + after["records"] == before[A]["records"]
     assert 0 < len(segments(logs)) < before[A]["segments"]
     record, = journal(bare, "audit-prune")
-    assert record["reason"].endswith(", by the setting audit.keep-size") and record["name"] == "demo"
+    assert record["reason"].endswith(", by the setting audit.keep-size") and record[
+        "name"] == "demo"
     # A log that does not verify is evidence.
     assert segments(logs, B) == was
 
@@ -222,9 +233,12 @@ def test_audit_keep_prunes_what_is_older_when_a_sandbox_stops(bare, logs):
     bare.sbx("stop", "other", check=0)
     wait_for(lambda: len(journal(bare, "audit-pruned")) == 2)
     after = verify(bare)
-    assert after[A]["ok"] and after[A]["pruned"]["records"] > 9000 and after[B]["pruned"]["records"] > 0
-    assert after["cccccccccccc"]["records"] == before["cccccccccccc"]["records"] and after["cccccccccccc"]["pruned"] is None
-    assert {r["reason"].split(", ")[1] for r in journal(bare, "audit-pruned")} == {"by the setting audit.keep"}
+    assert after[A]["ok"] and after[A]["pruned"]["records"] > 9000 and after[B]["pruned"][
+        "records"] > 0
+    assert after["cccccccccccc"]["records"] == before["cccccccccccc"]["records"] and after[
+        "cccccccccccc"]["pruned"] is None
+    assert {r["reason"].split(", ")[1]
+            for r in journal(bare, "audit-pruned")} == {"by the setting audit.keep"}
 
 
 def test_audit_keep_needs_an_hour_and_is_off_by_default(bare):

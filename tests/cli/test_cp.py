@@ -1,4 +1,5 @@
-"""sbx cp against the real sbxd; the other side is lib/wire/tar in guest_builtin.c, or a hostile archive."""
+"""sbx cp against the real sbxd; the other side is lib/wire/tar in guest_builtin.c, or a hostile
+archive."""
 import io
 import os
 import stat
@@ -31,7 +32,8 @@ def test_both_ways_with_the_rules_of_docker_cp(inst):
     inst.sbx("cp", f"demo:{there}/d/f", ".", check=0)
     assert (inst.work / "f").read_text() == "one"
     inst.sbx("cp", "-L", f"demo:{there}/d/l", "followed", check=0)
-    assert (inst.work / "followed").read_text() == "one" and not (inst.work / "followed").is_symlink()
+    assert (inst.work
+            / "followed").read_text() == "one" and not (inst.work / "followed").is_symlink()
 
 
 def test_large_and_many(inst):
@@ -92,7 +94,8 @@ def test_cve_2026_17106_copy_out_never_leaves_its_destination(inst):
                     [("t", D, "", b""), ("t/../../pwn", F, "", b"x")],
                     [("t", D, "", b""), (str(out / "pwn"), F, "", b"x")],
                     [("t", D, "", b""), ("t/h", H, str(out / "secret"), b"")],
-                    [("t", D, "", b""), ("t/l", L, str(out / "secret"), b""), ("t/h", H, "t/l", b"")],
+                    [("t", D, "", b""), ("t/l", L, str(out / "secret"), b""),
+                     ("t/h", H, "t/l", b"")],
                     [("t", D, "", b""), ("t/c", C, "", b"")],
                     [("t", D, "", b""), ("other", F, "", b"x")]):
         dest.mkdir(exist_ok=True)
@@ -129,42 +132,51 @@ def test_a_link_that_a_guest_planted_in_the_destination_is_not_followed(inst):
     out.mkdir()
     (inst.root / "key").write_text("evil")
     (inst.work / "real").mkdir()
-    for name, to in (("od", "../outside"), ("real/in", str(out)), ("real/up", ".."), ("it's", "../outside")):
+    for name, to in (("od", "../outside"), ("real/in", str(out)), ("real/up", ".."),
+                     ("it's", "../outside")):
         os.symlink(to, inst.work / name)
     os.symlink("../outside", inst.root / "second/od")
     os.symlink(inst.work, inst.root / "short")  # a link of the user's own leads into the workspace
     os.symlink("work/od", inst.root / "shorter")
-    for to in ("od", "od/", "od/.", "od/name", "real/in", "real/in/name", "real/up/od", inst.work / "od", inst.root / "second/od", "it's",
+    for to in ("od", "od/", "od/.", "od/name", "real/in", "real/in/name", "real/up/od",
+               inst.work / "od", inst.root / "second/od", "it's",
                inst.root / "short/od", inst.root / "shorter", "real/../od/name"):
         p = inst.sbx("cp", f"demo:{inst.root}/key", to, check=1)
         assert "is a symbolic link in the workspace" in p.stderr, (to, p.stderr)
         assert os.listdir(out) == [], to
         command = p.stderr.split("  try: ")[1]
-        assert subprocess.run(["sh", "-c", command], check=True, capture_output=True).stdout.strip(), command
+        assert subprocess.run(["sh", "-c", command], check=True,
+                              capture_output=True).stdout.strip(), command
 
 
 def test_a_link_that_a_guest_planted_in_the_source_is_not_followed(inst):
-    """`sbx cp out/config demo:/x`, where a guest made out a link to ~/.ssh: the key was copied into the sandbox."""
+    """`sbx cp out/config demo:/x`, where a guest made out a link to ~/.ssh: the key was copied into
+    the sandbox."""
     inst.create("demo", ".")
     out, there = inst.root / "outside", inst.root / "there"
     out.mkdir()
     there.mkdir()
     (out / "secret").write_text("of the user")
     (inst.work / "real").mkdir()
-    for name, to in (("od", "../outside"), ("real/in", str(out)), ("file", "../outside/secret"), ("real/up", "..")):
+    for name, to in (("od", "../outside"), ("real/in", str(out)), ("file", "../outside/secret"),
+                     ("real/up", "..")):
         os.symlink(to, inst.work / name)
     os.symlink(inst.work, inst.root / "short")
-    for args in (["od/secret"], ["od/"], ["od/."], ["-L", "od"], ["-L", "file"], ["real/in/secret"], ["real/up/od/secret"], ["file/"],
+    for args in (["od/secret"], ["od/"], ["od/."], ["-L", "od"], ["-L", "file"], ["real/in/secret"],
+                 ["real/up/od/secret"], ["file/"],
                  [inst.work / "od/secret"], [inst.root / "short/od/secret"], ["real/../od/secret"]):
         p = inst.sbx("cp", *args, f"demo:{there}", check=1)
         assert "is a symbolic link in the workspace" in p.stderr and "what should be copied" in p.stderr, (args, p.stderr)
         assert os.listdir(there) == [], args
         command = p.stderr.split("  try: ")[1]
-        assert subprocess.run(["sh", "-c", command], check=True, capture_output=True).stdout.strip(), command
+        assert subprocess.run(["sh", "-c", command], check=True,
+                              capture_output=True).stdout.strip(), command
     # A link is a link.
     inst.sbx("cp", "file", f"demo:{there}", check=0)
     inst.sbx("cp", "real", f"demo:{there}", check=0)
-    assert os.readlink(there / "file") == "../outside/secret" and os.readlink(there / "real/in") == str(out)
+    assert os.readlink(there
+                       / "file") == "../outside/secret" and os.readlink(there / "real/in") == str(
+        out)
 
 
 def test_links_of_the_user_in_the_source_still_work(inst):
@@ -177,11 +189,13 @@ def test_links_of_the_user_in_the_source_still_work(inst):
     (inst.work / "real/f").write_text("text")
     os.symlink("outside", inst.root / "mine")
     os.symlink("outside/deep/f", inst.root / "f")
-    for i, args in enumerate((["real/f"], ["./real/f"], ["real/../real/f"], [inst.root / "mine/deep/f"], ["-L", inst.root / "f"],
+    for i, args in enumerate((["real/f"], ["./real/f"], ["real/../real/f"],
+                              [inst.root / "mine/deep/f"], ["-L", inst.root / "f"],
                               ["../mine/deep/f"], [inst.root / "work/real/f"])):
         inst.sbx("cp", *args, f"demo:{there}/{i}", check=0)
         assert (there / str(i)).read_text() == "text" and not (there / str(i)).is_symlink(), args
-    for i, args in enumerate(([inst.root / "mine/deep"], [inst.root / "mine/deep/."], [inst.root / "mine/deep/"], ["real"], ["real/."], ["-L", "real"])):
+    for i, args in enumerate(([inst.root / "mine/deep"], [inst.root / "mine/deep/."],
+                              [inst.root / "mine/deep/"], ["real"], ["real/."], ["-L", "real"])):
         inst.sbx("cp", *args, f"demo:{there}/d{i}", check=0)
         assert (there / f"d{i}/f").read_text() == "text", args
     inst.sbx("cp", inst.root / "mine", f"demo:{there}/link", check=0)
@@ -199,15 +213,21 @@ def test_links_of_the_user_and_paths_in_the_workspace_still_work(inst):
     os.symlink("outside", inst.root / "mine")
     os.symlink("../outside/precious", inst.work / "file")
     (inst.root / "outside/precious").write_text("precious")
-    for to, at in ((inst.root / "mine", "outside/key"), (inst.root / "mine/deep/", "outside/deep/key"), ("real/deep", "work/real/deep/key"),
-                   ("real/../new", "work/new"), ("../outside/new", "outside/new"), (".", "work/key"), ("file", "work/file"), ("..", "key"),
-                   (inst.root / "mine/../mine/third", "outside/third"), ("real/deep/..", "work/real/key")):
+    for to, at in ((inst.root / "mine", "outside/key"),
+                   (inst.root / "mine/deep/", "outside/deep/key"),
+                   ("real/deep", "work/real/deep/key"),
+                   ("real/../new", "work/new"), ("../outside/new", "outside/new"),
+                   (".", "work/key"), ("file", "work/file"), ("..", "key"),
+                   (inst.root / "mine/../mine/third", "outside/third"),
+                   ("real/deep/..", "work/real/key")):
         inst.sbx("cp", f"demo:{inst.root}/from/key", to, check=0)
         assert (inst.root / at).read_text() == "text" and not (inst.root / at).is_symlink(), to
     assert (inst.root / "outside/precious").read_text() == "precious"
 
 
-@pytest.mark.parametrize("command", [["policy", "export"], ["audit", "export", "-o"], ["prove", "demo", "--probe", "host/file-modes", "--html"]])
+@pytest.mark.parametrize("command",
+                         [["policy", "export"], ["audit", "export", "-o"],
+                          ["prove", "demo", "--probe", "host/file-modes", "--html"]])
 def test_no_output_file_leaves_the_workspace_through_a_planted_directory(inst, command):
     """`sbx policy export out/config`, where a guest made out a link to ~/.ssh."""
     inst.create("demo", ".")
@@ -216,7 +236,8 @@ def test_no_output_file_leaves_the_workspace_through_a_planted_directory(inst, c
     (inst.work / "out").symlink_to(victim)
     (inst.work / "plain").mkdir()
     p = inst.sbx(*command, "out/file")
-    assert p.returncode in (1, 125) and "symbolic link" in p.stderr and "try: " in p.stderr, p.stderr
+    assert p.returncode in (1, 125) and "symbolic link" in p.stderr and "try: " in p.stderr, (
+        p.stderr)
     assert list(victim.iterdir()) == []
     if command[0] == "policy":
         inst.sbx(*command, "plain/file", check=0)
@@ -225,7 +246,8 @@ def test_no_output_file_leaves_the_workspace_through_a_planted_directory(inst, c
 
 
 def test_dots_behind_a_planted_link_are_read_as_typed(inst):
-    """`sbx policy export ws/sub/../../f`, where a guest made ws/sub a link to home/a/b: home/f was written."""
+    """`sbx policy export ws/sub/../../f`, where a guest made ws/sub a link to home/a/b: home/f was
+    written."""
     ws = inst.work / "ws"
     ws.mkdir()
     inst.create("demo", ws)

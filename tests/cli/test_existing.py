@@ -32,7 +32,8 @@ def type_hint(inst, p, **more):
 def has_rule(effect, host):
     def check(inst, name):
         rules = json.loads(inst.sbx("policy", "ls", "--json", check=0).stdout)["rules"]
-        found = [r for r in rules if r.get("sandbox") == name and r["decision"] == effect and host in r["resources"]]
+        found = [r for r in rules if r.get("sandbox") == name and r["decision"] == effect
+                 and host in r["resources"]]
         assert len(found) == 1, (found, rules)
     return check
 
@@ -52,7 +53,8 @@ def is_gone(inst, name):
 
 
 # option -> (arguments, what the sandbox was created with so that the same arguments pass).
-# "the same" means: refused on another sandbox, with a command that works; accepted where the sandbox has it.
+# "the same" means: refused on another sandbox, with a command that works; accepted where the
+# sandbox has it.
 REFUSED = {
     "cpus": (["--cpus", "3"], "another value for CPUs"),
     "memory": (["-m", "3g"], "another value for memory"),
@@ -93,7 +95,8 @@ def test_run_refuses_what_is_fixed_and_names_a_command_that_works(inst):
     for option, (args, says) in REFUSED.items():
         before = inst.sbx("ls", "-q").stdout.split()
         p = inst.sbx("run", "-d", "shell", ".", "--name", "box", *args, env=AGENT)
-        assert p.returncode == 125 and says in p.stderr and p.stdout == "", (option, p.stdout, p.stderr)
+        assert p.returncode == 125 and says in p.stderr and p.stdout == "", (
+            (option, p.stdout, p.stderr))
         type_hint(inst, p)
         made = set(inst.sbx("ls", "-q").stdout.split()) - set(before)
         name = made.pop() if made else "box"
@@ -107,7 +110,8 @@ def test_run_refuses_what_is_fixed_and_names_a_command_that_works(inst):
 def test_run_refuses_a_workspace_that_is_shared_otherwise(inst):
     (inst.work / "sub").mkdir()
     inst.create("box", ".")
-    for path, says in ((f"{inst.work}:ro", "read-write"), (f"{inst.work}:/elsewhere", "shares"), ("sub", "does not share")):
+    for path, says in ((f"{inst.work}:ro", "read-write"), (f"{inst.work}:/elsewhere", "shares"),
+                       ("sub", "does not share")):
         p = inst.sbx("run", "-d", "shell", path, "--name", "box")
         assert p.returncode == 125 and says in p.stderr and p.stdout == "", (path, p.stderr)
         name = type_hint(inst, p).stdout.strip()
@@ -130,7 +134,8 @@ def test_run_applies_the_rest_once(inst, where):
 
 def test_nothing_is_applied_when_something_is_refused(inst):
     inst.create("box", ".")
-    inst.sbx("run", "-d", "box", "--allow-network", "a.example", "-p", "28431:80", "--hide", "x", check=125)
+    inst.sbx("run", "-d", "box", "--allow-network", "a.example", "-p", "28431:80", "--hide", "x",
+             check=125)
     assert get(inst, "box")["ports"] == []
     assert "a.example" not in inst.sbx("policy", "ls", "--wide", check=0).stdout
 
@@ -142,7 +147,8 @@ def test_variables_are_for_the_session(inst):
     assert "variable NEW" in inst.sbx("run", "-d", "box", "-e", "NEW=2", check=125).stderr
     inst.sbx("run", "-d", "box", "-e", "BAKED=1", check=0)
     (inst.work / "vars").write_text("NEW=3\n")
-    assert inst.sbx("run", "box", "--env-file", "vars", "--", "sh", "-c", "echo $NEW", check=0).stdout == "3\n"
+    assert inst.sbx("run", "box", "--env-file", "vars", "--", "sh", "-c", "echo $NEW",
+                    check=0).stdout == "3\n"
     assert "variable NEW" in inst.sbx("run", "-d", "box", "--env-file", "vars", check=125).stderr
 
 
@@ -219,7 +225,8 @@ def updated_accel(inst):
 
 def env_from_file(inst):
     (inst.work / "vars").write_text("FROM=file\n")
-    assert inst.sbx("exec", "--env-file", "vars", "box", "sh", "-c", "echo $FROM", check=0).stdout == "file\n"
+    assert inst.sbx("exec", "--env-file", "vars", "box", "sh", "-c", "echo $FROM",
+                    check=0).stdout == "file\n"
 
 
 def published_and_closed(inst):
@@ -273,7 +280,8 @@ OTHERS = {
     },
     "attach": {
         "session": refused_on_terminal("attach", "box", "--session", "other", says="other"),
-        "detach-keys": refused_on_terminal("attach", "box", "--detach-keys", "nonsense-", says="nonsense-"),
+        "detach-keys": refused_on_terminal("attach", "box", "--detach-keys", "nonsense-",
+                                           says="nonsense-"),
     },
     "stop": {
         "timeout": seen("stop", "-t", "0", "box", out="stopped"),
@@ -283,11 +291,14 @@ OTHERS = {
     "cp": {"follow-link": copied, "quiet": copied},
     "inspect": {"json": seen("inspect", "box", "--json", out='"name"')},
     "start": {
-        "accel": refused("start", "--accel", "kvm", "box", says="sbx stop box && sbx start --accel kvm box"),
+        "accel": refused("start", "--accel", "kvm", "box",
+                         says="sbx stop box && sbx start --accel kvm box"),
         "cold": refused("start", "--cold", "box", says="sbx stop box && sbx start --cold box"),
     },
-    "ports": {"publish": published_and_closed, "unpublish": published_and_closed, "json": seen("ports", "box", "--json", out="[]")},
-    "rm": {"force": removed_by_force, "all": removed_all, "history": seen("rm", "-f", "--history", "box", out="box")},
+    "ports": {"publish": published_and_closed, "unpublish": published_and_closed,
+              "json": seen("ports", "box", "--json", out="[]")},
+    "rm": {"force": removed_by_force, "all": removed_all,
+           "history": seen("rm", "-f", "--history", "box", out="box")},
 }
 
 

@@ -25,7 +25,8 @@ def test_no_command_shows_the_commands_and_fails(bare):
     assert "create" in p.stdout and "usage: sbx" in p.stdout
 
 
-@pytest.mark.parametrize("typed,near", [("craete", "sbx create"), ("lst", "sbx ls"), ("xyzzy", "sbx help"),
+@pytest.mark.parametrize("typed,near",
+                         [("craete", "sbx create"), ("lst", "sbx ls"), ("xyzzy", "sbx help"),
                                         ("Daemon", "sbx daemon")])
 def test_unknown_command_is_an_error_with_the_nearest_one(bare, typed, near):
     p = bare.sbx(typed, check=2)
@@ -101,16 +102,19 @@ def test_help_of_every_verb_in_every_way(bare):
 
 
 def test_options_stand_in_straight_columns_and_in_groups(bare):
-    """What an option does begins in one column, its defaults are named, and long lists have headings."""
+    """What an option does begins in one column, its defaults are named, and long lists have
+    headings."""
     for v in verbs(bare):
         text = bare.sbx("help", v, check=0).stdout
         lines = [line for line in text.splitlines() if re.match(r"  (?:-\w, |    )--", line)]
-        assert {re.match(r"  (?:-\w, |    )--\S+(?: \S+)? +", line).end() for line in lines} <= {32}, text
+        assert {re.match(r"  (?:-\w, |    )--\S+(?: \S+)? +", line).end()
+                for line in lines} <= {32}, text
         assert max(map(len, text.splitlines())) <= 110, text
     for v, own in (("create", "other options"), ("run", "options of the session")):
         text = bare.sbx("help", v, check=0).stdout
         assert re.findall(r"^(.*options.*):$", text, re.M) == [
-            "options", "options of the machine", "options of files and environment", "options of the network",
+            "options", "options of the machine", "options of files and environment",
+            "options of the network",
             "options of the agent and of your keys", own]
         for setting in ("vm.cpus", "vm.memory", "vm.disk"):
             assert f"(setting {setting})" in text
@@ -123,7 +127,8 @@ def test_every_option_is_in_the_man_page(bare):
     for v in names:
         page = (MAN / f"sbx-{v}.1.scd").read_text()
         texts = [bare.sbx("help", v, check=0).stdout]
-        for sub in re.findall(r"^  ([\w-]+) {2,}", texts[0].partition("commands:")[2].partition("options:")[0], re.M):
+        for sub in re.findall(r"^  ([\w-]+) {2,}",
+                              texts[0].partition("commands:")[2].partition("options:")[0], re.M):
             assert f"## {sub}" in page, (v, sub)
             texts.append(bare.sbx("help", v, sub, check=0).stdout)
         for o in {o for t in texts for o in options(t)}:
@@ -147,13 +152,15 @@ _sbx
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
     env = {**bare.env, "PATH": os.path.dirname(SBX) + ":" + bare.env["PATH"]}
-    p = subprocess.run(["bash", "-euc", script], env=env, cwd=bare.work, capture_output=True, text=True, timeout=30)
+    p = subprocess.run(["bash", "-euc", script], env=env, cwd=bare.work, capture_output=True,
+                       text=True, timeout=30)
     assert p.returncode == 0 and not p.stderr, p.stderr
     return p.stdout.split()
 
 
 def test_completion_starts_no_sbxd(inst):
-    """TAB after `daemon stop`, and with an sbxd of another version: nothing is started, stopped or waited for."""
+    """TAB after `daemon stop`, and with an sbxd of another version: nothing is started, stopped or
+    waited for."""
     inst.create("demo")
     inst.sbx("daemon", "stop", check=0)
     assert complete(inst, ["sbx", "stop", ""]) == []
@@ -195,18 +202,23 @@ def test_bash_completion(inst):
 HOSTILE = "notes$(touch${IFS}PWNED).txt"
 
 
-@pytest.mark.parametrize("line", ["sbx cp no", "sbx cp demo:/x no", "sbx create shell no", "sbx create --env-file no", "sbx cp n"])
+@pytest.mark.parametrize("line",
+                         ["sbx cp no", "sbx cp demo:/x no", "sbx create shell no",
+                          "sbx create --env-file no", "sbx cp n"])
 def test_bash_completes_file_names_quoted(tmp_path, line):
-    """A guest can give a file of the workspace any name; TAB and ENTER must not run it. Typed on a terminal."""
+    """A guest can give a file of the workspace any name; TAB and ENTER must not run it. Typed on a
+    terminal."""
     (tmp_path / "bin").mkdir()
     stub = tmp_path / "bin/sbx"
-    stub.write_text(f'#!/bin/sh\n[ "$1" = completion ] && exec {SBX} "$@"\n[ "$1 $2" = "ls -q" ] && echo nnn && exit\n'
+    stub.write_text(
+        f'#!/bin/sh\n[ "$1" = completion ] && exec {SBX} "$@"\n[ "$1 $2" = "ls -q" ] && echo nnn && exit\n'
                     'printf "<%s>" "$@" >> "$OUT"\n')
     stub.chmod(0o755)
     work = tmp_path / "work"
     work.mkdir()
     (work / HOSTILE).write_text("x")
-    env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "HOME": str(tmp_path), "TERM": "dumb", "PS1": "READY>", "OUT": str(tmp_path / "out")}
+    env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "HOME": str(tmp_path), "TERM": "dumb",
+           "PS1": "READY>", "OUT": str(tmp_path / "out")}
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(work)

@@ -9,7 +9,8 @@ from conftest import SBX
 
 SRC = pathlib.Path(__file__).resolve().parents[2] / "src"
 PROGRAMS = {"sbx", "mkdir", "cat", "tail", "df", "ls", "tar", "readlink", "realpath", "sudo", "rm"}
-# Needs a person's answer, a VM, or another state of the machine than this one: only their form is looked at.
+# Needs a person's answer, a VM, or another state of the machine than this one: only their form is
+# looked at.
 CALLS = re.compile(r'\b(?:ui_hint|problem_hint|api_fail)\(((?:[^;"]|"(?:[^"\\]|\\.)*")*)\);')
 STRINGS = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
@@ -28,7 +29,8 @@ def hints_in_source():
 
 
 def test_the_form_of_every_hint():
-    """It begins with a program, has no alternative in words, and no placeholder but sbxd's SANDBOX at the end."""
+    """It begins with a program, has no alternative in words, and no placeholder but sbxd's SANDBOX
+    at the end."""
     seen = 0
     for name, hint in hints_in_source():
         first = hint.split(" ")[0]
@@ -47,35 +49,61 @@ def wrong(inst):
     (inst.work / "single").write_text("x")
     (inst.work / "one.tar").write_text("no archive")
     return [
-        ("rm", "demo"), ("rm",), ("rm", "demo", "other"), ("rm", "nosuch"), ("stop",), ("stop", "nosuch"), ("start", "nosuch"),
-        ("exec", "nosuch", "true"), ("exec", "-it", "demo", "true"), ("exec", "demo"), ("attach", "demo"), ("attach", "stopped"),
-        ("logs", "demo"), ("logs", "stopped"), ("logs", "nosuch"), ("ssh",), ("kill", "demo"), ("lss",), ("template", "nosuch"),
-        ("create", "nosuch", "proj"), ("create", "clade"), ("create", "shell", "gone"), ("create", "shell", "proj:foo"),
-        ("create", "shell", "single"), ("create", "shell", inst.home), ("create", "shell", "--name", "demo"),
-        ("create", "shell", "--cpus", "900"), ("create", "shell", "--memory", "10m"), ("create", "shell", "-t", "nosuch", "--name", "t1"),
-        ("create", "shell", "--name", "x"), ("create", "shell", "--name", "a_b"), ("create", "shell", "-p", "99999"),
-        ("run", "nosuch"), ("run", "proj"), ("run", "claude", "--name", "demo"), ("run", "shell", "--name", "demo", "--hide", ".env"),
-        ("stop", "--suspend", "stopped"), ("stop", "--timeout", "x", "demo"), ("update", "demo"), ("update", "demo", "--cpus", "x"),
-        ("rename", "demo", "other"), ("inspect", "nosuch"), ("cp", "demo:/x", "other:/y"), ("cp", "a", "b"), ("cp", "-", "demo:/tmp"),
-        ("cp", "gone", "demo:/tmp"), ("ports", "nosuch"), ("ports", "demo", "--unpublish", "5:5"), ("prune",), ("reset",),
-        ("policy", "rm", "756b00000000"), ("policy", "rm", "network", "--id", "756b00000000"), ("policy", "allow", "a.example"),
-        ("policy", "allow", "network"), ("policy", "allow", "network", "a.example", "--for", "soon"), ("policy", "check", "a.example"),
-        ("policy", "check", "network", "a.example"), ("policy", "check", "network", "http://169.254.169.254/"),
-        ("policy", "check", "network", "a.example", "--sandbox", "demo"), ("policy", "set-default", "balance"),
-        ("policy", "set-default", "balanced", "--lock"), ("policy", "inspect", "nosuch"), ("policy", "log", "nosuch"), ("policy", "reset"),
-        ("policy", "init", "nosuch"), ("secret", "set", "antropic"), ("secret", "set", "nosuch"), ("secret", "rm", "nosuch"),
-        ("secret", "set", "anthropic"), ("secret", "set", "anthropic", "--command", "no-such-program"), ("secret", "ls"),
-        ("secret", "import"), ("secret", "own", "anthropic"), ("template", "build", "nosuch"), ("template", "rm", "debian"),
-        ("template", "save", "nosuch", "x"), ("template", "save", "demo"), ("template", "load", "gone"), ("template", "verify", "nosuch"),
-        ("settings", "get", "nope"), ("settings", "set", "nope", "1"), ("settings", "set", "vm.cpus", "x"), ("agent", "inspect", "nosuch"),
-        ("audit", "show", "nosuch"), ("audit", "prune", "demo", "--keep-size", "0"), ("prove", "stopped"), ("prove"),
-        ("prove", "demo", "--group", "kernal"), ("prove", "demo", "--probe", "nosuch"), ("help", "nosuch"), ("--nosuch",),
+        ("rm", "demo"), ("rm",), ("rm", "demo", "other"), ("rm", "nosuch"), ("stop",),
+        ("stop", "nosuch"), ("start", "nosuch"),
+        ("exec", "nosuch", "true"), ("exec", "-it", "demo", "true"), ("exec", "demo"),
+        ("attach", "demo"), ("attach", "stopped"),
+        ("logs", "demo"), ("logs", "stopped"), ("logs", "nosuch"), ("ssh",), ("kill", "demo"),
+        ("lss",), ("template", "nosuch"),
+        ("create", "nosuch", "proj"), ("create", "clade"), ("create", "shell", "gone"),
+        ("create", "shell", "proj:foo"),
+        ("create", "shell", "single"), ("create", "shell", inst.home),
+        ("create", "shell", "--name", "demo"),
+        ("create", "shell", "--cpus", "900"), ("create", "shell", "--memory", "10m"),
+        ("create", "shell", "-t", "nosuch", "--name", "t1"),
+        ("create", "shell", "--name", "x"), ("create", "shell", "--name", "a_b"),
+        ("create", "shell", "-p", "99999"),
+        ("run", "nosuch"), ("run", "proj"), ("run", "claude", "--name", "demo"),
+        ("run", "shell", "--name", "demo", "--hide", ".env"),
+        ("stop", "--suspend", "stopped"), ("stop", "--timeout", "x", "demo"), ("update", "demo"),
+        ("update", "demo", "--cpus", "x"),
+        ("rename", "demo", "other"), ("inspect", "nosuch"), ("cp", "demo:/x", "other:/y"),
+        ("cp", "a", "b"), ("cp", "-", "demo:/tmp"),
+        ("cp", "gone", "demo:/tmp"), ("ports", "nosuch"), ("ports", "demo", "--unpublish", "5:5"),
+        ("prune",), ("reset",),
+        ("policy", "rm", "756b00000000"), ("policy", "rm", "network", "--id", "756b00000000"),
+        ("policy", "allow", "a.example"),
+        ("policy", "allow", "network"),
+        ("policy", "allow", "network", "a.example", "--for", "soon"),
+        ("policy", "check", "a.example"),
+        ("policy", "check", "network", "a.example"),
+        ("policy", "check", "network", "http://169.254.169.254/"),
+        ("policy", "check", "network", "a.example", "--sandbox", "demo"),
+        ("policy", "set-default", "balance"),
+        ("policy", "set-default", "balanced", "--lock"), ("policy", "inspect", "nosuch"),
+        ("policy", "log", "nosuch"), ("policy", "reset"),
+        ("policy", "init", "nosuch"), ("secret", "set", "antropic"), ("secret", "set", "nosuch"),
+        ("secret", "rm", "nosuch"),
+        ("secret", "set", "anthropic"),
+        ("secret", "set", "anthropic", "--command", "no-such-program"), ("secret", "ls"),
+        ("secret", "import"), ("secret", "own", "anthropic"), ("template", "build", "nosuch"),
+        ("template", "rm", "debian"),
+        ("template", "save", "nosuch", "x"), ("template", "save", "demo"),
+        ("template", "load", "gone"), ("template", "verify", "nosuch"),
+        ("settings", "get", "nope"), ("settings", "set", "nope", "1"),
+        ("settings", "set", "vm.cpus", "x"), ("agent", "inspect", "nosuch"),
+        ("audit", "show", "nosuch"), ("audit", "prune", "demo", "--keep-size", "0"),
+        ("prove", "stopped"), ("prove"),
+        ("prove", "demo", "--group", "kernal"), ("prove", "demo", "--probe", "nosuch"),
+        ("help", "nosuch"), ("--nosuch",),
     ]
 
 
 def follow(inst, hint, env):
-    """Runs it as a shell does, without a terminal; what it says when it is typed wrong is no answer."""
-    return subprocess.run(["sh", "-c", hint], input=b"", capture_output=True, cwd=inst.work, env=env, timeout=60)
+    """Runs it as a shell does, without a terminal; what it says when it is typed wrong is no
+    answer."""
+    return subprocess.run(["sh", "-c", hint], input=b"", capture_output=True, cwd=inst.work,
+                          env=env, timeout=60)
 
 
 def test_every_hint_that_is_printed_can_be_typed(vault, tmp_path):
@@ -98,13 +126,19 @@ def test_every_hint_that_is_printed_can_be_typed(vault, tmp_path):
     for hint, args in hints.items():
         words = hint.split(" ")
         assert words[0] in PROGRAMS, (args, hint)
-        if words[0] in ("sudo", "rm") or words[:2] == ["sbx", "reset"] or words[:3] == ["sbx", "template", "build"]:
+        if words[0] in ("sudo", "rm") or words[:2] == ["sbx",
+                                                       "reset"] or words[:3] == ["sbx", "template",
+                                                                                 "build"]:
             continue
-        if words[:2] in (["sbx", "rm"], ["sbx", "prune"]) or words[:3] == ["sbx", "policy", "reset"]:
+        if words[:2] in (["sbx", "rm"],
+                         ["sbx", "prune"]) or words[:3] == ["sbx", "policy", "reset"]:
             continue  # last, below
         p = follow(inst, hint, env)
         said = p.stderr.decode()
-        assert p.returncode not in (126, 127) and (words[0] != "sbx" or words[1] == "exec" or p.returncode != 2), (args, hint, p.returncode, said)
+        assert p.returncode not in (126,
+                                    127) and (words[0] != "sbx" or words[1] == "exec"
+                                              or p.returncode != 2), (args, hint, p.returncode,
+                                                                      said)
     for hint in [h for h in hints if re.match("sbx (rm|prune|policy reset)", h)]:
         p = follow(inst, hint, env)
         assert p.returncode == 0 or b"no sandbox named" in p.stderr, (hints[hint], hint, p.stderr)

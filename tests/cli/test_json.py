@@ -10,16 +10,25 @@ from test_audit import Logs
 KEY = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 TIMES = {"created", "until", "began", "last_seen", "since"}  # and every key that ends in _at
-NUMBERS = {"memory", "disk", "size", "shared", "bytes", "suspended_bytes", "ms", "seconds", "idle_timeout"}  # and _ms, _s
-NAMED = {"env", "files", "credentials"}  # objects whose keys are names of variables, files and credentials
+# and _ms, _s
+NUMBERS = {"memory", "disk", "size", "shared", "bytes", "suspended_bytes", "ms", "seconds",
+           "idle_timeout"}
+# objects whose keys are names of variables, files and credentials
+NAMED = {"env", "files", "credentials"}
 
-# Each with its arguments; ID is that of a rule. The sandboxes `demo` and `other` exist, `other` is stopped.
+# Each with its arguments; ID is that of a rule. The sandboxes `demo` and `other` exist, `other` is
+# stopped.
 WHOLE = {
-    "agent ls": [], "agent inspect": ["claude"], "audit verify": [], "daemon status": [], "diagnose": [], "inspect": ["demo"], "ls": [],
-    "policy ls": [], "policy inspect": ["ID"], "policy check": ["network", "a.example"], "policy allow": ["network", "b.example", "--for", "1h"],
-    "policy deny": ["network", "c.example"], "policy rm": ["network", "--resource", "b.example"], "policy log": [], "ports": ["other"],
-    "prove": ["demo"], "secret ls": [], "secret services": [], "secret status": [], "secret scan": ["--sandbox", "other"],
-    "settings list": [], "template ls": [], "template inspect": ["debian"], "version": [], "prune": ["--dry-run"],
+    "agent ls": [], "agent inspect": ["claude"], "audit verify": [], "daemon status": [],
+    "diagnose": [], "inspect": ["demo"], "ls": [],
+    "policy ls": [], "policy inspect": ["ID"], "policy check": ["network", "a.example"],
+    "policy allow": ["network", "b.example", "--for", "1h"],
+    "policy deny": ["network", "c.example"], "policy rm": ["network", "--resource", "b.example"],
+    "policy log": [], "ports": ["other"],
+    "prove": ["demo"], "secret ls": [], "secret services": [], "secret status": [],
+    "secret scan": ["--sandbox", "other"],
+    "settings list": [], "template ls": [], "template inspect": ["debian"], "version": [],
+    "prune": ["--dry-run"],
 }
 LINES = {"audit show": [], "audit export": []}  # records as they are in the log
 
@@ -44,7 +53,8 @@ def faults_of(j, at, named=False):
         elif isinstance(v, str) and re.match(r"\d{4}-\d\d-\d\d[T ]", v) and not TIME.fullmatch(v):
             yield f"{here}: {v!r} is a time of another form"
         if key in NUMBERS or key.endswith(("_ms", "_s")):
-            if v is not None and (isinstance(v, bool) or not isinstance(v, int)) and here != "secret status.memory":
+            if v is not None and (isinstance(v, bool)
+                                  or not isinstance(v, int)) and here != "secret status.memory":
                 yield f"{here}: {v!r} is not a whole number"
         elif isinstance(v, int) and 10**11 < v < 10**14:
             yield f"{here}: {v} looks like milliseconds since 1970"
@@ -53,14 +63,16 @@ def faults_of(j, at, named=False):
 
 @pytest.fixture
 def full(vault):
-    """One of everything: sandboxes that run and are stopped, rules, credentials of each kind, decisions, ports."""
+    """One of everything: sandboxes that run and are stopped, rules, credentials of each kind,
+    decisions, ports."""
     vault.create("demo", "--idle-timeout", "30m", "--disk", "40g")
     vault.create("other")
     vault.sbx("stop", "other", check=0)
     vault.sbx("ports", "other", "-p", "8080", check=0)
     vault.sbx("policy", "allow", "network", "a.example", check=0)
     vault.sbx("secret", "set", "anthropic", input="sk-ant-api03-" + "a" * 40, check=0)
-    vault.sbx("secret", "set-custom", "mine", "--host", "api.example", "--env", "MINE", input="value-of-mine-123", check=0)
+    vault.sbx("secret", "set-custom", "mine", "--host", "api.example", "--env", "MINE",
+              input="value-of-mine-123", check=0)
     logs = Logs(vault)
     logs.deny()
     logs.allow()
@@ -72,7 +84,8 @@ def test_every_command_with_json_is_in_the_table(bare):
     found = set()
     for verb in re.findall(r"^  (\w+) {2,}", bare.sbx("help", check=0).stdout, re.M):
         text = bare.sbx("help", verb, check=0).stdout
-        subs = re.findall(r"^  ([\w-]+) {2,}", text.partition("commands:")[2].partition("options:")[0], re.M)
+        subs = re.findall(r"^  ([\w-]+) {2,}",
+                          text.partition("commands:")[2].partition("options:")[0], re.M)
         for name in [f"{verb} {s}" for s in subs] or [verb]:
             if re.search(r"^ +--json ", bare.sbx("help", *name.split(), check=0).stdout, re.M):
                 found.add(name)
@@ -85,7 +98,8 @@ def test_every_command_prints_the_one_form(full):
     rule = json.loads(full.sbx("policy", "ls", "--json", check=0).stdout)["rules"][-1]["id"]
     got, faults = {}, []
     for command, args in WHOLE.items():
-        p = full.sbx(*command.split(), *[rule if a == "ID" else a for a in args], "--json", env=prove.env)
+        p = full.sbx(*command.split(), *[rule if a == "ID" else a for a in args], "--json",
+                     env=prove.env)
         assert p.returncode in (0, 1), (command, p.stderr)
         got[command] = json.loads(p.stdout)
         assert isinstance(got[command], dict), f"{command} does not print an object"
@@ -96,19 +110,27 @@ def test_every_command_prints_the_one_form(full):
     assert faults == []
     # One thing has the same form wherever it is printed.
     listed = {r["id"]: r for r in json.loads(full.sbx("policy", "ls", "--json").stdout)["rules"]}
-    assert got["policy inspect"] == listed[rule] and set(got["policy allow"]["rule"]) == set(listed[rule]) == set(got["policy rm"]["removed"][0])
+    assert got["policy inspect"] == listed[rule] and set(got["policy allow"]["rule"]) == set(
+        listed[rule]) == set(got["policy rm"]["removed"][0])
     assert got["policy deny"]["rule"] == listed[got["policy deny"]["rule"]["id"]]
     boxes = {s["name"]: s for s in got["ls"]["sandboxes"]}
-    assert set(boxes["demo"]) == set(boxes["other"]) < set(got["inspect"]) and got["ports"]["ports"] == boxes["other"]["ports"]
+    assert set(boxes["demo"]) == set(boxes["other"]) < set(got["inspect"]) and got["ports"][
+        "ports"] == boxes["other"]["ports"]
     # What does not exist is null, not 0, and not left out.
-    assert boxes["other"]["keeper_pid"] is None and boxes["other"]["ports"][0]["host_port"] is None and boxes["other"]["disk"] is None
-    assert boxes["demo"]["stopped_at"] is None and boxes["demo"]["idle_timeout"] == 1800 and boxes["demo"]["disk"] == 40 << 30
+    assert boxes["other"]["keeper_pid"] is None and boxes["other"]["ports"][0][
+        "host_port"] is None and boxes["other"]["disk"] is None
+    assert boxes["demo"]["stopped_at"] is None and boxes["demo"]["idle_timeout"] == 1800 and boxes[
+        "demo"]["disk"] == 40 << 30
     assert [s["used_at"] for s in got["secret ls"]["secrets"]] == [None, None]
 
 
 def test_an_empty_installation_prints_the_same_keys(bare):
-    got = {c: json.loads(bare.sbx(*c.split(), "--json").stdout) for c in ("daemon status", "version", "ls", "secret status", "secret ls")}
-    assert got["daemon status"]["pid"] is None and got["daemon status"]["version"] is None and got["version"]["daemon"] is None
-    assert got["ls"] == {"sandboxes": []} and got["secret ls"] == {"secrets": []} and got["secret status"]["memory"] is None
+    got = {c: json.loads(bare.sbx(*c.split(), "--json").stdout)
+           for c in ("daemon status", "version", "ls", "secret status", "secret ls")}
+    assert got["daemon status"]["pid"] is None and got["daemon status"]["version"] is None and got[
+        "version"]["daemon"] is None
+    assert got["ls"] == {"sandboxes": []} and got["secret ls"] == {"secrets": []} and got[
+        "secret status"]["memory"] is None
     bare.sbx("daemon", "start", check=0)
-    assert set(json.loads(bare.sbx("daemon", "status", "--json", check=0).stdout)) == set(got["daemon status"])
+    assert set(json.loads(bare.sbx("daemon", "status", "--json",
+                                   check=0).stdout)) == set(got["daemon status"])

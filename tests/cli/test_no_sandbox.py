@@ -16,16 +16,19 @@ def test_a_listener_of_another_user_gets_no_request(bare):
     os.chmod(bare.root, 0o755)
     run = bare.root / "run"
     os.chmod(run, 0o777)
-    code = ("import os, socket\nos.umask(0)\nos.mkdir('sbx')\ns = socket.socket(socket.AF_UNIX)\ns.bind('sbx/sbxd.sock')\n"
+    code = (
+        "import os, socket\nos.umask(0)\nos.mkdir('sbx')\ns = socket.socket(socket.AF_UNIX)\ns.bind('sbx/sbxd.sock')\n"
             "s.listen()\nprint('listens', flush=True)\nwhile True: print('got', s.accept()[0].recv(4096), flush=True)")
     # One of this user's subordinate uids: another uid to the kernel, and no root is needed for it.
-    with subprocess.Popen(["unshare", "--user", "--map-root-user", "--map-auto", "--setuid", "1", "/usr/bin/python3", "-c", code],
+    with subprocess.Popen(["unshare", "--user", "--map-root-user", "--map-auto", "--setuid", "1",
+                           "/usr/bin/python3", "-c", code],
                           cwd=run, stdout=subprocess.PIPE, text=True) as p:
         try:
             assert p.stdout.readline() == "listens\n"
             for args in (["ls"], ["secret", "ls"], ["diagnose"], ["daemon", "stop"]):
                 done = bare.sbx(*args)
-                assert "is owned by another user" in done.stdout + done.stderr, (args, done.stdout, done.stderr)
+                assert "is owned by another user" in done.stdout + done.stderr, (
+                    (args, done.stdout, done.stderr))
             assert f"ls -l '{run}/sbx/sbxd.sock'" in bare.sbx("ls", check=1).stderr
         finally:
             p.kill()
@@ -141,7 +144,8 @@ def test_an_sbxd_that_dies_between_two_connections_is_started_again(bare):
     with socket.socket(socket.AF_UNIX) as dying:
         dying.bind(str(run / "sbxd.sock"))
         dying.listen(0)  # room for one: the second waits, and is refused when the socket is closed
-        with subprocess.Popen([SBX, "ls", "--json"], env=bare.env, cwd=bare.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        with subprocess.Popen([SBX, "ls", "--json"], env=bare.env, cwd=bare.work,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) as command:
             time.sleep(1)
             dying.close()
@@ -155,7 +159,8 @@ def test_an_sbxd_of_another_version_is_replaced(bare):
     bare.sbx("ls", check=0)
     assert json.loads(bare.sbx("daemon", "status", "--json").stdout)["pid"] == old
     bare.sbx("daemon", "stop")
-    fake = subprocess.Popen(["python3", "-c", FAKE_OLD, str(bare.root / "run/sbx/sbxd.sock")], env=bare.env)
+    fake = subprocess.Popen(["python3", "-c", FAKE_OLD, str(bare.root / "run/sbx/sbxd.sock")],
+                            env=bare.env)
     try:
         while not (bare.root / "run/sbx/sbxd.sock").exists():
             time.sleep(0.05)
@@ -188,7 +193,8 @@ S(sys.argv[1], H).serve_forever()
 
 def test_settings(bare):
     keys = json.loads(bare.sbx("settings", "list", "--json", check=0).stdout)["settings"]
-    assert {"key": "vm.accel", "value": "auto", "default": "auto", "set": False}.items() <= keys[0].items()
+    assert {"key": "vm.accel", "value": "auto", "default": "auto",
+            "set": False}.items() <= keys[0].items()
     bare.sbx("settings", "set", "vm.memory", "2g", check=0)
     assert bare.sbx("settings", "get", "vm.memory", check=0).stdout == "2g\n"
     assert "vm.memory" in bare.sbx("settings", "list", check=0).stdout
@@ -202,7 +208,8 @@ def test_diagnose(bare):
     d = json.loads(p.stdout)
     assert d["version"] == "1.0"
     names = {c["name"]: c for c in d["checks"]}
-    assert {"CLI binary", "Helper programs", "qemu", "virtiofsd", "Virtualization", "User namespaces",
+    assert {"CLI binary", "Helper programs", "qemu", "virtiofsd", "Virtualization",
+            "User namespaces",
             "Subordinate ids", "Template", "Folders", "Free space", "Daemon", "Version match",
             "Control groups", "Landlock", "KVM self-test"} <= set(names)
     for c in d["checks"]:
@@ -211,8 +218,10 @@ def test_diagnose(bare):
     for s in ("pass", "warn", "fail", "skip"):
         assert d["summary"][s] == sum(c["status"] == s for c in d["checks"])
     # sbx-edge and the others are not in this installation, and looking must not start sbxd
-    assert names["Helper programs"]["status"] == "fail" and "sbx-edge" in names["Helper programs"]["detail"]
-    assert p.returncode == 1 and names["Template"]["status"] == "warn" and names["Daemon"]["status"] == "skip"
+    assert names["Helper programs"]["status"] == "fail" and "sbx-edge" in names["Helper programs"][
+        "detail"]
+    assert p.returncode == 1 and names["Template"]["status"] == "warn" and names["Daemon"][
+        "status"] == "skip"
     assert "sbx template build" in bare.sbx("diagnose").stdout
     assert not (bare.root / "run/sbx/sbxd.sock").exists()
     (bare.root / "state/sbx").mkdir(exist_ok=True)
@@ -230,10 +239,13 @@ def test_a_closed_kvm_is_a_failure_unless_emulation_is_chosen(bare):
     dev = bare.root / "dev"
     dev.mkdir()
     (dev / "kvm").touch(mode=0o000)
-    enter = ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", CLOSED_KVM, dev]
+    enter = ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c",
+             CLOSED_KVM, dev]
 
     def kvm():
-        p = subprocess.run([*enter, SBX, "diagnose", "--json"], env={**bare.env, "SBX_ACCEL": "auto"}, stdin=subprocess.DEVNULL, capture_output=True)
+        p = subprocess.run([*enter, SBX, "diagnose", "--json"],
+                           env={**bare.env, "SBX_ACCEL": "auto"}, stdin=subprocess.DEVNULL,
+                           capture_output=True)
         return next(c for c in json.loads(p.stdout)["checks"] if c["name"] == "Virtualization")
     assert kvm()["status"] == "fail" and "not allowed to open it" in kvm()["message"]
     bare.sbx("settings", "set", "vm.accel", "tcg", check=0)
@@ -243,7 +255,8 @@ def test_a_closed_kvm_is_a_failure_unless_emulation_is_chosen(bare):
 def test_building_a_package_prints_its_steps(bare, tmp_path):
     """tools/package takes minutes; the program that it runs is a stand-in here."""
     (tmp_path / "bin").mkdir()
-    for name, body in (("dpkg-buildpackage", 'echo "   dh_auto_build"; echo "noise of a compiler"; echo "   dh_auto_test"; touch ../sbx_1_amd64.deb ../sbx.changes ../sbx.buildinfo; exit $FAIL'),
+    for name, body in (("dpkg-buildpackage",
+                        'echo "   dh_auto_build"; echo "noise of a compiler"; echo "   dh_auto_test"; touch ../sbx_1_amd64.deb ../sbx.changes ../sbx.buildinfo; exit $FAIL'),
                        ("dh", "")):
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / "bin" / name).chmod(0o755)
@@ -251,11 +264,13 @@ def test_building_a_package_prints_its_steps(bare, tmp_path):
     shutil.copy(pathlib.Path(__file__).parents[2] / "tools/package", tmp_path / "tree/tools")
 
     def package(fail):
-        return subprocess.run([tmp_path / "tree/tools/package", tmp_path / "out"], capture_output=True, text=True,
+        return subprocess.run([tmp_path / "tree/tools/package", tmp_path / "out"],
+                              capture_output=True, text=True,
                               env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "FAIL": fail})
     p = package("0")
     assert p.returncode == 0 and p.stdout == f"{tmp_path}/out/sbx_1_amd64.deb\n", p
-    assert p.stderr.splitlines()[-2:] == ["package: dh_auto_build", "package: dh_auto_test"] and "noise" not in p.stderr
+    assert p.stderr.splitlines()[-2:] == ["package: dh_auto_build",
+                                          "package: dh_auto_test"] and "noise" not in p.stderr
     assert "noise of a compiler" in (tmp_path / "out/log").read_text()
     p = package("3")
     assert p.returncode == 1 and "noise of a compiler" in p.stderr and "dpkg-buildpackage failed" in p.stderr

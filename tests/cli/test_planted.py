@@ -49,7 +49,8 @@ ENV_COMMANDS = {
 
 
 def with_env(inst, verb, file, **more):
-    """Runs the verb, and gives the process and everything in which a variable could have arrived."""
+    """Runs the verb, and gives the process and everything in which a variable could have
+    arrived."""
     tail = {"create": [], "run": ["--", "env"], "exec": ["one", "env"]}[verb]
     p = inst.sbx(*ENV_COMMANDS[verb], file, *tail, **more)
     made = inst.sbx("inspect", "two", "--json").stdout if verb == "create" else ""
@@ -61,7 +62,8 @@ def test_a_file_takes_no_variable_of_the_host(inst, ws, verb):
     (ws / ".env").write_text("DEBUG=1\nFORGE_TOKEN\n")
     p, arrived = with_env(inst, verb, f"{ws}/.env", env={"FORGE_TOKEN": "canary"})
     assert p.returncode in (1, 2) and "canary" not in arrived, (p.stderr, arrived)
-    assert ".env, line 2: 'FORGE_TOKEN' has no '='" in p.stderr and "-e FORGE_TOKEN" in p.stderr, p.stderr
+    assert ".env, line 2: 'FORGE_TOKEN' has no '='" in p.stderr and "-e FORGE_TOKEN" in p.stderr, (
+        p.stderr)
 
 
 @pytest.mark.parametrize("verb", ENV_COMMANDS)
@@ -79,7 +81,8 @@ def test_an_environment_file_is_read_through_no_planted_link(inst, ws, verb):
         assert p.returncode in (1, 2) and "canary" not in arrived, (file, p.stderr, arrived)
         assert says in p.stderr, (file, p.stderr)
     p, arrived = with_env(inst, verb, ".env", cwd=ws / "conf", env={"PWD": f"{ws}/conf"})
-    assert p.returncode in (1, 2) and "canary" not in arrived and "symbolic link" in p.stderr, p.stderr
+    assert p.returncode in (1, 2) and "canary" not in arrived and "symbolic link" in p.stderr, (
+        p.stderr)
     p, arrived = with_env(inst, verb, "ws/conf/../../other/.env")
     assert "canary" in arrived, p.stderr
 
@@ -89,9 +92,11 @@ def test_environment_files_of_the_user_are_read_as_before(inst, ws):
     os.symlink("plain", inst.work / "link")
     (ws / "own").write_text("A=own\n")
     os.symlink("ws", inst.work / "to-ws")
-    for file, want in (("plain", "plain"), ("link", "plain"), ("ws/own", "own"), ("to-ws/own", "own"),
+    for file, want in (("plain", "plain"), ("link", "plain"), ("ws/own", "own"),
+                       ("to-ws/own", "own"),
                        ("/dev/stdin", "in")):
-        p = inst.sbx("exec", "--env-file", file, "one", "sh", "-c", "echo $A", input="A=in\n", check=0)
+        p = inst.sbx("exec", "--env-file", file, "one", "sh", "-c", "echo $A", input="A=in\n",
+                     check=0)
         assert p.stdout == f"{want}\n", file
     assert "No such file" in inst.sbx("exec", "--env-file", "none", "one", "true", check=2).stderr
     p = inst.sbx("exec", "--env-file", "own", "one", "sh", "-c", "echo $A", cwd=ws, check=0)
@@ -114,7 +119,8 @@ def test_create_follows_no_planted_link(inst, ws, victim):
     os.symlink(victim, ws / "web")
     os.symlink("ws", inst.work / "short")
     (victim / "in").mkdir()
-    for path in (f"{ws}/web", "ws/web", "ws/web/", "ws/web/in", "ws/web:/data", "ws/web:ro", "short/web"):
+    for path in (f"{ws}/web", "ws/web", "ws/web/", "ws/web/in", "ws/web:/data", "ws/web:ro",
+                 "short/web"):
         refused(inst.sbx("create", "shell", "--name", "two", path), ws / "web", victim)
     inst.sbx("stop", "one", check=0)
     p = inst.sbx("run", "-d", "shell", "--name", "two", "ws/web")
@@ -128,7 +134,8 @@ def test_create_follows_no_planted_link(inst, ws, victim):
 def test_the_directory_of_the_shell_is_no_planted_link(inst, ws, victim):
     os.symlink(victim, ws / "web")
     for args in ((), (".",), ("./",), ("../web",)):
-        p = inst.sbx("run", "-d", "shell", "--name", "two", *args, cwd=victim, env={"PWD": f"{ws}/web"})
+        p = inst.sbx("run", "-d", "shell", "--name", "two", *args, cwd=victim,
+                     env={"PWD": f"{ws}/web"})
         if args == ("../web",):  # the kernel's .. is the home, which has no such name
             assert p.returncode != 0, p.stderr
         else:
@@ -142,7 +149,8 @@ def test_a_link_whose_target_would_be_a_command_is_not_offered(inst, ws):
         (ws / name).mkdir()
         os.symlink(name, ws / "web")
         p = inst.sbx("create", "shell", "--name", "two", "ws/web")
-        assert p.returncode == 1 and "symbolic link" in p.stderr and "try:" not in p.stderr, p.stderr
+        assert p.returncode == 1 and "symbolic link" in p.stderr and "try:" not in p.stderr, (
+            p.stderr)
         (ws / "web").unlink()
 
 

@@ -47,23 +47,28 @@ def test_without_a_policy_and_a_terminal_it_fails_at_once_and_says_what_to_type(
     assert "there is no network policy yet" in p.stderr and "try: sbx policy set-default balanced" in p.stderr
     assert time.monotonic() - begin < 2 and bare.sbx("ls", "-q").stdout == ""
     # a terminal on one side only is none to ask on
-    with subprocess.Popen([SBX, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    with subprocess.Popen([SBX, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE,
                           env=bare.env, cwd=bare.work) as held:
         assert held.wait(5) == status
     bare.policy()
     bare.sbx("create", "shell", "--name", "demo", check=0)
 
 
-@pytest.mark.parametrize("typed,preset", [(b"\n", "balanced"), (b"2\n", "balanced"), (b"3\n", "deny-all"),
+@pytest.mark.parametrize("typed,preset",
+                         [(b"\n", "balanced"), (b"2\n", "balanced"), (b"3\n", "deny-all"),
                                           (b"x\n 1 \n", "allow-all"), (b"deny-all\n", "deny-all")])
 def test_on_a_terminal_it_asks_once(bare, typed, preset):
     bare.template()
     out, status = on_terminal(bare, ["create", "shell", "--name", "demo"], typed)
     assert status == 0, out
-    assert out.count("Choose the network policy") == 1 and f"Policy set to {preset}" in out and "Created sandbox" in out
+    assert out.count(
+        "Choose the network policy") == 1 and f"Policy set to {preset}" in out and "Created sandbox" in out
     for name in ("allow-all", "balanced", "deny-all"):
         assert re.search(rf"\d\. {name} +\w", out)
-    assert preset in policy_file(bare).read_text() and [r["origin"] for r in rules(bare)[:1]] == ([f"preset:{preset}"] if preset != "deny-all" else [])
+    assert preset in policy_file(bare).read_text() and [r["origin"]
+                                                        for r in rules(bare)[:1]] == (
+        [f"preset:{preset}"] if preset != "deny-all" else [])
     out, status = on_terminal(bare, ["create", "shell", "--name", "more"])
     assert status == 0 and "Choose" not in out
 
@@ -112,14 +117,20 @@ def test_set_default_and_init(bare):
 # ---- allow, deny, rm ----
 
 def test_allow_and_deny(inst):
-    p = inst.sbx("policy", "allow", "network", "a.example,*.b.example:443", "10.1.2.3:22", "--comment", "for work", check=0)
-    assert re.fullmatch(r"Rule added to policy local \(scope: all\): [0-9a-f]{12}\n", p.stdout) and p.stderr == ""
-    assert allowed(inst, "a.example") and allowed(inst, "x.b.example") and allowed(inst, "10.1.2.3:22")
+    p = inst.sbx("policy", "allow", "network", "a.example,*.b.example:443", "10.1.2.3:22",
+                 "--comment", "for work", check=0)
+    assert re.fullmatch(r"Rule added to policy local \(scope: all\): [0-9a-f]{12}\n",
+                        p.stdout) and p.stderr == ""
+    assert allowed(inst, "a.example") and allowed(inst,
+                                                  "x.b.example") and allowed(inst, "10.1.2.3:22")
     assert not allowed(inst, "a.example:22") and not allowed(inst, "b.example")
     r = own(inst)[0]
-    assert r["resources"] == ["a.example", "*.b.example:443", "10.1.2.3:22"] and r["decision"] == "allow"
-    assert r["scope"] == "global" and r["status"] == "active" and r["comment"] == "for work" and r["origin"] == "local"
-    assert r["actions"] == ["net:connect:tcp"] and r["resource_type"] == "network" and r["until"] is None
+    assert r["resources"] == ["a.example", "*.b.example:443",
+                              "10.1.2.3:22"] and r["decision"] == "allow"
+    assert r["scope"] == "global" and r["status"] == "active" and r["comment"] == "for work" and r[
+        "origin"] == "local"
+    assert r["actions"] == ["net:connect:tcp"] and r["resource_type"] == "network" and r[
+        "until"] is None
     again = inst.sbx("policy", "allow", "network", "a.example,*.b.example:443,10.1.2.3:22", check=0)
     assert "is there already" in again.stdout and rule_id(again) == rule_id(p)
     # a deny is accepted, and says what it takes away
@@ -154,17 +165,21 @@ def test_rm(inst):
     one = own(inst)[0]["id"]
     p = inst.sbx("policy", "rm", "network", "--id", one, check=0)
     assert p.stdout == f"Rule removed: {one}  allow network b.example\n"
-    for args in (["--id", one], ["--resource", "b.example"], ["--resource", "github.com:443", "--resource", "b.example"],
+    for args in (["--id", one], ["--resource", "b.example"],
+                 ["--resource", "github.com:443", "--resource", "b.example"],
                  ["--resource", "github.com:443", "--decision", "deny"]):
         p = inst.sbx("policy", "rm", "network", *args, check=1)
         assert "there is no " in p.stderr and "try: sbx policy ls --wide" in p.stderr and p.stdout == ""
     assert allowed(inst, "github.com")
-    j = json.loads(inst.sbx("policy", "rm", "network", "--resource", "github.com:443", "--json", check=0).stdout)
-    assert j["n_removed"] == 1 and not allowed(inst, "github.com") and allowed(inst, "api.github.com")
+    j = json.loads(inst.sbx("policy", "rm", "network", "--resource", "github.com:443", "--json",
+                            check=0).stdout)
+    assert j["n_removed"] == 1 and not allowed(inst,
+                                               "github.com") and allowed(inst, "api.github.com")
 
 
 def test_without_a_policy_nothing_can_be_changed(bare):
-    for args in (["allow", "network", "a.example"], ["rm", "network", "--id", "x"], ["ls"], ["inspect", "x"], ["export"]):
+    for args in (["allow", "network", "a.example"], ["rm", "network", "--id", "x"], ["ls"],
+                 ["inspect", "x"], ["export"]):
         p = bare.sbx("policy", *args, check=1)
         assert "there is no policy yet" in p.stderr and "try: sbx policy set-default balanced" in p.stderr
     assert "there is no policy" in bare.sbx("policy", "reset", "--yes", check=1).stderr
@@ -175,16 +190,20 @@ def test_without_a_policy_nothing_can_be_changed(bare):
 def test_ls(inst):
     inst.create("demo")
     inst.sbx("policy", "deny", "network", "a.example", check=0)
-    inst.sbx("policy", "allow", "network", "b.example", "--sandbox", "demo", "--comment", "\x1b[31mred", check=1)
+    inst.sbx("policy", "allow", "network", "b.example", "--sandbox", "demo", "--comment",
+             "\x1b[31mred", check=1)
     inst.sbx("policy", "allow", "network", "b.example", "--sandbox", "demo", check=0)
     n = len(rules(inst)) - 2
     lines = [line.split(None, 3) for line in inst.sbx("policy", "ls", check=0).stdout.splitlines()]
-    assert inst.sbx("policy", "ls").stdout.splitlines()[0].split() == ["POLICY", "SOURCE", "APPLIES", "TO", "SUMMARY"]
+    assert inst.sbx("policy",
+                    "ls").stdout.splitlines()[0].split() == ["POLICY", "SOURCE", "APPLIES", "TO",
+                                                             "SUMMARY"]
     assert ["local", "local", "all", "network: 1 deny"] in lines
     assert ["local", "local", "sandbox:demo", "network: 1 allow"] in lines
     assert ["balanced", "preset", "all", f"network: {n} allow"] in lines
     wide = inst.sbx("policy", "ls", "--wide", check=0).stdout.splitlines()
-    assert wide[0].split() == ["RULE_ID", "POLICY", "SOURCE", "APPLIES", "TO", "DECISION", "RESOURCES", "UNTIL", "COMMENT"]
+    assert wide[0].split() == ["RULE_ID", "POLICY", "SOURCE", "APPLIES", "TO", "DECISION",
+                               "RESOURCES", "UNTIL", "COMMENT"]
     assert len(wide) == n + 3
     assert [r["resources"] for r in rules(inst, "--decision", "deny")] == [["a.example"]]
     inst.create("other")
@@ -203,10 +222,12 @@ def test_ls_of_an_empty_policy(bare):
 
 
 def test_inspect(inst):
-    p = inst.sbx("policy", "allow", "network", "a.example,b.example:22", "--for", "8h", "--comment", "why", check=0)
+    p = inst.sbx("policy", "allow", "network", "a.example,b.example:22", "--for", "8h", "--comment",
+                 "why", check=0)
     one = rule_id(p)
     text = inst.sbx("policy", "inspect", one, check=0).stdout
-    for label, value in (("rule", one), ("decision", "allow"), ("resources", "a.example"), ("applies to", "all"),
+    for label, value in (("rule", one), ("decision", "allow"), ("resources", "a.example"),
+                         ("applies to", "all"),
                          ("origin", "local"), ("comment", "why")):
         assert re.search(rf"^{label} +{re.escape(value)}$", text, re.M), (label, text)
     assert inst.sbx("policy", "inspect", one[:8], check=0).stdout == text
@@ -214,32 +235,41 @@ def test_inspect(inst):
     assert j["id"] == one and j["until"].endswith("Z")
     assert "no rule with the id 'zz'" in inst.sbx("policy", "inspect", "zz", check=1).stderr
     preset = next(r["id"] for r in rules(inst) if r["resources"] == ["gitlab.com:443"])
-    assert re.search("^group +balanced:forges$", inst.sbx("policy", "inspect", preset, check=0).stdout, re.M)
+    assert re.search("^group +balanced:forges$",
+                     inst.sbx("policy", "inspect", preset, check=0).stdout, re.M)
 
 
 def test_check_names_the_rule_or_its_absence_and_the_command(inst):
     inst.create("demo")
     p = inst.sbx("policy", "check", "network", "github.com", check=0)
-    assert p.stdout.startswith("Allowed: github.com:443\n") and "preset:balanced" in p.stdout and p.stderr == ""
+    assert p.stdout.startswith(
+        "Allowed: github.com:443\n") and "preset:balanced" in p.stdout and p.stderr == ""
     p = inst.sbx("policy", "check", "network", "blocked.example:8080", "--sandbox", "demo", check=1)
     assert p.stdout == "Denied: blocked.example:8080\n  detail: no rule allows it\n"
     command = re.search(r"try: sbx (.*)", p.stderr)[1]
     assert command == "policy allow network blocked.example:8080 --sandbox demo"
     inst.sbx(*command.split(), check=0)
-    assert allowed(inst, "blocked.example:8080", "--sandbox", "demo") and not allowed(inst, "blocked.example:8080")
+    assert allowed(inst, "blocked.example:8080", "--sandbox",
+                   "demo") and not allowed(inst, "blocked.example:8080")
     p = inst.sbx("policy", "check", "network", "169.254.169.254:80", check=1)
-    assert p.stdout.endswith("  detail: 169.254.169.254 is a cloud metadata address, which only a rule for this address or its network can allow\n")
+    assert p.stdout.endswith(
+        "  detail: 169.254.169.254 is a cloud metadata address, which only a rule for this address or its network can allow\n")
     inst.sbx("policy", "deny", "network", "gitlab.com", check=0)
     p = inst.sbx("policy", "check", "network", "gitlab.com", check=1)
     assert "deny network gitlab.com" in p.stdout and "policy rm network --id" in p.stderr
     j = json.loads(inst.sbx("policy", "check", "network", "gitlab.com", "--json", check=1).stdout)
-    assert j["allowed"] is False and j["deny_kind"] == "explicit" and j["target"] == "gitlab.com:443"
-    assert j["action"] == "net:connect:tcp" and j["context"] == "global" and j["rule"] and j["remedy"].startswith("sbx policy rm")
+    assert j["allowed"] is False and j["deny_kind"] == "explicit" and j[
+        "target"] == "gitlab.com:443"
+    assert j["action"] == "net:connect:tcp" and j["context"] == "global" and j["rule"] and j[
+        "remedy"].startswith("sbx policy rm")
     j = json.loads(inst.sbx("policy", "check", "network", "no.example", "--json", check=1).stdout)
     assert j["deny_kind"] == "implicit" and j["rule"] is None
-    assert j["reason"] == "no applicable policies for op(action=net:connect:tcp, resource=net:domain:no.example:443)"  # as published
+    # as published
+    assert j[
+        "reason"] == "no applicable policies for op(action=net:connect:tcp, resource=net:domain:no.example:443)"
     inst.sbx("policy", "check", "network", "a..b", check=1)
-    assert "no sandbox named nope" in inst.sbx("policy", "check", "network", "a.example", "--sandbox", "nope", check=1).stderr
+    assert "no sandbox named nope" in inst.sbx("policy", "check", "network", "a.example",
+                                               "--sandbox", "nope", check=1).stderr
 
 
 # ---- export, import, reset ----
@@ -247,14 +277,16 @@ def test_check_names_the_rule_or_its_absence_and_the_command(inst):
 def test_export_and_import(inst):
     inst.sbx("policy", "deny", "network", "a.example", "--comment", "why", check=0)
     text = inst.sbx("policy", "export", check=0).stdout
-    assert text.startswith("policy 1\n") and text.endswith("\nend\n") and "deny network a.example  # why\n" in text
+    assert text.startswith("policy 1\n") and text.endswith(
+        "\nend\n") and "deny network a.example  # why\n" in text
     assert " id " not in text and "group balanced:forges  # " in text
     assert inst.sbx("policy", "export", "--all").stdout == policy_file(inst).read_text()
     p = inst.sbx("policy", "export", "team.policy", check=0)
     assert "Wrote" in p.stderr and (inst.work / "team.policy").read_text() == text
     assert "just this already" in inst.sbx("policy", "import", "team.policy", check=0).stdout
     # a change is shown and needs a yes
-    (inst.work / "team.policy").write_text(text.replace("deny network a.example  # why", "allow network b.example"))
+    (inst.work / "team.policy").write_text(text.replace("deny network a.example  # why",
+                                                        "allow network b.example"))
     before = policy_file(inst).read_bytes()
     p = inst.sbx("policy", "import", "team.policy", check=1)
     assert "- deny network a.example  # why" in p.stderr and "+ allow network b.example" in p.stderr
@@ -274,8 +306,10 @@ def test_export_and_import(inst):
 
 def test_a_fault_is_named_with_its_line(inst):
     before = policy_file(inst).read_bytes()
-    for text, says in (("policy 1\nallow netwrk x\nend\n", "line 2"), ("policy 1\nallow network a.example\n", "cut off"),
-                       ("", "cut off"), ("policy 1\nallow network a id x\nallow network b id x\nend\n", "line 3")):
+    for text, says in (("policy 1\nallow netwrk x\nend\n", "line 2"),
+                       ("policy 1\nallow network a.example\n", "cut off"),
+                       ("", "cut off"),
+                       ("policy 1\nallow network a id x\nallow network b id x\nend\n", "line 3")):
         p = inst.sbx("policy", "import", "-", "--yes", input=text, check=1)
         assert says in p.stderr, p.stderr
     assert "no file 'nope'" in inst.sbx("policy", "import", "nope", check=1).stderr
@@ -287,12 +321,14 @@ def test_reset(inst):
     out, status = on_terminal(inst, ["policy", "reset"], b"\n")
     assert status == 1 and policy_file(inst).exists()
     p = inst.sbx("policy", "reset", "--yes", check=0)
-    assert "Nothing is allowed" in p.stdout and not policy_file(inst).exists() and not allowed(inst, "github.com")
+    assert "Nothing is allowed" in p.stdout and not policy_file(inst).exists() and not allowed(inst,
+                                                                                               "github.com")
 
 
 def test_a_hundred_thousand_rules(inst):
     inst.create("demo")
-    (inst.work / "big").write_text("policy 1\n" + "".join(f"allow network h{i}.example.com:443\n" for i in range(100000)) + "end\n")
+    (inst.work / "big").write_text("policy 1\n" + "".join(f"allow network h{i}.example.com:443\n"
+                                                          for i in range(100000)) + "end\n")
     p = inst.sbx("policy", "import", "big", "--yes", check=0)
     assert "100000 rules: +100000" in p.stderr and "100000 rules" in p.stdout
     assert reloads(inst, "demo")[-1] == "demo"
@@ -306,12 +342,15 @@ def test_a_hundred_thousand_rules(inst):
 # ---- sandboxes ----
 
 def test_create_with_rules(inst):
-    p = inst.create("demo", "--allow-network", "a.example,b.example:22", "--allow-network", "c.example",
+    p = inst.create("demo", "--allow-network", "a.example,b.example:22", "--allow-network",
+                    "c.example",
                     "--deny-network", "**.github.com")
     mine = own(inst)
-    assert [r["scope"] for r in mine] == ["sandbox:demo"] * 3 and {r["origin"] for r in mine} == {"create"}
+    assert [r["scope"]
+            for r in mine] == ["sandbox:demo"] * 3 and {r["origin"] for r in mine} == {"create"}
     assert allowed(inst, "b.example:22", "--sandbox", "demo") and not allowed(inst, "b.example:22")
-    assert not allowed(inst, "api.github.com", "--sandbox", "demo") and allowed(inst, "api.github.com")
+    assert not allowed(inst, "api.github.com", "--sandbox",
+                       "demo") and allowed(inst, "api.github.com")
     assert "overrides" in p.stderr
     # they were there before it ran
     assert "demo" not in reloads(inst, "demo")
@@ -320,11 +359,13 @@ def test_create_with_rules(inst):
     p = inst.sbx("run", "--name", "tmp", "--allow-network", "x.example", "--", "true", check=0)
     assert allowed(inst, "x.example", "--sandbox", "tmp")
     inst.sbx("run", "--name", "tmp", "--allow-network", "y.example", "--", "true", check=0)
-    assert allowed(inst, "y.example", "--sandbox", "tmp") and allowed(inst, "x.example", "--sandbox", "tmp")
+    assert allowed(inst, "y.example", "--sandbox",
+                   "tmp") and allowed(inst, "x.example", "--sandbox", "tmp")
 
 
 def test_a_create_that_fails_leaves_no_rules(inst):
-    inst.sbx("create", "shell", "--name", "bad", "-e", "MODE=fail", "--allow-network", "a.example", check=1)
+    inst.sbx("create", "shell", "--name", "bad", "-e", "MODE=fail", "--allow-network", "a.example",
+             check=1)
     assert own(inst) == [] and inst.sbx("ls", "-q").stdout == ""
     inst.create("demo", "--allow-network", "a.example")
     inst.sbx("create", "shell", "--name", "demo", "--allow-network", "b.example", check=1)
@@ -339,7 +380,8 @@ def test_deny_all_is_an_empty_list_that_the_user_fills(bare):
     assert p.stderr == ""
     p = bare.create("demo", "--allow-network", "d.example")
     assert "has no effect" not in p.stderr
-    for host, yes in (("a.example", True), ("b.example:443", True), ("x.c.example", True), ("d.example", False), ("github.com", False)):
+    for host, yes in (("a.example", True), ("b.example:443", True), ("x.c.example", True),
+                      ("d.example", False), ("github.com", False)):
         assert allowed(bare, host) == yes, host
     assert allowed(bare, "d.example", "--sandbox", "demo")
 
@@ -350,9 +392,12 @@ def test_a_locked_policy_denies_what_create_brings_and_says_so(bare):
     p = bare.create("demo", "--allow-network", "a.example")
     assert "has no effect" in p.stderr and "deny network **" in p.stderr and "try: sbx policy set-default deny-all\n" in p.stderr
     assert not allowed(bare, "a.example", "--sandbox", "demo")
-    assert "The policy is locked" in bare.sbx("policy", "ls").stdout and "The policy is locked" in bare.sbx("policy", "ls", "--wide").stdout
+    assert "The policy is locked" in bare.sbx("policy",
+                                              "ls").stdout and "The policy is locked" in bare.sbx(
+        "policy", "ls", "--wide").stdout
     assert json.loads(bare.sbx("policy", "ls", "--json").stdout)["locked"] is True
-    assert "deny-all only" in bare.sbx("policy", "set-default", "balanced", "--lock", check=2).stderr
+    assert "deny-all only" in bare.sbx("policy", "set-default", "balanced", "--lock",
+                                       check=2).stderr
 
 
 def test_unlocking_lists_the_rules_that_take_effect(bare):
@@ -362,7 +407,8 @@ def test_unlocking_lists_the_rules_that_take_effect(bare):
     policy_file(bare).write_text("policy 1\n\ngroup deny-all:nothing\ndeny network **\n\nend\n")
     bare.sbx("policy", "allow", "network", "a.example", check=0)
     bare.create("demo", "--allow-network", "b.example")
-    assert not allowed(bare, "a.example") and "The policy is locked" in bare.sbx("policy", "ls").stdout
+    assert not allowed(bare,
+                       "a.example") and "The policy is locked" in bare.sbx("policy", "ls").stdout
     out = bare.sbx("policy", "set-default", "deny-all", check=0).stdout
     assert "These rules had no effect before and have one now:" in out
     assert "allow network a.example" in out and "allow network b.example" in out and "demo" in out
@@ -373,7 +419,8 @@ def test_unlocking_lists_the_rules_that_take_effect(bare):
 def test_rename_takes_rules_along_and_rm_takes_them_away(inst):
     inst.create("demo", "--allow-network", "a.example")
     inst.sbx("rename", "demo", "other", check=0)
-    assert allowed(inst, "a.example", "--sandbox", "other") and reloads(inst, "other")[-1] == "other"
+    assert allowed(inst, "a.example", "--sandbox",
+                   "other") and reloads(inst, "other")[-1] == "other"
     inst.create("demo")
     assert not allowed(inst, "a.example", "--sandbox", "demo")
     inst.sbx("rm", "-f", "other", check=0)

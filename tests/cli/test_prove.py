@@ -20,7 +20,8 @@ def test_verdicts_and_exit_status(prove):
     assert by["files/pass"]["outside"] == "outer" and by["files/pass"]["why"] == ""
     assert by["files/skip"]["verdict"] == "skip" and "nosuchprogram" in by["files/skip"]["why"]
     for one in by.values():
-        assert {"id", "group", "title", "tried", "inside", "outside", "verdict", "why", "means"} <= set(one)
+        assert {"id", "group", "title", "tried", "inside", "outside", "verdict", "why",
+                "means"} <= set(one)
 
 
 RED = [
@@ -52,8 +53,12 @@ def test_everything_else_is_red(prove):
 def test_who_is_late_is_tried_once_more(prove):
     mark, all_tags = prove.inst.root / "first", prove.inst.root / "tags"
     late = f"if [ ! -e {mark}-$PROBE_PART ]; then touch {mark}-$PROBE_PART; sleep 20; fi\n"
-    prove.probe("files/in", HEAD + f"# seconds: 1\n#: before\necho $TAG >>{all_tags}\n#: inside\nPROBE_PART=in\n{late}saw fine\n")
-    prove.probe("files/out", HEAD + f"# seconds: 1\n#: inside\nsaw fine\n#: outside\nPROBE_PART=out\n{late}saw fine\n")
+    prove.probe("files/in",
+                HEAD
+                + f"# seconds: 1\n#: before\necho $TAG >>{all_tags}\n#: inside\nPROBE_PART=in\n{late}saw fine\n")
+    prove.probe("files/out",
+                HEAD
+                + f"# seconds: 1\n#: inside\nsaw fine\n#: outside\nPROBE_PART=out\n{late}saw fine\n")
     by = prove.json("demo", check=0)[1]
     assert [p["inside"] for p in by.values()] == ["fine", "fine"]
     assert len(set(all_tags.read_text().split())) == 2
@@ -61,7 +66,9 @@ def test_who_is_late_is_tried_once_more(prove):
 
 def test_a_sandbox_under_load_has_more_time_the_second_time(prove):
     """credentials/request-works was late twice beside a docker build: red, with nothing wrong."""
-    prove.probe("files/slow", HEAD + "# seconds: 1\n#: inside\nsleep 2\nsaw fine\n#: outside\nsleep 2\nsaw fine\n")
+    prove.probe("files/slow",
+                HEAD
+                + "# seconds: 1\n#: inside\nsleep 2\nsaw fine\n#: outside\nsleep 2\nsaw fine\n")
     assert prove.json("demo", check=0)[1]["files/slow"]["verdict"] == "pass"
 
 
@@ -101,9 +108,12 @@ saw "guest: $(guest echo hello)"
 """)
     whole, by = prove.json("demo", "--echo", "http://e.invalid", check=0)
     inside = by["host/vars"]["inside"]
-    assert re.fullmatch(rf"""it's "one"  \$HOME\|2\|host/vars\|\w+\|{re.escape(str(prove.inst.work))}\|tcg""", inside), inside
+    assert re.fullmatch(
+        rf"""it's "one"  \$HOME\|2\|host/vars\|\w+\|{re.escape(str(prove.inst.work))}\|tcg""",
+        inside), inside
     lines = by["host/vars"]["outside"].split("\n")
-    assert lines == [inside, f"demo|{whole['id']}|http://e.invalid", f"rw {prove.inst.work}", "guest: hello"]
+    assert lines == [inside, f"demo|{whole['id']}|http://e.invalid", f"rw {prove.inst.work}",
+                     "guest: hello"]
 
 
 def test_all_before_parts_of_a_group_come_first(prove):
@@ -136,16 +146,20 @@ sleep 300 & echo $! >>{pids}
 
 
 def test_output_is_bounded(prove):
-    prove.probe("host/one", HEAD + "#: inside\nyes abc | head -c 3000000\nsaw end\n#: outside\nyes abc | head -c 3000000\n")
+    prove.probe("host/one",
+                HEAD
+                + "#: inside\nyes abc | head -c 3000000\nsaw end\n#: outside\nyes abc | head -c 3000000\n")
     by = prove.json("demo", check=0)[1]
-    assert 1000 < len(by["host/one"]["inside"]) < 5000 and 1000 < len(by["host/one"]["outside"]) < 5000
+    assert 1000 < len(by["host/one"]["inside"]) < 5000 and 1000 < len(
+        by["host/one"]["outside"]) < 5000
 
 
 # ---- files of probes ----
 
 @pytest.mark.parametrize("ident, text, says", [
     ("files/bad", "# title: T\n#: inside\nsaw\n", "files/bad:1: tried is missing"),
-    ("files/bad", HEAD + "# colour: red\n#: inside\nsaw\n", "files/bad:4: there is no key 'colour'"),
+    ("files/bad", HEAD + "# colour: red\n#: inside\nsaw\n",
+     "files/bad:4: there is no key 'colour'"),
     ("files/shipped", HEAD + "#: inside\nsaw x\n", "there is a probe files/shipped of ours"),
     ("moon/x", HEAD + "#: inside\nsaw x\n", "no such group"),
 ])
@@ -159,7 +173,9 @@ def test_an_own_probe_that_is_not_in_order_stops_the_run(prove, ident, text, say
 def test_own_probes_and_the_list(prove):
     prove.probe("files/shipped", HEAD + "# quick: yes\n#: inside\nsaw x\n")
     prove.probe("network/mine", HEAD + "#: outside\nsaw x\n", own=True)
-    assert prove.run("--list", check=0).stdout == ("files\n  files/shipped                    A claim (quick)\n\n"
+    assert prove.run("--list",
+                     check=0).stdout == (
+        "files\n  files/shipped                    A claim (quick)\n\n"
                                                    "network\n  network/mine                     A claim (own)\n")
     assert "mine" not in prove.run("--list", "--quick", check=0).stdout
     assert prove.json("demo", check=0)[1]["network/mine"]["own"] is True
@@ -168,8 +184,11 @@ def test_own_probes_and_the_list(prove):
     assert list(prove.json("demo", "--quick", check=0)[1]) == ["files/shipped"]
 
 
-@pytest.mark.parametrize("args, says", [(["--group", "flies"], "sbx prove --group files"), (["--probe", "files/none"], "sbx prove --list"),
-                                        (["--nosuch"], "unknown option"), (["a", "b"], "unexpected argument")])
+@pytest.mark.parametrize("args, says",
+                         [(["--group", "flies"], "sbx prove --group files"),
+                          (["--probe", "files/none"], "sbx prove --list"),
+                                        (["--nosuch"], "unknown option"),
+                          (["a", "b"], "unexpected argument")])
 def test_wrong_usage(prove, args, says):
     prove.probe("files/one", HEAD + "#: inside\nsaw x\n")
     assert says in prove.run(*args, check=2).stderr

@@ -33,7 +33,8 @@ GOOD = "frame(n, 0, b'all is well')"
 ])
 def test_a_hostile_guest_turns_nothing_green(prove, text):
     for name in ("a", "b"):
-        prove.probe(f"files/{name}", HEAD + "# seconds: 2\n#: inside\nsaw x\n#: outside\nsaw seen\n")
+        prove.probe(f"files/{name}",
+                    HEAD + "# seconds: 2\n#: inside\nsaw x\n#: outside\nsaw seen\n")
     prove.hostile(text + "\n__import__('shutil').rmtree(sys.argv[2])" if "os._exit" not in text else
                   "__import__('shutil').rmtree(sys.argv[2])\n" + text)
     p = prove.run("demo", "--json", check=1)
@@ -41,12 +42,14 @@ def test_a_hostile_guest_turns_nothing_green(prove, text):
     assert "files/b" in by and by["files/b"]["verdict"] == "fail", p.stdout
     assert "\x1b" not in p.stdout + p.stderr
     for folder in (prove.inst.root / "state").glob("sbx-prove-*"):
-        subprocess.run(["rm", "-rf", folder], check=True)  # what this guest did not remove is its own
+        # what this guest did not remove is its own
+        subprocess.run(["rm", "-rf", folder], check=True)
 
 
 def test_no_control_character_comes_through(prove):
     prove.probe("files/a", HEAD + "#: inside\nsaw x\n")
-    prove.hostile(r"n = ask(); frame(n, 1, b'\x1b]0;owned\x07\x9b31m\xe2\x80\xaeabc\x00\r\xff'); ask()"
+    prove.hostile(
+        r"n = ask(); frame(n, 1, b'\x1b]0;owned\x07\x9b31m\xe2\x80\xaeabc\x00\r\xff'); ask()"
                   "\n__import__('shutil').rmtree(sys.argv[2])")
     for args in ((), ("-v",), ("--json",)):
         p = prove.inst.sbx("prove", "demo", *args, env=prove.env, binary=True)
@@ -86,11 +89,13 @@ def test_the_text_of_a_hostile_guest_runs_nothing_on_the_host(prove, probe):
     canary = prove.inst.root / "ran"
     text = (DATA / "probes" / probe).read_text()
     prove.probe(probe, text)
-    prove.hostile(f"n = ask(); frame(n, 0, b'now[$(touch {canary})]'); ask()\n__import__('shutil').rmtree(sys.argv[2])")
+    prove.hostile(
+        f"n = ask(); frame(n, 0, b'now[$(touch {canary})]'); ask()\n__import__('shutil').rmtree(sys.argv[2])")
     path = prove.inst.root / "bin"
     path.mkdir()
     (path / "sh").symlink_to("/bin/bash")
-    p = prove.inst.sbx("prove", "demo", "--json", env={**prove.env, "PATH": f"{path}:{os.environ['PATH']}"})
+    p = prove.inst.sbx("prove", "demo", "--json",
+                       env={**prove.env, "PATH": f"{path}:{os.environ['PATH']}"})
     by = {x["id"]: x for x in json.loads(p.stdout)["probes"]}
     assert not canary.exists() and by[probe]["verdict"] == "fail", p.stdout
     for folder in (prove.inst.root / "state").glob("sbx-prove-*"):
@@ -125,7 +130,8 @@ while True:
     by = prove.json("demo", "--twin", "mine")[1]
     said = heard.read_text()
     asked = [i for i in by if f"PROBE={i} " in said]
-    secrets = ["merger-with-acme", "other-client", pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()]
+    secrets = ["merger-with-acme", "other-client",
+               pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()]
     if os.path.exists("/etc/machine-id"):
         secrets.append(pathlib.Path("/etc/machine-id").read_text().strip())
     assert "files/siblings" in asked and "docker/escape" in asked, by
@@ -152,7 +158,8 @@ def test_the_shell_of_the_probes_is_not_the_one_of_the_path(prove):
     path = prove.inst.root / "bin"
     path.mkdir()
     (path / "sh").symlink_to("/bin/bash")
-    p = prove.inst.sbx("prove", "demo", "--json", env={**prove.env, "PATH": f"{path}:{os.environ['PATH']}"})
+    p = prove.inst.sbx("prove", "demo", "--json",
+                       env={**prove.env, "PATH": f"{path}:{os.environ['PATH']}"})
     assert p.returncode == 0, p.stdout
 
 
@@ -182,7 +189,8 @@ def twin_probe(prove):
 
 def test_the_twin_is_like_the_sandbox_and_goes(prove):
     prove.inst.sbx("rm", "-f", "demo", check=0)
-    prove.inst.create("demo", prove.inst.work, "--cpus", "3", "-m", "768m", "--allow-network", "allowed.example:443", "--deny-network",
+    prove.inst.create("demo", prove.inst.work, "--cpus", "3", "-m", "768m", "--allow-network",
+                      "allowed.example:443", "--deny-network",
                       "denied.example")
     twin_probe(prove)
     prove.probe("files/plain", HEAD + "#: inside\nsaw x\n")
@@ -204,7 +212,8 @@ def test_a_twin_that_is_given_stays(prove):
     prove.inst.create("mine", rw, f"{ro}:ro", "--hide", "*.hidden")
     prove.probe("files/twin", TWIN + '#: outside\nsaw "$SANDBOX $WORKSPACE $RO $HIDDEN"\n')
     whole, by = prove.json("demo", "--twin", "mine", check=0)
-    assert by["files/twin"]["outside"] == f"mine {rw} {ro} {rw}/a.hidden" and whole["twin"] == "mine"
+    assert by["files/twin"]["outside"] == f"mine {rw} {ro} {rw}/a.hidden" and whole[
+        "twin"] == "mine"
     assert prove.names() == ["demo", "mine"]
 
 
@@ -218,17 +227,25 @@ def test_a_twin_that_cannot_be_made_is_red(prove):
 
 def test_recovery_tries_again_on_the_twin(prove):
     flag = prove.inst.root / "flag"
-    prove.probe("network/a", HEAD + f'#: inside\n[ -e {flag} ] && hole "a hole afterwards"\nsaw fine\n#: outside\nsaw "$SANDBOX $(pid keeper)"\n')
+    prove.probe("network/a",
+                HEAD
+                + f'#: inside\n[ -e {flag} ] && hole "a hole afterwards"\nsaw fine\n#: outside\nsaw "$SANDBOX $(pid keeper)"\n')
     prove.probe("network/b", HEAD + "#: outside\nsaw fine\n")
-    prove.probe("recovery/harm", TWIN + f'# again: network/a network/b\n#: before\n"$SBX" stop "$SANDBOX" && "$SBX" exec "$SANDBOX" true\n'
+    prove.probe("recovery/harm",
+                TWIN
+                + f'# again: network/a network/b\n#: before\n"$SBX" stop "$SANDBOX" && "$SBX" exec "$SANDBOX" true\n'
                 f'case $SANDBOX in prove-*) touch {flag};; esac\n')
-    prove.probe("recovery/plain", TWIN + f"# again: network/b\n#: before\ntrue\n#: outside\nsaw after\n")
+    prove.probe("recovery/plain",
+                TWIN + f"# again: network/b\n#: before\ntrue\n#: outside\nsaw after\n")
     whole, by = prove.json("demo", check=1)
     assert {i: by[i]["verdict"] for i in by} == {
-        "network/a": "pass", "network/b": "pass", "recovery/harm": "fail", "recovery/harm+network/a": "fail",
-        "recovery/harm+network/b": "pass", "recovery/plain": "pass", "recovery/plain+network/b": "pass"}
+        "network/a": "pass", "network/b": "pass", "recovery/harm": "fail",
+        "recovery/harm+network/a": "fail",
+        "recovery/harm+network/b": "pass", "recovery/plain": "pass",
+        "recovery/plain+network/b": "pass"}
     assert "a hole afterwards" in by["recovery/harm"]["why"]
-    assert by["recovery/harm+network/a"]["group"] == "recovery" and by["recovery/harm+network/a"]["outside"].startswith("prove-")
+    assert by["recovery/harm+network/a"]["group"] == "recovery" and by["recovery/harm+network/a"][
+        "outside"].startswith("prove-")
     assert by["network/a"]["outside"].startswith("demo ")
 
 
@@ -236,12 +253,14 @@ def test_harm_that_did_not_work_is_red_with_all_behind_it(prove):
     prove.probe("network/a", HEAD + "#: inside\nsaw fine\n")
     prove.probe("recovery/harm", TWIN + "# again: network/a\n#: before\nhole 'could not'\n")
     by = prove.json("demo", "--group", "recovery", check=1)[1]
-    assert by["recovery/harm"]["why"] == "could not" and by["recovery/harm+network/a"]["verdict"] == "fail"
+    assert by["recovery/harm"]["why"] == "could not" and by["recovery/harm+network/a"][
+        "verdict"] == "fail"
 
 
 def test_harm_that_is_left_out_leaves_out_all_behind_it(prove):
     prove.probe("network/a", HEAD + "#: inside\nsaw fine\n")
-    prove.probe("recovery/harm", TWIN + "# again: network/a\n#: before\nskip 'not here'\n#: inside\nsaw x\n")
+    prove.probe("recovery/harm",
+                TWIN + "# again: network/a\n#: before\nskip 'not here'\n#: inside\nsaw x\n")
     by = prove.json("demo", "--group", "recovery", check=0)[1]
     assert by["recovery/harm"]["why"] == "not here"
     assert by["recovery/harm"]["verdict"] == by["recovery/harm+network/a"]["verdict"] == "skip"
@@ -252,7 +271,9 @@ def test_harm_that_is_left_out_leaves_out_all_behind_it(prove):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_it_leaves_nothing(prove, number):
     mark = prove.inst.root / "began"
-    prove.probe("files/slow", HEAD + f"# seconds: 60\n#: before\nsleep 301 &\n#: inside\ntouch {mark}; saw x; sleep 302\n")
+    prove.probe("files/slow",
+                HEAD
+                + f"# seconds: 60\n#: before\nsleep 301 &\n#: inside\ntouch {mark}; saw x; sleep 302\n")
     prove.probe("files/later", HEAD + "#: inside\nsaw x\n")
     prove.probe("files/twin", TWIN + "# seconds: 60\n#: inside\nsaw x; sleep 303\n")
     p = prove.start("demo", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -271,7 +292,8 @@ def test_what_a_killed_run_left_goes_with_the_next(prove):
     prove.probe("files/twin", TWIN + "# seconds: 60\n#: inside\nsaw x; sleep 60\n")
     prove.probe("files/fast", HEAD + "#: inside\nsaw x\n")
     p = prove.start("demo", stdout=subprocess.DEVNULL)
-    # The twin's folder goes with the twin; where it is a stand-in, only when the driver that is to remove it has begun.
+    # The twin's folder goes with the twin; where it is a stand-in, only when the driver that is to
+    # remove it has begun.
     wait_for(lambda: mark.exists() and len(prove.names()) == 2 and prove.drivers() == 2)
     prove.run("demo", "--probe", "files/fast", check=0)
     assert len(prove.names()) == 2, "the twin of a run that goes on stays"
@@ -299,4 +321,5 @@ def test_on_a_terminal_each_probe_has_its_line_as_it_ends(prove):
         pass
     assert p.wait() == 1
     text = re.sub(r"\x1b\[[0-9;]*m", "", text.decode()).replace("\r", "")
-    assert re.search(r"✓ files/a.*✓ files/b.*✗ files/c.*WHY +broken.*files: 2 green, 1 RED.*3 probes: 2 green, 1 red", text, re.S), text
+    assert re.search(
+        r"✓ files/a.*✓ files/b.*✗ files/c.*WHY +broken.*files: 2 green, 1 RED.*3 probes: 2 green, 1 red", text, re.S), text

@@ -25,13 +25,16 @@ def get(inst, name):
 
 def test_create_says_what_it_made(inst):
     p = inst.sbx("create", "shell", ".", "--name", "demo", "--cpus", "2", "-m", "1g", check=0)
-    assert re.search(rf"^sandbox    demo\nagent      shell\nworkspace  {re.escape(str(inst.work))} \(rw\)\n"
+    assert re.search(
+        rf"^sandbox    demo\nagent      shell\nworkspace  {re.escape(str(inst.work))} \(rw\)\n"
                      rf"cpu        2\nmemory     1 GiB\n", p.stdout, re.M), p.stdout
-    assert p.stdout.endswith("Created sandbox demo\n\nTo connect to this sandbox, run:\n  sbx run --name demo\n")
+    assert p.stdout.endswith(
+        "Created sandbox demo\n\nTo connect to this sandbox, run:\n  sbx run --name demo\n")
     assert "no isolation boundary" in p.stderr and "\x1b" not in p.stdout + p.stderr
     s = get(inst, "demo")
     assert s["status"] == "running" and s["memory"] == 1 << 30
-    assert s["workspaces"] == [{"host": str(inst.work), "guest": str(inst.work), "ro": False, "file": False}]
+    assert s["workspaces"] == [{"host": str(inst.work), "guest": str(inst.work), "ro": False,
+                                "file": False}]
 
 
 def test_the_size_of_the_disk_is_said_once(inst):
@@ -48,24 +51,31 @@ def test_the_size_of_the_disk_is_said_once(inst):
 
 
 def test_ssh_agent_is_off_unless_asked_for(inst):
-    agent = {"SSH_AUTH_SOCK": "/run/user/agent.sock", "SSH_ASKPASS": "/usr/bin/true", "DISPLAY": ":7"}
+    agent = {"SSH_AUTH_SOCK": "/run/user/agent.sock", "SSH_ASKPASS": "/usr/bin/true",
+             "DISPLAY": ":7"}
     inst.sbx("create", "shell", ".", "--name", "without", "-q", check=0, env=agent)
     assert get(inst, "without")["ssh_agent"] is None
     inst.sbx("create", "shell", ".", "--name", "all-keys", "--ssh-agent", "-q", check=0, env=agent)
-    assert get(inst, "all-keys")["ssh_agent"] == {"socket": "/run/user/agent.sock", "keys": [], "confirm": False}
-    inst.sbx("create", "shell", ".", "--name", "some-keys", "--ssh-agent=SHA256:abc,me@example.com", "--ssh-agent-confirm",
+    assert get(inst, "all-keys")["ssh_agent"] == {"socket": "/run/user/agent.sock", "keys": [],
+                                                  "confirm": False}
+    inst.sbx("create", "shell", ".", "--name", "some-keys", "--ssh-agent=SHA256:abc,me@example.com",
+             "--ssh-agent-confirm",
              "-q", check=0, env=agent)
     s = get(inst, "some-keys")["ssh_agent"]
-    assert s["keys"] == ["SHA256:abc", "me@example.com"] and s["confirm"] and s["askpass"] == "/usr/bin/true"
+    assert s["keys"] == ["SHA256:abc",
+                         "me@example.com"] and s["confirm"] and s["askpass"] == "/usr/bin/true"
     assert "DISPLAY=:7" in s["env"]
-    assert re.search(r"^ssh-agent +SHA256:abc\nssh-agent +me@example.com$", inst.sbx("inspect", "some-keys", check=0).stdout, re.M)
-    assert re.search(r"^ssh-agent +every key$", inst.sbx("inspect", "all-keys", check=0).stdout, re.M)
+    assert re.search(r"^ssh-agent +SHA256:abc\nssh-agent +me@example.com$",
+                     inst.sbx("inspect", "some-keys", check=0).stdout, re.M)
+    assert re.search(r"^ssh-agent +every key$", inst.sbx("inspect", "all-keys", check=0).stdout,
+                     re.M)
 
 
 @pytest.mark.parametrize("args, env, says", [
     (["--ssh-agent"], {"SSH_AUTH_SOCK": ""}, "SSH_AUTH_SOCK"),
     (["--ssh-agent=a,,b"], {"SSH_AUTH_SOCK": "/a"}, "no fingerprint or comment"),
-    (["--ssh-agent", "--ssh-agent-confirm"], {"SSH_AUTH_SOCK": "/a", "SSH_ASKPASS": ""}, "SSH_ASKPASS"),
+    (["--ssh-agent", "--ssh-agent-confirm"], {"SSH_AUTH_SOCK": "/a", "SSH_ASKPASS": ""},
+     "SSH_ASKPASS"),
     (["--ssh-agent-confirm"], {"SSH_AUTH_SOCK": "/a"}, "needs --ssh-agent"),
 ])
 def test_ssh_agent_says_what_is_missing(inst, args, env, says):
@@ -83,8 +93,11 @@ def test_a_program_that_asks_is_in_no_workspace(inst):
     assert p.returncode != 0 and "SSH_ASKPASS cannot be used" in p.stderr and "workspace" in p.stderr, p.stderr
     link = inst.work.parent / "ask-link"
     link.symlink_to(ask)
-    assert "SSH_ASKPASS cannot be used" in inst.sbx(*want, env={"SSH_AUTH_SOCK": "/a", "SSH_ASKPASS": str(link)}).stderr
-    inst.sbx("create", "shell", "--name", "other", "--ssh-agent", "--ssh-agent-confirm", "-q", check=0,
+    assert "SSH_ASKPASS cannot be used" in inst.sbx(*want,
+                                                    env={"SSH_AUTH_SOCK": "/a",
+                                                         "SSH_ASKPASS": str(link)}).stderr
+    inst.sbx("create", "shell", "--name", "other", "--ssh-agent", "--ssh-agent-confirm", "-q",
+             check=0,
              env={"SSH_AUTH_SOCK": "/a", "SSH_ASKPASS": str(ask)})
     assert "demo" not in inst.sbx("ls", check=0).stdout
     link.unlink()
@@ -94,12 +107,15 @@ def test_create_passes_everything_on(inst):
     (inst.work / "a").mkdir()
     (inst.work / "f").write_text("x")
     (inst.work / "envs").write_text("# c\nA=1\nB=2\n")
-    out = inst.sbx("create", "shell", "a:/w", "f:ro", "--hide", ".env*", "--hide", "*.key", "--env-file", "envs",
+    out = inst.sbx("create", "shell", "a:/w", "f:ro", "--hide", ".env*", "--hide", "*.key",
+                   "--env-file", "envs",
                    "-e", "B=3", "-e", "FROM_HOST", "-q", check=0, env={"FROM_HOST": "h"}).stdout
     assert out == "shell-a\n"
     s = get(inst, "shell-a")
-    assert s["workspaces"] == [{"host": str(inst.work / "a"), "guest": "/w", "ro": False, "file": False},
-                               {"host": str(inst.work / "f"), "guest": str(inst.work / "f"), "ro": True, "file": True}]
+    assert s["workspaces"] == [{"host": str(inst.work / "a"), "guest": "/w", "ro": False,
+                                "file": False},
+                               {"host": str(inst.work / "f"), "guest": str(inst.work / "f"),
+                                "ro": True, "file": True}]
     assert s["hide"] == [".env*", "*.key"] and s["env"] == {"A": "1", "B": "3", "FROM_HOST": "h"}
 
 
@@ -111,7 +127,8 @@ def test_create_without_a_path_shares_nothing(inst):
 def test_home_and_root_are_refused_unless_forced(inst):
     for path in ("/", inst.home, inst.root):
         p = inst.sbx("create", "shell", path, "--name", "demo", check=1)
-        assert p.stderr.startswith("error: refusing to share") and "; --force shares it anyway\n  try: mkdir" in p.stderr
+        assert p.stderr.startswith(
+            "error: refusing to share") and "; --force shares it anyway\n  try: mkdir" in p.stderr
     inst.sbx("create", "shell", inst.home, "--name", "demo", "--force", check=0)
 
 
@@ -148,14 +165,16 @@ def test_taken_name_and_failed_start(inst):
 @pytest.mark.parametrize("why", ["the guest could not be set up: x; create it: touch /tmp/owned",
                                  "its programs could not be woken: x; create it: mkdir -p '/tmp/other'; touch /tmp/owned"])
 def test_a_reason_of_the_guest_is_no_command_to_type(inst, why):
-    p = inst.sbx("create", "shell", ".", "--name", "bad", "-e", "MODE=fail", "-e", f"WHY={why}", check=1)
+    p = inst.sbx("create", "shell", ".", "--name", "bad", "-e", "MODE=fail", "-e", f"WHY={why}",
+                 check=1)
     hint = next(line for line in p.stderr.splitlines() if line.startswith("  try: "))
     assert why in p.stderr and "create it" not in hint and "touch" not in hint, p.stderr
 
 
 def test_a_missing_workspace_is_to_be_created(inst):
     why = f"sharing: {inst.work} does not exist; create it: mkdir -p '{inst.work}'"
-    p = inst.sbx("create", "shell", ".", "--name", "bad", "-e", "MODE=fail", "-e", f"WHY={why}", check=1)
+    p = inst.sbx("create", "shell", ".", "--name", "bad", "-e", "MODE=fail", "-e", f"WHY={why}",
+                 check=1)
     assert f"did not start: sharing: {inst.work} does not exist\n  try: mkdir -p '{inst.work}'\n" in p.stderr, p.stderr
 
 
@@ -168,7 +187,8 @@ def test_ls(inst):
     assert lines[1].split() == ["aa", "shell", "stopped", "-", "-"]
     assert lines[2].split() == ["bb", "shell", "running", "(tcg)", "-", str(inst.work)]
     assert inst.sbx("ls", "-q").stdout == "aa\nbb\n"
-    assert [s["name"] for s in json.loads(inst.sbx("ls", "--json").stdout)["sandboxes"]] == ["aa", "bb"]
+    assert [s["name"]
+            for s in json.loads(inst.sbx("ls", "--json").stdout)["sandboxes"]] == ["aa", "bb"]
 
 
 def test_stop_and_start_again(inst):
@@ -184,7 +204,8 @@ def test_stop_and_start_again(inst):
 def test_rm_asks_or_needs_force(inst):
     inst.create("demo")
     assert "try: sbx rm --force demo" in inst.sbx("rm", "demo", check=1).stderr
-    assert inst.sbx("rm", "--force", "demo", check=0).stdout == "Deleting sandbox demo...\nSandbox 'demo' removed\n"
+    assert inst.sbx("rm", "--force", "demo",
+                    check=0).stdout == "Deleting sandbox demo...\nSandbox 'demo' removed\n"
     assert inst.sbx("ls", "-q").stdout == ""
 
 
@@ -201,8 +222,11 @@ def test_prune(inst):
         inst.create(n)
     inst.sbx("stop", "aa", check=0)
     d = json.loads(inst.sbx("prune", "--dry-run", "--json", check=0).stdout)
-    assert [s["name"] for s in d["would_remove"]] == ["aa"] and d["would_remove"][0]["stopped_at"].endswith("Z")
-    assert json.loads(inst.sbx("prune", "--dry-run", "--json", "--filter", "until=1h").stdout)["would_remove"] == []
+    assert [s["name"]
+            for s in d["would_remove"]] == ["aa"] and d["would_remove"][0]["stopped_at"].endswith(
+        "Z")
+    assert json.loads(inst.sbx("prune", "--dry-run", "--json", "--filter",
+                               "until=1h").stdout)["would_remove"] == []
     inst.sbx("prune", check=1)
     assert json.loads(inst.sbx("prune", "-f", "--json", check=0).stdout) == {"removed": ["aa"]}
     assert inst.sbx("ls", "-q").stdout == "bb\n"
@@ -230,8 +254,11 @@ def test_start_restart_and_stop_all(inst):
         assert "--all" in inst.sbx(*args, check=2).stderr
 
 
-@pytest.mark.parametrize("alias, command", [(["ps"], ["ls"]), (["ps", "-a"], ["ls"]), (["list", "-q"], ["ls", "-q"]), (["images"], ["template", "ls"]),
-                                            (["settings", "ls"], ["settings", "list"]), (["help", "ps"], ["help", "ls"]),
+@pytest.mark.parametrize("alias, command",
+                         [(["ps"], ["ls"]), (["ps", "-a"], ["ls"]), (["list", "-q"], ["ls", "-q"]),
+                          (["images"], ["template", "ls"]),
+                                            (["settings", "ls"], ["settings", "list"]),
+                          (["help", "ps"], ["help", "ls"]),
                                             (["help", "images"], ["help", "template", "ls"])])
 def test_names_that_people_know_from_other_tools(inst, alias, command):
     inst.create("one")
@@ -246,10 +273,12 @@ def test_run_makes_once_and_comes_back(inst):
     inst.sbx("stop", "shell-work", check=0)
     assert inst.sbx("run", "shell", ".", "--", "echo", "two", check=0).stdout == "two\n"
     assert inst.sbx("run", "shell-work", "--", "echo", "three", check=0).stdout == "three\n"
-    assert inst.sbx("run", "--name", "shell-work", "--", "echo", "four", check=0, cwd="/").stdout == "four\n"
+    assert inst.sbx("run", "--name", "shell-work", "--", "echo", "four", check=0,
+                    cwd="/").stdout == "four\n"
     assert inst.sbx("ls", "-q").stdout == "shell-work\n"
     (inst.work / "sub").mkdir()
-    assert "does not share" in inst.sbx("run", "--name", "shell-work", "shell", "sub", check=125).stderr
+    assert "does not share" in inst.sbx("run", "--name", "shell-work", "shell", "sub",
+                                        check=125).stderr
 
 
 def test_run_reads_a_script_from_a_pipe(inst):
@@ -287,7 +316,8 @@ def test_streams_are_separate_and_binary(inst):
     with open(inst.work / "file", "wb") as f:
         f.write(data)
     with open(inst.work / "file", "rb") as f, open(inst.work / "out", "wb") as out:
-        subprocess.run([SBX, "exec", "-i", "demo", "cat"], stdin=f, stdout=out, env=inst.env, check=True, timeout=60)
+        subprocess.run([SBX, "exec", "-i", "demo", "cat"], stdin=f, stdout=out, env=inst.env,
+                       check=True, timeout=60)
     assert (inst.work / "out").read_bytes() == data
 
 
@@ -300,14 +330,16 @@ def test_environment_folder_and_user(inst):
 
 def test_a_reader_that_goes_away_ends_it(inst):
     inst.create("demo")
-    p = subprocess.run(["bash", "-c", f"{SBX} exec demo yes | head -1; echo ${{PIPESTATUS[0]}}"], env=inst.env,
+    p = subprocess.run(["bash", "-c", f"{SBX} exec demo yes | head -1; echo ${{PIPESTATUS[0]}}"],
+                       env=inst.env,
                        capture_output=True, text=True, timeout=20)
     assert p.stdout == "y\n141\n"
 
 
 def test_a_slow_reader_holds_the_command_back(inst):
     inst.create("demo")
-    p = subprocess.Popen([SBX, "exec", "demo", "sh", "-c", "head -c 50000000 /dev/zero; echo done >&2"], env=inst.env,
+    p = subprocess.Popen([SBX, "exec", "demo", "sh", "-c",
+                          "head -c 50000000 /dev/zero; echo done >&2"], env=inst.env,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     time.sleep(1)
     assert not select.select([p.stderr], [], [], 0)[0]
@@ -319,9 +351,11 @@ def test_a_slow_reader_holds_the_command_back(inst):
 
 def test_signals_are_passed_on(inst):
     inst.create("demo")
-    for sig, name in ((signal.SIGINT, "INT"), (signal.SIGTERM, "TERM"), (signal.SIGHUP, "HUP"), (signal.SIGQUIT, "QUIT")):
+    for sig, name in ((signal.SIGINT, "INT"), (signal.SIGTERM, "TERM"), (signal.SIGHUP, "HUP"),
+                      (signal.SIGQUIT, "QUIT")):
         script = f"trap 'echo got {name}; exit 9' {name}; echo ready; while :; do sleep 0.05; done"
-        p = subprocess.Popen([SBX, "exec", "demo", "bash", "-c", script], env=inst.env, stdout=subprocess.PIPE, text=True)
+        p = subprocess.Popen([SBX, "exec", "demo", "bash", "-c", script], env=inst.env,
+                             stdout=subprocess.PIPE, text=True)
         assert p.stdout.readline() == "ready\n"
         p.send_signal(sig)
         assert p.stdout.read() == f"got {name}\n"
@@ -330,7 +364,8 @@ def test_signals_are_passed_on(inst):
 
 def test_third_interrupt_ends_a_command_that_ignores_them(inst):
     inst.create("demo")
-    p = subprocess.Popen([SBX, "exec", "demo", "bash", "-c", "trap '' INT; echo ready; sleep 30"], env=inst.env,
+    p = subprocess.Popen([SBX, "exec", "demo", "bash", "-c", "trap '' INT; echo ready; sleep 30"],
+                         env=inst.env,
                          stdout=subprocess.PIPE, text=True)
     assert p.stdout.readline() == "ready\n"
     for _ in range(3):
@@ -367,7 +402,8 @@ def test_escape_sequences_of_the_guest_are_not_printed(inst):
 
 def test_sbxd_may_die_under_a_session(inst):
     inst.create("demo")
-    p = subprocess.Popen([SBX, "exec", "-i", "demo", "cat"], env=inst.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    p = subprocess.Popen([SBX, "exec", "-i", "demo", "cat"], env=inst.env, stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE)
     p.stdin.write(b"one\n")
     p.stdin.flush()
     assert p.stdout.readline() == b"one\n"
@@ -389,7 +425,8 @@ class Terminal:
         self.master, slave = pty.openpty()
         self.before = termios.tcgetattr(slave)
         self.slave = slave
-        self.p = subprocess.Popen([SBX, *args], stdin=slave, stdout=slave, stderr=slave, env=inst.env, cwd=inst.work,
+        self.p = subprocess.Popen([SBX, *args], stdin=slave, stdout=slave, stderr=slave,
+                                  env=inst.env, cwd=inst.work,
                                   start_new_session=True)
         self.out = b""
 
@@ -416,7 +453,8 @@ class Terminal:
 
 def test_terminal_is_raw_inside_and_whole_outside(inst):
     inst.create("demo")
-    t = Terminal(inst, "exec", "-it", "demo", "bash", "--norc", "-c", "echo re''ady; tty >/dev/null && echo term=$TERM; "
+    t = Terminal(inst, "exec", "-it", "demo", "bash", "--norc", "-c",
+                 "echo re''ady; tty >/dev/null && echo term=$TERM; "
                  "read x; echo got $x; exit 5")
     t.until(b"ready")
     t.until(b"term=xterm")
@@ -428,7 +466,8 @@ def test_terminal_is_raw_inside_and_whole_outside(inst):
 
 def test_interrupt_key_goes_to_the_command(inst):
     inst.create("demo")
-    t = Terminal(inst, "exec", "-it", "demo", "bash", "-c", "trap 'echo caught; exit 3' INT; echo re''ady; while :; do "
+    t = Terminal(inst, "exec", "-it", "demo", "bash", "-c",
+                 "trap 'echo caught; exit 3' INT; echo re''ady; while :; do "
                  "sleep 0.05; done")
     t.until(b"ready")
     t.type(b"\x03")
@@ -438,7 +477,8 @@ def test_interrupt_key_goes_to_the_command(inst):
 
 def test_resize_reaches_the_command(inst):
     inst.create("demo")
-    t = Terminal(inst, "exec", "-it", "demo", "bash", "-c", "trap 'stty size' WINCH; stty size; echo re''ady; while :; do "
+    t = Terminal(inst, "exec", "-it", "demo", "bash", "-c",
+                 "trap 'stty size' WINCH; stty size; echo re''ady; while :; do "
                  "sleep 0.05; done")
     t.until(b"ready")
     termios.tcsetwinsize(t.slave, (41, 132)) if hasattr(termios, "tcsetwinsize") else \
@@ -514,13 +554,18 @@ def test_extra_ca_is_copied_and_a_shared_folder_is_refused(inst):
     assert inst.sbx("settings", "get", "network.extra-ca", check=0).stdout == "\n"
     inst.sbx("settings", "set", "network.extra-ca", own, check=0)
     own.unlink()
-    assert hashlib.sha256(pem.encode()).hexdigest() in inst.sbx("settings", "list", check=0).stdout.replace("\n", "")
-    row = next(s for s in json.loads(inst.sbx("settings", "list", "--json", check=0).stdout)["settings"] if s["key"] == "network.extra-ca")
+    assert hashlib.sha256(pem.encode()).hexdigest() in inst.sbx("settings", "list",
+                                                                check=0).stdout.replace("\n", "")
+    row = next(s
+               for s in json.loads(inst.sbx("settings", "list", "--json",
+                                            check=0).stdout)["settings"]
+               if s["key"] == "network.extra-ca")
     assert row["value"] == str(own) and pathlib.Path(row["copy"]).read_text().endswith(pem)
     # edited by hand: nothing is used that was not set
     conf = inst.root / "config/sbx/settings.conf"
     conf.write_text(conf.read_text().replace(str(own), str(shared)))
-    assert f"sbx settings set network.extra-ca {shared}" in inst.sbx("settings", "list", "--json", check=0).stdout
+    assert f"sbx settings set network.extra-ca {shared}" in inst.sbx("settings", "list", "--json",
+                                                                     check=0).stdout
 
 
 def test_a_sandbox_that_a_full_disk_has_paused_is_reported(inst):
@@ -530,7 +575,8 @@ def test_a_sandbox_that_a_full_disk_has_paused_is_reported(inst):
     assert "paused (disk full)" in inst.sbx("ls", check=0).stdout
     master, slave = pty.openpty()
     for args in (("exec", "demo", "true"), ("attach", "demo"), ("cp", "demo:/etc/passwd", ".")):
-        p = subprocess.run([SBX, *args], stdin=slave, stdout=slave, stderr=subprocess.PIPE, env=inst.env, cwd=inst.work, timeout=10)
+        p = subprocess.run([SBX, *args], stdin=slave, stdout=slave, stderr=subprocess.PIPE,
+                           env=inst.env, cwd=inst.work, timeout=10)
         assert p.returncode != 0 and b"paused (disk full)" in p.stderr, p
     os.close(master)
     os.close(slave)
@@ -545,7 +591,8 @@ def test_a_sandbox_that_a_full_disk_has_paused_is_reported(inst):
 def test_logs_prints_what_the_session_said_as_text(inst):
     inst.create("demo", mode="talks")
     assert inst.sbx("logs", "demo", check=0).stdout == "first line\n"
-    assert inst.sbx("logs", "-f", "demo", check=0).stdout == "first line\nsecond ???line\nno newline"
+    assert inst.sbx("logs", "-f", "demo",
+                    check=0).stdout == "first line\nsecond ???line\nno newline"
     inst.create("quiet")
     p = inst.sbx("logs", "quiet", check=1)
     assert "no session 'agent' in 'quiet'" in p.stderr and "try: sbx inspect quiet" in p.stderr
@@ -558,15 +605,18 @@ def test_logs_prints_what_the_session_said_as_text(inst):
 @pytest.mark.parametrize("mode", ["floods", "empty"])
 def test_logs_of_a_guest_that_never_ends_its_answer_end(inst, mode):
     inst.create("demo", mode=mode)
-    p = subprocess.run([SBX, "logs", "demo"], env=inst.env, cwd=inst.work, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20, check=False)
+    p = subprocess.run([SBX, "logs", "demo"], env=inst.env, cwd=inst.work,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20, check=False)
     assert p.returncode == 1 and b"sent a wrong frame" in p.stderr, p.stderr
 
 
 def test_an_interrupt_while_it_starts_says_what_became_of_it(inst):
     args = ["create", "shell", "--name", "ccc", "-e", "MODE=slow"]
-    p = subprocess.Popen([SBX, *args], env=inst.env, cwd=inst.work, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    p = subprocess.Popen([SBX, *args], env=inst.env, cwd=inst.work, stdin=subprocess.DEVNULL,
+                         stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 20
-    while not any(s["status"] == "starting" for s in json.loads(inst.sbx("ls", "--json").stdout)["sandboxes"]):
+    while not any(s["status"] == "starting"
+                  for s in json.loads(inst.sbx("ls", "--json").stdout)["sandboxes"]):
         assert time.monotonic() < deadline
     time.sleep(0.5)
     p.send_signal(signal.SIGINT)

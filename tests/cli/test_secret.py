@@ -1,4 +1,5 @@
-"""sbx secret, with the real sbxd and the real vault: what is typed, what is shown, and that a value is nowhere else."""
+"""sbx secret, with the real sbxd and the real vault: what is typed, what is shown, and that a value
+is nowhere else."""
 import base64
 import contextlib
 import fcntl
@@ -49,7 +50,8 @@ class Typed:
 
         def take_terminal():
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        self.proc = subprocess.Popen([SBX, *args], stdin=slave, stdout=slave, stderr=slave, env=inst.env, cwd=inst.work,
+        self.proc = subprocess.Popen([SBX, *args], stdin=slave, stdout=slave, stderr=slave,
+                                     env=inst.env, cwd=inst.work,
                                      start_new_session=True, preexec_fn=take_terminal)
         self.slave = slave
         self.text = ""
@@ -105,14 +107,16 @@ def test_set_from_stdin(vault):
     assert "ANTHROPIC_API_KEY" in p.stdout and "newline at the end" in p.stderr
     assert value not in p.stdout + p.stderr and "policy" not in p.stderr
     [s] = listed(vault)
-    assert s["secret"] == "sk-****" + value[-4:] and s["scope"] == "global" and s["source"] == "value"
+    assert s["secret"] == "sk-****" + value[-4:] and s["scope"] == "global" and s[
+        "source"] == "value"
     p = vault.sbx("secret", "set", "-g", "openai", input=value, check=0)
     assert "newline" not in p.stderr
     assert names(vault) == ["anthropic", "openai"]
 
 
 @pytest.mark.parametrize("value,says", [
-    ("", "empty"), ("\n", "empty"), ("a\nb\n", "line break"), ("a\0b", "control"), ("x" * 70000, "65536"),
+    ("", "empty"), ("\n", "empty"), ("a\nb\n", "line break"), ("a\0b", "control"),
+    ("x" * 70000, "65536"),
     ("sk-ant-api03-proxy-managed-0000", "placeholder"), ("PROXYMANAGED", "placeholder"),
 ])
 def test_bad_values_change_nothing(vault, value, says):
@@ -164,7 +168,8 @@ def test_unknown_words_get_a_suggestion(vault, args, says):
     (["set", "anthropic", "--command", "true", "--ref", "docker:a:b"], "do not go together"),
     (["set-custom", "x"], "--host is missing"),
     (["set-custom", "x", "--host", "a.example", "--placeholder", "p"], "--env"),
-    (["set-custom", "x", "--host", "a.example", "--env", "A", "--placeholder", "sk-abcdefgh"], "proxy-managed"),
+    (["set-custom", "x", "--host", "a.example", "--env", "A", "--placeholder", "sk-abcdefgh"],
+     "proxy-managed"),
     (["import", "--dry-run", "--yes"], "do not go together"), (["rm"], "missing"),
 ])
 def test_usage(bare, args, says):
@@ -196,7 +201,8 @@ def test_prompt_shows_nothing(vault):
         t.type(value + "XY\x7f\x7f\r")  # two letters too many, taken back
         assert t.end() == 0
         assert t.has_echo()
-        assert value not in t.text and value[-8:] not in t.text and f"{len(value)} characters" in t.text
+        assert value not in t.text and value[
+            -8:] not in t.text and f"{len(value)} characters" in t.text
     assert listed(vault)[0]["secret"].endswith(value[-4:])
 
 
@@ -213,7 +219,9 @@ def test_long_line_at_the_prompt(vault):
     assert listed(vault)[0]["secret"].endswith("tail")
 
 
-@pytest.mark.parametrize("keys,status", [("abc\x03", -signal.SIGINT), ("abc\x15\x04", 1), ("\x04", 1), ("\r", 1), ("abc\x1b[A\r", 1)])
+@pytest.mark.parametrize("keys,status",
+                         [("abc\x03", -signal.SIGINT), ("abc\x15\x04", 1), ("\x04", 1), ("\r", 1),
+                          ("abc\x1b[A\r", 1)])
 def test_what_ends_the_prompt_leaves_nothing(vault, keys, status):
     with Typed(vault, "secret", "set", "anthropic") as t:
         t.wait_for("it is not shown")
@@ -237,7 +245,8 @@ def test_replacing_asks(vault):
         assert listed(vault)[0]["secret"].endswith(kept[-4:])
 
 
-# -- where the value is, and where not -----------------------------------------------------------------------
+# -- where the value is, and where not
+# -----------------------------------------------------------------------
 
 def processes():
     for entry in pathlib.Path("/proc").iterdir():
@@ -268,10 +277,14 @@ def test_value_in_no_command_line_environment_or_file(vault):
         vault.create("demo")
         for i in range(5):
             vault.sbx("secret", "set", "-f", "anthropic", input=f"{base}{i}", check=0)
-            vault.sbx("secret", "set", "-f", "--sandbox", "demo", "openai", input=f"{base}{i}", check=0)
-            vault.sbx("-D", "secret", "set-custom", "-f", "--host", "api.corp.example", "corp", input=f"{base}{i}", check=0)
-        out = [vault.sbx(*args).stdout for args in (["secret", "ls"], ["secret", "ls", "--json"], ["inspect", "demo"],
-                                                   ["inspect", "demo", "--json"], ["diagnose"], ["audit", "show", "--json"])]
+            vault.sbx("secret", "set", "-f", "--sandbox", "demo", "openai", input=f"{base}{i}",
+                      check=0)
+            vault.sbx("-D", "secret", "set-custom", "-f", "--host", "api.corp.example", "corp",
+                      input=f"{base}{i}", check=0)
+        out = [vault.sbx(*args).stdout
+               for args in (["secret", "ls"], ["secret", "ls", "--json"], ["inspect", "demo"],
+                                                   ["inspect", "demo", "--json"], ["diagnose"],
+                            ["audit", "show", "--json"])]
         assert not any(base in o for o in out)
     finally:
         done.set()
@@ -311,9 +324,12 @@ def test_records_in_the_audit_log(vault):
     vault.sbx("secret", "set", "--sandbox", "demo", "github", input=canary("ghp_"), check=0)
     vault.sbx("secret", "rm", "-f", "anthropic", check=0)
     vault.sbx("rm", "--force", "demo", check=0)
-    text = "".join(f.read_text() for f in sorted((vault.root / "state/sbx/audit/sbxd").glob("*.jsonl")))
-    records = [(r["action"], r["reason"]) for r in map(json.loads, text.splitlines()) if r.get("action", "").startswith("secret")]
-    assert records[:3] == [("secret-set", "anthropic, all sandboxes"), ("secret-set", "github, sandbox demo"),
+    text = "".join(f.read_text()
+                   for f in sorted((vault.root / "state/sbx/audit/sbxd").glob("*.jsonl")))
+    records = [(r["action"], r["reason"]) for r in map(json.loads, text.splitlines())
+               if r.get("action", "").startswith("secret")]
+    assert records[:3] == [("secret-set", "anthropic, all sandboxes"),
+                           ("secret-set", "github, sandbox demo"),
                            ("secret-rm", "anthropic, all sandboxes")]
     assert records[3][0] == "secret-rm" and "removed sandbox" in records[3][1] and len(records) == 4
     assert names(vault) == []
@@ -325,13 +341,15 @@ def test_records_in_the_audit_log(vault):
 def test_import(vault):
     github, key, other = canary("ghp_"), canary(), canary()
     env = {"GH_TOKEN": github, "GITHUB_TOKEN": "another-" + github, "ANTHROPIC_API_KEY": key,
-           "OPENAI_API_KEY": "sk-proxy-managed-000", "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7", "AWS_SECRET_ACCESS_KEY": "z" * 40}
+           "OPENAI_API_KEY": "sk-proxy-managed-000", "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7",
+           "AWS_SECRET_ACCESS_KEY": "z" * 40}
     p = vault.sbx("secret", "import", env=env, check=0)
     assert "Nothing was changed" in p.stderr and "--yes" in p.stderr and names(vault) == []
     assert github not in p.stdout + p.stderr and key not in p.stdout and "z" * 40 not in p.stdout
     assert "GH_TOKEN and GITHUB_TOKEN differ" in p.stderr
     rows = {line.split()[0]: line for line in p.stdout.splitlines()}
-    assert "skip" in rows["openai"] and rows["anthropic"].endswith("set") and "ghp_****" + github[-4:] in rows["github"]
+    assert "skip" in rows["openai"] and rows["anthropic"].endswith("set") and "ghp_****" + github[
+        -4:] in rows["github"]
     vault.sbx("secret", "import", "--dry-run", env=env, check=0)
     assert names(vault) == []
     vault.sbx("secret", "import", "--yes", "anthropic", env=env, check=0)
@@ -339,7 +357,8 @@ def test_import(vault):
     p = vault.sbx("secret", "import", "--yes", env={**env, "ANTHROPIC_API_KEY": other}, check=0)
     assert "keep" in p.stdout and sorted(names(vault)) == ["anthropic", "aws", "github"]
     assert next(s for s in listed(vault) if s["name"] == "anthropic")["secret"].endswith(key[-4:])
-    vault.sbx("secret", "import", "--yes", "-f", "anthropic", env={"ANTHROPIC_API_KEY": other}, check=0)
+    vault.sbx("secret", "import", "--yes", "-f", "anthropic", env={"ANTHROPIC_API_KEY": other},
+              check=0)
     assert next(s for s in listed(vault) if s["name"] == "anthropic")["secret"].endswith(other[-4:])
     assert files_with(vault.root, github) == [] and files_with(vault.root, "z" * 40) == []
     p = vault.sbx("secret", "import", "antropic", env=env, check=1)
@@ -361,15 +380,23 @@ def test_ls(vault):
     vault.sbx("secret", "set", "--sandbox", "demo", "github", input="short", check=0)
     lines = vault.sbx("secret", "ls", check=0).stdout.splitlines()
     assert lines[0].split() == ["SCOPE", "TYPE", "NAME", "SECRET", "HOSTS", "CREATED", "LAST-USED"]
-    assert any(line.startswith("sandbox:demo") and " **** " in line and line.endswith("never") for line in lines)
-    assert sorted((s["name"], s["scope"]) for s in listed(vault, "--sandbox", "demo")) == [("anthropic", "global"), ("github", "sandbox")]
-    assert sorted((s["name"], s["scope"]) for s in listed(vault, "--sandbox", "other")) == [("anthropic", "global"), ("github", "global")]
+    assert any(line.startswith("sandbox:demo") and " **** " in line and line.endswith("never")
+               for line in lines)
+    assert sorted((s["name"], s["scope"])
+                  for s in listed(vault, "--sandbox",
+                                  "demo")) == [("anthropic", "global"), ("github", "sandbox")]
+    assert sorted((s["name"], s["scope"])
+                  for s in listed(vault, "--sandbox",
+                                  "other")) == [("anthropic", "global"), ("github", "global")]
     assert all(s["scope"] == "global" for s in listed(vault, "-g"))
-    assert vault.sbx("secret", "ls", "-q", check=0).stdout.split() == ["github", "anthropic", "github"]
+    assert vault.sbx("secret", "ls", "-q",
+                     check=0).stdout.split() == ["github", "anthropic", "github"]
     text = vault.sbx("inspect", "demo", check=0).stdout
-    assert "credential anthropic (global) to api.anthropic.com:443" in text.replace("  ", " ") and "github (sandbox)" in text
+    assert "credential anthropic (global) to api.anthropic.com:443" in text.replace("  ",
+                                                                                    " ") and "github (sandbox)" in text
     creds = json.loads(vault.sbx("inspect", "demo", "--json", check=0).stdout)["credentials"]
-    assert sorted(c["name"] for c in creds) == ["anthropic", "github"] and all("secret" not in c for c in creds)
+    assert sorted(c["name"] for c in creds) == ["anthropic",
+                                                "github"] and all("secret" not in c for c in creds)
     assert "CREDENTIAL" not in vault.sbx("ls", check=0).stdout.upper()
 
 
@@ -401,7 +428,8 @@ def put_str(text):
 
 
 def store(inst, sandbox_id, name, value):
-    """What a keeper's STORE of a token leaves in the vault, set by an admin: a keeper's channel cannot be had; gives the code."""
+    """What a keeper's STORE of a token leaves in the vault, set by an admin: a keeper's channel
+    cannot be had; gives the code."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.settimeout(20)
         s.connect(str(pathlib.Path(inst.env["XDG_RUNTIME_DIR"]) / "sbx/vault.sock"))
@@ -428,14 +456,17 @@ def test_tokens_of_a_login(vault):
     assert store(vault, sandbox_id, "anthropic.refresh", canary("sk-ant-ort01-")) == 0
     tokens = [s for s in listed(vault) if s["kind"] == "oauth"]
     assert [s["name"] for s in tokens] == ["anthropic.access", "anthropic.refresh"]
-    assert all(s["known"] and s["sandbox"] == "demo" and "api.anthropic.com:443" in s["hosts"] and s["env"] == [] for s in tokens)
-    assert any(line.split()[:3] == ["sandbox:demo", "oauth", "anthropic.access"] for line in vault.sbx("secret", "ls", check=0).stdout.splitlines())
+    assert all(s["known"] and s["sandbox"] == "demo" and "api.anthropic.com:443" in s["hosts"]
+               and s["env"] == [] for s in tokens)
+    assert any(line.split()[:3] == ["sandbox:demo", "oauth", "anthropic.access"]
+               for line in vault.sbx("secret", "ls", check=0).stdout.splitlines())
     # the scope that was named, and all that goes with the name there
     vault.sbx("secret", "rm", "-f", "anthropic", check=0)
     assert names(vault) == ["anthropic.access", "anthropic.refresh"]
     vault.sbx("secret", "rm", "-f", "--sandbox", "demo", "anthropic", check=0)
     assert names(vault) == []
-    assert "no credential" in vault.sbx("secret", "rm", "-f", "--sandbox", "demo", "anthropic", check=1).stderr
+    assert "no credential" in vault.sbx("secret", "rm", "-f", "--sandbox", "demo", "anthropic",
+                                        check=1).stderr
 
 
 def test_sandbox_takes_its_credentials_along(vault):
@@ -453,15 +484,19 @@ def test_sandbox_takes_its_credentials_along(vault):
 # -- custom, references, services, status ----------------------------------------------------------
 
 def test_custom(vault):
-    vault.sbx("secret", "set-custom", "--host", "api.corp.example", "--host", "git.corp.example:8443", "--header", "Private-Token",
-              "--env", "CORP_TOKEN", "--placeholder", "ct-{rand}", "corp", input=canary("ct-"), check=0)
+    vault.sbx("secret", "set-custom", "--host", "api.corp.example", "--host",
+              "git.corp.example:8443", "--header", "Private-Token",
+              "--env", "CORP_TOKEN", "--placeholder", "ct-{rand}", "corp", input=canary("ct-"),
+              check=0)
     [s] = listed(vault)
     assert s["kind"] == "custom" and s["hosts"] == ["api.corp.example:443", "git.corp.example:8443"]
-    assert s["header"] == "private-token" and s["format"] == "%s" and s["sentinel"].startswith("ct-proxymanaged")
+    assert s["header"] == "private-token" and s["format"] == "%s" and s["sentinel"].startswith(
+        "ct-proxymanaged")
     vault.sbx("secret", "set-custom", "--host", "b.example", "plain", input=canary(), check=0)
     s = next(s for s in listed(vault) if s["name"] == "plain")
     assert s["header"] == "authorization" and s["format"] == "Bearer %s" and s["sentinel"] == ""
-    p = vault.sbx("secret", "set-custom", "--host", "api.openai.com", "mine", input=canary(), check=1)
+    p = vault.sbx("secret", "set-custom", "--host", "api.openai.com", "mine", input=canary(),
+                  check=1)
     assert "openai" in p.stderr
     p = vault.sbx("secret", "set-custom", "--host", "**", "mine", input=canary(), check=1)
     assert "every host" in p.stderr
@@ -470,7 +505,8 @@ def test_custom(vault):
 
 
 def test_references(vault):
-    vault.sbx("secret", "set", "github", "--command", "echo 'two words' x", "--refresh", "30m", check=0)
+    vault.sbx("secret", "set", "github", "--command", "echo 'two words' x", "--refresh", "30m",
+              check=0)
     s = listed(vault)[0]
     assert s["source"] == "command" and s["program"].endswith("/echo") and s["refresh_s"] == 1800
     assert s["secret"] == "(on demand)"
@@ -482,7 +518,8 @@ def test_references(vault):
     helper.write_text("#!/bin/sh\n")
     helper.chmod(0o755)
     env = {"PATH": f"{vault.root}:{vault.env['PATH']}"}
-    vault.sbx("secret", "set", "dockerhub", "--ref", "docker:own:https://index.example/v1/", env=env, check=0)
+    vault.sbx("secret", "set", "dockerhub", "--ref", "docker:own:https://index.example/v1/",
+              env=env, check=0)
     s = next(s for s in listed(vault) if s["name"] == "dockerhub")
     assert s["source"] == "docker" and s["refresh_s"] == 3300 and s["program"] == str(helper)
 
@@ -494,13 +531,16 @@ def test_a_program_in_a_workspace_is_refused(vault):
         program = folder / "token"
         program.write_text("#!/bin/sh\necho value\n")
         program.chmod(0o755)
-        p = vault.sbx("secret", "set", "-f", "github", "--command", str(program), check=1 if word else 0)
+        p = vault.sbx("secret", "set", "-f", "github", "--command", str(program),
+                      check=1 if word else 0)
         assert word in p.stderr
     link = vault.root / "link"
     link.symlink_to(vault.work / "token")
-    assert "workspace" in vault.sbx("secret", "set", "-f", "github", "--command", str(link), check=1).stderr
+    assert "workspace" in vault.sbx("secret", "set", "-f", "github", "--command", str(link),
+                                    check=1).stderr
     program.chmod(0o757)
-    assert "another user can change" in vault.sbx("secret", "set", "-f", "github", "--command", str(program), check=1).stderr
+    assert "another user can change" in vault.sbx("secret", "set", "-f", "github", "--command",
+                                                  str(program), check=1).stderr
     programs = vault.root / "state/sbx/programs"
     assert len(list(programs.iterdir())) == 1
     assert [f.stat().st_mode & 0o777 for f in [programs, *programs.iterdir()]] == [0o700, 0o600]
@@ -522,7 +562,9 @@ def test_a_link_in_a_workspace_is_no_program(vault):
     (bin / "python").symlink_to("/usr/bin/python3")
     through = vault.root / "through"
     through.symlink_to(bin)
-    for program, env in ((str(get), {}), ("python -m keyring", {"PATH": f"{bin}:{vault.env['PATH']}"}), (str(through / "python"), {}),
+    for program, env in ((str(get), {}),
+                         ("python -m keyring", {"PATH": f"{bin}:{vault.env['PATH']}"}),
+                         (str(through / "python"), {}),
                          (f"{vault.work}/../through/../bin/python", {})):
         p = vault.sbx("secret", "set", "-f", "github", "--command", program, env=env, check=1)
         assert "workspace of the sandbox 'demo'" in p.stderr, (program, p.stderr)
@@ -534,11 +576,13 @@ def test_a_script_in_a_workspace_is_no_argument(vault):
     vault.create("demo", str(vault.work))
     (vault.work / "get.py").write_text("print('value')\n")
     (vault.root / "through").symlink_to(vault.work)
-    for words in (f"/usr/bin/python3 {vault.work}/get.py", f"/bin/sh {vault.root}/through/later.sh", f"/usr/bin/env --chdir={vault.work} true"):
+    for words in (f"/usr/bin/python3 {vault.work}/get.py", f"/bin/sh {vault.root}/through/later.sh",
+                  f"/usr/bin/env --chdir={vault.work} true"):
         p = vault.sbx("secret", "set", "-f", "github", "--command", words, check=1)
         assert "workspace of the sandbox 'demo'" in p.stderr, (words, p.stderr)
     (vault.root / "get.py").write_text("print('value')\n")
-    vault.sbx("secret", "set", "-f", "github", "--command", f"/usr/bin/python3 {vault.root}/get.py", check=0)
+    vault.sbx("secret", "set", "-f", "github", "--command", f"/usr/bin/python3 {vault.root}/get.py",
+              check=0)
 
 
 def test_what_a_guest_can_write_is_known_at_each_execution(vault):
@@ -616,7 +660,8 @@ def test_killed_in_the_middle(vault):
     kept = 0
     for i in range(20):
         value = canary() + "y" * 3000 + f"{i:04}"
-        p = subprocess.Popen([SBX, "secret", "set", "-f", "anthropic"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        p = subprocess.Popen([SBX, "secret", "set", "-f", "anthropic"], stdin=subprocess.PIPE,
+                             stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL, env=vault.env)
         with contextlib.suppress(BrokenPipeError):
             p.stdin.write(value.encode())
@@ -634,15 +679,19 @@ def test_killed_in_the_middle(vault):
 
 
 def test_concurrent_commands(vault):
-    services = [s["name"] for s in json.loads(vault.sbx("secret", "services", "--json", check=0).stdout)["services"]
+    services = [s["name"]
+                for s in json.loads(vault.sbx("secret", "services", "--json",
+                                              check=0).stdout)["services"]
                 if s["shape"] == "token"][:8]
     values = {s: canary() for s in services}
-    threads = [threading.Thread(target=vault.sbx, args=("secret", "set", s), kwargs={"input": values[s]}) for s in services]
+    threads = [threading.Thread(target=vault.sbx, args=("secret", "set", s),
+                                kwargs={"input": values[s]}) for s in services]
     for t in threads:
         t.start()
     for t in threads:
         t.join(60)
-    assert {s["name"]: s["secret"][-4:] for s in listed(vault)} == {s: v[-4:] for s, v in values.items()}
+    assert {s["name"]: s["secret"][-4:]
+            for s in listed(vault)} == {s: v[-4:] for s, v in values.items()}
 
 
 def test_end_of_daemon_ends_the_vault(vault):
@@ -659,12 +708,16 @@ def test_an_agent_without_its_credential_says_so(vault):
     p = vault.sbx("create", "toy", "--name", "box", check=2)
     folder = vault.root / "config/sbx/agents"
     folder.mkdir(parents=True)
-    (folder / "toy.conf").write_text("agent 1\nname toy\ntitle Toy\nabout x\ntemplate debian\ncommand true\nservice anthropic\nend\n")
+    (folder
+     / "toy.conf").write_text(
+        "agent 1\nname toy\ntitle Toy\nabout x\ntemplate debian\ncommand true\nservice anthropic\nend\n")
     p = vault.sbx("create", "toy", "--name", "box", check=0)
     assert "no credential for Toy" in p.stderr and "sbx secret set anthropic" in p.stderr
     vault.sbx("secret", "set", "anthropic", input="sk-ant-api03-" + "a" * 95, check=0)
     assert "sbx secret set" not in vault.sbx("create", "toy", "--name", "cup", check=0).stderr
-    assert json.loads(vault.sbx("agent", "inspect", "toy", "--json").stdout)["services"] == [{"name": "anthropic", "set": True}]
+    assert json.loads(vault.sbx("agent", "inspect", "toy",
+                                "--json").stdout)["services"] == [{"name": "anthropic",
+                                                                   "set": True}]
 
 
 # ---- scan of a sandbox ----
@@ -687,9 +740,12 @@ def machine(inst):
     info = info[0] if isinstance(info, list) else info
     state = inst.root / "state/sbx"
     own = state / "sandboxes" / info["id"]
-    memory = [p for p in pathlib.Path(f"/proc/{info['qemu_pid']}/fd").iterdir() if os.readlink(p).startswith("/memfd:memory-backend")][0]
-    return {"ram": memory, "disk": own / "root.qcow2", "docker": own / "docker.2.qcow2", "logs": own / "planted.log.1", "audit": state / "audit" / info["id"] / "planted",
-            "files": inst.root / "run/sbx/s" / info["id"] / "planted", "base": inst.root / "data/sbx/templates/debian/root.img"}
+    memory = [p for p in pathlib.Path(f"/proc/{info['qemu_pid']}/fd").iterdir()
+              if os.readlink(p).startswith("/memfd:memory-backend")][0]
+    return {"ram": memory, "disk": own / "root.qcow2", "docker": own / "docker.2.qcow2",
+            "logs": own / "planted.log.1", "audit": state / "audit" / info["id"] / "planted",
+            "files": inst.root / "run/sbx/s" / info["id"] / "planted",
+            "base": inst.root / "data/sbx/templates/debian/root.img"}
 
 
 PADDING = b"x" * 70000  # the value is not at the beginning
@@ -701,15 +757,18 @@ def test_scan_finds_a_value_in_each_place_of_a_sandbox_and_says_names_only(vault
     vault.sbx("secret", "set", "openai", input=other, check=0)
     at = machine(vault)
     status, report, _ = scan(vault)
-    assert status == 0 and found_in(report) == {} and report["values"] == 2 and report["found"] == 0, report
-    assert [p["what"] for p in report["places"]] == ["ram", "disk", "docker", "logs", "audit", "files"]
+    assert status == 0 and found_in(report) == {} and report["values"] == 2 and report[
+        "found"] == 0, report
+    assert [p["what"] for p in report["places"]] == ["ram", "disk", "docker", "logs", "audit",
+                                                     "files"]
     for place, path in at.items():
         was = path.read_bytes() if path.exists() else None
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(PADDING + value.encode() + PADDING)
         more = ["--what", "base"] if place == "base" else []
         status, report, said = scan(vault, *more)
-        assert status == 1 and found_in(report) == {place: ["anthropic"]} and report["found"] == 1, (place, report)
+        assert status == 1 and found_in(report) == {place: ["anthropic"]} and report[
+            "found"] == 1, (place, report)
         assert value not in said and other not in said
         table = vault.sbx("secret", "scan", "--sandbox", "demo", *more, check=1)
         line = [text for text in table.stdout.splitlines() if text.startswith(place)][0]
@@ -723,12 +782,14 @@ def test_scan_of_a_sandbox_knows_other_spellings_and_is_not_blind(vault):
     value = canary()
     vault.sbx("secret", "set", "anthropic", input=value, check=0)
     at = machine(vault)["logs"]
-    for form in (value.encode().hex(), base64.b64encode(value.encode()).decode(), "".join(f"%{b:02X}" for b in value.encode())):
+    for form in (value.encode().hex(), base64.b64encode(value.encode()).decode(),
+                 "".join(f"%{b:02X}" for b in value.encode())):
         at.write_text(f"key={form}\n")
         assert found_in(scan(vault)[1]) == {"logs": ["anthropic"]}, form
     at.write_text("the control is here\n")
     status, report, _ = scan(vault, "--control", "the control is here")
-    assert status == 0 and {p["what"]: p["control"] for p in report["places"] if p["control"]} == {"logs": 1}
+    assert status == 0 and {p["what"]: p["control"] for p in report["places"]
+                            if p["control"]} == {"logs": 1}
     assert scan(vault, "--control", "the control is not")[0] == 1
 
 
@@ -737,15 +798,19 @@ def test_scan_of_a_stopped_sandbox_has_no_memory_to_look_through(vault):
     machine(vault)
     vault.sbx("stop", "demo", check=0)
     status, report, _ = scan(vault)
-    assert status == 0 and [p["what"] for p in report["places"]] == ["disk", "docker", "logs", "audit", "files"]
+    assert status == 0 and [p["what"]
+                            for p in report["places"]] == ["disk", "docker", "logs", "audit",
+                                                           "files"]
     p = vault.sbx("secret", "scan", "--json", "--sandbox", "demo", "--what", "ram", check=1)
     assert p.stdout == "" and "not running" in p.stderr, p.stderr
 
 
 def test_scan_refuses_what_it_cannot_look_through(vault):
     vault.create()
-    for args, said in ((("--sandbox", "demo", "--what", "cups"), "'cups' is no place"), (("--sandbox", "demo", "--what", ","), "no place"),
-                       (("--what", "ram", "-"), "--what is about a sandbox"), (("--sandbox", "demo", "-"), "not both"),
+    for args, said in ((("--sandbox", "demo", "--what", "cups"), "'cups' is no place"),
+                       (("--sandbox", "demo", "--what", ","), "no place"),
+                       (("--what", "ram", "-"), "--what is about a sandbox"),
+                       (("--sandbox", "demo", "-"), "not both"),
                        (("--sandbox", "demo", "--control", "short"), "a control has")):
         p = vault.sbx("secret", "scan", *args)
         assert p.returncode == 2 and said in p.stderr, (args, p.returncode, p.stderr)

@@ -16,13 +16,19 @@ def test_on_and_off(vault):
     assert p.stdout == "Sandbox demo may use its own credentials for anthropic\n"
     assert "does not intercept the hosts of anthropic in this sandbox" in p.stderr and "somebody else's" in p.stderr
     assert inspect(vault)["own_services"] == ["anthropic"] and inspect(vault)["credentials"] == []
-    assert "anthropic: the sandbox uses its own; not intercepted" in vault.sbx("inspect", "demo", check=0).stdout
+    assert "anthropic: the sandbox uses its own; not intercepted" in vault.sbx("inspect", "demo",
+                                                                               check=0).stdout
     p = vault.sbx("secret", "own", "--off", "anthropic", "--sandbox", "demo", check=0)
     assert p.stdout == "Sandbox demo may no longer use its own credentials for anthropic\n" and p.stderr == ""
-    assert inspect(vault)["own_services"] == [] and [c["name"] for c in inspect(vault)["credentials"]] == ["anthropic"]
-    text = "".join(f.read_text() for f in sorted((vault.root / "state/sbx/audit/sbxd").glob("*.jsonl")))
-    records = [(r["action"], r["reason"]) for r in map(json.loads, text.splitlines()) if r.get("action", "").startswith("own")]
-    assert records == [("own-credential", "anthropic, sandbox demo"), ("own-credential-off", "anthropic, sandbox demo")]
+    assert inspect(vault)["own_services"] == [] and [c["name"]
+                                                     for c in inspect(vault)["credentials"]] == [
+        "anthropic"]
+    text = "".join(f.read_text()
+                   for f in sorted((vault.root / "state/sbx/audit/sbxd").glob("*.jsonl")))
+    records = [(r["action"], r["reason"]) for r in map(json.loads, text.splitlines())
+               if r.get("action", "").startswith("own")]
+    assert records == [("own-credential", "anthropic, sandbox demo"),
+                       ("own-credential-off", "anthropic, sandbox demo")]
     assert "own-credential" in vault.sbx("audit", "show", check=0).stdout
     vault.sbx("audit", "verify", check=0)
 

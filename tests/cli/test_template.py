@@ -1,4 +1,5 @@
-"""Templates from the command line, without a machine: a sandbox of the stand-in keeper has disks that qemu-img made."""
+"""Templates from the command line, without a machine: a sandbox of the stand-in keeper has disks
+that qemu-img made."""
 import contextlib
 import hashlib
 import json
@@ -23,7 +24,8 @@ def ids(inst):
 
 
 def listing(inst):
-    return {t["name"]: t for t in json.loads(inst.sbx("template", "ls", "--json", check=0).stdout)["templates"]}
+    return {t["name"]: t
+            for t in json.loads(inst.sbx("template", "ls", "--json", check=0).stdout)["templates"]}
 
 
 @pytest.fixture
@@ -51,9 +53,11 @@ def give_disks(inst, name, text=b"tool"):
     template = store(inst) / sandbox["template_id"]
     for disk in ("root", "docker"):
         top = folder / f"{disk}.qcow2"
-        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", template / f"{disk}.img", top, "8M"],
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b",
+                        template / f"{disk}.img", top, "8M"],
                        check=True)
-        subprocess.run(["qemu-io", "-f", "qcow2", "-c", f"write -P {text[0]} 1M 64k", top], check=True, capture_output=True)
+        subprocess.run(["qemu-io", "-f", "qcow2", "-c", f"write -P {text[0]} 1M 64k", top],
+                       check=True, capture_output=True)
     return folder
 
 
@@ -88,7 +92,8 @@ def test_a_template_is_saved_shares_its_base_and_outlives_its_parent(base):
     said = child(base)
     assert "Saved demo as the template child" in said.stderr and "--template child" in said.stderr
     t = listing(base)
-    assert t["child"]["parent"] == "debian" and t["child"]["kind"] == "saved" and t["child"]["parent_id"] == t["debian"]["id"]
+    assert t["child"]["parent"] == "debian" and t["child"]["kind"] == "saved" and t["child"][
+        "parent_id"] == t["debian"]["id"]
     assert "root.1.qcow2" in t["child"]["files"] and t["child"]["shared"] > 0
     a, b = (os.stat(store(base) / t[n]["id"] / "root.img") for n in ("debian", "child"))
     assert a.st_ino == b.st_ino and a.st_nlink == 2
@@ -133,9 +138,12 @@ def test_flat_is_one_file_with_the_same_content(base):
     t = listing(base)
     assert sorted(t["flat"]["files"]) == ["docker.img", "modules.cpio", "root.img", "vmlinuz"]
     folder = store(base) / t["layers"]["id"]
-    chain = json.dumps({"driver": "qcow2", "file": {"driver": "file", "filename": str(folder / "root.1.qcow2")}, "backing": {
+    chain = json.dumps({"driver": "qcow2",
+                        "file": {"driver": "file", "filename": str(folder / "root.1.qcow2")},
+                        "backing": {
         "driver": "raw", "file": {"driver": "file", "filename": str(folder / "root.img")}}})
-    subprocess.run(["qemu-img", "compare", "-q", f"json:{chain}", store(base) / t["flat"]["id"] / "root.img"], check=True)
+    subprocess.run(["qemu-img", "compare", "-q", f"json:{chain}",
+                    store(base) / t["flat"]["id"] / "root.img"], check=True)
     assert sorted(p.name for p in (store(base) / t["flat"]["id"]).iterdir()) == [
         "docker.img", "manifest.json", "modules.cpio", "root.img", "stamps.json", "vmlinuz"]
 
@@ -189,7 +197,8 @@ def test_what_is_wrong_is_said(base):
     base.create("demo")
     assert "no name for a template" in base.sbx("template", "save", "demo", "a/b", check=1).stderr
     assert "-o FILE" in base.sbx("template", "save", "demo", check=2).stderr
-    assert "sbx template save demo demo-template -o x" in base.sbx("template", "save", "demo", "-o", "x", check=1).stderr
+    assert "sbx template save demo demo-template -o x" in base.sbx("template", "save", "demo", "-o",
+                                                                   "x", check=1).stderr
     assert "No such file" in base.sbx("template", "load", "nowhere", check=1).stderr
     assert "no template 'x'" in base.sbx("create", "shell", "--template", "x", check=1).stderr
 
@@ -228,7 +237,8 @@ def test_a_loaded_file_takes_no_name_that_means_something_else(base, stranger, n
     if name == "debian":
         assert before["debian"]["id"] in p.stderr
     # Typed, it is the user's own wish.
-    assert f"Loaded template {name} " in base.sbx("template", "load", stranger("x"), name, check=0).stdout
+    assert f"Loaded template {name} " in base.sbx("template", "load", stranger("x"), name,
+                                                  check=0).stdout
     assert listing(base)[name]["id"] != before["debian"]["id"]
 
 
@@ -239,7 +249,9 @@ def test_a_loaded_file_with_an_existing_name_asks_with_both_ids(base, stranger):
     screen = on_terminal(base, ["template", "load", stranger("debian")], b"n\n")[0]
     assert old in screen and new in screen and "(y/N)" in screen
     assert listing(base)["debian"]["id"] == old
-    assert f"Loaded template debian ({new})" in on_terminal(base, ["template", "load", stranger("debian")], b"y\n")[0]
+    assert f"Loaded template debian ({new})" in on_terminal(base,
+                                                            ["template", "load",
+                                                             stranger("debian")], b"y\n")[0]
     assert listing(base)["debian"]["id"] == new
 
 
@@ -258,7 +270,9 @@ echo '{"kind": "oci", "image": "x", "digest": "sha256:00", "docker": true, "sudo
     base.sbx("template", "load", stranger("x"), "debian", check=0)
     base.sbx("template", "build", "--image", "oci:x", "after", check=0)
     assert listing(base)["after"]["loaded"] is True and listing(base)["after"]["kind"] == "oci"
-    assert "template 'after' was loaded from a file" in base.sbx("create", "shell", "--name", "second", "--template", "after", check=0).stderr
+    assert "template 'after' was loaded from a file" in base.sbx("create", "shell", "--name",
+                                                                 "second", "--template", "after",
+                                                                 check=0).stderr
 
 
 def test_the_name_that_was_given_is_shown(base, stranger):
@@ -272,18 +286,23 @@ def test_the_name_that_was_given_is_shown(base, stranger):
 def test_what_was_loaded_is_remembered_and_shown(base, stranger):
     base.sbx("template", "load", stranger("tools"), check=0)
     assert listing(base)["tools"]["loaded"] is True and listing(base)["debian"]["loaded"] is False
-    line = next(t for t in base.sbx("template", "ls", check=0).stdout.splitlines() if t.startswith("tools"))
+    line = next(t for t in base.sbx("template", "ls", check=0).stdout.splitlines()
+                if t.startswith("tools"))
     assert "saved (loaded)" in line
     p = base.sbx("create", "shell", "--name", "second", "--template", "tools", check=0)
     assert "template 'tools' was loaded from a file" in p.stderr
-    assert "loaded from a file" not in base.sbx("create", "shell", "--name", "third", check=0).stderr
+    assert "loaded from a file" not in base.sbx("create", "shell", "--name", "third",
+                                                check=0).stderr
 
 
 def test_a_dockerfile_is_built_without_credentials_and_beyond_the_policy(base, tmp_path):
-    """The build of a stranger's Dockerfile had the user's credentials and any mirror that its base template named."""
+    """The build of a stranger's Dockerfile had the user's credentials and any mirror that its base
+    template named."""
     (tmp_path / "Dockerfile").write_text("FROM sbx/debian\nRUN true\n")
-    build = subprocess.Popen([SBX, "template", "build", "--file", tmp_path / "Dockerfile", "--allow-network", "files.example:443,b.example",
-                              "--allow-network", "c.example", "mine"], env=base.env, cwd=base.work, stderr=subprocess.PIPE, text=True)
+    build = subprocess.Popen([SBX, "template", "build", "--file", tmp_path / "Dockerfile",
+                              "--allow-network", "files.example:443,b.example",
+                              "--allow-network", "c.example", "mine"], env=base.env, cwd=base.work,
+                             stderr=subprocess.PIPE, text=True)
     spec = None
     while build.poll() is None:
         for path in (base.root / "state/sbx/specs").glob("*/spec.json"):
@@ -295,8 +314,10 @@ def test_a_dockerfile_is_built_without_credentials_and_beyond_the_policy(base, t
     assert {"files.example:443", "b.example", "c.example"} < set(spec["only"])
     mirrors = set(spec["only"]) - {"files.example:443", "b.example", "c.example"}
     assert "template-build.invalid:443" in mirrors  # so that the list is never empty
-    assert all(re.fullmatch(r"[A-Za-z0-9.-]*[A-Za-z][A-Za-z0-9-]*:(80|443)", m) for m in mirrors), mirrors
-    assert spec["workspaces"][0]["ro"] and "The build may reach files.example:443,b.example." in said
+    assert all(re.fullmatch(r"[A-Za-z0-9.-]*[A-Za-z][A-Za-z0-9-]*:(80|443)", m) for m in mirrors), (
+        mirrors)
+    assert spec["workspaces"][0][
+        "ro"] and "The build may reach files.example:443,b.example." in said
     assert "template-build" not in base.sbx("policy", "ls", "--json", check=0).stdout
     assert base.sbx("ls", "-q", check=0).stdout == ""
 
@@ -304,14 +325,17 @@ def test_a_dockerfile_is_built_without_credentials_and_beyond_the_policy(base, t
 def test_a_link_among_left_over_folders_is_left_alone(tmp_path):
     """Another user's link in /var/tmp to a folder of the user's: chmod followed it."""
     script = (pathlib.Path(__file__).resolve().parents[2] / "image/template-build").read_text()
-    parts = [re.search(rf"(?ms)^{name}\(\) \{{.*?^\}}", script).group(0) for name in ("alive", "remove_scratch", "remove_stale")]
+    parts = [re.search(rf"(?ms)^{name}\(\) \{{.*?^\}}", script).group(0)
+             for name in ("alive", "remove_scratch", "remove_stale")]
     victim = tmp_path / "victim"
     victim.mkdir(mode=0o700)
     (victim / "tmp").mkdir(mode=0o700)
     (tmp_path / "sbx-template.999999.x").symlink_to(victim)
     left = tmp_path / "sbx-template.999999.y"
     (left / "tmp").mkdir(parents=True)
-    subprocess.run(["bash", "-c", "mmdebstrap() { :; }; say() { :; }; remove_work() { :; }\n" + "\n".join(parts).replace("/var/tmp", str(tmp_path)) +
+    subprocess.run(["bash", "-c",
+                    "mmdebstrap() { :; }; say() { :; }; remove_work() { :; }\n"
+                    + "\n".join(parts).replace("/var/tmp", str(tmp_path)) +
                     f"\nout={tmp_path}/out scratch_in={tmp_path}; remove_stale"], check=True)
     assert victim.stat().st_mode & 0o777 == 0o700 and (victim / "tmp").exists()
     assert not left.exists(), "the control: what is left over goes"

@@ -19,12 +19,14 @@ import dns.reversename
 import pytest
 
 WAIT = 5
-ALL_TYPES = [t for t in range(1, 128) if t != dns.rdatatype.OPT] + [256, 257, 258, 259, 32768, 32769, 65280]
+ALL_TYPES = [t for t in range(1, 128)
+             if t != dns.rdatatype.OPT] + [256, 257, 258, 259, 32768, 32769, 65280]
 
 
 @pytest.fixture(scope="module", name="port")
 def fixture_port():
-    with subprocess.Popen([os.environ["SBX_TEST_DNS_SERVER"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    with subprocess.Popen([os.environ["SBX_TEST_DNS_SERVER"]], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE,
                           text=True) as server:
         yield int(server.stdout.readline())
         server.stdin.close()
@@ -52,7 +54,8 @@ def errors(answer):
 
 
 def dig(port, *args):
-    done = subprocess.run(["dig", "@127.0.0.1", "-p", str(port), "+tries=1", f"+time={WAIT}", *args],
+    done = subprocess.run(["dig", "@127.0.0.1", "-p", str(port), "+tries=1", f"+time={WAIT}",
+                           *args],
                           capture_output=True, text=True, timeout=2 * WAIT, check=False)
     assert "WARNING" not in done.stdout and "malformed" not in done.stdout, done.stdout
     return done.stdout
@@ -107,7 +110,8 @@ def test_every_type_of_a_denied_name(port):
         (soa,) = answer.authority
         assert soa.rdtype == dns.rdatatype.SOA and soa.ttl == 5 and soa[0].minimum == 5, kind
         (error,) = errors(answer)
-        assert error.code == 15 and error.text.startswith("no rule allows www.denied.test \u2013 try:"), kind
+        assert error.code == 15 and error.text.startswith(
+            "no rule allows www.denied.test \u2013 try:"), kind
 
 
 def test_any_is_minimal_and_transfers_are_refused(port):
@@ -201,7 +205,8 @@ def test_many_on_one_tcp_connection(port):
 @pytest.mark.parametrize("tcp", ["+tcp", "+notcp"])
 def test_dig_understands_it(port, tcp):
     out = dig(port, tcp, "www.allowed.test", "A")
-    assert "status: NOERROR" in out and re.search(r"^www\.allowed\.test\.\s+60\s+IN\s+A\s+198\.1[89]\.", out, re.M)
+    assert "status: NOERROR" in out and re.search(
+        r"^www\.allowed\.test\.\s+60\s+IN\s+A\s+198\.1[89]\.", out, re.M)
     out = dig(port, tcp, "www.denied.test", "HTTPS")
     assert "status: NXDOMAIN" in out and "EDE: 15 (Blocked): (no rule allows www.denied.test" in out
     assert "gateway.sbx.internal. nobody.invalid. 1 3600 600 86400 5" in out
@@ -213,4 +218,5 @@ def test_dig_understands_it(port, tcp):
 def test_dig_reverse_and_cookies(port):
     address = ask(port, "dig.allowed.test").answer[0][0].address
     assert "dig.allowed.test." in dig(port, "+short", "-x", address)
-    assert "status: NOERROR" in dig(port, "+cookie", "+nsid", "+padding=128", "+subnet=0/0", "dig.allowed.test")
+    assert "status: NOERROR" in dig(port, "+cookie", "+nsid", "+padding=128", "+subnet=0/0",
+                                    "dig.allowed.test")

@@ -29,8 +29,8 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session", autouse=True)
 def image():
-    """The memory images that sandboxes of the two usual sizes go on from. What was stopped boots again in any case, and so do the machines of
-    test_kill9.py."""
+    """The memory images that sandboxes of the two usual sizes go on from. What was stopped boots
+    again in any case, and so do the machines of test_kill9.py."""
     with open(f"{IMAGE}.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the first process makes them, the others wait
         if not IMAGE.exists():

@@ -1,4 +1,5 @@
-"""Agents in real VMs: a package from a real registry (verdaccio) becomes a template, runs, is updated, and what it remembers outlives its sandbox."""
+"""Agents in real VMs: a package from a real registry (verdaccio) becomes a template, runs, is
+updated, and what it remembers outlives its sandbox."""
 import json
 import os
 import signal
@@ -57,15 +58,18 @@ def lab(tmp_path_factory):
     with credlab.Lab(tmp_path_factory.mktemp("lab")) as made:
         made.packages = made.npm(access="$all")
         made.other = made.origin()
-        made.npm_publish(made.packages, "sbx-extra", "1.0.0", {"extra.js": "1"}, scripts={"postinstall": "touch /opt/extra"})
+        made.npm_publish(made.packages, "sbx-extra", "1.0.0", {"extra.js": "1"},
+                         scripts={"postinstall": "touch /opt/extra"})
         made.npm_publish(made.packages, "sbx-toy-musl", "1.0.0", {"a": "1"}, libc=["musl"])
         made.integrity = publish(made, "1.0.0")
         yield made
 
 
 def publish(lab, version):
-    return lab.npm_publish(lab.packages, "sbx-toy", version, {"bin/toy": PROGRAM, "after.js": AFTER}, bin={"toy": "bin/toy"},
-                           scripts={"postinstall": "node after.js"}, optionalDependencies={"sbx-extra": "1.0.0", "sbx-toy-musl": "1.0.0"})
+    return lab.npm_publish(lab.packages, "sbx-toy", version,
+                           {"bin/toy": PROGRAM, "after.js": AFTER}, bin={"toy": "bin/toy"},
+                           scripts={"postinstall": "node after.js"},
+                           optionalDependencies={"sbx-extra": "1.0.0", "sbx-toy-musl": "1.0.0"})
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +78,10 @@ def env(lab):
         store = made.folder / "data/sbx/templates"
         store.mkdir(parents=True, exist_ok=True)
         (store / "debian").symlink_to(template_store() / "debian")
-        places = {"npm.test": lab.packages.port, "github.com": lab.other.port, "api.anthropic.com": lab.other.port}
-        made.sbx("settings", "set", "network.connect-to", ",".join(f"{name}:443=127.0.0.1:{port}" for name, port in places.items()))
+        places = {"npm.test": lab.packages.port, "github.com": lab.other.port,
+                  "api.anthropic.com": lab.other.port}
+        made.sbx("settings", "set", "network.connect-to",
+                 ",".join(f"{name}:443=127.0.0.1:{port}" for name, port in places.items()))
         made.sbx("policy", "set-default", "balanced")
         made.sbx("secret", "set", "anthropic", input="sk-ant-api03-" + CANARY + "a" * 60)
         agents = made.folder / "config/sbx/agents"
@@ -83,8 +89,12 @@ def env(lab):
         (agents / "toy.conf").write_text(TOY)
         home = made.folder / "home"
         (home / ".toy").mkdir(parents=True)
-        (home / ".toy/settings.json").write_text(json.dumps({"theme": "dark", "apiKey": CANARY, "env": {"A": CANARY}}))
-        (home / ".npmrc").write_text(f"registry=https://npm.test/\ncafile={lab.ca.pem}\n//npm.test/:_authToken={CANARY}\n")
+        (home
+         / ".toy/settings.json").write_text(json.dumps({"theme": "dark", "apiKey": CANARY,
+                                                        "env": {"A": CANARY}}))
+        (home
+         / ".npmrc").write_text(
+            f"registry=https://npm.test/\ncafile={lab.ca.pem}\n//npm.test/:_authToken={CANARY}\n")
         made.env["HOME"] = str(home)
         yield made
 
@@ -97,7 +107,8 @@ def built(env):
 
 
 def manifest(env, name):
-    return next(t for t in json.loads(env.sbx("template", "ls", "--json").stdout)["templates"] if t["name"] == name)
+    return next(t for t in json.loads(env.sbx("template", "ls", "--json").stdout)["templates"]
+                if t["name"] == name)
 
 
 def test_a_build_says_what_it_does_and_leaves_only_the_template(built, lab):
@@ -115,21 +126,29 @@ def test_a_build_says_what_it_does_and_leaves_only_the_template(built, lab):
 def test_it_runs_remembers_and_is_reached_again(built):
     work = built.make_folder("toy-project")
     first = json.loads(built.sbx("run", "toy", work, timeout=SLOW, input="").stdout)
-    assert first["args"] == ["--yes"] and first["cwd"] == str(work) and first["mode"] == "on" and first["past"] == []
-    assert first["settings"] == {"trusted": str(work)} and (work / "made-by-toy").read_text() == "1.0.0"
-    second = json.loads(built.sbx("run", "toy", work, "--", "--more", timeout=SLOW, input="").stdout)
+    assert first["args"] == ["--yes"] and first["cwd"] == str(work) and first[
+        "mode"] == "on" and first["past"] == []
+    assert first["settings"] == {"trusted": str(work)} and (work
+                                                            / "made-by-toy").read_text() == "1.0.0"
+    second = json.loads(built.sbx("run", "toy", work, "--", "--more", timeout=SLOW,
+                                  input="").stdout)
     assert second["args"] == ["--yes", "--more"] and second["past"] == ["--yes"]
-    third = json.loads(built.sbx("run", "toy-toy-project", "--", "word", timeout=SLOW, input="").stdout)
+    third = json.loads(built.sbx("run", "toy-toy-project", "--", "word", timeout=SLOW,
+                                 input="").stdout)
     assert third["args"] == ["word"]
     box = Sandbox(built, "toy-toy-project")
-    assert box.guest("stat -c %U:%G /home/agent/.toy /home/agent/.toy/log /home/agent/.toy/beside") == "\n".join(["agent:agent"] * 3)
+    assert box.guest(
+        "stat -c %U:%G /home/agent/.toy /home/agent/.toy/log /home/agent/.toy/beside") == "\n".join(
+        ["agent:agent"] * 3)
     assert box.fails("ls /home/agent/.toy/log/..//../../workspace")
     box.rm()
     again = json.loads(built.sbx("run", "toy", work, timeout=SLOW, input="").stdout)
     assert again["past"] == ["--yes", "--yes --more", "word"]
-    assert box.guest("cat /home/agent/.toy/beside", user="agent") == "its own"  # new: the old one went with its disk
+    # new: the old one went with its disk
+    assert box.guest("cat /home/agent/.toy/beside", user="agent") == "its own"
     said = built.sbx("rm", "-f", "--history", box.name, timeout=60).stdout
-    assert "history of this folder is removed" in said and not list((built.state / "history/toy").iterdir())
+    assert "history of this folder is removed" in said and not list(
+        (built.state / "history/toy").iterdir())
 
 
 def test_settings_go_along_without_credentials(built):
@@ -141,20 +160,25 @@ def test_settings_go_along_without_credentials(built):
 
 
 def test_what_a_package_can_do_while_it_is_installed(built):
-    """Its script ran as root in the build: the registry answered, nobody else did, and no secret was there."""
+    """Its script ran as root in the build: the registry answered, nobody else did, and no secret
+    was there."""
     box = built.create("look", flags=("-t", "toy"))
     seen = json.loads(box.guest("cat /opt/seen.json"))
     assert seen["npm.test"] == 200
-    assert not isinstance(seen["github.com"], int) and not isinstance(seen["api.anthropic.com"], int), seen
-    assert seen["env"]["TOY_MODE"] == "on" and "ANTHROPIC_API_KEY" not in seen["env"] and CANARY not in json.dumps(seen)
-    assert box.guest("ls /usr/local/lib/node_modules") == "sbx-toy" and box.fails("ls /opt/extra"), "a package is there that is not wanted"
+    assert not isinstance(seen["github.com"],
+                          int) and not isinstance(seen["api.anthropic.com"], int), seen
+    assert seen["env"]["TOY_MODE"] == "on" and "ANTHROPIC_API_KEY" not in seen[
+        "env"] and CANARY not in json.dumps(seen)
+    assert box.guest("ls /usr/local/lib/node_modules") == "sbx-toy" and box.fails(
+        "ls /opt/extra"), "a package is there that is not wanted"
     assert box.fails("ls /var/tmp/sbx-npm-ca.pem /var/tmp/sbx-npm-cache ~/.npm")
     assert box.fails("grep -rlI " + CANARY + " /etc /home /root /opt /usr/local /var/tmp")
     box.rm()
 
 
 def test_an_interrupted_build_leaves_nothing(built):
-    names = [t["name"] for t in json.loads(built.sbx("template", "ls", "--json").stdout)["templates"]]
+    names = [t["name"]
+             for t in json.loads(built.sbx("template", "ls", "--json").stdout)["templates"]]
     with built.popen("template", "build", "toy", "--force", start_new_session=True) as process:
         deadline = time.monotonic() + SLOW
         while not [s for s in built.ls() if s["status"] == "running"]:
@@ -164,7 +188,8 @@ def test_an_interrupted_build_leaves_nothing(built):
         os.kill(process.pid, signal.SIGINT)
         assert process.wait(120) != 0
     assert built.ls() == []
-    assert [t["name"] for t in json.loads(built.sbx("template", "ls", "--json").stdout)["templates"]] == names
+    assert [t["name"]
+            for t in json.loads(built.sbx("template", "ls", "--json").stdout)["templates"]] == names
     assert manifest(built, "toy")["packages"][0]["version"] == "1.0.0"
 
 
@@ -178,7 +203,8 @@ def test_long_an_update_moves_the_template_and_not_its_sandboxes(built, lab):
     assert manifest(built, "toy")["packages"][0]["version"] == "1.1.0"
     old = json.loads(built.sbx("run", "toy", work, timeout=SLOW, input="").stdout)
     assert old["version"] == "1.0.0"
-    new = json.loads(built.sbx("run", "--rm", "toy", built.make_folder("fresh"), timeout=SLOW, input="").stdout)
+    new = json.loads(built.sbx("run", "--rm", "toy", built.make_folder("fresh"), timeout=SLOW,
+                               input="").stdout)
     assert new["version"] == "1.1.0"
     built.sbx("rm", "-f", "toy-stays", timeout=60)
 

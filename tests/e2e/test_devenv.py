@@ -15,17 +15,20 @@ def devenv(*argv, kept=None, **kwargs):
     env = {k: v for k, v in os.environ.items() if k not in ("SBX_DEVENV", "SBX_TEMPLATES")}
     if kept:
         env["SBX_DEVENV"] = str(kept)
-    return subprocess.run([DEVENV, *argv], env=env, capture_output=True, text=True, timeout=60, check=False, **kwargs)
+    return subprocess.run([DEVENV, *argv], env=env, capture_output=True, text=True, timeout=60,
+                          check=False, **kwargs)
 
 
 def test_exit_status_and_folders():
-    done = devenv("sh", "-c", "echo $XDG_STATE_HOME $XDG_RUNTIME_DIR $XDG_DATA_HOME $XDG_CONFIG_HOME; "
+    done = devenv("sh", "-c",
+                  "echo $XDG_STATE_HOME $XDG_RUNTIME_DIR $XDG_DATA_HOME $XDG_CONFIG_HOME; "
                   "command -v sbx; ls $SBX_LIBEXEC; exit 7")
     assert done.returncode == 7
     *folders, program = done.stdout.splitlines()[0].split() + [done.stdout.splitlines()[1]]
     assert len(set(folders)) == 4 and all(f.startswith("/tmp/sbx-") for f in folders)
     assert program.startswith("/tmp/sbx-")
-    assert {"sbxd", "sbx-keeper", "sbx-edge", "sbx-egress", "sbx-guest", "template-build"} <= set(done.stdout.split())
+    assert {"sbxd", "sbx-keeper", "sbx-edge", "sbx-egress", "sbx-guest",
+            "template-build"} <= set(done.stdout.split())
     assert not any(pathlib.Path(f).parent.exists() for f in folders)
     assert devenv("sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
     assert devenv("no-such-program").returncode == 127
@@ -68,7 +71,8 @@ def test_a_kept_folder_keeps_what_runs_in_it():
 
 
 def test_it_says_what_is_missing(tmp_path):
-    done = subprocess.run([DEVENV, "true"], env={**os.environ, "SBX_BUILD": str(tmp_path)}, capture_output=True,
+    done = subprocess.run([DEVENV, "true"], env={**os.environ, "SBX_BUILD": str(tmp_path)},
+                          capture_output=True,
                           text=True, timeout=30, check=False)
     assert done.returncode == 1 and "meson setup" in done.stderr
     assert devenv("true", kept="/tmp/" + "x" * 80).returncode == 1

@@ -29,13 +29,16 @@ class Disk:
     def __init__(self, env):
         self.env, self.state = env, env.folder / "state"
         self.state.mkdir(exist_ok=True)
-        argv = [shutil.which("unshare"), "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", ON_A_TMPFS, "sh", self.state, str(SIZE)]
+        argv = [shutil.which("unshare"), "--user", "--map-current-user", "--keep-caps", "--mount",
+                "sh", "-c", ON_A_TMPFS, "sh", self.state, str(SIZE)]
         self.holder = subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
         assert self.holder.stdout.readline() == b"ready\n"
-        env.prefix = [shutil.which("nsenter"), "-t", str(self.holder.pid), "-U", "-m", "--preserve-credentials", "--"]
+        env.prefix = [shutil.which("nsenter"), "-t", str(self.holder.pid), "-U", "-m",
+                      "--preserve-credentials", "--"]
 
     def run(self, script, *args):
-        return subprocess.run([*self.env.prefix, "sh", "-c", script, "sh", *map(str, args)], check=True, capture_output=True, text=True, timeout=60).stdout
+        return subprocess.run([*self.env.prefix, "sh", "-c", script, "sh", *map(str, args)],
+                              check=True, capture_output=True, text=True, timeout=60).stdout
 
     def resize(self, size):
         self.holder.stdin.write(f"{size}\n".encode())
@@ -43,7 +46,8 @@ class Disk:
         assert self.holder.stdout.readline() == b"ready\n"
 
     def free(self):
-        return int(self.run("stat -f -c '%a %S' \"$1\" | { read a s; echo $((a * s)); }", self.state))
+        return int(self.run("stat -f -c '%a %S' \"$1\" | { read a s; echo $((a * s)); }",
+                            self.state))
 
     def fill(self):
         """To the last byte, by something that is not a sandbox."""
@@ -65,7 +69,8 @@ def disk():
         try:
             env.sbx("settings", "set", "warm.images", "false")
             env.sbx("policy", "set-default", "balanced")
-            made.boxes = [env.create(name, env.make_folder(name), memory="512m") for name in ("writer", "other")]
+            made.boxes = [env.create(name, env.make_folder(name), memory="512m")
+                          for name in ("writer", "other")]
             yield made
         finally:
             env.sbx("rm", "-f", "--all", check=False)
@@ -88,15 +93,19 @@ def wait_for(what, seconds, why):
 def answers_or_reports(env, name):
     """`exec true` succeeds, or says within 2 s that the sandbox is paused."""
     start = time.monotonic()
-    p = env.popen("exec", name, "true", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    p = env.popen("exec", name, "true", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                  stderr=subprocess.PIPE)
     os.set_blocking(p.stderr.fileno(), False)
     said = ""
     try:
         while p.poll() is None and PAUSED not in said:
             said += (p.stderr.read() or b"").decode()
             late = time.monotonic() - start > REPORT_SECONDS
-            # On a busy machine the command may just be slow: a sandbox that is not paused has the time it needs.
-            assert not late or status(env, name) != PAUSED or PAUSED in said + (p.stderr.read() or b"").decode(), f"{name}: no report after {time.monotonic() - start:.1f} s"
+            # On a busy machine the command may just be slow: a sandbox that is not paused has the
+            # time it needs.
+            assert not late or status(env,
+                                      name) != PAUSED or PAUSED in said + (p.stderr.read()
+                                                                           or b"").decode(), f"{name}: no report after {time.monotonic() - start:.1f} s"
             assert time.monotonic() - start < 60
             time.sleep(0.05)
         said += (p.stderr.read() or b"").decode()
@@ -108,7 +117,8 @@ def answers_or_reports(env, name):
 
 
 def fill_from(env, mib):
-    return env.popen("exec", "-u", "root", "writer", "sh", "-c", f"head -c {mib}M /dev/zero >/x; sync; echo done", stdin=subprocess.DEVNULL,
+    return env.popen("exec", "-u", "root", "writer", "sh", "-c",
+                     f"head -c {mib}M /dev/zero >/x; sync; echo done", stdin=subprocess.DEVNULL,
                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
@@ -133,7 +143,8 @@ def test_one_fills_the_disk_of_both(disk, n):
     # There is space again: both continue by themselves.
     disk.empty()
     disk.resize(2 * SIZE)
-    wait_for(lambda: PAUSED not in status(env, "writer") + status(env, "other"), CONTINUE_SECONDS, "they do not continue")
+    wait_for(lambda: PAUSED not in status(env, "writer") + status(env, "other"), CONTINUE_SECONDS,
+             "they do not continue")
     assert filler.communicate(timeout=60)[0] == b"done\n"
     assert answers_or_reports(env, "other")
     # A keeper that is killed while its machine is paused loses nothing.
@@ -149,8 +160,11 @@ def test_one_fills_the_disk_of_both(disk, n):
     pids = {f"{box.name} {name}": pid for box in disk.boxes for name, pid in box.pids().items()}
     env.sbx("stop", "other", timeout=60)
     # Its keeper had space of its own for that.
-    records = [json.loads(line) for line in env.sbx("audit", "show", "other", "--json", "-n", "0").stdout.splitlines()]
-    assert [r["action"] for r in records if r["kind"] == "lifecycle" and r["sandbox"] != "sbxd"][-1] == "stop"
+    records = [json.loads(line)
+               for line in env.sbx("audit", "show", "other", "--json", "-n",
+                                   "0").stdout.splitlines()]
+    assert [r["action"] for r in records if r["kind"] == "lifecycle"
+            and r["sandbox"] != "sbxd"][-1] == "stop"
     env.sbx("audit", "verify", "other")
     # sbxd starts without a byte, too.
     env.sbx("daemon", "stop")

@@ -34,11 +34,13 @@ def busybox_image(path, tag):
             tar.addfile(info)
     blob = layer.getvalue()
     config = json.dumps({
-        "architecture": "amd64", "os": "linux", "config": {"Cmd": ["/bin/sh"], "Env": ["PATH=/bin"]},
+        "architecture": "amd64", "os": "linux",
+        "config": {"Cmd": ["/bin/sh"], "Env": ["PATH=/bin"]},
         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(blob).hexdigest()]},
         "history": [{"created": "2001-01-01T00:00:00Z", "created_by": "busybox"}]}).encode()
     config_name = hashlib.sha256(config).hexdigest() + ".json"
-    manifest = json.dumps([{"Config": config_name, "RepoTags": [tag], "Layers": ["layer.tar"]}]).encode()
+    manifest = json.dumps([{"Config": config_name, "RepoTags": [tag],
+                            "Layers": ["layer.tar"]}]).encode()
     with tarfile.open(path, "w") as tar:
         add(tar, config_name, config)
         add(tar, "layer.tar", blob)
@@ -70,7 +72,8 @@ def test_info_after_the_first_use(docker):
 def test_load_and_run(docker):
     loaded = docker.guest(f"docker load -i '{docker.folder}/image.tar'", user="agent", timeout=SLOW)
     assert "tiny:1" in loaded
-    assert docker.guest("docker run --rm tiny:1 echo from inside", user="agent", timeout=SLOW) == "from inside"
+    assert docker.guest("docker run --rm tiny:1 echo from inside", user="agent",
+                        timeout=SLOW) == "from inside"
 
 
 COMPOSE = """services:
@@ -87,21 +90,26 @@ COMPOSE = """services:
 
 
 def test_two_services_of_compose_talk_plain_http(docker):
-    """With proxy variables the request for `web` went to the sandbox's proxy, which knows no such name."""
+    """With proxy variables the request for `web` went to the sandbox's proxy, which knows no such
+    name."""
     folder = docker.folder / "compose"
     (folder / "www").mkdir(parents=True)
     (folder / "www/word").write_text("from the other service\n")
     (folder / "compose.yaml").write_text(COMPOSE)
-    said = docker.exec("sh", "-c", f"cd '{folder}' && docker compose up --no-color --exit-code-from ask ask 2>&1", user="agent", check=False, timeout=SLOW)
-    docker.exec("sh", "-c", f"cd '{folder}' && docker compose down -t 0", user="agent", check=False, timeout=SLOW)
+    said = docker.exec("sh", "-c",
+                       f"cd '{folder}' && docker compose up --no-color --exit-code-from ask ask 2>&1", user="agent", check=False, timeout=SLOW)
+    docker.exec("sh", "-c", f"cd '{folder}' && docker compose down -t 0", user="agent", check=False,
+                timeout=SLOW)
     assert said.returncode == 0 and "from the other service" in said.stdout, said.stdout
-    assert "http_proxy" not in docker.guest("docker run --rm tiny:1 busybox env", user="agent", timeout=SLOW)
+    assert "http_proxy" not in docker.guest("docker run --rm tiny:1 busybox env", user="agent",
+                                            timeout=SLOW)
 
 
 def test_exit_status_volume_and_user(docker):
     assert docker.exec("docker", "run", "--rm", "tiny:1", "sh", "-c", "exit 9", check=False,
                        timeout=SLOW).returncode == 9
-    docker.guest(f"docker run --rm -v '{docker.folder}:/w' tiny:1 touch /w/made", user="agent", timeout=SLOW)
+    docker.guest(f"docker run --rm -v '{docker.folder}:/w' tiny:1 touch /w/made", user="agent",
+                 timeout=SLOW)
     assert (docker.folder / "made").exists()
 
 
@@ -130,9 +138,11 @@ ip tuntap add dev tun0 mode tun && ip link set tun0 up && echo tun
 
 
 def test_a_privileged_container_does_what_a_kubelet_does(docker):
-    """Mounts, cgroups, modules, interfaces, rules and tunnels: what kind and k3s need of the kernel. No cluster is started."""
+    """Mounts, cgroups, modules, interfaces, rules and tunnels: what kind and k3s need of the
+    kernel. No cluster is started."""
     (docker.folder / "kubelet").write_text(KUBELET)
-    said = docker.exec("sh", "-c", "docker run --rm --privileged --cgroupns=private -v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro "
+    said = docker.exec("sh", "-c",
+                       "docker run --rm --privileged --cgroupns=private -v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro "
                        f"-e PATH=/usr/sbin:/usr/bin:/bin -v '{docker.folder}:/w:ro' tiny:1 sh /w/kubelet 2>&1", user="agent", check=False, timeout=SLOW)
     assert said.stdout.split() == "overlay rshared cgroups modules sysctls veth vxlan iptables tun kmsg".split(), said.stdout
 

@@ -62,16 +62,22 @@ def test_defaults_user_folder_and_environment(sandbox):
 
 def test_what_a_command_finds(env, sandbox):
     """pip is not kept from installing, a tunnel can be opened, and a terminal has a description."""
-    assert sandbox.exec("sh", "-c", "echo $PIP_BREAK_SYSTEM_PACKAGES; sudo -n sh -c 'echo $PIP_BREAK_SYSTEM_PACKAGES'").stdout == "1\n1\n"
-    assert "externally-managed" not in sandbox.exec("python3", "-m", "pip", "install", "--no-index", "no-such-package", check=False).stderr
+    assert sandbox.exec("sh", "-c",
+                        "echo $PIP_BREAK_SYSTEM_PACKAGES; sudo -n sh -c 'echo $PIP_BREAK_SYSTEM_PACKAGES'").stdout == "1\n1\n"
+    assert "externally-managed" not in sandbox.exec("python3", "-m", "pip", "install", "--no-index",
+                                                    "no-such-package", check=False).stderr
     assert sandbox.exec("sh", "-c", "exec 3<>/dev/net/tun && echo open").stdout == "open\n"
-    for said, seen in (("xterm-kitty", "xterm-256color"), ("xterm", "xterm"), ("alacritty", "xterm-256color"), ("", "xterm-256color")):
-        got = sandbox.exec("sh", "-c", "echo $TERM; tput longname >/dev/null && echo known", flags=("-t", "-e", f"TERM={said}")).stdout
+    for said, seen in (("xterm-kitty", "xterm-256color"), ("xterm", "xterm"),
+                       ("alacritty", "xterm-256color"), ("", "xterm-256color")):
+        got = sandbox.exec("sh", "-c", "echo $TERM; tput longname >/dev/null && echo known",
+                           flags=("-t", "-e", f"TERM={said}")).stdout
         assert got.split() == [seen, "known"], (said, got)
 
 
 def test_host_environment_stays_out(sandbox):
-    seen = sandbox.exec("env", env={"AWS_SECRET_ACCESS_KEY": "canary-env", "LD_PRELOAD_X": "canary-env"}).stdout
+    seen = sandbox.exec("env",
+                        env={"AWS_SECRET_ACCESS_KEY": "canary-env",
+                             "LD_PRELOAD_X": "canary-env"}).stdout
     assert "canary-env" not in seen and "PATH=" in seen
 
 
@@ -79,14 +85,16 @@ def test_flags_user_workdir_env(sandbox, tmp_path):
     file = tmp_path / "vars"
     file.write_text("# comment\nFROM_FILE=one two\nBOTH=file\n")
     done = sandbox.exec("sh", "-c", "id -un; pwd; echo $A-$FROM_FILE-$BOTH", user="root",
-                        flags=("-w", "/etc", "-e", "A=b c", "--env-file", str(file), "-e", "BOTH=flag"))
+                        flags=("-w", "/etc", "-e", "A=b c", "--env-file", str(file), "-e",
+                               "BOTH=flag"))
     assert done.stdout == "root\n/etc\nb c-one two-flag\n"
     assert sandbox.exec("id", "-u", user="1:1").stdout == "1\n"
 
 
 def test_sixty_four_at_once(sandbox):
     """All are open at the same time before the first one gets its input."""
-    running = [sandbox.env.popen("exec", "-i", sandbox.name, "sh", "-c", f"echo up; read x; echo $x-{i}; exit {i}",
+    running = [sandbox.env.popen("exec", "-i", sandbox.name, "sh", "-c",
+                                 f"echo up; read x; echo $x-{i}; exit {i}",
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(64)]
     try:
         for p in running:
@@ -134,7 +142,8 @@ def test_256_mib_each_way_beside_an_interactive_one(sandbox, tmp_path):
     beside.start()
     try:
         with open(blob, "rb") as f:
-            p = sandbox.env.popen("exec", "-i", sandbox.name, "cat", stdin=f, stdout=subprocess.PIPE)
+            p = sandbox.env.popen("exec", "-i", sandbox.name, "cat", stdin=f,
+                                  stdout=subprocess.PIPE)
         got = hashlib.sha256()
         while piece := p.stdout.read(MIB):
             got.update(piece)
@@ -144,7 +153,8 @@ def test_256_mib_each_way_beside_an_interactive_one(sandbox, tmp_path):
         beside.join(60)
     assert got.hexdigest() == want.hexdigest()
     assert len(times) >= 20
-    print(f"{len(times)} echoes: median {statistics.median(times):.1f} ms, worst {max(times):.1f} ms")
+    print(
+        f"{len(times)} echoes: median {statistics.median(times):.1f} ms, worst {max(times):.1f} ms")
     assert max(times[1:]) <= 250, f"slowest answers: {sorted(times)[-5:]} ms"
 
 
@@ -155,7 +165,8 @@ def is_running(box, mark):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_a_killed_client_takes_the_process_group_along(sandbox, how):
     mark = f"7{int(how)}41.5"
-    p = sandbox.env.popen("exec", sandbox.name, "sh", "-c", f"sleep {mark} & echo up; sleep {mark}; echo not-here",
+    p = sandbox.env.popen("exec", sandbox.name, "sh", "-c",
+                          f"sleep {mark} & echo up; sleep {mark}; echo not-here",
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert p.stdout.readline() == b"up\n"
     assert is_running(sandbox, f"sleep {mark}")
@@ -165,7 +176,8 @@ def test_a_killed_client_takes_the_process_group_along(sandbox, how):
 
 
 def test_one_that_ignores_hangup_is_killed(sandbox):
-    p = sandbox.env.popen("exec", sandbox.name, "sh", "-c", "trap '' HUP TERM INT; echo up; while :; do sleep 0.73; done",
+    p = sandbox.env.popen("exec", sandbox.name, "sh", "-c",
+                          "trap '' HUP TERM INT; echo up; while :; do sleep 0.73; done",
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert p.stdout.readline() == b"up\n"
     p.kill()
@@ -182,7 +194,8 @@ def test_detached_returns_at_once_and_goes_on(sandbox):
 
 
 def test_reader_gone_ends_the_writer(sandbox):
-    p = sandbox.env.popen("exec", sandbox.name, "yes", "flood", stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    p = sandbox.env.popen("exec", sandbox.name, "yes", "flood", stdout=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL)
     assert p.stdout.read(5) == b"flood"
     p.stdout.close()
     assert p.wait(20) != 0
@@ -192,7 +205,8 @@ def test_reader_gone_ends_the_writer(sandbox):
 def test_a_slow_reader_stops_only_itself(sandbox):
     """Nobody reads one exec's output; others go on, and nothing of it is lost."""
     n = 64 * MIB
-    p = sandbox.env.popen("exec", sandbox.name, "head", "-c", str(n), "/dev/zero", stdout=subprocess.PIPE,
+    p = sandbox.env.popen("exec", sandbox.name, "head", "-c", str(n), "/dev/zero",
+                          stdout=subprocess.PIPE,
                           stdin=subprocess.DEVNULL)
     try:
         time.sleep(2)

@@ -26,7 +26,8 @@ def folder(sandbox, request):
 @pytest.mark.parametrize("user", ["agent", "root"])
 def test_made_in_the_guest_belongs_to_the_host_user(sandbox, folder, user):
     for mode in ("600", "640", "644", "755", "400"):
-        sandbox.guest(f"cd '{folder}' && umask 0 && echo x > f{mode} && chmod {mode} f{mode}", user=user)
+        sandbox.guest(f"cd '{folder}' && umask 0 && echo x > f{mode} && chmod {mode} f{mode}",
+                      user=user)
         st = (folder / f"f{mode}").stat()
         assert (st.st_uid, st.st_gid) == (os.getuid(), os.getgid())
         assert stat.S_IMODE(st.st_mode) == int(mode, 8)
@@ -48,17 +49,21 @@ def test_made_on_the_host_belongs_to_agent(sandbox, folder):
 def test_guest_root_cannot_give_files_away_or_make_devices(sandbox, folder):
     path = folder / "f"
     path.write_text("x")
-    sandbox.guest(f"chown 12345:12345 '{path}'; mknod '{folder}/dev' b 8 0; mknod '{folder}/chr' c 1 3", check=False)
+    sandbox.guest(
+        f"chown 12345:12345 '{path}'; mknod '{folder}/dev' b 8 0; mknod '{folder}/chr' c 1 3",
+        check=False)
     assert path.stat().st_uid == os.getuid()
     for name in ("dev", "chr"):
         at = folder / name
-        assert not at.exists() or not (stat.S_ISBLK(at.lstat().st_mode) or stat.S_ISCHR(at.lstat().st_mode))
+        assert not at.exists() or not (stat.S_ISBLK(at.lstat().st_mode)
+                                       or stat.S_ISCHR(at.lstat().st_mode))
 
 
 def test_links(sandbox, folder):
     (folder / "a").write_text("x")
     (folder / "sym-host").symlink_to("a")
-    sandbox.guest(f"cd '{folder}' && ln a hard && ln -s a sym-guest && ln -s /no/where dangling", user="agent")
+    sandbox.guest(f"cd '{folder}' && ln a hard && ln -s a sym-guest && ln -s /no/where dangling",
+                  user="agent")
     assert os.readlink(folder / "sym-guest") == "a"
     assert os.readlink(folder / "dangling") == "/no/where"
     assert (folder / "hard").stat().st_ino == (folder / "a").stat().st_ino
@@ -88,14 +93,16 @@ def test_locks_hold_between_processes_of_the_guest(sandbox, folder, kind):
     """One holds it, one is refused, one waits for it."""
     path = folder / "lock"
     path.write_text("x")
-    holder = sandbox.env.popen("exec", "-i", sandbox.name, "python3", "-c", TAKE_LOCK.format(kind), path,
+    holder = sandbox.env.popen("exec", "-i", sandbox.name, "python3", "-c", TAKE_LOCK.format(kind),
+                               path,
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     waiter = None
     try:
         assert holder.stdout.readline() == b"locked\n"
         refused = sandbox.exec("python3", "-c", TAKE_LOCK.format(kind), path, check=False)
         assert refused.returncode == 3, refused.stderr
-        waiter = sandbox.env.popen("exec", sandbox.name, "python3", "-c", WAIT_LOCK.format(kind), path,
+        waiter = sandbox.env.popen("exec", sandbox.name, "python3", "-c", WAIT_LOCK.format(kind),
+                                   path,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         with pytest.raises(subprocess.TimeoutExpired):
             waiter.wait(2)
@@ -109,7 +116,9 @@ def test_locks_hold_between_processes_of_the_guest(sandbox, folder, kind):
                 p.wait()
 
 
-@pytest.mark.parametrize("name", ["with space", "new\nline", "tab\there", "-dash", "é-ü-漢", "q'uote\"", "x" * 255])
+@pytest.mark.parametrize("name",
+                         ["with space", "new\nline", "tab\there", "-dash", "é-ü-漢", "q'uote\"",
+                          "x" * 255])
 def test_names(sandbox, folder, name):
     (folder / name).write_text("from host")
     assert sandbox.exec("cat", f"{folder}/{name}").stdout == "from host"
@@ -136,14 +145,16 @@ def test_changes_are_seen_at_once(sandbox, folder):
 
 
 def git(folder, *args):
-    return subprocess.run(["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@example.org", *args],
+    return subprocess.run(["git", "-C", str(folder), "-c", "user.name=t", "-c",
+                           "user.email=t@example.org", *args],
                           check=True, capture_output=True, text=True).stdout
 
 
 GUEST_GIT = "git -c user.name=t -c user.email=t@example.org"
 
 
-# Looks without pause, so that what it sees is what is cached; the time is the guest's own, from its last look without the change.
+# Looks without pause, so that what it sees is what is cached; the time is the guest's own, from its
+# last look without the change.
 WATCH = r"""
 import os, sys, time
 kind, path, want = sys.argv[1:]
@@ -164,7 +175,8 @@ while time.monotonic() < end:
 
 @pytest.mark.parametrize("kind", ["content", "size", "new", "deletion", "rename"])
 def test_an_edit_of_the_host_is_seen_within_a_second(env, sandbox, folder, kind):
-    """Also when the guest has just looked, and goes on looking. One try in three may be late: the machine does other things too."""
+    """Also when the guest has just looked, and goes on looking. One try in three may be late: the
+    machine does other things too."""
     took = []
     for i in range(3):
         a, b = folder / f"{kind}{i}", folder / f"{kind}{i}.new"
@@ -176,7 +188,8 @@ def test_an_edit_of_the_host_is_seen_within_a_second(env, sandbox, folder, kind)
             "deletion": ("exists", a, "False", a.unlink),
             "rename": ("exists", b, "True", lambda: a.rename(b)),
         }[kind]
-        with env.popen("exec", "-i", sandbox.name, "python3", "-c", WATCH, how, path, want, stdin=subprocess.PIPE,
+        with env.popen("exec", "-i", sandbox.name, "python3", "-c", WATCH, how, path, want,
+                       stdin=subprocess.PIPE,
                        stdout=subprocess.PIPE, text=True) as watcher:
             try:
                 assert watcher.stdout.readline().strip() != want
@@ -196,7 +209,8 @@ def test_git_is_clean_on_both_sides(sandbox, folder):
     git(folder, "add", ".")
     git(folder, "commit", "-qm", "one")
     assert sandbox.exec("git", "-C", folder, "status", "--porcelain").stdout == ""
-    sandbox.guest(f"cd '{folder}' && echo 2 > two && git add two && {GUEST_GIT} commit -qm two", user="agent")
+    sandbox.guest(f"cd '{folder}' && echo 2 > two && git add two && {GUEST_GIT} commit -qm two",
+                  user="agent")
     assert git(folder, "status", "--porcelain") == ""
     assert git(folder, "log", "--format=%s").split() == ["two", "one"]
     git(folder, "fsck", "--strict")
@@ -204,7 +218,8 @@ def test_git_is_clean_on_both_sides(sandbox, folder):
 
 
 def test_a_thousand_small_files(sandbox, folder):
-    sandbox.guest(f"cd '{folder}' && for i in $(seq 500); do echo $i > g$i; done", user="agent", timeout=120)
+    sandbox.guest(f"cd '{folder}' && for i in $(seq 500); do echo $i > g$i; done", user="agent",
+                  timeout=120)
     for i in range(1, 501):
         (folder / f"h{i}").write_text(f"{i}\n")
     assert sorted(int(p.read_text()) for p in folder.glob("g*")) == list(range(1, 501))
@@ -230,7 +245,8 @@ def test_cp_folder_both_ways(env, sandbox, tmp_path):
     (src / "deep" / "er" / "f").write_text("x")
     (src / "link").symlink_to("deep/er/f")
     env.sbx("cp", src, f"{sandbox.name}:/home/agent/tree")
-    assert sandbox.guest("readlink /home/agent/tree/link; cat /home/agent/tree/deep/er/f") == "deep/er/f\nx"
+    assert sandbox.guest(
+        "readlink /home/agent/tree/link; cat /home/agent/tree/deep/er/f") == "deep/er/f\nx"
     env.sbx("cp", f"{sandbox.name}:/home/agent/tree", tmp_path / "back")
     assert (tmp_path / "back" / "deep" / "er" / "f").read_text() == "x"
     assert os.readlink(tmp_path / "back" / "link") == "deep/er/f"
@@ -248,7 +264,8 @@ def test_cp_out_never_writes_outside_the_destination(env, sandbox, tmp_path):
     """CVE-2026-17106: a link in what the guest sends led the copy out of its destination."""
     outside = tmp_path / "outside"
     outside.mkdir()
-    sandbox.guest(f"mkdir -p /tmp/evil && ln -s '{outside}' /tmp/evil/way && ln -s / /tmp/evil/root "
+    sandbox.guest(
+        f"mkdir -p /tmp/evil && ln -s '{outside}' /tmp/evil/way && ln -s / /tmp/evil/root "
                   "&& ln -s ../.. /tmp/evil/up")
     (tmp_path / "dest").mkdir()
     (tmp_path / "dest" / "evil").symlink_to(outside)
@@ -282,8 +299,10 @@ def test_more_files_than_the_host_lets_a_process_open(few_descriptors, flags):
     box = few_descriptors.create(name, work, flags=flags)
     limits = pathlib.Path(f"/proc/{box.pids()['virtiofsd']}/limits").read_text(encoding="ascii")
     assert re.search(r"Max open files +999 +999 ", limits), limits
-    # All of them twice: what was forgotten is found again. An open file and a folder in use stay good.
-    got = box.guest(f"cd {work}/d0 && exec 3<f7 && find .. -type f -exec cat {{}} + | sort -n | uniq | wc -l && "
+    # All of them twice: what was forgotten is found again. An open file and a folder in use stay
+    # good.
+    got = box.guest(
+        f"cd {work}/d0 && exec 3<f7 && find .. -type f -exec cat {{}} + | sort -n | uniq | wc -l && "
                     "find .. -type f -size -2 | wc -l && cat f8 - <&3 && echo new >made && cat made", timeout=240)
     assert got.split() == ["2400", "2400", "8", "7", "new"]
     assert (work / "d0" / "made").read_text(encoding="ascii") == "new\n"

@@ -16,7 +16,8 @@ HOW = ("out_of_phase", "wrong_build", "oversized", "extra_fd", "ready_twice", "u
 
 @pytest.fixture(scope="module")
 def own():
-    """One installation for all: sbx-edge is replaced in it, and each sandbox is removed before the next."""
+    """One installation for all: sbx-edge is replaced in it, and each sandbox is removed before the
+    next."""
     with private() as made:
         yield made
 
@@ -31,7 +32,8 @@ def put_in_place(env, how):
 def test_a_hostile_edge_is_killed_and_then_the_sandbox_is_stopped(own, how):
     put_in_place(own, how)
     before = host.mounts()
-    done = own.sbx("-D", "create", "shell", "--name", "victim", "--cpus", 1, "--memory", "512m", check=False, timeout=60)
+    done = own.sbx("-D", "create", "shell", "--name", "victim", "--cpus", 1, "--memory", "512m",
+                   check=False, timeout=60)
     assert done.returncode != 0
     assert "sbx-edge broke its protocol" in done.stderr
     (box,) = own.ls()

@@ -68,7 +68,8 @@ def test_no_way_out(sandbox):
 
 def test_host_folders_do_not_exist(env, sandbox):
     home = pathlib.Path.home()
-    for path in (home / ".ssh", home / ".aws", home / ".bashrc", home / ".profile", env.folder, env.state,
+    for path in (home / ".ssh", home / ".aws", home / ".bashrc", home / ".profile", env.folder,
+                 env.state,
                  env.work / "views"):
         assert sandbox.fails(f"test -e '{path}'"), f"{path} exists in the guest"
 
@@ -78,7 +79,8 @@ def test_parents_of_a_workspace_are_empty_and_read_only(env, sandbox):
     (other / "f").write_text(SECRET)
     parent = sandbox.workspace.parent
     assert sandbox.guest(f"ls -A '{parent}'").split() == [sandbox.workspace.name]
-    for script in (f"touch '{parent}/made'", f"mount -o remount,rw '{parent}'; touch '{parent}/made'",
+    for script in (f"touch '{parent}/made'",
+                   f"mount -o remount,rw '{parent}'; touch '{parent}/made'",
                    f"rmdir '{parent}/{sandbox.workspace.name}'", f"chmod 777 '{parent}'"):
         assert sandbox.fails(script), script
     assert not (parent / "made").exists()
@@ -86,7 +88,8 @@ def test_parents_of_a_workspace_are_empty_and_read_only(env, sandbox):
 
 def test_parents_in_the_share_itself_are_read_only(sandbox):
     """The device, mounted again by guest root, shows the stubs that virtiofsd serves."""
-    script = ("mkdir -p /mnt/share && mount -t virtiofs sbx /mnt/share && cd /mnt/share && find . -xdev -maxdepth 6 "
+    script = (
+        "mkdir -p /mnt/share && mount -t virtiofs sbx /mnt/share && cd /mnt/share && find . -xdev -maxdepth 6 "
               "| head -n 50; touch made-by-root; mkdir d; for d in $(find . -xdev -type d); do touch $d/made-by-root; done")
     seen = sandbox.exec("unshare", "-m", "sh", "-c", script, user="root", check=False).stdout
     assert "beside-shared" not in seen
@@ -114,7 +117,8 @@ def test_links_out_of_the_workspace_lead_nowhere(views):
     (views.base / "main" / "relative").symlink_to("../outside")
     assert views.fails(f"cat '{views.base}/main/by-host'")
     assert views.fails(f"cat '{views.base}/main/relative'")
-    assert views.fails(f"ln -s '{outside}' '{views.base}/main/by-guest' && cat '{views.base}/main/by-guest'")
+    assert views.fails(
+        f"ln -s '{outside}' '{views.base}/main/by-guest' && cat '{views.base}/main/by-guest'")
 
 
 def test_a_hard_link_out_of_the_workspace_cannot_be_made(views):
@@ -128,7 +132,8 @@ XATTR = "python3 -c \"import os; os.setxattr('$D/data', 'user.x', b'y')\""
 # A second mount of the device shows one of the workspaces; which one is the kernel's choice.
 AGAIN = "mkdir -p /mnt/again; mount -t virtiofs sbx /mnt/again; find /mnt/again -name data -exec sh -c 'echo x > $1' _ {} ';'"
 SHARE = "mount -o remount,rw /run/sbx/workspaces/share; find /run/sbx/workspaces/share -name data -exec sh -c 'echo x > $1' _ {} ';'"
-# Each is an attempt of guest root to write below the read-only folder D (its file is data) or file F.
+# Each is an attempt of guest root to write below the read-only folder D (its file is data) or file
+# F.
 ATTEMPTS = [
     "echo x > $D/data",
     "echo x > $D/new",
@@ -164,7 +169,8 @@ def state_of(path):
     for at in sorted([path, *path.rglob("*")] if path.is_dir() else [path]):
         st = at.lstat()
         content = hashlib.sha256(at.read_bytes()).hexdigest() if at.is_file() else ""
-        attributes = {name: os.getxattr(at, name, follow_symlinks=False) for name in os.listxattr(at, follow_symlinks=False)}
+        attributes = {name: os.getxattr(at, name, follow_symlinks=False)
+                      for name in os.listxattr(at, follow_symlinks=False)}
         found[str(at)] = (st.st_mode, st.st_mtime_ns, st.st_nlink, content, attributes)
     return found
 
@@ -174,28 +180,34 @@ def test_read_only_holds_against_guest_root(views, attempt):
     folder, file = views.base / "fixed", views.base / "single"
     before = state_of(folder), state_of(file)
     # In a mount namespace of its own, so that one attempt does not change what the next one sees.
-    views.exec("unshare", "-m", "sh", "-c", f"D='{folder}' F='{file}'; {attempt}; sync", user="root",
+    views.exec("unshare", "-m", "sh", "-c", f"D='{folder}' F='{file}'; {attempt}; sync",
+               user="root",
                check=False)
     assert (state_of(folder), state_of(file)) == before
 
 
 def test_the_attempts_write_where_writing_is_allowed(views):
-    """The same commands in the workspace that can be written: an attempt that does nothing there proves nothing above."""
+    """The same commands in the workspace that can be written: an attempt that does nothing there
+    proves nothing above."""
     places, scripts = {}, {}
     for n, attempt in enumerate(ATTEMPTS):
         place = places[attempt] = views.base / "main" / f"attempt-{n}"
         (place / "fixed").mkdir(parents=True)
         (place / "fixed" / "data").write_text("fixed\n")
         (place / "single").write_text("single\n")
-        scripts[attempt] = f"unshare -m sh -c {shlex.quote(f'D={place}/fixed F={place}/single; {attempt}')}"
+        scripts[
+            attempt] = f"unshare -m sh -c {shlex.quote(f'D={place}/fixed F={place}/single; {attempt}')}"
     before = {attempt: state_of(place) for attempt, place in places.items()}
 
     def idle(attempts):
-        views.exec("sh", user="root", input="\n".join(scripts[a] for a in attempts) + "\nsync\n", check=False, timeout=120)
+        views.exec("sh", user="root", input="\n".join(scripts[a] for a in attempts) + "\nsync\n",
+                   check=False, timeout=120)
         return [a for a in attempts if state_of(places[a]) == before[a]]
     # SHARE writes to every file of that name: after all others.
     assert idle([a for a in ATTEMPTS if a not in (AGAIN, SHARE)]) == [XATTR]
-    views.exec("unshare", "-m", "sh", "-c", "mkdir -p /mnt/again; mount -t virtiofs sbx /mnt/again && mountpoint -q /mnt/again", user="root")
+    views.exec("unshare", "-m", "sh", "-c",
+               "mkdir -p /mnt/again; mount -t virtiofs sbx /mnt/again && mountpoint -q /mnt/again",
+               user="root")
     assert idle([SHARE]) == []
     for place in places.values():
         shutil.rmtree(place)

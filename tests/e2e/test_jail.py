@@ -7,7 +7,8 @@ import host
 import pytest
 
 JAILED = ("qemu", "virtiofsd", "edge", "egress")
-WITHOUT_NET = ("qemu", "virtiofsd", "edge")  # egress is what goes out: it alone has the host's network
+# egress is what goes out: it alone has the host's network
+WITHOUT_NET = ("qemu", "virtiofsd", "edge")
 NO_CAPS = "0000000000000000"
 
 
@@ -72,9 +73,11 @@ def test_ours_have_an_empty_root(pids, name):
 
 def test_qemu_sees_no_home(pids):
     root = pathlib.Path(f"/proc/{pids['qemu']}/root")
-    for path in (pathlib.Path.home(), pathlib.Path("/etc/passwd"), pathlib.Path("/run"), pathlib.Path("/var/lib")):
+    for path in (pathlib.Path.home(), pathlib.Path("/etc/passwd"), pathlib.Path("/run"),
+                 pathlib.Path("/var/lib")):
         at = root / str(path).lstrip("/")
-        assert not at.exists() or not any(at.iterdir() if at.is_dir() else [at]), f"qemu can see {path}"
+        assert not at.exists() or not any(at.iterdir() if at.is_dir() else [at]), (
+            f"qemu can see {path}")
 
 
 def test_virtiofsd_sees_the_workspace_only(sandbox, pids):
@@ -85,17 +88,21 @@ def test_virtiofsd_sees_the_workspace_only(sandbox, pids):
 
 
 def test_the_keeper_is_sealed(sandbox, pids):
-    """Its files are tried from within by lib/os/jail/test/broker_test.c: no other process can see a Landlock ruleset."""
+    """Its files are tried from within by lib/os/jail/test/broker_test.c: no other process can see a
+    Landlock ruleset."""
     seen = host.status(pids["keeper"])
     assert (seen["NoNewPrivs"], seen["Seccomp"]) == ("1", "2")
 
 
 def test_sbxd_is_sealed(env, pids):
-    """Its spawner is not: what it starts may be set-uid. Questions that are out of form are tried by src/sbxd/test/hands_test.c."""
+    """Its spawner is not: what it starts may be set-uid. Questions that are out of form are tried
+    by src/sbxd/test/hands_test.c."""
     daemon = env.daemon_pid()
     seen = host.status(daemon)
     assert (seen["NoNewPrivs"], seen["Seccomp"]) == ("1", "2")
-    (spawner,) = [p for p in host.descendants(daemon) if host.status(p)["PPid"] == str(daemon) and host.comm(p) == "sbx-spawner"]
+    (spawner,
+     ) = [p for p in host.descendants(daemon) if host.status(p)["PPid"] == str(daemon)
+          and host.comm(p) == "sbx-spawner"]
     assert host.status(spawner)["NoNewPrivs"] == "0" and looked_into(spawner) == []
     assert pids["keeper"] in host.descendants(spawner)
 
@@ -130,8 +137,11 @@ def test_nobody_looks_into_the_brokers(env, sandbox, pids):
 def test_the_brokers_say_what_they_have_open(env, pids):
     for pid in (pids["keeper"], env.daemon_pid()):
         said = host.inventory(env, pid)
-        assert ("fd", "0 /dev/null") in said and any(kind == "env" and text.startswith("HOME=") for kind, text in said)
-        assert any(text.endswith(".lock") or text.endswith("/lock") for kind, text in said if kind == "fd"), said
+        assert ("fd",
+                "0 /dev/null") in said and any(kind == "env" and text.startswith("HOME=") for kind,
+                                               text in said)
+        assert any(text.endswith(".lock") or text.endswith("/lock") for kind,
+                   text in said if kind == "fd"), said
 
 
 def test_they_die_with_their_keeper(env):
@@ -143,7 +153,8 @@ def test_they_die_with_their_keeper(env):
 
 
 @pytest.mark.parametrize("name, words", [("edge", ("open", "socket", "connect", "exec", "ptrace")),
-                                         ("egress", ("open", "bind", "listen", "accept", "exec", "ptrace")),
+                                         ("egress",
+                                          ("open", "bind", "listen", "accept", "exec", "ptrace")),
                                          ("vault", ("socket", "bind", "exec", "ptrace")),
                                          ("origin", ("open", "socket", "exec", "ptrace")),
                                          ("ssh-agent", ("open", "socket", "exec", "ptrace"))])
@@ -156,7 +167,8 @@ def test_ours_prove_their_own_jail(env, name, words):
 
 
 def test_nothing_of_ours_listens_on_the_network(env, sandbox):
-    """Every process is in an empty net namespace, or is seen to hold no network socket, or could not listen with one."""
+    """Every process is in an empty net namespace, or is seen to hold no network socket, or could
+    not listen with one."""
     inodes = set()
     for table in ("tcp", "tcp6", "udp", "udp6"):
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
@@ -171,10 +183,12 @@ def test_nothing_of_ours_listens_on_the_network(env, sandbox):
                 continue
             targets = host.descriptors(env, pid)
         except PermissionError:
-            # Not dumpable. Most are jailed, see above: egress has the host's network, and can neither bind nor listen; the vault
-            # and origins can make no socket at all (their self-tests). The spawner keeps one socket of the keeper's
+            # Not dumpable. Most are jailed, see above: egress has the host's network, and can
+            # neither bind nor listen; the vault and origins can make no socket at all (their
+            # self-tests). The spawner keeps one socket of the keeper's
             # (lib/os/worker/test/worker_test.c).
-            assert name in ("sbx-spawner", "sbx-edge", "sbx-egress", "virtiofsd", "sbx-hide", "sbx-vault", "sbx-origin"), name
+            assert name in ("sbx-spawner", "sbx-edge", "sbx-egress", "virtiofsd", "sbx-hide",
+                            "sbx-vault", "sbx-origin"), name
             continue
         assert not inodes & set(targets), f"{name} has a network socket"
     assert looked >= 2, "sbxd and the keeper were not looked at"

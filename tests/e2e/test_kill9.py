@@ -1,7 +1,9 @@
-"""kill -9 of each process at random moments: the others behave as the table in ARCHITECTURE.md says.
+"""kill -9 of each process at random moments: the others behave as the table in ARCHITECTURE.md
+says.
 
-6 rounds, one for each process, and always the same victims and delays, so that two runs on one tree do the same. tests/long/kill9 has
-200 rounds and a new seed each time; SBX_KILL_SEED repeats one of its runs.
+6 rounds, one for each process, and always the same victims and delays, so that two runs on one tree
+do the same. tests/long/kill9 has 200 rounds and a new seed each time; SBX_KILL_SEED repeats one of
+its runs.
 """
 import os
 import random
@@ -16,8 +18,8 @@ from installation import START_SECONDS, private
 ROUNDS = int(os.environ.get("SBX_KILL_ROUNDS", "6"))
 SEED = int(os.environ.get("SBX_KILL_SEED", "1"))
 VICTIMS = ("sbxd", "keeper", "edge", "egress", "virtiofsd", "qemu")
-# Writes and syncs all the time, so that a kill finds the disk in the middle of something. When N is printed, the sync of round N has
-# made the rename of round N - 1 durable.
+# Writes and syncs all the time, so that a kill finds the disk in the middle of something. When N is
+# printed, the sync of round N has made the rename of round N - 1 durable.
 WORK = "rm -f ~/work; sync; i=0; while :; do i=$((i+1)); echo $i > ~/work.tmp; sync; mv ~/work.tmp ~/work; echo $i; done"
 
 
@@ -65,7 +67,8 @@ class Printed:
         return int(lines[-2]) if len(lines) > 1 else 0
 
     def wait_for(self, number):
-        host.until(lambda: self.last() >= number, 30, f"the work in the guest did not get to {number}")
+        host.until(lambda: self.last() >= number, 30,
+                   f"the work in the guest did not get to {number}")
 
 
 def expect_lost(p):
@@ -89,7 +92,8 @@ def after_edge(box, p, pids, _):
     assert box.guest("echo back", timeout=30) == "back"
     now = box.pids()
     assert now["edge"] != pids["edge"]
-    assert {k: v for k, v in now.items() if k != "edge"} == {k: v for k, v in pids.items() if k != "edge"}
+    assert {k: v for k,
+            v in now.items() if k != "edge"} == {k: v for k, v in pids.items() if k != "edge"}
 
 
 def after_egress(box, p, pids, printed):
@@ -126,7 +130,8 @@ def test_kill9(box, number, tmp_path):
         time.sleep(delay)
         os.kill(env.daemon_pid() if victim == "sbxd" else pids[victim], signal.SIGKILL)
         ls_within_a_second(env)
-        {"sbxd": after_sbxd, "edge": after_edge, "egress": after_egress}.get(victim, after_the_rest)(box, p, pids, printed)
+        {"sbxd": after_sbxd, "edge": after_edge,
+         "egress": after_egress}.get(victim, after_the_rest)(box, p, pids, printed)
     finally:
         p.kill()
         p.wait()

@@ -14,7 +14,8 @@ from term import Terminal
 
 @pytest.fixture
 def quiet(env, sandbox):
-    """The shared installation in use (daemon, registry, cached initrd, the lock of the templates): what is there before a test."""
+    """The shared installation in use (daemon, registry, cached initrd, the lock of the templates):
+    what is there before a test."""
     assert env.api("POST", "/v1/templates/collect")[0] == 204
     return host.snapshot(env)
 
@@ -23,12 +24,14 @@ def test_the_whole_life_leaves_nothing(env, quiet):
     folder = env.work / "life"
     folder.mkdir()
     quiet["files"].add(str(folder))
-    env.sbx("create", "shell", ".", "--name", "life", "--memory", "1g", cwd=folder, timeout=START_SECONDS)
+    env.sbx("create", "shell", ".", "--name", "life", "--memory", "1g", cwd=folder,
+            timeout=START_SECONDS)
     assert [s["status"] for s in env.ls() if s["name"] == "life"] == ["running"]
     env.sbx("exec", "life", "sh", "-c", "echo kept > ~/kept; echo shared > shared")
     env.sbx("stop", "life", timeout=60)
     assert [s["status"] for s in env.ls() if s["name"] == "life"] == ["stopped"]
-    assert env.sbx("exec", "life", "cat", "/home/agent/kept", timeout=START_SECONDS).stdout == "kept\n"
+    assert env.sbx("exec", "life", "cat", "/home/agent/kept",
+                   timeout=START_SECONDS).stdout == "kept\n"
     env.sbx("rm", "-f", "life", timeout=60)
     assert (folder / "shared").read_text() == "shared\n"
     (folder / "shared").unlink()
@@ -57,7 +60,8 @@ def test_a_failed_create_leaves_nothing(env, quiet):
 
 
 def test_rm_while_it_starts(env, quiet):
-    starting = env.popen("create", "shell", "--name", "hasty", "--memory", "1g", "--cold", stdin=subprocess.DEVNULL,
+    starting = env.popen("create", "shell", "--name", "hasty", "--memory", "1g", "--cold",
+                         stdin=subprocess.DEVNULL,
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(2)
     env.sbx("rm", "-f", "hasty", timeout=60)
@@ -153,8 +157,10 @@ def test_create_is_idempotent_by_id(env):
     assert env.api("DELETE", "/v1/sandboxes/by-id")[0] == 404
 
 
-@pytest.mark.parametrize("body", [{}, {"name": 5}, {"name": "x y"}, {"name": "good-name", "typo": 1},
-                                  {"name": "good-name", "cpus": -1}, {"name": "good-name", "memory": "1g"},
+@pytest.mark.parametrize("body",
+                         [{}, {"name": 5}, {"name": "x y"}, {"name": "good-name", "typo": 1},
+                                  {"name": "good-name", "cpus": -1},
+                          {"name": "good-name", "memory": "1g"},
                                   {"name": "good-name", "id": "XYZ"}, [], "text", None])
 def test_the_api_refuses_what_it_does_not_know(env, body):
     status, answer = env.api("POST", "/v1/sandboxes", body)
@@ -210,8 +216,11 @@ def test_settings_diagnose_version_completion(env):
         assert "exec" in env.sbx("completion", shell).stdout
 
 
-@pytest.mark.parametrize("args", [["nonsense"], ["exec"], ["exec", "no-such-box", "true"], ["stop", "no-such-box"],
-                                  ["rm", "-f", "no-such-box"], ["inspect", "no-such-box"], ["create", "nobody", "."],
+@pytest.mark.parametrize("args",
+                         [["nonsense"], ["exec"], ["exec", "no-such-box", "true"],
+                          ["stop", "no-such-box"],
+                                  ["rm", "-f", "no-such-box"], ["inspect", "no-such-box"],
+                          ["create", "nobody", "."],
                                   ["ls", "--nonsense"], ["cp", "a"]])
 def test_errors_are_errors_and_say_something(env, args):
     done = env.sbx(*args, check=False)
@@ -227,7 +236,8 @@ def test_without_a_terminal_nobody_is_asked(bare_env):
 
 
 def test_the_disk_has_the_size_that_was_asked_for(env):
-    """Guest root sees the whole disk, a template saved from it keeps its size, and none is made smaller than its template's."""
+    """Guest root sees the whole disk, a template saved from it keeps its size, and none is made
+    smaller than its template's."""
     def size(box):
         return int(box.guest("df -B1 --output=size / | tail -1")) / 2**30
 
@@ -237,7 +247,8 @@ def test_the_disk_has_the_size_that_was_asked_for(env):
     box.guest("echo kept >/kept; sync")
     env.sbx("template", "save", "large", "large-disk", timeout=START_SECONDS)
     box.rm()
-    done = env.sbx("create", "shell", "--name", "small", "-t", "large-disk", "--disk", "22g", check=False, timeout=START_SECONDS)
+    done = env.sbx("create", "shell", "--name", "small", "-t", "large-disk", "--disk", "22g",
+                   check=False, timeout=START_SECONDS)
     assert done.returncode == 1 and "a disk of 22 GiB is smaller than the template's: use --disk 24g or more" in done.stderr, done.stderr
     box = env.create("again", flags=["-t", "large-disk", "--cold"])
     assert plain + 3 < size(box) < 24 and box.guest("cat /kept") == "kept"

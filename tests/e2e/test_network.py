@@ -1,7 +1,9 @@
-"""The only way out, from inside a real VM: one policy, the same verdict on every path, in every state.
+"""The only way out, from inside a real VM: one policy, the same verdict on every path, in every
+state.
 
-The laboratory (netlab.py) and the sbx under test live in namespaces of their own: no packet can leave, and every
-server there counts its connections. netprobe.py runs inside, once for each place and state, and tries all cells.
+The laboratory (netlab.py) and the sbx under test live in namespaces of their own: no packet can
+leave, and every server there counts its connections. netprobe.py runs inside, once for each place
+and state, and tries all cells.
 """
 import contextlib
 import hashlib
@@ -49,10 +51,12 @@ def make_cells():
 
     def add(path, proto, case, verdict, host, port, **more):
         name = f"{path} {proto} {case}"
-        cells[name] = ({"id": name, "path": path, "proto": proto, "host": host, "port": port, **more}, verdict)
+        cells[name] = ({"id": name, "path": path, "proto": proto, "host": host, "port": port,
+                        **more}, verdict)
 
     for path in ("forward", "transparent"):
-        for proto, good, port, other in (("http", "allowed.test", 80, 8080), ("https", "allowed.test", 443, 8443),
+        for proto, good, port, other in (("http", "allowed.test", 80, 8080),
+                                         ("https", "allowed.test", 443, 8443),
                                          ("tcp", "raw.test", 7000, 7009)):
             add(path, proto, "allowed", "allowed", good, port)
             add(path, proto, "denied", "denied", "denied.test", port)
@@ -61,13 +65,18 @@ def make_cells():
             add(path, proto, "IPv6", "allowed", good, port, family=6)
             add(path, proto, "IPv6 literal", "denied", LITERAL6, port, family=6)
             # the bytes of another protocol, or with another name, on a connection that is allowed
-            add(path, proto, "wrong SNI", "denied", good, port, **({"sni": "denied.test"} if proto == "https" else
-                                                                   {"plain": client_hello("denied.test")}))
+            add(path, proto, "wrong SNI", "denied", good, port,
+                **({"sni": "denied.test"} if proto == "https" else
+                                                                   {
+                "plain": client_hello("denied.test")}))
             request = "GET / HTTP/1.1\r\nHost: denied.test\r\n\r\n"
-            add(path, proto, "wrong Host", "denied", good, port, **({"header": "denied.test"} if proto == "http" else
+            add(path, proto, "wrong Host", "denied", good, port,
+                **({"header": "denied.test"} if proto == "http" else
                                                                     {"plain": request}))
-        add(path, "https", "SNI of another allowed name", "denied", "allowed.test", 443, sni="other.test")
-        add(path, "http", "Host of another allowed name", "denied", "allowed.test", 80, header="other.test")
+        add(path, "https", "SNI of another allowed name", "denied", "allowed.test", 443,
+            sni="other.test")
+        add(path, "http", "Host of another allowed name", "denied", "allowed.test", 80,
+            header="other.test")
         add(path, "tcp", "server speaks first", "allowed", "raw.test", 7001, first=True)
         add(path, "https", "below an allowed name", "denied", "evil.allowed.test", 443)
         add(path, "tcp", "port 22", "denied", "allowed.test", 22)
@@ -92,13 +101,15 @@ def check(results, place, everything_denied=False):
             wrong[name] = {"want": want, **got}
     assert not wrong, f"from {place}: {json.dumps(wrong, indent=1)}"
     for name in UDP:
-        assert results[name]["how"] not in ("silence", "answered") and results[name]["ms"] < 3000, (place, name, results[name])
+        assert results[name]["how"] not in ("silence", "answered") and results[name]["ms"] < 3000, (
+            (place, name, results[name]))
 
 
 # the laboratory, the installation, the sandbox
 
 def container_image(path, tag):
-    """A docker-archive: a root without files, into which the guest's /usr is mounted; and busybox for builds."""
+    """A docker-archive: a root without files, into which the guest's /usr is mounted; and busybox
+    for builds."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         for name in ("usr", "proc", "sys", "dev", "etc", "tmp", "lab", "busy"):
@@ -134,14 +145,16 @@ def container_image(path, tag):
 @pytest.fixture(scope="module")
 def lab():
     with netlab.lab(apart=True) as made:
-        made.dns.table |= {"inside.test": ["10.1.2.3"], "mapped.test": ["::ffff:127.0.0.1"], "imds.test": [IMDS],
+        made.dns.table |= {"inside.test": ["10.1.2.3"], "mapped.test": ["::ffff:127.0.0.1"],
+                           "imds.test": [IMDS],
                            "looped.test": ["127.0.0.1", "::1"]}
         yield made
 
 
 @pytest.fixture(scope="module")
 def env(lab):
-    """An installation in the laboratory's world, with a policy and a small disk for the audit log."""
+    """An installation in the laboratory's world, with a policy and a small disk for the audit
+    log."""
     with private(prefix=lab.apart.prefix, policy="none") as made:
         audit = made.state / "audit"
         made.state.mkdir(mode=0o700, exist_ok=True)
@@ -150,7 +163,8 @@ def env(lab):
         for key, value in lab.settings().items():
             made.sbx("settings", "set", key, value)
         made.sbx("policy", "set-default", PRESET)
-        made.sbx("policy", "allow", "network", RULES + ",inside.test,mapped.test,imds.test,looped.test")
+        made.sbx("policy", "allow", "network",
+                 RULES + ",inside.test,mapped.test,imds.test,looped.test")
         yield made
 
 
@@ -183,19 +197,22 @@ class Box:
     def start_container(self):
         f = shlex.quote(str(self.folder))
         if not self.has_container:
-            self.docker(f"docker load -q -i {f}/image.tar && docker run -d --name lab -v /usr:/usr:ro -v {f}:/lab lab:1 "
+            self.docker(
+                f"docker load -q -i {f}/image.tar && docker run -d --name lab -v /usr:/usr:ro -v {f}:/lab lab:1 "
                         "sleep 1000000")
             self.has_container = True
 
     def probe_container(self):
         self.start_container()
         f = shlex.quote(str(self.folder))
-        return json.loads(self.docker("docker start lab >&2 && docker exec -i lab python3 /lab/netprobe.py /lab "
+        return json.loads(
+            self.docker("docker start lab >&2 && docker exec -i lab python3 /lab/netprobe.py /lab "
                                       f"< {f}/table.json"))
 
     def curl(self, *args, user="agent"):
         """curl as a person types it: the proxy variables count."""
-        return self.exec("curl", "-sS", "--max-time", "30", "--cacert", self.folder / "ca.crt", *args, user=user, check=False)
+        return self.exec("curl", "-sS", "--max-time", "30", "--cacert", self.folder / "ca.crt",
+                         *args, user=user, check=False)
 
     def log(self):
         return json.loads(self.env.sbx("policy", "log", self.name, "--json").stdout)
@@ -264,7 +281,8 @@ def state_reloaded(box):
     box.env.sbx("policy", "rm", "network", "--resource", "reloaded.test")
 
 
-STATES = [state_restored, state_suspended, state_restarted, state_sbxd_killed, state_keeper_killed, state_edge_killed, state_egress_killed,
+STATES = [state_restored, state_suspended, state_restarted, state_sbxd_killed, state_keeper_killed,
+          state_edge_killed, state_egress_killed,
           state_reloaded]
 
 
@@ -313,7 +331,8 @@ def test_curl_of_a_blocked_http_shows_the_text_and_403(lab, box):
     assert "sbx policy allow network denied.test" in p.stdout
     with rule(box.env, "deny", "other.test"):
         p = box.curl("-w", "\n%{http_code}", "http://other.test/")
-    assert p.stdout.endswith("\n403") and "no applicable" not in p.stdout and "Blocked by network policy: " in p.stdout
+    assert p.stdout.endswith(
+        "\n403") and "no applicable" not in p.stdout and "Blocked by network policy: " in p.stdout
 
 
 def test_metadata_is_refused_and_logged(lab, box):
@@ -327,11 +346,15 @@ def test_metadata_is_refused_and_logged(lab, box):
 
 
 def test_ports_of_an_allowed_host_are_refused_until_a_rule_names_them(lab, box):
-    ssh = (f"ssh -F none -i {box.folder}/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o BatchMode=yes "
+    ssh = (
+        f"ssh -F none -i {box.folder}/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o BatchMode=yes "
            f"-o ConnectTimeout=20 {lab.user}@allowed.test echo through")
-    echo = ("python3 -c 'import socket; s = socket.create_connection((\"allowed.test\", 9999), 20); s.sendall(b\"1234\"); "
+    echo = (
+        "python3 -c 'import socket; s = socket.create_connection((\"allowed.test\", 9999), 20); s.sendall(b\"1234\"); "
             "print(s.recv(4).decode())'")
-    through = ssh.replace("-F none", "-F none -o ProxyCommand='python3 " + str(box.folder / "connect.py") + " %h %p'")
+    through = ssh.replace("-F none",
+                          "-F none -o ProxyCommand='python3 " + str(box.folder / "connect.py")
+                          + " %h %p'")
     (box.folder / "connect.py").write_text(CONNECT)
     # The key must be its user's alone, and a workspace shows the host's modes.
     with lab.nobody_connects():
@@ -387,16 +410,20 @@ print(json.dumps({f"{host} {port}": tried(host, port) for host, port in json.loa
 
 
 def test_what_is_denied_fails_when_it_connects(lab, box):
-    """connect() itself: from a process and from a container, and a scan of ports finds none of them open."""
-    denied = [(LITERAL, 443), (LITERAL, 80), (LITERAL6, 443), (IMDS, 80), ("10.1.2.3", 22), ("198.18.77.5", 443),
-              ("allowed.test", 22), ("allowed.test", 9999)] + [("203.0.113.9", port) for port in range(20, 40)]
+    """connect() itself: from a process and from a container, and a scan of ports finds none of them
+    open."""
+    denied = [(LITERAL, 443), (LITERAL, 80), (LITERAL6, 443), (IMDS, 80), ("10.1.2.3", 22),
+              ("198.18.77.5", 443),
+              ("allowed.test", 22),
+              ("allowed.test", 9999)] + [("203.0.113.9", port) for port in range(20, 40)]
     allowed = [("raw.test", 7000), ("allowed.test", 443), ("allowed.test", 80)]
     (box.folder / "connects.py").write_text(CONNECTS)
     (box.folder / "connects.json").write_text(json.dumps(denied + allowed))
     f = shlex.quote(str(box.folder))
     box.start_container()
     for place, how in (("a process", f"python3 {f}/connects.py"),
-                       ("a container", "docker start lab >&2 && docker exec -i lab python3 /lab/connects.py")):
+                       ("a container",
+                        "docker start lab >&2 && docker exec -i lab python3 /lab/connects.py")):
         with lab.nobody_connects("echo", "https", "http"):
             got = json.loads(box.docker(f"{how} < {f}/connects.json"))
         wrong = {f"{h} {p}": got[f"{h} {p}"] for h, p in denied
@@ -419,18 +446,21 @@ def test_a_rule_is_all_that_a_refused_connect_needs(lab, box):
 
 
 def test_the_reason_of_a_refusal_is_readable_inside(lab, box):
-    """A program that shows only "403" or "connection refused": the sandbox has the sentence and the command."""
+    """A program that shows only "403" or "connection refused": the sandbox has the sentence and the
+    command."""
     with lab.nobody_connects():
         assert box.curl("https://whyproxy.test/").returncode == 56
         said = box.guest("sbx-why whyproxy.test", user="agent")
         assert said.startswith("Blocked by network policy: whyproxy.test:443\n"), said
-        command = re.search(r"allow: +(sbx policy allow network whyproxy\.test:443 --sandbox net) ", said)
+        command = re.search(r"allow: +(sbx policy allow network whyproxy\.test:443 --sandbox net) ",
+                            said)
         assert command, said
         # A connection that is caught, from a container.
         box.start_container()
         box.docker("docker start lab >&2 && ! docker exec lab python3 -c 'import socket; "
                    "socket.create_connection((\"203.0.113.77\", 4711))' 2>&1 >/dev/null | grep -q Traceback || true")
-        assert "sbx policy allow network 203.0.113.77:4711 --sandbox net" in box.guest("sbx-why 203.0.113.77:4711")
+        assert "sbx policy allow network 203.0.113.77:4711 --sandbox net" in box.guest(
+            "sbx-why 203.0.113.77:4711")
         # An allowed name with a private address, which egress finds.
         box.curl("https://inside.test/")
         assert "10.1.2.3" in box.guest("sbx-why inside.test")
@@ -438,7 +468,8 @@ def test_the_reason_of_a_refusal_is_readable_inside(lab, box):
     assert "whyproxy.test:443" in every and every.endswith("644") and every.isascii()
     # The command that it prints is one that works.
     box.env.sbx(*shlex.split(command[1])[1:])
-    assert "Allowed" in box.env.sbx("policy", "check", "network", "whyproxy.test:443", "--sandbox", "net").stdout
+    assert "Allowed" in box.env.sbx("policy", "check", "network", "whyproxy.test:443", "--sandbox",
+                                    "net").stdout
     box.env.sbx("policy", "rm", "network", "--resource", "whyproxy.test:443", "--sandbox", "net")
     assert box.fails("sbx-why never.test", user="agent")
 
@@ -446,7 +477,8 @@ def test_the_reason_of_a_refusal_is_readable_inside(lab, box):
 # what is not there
 
 def listening(env, pids):
-    """(protocol, address) of every socket that these processes listen on, in whatever network namespace."""
+    """(protocol, address) of every socket that these processes listen on, in whatever network
+    namespace."""
     found = set()
     for pid in pids:
         inodes = set()
@@ -457,7 +489,9 @@ def listening(env, pids):
             with contextlib.suppress(OSError):
                 for line in pathlib.Path(f"/proc/{pid}/net/{proto}").read_text().splitlines()[1:]:
                     f = line.split()
-                    is_open = proto in ("raw", "packet") or f[3] == "0A" or (proto.startswith("udp") and f[2].endswith(":0000"))
+                    is_open = proto in ("raw",
+                                        "packet") or f[3] == "0A" or (proto.startswith("udp")
+                                                                      and f[2].endswith(":0000"))
                     if is_open and f[8 if proto == "packet" else 9] in inodes:
                         found.add((proto, f[1], host.comm(pid)))
     return found
@@ -475,23 +509,30 @@ def test_nothing_of_ours_listens_on_the_host(box):
 
 def test_no_network_card(box):
     names = set(box.guest("ls /sys/class/net").split())
-    assert "lo" in names and not {n for n in names if os.path.basename(n).startswith(("ens", "enp"))}
+    assert "lo" in names and not {n for n in names
+                                  if os.path.basename(n).startswith(("ens", "enp"))}
     # virtio ids: 1 is a network card, 19 is vsock
     ids = {int(i, 16) for i in box.guest("cat /sys/bus/virtio/devices/*/device").split()}
     assert ids and not ids & {1, 19}
-    # No PCI device of the class "network controller" either, and none of the interfaces has a device behind it.
-    assert not [c for c in box.guest("cat /sys/bus/pci/devices/*/class").split() if c.startswith("0x02")]
+    # No PCI device of the class "network controller" either, and none of the interfaces has a
+    # device behind it.
+    assert not [c for c in box.guest("cat /sys/bus/pci/devices/*/class").split()
+                if c.startswith("0x02")]
     assert box.fails("ls -d /sys/class/net/*/device")
-    assert host.interfaces(box.pids()["qemu"]) == ["lo"] and host.interfaces(box.pids()["edge"]) == ["lo"]
+    assert host.interfaces(box.pids()["qemu"]) == ["lo"] and host.interfaces(
+        box.pids()["edge"]) == ["lo"]
 
 
 def test_denied_names_do_not_exist_and_nobody_is_asked(lab, box):
     before = sum(lab.dns.queries.values())
     names = [f"{c}{i}.denied.test" for i in range(3) for c in ("a", "long-label-" + "x" * 40)]
-    queries = "\n".join(f"{n} {t}" for n in names for t in ("A", "AAAA", "TXT", "NULL", "MX", "SVCB", "HTTPS", "ANY", "CNAME"))
+    queries = "\n".join(f"{n} {t}" for n in names
+                        for t in ("A", "AAAA", "TXT", "NULL", "MX", "SVCB", "HTTPS", "ANY",
+                                  "CNAME"))
     for transport in ("+notcp", "+tcp"):
         # one dig for all of them: it reads queries from a file
-        answer = box.guest(f"printf %s {shlex.quote(queries)} > /tmp/q && dig {transport} +tries=1 +timeout=10 -f /tmp/q "
+        answer = box.guest(
+            f"printf %s {shlex.quote(queries)} > /tmp/q && dig {transport} +tries=1 +timeout=10 -f /tmp/q "
                            "| grep -E 'status:|EDE:'", timeout=120)
         assert answer.count("status: NXDOMAIN") == queries.count("\n") + 1, answer
         assert "EDE: " in answer
@@ -508,7 +549,8 @@ def test_names_that_lead_inside_are_refused(lab, box):
     with lab.nobody_connects():
         for name in ("inside.test", "mapped.test", "imds.test", "looped.test"):
             p = box.curl("-w", "%{http_code}", f"http://{name}/")
-            assert p.stdout.endswith(("403", "502")) and netlab.BODY not in p.stdout, (name, p.stdout)
+            assert p.stdout.endswith(("403", "502")) and netlab.BODY not in p.stdout, (
+                (name, p.stdout))
             assert box.curl(f"https://{name}/").returncode != 0
             assert box.curl("--noproxy", "*", f"https://{name}/").returncode != 0
             assert lab.dns.asked_for(name) > 0
@@ -520,7 +562,8 @@ def test_names_that_lead_inside_are_refused(lab, box):
 def test_other_packets_are_answered_at_once(box):
     begin = time.monotonic()
     said = box.exec("ping", "-c", "1", "-W", "10", "198.51.100.1", user="root", check=False)
-    assert said.returncode != 0 and "Packet filtered" in said.stdout + said.stderr, said.stdout + said.stderr
+    assert said.returncode != 0 and "Packet filtered" in said.stdout + said.stderr, (
+        said.stdout + said.stderr)
     assert time.monotonic() - begin < 8
     said = box.exec("ping", "-c", "1", "-W", "10", "allowed.test", user="root", check=False)
     assert said.returncode != 0
@@ -529,7 +572,8 @@ def test_other_packets_are_answered_at_once(box):
 # the settings of the guest
 
 def test_proxy_variables(box):
-    seen = dict(line.split("=", 1) for line in box.guest("env", user="agent").splitlines() if "=" in line)
+    seen = dict(line.split("=", 1) for line in box.guest("env", user="agent").splitlines()
+                if "=" in line)
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         assert seen[name] == "http://gateway.docker.internal:3128", name
     for name in ("no_proxy", "NO_PROXY"):
@@ -539,11 +583,14 @@ def test_proxy_variables(box):
 
 
 def test_the_users_own_ca_is_trusted_inside(box):
-    """network.extra-ca counted for hosts with a credential only: behind an opaque tunnel the guest itself verifies."""
+    """network.extra-ca counted for hosts with a credential only: behind an opaque tunnel the guest
+    itself verifies."""
     url = "https://allowed.test/"
     assert netlab.BODY in box.guest(f"curl -sS --max-time 30 {url}", user="agent")
-    assert netlab.BODY in box.guest(f"python3 -c 'import urllib.request; print(urllib.request.urlopen(\"{url}\").read().decode())'", user="agent")
-    assert netlab.BODY in box.guest(f"node -e 'require(\"https\").get(\"{url}\", r => r.pipe(process.stdout))'", user="agent")
+    assert netlab.BODY in box.guest(
+        f"python3 -c 'import urllib.request; print(urllib.request.urlopen(\"{url}\").read().decode())'", user="agent")
+    assert netlab.BODY in box.guest(
+        f"node -e 'require(\"https\").get(\"{url}\", r => r.pipe(process.stdout))'", user="agent")
     box.start_container()
     assert netlab.BODY in box.docker(f"docker exec lab curl -sS --max-time 60 {url}")
 
@@ -553,27 +600,33 @@ def test_browser_policies(box):
     ca = box.guest("cat /run/sbx/browser-ca-0.pem")
     for name in ("chromium", "opt/chrome"):
         policy = json.loads(box.guest(f"cat /etc/{name}/policies/managed/sbx.json"))
-        assert policy["EncryptedClientHelloEnabled"] is False and policy["CACertificates"][0] in ca.replace("\n", "")
-        assert len(policy["CACertificates"]) == 2  # the sandbox's, and the laboratory's as network.extra-ca
+        assert policy["EncryptedClientHelloEnabled"] is False and policy["CACertificates"][
+            0] in ca.replace("\n", "")
+        # the sandbox's, and the laboratory's as network.extra-ca
+        assert len(policy["CACertificates"]) == 2
     for name in ("firefox", "firefox-esr"):
         policy = json.loads(box.guest(f"cat /etc/{name}/policies/policies.json"))["policies"]
-        assert policy["DisableEncryptedClientHello"] is True and policy["Certificates"]["Install"][0] == "/run/sbx/browser-ca-0.pem"
+        assert policy["DisableEncryptedClientHello"] is True and policy["Certificates"]["Install"][
+            0] == "/run/sbx/browser-ca-0.pem"
         assert "grease_probability" in box.guest(f"cat /etc/{name}/defaults/pref/sbx.js")
 
 
 def test_the_host_by_its_docker_name(lab, box):
-    """Only a rule with the name and the port leads to 127.0.0.1 of the host, in processes and in containers."""
+    """Only a rule with the name and the port leads to 127.0.0.1 of the host, in processes and in
+    containers."""
     def answer(_, s):
         s.recv(4096)
         s.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 13\r\n\r\nfrom the host")
 
     server = netlab.Listener(answer, lab.apart)
     url = f"http://host.docker.internal:{server.port}/"
-    ways = (f"curl -sS --max-time 30 {url}", f"curl -sS --noproxy '*' --max-time 30 {url}", f"docker exec lab curl -sS --max-time 60 {url}")
+    ways = (f"curl -sS --max-time 30 {url}", f"curl -sS --noproxy '*' --max-time 30 {url}",
+            f"docker exec lab curl -sS --max-time 60 {url}")
     try:
         box.start_container()
         for way in ways:
-            assert "from the host" not in box.exec("sh", "-c", way, user="agent", check=False, timeout=SLOW).stdout
+            assert "from the host" not in box.exec("sh", "-c", way, user="agent", check=False,
+                                                   timeout=SLOW).stdout
         assert server.count == 0
         with rule(box.env, "allow", f"host.docker.internal:{server.port}"):
             assert [box.docker(way, user="agent") for way in ways] == ["from the host"] * 3
@@ -597,9 +650,11 @@ def test_curl_of_what_is_allowed(lab, box):
             p = box.curl(*args, url)
             assert p.returncode == 0 and netlab.BODY in p.stdout, (url, args, p.stderr)
         assert "proto=HTTP/2.0" in box.curl(*args, "https://allowed.test/").stdout
-    p = box.curl("https://allowed.test/files/big", "-r", "0-16777215", "-o", "/dev/null", "-w", "%{size_download}")
+    p = box.curl("https://allowed.test/files/big", "-r", "0-16777215", "-o", "/dev/null", "-w",
+                 "%{size_download}")
     assert p.stdout == str(16 << 20), p.stderr
-    p = box.guest(f"head -c 3000000 /dev/zero | curl -sS --data-binary @- --cacert {box.folder}/ca.crt http://allowed.test/put")
+    p = box.guest(
+        f"head -c 3000000 /dev/zero | curl -sS --data-binary @- --cacert {box.folder}/ca.crt http://allowed.test/put")
     assert p == "took 3000000"
 
 
@@ -625,7 +680,9 @@ def test_a_companys_proxy(lab, box):
                 assert netlab.BODY in box.curl(*args, "https://real.test/").stdout
                 assert netlab.BODY in box.curl(*args, "http://real.test/").stdout
                 assert box.curl(*args, "https://denied.test/").returncode != 0
-        assert {line.partition(" ")[2] for line in proxy.asked[asked:]} <= {"real.test:443", "real.test:80", "http://real.test/"}
+        assert {line.partition(" ")[2]
+                for line in proxy.asked[asked:]} <= {"real.test:443", "real.test:80",
+                                                     "http://real.test/"}
         assert len(proxy.asked) == asked + 4 and lab.dns.asked_for("real.test") == queries
     finally:
         box.env.sbx("settings", "unset", "network.proxy")
@@ -636,13 +693,16 @@ def test_a_companys_proxy(lab, box):
 # Docker
 
 def test_docker_pull_asks_by_policy(lab, box):
-    box.docker(f"mkdir -p /etc/docker/certs.d/allowed.test && cp {box.folder}/ca.crt /etc/docker/certs.d/allowed.test/")
+    box.docker(
+        f"mkdir -p /etc/docker/certs.d/allowed.test && cp {box.folder}/ca.crt /etc/docker/certs.d/allowed.test/")
     with lab.nobody_connects():
-        said = box.exec("docker", "pull", "denied.test/x/y", user="agent", check=False, timeout=SLOW)
+        said = box.exec("docker", "pull", "denied.test/x/y", user="agent", check=False,
+                        timeout=SLOW)
         assert said.returncode != 0
     with lab.nobody_connects("https"):
         before = lab.connections()["https"]
-        said = box.exec("docker", "pull", "allowed.test/x/y", user="agent", check=False, timeout=SLOW)
+        said = box.exec("docker", "pull", "allowed.test/x/y", user="agent", check=False,
+                        timeout=SLOW)
         # nginx is no registry; but it was asked.
         assert said.returncode != 0 and lab.connections()["https"] > before, said.stderr
 
@@ -651,25 +711,30 @@ def test_docker_build_goes_the_same_way(lab, box):
     box.start_container()
     build = box.folder / "build"
     build.mkdir()
-    (build / "Dockerfile").write_text("FROM lab:1\nENV PATH=/busy\nRUN [\"/busy/sh\", \"-c\", \"env; "
+    (build
+     / "Dockerfile").write_text("FROM lab:1\nENV PATH=/busy\nRUN [\"/busy/sh\", \"-c\", \"env; "
                                       "wget -q -O- http://allowed.test/ && ! wget -q -O- http://denied.test/ && "
                                       "export http_proxy=http://gateway.docker.internal:3128 && wget -q -O- http://allowed.test/ && "
                                       "! wget -q -O- http://denied.test/\"]\n")
     with lab.nobody_connects("http"):
         before = lab.connections()["http"]
-        said = box.exec("docker", "build", "--no-cache", "--progress=plain", build, user="agent", check=False, timeout=SLOW)
+        said = box.exec("docker", "build", "--no-cache", "--progress=plain", build, user="agent",
+                        check=False, timeout=SLOW)
         assert said.returncode == 0, said.stdout + said.stderr
         assert lab.connections()["http"] >= before + 2
-    assert not re.search(r"^#\d+ [0-9.]+ https?_proxy=", said.stdout + said.stderr, re.IGNORECASE | re.MULTILINE)
+    assert not re.search(r"^#\d+ [0-9.]+ https?_proxy=", said.stdout + said.stderr,
+                         re.IGNORECASE | re.MULTILINE)
 
 
 def test_a_container_of_another_network_goes_the_same_way(lab, box):
     box.start_container()
-    inside = ("curl -sS --proxy http://gateway.docker.internal:3128 --max-time 60 --cacert /lab/ca.crt https://allowed.test/ && "
+    inside = (
+        "curl -sS --proxy http://gateway.docker.internal:3128 --max-time 60 --cacert /lab/ca.crt https://allowed.test/ && "
               "curl -sS --max-time 60 --cacert /lab/ca.crt https://allowed.test/; "
               "for p in '' '*'; do curl -sS --proxy http://gateway.docker.internal:3128 --noproxy \"$p\" --max-time 60 https://denied.test/; echo exit=$?; done")
     with lab.nobody_connects("https"):
-        out = box.docker("docker network create apart >&2; docker run --rm --network apart -v /usr:/usr:ro "
+        out = box.docker(
+            "docker network create apart >&2; docker run --rm --network apart -v /usr:/usr:ro "
                          f"-v {box.folder}:/lab lab:1 sh -c {shlex.quote(inside)}; docker network rm apart >&2")
     assert out.count(netlab.BODY) == 2 and re.findall(r"exit=(\d+)", out) == ["56", "6"], out
 
@@ -681,7 +746,8 @@ def test_a_change_reaches_an_open_connection(lab, box):
             "s = socket.create_connection((\"raw.test\", 7000), 20)\n"
             "while True:\n"
             "    s.sendall(b'1'); assert s.recv(1) == b'1'; print('up', flush=True); time.sleep(0.2)\n")
-    p = box.env.popen("exec", box.name, "python3", "-c", hold, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    p = box.env.popen("exec", box.name, "python3", "-c", hold, stdin=subprocess.DEVNULL,
+                      stdout=subprocess.PIPE,
                       stderr=subprocess.DEVNULL)
     try:
         assert p.stdout.readline() == b"up\n"
@@ -689,8 +755,10 @@ def test_a_change_reaches_an_open_connection(lab, box):
         with rule(box.env, "deny", "raw.test:7000"):
             assert p.wait(15) != 0
             assert time.monotonic() - begin < 10
-            assert box.fails("python3 -c 'import socket; socket.create_connection((\"raw.test\", 7000), 20).recv(1) or 1/0'")
-        assert box.guest("python3 -c 'import socket; s = socket.create_connection((\"raw.test\", 7000), 20); s.sendall(b\"1\"); "
+            assert box.fails(
+                "python3 -c 'import socket; socket.create_connection((\"raw.test\", 7000), 20).recv(1) or 1/0'")
+        assert box.guest(
+            "python3 -c 'import socket; s = socket.create_connection((\"raw.test\", 7000), 20); s.sendall(b\"1\"); "
                          "print(s.recv(1).decode())'") == "1"
     finally:
         p.kill()
@@ -722,7 +790,8 @@ def test_without_a_policy_everything_is_denied(lab, box):
 
 
 def test_the_published_recipe_without_a_terminal(lab, env):
-    """Deny everything, allow three hosts, create, run, read the log: as documents about CI have it."""
+    """Deny everything, allow three hosts, create, run, read the log: as documents about CI have
+    it."""
     kept = env.work / "recipe.policy"
     kept.write_text(env.sbx("policy", "export").stdout)
     env.sbx("policy", "reset", "--yes")
@@ -736,14 +805,18 @@ def test_the_published_recipe_without_a_terminal(lab, env):
               "curl -sS --max-time 30 -o /dev/null $url; echo $url $?; done | tee result"
         with lab.nobody_connects("http", "https", "real-https", "real-https6"):
             said = env.sbx("run", "--name", "recipe", "--", "sh", "-c", ask, timeout=120).stdout
-        assert said.split() == ["https://allowed.test/", "0", "http://other.test/", "0", "https://real.test/", "0",
+        assert said.split() == ["https://allowed.test/", "0", "http://other.test/", "0",
+                                "https://real.test/", "0",
                                 "https://denied.test/", "56", "https://evil.allowed.test/", "56"]
         assert (folder / "result").read_text() == said
         text = env.sbx("policy", "log", "recipe", "--limit", "50").stdout
         blocked, allowed = text.split("\n\n")
-        assert blocked.startswith("Blocked requests:\n") and allowed.startswith("Allowed requests:\n")
-        assert all(re.search(rf"^recipe +\S+ +{h}:443 .* no rule allows it ", blocked, re.M) for h in ("denied.test", "evil.allowed.test")), blocked
-        assert all(re.search(rf"^recipe +\S+ +{h} ", allowed, re.M) for h in ("allowed.test:443", "other.test:80", "real.test:443")), allowed
+        assert blocked.startswith("Blocked requests:\n") and allowed.startswith(
+            "Allowed requests:\n")
+        assert all(re.search(rf"^recipe +\S+ +{h}:443 .* no rule allows it ", blocked, re.M)
+                   for h in ("denied.test", "evil.allowed.test")), blocked
+        assert all(re.search(rf"^recipe +\S+ +{h} ", allowed, re.M)
+                   for h in ("allowed.test:443", "other.test:80", "real.test:443")), allowed
         assert len(blocked.splitlines()) == 4 and len(allowed.splitlines()) == 5, text
         assert "OK" in env.sbx("audit", "verify", "recipe").stdout
         box.rm()
@@ -761,7 +834,8 @@ def test_an_emulated_guest_has_a_minute_for_its_first_bytes(box):
 def test_everything_is_in_the_log_and_the_log_is_good(box):
     log = box.log()
     seen = {(r["proxy_type"], r["host"]) for r in log["allowed_hosts"]}
-    assert any(h == "allowed.test:443" for _, h in seen) and {"forward", "transparent"} & {p for p, _ in seen}
+    assert any(h == "allowed.test:443" for _,
+               h in seen) and {"forward", "transparent"} & {p for p, _ in seen}
     assert box.blocked("denied.test:443")
     p = box.env.sbx("audit", "verify")
     assert box.name in p.stdout and "BAD" not in p.stdout

@@ -1,6 +1,8 @@
-"""`sbx policy` as a person uses it, with the real programs; what decides in a VM is in test_network.py.
+"""`sbx policy` as a person uses it, with the real programs; what decides in a VM is in
+test_network.py.
 
-What the commands print and refuse is in tests/cli/test_policy.py, what sbxd does in tests/api/test_policy.py."""
+What the commands print and refuse is in tests/cli/test_policy.py, what sbxd does in
+tests/api/test_policy.py."""
 import json
 import os
 import signal
@@ -51,9 +53,12 @@ def test_the_whole_life_of_a_policy(new_env):
     env = new_env
     assert not check(env, "github.com")
     env.sbx("policy", "set-default", "balanced")
-    assert check(env, "github.com") and not check(env, "github.com:22") and not check(env, "example.com")
+    assert check(env, "github.com") and not check(env,
+                                                  "github.com:22") and not check(env, "example.com")
     env.sbx("policy", "allow", "network", "example.com,*.example.org:8080", "--comment", "work")
-    assert check(env, "https://example.com/x") and check(env, "a.example.org:8080") and not check(env, "example.org:8080")
+    assert check(env, "https://example.com/x") and check(env,
+                                                         "a.example.org:8080") and not check(env,
+                                                                                             "example.org:8080")
     env.sbx("policy", "deny", "network", "example.com")
     assert not check(env, "example.com")
     env.sbx("policy", "rm", "network", "--resource", "example.com", "--decision", "deny")
@@ -85,16 +90,19 @@ def test_a_running_sandbox_takes_changes_over(env, sandbox):
     env.sbx("ls")
     sandbox.wait_status("running")
     assert not_taken(env, "rm", "network", "--resource", "one.example") == []
-    assert not_taken(env, "rm", "network", "--resource", "two.example", "--sandbox", sandbox.name) == []
+    assert not_taken(env, "rm", "network", "--resource", "two.example", "--sandbox",
+                     sandbox.name) == []
     sandbox.wait_status("running")
     assert sandbox.guest("echo fine") == "fine"
 
 
 def test_rules_of_a_sandbox_live_and_die_with_it(env):
-    box = env.create("ruled", flags=("--allow-network", "mine.example", "--deny-network", "**.github.com"))
+    box = env.create("ruled",
+                     flags=("--allow-network", "mine.example", "--deny-network", "**.github.com"))
     try:
         assert check(env, "mine.example", "--sandbox", "ruled") and not check(env, "mine.example")
-        assert not check(env, "api.github.com", "--sandbox", "ruled") and check(env, "api.github.com")
+        assert not check(env, "api.github.com", "--sandbox",
+                         "ruled") and check(env, "api.github.com")
         env.sbx("rename", "ruled", "renamed")
         box.name = "renamed"
         assert check(env, "mine.example", "--sandbox", "renamed")

@@ -1,4 +1,5 @@
-"""Machines that wait for a sandbox: claimed they are whole and like no other, and none is left behind, whoever is killed."""
+"""Machines that wait for a sandbox: claimed they are whole and like no other, and none is left
+behind, whoever is killed."""
 import os
 import signal
 import time
@@ -17,7 +18,8 @@ GONE_SECONDS = 30
 @pytest.fixture(scope="module")
 def env():
     with warm_installation() as made:
-        for key, value in {"vm.cpus": CPUS, "vm.memory": MEMORY, "vm.accel": os.environ.get("SBX_ACCEL", "auto")}.items():
+        for key, value in {"vm.cpus": CPUS, "vm.memory": MEMORY,
+                           "vm.accel": os.environ.get("SBX_ACCEL", "auto")}.items():
             made.sbx("settings", "set", key, value)
         made.sbx("secret", "set", "anthropic", input="sk-ant-api03-" + os.urandom(24).hex())
         yield made
@@ -37,7 +39,8 @@ def waiting(env):
 
 
 def keeper_of(ident):
-    found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_keeper(pid, ident)]
+    found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+             if is_keeper(pid, ident)]
     assert len(found) == 1, found
     return found[0]
 
@@ -49,7 +52,8 @@ def is_keeper(pid, ident):
     except OSError:
         return False
     # Its spawner is a fork with the same words and another name.
-    return words[0].endswith(b"sbx-keeper") and ident.encode() in words and host.comm(pid) == "sbx-keeper"
+    return words[0].endswith(b"sbx-keeper") and ident.encode() in words and host.comm(
+        pid) == "sbx-keeper"
 
 
 def is_alive(pid):
@@ -68,7 +72,8 @@ def wait_ready(env, but=None):
 
 def wait_gone(env, ident, pids):
     until(lambda: not any(map(is_alive, pids)), GONE_SECONDS)
-    until(lambda: not (env.state / "sandboxes" / ident).exists() and not (env.runtime / "s" / ident).exists(), GONE_SECONDS)
+    until(lambda: not (env.state / "sandboxes" / ident).exists()
+          and not (env.runtime / "s" / ident).exists(), GONE_SECONDS)
 
 
 def create(env, name, *paths):
@@ -102,7 +107,8 @@ def test_a_claim_and_the_next_one(env):
         assert first.guest("hostname") == "first"
         assert first.guest("id -u", user="agent") == str(os.getuid())
         env.sbx("policy", "deny", "network", "denied.test")
-        out = first.exec("curl", "-sS", "-m", "30", "-o", "/dev/null", "-w", "%{http_code}", "http://denied.test/", user="agent", check=False)
+        out = first.exec("curl", "-sS", "-m", "30", "-o", "/dev/null", "-w", "%{http_code}",
+                         "http://denied.test/", user="agent", check=False)
         assert out.stdout == "403"
         assert "denied.test" in env.sbx("policy", "log", "first").stdout
         # the next one, and nothing in common
@@ -119,7 +125,8 @@ def test_a_claim_and_the_next_one(env):
         first.guest("echo mine > /var/tmp/mine; sync")
         first.stop()
         env.sbx("exec", "first", "true", timeout=START_SECONDS)
-        assert first.guest("cat /var/tmp/mine") == "mine" and first.guest("cat /etc/machine-id") == found[0]["machine"]
+        assert first.guest("cat /var/tmp/mine") == "mine" and first.guest(
+            "cat /etc/machine-id") == found[0]["machine"]
     finally:
         for b in boxes:
             where, pids = b.state, list(b.pids().values())
@@ -155,7 +162,8 @@ def test_a_workspace_that_is_gone_says_so(env):
     set_pool(env, 1)
     wait_ready(env)
     folder = env.make_folder("gone")
-    status, made = env.api("POST", "/v1/sandboxes", {"name": "gone", "workspaces": [{"host": str(folder)}]})
+    status, made = env.api("POST", "/v1/sandboxes",
+                           {"name": "gone", "workspaces": [{"host": str(folder)}]})
     assert status == 201, made
     folder.rmdir()
     box = Sandbox(env, "gone")

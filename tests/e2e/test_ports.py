@@ -1,6 +1,7 @@
 """Published ports: real services in a real VM, reached from this host and from nowhere else.
 
-SBX_PORTS_MIB is how much goes each way in the large test, SBX_PORTS_ROUNDS how many connections follow each other (1,000; 10,000 for a long run).
+SBX_PORTS_MIB is how much goes each way in the large test, SBX_PORTS_ROUNDS how many connections
+follow each other (1,000; 10,000 for a long run).
 """
 import base64
 import concurrent.futures
@@ -113,8 +114,10 @@ def box(env):
 
 
 def start_services(box):
-    for argv in (("python3", "services.py"), ("python3", "-m", "http.server", "8001", "--bind", "127.0.0.1"),
-                 ("python3", "-m", "http.server", "8002", "--bind", "0.0.0.0"), ("python3", "-m", "http.server", "8003", "--bind", "::1")):
+    for argv in (("python3", "services.py"),
+                 ("python3", "-m", "http.server", "8001", "--bind", "127.0.0.1"),
+                 ("python3", "-m", "http.server", "8002", "--bind", "0.0.0.0"),
+                 ("python3", "-m", "http.server", "8003", "--bind", "::1")):
         box.exec(*argv, flags=("-d",))
     for port in (ECHO, 8001, 8002, 8003):
         wait_inside(box, port)
@@ -122,7 +125,9 @@ def start_services(box):
 
 def wait_inside(box, port):
     """Emulated and beside others a program may take its time to begin."""
-    box.guest(f"timeout {SLOW} sh -c 'until ss -Hltn sport = :{port} | grep -q .; do sleep 0.5; done'", timeout=SLOW + 10)
+    box.guest(
+        f"timeout {SLOW} sh -c 'until ss -Hltn sport = :{port} | grep -q .; do sleep 0.5; done'",
+        timeout=SLOW + 10)
 
 
 def publish(box, spec):
@@ -143,7 +148,8 @@ def dial(port, address="127.0.0.1"):
 
 
 def cut(s):
-    """By RST: a mere end is the end of one direction, and the other stays until the kernel asks who is there."""
+    """By RST: a mere end is the end of one direction, and the other stays until the kernel asks who
+    is there."""
     s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     s.close()
 
@@ -189,7 +195,8 @@ def test_services_on_loopback_on_all_addresses_and_on_ipv6_are_reached(box, port
 def test_a_container_that_publishes_inside_is_reached(box):
     busybox_image(box.folder / "image.tar", "tiny:1")
     box.guest(f"docker load -i '{box.folder}/image.tar'", user="agent", timeout=SLOW)
-    box.guest("docker run -d -p 8004:80 tiny:1 sh -c 'while :; do echo from a container | busybox nc -l -p 80; done'", user="agent", timeout=SLOW)
+    box.guest(
+        "docker run -d -p 8004:80 tiny:1 sh -c 'while :; do echo from a container | busybox nc -l -p 80; done'", user="agent", timeout=SLOW)
     wait_inside(box, 8004)
     deadline = time.monotonic() + 30
     text = b""
@@ -209,7 +216,8 @@ def test_a_websocket_of_node(box):
     wait_inside(box, 7010)
     with dial(box.at[7010]) as s:
         key = base64.b64encode(b"sixteen bytes...").decode()
-        s.sendall(f"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode())
+        s.sendall(
+            f"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode())
         head = b""
         while b"\r\n\r\n" not in head:
             head += s.recv(1000)
@@ -271,7 +279,8 @@ def test_much_goes_each_way_whole_and_in_bounded_memory(box):
 
 
 def test_who_does_not_read_stops_only_himself(box):
-    """A client that reads nothing, and a service that reads nothing: both are stopped, others are not."""
+    """A client that reads nothing, and a service that reads nothing: both are stopped, others are
+    not."""
     pids = box.pids()
     with dial(box.at[SOURCE]) as slow, dial(box.at[DEAF]) as s:
         before = peak_kib(pids["edge"])
@@ -313,15 +322,18 @@ def test_what_people_see(box):
         free = taken.getsockname()[1]
         done = env.sbx("ports", "ports", "--publish", f"{free}:8001", check=False)
         assert done.returncode == 1 and "in use by another program of this host" in done.stderr and "--publish 8001" in done.stderr
-    assert env.sbx("ports", "ports", "--publish", f"{free}:8001").stdout == f"Published 127.0.0.1:{free} -> 8001/tcp4\n"
+    assert env.sbx("ports", "ports", "--publish",
+                   f"{free}:8001").stdout == f"Published 127.0.0.1:{free} -> 8001/tcp4\n"
     assert get(free) == "from inside\n"
     again = env.sbx("ports", "ports", "--publish", f"{free}:8001", check=False)
     assert again.returncode == 1 and f"publish port: port 127.0.0.1:{free}/tcp is already published" in again.stderr
     rows = [line.split() for line in env.sbx("ports", "ports").stdout.splitlines()]
     assert ["127.0.0.1", str(free), "8001", "tcp4", "open"] in rows
-    assert {"host_ip": "127.0.0.1", "host_port": free, "sandbox_port": 8001, "protocol": "tcp4", "state": "open", "ephemeral": False,
+    assert {"host_ip": "127.0.0.1", "host_port": free, "sandbox_port": 8001, "protocol": "tcp4",
+            "state": "open", "ephemeral": False,
             "reason": None} in listed(box)
-    assert env.sbx("ports", "ports", "--unpublish", f"{free}:8001").stdout == f"Unpublished 127.0.0.1:{free} -> 8001/tcp\n"
+    assert env.sbx("ports", "ports", "--unpublish",
+                   f"{free}:8001").stdout == f"Unpublished 127.0.0.1:{free} -> 8001/tcp\n"
     assert not listens(free)
     done = env.sbx("ports", "ports", "--publish", "53:53/udp", check=False)
     assert done.returncode == 2 and "only TCP is carried" in done.stderr
@@ -341,8 +353,10 @@ def test_an_open_connection_is_no_session_of_a_user(box):
 
 
 def test_all_of_it_is_in_the_audit_log(box):
-    logs = [json.loads(line) for path in sorted((box.env.state / "audit/sbxd").glob("*.jsonl")) for line in path.read_text().splitlines()]
-    said = [(r["action"], r["reason"]) for r in logs if r.get("name") == "ports" and r["kind"] == "policy-change"]
+    logs = [json.loads(line) for path in sorted((box.env.state / "audit/sbxd").glob("*.jsonl"))
+            for line in path.read_text().splitlines()]
+    said = [(r["action"], r["reason"]) for r in logs if r.get("name") == "ports"
+            and r["kind"] == "policy-change"]
     assert ("publish", f"127.0.0.1:0 -> {ECHO}/tcp4") in said
     assert any(action == "unpublish" for action, _ in said)
 
@@ -352,12 +366,16 @@ def test_all_of_it_is_in_the_audit_log(box):
 def test_the_guest_opens_no_port_of_the_host(box):
     """It may listen where it wants: nothing of this host listens but what was published."""
     def ours():
-        has = {t for pid in (box.env.daemon_pid(), box.pids()["keeper"]) for t in host.descriptors(box.env, pid)}
-        lines = subprocess.run(["ss", "-Hltne"], capture_output=True, text=True, check=True).stdout.splitlines()
-        return {line.split()[3] for line in lines if f"socket:[{re.search(r' ino:([0-9]+) ', line)[1]}]" in has}
+        has = {t for pid in (box.env.daemon_pid(), box.pids()["keeper"])
+               for t in host.descriptors(box.env, pid)}
+        lines = subprocess.run(["ss", "-Hltne"], capture_output=True, text=True,
+                               check=True).stdout.splitlines()
+        return {line.split()[3] for line in lines
+                if f"socket:[{re.search(r' ino:([0-9]+) ', line)[1]}]" in has}
     before = ours()
     assert before == {f"{p['host_ip']}:{p['host_port']}" for p in listed(box)}
-    box.exec("python3", "-c", "import socket,time\nl=[socket.create_server(('0.0.0.0', p)) for p in range(20000, 20050)]\ntime.sleep(8)", flags=("-d",))
+    box.exec("python3", "-c",
+             "import socket,time\nl=[socket.create_server(('0.0.0.0', p)) for p in range(20000, 20050)]\ntime.sleep(8)", flags=("-d",))
     time.sleep(3)
     assert ours() == before
 
@@ -373,7 +391,8 @@ def test_a_service_that_refuses_and_resets_without_end(box):
 
 
 def test_a_flood_that_says_nothing_holds_nobody_up(box):
-    """More than there are places: who has one is served, execs go on, and afterwards all is as before."""
+    """More than there are places: who has one is served, execs go on, and afterwards all is as
+    before."""
     held = [dial(box.at[DEAF]) for _ in range(250)]
     assert box.guest("echo alive", timeout=30) == "alive"
     assert len(box.env.ls()) == 1
@@ -386,8 +405,11 @@ def test_many_connections_leave_nothing(box):
     pids = box.pids()
 
     def count():
-        here = subprocess.run(["ss", "-Htn", "state", "connected", "exclude", "time-wait", f"sport = :{box.at[ECHO]}"], capture_output=True, text=True, check=True).stdout
-        return {"keeper": len(host.descriptors(box.env, pids["keeper"])), "edge": host.status(pids["edge"])["FDSize"], "connections": len(here.splitlines()),
+        here = subprocess.run(["ss", "-Htn", "state", "connected", "exclude", "time-wait",
+                               f"sport = :{box.at[ECHO]}"], capture_output=True, text=True,
+                              check=True).stdout
+        return {"keeper": len(host.descriptors(box.env, pids["keeper"])),
+                "edge": host.status(pids["edge"])["FDSize"], "connections": len(here.splitlines()),
                 "guest": int(box.guest("ls /proc/1/fd | wc -l"))}
 
     def one():
@@ -396,8 +418,10 @@ def test_many_connections_leave_nothing(box):
             s.shutdown(socket.SHUT_WR)
             assert read_all(s) == b"ping"
     one()
-    until(lambda: box.guest("ss -Htnp | grep -c pid=1, || true") == "0", 60)  # those of the tests before this one, too
-    before, rss = count(), {name: int(host.status(pids[name])["VmRSS"].split()[0]) for name in ("keeper", "edge")}
+    # those of the tests before this one, too
+    until(lambda: box.guest("ss -Htnp | grep -c pid=1, || true") == "0", 60)
+    before, rss = count(), {name: int(host.status(pids[name])["VmRSS"].split()[0])
+                            for name in ("keeper", "edge")}
     begin = time.monotonic()
     for _ in range(ROUNDS):
         one()
@@ -426,7 +450,8 @@ def test_ports_outlive_sbxd_and_edge(box):
         os.kill(edge, signal.SIGKILL)
         with pytest.raises(ConnectionResetError):  # never a clean end
             s.recv(1)
-        until(lambda: has_ended(edge))  # what it was given before it let go of the last file ends with it
+        # what it was given before it let go of the last file ends with it
+        until(lambda: has_ended(edge))
     assert get(box.at[8001]) == "from inside\n"  # who comes meanwhile waits
 
 
@@ -443,7 +468,8 @@ def test_ports_are_kept_over_stop_and_start_and_the_death_of_the_keeper(box):
     with socket.create_server(("127.0.0.1", fixed)):
         env.sbx("exec", "ports", "true", timeout=START_SECONDS)
         row = next(p for p in listed(box) if p["sandbox_port"] == 8002)
-        assert row["state"] == "failed" and row["reason"] == "in use by another program of this host"
+        assert row["state"] == "failed" and row[
+            "reason"] == "in use by another program of this host"
         assert f"failed: {row['reason']}" in env.sbx("ports", "ports").stdout
     os.kill(box.pids()["keeper"], signal.SIGKILL)
     until(lambda: box.info()["status"] == "stopped", 30)
@@ -451,7 +477,8 @@ def test_ports_are_kept_over_stop_and_start_and_the_death_of_the_keeper(box):
     env.sbx("exec", "ports", "true", timeout=START_SECONDS)
     start_services(box)
     assert get(fixed) == "from inside\n"
-    assert get(next(p["host_port"] for p in listed(box) if p["sandbox_port"] == 8001)) == "from inside\n"
+    assert get(next(p["host_port"] for p in listed(box)
+                    if p["sandbox_port"] == 8001)) == "from inside\n"
 
 
 # -- from another machine
@@ -479,13 +506,15 @@ def lan(tmp_path):
             pytest.skip(f"needs {tool}")
     enter = ["nsenter", "--preserve-credentials", "-U", "-n", "-m", "-t"]
     path = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
-    holder = subprocess.Popen(["unshare", "--user", "--map-current-user", "--keep-caps", "--net", "--mount", "sh", "-ec", FAR, "sh", str(tmp_path)],
+    holder = subprocess.Popen(["unshare", "--user", "--map-current-user", "--keep-caps", "--net",
+                               "--mount", "sh", "-ec", FAR, "sh", str(tmp_path)],
                               env=path, start_new_session=True, stderr=subprocess.PIPE)
     try:
         deadline = time.monotonic() + 20
         while not (tmp_path / "ready").exists():
             if holder.poll() is not None:
-                pytest.skip("no namespaces for an ordinary user here: " + holder.stderr.read().decode())
+                pytest.skip("no namespaces for an ordinary user here: "
+                            + holder.stderr.read().decode())
             assert time.monotonic() < deadline
             time.sleep(0.1)
         far = (tmp_path / "far").read_text().strip()
@@ -501,7 +530,8 @@ def test_only_this_machine_unless_an_address_is_said(lan):
     ask = ["curl", "-s", "-m", "10", "-o", "/dev/null", "-w", "%{http_code}"]
 
     def code(prefix, url):
-        return subprocess.run([*prefix, *ask, url], capture_output=True, text=True, check=False, timeout=30).stdout
+        return subprocess.run([*prefix, *ask, url], capture_output=True, text=True, check=False,
+                              timeout=30).stdout
 
     with private(prefix=near) as env:
         folder = env.make_folder("lan")
@@ -519,6 +549,7 @@ def test_only_this_machine_unless_an_address_is_said(lan):
         assert "every machine that reaches any address of this host" in done.stderr
         assert code(far, f"http://{LAN}:18092/") == "200"
         # One that is running has it: the other is told by whom.
-        done = env.sbx("create", "shell", folder, "--name", "second", "-p", "18090:1", check=False, timeout=START_SECONDS)
+        done = env.sbx("create", "shell", folder, "--name", "second", "-p", "18090:1", check=False,
+                       timeout=START_SECONDS)
         assert done.returncode == 1 and "already published by the sandbox lan" in done.stderr
         made.rm()

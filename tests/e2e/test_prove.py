@@ -1,8 +1,10 @@
-"""`sbx prove` on a real sandbox: green when all is well, red exactly where there is a hole, and gone afterwards without a trace.
+"""`sbx prove` on a real sandbox: green when all is well, red exactly where there is a hole, and
+gone afterwards without a trace.
 
-The holes are the mutations of tests/prove/mutations_GROUP.py. Here those that need no build of their own and can live together are made
-together; those named test_long_ take longer than CI has, and so does tests/long/mutations, which makes the holes in our programs, and all
-others in halves or one by one.
+The holes are the mutations of tests/prove/mutations_GROUP.py. Here those that need no build of
+their own and can live together are made together; those named test_long_ take longer than CI has,
+and so does tests/long/mutations, which makes the holes in our programs, and all others in halves or
+one by one.
 """
 import contextlib
 import json
@@ -25,14 +27,17 @@ import series  # noqa: E402
 
 GROUPS = sorted({i.split("/")[0] for i in harness.PROBES})
 TABLES = [g for g in GROUPS if g in harness.MUTATIONS]
-SLOW = ["docker", "network", "recovery"]  # one to five minutes each: with test_long_ and tests/long/mutations
-ALONE = [(g, n) for g in TABLES for n, m in enumerate(harness.MUTATIONS[g]) if m.alone and not m.hole]
+# one to five minutes each: with test_long_ and tests/long/mutations
+SLOW = ["docker", "network", "recovery"]
+ALONE = [(g, n) for g in TABLES for n,
+         m in enumerate(harness.MUTATIONS[g]) if m.alone and not m.hole]
 KEYS = {"id", "group", "title", "tried", "inside", "outside", "verdict", "why"}
 
 
 @pytest.fixture(scope="module")
 def world():
-    with load.laboratory() as (_, entries), harness.world(connect_to=entries, rules=[load.NAME]) as made:
+    with load.laboratory() as (_, entries), harness.world(connect_to=entries,
+                                                          rules=[load.NAME]) as made:
         yield made
 
 
@@ -57,7 +62,8 @@ echo users; sort /etc/passwd
 
 
 def sockets_of(env, pids):
-    """Inodes of the sockets that these processes hold, as far as the kernel shows them, and as sbxd and keepers say."""
+    """Inodes of the sockets that these processes hold, as far as the kernel shows them, and as sbxd
+    and keepers say."""
     found = set()
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -67,12 +73,17 @@ def sockets_of(env, pids):
 
 
 def listening(env):
-    """Sockets that listen or are bound on the host and belong to what these tests started: every process that they start is below
-    this one, also when its parent has ended (host.adopt_orphans). Other tests may run at the same time. Jailed processes show no
-    descriptors; none of those can bind or listen (test_jail.py)."""
+    """Sockets that listen or are bound on the host and belong to what these tests started: every
+    process that they start is below this one, also when its parent has ended (host.adopt_orphans).
+    Other tests may run at the same time. Jailed processes show no descriptors; none of those can
+    bind or listen (test_jail.py)."""
     ours = host.descendants(os.getpid())
-    brokers = [env.daemon_pid(), *filter(None, (env.api("GET", f"/v1/sandboxes/{s['name']}")[1].get("keeper_pid") for s in env.ls()))]
-    assert len(brokers) >= 2 and set(brokers) <= set(ours) and all(sockets_of(env, [pid]) for pid in brokers), "the sockets of sbxd and keeper cannot be seen"
+    brokers = [env.daemon_pid(),
+               *filter(None,
+                       (env.api("GET", f"/v1/sandboxes/{s['name']}")[1].get("keeper_pid")
+                        for s in env.ls()))]
+    assert len(brokers) >= 2 and set(brokers) <= set(ours) and all(sockets_of(env, [pid])
+                                                                   for pid in brokers), "the sockets of sbxd and keeper cannot be seen"
     mine, found = sockets_of(env, [os.getpid(), *ours]), set()
     for name in ("tcp", "tcp6", "udp", "udp6"):
         for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
@@ -83,7 +94,8 @@ def listening(env):
 
 
 def files(folder, leave=()):
-    return {str(p.relative_to(folder)) for p in folder.rglob("*") if not any(word in str(p) for word in leave)}
+    return {str(p.relative_to(folder)) for p in folder.rglob("*")
+            if not any(word in str(p) for word in leave)}
 
 
 def trace(world):
@@ -96,15 +108,19 @@ def trace(world):
         "rules": env.sbx("policy", "ls", "--json").stdout,
         "settings": env.sbx("settings", "ls", "--json", check=False).stdout,
         # which there are; when one was last used changes, and that is right
-        "secrets": {(one["name"], str(one.get("sandbox"))) for one in json.loads(env.sbx("secret", "ls", "--json").stdout)["secrets"]},
+        "secrets": {(one["name"], str(one.get("sandbox")))
+                    for one in json.loads(env.sbx("secret", "ls", "--json").stdout)["secrets"]},
         # the audit log grows, and that is right
         "files": files(env.folder, ("/audit", ".log", "sbx.db-", "store.db-", "/.store/.lock")),
         "workspaces": files(env.work),
         # those that are made when the sandbox first asks come and go
-        "processes": sorted(n for n in host.processes(env.folder).values() if n not in ("node", "sbx-origin", "sbx-egress", "sbx-ssh-agent")),
-        "machines": sorted(n for n in host.processes(env.folder).values() if n in ("qemu-system-x86", "virtiofsd", "sbx-keeper", "sbx-edge")),
+        "processes": sorted(n for n in host.processes(env.folder).values()
+                            if n not in ("node", "sbx-origin", "sbx-egress", "sbx-ssh-agent")),
+        "machines": sorted(n for n in host.processes(env.folder).values()
+                           if n in ("qemu-system-x86", "virtiofsd", "sbx-keeper", "sbx-edge")),
         "sockets": listening(env),
-        "scratch": {p.name for p in pathlib.Path("/tmp").iterdir() if p.name.startswith("sbx-prove") and p.stat().st_uid == os.getuid()},
+        "scratch": {p.name for p in pathlib.Path("/tmp").iterdir() if p.name.startswith("sbx-prove")
+                    and p.stat().st_uid == os.getuid()},
     }
 
 
@@ -115,7 +131,9 @@ def difference(before, after):
         if name == "scratch":
             now = was | now  # what a killed run has left is removed by the next one
         if was != now:
-            found[name] = {"gone": sorted(was - now), "new": sorted(now - was)} if isinstance(was, set) else {"was": was, "is": now}
+            found[name] = {"gone": sorted(was - now),
+                           "new": sorted(now - was)} if isinstance(was, set) else {"was": was,
+                                                                                   "is": now}
     return found
 
 
@@ -123,19 +141,22 @@ MOST_LOAD = 4  # times the processors: on a machine with more load than that no 
 
 
 def scaled(seconds, load, cores):
-    """The promised time of a quiet machine, for a machine on which `load` processes share `cores` processors."""
+    """The promised time of a quiet machine, for a machine on which `load` processes share `cores`
+    processors."""
     return seconds * min(max(1, load / cores), MOST_LOAD)
 
 
 class Patience:
-    """The time that a run may take: the promise, times the load before or after the run, whichever is higher. The bound counts on every machine."""
+    """The time that a run may take: the promise, times the load before or after the run, whichever
+    is higher. The bound counts on every machine."""
 
     def __init__(self):
         self.load = max(os.getloadavg()[:2])
 
     def allows(self, took, seconds):
         most = scaled(seconds, max(self.load, *os.getloadavg()[:2]), os.cpu_count() or 1)
-        assert took <= most, f"{took:.0f} s, and {most:.0f} s are allowed ({seconds} s on a quiet machine)"
+        assert took <= most, (
+            f"{took:.0f} s, and {most:.0f} s are allowed ({seconds} s on a quiet machine)")
 
 
 # a normal sandbox
@@ -148,7 +169,8 @@ def test_every_probe_has_its_form():
 def test_a_full_run_is_green_and_in_time(full):
     status, report, (took, patience), _, _ = full
     slow = sorted(((p.get("ms", 0), p["id"]) for p in report["probes"]), reverse=True)[:12]
-    print(f"full: {took:.1f} s, {len(report['probes'])} probes, load {os.getloadavg()[0]:.1f}; slowest {slow}")
+    print(
+        f"full: {took:.1f} s, {len(report['probes'])} probes, load {os.getloadavg()[0]:.1f}; slowest {slow}")
     assert {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "fail"} == {}
     assert status == 0
     assert set(harness.PROBES) <= {p["id"] for p in report["probes"]}
@@ -170,7 +192,8 @@ def test_the_report_is_what_was_promised(full):
 
 def test_exactly_the_listed_probes_are_skipped(world, full):
     """tests/prove/skips."""
-    assert harness.wrong_skips(harness.in_the_end_skipped(world, full[1]), harness.listed_skips()) == {}
+    assert harness.wrong_skips(harness.in_the_end_skipped(world, full[1]),
+                               harness.listed_skips()) == {}
 
 
 def test_a_probe_is_tried_again_while_docker_is_late():
@@ -180,17 +203,23 @@ def test_a_probe_is_tried_again_while_docker_is_late():
         def prove(self, *args):
             self.calls += 1
             late = [i for i in args if i != "--probe"][1:]  # one more each time has its Docker
-            return 0, {"probes": [{"id": i, "verdict": "skip", "why": f"{harness.LATE} x"} for i in late]}, 0
+            return 0, {"probes": [{"id": i, "verdict": "skip", "why": f"{harness.LATE} x"}
+                                  for i in late]}, 0
     for n, calls, left in ((2, 2, set()), (9, harness.TRIES, {f"docker/{n}" for n in range(3, 9)})):
-        world, report = World(), {"probes": [{"id": f"docker/{i}", "verdict": "skip", "why": f"{harness.LATE} y"} for i in range(n)]}
+        world, report = World(), {"probes": [{"id": f"docker/{i}", "verdict": "skip",
+                                              "why": f"{harness.LATE} y"} for i in range(n)]}
         assert (set(harness.in_the_end_skipped(world, report)), world.calls) == (left, calls)
 
 
 def test_a_probe_that_begins_or_ceases_to_skip_is_an_error():
     listed = {"recovery/kill-sbxd"}
-    assert harness.wrong_skips({"recovery/kill-sbxd": "shared", "recovery/kill-sbxd+network/metadata": "not tried"}, listed) == {}
-    assert set(harness.wrong_skips({"recovery/kill-sbxd": "shared", "files/x": "no tool"}, listed)) == {"files/x"}
-    assert set(harness.wrong_skips({"recovery/kill-sbxd": "shared", "recovery/kill-edge+network/metadata": "why"}, listed)) == {"recovery/kill-edge+network/metadata"}
+    assert harness.wrong_skips({"recovery/kill-sbxd": "shared",
+                                "recovery/kill-sbxd+network/metadata": "not tried"}, listed) == {}
+    assert set(harness.wrong_skips({"recovery/kill-sbxd": "shared", "files/x": "no tool"},
+                                   listed)) == {"files/x"}
+    assert set(harness.wrong_skips({"recovery/kill-sbxd": "shared",
+                                    "recovery/kill-edge+network/metadata": "why"},
+                                   listed)) == {"recovery/kill-edge+network/metadata"}
     assert set(harness.wrong_skips({}, listed)) == {"recovery/kill-sbxd"}
     assert harness.listed_skips() <= set(harness.PROBES)
 
@@ -208,8 +237,10 @@ def test_quick_is_quick_and_leaves_nothing_behind(world):
     before, patience = trace(world), Patience()
     status, report, took = world.prove("--quick", twin=False)
     print(f"quick: {took:.1f} s, {len(report['probes'])} probes, load {os.getloadavg()[0]:.1f}")
-    assert {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "fail"} == {} and status == 0
-    assert {p["id"] for p in report["probes"]} == {i for i, p in harness.PROBES.items() if p.is_quick}
+    assert {p["id"]: p["why"] for p in report["probes"]
+            if p["verdict"] == "fail"} == {} and status == 0
+    assert {p["id"] for p in report["probes"]} == {i for i,
+                                                   p in harness.PROBES.items() if p.is_quick}
     patience.allows(took, harness.QUICK_SECONDS)
     assert difference(before, trace(world)) == {}
 
@@ -230,12 +261,14 @@ def test_what_an_agent_leaves_in_its_history_is_no_hole(world):
     left = agent / "0123456789abcdef" / "codex-sessions" / "rollout.jsonl"
 
     def red():
-        said = world.env.sbx("prove", "proved", "--json", "--probe", "host/file-modes", "--probe", "host/folder-modes", check=False).stdout
+        said = world.env.sbx("prove", "proved", "--json", "--probe", "host/file-modes", "--probe",
+                             "host/folder-modes", check=False).stdout
         return [p["id"] for p in json.loads(said)["probes"] if p["verdict"] != "pass"]
     left.parent.mkdir(parents=True)
     try:
         left.write_text("{}\n", encoding="ascii")
-        for path, mode in ((history, 0o700), (agent, 0o700), (left.parent.parent, 0o755), (left.parent, 0o755), (left, 0o644)):
+        for path, mode in ((history, 0o700), (agent, 0o700), (left.parent.parent, 0o755),
+                           (left.parent, 0o755), (left, 0o644)):
             path.chmod(mode)
         assert red() == []
         # not the folder above, and not a file beside it
@@ -249,11 +282,16 @@ def test_what_an_agent_leaves_in_its_history_is_no_hole(world):
 
 
 def test_quick_while_the_sandbox_works(world):
-    """500 requests and 50 execs meanwhile; tests/long/prove-load has 10,000, 1,000 and a docker build beside a full run."""
-    (status, report, took), work = load.work_while(world, lambda: world.prove("--quick", twin=False), 500, 50, docker=False)
-    print(f"quick beside {work.requests} requests and {work.execs} execs: {took:.1f} s; slowest request {work.slowest} s, exec {work.slowest_exec:.1f} s")
+    """500 requests and 50 execs meanwhile; tests/long/prove-load has 10,000, 1,000 and a docker
+    build beside a full run."""
+    (status, report, took), work = load.work_while(world,
+                                                   lambda: world.prove("--quick", twin=False), 500,
+                                                   50, docker=False)
+    print(
+        f"quick beside {work.requests} requests and {work.execs} execs: {took:.1f} s; slowest request {work.slowest} s, exec {work.slowest_exec:.1f} s")
     assert not work.wrong and work.requests >= 500 and work.execs >= 50
-    assert {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "fail"} == {} and status == 0
+    assert {p["id"]: p["why"] for p in report["probes"]
+            if p["verdict"] == "fail"} == {} and status == 0
 
 
 # holes
@@ -269,7 +307,8 @@ def test_holes_turn_exactly_their_probes_red(world, group):
     assert mutations, f"{group} has no mutation that can be made without a build"
     with harness.mutated(world, mutations):
         red = world.red("--group", group)
-    harness.compare(red, harness.of_group(harness.union(mutations), group), f"{len(mutations)} mutations of {group}")
+    harness.compare(red, harness.of_group(harness.union(mutations), group),
+                    f"{len(mutations)} mutations of {group}")
 
 
 def test_the_holes_are_closed_again(world):
@@ -289,10 +328,12 @@ def test_long_a_hole_alone(world, group, number):
 
 
 def make_series(true_red):
-    """Runs in halves over mutations a, b, ...; each names files/LETTER, and turns red what `true_red` says."""
+    """Runs in halves over mutations a, b, ...; each names files/LETTER, and turns red what
+    `true_red` says."""
     from mutation import Mutation
     names = "abcdefghijk"
-    runs = series.halves("files", "plain", [Mutation(red=(f"files/{n}",), guest="x", alone=n == "k") for n in names])
+    runs = series.halves("files", "plain",
+                         [Mutation(red=(f"files/{n}",), guest="x", alone=n == "k") for n in names])
     for run in runs:
         run.red = {i: "why" for m in run.mutations for i in true_red(m.red[0])}
     return {v.id: v for v in series.judge([f"files/{n}" for n in names], runs)}, runs
@@ -303,12 +344,14 @@ def test_halves_tell_any_two_mutations_apart():
         runs, words = series.words(n)
         assert len(set(words)) == n and not any(a < b for a in words for b in words) and runs <= 9
     verdicts, runs = make_series(lambda i: [i])
-    assert all(v.is_ok for v in verdicts.values()) and len(runs) == 5 + 1  # ten in five runs, one alone
+    # ten in five runs, one alone
+    assert all(v.is_ok for v in verdicts.values()) and len(runs) == 5 + 1
 
 
 def test_halves_find_a_probe_that_another_hole_turns_red():
     """b's hole does nothing; what turns files/b red is c's."""
-    verdicts, _ = make_series(lambda i: {"files/b": [], "files/c": ["files/c", "files/b"]}.get(i, [i]))
+    verdicts, _ = make_series(lambda i: {"files/b": [],
+                                         "files/c": ["files/c", "files/b"]}.get(i, [i]))
     bad = verdicts["files/b"]
     assert {i for i, v in verdicts.items() if not v.is_ok} == {"files/b"}
     assert bad.blind and bad.more and bad.suspects == ["files/c"]

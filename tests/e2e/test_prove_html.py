@@ -1,4 +1,5 @@
-"""The page of `sbx prove --html`, from a real run, in a real browser: all of it is there, it asks nobody for anything, and it can be seen."""
+"""The page of `sbx prove --html`, from a real run, in a real browser: all of it is there, it asks
+nobody for anything, and it can be seen."""
 import html.parser
 import http.server
 import json
@@ -12,8 +13,10 @@ import pytest
 
 CHROMIUM = "chromium"
 # Its own sandbox stays on. It would ask its maker for news: it finds nobody.
-QUIET = ("--headless=new", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-         "--disable-default-apps", "--disable-extensions", "--hide-scrollbars", "--enable-logging=stderr", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")
+QUIET = ("--headless=new", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync",
+         "--disable-default-apps", "--disable-extensions", "--hide-scrollbars",
+         "--enable-logging=stderr", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")
 SECONDS = 120
 PROVE_SECONDS = 400
 GROUPS = ("files", "kernel", "network", "credentials", "docker", "host", "recovery")
@@ -51,16 +54,20 @@ class Seen:
 
     def __init__(self, page, folder, width=1280, height=2000, dark=False):
         folder.mkdir()
-        argv = [CHROMIUM, *QUIET, f"--user-data-dir={folder}/profile", f"--blink-settings=preferredColorScheme={0 if dark else 1}",
-                f"--window-size={width},{height}", f"--log-net-log={folder}/net.json", f"--screenshot={folder}/page.png", "--dump-dom"]
+        argv = [CHROMIUM, *QUIET, f"--user-data-dir={folder}/profile",
+                f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+                f"--window-size={width},{height}", f"--log-net-log={folder}/net.json",
+                f"--screenshot={folder}/page.png", "--dump-dom"]
         with Server(page) as server:
-            done = subprocess.run([*argv, server.url], env={**os.environ, "HOME": str(folder)}, stdin=subprocess.DEVNULL, capture_output=True,
+            done = subprocess.run([*argv, server.url], env={**os.environ, "HOME": str(folder)},
+                                  stdin=subprocess.DEVNULL, capture_output=True,
                                   timeout=SECONDS, check=False)
             server.shutdown()
             self.url, self.asked = server.url, server.asked
         assert done.returncode == 0, done.stderr.decode("utf-8", "replace")[-2000:]
         self.dom = done.stdout.decode()
-        self.console = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if "CONSOLE" in line]
+        self.console = [line for line in done.stderr.decode("utf-8", "replace").splitlines()
+                        if "CONSOLE" in line]
         self.png = (folder / "page.png").read_bytes()
         self.by_page = list(asked_by(self.url.rsplit("/", 1)[0], folder / "net.json"))
 
@@ -85,7 +92,8 @@ class Reader(html.parser.HTMLParser):
         self.tags.append(tag)
         attrs = dict(attrs)
         if tag == "details":
-            self.at = self.probes[attrs["id"]] = {"class": attrs["class"], "open": "open" in attrs, "text": ""}
+            self.at = self.probes[attrs["id"]] = {"class": attrs["class"], "open": "open" in attrs,
+                                                  "text": ""}
 
     def handle_endtag(self, tag):
         if tag == "details":
@@ -98,16 +106,19 @@ class Reader(html.parser.HTMLParser):
 
 @pytest.fixture(scope="module")
 def run(env, sandbox, tmp_path_factory):
-    """(page, what the same run said as JSON); with a probe of the user's own that is red and prints what a hostile guest would."""
+    """(page, what the same run said as JSON); with a probe of the user's own that is red and prints
+    what a hostile guest would."""
     assert shutil.which(CHROMIUM), "no chromium on this host\n  try: tools/setup --test"
     own = env.folder / "config/sbx/probes/files/own-hostile"
     own.parent.mkdir(parents=True, exist_ok=True)
-    own.write_text("# title: A hostile text\n# tried: printing a script\n# means: The page shows it as text.\n# quick: yes\n#: inside\n"
+    own.write_text(
+        "# title: A hostile text\n# tried: printing a script\n# means: The page shows it as text.\n# quick: yes\n#: inside\n"
                    "printf '</pre><script>document.title=\"taken\"</script><img src=x onerror=alert(1)>\\033[31m\\377\\n'\n"
                    "head -c 2000 /dev/zero | tr '\\0' x\necho\nhole '<script>alert(2)</script>'\n")
     path = tmp_path_factory.mktemp("prove") / "page.html"
     try:
-        done = env.sbx("prove", sandbox.name, "--quick", "--json", "--html", path, timeout=PROVE_SECONDS, check=False)
+        done = env.sbx("prove", sandbox.name, "--quick", "--json", "--html", path,
+                       timeout=PROVE_SECONDS, check=False)
     finally:
         own.unlink()
     assert done.returncode == 1, done.stdout + done.stderr  # the red one
@@ -130,7 +141,8 @@ def test_every_probe_is_in_the_page(run, seen):
 
 
 def test_the_first_box_says_what_tcg_is(seen):
-    assert seen.dom.index("TCG is no isolation boundary") < seen.dom.index('class="facts"') < seen.dom.index("<details")
+    assert seen.dom.index("TCG is no isolation boundary") < seen.dom.index(
+        'class="facts"') < seen.dom.index("<details")
 
 
 def test_the_picture_has_all_groups(seen):
@@ -141,7 +153,8 @@ def test_the_picture_has_all_groups(seen):
 def test_hostile_text_is_text(seen):
     tags = set(Reader(seen.dom).tags)
     assert not tags & {"script", "img", "iframe", "form", "object", "embed"}, tags
-    assert "<title>sbx prove: " in seen.dom and "taken" not in re.search("<title>(.*?)</title>", seen.dom).group(1)
+    assert "<title>sbx prove: " in seen.dom and "taken" not in re.search("<title>(.*?)</title>",
+                                                                         seen.dom).group(1)
     assert "&lt;script&gt;alert(2)" in seen.dom
 
 
@@ -152,12 +165,15 @@ def test_nothing_is_asked_for_and_nothing_complains(seen):
 
 
 def test_the_check_would_see_a_request(run, tmp_path):
-    """The same page with a picture from elsewhere: its policy refuses it, and that is seen. Without the policy the request is seen."""
+    """The same page with a picture from elsewhere: its policy refuses it, and that is seen. Without
+    the policy the request is seen."""
     bad = run[0].replace(b"</body>", b'<img src="/stolen.png"><script>1</script></body>')
     refused = Seen(bad, tmp_path / "refused")
     assert refused.console and refused.asked == ["/page.html"]
-    open_ = Seen(re.sub(rb'<meta http-equiv="Content-Security-Policy"[^>]*>', b"", bad), tmp_path / "open")
-    assert "/stolen.png" in open_.asked and any(url.endswith("/stolen.png") for url in open_.by_page)
+    open_ = Seen(re.sub(rb'<meta http-equiv="Content-Security-Policy"[^>]*>', b"", bad),
+                 tmp_path / "open")
+    assert "/stolen.png" in open_.asked and any(url.endswith("/stolen.png")
+                                                for url in open_.by_page)
 
 
 def test_it_can_be_seen_in_both_colours_and_on_a_telephone(run, seen, tmp_path):

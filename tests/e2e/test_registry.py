@@ -62,7 +62,8 @@ def test_ls_answers_and_says_which_one_is_stuck(frozen):
     assert "unresponsive" in frozen.sbx("ls").stdout
 
 
-@pytest.mark.parametrize("args", [["exec", "stuck", "true"], ["cp", "/etc/hostname", "stuck:/tmp/x"],
+@pytest.mark.parametrize("args",
+                         [["exec", "stuck", "true"], ["cp", "/etc/hostname", "stuck:/tmp/x"],
                                   ["cp", "stuck:/etc/hostname", "/tmp/never"]])
 def test_commands_on_it_fail_within_their_bound(frozen, args):
     done, took = timed(frozen.sbx, *args, check=False, timeout=60)
@@ -71,7 +72,8 @@ def test_commands_on_it_fail_within_their_bound(frozen, args):
 
 
 def test_commands_on_others_do_not_notice(frozen):
-    for args in (["inspect", "box-00"], ["rename", "box-01", "renamed"], ["rename", "renamed", "box-01"],
+    for args in (["inspect", "box-00"], ["rename", "box-01", "renamed"],
+                 ["rename", "renamed", "box-01"],
                  ["update", "box-02", "--cpus", "1"]):
         _, took = timed(frozen.sbx, *args)
         assert took <= 1.0, f"{args}: {took:.2f} s"
@@ -99,4 +101,5 @@ def test_ending_it_works_within_the_bound_though_it_is_stuck(crowd, args):
     finally:
         p.kill()
         p.wait()
-    assert {s["name"]: s["status"] for s in crowd.ls()}.get("stuck") == ("stopped" if args[0] == "stop" else None)
+    assert {s["name"]: s["status"]
+            for s in crowd.ls()}.get("stuck") == ("stopped" if args[0] == "stop" else None)

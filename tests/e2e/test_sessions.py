@@ -1,4 +1,5 @@
-"""Sessions that are left and come back to, in a real terminal; nothing that runs in them notices."""
+"""Sessions that are left and come back to, in a real terminal; nothing that runs in them
+notices."""
 import json
 import os
 import re
@@ -20,7 +21,8 @@ def box(sandbox):
     yield sandbox
     sandbox.guest("pkill -KILL -u agent bash; true")
     until(lambda: all(s["state"] != "running" for s in sessions(sandbox)), 20)
-    # One that has ended while nobody looked is asked for its status, so that the next test finds none.
+    # One that has ended while nobody looked is asked for its status, so that the next test finds
+    # none.
     for s in sessions(sandbox):
         with Terminal(sandbox.env, "sbx", "attach", sandbox.name, "--session", s["name"]) as t:
             t.wait_end(30)
@@ -59,7 +61,8 @@ def test_left_and_come_back_to(box):
         t.wait_for("on the screen\n")
         detach(t)
         assert LEFT + " " + box.name in t.screen()
-    assert sessions(box) == [{"name": "agent", "state": "running", "attached": False, "status": None}]
+    assert sessions(box) == [{"name": "agent", "state": "running", "attached": False,
+                              "status": None}]
     until(lambda: box.guest("cat /tmp/later 2>/dev/null || true") == "later-kept", 30)
     with terminal(box) as t:
         screen = t.wait_for("on the screen", 30)
@@ -123,7 +126,8 @@ def kill(pid):
 
 
 def client_of(box):
-    return subprocess.run(["pgrep", "-u", str(os.getuid()), "-f", f"^sbx run {box.name}$"], check=True, capture_output=True,
+    return subprocess.run(["pgrep", "-u", str(os.getuid()), "-f", f"^sbx run {box.name}$"],
+                          check=True, capture_output=True,
                           text=True).stdout.split()[-1]
 
 
@@ -141,7 +145,8 @@ def test_client_dies(box, how):
             os.kill(int(client_of(box)), signal.SIGHUP)
             assert t.wait_end() == 0
     deadline = time.monotonic() + 10
-    while sessions(box) != [{"name": "agent", "state": "running", "attached": False, "status": None}]:
+    while sessions(box) != [{"name": "agent", "state": "running", "attached": False,
+                             "status": None}]:
         assert time.monotonic() < deadline, sessions(box)
         time.sleep(0.1)
     assert shell_pid(box) == pid
@@ -207,7 +212,8 @@ def test_hundred_megabytes_while_nobody_looks(box):
     with terminal(box) as t:
         at_prompt(t)
         before = rss_of_init(box)
-        t.line("sleep 1; head -c 100000000 /dev/zero | tr '\\0' x; echo; echo all-written; touch /tmp/written")
+        t.line(
+            "sleep 1; head -c 100000000 /dev/zero | tr '\\0' x; echo; echo all-written; touch /tmp/written")
         detach(t)
     deadline = time.monotonic() + 300
     while box.guest("ls /tmp/written 2>/dev/null; true") == "":
@@ -248,7 +254,8 @@ def test_other_keys_and_none(box):
 
 def test_scripts_and_commands_are_plain(box):
     """No session is made without a terminal, nor for a command of one's own."""
-    assert box.env.sbx("run", box.name, input="echo $((40+2)); exit 3\n", check=False).stdout.endswith("42\n")
+    assert box.env.sbx("run", box.name, input="echo $((40+2)); exit 3\n",
+                       check=False).stdout.endswith("42\n")
     with terminal(box, "run", box.name, "--", "sh", "-c", "echo plain; sleep 1; exit 9") as t:
         t.wait_for("plain")
         assert sessions(box) == []

@@ -1,6 +1,7 @@
 """Suspended sandboxes: memory goes to the disk, and what ran in them goes on where it was.
 
-One sandbox for all of it, with a workspace, a credential and real servers on loopback (tests/rigs/lab/credlab.py).
+One sandbox for all of it, with a workspace, a credential and real servers on loopback
+(tests/rigs/lab/credlab.py).
 """
 import contextlib
 import json
@@ -26,7 +27,8 @@ SUSPEND_SECONDS = 180
 DOCKER_SECONDS = 600  # dockerd under software emulation
 HOST = "api.anthropic.com"
 CANARY = "sk-ant-api03-" + secrets.token_hex(24)
-# Counts into a file of the workspace that it holds open, and into one of the guest's own disk; its folder is the workspace.
+# Counts into a file of the workspace that it holds open, and into one of the guest's own disk; its
+# folder is the workspace.
 COUNTER = ("exec 5>>count; i=0; while :; do echo $i >&5; echo $i > /var/tmp/own; i=$((i+1)); "
            "[ -e stop-count ] && exit; sleep 0.1; done")
 # Began before the suspension: has read the certificates, and asks when it is told to.
@@ -142,18 +144,22 @@ def programs(box):
 def test_everything_goes_on(box, programs, lab):
     before = ask(box, 1)
     assert '"ok":true' in before["said"].replace("\\", ""), before
-    watcher = box.env.popen("exec", box.name, "bash", "-c", "i=0; while [ ! -e stop-watch ]; do echo $i; i=$((i+1)); sleep 0.1; done; echo end",
-                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    watcher = box.env.popen("exec", box.name, "bash", "-c",
+                            "i=0; while [ ! -e stop-watch ]; do echo $i; i=$((i+1)); sleep 0.1; done; echo end",
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
     try:
         assert watcher.stdout.readline() == "0\n"
         pids = box.pids()
         with warmlab.PeakMemory(pids["keeper"]) as memory:
             suspend(box)
-        assert memory.peak <= 1.2 * memory.before, f"suspending held {memory.peak} KiB, {memory.before} before"
+        assert memory.peak <= 1.2 * memory.before, (
+            f"suspending held {memory.peak} KiB, {memory.before} before")
         host.wait_gone(pids, 5, "still there after it was suspended")
         info = box.info()
         assert info["status"] == "suspended" and info["suspended_bytes"] > 10 << 20, info
-        assert all((kept(box) / name).stat().st_mode & 0o777 == 0o400 for name in ("state", "memory"))
+        assert all((kept(box) / name).stat().st_mode & 0o777 == 0o400
+                   for name in ("state", "memory"))
         frozen = lines(box.folder / "count")
         time.sleep(2)
         assert lines(box.folder / "count") == frozen
@@ -221,7 +227,8 @@ def test_long_a_container_goes_on(box, programs):
     busybox_image(box.folder / "image.tar", "tiny:1")
     box.guest(f"docker load -qi {box.folder}/image.tar", timeout=DOCKER_SECONDS)
     box.guest(f"docker run -d --name held -v {box.folder}:/w -w /w tiny:1 sh -c "
-              "'exec 6>>inside; i=0; while :; do echo $i >&6; i=$((i+1)); sleep 0.2; done'", timeout=DOCKER_SECONDS)
+              "'exec 6>>inside; i=0; while :; do echo $i >&6; i=$((i+1)); sleep 0.2; done'",
+              timeout=DOCKER_SECONDS)
     wait_file(box.folder / "inside")
     wait_more(box.folder / "inside")
     suspend(box)
@@ -268,7 +275,8 @@ def test_what_is_wrong_is_refused(box, what):
     resume(box, "sh -c 'touch /var/tmp/kept; sync'; nohup sleep 12345 >/dev/null 2>&1 &")
     suspend(box)
     spoil(box.state / name)
-    assert resume(box, "ls /var/tmp/kept; pgrep -f 1234[5]; true") == "/var/tmp/kept", "booted from the disk, nothing of the memory"
+    assert resume(box, "ls /var/tmp/kept; pgrep -f 1234[5]; true") == "/var/tmp/kept", (
+        "booted from the disk, nothing of the memory")
     info = box.info()
     assert info["start"] == "cold" and why in info["cold_why"], info
     assert not kept(box).exists() and (box.state / "suspend.bad").exists()
@@ -279,7 +287,8 @@ def test_a_keeper_killed_on_the_way_down(box):
     for delay in (0.2, 1.0, 2.5):
         resume(box)
         pids = box.pids()
-        p = box.env.popen("stop", "--suspend", box.name, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        p = box.env.popen("stop", "--suspend", box.name, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(delay)
         with contextlib.suppress(ProcessLookupError):  # on a quick machine it has ended already
             os.kill(pids["keeper"], signal.SIGKILL)
@@ -294,7 +303,8 @@ def test_a_keeper_killed_on_the_way_down(box):
 def test_a_keeper_killed_on_the_way_up(box):
     resume(box)
     suspend(box)
-    p = box.env.popen("exec", box.name, "true", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    p = box.env.popen("exec", box.name, "true", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                      stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 30
     while not (pid := box.env.api("GET", f"/v1/sandboxes/{box.name}")[1]["keeper_pid"]):
         assert time.monotonic() < deadline
@@ -307,7 +317,8 @@ def test_a_keeper_killed_on_the_way_up(box):
 
 def test_sbxd_killed_meanwhile(box):
     resume(box)
-    p = box.env.popen("stop", "--suspend", box.name, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    p = box.env.popen("stop", "--suspend", box.name, stdin=subprocess.DEVNULL,
+                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(0.5)
     os.kill(box.env.daemon_pid(), signal.SIGKILL)
     p.wait(60)
@@ -319,7 +330,8 @@ def test_what_else_is_done_with_a_suspended_one(box):
     resume(box)
     suspend(box)
     said = box.env.sbx("update", box.name, "--memory", "2g", check=False)
-    assert said.returncode != 0 and "suspended" in said.stderr and "sbx stop" in said.stderr, said.stderr
+    assert said.returncode != 0 and "suspended" in said.stderr and "sbx stop" in said.stderr, (
+        said.stderr)
     assert "suspended" in box.env.sbx("inspect", box.name).stdout
     suspend(box)  # asking twice changes nothing
     box.env.sbx("stop", box.name)

@@ -1,4 +1,5 @@
-"""The template: built by anyone, again the same. .ci/run has this file in a process of its own, beside the unit tests."""
+"""The template: built by anyone, again the same. .ci/run has this file in a process of its own,
+beside the unit tests."""
 import contextlib
 import json
 import resource
@@ -16,7 +17,8 @@ def manifest(env):
 
 
 def processor_seconds():
-    """Of all processes that this one has waited for: .ci/run does other things at the same time, so the wall time depends on them."""
+    """Of all processes that this one has waited for: .ci/run does other things at the same time, so
+    the wall time depends on them."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -41,7 +43,8 @@ def is_of_one_mirror(a, b):
 
 
 def test_two_builds_have_the_same_content(second, env):
-    """The first build can be hours old. When the mirror changed since, the second one is compared with a third."""
+    """The first build can be hours old. When the mirror changed since, the second one is compared
+    with a third."""
     first, again = manifest(env), manifest(second)
     if not is_of_one_mirror(first, again):
         print(f"the mirror changed between the builds: {first['released']}, {again['released']}")
@@ -66,12 +69,16 @@ def test_it_takes_at_most_five_minutes(second):
 def test_nothing_but_the_template_is_left(second):
     folder = second.folder / "data" / "sbx" / "templates"
     assert sorted(p.name for p in folder.iterdir()) == [".store", "debian"]
-    assert sorted(p.name for p in (folder / ".store").iterdir()) == [".lock", (folder / "debian").readlink().name]
+    assert sorted(p.name
+                  for p in (folder / ".store").iterdir()) == [".lock",
+                                                              (folder / "debian").readlink().name]
 
 
 def test_the_guest_has_what_it_promises(sandbox):
-    for name in ("git", "curl", "sudo", "gcc", "make", "python3", "node", "npm", "jq", "rg", "ssh", "docker", "dockerd",
+    for name in ("git", "curl", "sudo", "gcc", "make", "python3", "node", "npm", "jq", "rg", "ssh",
+                 "docker", "dockerd",
                  "containerd", "nft", "ip", "ps", "dig"):
         assert not sandbox.fails(f"command -v {name}"), f"{name} is not in the template"
     assert sandbox.guest(". /etc/os-release; echo $VERSION_CODENAME") == "trixie"
-    assert not sandbox.fails("docker compose version") and not sandbox.fails("docker buildx version")
+    assert not sandbox.fails("docker compose version") and not sandbox.fails(
+        "docker buildx version")

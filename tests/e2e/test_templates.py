@@ -1,4 +1,5 @@
-"""Templates of sandboxes: made while they run, started from, shared, refused when they are not whole."""
+"""Templates of sandboxes: made while they run, started from, shared, refused when they are not
+whole."""
 import contextlib
 import fcntl
 import hashlib
@@ -19,7 +20,8 @@ OFD_SETLK = 37  # F_OFD_SETLK
 
 
 def listing(env):
-    return {t["name"]: t for t in json.loads(env.sbx("template", "ls", "--json").stdout)["templates"]}
+    return {t["name"]: t
+            for t in json.loads(env.sbx("template", "ls", "--json").stdout)["templates"]}
 
 
 def folder_of(env, name):
@@ -36,9 +38,11 @@ def own():
 def first(own):
     """A sandbox with a tool of its own and a program that counts, saved while it runs."""
     box = own.create("first", own.make_folder("first"))
-    box.guest("printf '#!/bin/sh\\necho it is there\\n' >/usr/local/bin/tool && chmod 755 /usr/local/bin/tool")
+    box.guest(
+        "printf '#!/bin/sh\\necho it is there\\n' >/usr/local/bin/tool && chmod 755 /usr/local/bin/tool")
     box.guest("mkdir -p /var/lib/docker/kept && echo on the second disk >/var/lib/docker/kept/file")
-    box.exec("sh", "-c", "i=0; while :; do i=$((i+1)); echo $i >/var/tmp/count; sleep 0.1; done", user="root", flags=("-d",))
+    box.exec("sh", "-c", "i=0; while :; do i=$((i+1)); echo $i >/var/tmp/count; sleep 0.1; done",
+             user="root", flags=("-d",))
     box.machine_id = box.guest("cat /etc/machine-id")
     own.sbx("template", "save", "first", "tools", timeout=120)
     return box
@@ -62,23 +66,28 @@ def identity(status):
 
 
 def open_files(pid):
-    """Path in /proc -> status of each file that a process has open, or can open by a name of its jail's folder for disks."""
+    """Path in /proc -> status of each file that a process has open, or can open by a name of its
+    jail's folder for disks."""
     found = {}
     for folder in (f"/proc/{pid}/fd", f"/proc/{pid}/root/disk"):
         with contextlib.suppress(FileNotFoundError):
-            found |= {f"{folder}/{name}": os.stat(f"{folder}/{name}") for name in os.listdir(folder)}
+            found |= {f"{folder}/{name}": os.stat(f"{folder}/{name}")
+                      for name in os.listdir(folder)}
     return found
 
 
 def test_qemu_has_none_of_the_saved_layers(own, first):
-    """A compromised qemu keeps what it had writable before the save: that file is no longer the template's."""
+    """A compromised qemu keeps what it had writable before the save: that file is no longer the
+    template's."""
     tools = folder_of(own, "tools")
     own.sbx("template", "save", "first", "twice", timeout=120)
     twice = folder_of(own, "twice")
-    assert identity(os.stat(tools / "root.1.qcow2")) == identity(os.stat(twice / "root.1.qcow2")), "saved twice, copied twice"
+    assert identity(os.stat(tools / "root.1.qcow2")) == identity(os.stat(twice / "root.1.qcow2")), (
+        "saved twice, copied twice")
     saved = {identity(f.stat()) for t in (tools, twice) for f in t.glob("*.qcow2")}
     assert len(saved) == 4  # two of each disk
-    assert saved == {identity(f.stat()) for f in first.state.glob("*.[0-9].qcow2")}, "the sandbox has copies of its own"
+    assert saved == {identity(f.stat()) for f in first.state.glob("*.[0-9].qcow2")}, (
+        "the sandbox has copies of its own")
     qemu = open_files(first.pids()["qemu"])
     assert any("/root/disk/" in path for path in qemu), qemu
     held = [path for path, status in qemu.items() if identity(status) in saved]
@@ -109,7 +118,8 @@ def test_two_saves_of_a_running_sandbox_boot_and_prove_is_green(own, first):
     third = own.create("third", flags=("--template", "twice"))
     assert third.guest("tool") == "it is there"
     for name, skipped in (("first", []), ("third", ["kernel/jail-virtiofsd-root"])):
-        said = json.loads(own.sbx("prove", name, "--json", "--probe", probes, timeout=120, check=False).stdout)
+        said = json.loads(own.sbx("prove", name, "--json", "--probe", probes, timeout=120,
+                                  check=False).stdout)
         red = {p["id"]: p["why"] for p in said["probes"] if p["verdict"] == "fail"}
         assert not red, red
         assert [p["id"] for p in said["probes"] if p["verdict"] == "skip"] == skipped
@@ -121,7 +131,8 @@ def test_a_failed_create_keeps_its_log_and_gives_qemus_reason(own, first):
     layer = folder_of(own, "twice") / "root.2.qcow2"
     with open(layer, "rb") as f:
         fcntl.fcntl(f, OFD_SETLK, struct.pack("hhqqi", fcntl.F_RDLCK, 0, 0, 0, 0))
-        said = own.sbx("create", "shell", "--name", "locked", "--template", "twice", timeout=150, check=False)
+        said = own.sbx("create", "shell", "--name", "locked", "--template", "twice", timeout=150,
+                       check=False)
     assert said.returncode != 0 and "lock" in said.stderr, said.stderr
     log = own.state / "failed-create.log"
     assert f"try: cat '{log}'" in said.stderr, said.stderr
@@ -137,7 +148,8 @@ def test_what_was_added_is_in_a_sandbox_made_from_it(second):
 def test_the_new_one_is_somebody_else(first, second):
     assert second.guest("hostname") == "second"
     assert second.guest("cat /etc/machine-id") != first.machine_id
-    assert second.fails("a=$(cat /var/tmp/count); sleep 1; test $a != $(cat /var/tmp/count)"), "programs are not in a template"
+    assert second.fails("a=$(cat /var/tmp/count); sleep 1; test $a != $(cat /var/tmp/count)"), (
+        "programs are not in a template")
 
 
 def test_the_base_is_there_once(own, first):
@@ -146,7 +158,8 @@ def test_the_base_is_there_once(own, first):
     t = listing(own)["tools"]
     assert t["parent"] == "debian" and t["kind"] == "saved"
     alone = t["size"] - t["shared"]
-    print(f"of its own: {alone} bytes, and {sum(os.stat(tools / f).st_blocks * 512 for f in t['files'] if f.endswith('.qcow2'))} in layers")
+    print(
+        f"of its own: {alone} bytes, and {sum(os.stat(tools / f).st_blocks * 512 for f in t['files'] if f.endswith('.qcow2'))} in layers")
 
 
 def test_the_first_still_works_after_a_restart_on_its_layers(first):
@@ -190,17 +203,20 @@ def seconds_to_copy(file, folder):
 
 
 def test_two_gigabytes_are_saved_in_seconds(own, second):
-    # Not zeros, which would cost nothing; and random bytes take long to make in an emulated machine.
+    # Not zeros, which would cost nothing; and random bytes take long to make in an emulated
+    # machine.
     second.guest("head -c 6M /dev/urandom >/run/piece && "
                  f"for i in $(seq {BIG // (6 << 20)}); do cat /run/piece; done >/var/tmp/big && sync", timeout=400)
-    second.exec("sh", "-c", "while :; do date +%s.%N; sleep 0.1; done >/run/ticks", user="root", flags=("-d",))
+    second.exec("sh", "-c", "while :; do date +%s.%N; sleep 0.1; done >/run/ticks", user="root",
+                flags=("-d",))
     checksum, copy = seconds_to_hash(BIG), seconds_to_copy(second.state / "root.qcow2", own.folder)
     begin = time.monotonic()
     own.sbx("template", "save", "second", "big", timeout=180)
     took = time.monotonic() - begin
     ticks = [float(t) for t in second.guest("cat /run/ticks").split()]
     pause = max(b - a for a, b in zip(ticks, ticks[1:]))
-    print(f"saved in {took:.1f} s, of which a copy needs {copy:.1f} s and a checksum {checksum:.1f} s; the guest stood still for {pause:.1f} s")
+    print(
+        f"saved in {took:.1f} s, of which a copy needs {copy:.1f} s and a checksum {checksum:.1f} s; the guest stood still for {pause:.1f} s")
     assert took <= SAVE_SECONDS + 1.5 * (checksum + copy)
     assert pause <= PAUSE_SECONDS
     second.guest("rm /var/tmp/big")
@@ -213,7 +229,8 @@ def test_a_file_is_the_same_template_elsewhere(own, first, tmp_path):
         other.sbx("template", "load", file, timeout=180)
         mine, theirs = listing(own)["stopped"], listing(other)["stopped"]
         assert mine["id"] == theirs["id"]
-        assert {n: f["hash"] for n, f in mine["files"].items()} == {n: f["hash"] for n, f in theirs["files"].items()}
+        assert {n: f["hash"] for n,
+                f in mine["files"].items()} == {n: f["hash"] for n, f in theirs["files"].items()}
         box = other.create("third", flags=("--template", "stopped"))
         assert box.guest("tool; cat /root/again") == "it is there\nsecond time"
         with open(file, "r+b") as f:
@@ -222,7 +239,8 @@ def test_a_file_is_the_same_template_elsewhere(own, first, tmp_path):
             f.seek(-1, os.SEEK_CUR)
             f.write(bytes([byte[0] ^ 4]))
         done = other.sbx("template", "load", file, "bad", check=False, timeout=180)
-        assert done.returncode == 1 and "damaged" in done.stderr and list(listing(other)) == ["stopped"]
+        assert done.returncode == 1 and "damaged" in done.stderr and list(listing(other)) == [
+            "stopped"]
 
 
 def test_a_flipped_byte_is_refused_at_the_start(own, first):

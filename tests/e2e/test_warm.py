@@ -1,5 +1,5 @@
-"""Sandboxes that go on from their template's memory image: they are whole, none is like another, and an image that is not what it
-was is never used."""
+"""Sandboxes that go on from their template's memory image: they are whole, none is like another,
+and an image that is not what it was is never used."""
 import json
 import os
 import signal
@@ -10,7 +10,8 @@ import pytest
 
 import host
 from installation import START_SECONDS
-from warmlab import (CPUS, FACTS, MAKE_SECONDS, MEMORY, Kept, edit_json, facts, flip, images, make_image, start_of,
+from warmlab import (CPUS, FACTS, MAKE_SECONDS, MEMORY, Kept, edit_json, facts, flip, images,
+                     make_image, start_of,
                      warm_installation)
 
 SLOW = 600  # dockerd under software emulation
@@ -48,7 +49,8 @@ def create(env, name, *paths, flags=()):
 
 def test_it_went_on_from_the_image(env, box):
     assert start_of(box) == ("warm", "")
-    assert "start" in env.sbx("inspect", "warm").stdout and "warm, " in env.sbx("inspect", "warm").stdout
+    assert "start" in env.sbx("inspect",
+                              "warm").stdout and "warm, " in env.sbx("inspect", "warm").stdout
     log = (box.state / "keeper.log").read_text()
     assert "restored" in log and "the share is plugged in" in log
 
@@ -76,7 +78,8 @@ def test_timers_go_on(box):
 
 def test_the_policy_counts(env, box):
     env.sbx("policy", "deny", "network", "denied.test")
-    out = box.exec("curl", "-sS", "-m", "30", "-o", "/dev/null", "-w", "%{http_code}", "http://denied.test/", user="agent", check=False)
+    out = box.exec("curl", "-sS", "-m", "30", "-o", "/dev/null", "-w", "%{http_code}",
+                   "http://denied.test/", user="agent", check=False)
     assert out.stdout == "403"
     assert "denied.test" in env.sbx("policy", "log", "warm").stdout
 
@@ -120,10 +123,12 @@ def test_clones_differ_in_everything(env):
             values = [f[name] for f in found]
             assert all(values), (name, values)
             assert len(set(values)) == CLONES, (name, values)
-        # What the kernel calls random and what it calls its boot stay what they are inside one machine, too.
+        # What the kernel calls random and what it calls its boot stay what they are inside one
+        # machine, too.
         again = facts(boxes[0])
         assert again["boot"] == found[0]["boot"] and again["random"] != found[0]["random"]
-        assert all(b.info()["id"] in f["sentinel"] and CANARY not in f["sentinel"] for b, f in zip(boxes, found))
+        assert all(b.info()["id"] in f["sentinel"] and CANARY not in f["sentinel"] for b,
+                   f in zip(boxes, found))
         dmesg = boxes[0].guest("dmesg")
         assert "crng reseeded due to virtual machine fork" in dmesg
     finally:
@@ -165,8 +170,10 @@ def cut(image):
 
 
 DAMAGE = {
-    "a flipped byte of memory": (lambda i: flip(i / "memory", used_byte(i / "memory")), "was changed"),
-    "a flipped byte of a disk": (lambda i: flip(i / "root.qcow2", 300000), "root.qcow2 of the memory image was changed"),
+    "a flipped byte of memory": (lambda i: flip(i / "memory", used_byte(i / "memory")),
+                                 "was changed"),
+    "a flipped byte of a disk": (lambda i: flip(i / "root.qcow2", 300000),
+                                 "root.qcow2 of the memory image was changed"),
     "cut off": (cut, "another size"),
     "no overlay": (lambda i: (i / "docker.qcow2").unlink(), "no file docker.qcow2"),
     "of another machine": (lambda i: edit_json(i / "image.json", key="0" * 32), "another machine"),
@@ -191,14 +198,17 @@ def test_a_damaged_image_is_refused_and_removed(env, kept, damage):
 
 
 def is_checker(env, pid):
-    """A fork of a keeper that is sealed, as the keeper is by then: it starts nothing else itself."""
+    """A fork of a keeper that is sealed, as the keeper is by then: it starts nothing else
+    itself."""
     seen = host.stat(pid)
     return bool(seen and seen[0] == "sbx-keeper" and host.comm(seen[2]) == "sbx-keeper"
-                and f"--state={env.state}" in host.arguments(pid) and host.status(pid).get("Seccomp") == "2")
+                and f"--state={env.state}" in host.arguments(pid)
+                and host.status(pid).get("Seccomp") == "2")
 
 
 def hold_checker(env, start):
-    """Stops the process that compares the image; it shows nobody which files it has open. None: it was over too soon."""
+    """Stops the process that compares the image; it shows nobody which files it has open. None: it
+    was over too soon."""
     while start.poll() is None:
         for pid in host.pids():
             if is_checker(env, pid):
@@ -217,7 +227,8 @@ def test_nothing_runs_before_the_check_has_said_yes(env, kept):
     for _ in range(5):
         image = kept.put_back()
         flip(image / "memory", used_byte(image / "memory"))
-        start = env.popen("create", "shell", "--name", "held", "--cpus", CPUS, "--memory", MEMORY, stdout=subprocess.DEVNULL)
+        start = env.popen("create", "shell", "--name", "held", "--cpus", CPUS, "--memory", MEMORY,
+                          stdout=subprocess.DEVNULL)
         held = hold_checker(env, start)
         if held:
             break
@@ -230,7 +241,8 @@ def test_nothing_runs_before_the_check_has_said_yes(env, kept):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         time.sleep(1)
-        assert "the guest runs" not in log_of(env, "held") and " ms: restored" not in log_of(env, "held")
+        assert "the guest runs" not in log_of(env,
+                                              "held") and " ms: restored" not in log_of(env, "held")
     finally:
         os.kill(held, signal.SIGCONT)
     assert start.wait(START_SECONDS) == 0
@@ -251,7 +263,8 @@ def test_an_image_that_qemu_cannot_read(env, kept):
     junk = (image / "state").read_bytes()[:200000] + b"\0" * 100000
     (image / "state").chmod(0o600)
     (image / "state").write_bytes(junk)
-    files = {name: {"size": (image / name).stat().st_size, "blake2b": hashlib.blake2b((image / name).read_bytes()).hexdigest()[:64]}
+    files = {name: {"size": (image / name).stat().st_size,
+                    "blake2b": hashlib.blake2b((image / name).read_bytes()).hexdigest()[:64]}
              for name in ("state", "root.qcow2", "docker.qcow2")}
     files["memory"] = json.loads((image / "image.json").read_text())["files"]["memory"]
     edit_json(image / "image.json", files=files)

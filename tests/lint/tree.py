@@ -13,7 +13,8 @@ SKIP = re.compile(r"^(\.git|build.*|__pycache__|\.cache|\.pytest_cache)$")
 class Tree:
     def __init__(self):
         default = pathlib.Path(__file__).resolve().parent.parent.parent
-        self.root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 and sys.argv[1][:2] != "--" else default
+        self.root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 and sys.argv[1][
+            :2] != "--" else default
         self.paths = sorted(self._walk(self.root))
         self.findings = 0
         if not self.paths:
@@ -44,12 +45,15 @@ class Tree:
         self.findings += 1
 
     def limit(self, rule, found):
-        """Reports findings beyond what tests/lint/allowed permits: {place: [(path, line, what)]}.
+        """Reports findings beyond what tests/lint/allowed.txt permits.
 
-        A row of that file is `RULE PLACE COUNT`. It is for what an older tree had; a count may only shrink.
+        `found` is {place: [(path, line, what)]}.
+
+        A row of that file is `RULE PLACE COUNT`. It is for what an older tree had; a count may only
+        shrink.
         """
         allowed = {}
-        at = self.root / "tests/lint/allowed"
+        at = self.root / "tests/lint/allowed.txt"
         for line in at.read_text(encoding="ascii").splitlines() if at.exists() else []:
             words = line.split()
             if len(words) == 3 and words[0] == rule:
@@ -64,7 +68,7 @@ class Tree:
                 for path, line, what in have:
                     self.report(path, line, what)
                 if may:
-                    print(f"{place}: {len(have)} of {rule}, tests/lint/allowed has {may}")
+                    print(f"{place}: {len(have)} of {rule}, tests/lint/allowed.txt has {may}")
 
     def finish(self):
         sys.exit(1 if self.findings else 0)
@@ -98,4 +102,5 @@ def program_of(path):
 
 
 # Programs in the directory of another one.
-INNER_PROGRAMS = {"src/vault/main", "src/vault/runner", "src/vault/keyring", "src/guest/sudo", "src/guest/graft", "src/guest/probe"}
+INNER_PROGRAMS = {"src/vault/main", "src/vault/runner", "src/vault/keyring", "src/guest/sudo",
+                  "src/guest/graft", "src/guest/probe"}

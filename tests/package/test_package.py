@@ -1,8 +1,10 @@
-"""The Debian package: what is in it, what lintian says, and what a new user of a bare Debian 12 reads.
+"""The Debian package: what is in it, what lintian says, and what a new user of a bare Debian 12
+reads.
 
-The package is built once with tools/package, from this tree. The bare Debian is a folder (bareroot), in which
-nobody can open /dev/kvm, nobody has a template, and one user has no subordinate ids: each thing that is missing
-must be said with the command to type, at once, by a program that ends.
+The package is built once with tools/package, from this tree. The bare Debian is a folder
+(bareroot), in which nobody can open /dev/kvm, nobody has a template, and one user has no
+subordinate ids: each thing that is missing must be said with the command to type, at once, by a
+program that ends.
 """
 import json
 import os
@@ -18,15 +20,21 @@ TREE = HERE.parents[1]
 BARE = HERE / "bareroot"
 BUILD_SECONDS, ROOT_SECONDS, INSTALL_SECONDS, COMMAND_SECONDS = 600, 960, 600, 60
 # What no user is to see.
-CRASH = re.compile(r"Traceback|Assertion|core dumped|Segmentation|Aborted|stack smashing|double free|\(null\)|%s")
-# Tags that debian/sbx.lintian-overrides silences, each with its reason there. A new one is a decision.
-OVERRIDDEN = {"shared-library-lacks-prerequisites", "embedded-library", "spelling-error-in-binary", "non-standard-executable-perm",
-              "executable-is-not-world-readable", "uses-dpkg-database-directly", "python3-script-but-no-python3-dep", "script-not-executable", "initial-upload-closes-no-bugs",
+CRASH = re.compile(
+    r"Traceback|Assertion|core dumped|Segmentation|Aborted|stack smashing|double free|\(null\)|%s")
+# Tags that debian/sbx.lintian-overrides silences, each with its reason there. A new one is a
+# decision.
+OVERRIDDEN = {"shared-library-lacks-prerequisites", "embedded-library", "spelling-error-in-binary",
+              "non-standard-executable-perm",
+              "executable-is-not-world-readable", "uses-dpkg-database-directly",
+              "python3-script-but-no-python3-dep", "script-not-executable",
+              "initial-upload-closes-no-bugs",
               "unknown-field"}
 
 
 def run(argv, seconds, **more):
-    return subprocess.run([str(a) for a in argv], timeout=seconds, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    return subprocess.run([str(a) for a in argv], timeout=seconds, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True,
                           check=False, **more)
 
 
@@ -36,7 +44,8 @@ def bare_tree(tmp_path_factory):
     root = pathlib.Path(tmp_path_factory.mktemp("bare")) / "root"
     os.chmod(root.parent, 0o755)
     done = {}
-    thread = threading.Thread(target=lambda: done.update(made=run([BARE, "make", root], ROOT_SECONDS)))
+    thread = threading.Thread(
+        target=lambda: done.update(made=run([BARE, "make", root], ROOT_SECONDS)))
     thread.start()
 
     def join():
@@ -50,7 +59,8 @@ def bare_tree(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def package(bare_tree, tmp_path_factory):
-    """The folder with the .deb and the .changes; SBX_PACKAGE=DIR is one that tools/package has filled."""
+    """The folder with the .deb and the .changes; SBX_PACKAGE=DIR is one that tools/package has
+    filled."""
     if os.environ.get("SBX_PACKAGE"):
         return pathlib.Path(os.environ["SBX_PACKAGE"])
     out = tmp_path_factory.mktemp("package")
@@ -83,18 +93,21 @@ class Bare:
         self.root = root
 
     def as_root(self, script, seconds=COMMAND_SECONDS):
-        return run([BARE, "enter", self.root, "bash", "-c", script], seconds, stdin=subprocess.DEVNULL)
+        return run([BARE, "enter", self.root, "bash", "-c", script], seconds,
+                   stdin=subprocess.DEVNULL)
 
     def user(self, command, name="me", before="true"):
         """What a command says to a user without a terminal; before is done by root."""
-        done = run([BARE, "enter", self.root, "bash", "-c", f'{before}; exec su - {name} -c "$1"', "-", command], COMMAND_SECONDS,
+        done = run([BARE, "enter", self.root, "bash", "-c", f'{before}; exec su - {name} -c "$1"',
+                    "-", command], COMMAND_SECONDS,
                    stdin=subprocess.DEVNULL)
         assert not CRASH.search(done.stdout), done.stdout
         return done
 
     def typed(self, command, text, name="me"):
         """The same on a terminal, where the text is typed."""
-        done = run([BARE, "enter", self.root, "su", "-", name, "-c", f"script -qec '{command}' /dev/null"], COMMAND_SECONDS, input=text)
+        done = run([BARE, "enter", self.root, "su", "-", name, "-c",
+                    f"script -qec '{command}' /dev/null"], COMMAND_SECONDS, input=text)
         assert not CRASH.search(done.stdout), done.stdout
         done.stdout = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", done.stdout)
         return done
@@ -102,15 +115,18 @@ class Bare:
 
 @pytest.fixture(scope="session")
 def bare(bare_tree, deb):
-    """dpkg -i, apt-get -f install, and two users: one as useradd makes them, one without subordinate ids."""
+    """dpkg -i, apt-get -f install, and two users: one as useradd makes them, one without
+    subordinate ids."""
     it = Bare(bare_tree())
     with open(deb, "rb") as f:
         copied = run([BARE, "enter", it.root, "sh", "-c", "cat >/root/sbx.deb"], 60, stdin=f)
     assert copied.returncode == 0
-    done = it.as_root("apt-get -qq update && ! dpkg -i /root/sbx.deb && DEBIAN_FRONTEND=noninteractive apt-get -y -q"
+    done = it.as_root(
+        "apt-get -qq update && ! dpkg -i /root/sbx.deb && DEBIAN_FRONTEND=noninteractive apt-get -y -q"
                       " --no-install-recommends -f install", INSTALL_SECONDS)
     assert done.returncode == 0, done.stdout
-    done = it.as_root("useradd -m -s /bin/bash me && useradd -m -s /bin/bash user && sed -i /^user:/d /etc/subuid /etc/subgid &&"
+    done = it.as_root(
+        "useradd -m -s /bin/bash me && useradd -m -s /bin/bash user && sed -i /^user:/d /etc/subuid /etc/subgid &&"
                       " mkdir /home/me/p /home/user/p && chown me: /home/me/p && chown user: /home/user/p")
     assert done.returncode == 0, done.stdout
     return it
@@ -125,23 +141,32 @@ def programs():
 def test_contents(unpacked):
     files = {str(p.relative_to(unpacked)) for p in unpacked.rglob("*") if not p.is_dir()}
     helpers = {f"usr/libexec/sbx/{name}" for name in programs() - {"sbx"}}
-    recipe = {f"usr/libexec/sbx/{p.relative_to(TREE)}" for p in (TREE / "image").rglob("*") if p.is_file() and p.name not in ("README", "meson.build")}
-    data = {f"usr/share/sbx/{p.parent.name}/{p.name}" for part in ("policies", "services", "agents") for p in (TREE / "data" / part).iterdir()
+    recipe = {f"usr/libexec/sbx/{p.relative_to(TREE)}" for p in (TREE / "image").rglob("*")
+              if p.is_file() and p.name not in ("README", "meson.build")}
+    data = {f"usr/share/sbx/{p.parent.name}/{p.name}" for part in ("policies", "services", "agents")
+            for p in (TREE / "data" / part).iterdir()
             if p.name != "meson.build"}
-    data |= {f"usr/share/sbx/{p.relative_to(TREE / 'data')}" for part in ("probes", "prove") for p in (TREE / "data" / part).rglob("*")
+    data |= {f"usr/share/sbx/{p.relative_to(TREE / 'data')}" for part in ("probes", "prove")
+             for p in (TREE / "data" / part).rglob("*")
              if p.is_file() and p.name not in ("README", "meson.build")}
     pages = {f"usr/share/man/man1/{p.stem}.gz" for p in (TREE / "man").glob("*.scd")}
-    others = {"usr/bin/sbx", "usr/libexec/sbx/template-build", "usr/libexec/sbx/template-oci", "usr/share/bash-completion/completions/sbx", "usr/share/zsh/site-functions/_sbx",
-              "usr/share/fish/vendor_completions.d/sbx.fish", "usr/lib/systemd/user/sbxd.socket", "usr/lib/systemd/user/sbxd.service",
-              "usr/share/doc/sbx/copyright", "usr/share/doc/sbx/changelog.gz", "usr/share/doc/sbx/changelog.Debian.gz",
-              "usr/share/doc/sbx/README.md.gz", "usr/share/doc/sbx/THREAT_MODEL.md.gz", "usr/share/lintian/overrides/sbx"}
+    others = {"usr/bin/sbx", "usr/libexec/sbx/template-build", "usr/libexec/sbx/template-oci",
+              "usr/share/bash-completion/completions/sbx", "usr/share/zsh/site-functions/_sbx",
+              "usr/share/fish/vendor_completions.d/sbx.fish", "usr/lib/systemd/user/sbxd.socket",
+              "usr/lib/systemd/user/sbxd.service",
+              "usr/share/doc/sbx/copyright", "usr/share/doc/sbx/changelog.gz",
+              "usr/share/doc/sbx/changelog.Debian.gz",
+              "usr/share/doc/sbx/README.md.gz", "usr/share/doc/sbx/THREAT_MODEL.md.gz",
+              "usr/share/lintian/overrides/sbx"}
     assert len(data) > 15 and len(pages) > 15 and len(helpers) >= 10
     assert files == helpers | recipe | data | pages | others
 
 
 def test_modes(unpacked):
-    """Nothing has more than it needs; who cannot read the vault, origin, sbxd and the keeper cannot trace them."""
-    special = {f"usr/libexec/sbx/{name}": 0o711 for name in ("sbx-vault", "sbx-origin", "sbxd", "sbx-keeper")}
+    """Nothing has more than it needs; who cannot read the vault, origin, sbxd and the keeper cannot
+    trace them."""
+    special = {f"usr/libexec/sbx/{name}": 0o711
+               for name in ("sbx-vault", "sbx-origin", "sbxd", "sbx-keeper")}
     for path in unpacked.rglob("*"):
         name = str(path.relative_to(unpacked))
         mode = path.lstat().st_mode & 0o7777
@@ -150,7 +175,8 @@ def test_modes(unpacked):
         elif path.is_dir():
             assert mode == 0o755, name
         else:
-            assert mode == special.get(name, mode) and mode in (0o755, 0o644, 0o711), (name, oct(mode))
+            assert mode == special.get(name, mode) and mode in (0o755, 0o644, 0o711), (
+                (name, oct(mode)))
             assert (mode == 0o711) == (name in special), (name, oct(mode))
 
 
@@ -169,10 +195,13 @@ def test_depends(deb):
     """What template-build asks for is a dependency, and nothing that brings a desktop."""
     fields = run(["dpkg-deb", "-f", deb], 30).stdout
     depends = re.search(r"^Depends: (.*)$", fields, re.M).group(1)
-    asked = set(re.findall(r"^\tcheck_tool \S+ (\S+)$", (TREE / "image" / "template-build").read_text(encoding="utf-8"), re.M))
+    asked = set(re.findall(r"^\tcheck_tool \S+ (\S+)$",
+                           (TREE / "image" / "template-build").read_text(encoding="utf-8"), re.M))
     asked -= {"util-linux"}  # essential
-    assert asked and all(re.search(rf"(^|[ ,]){name}\b", depends) for name in asked), (asked, depends)
-    assert not re.search(r"gtk|gnome|qemu-system-gui", fields.replace("Suggests: bash-completion, gnome-keyring", ""))
+    assert asked and all(re.search(rf"(^|[ ,]){name}\b", depends) for name in asked), (
+        (asked, depends))
+    assert not re.search(r"gtk|gnome|qemu-system-gui",
+                         fields.replace("Suggests: bash-completion, gnome-keyring", ""))
     assert re.search(r"^Recommends: skopeo, umoci$", fields, re.M)
 
 
@@ -181,8 +210,10 @@ def test_what_is_linked_statically_is_named(deb):
     using = run(["dpkg-deb", "-f", deb, "Static-Built-Using"], 30).stdout
     names = {re.fullmatch(r"(\S+) \(= \S+\)", item).group(1) for item in using.strip().split(", ")}
     names = {re.sub(r"^gcc-\d+$", "gcc", n) for n in names} - {"node-undici", "llhttp"}
-    assert names == {"brotli", "c-ares", "gcc", "glibc", "libidn2", "libseccomp", "libunistring", "libzstd", "nghttp2", "openssl", "zlib"}
-    assert set(run(["dpkg-deb", "-f", deb, "Built-Using"], 30).stdout.strip().split(", ")) <= set(using.strip().split(", "))
+    assert names == {"brotli", "c-ares", "gcc", "glibc", "libidn2", "libseccomp", "libunistring",
+                     "libzstd", "nghttp2", "openssl", "zlib"}
+    assert set(run(["dpkg-deb", "-f", deb, "Built-Using"],
+                   30).stdout.strip().split(", ")) <= set(using.strip().split(", "))
 
 
 def test_lintian(package):
@@ -233,7 +264,8 @@ def test_first_run_without_a_terminal(bare):
 
 
 def test_kvm_of_somebody_else(bare):
-    done = bare.user("sbx policy set-default balanced && cd p && sbx run shell", before="touch /dev/kvm; chmod 600 /dev/kvm")
+    done = bare.user("sbx policy set-default balanced && cd p && sbx run shell",
+                     before="touch /dev/kvm; chmod 600 /dev/kvm")
     assert done.returncode == 125 and "you are not allowed to open it" in done.stdout and "sudo usermod -aG kvm" in done.stdout, done.stdout
     status = bare.user("sbx diagnose", before="touch /dev/kvm; chmod 600 /dev/kvm").stdout
     assert "usermod -aG kvm" in status, status
@@ -248,7 +280,8 @@ def test_subordinate_ids(bare):
 def test_questions_on_a_terminal(bare):
     """Policy, emulation, template; no is no, and the last word is a command."""
     done = bare.typed("cd p && sbx run shell", "\nn\n", name="user")
-    assert "Policy set to balanced" in done.stdout and "not an isolation boundary" in done.stdout, done.stdout
+    assert "Policy set to balanced" in done.stdout and "not an isolation boundary" in done.stdout, (
+        done.stdout)
     assert "Use software emulation from now on" in done.stdout
     assert "try: sbx settings set vm.accel tcg" in done.stdout.split("(y/N)")[-1]
     done = bare.typed("cd p && sbx run shell", "y\nn\n", name="user")
@@ -264,7 +297,8 @@ def test_a_missing_program_is_named_with_its_package(bare):
 
 
 def test_z_removal_leaves_nothing(bare):
-    done = bare.as_root("dpkg -P sbx && find / -xdev -name '*sbx*' -not -path '/home/*' -not -path '/root/*' -not -path '/proc/*'")
+    done = bare.as_root(
+        "dpkg -P sbx && find / -xdev -name '*sbx*' -not -path '/home/*' -not -path '/root/*' -not -path '/proc/*'")
     left = [line for line in done.stdout.splitlines() if line.startswith("/")]
     assert done.returncode == 0 and left == [], done.stdout
 

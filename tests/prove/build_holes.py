@@ -1,8 +1,10 @@
 """Builds the programs with holes in them, beside the tree and its build, which stay as they are.
 
-How     The tree and its build are copied to a scratch folder with their times, the holes are cut into the copy, and ninja makes the
-        programs in a mount namespace in which the copies stand where the originals do: only what the holes touch is compiled.
-Needs   What netlab.py needs too: user namespaces. The build may be the one of CI, in a folder of its own.
+How     The tree and its build are copied to a scratch folder with their times, the holes are cut
+        into the copy, and ninja makes the programs in a mount namespace in which the copies stand
+        where the originals do: only what the holes touch is compiled.
+Needs   What netlab.py needs too: user namespaces. The build may be the one of CI, in a folder of
+        its own.
 Never   Writes into the tree or the build it started from.
 """
 import pathlib
@@ -32,7 +34,8 @@ def cut(tree, holes):
         path = tree / one.file
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         if text.count(one.old) != 1:
-            raise Broken(f"the hole {one.name} finds its text {text.count(one.old)} times in {one.file}, not once")
+            raise Broken(
+                f"the hole {one.name} finds its text {text.count(one.old)} times in {one.file}, not once")
         path.write_text(text.replace(one.old, one.new), encoding="utf-8")
 
 
@@ -54,9 +57,11 @@ def build_holes(tree, build, holes, folder):
     shutil.copytree(tree, new_tree, ignore=SKIP, symlinks=True)
     shutil.copytree(build, new_build, symlinks=True)
     cut(new_tree, holes)
-    argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", BUILD, "sh", new_tree, tree, new_build, build, *programs(build)]
+    argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", BUILD, "sh", new_tree,
+            tree, new_build, build, *programs(build)]
     # ninja prints what fails on stdout
-    done = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    done = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True,
                           timeout=SECONDS, check=False)
     if done.returncode:
         raise Broken(f"holes {', '.join(h.name for h in holes)}:\n{done.stdout[-4000:]}")

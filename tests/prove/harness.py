@@ -1,7 +1,9 @@
-"""Makes holes, has `sbx prove` look at them, closes them again. tests/e2e/test_prove.py and tests/long/mutations call it.
+"""Makes holes, has `sbx prove` look at them, closes them again. tests/e2e/test_prove.py and
+tests/long/mutations call it.
 
-A world is an installation with a sandbox, a twin of it that is made once, and servers on loopback behind the name of a real service,
-for which there is a credential: `--twin` and `--echo` of the command. The twin's layout is the one that `sbx prove` makes.
+A world is an installation with a sandbox, a twin of it that is made once, and servers on loopback
+behind the name of a real service, for which there is a credential: `--twin` and `--echo` of the
+command. The twin's layout is the one that `sbx prove` makes.
 """
 import contextlib
 import dataclasses
@@ -32,7 +34,8 @@ from installation import BUILD, START_SECONDS, private  # noqa: E402
 FULL_SECONDS, QUICK_SECONDS = 300, 30  # what is promised, on a machine that does nothing else
 PATIENCE = 1500                        # what a test waits for at most
 TRIES = 3                              # for what was late
-LATE = "Docker was not up in time"     # of data/probes/prelude/inside: the only reason to skip that depends on the load
+# of data/probes/prelude/inside: the only reason to skip that depends on the load
+LATE = "Docker was not up in time"
 SERVICE, HOST = "anthropic", "api.anthropic.com"
 MODEL = "api.mistral.ai"  # allowed, and no credential is set for it
 HIDDEN = "hidden.env"
@@ -41,11 +44,13 @@ HIDDEN = "hidden.env"
 # SIGTERM
 
 class Ended(SystemExit):
-    """Raised by SIGTERM after every process below this one was killed: what is left to do is to remove directories."""
+    """Raised by SIGTERM after every process below this one was killed: what is left to do is to
+    remove directories."""
 
 
 def end_on_sigterm():
-    """sbxd and keepers have sessions of their own and outlive whoever started them: a signal does not reach them."""
+    """sbxd and keepers have sessions of their own and outlive whoever started them: a signal does
+    not reach them."""
     def end(*_):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         host.end_children()
@@ -63,18 +68,21 @@ def load_probes():
     for group in probes.GROUPS:
         for path in sorted((root / group).glob("[!.]*")) if (root / group).is_dir() else []:
             if path.name != "README":
-                found[f"{group}/{path.name}"] = probes.read(f"{group}/{path.name}", path.read_text(encoding="utf-8"))
+                found[f"{group}/{path.name}"] = probes.read(f"{group}/{path.name}",
+                                                            path.read_text(encoding="utf-8"))
     return found
 
 
 def load_mutations():
     """group -> its mutations; only those that have a table."""
-    return {g: importlib.import_module(f"mutations_{g}").MUTATIONS for g in probes.GROUPS if (HERE / f"mutations_{g}.py").exists()}
+    return {g: importlib.import_module(f"mutations_{g}").MUTATIONS for g in probes.GROUPS
+            if (HERE / f"mutations_{g}.py").exists()}
 
 
 PROBES = load_probes()
 MUTATIONS = load_mutations()
-HOLES = {h.name: h for h in importlib.import_module("holes").HOLES}  # after the tables, which add theirs
+# after the tables, which add theirs
+HOLES = {h.name: h for h in importlib.import_module("holes").HOLES}
 
 
 def listed_skips():
@@ -86,7 +94,8 @@ def listed_skips():
 
 
 def in_the_end_skipped(world, report):
-    """id -> why. Docker starts at its first use and is late on a busy machine: probes that had to wait for it are tried again, TRIES times."""
+    """id -> why. Docker starts at its first use and is late on a busy machine: probes that had to
+    wait for it are tried again, TRIES times."""
     skipped = {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "skip"}
     for _ in range(TRIES):
         late = sorted(i for i, why in skipped.items() if why.startswith(LATE))
@@ -95,15 +104,19 @@ def in_the_end_skipped(world, report):
         print(f"tried again: {late}")
         status, again, _ = world.prove(*(word for i in late for word in ("--probe", i)))
         assert status == 0, again
-        skipped = {**{i: why for i, why in skipped.items() if i not in late}, **{p["id"]: p["why"] for p in again["probes"] if p["verdict"] == "skip"}}
+        skipped = {**{i: why for i, why in skipped.items() if i not in late},
+                   **{p["id"]: p["why"] for p in again["probes"] if p["verdict"] == "skip"}}
     return skipped
 
 
 def wrong_skips(skipped, listed):
-    """id -> what is wrong: skipped without an entry, or an entry that is not needed. What an event tries again (EVENT+ID) is skipped with
-    its event."""
-    found = {i: f"skipped: {why}" for i, why in skipped.items() if i.partition("+")[0] not in listed}
-    return {**found, **{i: "tests/prove/skips lists it, and it is not skipped: remove the entry" for i in listed - set(skipped)}}
+    """id -> what is wrong: skipped without an entry, or an entry that is not needed. What an event
+    tries again (EVENT+ID) is skipped with its event."""
+    found = {i: f"skipped: {why}" for i,
+             why in skipped.items() if i.partition("+")[0] not in listed}
+    return {**found,
+            **{i: "tests/prove/skips lists it, and it is not skipped: remove the entry"
+               for i in listed - set(skipped)}}
 
 
 def is_on_twin(probe_id):
@@ -132,20 +145,23 @@ class World:
         return f"https://{HOST}/mirror"
 
     def prove(self, *args, twin=True, timeout=PATIENCE, box=None, shared=True):
-        """(exit status, report, seconds) of one run with --json. `shared`: what all sandboxes share is killed too."""
+        """(exit status, report, seconds) of one run with --json. `shared`: what all sandboxes share
+        is killed too."""
         more = ["--twin", self.twin.name] if twin else []
         begin = time.monotonic()
-        done = self.env.sbx("prove", box or self.box.name, "--json", "--echo", self.echo, *more, *args, timeout=timeout, check=False,
+        done = self.env.sbx("prove", box or self.box.name, "--json", "--echo", self.echo, *more,
+                            *args, timeout=timeout, check=False,
                             env={"SBX_PROVE_SHARED": "yes" if shared else "no"})
         took = time.monotonic() - begin
         try:
             return done.returncode, json.loads(done.stdout), took
         except ValueError:
-            raise AssertionError(f"sbx prove {args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}") from None
+            raise AssertionError(
+                f"sbx prove {args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}") from None
 
     def red(self, *args, **kwargs):
-        """id -> why of the red ones; the exit status agrees. What an event has tried again (EVENT+ID) makes its event red and is not
-        listed by itself."""
+        """id -> why of the red ones; the exit status agrees. What an event has tried again
+        (EVENT+ID) makes its event red and is not listed by itself."""
         status, report, _ = self.prove(*args, **kwargs)
         red = {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "fail"}
         assert status == (1 if red else 0), (status, red)
@@ -154,7 +170,8 @@ class World:
 
 
 def make_layout(env, name):
-    """The workspaces of a sandbox and of its twin: one to write with a hidden file, one to read, and one to read inside the first."""
+    """The workspaces of a sandbox and of its twin: one to write with a hidden file, one to read,
+    and one to read inside the first."""
     folder, read_only = env.make_folder(name), env.make_folder(f"{name}-ro")
     (folder / HIDDEN).write_text("KEY=of-the-host\n")
     (folder / "README").write_text("a workspace\n")
@@ -166,7 +183,8 @@ def make_layout(env, name):
 
 def make_box(env, name, flags=()):
     folder, read_only, kept = make_layout(env, name)
-    box = env.create(name, folder, f"{read_only}:ro", f"{kept}:ro", flags=["--hide", HIDDEN, *flags])
+    box = env.create(name, folder, f"{read_only}:ro", f"{kept}:ro",
+                     flags=["--hide", HIDDEN, *flags])
     box.workspace, box.read_only, box.hidden = folder, read_only, folder / HIDDEN
     return box
 
@@ -175,11 +193,15 @@ def make_box(env, name, flags=()):
 def ssh_agent(folder):
     """The socket of an agent with one key, and that key's fingerprint."""
     sock, key = folder / "agent", folder / "key"
-    process = subprocess.Popen(["ssh-agent", "-D", "-a", str(sock)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(["ssh-agent", "-D", "-a", str(sock)], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
     try:
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True, timeout=60)
-        subprocess.run(["ssh-add", "-q", key], check=True, timeout=60, env={**os.environ, "SSH_AUTH_SOCK": str(sock)})
-        said = subprocess.run(["ssh-keygen", "-l", "-f", key], check=True, timeout=60, capture_output=True, text=True).stdout
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True,
+                       timeout=60)
+        subprocess.run(["ssh-add", "-q", key], check=True, timeout=60,
+                       env={**os.environ, "SSH_AUTH_SOCK": str(sock)})
+        said = subprocess.run(["ssh-keygen", "-l", "-f", key], check=True, timeout=60,
+                              capture_output=True, text=True).stdout
         yield sock, said.split()[1]
     finally:
         process.terminate()
@@ -198,13 +220,19 @@ def make_proved(env, agent):
 
 @contextlib.contextmanager
 def world(twin=True, connect_to=(), rules=(), **kwargs):
-    """An installation with all that a prover needs, for the length of a with block; `connect_to` and `rules` are for more origins."""
+    """An installation with all that a prover needs, for the length of a with block; `connect_to`
+    and `rules` are for more origins."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="sbx-prove-"))
     (scratch / "lab").mkdir()
     try:
-        with credlab.Lab(scratch / "lab") as lab, ssh_agent(scratch) as agent, private(policy="none", **kwargs) as env:
+        with credlab.Lab(scratch
+                         / "lab") as lab, ssh_agent(scratch) as agent, private(policy="none",
+                                                                               **kwargs) as env:
             lab.server = lab.origin()
-            for key, value in (("network.connect-to", ",".join([f"{host}:443=127.0.0.1:{lab.server.port}" for host in (HOST, MODEL)] + list(connect_to))), ("network.extra-ca", lab.ca.pem),
+            for key, value in (("network.connect-to",
+                                ",".join([f"{host}:443=127.0.0.1:{lab.server.port}"
+                                          for host in (HOST, MODEL)] + list(connect_to))),
+                               ("network.extra-ca", lab.ca.pem),
                                ("warm.images", "false")):
                 env.sbx("settings", "set", key, value)
             env.sbx("policy", "set-default", "balanced")
@@ -243,7 +271,9 @@ def run_in_guest(world_, mutations, field):
         for box in places(world_, one) if getattr(one, field) else []:
             scripts.setdefault(box.name, (box, []))[1].append((one, getattr(one, field)))
     for box, parts in scripts.values():
-        text = "".join(f"(\n{script}\n) </dev/null || echo 'failed: {field} of {' '.join(one.red)}'\n" for one, script in parts)
+        text = "".join(
+            f"(\n{script}\n) </dev/null || echo 'failed: {field} of {' '.join(one.red)}'\n" for one,
+            script in parts)
         said = box.exec("sh", user="root", input=text, timeout=300).stdout
         assert "failed: " not in said, said
 
@@ -266,7 +296,8 @@ def undo(world_, mutations):
     for one in mutations:
         for box in places(world_, one) if one.allow else []:
             for resource in one.allow:
-                world_.env.sbx("policy", "rm", "network", "--resource", resource, "--sandbox", box.name)
+                world_.env.sbx("policy", "rm", "network", "--resource", resource, "--sandbox",
+                               box.name)
     run_in_guest(world_, list(reversed(mutations)), "undo_guest")
 
 
@@ -293,6 +324,8 @@ def union(mutations):
 
 
 def compare(red, want, what):
-    """Exactly these: what stayed green is a probe that proves nothing, what else turned red is not understood."""
+    """Exactly these: what stayed green is a probe that proves nothing, what else turned red is not
+    understood."""
     blind, more = sorted(want - set(red)), {i: red[i] for i in sorted(set(red) - want)}
-    assert not blind and not more, f"{what}\n  stayed green: {blind}\n  red as well: {json.dumps(more, indent=2)}"
+    assert not blind and not more, (
+        f"{what}\n  stayed green: {blind}\n  red as well: {json.dumps(more, indent=2)}")

@@ -1,2 +1,3 @@
-"""Holes in our own programs, for mutations that no setting and no guest can make. Each group adds its own with HOLES += [...] in its table."""
+"""Holes in our own programs, for mutations that no setting and no guest can make. Each group adds
+its own with HOLES += [...] in its table."""
 HOLES = []

@@ -1,4 +1,5 @@
-"""A sandbox that works hard while it is proved: requests, execs, a docker build. None may fail, and no verdict may be false.
+"""A sandbox that works hard while it is proved: requests, execs, a docker build. None may fail, and
+no verdict may be false.
 
 tests/long/prove-load has the large counts, tests/e2e/test_prove.py small ones.
 """
@@ -19,7 +20,8 @@ from test_docker import busybox_image  # noqa: E402
 NAME = "allowed.test"
 WORKERS = 2     # execs at a time
 MOST = 1800     # seconds that anything here may take
-# In the guest: half of the requests through the proxy, half straight, 50 to a connection; at least N, and on until the file `stop` is there.
+# In the guest: half of the requests through the proxy, half straight, 50 to a connection; at least
+# N, and on until the file `stop` is there.
 CLIENT = """
 import http.client, json, os, sys, time
 name, least, body = sys.argv[1], int(sys.argv[2]), sys.argv[3]
@@ -44,7 +46,8 @@ while (done < least or not os.path.exists("stop")) and len(wrong) < 20:
         wrong.append(f"after {done}, {'straight' if straight else 'by the proxy'}: {e!r}")
 print(json.dumps({"requests": done, "wrong": wrong, "slowest": round(slowest, 2)}))
 """
-BUILD = ("cd {folder} && docker load -q -i image.tar >/dev/null && mkdir -p build && cd build && head -c 1000000 /dev/urandom >data && "
+BUILD = (
+    "cd {folder} && docker load -q -i image.tar >/dev/null && mkdir -p build && cd build && head -c 1000000 /dev/urandom >data && "
          "printf 'FROM tiny:1\\nCOPY data /data\\nRUN ls -l /data >/list\\nRUN cat /data /data >/two\\n' >Dockerfile && n=0 && "
          "while [ $n = 0 ] || [ ! -e ../stop ]; do docker build --no-cache -q -t built:$n . >/dev/null || exit 1; n=$((n+1)); done; echo $n")
 
@@ -79,7 +82,8 @@ def run_execs(world, least, stop, work):
                 left[0] -= 1
                 n = work.execs = work.execs + 1
             begin = time.monotonic()
-            done = world.env.sbx("exec", world.box.name, "echo", f"exec {n}", check=False, timeout=300)
+            done = world.env.sbx("exec", world.box.name, "echo", f"exec {n}", check=False,
+                                 timeout=300)
             with lock:
                 work.slowest_exec = max(work.slowest_exec, time.monotonic() - begin)
                 if done.returncode != 0 or done.stdout != f"exec {n}\n":
@@ -93,7 +97,9 @@ def run_execs(world, least, stop, work):
 def run_requests(world, least, work):
     folder = world.box.workspace
     (folder / "client.py").write_text(CLIENT)
-    done = world.box.exec("sh", "-c", f"cd '{folder}' && exec python3 client.py {NAME} {least} '{netlab.BODY}'", timeout=MOST, check=False)
+    done = world.box.exec("sh", "-c",
+                          f"cd '{folder}' && exec python3 client.py {NAME} {least} '{netlab.BODY}'",
+                          timeout=MOST, check=False)
     try:
         said = json.loads(done.stdout)
         work.requests, work.slowest = said["requests"], said["slowest"]
@@ -104,17 +110,20 @@ def run_requests(world, least, work):
 
 def run_builds(world, work):
     busybox_image(world.box.workspace / "image.tar", "tiny:1")
-    done = world.box.exec("sh", "-c", BUILD.format(folder=world.box.workspace), timeout=MOST, check=False)
+    done = world.box.exec("sh", "-c", BUILD.format(folder=world.box.workspace), timeout=MOST,
+                          check=False)
     try:
         work.builds = int(done.stdout.split()[-1])
     except (ValueError, IndexError):
-        work.wrong.append(f"docker build ended with {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}")
+        work.wrong.append(
+            f"docker build ended with {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}")
 
 
 def work_while(world, prove, requests, execs, docker=True):
     """(what prove() gave, Work): the work begins before and goes on until both are through."""
     stop, work, begin = threading.Event(), Work(), time.monotonic()
-    jobs = [(run_requests, world, requests, work), (run_execs, world, execs, stop, work)] + ([(run_builds, world, work)] if docker else [])
+    jobs = [(run_requests, world, requests, work),
+            (run_execs, world, execs, stop, work)] + ([(run_builds, world, work)] if docker else [])
     with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
         futures = [pool.submit(*job) for job in jobs]
         try:

@@ -1,6 +1,8 @@
-"""Holes for the group credentials. The value of a credential is put where none may be; the probes do not know it, the vault does.
+"""Holes for the group credentials. The value of a credential is put where none may be; the probes
+do not know it, the vault does.
 
-Every mutation that plants a value first gives the service a value that it knows: the world's own may be a random one.
+Every mutation that plants a value first gives the service a value that it knows: the world's own
+may be a random one.
 """
 import os
 import pathlib
@@ -13,7 +15,8 @@ from holes import HOLES
 from mutation import Hole, Mutation
 
 SERVICE = "anthropic"
-# A sentence of a file in the template that no program reads: as a value it is there, and nowhere else.
+# A sentence of a file in the template that no program reads: as a value it is there, and nowhere
+# else.
 IN_TEMPLATE = "Everyone is permitted to copy and distribute verbatim copies"
 
 
@@ -26,13 +29,15 @@ def know(ctx):
 
 
 def forget(ctx):
-    """Another value: memory that was freed and blocks of files that were removed still have the old one, which is none any more."""
+    """Another value: memory that was freed and blocks of files that were removed still have the old
+    one, which is none any more."""
     if ctx.keep.pop("value", None):
         ctx.env.sbx("secret", "set", "-f", SERVICE, input="sk-ant-api03-" + secrets.token_hex(24))
 
 
 def planted(script, undo, red):
-    """The script runs in the guest with the value on its stdin: it is in no argument and no file that the script does not make."""
+    """The script runs in the guest with the value on its stdin: it is in no argument and no file
+    that the script does not make."""
     def plant(ctx):
         ctx.box.exec("sh", "-c", script, user="root", input=know(ctx), timeout=120)
 
@@ -73,7 +78,8 @@ def home(ctx):
 # processes of the host
 
 def start_with_argument(ctx):
-    ctx.keep["argument"] = subprocess.Popen(["sh", "-c", "sleep 600; :", know(ctx)], stdin=subprocess.DEVNULL)
+    ctx.keep["argument"] = subprocess.Popen(["sh", "-c", "sleep 600; :", know(ctx)],
+                                            stdin=subprocess.DEVNULL)
 
 
 def end_with_argument(ctx):
@@ -99,7 +105,8 @@ def say_nothing_in_environment(ctx):
 
 
 def chmod(path_of, mode, back):
-    return {"host": lambda ctx: path_of(ctx).chmod(mode), "undo_host": lambda ctx: path_of(ctx).chmod(back)}
+    return {"host": lambda ctx: path_of(ctx).chmod(mode),
+            "undo_host": lambda ctx: path_of(ctx).chmod(back)}
 
 
 def trust_the_guest(ctx):
@@ -132,7 +139,8 @@ def value_of_template(ctx):
 def give_scope(ctx):
     """A credential of the sandbox alone, and then of the twin as well."""
     for box in (ctx.box, ctx.twin):
-        ctx.env.sbx("secret", "set-custom", "-f", "--sandbox", box.name, "--host", "scoped.test", "--env", "SCOPED_KEY", "scoped", input="scoped-" + secrets.token_hex(20))
+        ctx.env.sbx("secret", "set-custom", "-f", "--sandbox", box.name, "--host", "scoped.test",
+                    "--env", "SCOPED_KEY", "scoped", input="scoped-" + secrets.token_hex(20))
 
 
 def take_scope(ctx):
@@ -145,7 +153,8 @@ def small_memlock(ctx):
     know(ctx)
     ctx.env.sbx("daemon", "stop", check=False)
     end_vaults(ctx)
-    subprocess.run(["sh", "-c", 'ulimit -l 0; exec "$0" daemon start', ctx.env.folder / "bin" / "sbx"], env=ctx.env.env, check=True, timeout=60,
+    subprocess.run(["sh", "-c", 'ulimit -l 0; exec "$0" daemon start',
+                    ctx.env.folder / "bin" / "sbx"], env=ctx.env.env, check=True, timeout=60,
                    stdin=subprocess.DEVNULL)
     ctx.env.sbx("secret", "status")
 
@@ -175,29 +184,47 @@ def names(*ids):
 
 
 HOLES += [
-    Hole("exec-takes-environment", "src/sbx/sandbox/env.c", "\t\tr = env_add(e, words->v[i], &p->err);\n\treturn r;\n",
+    Hole("exec-takes-environment", "src/sbx/sandbox/env.c",
+         "\t\tr = env_add(e, words->v[i], &p->err);\n\treturn r;\n",
          "\t\tr = env_add(e, words->v[i], &p->err);\n\tif (r == 0 && getenv(\"PROBE_SECRET\"))\n\t\tr = env_add(e, \"PROBE_SECRET\", &p->err);\n\treturn r;\n"),
     Hole("vault-dumpable", "lib/os/jail/seal.c", "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0",
          "prctl(PR_SET_DUMPABLE, profile == JAIL_VAULT || profile == JAIL_ORIGIN, 0, 0, 0) < 0"),
-    Hole("vault-core", "lib/os/jail/profiles.c", ".limit = {.core = 0,\n\t\t\t.fsize = 8192 * KIB,", ".limit = {.core = 4096,\n\t\t\t.fsize = 8192 * KIB,"),
-    Hole("foreign-key-replaced", "src/origin/value/slot.c", "\t\tif (refuses(sf, verdict, \"header\", h->name))\n\t\t\treturn false;\n", "\t\tif (refuses(sf, verdict, \"header\", h->name))\n\t\t\tcontinue;\n"),
-    Hole("model-api-is-a-tunnel", "src/keeper/credential/creds.c", "service_has_login(s)) || c->all || service_has_always(s);", "service_has_login(s)) || c->all;"),
-    Hole("plain-to-bound-host", "lib/rules/gate/gate.c", "\tif (is_plain(ask) && (is_bound || (b && b->has_host))) {", "\tif (is_plain(ask) && is_bound && ask->port == 1) {"),
-    Hole("trace-with-credential", "lib/rules/gate/gate.c", "ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {", "ask->kind == EDGE_ASK_HTTP && !may_carry(ask) && ask->port == 1) {"),
-    Hole("authority-not-compared", "lib/wire/http/canon/canon_name.c", "if (names->authority.given && !is_same(&names->authority, target, port))",
+    Hole("vault-core", "lib/os/jail/profiles.c", ".limit = {.core = 0,\n\t\t\t.fsize = 8192 * KIB,",
+         ".limit = {.core = 4096,\n\t\t\t.fsize = 8192 * KIB,"),
+    Hole("foreign-key-replaced", "src/origin/value/slot.c",
+         "\t\tif (refuses(sf, verdict, \"header\", h->name))\n\t\t\treturn false;\n",
+         "\t\tif (refuses(sf, verdict, \"header\", h->name))\n\t\t\tcontinue;\n"),
+    Hole("model-api-is-a-tunnel", "src/keeper/credential/creds.c",
+         "service_has_login(s)) || c->all || service_has_always(s);",
+         "service_has_login(s)) || c->all;"),
+    Hole("plain-to-bound-host", "lib/rules/gate/gate.c",
+         "\tif (is_plain(ask) && (is_bound || (b && b->has_host))) {",
+         "\tif (is_plain(ask) && is_bound && ask->port == 1) {"),
+    Hole("trace-with-credential", "lib/rules/gate/gate.c",
+         "ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {",
+         "ask->kind == EDGE_ASK_HTTP && !may_carry(ask) && ask->port == 1) {"),
+    Hole("authority-not-compared", "lib/wire/http/canon/canon_name.c",
+         "if (names->authority.given && !is_same(&names->authority, target, port))",
          "if (names->authority.given && !names->sni.given && !is_same(&names->authority, target, port))"),
     # F2, H2, F9, H4, F1 of docs/review.md
-    Hole("new-keys-handed-out", "src/origin/value/slot.c", "if (refuse_judge(o, x, ret_where) < 0)", "if (refuse_judge(o, x, ret_where) < 0 && !x)"),
-    Hole("foreign-fields-pass", "lib/secret/service/service.c", "\tif (is_known(s, where, name))\n\t\treturn judge_known(s, where, name, value);\n",
+    Hole("new-keys-handed-out", "src/origin/value/slot.c", "if (refuse_judge(o, x, ret_where) < 0)",
+         "if (refuse_judge(o, x, ret_where) < 0 && !x)"),
+    Hole("foreign-fields-pass", "lib/secret/service/service.c",
+         "\tif (is_known(s, where, name))\n\t\treturn judge_known(s, where, name, value);\n",
          "\tif (where != SERVICE_IN_HEADER || !service_is_word(name, \"authorization\"))\n\t\treturn SERVICE_PLAIN;\n"
          "\tif (is_known(s, where, name))\n\t\treturn judge_known(s, where, name, value);\n"),
-    Hole("masked-frames-pass", "lib/wire/http/ws.c", "if ((w->n_head == 1 && c & RSV) || (w->n_head == 2 && c & MASK))", "if (false)"),
-    Hole("searched-for-what-is-here", "src/origin/answer/sweep.c", "\tif (!now || (x->result.used && !x->pinned))\n\t\treturn NULL;\n",
+    Hole("masked-frames-pass", "lib/wire/http/ws.c",
+         "if ((w->n_head == 1 && c & RSV) || (w->n_head == 2 && c & MASK))", "if (false)"),
+    Hole("searched-for-what-is-here", "src/origin/answer/sweep.c",
+         "\tif (!now || (x->result.used && !x->pinned))\n\t\treturn NULL;\n",
          "\tstruct values v = {0};\n\n\tif (!now || (x->result.used && !x->pinned))\n\t\treturn NULL;\n"
          "\tfor (size_t i = 0; i < ORIGIN_N_WHICH; i++)\n\t\tif (o->value[i].state == VALUE_HERE)\n\t\t\tadd_parts(&v, o->value[i].frame.value);\n"
          "\tif (v.n || x->pinned)\n\t\treturn make(&v, NULL);\n"),
-    Hole("base32-not-found", "lib/secret/scrub/scrub_match.c", "\treturn c >= 'a' && c <= 'z' ? c - 'a' : -1;\n", "\treturn -1;\n"),
-    Hole("answers-not-looked-through", "src/origin/answer/sweep.c", "return x->pinned ? join(x->pinned, now) : share(now);", "return make(&(struct values){0}, NULL);"),
+    Hole("base32-not-found", "lib/secret/scrub/scrub_match.c",
+         "\treturn c >= 'a' && c <= 'z' ? c - 'a' : -1;\n", "\treturn -1;\n"),
+    Hole("answers-not-looked-through", "src/origin/answer/sweep.c",
+         "return x->pinned ? join(x->pinned, now) : share(now);",
+         "return make(&(struct values){0}, NULL);"),
 ]
 
 # A curl that says it has asked, for the one probe that asks like this.
@@ -212,40 +239,57 @@ chmod 755 /usr/local/bin/curl"""
 
 MUTATIONS = [
     # in the guest
-    planted("v=$(cat); LEAK=$v setsid sleep 900 >/dev/null 2>&1 </dev/null & echo $! >/run/holder-1; sleep 0.3", "kill $(cat /run/holder-1); rm /run/holder-1",
+    planted(
+    "v=$(cat); LEAK=$v setsid sleep 900 >/dev/null 2>&1 </dev/null & echo $! >/run/holder-1; sleep 0.3", "kill $(cat /run/holder-1); rm /run/holder-1",
             names("environment", "memory")),
-    planted("v=$(cat); setsid sh -c 'sleep 900; :' \"$v\" >/dev/null 2>&1 </dev/null & echo $! >/run/holder-2; sleep 0.3", "kill $(cat /run/holder-2); rm /run/holder-2",
+    planted(
+    "v=$(cat); setsid sh -c 'sleep 900; :' \"$v\" >/dev/null 2>&1 </dev/null & echo $! >/run/holder-2; sleep 0.3", "kill $(cat /run/holder-2); rm /run/holder-2",
             names("arguments", "memory")),
-    planted("v=$(cat); mkfifo /run/holder-pipe; setsid sh -c 'read -r v </run/holder-pipe; sleep 900; :' >/dev/null 2>&1 </dev/null & echo $! >/run/holder-3; "
-            "printf '%s\\n' \"$v\" >/run/holder-pipe; sleep 0.3", "kill $(cat /run/holder-3); rm /run/holder-3 /run/holder-pipe", names("memory")),
-    planted("cat >/usr/local/lib/left-over; sync", "rm -f /usr/local/lib/left-over", names("disk", "memory")),
-    planted("mkdir -p /run/vdb && mount /dev/vdb /run/vdb && cat >/run/vdb/left-over; umount /run/vdb; sync", "mount /dev/vdb /run/vdb; rm -f /run/vdb/left-over; umount /run/vdb; rmdir /run/vdb; sync", names("docker-disk", "memory")),
+    planted(
+    "v=$(cat); mkfifo /run/holder-pipe; setsid sh -c 'read -r v </run/holder-pipe; sleep 900; :' >/dev/null 2>&1 </dev/null & echo $! >/run/holder-3; "
+            "printf '%s\\n' \"$v\" >/run/holder-pipe; sleep 0.3",
+    "kill $(cat /run/holder-3); rm /run/holder-3 /run/holder-pipe", names("memory")),
+    planted("cat >/usr/local/lib/left-over; sync", "rm -f /usr/local/lib/left-over",
+            names("disk", "memory")),
+    planted(
+    "mkdir -p /run/vdb && mount /dev/vdb /run/vdb && cat >/run/vdb/left-over; umount /run/vdb; sync", "mount /dev/vdb /run/vdb; rm -f /run/vdb/left-over; umount /run/vdb; rmdir /run/vdb; sync", names("docker-disk", "memory")),
     planted("cat >/dev/shm/left-over", "rm -f /dev/shm/left-over", names("files", "memory")),
-    planted("f=$(mktemp -p /dev/shm); cat >$f; python3 -c 'import ctypes, sys; v = open(sys.argv[1]).read().encode(); l = ctypes.CDLL(None, use_errno=True); "
+    planted(
+    "f=$(mktemp -p /dev/shm); cat >$f; python3 -c 'import ctypes, sys; v = open(sys.argv[1]).read().encode(); l = ctypes.CDLL(None, use_errno=True); "
             "k = l.syscall(248, b\"user\", b\"left-over\", v, len(v), -4); assert k > 0' $f; rm -f $f",
             "python3 -c 'import ctypes; l = ctypes.CDLL(None); k = l.syscall(250, 10, -4, b\"user\", b\"left-over\", 0); l.syscall(250, 9, k, -4)'",
             names("keyrings", "memory")),
-    Mutation(red=names("sentinels"), guest="echo 'export ANTHROPIC_API_KEY=sk-ant-of-somebody' >>/home/agent/.profile",
+    Mutation(red=names("sentinels"),
+             guest="echo 'export ANTHROPIC_API_KEY=sk-ant-of-somebody' >>/home/agent/.profile",
              undo_guest="sed -i '/sk-ant-of-somebody/d' /home/agent/.profile"),
-    Mutation(red=names("docker-login"), guest="mkdir -p ~root/.docker; cp ~root/.docker/config.json /run/docker-config.was 2>/dev/null; "
+    Mutation(red=names("docker-login"),
+             guest="mkdir -p ~root/.docker; cp ~root/.docker/config.json /run/docker-config.was 2>/dev/null; "
              "echo '{\"auths\":{\"registry.test\":{\"auth\":\"dXNlcjpwYXNzd29yZA==\"}}}' >~root/.docker/config.json",
              undo_guest="if [ -f /run/docker-config.was ]; then mv /run/docker-config.was ~root/.docker/config.json; else rm -f ~root/.docker/config.json; fi"),
-    Mutation(red=names("git-helpers"), guest="HOME=/root git config --global credential.helper store", undo_guest="HOME=/root git config --global --unset credential.helper"),
-    Mutation(red=names("agent-configs"), guest="mkdir -p /home/agent/.codex; echo '{\"OPENAI_API_KEY\":\"sk-proj-abcdefghijklmnopqrstuvwxyz0123\"}' >/home/agent/.codex/left.json",
+    Mutation(red=names("git-helpers"),
+             guest="HOME=/root git config --global credential.helper store",
+             undo_guest="HOME=/root git config --global --unset credential.helper"),
+    Mutation(red=names("agent-configs"),
+             guest="mkdir -p /home/agent/.codex; echo '{\"OPENAI_API_KEY\":\"sk-proj-abcdefghijklmnopqrstuvwxyz0123\"}' >/home/agent/.codex/left.json",
              undo_guest="rm -f /home/agent/.codex/left.json; rmdir /home/agent/.codex 2>/dev/null; :"),
-    Mutation(red=names("ca-key"), guest="printf -- '-----BEGIN PRIVATE KEY-----\\nMIGHAgEAMBMGByq\\n-----END PRIVATE KEY-----\\n' >/run/sbx/ca.key", undo_guest="rm -f /run/sbx/ca.key"),
+    Mutation(red=names("ca-key"),
+             guest="printf -- '-----BEGIN PRIVATE KEY-----\\nMIGHAgEAMBMGByq\\n-----END PRIVATE KEY-----\\n' >/run/sbx/ca.key", undo_guest="rm -f /run/sbx/ca.key"),
     Mutation(red=names("request-works"), guest=LIE, undo_guest="rm -f /usr/local/bin/curl"),
     # on the host
-    Mutation(red=names("workspace", "memory"), **write(lambda ctx: ctx.box.workspace / ".env.left")),
+    Mutation(red=names("workspace", "memory"),
+             **write(lambda ctx: ctx.box.workspace / ".env.left")),
     Mutation(red=names("logs"), **write(lambda ctx: ctx.box.state / "left.log")),
     Mutation(red=names("audit-log"), **write(lambda ctx: state(ctx) / "audit" / "left-over")),
     Mutation(red=names("state-files"), **write(lambda ctx: ctx.box.state / "left-over")),
     Mutation(red=names("vault-sealed"), **write(lambda ctx: state(ctx) / "vault" / "left-over")),
     Mutation(red=names("history"), **write(lambda ctx: home(ctx) / ".bash_history")),
-    Mutation(red=names("vault-files"), **chmod(lambda ctx: state(ctx) / "vault" / "sealed", 0o640, 0o600)),
+    Mutation(red=names("vault-files"),
+             **chmod(lambda ctx: state(ctx) / "vault" / "sealed", 0o640, 0o600)),
     Mutation(red=names("host-arguments"), host=start_with_argument, undo_host=end_with_argument),
-    Mutation(red=names("host-environments"), host=say_value_in_environment, undo_host=say_nothing_in_environment),
-    Mutation(red=names("command-output", "state-files", "audit-log", "memory-of-programs"), host=comment_with_value, undo_host=no_comment, alone=True),
+    Mutation(red=names("host-environments"), host=say_value_in_environment,
+             undo_host=say_nothing_in_environment),
+    Mutation(red=names("command-output", "state-files", "audit-log", "memory-of-programs"),
+             host=comment_with_value, undo_host=no_comment, alone=True),
     Mutation(red=names("own-ca"), host=trust_the_guest, undo_host=trust_it_no_more, alone=True),
     Mutation(red=names("other-scope"), host=give_scope, undo_host=take_scope, alone=True),
     Mutation(red=names("template"), host=value_of_template, undo_host=forget, alone=True),
@@ -265,5 +309,8 @@ MUTATIONS = [
     Mutation(red=names("trace"), hole="trace-with-credential"),
     Mutation(red=names("other-host-header"), hole="authority-not-compared"),
     # what comes back unseen goes through edge and qemu, too
-    Mutation(red=names(*(f"reflected-{i}" for i in ("body", "header", "gzip", "base64", "hex", "percent", "rare")), "renewed-value", "websocket-frames", "memory-of-programs"), hole="answers-not-looked-through"),
+    Mutation(red=names(*(f"reflected-{i}"
+                         for i in ("body", "header", "gzip", "base64", "hex", "percent", "rare")),
+                       "renewed-value", "websocket-frames", "memory-of-programs"),
+             hole="answers-not-looked-through"),
 ]

@@ -1,4 +1,5 @@
-"""Holes in what holds containers: rules that open what they ask for, a Docker client that lies, and strangers in the guest."""
+"""Holes in what holds containers: rules that open what they ask for, a Docker client that lies, and
+strangers in the guest."""
 import pathlib
 import socket
 
@@ -36,7 +37,8 @@ def open_lan(ctx):
 
 
 def close_lan(ctx):
-    ctx.env.sbx("policy", "rm", "network", "--resource", f"{lan()}:1-65535", "--sandbox", ctx.twin.name)
+    ctx.env.sbx("policy", "rm", "network", "--resource", f"{lan()}:1-65535", "--sandbox",
+                ctx.twin.name)
 
 
 def listen(ctx):
@@ -53,7 +55,8 @@ def same_kernel(ctx):
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     machine = pathlib.Path("/etc/machine-id").read_text(encoding="ascii").strip()
     ctx.twin.guest(f"cp -p /etc/machine-id /run/prove-machine && echo {machine} >/etc/machine-id")
-    ctx.twin.guest(f"echo {boot} >/run/prove-boot && mount --bind /run/prove-boot /proc/sys/kernel/random/boot_id")
+    ctx.twin.guest(
+        f"echo {boot} >/run/prove-boot && mount --bind /run/prove-boot /proc/sys/kernel/random/boot_id")
 
 
 def own_kernel(ctx):
@@ -71,7 +74,8 @@ MUTATIONS = [
     Mutation(red=ids("host-network"), allow=("dock-host-*.invalid",)),
     Mutation(red=ids("user-network"), allow=("dock-own-*.invalid",)),
     Mutation(red=ids("udp"), guest=ANSWER, undo_guest=STOP_ANSWER),
-    Mutation(red=ids("privileged-raw"), guest="ip addr add 192.0.2.22/32 dev lo", undo_guest="ip addr del 192.0.2.22/32 dev lo"),
+    Mutation(red=ids("privileged-raw"), guest="ip addr add 192.0.2.22/32 dev lo",
+             undo_guest="ip addr del 192.0.2.22/32 dev lo"),
     Mutation(red=ids("ca"), # its containers got the CA when they were made
              guest="rm -rf /run/sbx-dock; cp -p /run/sbx/ca.pem /run/prove-ca && echo '# PRIVATE KEY' >>/run/sbx/ca.pem",
              undo_guest="rm -rf /run/sbx-dock; cp -p /run/prove-ca /run/sbx/ca.pem"),
@@ -81,8 +85,10 @@ MUTATIONS = [
              undo_guest="rm -rf /run/sbx-dock; if [ -f /run/prove-docker ]; then mv /run/prove-docker ~root/.docker/config.json; else rm -f ~root/.docker/config.json; fi"),
     Mutation(red=ids("pull"), allow=("dock-pull-*.invalid",)),
     Mutation(red=ids("own-daemon", "data-root"), guest=LIE, undo_guest="rm /usr/local/bin/curl"),
-    Mutation(red=ids("host-pid"), guest=STRANGER, undo_guest="pkill -x sbx-keeper; rm /run/sbx-keeper"),
-    Mutation(red=ids("host-sockets"), guest=": >/run/host-docker.sock", undo_guest="rm /run/host-docker.sock"),
+    Mutation(red=ids("host-pid"), guest=STRANGER,
+             undo_guest="pkill -x sbx-keeper; rm /run/sbx-keeper"),
+    Mutation(red=ids("host-sockets"), guest=": >/run/host-docker.sock",
+             undo_guest="rm /run/host-docker.sock"),
     Mutation(red=ids("not-from-host"), host=listen, undo_host=stop_listening),
     Mutation(red=ids("escape", "host-root"), host=same_kernel, undo_host=own_kernel),
 ]

@@ -1,7 +1,7 @@
 """Holes in what a sandbox sees of the host's files.
 
-Most are made in the guest: what must not be there is put there, on a file system that is not its own disk. What the host must refuse
-is let through by a hole in our source.
+Most are made in the guest: what must not be there is put there, on a file system that is not its
+own disk. What the host must refuse is let through by a hole in our source.
 """
 import os
 import pathlib
@@ -13,11 +13,14 @@ from holes import HOLES
 from mutation import Hole, Mutation
 
 HOME = str(pathlib.Path.home())
-NAMES = {"agent-logins": ".codex/auth.json", "browser-profiles": ".mozilla/firefox", "cloud-keys": ".aws/credentials", "docker-login": ".docker/config.json",
-         "gpg-keys": ".gnupg/key", "kubeconfig": ".kube/config", "package-tokens": ".npmrc", "password-stores": ".vault-token",
+NAMES = {"agent-logins": ".codex/auth.json", "browser-profiles": ".mozilla/firefox",
+         "cloud-keys": ".aws/credentials", "docker-login": ".docker/config.json",
+         "gpg-keys": ".gnupg/key", "kubeconfig": ".kube/config", "package-tokens": ".npmrc",
+         "password-stores": ".vault-token",
          "shell-history": ".bash_history", "ssh-keys": ".ssh/id_rsa"}
 
-# open_folder AT SCRIPT - AT becomes a folder that can be written to, with all that was in it; the script adds to it
+# open_folder AT SCRIPT - AT becomes a folder that can be written to, with all that was in it; the
+# script adds to it
 OPEN = r"""
 open_folder() {
 	new=$(mktemp -d /run/opened.XXXXXX) && mount -t tmpfs none "$new" || exit 1
@@ -57,7 +60,8 @@ def raise_limit(ctx):
 def server(box):
     """The virtiofsd that serves: the child of the keeper's."""
     keeper = box.info()["keeper_pid"]
-    outer = [p for q in children(keeper) for p in children(q) if pathlib.Path(f"/proc/{p}/comm").read_text().startswith("virtiofsd")]
+    outer = [p for q in children(keeper) for p in children(q)
+             if pathlib.Path(f"/proc/{p}/comm").read_text().startswith("virtiofsd")]
     return children(outer[0])[0]
 
 
@@ -82,7 +86,8 @@ def move_disk_back(ctx):
 
 def show_folders(ctx):
     """sbx's folders at their paths in the guest, with something in them."""
-    ctx.box.exec("sh", "-c", f"mkdir -p '{ctx.env.state}' && : >'{ctx.env.state}/policy'", user="root")
+    ctx.box.exec("sh", "-c", f"mkdir -p '{ctx.env.state}' && : >'{ctx.env.state}/policy'",
+                 user="root")
 
 
 def hide_folders(ctx):
@@ -105,7 +110,8 @@ def link_flag(ctx):
     raw = ctx.twin.workspace.parent / "flag-raw"
     raw.touch()
     (ctx.twin.workspace / "linked-raw").hardlink_to(raw)
-    ctx.twin.exec("sh", "-c", f"sleep 900 <'{ctx.twin.workspace}/linked' >/dev/null 2>&1 & echo $! >/run/linked.pid", user="root")
+    ctx.twin.exec("sh", "-c",
+                  f"sleep 900 <'{ctx.twin.workspace}/linked' >/dev/null 2>&1 & echo $! >/run/linked.pid", user="root")
 
 
 def unlink_flag(ctx):
@@ -116,22 +122,27 @@ def unlink_flag(ctx):
 
 
 def listen_in_guest(ctx):
-    """A socket of the guest in the place of the host's. The guest cannot make one in the workspace, so the host makes the name."""
+    """A socket of the guest in the place of the host's. The guest cannot make one in the workspace,
+    so the host makes the name."""
     at = ctx.twin.workspace / "probe.sock"
     os.mknod(at, stat.S_IFSOCK | 0o600)
-    ctx.twin.exec("sh", "-c", "python3 -c \"import socket, time; s = socket.socket(socket.AF_UNIX); s.bind('/run/probe.sock'); s.listen(9); time.sleep(900)\" "
+    ctx.twin.exec("sh", "-c",
+                  "python3 -c \"import socket, time; s = socket.socket(socket.AF_UNIX); s.bind('/run/probe.sock'); s.listen(9); time.sleep(900)\" "
                   ">/dev/null 2>&1 & echo $! >/run/listener.pid; i=0; while [ ! -S /run/probe.sock ] && [ $i -lt 300 ]; do i=$((i + 1)); sleep 0.1; done; "
                   f"mount --bind /run/probe.sock '{at}'", user="root")
 
 
 def stop_listening(ctx):
     at = ctx.twin.workspace / "probe.sock"
-    ctx.twin.exec("sh", "-c", f"umount '{at}'; kill $(cat /run/listener.pid); rm -f /run/probe.sock", user="root", check=False)
+    ctx.twin.exec("sh", "-c",
+                  f"umount '{at}'; kill $(cat /run/listener.pid); rm -f /run/probe.sock",
+                  user="root", check=False)
     at.unlink(missing_ok=True)
 
 
 def read_in_guest(ctx):
-    """A pipe of the host from which a program of the guest reads: what another program of the guest writes arrives."""
+    """A pipe of the host from which a program of the guest reads: what another program of the guest
+    writes arrives."""
     at = ctx.twin.workspace / "probe.pipe"
     os.mkfifo(at)
     ctx.twin.exec("sh", "-c", f"cat '{at}' >/dev/null 2>&1 & echo $! >/run/reader.pid", user="root")
@@ -143,7 +154,8 @@ def stop_reading(ctx):
 
 
 def forget_raw(ctx):
-    """What the raw requests are about is planted once for all; a mutation of it needs it to be planted anew."""
+    """What the raw requests are about is planted once for all; a mutation of it needs it to be
+    planted anew."""
     shutil.rmtree(ctx.twin.workspace / "raw", ignore_errors=True)
     for path in (ctx.twin.read_only / "raw-file", ctx.twin.workspace.parent / "escaped-raw"):
         path.unlink(missing_ok=True)
@@ -165,24 +177,36 @@ def shadow_of_host():
     return f"truncate -s {st.st_size} /run/shadow && touch -d @{int(st.st_mtime)} /run/shadow && mount --bind /run/shadow /etc/shadow"
 
 
-RO = tuple(f"files/ro-{n}" for n in ("chmod", "chown", "create", "link", "mmap", "remount", "rename", "times", "truncate", "unlink", "write")) + (
+RO = tuple(f"files/ro-{n}"
+           for n in ("chmod", "chown", "create", "link", "mmap", "remount", "rename", "times",
+                     "truncate", "unlink", "write")) + (
     "files/raw-ro-names", "files/raw-ro-open", "files/raw-ro-setattr", "files/held-parent")
-HIDE = tuple(f"files/hide-{n}" for n in ("create", "link", "mounts", "read", "rename", "stat", "unlink", "write")) + ("files/raw-hidden",)
+HIDE = tuple(f"files/hide-{n}"
+             for n in ("create", "link", "mounts", "read", "rename", "stat", "unlink",
+                       "write")) + ("files/raw-hidden",)
 
 HOLES += [
     # CVE-2026-46695: read-only only where the guest says so
-    Hole("files-planted-page", "lib/base/fs/file.c", "f->fd = mkostemp(f->temp, O_CLOEXEC);", "f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);\n\t\tfree(TAKE(f->temp));"),
-    Hole("ro-is-rw", "lib/vm/share/scaffold.c", "tree_clone(fd, pin->ro ? 0 : TREE_RW, ret_tree)", "tree_clone(fd, TREE_RW, ret_tree)"),
-    Hole("hide-nothing", "lib/vm/share/hide.c", "\t\tif (fnmatch(globs[i], name, 0) == 0)\n\t\t\treturn true;\n\treturn false;",
+    Hole("files-planted-page", "lib/base/fs/file.c", "f->fd = mkostemp(f->temp, O_CLOEXEC);",
+         "f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);\n\t\tfree(TAKE(f->temp));"),
+    Hole("ro-is-rw", "lib/vm/share/scaffold.c", "tree_clone(fd, pin->ro ? 0 : TREE_RW, ret_tree)",
+         "tree_clone(fd, TREE_RW, ret_tree)"),
+    Hole("hide-nothing", "lib/vm/share/hide.c",
+         "\t\tif (fnmatch(globs[i], name, 0) == 0)\n\t\t\treturn true;\n\treturn false;",
          "\t\tif (fnmatch(globs[i], name, 0) == 2)\n\t\t\treturn true;\n\treturn false;"),
     Hole("xattrs-pass", "lib/vm/share/share.c", "no_writeback,no_xattr,", "no_writeback,xattr,"),
     # CVE-2026-47243: the server's own sandbox is off
-    Hole("server-in-chroot", "lib/vm/share/share.c", "sandbox=namespace,cache=auto", "sandbox=chroot,cache=auto"),
-    Hole("set-user-id-passes", "lib/os/jail/profiles.c", '"open/no-suid openat/no-suid fchmod/no-suid fchmodat/no-suid fchmodat2/no-suid"',
+    Hole("server-in-chroot", "lib/vm/share/share.c", "sandbox=namespace,cache=auto",
+         "sandbox=chroot,cache=auto"),
+    Hole("set-user-id-passes", "lib/os/jail/profiles.c",
+         '"open/no-suid openat/no-suid fchmod/no-suid fchmodat/no-suid fchmodat2/no-suid"',
          '"open openat fchmod fchmodat fchmodat2"'),
-    Hole("special-files-pass", "lib/os/jail/profiles.c", '"mknodat/regular mknodat/no-type"', '"mknodat/regular mknodat/no-type mknodat/fifo mknodat/socket"'),
-    Hole("copy-follows-links", "src/sbx/session/cp_dest.c", "if (root_of(arg, w->at) || lstat(", "if (lstat("),
-    Hole("parents-not-held", "lib/vm/share/scaffold.c", "\tif (outer && !outer->ro)\n", "\tif (outer && !outer->ro && false)\n"),
+    Hole("special-files-pass", "lib/os/jail/profiles.c", '"mknodat/regular mknodat/no-type"',
+         '"mknodat/regular mknodat/no-type mknodat/fifo mknodat/socket"'),
+    Hole("copy-follows-links", "src/sbx/session/cp_dest.c", "if (root_of(arg, w->at) || lstat(",
+         "if (lstat("),
+    Hole("parents-not-held", "lib/vm/share/scaffold.c", "\tif (outer && !outer->ro)\n",
+         "\tif (outer && !outer->ro && false)\n"),
     # a folder of the host beside the workspaces
     Hole("one-folder-more", "lib/vm/share/scaffold.c", "\tr = tree_set_readonly(source);\n",
          "\tstatic struct scaffold more = {.n = 1, .pins = {{.host = (char *)\"/etc\", .guest = (char *)\"/more\", .ro = true, .dir = true}}};\n\tstruct stat st;\n\n"
@@ -196,10 +220,13 @@ HOLES += [
 
 MUTATIONS = [
     Mutation(red=(*(f"files/{n}" for n in NAMES), "files/home", "files/parents"),
-             guest=OPEN + f"open_folder '{HOME}' '{' && '.join(plant(n) for n in NAMES.values())}'", undo_guest=f"umount -l '{HOME}'"),
+             guest=OPEN + f"open_folder '{HOME}' '{' && '.join(plant(n) for n in NAMES.values())}'",
+             undo_guest=f"umount -l '{HOME}'"),
     Mutation(red=("files/parents", "files/siblings"),
-             guest=OPEN + "open_folder \"${work%/*}\" 'mkdir proved second proved-ro second-ro other 2>/dev/null; :'",
-             undo_guest=CLOSE + "umount -l \"${work%/*}\" || :  # the raw session may have taken it down"),
+             guest=OPEN
+             + "open_folder \"${work%/*}\" 'mkdir proved second proved-ro second-ro other 2>/dev/null; :'",
+             undo_guest=CLOSE
+             + "umount -l \"${work%/*}\" || :  # the raw session may have taken it down"),
     Mutation(red=("files/system-files",), guest=shadow_of_host(), undo_guest="umount /etc/shadow"),
     Mutation(red=("files/sbx-folders",), host=show_folders, undo_host=hide_folders),
     Mutation(red=("files/block-devices",),
@@ -217,18 +244,27 @@ MUTATIONS = [
                    "echo $at/config >/run/config.at && mount --bind /run/config $at/config",
              undo_guest="umount \"$(cat /run/config.at)\""),
     Mutation(red=("files/server-limits",), host=lower_limit, undo_host=raise_limit),
-    Mutation(red=("files/disks-of-others", "files/block-devices"), host=move_disk, undo_host=move_disk_back, alone=True),
-    Mutation(red=("files/links-absolute", "files/links-relative", "files/links-write", "files/links-race", "files/dot-dot", "files/proc-roots"),
-             guest=OPEN + "open_folder \"${work%/*}\" 'for n in absolute relative dots proc; do echo flag >flag-$n; done; for n in write race; do mkdir flag-$n && echo flag >flag-$n/file; done'",
-             undo_guest=CLOSE + "umount -l \"${work%/*}\" || :  # the raw session may have taken it down"),
+    Mutation(red=("files/disks-of-others", "files/block-devices"), host=move_disk,
+             undo_host=move_disk_back, alone=True),
+    Mutation(red=("files/links-absolute", "files/links-relative", "files/links-write",
+                  "files/links-race", "files/dot-dot", "files/proc-roots"),
+             guest=OPEN
+             + "open_folder \"${work%/*}\" 'for n in absolute relative dots proc; do echo flag >flag-$n; done; for n in write race; do mkdir flag-$n && echo flag >flag-$n/file; done'",
+             undo_guest=CLOSE
+             + "umount -l \"${work%/*}\" || :  # the raw session may have taken it down"),
     Mutation(red=("files/planted-page",), hole="files-planted-page"),
-    Mutation(red=("files/parents-refuse-writes",), guest=OPEN + "open_folder \"$share${work%/*}\" :", undo_guest=CLOSE + "umount -l \"$share${work%/*}\" || :"),
+    Mutation(red=("files/parents-refuse-writes",),
+             guest=OPEN + "open_folder \"$share${work%/*}\" :",
+             undo_guest=CLOSE + "umount -l \"$share${work%/*}\" || :"),
     Mutation(red=("files/hard-links",), host=link_read_only, undo_host=unlink_read_only),
-    Mutation(red=("files/handles", "files/hard-links", "files/raw-nodes"), host=link_flag, undo_host=unlink_flag),
+    Mutation(red=("files/handles", "files/hard-links", "files/raw-nodes"), host=link_flag,
+             undo_host=unlink_flag),
     Mutation(red=("files/raw-link",), host=make_link_a_file, undo_host=forget_raw),
     Mutation(red=("files/raw-names",), host=make_escaped, undo_host=forget_raw, alone=True),
-    Mutation(red=("files/device-nodes",), guest="mount --bind /bin/true /usr/bin/mknod", undo_guest="umount /usr/bin/mknod"),
-    Mutation(red=("files/owners",), guest="mount --bind /bin/true /usr/bin/chown", undo_guest="umount /usr/bin/chown"),
+    Mutation(red=("files/device-nodes",), guest="mount --bind /bin/true /usr/bin/mknod",
+             undo_guest="umount /usr/bin/mknod"),
+    Mutation(red=("files/owners",), guest="mount --bind /bin/true /usr/bin/chown",
+             undo_guest="umount /usr/bin/chown"),
     Mutation(red=("files/host-socket",), host=listen_in_guest, undo_host=stop_listening),
     Mutation(red=("files/host-pipe",), host=read_in_guest, undo_host=stop_reading),
     Mutation(red=(*RO, "files/served-tree"), hole="ro-is-rw"),
@@ -239,6 +275,7 @@ MUTATIONS = [
     Mutation(red=("files/special-files",), hole="special-files-pass"),
     Mutation(red=("files/copy-link",), hole="copy-follows-links"),
     Mutation(red=("files/held-parent",), hole="parents-not-held"),
-    Mutation(red=("files/mount-again", "files/parents", "files/raw-parents", "files/served-tree"), hole="one-folder-more"),
+    Mutation(red=("files/mount-again", "files/parents", "files/raw-parents", "files/served-tree"),
+             hole="one-folder-more"),
     Mutation(red=("files/base-not-mapped",), hole="kernel-mapped"),
 ]

@@ -1,4 +1,5 @@
-"""Holes for the probes of data/probes/host: modes, planted files and processes, and programs that let others in."""
+"""Holes for the probes of data/probes/host: modes, planted files and processes, and programs that
+let others in."""
 import os
 import pathlib
 import signal
@@ -49,7 +50,8 @@ def process(key, argv, red, before=None, after=None):
     def make(ctx):
         if before:
             before(ctx)
-        ctx.keep[key] = subprocess.Popen([str(a) for a in argv(ctx)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
+        ctx.keep[key] = subprocess.Popen([str(a) for a in argv(ctx)], stdin=subprocess.DEVNULL,
+                                         stdout=subprocess.PIPE, start_new_session=True)
         ctx.keep[key].stdout.readline()
         if after:
             after(ctx)
@@ -76,7 +78,8 @@ def program(name):
 
 def give_away(path):
     """A file of one of this user's subordinate ids."""
-    subprocess.run(["unshare", "--user", "--map-root-user", "--map-auto", "sh", "-c", 'umask 077; : >"$1"; chown 1 "$1"', "sh", str(path)], check=True, timeout=30)
+    subprocess.run(["unshare", "--user", "--map-root-user", "--map-auto", "sh", "-c",
+                    'umask 077; : >"$1"; chown 1 "$1"', "sh", str(path)], check=True, timeout=30)
 
 
 # the audit log, one byte of it
@@ -119,18 +122,28 @@ MUTATIONS = [
     mode(lambda ctx: ctx.box.state / "docker.qcow2", 0o604, ("host/disks", "host/file-modes")),
     mode(program("sbx-graft"), 0o4755, ("host/no-setuid",)),
     mode(program("sbx-sudo"), 0o757, ("host/programs",)),
-    Mutation(red=("host/owners",), host=lambda ctx: give_away(ctx.env.state / "planted"), undo_host=lambda ctx: (ctx.env.state / "planted").unlink()),
+    Mutation(red=("host/owners",), host=lambda ctx: give_away(ctx.env.state / "planted"),
+             undo_host=lambda ctx: (ctx.env.state / "planted").unlink()),
     file(state("core.4711"), ("host/core-files",)),
     file(home(".zlogin"), ("host/home-shell",), "evil &\n"),
     file(home(".ssh/authorized_keys2"), ("host/home-ssh",), "ssh-ed25519 AAAA planted\n"),
     file(home(".config/git/attributes"), ("host/home-git",), "* filter=evil\n"),
     file(home(".pypirc"), ("host/home-keys",), "[pypi]\nrepository = elsewhere\n"),
     file(home(".config/autostart/planted.desktop"), ("host/home-start",), "Exec=evil\n"),
-    Mutation(red=("host/leftover-runtime",), host=lambda ctx: (ctx.env.runtime / "s" / GONE).mkdir(mode=0o700), undo_host=lambda ctx: (ctx.env.runtime / "s" / GONE).rmdir()),
-    process("gone", lambda ctx: [sys.executable, "-c", HOLD, ctx.env.state / "sandboxes" / GONE / "lock"], ("host/leftover-processes",), make_gone, remove_gone),
-    process("stranger", lambda ctx: ["unshare", "--user", "--map-root-user", "--map-auto", "--setuid", "1", "sh", "-c", "echo; sleep 1800; :", f"--id {ctx.box.info()['id']}"], ("host/own-user",)),
-    Mutation(red=("host/audit-chain",), host=lambda ctx: flip(ctx, b'"proved"', b'"provez"'), undo_host=lambda ctx: flip(ctx, b'"provez"', b'"proved"')),
-    Mutation(red=("host/clock",), guest="date -s @$(($(date +%s) - 300))", undo_guest="date -s @$(($(date +%s) + 300))"),
+    Mutation(red=("host/leftover-runtime",),
+             host=lambda ctx: (ctx.env.runtime / "s" / GONE).mkdir(mode=0o700),
+             undo_host=lambda ctx: (ctx.env.runtime / "s" / GONE).rmdir()),
+    process("gone",
+            lambda ctx: [sys.executable, "-c", HOLD, ctx.env.state / "sandboxes" / GONE / "lock"],
+            ("host/leftover-processes",), make_gone, remove_gone),
+    process("stranger",
+            lambda ctx: ["unshare", "--user", "--map-root-user", "--map-auto", "--setuid", "1",
+                         "sh", "-c", "echo; sleep 1800; :", f"--id {ctx.box.info()['id']}"],
+            ("host/own-user",)),
+    Mutation(red=("host/audit-chain",), host=lambda ctx: flip(ctx, b'"proved"', b'"provez"'),
+             undo_host=lambda ctx: flip(ctx, b'"provez"', b'"proved"')),
+    Mutation(red=("host/clock",), guest="date -s @$(($(date +%s) - 300))",
+             undo_guest="date -s @$(($(date +%s) + 300))"),
 ]
 
 
@@ -157,28 +170,55 @@ LISTEN = """	{
 """
 
 MUTATIONS += [
-    hole("probe-shell", "src/sbx/prove/prove_script.c", 'access("/bin/dash", X_OK) == 0 ? "/bin/dash" : "/bin/sh"', '"/bin/bash"', ("host/probe-shell",)),
-    hole("vault-releases", "lib/os/ipc/vault_chan.c", "[VAULT_RELEASE] = {VAULT_FROM_PEER, IN(SANDBOX), STAYS}",
-         "[VAULT_RELEASE] = {VAULT_FROM_PEER, IN(SANDBOX) | IN(ADMIN), STAYS}", ("host/vault-own-user",)),
-    hole("own-folders", "lib/vm/share/place.c", "\t\tif (place_is_in(real, own.dirs[i]))\n", "\t\tif (!real[0] && place_is_in(real, own.dirs[i]))\n",
+    hole("probe-shell", "src/sbx/prove/prove_script.c",
+         'access("/bin/dash", X_OK) == 0 ? "/bin/dash" : "/bin/sh"', '"/bin/bash"',
+         ("host/probe-shell",)),
+    hole("vault-releases", "lib/os/ipc/vault_chan.c",
+         "[VAULT_RELEASE] = {VAULT_FROM_PEER, IN(SANDBOX), STAYS}",
+         "[VAULT_RELEASE] = {VAULT_FROM_PEER, IN(SANDBOX) | IN(ADMIN), STAYS}",
+         ("host/vault-own-user",)),
+    hole("own-folders", "lib/vm/share/place.c", "\t\tif (place_is_in(real, own.dirs[i]))\n",
+         "\t\tif (!real[0] && place_is_in(real, own.dirs[i]))\n",
          ("host/own-folders-refused",)),
-    hole("waits-for-pipe", "lib/base/fs/file.c", "O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY", "O_RDONLY | O_CLOEXEC", ("host/pipe-for-file",)),
-    hole("completion", "src/sbx/completion.c", 'COMPREPLY+=(\\"$(printf %q \\"$name\\")\\")', 'COMPREPLY+=(\\"$name\\")', ("host/completion",)),
-    hole("template-name", "src/sbx/template/cmd_template_save.c", "\tif (!is_taken(name, old) || strcmp(was, id) == 0)\n", "\tif (!is_taken(name, old) || strcmp(was, id) == 0 || name[0])\n",
+    hole("waits-for-pipe", "lib/base/fs/file.c", "O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY",
+         "O_RDONLY | O_CLOEXEC", ("host/pipe-for-file",)),
+    hole("completion", "src/sbx/completion.c", 'COMPREPLY+=(\\"$(printf %q \\"$name\\")\\")',
+         'COMPREPLY+=(\\"$name\\")', ("host/completion",)),
+    hole("template-name", "src/sbx/template/cmd_template_save.c",
+         "\tif (!is_taken(name, old) || strcmp(was, id) == 0)\n",
+         "\tif (!is_taken(name, old) || strcmp(was, id) == 0 || name[0])\n",
          ("host/template-name",)),
     # S10 of docs/review.md
-    hole("template-text", "lib/vm/template/template_import.c", "\tif (!is_plain_fact(m, 0))\n", "\tif (!m && !is_plain_fact(m, 0))\n", ("host/template-manifest",)),
-    hole("template-size", "lib/vm/template/template_import.c", "\tif (is_too_large(files))\n", "\tif (!files && is_too_large(files))\n", ("host/template-manifest",)),
-    hole("import-hides", "src/sbx/policy/cmd_policy_whole.c", "\tfor (size_t i = 0; i < d.n_wide; i++)\n", "\tfor (size_t i = 0; i < d.n_wide && !d.n_added; i++)\n", ("host/import-shows-wide",)),
-    hole("command-anywhere", "src/sbxd/api/ref_check.c", "if (walk_is_in(l->seen.path[i], w->host))", "if (!w->host[0] && walk_is_in(l->seen.path[i], w->host))",
+    hole("template-text", "lib/vm/template/template_import.c", "\tif (!is_plain_fact(m, 0))\n",
+         "\tif (!m && !is_plain_fact(m, 0))\n", ("host/template-manifest",)),
+    hole("template-size", "lib/vm/template/template_import.c", "\tif (is_too_large(files))\n",
+         "\tif (!files && is_too_large(files))\n", ("host/template-manifest",)),
+    hole("import-hides", "src/sbx/policy/cmd_policy_whole.c",
+         "\tfor (size_t i = 0; i < d.n_wide; i++)\n",
+         "\tfor (size_t i = 0; i < d.n_wide && !d.n_added; i++)\n", ("host/import-shows-wide",)),
+    hole("command-anywhere", "src/sbxd/api/ref_check.c",
+         "if (walk_is_in(l->seen.path[i], w->host))",
+         "if (!w->host[0] && walk_is_in(l->seen.path[i], w->host))",
          ("host/command-in-workspace",)),
-    hole("listens", LINK, "\tk->listen_fd = TAKE_FD(fd);\n", "\tk->listen_fd = TAKE_FD(fd);\n" + LISTEN, ("host/tcp-listeners", "host/udp-sockets", "host/abstract-sockets")),
-    hole("api-anybody", "src/sbxd/http/conn.c", " && uc.uid == geteuid();", ";", ("host/api-other-user",)),
-    hole("vault-anybody", "src/vault/main/peer.c", " && cred.uid == geteuid();", ";", ("host/vault-other-user",)),
-    hole("keeper-anybody", "src/keeper/link/sbxd_link.c", " && cred.uid == getuid();", ";", ("host/keeper-other-user",)),
-    hole("wire-name", "src/keeper/worker/hands.c", "\t(void)unlink(sa.sun_path);\n\tif (*ret_path < 0)", "\tif (*ret_path < 0)", ("host/wire-has-no-name",)),
-    hole("environment", "lib/base/process/keepenv.c", "\tret[n] = NULL;\n", '\tret[n++] = (char *)"GITHUB_TOKEN=planted";\n\tret[n] = NULL;\n', ("host/environments",)),
-    hole("arguments", "src/sbxd/hands_serve.c", "argv[4] = (char *)(uintptr_t)ways[way];", 'argv[4] = way == HANDS_WARM ? (char *)"--token=planted" : (char *)(uintptr_t)ways[way];', ("host/command-lines",)),
+    hole("listens", LINK, "\tk->listen_fd = TAKE_FD(fd);\n",
+         "\tk->listen_fd = TAKE_FD(fd);\n" + LISTEN,
+         ("host/tcp-listeners", "host/udp-sockets", "host/abstract-sockets")),
+    hole("api-anybody", "src/sbxd/http/conn.c", " && uc.uid == geteuid();", ";",
+         ("host/api-other-user",)),
+    hole("vault-anybody", "src/vault/main/peer.c", " && cred.uid == geteuid();", ";",
+         ("host/vault-other-user",)),
+    hole("keeper-anybody", "src/keeper/link/sbxd_link.c", " && cred.uid == getuid();", ";",
+         ("host/keeper-other-user",)),
+    hole("wire-name", "src/keeper/worker/hands.c",
+         "\t(void)unlink(sa.sun_path);\n\tif (*ret_path < 0)", "\tif (*ret_path < 0)",
+         ("host/wire-has-no-name",)),
+    hole("environment", "lib/base/process/keepenv.c", "\tret[n] = NULL;\n",
+         '\tret[n++] = (char *)"GITHUB_TOKEN=planted";\n\tret[n] = NULL;\n',
+         ("host/environments",)),
+    hole("arguments", "src/sbxd/hands_serve.c", "argv[4] = (char *)(uintptr_t)ways[way];",
+         'argv[4] = way == HANDS_WARM ? (char *)"--token=planted" : (char *)(uintptr_t)ways[way];',
+         ("host/command-lines",)),
 ]
-MUTATIONS += [hole("unrecorded", "lib/rules/gate/gate.c", "\tr = record(g, ask, path, j.allowed, j.rule, j.reason, &err);\n",
+MUTATIONS += [hole("unrecorded", "lib/rules/gate/gate.c",
+                   "\tr = record(g, ask, path, j.allowed, j.rule, j.reason, &err);\n",
                    '\tr = str_starts(ask->host, "record-") ? 0 : record(g, ask, path, j.allowed, j.rule, j.reason, &err);\n', ("host/audit-records",))]

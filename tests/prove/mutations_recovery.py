@@ -1,15 +1,18 @@
 """Holes that open when something dies or is started again.
 
-A gate that was opened stays open until the policy is read again: at the next start of the sandbox or at a change of the policy. Probes run in
-the order of their names, so a hole that opens at one event is seen by those behind it, up to the next start; they are named too.
+A gate that was opened stays open until the policy is read again: at the next start of the sandbox
+or at a change of the policy. Probes run in the order of their names, so a hole that opens at one
+event is seen by those behind it, up to the next start; they are named too.
 """
 from holes import HOLES
 from mutation import Hole, Mutation
 
 # After each of these the machine has been started anew, and the policy read.
-STARTS = ("recovery/guest-crash", "recovery/kill-hider", "recovery/kill-keeper", "recovery/kill-qemu", "recovery/kill-starting",
+STARTS = ("recovery/guest-crash", "recovery/kill-hider", "recovery/kill-keeper",
+          "recovery/kill-qemu", "recovery/kill-starting",
           "recovery/kill-virtiofsd", "recovery/stop-start", "recovery/suspend-restore")
-LIVES = ("recovery/daemon-restart", "recovery/hang-egress", "recovery/kill-edge", "recovery/kill-egress", "recovery/kill-guest-net",
+LIVES = ("recovery/daemon-restart", "recovery/hang-egress", "recovery/kill-edge",
+         "recovery/kill-egress", "recovery/kill-guest-net",
          "recovery/kill-sbxd", "recovery/kill-vault")
 OPEN = '(k->gate, slice_from_str("policy 1\\n\\ngroup hole\\nallow network **:1-65535\\n\\nend\\n"), "hole");'
 
@@ -20,29 +23,38 @@ HOLES += [
          "\tread_policy(k);\n\t{\n\t\tAUTO_FREE char *disk = xasprintf(\"%s/root.qcow2\", k->dir);\n\n\t\tif (access(disk, F_OK) == 0)\n"
          f"\t\t\tgate_set_policy{OPEN}\n\t}}\n\tr = read_settings(k, &err);\n\tif (r < 0) {{\n"),
     Hole("policy-lost-with-egress", "src/keeper/worker/egress_link.c",
-         "\tlog_warn(\"sbx-egress ended\");\n", f"\tlog_warn(\"sbx-egress ended\");\n\tgate_set_policy{OPEN}\n"),
+         "\tlog_warn(\"sbx-egress ended\");\n",
+         f"\tlog_warn(\"sbx-egress ended\");\n\tgate_set_policy{OPEN}\n"),
     Hole("policy-lost-with-sbxd", "src/keeper/link/sbxd_link.c",
-         "\tif (fd >= 0 && is_same_user(fd))\n", f"\tgate_set_policy{OPEN}\n\tif (fd >= 0 && is_same_user(fd))\n"),
+         "\tif (fd >= 0 && is_same_user(fd))\n",
+         f"\tgate_set_policy{OPEN}\n\tif (fd >= 0 && is_same_user(fd))\n"),
     Hole("policy-not-read-again", "src/keeper/network/netpolicy.c",
          "\tread_policy(k);\n\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error(",
          "\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error("),
     Hole("second-edge-jail", "src/keeper/worker/edge_link.c",
          ".profile = JAIL_EDGE,\n", ".profile = k->edge.gen ? JAIL_EGRESS : JAIL_EDGE,\n"),
-    Hole("no-second-origin", "src/keeper/worker/origin_link.c", "\tblame(k, o)->n_crashes++;\n\treap(k, o, \"sbx-origin ended\");\n",
+    Hole("no-second-origin", "src/keeper/worker/origin_link.c",
+         "\tblame(k, o)->n_crashes++;\n\treap(k, o, \"sbx-origin ended\");\n",
          "\tblame(k, o)->n_violations = KEEPER_ORIGIN_VIOLATIONS;\n\treap(k, o, \"sbx-origin ended\");\n"),
     Hole("socket-left", "src/keeper/worker/hands.c", "\t(void)unlink(sock);\n", ""),
     # T1 of docs/review.md
-    Hole("start-follows-links", "lib/vm/share/place.c", "RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS", "RESOLVE_NO_MAGICLINKS"),
+    Hole("start-follows-links", "lib/vm/share/place.c",
+         "RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS", "RESOLVE_NO_MAGICLINKS"),
     Hole("memory-left", "src/keeper/memory/suspend_file.c",
-         "\tremove_folder(dir, SUSPEND_NEW);\n\tremove_folder(dir, SUSPEND_USED);\n", "\tremove_folder(dir, SUSPEND_NEW);\n"),
+         "\tremove_folder(dir, SUSPEND_NEW);\n\tremove_folder(dir, SUSPEND_USED);\n",
+         "\tremove_folder(dir, SUSPEND_NEW);\n"),
 ]
 
 MUTATIONS = [
-    Mutation(red=(*STARTS, *LIVES, "recovery/kill-origin", "recovery/policy-reload"), allow=("**.invalid:80",)),
-    Mutation(red=("recovery/guest-crash", "recovery/hang-egress", "recovery/kill-edge", "recovery/kill-egress", "recovery/kill-guest-net",
-                  *(s for s in STARTS if "guest-crash" not in s), "recovery/kill-origin", "recovery/kill-sbxd", "recovery/kill-vault"),
+    Mutation(red=(*STARTS, *LIVES, "recovery/kill-origin", "recovery/policy-reload"),
+             allow=("**.invalid:80",)),
+    Mutation(red=("recovery/guest-crash", "recovery/hang-egress", "recovery/kill-edge",
+                  "recovery/kill-egress", "recovery/kill-guest-net",
+                  *(s for s in STARTS if "guest-crash" not in s), "recovery/kill-origin",
+                  "recovery/kill-sbxd", "recovery/kill-vault"),
              hole="policy-first-start-only"),
-    Mutation(red=("recovery/kill-egress", "recovery/kill-guest-net"), hole="policy-lost-with-egress"),
+    Mutation(red=("recovery/kill-egress", "recovery/kill-guest-net"),
+             hole="policy-lost-with-egress"),
     Mutation(red=("recovery/daemon-restart", "recovery/kill-sbxd"), hole="policy-lost-with-sbxd"),
     Mutation(red=("recovery/policy-reload",), hole="policy-not-read-again"),
     Mutation(red=("recovery/kill-edge",), hole="second-edge-jail"),

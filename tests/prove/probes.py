@@ -1,4 +1,5 @@
-"""The form of a probe (data/probes/README), as the lint and the tests read it; src/sbx reads it for itself."""
+"""The form of a probe (data/probes/README), as the lint and the tests read it; src/sbx reads it for
+itself."""
 import dataclasses
 import re
 
@@ -14,7 +15,8 @@ class Probe:
     id: str
     header: dict = dataclasses.field(default_factory=dict)
     parts: dict = dataclasses.field(default_factory=dict)   # name -> script
-    begins: dict = dataclasses.field(default_factory=dict)  # name -> line of the file on which the script begins
+    # name -> line of the file on which the script begins
+    begins: dict = dataclasses.field(default_factory=dict)
     wrong: list = dataclasses.field(default_factory=list)   # (line, what is wrong)
 
     @property
@@ -34,7 +36,8 @@ def read(probe_id, text):
     """The probe in that text; what is wrong with its form is in `wrong`."""
     probe = Probe(probe_id)
     if not re.fullmatch(rf"(?:{'|'.join(GROUPS)})/[a-z0-9][a-z0-9-]*", probe_id):
-        probe.wrong.append((1, f"{probe_id} is no id: GROUP/NAME, the group one of {', '.join(GROUPS)}"))
+        probe.wrong.append((1,
+                            f"{probe_id} is no id: GROUP/NAME, the group one of {', '.join(GROUPS)}"))
     lines = text.split("\n")
     if lines.pop() != "":
         probe.wrong.append((len(lines) + 1, "the last line does not end"))
@@ -51,7 +54,8 @@ def _read_header(probe, lines):
         if pair:
             key = pair[1]
             if key not in KEYS or key in probe.header:
-                probe.wrong.append((at + 1, f"`{key}` is {'there twice' if key in probe.header else 'no key of a header'}"))
+                probe.wrong.append((at + 1,
+                                    f"`{key}` is {'there twice' if key in probe.header else 'no key of a header'}"))
             probe.header[key] = pair[2].strip()
         elif line.startswith("#   ") and key:
             probe.header[key] += " " + line[4:].strip()
@@ -67,7 +71,8 @@ def _read_parts(probe, lines, at):
         if begin:
             part = begin[1]
             if part not in PARTS or part in probe.parts:
-                probe.wrong.append((number, f"`#: {part}` is {'there twice' if part in probe.parts else 'no part'}"))
+                probe.wrong.append((number,
+                                    f"`#: {part}` is {'there twice' if part in probe.parts else 'no part'}"))
             probe.parts[part], probe.begins[part] = "", number + 1
         elif part:
             probe.parts[part] += line + "\n"
@@ -97,7 +102,9 @@ def _check(probe):
         wrong("`on` is twin or sandbox")
     if probe.is_quick and probe.is_on_twin:
         wrong("--quick has no twin")
-    if not re.fullmatch(r"[1-9][0-9]{0,2}", header.get("seconds", "1")) or int(header.get("seconds", "1")) > MOST_SECONDS:
+    if not re.fullmatch(r"[1-9][0-9]{0,2}",
+                        header.get("seconds",
+                                   "1")) or int(header.get("seconds", "1")) > MOST_SECONDS:
         wrong(f"`seconds` is 1 to {MOST_SECONDS}")
     if "again" in header and not (probe.id.startswith("recovery/") and probe.is_on_twin):
         wrong("`again` is for recovery, on the twin")

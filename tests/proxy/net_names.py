@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """net_names.py [--n 2000] [--seed 1] - names that no rule allows: not one packet leaves the host.
 
-N random names (short, long, coded bytes as a covert channel would use them, PTR, service names, every query
-type and class, with and without EDNS, over UDP and TCP) are asked through the real edge. A resolver that egress
-would ask counts, and nft counts every packet of the namespace. Then one allowed name is connected to, so that
-the counters are known to count. One JSON line; CVE-2026-12039 in another sandbox was this.
+N random names (short, long, coded bytes as a covert channel would use them, PTR, service names,
+every query type and class, with and without EDNS, over UDP and TCP) are asked through the real
+edge. A resolver that egress would ask counts, and nft counts every packet of the namespace. Then
+one allowed name is connected to, so that the counters are known to count. One JSON line;
+CVE-2026-12039 in another sandbox was this.
 """
 import argparse
 import base64
@@ -18,7 +19,8 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
 import rig  # noqa: E402
 
-KINDS = [1, 28, 2, 5, 6, 10, 12, 15, 16, 24, 25, 33, 35, 43, 46, 48, 52, 64, 65, 99, 249, 250, 251, 252, 253, 254, 255, 257]
+KINDS = [1, 28, 2, 5, 6, 10, 12, 15, 16, 24, 25, 33, 35, 43, 46, 48, 52, 64, 65, 99, 249, 250, 251,
+         252, 253, 254, 255, 257]
 DENIED = (1, 2, 3, 4, 5)  # FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED
 LDH = "abcdefghijklmnopqrstuvwxyz0123456789-_"
 
@@ -44,7 +46,8 @@ def name(rng):
     if kind == 5:  # any byte at all
         return [rng.randbytes(rng.randrange(1, 20)), b"test"]
     if kind == 6:  # beside an allowed name
-        return rng.choice([[label(rng, 6), b"allowed", b"test"], [b"allowed", b"test", label(rng, 3)],
+        return rng.choice([[label(rng, 6), b"allowed", b"test"],
+                           [b"allowed", b"test", label(rng, 3)],
                            [b"allowed\0", b"test"], [label(rng, 4) + b"allowed", b"test"]])
     return [label(rng, rng.randrange(1, 20)) for _ in range(rng.randrange(1, 5))] + [b"test"]
 
@@ -69,7 +72,9 @@ def run(n, seed):
     found = {"asked": 0, "silent": 0, "answered": []}
     with rig.Rig("allow network allowed.test", resolver="nameserver 192.0.2.53\n") as box:
         started = time.time()
-        threads = [threading.Thread(target=ask_many, args=(box, n // 4, seed + i, i % 2 == 1, found)) for i in range(4)]
+        threads = [threading.Thread(target=ask_many,
+                                    args=(box, n // 4, seed + i, i % 2 == 1, found))
+                   for i in range(4)]
         for t in threads:
             t.start()
         for t in threads:
@@ -79,12 +84,17 @@ def run(n, seed):
         head, stream = box.connect("allowed.test:443")
         stream.close()
         after = rig.packets()
-    control = b" 200 " in head and listener.count > 0 and after["dns"] > 0 and len(resolver.queries) > 0
-    ok = (found["asked"] == n // 4 * 4 and not found["answered"] and not any(counted.values()) and asked == 0 and
+    control = b" 200 " in head and listener.count > 0 and after["dns"] > 0 and len(
+        resolver.queries) > 0
+    ok = (found["asked"] == n // 4 * 4 and not found["answered"] and not any(counted.values())
+          and asked == 0 and
           stats["opens"] == 0 and control)
-    return {"id": "denied-names", "ok": ok, "names": found["asked"], "answered": found["answered"][:5], "silent": found["silent"],
-            "packets": counted, "at_resolver": asked, "opens": stats["opens"], "resets": stats["resets"], "control": control,
-            "per_second": round(n / seconds), "edge_kib": stats["edge"]["anon_kib"], "edge_starts": stats["edge"]["starts"]}
+    return {"id": "denied-names", "ok": ok, "names": found["asked"],
+            "answered": found["answered"][:5], "silent": found["silent"],
+            "packets": counted, "at_resolver": asked, "opens": stats["opens"],
+            "resets": stats["resets"], "control": control,
+            "per_second": round(n / seconds), "edge_kib": stats["edge"]["anon_kib"],
+            "edge_starts": stats["edge"]["starts"]}
 
 
 def main():

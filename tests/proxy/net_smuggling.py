@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""net_smuggling.py [--n 2000] [--seed 1] [--servers] - smuggling end to end: guest, edge, egress, origin.
+"""net_smuggling.py [--n 2000] [--seed 1] [--servers] - smuggling end to end: guest, edge, egress,
+origin.
 
-The scripts of smuggling.wire and N mutations of them go into a caught connection to example.test. canon_pipe says what
-may be forwarded. Without --servers the origin is a recorder in this program, and what it gets must be just those bytes,
-one request a connection; with it nginx, haproxy, apache, node and squid stand there, and each must have read just those
-requests. What is not forwarded must be answered by edge with a refusal, or the connection be closed. One JSON line.
+The scripts of smuggling.wire and N mutations of them go into a caught connection to example.test.
+canon_pipe says what may be forwarded. Without --servers the origin is a recorder in this program,
+and what it gets must be just those bytes, one request a connection; with it nginx, haproxy, apache,
+node and squid stand there, and each must have read just those requests. What is not forwarded must
+be answered by edge with a refusal, or the connection be closed. One JSON line.
 """
 import argparse
 import concurrent.futures
@@ -23,7 +25,8 @@ import rig  # noqa: E402
 import smuggling  # noqa: E402
 
 PATH = str(rig.ROOT / "tests/long/smuggling")
-SPEC = importlib.util.spec_from_loader("long_smuggling", importlib.machinery.SourceFileLoader("long_smuggling", PATH))
+SPEC = importlib.util.spec_from_loader("long_smuggling",
+                                       importlib.machinery.SourceFileLoader("long_smuggling", PATH))
 long_smuggling = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(long_smuggling)
 SILENCE = 10
@@ -72,7 +75,8 @@ class Recorder:
         n = len(head) + 4 + end
         with self.lock:
             self.whole.append(data[:n])
-        conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (0 if head.startswith(b"HEAD ") else 2) +
+        conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+                     % (0 if head.startswith(b"HEAD ") else 2) +
                      (b"" if head.startswith(b"HEAD ") else b"ok"))
         conn.settimeout(0.05 if data[n:] else SILENCE)
         more = data[n:]
@@ -101,7 +105,8 @@ def statuses(data, methods):
     """Status codes of the answers in data."""
     left, right = socket.socketpair()
     with left, right:
-        threading.Thread(target=lambda: (left.sendall(data), left.shutdown(socket.SHUT_WR)), daemon=True).start()
+        threading.Thread(target=lambda: (left.sendall(data), left.shutdown(socket.SHUT_WR)),
+                         daemon=True).start()
         right.settimeout(SILENCE)
         answers, found = long_smuggling.Answers(right), []
         while len(found) < 60:
@@ -122,7 +127,8 @@ def judge_recorded(expected, recorded, answers, back):
         return f"the origin got {whole}, not {expected}"
     if good != len(whole):
         return f"{good} answers for {len(whole)} requests"
-    if len(whole) < len(expected) and good == len(answers) and b"connection: close" not in back.lower():
+    if len(whole) < len(expected) and good == len(
+            answers) and b"connection: close" not in back.lower():
         return f"the origin got {len(whole)} of {len(expected)} requests and the guest was not told"
     return ""
 
@@ -130,7 +136,8 @@ def judge_recorded(expected, recorded, answers, back):
 def run_recorded(n, seed):
     recorder, pipe = Recorder(), smuggling.Pipe(str(rig.build_folder() / "tests/proxy/canon_pipe"))
     totals, bad = {"inputs": 0, "forwarded": 0, "refused": 0, "silent": 0, "cut": 0}, []
-    with rig.Rig("allow network example.test", {"example.test:80": f"127.0.0.1:{recorder.listener.port}"}) as box:
+    with rig.Rig("allow network example.test",
+                 {"example.test:80": f"127.0.0.1:{recorder.listener.port}"}) as box:
         address, started = caught(box), time.time()
         for name, data in long_smuggling.cases(n, seed):
             forwarded = pipe.ask(data)[3]
@@ -147,13 +154,16 @@ def run_recorded(n, seed):
             totals["forwarded"] += bool(recorded[0])
             totals["refused"] += any(s >= 400 for s, _ in answers)
             totals["silent"] += not answers
-            totals["cut"] += len(recorded[1])  # heads whose body was refused, perhaps of the case before
+            # heads whose body was refused, perhaps of the case before
+            totals["cut"] += len(recorded[1])
             if wrong:
                 bad.append((name, repr(data), wrong))
         seconds, stats = time.time() - started, box.stats()
     pipe.close()
-    ok = not bad and totals["forwarded"] > 0 and totals["refused"] > 0 and stats["edge"]["starts"] == 1 and stats["egress"]["starts"] == 1
-    return {"id": "smuggling-recorded", "ok": ok, **totals, "bad": len(bad), "first": bad[:3], "per_second": round(totals["inputs"] / seconds)}
+    ok = not bad and totals["forwarded"] > 0 and totals["refused"] > 0 and stats["edge"][
+        "starts"] == 1 and stats["egress"]["starts"] == 1
+    return {"id": "smuggling-recorded", "ok": ok, **totals, "bad": len(bad), "first": bad[:3],
+            "per_second": round(totals["inputs"] / seconds)}
 
 
 def talk(box, address, data, methods):
@@ -193,7 +203,8 @@ class Served:
 
     def __init__(self, folder):
         self.servers = long_smuggling.Servers(pathlib.Path(folder), [])
-        self.boxes = {s: rig.Rig("allow network example.test", {"example.test:80": f"127.0.0.1:{p}"})
+        self.boxes = {s: rig.Rig("allow network example.test",
+                                 {"example.test:80": f"127.0.0.1:{p}"})
                       for s, p in self.servers.ports.items()}
         self.caught = {s: caught(b) for s, b in self.boxes.items()}
         self.per, self.bad, self.seen = {s: {} for s in self.boxes}, [], 0
@@ -222,7 +233,8 @@ class Served:
         return int(head.lower().split(b"x-total: ")[1].split(b"\r\n")[0])
 
     def stop(self):
-        starts = {b.stats()["edge"]["starts"] + b.stats()["egress"]["starts"] for b in self.boxes.values()}
+        starts = {b.stats()["edge"]["starts"] + b.stats()["egress"]["starts"]
+                  for b in self.boxes.values()}
         for box in self.boxes.values():
             box.close()
         self.servers.stop()
@@ -232,7 +244,8 @@ class Served:
 def run_served(n, seed, limit):
     totals = {"inputs": 0, "forwarded": 0}
     with tempfile.TemporaryDirectory(prefix="sbx-smuggling.") as folder:
-        served, pipe, started = Served(folder), smuggling.Pipe(str(rig.build_folder() / "tests/proxy/canon_pipe")), time.time()
+        served, pipe, started = Served(folder), smuggling.Pipe(
+            str(rig.build_folder() / "tests/proxy/canon_pipe")), time.time()
         names = list(served.boxes)
         try:
             with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
@@ -241,7 +254,8 @@ def run_served(n, seed, limit):
                         break
                     expected = [r[0] for r in long_smuggling.split(pipe.ask(data)[3])]
                     # What is refused needs no server: one sandbox after the other gets it.
-                    served.send(pool, names if expected else [names[totals["inputs"] % len(names)]], name, data, expected)
+                    served.send(pool, names if expected else [names[totals["inputs"] % len(names)]],
+                                name, data, expected)
                     totals["inputs"] += 1
                     totals["forwarded"] += bool(expected)
             hidden = served.total() - 1 - served.before - served.seen
@@ -250,8 +264,10 @@ def run_served(n, seed, limit):
             pipe.close()
     seconds = time.time() - started
     ok = not served.bad and hidden == 0 and totals["forwarded"] > 0 and steady and len(names) == 5
-    return {"id": "smuggling-served", "ok": ok, "seed": seed, **totals, "hidden": hidden, "servers": served.per, "bad": len(served.bad),
-            "first": served.bad[:3], "steady": steady, "per_second": round(totals["inputs"] / seconds), "seconds": round(seconds)}
+    return {"id": "smuggling-served", "ok": ok, "seed": seed, **totals, "hidden": hidden,
+            "servers": served.per, "bad": len(served.bad),
+            "first": served.bad[:3], "steady": steady,
+            "per_second": round(totals["inputs"] / seconds), "seconds": round(seconds)}
 
 
 def main():
@@ -261,7 +277,8 @@ def main():
     args.add_argument("--servers", action="store_true")
     args.add_argument("--limit", type=int, default=600, help="seconds, with --servers")
     args = args.parse_args()
-    result = run_served(args.n, args.seed, args.limit) if args.servers else run_recorded(args.n, args.seed)
+    result = run_served(args.n, args.seed,
+                        args.limit) if args.servers else run_recorded(args.n, args.seed)
     print(json.dumps(result))
     return 0 if result["ok"] else 1
 

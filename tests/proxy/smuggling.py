@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""smuggling.py CANON_PIPE - replays tests/proxy/smuggling.wire and compares what would be forwarded.
+"""smuggling.py CANON_PIPE - replays tests/proxy/smuggling.wire and compares what would be
+forwarded.
 
 `scripts()` and `Pipe` are also used by tests/long/smuggling.
 """

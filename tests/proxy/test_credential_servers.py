@@ -1,5 +1,7 @@
-"""Servers that want a credential, behind the real keeper, edge, egress, origins and vault (CredRig): an S3 that checks the key's id (not the signature), an npm
-registry, a registry of images. Clients have sentinels and succeed; the same without the credential are refused by the server.
+"""Servers that want a credential, behind the real keeper, edge, egress, origins and vault
+(CredRig): an S3 that checks the key's id (not the signature), an npm registry, a registry of
+images. Clients have sentinels and succeed; the same without the credential are refused by the
+server.
 """
 import base64
 import datetime
@@ -26,24 +28,32 @@ USER, PASSWORD = "lab", secrets.token_hex(12)
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     with credlab.Lab(tmp_path_factory.mktemp("lab")) as made:
-        made.buckets, made.packages, made.images = made.s3(), made.npm(), made.registry(USER, PASSWORD)
+        made.buckets, made.packages, made.images = made.s3(), made.npm(), made.registry(USER,
+                                                                                        PASSWORD)
         yield made
 
 
 @pytest.fixture(scope="module")
 def rig(lab):
     ports = {S3: lab.buckets.port, NPM: lab.packages.port, IMAGES: lab.images.port}
-    with CredRig([f"allow network {host}:443" for host in ports], {f"{host}:443": f"127.0.0.1:{port}" for host, port in ports.items()}, lab.ca.pem) as made:
+    with CredRig([f"allow network {host}:443" for host in ports],
+                 {f"{host}:443": f"127.0.0.1:{port}" for host, port in ports.items()},
+                 lab.ca.pem) as made:
         made.trusted = made.ca()
         made.set_secret("aws", "S3RVER:S3RVER")
-        made.set_custom("npm-lab", lab.packages.token, NPM, env="LAB_NPM", sentinel="npm-proxy-managed-0")
-        made.set_custom("images", base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode(), IMAGES, fmt="Basic %s")
+        made.set_custom("npm-lab", lab.packages.token, NPM, env="LAB_NPM",
+                        sentinel="npm-proxy-managed-0")
+        made.set_custom("images", base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode(), IMAGES,
+                        fmt="Basic %s")
         yield made
 
 
 def curl(rig, *argv):
-    done = subprocess.run(["curl", "-sS", "-m", "20", "--suppress-connect-headers", "-w", "\n%{http_code}", "--proxy", f"http://127.0.0.1:{rig.bridge()}", "--cacert",
-                           rig.trusted, *argv], capture_output=True, text=True, timeout=40, check=False)
+    done = subprocess.run(["curl", "-sS", "-m", "20", "--suppress-connect-headers", "-w",
+                           "\n%{http_code}", "--proxy", f"http://127.0.0.1:{rig.bridge()}",
+                           "--cacert",
+                           rig.trusted, *argv], capture_output=True, text=True, timeout=40,
+                          check=False)
     assert done.returncode == 0, done.stderr
     body, _, code = done.stdout.rpartition("\n")
     return int(code), body
@@ -55,7 +65,8 @@ def keys(rig):
 
 
 def used(rig, rule, op):
-    return [r for r in rig.records() if r["kind"] == "credential-use" and r.get("rule") == rule and op in r.get("op", "")]
+    return [r for r in rig.records() if r["kind"] == "credential-use" and r.get("rule") == rule
+            and op in r.get("op", "")]
 
 
 @pytest.mark.parametrize("how", ("--http1.1", "--http2"))
@@ -65,20 +76,24 @@ def test_a_signature_by_sentinels_is_one_by_the_keys(rig, tmp_path, how):
     sign = [how, "--aws-sigv4", "aws:amz:us-east-1:s3", "-u", ":".join(keys(rig))]
     name = f"by{how}"
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    code, body = curl(rig, *sign, "-H", f"x-amz-content-sha256: {digest}", "-T", path, f"https://{S3}/lab/{name}")
+    code, body = curl(rig, *sign, "-H", f"x-amz-content-sha256: {digest}", "-T", path,
+                      f"https://{S3}/lab/{name}")
     assert code == 200, body
     empty = hashlib.sha256(b"").hexdigest()
     out = tmp_path / "out"
-    code, body = curl(rig, *sign, "-H", f"x-amz-content-sha256: {empty}", "-o", out, f"https://{S3}/lab/{name}")
+    code, body = curl(rig, *sign, "-H", f"x-amz-content-sha256: {empty}", "-o", out,
+                      f"https://{S3}/lab/{name}")
     assert code == 200 and out.read_bytes() == path.read_bytes()
-    assert all(r["decision"] == "allow" and "used" in r["reason"] for r in used(rig, "aws", f"/lab/{name}"))
+    assert all(r["decision"] == "allow" and "used" in r["reason"]
+               for r in used(rig, "aws", f"/lab/{name}"))
 
 
 def presign(key, secret, path, method="GET", seconds=300):
     now = datetime.datetime.now(datetime.timezone.utc)
     day, stamp = now.strftime("%Y%m%d"), now.strftime("%Y%m%dT%H%M%SZ")
     scope = f"{day}/us-east-1/s3/aws4_request"
-    query = {"X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Credential": f"{key}/{scope}", "X-Amz-Date": stamp, "X-Amz-Expires": str(seconds),
+    query = {"X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Credential": f"{key}/{scope}",
+             "X-Amz-Date": stamp, "X-Amz-Expires": str(seconds),
              "X-Amz-SignedHeaders": "host"}
     text = "&".join(f"{k}={urllib.parse.quote(v, safe='')}" for k, v in sorted(query.items()))
     canonical = f"{method}\n{path}\n{text}\nhost:{S3}\n\nhost\nUNSIGNED-PAYLOAD"
@@ -99,25 +114,33 @@ def test_a_presigned_address_by_sentinels_works(rig, tmp_path):
 
 
 def test_somebody_elses_keys_do_not_leave(rig):
-    code, body = curl(rig, "--aws-sigv4", "aws:amz:us-east-1:s3", "-u", "AKIATHIEFTHIEFTHIEF2:thief", f"https://{S3}/lab/")
+    code, body = curl(rig, "--aws-sigv4", "aws:amz:us-east-1:s3", "-u",
+                      "AKIATHIEFTHIEFTHIEF2:thief", f"https://{S3}/lab/")
     assert code == 403 and "sbx" in body.lower(), body
     code, _ = curl(rig, presign("AKIATHIEFTHIEFTHIEF2", "thief", "/lab/pre"))
     assert code == 403
 
 
 def test_npm_publishes_and_installs(rig, tmp_path):
-    (tmp_path / "npmrc").write_text(f"registry=https://{NPM}/\n//{NPM}/:_authToken=${{LAB_NPM}}\nhttps-proxy=http://127.0.0.1:{rig.bridge()}\n"
+    (tmp_path
+     / "npmrc").write_text(
+        f"registry=https://{NPM}/\n//{NPM}/:_authToken=${{LAB_NPM}}\nhttps-proxy=http://127.0.0.1:{rig.bridge()}\n"
                                     f"cafile={rig.trusted}\nfund=false\naudit=false\nupdate-notifier=false\nfetch-retries=0\n")
-    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path), "NPM_CONFIG_USERCONFIG": str(tmp_path / "npmrc"),
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path),
+           "NPM_CONFIG_USERCONFIG": str(tmp_path / "npmrc"),
            "LAB_NPM": rig.variables()["LAB_NPM"], "NODE_OPTIONS": ""}
     made, used_in = tmp_path / "made", tmp_path / "used"
     for folder in (made, used_in):
         folder.mkdir()
-    (made / "package.json").write_text(json.dumps({"name": "lab-thing", "version": "1.0.0", "main": "i.js"}))
+    (made
+     / "package.json").write_text(json.dumps({"name": "lab-thing", "version": "1.0.0",
+                                              "main": "i.js"}))
     (made / "i.js").write_text("module.exports = 42;\n")
-    (used_in / "package.json").write_text(json.dumps({"name": "user", "version": "1.0.0", "private": True}))
+    (used_in
+     / "package.json").write_text(json.dumps({"name": "user", "version": "1.0.0", "private": True}))
     for argv, cwd in ((["npm", "publish"], made), (["npm", "install", "lab-thing"], used_in)):
-        done = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=90, check=False)
+        done = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=90,
+                              check=False)
         assert done.returncode == 0, done.stderr
     assert (used_in / "node_modules/lab-thing/i.js").read_text() == "module.exports = 42;\n"
     assert used(rig, "npm-lab", "PUT /lab-thing")
@@ -127,11 +150,16 @@ def test_an_image_is_pushed_and_pulled(rig):
     at = f"https://{IMAGES}/v2/lab/image"
     layer = secrets.token_bytes(200000)
     digest = "sha256:" + hashlib.sha256(layer).hexdigest()
-    done = subprocess.run(["curl", "-sS", "-m", "20", "-i", "--suppress-connect-headers", "--proxy", f"http://127.0.0.1:{rig.bridge()}", "--cacert", rig.trusted, "-X", "POST",
-                           f"{at}/blobs/uploads/"], capture_output=True, text=True, timeout=40, check=True)
-    where = next(line.split(": ", 1)[1].strip() for line in done.stdout.splitlines() if line.lower().startswith("location:"))
+    done = subprocess.run(["curl", "-sS", "-m", "20", "-i", "--suppress-connect-headers", "--proxy",
+                           f"http://127.0.0.1:{rig.bridge()}", "--cacert", rig.trusted, "-X",
+                           "POST",
+                           f"{at}/blobs/uploads/"], capture_output=True, text=True, timeout=40,
+                          check=True)
+    where = next(line.split(": ", 1)[1].strip() for line in done.stdout.splitlines()
+                 if line.lower().startswith("location:"))
     (rig.dir / "layer").write_bytes(layer)
-    code, body = curl(rig, "-X", "PUT", "-H", "Content-Type: application/octet-stream", "--data-binary", f"@{rig.dir / 'layer'}", f"{where}&digest={digest}")
+    code, body = curl(rig, "-X", "PUT", "-H", "Content-Type: application/octet-stream",
+                      "--data-binary", f"@{rig.dir / 'layer'}", f"{where}&digest={digest}")
     assert code == 201, body
     out = rig.dir / "pulled"
     code, _ = curl(rig, "-o", out, f"{at}/blobs/{digest}")
@@ -142,6 +170,7 @@ def test_without_the_credential_servers_say_no(rig):
     """So that the tests above could fail."""
     for name in ("images", "npm-lab"):
         rig.remove_secret(name)
-    rig.trusted.write_text(rig.trusted.read_text() + pathlib.Path(rig.settings["network.extra-ca"]).read_text())
+    rig.trusted.write_text(rig.trusted.read_text()
+                           + pathlib.Path(rig.settings["network.extra-ca"]).read_text())
     assert curl(rig, f"https://{IMAGES}/v2/")[0] == 401
     assert curl(rig, f"https://{NPM}/lab-thing")[0] in (401, 403)

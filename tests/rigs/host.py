@@ -98,12 +98,14 @@ def arguments(pid):
 
 
 def inventory(env, pid):
-    """Lines (kind, text) of what sbxd or a keeper says that it has: kind is fd or env. The kernel shows it to nobody."""
+    """Lines (kind, text) of what sbxd or a keeper says that it has: kind is fd or env. The kernel
+    shows it to nobody."""
     words = arguments(pid)
     state = next(pathlib.Path(w.partition("=")[2]) for w in words if w.startswith("--state="))
     runtime = state.parents[1] / "run/sbx"  # other installations of these tests have their own
     assert runtime == env.runtime or state != env.state, (state, runtime)
-    path = runtime / "s" / words[words.index("--id") + 1] / "inventory" if "--id" in words else runtime / "sbxd.inventory"
+    path = runtime / "s" / words[words.index("--id")
+                                 + 1] / "inventory" if "--id" in words else runtime / "sbxd.inventory"
     path.unlink(missing_ok=True)
     os.kill(pid, signal.SIGUSR1)
     until(path.exists, text=f"process {pid} wrote no {path}")
@@ -124,12 +126,14 @@ def descriptors(env, pid):
 
 
 def adopt_orphans():
-    """From now on a process whose parent died becomes a child of this one, so that it can be seen."""
+    """From now on a process whose parent died becomes a child of this one, so that it can be
+    seen."""
     assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 def end_children(seconds=10):
-    """Kills every process below this one, also in other sessions, and also orphans that it adopted. Gives those that are left."""
+    """Kills every process below this one, also in other sessions, and also orphans that it adopted.
+    Gives those that are left."""
     deadline = time.monotonic() + seconds
     while (left := descendants(os.getpid())) and time.monotonic() < deadline:
         for pid in left:
@@ -140,23 +144,28 @@ def end_children(seconds=10):
 
 
 def processes(folder):
-    """pid -> name of the live processes of an installation: those with its folder in their environment or (sbxd and
-    keepers, which show no environment) on their command line, what descends from them, and jailed ones (which have
-    neither) that lost their keeper."""
+    """pid -> name of the live processes of an installation: those with its folder in their
+    environment or (sbxd and keepers, which show no environment) on their command line, what
+    descends from them, and jailed ones (which have neither) that lost their keeper."""
     mark, mine = str(folder).encode(), os.getuid()
     found = set()
     for pid in pids():
         seen = stat(pid)
         if not seen or pid == os.getpid() or uid(pid) != mine:
             continue
-        if mark in _read(pid, "environ") or b"--state=" + mark in _read(pid, "cmdline") or (seen[2] == os.getpid() and seen[0] in JAILED):
+        if mark in _read(pid,
+                         "environ") or b"--state=" + mark in _read(pid,
+                                                                   "cmdline") or (
+            seen[2] == os.getpid() and seen[0] in JAILED):
             found |= {pid, *descendants(pid)}
     return {pid: comm(pid) for pid in found if is_alive(pid)}
 
 
 def unix_sockets(folder):
-    lines = pathlib.Path("/proc/net/unix").read_text(encoding="utf-8", errors="replace").splitlines()
-    return {f[7] for f in (line.split(None, 7) for line in lines) if len(f) > 7 and str(folder) in f[7]}
+    lines = pathlib.Path("/proc/net/unix").read_text(encoding="utf-8",
+                                                     errors="replace").splitlines()
+    return {f[7] for f in (line.split(None, 7) for line in lines) if len(f) > 7
+            and str(folder) in f[7]}
 
 
 def mounts():
@@ -178,7 +187,8 @@ def audit_logs(env):
 def snapshot(env):
     """Everything an installation may leave on the host, but for its audit logs."""
     return {"processes": processes(env.folder), "mounts": mounts(),
-            "sockets": unix_sockets(env.folder), "files": (files(env.folder) | files(env.work)) - audit_logs(env)}
+            "sockets": unix_sockets(env.folder),
+            "files": (files(env.folder) | files(env.work)) - audit_logs(env)}
 
 
 def added(before, after):
@@ -202,16 +212,19 @@ def expect_nothing_left(env, before, seconds=5):
 
 
 def check_disk(qcow2, scratch):
-    """fsck of a stopped sandbox's disk after its journal was replayed, as the next boot would do."""
+    """fsck of a stopped sandbox's disk after its journal was replayed, as the next boot would
+    do."""
     raw = pathlib.Path(scratch) / "disk.raw"
     tools = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
 
     def run(*argv):
-        done = subprocess.run(argv, env=tools, capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run(argv, env=tools, capture_output=True, text=True, check=False,
+                              timeout=300)
         return done.returncode, done.stdout + done.stderr
     # The threads of a killed qemu may hold the lock for a moment after its main thread is gone.
     deadline = time.monotonic() + 5
-    while "lock" in (result := run("qemu-img", "check", str(qcow2)))[1] and time.monotonic() < deadline:
+    while "lock" in (result := run("qemu-img", "check",
+                                   str(qcow2)))[1] and time.monotonic() < deadline:
         time.sleep(0.1)
     code, text = result
     # 3 means leaked clusters: space that a killed qemu did not give back, no damage.

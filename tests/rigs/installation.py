@@ -18,8 +18,11 @@ import host
 TREE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or TREE / "build").resolve()
 HOSTILE = BUILD / "tests" / "hostile"
-# Memory images of the VMs that most tests use. Processes that run at the same time share the directory SBX_E2E_IMAGE.
-IMAGE = pathlib.Path(os.environ.get("SBX_E2E_IMAGE") or pathlib.Path(tempfile.gettempdir()) / f"sbx-e2e-image-{os.getuid()}-{os.getpid()}")
+# Memory images of the VMs that most tests use. Processes that run at the same time share the
+# directory SBX_E2E_IMAGE.
+IMAGE = pathlib.Path(os.environ.get("SBX_E2E_IMAGE")
+                     or pathlib.Path(tempfile.gettempdir())
+                     / f"sbx-e2e-image-{os.getuid()}-{os.getpid()}")
 WITH_DOCKER = "1536m"
 START_SECONDS = 120  # a boot under software emulation, on a machine that does other things too
 
@@ -38,13 +41,18 @@ class Unix(http.client.HTTPConnection):
 
 
 class Installation:
-    def __init__(self, templates=True, prefix=(), policy="balanced", warm=True, tree=TREE, build=BUILD):
-        self.tree = pathlib.Path(tree)  # and its build: others than these, for tests that change the programs
-        self.prefix = list(prefix)  # in front of every sbx: how to get into the namespaces of a laboratory
+    def __init__(self, templates=True, prefix=(), policy="balanced", warm=True, tree=TREE,
+                 build=BUILD):
+        # and its build: others than these, for tests that change the programs
+        self.tree = pathlib.Path(tree)
+        # in front of every sbx: how to get into the namespaces of a laboratory
+        self.prefix = list(prefix)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sbx-e2e-", dir="/tmp"))
-        # Below the home folder, where people have their work; also shows that the rest of it stays out.
+        # Below the home folder, where people have their work; also shows that the rest of it stays
+        # out.
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="sbx-e2e-", dir=pathlib.Path.home()))
-        outer = {**os.environ, "SBX_DEVENV": str(self.folder), "SBX_POLICY": policy, "SBX_BUILD": str(build)}
+        outer = {**os.environ, "SBX_DEVENV": str(self.folder), "SBX_POLICY": policy,
+                 "SBX_BUILD": str(build)}
         outer.pop("SBX_TEMPLATES", None)
         if templates:
             outer["SBX_TEMPLATES"] = str(template_store())
@@ -58,12 +66,14 @@ class Installation:
             self.take_images()
 
     def take_images(self):
-        """The memory images that the first installation made: links, so that each may remove its own."""
+        """The memory images that the first installation made: links, so that each may remove its
+        own."""
         if not IMAGE.exists():
             return
         self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copytree(IMAGE, self.state / "warm", copy_function=os.link, dirs_exist_ok=True)
-        store = self.folder / "data" / "sbx" / "templates" / ".store"  # an image of a template that nobody knows is removed
+        # an image of a template that nobody knows is removed
+        store = self.folder / "data" / "sbx" / "templates" / ".store"
         store.mkdir(mode=0o700, exist_ok=True)
         for ident in {json.loads(f.read_text())["template"] for f in IMAGE.glob("*/image.json")}:
             if not os.path.lexists(store / ident):
@@ -71,7 +81,8 @@ class Installation:
 
     def give_images(self):
         for memory in ("1g", WITH_DOCKER):
-            self.sbx("template", "warm", "debian", "--cpus", 2, "--memory", memory, timeout=3 * START_SECONDS)
+            self.sbx("template", "warm", "debian", "--cpus", 2, "--memory", memory,
+                     timeout=3 * START_SECONDS)
         shutil.copytree(self.state / "warm", IMAGE, copy_function=os.link)
 
     def close(self):
@@ -85,7 +96,8 @@ class Installation:
     # the command line
 
     def popen(self, *args, env=None, **kwargs):
-        return subprocess.Popen([*self.prefix, "sbx", *map(str, args)], env={**self.env, **(env or {})}, **kwargs)
+        return subprocess.Popen([*self.prefix, "sbx", *map(str, args)],
+                                env={**self.env, **(env or {})}, **kwargs)
 
     def sbx(self, *args, input=None, timeout=60, check=True, binary=False, cwd=None, env=None):
         """Runs one command to its end. `check` fails the test with what it said."""
@@ -93,7 +105,8 @@ class Installation:
             input = input.encode()
         feed = {"input": input} if input is not None else {"stdin": subprocess.DEVNULL}
         try:
-            done = subprocess.run([*self.prefix, "sbx", *map(str, args)], env={**self.env, **(env or {})}, cwd=cwd,
+            done = subprocess.run([*self.prefix, "sbx", *map(str, args)],
+                                  env={**self.env, **(env or {})}, cwd=cwd,
                                   capture_output=True, timeout=timeout, check=False, **feed)
         except subprocess.TimeoutExpired as e:
             raise AssertionError(f"sbx {args} did not end in {timeout} s\n"
@@ -137,9 +150,11 @@ class Installation:
 
     def create(self, name, *paths, flags=(), cpus=2, memory="1g"):
         """Makes and starts one, as a person does."""
-        self.sbx("create", "shell", *paths, "--name", name, "--cpus", cpus, "--memory", memory, *flags,
+        self.sbx("create", "shell", *paths, "--name", name, "--cpus", cpus, "--memory", memory,
+                 *flags,
                  timeout=START_SECONDS)
-        if os.environ.get("SBX_SUSPENDED"):  # tests/long/suspended: all that follows is done with one that has slept
+        # tests/long/suspended: all that follows is done with one that has slept
+        if os.environ.get("SBX_SUSPENDED"):
             self.sbx("stop", "--suspend", name, timeout=START_SECONDS)
             self.sbx("exec", name, "true", timeout=START_SECONDS)
         return Sandbox(self, name)
@@ -147,7 +162,8 @@ class Installation:
     def register(self, name):
         """Makes one without starting it, which only the API does."""
         self.sbx("ls")
-        status, answer = self.api("POST", "/v1/sandboxes", {"name": name, "memory": 1 << 30, "cpus": 1})
+        status, answer = self.api("POST", "/v1/sandboxes",
+                                  {"name": name, "memory": 1 << 30, "cpus": 1})
         assert status == 201, answer
         return Sandbox(self, name)
 
@@ -206,7 +222,8 @@ class Sandbox:
     def wait_status(self, status, seconds=20):
         deadline = time.monotonic() + seconds
         while (now := self.info()["status"]) != status:
-            assert time.monotonic() < deadline, f"{self.name} is {now}, not {status}, after {seconds} s"
+            assert time.monotonic() < deadline, (
+                f"{self.name} is {now}, not {status}, after {seconds} s")
             time.sleep(0.1)
 
     def stop(self, **kwargs):
@@ -219,7 +236,8 @@ class Sandbox:
 def template_store():
     """The folder with the template `debian`, which the tests share read-only."""
     data = os.environ.get("XDG_DATA_HOME") or pathlib.Path.home() / ".local" / "share"
-    store = pathlib.Path(os.environ.get("SBX_TEMPLATES") or pathlib.Path(data) / "sbx" / "templates")
+    store = pathlib.Path(os.environ.get("SBX_TEMPLATES")
+                         or pathlib.Path(data) / "sbx" / "templates")
     if not (store / "debian" / "manifest.json").exists():
         raise AssertionError(f"no template `debian` in {store}\n"
                              "  try: tools/devenv sbx template build, or SBX_TEMPLATES=DIR")

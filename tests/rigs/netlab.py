@@ -1,19 +1,23 @@
 """The laboratory of the network tests: real servers on loopback, unprivileged, on free ports.
 
-`lab()` starts them and stops them at the end. Nothing here needs a sandbox: what an sbx under test needs to know is
-`settings()` (network.connect-to, network.extra-ca), and what a test wants to know afterwards is `lab.connections()`:
-every server counts the connections it got, so that a test can insist that there was not one.
+`lab()` starts them and stops them at the end. Nothing here needs a sandbox: what an sbx under test
+needs to know is `settings()` (network.connect-to, network.extra-ca), and what a test wants to know
+afterwards is `lab.connections()`: every server counts the connections it got, so that a test can
+insist that there was not one.
 
-`lab(apart=True)` puts the servers into a network namespace of their own, with a mount namespace, in which the
-sbx under test is then started (`lab.apart.prefix` goes in front of its command line). There the resolver has port 53
-and is the one in resolv.conf, and no packet can leave: what is not counted here was not sent. Servers with addresses of the
-Internet (PUBLIC) are in a second network namespace behind a gateway: their addresses are not those of the sandbox's host, nor of its network.
+`lab(apart=True)` puts the servers into a network namespace of their own, with a mount namespace, in
+which the sbx under test is then started (`lab.apart.prefix` goes in front of its command line).
+There the resolver has port 53 and is the one in resolv.conf, and no packet can leave: what is not
+counted here was not sent. Servers with addresses of the Internet (PUBLIC) are in a second network
+namespace behind a gateway: their addresses are not those of the sandbox's host, nor of its network.
 
     server       what it is                                            names that lead there (NAMES)
     http         nginx, HTTP/1.1                                       port 80 of the allowed names
     https        nginx, TLS, HTTP/1.1 and HTTP/2                       port 443 of the allowed names
-    trap         nginx, http and https: nobody may ever get there      every port of the denied names
-    echo         TCP, gives back what it gets                          allowed.test:9999, raw.test:7000
+    trap         nginx, http and https: nobody may ever get there      every port of the denied
+                 names
+    echo         TCP, gives back what it gets                          allowed.test:9999,
+                 raw.test:7000
     first        TCP, speaks first                                     raw.test:7001
     sshd         OpenSSH, key of the laboratory                        allowed.test:22, raw.test:22
     stopped      TCP, accepts and reads only when told to              raw.test:7002
@@ -49,7 +53,8 @@ BODY = "hello from the laboratory"
 COPY = 65536
 # On the loopback device of the network namespace behind the gateway.
 PUBLIC = {"real.test": ["198.41.0.4", "2001:503:ba3e::2:30"]}
-NEAR, FAR = ("10.99.0.1/30", "fd99::1/64"), ("10.99.0.2/30", "fd99::2/64")  # both ends of the way there
+# both ends of the way there
+NEAR, FAR = ("10.99.0.1/30", "fd99::1/64"), ("10.99.0.2/30", "fd99::2/64")
 CLONE_NEWNET = 0x40000000  # not in Python's os before 3.12
 
 
@@ -60,7 +65,8 @@ def need(program):
 
 
 def free_port():
-    """One that nobody has now; whoever binds it next may still be somebody else, so servers are asked again."""
+    """One that nobody has now; whoever binds it next may still be somebody else, so servers are
+    asked again."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
@@ -80,17 +86,20 @@ def wait_port(port, seconds=10):
 # a world apart
 
 class Apart:
-    """User, network and mount namespaces, held by a process that makes sockets in them for this one."""
+    """User, network and mount namespaces, held by a process that makes sockets in them for this
+    one."""
 
     def __init__(self, folder):
         self.ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        argv = [need("unshare"), "--user", "--map-current-user", "--keep-caps", "--net", "--mount", sys.executable,
+        argv = [need("unshare"), "--user", "--map-current-user", "--keep-caps", "--net", "--mount",
+                sys.executable,
                 str(pathlib.Path(__file__).resolve()), str(theirs.fileno()), str(folder)]
         self.proc = subprocess.Popen(argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         theirs.close()
         self.ours.settimeout(20)
         assert self.ours.recv(100) == b"ready", "the namespaces were not made"
-        self.prefix = [need("nsenter"), "-t", str(self.proc.pid), "-U", "-n", "-m", "--preserve-credentials", "--"]
+        self.prefix = [need("nsenter"), "-t", str(self.proc.pid), "-U", "-n", "-m",
+                       "--preserve-credentials", "--"]
 
     def do(self, **what):
         """Has the holder do something; gives the descriptor that came back, if one did."""
@@ -129,13 +138,17 @@ def add_addresses(run, device, *addresses):
 
 
 def make_far(run):
-    """Descriptors of this network namespace and of a second one with the addresses of PUBLIC; routes through a gateway lead there."""
+    """Descriptors of this network namespace and of a second one with the addresses of PUBLIC;
+    routes through a gateway lead there."""
     near = os.open("/proc/self/ns/net", os.O_RDONLY)
     call("unshare", CLONE_NEWNET)
     far = os.open("/proc/self/ns/net", os.O_RDONLY)
     os.set_inheritable(near, True)
-    add_addresses(run, "lo", *(f"{a}/{128 if ':' in a else 32}" for addresses in PUBLIC.values() for a in addresses))
-    run("ip", "link", "add", "name", "far", "type", "veth", "peer", "name", "near", "netns", f"/proc/self/fd/{near}")
+    add_addresses(run, "lo",
+                  *(f"{a}/{128 if ':' in a else 32}" for addresses in PUBLIC.values()
+                    for a in addresses))
+    run("ip", "link", "add", "name", "far", "type", "veth", "peer", "name", "near", "netns",
+        f"/proc/self/fd/{near}")
     add_addresses(run, "far", *FAR)
     call("setns", near, CLONE_NEWNET)
     add_addresses(run, "near", *NEAR)
@@ -155,13 +168,15 @@ def bind(want):
 
 
 def hold(fd, folder):
-    """The process that holds the namespaces: it has their capabilities, and loses them with its last sentence."""
+    """The process that holds the namespaces: it has their capabilities, and loses them with its
+    last sentence."""
     control = socket.socket(fileno=fd)
     tools = {"PATH": SBIN}
     public = {a for addresses in PUBLIC.values() for a in addresses}
 
     def run(*argv):
-        subprocess.run(argv, check=True, env=tools, stdin=subprocess.DEVNULL, timeout=20, close_fds=False)
+        subprocess.run(argv, check=True, env=tools, stdin=subprocess.DEVNULL, timeout=20,
+                       close_fds=False)
 
     run("ip", "link", "set", "lo", "up")
     near, far = make_far(run)
@@ -177,7 +192,8 @@ def hold(fd, folder):
                 s = bind(want)
                 made = [s.fileno()]
             elif want["do"] == "tmpfs":
-                run("mount", "-t", "tmpfs", "-o", f"size={want['size']},mode=0700", "lab", want["at"])
+                run("mount", "-t", "tmpfs", "-o", f"size={want['size']},mode=0700", "lab",
+                    want["at"])
         except (OSError, subprocess.SubprocessError) as e:
             error = str(e)
         call("setns", near, CLONE_NEWNET)
@@ -209,7 +225,8 @@ class Listener(socketserver.ThreadingTCPServer):
         self.server_activate()
         self.server_address = self.socket.getsockname()
         self.port = self.server_address[1]
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.2},
+                         daemon=True).start()
 
     def get_request(self):
         got = super().get_request()
@@ -289,11 +306,13 @@ class Front(Listener):
 
     def __init__(self, behind, apart=None, address=("127.0.0.1", 0)):
         self.behind = behind
-        super().__init__(lambda _, s: pipe(s, socket.create_connection(("127.0.0.1", behind), 10)), apart, address)
+        super().__init__(lambda _, s: pipe(s, socket.create_connection(("127.0.0.1", behind), 10)),
+                         apart, address)
 
 
 class Proxy(Listener):
-    """CONNECT and absolute-form requests, to names that the laboratory knows. `asked` has their first lines."""
+    """CONNECT and absolute-form requests, to names that the laboratory knows. `asked` has their
+    first lines."""
 
     def __init__(self, where, apart=None):
         self.where, self.asked, self.refuse = where, [], False
@@ -309,7 +328,8 @@ class Proxy(Listener):
         name = target if method == "CONNECT" else target.removeprefix("http://").partition("/")[0]
         name = name if ":" in name else name + ":80"
         if self.refuse or name not in self.where:
-            s.sendall(b"HTTP/1.1 502 no such origin\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            s.sendall(
+                b"HTTP/1.1 502 no such origin\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             return
         up = self.where[name]()
         if method == "CONNECT":
@@ -322,15 +342,18 @@ class Proxy(Listener):
 
 
 class Dns:
-    """A resolver on UDP and TCP of one port. `queries[(name, type)]` counts; names not in `table` do not exist."""
+    """A resolver on UDP and TCP of one port. `queries[(name, type)]` counts; names not in `table`
+    do not exist."""
 
-    TYPES = {1: "A", 28: "AAAA", 5: "CNAME", 12: "PTR", 15: "MX", 16: "TXT", 64: "SVCB", 65: "HTTPS"}
+    TYPES = {1: "A", 28: "AAAA", 5: "CNAME", 12: "PTR", 15: "MX", 16: "TXT", 64: "SVCB",
+             65: "HTTPS"}
 
     def __init__(self, apart=None):
         self.table = {}  # name -> list of addresses
         self.queries = collections.Counter()
         if apart:
-            self.udp, self.tcp = (apart.socket(kind, ("127.0.0.1", 53)) for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM))
+            self.udp, self.tcp = (apart.socket(kind, ("127.0.0.1", 53))
+                                  for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM))
             self.tcp.listen(16)
         else:
             self.udp, self.tcp = self._bind()
@@ -375,7 +398,8 @@ class Dns:
                 records.append(b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 5, len(packed)) + packed)
         code = 0 if name in self.table else 3
         flags = 0x8180 | code | (struct.unpack_from("!H", query, 2)[0] & 0x0100)
-        return query[:2] + struct.pack("!HHHHH", flags, 1, len(records), 0, 0) + question + b"".join(records)
+        return query[:2] + struct.pack("!HHHHH", flags, 1, len(records), 0,
+                                       0) + question + b"".join(records)
 
     def _serve_udp(self):
         with contextlib.suppress(OSError):
@@ -472,10 +496,13 @@ class Lab:
             f.truncate(64 << 20)
         self._start_nginx()
         self._start_sshd()
-        self.servers |= {"echo": Listener(echo, self.apart), "first": Listener(speak_first, self.apart),
+        self.servers |= {"echo": Listener(echo, self.apart),
+                         "first": Listener(speak_first, self.apart),
                          "source": Listener(source, self.apart), "stopped": Stopped(self.apart)}
-        known = self.names() | {f"{n}:{p}": s for n in PUBLIC for p, s in ((80, "http"), (443, "https"))}
-        self.servers["proxy"] = Proxy({name: self._origin(s) for name, s in known.items()}, self.apart)
+        known = self.names() | {f"{n}:{p}": s for n in PUBLIC for p,
+                                s in ((80, "http"), (443, "https"))}
+        self.servers["proxy"] = Proxy({name: self._origin(s) for name, s in known.items()},
+                                      self.apart)
         self.dns = Dns(self.apart)
         self.dns.table |= PUBLIC
 
@@ -484,21 +511,30 @@ class Lab:
         assert done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
 
     def _make_certificates(self):
-        """A CA and one leaf for all names; and a leaf of nobody's, for what must not be believed."""
+        """A CA and one leaf for all names; and a leaf of nobody's, for what must not be
+        believed."""
         f, openssl = self.folder, need("openssl")
         for who in ("ca", "stranger"):
-            self._run(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650", "-subj",
-                      f"/CN=sbx test {who}", "-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", f / f"{who}.key", "-out", f / f"{who}.crt")
-        (f / "ext").write_text("authorityKeyIdentifier=keyid\nsubjectAltName=" + ",".join(f"DNS:{n}" for n in CERT_NAMES) + ",IP:127.0.0.1,IP:::1\n")
-        self._run(openssl, "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=allowed.test", "-keyout", f / "leaf.key",
+            self._run(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650",
+                      "-subj",
+                      f"/CN=sbx test {who}", "-addext", "keyUsage=critical,keyCertSign,cRLSign",
+                      "-keyout", f / f"{who}.key", "-out", f / f"{who}.crt")
+        (f / "ext").write_text("authorityKeyIdentifier=keyid\nsubjectAltName="
+                               + ",".join(f"DNS:{n}" for n in CERT_NAMES)
+                               + ",IP:127.0.0.1,IP:::1\n")
+        self._run(openssl, "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=allowed.test",
+                  "-keyout", f / "leaf.key",
                   "-out", f / "leaf.csr")
         for who, leaf in (("ca", "leaf"), ("stranger", "strange-leaf")):
-            self._run(openssl, "x509", "-req", "-in", f / "leaf.csr", "-CA", f / f"{who}.crt", "-CAkey", f / f"{who}.key",
-                      "-CAcreateserial", "-days", "3650", "-extfile", f / "ext", "-out", f / f"{leaf}.crt")
+            self._run(openssl, "x509", "-req", "-in", f / "leaf.csr", "-CA", f / f"{who}.crt",
+                      "-CAkey", f / f"{who}.key",
+                      "-CAcreateserial", "-days", "3650", "-extfile", f / "ext", "-out",
+                      f / f"{leaf}.crt")
 
     def _program(self, name, argv, port):
         log = open(self.folder / f"{name}.log", "wb")
-        proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+        proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                cwd=self.folder,
                                 start_new_session=True)
         log.close()
         self.programs.append(proc)
@@ -516,25 +552,31 @@ class Lab:
         servers = SINK.format(**more)
         for name, port in ports.items():
             is_tls = name.endswith("https")
-            servers += SERVER.format(name=name, port=port, flags="ssl http2" if is_tls else "", tls=tls if is_tls else "",
+            servers += SERVER.format(name=name, port=port, flags="ssl http2" if is_tls else "",
+                                     tls=tls if is_tls else "",
                                      **more)
         (self.folder / "nginx.conf").write_text(NGINX.format(servers=servers, folder=self.folder))
-        self._program("nginx", [need("nginx"), "-p", str(self.folder), "-e", f"{self.folder}/nginx-error.log", "-c",
+        self._program("nginx",
+                      [need("nginx"), "-p", str(self.folder), "-e",
+                       f"{self.folder}/nginx-error.log", "-c",
                                 str(self.folder / "nginx.conf")], ports["trap-https"])
         self.servers |= {name: Front(port, self.apart) for name, port in ports.items()}
         if self.apart:
             # nobody needs connect-to for these: their names are found by asking the resolver
             for v4, v6 in PUBLIC.values():
                 for n, (at, port) in enumerate((at, port) for at in (v4, v6) for port in (80, 443)):
-                    self.servers[f"real-{'http' if port == 80 else 'https'}{'6' if n > 1 else ''}"] = Front(
+                    self.servers[
+                        f"real-{'http' if port == 80 else 'https'}{'6' if n > 1 else ''}"] = Front(
                         ports["http" if port == 80 else "https"], self.apart, (at, port))
 
     def _start_sshd(self):
         port = free_port()
         for key in ("host_key", "client_key"):
-            self._run(need("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", self.folder / key)
+            self._run(need("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f",
+                      self.folder / key)
         (self.folder / "sshd.conf").write_text(SSHD.format(port=port, folder=self.folder))
-        self._program("sshd", [need("sshd"), "-D", "-e", "-f", str(self.folder / "sshd.conf")], port)
+        self._program("sshd", [need("sshd"), "-D", "-e", "-f", str(self.folder / "sshd.conf")],
+                      port)
         self.servers["sshd"] = Front(port, self.apart)
 
     def stop(self):
@@ -556,7 +598,8 @@ class Lab:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _origin(self, server):
-        """How the upstream proxy gets there: it does not live in the sandbox's namespace, as a company's does not."""
+        """How the upstream proxy gets there: it does not live in the sandbox's namespace, as a
+        company's does not."""
         behind = self.servers[server]
         if isinstance(behind, Front):
             return lambda: socket.create_connection(("127.0.0.1", behind.behind), 10)
@@ -575,15 +618,19 @@ class Lab:
         for name in ALLOWED:
             found |= {f"{name}:80": "http", f"{name}:443": "https"}
         for name in DENIED:
-            found |= {f"{name}:80": "trap-http", f"{name}:443": "trap-https", f"{name}:22": "trap-http",
+            found |= {f"{name}:80": "trap-http", f"{name}:443": "trap-https",
+                      f"{name}:22": "trap-http",
                       f"{name}:9999": "trap-http"}
-        return found | {"allowed.test:22": "sshd", "allowed.test:9999": "echo", "raw.test:7000": "echo",
-                        "raw.test:7001": "first", "raw.test:7002": "stopped", "raw.test:7003": "source",
+        return found | {"allowed.test:22": "sshd", "allowed.test:9999": "echo",
+                        "raw.test:7000": "echo",
+                        "raw.test:7001": "first", "raw.test:7002": "stopped",
+                        "raw.test:7003": "source",
                         "raw.test:22": "sshd", "allowed.test:8443": "trap-https"}
 
     def connect_to(self):
         """The entries of network.connect-to."""
-        return [f"{name}=127.0.0.1:{self.servers[server].port}" for name, server in self.names().items()]
+        return [f"{name}=127.0.0.1:{self.servers[server].port}" for name,
+                server in self.names().items()]
 
     def settings(self):
         return {"network.connect-to": ",".join(self.connect_to()), "network.extra-ca": str(self.ca)}
@@ -598,14 +645,18 @@ class Lab:
         before = self.connections()
         yield
         time.sleep(0.1)  # an accept that is under way
-        new = {n: c - before[n] for n, c in self.connections().items() if c != before[n] and n not in but}
+        new = {n: c - before[n] for n,
+               c in self.connections().items() if c != before[n] and n not in but}
         assert not new, f"connections that should not have been: {new}"
 
     def curl(self, url, *args, timeout=20):
         """curl on the host, to where the name leads in this laboratory."""
-        to = [arg for entry in self.connect_to() for arg in ("--connect-to", entry.replace("=", ":"))]
-        return subprocess.run(["curl", "-sS", "--noproxy", "*", "--max-time", str(timeout), "--cacert", self.ca, *to, *args,
-                               url], capture_output=True, text=True, check=False, timeout=timeout + 10,
+        to = [arg for entry in self.connect_to()
+              for arg in ("--connect-to", entry.replace("=", ":"))]
+        return subprocess.run(["curl", "-sS", "--noproxy", "*", "--max-time", str(timeout),
+                               "--cacert", self.ca, *to, *args,
+                               url], capture_output=True, text=True, check=False,
+                              timeout=timeout + 10,
                               env={"PATH": SBIN})
 
 

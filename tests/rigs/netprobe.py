@@ -1,12 +1,14 @@
-"""Runs inside the guest, and inside a container: tries every cell of a table and prints what came of each, as JSON.
+"""Runs inside the guest, and inside a container: tries every cell of a table and prints what came
+of each, as JSON.
 
 usage: python3 netprobe.py FOLDER < table.json
 
-FOLDER has ca.crt. A cell is {"id", "path": forward|transparent, "proto": http|https|tcp, "host", "port"} and may have
-"sni", "header" (the Host header), "family" (4 or 6), "plain" (bytes to send instead, in latin-1), "first" (the server
-speaks first). The answer is {"id": {"verdict", "how", "ms"}}: `allowed` only when the laboratory's own answer came
-back, `denied` when it was refused in one of the ways a refusal may look, `late` when nothing came in time,
-`odd` for everything else. Uses nothing but Python's library, so that it also runs in a bare container.
+FOLDER has ca.crt. A cell is {"id", "path": forward|transparent, "proto": http|https|tcp, "host",
+"port"} and may have "sni", "header" (the Host header), "family" (4 or 6), "plain" (bytes to send
+instead, in latin-1), "first" (the server speaks first). The answer is {"id": {"verdict", "how",
+"ms"}}: `allowed` only when the laboratory's own answer came back, `denied` when it was refused in
+one of the ways a refusal may look, `late` when nothing came in time, `odd` for everything else.
+Uses nothing but Python's library, so that it also runs in a bare container.
 """
 import concurrent.futures
 import contextlib
@@ -33,7 +35,8 @@ def resolve(host, port, family):
     try:
         return socket.getaddrinfo(host, port, kind, socket.SOCK_STREAM)
     except socket.gaierror as e:
-        raise Refused("nxdomain" if e.errno in (socket.EAI_NONAME, socket.EAI_NODATA) else f"dns {e}") from None
+        raise Refused("nxdomain" if e.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
+                      else f"dns {e}") from None
 
 
 def connect(host, port, family):
@@ -41,7 +44,8 @@ def connect(host, port, family):
     for kind, style, proto, _, address in resolve(host, port, family):
         s = socket.socket(kind, style, proto)
         s.settimeout(SECONDS)
-        # In the guest past its own refusal (src/guest/net/net_hold.h), to the host's; a container may not do that.
+        # In the guest past its own refusal (src/guest/net/net_hold.h), to the host's; a container
+        # may not do that.
         with contextlib.suppress(OSError):
             s.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, 0x73627802)
         try:
@@ -78,7 +82,8 @@ def read_all(s, got=b""):
 
 
 def get(s, target, header):
-    s.sendall(f"GET {target} HTTP/1.1\r\nHost: {header}\r\nUser-Agent: netprobe\r\nConnection: close\r\n\r\n".encode())
+    s.sendall(
+        f"GET {target} HTTP/1.1\r\nHost: {header}\r\nUser-Agent: netprobe\r\nConnection: close\r\n\r\n".encode())
     status, rest = read_head(s)
     if status != "200":
         raise Refused(status)
@@ -140,7 +145,8 @@ def try_tcp(cell, _):
 
 
 def try_plain(cell, _):
-    """Bytes that are not what the port is for. A server's answer is `allowed`: one of nginx or an echo."""
+    """Bytes that are not what the port is for. A server's answer is `allowed`: one of nginx or an
+    echo."""
     with open_tunnel(cell) as s:
         s.sendall(cell["plain"].encode("latin-1"))
         got = s.recv(4096)
@@ -158,7 +164,8 @@ def try_plain(cell, _):
 
 
 def how_it_went(cell, contexts):
-    work = try_plain if "plain" in cell else {"http": try_http, "https": try_https, "tcp": try_tcp}[cell["proto"]]
+    work = try_plain if "plain" in cell else {"http": try_http, "https": try_https,
+                                              "tcp": try_tcp}[cell["proto"]]
     try:
         return work(cell, contexts)
     except Refused as e:
@@ -167,19 +174,24 @@ def how_it_went(cell, contexts):
         return "eof"
     except ssl.SSLError as e:
         text = str(e).lower()
-        return "tls" if any(w in text for w in ("eof", "alert", "unrecognized name", "unrecognized_name")) else f"tls {e}"
+        return "tls" if any(w in text
+                            for w in ("eof", "alert", "unrecognized name",
+                                      "unrecognized_name")) else f"tls {e}"
     except (socket.timeout, TimeoutError):
         return "late"
     except OSError as e:
-        return {errno.ECONNRESET: "reset", errno.EPIPE: "reset", errno.ECONNREFUSED: "refused", errno.EACCES: "filtered",
+        return {errno.ECONNRESET: "reset", errno.EPIPE: "reset", errno.ECONNREFUSED: "refused",
+                errno.EACCES: "filtered",
                 errno.EPERM: "filtered", errno.EHOSTUNREACH: "filtered"}.get(e.errno, str(e))
 
 
 def probe(cell, contexts):
     begin = time.monotonic()
     how = how_it_went(cell, contexts)
-    verdict = "allowed" if how == "200" else "denied" if how in DENIED | {"400", "421"} else "late" if how == "late" else "odd"
-    return cell["id"], {"verdict": verdict, "how": how, "ms": round((time.monotonic() - begin) * 1000)}
+    verdict = "allowed" if how == "200" else "denied" if how in DENIED | {"400",
+                                                                          "421"} else "late" if how == "late" else "odd"
+    return cell["id"], {"verdict": verdict, "how": how,
+                        "ms": round((time.monotonic() - begin) * 1000)}
 
 
 def udp(address, port):

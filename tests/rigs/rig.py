@@ -1,8 +1,9 @@
 """rig - netrig from Python: the real edge and egress on the host, this program being the guest.
 
-`Rig` starts tests/rigs/netrig; its streams are plain sockets. `namespace()` puts the whole program into a network
-namespace of its own, where every address is local and nft counts each packet: whatever edge and egress send is
-then a number. `Resolver` and `Listener` are the outside world there, and they count too.
+`Rig` starts tests/rigs/netrig; its streams are plain sockets. `namespace()` puts the whole program
+into a network namespace of its own, where every address is local and nft counts each packet:
+whatever edge and egress send is then a number. `Resolver` and `Listener` are the outside world
+there, and they count too.
 """
 import atexit
 import contextlib
@@ -98,12 +99,14 @@ class Stream:
 class Rig:
     """edge, egress, a policy and an audit log; connect_to is {"host:port": "addr:port"}."""
 
-    def __init__(self, policy, connect_to=None, resolver=None, raw=False, jail=True, proxy=None, cpus=None):
+    def __init__(self, policy, connect_to=None, resolver=None, raw=False, jail=True, proxy=None,
+                 cpus=None):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="sbx-rig."))
         self.policy = self.dir / "policy"
         self.write_policy(policy)
         build = build_folder()
-        argv = [build / "tests/rigs/netrig/netrig", "--socket", self.dir / "s", "--folder", self.dir,
+        argv = [build / "tests/rigs/netrig/netrig", "--socket", self.dir / "s", "--folder",
+                self.dir,
                 "--edge", build / "src/edge/sbx-edge", "--egress", build / "src/egress/sbx-egress",
                 "--policy", self.policy]
         if connect_to:
@@ -118,7 +121,8 @@ class Rig:
         self.log = open(self.dir / "log", "wb")
         # It makes memory resident that nobody uses, and sizes are what some tests look at.
         env = {name: value for name, value in os.environ.items() if name != "MALLOC_PERTURB_"}
-        self.process = subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE, stderr=self.log, env=env)
+        self.process = subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE,
+                                        stderr=self.log, env=env)
         atexit.register(self.close)
         timer = threading.Timer(WAIT, self.process.kill)
         timer.start()
@@ -141,7 +145,8 @@ class Rig:
         try:
             sock.connect(str(self.dir / "s"))
         except (FileNotFoundError, ConnectionRefusedError) as err:
-            raise RuntimeError(f"netrig is gone (exit {self.process.poll()}):\n" + self.text()[-4000:]) from err
+            raise RuntimeError(f"netrig is gone (exit {self.process.poll()}):\n"
+                               + self.text()[-4000:]) from err
         sock.sendall(line.encode() + b"\n")
         return sock
 
@@ -218,9 +223,11 @@ class Rig:
 
 def query(name, kind=1, rng=random, edns=True, klass=1):
     """A DNS query; name is text with dots, or a list of labels as bytes."""
-    labels = [p.encode("latin-1") for p in name.rstrip(".").split(".")] if isinstance(name, str) else name
+    labels = [p.encode("latin-1")
+              for p in name.rstrip(".").split(".")] if isinstance(name, str) else name
     data = struct.pack(">HHHHHH", rng.randrange(65536), 0x0100, 1, 0, 0, int(edns))
-    data += b"".join(bytes([len(p)]) + p for p in labels if p) + b"\0" + struct.pack(">HH", kind, klass)
+    data += b"".join(bytes([len(p)]) + p for p in labels
+                     if p) + b"\0" + struct.pack(">HH", kind, klass)
     return data + (b"\0\0\x29\x10\0\0\0\0\0\0\0" if edns else b"")
 
 
@@ -244,7 +251,8 @@ def addresses(message):
         kind, _, _, n = struct.unpack_from(">HHIH", message, at)
         at += 10
         if kind in (1, 28):
-            found.append(socket.inet_ntop(socket.AF_INET if kind == 1 else socket.AF_INET6, message[at:at + n]))
+            found.append(socket.inet_ntop(socket.AF_INET if kind == 1 else socket.AF_INET6,
+                                          message[at:at + n]))
         at += n
     return found
 
@@ -267,7 +275,8 @@ class Dns(Stream):
 # --- the outside world ---
 
 class Listener:
-    """Accepts on one port of every address and counts; `talk` handles a connection, else it is closed."""
+    """Accepts on one port of every address and counts; `talk` handles a connection, else it is
+    closed."""
 
     def __init__(self, port=0, talk=None, host="::", stop=None):
         self.sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -330,7 +339,8 @@ def http_ok(conn):
 
 
 class Resolver:
-    """A resolver on UDP and TCP port 53 of every address; `answers` maps names to lists of addresses."""
+    """A resolver on UDP and TCP port 53 of every address; `answers` maps names to lists of
+    addresses."""
 
     def __init__(self, answers=None):
         self.answers, self.queries, self.lock = answers or {}, [], threading.Lock()
@@ -352,9 +362,11 @@ class Resolver:
         name = b".".join(labels).decode("latin-1").lower()
         with self.lock:
             self.queries.append(name)
-        found = [a for a in self.answers.get(name, []) if (":" in a) == (kind == 28)] if kind in (1, 28) else []
+        found = [a for a in self.answers.get(name, [])
+                 if (":" in a) == (kind == 28)] if kind in (1, 28) else []
         known = name in self.answers
-        out = message[:2] + struct.pack(">HHHHH", 0x8180 | (0 if known else 3), 1, len(found), 0, 0) + message[12:at + 5]
+        out = message[:2] + struct.pack(">HHHHH", 0x8180 | (0 if known else 3), 1, len(found), 0,
+                                        0) + message[12:at + 5]
         for text in found:
             data = socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
             out += b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 60, len(data)) + data
@@ -388,12 +400,14 @@ class Resolver:
 def namespace():
     """Runs this program again in a network namespace where every address is local; returns there.
 
-    Connections come from 127.0.0.1: one with the same address at both ends would be known as one to the host itself.
+    Connections come from 127.0.0.1: one with the same address at both ends would be known as one to
+    the host itself.
     """
     if os.environ.get("SBX_RIG_NAMESPACE") != "yes":
         os.environ["SBX_RIG_NAMESPACE"] = "yes"
         os.execvp("unshare", ["unshare", "-rn", sys.executable, "-B"] + sys.argv)
-    for line in ("ip link set lo up", "ip route add local 0.0.0.0/0 dev lo src 127.0.0.1", "ip -6 route add local ::/0 dev lo"):
+    for line in ("ip link set lo up", "ip route add local 0.0.0.0/0 dev lo src 127.0.0.1",
+                 "ip -6 route add local ::/0 dev lo"):
         subprocess.run(line.split(), check=True)
     subprocess.run(["nft", "-f", "-"], input=RULES, text=True, check=True)
 
@@ -414,7 +428,8 @@ RULES = """table inet count {
 
 def packets():
     """Packets of this namespace so far: to port 53, that open a connection, all."""
-    out = subprocess.run(["nft", "-j", "list", "counters"], stdout=subprocess.PIPE, check=True).stdout
+    out = subprocess.run(["nft", "-j", "list", "counters"], stdout=subprocess.PIPE,
+                         check=True).stdout
     found = [c["counter"] for c in json.loads(out)["nftables"] if "counter" in c]
     return {c["name"]: c["packets"] for c in found}
 
@@ -437,16 +452,19 @@ def children(pid):
 
 
 class CredRig(Rig):
-    """The real keeper, edge, egress, origins and vault; only the machine is played (tests/rigs/credrig).
+    """The real keeper, edge, egress, origins and vault; only the machine is played
+    (tests/rigs/credrig).
 
-    policy as in Rig. connect_to is {"host:port": "addr:port"}; extra_ca a file; services {name: text} are the user's own.
+    policy as in Rig. connect_to is {"host:port": "addr:port"}; extra_ca a file; services {name:
+    text} are the user's own.
     """
 
     def __init__(self, policy, connect_to=None, extra_ca=None, services=None):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="sbx-rig."))
         self.settings = {}
         if connect_to:
-            self.settings["network.connect-to"] = ",".join(f"{k}={v}" for k, v in connect_to.items())
+            self.settings["network.connect-to"] = ",".join(f"{k}={v}" for k,
+                                                           v in connect_to.items())
         if extra_ca:
             self.settings["network.extra-ca"] = str(extra_ca)
         for name in ("state/sbx", "config/sbx/services", "run", "libexec"):
@@ -457,16 +475,21 @@ class CredRig(Rig):
         for name, text in (services or {}).items():
             (self.dir / "config/sbx/services" / f"{name}.conf").write_text(text)
         self.build = build_folder()
-        for name in ("edge", "egress", "origin", "vault/main/sbx-vault", "vault/runner/sbx-vault-run",
+        for name in ("edge", "egress", "origin", "vault/main/sbx-vault",
+                     "vault/runner/sbx-vault-run",
                      "vault/keyring/sbx-vault-keyring"):
             program = self.build / "src" / (name if "/" in name else f"{name}/sbx-{name}")
             (self.dir / "libexec" / program.name).symlink_to(program)
         self.env = {name: value for name, value in os.environ.items() if name != "MALLOC_PERTURB_"}
-        self.env.update(XDG_STATE_HOME=str(self.dir / "state"), XDG_CONFIG_HOME=str(self.dir / "config"), XDG_RUNTIME_DIR=str(self.dir / "run"),
-                        XDG_DATA_HOME=str(self.dir / "data"), SBX_LIBEXEC=str(self.dir / "libexec"), SBX_SHARE=str(ROOT / "data"))
+        self.env.update(XDG_STATE_HOME=str(self.dir / "state"),
+                        XDG_CONFIG_HOME=str(self.dir / "config"),
+                        XDG_RUNTIME_DIR=str(self.dir / "run"),
+                        XDG_DATA_HOME=str(self.dir / "data"), SBX_LIBEXEC=str(self.dir / "libexec"),
+                        SBX_SHARE=str(ROOT / "data"))
         self.log = open(self.dir / "log", "wb")
         self.bridges = {}
-        self.process = subprocess.Popen([self.build / "tests/rigs/credrig/credrig", self.dir / "s", self.dir, self.build / "tests/rigs/credrig/rigkeeper"],
+        self.process = subprocess.Popen([self.build / "tests/rigs/credrig/credrig", self.dir / "s",
+                                         self.dir, self.build / "tests/rigs/credrig/rigkeeper"],
                                         stdout=subprocess.PIPE, stderr=self.log, env=self.env)
         atexit.register(self.close)
         timer = threading.Timer(2 * WAIT, self.process.kill)
@@ -478,8 +501,12 @@ class CredRig(Rig):
     def write_settings(self):
         extra_ca = self.settings.get("network.extra-ca")
         if extra_ca:  # as `sbx settings set` copies it
-            (self.dir / "config/sbx/extra-ca.pem").write_text(f"# copied by sbx settings from {extra_ca}\n" + pathlib.Path(extra_ca).read_text())
-        (self.dir / "config/sbx/settings.conf").write_text("".join(f"{k} = {v}\n" for k, v in self.settings.items()))
+            (self.dir
+             / "config/sbx/extra-ca.pem").write_text(f"# copied by sbx settings from {extra_ca}\n"
+                                                     + pathlib.Path(extra_ca).read_text())
+        (self.dir
+         / "config/sbx/settings.conf").write_text("".join(f"{k} = {v}\n" for k,
+                                                          v in self.settings.items()))
 
     def lines(self, command):
         """An answer that ends with a line `end`."""
@@ -514,7 +541,8 @@ class CredRig(Rig):
         return found
 
     def vault(self, *argv, value=b""):
-        done = subprocess.run([self.build / "tests/rigs/credrig/vaultctl", *argv], input=value, capture_output=True, env=self.env, timeout=60, check=False)
+        done = subprocess.run([self.build / "tests/rigs/credrig/vaultctl", *argv], input=value,
+                              capture_output=True, env=self.env, timeout=60, check=False)
         if done.returncode:
             raise RuntimeError(f"vaultctl {argv}: {done.stderr.decode()}")
         return done.stdout.decode().strip()
@@ -532,8 +560,10 @@ class CredRig(Rig):
     def set_secret(self, name, value, scope=""):
         self.told(lambda: self.vault("set", name, scope, value=value.encode()))
 
-    def set_custom(self, name, value, hosts, header="authorization", fmt="Bearer %s", env="", sentinel="", scope=""):
-        self.told(lambda: self.vault("custom", name, scope, hosts, header, fmt, env, sentinel, value=value.encode()))
+    def set_custom(self, name, value, hosts, header="authorization", fmt="Bearer %s", env="",
+                   sentinel="", scope=""):
+        self.told(lambda: self.vault("custom", name, scope, hosts, header, fmt, env, sentinel,
+                                     value=value.encode()))
 
     def remove_secret(self, name, scope=""):
         self.told(lambda: self.vault("rm", name, scope))
@@ -548,7 +578,8 @@ class CredRig(Rig):
 
     def records(self):
         """The audit log as it stands, oldest first."""
-        done = subprocess.run([self.build / "src/sbx/sbx", "audit", "show", "--json", "--limit", "0", "0123456789ab"], capture_output=True, env=self.env,
+        done = subprocess.run([self.build / "src/sbx/sbx", "audit", "show", "--json", "--limit",
+                               "0", "0123456789ab"], capture_output=True, env=self.env,
                               timeout=60, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr.decode())

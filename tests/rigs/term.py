@@ -6,8 +6,9 @@ import tempfile
 import time
 
 
-# The exit status is written by a shell around the command: tmux 3.3 now and then never tells it. Keys that make
-# signals reach that shell too, which goes on; a trap, unlike an ignored signal, is not passed on to the command.
+# The exit status is written by a shell around the command: tmux 3.3 now and then never tells it.
+# Keys that make signals reach that shell too, which goes on; a trap, unlike an ignored signal, is
+# not passed on to the command.
 AROUND = 'trap : INT QUIT HUP; "$@"; echo $? > "$0.new" && mv "$0.new" "$0"; sleep 1'
 
 
@@ -18,7 +19,8 @@ class Terminal:
         self.socket = f"{self.folder}/s"
         self.status = pathlib.Path(self.folder) / "status"
         self.env = {**env.env, "TERM": "xterm-256color"}
-        self.tmux("new-session", "-d", "-s", "t", "-x", str(columns), "-y", str(rows), "env", "TERM=xterm-256color",
+        self.tmux("new-session", "-d", "-s", "t", "-x", str(columns), "-y", str(rows), "env",
+                  "TERM=xterm-256color",
                   "sh", "-c", AROUND, str(self.status), *map(str, argv))
         self.tmux("set-option", "-t", "t", "remain-on-exit", "on")
 
@@ -55,7 +57,8 @@ class Terminal:
         """Until the text is on the screen; gives the screen."""
         deadline = time.monotonic() + seconds
         while text not in (screen := self.screen()):
-            assert time.monotonic() < deadline, f"{text!r} did not appear in {seconds} s on:\n{screen}"
+            assert time.monotonic() < deadline, (
+                f"{text!r} did not appear in {seconds} s on:\n{screen}")
             time.sleep(0.05)
         return screen
 

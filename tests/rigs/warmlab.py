@@ -1,4 +1,5 @@
-"""What the tests of memory images share: an installation with an image, and what tells one machine from another."""
+"""What the tests of memory images share: an installation with an image, and what tells one machine
+from another."""
 import contextlib
 import json
 import pathlib
@@ -12,7 +13,8 @@ from installation import private
 MAKE_SECONDS = 300  # a boot, a pause and a file of some hundred megabytes, on a busy machine
 CPUS, MEMORY = 2, "1g"
 
-# Everything that must differ between two machines of one image, a line each; nothing of it is read twice.
+# Everything that must differ between two machines of one image, a line each; nothing of it is read
+# twice.
 FACTS = {
     "random": "head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n'",
     "getrandom": "python3 -c 'import os; print(os.getrandom(32).hex())'",
@@ -40,13 +42,15 @@ def warm_installation(**kwargs):
 
 
 def make_image(env, cpus=CPUS, memory=MEMORY):
-    return env.sbx("template", "warm", "debian", "--cpus", cpus, "--memory", memory, timeout=MAKE_SECONDS)
+    return env.sbx("template", "warm", "debian", "--cpus", cpus, "--memory", memory,
+                   timeout=MAKE_SECONDS)
 
 
 def images(env):
     """The folders of images that count."""
     store = env.state / "warm"
-    return sorted(p for p in store.iterdir() if not p.name.startswith(".")) if store.exists() else []
+    return sorted(p for p in store.iterdir()
+                  if not p.name.startswith(".")) if store.exists() else []
 
 
 def start_of(box):
@@ -91,7 +95,8 @@ def edit_json(path, **changes):
 
 
 class PeakMemory:
-    """Shmem and anonymous memory of a keeper and all below it, in KiB: when it was entered, and the most since."""
+    """Shmem and anonymous memory of a keeper and all below it, in KiB: when it was entered, and the
+    most since."""
 
     def __init__(self, keeper):
         self.keeper, self.over = keeper, threading.Event()
@@ -100,7 +105,10 @@ class PeakMemory:
         total = 0
         for pid in (self.keeper, *host.descendants(self.keeper)):
             with contextlib.suppress(OSError):
-                total += sum(int(n) for n in re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+) kB$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M))
+                total += sum(int(n)
+                             for n in re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+) kB$",
+                                                 pathlib.Path(f"/proc/{pid}/status").read_text(),
+                                                 re.M))
         return total
 
     def watch(self):

@@ -9,8 +9,7 @@
  *          KEYRING  sbx-vault-keyring                 stdin and stdout    -
  *          ENCRYPT  systemd-creds encrypt             stdin and stdout    -
  *          DECRYPT  systemd-creds decrypt             stdin and stdout    -
- *          REF      registered for run.serial         stdout              of docker: the server's
- *          URL
+ *          REF      registered for run.serial         stdout              docker: server URL
  *
  *          The descriptor is one end of a socket pair or pipe whose other end the vault keeps, so
  *          no value ever passes the runner.

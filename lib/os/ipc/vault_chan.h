@@ -10,24 +10,20 @@
  *          ADMIN      peer -> vault   ROLE > ADMIN      -         -
  *          CHANNEL    peer -> vault   OWNER             a channel  sandbox id
  *          SET        peer -> vault   ADMIN, OWNER      a pipe    struct vault_meta
- *          SET_REF    peer -> vault   ADMIN, OWNER      -         struct vault_meta, struct
- *          vault_ref
+ *          SET_REF    peer -> vault   ADMIN, OWNER      -         vault_meta, vault_ref
  *          REMOVE     peer -> vault   ADMIN, OWNER      -         name, scope
  *          UNLOCK     peer -> vault   ADMIN, OWNER      a pipe    -, the passphrase is in the pipe
  *          SCAN       peer -> vault   ADMIN, OWNER      a file    a control, or ""
- *          (vault_scanned.h)
  *          STOP       peer -> vault   ADMIN, OWNER > END  -         -
  *          LIST, STATUS, WATCH  peer -> vault  ADMIN, OWNER, SANDBOX  -  -
  *          RELEASE    peer -> vault   SANDBOX           a stream  name, u64 serial
- *          STORE      peer -> vault   SANDBOX           a pipe    name; a vault_frame is in the
- *          pipe
- *          ITEM, STATUS_IS, SCANNED  vault -> peer  per LIST (many), STATUS, SCAN  -  struct
- *          vault_*
+ *          STORE      peer -> vault   SANDBOX           a pipe    name; the pipe has a frame
+ *          ITEM, STATUS_IS, SCANNED  vault -> peer  per LIST (many), STATUS, SCAN  -  vault_*
  *          CHANGED    vault -> peer   after WATCH       -         u64 generation
  *          DONE       vault -> peer   last, per question  -       struct vault_done
  * Trust    The vault believes no peer; values are in no message, only in pipes and streams.
  * Limits   VAULT_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
- * See      proto/PROTOCOL.ipc, vault_frame.h, vault_chan_test.c, vault_chan_fuzz.c
+ * See      proto/PROTOCOL.ipc, vault_frame.h, vault_scanned.h, vault_chan_test.c, vault_chan_fuzz.c
  */
 #pragma once
 

@@ -8,8 +8,7 @@
  *          name.c answers DNS, proxy.c and proxy_answer.c are HTTP. A connection of the guest is a
  *          struct conn. Whoever names its target (a caught connection by its address, a proxy
  *          request by its text) it becomes the same thing: a target that the keeper is asked about,
- *          a socket to egress when the answer is yes, one refusal when it is no. /may only asks the
- *          keeper whether it would refuse one.
+ *          a socket to egress when it allows it, else one refusal. /may only asks the keeper.
  *          /proxy  -> proxy (HTTP engine); CONNECT leaves it by conn_connect
  *          /tcp    -> sniffed for CONN_SNIFF_MS, then asked about; HTTP goes to the HTTP engine
  *          after a target is allowed the guest's first bytes are sniffed before one of them goes
@@ -21,8 +20,7 @@
  * Owns     The table of connections and their sockets to egress.
  * Limits   NET_MAX_CONNS, one whose question is unanswered included even when the guest has reset
  *          it; NET_ASKS questions under way, the others wait; WIRE_NET_WINDOW in, CONN_OUT out,
- *          OPEN_* inside TLS, CONN_*_MS for everything that is waited for. EDGE_BUDGET for all of
- *          it.
+ *          OPEN_* inside TLS, CONN_*_MS for each wait, EDGE_BUDGET for everything.
  * Never    Sends a byte of the guest to egress before the keeper's yes and the check of the name.
  * See      proto/PROTOCOL.net, proto/PROTOCOL.canon, README
  */

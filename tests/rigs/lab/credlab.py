@@ -1,4 +1,5 @@
-"""Real servers on loopback for the tests of credentials. Each wants a credential and says what it got.
+"""Real servers on loopback for the tests of credentials. Each wants a credential and says what it
+got.
 
     with Lab(folder) as lab:
         origin = lab.origin()                 # Node's HTTP/1.1 and HTTP/2 server: origin.mjs
@@ -6,8 +7,9 @@
         registry = lab.registry("me", "pw")   # docker-registry with htpasswd
         npm = lab.npm()                       # verdaccio; s3: s3rver, which looks at the key's id but calculates no SigV4: sigv4_server.py does
 
-`lab.ca` is the CA that signed them all (setting network.extra-ca); `NAME:443=127.0.0.1:PORT` for network.connect-to is the
-caller's. Programs are installed by tools/setup --test, those from npm by `npm_folder`.
+`lab.ca` is the CA that signed them all (setting network.extra-ca); `NAME:443=127.0.0.1:PORT` for
+network.connect-to is the caller's. Programs are installed by tools/setup --test, those from npm by
+`npm_folder`.
 """
 import base64
 import collections
@@ -24,9 +26,12 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-NAMES = ("api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "api.github.com", "github.com",
-         "api.groq.com", "s3.us-east-1.amazonaws.com", "*.s3.us-east-1.amazonaws.com", "api.test", "*.api.test",
-         "git.test", "registry.test", "npm.test", "s3.test", "evil.test", "plain.test", "platform.claude.com", "mcp-proxy.anthropic.com")
+NAMES = ("api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com",
+         "api.github.com", "github.com",
+         "api.groq.com", "s3.us-east-1.amazonaws.com", "*.s3.us-east-1.amazonaws.com", "api.test",
+         "*.api.test",
+         "git.test", "registry.test", "npm.test", "s3.test", "evil.test", "plain.test",
+         "platform.claude.com", "mcp-proxy.anthropic.com")
 WAIT = 20
 
 
@@ -55,24 +60,29 @@ def wait_port(port, process, seconds=WAIT):
 
 
 def npm_folder(names=HERE / "package.json", after=()):
-    """node_modules with what a package.json names, in the user's cache: made once. `after` are scripts in it that node runs then."""
+    """node_modules with what a package.json names, in the user's cache: made once. `after` are
+    scripts in it that node runs then."""
     import hashlib
     text = names.read_text()
-    folder = pathlib.Path.home() / ".cache" / "sbx-lab" / hashlib.sha256(text.encode()).hexdigest()[:12]
+    folder = pathlib.Path.home() / ".cache" / "sbx-lab" / hashlib.sha256(text.encode()).hexdigest()[
+        :12]
     if not (folder / "done").exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "package.json").write_text(text)
-        subprocess.run([need("npm"), "install", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=folder, check=True, timeout=400,
+        subprocess.run([need("npm"), "install", "--no-audit", "--no-fund", "--ignore-scripts"],
+                       cwd=folder, check=True, timeout=400,
                        stdin=subprocess.DEVNULL, capture_output=True)
         for script in after:
-            subprocess.run([need("node"), folder / "node_modules" / script], cwd=(folder / "node_modules" / script).parent, check=True, timeout=60,
+            subprocess.run([need("node"), folder / "node_modules" / script],
+                           cwd=(folder / "node_modules" / script).parent, check=True, timeout=60,
                            stdin=subprocess.DEVNULL, capture_output=True)
         (folder / "done").touch()
     return folder / "node_modules"
 
 
 def openssl(*argv, cwd):
-    subprocess.run([need("openssl"), *map(str, argv)], cwd=cwd, check=True, capture_output=True, timeout=30)
+    subprocess.run([need("openssl"), *map(str, argv)], cwd=cwd, check=True, capture_output=True,
+                   timeout=30)
 
 
 class Ca:
@@ -80,16 +90,21 @@ class Ca:
 
     def __init__(self, folder, name="lab"):
         self.folder, self.name = folder, name
-        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key", "-out",
-                f"{name}.pem", "-subj", f"/CN=sbx test {name}", "-days", "2", "-addext", "basicConstraints=critical,CA:TRUE", cwd=folder)
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                "-keyout", f"{name}.key", "-out",
+                f"{name}.pem", "-subj", f"/CN=sbx test {name}", "-days", "2", "-addext",
+                "basicConstraints=critical,CA:TRUE", cwd=folder)
         self.pem = folder / f"{name}.pem"
 
     def leaf(self, label, names, days=2):
         alt = ",".join(f"IP:{n}" if n[0].isdigit() else f"DNS:{n}" for n in names)
-        (self.folder / f"{label}.ext").write_text(f"subjectAltName={alt}\nextendedKeyUsage=serverAuth\n")
-        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{label}.key", "-out", f"{label}.csr",
+        (self.folder
+         / f"{label}.ext").write_text(f"subjectAltName={alt}\nextendedKeyUsage=serverAuth\n")
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+                f"{label}.key", "-out", f"{label}.csr",
                 "-subj", "/CN=leaf", cwd=self.folder)
-        openssl("x509", "-req", "-in", f"{label}.csr", "-CA", self.pem, "-CAkey", f"{self.name}.key", "-CAcreateserial", "-days", str(days),
+        openssl("x509", "-req", "-in", f"{label}.csr", "-CA", self.pem, "-CAkey",
+                f"{self.name}.key", "-CAcreateserial", "-days", str(days),
                 "-extfile", f"{label}.ext", "-out", f"{label}.pem", cwd=self.folder)
         return self.folder / f"{label}.pem", self.folder / f"{label}.key"
 
@@ -99,7 +114,8 @@ class Program:
 
     def __init__(self, argv, log, env=None, cwd=None):
         self.log = open(log, "wb")
-        self.process = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, cwd=cwd,
+        self.process = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL,
+                                        stdout=self.log, stderr=self.log, cwd=cwd,
                                         env={**os.environ, **(env or {})}, start_new_session=True)
 
     def stop(self):
@@ -113,10 +129,13 @@ class Program:
 
 
 class Origin:
-    """origin.mjs, or another that says what came in the same way; `requests` has what came, in order."""
+    """origin.mjs, or another that says what came in the same way; `requests` has what came, in
+    order."""
 
     def __init__(self, cert, key, program="origin.mjs", more=(), env=None):
-        self.process = subprocess.Popen([need("node"), HERE / program, cert, key, *more], env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([need("node"), HERE / program, cert, key, *more],
+                                        env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE)
         self.requests, self.faults, self.came = [], [], threading.Condition()
         self.port = json.loads(self.process.stdout.readline())["port"]
         threading.Thread(target=self._read, daemon=True).start()
@@ -133,7 +152,8 @@ class Origin:
         with self.came:
             def found():
                 return [r for r in self.requests if r["path"].split("?")[0] == path]
-            assert self.came.wait_for(lambda: len(found()) >= n, seconds), f"{path}: {len(found())} of {n} requests came"
+            assert self.came.wait_for(lambda: len(found()) >= n, seconds), (
+                f"{path}: {len(found())} of {n} requests came")
             return found()
 
     def clear(self):
@@ -151,7 +171,8 @@ class Origin:
 
 
 class GitServer(http.server.ThreadingHTTPServer):
-    """git http-backend over TLS; without the right password it says 401. `users` counts who came."""
+    """git http-backend over TLS; without the right password it says 401. `users` counts who
+    came."""
     daemon_threads = True
 
     def __init__(self, folder, cert, key, token, user="x-access-token"):
@@ -161,7 +182,8 @@ class GitServer(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), GitHandler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(cert, key)
-        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self.socket = context.wrap_socket(self.socket, server_side=True,
+                                          do_handshake_on_connect=False)
         self.port = self.server_address[1]
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -205,11 +227,15 @@ class GitHandler(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             return
         path, _, query = self.path.partition("?")
-        env = {"PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": str(self.server.root), "GIT_HTTP_EXPORT_ALL": "1", "REQUEST_METHOD": self.command,
-               "PATH_INFO": path, "QUERY_STRING": query, "CONTENT_TYPE": self.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(body)),
+        env = {"PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": str(self.server.root),
+               "GIT_HTTP_EXPORT_ALL": "1", "REQUEST_METHOD": self.command,
+               "PATH_INFO": path, "QUERY_STRING": query,
+               "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+               "CONTENT_LENGTH": str(len(body)),
                "REMOTE_USER": "lab", "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
                "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", "")}
-        done = subprocess.run(["git", "http-backend"], input=body, env=env, capture_output=True, timeout=60, check=False)
+        done = subprocess.run(["git", "http-backend"], input=body, env=env, capture_output=True,
+                              timeout=60, check=False)
         head, _, content = done.stdout.partition(b"\r\n\r\n")
         lines = dict(line.split(": ", 1) for line in head.decode().split("\r\n") if ": " in line)
         self.send_response(int(lines.pop("Status", "200").split()[0]))
@@ -261,8 +287,10 @@ class Lab:
         return self._keep(Origin(cert or self.cert, key or self.key, env={"LAB_TOKENS": tokens}))
 
     def provider(self, answer, work=None):
-        """provider.mjs: three model APIs that answer every question with `answer`; `work` (file, old, new, command) is done before."""
-        return self._keep(Origin(self.cert, self.key, "provider.mjs", [answer, *(["0", json.dumps(work)] if work else [])]))
+        """provider.mjs: three model APIs that answer every question with `answer`; `work` (file,
+        old, new, command) is done before."""
+        return self._keep(Origin(self.cert, self.key, "provider.mjs",
+                                 [answer, *(["0", json.dumps(work)] if work else [])]))
 
     def git(self, token, user="x-access-token"):
         return self._keep(GitServer(self.folder, self.cert, self.key, token, user))
@@ -274,10 +302,13 @@ class Lab:
 
     def registry(self, user, password):
         folder, port = self._folder("registry"), free_port()
-        done = subprocess.run([need("htpasswd"), "-nbB", user, password], capture_output=True, text=True, check=True)
+        done = subprocess.run([need("htpasswd"), "-nbB", user, password], capture_output=True,
+                              text=True, check=True)
         (folder / "htpasswd").write_text(done.stdout.strip() + "\n")
-        (folder / "config.yml").write_text(REGISTRY.format(folder=folder, port=port, cert=self.cert, key=self.key))
-        server = self._keep(Program([need("docker-registry"), "serve", folder / "config.yml"], folder / "log"))
+        (folder / "config.yml").write_text(REGISTRY.format(folder=folder, port=port, cert=self.cert,
+                                                           key=self.key))
+        server = self._keep(Program([need("docker-registry"), "serve", folder / "config.yml"],
+                                    folder / "log"))
         server.port = port
         wait_port(port, server.process)
         return server
@@ -285,8 +316,11 @@ class Lab:
     def npm(self, access="$authenticated"):
         """verdaccio; `token` of one user that is made here. access: who may read."""
         folder, port = self._folder("npm"), free_port()
-        (folder / "config.yml").write_text(VERDACCIO.format(folder=folder, port=port, cert=self.cert, key=self.key, access=access))
-        server = self._keep(Program([need("node"), npm_folder() / "verdaccio" / "bin" / "verdaccio", "--config", folder / "config.yml"],
+        (folder / "config.yml").write_text(VERDACCIO.format(folder=folder, port=port,
+                                                            cert=self.cert, key=self.key,
+                                                            access=access))
+        server = self._keep(Program([need("node"), npm_folder() / "verdaccio" / "bin" / "verdaccio",
+                                     "--config", folder / "config.yml"],
                                     folder / "log", cwd=folder))
         server.port = port
         wait_port(port, server.process, 60)
@@ -297,13 +331,16 @@ class Lab:
         import urllib.request
         context = ssl.create_default_context(cafile=str(self.ca.pem))
         context.check_hostname = False
-        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
-        request = urllib.request.Request(f"https://127.0.0.1:{port}{path}", json.dumps(body).encode(), headers, method="PUT")
+        headers = {"Content-Type": "application/json",
+                   **({"Authorization": f"Bearer {token}"} if token else {})}
+        request = urllib.request.Request(f"https://127.0.0.1:{port}{path}",
+                                         json.dumps(body).encode(), headers, method="PUT")
         with urllib.request.urlopen(request, timeout=30, context=context) as answer:
             return json.load(answer)
 
     def _npm_token(self, port):
-        return self._put(port, "/-/user/org.couchdb.user:lab", {"name": "lab", "password": "laboratory1"})["token"]
+        return self._put(port, "/-/user/org.couchdb.user:lab",
+                         {"name": "lab", "password": "laboratory1"})["token"]
 
     def npm_publish(self, server, name, version, files, **more):
         """What `npm publish` sends: a package with these files (name -> text)."""
@@ -319,17 +356,24 @@ class Lab:
                 tar.addfile(info, io.BytesIO(text.encode()))
         data, at = packed.getvalue(), f"{name}-{version}.tgz"
         integrity = "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
-        dist = {"tarball": f"https://npm.test/{name}/-/{at}", "shasum": hashlib.sha1(data).hexdigest(), "integrity": integrity}
+        dist = {"tarball": f"https://npm.test/{name}/-/{at}",
+                "shasum": hashlib.sha1(data).hexdigest(), "integrity": integrity}
         self._put(server.port, f"/{name}", {
-            "_id": name, "name": name, "dist-tags": {"latest": version}, "versions": {version: {**meta, "_id": f"{name}@{version}", "dist": dist}},
-            "_attachments": {at: {"content_type": "application/octet-stream", "data": base64.b64encode(data).decode(), "length": len(data)}}}, server.token)
+            "_id": name, "name": name, "dist-tags": {"latest": version},
+            "versions": {version: {**meta, "_id": f"{name}@{version}", "dist": dist}},
+            "_attachments": {at: {"content_type": "application/octet-stream",
+                                  "data": base64.b64encode(data).decode(), "length": len(data)}}},
+                  server.token)
         return integrity
 
     def s3(self):
-        """s3rver: its key is S3RVER, its secret S3RVER. It refuses other ids, but does not calculate SigV4."""
+        """s3rver: its key is S3RVER, its secret S3RVER. It refuses other ids, but does not
+        calculate SigV4."""
         folder, port = self._folder("s3"), free_port()
-        server = self._keep(Program([need("node"), npm_folder() / "s3rver" / "bin" / "s3rver.js", "-d", folder, "-a", "127.0.0.1", "-p", port,
-                                     "--key", self.key, "--cert", self.cert, "--configure-bucket", "lab"], folder / "log"))
+        server = self._keep(Program([need("node"), npm_folder() / "s3rver" / "bin" / "s3rver.js",
+                                     "-d", folder, "-a", "127.0.0.1", "-p", port,
+                                     "--key", self.key, "--cert", self.cert, "--configure-bucket",
+                                     "lab"], folder / "log"))
         server.port = port
         wait_port(port, server.process, 30)
         return server

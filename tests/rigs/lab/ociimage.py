@@ -1,6 +1,7 @@
 """OCI images made by hand, layer by layer, so that a test can also say what no tool would.
 
-    image = Image(); image.layer([entry("bin/sh", b"..."), link("bin/x", "sh")]); image.write(folder)
+    image = Image(); image.layer([entry("bin/sh", b"..."), link("bin/x", "sh")]);
+    image.write(folder)
 """
 import gzip
 import hashlib
@@ -11,7 +12,8 @@ import platform
 import tarfile
 
 BUSYBOX = pathlib.Path("/bin/busybox")
-TOOLS = ("sh", "cat", "echo", "env", "grep", "head", "id", "ls", "mkdir", "mount", "ps", "rm", "sleep", "stat", "test", "touch", "true",
+TOOLS = ("sh", "cat", "echo", "env", "grep", "head", "id", "ls", "mkdir", "mount", "ps", "rm",
+         "sleep", "stat", "test", "touch", "true",
          "wget", "whoami")
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 TIME = 1577934245
@@ -39,9 +41,11 @@ def hard(name, target):
 
 def busybox(*more):
     """The entries of a small system."""
-    tree = [folder("bin"), folder("etc"), folder("lib"), entry("bin/busybox", BUSYBOX.read_bytes(), 0o755)]
+    tree = [folder("bin"), folder("etc"), folder("lib"),
+            entry("bin/busybox", BUSYBOX.read_bytes(), 0o755)]
     tree += [link(f"bin/{name}", "busybox") for name in TOOLS]
-    return tree + [entry("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n"), entry("etc/group", b"root:x:0:\n"), *more]
+    return tree + [entry("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n"),
+                   entry("etc/group", b"root:x:0:\n"), *more]
 
 
 class Image:
@@ -64,15 +68,19 @@ class Image:
     def raw_layer(self, data):
         packed = gzip.compress(data, 1, mtime=0)
         self.diffs.append("sha256:" + hashlib.sha256(data).hexdigest())
-        self.layers.append({"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", "digest": self._blob(packed),
+        self.layers.append({"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip",
+                            "digest": self._blob(packed),
                             "size": len(packed)})
         return self
 
     def write(self, where, tag="it"):
         """As an OCI layout; gives the reference."""
-        config = json.dumps({"created": "2020-01-02T03:04:05Z", "architecture": self.architecture, "os": "linux",
-                             "config": self.config, "rootfs": {"type": "layers", "diff_ids": self.diffs}}).encode()
-        manifest = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        config = json.dumps({"created": "2020-01-02T03:04:05Z", "architecture": self.architecture,
+                             "os": "linux",
+                             "config": self.config,
+                             "rootfs": {"type": "layers", "diff_ids": self.diffs}}).encode()
+        manifest = json.dumps({"schemaVersion": 2,
+                               "mediaType": "application/vnd.oci.image.manifest.v1+json",
                                "config": {"mediaType": "application/vnd.oci.image.config.v1+json",
                                           "digest": self._blob(config), "size": len(config)},
                                "layers": self.layers}).encode()
@@ -83,6 +91,9 @@ class Image:
             (blobs / name).write_bytes(data)
         (blobs.parent.parent / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
         (blobs.parent.parent / "index.json").write_text(json.dumps({
-            "schemaVersion": 2, "manifests": [{"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": self.digest,
-                                               "size": len(manifest), "annotations": {"org.opencontainers.image.ref.name": tag}}]}))
+            "schemaVersion": 2,
+            "manifests": [{"mediaType": "application/vnd.oci.image.manifest.v1+json",
+                           "digest": self.digest,
+                                               "size": len(manifest),
+                           "annotations": {"org.opencontainers.image.ref.name": tag}}]}))
         return f"oci:{where}:{tag}"

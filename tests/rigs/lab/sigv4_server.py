@@ -1,8 +1,11 @@
-"""sigv4_server - a small S3 over TLS that calculates every signature itself, with the real secret, from the request as it came.
+"""sigv4_server - a small S3 over TLS that calculates every signature itself, with the real secret,
+from the request as it came.
 
-It knows AWS's description of Signature Version 4 and nothing of lib/secret/sigv4: in a header and presigned; bodies with a hash, UNSIGNED-PAYLOAD,
-STREAMING-UNSIGNED-PAYLOAD-TRAILER and signed chunks. A wrong signature is 403 SignatureDoesNotMatch and nothing is stored. Buckets by host
-or by path; PUT, GET, HEAD, DELETE of an object and the list of a bucket. `seen` has (method, target, form, body form, verdict, headers).
+It knows AWS's description of Signature Version 4 and nothing of lib/secret/sigv4: in a header and
+presigned; bodies with a hash, UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER and signed
+chunks. A wrong signature is 403 SignatureDoesNotMatch and nothing is stored. Buckets by host or by
+path; PUT, GET, HEAD, DELETE of an object and the list of a bucket. `seen` has (method, target,
+form, body form, verdict, headers).
 """
 import base64
 import datetime
@@ -57,7 +60,8 @@ def canonical_request(method, target, headers, signed, payload):
         if not values:
             raise Refused("SignatureDoesNotMatch")
         lines.append(f"{name}:{','.join(values)}\n")
-    return "\n".join((method, escaped_path(path), canonical_query(query), "".join(lines), signed, payload))
+    return "\n".join((method, escaped_path(path), canonical_query(query), "".join(lines), signed,
+                      payload))
 
 
 def escaped_path(path):
@@ -76,11 +80,15 @@ class Check:
             if not text.startswith(ALGORITHM + " "):
                 raise Refused("InvalidRequest", 400)
             said = dict(part.strip().split("=", 1) for part in text[len(ALGORITHM):].split(","))
-            credential, self.signed, signature = said["Credential"], said["SignedHeaders"], said["Signature"]
-            self.stamp, self.payload, alive = self.one["x-amz-date"], self.one["x-amz-content-sha256"], SKEW
+            credential, self.signed, signature = said["Credential"], said["SignedHeaders"], said[
+                "Signature"]
+            self.stamp, self.payload, alive = self.one["x-amz-date"], self.one[
+                "x-amz-content-sha256"], SKEW
         elif "X-Amz-Signature" in query:
-            self.form, credential, self.signed, signature = "presigned", query["X-Amz-Credential"], query["X-Amz-SignedHeaders"], query["X-Amz-Signature"]
-            self.stamp, self.payload, alive = query["X-Amz-Date"], self.one.get("x-amz-content-sha256", "UNSIGNED-PAYLOAD"), int(query["X-Amz-Expires"])
+            self.form, credential, self.signed, signature = "presigned", query[
+                "X-Amz-Credential"], query["X-Amz-SignedHeaders"], query["X-Amz-Signature"]
+            self.stamp, self.payload, alive = query["X-Amz-Date"], self.one.get(
+                "x-amz-content-sha256", "UNSIGNED-PAYLOAD"), int(query["X-Amz-Expires"])
         else:
             raise Refused("AccessDenied")
         key_id, _, self.scope = credential.partition("/")
@@ -96,7 +104,8 @@ class Check:
             raise Refused("SignatureDoesNotMatch")
 
     def _timely(self, alive):
-        made = datetime.datetime.strptime(self.stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.timezone.utc)
+        made = datetime.datetime.strptime(self.stamp,
+                                          "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.timezone.utc)
         age = (datetime.datetime.now(datetime.timezone.utc) - made).total_seconds()
         if not -SKEW < age < alive or self.scope.split("/")[0] != self.stamp[:8]:
             raise Refused("RequestTimeTooSkewed")
@@ -104,20 +113,25 @@ class Check:
     def _covered(self):
         """The host and every x-amz- header must be under the signature."""
         signed = self.signed.split(";")
-        if signed != sorted(signed) or "host" not in signed or any(k.startswith("x-amz-") and k not in signed for k in self.one):
+        if signed != sorted(signed) or "host" not in signed or any(k.startswith("x-amz-")
+                                                                   and k not in signed
+                                                                   for k in self.one):
             raise Refused("AccessDenied")
 
     def body(self, raw):
         if self.payload == "UNSIGNED-PAYLOAD":
             return raw
         if self.payload.startswith("STREAMING-"):
-            return self._chunks(raw, self.payload.startswith("STREAMING-" + ALGORITHM), self.payload.endswith("-TRAILER"))
+            return self._chunks(raw, self.payload.startswith("STREAMING-" + ALGORITHM),
+                                self.payload.endswith("-TRAILER"))
         if hashlib.sha256(raw).hexdigest() != self.payload:
             raise Refused("XAmzContentSHA256Mismatch", 400)
         return raw
 
     def _signed(self, kind, signature, *texts):
-        want = mac(self.key, "\n".join((f"{ALGORITHM}-{kind}", self.stamp, self.scope, self.last, *texts))).hex()
+        want = mac(self.key,
+                   "\n".join((f"{ALGORITHM}-{kind}", self.stamp, self.scope, self.last,
+                              *texts))).hex()
         if not hmac.compare_digest(want, signature):
             raise Refused("SignatureDoesNotMatch")
         self.last = want
@@ -130,7 +144,8 @@ class Check:
             n = int(size, 16)
             piece, raw = raw[:n], raw[n:]
             if signed:
-                self._signed("PAYLOAD", extension.removeprefix("chunk-signature="), EMPTY, hashlib.sha256(piece).hexdigest())
+                self._signed("PAYLOAD", extension.removeprefix("chunk-signature="), EMPTY,
+                             hashlib.sha256(piece).hexdigest())
             if n or not trailing:
                 if raw[:2] != b"\r\n":
                     raise Refused("IncompleteBody", 400)
@@ -145,9 +160,12 @@ class Check:
     def _trailers(self, raw, data, signed):
         lines = dict(line.split(":", 1) for line in raw.decode("ascii").split("\r\n") if line)
         if signed:
-            text = "".join(f"{k}:{v.strip()}\n" for k, v in lines.items() if k != "x-amz-trailer-signature")
-            self._signed("TRAILER", lines.pop("x-amz-trailer-signature", ""), hashlib.sha256(text.encode()).hexdigest())
-        sums = {"x-amz-checksum-crc32": zlib.crc32(data).to_bytes(4, "big"), "x-amz-checksum-sha1": hashlib.sha1(data).digest(),
+            text = "".join(f"{k}:{v.strip()}\n" for k,
+                           v in lines.items() if k != "x-amz-trailer-signature")
+            self._signed("TRAILER", lines.pop("x-amz-trailer-signature", ""),
+                         hashlib.sha256(text.encode()).hexdigest())
+        sums = {"x-amz-checksum-crc32": zlib.crc32(data).to_bytes(4, "big"),
+                "x-amz-checksum-sha1": hashlib.sha1(data).digest(),
                 "x-amz-checksum-sha256": hashlib.sha256(data).digest()}
         if list(lines) != [self.one.get("x-amz-trailer")]:
             raise Refused("MalformedTrailerError", 400)
@@ -195,14 +213,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             verdict = refused.code
             answer = refused.status, f"<Error><Code>{refused.code}</Code><Message>{refused.code}</Message></Error>".encode(), {}
         except (KeyError, ValueError, IndexError) as wrong:
-            verdict, answer = f"InvalidRequest: {wrong!r}", (400, b"<Error><Code>InvalidRequest</Code></Error>", {})
+            verdict, answer = f"InvalidRequest: {wrong!r}", (400,
+                                                             b"<Error><Code>InvalidRequest</Code></Error>", {})
         with self.server.lock:
             self.server.seen.append((self.command, self.path, form, payload, verdict, pairs))
         self._answer(*answer)
 
     def _answer(self, status, body, more):
         self.send_response(status)
-        for name, value in {"Content-Type": "application/xml", "x-amz-request-id": "lab", **more}.items():
+        for name, value in {"Content-Type": "application/xml", "x-amz-request-id": "lab",
+                            **more}.items():
             self.send_header(name, value)
         if status != 204:
             self.send_header("Content-Length", str(len(body)))
@@ -228,15 +248,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return 204, b"", {}
         if place not in objects:
             raise Refused("NoSuchKey", 404)
-        return 200, objects[place], {"Content-Type": "binary/octet-stream", "ETag": f'"{hashlib.md5(objects[place]).hexdigest()}"',
+        return 200, objects[place], {"Content-Type": "binary/octet-stream",
+                                     "ETag": f'"{hashlib.md5(objects[place]).hexdigest()}"',
                                      "Last-Modified": self.date_time_string()}
 
     def _list(self, bucket):
         query = dict(urllib.parse.parse_qsl(self.path.partition("?")[2]))
-        found = {k: v for (b, k), v in sorted(self.server.objects.items()) if b == bucket and k.startswith(query.get("prefix", ""))}
-        rows = "".join(f"<Contents><Key>{xml.sax.saxutils.escape(k)}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>{len(v)}</Size>"
+        found = {k: v for (b, k),
+                 v in sorted(self.server.objects.items()) if b == bucket
+                 and k.startswith(query.get("prefix", ""))}
+        rows = "".join(
+            f"<Contents><Key>{xml.sax.saxutils.escape(k)}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>{len(v)}</Size>"
                        "<StorageClass>STANDARD</StorageClass></Contents>" for k, v in found.items())
-        return 200, (f"<ListBucketResult><Name>{bucket}</Name><KeyCount>{len(found)}</KeyCount><IsTruncated>false</IsTruncated>{rows}"
+        return 200, (
+            f"<ListBucketResult><Name>{bucket}</Name><KeyCount>{len(found)}</KeyCount><IsTruncated>false</IsTruncated>{rows}"
                      "</ListBucketResult>").encode(), {}
 
     do_GET = do_HEAD = do_PUT = do_DELETE = _serve
@@ -251,7 +276,8 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(cert, key)
-        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self.socket = context.wrap_socket(self.socket, server_side=True,
+                                          do_handshake_on_connect=False)
         self.port = self.server_address[1]
         threading.Thread(target=self.serve_forever, daemon=True).start()
 

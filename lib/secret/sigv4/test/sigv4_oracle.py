@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""sigv4_oracle - random requests, signed by lib/secret/sigv4 (through sigv4_say) and by the few lines of Python below.
+"""sigv4_oracle - random requests, signed by lib/secret/sigv4 (through sigv4_say) and by the few
+lines of Python below.
 
-The Python side starts from decoded names and values, as the specification does; the C side gets what a client would
-write of them. Argument: the program sigv4_say.
+The Python side starts from decoded names and values, as the specification does; the C side gets
+what a client would write of them. Argument: the program sigv4_say.
 """
 import hashlib
 import hmac
@@ -58,7 +59,8 @@ def text():
 
 
 def client_spelling(s):
-    """A spelling of s that a client may use in a query: some escape more than they must, some in lower case."""
+    """A spelling of s that a client may use in a query: some escape more than they must, some in
+    lower case."""
     out = ""
     for c in s:
         e = enc(c)
@@ -89,9 +91,12 @@ class Request:
         self.id, self.secret = "AKIA" + word(12, "ABC234"), word(40, "abcDEF+/09")
         self.session = word(60, "abc+/=XY") if rnd.random() < 0.4 else ""
         self.body = rnd.randbytes(rnd.randint(0, 300)) if self.method in ("PUT", "POST") else b""
-        segments = [rnd.choice([text(), word(), word()]).replace("\\", "").replace("/", "") for _ in range(rnd.randint(1, 4))]
+        segments = [rnd.choice([text(), word(), word()]).replace("\\", "").replace("/", "")
+                    for _ in range(rnd.randint(1, 4))]
         if not self.s3:
-            segments = [s for s in segments if s != ".."] + rnd.choice([[], [], [".", "x"], ["", "y"], ["q", "..", "z"], [""]])
+            segments = [s for s in segments
+                        if s != ".."] + rnd.choice([[], [], [".", "x"], ["", "y"], ["q", "..", "z"],
+                                                    [""]])
         else:
             segments = [s for s in segments if s not in (".", "..")] or ["k"]
         wire = [enc(s) for s in segments]
@@ -99,7 +104,8 @@ class Request:
         self.canonical_path = self.path if self.s3 else quote(normal(wire), safe="/-_.~")
         self.pairs = [(text() or "k", text()) for _ in range(rnd.randint(0, 5))]
         self.query = "&".join(f"{client_spelling(k)}={client_spelling(v)}" for k, v in self.pairs)
-        self.headers = {f"x-{word(5, 'abc')}": [rnd.choice(["a", "a  b", "c \t d", "é", ""]) for _ in range(rnd.randint(1, 2))]
+        self.headers = {f"x-{word(5, 'abc')}": [rnd.choice(["a", "a  b", "c \t d", "é", ""])
+                                                for _ in range(rnd.randint(1, 2))]
                         for _ in range(rnd.randint(0, 4))}
         self.signed = rnd.sample(sorted(self.headers), rnd.randint(0, len(self.headers)))
 
@@ -109,16 +115,21 @@ class Request:
 
     def canonical(self, pairs, signed, payload):
         fields = sorted((enc(k), enc(v)) for k, v in pairs)
-        lines = "".join(f"{n}:{','.join(' '.join(v.split()) for v in self.value(n))}\n" for n in signed)
-        return "\n".join([self.method, self.canonical_path, "&".join(f"{k}={v}" for k, v in fields), lines,
+        lines = "".join(f"{n}:{','.join(' '.join(v.split()) for v in self.value(n))}\n"
+                        for n in signed)
+        return "\n".join([self.method, self.canonical_path, "&".join(f"{k}={v}" for k, v in fields),
+                          lines,
                           ";".join(signed), payload])
 
     def value(self, name):
-        return [self.authority] if name == "host" else [str(len(self.body))] if name == "content-length" else self.headers[name]
+        return [self.authority] if name == "host" else [
+            str(len(self.body))] if name == "content-length" else self.headers[name]
 
     def lines(self, query, extra):
-        out = [f"now {self.now}", f"cred {self.id}:{self.secret}" + (f":{self.session}" if self.session else ""),
-               f"method {self.method}", f"host {self.host}", f"port {self.port}", f"path {self.path}"]
+        out = [f"now {self.now}",
+               f"cred {self.id}:{self.secret}" + (f":{self.session}" if self.session else ""),
+               f"method {self.method}", f"host {self.host}", f"port {self.port}",
+               f"path {self.path}"]
         if query:
             out.append(f"query {query}")
         out += [f"header {n} {v}" for n, vs in self.headers.items() for v in vs] + extra
@@ -139,13 +150,19 @@ def header_case():
     if r.method in ("PUT", "POST") and rnd.random() < 0.5:
         guest.append("content-length")
     rnd.shuffle(guest)
-    auth = (f"header authorization AWS4-HMAC-SHA256 Credential={SENTINEL}/{r.stamp[:8]}/{r.region}/{r.service}/aws4_request,"
+    auth = (
+        f"header authorization AWS4-HMAC-SHA256 Credential={SENTINEL}/{r.stamp[:8]}/{r.region}/{r.service}/aws4_request,"
             f"{rnd.choice(['', ' '])}SignedHeaders={';'.join(guest) or 'host'}, Signature={'0' * 64}")
-    lines = r.lines(r.query, [auth, "header x-amz-security-token proxymanaged"] if rnd.random() < 0.5 else [auth])
+    lines = r.lines(r.query,
+                    [auth, "header x-amz-security-token proxymanaged"] if rnd.random() < 0.5
+                    else [auth])
     if r.session:
         r.headers["x-amz-security-token"] = [r.session]
-    signed = sorted(set(guest) | {"host"} | ({"x-amz-date", "x-amz-content-sha256", "x-amz-security-token"} & set(r.headers)))
-    scope, signature = sign(r.secret, r.stamp, r.region, r.service, r.canonical(r.pairs, signed, payload))
+    signed = sorted(set(guest) | {"host"}
+                    | ({"x-amz-date", "x-amz-content-sha256",
+                        "x-amz-security-token"} & set(r.headers)))
+    scope, signature = sign(r.secret, r.stamp, r.region, r.service,
+                            r.canonical(r.pairs, signed, payload))
     want = f"header authorization AWS4-HMAC-SHA256 Credential={r.id}/{scope}, SignedHeaders={';'.join(signed)}, Signature={signature}"
     return lines, want
 
@@ -159,22 +176,26 @@ def query_case():
     fields = [("X-Amz-Algorithm", "AWS4-HMAC-SHA256"), ("X-Amz-Date", r.stamp)]
     scope = f"{r.stamp[:8]}/{r.region}/{r.service}/aws4_request"
     guest = fields + [("X-Amz-Credential", f"{SENTINEL}/{scope}"), ("X-Amz-Expires", str(expires)),
-                      ("X-Amz-SignedHeaders", ";".join(r.signed) or "host"), ("X-Amz-Signature", "0" * 64)]
+                      ("X-Amz-SignedHeaders", ";".join(r.signed) or "host"),
+                      ("X-Amz-Signature", "0" * 64)]
     if rnd.random() < 0.3:
         guest.append(("X-Amz-Security-Token", "proxymanaged"))
     rnd.shuffle(guest)
     query = "&".join(filter(None, [r.query] + [f"{k}={enc(v)}" for k, v in guest]))
     signed = sorted(set(r.signed) | {"host"})
-    ours = fields + [("X-Amz-Credential", f"{r.id}/{scope}"), ("X-Amz-SignedHeaders", ";".join(signed)),
+    ours = fields + [("X-Amz-Credential", f"{r.id}/{scope}"),
+                     ("X-Amz-SignedHeaders", ";".join(signed)),
                      ("X-Amz-Expires", str(min(expires, r.now - r.when + 900)))]
     if r.session:
         ours.append(("X-Amz-Security-Token", r.session))
-    _, signature = sign(r.secret, r.stamp, r.region, r.service, r.canonical(r.pairs + ours, signed, payload))
+    _, signature = sign(r.secret, r.stamp, r.region, r.service,
+                        r.canonical(r.pairs + ours, signed, payload))
     return r.lines(query, []), f"&X-Amz-Signature={signature}\n"
 
 
 cases = [rnd.choice([header_case, query_case])() for _ in range(N)]
-out = subprocess.run([sys.argv[1]], input="".join(lines for lines, _ in cases).encode(), capture_output=True,
+out = subprocess.run([sys.argv[1]], input="".join(lines for lines, _ in cases).encode(),
+                     capture_output=True,
                      check=True, timeout=100).stdout.decode()
 answers = out.split("end\n")[:-1]
 assert len(answers) == N, f"{len(answers)} answers to {N} requests"
