@@ -162,7 +162,7 @@ static int see_path(const char *text, struct run_ref_seen *seen, struct err *err
 {
 	AUTO_FREE char *path = xasprintf("/%s", text);
 	AUTO_WALK struct walk w = {0};
-	int r = text[0] ? walk_path(path, see, seen, &w, err) : 0;
+	int r = text[0] ? walk_path(path, see_ref, seen, &w, err) : 0;
 
 	return r == -ENOENT || r == -ENAMETOOLONG ? 0 : r;
 }
@@ -190,7 +190,7 @@ int run_ref_check(const struct vault_ref *ref, struct run_ref_seen *ret, struct 
 	if (ref->kind == VAULT_REF_DOCKER && (!name || !str_starts(name, "/docker-credential-")))
 		return err_set(err, -EINVAL, "%s is not a docker-credential program", ref->program);
 	if (r == 0)
-		r = walk_path(ref->program, visit, ret, &w, err);
+		r = walk_path(ref->program, visit_ref, ret, &w, err);
 	if (r < 0)
 		return r;
 	if (ref->program[0] != '/' || stat(w.at, &st) < 0 || !S_ISREG(st.st_mode) ||

@@ -60,8 +60,8 @@ bool clean_is_secret_name(const char *path)
 	part = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
 	for (char *c = part; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
-	return is_any(part, whole, equals) || is_any(part, first, begins) ||
-	       is_any(part, inside, holds) || is_any(part, last, ends);
+	return is_any(part, whole, equals_clean) || is_any(part, first, begins_clean) ||
+	       is_any(part, inside, holds_clean) || is_any(part, last, ends_clean);
 }
 
 bool clean_is_secret_key(const char *key)
@@ -77,7 +77,7 @@ bool clean_is_secret_key(const char *key)
 		if (*key != '-' && *key != '_' && *key != '.')
 			plain[n++] = (char)tolower((unsigned char)*key);
 	plain[n] = '\0';
-	return is_any(plain, whole, equals) || is_any(plain, inside, holds);
+	return is_any(plain, whole, equals_clean) || is_any(plain, inside, holds_clean);
 }
 
 /* ---- JSON ---- */

@@ -275,7 +275,7 @@ int audit_view_print(const struct audit_view *v, size_t limit, FILE *out)
 
 	for (size_t i = 0; i < N_COLUMNS; i++)
 		t.width[i] = strlen(titles[i]);
-	r = audit_view_each(v, limit, widen, &t);
+	r = audit_view_each(v, limit, widen_view, &t);
 	for (size_t i = 0; i < N_COLUMNS && r >= 0; i++)
 		r = print_cells(&t, i, titles[i]);
 	return r < 0 ? r : audit_view_each(v, limit, print_row, &t);

@@ -43,7 +43,7 @@ BIO_METHOD *open_bio_method(void)
 	BIO_METHOD *m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "queues");
 
 	if (m && BIO_meth_set_read(m, read_queue) && BIO_meth_set_write(m, write_queue) &&
-		BIO_meth_set_ctrl(m, control) && BIO_meth_set_create(m, create))
+		BIO_meth_set_ctrl(m, control_bio) && BIO_meth_set_create(m, create_bio))
 		return m;
 	BIO_meth_free(m);
 	return NULL;

@@ -375,7 +375,7 @@ static int make_session(struct h2_line *h)
 		{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, H2_WINDOW},
 		{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTP_MAX_HEAD},
 	};
-	static nghttp2_mem mem = {NULL, get, give_back, get_zero, get_more};
+	static nghttp2_mem mem = {NULL, get_h2, give_back, get_zero, get_more};
 	nghttp2_session_callbacks *callbacks = NULL;
 	nghttp2_option *option = NULL;
 	int r = nghttp2_session_callbacks_new(&callbacks);
@@ -598,7 +598,7 @@ const struct line_ops line_h2 = {
 	.can_take = can_take,
 	.start = start_h2,
 	.room = room_h2,
-	.body = body,
+	.body = body_h2,
 	.end = end_h2,
 	.leave = leave_h2,
 	.resume = resume_h2,

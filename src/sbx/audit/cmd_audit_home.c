@@ -36,7 +36,7 @@ static int look_home(const char *dir, const char *key, const char *home, const c
 	const char *name, struct problem *p)
 {
 	size_t n = 0;
-	int r = home_record_compare(dir, key, home, group, tell, &n, &p->err);
+	int r = home_record_compare(dir, key, home, group, tell_home, &n, &p->err);
 
 	if (r < 0) {
 		(void)ui_problem(p, r);

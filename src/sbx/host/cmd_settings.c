@@ -125,8 +125,8 @@ static int check_not_shared(const char *path, int fd, struct problem *p)
 		return r;
 	at[n] = '\0';
 	s.sandboxes = whole;
-	r = walk_path(path, visit, &s, &typed, &p->err);
-	return r < 0 ? r : walk_path(at, visit, &s, &opened, &p->err);
+	r = walk_path(path, visit_settings, &s, &typed, &p->err);
+	return r < 0 ? r : walk_path(at, visit_settings, &s, &opened, &p->err);
 }
 
 static int change_ca(const char *value, struct problem *p)

@@ -60,7 +60,7 @@ static int last_seen_first(const void *a, const void *b)
 static void sorted_rows(const struct audit_view *v, struct rows *ret)
 {
 	*ret = (struct rows){0};
-	if (audit_view_each(v, 0, collect, ret) == 0 && ret->n)
+	if (audit_view_each(v, 0, collect_log, ret) == 0 && ret->n)
 		qsort(ret->v, ret->n, sizeof(struct audit_view_row *), last_seen_first);
 }
 

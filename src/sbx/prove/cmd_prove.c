@@ -245,5 +245,5 @@ const struct verb verb_prove = {
 	.opts = opts,
 	.max = 1,
 	.first = VERB_SANDBOX,
-	.run = run,
+	.run = run_prove,
 };

@@ -48,6 +48,6 @@ int probe_sum(int argc, char **argv)
 	if (argc < 1)
 		return PROBE_USAGE;
 	for (int i = 0; i < argc; i++)
-		(void)nftw(argv[i], visit, MAX_FDS, FTW_PHYS);
+		(void)nftw(argv[i], visit_sum, MAX_FDS, FTW_PHYS);
 	return n_files ? PROBE_POSSIBLE : PROBE_REFUSED;
 }
