@@ -192,8 +192,8 @@ HOLES += [
     Hole("vault-core", "lib/os/jail/profiles.c", ".limit = {.core = 0,\n\t\t\t.fsize = 8192 * KIB,",
          ".limit = {.core = 4096,\n\t\t\t.fsize = 8192 * KIB,"),
     Hole("foreign-key-replaced", "src/origin/value/slot.c",
-         "\t\tif (refuses(sf, verdict, \"header\", h->name))\n\t\t\treturn false;\n",
-         "\t\tif (refuses(sf, verdict, \"header\", h->name))\n\t\t\tcontinue;\n"),
+         "\t\tif (refuses_slot(sf, verdict, \"header\", h->name))\n\t\t\treturn false;\n",
+         "\t\tif (refuses_slot(sf, verdict, \"header\", h->name))\n\t\t\tcontinue;\n"),
     Hole("model-api-is-a-tunnel", "src/keeper/credential/creds.c",
          "service_has_login(s)) || c->all || service_has_always(s);",
          "service_has_login(s)) || c->all;"),
@@ -219,12 +219,12 @@ HOLES += [
          "\tif (!now || (x->result.used && !x->pinned))\n\t\treturn NULL;\n",
          "\tstruct values v = {0};\n\n\tif (!now || (x->result.used && !x->pinned))\n\t\treturn NULL;\n"
          "\tfor (size_t i = 0; i < ORIGIN_N_WHICH; i++)\n\t\tif (o->value[i].state == VALUE_HERE)\n\t\t\tadd_parts(&v, o->value[i].frame.value);\n"
-         "\tif (v.n || x->pinned)\n\t\treturn make(&v, NULL);\n"),
+         "\tif (v.n || x->pinned)\n\t\treturn make_sweep(&v, NULL);\n"),
     Hole("base32-not-found", "lib/secret/scrub/scrub_match.c",
          "\treturn c >= 'a' && c <= 'z' ? c - 'a' : -1;\n", "\treturn -1;\n"),
     Hole("answers-not-looked-through", "src/origin/answer/sweep.c",
-         "return x->pinned ? join(x->pinned, now) : share(now);",
-         "return make(&(struct values){0}, NULL);"),
+         "return x->pinned ? join_sweep(x->pinned, now) : share_sweep(now);",
+         "return make_sweep(&(struct values){0}, NULL);"),
 ]
 
 # A curl that says it has asked, for the one probe that asks like this.

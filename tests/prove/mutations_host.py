@@ -220,5 +220,5 @@ MUTATIONS += [
          ("host/command-lines",)),
 ]
 MUTATIONS += [hole("unrecorded", "lib/rules/gate/gate.c",
-                   "\tr = record(g, ask, path, j.allowed, j.rule, j.reason, &err);\n",
-                   '\tr = str_starts(ask->host, "record-") ? 0 : record(g, ask, path, j.allowed, j.rule, j.reason, &err);\n', ("host/audit-records",))]
+                   "\tr = record_gate(g, ask, path, j.allowed, j.rule, j.reason, &err);\n",
+                   '\tr = str_starts(ask->host, "record-") ? 0 : record_gate(g, ask, path, j.allowed, j.rule, j.reason, &err);\n', ("host/audit-records",))]

@@ -102,9 +102,9 @@ GUEST = [
 
 # what only another build can have; all of them live together
 
-JAIL, SPAWN, SEAL, FILTER, PROFILES, ARGS = (f"lib/{n}.c"
-                                             for n in ("jail/jail", "jail/spawn", "jail/seal",
-                                                       "jail/filter", "jail/profiles", "vmm/args"))
+JAIL, SPAWN, SEAL, FILTER, PROFILES, ARGS = (
+    f"lib/{n}.c" for n in ("os/jail/jail", "os/jail/spawn", "os/jail/seal", "os/jail/filter",
+                           "os/jail/profiles", "vm/vmm/args"))
 EVERY = ("qemu", "virtiofsd", "edge", "egress")
 
 
