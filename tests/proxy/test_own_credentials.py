@@ -210,7 +210,7 @@ def test_a_permitted_service_has_no_credential_of_the_users(rig, lab):
 
 
 def test_forges_are_intercepted_only_by_the_setting(rig, lab):
-    """THREAT_MODEL.md, "Somebody else's key at a host without a credential"."""
+    """THREAT_MODEL.md, "A foreign key at a host without a credential"."""
     assert ask(rig, "-H", "Authorization: Bearer thief", f"https://{FORGE}/off",
                cacert=lab.ca.pem)[0] == 200
     assert lab.server.header(lab.server.wait("/off", 1)[0], "authorization") == ["Bearer thief"]
