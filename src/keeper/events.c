@@ -1,8 +1,10 @@
 /*
- * events - the switch: which part handles which event of the loop, and which events are too late.
+ * events - the event table: for each event of the loop, the check that its source still exists and
+ *          the function that handles the event.
  */
 #include "keeper.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -41,7 +43,7 @@ static void write_inventory(const struct keeper *k)
 	inventory_write(path);
 }
 
-static void on_signal(struct keeper *k)
+static void read_signal(struct keeper *k)
 {
 	struct signalfd_siginfo info;
 
@@ -53,233 +55,165 @@ static void on_signal(struct keeper *k)
 		write_inventory(k);
 }
 
-static bool is_stale(const struct keeper *k, struct loop_key key)
+/* ---- is the source of an event still the one that the event was queued for? ---- */
+
+static bool link_is_live(const struct keeper *k, struct loop_key key)
 {
-	switch ((enum keeper_ev)key.kind) {
-	case EV_LINK:
-		return k->links[key.idx].fd < 0 || (k->links[key.idx].gen & 0xffffff) != key.gen;
-	case EV_ASK:
-	case EV_TIMER_ASK:
-		return k->asks[key.idx].kind == ASK_NONE || k->asks[key.idx].gen != key.gen;
-	case EV_TIMER_WAIT:
-		return k->waiting[key.idx].fd < 0 || k->waiting[key.idx].gen != key.gen;
-	case EV_EDGE:
-	case EV_EDGE_END:
-		return !k->edge.alive || (k->edge.gen & 0xffffff) != key.gen;
-	case EV_EGRESS:
-	case EV_EGRESS_END:
-		return !k->egress.alive || (k->egress.gen & 0xffffff) != key.gen;
-	case EV_AGENT:
-	case EV_AGENT_END:
-		return !k->agent.alive || (k->agent.gen & 0xffffff) != key.gen;
-	case EV_VAULT:
-		return k->vault.sock < 0 || k->vault.gen != key.gen;
-	case EV_TIMER_RELEASE:
-		return !k->vault.releases[key.idx].id || k->vault.releases[key.idx].gen != key.gen;
-	case EV_TIMER_STORE:
-		return !k->vault.stores[key.idx].id || k->vault.stores[key.idx].gen != key.gen;
-	case EV_ORIGIN:
-	case EV_ORIGIN_END:
-		return !k->origins.list[key.idx].alive || k->origins.list[key.idx].gen != key.gen;
-	case EV_PORT:
-		return k->ports.list[key.idx].fd < 0 || k->ports.list[key.idx].gen != key.gen;
-	case EV_QMP:
-	case EV_QEMU_END:
-	case EV_TIMER_VMM:
-		return !k->vmm || k->vmm_gen != key.gen;
-	case EV_SHARE_END:
-	case EV_CROWD:
-		return !k->has_share || k->share_gen != key.gen;
-	case EV_SUSPEND_SAVED:
-		return k->suspend.save.pidfd < 0 || k->save_gen != key.gen;
-	case EV_SUSPEND_CHECKED:
-		return k->suspend.check.pidfd < 0 || k->check_gen != key.gen;
-	case EV_IMAGE:
-		return (k->warm.check.pidfd < 0 && k->warm.save.pidfd < 0) ||
-		       k->image_gen != key.gen;
-	case EV_SELFTEST:
-	case EV_TIMER_SELFTEST:
-		return k->selftest.child.pidfd < 0;
-	default:
-		return false;
-	}
+	return k->links[key.idx].fd >= 0 && (k->links[key.idx].gen & 0xffffff) == key.gen;
 }
 
-/* The events of a memory that comes and goes, of files, and of the test of KVM. */
-static void dispatch_memory(struct keeper *k, const struct loop_event *ev)
+static bool ask_is_live(const struct keeper *k, struct loop_key key)
 {
-	switch ((enum keeper_ev)ev->key.kind) {
-	case EV_SUSPEND_SAVED:
-		suspend_on_saved(k);
-		break;
-	case EV_SUSPEND_CHECKED:
-		resume_on_checked(k);
-		break;
-	case EV_TIMER_SUSPEND:
-		suspend_on_timer(k);
-		break;
-	case EV_TIMER_IDLE:
-		idle_on_timer(k);
-		break;
-	case EV_TIMER_SPACE:
-		space_on_timer(k);
-		break;
-	case EV_CROWD:
-		crowd_on_lookup(k);
-		break;
-	case EV_TIMER_CROWD:
-		crowd_on_timer(k);
-		break;
-	case EV_TIMER_DENIED:
-		denied_on_timer(k);
-		break;
-	case EV_SELFTEST:
-		accel_on_end(k);
-		break;
-	case EV_TIMER_SELFTEST:
-		accel_on_timer(k);
-		break;
-	default:
-		break;
-	}
+	return k->asks[key.idx].kind != ASK_NONE && k->asks[key.idx].gen == key.gen;
 }
 
-/* The events of credentials. */
-static void dispatch_credentials(struct keeper *k, const struct loop_event *ev)
+static bool waiting_is_live(const struct keeper *k, struct loop_key key)
 {
-	switch ((enum keeper_ev)ev->key.kind) {
-	case EV_VAULT:
-		vault_on_event(k);
-		break;
-	case EV_TIMER_VAULT:
-		vault_on_timer(k);
-		break;
-	case EV_TIMER_RELEASE:
-		vault_on_release_timeout(k, ev->key.idx);
-		break;
-	case EV_TIMER_STORE:
-		vault_on_store_timeout(k, ev->key.idx);
-		break;
-	case EV_ORIGIN:
-		origins_on_event(k, ev->key.idx, ev->events);
-		break;
-	case EV_ORIGIN_END:
-		origins_on_end(k, ev->key.idx);
-		break;
-	case EV_TIMER_ORIGINS:
-		origins_on_timer(k);
-		break;
-	case EV_PORT:
-		ports_on_accept(k, ev->key.idx);
-		break;
-	case EV_TIMER_PORTS:
-		ports_watch(k);
-		break;
-	default:
-		dispatch_memory(k, ev);
-		break;
-	}
+	return k->waiting[key.idx].fd >= 0 && k->waiting[key.idx].gen == key.gen;
 }
 
-/* The events of the way out. */
-static void dispatch_network(struct keeper *k, const struct loop_event *ev)
+static bool edge_is_live(const struct keeper *k, struct loop_key key)
 {
-	switch ((enum keeper_ev)ev->key.kind) {
-	case EV_EGRESS:
-		egress_on_event(k, ev->events);
-		break;
-	case EV_EGRESS_END:
-		egress_on_end(k);
-		break;
-	case EV_TIMER_EGRESS:
-		egress_on_timer(k);
-		break;
-	case EV_TIMER_LOAD:
-		netpolicy_on_load_timeout(k);
-		break;
-	case EV_TIMER_NET:
-		net_run(k);
-		break;
-	case EV_TIMER_RECORD:
-		record_on_timer(k);
-		break;
-	case EV_AGENT:
-		agent_on_event(k);
-		break;
-	case EV_AGENT_END:
-		agent_on_end(k);
-		break;
-	case EV_CONFIRM:
-		agent_on_confirm(k, ev->key);
-		break;
-	case EV_TIMER_CONFIRM:
-		agent_on_confirm_timeout(k, ev->key);
-		break;
-	default:
-		dispatch_credentials(k, ev);
-		break;
-	}
+	return k->edge.alive && (k->edge.gen & 0xffffff) == key.gen;
 }
+
+static bool egress_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->egress.alive && (k->egress.gen & 0xffffff) == key.gen;
+}
+
+static bool agent_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->agent.alive && (k->agent.gen & 0xffffff) == key.gen;
+}
+
+static bool vault_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->vault.sock >= 0 && k->vault.gen == key.gen;
+}
+
+static bool release_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->vault.releases[key.idx].id && k->vault.releases[key.idx].gen == key.gen;
+}
+
+static bool store_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->vault.stores[key.idx].id && k->vault.stores[key.idx].gen == key.gen;
+}
+
+static bool origin_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->origins.list[key.idx].alive && k->origins.list[key.idx].gen == key.gen;
+}
+
+static bool port_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->ports.list[key.idx].fd >= 0 && k->ports.list[key.idx].gen == key.gen;
+}
+
+static bool machine_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->vmm && k->vmm_gen == key.gen;
+}
+
+static bool share_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->has_share && k->share_gen == key.gen;
+}
+
+static bool save_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->suspend.save.pidfd >= 0 && k->save_gen == key.gen;
+}
+
+static bool check_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->suspend.check.pidfd >= 0 && k->check_gen == key.gen;
+}
+
+static bool image_is_live(const struct keeper *k, struct loop_key key)
+{
+	return (k->warm.check.pidfd >= 0 || k->warm.save.pidfd >= 0) && k->image_gen == key.gen;
+}
+
+static bool selftest_is_live(const struct keeper *k, struct loop_key key)
+{
+	(void)key;
+	return k->selftest.child.pidfd >= 0;
+}
+
+/* ---- the table ---- */
+
+struct event_row {
+	bool (*is_live)(const struct keeper *k, struct loop_key key); /* NULL: always */
+	/* One of the two. */
+	void (*run)(struct keeper *k);
+	void (*run_event)(struct keeper *k, const struct loop_event *ev);
+};
+
+static const struct event_row event_table[] = {
+	[EV_SIGNAL] = {NULL, read_signal},
+	[EV_LISTEN] = {NULL, link_on_accept},
+	[EV_LINK] = {link_is_live, .run_event = link_on_readable},
+	[EV_QMP] = {machine_is_live, machine_on_qmp},
+	[EV_QEMU_END] = {machine_is_live, machine_on_qemu_end},
+	[EV_SHARE_END] = {share_is_live, machine_on_share_end},
+	[EV_EDGE] = {edge_is_live, .run_event = edge_on_event},
+	[EV_EDGE_END] = {edge_is_live, edge_on_end},
+	[EV_ASK] = {ask_is_live, .run_event = ask_on_readable},
+	[EV_CHATTER] = {NULL, chatter_on_readable},
+	[EV_TIMER_BOOT] = {NULL, start_on_timeout},
+	[EV_TIMER_STOP] = {NULL, stop_on_timeout},
+	[EV_TIMER_VMM] = {machine_is_live, machine_on_qmp},
+	[EV_TIMER_EDGE] = {NULL, edge_on_timer},
+	[EV_TIMER_WAIT] = {waiting_is_live, .run_event = waiting_on_timeout},
+	[EV_TIMER_ASK] = {ask_is_live, .run_event = ask_on_timeout},
+	[EV_EGRESS] = {egress_is_live, .run_event = egress_on_event},
+	[EV_EGRESS_END] = {egress_is_live, egress_on_end},
+	[EV_TIMER_EGRESS] = {NULL, egress_on_timer},
+	[EV_TIMER_LOAD] = {NULL, netpolicy_on_load_timeout},
+	[EV_TIMER_NET] = {NULL, net_run},
+	[EV_TIMER_RECORD] = {NULL, record_on_timer},
+	[EV_AGENT] = {agent_is_live, agent_on_event},
+	[EV_AGENT_END] = {agent_is_live, agent_on_end},
+	[EV_CONFIRM] = {NULL, .run_event = agent_on_confirm},
+	[EV_TIMER_CONFIRM] = {NULL, .run_event = agent_on_confirm_timeout},
+	[EV_VAULT] = {vault_is_live, vault_on_event},
+	[EV_TIMER_VAULT] = {NULL, vault_on_timer},
+	[EV_TIMER_RELEASE] = {release_is_live, .run_event = vault_on_release_timeout},
+	[EV_TIMER_STORE] = {store_is_live, .run_event = vault_on_store_timeout},
+	[EV_ORIGIN] = {origin_is_live, .run_event = origins_on_event},
+	[EV_ORIGIN_END] = {origin_is_live, .run_event = origins_on_end},
+	[EV_TIMER_ORIGINS] = {NULL, origins_on_timer},
+	[EV_SUSPEND_SAVED] = {save_is_live, suspend_on_saved},
+	[EV_SUSPEND_CHECKED] = {check_is_live, resume_on_checked},
+	[EV_TIMER_SUSPEND] = {NULL, suspend_on_timer},
+	[EV_TIMER_IDLE] = {NULL, idle_on_timer},
+	[EV_TIMER_SPACE] = {NULL, space_on_timer},
+	[EV_IMAGE] = {image_is_live, warm_on_child},
+	[EV_TIMER_MAKE] = {NULL, make_on_timer},
+	[EV_PORT] = {port_is_live, .run_event = ports_on_accept},
+	[EV_TIMER_PORTS] = {NULL, ports_watch},
+	[EV_CROWD] = {share_is_live, crowd_on_lookup},
+	[EV_TIMER_CROWD] = {NULL, crowd_on_timer},
+	[EV_SELFTEST] = {selftest_is_live, accel_on_end},
+	[EV_TIMER_SELFTEST] = {selftest_is_live, accel_on_timer},
+	[EV_TIMER_DENIED] = {NULL, denied_on_timer},
+};
+static_assert(ARRAY_LEN(event_table) == KEEPER_N_EVENTS, "every event has a row");
 
 void keeper_dispatch(struct keeper *k, const struct loop_event *ev)
 {
-	if (is_stale(k, ev->key))
+	const struct event_row *row;
+
+	if (ev->key.kind >= KEEPER_N_EVENTS)
 		return;
-	switch ((enum keeper_ev)ev->key.kind) {
-	case EV_SIGNAL:
-		on_signal(k);
-		break;
-	case EV_LISTEN:
-		link_on_accept(k);
-		break;
-	case EV_LINK:
-		link_on_readable(k, ev->key.idx);
-		break;
-	case EV_QMP:
-	case EV_TIMER_VMM:
-		machine_on_qmp(k);
-		break;
-	case EV_QEMU_END:
-		machine_on_qemu_end(k);
-		break;
-	case EV_SHARE_END:
-		machine_on_share_end(k);
-		break;
-	case EV_EDGE:
-		edge_on_event(k, ev->events);
-		break;
-	case EV_EDGE_END:
-		edge_on_end(k);
-		break;
-	case EV_ASK:
-		ask_on_readable(k, ev->key.idx);
-		break;
-	case EV_CHATTER:
-		chatter_on_readable(k);
-		break;
-	case EV_TIMER_BOOT:
-		start_on_timeout(k);
-		break;
-	case EV_IMAGE:
-		warm_on_child(k);
-		break;
-	case EV_TIMER_MAKE:
-		make_on_timer(k);
-		break;
-	case EV_TIMER_STOP:
-		stop_on_timeout(k);
-		break;
-	case EV_TIMER_EDGE:
-		edge_on_timer(k);
-		break;
-	case EV_TIMER_WAIT:
-		waiting_on_timeout(k, ev->key.idx);
-		break;
-	case EV_TIMER_ASK:
-		ask_on_timeout(k, ev->key.idx);
-		break;
-	default:
-		dispatch_network(k, ev);
-		break;
-	}
+	row = &event_table[ev->key.kind];
+	if (row->is_live && !row->is_live(k, ev->key))
+		return;
+	if (row->run)
+		row->run(k);
+	else
+		row->run_event(k, ev);
 }

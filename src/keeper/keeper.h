@@ -1,7 +1,7 @@
 /*
  * keeper - the state of one running sandbox and the parts of the program that owns it.
  *
- * How      main.c has the loop, events.c its switch; each part below handles the events named for
+ * How      main.c has the loop, events.c the event table; each part below handles the events named for
  *          it. A sandbox goes STARTING -> RUNNING -> STOPPING -> STOPPED, and the process ends with
  *          it.
  * Trust    Sees short fixed messages of edge, egress, origins and the vault, QMP text (lib/vm/vmm)
@@ -156,6 +156,7 @@ enum keeper_ev {
 	EV_SELFTEST, /* the child that tests KVM has ended */
 	EV_TIMER_SELFTEST,
 	EV_TIMER_DENIED,
+	KEEPER_N_EVENTS,
 };
 
 struct keeper;
@@ -487,7 +488,7 @@ struct keeper {
 	bool over;		   /* leave the loop */
 };
 
-/* events.c: a keeper that has nothing yet, and the switch of its loop. */
+/* events.c: an empty keeper, and the handling of one event of its loop. */
 void keeper_init(struct keeper *k);
 void keeper_dispatch(struct keeper *k, const struct loop_event *ev);
 
@@ -541,7 +542,7 @@ void stop_finish(struct keeper *k, const char *why);
 
 /* edge_link.c: the edge process and its messages. */
 int edge_start(struct keeper *k, struct err *err) MUST_CHECK;
-void edge_on_event(struct keeper *k, uint32_t events);
+void edge_on_event(struct keeper *k, const struct loop_event *ev);
 void edge_on_end(struct keeper *k);
 void edge_on_timer(struct keeper *k);
 void edge_kill(struct keeper *k);
@@ -558,7 +559,7 @@ void edge_want_room(struct keeper *k);
 void egress_init(struct keeper *k);
 /* Never fails: what does not work is tried again, and asks are refused meanwhile. */
 void egress_start(struct keeper *k);
-void egress_on_event(struct keeper *k, uint32_t events);
+void egress_on_event(struct keeper *k, const struct loop_event *ev);
 void egress_on_end(struct keeper *k);
 void egress_on_timer(struct keeper *k);
 void egress_kill(struct keeper *k);
@@ -574,8 +575,8 @@ void agent_init(struct keeper *k);
 int agent_open(struct keeper *k, struct edge_verdict *ret) MUST_CHECK;
 void agent_on_event(struct keeper *k);
 void agent_on_end(struct keeper *k);
-void agent_on_confirm(struct keeper *k, struct loop_key key);
-void agent_on_confirm_timeout(struct keeper *k, struct loop_key key);
+void agent_on_confirm(struct keeper *k, const struct loop_event *ev);
+void agent_on_confirm_timeout(struct keeper *k, const struct loop_event *ev);
 void agent_kill(struct keeper *k);
 
 /* net.c: what edge asks. */
@@ -649,14 +650,14 @@ void waiting_init(struct keeper *k);
 int waiting_add(struct keeper *k, int link, uint32_t msg, int fd) MUST_CHECK;
 void waiting_flush(struct keeper *k);
 void waiting_drop_all(struct keeper *k);
-void waiting_on_timeout(struct keeper *k, uint32_t idx);
+void waiting_on_timeout(struct keeper *k, const struct loop_event *ev);
 
 /* ask.c: questions to the guest. */
 void ask_init(struct keeper *k);
 int ask_guest(struct keeper *k, enum ask_kind kind, struct slice body, uint32_t timeout_ms,
 	int link, uint32_t link_msg) MUST_CHECK;
-void ask_on_readable(struct keeper *k, uint32_t idx);
-void ask_on_timeout(struct keeper *k, uint32_t idx);
+void ask_on_readable(struct keeper *k, const struct loop_event *ev);
+void ask_on_timeout(struct keeper *k, const struct loop_event *ev);
 void ask_drop_all(struct keeper *k);
 void ask_on_refused(struct keeper *k, uint32_t stream);
 
@@ -666,7 +667,7 @@ void link_add(struct keeper *k, int fd, bool is_first);
 void link_on_accept(struct keeper *k);
 /* False: there is no connection to sbxd. */
 bool link_want_vault(struct keeper *k);
-void link_on_readable(struct keeper *k, uint32_t idx);
+void link_on_readable(struct keeper *k, const struct loop_event *ev);
 void link_push_state(struct keeper *k);
 void link_push_ports(struct keeper *k, const struct link *but);
 void link_answer(

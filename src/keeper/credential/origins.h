@@ -14,8 +14,8 @@ int origins_spawn(struct keeper *k, int sock, struct jail_child *ret, struct err
 int origins_open(
 	struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err) MUST_CHECK;
 struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen);
-void origins_on_event(struct keeper *k, uint32_t idx, uint32_t events);
-void origins_on_end(struct keeper *k, uint32_t idx);
+void origins_on_event(struct keeper *k, const struct loop_event *ev);
+void origins_on_end(struct keeper *k, const struct loop_event *ev);
 void origins_on_timer(struct keeper *k);
 /* What has lost its binding, or has another one now, is killed. */
 void origins_on_creds(struct keeper *k);

@@ -421,9 +421,10 @@ int vault_release(struct keeper *k, const struct origin *o, enum origin_which wh
 	return 0;
 }
 
-void vault_on_release_timeout(struct keeper *k, uint32_t idx)
+void vault_on_release_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	end_release(k, &k->vault.releases[idx], -ETIMEDOUT, "the vault did not answer in time");
+	end_release(
+		k, &k->vault.releases[ev->key.idx], -ETIMEDOUT, "the vault did not answer in time");
 }
 
 /* ---- tokens ---- */
@@ -460,9 +461,9 @@ int vault_store(struct keeper *k, const struct origin *o, enum origin_which whic
 	return 0;
 }
 
-void vault_on_store_timeout(struct keeper *k, uint32_t idx)
+void vault_on_store_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	end_store(k, &k->vault.stores[idx], -ETIMEDOUT, "the vault did not answer in time");
+	end_store(k, &k->vault.stores[ev->key.idx], -ETIMEDOUT, "the vault did not answer in time");
 }
 
 size_t vault_count_stores(const struct keeper *k, const struct origin *o)

@@ -15,14 +15,14 @@ void vault_start(struct keeper *k);
 int vault_take_channel(struct keeper *k, int fd) MUST_CHECK;
 void vault_on_event(struct keeper *k);
 void vault_on_timer(struct keeper *k);
-void vault_on_release_timeout(struct keeper *k, uint32_t idx);
+void vault_on_release_timeout(struct keeper *k, const struct loop_event *ev);
 void vault_stop(struct keeper *k);
 /* What is known of credentials for an ask; the texts live until the next event. */
 struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask);
 /* Has the value written to the stream, which stays the caller's; origins_on_released follows. */
 int vault_release(struct keeper *k, const struct origin *o, enum origin_which which, int stream,
 	struct err *err) MUST_CHECK;
-void vault_on_store_timeout(struct keeper *k, uint32_t idx);
+void vault_on_store_timeout(struct keeper *k, const struct loop_event *ev);
 /* Has a token kept, whose frame is in the pipe, which stays the caller's; tokens_on_stored
  * follows when the bindings have it. */
 int vault_store(struct keeper *k, const struct origin *o, enum origin_which which, uint32_t token,

@@ -327,9 +327,9 @@ static int answer(struct keeper *k, struct link *l, struct ipc_msg *msg)
 	}
 }
 
-void link_on_readable(struct keeper *k, uint32_t idx)
+void link_on_readable(struct keeper *k, const struct loop_event *ev)
 {
-	struct link *l = &k->links[idx];
+	struct link *l = &k->links[ev->key.idx];
 	static struct ipc_msg msg; /* 16 KiB: not on the stack of every event */
 	uint32_t gen = l->gen;
 	int r = ipc_recv(l->fd, &msg);

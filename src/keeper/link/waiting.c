@@ -67,7 +67,7 @@ void waiting_drop_all(struct keeper *k)
 			answer(k, &k->waiting[i], -EAGAIN, "the sandbox is stopping");
 }
 
-void waiting_on_timeout(struct keeper *k, uint32_t idx)
+void waiting_on_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	answer(k, &k->waiting[idx], -EAGAIN, "the wire to the guest is being restarted");
+	answer(k, &k->waiting[ev->key.idx], -EAGAIN, "the wire to the guest is being restarted");
 }

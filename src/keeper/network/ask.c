@@ -178,9 +178,9 @@ static void deliver(struct keeper *k, struct ask *a, bool ok)
 	}
 }
 
-void ask_on_readable(struct keeper *k, uint32_t idx)
+void ask_on_readable(struct keeper *k, const struct loop_event *ev)
 {
-	struct ask *a = &k->asks[idx];
+	struct ask *a = &k->asks[ev->key.idx];
 	ssize_t n = read(a->fd, a->body + a->n, sizeof(a->body) - a->n);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -194,9 +194,9 @@ void ask_on_readable(struct keeper *k, uint32_t idx)
 		deliver(k, a, false);
 }
 
-void ask_on_timeout(struct keeper *k, uint32_t idx)
+void ask_on_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	deliver(k, &k->asks[idx], false);
+	deliver(k, &k->asks[ev->key.idx], false);
 }
 
 void ask_on_refused(struct keeper *k, uint32_t stream)

@@ -322,9 +322,9 @@ static bool take_one(struct keeper *k, struct listener *l)
 	return true;
 }
 
-void ports_on_accept(struct keeper *k, uint32_t idx)
+void ports_on_accept(struct keeper *k, const struct loop_event *ev)
 {
-	struct listener *l = &k->ports.list[idx];
+	struct listener *l = &k->ports.list[ev->key.idx];
 
 	for (int i = 0; i < KEEPER_PORT_BATCH; i++)
 		if (!may_take(k) || !edge_has_room(k) || next_ms(&k->ports) > clock_mono_ms() ||

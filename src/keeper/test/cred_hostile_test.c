@@ -638,7 +638,7 @@ static void a_release_that_takes_too_long(void **state)
 	cred_need(run.origin, 1, 1);
 	cred_must_get_release("demo", CRED_SERIAL);
 	id = rig_msg.id;
-	vault_on_release_timeout(&rig_k, 0);
+	vault_on_release_timeout(&rig_k, &(struct loop_event){0});
 	value = cred_must_get_value(run.origin, 1);
 	assert_false(value.given);
 	assert_string_equal(value.text, "the vault did not answer in time");

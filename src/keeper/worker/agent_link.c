@@ -328,22 +328,22 @@ static void end_confirm(struct keeper *k, struct agent_confirm *c, bool yes, con
 	answer(k, id, &ask, yes, why);
 }
 
-void agent_on_confirm(struct keeper *k, struct loop_key key)
+void agent_on_confirm(struct keeper *k, const struct loop_event *ev)
 {
-	struct agent_confirm *c = &k->agent.confirms[key.idx];
+	struct agent_confirm *c = &k->agent.confirms[ev->key.idx];
 	bool yes;
 
-	if (c->child.pidfd < 0 || (c->gen & 0xffffff) != key.gen)
+	if (c->child.pidfd < 0 || (c->gen & 0xffffff) != ev->key.gen)
 		return;
 	yes = worker_reap(&c->child) == 0;
 	end_confirm(k, c, yes, yes ? "confirmed" : "not confirmed");
 }
 
-void agent_on_confirm_timeout(struct keeper *k, struct loop_key key)
+void agent_on_confirm_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	struct agent_confirm *c = &k->agent.confirms[key.idx];
+	struct agent_confirm *c = &k->agent.confirms[ev->key.idx];
 
-	if (c->child.pidfd >= 0 && (c->gen & 0xffffff) == key.gen)
+	if (c->child.pidfd >= 0 && (c->gen & 0xffffff) == ev->key.gen)
 		end_confirm(k, c, false, "nobody answered");
 }
 

@@ -319,15 +319,15 @@ void edge_want_room(struct keeper *k)
 	(void)!loop_mod(&k->loop, k->edge.sock, EPOLLIN | EPOLLOUT, message_key(k));
 }
 
-void edge_on_event(struct keeper *k, uint32_t events)
+void edge_on_event(struct keeper *k, const struct loop_event *ev)
 {
 	uint32_t gen = k->edge.gen;
 
-	if (events & EPOLLOUT) {
+	if (ev->events & EPOLLOUT) {
 		(void)!loop_mod(&k->loop, k->edge.sock, EPOLLIN, message_key(k));
 		net_run(k);
 	}
-	if (events & ~(uint32_t)EPOLLOUT && k->edge.alive && k->edge.gen == gen)
+	if (ev->events & ~(uint32_t)EPOLLOUT && k->edge.alive && k->edge.gen == gen)
 		on_readable(k);
 }
 

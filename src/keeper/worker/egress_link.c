@@ -247,16 +247,16 @@ static void on_readable(struct keeper *k)
 		violation(k, err.text[0] ? err.text : "sent a message that does not decode");
 }
 
-void egress_on_event(struct keeper *k, uint32_t events)
+void egress_on_event(struct keeper *k, const struct loop_event *ev)
 {
 	uint32_t gen = k->egress.gen;
 
-	if (events & EPOLLOUT) {
+	if (ev->events & EPOLLOUT) {
 		(void)!loop_mod(&k->loop, k->egress.sock, EPOLLIN, message_key(k));
 		conns_on_room(k);
 		net_run(k);
 	}
-	if (events & ~(uint32_t)EPOLLOUT && k->egress.alive && k->egress.gen == gen)
+	if (ev->events & ~(uint32_t)EPOLLOUT && k->egress.alive && k->egress.gen == gen)
 		on_readable(k);
 }
 

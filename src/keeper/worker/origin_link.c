@@ -171,9 +171,9 @@ static void violation(struct keeper *k, struct origin *o, const char *what)
 	kill_origin(k, o, "sbx-origin broke its protocol");
 }
 
-void origins_on_end(struct keeper *k, uint32_t idx)
+void origins_on_end(struct keeper *k, const struct loop_event *ev)
 {
-	struct origin *o = &k->origins.list[idx];
+	struct origin *o = &k->origins.list[ev->key.idx];
 
 	log_warn("sbx-origin for %s:%u ended", o->host, o->port);
 	blame(k, o)->n_crashes++;
@@ -597,13 +597,13 @@ static void on_readable(struct keeper *k, struct origin *o)
 		violation(k, o, err.text[0] ? err.text : "sent a message that does not decode");
 }
 
-void origins_on_event(struct keeper *k, uint32_t idx, uint32_t events)
+void origins_on_event(struct keeper *k, const struct loop_event *ev)
 {
-	struct origin *o = &k->origins.list[idx];
+	struct origin *o = &k->origins.list[ev->key.idx];
 	uint32_t gen = o->gen;
 
-	if (events & EPOLLOUT)
+	if (ev->events & EPOLLOUT)
 		origins_push(k, o);
-	if (events & ~(uint32_t)EPOLLOUT && o->alive && o->gen == gen)
+	if (ev->events & ~(uint32_t)EPOLLOUT && o->alive && o->gen == gen)
 		on_readable(k, o);
 }
