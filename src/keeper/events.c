@@ -12,13 +12,66 @@
 #include "lib/base/process/inventory.h"
 #include "lib/base/mem.h"
 
+/* ---- what edge and egress report to the parts above them ---- */
+
+static void edge_ready(struct keeper *k)
+{
+	start_on_ready(k);
+	waiting_flush(k);
+	ports_watch(k);
+	if (k->state.phase == KEEPER_RUNNING)
+		trust_send(k);
+}
+
+static void edge_ended(struct keeper *k)
+{
+	ports_on_edge_end(k);
+	ask_drop_all(k);
+	net_on_edge_end(k);
+}
+
+static const struct edge_ops edge_callbacks = {
+	.fill_ca = trust_fill_config,
+	.on_ready = edge_ready,
+	.on_ask = net_on_ask,
+	.on_ca = trust_on_ca,
+	.on_room = net_run,
+	.on_end = edge_ended,
+};
+
+static void egress_room(struct keeper *k)
+{
+	conns_on_room(k);
+	net_run(k);
+}
+
+static void egress_loaded(struct keeper *k, const char *text)
+{
+	netpolicy_on_loaded(k, text);
+	egress_room(k);
+}
+
+static void egress_ended(struct keeper *k)
+{
+	netpolicy_on_egress_end(k);
+	net_on_egress_end(k);
+}
+
+static const struct egress_ops egress_callbacks = {
+	.configure = netpolicy_send,
+	.on_loaded = egress_loaded,
+	.on_result = net_on_result,
+	.on_closed = net_on_closed,
+	.on_room = egress_room,
+	.on_end = egress_ended,
+};
+
 void keeper_init(struct keeper *k)
 {
 	k->sig_fd = k->lock_fd = k->listen_fd = -1;
 	k->chatter_rd = k->chatter_wr = -1;
 	k->port_fd = k->net_port_fd = -1;
 	k->port_path[HANDS_CTL] = k->port_path[HANDS_NET] = -1;
-	k->edge.sock = k->edge.child.pidfd = -1;
 	k->stop_link = -1;
 	k->started_ms = clock_mono_ms();
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
@@ -27,7 +80,8 @@ void keeper_init(struct keeper *k)
 	accel_init(k);
 	warm_init(k);
 	waiting_init(k);
-	egress_init(k);
+	edge_init(k, &edge_callbacks);
+	egress_init(k, &egress_callbacks);
 	agent_init(k);
 	net_init(k);
 	vault_init(k);
@@ -74,17 +128,17 @@ static bool waiting_is_live(const struct keeper *k, struct loop_key key)
 
 static bool edge_is_live(const struct keeper *k, struct loop_key key)
 {
-	return k->edge.alive && (k->edge.gen & 0xffffff) == key.gen;
+	return worker_is_current(&k->edge.worker, key);
 }
 
 static bool egress_is_live(const struct keeper *k, struct loop_key key)
 {
-	return k->egress.alive && (k->egress.gen & 0xffffff) == key.gen;
+	return worker_is_current(&k->egress.worker, key);
 }
 
 static bool agent_is_live(const struct keeper *k, struct loop_key key)
 {
-	return k->agent.alive && (k->agent.gen & 0xffffff) == key.gen;
+	return worker_is_current(&k->agent.worker, key);
 }
 
 static bool vault_is_live(const struct keeper *k, struct loop_key key)
@@ -104,7 +158,7 @@ static bool store_is_live(const struct keeper *k, struct loop_key key)
 
 static bool origin_is_live(const struct keeper *k, struct loop_key key)
 {
-	return k->origins.list[key.idx].alive && k->origins.list[key.idx].gen == key.gen;
+	return worker_is_current(&k->origins.list[key.idx].worker, key);
 }
 
 static bool port_is_live(const struct keeper *k, struct loop_key key)
@@ -160,7 +214,7 @@ static const struct event_row event_table[] = {
 	[EV_QEMU_END] = {machine_is_live, machine_on_qemu_end},
 	[EV_SHARE_END] = {share_is_live, machine_on_share_end},
 	[EV_EDGE] = {edge_is_live, .run_event = edge_on_event},
-	[EV_EDGE_END] = {edge_is_live, edge_on_end},
+	[EV_EDGE_END] = {edge_is_live, edge_on_exit},
 	[EV_ASK] = {ask_is_live, .run_event = ask_on_readable},
 	[EV_CHATTER] = {NULL, chatter_on_readable},
 	[EV_TIMER_BOOT] = {NULL, start_on_timeout},
@@ -170,13 +224,13 @@ static const struct event_row event_table[] = {
 	[EV_TIMER_WAIT] = {waiting_is_live, .run_event = waiting_on_timeout},
 	[EV_TIMER_ASK] = {ask_is_live, .run_event = ask_on_timeout},
 	[EV_EGRESS] = {egress_is_live, .run_event = egress_on_event},
-	[EV_EGRESS_END] = {egress_is_live, egress_on_end},
-	[EV_TIMER_EGRESS] = {NULL, egress_on_timer},
+	[EV_EGRESS_END] = {egress_is_live, egress_on_exit},
+	[EV_TIMER_EGRESS] = {NULL, egress_start},
 	[EV_TIMER_LOAD] = {NULL, netpolicy_on_load_timeout},
 	[EV_TIMER_NET] = {NULL, net_run},
 	[EV_TIMER_RECORD] = {NULL, record_on_timer},
-	[EV_AGENT] = {agent_is_live, agent_on_event},
-	[EV_AGENT_END] = {agent_is_live, agent_on_end},
+	[EV_AGENT] = {agent_is_live, .run_event = agent_on_event},
+	[EV_AGENT_END] = {agent_is_live, agent_on_exit},
 	[EV_CONFIRM] = {NULL, .run_event = agent_on_confirm},
 	[EV_TIMER_CONFIRM] = {NULL, .run_event = agent_on_confirm_timeout},
 	[EV_VAULT] = {vault_is_live, vault_on_event},
@@ -184,7 +238,7 @@ static const struct event_row event_table[] = {
 	[EV_TIMER_RELEASE] = {release_is_live, .run_event = vault_on_release_timeout},
 	[EV_TIMER_STORE] = {store_is_live, .run_event = vault_on_store_timeout},
 	[EV_ORIGIN] = {origin_is_live, .run_event = origins_on_event},
-	[EV_ORIGIN_END] = {origin_is_live, .run_event = origins_on_end},
+	[EV_ORIGIN_END] = {origin_is_live, .run_event = origins_on_exit},
 	[EV_TIMER_ORIGINS] = {NULL, origins_on_timer},
 	[EV_SUSPEND_SAVED] = {save_is_live, suspend_on_saved},
 	[EV_SUSPEND_CHECKED] = {check_is_live, resume_on_checked},

@@ -41,6 +41,7 @@
 #include "lib/rules/spec/spec.h"
 #include "lib/vm/vmm/vmm.h"
 #include "src/keeper/worker/hands.h"
+#include "src/keeper/worker/worker.h"
 #include "src/keeper/network/ports.h"
 #include "src/keeper/memory/pool.h"
 #include "src/keeper/machine/accel.h"
@@ -68,17 +69,14 @@
 #define KEEPER_EDGE_READY_MS \
 	clock_limit_ms(1500) /* a new edge on a running guest; then it is tried again */
 #define KEEPER_EDGE_TRIES 20 /* edges lost one after the other before the sandbox is stopped */
-#define KEEPER_EDGE_VIOLATIONS 3
 
 #define KEEPER_EGRESS_GAP_MS 100      /* before another egress; doubled each time ... */
 #define KEEPER_EGRESS_MAX_GAP_MS 5000 /* ... up to this */
 #define KEEPER_EGRESS_STEADY_MS 10000 /* one that lived so long begins with the short gap again */
 #define KEEPER_EGRESS_GRACE_MS \
-	clock_limit_ms(2000) /* what is asked without an egress waits so long for one */
-#define KEEPER_EGRESS_VIOLATIONS 3
-#define KEEPER_AGENT_VIOLATIONS 3
-#define KEEPER_CONFIRMS 4		    /* questions to a person at once */
-#define KEEPER_CONFIRM_MS 30000		    /* no answer within it is a no */
+	clock_limit_ms(2000)	/* what is asked without an egress waits so long for one */
+#define KEEPER_CONFIRMS 4	/* questions to a person at once */
+#define KEEPER_CONFIRM_MS 30000 /* no answer within it is a no */
 #define KEEPER_LOAD_MS clock_limit_ms(3000) /* for egress to take a policy over */
 #define KEEPER_RESOLVER_MS 1000 /* between two looks at resolv.conf and the host's addresses */
 #define KEEPER_RECORD_MS 1000	/* between two tries to open the audit log */
@@ -167,11 +165,9 @@ struct link {
 	bool is_first; /* of the sbxd that started this keeper */
 };
 
-/* A stream that edge bridges: who asked, so that the sessions can be counted. */
+/* A stream that edge bridges to the guest. */
 struct stream {
-	bool used;
-	bool session; /* a user's, not one of our questions */
-	bool is_port; /* a connection to a published port */
+	const struct stream_kind *kind; /* NULL: free */
 	uint32_t gen;
 };
 
@@ -185,30 +181,17 @@ struct waiting {
 };
 
 struct edge_link {
-	bool alive;
-	enum edge_phase phase;
-	struct jail_child child;
-	int sock;
-	uint32_t gen;
-	unsigned tries;	     /* lost one after the other */
-	unsigned violations; /* over the whole run */
-	bool has_said_ca;    /* this one */
-	struct loop_timer timer;
+	struct worker worker;
+	const struct edge_ops *ops;
 };
 
 struct egress_link {
-	bool alive;
-	enum egress_phase phase;
-	struct jail_child child;
-	int sock;
-	uint32_t gen;
-	unsigned tries;		   /* lost one after the other */
-	unsigned violations;	   /* over the whole run */
-	uint64_t started_ms;	   /* of this one */
+	struct worker worker;
+	const struct egress_ops *ops;
 	uint64_t lost_ms;	   /* since when there is none that has a policy */
 	uint32_t n_sent, n_loaded; /* POLICY messages, over all egresses; equal: all taken over */
 	bool has_policy;	   /* this one has loaded its first */
-	struct loop_timer timer, load_timer;
+	struct loop_timer load_timer;
 };
 
 /* A client of the guest at sbx-ssh-agent. */
@@ -226,12 +209,7 @@ struct agent_confirm {
 };
 
 struct agent_link {
-	bool alive;
-	enum agent_phase phase;
-	struct jail_child child;
-	int sock;
-	uint32_t gen;
-	unsigned violations;
+	struct worker worker;
 	struct agent_stream streams[AGENT_MAX_OPEN];
 	struct agent_confirm confirms[KEEPER_CONFIRMS];
 };
@@ -382,15 +360,11 @@ struct origin_kept {
 
 /* One sbx-origin. */
 struct origin {
-	bool alive;
-	enum origin_phase phase;
-	struct jail_child child;
-	int sock;
-	uint32_t gen;
+	struct worker worker; /* the first member */
 	char host[ORIGIN_MAX_HOST];
 	uint16_t port;
 	struct binding binding; /* a copy: what it was started with */
-	uint64_t started_ms, used_ms;
+	uint64_t used_ms;
 	struct origin_exchange *exchanges; /* ORIGIN_MAX_OPEN */
 	size_t n_exchanges;
 	struct origin_conn *conns; /* KEEPER_ORIGIN_CONNS */
@@ -401,7 +375,6 @@ struct origin {
 	bool is_renew_due; /* RENEW is to be said */
 	struct origin_kept kept[KEEPER_ORIGIN_TOKENS];
 	size_t n_kept;
-	bool wants_room;
 };
 
 /* A host whose origins broke the protocol or ended by themselves. */
@@ -423,6 +396,7 @@ struct origins {
 
 struct trust {
 	bool has_ca;
+	bool is_said;  /* this edge has sent its CA */
 	bool is_due;   /* the guest does not know all of it yet */
 	bool is_asked; /* and is being told */
 	bool is_told;  /* it has been told something, since this machine started */
@@ -540,31 +514,60 @@ void stop_begin(struct keeper *k, uint32_t timeout_ms, const char *why);
 void stop_on_timeout(struct keeper *k);
 void stop_finish(struct keeper *k, const char *why);
 
+/* What a stream is for. */
+struct stream_kind {
+	bool is_session; /* a user's: counted in state.sessions */
+	bool is_quiet;	 /* refusals are not logged */
+	void (*on_refused)(struct keeper *k, uint32_t stream);
+	void (*on_closed)(struct keeper *k);
+};
+
 /* edge_link.c: the edge process and its messages. */
+struct edge_ops {
+	void (*fill_ca)(struct keeper *k, struct edge_config *config);
+	void (*on_ready)(struct keeper *k);
+	int (*on_ask)(struct keeper *k, const struct ipc_msg *msg, struct err *err);
+	int (*on_ca)(struct keeper *k, const struct ipc_msg *msg);
+	void (*on_room)(struct keeper *k);
+	void (*on_end)(struct keeper *k);
+};
+
+void edge_init(struct keeper *k, const struct edge_ops *ops);
 int edge_start(struct keeper *k, struct err *err) MUST_CHECK;
 void edge_on_event(struct keeper *k, const struct loop_event *ev);
-void edge_on_end(struct keeper *k);
+void edge_on_exit(struct keeper *k);
 void edge_on_timer(struct keeper *k);
 void edge_kill(struct keeper *k);
 /* Takes fd. Gives the number of the stream. */
-int edge_open_stream(
-	struct keeper *k, const char *path, int fd, bool session, uint32_t *ret_stream) MUST_CHECK;
+int edge_open_stream(struct keeper *k, const char *path, int fd, const struct stream_kind *kind,
+	uint32_t *ret_stream) MUST_CHECK;
+/* The process runs; and it has reached the guest. */
+bool edge_is_alive(const struct keeper *k);
 bool edge_is_up(const struct keeper *k);
 /* The guest's network is connected: with its configuration, or when it is claimed. */
 int edge_send_net(struct keeper *k, struct err *err) MUST_CHECK;
-/* Calls net_run when edge takes messages again. */
+/* Calls on_room when edge takes messages again. */
 void edge_want_room(struct keeper *k);
 
 /* egress_link.c: the egress process and its messages. */
-void egress_init(struct keeper *k);
+struct egress_ops {
+	int (*configure)(struct keeper *k); /* settings, resolver and policy */
+	void (*on_loaded)(struct keeper *k, const char *text);
+	int (*on_result)(struct keeper *k, struct ipc_msg *msg);
+	int (*on_closed)(struct keeper *k, const struct ipc_msg *msg);
+	void (*on_room)(struct keeper *k);
+	void (*on_end)(struct keeper *k);
+};
+
+void egress_init(struct keeper *k, const struct egress_ops *ops);
 /* Never fails: what does not work is tried again, and asks are refused meanwhile. */
 void egress_start(struct keeper *k);
 void egress_on_event(struct keeper *k, const struct loop_event *ev);
-void egress_on_end(struct keeper *k);
-void egress_on_timer(struct keeper *k);
+void egress_on_exit(struct keeper *k);
 void egress_kill(struct keeper *k);
 /* Kills it, and another one is started: for one that does not do its work. */
 void egress_restart(struct keeper *k, const char *why);
+bool egress_is_alive(const struct keeper *k);
 /* It has a policy and can be given exchanges. */
 bool egress_is_up(const struct keeper *k);
 void egress_want_room(struct keeper *k);
@@ -573,8 +576,8 @@ void egress_want_room(struct keeper *k);
 void agent_init(struct keeper *k);
 /* A client of the guest: the socket for edge and an allowed verdict, or -1 and why not. */
 int agent_open(struct keeper *k, struct edge_verdict *ret) MUST_CHECK;
-void agent_on_event(struct keeper *k);
-void agent_on_end(struct keeper *k);
+void agent_on_event(struct keeper *k, const struct loop_event *ev);
+void agent_on_exit(struct keeper *k);
 void agent_on_confirm(struct keeper *k, const struct loop_event *ev);
 void agent_on_confirm_timeout(struct keeper *k, const struct loop_event *ev);
 void agent_kill(struct keeper *k);
@@ -638,13 +641,14 @@ void record_open(struct keeper *k);
 void record_check(struct keeper *k);
 void record_set_max_bytes(struct keeper *k, uint64_t max_bytes);
 void record_life(struct keeper *k, const char *action, const char *why);
-void record_violation(struct keeper *k, const char *worker, const char *what);
+void record_violation(struct keeper *k, const char *program, const char *what);
 /* Sets the timer for what is not signed and synced yet: called after every event. */
 void record_arm(struct keeper *k);
 void record_on_timer(struct keeper *k);
 void record_close(struct keeper *k);
 
 /* waiting.c: streams that wait for a new edge. */
+extern const struct stream_kind session_stream;
 void waiting_init(struct keeper *k);
 /* Takes fd. */
 int waiting_add(struct keeper *k, int link, uint32_t msg, int fd) MUST_CHECK;
@@ -659,7 +663,6 @@ int ask_guest(struct keeper *k, enum ask_kind kind, struct slice body, uint32_t 
 void ask_on_readable(struct keeper *k, const struct loop_event *ev);
 void ask_on_timeout(struct keeper *k, const struct loop_event *ev);
 void ask_drop_all(struct keeper *k);
-void ask_on_refused(struct keeper *k, uint32_t stream);
 
 /* sbxd_link.c: the connections of sbxd. */
 int link_listen(struct keeper *k, struct err *err) MUST_CHECK;

@@ -58,7 +58,7 @@ int conns_push(struct origin *o)
 
 		if (c->state != CONN_DUE)
 			continue;
-		r = origin_answer_want(o->sock, c->id, &c->result, c->fd);
+		r = origin_answer_want(o->worker.sock, c->id, &c->result, c->fd);
 		if (r < 0)
 			return r;
 		fd_close(&c->fd);
@@ -135,11 +135,11 @@ void conns_on_room(struct keeper *k)
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
 		struct origin *o = &k->origins.list[i];
 
-		for (size_t n = 0; o->alive && n < KEEPER_ORIGIN_CONNS; n++) {
+		for (size_t n = 0; o->worker.alive && n < KEEPER_ORIGIN_CONNS; n++) {
 			if (o->conns[n].state == CONN_WANTED)
 				try_ask(k, o, &o->conns[n]);
 		}
-		if (o->alive)
+		if (o->worker.alive)
 			origins_push(k, o);
 	}
 }
@@ -149,12 +149,12 @@ void conns_on_egress_end(struct keeper *k)
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
 		struct origin *o = &k->origins.list[i];
 
-		for (size_t n = 0; o->alive && n < KEEPER_ORIGIN_CONNS; n++) {
+		for (size_t n = 0; o->worker.alive && n < KEEPER_ORIGIN_CONNS; n++) {
 			if (o->conns[n].state == CONN_ASKED)
 				fail(&o->conns[n], EGRESS_UNREACHABLE,
 					"sbx-egress is being started again");
 		}
-		if (o->alive)
+		if (o->worker.alive)
 			origins_push(k, o);
 	}
 }

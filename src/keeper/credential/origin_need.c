@@ -36,7 +36,8 @@ int needs_push(struct origin *o)
 
 		if (!v->is_due)
 			continue;
-		r = origin_answer_need(o->sock, v->id, &v->value, v->value.given ? v->fd : -1);
+		r = origin_answer_need(
+			o->worker.sock, v->id, &v->value, v->value.given ? v->fd : -1);
 		if (r < 0)
 			return r;
 		if (v->value.given)

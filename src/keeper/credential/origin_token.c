@@ -22,12 +22,12 @@ int tokens_push(struct origin *o)
 	int r = 0;
 
 	if (o->is_renew_due)
-		r = origin_ask_renew(o->sock, o->binding.has);
+		r = origin_ask_renew(o->worker.sock, o->binding.has);
 	if (r < 0)
 		return r;
 	o->is_renew_due = false;
 	while (o->n_kept) {
-		r = origin_answer_tokens(o->sock, o->kept[0].id, &o->kept[0].stored);
+		r = origin_answer_tokens(o->worker.sock, o->kept[0].id, &o->kept[0].stored);
 		if (r < 0)
 			return r;
 		memmove(&o->kept[0], &o->kept[1], --o->n_kept * sizeof(o->kept[0]));

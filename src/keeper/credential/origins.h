@@ -8,14 +8,13 @@
 
 /* origin_link.c: the origin processes and their messages. */
 void origins_init(struct keeper *k);
-int origins_spawn(struct keeper *k, int sock, struct jail_child *ret, struct err *err) MUST_CHECK;
 /* One exchange with the origin of the ask's host, started when there is none. edge_fd is the
  * caller's to pass on. On an error err says why in one sentence. */
 int origins_open(
 	struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err) MUST_CHECK;
 struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen);
 void origins_on_event(struct keeper *k, const struct loop_event *ev);
-void origins_on_end(struct keeper *k, const struct loop_event *ev);
+void origins_on_exit(struct keeper *k, const struct loop_event *ev);
 void origins_on_timer(struct keeper *k);
 /* What has lost its binding, or has another one now, is killed. */
 void origins_on_creds(struct keeper *k);

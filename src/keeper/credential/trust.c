@@ -81,16 +81,25 @@ void trust_set_extra(struct keeper *k, const char *text)
 	trust_renew(k);
 }
 
+void trust_fill_config(struct keeper *k, struct edge_config *config)
+{
+	k->trust.is_said = false;
+	if (!k->trust.has_ca)
+		return;
+	config->n_saved = k->trust.ca.n_saved;
+	memcpy(config->saved, k->trust.ca.saved, sizeof(config->saved));
+}
+
 int trust_on_ca(struct keeper *k, const struct ipc_msg *msg)
 {
 	struct edge_ca ca;
 	int r = edge_get_ca(msg, &ca);
 
-	if (r < 0 || k->edge.has_said_ca) {
+	if (r < 0 || k->trust.is_said) {
 		explicit_bzero(&ca, sizeof(ca));
 		return -EBADMSG;
 	}
-	k->edge.has_said_ca = true;
+	k->trust.is_said = true;
 	k->trust.is_due |= !k->trust.has_ca || strcmp(k->trust.ca.pem, ca.pem) != 0;
 	k->trust.ca = ca;
 	k->trust.has_ca = true;
@@ -163,12 +172,12 @@ void trust_renew(struct keeper *k)
 void trust_on_answer(struct keeper *k, const struct guest_reply *reply)
 {
 	k->trust.is_asked = false;
-	if (!k->edge.alive) /* the next one says READY, and it is sent again */
+	if (!edge_is_alive(k)) /* the next one says READY, and it is sent again */
 		k->trust.is_due = true;
 	else if (!reply->ok)
 		log_error("the guest does not trust the sandbox's certificate: %s", reply->text);
-	k->trust.is_told = k->edge.alive && reply->ok;
-	if (k->state.phase != KEEPER_STARTING || !k->edge.alive)
+	k->trust.is_told = edge_is_alive(k) && reply->ok;
+	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
 		trust_send(k);
 	else if (k->trust.is_last)
 		start_on_trusted(k);

@@ -16,10 +16,13 @@
 
 #include "lib/base/attr.h"
 
+struct edge_config;
 struct guest_reply;
 struct ipc_msg;
 struct keeper;
 
+/* A new edge continues with the CA of the last one. */
+void trust_fill_config(struct keeper *k, struct edge_config *config);
 int trust_on_ca(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
 /* Tells the guest what it does not know yet; now, or when it can be told. */
 void trust_renew(struct keeper *k);

@@ -411,8 +411,8 @@ int vault_release(struct keeper *k, const struct origin *o, enum origin_which wh
 		rel->id = 0;
 		return err_set(err, r, "the vault does not read");
 	}
-	rel->origin = (uint32_t)(o - k->origins.list);
-	rel->origin_gen = o->gen;
+	rel->origin = o->worker.idx;
+	rel->origin_gen = o->worker.gen;
 	rel->which = which;
 	loop_timer_set(&k->loop, &rel->timer, clock_mono_ms() + KEEPER_RELEASE_MS,
 		(struct loop_key){.kind = EV_TIMER_RELEASE,
@@ -450,8 +450,8 @@ int vault_store(struct keeper *k, const struct origin *o, enum origin_which whic
 		store->id = 0;
 		return err_set(err, r, "the vault does not read");
 	}
-	store->origin = (uint32_t)(o - k->origins.list);
-	store->origin_gen = o->gen;
+	store->origin = o->worker.idx;
+	store->origin_gen = o->worker.gen;
 	store->token = token;
 	store->is_kept = false;
 	loop_timer_set(&k->loop, &store->timer, clock_mono_ms() + KEEPER_STORE_MS,
@@ -473,8 +473,8 @@ size_t vault_count_stores(const struct keeper *k, const struct origin *o)
 	for (size_t i = 0; i < KEEPER_MAX_STORES; i++) {
 		const struct store *store = &k->vault.stores[i];
 
-		n += store->id && &k->origins.list[store->origin] == o &&
-		     store->origin_gen == o->gen;
+		n += store->id && store->origin == o->worker.idx &&
+		     store->origin_gen == o->worker.gen;
 	}
 	return n;
 }
@@ -499,12 +499,12 @@ void vault_set_rules(struct keeper *k, bool logins, bool all)
 		bind_all(k);
 }
 
-void vault_forget(struct keeper *k, const struct origin *o)
+void vault_forget(struct keeper *k, uint32_t origin, uint32_t origin_gen)
 {
 	for (size_t i = 0; i < KEEPER_MAX_RELEASES; i++) {
 		struct release *rel = &k->vault.releases[i];
 
-		if (!rel->id || &k->origins.list[rel->origin] != o || rel->origin_gen != o->gen)
+		if (!rel->id || rel->origin != origin || rel->origin_gen != origin_gen)
 			continue;
 		loop_timer_clear(&k->loop, &rel->timer);
 		rel->id = 0;

@@ -33,4 +33,4 @@ size_t vault_count_stores(const struct keeper *k, const struct origin *o);
  * Counts at once. */
 void vault_set_rules(struct keeper *k, bool logins, bool all);
 /* The origin is gone: its releases matter to nobody. */
-void vault_forget(struct keeper *k, const struct origin *o);
+void vault_forget(struct keeper *k, uint32_t origin, uint32_t origin_gen);

@@ -98,13 +98,13 @@ void record_life(struct keeper *k, const char *action, const char *why)
 	append(k, &ev);
 }
 
-void record_violation(struct keeper *k, const char *worker, const char *what)
+void record_violation(struct keeper *k, const char *program, const char *what)
 {
 	char reason[256];
 	struct audit_event ev = {
 		.kind = AUDIT_KIND_WORKER_VIOLATION, .action = slice_from_str("kill")};
 
-	(void)snprintf(reason, sizeof(reason), "sbx-%s %.200s", worker, what);
+	(void)snprintf(reason, sizeof(reason), "%s %.200s", program, what);
 	ev.reason = slice_from_str(reason);
 	append(k, &ev);
 }

@@ -205,7 +205,7 @@ static int answer_stream(struct keeper *k, struct link *l, struct ipc_msg *msg)
 	if (k->state.paused)
 		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is " SPACE_PAUSED);
 	if (edge_is_up(k))
-		r = edge_open_stream(k, path, TAKE_FD(msg->fd), true, &stream);
+		r = edge_open_stream(k, path, TAKE_FD(msg->fd), &session_stream, &stream);
 	else
 		r = waiting_add(k, (int)(l - k->links), msg->id, TAKE_FD(msg->fd));
 	if (r < 0)

@@ -11,6 +11,8 @@
 #include <errno.h>
 #include "lib/base/clock.h"
 
+const struct stream_kind session_stream = {.is_session = true};
+
 void waiting_init(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_WAITING; i++)
@@ -55,7 +57,7 @@ void waiting_flush(struct keeper *k)
 
 		if (w->fd < 0)
 			continue;
-		r = edge_open_stream(k, GUEST_PATH_EXEC, TAKE_FD(w->fd), true, &stream);
+		r = edge_open_stream(k, GUEST_PATH_EXEC, TAKE_FD(w->fd), &session_stream, &stream);
 		answer(k, w, r, r < 0 ? "the stream could not be opened" : "");
 	}
 }

@@ -461,7 +461,7 @@ void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply)
 	char why[KEEPER_MAX_TEXT + 64];
 
 	/* edge went away in between: the next one says READY and we ask again. */
-	if (k->state.phase != KEEPER_STARTING || !k->edge.alive)
+	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
 		return;
 	if (!reply->ok) {
 		(void)snprintf(why, sizeof(why), "the guest could not be set up: %s", reply->text);

@@ -78,9 +78,9 @@ static void go_on(struct keeper *k)
 		r = vmm_resume(k->vmm);
 	if (r == 0)
 		r = suspend_give_share(k, &err);
-	if (r == 0 && !k->egress.alive)
+	if (r == 0 && !egress_is_alive(k))
 		egress_start(k);
-	if (r == 0 && !k->edge.alive)
+	if (r == 0 && !edge_is_alive(k))
 		r = edge_start(k, &err);
 	else if (r == 0 && edge_is_up(k))
 		start_on_ready(k);
@@ -344,7 +344,7 @@ void suspend_on_woken(struct keeper *k, const struct guest_reply *reply)
 	char why[KEEPER_MAX_TEXT + 64];
 
 	/* edge went away in between: the next one says READY and we ask again. */
-	if (k->state.phase != KEEPER_STARTING || !k->edge.alive)
+	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
 		return;
 	if (!reply->ok) {
 		(void)snprintf(

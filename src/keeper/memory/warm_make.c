@@ -79,7 +79,7 @@ void make_on_ready(struct keeper *k)
 
 void make_on_parked(struct keeper *k, const struct guest_reply *reply)
 {
-	if (k->warm.make_step != MAKE_BOOTING || !k->edge.alive)
+	if (k->warm.make_step != MAKE_BOOTING || !edge_is_alive(k))
 		return;
 	if (!reply->ok && ++k->warm.park_tries < KEEPER_PARK_TRIES) {
 		set_timer(k, KEEPER_PARK_GAP_MS);

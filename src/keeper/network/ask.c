@@ -37,6 +37,8 @@ void ask_init(struct keeper *k)
 		k->asks[i].fd = -1;
 }
 
+static void deliver(struct keeper *k, struct ask *a, bool ok);
+
 static void finish(struct keeper *k, struct ask *a)
 {
 	loop_timer_clear(&k->loop, &a->timer);
@@ -53,6 +55,15 @@ static struct ask *free_ask(struct keeper *k)
 			return &k->asks[i];
 	return NULL;
 }
+
+static void on_refused(struct keeper *k, uint32_t stream)
+{
+	for (size_t i = 0; i < KEEPER_MAX_ASKS; i++)
+		if (k->asks[i].kind != ASK_NONE && k->asks[i].stream == stream)
+			deliver(k, &k->asks[i], false);
+}
+
+static const struct stream_kind ask_stream = {.on_refused = on_refused};
 
 /* Both ends of a stream; the request is written whole, then the writing side is shut. */
 static int send_request(
@@ -72,7 +83,7 @@ static int send_request(
 	if (r < 0)
 		return r;
 	(void)shutdown(ours, SHUT_WR);
-	r = edge_open_stream(k, ask_paths[kind], TAKE_FD(theirs), false, ret_stream);
+	r = edge_open_stream(k, ask_paths[kind], TAKE_FD(theirs), &ask_stream, ret_stream);
 	return r < 0 ? r : TAKE_FD(ours);
 }
 
@@ -197,13 +208,6 @@ void ask_on_readable(struct keeper *k, const struct loop_event *ev)
 void ask_on_timeout(struct keeper *k, const struct loop_event *ev)
 {
 	deliver(k, &k->asks[ev->key.idx], false);
-}
-
-void ask_on_refused(struct keeper *k, uint32_t stream)
-{
-	for (size_t i = 0; i < KEEPER_MAX_ASKS; i++)
-		if (k->asks[i].kind != ASK_NONE && k->asks[i].stream == stream)
-			deliver(k, &k->asks[i], false);
 }
 
 void ask_drop_all(struct keeper *k)

@@ -123,7 +123,7 @@ static bool push_open(struct keeper *k)
 
 	if (p->egress_fd < 0)
 		return true;
-	r = egress_ask_open(k->egress.sock, p->exchange, &p->open, p->egress_fd);
+	r = egress_ask_open(k->egress.worker.sock, p->exchange, &p->open, p->egress_fd);
 	if (r == -EAGAIN) {
 		egress_want_room(k);
 		return false;
@@ -142,7 +142,7 @@ static bool push_pending(struct keeper *k)
 
 	if (!push_open(k))
 		return false;
-	r = edge_answer_ask(k->edge.sock, p->ask, &p->verdict, p->edge_fd);
+	r = edge_answer_ask(k->edge.worker.sock, p->ask, &p->verdict, p->edge_fd);
 	if (r < 0 && r != -EAGAIN && p->edge_fd >= 0) {
 		/* The descriptor may be what the kernel does not take. Egress sees its end
 		 * close. */
@@ -150,7 +150,7 @@ static bool push_pending(struct keeper *k)
 		p->verdict.allowed = false;
 		(void)snprintf(p->verdict.reason, sizeof(p->verdict.reason),
 			"the connection could not be passed on: %s", strerror(-r));
-		r = edge_answer_ask(k->edge.sock, p->ask, &p->verdict, -1);
+		r = edge_answer_ask(k->edge.worker.sock, p->ask, &p->verdict, -1);
 	}
 	if (r == -EAGAIN) {
 		edge_want_room(k);
@@ -261,15 +261,15 @@ int net_open_socket(struct keeper *k, struct origin *o, uint32_t want, uint32_t 
 	r = exchanges_add(&k->net, &ask, &id);
 	if (r < 0)
 		return r;
-	r = egress_ask_open(k->egress.sock, id, &open, -1);
+	r = egress_ask_open(k->egress.worker.sock, id, &open, -1);
 	if (r < 0) {
 		exchanges_remove(&k->net, id);
 		return r;
 	}
 	ex = exchanges_find(&k->net, id);
 	ex->is_socket = true;
-	ex->origin = (uint32_t)(o - k->origins.list);
-	ex->origin_gen = o->gen;
+	ex->origin = o->worker.idx;
+	ex->origin_gen = o->worker.gen;
 	ex->want = want;
 	*ret_exchange = id;
 	return 0;
@@ -339,6 +339,6 @@ void net_on_egress_end(struct keeper *k)
 		give_up_exchange(k, "sbx-egress is being started again");
 	exchanges_clear(&k->net);
 	conns_on_egress_end(k);
-	if (k->edge.alive)
+	if (k->edge.worker.alive)
 		net_run(k);
 }

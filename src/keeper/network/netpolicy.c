@@ -162,7 +162,7 @@ static int send_resolver(struct keeper *k)
 	again = netpolicy_open_again(fd);
 	if (again < 0)
 		return again;
-	r = egress_ask_resolver(k->egress.sock, again);
+	r = egress_ask_resolver(k->egress.worker.sock, again);
 	if (r == 0)
 		k->netpolicy.resolver = st;
 	return r;
@@ -173,7 +173,7 @@ static int send_locals(struct keeper *k)
 	static struct egress_locals locals;
 
 	gate_put_locals(k->gate, &locals);
-	return egress_ask_locals(k->egress.sock, &locals);
+	return egress_ask_locals(k->egress.worker.sock, &locals);
 }
 
 static int send_policy(struct keeper *k)
@@ -183,7 +183,7 @@ static int send_policy(struct keeper *k)
 
 	if (fd < 0)
 		return fd;
-	r = egress_ask_policy(k->egress.sock, k->egress.n_sent + 1, k->spec.name, fd);
+	r = egress_ask_policy(k->egress.worker.sock, k->egress.n_sent + 1, k->spec.name, fd);
 	if (r < 0)
 		return r;
 	k->egress.n_sent++;
@@ -194,11 +194,11 @@ static int send_policy(struct keeper *k)
 
 int netpolicy_send(struct keeper *k)
 {
-	int r = egress_ask_config(k->egress.sock, &k->netpolicy.config);
+	int r = egress_ask_config(k->egress.worker.sock, &k->netpolicy.config);
 
 	if (r < 0)
 		return r;
-	k->egress.phase = egress_phase_after(k->egress.phase, EGRESS_CONFIG);
+	k->egress.worker.phase = egress_phase_after(k->egress.worker.phase, EGRESS_CONFIG);
 	r = send_resolver(k);
 	if (r == 0)
 		r = send_locals(k);
@@ -258,7 +258,7 @@ static void resend(struct keeper *k)
 {
 	int r;
 
-	if (!k->egress.alive || k->egress.phase != EGRESS_PHASE_RUN)
+	if (!k->egress.worker.alive || k->egress.worker.phase != EGRESS_PHASE_RUN)
 		return;
 	r = netpolicy_send(k);
 	if (r < 0)
@@ -286,7 +286,7 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 	rl.policy = k->egress.n_sent;
 	if (r < 0)
 		link_answer(k, link, rl.link_gen, msg, r, err_text(&err, r));
-	else if (!k->egress.alive || k->egress.n_loaded == k->egress.n_sent)
+	else if (!k->egress.worker.alive || k->egress.n_loaded == k->egress.n_sent)
 		link_answer(k, link, rl.link_gen, msg, 0, fault_text(k));
 	else if (np->n_reloads == KEEPER_MAX_RELOADS)
 		link_answer(k, link, rl.link_gen, msg, -EBUSY, "too many reloads at once");

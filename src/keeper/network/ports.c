@@ -234,7 +234,7 @@ static void spend(struct ports *s)
 /* Edge must take the message at once, since who was accepted cannot be put back. */
 static bool edge_has_room(const struct keeper *k)
 {
-	struct pollfd p = {.fd = k->edge.sock, .events = POLLOUT};
+	struct pollfd p = {.fd = k->edge.worker.sock, .events = POLLOUT};
 
 	return poll(&p, 1, 0) == 1 && p.revents & POLLOUT;
 }
@@ -297,6 +297,19 @@ static void prepare(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
 }
 
+static void on_closed(struct keeper *k)
+{
+	bool was_full = k->ports.n_conns == KEEPER_MAX_PORT_CONNS;
+
+	k->ports.n_conns--;
+	k->ports.last_ms = clock_mono_ms();
+	if (was_full)
+		ports_watch(k);
+}
+
+/* Quiet: nobody listens inside, an everyday thing. */
+static const struct stream_kind port_stream = {.is_quiet = true, .on_closed = on_closed};
+
 /* False when there is nobody, or nobody can be taken now. */
 static bool take_one(struct keeper *k, struct listener *l)
 {
@@ -313,9 +326,8 @@ static bool take_one(struct keeper *k, struct listener *l)
 	spend(&k->ports);
 	prepare(fd);
 	(void)snprintf(path, sizeof(path), GUEST_PATH_TCP "%u", l->port.port);
-	if (edge_open_stream(k, path, fd, false, &stream) < 0)
+	if (edge_open_stream(k, path, fd, &port_stream, &stream) < 0)
 		return false;
-	k->streams[stream % KEEPER_MAX_STREAMS].is_port = true;
 	k->ports.n_conns++;
 	k->ports.n_accepted++;
 	k->ports.last_ms = clock_mono_ms();
@@ -331,16 +343,6 @@ void ports_on_accept(struct keeper *k, const struct loop_event *ev)
 			!take_one(k, l))
 			break;
 	ports_watch(k);
-}
-
-void ports_on_closed(struct keeper *k)
-{
-	bool was_full = k->ports.n_conns == KEEPER_MAX_PORT_CONNS;
-
-	k->ports.n_conns--;
-	k->ports.last_ms = clock_mono_ms();
-	if (was_full)
-		ports_watch(k);
 }
 
 void ports_on_edge_end(struct keeper *k)

@@ -62,6 +62,5 @@ int ports_send(struct keeper *k, int sock, uint32_t id) MUST_CHECK;
 /* Waits for connections, or does not, as things are now. */
 void ports_watch(struct keeper *k);
 void ports_on_accept(struct keeper *k, const struct loop_event *ev);
-/* One connection is over; or all of them, with edge. */
-void ports_on_closed(struct keeper *k);
+/* All connections are over. */
 void ports_on_edge_end(struct keeper *k);

@@ -117,7 +117,7 @@ static void test_off_by_default(void **state)
 	assert_int_equal(open_client(1), -1);
 	assert_non_null(strstr(rig_verdict.reason, "without --ssh-agent"));
 	assert_int_equal(rig_last_record().decision, AUDIT_DENY);
-	assert_false(rig_k.agent.alive);
+	assert_false(rig_k.agent.worker.alive);
 	rig_k.spec.ssh.socket = socket_;
 }
 
@@ -242,9 +242,9 @@ static void test_killed_and_started_again(void **state)
 	uint8_t byte;
 
 	assert_int_equal(sign(fd), 14);
-	assert_int_equal(kill(rig_k.agent.child.pid, SIGKILL), 0);
+	assert_int_equal(kill(rig_k.agent.worker.child.pid, SIGKILL), 0);
 	(void)rig_run_until(-1, 300);
-	assert_false(rig_k.agent.alive);
+	assert_false(rig_k.agent.worker.alive);
 	assert_int_equal(recv(fd, &byte, 1, 0), 0);
 	(void)close(fd);
 	fd = open_client(2);
@@ -262,25 +262,25 @@ static void test_no_agent_on_the_host(void **state)
 	fd = open_client(1);
 	(void)rig_run_until(-1, 500);
 	assert_int_equal(recv(fd, &byte, 1, 0), 0);
-	assert_false(rig_k.agent.alive);
+	assert_false(rig_k.agent.worker.alive);
 	(void)close(fd);
 }
 
 /* The test plays a taken-over one: it is killed, and after three there is no other. */
 static void test_a_hostile_one(void **state)
 {
-	for (uint32_t i = 0; i < KEEPER_AGENT_VIOLATIONS; i++) {
+	for (uint32_t i = 0; i < WORKER_MAX_VIOLATIONS; i++) {
 		int fds[2], fd = open_client(i + 1);
 
 		assert_int_equal(sign(fd), 14);
 		assert_int_equal(ipc_pair(fds), 0);
-		loop_del(&rig_k.loop, rig_k.agent.sock);
-		int real = rig_k.agent.sock; /* it must not see its end */
+		loop_del(&rig_k.loop, rig_k.agent.worker.sock);
+		int real = rig_k.agent.worker.sock; /* it must not see its end */
 
-		rig_k.agent.sock = fds[0];
+		rig_k.agent.worker.sock = fds[0];
 		assert_int_equal(
 			loop_add(&rig_k.loop, fds[0], EPOLLIN,
-				(struct loop_key){.kind = EV_AGENT, .gen = rig_k.agent.gen}),
+				(struct loop_key){.kind = EV_AGENT, .gen = rig_k.agent.worker.gen}),
 			0);
 		switch (i) {
 		case 0: /* a stream that is not open */
@@ -296,8 +296,8 @@ static void test_a_hostile_one(void **state)
 				0);
 		}
 		(void)rig_run_until(-1, 300);
-		assert_false(rig_k.agent.alive);
-		assert_int_equal(rig_k.agent.violations, i + 1);
+		assert_false(rig_k.agent.worker.alive);
+		assert_int_equal(rig_k.agent.worker.violations, i + 1);
 		assert_int_equal(rig_last_record().kind, AUDIT_KIND_WORKER_VIOLATION);
 		(void)close(fd);
 		(void)close(fds[1]);

@@ -115,9 +115,9 @@ static void what_the_user_permits_counts_at_once(void **state)
 	cred_vault_up();
 	cred_ask(1, MODEL, "POST");
 	assert_true(rig_must_answer(1));
-	assert_true(rig_k.origins.list[0].alive);
+	assert_true(rig_k.origins.list[0].worker.alive);
 	permit("model\n");
-	assert_false(rig_k.origins.list[0].alive);
+	assert_false(rig_k.origins.list[0].worker.alive);
 	assert_int_equal(look(2, MODEL), 't');
 	cred_ask(3, MODEL, "POST"); /* in a connection that was opened before */
 	assert_false(rig_must_answer(3));

@@ -14,7 +14,7 @@
 
 static void must_be_killed(unsigned n_violations)
 {
-	RIG_UNTIL(!rig_k.origins.list[0].alive);
+	RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
 	assert_int_equal(rig_k.origins.n_blamed, 1);
 	assert_int_equal(rig_k.origins.blamed[0].n_violations, n_violations);
 	assert_int_equal(rig_k.origins.blamed[0].n_crashes, 0);
@@ -161,7 +161,7 @@ static void an_origin_that_lies_is_killed(void **state)
 		must_be_killed(1);
 		cred_run_down(&run);
 	}
-	assert_true(rig_k.egress.alive);
+	assert_true(rig_k.egress.worker.alive);
 	assert_int_equal(rig_k.state.phase, KEEPER_RUNNING);
 }
 
@@ -173,7 +173,7 @@ static void too_many_connections_are_wanted(void **state)
 		assert_int_equal(origin_send_want(run.origin, i), 0);
 		(void)cred_must_get_socket_open();
 	}
-	assert_true(rig_k.origins.list[0].alive);
+	assert_true(rig_k.origins.list[0].worker.alive);
 	assert_int_equal(origin_send_want(run.origin, 1000), 0);
 	must_be_killed(1);
 	cred_run_down(&run);
@@ -220,8 +220,8 @@ static void an_origin_that_ends_by_itself(void **state)
 
 	for (unsigned i = 1; i <= KEEPER_ORIGIN_CRASHES; i++) {
 		run = cred_run_up();
-		assert_int_equal(kill(rig_k.origins.list[0].child.pid, SIGKILL), 0);
-		RIG_UNTIL(!rig_k.origins.list[0].alive);
+		assert_int_equal(kill(rig_k.origins.list[0].worker.child.pid, SIGKILL), 0);
+		RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
 		assert_int_equal(rig_k.origins.blamed[0].n_crashes, i);
 		assert_int_equal(rig_k.origins.blamed[0].n_violations, 0);
 		fd_close(&run.origin_fd);
@@ -248,8 +248,8 @@ static void killed_while_its_value_is_on_its_way(void **state)
 	cred_must_get_release("demo", CRED_SERIAL);
 	id = rig_msg.id;
 	stream = TAKE_FD(rig_msg.fd);
-	assert_int_equal(kill(rig_k.origins.list[0].child.pid, SIGKILL), 0);
-	RIG_UNTIL(!rig_k.origins.list[0].alive);
+	assert_int_equal(kill(rig_k.origins.list[0].worker.child.pid, SIGKILL), 0);
+	RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
 	assert_int_equal(recv(stream, &none, 1, 0), 0); /* nobody has the other end */
 	for (size_t i = 0; i < KEEPER_MAX_RELEASES; i++)
 		assert_int_equal(rig_k.vault.releases[i].id, 0);
@@ -268,9 +268,9 @@ static void one_that_does_not_start(void **state)
 	cred_vault_up();
 	rig_bring_egress_up();
 	run.edge_fd = cred_must_open(1);
-	rig_k.origins.list[0].started_ms -= KEEPER_ORIGIN_START_MS;
+	rig_k.origins.list[0].worker.started_ms -= KEEPER_ORIGIN_START_MS;
 	origins_on_timer(&rig_k);
-	assert_false(rig_k.origins.list[0].alive);
+	assert_false(rig_k.origins.list[0].worker.alive);
 	assert_int_equal(rig_k.origins.blamed[0].n_crashes, 1);
 	fd_close(&run.edge_fd);
 }
@@ -296,7 +296,7 @@ static void an_egress_that_lies_about_a_connection(void **state)
 		int pair[2];
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-		rig_k.egress.violations = 0;
+		rig_k.egress.worker.violations = 0;
 		if (i == 0)
 			lie_about(&run, "93.184.216.34", fd); /* it leads elsewhere */
 		else if (i == 1)
@@ -307,8 +307,8 @@ static void an_egress_that_lies_about_a_connection(void **state)
 			lie_about(&run, "127.0.0.1", -1); /* nothing */
 		else
 			lie_about(&run, "", fd);
-		RIG_UNTIL(!rig_k.egress.alive);
-		assert_int_equal(rig_k.egress.violations, 1);
+		RIG_UNTIL(!rig_k.egress.worker.alive);
+		assert_int_equal(rig_k.egress.worker.violations, 1);
 		(void)close(pair[0]);
 		(void)close(pair[1]);
 		cred_run_down(&run);
@@ -325,8 +325,8 @@ static void a_connection_that_nobody_wanted(void **state)
 	rig_bring_egress_up();
 	id = rig_must_open(1, &a, &b);
 	assert_int_equal(egress_send_result(rig_egress, id, &result, fd), 0);
-	RIG_UNTIL(!rig_k.egress.alive);
-	assert_int_equal(rig_k.egress.violations, 1);
+	RIG_UNTIL(!rig_k.egress.worker.alive);
+	assert_int_equal(rig_k.egress.worker.violations, 1);
 }
 
 /* Its connection comes when the origin is another one. */
@@ -341,8 +341,8 @@ static void a_connection_for_an_origin_that_has_ended(void **state)
 
 	assert_int_equal(origin_send_want(run.origin, 1), 0);
 	exchange = cred_must_get_socket_open();
-	assert_int_equal(kill(rig_k.origins.list[0].child.pid, SIGKILL), 0);
-	RIG_UNTIL(!rig_k.origins.list[0].alive);
+	assert_int_equal(kill(rig_k.origins.list[0].worker.child.pid, SIGKILL), 0);
+	RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
 	next = cred_run_up();
 	assert_int_equal(origin_send_want(next.origin, 1), 0);
 	(void)cred_must_get_socket_open();
@@ -350,7 +350,7 @@ static void a_connection_for_an_origin_that_has_ended(void **state)
 	fd_close(&fd);
 	rig_must_be_quiet(next.origin);
 	assert_int_equal(recv(server, &none, 1, 0), 0); /* and is closed */
-	assert_true(rig_k.egress.alive);
+	assert_true(rig_k.egress.worker.alive);
 	cred_run_down(&run);
 	cred_run_down(&next);
 }
@@ -405,7 +405,7 @@ static void a_vault_that_dies_in_the_middle(void **state)
 	assert_false(value.given);
 	assert_string_equal(value.text, "the vault went away");
 	/* what is open goes on, what is new is refused, and nothing goes out unopened */
-	assert_true(rig_k.origins.list[0].alive);
+	assert_true(rig_k.origins.list[0].worker.alive);
 	cred_ask(2, CRED_HOST, "GET");
 	assert_false(rig_must_answer(2));
 	assert_non_null(strstr(rig_verdict.reason, "while the vault is away"));
@@ -418,7 +418,7 @@ static void a_vault_that_dies_in_the_middle(void **state)
 	at = clock_mono_ms();
 	cred_vault_up();
 	assert_true(clock_mono_ms() - at < 2000);
-	assert_true(rig_k.origins.list[0].alive); /* nothing has changed */
+	assert_true(rig_k.origins.list[0].worker.alive); /* nothing has changed */
 	cred_need(run.origin, 3, 1);
 	cred_must_get_release("demo", CRED_SERIAL);
 	cred_run_down(&run);
@@ -432,7 +432,7 @@ static void what_was_removed_while_it_was_away(void **state)
 	RIG_UNTIL(rig_k.vault.sock == -1);
 	cred_n_items = 0;
 	cred_vault_up();
-	assert_false(rig_k.origins.list[0].alive);
+	assert_false(rig_k.origins.list[0].worker.alive);
 	cred_run_down(&run);
 }
 

@@ -211,7 +211,7 @@ struct cred_run cred_run_up(void)
 
 	if (rig_k.vault.sock < 0)
 		cred_vault_up();
-	if (!rig_k.egress.alive)
+	if (!rig_k.egress.worker.alive)
 		rig_bring_egress_up();
 	run.edge_fd = cred_must_open(1000 + (uint32_t)cred_n_origins);
 	run.origin = cred_origin_up();

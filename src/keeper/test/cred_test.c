@@ -106,7 +106,7 @@ static void the_value_goes_from_the_vault_to_origin(void **state)
 	assert_non_null(strstr(s.reason, "used in slot api, serial 41; status 200"));
 	assert_int_equal(origin_send_closed(run.origin, run.exchange, 1, 2), 0);
 	RIG_UNTIL(rig_k.origins.list[0].n_exchanges == 0);
-	assert_true(rig_k.origins.list[0].alive);
+	assert_true(rig_k.origins.list[0].worker.alive);
 	assert_int_equal(cred_last_use().n, 2);
 	cred_run_down(&run);
 }
@@ -129,7 +129,7 @@ static void a_vault_that_says_no(void **state)
 	/* and may be asked again */
 	cred_need(run.origin, 10, 1);
 	cred_must_get_release("demo", CRED_SERIAL);
-	assert_true(rig_k.origins.list[0].alive);
+	assert_true(rig_k.origins.list[0].worker.alive);
 	cred_run_down(&run);
 }
 
@@ -216,7 +216,7 @@ static void an_address_that_no_rule_names(void **state)
 	gate_set_policy(rig_k.gate, slice_from_str(text), "policy");
 	assert_int_equal(cred_want(run.origin, 1), EGRESS_DENIED_ADDRESS);
 	assert_int_equal(rig_msg.fd, -1);
-	assert_true(rig_k.egress.alive); /* its policy may be a moment older */
+	assert_true(rig_k.egress.worker.alive); /* its policy may be a moment older */
 	assert_non_null(strstr(rig_last_record().reason, "127.0.0.1"));
 	cred_run_down(&run);
 }
@@ -280,13 +280,13 @@ static void what_egress_meets_is_said(void **state)
 static void a_removed_credential_kills_its_origin(void **state)
 {
 	struct cred_run run = cred_run_up();
-	pid_t pid = rig_k.origins.list[0].child.pid;
+	pid_t pid = rig_k.origins.list[0].worker.child.pid;
 	struct seen s;
 	char none;
 
 	cred_n_items = 0;
 	cred_changed();
-	assert_false(rig_k.origins.list[0].alive);
+	assert_false(rig_k.origins.list[0].worker.alive);
 	assert_int_equal(kill(pid, 0), -1);
 	s = cred_last_use(); /* the request in flight has its record */
 	assert_non_null(strstr(s.reason, "the credential was changed or removed"));
@@ -306,13 +306,13 @@ static void another_value_is_another_origin(void **state)
 	struct cred_run run = cred_run_up(), next;
 
 	cred_changed(); /* the same: nothing happens */
-	assert_true(rig_k.origins.list[0].alive);
+	assert_true(rig_k.origins.list[0].worker.alive);
 	assert_int_equal(cred_want(run.origin, 1), EGRESS_CONNECTED);
 	cred_need(run.origin, 1, 1);
 	cred_must_get_release("demo", CRED_SERIAL);
 	cred_items[0].serial++;
 	cred_changed(); /* while it is being released */
-	assert_false(rig_k.origins.list[0].alive);
+	assert_false(rig_k.origins.list[0].worker.alive);
 	next = cred_run_up();
 	assert_int_equal(cred_n_origins, 2);
 	assert_int_equal(cred_want(next.origin, 1), EGRESS_CONNECTED);
@@ -328,7 +328,7 @@ static void the_policy_ends_an_origin(void **state)
 
 	rig_set_policy("allow network good.example\n");
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 5, "demo"), 0);
-	RIG_UNTIL(!rig_k.origins.list[0].alive);
+	RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
 	cred_ask(2, CRED_HOST, "GET");
 	assert_false(rig_must_answer(2));
 	cred_run_down(&run);
@@ -341,11 +341,11 @@ static void the_policy_of_an_address_ends_an_origin(void **state)
 
 	assert_int_equal(cred_want(run.origin, 1), EGRESS_CONNECTED);
 	origins_on_timer(&rig_k);
-	assert_true(rig_k.origins.list[0].alive);
+	assert_true(rig_k.origins.list[0].worker.alive);
 	gate_set_policy(rig_k.gate,
 		slice_from_str("policy 1\nallow network " CRED_HOST ":1-65535\nend\n"), "policy");
 	origins_on_timer(&rig_k);
-	assert_false(rig_k.origins.list[0].alive);
+	assert_false(rig_k.origins.list[0].worker.alive);
 	cred_run_down(&run);
 }
 
@@ -356,14 +356,14 @@ static void an_idle_one_ends(void **state)
 
 	o->used_ms -= KEEPER_ORIGIN_IDLE_MS;
 	origins_on_timer(&rig_k);
-	assert_true(o->alive); /* it has a request */
+	assert_true(o->worker.alive); /* it has a request */
 	assert_int_equal(origin_send_closed(run.origin, run.exchange, 0, 0), 0);
 	RIG_UNTIL(o->n_exchanges == 0);
 	origins_on_timer(&rig_k);
-	assert_true(o->alive);
+	assert_true(o->worker.alive);
 	o->used_ms -= KEEPER_ORIGIN_IDLE_MS;
 	origins_on_timer(&rig_k);
-	assert_false(o->alive);
+	assert_false(o->worker.alive);
 	assert_int_equal(rig_k.origins.n_blamed, 0);
 	cred_run_down(&run);
 }
@@ -408,7 +408,7 @@ static void at_most_so_many_and_the_least_used_ends(void **state)
 	assert_true(fds[KEEPER_MAX_ORIGINS] >= 0);
 	assert_string_equal(rig_k.origins.list[6].host, "h100.many.example");
 	assert_string_equal(rig_k.origins.list[5].host, "h5.many.example");
-	assert_true(rig_k.origins.list[5].alive);
+	assert_true(rig_k.origins.list[5].worker.alive);
 	for (size_t i = 0; i <= KEEPER_MAX_ORIGINS; i++)
 		fd_close(&fds[i]);
 }
@@ -465,17 +465,17 @@ static void other_roots_end_the_origins(void **state)
 	struct cred_run run = cred_run_up(), next;
 
 	roots_read(&rig_k, "");
-	assert_true(rig_k.origins.list[0].alive); /* they are the same */
+	assert_true(rig_k.origins.list[0].worker.alive); /* they are the same */
 	put_extra(path, "own certificate one");
 	roots_read(&rig_k, path);
-	assert_false(rig_k.origins.list[0].alive);
+	assert_false(rig_k.origins.list[0].worker.alive);
 	roots_must_end_with("own certificate one");
 	next = cred_run_up();
 	roots_read(&rig_k, path);
-	assert_true(rig_k.origins.list[0].alive);
+	assert_true(rig_k.origins.list[0].worker.alive);
 	put_extra(path, "own certificate two"); /* of the same length */
 	roots_read(&rig_k, path);
-	assert_false(rig_k.origins.list[0].alive);
+	assert_false(rig_k.origins.list[0].worker.alive);
 	roots_must_end_with("own certificate two");
 	/* The source does not count, only the copy; a copy that is gone is no reason to verify by
 	 * less than the user said. */
@@ -506,10 +506,10 @@ static void the_program_has_nothing_but_its_channel(void **state)
 	int fds[2], extra = open("/dev/null", O_RDONLY); /* without close-on-exec */
 
 	assert_int_equal(ipc_pair(fds), 0);
-	assert_true(origins_spawn(&rig_k, fds[1], &child, &err) < 0);
+	assert_true(hands_origin(&rig_k, fds[1], &child, &err) < 0);
 	assert_int_equal(file_save(path, slice_from_str(script), NULL), 0);
 	assert_int_equal(chmod(path, 0700), 0);
-	assert_int_equal(origins_spawn(&rig_k, fds[1], &child, &err), 0);
+	assert_int_equal(hands_origin(&rig_k, fds[1], &child, &err), 0);
 	(void)usleep(300000);
 	(void)snprintf(proc, sizeof(proc), "/proc/%d/fd/3", (int)child.pid);
 	assert_true(readlink(proc, buf, sizeof(buf)) > 0);
@@ -576,14 +576,14 @@ static void the_guest_is_told_what_to_trust(void **state)
 	must_trust(PEM, NULL);
 	/* a second time is against the protocol */
 	edge_kill(&rig_k);
-	rig_k.edge.has_said_ca = false;
+	rig_k.trust.is_said = false;
 	rig_put_edge(EDGE_PHASE_CONNECT);
 	assert_int_equal(edge_send_ca(rig_edge, &ca), 0);
-	RIG_UNTIL(rig_k.edge.has_said_ca);
-	assert_true(rig_k.edge.alive);
+	RIG_UNTIL(rig_k.trust.is_said);
+	assert_true(rig_k.edge.worker.alive);
 	assert_int_equal(edge_send_ca(rig_edge, &ca), 0);
-	RIG_UNTIL(!rig_k.edge.alive);
-	assert_int_equal(rig_k.edge.violations, 1);
+	RIG_UNTIL(!rig_k.edge.worker.alive);
+	assert_int_equal(rig_k.edge.worker.violations, 1);
 	trust_wipe(&rig_k);
 	assert_int_equal(rig_k.trust.ca.saved[0], 0);
 	assert_false(rig_k.trust.has_ca);
@@ -599,7 +599,7 @@ static void trust_comes_before_the_sandbox_runs(void **state)
 	rig_put_edge(EDGE_PHASE_CONNECT);
 	assert_int_equal(edge_send_ca(rig_edge, &ca), 0);
 	RIG_UNTIL(rig_k.trust.has_ca);
-	rig_k.edge.phase = EDGE_PHASE_RUN;
+	rig_k.edge.worker.phase = EDGE_PHASE_RUN;
 	rig_k.state.phase = KEEPER_STARTING;
 	start_on_setup_answer(&rig_k, &ok);
 	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);

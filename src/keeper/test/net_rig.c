@@ -62,12 +62,13 @@ void rig_put_edge(enum edge_phase phase)
 
 	assert_int_equal(ipc_pair(fds), 0);
 	fd_close(&rig_edge);
-	rig_k.edge.sock = fds[0];
+	rig_k.edge.worker.sock = fds[0];
 	rig_edge = fds[1];
-	rig_k.edge.child = rig_false_child();
-	rig_k.edge.alive = true;
-	rig_k.edge.phase = phase;
-	watch(rig_k.edge.sock, rig_k.edge.child.pidfd, EV_EDGE, EV_EDGE_END, rig_k.edge.gen);
+	rig_k.edge.worker.child = rig_false_child();
+	rig_k.edge.worker.alive = true;
+	rig_k.edge.worker.phase = phase;
+	watch(rig_k.edge.worker.sock, rig_k.edge.worker.child.pidfd, EV_EDGE, EV_EDGE_END,
+		rig_k.edge.worker.gen);
 }
 
 void rig_put_egress(void)
@@ -76,15 +77,15 @@ void rig_put_egress(void)
 
 	assert_int_equal(ipc_pair(fds), 0);
 	fd_close(&rig_egress);
-	loop_timer_clear(&rig_k.loop, &rig_k.egress.timer);
-	rig_k.egress.sock = fds[0];
+	loop_timer_clear(&rig_k.loop, &rig_k.egress.worker.timer);
+	rig_k.egress.worker.sock = fds[0];
 	rig_egress = fds[1];
-	rig_k.egress.child = rig_false_child();
-	rig_k.egress.alive = true;
-	rig_k.egress.phase = EGRESS_PHASE_START;
-	rig_k.egress.started_ms = clock_mono_ms();
-	watch(rig_k.egress.sock, rig_k.egress.child.pidfd, EV_EGRESS, EV_EGRESS_END,
-		rig_k.egress.gen);
+	rig_k.egress.worker.child = rig_false_child();
+	rig_k.egress.worker.alive = true;
+	rig_k.egress.worker.phase = EGRESS_PHASE_START;
+	rig_k.egress.worker.started_ms = clock_mono_ms();
+	watch(rig_k.egress.worker.sock, rig_k.egress.worker.child.pidfd, EV_EGRESS, EV_EGRESS_END,
+		rig_k.egress.worker.gen);
 }
 
 /* No program is started again, because the test plays them, and no guest reads /denied. */
@@ -184,29 +185,14 @@ int rig_up(void **state)
 	memset(&rig_k, 0, sizeof(rig_k));
 	assert_int_equal(paths_make(state_dir, NULL), 0);
 	assert_int_equal(run_places_prepare(NULL), 0);
+	keeper_init(&rig_k);
 	rig_k.dir = TAKE(state_dir);
 	rig_k.run_dir = xasprintf("%s/run", rig_dir);
-	rig_k.listen_fd = rig_k.chatter_rd = rig_k.chatter_wr = rig_k.stop_link = -1;
-	rig_k.port_fd = rig_k.net_port_fd = -1;
-	rig_k.port_path[HANDS_CTL] = rig_k.port_path[HANDS_NET] = -1;
-	rig_k.edge.sock = rig_k.edge.child.pidfd = rig_msg.fd = rig_edge = rig_egress = -1;
-	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
-		rig_k.links[i].fd = -1;
+	rig_msg.fd = rig_edge = rig_egress = -1;
 	(void)!str_copy(rig_k.spec.id, sizeof(rig_k.spec.id), RIG_ID);
 	(void)!str_copy(rig_k.spec.name, sizeof(rig_k.spec.name), "demo");
 	rig_k.state.phase = KEEPER_RUNNING;
 	assert_int_equal(loop_init(&rig_k.loop), 0);
-	ask_init(&rig_k);
-	waiting_init(&rig_k);
-	egress_init(&rig_k);
-	agent_init(&rig_k);
-	net_init(&rig_k);
-	vault_init(&rig_k);
-	origins_init(&rig_k);
-	accel_init(&rig_k);
-	warm_init(&rig_k);
-	suspend_init(&rig_k);
-	ports_init(&rig_k);
 	rig_set_policy("allow network good.example id r1\nallow network ssh.example:22\n");
 	netpolicy_init(&rig_k);
 	record_open(&rig_k);

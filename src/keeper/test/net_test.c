@@ -86,10 +86,10 @@ static void an_egress_that_dies_takes_its_exchanges_along(void **state)
 
 	rig_bring_egress_up();
 	first = rig_must_open(1, &a, &b);
-	assert_int_equal(kill(rig_k.egress.child.pid, SIGKILL), 0);
+	assert_int_equal(kill(rig_k.egress.worker.child.pid, SIGKILL), 0);
 	(void)rig_run_until(-1, 100);
-	assert_false(rig_k.egress.alive);
-	assert_int_equal(rig_k.egress.violations, 0);
+	assert_false(rig_k.egress.worker.alive);
+	assert_int_equal(rig_k.egress.worker.violations, 0);
 	assert_int_equal(rig_k.net.n_free, EGRESS_MAX_OPEN);
 	rig_bring_egress_up();
 	second = rig_must_open(2, &c, &d);
@@ -118,7 +118,7 @@ static void results_are_in_the_log(void **state)
 	assert_int_equal(s.n, 2);
 	assert_int_equal(egress_send_closed(rig_egress, id, 1, 2), 0);
 	(void)rig_run_until(-1, 30);
-	assert_true(rig_k.egress.alive);
+	assert_true(rig_k.egress.worker.alive);
 	assert_int_equal(rig_k.net.n_free, EGRESS_MAX_OPEN);
 }
 
@@ -150,7 +150,7 @@ static void an_id_in_use_is_a_violation(void **state)
 	rig_ask(5, EDGE_ASK_TUNNEL, "good.example", 443);
 	rig_ask(6, EDGE_ASK_TUNNEL, "good.example", 443);
 	rig_must_be_quiet(rig_edge);
-	assert_true(rig_k.edge.alive);
+	assert_true(rig_k.edge.worker.alive);
 	rig_ask(5, EDGE_ASK_DNS, "good.example", 0);
 	RIG_MUST_KILL_EDGE();
 	assert_true(asks_is_empty(&rig_k.net));
@@ -187,7 +187,7 @@ static uint32_t flood(uint32_t from, uint32_t to)
 {
 	struct edge_ask a = {.kind = EDGE_ASK_DNS, .host = "bad.example"};
 
-	while (from < to && rig_k.edge.alive) {
+	while (from < to && rig_k.edge.worker.alive) {
 		int r = edge_send_ask(rig_edge, from, &a);
 
 		if (r == 0)
@@ -204,7 +204,7 @@ static void an_edge_that_does_not_read_loses_nothing(void **state)
 {
 	assert_int_equal(flood(0, EDGE_MAX_ASKS), EDGE_MAX_ASKS);
 	(void)rig_run_until(-1, 50);
-	assert_true(rig_k.edge.alive);
+	assert_true(rig_k.edge.worker.alive);
 	assert_true(rig_k.net.pending.used);
 	for (uint32_t i = 0; i < EDGE_MAX_ASKS; i++) {
 		assert_false(rig_must_answer(i));
@@ -290,7 +290,7 @@ static void a_flood_waits_in_its_order(void **state)
 		assert_false(rig_must_answer(i));
 	/* None was refused for being too many, and all of them together were not faster. */
 	assert_true(clock_mono_ms() - began >= n * 1000 / KEEPER_ASK_RATE - KEEPER_ASK_PAUSE_MS);
-	assert_true(rig_k.edge.alive);
+	assert_true(rig_k.edge.worker.alive);
 	assert_int_equal(rig_last_record().n, n);
 }
 

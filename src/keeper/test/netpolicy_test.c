@@ -95,8 +95,8 @@ static void an_egress_that_does_not_load_is_killed(void **state)
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
 	rig_must_be_quiet(rig_sbxd);
 	assert_int_equal(must_be_done(1).code, 0);
-	assert_false(rig_k.egress.alive);
-	assert_int_equal(rig_k.egress.violations, 0);
+	assert_false(rig_k.egress.worker.alive);
+	assert_int_equal(rig_k.egress.worker.violations, 0);
 	assert_int_equal(rig_k.net.n_free, EGRESS_MAX_OPEN);
 }
 

@@ -123,7 +123,7 @@ static void ready_is_a_state(void **state)
 static void not_without_an_edge(void **state)
 {
 	be_ready();
-	rig_k.edge.phase = EDGE_PHASE_CONNECT;
+	rig_k.edge.worker.phase = EDGE_PHASE_CONNECT;
 	assert_int_equal(claim(), -EAGAIN);
 }
 

@@ -103,7 +103,7 @@ static void a_connection_goes_to_edge_and_is_no_session(void **state)
 	assert_int_equal(edge_send_opened(rig_edge, id, 200), 0);
 	assert_int_equal(edge_send_closed(rig_edge, id), 0);
 	RIG_UNTIL(rig_k.ports.n_conns == 0);
-	assert_true(rig_k.edge.alive);
+	assert_true(rig_k.edge.worker.alive);
 }
 
 static void what_edge_cuts_is_no_clean_end(void **state)
@@ -239,7 +239,7 @@ static void so_many_at_once_and_the_next_waits(void **state)
 	clients[KEEPER_MAX_PORT_CONNS] = dial(port);
 	rig_must_be_quiet(rig_edge);
 	/* A user's exec has its place all the same. */
-	assert_int_equal(edge_open_stream(&rig_k, "/exec", dup(0), true, &id), 0);
+	assert_int_equal(edge_open_stream(&rig_k, "/exec", dup(0), &session_stream, &id), 0);
 	rig_must_get(rig_edge, EDGE_OPEN);
 	assert_int_equal(edge_send_refused(rig_edge, ids[7], EDGE_REASON_GUEST), 0);
 	last = must_open(&id, "/tcp/80");

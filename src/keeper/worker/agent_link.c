@@ -8,7 +8,7 @@
  *          the program that SSH_ASKPASS named, one dialog after the other is up to that program.
  *          When sbx-ssh-agent ends its streams break, and the next client starts another one.
  * Trust    It reads what the guest sends: every message is checked against the phase table, a
- *          violation kills it, and after KEEPER_AGENT_VIOLATIONS there is no other.
+ *          violation kills it, and after WORKER_MAX_VIOLATIONS there is no other.
  * Limits   AGENT_MAX_OPEN streams, KEEPER_CONFIRMS questions to a person at once, KEEPER_CONFIRM_MS
  *          each.
  * Never    Says yes before the record is written.
@@ -21,66 +21,9 @@
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/mem.h"
-#include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 
-void agent_init(struct keeper *k)
-{
-	struct agent_link *a = &k->agent;
-
-	a->sock = a->child.pidfd = -1;
-	a->phase = AGENT_PHASE_END;
-	for (size_t i = 0; i < AGENT_MAX_OPEN; i++)
-		a->streams[i].fd = -1;
-	for (size_t i = 0; i < KEEPER_CONFIRMS; i++)
-		a->confirms[i].child.pidfd = -1;
-}
-
 /* ---- the process ---- */
-
-static int spawn(struct keeper *k, int child_sock, struct err *err)
-{
-	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-ssh-agent");
-	char *argv[] = {(char *)"sbx-ssh-agent", NULL};
-	struct jail_fd fds[] = {{child_sock, 3}};
-	struct jail_plan plan = {.profile = JAIL_SSH_AGENT,
-		.program = program,
-		.argv = argv,
-		.fds = fds,
-		.n_fds = ARRAY_LEN(fds),
-		.log_fd = k->chatter_wr};
-
-	return worker_spawn(&plan, &k->agent.child, err);
-}
-
-static int start(struct keeper *k, struct err *err)
-{
-	struct agent_link *a = &k->agent;
-	AUTO_CLOSE int theirs = -1;
-	int fds[2];
-	int r = ipc_pair(fds);
-
-	if (r < 0)
-		return err_errno(err, r, "making a socket");
-	a->sock = fds[0];
-	theirs = fds[1];
-	a->phase = AGENT_PHASE_START;
-	r = spawn(k, theirs, err);
-	if (r < 0) {
-		fd_close(&a->sock);
-		return r;
-	}
-	a->alive = true;
-	r = loop_add(&k->loop, a->sock, EPOLLIN,
-		(struct loop_key){.kind = EV_AGENT, .gen = a->gen & 0xffffff});
-	if (r == 0)
-		r = loop_add(&k->loop, a->child.pidfd, EPOLLIN,
-			(struct loop_key){.kind = EV_AGENT_END, .gen = a->gen & 0xffffff});
-	if (r < 0)
-		agent_kill(k);
-	return r < 0 ? err_errno(err, r, "watching sbx-ssh-agent") : 0;
-}
 
 static void drop_confirm(struct keeper *k, struct agent_confirm *c)
 {
@@ -92,18 +35,10 @@ static void drop_confirm(struct keeper *k, struct agent_confirm *c)
 	c->gen++;
 }
 
-static void reap(struct keeper *k)
+static void drop_agent(struct keeper *k, struct worker *w, const char *why)
 {
 	struct agent_link *a = &k->agent;
 
-	loop_del(&k->loop, a->sock);
-	loop_del(&k->loop, a->child.pidfd);
-	(void)worker_reap(&a->child);
-	fd_close(&a->sock);
-	fd_close(&a->child.pidfd);
-	a->alive = false;
-	a->phase = AGENT_PHASE_END;
-	a->gen++;
 	for (size_t i = 0; i < AGENT_MAX_OPEN; i++) {
 		fd_close(&a->streams[i].fd);
 		a->streams[i].used = false;
@@ -114,24 +49,17 @@ static void reap(struct keeper *k)
 
 void agent_kill(struct keeper *k)
 {
-	if (!k->agent.alive)
-		return;
-	worker_kill(&k->agent.child);
-	reap(k);
+	worker_stop(k, &k->agent.worker, "");
 }
 
-void agent_on_end(struct keeper *k)
+void agent_on_exit(struct keeper *k)
 {
-	log_warn("sbx-ssh-agent ended");
-	reap(k);
+	worker_on_exit(k, &k->agent.worker);
 }
 
-static void violation(struct keeper *k, const char *what)
+/* The next client starts another one, until there were too many. */
+static void count_violation(struct keeper *k, struct worker *w)
 {
-	log_error("worker violation: sbx-ssh-agent %s; it is killed", what);
-	record_violation(k, "ssh-agent", what);
-	agent_kill(k);
-	k->agent.violations++;
 }
 
 /* ---- streams ---- */
@@ -147,18 +75,18 @@ static int send_config(struct keeper *k, struct err *err)
 	config = (struct agent_config){.n_rules = (uint8_t)ssh->n_keys};
 	for (size_t i = 0; i < ssh->n_keys; i++)
 		(void)!str_copy(config.rules[i], sizeof(config.rules[i]), ssh->keys[i]);
-	return agent_ask_config(k->agent.sock, &config, host);
+	return agent_ask_config(k->agent.worker.sock, &config, host);
 }
 
 static void push_streams(struct keeper *k)
 {
 	struct agent_link *a = &k->agent;
 
-	for (uint32_t i = 0; i < AGENT_MAX_OPEN && a->alive; i++) {
+	for (uint32_t i = 0; i < AGENT_MAX_OPEN && a->worker.alive; i++) {
 		if (a->streams[i].fd < 0)
 			continue;
 		/* A few small messages: when they do not fit it does not read, and is of no use. */
-		if (agent_ask_open(a->sock, i + 1, a->streams[i].fd) < 0) {
+		if (agent_ask_open(a->worker.sock, i + 1, a->streams[i].fd) < 0) {
 			agent_kill(k);
 			return;
 		}
@@ -192,12 +120,12 @@ static int try_open(struct keeper *k, struct edge_verdict *ret)
 	(void)!str_copy(ret->sandbox, sizeof(ret->sandbox), k->spec.name);
 	if (!k->spec.ssh.socket)
 		return refuse(ret, "this sandbox was made without --ssh-agent");
-	if (a->violations >= KEEPER_AGENT_VIOLATIONS)
+	if (a->worker.violations >= WORKER_MAX_VIOLATIONS)
 		return refuse(
 			ret, "sbx-ssh-agent broke its protocol time after time: see keeper.log");
 	if (!s)
 		return refuse(ret, "too many clients of the SSH agent");
-	if (!a->alive && start(k, &err) < 0) {
+	if (!a->worker.alive && worker_start(k, &a->worker, &err) < 0) {
 		log_error("sbx-ssh-agent: %s", err.text);
 		return refuse(ret, "sbx-ssh-agent does not start: see keeper.log");
 	}
@@ -206,7 +134,7 @@ static int try_open(struct keeper *k, struct edge_verdict *ret)
 	s->used = true;
 	s->fd = fds[1];
 	ret->allowed = true;
-	if (a->phase == AGENT_PHASE_RUN)
+	if (a->worker.phase == AGENT_PHASE_RUN)
 		push_streams(k);
 	return fds[0];
 }
@@ -274,7 +202,7 @@ static void answer(
 	struct keeper *k, uint32_t id, const struct agent_ask *ask, bool yes, const char *why)
 {
 	yes = record(k, ask, yes, why) && yes;
-	if (agent_answer_ask(k->agent.sock, id, yes) < 0)
+	if (agent_answer_ask(k->agent.worker.sock, id, yes) < 0)
 		agent_kill(k);
 }
 
@@ -363,21 +291,17 @@ static int on_ask(struct keeper *k, const struct ipc_msg *msg)
 
 /* ---- messages ---- */
 
-static int on_hello(struct keeper *k, const struct ipc_msg *msg)
+static int configure_agent(struct keeper *k, struct worker *w, struct err *err)
 {
-	char build[AGENT_MAX_BUILD];
-	struct err err = {0};
-	int r = agent_get_hello(msg, build);
+	struct err why = {0};
+	int r = send_config(k, &why);
 
-	if (r < 0 || strcmp(build, AGENT_BUILD) != 0)
-		return -EBADMSG;
-	r = send_config(k, &err);
 	if (r < 0) { /* the clients that wait see the end */
-		log_error("%s", err_text(&err, r));
+		log_error("%s", err_text(&why, r));
 		agent_kill(k);
 		return 0;
 	}
-	k->agent.phase = agent_phase_after(k->agent.phase, AGENT_CONFIG);
+	w->phase = agent_phase_after(w->phase, AGENT_CONFIG);
 	push_streams(k);
 	return 0;
 }
@@ -393,36 +317,47 @@ static int on_closed(struct keeper *k, const struct ipc_msg *msg)
 	return 0;
 }
 
-static int on_message(struct keeper *k, const struct ipc_msg *msg)
+static bool advance_phase(uint8_t *phase, uint16_t type)
 {
-	if (!agent_phase_allows(k->agent.phase, AGENT_FROM_AGENT, msg->type))
-		return -EBADMSG;
-	k->agent.phase = agent_phase_after(k->agent.phase, msg->type);
-	switch (msg->type) {
-	case AGENT_HELLO:
-		return on_hello(k, msg);
-	case AGENT_CLOSED:
-		return on_closed(k, msg);
-	default:
-		return on_ask(k, msg);
-	}
+	if (!agent_phase_allows(*phase, AGENT_FROM_AGENT, type))
+		return false;
+	*phase = agent_phase_after(*phase, type);
+	return true;
 }
 
-void agent_on_event(struct keeper *k)
+static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err)
 {
-	static struct ipc_msg msg;
-	int r = ipc_recv(k->agent.sock, &msg);
+	return msg->type == AGENT_CLOSED ? on_closed(k, msg) : on_ask(k, msg);
+}
 
-	if (r == -EAGAIN)
-		return;
-	if (r == 0) { /* the pidfd tells the rest */
-		loop_del(&k->loop, k->agent.sock);
-		return;
-	}
-	if (r > 0) {
-		r = msg.fd >= 0 ? -EBADMSG : on_message(k, &msg);
-		ipc_msg_done(&msg);
-	}
-	if (r < 0)
-		violation(k, "sent a message against the protocol");
+static const struct worker_ops agent_worker = {
+	.program = "sbx-ssh-agent",
+	.profile = JAIL_SSH_AGENT,
+	.ev_message = EV_AGENT,
+	.ev_end = EV_AGENT_END,
+	.first_phase = AGENT_PHASE_START,
+	.last_phase = AGENT_PHASE_END,
+	.hello = AGENT_HELLO,
+	.advance = advance_phase,
+	.get_hello = agent_get_hello,
+	.on_hello = configure_agent,
+	.on_message = take_message,
+	.on_end = drop_agent,
+	.on_violation = count_violation,
+};
+
+void agent_init(struct keeper *k)
+{
+	struct agent_link *a = &k->agent;
+
+	worker_init(&a->worker, &agent_worker, 0);
+	for (size_t i = 0; i < AGENT_MAX_OPEN; i++)
+		a->streams[i].fd = -1;
+	for (size_t i = 0; i < KEEPER_CONFIRMS; i++)
+		a->confirms[i].child.pidfd = -1;
+}
+
+void agent_on_event(struct keeper *k, const struct loop_event *ev)
+{
+	worker_on_event(k, &k->agent.worker, ev);
 }

@@ -6,7 +6,7 @@
  *          the streams are gone; after a pause in which the guest sees the port closed a new one
  *          is started, at most KEEPER_EDGE_TRIES times in a row without reaching the guest.
  * Trust    edge may be taken over by the guest: every message is checked against the phase table,
- *          a violation kills it, and after KEEPER_EDGE_VIOLATIONS the sandbox is stopped.
+ *          a violation kills it, and after WORKER_MAX_VIOLATIONS the sandbox is stopped.
  */
 #include "src/keeper/keeper.h"
 
@@ -20,128 +20,67 @@
 #include "lib/base/str.h"
 #include "lib/os/ipc/edge_chan.h"
 
-static int spawn(struct keeper *k, int child_sock, struct err *err)
+static int spawn_edge(
+	struct keeper *k, struct worker *w, int sock, struct jail_child *ret, struct err *err)
 {
-	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-edge");
 	char ms[16], *argv[] = {(char *)"sbx-edge", (char *)"--first-ms", ms, NULL};
-	struct jail_fd fds[] = {{child_sock, 3}};
-	struct jail_plan plan = {.profile = JAIL_EDGE,
-		.program = program,
-		.argv = argv,
-		.fds = fds,
-		.n_fds = ARRAY_LEN(fds),
-		.log_fd = k->chatter_wr};
 
 	(void)snprintf(ms, sizeof(ms), "%u",
 		clock_limit_ms(k->accel == VMM_KVM ? EDGE_FIRST_MS : EDGE_FIRST_MS_TCG));
-	return worker_spawn(&plan, &k->edge.child, err);
-}
-
-static struct loop_key message_key(const struct keeper *k)
-{
-	return (struct loop_key){.kind = EV_EDGE, .gen = k->edge.gen & 0xffffff};
-}
-
-static int watch(struct keeper *k)
-{
-	struct loop_key on_end = {.kind = EV_EDGE_END, .gen = k->edge.gen & 0xffffff};
-	int r = loop_add(&k->loop, k->edge.sock, EPOLLIN, message_key(k));
-
-	return r < 0 ? r : loop_add(&k->loop, k->edge.child.pidfd, EPOLLIN, on_end);
+	return worker_spawn_jailed(k, w->ops, argv, sock, ret, err);
 }
 
 int edge_start(struct keeper *k, struct err *err)
 {
-	AUTO_CLOSE int theirs = -1;
-	int fds[2];
-	int r;
-
-	r = ipc_pair(fds);
-	if (r < 0)
-		return err_errno(err, r, "making edge's socket");
-	k->edge.sock = fds[0];
-	theirs = fds[1];
-	k->edge.phase = EDGE_PHASE_START;
-	k->edge.has_said_ca = false;
-	r = spawn(k, theirs, err);
-	if (r < 0) {
-		fd_close(&k->edge.sock);
-		return err_wrap(err, r, "starting sbx-edge");
-	}
-	k->edge.alive = true;
-	r = watch(k);
-	if (r < 0)
-		return err_errno(err, r, "watching sbx-edge");
-	return 0;
+	return worker_start(k, &k->edge.worker, err);
 }
 
 static void forget_streams(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_STREAMS; i++)
-		if (k->streams[i].used) {
-			k->streams[i].used = false;
+		if (k->streams[i].kind) {
+			k->streams[i].kind = NULL;
 			k->streams[i].gen++;
 		}
 	k->state.sessions = 0;
-	ports_on_edge_end(k);
 }
 
-static void reap(struct keeper *k)
+static void drop_edge(struct keeper *k, struct worker *w, const char *why)
 {
-	loop_del(&k->loop, k->edge.sock);
-	loop_del(&k->loop, k->edge.child.pidfd);
-	(void)worker_reap(&k->edge.child);
-	fd_close(&k->edge.sock);
-	fd_close(&k->edge.child.pidfd);
-	k->edge.alive = false;
-	k->edge.phase = EDGE_PHASE_END;
-	k->edge.gen++;
 	forget_streams(k);
-	ask_drop_all(k);
-	net_on_edge_end(k);
+	k->edge.ops->on_end(k);
 }
 
 void edge_kill(struct keeper *k)
 {
-	loop_timer_clear(&k->loop, &k->edge.timer);
-	if (!k->edge.alive)
-		return;
-	worker_kill(&k->edge.child);
-	reap(k);
-}
-
-static bool wanted(const struct keeper *k)
-{
-	return k->state.phase == KEEPER_STARTING || k->state.phase == KEEPER_RUNNING;
+	worker_stop(k, &k->edge.worker, "");
 }
 
 /* Another one after a pause; or the end when the guest cannot be reached time after time. */
 static void start_again(struct keeper *k)
 {
-	if (!wanted(k) || !k->vmm)
+	if (!k->vmm)
 		return;
-	if (++k->edge.tries > KEEPER_EDGE_TRIES) {
+	if (k->edge.worker.tries >= KEEPER_EDGE_TRIES)
 		stop_begin(k, 0, "the wire to the guest was lost and could not be restored");
-		return;
-	}
-	loop_timer_set(&k->loop, &k->edge.timer, clock_mono_ms() + KEEPER_EDGE_GAP_MS,
-		(struct loop_key){.kind = EV_TIMER_EDGE});
+	else
+		worker_restart(k, &k->edge.worker);
 }
 
-void edge_on_end(struct keeper *k)
+void edge_on_exit(struct keeper *k)
 {
-	log_warn("sbx-edge ended");
-	reap(k);
+	worker_on_exit(k, &k->edge.worker);
 	link_push_state(k);
 	start_again(k);
 }
 
 void edge_on_timer(struct keeper *k)
 {
+	bool is_wanted = k->state.phase == KEEPER_STARTING || k->state.phase == KEEPER_RUNNING;
 	struct err err = {0};
 	int r;
 
-	if (!wanted(k) || k->edge.alive)
+	if (!is_wanted || k->edge.worker.alive)
 		return;
 	r = edge_start(k, &err);
 	if (r < 0) {
@@ -150,13 +89,10 @@ void edge_on_timer(struct keeper *k)
 	}
 }
 
-static void violation(struct keeper *k, const char *what)
+/* Counted apart from tries, which READY sets back: a compromised edge could send that. */
+static void count_violation(struct keeper *k, struct worker *w)
 {
-	log_error("worker violation: sbx-edge %s; it is killed", what);
-	record_violation(k, "edge", what);
-	edge_kill(k);
-	/* Counted apart from tries, which READY sets back: a taken-over edge could say that. */
-	if (++k->edge.violations >= KEEPER_EDGE_VIOLATIONS)
+	if (w->violations >= WORKER_MAX_VIOLATIONS)
 		stop_begin(k, 0, "sbx-edge broke its protocol time after time: see keeper.log");
 	else
 		start_again(k);
@@ -165,35 +101,28 @@ static void violation(struct keeper *k, const char *what)
 int edge_send_net(struct keeper *k, struct err *err)
 {
 	AUTO_CLOSE int port = hands_connect(k, HANDS_NET, err);
-	int r = port < 0 ? port : edge_ask_net(k->edge.sock, port);
+	int r = port < 0 ? port : edge_ask_net(k->edge.worker.sock, port);
 
 	return port < 0 || r == 0 ? r : err_errno(err, r, "did not take the guest's network");
 }
 
-static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err)
+static int send_config(struct keeper *k, struct worker *w, struct err *err)
 {
 	struct edge_config config = {.ready_ms = KEEPER_EDGE_READY_MS};
-	AUTO_CLOSE int port = -1;
-	char build[EDGE_MAX_BUILD];
-	int r = edge_get_hello(msg, build);
+	AUTO_CLOSE int port = hands_connect(k, HANDS_CTL, err);
+	int r;
 
-	if (r < 0 || strcmp(build, EDGE_BUILD) != 0)
-		return err_set(err, -EBADMSG, "is of another build");
-	port = hands_connect(k, HANDS_CTL, err);
 	if (port < 0)
 		return port;
 	if (k->state.phase == KEEPER_STARTING)
 		config.ready_ms = KEEPER_BOOT_MS_TCG;
 	(void)!str_copy(config.sandbox, sizeof(config.sandbox), k->spec.id);
-	if (k->trust.has_ca) {
-		config.n_saved = k->trust.ca.n_saved;
-		memcpy(config.saved, k->trust.ca.saved, sizeof(config.saved));
-	}
-	r = edge_ask_config(k->edge.sock, &config, port);
+	k->edge.ops->fill_ca(k, &config);
+	r = edge_ask_config(w->sock, &config, port);
 	explicit_bzero(&config, sizeof(config));
 	if (r < 0)
 		return err_errno(err, r, "did not take its configuration");
-	k->edge.phase = edge_phase_after(k->edge.phase, EDGE_CONFIG);
+	w->phase = edge_phase_after(w->phase, EDGE_CONFIG);
 	/* In an image the guest's end of the network has never met anybody. */
 	return k->warm.is_making || pool_waits(k) ? 0 : edge_send_net(k, err);
 }
@@ -202,37 +131,46 @@ static struct stream *find_stream(struct keeper *k, uint32_t id)
 {
 	struct stream *s = &k->streams[id % KEEPER_MAX_STREAMS];
 
-	return s->used && s->gen == id / KEEPER_MAX_STREAMS ? s : NULL;
+	return s->kind && s->gen == id / KEEPER_MAX_STREAMS ? s : NULL;
 }
 
 static int close_stream(struct keeper *k, uint32_t id)
 {
 	struct stream *s = find_stream(k, id);
+	const struct stream_kind *kind = s ? s->kind : NULL;
 
 	if (!s)
 		return -EBADMSG;
-	s->used = false;
+	s->kind = NULL;
 	s->gen = (s->gen + 1) & 0xffffff;
-	if (s->session) {
+	if (kind->is_session) {
 		k->state.sessions--;
 		link_push_state(k);
 	}
-	if (s->is_port)
-		ports_on_closed(k);
+	if (kind->on_closed)
+		kind->on_closed(k);
 	return 0;
+}
+
+static void refuse_stream(struct keeper *k, uint32_t id)
+{
+	const struct stream *s = find_stream(k, id);
+
+	if (s && s->kind->on_refused)
+		s->kind->on_refused(k, id);
 }
 
 static int on_refused(struct keeper *k, const struct ipc_msg *msg)
 {
+	const struct stream *s = find_stream(k, msg->id);
 	enum edge_reason reason;
 	int r = edge_get_refused(msg, &reason);
 
 	if (r < 0)
 		return r;
-	/* To a published port where nobody listens inside: an everyday thing. */
-	if (!find_stream(k, msg->id) || !find_stream(k, msg->id)->is_port)
+	if (!s || !s->kind->is_quiet)
 		log_warn("a stream was refused: %s", edge_reason_text(reason));
-	ask_on_refused(k, msg->id);
+	refuse_stream(k, msg->id);
 	return close_stream(k, msg->id);
 }
 
@@ -244,7 +182,7 @@ static int on_opened(struct keeper *k, const struct ipc_msg *msg)
 	if (r < 0)
 		return r;
 	if (status != 200)
-		ask_on_refused(k, msg->id);
+		refuse_stream(k, msg->id);
 	return find_stream(k, msg->id) ? 0 : -EBADMSG;
 }
 
@@ -256,21 +194,22 @@ static void on_lost(const struct ipc_msg *msg)
 		log_warn("sbx-edge lost the guest: %s", text);
 }
 
-static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *err)
+static bool advance_phase(uint8_t *phase, uint16_t type)
 {
-	if (!edge_phase_allows(k->edge.phase, EDGE_FROM_EDGE, msg->type))
-		return err_set(err, -EBADMSG, "sent message %u out of phase", msg->type);
-	k->edge.phase = edge_phase_after(k->edge.phase, msg->type);
+	if (!edge_phase_allows(*phase, EDGE_FROM_EDGE, type))
+		return false;
+	*phase = edge_phase_after(*phase, type);
+	return true;
+}
+
+static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err)
+{
+	const struct edge_ops *ops = k->edge.ops;
+
 	switch (msg->type) {
-	case EDGE_HELLO:
-		return on_hello(k, msg, err);
 	case EDGE_READY:
-		k->edge.tries = 0;
-		start_on_ready(k);
-		waiting_flush(k);
-		ports_watch(k);
-		if (k->state.phase == KEEPER_RUNNING)
-			trust_send(k);
+		w->tries = 0;
+		ops->on_ready(k);
 		return edge_get_nothing(msg);
 	case EDGE_OPENED:
 		return on_opened(k, msg);
@@ -280,9 +219,9 @@ static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *e
 		return close_stream(k, msg->id);
 	case EDGE_ASK:
 		/* It has no network before the claim. */
-		return pool_waits(k) ? -EBADMSG : net_on_ask(k, msg, err);
+		return pool_waits(k) ? -EBADMSG : ops->on_ask(k, msg, err);
 	case EDGE_CA:
-		return trust_on_ca(k, msg);
+		return ops->on_ca(k, msg);
 	case EDGE_LOST:
 		on_lost(msg); /* its end follows */
 		return 0;
@@ -291,52 +230,61 @@ static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *e
 	}
 }
 
-static void on_readable(struct keeper *k)
+static void tell_room(struct keeper *k, struct worker *w)
 {
-	static struct ipc_msg msg;
-	struct err err = {0};
-	int r = ipc_recv(k->edge.sock, &msg);
-
-	if (r == -EAGAIN)
-		return;
-	if (r == 0) {
-		/* The pidfd tells the rest. */
-		loop_del(&k->loop, k->edge.sock);
-		return;
-	}
-	if (r > 0) {
-		r = msg.fd >= 0 ? -EBADMSG : on_message(k, &msg, &err);
-		ipc_msg_done(&msg);
-		if (msg.type == EDGE_CA)
-			explicit_bzero(msg.body, sizeof(msg.body));
-	}
-	if (r < 0)
-		violation(k, err.text[0] ? err.text : "sent a message that does not decode");
+	k->edge.ops->on_room(k);
 }
 
 void edge_want_room(struct keeper *k)
 {
-	(void)!loop_mod(&k->loop, k->edge.sock, EPOLLIN | EPOLLOUT, message_key(k));
+	worker_want_room(k, &k->edge.worker);
+}
+
+static const struct worker_ops edge_worker = {
+	.program = "sbx-edge",
+	.profile = JAIL_EDGE,
+	.ev_message = EV_EDGE,
+	.ev_end = EV_EDGE_END,
+	.ev_timer = EV_TIMER_EDGE,
+	.first_phase = EDGE_PHASE_START,
+	.last_phase = EDGE_PHASE_END,
+	.hello = EDGE_HELLO,
+	.secret_message = EDGE_CA,
+	.gap_ms = KEEPER_EDGE_GAP_MS,
+	.max_gap_ms = KEEPER_EDGE_GAP_MS,
+	.spawn = spawn_edge,
+	.advance = advance_phase,
+	.get_hello = edge_get_hello,
+	.on_hello = send_config,
+	.on_message = take_message,
+	.on_room = tell_room,
+	.on_end = drop_edge,
+	.on_violation = count_violation,
+};
+
+void edge_init(struct keeper *k, const struct edge_ops *ops)
+{
+	worker_init(&k->edge.worker, &edge_worker, 0);
+	k->edge.ops = ops;
 }
 
 void edge_on_event(struct keeper *k, const struct loop_event *ev)
 {
-	uint32_t gen = k->edge.gen;
+	worker_on_event(k, &k->edge.worker, ev);
+}
 
-	if (ev->events & EPOLLOUT) {
-		(void)!loop_mod(&k->loop, k->edge.sock, EPOLLIN, message_key(k));
-		net_run(k);
-	}
-	if (ev->events & ~(uint32_t)EPOLLOUT && k->edge.alive && k->edge.gen == gen)
-		on_readable(k);
+bool edge_is_alive(const struct keeper *k)
+{
+	return k->edge.worker.alive;
 }
 
 bool edge_is_up(const struct keeper *k)
 {
-	return k->edge.alive && k->edge.phase == EDGE_PHASE_RUN;
+	return k->edge.worker.alive && k->edge.worker.phase == EDGE_PHASE_RUN;
 }
 
-int edge_open_stream(struct keeper *k, const char *path, int fd, bool session, uint32_t *ret_stream)
+int edge_open_stream(struct keeper *k, const char *path, int fd, const struct stream_kind *kind,
+	uint32_t *ret_stream)
 {
 	AUTO_CLOSE int owned = fd;
 	size_t i = 0;
@@ -344,18 +292,16 @@ int edge_open_stream(struct keeper *k, const char *path, int fd, bool session, u
 
 	if (!edge_is_up(k))
 		return -EAGAIN;
-	while (i < KEEPER_MAX_STREAMS && k->streams[i].used)
+	while (i < KEEPER_MAX_STREAMS && k->streams[i].kind)
 		i++;
 	if (i == KEEPER_MAX_STREAMS)
 		return -EMFILE;
 	*ret_stream = k->streams[i].gen * KEEPER_MAX_STREAMS + (uint32_t)i;
-	r = edge_ask_open(k->edge.sock, *ret_stream, path, owned);
+	r = edge_ask_open(k->edge.worker.sock, *ret_stream, path, owned);
 	if (r < 0)
 		return r;
-	k->streams[i].used = true;
-	k->streams[i].session = session;
-	k->streams[i].is_port = false;
-	if (session) {
+	k->streams[i].kind = kind;
+	if (kind->is_session) {
 		k->state.sessions++;
 		link_push_state(k);
 	}

@@ -6,7 +6,7 @@
  *          ends, what it had open is over and another one is started after a pause that grows with
  *          each that did not live long.
  * Trust    egress may be taken over by an origin or a resolver: every message is checked against
- *          the phase table, a violation kills it, and after KEEPER_EGRESS_VIOLATIONS the sandbox is
+ *          the phase table, a violation kills it, and after WORKER_MAX_VIOLATIONS the sandbox is
  *          stopped.
  */
 #include "src/keeper/keeper.h"
@@ -14,176 +14,70 @@
 #include <errno.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/mem.h"
-#include "lib/base/fs/paths.h"
-
-void egress_init(struct keeper *k)
-{
-	k->egress.sock = k->egress.child.pidfd = -1;
-	k->egress.phase = EGRESS_PHASE_END;
-}
-
-static bool wanted(const struct keeper *k)
-{
-	return k->state.phase == KEEPER_STARTING || k->state.phase == KEEPER_RUNNING;
-}
-
-static int spawn(struct keeper *k, int child_sock, struct err *err)
-{
-	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-egress");
-	char *argv[] = {(char *)"sbx-egress", NULL};
-	struct jail_fd fds[] = {{child_sock, 3}};
-	struct jail_plan plan = {.profile = JAIL_EGRESS,
-		.program = program,
-		.argv = argv,
-		.fds = fds,
-		.n_fds = ARRAY_LEN(fds),
-		.log_fd = k->chatter_wr};
-
-	return worker_spawn(&plan, &k->egress.child, err);
-}
-
-static struct loop_key message_key(const struct keeper *k)
-{
-	return (struct loop_key){.kind = EV_EGRESS, .gen = k->egress.gen & 0xffffff};
-}
-
-static int watch(struct keeper *k)
-{
-	struct loop_key on_end = {.kind = EV_EGRESS_END, .gen = k->egress.gen & 0xffffff};
-	int r = loop_add(&k->loop, k->egress.sock, EPOLLIN, message_key(k));
-
-	return r < 0 ? r : loop_add(&k->loop, k->egress.child.pidfd, EPOLLIN, on_end);
-}
-
-/* Another one after a pause. There is no last try: without egress nothing leaves, that is all. */
-static void start_again(struct keeper *k)
-{
-	uint64_t now = clock_mono_ms();
-	uint64_t gap = KEEPER_EGRESS_GAP_MS;
-
-	if (!wanted(k))
-		return;
-	if (now - k->egress.started_ms >= KEEPER_EGRESS_STEADY_MS)
-		k->egress.tries = 0;
-	gap = MIN(gap << MIN(k->egress.tries, 10u), (uint64_t)KEEPER_EGRESS_MAX_GAP_MS);
-	k->egress.tries++;
-	loop_timer_set(
-		&k->loop, &k->egress.timer, now + gap, (struct loop_key){.kind = EV_TIMER_EGRESS});
-}
-
-static int try_start(struct keeper *k, struct err *err)
-{
-	AUTO_CLOSE int theirs = -1;
-	int fds[2];
-	int r = ipc_pair(fds);
-
-	if (r < 0)
-		return err_errno(err, r, "making egress's socket");
-	k->egress.sock = fds[0];
-	theirs = fds[1];
-	k->egress.phase = EGRESS_PHASE_START;
-	r = spawn(k, theirs, err);
-	if (r < 0) {
-		fd_close(&k->egress.sock);
-		return err_wrap(err, r, "starting sbx-egress");
-	}
-	k->egress.alive = true;
-	r = watch(k);
-	if (r < 0) {
-		egress_kill(k);
-		return err_errno(err, r, "watching sbx-egress");
-	}
-	return 0;
-}
 
 void egress_start(struct keeper *k)
 {
+	struct worker *w = &k->egress.worker;
+	bool is_wanted = k->state.phase == KEEPER_STARTING || k->state.phase == KEEPER_RUNNING;
 	struct err err = {0};
 	int r;
 
-	loop_timer_clear(&k->loop, &k->egress.timer);
-	if (k->egress.alive || !wanted(k))
+	loop_timer_clear(&k->loop, &w->timer);
+	if (w->alive || !is_wanted)
 		return;
-	k->egress.started_ms = clock_mono_ms();
 	/* The first begins the time in which what is asked waits; a later one does not prolong it.
 	 */
 	if (!k->egress.lost_ms)
-		k->egress.lost_ms = k->egress.started_ms;
-	r = try_start(k, &err);
+		k->egress.lost_ms = clock_mono_ms();
+	r = worker_start(k, w, &err);
 	if (r < 0) {
 		log_error("%s", err_text(&err, r));
-		start_again(k);
+		worker_restart(k, w);
 	}
 }
 
-void egress_on_timer(struct keeper *k)
+static void drop_egress(struct keeper *k, struct worker *w, const char *why)
 {
-	egress_start(k);
-}
-
-static void reap(struct keeper *k)
-{
-	loop_del(&k->loop, k->egress.sock);
-	loop_del(&k->loop, k->egress.child.pidfd);
-	(void)worker_reap(&k->egress.child);
-	fd_close(&k->egress.sock);
-	fd_close(&k->egress.child.pidfd);
 	if (k->egress.has_policy)
 		k->egress.lost_ms = clock_mono_ms();
-	k->egress.alive = k->egress.has_policy = false;
-	k->egress.phase = EGRESS_PHASE_END;
-	k->egress.gen++;
+	k->egress.has_policy = false;
 	k->egress.n_loaded = k->egress.n_sent;
-	netpolicy_on_egress_end(k);
-	net_on_egress_end(k);
+	k->egress.ops->on_end(k);
 }
 
 void egress_kill(struct keeper *k)
 {
-	loop_timer_clear(&k->loop, &k->egress.timer);
-	if (!k->egress.alive)
-		return;
-	worker_kill(&k->egress.child);
-	reap(k);
+	worker_stop(k, &k->egress.worker, "");
 }
 
-void egress_on_end(struct keeper *k)
+/* There is no last try: without egress nothing leaves, that is all. */
+void egress_on_exit(struct keeper *k)
 {
-	log_warn("sbx-egress ended");
-	reap(k);
-	start_again(k);
+	worker_on_exit(k, &k->egress.worker);
+	worker_restart(k, &k->egress.worker);
 }
 
 void egress_restart(struct keeper *k, const char *why)
 {
-	if (!k->egress.alive)
+	if (!k->egress.worker.alive)
 		return;
 	log_error("sbx-egress %s: it is killed", why);
 	egress_kill(k);
-	start_again(k);
+	worker_restart(k, &k->egress.worker);
 }
 
-static void violation(struct keeper *k, const char *what)
+static void count_violation(struct keeper *k, struct worker *w)
 {
-	log_error("worker violation: sbx-egress %s; it is killed", what);
-	record_violation(k, "egress", what);
-	egress_kill(k);
-	if (++k->egress.violations >= KEEPER_EGRESS_VIOLATIONS)
+	if (w->violations >= WORKER_MAX_VIOLATIONS)
 		stop_begin(k, 0, "sbx-egress broke its protocol time after time: see keeper.log");
 	else
-		start_again(k);
+		worker_restart(k, w);
 }
 
-static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err)
+static int send_config(struct keeper *k, struct worker *w, struct err *err)
 {
-	char build[EGRESS_MAX_BUILD];
-	int r = egress_get_hello(msg, build);
-
-	if (r < 0 || strcmp(build, EGRESS_BUILD) != 0)
-		return err_set(err, -EBADMSG, "is of another build");
 	/* It may have been killed meanwhile, which is no fault of its own. */
-	if (netpolicy_send(k) < 0)
+	if (k->egress.ops->configure(k) < 0)
 		egress_restart(k, "did not take its configuration");
 	return 0;
 }
@@ -200,72 +94,82 @@ static int on_loaded(struct keeper *k, const struct ipc_msg *msg)
 		return -EBADMSG;
 	k->egress.n_loaded = msg->id;
 	k->egress.has_policy = true;
-	netpolicy_on_loaded(k, text);
-	conns_on_room(k);
-	net_run(k);
+	k->egress.ops->on_loaded(k, text);
 	return 0;
 }
 
-static int on_message(struct keeper *k, struct ipc_msg *msg, struct err *err)
+static bool advance_phase(uint8_t *phase, uint16_t type)
 {
-	if (!egress_phase_allows(k->egress.phase, EGRESS_FROM_EGRESS, msg->type))
-		return err_set(err, -EBADMSG, "sent message %u out of phase", msg->type);
-	k->egress.phase = egress_phase_after(k->egress.phase, msg->type);
+	if (!egress_phase_allows(*phase, EGRESS_FROM_EGRESS, type))
+		return false;
+	*phase = egress_phase_after(*phase, type);
+	return true;
+}
+
+static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err)
+{
 	switch (msg->type) {
-	case EGRESS_HELLO:
-		return on_hello(k, msg, err);
 	case EGRESS_LOADED:
 		return on_loaded(k, msg);
 	case EGRESS_RESULT:
-		return net_on_result(k, msg);
+		return k->egress.ops->on_result(k, msg);
 	case EGRESS_CLOSED:
-		return net_on_closed(k, msg);
+		return k->egress.ops->on_closed(k, msg);
 	default:
 		return -EBADMSG;
 	}
 }
 
-static void on_readable(struct keeper *k)
+static void tell_room(struct keeper *k, struct worker *w)
 {
-	static struct ipc_msg msg;
-	struct err err = {0};
-	int r = ipc_recv(k->egress.sock, &msg);
+	k->egress.ops->on_room(k);
+}
 
-	if (r == -EAGAIN)
-		return;
-	if (r == 0) {
-		/* The pidfd tells the rest. */
-		loop_del(&k->loop, k->egress.sock);
-		return;
-	}
-	if (r > 0) {
-		/* A connection may come with a RESULT only. */
-		r = msg.fd >= 0 && msg.type != EGRESS_RESULT ? -EBADMSG : on_message(k, &msg, &err);
-		ipc_msg_done(&msg);
-	}
-	if (r < 0)
-		violation(k, err.text[0] ? err.text : "sent a message that does not decode");
+static const struct worker_ops egress_worker = {
+	.program = "sbx-egress",
+	.profile = JAIL_EGRESS,
+	.ev_message = EV_EGRESS,
+	.ev_end = EV_EGRESS_END,
+	.ev_timer = EV_TIMER_EGRESS,
+	.first_phase = EGRESS_PHASE_START,
+	.last_phase = EGRESS_PHASE_END,
+	.hello = EGRESS_HELLO,
+	.fd_message = EGRESS_RESULT,
+	.gap_ms = KEEPER_EGRESS_GAP_MS,
+	.max_gap_ms = KEEPER_EGRESS_MAX_GAP_MS,
+	.steady_ms = KEEPER_EGRESS_STEADY_MS,
+	.advance = advance_phase,
+	.get_hello = egress_get_hello,
+	.on_hello = send_config,
+	.on_message = take_message,
+	.on_room = tell_room,
+	.on_end = drop_egress,
+	.on_violation = count_violation,
+};
+
+void egress_init(struct keeper *k, const struct egress_ops *ops)
+{
+	worker_init(&k->egress.worker, &egress_worker, 0);
+	k->egress.ops = ops;
 }
 
 void egress_on_event(struct keeper *k, const struct loop_event *ev)
 {
-	uint32_t gen = k->egress.gen;
-
-	if (ev->events & EPOLLOUT) {
-		(void)!loop_mod(&k->loop, k->egress.sock, EPOLLIN, message_key(k));
-		conns_on_room(k);
-		net_run(k);
-	}
-	if (ev->events & ~(uint32_t)EPOLLOUT && k->egress.alive && k->egress.gen == gen)
-		on_readable(k);
+	worker_on_event(k, &k->egress.worker, ev);
 }
 
 void egress_want_room(struct keeper *k)
 {
-	(void)!loop_mod(&k->loop, k->egress.sock, EPOLLIN | EPOLLOUT, message_key(k));
+	worker_want_room(k, &k->egress.worker);
+}
+
+bool egress_is_alive(const struct keeper *k)
+{
+	return k->egress.worker.alive;
 }
 
 bool egress_is_up(const struct keeper *k)
 {
-	return k->egress.alive && k->egress.phase == EGRESS_PHASE_RUN && k->egress.has_policy;
+	return k->egress.worker.alive && k->egress.worker.phase == EGRESS_PHASE_RUN &&
+	       k->egress.has_policy;
 }

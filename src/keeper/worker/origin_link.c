@@ -17,7 +17,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,36 +24,23 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 
 #define PLACE_BITS 8
 #define MAX_GEN (UINT32_MAX >> PLACE_BITS)
 static_assert(ORIGIN_MAX_OPEN <= 1 << PLACE_BITS, "a place fits into its bits");
 
-void origins_init(struct keeper *k)
-{
-	k->origins.roots = -1;
-	k->origins.spawn = origins_spawn;
-	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++)
-		k->origins.list[i].sock = k->origins.list[i].child.pidfd = -1;
-}
-
 struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen)
 {
 	struct origin *o = idx < KEEPER_MAX_ORIGINS ? &k->origins.list[idx] : NULL;
 
-	return o && o->alive && o->gen == gen ? o : NULL;
+	return o && o->worker.alive && o->worker.gen == gen ? o : NULL;
 }
 
-static uint32_t index_of(const struct keeper *k, const struct origin *o)
+/* Its place in the list: worker.idx. */
+static struct origin *origin_of(struct keeper *k, const struct worker *w)
 {
-	return (uint32_t)(o - k->origins.list);
-}
-
-static struct loop_key key_of(const struct keeper *k, const struct origin *o, enum keeper_ev kind)
-{
-	return (struct loop_key){.kind = (uint8_t)kind, .gen = o->gen, .idx = index_of(k, o)};
+	return &k->origins.list[w->idx];
 }
 
 /* ---- who did wrong ---- */
@@ -137,54 +123,49 @@ static void drop_exchanges(struct keeper *k, struct origin *o, const char *why)
 	free(TAKE(o->exchanges));
 }
 
-static void reap(struct keeper *k, struct origin *o, const char *why)
+static void drop_origin(struct keeper *k, struct worker *w, const char *why)
 {
-	loop_del(&k->loop, o->sock);
-	loop_del(&k->loop, o->child.pidfd);
-	(void)worker_reap(&o->child);
-	fd_close(&o->sock);
-	fd_close(&o->child.pidfd);
-	vault_forget(k, o);
+	struct origin *o = origin_of(k, w);
+
+	vault_forget(k, w->idx, w->gen - 1);
 	drop_exchanges(k, o, why);
 	conns_drop(o);
 	needs_drop(o);
 	creds_drop(&o->binding);
-	o->alive = false;
-	o->phase = ORIGIN_PHASE_END;
-	o->gen++;
 }
 
 static void kill_origin(struct keeper *k, struct origin *o, const char *why)
 {
-	worker_kill(&o->child);
-	reap(k, o, why);
+	worker_stop(k, &o->worker, why);
 }
 
-static void violation(struct keeper *k, struct origin *o, const char *what)
+static const char *target_text(const struct worker *w)
 {
-	char text[ORIGIN_MAX_HOST + 200];
+	const struct origin *o = (const struct origin *)w;
+	static char text[ORIGIN_MAX_HOST + 32];
 
-	(void)snprintf(text, sizeof(text), "for %s:%u %.150s", o->host, o->port, what);
-	log_error("worker violation: sbx-origin %s; it is killed", text);
-	record_violation(k, "origin", text);
-	blame(k, o)->n_violations++;
-	kill_origin(k, o, "sbx-origin broke its protocol");
+	(void)snprintf(text, sizeof(text), "for %s:%u ", o->host, o->port);
+	return text;
 }
 
-void origins_on_end(struct keeper *k, const struct loop_event *ev)
+static void count_violation(struct keeper *k, struct worker *w)
+{
+	blame(k, origin_of(k, w))->n_violations++;
+}
+
+void origins_on_exit(struct keeper *k, const struct loop_event *ev)
 {
 	struct origin *o = &k->origins.list[ev->key.idx];
 
-	log_warn("sbx-origin for %s:%u ended", o->host, o->port);
 	blame(k, o)->n_crashes++;
-	reap(k, o, "sbx-origin ended");
+	worker_on_exit(k, &o->worker);
 }
 
 void origins_kill_all(struct keeper *k, const char *why)
 {
 	loop_timer_clear(&k->loop, &k->origins.timer);
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
-		if (k->origins.list[i].alive)
+		if (k->origins.list[i].worker.alive)
 			kill_origin(k, &k->origins.list[i], why);
 	}
 }
@@ -197,7 +178,7 @@ static void renew(struct keeper *k, struct origin *o, const struct binding *b)
 	creds_drop(&o->binding);
 	creds_copy(b, &o->binding);
 	/* before that CONFIG says it */
-	o->is_renew_due = o->phase == ORIGIN_PHASE_RUN;
+	o->is_renew_due = o->worker.phase == ORIGIN_PHASE_RUN;
 	origins_push(k, o);
 }
 
@@ -205,9 +186,10 @@ void origins_on_creds(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
 		struct origin *o = &k->origins.list[i];
-		const struct binding *b = o->alive ? creds_find(k->creds, o->host, o->port) : NULL;
+		const struct binding *b =
+			o->worker.alive ? creds_find(k->creds, o->host, o->port) : NULL;
 
-		if (!o->alive || (b && creds_is_same(b, &o->binding)))
+		if (!o->worker.alive || (b && creds_is_same(b, &o->binding)))
 			continue;
 		if (b && creds_is_renewal(&o->binding, b)) {
 			renew(k, o, b);
@@ -225,7 +207,7 @@ void origins_recheck(struct keeper *k)
 		struct origin *o = &k->origins.list[i];
 		bool host, port;
 
-		if (!o->alive)
+		if (!o->worker.alive)
 			continue;
 		gate_look(k->gate, o->host, o->port, clock_wall_ms(), &host, &port);
 		if (!port || !conns_all_may_lead(k, o))
@@ -240,7 +222,8 @@ static bool is_idle(const struct origin *o)
 
 static void look_at(struct keeper *k, struct origin *o, uint64_t now)
 {
-	if (o->phase != ORIGIN_PHASE_RUN && now - o->started_ms >= KEEPER_ORIGIN_START_MS) {
+	if (o->worker.phase != ORIGIN_PHASE_RUN &&
+		now - o->worker.started_ms >= KEEPER_ORIGIN_START_MS) {
 		log_error("sbx-origin for %s:%u does not start: it is killed", o->host, o->port);
 		blame(k, o)->n_crashes++;
 		kill_origin(k, o, "sbx-origin did not start");
@@ -263,20 +246,15 @@ void origins_on_timer(struct keeper *k)
 	origins_recheck(k); /* a rule may have run out */
 	conns_on_room(k);   /* those that wait for egress wait no longer than its grace */
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
-		if (k->origins.list[i].alive)
+		if (k->origins.list[i].worker.alive)
 			look_at(k, &k->origins.list[i], now);
-		any = any || k->origins.list[i].alive;
+		any = any || k->origins.list[i].worker.alive;
 	}
 	if (any)
 		set_timer(k);
 }
 
 /* ---- its start ---- */
-
-int origins_spawn(struct keeper *k, int sock, struct jail_child *ret, struct err *err)
-{
-	return hands_origin(k, sock, ret, err);
-}
 
 static struct origin *free_place(struct keeper *k)
 {
@@ -285,7 +263,7 @@ static struct origin *free_place(struct keeper *k)
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
 		struct origin *o = &k->origins.list[i];
 
-		if (!o->alive)
+		if (!o->worker.alive)
 			return o;
 		if (is_idle(o) && (!old || o->used_ms < old->used_ms))
 			old = o;
@@ -295,25 +273,14 @@ static struct origin *free_place(struct keeper *k)
 	return old;
 }
 
-static int watch(struct keeper *k, struct origin *o)
-{
-	int r = loop_add(&k->loop, o->sock, EPOLLIN, key_of(k, o, EV_ORIGIN));
-
-	if (r < 0)
-		return r;
-	return loop_add(&k->loop, o->child.pidfd, EPOLLIN, key_of(k, o, EV_ORIGIN_END));
-}
-
 static void fill(struct origin *o, const struct edge_ask *ask, const struct binding *b)
 {
 	(void)!str_copy(o->host, sizeof(o->host), ask->host);
 	o->port = ask->port;
-	o->phase = ORIGIN_PHASE_START;
-	o->started_ms = o->used_ms = clock_mono_ms();
+	o->used_ms = clock_mono_ms();
 	o->n_exchanges = o->next_conn = 0;
 	o->n_given = o->n_kept = 0;
 	o->is_renew_due = false;
-	o->wants_room = false;
 	o->exchanges = xcalloc(ORIGIN_MAX_OPEN, sizeof(*o->exchanges));
 	for (size_t i = 0; i < ORIGIN_MAX_OPEN; i++)
 		o->exchanges[i].fd = -1;
@@ -325,32 +292,26 @@ static void fill(struct origin *o, const struct edge_ask *ask, const struct bind
 	creds_copy(b, &o->binding);
 }
 
+static int spawn_origin(
+	struct keeper *k, struct worker *w, int sock, struct jail_child *ret, struct err *err)
+{
+	return k->origins.spawn(k, sock, ret, err);
+}
+
 static int start(struct keeper *k, const struct edge_ask *ask, const struct binding *b,
 	struct origin **ret, struct err *err)
 {
 	struct origin *o = free_place(k);
-	AUTO_CLOSE int theirs = -1;
-	int fds[2], r;
+	int r;
 
 	if (!o)
 		return err_set(err, -EBUSY, "%d hosts with a credential are in use at once",
 			KEEPER_MAX_ORIGINS);
-	r = ipc_pair(fds);
-	if (r < 0)
-		return err_errno(err, r, "making the socket of sbx-origin");
-	o->sock = fds[0];
-	theirs = fds[1];
-	r = k->origins.spawn(k, theirs, &o->child, err);
-	if (r < 0) {
-		fd_close(&o->sock);
-		return err_wrap(err, r, "starting sbx-origin");
-	}
 	fill(o, ask, b);
-	o->alive = true;
-	r = watch(k, o);
+	r = worker_start(k, &o->worker, err);
 	if (r < 0) {
-		kill_origin(k, o, "it cannot be watched");
-		return err_errno(err, r, "watching sbx-origin");
+		drop_origin(k, &o->worker, "sbx-origin did not start");
+		return r;
 	}
 	set_timer(k);
 	*ret = o;
@@ -364,7 +325,7 @@ static struct origin *find_target(struct keeper *k, const struct edge_ask *ask)
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
 		struct origin *o = &k->origins.list[i];
 
-		if (o->alive && o->port == ask->port && strcmp(o->host, ask->host) == 0)
+		if (o->worker.alive && o->port == ask->port && strcmp(o->host, ask->host) == 0)
 			return o;
 	}
 	return NULL;
@@ -429,7 +390,7 @@ static int push_opens(struct origin *o)
 
 		if (ex->fd < 0)
 			continue;
-		r = origin_ask_open(o->sock, ex->gen << PLACE_BITS | i, ex->fd);
+		r = origin_ask_open(o->worker.sock, ex->gen << PLACE_BITS | i, ex->fd);
 		if (r < 0)
 			return r;
 		fd_close(&ex->fd);
@@ -439,10 +400,9 @@ static int push_opens(struct origin *o)
 
 void origins_push(struct keeper *k, struct origin *o)
 {
-	bool wants_room;
 	int r;
 
-	if (o->phase != ORIGIN_PHASE_RUN)
+	if (o->worker.phase != ORIGIN_PHASE_RUN)
 		return;
 	r = push_opens(o);
 	if (r == 0)
@@ -452,11 +412,8 @@ void origins_push(struct keeper *k, struct origin *o)
 	if (r == 0)
 		r = needs_push(o);
 	/* Any other error: it is ending, and its pidfd tells. */
-	wants_room = r == -EAGAIN;
-	if (wants_room != o->wants_room)
-		(void)!loop_mod(&k->loop, o->sock, wants_room ? EPOLLIN | EPOLLOUT : EPOLLIN,
-			key_of(k, o, EV_ORIGIN));
-	o->wants_room = wants_room;
+	if (r == -EAGAIN)
+		worker_want_room(k, &o->worker);
 }
 
 /* ---- what it says ---- */
@@ -473,24 +430,21 @@ static int send_config(struct keeper *k, struct origin *o)
 	again = netpolicy_open_again(text);
 	if (roots < 0 || again < 0)
 		return -EIO;
-	r = origin_ask_config(o->sock, &config, again);
+	r = origin_ask_config(o->worker.sock, &config, again);
 	if (r < 0)
 		return r;
-	o->phase = origin_phase_after(o->phase, ORIGIN_CONFIG);
-	r = origin_ask_roots(o->sock, roots);
+	o->worker.phase = origin_phase_after(o->worker.phase, ORIGIN_CONFIG);
+	r = origin_ask_roots(o->worker.sock, roots);
 	if (r == 0)
-		o->phase = origin_phase_after(o->phase, ORIGIN_ROOTS);
+		o->worker.phase = origin_phase_after(o->worker.phase, ORIGIN_ROOTS);
 	return r;
 }
 
-static int on_hello(struct keeper *k, struct origin *o, const struct ipc_msg *msg, struct err *err)
+static int configure_origin(struct keeper *k, struct worker *w, struct err *err)
 {
-	char build[ORIGIN_MAX_BUILD];
-	int r = origin_get_hello(msg, build);
+	struct origin *o = origin_of(k, w);
+	int r = send_config(k, o);
 
-	if (r < 0 || strcmp(build, ORIGIN_BUILD) != 0)
-		return err_set(err, -EBADMSG, "is of another build");
-	r = send_config(k, o);
 	if (r < 0) { /* no fault of its own */
 		log_error("sbx-origin for %s: it cannot be configured: %s", o->host, strerror(-r));
 		kill_origin(k, o, "sbx-origin cannot be configured");
@@ -549,17 +503,19 @@ static int on_closed(struct keeper *k, struct origin *o, const struct ipc_msg *m
 	return 0;
 }
 
-static int on_message(
-	struct keeper *k, struct origin *o, const struct ipc_msg *msg, struct err *err)
+static bool advance_phase(uint8_t *phase, uint16_t type)
 {
-	if (!origin_phase_allows(o->phase, ORIGIN_FROM_ORIGIN, msg->type))
-		return err_set(err, -EBADMSG, "sent message %u out of phase", msg->type);
-	if (msg->fd >= 0 && msg->type != ORIGIN_TOKENS)
-		return err_set(err, -EBADMSG, "sent a descriptor with message %u", msg->type);
-	o->phase = origin_phase_after(o->phase, msg->type);
+	if (!origin_phase_allows(*phase, ORIGIN_FROM_ORIGIN, type))
+		return false;
+	*phase = origin_phase_after(*phase, type);
+	return true;
+}
+
+static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err)
+{
+	struct origin *o = origin_of(k, w);
+
 	switch (msg->type) {
-	case ORIGIN_HELLO:
-		return on_hello(k, o, msg, err);
 	case ORIGIN_RESULT:
 		return on_result(k, o, msg, err);
 	case ORIGIN_CLOSED:
@@ -575,35 +531,39 @@ static int on_message(
 	}
 }
 
-static void on_readable(struct keeper *k, struct origin *o)
+static void push_again(struct keeper *k, struct worker *w)
 {
-	static struct ipc_msg msg;
-	uint32_t gen = o->gen;
-	struct err err = {0};
-	int r = ipc_recv(o->sock, &msg);
+	origins_push(k, origin_of(k, w));
+}
 
-	if (r == -EAGAIN)
-		return;
-	if (r == 0) {
-		/* The pidfd tells the rest. */
-		loop_del(&k->loop, o->sock);
-		return;
-	}
-	if (r > 0) {
-		r = on_message(k, o, &msg, &err);
-		ipc_msg_done(&msg);
-	}
-	if (r < 0 && o->alive && o->gen == gen)
-		violation(k, o, err.text[0] ? err.text : "sent a message that does not decode");
+static const struct worker_ops origin_worker = {
+	.program = "sbx-origin",
+	.ev_message = EV_ORIGIN,
+	.ev_end = EV_ORIGIN_END,
+	.first_phase = ORIGIN_PHASE_START,
+	.last_phase = ORIGIN_PHASE_END,
+	.hello = ORIGIN_HELLO,
+	.fd_message = ORIGIN_TOKENS,
+	.spawn = spawn_origin,
+	.advance = advance_phase,
+	.get_hello = origin_get_hello,
+	.on_hello = configure_origin,
+	.on_message = take_message,
+	.on_room = push_again,
+	.on_end = drop_origin,
+	.on_violation = count_violation,
+	.get_target = target_text,
+};
+
+void origins_init(struct keeper *k)
+{
+	k->origins.roots = -1;
+	k->origins.spawn = hands_origin;
+	for (uint32_t i = 0; i < KEEPER_MAX_ORIGINS; i++)
+		worker_init(&k->origins.list[i].worker, &origin_worker, i);
 }
 
 void origins_on_event(struct keeper *k, const struct loop_event *ev)
 {
-	struct origin *o = &k->origins.list[ev->key.idx];
-	uint32_t gen = o->gen;
-
-	if (ev->events & EPOLLOUT)
-		origins_push(k, o);
-	if (ev->events & ~(uint32_t)EPOLLOUT && o->alive && o->gen == gen)
-		on_readable(k, o);
+	worker_on_event(k, &k->origins.list[ev->key.idx].worker, ev);
 }
