@@ -118,7 +118,7 @@ static bool link_is_live(const struct keeper *k, struct loop_key key)
 
 static bool ask_is_live(const struct keeper *k, struct loop_key key)
 {
-	return k->asks[key.idx].kind != ASK_NONE && k->asks[key.idx].gen == key.gen;
+	return k->asks[key.idx].kind && k->asks[key.idx].gen == key.gen;
 }
 
 static bool waiting_is_live(const struct keeper *k, struct loop_key key)

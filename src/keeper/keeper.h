@@ -1,9 +1,9 @@
 /*
  * keeper - the state of one running sandbox and the parts of the program that owns it.
  *
- * How      main.c has the loop, events.c the event table; each part below handles the events named for
- *          it. A sandbox goes STARTING -> RUNNING -> STOPPING -> STOPPED, and the process ends with
- *          it.
+ * How      main.c has the loop, events.c the event table; each part below handles the events
+ *          named for it. A sandbox goes STARTING -> RUNNING -> STOPPING -> STOPPED, and the
+ *          process ends with it.
  * Trust    Sees short fixed messages of edge, egress, origins and the vault, QMP text (lib/vm/vmm)
  *          and answers of the guest to its own small questions (lib/wire/guestapi): all taken as
  *          hostile. Requests of sbxd: same user.
@@ -490,7 +490,7 @@ void start_stop_share(struct keeper *k);
 size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_MAX_WORKSPACES]);
 void start_unwatch_share(struct keeper *k);
 void start_on_ready(struct keeper *k); /* edge sees the guest: send /setup */
-void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply);
+extern const struct ask_kind start_setup_ask;
 /* The guest knows the CA, or cannot: it runs. */
 void start_on_trusted(struct keeper *k);
 void start_on_timeout(struct keeper *k);
@@ -658,7 +658,7 @@ void waiting_on_timeout(struct keeper *k, const struct loop_event *ev);
 
 /* ask.c: questions to the guest. */
 void ask_init(struct keeper *k);
-int ask_guest(struct keeper *k, enum ask_kind kind, struct slice body, uint32_t timeout_ms,
+int ask_guest(struct keeper *k, const struct ask_kind *kind, struct slice body, uint32_t timeout_ms,
 	int link, uint32_t link_msg) MUST_CHECK;
 void ask_on_readable(struct keeper *k, const struct loop_event *ev);
 void ask_on_timeout(struct keeper *k, const struct loop_event *ev);

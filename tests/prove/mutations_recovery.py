@@ -14,7 +14,8 @@ STARTS = ("recovery/guest-crash", "recovery/kill-hider", "recovery/kill-keeper",
 LIVES = ("recovery/daemon-restart", "recovery/hang-egress", "recovery/kill-edge",
          "recovery/kill-egress", "recovery/kill-guest-net",
          "recovery/kill-sbxd", "recovery/kill-vault")
-OPEN = '(k->gate, slice_from_str("policy 1\\n\\ngroup hole\\nallow network **:1-65535\\n\\nend\\n"), "hole");'
+OPEN = ('(k->gate, slice_from_str("policy 1\\n\\ngroup hole\\n'
+        'allow network **:1-65535\\n\\nend\\n"), "hole");')
 
 HOLES += [
     # CVE-2026-12539: what was applied when the sandbox was made is lost when it is started again
@@ -37,7 +38,8 @@ HOLES += [
          " : ops->profile,\n"),
     Hole("no-second-origin", "src/keeper/worker/origin_link.c",
          "\tblame(k, o)->n_crashes++;\n\tworker_on_exit(k, &o->worker);\n",
-         "\tblame(k, o)->n_violations = KEEPER_ORIGIN_VIOLATIONS;\n\tworker_on_exit(k, &o->worker);\n"),
+         "\tblame(k, o)->n_violations = KEEPER_ORIGIN_VIOLATIONS;\n"
+         "\tworker_on_exit(k, &o->worker);\n"),
     Hole("socket-left", "src/keeper/worker/hands.c", "\t(void)unlink(sock);\n", ""),
     # T1 of docs/review.md
     Hole("start-follows-links", "lib/vm/share/place.c",

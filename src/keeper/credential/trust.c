@@ -117,6 +117,22 @@ static size_t make_env(const struct keeper *k, char *env[GUEST_MAX_ENV])
 	return n;
 }
 
+static void on_answer(struct keeper *k, const struct guest_reply *reply)
+{
+	k->trust.is_asked = false;
+	if (!edge_is_alive(k)) /* the next one says READY, and it is sent again */
+		k->trust.is_due = true;
+	else if (!reply->ok)
+		log_error("the guest does not trust the sandbox's certificate: %s", reply->text);
+	k->trust.is_told = edge_is_alive(k) && reply->ok;
+	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
+		trust_send(k);
+	else if (k->trust.is_last)
+		start_on_trusted(k);
+}
+
+static const struct ask_kind trust_ask = {GUEST_PATH_TRUST, .on_reply = on_answer};
+
 static int ask(struct keeper *k)
 {
 	static uint8_t buf[GUEST_MAX_BODY];
@@ -132,7 +148,7 @@ static int ask(struct keeper *k)
 		free(env[i]);
 	if (r < 0)
 		return r;
-	return ask_guest(k, ASK_TRUST, slice_of(buf, wr.n), KEEPER_TRUST_MS, -1, 0);
+	return ask_guest(k, &trust_ask, slice_of(buf, wr.n), KEEPER_TRUST_MS, -1, 0);
 }
 
 void trust_send(struct keeper *k)
@@ -167,18 +183,4 @@ void trust_renew(struct keeper *k)
 	/* Before it runs the set-up comes first. */
 	if (k->state.phase == KEEPER_RUNNING)
 		trust_send(k);
-}
-
-void trust_on_answer(struct keeper *k, const struct guest_reply *reply)
-{
-	k->trust.is_asked = false;
-	if (!edge_is_alive(k)) /* the next one says READY, and it is sent again */
-		k->trust.is_due = true;
-	else if (!reply->ok)
-		log_error("the guest does not trust the sandbox's certificate: %s", reply->text);
-	k->trust.is_told = edge_is_alive(k) && reply->ok;
-	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
-		trust_send(k);
-	else if (k->trust.is_last)
-		start_on_trusted(k);
 }

@@ -17,7 +17,6 @@
 #include "lib/base/attr.h"
 
 struct edge_config;
-struct guest_reply;
 struct ipc_msg;
 struct keeper;
 
@@ -31,7 +30,6 @@ void trust_send(struct keeper *k);
 void trust_send_early(struct keeper *k);
 /* A new machine knows nothing. */
 void trust_forget(struct keeper *k);
-void trust_on_answer(struct keeper *k, const struct guest_reply *reply);
 void trust_wipe(struct keeper *k);
 /* The text of network.extra-ca, "" for none: the guest trusts its certificates too. */
 void trust_set_extra(struct keeper *k, const char *text);

@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include "src/keeper/keeper.h"
-
 void vault_init(struct keeper *k);
 /* Requests a channel from sbxd, again and again until one comes. */
 void vault_start(struct keeper *k);

@@ -228,6 +228,22 @@ static int answer_stop(struct keeper *k, struct link *l, const struct ipc_msg *m
 	return 0;
 }
 
+static void on_stats(struct keeper *k, const struct ask *a, struct slice body)
+{
+	struct link *l = live_link(k, a->link, a->link_gen);
+	struct keeper_stats stats = {0};
+
+	if (!l)
+		return;
+	if (guest_get_stats(body, &stats) < 0)
+		link_answer(k, a->link, a->link_gen, a->link_msg, -EBADMSG,
+			"the guest's answer does not decode");
+	else if (keeper_send_stats(l->fd, a->link_msg, &stats) < 0)
+		log_warn("sbxd does not take the statistics");
+}
+
+static const struct ask_kind stats_ask = {GUEST_PATH_STATS, .on_body = on_stats};
+
 static int answer_stats(struct keeper *k, struct link *l, const struct ipc_msg *msg)
 {
 	int r = keeper_get_nothing(msg);
@@ -236,7 +252,8 @@ static int answer_stats(struct keeper *k, struct link *l, const struct ipc_msg *
 		return r;
 	if (k->state.phase != KEEPER_RUNNING)
 		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is not running");
-	r = ask_guest(k, ASK_STATS, slice_of(NULL, 0), KEEPER_ASK_MS, (int)(l - k->links), msg->id);
+	r = ask_guest(
+		k, &stats_ask, slice_of(NULL, 0), KEEPER_ASK_MS, (int)(l - k->links), msg->id);
 	if (r < 0)
 		return keeper_send_done(l->fd, msg->id, r, "the guest cannot be asked now");
 	return 0;

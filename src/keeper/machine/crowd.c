@@ -13,6 +13,15 @@ static void let_go_on(struct keeper *k)
 	k->crowd.n = 0;
 }
 
+static void on_answer(struct keeper *k)
+{
+	k->crowd.is_asking = false;
+	k->crowd.asked_ms = clock_mono_ms();
+	let_go_on(k);
+}
+
+static const struct ask_kind forget_ask = {GUEST_PATH_FORGET, .on_over = on_answer};
+
 /* True when the guest forgets, or soon will. */
 static bool is_asked(struct keeper *k, unsigned number)
 {
@@ -24,7 +33,7 @@ static bool is_asked(struct keeper *k, unsigned number)
 	if (c->was_asked && !is_last && clock_mono_ms() - c->asked_ms < CROWD_PAUSE_MS)
 		return false;
 	if (k->state.phase != KEEPER_RUNNING ||
-		ask_guest(k, ASK_FORGET, slice_of(NULL, 0), CROWD_ASK_MS, -1, 0) < 0)
+		ask_guest(k, &forget_ask, slice_of(NULL, 0), CROWD_ASK_MS, -1, 0) < 0)
 		return false;
 	if (!c->was_asked)
 		log_info("the guest knows many files of its workspaces: it is asked to forget "
@@ -58,13 +67,6 @@ void crowd_on_lookup(struct keeper *k)
 
 void crowd_on_timer(struct keeper *k)
 {
-	let_go_on(k);
-}
-
-void crowd_on_answer(struct keeper *k)
-{
-	k->crowd.is_asking = false;
-	k->crowd.asked_ms = clock_mono_ms();
 	let_go_on(k);
 }
 

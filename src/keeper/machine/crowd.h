@@ -36,8 +36,6 @@ struct crowd {
 };
 
 void crowd_on_lookup(struct keeper *k);
-/* The guest has forgotten, or has not. */
-void crowd_on_answer(struct keeper *k);
 void crowd_on_timer(struct keeper *k);
 /* The share goes. */
 void crowd_drop(struct keeper *k);

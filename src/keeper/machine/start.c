@@ -402,6 +402,33 @@ static size_t fill_env(const struct keeper *k, char *env[SPEC_MAX_ENV + 1])
 	return n;
 }
 
+static void on_setup_answer(struct keeper *k, const struct guest_reply *reply)
+{
+	char why[KEEPER_MAX_TEXT + 64];
+
+	/* edge went away in between: the next one says READY and we ask again. */
+	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
+		return;
+	if (!reply->ok) {
+		(void)snprintf(why, sizeof(why), "the guest could not be set up: %s", reply->text);
+		if (warm_is_on(k))
+			warm_fail(k, why);
+		else
+			stop_begin(k, 0, why);
+		return;
+	}
+	if (warm_is_on(k))
+		warm_mark(k, "the guest is set up");
+	/* Its first program must find the certificate and the variables. */
+	k->trust.is_last = true;
+	k->trust.is_due = k->trust.is_due || !k->trust.is_told;
+	trust_send(k);
+	if (!k->trust.is_asked)
+		start_on_trusted(k);
+}
+
+const struct ask_kind start_setup_ask = {GUEST_PATH_SETUP, .on_reply = on_setup_answer};
+
 static int send_setup(struct keeper *k, struct err *err)
 {
 	static uint8_t buf[GUEST_MAX_BODY];
@@ -432,7 +459,7 @@ static int send_setup(struct keeper *k, struct err *err)
 	if (r < 0)
 		return err_errno(
 			err, r, "writing the guest's set-up (is the environment too large?)");
-	return ask_guest(k, ASK_SETUP, slice_of(buf, wr.n), KEEPER_SETUP_MS, -1, 0);
+	return ask_guest(k, &start_setup_ask, slice_of(buf, wr.n), KEEPER_SETUP_MS, -1, 0);
 }
 
 void start_on_ready(struct keeper *k)
@@ -454,31 +481,6 @@ void start_on_ready(struct keeper *k)
 		stop_begin(k, 0, err_text(&err, r));
 	else
 		pool_on_setup_sent(k);
-}
-
-void start_on_setup_answer(struct keeper *k, const struct guest_reply *reply)
-{
-	char why[KEEPER_MAX_TEXT + 64];
-
-	/* edge went away in between: the next one says READY and we ask again. */
-	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
-		return;
-	if (!reply->ok) {
-		(void)snprintf(why, sizeof(why), "the guest could not be set up: %s", reply->text);
-		if (warm_is_on(k))
-			warm_fail(k, why);
-		else
-			stop_begin(k, 0, why);
-		return;
-	}
-	if (warm_is_on(k))
-		warm_mark(k, "the guest is set up");
-	/* Its first program must find the certificate and the variables. */
-	k->trust.is_last = true;
-	k->trust.is_due = k->trust.is_due || !k->trust.is_told;
-	trust_send(k);
-	if (!k->trust.is_asked)
-		start_on_trusted(k);
 }
 
 void start_on_trusted(struct keeper *k)

@@ -15,13 +15,16 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
+/* What counts is that qemu ends. */
+static const struct ask_kind power_ask = {GUEST_PATH_POWER};
+
 static int ask_power_off(struct keeper *k)
 {
 	uint8_t buf[8];
 	struct wr wr = wr_init(buf, sizeof(buf));
 	int r = guest_put_power(&wr, GUEST_POWER_OFF);
 
-	return r < 0 ? r : ask_guest(k, ASK_POWER, slice_of(buf, wr.n), KEEPER_ASK_MS, -1, 0);
+	return r < 0 ? r : ask_guest(k, &power_ask, slice_of(buf, wr.n), KEEPER_ASK_MS, -1, 0);
 }
 
 void stop_begin(struct keeper *k, uint32_t timeout_ms, const char *why)

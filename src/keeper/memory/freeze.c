@@ -71,14 +71,28 @@ static int make_overlays(struct keeper *k, struct err *err)
 	return r;
 }
 
+static void on_parked(struct keeper *k, const struct guest_reply *reply);
+static const struct ask_kind freeze_ask = {GUEST_PATH_PARK, .on_reply = on_parked};
+
 static int ask_park(struct keeper *k)
 {
 	uint8_t buf[8];
 	struct wr wr = wr_init(buf, sizeof(buf));
 	int r = guest_put_park(&wr, &(struct guest_parking){.kind = GUEST_PARK_FREEZE});
 
-	return r < 0 ? r : ask_guest(k, ASK_FREEZE, slice_of(buf, wr.n), KEEPER_FREEZE_MS, -1, 0);
+	return r < 0 ? r : ask_guest(k, &freeze_ask, slice_of(buf, wr.n), KEEPER_FREEZE_MS, -1, 0);
 }
+
+static void on_woken(struct keeper *k, const struct guest_reply *reply)
+{
+	if (k->freeze.state != FREEZE_WAKING)
+		return;
+	if (!reply->ok)
+		log_warn("waking the guest: %s", reply->text);
+	finish(k);
+}
+
+static const struct ask_kind thaw_ask = {GUEST_PATH_WAKE, .on_reply = on_woken};
 
 static void wake(struct keeper *k)
 {
@@ -93,7 +107,7 @@ static void wake(struct keeper *k)
 	if (r == 0)
 		r = guest_put_wake(&wr, &w);
 	if (r == 0)
-		r = ask_guest(k, ASK_THAW, slice_of(buf, wr.n), KEEPER_THAW_MS, -1, 0);
+		r = ask_guest(k, &thaw_ask, slice_of(buf, wr.n), KEEPER_THAW_MS, -1, 0);
 	/* It goes on by itself a little later. */
 	if (r < 0)
 		finish(k);
@@ -144,7 +158,7 @@ void freeze_begin(struct keeper *k, int link, uint32_t msg)
 	}
 }
 
-void freeze_on_parked(struct keeper *k, const struct guest_reply *reply)
+static void on_parked(struct keeper *k, const struct guest_reply *reply)
 {
 	struct freeze *f = &k->freeze;
 
@@ -205,13 +219,4 @@ void freeze_on_snapshot(struct keeper *k, bool ok, const char *text)
 	} else {
 		wake(k);
 	}
-}
-
-void freeze_on_woken(struct keeper *k, const struct guest_reply *reply)
-{
-	if (k->freeze.state != FREEZE_WAKING)
-		return;
-	if (!reply->ok)
-		log_warn("waking the guest: %s", reply->text);
-	finish(k);
 }

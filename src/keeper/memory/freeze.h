@@ -38,7 +38,5 @@ struct freeze {
 
 /* Answers with FROZEN, at once when it is not possible. */
 void freeze_begin(struct keeper *k, int link, uint32_t msg);
-void freeze_on_parked(struct keeper *k, const struct guest_reply *reply);
-void freeze_on_woken(struct keeper *k, const struct guest_reply *reply);
 /* VMM_EV_SNAPSHOT, or why not. */
 void freeze_on_snapshot(struct keeper *k, bool ok, const char *text);

@@ -45,17 +45,6 @@ static bool is_in_use(const struct keeper *k)
 	       !edge_is_up(k);
 }
 
-void idle_on_timer(struct keeper *k)
-{
-	if (k->state.phase == KEEPER_STOPPING || k->state.phase == KEEPER_STOPPED)
-		return;
-	look_later(k);
-	if (is_in_use(k))
-		begin_anew(k);
-	else if (ask_guest(k, ASK_IDLE, slice_of(NULL, 0), KEEPER_ASK_MS, -1, 0) < 0)
-		log_warn("an idle sandbox cannot be looked at");
-}
-
 static bool has_worked(const struct idle *i, const struct keeper_stats *now)
 {
 	uint64_t cpu = now->cpu_ms - i->cpu_ms, time = now->uptime_ms - i->uptime_ms;
@@ -64,16 +53,19 @@ static bool has_worked(const struct idle *i, const struct keeper_stats *now)
 	       cpu * 100 >= time * KEEPER_IDLE_PERCENT;
 }
 
-void idle_on_stats(struct keeper *k, const struct keeper_stats *stats)
+static void on_stats(struct keeper *k, const struct ask *a, struct slice body)
 {
+	struct keeper_stats stats = {0};
 	struct err err = {0};
 	int r;
 
-	if (is_in_use(k) || (k->idle.has_look && has_worked(&k->idle, stats)))
+	if (guest_get_stats(body, &stats) < 0)
+		return;
+	if (is_in_use(k) || (k->idle.has_look && has_worked(&k->idle, &stats)))
 		begin_anew(k);
 	k->idle.has_look = !is_in_use(k);
-	k->idle.cpu_ms = stats->cpu_ms;
-	k->idle.uptime_ms = stats->uptime_ms;
+	k->idle.cpu_ms = stats.cpu_ms;
+	k->idle.uptime_ms = stats.uptime_ms;
 	if (is_in_use(k) || clock_mono_ms() - k->idle.since_ms < (uint64_t)k->spec.idle_s * 1000)
 		return;
 	log_info("nobody has used it for %u s: it is suspended", (unsigned)k->spec.idle_s);
@@ -83,4 +75,17 @@ void idle_on_stats(struct keeper *k, const struct keeper_stats *stats)
 		log_warn("%s", err_text(&err, r));
 		begin_anew(k);
 	}
+}
+
+static const struct ask_kind idle_ask = {GUEST_PATH_STATS, .on_body = on_stats};
+
+void idle_on_timer(struct keeper *k)
+{
+	if (k->state.phase == KEEPER_STOPPING || k->state.phase == KEEPER_STOPPED)
+		return;
+	look_later(k);
+	if (is_in_use(k))
+		begin_anew(k);
+	else if (ask_guest(k, &idle_ask, slice_of(NULL, 0), KEEPER_ASK_MS, -1, 0) < 0)
+		log_warn("an idle sandbox cannot be looked at");
 }

@@ -101,13 +101,16 @@ static void fail(struct keeper *k, const char *why)
 
 /* ---- down ---- */
 
+static void on_parked(struct keeper *k, const struct guest_reply *reply);
+static const struct ask_kind park_ask = {GUEST_PATH_PARK, .on_reply = on_parked};
+
 static int ask_park(struct keeper *k)
 {
 	uint8_t buf[8];
 	struct wr wr = wr_init(buf, sizeof(buf));
 	int r = guest_put_park(&wr, &(struct guest_parking){.kind = GUEST_PARK_SUSPEND});
 
-	return r < 0 ? r : ask_guest(k, ASK_PARK, slice_of(buf, wr.n), KEEPER_PARK_MS, -1, 0);
+	return r < 0 ? r : ask_guest(k, &park_ask, slice_of(buf, wr.n), KEEPER_PARK_MS, -1, 0);
 }
 
 int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
@@ -144,7 +147,7 @@ static void linger(struct keeper *k)
 		&k->loop, &k->suspend.timer, clock_mono_ms() + KEEPER_PARK_LINGER_MS, timer_key);
 }
 
-void suspend_on_parked(struct keeper *k, const struct guest_reply *reply)
+static void on_parked(struct keeper *k, const struct guest_reply *reply)
 {
 	int r;
 
@@ -321,25 +324,7 @@ void suspend_drop(struct keeper *k)
 
 /* ---- up ---- */
 
-int suspend_send_wake(struct keeper *k, struct err *err)
-{
-	static uint8_t buf[GUEST_MAX_BODY];
-	struct wr wr = wr_init(buf, sizeof(buf));
-	struct guest_mount mounts[GUEST_MAX_MOUNTS];
-	struct guest_wake wake = {.wall_ms = clock_wall_ms(), .mounts = {0, mounts}};
-	int r;
-
-	wake.mounts.n = start_fill_mounts(k, mounts);
-	if (getrandom(wake.entropy, sizeof(wake.entropy), 0) != (ssize_t)sizeof(wake.entropy))
-		return err_errno(err, -errno, "getting entropy");
-	r = guest_put_wake(&wr, &wake);
-	if (r < 0)
-		return err_errno(err, r, "writing the guest's waking");
-	link_progress(k, 90, "waking its programs");
-	return ask_guest(k, ASK_WAKE, slice_of(buf, wr.n), KEEPER_WAKE_MS, -1, 0);
-}
-
-void suspend_on_woken(struct keeper *k, const struct guest_reply *reply)
+static void on_woken(struct keeper *k, const struct guest_reply *reply)
 {
 	char why[KEEPER_MAX_TEXT + 64];
 
@@ -359,4 +344,24 @@ void suspend_on_woken(struct keeper *k, const struct guest_reply *reply)
 	(void)snprintf(k->suspend.lost, sizeof(k->suspend.lost), "%s", reply->text);
 	k->suspend.is_waking = false;
 	start_on_ready(k); /* /setup: name and variables may have changed meanwhile */
+}
+
+static const struct ask_kind wake_ask = {GUEST_PATH_WAKE, .on_reply = on_woken};
+
+int suspend_send_wake(struct keeper *k, struct err *err)
+{
+	static uint8_t buf[GUEST_MAX_BODY];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	struct guest_mount mounts[GUEST_MAX_MOUNTS];
+	struct guest_wake wake = {.wall_ms = clock_wall_ms(), .mounts = {0, mounts}};
+	int r;
+
+	wake.mounts.n = start_fill_mounts(k, mounts);
+	if (getrandom(wake.entropy, sizeof(wake.entropy), 0) != (ssize_t)sizeof(wake.entropy))
+		return err_errno(err, -errno, "getting entropy");
+	r = guest_put_wake(&wr, &wake);
+	if (r < 0)
+		return err_errno(err, r, "writing the guest's waking");
+	link_progress(k, 90, "waking its programs");
+	return ask_guest(k, &wake_ask, slice_of(buf, wr.n), KEEPER_WAKE_MS, -1, 0);
 }

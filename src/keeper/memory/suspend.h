@@ -67,7 +67,6 @@ struct idle {
 void suspend_init(struct keeper *k);
 /* DONE follows for who asked (link -1: nobody). */
 int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err) MUST_CHECK;
-void suspend_on_parked(struct keeper *k, const struct guest_reply *reply);
 void suspend_on_saved(struct keeper *k);
 void suspend_on_timer(struct keeper *k);
 /* True when it was about this. */
@@ -78,7 +77,6 @@ void suspend_drop(struct keeper *k);
 /* Starts virtiofsd and plugs the share in, when there is none. */
 int suspend_give_share(struct keeper *k, struct err *err) MUST_CHECK;
 int suspend_send_wake(struct keeper *k, struct err *err) MUST_CHECK;
-void suspend_on_woken(struct keeper *k, const struct guest_reply *reply);
 
 /* resume.c: and comes back from there. */
 /* 1: the machine is being restored. 0: there is nothing to restore, or nothing that can be used
@@ -93,4 +91,3 @@ void resume_drop(struct keeper *k);
 /* idle.c: a sandbox that nobody uses is suspended. */
 void idle_start(struct keeper *k);
 void idle_on_timer(struct keeper *k);
-void idle_on_stats(struct keeper *k, const struct keeper_stats *stats);

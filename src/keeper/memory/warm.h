@@ -101,7 +101,6 @@ struct make_options {
 
 int make_main(struct keeper *k, const struct make_options *o);
 void make_on_ready(struct keeper *k);
-void make_on_parked(struct keeper *k, const struct guest_reply *reply);
 bool make_on_vmm(struct keeper *k, const struct vmm_event *ev);
 void make_on_child(struct keeper *k);
 void make_on_qemu_end(struct keeper *k);

@@ -49,35 +49,13 @@ void make_fail(struct keeper *k, const char *why)
 
 /* ---- the guest ---- */
 
-static void ask_park(struct keeper *k)
-{
-	uint8_t buf[16];
-	struct guest_parking parking = {GUEST_PARK_IMAGE, getuid(), getgid()};
-	struct wr wr = wr_init(buf, sizeof(buf));
-	int r = guest_put_park(&wr, &parking);
-
-	if (r == 0)
-		r = ask_guest(k, ASK_PARK_IMAGE, slice_of(buf, wr.n), KEEPER_SETUP_MS, -1, 0);
-	if (r < 0)
-		make_fail(k, "the guest cannot be asked to get ready");
-}
-
 static void set_timer(struct keeper *k, uint64_t ms)
 {
 	loop_timer_set(&k->loop, &k->warm.timer, clock_mono_ms() + ms,
 		(struct loop_key){.kind = EV_TIMER_MAKE});
 }
 
-void make_on_ready(struct keeper *k)
-{
-	if (k->warm.make_step != MAKE_BOOTING)
-		return;
-	loop_timer_clear(&k->loop, &k->boot_timer);
-	say(k, 60, "the guest is up and gets ready");
-	ask_park(k);
-}
-
-void make_on_parked(struct keeper *k, const struct guest_reply *reply)
+static void on_parked(struct keeper *k, const struct guest_reply *reply)
 {
 	if (k->warm.make_step != MAKE_BOOTING || !edge_is_alive(k))
 		return;
@@ -95,6 +73,30 @@ void make_on_parked(struct keeper *k, const struct guest_reply *reply)
 	edge_kill(k);
 	say(k, 70, "free memory goes back");
 	set_timer(k, KEEPER_SETTLE_MS);
+}
+
+static const struct ask_kind park_ask = {GUEST_PATH_PARK, .on_reply = on_parked};
+
+static void ask_park(struct keeper *k)
+{
+	uint8_t buf[16];
+	struct guest_parking parking = {GUEST_PARK_IMAGE, getuid(), getgid()};
+	struct wr wr = wr_init(buf, sizeof(buf));
+	int r = guest_put_park(&wr, &parking);
+
+	if (r == 0)
+		r = ask_guest(k, &park_ask, slice_of(buf, wr.n), KEEPER_SETUP_MS, -1, 0);
+	if (r < 0)
+		make_fail(k, "the guest cannot be asked to get ready");
+}
+
+void make_on_ready(struct keeper *k)
+{
+	if (k->warm.make_step != MAKE_BOOTING)
+		return;
+	loop_timer_clear(&k->loop, &k->boot_timer);
+	say(k, 60, "the guest is up and gets ready");
+	ask_park(k);
 }
 
 /* ---- the image ---- */

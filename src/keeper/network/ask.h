@@ -10,31 +10,29 @@
 #include "lib/wire/guestapi/guest_ctl.h"
 #include "lib/os/loop/loop.h"
 
-/* A question to the guest: the body goes out on a socket pair that edge bridges to a stream. */
-enum ask_kind {
-	ASK_NONE,
-	ASK_SETUP,
-	ASK_STATS,
-	ASK_POWER,
-	ASK_TRUST,
-	ASK_FREEZE,
-	ASK_THAW,
-	ASK_PARK_IMAGE,
-	ASK_PARK,
-	ASK_WAKE,
-	ASK_IDLE,
-	ASK_FORGET,
-	ASK_DENIED,
+struct ask;
+struct keeper;
+
+/* What is asked, and the function that takes the answer: at most one. */
+struct ask_kind {
+	const char *path; /* GUEST_PATH_* */
+	/* ok is false if there is no answer or it does not decode; text says which. */
+	void (*on_reply)(struct keeper *k, const struct guest_reply *reply);
+	/* body is empty if there is no answer. */
+	void (*on_body)(struct keeper *k, const struct ask *a, struct slice body);
+	/* Only that it is over matters. */
+	void (*on_over)(struct keeper *k);
 };
 
+/* A question under way: the body goes out on a socket pair that edge bridges to a stream. */
 struct ask {
-	enum ask_kind kind;
+	const struct ask_kind *kind; /* NULL: free */
 	uint32_t gen;
 	int fd;
 	uint32_t stream;
 	size_t n;
 	uint8_t body[GUEST_MAX_TEXT + 64];
-	int link; /* which connection of sbxd wants to know, -1: the keeper itself */
+	int link; /* which connection of sbxd gets the answer, -1: none */
 	uint32_t link_gen, link_msg;
 	struct loop_timer timer;
 };

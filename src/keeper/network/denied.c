@@ -60,6 +60,13 @@ void denied_note(struct keeper *k, const struct edge_ask *ask, const struct edge
 	wake_later(k, since < DENIED_PAUSE_MS ? DENIED_PAUSE_MS - since : DENIED_WAIT_MS);
 }
 
+static void on_answer(struct keeper *k)
+{
+	k->denied.is_asking = false;
+}
+
+static const struct ask_kind denied_ask = {GUEST_PATH_DENIED, .on_over = on_answer};
+
 static int send_all(struct keeper *k)
 {
 	static uint8_t body[DENIED_MAX * DENIED_TEXT];
@@ -67,7 +74,7 @@ static int send_all(struct keeper *k)
 
 	for (size_t i = 0; i < k->denied.n; i++)
 		wr_bytes(&wr, slice_from_str(k->denied.texts[i]));
-	return ask_guest(k, ASK_DENIED, slice_of(body, wr.n), KEEPER_ASK_MS, -1, 0);
+	return ask_guest(k, &denied_ask, slice_of(body, wr.n), KEEPER_ASK_MS, -1, 0);
 }
 
 void denied_on_timer(struct keeper *k)
@@ -83,9 +90,4 @@ void denied_on_timer(struct keeper *k)
 	d->is_new = false;
 	d->is_asking = true;
 	d->sent_ms = clock_mono_ms();
-}
-
-void denied_on_answer(struct keeper *k)
-{
-	k->denied.is_asking = false;
 }

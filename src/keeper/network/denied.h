@@ -35,4 +35,3 @@ struct denied {
 
 void denied_note(struct keeper *k, const struct edge_ask *ask, const struct edge_verdict *verdict);
 void denied_on_timer(struct keeper *k);
-void denied_on_answer(struct keeper *k);

@@ -601,14 +601,14 @@ static void trust_comes_before_the_sandbox_runs(void **state)
 	RIG_UNTIL(rig_k.trust.has_ca);
 	rig_k.edge.worker.phase = EDGE_PHASE_RUN;
 	rig_k.state.phase = KEEPER_STARTING;
-	start_on_setup_answer(&rig_k, &ok);
+	start_setup_ask.on_reply(&rig_k, &ok);
 	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
 	must_trust(PEM, NULL);
 	assert_int_equal(rig_k.state.phase, KEEPER_RUNNING);
 	/* without a CA there is nothing to wait for */
 	trust_wipe(&rig_k);
 	rig_k.state.phase = KEEPER_STARTING;
-	start_on_setup_answer(&rig_k, &ok);
+	start_setup_ask.on_reply(&rig_k, &ok);
 	assert_int_equal(rig_k.state.phase, KEEPER_RUNNING);
 }
 
