@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same virtual machine without sbx around it: the yardstick.
 
 The command line is the one of a running sandbox, read from /proc, with the paths of its jail turned

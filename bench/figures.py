@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the benches share: paired measurement, and one JSON line.
 
 Two arms are measured in turn (A B A B ...), the figure is the median of the pairwise ratios with a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replay - runs a fuzz target over the files of its corpus, as an ordinary test.
  *

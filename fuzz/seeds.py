@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the seed corpora of the targets `wire`, `edge_chan`, `edge_net` and `retry` below
 fuzz/corpus/."""
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the seed corpora of the targets `agent_chan` and `sshagent` below fuzz/corpus/."""
 import pathlib
 import struct

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the seed corpora of the targets `h2` and `edge_h2` below fuzz/corpus/."""
 import pathlib
 import struct

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the seed corpus of the target `h2_resp` below fuzz/corpus/."""
 import pathlib
 import struct

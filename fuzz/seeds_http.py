@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the seed corpora of the targets `http1`, `canon`, `edge_proxy` and `edge_open` below
 fuzz/corpus/."""
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the seed corpus of the target `probe_answer` below fuzz/corpus/: its first byte is 0 for
 DNS, 1 for a connection."""
 import pathlib

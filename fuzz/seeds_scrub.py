@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the seed corpora of the targets `scrub` and `unpack` below fuzz/corpus/; wants the
 programs brotli and zstd."""
 import base64

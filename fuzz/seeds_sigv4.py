@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the seed corpus of the target `sigv4` below fuzz/corpus/: lines of
 lib/secret/sigv4/test/sigv4_rig.h."""
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the seed corpora of the targets `origin_chan`, `vault_chan`, `run_chan`, `book`, `seal`
 and `extract` below fuzz/corpus/."""
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ends what the tests of an installation started, also when the test run itself is killed.
 
 Keepers and the vault outlive sbxd by design, and nobody ends them when pytest is killed in the

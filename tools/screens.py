@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """screens - a terminal in a bare Debian, what is typed there, and a page of what it showed. For
 tools/first-minute and tools/two-days.
 

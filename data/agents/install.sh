@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # install - what `sbx template build AGENT` runs as root in a sandbox of its own: npm packages with exact versions, and the proof that they
 # start. Only the registry can be reached from there, and nothing that is a secret.
 #

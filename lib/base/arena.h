@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * arena - memory of one request: one block, a hard cap, everything freed together.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attr - the compiler attributes that the tree uses, under short names.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bucket - how many of something may happen: so many at once, and so many a second.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bufq - a byte queue with a fixed maximum: full means stop reading, never grow.
  *

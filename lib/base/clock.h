@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * clock - milliseconds that never go backwards, and seconds since 1970.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * err - one sentence about what went wrong, beside a negative errno.
  *

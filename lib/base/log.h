@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * log - one line on stderr, with the program's name and a level.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slice - bytes with a length, and the readers and writers of fixed binary messages.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * str - the few things done with C strings: bounded copies, strict numbers, sizes, durations.
  *

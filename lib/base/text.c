@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "text.h"
 
 size_t text_character(struct slice s, uint32_t *ret)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * text - characters of UTF-8, and whether a terminal and a reader can be trusted with them.
  *

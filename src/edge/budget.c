@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One memory budget for everything that a guest, and the servers it talks to, can make edge keep.
  *

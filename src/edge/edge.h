@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * edge - the parts of sbx-edge: main.c (start, seal, the switch), control.c (keeper's messages),
  *        port.c (bytes of the two wires), guest.c and bridge.c (sbx.ctl and its streams), net.h and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sbx-edge: ends one sandbox's wire. Started by the keeper in the jail of profile JAIL_EDGE. */
 #include "src/edge/conn/net.h"
 

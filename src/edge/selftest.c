@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --jail-selftest: see lib/os/jail/selftest.h. */
 #include "src/edge/conn/net.h"
 

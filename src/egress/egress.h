@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * egress - the parts of sbx-egress: main.c (start, seal, the switch), control.c (keeper's
  * messages),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sbx-egress: goes out for one sandbox. Started by the keeper in the jail of profile
  * JAIL_EGRESS. */
 #include "egress.h"

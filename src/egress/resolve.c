@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names become addresses here, by c-ares and nobody else: no hosts file, no search list, no cache.
  * Queries are made by ares_send with a number of our own, because c-ares 1.18 takes the key of its

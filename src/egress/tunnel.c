@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bytes pass through a pipe by splice, without a copy to us: measured against read and write with
  * 64 KiB it takes a third of the time from TCP to the socket of edge, and two thirds the other way

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The company's proxy: a tunnel through it, or a connection for sbx-origin, is a CONNECT, its
  * answer read as strictly as an origin's. HTTP requests go to it as to an origin (origin.c),
  * with an absolute target. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * events - the event table: for each event of the loop, the check that its source still exists and
  *          the function that handles the event.

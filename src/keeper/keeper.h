@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * keeper - the state of one running sandbox and the parts of the program that owns it.
  *

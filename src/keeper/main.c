@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sbx-keeper - owns one running sandbox; see README in this folder.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sbx-origin: puts the credential of one service into requests to one host. Started by
  * sbx-keeper, and goes into the jail of profile JAIL_ORIGIN by itself, so that no process of the
  * user can trace it. */

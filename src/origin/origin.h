@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * origin - the parts of sbx-origin: main.c (start, jail, the switch), control.c (keeper's
  * messages),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What edge sends after its request, to the line; and what goes back. */
 #include "origin.h"
 

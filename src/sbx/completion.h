@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * completion - scripts for bash, zsh and fish, written from verb_table.
  *

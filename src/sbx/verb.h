@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * verb - what the command line knows about each command: one row in one table.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * child - what sbxd does before it starts a keeper or the vault.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hands_internal - the questions of hands.c, for the spawner's side in hands_serve.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What sbxd keeps when it is sealed: hands_seal of hands.h. */
 #include "hands.h"
 #include "lib/base/mem.h"

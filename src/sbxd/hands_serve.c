@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The spawner's side of hands.h: every question is checked as if sbxd had been taken over. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sbxd - the daemon's one state, and the kinds of events its loop knows.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * agent - the parts of sbx-ssh-agent: main.c (start, seal, the switch), control.c (keeper's
  * messages),

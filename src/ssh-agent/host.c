@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The host's agent: one question at a time. When it breaks the protocol or does not answer this
  * process ends, and the keeper starts another one with a new connection. */
 #include "agent.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sbx-ssh-agent: what a sandbox may ask of the host's SSH agent. Started by the keeper in the
  * jail of profile JAIL_SSH_AGENT. */
 #include "agent.h"

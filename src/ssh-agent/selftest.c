@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --jail-selftest: each probe is a child that seals itself exactly as in normal operation and then
  * tries one system call. The final filter kills on violation, so a probe that is not killed by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a client in the guest says, one request after the other. */
 #include "agent.h"
 

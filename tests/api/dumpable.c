@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dumpable - loaded into sbxd by LD_PRELOAD, so that a test can search its memory: it then leaves
  * itself open to the user's other processes. Everything else of prctl is passed on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hostile_keeper - a keeper without a VM that behaves as the sandbox's env MODE says.
  *

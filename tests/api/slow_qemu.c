@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slow_qemu - stands where qemu does and never says a word: a machine that takes for ever to boot.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The API of sbxd against the real program, with keepers that behave well and badly.
 
 Each test has its own XDG folders and its own sbxd. The keeper is hostile_keeper.c: env MODE of a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Services for which a sandbox may use its own credentials, in the API of sbxd: the list, who is
 told, what is recorded."""
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The policy in the API of sbxd: changes, who is told, what is recorded, what is left after a
 crash."""
 import json

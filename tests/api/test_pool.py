@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pool of sbxd: machines that wait, who gets one, and what happens to one that dies, hangs or
 does not fit any more."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Published ports in the API of sbxd: the list, who is told, what is recorded, what cannot be
 had."""
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Credentials in the API of sbxd, with the real vault: what is told, what is not, and who outlives
 whom."""
 import array

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A start whose KVM self-test takes as long as it may: /dev/kvm opens, and the test machine never
 says a word.
 

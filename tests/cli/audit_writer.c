@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_writer FOLDER - writes audit logs as its stdin says, for tests of the commands that read
  * them.

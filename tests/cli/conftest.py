@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every test has its own installation: own XDG folders, own sbxd, gone at the end."""
 import json
 import os

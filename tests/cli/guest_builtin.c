@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * guest_builtin - the guest's half of `sbx cp` as a program, for tests without a VM.
  *

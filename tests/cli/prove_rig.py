@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sbx prove with the real sbxd and sbx-probe, for test_prove.py and test_prove_twin.py; keeper and
 guest are sandbox_stand_in.py, so that inside is this machine too."""
 import json

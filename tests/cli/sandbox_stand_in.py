@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A keeper and its guest without a VM, so that sbx and sbxd can be tested where none can run.
 
 Speaks the keeper channel of lib/os/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Agents as a person meets them: what run and create show, ask, allow, copy and keep. No VM: the
 stand-in runs commands here."""
 import json

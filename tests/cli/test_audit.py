@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands that read audit logs, on logs that a real writer wrote: no sandbox, no sbxd."""
 import calendar
 import contextlib

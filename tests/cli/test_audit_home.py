@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`sbx audit home`: recorded by create, told when something changed, silent about what is
 inside."""
 

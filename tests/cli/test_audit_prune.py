@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`sbx audit prune` on logs that a real writer wrote, with a real sbxd that signs and removes."""
 import json
 import os

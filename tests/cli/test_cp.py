@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sbx cp against the real sbxd; the other side is lib/wire/tar in guest_builtin.c, or a hostile
 archive."""
 import io

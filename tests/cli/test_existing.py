@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No option is accepted and ignored: what each option does when the sandbox is there already."""
 import json
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be known without any sandbox: usage, help, man pages, completion."""
 import os
 import pathlib

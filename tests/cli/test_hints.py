@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every `try:` line is one command that can be pasted: those that can be provoked are run."""
 import pathlib
 import re

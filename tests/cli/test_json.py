@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every `--json` has the form of sbx(1), JSON: one table of all commands that have the option."""
 import json
 import re

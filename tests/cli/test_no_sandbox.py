@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An installation with nothing in it: what it says, what it does not wait for."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a guest put into its workspace changes nothing about what the user's next command means."""
 import json
 import os

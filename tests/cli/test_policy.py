@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`sbx policy`, and the policy in create, run, rename and rm, against the real sbxd; no VM."""
 import json
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sbx prove: verdicts, probes and usage. See prove_rig.py."""
 import json
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts of `sbx prove` that run on the host, in a workspace where a guest has put links in the
 place of every name."""
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sbx prove with a hostile guest, with a twin, and when it is interrupted. See prove_rig.py."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verbs on sandboxes, against the real sbxd; keeper and guest are sandbox_stand_in.py."""
 import hashlib
 import json

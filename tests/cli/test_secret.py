@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sbx secret, with the real sbxd and the real vault: what is typed, what is shown, and that a value
 is nowhere else."""
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sbx secret own: one sandbox may use its own credentials for a service."""
 import json
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Templates from the command line, without a machine: a sandbox of the stand-in keeper has disks
 that qemu-img made."""
 import contextlib

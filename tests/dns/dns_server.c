@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A DNS server on loopback, UDP and TCP, made of lib/wire/dns and a toy policy, so that real
  * clients can be asked what they think of the answers. Prints its port; ends when stdin does, and

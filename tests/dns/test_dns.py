@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What real clients make of our DNS answers: dnspython's strict parser, and dig.
 
 The server is dns_server.c: lib/wire/dns with a policy of three lines, on loopback."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the end-to-end tests: real VMs, as an ordinary user, under software emulation."""
 import fcntl
 import os

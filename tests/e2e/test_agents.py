@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Agents in real VMs: a package from a real registry (verdaccio) becomes a template, runs, is
 updated, and what it remembers outlives its sandbox."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Credentials that never enter the sandbox: real clients in a real VM, real servers on loopback
 (tests/rigs/lab/credlab.py).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tools/devenv: an installation of its own, and only what was started in it is stopped."""
 import os
 import pathlib

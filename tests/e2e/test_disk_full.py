@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two sandboxes share one small file system, and one of them fills it.
 
 The state folder is a tmpfs in a mount namespace of the tests; ROUNDS is for tests/long/disk-full.

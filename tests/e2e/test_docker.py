@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Docker in the guest: nothing runs before the first use, and then it is a real one."""
 import hashlib
 import io

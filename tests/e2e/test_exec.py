@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """exec: every byte, every exit status, as many as one likes."""
 import hashlib
 import os

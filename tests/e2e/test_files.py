@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The workspace: one folder, two machines, the same files."""
 import hashlib
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A taken-over edge: it says the wrong thing at the wrong time, and the keeper ends it.
 
 The programs are built from tests/rigs/hostile/hostile_edge.c and take sbx-edge's place.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What guest root can reach: its own machine and the workspaces, nothing else."""
 import hashlib
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The walls around qemu, virtiofsd, edge and egress, as /proc shows them."""
 import os
 import pathlib

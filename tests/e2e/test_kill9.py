@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 of each process at random moments: the others behave as the table in ARCHITECTURE.md
 says.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From create to rm, and nothing is left behind."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The laboratory itself, from the host, without a sandbox: each server answers, counts and ends."""
 import os
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The only way out, from inside a real VM: one policy, the same verdict on every path, in every
 state.
 

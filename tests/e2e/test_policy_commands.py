@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`sbx policy` as a person uses it, with the real programs; what decides in a VM is in
 test_network.py.
 

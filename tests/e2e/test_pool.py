@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Machines that wait for a sandbox: claimed they are whole and like no other, and none is left
 behind, whoever is killed."""
 import os

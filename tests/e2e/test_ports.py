@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Published ports: real services in a real VM, reached from this host and from nowhere else.
 
 SBX_PORTS_MIB is how much goes each way in the large test, SBX_PORTS_ROUNDS how many connections

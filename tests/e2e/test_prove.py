@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`sbx prove` on a real sandbox: green when all is well, red exactly where there is a hole, and
 gone afterwards without a trace.
 

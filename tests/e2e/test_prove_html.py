@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of `sbx prove --html`, from a real run, in a real browser: all of it is there, it asks
 nobody for anything, and it can be seen."""
 import html.parser

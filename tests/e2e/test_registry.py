@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many sandboxes, one of them stuck: the others, and `sbx ls`, do not wait for it."""
 import os
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sessions that are left and come back to, in a real terminal; nothing that runs in them
 notices."""
 import json

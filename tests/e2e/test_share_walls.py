@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a guest cannot do through its own workspaces: lead one elsewhere, replace what is read-only,
 see sbx itself.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The host's SSH agent in a sandbox, off by default: real ssh-agent, ssh-add, ssh-keygen and git on
 both sides."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Suspended sandboxes: memory goes to the disk, and what ran in them goes on where it was.
 
 One sandbox for all of it, with a workspace, a credential and real servers on loopback

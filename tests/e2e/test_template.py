@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The template: built by anyone, again the same. .ci/run has this file in a process of its own,
 beside the unit tests."""
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Templates from OCI images and Dockerfiles: images are strangers', and there is no Docker on the
 host."""
 import contextlib

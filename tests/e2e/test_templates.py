@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Templates of sandboxes: made while they run, started from, shared, refused when they are not
 whole."""
 import contextlib

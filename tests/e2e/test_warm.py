@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sandboxes that go on from their template's memory image: they are whole, none is like another,
 and an image that is not what it was is never used."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the lint scripts share: the files of the tree, and one way to report.
 
 A lint is called with the root of a tree (default: this one), prints `path:line: what is wrong` for
@@ -75,8 +76,8 @@ class Tree:
 
 
 def header_comment(text):
-    """The comment at the very top of a header, without its frame; '' when there is none."""
-    m = re.match(r"/\*\n((?: \*.*\n)+?) \*/\n", text)
+    """The comment after the SPDX line of a header, without its frame; '' when there is none."""
+    m = re.match(r"(?:/\* SPDX-\S+ \S+ \*/\n)?/\*\n((?: \*.*\n)+?) \*/\n", text)
     return re.sub(r"(?m)^ \* ?", "", m.group(1)) if m else ""
 
 

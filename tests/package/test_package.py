@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Debian package: what is in it, what lintian says, and what a new user of a bare Debian 12
 reads.
 

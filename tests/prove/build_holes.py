@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the programs with holes in them, beside the tree and its build, which stay as they are.
 
 How     The tree and its build are copied to a scratch folder with their times, the holes are cut

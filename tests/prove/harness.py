@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes holes, has `sbx prove` look at them, closes them again. tests/e2e/test_prove.py and
 tests/long/mutations call it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sandbox that works hard while it is proved: requests, execs, a docker build. None may fail, and
 no verdict may be false.
 

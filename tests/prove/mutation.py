@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a mutation is: one hole, and the probes of `sbx prove` that must turn red by it, no more and
 no fewer.
 

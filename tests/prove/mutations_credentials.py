@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holes for the group credentials. The value of a credential is put where none may be; the probes
 do not know it, the vault does.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holes in what holds containers: rules that open what they ask for, a Docker client that lies, and
 strangers in the guest."""
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holes in what a sandbox sees of the host's files.
 
 Most are made in the guest: what must not be there is put there, on a file system that is not its

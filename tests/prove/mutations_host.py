@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holes for the probes of data/probes/host: modes, planted files and processes, and programs that
 let others in."""
 import os

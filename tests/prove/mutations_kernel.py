@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holes for the probes of data/probes/kernel: lies of the guest, and jails with one step left
 out."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holes in the network: a rule that opens what a probe asks for, somebody in the guest who answers,
 and gaps in our own programs.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holes that open when something dies or is started again.
 
 A gate that was opened stays open until the policy is read again: at the next start of the sandbox

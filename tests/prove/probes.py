@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The form of a probe (data/probes/README), as the lint and the tests read it; src/sbx reads it for
 itself."""
 import dataclasses

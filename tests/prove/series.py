@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which mutations are made together, and what the runs say about each probe. tests/long/mutations
 makes the runs.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * canon_pipe - what the proxy would forward, for scripts: records on stdin, records on stdout.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A name with a credential that leads inside: the resolver is the attacker's. In namespaces of its
 own, where every address is local.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """net_addresses.py [--n 500] [--seed 1] - forbidden addresses in every spelling: not one connection
 is tried.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """net_floods.py [--seconds 0.6] [--only ping,...] - HTTP/2 floods on sbx.net by a hostile guest.
 
 Each flood is frames made by hand, sent as fast as edge takes them (a new wire whenever edge has had

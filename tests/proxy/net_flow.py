@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """net_flow.py [--mib 64] [--pause 5] [--connections 1000] - bytes in flight are bounded, and many
 connections work.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """net_http.py - HTTP of all kinds through the real edge and egress, to an origin that behaves as
 its path says.
 

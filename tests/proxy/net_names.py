@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """net_names.py [--n 2000] [--seed 1] - names that no rule allows: not one packet leaves the host.
 
 N random names (short, long, coded bytes as a covert channel would use them, PTR, service names,

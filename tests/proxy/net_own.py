@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """net_own.py - the host's own addresses and its network need a rule that names them, even when they
 are public.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """net_smuggling.py [--n 2000] [--seed 1] [--servers] - smuggling end to end: guest, edge, egress,
 origin.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """smuggling.py CANON_PIPE - replays tests/proxy/smuggling.wire and compares what would be
 forwarded.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients of other languages, behind the real keeper, edge, egress, origins and vault (CredRig):
 Java, Go, the AWS command line, gRPC.
 

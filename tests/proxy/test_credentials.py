@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Credentials from the attacker's side: real clients and servers around the real keeper, edge,
 egress, origins and vault (CredRig).
 

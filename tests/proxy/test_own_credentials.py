@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model APIs without a credential of the user's: keys that the guest brings are refused (H2), until
 the user permits them for the sandbox.
 

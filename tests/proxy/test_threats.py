@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What broke in other sandboxes and proxies, one test each, named after it. The real edge and
 egress, no VM.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be seen on the host from outside: processes, mounts, sockets, files."""
 import contextlib
 import ctypes

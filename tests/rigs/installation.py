@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One private installation of sbx, and the sandboxes in it, as the tests see them.
 
 Everything is done through the command line and the API, as an ordinary user does it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The laboratory of the network tests: real servers on loopback, unprivileged, on free ports.
 
 `lab()` starts them and stops them at the end. Nothing here needs a sandbox: what an sbx under test

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs inside the guest, and inside a container: tries every cell of a table and prints what came
 of each, as JSON.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """rig - netrig from Python: the real edge and egress on the host, this program being the guest.
 
 `Rig` starts tests/rigs/netrig; its streams are plain sockets. `namespace()` puts the whole program

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A terminal with somebody typing in it: tmux with a server of its own."""
 import pathlib
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of memory images share: an installation with an image, and what tells one machine
 from another."""
 import contextlib

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fd - file descriptors: closed once, CLOEXEC at birth, -1 when empty.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * file - small whole files: read with a bound, replaced in one step.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * paths - where this installation keeps its things, from the XDG variables.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * walk - follows a path one component after the other, as the kernel does.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * keepenv - the variables that a program of ours needs from the user's environment.
  *

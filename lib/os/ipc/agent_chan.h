@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * agent_chan - what a keeper and its sbx-ssh-agent say to each other on the agent's fd 3.
  *

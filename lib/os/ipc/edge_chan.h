@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * edge_chan - what a keeper and its edge say to each other on edge's fd 3.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * edge_chan_internal - what the two files of edge_chan share.
  *

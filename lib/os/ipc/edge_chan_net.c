@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The messages of edge_chan.h that are about the guest's network. */
 #include "edge_chan_internal.h"
 

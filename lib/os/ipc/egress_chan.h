@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * egress_chan - what a keeper and its egress say to each other on egress's fd 3.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * keeper_ports - PORTS and PORTS_ARE of keeper_chan.h: what is to be published, and what became of
  * it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * msg - one message between two of our processes: one SOCK_SEQPACKET packet, at most one fd.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * origin_chan - what a keeper and one of its origins say to each other on origin's fd 3.
  *

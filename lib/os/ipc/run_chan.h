@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run_chan - the messages between the sealed vault and sbx-vault-run, which executes programs for
  * it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vault_frame - the one value that the vault writes to a stream: what RELEASE sends to egress.
  *

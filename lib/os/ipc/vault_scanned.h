@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vault_scanned - SCAN and SCANNED of vault_chan.h: a file to look through, and what was in it.
  *

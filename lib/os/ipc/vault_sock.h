@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vault_sock - the socket of the vault: its one name, how to listen at it and how to connect.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * broker - the jail of a program that keeps its place among the user's processes: sbx-keeper and
  * sbxd.

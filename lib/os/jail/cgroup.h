@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cgroup - a memory and process limit where this user has been given a cgroup (v2) of his own.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dirs - the list of directories that a broker keeps when it seals itself.
  *

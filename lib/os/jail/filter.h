@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * filter - the seccomp lists of profiles.c as loaded filters. Internal to lib/os/jail.
  *

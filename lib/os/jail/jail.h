@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jail - starting a program with nothing but what its profile names, in four named stages.
  *

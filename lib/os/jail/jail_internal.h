@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jail_internal - the stages of jail.c, for spawn.c only, in the order in which they are called.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profiles - the one table of what each jailed program may have. Internal to lib/os/jail.
  *

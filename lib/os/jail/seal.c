@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Apart from jail.c, so that a program which only seals itself links nothing that opens, mounts
  * or executes. */
 #include <errno.h>

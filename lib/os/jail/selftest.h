@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * selftest - what `--jail-selftest` of our jailed programs does.
  *

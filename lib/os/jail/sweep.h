@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sweep - every system call number tried under a program's list, against what profiles.c declares.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tree - mounts as file descriptors: clone a host folder or file, find its place, attach it.
  *

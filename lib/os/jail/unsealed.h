@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unsealed - whether our programs jail and seal themselves: always, but for a build with
  * AddressSanitizer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * loop - one epoll, one heap of timers, one event at a time for the switch in main.c.
  *

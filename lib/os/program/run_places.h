@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run_places - the directories that guests can write, for the user's programs that sbx executes.
  *

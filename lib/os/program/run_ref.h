@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run_ref - the programs that the user registered as sources of credentials, by the credential's
  * serial.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spawner - the process that starts a broker's jailed children when it is asked to.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker_internal - packets and plans as bytes, for worker.c and spawner.c.
  */

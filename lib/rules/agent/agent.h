@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * agent - one agent as data: what is installed for it, how it is started, what it needs and keeps.
  *

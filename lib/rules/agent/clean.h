@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * clean - what may go from the user's own settings into a sandbox: everything but credentials.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * clean_toml - settings in TOML, without understanding all of it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit - the writer of one sandbox's audit log: append-only, chained, signed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_chain - checks an audit log as its bytes go by, and names the first bad record.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_crypto - SHA-256 and Ed25519 for the audit log, and the key of the installation.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_crypto_internal - the key's bare seed, for audit_crypto_key.c only.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_cut - the signed line that says where a pruned log begins.
  *

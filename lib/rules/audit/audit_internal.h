@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_internal - what audit.c, audit_open.c and audit_read.c share.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_known - how far each audit log was pruned, as the log of sbxd records it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_list - which logs there are, and what their sandboxes were last called.
  *

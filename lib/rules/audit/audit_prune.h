@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_prune - removes the oldest segments of a log, so that the rest still verifies.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_read - reads a log from its files: verify, show, export, follow.
  *

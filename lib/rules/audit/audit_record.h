@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_record - one record of an audit log: a line of JSON that can be written in one way only.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_record_internal - the table of fields, for encoder and decoder.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Space that a log has before it needs it, so that what the host does is still recorded with 0
  * bytes free.

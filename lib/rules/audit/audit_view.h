@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_view - the decisions of logs as a table: equal ones are one row with a count.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gate - answers what edge asks: policy, how often it was refused before, and the record of it.
  *

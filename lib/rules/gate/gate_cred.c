@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the gate says about credentials after a request was allowed: no policy is decided here. */
 #include <stdio.h>
 #include "gate_internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gate_internal - what the files of lib/rules/gate share.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * release - the twelve gates between a request and a credential, as one pure function.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * addr - IPv4 and IPv6 addresses: strict text, and which of them are not the public Internet.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * glob - patterns inside one label of a host name: `*`, `?`, `[a-c1]`.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host - the host of a target in its one canonical form: a name or an address.
  *

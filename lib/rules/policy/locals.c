@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "locals.h"
 
 bool addr_locals_add(struct addr_locals *l, const struct addr_net *net, bool is_own)

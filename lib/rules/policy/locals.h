@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * locals - the addresses of this host and the networks that it is connected to.
  *

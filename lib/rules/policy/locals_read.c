@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "locals_read.h"
 
 #include <errno.h>

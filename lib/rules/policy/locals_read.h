@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * locals_read - asks the kernel for this host's addresses and on-link prefixes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * netrule - one resource of a network rule: which hosts, which ports.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * policy_internal - the tables of a compiled policy, for policy.c and policy_compile.c only.
  */

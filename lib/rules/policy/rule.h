@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rule - one rule of a policy, and the line of text that it is written as.
  *

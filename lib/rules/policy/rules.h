@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rules - the rules of a policy as a list, and as a text file that people review.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * detach_keys - the keys that leave a session: "ctrl-\", "ctrl-p,ctrl-q", "" for none.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * settings - the user's settings.conf: lines `key = value`, `#` comments, one table of keys.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * settings_internal - shared by the files of lib/rules/settings and their tests only.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * settings_net - the settings network.*: what they may say, and the same as egress wants it.
  *

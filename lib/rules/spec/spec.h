@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spec - what a sandbox is wanted to be, in memory, as JSON and as the file spec.json.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spec_internal - shared by the files of lib/rules/spec only.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * der - writes ASN.1 DER into a fixed buffer, from the last byte to the first.
  *

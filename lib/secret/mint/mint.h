@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mint - the certificate authority of one sandbox, and a leaf for each host that is opened.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mint_internal - the parts of struct mint, for the files mint_*.c only.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From DER to what libssl takes. d2i_X509 of OpenSSL 3.0 looks through all decoders of all
  * providers for the one of the public key, each time: seven times the cost of the signature. All

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * capture - takes the values of named fields out of a JSON text, in place.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json - walks over a JSON text and shows where its members stand, so that single values can be
  * replaced.

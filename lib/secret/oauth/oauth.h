@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * oauth - what a service's token endpoint is asked and answers, with the real tokens taken out.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * scrub - removes the values of credentials from what a server answers, before the guest sees it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * scrub_internal - what scrub.c and scrub_match.c share.
  */

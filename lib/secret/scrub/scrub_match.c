@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "scrub_internal.h"
 
 /* Ways to write one byte as several. */

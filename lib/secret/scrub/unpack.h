@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unpack - Content-Encoding undone in pieces: gzip, deflate, br, zstd.
  *

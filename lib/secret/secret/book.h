@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * book - the credentials themselves: metadata on the heap, each value in memory of its own.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * extract - the value out of what an external program wrote: a line, all of it, or a docker answer.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * keyring - the two messages between the vault and sbx-vault-keyring: one question, one answer.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * safe - the folder of the vault: its sealed file, the anchor, perhaps the key beside it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * scan - looks for every value of a book in bytes that go by: plain, base64, hex, percent. Says
  * whose.

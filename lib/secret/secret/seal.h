@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * seal - bytes that only the holder of the key can read or change. No I/O.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * secret - memory for a value: a mapping of its own between two guard pages, wiped when given back.
  *

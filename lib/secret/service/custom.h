@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * custom - a credential of the user's own as a service: hosts, one header, one variable.
  *

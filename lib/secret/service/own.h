@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * own - the services for which one sandbox may use its own credentials.
  *

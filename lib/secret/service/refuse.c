@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which requests a service refuses by a header or a query field: those whose response contains a
  * new credential. Paths are in refuse_path.c. Runs in sbx-origin and reads the guest's headers
  * and queries; it touches nothing else. */

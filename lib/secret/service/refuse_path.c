@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a path is an endpoint that a service refuses, captures fields of or gets tokens from,
  * for every server that may read it. Runs in sbx-origin and reads the guest's paths; it touches
  * nothing else. Servers disagree about escapes, empty segments, parameters, case and ends of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * service - one service that credentials are for, as data: hosts, slots, variables, sentinels.
  *

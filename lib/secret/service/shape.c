@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs in sbx-origin on requests of a guest, and in sbx on files of the user. Touches nothing. */
 #include <ctype.h>
 #include <string.h>

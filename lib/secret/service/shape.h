@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shape - whether a text contains something that is shaped like a credential.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sigv4 - requests that a guest signed with the sentinel's keys, signed again with the real ones.
  *

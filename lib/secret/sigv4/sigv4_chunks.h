@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sigv4_chunks - the body of an upload in signed chunks, signed again on its way.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sigv4_internal.h"
 
 /* Services whose name in the scope is in no label of their hosts. */

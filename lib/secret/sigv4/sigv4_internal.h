@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sigv4_internal - what the parts of sigv4 share.
  *

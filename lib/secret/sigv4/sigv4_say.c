@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sigv4_say - tests only: requests of sigv4_rig.h from stdin, each ended by a line "end"; what
  * became of them to stdout in the same words, or "refused SENTENCE".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "sha256.h"
 
 /* The first 32 bits of the fractions of the cube roots of the first 64 primes. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sha256 - SHA-256 of bytes in memory (FIPS 180-4), for the fingerprints of public keys.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sshagent - the few messages of an SSH agent that a sandbox may say and hear.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hide - names that the guest cannot reach, decided at each system call of virtiofsd.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hold - directories that the guest cannot rename or remove, because a pinned entry is below them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * place - which host paths may be shared with a guest, and how they are opened.
  *

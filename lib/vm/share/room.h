@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * room - lookups of virtiofsd that wait until the guest has let files go.
  *

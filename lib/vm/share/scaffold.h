@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * scaffold - the tree that virtiofsd serves: checked host paths bound at their guest paths.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * share - the workspaces of one sandbox, served by one jailed virtiofsd.
  *

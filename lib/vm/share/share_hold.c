@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * share_hold HOST GUEST FD CMD... - runs CMD with the vhost-user socket of a share at the
  * descriptor FD.

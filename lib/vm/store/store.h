@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store - the registry: which sandboxes there are, in SQLite.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * template - the store of templates: names, what stands behind each, and whether it is whole.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * template_internal - what the files of lib/vm/template share; for them and their tests only.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * template_qcow2 - the head of a qcow2 layer, looked at before qemu does.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * template_stamp - which files were hashed, and how they looked then.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * args - from a struct vmm_config to qemu's command line, jail mounts and descriptors.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * disk - the qcow2 overlays of a sandbox, made and checked with qemu-img.
  *

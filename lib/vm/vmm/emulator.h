@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emulator - may software emulation give each virtual processor a thread of its own?
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * helper - a fork without exec that does one long thing, so that the caller's loop goes on.
  *

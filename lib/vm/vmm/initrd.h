@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * initrd - writes the initial file system: sbx-guest as /init and the template's modules.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * qmp - the client side of QEMU's monitor protocol: bytes in, items out; no I/O.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * selftest - does KVM really run a machine here? A short boot decides.
  *

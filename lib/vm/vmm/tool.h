@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tool - runs a short program of the host and takes what it says: qemu-img, qemu --version.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * verdict - one line about the host that was found out once, kept in a file under a key.
  *

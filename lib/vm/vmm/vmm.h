@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vmm - one virtual machine: start, watch, pause, save, restore, attach a share, snapshot a disk,
  * stop.

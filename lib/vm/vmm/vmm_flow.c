@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vmm_flow - what takes several commands of qemu, one after the other: shares, images, snapshots.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vmm_internal - what vmm.c (the process and its socket), vmm_event.c (what qemu's messages mean)
  * and vmm_flow.c (what takes several commands) share.

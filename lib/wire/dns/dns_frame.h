@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dns_frame - messages of a DNS stream (TCP): u16 length in network order, then the message.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dns_internal - network byte order for the files of this folder; lib/base speaks little-endian.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dns_query - one DNS query of the guest: bytes in, a question or an error code out.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a parsed question is about: a name that policy knows, or an address of our own. */
 #include "dns_query.h"
 

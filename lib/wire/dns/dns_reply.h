@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dns_reply - the answer to a query, from what policy says and nothing else.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * siphash - SipHash-2-4: a short keyed hash, so that who chooses the keys cannot choose the chains.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * synth - the private addresses that stand for names in one sandbox, both ways.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * out - bytes that wait for a socket, and what is said to edge in them.
  *

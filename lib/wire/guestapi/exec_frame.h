@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exec_frame - the frames of an exec stream, bytes in, frames out, both directions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The frames by which a client leaves a program and comes back to it. */
 #include "exec_frame.h"
 

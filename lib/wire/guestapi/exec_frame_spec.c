@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The SPEC frame's payload; the rest of the stream is in exec_frame.c. */
 #include "exec_frame.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * guest_ctl - the small requests the keeper makes of the guest, each a body with one answer body.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * probe_frame - what `sbx prove` and the driver of its parts in the guest say to each other.
  *

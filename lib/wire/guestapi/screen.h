@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * screen - what a terminal has been told, as far as it matters to whoever looks at it next.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api_http - HTTP/1.1 of the local API, server side: bytes in, one request out.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "api_http_internal.h"
 
 #include <ctype.h>

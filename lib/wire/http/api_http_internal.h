@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api_http_internal - the head of a request, parsed in place; for the files of api_http only.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * h2 - HTTP/2's fields and a canonical message, both ways; no frames, no compression.
  *

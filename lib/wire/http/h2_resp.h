@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * h2_resp - the client's half of h2: a canonical request as HTTP/2's fields, and fields as an
  * answer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * http1 - HTTP/1.1 requests and responses, bytes in, events out.
  *

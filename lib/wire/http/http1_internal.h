@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * http1_internal - what the parts of http1 share: the gate, the framing, and llhttp as twin.
  */

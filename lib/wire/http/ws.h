@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ws - frames of a WebSocket as a server sends them: what was never agreed on is refused.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tar - tar headers and bodies, bytes in, events out; and the same for writing.
  *

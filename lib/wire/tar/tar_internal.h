@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tar_internal - what tar.c, tar_ext.c and tar_write.c share: where a header's fields are.
  *

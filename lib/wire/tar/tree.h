@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tree - a file or a folder with all in it, to and from a tar stream. Blocking.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tree_internal - what the packing and the unpacking half of tree share.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "hello.h"
 
 #include "hello_internal.h"

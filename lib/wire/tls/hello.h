@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hello - the ClientHello at the start of a TLS connection: bytes in, names and versions out.
  *

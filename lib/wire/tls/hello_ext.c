@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The extensions that say something about where a connection goes, and what was learned from
  * them. */
 #include "hello_internal.h"

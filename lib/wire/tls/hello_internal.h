@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hello_internal - what hello.c (records, the message) and hello_ext.c (extensions) share.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "retry.h"
 
 #define MESSAGE_SERVER_HELLO 2

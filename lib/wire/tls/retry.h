@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * retry - whether a TLS server asks for a second ClientHello, and what that ClientHello says.
  *

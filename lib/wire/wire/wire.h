@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wire - one HTTP/2 connection over any byte stream: bytes in, bytes out, callbacks.
  *

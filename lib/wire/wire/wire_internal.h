@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wire_internal - what wire.c (the calls) and wire_recv.c (nghttp2's callbacks) share.
  *

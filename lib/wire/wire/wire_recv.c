@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nghttp2's callbacks: what of HTTP/2 our two ends use is let through, the rest is a violation. */
 #include "wire_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to the keeper: NET_ASKS at once, the others in the order they came. */
 #include "net.h"
 

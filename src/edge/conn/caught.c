@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that were caught on their way: /may/ADDR/PORT before one is made, /tcp/ADDR/PORT
  * for it. */
 #include "net.h"

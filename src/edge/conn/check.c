@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first bytes of an open tunnel, before one of them goes on: TLS must say the target's name,
  * HTTP is not for a tunnel, and anything else has no business on the ports of the web. */
 #include "net.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DNS: one query a stream, answered from policy and from the table of addresses alone. */
 #include "net.h"
 

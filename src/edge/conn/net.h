@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net - the guest's way out: its connections on sbx.net, from the first byte to egress.
  *

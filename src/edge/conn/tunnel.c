@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A tunnel: asked for, opened by egress, and then bytes both ways that nobody looks at, but for the
  * server's answer to a ClientHello and what it makes the guest say (check.c). */
 #include "net.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The session of one connection that speaks HTTP/2: bytes to nghttp2 and back, floods, the end. */
 #include "h2_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * h2_internal - what h2.c (the session of one connection) and h2_stream.c (its streams) share.
  *

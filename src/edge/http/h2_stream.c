@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One stream of HTTP/2: a connection of the table whose bytes are in another connection. */
 #include "h2_internal.h"
 

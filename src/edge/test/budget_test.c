@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One memory budget for all connections of a guest: who fills it loses what is largest, and the
  * others notice nothing. */
 #include "net_rig.h"

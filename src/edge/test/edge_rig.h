@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * edge_rig - for edge_test.c: a real sbx-edge between a keeper and a guest played by the test.
  *

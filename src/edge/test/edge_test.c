@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real, sealed sbx-edge between a keeper and a guest played by the test. */
 #include "edge_rig.h"
 

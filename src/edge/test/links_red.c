@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Not part of sbx-edge: the one reference too many that tests/lint/links must see. RED is its name.
  */
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A hostile guest on sbx.net, in any order with verdicts of the keeper, answers of egress and
  * timers. The input is a list of steps: one byte says which, the next ones what it needs. */
 #include "src/edge/conn/net.h"

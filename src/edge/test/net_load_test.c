@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guest's way out: many connections, slow ones, and those who break the rules. */
 #include "net_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A second ClientHello, after the server's HelloRetryRequest: a real, sealed sbx-edge with
  * guest, keeper and egress played by the test. */
 #include "net_rig.h"

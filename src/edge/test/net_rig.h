@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net_rig - for net_test.c: a real, sealed sbx-edge whose guest (sbx.net), keeper and egress are
  * played

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guest's way out: a real, sealed sbx-edge with guest, keeper and egress played by the test. */
 #include "net_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The guest's TLS, ended here. Between the wire and c->in and c->out, which then hold what is
  * inside:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes under TLS are the two queues of the connection: no descriptor, and no copy of our
  * own. */
 #include "open_internal.h"

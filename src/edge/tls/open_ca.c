@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What edge needs to end the guest's TLS: the sandbox's CA, and one way to speak TLS. */
 #include "open_internal.h"
 

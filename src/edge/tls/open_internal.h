@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * open_internal - what open.c (one connection), open_ca.c (CA, TLS settings) and open_bio.c share.
  *

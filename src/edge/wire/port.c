@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One of the guest's ports: bytes of its wire in and out. Both sbx.ctl and sbx.net are one. */
 #include "src/edge/edge.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tunnels: every byte, both ends, slow readers, many at once, and what it costs. */
 #include "egress_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An edge and a keeper that were taken over, or that go away. */
 #include "egress_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP to origins and through a company's proxy, with peers that do it right and peers that do
  * not. */
 #include "egress_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * egress_rig - for egress_test.c: a real sbx-egress; keeper, edge, resolver and origins are the
  * test.

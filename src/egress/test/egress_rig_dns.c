@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The DNS server of the test: one child, UDP and TCP on RIG_DNS, answers by the shared table. */
 #include "egress_rig.h"
 

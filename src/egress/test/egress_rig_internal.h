@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * egress_rig_internal - what the files of the rig say to each other.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that are wanted for themselves: the same walls as for a tunnel, and nothing is
  * kept. */
 #include "egress_rig.h"

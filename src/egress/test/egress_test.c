@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who may go where: names, addresses, pins, and what a new policy ends. */
 #include "egress_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * docker - the Docker socket is there from the start; the engine comes with the first connection.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * imageenv - the variables that a template's image sets for every program.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jedit - finds places in a JSON text, so that something can be put in without touching the rest.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * oci - every container of the guest's Docker, and every step of an image build, gets the sandbox's
  * CA and what stands for credentials.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The part of oci.h that touches files and runs runc. */
 #include "oci.h"
 

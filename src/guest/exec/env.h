@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * env - the environment of an exec: what every login has, what the host gave, what the user adds.
  *

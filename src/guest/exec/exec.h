@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exec - programs run for the host, and the streams by which it talks to them (PROTOCOL.exec).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who looks at a program: attaching, taking over, sending away, and kept sessions. */
 #include "exec_internal.h"
 

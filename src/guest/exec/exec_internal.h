@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exec_internal - what exec.c (life of an exec), exec_io.c (its bytes) and exec_attach.c (who
  * looks at it) share.

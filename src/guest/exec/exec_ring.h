@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exec_ring - the output of a program as whole STDOUT and STDERR frames, by their place in it.
  *

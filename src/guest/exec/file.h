@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * file - whole small files, read and replaced, and folders made on the way.
  *

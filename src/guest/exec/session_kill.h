@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * session_kill - a signal for every process of a session, whatever group it has moved to.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * termname - the name of a terminal that programs of the guest have a description of.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * accounts - the user agent in somebody else's passwd, group and shadow.
  *

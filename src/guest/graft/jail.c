@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs as sbx-graft before the jail; sees template-oci's arguments; mounts in its own namespace
  * only. */
 #include "jail.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jail - runs one tool of a template's build in the jail of lib/os/jail (profile JAIL_TEMPLATE).
  *

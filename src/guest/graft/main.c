@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sbx-graft - makes a root of a sandbox out of an unpacked image: what the image lacks is put in.
  */

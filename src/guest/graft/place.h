@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * place - files and folders put into a tree, with times that are always the same.
  *

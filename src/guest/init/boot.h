@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot - from the kernel's first call of /init to a root file system that programs can live in.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * builtin - the programs inside sbx-guest: the guest's half of `sbx cp`.
  *

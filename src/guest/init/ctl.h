@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl - the small requests: a body is collected, answered, and the stream ends.
  *

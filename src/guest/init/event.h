@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * event - the kinds of event that the switch in main.c knows.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * facts - what /setup and /trust told, as far as later execs need it.
  *

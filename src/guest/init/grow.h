@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * grow - the root file system takes the whole disk, which may be larger than that of the template.
  *

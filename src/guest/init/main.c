@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sbx-guest - PID 1 of the VM: boots it, runs what the host asks for, ends it.
  */

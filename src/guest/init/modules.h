@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * modules - loads modules of the kernel, with what they need.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mounts - the workspaces: the one virtiofs share, and a bind of each part at its place.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * power - the orderly end: everybody is asked, then told, then the disks are made clean.
  *

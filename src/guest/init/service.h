@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * service - which stream of the wire goes where, and the handlers of the small requests.
  *

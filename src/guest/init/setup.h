@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * setup - what makes this VM this sandbox: name, clock, ids, entropy, workspaces.
  *

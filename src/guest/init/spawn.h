@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spawn - starts the program of an exec: pipes or a terminal, user, folder, environment.
  *

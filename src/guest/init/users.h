@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * users - /etc/passwd and /etc/group, read and edited by hand.
  *

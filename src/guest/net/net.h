@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net - the process sbx-guest-net: what leaves the guest becomes streams on sbx.net.
  *

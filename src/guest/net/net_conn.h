@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net_conn - connections that were caught or came to the proxy port: one stream each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net_dns - DNS queries of the guest, over UDP and TCP: one stream each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net_hold - a connection that policy refuses is refused when a program connects, not afterwards.
  *

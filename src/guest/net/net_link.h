@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net_link - the interface eth0, which leads nowhere, and the gateway's addresses on it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net_path - the path of the stream for a connection that was caught or is held
  * (proto/PROTOCOL.net).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net_rules - the nf_tables rules that turn what leaves by eth0 towards sbx-guest.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * netconf - what tells programs of the way out: variables, resolv.conf, Docker's settings.
  *

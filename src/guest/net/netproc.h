@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * netproc - PID 1's view of sbx-guest-net: starts it, hears that it is ready, starts it again.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nl - messages for the kernel over netlink, many in one buffer, and its answers.
  *

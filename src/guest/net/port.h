@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * port - the virtio-serial port to the host and the HTTP/2 session that is on it.
  *

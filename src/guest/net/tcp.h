@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tcp - connections of the host to services of the guest: the streams /tcp/PORT.
  *

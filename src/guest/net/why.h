@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * why - the guest's side of refusals: the file WHY_FILE and the program sbx-why that reads it.
  *

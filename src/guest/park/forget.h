@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * forget - lets go of the workspaces' files that nothing in the guest uses.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inject_arch - the registers of a system call, for inject.c: all that is of one kind of machine.
  *

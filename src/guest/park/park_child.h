@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * park_child - the process that parks the guest's programs, sleeps with them, and wakes them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * park_freeze - all programs of the guest but PID 1 and its own stand still, and go on.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * park_image - the guest gets ready to become a template's memory image.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * park_list - what of the share the guest's programs hold: namespaces, mounts, open files, folders.
  *

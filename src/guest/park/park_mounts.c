@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "park_mounts.h"
 
 #include <errno.h>

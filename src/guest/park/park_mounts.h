@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * park_mounts - lets the share go, and puts it back at every place where it was.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * park_reseat - gives programs their folder and open files back, on the share that is there now.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * answer - what a peer answered, as one line of plain text and a verdict.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sbx-sudo - runs a command as another user inside a sandbox, for images without sudo.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * browser - managed policies for browsers in the guest: no Encrypted Client Hello, and our CAs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * certname - the name under which OpenSSL looks a certificate up in /etc/ssl/certs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jks - trust stores in Java's old format, which every JVM reads.
  *

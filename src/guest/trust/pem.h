@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pem - the certificates of a PEM bundle, one after the other.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sha1 - SHA-1, which two old formats ask for: the name of a certificate in /etc/ssl/certs and
  * Java's trust store.

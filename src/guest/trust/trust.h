@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trust - the sandbox's CA in all the places where programs of the guest look, and what stands for
  * credentials where they look.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * creds - which credential goes to which host and port of this sandbox: the vault's items joined
  *         with the services.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * origin_conn - the connections that origins want: egress makes them, the keeper checks them once
  *               more and passes them on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * origin_need - the credentials that origins need: twelve gates, then the vault.
  *

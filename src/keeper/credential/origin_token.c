@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * origin_token - the tokens that origins catch at token endpoints, on their way to the vault.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * origins - what the parts of the keeper that have to do with sbx-origin offer to the others.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * roots - the certificates that servers with a credential are verified by.
  *

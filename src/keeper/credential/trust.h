@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trust - the sandbox's CA, and what the guest is told of it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vault_link - the keeper's channel to the vault: bindings, releases, tokens that are kept.
  *

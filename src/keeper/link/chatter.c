@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chatter - what qemu, virtiofsd and edge print, copied into keeper.log up to a budget.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * record - the keeper as the writer of its sandbox's audit log.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sbxd_link - the keeper's side of lib/os/ipc/keeper_chan.h.
  *

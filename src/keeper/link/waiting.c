@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * waiting - streams that were asked for while a new edge is being started.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * accel - KVM or emulation, decided at each start before the machine is made.
  *

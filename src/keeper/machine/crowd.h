@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * crowd - a guest that knows more files of its workspaces than virtiofsd may hold open is made to
  * forget.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * disks - what the machine's disks are made of: the template's chain, the sandbox's frozen layers,
  * its top.

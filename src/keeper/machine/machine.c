@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * machine - what qemu and virtiofsd report, and what follows from their end.
  *

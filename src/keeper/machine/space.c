@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "src/keeper/keeper.h"
 
 #include <linux/magic.h>

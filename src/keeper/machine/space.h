@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * space - a full disk of the host: the sandbox that writes is paused, and continues by itself.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * start - from nothing to a running guest, in named steps, each with its undo.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stop - the way down: ask the guest, wait, kill, clean up, say why.
  *

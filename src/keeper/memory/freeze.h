@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * freeze - what the disks hold now becomes layers that are never written again; the machine goes
  * on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * idle - a sandbox that nobody uses for spec.idle_s is suspended.
  *

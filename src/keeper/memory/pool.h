@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pool - a machine that is restored from its template's memory image and waits for a sandbox.
  *

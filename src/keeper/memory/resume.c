@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * resume - a suspended sandbox comes back: its memory is checked, read, used up, and runs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * suspend - the sandbox's memory goes to its folder, and comes back from there.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * suspend - what the keeper has of a memory that goes to the sandbox's folder and comes back.
  *

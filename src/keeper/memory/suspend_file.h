@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * suspend_file - the folder `suspend` of a sandbox: its memory, and what that belongs to.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * warm - a machine that goes on from a memory image instead of booting; and the making of images.
  *

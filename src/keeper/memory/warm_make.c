@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * warm_make - `sbx-keeper --make-image`: a memory image of a template for one class of machines.
  *

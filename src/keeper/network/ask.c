@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ask - the keeper's own small questions to the guest: /setup, /trust, /stats, /power, /forget,
  * /denied.

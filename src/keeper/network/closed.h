@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * closed - the network of a sandbox that only installs something: what its spec names, and nothing
  * else.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * denied - tells the guest why its connections were refused: /run/sbx/denied.
  *

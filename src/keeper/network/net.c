@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net - what edge asks of the network: decided by lib/rules/gate, carried out by egress.
  *

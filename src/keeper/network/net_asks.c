@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net_asks - what edge asked and has no answer to, and what egress has open.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * netpolicy - what the user said about the network, from the files to lib/rules/gate and to egress.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ports - the published ports: sockets of the host that listen for the guest's services.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The keeper between a false edge, a real jailed sbx-ssh-agent and a real ssh-agent. */
 #include "net_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The policy of a sandbox that only installs something. */
 #include "src/keeper/network/closed.h"
 

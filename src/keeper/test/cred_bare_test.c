@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hosts that are intercepted without a credential, and what changes that while a sandbox runs. */
 #include "cred_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Origins, an egress and a vault that lie, break off, or speak out of turn. */
 #include "cred_rig.h"
 

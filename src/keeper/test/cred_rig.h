@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cred_rig - a keeper between a false vault and false origins, beside net_rig's edge and egress.
  *

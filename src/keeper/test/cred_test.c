@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests with a credential: from edge's question to the vault's value and the record of it. */
 #include "cred_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Logins: a token endpoint is opened before anything is set, its tokens go from origin to the
  * vault, and what is open goes on. */
 #include "cred_rig.h"

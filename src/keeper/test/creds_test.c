@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Items of a vault and files of services become bindings. */
 #include "src/keeper/credential/creds.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When the guest is asked to forget, how long lookups wait, and what goes on when it does not. */
 #include <setjmp.h>
 #include <stdarg.h>

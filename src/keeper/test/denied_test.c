@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* denied.c with a false guest. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The maker of memory images ends with an error when its machine does not boot. Test program. */
 #include "net_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net_rig - the parts of a keeper between a false edge and a false egress, for tests.
  *

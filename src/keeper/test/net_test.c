@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What edge asks, and what a taken-over edge or egress tries. */
 #include <errno.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Policy, settings and audit log of a keeper that runs. */
 #include <fcntl.h>
 #include <signal.h>

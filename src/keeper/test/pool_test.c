@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A keeper whose machine waits: who may say what to it, its claim, its end. A false edge, a false
  * sbxd.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Published ports in the keeper: real sockets, a false edge, a false sbxd.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events of a machine that was replaced while they waited in the batch: they do not end the new
  * one. Test program; the machines are processes that do nothing.

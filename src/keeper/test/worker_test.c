@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker that was started and cannot be watched is not left running unwatched. Test program: the
  * spawn gives a process that does nothing, and loop_add fails when the test wants it to.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * agent_link - the keeper's side of lib/os/ipc/agent_chan.h, and the life of sbx-ssh-agent.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * edge_link - the keeper's side of lib/os/ipc/edge_chan.h, and the life of the edge process.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * egress_link - the keeper's side of lib/os/ipc/egress_chan.h, and the life of the egress process.
  *

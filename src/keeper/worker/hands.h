@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hands - what the keeper cannot do any more once it is sealed, and its spawner does for it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the keeper keeps when it is sealed: hands_seal of hands.h. */
 #include <errno.h>
 #include "hands.h"

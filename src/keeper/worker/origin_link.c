@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * origin_link - the keeper's side of lib/os/ipc/origin_chan.h, and the life of the origin
  * processes.

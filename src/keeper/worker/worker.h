@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker - one child process of the keeper with a control channel: start, messages, end, restart.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Responses that hold fresh credentials in fields which the service's rules `capture` name. Runs
  * in sbx-origin; reads a server's content, which holds those credentials. Head and content are
  * held until the content is whole; then the values become '*', the rest goes to edge as it is,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that sbx-origin does not send because the response contains a new credential. Reads the
  * guest's request; changes nothing. */
 #include "src/origin/origin.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where an answer is looked through for the value before edge has it: heads, content and
  * trailers. Content that is coded all the same (identity was asked for) is decoded first, and
  * goes on decoded. What comes out of a decoder may be much more than went in, so bytes wait

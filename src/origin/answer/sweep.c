@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The values that the server's responses are searched for. Runs in sbx-origin; holds
  * credentials, and sees no bytes of a peer. A response is searched for what was sent with its
  * request (sweep_pin), for every value that is here while it comes, and for the last ones that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections to the one server: wanted from the keeper, verified, given to exchanges, kept for
  * the next ones. */
 #include "src/origin/origin.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 on a line: one exchange at a time. The head, which has the credential, is written
  * from memory of its own that is locked and wiped. */
 #include "src/origin/origin.h"

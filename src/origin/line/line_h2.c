@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The line and its requests; see line_h2.h. */
 #include "line_h2.h"
 

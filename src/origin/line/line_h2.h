@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * line_h2 - HTTP/2 on a line of sbx-origin: line_h2.c (the line, requests), line_h2_answer.c
  * (answers).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the server says in HTTP/2; see line_h2.h. */
 #include "line_h2.h"
 

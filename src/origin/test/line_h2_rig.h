@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * line_h2_rig - for line_h2_test.c: a server of HTTP/2 in a process of its own, at the end of a
  * rig's socket.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 between a real sbx-origin and servers: one of ours, nghttpd and nginx. */
 #include "line_h2_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fields that a service captures: the guest gets '*' instead of their values, over HTTP/1.1 and
  * HTTP/2, with a real sbx-origin. */
 #include "line_h2_rig.h"

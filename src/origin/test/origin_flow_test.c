@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How bytes pass: streamed, bounded, on connections that are kept, and cut where the server
  * cuts. */
 #include "origin_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who says what he may not, and where the value must never be found. */
 #include "origin_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random orders of requests, renewals, values that are asked for again, responses that say
  * values back, resets and cuts, over HTTP/1.1 and HTTP/2: no value reaches edge, edge gets whole
  * responses, and nothing is left (origin_play.h). Arguments: how many sequences, and the seed of

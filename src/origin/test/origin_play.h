@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * origin_play - for the model test and the fuzz target of src/origin: its exchanges and lines in
  * this process, with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * origin_play_internal - what origin_play.c and origin_play_server.c share.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server's part of origin_play.h: what it says on a line, right or wrong. */
 #include "origin_play_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A credential changes while a request is under way: what was sent with the request is not in
  * its answer, with a real sbx-origin, over HTTP/1.1 and HTTP/2. The server says back what it was
  * told. */

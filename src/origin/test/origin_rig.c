@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "origin_rig.h"
 
 #include <errno.h>

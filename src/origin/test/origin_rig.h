@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * origin_rig - for the tests of src/origin: a real sbx-origin; keeper, edge, vault and server are
  * the test.

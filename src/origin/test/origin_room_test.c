@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Content that waited because edge did not read goes on when edge has room again, whoever found
  * the room first (origin_play.h). Zeros may be the beginning of a value in UTF-32: the scrubber
  * keeps the last ones back, and a timer sends them. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a server says back does not hold the value when edge has it. */
 #include "origin_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of AWS through a real sbx-origin: what arrives is signed with the real keys, as it
  * arrives. */
 #include "line_h2_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What goes where: the credential in its one place, only after the certificate, and nobody
  * else's. */
 #include "origin_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A request (a query, a line end, lines of headers) is judged and filled. What passes carries
  * nobody's credential in a known place and ours in one; what is refused had somebody's own. */
 #include "src/origin/origin.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Token endpoints: the real tokens go to the vault and nowhere else, and one refresh is asked
  * for at a time. */
 #include "line_h2_rig.h"

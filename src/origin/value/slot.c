@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a request carries, and the one place where the credential goes. Everything here works in
  * place: the text of the request is our own copy of edge's frame, and only becomes shorter. */
 #include "src/origin/origin.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to a token endpoint: read whole, judged, and for a refresh filled with the real
  * token. One refresh at a time: the others wait for its answer. */
 #include "src/origin/origin.h"

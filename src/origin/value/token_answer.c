@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a token endpoint answers: held until it is whole, the tokens sent to the vault, and
  * sentinels to edge once the vault has them. */
 #include "src/origin/origin.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The value comes from the vault on a stream of its own, into memory that is locked and in no
  * core. It stays there while this process may use it: the keeper ends the process when it was
  * changed or removed. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * agent_build - the template of an agent: its npm packages, installed in a sandbox of its own and
  * kept.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * agent_import - files for the agent's home in a sandbox: the user's own settings, and what keeps
  * it from asking.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * agent_need - what an agent needs before it starts: known to us, a template, hosts, credentials.
  *

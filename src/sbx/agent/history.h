@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * history - what an agent remembers, kept on the host for each agent and first workspace.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mirror - the hosts of this host's own package mirrors, for builds that may reach nothing else.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * npmrc - where the host's npm gets its packages: registry and certificates, never a token.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * accel - whether this machine can run a sandbox behind KVM, asked before anything long is done.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api - calls to sbxd: one HTTP/1.1 request, one JSON answer, on the Unix socket of this user.
  *

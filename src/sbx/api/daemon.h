@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * daemon - finding sbxd, starting it when it is not there, replacing it when it is another build.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * policy_api - changing the policy through sbxd, and saying what came of it.
  *

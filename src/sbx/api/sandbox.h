@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sandbox - what several verbs do with sandboxes: look one up, start it and wait, make it, end it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * secret_api - credentials through sbxd: finding services and credentials, setting one, saying what
  * came of it.

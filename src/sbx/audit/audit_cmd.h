@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_cmd - the commands of `sbx audit`, for the table in cmd_audit.c.
  *

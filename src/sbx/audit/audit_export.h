@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_export - audit logs in one file, which somebody else can check.
  *

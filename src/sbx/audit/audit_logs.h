@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_logs - the audit logs that a command is about: found by name or id, read, followed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "audit_text.h"
 
 #include <inttypes.h>

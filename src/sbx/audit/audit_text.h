@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_text - records of audit logs in words for people, and in JSON for programs.
  *

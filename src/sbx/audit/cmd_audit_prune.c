@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_audit_prune - `sbx audit prune`: what is to go, a question, then one call to sbxd for each
  * log.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * home_record - which of the user's own start-up and key files changed since a sandbox was made.
  *

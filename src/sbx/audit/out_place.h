@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * out_place - where a file that the user names is written or read, without links that a guest could
  * have created.

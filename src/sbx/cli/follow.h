@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * follow - runs one program and reads its lines while it works.
  *

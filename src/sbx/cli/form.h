@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * form - the one form of the JSON that sbx prints (sbx(1), JSON).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ui - what a person sees: messages, colours, a progress bar, questions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * check - what `sbx diagnose` looks at: one function per question, one row per function.
  *

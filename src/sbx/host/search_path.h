@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search_path - the directories in which the scripts of sbx find their programs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "policy_cmd.h"
 #include "policy_verbs.h"
 #include "src/sbx/verb.h"

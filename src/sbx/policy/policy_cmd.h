@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * policy_cmd - the commands of `sbx policy` that have a file of their own.
  *

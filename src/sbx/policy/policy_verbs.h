@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * policy_verbs - options and functions of the commands of `sbx policy`, for its table.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prove - what a run of `sbx prove` has found: the results, for those who write reports.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prove_clean - text of parts and guests, made fit for a terminal, JSON and a page.
  *

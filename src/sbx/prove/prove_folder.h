@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prove_folder - the folder of one run of `sbx prove`, and those that killed runs have left.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prove_job - one program of a run of `sbx prove`, with its output in memory and its time bounded.
  *

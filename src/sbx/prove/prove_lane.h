@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prove_lane - the probes of one sandbox, one after the other: their parts, and what becomes of
  * them.

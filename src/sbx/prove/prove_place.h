@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prove_place - a sandbox that probes are tried on: what is known of it, and the folder of facts.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prove_probe - the probes of `sbx prove`: files with a header and parts, read as
  * data/probes/README says.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prove_run - a whole run of `sbx prove`: what is tried, where, and what is cleaned up afterwards.
  *

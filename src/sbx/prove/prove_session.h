@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prove_session - the one session in a sandbox that runs the inside parts of its probes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prove_text - the report of `sbx prove` for people, on stdout.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prove_twin - the scratch twin of a sandbox: probes do to it what must not be done to the user's.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * create - making a sandbox from arguments: what create and run share.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * existing - the options of `sbx run` when the sandbox is there already.
  *

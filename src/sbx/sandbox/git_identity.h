@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * git_identity - the user's name and mail address for commits, offered to a new sandbox.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * overlap - warnings about workspaces that are inside other workspaces.
  *

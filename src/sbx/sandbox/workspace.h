@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * workspace - the PATH arguments of create and run: PATH[:ro], HOST:GUEST[:ro].
  *

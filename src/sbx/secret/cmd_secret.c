@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "secret_verbs.h"
 #include "src/sbx/verb.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Credentials that stand in the variables of this shell, into the vault. What would be done is
  * shown first. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `sbx secret scan`: the vault looks for its values in a file, a stream, or all of a sandbox. No
  * value comes back, only names. */
 #include <errno.h>

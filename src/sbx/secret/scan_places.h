@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * scan_places - the files, disks and memory that a sandbox is made of, each as a descriptor to read
  * from.

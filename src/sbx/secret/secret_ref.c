@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --ref and --command: where a value comes from that is not kept. */
 #include <errno.h>
 #include <stdio.h>

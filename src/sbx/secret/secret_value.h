@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * secret_value - the bytes of a credential between the user and the pipe to the vault.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attach - a command line in a sandbox on the user's own stdin, stdout and stderr.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cp_dest - where on the host a copy goes, without links that a guest could have created.
  *

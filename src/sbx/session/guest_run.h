@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * guest_run - a small command in a running sandbox, with its input and its output in memory.
  *

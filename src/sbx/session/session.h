@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * session - one command in a sandbox: bytes both ways until it ends or is left.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stream that broke: looking where the sandbox is, waiting, attaching again. */
 #include "session_live.h"
 

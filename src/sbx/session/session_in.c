@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is typed: kept until the guest has it, searched for detach keys. */
 #include "session_live.h"
 

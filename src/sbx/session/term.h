@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * term - the user's terminal in raw mode or without echo, and back again whatever happens.
  *

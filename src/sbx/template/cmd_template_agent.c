@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* template build AGENT and template update: see agent_build.h. */
 #include <errno.h>
 #include <stdio.h>

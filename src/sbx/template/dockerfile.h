@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dockerfile - what stands behind the FROM lines of a Dockerfile, read before anything is built.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * template - the disk that sandboxes start from: is it there, how it is made, how it is saved.
  *

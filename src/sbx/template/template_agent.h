@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * template_agent - `sbx template build AGENT` and `sbx template update`.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * template_scratch - a sandbox that exists for one build, and is gone at the end, whatever the end.
  *

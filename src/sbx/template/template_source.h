@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * template_source - templates made of something else than Debian's packages: an OCI image, a
  * Dockerfile.

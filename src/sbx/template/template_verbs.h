@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * template_verbs - options and functions of the commands of `sbx template`, for its table.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * template_warm - `sbx template warm`: makes a template's memory image now.
  *

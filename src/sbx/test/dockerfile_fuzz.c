@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever a Dockerfile says: what it starts from is one of its FROM lines, and its text keeps
  * its size. */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is read from the host's git configuration, with a home of the test's own. */
 #include <setjmp.h>
 #include <stdarg.h>

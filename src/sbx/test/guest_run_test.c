@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* guest_run against a played sbxd: a guest that prints without end, and one that never ends. */
 #include "src/sbx/session/guest_run.h"
 

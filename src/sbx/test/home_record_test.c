@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What counts as a change of the home folder, and what does not. */
 #include "src/sbx/audit/home_record.h"
 

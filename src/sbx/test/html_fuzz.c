@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever a guest prints: in the page it opens no tag, ends no quote and moves nothing. */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which hosts of apt's configuration a build may reach. */
 #include "src/sbx/agent/mirror.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* npm's own configuration: what is taken from it and what is not. */
 #include "src/sbx/agent/npmrc.h"
 

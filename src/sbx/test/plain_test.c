@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The output of terminal programs as text: in one piece, and byte by byte. */
 #include "src/sbx/cli/plain.h"
 

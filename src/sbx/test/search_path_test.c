@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which entries of PATH are left for the scripts of sbx: none that a guest can write to. */
 #include "src/sbx/host/search_path.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client in a process of its own; the test is the guest at the other end of its streams. */
 #include <errno.h>
 #include <setjmp.h>

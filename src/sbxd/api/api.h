@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api - what sbxd answers: PROTOCOL.api, one function a call.
  *

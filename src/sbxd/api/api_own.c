@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The services for which one sandbox may use its own credentials: recorded, then kept in the
  * sandbox's state directory, then told to its keeper. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file, a stream or a machine's memory that came with the request is handed on to the vault,
  * which looks for its values. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Credentials: what is known about them, never a value. The value of a new one is in a
  * descriptor that came with the request, and is handed on to the vault unread. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api_service - services in the answers of the API, and what the policy says about their hosts.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api_template - templates lose their names, and the disks of sandboxes become layers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api_vault - how a call of the API asks the vault and waits: what api_secret.c and api_scan.c
  * share.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * journal - the audit log of the installation: changes of the policy, sandboxes made and removed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ref_check - whether a program may be registered as the source of a credential.
  *

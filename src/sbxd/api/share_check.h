@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * share_check - the host paths of a new sandbox's workspaces, without links that a guest could have
  * created.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api_route - from a request to the call it means, and from its body to fields. No I/O.
  *

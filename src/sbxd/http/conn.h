@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * conn - the API's connections: a table, one request at a time on each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ballast - space that sbxd holds so that it can give it up when the disk is full.
  *

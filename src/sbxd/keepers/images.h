@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * images - memory images are made in the background, for classes of machines that had to boot.
  *

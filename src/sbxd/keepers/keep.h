@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * keep - old records of audit logs are removed: when a client asks, or by the settings audit.keep
  * and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * keepers - the keepers of the sandboxes that run, as sbxd sees them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kept - the memory of suspended sandboxes, as far as sbxd has to do with it.
  *

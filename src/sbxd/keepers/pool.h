@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pool - machines that are restored and belong to nobody yet, so that a start has little left to
  * do.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ports - the published ports of sandboxes: what is wanted (registry) and what became of it
  * (keeper).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * templates - which template a sandbox stands on, and which templates nobody needs.
  *

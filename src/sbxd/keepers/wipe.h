@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wipe - removes the folder of a sandbox, in a child process, and then its row.
  *

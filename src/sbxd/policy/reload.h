@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reload - tells running keepers that policy or network settings changed, and who has not heard.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rulebook - the policy of this installation: the file state/policy, and its rules in memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rulebook_edit - the changes that can be made to a list of rules. No I/O.
  *

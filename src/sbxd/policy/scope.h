@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * scope - the rules of one sandbox, when that sandbox gets another name or goes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes as a connection would bring them: request, route, body. */
 #include "src/sbxd/http/api_route.h"
 #include "lib/base/mem.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The spawner of sbxd: what it starts, signals and connects to, and what it refuses. */
 #include <setjmp.h>
 #include <stdarg.h>

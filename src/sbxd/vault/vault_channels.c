@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vault_channels - the channels between keepers and the vault, which only sbxd can create.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vault_link - the vault as sbxd sees it: its socket, its process, the questions to it.
  *

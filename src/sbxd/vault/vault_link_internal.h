@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vault_link_internal - what vault_link.c (socket, process, steps) takes from vault_ops.c.
  */

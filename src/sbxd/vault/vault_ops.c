@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The questions to the vault: who asked, what is recorded, and those of our own about what a
  * removed sandbox left. */
 #include <errno.h>

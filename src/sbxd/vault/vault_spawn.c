@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "src/sbxd/child.h"
 #include "src/sbxd/hands.h"
 #include "lib/base/fs/fd.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ssh_agent_fixture - a jailed sbx-ssh-agent between a keeper and a guest that are the test, and a
  * real ssh-agent.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A sealed sbx-ssh-agent in its jail: the test is keeper and guest, ssh-agent, ssh-add,
  * ssh-keygen and git are real. */
 #include "ssh_agent_fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sbx-vault-keyring: one question to the desktop's Secret Service. stdin has a struct keyring_ask,
  * stdout gets a struct keyring_answer; both are the same socket, and the vault is behind it. */
 #include <errno.h>

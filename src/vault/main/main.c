@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sbx-vault: keeps the credentials of one user. Started by sbx-vault-run, and goes into the jail
  * of profile JAIL_VAULT by itself; fd 3 is the socket it is asked on, fd 4 leads to
  * sbx-vault-run, fd 5 to the sbxd that started it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The key, wherever it is, and then the sealed file. Until that has worked or failed once, nobody
  * is heard: connections wait in the socket. */
 #include <errno.h>

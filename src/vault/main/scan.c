@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file, a pipe or a machine's memory searched for every value.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vault - the one struct of sbx-vault and who does what to it.
  *

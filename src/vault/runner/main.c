@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sbx-vault-run: starts sbx-vault and executes programs for it. What sbxd starts; fd 3 is the
  * socket that the vault is asked on, fd 4 (optional) sbxd's own channel to the vault. No value
  * passes here. */

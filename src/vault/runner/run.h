@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run - programs that are executed for the vault: clean environment, own group, a bound in time.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts of a sandbox against bare qemu: `sbx create` and the first exec, booted and from a memory
 image.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A TLS server that prints the header x-secret of each request. usage: server.py PORT, in a folder
 with cert.pem and key.pem"""
 import http.server

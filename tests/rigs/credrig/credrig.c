@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * credrig - see credrig.h; serve.c has the lines that can be said to it, and these:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * credrig - a sandbox with credentials on the host, without a VM: the real keeper, edge, egress,
  * origins and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ctl - the guest's answers on sbx.ctl: /setup and /trust are well, and what was trusted is kept
  * for the test.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rigkeeper - sbx-keeper without a machine: all its parts, for a guest that somebody else plays.
  *

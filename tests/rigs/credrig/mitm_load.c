@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mitm_load - the load of bench/mitm: keep-alive requests of HTTP/1.1 inside TLS, as fast as they
  * are answered.

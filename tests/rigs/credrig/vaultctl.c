@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vaultctl - one question to a vault as ADMIN, over its real socket; values come by standard input.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hostile_edge - stands where sbx-edge stands and misbehaves in the way it was built for.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // client - requests over one HTTP/2 connection through a proxy, as a script says.
 //
 // usage:  node client.mjs PROXY-PORT CA-FILE HOST < SCRIPT      SCRIPT: JSON, a list of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real servers on loopback for the tests of credentials. Each wants a credential and says what it
 got.
 

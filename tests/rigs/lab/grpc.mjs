@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // grpc - both ends of a bidirectional stream of gRPC, by @grpc/grpc-js.
 //
 // usage:  node grpc.mjs MODULES serve CERT KEY              first line out: {"port": N}; then one line for each call

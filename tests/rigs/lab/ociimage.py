@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OCI images made by hand, layer by layer, so that a test can also say what no tool would.
 
     image = Image(); image.layer([entry("bin/sh", b"..."), link("bin/x", "sh")]);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // origin - a real HTTPS server (HTTP/1.1 and HTTP/2) that says in one line of JSON what each request was.
 //
 // usage:  node origin.mjs CERT KEY [PORT]      first line out: {"port": N}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // provider - one HTTPS server (HTTP/1.1 and HTTP/2) that speaks as much of three model APIs as an agent needs for one turn.
 //
 // usage:  node provider.mjs CERT KEY ANSWER [PORT [WORK]]      first line out: {"port": N}; then one line for each request

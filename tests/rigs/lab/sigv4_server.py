@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sigv4_server - a small S3 over TLS that calculates every signature itself, with the real secret,
 from the request as it came.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tools - what provider.mjs tells an agent to do before it answers: edit one file, then run one command, or the steps that it was given, with the tools
 // that the agent has.
 //

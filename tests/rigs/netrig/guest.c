@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * guest - the guest's ends of both wires: sbx.net as client, sbx.ctl as a server that refuses all,
  * or what the rig has

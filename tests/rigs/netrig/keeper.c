@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * keeper - what the keeper is to edge and egress: starts them, decides, joins the two.
  */

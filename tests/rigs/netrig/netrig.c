@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * netrig - a sandbox's network on a unix socket: see rig.h, serve.c for what can be said there.
  */

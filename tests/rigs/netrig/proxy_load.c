@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proxy_load - the load of bench/proxy: client and origin in one process, edge and egress or
  * another proxy between.

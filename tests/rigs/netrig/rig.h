@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rig - a sandbox's network without a VM: the real sbx-edge and sbx-egress, keeper and guest played
  * here.

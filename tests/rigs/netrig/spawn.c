@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spawn - the two programs, through lib/os/jail as the keeper starts them, or plainly with fd 3.
  */

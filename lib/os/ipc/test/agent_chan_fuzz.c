@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One packet; the first byte says whether an fd came along. What is decoded has its bounds. */
 #include "lib/os/ipc/agent_chan.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A run of packets (u16 length, bytes; the length's top bit says that an fd came along) as both
  * sides see them: phase check, decoder, phase after. What is decoded has its bounds. */
 #include "lib/os/ipc/egress_chan.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A packet through every decoder of the channel. What decodes is within its bounds. */
 #include <assert.h>
 #include "lib/os/ipc/keeper_chan.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A packet that parses says about itself exactly what was there. */
 #include <assert.h>
 #include "lib/os/ipc/msg.h"

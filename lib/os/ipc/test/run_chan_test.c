@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/os/ipc/run_chan.h"
 
 #include <errno.h>

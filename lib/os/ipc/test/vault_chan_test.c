@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/os/ipc/vault_chan.h"
 
 #include <errno.h>

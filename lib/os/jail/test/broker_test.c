@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A broker as it is after jail_broker: tried from within, in a fork. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a broker keeps: directories, and what links in them lead to. */
 #include "lib/os/jail/dirs.h"
 

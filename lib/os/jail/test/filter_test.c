@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The filters of profiles.c as the kernel gets them: a small interpreter of BPF returns what
  * happens to a system call with given arguments. Other layers (namespaces, capabilities) cannot

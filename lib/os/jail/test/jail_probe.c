@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs inside a jail for jail_test.c: tries what it must not, says what came of it. Static. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table itself: what no row may ever contain, and that every list becomes a filter. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The self-test finds holes, work that is killed, and a seal that does not come about. */
 #include "lib/os/jail/selftest.h"
 

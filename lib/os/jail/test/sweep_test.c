@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each list refuses what it does not name; a list that is no list is seen. */
 #include "lib/os/jail/sweep.h"
 

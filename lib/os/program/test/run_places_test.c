@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/os/program/run_places.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A spawner and its broker: what is started, what is refused, and who dies with whom. */
 #include <setjmp.h>
 #include <stdarg.h>

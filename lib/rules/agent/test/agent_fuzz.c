@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The text of an agent: what is read keeps to its limits, and nothing in it leaves the home
  * folder. */
 #include <assert.h>

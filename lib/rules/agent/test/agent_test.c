@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The text of an agent: what is read, and everything that is refused, with its line. */
 #include "lib/rules/agent/agent.h"
 

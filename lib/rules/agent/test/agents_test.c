@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Many agents together, and those that are shipped; the arguments are the folders of agents and
  * services. */
 #include "lib/rules/agent/agents.h"

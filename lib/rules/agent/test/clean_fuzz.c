@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Settings of any shape: what comes out is shaped like no credential, and cleaning it again
  * changes nothing more. */
 #include <assert.h>

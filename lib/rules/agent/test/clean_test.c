@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What goes into a sandbox and what does not. */
 #include "lib/rules/agent/clean.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_bench FOLDER RECORDS - appends RECORDS decisions to a new log in FOLDER, with the limits
  * that programs use, then verifies it. Prints one JSON object; bench/audit judges it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * audit_fixture - what the tests of this folder share: an installation in a temporary folder.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as the cut of a pruned log, and as a log, cut into segments at NUL bytes, whole and in
  * pieces: the same verdict. Whatever decodes must encode to the very same bytes. A byte in front

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A writer that says which records were acknowledged is killed at a random moment, again and again;
  * none of them may be missing. Usage: audit_kill_test [ROUNDS [SEED]]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "audit_fixture.h"
 #include "lib/rules/audit/audit_list.h"
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logs that are pruned: what is left verifies, and what was done to it is found.
  * Usage: audit_prune_test [STEPS [SEED]]

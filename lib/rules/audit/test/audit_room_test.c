@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file system that really is full, in a mount namespace of each test. */
 #include "audit_fixture.h"
 #include <sched.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Single changes to a log of some thousand records: each must be found, and the first bad record
  * named exactly. Usage: audit_tamper_test [CHANGES [SEED]]

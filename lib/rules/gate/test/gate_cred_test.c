@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is bound to a credential: opened, refused in plain text, and named in the log. */
 #include "lib/rules/gate/gate.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Twelve gates: each is taken away alone, and must be the one that is named. */
 #include "lib/rules/gate/release.h"
 

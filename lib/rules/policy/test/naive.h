@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * naive - the meaning of a network policy in the fewest words, for tests.
  *

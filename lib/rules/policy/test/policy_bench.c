@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a decision costs, as one line of JSON: the sizes of policy in turn, so that a noisy moment
  * hits all of them. `ns_*` goes round HOT targets, as a busy sandbox does; `cold_*` round COLD

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A host name behind an `h`, else the text of a policy. What is canonical stays what it is; what
  * was decoded encodes to the same again; and no decision is anything but a rule's or a denial.

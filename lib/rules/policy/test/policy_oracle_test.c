@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* policy.c against naive.c on random policies and targets; the argument says how many pairs. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The policies that are shipped; the argument is their folder. */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * random_rules - random rules and targets for tests and the bench.
  *

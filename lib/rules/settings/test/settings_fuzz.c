@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What parses must still parse after a key was set and after it was unset, with that value. */
 #include <assert.h>
 #include "lib/base/mem.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/rules/settings/settings_net.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What decodes must encode to something that decodes to the same. */
 #include <assert.h>
 #include "lib/base/mem.h"

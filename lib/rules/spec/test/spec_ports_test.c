@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ports of a spec: what they may be, and when two of them are in each other's way. */
 #include <errno.h>
 #include <stdarg.h>

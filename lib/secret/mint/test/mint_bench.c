@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a leaf costs, as one line of JSON: microseconds of processor time in ROUNDS rounds, the arms
  * of each round in turn and every second round backwards. `bare` is one P-256 signature of 32 bytes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What TLS clients say about a leaf: OpenSSL's own over memory, and the programs there are (openssl
  * verify, openssl s_client, curl, python3 with its strict flags, node) over loopback.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Static as edge is, sealed with edge's own list of system calls: any file that OpenSSL or libc
  * would look for kills it. Once sealed before the first use of OpenSSL, once after.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Certificates as OpenSSL reads them; `openssl verify` and other clients are in
  * mint_client_test.c. */
 #include "lib/secret/mint/mint.h"

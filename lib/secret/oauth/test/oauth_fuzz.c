@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first byte chooses: an answer, a JSON body, a form, a query, a response with captured fields.
  * No token that was found is left in what is written, and what was written has the same members; a

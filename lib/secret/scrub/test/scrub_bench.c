@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What lib/secret/scrub costs: MB/s of processor time for kinds of bytes that hold no value, as
  * one JSON line. Run by bench/scrub. */
 #include <stdio.h>

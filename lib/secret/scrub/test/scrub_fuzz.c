@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first bytes choose a size and a value, the rest is a text: pieces of any size must give
  * the same as the whole, and what the oracle covers must be gone. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * scrub_oracle - the slow and plain answer to what lib/secret/scrub must find, for tests and the
  * fuzzer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first two bytes are a coding and a size, the rest a stream: whole and in pieces must come
  * to the same end, with the same bytes. */
 #include <stdlib.h>

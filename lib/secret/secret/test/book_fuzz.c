@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes inside a sealed file: what is decoded is within its bounds and encodes again. */
 #include "lib/secret/secret/book.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* First byte: which kind; the rest: what a program wrote. The value is not longer than that. */
 #include "lib/secret/secret/extract.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A file that anybody may have written: it is refused, or opens to as many bytes as it says. */
 #include "lib/secret/secret/seal.h"
 

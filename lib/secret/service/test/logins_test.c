@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The token endpoints of the services that are shipped; the argument is their folder. */
 #include "lib/secret/service/services.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list of services for which a sandbox may use its own credentials. */
 #include "lib/secret/service/own.h"
 

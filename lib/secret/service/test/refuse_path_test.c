@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * No path that some server takes for a refused endpoint or a token endpoint passes. The servers
  * here are rows of steps, each one thing that real servers do to a path, written without the code

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The text of a service. What is read finds its own slots by its own hosts; its sentinels are
  * judged ours in every slot and anything else somebody's; and a file that was read is taken into an

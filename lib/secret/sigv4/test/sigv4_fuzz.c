@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines of sigv4_rig.h. What is signed carries no sentinel and no token of the guest's, is
  * canonical still, and its body is as long as it was; what is refused has a sentence; the secret is

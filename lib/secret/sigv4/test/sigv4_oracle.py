@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """sigv4_oracle - random requests, signed by lib/secret/sigv4 (through sigv4_say) and by the few
 lines of Python below.
 

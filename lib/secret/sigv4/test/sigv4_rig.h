@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sigv4_rig - tests only: a request out of lines of text, signed again.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/secret/sigv4/sigv4.h"
 
 #include <errno.h>

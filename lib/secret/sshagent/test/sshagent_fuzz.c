@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte says what the rest is: a request, a list of the agent, or data to be signed. */
 #include <stdlib.h>
 #include "lib/secret/sshagent/sshagent.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A process in the real filter uses names; the test answers for them as the supervisor does. */
 #include <setjmp.h>
 #include <stdarg.h>

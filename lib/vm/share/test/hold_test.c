@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What hold.h and the covers of scaffold.h promise, on a real tree in a user and mount namespace:
  * the guest's operations on names are done on the tree that virtiofsd serves, and the host's view

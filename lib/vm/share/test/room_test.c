@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A process in the real filter asks about descriptors; the test is the keeper or the supervisor. */
 #include <setjmp.h>
 #include <stdarg.h>

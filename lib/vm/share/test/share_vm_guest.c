@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first program of the VM in share_vm_test.c: as guest root, tries what a workspace must allow
  * and what it must refuse. One line a check on the serial port; "host X" asks the tester for a
  * step on the host. Static. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Workspaces in a real VM: share_start, a jailed qemu, share_vm_guest as the guest's init. Needs
  * SBX_TEST_KERNEL (a vmlinuz with virtiofs built in); skipped without. */
 #include <assert.h>

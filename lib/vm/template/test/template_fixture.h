@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * template_fixture - a store in a folder of its own, and small artificial templates in it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte is a mode. 0: the rest is a file of `save -o`. Else: the rest is a manifest up
  * to its first NUL and then pieces of the first file, which are packed and summed as they should
  * be, so that what lies behind the checksums is reached too. Nothing may be published either way

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A template as one file: from one installation to another, and everything that a file may lie
  * about. */
 #include "template_fixture.h"

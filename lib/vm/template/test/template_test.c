@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store on a real file system: names, hashes, links, what is refused and what is removed. */
 #include "template_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * image - memory images: a machine as it was at one instant, kept in a folder with checksums.
  *

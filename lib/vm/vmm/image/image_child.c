@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * image_child - the processes that hash and copy images, so that the keeper's loop goes on.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * image_internal - what image.c (the store) and image_child.c (the child processes) share.
  */

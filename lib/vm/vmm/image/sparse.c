@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sparse - the guest's memory on its way between its memfd and a file; pages of zeros stay holes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot_init - PID 1 of the machines that vmm_boot_test starts.
  *

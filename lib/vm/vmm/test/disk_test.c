@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Real images, made and read with qemu-img; disk_check runs in the real jail. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that answer --version as qemu does, or not at all. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory_fixture - a guest's memory in tests: how much of it is used, and a copy of it.
  *

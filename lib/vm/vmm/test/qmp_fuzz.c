@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte says how the rest is cut into pieces and how many commands wait for an answer. */
 #include <stdlib.h>
 #include "lib/vm/vmm/qmp.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Playbooks: what qemu sends, what must come out. Each is fed whole, byte by byte and split at
  * every place. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The choice and its memory, with files that are no kernel; vmm_boot_test has the real boot. */
 #include <setjmp.h>
 #include <stdarg.h>

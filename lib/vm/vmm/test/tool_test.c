@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Short programs that end well, badly, by a signal or not at all. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Boots real machines under TCG in the real jail, with boot_init as PID 1. Needs a template folder
- * in SBX_TEST_TEMPLATE; argv[1] is boot_init. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Boots VMs under TCG in the jail. SBX_TEST_TEMPLATE: template directory; argv[1]: boot_init. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

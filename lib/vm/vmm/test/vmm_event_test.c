@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is said about the end of a machine: who ended it, guest or host. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first byte: verdict (2 bits), transport (1), size of the pieces in which a stream comes (5).
  * Every answer is walked: what it echoes, how its records fit, how long it is.

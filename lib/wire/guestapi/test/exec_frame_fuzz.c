@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte chooses the side that is listened to and how the rest is cut into pieces. */
 #include "lib/wire/guestapi/exec_frame.h"
 #include "lib/base/mem.h"

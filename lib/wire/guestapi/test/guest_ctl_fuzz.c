@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte chooses the message, the rest is its body. */
 #include "lib/wire/guestapi/guest_ctl.h"
 #include "lib/base/mem.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte says how the rest is cut into pieces. What is understood is the same in any
  * pieces. */
 #include <stdlib.h>

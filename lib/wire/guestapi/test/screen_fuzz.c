@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte says how the rest is cut: cut or whole, the same is shown and remembered. */
 #include <stdlib.h>
 #include <string.h>

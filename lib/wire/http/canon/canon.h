@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * canon - one request or response in its canonical form: read once, checked, said in one way only.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * canon_frame - canonical messages between edge and egress: frames of one byte stream, both ways.
  *

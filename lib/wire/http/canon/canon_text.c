@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "canon_text.h"
 
 #define IS_DIGIT(c) ((c) >= '0' && (c) <= '9')

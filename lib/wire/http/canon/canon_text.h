@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * canon_text - which bytes may stand where in a message, and the few things done with such text.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fields of a hostile guest. A request that is accepted is canonical, crosses in a frame, and
  * what is written of it is read by our own reader of HTTP/1.1 as that one request. Input: u8
  * (bit 0: no body follows), then fields: u16 length + name, u16 length + value. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fields of an answer: one byte of flags, then u16 length + bytes of name and value by turns. What
  * is taken is canonical after canon_make_resp, and can be said again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first byte chooses the side and how the rest is cut. A request that is forwarded must be read
  * again as itself, whatever the pieces were; a response is made canonical and sent over a frame. */
 #include <stdlib.h>

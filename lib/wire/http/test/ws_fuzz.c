@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of a WebSocket's server, whole and cut at the place that the first byte says: the
  * verdict is the same, and what was accepted has no mask and no bit of an extension, as read in
  * another way. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tar_fuzz - any bytes as an archive, in two halves: every entry that comes out can be written
  * again and then reads back the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hostile archives: what a guest may send when the host copies out of it. Every one is unpacked
  * into a fresh folder beside things that must not change; afterwards those are compared with a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole, and in pieces whose size is the first byte: both must say the same. */
 #include <stdlib.h>
 #include "lib/wire/tls/hello.h"

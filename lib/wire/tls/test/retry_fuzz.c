@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A byte for the size of pieces, two for the length of the server's part, then server and client.
  * Whole and in pieces, both must give the same result, and no byte of a ClientHello may pass. */
 #include <stdlib.h>

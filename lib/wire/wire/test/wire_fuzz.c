@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes to a client (first byte even) or to a server (odd) in the middle of its work. */
 #include "lib/wire/wire/wire.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hostile bytes by hand: frames that are not used, floods, garbage. */
 #include "wire_pair.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wire_pair - for the tests of wire: a client and a server wired back to back through memory.
  *

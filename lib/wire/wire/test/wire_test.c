@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two honest ends: conversations, windows, many streams, fairness. */
 #include "wire_pair.h"
 

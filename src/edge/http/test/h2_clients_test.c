@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that people use speak HTTP/2 to a real, sealed sbx-edge: TCP on loopback stands for
  * the wire of the guest, and the origin echoes. */
 #include "src/edge/tls/test/open_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 in TLS to a real, sealed sbx-edge: OpenSSL and nghttp2 are the guest. */
 #include "src/edge/tls/test/open_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A hostile guest inside opened TLS, in any order with verdicts, answers of the origin and a
  * guest that does not read. What reaches the origin is checked by the rig: whole frames, in
  * order, as long as was said. Input: u8 how (1: verdicts by hand, 2: a no now and then), then

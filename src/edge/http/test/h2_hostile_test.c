@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A guest that writes its frames itself. */
 #include "h2_rig.h"
 

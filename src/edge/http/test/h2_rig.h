@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * h2_rig - the HTTP/2 engine between a guest, a keeper and an origin that the test plays.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "h2_rig.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP through a real, sealed sbx-edge: the engine on the wire of sbx.net, with the keeper's
  * channel and sockets as they are; and what it holds while others are slow. */
 #include "src/edge/test/net_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP engine between guest and egress: bodies, answers, back-pressure, and either side
  * going away or lying. */
 #include "proxy_rig.h"

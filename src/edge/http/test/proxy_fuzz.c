@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hostile guest and a hostile egress around the HTTP engine. The first byte says what kind of
  * connection it is and how the guest's bytes are cut; then come records of u8 what, u8 length,

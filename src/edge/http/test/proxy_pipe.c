@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proxy_pipe - what edge's HTTP engine forwards, for scripts: as tests/proxy/canon_pipe.c, but the
  * bytes go through the whole engine, to an egress that says yes to everything.

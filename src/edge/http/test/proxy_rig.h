@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proxy_rig - the HTTP engine between a guest, a keeper and an egress that the test plays.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP engine from the guest's side: what is a request, whose it is, and what a refusal
  * says. */
 #include "src/edge/http/proxy_internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The programs that people use, as a guest's: they go through a sealed sbx-edge as their proxy,
  * by CONNECT, and their TLS ends there. The test carries their bytes between loopback and the
  * wire, and answers as keeper and origin. */

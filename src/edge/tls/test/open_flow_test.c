@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guest's TLS, ended by a real, sealed sbx-edge: bodies, slow ends, cuts, and what it all
  * costs. */
 #include "open_rig.h"

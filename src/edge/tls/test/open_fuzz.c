@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A guest whose TLS is ended by edge: a real handshake, then whatever the input says inside the
  * TLS and around it, in any order with verdicts, answers of egress and timers. The input is a
  * byte that says how to begin and a list of steps: one byte which, two how many bytes it has. */

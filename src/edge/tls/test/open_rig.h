@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * open_rig - for open_test.c and open_flow_test.c: TLS clients of the guest, each OpenSSL's own
  * over

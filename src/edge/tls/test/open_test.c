@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guest's TLS, ended by a real, sealed sbx-edge: who gets a handshake, with which
  * certificate, and what may be inside. The clients are OpenSSL's. */
 #include "open_rig.h"

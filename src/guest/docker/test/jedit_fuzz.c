@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is taken as a container's config is still JSON after the edit, says another reader. */
 #include <jansson.h>
 #include "src/guest/docker/jedit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configs as Docker writes them, and a container's root in a folder of the test. */
 #include <errno.h>
 #include <setjmp.h>

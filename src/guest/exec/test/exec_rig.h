@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exec_rig - PID 1's exec code with a host in the same process: no VM, no wire, real programs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Superblocks that mke2fs makes, and ones that are bent. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net_rig - for net_vm_test and trust_vm_test: a real VM whose sbx.net ends in the test instead of
  * edge.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rules as the kernel has them, read back by nft, in a network namespace of the test's own. */
 #include <setjmp.h>
 #include <stdarg.h>

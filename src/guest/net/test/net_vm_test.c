@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real VM under TCG whose network ends in the test (net_rig.h). Needs a template folder in
  * SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER chooses tests; those with Docker take
  * minutes and run when SBX_LONG is set (tests/long/machines). */

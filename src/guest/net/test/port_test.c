@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The port against a kernel that is played here, on the host, without a machine: what it says of
  * the host being there comes on another queue than the host's bytes, so the two come in any order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The guest's end of published ports, between a wire in memory and real sockets on loopback.
  */

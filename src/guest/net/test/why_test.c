@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sbx-why, run by the shell of this machine on texts as the host sends them. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of the test itself whose folder and files are moved under their feet: what
  * park_reseat does in a VM, without the share. Their waiting must go on as if nothing had been. */
 #include <setjmp.h>

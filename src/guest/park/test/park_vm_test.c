@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real VM (net_rig.h) with a share that is taken away and given again: programs whose folder
  * and files are in it, also in a namespace of their own and in a container's manner, go on.
  * Needs a template folder in SBX_TEST_TEMPLATE; argv[1] is sbx-guest. */

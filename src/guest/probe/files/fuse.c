@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of FUSE as no kernel would send them, to the device itself. The words of the command
  * line are carried out in order; `cur` is the node they are about. A line each: `done WORD ARG`,
  * or the error's name first.   say=TEXT                           a line `part TEXT`

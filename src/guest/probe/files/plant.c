@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that the host puts into a workspace for a probe. A guest can write there: it may have
  * put a link in the place of every name, and may do so at any moment. No link is followed. */
 #include <errno.h>

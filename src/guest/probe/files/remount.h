@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * remount - the mounts of the share, made again after its device was taken from the kernel.
  *

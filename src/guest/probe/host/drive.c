@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs parts of probes, one after the other, until its input ends; then its folder is removed. */
 #include <errno.h>
 #include <fcntl.h>

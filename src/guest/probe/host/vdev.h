@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vdev - a virtio device of PCI, driven from user space without a driver of the kernel.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dns: one question of any type to any address, and the answer in one line. */
 #include <errno.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A ClientHello by hand: a library would refuse to write most of what is tried here. */
 #include "net.h"
 

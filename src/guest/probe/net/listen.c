@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listen: a socket of the host's that counts who comes; it runs in the background for a time.
  * HTTP is answered with 200, a TLS record with HelloRetryRequest. */
 #include <arpa/inet.h>

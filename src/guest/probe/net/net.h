@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net - what the network verbs of sbx-probe share: addresses, bytes as text, waiting with a bound.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* raw, packet, xdp: packets that no protocol of the kernel made. */
 #include <arpa/inet.h>
 #include <errno.h>

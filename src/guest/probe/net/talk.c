@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* talk: bytes to a TCP address, and what comes back, in one line. */
 #include <errno.h>
 #include <poll.h>

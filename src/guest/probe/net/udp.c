@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* udp: a datagram to an address, and whether the way there answers. */
 #include <errno.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vsock: a connection to a context of the machine below. */
 #include <errno.h>
 #include <linux/vm_sockets.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One frame through an AF_XDP socket: past filters, routes and queues of the kernel, to the
  * driver of an interface. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as an answer: the first byte says whose, DNS (even) or a connection (odd). */
 #include <stdio.h>
 #include <stdlib.h>

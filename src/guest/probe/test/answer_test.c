@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* answer: what is printed and judged of answers that are in order, cut, and lying about their
  * lengths. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Against OpenSSL's own answer, for subjects of all kinds of text. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* With a JVM on the machine its keytool reads the store too. */
 #include <errno.h>
 #include <setjmp.h>

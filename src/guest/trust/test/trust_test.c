@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Everything below a folder that stands for the guest's root. */
 #include <errno.h>
 #include <setjmp.h>

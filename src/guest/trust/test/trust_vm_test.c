@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real VM (net_rig.h) that is told of a CA: which programs then trust a server in the guest
  * with a leaf of that CA, which of them without any variable, and what containers and builds
  * say. Needs a template folder in SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER

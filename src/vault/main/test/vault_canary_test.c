@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a value must never be found: files, command lines, environments, logs, the memory after it
  * was removed. The same search finds it where it is, so the search works. */
 #include "vault_rig.h"

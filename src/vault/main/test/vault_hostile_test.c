@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Peers that were taken over, that go away, that do not read; many at once. */
 #include "vault_rig.h"
 

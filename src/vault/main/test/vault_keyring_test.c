@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The key in a real Secret Service: run by vault_keyring_session inside a private D-Bus session
  * with an unlocked gnome-keyring. */
 #include "vault_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The vault's own listening socket, with a kernel that reports another user at its other end. */
 #include "src/vault/main/vault.h"
 

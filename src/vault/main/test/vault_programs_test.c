@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that other programs have: docker-credential programs and commands. */
 #include "vault_rig.h"
 

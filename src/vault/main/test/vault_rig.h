@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vault_rig - a real vault in a folder of its own, for tests: sbx-vault-run, sbx-vault in its jail.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens that a sandbox's keeper hands over: kept for that sandbox, under their own names, and
  * for nobody else. */
 #include "vault_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real vault with a sealed file: what is set, listed, released, removed, and what is left. */
 #include "vault_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frames from a hostile edge. A head that is accepted is said again in the same bytes, and what is
  * written to the origin is read by our own reader as that one request. */
 #include <stdlib.h>

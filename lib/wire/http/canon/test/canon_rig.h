@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * canon_rig - a proxy without sockets, for tests: bytes of one connection in, what would go to
  * origins out.
