@@ -217,6 +217,13 @@ def test_what_is_linked_statically_is_named(deb):
                    30).stdout.strip().split(", ")) <= set(using.strip().split(", "))
 
 
+def test_each_file_is_compiled_with_fortify_level_3(package):
+    log = (package / "log").read_text(encoding="utf-8", errors="replace")
+    levels = [set(re.findall(r"-D_FORTIFY_SOURCE=(\d)", line)) for line in log.splitlines()
+              if re.match(r"\[\d+/\d+\] .*cc .* -c \S+\.c$", line)]
+    assert len(levels) > 300 and all(found == {"3"} for found in levels), levels[:9]
+
+
 def test_lintian(package):
     changes = next(package.glob("*.changes"))
     done = run(["lintian", "-I", "--pedantic", "--show-overrides", changes], 300)
