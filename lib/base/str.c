@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include "hex.h"
 
 int str_copy(char *buf, size_t size, const char *s)
 {
@@ -144,8 +145,6 @@ void str_from_size(uint64_t bytes, char *buf, size_t size)
 
 void str_random_hex(char *buf, size_t n)
 {
-	static const char hex[] = "0123456789abcdef";
-
 	for (size_t i = 0; i < n; i++) {
 		uint8_t b;
 
@@ -153,8 +152,7 @@ void str_random_hex(char *buf, size_t n)
 		while (getrandom(&b, 1, 0) != 1)
 			if (errno != EINTR)
 				abort();
-		buf[2 * i] = hex[b >> 4];
-		buf[2 * i + 1] = hex[b & 15];
+		hex_print(&b, 1, buf + 2 * i);
 	}
 	buf[2 * n] = '\0';
 }

@@ -113,34 +113,3 @@ int audit_check_cut(const struct audit_pub *pub, struct slice cut, const uint8_t
 {
 	return check_crypto(pub, CONTEXT_CUT, cut, sig);
 }
-
-void audit_hex(const uint8_t *b, size_t n, char *ret)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < n; i++) {
-		ret[2 * i] = digits[b[i] >> 4];
-		ret[2 * i + 1] = digits[b[i] & 15];
-	}
-}
-
-static int hex_value(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-int audit_unhex(struct slice hex, uint8_t *ret)
-{
-	if (hex.n % 2)
-		return -EBADMSG;
-	for (size_t i = 0; i < hex.n; i += 2) {
-		int high = hex_value(hex.p[i]), low = hex_value(hex.p[i + 1]);
-
-		if (high < 0 || low < 0)
-			return -EBADMSG;
-		ret[i / 2] = (uint8_t)(high << 4 | low);
-	}
-	return 0;
-}

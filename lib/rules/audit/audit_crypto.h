@@ -57,7 +57,3 @@ int audit_sign_cut(
 	const struct audit_key *k, struct slice cut, uint8_t ret[AUDIT_SIG_LEN]) MUST_CHECK;
 int audit_check_cut(
 	const struct audit_pub *pub, struct slice cut, const uint8_t sig[AUDIT_SIG_LEN]) MUST_CHECK;
-
-/* 2n lower-case hex digits, no NUL behind; and back, refusing everything else. */
-void audit_hex(const uint8_t *b, size_t n, char *ret);
-int audit_unhex(struct slice hex, uint8_t *ret) MUST_CHECK;

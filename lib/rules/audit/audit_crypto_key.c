@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "audit_crypto_internal.h"
@@ -127,7 +128,7 @@ static int save_pub(const char *path, const struct audit_pub *pub, struct err *e
 {
 	char hex[2 * AUDIT_KEY_LEN + 1];
 
-	audit_hex(pub->b, sizeof(pub->b), hex);
+	hex_encode(pub->b, sizeof(pub->b), hex);
 	hex[sizeof(hex) - 1] = '\n';
 	return file_save(path, slice_of(hex, sizeof(hex)), err);
 }
@@ -142,7 +143,7 @@ static int load_pub_file(const char *path, struct audit_pub *ret, struct err *er
 	if (r < 0)
 		return r;
 	if (n != 2 * AUDIT_KEY_LEN + 1 || text[n - 1] != '\n' ||
-		audit_unhex(slice_of(text, n - 1), ret->b) < 0)
+		hex_decode(slice_of(text, n - 1), ret->b) < 0)
 		return err_set(err, -EBADMSG, "%s is no public key: %d hex digits and a newline",
 			path, 2 * AUDIT_KEY_LEN);
 	return 0;

@@ -5,13 +5,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include "lib/base/fs/file.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 
 static void put_hex(struct wr *wr, const char *before, const uint8_t *b, size_t n)
 {
 	char hex[2 * AUDIT_SIG_LEN];
 
-	audit_hex(b, n, hex);
+	hex_encode(b, n, hex);
 	wr_bytes(wr, slice_from_str(before));
 	wr_bytes(wr, slice_of(hex, 2 * n));
 }
@@ -57,7 +58,7 @@ static void take_cut(struct rd *in, const char *text)
 static void take_hex(struct rd *in, const char *before, uint8_t *ret, size_t n)
 {
 	take_cut(in, before);
-	in->bad |= audit_unhex(rd_bytes(in, 2 * n), ret) < 0;
+	in->bad |= hex_decode(rd_bytes(in, 2 * n), ret) < 0;
 }
 
 static void take_word(struct rd *in, char ret[AUDIT_MAX_WORD + 1])

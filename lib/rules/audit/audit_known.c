@@ -4,6 +4,7 @@
 #include <string.h>
 #include "audit_list.h"
 #include "audit_read.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 
 static struct audit_known_log *find_known(const struct audit_known *k, struct slice id)
@@ -23,7 +24,7 @@ static bool split_known(struct slice rule, struct slice *ret_id, uint8_t ret_log
 		return false;
 	*ret_id = slice_of(rule.p, rule.n - n_log - 1);
 	return rule.p[ret_id->n] == ':' &&
-	       audit_unhex(slice_of(rule.p + rule.n - n_log, n_log), ret_log) == 0;
+	       hex_decode(slice_of(rule.p + rule.n - n_log, n_log), ret_log) == 0;
 }
 
 static struct audit_known_log *add_known(struct audit_known *k, struct slice id)

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include "lib/base/hex.h"
 #include "audit_record_internal.h"
 
 #define BIT(kind) (UINT32_C(1) << AUDIT_KIND_##kind)
@@ -124,7 +125,7 @@ static void put_text(struct wr *wr, struct slice s)
 		if (audit_is_plain(s.p[i]))
 			continue;
 		wr_bytes(wr, slice_of(s.p + from, i - from));
-		audit_hex(&s.p[i], 1, escape + 4);
+		hex_encode(&s.p[i], 1, escape + 4);
 		wr_bytes(wr, slice_of(escape, sizeof(escape)));
 		from = i + 1;
 	}
@@ -136,7 +137,7 @@ static void put_hex(struct wr *wr, const uint8_t *b, size_t n)
 {
 	char hex[2 * AUDIT_SIG_LEN];
 
-	audit_hex(b, n, hex);
+	hex_encode(b, n, hex);
 	wr_bytes(wr, slice_of(hex, 2 * n));
 }
 

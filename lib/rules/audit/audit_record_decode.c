@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include "lib/base/hex.h"
 #include "audit_record_internal.h"
 
 /* Where the decoder stands: the line, and the room for the texts in it. */
@@ -41,7 +42,7 @@ static int get_number(struct rd *in, uint64_t max, uint64_t *ret)
 
 static int get_escape(struct rd *in, uint8_t *ret)
 {
-	if (!eat_str(in, "u00") || audit_unhex(rd_bytes(in, 2), ret) < 0 || in->bad)
+	if (!eat_str(in, "u00") || hex_decode(rd_bytes(in, 2), ret) < 0 || in->bad)
 		return -EBADMSG;
 	return audit_is_plain(*ret) ? -EBADMSG : 0;
 }
@@ -79,7 +80,7 @@ static int get_hex(struct rd *in, size_t n, uint8_t *ret)
 {
 	struct slice hex = rd_bytes(in, 2 * n);
 
-	if (in->bad || audit_unhex(hex, ret) < 0)
+	if (in->bad || hex_decode(hex, ret) < 0)
 		return -EBADMSG;
 	return eat_str(in, "\"") ? 0 : -EBADMSG;
 }

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <strings.h>
 #include <sys/random.h>
+#include "lib/base/hash/siphash.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "gate_internal.h"
-#include "lib/wire/dns/siphash.h"
 
 /* A decision in words: `rule` and `reason` of the record, and what the verdict says. */
 struct judgement {

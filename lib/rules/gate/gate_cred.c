@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the gate says about credentials after a request was allowed: no policy is decided here. */
 #include <stdio.h>
+#include "lib/base/hex.h"
 #include "gate_internal.h"
 
 void gate_look(const struct gate *g, const char *host, uint16_t port, uint64_t now_ms,
@@ -48,8 +49,8 @@ static void print_release(const struct gate_use *use, char *buf, size_t size)
 		(void)snprintf(buf, size, "not released: %s", use->why);
 		return;
 	}
-	for (size_t i = 0; use->cert && i < ORIGIN_CERT_HASH; i++)
-		(void)snprintf(hash + 2 * i, 3, "%02x", use->cert[i]);
+	if (use->cert)
+		hex_print(use->cert, ORIGIN_CERT_HASH, hash);
 	(void)snprintf(buf, size, "released, serial %llu, to %s, certificate %s",
 		(unsigned long long)use->serial, use->addr, hash);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include "lib/base/hex.h"
 #include "lib/base/str.h"
 
 static const char empty_label[] = "the host has an empty label";
@@ -11,11 +12,6 @@ static const char long_label[] = "a label of the host has more than 63 bytes";
 static bool is_digit(uint8_t c)
 {
 	return c >= '0' && c <= '9';
-}
-
-static bool is_hex(uint8_t c)
-{
-	return is_digit(c) || (c >= 'a' && c <= 'f');
 }
 
 void host_from_addr(const struct addr *a, struct host *ret)
@@ -83,7 +79,7 @@ static bool ends_in_number(const struct host *h)
 	bool hex = s.n >= 2 && s.p[0] == '0' && s.p[1] == 'x';
 
 	for (size_t i = hex ? 2 : 0; i < s.n; i++)
-		if (hex ? !is_hex(s.p[i]) : !is_digit(s.p[i]))
+		if (hex ? hex_digit(s.p[i]) < 0 : !is_digit(s.p[i]))
 			return false;
 	return true;
 }
@@ -104,13 +100,11 @@ static int read_number(struct rd *rd, uint64_t *ret)
 	}
 	for (; rd->n > 0 && rd->p[0] != '.'; n++) {
 		uint8_t c = rd_u8(rd);
-		unsigned digit = is_digit(c) ? c - (unsigned)'0'
-				 : is_hex(c) ? c - (unsigned)'a' + 10
-					     : base;
+		int digit = hex_digit(c);
 
-		if (digit >= base || v > UINT32_MAX)
+		if (digit < 0 || (unsigned)digit >= base || v > UINT32_MAX)
 			return -EINVAL;
-		v = v * base + digit;
+		v = v * base + (unsigned)digit;
 	}
 	*ret = v;
 	return n > 0 ? 0 : -EINVAL;

@@ -5,12 +5,13 @@
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
+#include "lib/base/hex.h"
 #include "lib/base/str.h"
 #include "spec_internal.h"
 
 bool spec_is_id(const char *s)
 {
-	return strlen(s) == SPEC_ID_LEN && strspn(s, "0123456789abcdef") == SPEC_ID_LEN;
+	return hex_is(s, SPEC_ID_LEN);
 }
 
 static bool is_alnum(char c)
@@ -171,9 +172,7 @@ static int check_words(const struct spec *spec, struct err *err)
 
 	if (spec->id[0] && !spec_is_id(spec->id))
 		return err_set(err, -EINVAL, "an id is 12 lower-case hex digits");
-	if (spec->template_id[0] &&
-		(strlen(spec->template_id) != SPEC_TEMPLATE_ID_LEN ||
-			strspn(spec->template_id, "0123456789abcdef") != SPEC_TEMPLATE_ID_LEN))
+	if (spec->template_id[0] && !hex_is(spec->template_id, SPEC_TEMPLATE_ID_LEN))
 		return err_set(err, -EINVAL, "template_id is 16 lower-case hex digits");
 	if (spec->agent[0])
 		r = check_word("agent", spec->agent, err);

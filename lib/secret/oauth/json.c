@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <strings.h>
+#include "lib/base/hex.h"
 
 #define MAX_WORD 64
 
@@ -19,14 +20,6 @@ static void skip_blanks(struct json_walk *w)
 		w->at++;
 }
 
-static int hex_digit(int c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* ---- scalars ---- */
 
 static bool walk_escape(struct json_walk *w)
@@ -37,7 +30,7 @@ static bool walk_escape(struct json_walk *w)
 	if (c != 'u')
 		return c > 0 && strchr("\"\\/bfnrt", c);
 	for (unsigned i = 0; i < 4; i++, w->at++) {
-		if (hex_digit(peek_json(w)) < 0)
+		if (hex_digit((uint8_t)peek_json(w)) < 0)
 			return false;
 	}
 	return true;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <strings.h>
+#include "lib/base/hex.h"
 
 #define MAX_NAME 64
 #define MAX_GRANT 64
@@ -157,14 +158,6 @@ static int judge_json(struct judge *j, struct slice body)
 
 /* ---- forms ---- */
 
-static int hex_digit(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static int form_unescape(struct slice raw, uint8_t *buf, size_t size, struct slice *ret)
 {
 	size_t n = 0;
@@ -275,19 +268,16 @@ int oauth_judge_query(const struct service *s, struct slice query)
 
 static void put_form(struct wr *wr, struct slice text)
 {
-	static const char digits[] = "0123456789ABCDEF", plain[] = "-._~";
+	static const char plain[] = "-._~";
 
 	for (size_t i = 0; i < text.n; i++) {
 		uint8_t c = text.p[i];
 		bool is_alnum = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
 
-		if (is_alnum || strchr(plain, c)) {
+		if (is_alnum || strchr(plain, c))
 			wr_u8(wr, c);
-		} else {
-			wr_u8(wr, '%');
-			wr_u8(wr, (uint8_t)digits[c >> 4]);
-			wr_u8(wr, (uint8_t)digits[c & 15]);
-		}
+		else
+			hex_put_percent(wr, c);
 	}
 }
 

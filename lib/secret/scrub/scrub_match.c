@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scrub_internal.h"
 
+#include "lib/base/b64.h"
+#include "lib/base/hex.h"
+
 /* Ways to write one byte as several. */
 enum {
 	WAY_PERCENT = 1,
@@ -26,14 +29,6 @@ struct unit {
 #define MAX_DIGITS 10 /* of an entity, zeros in front included */
 
 static const struct unit literal = {.kind = KIND_LITERAL, .n = 1}, more = {.kind = KIND_MORE};
-
-static int hex_digit(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* A letter is itself in either case. */
 static uint8_t fold_match(uint8_t c)
@@ -265,19 +260,6 @@ static ssize_t match_plain(struct scrub_look *look, struct slice value)
 	return best;
 }
 
-static int base64_digit(uint8_t c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '+' || c == '-')
-		return 62;
-	return c == '/' || c == '_' ? 63 : -1;
-}
-
 static int base32_digit(uint8_t c)
 {
 	if (c >= '2' && c <= '7')
@@ -336,7 +318,7 @@ static struct digit digit_at(const struct digits *d, size_t k)
 
 static int read_digit(const struct digits *d, uint8_t c)
 {
-	return d->n_bits == 4 ? hex_digit(c) : d->n_bits == 5 ? base32_digit(c) : base64_digit(c);
+	return d->n_bits == 4 ? hex_digit(c) : d->n_bits == 5 ? base32_digit(c) : b64_url_digit(c);
 }
 
 /* What may stand between two digits: white space that begins with the end of a line; between two

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 
 /* Moves [at, at + n) to the beginning and wipes the rest. */
@@ -61,15 +62,11 @@ static uint32_t read_hex4(struct json *j)
 	uint32_t v = 0;
 
 	for (unsigned i = 0; i < 4; i++) {
-		uint8_t c = j->at < j->n ? j->p[j->at] : 0;
+		int digit = j->at < j->n ? hex_digit(j->p[j->at]) : -1;
 
 		j->at++;
-		if (c >= '0' && c <= '9')
-			v = v << 4 | (uint32_t)(c - '0');
-		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-			v = v << 4 | (uint32_t)((c | 0x20) - 'a' + 10);
-		else
-			j->bad = true;
+		j->bad |= digit < 0;
+		v = v << 4 | (uint32_t)MAX(digit, 0);
 	}
 	return v;
 }

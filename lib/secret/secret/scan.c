@@ -3,6 +3,8 @@
 
 #include <assert.h>
 #include <string.h>
+#include "lib/base/b64.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 
 #define MAX_FORMS 12
@@ -114,8 +116,7 @@ static void add_base64(
 
 static void add_forms(struct scan *s, uint16_t owner, struct slice v)
 {
-	static const char low[] = "0123456789abcdef", high[] = "0123456789ABCDEF";
-#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	static const char low[] = HEX_LOWER, high[] = HEX_UPPER;
 
 	add_plain(s, owner, v);
 	add_hex(s, owner, v, low, false, true);
@@ -124,8 +125,8 @@ static void add_forms(struct scan *s, uint16_t owner, struct slice v)
 	add_hex(s, owner, v, high, true, true);
 	add_hex(s, owner, v, high, true, false);
 	for (unsigned skip = 0; skip < 3; skip++) {
-		add_base64(s, owner, v, skip, LETTERS "+/");
-		add_base64(s, owner, v, skip, LETTERS "-_");
+		add_base64(s, owner, v, skip, B64_DIGITS);
+		add_base64(s, owner, v, skip, B64_LETTERS "-_");
 	}
 }
 

@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <strings.h>
+#include "lib/base/b64.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "shape.h"
 
@@ -277,14 +279,6 @@ static bool is_sentinel(const struct service *s, struct slice text)
 	return false;
 }
 
-static int hex_digit(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool service_unescape(struct slice s, uint8_t *buf, size_t size, struct slice *ret)
 {
 	size_t n = 0;
@@ -332,56 +326,19 @@ static bool is_known(const struct service *s, enum service_where where, struct s
 	return is_listed(s->known, s->n_known, where, name) && !is_passed(s, where, name);
 }
 
-static int base64_digit(uint8_t c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-static bool decode_base64(struct slice s, uint8_t *buf, size_t size, struct slice *ret)
-{
-	uint32_t bits = 0;
-	size_t n = 0, have = 0;
-
-	while (s.n && s.p[s.n - 1] == '=')
-		s.n--;
-	for (size_t i = 0; i < s.n; i++) {
-		int digit = base64_digit(s.p[i]);
-
-		if (digit < 0 || n == size)
-			return false;
-		bits = bits << 6 | (uint32_t)digit;
-		have += 6;
-		if (have >= 8) {
-			have -= 8;
-			buf[n++] = (uint8_t)(bits >> have);
-		}
-	}
-	*ret = slice_of(buf, n);
-	return true;
-}
-
 /* USER:PASSWORD; there are clients that put a token in either half. */
 static bool is_basic_sentinel(const struct service *s, struct slice text)
 {
 	uint8_t buf[2 * SERVICE_MAX_TEXT + 2];
-	struct slice pair;
-	const uint8_t *colon;
+	ssize_t n_pair = b64_decode(text, "", buf, sizeof(buf));
+	const uint8_t *colon = n_pair > 0 ? memchr(buf, ':', (size_t)n_pair) : NULL;
 	size_t n;
 
-	if (!decode_base64(text, buf, sizeof(buf), &pair))
-		return false;
-	colon = pair.n ? memchr(pair.p, ':', pair.n) : NULL;
 	if (!colon)
 		return false;
-	n = (size_t)(colon - pair.p);
-	return is_sentinel(s, slice_of(pair.p, n)) ||
-	       is_sentinel(s, slice_of(pair.p + n + 1, pair.n - n - 1));
+	n = (size_t)(colon - buf);
+	return is_sentinel(s, slice_of(buf, n)) ||
+	       is_sentinel(s, slice_of(colon + 1, (size_t)n_pair - n - 1));
 }
 
 /* KEY/DATE/REGION/... of AWS. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <openssl/crypto.h>
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "sigv4_internal.h"
 
@@ -85,7 +86,7 @@ static int sign_chunk(struct sigv4_chunks *c)
 
 	if (r < 0)
 		return r;
-	sigv4_hex(hash, hex);
+	hex_encode(hash, SIGV4_HASH, hex);
 	r = sign_next(c, "AWS4-HMAC-SHA256-PAYLOAD", slice_from_str(EMPTY_HASH),
 		slice_of(hex, sizeof(hex)));
 	if (r == 0)
@@ -99,8 +100,8 @@ static int read_size(struct sigv4_chunks *c, struct slice line, struct err *err)
 {
 	size_t n = 0, size = 0;
 
-	while (n < line.n && n < 8 && canon_text_hex(line.p[n]) >= 0)
-		size = size << 4 | (size_t)canon_text_hex(line.p[n++]);
+	while (n < line.n && n < 8 && hex_digit(line.p[n]) >= 0)
+		size = size << 4 | (size_t)hex_digit(line.p[n++]);
 	if (n == 0 || line.n != n + sizeof(SIGNATURE) - 1 + SIGV4_HEX ||
 		memcmp(line.p + n, SIGNATURE, sizeof(SIGNATURE) - 1) != 0 ||
 		!sigv4_is_hex(canon_text_cut(line, n + sizeof(SIGNATURE) - 1, SIGV4_HEX)))
@@ -204,7 +205,7 @@ static int sign_trailer(struct sigv4_chunks *c, size_t end)
 	r = sigv4_sum_end(&sum, hash);
 	if (r < 0)
 		return r;
-	sigv4_hex(hash, hex);
+	hex_encode(hash, SIGV4_HASH, hex);
 	return sign_next(
 		c, "AWS4-HMAC-SHA256-TRAILER", slice_of(NULL, 0), slice_of(hex, sizeof(hex)));
 }

@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include "lib/base/hex.h"
 
 void sigv4_sum_init(struct sigv4_sum *sum)
 {
@@ -50,24 +51,11 @@ int sigv4_mac(struct slice key, struct slice text, uint8_t ret[SIGV4_HASH])
 	return HMAC(EVP_sha256(), key.p, (int)key.n, text.p, text.n, ret, &n) ? 0 : -EIO;
 }
 
-void sigv4_hex(const uint8_t hash[SIGV4_HASH], char ret[SIGV4_HEX])
-{
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < SIGV4_HASH; i++) {
-		ret[2 * i] = digits[hash[i] >> 4];
-		ret[2 * i + 1] = digits[hash[i] & 15];
-	}
-}
-
 bool sigv4_is_hex(struct slice s)
 {
-	if (s.n != SIGV4_HEX)
-		return false;
-	for (size_t i = 0; i < s.n; i++)
-		if (canon_text_hex(s.p[i]) < 0 || canon_text_lower(s.p[i]) != s.p[i])
-			return false;
-	return true;
+	uint8_t hash[SIGV4_HASH];
+
+	return s.n == SIGV4_HEX && hex_decode(s, hash) == 0;
 }
 
 int sigv4_chain_next(struct sigv4_chain *chain, struct slice to_sign)
@@ -77,7 +65,7 @@ int sigv4_chain_next(struct sigv4_chain *chain, struct slice to_sign)
 
 	if (r < 0)
 		return r;
-	sigv4_hex(mac, chain->signature);
+	hex_encode(mac, SIGV4_HASH, chain->signature);
 	return 0;
 }
 

@@ -26,7 +26,6 @@ void sigv4_sum_done(struct sigv4_sum *sum);
 #define AUTO_SIGV4_SUM CLEANUP(sigv4_sum_done)
 
 int sigv4_mac(struct slice key, struct slice text, uint8_t ret[SIGV4_HASH]) MUST_CHECK;
-void sigv4_hex(const uint8_t hash[SIGV4_HASH], char ret[SIGV4_HEX]);
 bool sigv4_is_hex(struct slice s);
 /* The chain's next signature, of this string to sign. */
 int sigv4_chain_next(struct sigv4_chain *chain, struct slice to_sign) MUST_CHECK;

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include "lib/base/hex.h"
 
 static const char *const field_name[] = {
 	[SIGV4_F_ALGORITHM] = "X-Amz-Algorithm",
@@ -45,15 +46,10 @@ struct wr sigv4_text(struct arena *arena, size_t max)
 
 static void put_byte(struct wr *wr, uint8_t c)
 {
-	static const char digits[] = "0123456789ABCDEF";
-
-	if (sigv4_is_unreserved(c)) {
+	if (sigv4_is_unreserved(c))
 		wr_u8(wr, c);
-		return;
-	}
-	wr_u8(wr, '%');
-	wr_u8(wr, (uint8_t)digits[c >> 4]);
-	wr_u8(wr, (uint8_t)digits[c & 15]);
+	else
+		hex_put_percent(wr, c);
 }
 
 struct slice sigv4_encode(struct slice s, struct arena *arena)
@@ -75,8 +71,8 @@ static int next_byte(struct slice s, size_t *at)
 		return c;
 	if (s.n - *at < 2)
 		return -EBADMSG;
-	high = canon_text_hex(s.p[*at]);
-	low = canon_text_hex(s.p[*at + 1]);
+	high = hex_digit(s.p[*at]);
+	low = hex_digit(s.p[*at + 1]);
 	*at += 2;
 	return high < 0 || low < 0 ? -EBADMSG : high << 4 | low;
 }

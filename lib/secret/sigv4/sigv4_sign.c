@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "lib/base/hex.h"
 
 /* One request while it is signed. */
 struct job {
@@ -199,7 +200,7 @@ static int make_signature(struct job *j)
 
 	if (r < 0)
 		return r;
-	sigv4_hex(hash, hex);
+	hex_encode(hash, SIGV4_HASH, hex);
 	wr_bytes(&wr, slice_from_str("AWS4-HMAC-SHA256\n"));
 	wr_bytes(&wr, slice_of(j->chain.stamp, SIGV4_STAMP));
 	wr_u8(&wr, '\n');
@@ -357,7 +358,7 @@ static int prepare_sign(struct job *j, const uint8_t *hash)
 		if (!hash)
 			r = sigv4_hash(slice_of(NULL, 0), empty);
 		if (r == 0)
-			sigv4_hex(hash ? hash : empty, j->payload);
+			hex_encode(hash ? hash : empty, SIGV4_HASH, j->payload);
 		j->said = slice_of(j->payload, SIGV4_HEX);
 	}
 	return r < 0 ? r : start_chain(j);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sshagent.h"
 
+#include <assert.h>
 #include <errno.h>
-#include "sha256.h"
+#include "lib/base/b64.h"
+#include "lib/base/hash/sha256.h"
 
 #define KNOWN_FLAGS 6U /* SHA-256 and SHA-512 of RSA keys */
 #define USERAUTH_REQUEST 50
@@ -60,20 +62,14 @@ struct sshagent_request sshagent_parse(struct slice msg)
 
 void sshagent_fingerprint(struct slice blob, char ret[SSHAGENT_FINGERPRINT])
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	uint8_t hash[SHA256_BYTES + 2] = {0};
-	char *at = ret;
+	static const char kind[] = "SHA256:";
+	uint8_t hash[SHA256_BYTES];
 
+	static_assert(sizeof(kind) - 1 + B64_LEN(SHA256_BYTES) == SSHAGENT_FINGERPRINT, "padding");
 	sha256(blob, hash);
-	memcpy(at, "SHA256:", 7);
-	at += 7;
-	for (unsigned bit = 0; bit < SHA256_BYTES * 8; bit += 6) {
-		unsigned two = (unsigned)hash[bit / 8] << 8 | hash[bit / 8 + 1];
-
-		*at++ = digits[two >> (10 - bit % 8) & 63];
-	}
-	*at = '\0';
+	memcpy(ret, kind, sizeof(kind) - 1);
+	(void)b64_encode(slice_of(hash, sizeof(hash)), ret + sizeof(kind) - 1);
+	ret[SSHAGENT_FINGERPRINT - 1] = '\0'; /* in place of the padding */
 }
 
 bool sshagent_is_allowed(const struct sshagent_filter *f, const struct sshagent_key *key)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 
@@ -35,7 +36,7 @@ char *template_store(const char *name)
 
 bool template_is_id(const char *s)
 {
-	return strlen(s) == TEMPLATE_ID_LEN && strspn(s, "0123456789abcdef") == TEMPLATE_ID_LEN;
+	return hex_is(s, TEMPLATE_ID_LEN);
 }
 
 static bool is_plain(char c)

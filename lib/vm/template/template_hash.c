@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "lib/base/fs/fd.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 
 /* Read at once: 16 blocks. */
@@ -51,8 +52,7 @@ void template_hash_end(struct template_hash *h, char ret_hex[TEMPLATE_HASH_HEX +
 
 	if (EVP_DigestFinal_ex(h->ctx, md, NULL) != 1)
 		abort();
-	for (size_t i = 0; i < TEMPLATE_HASH_LEN; i++)
-		(void)snprintf(ret_hex + 2 * i, 3, "%02x", md[i]);
+	hex_print(md, TEMPLATE_HASH_LEN, ret_hex);
 	template_hash_done(h);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "lib/base/fs/file.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 
@@ -69,8 +70,7 @@ static bool is_hash(const json_t *j)
 {
 	const char *s = json_string_value(j);
 
-	return s && strlen(s) == TEMPLATE_HASH_HEX &&
-	       strspn(s, "0123456789abcdef") == TEMPLATE_HASH_HEX;
+	return s && hex_is(s, TEMPLATE_HASH_HEX);
 }
 
 static int check_file(const char *name, const json_t *file, bool need_hash, struct err *err)

@@ -3,8 +3,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include "lib/base/hash/siphash.h"
 #include "lib/base/mem.h"
-#include "siphash.h"
 
 #define N_BUCKETS 65536
 #define NONE 0 /* slot 0 is never used, so that fresh memory is an empty table */

@@ -3,11 +3,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include "lib/base/b64.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 
 #define PEM_BEGIN "-----BEGIN CERTIFICATE-----\n"
 #define PEM_END "-----END CERTIFICATE-----\n"
-#define PEM_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\n"
+#define PEM_CHARS B64_DIGITS "=\n"
 
 bool guest_path_is_plain(const char *path)
 {
@@ -44,7 +46,7 @@ static bool are_mounts_valid(const struct guest_mounts *mounts)
 
 static bool is_machine_id(const char *s)
 {
-	return strlen(s) == 32 && strspn(s, "0123456789abcdef") == 32;
+	return hex_is(s, 32);
 }
 
 /* A label of a host name: what ends up in /etc/hosts and sethostname must not carry blanks. */

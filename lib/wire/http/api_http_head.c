@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
+#include "lib/base/hex.h"
 #include "lib/base/str.h"
 
 static const char *const method_names[] = {
@@ -139,15 +140,6 @@ int api_http_parse_length(struct api_http *h)
 	return chunked ? api_http_refuse(h, 411, "send a Content-Length, not chunks") : 0;
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* In place. No control character may come out, nor a slash in a segment: it would not be one. */
 static int decode_percent(struct api_http *h, char *s, bool is_segment)
 {
@@ -157,7 +149,8 @@ static int decode_percent(struct api_http *h, char *s, bool is_segment)
 		int c = (unsigned char)*s;
 
 		if (c == '%') {
-			int hi = hex_value(s[1]), lo = hi < 0 ? -1 : hex_value(s[2]);
+			int hi = hex_digit((uint8_t)s[1]),
+			    lo = hi < 0 ? -1 : hex_digit((uint8_t)s[2]);
 
 			if (lo < 0)
 				return api_http_refuse(h, 400, "a broken percent escape");

@@ -2,12 +2,13 @@
 #include "http1_internal.h"
 
 #include <errno.h>
+#include "lib/base/hex.h"
 
 /* One byte of "size[;extensions]CRLF". 1 at the end of the line. No blanks: they are in no grammar
  * and servers disagree about them. */
 static int pass_size(struct http1 *h, uint8_t c)
 {
-	int digit = canon_text_hex(c);
+	int digit = hex_digit(c);
 
 	if (++h->n_line > HTTP1_MAX_CHUNK_LINE)
 		return http1_fail(h, 400, "a chunk size line that is too long");

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include "lib/base/hex.h"
 
 static bool is_at(struct slice t, size_t at, char c)
 {
@@ -33,7 +34,7 @@ static size_t string_end(struct slice t, size_t at)
 		if (++at >= t.n || !strchr("\"\\/bfnrtu", t.p[at]) || t.p[at] == 0)
 			return 0;
 		for (unsigned i = 0; t.p[at] == 'u' && i < 4; i++)
-			if (at + 1 + i >= t.n || !isxdigit(t.p[at + 1 + i]))
+			if (at + 1 + i >= t.n || hex_digit(t.p[at + 1 + i]) < 0)
 				return 0;
 	}
 	return at < t.n ? at + 1 : 0;
@@ -226,7 +227,7 @@ static unsigned hex4_jedit(const uint8_t *p)
 	unsigned v = 0;
 
 	for (unsigned i = 0; i < 4; i++)
-		v = v << 4 | (unsigned)(isdigit(p[i]) ? p[i] - '0' : tolower(p[i]) - 'a' + 10);
+		v = v << 4 | (unsigned)hex_digit(p[i]);
 	return v;
 }
 

@@ -15,8 +15,9 @@
 #include "src/guest/exec/file.h"
 #include "jedit.h"
 #include "src/guest/trust/jks.h"
-#include "src/guest/trust/sha1.h"
 #include "lib/base/fs/fd.h"
+#include "lib/base/hash/sha1.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 
 #define MAX_PATH 4096
@@ -114,8 +115,7 @@ static char *folder_name(const char *dir, const char *bundle)
 	sha1_init(&s);
 	sha1_add(&s, slice_from_str(bundle));
 	sha1_end(&s, sum);
-	for (size_t i = 0; i < SHA1_BYTES; i++)
-		snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+	hex_print(sum, SHA1_BYTES, hex);
 	return xasprintf("%s/%s", dir, hex);
 }
 

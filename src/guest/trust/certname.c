@@ -3,7 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include "sha1.h"
+#include "lib/base/hash/sha1.h"
 
 enum tag {
 	TAG_INTEGER = 0x02,

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include "pem.h"
-#include "sha1.h"
+#include "lib/base/hash/sha1.h"
 #include "lib/base/mem.h"
 
 #define MAGIC 0xfeedfeed

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include "lib/base/b64.h"
 #include "lib/base/mem.h"
 
 #define MAX_NAME SERVICE_MAX_WORD
@@ -224,24 +225,6 @@ static int make_header(
 	return 0;
 }
 
-static void put_base64(struct secret *s, struct slice in)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (size_t i = 0; i < in.n; i += 3) {
-		size_t n = MIN(in.n - i, 3);
-		uint32_t bits = (uint32_t)in.p[i] << 16;
-
-		bits |= n > 1 ? (uint32_t)in.p[i + 1] << 8 : 0;
-		bits |= n > 2 ? in.p[i + 2] : 0;
-		s->p[s->n++] = (uint8_t)digits[bits >> 18];
-		s->p[s->n++] = (uint8_t)digits[bits >> 12 & 63];
-		s->p[s->n++] = n > 1 ? (uint8_t)digits[bits >> 6 & 63] : '=';
-		s->p[s->n++] = n > 2 ? (uint8_t)digits[bits & 63] : '=';
-	}
-}
-
 /* The user is the service's, or the one that came with the credential, or in front of it. */
 static int make_basic(
 	const struct service_slot *slot, const struct vault_frame *frame, struct secret *ret)
@@ -260,11 +243,11 @@ static int make_basic(
 	put_slot(&pair, frame->value);
 	if (!memchr(pair.p, ':', pair.n))
 		return -EINVAL;
-	r = secret_init(ret, sizeof(scheme) + (pair.n + 2) / 3 * 4, NULL);
+	r = secret_init(ret, sizeof(scheme) + B64_LEN(pair.n), NULL);
 	if (r < 0)
 		return r;
 	put_slot(ret, slice_of(scheme, sizeof(scheme) - 1));
-	put_base64(ret, secret_slice(&pair));
+	ret->n += b64_encode(secret_slice(&pair), (char *)ret->p + ret->n);
 	return 0;
 }
 

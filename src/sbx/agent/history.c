@@ -12,11 +12,12 @@
 
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
+#include "lib/base/hash/sha256.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/vm/share/place.h"
 #include "lib/rules/spec/spec.h"
-#include "lib/secret/sshagent/sha256.h"
 
 #define HASH_BYTES 8
 
@@ -37,8 +38,7 @@ static char *folder_of(const char *agent, const char *workspace)
 	char hex[2 * HASH_BYTES + 1];
 
 	sha256(slice_from_str(workspace), hash);
-	for (size_t i = 0; i < HASH_BYTES; i++)
-		(void)snprintf(hex + 2 * i, 3, "%02x", hash[i]);
+	hex_print(hash, HASH_BYTES, hex);
 	return paths_get(PATHS_STATE, "history/%s/%s", agent, hex);
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 
 #define KEY_BEFORE "{\"sbx_audit_export\":1,\"key\":\""
@@ -24,7 +25,7 @@ void audit_export_print_key(const struct audit_pub *pub, FILE *out)
 {
 	char hex[2 * AUDIT_KEY_LEN + 1] = "";
 
-	audit_hex(pub->b, AUDIT_KEY_LEN, hex);
+	hex_encode(pub->b, AUDIT_KEY_LEN, hex);
 	(void)fprintf(out, KEY_BEFORE "%s" KEY_AFTER, hex);
 }
 
@@ -35,7 +36,7 @@ static int read_key(FILE *in, struct audit_pub *ret, struct err *err)
 
 	if (fread(line, 1, KEY_LINE, in) != KEY_LINE || memcmp(line, KEY_BEFORE, before) != 0 ||
 		memcmp(line + after, KEY_AFTER, KEY_LINE - after) != 0 ||
-		audit_unhex(slice_of(line + before, (size_t)2 * AUDIT_KEY_LEN), ret->b) < 0)
+		hex_decode(slice_of(line + before, (size_t)2 * AUDIT_KEY_LEN), ret->b) < 0)
 		return err_set(err, -EINVAL,
 			"this is no export: its first line does not name the public key");
 	return 0;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "src/sbx/cli/when.h"
 
@@ -94,7 +95,7 @@ void audit_text_line(const struct audit_record *rec, FILE *out)
 	audit_text_cell(rec->name.n ? rec->name : rec->sandbox, name, sizeof(name));
 	(void)fprintf(out, "%s %s %s", time, name, what_of(&rec->ev));
 	if (rec->ev.kind == AUDIT_KIND_OPEN) {
-		audit_hex(rec->key, AUDIT_KEY_LEN, hex);
+		hex_encode(rec->key, AUDIT_KEY_LEN, hex);
 		(void)fprintf(out, " log of %.*s, key %s", (int)rec->sandbox.n,
 			(const char *)rec->sandbox.p, hex);
 	} else if (rec->ev.kind == AUDIT_KIND_SEGMENT) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/hex.h"
 #include "lib/rules/audit/audit_known.h"
 #include "lib/base/mem.h"
 #include "src/sbx/api/api.h"
@@ -128,7 +129,7 @@ static int verify_file(const char *path, const char *key, struct results *all, s
 	int r;
 
 	if (key && (strlen(key) != (size_t)2 * AUDIT_KEY_LEN ||
-			   audit_unhex(slice_from_str(key), given.b) < 0)) {
+			   hex_decode(slice_from_str(key), given.b) < 0)) {
 		r = err_set(&p->err, -EINVAL, "'%s' is no key of 64 hex digits", key);
 		return problem_usage(p, r, "audit verify");
 	}
@@ -140,7 +141,7 @@ static int verify_file(const char *path, const char *key, struct results *all, s
 	if (r < 0)
 		return err_wrap(&p->err, r, "%s", path);
 	if (!key) {
-		audit_hex(named.b, AUDIT_KEY_LEN, hex);
+		hex_encode(named.b, AUDIT_KEY_LEN, hex);
 		ui_note("checked with the key that the file itself names; give the key that you "
 			"know with --key:\n%s",
 			hex);

@@ -14,10 +14,11 @@
 
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
+#include "lib/base/hash/sha256.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
-#include "lib/secret/sshagent/sha256.h"
 
 #define KEY_BYTES 32
 #define HASH_HEX 64
@@ -104,12 +105,6 @@ bool home_record_is_group(const char *name)
 
 /* ---- one file ---- */
 
-static void put_hex(const uint8_t *b, size_t n, char *ret)
-{
-	for (size_t i = 0; i < n; i++)
-		(void)snprintf(ret + 2 * i, 3, "%02x", b[i]);
-}
-
 /* What a file says: "-" and its size and first bytes, "l" and where a link leads, else its kind. */
 static size_t read_content(
 	int at, const char *name, const struct stat *st, uint8_t *buf, size_t size)
@@ -143,7 +138,7 @@ static void hash_file(const struct record *r, int at, const char *name, const ch
 	memcpy(buf + KEY_BYTES, path, strlen(path) + 1);
 	n = head + read_content(at, name, st, buf + head, size - head);
 	sha256(slice_of(buf, n), sum);
-	put_hex(sum, sizeof(sum), ret);
+	hex_print(sum, sizeof(sum), ret);
 }
 
 static void add_record(struct record *r, const char *group, const char *path, const char *hash)

@@ -8,11 +8,12 @@
 #include <unistd.h>
 
 #include "lib/base/fs/fd.h"
+#include "lib/base/hash/sha256.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/walk.h"
 #include "lib/rules/settings/settings_net.h"
 #include "lib/base/str.h"
-#include "lib/secret/sshagent/sha256.h"
 #include "src/sbx/api/policy_api.h"
 #include "src/sbx/api/sandbox.h"
 #include "src/sbx/cli/table.h"
@@ -188,8 +189,7 @@ static char *describe_ca(const struct settings *s)
 	if (r < 0)
 		return xasprintf("not usable: %s", err_text(&err, r));
 	sha256(slice_of(pem, n), hash);
-	for (size_t i = 0; i < SHA256_BYTES; i++)
-		(void)snprintf(hex + 2 * i, 3, "%02x", hash[i]);
+	hex_print(hash, SHA256_BYTES, hex);
 	return xasprintf("SHA-256 %s", hex);
 }
 

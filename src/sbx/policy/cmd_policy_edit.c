@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "src/sbx/api/policy_api.h"
@@ -40,8 +41,7 @@ static int check_kind(const struct opts *o, const char *verb, struct problem *p)
 			&p->err, -EINVAL, "unknown kind of rule '%s', is network meant?", word);
 	else
 		(void)err_set(&p->err, -EINVAL, "missing 'network' before '%s'", word);
-	if (strcmp(verb, "rm") == 0 && strlen(word) == ID_LEN &&
-		strspn(word, "0123456789abcdef") == ID_LEN) {
+	if (strcmp(verb, "rm") == 0 && hex_is(word, ID_LEN)) {
 		(void)problem_hint(p, -EINVAL, "sbx policy rm network --id %s", word);
 		return problem_usage(p, -EINVAL, "policy");
 	}

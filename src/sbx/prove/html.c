@@ -3,7 +3,8 @@
 
 #include <stdint.h>
 
-#include "lib/secret/sshagent/sha256.h"
+#include "lib/base/b64.h"
+#include "lib/base/hash/sha256.h"
 
 #define REPLACEMENT 0xfffd
 
@@ -91,19 +92,10 @@ void html_puts(FILE *out, const char *text)
 
 void html_put_hash(FILE *out, struct slice bytes)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	uint8_t h[SHA256_BYTES + 1] = {0}; /* 33 is a multiple of 3; the last digit is padding */
+	char text[B64_LEN(SHA256_BYTES) + 1] = "";
+	uint8_t hash[SHA256_BYTES];
 
-	sha256(bytes, h);
-	(void)fputs("'sha256-", out);
-	for (size_t i = 0; i < sizeof(h); i += 3) {
-		uint32_t v = (uint32_t)h[i] << 16 | (uint32_t)h[i + 1] << 8 | h[i + 2];
-
-		(void)fputc(digits[v >> 18], out);
-		(void)fputc(digits[v >> 12 & 63], out);
-		(void)fputc(digits[v >> 6 & 63], out);
-		(void)fputc(i + 3 < sizeof(h) ? digits[v & 63] : '=', out);
-	}
-	(void)fputc('\'', out);
+	sha256(bytes, hash);
+	(void)b64_encode(slice_of(hash, sizeof(hash)), text);
+	(void)fprintf(out, "'sha256-%s'", text);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/base/fs/fd.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "prove_job.h"
@@ -89,8 +90,7 @@ bool prove_folder_find_left(struct prove_folder *ret)
 	while (d && !found && (e = readdir(d))) {
 		const char *word = e->d_name + strlen(prefix);
 
-		if (!str_starts(e->d_name, prefix) || strlen(word) != PROVE_WORD ||
-			strspn(word, "0123456789abcdef") != PROVE_WORD)
+		if (!str_starts(e->d_name, prefix) || !hex_is(word, PROVE_WORD))
 			continue;
 		*ret = (struct prove_folder){.path = xasprintf("%s/%s", top_folder(), e->d_name)};
 		(void)!str_copy(ret->word, sizeof(ret->word), word);

@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "src/sbx/policy/policy_file.h"
@@ -27,8 +28,7 @@ bool prove_twin_is_name(const char *name)
 {
 	const char *word = name + strlen(PREFIX);
 
-	return str_starts(name, PREFIX) && strlen(word) == PROVE_WORD &&
-	       strspn(word, "0123456789abcdef") == PROVE_WORD;
+	return str_starts(name, PREFIX) && hex_is(word, PROVE_WORD);
 }
 
 static void fail_twin(struct prove_twin *t, const char *why)

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "src/sbxd/child.h"
+#include "lib/base/hex.h"
 #include "lib/rules/audit/audit_known.h"
 #include "lib/rules/audit/audit_list.h"
 #include "lib/rules/audit/audit_read.h"
@@ -41,7 +42,7 @@ static int record(struct job *job, const char *action, uint64_t seq,
 		.count = seq};
 	int r;
 
-	audit_hex(log, AUDIT_LOG_LEN, hex);
+	hex_encode(log, AUDIT_LOG_LEN, hex);
 	(void)snprintf(rule, sizeof(rule), "%s:%s", job->id, hex);
 	(void)snprintf(reason, sizeof(reason), "records 1 to %llu of the audit log%s%s",
 		(unsigned long long)seq, job->by ? ", by the setting " : "",

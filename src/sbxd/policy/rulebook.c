@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
+#include "lib/base/hex.h"
 #include "lib/rules/audit/audit_crypto.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
@@ -114,8 +115,7 @@ static void take_hash(struct rulebook *b, struct slice text)
 	audit_hash_init(&h);
 	audit_hash_of(&h, text, sum);
 	audit_hash_done(&h);
-	audit_hex(sum, sizeof(sum), b->hash);
-	b->hash[2 * sizeof(sum)] = '\0';
+	hex_print(sum, sizeof(sum), b->hash);
 }
 
 int rulebook_prepare(struct rulebook *b, struct err *err)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include "lib/base/clock.h"
+#include "lib/base/hex.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/secret/secret/keyring.h"
@@ -74,8 +75,7 @@ static int ask_keyring(struct vault *v, enum job_kind kind, enum keyring_op op, 
 		r = secret_init(&stored, STORED, err);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < SEAL_SALT; i++)
-		(void)snprintf(ask.name + 2 * i, 3, "%02x", v->safe.head.salt[i]);
+	hex_print(v->safe.head.salt, SEAL_SALT, ask.name);
 	if (op == KEYRING_PUT) {
 		wr = wr_init(stored.p, STORED);
 		wr_bytes(&wr, secret_slice(&v->safe.key));

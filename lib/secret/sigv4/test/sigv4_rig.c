@@ -2,6 +2,7 @@
 #include "sigv4_rig.h"
 
 #include <errno.h>
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 
 void sigv4_rig_init(struct sigv4_rig *rig)
@@ -51,7 +52,7 @@ static bool read_body(struct sigv4_rig *rig, struct slice hex)
 	if (hex.n % 2 || hex.n / 2 > SIGV4_RIG_BODY)
 		return false;
 	for (size_t i = 0; i < hex.n / 2; i++) {
-		int a = canon_text_hex(hex.p[2 * i]), b = canon_text_hex(hex.p[2 * i + 1]);
+		int a = hex_digit(hex.p[2 * i]), b = hex_digit(hex.p[2 * i + 1]);
 
 		if (a < 0 || b < 0)
 			return false;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "lib/secret/sshagent/sha256.h"
 #include "lib/secret/sshagent/sshagent.h"
 
 /* An ed25519 key as it goes over the wire. */
@@ -32,34 +31,6 @@ static void blob(struct wr *wr, struct slice s)
 static void text(struct wr *wr, const char *s)
 {
 	blob(wr, slice_from_str(s));
-}
-
-static void check_hash(struct slice in, const char *want)
-{
-	uint8_t hash[SHA256_BYTES];
-	char hex[2 * SHA256_BYTES + 1];
-
-	sha256(in, hash);
-	for (size_t i = 0; i < sizeof(hash); i++)
-		(void)snprintf(hex + 2 * i, 3, "%02x", hash[i]);
-	assert_string_equal(hex, want);
-}
-
-static void test_sha256(void **state)
-{
-	uint8_t million[1000];
-
-	check_hash(slice_of("", 0),
-		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-	check_hash(slice_from_str("abc"),
-		"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-	check_hash(slice_from_str("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
-		"248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-	memset(million, 'a', sizeof(million));
-	check_hash(slice_of(million, 1000),
-		"41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3");
-	check_hash(slice_of(million, 64),
-		"ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
 }
 
 static void test_requests(void **state)
@@ -203,7 +174,6 @@ static void test_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sha256),
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_filter),
 		cmocka_unit_test(test_what_is_signed),

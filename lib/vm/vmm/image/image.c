@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#include "lib/base/hex.h"
 #include "lib/vm/vmm/args.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
@@ -35,7 +36,7 @@ static char *store_path(const char *name)
 
 static bool is_key(const char *s)
 {
-	return strspn(s, "0123456789abcdef") == IMAGE_KEY_LEN && !s[IMAGE_KEY_LEN];
+	return hex_is(s, IMAGE_KEY_LEN);
 }
 
 /* ---- the key ---- */
@@ -159,7 +160,7 @@ static int read_file_entry(const json_t *j, struct image_file *ret)
 	const char *text = json_string_value(hash);
 
 	if (!json_is_integer(size) || json_integer_value(size) <= 0 || !text ||
-		strspn(text, "0123456789abcdef") != IMAGE_HASH_HEX || text[IMAGE_HASH_HEX])
+		!hex_is(text, IMAGE_HASH_HEX))
 		return -EUCLEAN;
 	ret->size = (uint64_t)json_integer_value(size);
 	memcpy(ret->hash, text, sizeof(ret->hash));

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "lib/base/hex.h"
 #include "lib/vm/vmm/helper.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
@@ -48,8 +49,8 @@ int image_sum_end(struct image_sum *s, struct image_file *ret)
 	if (ret) {
 		*ret = (struct image_file){.size = s->size};
 		r = EVP_DigestFinal_ex(s->ctx, md, NULL) == 1 ? 0 : -EIO;
-		for (int i = 0; r == 0 && i < IMAGE_HASH_HEX / 2; i++)
-			(void)snprintf(ret->hash + 2 * i, 3, "%02x", md[i]);
+		if (r == 0)
+			hex_print(md, IMAGE_HASH_HEX / 2, ret->hash);
 	}
 	EVP_MD_CTX_free(TAKE(s->ctx));
 	return r;
@@ -265,7 +266,7 @@ int image_save_begin(
 
 static bool is_hash(const char *s)
 {
-	return strspn(s, "0123456789abcdef") == IMAGE_HASH_HEX && !s[IMAGE_HASH_HEX];
+	return hex_is(s, IMAGE_HASH_HEX);
 }
 
 static int parse_result(const char *line, struct image_file ret[IMAGE_N_SAVED])

@@ -2,6 +2,7 @@
 #include "canon.h"
 
 #include <errno.h>
+#include "lib/base/hex.h"
 
 static bool is_path_byte(uint8_t c)
 {
@@ -29,8 +30,8 @@ static int next_byte(struct slice *s, bool *ret_coded)
 	}
 	if (s->n < 3)
 		return -1;
-	hi = canon_text_hex(s->p[1]);
-	lo = canon_text_hex(s->p[2]);
+	hi = hex_digit(s->p[1]);
+	lo = hex_digit(s->p[2]);
 	*s = canon_text_cut(*s, 3, s->n);
 	return hi < 0 || lo < 0 ? -1 : hi << 4 | lo;
 }
@@ -112,7 +113,6 @@ int canon_check_query(struct slice query)
 
 static unsigned int copy_segment(struct wr *out, struct slice segment)
 {
-	static const char digits[] = "0123456789ABCDEF";
 	unsigned int odd = 0;
 	bool coded;
 
@@ -124,9 +124,7 @@ static unsigned int copy_segment(struct wr *out, struct slice segment)
 			odd |= coded ? CANON_ODD_CODED_ASCII : 0;
 			continue;
 		}
-		wr_u8(out, '%');
-		wr_u8(out, (uint8_t)digits[c >> 4 & 15]);
-		wr_u8(out, (uint8_t)digits[c & 15]);
+		hex_put_percent(out, (uint8_t)c);
 		odd |= c == '/' || c == '\\' ? CANON_ODD_CODED_SLASH : 0;
 		odd |= c < 0x20 || c == 0x7f ? CANON_ODD_CODED_CTRL : 0;
 	}

@@ -117,11 +117,3 @@ struct slice canon_text_cut(struct slice s, size_t from, size_t n)
 		return slice_of(s.p, 0);
 	return slice_of(s.p + from, MIN(n, s.n - from));
 }
-
-int canon_text_hex(uint8_t c)
-{
-	c = canon_text_lower(c);
-	if (IS_DIGIT(c))
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}

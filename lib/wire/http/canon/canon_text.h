@@ -35,8 +35,6 @@ bool canon_text_list_has(struct slice list, const char *lower);
 bool canon_text_to_u64(struct slice s, uint64_t *ret);
 /* The part of s from byte `from` on, at most n bytes of it. */
 struct slice canon_text_cut(struct slice s, size_t from, size_t n);
-/* -1 when c is no hexadecimal digit. */
-int canon_text_hex(uint8_t c);
 
 static inline uint8_t canon_text_lower(uint8_t c)
 {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "lib/base/hex.h"
 
 int net_parse(const char *addr, const char *port, struct net_addr *ret)
 {
@@ -89,14 +90,6 @@ int net_connect(const struct net_addr *to, int start)
 	return r;
 }
 
-static int hex_net(char c)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *at = c ? strchr(digits, c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
 size_t net_bytes(const char *text, uint8_t *buf, size_t size)
 {
 	size_t n = 0;
@@ -107,8 +100,8 @@ size_t net_bytes(const char *text, uint8_t *buf, size_t size)
 			continue;
 		}
 		text++;
-		if (*text == 'x' && hex_net(text[1]) >= 0 && hex_net(text[2]) >= 0) {
-			buf[n++] = (uint8_t)(hex_net(text[1]) << 4 | hex_net(text[2]));
+		if (*text == 'x' && text[1] && hex_decode(slice_of(text + 1, 2), &buf[n]) == 0) {
+			n++;
 			text += 2;
 		} else {
 			buf[n++] = *text == 'r'	  ? '\r'

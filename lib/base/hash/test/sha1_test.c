@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 
-#include <stdio.h>
-#include "src/guest/trust/sha1.h"
+#include "lib/base/hash/sha1.h"
+#include "lib/base/hex.h"
 
 static void expect(const char *text, size_t times, size_t step, const char *hex)
 {
@@ -20,8 +19,7 @@ static void expect(const char *text, size_t times, size_t step, const char *hex)
 		for (size_t i = 0; i < n; i += step)
 			sha1_add(&s, slice_of(text + i, MIN(step, n - i)));
 	sha1_end(&s, sum);
-	for (size_t i = 0; i < SHA1_BYTES; i++)
-		sprintf(got + 2 * i, "%02x", sum[i]);
+	hex_print(sum, SHA1_BYTES, got);
 	assert_string_equal(got, hex);
 }
 
