@@ -84,28 +84,3 @@ struct slice arena_dup(struct arena *a, struct slice s)
 		memcpy(p, s.p, s.n);
 	return slice_of(p, s.n);
 }
-
-void arena_pool_init(struct arena_pool *pool, size_t size)
-{
-	*pool = (struct arena_pool){.size = size};
-}
-
-void arena_pool_done(struct arena_pool *pool)
-{
-	while (pool->n_idle > 0)
-		free(pool->idle[--pool->n_idle]);
-}
-
-void arena_pool_take(struct arena_pool *pool, struct arena *ret)
-{
-	arena_init(ret, pool->size);
-	if (pool->n_idle > 0)
-		ret->block = pool->idle[--pool->n_idle];
-}
-
-void arena_pool_give(struct arena_pool *pool, struct arena *a)
-{
-	if (a->block && a->size == pool->size && pool->n_idle < ARENA_MAX_IDLE)
-		pool->idle[pool->n_idle++] = TAKE(a->block);
-	arena_done(a);
-}

@@ -5,18 +5,16 @@
  * How      arena_alloc cuts pieces off one block, made on first use. What does not fit gives NULL
  *          and makes the arena sticky-full: one check of arena_is_full at the end of parsing is
  *          enough. arena_extend lets the newest piece grow in place, for bytes whose end is not
- *          known yet. A struct arena_pool keeps a few blocks for the next requests.
+ *          known yet.
  * Trust    Holds what peers sent. Every program that parses requests.
  * Owns     Its block. Nothing in it is freed by itself: arena_reset drops all of it.
- * Limits   The size given at the start, and ARENA_MAX_IDLE idle blocks in a pool.
+ * Limits   The size given at the start.
  * See      arena_test.c
  */
 #pragma once
 
 #include <stdbool.h>
 #include "slice.h"
-
-#define ARENA_MAX_IDLE 32
 
 struct arena {
 	uint8_t *block;
@@ -45,16 +43,3 @@ void *arena_calloc(struct arena *a, size_t n, size_t size);
 bool arena_extend(struct arena *a, const void *p, size_t n);
 /* A copy of the bytes; an empty slice when it does not fit. */
 struct slice arena_dup(struct arena *a, struct slice s);
-
-struct arena_pool {
-	size_t size;
-	uint8_t *idle[ARENA_MAX_IDLE];
-	size_t n_idle;
-};
-
-void arena_pool_init(struct arena_pool *pool, size_t size);
-void arena_pool_done(struct arena_pool *pool);
-/* An arena of the pool's size, with an idle block when there is one. */
-void arena_pool_take(struct arena_pool *pool, struct arena *ret);
-/* Gives the block back; the arena is then empty and must not be used. */
-void arena_pool_give(struct arena_pool *pool, struct arena *a);

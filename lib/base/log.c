@@ -36,11 +36,6 @@ void log_init(const char *program)
 			max_level = (enum log_level)i;
 }
 
-void log_set_level(enum log_level level)
-{
-	max_level = level;
-}
-
 PRINTF_LIKE(2, 0)
 static void write_line(enum log_level level, const char *fmt, va_list ap)
 {

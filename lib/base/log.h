@@ -17,7 +17,6 @@
 enum log_level { LOG_LVL_ERROR, LOG_LVL_WARN, LOG_LVL_INFO, LOG_LVL_DEBUG };
 
 void log_init(const char *program);
-void log_set_level(enum log_level level);
 /* At most `most` lines at once and so many a minute, lines of level debug aside: for programs
  * whose log is a file and whose lines a guest can cause. most 0: no limit, as before the first
  * call. */

@@ -58,7 +58,7 @@ static const struct alias *find_alias(const char *name)
 	return NULL;
 }
 
-const struct verb *verb_find(const char *name)
+static const struct verb *find_verb(const char *name)
 {
 	for (const struct verb *const *v = verb_table; *v; v++)
 		if (strcmp((*v)->name, name) == 0)
@@ -83,7 +83,7 @@ static void print_opts(const struct opt_def *defs)
 	printf("  %-29s %s\n", "-h, --help", "print this text");
 }
 
-void verb_help(const struct verb *v, const char *path)
+static void print_help(const struct verb *v, const char *path)
 {
 	printf("usage: sbx %s%s%s%s%s\n\n%s\n", path,
 		v->opts && v->opts->name ? " [OPTION...]" : "", v->args[0] ? " " : "", v->args,
@@ -200,7 +200,7 @@ static int run_verb(const struct verb *v, const char *path, int argc, char **arg
 	struct err err = {0};
 
 	if (wants_help(v, argc, argv)) {
-		verb_help(v, path);
+		print_help(v, path);
 		return EXIT_OK;
 	}
 	if (opt_parse(v->opts, v->stop_after, argc, argv, &o, &err) < 0 ||
@@ -215,7 +215,7 @@ static int run_group(const struct verb *v, int argc, char **argv)
 	char path[64];
 
 	if (argc == 0 || strcmp(argv[0], "-h") == 0 || strcmp(argv[0], "--help") == 0) {
-		verb_help(v, v->name);
+		print_help(v, v->name);
 		return argc == 0 ? EXIT_USAGE : EXIT_OK;
 	}
 	if (!sub)
@@ -237,20 +237,20 @@ static int run_help(int argc, char **argv)
 	}
 	if (a)
 		return run_help(a->sub ? 2 : 1, (char **)words);
-	v = verb_find(argv[0]);
+	v = find_verb(argv[0]);
 	if (!v)
 		return unknown_verb(argv[0]);
 	if (argc > 1 && !(sub = find_sub(v, argv[1])))
 		return v->subs ? unknown_sub(v, argv[1])
 			       : usage_sbx(v->name, "it has no commands of its own");
 	(void)snprintf(path, sizeof(path), "%s%s%s", v->name, sub ? " " : "", sub ? sub->name : "");
-	verb_help(sub ? sub : v, path);
+	print_help(sub ? sub : v, path);
 	return EXIT_OK;
 }
 
 static int run_alias(const struct alias *a, int argc, char **argv)
 {
-	const struct verb *v = verb_find(a->verb), *sub = a->sub ? find_sub(v, a->sub) : NULL;
+	const struct verb *v = find_verb(a->verb), *sub = a->sub ? find_sub(v, a->sub) : NULL;
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "%s%s%s", v->name, sub ? " " : "", sub ? sub->name : "");
@@ -273,7 +273,7 @@ static int dispatch_sbx(int argc, char **argv)
 		argv[0] = version;
 	if (find_alias(argv[0]))
 		return run_alias(find_alias(argv[0]), argc - 1, argv + 1);
-	v = verb_find(argv[0]);
+	v = find_verb(argv[0]);
 	if (!v && argv[0][0] == '-') {
 		ui_error("unknown option %s", argv[0]);
 		ui_hint("sbx help");

@@ -60,8 +60,3 @@ extern const struct verb verb_create, verb_run, verb_exec, verb_ls, verb_inspect
 	verb_diagnose, verb_daemon, verb_settings, verb_template, verb_version, verb_completion,
 	verb_audit, verb_policy, verb_secret, verb_ports, verb_agent, verb_attach, verb_prove,
 	verb_logs, verb_reset;
-
-/* The verb of that name, or NULL. */
-const struct verb *verb_find(const char *name);
-/* The whole help text of one verb on stdout. path is "create" or "daemon start". */
-void verb_help(const struct verb *v, const char *path);

@@ -102,8 +102,6 @@ void stream_on_timer(struct agent *a, struct loop_key key);
 void stream_on_host(struct agent *a, struct stream *s, struct slice answer);
 /* -EBADMSG: nobody asked that. */
 int stream_on_verdict(struct agent *a, uint32_t ask_id, bool allowed) MUST_CHECK;
-/* The request without its length. */
-struct slice stream_request(const struct stream *s);
 
 /* host.c */
 int host_begin(struct agent *a, int fd) MUST_CHECK;

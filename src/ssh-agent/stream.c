@@ -30,7 +30,7 @@ static size_t length_of(const uint8_t p[LENGTH])
 	return (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
 }
 
-struct slice stream_request(const struct stream *s)
+static struct slice request_of(const struct stream *s)
 {
 	return slice_of(s->in + LENGTH, s->n_in - LENGTH);
 }
@@ -145,7 +145,7 @@ static void wait_for_host(struct agent *a, struct stream *s)
 
 static void on_request(struct agent *a, struct stream *s)
 {
-	if (sshagent_parse(stream_request(s)).kind == SSHAGENT_OTHER)
+	if (sshagent_parse(request_of(s)).kind == SSHAGENT_OTHER)
 		refuse_stream(a, s);
 	else
 		wait_for_host(a, s);
@@ -236,7 +236,7 @@ static void ask_keeper(struct agent *a, struct stream *s, const struct sshagent_
 
 static void on_list(struct agent *a, struct stream *s, struct slice list)
 {
-	struct sshagent_request req = sshagent_parse(stream_request(s));
+	struct sshagent_request req = sshagent_parse(request_of(s));
 	struct sshagent_key key;
 
 	if (req.kind == SSHAGENT_SIGN) {

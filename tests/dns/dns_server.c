@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "lib/base/str.h"
-#include "lib/wire/dns/dns_frame.h"
+#include "lib/wire/dns/test/dns_frame.h"
 #include "lib/wire/dns/dns_reply.h"
 #include "lib/wire/dns/synth.h"
 

@@ -91,32 +91,6 @@ static void only_the_newest_piece_grows(void **state)
 	arena_done(&a);
 }
 
-static void pool_gives_blocks_again_and_keeps_few(void **state)
-{
-	struct arena_pool pool;
-	struct arena a[ARENA_MAX_IDLE + 4];
-	uint8_t *block;
-
-	arena_pool_init(&pool, 128);
-	arena_pool_take(&pool, &a[0]);
-	(void)arena_alloc(&a[0], 1);
-	block = a[0].block;
-	arena_pool_give(&pool, &a[0]);
-	assert_null(a[0].block);
-	arena_pool_take(&pool, &a[0]);
-	assert_ptr_equal(a[0].block, block);
-	assert_int_equal(a[0].n, 0);
-	arena_pool_give(&pool, &a[0]);
-	for (size_t i = 0; i < ARRAY_LEN(a); i++) {
-		arena_pool_take(&pool, &a[i]);
-		assert_non_null(arena_alloc(&a[i], 1));
-	}
-	for (size_t i = 0; i < ARRAY_LEN(a); i++)
-		arena_pool_give(&pool, &a[i]);
-	assert_int_equal(pool.n_idle, ARENA_MAX_IDLE);
-	arena_pool_done(&pool);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -125,7 +99,6 @@ int main(void)
 		cmocka_unit_test(sizes_that_overflow_are_refused),
 		cmocka_unit_test(calloc_clears_what_was_used_before),
 		cmocka_unit_test(only_the_newest_piece_grows),
-		cmocka_unit_test(pool_gives_blocks_again_and_keeps_few),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

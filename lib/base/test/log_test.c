@@ -83,9 +83,15 @@ static void long_program_names_are_cut(void **state)
 	assert_non_null(strstr(seen, "error: text\n"));
 }
 
+static void set_level(const char *name)
+{
+	assert_int_equal(setenv("SBX_LOG", name, 1), 0);
+	log_init("tester");
+}
+
 static void levels_hide_what_is_below(void **state)
 {
-	log_set_level(LOG_LVL_WARN);
+	set_level("warn");
 	catch_start();
 	log_info("hidden");
 	log_debug("hidden");
@@ -93,20 +99,18 @@ static void levels_hide_what_is_below(void **state)
 	(void)catch_end();
 	assert_null(strstr(seen, "hidden"));
 	assert_non_null(strstr(seen, "shown"));
-	log_set_level(LOG_LVL_INFO);
+	set_level("info");
 }
 
 static void environment_sets_the_level(void **state)
 {
-	assert_int_equal(setenv("SBX_LOG", "debug", 1), 0);
-	log_init("tester");
+	set_level("debug");
 	catch_start();
 	log_debug("deep");
 	(void)catch_end();
 	assert_non_null(strstr(seen, "debug: deep\n"));
-	assert_int_equal(setenv("SBX_LOG", "nonsense", 1), 0);
-	log_set_level(LOG_LVL_INFO);
-	log_init("tester");
+	set_level("info");
+	set_level("nonsense");
 	catch_start();
 	log_debug("deep");
 	(void)catch_end();

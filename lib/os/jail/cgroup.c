@@ -214,15 +214,6 @@ static int write_limit(const char *dir, const char *file, uint64_t v, struct err
 	return write_text(dir, file, text, err);
 }
 
-int jail_cgroup_limit(const char *dir, uint64_t memory_max, uint64_t pids_max, struct err *err)
-{
-	int r = memory_max ? write_limit(dir, "memory.max", memory_max, err) : 0;
-
-	if (r == 0 && pids_max)
-		r = write_limit(dir, "pids.max", pids_max, err);
-	return r;
-}
-
 int jail_cgroup_make(const char *root, const char *name, uint64_t memory_max, uint64_t pids_max,
 	char *buf, size_t size, struct err *err)
 {
@@ -281,21 +272,4 @@ void jail_cgroup_sweep(const struct jail_cgroup_host *host)
 			(void)unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
 	if (d)
 		(void)closedir(d);
-}
-
-void jail_cgroup_status(const struct jail_cgroup_host *host, char *buf, size_t size)
-{
-	char dir[PATH_MAX];
-	struct err err = {0};
-	int r = jail_cgroup_place(host, dir, sizeof(dir), &err);
-
-	if (r < 0)
-		r = jail_cgroup_find(host, dir, sizeof(dir), &err);
-	if (r == 0)
-		(void)snprintf(buf, size, "cgroup: %s", dir);
-	else
-		(void)snprintf(buf, size,
-			"cgroup: no limits on memory and processes: %s; start sbxd as a systemd "
-			"user unit with Delegate=yes",
-			err_text(&err, r));
 }

@@ -13,8 +13,8 @@
  * Trust    Runs in sbxd and keeper, reads the kernel's files.
  * Owns     The groups sbx-ID.
  * Limits   Those of struct jail_cgroup_limits. cpu.weight stays the kernel's 100.
- * Never    Is needed: without delegation the jail stands, only the limits are missing, and
- *          jail_cgroup_status says so for `sbx diagnose`.
+ * Never    Is required: without delegation only the limits are missing. `sbx diagnose` reports it
+ *          (src/sbx/host/check_host.c).
  * See      cgroup_test.c
  */
 #pragma once
@@ -38,8 +38,6 @@ int jail_cgroup_claim(const char *root, const char *leaf, struct err *err) MUST_
 /* Makes `root`/`name` with the limits (0: none) and gives its folder. */
 int jail_cgroup_make(const char *root, const char *name, uint64_t memory_max, uint64_t pids_max,
 	char *buf, size_t size, struct err *err) MUST_CHECK;
-int jail_cgroup_limit(
-	const char *dir, uint64_t memory_max, uint64_t pids_max, struct err *err) MUST_CHECK;
 
 struct jail_cgroup_limits {
 	uint64_t memory_max, pids_max; /* 0: none */
@@ -65,5 +63,3 @@ int jail_cgroup_enter(const struct jail_cgroup_host *host, const char *id,
 void jail_cgroup_leave(struct jail_cgroup *g);
 /* Removes all groups of sandboxes that nobody is in. */
 void jail_cgroup_sweep(const struct jail_cgroup_host *host);
-/* One line for `sbx diagnose`: the folder, or why there is none and what to do. */
-void jail_cgroup_status(const struct jail_cgroup_host *host, char *buf, size_t size);

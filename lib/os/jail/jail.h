@@ -120,18 +120,6 @@ int jail_spawn(
 /* Kills the child, waits for its end (at most JAIL_START_TIMEOUT_MS), closes its fds. */
 void jail_child_kill(struct jail_child *child);
 
-/* One line each for `sbx diagnose`: whether namespaces and Landlock are there. 0 when jailing
- * works, else a negative errno and what to do. Starts nothing that stays. */
-int jail_host_status(char *buf, size_t size) MUST_CHECK;
-
-/* For a program that must not be looked into by the user's other processes either: it is
- * executed outside and goes in by itself, all stages but seccomp (jail_seal follows). Its memory
- * then belongs to the outer user namespace, over which the user has no rights; the memory of a
- * program executed inside is his to trace, dumpable or not, because the inner namespace is his.
- * One thread; not the leader of its process group. */
-int jail_self(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
-	struct err *err) MUST_CHECK;
-
 /* For a process in namespaces of its own whose ids newuidmap has mapped (unshare --map-auto): all
  * stages but those two, then `argv`, which may execute further programs of the new root. stdin,
  * stdout and stderr stay. Returns only with an error. */

@@ -359,21 +359,3 @@ void jail_child_kill(struct jail_child *c)
 	fd_close(&c->notify_fd);
 	c->pid = 0;
 }
-
-int jail_host_status(char *buf, size_t size)
-{
-	struct clone_args args = {.flags = NAMESPACES, .exit_signal = SIGCHLD};
-	int abi = landlock_abi(), r = 0, status = 0;
-	struct err err = {0};
-	long pid = syscall(SYS_clone3, &args, sizeof(args));
-
-	if (pid == 0)
-		_exit(0);
-	if (pid < 0)
-		r = explain_clone(-errno, &err);
-	else
-		(void)waitpid((pid_t)pid, &status, 0);
-	(void)snprintf(buf, size, "namespaces: %s\nlandlock: %s%d\n", r < 0 ? err.text : "yes",
-		abi ? "ABI " : "not in this kernel; ABI ", abi);
-	return r;
-}

@@ -251,18 +251,8 @@ static bool is_before_known_cut(const struct audit_chain *c)
 	       (!c->has_kept || memcmp(known->log, c->kept_log, sizeof(known->log)) == 0);
 }
 
-static int check_cut(struct audit_chain *c)
-{
-	if (c->report.bad != AUDIT_OK)
-		return -EBADMSG;
-	if (c->is_cut_bad)
-		return audit_chain_fail(c, AUDIT_BAD_CUT);
-	if (is_before_known_cut(c))
-		return audit_chain_fail(c, AUDIT_OLD_CUT);
-	return 0;
-}
-
-int audit_chain_fail(struct audit_chain *c, enum audit_bad bad)
+/* Always -EBADMSG. */
+static int fail_chain(struct audit_chain *c, enum audit_bad bad)
 {
 	if (c->report.bad == AUDIT_OK) {
 		c->report.bad = bad;
@@ -273,13 +263,24 @@ int audit_chain_fail(struct audit_chain *c, enum audit_bad bad)
 	return -EBADMSG;
 }
 
+static int check_cut(struct audit_chain *c)
+{
+	if (c->report.bad != AUDIT_OK)
+		return -EBADMSG;
+	if (c->is_cut_bad)
+		return fail_chain(c, AUDIT_BAD_CUT);
+	if (is_before_known_cut(c))
+		return fail_chain(c, AUDIT_OLD_CUT);
+	return 0;
+}
+
 static int take_line(struct audit_chain *c, struct slice line)
 {
 	uint64_t at = c->offset;
 	enum audit_bad bad = check_line(c, line);
 
 	if (bad != AUDIT_OK)
-		return audit_chain_fail(c, bad);
+		return fail_chain(c, bad);
 	accept_chain(c, line.n);
 	c->report.offset = at;
 	return c->expect.fn ? c->expect.fn(c->expect.arg, &c->rec, line) : 0;
@@ -289,7 +290,7 @@ static int take_line(struct audit_chain *c, struct slice line)
 static int keep_chain(struct audit_chain *c, struct slice part)
 {
 	if (part.n > sizeof(c->line) - c->n_line)
-		return audit_chain_fail(c, AUDIT_BAD_FORM);
+		return fail_chain(c, AUDIT_BAD_FORM);
 	memcpy(c->line + c->n_line, part.p, part.n);
 	c->n_line += part.n;
 	return 0;
@@ -331,15 +332,15 @@ int audit_chain_segment(struct audit_chain *c, uint64_t number)
 		return -EBADMSG;
 	/* Only the last segment may end in the middle of a record. */
 	if (c->n_line)
-		return audit_chain_fail(c, AUDIT_BAD_FORM);
+		return fail_chain(c, AUDIT_BAD_FORM);
 	if (number != c->segment + 1 && (c->segment || !(c->expect.flags & AUDIT_CHAIN_MIDDLE))) {
 		c->segment++; /* the one that is missing is named */
 		c->offset = 0;
-		return audit_chain_fail(c, AUDIT_NO_SEGMENT);
+		return fail_chain(c, AUDIT_NO_SEGMENT);
 	}
 	/* A segment without a record is only there when it could not be begun. */
 	if (c->is_first)
-		return audit_chain_fail(c, AUDIT_BAD_SEGMENT);
+		return fail_chain(c, AUDIT_BAD_SEGMENT);
 	c->segment = number;
 	c->offset = 0;
 	c->is_first = true;
@@ -351,31 +352,12 @@ int audit_chain_end(struct audit_chain *c)
 	if (check_cut(c) < 0)
 		return -EBADMSG;
 	if (c->n_line)
-		return audit_chain_fail(c, AUDIT_TORN_TAIL);
+		return fail_chain(c, AUDIT_TORN_TAIL);
 	if (c->expect.flags & (AUDIT_CHAIN_PLAIN | AUDIT_CHAIN_ALONE))
 		return 0;
 	if (!c->has_kept)
-		return audit_chain_fail(c, AUDIT_BAD_KEPT_HEAD);
+		return fail_chain(c, AUDIT_BAD_KEPT_HEAD);
 	if (c->next_seq <= c->kept_seq)
-		return audit_chain_fail(c, AUDIT_ROLLBACK);
+		return fail_chain(c, AUDIT_ROLLBACK);
 	return 0;
-}
-
-int audit_verify_memory(const struct slice *segments, size_t n, const struct audit_expect *expect,
-	struct audit_report *ret)
-{
-	static_assert(sizeof(struct audit_chain) < 16384, "it lives on the stack");
-	AUTO_CHAIN struct audit_chain c;
-	int r = 0;
-
-	audit_chain_init(&c, expect);
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		r = audit_chain_segment(&c, audit_chain_first(&c) + i);
-		if (r >= 0)
-			r = audit_chain_eat(&c, segments[i]);
-	}
-	if (r >= 0)
-		r = audit_chain_end(&c);
-	*ret = c.report;
-	return r;
 }

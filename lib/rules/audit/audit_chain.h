@@ -112,9 +112,3 @@ int audit_chain_end(struct audit_chain *c) MUST_CHECK;
 uint64_t audit_chain_first(const struct audit_chain *c);
 /* With AUDIT_CHAIN_PLAIN: goes on with a later segment, because those before it were pruned. */
 void audit_chain_skip(struct audit_chain *c, uint64_t number);
-/* For the caller that finds a file missing. Always -EBADMSG. */
-int audit_chain_fail(struct audit_chain *c, enum audit_bad bad);
-
-/* A whole log in memory: n segments, the first with the number audit_chain_first. */
-int audit_verify_memory(const struct slice *segments, size_t n, const struct audit_expect *expect,
-	struct audit_report *ret) MUST_CHECK;

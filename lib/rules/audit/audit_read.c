@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/fs/fd.h"
@@ -17,7 +16,7 @@
 
 struct audit_reader {
 	char *dir, *cut_path;
-	int fd, watch;
+	int fd;
 	uint64_t segment; /* the one that fd is, or the next to open */
 	bool is_ended;
 	struct audit_chain chain;
@@ -114,7 +113,7 @@ static struct audit_reader *make_read(
 
 	rd->dir = xasprintf("%s/%s", dir, sandbox);
 	rd->cut_path = audit_cut_path(dir, sandbox);
-	rd->fd = rd->watch = -1;
+	rd->fd = -1;
 	audit_chain_init(&rd->chain, expect);
 	rd->chain.expect.sandbox = NULL; /* the chain has its copy; the caller's may go */
 	rd->segment = audit_chain_first(&rd->chain);
@@ -170,7 +169,6 @@ void audit_reader_close(struct audit_reader *rd)
 	if (!rd)
 		return;
 	fd_close(&rd->fd);
-	fd_close(&rd->watch);
 	audit_chain_done(&rd->chain);
 	free(rd->dir);
 	free(rd->cut_path);
@@ -233,16 +231,6 @@ static int pump_one(struct audit_reader *rd, bool *ret_more, struct err *err)
 	return r;
 }
 
-static void drain_watch(struct audit_reader *rd)
-{
-	char buf[4096];
-
-	/* What was seen is read right after this; only events that come later are news. */
-	for (int i = 0; i < 64 && rd->watch >= 0; i++)
-		if (read(rd->watch, buf, sizeof(buf)) <= 0)
-			break;
-}
-
 int audit_reader_pump(struct audit_reader *rd, struct err *err)
 {
 	bool more = true;
@@ -250,27 +238,10 @@ int audit_reader_pump(struct audit_reader *rd, struct err *err)
 
 	if (rd->is_ended)
 		return -ESHUTDOWN;
-	drain_watch(rd);
 	while (r == 0 && more)
 		r = pump_one(rd, &more, err);
 	rd->is_ended = r < 0 && r != -EBADMSG;
 	return r;
-}
-
-int audit_reader_watch(struct audit_reader *rd, struct err *err)
-{
-	if (rd->watch >= 0)
-		return rd->watch;
-	rd->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (rd->watch < 0)
-		return err_errno(err, -errno, "watching %s", rd->dir);
-	if (inotify_add_watch(rd->watch, rd->dir, IN_MODIFY | IN_CREATE | IN_ONLYDIR) < 0) {
-		int r = -errno;
-
-		fd_close(&rd->watch);
-		return err_errno(err, r, "watching %s", rd->dir);
-	}
-	return rd->watch;
 }
 
 static int say_read(const char *sandbox, const struct audit_report *rep, struct err *err)

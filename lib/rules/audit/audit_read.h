@@ -4,7 +4,7 @@
  *
  * How      audit_verify reads everything once. A struct audit_reader does the same in steps:
  *          audit_reader_pump hands every record that is there to the callback and comes back at
- *          the end; when audit_reader_watch's fd is readable, pump again. With AUDIT_CHAIN_PLAIN
+ *          the end; after the log has grown, pump again. With AUDIT_CHAIN_PLAIN
  *          nothing is judged but the form, which is what views want. A line is JSON already:
  *          export is the line itself.
  * Trust    The log may be anything. Runs in sbx and sbxd; takes no lock and never writes.
@@ -28,8 +28,6 @@ void audit_reader_close(struct audit_reader *rd);
  * record it refused counts as read, and the reader cannot be pumped again. */
 int audit_reader_pump(struct audit_reader *rd, struct err *err) MUST_CHECK;
 const struct audit_report *audit_reader_report(const struct audit_reader *rd);
-/* An fd of the reader's own that polls readable when there may be more. */
-int audit_reader_watch(struct audit_reader *rd, struct err *err) MUST_CHECK;
 
 /* 0: the whole log is good; -EBADMSG: the report names the first bad record, err is a sentence.
  * -ENOENT: there is no such log and none was kept. A log that is being written may show

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "audit_view.h"
 
-#include <errno.h>
-#include <time.h>
 #include "lib/base/mem.h"
-
-#define N_COLUMNS 8
-#define MAX_CELL 320
 
 /* Rows are one list by the time they were last seen, and chains of a hash table. */
 struct node {
@@ -197,87 +192,4 @@ int audit_view_each(const struct audit_view *v, size_t limit, audit_view_fn *fn,
 			return r;
 	}
 	return 0;
-}
-
-struct table {
-	size_t width[N_COLUMNS];
-	FILE *out;
-};
-
-static const char *const titles[N_COLUMNS] = {
-	"SANDBOX", "TYPE", "HOST", "PROXY", "RULE", "REASON", "LAST-SEEN", "COUNT"};
-
-/* One character for one byte, so that the width is the length; nothing a terminal obeys. */
-static void text_cell(struct slice s, char cell[MAX_CELL])
-{
-	size_t n = MIN(s.n, (size_t)MAX_CELL - 16);
-
-	for (size_t i = 0; i < n; i++)
-		cell[i] = (char)(s.p[i] >= 0x20 && s.p[i] < 0x7f ? s.p[i] : '?');
-	cell[n] = '\0';
-	if (!n)
-		strcpy(cell, "-");
-}
-
-static void time_cell(uint64_t ms, char cell[MAX_CELL])
-{
-	time_t t = (time_t)(ms / 1000);
-	struct tm tm;
-
-	if (!gmtime_r(&t, &tm) || !strftime(cell, MAX_CELL, "%Y-%m-%dT%H:%M:%SZ", &tm))
-		strcpy(cell, "-");
-}
-
-static void make_cells(const struct audit_view_row *row, char cell[N_COLUMNS][MAX_CELL])
-{
-	size_t n;
-
-	for (size_t i = 0; i < AUDIT_VIEW_N_TEXTS; i++)
-		text_cell(row->text[i], cell[i]);
-	n = strlen(cell[AUDIT_VIEW_HOST]);
-	if (row->port)
-		(void)snprintf(cell[AUDIT_VIEW_HOST] + n, MAX_CELL - n, ":%u", (unsigned)row->port);
-	time_cell(row->last_seen_ms, cell[6]);
-	(void)snprintf(cell[7], MAX_CELL, "%llu", (unsigned long long)row->count);
-}
-
-static int widen_view(void *arg, const struct audit_view_row *row)
-{
-	struct table *t = arg;
-	char cell[N_COLUMNS][MAX_CELL];
-
-	make_cells(row, cell);
-	for (size_t i = 0; i < N_COLUMNS; i++)
-		t->width[i] = MAX(t->width[i], strlen(cell[i]));
-	return 0;
-}
-
-static int print_cells(struct table *t, size_t i, const char *cell)
-{
-	return i + 1 < N_COLUMNS ? fprintf(t->out, "%-*s  ", (int)t->width[i], cell)
-				 : fprintf(t->out, "%s\n", cell);
-}
-
-static int print_row(void *arg, const struct audit_view_row *row)
-{
-	char cell[N_COLUMNS][MAX_CELL];
-
-	make_cells(row, cell);
-	for (size_t i = 0; i < N_COLUMNS; i++)
-		if (print_cells(arg, i, cell[i]) < 0)
-			return -EIO;
-	return 0;
-}
-
-int audit_view_print(const struct audit_view *v, size_t limit, FILE *out)
-{
-	struct table t = {.out = out};
-	int r;
-
-	for (size_t i = 0; i < N_COLUMNS; i++)
-		t.width[i] = strlen(titles[i]);
-	r = audit_view_each(v, limit, widen_view, &t);
-	for (size_t i = 0; i < N_COLUMNS && r >= 0; i++)
-		r = print_cells(&t, i, titles[i]);
-	return r < 0 ? r : audit_view_each(v, limit, print_row, &t);
 }

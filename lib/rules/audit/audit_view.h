@@ -6,15 +6,14 @@
  *          type, host, port, path, rule and reason; audit_view_each goes through them, last seen
  *          first. When the table is full the row that was not seen for longest goes, and is
  *          counted.
- * Trust    Hosts and reasons are the guest's words: audit_view_print replaces what a terminal
- *          would obey. Runs in sbx and sbxd.
+ * Trust    Input: records with names that the guest chose; the caller replaces control characters
+ *          before it prints them. Runs in: sbx, sbxd.
  * Owns     Its rows.
  * Limits   The number of rows given to audit_view_new.
  * See      audit_view_test.c
  */
 #pragma once
 
-#include <stdio.h>
 #include "audit_record.h"
 
 enum audit_view_text {
@@ -48,6 +47,3 @@ int audit_view_each(
 	const struct audit_view *v, size_t limit, audit_view_fn *fn, void *arg) MUST_CHECK;
 /* Rows that had to go because the table was full. */
 uint64_t audit_view_dropped(const struct audit_view *v);
-/* SANDBOX TYPE HOST PROXY RULE REASON LAST-SEEN COUNT, aligned. -EIO when it could not be printed.
- */
-int audit_view_print(const struct audit_view *v, size_t limit, FILE *out) MUST_CHECK;

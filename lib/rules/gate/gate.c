@@ -380,12 +380,6 @@ static void refuse_unrecorded(struct edge_verdict *ret, const struct err *err, i
 		(int)strcspn(text, "\n"), text);
 }
 
-void gate_decide(
-	struct gate *g, const struct edge_ask *ask, uint64_t now_ms, struct edge_verdict *ret)
-{
-	gate_decide_bound(g, ask, NULL, now_ms, ret);
-}
-
 void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret)
 {

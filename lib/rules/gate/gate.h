@@ -2,7 +2,7 @@
 /*
  * gate - answers what edge asks: policy, how often it was refused before, and the record of it.
  *
- * How      gate_decide makes a host of the asked name, decides by the policy (names for DNS:
+ * How      gate_decide_bound makes a host of the asked name, decides by the policy (names for DNS:
  *          whether any port is allowed), appends one record to the audit log and only then says
  *          yes. What cannot be recorded is refused. Refusals are counted in a bounded table, so
  *          that the answer can say how often just this was refused. gate_result records what egress
@@ -47,9 +47,6 @@ void gate_put_locals(const struct gate *g, struct egress_locals *ret);
 void gate_set_audit(struct gate *g, struct audit *audit, const char *why);
 /* Why the policy denies everything; NULL when it does not. */
 const char *gate_fault(const struct gate *g);
-/* now_ms: the time of day. */
-void gate_decide(
-	struct gate *g, const struct edge_ask *ask, uint64_t now_ms, struct edge_verdict *ret);
 
 /* What the keeper knows about credentials for the host of an ask. All empty: there is none. */
 struct gate_binding {
@@ -59,7 +56,7 @@ struct gate_binding {
 	const char *fault;	/* why what needs a credential is refused now; NULL: it is not */
 };
 
-/* The same for a sandbox with credentials; binding may be NULL. */
+/* binding may be NULL: no credentials. now_ms: the time of day. */
 void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret);
 /* What came of an allowed ask; records it when it did not succeed. */

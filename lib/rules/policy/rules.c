@@ -33,18 +33,6 @@ int rules_add(struct rules *rules, struct rule *rule, struct err *err)
 	return 0;
 }
 
-const struct rule *rules_next_overridden(
-	const struct rules *rules, const struct rule *deny, size_t *at)
-{
-	while (*at < rules->n) {
-		const struct rule *rule = &rules->rule[(*at)++];
-
-		if (rule->effect == RULE_ALLOW && rule_may_meet(rule, deny))
-			return rule;
-	}
-	return NULL;
-}
-
 /* ---- reading ---- */
 
 enum where { BEFORE, INSIDE, BEHIND };

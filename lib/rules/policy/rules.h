@@ -42,8 +42,3 @@ char *rules_encode(const struct rules *rules, enum rule_print what);
 int rules_add(struct rules *rules, struct rule *rule, struct err *err) MUST_CHECK;
 void rules_done(struct rules *rules);
 #define AUTO_RULES CLEANUP(rules_done)
-
-/* The next rule, from *at on, that allows something which `deny` forbids; NULL when there is none.
- */
-const struct rule *rules_next_overridden(
-	const struct rules *rules, const struct rule *deny, size_t *at);

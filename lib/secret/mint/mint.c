@@ -114,11 +114,6 @@ EVP_PKEY *mint_leaf_key(const struct mint *m)
 	return m->leaf_key;
 }
 
-size_t mint_count(const struct mint *m)
-{
-	return m->cache.n;
-}
-
 /* ---- leaves ---- */
 
 /* Whoever filled the struct: what goes into a certificate is a host in its one canonical form. */

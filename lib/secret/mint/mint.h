@@ -55,8 +55,6 @@ int mint_leaf(struct mint *m, const struct host *host, uint64_t now, struct slic
 int mint_x509(const struct mint *m, struct slice der, struct x509_st **ret) MUST_CHECK;
 /* The key of every leaf; it stays the mint's. */
 struct evp_pkey_st *mint_leaf_key(const struct mint *m);
-/* How many leaves are kept. */
-size_t mint_count(const struct mint *m);
 
 /*
  * The CA with its secret key in `buf` of MINT_MAX_SAVED bytes, for the next edge of this sandbox;

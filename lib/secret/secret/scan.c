@@ -209,12 +209,3 @@ void scan_skip(struct scan *s)
 {
 	s->carry = 0;
 }
-
-uint64_t scan_found(const struct scan *s)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < s->n_owners; i++)
-		n += s->owners[i].times;
-	return n;
-}

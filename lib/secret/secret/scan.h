@@ -56,5 +56,3 @@ uint8_t *scan_room(struct scan *s, size_t *ret_n);
 void scan_feed(struct scan *s, size_t n);
 /* What comes next does not stand behind what came. */
 void scan_skip(struct scan *s);
-/* How often any value was found, without the control. */
-uint64_t scan_found(const struct scan *s);

@@ -34,8 +34,6 @@ int sigv4_chain_next(struct sigv4_chain *chain, struct slice to_sign) MUST_CHECK
 
 /* Sorts as bytes; a shorter one is first. */
 int sigv4_cmp(struct slice a, struct slice b);
-/* What stays as it is in AWS's percent encoding. */
-bool sigv4_is_unreserved(uint8_t c);
 
 /* ---- scope and host ---- */
 

@@ -31,7 +31,8 @@ int sigv4_cmp(struct slice a, struct slice b)
 	return d ? d : (a.n > b.n) - (a.n < b.n);
 }
 
-bool sigv4_is_unreserved(uint8_t c)
+/* Bytes that AWS does not percent-encode. */
+static bool is_unreserved(uint8_t c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '-' || c == '_' || c == '.' || c == '~';
@@ -46,7 +47,7 @@ struct wr sigv4_text(struct arena *arena, size_t max)
 
 static void put_byte(struct wr *wr, uint8_t c)
 {
-	if (sigv4_is_unreserved(c))
+	if (is_unreserved(c))
 		wr_u8(wr, c);
 	else
 		hex_put_percent(wr, c);

@@ -72,7 +72,7 @@ void sshagent_fingerprint(struct slice blob, char ret[SSHAGENT_FINGERPRINT])
 	ret[SSHAGENT_FINGERPRINT - 1] = '\0'; /* in place of the padding */
 }
 
-bool sshagent_is_allowed(const struct sshagent_filter *f, const struct sshagent_key *key)
+static bool is_allowed(const struct sshagent_filter *f, const struct sshagent_key *key)
 {
 	for (unsigned i = 0; i < f->n_rules; i++) {
 		if (strcmp(f->rules[i], key->fingerprint) == 0)
@@ -120,7 +120,7 @@ int sshagent_filter_list(const struct sshagent_filter *f, struct slice answer, s
 		read_key(&rd, &key);
 		if (rd.bad)
 			break;
-		if (!sshagent_is_allowed(f, &key))
+		if (!is_allowed(f, &key))
 			continue;
 		wr_blob(wr, key.blob);
 		wr_blob(wr, key.comment);
@@ -144,7 +144,7 @@ int sshagent_find(const struct sshagent_filter *f, struct slice answer, struct s
 		struct sshagent_key key = {0};
 
 		read_key(&rd, &key);
-		if (rd.bad || found || !slice_eq(key.blob, blob) || !sshagent_is_allowed(f, &key))
+		if (rd.bad || found || !slice_eq(key.blob, blob) || !is_allowed(f, &key))
 			continue;
 		*ret = key;
 		found = true;

@@ -66,7 +66,6 @@ enum sshagent_what {
 /* Never fails: what is not understood is OTHER. */
 struct sshagent_request sshagent_parse(struct slice msg);
 void sshagent_fingerprint(struct slice blob, char ret[SSHAGENT_FINGERPRINT]);
-bool sshagent_is_allowed(const struct sshagent_filter *f, const struct sshagent_key *key);
 /* An answer to the list with only what is allowed. -EBADMSG when the agent's is none, -EMSGSIZE. */
 int sshagent_filter_list(
 	const struct sshagent_filter *f, struct slice answer, struct wr *wr) MUST_CHECK;

@@ -158,35 +158,6 @@ int disk_make(const char *path, const char *base, uint64_t size, struct err *err
 	return r;
 }
 
-/* qemu-img check ends with 0 healthy, 1 could not check, 2 damaged, 3 leaked clusters. */
-static int judge_disk(int code, bool repair, const char *path, const char *said, struct err *err)
-{
-	if (code == 0 || (code == 3 && !repair))
-		return 0;
-	if (code == 2 || code == 3)
-		return err_set(err, -EUCLEAN, "%s is damaged: %s", path, said);
-	if (strstr(said, "lock"))
-		return err_set(err, -EBUSY, "%s is in use", path);
-	return err_set(err, -EIO, "checking %s: %s", path, *said ? said : "qemu-img failed");
-}
-
-int disk_check(const char *path, bool repair, struct err *err)
-{
-	/* The recorded backing file is not opened: its name may be a guest's invention. */
-	const char *image = "json:{\"driver\":\"qcow2\",\"backing\":null,"
-			    "\"file\":{\"driver\":\"file\",\"filename\":\"/disk/image\"}}";
-	const char *plain[] = {"qemu-img", "check", "-q", image, NULL};
-	const char *fix[] = {"qemu-img", "check", "-q", "-r", "leaks", image, NULL};
-	char said[MAX_COMPLAINT] = "";
-	struct args a = {.mounts = {{.from = path, .to = "/disk/image", .flags = JAIL_MOUNT_RW}},
-		.n_mounts = 1};
-	int r = run_jailed(repair ? fix : plain, &a, said, sizeof(said), DISK_CHECK_MS, err);
-
-	if (r < 0)
-		return err_wrap(err, r, "checking %s", path);
-	return judge_disk(r, repair, path, said, err);
-}
-
 /* The chain as qemu-img is told it, inside the jail: no name in an image is followed. */
 static char *chain_json(size_t n)
 {
@@ -227,7 +198,7 @@ int disk_flatten(const char *const *files, size_t n, const char *out, struct err
 	}
 	a.mounts[a.n_mounts++] =
 		(struct jail_mount){.from = out, .to = "/disk/out", .flags = JAIL_MOUNT_RW};
-	r = run_jailed(argv, &a, said, sizeof(said), DISK_CHECK_MS, err);
+	r = run_jailed(argv, &a, said, sizeof(said), DISK_COPY_MS, err);
 	if (r > 0)
 		r = err_set(err, -EIO, "making one file of a disk: %s",
 			*said ? said : "qemu-img failed");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * disk - the qcow2 overlays of a sandbox, made and checked with qemu-img.
+ * disk - the qcow2 overlays of a sandbox, created with qemu-img.
  *
- * How      qemu-img runs in the jail of JAIL_QEMU, with the one file that it makes or checks.
+ * How      qemu-img runs in the jail of JAIL_QEMU, with the files that it reads or creates.
  *          The backing name in the overlay is for people: qemu is told the base by name on every
  *          start and ignores it, as the paths inside the jail are others.
  * Trust    Runs in keeper and sbxd. Paths are ours.
  * Owns     Nothing; a new image is written beside `path` and renamed.
- * Limits   DISK_TIMEOUT_MS, DISK_CHECK_MS, DISK_FREE_MS, DISK_MAX_BYTES.
+ * Limits   DISK_TIMEOUT_MS, DISK_COPY_MS, DISK_FREE_MS, DISK_MAX_BYTES.
  * See      disk_test.c
  */
 #pragma once
@@ -18,7 +18,7 @@
 
 #define DISK_QEMU_IMG "/usr/bin/qemu-img"
 #define DISK_TIMEOUT_MS 30000
-#define DISK_CHECK_MS 300000
+#define DISK_COPY_MS 300000
 #define DISK_FREE_MS 10000
 #define DISK_MAX_BYTES (1ull << 40)
 
@@ -30,9 +30,6 @@ int disk_make(const char *path, const char *base, uint64_t size, struct err *err
  * DISK_MAX_BYTES. */
 int disk_chain_size(
 	const char *const *files, size_t n, uint64_t *ret_size, struct err *err) MUST_CHECK;
-/* qemu-img check: 0 when healthy (leaked clusters are repaired when repair is set), -EUCLEAN when
- * damaged, -EBUSY when in use. */
-int disk_check(const char *path, bool repair, struct err *err) MUST_CHECK;
 /* Writes what a chain holds, files[0] raw and the others qcow2 upwards, to the new raw file
  * `out`; in the jail, with these files only. */
 int disk_flatten(const char *const *files, size_t n, const char *out, struct err *err) MUST_CHECK;

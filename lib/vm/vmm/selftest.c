@@ -27,23 +27,6 @@
 /* A failure may have been a busy moment, so it is believed for a while only. */
 #define RETRY_S 600
 
-int selftest_parse_wish(const char *s, enum selftest_wish *ret)
-{
-	static const char *const names[] = {
-		[SELFTEST_AUTO] = "auto",
-		[SELFTEST_WANT_KVM] = "kvm",
-		[SELFTEST_WANT_TCG] = "tcg",
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		if (strcmp(s, names[i]) == 0) {
-			*ret = (enum selftest_wish)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
 /* ---- the boot ---- */
 
 struct run {

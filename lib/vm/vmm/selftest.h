@@ -33,9 +33,6 @@ struct selftest_input {
 	const char *cache_dir; /* exists; NULL: do not cache */
 };
 
-/* "auto", "kvm", "tcg"; -EINVAL otherwise. */
-int selftest_parse_wish(const char *s, enum selftest_wish *ret) MUST_CHECK;
-
 /* Chooses the accelerator. auto and kvm both need the self-test to pass, else -ENOTSUP and a
  * sentence with what was tried, why it failed and what to type. tcg is taken as it is. */
 int vmm_accel_decide(enum selftest_wish wish, const struct selftest_input *in,

@@ -197,11 +197,6 @@ int vmm_command(struct vmm *v, enum tag tag, const char *name, json_t *args, int
 	return r;
 }
 
-int vmm_powerdown(struct vmm *v)
-{
-	return vmm_command(v, TAG_PLAIN, "system_powerdown", NULL, -1);
-}
-
 int vmm_pause(struct vmm *v)
 {
 	return vmm_command(v, TAG_PLAIN, "stop", NULL, -1);
@@ -216,13 +211,6 @@ int vmm_quit(struct vmm *v)
 {
 	v->ending = true;
 	return vmm_command(v, TAG_QUIT, "quit", NULL, -1);
-}
-
-int vmm_renew_ctl(struct vmm *v)
-{
-	v->renewing = true;
-	v->n_ctl_tries = 0;
-	return vmm_command(v, TAG_CTL_DEL, "device_del", json_pack("{s:s}", "id", "ctl"), -1);
 }
 
 int vmm_read_console(struct vmm *v)

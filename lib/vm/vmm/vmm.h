@@ -70,9 +70,8 @@ enum vmm_event_kind {
 	VMM_EV_READY,	 /* QMP is up; the machine runs (or waits to be restored) */
 	VMM_EV_CTL_OPEN, /* the guest opened sbx.ctl */
 	VMM_EV_CTL_CLOSED,
-	VMM_EV_CTL_RENEWED, /* the answer to vmm_renew_ctl: a new edge may connect */
-	VMM_EV_SHUTDOWN,    /* the guest powered off; qemu is told to quit, its pidfd follows */
-	VMM_EV_RESET, /* the guest panicked or rebooted, or qemu was ended (text): the machine is
+	VMM_EV_SHUTDOWN, /* the guest powered off; qemu is told to quit, its pidfd follows */
+	VMM_EV_RESET,	 /* the guest panicked or rebooted, or qemu was ended (text): the machine is
 		       * stopped, the console can be read, then vmm_quit or vmm_kill */
 	VMM_EV_PAUSED,
 	VMM_EV_RESUMED,
@@ -130,15 +129,9 @@ int vmm_next(struct vmm *vmm, struct vmm_event *ret_ev) MUST_CHECK;
 
 /* Each queues one command; -ENOBUFS when too many wait, -EPIPE after VMM_EV_FATAL, -EBUSY while the
  * same is under way. */
-int vmm_powerdown(struct vmm *vmm) MUST_CHECK; /* presses the ACPI button */
 int vmm_pause(struct vmm *vmm) MUST_CHECK;
 int vmm_resume(struct vmm *vmm) MUST_CHECK;
 int vmm_quit(struct vmm *vmm) MUST_CHECK; /* flushes the disks and ends qemu */
-/* Takes the port sbx.ctl away and gives a new one. A guest cannot see that its peer changed when
- * the new one connects at once, and bytes of the old one may be under way: call this between two
- * edges. The guest's fd answers ENODEV, then the port appears anew. VMM_EV_CTL_RENEWED or
- * VMM_EV_FATAL follows. */
-int vmm_renew_ctl(struct vmm *vmm) MUST_CHECK;
 /* Hot-plugs the virtiofs device of tag `sbx`. Takes fd, a connected vhost-user socket. */
 int vmm_attach_share(struct vmm *vmm, int fd) MUST_CHECK;
 /* Takes it away again: VMM_EV_SHARE_DETACHED when the guest has let go of it, which is bounded by

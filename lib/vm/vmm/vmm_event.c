@@ -7,7 +7,6 @@
 
 /* Enough to empty the ring once; a guest that goes on writing does not keep us reading. */
 #define MAX_CONSOLE_READS (VMM_CONSOLE_BYTES / VMM_MAX_TAIL + 2)
-#define MAX_CTL_TRIES 1000
 
 /* ---- answers ---- */
 
@@ -57,23 +56,11 @@ static int on_console(struct vmm *v, const json_t *data, struct vmm_event *ev)
 	return 1;
 }
 
-/* The same as add_serial has given it at the start. */
-static int add_ctl(struct vmm *v)
-{
-	v->n_ctl_tries++;
-	return vmm_command(v, TAG_CTL_ADD, "device_add",
-		json_pack("{s:s, s:s, s:s, s:s, s:i, s:s}", "driver", "virtserialport", "id", "ctl",
-			"bus", "serial.0", "chardev", "ctl", "nr", 1, "name", "sbx.ctl"),
-		-1);
-}
-
 static int on_success(struct vmm *v, enum tag tag, const json_t *data, struct vmm_event *ev)
 {
 	switch (tag) {
 	case TAG_CONSOLE:
 		return on_console(v, data, ev);
-	case TAG_CTL_ADD:
-		return vmm_tell(ev, VMM_EV_CTL_RENEWED, "");
 	default:
 		return vmm_flow_on_success(v, tag, ev);
 	}
@@ -86,13 +73,6 @@ static int on_failure(struct vmm *v, enum tag tag, const char *text, struct vmm_
 		return vmm_tell(ev, VMM_EV_REFUSED, text);
 	case TAG_CONSOLE:
 		return on_console(v, NULL, ev);
-	case TAG_CTL_DEL:
-		return vmm_fail(v, ev, text);
-	case TAG_CTL_ADD:
-		/* The old port lets go of its chardev a moment after DEVICE_DELETED. Without its
-		 * wire the machine is of no use. */
-		return v->n_ctl_tries < MAX_CTL_TRIES && add_ctl(v) == 0 ? 0
-									 : vmm_fail(v, ev, text);
 	default:
 		return vmm_flow_on_failure(v, tag, text, ev);
 	}
@@ -158,12 +138,7 @@ static int on_port(struct vmm *v, const json_t *data, struct vmm_event *ev)
 
 static int on_deleted(struct vmm *v, const json_t *data, struct vmm_event *ev)
 {
-	if (strcmp(str_field(data, "device"), "share") == 0)
-		return vmm_flow_on_share_gone(v, ev);
-	if (!v->renewing || strcmp(str_field(data, "device"), "ctl") != 0)
-		return 0;
-	v->renewing = false;
-	return add_ctl(v) < 0 ? vmm_fail(v, ev, "too many commands wait") : 0;
+	return strcmp(str_field(data, "device"), "share") == 0 ? vmm_flow_on_share_gone(v, ev) : 0;
 }
 
 static int on_disk_error(struct vmm *v, const json_t *data, struct vmm_event *ev)

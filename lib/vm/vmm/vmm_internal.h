@@ -13,8 +13,6 @@ enum tag {
 	TAG_PLAIN, /* pause, resume, power-down: only a refusal is told */
 	TAG_QUIT,
 	TAG_CONSOLE,
-	TAG_CTL_DEL,
-	TAG_CTL_ADD,
 	TAG_UNDO, /* its outcome changes nothing */
 	/* The steps of vmm_flow.c, in their order. */
 	TAG_SHARE_FD,
@@ -62,8 +60,6 @@ struct vmm {
 	unsigned n_snapshots[VMM_N_DISKS]; /* that were made */
 	unsigned n_sets;		   /* of descriptors, ever */
 	unsigned n_console_reads;
-	bool renewing; /* vmm_renew_ctl waits for the old port's end */
-	unsigned n_ctl_tries;
 	char tail[VMM_MAX_TAIL];
 	size_t n_tail;
 };

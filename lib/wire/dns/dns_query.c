@@ -161,29 +161,3 @@ int dns_query_parse(struct slice msg, enum dns_via via, struct dns_query *ret)
 	r = parse_body(&rd, &n, ret);
 	return r != 0 ? r : check_kind(ret);
 }
-
-void dns_name_show(struct slice name, char buf[DNS_MAX_SHOWN])
-{
-	struct rd rd = rd_init(name);
-	size_t n = 0;
-	uint8_t left;
-
-	while ((left = rd_u8(&rd)) > 0 && n + 5 < DNS_MAX_SHOWN) {
-		for (; left > 0 && n + 5 < DNS_MAX_SHOWN && !rd.bad; left--) {
-			uint8_t c = rd_u8(&rd);
-
-			if (is_host_byte(c)) {
-				buf[n++] = (char)c;
-				continue;
-			}
-			buf[n++] = '\\';
-			buf[n++] = (char)('0' + c / 100);
-			buf[n++] = (char)('0' + c / 10 % 10);
-			buf[n++] = (char)('0' + c % 10);
-		}
-		buf[n++] = '.';
-	}
-	if (n == 0)
-		buf[n++] = '.';
-	buf[n] = '\0';
-}

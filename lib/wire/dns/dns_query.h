@@ -103,7 +103,3 @@ struct dns_addr {
 /* The address that a name below in-addr.arpa or ip6.arpa stands for; false when it is not exactly
  * one whole address. */
 bool dns_query_reverse(const struct dns_query *q, struct dns_addr *ret);
-
-#define DNS_MAX_SHOWN (4 * DNS_MAX_NAME + 1)
-/* Any wire name as printable text with \DDD for what is not, for logs; buf has DNS_MAX_SHOWN. */
-void dns_name_show(struct slice name, char buf[DNS_MAX_SHOWN]);

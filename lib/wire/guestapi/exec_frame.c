@@ -41,11 +41,6 @@ void exec_reader_done(struct exec_reader *rd)
 	*rd = (struct exec_reader){.side = rd->side, .bad = true};
 }
 
-bool exec_reader_is_between(const struct exec_reader *rd)
-{
-	return !rd->bad && rd->n_head == 0;
-}
-
 static bool is_first_type(enum exec_type type)
 {
 	return type == EXEC_SPEC || type == EXEC_ATTACH || type == EXEC_STARTED ||
@@ -230,14 +225,6 @@ int exec_get_signal(struct slice payload, uint8_t *ret_signo)
 
 	*ret_signo = rd_u8(&rd);
 	return rd_finish(&rd) < 0 || *ret_signo == 0 || *ret_signo > 64 ? -EBADMSG : 0;
-}
-
-int exec_get_started(struct slice payload, uint32_t *ret_pid)
-{
-	struct rd rd = rd_init(payload);
-
-	*ret_pid = rd_u32(&rd);
-	return rd_finish(&rd);
 }
 
 int exec_get_exit(struct slice payload, bool *ret_signalled, uint8_t *ret_value)

@@ -130,8 +130,6 @@ void exec_reader_done(struct exec_reader *rd);
 /* Eats from the front of *in. 1 with a frame (call again with what is left of *in), 0 when *in is
  * used up, -EBADMSG on any violation, and from then on always. */
 int exec_reader_feed(struct exec_reader *rd, struct slice *in, struct exec_frame *ret) MUST_CHECK;
-/* True when the bytes so far end between two frames (the stream may close here). */
-bool exec_reader_is_between(const struct exec_reader *rd);
 
 /* Writes the 4 header bytes. */
 void exec_head(uint8_t head[EXEC_HEADER], enum exec_type type, size_t n_payload);
@@ -157,7 +155,6 @@ int exec_put_detached(struct bufq *q, enum exec_reason reason) MUST_CHECK;
 /* Payload decoders; the reader has checked the lengths. -EBADMSG when a field is out of range. */
 int exec_get_resize(struct slice payload, uint16_t *ret_rows, uint16_t *ret_cols) MUST_CHECK;
 int exec_get_signal(struct slice payload, uint8_t *ret_signo) MUST_CHECK;
-int exec_get_started(struct slice payload, uint32_t *ret_pid) MUST_CHECK;
 int exec_get_exit(struct slice payload, bool *ret_signalled, uint8_t *ret_value) MUST_CHECK;
 int exec_get_attach(struct slice payload, struct exec_attach *ret) MUST_CHECK;
 int exec_get_attached(struct slice payload, struct exec_attached *ret) MUST_CHECK;

@@ -186,12 +186,6 @@ int guest_put_trust(struct wr *wr, const struct guest_trust *t)
 	return wr_finish(wr);
 }
 
-int guest_put_clock(struct wr *wr, uint64_t wall_ms)
-{
-	wr_u64(wr, wall_ms);
-	return wr_finish(wr);
-}
-
 int guest_put_power(struct wr *wr, enum guest_power kind)
 {
 	wr_u8(wr, (uint8_t)kind);
@@ -326,14 +320,6 @@ int guest_get_trust(struct slice body, struct guest_trust *ret)
 		return -EBADMSG;
 	}
 	return 0;
-}
-
-int guest_get_clock(struct slice body, uint64_t *ret_wall_ms)
-{
-	struct rd rd = rd_init(body);
-
-	*ret_wall_ms = rd_u64(&rd);
-	return rd_finish(&rd);
 }
 
 int guest_get_power(struct slice body, enum guest_power *ret_kind)

@@ -9,7 +9,6 @@
  *          /setup   struct guest_setup    struct guest_reply
  *          /mount   struct guest_mounts   struct guest_reply
  *          /trust   struct guest_trust    struct guest_reply
- *          /clock   wall clock ms         struct guest_reply
  *          /stats   empty                 struct keeper_stats
  *          /power   kind                  struct guest_reply, then the guest ends itself
  *          /park    struct guest_parking  struct guest_reply: the machine may be saved now
@@ -47,7 +46,6 @@
 #define GUEST_PATH_SETUP "/setup"
 #define GUEST_PATH_MOUNT "/mount"
 #define GUEST_PATH_TRUST "/trust"
-#define GUEST_PATH_CLOCK "/clock"
 #define GUEST_PATH_STATS "/stats"
 #define GUEST_PATH_POWER "/power"
 #define GUEST_PATH_TCP "/tcp/" /* and a port: no question, bytes both ways (src/guest/net/tcp.h) */
@@ -132,7 +130,6 @@ bool guest_path_is_plain(const char *path);
 int guest_put_setup(struct wr *wr, const struct guest_setup *setup) MUST_CHECK;
 int guest_put_mounts(struct wr *wr, const struct guest_mounts *mounts) MUST_CHECK;
 int guest_put_trust(struct wr *wr, const struct guest_trust *trust) MUST_CHECK;
-int guest_put_clock(struct wr *wr, uint64_t wall_ms) MUST_CHECK;
 int guest_put_power(struct wr *wr, enum guest_power kind) MUST_CHECK;
 int guest_put_park(struct wr *wr, const struct guest_parking *parking) MUST_CHECK;
 int guest_put_wake(struct wr *wr, const struct guest_wake *wake) MUST_CHECK;
@@ -144,7 +141,6 @@ int guest_put_stats(struct wr *wr, const struct keeper_stats *stats) MUST_CHECK;
 int guest_get_setup(struct slice body, struct guest_setup *ret) MUST_CHECK;
 int guest_get_mounts(struct slice body, struct guest_mounts *ret) MUST_CHECK;
 int guest_get_trust(struct slice body, struct guest_trust *ret) MUST_CHECK;
-int guest_get_clock(struct slice body, uint64_t *ret_wall_ms) MUST_CHECK;
 int guest_get_power(struct slice body, enum guest_power *ret_kind) MUST_CHECK;
 int guest_get_park(struct slice body, struct guest_parking *ret) MUST_CHECK;
 int guest_get_wake(struct slice body, struct guest_wake *ret) MUST_CHECK;

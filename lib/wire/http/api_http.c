@@ -143,7 +143,7 @@ static const struct {
 	{505, "HTTP Version Not Supported"},
 };
 
-const char *api_http_reason(int status)
+static const char *reason_of(int status)
 {
 	for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
 		if (reasons[i].status == status)
@@ -159,7 +159,7 @@ size_t api_http_put_head(char *buf, int status, size_t body_len, bool keep)
 	if (status != 204)
 		(void)snprintf(length, sizeof(length), "Content-Length: %zu\r\n", body_len);
 	return (size_t)snprintf(buf, API_HTTP_HEAD_ROOM,
-		"HTTP/1.1 %d %s\r\n%s%sConnection: %s\r\n\r\n", status, api_http_reason(status),
+		"HTTP/1.1 %d %s\r\n%s%sConnection: %s\r\n\r\n", status, reason_of(status),
 		body_len ? "Content-Type: application/json\r\n" : "", length,
 		keep ? "keep-alive" : "close");
 }

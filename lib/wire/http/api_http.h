@@ -63,7 +63,6 @@ size_t api_http_feed(struct api_http *h, struct slice in);
 /* The value of a query key, or NULL. */
 const char *api_http_query(const struct api_http *h, const char *key);
 const char *api_http_method_name(enum api_http_method m);
-const char *api_http_reason(int status);
 
 /* Heads of responses into buf; gives the length. A buffer of API_HTTP_HEAD_ROOM is always enough.
  */

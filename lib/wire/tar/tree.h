@@ -34,15 +34,13 @@ struct tree_count {
 	uint64_t skipped; /* pack: sockets, fifos and devices are left out */
 };
 
-/* Writes `name` of dirfd, as the top `name`, and the end of the archive. "." packs the folder. */
-int tree_pack(int dirfd, const char *name, unsigned flags, int out_fd, struct tree_count *ret_n,
-	struct err *err) MUST_CHECK;
 /* Unpacks beneath dirfd until the end of the archive. With a name the top is called that, whatever
  * the archive calls it ("." merges into dirfd); with NULL names stay as they are. */
 int tree_unpack(int in_fd, int dirfd, const char *name, unsigned flags, struct tree_count *ret_n,
 	struct err *err) MUST_CHECK;
 
-/* As tree_pack for a path as a person types it: `DIR/.` means what is in it (the top is "."). */
+/* Writes a path as a user enters it, and the end of the archive. `DIR/.` means the contents of DIR
+ * (the top is "."). */
 int tree_pack_path(const char *path, unsigned flags, int out_fd, struct tree_count *ret_n,
 	struct err *err) MUST_CHECK;
 /* As tree_pack_path, with `path` beneath `root` and no symbolic link on the way followed, nor

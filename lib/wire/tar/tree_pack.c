@@ -206,8 +206,9 @@ static int check_top(int dirfd, const char *name, unsigned flags, struct err *er
 	return 0;
 }
 
-int tree_pack(int dirfd, const char *name, unsigned flags, int out_fd, struct tree_count *ret_n,
-	struct err *err)
+/* Writes `name` of dirfd, with the top `name`, and the end of the archive. "." packs dirfd. */
+static int pack_tree(int dirfd, const char *name, unsigned flags, int out_fd,
+	struct tree_count *ret_n, struct err *err)
 {
 	static const uint8_t end[TAR_END_BYTES];
 	CLEANUP(pack_free) struct pack *p = xcalloc(1, sizeof(*p));
@@ -269,7 +270,7 @@ int tree_pack_beneath(int root, const char *path, unsigned flags, int out_fd,
 		return err_errno(err, dirfd, "looking for '%s'", path);
 	if ((flags & TREE_FOLLOW || path[strlen(path) - 1] == '/') && is_link(dirfd, base))
 		return err_set(err, -ELOOP, "'%s' is a symbolic link", path);
-	r = tree_pack(dirfd, base, 0, out_fd, ret_n, err);
+	r = pack_tree(dirfd, base, 0, out_fd, ret_n, err);
 	return r == -ELOOP ? -E2BIG : r; /* too deep; -ELOOP is about links */
 }
 
@@ -288,5 +289,5 @@ int tree_pack_path(
 	dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd < 0)
 		return err_errno(err, -errno, "looking for '%s'", path);
-	return tree_pack(dirfd, base, flags, out_fd, ret_n, err);
+	return pack_tree(dirfd, base, flags, out_fd, ret_n, err);
 }

@@ -65,7 +65,7 @@ struct hello {
 	bool has_name;
 	uint8_t name[HELLO_MAX_NAME];
 	uint8_t n_name;
-	uint8_t alpn[HELLO_MAX_ALPN]; /* u8 length + bytes each; hello_alpn_next reads it */
+	uint8_t alpn[HELLO_MAX_ALPN]; /* u8 length + bytes each */
 	uint16_t n_alpn;
 	enum hello_ech ech;
 	bool early_data, psk;
@@ -102,10 +102,5 @@ static inline struct slice hello_name(const struct hello *h)
 	return slice_of(h->name, h->n_name);
 }
 
-/* Walks the ALPN list from *at = 0; false at its end. */
-bool hello_alpn_next(const struct hello *h, size_t *at, struct slice *ret);
-bool hello_has_alpn(const struct hello *h, const char *protocol);
-/* The highest version that the client offers, 0x0304 for TLS 1.3. */
-uint16_t hello_max_version(const struct hello *h);
 /* The name may not be the one that is really asked for. */
 bool hello_hides_name(const struct hello *h);

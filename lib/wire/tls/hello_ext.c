@@ -14,7 +14,6 @@
 #define EXT_ESNI 0xffce
 #define ECH_OUTER 0
 #define NAME_HOST 0
-#define TLS_1_3 0x0304
 
 size_t hello_ext_wanted(uint16_t type, size_t n)
 {
@@ -127,40 +126,6 @@ enum hello_why hello_ext_parse(struct hello *h, uint16_t type, size_t n, struct 
 			h->ech = HELLO_ECH_OUTER;
 	}
 	return HELLO_E_NONE;
-}
-
-bool hello_alpn_next(const struct hello *h, size_t *at, struct slice *ret)
-{
-	struct rd rd = rd_init(slice_of(h->alpn, h->n_alpn));
-
-	(void)rd_bytes(&rd, *at);
-	if (rd.bad || rd.n == 0)
-		return false;
-	*ret = rd_bytes(&rd, rd_u8(&rd));
-	*at += 1 + ret->n;
-	return true;
-}
-
-bool hello_has_alpn(const struct hello *h, const char *protocol)
-{
-	struct slice s;
-
-	for (size_t at = 0; hello_alpn_next(h, &at, &s);)
-		if (slice_eq_str(s, protocol))
-			return true;
-	return false;
-}
-
-uint16_t hello_max_version(const struct hello *h)
-{
-	uint16_t max = 0;
-
-	if (h->n_versions == 0)
-		return h->legacy_version;
-	for (size_t i = 0; i < h->n_versions; i++)
-		if (h->versions[i] <= TLS_1_3 && h->versions[i] > max)
-			max = h->versions[i];
-	return max;
 }
 
 bool hello_hides_name(const struct hello *h)

@@ -19,18 +19,18 @@ void proxy_rest_add(struct proxy_rest *rest, struct slice bytes)
 	rest->n += bytes.n;
 }
 
+static void free_rest(struct proxy_rest *rest)
+{
+	free(rest->buf);
+	*rest = (struct proxy_rest){0};
+}
+
 void proxy_rest_eat(struct proxy_rest *rest, size_t n)
 {
 	rest->at += n;
 	rest->n -= n;
 	if (rest->n == 0)
-		proxy_rest_done(rest);
-}
-
-void proxy_rest_done(struct proxy_rest *rest)
-{
-	free(rest->buf);
-	*rest = (struct proxy_rest){0};
+		free_rest(rest);
 }
 
 void proxy_free(struct edge *e, struct conn *c)
@@ -41,8 +41,8 @@ void proxy_free(struct edge *e, struct conn *c)
 		return;
 	arena_done(&p->arena);
 	canon_reader_done(&p->reader);
-	proxy_rest_done(&p->to_fd);
-	proxy_rest_done(&p->to_guest);
+	free_rest(&p->to_fd);
+	free_rest(&p->to_guest);
 	free(p);
 }
 
@@ -72,8 +72,8 @@ enum proxy_step proxy_next(struct edge *e, struct conn *c)
 	http1_next(&p->h, &p->arena);
 	canon_reader_done(&p->reader);
 	canon_reader_init(&p->reader);
-	proxy_rest_done(&p->to_fd);
-	proxy_rest_done(&p->to_guest);
+	free_rest(&p->to_fd);
+	free_rest(&p->to_guest);
 	p->x = (struct proxy_exchange){0};
 	p->in_head = false;
 	p->state = PROXY_HEAD;

@@ -208,7 +208,6 @@ static enum proxy_step on_frame(struct edge *e, struct conn *c, const struct can
 		return on_end(e, c, frame->payload);
 	case CANON_RESET:
 		return broken_answer(e, c, "the connection broke before there was an answer");
-	case CANON_WINDOW:
 	case CANON_N_KINDS:
 		break;
 	}

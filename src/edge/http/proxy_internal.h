@@ -115,7 +115,6 @@ enum proxy_step proxy_hang_up(struct edge *e, struct conn *c);
 enum proxy_step proxy_next(struct edge *e, struct conn *c);
 void proxy_rest_add(struct proxy_rest *rest, struct slice bytes);
 void proxy_rest_eat(struct proxy_rest *rest, size_t n);
-void proxy_rest_done(struct proxy_rest *rest);
 static inline struct slice proxy_rest_slice(const struct proxy_rest *rest)
 {
 	return slice_of(rest->buf ? rest->buf + rest->at : NULL, rest->n);

@@ -541,14 +541,8 @@ static void check_own_namespace(const struct rig *r, const char *name)
 static void test_in_its_jail(void **state)
 {
 	static const char *const names[] = {"user", "pid", "mnt", "ipc", "uts", "net"};
-	char why[256];
-	struct rig *r;
+	struct rig *r = rig_new_jailed();
 
-	if (jail_host_status(why, sizeof(why)) < 0) {
-		print_message("not here: %s\n", why);
-		skip();
-	}
-	r = rig_new_jailed();
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		check_own_namespace(r, names[i]);
 	assert_int_equal(status_field(r, "Seccomp:"), 2);

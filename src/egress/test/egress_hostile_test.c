@@ -82,7 +82,7 @@ static void test_garbage_of_edge(void **state)
 		{2, 0, 0, 0, CANON_DATA, 1, 0, 0, 'x', 'x'},
 		{2, 0, 0, 0, CANON_END, 1, 0, 0, 0, 0},
 		{1, 0, 0, 0, CANON_RESET, 1, 0, 0, 1},
-		{4, 0, 0, 0, CANON_WINDOW, 1, 0, 0, 1, 0, 0, 0},
+		{4, 0, 0, 0, CANON_N_KINDS, 1, 0, 0, 1, 0, 0, 0},
 		{0, 0, 0, 0, CANON_HEAD, 1, 0, 0},
 		{0xff, 0xff, 0xff, 0xff, CANON_HEAD, 1, 0, 0},
 		{1, 0, 0, 0, CANON_HEAD, 0, 0, 0, 1},

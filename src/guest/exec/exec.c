@@ -328,7 +328,7 @@ static void end_it(struct execs *x, struct exec *e)
 }
 
 /* Is all output there that will be waited for? */
-void exec_check_drained(struct execs *x, struct exec *e)
+static void check_drained(struct execs *x, struct exec *e)
 {
 	bool late = clock_mono_ms() - e->ended_ms >= EXEC_DRAIN_MS;
 
@@ -375,7 +375,7 @@ bool exec_on_exit(struct execs *x, pid_t pid, int wait_status)
 	 */
 	exec_read_output(x, e, &e->out, EXEC_STDOUT);
 	exec_read_output(x, e, &e->err, EXEC_STDERR);
-	exec_check_drained(x, e);
+	check_drained(x, e);
 	return true;
 }
 
@@ -413,7 +413,7 @@ static void on_end_ready(struct execs *x, struct exec *e, uint8_t kind)
 		exec_read_output(x, e, &e->err, EXEC_STDERR);
 	if (e->state == EXEC_DRAINING) {
 		set_timer(x, e, EXEC_SILENCE_MS);
-		exec_check_drained(x, e);
+		check_drained(x, e);
 	}
 }
 

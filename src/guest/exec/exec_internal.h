@@ -22,7 +22,6 @@ void exec_resume(struct execs *x, struct exec_conn *c);
 void exec_violation(struct execs *x, struct exec_conn *c);
 /* ERROR as the stream's only frame. */
 void exec_say_error(struct execs *x, struct exec_conn *c, uint8_t status, const char *text);
-void exec_check_drained(struct execs *x, struct exec *e);
 /* A new one of that spec for the conn; says ERROR when it cannot be. */
 int exec_start(struct execs *x, struct exec_conn *c, struct slice payload) MUST_CHECK;
 void exec_free(struct execs *x, struct exec *e);

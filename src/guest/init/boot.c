@@ -111,7 +111,8 @@ int boot_early(struct err *err)
 	return load_modules(err);
 }
 
-int boot_wait_path(const char *path, unsigned timeout_ms)
+/* Waits until the path exists. Returns 0 or -ETIMEDOUT. */
+static int wait_path(const char *path, unsigned timeout_ms)
 {
 	uint64_t end = clock_mono_ms() + timeout_ms;
 	const struct timespec pause = {.tv_nsec = 2000000};
@@ -162,7 +163,7 @@ static int enter_root(void)
 
 int boot_root(struct err *err)
 {
-	int r = boot_wait_path(BOOT_ROOT_DISK, BOOT_DISK_MS);
+	int r = wait_path(BOOT_ROOT_DISK, BOOT_DISK_MS);
 
 	if (r < 0)
 		return err_errno(err, r, "waiting for the disk %s", BOOT_ROOT_DISK);

@@ -22,5 +22,3 @@ int boot_root(struct err *err) MUST_CHECK;
 void boot_late(void);
 /* Is the word on the kernel's command line? */
 bool boot_has_option(const char *word);
-/* Waits for path to appear; -ETIMEDOUT. */
-int boot_wait_path(const char *path, unsigned timeout_ms) MUST_CHECK;

@@ -4,7 +4,7 @@
  *
  * How      service.c fills it from /setup and /trust; spawn.c reads it for every exec.
  * Trust    The host's words, checked by guest_ctl.h.
- * Owns     Its strings; facts_done frees them.
+ * Owns     Its strings, for the lifetime of the process.
  */
 #pragma once
 
@@ -19,7 +19,4 @@ struct facts {
 	struct env trust; /* stands for credentials */
 };
 
-/* What /trust told stays. */
-void facts_take(struct facts *f, const struct guest_setup *setup);
 void facts_trust(struct facts *f, const struct guest_trust *trust);
-void facts_done(struct facts *f);

@@ -80,16 +80,6 @@ static unsigned on_trust(void *ctx, struct slice body, struct wr *wr)
 	return answer_service(wr, r, &err);
 }
 
-static unsigned on_clock(void *ctx, struct slice body, struct wr *wr)
-{
-	struct err err = {0};
-	uint64_t ms;
-
-	if (guest_get_clock(body, &ms) < 0)
-		return refuse_service(wr);
-	return answer_service(wr, setup_clock(ms, &err), &err);
-}
-
 static void add_sessions(struct keeper_stats *stats, const struct execs *x)
 {
 	struct exec_shown e;
@@ -229,7 +219,6 @@ static const struct ctl_route routes[] = {
 	{GUEST_PATH_SETUP, on_setup},
 	{GUEST_PATH_MOUNT, on_mount},
 	{GUEST_PATH_TRUST, on_trust},
-	{GUEST_PATH_CLOCK, on_clock},
 	{GUEST_PATH_STATS, on_stats},
 	{GUEST_PATH_POWER, on_power},
 	{GUEST_PATH_PARK, on_park},

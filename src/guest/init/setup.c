@@ -24,13 +24,6 @@ static void drop_setup(struct facts *f)
 	env_done(&f->env);
 }
 
-void facts_done(struct facts *f)
-{
-	drop_setup(f);
-	env_done(&f->trust);
-	*f = (struct facts){0};
-}
-
 void facts_trust(struct facts *f, const struct guest_trust *trust)
 {
 	env_done(&f->trust);
@@ -39,7 +32,7 @@ void facts_trust(struct facts *f, const struct guest_trust *trust)
 	f->has_ca = trust->ca_pem[0] && access(TRUST_JKS, F_OK) == 0;
 }
 
-void facts_take(struct facts *f, const struct guest_setup *setup)
+static void take_facts(struct facts *f, const struct guest_setup *setup)
 {
 	drop_setup(f);
 	f->id = xstrdup(setup->id);
@@ -104,7 +97,7 @@ int setup_apply(struct facts *f, struct mounts *m, const struct guest_setup *s, 
 	int r;
 
 	setup_entropy(s->entropy);
-	facts_take(f, s);
+	take_facts(f, s);
 	r = setup_clock(s->wall_ms, err);
 	if (r == 0)
 		r = set_names(s, err);

@@ -47,7 +47,7 @@ static void *get_more(void *p, size_t n, void *user)
 
 /* ---- streams ---- */
 
-struct h2_stream *h2_find(struct h2_line *h, int32_t id)
+static struct h2_stream *find_stream(struct h2_line *h, int32_t id)
 {
 	struct h2_stream *s = h->first;
 
@@ -342,7 +342,7 @@ static int end_h2(struct origin *o, struct exchange *x, const struct http_header
 
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
-	struct h2_stream *s = frame->hd.stream_id ? h2_find(user, frame->hd.stream_id) : NULL;
+	struct h2_stream *s = frame->hd.stream_id ? find_stream(user, frame->hd.stream_id) : NULL;
 	bool is_end = (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
 		      frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
@@ -354,7 +354,7 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
 static int on_unsent(nghttp2_session *session, const nghttp2_frame *frame, int code, void *user)
 {
 	struct h2_line *h = user;
-	struct h2_stream *s = frame->hd.stream_id ? h2_find(h, frame->hd.stream_id) : NULL;
+	struct h2_stream *s = frame->hd.stream_id ? find_stream(h, frame->hd.stream_id) : NULL;
 
 	if (s && frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
 		s->is_unsent = s->is_due = h->is_due = true;

@@ -100,7 +100,6 @@ void h2_settle(struct h2_line *h);
 bool h2_give_held(struct h2_stream *s) MUST_CHECK;
 
 /* line_h2.c */
-struct h2_stream *h2_find(struct h2_line *h, int32_t id);
 void h2_free_stream(struct h2_stream *s);
 /* Frees the streams that are closed and whose exchange has left. Not while the list is walked. */
 void h2_sweep(struct h2_line *h);

@@ -58,7 +58,7 @@ void policy_name(const char *group, const char *origin, char *buf, size_t size)
 		(void)snprintf(buf, size, "%s", strcmp(origin, "create") == 0 ? "local" : origin);
 }
 
-json_t *policy_rule_form(const json_t *rule)
+static json_t *rule_form(const json_t *rule)
 {
 	static const char *const same[] = {
 		"id", "group", "sandbox", "resources", "origin", "comment", "text"};
@@ -87,13 +87,12 @@ void policy_answer_form(json_t *answer)
 	const json_t *rule = json_object_get(answer, "rule");
 
 	if (rule)
-		(void)json_object_set_new(answer, "rule", policy_rule_form(rule));
+		(void)json_object_set_new(answer, "rule", rule_form(rule));
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
 		json_t *list = json_object_get(answer, lists[i]);
 
 		for (size_t k = 0; k < json_array_size(list); k++)
-			(void)json_array_set_new(
-				list, k, policy_rule_form(json_array_get(list, k)));
+			(void)json_array_set_new(list, k, rule_form(json_array_get(list, k)));
 	}
 }
 

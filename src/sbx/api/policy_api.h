@@ -32,9 +32,7 @@ struct policy_wish {
 int policy_check_resources(const char *list, struct problem *p) MUST_CHECK;
 /* The policy that a rule belongs to: its preset, or what it came from. Both may be NULL. */
 void policy_name(const char *group, const char *origin, char *buf, size_t size);
-/* A rule of sbxd's answers as `sbx policy ls --json` has it; a new object. */
-json_t *policy_rule_form(const json_t *rule);
-/* The same for each rule of an answer, in place. */
+/* Converts each rule of an answer of sbxd, in place, to the form of `sbx policy ls --json`. */
 void policy_answer_form(json_t *answer);
 int policy_add(const struct policy_wish *w, json_t **ret, struct problem *p) MUST_CHECK;
 /* What a new rule overrides, or what keeps it from having an effect. */

@@ -172,7 +172,7 @@ static uint64_t patience(const struct keeper *k)
 	return k->has_state || !k->child ? KEEPER_PATIENCE_MS : KEEPER_HELLO_MS;
 }
 
-bool keeper_is_silent(const struct keeper *k)
+static bool is_silent(const struct keeper *k)
 {
 	uint64_t since = k->has_state ? k->ping_ms : k->born_ms;
 
@@ -183,15 +183,15 @@ bool keeper_is_pending(const struct keeper *k)
 {
 	/* A spawned one that has not spoken yet is starting: that is known and needs no waiting. */
 	if (!k->has_state)
-		return !k->child && !keeper_is_silent(k);
-	return k->ping_ms && !keeper_is_silent(k);
+		return !k->child && !is_silent(k);
+	return k->ping_ms && !is_silent(k);
 }
 
 const char *keeper_status(const struct keeper *k)
 {
 	if (!k)
 		return "stopped";
-	if (keeper_is_silent(k) || k->state.stalled)
+	if (is_silent(k) || k->state.stalled)
 		return "unresponsive";
 	if (k->asked_stop || k->state.phase == KEEPER_STOPPING || k->state.phase == KEEPER_STOPPED)
 		return "stopping";
@@ -205,7 +205,7 @@ void keeper_detail(const struct keeper *k, char *buf, size_t size)
 	uint64_t since =
 		k->has_state ? k->silent_wall_ms : clock_wall_ms() - (clock_mono_ms() - k->born_ms);
 
-	if (!keeper_is_silent(k)) {
+	if (!is_silent(k)) {
 		(void)snprintf(buf, size, "%s", k->state.text);
 		return;
 	}

@@ -116,7 +116,6 @@ void keeper_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen);
 void keeper_freshen(struct keeper *k);
 /* An answer is owed, and there is still hope. */
 bool keeper_is_pending(const struct keeper *k);
-bool keeper_is_silent(const struct keeper *k);
 const char *keeper_status(const struct keeper *k);
 void keeper_detail(const struct keeper *k, char *buf, size_t size);
 /* It is a sandbox's: not free, and not in the pool. */

@@ -57,7 +57,7 @@ static int empty_folder(int at, const char *name, int depth)
 	return r;
 }
 
-int wipe_tree(const char *dir)
+static int wipe_tree(const char *dir)
 {
 	int r = empty_folder(AT_FDCWD, dir, 0);
 

@@ -39,7 +39,5 @@ void wipe_start(struct sbxd *d, const char *id);
 void wipe_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen);
 /* The few small things in the runtime folder of a sandbox that does not run. */
 void wipe_runtime(const char *id);
-/* rm -r below `dir`, which is left when it cannot be emptied. */
-int wipe_tree(const char *dir) MUST_CHECK;
 /* Its directory and its spec. */
 int wipe_sandbox(const char *id) MUST_CHECK;

@@ -41,7 +41,7 @@ static unsigned n_pending(const struct peer *p)
 }
 
 /* A peer that does not read is not heard either, so what is due stays bounded. */
-void peer_watch_events(struct vault *v, struct peer *p)
+static void watch_events(struct vault *v, struct peer *p)
 {
 	bool owes = p->n_due || p->is_listing || p->is_changed_due;
 	uint32_t events = owes ? EPOLLOUT : n_pending(p) < VAULT_MAX_PENDING ? EPOLLIN : 0;
@@ -209,7 +209,7 @@ static void flush_and_watch(struct vault *v, struct peer *p)
 {
 	if (flush(v, p) < 0)
 		(void)shutdown(p->fd, SHUT_RDWR);
-	peer_watch_events(v, p);
+	watch_events(v, p);
 }
 
 static void push(struct vault *v, struct peer *p, const struct due *due)
@@ -288,7 +288,7 @@ static void receive(struct vault *v, struct peer *p)
 		r = -EPIPE;
 	ipc_msg_done(&msg);
 	if (r >= 0) {
-		peer_watch_events(v, p);
+		watch_events(v, p);
 		return;
 	}
 	if (r == -EBADMSG)
@@ -302,7 +302,7 @@ static void flush_or_drop(struct vault *v, struct peer *p)
 	if (flush(v, p) < 0)
 		drop(v, p);
 	else
-		peer_watch_events(v, p);
+		watch_events(v, p);
 }
 
 void peer_on_event(struct vault *v, const struct loop_event *ev)

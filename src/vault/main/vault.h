@@ -158,7 +158,6 @@ void peer_answer_scanned(
 void peer_answer_status(struct vault *v, struct peer *p, uint32_t id);
 void peer_list(struct vault *v, struct peer *p, uint32_t id);
 void peer_tell_changed(struct vault *v);
-void peer_watch_events(struct vault *v, struct peer *p);
 
 /* ask.c: -EBADMSG, or 0 when the question was taken */
 int ask_take(struct vault *v, struct peer *p, struct ipc_msg *msg) MUST_CHECK;

@@ -349,7 +349,7 @@ static int on_ask(struct rig *r, const struct ipc_msg *msg)
 		return n;
 	r->stats.asks[ask.kind]++;
 	r->stats.faults += ask.fault[0] != '\0';
-	gate_decide(r->gate, &ask, clock_wall_ms(), &verdict);
+	gate_decide_bound(r->gate, &ask, NULL, clock_wall_ms(), &verdict);
 	if (verdict.allowed && edge_ask_has_socket(ask.kind) && open_exchange(r, &ask, &fd) < 0) {
 		verdict.allowed = false;
 		(void)!str_copy(

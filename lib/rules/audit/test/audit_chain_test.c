@@ -88,9 +88,17 @@ static void the_first_bad_record_is_named_with_its_place(void **state)
 
 static int verify_with(struct audit_expect e, struct audit_report *rep)
 {
-	struct slice all = slice_of(text, n_text);
+	AUTO_CHAIN struct audit_chain c;
+	int r;
 
-	return audit_verify_memory(&all, 1, &e, rep);
+	audit_chain_init(&c, &e);
+	r = audit_chain_segment(&c, audit_chain_first(&c));
+	if (r >= 0)
+		r = audit_chain_eat(&c, slice_of(text, n_text));
+	if (r >= 0)
+		r = audit_chain_end(&c);
+	*rep = c.report;
+	return r;
 }
 
 static void the_kept_head_must_be_there_and_good(void **state)

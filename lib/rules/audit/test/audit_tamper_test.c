@@ -424,6 +424,24 @@ static const struct {
 	{"drop a segment", drop_segment, 1},
 };
 
+static int verify_segments(const struct slice *segments, size_t n,
+	const struct audit_expect *expect, struct audit_report *ret)
+{
+	AUTO_CHAIN struct audit_chain c;
+	int r = 0;
+
+	audit_chain_init(&c, expect);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		r = audit_chain_segment(&c, audit_chain_first(&c) + i);
+		if (r >= 0)
+			r = audit_chain_eat(&c, segments[i]);
+	}
+	if (r >= 0)
+		r = audit_chain_end(&c);
+	*ret = c.report;
+	return r;
+}
+
 static int check(const struct image *im, struct audit_report *rep)
 {
 	struct audit_expect want = {
@@ -433,7 +451,7 @@ static int check(const struct image *im, struct audit_report *rep)
 	d.segment[d.n_segments] = d.n;
 	for (size_t i = 0; i < d.n_segments; i++)
 		segments[i] = slice_of(d.bytes + d.segment[i], d.segment[i + 1] - d.segment[i]);
-	return audit_verify_memory(segments, d.n_segments, &want, rep);
+	return verify_segments(segments, d.n_segments, &want, rep);
 }
 
 static void reset(const struct image *im)

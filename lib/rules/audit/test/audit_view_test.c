@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <cmocka.h>
 #include "lib/base/mem.h"
 #include "lib/rules/audit/audit_view.h"
@@ -105,27 +106,6 @@ static void a_full_table_forgets_the_oldest(void **state)
 	audit_view_free(v);
 }
 
-static void the_table_has_its_columns_and_no_control_bytes(void **state)
-{
-	struct audit_view *v = audit_view_new(10);
-	AUTO_FREE char *text = NULL;
-	size_t n;
-	FILE *out = open_memstream(&text, &n);
-
-	add(v, "e\x1b[2Jvil\n.example", AUDIT_DENY, 1700000000000);
-	add(v, "good.example", AUDIT_ALLOW, 1700000001000);
-	assert_int_equal(audit_view_print(v, 0, out), 0);
-	assert_int_equal(fclose(out), 0);
-	assert_string_equal(text,
-		"SANDBOX  TYPE   HOST                   PROXY    RULE  REASON   LAST-SEEN"
-		"             COUNT\n"
-		"demo     https  good.example:443       forward  r1    -        "
-		"2023-11-14T22:13:21Z  1\n"
-		"demo     https  e?[2Jvil?.example:443  forward  -     no rule  "
-		"2023-11-14T22:13:20Z  1\n");
-	audit_view_free(v);
-}
-
 static int stop(void *arg, const struct audit_view_row *row)
 {
 	return -ECANCELED;
@@ -147,7 +127,6 @@ int main(void)
 		cmocka_unit_test(equal_decisions_are_one_row_last_seen_first),
 		cmocka_unit_test(other_records_are_no_decisions_and_counts_add_up),
 		cmocka_unit_test(a_full_table_forgets_the_oldest),
-		cmocka_unit_test(the_table_has_its_columns_and_no_control_bytes),
 		cmocka_unit_test(the_callback_may_end_it),
 	};
 

@@ -76,7 +76,7 @@ static bool decide(enum edge_ask_kind kind, const char *host, uint16_t port)
 {
 	struct edge_ask ask = make_ask(kind, host, port);
 
-	gate_decide(gate, &ask, NOW, &verdict);
+	gate_decide_bound(gate, &ask, NULL, NOW, &verdict);
 	assert_int_equal(verdict.allowed, verdict.count == 0);
 	return verdict.allowed;
 }
@@ -232,7 +232,7 @@ static void the_own_loopback_is_not_behind_the_proxy(void **state)
 		assert_false(verdict.no_rule_helps);
 	}
 	caught.via = EDGE_VIA_TRANSPARENT;
-	gate_decide(gate, &caught, NOW, &verdict);
+	gate_decide_bound(gate, &caught, NULL, NOW, &verdict);
 	assert_false(verdict.no_rule_helps);
 	set_policy("deny network 127.0.0.1:8080\n");
 	assert_false(decide(EDGE_ASK_HTTP, "127.0.0.1", 8080));
@@ -277,7 +277,8 @@ static void a_rule_of_another_sandbox_is_none(void **state)
 	assert_false(decide(EDGE_ASK_TUNNEL, "a.example", 443));
 	gate_set_name(gate, "other");
 	set_policy(rules);
-	gate_decide(gate, &(struct edge_ask){.host = "a.example", .port = 443}, NOW, &verdict);
+	gate_decide_bound(
+		gate, &(struct edge_ask){.host = "a.example", .port = 443}, NULL, NOW, &verdict);
 	assert_true(verdict.allowed);
 	assert_string_equal(verdict.sandbox, "other");
 }
@@ -295,9 +296,9 @@ static void a_rule_ends(void **state)
 	struct edge_ask ask = make_ask(EDGE_ASK_TUNNEL, "a.example", 443);
 
 	set_policy("allow network a.example until 1970-01-01T00:16:40Z\n"); /* NOW */
-	gate_decide(gate, &ask, NOW - 1, &verdict);
+	gate_decide_bound(gate, &ask, NULL, NOW - 1, &verdict);
 	assert_true(verdict.allowed);
-	gate_decide(gate, &ask, NOW, &verdict);
+	gate_decide_bound(gate, &ask, NULL, NOW, &verdict);
 	assert_false(verdict.allowed);
 }
 
@@ -324,11 +325,11 @@ static void what_edge_refused_is_recorded_and_never_allowed(void **state)
 
 	set_policy("allow network **\n");
 	(void)!str_copy(ask.fault, sizeof(ask.fault), "the TLS name is b.example");
-	gate_decide(gate, &ask, NOW, &verdict);
+	gate_decide_bound(gate, &ask, NULL, NOW, &verdict);
 	assert_false(verdict.allowed);
 	assert_string_equal(verdict.reason, "the TLS name is b.example");
 	ask = (struct edge_ask){.via = EDGE_VIA_TRANSPARENT, .fault = "not readable"};
-	gate_decide(gate, &ask, NOW, &verdict);
+	gate_decide_bound(gate, &ask, NULL, NOW, &verdict);
 	assert_false(verdict.allowed);
 	assert_int_equal(must_have_recorded("deny tcp :0 transparent [] {} not readable"), 2);
 }
@@ -360,7 +361,7 @@ static void types_and_paths_have_words(void **state)
 		char type[32], path[32];
 
 		(void)!str_copy(ask.host, sizeof(ask.host), "a.example");
-		gate_decide(gate, &ask, NOW, &verdict);
+		gate_decide_bound(gate, &ask, NULL, NOW, &verdict);
 		last = read_log();
 		assert_int_equal(sscanf(last.text, "%*s %31s %*s %31s", type, path), 2);
 		(void)snprintf(last.text, sizeof(last.text), "%s %s", type, path);

@@ -95,20 +95,6 @@ static void half_written_policy_is_refused(void **state)
 	}
 }
 
-static void a_new_deny_lists_what_it_overrides(void **state)
-{
-	AUTO_RULES struct rules rules = {0};
-	AUTO_RULE struct rule deny = {0};
-	size_t at = 0;
-
-	assert_int_equal(rules_decode(slice_from_str(sample), "f", &rules, NULL), 0);
-	assert_int_equal(rule_parse(slice_from_str("deny network **.example:443"), &deny, NULL), 0);
-	assert_ptr_equal(rules_next_overridden(&rules, &deny, &at), &rules.rule[1]);
-	assert_ptr_equal(rules_next_overridden(&rules, &deny, &at), &rules.rule[2]);
-	assert_ptr_equal(rules_next_overridden(&rules, &deny, &at), &rules.rule[3]);
-	assert_null(rules_next_overridden(&rules, &deny, &at));
-}
-
 static void there_is_a_largest_policy(void **state)
 {
 	AUTO_RULES struct rules rules = {.n_resources = RULES_MAX_RESOURCES};
@@ -130,7 +116,6 @@ int main(void)
 		cmocka_unit_test(comments_and_blanks_are_free),
 		cmocka_unit_test(a_fault_names_its_line),
 		cmocka_unit_test(half_written_policy_is_refused),
-		cmocka_unit_test(a_new_deny_lists_what_it_overrides),
 		cmocka_unit_test(there_is_a_largest_policy),
 	};
 

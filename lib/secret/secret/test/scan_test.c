@@ -28,6 +28,16 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* How often any value was found, without the control. */
+static uint64_t n_found(const struct scan *s)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < s->n_owners; i++)
+		n += s->owners[i].times;
+	return n;
+}
+
 static uint64_t found_in(const char *text, size_t piece)
 {
 	struct scan *s = scan_new(&book, CONTROL, NULL);
@@ -43,7 +53,7 @@ static uint64_t found_in(const char *text, size_t piece)
 		memcpy(p, text + at, m);
 		scan_feed(s, m);
 	}
-	found = scan_found(s);
+	found = n_found(s);
 	scan_free(s);
 	return found;
 }
@@ -103,7 +113,7 @@ static void test_owners_and_control(void **state)
 	assert_true(s->owners[0].is_looked);
 	assert_string_equal(s->owners[1].name, "short");
 	assert_false(s->owners[1].is_looked);
-	assert_int_equal(scan_found(s), 1);
+	assert_int_equal(n_found(s), 1);
 	scan_free(s);
 }
 
@@ -121,7 +131,7 @@ static void test_zeros(void **state)
 		memcpy(text + 1000 + at, VALUE, strlen(VALUE));
 		memcpy(scan_room(s, &room), text, sizeof(text));
 		scan_feed(s, sizeof(text));
-		assert_int_equal(scan_found(s), 2);
+		assert_int_equal(n_found(s), 2);
 		scan_free(s);
 	}
 }
@@ -137,7 +147,7 @@ static void test_skip(void **state)
 	scan_skip(s);
 	memcpy(scan_room(s, &room), &VALUE[half], strlen(VALUE) - half);
 	scan_feed(s, strlen(VALUE) - half);
-	assert_int_equal(scan_found(s), 0);
+	assert_int_equal(n_found(s), 0);
 	scan_free(s);
 }
 

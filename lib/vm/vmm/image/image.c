@@ -342,13 +342,6 @@ static int lock_store(int *ret, struct err *err)
 	return 0;
 }
 
-bool image_is_busy(void)
-{
-	AUTO_CLOSE int fd = -1;
-
-	return lock_store(&fd, NULL) == -EBUSY;
-}
-
 /* What a crash has left; the lock is ours. */
 static void remove_leftovers(void)
 {

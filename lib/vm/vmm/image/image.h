@@ -139,7 +139,5 @@ int image_publish(struct image_draft *draft, const struct image_class *class,
 /* Removes what was not published, gives the lock back. */
 void image_draft_done(struct image_draft *draft);
 
-/* Is one being made now? */
-bool image_is_busy(void);
 /* Removes images of other formats and of templates for which is_there says no. */
 void image_collect(bool (*is_there)(void *arg, const char *template_id), void *arg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real images, made and read with qemu-img; disk_check runs in the real jail. */
+/* Real images, made and read with qemu-img. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,6 @@ static void makes_an_overlay(void **state)
 	assert_int_equal(system(cmd), 0);
 	assert_int_equal(stat(overlay, &st), 0);
 	assert_int_equal(disk_make(overlay, base, 0, NULL), -EEXIST);
-	assert_int_equal(disk_check(overlay, false, NULL), 0);
 }
 
 static void grows_but_never_shrinks(void **state)
@@ -87,30 +86,6 @@ static void says_why_not(void **state)
 	assert_non_null(strstr(err.text, "No such file"));
 }
 
-/* An image that names a file of the host as its base is checked without opening that file. */
-static void damage_is_found_and_backing_ignored(void **state)
-{
-	AUTO_FREE char *evil = xasprintf("%s/evil", dir);
-	AUTO_FREE char *cmd =
-		xasprintf("qemu-img create -q -u -f qcow2 -F raw -b /nowhere/at/all %s 1M", evil);
-	AUTO_CLOSE int fd = -1;
-	char zero[8] = {};
-	struct err err = {};
-	int r;
-
-	assert_int_equal(system(cmd), 0);
-	r = disk_check(evil, false, &err);
-	if (r < 0)
-		fail_msg("%s", err.text);
-	fd = open(evil, O_RDWR | O_CLOEXEC);
-	assert_int_equal(pwrite(fd, zero, 8, 48), 8); /* the refcount table's place */
-	r = disk_check(evil, false, &err);
-	assert_true(r == -EUCLEAN || r == -EIO);
-	fd_close(&fd);
-	fd = open(evil, O_RDWR | O_TRUNC | O_CLOEXEC);
-	assert_int_equal(disk_check(evil, false, &err), -EIO);
-}
-
 /* A qemu that was killed may still hold its locks when the next one starts. */
 static void a_locked_disk_is_waited_for(void **state)
 {
@@ -160,7 +135,6 @@ int main(void)
 		cmocka_unit_test(grows_but_never_shrinks),
 		cmocka_unit_test(a_chain_is_as_large_as_its_last_layer),
 		cmocka_unit_test(says_why_not),
-		cmocka_unit_test(damage_is_found_and_backing_ignored),
 		cmocka_unit_test(a_locked_disk_is_waited_for),
 	};
 

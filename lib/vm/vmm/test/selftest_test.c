@@ -16,18 +16,6 @@
 static char dir[] = "/tmp/sbx-selftest-XXXXXX";
 static char kernel[64], initrd[64], cache[64];
 
-static void wishes(void **state)
-{
-	enum selftest_wish w;
-
-	assert_int_equal(selftest_parse_wish("auto", &w), 0);
-	assert_int_equal(w, SELFTEST_AUTO);
-	assert_int_equal(selftest_parse_wish("tcg", &w), 0);
-	assert_int_equal(w, SELFTEST_WANT_TCG);
-	assert_int_equal(selftest_parse_wish("TCG", &w), -EINVAL);
-	assert_int_equal(selftest_parse_wish("", &w), -EINVAL);
-}
-
 /* A kernel that is none cannot boot, whatever the host: never KVM, never silently TCG. */
 static void broken_kernel_is_an_error(void **state)
 {
@@ -97,7 +85,6 @@ static int remove_dir(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wishes),
 		cmocka_unit_test(broken_kernel_is_an_error),
 		cmocka_unit_test(verdict_is_remembered),
 	};

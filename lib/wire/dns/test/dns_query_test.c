@@ -370,23 +370,6 @@ static void test_reverse_names(void **state)
 	}
 }
 
-static void test_shown_names_are_printable(void **state)
-{
-	char buf[DNS_MAX_SHOWN];
-	uint8_t longest[DNS_MAX_NAME] = {0};
-
-	dns_name_show(slice_of("\4a\0.\xff\1b\0", 8), buf);
-	assert_string_equal(buf, "a\\000\\046\\255.b.");
-	dns_name_show(slice_of("\0", 1), buf);
-	assert_string_equal(buf, ".");
-	dns_name_show(slice_of("", 0), buf);
-	assert_string_equal(buf, ".");
-	longest[0] = longest[64] = longest[128] = 63;
-	longest[192] = 61;
-	dns_name_show(slice_of(longest, sizeof(longest)), buf);
-	assert_int_equal(strlen(buf), 250 * 4 + 4);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -395,7 +378,6 @@ int main(void)
 		cmocka_unit_test(test_name_is_never_cut),
 		cmocka_unit_test(test_too_long_is_refused),
 		cmocka_unit_test(test_reverse_names),
-		cmocka_unit_test(test_shown_names_are_printable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

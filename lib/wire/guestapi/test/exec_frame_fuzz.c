@@ -13,7 +13,6 @@ static void decode(const struct exec_frame *f)
 	enum exec_reason reason;
 	struct slice text;
 	uint64_t at;
-	uint32_t pid;
 	uint16_t rows, cols;
 	uint8_t v;
 	bool b;
@@ -30,7 +29,6 @@ static void decode(const struct exec_frame *f)
 	}
 	(void)!exec_get_resize(f->payload, &rows, &cols);
 	(void)!exec_get_signal(f->payload, &v);
-	(void)!exec_get_started(f->payload, &pid);
 	(void)!exec_get_exit(f->payload, &b, &v);
 	(void)!exec_get_error(f->payload, &v, &text);
 	if (exec_get_attach(f->payload, &attach) == 0 && attach.session[0] &&

@@ -68,7 +68,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice body = slice_of(rd.p, rd.n);
 	struct keeper_stats stats;
 	enum guest_power kind;
-	uint64_t ms;
 
 	if (which == 0)
 		check_setup(body);
@@ -78,8 +77,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_reply(body);
 	else if (which == 3)
 		(void)!guest_get_stats(body, &stats);
-	else if (which == 4)
-		(void)!guest_get_clock(body, &ms);
 	else if (which == 6)
 		check_trust(body);
 	else if (which == 7)

@@ -222,7 +222,6 @@ static void test_small_messages(void **state)
 	struct wr wr = wr_init(buf, sizeof(buf));
 	struct guest_reply reply;
 	enum guest_power kind;
-	uint64_t ms;
 
 	assert_int_equal(guest_put_reply(&wr, false, "no\033[2Jway"), 0);
 	assert_int_equal(guest_get_reply(slice_of(buf, wr.n), &reply), 0);
@@ -237,11 +236,6 @@ static void test_small_messages(void **state)
 	assert_int_equal(guest_get_reply(slice_of(buf, wr.n), &reply), 0);
 	assert_string_equal(reply.text, "no?2J ??2J ???yaw");
 	assert_int_equal(guest_get_reply(slice_of("\2\0\0", 3), &reply), -EBADMSG);
-	wr = wr_init(buf, sizeof(buf));
-	assert_int_equal(guest_put_clock(&wr, 12345678901), 0);
-	assert_int_equal(guest_get_clock(slice_of(buf, wr.n), &ms), 0);
-	assert_true(ms == 12345678901);
-	assert_int_equal(guest_get_clock(slice_of(buf, 7), &ms), -EBADMSG);
 	assert_int_equal(guest_get_power(slice_of("\1", 1), &kind), 0);
 	assert_int_equal(guest_get_power(slice_of("\2", 1), &kind), -EBADMSG);
 	assert_int_equal(guest_get_power(slice_of("\0", 1), &kind), -EBADMSG);

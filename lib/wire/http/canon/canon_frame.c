@@ -16,7 +16,6 @@ static const struct {
 	[CANON_DATA] = {1, CANON_MAX_DATA},
 	[CANON_END] = {2, CANON_MAX_END},
 	[CANON_RESET] = {1, 1},
-	[CANON_WINDOW] = {4, 4},
 };
 
 void canon_reader_init(struct canon_reader *rd)
@@ -236,16 +235,6 @@ int canon_put_reset(struct wr *wr, uint32_t stream, uint8_t code)
 	return wr_finish(wr);
 }
 
-int canon_put_window(struct wr *wr, uint32_t stream, uint32_t bytes)
-{
-	if (bytes == 0 || bytes > INT32_MAX)
-		return -EINVAL;
-	if (put_header(wr, 4, CANON_WINDOW, stream) < 0)
-		return wr->bad ? -EMSGSIZE : -EINVAL;
-	wr_u32(wr, bytes);
-	return wr_finish(wr);
-}
-
 int canon_put_data_head(struct wr *wr, uint32_t stream, size_t n)
 {
 	if (put_header(wr, n, CANON_DATA, stream) < 0)
@@ -355,20 +344,4 @@ int canon_get_end(struct slice payload, struct arena *arena, struct http_headers
 	if (rd_finish(&rd) < 0)
 		return -EBADMSG;
 	return canon_check_trailers(ret) < 0 ? -EBADMSG : 0;
-}
-
-int canon_get_reset(struct slice payload, uint8_t *ret_code)
-{
-	struct rd rd = rd_init(payload);
-
-	*ret_code = rd_u8(&rd);
-	return rd_finish(&rd);
-}
-
-int canon_get_window(struct slice payload, uint32_t *ret_bytes)
-{
-	struct rd rd = rd_init(payload);
-
-	*ret_bytes = rd_u32(&rd);
-	return rd_finish(&rd) < 0 || *ret_bytes == 0 || *ret_bytes > INT32_MAX ? -EBADMSG : 0;
 }

@@ -28,7 +28,6 @@ enum canon_kind {
 	CANON_DATA = 2,
 	CANON_END = 3,
 	CANON_RESET = 4,
-	CANON_WINDOW = 5,
 	CANON_N_KINDS,
 };
 
@@ -65,7 +64,6 @@ int canon_put_resp(struct wr *wr, uint32_t stream, const struct http_resp *resp)
 /* Trailers may be NULL. */
 int canon_put_end(struct wr *wr, uint32_t stream, const struct http_headers *trailers) MUST_CHECK;
 int canon_put_reset(struct wr *wr, uint32_t stream, uint8_t code) MUST_CHECK;
-int canon_put_window(struct wr *wr, uint32_t stream, uint32_t bytes) MUST_CHECK;
 /* The 8 bytes in front of n bytes of data, 1 to CANON_MAX_DATA. */
 int canon_put_data_head(struct wr *wr, uint32_t stream, size_t n) MUST_CHECK;
 
@@ -74,8 +72,6 @@ int canon_put_data_head(struct wr *wr, uint32_t stream, size_t n) MUST_CHECK;
 int canon_get_req(struct slice payload, struct arena *arena, struct http_req *ret) MUST_CHECK;
 int canon_get_resp(struct slice payload, struct arena *arena, struct http_resp *ret) MUST_CHECK;
 int canon_get_end(struct slice payload, struct arena *arena, struct http_headers *ret) MUST_CHECK;
-int canon_get_reset(struct slice payload, uint8_t *ret_code) MUST_CHECK;
-int canon_get_window(struct slice payload, uint32_t *ret_bytes) MUST_CHECK;
 
 enum canon_phase { CANON_BEFORE_HEAD, CANON_IN_BODY, CANON_OVER };
 

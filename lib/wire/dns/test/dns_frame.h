@@ -5,14 +5,14 @@
  * How      dns_frame_feed eats bytes and gives a message when one is whole: in place when all of it
  *          is in the piece, else out of the reader's buffer. dns_frame_head makes the two bytes
  *          that precede an answer.
- * Trust    Eats hostile bytes. Runs in edge. Holds no secret.
+ * Trust    For tests: in a sandbox sbx-guest removes the length (src/guest/net/net_dns.c).
  * Owns     Nothing on the heap.
  * Limits   DNS_MAX_QUERY; a longer or an empty message makes the reader bad for good.
- * See      dns_frame_test.c, dns_query.h
+ * See      tests/dns/dns_server.c, dns_fuzz.c
  */
 #pragma once
 
-#include "dns_query.h"
+#include "lib/wire/dns/dns_query.h"
 
 struct dns_frame {
 	uint8_t head[2];
