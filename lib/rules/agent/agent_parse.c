@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include "lib/base/conf.h"
 #include "lib/base/mem.h"
 #include "lib/rules/policy/netrule.h"
 #include "lib/secret/service/shape.h"
@@ -12,23 +13,12 @@
 
 /* ---- small texts ---- */
 
-static bool is_blank(uint8_t c)
-{
-	return c == ' ' || c == '\t';
-}
-
-/* The first word of *s, which then is what stands behind it; "" when there is none. On the heap. */
+/* Cuts the first word off *s; "" if there is none. On the heap. */
 static char *next_word(struct slice *s)
 {
-	size_t n = 0;
-	char *word;
+	struct slice word = conf_word(s);
 
-	*s = slice_trim(*s);
-	while (n < s->n && !is_blank(s->p[n]))
-		n++;
-	word = n ? xstrndup((const char *)s->p, n) : xstrdup("");
-	*s = slice_trim(slice_of(s->p + n, s->n - n));
-	return word;
+	return word.n ? xstrndup((const char *)word.p, word.n) : xstrdup("");
 }
 
 static bool has_only(const char *s, const char *allowed, size_t max)
@@ -69,8 +59,6 @@ static bool is_path(const char *s, bool folder)
 
 struct reader {
 	struct agent a;
-	unsigned line;
-	enum { BEFORE, INSIDE, BEHIND } where;
 };
 
 static int add_parse(struct agent_list *l, char *a, char *b, struct err *err)
@@ -325,43 +313,6 @@ static int take_word(struct reader *rd, const char *word, struct slice rest, str
 	return err_set(err, -EINVAL, "'%.40s' is no word of an agent", word);
 }
 
-static int check_bytes(struct slice line, struct err *err)
-{
-	if (line.n >= AGENT_MAX_LINE)
-		return err_set(err, -E2BIG, "longer than %d bytes", AGENT_MAX_LINE - 1);
-	for (size_t i = 0; i < line.n; i++)
-		if ((line.p[i] < 0x20 && line.p[i] != '\t') || line.p[i] == 0x7f)
-			return err_set(
-				err, -EINVAL, "holds the control character 0x%02x", line.p[i]);
-	return 0;
-}
-
-static int take_line(struct reader *rd, struct slice line, struct err *err)
-{
-	AUTO_FREE char *word = NULL;
-	int r = check_bytes(line, err);
-
-	if (r < 0)
-		return r;
-	line = slice_trim(line);
-	if (line.n == 0 || line.p[0] == '#')
-		return 0;
-	if (rd->where == BEHIND)
-		return err_set(err, -EINVAL, "something stands behind 'end'");
-	if (rd->where == BEFORE) {
-		rd->where = INSIDE;
-		return slice_eq_str(line, "agent 1")
-			       ? 0
-			       : err_set(err, -EINVAL, "an agent begins with the line 'agent 1'");
-	}
-	if (slice_eq_str(line, "end")) {
-		rd->where = BEHIND;
-		return 0;
-	}
-	word = next_word(&line);
-	return take_word(rd, word, line, err);
-}
-
 /* Whether one lies in the other, or both are one. */
 static bool meet_parse(const char *a, const char *b)
 {
@@ -405,8 +356,6 @@ static int check_whole(struct reader *rd, struct err *err)
 {
 	struct agent *a = &rd->a;
 
-	if (rd->where != BEHIND)
-		return err_set(err, -EINVAL, "the line 'end' is missing: the file may be cut off");
 	if (!a->name || !a->title || !a->about || !a->base || !a->command)
 		return err_set(err, -EINVAL,
 			"an agent has a name, a title, a line 'about', a template and a command");
@@ -417,20 +366,29 @@ static int check_whole(struct reader *rd, struct err *err)
 
 int agent_parse(struct slice text, const char *name, struct agent *ret, struct err *err)
 {
-	struct reader rd = {.where = BEFORE};
-	int r = 0;
+	static const struct conf_form form = {.what = "an agent",
+		.first = "agent 1",
+		.max_bytes = AGENT_MAX_BYTES,
+		.max_line = AGENT_MAX_LINE,
+		.has_inner_hash = true};
+	struct reader rd = {0};
+	struct conf c;
+	int r = conf_init(&c, &form, text, name, err);
 
-	if (text.n > AGENT_MAX_BYTES)
-		return err_set(err, -E2BIG, "%s: larger than %d bytes", name, AGENT_MAX_BYTES);
-	while (text.n && r == 0) {
-		rd.line++;
-		r = take_line(&rd, slice_next_line(&text), err);
+	if (r < 0)
+		return r;
+	while ((r = conf_next(&c, &text, err)) > 0) {
+		AUTO_FREE char *word = next_word(&text);
+
+		r = take_word(&rd, word, text, err);
+		if (r < 0)
+			break;
 	}
 	if (r == 0)
 		r = check_whole(&rd, err);
 	if (r < 0) {
 		agent_done(&rd.a);
-		return err_wrap(err, r, "%s: line %u", name, rd.line);
+		return conf_fail(&c, r, err);
 	}
 	*ret = rd.a;
 	return 0;

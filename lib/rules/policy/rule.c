@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include "lib/base/conf.h"
 #include "lib/base/mem.h"
 
 static const char *const effects[RULE_EFFECTS] = {[RULE_DENY] = "deny", [RULE_ALLOW] = "allow"};
@@ -58,21 +59,6 @@ bool rule_is_comment(struct slice s)
 		if (s.p[i] < 0x20 || s.p[i] == 0x7f)
 			return false;
 	return s.n > 0 && s.n <= RULE_MAX_COMMENT && s.p[0] != ' ' && s.p[s.n - 1] != ' ';
-}
-
-static struct slice next_word(struct slice *rest)
-{
-	size_t from = 0, to;
-
-	while (from < rest->n && (rest->p[from] == ' ' || rest->p[from] == '\t'))
-		from++;
-	to = from;
-	while (to < rest->n && rest->p[to] != ' ' && rest->p[to] != '\t')
-		to++;
-	struct slice word = slice_of(rest->p + from, to - from);
-
-	*rest = slice_of(rest->p + to, rest->n - to);
-	return word;
 }
 
 static int find_word(struct slice word, const char *const *list, size_t n)
@@ -184,18 +170,18 @@ static int take_option(struct rule *rule, struct slice word, struct slice *rest,
 	char shown[61];
 
 	if (slice_eq_str(word, "for")) {
-		if (!slice_eq_str(next_word(rest), "sandbox"))
+		if (!slice_eq_str(conf_word(rest), "sandbox"))
 			return err_set(err, -EINVAL, "behind 'for' comes 'sandbox' and its name");
-		return set_word(&rule->sandbox, "for sandbox", next_word(rest), err);
+		return set_word(&rule->sandbox, "for sandbox", conf_word(rest), err);
 	}
 	if (slice_eq_str(word, "until"))
-		return set_time(&rule->until_ms, "until", next_word(rest), err);
+		return set_time(&rule->until_ms, "until", conf_word(rest), err);
 	if (slice_eq_str(word, "id"))
-		return set_word(&rule->id, "id", next_word(rest), err);
+		return set_word(&rule->id, "id", conf_word(rest), err);
 	if (slice_eq_str(word, "from"))
-		return set_word(&rule->origin, "from", next_word(rest), err);
+		return set_word(&rule->origin, "from", conf_word(rest), err);
 	if (slice_eq_str(word, "created"))
-		return set_time(&rule->created_ms, "created", next_word(rest), err);
+		return set_time(&rule->created_ms, "created", conf_word(rest), err);
 	show_rule(word, shown, sizeof(shown));
 	return err_set(err, -EINVAL,
 		"'%s' is no option: there are 'for sandbox', 'until', 'id', 'from' and 'created'",
@@ -205,7 +191,7 @@ static int take_option(struct rule *rule, struct slice word, struct slice *rest,
 int rule_parse(struct slice line, struct rule *ret, struct err *err)
 {
 	AUTO_RULE struct rule rule = {0};
-	struct slice word = next_word(&line);
+	struct slice word = conf_word(&line);
 	char shown[61];
 	int r = find_word(word, effects, RULE_EFFECTS);
 
@@ -213,14 +199,14 @@ int rule_parse(struct slice line, struct rule *ret, struct err *err)
 	if (r < 0)
 		return err_set(err, -EINVAL, "'%s' is neither 'allow' nor 'deny'", shown);
 	rule.effect = (enum rule_effect)r;
-	word = next_word(&line);
+	word = conf_word(&line);
 	show_rule(word, shown, sizeof(shown));
 	r = find_kind(word);
 	if (r < 0)
 		return err_set(err, -EINVAL, "'%s' is no kind of rule: there is 'network'", shown);
 	rule.kind = (enum rule_kind)r;
-	r = add_resources(&rule, next_word(&line), err);
-	for (word = next_word(&line); r == 0 && word.n; word = next_word(&line))
+	r = add_resources(&rule, conf_word(&line), err);
+	for (word = conf_word(&line); r == 0 && word.n; word = conf_word(&line))
 		r = take_option(&rule, word, &line, err);
 	if (r < 0)
 		return r;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include "lib/base/conf.h"
 #include "lib/base/mem.h"
 
 void rules_done(struct rules *rules)
@@ -35,42 +36,11 @@ int rules_add(struct rules *rules, struct rule *rule, struct err *err)
 
 /* ---- reading ---- */
 
-enum where { BEFORE, INSIDE, BEHIND };
-
 struct reader {
 	struct rules rules;
-	enum where where;
-	unsigned line;
+	struct conf c;
 	size_t group; /* in which rules are now, from 1 */
 };
-
-/* A '#' begins a comment at the start of a line and behind a blank; it is cut off *line. */
-static struct slice cut_comment(struct slice *line)
-{
-	for (size_t i = 0; i < line->n; i++) {
-		if (line->p[i] == '#' &&
-			(i == 0 || line->p[i - 1] == ' ' || line->p[i - 1] == '\t')) {
-			struct slice comment =
-				slice_trim(slice_of(line->p + i + 1, line->n - i - 1));
-
-			*line = slice_trim(slice_of(line->p, i));
-			return comment;
-		}
-	}
-	*line = slice_trim(*line);
-	return slice_of(NULL, 0);
-}
-
-static int check_bytes(struct slice line, struct err *err)
-{
-	if (line.n >= RULE_MAX_LINE)
-		return err_set(err, -E2BIG, "longer than %d bytes", RULE_MAX_LINE - 1);
-	for (size_t i = 0; i < line.n; i++)
-		if ((line.p[i] < 0x20 && line.p[i] != '\t') || line.p[i] == 0x7f)
-			return err_set(
-				err, -EINVAL, "holds the control character 0x%02x", line.p[i]);
-	return 0;
-}
 
 static int take_comment(struct slice comment, char **ret, struct err *err)
 {
@@ -115,7 +85,7 @@ static int take_rule(struct reader *rd, struct slice line, struct slice comment,
 	if (r < 0)
 		return r;
 	rule.group = rd->group;
-	rule.line = rd->line;
+	rule.line = rd->c.line;
 	r = take_comment(comment, &rule.comment, err);
 	if (r < 0)
 		return r;
@@ -124,26 +94,8 @@ static int take_rule(struct reader *rd, struct slice line, struct slice comment,
 
 static int take_line(struct reader *rd, struct slice line, struct err *err)
 {
-	struct slice comment;
-	int r = check_bytes(line, err);
+	struct slice comment = rd->c.comment;
 
-	if (r < 0)
-		return r;
-	comment = cut_comment(&line);
-	if (line.n == 0)
-		return 0;
-	if (rd->where == BEHIND)
-		return err_set(err, -EINVAL, "something stands behind 'end'");
-	if (rd->where == BEFORE) {
-		if (!slice_eq_str(line, "policy 1"))
-			return err_set(err, -EINVAL, "a policy begins with the line 'policy 1'");
-		rd->where = INSIDE;
-		return 0;
-	}
-	if (slice_eq_str(line, "end")) {
-		rd->where = BEHIND;
-		return 0;
-	}
 	if (line.n > 6 && memcmp(line.p, "group ", 6) == 0)
 		return take_group(rd, slice_trim(slice_of(line.p + 6, line.n - 6)), comment, err);
 	return take_rule(rd, line, comment, err);
@@ -151,20 +103,24 @@ static int take_line(struct reader *rd, struct slice line, struct err *err)
 
 int rules_decode(struct slice text, const char *name, struct rules *ret, struct err *err)
 {
-	struct reader rd = {.where = BEFORE};
-	int r = 0;
+	static const struct conf_form form = {.what = "a policy",
+		.first = "policy 1",
+		.max_bytes = RULES_MAX_BYTES,
+		.max_line = RULE_MAX_LINE};
+	struct reader rd = {0};
+	struct slice line;
+	int r = conf_init(&rd.c, &form, text, name, err);
 
-	if (text.n > RULES_MAX_BYTES)
-		return err_set(err, -E2BIG, "%s: larger than %u bytes", name, RULES_MAX_BYTES);
-	while (text.n && r == 0) {
-		rd.line++;
-		r = take_line(&rd, slice_next_line(&text), err);
+	if (r < 0)
+		return r;
+	while ((r = conf_next(&rd.c, &line, err)) > 0) {
+		r = take_line(&rd, line, err);
+		if (r < 0)
+			break;
 	}
-	if (r == 0 && rd.where != BEHIND)
-		r = err_set(err, -EINVAL, "the line 'end' is missing: the file may be cut off");
 	if (r < 0) {
 		rules_done(&rd.rules);
-		return err_wrap(err, r, "%s: line %u", name, rd.line);
+		return conf_fail(&rd.c, r, err);
 	}
 	*ret = rd.rules;
 	return 0;

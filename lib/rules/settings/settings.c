@@ -317,17 +317,6 @@ static int take_line(struct slice line, struct settings *s, struct err *err)
 	return 0;
 }
 
-struct slice settings_next_line(struct slice *rest)
-{
-	const uint8_t *nl = rest->n ? memchr(rest->p, '\n', rest->n) : NULL;
-	size_t n = nl ? (size_t)(nl - rest->p) : rest->n;
-	struct slice line = slice_of(rest->p, n);
-
-	n += nl != NULL;
-	*rest = slice_of(rest->p + n, rest->n - n);
-	return line;
-}
-
 int settings_parse(struct slice text, const char *name, struct settings *ret, struct err *err)
 {
 	unsigned number = 0;
@@ -337,7 +326,7 @@ int settings_parse(struct slice text, const char *name, struct settings *ret, st
 		return err_set(err, -E2BIG, "%s is larger than %d bytes", name, SETTINGS_MAX_BYTES);
 	while (text.n) {
 		number++;
-		r = take_line(settings_next_line(&text), ret, err);
+		r = take_line(slice_next_line(&text), ret, err);
 		if (r < 0) {
 			settings_done(ret);
 			return err_wrap(err, r, "%s line %u", name, number);

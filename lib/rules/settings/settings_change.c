@@ -64,7 +64,7 @@ char *settings_rewrite(struct slice old, const char *key, const char *value)
 	size_t n = 0;
 
 	while (old.n) {
-		struct slice s = settings_next_line(&old);
+		struct slice s = slice_next_line(&old);
 
 		if (is_line_of(s, key)) {
 			if (!line)

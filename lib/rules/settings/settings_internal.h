@@ -10,7 +10,5 @@
 
 #include "settings.h"
 
-/* Cuts the next line (without its end) off *rest. */
-struct slice settings_next_line(struct slice *rest);
 /* On the heap. */
 char *settings_rewrite(struct slice old, const char *key, const char *value);

@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
+#include "lib/base/conf.h"
 #include "lib/base/mem.h"
 #include "service_internal.h"
 
 /* ---- small texts ---- */
-
-/* The first word of *s, which then is what stands behind it. */
-static struct slice next_word(struct slice *s)
-{
-	size_t n = 0;
-	struct slice word;
-
-	*s = slice_trim(*s);
-	while (n < s->n && s->p[n] != ' ' && s->p[n] != '\t')
-		n++;
-	word = slice_of(s->p, n);
-	*s = slice_trim(slice_of(s->p + n, s->n - n));
-	return word;
-}
 
 static bool has_only(struct slice s, const char *allowed)
 {
@@ -56,8 +43,7 @@ static char *dup_slice(struct slice s)
 struct reader {
 	struct service s;
 	struct service_slot *slot; /* NULL: no slot has begun */
-	unsigned line;
-	enum { BEFORE, INSIDE, BEHIND } where;
+	struct conf c;
 };
 
 static int take_name(struct reader *rd, struct slice rest, struct err *err)
@@ -109,7 +95,7 @@ static int check_header(struct slice name, struct err *err)
 static int take_place(struct slice rest, const char *word, struct service_known *list, size_t *n,
 	size_t max, struct err *err)
 {
-	struct slice where = next_word(&rest);
+	struct slice where = conf_word(&rest);
 	struct service_known known = {.where = SERVICE_IN_HEADER};
 	int r = 0;
 
@@ -171,7 +157,7 @@ static int check_token_sentinel(struct slice s, struct err *err)
 
 static int take_env(struct reader *rd, struct slice rest, struct err *err)
 {
-	struct slice name = next_word(&rest);
+	struct slice name = conf_word(&rest);
 	int r;
 
 	if (rd->s.n_envs == SERVICE_MAX_ENVS)
@@ -276,7 +262,7 @@ static int parse_refused_path(
 static int parse_refused_field(
 	struct slice where, struct slice rest, struct service_refusal *ret, struct err *err)
 {
-	struct slice name = next_word(&rest);
+	struct slice name = conf_word(&rest);
 	size_t stars = 0;
 
 	if (!has_only(name, LOWER UPPER DIGITS "-_.") || !is_solid(rest))
@@ -294,7 +280,7 @@ static int parse_refused_field(
 
 static int take_token(struct reader *rd, struct slice rest, struct err *err)
 {
-	struct slice host = next_word(&rest);
+	struct slice host = conf_word(&rest);
 	struct service_endpoint e = {0};
 	int r;
 
@@ -316,7 +302,7 @@ static int take_token(struct reader *rd, struct slice rest, struct err *err)
 static int take_refuse(struct reader *rd, struct slice rest, struct err *err)
 {
 	struct service_refusal *refusal = &rd->s.refusal[rd->s.n_refusals];
-	struct slice line = rest, what = next_word(&rest);
+	struct slice line = rest, what = conf_word(&rest);
 	int r;
 
 	if (rd->s.n_refusals == SERVICE_MAX_REFUSALS)
@@ -334,7 +320,7 @@ static int take_refuse(struct reader *rd, struct slice rest, struct err *err)
 
 static int take_capture(struct reader *rd, struct slice rest, struct err *err)
 {
-	struct slice method = next_word(&rest), path = next_word(&rest);
+	struct slice method = conf_word(&rest), path = conf_word(&rest);
 	bool is_every = slice_eq_str(method, "*");
 	int r;
 
@@ -363,7 +349,7 @@ static int take_field(struct reader *rd, struct slice rest, struct err *err)
 		[SERVICE_FIELD_EXPIRES] = {"expires", false},
 		[SERVICE_FIELD_UNSIGN] = {"unsign", false},
 	};
-	struct slice kind = next_word(&rest), name = next_word(&rest);
+	struct slice kind = conf_word(&rest), name = conf_word(&rest);
 	size_t k = 0;
 	int r = 0;
 
@@ -400,7 +386,7 @@ static int take_slot(struct reader *rd, struct slice rest, struct err *err)
 			return err_set(
 				err, -EEXIST, "slot '%s' is there already", rd->s.slot[i].name);
 	slot->name = dup_slice(rest);
-	slot->line = rd->line;
+	slot->line = rd->c.line;
 	rd->slot = slot;
 	rd->s.n_slots++;
 	return 0;
@@ -472,7 +458,7 @@ static bool is_format(struct slice s)
 
 static int take_header(struct reader *rd, struct slice rest, struct err *err)
 {
-	struct slice name = next_word(&rest);
+	struct slice name = conf_word(&rest);
 	int r = check_free(rd->slot, err);
 
 	if (r == 0)
@@ -579,51 +565,6 @@ static int take_word(struct reader *rd, struct slice word, struct slice rest, st
 		(const char *)word.p);
 }
 
-static int check_bytes(struct slice line, struct err *err)
-{
-	if (line.n >= SERVICE_MAX_LINE)
-		return err_set(err, -E2BIG, "longer than %d bytes", SERVICE_MAX_LINE - 1);
-	for (size_t i = 0; i < line.n; i++)
-		if ((line.p[i] < 0x20 && line.p[i] != '\t') || line.p[i] == 0x7f)
-			return err_set(
-				err, -EINVAL, "holds the control character 0x%02x", line.p[i]);
-	return 0;
-}
-
-/* A '#' begins a comment at the start of a line and behind a blank. */
-static struct slice without_comment(struct slice line)
-{
-	for (size_t i = 0; i < line.n; i++)
-		if (line.p[i] == '#' && (i == 0 || line.p[i - 1] == ' ' || line.p[i - 1] == '\t'))
-			return slice_trim(slice_of(line.p, i));
-	return slice_trim(line);
-}
-
-static int take_line(struct reader *rd, struct slice line, struct err *err)
-{
-	int r = check_bytes(line, err);
-
-	if (r < 0)
-		return r;
-	line = without_comment(line);
-	if (line.n == 0)
-		return 0;
-	if (rd->where == BEHIND)
-		return err_set(err, -EINVAL, "something stands behind 'end'");
-	if (rd->where == BEFORE) {
-		rd->where = INSIDE;
-		return slice_eq_str(line, "service 1")
-			       ? 0
-			       : err_set(err, -EINVAL,
-					 "a service begins with the line 'service 1'");
-	}
-	if (slice_eq_str(line, "end")) {
-		rd->where = BEHIND;
-		return 0;
-	}
-	return take_word(rd, next_word(&line), line, err);
-}
-
 static bool slots_meet(const struct service_slot *a, const struct service_slot *b)
 {
 	for (size_t i = 0; i < a->n_hosts; i++)
@@ -637,7 +578,7 @@ static int check_slot(struct reader *rd, struct service_slot *slot, struct err *
 {
 	if (!slot->value)
 		slot->value = SERVICE_SECRET;
-	rd->line = slot->line;
+	rd->c.line = slot->line;
 	if (!slot->header || !slot->n_hosts)
 		return err_set(err, -EINVAL,
 			"slot '%s' needs a host, and a header, basic or signer", slot->name);
@@ -668,8 +609,6 @@ static int check_whole(struct reader *rd, struct err *err)
 {
 	int r;
 
-	if (rd->where != BEHIND)
-		return err_set(err, -EINVAL, "the line 'end' is missing: the file may be cut off");
 	if (!rd->s.name || !rd->s.about || !rd->s.n_slots)
 		return err_set(err, -EINVAL, "a service has a name, a line 'about' and a slot");
 	r = check_fields(&rd->s, err);
@@ -680,20 +619,27 @@ static int check_whole(struct reader *rd, struct err *err)
 
 int service_parse(struct slice text, const char *name, struct service *ret, struct err *err)
 {
-	struct reader rd = {.where = BEFORE};
-	int r = 0;
+	static const struct conf_form form = {.what = "a service",
+		.first = "service 1",
+		.max_bytes = SERVICE_MAX_BYTES,
+		.max_line = SERVICE_MAX_LINE};
+	struct reader rd = {0};
+	int r = conf_init(&rd.c, &form, text, name, err);
 
-	if (text.n > SERVICE_MAX_BYTES)
-		return err_set(err, -E2BIG, "%s: larger than %d bytes", name, SERVICE_MAX_BYTES);
-	while (text.n && r == 0) {
-		rd.line++;
-		r = take_line(&rd, slice_next_line(&text), err);
+	if (r < 0)
+		return r;
+	while ((r = conf_next(&rd.c, &text, err)) > 0) {
+		struct slice word = conf_word(&text);
+
+		r = take_word(&rd, word, text, err);
+		if (r < 0)
+			break;
 	}
 	if (r == 0)
 		r = check_whole(&rd, err);
 	if (r < 0) {
 		service_done(&rd.s);
-		return err_wrap(err, r, "%s: line %u", name, rd.line);
+		return conf_fail(&rd.c, r, err);
 	}
 	*ret = rd.s;
 	return 0;
