@@ -2,19 +2,19 @@
 /*
  * capture - takes the values of named fields out of a JSON text, in place.
  *
- * How      The text is walked with json.h. The value of each member that a service's rule `capture`
+ * How      The text is walked with jtext. The value of each member that a service's rule `capture`
  *          names, at any depth and as often as it stands there, becomes as many '*', so the text is
  *          as long as it was. Each value is shown to the caller, with its escapes undone, before it
  *          goes.
  * Trust    A server's bytes, hostile. The values are secrets of the caller's.
  * Owns     Nothing: text and buffer are the caller's.
- * Limits   JSON_MAX_DEPTH. A value above the caller's buffer goes without being shown.
+ * Limits   OAUTH_MAX_DEPTH. A value above the caller's buffer goes without being shown.
  * Never    Leaves such a value behind when it returns 0. Changes anything else.
  * See      lib/secret/service/service.h, proto/PROTOCOL.service, capture_test.c, oauth_fuzz.c
  */
 #pragma once
 
-#include "json.h"
+#include "oauth.h"
 #include "lib/secret/service/service.h"
 
 typedef void capture_fn(void *user, struct slice value);

@@ -122,33 +122,33 @@ static int judge_field(struct judge *j, struct slice name, struct slice value, s
 	return 0;
 }
 
-static int judge_member(struct judge *j, const struct json_member *m)
+static int judge_member(struct judge *j, const struct jtext_member *m)
 {
 	uint8_t name_buf[MAX_NAME], buf[SERVICE_MAX_TEXT + MAX_GRANT];
 	struct slice name, value, raw;
 
-	if (json_unescape(m->key, name_buf, sizeof(name_buf), &name) < 0 ||
+	if (jtext_ascii(m->key, name_buf, sizeof(name_buf), &name) < 0 ||
 		role_of(j->s, name) == ROLE_OTHER)
 		return 0;
 	/* where no server looks for it, and some might */
-	if (m->depth > 1 || m->kind == JSON_OBJECT || m->kind == JSON_ARRAY)
+	if (m->depth > 1 || m->kind == JTEXT_OBJECT || m->kind == JTEXT_ARRAY)
 		return -EPERM;
-	if (m->kind != JSON_STRING)
+	if (m->kind != JTEXT_STRING)
 		return slice_eq_str(m->value, "null") ? 0 : -EBADMSG;
 	raw = slice_of(m->value.p + 1, m->value.n - 2);
 	/* longer than any grant and any sentinel */
-	if (json_unescape(raw, buf, sizeof(buf), &value) < 0)
+	if (jtext_ascii(raw, buf, sizeof(buf), &value) < 0)
 		return role_of(j->s, name) == ROLE_GRANT ? -ENOTSUP : -EPERM;
 	return judge_field(j, name, value, raw);
 }
 
 static int judge_json(struct judge *j, struct slice body)
 {
-	struct json_walk w = json_begin(body);
-	struct json_member m;
+	struct jtext_walk w = jtext_begin(body, OAUTH_MAX_DEPTH);
+	struct jtext_member m;
 	int r;
 
-	while ((r = json_next(&w, &m)) == 1) {
+	while ((r = jtext_next(&w, &m)) == 1) {
 		r = judge_member(j, &m);
 		if (r < 0)
 			break;
@@ -293,7 +293,7 @@ int oauth_fill(const struct oauth_request *req, struct slice token, struct wr *w
 	to = req->refresh.p + req->refresh.n + (is_json ? 1 : 0);
 	wr_bytes(wr, slice_of(req->body.p, (size_t)(from - req->body.p)));
 	if (is_json)
-		json_put_string(wr, token);
+		jtext_put_string(wr, token);
 	else
 		put_form(wr, token);
 	wr_bytes(wr, slice_of(to, (size_t)(req->body.p + req->body.n - to)));
@@ -313,7 +313,7 @@ struct rewrite {
 static const struct service_field *find_field(const struct service *s, struct slice key)
 {
 	for (size_t i = 0; i < s->n_fields; i++) {
-		if (json_is_word(key, s->field[i].name))
+		if (jtext_is_word(key, s->field[i].name))
 			return &s->field[i];
 	}
 	return NULL;
@@ -329,7 +329,7 @@ static void put_sentinel(struct rewrite *rw, const struct service_field *f)
 	wr_bytes(&wr, slice_of(text.p, text.n - has_tail));
 	if (has_tail)
 		wr_bytes(&wr, slice_of(rw->tail, OAUTH_TAIL));
-	json_put_string(rw->wr, slice_of(buf, wr.n));
+	jtext_put_string(rw->wr, slice_of(buf, wr.n));
 }
 
 /* The same token may stand in two fields; two tokens may not. */
@@ -337,7 +337,7 @@ static int keep_oauth(struct rewrite *rw, struct slice *kept, struct slice raw)
 {
 	struct slice text;
 	size_t left = rw->room->size - rw->room->n;
-	int r = json_unescape(raw, rw->room->p + rw->room->n, left, &text);
+	int r = jtext_ascii(raw, rw->room->p + rw->room->n, left, &text);
 
 	if (r < 0 || !is_token(text))
 		return -EPROTO;
@@ -384,12 +384,12 @@ static int put_unsigned(struct rewrite *rw, struct slice raw)
 }
 
 /* Whole seconds; what is no such number says nothing. */
-static void read_expires(struct rewrite *rw, const struct json_member *m)
+static void read_expires(struct rewrite *rw, const struct jtext_member *m)
 {
 	struct slice s = m->value;
 	uint64_t v = 0;
 
-	if (m->kind == JSON_STRING)
+	if (m->kind == JTEXT_STRING)
 		s = slice_of(s.p + 1, s.n - 2);
 	for (size_t i = 0; i < s.n; i++) {
 		if (s.p[i] < '0' || s.p[i] > '9' || v > UINT32_MAX)
@@ -400,11 +400,11 @@ static void read_expires(struct rewrite *rw, const struct json_member *m)
 }
 
 /* 1 when the value was written, behind what stands in front of it; 0 when it stays as it is. */
-static int rewrite_member(struct rewrite *rw, const struct json_member *m, struct slice front)
+static int rewrite_member(struct rewrite *rw, const struct jtext_member *m, struct slice front)
 {
 	const struct service_field *f = find_field(rw->s, m->key);
-	bool is_null = m->kind == JSON_LITERAL && slice_eq_str(m->value, "null");
-	bool is_empty = m->kind == JSON_STRING && m->value.n == 2;
+	bool is_null = m->kind == JTEXT_LITERAL && slice_eq_str(m->value, "null");
+	bool is_empty = m->kind == JTEXT_STRING && m->value.n == 2;
 	unsigned bit = f ? 1u << (f - rw->s->field) : 0;
 	int r;
 
@@ -417,7 +417,7 @@ static int rewrite_member(struct rewrite *rw, const struct json_member *m, struc
 	}
 	/* Which of two would count, and what is in an inner object or a list, is not ours to
 	 * guess. */
-	if (m->depth > 1 || m->kind != JSON_STRING || rw->seen & bit)
+	if (m->depth > 1 || m->kind != JTEXT_STRING || rw->seen & bit)
 		return -EPROTO;
 	rw->seen |= bit;
 	wr_bytes(rw->wr, front);
@@ -431,15 +431,15 @@ int oauth_rewrite(const struct service *s, struct slice answer, const char *tail
 	struct wr *room, struct oauth_tokens *ret)
 {
 	struct rewrite rw = {.s = s, .tail = tail, .wr = wr, .room = room, .tokens = ret};
-	struct json_walk w = json_begin(answer);
+	struct jtext_walk w = jtext_begin(answer, OAUTH_MAX_DEPTH);
 	const uint8_t *done = answer.p;
-	struct json_member m;
+	struct jtext_member m;
 	int r, walked;
 
 	*ret = (struct oauth_tokens){0};
 	if (answer.n > OAUTH_MAX_ANSWER)
 		return -EMSGSIZE;
-	while ((walked = json_next(&w, &m)) == 1) {
+	while ((walked = jtext_next(&w, &m)) == 1) {
 		r = rewrite_member(&rw, &m, slice_of(done, (size_t)(m.value.p - done)));
 		if (r < 0)
 			return r;

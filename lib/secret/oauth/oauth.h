@@ -10,7 +10,7 @@
  *          OAUTH_SIGNATURE, because readers want three parts.
  * Trust    Requests are a guest's, answers a server's: both hostile. Holds secrets of the caller.
  * Owns     Nothing: texts are in the caller's memory, which should be a struct secret.
- * Limits   OAUTH_MAX_*, JSON_MAX_DEPTH.
+ * Limits   OAUTH_MAX_*, OAUTH_MAX_DEPTH.
  * Never    Passes a token that stands where it was not looked for under its own name: such an
  *          answer is refused, as is a request with somebody's own token or with a grant that is not
  *          known.
@@ -18,13 +18,14 @@
  */
 #pragma once
 
-#include "json.h"
 #include "lib/base/err.h"
+#include "lib/base/json/jtext.h"
 #include "lib/secret/service/service.h"
 
 #define OAUTH_MAX_REQUEST 16384
 #define OAUTH_MAX_ANSWER 131072
 #define OAUTH_MAX_TOKEN 8192 /* what lib/secret/scrub looks for */
+#define OAUTH_MAX_DEPTH 32   /* of JSON */
 #define OAUTH_TAIL 16	     /* letters and digits for the `*` of a sentinel */
 #define OAUTH_SIGNATURE "proxymanaged"
 /* Room for what is written. A form has three bytes for one. */

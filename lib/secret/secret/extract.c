@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include "lib/base/hex.h"
+#include "lib/base/json/jtext.h"
 #include "lib/base/mem.h"
 
 /* Moves [at, at + n) to the beginning and wipes the rest. */
@@ -36,159 +36,58 @@ static void keep_whole(struct secret *s)
 
 /* ---- a flat JSON object of strings ---- */
 
-struct json {
-	uint8_t *p;
-	size_t n, at;
-	bool bad;
-};
-
-static void skip_space(struct json *j)
-{
-	while (j->at < j->n && memchr(" \t\r\n", j->p[j->at], 4))
-		j->at++;
-}
-
-static bool eat_extract(struct json *j, uint8_t c)
-{
-	skip_space(j);
-	if (j->at >= j->n || j->p[j->at] != c)
-		return false;
-	j->at++;
-	return true;
-}
-
-static uint32_t read_hex4(struct json *j)
-{
-	uint32_t v = 0;
-
-	for (unsigned i = 0; i < 4; i++) {
-		int digit = j->at < j->n ? hex_digit(j->p[j->at]) : -1;
-
-		j->at++;
-		j->bad |= digit < 0;
-		v = v << 4 | (uint32_t)MAX(digit, 0);
-	}
-	return v;
-}
-
-/* The bytes of a code point are never more than those of its escape. */
-static size_t put_utf8(uint8_t *out, uint32_t c)
-{
-	if (c < 0x80) {
-		out[0] = (uint8_t)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (uint8_t)(0xc0 | c >> 6);
-		out[1] = (uint8_t)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (uint8_t)(0xe0 | c >> 12);
-		out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-		out[2] = (uint8_t)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	out[0] = (uint8_t)(0xf0 | c >> 18);
-	out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
-	out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-	out[3] = (uint8_t)(0x80 | (c & 0x3f));
-	return 4;
-}
-
-static uint32_t read_unicode(struct json *j)
-{
-	uint32_t c = read_hex4(j), low;
-
-	if (c < 0xd800 || c > 0xdfff)
-		return c;
-	if (c > 0xdbff || j->at + 2 > j->n || j->p[j->at] != '\\' || j->p[j->at + 1] != 'u') {
-		j->bad = true;
-		return 0;
-	}
-	j->at += 2;
-	low = read_hex4(j);
-	if (low < 0xdc00 || low > 0xdfff)
-		j->bad = true;
-	return 0x10000 + ((c & 0x3ff) << 10) + (low & 0x3ff);
-}
-
-static uint32_t read_escape(struct json *j)
-{
-	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-	uint8_t c = j->at < j->n ? j->p[j->at++] : 0;
-	const char *found = c ? strchr(from, c) : NULL;
-
-	if (c == 'u')
-		return read_unicode(j);
-	if (!found)
-		j->bad = true;
-	return found ? (uint8_t)to[found - from] : 0;
-}
-
-/* Decodes in place. */
-static struct slice read_string(struct json *j)
-{
-	size_t start, out;
-
-	if (!eat_extract(j, '"')) {
-		j->bad = true;
-		return slice_of(NULL, 0);
-	}
-	start = out = j->at;
-	while (!j->bad && j->at < j->n && j->p[j->at] != '"') {
-		uint8_t c = j->p[j->at++];
-
-		if (c == '\\')
-			out += put_utf8(j->p + out, read_escape(j));
-		else if (c < ' ')
-			j->bad = true;
-		else
-			j->p[out++] = c;
-	}
-	if (!eat_extract(j, '"'))
-		j->bad = true;
-	return slice_of(j->p + start, out - start);
-}
-
 struct docker {
 	struct slice user, secret;
 	bool has_user, has_secret;
 };
 
-static void read_member(struct json *j, struct docker *d)
+/* Decodes a string in place. Returns false for half a surrogate pair. */
+static bool decode_inside(struct secret *s, struct slice raw, struct slice *ret)
 {
-	struct slice key = read_string(j), value;
+	uint8_t *at = s->p + (raw.p - s->p);
+	ssize_t n = jtext_decode(raw, at, raw.n);
 
-	if (j->bad || !eat_extract(j, ':')) {
-		j->bad = true;
-		return;
-	}
-	value = read_string(j);
+	*ret = slice_of(at, (size_t)MAX(n, 0));
+	return n >= 0;
+}
+
+static bool take_member(struct secret *s, const struct jtext_member *m, struct docker *d)
+{
+	struct slice key, value;
+	bool is_new = true;
+
+	if (m->kind != JTEXT_STRING || !decode_inside(s, m->key, &key) ||
+		!decode_inside(s, slice_of(m->value.p + 1, m->value.n - 2), &value))
+		return false;
 	if (slice_eq_str(key, "Secret")) {
-		j->bad |= d->has_secret;
+		is_new = !d->has_secret;
 		d->has_secret = true;
 		d->secret = value;
 	} else if (slice_eq_str(key, "Username")) {
-		j->bad |= d->has_user;
+		is_new = !d->has_user;
 		d->has_user = true;
 		d->user = value;
 	}
+	return is_new;
+}
+
+static bool read_docker(struct secret *s, struct docker *d)
+{
+	struct jtext_walk w = jtext_begin(secret_slice(s), 1);
+	struct jtext_member m;
+	int r;
+
+	while ((r = jtext_next(&w, &m)) == 1)
+		if (!take_member(s, &m, d))
+			return false;
+	return r == 0 && d->has_secret;
 }
 
 static int keep_docker(struct secret *s, char user[VAULT_MAX_USER], struct err *err)
 {
-	struct json j = {.p = s->p, .n = s->n};
 	struct docker d = {0};
 
-	if (!eat_extract(&j, '{'))
-		j.bad = true;
-	for (bool more = !j.bad; more && !j.bad; more = eat_extract(&j, ','))
-		read_member(&j, &d);
-	if (!eat_extract(&j, '}'))
-		j.bad = true;
-	skip_space(&j);
-	if (j.bad || j.at != j.n || !d.has_secret)
+	if (!read_docker(s, &d))
 		return err_set(err, -EBADMSG, "it did not answer with a docker credential");
 	if (d.has_user && !slice_eq_str(d.user, "<token>") &&
 		slice_to_cstr(d.user, user, VAULT_MAX_USER) < 0)

@@ -7,7 +7,7 @@
  *          ...}; no JSON library is used, because it would leave copies on the heap.
  * Trust    Output of a program the user named; anything may be in it.
  * Limits   The value is not empty and has at most VAULT_MAX_VALUE bytes.
- * See      extract_test.c, extract_fuzz.c
+ * See      extract_test.c, extract_fuzz.c, lib/base/json/jtext.h
  */
 #pragma once
 

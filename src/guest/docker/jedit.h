@@ -7,16 +7,14 @@
  *          written again: numbers, order and blanks of the author stay.
  * Trust    Files that Docker made from what users asked for: any bytes until jedit_check said yes.
  * Owns     Nothing.
- * Limits   JEDIT_MAX_DEPTH levels.
+ * Limits   JTEXT_MAX_DEPTH levels.
  * Never    Without jedit_check first.
- * See      jedit_test.c, jedit_fuzz.c
+ * See      jedit_test.c, jedit_fuzz.c, lib/base/json/jtext.h
  */
 #pragma once
 
 #include <stdio.h>
 #include "lib/base/slice.h"
-
-#define JEDIT_MAX_DEPTH 64
 
 /* text[at..end): one value. */
 struct jedit {
@@ -31,7 +29,8 @@ bool jedit_is(struct slice text, struct jedit v, char first);
 bool jedit_member(struct slice text, struct jedit v, const char *name, struct jedit *ret);
 /* The items of an array: begin with *item = {0}. False behind the last, or when v is no array. */
 bool jedit_next(struct slice text, struct jedit v, struct jedit *item);
-/* The string's content; -EINVAL for another kind or a NUL, -ENAMETOOLONG. */
+/* The string's content; -EINVAL for another kind a NUL or half a surrogate
+ * pair, -ENAMETOOLONG. */
 int jedit_string(struct slice text, struct jedit v, char *buf, size_t size) MUST_CHECK;
 /* Writes a string with its quotes. */
 void jedit_quote(FILE *out, const char *s);

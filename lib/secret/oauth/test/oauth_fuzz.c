@@ -29,12 +29,12 @@ static uint8_t room[2 * OAUTH_MAX_TOKEN];
 
 static size_t count(struct slice json)
 {
-	struct json_walk w = json_begin(json);
-	struct json_member m;
+	struct jtext_walk w = jtext_begin(json, OAUTH_MAX_DEPTH);
+	struct jtext_member m;
 	size_t n = 0;
 	int r;
 
-	while ((r = json_next(&w, &m)) == 1)
+	while ((r = jtext_next(&w, &m)) == 1)
 		n++;
 	assert(r == 0);
 	return n;

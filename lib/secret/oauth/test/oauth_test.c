@@ -156,12 +156,12 @@ static void depth_and_length_are_bounded(void **state)
 	char deep[256] = "{\"a\":";
 	size_t n = strlen(deep);
 
-	memset(deep + n, '[', JSON_MAX_DEPTH - 1);
-	memset(deep + n + JSON_MAX_DEPTH - 1, ']', JSON_MAX_DEPTH - 1);
+	memset(deep + n, '[', OAUTH_MAX_DEPTH - 1);
+	memset(deep + n + OAUTH_MAX_DEPTH - 1, ']', OAUTH_MAX_DEPTH - 1);
 	strcat(deep, "}");
 	assert_int_equal(rewrite(deep), 0);
-	memset(deep + n, '[', JSON_MAX_DEPTH);
-	memset(deep + n + JSON_MAX_DEPTH, ']', JSON_MAX_DEPTH);
+	memset(deep + n, '[', OAUTH_MAX_DEPTH);
+	memset(deep + n + OAUTH_MAX_DEPTH, ']', OAUTH_MAX_DEPTH);
 	strcat(deep, "}");
 	assert_int_equal(rewrite(deep), -EBADMSG);
 	memset(long_one, ' ', OAUTH_MAX_ANSWER + 1);

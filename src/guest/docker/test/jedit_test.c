@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include "src/guest/docker/jedit.h"
+#include "lib/base/json/jtext.h"
 #include "lib/base/mem.h"
 
 static int check(const char *text)
@@ -39,16 +40,16 @@ static void test_strict(void **state)
 
 static void test_depth(void **state)
 {
-	char text[4 * JEDIT_MAX_DEPTH] = "{\"a\":";
+	char text[4 * JTEXT_MAX_DEPTH] = "{\"a\":";
 	size_t n = strlen(text);
 
-	memset(text + n, '[', JEDIT_MAX_DEPTH - 1);
-	memset(text + n + JEDIT_MAX_DEPTH - 1, ']', JEDIT_MAX_DEPTH - 1);
-	text[n + 2 * (JEDIT_MAX_DEPTH - 1)] = '}';
+	memset(text + n, '[', JTEXT_MAX_DEPTH - 1);
+	memset(text + n + JTEXT_MAX_DEPTH - 1, ']', JTEXT_MAX_DEPTH - 1);
+	text[n + 2 * (JTEXT_MAX_DEPTH - 1)] = '}';
 	assert_int_equal(check(text), 0);
-	memset(text + n, '[', JEDIT_MAX_DEPTH);
-	memset(text + n + JEDIT_MAX_DEPTH, ']', JEDIT_MAX_DEPTH);
-	text[n + (size_t)2 * JEDIT_MAX_DEPTH] = '}';
+	memset(text + n, '[', JTEXT_MAX_DEPTH);
+	memset(text + n + JTEXT_MAX_DEPTH, ']', JTEXT_MAX_DEPTH);
+	text[n + (size_t)2 * JTEXT_MAX_DEPTH] = '}';
 	assert_int_equal(check(text), -EBADMSG);
 }
 
