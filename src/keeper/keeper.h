@@ -495,6 +495,8 @@ extern const struct ask_kind start_setup_ask;
 /* The guest knows the CA, or cannot: it runs. */
 void start_on_trusted(struct keeper *k);
 void start_on_timeout(struct keeper *k);
+/* The machine continues after a pause: the start has all of its time again. */
+void start_give_time(struct keeper *k);
 
 /* For suspend.c and resume.c: the same steps in another order. */
 int start_port(struct keeper *k, struct err *err) MUST_CHECK;
@@ -663,6 +665,8 @@ int ask_guest(struct keeper *k, const struct ask_kind *kind, struct slice body, 
 	int link, uint32_t link_msg) MUST_CHECK;
 void ask_on_readable(struct keeper *k, const struct loop_event *ev);
 void ask_on_timeout(struct keeper *k, const struct loop_event *ev);
+/* The machine continues after a pause: what was asked has all of its time again. */
+void ask_give_time(struct keeper *k);
 void ask_drop_all(struct keeper *k);
 
 /* sbxd_link.c: the connections of sbxd. */

@@ -50,9 +50,14 @@ class Disk:
         return int(self.run("stat -f -c '%a %S' \"$1\" | { read a s; echo $((a * s)); }",
                             self.state))
 
-    def fill(self):
-        """To the last byte, by something that is not a sandbox."""
-        self.run('cat /dev/zero >"$1/fill" 2>/dev/null; true', self.state)
+    def used(self):
+        script = "stat -f -c '%b %f %S' \"$1\" | { read b f s; echo $(((b - f) * s)); }"
+        return int(self.run(script, self.state))
+
+    def fill(self, leave=0):
+        """To the last byte, by something that is not a sandbox; then so many are given back."""
+        script = 'cat /dev/zero >"$1/fill" 2>/dev/null; truncate -s "-$2" "$1/fill"'
+        self.run(script, self.state, leave)
 
     def empty(self):
         self.run('rm -f "$1/fill"', self.state)
@@ -62,7 +67,7 @@ class Disk:
         self.holder.wait()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module", params=range(ROUNDS))
 def disk():
     with private(policy="none", warm=False) as env:
         env.sbx("daemon", "stop", check=False)
@@ -123,8 +128,47 @@ def fill_from(env, mib):
                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
-@pytest.mark.parametrize("n", range(ROUNDS))
-def test_one_fills_the_disk_of_both(disk, n):
+def suspend_on_full(disk):
+    """The disk fills when the programs stand still and the guest has not written everything."""
+    disk.boxes[1].guest("sysctl -qw vm.dirty_background_ratio=80 vm.dirty_ratio=90; "
+                        "head -c 100M /dev/zero >/x")
+    log = disk.boxes[1].state / "keeper.log"
+    p = disk.env.popen("stop", "--suspend", "other", stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    disk.run('until grep -q "freezing programs" "$1"; do :; done; '
+             'cat /dev/zero >"$2/fill" 2>/dev/null; true', log, disk.state)
+    return p.communicate(timeout=60)[1], p.returncode
+
+
+def test_a_sandbox_that_is_suspended_on_a_full_disk_keeps_its_programs(disk):
+    env, other = disk.env, disk.boxes[1]
+    pid = other.guest("nohup sleep 24680 >/dev/null 2>&1 & echo $!")
+    find = "pgrep -f 2468[0]"
+    # Told before anything stands still.
+    disk.fill(leave=80 << 20)
+    said = env.sbx("stop", "--suspend", "other", check=False)
+    assert said.returncode == 1 and "no room for its memory" in said.stderr, said.stderr
+    assert "try: df -h" in said.stderr, said.stderr
+    disk.empty()
+    assert other.guest(find) == pid
+    # There is room at first.
+    disk.resize(4 * SIZE)
+    said, code = suspend_on_full(disk)
+    assert code == 1 and "not suspended" in said, said
+    disk.empty()
+    other.wait_status("running", 60)
+    assert other.guest(find) == pid
+    # What comes back finds a full disk: its own memory was on it.
+    env.sbx("stop", "--suspend", "other", timeout=60)
+    disk.fill(leave=2 << 20)
+    assert other.guest(find, timeout=60) == pid and other.info()["start"] == "resumed"
+    disk.empty()
+    other.guest("rm /x; fstrim /")
+    wait_for(lambda: disk.used() < SIZE - (64 << 20), 10, "the guest's disk does not shrink")
+    disk.resize(SIZE)
+
+
+def test_one_fills_the_disk_of_both(disk):
     env, (writer, other) = disk.env, disk.boxes
     writer.guest("echo before >/kept; sync")
     filler = fill_from(env, 250)

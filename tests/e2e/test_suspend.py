@@ -316,6 +316,37 @@ def test_a_keeper_killed_on_the_way_up(box):
     assert box.info()["start"] in ("resumed", "cold") and not kept(box).exists()
 
 
+def kill_reader(box):
+    """Starts it, and kills the keeper's child that reads the memory, as the kernel does when there
+    is none. None: the child was too quick."""
+    p = box.env.popen("start", box.name, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                      stderr=subprocess.PIPE, text=True)
+    keeper = host.until(lambda: box.env.api("GET", f"/v1/sandboxes/{box.name}")[1]["keeper_pid"])
+    while p.poll() is None and host.is_alive(keeper):
+        seen = {pid: host.stat(pid) for pid in host.pids()}
+        children = {s[0]: pid for pid, s in seen.items() if s and s[2] == keeper}
+        if {"sbx-keeper", "sbx-spawner"} <= children.keys():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(children["sbx-keeper"], signal.SIGKILL)
+            break
+    said = p.communicate(timeout=START_SECONDS)[1]
+    return said if p.returncode else None
+
+
+def test_a_reader_that_is_killed_loses_nothing(box):
+    resume(box, "nohup sleep 67890 >/dev/null 2>&1 &")
+    for _ in range(3):
+        suspend(box)
+        if said := kill_reader(box):
+            break
+    assert said and "its suspended memory is kept" in said, said
+    assert f"sbx start --cold {box.name}" in said, said
+    assert box.info()["status"] == "suspended" and kept(box).exists()
+    assert not (box.state / "suspend.bad").exists()
+    assert resume(box, "pgrep -c -f 6789[0]; pkill -f 6789[0]") == "1"
+    assert box.info()["start"] == "resumed"
+
+
 def test_sbxd_killed_meanwhile(box):
     resume(box)
     p = box.env.popen("stop", "--suspend", box.name, stdin=subprocess.DEVNULL,
@@ -335,8 +366,10 @@ def test_what_else_is_done_with_a_suspended_one(box):
         said.stderr)
     assert "suspended" in box.env.sbx("inspect", box.name).stdout
     suspend(box)  # asking twice changes nothing
+    (box.state / "suspend.bad").mkdir(exist_ok=True)  # as test_what_is_wrong_is_refused leaves it
+    (box.state / "suspend.bad" / "memory").touch()
     box.env.sbx("stop", box.name)
-    assert box.info()["status"] == "stopped" and not kept(box).exists()
+    assert box.info()["status"] == "stopped" and not list(box.state.glob("suspend*"))
     said = box.env.sbx("stop", "--suspend", box.name, check=False)
     assert said.returncode != 0 and "not running" in said.stderr, said.stderr
 

@@ -33,7 +33,7 @@
 #define VMM_MAX_TAIL (8 << 10)	     /* what vmm_console_tail gives at most */
 #define VMM_COMMAND_MS clock_limit_ms(15000)
 #define VMM_SAVE_MS clock_limit_ms(120000)
-#define VMM_DETACH_MS clock_limit_ms(10000) /* for the guest to let go of the share */
+#define VMM_DETACH_MS clock_limit_ms(10000) /* of a machine that runs, to let go of the share */
 #define VMM_MAX_LAYERS 48		    /* files of one disk, base and top included */
 #define VMM_MAX_SNAPSHOTS 32		    /* of one disk in one run */
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "lib/base/clock.h"
 
 /* Enough to empty the ring once; a guest that goes on writing does not keep us reading. */
 #define MAX_CONSOLE_READS (VMM_CONSOLE_BYTES / VMM_MAX_TAIL + 2)
@@ -119,11 +120,14 @@ static int on_stop(struct vmm *v, const json_t *data, struct vmm_event *ev)
 	/* Saving pauses too, and says so by VMM_EV_SAVED. */
 	bool ours = v->image_fd >= 0 || v->migrating != MIGRATE_NONE;
 
+	v->stopped = true;
 	return v->ending || ours ? 0 : vmm_tell(ev, VMM_EV_PAUSED, "");
 }
 
 static int on_resume(struct vmm *v, const json_t *data, struct vmm_event *ev)
 {
+	v->stopped = false;
+	v->detach_ms = clock_mono_ms() + VMM_DETACH_MS;
 	return v->ending ? 0 : vmm_tell(ev, VMM_EV_RESUMED, "");
 }
 

@@ -365,6 +365,10 @@ uint64_t vmm_flow_deadline(const struct vmm *v)
 
 int vmm_flow_on_overdue(struct vmm *v, struct vmm_event *ev)
 {
+	if (v->detaching && v->stopped && clock_mono_ms() >= v->detach_ms) {
+		v->detach_ms = clock_mono_ms() + VMM_DETACH_MS; /* it could not let go */
+		return 0;
+	}
 	if (v->detaching && clock_mono_ms() >= v->detach_ms)
 		return detach_failed(v, "the guest does not let go of the share", ev);
 	return vmm_fail(v, ev, "qemu does not finish the memory image");

@@ -47,6 +47,7 @@ struct vmm {
 	bool ending;	      /* shut down, reset or told to quit: what follows is no surprise */
 	bool dead;	      /* VMM_EV_ENDED or VMM_EV_FATAL was given */
 	bool incoming;
+	bool stopped; /* the machine, by us or by an error of a disk */
 	int memory_fd;
 	int image_fd; /* between vmm_save or vmm_restore and its turn */
 	enum { MIGRATE_NONE, MIGRATE_SAVE, MIGRATE_RESTORE } migrating;

@@ -132,7 +132,8 @@ static void on_answer(struct keeper *k, const struct guest_reply *reply)
 		start_on_trusted(k);
 }
 
-static const struct ask_kind trust_ask = {GUEST_PATH_TRUST, .on_reply = on_answer};
+static const struct ask_kind trust_ask = {
+	GUEST_PATH_TRUST, .on_reply = on_answer, .is_patient = true};
 
 static int ask(struct keeper *k)
 {

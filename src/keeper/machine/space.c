@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/keeper/keeper.h"
 
+#include <errno.h>
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -52,20 +53,39 @@ void space_add(struct space *s, const char *path)
 	s->place[s->n_places++] = path;
 }
 
+/* -1: nothing is known. */
+static int look_at(const struct keeper *k, const char *path, uint64_t *ret_free, uint64_t *ret_need)
+{
+	struct statfs st;
+
+	if (statfs(path, &st) < 0)
+		return -1;
+	*ret_free = (uint64_t)st.f_bavail * (uint64_t)st.f_bsize;
+	*ret_need = space_reserve(k->space.reserve, (uint64_t)st.f_blocks * (uint64_t)st.f_bsize);
+	return 0;
+}
+
+int space_check(const struct keeper *k, uint64_t bytes, struct err *err)
+{
+	uint64_t free, need;
+
+	if (look_at(k, k->dir, &free, &need) < 0 || free >= need + bytes)
+		return 0;
+	return err_set(err, -ENOSPC,
+		"%llu MiB of free disk space are needed, and %llu MiB are free",
+		(unsigned long long)((need + bytes) >> 20), (unsigned long long)(free >> 20));
+}
+
 /* The place that is closest to its reserve, or below it. */
 static void find_least(const struct keeper *k, uint64_t *ret_free, uint64_t *ret_need)
 {
 	*ret_free = UINT64_MAX;
 	*ret_need = 0;
 	for (size_t i = 0; i < k->space.n_places; i++) {
-		struct statfs st;
 		uint64_t free, need;
 
-		if (statfs(k->space.place[i], &st) < 0)
+		if (look_at(k, k->space.place[i], &free, &need) < 0)
 			continue;
-		free = (uint64_t)st.f_bavail * (uint64_t)st.f_bsize;
-		need = space_reserve(
-			k->space.reserve, (uint64_t)st.f_blocks * (uint64_t)st.f_bsize);
 		if (*ret_free == UINT64_MAX || free < need || free - need < *ret_free - *ret_need) {
 			*ret_free = free;
 			*ret_need = need;
@@ -126,19 +146,35 @@ static void continue_running(struct keeper *k)
 	}
 	log_info("there is space on the host's disk again: the sandbox continues");
 	set_paused(k, false);
+	ask_give_time(k);
+	start_give_time(k);
+}
+
+/* It ends: nothing is left to be done. Being suspended is STOPPING too, and may be undone. */
+static bool is_ending(const struct keeper *k)
+{
+	return k->state.phase == KEEPER_STOPPED ||
+	       (k->state.phase == KEEPER_STOPPING && k->suspend.step == SUSPEND_NONE);
 }
 
 void space_on_full(struct keeper *k)
 {
 	log_error("the host's disk is full: the sandbox is paused");
+	if (!k->space.timer.pos && !k->warm.is_making && !is_ending(k))
+		space_start(k); /* it does not run yet */
 	set_paused(k, true);
+	suspend_on_full(k);
 }
 
-/* What stops or saves the machine has its own order. */
+/* What saves or restores the machine has its own order. One that found no space continues at every
+ * other step; only one that runs is paused. */
 static bool is_free_to_act(const struct keeper *k)
 {
-	return k->vmm && k->state.phase == KEEPER_RUNNING && k->suspend.step == SUSPEND_NONE &&
-	       k->freeze.state == FREEZE_IDLE;
+	if (!k->vmm || k->warm.is_making || k->freeze.state != FREEZE_IDLE || is_ending(k))
+		return false;
+	if (!k->state.paused)
+		return k->state.phase == KEEPER_RUNNING && k->suspend.step == SUSPEND_NONE;
+	return !k->suspend.is_restoring && k->suspend.step < SUSPEND_SAVING;
 }
 
 void space_on_timer(struct keeper *k)
@@ -146,7 +182,7 @@ void space_on_timer(struct keeper *k)
 	uint64_t free, need;
 	int what;
 
-	if (k->state.phase == KEEPER_STOPPING || k->state.phase == KEEPER_STOPPED)
+	if (is_ending(k))
 		return;
 	find_least(k, &free, &need);
 	look_later(k, !k->state.paused && free > need && free - need > SPACE_FAR);
@@ -174,7 +210,6 @@ void space_start(struct keeper *k)
 	for (size_t i = 0; i < k->spec.n_workspaces; i++)
 		if (!k->spec.workspaces[i].ro)
 			space_add(&k->space, k->spec.workspaces[i].host);
-	k->state.paused = false;
 	k->space.written = UINT64_MAX;
 	look_later(k, false);
 }

@@ -6,8 +6,9 @@
  *          each writable workspace on a local file system, once for each file system. Below the
  *          reserve (setting disk.reserve, at most a tenth of the file system) a machine that has
  *          written since the last look is paused by QMP; others keep running. qemu pauses a machine
- *          by itself when a write of its disks finds no space. Both continue when there is the
- *          reserve and an eighth more.
+ *          by itself when a write of its disks finds no space, also one that starts or is being
+ *          suspended. All continue when there is the reserve and an eighth more; until then no time
+ *          limit of theirs runs.
  * Trust    Numbers of the kernel. What the guest writes is counted by /proc/PID/io of qemu and
  *          virtiofsd; space that is allocated without a write (fallocate in a workspace) is not
  *          counted as one.
@@ -19,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "lib/base/err.h"
 #include "lib/os/loop/loop.h"
 #include "lib/rules/spec/spec.h"
 
@@ -55,3 +57,5 @@ void space_on_timer(struct keeper *k);
 /* qemu has paused the machine. */
 void space_on_full(struct keeper *k);
 void space_stop(struct keeper *k);
+/* -ENOSPC: the sandbox's folder does not have so many bytes above the reserve. */
+int space_check(const struct keeper *k, uint64_t bytes, struct err *err) MUST_CHECK;

@@ -252,9 +252,23 @@ static uint64_t boot_limit(const struct keeper *k)
 {
 	bool kvm = k->accel == VMM_KVM;
 
+	if (k->suspend.is_waking)
+		return KEEPER_BOOT_MS_TCG;
 	if (warm_is_on(k))
 		return kvm ? KEEPER_WARM_MS_KVM : KEEPER_WARM_MS_TCG;
 	return kvm ? KEEPER_BOOT_MS_KVM : KEEPER_BOOT_MS_TCG;
+}
+
+static void set_timer(struct keeper *k)
+{
+	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + boot_limit(k),
+		(struct loop_key){.kind = EV_TIMER_BOOT});
+}
+
+void start_give_time(struct keeper *k)
+{
+	if (k->boot_timer.pos && !k->warm.failed[0])
+		set_timer(k);
 }
 
 int start_helpers(struct keeper *k, struct err *err)
@@ -295,17 +309,16 @@ int start_machine(struct keeper *k, struct err *err)
 	k->boot_tries++;
 	k->qemu_ended = false;
 	k->qemu_said[0] = '\0';
-	r = resume_begin(k);
-	if (r > 0)
-		return 0;
+	r = resume_begin(k, err);
+	if (r != 0)
+		return MIN(r, 0);
 	r = is_warm ? run_steps(k, warm, ARRAY_LEN(warm), err)
 		    : run_steps(k, cold, ARRAY_LEN(cold), err);
 	if (r < 0)
 		return r;
 	if (!is_warm)
 		link_progress(k, 20, "booting the guest");
-	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + boot_limit(k),
-		(struct loop_key){.kind = EV_TIMER_BOOT});
+	set_timer(k);
 	return 0;
 }
 
@@ -319,6 +332,7 @@ static void undo_vmm(struct keeper *k)
 	vmm_done(k->vmm);
 	k->vmm = NULL;
 	k->state.qemu_pid = 0;
+	k->state.paused = false;
 }
 
 void start_stop_share(struct keeper *k)
@@ -428,7 +442,8 @@ static void on_setup_answer(struct keeper *k, const struct guest_reply *reply)
 		start_on_trusted(k);
 }
 
-const struct ask_kind start_setup_ask = {GUEST_PATH_SETUP, .on_reply = on_setup_answer};
+const struct ask_kind start_setup_ask = {
+	GUEST_PATH_SETUP, .on_reply = on_setup_answer, .is_patient = true};
 
 static int send_setup(struct keeper *k, struct err *err)
 {
@@ -532,6 +547,10 @@ void start_on_timeout(struct keeper *k)
 
 	if (k->state.phase != KEEPER_STARTING)
 		return;
+	if (k->state.paused && !k->qemu_ended && !k->warm.failed[0]) {
+		set_timer(k); /* by a full disk: it has done nothing wrong */
+		return;
+	}
 	if (resume_on_failure(k, "the machine that was suspended did not come back in time"))
 		return;
 	if (warm_is_on(k)) {

@@ -70,7 +70,6 @@ static void on_stats(struct keeper *k, const struct ask *a, struct slice body)
 	if (is_in_use(k) || clock_mono_ms() - k->idle.since_ms < (uint64_t)k->spec.idle_s * 1000)
 		return;
 	log_info("nobody has used it for %u s: it is suspended", (unsigned)k->spec.idle_s);
-	k->suspend.is_idle = true;
 	r = suspend_begin(k, -1, 0, &err);
 	if (r < 0) {
 		log_warn("%s", err_text(&err, r));

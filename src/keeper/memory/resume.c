@@ -5,8 +5,10 @@
  * How      A child hashes the file while qemu starts; only what is whole goes into qemu. When qemu
  *          has read it the machine stands still, and before it runs the folder is used up: from
  *          then on the disks move on, and the memory would not fit them any more. Then share, edge
- *          and /wake. Whatever is wrong before the machine runs leads to a boot from the disks, as
- *          after a power cut; cold_why says why, and the memory is put aside.
+ *          and /wake. A memory that can never be used (damaged, of another machine, of other disks,
+ *          or refused by qemu) is put aside, and the sandbox boots from the disks as after a power
+ *          cut; cold_why says why. Whatever else is wrong before the machine runs ends the start,
+ *          and the memory is kept.
  * Trust    See suspend_file.h.
  * Owns     The child that reads.
  */
@@ -40,12 +42,43 @@ static void give_up(struct keeper *k, const char *why)
 	suspend_file_refuse(k->dir);
 }
 
-bool resume_on_failure(struct keeper *k, const char *why)
+static bool is_under_way(const struct keeper *k)
 {
-	if (!k->suspend.is_restoring || k->state.phase != KEEPER_STARTING)
-		return false;
+	return k->suspend.is_restoring && k->state.phase == KEEPER_STARTING;
+}
+
+static void refuse_memory(struct keeper *k, const char *why)
+{
+	if (!is_under_way(k))
+		return;
 	give_up(k, why);
 	start_boot(k);
+}
+
+/* Nothing is known to be wrong with the memory: the next start can use it. */
+static int say_kept(const struct keeper *k, int r, struct err *err)
+{
+	struct err why = *err;
+
+	return err_set(err, r,
+		"%.*s; its suspended memory is kept: start it again, or without the memory by "
+		"sbx start --cold %s",
+		ERR_MAX_TEXT - 256, err_text(&why, r), k->spec.name);
+}
+
+static void keep_memory(struct keeper *k, int r, struct err *err)
+{
+	(void)say_kept(k, r, err);
+	stop_begin(k, 0, err->text);
+}
+
+bool resume_on_failure(struct keeper *k, const char *why)
+{
+	struct err err = {0};
+
+	if (!is_under_way(k))
+		return false;
+	keep_memory(k, err_set(&err, -EIO, "%s", why), &err);
 	return true;
 }
 
@@ -54,6 +87,8 @@ static int begin_check(struct keeper *k, struct err *err)
 	AUTO_FREE char *dir = xasprintf("%s/" SUSPEND_DIR, k->dir);
 	int r = image_check_begin(dir, k->suspend.file.saved, &k->suspend.check, err);
 
+	if (r == -ENOENT || r == -ELOOP)
+		return err_set(err, -EUCLEAN, "a file of its suspended memory is missing");
 	if (r < 0)
 		return r;
 	return loop_add(&k->loop, k->suspend.check.pidfd, EPOLLIN,
@@ -83,33 +118,39 @@ static int begin(struct keeper *k, struct err *err)
 	return r;
 }
 
-int resume_begin(struct keeper *k)
+static int begin_if_good(struct keeper *k, struct err *err)
 {
 	char key[IMAGE_KEY_LEN + 1];
-	struct err why = {0};
+	int r = start_image_key(k, key, err);
+
+	if (r == 0)
+		r = suspend_file_open(k->dir, key, &k->suspend.file, err);
+	if (r < 0)
+		return r;
+	k->suspend.is_restoring = true;
+	k->suspend.is_checked = k->suspend.is_ready = false;
+	return begin(k, err);
+}
+
+int resume_begin(struct keeper *k, struct err *err)
+{
 	int r;
 
 	suspend_file_tidy(k->dir);
+	if (k->warm.no_image) /* --cold */
+		suspend_file_remove(k->dir);
 	if (!suspend_file_is_there(k->dir))
 		return 0;
-	if (k->warm.no_image) { /* --cold */
-		suspend_file_remove(k->dir);
-		return 0;
-	}
 	link_progress(k, 8, "reading its memory");
-	r = start_image_key(k, key, &why);
-	if (r == 0)
-		r = suspend_file_open(k->dir, key, &k->suspend.file, &why);
-	if (r == 0) {
-		k->suspend.is_restoring = true;
-		k->suspend.is_checked = k->suspend.is_ready = false;
-		r = begin(k, &why);
-	}
-	if (r < 0) {
-		give_up(k, err_text(&why, r));
+	r = begin_if_good(k, err);
+	if (r == -EUCLEAN) {
+		give_up(k, err_text(err, r));
+		*err = (struct err){0};
 		start_undo(k);
 		return 0;
 	}
+	if (r < 0)
+		return say_kept(k, r, err);
 	take_ca(k);
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + VMM_SAVE_MS,
 		(struct loop_key){.kind = EV_TIMER_BOOT});
@@ -139,27 +180,34 @@ void resume_on_checked(struct keeper *k)
 	r = image_check_end(&k->suspend.check, &err);
 	if (!k->suspend.is_restoring)
 		return;
+	if (r == -EUCLEAN) {
+		refuse_memory(k, "its suspended memory is damaged");
+		return;
+	}
 	if (r < 0) {
-		(void)resume_on_failure(k, "its suspended memory is damaged");
+		(void)resume_on_failure(k, err_text(&err, r));
 		return;
 	}
 	k->suspend.is_checked = true;
 	restore_when_due(k);
 }
 
+/* All that can fail comes first: as long as the machine has not run, the memory is there for the
+ * next start. The share is one of it (a workspace is a link now), and the guest finds it the moment
+ * it goes on. */
 static int let_go(struct keeper *k, struct err *err)
 {
-	/* The share goes first: the guest finds it the moment it goes on. Where it cannot be
-	 * made, because a workspace is a link now, the machine has not run, and the memory is
-	 * there for the next start. */
 	int r = suspend_give_share(k, err);
 
 	if (r == 0)
-		r = suspend_file_consume(k->dir, err);
+		r = edge_start(k, err);
+	if (r < 0)
+		return r;
+	r = suspend_file_consume(k->dir, err);
 	if (r == 0)
 		r = vmm_resume(k->vmm);
-	if (r == 0)
-		r = edge_start(k, err);
+	if (r < 0)
+		suspend_file_put_back(k->dir);
 	return r;
 }
 
@@ -175,11 +223,12 @@ static void on_restored(struct keeper *k)
 	k->state.how = KEEPER_HOW_RESUMED;
 	k->state.cold_why[0] = '\0';
 	r = let_go(k, &err);
-	suspend_file_tidy(k->dir);
-	if (r < 0)
-		stop_begin(k, 0, err_text(&err, r));
-	else
-		machine_on_qmp(k);
+	if (r < 0) {
+		keep_memory(k, r, &err);
+		return;
+	}
+	suspend_file_tidy(k->dir); /* at once: on a full disk the guest finds that room */
+	machine_on_qmp(k);
 }
 
 bool resume_on_vmm(struct keeper *k, const struct vmm_event *ev)
@@ -190,7 +239,7 @@ bool resume_on_vmm(struct keeper *k, const struct vmm_event *ev)
 	} else if (k->suspend.is_restoring && ev->kind == VMM_EV_RESTORED) {
 		on_restored(k);
 	} else if (k->suspend.is_restoring && ev->kind == VMM_EV_RESTORE_FAILED) {
-		(void)resume_on_failure(k, "qemu could not read its suspended memory");
+		refuse_memory(k, "qemu could not read its suspended memory");
 	} else if (k->suspend.is_waking && ev->kind == VMM_EV_SHARE_ATTACHED) {
 		k->suspend.is_share_due = false;
 		if (edge_is_up(k))

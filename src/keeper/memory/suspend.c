@@ -6,9 +6,11 @@
  *          edge, egress, origins and virtiofsd end; qemu writes its memory (a child packs and
  *          hashes it); qemu ends, and the folder gets its name (suspend_file.h). Only then it
  *          counts. What fails before that is undone: the machine goes on, gets its share again, and
- *          is woken. Up: start.c restores instead of booting; the folder is used up before the
- *          machine runs; then share and edge as at every start, /wake, and /setup as always. What
- *          cannot be used is put aside, and the sandbox boots from its disks.
+ *          is woken. When the disk fills meanwhile qemu pauses the machine: space.c lets it
+ *          continue when there is space, and then it is woken. Up: start.c restores instead of
+ *          booting; the folder is used up before the machine runs; then share and edge as at every
+ *          start, /wake, and /setup as always. What cannot be used is put aside, and the sandbox
+ *          boots from its disks.
  * Trust    The guest says yes or no and a text for people. The files are the user's, and checked.
  * Owns     The child that packs.
  * Limits   KEEPER_PARK_MS, KEEPER_WAKE_MS, the times of lib/vm/vmm and IMAGE_CHILD_MS.
@@ -19,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -70,7 +73,8 @@ static void go_on(struct keeper *k)
 	drop_save(k);
 	suspend_file_tidy(k->dir);
 	k->suspend.step = SUSPEND_NONE;
-	k->suspend.is_waking = true;
+	k->suspend.is_cancelled = false;
+	k->suspend.is_waking = k->suspend.is_undone = true;
 	k->state.phase = KEEPER_STARTING;
 	link_progress(k, 90, "going on");
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + KEEPER_BOOT_MS_TCG,
@@ -103,7 +107,8 @@ static void fail(struct keeper *k, const char *why)
 /* ---- down ---- */
 
 static void on_parked(struct keeper *k, const struct guest_reply *reply);
-static const struct ask_kind park_ask = {GUEST_PATH_PARK, .on_reply = on_parked};
+static const struct ask_kind park_ask = {
+	GUEST_PATH_PARK, .on_reply = on_parked, .is_patient = true};
 
 static int ask_park(struct keeper *k)
 {
@@ -112,6 +117,18 @@ static int ask_park(struct keeper *k)
 	int r = guest_put_park(&wr, &(struct guest_parking){.kind = GUEST_PARK_SUSPEND});
 
 	return r < 0 ? r : ask_guest(k, &park_ask, slice_of(buf, wr.n), KEEPER_PARK_MS, -1, 0);
+}
+
+/* As much as the guest uses; pages of zeros are left out. */
+static int check_room(const struct keeper *k, struct err *err)
+{
+	struct stat st = {0};
+	int r;
+
+	if (!k->vmm || fstat(vmm_memory_fd(k->vmm), &st) < 0)
+		return 0;
+	r = space_check(k, (uint64_t)st.st_blocks * 512 + SUSPEND_MORE, err);
+	return r < 0 ? err_wrap(err, r, "there is no room for its memory") : 0;
 }
 
 int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
@@ -126,6 +143,9 @@ int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
 		return err_set(err, -EAGAIN, "it is " SPACE_PAUSED);
 	if (machine_is_stalled(k))
 		return err_set(err, -EAGAIN, "its machine is stopped by a signal");
+	r = check_room(k, err);
+	if (r < 0)
+		return err_wrap(err, r, "it was not suspended and runs on");
 	r = ask_park(k);
 	if (r < 0)
 		return err_errno(err, r, "asking the guest");
@@ -133,7 +153,8 @@ int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
 	k->suspend.link = link;
 	k->suspend.link_gen = link >= 0 ? k->links[link].gen : 0;
 	k->suspend.msg = msg;
-	k->suspend.is_paused = false;
+	k->suspend.is_paused = k->suspend.is_cancelled = false;
+	k->suspend.is_idle = link < 0;
 	k->state.phase = KEEPER_STOPPING;
 	waiting_drop_all(k);
 	link_progress(k, 10, "suspending: freezing programs");
@@ -156,6 +177,10 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 		return;
 	if (!reply->ok) {
 		fail(k, reply->text);
+		return;
+	}
+	if (k->suspend.is_cancelled) {
+		go_on(k);
 		return;
 	}
 	if (reply->text[0])
@@ -200,8 +225,13 @@ static int begin_save(struct keeper *k, struct err *err)
 static void take_memory(struct keeper *k)
 {
 	struct err err = {0};
-	int r;
+	int r = check_room(k, &err);
 
+	if (r < 0 || k->suspend.is_cancelled) {
+		start_stop_share(k); /* it is unplugged: another one is given back */
+		fail(k, r < 0 ? err_text(&err, r) : "the host's disk was full");
+		return;
+	}
 	edge_kill(k);
 	origins_kill_all(k, "the sandbox is being suspended");
 	egress_kill(k);
@@ -215,12 +245,35 @@ static void take_memory(struct keeper *k)
 		fail(k, err_text(&err, r));
 }
 
+/* The machine can still go on: nothing that needs room on the disk comes later. */
+static int prepare_file(struct keeper *k, struct err *err)
+{
+	struct suspend_file *f = &k->suspend.file;
+	int r = suspend_file_stamp(k->dir, f, err);
+
+	f->at_ms = clock_wall_ms();
+	f->has_ca = k->trust.has_ca;
+	f->ca = k->trust.ca;
+	if (r == 0)
+		r = suspend_file_prepare(k->dir, f, err);
+	suspend_file_wipe(f);
+	return r;
+}
+
 /* Two have to say that it is whole: qemu and the child. */
 static void note_saved(struct keeper *k)
 {
+	struct err err = {0};
+	int r;
+
 	if (++k->suspend.n_saved < 2)
 		return;
 	loop_timer_clear(&k->loop, &k->suspend.timer);
+	r = prepare_file(k, &err);
+	if (r < 0) {
+		fail(k, err_text(&err, r));
+		return;
+	}
 	k->suspend.step = SUSPEND_QUITTING;
 	link_progress(k, 90, "suspending: ending the machine");
 	if (vmm_quit(k->vmm) < 0)
@@ -266,21 +319,32 @@ void suspend_on_timer(struct keeper *k)
 		take_memory(k);
 	else if (k->suspend.step == SUSPEND_SAVING)
 		fail(k, "its memory could not be written in time");
+	else if (k->suspend.is_waking && edge_is_up(k))
+		start_on_ready(k);
+}
+
+/* Not undone here: a guest that is parking cannot be woken yet. What is saved already is another
+ * thing: that fails by itself, or it is whole. */
+void suspend_on_full(struct keeper *k)
+{
+	bool can_wait = k->suspend.step == SUSPEND_PARKING ||
+			k->suspend.step == SUSPEND_DETACHING ||
+			k->suspend.step == SUSPEND_LINGERING;
+
+	if (!can_wait || k->suspend.is_cancelled)
+		return;
+	k->suspend.is_cancelled = true;
+	answer(k, -ENOSPC,
+		"it was not suspended: the host's disk is full; it is paused, and continues when "
+		"there is space again");
 }
 
 /* The disks are what they will be: the image gets its name. */
 static int publish(struct keeper *k, struct err *err)
 {
-	struct suspend_file *f = &k->suspend.file;
-	int r = suspend_file_stamp(k->dir, f, err);
+	int r = suspend_file_stamp(k->dir, &k->suspend.file, err);
 
-	f->at_ms = clock_wall_ms();
-	f->has_ca = k->trust.has_ca;
-	f->ca = k->trust.ca;
-	if (r == 0)
-		r = suspend_file_publish(k->dir, f, err);
-	suspend_file_wipe(f);
-	return r;
+	return r < 0 ? r : suspend_file_publish(k->dir, &k->suspend.file, err);
 }
 
 bool suspend_on_qemu_end(struct keeper *k)
@@ -319,6 +383,7 @@ void suspend_drop(struct keeper *k)
 		return;
 	k->suspend.step = SUSPEND_NONE;
 	drop_save(k);
+	suspend_file_tidy(k->dir);
 	if (k->suspend.link >= 0)
 		answer(k, -EIO, "it was stopped while it was being suspended");
 }
@@ -332,6 +397,13 @@ static void on_woken(struct keeper *k, const struct guest_reply *reply)
 	/* edge went away in between: the next one says READY and we ask again. */
 	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
 		return;
+	if (!reply->ok && k->suspend.is_undone) {
+		/* It is parking still, on a slow disk: boot_timer has the last word. */
+		log_warn("its programs could not be woken yet: %s", reply->text);
+		loop_timer_set(&k->loop, &k->suspend.timer, clock_mono_ms() + KEEPER_WAKE_AGAIN_MS,
+			timer_key);
+		return;
+	}
 	if (!reply->ok) {
 		(void)snprintf(
 			why, sizeof(why), "its programs could not be woken: %s", reply->text);
@@ -343,11 +415,11 @@ static void on_woken(struct keeper *k, const struct guest_reply *reply)
 		record_life(k, "wake", reply->text);
 	}
 	(void)snprintf(k->suspend.lost, sizeof(k->suspend.lost), "%s", reply->text);
-	k->suspend.is_waking = false;
+	k->suspend.is_waking = k->suspend.is_undone = false;
 	start_on_ready(k); /* /setup: name and variables may have changed meanwhile */
 }
 
-static const struct ask_kind wake_ask = {GUEST_PATH_WAKE, .on_reply = on_woken};
+static const struct ask_kind wake_ask = {GUEST_PATH_WAKE, .on_reply = on_woken, .is_patient = true};
 
 int suspend_send_wake(struct keeper *k, struct err *err)
 {

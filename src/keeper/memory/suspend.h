@@ -21,6 +21,9 @@
 		30000) /* for the guest's programs to stand still and its files to be written */
 #define KEEPER_WAKE_MS clock_limit_ms(90000)
 #define KEEPER_PARK_LINGER_MS 300 /* what the guest said last is on its way to clients */
+#define KEEPER_WAKE_AGAIN_MS 1000 /* between two questions to a guest that is parking still */
+/* What is written besides the memory: what the guest has not written to its disks yet, mostly. */
+#define SUSPEND_MORE (64ull << 20)
 #define KEEPER_IDLE_LOOK_MS 60000 /* between two looks at an idle sandbox, at most */
 #define KEEPER_IDLE_PERCENT 2	  /* of one CPU: who does less does nothing */
 
@@ -43,6 +46,8 @@ struct suspend {
 	struct suspend_file file;
 	unsigned n_saved;  /* of qemu and the child, who has said that it is whole */
 	bool is_paused;	   /* the machine, for the saving */
+	bool is_cancelled; /* the disk is full: when the guest has parked, it is woken */
+	bool is_undone;	   /* it was not suspended, and is being woken */
 	bool is_restoring; /* this run begins with a kept memory */
 	bool is_checked, is_ready;
 	bool is_waking;	   /* the guest is to be sent /wake before /setup ... */
@@ -70,6 +75,8 @@ void suspend_init(struct keeper *k);
 int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err) MUST_CHECK;
 void suspend_on_saved(struct keeper *k);
 void suspend_on_timer(struct keeper *k);
+/* qemu has paused the machine, since the host's disk is full. */
+void suspend_on_full(struct keeper *k);
 /* True when it was about this. */
 bool suspend_on_vmm(struct keeper *k, const struct vmm_event *ev);
 bool suspend_on_qemu_end(struct keeper *k);
@@ -80,12 +87,12 @@ int suspend_give_share(struct keeper *k, struct err *err) MUST_CHECK;
 int suspend_send_wake(struct keeper *k, struct err *err) MUST_CHECK;
 
 /* resume.c: and comes back from there. */
-/* 1: the machine is being restored. 0: there is nothing to restore, or nothing that can be used
- * (cold_why): it is to boot. */
-int resume_begin(struct keeper *k) MUST_CHECK;
+/* 1: the machine is being restored. 0: there is nothing to restore, or nothing that can ever be
+ * used (cold_why): it is to boot. Negative: it cannot be used now, and is kept. */
+int resume_begin(struct keeper *k, struct err *err) MUST_CHECK;
 void resume_on_checked(struct keeper *k);
 bool resume_on_vmm(struct keeper *k, const struct vmm_event *ev);
-/* qemu ended or time is up. True: it is booted instead. */
+/* qemu ended or time is up. True: the start ends, and the memory is kept. */
 bool resume_on_failure(struct keeper *k, const char *why);
 void resume_drop(struct keeper *k);
 

@@ -15,6 +15,7 @@
 #include "lib/base/str.h"
 
 #define MAX_CA (EDGE_MAX_PEM + EDGE_MAX_SAVED + 16)
+#define JSON_SPARE 128 /* bytes by which image.json may be longer in the end */
 
 static const char *const disk_names[SUSPEND_N_DISKS] = {"root.qcow2", "docker.qcow2"};
 static const char *const file_names[] = {"state", "memory", "image.json", "ca"};
@@ -63,6 +64,16 @@ int suspend_file_consume(const char *dir, struct err *err)
 	int r = rename_folder(dir, SUSPEND_DIR, SUSPEND_USED);
 
 	return r < 0 ? err_errno(err, r, "using up the suspended memory") : 0;
+}
+
+/* What rename_folder does first would remove the one that was never renamed. */
+void suspend_file_put_back(const char *dir)
+{
+	AUTO_FREE char *used = xasprintf("%s/" SUSPEND_USED, dir);
+	AUTO_FREE char *path = xasprintf("%s/" SUSPEND_DIR, dir);
+
+	if (rename(used, path) == 0)
+		(void)!sync_folder(dir);
 }
 
 void suspend_file_refuse(const char *dir)
@@ -133,18 +144,22 @@ static json_t *file_to_json(const struct image_file *f)
 	return json_pack("{s:I,s:s}", "size", (json_int_t)f->size, "blake2b", f->hash);
 }
 
-static json_t *to_json(const struct suspend_file *f, const char *ca_hash)
+static char *to_text(const struct suspend_file *f)
 {
-	json_t *disks = json_array();
+	json_t *disks = json_array(), *o;
+	char *text;
 
 	for (size_t i = 0; i < SUSPEND_N_DISKS; i++)
 		(void)json_array_append_new(
 			disks, json_pack("{s:s,s:I,s:I}", "name", disk_names[i], "size",
 				       (json_int_t)f->disks[i].size, "mtime_ns",
 				       (json_int_t)f->disks[i].mtime_ns));
-	return json_pack("{s:i,s:s,s:I,s:o,s:o,s:o,s:s}", "version", IMAGE_FORMAT, "key", f->key,
+	o = json_pack("{s:i,s:s,s:I,s:o,s:o,s:o,s:s}", "version", IMAGE_FORMAT, "key", f->key,
 		"at_ms", (json_int_t)f->at_ms, "state", file_to_json(&f->saved[IMAGE_STATE]),
-		"memory", file_to_json(&f->saved[IMAGE_MEMORY]), "disks", disks, "ca", ca_hash);
+		"memory", file_to_json(&f->saved[IMAGE_MEMORY]), "disks", disks, "ca", f->ca_hash);
+	text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	json_decref(o);
+	return text;
 }
 
 static int save_ca(
@@ -166,23 +181,47 @@ static int save_ca(
 	return r;
 }
 
-int suspend_file_publish(const char *dir, const struct suspend_file *f, struct err *err)
+int suspend_file_prepare(const char *dir, struct suspend_file *f, struct err *err)
 {
 	AUTO_FREE char *folder = xasprintf("%s/" SUSPEND_NEW, dir);
 	AUTO_FREE char *path = xasprintf("%s/image.json", folder);
-	AUTO_FREE char *text = NULL;
-	char ca_hash[IMAGE_HASH_HEX + 1] = "";
-	json_t *o;
-	int r = f->has_ca ? save_ca(folder, &f->ca, ca_hash, err) : 0;
+	AUTO_FREE char *text = NULL, *padded = NULL;
+	int r = 0;
 
+	f->ca_hash[0] = '\0';
+	if (f->has_ca)
+		r = save_ca(folder, &f->ca, f->ca_hash, err);
 	if (r < 0)
 		return r;
-	o = to_json(f, ca_hash);
-	text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-	json_decref(o);
+	text = to_text(f);
 	if (!text)
 		return err_set(err, -EINVAL, "writing image.json failed");
-	r = file_save(path, slice_from_str(text), err);
+	padded = xasprintf("%s%*s", text, JSON_SPARE, "");
+	return file_save(path, slice_from_str(padded), err);
+}
+
+/* Bytes that the file has already: that takes no room. */
+static int write_over(const char *path, struct slice s, struct err *err)
+{
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = fd < 0 ? -1 : pwrite(fd, s.p, s.n, 0);
+
+	if (n >= 0 && (size_t)n < s.n)
+		return err_errno(err, -ENOSPC, "writing %s", path);
+	if (n < 0 || ftruncate(fd, (off_t)s.n) < 0 || fsync(fd) < 0)
+		return err_errno(err, -errno, "writing %s", path);
+	return 0;
+}
+
+int suspend_file_publish(const char *dir, const struct suspend_file *f, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/" SUSPEND_NEW "/image.json", dir);
+	AUTO_FREE char *text = to_text(f);
+	int r;
+
+	if (!text)
+		return err_set(err, -EINVAL, "writing image.json failed");
+	r = write_over(path, slice_from_str(text), err);
 	if (r < 0)
 		return r;
 	r = rename_folder(dir, SUSPEND_NEW, SUSPEND_DIR);
@@ -275,7 +314,7 @@ static int check_disks(const char *dir, const struct suspend_file *f, struct err
 
 	if (r == 0 && memcmp(now.disks, f->disks, sizeof(now.disks)) != 0)
 		return err_set(err, -EUCLEAN, "its disks have changed since it was suspended");
-	return r < 0 ? -EUCLEAN : 0;
+	return r == -ENOENT ? -EUCLEAN : r;
 }
 
 int suspend_file_open(const char *dir, const char *key, struct suspend_file *ret, struct err *err)
@@ -289,7 +328,7 @@ int suspend_file_open(const char *dir, const char *key, struct suspend_file *ret
 	int r = file_load(path, SUSPEND_MAX_JSON, &text, &n, err);
 
 	*ret = (struct suspend_file){0};
-	if (r == -ENOENT)
+	if (r < 0 && r != -EFBIG && r != -EINVAL)
 		return r;
 	o = r < 0 ? NULL : json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
 	format = json_integer_value(json_object_get(o, "version"));

@@ -6,7 +6,8 @@
  *          is: format (IMAGE_FORMAT), sizes and hashes, the key of the machine that wrote it (qemu,
  *          guest programs, processor, class, disks' names), and size and time of the disks at that
  *          instant. `ca` is the sandbox's CA, so that programs that have read its certificate go
- *          on. Written as suspend.new and renamed when all is on the disk; used once:
+ *          on. Written as suspend.new and renamed when all is on the disk. All that needs room on
+ *          the disk is written while the machine can still go on (suspend_file_prepare). Used once:
  *          suspend_file_consume renames it away before the machine runs, since the disks move on
  *          then.
  * Trust    The user's own folder, mode 0700; files may be cut, changed or of another time all the
@@ -39,22 +40,27 @@ struct suspend_file {
 	struct suspend_stamp disks[SUSPEND_N_DISKS]; /* root.qcow2, docker.qcow2 */
 	bool has_ca;
 	struct edge_ca ca;
+	char ca_hash[IMAGE_HASH_HEX + 1]; /* of its file; "": none */
 };
 
 /* dir: the sandbox's folder. Makes suspend.new, empty, and gives its path. */
 int suspend_file_begin(const char *dir, char **ret_new, struct err *err) MUST_CHECK;
 /* The disks as they are now. */
 int suspend_file_stamp(const char *dir, struct suspend_file *f, struct err *err) MUST_CHECK;
-/* All but `state` and `memory`, which exist; then the new name. */
+/* All but `state` and `memory`, which exist. The machine runs still: a full disk loses nothing. */
+int suspend_file_prepare(const char *dir, struct suspend_file *f, struct err *err) MUST_CHECK;
+/* The machine has ended: image.json gets what is true now, in place, and the folder its name. */
 int suspend_file_publish(const char *dir, const struct suspend_file *f, struct err *err) MUST_CHECK;
 /* Is there one? Says nothing about whether it is good. */
 bool suspend_file_is_there(const char *dir);
-/* -ENOENT: none. -EUCLEAN: it cannot be used, err says why in a few words. The hashes of
- * `state` and `memory` are the caller's to check. */
+/* -ENOENT: none. -EUCLEAN: it can never be used, err says why in a few words. Another error: it
+ * could not be read now. The hashes of `state` and `memory` are the caller's to check. */
 int suspend_file_open(
 	const char *dir, const char *key, struct suspend_file *ret, struct err *err) MUST_CHECK;
 /* From now on it is not there any more, whatever happens to us. */
 int suspend_file_consume(const char *dir, struct err *err) MUST_CHECK;
+/* The machine did not run after all: it is there again. */
+void suspend_file_put_back(const char *dir);
 /* Moved to suspend.bad, in the place of an earlier one. */
 void suspend_file_refuse(const char *dir);
 /* What an interrupted keeper has left, and what is consumed. */

@@ -194,7 +194,8 @@ void warm_on_child(struct keeper *k)
 	loop_del(&k->loop, k->warm.check.pidfd);
 	r = image_check_end(&k->warm.check, &err);
 	if (r < 0) {
-		hands_drop_image(k);
+		if (r == -EUCLEAN)
+			hands_drop_image(k);
 		warm_fail(k, err_text(&err, r));
 		return;
 	}

@@ -34,6 +34,13 @@ static void finish(struct keeper *k, struct ask *a)
 	a->gen = (a->gen + 1) & 0xffffff;
 }
 
+static void set_timer(struct keeper *k, struct ask *a)
+{
+	loop_timer_set(&k->loop, &a->timer, clock_mono_ms() + a->timeout_ms,
+		(struct loop_key){
+			.kind = EV_TIMER_ASK, .gen = a->gen, .idx = (uint32_t)(a - k->asks)});
+}
+
 static struct ask *free_ask(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_ASKS; i++)
@@ -97,8 +104,8 @@ int ask_guest(struct keeper *k, const struct ask_kind *kind, struct slice body, 
 	a->link = link;
 	a->link_gen = link >= 0 ? k->links[link].gen : 0;
 	a->link_msg = link_msg;
-	key.kind = EV_TIMER_ASK;
-	loop_timer_set(&k->loop, &a->timer, clock_mono_ms() + timeout_ms, key);
+	a->timeout_ms = timeout_ms;
+	set_timer(k, a);
 	return 0;
 }
 
@@ -137,9 +144,21 @@ void ask_on_readable(struct keeper *k, const struct loop_event *ev)
 		deliver(k, a, false);
 }
 
+void ask_give_time(struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_MAX_ASKS; i++)
+		if (k->asks[i].kind && k->asks[i].kind->is_patient)
+			set_timer(k, &k->asks[i]);
+}
+
 void ask_on_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	deliver(k, &k->asks[ev->key.idx], false);
+	struct ask *a = &k->asks[ev->key.idx];
+
+	if (k->state.paused && a->kind->is_patient)
+		set_timer(k, a);
+	else
+		deliver(k, a, false);
 }
 
 void ask_drop_all(struct keeper *k)

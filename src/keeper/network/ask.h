@@ -23,6 +23,8 @@ struct ask_kind {
 	void (*on_body)(struct keeper *k, const struct ask *a, struct slice body);
 	/* Only that it is over matters. */
 	void (*on_over)(struct keeper *k);
+	/* The life of the sandbox depends on it: a guest that a full disk has stopped has time. */
+	bool is_patient;
 };
 
 /* A question under way: the body goes out on a socket pair that edge bridges to a stream. */
@@ -35,5 +37,6 @@ struct ask {
 	uint8_t body[GUEST_MAX_TEXT + 64];
 	int link; /* which connection of sbxd gets the answer, -1: none */
 	uint32_t link_gen, link_msg;
+	uint32_t timeout_ms;
 	struct loop_timer timer;
 };

@@ -6,10 +6,13 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "src/keeper/memory/suspend_file.h"
 #include "lib/base/fs/fd.h"
@@ -58,22 +61,39 @@ static int end(void **state)
 	return system(cmd);
 }
 
+static const struct suspend_file saved = {.key = KEY,
+	.at_ms = 5,
+	.saved = {{.size = 6, .hash = HASH}, {.size = 4096, .hash = HASH2}},
+	.has_ca = true,
+	.ca = {.pem = "certificate\n", .n_saved = 3, .saved = {1, 0, 2}}};
+
+/* As the keeper does it; the machine ends before the second step. */
+static int prepare(struct suspend_file *f, struct err *err)
+{
+	int r = suspend_file_stamp(dir, f, err);
+
+	return r < 0 ? r : suspend_file_prepare(dir, f, err);
+}
+
+static int name(struct suspend_file *f, struct err *err)
+{
+	int r = suspend_file_stamp(dir, f, err);
+
+	return r < 0 ? r : suspend_file_publish(dir, f, err);
+}
+
 static void publish(void)
 {
-	struct suspend_file f = {.key = KEY,
-		.at_ms = 5,
-		.saved = {{.size = 6, .hash = HASH}, {.size = 4096, .hash = HASH2}},
-		.has_ca = true,
-		.ca = {.pem = "certificate\n", .n_saved = 3, .saved = {1, 0, 2}}};
+	struct suspend_file f = saved;
 	AUTO_FREE char *path = NULL;
 	struct err err = {0};
 
 	assert_int_equal(suspend_file_begin(dir, &path, &err), 0);
 	put(SUSPEND_NEW "/state", "device");
 	put(SUSPEND_NEW "/memory", "memory");
+	assert_int_equal(prepare(&f, &err), 0);
 	assert_false(suspend_file_is_there(dir));
-	assert_int_equal(suspend_file_stamp(dir, &f, &err), 0);
-	if (suspend_file_publish(dir, &f, &err) < 0)
+	if (name(&f, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_true(suspend_file_is_there(dir));
 }
@@ -122,6 +142,99 @@ static void it_is_used_once(void **state)
 	assert_true(suspend_file_consume(dir, NULL) < 0);
 	suspend_file_tidy(dir);
 	assert_false(is_there(SUSPEND_USED));
+}
+
+/* The machine did not run after all. */
+static void what_was_not_used_is_put_back(void **state)
+{
+	struct suspend_file f;
+
+	publish();
+	assert_int_equal(suspend_file_consume(dir, NULL), 0);
+	suspend_file_put_back(dir);
+	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), 0);
+	/* One that was not used up stays. */
+	suspend_file_put_back(dir);
+	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), 0);
+}
+
+/* ---- a file system that really is full, in a mount namespace ---- */
+
+static void fill_disk(void)
+{
+	static const char block[4096];
+	AUTO_FREE char *path = at("filler");
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	while (write(fd, block, sizeof(block)) > 0)
+		;
+}
+
+static int write_proc(const char *file, const char *text)
+{
+	AUTO_FREE char *path = xasprintf("/proc/self/%s", file);
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+}
+
+static int enter_small_disk(void)
+{
+	AUTO_FREE char *uid = xasprintf("0 %u 1", geteuid());
+	AUTO_FREE char *gid = xasprintf("0 %u 1", getegid());
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 || write_proc("uid_map", uid) < 0 ||
+		write_proc("setgroups", "deny") < 0 || write_proc("gid_map", gid) < 0 ||
+		mount("suspend", dir, "tmpfs", 0, "size=1m,mode=700") < 0)
+		return -1;
+	put("root.qcow2", "root");
+	put("docker.qcow2", "docker");
+	return 0;
+}
+
+/* The last writes of qemu come between the two steps; it has ended, and nothing can be undone. */
+static int fill_behind(bool prepared)
+{
+	struct suspend_file f = saved, got;
+	AUTO_FREE char *path = NULL;
+	struct err err = {0};
+
+	if (enter_small_disk() < 0 || suspend_file_begin(dir, &path, &err) < 0)
+		return 1;
+	if (!prepared) {
+		f.has_ca = false; /* image.json alone */
+		fill_disk();
+		return prepare(&f, &err) == -ENOSPC ? 0 : 2;
+	}
+	if (prepare(&f, &err) < 0)
+		return 3;
+	put("root.qcow2", "root and more");
+	fill_disk();
+	if (name(&f, &err) < 0) {
+		printf("%s\n", err.text);
+		return 4;
+	}
+	return suspend_file_open(dir, KEY, &got, &err) == 0 && got.has_ca ? 0 : 5;
+}
+
+static void in_child(bool prepared)
+{
+	int status;
+
+	if (fork() == 0)
+		_exit(fill_behind(prepared));
+	assert_true(wait(&status) > 0);
+	assert_int_equal(status, 0);
+}
+
+static void a_full_disk_is_found_before_the_machine_ends(void **state)
+{
+	in_child(false);
+}
+
+static void a_disk_that_is_full_afterwards_loses_nothing(void **state)
+{
+	in_child(true);
 }
 
 static void what_was_not_finished_is_nothing(void **state)
@@ -215,6 +328,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(what_is_kept_comes_back),
 		T(it_is_used_once),
+		T(what_was_not_used_is_put_back),
+		T(a_full_disk_is_found_before_the_machine_ends),
+		T(a_disk_that_is_full_afterwards_loses_nothing),
 		T(what_was_not_finished_is_nothing),
 		T(another_machine_is_refused),
 		T(other_disks_are_refused),

@@ -62,6 +62,8 @@ static void start_again(struct keeper *k)
 {
 	if (!k->vmm)
 		return;
+	if (k->state.paused) /* by a full disk: the guest cannot be reached */
+		k->edge.worker.tries = 0;
 	if (k->edge.worker.tries >= KEEPER_EDGE_TRIES)
 		stop_begin(k, 0, "the wire to the guest was lost and could not be restored");
 	else

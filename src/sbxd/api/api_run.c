@@ -176,6 +176,7 @@ void api_stop(struct sbxd *d, struct conn *c, const struct api_request *req)
 		api_reply_row(d, c, 200, &row);
 		return;
 	}
+	kept_remove_bad(row.spec.id);
 	conn_wait(d, c, wait_stop, row.spec.id, ms + STOP_SLACK_MS);
 	keeper_stop(d, k, ms);
 }
@@ -386,9 +387,11 @@ void api_on_done(struct sbxd *d, struct conn *c, int code, const char *text)
 			send_exec_error(c->fd, text[0] ? text : strerror(-code));
 		conn_close(d, c);
 	} else if (c->wait == wait_suspend && code < 0) {
-		api_fail(d, c, code == -EAGAIN ? 409 : 500,
-			code == -EAGAIN ? "conflict" : "internal", text[0] ? text : strerror(-code),
-			"sbx inspect SANDBOX");
+		bool is_now = code == -EAGAIN || code == -ENOSPC; /* another time it works */
+
+		api_fail(d, c, is_now ? 409 : 500, is_now ? "conflict" : "internal",
+			text[0] ? text : strerror(-code),
+			code == -ENOSPC ? "df -h" : "sbx inspect SANDBOX");
 	} else if (c->wait == wait_stats) {
 		api_fail(d, c, 503, "unresponsive", text[0] ? text : strerror(-code),
 			"sbx stop SANDBOX");

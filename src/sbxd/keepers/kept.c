@@ -44,15 +44,28 @@ void kept_fit(struct spec *spec, bool accel)
 }
 
 /* image.json goes first: without it the rest is nothing. */
-void kept_remove(const char *id)
+static void remove_folder(const char *id, const char *folder)
 {
 	static const char *const names[] = {"image.json", "ca", "state", "memory"};
-	AUTO_FREE char *folder = file_of(id, "");
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s/%s", id, folder);
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		AUTO_FREE char *path = file_of(id, names[i]);
+		AUTO_FREE char *path = xasprintf("%s/%s", dir, names[i]);
 
 		(void)unlink(path);
 	}
-	(void)rmdir(folder);
+	(void)rmdir(dir);
+}
+
+void kept_remove_bad(const char *id)
+{
+	remove_folder(id, "suspend.bad");
+}
+
+void kept_remove(const char *id)
+{
+	remove_folder(id, "suspend");
+	remove_folder(id, "suspend.new");
+	remove_folder(id, "suspend.used");
+	kept_remove_bad(id);
 }

@@ -24,4 +24,7 @@ void kept_describe(json_t *o, const char *id);
 /* The size of the machine whose memory is kept, and with accel its accelerator; nothing changes
  * when there is none. */
 void kept_fit(struct spec *spec, bool accel);
+/* Also what was put aside, and what an interrupted keeper has left. */
 void kept_remove(const char *id);
+/* Only what was put aside: the sandbox runs. */
+void kept_remove_bad(const char *id);

@@ -92,7 +92,7 @@ static enum child_exit fill_memory(int from, int to, const struct image_file *wa
 	if (r == 0)
 		r = image_copy_memory(from, to, want->size, &is);
 	if (r < 0)
-		return CHILD_FAILED;
+		return r == -EUCLEAN ? CHILD_DIFFERS : CHILD_FAILED;
 	return image_file_equal(&is, want) ? CHILD_GOOD : CHILD_DIFFERS;
 }
 
@@ -139,9 +139,11 @@ int image_check_end(struct image_check *c, struct err *err)
 	if (status == CHILD_GOOD)
 		return 0;
 	fd_close(&c->fd);
-	return err_set(err, -EUCLEAN, "%s",
-		status == CHILD_DIFFERS ? "the memory image was changed since it was made"
-					: "the memory image could not be read");
+	if (status == CHILD_DIFFERS)
+		return err_set(err, -EUCLEAN, "the memory image was changed since it was made");
+	/* Killed, no memory, or a disk that did not answer: nothing is known about the image. */
+	return err_set(err, -EIO, "the process that reads the memory image %s",
+		status < 0 ? "was killed" : "failed");
 }
 
 void image_check_done(struct image_check *c)

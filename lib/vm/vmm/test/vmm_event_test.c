@@ -48,9 +48,36 @@ static void says_who_ended_the_machine(void **state)
 	}
 }
 
+static void happen(struct vmm *v, const char *name)
+{
+	struct qmp_item it = {.kind = QMP_EVENT};
+	struct vmm_event ev = {};
+
+	(void)snprintf(it.name, sizeof(it.name), "%s", name);
+	(void)!vmm_on_item(v, &it, &ev);
+}
+
+/* A machine that a full disk has stopped cannot let go of the share: its time does not run. */
+static void the_time_to_unplug_runs_while_the_machine_does(void **state)
+{
+	struct vmm v = {.image_fd = -1, .detaching = true, .detach_ms = 1};
+	struct vmm_event ev = {};
+
+	happen(&v, "STOP");
+	assert_int_equal(vmm_flow_on_overdue(&v, &ev), 0);
+	assert_true(v.detaching);
+	v.detach_ms = 1;
+	happen(&v, "RESUME");
+	assert_true(vmm_flow_deadline(&v) > clock_mono_ms());
+	v.detach_ms = 1;
+	assert_int_equal(vmm_flow_on_overdue(&v, &ev), 1);
+	assert_int_equal(ev.kind, VMM_EV_SHARE_DETACH_FAILED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_time_to_unplug_runs_while_the_machine_does),
 		cmocka_unit_test(says_who_ended_the_machine),
 	};
 

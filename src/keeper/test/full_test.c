@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The host's disk or memory is full while a sandbox starts, is suspended or comes back: its
+ * programs are not lost. A false qemu, a false edge, a false sbxd.
+ */
+#include "net_rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "lib/base/fs/file.h"
+#include "lib/base/mem.h"
+#include "lib/vm/vmm/vmm_internal.h"
+
+#define GREETING "{\"QMP\":{\"version\":{},\"capabilities\":[]}}\n"
+#define FULL                                                                            \
+	"{\"event\":\"BLOCK_IO_ERROR\",\"data\":{\"nospace\":true,\"action\":\"stop\"," \
+	"\"device\":\"root\"}}\n{\"event\":\"STOP\"}\n"
+
+static int qemu; /* our end of its monitor */
+
+/* ---- a false qemu ---- */
+
+static void say(const char *text)
+{
+	assert_int_equal(fd_write_all(qemu, text, strlen(text)), 0);
+	machine_on_qmp(&rig_k);
+}
+
+/* The next command must be this one; it succeeds. */
+static void must_command(const char *name)
+{
+	AUTO_FREE char *reply = NULL;
+	char text[1024] = "";
+	json_t *o;
+	ssize_t n = recv(qemu, text, sizeof(text) - 1, MSG_DONTWAIT);
+
+	if (n <= 0)
+		fail_msg("no command, and not %s", name);
+	o = json_loads(text, 0, NULL);
+	assert_non_null(o);
+	assert_string_equal(json_string_value(json_object_get(o, "execute")), name);
+	reply = xasprintf(
+		"{\"return\":{},\"id\":%d}\n", (int)json_integer_value(json_object_get(o, "id")));
+	json_decref(o);
+	say(reply);
+}
+
+static void must_be_silent(void)
+{
+	char text[1024];
+
+	assert_int_equal(recv(qemu, text, sizeof(text), MSG_DONTWAIT), -1);
+}
+
+static int full_up(void **state)
+{
+	struct vmm *v = xcalloc(1, sizeof(*v));
+	int pair[2], r = rig_up(state);
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(fd_set_nonblock(pair[0], true), 0);
+	v->fd = pair[0];
+	qemu = pair[1];
+	v->image_fd = v->snap_fd_ro = -1;
+	v->memory_fd = vmm_memory_new(1 << 20, NULL);
+	v->child = rig_false_child();
+	v->deadline_ms = UINT64_MAX;
+	qmp_init(&v->qmp);
+	rig_k.vmm = v;
+	assert_int_equal(machine_watch(&rig_k), 0);
+	say(GREETING);
+	must_command("qmp_capabilities");
+	return r;
+}
+
+static int full_down(void **state)
+{
+	if (rig_k.vmm) {
+		loop_del(&rig_k.loop, vmm_poll_fd(rig_k.vmm));
+		loop_del(&rig_k.loop, vmm_child(rig_k.vmm)->pidfd);
+		vmm_done(rig_k.vmm);
+		rig_k.vmm = NULL;
+	}
+	fd_close(&qemu);
+	return rig_down(state);
+}
+
+#define FULL_TEST(f) cmocka_unit_test_setup_teardown(f, full_up, full_down)
+
+/* ---- a false guest ---- */
+
+static int take_question(void)
+{
+	rig_must_get(rig_edge, EDGE_OPEN);
+	assert_true(rig_msg.fd >= 0);
+	return TAKE_FD(rig_msg.fd);
+}
+
+static void reply_to(int fd, bool ok, const char *text)
+{
+	uint8_t buf[256];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
+		; /* unread bytes would be a reset */
+	assert_int_equal(guest_put_reply(&wr, ok, text), 0);
+	assert_int_equal(fd_write_all(fd, buf, wr.n), 0);
+	(void)close(fd);
+}
+
+/* Its time is over. */
+static void time_out(const char *path)
+{
+	struct loop_event ev = {0};
+
+	while (ev.key.idx < KEEPER_MAX_ASKS &&
+		!(rig_k.asks[ev.key.idx].kind &&
+			strcmp(rig_k.asks[ev.key.idx].kind->path, path) == 0))
+		ev.key.idx++;
+	assert_true(ev.key.idx < KEEPER_MAX_ASKS);
+	ask_on_timeout(&rig_k, &ev);
+}
+
+static struct keeper_done must_get_done(void)
+{
+	struct keeper_done done;
+
+	do {
+		if (!rig_run_until(rig_sbxd, 4000))
+			fail_msg("there is no answer");
+		ipc_msg_done(&rig_msg);
+		assert_int_equal(ipc_recv(rig_sbxd, &rig_msg), 1);
+	} while (rig_msg.type != KEEPER_DONE);
+	assert_int_equal(keeper_get_done(&rig_msg, &done), 0);
+	return done;
+}
+
+static int begin_suspend(void)
+{
+	struct err err = {0};
+
+	if (suspend_begin(&rig_k, 0, 5, &err) < 0)
+		fail_msg("%s", err.text);
+	return take_question();
+}
+
+/* ---- a memory in the sandbox's folder ---- */
+
+static char *at(const char *name)
+{
+	return xasprintf("%s/%s", rig_k.dir, name);
+}
+
+static bool is_there(const char *name)
+{
+	AUTO_FREE char *path = at(name);
+
+	return access(path, F_OK) == 0;
+}
+
+static void put_memory(void)
+{
+	AUTO_FREE char *dir = at("suspend"), *json = at("suspend/image.json");
+
+	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(file_save(json, slice_from_str("{}"), NULL), 0);
+	rig_k.state.phase = KEEPER_STARTING;
+	rig_k.suspend.is_restoring = true;
+}
+
+static void must_be_kept(void)
+{
+	assert_true(is_there("suspend/image.json"));
+	assert_false(is_there("suspend.bad"));
+	assert_int_equal(rig_k.state.phase, KEEPER_STOPPING);
+	assert_non_null(strstr(rig_k.why, "its suspended memory is kept"));
+	assert_non_null(strstr(rig_k.why, "sbx start --cold demo"));
+}
+
+/* ---- the disk ---- */
+
+/* It was killed after the time limit of a start, and booted. */
+static void a_machine_that_starts_waits_for_space(void **state)
+{
+	rig_k.state.phase = KEEPER_STARTING;
+	say(FULL);
+	assert_true(rig_k.state.paused);
+	assert_int_not_equal(rig_k.space.timer.pos, 0);
+	start_on_timeout(&rig_k);
+	assert_non_null(rig_k.vmm);
+	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
+	assert_int_not_equal(rig_k.boot_timer.pos, 0);
+	must_be_silent();
+	space_on_timer(&rig_k);
+	must_command("cont");
+	assert_false(rig_k.state.paused);
+	/* From here on its time runs again. */
+	assert_true(rig_k.boot_timer.at_ms > clock_mono_ms() + 1000);
+}
+
+static void one_that_comes_to_run_in_that_moment_is_continued(void **state)
+{
+	rig_k.state.phase = KEEPER_STARTING;
+	say(FULL);
+	start_on_trusted(&rig_k);
+	assert_int_equal(rig_k.state.phase, KEEPER_RUNNING);
+	assert_true(rig_k.state.paused);
+	space_on_timer(&rig_k);
+	must_command("cont");
+}
+
+/* Programs stand still and the guest writes: it can be woken only when it has parked. */
+static void a_guest_that_parks_continues_and_is_woken(void **state)
+{
+	int park = begin_suspend();
+	struct keeper_done done;
+
+	say(FULL);
+	done = must_get_done();
+	assert_int_equal(done.code, -ENOSPC);
+	assert_non_null(strstr(done.text, "not suspended: the host's disk is full"));
+	time_out(GUEST_PATH_PARK);
+	assert_int_equal(rig_k.suspend.step, SUSPEND_PARKING);
+	space_on_timer(&rig_k);
+	must_command("cont");
+	assert_false(rig_k.state.paused);
+	reply_to(park, true, "");
+	reply_to(take_question(), true, ""); /* /wake */
+	RIG_UNTIL(!rig_k.suspend.is_waking);
+	assert_int_equal(rig_k.suspend.step, SUSPEND_NONE);
+}
+
+static void a_disk_that_is_full_when_the_memory_is_to_be_taken(void **state)
+{
+	int park = begin_suspend();
+
+	reply_to(park, true, "");
+	RIG_UNTIL(rig_k.suspend.step == SUSPEND_LINGERING);
+	say(FULL);
+	assert_int_equal(must_get_done().code, -ENOSPC);
+	suspend_on_timer(&rig_k);
+	assert_int_equal(rig_k.suspend.step, SUSPEND_NONE);
+	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
+	assert_true(rig_k.edge.worker.alive);
+	reply_to(take_question(), true, ""); /* /wake: it waits until the machine continues */
+	RIG_UNTIL(!rig_k.suspend.is_waking);
+}
+
+/* "it was not suspended and runs on": it was stopped, when the guest took too long. */
+static void a_guest_that_parks_too_long_is_woken_later(void **state)
+{
+	int park = begin_suspend();
+
+	time_out(GUEST_PATH_PARK);
+	assert_int_equal(must_get_done().code, -EIO);
+	reply_to(take_question(), false, "the guest is being parked or woken already");
+	RIG_UNTIL(rig_k.suspend.timer.pos != 0);
+	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
+	suspend_on_timer(&rig_k);
+	reply_to(take_question(), true, "");
+	RIG_UNTIL(!rig_k.suspend.is_waking);
+	(void)close(park);
+}
+
+static void room_is_counted_above_the_reserve(void **state)
+{
+	struct err err = {0};
+
+	rig_k.space.reserve = 0;
+	assert_int_equal(space_check(&rig_k, 0, &err), 0);
+	assert_int_equal(space_check(&rig_k, 1ull << 60, &err), -ENOSPC);
+	assert_non_null(strstr(err.text, "MiB of free disk space are needed"));
+}
+
+/* ---- the memory comes back ---- */
+
+/* The kernel kills it when there is no memory: it fills that of the guest. */
+static void a_memory_whose_reader_was_killed_is_kept(void **state)
+{
+	struct jail_child c = rig_false_child();
+
+	put_memory();
+	rig_k.suspend.check.pid = c.pid;
+	rig_k.suspend.check.pidfd = c.pidfd;
+	assert_int_equal(kill(c.pid, SIGKILL), 0);
+	resume_on_checked(&rig_k);
+	must_be_kept();
+}
+
+static void a_memory_whose_qemu_was_killed_is_kept(void **state)
+{
+	put_memory();
+	machine_on_qemu_end(&rig_k);
+	must_be_kept();
+}
+
+static void a_memory_that_takes_too_long_is_kept(void **state)
+{
+	put_memory();
+	start_on_timeout(&rig_k);
+	must_be_kept();
+}
+
+/* There is no program sbx-edge here. */
+static void a_memory_is_kept_until_all_is_there_that_it_needs(void **state)
+{
+	put_memory();
+	edge_kill(&rig_k);
+	assert_true(resume_on_vmm(&rig_k, &(struct vmm_event){.kind = VMM_EV_RESTORED}));
+	must_be_silent();
+	must_be_kept();
+}
+
+/* As during an upgrade: a file of it is missing for a moment. */
+static void a_start_without_qemu_keeps_the_memory(void **state)
+{
+	struct err err = {0};
+
+	put_memory();
+	rig_k.suspend.is_restoring = false;
+	rig_k.initrd = at("initrd-that-is-not-there");
+	assert_true(resume_begin(&rig_k, &err) < 0);
+	assert_non_null(strstr(err.text, "its suspended memory is kept"));
+	assert_true(is_there("suspend/image.json"));
+	free(TAKE(rig_k.initrd));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FULL_TEST(a_machine_that_starts_waits_for_space),
+		FULL_TEST(one_that_comes_to_run_in_that_moment_is_continued),
+		FULL_TEST(a_guest_that_parks_continues_and_is_woken),
+		FULL_TEST(a_disk_that_is_full_when_the_memory_is_to_be_taken),
+		FULL_TEST(a_guest_that_parks_too_long_is_woken_later),
+		FULL_TEST(room_is_counted_above_the_reserve),
+		FULL_TEST(a_memory_whose_reader_was_killed_is_kept),
+		FULL_TEST(a_memory_whose_qemu_was_killed_is_kept),
+		FULL_TEST(a_memory_that_takes_too_long_is_kept),
+		FULL_TEST(a_memory_is_kept_until_all_is_there_that_it_needs),
+		FULL_TEST(a_start_without_qemu_keeps_the_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
