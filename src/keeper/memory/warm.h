@@ -107,3 +107,5 @@ void make_on_child(struct keeper *k);
 void make_on_qemu_end(struct keeper *k);
 void make_on_timer(struct keeper *k);
 void make_fail(struct keeper *k, const char *why);
+/* For hands.c: the image gets its name, and those that nobody needs go. */
+int make_publish(struct keeper *k, struct err *err) MUST_CHECK;

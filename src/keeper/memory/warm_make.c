@@ -170,17 +170,27 @@ static uint64_t used_bytes(const struct keeper *k)
 	return stat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
+int make_publish(struct keeper *k, struct err *err)
+{
+	int r = image_publish(&k->warm.draft, err);
+
+	if (r == 0)
+		image_collect(is_template, NULL);
+	return r;
+}
+
 static void publish(struct keeper *k)
 {
 	struct image_class class = {.template_id = k->disks.template.id, .initrd = k->initrd};
 	struct err err = {0};
-	int r = image_publish(&k->warm.draft, &class, k->warm.saved, &err);
+	int r = image_finish(&k->warm.draft, &class, k->warm.saved, &err);
 
+	if (r == 0)
+		r = hands_publish(k, &err);
 	if (r < 0) {
 		make_fail(k, err_text(&err, r));
 		return;
 	}
-	image_collect(is_template, NULL);
 	printf("size %llu\n", (unsigned long long)used_bytes(k));
 	say(k, 100, "the memory image is there");
 	end(k, 0);

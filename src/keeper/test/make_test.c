@@ -2,6 +2,15 @@
 /* The maker of memory images ends with an error when its machine does not boot. Test program. */
 #include "net_rig.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include "lib/base/fs/file.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/os/jail/unsealed.h"
+
+#define KEY "0123456789abcdef0123456789abcdef"
+
 /* `sbx template warm` said that the image was there already: the maker had ended with 0. */
 static void a_machine_that_does_not_boot_is_a_failure(void **state)
 {
@@ -13,11 +22,36 @@ static void a_machine_that_does_not_boot_is_a_failure(void **state)
 	assert_int_equal(rig_k.warm.exit_code, 1);
 }
 
+static char *in_store(const char *name)
+{
+	return paths_get(PATHS_STATE, "warm/%s", name);
+}
+
+/* image.json is not signed: whoever writes it chooses the hashes. */
+static void the_maker_writes_to_its_draft_only(void **state)
+{
+	AUTO_FREE char *draft = in_store(".new"), *own = in_store(".new/image.json");
+	AUTO_FREE char *image = in_store(KEY), *other = in_store(KEY "/image.json");
+	AUTO_FREE char *fresh = in_store("fresh");
+
+	assert_int_equal(paths_make(draft, NULL) | paths_make(image, NULL), 0);
+	assert_int_equal(file_save(other, slice_from_str("{}"), NULL), 0);
+	rig_k.warm.is_making = true;
+	free(rig_k.dir);
+	rig_k.dir = xstrdup(draft);
+	assert_int_equal(rig_sealed_open(false, own, O_WRONLY | O_CREAT), 0);
+	assert_int_equal(rig_sealed_open(false, other, O_RDONLY), 0);
+	assert_int_equal(rig_sealed_open(false, other, O_WRONLY), JAIL_SEALS ? EACCES : 0);
+	assert_int_equal(
+		rig_sealed_open(false, fresh, O_WRONLY | O_CREAT), JAIL_SEALS ? EACCES : 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_machine_that_does_not_boot_is_a_failure, rig_up, rig_down),
+		RIG_TEST(the_maker_writes_to_its_draft_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

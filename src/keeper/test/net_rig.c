@@ -2,11 +2,13 @@
 #include "net_rig.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "lib/rules/audit/audit_read.h"
 #include "lib/base/clock.h"
@@ -230,6 +232,23 @@ int rig_down(void **state)
 	free(rig_k.dir);
 	free(rig_k.run_dir);
 	return system(rm);
+}
+
+int rig_sealed_open(bool waits, const char *path, int flags)
+{
+	pid_t pid = fork();
+	struct err err = {0};
+	int status;
+
+	if (pid == 0) {
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+			hands_seal_files(&rig_k, waits, &err) < 0)
+			_exit(255);
+		_exit(open(path, flags | O_CLOEXEC, 0600) >= 0 ? 0 : errno);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
 }
 
 /* ---- asking ---- */

@@ -53,6 +53,8 @@ bool rig_must_answer(uint32_t id);
 /* Asks for a tunnel that is allowed; gives the exchange's number. */
 uint32_t rig_must_open(uint32_t id, int *ret_edge_fd, int *ret_egress_fd);
 struct seen rig_last_record(void);
+/* In a child with sealed files (waits: as of the pool): the errno of open, 0: it was possible. */
+int rig_sealed_open(bool waits, const char *path, int flags);
 
 /* Runs the keeper until it is so; 4 s at most. */
 #define RIG_UNTIL(cond)                                          \

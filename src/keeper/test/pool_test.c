@@ -9,10 +9,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
@@ -228,24 +226,6 @@ static void stops_when_it_is_told(void **state)
 	must_have_ended();
 }
 
-/* In a child: the errno of a write access after the files were sealed, 0 when it was possible. */
-static int sealed_open(const char *path, int flags)
-{
-	pid_t pid = fork();
-	struct err err = {0};
-	int status;
-
-	if (pid == 0) {
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-			hands_seal_files(&rig_k, true, &err) < 0)
-			_exit(255);
-		_exit(open(path, flags | O_CLOEXEC, 0600) >= 0 ? 0 : errno);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
 /* The spawner and the next keeper of the sandbox believe the spec. */
 static void cannot_write_its_own_spec(void **state)
 {
@@ -253,10 +233,10 @@ static void cannot_write_its_own_spec(void **state)
 	AUTO_FREE char *other = xasprintf("%s/new", dir), *own = own_file("new");
 
 	save_spec(&rig_k.spec);
-	assert_int_equal(sealed_open(path, O_RDONLY), 0);
-	assert_int_equal(sealed_open(path, O_WRONLY), JAIL_SEALS ? EACCES : 0);
-	assert_int_equal(sealed_open(other, O_WRONLY | O_CREAT), JAIL_SEALS ? EACCES : 0);
-	assert_int_equal(sealed_open(own, O_WRONLY | O_CREAT), 0);
+	assert_int_equal(rig_sealed_open(true, path, O_RDONLY), 0);
+	assert_int_equal(rig_sealed_open(true, path, O_WRONLY), JAIL_SEALS ? EACCES : 0);
+	assert_int_equal(rig_sealed_open(true, other, O_WRONLY | O_CREAT), JAIL_SEALS ? EACCES : 0);
+	assert_int_equal(rig_sealed_open(true, own, O_WRONLY | O_CREAT), 0);
 }
 
 int main(void)

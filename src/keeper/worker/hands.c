@@ -32,6 +32,7 @@ enum hands_kind {
 	HANDS_ORIGIN,
 	HANDS_POLICY,
 	HANDS_DROP_IMAGE,
+	HANDS_PUBLISH,
 	HANDS_CLAIM,
 	HANDS_LEAVE,
 };
@@ -452,6 +453,17 @@ void hands_drop_image(struct keeper *k)
 		(void)!worker_ask(question(HANDS_DROP_IMAGE), NULL);
 }
 
+int hands_publish(struct keeper *k, struct err *err)
+{
+	return worker_is_on() ? worker_ask(question(HANDS_PUBLISH), err) : make_publish(k, err);
+}
+
+/* The key is what the keeper said before it was sealed. */
+static int serve_publish(struct keeper *k, struct err *err)
+{
+	return k->warm.is_making ? make_publish(k, err) : -EBADMSG;
+}
+
 int hands_claim(struct keeper *k, struct err *err)
 {
 	int r = pool_read_spec(k, err);
@@ -536,6 +548,8 @@ static int serve(void *ctx, struct worker_msg *q, struct worker_msg *a, struct e
 	case HANDS_DROP_IMAGE:
 		image_remove(k->warm.key);
 		return 0;
+	case HANDS_PUBLISH:
+		return serve_publish(k, err);
 	case HANDS_CLAIM:
 		return serve_claim(k, err);
 	case HANDS_LEAVE:

@@ -46,6 +46,8 @@ int hands_askpass(
 int hands_origin(struct keeper *k, int sock, struct jail_child *ret, struct err *err) MUST_CHECK;
 /* The installation's policy, open for reading; -ENOENT leaves err untouched. */
 int hands_policy(struct keeper *k, struct err *err) MUST_CHECK;
+/* The memory image that this keeper has made gets its name: it can write to no other one. Once. */
+int hands_publish(struct keeper *k, struct err *err) MUST_CHECK;
 /* The memory image that this start was to use is not there any more. */
 void hands_drop_image(struct keeper *k);
 /* The spec of the sandbox that claimed this machine of the pool: read by both. Once. */

@@ -39,7 +39,7 @@ static int fill_dirs(struct keeper *k, struct jail_dirs *d, bool waits, struct e
 	jail_dirs_add(d, xstrdup(k->dir), true);
 	jail_dirs_add(d, spec_dir(k->spec.id), false);
 	jail_dirs_add(d, xstrdup(k->run_dir), true);
-	jail_dirs_add(d, paths_get(PATHS_STATE, "warm"), k->warm.is_making);
+	jail_dirs_add(d, paths_get(PATHS_STATE, "warm"), false);
 	jail_dirs_add(d, paths_get(PATHS_STATE, "initrd"), false);
 	jail_dirs_add_links(d, shipped, false);
 	jail_dirs_add(d, paths_get(PATHS_DATA, "templates"), false);

@@ -427,11 +427,10 @@ static void remove_strangers(const char *dir)
 		(void)closedir(d);
 }
 
-int image_publish(struct image_draft *d, const struct image_class *class,
+int image_finish(struct image_draft *d, const struct image_class *class,
 	const struct image_file saved[IMAGE_N_SAVED], struct err *err)
 {
-	AUTO_FREE char *json = xasprintf("%s/" JSON_NAME, d->dir), *to = store_path(d->key);
-	AUTO_FREE char *text = NULL;
+	AUTO_FREE char *json = xasprintf("%s/" JSON_NAME, d->dir), *text = NULL;
 	struct image_file files[IMAGE_N_PARTS] = {saved[IMAGE_STATE], saved[IMAGE_MEMORY]};
 	int r = 0;
 
@@ -449,9 +448,15 @@ int image_publish(struct image_draft *d, const struct image_class *class,
 		text = json_dumps(j, JSON_INDENT(2) | JSON_SORT_KEYS);
 		json_decref(j);
 	}
-	r = file_save(json, slice_from_str(text), err);
-	if (r < 0)
-		return r;
+	return file_save(json, slice_from_str(text), err);
+}
+
+int image_publish(struct image_draft *d, struct err *err)
+{
+	AUTO_FREE char *to = store_path(d->key);
+
+	if (!d->dir)
+		return err_set(err, -EALREADY, "the memory image was published before");
 	image_remove(d->key);
 	if (rename(d->dir, to) < 0)
 		return err_errno(err, -errno, "renaming %s", d->dir);

@@ -11,7 +11,7 @@
  *          Making one: image_draft_begin gives a folder for the machine's disks; image_save_begin
  *          a pipe for vmm_save, whose other end a child process copies into `state`; then the child
  *          copies what the guest has used of its memory; when that has ended image_save_end, then
- *          image_publish, which syncs and renames.
+ *          image_finish, which hashes and syncs, and image_publish, which renames.
  *
  *          Using one: image_open, image_copy_disk, image_check_begin (a child process hashes
  *          `state` and fills a new memory, while the caller starts qemu with that memory), and when
@@ -95,7 +95,8 @@ struct image_check {
 /* dir has `state` and `memory`. */
 int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVED],
 	struct image_check *ret, struct err *err) MUST_CHECK;
-/* When pidfd is readable; closes it. 0, or -EUCLEAN with the reason. */
+/* When pidfd is readable; closes it. 0; -EUCLEAN: the image is not what it was; -EIO: it could not
+ * be read now. */
 int image_check_end(struct image_check *check, struct err *err) MUST_CHECK;
 /* Kills the child if it runs, closes everything. */
 void image_check_done(struct image_check *check);
@@ -133,9 +134,11 @@ struct image_draft {
 
 /* -EBUSY while another process makes one. */
 int image_draft_begin(const char *key, struct image_draft *ret, struct err *err) MUST_CHECK;
-/* Replaces an image of the same key. */
-int image_publish(struct image_draft *draft, const struct image_class *class,
+/* The draft is whole: image.json says what each file is. Touches nothing but the draft. */
+int image_finish(struct image_draft *draft, const struct image_class *class,
 	const struct image_file saved[IMAGE_N_SAVED], struct err *err) MUST_CHECK;
+/* The draft gets its name, in the place of an image of the same key. */
+int image_publish(struct image_draft *draft, struct err *err) MUST_CHECK;
 /* Removes what was not published, gives the lock back. */
 void image_draft_done(struct image_draft *draft);
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "lib/vm/vmm/helper.h"
 #include "lib/vm/vmm/test/memory_fixture.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
@@ -118,7 +119,8 @@ static void make(const char *key, const struct image_class *c)
 	assert_int_equal(save_machine(d.dir, stream, sizeof(stream), files, &err), 0);
 	assert_int_equal(files[IMAGE_STATE].size, sizeof(stream));
 	assert_int_equal(files[IMAGE_MEMORY].size, MEMORY);
-	assert_int_equal(image_publish(&d, c, files, &err), 0);
+	assert_int_equal(image_finish(&d, c, files, &err), 0);
+	assert_int_equal(image_publish(&d, &err), 0);
 	image_draft_done(&d);
 }
 
@@ -167,6 +169,24 @@ static int use(const char *key, struct err *err)
 	(void)unlink(root);
 	(void)unlink(docker);
 	return r;
+}
+
+/* The kernel kills it when there is no memory: that says nothing about the image. */
+static void a_reader_that_was_killed_is_no_damage(void **state)
+{
+	struct image_check check = IMAGE_CHECK_EMPTY;
+	struct err err = {};
+	int r = helper_begin(&check.pid, &check.pidfd, &err);
+
+	if (r == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	assert_int_equal(r, 1);
+	assert_int_equal(kill(check.pid, SIGKILL), 0);
+	assert_int_equal(image_check_end(&check, &err), -EIO);
+	assert_non_null(strstr(err.text, "was killed"));
+	image_check_done(&check);
 }
 
 static void made_and_used(void **state)
@@ -396,6 +416,7 @@ static void key_tells_machines_apart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_reader_that_was_killed_is_no_damage),
 		cmocka_unit_test(made_and_used),
 		cmocka_unit_test(every_wrong_byte_is_refused),
 		cmocka_unit_test(image_json_is_checked),
