@@ -67,6 +67,11 @@ static const struct egress_ops egress_callbacks = {
 	.on_end = egress_ended,
 };
 
+static const struct life_ops life_callbacks = {
+	.stop = stop_begin,
+	.trusted = start_on_trusted,
+};
+
 void keeper_init(struct keeper *k)
 {
 	k->sig_fd = k->lock_fd = k->listen_fd = -1;
@@ -75,8 +80,8 @@ void keeper_init(struct keeper *k)
 	k->port_path[HANDS_CTL] = k->port_path[HANDS_NET] = -1;
 	k->stop_link = -1;
 	k->started_ms = clock_mono_ms();
-	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
-		k->links[i].fd = -1;
+	k->life = &life_callbacks;
+	link_init(k, &requests_ops);
 	ask_init(k);
 	accel_init(k);
 	warm_init(k);
@@ -86,7 +91,7 @@ void keeper_init(struct keeper *k)
 	agent_init(k);
 	net_init(k);
 	vault_init(k);
-	origins_init(k);
+	origins_init(k, net_open_socket);
 	suspend_init(k);
 	ports_init(k);
 }
@@ -110,62 +115,7 @@ static void read_signal(struct keeper *k)
 		write_inventory(k);
 }
 
-/* ---- is the source of an event still the one that the event was queued for? ---- */
-
-static bool link_is_live(const struct keeper *k, struct loop_key key)
-{
-	return k->links[key.idx].fd >= 0 && (k->links[key.idx].gen & 0xffffff) == key.gen;
-}
-
-static bool ask_is_live(const struct keeper *k, struct loop_key key)
-{
-	return k->asks[key.idx].kind && k->asks[key.idx].gen == key.gen;
-}
-
-static bool waiting_is_live(const struct keeper *k, struct loop_key key)
-{
-	return k->waiting[key.idx].fd >= 0 && k->waiting[key.idx].gen == key.gen;
-}
-
-static bool edge_is_live(const struct keeper *k, struct loop_key key)
-{
-	return worker_is_current(&k->edge.worker, key);
-}
-
-static bool egress_is_live(const struct keeper *k, struct loop_key key)
-{
-	return worker_is_current(&k->egress.worker, key);
-}
-
-static bool agent_is_live(const struct keeper *k, struct loop_key key)
-{
-	return worker_is_current(&k->agent.worker, key);
-}
-
-static bool vault_is_live(const struct keeper *k, struct loop_key key)
-{
-	return k->vault.sock >= 0 && k->vault.gen == key.gen;
-}
-
-static bool release_is_live(const struct keeper *k, struct loop_key key)
-{
-	return k->vault.releases[key.idx].id && k->vault.releases[key.idx].gen == key.gen;
-}
-
-static bool store_is_live(const struct keeper *k, struct loop_key key)
-{
-	return k->vault.stores[key.idx].id && k->vault.stores[key.idx].gen == key.gen;
-}
-
-static bool origin_is_live(const struct keeper *k, struct loop_key key)
-{
-	return worker_is_current(&k->origins.list[key.idx].worker, key);
-}
-
-static bool port_is_live(const struct keeper *k, struct loop_key key)
-{
-	return k->ports.list[key.idx].fd >= 0 && k->ports.list[key.idx].gen == key.gen;
-}
+/* ---- events of a VM or a child that was replaced ---- */
 
 static bool machine_is_live(const struct keeper *k, struct loop_key key)
 {
@@ -238,8 +188,8 @@ static const struct event_row event_table[] = {
 	[EV_TIMER_VAULT] = {NULL, vault_on_timer},
 	[EV_TIMER_RELEASE] = {release_is_live, .run_event = vault_on_release_timeout},
 	[EV_TIMER_STORE] = {store_is_live, .run_event = vault_on_store_timeout},
-	[EV_ORIGIN] = {origin_is_live, .run_event = origins_on_event},
-	[EV_ORIGIN_END] = {origin_is_live, .run_event = origins_on_exit},
+	[EV_ORIGIN] = {origins_is_live, .run_event = origins_on_event},
+	[EV_ORIGIN_END] = {origins_is_live, .run_event = origins_on_exit},
 	[EV_TIMER_ORIGINS] = {NULL, origins_on_timer},
 	[EV_SUSPEND_SAVED] = {save_is_live, suspend_on_saved},
 	[EV_SUSPEND_CHECKED] = {check_is_live, resume_on_checked},
@@ -248,7 +198,7 @@ static const struct event_row event_table[] = {
 	[EV_TIMER_SPACE] = {NULL, space_on_timer},
 	[EV_IMAGE] = {image_is_live, warm_on_child},
 	[EV_TIMER_MAKE] = {NULL, make_on_timer},
-	[EV_PORT] = {port_is_live, .run_event = ports_on_accept},
+	[EV_PORT] = {ports_is_live, .run_event = ports_on_accept},
 	[EV_TIMER_PORTS] = {NULL, ports_watch},
 	[EV_CROWD] = {share_is_live, crowd_on_lookup},
 	[EV_TIMER_CROWD] = {NULL, crowd_on_timer},

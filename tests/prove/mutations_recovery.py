@@ -33,11 +33,11 @@ HOLES += [
     Hole("policy-not-read-again", "src/keeper/network/netpolicy.c",
          "\tread_policy(k);\n\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error(",
          "\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error("),
-    Hole("second-edge-jail", "src/keeper/worker/worker.c",
+    Hole("second-edge-jail", "src/keeper/worker/process.c",
          ".profile = ops->profile,\n",
          ".profile = ops->profile == JAIL_EDGE && k->edge.worker.gen ? JAIL_EGRESS"
          " : ops->profile,\n"),
-    Hole("no-second-origin", "src/keeper/worker/origin_link.c",
+    Hole("no-second-origin", "src/keeper/credential/origin_link.c",
          "\tblame(k, o)->n_crashes++;\n\tworker_on_exit(k, &o->worker);\n",
          "\tblame(k, o)->n_violations = KEEPER_ORIGIN_VIOLATIONS;\n"
          "\tworker_on_exit(k, &o->worker);\n"),

@@ -22,6 +22,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/str.h"
 
 void conns_drop(struct origin *o)
 {
@@ -80,7 +81,7 @@ static void try_ask(struct keeper *k, struct origin *o, struct origin_conn *c)
 				"sbx-egress does not run: see keeper.log of this sandbox");
 		return;
 	}
-	r = net_open_socket(k, o, c->id, &c->exchange);
+	r = k->origins.open_socket(k, o, c->id, &c->exchange);
 	if (r == 0)
 		c->state = CONN_ASKED;
 	else if (r == -EAGAIN)
@@ -203,7 +204,7 @@ static int get_ends(int fd, struct origin_conn *c)
 
 static const struct egress_pin *find_pin(const struct keeper *k, const struct origin *o)
 {
-	const struct egress_config *config = &k->netpolicy.config;
+	const struct egress_config *config = &k->egress.config;
 
 	for (size_t i = 0; i < config->n_pins; i++) {
 		if (config->pins[i].port == o->port && strcmp(config->pins[i].host, o->host) == 0)
@@ -228,8 +229,8 @@ bool conns_may_lead(const struct keeper *k, const struct origin *o, const struct
 	if (pin)
 		return addr_parse(slice_from_str(pin->addr), &there) == 0 &&
 		       addr_eq(&there, &c->addr) && c->port == pin->addr_port;
-	if (k->netpolicy.config.proxy_host[0] && !is_here(o->host))
-		return c->port == k->netpolicy.config.proxy_port;
+	if (k->egress.config.proxy_host[0] && !is_here(o->host))
+		return c->port == k->egress.config.proxy_port;
 	return c->port == o->port &&
 	       gate_passes_address(k->gate, o->host, o->port, &c->addr, c->is_own, clock_wall_ms());
 }
@@ -274,19 +275,19 @@ static int take_connection(struct keeper *k, const struct origin *o, struct orig
 	return 0;
 }
 
-int conns_on_result(
-	struct keeper *k, const struct exchange *ex, const struct egress_result *result, int fd)
+int conns_on_result(struct keeper *k, const struct conn_order *order,
+	const struct egress_result *result, int fd)
 {
-	struct origin *o = origins_find(k, ex->origin, ex->origin_gen);
+	struct origin *o = origins_find(k, order->origin, order->origin_gen);
+	struct edge_ask ask = {.kind = EDGE_ASK_TUNNEL, .proto = EDGE_PROTO_TLS};
 	AUTO_CLOSE int owned = fd;
-	static struct edge_ask ask;
 	struct origin_conn *c = NULL;
 	int r = 0;
 
 	if ((result->outcome == EGRESS_CONNECTED) != (fd >= 0))
 		return -EBADMSG;
 	for (size_t i = 0; o && i < KEEPER_ORIGIN_CONNS; i++) {
-		if (o->conns[i].state == CONN_ASKED && o->conns[i].id == ex->want)
+		if (o->conns[i].state == CONN_ASKED && o->conns[i].id == order->want)
 			c = &o->conns[i];
 	}
 	if (!c) /* the origin has ended meanwhile */
@@ -295,7 +296,8 @@ int conns_on_result(
 		r = take_connection(k, o, c, result, TAKE_FD(owned));
 	else
 		settle(c, result, -1);
-	exchanges_get_ask(ex, &ask);
+	ask.port = o->port;
+	(void)!str_copy(ask.host, sizeof(ask.host), o->host);
 	gate_result(k->gate, &ask, &c->result, clock_wall_ms());
 	origins_push(k, o);
 	return r;

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * origins - what the parts of the keeper that have to do with sbx-origin offer to the others.
+ * origins - the functions of the files that handle sbx-origin.
  *
- * How      Included by keeper.h, which has the structs.
- * Trust    Origins may be taken over by a server: see keeper.h.
+ * How      origin.h has the structs; each file of them has its own section.
+ * Trust    Origins may be compromised by a server.
  */
 #pragma once
 
+#include "origin.h"
+#include "vault_link.h"
+
 /* origin_link.c: the origin processes and their messages. */
-void origins_init(struct keeper *k);
+void origins_init(struct keeper *k, int (*open_socket)(struct keeper *k, const struct origin *o,
+					    uint32_t want, uint32_t *ret_exchange));
+bool origins_is_live(const struct keeper *k, struct loop_key key);
 /* One exchange with the origin of the ask's host, started when there is none. edge_fd is the
  * caller's to pass on. On an error err says why in one sentence. */
 int origins_open(
@@ -29,9 +34,13 @@ const struct origin_exchange *origins_first_waiting(const struct origin *o);
 
 /* origin_conn.c: the connections that origins want. */
 int conns_on_want(struct keeper *k, struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
-/* What egress says about one; takes fd. */
-int conns_on_result(struct keeper *k, const struct exchange *ex, const struct egress_result *result,
-	int fd) MUST_CHECK;
+/* What egress says about one that was ordered by open_socket. */
+struct conn_order {
+	uint32_t origin, origin_gen, want;
+};
+/* Takes fd. */
+int conns_on_result(struct keeper *k, const struct conn_order *order,
+	const struct egress_result *result, int fd) MUST_CHECK;
 void conns_on_egress_end(struct keeper *k);
 /* Egress takes messages again, or is there again. */
 void conns_on_room(struct keeper *k);

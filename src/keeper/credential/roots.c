@@ -70,7 +70,7 @@ void roots_read(struct keeper *k, const char *extra)
 	origins_kill_all(k, "the certificates that servers are verified by have changed");
 	fd_close(&k->origins.roots);
 	if (r == 0)
-		r = k->origins.roots = netpolicy_make_file("roots", slice_from_str(text));
+		r = k->origins.roots = sealed_file_make("roots", slice_from_str(text));
 	if (r < 0) {
 		k->origins.roots = -1;
 		log_error("no server can be verified: %s", err_text(&err, r));

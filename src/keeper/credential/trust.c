@@ -129,7 +129,7 @@ static void on_answer(struct keeper *k, const struct guest_reply *reply)
 	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
 		trust_send(k);
 	else if (k->trust.is_last)
-		start_on_trusted(k);
+		k->life->trusted(k);
 }
 
 static const struct ask_kind trust_ask = {

@@ -15,11 +15,23 @@
  */
 #pragma once
 
-#include "lib/base/attr.h"
+#include "lib/base/clock.h"
+#include "lib/os/ipc/edge_chan.h"
 
-struct edge_config;
-struct ipc_msg;
+#define KEEPER_TRUST_MS clock_limit_ms(15000) /* for the guest to rebuild its bundles */
+
 struct keeper;
+
+struct trust {
+	bool has_ca;
+	bool is_said;  /* this edge has sent its CA */
+	bool is_due;   /* the guest does not know all of it yet */
+	bool is_asked; /* and is being told */
+	bool is_told;  /* it has been told something, since this machine started */
+	bool is_last;  /* the set-up is done: the sandbox runs once the guest is told */
+	struct edge_ca ca;
+	char *extra; /* the user's own CAs as the guest is told them; NULL: none */
+};
 
 /* A new edge continues with the CA of the last one. */
 void trust_fill_config(struct keeper *k, struct edge_config *config);

@@ -600,3 +600,20 @@ struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask)
 		ret.fault = say_away(k, b->name);
 	return ret;
 }
+
+/* ---- stale events ---- */
+
+bool vault_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->vault.sock >= 0 && k->vault.gen == key.gen;
+}
+
+bool release_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->vault.releases[key.idx].id && k->vault.releases[key.idx].gen == key.gen;
+}
+
+bool store_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->vault.stores[key.idx].id && k->vault.stores[key.idx].gen == key.gen;
+}

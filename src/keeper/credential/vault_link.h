@@ -2,12 +2,74 @@
 /*
  * vault_link - the keeper's channel to the vault: bindings, releases, tokens that are kept.
  *
- * How      See vault_link.c. The state is struct vault_link in keeper.h.
+ * How      See vault_link.c.
  * Trust    Runs in the keeper. Sees messages of the vault, never a value.
+ * Owns     The channel and the questions that the vault has not answered.
+ * Limits   KEEPER_MAX_RELEASES, KEEPER_MAX_STORES and the times below.
  */
 #pragma once
 
+#include "creds.h"
+#include "lib/base/clock.h"
+#include "lib/os/loop/loop.h"
+#include "lib/rules/gate/gate.h"
+
+#define KEEPER_VAULT_GAP_MS 250 /* before the vault is tried again; doubled each time ... */
+#define KEEPER_VAULT_MAX_GAP_MS 5000
+#define KEEPER_VAULT_MS clock_limit_ms(10000) /* for HELLO (sbxd starts the vault) and for LIST */
+#define KEEPER_VAULT_RELIST_MS 1000	      /* when the vault is not open yet */
+#define KEEPER_RELEASE_MS 35000		      /* a program that has the value has 30 s */
+#define KEEPER_MAX_RELEASES (32 * ORIGIN_N_WHICH)
+#define KEEPER_STORE_MS 15000
+#define KEEPER_MAX_STORES 64 /* tokens on their way to the vault */
+
+struct keeper;
+struct origin;
+
+/* A RELEASE that the vault has not answered. */
+struct release {
+	uint32_t id; /* of the message; 0: free */
+	uint32_t gen;
+	uint32_t origin, origin_gen;
+	enum origin_which which;
+	struct loop_timer timer;
+};
+
+/* A STORE for an origin: until the vault has answered, and then until the bindings have it. */
+struct store {
+	uint32_t id; /* of the message; 0: free */
+	uint32_t gen;
+	uint32_t origin, origin_gen;
+	uint32_t token; /* origin's number of TOKENS */
+	char name[VAULT_MAX_NAME];
+	bool is_kept;
+	struct loop_timer timer;
+};
+
+struct vault_link {
+	int sock; /* -1: away */
+	enum vault_phase phase;
+	uint32_t gen;
+	uint32_t last_id;
+	uint32_t list_id; /* 0: no LIST is under way */
+	bool is_listed;	  /* ever: creds is what the vault said last */
+	bool is_current;  /* by this connection */
+	bool is_dirty;	  /* CHANGED came while a LIST was under way */
+	unsigned tries;
+	struct vault_item *items, *known; /* of the LIST under way, and of the last one */
+	size_t n_items, n_known;
+	char fault[VAULT_MAX_TEXT]; /* what it said when it could not list */
+	struct release releases[KEEPER_MAX_RELEASES];
+	struct store stores[KEEPER_MAX_STORES];
+	bool no_logins, all; /* credentials.oauth is false, credentials.intercept */
+	char *own_services;  /* a list of lib/secret/service/own.h; NULL: not read yet */
+	struct loop_timer timer;
+};
+
 void vault_init(struct keeper *k);
+bool vault_is_live(const struct keeper *k, struct loop_key key);
+bool release_is_live(const struct keeper *k, struct loop_key key);
+bool store_is_live(const struct keeper *k, struct loop_key key);
 /* Requests a channel from sbxd, again and again until one comes. */
 void vault_start(struct keeper *k);
 /* Takes fd. */

@@ -17,13 +17,25 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 
-static void drop(struct keeper *k, struct link *l)
+void link_init(struct keeper *k, const struct link_ops *ops)
+{
+	k->link_ops = ops;
+	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
+		k->links[i].fd = -1;
+}
+
+bool link_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->links[key.idx].fd >= 0 && (k->links[key.idx].gen & 0xffffff) == key.gen;
+}
+
+static void drop_link(struct keeper *k, struct link *l)
 {
 	loop_del(&k->loop, l->fd);
 	fd_close(&l->fd);
 	l->gen++;
 	l->is_first = false;
-	pool_on_link_end(k);
+	k->link_ops->on_closed(k);
 }
 
 static int send_hello(struct keeper *k, int fd)
@@ -36,7 +48,7 @@ static int send_hello(struct keeper *k, int fd)
 	r = keeper_send_hello(fd, &hello);
 	if (r == 0)
 		r = keeper_send_state(fd, 0, &k->state);
-	return r < 0 || k->ports.n == 0 ? r : ports_send(k, fd, 0);
+	return r < 0 ? r : k->link_ops->on_open(k, fd);
 }
 
 static struct link *free_link(struct keeper *k)
@@ -47,7 +59,7 @@ static struct link *free_link(struct keeper *k)
 	/* A client that never goes away must not lock the others out, nor end the link of the
 	 * sbxd that started this keeper: while that one lives, nobody else says who the vault
 	 * is. */
-	drop(k, &k->links[k->links[0].is_first ? 1 : 0]);
+	drop_link(k, &k->links[k->links[0].is_first ? 1 : 0]);
 	return &k->links[k->links[0].is_first ? 1 : 0];
 }
 
@@ -64,9 +76,7 @@ void link_add(struct keeper *k, int fd, bool is_first)
 	}
 	l->fd = fd;
 	l->is_first = is_first;
-	/* While sbxd was away nobody could give one. */
-	if (k->vault.sock < 0 && k->vault.timer.pos)
-		vault_start(k);
+	k->link_ops->on_opened(k);
 }
 
 static struct link *first_link(struct keeper *k)
@@ -87,15 +97,11 @@ bool link_want_vault(struct keeper *k)
 	return is_asked;
 }
 
-/* As long as the sbxd that started this keeper lives, no other process says who the vault is. */
-static int answer_vault(struct keeper *k, struct link *l, struct ipc_msg *msg)
+bool link_may_give_vault(struct keeper *k, const struct link *l)
 {
 	const struct link *first = first_link(k);
-	int r = keeper_get_vault(msg);
 
-	if (r == 0 && first && first != l)
-		r = -EPERM;
-	return r < 0 ? r : vault_take_channel(k, TAKE_FD(msg->fd));
+	return !first || first == l;
 }
 
 static bool is_same_user(int fd)
@@ -143,15 +149,15 @@ void link_push_state(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
 		if (k->links[i].fd >= 0 && keeper_send_state(k->links[i].fd, 0, &k->state) < 0)
-			drop(k, &k->links[i]);
+			drop_link(k, &k->links[i]);
 }
 
-void link_push_ports(struct keeper *k, const struct link *but)
+void link_push_all(struct keeper *k, const struct link *but,
+	int (*send)(struct keeper *k, int sock, uint32_t id))
 {
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
-		if (k->links[i].fd >= 0 && &k->links[i] != but &&
-			ports_send(k, k->links[i].fd, 0) < 0)
-			drop(k, &k->links[i]);
+		if (k->links[i].fd >= 0 && &k->links[i] != but && send(k, k->links[i].fd, 0) < 0)
+			drop_link(k, &k->links[i]);
 }
 
 void link_progress(struct keeper *k, unsigned percent, const char *text)
@@ -163,7 +169,7 @@ void link_progress(struct keeper *k, unsigned percent, const char *text)
 	link_push_state(k);
 }
 
-static struct link *live_link(struct keeper *k, int link, uint32_t gen)
+struct link *link_find(struct keeper *k, int link, uint32_t gen)
 {
 	if (link < 0 || k->links[link].fd < 0 || k->links[link].gen != gen)
 		return NULL;
@@ -173,176 +179,10 @@ static struct link *live_link(struct keeper *k, int link, uint32_t gen)
 void link_answer(
 	struct keeper *k, int link, uint32_t link_gen, uint32_t msg, int code, const char *text)
 {
-	struct link *l = live_link(k, link, link_gen);
+	struct link *l = link_find(k, link, link_gen);
 
 	if (l && keeper_send_done(l->fd, msg, code, text) < 0)
-		drop(k, l);
-}
-
-static int answer_ping(struct keeper *k, struct link *l, const struct ipc_msg *msg)
-{
-	bool stalled = machine_is_stalled(k);
-	int r = keeper_get_nothing(msg);
-
-	if (r < 0)
-		return r;
-	k->state.stalled = stalled;
-	return keeper_send_state(l->fd, msg->id, &k->state);
-}
-
-static int answer_stream(struct keeper *k, struct link *l, struct ipc_msg *msg)
-{
-	char path[KEEPER_MAX_PATH];
-	uint32_t stream;
-	int r = keeper_get_stream(msg, path);
-
-	if (r < 0)
-		return r;
-	/* The user's way into the guest is exec; the other paths are the keeper's own. */
-	if (strcmp(path, GUEST_PATH_EXEC) != 0)
-		return keeper_send_done(l->fd, msg->id, -EPERM, "no such stream");
-	if (k->state.phase != KEEPER_RUNNING)
-		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is not running");
-	if (k->state.paused)
-		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is " SPACE_PAUSED);
-	if (edge_is_up(k))
-		r = edge_open_stream(k, path, TAKE_FD(msg->fd), &session_stream, &stream);
-	else
-		r = waiting_add(k, (int)(l - k->links), msg->id, TAKE_FD(msg->fd));
-	if (r < 0)
-		return keeper_send_done(l->fd, msg->id, r, "too many streams are open");
-	/* One that waits is answered when edge is there. */
-	return edge_is_up(k) ? keeper_send_done(l->fd, msg->id, 0, "") : 0;
-}
-
-static int answer_stop(struct keeper *k, struct link *l, const struct ipc_msg *msg)
-{
-	uint32_t timeout_ms;
-	int r = keeper_get_stop(msg, &timeout_ms);
-
-	if (r < 0)
-		return r;
-	k->stop_link = (int)(l - k->links);
-	k->stop_link_gen = l->gen;
-	k->stop_msg = msg->id;
-	stop_begin(k, timeout_ms, "");
-	return 0;
-}
-
-static void on_stats(struct keeper *k, const struct ask *a, struct slice body)
-{
-	struct link *l = live_link(k, a->link, a->link_gen);
-	struct keeper_stats stats = {0};
-
-	if (!l)
-		return;
-	if (guest_get_stats(body, &stats) < 0)
-		link_answer(k, a->link, a->link_gen, a->link_msg, -EBADMSG,
-			"the guest's answer does not decode");
-	else if (keeper_send_stats(l->fd, a->link_msg, &stats) < 0)
-		log_warn("sbxd does not take the statistics");
-}
-
-static const struct ask_kind stats_ask = {GUEST_PATH_STATS, .on_body = on_stats};
-
-static int answer_stats(struct keeper *k, struct link *l, const struct ipc_msg *msg)
-{
-	int r = keeper_get_nothing(msg);
-
-	if (r < 0)
-		return r;
-	if (k->state.phase != KEEPER_RUNNING)
-		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is not running");
-	r = ask_guest(
-		k, &stats_ask, slice_of(NULL, 0), KEEPER_ASK_MS, (int)(l - k->links), msg->id);
-	if (r < 0)
-		return keeper_send_done(l->fd, msg->id, r, "the guest cannot be asked now");
-	return 0;
-}
-
-static int answer_reload(struct keeper *k, struct link *l, const struct ipc_msg *msg)
-{
-	char name[KEEPER_MAX_NAME];
-	int r = keeper_get_reload(msg, name);
-
-	if (r < 0)
-		return r;
-	netpolicy_reload(k, (int)(l - k->links), msg->id, name);
-	return 0;
-}
-
-static int answer_suspend(struct keeper *k, struct link *l, const struct ipc_msg *msg)
-{
-	struct err err = {0};
-	int r = keeper_get_nothing(msg);
-
-	if (r < 0)
-		return r;
-	r = suspend_begin(k, (int)(l - k->links), msg->id, &err);
-	return r < 0 ? keeper_send_done(l->fd, msg->id, r, err_text(&err, r)) : 0;
-}
-
-static int answer_ports(struct keeper *k, struct link *l, const struct ipc_msg *msg)
-{
-	static struct keeper_ports wanted;
-	int r = keeper_get_ports(msg, &wanted);
-
-	if (r == 0)
-		r = ports_set(k, &wanted);
-	if (r < 0)
-		return r;
-	link_push_ports(k, l);
-	return ports_send(k, l->fd, msg->id);
-}
-
-static int answer_freeze(struct keeper *k, struct link *l, const struct ipc_msg *msg)
-{
-	int r = keeper_get_nothing(msg);
-
-	if (r == 0)
-		freeze_begin(k, (int)(l - k->links), msg->id);
-	return r;
-}
-
-static int answer_claim(struct keeper *k, struct link *l, const struct ipc_msg *msg)
-{
-	int r = keeper_get_nothing(msg);
-
-	if (r == 0)
-		pool_claim(k, (int)(l - k->links), msg->id);
-	return r;
-}
-
-static int answer(struct keeper *k, struct link *l, struct ipc_msg *msg)
-{
-	if (msg->fd >= 0 && msg->type != KEEPER_STREAM && msg->type != KEEPER_VAULT)
-		return -EBADMSG;
-	if (pool_waits(k) && !pool_knows(msg->type))
-		return -EBADMSG;
-	switch (msg->type) {
-	case KEEPER_PING:
-		return answer_ping(k, l, msg);
-	case KEEPER_STREAM:
-		return answer_stream(k, l, msg);
-	case KEEPER_STOP:
-		return answer_stop(k, l, msg);
-	case KEEPER_STATS:
-		return answer_stats(k, l, msg);
-	case KEEPER_RELOAD:
-		return answer_reload(k, l, msg);
-	case KEEPER_SUSPEND:
-		return answer_suspend(k, l, msg);
-	case KEEPER_PORTS:
-		return answer_ports(k, l, msg);
-	case KEEPER_FREEZE:
-		return answer_freeze(k, l, msg);
-	case KEEPER_VAULT:
-		return answer_vault(k, l, msg);
-	case KEEPER_CLAIM:
-		return answer_claim(k, l, msg);
-	default:
-		return -EBADMSG;
-	}
+		drop_link(k, l);
 }
 
 void link_on_readable(struct keeper *k, const struct loop_event *ev)
@@ -355,7 +195,7 @@ void link_on_readable(struct keeper *k, const struct loop_event *ev)
 	if (r == -EAGAIN)
 		return;
 	if (r > 0) {
-		r = answer(k, l, &msg);
+		r = k->link_ops->on_message(k, l, &msg);
 		ipc_msg_done(&msg);
 		if (r < 0)
 			log_warn("a message of sbxd (type %u) was refused: %s", msg.type,
@@ -363,5 +203,5 @@ void link_on_readable(struct keeper *k, const struct loop_event *ev)
 		r = r < 0 ? r : 1;
 	}
 	if (r <= 0 && l->fd >= 0 && l->gen == gen)
-		drop(k, l);
+		drop_link(k, l);
 }

@@ -95,8 +95,13 @@ static void open_exchange(struct keeper *k, const struct edge_ask *ask)
 static void open_at_origin(struct keeper *k, const struct edge_ask *ask)
 {
 	struct err err = {0};
-	int r = origins_open(k, ask, &k->net.pending.edge_fd, &err);
+	int r;
 
+	if (k->netpolicy.fault[0]) {
+		give_up(k, ask, EGRESS_UNREACHABLE, k->netpolicy.fault);
+		return;
+	}
+	r = origins_open(k, ask, &k->net.pending.edge_fd, &err);
 	if (r < 0)
 		give_up(k, ask, r == -EMFILE || r == -EBUSY ? EGRESS_BUSY : EGRESS_UNREACHABLE,
 			err_text(&err, r));
@@ -248,7 +253,7 @@ int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 	return 0;
 }
 
-int net_open_socket(struct keeper *k, struct origin *o, uint32_t want, uint32_t *ret_exchange)
+int net_open_socket(struct keeper *k, const struct origin *o, uint32_t want, uint32_t *ret_exchange)
 {
 	struct edge_ask ask = {.kind = EDGE_ASK_TUNNEL, .proto = EDGE_PROTO_TLS, .port = o->port};
 	struct egress_open open = {.kind = EGRESS_SOCKET, .port = o->port};
@@ -269,9 +274,7 @@ int net_open_socket(struct keeper *k, struct origin *o, uint32_t want, uint32_t 
 	}
 	ex = exchanges_find(&k->net, id);
 	ex->is_socket = true;
-	ex->origin = o->worker.idx;
-	ex->origin_gen = o->worker.gen;
-	ex->want = want;
+	ex->order = (struct conn_order){o->worker.idx, o->worker.gen, want};
 	*ret_exchange = id;
 	return 0;
 }
@@ -300,7 +303,7 @@ int net_on_result(struct keeper *k, struct ipc_msg *msg)
 		return -EBADMSG;
 	ex->has_result = true;
 	if (ex->is_socket)
-		return conns_on_result(k, ex, &result, TAKE_FD(msg->fd));
+		return conns_on_result(k, &ex->order, &result, TAKE_FD(msg->fd));
 	if (msg->fd >= 0)
 		return -EBADMSG;
 	exchanges_get_ask(ex, &ask);

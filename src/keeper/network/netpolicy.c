@@ -17,7 +17,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/fs/file.h"
@@ -30,33 +29,6 @@
 
 #define RESOLV_CONF "/etc/resolv.conf"
 #define RESOLV_MAX_BYTES 65536
-
-int netpolicy_make_file(const char *name, struct slice text)
-{
-	AUTO_CLOSE int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = text.n ? fd_write_all(fd, text.p, text.n) : 0;
-	if (r < 0)
-		return r;
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
-		return -errno;
-	return TAKE_FD(fd);
-}
-
-int netpolicy_open_again(int fd)
-{
-	char path[64];
-	int r;
-
-	if (fd < 0)
-		return -ENOENT;
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	r = open(path, O_RDONLY | O_CLOEXEC);
-	return r < 0 ? -errno : r;
-}
 
 static void read_policy(struct keeper *k)
 {
@@ -80,7 +52,7 @@ static void read_policy(struct keeper *k)
 	}
 	gate_set_policy(k->gate, s, path);
 	fd_close(&k->netpolicy.text);
-	r = netpolicy_make_file("policy", s);
+	r = sealed_file_make("policy", s);
 	if (r < 0)
 		log_error("keeping the policy for sbx-egress: %s", strerror(-r));
 	k->netpolicy.text = r < 0 ? -1 : r;
@@ -101,7 +73,7 @@ static int read_settings(struct keeper *k, struct err *err)
 		return r;
 	record_set_max_bytes(k, settings_get_u64(&s, SETTINGS_AUDIT_MAX_SIZE));
 	k->space.reserve = settings_get_u64(&s, SETTINGS_DISK_RESERVE);
-	k->netpolicy.config = config;
+	k->egress.config = config;
 	k->netpolicy.fault[0] = '\0';
 	roots_read(k, settings_get(&s, SETTINGS_NETWORK_EXTRA_CA));
 	vault_set_rules(k, strcmp(settings_get(&s, SETTINGS_CREDENTIALS_OAUTH), "false") != 0,
@@ -157,10 +129,10 @@ static int send_resolver(struct keeper *k)
 	r = file_load(RESOLV_CONF, RESOLV_MAX_BYTES, &text, &n, NULL);
 	if (r < 0)
 		log_warn("reading " RESOLV_CONF ": %s", strerror(-r));
-	fd = netpolicy_make_file("resolv.conf", slice_of(text, r < 0 ? 0 : n));
+	fd = sealed_file_make("resolv.conf", slice_of(text, r < 0 ? 0 : n));
 	if (fd < 0)
 		return fd;
-	again = netpolicy_open_again(fd);
+	again = sealed_file_open(fd);
 	if (again < 0)
 		return again;
 	r = egress_ask_resolver(k->egress.worker.sock, again);
@@ -179,7 +151,7 @@ static int send_locals(struct keeper *k)
 
 static int send_policy(struct keeper *k)
 {
-	AUTO_CLOSE int fd = netpolicy_open_again(k->netpolicy.text);
+	AUTO_CLOSE int fd = sealed_file_open(k->netpolicy.text);
 	int r;
 
 	if (fd < 0)
@@ -195,7 +167,7 @@ static int send_policy(struct keeper *k)
 
 int netpolicy_send(struct keeper *k)
 {
-	int r = egress_ask_config(k->egress.worker.sock, &k->netpolicy.config);
+	int r = egress_ask_config(k->egress.worker.sock, &k->egress.config);
 
 	if (r < 0)
 		return r;

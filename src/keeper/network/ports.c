@@ -15,6 +15,11 @@
 #include "lib/base/str.h"
 #include "lib/rules/policy/addr.h"
 
+bool ports_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->ports.list[key.idx].fd >= 0 && k->ports.list[key.idx].gen == key.gen;
+}
+
 void ports_init(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_PORTS; i++)
@@ -173,7 +178,7 @@ void ports_open(struct keeper *k)
 	k->ports.is_open = true;
 	put(k, &wanted);
 	if (wanted.n)
-		link_push_ports(k, NULL);
+		link_push_all(k, NULL, ports_send);
 }
 
 int ports_set(struct keeper *k, const struct keeper_ports *wanted)

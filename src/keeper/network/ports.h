@@ -53,6 +53,7 @@ struct ports {
 };
 
 void ports_init(struct keeper *k);
+bool ports_is_live(const struct keeper *k, struct loop_key key);
 /* Opens what the spec says. */
 void ports_open(struct keeper *k);
 /* Another list from now on: what is in both stays open. -EBADMSG when an address is none. */

@@ -225,7 +225,7 @@ static void an_address_that_no_rule_names(void **state)
 static void pins_and_the_proxy_say_where(void **state)
 {
 	struct cred_run run = cred_run_up();
-	struct egress_config *config = &rig_k.netpolicy.config;
+	struct egress_config *config = &rig_k.egress.config;
 
 	gate_set_policy(rig_k.gate,
 		slice_from_str("policy 1\nallow network " CRED_HOST ":1-65535\nend\n"), "policy");

@@ -358,6 +358,11 @@ void agent_init(struct keeper *k)
 		a->confirms[i].child.pidfd = -1;
 }
 
+bool agent_is_live(const struct keeper *k, struct loop_key key)
+{
+	return worker_is_current(&k->agent.worker, key);
+}
+
 void agent_on_event(struct keeper *k, const struct loop_event *ev)
 {
 	worker_on_event(k, &k->agent.worker, ev);

@@ -65,7 +65,7 @@ static void start_again(struct keeper *k)
 	if (k->state.paused) /* by a full disk: the guest cannot be reached */
 		k->edge.worker.tries = 0;
 	if (k->edge.worker.tries >= KEEPER_EDGE_TRIES)
-		stop_begin(k, 0, "the wire to the guest was lost and could not be restored");
+		k->life->stop(k, 0, "the wire to the guest was lost and could not be restored");
 	else
 		worker_restart(k, &k->edge.worker);
 }
@@ -96,7 +96,7 @@ void edge_on_timer(struct keeper *k)
 static void count_violation(struct keeper *k, struct worker *w)
 {
 	if (w->violations >= WORKER_MAX_VIOLATIONS)
-		stop_begin(k, 0, "sbx-edge broke its protocol time after time: see keeper.log");
+		k->life->stop(k, 0, "sbx-edge broke its protocol time after time: see keeper.log");
 	else
 		start_again(k);
 }
@@ -269,6 +269,11 @@ void edge_init(struct keeper *k, const struct edge_ops *ops)
 {
 	worker_init(&k->edge.worker, &edge_worker, 0);
 	k->edge.ops = ops;
+}
+
+bool edge_is_live(const struct keeper *k, struct loop_key key)
+{
+	return worker_is_current(&k->edge.worker, key);
 }
 
 void edge_on_event(struct keeper *k, const struct loop_event *ev)

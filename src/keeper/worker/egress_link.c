@@ -70,7 +70,8 @@ void egress_restart(struct keeper *k, const char *why)
 static void count_violation(struct keeper *k, struct worker *w)
 {
 	if (w->violations >= WORKER_MAX_VIOLATIONS)
-		stop_begin(k, 0, "sbx-egress broke its protocol time after time: see keeper.log");
+		k->life->stop(
+			k, 0, "sbx-egress broke its protocol time after time: see keeper.log");
 	else
 		worker_restart(k, w);
 }
@@ -152,6 +153,11 @@ void egress_init(struct keeper *k, const struct egress_ops *ops)
 {
 	worker_init(&k->egress.worker, &egress_worker, 0);
 	k->egress.ops = ops;
+}
+
+bool egress_is_live(const struct keeper *k, struct loop_key key)
+{
+	return worker_is_current(&k->egress.worker, key);
 }
 
 void egress_on_event(struct keeper *k, const struct loop_event *ev)

@@ -128,6 +128,11 @@ static void deliver(struct keeper *k, struct ask *a, bool ok)
 		done.kind->on_over(k);
 }
 
+bool ask_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->asks[key.idx].kind && k->asks[key.idx].gen == key.gen;
+}
+
 void ask_on_readable(struct keeper *k, const struct loop_event *ev)
 {
 	struct ask *a = &k->asks[ev->key.idx];

@@ -20,7 +20,12 @@ void waiting_init(struct keeper *k)
 		k->waiting[i].fd = -1;
 }
 
-static void answer(struct keeper *k, struct waiting *w, int code, const char *text)
+bool waiting_is_live(const struct keeper *k, struct loop_key key)
+{
+	return k->waiting[key.idx].fd >= 0 && k->waiting[key.idx].gen == key.gen;
+}
+
+static void answer_link(struct keeper *k, struct waiting *w, int code, const char *text)
 {
 	loop_timer_clear(&k->loop, &w->timer);
 	fd_close(&w->fd);
@@ -59,7 +64,7 @@ void waiting_flush(struct keeper *k)
 		if (w->fd < 0)
 			continue;
 		r = edge_open_stream(k, GUEST_PATH_EXEC, TAKE_FD(w->fd), &session_stream, &stream);
-		answer(k, w, r, r < 0 ? "the stream could not be opened" : "");
+		answer_link(k, w, r, r < 0 ? "the stream could not be opened" : "");
 	}
 }
 
@@ -67,10 +72,11 @@ void waiting_drop_all(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_WAITING; i++)
 		if (k->waiting[i].fd >= 0)
-			answer(k, &k->waiting[i], -EAGAIN, "the sandbox is stopping");
+			answer_link(k, &k->waiting[i], -EAGAIN, "the sandbox is stopping");
 }
 
 void waiting_on_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	answer(k, &k->waiting[ev->key.idx], -EAGAIN, "the wire to the guest is being restarted");
+	answer_link(
+		k, &k->waiting[ev->key.idx], -EAGAIN, "the wire to the guest is being restarted");
 }

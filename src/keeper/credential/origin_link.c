@@ -359,8 +359,6 @@ int origins_open(struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd,
 	struct origin *o = find_target(k, ask);
 	int r = check_blamed(k, ask, err);
 
-	if (r == 0 && k->netpolicy.fault[0])
-		r = err_set(err, -EINVAL, "%s", k->netpolicy.fault);
 	if (r == 0 && k->origins.roots < 0)
 		r = err_set(err, -ENOENT, "no server can be verified: see keeper.log");
 	if (r == 0 && !b)
@@ -422,13 +420,13 @@ void origins_push(struct keeper *k, struct origin *o)
 static int send_config(struct keeper *k, struct origin *o)
 {
 	struct origin_config config = {.port = o->port, .has = o->binding.has};
-	AUTO_CLOSE int text = -1, again = -1, roots = netpolicy_open_again(k->origins.roots);
+	AUTO_CLOSE int text = -1, again = -1, roots = sealed_file_open(k->origins.roots);
 	int r;
 
 	(void)!str_copy(config.sandbox, sizeof(config.sandbox), k->spec.name);
 	(void)!str_copy(config.host, sizeof(config.host), o->host);
-	text = netpolicy_make_file("service", slice_from_str(o->binding.text));
-	again = netpolicy_open_again(text);
+	text = sealed_file_make("service", slice_from_str(o->binding.text));
+	again = sealed_file_open(text);
 	if (roots < 0 || again < 0)
 		return -EIO;
 	r = origin_ask_config(o->worker.sock, &config, again);
@@ -556,12 +554,19 @@ static const struct worker_ops origin_worker = {
 	.get_target = target_text,
 };
 
-void origins_init(struct keeper *k)
+void origins_init(struct keeper *k, int (*open_socket)(struct keeper *k, const struct origin *o,
+					    uint32_t want, uint32_t *ret_exchange))
 {
+	k->origins.open_socket = open_socket;
 	k->origins.roots = -1;
 	k->origins.spawn = hands_origin;
 	for (uint32_t i = 0; i < KEEPER_MAX_ORIGINS; i++)
 		worker_init(&k->origins.list[i].worker, &origin_worker, i);
+}
+
+bool origins_is_live(const struct keeper *k, struct loop_key key)
+{
+	return worker_is_current(&k->origins.list[key.idx].worker, key);
 }
 
 void origins_on_event(struct keeper *k, const struct loop_event *ev)

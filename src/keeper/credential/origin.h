@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * origin - what the keeper holds of one sbx-origin process.
+ *
+ * How      origin_link.c fills a place of struct origins when a host with a credential is asked
+ *          for; origin_conn.c, origin_need.c and origin_token.c each use their own fields.
+ * Trust    Numbers and texts of an sbx-origin that may be compromised by a server.
+ * Limits   KEEPER_MAX_ORIGINS, KEEPER_ORIGIN_*, KEEPER_MAX_GIVEN, KEEPER_MAX_BLAMED.
+ */
+#pragma once
+
+#include "creds.h"
+#include "src/keeper/worker/worker.h"
+#include "lib/rules/policy/addr.h"
+
+#define KEEPER_MAX_ORIGINS 32
+#define KEEPER_ORIGIN_CONNS 64 /* connections of one origin that are remembered */
+#define KEEPER_ORIGIN_LOOK_MS 1000
+#define KEEPER_ORIGIN_START_MS clock_limit_ms(5000) /* from its start to its HELLO */
+#define KEEPER_ORIGIN_IDLE_MS 60000
+#define KEEPER_ORIGIN_VIOLATIONS 3
+#define KEEPER_ORIGIN_CRASHES 10 /* ends that nobody wanted, of one host in one run */
+#define KEEPER_MAX_BLAMED 64	 /* hosts whose origins did wrong */
+#define KEEPER_ORIGIN_TOKENS 32	 /* of one origin, until it has heard of them */
+#define KEEPER_MAX_GIVEN 64	 /* values that one origin was given last */
+
+struct origin;
+
+struct origin_exchange {
+	struct asked *what; /* NULL: free */
+	uint32_t gen;
+	bool has_result;
+	int fd; /* origin's end, until OPEN is said */
+};
+
+enum origin_conn_state { CONN_FREE, CONN_WANTED, CONN_ASKED, CONN_DUE, CONN_GIVEN };
+
+struct origin_conn {
+	enum origin_conn_state state;
+	uint32_t id;	   /* origin's */
+	uint32_t exchange; /* CONN_ASKED: egress's */
+	struct addr addr;  /* CONN_DUE and later: getpeername's word */
+	bool is_own;	   /* getsockname gives the same: it leads to this host */
+	uint16_t port;
+	int fd; /* CONN_DUE */
+	struct egress_result result;
+};
+
+struct origin_asked_value {
+	bool used;
+	bool is_due; /* the answer waits for room */
+	uint32_t id;
+	uint64_t serial; /* that was decided about */
+	int fd;		 /* origin's end of the stream */
+	struct origin_value value;
+};
+
+/* STORED, when origin reads. */
+struct origin_kept {
+	uint32_t id;
+	struct origin_stored stored;
+};
+
+/* One sbx-origin. */
+struct origin {
+	struct worker worker; /* the first member */
+	char host[ORIGIN_MAX_HOST];
+	uint16_t port;
+	struct binding binding; /* a copy: what it was started with */
+	uint64_t used_ms;
+	struct origin_exchange *exchanges; /* ORIGIN_MAX_OPEN */
+	size_t n_exchanges;
+	struct origin_conn *conns; /* KEEPER_ORIGIN_CONNS */
+	size_t next_conn;
+	struct origin_asked_value values[ORIGIN_N_WHICH];
+	uint64_t given[KEEPER_MAX_GIVEN]; /* serials, a ring */
+	size_t n_given;
+	bool is_renew_due; /* RENEW is to be said */
+	struct origin_kept kept[KEEPER_ORIGIN_TOKENS];
+	size_t n_kept;
+};
+
+/* A host whose origins broke the protocol or ended by themselves. */
+struct blamed {
+	char host[ORIGIN_MAX_HOST];
+	uint16_t port;
+	unsigned n_violations, n_crashes;
+};
+
+struct origins {
+	struct origin list[KEEPER_MAX_ORIGINS];
+	struct blamed blamed[KEEPER_MAX_BLAMED];
+	size_t n_blamed;
+	int roots; /* a sealed memfd; -1: the certificates cannot be read */
+	struct loop_timer timer;
+	/* Orders a connection at egress. -EAGAIN: again when egress takes messages. */
+	int (*open_socket)(
+		struct keeper *k, const struct origin *o, uint32_t want, uint32_t *ret_exchange);
+	/* Starts the program with its end of the channel; tests have another one. */
+	int (*spawn)(struct keeper *k, int sock, struct jail_child *ret, struct err *err);
+};

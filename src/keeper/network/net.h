@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * net - what edge asks of the network: decisions, and what egress has open.
+ *
+ * How      See net.c and net_asks.c.
+ * Trust    edge and egress may be compromised: ids and numbers are checked.
+ * Limits   EDGE_MAX_ASKS, EGRESS_MAX_OPEN and the limits below.
+ */
+#pragma once
+
+#include "src/keeper/credential/credential.h"
+#include "src/keeper/worker/worker.h"
+
+#define KEEPER_NET_BATCH 32    /* asks answered in one turn of the loop */
+#define KEEPER_ASK_BURST 20000 /* asks answered as fast as they come; then ... */
+#define KEEPER_ASK_RATE 2000   /* ... so many a second */
+#define KEEPER_ASK_PAUSE_MS 10
+/* Lines of the keeper's own: a guest can cause some of them as often as it likes. */
+#define KEEPER_LOG_LINES 1000
+#define KEEPER_LOG_PER_MINUTE 30
+
+/* An ASK that has no VERDICT yet. */
+struct net_ask {
+	uint32_t id;
+	struct asked *what;
+};
+
+/* An allowed one that egress has. */
+struct exchange {
+	struct asked *what; /* NULL: free */
+	uint32_t gen;
+	bool has_result;
+	bool is_socket; /* of the kind SOCKET, for an origin */
+	struct conn_order order;
+};
+
+/* The verdict that is on its way to edge, after OPEN to egress: either may have to wait. */
+struct net_pending {
+	bool used;
+	uint32_t ask;
+	struct edge_verdict verdict;
+	int edge_fd;
+	int egress_fd; /* -1: OPEN was said, or there is none */
+	uint32_t exchange;
+	struct egress_open open;
+};
+
+struct net {
+	struct net_ask asks[EDGE_MAX_ASKS]; /* a ring */
+	size_t first, n_asks;
+	struct exchange exchanges[EGRESS_MAX_OPEN];
+	uint16_t free[EGRESS_MAX_OPEN]; /* a stack of places */
+	size_t n_free;
+	struct net_pending pending;
+	uint64_t spent_us; /* when the asks so far would have been answered at KEEPER_ASK_RATE */
+	struct loop_timer timer;
+};
+
+/* net.c: what edge asks. */
+void net_init(struct keeper *k);
+int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err) MUST_CHECK;
+/* Takes the fd of a SOCKET's. */
+int net_on_result(struct keeper *k, struct ipc_msg *msg) MUST_CHECK;
+int net_on_closed(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
+/* Answers what can be answered now. */
+void net_run(struct keeper *k);
+void net_on_edge_end(struct keeper *k);
+void net_on_egress_end(struct keeper *k);
+/* The connection for an origin: by egress's OPEN of the kind SOCKET. -EAGAIN: tried again when
+ * egress takes messages (origins_on_room). */
+int net_open_socket(
+	struct keeper *k, const struct origin *o, uint32_t want, uint32_t *ret_exchange) MUST_CHECK;
+
+/* net_asks.c: what was asked and not answered, and what is open at egress. */
+/* -EEXIST: the id is in use. -EOVERFLOW: more than EDGE_MAX_ASKS. */
+int asks_add(struct net *n, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
+bool asks_is_empty(const struct net *n);
+/* Whether the first one needs egress, if it is allowed. */
+bool asks_first_is_open(const struct net *n);
+void asks_take(struct net *n, uint32_t *ret_id, struct edge_ask *ret);
+void asks_clear(struct net *n);
+void exchanges_init(struct net *n);
+/* -EMFILE: EGRESS_MAX_OPEN are open. */
+int exchanges_add(struct net *n, const struct edge_ask *ask, uint32_t *ret_id) MUST_CHECK;
+struct exchange *exchanges_find(struct net *n, uint32_t id);
+void exchanges_get_ask(const struct exchange *ex, struct edge_ask *ret);
+void exchanges_remove(struct net *n, uint32_t id);
+void exchanges_clear(struct net *n);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * netpolicy - policy and settings of the network, from the files to gate and egress.
+ *
+ * How      See netpolicy.c.
+ * Trust    Files of the same user; resolv.conf of the host.
+ * Limits   KEEPER_MAX_RELOADS, KEEPER_RESOLVER_MS.
+ */
+#pragma once
+
+#include <sys/stat.h>
+#include "lib/base/err.h"
+#include "lib/base/attr.h"
+
+#define KEEPER_RESOLVER_MS 1000 /* between two checks of resolv.conf and the host's addresses */
+#define KEEPER_MAX_RELOADS 8	/* that wait for egress */
+
+struct keeper;
+
+/* A RELOAD that waits until egress has the policy. */
+struct reload {
+	int link;
+	uint32_t link_gen, msg, policy;
+};
+
+/* What the user said about the network, as it was read last. */
+struct netpolicy {
+	int text;		  /* the policy as a sealed memfd */
+	char fault[ERR_MAX_TEXT]; /* why the settings cannot be used; "": they can */
+	struct stat resolver;	  /* of resolv.conf when it was passed */
+	uint64_t resolver_ms;	  /* last look */
+	bool locals_due;	  /* egress has not taken the host's new addresses */
+	struct reload reloads[KEEPER_MAX_RELOADS];
+	size_t n_reloads;
+};
+
+/* netpolicy.c: policy and settings of the network, from the files to gate and egress. */
+void netpolicy_init(struct keeper *k);
+/* Everything that egress needs to know; < 0: it does not take it. */
+int netpolicy_send(struct keeper *k) MUST_CHECK;
+/* Whether resolv.conf or the host's addresses have changed; egress is told then. */
+void netpolicy_check_host(struct keeper *k);
+/* Reads everything anew; DONE is sent when it counts. */
+void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name);
+void netpolicy_on_loaded(struct keeper *k, const char *text);
+void netpolicy_on_egress_end(struct keeper *k);
+void netpolicy_on_load_timeout(struct keeper *k);

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * requests - the requests of sbxd (lib/os/ipc/keeper_chan.h), and what each of them does.
+ *
+ * How      link.h receives a message and calls take_request through struct link_ops.
+ * Trust    Same user. A message that does not decode is refused and drops the connection.
+ */
+#include "keeper.h"
+
+#include <errno.h>
+#include <string.h>
+#include "lib/base/log.h"
+
+static int answer_ping(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	bool stalled = machine_is_stalled(k);
+	int r = keeper_get_nothing(msg);
+
+	if (r < 0)
+		return r;
+	k->state.stalled = stalled;
+	return keeper_send_state(l->fd, msg->id, &k->state);
+}
+
+static int answer_stream(struct keeper *k, struct link *l, struct ipc_msg *msg)
+{
+	char path[KEEPER_MAX_PATH];
+	uint32_t stream;
+	int r = keeper_get_stream(msg, path);
+
+	if (r < 0)
+		return r;
+	/* The user's way into the guest is exec; the other paths are the keeper's own. */
+	if (strcmp(path, GUEST_PATH_EXEC) != 0)
+		return keeper_send_done(l->fd, msg->id, -EPERM, "no such stream");
+	if (k->state.phase != KEEPER_RUNNING)
+		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is not running");
+	if (k->state.paused)
+		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is " SPACE_PAUSED);
+	if (edge_is_up(k))
+		r = edge_open_stream(k, path, TAKE_FD(msg->fd), &session_stream, &stream);
+	else
+		r = waiting_add(k, (int)(l - k->links), msg->id, TAKE_FD(msg->fd));
+	if (r < 0)
+		return keeper_send_done(l->fd, msg->id, r, "too many streams are open");
+	/* One that waits is answered when edge is there. */
+	return edge_is_up(k) ? keeper_send_done(l->fd, msg->id, 0, "") : 0;
+}
+
+static int answer_stop(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	uint32_t timeout_ms;
+	int r = keeper_get_stop(msg, &timeout_ms);
+
+	if (r < 0)
+		return r;
+	k->stop_link = (int)(l - k->links);
+	k->stop_link_gen = l->gen;
+	k->stop_msg = msg->id;
+	stop_begin(k, timeout_ms, "");
+	return 0;
+}
+
+static void send_stats(struct keeper *k, const struct ask *a, struct slice body)
+{
+	struct link *l = link_find(k, a->link, a->link_gen);
+	struct keeper_stats stats = {0};
+
+	if (!l)
+		return;
+	if (guest_get_stats(body, &stats) < 0)
+		link_answer(k, a->link, a->link_gen, a->link_msg, -EBADMSG,
+			"the guest's answer does not decode");
+	else if (keeper_send_stats(l->fd, a->link_msg, &stats) < 0)
+		log_warn("sbxd does not take the statistics");
+}
+
+static const struct ask_kind stats_ask = {GUEST_PATH_STATS, .on_body = send_stats};
+
+static int answer_stats(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	int r = keeper_get_nothing(msg);
+
+	if (r < 0)
+		return r;
+	if (k->state.phase != KEEPER_RUNNING)
+		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is not running");
+	r = ask_guest(
+		k, &stats_ask, slice_of(NULL, 0), KEEPER_ASK_MS, (int)(l - k->links), msg->id);
+	if (r < 0)
+		return keeper_send_done(l->fd, msg->id, r, "the guest cannot be asked now");
+	return 0;
+}
+
+static int answer_reload(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	char name[KEEPER_MAX_NAME];
+	int r = keeper_get_reload(msg, name);
+
+	if (r < 0)
+		return r;
+	netpolicy_reload(k, (int)(l - k->links), msg->id, name);
+	return 0;
+}
+
+static int answer_suspend(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	struct err err = {0};
+	int r = keeper_get_nothing(msg);
+
+	if (r < 0)
+		return r;
+	r = suspend_begin(k, (int)(l - k->links), msg->id, &err);
+	return r < 0 ? keeper_send_done(l->fd, msg->id, r, err_text(&err, r)) : 0;
+}
+
+static int answer_ports(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	static struct keeper_ports wanted;
+	int r = keeper_get_ports(msg, &wanted);
+
+	if (r == 0)
+		r = ports_set(k, &wanted);
+	if (r < 0)
+		return r;
+	link_push_all(k, l, ports_send);
+	return ports_send(k, l->fd, msg->id);
+}
+
+static int answer_freeze(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	int r = keeper_get_nothing(msg);
+
+	if (r == 0)
+		freeze_begin(k, (int)(l - k->links), msg->id);
+	return r;
+}
+
+static int answer_claim(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	int r = keeper_get_nothing(msg);
+
+	if (r == 0)
+		pool_claim(k, (int)(l - k->links), msg->id);
+	return r;
+}
+
+/* As long as the sbxd that started this keeper lives, no other process says who the vault is. */
+static int answer_vault(struct keeper *k, struct link *l, struct ipc_msg *msg)
+{
+	int r = keeper_get_vault(msg);
+
+	if (r == 0 && !link_may_give_vault(k, l))
+		r = -EPERM;
+	return r < 0 ? r : vault_take_channel(k, TAKE_FD(msg->fd));
+}
+
+static int take_request(struct keeper *k, struct link *l, struct ipc_msg *msg)
+{
+	if (msg->fd >= 0 && msg->type != KEEPER_STREAM && msg->type != KEEPER_VAULT)
+		return -EBADMSG;
+	if (pool_waits(k) && !pool_knows(msg->type))
+		return -EBADMSG;
+	switch (msg->type) {
+	case KEEPER_PING:
+		return answer_ping(k, l, msg);
+	case KEEPER_STREAM:
+		return answer_stream(k, l, msg);
+	case KEEPER_STOP:
+		return answer_stop(k, l, msg);
+	case KEEPER_STATS:
+		return answer_stats(k, l, msg);
+	case KEEPER_RELOAD:
+		return answer_reload(k, l, msg);
+	case KEEPER_SUSPEND:
+		return answer_suspend(k, l, msg);
+	case KEEPER_PORTS:
+		return answer_ports(k, l, msg);
+	case KEEPER_FREEZE:
+		return answer_freeze(k, l, msg);
+	case KEEPER_VAULT:
+		return answer_vault(k, l, msg);
+	case KEEPER_CLAIM:
+		return answer_claim(k, l, msg);
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* A new connection of sbxd, after HELLO and STATE. */
+static int send_ports(struct keeper *k, int fd)
+{
+	return k->ports.n ? ports_send(k, fd, 0) : 0;
+}
+
+/* While sbxd was away nobody could give a channel to the vault. */
+static void want_vault(struct keeper *k)
+{
+	if (k->vault.sock < 0 && k->vault.timer.pos)
+		vault_start(k);
+}
+
+const struct link_ops requests_ops = {
+	.on_open = send_ports,
+	.on_opened = want_vault,
+	.on_message = take_request,
+	.on_closed = pool_on_link_end,
+};

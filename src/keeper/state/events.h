@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * events - the numbers of the events of the keeper's loop.
+ *
+ * How      A loop_key carries the number in kind. events.c has one row for each.
+ * Trust    Internal.
+ */
+#pragma once
+
+enum keeper_ev {
+	EV_SIGNAL,
+	EV_LISTEN,
+	EV_LINK, /* idx: which connection of sbxd */
+	EV_QMP,
+	EV_QEMU_END,
+	EV_SHARE_END,
+	EV_EDGE,
+	EV_EDGE_END,
+	EV_ASK, /* idx: which question */
+	EV_CHATTER,
+	EV_TIMER_BOOT,
+	EV_TIMER_STOP,
+	EV_TIMER_VMM,
+	EV_TIMER_EDGE,
+	EV_TIMER_WAIT, /* idx: which stream that waits */
+	EV_TIMER_ASK,  /* idx: which question */
+	EV_EGRESS,
+	EV_EGRESS_END,
+	EV_TIMER_EGRESS,
+	EV_TIMER_LOAD,
+	EV_TIMER_NET,
+	EV_TIMER_RECORD,
+	EV_AGENT,
+	EV_AGENT_END,
+	EV_CONFIRM, /* idx: which question to a person */
+	EV_TIMER_CONFIRM,
+	EV_VAULT,
+	EV_TIMER_VAULT,
+	EV_TIMER_RELEASE, /* idx: which release */
+	EV_TIMER_STORE,	  /* idx: which store */
+	EV_ORIGIN,	  /* idx: which origin */
+	EV_ORIGIN_END,	  /* idx: which origin */
+	EV_TIMER_ORIGINS,
+	EV_SUSPEND_SAVED,   /* the child that packs the memory has ended */
+	EV_SUSPEND_CHECKED, /* the one that reads it */
+	EV_TIMER_SUSPEND,
+	EV_TIMER_IDLE,
+	EV_TIMER_SPACE,
+	EV_IMAGE, /* the process that checks or packs a memory image has ended */
+	EV_TIMER_MAKE,
+	EV_PORT, /* idx: which listener */
+	EV_TIMER_PORTS,
+	EV_CROWD, /* a lookup of virtiofsd waits */
+	EV_TIMER_CROWD,
+	EV_SELFTEST, /* the child that tests KVM has ended */
+	EV_TIMER_SELFTEST,
+	EV_TIMER_DENIED,
+	KEEPER_N_EVENTS,
+};
