@@ -107,7 +107,7 @@ static void print_overview(void)
 	const char *group = "";
 
 	printf("usage: sbx COMMAND [OPTION...] [ARG...]\n\n"
-	       "sbx runs coding agents in microVMs of their own, as an ordinary user.\n");
+	       "sbx runs coding agents in microVMs, as an ordinary user.\n");
 	for (const struct verb *const *v = verb_table; *v; v++) {
 		if (strcmp(group, (*v)->group) != 0)
 			printf("\n%s:\n", (*v)->group);

@@ -244,7 +244,7 @@ const struct verb verb_agent = {
 	.name = "agent",
 	.group = "management",
 	.args = "COMMAND",
-	.summary = "list agents and what they need",
+	.summary = "list agents and their requirements",
 	.about = "An agent is what runs in a sandbox: a file says what is installed for it and "
 		 "what it "
 		 "needs.",

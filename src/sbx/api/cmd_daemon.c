@@ -109,7 +109,7 @@ const struct verb verb_daemon = {
 	.name = "daemon",
 	.group = "management",
 	.args = "COMMAND",
-	.summary = "start, stop or look at sbxd",
+	.summary = "start, stop or query sbxd",
 	.about = "sbxd keeps the list of sandboxes. It starts by itself and may be stopped at any "
 		 "time:\n"
 		 "sandboxes do not depend on it.",

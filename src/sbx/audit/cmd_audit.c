@@ -124,7 +124,7 @@ const struct verb verb_audit = {
 	.name = "audit",
 	.group = "management",
 	.args = "COMMAND",
-	.summary = "show and verify what was recorded",
+	.summary = "show and verify the audit log",
 	.about =
 		"Each decision on a request of a sandbox, each change of the policy and each start "
 		"and stop is\none record in the audit log of that sandbox, chained with SHA-256 "

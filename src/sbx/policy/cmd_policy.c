@@ -190,7 +190,7 @@ const struct verb verb_policy = {
 	.name = "policy",
 	.group = "management",
 	.args = "COMMAND",
-	.summary = "say what sandboxes may reach",
+	.summary = "manage the network policy",
 	.about = "The policy says which hosts sandboxes may reach: rules that allow and rules that "
 		 "deny, for\n"
 		 "all of them or for one. Any deny wins, then any allow; what no rule allows is "

@@ -227,7 +227,7 @@ const struct verb verb_prove = {
 	.name = "prove",
 	.group = "management",
 	.args = "[SANDBOX]",
-	.summary = "try to break out of a sandbox, and show what was seen",
+	.summary = "test the isolation of a sandbox",
 	.about = "Tries probes on a running sandbox, from inside as its root and from outside at "
 		 "once, and\n"
 		 "says for each what was tried, what the guest saw, what the host sees and what "

@@ -53,7 +53,7 @@ const struct verb verb_create = {
 	.name = "create",
 	.group = "sandboxes",
 	.args = "AGENT [PATH...]",
-	.summary = "make a sandbox and start it",
+	.summary = "create and start a sandbox",
 	.about =
 		"Makes a sandbox, a virtual machine of its own, starts it and waits until it is "
 		"ready.\n"

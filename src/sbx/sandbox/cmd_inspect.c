@@ -264,7 +264,7 @@ const struct verb verb_inspect = {
 	.name = "inspect",
 	.group = "sandboxes",
 	.args = "SANDBOX",
-	.summary = "show everything about a sandbox",
+	.summary = "show the details of a sandbox",
 	.about = "Shows one sandbox: what it is made of, what it runs with, what is shared with "
 		 "it.\n"
 		 "The values of its environment are only in the JSON.",

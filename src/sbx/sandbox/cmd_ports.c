@@ -153,7 +153,7 @@ const struct verb verb_ports = {
 	.name = "ports",
 	.group = "sandboxes",
 	.args = "SANDBOX",
-	.summary = "publish ports of a sandbox, and list them",
+	.summary = "publish and list ports of a sandbox",
 	.about =
 		"Opens ports of this host that lead to services in a sandbox, closes and lists "
 		"them. SPEC is\n"

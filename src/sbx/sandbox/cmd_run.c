@@ -300,7 +300,7 @@ const struct verb verb_run = {
 	.name = "run",
 	.group = "sandboxes",
 	.args = "[AGENT|SANDBOX] [PATH...]",
-	.summary = "make a sandbox if needed, and work in it",
+	.summary = "create a sandbox if needed and run its agent",
 	.about =
 		"Opens a session in a sandbox: makes it when it is not there, starts it when it "
 		"is\n"

@@ -80,7 +80,7 @@ const struct verb verb_update = {
 	.name = "update",
 	.group = "sandboxes",
 	.args = "SANDBOX",
-	.summary = "change CPUs and memory",
+	.summary = "change the resources of a sandbox",
 	.about = "Changes what a sandbox gets. A running sandbox keeps what it has until it is "
 		 "stopped and\n"
 		 "started again. A suspended one resumes with what it had.",

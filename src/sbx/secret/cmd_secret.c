@@ -164,7 +164,7 @@ const struct verb verb_secret = {
 	.name = "secret",
 	.group = "management",
 	.args = "COMMAND",
-	.summary = "keep credentials that sandboxes use and never see",
+	.summary = "manage credentials that sandboxes never see",
 	.about = "Credentials stay on the host. Programs in a sandbox see a placeholder; the real "
 		 "one is put\n"
 		 "into requests on their way out, for the hosts of its service only, over "

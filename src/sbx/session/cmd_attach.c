@@ -29,7 +29,7 @@ const struct verb verb_attach = {
 	.name = "attach",
 	.group = "sandboxes",
 	.args = "SANDBOX",
-	.summary = "come back to a session that goes on",
+	.summary = "attach to a running session",
 	.about =
 		"Brings the session of a running sandbox to this terminal: what it has shown, then "
 		"all\n"
