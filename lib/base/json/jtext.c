@@ -262,10 +262,10 @@ static uint32_t next_unit(struct slice raw, size_t *at, bool *ret_escaped)
 /* The other half of a surrogate pair. Returns the character, or 0 if there is no other half. */
 static uint32_t join_pair(struct slice raw, size_t *at, uint32_t high)
 {
-	bool escaped = false;
+	bool escaped;
 	uint32_t low = high < 0xdc00 && *at < raw.n ? next_unit(raw, at, &escaped) : 0;
 
-	if (!escaped || low < 0xdc00 || low > 0xdfff)
+	if (low < 0xdc00 || low > 0xdfff)
 		return 0;
 	return 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff);
 }
@@ -292,7 +292,7 @@ ssize_t jtext_decode(struct slice raw, uint8_t *buf, size_t size)
 		uint8_t out[4] = {(uint8_t)c};
 		size_t n_out = 1;
 
-		if (escaped && c >= 0xd800 && c <= 0xdfff) {
+		if (c >= 0xd800 && c <= 0xdfff) {
 			c = join_pair(raw, &at, c);
 			if (c == 0)
 				return -EBADMSG;

@@ -43,6 +43,7 @@ static void other_text_does_not_decode(void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_int_equal(hex_decode(slice_from_str(bad[i]), b), -EBADMSG);
+	assert_int_equal(hex_decode(slice_of("0aff", 3), b), -EBADMSG);
 	assert_int_equal(hex_decode(slice_from_str(""), b), 0);
 }
 
@@ -53,6 +54,7 @@ static void an_id_has_exactly_its_number_of_lower_case_digits(void **state)
 	assert_false(hex_is("0123abcdef", 11));
 	assert_false(hex_is("0123Abcdef", 10));
 	assert_false(hex_is("0123abcdeg", 10));
+	assert_false(hex_is("0123abcdef-", 10));
 	assert_false(hex_is("", 1));
 	assert_true(hex_is("", 0));
 }

@@ -104,7 +104,8 @@ static void strings_are_decoded_in_place(void **state)
 		{"\\u0041\\u00e9\\u20aC", "A\xc3\xa9\xe2\x82\xac"},
 		{"\\ud83d\\ude00!", "\xf0\x9f\x98\x80!"}, {"\xc3\xa9", "\xc3\xa9"},
 		{"\\udbff\\udfff", "\xf4\x8f\xbf\xbf"}, {"\\ud83d", NULL}, {"\\ud83dx", NULL},
-		{"\\ud83d\\n", NULL}, {"\\ud83d\\ud83d", NULL}, {"\\ude00\\ude00", NULL}};
+		{"\\ud83d\\n", NULL}, {"\\ud83d\\ud83d", NULL}, {"\\ud83d\\ue000", NULL},
+		{"\\ude00\\ude00", NULL}};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		uint8_t buf[64];
