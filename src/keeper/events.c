@@ -69,7 +69,19 @@ static const struct egress_ops egress_callbacks = {
 
 static const struct life_ops life_callbacks = {
 	.stop = stop_begin,
+	.finish = stop_finish,
+	.prepared = start_go_on,
+	.machine = start_machine,
+	.helpers = start_helpers,
+	.network = start_network,
+	.boot = start_boot,
+	.undo = start_undo,
+	.ready = start_on_ready,
 	.trusted = start_on_trusted,
+	.give_time = start_give_time,
+	.vm_event = vm_on_event,
+	.publish = make_publish,
+	.dispatch = keeper_dispatch,
 };
 
 void keeper_init(struct keeper *k)

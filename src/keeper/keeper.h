@@ -23,7 +23,7 @@
 #include "src/keeper/machine/accel.h"
 #include "src/keeper/machine/crowd.h"
 #include "src/keeper/machine/disks.h"
-#include "src/keeper/machine/space.h"
+#include "src/keeper/memory/space.h"
 #include "src/keeper/memory/freeze.h"
 #include "src/keeper/memory/pool.h"
 #include "src/keeper/memory/suspend.h"
@@ -50,12 +50,29 @@
 #define KEEPER_SETUP_MS clock_limit_ms(30000)
 #define KEEPER_STOP_MS 10000
 
-/* What lower parts report to start.c and stop.c. */
+/* What the parts below report to life (start.c, stop.c, vm_events.c) and to events.c. */
 struct life_ops {
-	/* Ends the sandbox; why is for people. */
+	/* Ends the sandbox; why is for people. finish: now. */
 	void (*stop)(struct keeper *k, uint32_t timeout_ms, const char *why);
-	/* The guest has its certificate, or cannot have it. */
-	void (*trusted)(struct keeper *k);
+	void (*finish)(struct keeper *k, const char *why);
+	int (*prepared)(struct keeper *k, struct err *err); /* the accelerator is chosen */
+	int (*machine)(struct keeper *k, struct err *err);  /* starts the VM again */
+	int (*helpers)(struct keeper *k, struct err *err);  /* what a restored VM needs */
+	int (*network)(struct keeper *k, struct err *err);
+	void (*boot)(struct keeper *k);
+	void (*undo)(struct keeper *k);
+	void (*ready)(struct keeper *k);     /* the guest answers */
+	void (*trusted)(struct keeper *k);   /* it has its certificate, or cannot have it */
+	void (*give_time)(struct keeper *k); /* the VM continues after a pause */
+	void (*vm_event)(struct keeper *k, const struct vmm_event *ev);
+	int (*publish)(struct keeper *k, struct err *err); /* the snapshot that was made */
+	void (*dispatch)(struct keeper *k, const struct loop_event *ev);
+};
+
+/* The snapshot that the VM continues from. */
+struct restore {
+	bool is_on;
+	int *memory_fd; /* closed once qemu has it */
 };
 
 struct keeper {
@@ -74,6 +91,9 @@ struct keeper {
 	struct pool pool;
 	struct freeze freeze;
 	enum vmm_accel accel;
+	bool is_unclaimed; /* --pool, and no sandbox has claimed it */
+	struct restore restore;
+	bool is_making;		   /* --make-image */
 	struct jail_cgroup cgroup; /* of it and of all that it starts */
 	int sig_fd, lock_fd, listen_fd;
 	int chatter_rd, chatter_wr;
@@ -141,8 +161,6 @@ int start_image_key(
 	const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct err *err) MUST_CHECK;
 /* virtiofsd, without qemu knowing of it yet; and its end. */
 int start_share(struct keeper *k, struct err *err) MUST_CHECK;
-/* The workspaces, then what is below the agent's home. */
-const struct spec_workspace *start_nth_mount(const struct keeper *k, size_t i);
 void start_stop_share(struct keeper *k);
 /* The workspaces as /setup and /wake have them; gives how many. */
 size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_MAX_WORKSPACES]);
@@ -162,9 +180,14 @@ int start_network(struct keeper *k, struct err *err) MUST_CHECK;
 /* Boots, whatever there was before. */
 void start_boot(struct keeper *k);
 
-/* machine.c: what qemu and virtiofsd do. */
+/* vm.c: qemu and virtiofsd. */
+int machine_find_template(struct keeper *k, struct err *err) MUST_CHECK;
+int machine_make_initrd(struct keeper *k, struct err *err) MUST_CHECK;
+void machine_end_qemu(struct keeper *k);
 int machine_watch(struct keeper *k) MUST_CHECK;
 void machine_on_qmp(struct keeper *k);
+/* vm_events.c: what their events lead to. */
+void vm_on_event(struct keeper *k, const struct vmm_event *ev);
 void machine_on_qemu_end(struct keeper *k);
 void machine_on_share_end(struct keeper *k);
 bool machine_is_stalled(const struct keeper *k);

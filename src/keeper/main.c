@@ -235,7 +235,7 @@ int main(int argc, char **argv)
 		return make_main(&k, &o.make);
 	}
 	k.warm.no_image = o.cold;
-	k.pool.is_waiting = o.pool;
+	k.is_unclaimed = o.pool;
 	load(&k, o.id);
 	enter_cgroup(&k);
 	open_loop(&k);

@@ -104,10 +104,10 @@ void accel_on_end(struct keeper *k)
 		r = err_wrap(&err, r, STEP_TEXT);
 	} else {
 		take(k, VMM_KVM);
-		r = start_go_on(k, &err);
+		r = k->life->prepared(k, &err);
 	}
 	if (r < 0)
-		stop_begin(k, 0, err_text(&err, r));
+		k->life->stop(k, 0, err_text(&err, r));
 }
 
 void accel_on_timer(struct keeper *k)

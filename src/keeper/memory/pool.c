@@ -7,11 +7,6 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
-bool pool_waits(const struct keeper *k)
-{
-	return k->pool.is_waiting;
-}
-
 bool pool_knows(uint16_t type)
 {
 	return type == KEEPER_PING || type == KEEPER_STOP || type == KEEPER_CLAIM;
@@ -25,24 +20,6 @@ void pool_on_ready(struct keeper *k)
 	loop_timer_clear(&k->loop, &k->boot_timer);
 	k->state.how = KEEPER_HOW_POOL;
 	link_progress(k, 70, "waiting for a sandbox");
-}
-
-/* Who it is to be, in place of the class that it was started with. */
-int pool_read_spec(struct keeper *k, struct err *err)
-{
-	AUTO_FREE char *path = spec_path(k->spec.id);
-	AUTO_SPEC struct spec spec = {0};
-	struct spec was = k->spec;
-	int r = spec_load(path, &spec, err);
-
-	if (r < 0)
-		return err_wrap(err, r, "reading %s", path);
-	if (strcmp(spec.id, was.id) != 0 || spec.cpus != was.cpus || spec.memory != was.memory ||
-		spec.disk != was.disk || strcmp(spec.template_id, was.template_id) != 0)
-		return err_set(err, -ESTALE, "the sandbox wants another machine than this one");
-	k->spec = spec;
-	spec = was; /* freed */
-	return 0;
 }
 
 /* What the guest waits for; the network is started while it works on /setup. */
@@ -67,7 +44,7 @@ void pool_on_setup_sent(struct keeper *k)
 		return;
 	k->pool.is_network_due = false;
 	warm_mark(k, "/setup is sent");
-	(void)!start_network(k, &err); /* never fails: the network is refused instead */
+	(void)!k->life->network(k, &err); /* never fails: the network is refused instead */
 	warm_mark(k, "the network is started");
 }
 
@@ -89,7 +66,7 @@ static void begin(struct keeper *k)
 		return;
 	}
 	warm_mark(k, "the claim is handled");
-	start_on_ready(k);
+	k->life->ready(k);
 }
 
 void pool_claim(struct keeper *k, int link, uint32_t msg)
@@ -98,7 +75,7 @@ void pool_claim(struct keeper *k, int link, uint32_t msg)
 	struct err err = {0};
 	int r = 0;
 
-	if (!pool_waits(k) || !k->pool.is_ready || !edge_is_up(k) ||
+	if (!k->is_unclaimed || !k->pool.is_ready || !edge_is_up(k) ||
 		k->state.phase != KEEPER_STARTING)
 		r = err_set(&err, -EAGAIN, "there is no machine here that waits");
 	k->started_ms = r == 0 ? clock_mono_ms() : k->started_ms;
@@ -108,23 +85,23 @@ void pool_claim(struct keeper *k, int link, uint32_t msg)
 		link_answer(k, link, gen, msg, r, err_text(&err, r));
 		return;
 	}
-	k->pool.is_waiting = false;
+	k->is_unclaimed = false;
 	link_answer(k, link, gen, msg, 0, "");
 	begin(k);
 }
 
 void pool_on_link_end(struct keeper *k)
 {
-	if (!pool_waits(k) || k->state.phase != KEEPER_STARTING)
+	if (!k->is_unclaimed || k->state.phase != KEEPER_STARTING)
 		return;
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
 		if (k->links[i].fd >= 0)
 			return;
-	stop_begin(k, 0, "sbxd is gone, and nobody else can claim it");
+	k->life->stop(k, 0, "sbxd is gone, and nobody else can claim it");
 }
 
 void pool_on_stop(struct keeper *k)
 {
-	if (pool_waits(k))
+	if (k->is_unclaimed)
 		warm_remove_disks(k);
 }

@@ -23,19 +23,15 @@
 struct keeper;
 
 struct pool {
-	bool is_waiting; /* --pool, and nobody has claimed it */
-	bool is_ready;	 /* it can be claimed */
+	bool is_ready; /* it can be claimed */
 	bool is_network_due;
 };
 
-bool pool_waits(const struct keeper *k);
 /* The restored guest answers. */
 void pool_on_ready(struct keeper *k);
 /* The few messages of sbxd that one who waits has an answer to. */
 bool pool_knows(uint16_t type);
 /* A CLAIM; DONE is sent. */
-/* The spec again, by the keeper and by its spawner (hands.h). */
-int pool_read_spec(struct keeper *k, struct err *err) MUST_CHECK;
 void pool_claim(struct keeper *k, int link, uint32_t msg);
 /* The guest is at work: time for audit log and egress. */
 void pool_on_setup_sent(struct keeper *k);

@@ -30,6 +30,7 @@ void resume_drop(struct keeper *k)
 	image_check_done(&k->suspend.check);
 	suspend_file_wipe(&k->suspend.file);
 	k->suspend.is_restoring = false;
+	k->restore = (struct restore){0};
 }
 
 static void give_up(struct keeper *k, const char *why)
@@ -52,7 +53,7 @@ static void refuse_memory(struct keeper *k, const char *why)
 	if (!is_under_way(k))
 		return;
 	give_up(k, why);
-	start_boot(k);
+	k->life->boot(k);
 }
 
 /* Nothing is known to be wrong with the memory: the next start can use it. */
@@ -69,7 +70,7 @@ static int say_kept(const struct keeper *k, int r, struct err *err)
 static void keep_memory(struct keeper *k, int r, struct err *err)
 {
 	(void)say_kept(k, r, err);
-	stop_begin(k, 0, err->text);
+	k->life->stop(k, 0, err->text);
 }
 
 bool resume_on_failure(struct keeper *k, const char *why)
@@ -114,7 +115,7 @@ static int begin(struct keeper *k, struct err *err)
 	if (r == 0)
 		r = start_qemu(k, err);
 	if (r == 0)
-		r = start_network(k, err);
+		r = k->life->network(k, err);
 	return r;
 }
 
@@ -128,6 +129,7 @@ static int begin_if_good(struct keeper *k, struct err *err)
 	if (r < 0)
 		return r;
 	k->suspend.is_restoring = true;
+	k->restore = (struct restore){true, &k->suspend.check.memory_fd};
 	k->suspend.is_checked = k->suspend.is_ready = false;
 	return begin(k, err);
 }
@@ -146,7 +148,7 @@ int resume_begin(struct keeper *k, struct err *err)
 	if (r == -EUCLEAN) {
 		give_up(k, err_text(err, r));
 		*err = (struct err){0};
-		start_undo(k);
+		k->life->undo(k);
 		return 0;
 	}
 	if (r < 0)
@@ -243,9 +245,9 @@ bool resume_on_vmm(struct keeper *k, const struct vmm_event *ev)
 	} else if (k->suspend.is_waking && ev->kind == VMM_EV_SHARE_ATTACHED) {
 		k->suspend.is_share_due = false;
 		if (edge_is_up(k))
-			start_on_ready(k);
+			k->life->ready(k);
 	} else if (k->suspend.is_waking && ev->kind == VMM_EV_SHARE_FAILED) {
-		stop_begin(k, 0, "the workspaces could not be given back: see keeper.log");
+		k->life->stop(k, 0, "the workspaces could not be given back: see keeper.log");
 	} else {
 		return false;
 	}

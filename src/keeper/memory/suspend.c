@@ -88,10 +88,10 @@ static void go_on(struct keeper *k)
 	if (r == 0 && !edge_is_alive(k))
 		r = edge_start(k, &err);
 	else if (r == 0 && edge_is_up(k))
-		start_on_ready(k);
+		k->life->ready(k);
 	k->suspend.is_paused = false;
 	if (r < 0)
-		stop_begin(k, 0, err_text(&err, r));
+		k->life->stop(k, 0, err_text(&err, r));
 }
 
 static void fail(struct keeper *k, const char *why)
@@ -320,7 +320,7 @@ void suspend_on_timer(struct keeper *k)
 	else if (k->suspend.step == SUSPEND_SAVING)
 		fail(k, "its memory could not be written in time");
 	else if (k->suspend.is_waking && edge_is_up(k))
-		start_on_ready(k);
+		k->life->ready(k);
 }
 
 /* Not undone here: a guest that is parking cannot be woken yet. What is saved already is another
@@ -359,7 +359,7 @@ bool suspend_on_qemu_end(struct keeper *k)
 		drop_save(k);
 		suspend_file_tidy(k->dir);
 		answer(k, -EIO, "qemu ended while it was being suspended: see keeper.log");
-		stop_finish(k, "qemu ended while it was being suspended: see keeper.log");
+		k->life->finish(k, "qemu ended while it was being suspended: see keeper.log");
 		return true;
 	}
 	k->suspend.step = SUSPEND_NONE;
@@ -367,13 +367,13 @@ bool suspend_on_qemu_end(struct keeper *k)
 	if (r < 0) {
 		suspend_file_tidy(k->dir);
 		answer(k, r, err_text(&err, r));
-		stop_finish(k, err_text(&err, r));
+		k->life->finish(k, err_text(&err, r));
 		return true;
 	}
 	k->state.suspended = true;
 	record_life(k, "suspend", k->suspend.is_idle ? "nobody used it" : "");
 	answer(k, 0, "");
-	stop_finish(k, "");
+	k->life->finish(k, "");
 	return true;
 }
 
@@ -407,7 +407,7 @@ static void on_woken(struct keeper *k, const struct guest_reply *reply)
 	if (!reply->ok) {
 		(void)snprintf(
 			why, sizeof(why), "its programs could not be woken: %s", reply->text);
-		stop_begin(k, KEEPER_STOP_MS, why);
+		k->life->stop(k, KEEPER_STOP_MS, why);
 		return;
 	}
 	if (reply->text[0]) {
@@ -416,7 +416,7 @@ static void on_woken(struct keeper *k, const struct guest_reply *reply)
 	}
 	(void)snprintf(k->suspend.lost, sizeof(k->suspend.lost), "%s", reply->text);
 	k->suspend.is_waking = k->suspend.is_undone = false;
-	start_on_ready(k); /* /setup: name and variables may have changed meanwhile */
+	k->life->ready(k); /* /setup: name and variables may have changed meanwhile */
 }
 
 static const struct ask_kind wake_ask = {GUEST_PATH_WAKE, .on_reply = on_woken, .is_patient = true};

@@ -38,6 +38,7 @@ static void PRINTF_LIKE(2, 3) boot_because(struct keeper *k, const char *fmt, ..
 	va_end(ap);
 	log_info("a cold boot: %s", k->state.cold_why);
 	k->warm.step = WARM_OFF;
+	k->restore = (struct restore){0};
 	k->state.how = KEEPER_HOW_COLD;
 	image_done(&k->warm.image);
 }
@@ -61,7 +62,7 @@ void warm_look(struct keeper *k)
 	char size[32];
 	int r;
 
-	if (k->warm.is_making)
+	if (k->is_making)
 		return;
 	if (k->warm.no_image) {
 		boot_because(k, "%s", KEEPER_COLD_ASKED);
@@ -76,6 +77,7 @@ void warm_look(struct keeper *k)
 		r = image_open(k->warm.key, &k->warm.image, &err);
 	if (r == 0) {
 		k->warm.step = WARM_WANTED;
+		k->restore = (struct restore){true, &k->warm.check.memory_fd};
 		k->state.how = KEEPER_HOW_WARM;
 		return;
 	}
@@ -149,9 +151,9 @@ static void start_rest(struct keeper *k)
 	if (k->warm.is_rest_started)
 		return;
 	k->warm.is_rest_started = true;
-	r = start_helpers(k, &err);
+	r = k->life->helpers(k, &err);
 	if (r < 0)
-		stop_begin(k, 0, err_text(&err, r));
+		k->life->stop(k, 0, err_text(&err, r));
 }
 
 /* The share goes first: the guest finds it the moment it wakes. */
@@ -187,7 +189,7 @@ void warm_on_child(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	if (k->warm.is_making) {
+	if (k->is_making) {
 		make_on_child(k);
 		return;
 	}
@@ -207,7 +209,7 @@ void warm_on_child(struct keeper *k)
 
 bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
 {
-	if (k->warm.is_making)
+	if (k->is_making)
 		return make_on_vmm(k, ev);
 	if (!warm_is_on(k))
 		return false;
@@ -233,7 +235,7 @@ bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
 		warm_mark(k, "the share is plugged in");
 		k->warm.is_share_there = true;
 		if (k->warm.is_edge_ready)
-			start_on_ready(k);
+			k->life->ready(k);
 		return true;
 	case VMM_EV_RESTORE_FAILED:
 		hands_drop_image(k);
@@ -254,7 +256,7 @@ bool warm_holds_setup(struct keeper *k)
 	if (!k->warm.is_edge_ready)
 		warm_mark(k, "the guest answers");
 	k->warm.is_edge_ready = true;
-	if (pool_waits(k)) {
+	if (k->is_unclaimed) {
 		pool_on_ready(k);
 		return true;
 	}
@@ -298,21 +300,21 @@ void warm_fall_back(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	if (pool_waits(k)) {
-		stop_begin(
+	if (k->is_unclaimed) {
+		k->life->stop(
 			k, 0, k->warm.failed[0] ? k->warm.failed : "it was not restored in time");
 		return;
 	}
-	start_undo(k);
+	k->life->undo(k);
 	warm_remove_disks(k);
 	boot_because(k, "%s",
 		k->warm.failed[0] ? k->warm.failed : "the restored guest did not answer in time");
 	k->boot_tries = 0;
 	r = disks_open(&k->disks, k->dir, &err);
 	if (r == 0)
-		r = start_machine(k, &err);
+		r = k->life->machine(k, &err);
 	if (r < 0)
-		stop_begin(k, 0, err_text(&err, r));
+		k->life->stop(k, 0, err_text(&err, r));
 }
 
 void warm_finish(struct keeper *k)
@@ -320,5 +322,6 @@ void warm_finish(struct keeper *k)
 	if (!warm_is_on(k))
 		return;
 	k->warm.step = WARM_OFF;
+	k->restore = (struct restore){0};
 	image_done(&k->warm.image);
 }

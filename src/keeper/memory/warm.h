@@ -57,7 +57,6 @@ struct warm {
 	char failed[128]; /* why it is to boot after all */
 
 	/* warm_make.c */
-	bool is_making;
 	enum { MAKE_BOOTING, MAKE_PARKED, MAKE_SAVING, MAKE_SAVED } make_step;
 	unsigned park_tries;
 	struct image_draft draft;

@@ -222,7 +222,7 @@ void make_on_qemu_end(struct keeper *k)
 {
 	bool good = k->warm.make_step == MAKE_SAVED;
 
-	start_undo(k);
+	k->life->undo(k);
 	if (good)
 		publish_when_both(k);
 	else
@@ -275,7 +275,7 @@ static int begin(struct keeper *k, struct err *err)
 		r = hands_start(k, err);
 	if (r == 0)
 		r = hands_seal(k, err);
-	return r < 0 ? r : start_machine(k, err);
+	return r < 0 ? r : k->life->machine(k, err);
 }
 
 static void run(struct keeper *k)
@@ -289,13 +289,13 @@ static void run(struct keeper *k)
 		if (clock_mono_ms() > last)
 			make_fail(k, "it took too long");
 		else
-			keeper_dispatch(k, &ev);
+			k->life->dispatch(k, &ev);
 	}
 }
 
 static void clean(struct keeper *k)
 {
-	start_undo(k);
+	k->life->undo(k);
 	image_save_done(&k->warm.save);
 	image_draft_done(&k->warm.draft);
 	if (k->run_dir)
@@ -307,7 +307,7 @@ int make_main(struct keeper *k, const struct make_options *o)
 	struct err err = {0};
 	int r = fill_spec(k, o, &err);
 
-	k->warm.is_making = true;
+	k->is_making = true;
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	if (r == 0) {
 		say(k, 5, "booting a machine for the memory image");

@@ -14,7 +14,7 @@
 /* `sbx template warm` said that the image was there already: the maker had ended with 0. */
 static void a_machine_that_does_not_boot_is_a_failure(void **state)
 {
-	rig_k.warm.is_making = true;
+	rig_k.is_making = true;
 	rig_k.boot_tries = 2;
 	rig_k.state.phase = KEEPER_STARTING;
 	start_on_timeout(&rig_k);
@@ -36,7 +36,7 @@ static void the_maker_writes_to_its_draft_only(void **state)
 
 	assert_int_equal(paths_make(draft, NULL) | paths_make(image, NULL), 0);
 	assert_int_equal(file_save(other, slice_from_str("{}"), NULL), 0);
-	rig_k.warm.is_making = true;
+	rig_k.is_making = true;
 	free(rig_k.dir);
 	rig_k.dir = xstrdup(draft);
 	assert_int_equal(rig_sealed_open(false, own, O_WRONLY | O_CREAT), 0);

@@ -48,6 +48,13 @@ static bool special_files_are_permitted(void)
 	       strcmp(settings_get(&s, SETTINGS_SHARE_SPECIAL_FILES), "true") == 0;
 }
 
+const struct spec_workspace *hands_nth_mount(const struct keeper *k, size_t i)
+{
+	size_t n = k->spec.n_workspaces;
+
+	return i < n ? &k->spec.workspaces[i] : &k->spec.mounts[i - n];
+}
+
 static int do_share(struct keeper *k, int log_fd, struct share *ret, struct err *err)
 {
 	struct share_mount mounts[SPEC_MAX_WORKSPACES];
@@ -61,7 +68,7 @@ static int do_share(struct keeper *k, int log_fd, struct share *ret, struct err 
 		.log_fd = log_fd};
 
 	for (size_t i = 0; i < config.n_mounts; i++) {
-		const struct spec_workspace *w = start_nth_mount(k, i);
+		const struct spec_workspace *w = hands_nth_mount(k, i);
 
 		mounts[i] = (struct share_mount){.host = w->host,
 			.guest = w->guest,
@@ -455,18 +462,36 @@ void hands_drop_image(struct keeper *k)
 
 int hands_publish(struct keeper *k, struct err *err)
 {
-	return worker_is_on() ? worker_ask(question(HANDS_PUBLISH), err) : make_publish(k, err);
+	return worker_is_on() ? worker_ask(question(HANDS_PUBLISH), err) : k->life->publish(k, err);
 }
 
 /* The key is what the keeper said before it was sealed. */
 static int serve_publish(struct keeper *k, struct err *err)
 {
-	return k->warm.is_making ? make_publish(k, err) : -EBADMSG;
+	return k->is_making ? k->life->publish(k, err) : -EBADMSG;
+}
+
+/* Who it is to be, in place of the class that it was started with. */
+static int read_claimed_spec(struct keeper *k, struct err *err)
+{
+	AUTO_FREE char *path = spec_path(k->spec.id);
+	AUTO_SPEC struct spec spec = {0};
+	struct spec was = k->spec;
+	int r = spec_load(path, &spec, err);
+
+	if (r < 0)
+		return err_wrap(err, r, "reading %s", path);
+	if (strcmp(spec.id, was.id) != 0 || spec.cpus != was.cpus || spec.memory != was.memory ||
+		spec.disk != was.disk || strcmp(spec.template_id, was.template_id) != 0)
+		return err_set(err, -ESTALE, "the sandbox wants another machine than this one");
+	k->spec = spec;
+	spec = was; /* freed */
+	return 0;
 }
 
 int hands_claim(struct keeper *k, struct err *err)
 {
-	int r = pool_read_spec(k, err);
+	int r = read_claimed_spec(k, err);
 
 	if (r < 0 || !worker_is_on())
 		return r;
@@ -478,11 +503,11 @@ static int serve_claim(struct keeper *k, struct err *err)
 {
 	int r;
 
-	if (!k->pool.is_waiting)
+	if (!k->is_unclaimed)
 		return err_set(err, -EALREADY, "it was claimed before");
-	r = pool_read_spec(k, err);
+	r = read_claimed_spec(k, err);
 	if (r == 0)
-		k->pool.is_waiting = false;
+		k->is_unclaimed = false;
 	return r;
 }
 

@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "lib/rules/spec/spec.h"
 #include "lib/vm/share/share.h"
 #include "lib/os/worker/spawner.h"
 
@@ -31,6 +32,8 @@ int hands_seal(struct keeper *k, struct err *err) MUST_CHECK;
 int hands_seal_files(struct keeper *k, bool waits, struct err *err) MUST_CHECK;
 /* The socket and the directory of the running sandbox go. */
 void hands_leave(struct keeper *k);
+/* The workspaces, then what is below the agent's home. */
+const struct spec_workspace *hands_nth_mount(const struct keeper *k, size_t i);
 /* The workspaces of the spec. */
 int hands_share(struct keeper *k, struct share *ret, struct err *err) MUST_CHECK;
 /* The listening sockets behind the guest's ports, made anew. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine - what qemu and virtiofsd report, and what follows from their end.
+ * vm_events - what qemu and virtiofsd report, and what follows from their end.
  *
  * How      Events of lib/vm/vmm one at a time. Whatever ends the machine when nobody asked ends the
  *          sandbox, with its disks kept and the reason said; while it boots there is one more try.
@@ -13,15 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "lib/base/log.h"
-
-int machine_watch(struct keeper *k)
-{
-	struct loop_key key = {.kind = EV_QMP, .gen = ++k->vmm_gen};
-	int r = loop_add(&k->loop, vmm_poll_fd(k->vmm), vmm_poll_events(k->vmm), key);
-
-	key.kind = EV_QEMU_END;
-	return r < 0 ? r : loop_add(&k->loop, vmm_child(k->vmm)->pidfd, EPOLLIN, key);
-}
 
 /* The guest's console, line by line, so that log.c can clean each. */
 static void log_console(const char *text, size_t n)
@@ -36,7 +27,7 @@ static void log_console(const char *text, size_t n)
 	}
 }
 
-static void on_event(struct keeper *k, const struct vmm_event *ev)
+void vm_on_event(struct keeper *k, const struct vmm_event *ev)
 {
 	if (warm_on_vmm(k, ev))
 		return;
@@ -78,30 +69,11 @@ static void on_event(struct keeper *k, const struct vmm_event *ev)
 	}
 }
 
-void machine_on_qmp(struct keeper *k)
-{
-	struct vmm_event ev;
-	uint64_t deadline;
-
-	while (k->vmm && vmm_next(k->vmm, &ev) > 0)
-		on_event(k, &ev);
-	if (!k->vmm)
-		return;
-	(void)!loop_mod(&k->loop, vmm_poll_fd(k->vmm), vmm_poll_events(k->vmm),
-		(struct loop_key){.kind = EV_QMP, .gen = k->vmm_gen});
-	deadline = vmm_deadline(k->vmm);
-	if (deadline == UINT64_MAX)
-		loop_timer_clear(&k->loop, &k->vmm_timer);
-	else
-		loop_timer_set(&k->loop, &k->vmm_timer, deadline,
-			(struct loop_key){.kind = EV_TIMER_VMM, .gen = k->vmm_gen});
-}
-
 void machine_on_qemu_end(struct keeper *k)
 {
 	if (suspend_on_qemu_end(k) || resume_on_failure(k, "qemu ended while it read the memory"))
 		return;
-	if (k->warm.is_making) {
+	if (k->is_making) {
 		make_on_qemu_end(k);
 		return;
 	}
@@ -131,24 +103,4 @@ void machine_on_share_end(struct keeper *k)
 		return;
 	/* The guest may hang on its files now: a short time to power off, then it is ended. */
 	stop_begin(k, KEEPER_STOP_MS / 2, "virtiofsd ended unexpectedly: see keeper.log");
-}
-
-/* Field 3 of /proc/PID/stat, behind the name in brackets. */
-bool machine_is_stalled(const struct keeper *k)
-{
-	char path[64], text[512];
-	const char *state;
-	ssize_t n;
-	AUTO_CLOSE int fd = -1;
-
-	if (!k->vmm)
-		return false;
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)vmm_child(k->vmm)->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	state = strrchr(text, ')');
-	return state && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
 }

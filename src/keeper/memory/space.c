@@ -147,7 +147,7 @@ static void continue_running(struct keeper *k)
 	log_info("there is space on the host's disk again: the sandbox continues");
 	set_paused(k, false);
 	ask_give_time(k);
-	start_give_time(k);
+	k->life->give_time(k);
 }
 
 /* It ends: nothing is left to be done. Being suspended is STOPPING too, and may be undone. */
@@ -160,7 +160,7 @@ static bool is_ending(const struct keeper *k)
 void space_on_full(struct keeper *k)
 {
 	log_error("the host's disk is full: the sandbox is paused");
-	if (!k->space.timer.pos && !k->warm.is_making && !is_ending(k))
+	if (!k->space.timer.pos && !k->is_making && !is_ending(k))
 		space_start(k); /* it does not run yet */
 	set_paused(k, true);
 	suspend_on_full(k);
@@ -170,7 +170,7 @@ void space_on_full(struct keeper *k)
  * other step; only one that runs is paused. */
 static bool is_free_to_act(const struct keeper *k)
 {
-	if (!k->vmm || k->warm.is_making || k->freeze.state != FREEZE_IDLE || is_ending(k))
+	if (!k->vmm || k->is_making || k->freeze.state != FREEZE_IDLE || is_ending(k))
 		return false;
 	if (!k->state.paused)
 		return k->state.phase == KEEPER_RUNNING && k->suspend.step == SUSPEND_NONE;

@@ -11,12 +11,9 @@
 #include "src/keeper/keeper.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/fs/file.h"
@@ -24,54 +21,10 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
-#include "lib/rules/settings/settings.h"
-#include "lib/vm/vmm/initrd.h"
 
 static char *own_file(const struct keeper *k, const char *name)
 {
 	return xasprintf("%s/%s", k->dir, name);
-}
-
-static int step_template(struct keeper *k, struct err *err)
-{
-	int r = disks_open_template(&k->disks, k->spec.template, k->spec.template_id, err);
-
-	return r < 0 ? r : disks_set_size(&k->disks, k->spec.disk, err);
-}
-
-/* Named after what it is made of, so that a new build or template never meets an old one. */
-static int step_initrd(struct keeper *k, struct err *err)
-{
-	AUTO_FREE char *init = paths_get(PATHS_LIBEXEC, "sbx-guest");
-	const char *modules = k->disks.template.modules;
-	AUTO_FREE char *folder = paths_get(PATHS_STATE, "initrd");
-	struct stat a, b;
-	int r;
-
-	if (stat(init, &a) < 0)
-		return err_errno(err, -errno, "looking for %s", init);
-	if (stat(modules, &b) < 0)
-		return err_errno(err, -errno, "looking for %s", modules);
-	k->initrd = xasprintf("%s/%llx-%llx-%llx-%llx.img", folder,
-		(unsigned long long)a.st_mtim.tv_sec * 1000000000ull +
-			(unsigned long long)a.st_mtim.tv_nsec,
-		(unsigned long long)a.st_size,
-		(unsigned long long)b.st_mtim.tv_sec * 1000000000ull +
-			(unsigned long long)b.st_mtim.tv_nsec,
-		(unsigned long long)b.st_size);
-	if (access(k->initrd, R_OK) == 0)
-		return 0;
-	r = paths_make(folder, err);
-	return r < 0 ? r : initrd_write(k->initrd, init, modules, err);
-}
-
-int start_selftest(struct keeper *k, struct err *err)
-{
-	int r = step_template(k, err);
-
-	if (r == 0)
-		r = step_initrd(k, err);
-	return r < 0 ? r : accel_decide(k, err);
 }
 
 /* A memory image brings disks of its own. */
@@ -80,7 +33,7 @@ static int step_disks(struct keeper *k, struct err *err)
 	if (!suspend_file_is_there(k->dir))
 		warm_look(k);
 	warm_take_disks(k);
-	if (pool_waits(k) && !warm_is_on(k))
+	if (k->is_unclaimed && !warm_is_on(k))
 		return err_set(err, -ENOENT, "%s", k->state.cold_why);
 	return disks_open(&k->disks, k->dir, err);
 }
@@ -107,8 +60,8 @@ static int run_steps(struct keeper *k, const struct step *steps, size_t n, struc
 int start_prepare(struct keeper *k, struct err *err)
 {
 	static const struct step steps[] = {
-		{1, "looking for the template", step_template},
-		{2, "making the initrd", step_initrd},
+		{1, "looking for the template", machine_find_template},
+		{2, "making the initrd", machine_make_initrd},
 	};
 	int r = run_steps(k, steps, ARRAY_LEN(steps), err);
 
@@ -129,115 +82,12 @@ int start_go_on(struct keeper *k, struct err *err)
 	return r < 0 ? r : start_machine(k, err);
 }
 
-int start_port(struct keeper *k, struct err *err)
-{
-	int fds[HANDS_N_PORTS] = {-1, -1}, r = hands_listen(k, fds, err);
-
-	k->port_fd = fds[HANDS_CTL];
-	k->net_port_fd = fds[HANDS_NET];
-	return r;
-}
-
-static int watch_share(struct keeper *k)
-{
-	struct loop_key key = {.kind = EV_SHARE_END, .gen = ++k->share_gen};
-	int r = loop_add(&k->loop, k->share.child.pidfd, EPOLLIN, key);
-
-	if (r == 0 && k->share.hidden.pidfd >= 0)
-		r = loop_add(&k->loop, k->share.hidden.pidfd, EPOLLIN, key);
-	key.kind = EV_CROWD;
-	return r < 0 ? r : loop_add(&k->loop, k->share.room.fd, EPOLLIN, key);
-}
-
-void start_unwatch_share(struct keeper *k)
-{
-	loop_del(&k->loop, k->share.child.pidfd);
-	if (k->share.hidden.pidfd >= 0)
-		loop_del(&k->loop, k->share.hidden.pidfd);
-	crowd_drop(k);
-}
-
-const struct spec_workspace *start_nth_mount(const struct keeper *k, size_t i)
-{
-	size_t n = k->spec.n_workspaces;
-
-	return i < n ? &k->spec.workspaces[i] : &k->spec.mounts[i - n];
-}
-
-int start_share(struct keeper *k, struct err *err)
-{
-	int r;
-
-	if (k->spec.n_workspaces + k->spec.n_mounts == 0)
-		return 0;
-	r = hands_share(k, &k->share, err);
-	if (r < 0)
-		return r;
-	k->has_share = true;
-	r = watch_share(k);
-	return r < 0 ? err_errno(err, r, "watching virtiofsd") : 0;
-}
-
-void start_fill_config(const struct keeper *k, struct vmm_config *ret)
-{
-	*ret = (struct vmm_config){.kernel = k->disks.template.kernel,
-		.initrd = k->initrd,
-		.cpus = MIN(k->spec.cpus, VMM_MAX_CPUS),
-		.memory = k->spec.memory,
-		.memory_fd = k->suspend.is_restoring ? k->suspend.check.memory_fd
-						     : k->warm.check.memory_fd,
-		.accel = k->accel,
-		.ctl_listen_fd = k->port_fd,
-		.net_listen_fd = k->net_port_fd,
-		.share_fd = k->has_share && !k->suspend.is_restoring && !warm_is_on(k)
-				    ? k->share.vhost_fd
-				    : -1,
-		.log_fd = k->chatter_wr,
-		.incoming = warm_is_on(k) || k->suspend.is_restoring};
-	disks_fill(&k->disks, ret->disks);
-}
-
-int start_image_key(const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct err *err)
-{
-	struct image_class class = {.template_id = k->disks.template.id,
-		.initrd = k->initrd,
-		.disk = k->disks.is_larger ? k->disks.size[TEMPLATE_ROOT] : 0};
-	struct vmm_config config;
-
-	start_fill_config(k, &config);
-	/* Its tops are not there yet when one looks for an image. */
-	for (enum vmm_disk_id i = 0; i < VMM_N_DISKS; i++) {
-		if (k->disks.n_own[i] == 0)
-			config.disks[i].files[config.disks[i].n++] = "";
-	}
-	return image_key(&config, &class, key, err);
-}
-
-int start_qemu(struct keeper *k, struct err *err)
-{
-	struct vmm_config config;
-	/* The qemu of a keeper that was killed a moment ago may not be gone yet. */
-	int r = disks_wait_free(&k->disks, err);
-
-	start_fill_config(k, &config);
-	if (r == 0)
-		r = vmm_start(&config, &k->vmm, err);
-	if (r < 0)
-		return r;
-	/* The machine has its own descriptor, and the child that fills the memory too. */
-	fd_close(&k->suspend.check.memory_fd);
-	fd_close(&k->warm.check.memory_fd);
-	k->state.qemu_pid = (uint32_t)vmm_child(k->vmm)->pid;
-	r = machine_watch(k);
-	return r < 0 ? err_errno(err, r, "watching qemu") : 0;
-}
-
 /* None of them can keep a sandbox from starting: its network is refused instead, with the
  * reason. While qemu boots there is time for all. */
 int start_network(struct keeper *k, struct err *err)
 {
 	(void)err;
-	if (k->warm.is_making)
+	if (k->is_making)
 		return 0;
 	if (!k->record.audit) {
 		record_open(k);
@@ -279,7 +129,7 @@ int start_helpers(struct keeper *k, struct err *err)
 		{16, "sharing the workspaces", start_share},
 		{18, "preparing the network", start_network},
 	};
-	int r = run_steps(k, steps, pool_waits(k) ? 1 : ARRAY_LEN(steps), err);
+	int r = run_steps(k, steps, k->is_unclaimed ? 1 : ARRAY_LEN(steps), err);
 
 	if (r < 0)
 		return r;
@@ -322,28 +172,6 @@ int start_machine(struct keeper *k, struct err *err)
 	return 0;
 }
 
-static void undo_vmm(struct keeper *k)
-{
-	if (!k->vmm)
-		return;
-	loop_timer_clear(&k->loop, &k->vmm_timer);
-	loop_del(&k->loop, vmm_poll_fd(k->vmm));
-	loop_del(&k->loop, vmm_child(k->vmm)->pidfd);
-	vmm_done(k->vmm);
-	k->vmm = NULL;
-	k->state.qemu_pid = 0;
-	k->state.paused = false;
-}
-
-void start_stop_share(struct keeper *k)
-{
-	if (!k->has_share)
-		return;
-	start_unwatch_share(k);
-	share_stop(&k->share);
-	k->has_share = false;
-}
-
 void start_undo(struct keeper *k)
 {
 	loop_timer_clear(&k->loop, &k->boot_timer);
@@ -354,7 +182,7 @@ void start_undo(struct keeper *k)
 	origins_kill_all(k, "the sandbox is stopping");
 	egress_kill(k);
 	agent_kill(k);
-	undo_vmm(k);
+	machine_end_qemu(k);
 	start_stop_share(k);
 	fd_close(&k->port_fd);
 	fd_close(&k->net_port_fd);
@@ -376,22 +204,6 @@ static int machine_id(struct keeper *k, char buf[33], struct err *err)
 		return r;
 	str_random_hex(buf, 16);
 	return file_save(path, slice_of(buf, 32), err);
-}
-
-size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_MAX_WORKSPACES])
-{
-	for (size_t i = 0; i < k->spec.n_workspaces + k->spec.n_mounts; i++) {
-		const struct spec_workspace *w = start_nth_mount(k, i);
-		bool home = i >= k->spec.n_workspaces;
-
-		mounts[i] =
-			(struct guest_mount){.flags = (uint8_t)((w->ro ? GUEST_MOUNT_RO : 0) |
-								(w->file ? GUEST_MOUNT_FILE : 0) |
-								(home ? GUEST_MOUNT_HOME : 0)),
-				.share = w->guest,
-				.path = w->guest};
-	}
-	return k->spec.n_workspaces + k->spec.n_mounts;
 }
 
 static char *first_folder(const struct keeper *k)
@@ -485,7 +297,7 @@ void start_on_ready(struct keeper *k)
 
 	if (k->state.phase != KEEPER_STARTING)
 		return;
-	if (k->warm.is_making) {
+	if (k->is_making) {
 		make_on_ready(k);
 		return;
 	}

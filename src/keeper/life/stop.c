@@ -34,7 +34,7 @@ void stop_begin(struct keeper *k, uint32_t timeout_ms, const char *why)
 
 	if (k->state.phase == KEEPER_STOPPED)
 		return;
-	if (k->warm.is_making) {
+	if (k->is_making) {
 		make_fail(k, why);
 		return;
 	}
