@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
@@ -84,8 +85,67 @@ static const struct life_ops life_callbacks = {
 	.dispatch = keeper_dispatch,
 };
 
+/* The state of the parts: a process has one sandbox. */
+static struct {
+	struct disks disks;
+	struct accel selftest;
+	struct warm warm;
+	struct pool pool;
+	struct freeze freeze;
+	struct crowd crowd;
+	struct denied denied;
+	struct edge_link edge;
+	struct egress_link egress;
+	struct agent_link agent;
+	struct netpolicy netpolicy;
+	struct net net;
+	struct record record;
+	struct vault_link vault;
+	struct origins origins;
+	struct trust trust;
+	struct suspend suspend;
+	struct idle idle;
+	struct space space;
+	struct ports ports;
+	struct link links[KEEPER_MAX_LINKS];
+	struct ask asks[KEEPER_MAX_ASKS];
+	struct stream streams[KEEPER_MAX_STREAMS];
+	struct waiting waiting[KEEPER_MAX_WAITING];
+} all;
+
+static void link_parts(struct keeper *k)
+{
+	memset(&all, 0, sizeof(all));
+	k->disks = &all.disks;
+	k->template = &all.disks.template;
+	k->selftest = &all.selftest;
+	k->warm = &all.warm;
+	k->pool = &all.pool;
+	k->freeze = &all.freeze;
+	k->crowd = &all.crowd;
+	k->denied = &all.denied;
+	k->edge = &all.edge;
+	k->egress = &all.egress;
+	k->agent = &all.agent;
+	k->netpolicy = &all.netpolicy;
+	k->net = &all.net;
+	k->record = &all.record;
+	k->vault = &all.vault;
+	k->origins = &all.origins;
+	k->trust = &all.trust;
+	k->suspend = &all.suspend;
+	k->idle = &all.idle;
+	k->space = &all.space;
+	k->ports = &all.ports;
+	k->links = all.links;
+	k->asks = all.asks;
+	k->streams = all.streams;
+	k->waiting = all.waiting;
+}
+
 void keeper_init(struct keeper *k)
 {
+	link_parts(k);
 	k->sig_fd = k->lock_fd = k->listen_fd = -1;
 	k->chatter_rd = k->chatter_wr = -1;
 	k->port_fd = k->net_port_fd = -1;
@@ -141,23 +201,23 @@ static bool share_is_live(const struct keeper *k, struct loop_key key)
 
 static bool save_is_live(const struct keeper *k, struct loop_key key)
 {
-	return k->suspend.save.pidfd >= 0 && k->save_gen == key.gen;
+	return k->suspend->save.pidfd >= 0 && k->save_gen == key.gen;
 }
 
 static bool check_is_live(const struct keeper *k, struct loop_key key)
 {
-	return k->suspend.check.pidfd >= 0 && k->check_gen == key.gen;
+	return k->suspend->check.pidfd >= 0 && k->check_gen == key.gen;
 }
 
 static bool image_is_live(const struct keeper *k, struct loop_key key)
 {
-	return (k->warm.check.pidfd >= 0 || k->warm.save.pidfd >= 0) && k->image_gen == key.gen;
+	return (k->warm->check.pidfd >= 0 || k->warm->save.pidfd >= 0) && k->image_gen == key.gen;
 }
 
 static bool selftest_is_live(const struct keeper *k, struct loop_key key)
 {
 	(void)key;
-	return k->selftest.child.pidfd >= 0;
+	return k->selftest->child.pidfd >= 0;
 }
 
 /* ---- the table ---- */

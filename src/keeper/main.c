@@ -234,7 +234,7 @@ int main(int argc, char **argv)
 		open_loop(&k);
 		return make_main(&k, &o.make);
 	}
-	k.warm.no_image = o.cold;
+	k.warm->no_image = o.cold;
 	k.is_unclaimed = o.pool;
 	load(&k, o.id);
 	enter_cgroup(&k);

@@ -190,13 +190,13 @@ static int take_request(struct keeper *k, struct link *l, struct ipc_msg *msg)
 /* A new connection of sbxd, after HELLO and STATE. */
 static int send_ports(struct keeper *k, int fd)
 {
-	return k->ports.n ? ports_send(k, fd, 0) : 0;
+	return k->ports->n ? ports_send(k, fd, 0) : 0;
 }
 
 /* While sbxd was away nobody could give a channel to the vault. */
 static void want_vault(struct keeper *k)
 {
-	if (k->vault.sock < 0 && k->vault.timer.pos)
+	if (k->vault->sock < 0 && k->vault->timer.pos)
 		vault_start(k);
 }
 

@@ -45,7 +45,7 @@ HOLES += [
     Hole("net-deny-two-ports", "lib/rules/policy/rule.c",
          "netrule_get_ports(net, rule->effect == RULE_DENY, ret)",
          "netrule_get_ports(net, false, ret)"),
-    Hole("net-no-extra-ca", "src/keeper/credential/trust.c", ".extra_pem = k->trust.extra,",
+    Hole("net-no-extra-ca", "src/keeper/credential/trust.c", ".extra_pem = k->trust->extra,",
          ".extra_pem = NULL,"),
     Hole("net-junk", "src/edge/conn/check.c",
          '\t\tcut_check(e, c, "the first bytes are neither TLS nor HTTP");\n',

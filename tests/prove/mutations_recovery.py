@@ -25,8 +25,8 @@ HOLES += [
          "\tread_policy(k);\n\t{\n\t\tAUTO_FREE char *disk = xasprintf(\"%s/root.qcow2\", k->dir);\n\n\t\tif (access(disk, F_OK) == 0)\n"
          f"\t\t\tgate_set_policy{OPEN}\n\t}}\n\tr = read_settings(k, &err);\n\tif (r < 0) {{\n"),
     Hole("policy-lost-with-egress", "src/keeper/worker/egress_link.c",
-         "\tworker_on_exit(k, &k->egress.worker);\n",
-         f"\tworker_on_exit(k, &k->egress.worker);\n\tgate_set_policy{OPEN}\n"),
+         "\tworker_on_exit(k, &k->egress->worker);\n",
+         f"\tworker_on_exit(k, &k->egress->worker);\n\tgate_set_policy{OPEN}\n"),
     Hole("policy-lost-with-sbxd", "src/keeper/link/sbxd_link.c",
          "\tif (fd >= 0 && is_same_user(fd))\n",
          f"\tgate_set_policy{OPEN}\n\tif (fd >= 0 && is_same_user(fd))\n"),
@@ -35,7 +35,7 @@ HOLES += [
          "\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error("),
     Hole("second-edge-jail", "src/keeper/worker/process.c",
          ".profile = ops->profile,\n",
-         ".profile = ops->profile == JAIL_EDGE && k->edge.worker.gen ? JAIL_EGRESS"
+         ".profile = ops->profile == JAIL_EDGE && k->edge->worker.gen ? JAIL_EGRESS"
          " : ops->profile,\n"),
     Hole("no-second-origin", "src/keeper/credential/origin_link.c",
          "\tblame(k, o)->n_crashes++;\n\tworker_on_exit(k, &o->worker);\n",

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "src/keeper/guest/guest.h"
 #include "creds.h"
 #include "origins.h"
 #include "trust.h"

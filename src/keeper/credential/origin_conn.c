@@ -12,7 +12,7 @@
  *          two together can have a connection to what this host's policy allows, no more.
  * Limits   ORIGIN_MAX_CONNS wanted at once, KEEPER_ORIGIN_CONNS remembered, KEEPER_EGRESS_GRACE_MS.
  */
-#include "src/keeper/keeper.h"
+#include "credential.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -76,12 +76,12 @@ static void try_ask(struct keeper *k, struct origin *o, struct origin_conn *c)
 	int r;
 
 	if (!egress_is_up(k)) {
-		if (clock_mono_ms() >= k->egress.lost_ms + KEEPER_EGRESS_GRACE_MS)
+		if (clock_mono_ms() >= k->egress->lost_ms + KEEPER_EGRESS_GRACE_MS)
 			fail(c, EGRESS_UNREACHABLE,
 				"sbx-egress does not run: see keeper.log of this sandbox");
 		return;
 	}
-	r = k->origins.open_socket(k, o, c->id, &c->exchange);
+	r = k->origins->open_socket(k, o, c->id, &c->exchange);
 	if (r == 0)
 		c->state = CONN_ASKED;
 	else if (r == -EAGAIN)
@@ -135,7 +135,7 @@ int conns_on_want(struct keeper *k, struct origin *o, const struct ipc_msg *msg)
 void conns_on_room(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
-		struct origin *o = &k->origins.list[i];
+		struct origin *o = &k->origins->list[i];
 
 		for (size_t n = 0; o->worker.alive && n < KEEPER_ORIGIN_CONNS; n++) {
 			if (o->conns[n].state == CONN_WANTED)
@@ -149,7 +149,7 @@ void conns_on_room(struct keeper *k)
 void conns_on_egress_end(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
-		struct origin *o = &k->origins.list[i];
+		struct origin *o = &k->origins->list[i];
 
 		for (size_t n = 0; o->worker.alive && n < KEEPER_ORIGIN_CONNS; n++) {
 			if (o->conns[n].state == CONN_ASKED)
@@ -204,7 +204,7 @@ static int get_ends(int fd, struct origin_conn *c)
 
 static const struct egress_pin *find_pin(const struct keeper *k, const struct origin *o)
 {
-	const struct egress_config *config = &k->egress.config;
+	const struct egress_config *config = &k->egress->config;
 
 	for (size_t i = 0; i < config->n_pins; i++) {
 		if (config->pins[i].port == o->port && strcmp(config->pins[i].host, o->host) == 0)
@@ -229,8 +229,8 @@ bool conns_may_lead(const struct keeper *k, const struct origin *o, const struct
 	if (pin)
 		return addr_parse(slice_from_str(pin->addr), &there) == 0 &&
 		       addr_eq(&there, &c->addr) && c->port == pin->addr_port;
-	if (k->egress.config.proxy_host[0] && !is_here(o->host))
-		return c->port == k->egress.config.proxy_port;
+	if (k->egress->config.proxy_host[0] && !is_here(o->host))
+		return c->port == k->egress->config.proxy_port;
 	return c->port == o->port &&
 	       gate_passes_address(k->gate, o->host, o->port, &c->addr, c->is_own, clock_wall_ms());
 }

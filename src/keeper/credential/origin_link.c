@@ -14,7 +14,7 @@
  *          is the one credential of its host.
  * Limits   KEEPER_MAX_ORIGINS, ORIGIN_MAX_OPEN exchanges each, KEEPER_ORIGIN_CRASHES.
  */
-#include "src/keeper/keeper.h"
+#include "credential.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static_assert(ORIGIN_MAX_OPEN <= 1 << PLACE_BITS, "a place fits into its bits");
 
 struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen)
 {
-	struct origin *o = idx < KEEPER_MAX_ORIGINS ? &k->origins.list[idx] : NULL;
+	struct origin *o = idx < KEEPER_MAX_ORIGINS ? &k->origins->list[idx] : NULL;
 
 	return o && o->worker.alive && o->worker.gen == gen ? o : NULL;
 }
@@ -41,15 +41,15 @@ struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen)
 /* Its place in the list: worker.idx. */
 static struct origin *origin_of(struct keeper *k, const struct worker *w)
 {
-	return &k->origins.list[w->idx];
+	return &k->origins->list[w->idx];
 }
 
 /* ---- who did wrong ---- */
 
 static struct blamed *find_blamed(struct keeper *k, const char *host, uint16_t port)
 {
-	for (size_t i = 0; i < k->origins.n_blamed; i++) {
-		struct blamed *b = &k->origins.blamed[i];
+	for (size_t i = 0; i < k->origins->n_blamed; i++) {
+		struct blamed *b = &k->origins->blamed[i];
 
 		if (b->port == port && strcmp(b->host, host) == 0)
 			return b;
@@ -60,7 +60,7 @@ static struct blamed *find_blamed(struct keeper *k, const char *host, uint16_t p
 /* When there are more than can be kept, the one that did least is forgotten. */
 static struct blamed *blame(struct keeper *k, const struct origin *o)
 {
-	struct origins *os = &k->origins;
+	struct origins *os = k->origins;
 	struct blamed *b = find_blamed(k, o->host, o->port);
 
 	if (b)
@@ -156,7 +156,7 @@ static void count_violation(struct keeper *k, struct worker *w)
 
 void origins_on_exit(struct keeper *k, const struct loop_event *ev)
 {
-	struct origin *o = &k->origins.list[ev->key.idx];
+	struct origin *o = &k->origins->list[ev->key.idx];
 
 	blame(k, o)->n_crashes++;
 	worker_on_exit(k, &o->worker);
@@ -164,10 +164,10 @@ void origins_on_exit(struct keeper *k, const struct loop_event *ev)
 
 void origins_kill_all(struct keeper *k, const char *why)
 {
-	loop_timer_clear(&k->loop, &k->origins.timer);
+	loop_timer_clear(&k->loop, &k->origins->timer);
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
-		if (k->origins.list[i].worker.alive)
-			kill_origin(k, &k->origins.list[i], why);
+		if (k->origins->list[i].worker.alive)
+			kill_origin(k, &k->origins->list[i], why);
 	}
 }
 
@@ -186,7 +186,7 @@ static void renew(struct keeper *k, struct origin *o, const struct binding *b)
 void origins_on_creds(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
-		struct origin *o = &k->origins.list[i];
+		struct origin *o = &k->origins->list[i];
 		const struct binding *b =
 			o->worker.alive ? creds_find(k->creds, o->host, o->port) : NULL;
 
@@ -205,7 +205,7 @@ void origins_on_creds(struct keeper *k)
 void origins_recheck(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
-		struct origin *o = &k->origins.list[i];
+		struct origin *o = &k->origins->list[i];
 		bool host, port;
 
 		if (!o->worker.alive)
@@ -235,7 +235,7 @@ static void look_at(struct keeper *k, struct origin *o, uint64_t now)
 
 static void set_timer(struct keeper *k)
 {
-	loop_timer_set(&k->loop, &k->origins.timer, clock_mono_ms() + KEEPER_ORIGIN_LOOK_MS,
+	loop_timer_set(&k->loop, &k->origins->timer, clock_mono_ms() + KEEPER_ORIGIN_LOOK_MS,
 		(struct loop_key){.kind = EV_TIMER_ORIGINS});
 }
 
@@ -247,9 +247,9 @@ void origins_on_timer(struct keeper *k)
 	origins_recheck(k); /* a rule may have run out */
 	conns_on_room(k);   /* those that wait for egress wait no longer than its grace */
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
-		if (k->origins.list[i].worker.alive)
-			look_at(k, &k->origins.list[i], now);
-		any = any || k->origins.list[i].worker.alive;
+		if (k->origins->list[i].worker.alive)
+			look_at(k, &k->origins->list[i], now);
+		any = any || k->origins->list[i].worker.alive;
 	}
 	if (any)
 		set_timer(k);
@@ -262,7 +262,7 @@ static struct origin *free_place(struct keeper *k)
 	struct origin *old = NULL;
 
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
-		struct origin *o = &k->origins.list[i];
+		struct origin *o = &k->origins->list[i];
 
 		if (!o->worker.alive)
 			return o;
@@ -296,7 +296,7 @@ static void fill(struct origin *o, const struct edge_ask *ask, const struct bind
 static int spawn_origin(
 	struct keeper *k, struct worker *w, int sock, struct jail_child *ret, struct err *err)
 {
-	return k->origins.spawn(k, sock, ret, err);
+	return k->origins->spawn(k, sock, ret, err);
 }
 
 static int start(struct keeper *k, const struct edge_ask *ask, const struct binding *b,
@@ -324,7 +324,7 @@ static int start(struct keeper *k, const struct edge_ask *ask, const struct bind
 static struct origin *find_target(struct keeper *k, const struct edge_ask *ask)
 {
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
-		struct origin *o = &k->origins.list[i];
+		struct origin *o = &k->origins->list[i];
 
 		if (o->worker.alive && o->port == ask->port && strcmp(o->host, ask->host) == 0)
 			return o;
@@ -359,7 +359,7 @@ int origins_open(struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd,
 	struct origin *o = find_target(k, ask);
 	int r = check_blamed(k, ask, err);
 
-	if (r == 0 && k->origins.roots < 0)
+	if (r == 0 && k->origins->roots < 0)
 		r = err_set(err, -ENOENT, "no server can be verified: see keeper.log");
 	if (r == 0 && !b)
 		r = err_set(err, -ENOENT, "the credential for %s is gone", ask->host);
@@ -420,7 +420,7 @@ void origins_push(struct keeper *k, struct origin *o)
 static int send_config(struct keeper *k, struct origin *o)
 {
 	struct origin_config config = {.port = o->port, .has = o->binding.has};
-	AUTO_CLOSE int text = -1, again = -1, roots = sealed_file_open(k->origins.roots);
+	AUTO_CLOSE int text = -1, again = -1, roots = sealed_file_open(k->origins->roots);
 	int r;
 
 	(void)!str_copy(config.sandbox, sizeof(config.sandbox), k->spec.name);
@@ -557,19 +557,19 @@ static const struct worker_ops origin_worker = {
 void origins_init(struct keeper *k, int (*open_socket)(struct keeper *k, const struct origin *o,
 					    uint32_t want, uint32_t *ret_exchange))
 {
-	k->origins.open_socket = open_socket;
-	k->origins.roots = -1;
-	k->origins.spawn = hands_origin;
+	k->origins->open_socket = open_socket;
+	k->origins->roots = -1;
+	k->origins->spawn = hands_origin;
 	for (uint32_t i = 0; i < KEEPER_MAX_ORIGINS; i++)
-		worker_init(&k->origins.list[i].worker, &origin_worker, i);
+		worker_init(&k->origins->list[i].worker, &origin_worker, i);
 }
 
 bool origins_is_live(const struct keeper *k, struct loop_key key)
 {
-	return worker_is_current(&k->origins.list[key.idx].worker, key);
+	return worker_is_current(&k->origins->list[key.idx].worker, key);
 }
 
 void origins_on_event(struct keeper *k, const struct loop_event *ev)
 {
-	worker_on_event(k, &k->origins.list[ev->key.idx].worker, ev);
+	worker_on_event(k, &k->origins->list[ev->key.idx].worker, ev);
 }

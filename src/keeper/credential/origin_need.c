@@ -12,12 +12,13 @@
  * Owns     The origin's end of the stream, until VALUE is said.
  * Never    Reads the stream.
  */
-#include "src/keeper/keeper.h"
+#include "credential.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "lib/rules/gate/release.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 

@@ -11,7 +11,7 @@
  * Limits   KEEPER_ORIGIN_TOKENS, KEEPER_MAX_STORES, KEEPER_STORE_MS.
  * Never    Reads the pipe.
  */
-#include "src/keeper/keeper.h"
+#include "credential.h"
 
 #include <errno.h>
 #include <stdio.h>

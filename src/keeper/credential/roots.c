@@ -10,12 +10,13 @@
  * Trust    Files of the host and of the same user; only origins and the guest parse certificates.
  * Limits   ROOTS_MAX_BYTES each.
  */
-#include "src/keeper/keeper.h"
+#include "credential.h"
 #include "trust.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include "lib/base/fs/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -64,15 +65,15 @@ void roots_read(struct keeper *k, const char *extra)
 	struct err err = {0};
 	int r = load_roots(k, extra, &text, &err);
 
-	if (r == 0 && is_same_text(k->origins.roots, text, strlen(text)))
+	if (r == 0 && is_same_text(k->origins->roots, text, strlen(text)))
 		return;
 	/* Who verified by the old ones must not go on. */
 	origins_kill_all(k, "the certificates that servers are verified by have changed");
-	fd_close(&k->origins.roots);
+	fd_close(&k->origins->roots);
 	if (r == 0)
-		r = k->origins.roots = sealed_file_make("roots", slice_from_str(text));
+		r = k->origins->roots = sealed_file_make("roots", slice_from_str(text));
 	if (r < 0) {
-		k->origins.roots = -1;
+		k->origins->roots = -1;
 		log_error("no server can be verified: %s", err_text(&err, r));
 	}
 }

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include "src/keeper/keeper.h"
+#include "credential.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -14,9 +14,9 @@
 
 void trust_wipe(struct keeper *k)
 {
-	explicit_bzero(&k->trust.ca, sizeof(k->trust.ca));
-	k->trust.has_ca = false;
-	free(TAKE(k->trust.extra));
+	explicit_bzero(&k->trust->ca, sizeof(k->trust->ca));
+	k->trust->has_ca = false;
+	free(TAKE(k->trust->extra));
 }
 
 /* One certificate between its two lines: its base64 in lines of 64. False when there is anything
@@ -75,20 +75,20 @@ void trust_set_extra(struct keeper *k, const char *text)
 			 "cannot be read, or "
 			 "all together have more than %d bytes",
 			left, GUEST_MAX_EXTRA_CA);
-	if (strcmp(extra, k->trust.extra ? k->trust.extra : "") == 0)
+	if (strcmp(extra, k->trust->extra ? k->trust->extra : "") == 0)
 		return;
-	free(k->trust.extra);
-	k->trust.extra = TAKE(extra);
+	free(k->trust->extra);
+	k->trust->extra = TAKE(extra);
 	trust_renew(k);
 }
 
 void trust_fill_config(struct keeper *k, struct edge_config *config)
 {
-	k->trust.is_said = false;
-	if (!k->trust.has_ca)
+	k->trust->is_said = false;
+	if (!k->trust->has_ca)
 		return;
-	config->n_saved = k->trust.ca.n_saved;
-	memcpy(config->saved, k->trust.ca.saved, sizeof(config->saved));
+	config->n_saved = k->trust->ca.n_saved;
+	memcpy(config->saved, k->trust->ca.saved, sizeof(config->saved));
 }
 
 int trust_on_ca(struct keeper *k, const struct ipc_msg *msg)
@@ -96,14 +96,14 @@ int trust_on_ca(struct keeper *k, const struct ipc_msg *msg)
 	struct edge_ca ca;
 	int r = edge_get_ca(msg, &ca);
 
-	if (r < 0 || k->trust.is_said) {
+	if (r < 0 || k->trust->is_said) {
 		explicit_bzero(&ca, sizeof(ca));
 		return -EBADMSG;
 	}
-	k->trust.is_said = true;
-	k->trust.is_due |= !k->trust.has_ca || strcmp(k->trust.ca.pem, ca.pem) != 0;
-	k->trust.ca = ca;
-	k->trust.has_ca = true;
+	k->trust->is_said = true;
+	k->trust->is_due |= !k->trust->has_ca || strcmp(k->trust->ca.pem, ca.pem) != 0;
+	k->trust->ca = ca;
+	k->trust->has_ca = true;
 	explicit_bzero(&ca, sizeof(ca));
 	return 0;
 }
@@ -120,15 +120,15 @@ static size_t make_env(const struct keeper *k, char *env[GUEST_MAX_ENV])
 
 static void on_answer(struct keeper *k, const struct guest_reply *reply)
 {
-	k->trust.is_asked = false;
+	k->trust->is_asked = false;
 	if (!edge_is_alive(k)) /* the next one says READY, and it is sent again */
-		k->trust.is_due = true;
+		k->trust->is_due = true;
 	else if (!reply->ok)
 		log_error("the guest does not trust the sandbox's certificate: %s", reply->text);
-	k->trust.is_told = edge_is_alive(k) && reply->ok;
+	k->trust->is_told = edge_is_alive(k) && reply->ok;
 	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
 		trust_send(k);
-	else if (k->trust.is_last)
+	else if (k->trust->is_last)
 		k->life->trusted(k);
 }
 
@@ -140,8 +140,8 @@ static int ask(struct keeper *k)
 	static uint8_t buf[GUEST_MAX_BODY];
 	struct wr wr = wr_init(buf, sizeof(buf));
 	char *env[GUEST_MAX_ENV];
-	struct guest_trust trust = {.ca_pem = k->trust.ca.pem,
-		.extra_pem = k->trust.extra,
+	struct guest_trust trust = {.ca_pem = k->trust->ca.pem,
+		.extra_pem = k->trust->extra,
 		.n_env = make_env(k, env),
 		.env = env};
 	int r = guest_put_trust(&wr, &trust);
@@ -157,31 +157,31 @@ void trust_send(struct keeper *k)
 {
 	int r;
 
-	if (!k->trust.is_due || !k->trust.has_ca || k->trust.is_asked || !edge_is_up(k))
+	if (!k->trust->is_due || !k->trust->has_ca || k->trust->is_asked || !edge_is_up(k))
 		return;
 	r = ask(k);
-	k->trust.is_asked = r == 0;
-	k->trust.is_due = r != 0;
+	k->trust->is_asked = r == 0;
+	k->trust->is_due = r != 0;
 	if (r < 0)
 		log_warn("the guest cannot be told its certificate: %s", strerror(-r));
 }
 
 void trust_send_early(struct keeper *k)
 {
-	if (k->trust.is_told || k->trust.is_asked || !k->vault.is_listed)
+	if (k->trust->is_told || k->trust->is_asked || !k->vault->is_listed)
 		return;
-	k->trust.is_due = true;
+	k->trust->is_due = true;
 	trust_send(k);
 }
 
 void trust_forget(struct keeper *k)
 {
-	k->trust.is_told = k->trust.is_last = false;
+	k->trust->is_told = k->trust->is_last = false;
 }
 
 void trust_renew(struct keeper *k)
 {
-	k->trust.is_due = true;
+	k->trust->is_due = true;
 	/* Before it runs the set-up comes first. */
 	if (k->state.phase == KEEPER_RUNNING)
 		trust_send(k);

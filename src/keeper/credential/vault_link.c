@@ -15,7 +15,7 @@
  * Limits   CREDS_MAX_ITEMS, KEEPER_MAX_RELEASES, KEEPER_VAULT_MS, KEEPER_RELEASE_MS.
  * Never    Reads a stream that a value is written to.
  */
-#include "src/keeper/keeper.h"
+#include "credential.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,8 +29,8 @@
 
 void vault_init(struct keeper *k)
 {
-	k->vault.sock = -1;
-	k->vault.phase = VAULT_PHASE_END;
+	k->vault->sock = -1;
+	k->vault->phase = VAULT_PHASE_END;
 }
 
 static bool wanted(const struct keeper *k)
@@ -40,7 +40,7 @@ static bool wanted(const struct keeper *k)
 
 static void set_timer(struct keeper *k, uint64_t ms)
 {
-	loop_timer_set(&k->loop, &k->vault.timer, clock_mono_ms() + ms,
+	loop_timer_set(&k->loop, &k->vault->timer, clock_mono_ms() + ms,
 		(struct loop_key){.kind = EV_TIMER_VAULT});
 }
 
@@ -68,7 +68,7 @@ static void end_store(struct keeper *k, struct store *store, int code, const cha
 
 static void close_link(struct keeper *k)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 
 	loop_timer_clear(&k->loop, &v->timer);
 	if (v->sock < 0)
@@ -93,7 +93,7 @@ static void close_link(struct keeper *k)
 
 static void try_later(struct keeper *k)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 	uint64_t gap = (uint64_t)KEEPER_VAULT_GAP_MS << MIN(v->tries, 10u);
 
 	v->tries++;
@@ -104,7 +104,7 @@ static void try_later(struct keeper *k)
 static void lose(struct keeper *k, const char *why)
 {
 	/* Once is enough: it is tried again for as long as the sandbox runs. */
-	if (k->vault.is_current || k->vault.tries == 0)
+	if (k->vault->is_current || k->vault->tries == 0)
 		log_warn("the vault is away: %s", why);
 	close_link(k);
 	try_later(k);
@@ -115,15 +115,15 @@ void vault_stop(struct keeper *k)
 	close_link(k);
 	creds_free(TAKE(k->creds));
 	services_free(TAKE(k->services));
-	free(TAKE(k->vault.known));
-	free(TAKE(k->vault.own_services));
+	free(TAKE(k->vault->known));
+	free(TAKE(k->vault->own_services));
 }
 
 /* ---- a new channel ---- */
 
 int vault_take_channel(struct keeper *k, int fd)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 	AUTO_CLOSE int own = fd;
 	int r;
 
@@ -160,7 +160,7 @@ static void load_services(struct keeper *k)
 void vault_start(struct keeper *k)
 {
 	load_services(k);
-	if (k->vault.sock >= 0 || !wanted(k))
+	if (k->vault->sock >= 0 || !wanted(k))
 		return;
 	if (!link_want_vault(k))
 		lose(k, "sbxd is away");
@@ -177,7 +177,7 @@ static uint32_t next_id(struct vault_link *v)
 
 static int ask_list(struct keeper *k)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 	uint32_t id = next_id(v);
 	int r = vault_ask_plain(v->sock, VAULT_LIST, id, -1);
 
@@ -194,7 +194,7 @@ static int ask_list(struct keeper *k)
 
 void vault_on_timer(struct keeper *k)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 
 	if (v->sock < 0)
 		vault_start(k);
@@ -208,7 +208,7 @@ void vault_on_timer(struct keeper *k)
 
 static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 	char build[VAULT_MAX_BUILD];
 	int r = vault_get_hello(msg, build);
 
@@ -224,7 +224,7 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 
 static int on_item(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 
 	if (!v->list_id || msg->id != v->list_id)
 		return -EBADMSG;
@@ -239,7 +239,7 @@ static void bind_all(struct keeper *k)
 {
 	AUTO_FREE char *shipped = paths_get(PATHS_SHARE, "services");
 	AUTO_FREE char *own = paths_get(PATHS_CONFIG, "services");
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 	struct creds *was = k->creds;
 	bool closed = k->spec.n_only > 0; /* what is only installed gets nothing to install with */
 	const struct creds_input in = {.items = v->known,
@@ -262,7 +262,7 @@ static void bind_all(struct keeper *k)
 
 static void take_list(struct keeper *k)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 
 	free(v->known);
 	v->n_known = v->n_items;
@@ -280,7 +280,7 @@ static void take_list(struct keeper *k)
 
 static int on_listed(struct keeper *k, const struct vault_done *done)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 
 	v->list_id = 0;
 	loop_timer_clear(&k->loop, &v->timer);
@@ -317,14 +317,14 @@ static struct store *find_store(struct vault_link *v, uint32_t id)
 
 static int on_done(struct keeper *k, const struct ipc_msg *msg)
 {
-	struct store *store = msg->id ? find_store(&k->vault, msg->id) : NULL;
-	struct release *rel = msg->id ? find_release(&k->vault, msg->id) : NULL;
+	struct store *store = msg->id ? find_store(k->vault, msg->id) : NULL;
+	struct release *rel = msg->id ? find_release(k->vault, msg->id) : NULL;
 	struct vault_done done;
 	int r = vault_get_done(msg, &done);
 
 	if (r < 0)
 		return r;
-	if (k->vault.list_id && msg->id == k->vault.list_id)
+	if (k->vault->list_id && msg->id == k->vault->list_id)
 		return on_listed(k, &done);
 	/* Of WATCH, or of a release that was given up. */
 	if (rel)
@@ -344,15 +344,15 @@ static int on_changed(struct keeper *k, const struct ipc_msg *msg)
 
 	if (r < 0)
 		return r;
-	if (!k->vault.list_id)
+	if (!k->vault->list_id)
 		return ask_list(k);
-	k->vault.is_dirty = true;
+	k->vault->is_dirty = true;
 	return 0;
 }
 
 static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 
 	if (msg->fd >= 0 || !vault_phase_allows(v->phase, VAULT_FROM_VAULT, msg->type))
 		return -EBADMSG;
@@ -375,8 +375,8 @@ void vault_on_event(struct keeper *k)
 {
 	static struct ipc_msg msg;
 	struct err err = {0};
-	uint32_t gen = k->vault.gen;
-	int r = ipc_recv(k->vault.sock, &msg);
+	uint32_t gen = k->vault->gen;
+	int r = ipc_recv(k->vault->sock, &msg);
 
 	if (r == -EAGAIN)
 		return;
@@ -388,7 +388,7 @@ void vault_on_event(struct keeper *k)
 		r = on_message(k, &msg, &err);
 		ipc_msg_done(&msg);
 	}
-	if (r < 0 && k->vault.gen == gen)
+	if (r < 0 && k->vault->gen == gen)
 		lose(k, err.text[0] ? err.text : "what it says does not decode");
 }
 
@@ -397,7 +397,7 @@ void vault_on_event(struct keeper *k)
 int vault_release(struct keeper *k, const struct origin *o, enum origin_which which, int stream,
 	struct err *err)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 	const struct creds_value *value = &o->binding.value[which];
 	struct release *rel = find_release(v, 0);
 	int r;
@@ -424,8 +424,8 @@ int vault_release(struct keeper *k, const struct origin *o, enum origin_which wh
 
 void vault_on_release_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	end_release(
-		k, &k->vault.releases[ev->key.idx], -ETIMEDOUT, "the vault did not answer in time");
+	end_release(k, &k->vault->releases[ev->key.idx], -ETIMEDOUT,
+		"the vault did not answer in time");
 }
 
 /* ---- tokens ---- */
@@ -433,7 +433,7 @@ void vault_on_release_timeout(struct keeper *k, const struct loop_event *ev)
 int vault_store(struct keeper *k, const struct origin *o, enum origin_which which, uint32_t token,
 	int pipe, struct err *err)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 	struct store *store = find_store(v, 0);
 	int n, r;
 
@@ -464,7 +464,8 @@ int vault_store(struct keeper *k, const struct origin *o, enum origin_which whic
 
 void vault_on_store_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	end_store(k, &k->vault.stores[ev->key.idx], -ETIMEDOUT, "the vault did not answer in time");
+	end_store(
+		k, &k->vault->stores[ev->key.idx], -ETIMEDOUT, "the vault did not answer in time");
 }
 
 size_t vault_count_stores(const struct keeper *k, const struct origin *o)
@@ -472,7 +473,7 @@ size_t vault_count_stores(const struct keeper *k, const struct origin *o)
 	size_t n = 0;
 
 	for (size_t i = 0; i < KEEPER_MAX_STORES; i++) {
-		const struct store *store = &k->vault.stores[i];
+		const struct store *store = &k->vault->stores[i];
 
 		n += store->id && store->origin == o->worker.idx &&
 		     store->origin_gen == o->worker.gen;
@@ -482,7 +483,7 @@ size_t vault_count_stores(const struct keeper *k, const struct origin *o)
 
 void vault_set_rules(struct keeper *k, bool logins, bool all)
 {
-	struct vault_link *v = &k->vault;
+	struct vault_link *v = k->vault;
 	AUTO_FREE char *own = NULL;
 	struct err err = {0};
 	int r = own_load(k->dir, &own, &err);
@@ -503,7 +504,7 @@ void vault_set_rules(struct keeper *k, bool logins, bool all)
 void vault_forget(struct keeper *k, uint32_t origin, uint32_t origin_gen)
 {
 	for (size_t i = 0; i < KEEPER_MAX_RELEASES; i++) {
-		struct release *rel = &k->vault.releases[i];
+		struct release *rel = &k->vault->releases[i];
 
 		if (!rel->id || rel->origin != origin || rel->origin_gen != origin_gen)
 			continue;
@@ -527,9 +528,9 @@ static const char *say_away(const struct keeper *k, const char *credential)
 {
 	static char text[EDGE_MAX_REASON];
 
-	if (k->vault.fault[0])
+	if (k->vault->fault[0])
 		(void)snprintf(text, sizeof(text), "the credential %s cannot be used: %s",
-			credential, k->vault.fault);
+			credential, k->vault->fault);
 	else
 		(void)snprintf(text, sizeof(text),
 			"the credential %s cannot be used while the vault is away: try again",
@@ -544,13 +545,14 @@ static bool is_bare(
 {
 	const struct service_request where = {.host = host, .port = port};
 
-	return service_is_slot_host(s, &where, !k->vault.all) ||
-	       (!k->vault.no_logins && service_has_login(s) && service_is_endpoint_host(s, &where));
+	return service_is_slot_host(s, &where, !k->vault->all) ||
+	       (!k->vault->no_logins && service_has_login(s) &&
+		       service_is_endpoint_host(s, &where));
 }
 
 static bool is_own(const struct keeper *k, const struct service *s)
 {
-	return k->vault.own_services && own_has(k->vault.own_services, s->name);
+	return k->vault->own_services && own_has(k->vault->own_services, s->name);
 }
 
 static bool is_guarded(const struct keeper *k, const struct host *host)
@@ -558,7 +560,7 @@ static bool is_guarded(const struct keeper *k, const struct host *host)
 	for (size_t i = 0; i < services_count(k->services); i++) {
 		const struct service *s = services_get(k->services, i);
 
-		if (!is_own(k, s) && service_guards_host(s, host, !k->vault.no_logins))
+		if (!is_own(k, s) && service_guards_host(s, host, !k->vault->no_logins))
 			return true;
 	}
 	return false;
@@ -590,13 +592,13 @@ struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask)
 
 	if (!edge_ask_has_socket(ask->kind) || ask->fault[0])
 		return ret;
-	if (!k->vault.is_listed)
+	if (!k->vault->is_listed)
 		return look_unlisted(k, ask);
 	b = creds_find(k->creds, ask->host, ask->port);
 	ret.credential = b ? b->name : NULL;
 	ret.has_host = b || creds_has_host(k->creds, ask->host);
 	ret.is_guarded = creds_guards_host(k->creds, ask->host);
-	if (b && !k->vault.is_current)
+	if (b && !k->vault->is_current)
 		ret.fault = say_away(k, b->name);
 	return ret;
 }
@@ -605,15 +607,15 @@ struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask)
 
 bool vault_is_live(const struct keeper *k, struct loop_key key)
 {
-	return k->vault.sock >= 0 && k->vault.gen == key.gen;
+	return k->vault->sock >= 0 && k->vault->gen == key.gen;
 }
 
 bool release_is_live(const struct keeper *k, struct loop_key key)
 {
-	return k->vault.releases[key.idx].id && k->vault.releases[key.idx].gen == key.gen;
+	return k->vault->releases[key.idx].id && k->vault->releases[key.idx].gen == key.gen;
 }
 
 bool store_is_live(const struct keeper *k, struct loop_key key)
 {
-	return k->vault.stores[key.idx].id && k->vault.stores[key.idx].gen == key.gen;
+	return k->vault->stores[key.idx].id && k->vault->stores[key.idx].gen == key.gen;
 }

@@ -9,7 +9,7 @@
  * Trust    The answer is the guest's: bounded by the fixed buffer, decoded strictly by
  *          lib/wire/guestapi, and nothing but a text and a few numbers to show.
  */
-#include "src/keeper/keeper.h"
+#include "guest.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "src/keeper/worker/worker.h"
 #include "lib/base/clock.h"
 #include "lib/os/loop/loop.h"
 #include "lib/wire/guestapi/guest_ctl.h"

@@ -7,7 +7,7 @@
  * Trust    Holds connections of the same user; reads nothing of them.
  * Limits   KEEPER_MAX_WAITING, KEEPER_WAIT_MS (below the 5 s that sbxd waits for an answer).
  */
-#include "src/keeper/keeper.h"
+#include "guest.h"
 
 #include <errno.h>
 #include "lib/base/clock.h"

@@ -8,7 +8,7 @@
  *          before it gives up.
  * Trust    Paths come from the user's own spec and folders. The guest says only yes or no.
  */
-#include "src/keeper/keeper.h"
+#include "life.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static int step_disks(struct keeper *k, struct err *err)
 	warm_take_disks(k);
 	if (k->is_unclaimed && !warm_is_on(k))
 		return err_set(err, -ENOENT, "%s", k->state.cold_why);
-	return disks_open(&k->disks, k->dir, err);
+	return disks_open(k->disks, k->dir, err);
 }
 
 struct step {
@@ -89,7 +89,7 @@ int start_network(struct keeper *k, struct err *err)
 	(void)err;
 	if (k->is_making)
 		return 0;
-	if (!k->record.audit) {
+	if (!k->record->audit) {
 		record_open(k);
 		record_life(k, "start", "");
 	}
@@ -102,7 +102,7 @@ static uint64_t boot_limit(const struct keeper *k)
 {
 	bool kvm = k->accel == VMM_KVM;
 
-	if (k->suspend.is_waking)
+	if (k->suspend->is_waking)
 		return KEEPER_BOOT_MS_TCG;
 	if (warm_is_on(k))
 		return kvm ? KEEPER_WARM_MS_KVM : KEEPER_WARM_MS_TCG;
@@ -117,7 +117,7 @@ static void set_timer(struct keeper *k)
 
 void start_give_time(struct keeper *k)
 {
-	if (k->boot_timer.pos && !k->warm.failed[0])
+	if (k->boot_timer.pos && !k->warm->failed[0])
 		set_timer(k);
 }
 
@@ -247,10 +247,10 @@ static void on_setup_answer(struct keeper *k, const struct guest_reply *reply)
 	if (warm_is_on(k))
 		warm_mark(k, "the guest is set up");
 	/* Its first program must find the certificate and the variables. */
-	k->trust.is_last = true;
-	k->trust.is_due = k->trust.is_due || !k->trust.is_told;
+	k->trust->is_last = true;
+	k->trust->is_due = k->trust->is_due || !k->trust->is_told;
 	trust_send(k);
-	if (!k->trust.is_asked)
+	if (!k->trust->is_asked)
 		start_on_trusted(k);
 }
 
@@ -301,10 +301,10 @@ void start_on_ready(struct keeper *k)
 		make_on_ready(k);
 		return;
 	}
-	if (warm_holds_setup(k) || (k->suspend.is_waking && k->suspend.is_share_due))
+	if (warm_holds_setup(k) || (k->suspend->is_waking && k->suspend->is_share_due))
 		return;
 	link_progress(k, 85, "setting the guest up");
-	r = k->suspend.is_waking ? suspend_send_wake(k, &err) : send_setup(k, &err);
+	r = k->suspend->is_waking ? suspend_send_wake(k, &err) : send_setup(k, &err);
 	if (r < 0)
 		stop_begin(k, 0, err_text(&err, r));
 	else
@@ -322,7 +322,7 @@ void start_on_trusted(struct keeper *k)
 	k->state.boot_ms = (uint32_t)(clock_mono_ms() - k->started_ms);
 	warm_mark(k, k->state.how == KEEPER_HOW_COLD ? "it runs (booted)" : "it runs (restored)");
 	warm_finish(k);
-	link_progress(k, 100, k->suspend.lost);
+	link_progress(k, 100, k->suspend->lost);
 	idle_start(k);
 	space_start(k);
 	trust_send(k); /* what has changed meanwhile */
@@ -359,7 +359,7 @@ void start_on_timeout(struct keeper *k)
 
 	if (k->state.phase != KEEPER_STARTING)
 		return;
-	if (k->state.paused && !k->qemu_ended && !k->warm.failed[0]) {
+	if (k->state.paused && !k->qemu_ended && !k->warm->failed[0]) {
 		set_timer(k); /* by a full disk: it has done nothing wrong */
 		return;
 	}

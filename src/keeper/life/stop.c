@@ -6,7 +6,7 @@
  *          deadline leads to stop_finish, which removes everything that lives and writes the
  *          reason to the file `last`, so that an sbxd that was away can read it.
  */
-#include "src/keeper/keeper.h"
+#include "life.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  *          sandbox, with its disks kept and the reason said; while it boots there is one more try.
  * Trust    qemu's words are bounded and cleaned by lib/vm/vmm; the console text is the guest's.
  */
-#include "src/keeper/keeper.h"
+#include "life.h"
 
 #include <fcntl.h>
 #include <stdio.h>

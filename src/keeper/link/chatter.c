@@ -7,7 +7,7 @@
  *          cannot fill the host's disk. The last line of qemu's is kept: it says why qemu ended.
  * Trust    Bytes of taken-over children; control characters are replaced.
  */
-#include "src/keeper/keeper.h"
+#include "link.h"
 
 #include <errno.h>
 #include <fcntl.h>

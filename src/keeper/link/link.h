@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "src/keeper/state/state.h"
 #include "lib/os/ipc/keeper_chan.h"
 #include "lib/os/loop/loop.h"
 #include "lib/rules/audit/audit.h"

@@ -10,10 +10,11 @@
  * Trust    The user's own state folder; the reasons of violations are a taken-over worker's.
  * Owns     The key and the log.
  */
-#include "src/keeper/keeper.h"
+#include "link.h"
 
 #include <stdio.h>
 #include <string.h>
+#include "lib/rules/gate/gate.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -26,17 +27,17 @@ static int open_log(struct keeper *k, struct err *err)
 		.sandbox = k->spec.id,
 		.name = k->spec.name,
 		.room = AUDIT_ROOM,
-		.max_bytes = k->record.max_bytes};
+		.max_bytes = k->record->max_bytes};
 	int r = 0;
 
-	if (!k->record.key) {
-		r = audit_key_load(dir, &k->record.key, err);
+	if (!k->record->key) {
+		r = audit_key_load(dir, &k->record->key, err);
 		/* The supervisor of hidden names is a fork of the keeper. */
 		if (r == 0)
-			audit_key_keep_from_children(k->record.key);
+			audit_key_keep_from_children(k->record->key);
 	}
-	o.key = k->record.key;
-	return r < 0 ? r : audit_open(&o, &k->record.audit, err);
+	o.key = k->record->key;
+	return r < 0 ? r : audit_open(&o, &k->record->audit, err);
 }
 
 void record_open(struct keeper *k)
@@ -44,17 +45,17 @@ void record_open(struct keeper *k)
 	struct err err = {0};
 	int r = open_log(k, &err);
 
-	k->record.tried_ms = clock_mono_ms();
+	k->record->tried_ms = clock_mono_ms();
 	if (r < 0)
 		log_error("the network is refused: %s", err_text(&err, r));
-	gate_set_audit(k->gate, k->record.audit, err_text(&err, r));
+	gate_set_audit(k->gate, k->record->audit, err_text(&err, r));
 }
 
 void record_set_max_bytes(struct keeper *k, uint64_t max_bytes)
 {
-	k->record.max_bytes = max_bytes;
-	if (k->record.audit)
-		audit_set_max_bytes(k->record.audit, max_bytes);
+	k->record->max_bytes = max_bytes;
+	if (k->record->audit)
+		audit_set_max_bytes(k->record->audit, max_bytes);
 }
 
 static void check_full(struct record *rec)
@@ -68,7 +69,7 @@ static void check_full(struct record *rec)
 
 void record_check(struct keeper *k)
 {
-	struct record *rec = &k->record;
+	struct record *rec = k->record;
 
 	if (rec->audit && !audit_is_failed(rec->audit)) {
 		check_full(rec);
@@ -84,7 +85,7 @@ void record_check(struct keeper *k)
 static void append(struct keeper *k, const struct audit_event *ev)
 {
 	struct err err = {0};
-	int r = k->record.audit ? audit_append(k->record.audit, ev, NULL, &err) : 0;
+	int r = k->record->audit ? audit_append(k->record->audit, ev, NULL, &err) : 0;
 
 	if (r < 0)
 		log_warn("%s", err_text(&err, r));
@@ -112,7 +113,7 @@ void record_violation(struct keeper *k, const char *program, const char *what)
 
 void record_arm(struct keeper *k)
 {
-	struct record *rec = &k->record;
+	struct record *rec = k->record;
 	int due;
 
 	if (!rec->audit || rec->timer.pos || audit_is_failed(rec->audit))
@@ -129,16 +130,16 @@ void record_on_timer(struct keeper *k)
 	int r = 0;
 
 	/* What is due may have been done meanwhile, by the record that came after it. */
-	if (k->record.audit && audit_due_ms(k->record.audit) == 0)
-		r = audit_sync(k->record.audit, &err);
-	if (r < 0 && !k->record.is_bad)
+	if (k->record->audit && audit_due_ms(k->record->audit) == 0)
+		r = audit_sync(k->record->audit, &err);
+	if (r < 0 && !k->record->is_bad)
 		log_error("the network is refused: %s", err_text(&err, r));
-	k->record.is_bad = r < 0;
+	k->record->is_bad = r < 0;
 }
 
 void record_close(struct keeper *k)
 {
-	struct record *rec = &k->record;
+	struct record *rec = k->record;
 	struct err err = {0};
 	int r;
 

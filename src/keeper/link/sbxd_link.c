@@ -6,7 +6,7 @@
  *          then STATE on every change. sbxd going away means nothing to the sandbox.
  * Trust    Same user (checked by SO_PEERCRED); a malformed message drops the connection.
  */
-#include "src/keeper/keeper.h"
+#include "link.h"
 
 #include <errno.h>
 #include <stdio.h>

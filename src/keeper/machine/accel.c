@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/keeper/keeper.h"
+#include "machine.h"
 
 #include <stdio.h>
 #include "lib/base/clock.h"
@@ -13,7 +13,7 @@
 
 void accel_init(struct keeper *k)
 {
-	k->selftest.child = (struct selftest_child)SELFTEST_CHILD_EMPTY;
+	k->selftest->child = (struct selftest_child)SELFTEST_CHILD_EMPTY;
 }
 
 static enum selftest_wish wish(const struct keeper *k)
@@ -38,18 +38,18 @@ static void take(struct keeper *k, enum vmm_accel accel)
 
 static void set_timer(struct keeper *k)
 {
-	loop_timer_set(&k->loop, &k->selftest.timer, clock_mono_ms() + 1000,
+	loop_timer_set(&k->loop, &k->selftest->timer, clock_mono_ms() + 1000,
 		(struct loop_key){.kind = EV_TIMER_SELFTEST});
 }
 
 static int test(struct keeper *k, const struct selftest_input *in, struct err *err)
 {
-	int r = selftest_begin(in, &k->selftest.child, err);
+	int r = selftest_begin(in, &k->selftest->child, err);
 
 	if (r < 0)
 		return r;
-	r = loop_add(
-		&k->loop, k->selftest.child.pidfd, EPOLLIN, (struct loop_key){.kind = EV_SELFTEST});
+	r = loop_add(&k->loop, k->selftest->child.pidfd, EPOLLIN,
+		(struct loop_key){.kind = EV_SELFTEST});
 	if (r < 0)
 		return err_errno(err, r, "watching the test of KVM");
 	link_progress(k, STEP_PERCENT, "testing KVM");
@@ -61,7 +61,7 @@ int accel_begin(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *cache = paths_get(PATHS_RUNTIME, NULL);
 	struct selftest_input in = {
-		.kernel = k->disks.template.kernel, .initrd = k->initrd, .cache_dir = cache};
+		.kernel = k->disks->template.kernel, .initrd = k->initrd, .cache_dir = cache};
 	enum vmm_accel accel;
 	int r;
 
@@ -78,7 +78,7 @@ int accel_decide(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *cache = paths_get(PATHS_RUNTIME, NULL);
 	struct selftest_input in = {
-		.kernel = k->disks.template.kernel, .initrd = k->initrd, .cache_dir = cache};
+		.kernel = k->disks->template.kernel, .initrd = k->initrd, .cache_dir = cache};
 	enum vmm_accel accel;
 	int r = vmm_accel_decide(wish(k), &in, &accel, err);
 
@@ -89,8 +89,8 @@ int accel_decide(struct keeper *k, struct err *err)
 
 static void unwatch(struct keeper *k)
 {
-	loop_timer_clear(&k->loop, &k->selftest.timer);
-	loop_del(&k->loop, k->selftest.child.pidfd);
+	loop_timer_clear(&k->loop, &k->selftest->timer);
+	loop_del(&k->loop, k->selftest->child.pidfd);
 }
 
 void accel_on_end(struct keeper *k)
@@ -99,7 +99,7 @@ void accel_on_end(struct keeper *k)
 	int r;
 
 	unwatch(k);
-	r = selftest_end(&k->selftest.child, &err);
+	r = selftest_end(&k->selftest->child, &err);
 	if (r < 0) {
 		r = err_wrap(&err, r, STEP_TEXT);
 	} else {
@@ -113,15 +113,15 @@ void accel_on_end(struct keeper *k)
 void accel_on_timer(struct keeper *k)
 {
 	(void)snprintf(
-		k->state.text, sizeof(k->state.text), "testing KVM, %u s", ++k->selftest.seconds);
+		k->state.text, sizeof(k->state.text), "testing KVM, %u s", ++k->selftest->seconds);
 	link_push_state(k);
 	set_timer(k);
 }
 
 void accel_undo(struct keeper *k)
 {
-	if (k->selftest.child.pidfd < 0)
+	if (k->selftest->child.pidfd < 0)
 		return;
 	unwatch(k);
-	selftest_done(&k->selftest.child);
+	selftest_done(&k->selftest->child);
 }

@@ -2,22 +2,22 @@
 #include "crowd.h"
 
 #include <errno.h>
-#include "src/keeper/keeper.h"
+#include "machine.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 static void let_go_on(struct keeper *k)
 {
-	loop_timer_clear(&k->loop, &k->crowd.timer);
-	for (size_t i = 0; i < k->crowd.n; i++)
-		room_go_on(&k->share.room, k->crowd.held[i]);
-	k->crowd.n = 0;
+	loop_timer_clear(&k->loop, &k->crowd->timer);
+	for (size_t i = 0; i < k->crowd->n; i++)
+		room_go_on(&k->share.room, k->crowd->held[i]);
+	k->crowd->n = 0;
 }
 
 static void on_answer(struct keeper *k)
 {
-	k->crowd.is_asking = false;
-	k->crowd.asked_ms = clock_mono_ms();
+	k->crowd->is_asking = false;
+	k->crowd->asked_ms = clock_mono_ms();
 	let_go_on(k);
 }
 
@@ -26,7 +26,7 @@ static const struct ask_kind forget_ask = {GUEST_PATH_FORGET, .on_over = on_answ
 /* True when the guest forgets, or soon will. */
 static bool is_asked(struct keeper *k, unsigned number)
 {
-	struct crowd *c = &k->crowd;
+	struct crowd *c = k->crowd;
 	bool is_last = number >= k->share.room.nofile - k->share.room.nofile / 8;
 
 	if (c->is_asking)
@@ -46,7 +46,7 @@ static bool is_asked(struct keeper *k, unsigned number)
 
 void crowd_on_lookup(struct keeper *k)
 {
-	struct crowd *c = &k->crowd;
+	struct crowd *c = k->crowd;
 	struct room_wait w;
 	int r = room_next(&k->share.room, &w);
 
@@ -73,8 +73,8 @@ void crowd_on_timer(struct keeper *k)
 
 void crowd_drop(struct keeper *k)
 {
-	loop_timer_clear(&k->loop, &k->crowd.timer);
-	k->crowd.n = 0;
+	loop_timer_clear(&k->loop, &k->crowd->timer);
+	k->crowd->n = 0;
 	if (k->share.room.fd >= 0)
 		loop_del(&k->loop, k->share.room.fd);
 }

@@ -7,7 +7,7 @@
  * Trust    Paths come from the user's own spec and directories. qemu's messages are bounded and
  *          cleaned by lib/vm/vmm.
  */
-#include "src/keeper/keeper.h"
+#include "machine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,16 +23,16 @@
 
 int machine_find_template(struct keeper *k, struct err *err)
 {
-	int r = disks_open_template(&k->disks, k->spec.template, k->spec.template_id, err);
+	int r = disks_open_template(k->disks, k->spec.template, k->spec.template_id, err);
 
-	return r < 0 ? r : disks_set_size(&k->disks, k->spec.disk, err);
+	return r < 0 ? r : disks_set_size(k->disks, k->spec.disk, err);
 }
 
 /* Named after what it is made of, so that a new build or template never meets an old one. */
 int machine_make_initrd(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *init = paths_get(PATHS_LIBEXEC, "sbx-guest");
-	const char *modules = k->disks.template.modules;
+	const char *modules = k->disks->template.modules;
 	AUTO_FREE char *folder = paths_get(PATHS_STATE, "initrd");
 	struct stat a, b;
 	int r;
@@ -169,9 +169,9 @@ size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_
 	return k->spec.n_workspaces + k->spec.n_mounts;
 }
 
-void start_fill_config(const struct keeper *k, struct vmm_config *ret)
+static void fill_config(const struct keeper *k, struct vmm_config *ret)
 {
-	*ret = (struct vmm_config){.kernel = k->disks.template.kernel,
+	*ret = (struct vmm_config){.kernel = k->disks->template.kernel,
 		.initrd = k->initrd,
 		.cpus = MIN(k->spec.cpus, VMM_MAX_CPUS),
 		.memory = k->spec.memory,
@@ -182,20 +182,20 @@ void start_fill_config(const struct keeper *k, struct vmm_config *ret)
 		.share_fd = k->has_share && !k->restore.is_on ? k->share.vhost_fd : -1,
 		.log_fd = k->chatter_wr,
 		.incoming = k->restore.is_on};
-	disks_fill(&k->disks, ret->disks);
+	disks_fill(k->disks, ret->disks);
 }
 
 int start_image_key(const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct err *err)
 {
-	struct image_class class = {.template_id = k->disks.template.id,
+	struct image_class class = {.template_id = k->disks->template.id,
 		.initrd = k->initrd,
-		.disk = k->disks.is_larger ? k->disks.size[TEMPLATE_ROOT] : 0};
+		.disk = k->disks->is_larger ? k->disks->size[TEMPLATE_ROOT] : 0};
 	struct vmm_config config;
 
-	start_fill_config(k, &config);
+	fill_config(k, &config);
 	/* Its tops are not there yet when one looks for an image. */
 	for (enum vmm_disk_id i = 0; i < VMM_N_DISKS; i++) {
-		if (k->disks.n_own[i] == 0)
+		if (k->disks->n_own[i] == 0)
 			config.disks[i].files[config.disks[i].n++] = "";
 	}
 	return image_key(&config, &class, key, err);
@@ -205,9 +205,9 @@ int start_qemu(struct keeper *k, struct err *err)
 {
 	struct vmm_config config;
 	/* The qemu of a keeper that was killed a moment ago may not be gone yet. */
-	int r = disks_wait_free(&k->disks, err);
+	int r = disks_wait_free(k->disks, err);
 
-	start_fill_config(k, &config);
+	fill_config(k, &config);
 	if (r == 0)
 		r = vmm_start(&config, &k->vmm, err);
 	if (r < 0)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
-#include "src/keeper/keeper.h"
+#include "memory.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -20,7 +20,7 @@ static char *next_file(const struct keeper *k, enum template_disk disk)
 
 static void finish(struct keeper *k)
 {
-	struct freeze *f = &k->freeze;
+	struct freeze *f = k->freeze;
 	struct keeper_frozen frozen = {.code = f->code};
 	struct link *l = f->link >= 0 ? &k->links[f->link] : NULL;
 
@@ -29,7 +29,7 @@ static void finish(struct keeper *k)
 		AUTO_FREE char *left = next_file(k, (enum template_disk)i);
 
 		(void)unlink(left);
-		frozen.layers[i] = (uint8_t)(k->disks.n_own[i] ? k->disks.n_own[i] - 1 : 0);
+		frozen.layers[i] = (uint8_t)(k->disks->n_own[i] ? k->disks->n_own[i] - 1 : 0);
 	}
 	(void)snprintf(frozen.text, sizeof(frozen.text), "%s", f->text);
 	if (f->code < 0)
@@ -50,8 +50,8 @@ static void fail(struct freeze *f, int code, const char *text)
 static int check_depth(const struct keeper *k, struct err *err)
 {
 	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++)
-		if (k->disks.n_own[i] + 1 > DISKS_MAX_OWN ||
-			k->disks.template.disks[i].n + k->disks.n_own[i] > TEMPLATE_MAX_LAYERS)
+		if (k->disks->n_own[i] + 1 > DISKS_MAX_OWN ||
+			k->disks->template.disks[i].n + k->disks->n_own[i] > TEMPLATE_MAX_LAYERS)
 			return err_set(err, -EMLINK,
 				"its disks have too many layers to be saved once more: stop it and "
 				"use `sbx template save --flat`, then go on in a new sandbox made "
@@ -67,7 +67,7 @@ static int make_overlays(struct keeper *k, struct err *err)
 		AUTO_FREE char *path = next_file(k, (enum template_disk)i);
 
 		(void)unlink(path);
-		r = disk_make(path, k->disks.template.disks[i].files[0], k->disks.size[i], err);
+		r = disk_make(path, k->disks->template.disks[i].files[0], k->disks->size[i], err);
 	}
 	return r;
 }
@@ -86,7 +86,7 @@ static int ask_park(struct keeper *k)
 
 static void on_woken(struct keeper *k, const struct guest_reply *reply)
 {
-	if (k->freeze.state != FREEZE_WAKING)
+	if (k->freeze->state != FREEZE_WAKING)
 		return;
 	if (!reply->ok)
 		log_warn("waking the guest: %s", reply->text);
@@ -102,7 +102,7 @@ static void wake(struct keeper *k)
 	struct guest_wake w = {.wall_ms = clock_wall_ms()};
 	int r = 0;
 
-	k->freeze.state = FREEZE_WAKING;
+	k->freeze->state = FREEZE_WAKING;
 	if (getrandom(w.entropy, sizeof(w.entropy), 0) != (ssize_t)sizeof(w.entropy))
 		r = -EIO;
 	if (r == 0)
@@ -119,19 +119,19 @@ static void snapshot(struct keeper *k, enum template_disk disk)
 	AUTO_FREE char *path = next_file(k, disk);
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW), r;
 
-	k->freeze.state = FREEZE_SNAPSHOT;
-	k->freeze.disk = disk;
+	k->freeze->state = FREEZE_SNAPSHOT;
+	k->freeze->disk = disk;
 	r = fd < 0 ? -errno
 		   : vmm_snapshot_disk(k->vmm, disk == TEMPLATE_ROOT ? VMM_ROOT : VMM_DOCKER, fd);
 	if (r < 0) {
-		fail(&k->freeze, r, "qemu cannot be asked to change to another file");
+		fail(k->freeze, r, "qemu cannot be asked to change to another file");
 		wake(k);
 	}
 }
 
 void freeze_begin(struct keeper *k, int link, uint32_t msg)
 {
-	struct freeze *f = &k->freeze;
+	struct freeze *f = k->freeze;
 	struct err err = {0};
 	int r = 0;
 
@@ -161,7 +161,7 @@ void freeze_begin(struct keeper *k, int link, uint32_t msg)
 
 static void on_parked(struct keeper *k, const struct guest_reply *reply)
 {
-	struct freeze *f = &k->freeze;
+	struct freeze *f = k->freeze;
 
 	if (f->state != FREEZE_PARKING)
 		return;
@@ -181,7 +181,7 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
  * makes an empty one, which is what it would be. */
 static int move_files(struct keeper *k, enum template_disk disk, struct err *err)
 {
-	struct disks *d = &k->disks;
+	struct disks *d = k->disks;
 	size_t n = d->n_own[disk];
 	AUTO_FREE char *next = next_file(k, disk);
 	char *top = d->own[disk][n - 1];
@@ -200,7 +200,7 @@ static int move_files(struct keeper *k, enum template_disk disk, struct err *err
 
 void freeze_on_snapshot(struct keeper *k, bool ok, const char *text)
 {
-	struct freeze *f = &k->freeze;
+	struct freeze *f = k->freeze;
 	struct err err = {0};
 	int r;
 

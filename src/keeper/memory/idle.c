@@ -11,7 +11,7 @@
  *          else.
  * Limits   KEEPER_IDLE_LOOK_MS between two looks at most.
  */
-#include "src/keeper/keeper.h"
+#include "memory.h"
 
 #include <string.h>
 #include "lib/base/clock.h"
@@ -23,14 +23,15 @@ static void look_later(struct keeper *k)
 {
 	uint64_t ms = MIN((uint64_t)k->spec.idle_s * 1000 / 2, (uint64_t)KEEPER_IDLE_LOOK_MS);
 
-	loop_timer_set(&k->loop, &k->idle.timer, clock_mono_ms() + MAX(ms, (uint64_t)LEAST_LOOK_MS),
+	loop_timer_set(&k->loop, &k->idle->timer,
+		clock_mono_ms() + MAX(ms, (uint64_t)LEAST_LOOK_MS),
 		(struct loop_key){.kind = EV_TIMER_IDLE});
 }
 
 static void begin_anew(struct keeper *k)
 {
-	k->idle.since_ms = clock_mono_ms();
-	k->idle.has_look = false;
+	k->idle->since_ms = clock_mono_ms();
+	k->idle->has_look = false;
 }
 
 void idle_start(struct keeper *k)
@@ -42,7 +43,7 @@ void idle_start(struct keeper *k)
 
 static bool is_in_use(const struct keeper *k)
 {
-	return k->state.phase != KEEPER_RUNNING || k->state.sessions > 0 || k->ports.n_conns > 0 ||
+	return k->state.phase != KEEPER_RUNNING || k->state.sessions > 0 || k->ports->n_conns > 0 ||
 	       !edge_is_up(k);
 }
 
@@ -62,12 +63,12 @@ static void on_stats(struct keeper *k, const struct ask *a, struct slice body)
 
 	if (guest_get_stats(body, &stats) < 0)
 		return;
-	if (is_in_use(k) || (k->idle.has_look && has_worked(&k->idle, &stats)))
+	if (is_in_use(k) || (k->idle->has_look && has_worked(k->idle, &stats)))
 		begin_anew(k);
-	k->idle.has_look = !is_in_use(k);
-	k->idle.cpu_ms = stats.cpu_ms;
-	k->idle.uptime_ms = stats.uptime_ms;
-	if (is_in_use(k) || clock_mono_ms() - k->idle.since_ms < (uint64_t)k->spec.idle_s * 1000)
+	k->idle->has_look = !is_in_use(k);
+	k->idle->cpu_ms = stats.cpu_ms;
+	k->idle->uptime_ms = stats.uptime_ms;
+	if (is_in_use(k) || clock_mono_ms() - k->idle->since_ms < (uint64_t)k->spec.idle_s * 1000)
 		return;
 	log_info("nobody has used it for %u s: it is suspended", (unsigned)k->spec.idle_s);
 	r = suspend_begin(k, -1, 0, &err);

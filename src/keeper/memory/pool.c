@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/keeper/keeper.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,9 +14,9 @@ bool pool_knows(uint16_t type)
 
 void pool_on_ready(struct keeper *k)
 {
-	if (k->pool.is_ready)
+	if (k->pool->is_ready)
 		return;
-	k->pool.is_ready = true;
+	k->pool->is_ready = true;
 	loop_timer_clear(&k->loop, &k->boot_timer);
 	k->state.how = KEEPER_HOW_POOL;
 	link_progress(k, 70, "waiting for a sandbox");
@@ -40,9 +40,9 @@ void pool_on_setup_sent(struct keeper *k)
 {
 	struct err err = {0};
 
-	if (!k->pool.is_network_due)
+	if (!k->pool->is_network_due)
 		return;
-	k->pool.is_network_due = false;
+	k->pool->is_network_due = false;
 	warm_mark(k, "/setup is sent");
 	(void)!k->life->network(k, &err); /* never fails: the network is refused instead */
 	warm_mark(k, "the network is started");
@@ -59,7 +59,7 @@ static void begin(struct keeper *k)
 		(struct loop_key){.kind = EV_TIMER_BOOT});
 	netpolicy_init(k);
 	vault_start(k); /* its answer has to be there before /trust */
-	k->pool.is_network_due = true;
+	k->pool->is_network_due = true;
 	r = go_on(k, &err);
 	if (r < 0) {
 		warm_fail(k, err_text(&err, r));
@@ -75,7 +75,7 @@ void pool_claim(struct keeper *k, int link, uint32_t msg)
 	struct err err = {0};
 	int r = 0;
 
-	if (!k->is_unclaimed || !k->pool.is_ready || !edge_is_up(k) ||
+	if (!k->is_unclaimed || !k->pool->is_ready || !edge_is_up(k) ||
 		k->state.phase != KEEPER_STARTING)
 		r = err_set(&err, -EAGAIN, "there is no machine here that waits");
 	k->started_ms = r == 0 ? clock_mono_ms() : k->started_ms;

@@ -12,7 +12,7 @@
  * Trust    See suspend_file.h.
  * Owns     The child that reads.
  */
-#include "src/keeper/keeper.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,13 +23,13 @@
 
 void resume_drop(struct keeper *k)
 {
-	if (!k->suspend.is_restoring)
+	if (!k->suspend->is_restoring)
 		return;
-	if (k->suspend.check.pidfd >= 0)
-		loop_del(&k->loop, k->suspend.check.pidfd);
-	image_check_done(&k->suspend.check);
-	suspend_file_wipe(&k->suspend.file);
-	k->suspend.is_restoring = false;
+	if (k->suspend->check.pidfd >= 0)
+		loop_del(&k->loop, k->suspend->check.pidfd);
+	image_check_done(&k->suspend->check);
+	suspend_file_wipe(&k->suspend->file);
+	k->suspend->is_restoring = false;
 	k->restore = (struct restore){0};
 }
 
@@ -39,13 +39,13 @@ static void give_up(struct keeper *k, const char *why)
 	record_life(k, "resume-refused", why);
 	(void)snprintf(k->state.cold_why, sizeof(k->state.cold_why), "%s", why);
 	resume_drop(k);
-	k->suspend.is_waking = false;
+	k->suspend->is_waking = false;
 	suspend_file_refuse(k->dir);
 }
 
 static bool is_under_way(const struct keeper *k)
 {
-	return k->suspend.is_restoring && k->state.phase == KEEPER_STARTING;
+	return k->suspend->is_restoring && k->state.phase == KEEPER_STARTING;
 }
 
 static void refuse_memory(struct keeper *k, const char *why)
@@ -86,24 +86,24 @@ bool resume_on_failure(struct keeper *k, const char *why)
 static int begin_check(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *dir = xasprintf("%s/" SUSPEND_DIR, k->dir);
-	int r = image_check_begin(dir, k->suspend.file.saved, &k->suspend.check, err);
+	int r = image_check_begin(dir, k->suspend->file.saved, &k->suspend->check, err);
 
 	if (r == -ENOENT || r == -ELOOP)
 		return err_set(err, -EUCLEAN, "a file of its suspended memory is missing");
 	if (r < 0)
 		return r;
-	return loop_add(&k->loop, k->suspend.check.pidfd, EPOLLIN,
+	return loop_add(&k->loop, k->suspend->check.pidfd, EPOLLIN,
 		(struct loop_key){.kind = EV_SUSPEND_CHECKED, .gen = ++k->check_gen});
 }
 
 /* The sandbox's CA stays what programs have read: edge goes on with it. */
 static void take_ca(struct keeper *k)
 {
-	if (!k->suspend.file.has_ca)
+	if (!k->suspend->file.has_ca)
 		return;
-	k->trust.ca = k->suspend.file.ca;
-	k->trust.has_ca = true;
-	suspend_file_wipe(&k->suspend.file);
+	k->trust->ca = k->suspend->file.ca;
+	k->trust->has_ca = true;
+	suspend_file_wipe(&k->suspend->file);
 }
 
 static int begin(struct keeper *k, struct err *err)
@@ -125,12 +125,12 @@ static int begin_if_good(struct keeper *k, struct err *err)
 	int r = start_image_key(k, key, err);
 
 	if (r == 0)
-		r = suspend_file_open(k->dir, key, &k->suspend.file, err);
+		r = suspend_file_open(k->dir, key, &k->suspend->file, err);
 	if (r < 0)
 		return r;
-	k->suspend.is_restoring = true;
-	k->restore = (struct restore){true, &k->suspend.check.memory_fd};
-	k->suspend.is_checked = k->suspend.is_ready = false;
+	k->suspend->is_restoring = true;
+	k->restore = (struct restore){true, &k->suspend->check.memory_fd};
+	k->suspend->is_checked = k->suspend->is_ready = false;
 	return begin(k, err);
 }
 
@@ -139,7 +139,7 @@ int resume_begin(struct keeper *k, struct err *err)
 	int r;
 
 	suspend_file_tidy(k->dir);
-	if (k->warm.no_image) /* --cold */
+	if (k->warm->no_image) /* --cold */
 		suspend_file_remove(k->dir);
 	if (!suspend_file_is_there(k->dir))
 		return 0;
@@ -163,10 +163,10 @@ static void restore_when_due(struct keeper *k)
 {
 	int r;
 
-	if (!k->suspend.is_checked || !k->suspend.is_ready)
+	if (!k->suspend->is_checked || !k->suspend->is_ready)
 		return;
 	link_progress(k, 50, "restoring its memory");
-	r = vmm_restore(k->vmm, TAKE_FD(k->suspend.check.fd));
+	r = vmm_restore(k->vmm, TAKE_FD(k->suspend->check.fd));
 	if (r < 0)
 		(void)resume_on_failure(k, strerror(-r));
 	else
@@ -178,9 +178,9 @@ void resume_on_checked(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	loop_del(&k->loop, k->suspend.check.pidfd);
-	r = image_check_end(&k->suspend.check, &err);
-	if (!k->suspend.is_restoring)
+	loop_del(&k->loop, k->suspend->check.pidfd);
+	r = image_check_end(&k->suspend->check, &err);
+	if (!k->suspend->is_restoring)
 		return;
 	if (r == -EUCLEAN) {
 		refuse_memory(k, "its suspended memory is damaged");
@@ -190,7 +190,7 @@ void resume_on_checked(struct keeper *k)
 		(void)resume_on_failure(k, err_text(&err, r));
 		return;
 	}
-	k->suspend.is_checked = true;
+	k->suspend->is_checked = true;
 	restore_when_due(k);
 }
 
@@ -220,7 +220,7 @@ static void on_restored(struct keeper *k)
 	int r;
 
 	link_progress(k, 80, "giving it its workspaces");
-	k->suspend.is_waking = true;
+	k->suspend->is_waking = true;
 	resume_drop(k);
 	k->state.how = KEEPER_HOW_RESUMED;
 	k->state.cold_why[0] = '\0';
@@ -235,18 +235,18 @@ static void on_restored(struct keeper *k)
 
 bool resume_on_vmm(struct keeper *k, const struct vmm_event *ev)
 {
-	if (k->suspend.is_restoring && ev->kind == VMM_EV_READY) {
-		k->suspend.is_ready = true;
+	if (k->suspend->is_restoring && ev->kind == VMM_EV_READY) {
+		k->suspend->is_ready = true;
 		restore_when_due(k);
-	} else if (k->suspend.is_restoring && ev->kind == VMM_EV_RESTORED) {
+	} else if (k->suspend->is_restoring && ev->kind == VMM_EV_RESTORED) {
 		on_restored(k);
-	} else if (k->suspend.is_restoring && ev->kind == VMM_EV_RESTORE_FAILED) {
+	} else if (k->suspend->is_restoring && ev->kind == VMM_EV_RESTORE_FAILED) {
 		refuse_memory(k, "qemu could not read its suspended memory");
-	} else if (k->suspend.is_waking && ev->kind == VMM_EV_SHARE_ATTACHED) {
-		k->suspend.is_share_due = false;
+	} else if (k->suspend->is_waking && ev->kind == VMM_EV_SHARE_ATTACHED) {
+		k->suspend->is_share_due = false;
 		if (edge_is_up(k))
 			k->life->ready(k);
-	} else if (k->suspend.is_waking && ev->kind == VMM_EV_SHARE_FAILED) {
+	} else if (k->suspend->is_waking && ev->kind == VMM_EV_SHARE_FAILED) {
 		k->life->stop(k, 0, "the workspaces could not be given back: see keeper.log");
 	} else {
 		return false;

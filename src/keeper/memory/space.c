@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/keeper/keeper.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <linux/magic.h>
@@ -61,7 +61,7 @@ static int look_at(const struct keeper *k, const char *path, uint64_t *ret_free,
 	if (statfs(path, &st) < 0)
 		return -1;
 	*ret_free = (uint64_t)st.f_bavail * (uint64_t)st.f_bsize;
-	*ret_need = space_reserve(k->space.reserve, (uint64_t)st.f_blocks * (uint64_t)st.f_bsize);
+	*ret_need = space_reserve(k->disk_reserve, (uint64_t)st.f_blocks * (uint64_t)st.f_bsize);
 	return 0;
 }
 
@@ -81,10 +81,10 @@ static void find_least(const struct keeper *k, uint64_t *ret_free, uint64_t *ret
 {
 	*ret_free = UINT64_MAX;
 	*ret_need = 0;
-	for (size_t i = 0; i < k->space.n_places; i++) {
+	for (size_t i = 0; i < k->space->n_places; i++) {
 		uint64_t free, need;
 
-		if (look_at(k, k->space.place[i], &free, &need) < 0)
+		if (look_at(k, k->space->place[i], &free, &need) < 0)
 			continue;
 		if (*ret_free == UINT64_MAX || free < need || free - need < *ret_free - *ret_need) {
 			*ret_free = free;
@@ -101,9 +101,9 @@ static bool has_written(struct keeper *k)
 {
 	pid_t share = k->has_share ? k->share.child.pid : 0;
 	uint64_t now = worker_written(vmm_child(k->vmm)->pid) + worker_written(share);
-	uint64_t before = k->space.written;
+	uint64_t before = k->space->written;
 
-	k->space.written = now;
+	k->space->written = now;
 	return before != UINT64_MAX && now > before + SPACE_WRITES;
 }
 
@@ -111,7 +111,7 @@ static bool has_written(struct keeper *k)
 
 static void look_later(struct keeper *k, bool is_far)
 {
-	loop_timer_set(&k->loop, &k->space.timer,
+	loop_timer_set(&k->loop, &k->space->timer,
 		clock_mono_ms() + (is_far ? SPACE_FAR_MS : SPACE_LOOK_MS),
 		(struct loop_key){.kind = EV_TIMER_SPACE});
 }
@@ -154,13 +154,13 @@ static void continue_running(struct keeper *k)
 static bool is_ending(const struct keeper *k)
 {
 	return k->state.phase == KEEPER_STOPPED ||
-	       (k->state.phase == KEEPER_STOPPING && k->suspend.step == SUSPEND_NONE);
+	       (k->state.phase == KEEPER_STOPPING && k->suspend->step == SUSPEND_NONE);
 }
 
 void space_on_full(struct keeper *k)
 {
 	log_error("the host's disk is full: the sandbox is paused");
-	if (!k->space.timer.pos && !k->is_making && !is_ending(k))
+	if (!k->space->timer.pos && !k->is_making && !is_ending(k))
 		space_start(k); /* it does not run yet */
 	set_paused(k, true);
 	suspend_on_full(k);
@@ -170,11 +170,11 @@ void space_on_full(struct keeper *k)
  * other step; only one that runs is paused. */
 static bool is_free_to_act(const struct keeper *k)
 {
-	if (!k->vmm || k->is_making || k->freeze.state != FREEZE_IDLE || is_ending(k))
+	if (!k->vmm || k->is_making || k->freeze->state != FREEZE_IDLE || is_ending(k))
 		return false;
 	if (!k->state.paused)
-		return k->state.phase == KEEPER_RUNNING && k->suspend.step == SUSPEND_NONE;
-	return !k->suspend.is_restoring && k->suspend.step < SUSPEND_SAVING;
+		return k->state.phase == KEEPER_RUNNING && k->suspend->step == SUSPEND_NONE;
+	return !k->suspend->is_restoring && k->suspend->step < SUSPEND_SAVING;
 }
 
 void space_on_timer(struct keeper *k)
@@ -187,7 +187,7 @@ void space_on_timer(struct keeper *k)
 	find_least(k, &free, &need);
 	look_later(k, !k->state.paused && free > need && free - need > SPACE_FAR);
 	if (free >= need)
-		k->space.written = UINT64_MAX; /* nobody is asked who writes */
+		k->space->written = UINT64_MAX; /* nobody is asked who writes */
 	if (!is_free_to_act(k))
 		return;
 	what = space_decide(k->state.paused, free < need && has_written(k), free, need);
@@ -204,18 +204,18 @@ void space_start(struct keeper *k)
 	AUTO_SETTINGS struct settings s = {0};
 
 	(void)!settings_load(&s, NULL); /* a broken file: the default */
-	k->space.reserve = settings_get_u64(&s, SETTINGS_DISK_RESERVE);
-	k->space.n_places = 0;
-	space_add(&k->space, k->dir);
+	k->disk_reserve = settings_get_u64(&s, SETTINGS_DISK_RESERVE);
+	k->space->n_places = 0;
+	space_add(k->space, k->dir);
 	for (size_t i = 0; i < k->spec.n_workspaces; i++)
 		if (!k->spec.workspaces[i].ro)
-			space_add(&k->space, k->spec.workspaces[i].host);
-	k->space.written = UINT64_MAX;
+			space_add(k->space, k->spec.workspaces[i].host);
+	k->space->written = UINT64_MAX;
 	look_later(k, false);
 }
 
 void space_stop(struct keeper *k)
 {
-	loop_timer_clear(&k->loop, &k->space.timer);
+	loop_timer_clear(&k->loop, &k->space->timer);
 	k->state.paused = false;
 }

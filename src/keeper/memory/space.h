@@ -36,7 +36,6 @@ struct space {
 	const char *place[SPACE_MAX_PLACES]; /* borrowed; one for each file system */
 	dev_t dev[SPACE_MAX_PLACES];
 	size_t n_places;
-	uint64_t reserve; /* the setting; 0: none */
 	uint64_t written; /* at the last look; UINT64_MAX: not known */
 	struct loop_timer timer;
 };

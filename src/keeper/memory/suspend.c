@@ -15,7 +15,7 @@
  * Owns     The child that packs.
  * Limits   KEEPER_PARK_MS, KEEPER_WAKE_MS, the times of lib/vm/vmm and IMAGE_CHILD_MS.
  */
-#include "src/keeper/keeper.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,23 +30,23 @@ static const struct loop_key timer_key = {.kind = EV_TIMER_SUSPEND};
 
 void suspend_init(struct keeper *k)
 {
-	k->suspend.save = (struct image_save)IMAGE_SAVE_EMPTY;
-	k->suspend.check = (struct image_check)IMAGE_CHECK_EMPTY;
-	k->suspend.link = -1;
+	k->suspend->save = (struct image_save)IMAGE_SAVE_EMPTY;
+	k->suspend->check = (struct image_check)IMAGE_CHECK_EMPTY;
+	k->suspend->link = -1;
 }
 
 static void drop_save(struct keeper *k)
 {
-	if (k->suspend.save.pidfd >= 0)
-		loop_del(&k->loop, k->suspend.save.pidfd);
-	image_save_done(&k->suspend.save);
-	loop_timer_clear(&k->loop, &k->suspend.timer);
+	if (k->suspend->save.pidfd >= 0)
+		loop_del(&k->loop, k->suspend->save.pidfd);
+	image_save_done(&k->suspend->save);
+	loop_timer_clear(&k->loop, &k->suspend->timer);
 }
 
 static void answer(struct keeper *k, int code, const char *text)
 {
-	link_answer(k, k->suspend.link, k->suspend.link_gen, k->suspend.msg, code, text);
-	k->suspend.link = -1;
+	link_answer(k, k->suspend->link, k->suspend->link_gen, k->suspend->msg, code, text);
+	k->suspend->link = -1;
 }
 
 /* ---- back up after a failure ---- */
@@ -60,7 +60,7 @@ int suspend_give_share(struct keeper *k, struct err *err)
 	r = start_share(k, err);
 	if (r < 0 || !k->has_share)
 		return r;
-	k->suspend.is_share_due = true;
+	k->suspend->is_share_due = true;
 	return vmm_attach_share(k->vmm, TAKE_FD(k->share.vhost_fd));
 }
 
@@ -72,14 +72,14 @@ static void go_on(struct keeper *k)
 
 	drop_save(k);
 	suspend_file_tidy(k->dir);
-	k->suspend.step = SUSPEND_NONE;
-	k->suspend.is_cancelled = false;
-	k->suspend.is_waking = k->suspend.is_undone = true;
+	k->suspend->step = SUSPEND_NONE;
+	k->suspend->is_cancelled = false;
+	k->suspend->is_waking = k->suspend->is_undone = true;
 	k->state.phase = KEEPER_STARTING;
 	link_progress(k, 90, "going on");
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + KEEPER_BOOT_MS_TCG,
 		(struct loop_key){.kind = EV_TIMER_BOOT});
-	if (k->suspend.is_paused)
+	if (k->suspend->is_paused)
 		r = vmm_resume(k->vmm);
 	if (r == 0)
 		r = suspend_give_share(k, &err);
@@ -89,7 +89,7 @@ static void go_on(struct keeper *k)
 		r = edge_start(k, &err);
 	else if (r == 0 && edge_is_up(k))
 		k->life->ready(k);
-	k->suspend.is_paused = false;
+	k->suspend->is_paused = false;
 	if (r < 0)
 		k->life->stop(k, 0, err_text(&err, r));
 }
@@ -135,9 +135,9 @@ int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
 {
 	int r;
 
-	if (k->state.phase != KEEPER_RUNNING || k->suspend.step != SUSPEND_NONE || !edge_is_up(k))
+	if (k->state.phase != KEEPER_RUNNING || k->suspend->step != SUSPEND_NONE || !edge_is_up(k))
 		return err_set(err, -EAGAIN, "it can be suspended when it runs; try again");
-	if (k->freeze.state != FREEZE_IDLE)
+	if (k->freeze->state != FREEZE_IDLE)
 		return err_set(err, -EAGAIN, "a template is being made of it; try again");
 	if (k->state.paused)
 		return err_set(err, -EAGAIN, "it is " SPACE_PAUSED);
@@ -149,12 +149,12 @@ int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
 	r = ask_park(k);
 	if (r < 0)
 		return err_errno(err, r, "asking the guest");
-	k->suspend.step = SUSPEND_PARKING;
-	k->suspend.link = link;
-	k->suspend.link_gen = link >= 0 ? k->links[link].gen : 0;
-	k->suspend.msg = msg;
-	k->suspend.is_paused = k->suspend.is_cancelled = false;
-	k->suspend.is_idle = link < 0;
+	k->suspend->step = SUSPEND_PARKING;
+	k->suspend->link = link;
+	k->suspend->link_gen = link >= 0 ? k->links[link].gen : 0;
+	k->suspend->msg = msg;
+	k->suspend->is_paused = k->suspend->is_cancelled = false;
+	k->suspend->is_idle = link < 0;
 	k->state.phase = KEEPER_STOPPING;
 	waiting_drop_all(k);
 	link_progress(k, 10, "suspending: freezing programs");
@@ -164,22 +164,22 @@ int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
 /* The guest's last words to its clients are on their way through edge. */
 static void linger(struct keeper *k)
 {
-	k->suspend.step = SUSPEND_LINGERING;
+	k->suspend->step = SUSPEND_LINGERING;
 	loop_timer_set(
-		&k->loop, &k->suspend.timer, clock_mono_ms() + KEEPER_PARK_LINGER_MS, timer_key);
+		&k->loop, &k->suspend->timer, clock_mono_ms() + KEEPER_PARK_LINGER_MS, timer_key);
 }
 
 static void on_parked(struct keeper *k, const struct guest_reply *reply)
 {
 	int r;
 
-	if (k->suspend.step != SUSPEND_PARKING)
+	if (k->suspend->step != SUSPEND_PARKING)
 		return;
 	if (!reply->ok) {
 		fail(k, reply->text);
 		return;
 	}
-	if (k->suspend.is_cancelled) {
+	if (k->suspend->is_cancelled) {
 		go_on(k);
 		return;
 	}
@@ -190,7 +190,7 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 		linger(k);
 		return;
 	}
-	k->suspend.step = SUSPEND_DETACHING;
+	k->suspend->step = SUSPEND_DETACHING;
 	r = vmm_detach_share(k->vmm);
 	if (r < 0)
 		fail(k, strerror(-r));
@@ -201,21 +201,21 @@ static int begin_save(struct keeper *k, struct err *err)
 	AUTO_FREE char *path = NULL;
 	int fd, r;
 
-	r = start_image_key(k, k->suspend.file.key, err);
+	r = start_image_key(k, k->suspend->file.key, err);
 	if (r == 0)
 		r = suspend_file_begin(k->dir, &path, err);
 	if (r == 0)
-		r = image_save_begin(path, vmm_memory_fd(k->vmm), &k->suspend.save, &fd, err);
+		r = image_save_begin(path, vmm_memory_fd(k->vmm), &k->suspend->save, &fd, err);
 	if (r < 0)
 		return r;
-	r = loop_add(&k->loop, k->suspend.save.pidfd, EPOLLIN,
+	r = loop_add(&k->loop, k->suspend->save.pidfd, EPOLLIN,
 		(struct loop_key){.kind = EV_SUSPEND_SAVED, .gen = ++k->save_gen});
 	if (r < 0) {
 		fd_close(&fd);
 		return err_errno(err, r, "watching the process that keeps the memory");
 	}
-	loop_timer_set(&k->loop, &k->suspend.timer, clock_mono_ms() + IMAGE_CHILD_MS, timer_key);
-	k->suspend.is_paused = true;
+	loop_timer_set(&k->loop, &k->suspend->timer, clock_mono_ms() + IMAGE_CHILD_MS, timer_key);
+	k->suspend->is_paused = true;
 	r = vmm_save(k->vmm, fd);
 	machine_on_qmp(k); /* its clock */
 	return r < 0 ? err_errno(err, r, "asking qemu to save") : 0;
@@ -227,7 +227,7 @@ static void take_memory(struct keeper *k)
 	struct err err = {0};
 	int r = check_room(k, &err);
 
-	if (r < 0 || k->suspend.is_cancelled) {
+	if (r < 0 || k->suspend->is_cancelled) {
 		start_stop_share(k); /* it is unplugged: another one is given back */
 		fail(k, r < 0 ? err_text(&err, r) : "the host's disk was full");
 		return;
@@ -238,8 +238,8 @@ static void take_memory(struct keeper *k)
 	agent_kill(k);
 	start_stop_share(k);
 	link_progress(k, 50, "suspending: writing its memory");
-	k->suspend.step = SUSPEND_SAVING;
-	k->suspend.n_saved = 0;
+	k->suspend->step = SUSPEND_SAVING;
+	k->suspend->n_saved = 0;
 	r = begin_save(k, &err);
 	if (r < 0)
 		fail(k, err_text(&err, r));
@@ -248,12 +248,12 @@ static void take_memory(struct keeper *k)
 /* The machine can still go on: nothing that needs room on the disk comes later. */
 static int prepare_file(struct keeper *k, struct err *err)
 {
-	struct suspend_file *f = &k->suspend.file;
+	struct suspend_file *f = &k->suspend->file;
 	int r = suspend_file_stamp(k->dir, f, err);
 
 	f->at_ms = clock_wall_ms();
-	f->has_ca = k->trust.has_ca;
-	f->ca = k->trust.ca;
+	f->has_ca = k->trust->has_ca;
+	f->ca = k->trust->ca;
 	if (r == 0)
 		r = suspend_file_prepare(k->dir, f, err);
 	suspend_file_wipe(f);
@@ -266,15 +266,15 @@ static void note_saved(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	if (++k->suspend.n_saved < 2)
+	if (++k->suspend->n_saved < 2)
 		return;
-	loop_timer_clear(&k->loop, &k->suspend.timer);
+	loop_timer_clear(&k->loop, &k->suspend->timer);
 	r = prepare_file(k, &err);
 	if (r < 0) {
 		fail(k, err_text(&err, r));
 		return;
 	}
-	k->suspend.step = SUSPEND_QUITTING;
+	k->suspend->step = SUSPEND_QUITTING;
 	link_progress(k, 90, "suspending: ending the machine");
 	if (vmm_quit(k->vmm) < 0)
 		vmm_kill(k->vmm);
@@ -286,9 +286,9 @@ void suspend_on_saved(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	loop_del(&k->loop, k->suspend.save.pidfd);
-	r = image_save_end(&k->suspend.save, k->suspend.file.saved, &err);
-	if (k->suspend.step != SUSPEND_SAVING)
+	loop_del(&k->loop, k->suspend->save.pidfd);
+	r = image_save_end(&k->suspend->save, k->suspend->file.saved, &err);
+	if (k->suspend->step != SUSPEND_SAVING)
 		return;
 	if (r < 0)
 		fail(k, err_text(&err, r));
@@ -298,8 +298,8 @@ void suspend_on_saved(struct keeper *k)
 
 bool suspend_on_vmm(struct keeper *k, const struct vmm_event *ev)
 {
-	bool detaching = k->suspend.step == SUSPEND_DETACHING;
-	bool saving = k->suspend.step == SUSPEND_SAVING;
+	bool detaching = k->suspend->step == SUSPEND_DETACHING;
+	bool saving = k->suspend->step == SUSPEND_SAVING;
 
 	if (ev->kind == VMM_EV_SHARE_DETACHED && detaching)
 		linger(k);
@@ -315,11 +315,11 @@ bool suspend_on_vmm(struct keeper *k, const struct vmm_event *ev)
 
 void suspend_on_timer(struct keeper *k)
 {
-	if (k->suspend.step == SUSPEND_LINGERING)
+	if (k->suspend->step == SUSPEND_LINGERING)
 		take_memory(k);
-	else if (k->suspend.step == SUSPEND_SAVING)
+	else if (k->suspend->step == SUSPEND_SAVING)
 		fail(k, "its memory could not be written in time");
-	else if (k->suspend.is_waking && edge_is_up(k))
+	else if (k->suspend->is_waking && edge_is_up(k))
 		k->life->ready(k);
 }
 
@@ -327,13 +327,13 @@ void suspend_on_timer(struct keeper *k)
  * thing: that fails by itself, or it is whole. */
 void suspend_on_full(struct keeper *k)
 {
-	bool can_wait = k->suspend.step == SUSPEND_PARKING ||
-			k->suspend.step == SUSPEND_DETACHING ||
-			k->suspend.step == SUSPEND_LINGERING;
+	bool can_wait = k->suspend->step == SUSPEND_PARKING ||
+			k->suspend->step == SUSPEND_DETACHING ||
+			k->suspend->step == SUSPEND_LINGERING;
 
-	if (!can_wait || k->suspend.is_cancelled)
+	if (!can_wait || k->suspend->is_cancelled)
 		return;
-	k->suspend.is_cancelled = true;
+	k->suspend->is_cancelled = true;
 	answer(k, -ENOSPC,
 		"it was not suspended: the host's disk is full; it is paused, and continues when "
 		"there is space again");
@@ -342,9 +342,9 @@ void suspend_on_full(struct keeper *k)
 /* The disks are what they will be: the image gets its name. */
 static int publish(struct keeper *k, struct err *err)
 {
-	int r = suspend_file_stamp(k->dir, &k->suspend.file, err);
+	int r = suspend_file_stamp(k->dir, &k->suspend->file, err);
 
-	return r < 0 ? r : suspend_file_publish(k->dir, &k->suspend.file, err);
+	return r < 0 ? r : suspend_file_publish(k->dir, &k->suspend->file, err);
 }
 
 bool suspend_on_qemu_end(struct keeper *k)
@@ -352,17 +352,17 @@ bool suspend_on_qemu_end(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	if (k->suspend.step == SUSPEND_NONE)
+	if (k->suspend->step == SUSPEND_NONE)
 		return false;
-	if (k->suspend.step != SUSPEND_QUITTING) {
-		k->suspend.step = SUSPEND_NONE;
+	if (k->suspend->step != SUSPEND_QUITTING) {
+		k->suspend->step = SUSPEND_NONE;
 		drop_save(k);
 		suspend_file_tidy(k->dir);
 		answer(k, -EIO, "qemu ended while it was being suspended: see keeper.log");
 		k->life->finish(k, "qemu ended while it was being suspended: see keeper.log");
 		return true;
 	}
-	k->suspend.step = SUSPEND_NONE;
+	k->suspend->step = SUSPEND_NONE;
 	r = publish(k, &err);
 	if (r < 0) {
 		suspend_file_tidy(k->dir);
@@ -371,7 +371,7 @@ bool suspend_on_qemu_end(struct keeper *k)
 		return true;
 	}
 	k->state.suspended = true;
-	record_life(k, "suspend", k->suspend.is_idle ? "nobody used it" : "");
+	record_life(k, "suspend", k->suspend->is_idle ? "nobody used it" : "");
 	answer(k, 0, "");
 	k->life->finish(k, "");
 	return true;
@@ -379,12 +379,12 @@ bool suspend_on_qemu_end(struct keeper *k)
 
 void suspend_drop(struct keeper *k)
 {
-	if (k->suspend.step == SUSPEND_NONE)
+	if (k->suspend->step == SUSPEND_NONE)
 		return;
-	k->suspend.step = SUSPEND_NONE;
+	k->suspend->step = SUSPEND_NONE;
 	drop_save(k);
 	suspend_file_tidy(k->dir);
-	if (k->suspend.link >= 0)
+	if (k->suspend->link >= 0)
 		answer(k, -EIO, "it was stopped while it was being suspended");
 }
 
@@ -397,10 +397,10 @@ static void on_woken(struct keeper *k, const struct guest_reply *reply)
 	/* edge went away in between: the next one says READY and we ask again. */
 	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
 		return;
-	if (!reply->ok && k->suspend.is_undone) {
+	if (!reply->ok && k->suspend->is_undone) {
 		/* It is parking still, on a slow disk: boot_timer has the last word. */
 		log_warn("its programs could not be woken yet: %s", reply->text);
-		loop_timer_set(&k->loop, &k->suspend.timer, clock_mono_ms() + KEEPER_WAKE_AGAIN_MS,
+		loop_timer_set(&k->loop, &k->suspend->timer, clock_mono_ms() + KEEPER_WAKE_AGAIN_MS,
 			timer_key);
 		return;
 	}
@@ -414,8 +414,8 @@ static void on_woken(struct keeper *k, const struct guest_reply *reply)
 		log_warn("woken: %s", reply->text);
 		record_life(k, "wake", reply->text);
 	}
-	(void)snprintf(k->suspend.lost, sizeof(k->suspend.lost), "%s", reply->text);
-	k->suspend.is_waking = k->suspend.is_undone = false;
+	(void)snprintf(k->suspend->lost, sizeof(k->suspend->lost), "%s", reply->text);
+	k->suspend->is_waking = k->suspend->is_undone = false;
 	k->life->ready(k); /* /setup: name and variables may have changed meanwhile */
 }
 

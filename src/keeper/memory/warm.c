@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/keeper/keeper.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@ static const enum template_disk disk_of[] = {
 
 void warm_init(struct keeper *k)
 {
-	k->warm.check = (struct image_check)IMAGE_CHECK_EMPTY;
-	k->warm.save = (struct image_save)IMAGE_SAVE_EMPTY;
-	k->warm.draft = (struct image_draft)IMAGE_DRAFT_EMPTY;
+	k->warm->check = (struct image_check)IMAGE_CHECK_EMPTY;
+	k->warm->save = (struct image_save)IMAGE_SAVE_EMPTY;
+	k->warm->draft = (struct image_draft)IMAGE_DRAFT_EMPTY;
 }
 
 void warm_mark(const struct keeper *k, const char *what)
@@ -26,7 +26,7 @@ void warm_mark(const struct keeper *k, const char *what)
 
 bool warm_is_on(const struct keeper *k)
 {
-	return k->warm.step != WARM_OFF;
+	return k->warm->step != WARM_OFF;
 }
 
 static void PRINTF_LIKE(2, 3) boot_because(struct keeper *k, const char *fmt, ...)
@@ -37,10 +37,10 @@ static void PRINTF_LIKE(2, 3) boot_because(struct keeper *k, const char *fmt, ..
 	(void)vsnprintf(k->state.cold_why, sizeof(k->state.cold_why), fmt, ap);
 	va_end(ap);
 	log_info("a cold boot: %s", k->state.cold_why);
-	k->warm.step = WARM_OFF;
+	k->warm->step = WARM_OFF;
 	k->restore = (struct restore){0};
 	k->state.how = KEEPER_HOW_COLD;
-	image_done(&k->warm.image);
+	image_done(&k->warm->image);
 }
 
 /* ---- is there one? ---- */
@@ -64,7 +64,7 @@ void warm_look(struct keeper *k)
 
 	if (k->is_making)
 		return;
-	if (k->warm.no_image) {
+	if (k->warm->no_image) {
 		boot_because(k, "%s", KEEPER_COLD_ASKED);
 		return;
 	}
@@ -72,12 +72,12 @@ void warm_look(struct keeper *k)
 		boot_because(k, "%s", KEEPER_COLD_OWN);
 		return;
 	}
-	r = start_image_key(k, k->warm.key, &err);
+	r = start_image_key(k, k->image_key, &err);
 	if (r == 0)
-		r = image_open(k->warm.key, &k->warm.image, &err);
+		r = image_open(k->image_key, &k->warm->image, &err);
 	if (r == 0) {
-		k->warm.step = WARM_WANTED;
-		k->restore = (struct restore){true, &k->warm.check.memory_fd};
+		k->warm->step = WARM_WANTED;
+		k->restore = (struct restore){true, &k->warm->check.memory_fd};
 		k->state.how = KEEPER_HOW_WARM;
 		return;
 	}
@@ -88,7 +88,7 @@ void warm_look(struct keeper *k)
 		return;
 	}
 	if (r == -EUCLEAN)
-		image_remove(k->warm.key);
+		image_remove(k->image_key);
 	boot_because(k, "%s", err_text(&err, r));
 }
 
@@ -108,12 +108,12 @@ void warm_take_disks(struct keeper *k)
 	struct err err = {0};
 	int r = 0;
 
-	if (k->warm.step != WARM_WANTED)
+	if (k->warm->step != WARM_WANTED)
 		return;
 	for (enum image_part i = IMAGE_ROOT; r == 0 && i < IMAGE_N_PARTS; i++) {
 		AUTO_FREE char *top = disks_layer(k->dir, disk_of[i], 0);
 
-		r = image_copy_disk(&k->warm.image, i, top, &err);
+		r = image_copy_disk(&k->warm->image, i, top, &err);
 	}
 	if (r == 0) {
 		warm_mark(k, "the image's disks are copied");
@@ -121,7 +121,7 @@ void warm_take_disks(struct keeper *k)
 	}
 	warm_remove_disks(k);
 	if (r == -EUCLEAN)
-		image_remove(k->warm.key);
+		image_remove(k->image_key);
 	boot_because(k, "%s", err_text(&err, r));
 }
 
@@ -131,13 +131,13 @@ int warm_check(struct keeper *k, struct err *err)
 {
 	int r;
 
-	if (k->warm.step != WARM_WANTED)
+	if (k->warm->step != WARM_WANTED)
 		return 0;
-	r = image_check_begin(k->warm.image.dir, k->warm.image.files, &k->warm.check, err);
+	r = image_check_begin(k->warm->image.dir, k->warm->image.files, &k->warm->check, err);
 	if (r < 0)
 		return r;
-	k->warm.step = WARM_WAITING;
-	r = loop_add(&k->loop, k->warm.check.pidfd, EPOLLIN,
+	k->warm->step = WARM_WAITING;
+	r = loop_add(&k->loop, k->warm->check.pidfd, EPOLLIN,
 		(struct loop_key){.kind = EV_IMAGE, .gen = ++k->image_gen});
 	return r < 0 ? err_errno(err, r, "watching the check of the memory image") : 0;
 }
@@ -148,9 +148,9 @@ static void start_rest(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	if (k->warm.is_rest_started)
+	if (k->warm->is_rest_started)
 		return;
-	k->warm.is_rest_started = true;
+	k->warm->is_rest_started = true;
 	r = k->life->helpers(k, &err);
 	if (r < 0)
 		k->life->stop(k, 0, err_text(&err, r));
@@ -161,7 +161,7 @@ static void let_run(struct keeper *k)
 {
 	int r = 0;
 
-	k->warm.step = WARM_RUNNING;
+	k->warm->step = WARM_RUNNING;
 	if (k->has_share)
 		r = vmm_attach_share(k->vmm, TAKE_FD(k->share.vhost_fd));
 	if (r == 0)
@@ -175,11 +175,11 @@ static void restore_when_due(struct keeper *k)
 {
 	int r;
 
-	if (k->warm.step != WARM_WAITING || !k->warm.is_checked || !k->warm.is_ready ||
-		k->state.phase != KEEPER_STARTING || k->warm.failed[0])
+	if (k->warm->step != WARM_WAITING || !k->warm->is_checked || !k->warm->is_ready ||
+		k->state.phase != KEEPER_STARTING || k->warm->failed[0])
 		return;
-	k->warm.step = WARM_RESTORING;
-	r = vmm_restore(k->vmm, TAKE_FD(k->warm.check.fd));
+	k->warm->step = WARM_RESTORING;
+	r = vmm_restore(k->vmm, TAKE_FD(k->warm->check.fd));
 	if (r < 0)
 		warm_fail(k, strerror(-r));
 }
@@ -193,8 +193,8 @@ void warm_on_child(struct keeper *k)
 		make_on_child(k);
 		return;
 	}
-	loop_del(&k->loop, k->warm.check.pidfd);
-	r = image_check_end(&k->warm.check, &err);
+	loop_del(&k->loop, k->warm->check.pidfd);
+	r = image_check_end(&k->warm->check, &err);
 	if (r < 0) {
 		if (r == -EUCLEAN)
 			hands_drop_image(k);
@@ -202,7 +202,7 @@ void warm_on_child(struct keeper *k)
 		return;
 	}
 	warm_mark(k, "the memory image is what it was");
-	k->warm.is_checked = true;
+	k->warm->is_checked = true;
 	restore_when_due(k);
 	machine_on_qmp(k); /* its clock */
 }
@@ -216,15 +216,15 @@ bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
 	switch (ev->kind) {
 	case VMM_EV_READY:
 		warm_mark(k, "qemu is there");
-		k->warm.is_ready = true;
+		k->warm->is_ready = true;
 		restore_when_due(k);
 		start_rest(k);
 		return true;
 	case VMM_EV_RESTORED:
 		warm_mark(k, "restored");
-		k->warm.is_restored = true;
-		if (k->warm.step == WARM_RESTORING && k->state.phase == KEEPER_STARTING &&
-			!k->warm.failed[0])
+		k->warm->is_restored = true;
+		if (k->warm->step == WARM_RESTORING && k->state.phase == KEEPER_STARTING &&
+			!k->warm->failed[0])
 			let_run(k);
 		return true;
 	case VMM_EV_RESUMED:
@@ -233,8 +233,8 @@ bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
 		return true;
 	case VMM_EV_SHARE_ATTACHED:
 		warm_mark(k, "the share is plugged in");
-		k->warm.is_share_there = true;
-		if (k->warm.is_edge_ready)
+		k->warm->is_share_there = true;
+		if (k->warm->is_edge_ready)
 			k->life->ready(k);
 		return true;
 	case VMM_EV_RESTORE_FAILED:
@@ -253,24 +253,24 @@ bool warm_holds_setup(struct keeper *k)
 {
 	if (!warm_is_on(k))
 		return false;
-	if (!k->warm.is_edge_ready)
+	if (!k->warm->is_edge_ready)
 		warm_mark(k, "the guest answers");
-	k->warm.is_edge_ready = true;
+	k->warm->is_edge_ready = true;
 	if (k->is_unclaimed) {
 		pool_on_ready(k);
 		return true;
 	}
 	trust_send_early(k);
-	return k->has_share && !k->warm.is_share_there;
+	return k->has_share && !k->warm->is_share_there;
 }
 
 /* ---- back ---- */
 
 void warm_fail(struct keeper *k, const char *why)
 {
-	if (!warm_is_on(k) || k->state.phase != KEEPER_STARTING || k->warm.failed[0])
+	if (!warm_is_on(k) || k->state.phase != KEEPER_STARTING || k->warm->failed[0])
 		return;
-	(void)snprintf(k->warm.failed, sizeof(k->warm.failed), "%s", why);
+	(void)snprintf(k->warm->failed, sizeof(k->warm->failed), "%s", why);
 	/* Not here: who calls is in the middle of what is to be undone. */
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms(),
 		(struct loop_key){.kind = EV_TIMER_BOOT});
@@ -279,20 +279,20 @@ void warm_fail(struct keeper *k, const char *why)
 /* One that ends of what it reads has read something that must not be read again. */
 void warm_on_qemu_end(struct keeper *k)
 {
-	if (k->warm.step == WARM_RESTORING && !k->warm.is_restored)
+	if (k->warm->step == WARM_RESTORING && !k->warm->is_restored)
 		hands_drop_image(k);
 	warm_fail(k, "qemu ended while it went on from the memory image");
 }
 
 void warm_undo(struct keeper *k)
 {
-	if (k->warm.check.pidfd >= 0)
-		loop_del(&k->loop, k->warm.check.pidfd);
-	image_check_done(&k->warm.check);
-	k->warm.is_checked = k->warm.is_ready = k->warm.is_restored = false;
-	k->warm.is_rest_started = false;
-	k->warm.is_share_there = k->warm.is_edge_ready = false;
-	k->pool.is_network_due = false;
+	if (k->warm->check.pidfd >= 0)
+		loop_del(&k->loop, k->warm->check.pidfd);
+	image_check_done(&k->warm->check);
+	k->warm->is_checked = k->warm->is_ready = k->warm->is_restored = false;
+	k->warm->is_rest_started = false;
+	k->warm->is_share_there = k->warm->is_edge_ready = false;
+	k->pool->is_network_due = false;
 }
 
 void warm_fall_back(struct keeper *k)
@@ -302,15 +302,15 @@ void warm_fall_back(struct keeper *k)
 
 	if (k->is_unclaimed) {
 		k->life->stop(
-			k, 0, k->warm.failed[0] ? k->warm.failed : "it was not restored in time");
+			k, 0, k->warm->failed[0] ? k->warm->failed : "it was not restored in time");
 		return;
 	}
 	k->life->undo(k);
 	warm_remove_disks(k);
 	boot_because(k, "%s",
-		k->warm.failed[0] ? k->warm.failed : "the restored guest did not answer in time");
+		k->warm->failed[0] ? k->warm->failed : "the restored guest did not answer in time");
 	k->boot_tries = 0;
-	r = disks_open(&k->disks, k->dir, &err);
+	r = disks_open(k->disks, k->dir, &err);
 	if (r == 0)
 		r = k->life->machine(k, &err);
 	if (r < 0)
@@ -321,7 +321,7 @@ void warm_finish(struct keeper *k)
 {
 	if (!warm_is_on(k))
 		return;
-	k->warm.step = WARM_OFF;
+	k->warm->step = WARM_OFF;
 	k->restore = (struct restore){0};
-	image_done(&k->warm.image);
+	image_done(&k->warm->image);
 }

@@ -49,7 +49,6 @@ enum warm_step {
 struct warm {
 	enum warm_step step;
 	bool no_image; /* --cold */
-	char key[IMAGE_KEY_LEN + 1];
 	struct image image;
 	struct image_check check;
 	bool is_checked, is_ready, is_restored, is_rest_started;

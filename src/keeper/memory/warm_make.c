@@ -10,7 +10,7 @@
  * Trust    As the keeper's. The image holds what the template and PID 1 put into memory, nothing
  *          else.
  */
-#include "src/keeper/keeper.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void say(struct keeper *k, unsigned percent, const char *text)
 
 static void end(struct keeper *k, int code)
 {
-	k->warm.exit_code = code;
+	k->warm->exit_code = code;
 	k->over = true;
 }
 
@@ -52,15 +52,15 @@ void make_fail(struct keeper *k, const char *why)
 
 static void set_timer(struct keeper *k, uint64_t ms)
 {
-	loop_timer_set(&k->loop, &k->warm.timer, clock_mono_ms() + ms,
+	loop_timer_set(&k->loop, &k->warm->timer, clock_mono_ms() + ms,
 		(struct loop_key){.kind = EV_TIMER_MAKE});
 }
 
 static void on_parked(struct keeper *k, const struct guest_reply *reply)
 {
-	if (k->warm.make_step != MAKE_BOOTING || !edge_is_alive(k))
+	if (k->warm->make_step != MAKE_BOOTING || !edge_is_alive(k))
 		return;
-	if (!reply->ok && ++k->warm.park_tries < KEEPER_PARK_TRIES) {
+	if (!reply->ok && ++k->warm->park_tries < KEEPER_PARK_TRIES) {
 		set_timer(k, KEEPER_PARK_GAP_MS);
 		return;
 	}
@@ -70,7 +70,7 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 	}
 	/* The guest must see that nobody is there, or its half of a session would be in the
 	 * image. */
-	k->warm.make_step = MAKE_PARKED;
+	k->warm->make_step = MAKE_PARKED;
 	edge_kill(k);
 	say(k, 70, "free memory goes back");
 	set_timer(k, KEEPER_SETTLE_MS);
@@ -93,7 +93,7 @@ static void ask_park(struct keeper *k)
 
 void make_on_ready(struct keeper *k)
 {
-	if (k->warm.make_step != MAKE_BOOTING)
+	if (k->warm->make_step != MAKE_BOOTING)
 		return;
 	loop_timer_clear(&k->loop, &k->boot_timer);
 	say(k, 60, "the guest is up and gets ready");
@@ -105,11 +105,11 @@ void make_on_ready(struct keeper *k)
 static int begin_save(struct keeper *k, struct err *err)
 {
 	int fd, r = image_save_begin(
-			k->warm.draft.dir, vmm_memory_fd(k->vmm), &k->warm.save, &fd, err);
+			k->warm->draft.dir, vmm_memory_fd(k->vmm), &k->warm->save, &fd, err);
 
 	if (r < 0)
 		return r;
-	r = loop_add(&k->loop, k->warm.save.pidfd, EPOLLIN,
+	r = loop_add(&k->loop, k->warm->save.pidfd, EPOLLIN,
 		(struct loop_key){.kind = EV_IMAGE, .gen = ++k->image_gen});
 	if (r < 0) {
 		fd_close(&fd);
@@ -125,14 +125,14 @@ void make_on_timer(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	if (k->warm.make_step == MAKE_BOOTING) {
+	if (k->warm->make_step == MAKE_BOOTING) {
 		ask_park(k);
 		return;
 	}
-	if (k->warm.make_step != MAKE_PARKED)
+	if (k->warm->make_step != MAKE_PARKED)
 		return;
 	say(k, 80, "writing the memory image");
-	k->warm.make_step = MAKE_SAVING;
+	k->warm->make_step = MAKE_SAVING;
 	r = begin_save(k, &err);
 	if (r < 0)
 		make_fail(k, err_text(&err, r));
@@ -142,7 +142,7 @@ bool make_on_vmm(struct keeper *k, const struct vmm_event *ev)
 {
 	switch (ev->kind) {
 	case VMM_EV_SAVED:
-		k->warm.make_step = MAKE_SAVED;
+		k->warm->make_step = MAKE_SAVED;
 		if (vmm_quit(k->vmm) < 0)
 			vmm_kill(k->vmm);
 		return true;
@@ -164,7 +164,7 @@ static bool is_template(void *arg, const char *id)
 /* What the image's memory takes on the disk. */
 static uint64_t used_bytes(const struct keeper *k)
 {
-	AUTO_FREE char *path = paths_get(PATHS_STATE, "warm/%s/memory", k->warm.draft.key);
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "warm/%s/memory", k->warm->draft.key);
 	struct stat st;
 
 	return stat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
@@ -172,7 +172,7 @@ static uint64_t used_bytes(const struct keeper *k)
 
 int make_publish(struct keeper *k, struct err *err)
 {
-	int r = image_publish(&k->warm.draft, err);
+	int r = image_publish(&k->warm->draft, err);
 
 	if (r == 0)
 		image_collect(is_template, NULL);
@@ -181,9 +181,9 @@ int make_publish(struct keeper *k, struct err *err)
 
 static void publish(struct keeper *k)
 {
-	struct image_class class = {.template_id = k->disks.template.id, .initrd = k->initrd};
+	struct image_class class = {.template_id = k->disks->template.id, .initrd = k->initrd};
 	struct err err = {0};
-	int r = image_finish(&k->warm.draft, &class, k->warm.saved, &err);
+	int r = image_finish(&k->warm->draft, &class, k->warm->saved, &err);
 
 	if (r == 0)
 		r = hands_publish(k, &err);
@@ -199,7 +199,7 @@ static void publish(struct keeper *k)
 /* Both must have ended: who packs, and who may still write to the disks. */
 static void publish_when_both(struct keeper *k)
 {
-	if (k->warm.is_packed && !k->vmm)
+	if (k->warm->is_packed && !k->vmm)
 		publish(k);
 }
 
@@ -208,19 +208,19 @@ void make_on_child(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	loop_del(&k->loop, k->warm.save.pidfd);
-	r = image_save_end(&k->warm.save, k->warm.saved, &err);
+	loop_del(&k->loop, k->warm->save.pidfd);
+	r = image_save_end(&k->warm->save, k->warm->saved, &err);
 	if (r < 0) {
 		make_fail(k, err_text(&err, r));
 		return;
 	}
-	k->warm.is_packed = true;
+	k->warm->is_packed = true;
 	publish_when_both(k);
 }
 
 void make_on_qemu_end(struct keeper *k)
 {
-	bool good = k->warm.make_step == MAKE_SAVED;
+	bool good = k->warm->make_step == MAKE_SAVED;
 
 	k->life->undo(k);
 	if (good)
@@ -258,19 +258,19 @@ static int begin(struct keeper *k, struct err *err)
 	int r = start_selftest(k, err);
 
 	if (r == 0)
-		r = start_image_key(k, k->warm.key, err);
+		r = start_image_key(k, k->image_key, err);
 	if (r < 0)
 		return r;
-	if (image_open(k->warm.key, &k->warm.image, err) == 0)
+	if (image_open(k->image_key, &k->warm->image, err) == 0)
 		return 1;
-	r = image_draft_begin(k->warm.key, &k->warm.draft, err);
+	r = image_draft_begin(k->image_key, &k->warm->draft, err);
 	if (r < 0)
 		return r;
-	k->dir = xstrdup(k->warm.draft.dir);
+	k->dir = xstrdup(k->warm->draft.dir);
 	k->run_dir = paths_get(PATHS_RUNTIME, "s/%s", k->spec.id);
 	r = paths_make(k->run_dir, err);
 	if (r == 0)
-		r = disks_open(&k->disks, k->dir, err);
+		r = disks_open(k->disks, k->dir, err);
 	if (r == 0)
 		r = hands_start(k, err);
 	if (r == 0)
@@ -296,8 +296,8 @@ static void run(struct keeper *k)
 static void clean(struct keeper *k)
 {
 	k->life->undo(k);
-	image_save_done(&k->warm.save);
-	image_draft_done(&k->warm.draft);
+	image_save_done(&k->warm->save);
+	image_draft_done(&k->warm->draft);
 	if (k->run_dir)
 		hands_leave(k);
 }
@@ -318,9 +318,9 @@ int make_main(struct keeper *k, const struct make_options *o)
 	else if (r < 0)
 		make_fail(k, err_text(&err, r));
 	if (r == -EBUSY)
-		k->warm.exit_code = EXIT_BUSY;
+		k->warm->exit_code = EXIT_BUSY;
 	if (r == 0)
 		run(k);
 	clean(k);
-	return k->warm.exit_code;
+	return k->warm->exit_code;
 }

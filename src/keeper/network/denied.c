@@ -2,15 +2,15 @@
 #include "denied.h"
 
 #include <string.h>
-#include "src/keeper/keeper.h"
+#include "network.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/wire/http/deny.h"
 
 static void wake_later(struct keeper *k, uint64_t ms)
 {
-	if (!k->denied.timer.pos)
-		loop_timer_set(&k->loop, &k->denied.timer, clock_mono_ms() + ms,
+	if (!k->denied->timer.pos)
+		loop_timer_set(&k->loop, &k->denied->timer, clock_mono_ms() + ms,
 			(struct loop_key){.kind = EV_TIMER_DENIED});
 }
 
@@ -52,18 +52,18 @@ void denied_note(struct keeper *k, const struct edge_ask *ask, const struct edge
 		.sandbox = slice_from_str(verdict->sandbox),
 		.count = verdict->count,
 		.no_rule_helps = verdict->no_rule_helps};
-	uint64_t since = clock_mono_ms() - k->denied.sent_ms;
+	uint64_t since = clock_mono_ms() - k->denied->sent_ms;
 
 	if (!ask->host[0] || deny_write_text(&wr, &d) < 0)
 		return;
 	text[wr.n] = '\0';
-	keep(&k->denied, text);
+	keep(k->denied, text);
 	wake_later(k, since < DENIED_PAUSE_MS ? DENIED_PAUSE_MS - since : DENIED_WAIT_MS);
 }
 
 static void on_answer(struct keeper *k)
 {
-	k->denied.is_asking = false;
+	k->denied->is_asking = false;
 }
 
 static const struct ask_kind denied_ask = {GUEST_PATH_DENIED, .on_over = on_answer};
@@ -73,14 +73,14 @@ static int send_all(struct keeper *k)
 	static uint8_t body[DENIED_MAX * DENIED_TEXT];
 	struct wr wr = wr_init(body, sizeof(body));
 
-	for (size_t i = 0; i < k->denied.n; i++)
-		wr_bytes(&wr, slice_from_str(k->denied.texts[i]));
+	for (size_t i = 0; i < k->denied->n; i++)
+		wr_bytes(&wr, slice_from_str(k->denied->texts[i]));
 	return ask_guest(k, &denied_ask, slice_of(body, wr.n), KEEPER_ASK_MS, -1, 0);
 }
 
 void denied_on_timer(struct keeper *k)
 {
-	struct denied *d = &k->denied;
+	struct denied *d = k->denied;
 
 	if (!d->is_new)
 		return;

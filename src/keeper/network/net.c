@@ -18,7 +18,7 @@
  *          KEEPER_LOG_LINES in keeper.log, because what is refused may be a line there.
  * Never    Says yes before the decision is in the audit log (gate_decide_bound).
  */
-#include "src/keeper/keeper.h"
+#include "network.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,8 +31,8 @@
 void net_init(struct keeper *k)
 {
 	log_limit(KEEPER_LOG_LINES, KEEPER_LOG_PER_MINUTE);
-	k->net.pending.edge_fd = k->net.pending.egress_fd = -1;
-	exchanges_init(&k->net);
+	k->net->pending.edge_fd = k->net->pending.egress_fd = -1;
+	exchanges_init(k->net);
 }
 
 static void drop_pending(struct net_pending *p)
@@ -46,7 +46,7 @@ static void drop_pending(struct net_pending *p)
 static void give_up(
 	struct keeper *k, const struct edge_ask *ask, enum egress_outcome outcome, const char *why)
 {
-	struct net_pending *p = &k->net.pending;
+	struct net_pending *p = &k->net->pending;
 	struct egress_result result = {.outcome = outcome};
 
 	(void)snprintf(result.text, sizeof(result.text), "%s", why);
@@ -62,11 +62,11 @@ static void give_up(
 
 static void open_exchange(struct keeper *k, const struct edge_ask *ask)
 {
-	struct net_pending *p = &k->net.pending;
+	struct net_pending *p = &k->net->pending;
 	int fds[2];
 
-	if (k->netpolicy.fault[0]) {
-		give_up(k, ask, EGRESS_UNREACHABLE, k->netpolicy.fault);
+	if (k->netpolicy->fault[0]) {
+		give_up(k, ask, EGRESS_UNREACHABLE, k->netpolicy->fault);
 		return;
 	}
 	if (!egress_is_up(k)) {
@@ -75,12 +75,12 @@ static void open_exchange(struct keeper *k, const struct edge_ask *ask)
 		return;
 	}
 	netpolicy_check_host(k);
-	if (exchanges_add(&k->net, ask, &p->exchange) < 0) {
+	if (exchanges_add(k->net, ask, &p->exchange) < 0) {
 		give_up(k, ask, EGRESS_BUSY, egress_outcome_text(EGRESS_BUSY));
 		return;
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0) {
-		exchanges_remove(&k->net, p->exchange);
+		exchanges_remove(k->net, p->exchange);
 		give_up(k, ask, EGRESS_BUSY, "the host has no more descriptors");
 		return;
 	}
@@ -97,11 +97,11 @@ static void open_at_origin(struct keeper *k, const struct edge_ask *ask)
 	struct err err = {0};
 	int r;
 
-	if (k->netpolicy.fault[0]) {
-		give_up(k, ask, EGRESS_UNREACHABLE, k->netpolicy.fault);
+	if (k->netpolicy->fault[0]) {
+		give_up(k, ask, EGRESS_UNREACHABLE, k->netpolicy->fault);
 		return;
 	}
-	r = origins_open(k, ask, &k->net.pending.edge_fd, &err);
+	r = origins_open(k, ask, &k->net->pending.edge_fd, &err);
 	if (r < 0)
 		give_up(k, ask, r == -EMFILE || r == -EBUSY ? EGRESS_BUSY : EGRESS_UNREACHABLE,
 			err_text(&err, r));
@@ -110,26 +110,26 @@ static void open_at_origin(struct keeper *k, const struct edge_ask *ask)
 /* An exchange that egress did not take. */
 static void give_up_exchange(struct keeper *k, const char *why)
 {
-	struct net_pending *p = &k->net.pending;
-	struct exchange *ex = exchanges_find(&k->net, p->exchange);
+	struct net_pending *p = &k->net->pending;
+	struct exchange *ex = exchanges_find(k->net, p->exchange);
 	struct edge_ask ask;
 
 	if (!ex)
 		return;
 	exchanges_get_ask(ex, &ask);
-	exchanges_remove(&k->net, p->exchange);
+	exchanges_remove(k->net, p->exchange);
 	give_up(k, &ask, EGRESS_UNREACHABLE, why);
 }
 
 /* False: egress does not read now. */
 static bool push_open(struct keeper *k)
 {
-	struct net_pending *p = &k->net.pending;
+	struct net_pending *p = &k->net->pending;
 	int r;
 
 	if (p->egress_fd < 0)
 		return true;
-	r = egress_ask_open(k->egress.worker.sock, p->exchange, &p->open, p->egress_fd);
+	r = egress_ask_open(k->egress->worker.sock, p->exchange, &p->open, p->egress_fd);
 	if (r == -EAGAIN) {
 		egress_want_room(k);
 		return false;
@@ -143,12 +143,12 @@ static bool push_open(struct keeper *k)
 /* False: one of the two does not read now; net_run is called when it does. */
 static bool push_pending(struct keeper *k)
 {
-	struct net_pending *p = &k->net.pending;
+	struct net_pending *p = &k->net->pending;
 	int r;
 
 	if (!push_open(k))
 		return false;
-	r = edge_answer_ask(k->edge.worker.sock, p->ask, &p->verdict, p->edge_fd);
+	r = edge_answer_ask(k->edge->worker.sock, p->ask, &p->verdict, p->edge_fd);
 	if (r < 0 && r != -EAGAIN && p->edge_fd >= 0) {
 		/* The descriptor may be what the kernel does not take. Egress sees its end
 		 * close. */
@@ -156,7 +156,7 @@ static bool push_pending(struct keeper *k)
 		p->verdict.allowed = false;
 		(void)snprintf(p->verdict.reason, sizeof(p->verdict.reason),
 			"the connection could not be passed on: %s", strerror(-r));
-		r = edge_answer_ask(k->edge.worker.sock, p->ask, &p->verdict, -1);
+		r = edge_answer_ask(k->edge->worker.sock, p->ask, &p->verdict, -1);
 	}
 	if (r == -EAGAIN) {
 		edge_want_room(k);
@@ -174,10 +174,10 @@ static bool is_too_fast(struct keeper *k)
 {
 	uint64_t now = clock_mono_us();
 
-	k->net.spent_us = MAX(k->net.spent_us, now);
-	if (k->net.spent_us - now < KEEPER_ASK_BURST * ask_us)
+	k->net->spent_us = MAX(k->net->spent_us, now);
+	if (k->net->spent_us - now < KEEPER_ASK_BURST * ask_us)
 		return false;
-	loop_timer_set(&k->loop, &k->net.timer, clock_mono_ms() + KEEPER_ASK_PAUSE_MS,
+	loop_timer_set(&k->loop, &k->net->timer, clock_mono_ms() + KEEPER_ASK_PAUSE_MS,
 		(struct loop_key){.kind = EV_TIMER_NET});
 	return true;
 }
@@ -185,12 +185,12 @@ static bool is_too_fast(struct keeper *k)
 static void answer_first(struct keeper *k)
 {
 	static struct edge_ask ask;
-	struct net_pending *p = &k->net.pending;
+	struct net_pending *p = &k->net->pending;
 	struct gate_binding binding;
 
-	asks_take(&k->net, &p->ask, &ask);
+	asks_take(k->net, &p->ask, &ask);
 	p->used = true;
-	k->net.spent_us += ask_us;
+	k->net->spent_us += ask_us;
 	if (ask.kind == EDGE_ASK_AGENT) { /* no policy: what it signs is recorded one by one */
 		p->edge_fd = agent_open(k, &p->verdict);
 		return;
@@ -210,17 +210,17 @@ static void answer_first(struct keeper *k)
 
 static bool must_wait(struct keeper *k)
 {
-	uint64_t until = k->egress.lost_ms + KEEPER_EGRESS_GRACE_MS;
+	uint64_t until = k->egress->lost_ms + KEEPER_EGRESS_GRACE_MS;
 
-	if (!asks_first_is_open(&k->net) || egress_is_up(k) || clock_mono_ms() >= until)
+	if (!asks_first_is_open(k->net) || egress_is_up(k) || clock_mono_ms() >= until)
 		return false;
-	loop_timer_set(&k->loop, &k->net.timer, until, (struct loop_key){.kind = EV_TIMER_NET});
+	loop_timer_set(&k->loop, &k->net->timer, until, (struct loop_key){.kind = EV_TIMER_NET});
 	return true;
 }
 
 void net_run(struct keeper *k)
 {
-	struct net *n = &k->net;
+	struct net *n = k->net;
 
 	for (size_t i = 0; i < KEEPER_NET_BATCH; i++) {
 		if (n->pending.used && !push_pending(k))
@@ -241,10 +241,10 @@ int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 
 	if (r < 0)
 		return err_set(err, r, "asked what does not decode");
-	if (k->net.pending.used && k->net.pending.ask == msg->id)
+	if (k->net->pending.used && k->net->pending.ask == msg->id)
 		r = -EEXIST;
 	else
-		r = asks_add(&k->net, msg->id, &ask);
+		r = asks_add(k->net, msg->id, &ask);
 	if (r == -EEXIST)
 		return err_set(err, r, "used an id again before it was answered");
 	if (r < 0)
@@ -264,15 +264,15 @@ int net_open_socket(struct keeper *k, const struct origin *o, uint32_t want, uin
 	(void)!str_copy(ask.host, sizeof(ask.host), o->host);
 	(void)!str_copy(open.host, sizeof(open.host), o->host);
 	netpolicy_check_host(k);
-	r = exchanges_add(&k->net, &ask, &id);
+	r = exchanges_add(k->net, &ask, &id);
 	if (r < 0)
 		return r;
-	r = egress_ask_open(k->egress.worker.sock, id, &open, -1);
+	r = egress_ask_open(k->egress->worker.sock, id, &open, -1);
 	if (r < 0) {
-		exchanges_remove(&k->net, id);
+		exchanges_remove(k->net, id);
 		return r;
 	}
-	ex = exchanges_find(&k->net, id);
+	ex = exchanges_find(k->net, id);
 	ex->is_socket = true;
 	ex->order = (struct conn_order){o->worker.idx, o->worker.gen, want};
 	*ret_exchange = id;
@@ -294,7 +294,7 @@ static void note_refused_address(
 
 int net_on_result(struct keeper *k, struct ipc_msg *msg)
 {
-	struct exchange *ex = exchanges_find(&k->net, msg->id);
+	struct exchange *ex = exchanges_find(k->net, msg->id);
 	struct egress_result result;
 	struct edge_ask ask;
 	int r = egress_get_result(msg, &result);
@@ -317,32 +317,32 @@ int net_on_closed(struct keeper *k, const struct ipc_msg *msg)
 	uint64_t up, down;
 	int r = egress_get_closed(msg, &up, &down);
 
-	if (r < 0 || !exchanges_find(&k->net, msg->id))
+	if (r < 0 || !exchanges_find(k->net, msg->id))
 		return -EBADMSG;
-	exchanges_remove(&k->net, msg->id);
+	exchanges_remove(k->net, msg->id);
 	return 0;
 }
 
 void net_on_edge_end(struct keeper *k)
 {
-	struct net_pending *p = &k->net.pending;
+	struct net_pending *p = &k->net->pending;
 
 	/* What egress was not told of will never be closed by it. */
 	if (p->used && p->egress_fd >= 0)
-		exchanges_remove(&k->net, p->exchange);
+		exchanges_remove(k->net, p->exchange);
 	drop_pending(p);
-	asks_clear(&k->net);
-	loop_timer_clear(&k->loop, &k->net.timer);
+	asks_clear(k->net);
+	loop_timer_clear(&k->loop, &k->net->timer);
 }
 
 void net_on_egress_end(struct keeper *k)
 {
-	struct net_pending *p = &k->net.pending;
+	struct net_pending *p = &k->net->pending;
 
 	if (p->used && p->egress_fd >= 0)
 		give_up_exchange(k, "sbx-egress is being started again");
-	exchanges_clear(&k->net);
+	exchanges_clear(k->net);
 	conns_on_egress_end(k);
-	if (k->edge.worker.alive)
+	if (k->edge->worker.alive)
 		net_run(k);
 }

@@ -9,7 +9,7 @@
  * Trust    Ids are edge's choice, a taken-over one's too; numbers come back from egress.
  * Limits   EDGE_MAX_ASKS, EGRESS_MAX_OPEN.
  */
-#include "src/keeper/keeper.h"
+#include "network.h"
 
 #include <assert.h>
 #include <errno.h>

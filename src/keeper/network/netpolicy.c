@@ -10,7 +10,7 @@
  * Limits   RULES_MAX_BYTES, RESOLV_MAX_BYTES, KEEPER_MAX_RELOADS, KEEPER_LOAD_MS.
  * Never    Keeps an old policy because the new one is broken: then everything is denied.
  */
-#include "src/keeper/keeper.h"
+#include "network.h"
 #include "closed.h"
 
 #include <errno.h>
@@ -51,11 +51,11 @@ static void read_policy(struct keeper *k)
 		s = slice_from_str(closed);
 	}
 	gate_set_policy(k->gate, s, path);
-	fd_close(&k->netpolicy.text);
+	fd_close(&k->netpolicy->text);
 	r = sealed_file_make("policy", s);
 	if (r < 0)
 		log_error("keeping the policy for sbx-egress: %s", strerror(-r));
-	k->netpolicy.text = r < 0 ? -1 : r;
+	k->netpolicy->text = r < 0 ? -1 : r;
 	if (gate_fault(k->gate))
 		log_warn("the network is refused: %s", gate_fault(k->gate));
 }
@@ -72,9 +72,9 @@ static int read_settings(struct keeper *k, struct err *err)
 	if (r < 0)
 		return r;
 	record_set_max_bytes(k, settings_get_u64(&s, SETTINGS_AUDIT_MAX_SIZE));
-	k->space.reserve = settings_get_u64(&s, SETTINGS_DISK_RESERVE);
-	k->egress.config = config;
-	k->netpolicy.fault[0] = '\0';
+	k->disk_reserve = settings_get_u64(&s, SETTINGS_DISK_RESERVE);
+	k->egress->config = config;
+	k->netpolicy->fault[0] = '\0';
 	roots_read(k, settings_get(&s, SETTINGS_NETWORK_EXTRA_CA));
 	vault_set_rules(k, strcmp(settings_get(&s, SETTINGS_CREDENTIALS_OAUTH), "false") != 0,
 		strcmp(settings_get(&s, SETTINGS_CREDENTIALS_INTERCEPT), "true") == 0);
@@ -102,15 +102,15 @@ void netpolicy_init(struct keeper *k)
 	int r;
 
 	k->gate = gate_new(k->spec.name, NULL);
-	k->netpolicy.text = -1;
+	k->netpolicy->text = -1;
 	record_set_max_bytes(k, settings_get_u64(&none, SETTINGS_AUDIT_MAX_SIZE));
 	(void)read_locals(k);
 	read_policy(k);
 	r = read_settings(k, &err);
 	if (r < 0) {
 		(void)snprintf(
-			k->netpolicy.fault, sizeof(k->netpolicy.fault), "%s", err_text(&err, r));
-		log_error("the network is refused: %s", k->netpolicy.fault);
+			k->netpolicy->fault, sizeof(k->netpolicy->fault), "%s", err_text(&err, r));
+		log_error("the network is refused: %s", k->netpolicy->fault);
 	}
 }
 
@@ -135,9 +135,9 @@ static int send_resolver(struct keeper *k)
 	again = sealed_file_open(fd);
 	if (again < 0)
 		return again;
-	r = egress_ask_resolver(k->egress.worker.sock, again);
+	r = egress_ask_resolver(k->egress->worker.sock, again);
 	if (r == 0)
-		k->netpolicy.resolver = st;
+		k->netpolicy->resolver = st;
 	return r;
 }
 
@@ -146,32 +146,32 @@ static int send_locals(struct keeper *k)
 	static struct egress_locals locals;
 
 	gate_put_locals(k->gate, &locals);
-	return egress_ask_locals(k->egress.worker.sock, &locals);
+	return egress_ask_locals(k->egress->worker.sock, &locals);
 }
 
 static int send_policy(struct keeper *k)
 {
-	AUTO_CLOSE int fd = sealed_file_open(k->netpolicy.text);
+	AUTO_CLOSE int fd = sealed_file_open(k->netpolicy->text);
 	int r;
 
 	if (fd < 0)
 		return fd;
-	r = egress_ask_policy(k->egress.worker.sock, k->egress.n_sent + 1, k->spec.name, fd);
+	r = egress_ask_policy(k->egress->worker.sock, k->egress->n_sent + 1, k->spec.name, fd);
 	if (r < 0)
 		return r;
-	k->egress.n_sent++;
-	loop_timer_set(&k->loop, &k->egress.load_timer, clock_mono_ms() + KEEPER_LOAD_MS,
+	k->egress->n_sent++;
+	loop_timer_set(&k->loop, &k->egress->load_timer, clock_mono_ms() + KEEPER_LOAD_MS,
 		(struct loop_key){.kind = EV_TIMER_LOAD});
 	return 0;
 }
 
 int netpolicy_send(struct keeper *k)
 {
-	int r = egress_ask_config(k->egress.worker.sock, &k->egress.config);
+	int r = egress_ask_config(k->egress->worker.sock, &k->egress->config);
 
 	if (r < 0)
 		return r;
-	k->egress.worker.phase = egress_phase_after(k->egress.worker.phase, EGRESS_CONFIG);
+	k->egress->worker.phase = egress_phase_after(k->egress->worker.phase, EGRESS_CONFIG);
 	r = send_resolver(k);
 	if (r == 0)
 		r = send_locals(k);
@@ -189,29 +189,29 @@ void netpolicy_check_host(struct keeper *k)
 	uint64_t now = clock_mono_ms();
 	struct stat st = {0};
 
-	if (now - k->netpolicy.resolver_ms < KEEPER_RESOLVER_MS)
+	if (now - k->netpolicy->resolver_ms < KEEPER_RESOLVER_MS)
 		return;
-	k->netpolicy.resolver_ms = now;
+	k->netpolicy->resolver_ms = now;
 	(void)!stat(RESOLV_CONF, &st);
 	/* One that cannot be sent now is seen as changed the next time too. */
-	if (!is_same_file(&st, &k->netpolicy.resolver))
+	if (!is_same_file(&st, &k->netpolicy->resolver))
 		(void)!send_resolver(k);
-	k->netpolicy.locals_due = read_locals(k) || k->netpolicy.locals_due;
-	if (k->netpolicy.locals_due)
-		k->netpolicy.locals_due = send_locals(k) < 0;
+	k->netpolicy->locals_due = read_locals(k) || k->netpolicy->locals_due;
+	if (k->netpolicy->locals_due)
+		k->netpolicy->locals_due = send_locals(k) < 0;
 }
 
 /* ---- reload ---- */
 
 static void answer_reloads(struct keeper *k, const char *text)
 {
-	struct netpolicy *np = &k->netpolicy;
+	struct netpolicy *np = k->netpolicy;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < np->n_reloads; i++) {
 		struct reload rl = np->reloads[i];
 
-		if ((int32_t)(rl.policy - k->egress.n_loaded) > 0)
+		if ((int32_t)(rl.policy - k->egress->n_loaded) > 0)
 			np->reloads[kept++] = rl;
 		else
 			link_answer(k, rl.link, rl.link_gen, rl.msg, 0, text);
@@ -231,7 +231,7 @@ static void resend(struct keeper *k)
 {
 	int r;
 
-	if (!k->egress.worker.alive || k->egress.worker.phase != EGRESS_PHASE_RUN)
+	if (!k->egress->worker.alive || k->egress->worker.phase != EGRESS_PHASE_RUN)
 		return;
 	r = netpolicy_send(k);
 	if (r < 0)
@@ -240,7 +240,7 @@ static void resend(struct keeper *k)
 
 void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name)
 {
-	struct netpolicy *np = &k->netpolicy;
+	struct netpolicy *np = k->netpolicy;
 	struct reload rl = {.link = link, .link_gen = k->links[link].gen, .msg = msg};
 	struct err err = {0};
 	int r;
@@ -248,7 +248,7 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 	if (name[0])
 		(void)!str_copy(k->spec.name, sizeof(k->spec.name), name);
 	gate_set_name(k->gate, k->spec.name);
-	if (k->record.audit && audit_set_name(k->record.audit, k->spec.name) < 0)
+	if (k->record->audit && audit_set_name(k->record->audit, k->spec.name) < 0)
 		log_warn("the audit log keeps the old name");
 	read_policy(k);
 	r = read_settings(k, &err);
@@ -256,10 +256,10 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 		log_error("the old settings of the network stay: %s", err_text(&err, r));
 	resend(k);
 	origins_recheck(k);
-	rl.policy = k->egress.n_sent;
+	rl.policy = k->egress->n_sent;
 	if (r < 0)
 		link_answer(k, link, rl.link_gen, msg, r, err_text(&err, r));
-	else if (!k->egress.worker.alive || k->egress.n_loaded == k->egress.n_sent)
+	else if (!k->egress->worker.alive || k->egress->n_loaded == k->egress->n_sent)
 		link_answer(k, link, rl.link_gen, msg, 0, fault_text(k));
 	else if (np->n_reloads == KEEPER_MAX_RELOADS)
 		link_answer(k, link, rl.link_gen, msg, -EBUSY, "too many reloads at once");
@@ -269,8 +269,8 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 
 void netpolicy_on_loaded(struct keeper *k, const char *text)
 {
-	if (k->egress.n_loaded == k->egress.n_sent)
-		loop_timer_clear(&k->loop, &k->egress.load_timer);
+	if (k->egress->n_loaded == k->egress->n_sent)
+		loop_timer_clear(&k->loop, &k->egress->load_timer);
 	if (text[0] && !gate_fault(k->gate))
 		log_error("sbx-egress denies everything: %s", text);
 	answer_reloads(k, text[0] ? text : fault_text(k));
@@ -278,7 +278,7 @@ void netpolicy_on_loaded(struct keeper *k, const char *text)
 
 void netpolicy_on_egress_end(struct keeper *k)
 {
-	loop_timer_clear(&k->loop, &k->egress.load_timer);
+	loop_timer_clear(&k->loop, &k->egress->load_timer);
 	/* What was open is closed, and the next one begins with the new policy. */
 	answer_reloads(k, fault_text(k));
 }

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "src/keeper/credential/credential.h"
 #include "denied.h"
 #include "net.h"
 #include "netpolicy.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/keeper/keeper.h"
+#include "network.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,13 +17,13 @@
 
 bool ports_is_live(const struct keeper *k, struct loop_key key)
 {
-	return k->ports.list[key.idx].fd >= 0 && k->ports.list[key.idx].gen == key.gen;
+	return k->ports->list[key.idx].fd >= 0 && k->ports->list[key.idx].gen == key.gen;
 }
 
 void ports_init(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_PORTS; i++)
-		k->ports.list[i].fd = -1;
+		k->ports->list[i].fd = -1;
 }
 
 static socklen_t address_of(
@@ -133,7 +133,7 @@ static void take_over(struct listener *to, struct listener *from, size_t n)
 
 static void put(struct keeper *k, const struct keeper_ports *wanted)
 {
-	struct ports *s = &k->ports;
+	struct ports *s = k->ports;
 	static struct listener old[KEEPER_MAX_PORTS];
 	size_t n_old = s->n;
 
@@ -166,7 +166,7 @@ void ports_open(struct keeper *k)
 {
 	struct keeper_ports wanted = {.n = MIN(k->spec.n_ports, (size_t)KEEPER_MAX_PORTS)};
 
-	if (k->ports.is_open)
+	if (k->ports->is_open)
 		return;
 	for (size_t i = 0; i < wanted.n; i++) {
 		const struct spec_port *p = &k->spec.ports[i];
@@ -175,7 +175,7 @@ void ports_open(struct keeper *k)
 		wanted.v[i].host_port = p->host_port;
 		wanted.v[i].port = p->port;
 	}
-	k->ports.is_open = true;
+	k->ports->is_open = true;
 	put(k, &wanted);
 	if (wanted.n)
 		link_push_all(k, NULL, ports_send);
@@ -206,19 +206,19 @@ int ports_set(struct keeper *k, const struct keeper_ports *wanted)
 
 void ports_close(struct keeper *k)
 {
-	loop_timer_clear(&k->loop, &k->ports.timer);
-	for (size_t i = 0; i < k->ports.n; i++)
-		close_one(k, &k->ports.list[i], -EINPROGRESS);
-	k->ports.is_open = false;
+	loop_timer_clear(&k->loop, &k->ports->timer);
+	for (size_t i = 0; i < k->ports->n; i++)
+		close_one(k, &k->ports->list[i], -EINPROGRESS);
+	k->ports->is_open = false;
 }
 
 int ports_send(struct keeper *k, int sock, uint32_t id)
 {
 	static struct keeper_ports now;
 
-	now.n = k->ports.n;
+	now.n = k->ports->n;
 	for (size_t i = 0; i < now.n; i++)
-		now.v[i] = k->ports.list[i].port;
+		now.v[i] = k->ports->list[i].port;
 	return keeper_send_ports(sock, id, &now);
 }
 
@@ -240,26 +240,27 @@ static void spend(struct ports *s)
 /* Edge must take the message at once, since who was accepted cannot be put back. */
 static bool edge_has_room(const struct keeper *k)
 {
-	struct pollfd p = {.fd = k->edge.worker.sock, .events = POLLOUT};
+	struct pollfd p = {.fd = k->edge->worker.sock, .events = POLLOUT};
 
 	return poll(&p, 1, 0) == 1 && p.revents & POLLOUT;
 }
 
 static bool may_take(struct keeper *k)
 {
-	return k->ports.is_open && k->state.phase == KEEPER_RUNNING && edge_is_up(k) &&
-	       k->ports.n_conns < KEEPER_MAX_PORT_CONNS;
+	return k->ports->is_open && k->state.phase == KEEPER_RUNNING && edge_is_up(k) &&
+	       k->ports->n_conns < KEEPER_MAX_PORT_CONNS;
 }
 
 static void pause_until(struct keeper *k, uint64_t at_ms)
 {
-	loop_timer_set(&k->loop, &k->ports.timer, at_ms, (struct loop_key){.kind = EV_TIMER_PORTS});
+	loop_timer_set(
+		&k->loop, &k->ports->timer, at_ms, (struct loop_key){.kind = EV_TIMER_PORTS});
 }
 
 static void watch_one(struct keeper *k, struct listener *l, bool on)
 {
 	struct loop_key key = {
-		.kind = EV_PORT, .gen = l->gen, .idx = (uint32_t)(l - k->ports.list)};
+		.kind = EV_PORT, .gen = l->gen, .idx = (uint32_t)(l - k->ports->list)};
 
 	if (l->fd < 0 || l->is_watched == on)
 		return;
@@ -272,7 +273,7 @@ static void watch_one(struct keeper *k, struct listener *l, bool on)
 
 void ports_watch(struct keeper *k)
 {
-	struct ports *s = &k->ports;
+	struct ports *s = k->ports;
 	uint64_t now = clock_mono_ms(), at = next_ms(s);
 	bool on = may_take(k);
 
@@ -305,10 +306,10 @@ static void prepare(int fd)
 
 static void on_closed(struct keeper *k)
 {
-	bool was_full = k->ports.n_conns == KEEPER_MAX_PORT_CONNS;
+	bool was_full = k->ports->n_conns == KEEPER_MAX_PORT_CONNS;
 
-	k->ports.n_conns--;
-	k->ports.last_ms = clock_mono_ms();
+	k->ports->n_conns--;
+	k->ports->last_ms = clock_mono_ms();
 	if (was_full)
 		ports_watch(k);
 }
@@ -326,26 +327,26 @@ static bool take_one(struct keeper *k, struct listener *l)
 	if (fd < 0) {
 		/* Descriptors or memory are short: a pause, not a spin. */
 		if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
-			k->ports.spent_us = (clock_mono_ms() + 1000) * 1000;
+			k->ports->spent_us = (clock_mono_ms() + 1000) * 1000;
 		return false;
 	}
-	spend(&k->ports);
+	spend(k->ports);
 	prepare(fd);
 	(void)snprintf(path, sizeof(path), GUEST_PATH_TCP "%u", l->port.port);
 	if (edge_open_stream(k, path, fd, &port_stream, &stream) < 0)
 		return false;
-	k->ports.n_conns++;
-	k->ports.n_accepted++;
-	k->ports.last_ms = clock_mono_ms();
+	k->ports->n_conns++;
+	k->ports->n_accepted++;
+	k->ports->last_ms = clock_mono_ms();
 	return true;
 }
 
 void ports_on_accept(struct keeper *k, const struct loop_event *ev)
 {
-	struct listener *l = &k->ports.list[ev->key.idx];
+	struct listener *l = &k->ports->list[ev->key.idx];
 
 	for (int i = 0; i < KEEPER_PORT_BATCH; i++)
-		if (!may_take(k) || !edge_has_room(k) || next_ms(&k->ports) > clock_mono_ms() ||
+		if (!may_take(k) || !edge_has_room(k) || next_ms(k->ports) > clock_mono_ms() ||
 			!take_one(k, l))
 			break;
 	ports_watch(k);
@@ -353,6 +354,6 @@ void ports_on_accept(struct keeper *k, const struct loop_event *ev)
 
 void ports_on_edge_end(struct keeper *k)
 {
-	k->ports.n_conns = 0;
+	k->ports->n_conns = 0;
 	ports_watch(k);
 }

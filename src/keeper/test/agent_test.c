@@ -118,7 +118,7 @@ static void test_off_by_default(void **state)
 	assert_int_equal(open_client(1), -1);
 	assert_non_null(strstr(rig_verdict.reason, "without --ssh-agent"));
 	assert_int_equal(rig_last_record().decision, AUDIT_DENY);
-	assert_false(rig_k.agent.worker.alive);
+	assert_false(rig_k.agent->worker.alive);
 	rig_k.spec.ssh.socket = socket_;
 }
 
@@ -145,12 +145,12 @@ static void test_what_cannot_be_recorded_is_not_signed(void **state)
 	int fd = open_client(1);
 
 	assert_int_equal(sign(fd), 14);
-	struct audit *audit = TAKE(rig_k.record.audit);
+	struct audit *audit = TAKE(rig_k.record->audit);
 
-	rig_k.record.tried_ms = clock_mono_ms() + 100000; /* it is not opened anew meanwhile */
+	rig_k.record->tried_ms = clock_mono_ms() + 100000; /* it is not opened anew meanwhile */
 	assert_int_equal(sign(fd), 5);
 	assert_int_equal(open_client(2), -1);
-	rig_k.record.audit = audit;
+	rig_k.record->audit = audit;
 	assert_int_equal(sign(fd), 14);
 	(void)close(fd);
 }
@@ -243,9 +243,9 @@ static void test_killed_and_started_again(void **state)
 	uint8_t byte;
 
 	assert_int_equal(sign(fd), 14);
-	assert_int_equal(kill(rig_k.agent.worker.child.pid, SIGKILL), 0);
+	assert_int_equal(kill(rig_k.agent->worker.child.pid, SIGKILL), 0);
 	(void)rig_run_until(-1, 300);
-	assert_false(rig_k.agent.worker.alive);
+	assert_false(rig_k.agent->worker.alive);
 	assert_int_equal(recv(fd, &byte, 1, 0), 0);
 	(void)close(fd);
 	fd = open_client(2);
@@ -263,7 +263,7 @@ static void test_no_agent_on_the_host(void **state)
 	fd = open_client(1);
 	(void)rig_run_until(-1, 500);
 	assert_int_equal(recv(fd, &byte, 1, 0), 0);
-	assert_false(rig_k.agent.worker.alive);
+	assert_false(rig_k.agent->worker.alive);
 	(void)close(fd);
 }
 
@@ -275,13 +275,13 @@ static void test_a_hostile_one(void **state)
 
 		assert_int_equal(sign(fd), 14);
 		assert_int_equal(ipc_pair(fds), 0);
-		loop_del(&rig_k.loop, rig_k.agent.worker.sock);
-		int real = rig_k.agent.worker.sock; /* it must not see its end */
+		loop_del(&rig_k.loop, rig_k.agent->worker.sock);
+		int real = rig_k.agent->worker.sock; /* it must not see its end */
 
-		rig_k.agent.worker.sock = fds[0];
-		assert_int_equal(
-			loop_add(&rig_k.loop, fds[0], EPOLLIN,
-				(struct loop_key){.kind = EV_AGENT, .gen = rig_k.agent.worker.gen}),
+		rig_k.agent->worker.sock = fds[0];
+		assert_int_equal(loop_add(&rig_k.loop, fds[0], EPOLLIN,
+					 (struct loop_key){
+						 .kind = EV_AGENT, .gen = rig_k.agent->worker.gen}),
 			0);
 		switch (i) {
 		case 0: /* a stream that is not open */
@@ -297,8 +297,8 @@ static void test_a_hostile_one(void **state)
 				0);
 		}
 		(void)rig_run_until(-1, 300);
-		assert_false(rig_k.agent.worker.alive);
-		assert_int_equal(rig_k.agent.worker.violations, i + 1);
+		assert_false(rig_k.agent->worker.alive);
+		assert_int_equal(rig_k.agent->worker.violations, i + 1);
 		assert_int_equal(rig_last_record().kind, AUDIT_KIND_WORKER_VIOLATION);
 		(void)close(fd);
 		(void)close(fds[1]);

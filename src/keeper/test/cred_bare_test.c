@@ -39,7 +39,7 @@ static int up(void **state)
 static void permit(const char *list)
 {
 	assert_int_equal(own_save(rig_k.dir, list, NULL), 0);
-	vault_set_rules(&rig_k, true, rig_k.vault.all);
+	vault_set_rules(&rig_k, true, rig_k.vault->all);
 }
 
 /* 'o': opened, 't': a tunnel, 'n': refused. */
@@ -65,7 +65,7 @@ static void a_model_api_is_no_tunnel_before_the_vault_answers(void **state)
 	assert_int_equal(look(1, MODEL), 'n');
 	assert_non_null(strstr(rig_verdict.reason, "model cannot be used while the vault is away"));
 	assert_int_equal(look(2, FORGE), 't');
-	rig_k.vault.all = true;
+	rig_k.vault->all = true;
 	assert_int_equal(look(3, FORGE), 'n');
 	permit("forge\nmodel\n");
 	assert_int_equal(look(4, MODEL), 't');
@@ -116,9 +116,9 @@ static void what_the_user_permits_counts_at_once(void **state)
 	cred_vault_up();
 	cred_ask(1, MODEL, "POST");
 	assert_true(rig_must_answer(1));
-	assert_true(rig_k.origins.list[0].worker.alive);
+	assert_true(rig_k.origins->list[0].worker.alive);
 	permit("model\n");
-	assert_false(rig_k.origins.list[0].worker.alive);
+	assert_false(rig_k.origins->list[0].worker.alive);
 	assert_int_equal(look(2, MODEL), 't');
 	cred_ask(3, MODEL, "POST"); /* in a connection that was opened before */
 	assert_false(rig_must_answer(3));
@@ -127,7 +127,7 @@ static void what_the_user_permits_counts_at_once(void **state)
 	/* also while the vault is away: what is not permitted any more is no tunnel */
 	permit("model\n");
 	fd_close(&cred_vault);
-	RIG_UNTIL(rig_k.vault.sock < 0);
+	RIG_UNTIL(rig_k.vault->sock < 0);
 	assert_int_equal(look(5, MODEL), 't');
 	permit("");
 	assert_int_equal(look(6, MODEL), 'n');

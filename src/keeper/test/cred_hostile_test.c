@@ -15,17 +15,17 @@
 
 static void must_be_killed(unsigned n_violations)
 {
-	RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
-	assert_int_equal(rig_k.origins.n_blamed, 1);
-	assert_int_equal(rig_k.origins.blamed[0].n_violations, n_violations);
-	assert_int_equal(rig_k.origins.blamed[0].n_crashes, 0);
+	RIG_UNTIL(!rig_k.origins->list[0].worker.alive);
+	assert_int_equal(rig_k.origins->n_blamed, 1);
+	assert_int_equal(rig_k.origins->blamed[0].n_violations, n_violations);
+	assert_int_equal(rig_k.origins->blamed[0].n_crashes, 0);
 	rig_must_be_quiet(cred_vault);
 }
 
 /* Starts over with a clean sheet, so that each lie is the first. */
 static struct cred_run again(void)
 {
-	rig_k.origins.n_blamed = 0;
+	rig_k.origins->n_blamed = 0;
 	return cred_run_up();
 }
 
@@ -38,7 +38,7 @@ static void every_message_before_its_time(void **state)
 	for (uint16_t type = 0; type < ORIGIN_N_MSGS + 2; type++) {
 		if (type == ORIGIN_HELLO)
 			continue;
-		rig_k.origins.n_blamed = 0;
+		rig_k.origins->n_blamed = 0;
 		run.edge_fd = cred_must_open(type);
 		run.origin = cred_origins[cred_n_origins - 1];
 		assert_int_equal(ipc_send(run.origin, type, 0, slice_of(NULL, 0), -1), 0);
@@ -162,7 +162,7 @@ static void an_origin_that_lies_is_killed(void **state)
 		must_be_killed(1);
 		cred_run_down(&run);
 	}
-	assert_true(rig_k.egress.worker.alive);
+	assert_true(rig_k.egress->worker.alive);
 	assert_int_equal(rig_k.state.phase, KEEPER_RUNNING);
 }
 
@@ -174,7 +174,7 @@ static void too_many_connections_are_wanted(void **state)
 		assert_int_equal(origin_send_want(run.origin, i), 0);
 		(void)cred_must_get_socket_open();
 	}
-	assert_true(rig_k.origins.list[0].worker.alive);
+	assert_true(rig_k.origins->list[0].worker.alive);
 	assert_int_equal(origin_send_want(run.origin, 1000), 0);
 	must_be_killed(1);
 	cred_run_down(&run);
@@ -221,10 +221,10 @@ static void an_origin_that_ends_by_itself(void **state)
 
 	for (unsigned i = 1; i <= KEEPER_ORIGIN_CRASHES; i++) {
 		run = cred_run_up();
-		assert_int_equal(kill(rig_k.origins.list[0].worker.child.pid, SIGKILL), 0);
-		RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
-		assert_int_equal(rig_k.origins.blamed[0].n_crashes, i);
-		assert_int_equal(rig_k.origins.blamed[0].n_violations, 0);
+		assert_int_equal(kill(rig_k.origins->list[0].worker.child.pid, SIGKILL), 0);
+		RIG_UNTIL(!rig_k.origins->list[0].worker.alive);
+		assert_int_equal(rig_k.origins->blamed[0].n_crashes, i);
+		assert_int_equal(rig_k.origins->blamed[0].n_violations, 0);
 		fd_close(&run.origin_fd);
 		assert_int_equal(recv(run.edge_fd, &none, 1, 0), 0);
 		cred_run_down(&run);
@@ -249,15 +249,15 @@ static void killed_while_its_value_is_on_its_way(void **state)
 	cred_must_get_release("demo", CRED_SERIAL);
 	id = rig_msg.id;
 	stream = TAKE_FD(rig_msg.fd);
-	assert_int_equal(kill(rig_k.origins.list[0].worker.child.pid, SIGKILL), 0);
-	RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
+	assert_int_equal(kill(rig_k.origins->list[0].worker.child.pid, SIGKILL), 0);
+	RIG_UNTIL(!rig_k.origins->list[0].worker.alive);
 	assert_int_equal(recv(stream, &none, 1, 0), 0); /* nobody has the other end */
 	for (size_t i = 0; i < KEEPER_MAX_RELEASES; i++)
-		assert_int_equal(rig_k.vault.releases[i].id, 0);
+		assert_int_equal(rig_k.vault->releases[i].id, 0);
 	next = cred_run_up();
 	assert_int_equal(vault_send_done(cred_vault, id, &done), 0);
 	rig_must_be_quiet(next.origin); /* the answer is not the new one's */
-	assert_true(rig_k.vault.is_current);
+	assert_true(rig_k.vault->is_current);
 	cred_run_down(&run);
 	cred_run_down(&next);
 }
@@ -269,10 +269,10 @@ static void one_that_does_not_start(void **state)
 	cred_vault_up();
 	rig_bring_egress_up();
 	run.edge_fd = cred_must_open(1);
-	rig_k.origins.list[0].worker.started_ms -= KEEPER_ORIGIN_START_MS;
+	rig_k.origins->list[0].worker.started_ms -= KEEPER_ORIGIN_START_MS;
 	origins_on_timer(&rig_k);
-	assert_false(rig_k.origins.list[0].worker.alive);
-	assert_int_equal(rig_k.origins.blamed[0].n_crashes, 1);
+	assert_false(rig_k.origins->list[0].worker.alive);
+	assert_int_equal(rig_k.origins->blamed[0].n_crashes, 1);
 	fd_close(&run.edge_fd);
 }
 
@@ -297,7 +297,7 @@ static void an_egress_that_lies_about_a_connection(void **state)
 		int pair[2];
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-		rig_k.egress.worker.violations = 0;
+		rig_k.egress->worker.violations = 0;
 		if (i == 0)
 			lie_about(&run, "93.184.216.34", fd); /* it leads elsewhere */
 		else if (i == 1)
@@ -308,8 +308,8 @@ static void an_egress_that_lies_about_a_connection(void **state)
 			lie_about(&run, "127.0.0.1", -1); /* nothing */
 		else
 			lie_about(&run, "", fd);
-		RIG_UNTIL(!rig_k.egress.worker.alive);
-		assert_int_equal(rig_k.egress.worker.violations, 1);
+		RIG_UNTIL(!rig_k.egress->worker.alive);
+		assert_int_equal(rig_k.egress->worker.violations, 1);
 		(void)close(pair[0]);
 		(void)close(pair[1]);
 		cred_run_down(&run);
@@ -326,8 +326,8 @@ static void a_connection_that_nobody_wanted(void **state)
 	rig_bring_egress_up();
 	id = rig_must_open(1, &a, &b);
 	assert_int_equal(egress_send_result(rig_egress, id, &result, fd), 0);
-	RIG_UNTIL(!rig_k.egress.worker.alive);
-	assert_int_equal(rig_k.egress.worker.violations, 1);
+	RIG_UNTIL(!rig_k.egress->worker.alive);
+	assert_int_equal(rig_k.egress->worker.violations, 1);
 }
 
 /* Its connection comes when the origin is another one. */
@@ -342,8 +342,8 @@ static void a_connection_for_an_origin_that_has_ended(void **state)
 
 	assert_int_equal(origin_send_want(run.origin, 1), 0);
 	exchange = cred_must_get_socket_open();
-	assert_int_equal(kill(rig_k.origins.list[0].worker.child.pid, SIGKILL), 0);
-	RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
+	assert_int_equal(kill(rig_k.origins->list[0].worker.child.pid, SIGKILL), 0);
+	RIG_UNTIL(!rig_k.origins->list[0].worker.alive);
 	next = cred_run_up();
 	assert_int_equal(origin_send_want(next.origin, 1), 0);
 	(void)cred_must_get_socket_open();
@@ -351,7 +351,7 @@ static void a_connection_for_an_origin_that_has_ended(void **state)
 	fd_close(&fd);
 	rig_must_be_quiet(next.origin);
 	assert_int_equal(recv(server, &none, 1, 0), 0); /* and is closed */
-	assert_true(rig_k.egress.worker.alive);
+	assert_true(rig_k.egress->worker.alive);
 	cred_run_down(&run);
 	cred_run_down(&next);
 }
@@ -406,7 +406,7 @@ static void a_vault_that_dies_in_the_middle(void **state)
 	assert_false(value.given);
 	assert_string_equal(value.text, "the vault went away");
 	/* what is open goes on, what is new is refused, and nothing goes out unopened */
-	assert_true(rig_k.origins.list[0].worker.alive);
+	assert_true(rig_k.origins->list[0].worker.alive);
 	cred_ask(2, CRED_HOST, "GET");
 	assert_false(rig_must_answer(2));
 	assert_non_null(strstr(rig_verdict.reason, "while the vault is away"));
@@ -419,7 +419,7 @@ static void a_vault_that_dies_in_the_middle(void **state)
 	at = clock_mono_ms();
 	cred_vault_up();
 	assert_true(clock_mono_ms() - at < 2000);
-	assert_true(rig_k.origins.list[0].worker.alive); /* nothing has changed */
+	assert_true(rig_k.origins->list[0].worker.alive); /* nothing has changed */
 	cred_need(run.origin, 3, 1);
 	cred_must_get_release("demo", CRED_SERIAL);
 	cred_run_down(&run);
@@ -430,10 +430,10 @@ static void what_was_removed_while_it_was_away(void **state)
 	struct cred_run run = cred_run_up();
 
 	fd_close(&cred_vault);
-	RIG_UNTIL(rig_k.vault.sock == -1);
+	RIG_UNTIL(rig_k.vault->sock == -1);
 	cred_n_items = 0;
 	cred_vault_up();
-	assert_false(rig_k.origins.list[0].worker.alive);
+	assert_false(rig_k.origins->list[0].worker.alive);
 	cred_run_down(&run);
 }
 
@@ -468,22 +468,22 @@ static void a_vault_that_is_locked(void **state)
 	rig_must_get(cred_vault, VAULT_WATCH);
 	rig_must_get(cred_vault, VAULT_LIST);
 	assert_int_equal(vault_send_done(cred_vault, rig_msg.id, &locked), 0);
-	RIG_UNTIL(rig_k.vault.fault[0]);
+	RIG_UNTIL(rig_k.vault->fault[0]);
 	rig_ask(1, EDGE_ASK_TUNNEL, CRED_HOST, cred_port);
 	assert_false(rig_must_answer(1));
 	assert_string_equal(
 		rig_verdict.reason, "the credential demo cannot be used: the vault is locked");
 	/* it is asked again, and then it works */
 	cred_answer_list();
-	RIG_UNTIL(rig_k.vault.is_current);
+	RIG_UNTIL(rig_k.vault->is_current);
 	rig_ask(2, EDGE_ASK_TUNNEL, CRED_HOST, cred_port);
 	assert_true(rig_must_answer(2));
 }
 
 static void must_be_dropped(void)
 {
-	RIG_UNTIL(rig_k.vault.sock == -1);
-	assert_false(rig_k.vault.is_current);
+	RIG_UNTIL(rig_k.vault->sock == -1);
+	assert_false(rig_k.vault->is_current);
 	assert_int_equal(rig_k.state.phase, KEEPER_RUNNING);
 }
 
@@ -511,7 +511,7 @@ static void a_vault_against_the_protocol(void **state)
 	/* an answer to nothing, as of a release that was given up, is none */
 	assert_int_equal(vault_send_done(cred_vault, 12345, &done), 0);
 	(void)rig_run_until(-1, 30);
-	assert_true(rig_k.vault.is_current);
+	assert_true(rig_k.vault->is_current);
 }
 
 /* A second connection of sbxd's kind, as a process of the same user can make one. */
@@ -552,7 +552,7 @@ static void another_process_cannot_be_the_vault(void **state)
 	give_vault_over(link);
 	assert_true(is_closed(cred_vault));
 	assert_true(is_closed(link));
-	assert_int_equal(rig_k.vault.sock, -1);
+	assert_int_equal(rig_k.vault->sock, -1);
 	cred_vault_up();
 }
 
@@ -570,7 +570,7 @@ static void nor_push_the_first_sbxd_out(void **state)
 	vault_start(&rig_k);
 	give_vault_over(links[ARRAY_LEN(links) - 1]);
 	(void)rig_run_until(-1, 50);
-	assert_int_equal(rig_k.vault.sock, -1);
+	assert_int_equal(rig_k.vault->sock, -1);
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
 		fd_close(&links[i]);
 }
@@ -580,12 +580,12 @@ static void nor_replace_one_that_is_there(void **state)
 	int was;
 
 	cred_vault_up();
-	was = rig_k.vault.sock;
+	was = rig_k.vault->sock;
 	TAKE_FD(cred_vault);
 	give_vault_over(rig_sbxd);
 	assert_true(is_closed(cred_vault));
-	assert_int_equal(rig_k.vault.sock, was);
-	assert_true(rig_k.vault.is_current);
+	assert_int_equal(rig_k.vault->sock, was);
+	assert_true(rig_k.vault->is_current);
 }
 
 /* sbxd died and another one has adopted the sandbox: it is asked as soon as it is there. */
@@ -596,13 +596,13 @@ static void a_new_sbxd_gives_a_channel(void **state)
 	cred_vault_up();
 	fd_close(&rig_sbxd);
 	(void)rig_run_until(-1, 20);
-	assert_true(rig_k.vault.is_current); /* it needs no sbxd */
+	assert_true(rig_k.vault->is_current); /* it needs no sbxd */
 	fd_close(&cred_vault);
 	must_be_dropped();
 	link = second_link();
 	rig_must_get(link, KEEPER_WANT_VAULT);
 	give_vault_over(link);
-	RIG_UNTIL(rig_k.vault.sock >= 0);
+	RIG_UNTIL(rig_k.vault->sock >= 0);
 	assert_int_equal(vault_send_hello(cred_vault, VAULT_BUILD), 0);
 	rig_must_get(cred_vault, VAULT_WATCH);
 }
@@ -612,7 +612,7 @@ static void what_comes_with_a_vault_is_a_channel(void **state)
 	vault_start(&rig_k);
 	assert_int_equal(keeper_give_vault(rig_sbxd, -1), 0);
 	RIG_UNTIL(rig_k.links[0].fd < 0);
-	assert_int_equal(rig_k.vault.sock, -1);
+	assert_int_equal(rig_k.vault->sock, -1);
 }
 
 static void a_vault_that_does_not_answer(void **state)
@@ -645,7 +645,7 @@ static void a_release_that_takes_too_long(void **state)
 	assert_string_equal(value.text, "the vault did not answer in time");
 	assert_int_equal(vault_send_done(cred_vault, id, &done), 0); /* too late */
 	rig_must_be_quiet(run.origin);
-	assert_int_equal(rig_k.origins.list[0].n_given, 0);
+	assert_int_equal(rig_k.origins->list[0].n_given, 0);
 	cred_run_down(&run);
 }
 

@@ -80,7 +80,7 @@ int cred_up(void **state)
 	cred_vault = -1;
 	cred_n_origins = cred_n_items = 0;
 	memset(cred_items, 0, sizeof(cred_items));
-	rig_k.origins.spawn = spawn;
+	rig_k.origins->spawn = spawn;
 	listen_tcp();
 	write_files();
 	(void)cred_add_item("demo", CRED_SERIAL);
@@ -111,14 +111,14 @@ void cred_accept(void)
 {
 	int pair[2];
 
-	if (rig_k.vault.sock < 0)
+	if (rig_k.vault->sock < 0)
 		rig_must_get(rig_sbxd, KEEPER_WANT_VAULT);
 	fd_close(&cred_vault);
 	assert_int_equal(ipc_pair(pair), 0);
 	cred_vault = pair[0];
 	assert_int_equal(keeper_give_vault(rig_sbxd, pair[1]), 0);
 	(void)close(pair[1]);
-	RIG_UNTIL(rig_k.vault.sock >= 0);
+	RIG_UNTIL(rig_k.vault->sock >= 0);
 }
 
 void cred_answer_list(void)
@@ -131,21 +131,21 @@ void cred_answer_list(void)
 	for (size_t i = 0; i < cred_n_items; i++)
 		assert_int_equal(vault_send_item(cred_vault, id, &cred_items[i]), 0);
 	assert_int_equal(vault_send_done(cred_vault, id, &done), 0);
-	RIG_UNTIL(rig_k.vault.list_id != id);
+	RIG_UNTIL(rig_k.vault->list_id != id);
 }
 
 void cred_vault_up(void)
 {
 	const struct vault_done done = {0};
 
-	if (rig_k.vault.sock < 0)
+	if (rig_k.vault->sock < 0)
 		vault_start(&rig_k);
 	cred_accept();
 	assert_int_equal(vault_send_hello(cred_vault, VAULT_BUILD), 0);
 	rig_must_get(cred_vault, VAULT_WATCH);
 	assert_int_equal(vault_send_done(cred_vault, rig_msg.id, &done), 0);
 	cred_answer_list();
-	assert_true(rig_k.vault.is_current);
+	assert_true(rig_k.vault->is_current);
 }
 
 void cred_changed(void)
@@ -210,9 +210,9 @@ struct cred_run cred_run_up(void)
 {
 	struct cred_run run;
 
-	if (rig_k.vault.sock < 0)
+	if (rig_k.vault->sock < 0)
 		cred_vault_up();
-	if (!rig_k.egress.worker.alive)
+	if (!rig_k.egress->worker.alive)
 		rig_bring_egress_up();
 	run.edge_fd = cred_must_open(1000 + (uint32_t)cred_n_origins);
 	run.origin = cred_origin_up();
@@ -308,7 +308,7 @@ struct seen cred_last_use(void)
 	AUTO_FREE char *path = xasprintf("%s/sbx/audit", rig_dir);
 	struct seen s = {0};
 	struct audit_expect expect = {
-		.pub = audit_key_pub(rig_k.record.key), .sandbox = RIG_ID, .fn = see, .arg = &s};
+		.pub = audit_key_pub(rig_k.record->key), .sandbox = RIG_ID, .fn = see, .arg = &s};
 	struct audit_reader *rd = NULL;
 
 	(void)rig_run_until(-1, 20);

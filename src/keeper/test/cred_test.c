@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "lib/rules/gate/release.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
@@ -101,13 +102,13 @@ static void the_value_goes_from_the_vault_to_origin(void **state)
 	assert_int_equal(read(rig_msg.fd, buf, sizeof(buf)), 5);
 	assert_int_equal(read(rig_msg.fd, buf, sizeof(buf)), 0);
 	assert_int_equal(origin_send_result(run.origin, run.exchange, &result), 0);
-	RIG_UNTIL(rig_k.origins.list[0].exchanges[0].has_result);
+	RIG_UNTIL(rig_k.origins->list[0].exchanges[0].has_result);
 	s = cred_last_use();
 	assert_string_equal(s.action, "use");
 	assert_non_null(strstr(s.reason, "used in slot api, serial 41; status 200"));
 	assert_int_equal(origin_send_closed(run.origin, run.exchange, 1, 2), 0);
-	RIG_UNTIL(rig_k.origins.list[0].n_exchanges == 0);
-	assert_true(rig_k.origins.list[0].worker.alive);
+	RIG_UNTIL(rig_k.origins->list[0].n_exchanges == 0);
+	assert_true(rig_k.origins->list[0].worker.alive);
 	assert_int_equal(cred_last_use().n, 2);
 	cred_run_down(&run);
 }
@@ -130,7 +131,7 @@ static void a_vault_that_says_no(void **state)
 	/* and may be asked again */
 	cred_need(run.origin, 10, 1);
 	cred_must_get_release("demo", CRED_SERIAL);
-	assert_true(rig_k.origins.list[0].worker.alive);
+	assert_true(rig_k.origins->list[0].worker.alive);
 	cred_run_down(&run);
 }
 
@@ -192,7 +193,7 @@ static void without_a_record_there_is_no_release(void **state)
 	struct origin_value value;
 
 	assert_int_equal(cred_want(run.origin, 1), EGRESS_CONNECTED);
-	audit_set_max_bytes(rig_k.record.audit, 1);
+	audit_set_max_bytes(rig_k.record->audit, 1);
 	cred_need(run.origin, 1, 1);
 	value = cred_must_get_value(run.origin, 1);
 	assert_false(value.given);
@@ -217,7 +218,7 @@ static void an_address_that_no_rule_names(void **state)
 	gate_set_policy(rig_k.gate, slice_from_str(text), "policy");
 	assert_int_equal(cred_want(run.origin, 1), EGRESS_DENIED_ADDRESS);
 	assert_int_equal(rig_msg.fd, -1);
-	assert_true(rig_k.egress.worker.alive); /* its policy may be a moment older */
+	assert_true(rig_k.egress->worker.alive); /* its policy may be a moment older */
 	assert_non_null(strstr(rig_last_record().reason, "127.0.0.1"));
 	cred_run_down(&run);
 }
@@ -225,7 +226,7 @@ static void an_address_that_no_rule_names(void **state)
 static void pins_and_the_proxy_say_where(void **state)
 {
 	struct cred_run run = cred_run_up();
-	struct egress_config *config = &rig_k.egress.config;
+	struct egress_config *config = &rig_k.egress->config;
 
 	gate_set_policy(rig_k.gate,
 		slice_from_str("policy 1\nallow network " CRED_HOST ":1-65535\nend\n"), "policy");
@@ -263,14 +264,14 @@ static void what_egress_meets_is_said(void **state)
 	egress_kill(&rig_k);
 	assert_int_equal(cred_must_get_socket(run.origin, 2), EGRESS_UNREACHABLE);
 	/* and is back before its grace is over */
-	rig_k.egress.lost_ms = clock_mono_ms();
+	rig_k.egress->lost_ms = clock_mono_ms();
 	assert_int_equal(origin_send_want(run.origin, 3), 0);
 	rig_must_be_quiet(run.origin);
 	rig_bring_egress_up();
 	(void)cred_must_get_socket_open();
 	egress_kill(&rig_k);
 	assert_int_equal(cred_must_get_socket(run.origin, 3), EGRESS_UNREACHABLE);
-	rig_k.egress.lost_ms = 1;
+	rig_k.egress->lost_ms = 1;
 	assert_int_equal(origin_send_want(run.origin, 4), 0);
 	assert_int_equal(cred_must_get_socket(run.origin, 4), EGRESS_UNREACHABLE);
 	cred_run_down(&run);
@@ -281,13 +282,13 @@ static void what_egress_meets_is_said(void **state)
 static void a_removed_credential_kills_its_origin(void **state)
 {
 	struct cred_run run = cred_run_up();
-	pid_t pid = rig_k.origins.list[0].worker.child.pid;
+	pid_t pid = rig_k.origins->list[0].worker.child.pid;
 	struct seen s;
 	char none;
 
 	cred_n_items = 0;
 	cred_changed();
-	assert_false(rig_k.origins.list[0].worker.alive);
+	assert_false(rig_k.origins->list[0].worker.alive);
 	assert_int_equal(kill(pid, 0), -1);
 	s = cred_last_use(); /* the request in flight has its record */
 	assert_non_null(strstr(s.reason, "the credential was changed or removed"));
@@ -307,13 +308,13 @@ static void another_value_is_another_origin(void **state)
 	struct cred_run run = cred_run_up(), next;
 
 	cred_changed(); /* the same: nothing happens */
-	assert_true(rig_k.origins.list[0].worker.alive);
+	assert_true(rig_k.origins->list[0].worker.alive);
 	assert_int_equal(cred_want(run.origin, 1), EGRESS_CONNECTED);
 	cred_need(run.origin, 1, 1);
 	cred_must_get_release("demo", CRED_SERIAL);
 	cred_items[0].serial++;
 	cred_changed(); /* while it is being released */
-	assert_false(rig_k.origins.list[0].worker.alive);
+	assert_false(rig_k.origins->list[0].worker.alive);
 	next = cred_run_up();
 	assert_int_equal(cred_n_origins, 2);
 	assert_int_equal(cred_want(next.origin, 1), EGRESS_CONNECTED);
@@ -329,7 +330,7 @@ static void the_policy_ends_an_origin(void **state)
 
 	rig_set_policy("allow network good.example\n");
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 5, "demo"), 0);
-	RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
+	RIG_UNTIL(!rig_k.origins->list[0].worker.alive);
 	cred_ask(2, CRED_HOST, "GET");
 	assert_false(rig_must_answer(2));
 	cred_run_down(&run);
@@ -342,18 +343,18 @@ static void the_policy_of_an_address_ends_an_origin(void **state)
 
 	assert_int_equal(cred_want(run.origin, 1), EGRESS_CONNECTED);
 	origins_on_timer(&rig_k);
-	assert_true(rig_k.origins.list[0].worker.alive);
+	assert_true(rig_k.origins->list[0].worker.alive);
 	gate_set_policy(rig_k.gate,
 		slice_from_str("policy 1\nallow network " CRED_HOST ":1-65535\nend\n"), "policy");
 	origins_on_timer(&rig_k);
-	assert_false(rig_k.origins.list[0].worker.alive);
+	assert_false(rig_k.origins->list[0].worker.alive);
 	cred_run_down(&run);
 }
 
 static void an_idle_one_ends(void **state)
 {
 	struct cred_run run = cred_run_up();
-	struct origin *o = &rig_k.origins.list[0];
+	struct origin *o = &rig_k.origins->list[0];
 
 	o->used_ms -= KEEPER_ORIGIN_IDLE_MS;
 	origins_on_timer(&rig_k);
@@ -365,7 +366,7 @@ static void an_idle_one_ends(void **state)
 	o->used_ms -= KEEPER_ORIGIN_IDLE_MS;
 	origins_on_timer(&rig_k);
 	assert_false(o->worker.alive);
-	assert_int_equal(rig_k.origins.n_blamed, 0);
+	assert_int_equal(rig_k.origins->n_blamed, 0);
 	cred_run_down(&run);
 }
 
@@ -400,16 +401,16 @@ static void at_most_so_many_and_the_least_used_ends(void **state)
 		rig_must_get(origin, ORIGIN_ROOTS);
 		assert_int_equal(
 			origin_send_closed(origin, cred_must_get_open(origin, &fd), 0, 0), 0);
-		RIG_UNTIL(rig_k.origins.list[i].n_exchanges == 0);
+		RIG_UNTIL(rig_k.origins->list[i].n_exchanges == 0);
 		fd_close(&fd);
 	}
-	rig_k.origins.list[5].used_ms = 2;
-	rig_k.origins.list[6].used_ms = 1;
+	rig_k.origins->list[5].used_ms = 2;
+	rig_k.origins->list[6].used_ms = 1;
 	fds[KEEPER_MAX_ORIGINS] = must_open_many(100);
 	assert_true(fds[KEEPER_MAX_ORIGINS] >= 0);
-	assert_string_equal(rig_k.origins.list[6].host, "h100.many.example");
-	assert_string_equal(rig_k.origins.list[5].host, "h5.many.example");
-	assert_true(rig_k.origins.list[5].worker.alive);
+	assert_string_equal(rig_k.origins->list[6].host, "h100.many.example");
+	assert_string_equal(rig_k.origins->list[5].host, "h5.many.example");
+	assert_true(rig_k.origins->list[5].worker.alive);
 	for (size_t i = 0; i <= KEEPER_MAX_ORIGINS; i++)
 		fd_close(&fds[i]);
 }
@@ -450,13 +451,13 @@ static void put_extra(const char *path, const char *text)
 static void roots_must_end_with(const char *text)
 {
 	char end[64] = "";
-	off_t n = lseek(rig_k.origins.roots, 0, SEEK_END);
+	off_t n = lseek(rig_k.origins->roots, 0, SEEK_END);
 
 	assert_true(n > 1000);
-	assert_int_equal(pread(rig_k.origins.roots, end, strlen(text), n - (off_t)strlen(text)),
+	assert_int_equal(pread(rig_k.origins->roots, end, strlen(text), n - (off_t)strlen(text)),
 		(ssize_t)strlen(text));
 	assert_string_equal(end, text);
-	assert_true(fcntl(rig_k.origins.roots, F_GET_SEALS) & F_SEAL_WRITE);
+	assert_true(fcntl(rig_k.origins->roots, F_GET_SEALS) & F_SEAL_WRITE);
 }
 
 static void other_roots_end_the_origins(void **state)
@@ -466,17 +467,17 @@ static void other_roots_end_the_origins(void **state)
 	struct cred_run run = cred_run_up(), next;
 
 	roots_read(&rig_k, "");
-	assert_true(rig_k.origins.list[0].worker.alive); /* they are the same */
+	assert_true(rig_k.origins->list[0].worker.alive); /* they are the same */
 	put_extra(path, "own certificate one");
 	roots_read(&rig_k, path);
-	assert_false(rig_k.origins.list[0].worker.alive);
+	assert_false(rig_k.origins->list[0].worker.alive);
 	roots_must_end_with("own certificate one");
 	next = cred_run_up();
 	roots_read(&rig_k, path);
-	assert_true(rig_k.origins.list[0].worker.alive);
+	assert_true(rig_k.origins->list[0].worker.alive);
 	put_extra(path, "own certificate two"); /* of the same length */
 	roots_read(&rig_k, path);
-	assert_false(rig_k.origins.list[0].worker.alive);
+	assert_false(rig_k.origins->list[0].worker.alive);
 	roots_must_end_with("own certificate two");
 	/* The source does not count, only the copy; a copy that is gone is no reason to verify by
 	 * less than the user said. */
@@ -555,7 +556,7 @@ static void must_trust(const char *pem, const char *env)
 	assert_int_equal(guest_put_reply(&wr, true, ""), 0);
 	assert_int_equal(fd_write_all(fd, reply, wr.n), 0);
 	fd_close(&fd);
-	RIG_UNTIL(!rig_k.trust.is_asked);
+	RIG_UNTIL(!rig_k.trust->is_asked);
 }
 
 #define PEM "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
@@ -567,7 +568,7 @@ static void the_guest_is_told_what_to_trust(void **state)
 	edge_kill(&rig_k);
 	rig_put_edge(EDGE_PHASE_CONNECT);
 	assert_int_equal(edge_send_ca(rig_edge, &ca), 0);
-	RIG_UNTIL(rig_k.trust.has_ca);
+	RIG_UNTIL(rig_k.trust->has_ca);
 	assert_int_equal(edge_send_ready(rig_edge), 0);
 	must_trust(PEM, NULL);
 	cred_vault_up();
@@ -577,17 +578,17 @@ static void the_guest_is_told_what_to_trust(void **state)
 	must_trust(PEM, NULL);
 	/* a second time is against the protocol */
 	edge_kill(&rig_k);
-	rig_k.trust.is_said = false;
+	rig_k.trust->is_said = false;
 	rig_put_edge(EDGE_PHASE_CONNECT);
 	assert_int_equal(edge_send_ca(rig_edge, &ca), 0);
-	RIG_UNTIL(rig_k.trust.is_said);
-	assert_true(rig_k.edge.worker.alive);
+	RIG_UNTIL(rig_k.trust->is_said);
+	assert_true(rig_k.edge->worker.alive);
 	assert_int_equal(edge_send_ca(rig_edge, &ca), 0);
-	RIG_UNTIL(!rig_k.edge.worker.alive);
-	assert_int_equal(rig_k.edge.worker.violations, 1);
+	RIG_UNTIL(!rig_k.edge->worker.alive);
+	assert_int_equal(rig_k.edge->worker.violations, 1);
 	trust_wipe(&rig_k);
-	assert_int_equal(rig_k.trust.ca.saved[0], 0);
-	assert_false(rig_k.trust.has_ca);
+	assert_int_equal(rig_k.trust->ca.saved[0], 0);
+	assert_false(rig_k.trust->has_ca);
 }
 
 /* A sandbox runs when its guest has answered /trust, not before. */
@@ -599,8 +600,8 @@ static void trust_comes_before_the_sandbox_runs(void **state)
 	edge_kill(&rig_k);
 	rig_put_edge(EDGE_PHASE_CONNECT);
 	assert_int_equal(edge_send_ca(rig_edge, &ca), 0);
-	RIG_UNTIL(rig_k.trust.has_ca);
-	rig_k.edge.worker.phase = EDGE_PHASE_RUN;
+	RIG_UNTIL(rig_k.trust->has_ca);
+	rig_k.edge->worker.phase = EDGE_PHASE_RUN;
 	rig_k.state.phase = KEEPER_STARTING;
 	start_setup_ask.on_reply(&rig_k, &ok);
 	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);

@@ -167,8 +167,8 @@ static void tokens_become_the_sandboxes(void **state)
 	must_get_renew(origin, ORIGIN_HAS_REFRESH | ORIGIN_HAS_ACCESS);
 	assert_true(must_get_stored(origin, 6).kept);
 	/* it lives, and so does what it has open */
-	assert_true(rig_k.origins.list[0].worker.alive);
-	assert_int_equal(rig_k.origins.list[0].n_exchanges, 1);
+	assert_true(rig_k.origins->list[0].worker.alive);
+	assert_int_equal(rig_k.origins->list[0].n_exchanges, 1);
 	/* the API is opened now; no variable is set for who has logged in */
 	assert_true(is_opened(2, API));
 	char field[CREDS_MAX_FIELD];
@@ -207,7 +207,7 @@ static void a_refresh_breaks_nobody(void **state)
 	must_get_renew(origin, ORIGIN_HAS_ACCESS);
 	assert_int_equal(origin_send_result(origin, exchange, &used), 0);
 	(void)rig_run_until(-1, 50);
-	assert_true(rig_k.origins.list[0].worker.alive);
+	assert_true(rig_k.origins->list[0].worker.alive);
 	/* the next one is the new one */
 	cred_ask(2, API, "GET");
 	assert_true(rig_must_answer(2));
@@ -216,7 +216,7 @@ static void a_refresh_breaks_nobody(void **state)
 	/* what is removed ends it */
 	cred_n_items = 0;
 	cred_changed();
-	RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
+	RIG_UNTIL(!rig_k.origins->list[0].worker.alive);
 }
 
 static void a_vault_that_does_not_keep_it(void **state)
@@ -238,7 +238,7 @@ static void a_vault_that_does_not_keep_it(void **state)
 	assert_false(must_get_stored(origin, 6).kept);
 	send_tokens(origin, 7, ORIGIN_ACCESS);
 	assert_false(must_get_stored(origin, 7).kept);
-	assert_true(rig_k.origins.list[0].worker.alive);
+	assert_true(rig_k.origins->list[0].worker.alive);
 }
 
 static void tokens_of_a_host_that_gives_none(void **state)
@@ -246,8 +246,8 @@ static void tokens_of_a_host_that_gives_none(void **state)
 	struct cred_run run = cred_run_up();
 
 	send_tokens(run.origin, 1, ORIGIN_ACCESS);
-	RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
-	assert_int_equal(rig_k.origins.blamed[0].n_violations, 1);
+	RIG_UNTIL(!rig_k.origins->list[0].worker.alive);
+	assert_int_equal(rig_k.origins->blamed[0].n_violations, 1);
 	rig_must_be_quiet(cred_vault);
 	cred_run_down(&run);
 }
@@ -260,10 +260,10 @@ static void too_many_tokens(void **state)
 		send_tokens(origin, i, ORIGIN_ACCESS);
 		(void)must_get_store("acct.access");
 	}
-	assert_true(rig_k.origins.list[0].worker.alive);
+	assert_true(rig_k.origins->list[0].worker.alive);
 	send_tokens(origin, 1000, ORIGIN_ACCESS);
-	RIG_UNTIL(!rig_k.origins.list[0].worker.alive);
-	assert_int_equal(rig_k.origins.blamed[0].n_violations, 1);
+	RIG_UNTIL(!rig_k.origins->list[0].worker.alive);
+	assert_int_equal(rig_k.origins->blamed[0].n_violations, 1);
 }
 
 static void the_user_can_have_it_otherwise(void **state)

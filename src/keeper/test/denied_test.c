@@ -11,6 +11,7 @@
 #include "lib/base/mem.h"
 
 static struct keeper k;
+static struct denied denied;
 static char body[DENIED_MAX * DENIED_TEXT + 1];
 static unsigned n_sent;
 static const struct ask_kind *last_ask;
@@ -43,14 +44,16 @@ static void refuse(const char *host, uint16_t port, const char *reason)
 /* As the loop does it when the timer is due. */
 static void tick(void)
 {
-	assert_true(k.denied.timer.pos);
-	loop_timer_clear(&k.loop, &k.denied.timer);
+	assert_true(k.denied->timer.pos);
+	loop_timer_clear(&k.loop, &k.denied->timer);
 	denied_on_timer(&k);
 }
 
 static int up(void **state)
 {
 	memset(&k, 0, sizeof(k));
+	denied = (struct denied){0};
+	k.denied = &denied;
 	k.state.phase = KEEPER_RUNNING;
 	n_sent = 0;
 	answer = 0;
@@ -59,8 +62,8 @@ static int up(void **state)
 
 static int down(void **state)
 {
-	for (size_t i = 0; i < k.denied.n; i++)
-		free(k.denied.texts[i]);
+	for (size_t i = 0; i < k.denied->n; i++)
+		free(k.denied->texts[i]);
 	loop_done(&k.loop);
 	return 0;
 }
@@ -78,7 +81,7 @@ static void the_guest_gets_the_reason_and_the_command(void **state)
 		"  refused: 1 time, and trying again will not change it\n"
 		"  allow:   sbx policy allow network a.example:443 --sandbox demo     (typed on "
 		"the host)\n");
-	assert_false(k.denied.timer.pos);
+	assert_false(k.denied->timer.pos);
 	/* What was already sent is not sent again before something new came. */
 	denied_on_timer(&k);
 	assert_int_equal(n_sent, 1);
@@ -108,7 +111,7 @@ static void the_oldest_goes_and_all_fits(void **state)
 		refuse(host, 443, reason);
 	}
 	tick();
-	assert_int_equal(k.denied.n, DENIED_MAX);
+	assert_int_equal(k.denied->n, DENIED_MAX);
 	assert_null(strstr(body, " 047."));
 	assert_non_null(strstr(body, " 048."));
 	assert_non_null(strstr(body, " 071."));

@@ -172,7 +172,7 @@ static void put_memory(void)
 	assert_int_equal(mkdir(dir, 0700), 0);
 	assert_int_equal(file_save(json, slice_from_str("{}"), NULL), 0);
 	rig_k.state.phase = KEEPER_STARTING;
-	rig_k.suspend.is_restoring = true;
+	rig_k.suspend->is_restoring = true;
 }
 
 static void must_be_kept(void)
@@ -192,7 +192,7 @@ static void a_machine_that_starts_waits_for_space(void **state)
 	rig_k.state.phase = KEEPER_STARTING;
 	say(FULL);
 	assert_true(rig_k.state.paused);
-	assert_int_not_equal(rig_k.space.timer.pos, 0);
+	assert_int_not_equal(rig_k.space->timer.pos, 0);
 	start_on_timeout(&rig_k);
 	assert_non_null(rig_k.vmm);
 	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
@@ -227,14 +227,14 @@ static void a_guest_that_parks_continues_and_is_woken(void **state)
 	assert_int_equal(done.code, -ENOSPC);
 	assert_non_null(strstr(done.text, "not suspended: the host's disk is full"));
 	time_out(GUEST_PATH_PARK);
-	assert_int_equal(rig_k.suspend.step, SUSPEND_PARKING);
+	assert_int_equal(rig_k.suspend->step, SUSPEND_PARKING);
 	space_on_timer(&rig_k);
 	must_command("cont");
 	assert_false(rig_k.state.paused);
 	reply_to(park, true, "");
 	reply_to(take_question(), true, ""); /* /wake */
-	RIG_UNTIL(!rig_k.suspend.is_waking);
-	assert_int_equal(rig_k.suspend.step, SUSPEND_NONE);
+	RIG_UNTIL(!rig_k.suspend->is_waking);
+	assert_int_equal(rig_k.suspend->step, SUSPEND_NONE);
 }
 
 static void a_disk_that_is_full_when_the_memory_is_to_be_taken(void **state)
@@ -242,15 +242,15 @@ static void a_disk_that_is_full_when_the_memory_is_to_be_taken(void **state)
 	int park = begin_suspend();
 
 	reply_to(park, true, "");
-	RIG_UNTIL(rig_k.suspend.step == SUSPEND_LINGERING);
+	RIG_UNTIL(rig_k.suspend->step == SUSPEND_LINGERING);
 	say(FULL);
 	assert_int_equal(must_get_done().code, -ENOSPC);
 	suspend_on_timer(&rig_k);
-	assert_int_equal(rig_k.suspend.step, SUSPEND_NONE);
+	assert_int_equal(rig_k.suspend->step, SUSPEND_NONE);
 	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
-	assert_true(rig_k.edge.worker.alive);
+	assert_true(rig_k.edge->worker.alive);
 	reply_to(take_question(), true, ""); /* /wake: it waits until the machine continues */
-	RIG_UNTIL(!rig_k.suspend.is_waking);
+	RIG_UNTIL(!rig_k.suspend->is_waking);
 }
 
 /* "it was not suspended and runs on": it was stopped, when the guest took too long. */
@@ -261,11 +261,11 @@ static void a_guest_that_parks_too_long_is_woken_later(void **state)
 	time_out(GUEST_PATH_PARK);
 	assert_int_equal(must_get_done().code, -EIO);
 	reply_to(take_question(), false, "the guest is being parked or woken already");
-	RIG_UNTIL(rig_k.suspend.timer.pos != 0);
+	RIG_UNTIL(rig_k.suspend->timer.pos != 0);
 	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
 	suspend_on_timer(&rig_k);
 	reply_to(take_question(), true, "");
-	RIG_UNTIL(!rig_k.suspend.is_waking);
+	RIG_UNTIL(!rig_k.suspend->is_waking);
 	(void)close(park);
 }
 
@@ -273,7 +273,7 @@ static void room_is_counted_above_the_reserve(void **state)
 {
 	struct err err = {0};
 
-	rig_k.space.reserve = 0;
+	rig_k.disk_reserve = 0;
 	assert_int_equal(space_check(&rig_k, 0, &err), 0);
 	assert_int_equal(space_check(&rig_k, 1ull << 60, &err), -ENOSPC);
 	assert_non_null(strstr(err.text, "MiB of free disk space are needed"));
@@ -287,8 +287,8 @@ static void a_memory_whose_reader_was_killed_is_kept(void **state)
 	struct jail_child c = rig_false_child();
 
 	put_memory();
-	rig_k.suspend.check.pid = c.pid;
-	rig_k.suspend.check.pidfd = c.pidfd;
+	rig_k.suspend->check.pid = c.pid;
+	rig_k.suspend->check.pidfd = c.pidfd;
 	assert_int_equal(kill(c.pid, SIGKILL), 0);
 	resume_on_checked(&rig_k);
 	must_be_kept();
@@ -324,7 +324,7 @@ static void a_start_without_qemu_keeps_the_memory(void **state)
 	struct err err = {0};
 
 	put_memory();
-	rig_k.suspend.is_restoring = false;
+	rig_k.suspend->is_restoring = false;
 	rig_k.initrd = at("initrd-that-is-not-there");
 	assert_true(resume_begin(&rig_k, &err) < 0);
 	assert_non_null(strstr(err.text, "its suspended memory is kept"));

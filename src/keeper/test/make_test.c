@@ -19,7 +19,7 @@ static void a_machine_that_does_not_boot_is_a_failure(void **state)
 	rig_k.state.phase = KEEPER_STARTING;
 	start_on_timeout(&rig_k);
 	assert_true(rig_k.over);
-	assert_int_equal(rig_k.warm.exit_code, 1);
+	assert_int_equal(rig_k.warm->exit_code, 1);
 }
 
 static char *in_store(const char *name)

@@ -65,13 +65,13 @@ void rig_put_edge(enum edge_phase phase)
 
 	assert_int_equal(ipc_pair(fds), 0);
 	fd_close(&rig_edge);
-	rig_k.edge.worker.sock = fds[0];
+	rig_k.edge->worker.sock = fds[0];
 	rig_edge = fds[1];
-	rig_k.edge.worker.child = rig_false_child();
-	rig_k.edge.worker.alive = true;
-	rig_k.edge.worker.phase = phase;
-	watch(rig_k.edge.worker.sock, rig_k.edge.worker.child.pidfd, EV_EDGE, EV_EDGE_END,
-		rig_k.edge.worker.gen);
+	rig_k.edge->worker.child = rig_false_child();
+	rig_k.edge->worker.alive = true;
+	rig_k.edge->worker.phase = phase;
+	watch(rig_k.edge->worker.sock, rig_k.edge->worker.child.pidfd, EV_EDGE, EV_EDGE_END,
+		rig_k.edge->worker.gen);
 }
 
 void rig_put_egress(void)
@@ -80,15 +80,15 @@ void rig_put_egress(void)
 
 	assert_int_equal(ipc_pair(fds), 0);
 	fd_close(&rig_egress);
-	loop_timer_clear(&rig_k.loop, &rig_k.egress.worker.timer);
-	rig_k.egress.worker.sock = fds[0];
+	loop_timer_clear(&rig_k.loop, &rig_k.egress->worker.timer);
+	rig_k.egress->worker.sock = fds[0];
 	rig_egress = fds[1];
-	rig_k.egress.worker.child = rig_false_child();
-	rig_k.egress.worker.alive = true;
-	rig_k.egress.worker.phase = EGRESS_PHASE_START;
-	rig_k.egress.worker.started_ms = clock_mono_ms();
-	watch(rig_k.egress.worker.sock, rig_k.egress.worker.child.pidfd, EV_EGRESS, EV_EGRESS_END,
-		rig_k.egress.worker.gen);
+	rig_k.egress->worker.child = rig_false_child();
+	rig_k.egress->worker.alive = true;
+	rig_k.egress->worker.phase = EGRESS_PHASE_START;
+	rig_k.egress->worker.started_ms = clock_mono_ms();
+	watch(rig_k.egress->worker.sock, rig_k.egress->worker.child.pidfd, EV_EGRESS, EV_EGRESS_END,
+		rig_k.egress->worker.gen);
 }
 
 /* No program is started again, because the test plays them, and no guest reads /denied. */
@@ -216,13 +216,13 @@ int rig_down(void **state)
 	origins_kill_all(&rig_k, "the test ends");
 	egress_kill(&rig_k);
 	vault_stop(&rig_k);
-	fd_close(&rig_k.origins.roots);
+	fd_close(&rig_k.origins->roots);
 	record_close(&rig_k);
-	asks_clear(&rig_k.net);
-	for (size_t i = 0; i < rig_k.denied.n; i++)
-		free(rig_k.denied.texts[i]);
+	asks_clear(rig_k.net);
+	for (size_t i = 0; i < rig_k.denied->n; i++)
+		free(rig_k.denied->texts[i]);
 	gate_free(rig_k.gate);
-	fd_close(&rig_k.netpolicy.text);
+	fd_close(&rig_k.netpolicy->text);
 	fd_close(&rig_k.links[0].fd);
 	ipc_msg_done(&rig_msg);
 	fd_close(&rig_edge);
@@ -311,7 +311,7 @@ struct seen rig_last_record(void)
 	AUTO_FREE char *path = xasprintf("%s/sbx/audit", rig_dir);
 	struct seen s = {0};
 	struct audit_expect expect = {
-		.pub = audit_key_pub(rig_k.record.key), .sandbox = RIG_ID, .fn = see, .arg = &s};
+		.pub = audit_key_pub(rig_k.record->key), .sandbox = RIG_ID, .fn = see, .arg = &s};
 	struct audit_reader *rd = NULL;
 
 	assert_int_equal(audit_reader_open(path, RIG_ID, &expect, &rd, NULL), 0);

@@ -64,16 +64,16 @@ int rig_sealed_open(bool waits, const char *path, int flags);
 		assert_true(cond);                               \
 	} while (0)
 
-#define RIG_MUST_KILL_EDGE()                                       \
-	do {                                                       \
-		(void)rig_run_until(-1, 30);                       \
-		assert_false(rig_k.edge.worker.alive);             \
-		assert_int_equal(rig_k.edge.worker.violations, 1); \
+#define RIG_MUST_KILL_EDGE()                                        \
+	do {                                                        \
+		(void)rig_run_until(-1, 30);                        \
+		assert_false(rig_k.edge->worker.alive);             \
+		assert_int_equal(rig_k.edge->worker.violations, 1); \
 	} while (0)
 
-#define RIG_MUST_KILL_EGRESS(n)                                      \
-	do {                                                         \
-		(void)rig_run_until(-1, 30);                         \
-		assert_false(rig_k.egress.worker.alive);             \
-		assert_int_equal(rig_k.egress.worker.violations, n); \
+#define RIG_MUST_KILL_EGRESS(n)                                       \
+	do {                                                          \
+		(void)rig_run_until(-1, 30);                          \
+		assert_false(rig_k.egress->worker.alive);             \
+		assert_int_equal(rig_k.egress->worker.violations, n); \
 	} while (0)

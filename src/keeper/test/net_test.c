@@ -62,7 +62,7 @@ static void asks_wait_for_egress_but_not_long(void **state)
 {
 	AUTO_CLOSE int a = -1;
 
-	rig_k.egress.lost_ms = clock_mono_ms();
+	rig_k.egress->lost_ms = clock_mono_ms();
 	rig_ask(1, EDGE_ASK_TUNNEL, "good.example", 443);
 	rig_must_be_quiet(rig_edge);
 	rig_bring_egress_up();
@@ -87,11 +87,11 @@ static void an_egress_that_dies_takes_its_exchanges_along(void **state)
 
 	rig_bring_egress_up();
 	first = rig_must_open(1, &a, &b);
-	assert_int_equal(kill(rig_k.egress.worker.child.pid, SIGKILL), 0);
+	assert_int_equal(kill(rig_k.egress->worker.child.pid, SIGKILL), 0);
 	(void)rig_run_until(-1, 100);
-	assert_false(rig_k.egress.worker.alive);
-	assert_int_equal(rig_k.egress.worker.violations, 0);
-	assert_int_equal(rig_k.net.n_free, EGRESS_MAX_OPEN);
+	assert_false(rig_k.egress->worker.alive);
+	assert_int_equal(rig_k.egress->worker.violations, 0);
+	assert_int_equal(rig_k.net->n_free, EGRESS_MAX_OPEN);
 	rig_bring_egress_up();
 	second = rig_must_open(2, &c, &d);
 	assert_int_not_equal(first, second);
@@ -119,8 +119,8 @@ static void results_are_in_the_log(void **state)
 	assert_int_equal(s.n, 2);
 	assert_int_equal(egress_send_closed(rig_egress, id, 1, 2), 0);
 	(void)rig_run_until(-1, 30);
-	assert_true(rig_k.egress.worker.alive);
-	assert_int_equal(rig_k.net.n_free, EGRESS_MAX_OPEN);
+	assert_true(rig_k.egress->worker.alive);
+	assert_int_equal(rig_k.net->n_free, EGRESS_MAX_OPEN);
 }
 
 static void a_lying_egress_is_killed_and_in_the_end_the_sandbox_stops(void **state)
@@ -147,14 +147,14 @@ static void a_lying_egress_is_killed_and_in_the_end_the_sandbox_stops(void **sta
 
 static void an_id_in_use_is_a_violation(void **state)
 {
-	rig_k.egress.lost_ms = clock_mono_ms();
+	rig_k.egress->lost_ms = clock_mono_ms();
 	rig_ask(5, EDGE_ASK_TUNNEL, "good.example", 443);
 	rig_ask(6, EDGE_ASK_TUNNEL, "good.example", 443);
 	rig_must_be_quiet(rig_edge);
-	assert_true(rig_k.edge.worker.alive);
+	assert_true(rig_k.edge->worker.alive);
 	rig_ask(5, EDGE_ASK_DNS, "good.example", 0);
 	RIG_MUST_KILL_EDGE();
-	assert_true(asks_is_empty(&rig_k.net));
+	assert_true(asks_is_empty(rig_k.net));
 }
 
 static void an_ask_with_a_descriptor_is_a_violation(void **state)
@@ -188,7 +188,7 @@ static uint32_t flood(uint32_t from, uint32_t to)
 {
 	struct edge_ask a = {.kind = EDGE_ASK_DNS, .host = "bad.example"};
 
-	while (from < to && rig_k.edge.worker.alive) {
+	while (from < to && rig_k.edge->worker.alive) {
 		int r = edge_send_ask(rig_edge, from, &a);
 
 		if (r == 0)
@@ -205,8 +205,8 @@ static void an_edge_that_does_not_read_loses_nothing(void **state)
 {
 	assert_int_equal(flood(0, EDGE_MAX_ASKS), EDGE_MAX_ASKS);
 	(void)rig_run_until(-1, 50);
-	assert_true(rig_k.edge.worker.alive);
-	assert_true(rig_k.net.pending.used);
+	assert_true(rig_k.edge->worker.alive);
+	assert_true(rig_k.net->pending.used);
 	for (uint32_t i = 0; i < EDGE_MAX_ASKS; i++) {
 		assert_false(rig_must_answer(i));
 		assert_int_equal(rig_verdict.count, i + 1);
@@ -218,8 +218,8 @@ static void an_edge_that_never_reads_is_ended(void **state)
 {
 	(void)flood(0, 8 * EDGE_MAX_ASKS);
 	RIG_MUST_KILL_EDGE();
-	assert_true(asks_is_empty(&rig_k.net));
-	assert_false(rig_k.net.pending.used);
+	assert_true(asks_is_empty(rig_k.net));
+	assert_false(rig_k.net->pending.used);
 }
 
 /* A thousand at once, more than the sockets hold: they wait, none is refused. */
@@ -236,7 +236,7 @@ static void an_egress_that_is_slow_makes_asks_wait(void **state)
 			(void)rig_run_until(-1, 1);
 	}
 	(void)rig_run_until(-1, 50);
-	assert_true(rig_k.net.pending.used);
+	assert_true(rig_k.net->pending.used);
 	while (answered < n || opened < n) {
 		if (rig_run_until(rig_egress, 1) && ipc_recv(rig_egress, &rig_msg) == 1) {
 			assert_int_equal(rig_msg.type, EGRESS_OPEN);
@@ -250,7 +250,7 @@ static void an_egress_that_is_slow_makes_asks_wait(void **state)
 			answered++;
 		}
 	}
-	assert_int_equal(rig_k.net.n_free, EGRESS_MAX_OPEN - n);
+	assert_int_equal(rig_k.net->n_free, EGRESS_MAX_OPEN - n);
 }
 
 static void at_most_so_many_are_open(void **state)
@@ -271,7 +271,7 @@ static void at_most_so_many_are_open(void **state)
 /* As if the guest had asked without a pause until now. */
 static void spend_burst(void)
 {
-	rig_k.net.spent_us = clock_mono_us() + KEEPER_ASK_BURST * (1000000 / KEEPER_ASK_RATE);
+	rig_k.net->spent_us = clock_mono_us() + KEEPER_ASK_BURST * (1000000 / KEEPER_ASK_RATE);
 }
 
 static void a_flood_waits_in_its_order(void **state)
@@ -291,7 +291,7 @@ static void a_flood_waits_in_its_order(void **state)
 		assert_false(rig_must_answer(i));
 	/* None was refused for being too many, and all of them together were not faster. */
 	assert_true(clock_mono_ms() - began >= n * 1000 / KEEPER_ASK_RATE - KEEPER_ASK_PAUSE_MS);
-	assert_true(rig_k.edge.worker.alive);
+	assert_true(rig_k.edge->worker.alive);
 	assert_int_equal(rig_last_record().n, n);
 }
 
@@ -300,7 +300,7 @@ static void a_new_edge_brings_no_new_burst(void **state)
 	spend_burst();
 	edge_kill(&rig_k);
 	rig_put_edge(EDGE_PHASE_RUN);
-	rig_k.net.spent_us += 200000;
+	rig_k.net->spent_us += 200000;
 	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
 	rig_must_be_quiet(rig_edge);
 	assert_true(rig_must_answer(1));
@@ -309,13 +309,13 @@ static void a_new_edge_brings_no_new_burst(void **state)
 static void a_pause_gives_the_burst_back(void **state)
 {
 	spend_burst();
-	rig_k.net.spent_us -= 1000000; /* a second later */
+	rig_k.net->spent_us -= 1000000; /* a second later */
 	for (uint32_t i = 0; i < KEEPER_ASK_RATE / 4; i++) {
 		rig_ask(i, EDGE_ASK_DNS, "good.example", 0);
 		assert_true(rig_must_answer(i));
 	}
 	/* Not one of them had to wait: most of that second is left. */
-	assert_true(rig_k.net.spent_us + 500000 <
+	assert_true(rig_k.net->spent_us + 500000 <
 		    clock_mono_us() + KEEPER_ASK_BURST * (1000000 / KEEPER_ASK_RATE));
 }
 

@@ -96,9 +96,9 @@ static void an_egress_that_does_not_load_is_killed(void **state)
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
 	rig_must_be_quiet(rig_sbxd);
 	assert_int_equal(must_be_done(1).code, 0);
-	assert_false(rig_k.egress.worker.alive);
-	assert_int_equal(rig_k.egress.worker.violations, 0);
-	assert_int_equal(rig_k.net.n_free, EGRESS_MAX_OPEN);
+	assert_false(rig_k.egress->worker.alive);
+	assert_int_equal(rig_k.egress->worker.violations, 0);
+	assert_int_equal(rig_k.net->n_free, EGRESS_MAX_OPEN);
 }
 
 static void broken_settings_keep_the_old_ones(void **state)
@@ -143,17 +143,17 @@ static void a_log_that_is_taken_is_tried_again(void **state)
 {
 	AUTO_FREE char *path = xasprintf("%s/sbx/audit", rig_dir);
 	struct audit_options o = {
-		.dir = path, .sandbox = RIG_ID, .name = "demo", .key = rig_k.record.key};
+		.dir = path, .sandbox = RIG_ID, .name = "demo", .key = rig_k.record->key};
 	struct audit *other = NULL;
 
-	(void)audit_close(TAKE(rig_k.record.audit), NULL);
+	(void)audit_close(TAKE(rig_k.record->audit), NULL);
 	assert_int_equal(audit_open(&o, &other, NULL), 0);
 	record_open(&rig_k);
 	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
 	assert_false(rig_must_answer(1));
 	assert_non_null(strstr(rig_verdict.reason, "another process writes"));
 	(void)audit_close(other, NULL);
-	rig_k.record.tried_ms -= KEEPER_RECORD_MS;
+	rig_k.record->tried_ms -= KEEPER_RECORD_MS;
 	rig_ask(2, EDGE_ASK_DNS, "good.example", 0);
 	assert_true(rig_must_answer(2));
 }
@@ -172,18 +172,18 @@ static void a_reload_counts_for_the_reserve_of_the_disk(void **state)
 {
 	AUTO_FREE char *path = xasprintf("%s/sbx/settings.conf", rig_dir);
 
-	assert_int_equal(rig_k.space.reserve, 256ull << 20); /* nobody set it */
+	assert_int_equal(rig_k.disk_reserve, 256ull << 20); /* nobody set it */
 	assert_int_equal(file_save(path, slice_from_str("disk.reserve = 2g\n"), NULL), 0);
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
 	assert_int_equal(must_be_done(1).code, 0);
-	assert_int_equal(rig_k.space.reserve, 2ull << 30);
+	assert_int_equal(rig_k.disk_reserve, 2ull << 30);
 }
 
 static void a_guest_that_asks_without_end_cannot_fill_the_disk(void **state)
 {
 	uint32_t id = 0;
 
-	assert_int_equal(rig_k.record.max_bytes, 1ull << 30); /* nobody set it */
+	assert_int_equal(rig_k.record->max_bytes, 1ull << 30); /* nobody set it */
 	set_max_size("1m", 1);
 	do {
 		rig_ask(++id, EDGE_ASK_DNS, "bad.example", 0);

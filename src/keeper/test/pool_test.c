@@ -52,11 +52,11 @@ static int wait_up(void **state)
 	record_close(&rig_k);
 	gate_free(rig_k.gate);
 	rig_k.gate = NULL;
-	fd_close(&rig_k.netpolicy.text);
+	fd_close(&rig_k.netpolicy->text);
 	make_spec(&rig_k.spec, "pool-" RIG_ID);
 	rig_k.is_unclaimed = true;
 	rig_k.state.phase = KEEPER_STARTING;
-	rig_k.warm.step = WARM_RUNNING;
+	rig_k.warm->step = WARM_RUNNING;
 	root = own_file("root.qcow2");
 	assert_int_equal(file_save(root, slice_from_str("x"), NULL), 0);
 	return r;
@@ -122,7 +122,7 @@ static void ready_is_a_state(void **state)
 static void not_without_an_edge(void **state)
 {
 	be_ready();
-	rig_k.edge.worker.phase = EDGE_PHASE_CONNECT;
+	rig_k.edge->worker.phase = EDGE_PHASE_CONNECT;
 	assert_int_equal(claim(), -EAGAIN);
 }
 
@@ -153,7 +153,7 @@ static void becomes_the_sandbox(void **state)
 
 	assert_true(net >= 0);
 	be_ready();
-	assert_null(rig_k.record.audit);
+	assert_null(rig_k.record->audit);
 	make_spec(&s, "demo");
 	save_spec(&s);
 	assert_int_equal(claim(), 0);
@@ -165,8 +165,8 @@ static void becomes_the_sandbox(void **state)
 	if (getuid() == 0)
 		return;			   /* no guest is set up for root */
 	rig_must_get(rig_edge, EDGE_OPEN); /* /setup */
-	assert_non_null(rig_k.record.audit);
-	assert_int_equal(rig_k.warm.failed[0], 0);
+	assert_non_null(rig_k.record->audit);
+	assert_int_equal(rig_k.warm->failed[0], 0);
 	assert_int_equal(access(root, F_OK), 0);
 	while (rig_run_until(rig_sbxd, 50))
 		assert_int_equal(ipc_recv(rig_sbxd, &rig_msg), 1);
@@ -182,7 +182,7 @@ static void what_fails_then_is_a_boot(void **state)
 	make_spec(&s, "demo");
 	save_spec(&s);
 	assert_int_equal(claim(), 0);
-	assert_int_not_equal(rig_k.warm.failed[0], 0);
+	assert_int_not_equal(rig_k.warm->failed[0], 0);
 	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
 }
 

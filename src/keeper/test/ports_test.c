@@ -96,15 +96,15 @@ static void a_connection_goes_to_edge_and_is_no_session(void **state)
 
 	edge = must_open(&id, "/tcp/80");
 	assert_int_equal(rig_k.state.sessions, 0);
-	assert_int_equal(rig_k.ports.n_conns, 1);
-	assert_true(rig_k.ports.last_ms > 0);
+	assert_int_equal(rig_k.ports->n_conns, 1);
+	assert_true(rig_k.ports->last_ms > 0);
 	/* It is the very connection. */
 	assert_int_equal(send(client, "abc", 3, 0), 3);
 	assert_int_equal(recv(edge, buf, 3, MSG_WAITALL), 3);
 	assert_int_equal(edge_send_opened(rig_edge, id, 200), 0);
 	assert_int_equal(edge_send_closed(rig_edge, id), 0);
-	RIG_UNTIL(rig_k.ports.n_conns == 0);
-	assert_true(rig_k.edge.worker.alive);
+	RIG_UNTIL(rig_k.ports->n_conns == 0);
+	assert_true(rig_k.edge->worker.alive);
 }
 
 static void what_edge_cuts_is_no_clean_end(void **state)
@@ -216,13 +216,13 @@ static void without_edge_who_connects_waits(void **state)
 	client = dial(port);
 	assert_true(client >= 0);
 	(void)rig_run_until(-1, 50);
-	assert_int_equal(rig_k.ports.n_accepted, 0);
+	assert_int_equal(rig_k.ports->n_accepted, 0);
 	rig_put_edge(EDGE_PHASE_CONNECT);
 	assert_int_equal(edge_send_ready(rig_edge), 0);
 	edge = must_open(&id, "/tcp/80");
-	assert_int_equal(rig_k.ports.n_conns, 1);
+	assert_int_equal(rig_k.ports->n_conns, 1);
 	edge_kill(&rig_k);
-	assert_int_equal(rig_k.ports.n_conns, 0);
+	assert_int_equal(rig_k.ports->n_conns, 0);
 }
 
 static void so_many_at_once_and_the_next_waits(void **state)
@@ -266,7 +266,7 @@ static void a_flood_is_taken_at_a_bounded_rate(void **state)
 	}
 	took = clock_mono_ms() - began;
 	assert_true(took >= UINT64_C(1000) * 2 * KEEPER_PORT_BURST / KEEPER_PORT_RATE - 50);
-	RIG_UNTIL(rig_k.ports.n_conns == 0);
+	RIG_UNTIL(rig_k.ports->n_conns == 0);
 }
 
 static void an_address_that_is_none_drops_who_sent_it(void **state)
@@ -276,7 +276,7 @@ static void an_address_that_is_none_drops_who_sent_it(void **state)
 	ports_open(&rig_k);
 	assert_int_equal(keeper_ask_ports(rig_sbxd, 9, &list), 0);
 	RIG_UNTIL(rig_k.links[0].fd < 0);
-	assert_int_equal(rig_k.ports.n, 0);
+	assert_int_equal(rig_k.ports->n, 0);
 }
 
 #define PORTS_TEST(f) cmocka_unit_test_setup_teardown(f, rig_up, ports_down)

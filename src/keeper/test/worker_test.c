@@ -50,7 +50,7 @@ static void an_edge_that_cannot_be_watched_is_killed(void **state)
 
 		adds_until_failure = nth;
 		assert_int_equal(edge_start(&rig_k, &err), -ENOSPC);
-		assert_false(rig_k.edge.worker.alive);
+		assert_false(rig_k.edge->worker.alive);
 		assert_int_equal(kill(spawned, 0), -1); /* it was reaped */
 	}
 }
@@ -63,18 +63,18 @@ static void the_timer_starts_another_edge_after_one_that_could_not_be_watched(vo
 	assert_int_equal(edge_start(&rig_k, &err), -ENOSPC);
 	edge_on_timer(&rig_k);
 	assert_int_equal(n_spawned, 2);
-	assert_true(rig_k.edge.worker.alive);
+	assert_true(rig_k.edge->worker.alive);
 }
 
 static void an_egress_that_cannot_be_watched_is_killed_and_tried_again(void **state)
 {
 	adds_until_failure = 1;
 	egress_start(&rig_k);
-	assert_false(rig_k.egress.worker.alive);
+	assert_false(rig_k.egress->worker.alive);
 	assert_int_equal(kill(spawned, 0), -1);
-	assert_true(rig_k.egress.worker.timer.pos);
+	assert_true(rig_k.egress->worker.timer.pos);
 	egress_start(&rig_k);
-	assert_true(rig_k.egress.worker.alive);
+	assert_true(rig_k.egress->worker.alive);
 }
 
 static void an_ssh_agent_that_cannot_be_watched_is_killed_and_its_client_refused(void **state)
@@ -85,7 +85,7 @@ static void an_ssh_agent_that_cannot_be_watched_is_killed_and_its_client_refused
 	adds_until_failure = 2;
 	assert_int_equal(agent_open(&rig_k, &verdict), -1);
 	assert_false(verdict.allowed);
-	assert_false(rig_k.agent.worker.alive);
+	assert_false(rig_k.agent->worker.alive);
 	assert_int_equal(kill(spawned, 0), -1);
 }
 
@@ -99,7 +99,7 @@ static void an_egress_that_fails_again_and_again_is_started_with_longer_pauses(v
 
 		adds_until_failure = 1;
 		egress_start(&rig_k);
-		gap = rig_k.egress.worker.timer.at_ms - rig_k.egress.worker.started_ms;
+		gap = rig_k.egress->worker.timer.at_ms - rig_k.egress->worker.started_ms;
 		assert_true(gap <= KEEPER_EGRESS_MAX_GAP_MS + 200);
 		assert_true(gap > before || before >= KEEPER_EGRESS_MAX_GAP_MS);
 	}

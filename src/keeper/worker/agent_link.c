@@ -14,7 +14,7 @@
  *          each.
  * Never    Says yes before the record is written.
  */
-#include "src/keeper/keeper.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void drop_confirm(struct keeper *k, struct agent_confirm *c)
 
 static void drop_agent(struct keeper *k, struct worker *w, const char *why)
 {
-	struct agent_link *a = &k->agent;
+	struct agent_link *a = k->agent;
 
 	for (size_t i = 0; i < AGENT_MAX_OPEN; i++) {
 		fd_close(&a->streams[i].fd);
@@ -50,12 +50,12 @@ static void drop_agent(struct keeper *k, struct worker *w, const char *why)
 
 void agent_kill(struct keeper *k)
 {
-	worker_stop(k, &k->agent.worker, "");
+	worker_stop(k, &k->agent->worker, "");
 }
 
 void agent_on_exit(struct keeper *k)
 {
-	worker_on_exit(k, &k->agent.worker);
+	worker_on_exit(k, &k->agent->worker);
 }
 
 /* The next client starts another one, until there were too many. */
@@ -76,12 +76,12 @@ static int send_config(struct keeper *k, struct err *err)
 	config = (struct agent_config){.n_rules = (uint8_t)ssh->n_keys};
 	for (size_t i = 0; i < ssh->n_keys; i++)
 		(void)!str_copy(config.rules[i], sizeof(config.rules[i]), ssh->keys[i]);
-	return agent_ask_config(k->agent.worker.sock, &config, host);
+	return agent_ask_config(k->agent->worker.sock, &config, host);
 }
 
 static void push_streams(struct keeper *k)
 {
-	struct agent_link *a = &k->agent;
+	struct agent_link *a = k->agent;
 
 	for (uint32_t i = 0; i < AGENT_MAX_OPEN && a->worker.alive; i++) {
 		if (a->streams[i].fd < 0)
@@ -112,7 +112,7 @@ static int refuse(struct edge_verdict *v, const char *why)
 
 static int try_open(struct keeper *k, struct edge_verdict *ret)
 {
-	struct agent_link *a = &k->agent;
+	struct agent_link *a = k->agent;
 	struct agent_stream *s = find_free(a);
 	struct err err = {0};
 	int fds[2];
@@ -152,7 +152,7 @@ static bool record_client(struct keeper *k, const struct edge_verdict *v)
 	int r;
 
 	record_check(k);
-	r = k->record.audit ? audit_append(k->record.audit, &ev, NULL, &err) : -ENOENT;
+	r = k->record->audit ? audit_append(k->record->audit, &ev, NULL, &err) : -ENOENT;
 	if (r < 0)
 		log_error("the SSH agent is refused: %s", err_text(&err, r));
 	return r == 0;
@@ -193,7 +193,7 @@ static bool record(struct keeper *k, const struct agent_ask *ask, bool allowed, 
 	(void)snprintf(op, sizeof(op), "%s %s", what_text(ask->what), ask->text);
 	ev.op = slice_from_str(op);
 	record_check(k);
-	r = k->record.audit ? audit_append(k->record.audit, &ev, NULL, &err) : -ENOENT;
+	r = k->record->audit ? audit_append(k->record->audit, &ev, NULL, &err) : -ENOENT;
 	if (r < 0)
 		log_error("a signature is refused: %s", err_text(&err, r));
 	return r == 0;
@@ -203,7 +203,7 @@ static void answer(
 	struct keeper *k, uint32_t id, const struct agent_ask *ask, bool yes, const char *why)
 {
 	yes = record(k, ask, yes, why) && yes;
-	if (agent_answer_ask(k->agent.worker.sock, id, yes) < 0)
+	if (agent_answer_ask(k->agent->worker.sock, id, yes) < 0)
 		agent_kill(k);
 }
 
@@ -212,7 +212,7 @@ static int ask_person(struct keeper *k, struct agent_confirm *c)
 	char prompt[HANDS_MAX_PROMPT];
 	struct loop_key key = {.kind = EV_CONFIRM,
 		.gen = c->gen & 0xffffff,
-		.idx = (uint32_t)(c - k->agent.confirms)};
+		.idx = (uint32_t)(c - k->agent->confirms)};
 	int r;
 
 	(void)snprintf(prompt, sizeof(prompt),
@@ -236,8 +236,8 @@ static void confirm(struct keeper *k, uint32_t id, const struct agent_ask *ask)
 	struct agent_confirm *c = NULL;
 
 	for (size_t i = 0; i < KEEPER_CONFIRMS && !c; i++)
-		if (k->agent.confirms[i].child.pidfd < 0)
-			c = &k->agent.confirms[i];
+		if (k->agent->confirms[i].child.pidfd < 0)
+			c = &k->agent->confirms[i];
 	if (!c) {
 		answer(k, id, ask, false, "other questions wait for an answer");
 		return;
@@ -259,7 +259,7 @@ static void end_confirm(struct keeper *k, struct agent_confirm *c, bool yes, con
 
 void agent_on_confirm(struct keeper *k, const struct loop_event *ev)
 {
-	struct agent_confirm *c = &k->agent.confirms[ev->key.idx];
+	struct agent_confirm *c = &k->agent->confirms[ev->key.idx];
 	bool yes;
 
 	if (c->child.pidfd < 0 || (c->gen & 0xffffff) != ev->key.gen)
@@ -270,7 +270,7 @@ void agent_on_confirm(struct keeper *k, const struct loop_event *ev)
 
 void agent_on_confirm_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	struct agent_confirm *c = &k->agent.confirms[ev->key.idx];
+	struct agent_confirm *c = &k->agent->confirms[ev->key.idx];
 
 	if (c->child.pidfd >= 0 && (c->gen & 0xffffff) == ev->key.gen)
 		end_confirm(k, c, false, "nobody answered");
@@ -309,7 +309,7 @@ static int configure_agent(struct keeper *k, struct worker *w, struct err *err)
 
 static int on_closed(struct keeper *k, const struct ipc_msg *msg)
 {
-	struct agent_link *a = &k->agent;
+	struct agent_link *a = k->agent;
 
 	if (agent_get_plain(msg, AGENT_CLOSED) < 0 || msg->id == 0 || msg->id > AGENT_MAX_OPEN ||
 		!a->streams[msg->id - 1].used || a->streams[msg->id - 1].fd >= 0)
@@ -349,7 +349,7 @@ static const struct worker_ops agent_worker = {
 
 void agent_init(struct keeper *k)
 {
-	struct agent_link *a = &k->agent;
+	struct agent_link *a = k->agent;
 
 	worker_init(&a->worker, &agent_worker, 0);
 	for (size_t i = 0; i < AGENT_MAX_OPEN; i++)
@@ -360,10 +360,10 @@ void agent_init(struct keeper *k)
 
 bool agent_is_live(const struct keeper *k, struct loop_key key)
 {
-	return worker_is_current(&k->agent.worker, key);
+	return worker_is_current(&k->agent->worker, key);
 }
 
 void agent_on_event(struct keeper *k, const struct loop_event *ev)
 {
-	worker_on_event(k, &k->agent.worker, ev);
+	worker_on_event(k, &k->agent->worker, ev);
 }

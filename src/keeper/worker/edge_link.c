@@ -9,9 +9,10 @@
  * Trust    edge may be taken over by the guest: every message is checked against the phase table,
  *          a violation kills it, and after WORKER_MAX_VIOLATIONS the sandbox is stopped.
  */
-#include "src/keeper/keeper.h"
+#include "worker.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
@@ -33,7 +34,7 @@ static int spawn_edge(
 
 int edge_start(struct keeper *k, struct err *err)
 {
-	return worker_start(k, &k->edge.worker, err);
+	return worker_start(k, &k->edge->worker, err);
 }
 
 static void forget_streams(struct keeper *k)
@@ -49,12 +50,12 @@ static void forget_streams(struct keeper *k)
 static void drop_edge(struct keeper *k, struct worker *w, const char *why)
 {
 	forget_streams(k);
-	k->edge.ops->on_end(k);
+	k->edge->ops->on_end(k);
 }
 
 void edge_kill(struct keeper *k)
 {
-	worker_stop(k, &k->edge.worker, "");
+	worker_stop(k, &k->edge->worker, "");
 }
 
 /* Another one after a pause; or the end when the guest cannot be reached time after time. */
@@ -63,16 +64,16 @@ static void start_again(struct keeper *k)
 	if (!k->vmm)
 		return;
 	if (k->state.paused) /* by a full disk: the guest cannot be reached */
-		k->edge.worker.tries = 0;
-	if (k->edge.worker.tries >= KEEPER_EDGE_TRIES)
+		k->edge->worker.tries = 0;
+	if (k->edge->worker.tries >= KEEPER_EDGE_TRIES)
 		k->life->stop(k, 0, "the wire to the guest was lost and could not be restored");
 	else
-		worker_restart(k, &k->edge.worker);
+		worker_restart(k, &k->edge->worker);
 }
 
 void edge_on_exit(struct keeper *k)
 {
-	worker_on_exit(k, &k->edge.worker);
+	worker_on_exit(k, &k->edge->worker);
 	link_push_state(k);
 	start_again(k);
 }
@@ -83,7 +84,7 @@ void edge_on_timer(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	if (!is_wanted || k->edge.worker.alive)
+	if (!is_wanted || k->edge->worker.alive)
 		return;
 	r = edge_start(k, &err);
 	if (r < 0) {
@@ -104,7 +105,7 @@ static void count_violation(struct keeper *k, struct worker *w)
 int edge_send_net(struct keeper *k, struct err *err)
 {
 	AUTO_CLOSE int port = hands_connect(k, HANDS_NET, err);
-	int r = port < 0 ? port : edge_ask_net(k->edge.worker.sock, port);
+	int r = port < 0 ? port : edge_ask_net(k->edge->worker.sock, port);
 
 	return port < 0 || r == 0 ? r : err_errno(err, r, "did not take the guest's network");
 }
@@ -120,7 +121,7 @@ static int send_config(struct keeper *k, struct worker *w, struct err *err)
 	if (k->state.phase == KEEPER_STARTING)
 		config.ready_ms = KEEPER_BOOT_MS_TCG;
 	(void)!str_copy(config.sandbox, sizeof(config.sandbox), k->spec.id);
-	k->edge.ops->fill_ca(k, &config);
+	k->edge->ops->fill_ca(k, &config);
 	r = edge_ask_config(w->sock, &config, port);
 	explicit_bzero(&config, sizeof(config));
 	if (r < 0)
@@ -207,7 +208,7 @@ static bool advance_phase(uint8_t *phase, uint16_t type)
 
 static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err)
 {
-	const struct edge_ops *ops = k->edge.ops;
+	const struct edge_ops *ops = k->edge->ops;
 
 	switch (msg->type) {
 	case EDGE_READY:
@@ -235,12 +236,12 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 
 static void tell_room(struct keeper *k, struct worker *w)
 {
-	k->edge.ops->on_room(k);
+	k->edge->ops->on_room(k);
 }
 
 void edge_want_room(struct keeper *k)
 {
-	worker_want_room(k, &k->edge.worker);
+	worker_want_room(k, &k->edge->worker);
 }
 
 static const struct worker_ops edge_worker = {
@@ -267,28 +268,28 @@ static const struct worker_ops edge_worker = {
 
 void edge_init(struct keeper *k, const struct edge_ops *ops)
 {
-	worker_init(&k->edge.worker, &edge_worker, 0);
-	k->edge.ops = ops;
+	worker_init(&k->edge->worker, &edge_worker, 0);
+	k->edge->ops = ops;
 }
 
 bool edge_is_live(const struct keeper *k, struct loop_key key)
 {
-	return worker_is_current(&k->edge.worker, key);
+	return worker_is_current(&k->edge->worker, key);
 }
 
 void edge_on_event(struct keeper *k, const struct loop_event *ev)
 {
-	worker_on_event(k, &k->edge.worker, ev);
+	worker_on_event(k, &k->edge->worker, ev);
 }
 
 bool edge_is_alive(const struct keeper *k)
 {
-	return k->edge.worker.alive;
+	return k->edge->worker.alive;
 }
 
 bool edge_is_up(const struct keeper *k)
 {
-	return k->edge.worker.alive && k->edge.worker.phase == EDGE_PHASE_RUN;
+	return k->edge->worker.alive && k->edge->worker.phase == EDGE_PHASE_RUN;
 }
 
 int edge_open_stream(struct keeper *k, const char *path, int fd, const struct stream_kind *kind,
@@ -305,7 +306,7 @@ int edge_open_stream(struct keeper *k, const char *path, int fd, const struct st
 	if (i == KEEPER_MAX_STREAMS)
 		return -EMFILE;
 	*ret_stream = k->streams[i].gen * KEEPER_MAX_STREAMS + (uint32_t)i;
-	r = edge_ask_open(k->edge.worker.sock, *ret_stream, path, owned);
+	r = edge_ask_open(k->edge->worker.sock, *ret_stream, path, owned);
 	if (r < 0)
 		return r;
 	k->streams[i].kind = kind;

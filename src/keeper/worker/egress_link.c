@@ -10,7 +10,7 @@
  *          the phase table, a violation kills it, and after WORKER_MAX_VIOLATIONS the sandbox is
  *          stopped.
  */
-#include "src/keeper/keeper.h"
+#include "worker.h"
 
 #include <errno.h>
 #include "lib/base/clock.h"
@@ -18,7 +18,7 @@
 
 void egress_start(struct keeper *k)
 {
-	struct worker *w = &k->egress.worker;
+	struct worker *w = &k->egress->worker;
 	bool is_wanted = k->state.phase == KEEPER_STARTING || k->state.phase == KEEPER_RUNNING;
 	struct err err = {0};
 	int r;
@@ -28,8 +28,8 @@ void egress_start(struct keeper *k)
 		return;
 	/* The first begins the time in which what is asked waits; a later one does not prolong it.
 	 */
-	if (!k->egress.lost_ms)
-		k->egress.lost_ms = clock_mono_ms();
+	if (!k->egress->lost_ms)
+		k->egress->lost_ms = clock_mono_ms();
 	r = worker_start(k, w, &err);
 	if (r < 0) {
 		log_error("%s", err_text(&err, r));
@@ -39,32 +39,32 @@ void egress_start(struct keeper *k)
 
 static void drop_egress(struct keeper *k, struct worker *w, const char *why)
 {
-	if (k->egress.has_policy)
-		k->egress.lost_ms = clock_mono_ms();
-	k->egress.has_policy = false;
-	k->egress.n_loaded = k->egress.n_sent;
-	k->egress.ops->on_end(k);
+	if (k->egress->has_policy)
+		k->egress->lost_ms = clock_mono_ms();
+	k->egress->has_policy = false;
+	k->egress->n_loaded = k->egress->n_sent;
+	k->egress->ops->on_end(k);
 }
 
 void egress_kill(struct keeper *k)
 {
-	worker_stop(k, &k->egress.worker, "");
+	worker_stop(k, &k->egress->worker, "");
 }
 
 /* There is no last try: without egress nothing leaves, that is all. */
 void egress_on_exit(struct keeper *k)
 {
-	worker_on_exit(k, &k->egress.worker);
-	worker_restart(k, &k->egress.worker);
+	worker_on_exit(k, &k->egress->worker);
+	worker_restart(k, &k->egress->worker);
 }
 
 void egress_restart(struct keeper *k, const char *why)
 {
-	if (!k->egress.worker.alive)
+	if (!k->egress->worker.alive)
 		return;
 	log_error("sbx-egress %s: it is killed", why);
 	egress_kill(k);
-	worker_restart(k, &k->egress.worker);
+	worker_restart(k, &k->egress->worker);
 }
 
 static void count_violation(struct keeper *k, struct worker *w)
@@ -79,7 +79,7 @@ static void count_violation(struct keeper *k, struct worker *w)
 static int send_config(struct keeper *k, struct worker *w, struct err *err)
 {
 	/* It may have been killed meanwhile, which is no fault of its own. */
-	if (k->egress.ops->configure(k) < 0)
+	if (k->egress->ops->configure(k) < 0)
 		egress_restart(k, "did not take its configuration");
 	return 0;
 }
@@ -89,14 +89,14 @@ static int send_config(struct keeper *k, struct worker *w, struct err *err)
 static int on_loaded(struct keeper *k, const struct ipc_msg *msg)
 {
 	char text[EGRESS_MAX_TEXT];
-	uint32_t waiting = k->egress.n_sent - k->egress.n_loaded;
+	uint32_t waiting = k->egress->n_sent - k->egress->n_loaded;
 	int r = egress_get_loaded(msg, text);
 
-	if (r < 0 || msg->id == k->egress.n_loaded || msg->id - k->egress.n_loaded > waiting)
+	if (r < 0 || msg->id == k->egress->n_loaded || msg->id - k->egress->n_loaded > waiting)
 		return -EBADMSG;
-	k->egress.n_loaded = msg->id;
-	k->egress.has_policy = true;
-	k->egress.ops->on_loaded(k, text);
+	k->egress->n_loaded = msg->id;
+	k->egress->has_policy = true;
+	k->egress->ops->on_loaded(k, text);
 	return 0;
 }
 
@@ -114,9 +114,9 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 	case EGRESS_LOADED:
 		return on_loaded(k, msg);
 	case EGRESS_RESULT:
-		return k->egress.ops->on_result(k, msg);
+		return k->egress->ops->on_result(k, msg);
 	case EGRESS_CLOSED:
-		return k->egress.ops->on_closed(k, msg);
+		return k->egress->ops->on_closed(k, msg);
 	default:
 		return -EBADMSG;
 	}
@@ -124,7 +124,7 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 
 static void tell_room(struct keeper *k, struct worker *w)
 {
-	k->egress.ops->on_room(k);
+	k->egress->ops->on_room(k);
 }
 
 static const struct worker_ops egress_worker = {
@@ -151,32 +151,32 @@ static const struct worker_ops egress_worker = {
 
 void egress_init(struct keeper *k, const struct egress_ops *ops)
 {
-	worker_init(&k->egress.worker, &egress_worker, 0);
-	k->egress.ops = ops;
+	worker_init(&k->egress->worker, &egress_worker, 0);
+	k->egress->ops = ops;
 }
 
 bool egress_is_live(const struct keeper *k, struct loop_key key)
 {
-	return worker_is_current(&k->egress.worker, key);
+	return worker_is_current(&k->egress->worker, key);
 }
 
 void egress_on_event(struct keeper *k, const struct loop_event *ev)
 {
-	worker_on_event(k, &k->egress.worker, ev);
+	worker_on_event(k, &k->egress->worker, ev);
 }
 
 void egress_want_room(struct keeper *k)
 {
-	worker_want_room(k, &k->egress.worker);
+	worker_want_room(k, &k->egress->worker);
 }
 
 bool egress_is_alive(const struct keeper *k)
 {
-	return k->egress.worker.alive;
+	return k->egress->worker.alive;
 }
 
 bool egress_is_up(const struct keeper *k)
 {
-	return k->egress.worker.alive && k->egress.worker.phase == EGRESS_PHASE_RUN &&
-	       k->egress.has_policy;
+	return k->egress->worker.alive && k->egress->worker.phase == EGRESS_PHASE_RUN &&
+	       k->egress->has_policy;
 }

@@ -12,7 +12,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "src/keeper/keeper.h"
+#include "worker.h"
+#include "lib/vm/template/template.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/process/inventory.h"
 #include "lib/base/mem.h"
@@ -455,7 +456,7 @@ int hands_policy(struct keeper *k, struct err *err)
 void hands_drop_image(struct keeper *k)
 {
 	if (!worker_is_on())
-		image_remove(k->warm.key);
+		image_remove(k->image_key);
 	else
 		(void)!worker_ask(question(HANDS_DROP_IMAGE), NULL);
 }
@@ -571,7 +572,7 @@ static int serve(void *ctx, struct worker_msg *q, struct worker_msg *a, struct e
 	case HANDS_POLICY:
 		return give_fd(do_policy(err), a);
 	case HANDS_DROP_IMAGE:
-		image_remove(k->warm.key);
+		image_remove(k->image_key);
 		return 0;
 	case HANDS_PUBLISH:
 		return serve_publish(k, err);
@@ -620,10 +621,10 @@ int hands_start(struct keeper *k, struct err *err)
 	add_root(roots, &rules.n_roots, "/dev/null", true);
 	add_root(roots, &rules.n_roots, "/dev/kvm", true);
 	add_root(roots, &rules.n_roots, k->initrd, false);
-	add_root(roots, &rules.n_roots, k->disks.template.kernel, false);
+	add_root(roots, &rules.n_roots, k->template->kernel, false);
 	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++)
-		for (size_t n = 0; n < k->disks.template.disks[i].n; n++)
-			add_root(roots, &rules.n_roots, k->disks.template.disks[i].files[n], false);
+		for (size_t n = 0; n < k->template->disks[i].n; n++)
+			add_root(roots, &rules.n_roots, k->template->disks[i].files[n], false);
 	add_root(roots, &rules.n_roots, k->dir, true);
 	return spawner_start(&rules, err);
 }

@@ -2,7 +2,8 @@
 /* What the keeper keeps when it is sealed: hands_seal of hands.h. */
 #include <errno.h>
 #include "hands.h"
-#include "src/keeper/keeper.h"
+#include "worker.h"
+#include "lib/vm/template/template.h"
 #include "lib/rules/audit/audit_crypto.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
@@ -43,7 +44,7 @@ static int fill_dirs(struct keeper *k, struct jail_dirs *d, bool waits, struct e
 	jail_dirs_add(d, paths_get(PATHS_STATE, "initrd"), false);
 	jail_dirs_add_links(d, shipped, false);
 	jail_dirs_add(d, paths_get(PATHS_DATA, "templates"), false);
-	jail_dirs_add_of(d, k->disks.template.kernel);
+	jail_dirs_add_of(d, k->template->kernel);
 	jail_dirs_add_of(d, "/etc/resolv.conf");
 	jail_dirs_add_of(d, "/etc/ssl/certs/ca-certificates.crt");
 	jail_dirs_add(d, xstrdup("/etc"), false);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "src/keeper/keeper.h"
+#include "worker.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/log.h"

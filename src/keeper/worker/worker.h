@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "src/keeper/link/link.h"
 #include "agent_link.h"
 #include "asked.h"
 #include "edge_link.h"

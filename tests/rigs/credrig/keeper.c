@@ -105,8 +105,8 @@ static void check_edge(struct keeper *k)
 {
 	bool wanted = k->state.phase == KEEPER_STARTING || k->state.phase == KEEPER_RUNNING;
 
-	if (wanted && !k->edge.worker.alive && !k->edge.worker.timer.pos)
-		loop_timer_set(&k->loop, &k->edge.worker.timer,
+	if (wanted && !k->edge->worker.alive && !k->edge->worker.timer.pos)
+		loop_timer_set(&k->loop, &k->edge->worker.timer,
 			clock_mono_ms() + KEEPER_EDGE_GAP_MS,
 			(struct loop_key){.kind = EV_TIMER_EDGE});
 }

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * limits - limits and timeouts that more than one part uses.
+ *
+ * How      The limits of one part are in its own headers.
+ * Trust    Internal.
+ */
+#pragma once
+
+#include "lib/base/clock.h"
+
+/* A sandbox's cgroup: its memory and so much more for all its programs; their threads. */
+#define KEEPER_CGROUP_MORE (2ull << 30)
+#define KEEPER_CGROUP_PIDS 4096
+
+#define KEEPER_BOOT_MS_KVM clock_limit_ms(20000)
+#define KEEPER_BOOT_MS_TCG clock_limit_ms(90000)
+#define KEEPER_SETUP_MS clock_limit_ms(30000)
+#define KEEPER_STOP_MS 10000
