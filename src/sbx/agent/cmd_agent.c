@@ -17,7 +17,7 @@ static const struct opt_def json_opts[] = {
 
 static const struct opt_def ls_opts[] = {
 	{0, "json", NULL, "print JSON"},
-	{'q', "quiet", NULL, "print names only"},
+	{'q', "quiet", NULL, "print only the names"},
 	{0},
 };
 

@@ -3,39 +3,40 @@
 #include "src/sbx/verb.h"
 
 static const struct opt_def show_opts[] = {
-	{'n', "limit", "N", "the newest N records, 0 for all (100, or all with --since)"},
-	{0, "since", "TIME", "only records since then: 10m, 24h, 2026-01-31T12:00:00Z"},
-	{'f', "follow", NULL, "go on with records as they come, until Ctrl-C"},
-	{'a', "all", NULL, "signed heads and beginnings of segments too"},
-	{0, "json", NULL, "print the records as they stand in the log"},
+	{'n', "limit", "N",
+		"print the newest N records; 0 prints all (default: 100; 0 with --since)"},
+	{0, "since", "TIME", "print only records since TIME: 10m, 24h, 2026-01-31T12:00:00Z"},
+	{'f', "follow", NULL, "keep printing new records until Ctrl-C"},
+	{'a', "all", NULL, "also print signed heads and beginnings of segments"},
+	{0, "json", NULL, "print the records as they are in the log"},
 	{0},
 };
 
 static const struct opt_def verify_opts[] = {
-	{0, "file", "FILE", "check an export instead of this installation's logs"},
-	{0, "key", "HEX", "the public key that must have signed it"},
+	{0, "file", "FILE", "verify an export instead of this installation's logs"},
+	{0, "key", "HEX", "public key that must have signed the export"},
 	{0, "json", NULL, "print JSON"},
 	{0},
 };
 
 static const struct opt_def export_opts[] = {
-	{0, "json", NULL, "as lines of JSON, which is the only form there is"},
-	{'o', "output", "FILE", "write to FILE instead of stdout"},
+	{0, "json", NULL, "write lines of JSON (the only format)"},
+	{'o', "output", "FILE", "write to FILE (default: stdout)"},
 	{0},
 };
 
 static const struct opt_def home_opts[] = {
-	{0, "group", "GROUP", "only these: shell, ssh, git, keys or start"},
-	{0, "accept", NULL, "you changed them yourself: record them as they are now"},
+	{0, "group", "GROUP", "check only shell, ssh, git, keys or start"},
+	{0, "accept", NULL, "record the current state as the new baseline"},
 	{0},
 };
 
 static const struct opt_def prune_opts[] = {
-	{'a', "all", NULL, "the logs of all sandboxes, removed ones too, and that of sbxd"},
-	{0, "older-than", "TIME", "records older than this: 30d, 12h, 2026-01-31T12:00:00Z"},
-	{0, "keep-size", "SIZE", "the oldest records, until a log takes at most SIZE"},
-	{0, "dry-run", NULL, "only show what would be removed"},
-	{'y', "yes", NULL, "do not prompt"},
+	{'a', "all", NULL, "prune the logs of all sandboxes, also removed ones, and of sbxd"},
+	{0, "older-than", "TIME", "remove records older than TIME: 30d, 12h, 2026-01-31T12:00:00Z"},
+	{0, "keep-size", "SIZE", "remove the oldest records until a log has at most SIZE"},
+	{0, "dry-run", NULL, "list what would be removed, and remove nothing"},
+	{'y', "yes", NULL, "do not prompt for confirmation"},
 	{0},
 };
 

@@ -12,7 +12,7 @@
 #define NO_RULE "no applicable policies for op("
 
 const struct opt_def policy_check_opts[] = {
-	{0, "sandbox", "NAME", "with the rules of this sandbox too"},
+	{0, "sandbox", "NAME", "include the rules of this sandbox"},
 	{0, "json", NULL, "print JSON"},
 	{0},
 };

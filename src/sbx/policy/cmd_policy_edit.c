@@ -11,17 +11,18 @@
 #include "src/sbx/verb.h"
 
 const struct opt_def policy_add_opts[] = {
-	{0, "sandbox", "NAME", "for this sandbox only"},
-	{0, "for", "TIME", "for this long only, such as 30m, 8h or 7d"},
-	{0, "comment", "TEXT", "why; it is kept with the rule"},
+	{0, "sandbox", "NAME", "add the rule for this sandbox only"},
+	{0, "for", "TIME", "remove the rule after TIME, for example 30m, 8h or 7d"},
+	{0, "comment", "TEXT", "store a comment with the rule"},
 	{0, "json", NULL, "print JSON"},
 	{0},
 };
 const struct opt_def policy_rm_opts[] = {
-	{0, "id", "ID", "the rule with this id"},
-	{0, "resource", "LIST", "these resources, out of the rules that have them", .many = true},
-	{0, "sandbox", "NAME", "of the rules of this sandbox, not of those for all"},
-	{0, "decision", "WORD", "of allow or of deny rules only"},
+	{0, "id", "ID", "remove the rule with this id"},
+	{0, "resource", "LIST", "remove these resources from all rules that contain them",
+		.many = true},
+	{0, "sandbox", "NAME", "remove from the rules of this sandbox (default: rules for all)"},
+	{0, "decision", "WORD", "remove only from allow or only from deny rules"},
 	{0, "json", NULL, "print JSON"},
 	{0},
 };

@@ -26,10 +26,10 @@
 #define NOT_CONNECTED "<dial failed>"		 /* the rule of an allowed one that failed */
 
 const struct opt_def policy_log_opts[] = {
-	{'n', "limit", "N", "the N seen last of each kind, 0 for all (0)"},
-	{'f', "follow", NULL, "go on with decisions as they come, until Ctrl-C"},
+	{'n', "limit", "N", "print the last N hosts of each kind; 0 prints all (default: 0)"},
+	{'f', "follow", NULL, "keep printing new decisions until Ctrl-C"},
 	{0, "json", NULL, "print JSON"},
-	{0, "wide", NULL, "whole reasons, also where they do not fit the terminal"},
+	{0, "wide", NULL, "do not truncate reasons to the width of the terminal"},
 	{0},
 };
 

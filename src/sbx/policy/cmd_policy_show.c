@@ -17,10 +17,10 @@
 #define MAX_SUMMARY 1024 /* rows of the short listing */
 
 const struct opt_def policy_ls_opts[] = {
-	{0, "wide", NULL, "every rule, with its id"},
-	{0, "sandbox", "NAME", "what counts for this sandbox: the rules for all and its own"},
-	{0, "decision", "WORD", "allow or deny rules only"},
-	{0, "json", NULL, "print JSON: every rule"},
+	{0, "wide", NULL, "print every rule with its id"},
+	{0, "sandbox", "NAME", "print the rules that apply to this sandbox"},
+	{0, "decision", "WORD", "print only allow or only deny rules"},
+	{0, "json", NULL, "print JSON with every rule"},
 	{0},
 };
 const struct opt_def policy_inspect_opts[] = {

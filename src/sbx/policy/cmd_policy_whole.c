@@ -17,19 +17,19 @@
 #include "src/sbx/verb.h"
 
 const struct opt_def policy_default_opts[] = {
-	{0, "lock", NULL, "with deny-all: no allow rule has an effect"},
+	{0, "lock", NULL, "with deny-all: disable all allow rules"},
 	{0},
 };
 const struct opt_def policy_export_opts[] = {
-	{0, "all", NULL, "with ids, origins and times too"},
+	{0, "all", NULL, "include ids, origins and times"},
 	{0},
 };
 const struct opt_def policy_import_opts[] = {
-	{'y', "yes", NULL, "do not ask"},
+	{'y', "yes", NULL, "do not prompt for confirmation"},
 	{0},
 };
 const struct opt_def policy_reset_opts[] = {
-	{'y', "yes", NULL, "do not ask"},
+	{'y', "yes", NULL, "do not prompt for confirmation"},
 	{'f', "force", NULL, "the same", .hidden = true},
 	{0},
 };

@@ -18,15 +18,15 @@
 #define PROVE_USER_PATH "USER_PATH"
 
 static const struct opt_def opts[] = {
-	{0, "quick", NULL, "the decisive probes only, in half a minute; no twin"},
-	{0, "group", "GROUP,...", "only these groups", .many = true},
-	{0, "probe", "ID,...", "only these probes", .many = true},
-	{0, "list", NULL, "show the probes and try none"},
-	{'v', "verbose", NULL, "show what was seen for every probe, not only for a red one"},
+	{0, "quick", NULL, "run only the decisive probes, without a scratch sandbox"},
+	{0, "group", "GROUP,...", "run only these groups", .many = true},
+	{0, "probe", "ID,...", "run only these probes", .many = true},
+	{0, "list", NULL, "list the probes and run none"},
+	{'v', "verbose", NULL, "print the results of every probe (default: of failed probes)"},
 	{0, "json", NULL, "print JSON"},
-	{0, "html", "FILE", "write a page to show to others"},
-	{0, "echo", "URL", "an origin that gives requests back, for the probes that need one"},
-	{0, "twin", "NAME", "use this sandbox as the scratch twin, and leave it there"},
+	{0, "html", "FILE", "write an HTML report"},
+	{0, "echo", "URL", "server that returns requests, for the probes that require one"},
+	{0, "twin", "NAME", "use this sandbox as the scratch sandbox, and keep it"},
 	{0},
 };
 

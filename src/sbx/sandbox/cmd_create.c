@@ -9,7 +9,7 @@
 
 static const struct opt_def opts[] = {
 	CREATE_OPTS,
-	{'q', "quiet", NULL, "print the name only", .heading = "other options"},
+	{'q', "quiet", NULL, "print only the name of the sandbox", .heading = "other options"},
 	{0},
 };
 

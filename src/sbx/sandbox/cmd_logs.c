@@ -19,8 +19,8 @@
 #define FOLLOW_MS 500	      /* between two of them */
 
 static const struct opt_def opts[] = {
-	{'f', "follow", NULL, "keep printing until the session ends"},
-	{0, "session", "NAME", "which session (agent)"},
+	{'f', "follow", NULL, "keep printing new output until the session exits"},
+	{0, "session", "NAME", "session name (default: agent)"},
 	{0},
 };
 

@@ -10,9 +10,9 @@
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {
-	{'a', "all", NULL, "also those that do not run, as without it"},
+	{'a', "all", NULL, "accepted for compatibility; all sandboxes are always listed"},
 	{0, "json", NULL, "print JSON"},
-	{'q', "quiet", NULL, "print names only"},
+	{'q', "quiet", NULL, "print only the names"},
 	{0},
 };
 

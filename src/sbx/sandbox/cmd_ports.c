@@ -11,10 +11,8 @@
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {
-	{'p', "publish", "SPEC", "open a port of this host that leads into the sandbox",
-		.many = true},
-	{0, "unpublish", "SPEC", "close it again; a SANDBOX_PORT alone closes all of its ports",
-		.many = true},
+	{'p', "publish", "SPEC", "publish a sandbox port on the host", .many = true},
+	{0, "unpublish", "SPEC", "remove a published port, or all of a SANDBOX_PORT", .many = true},
 	{0, "json", NULL, "print JSON"},
 	{0},
 };

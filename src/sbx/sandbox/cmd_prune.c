@@ -9,10 +9,10 @@
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {
-	{0, "dry-run", NULL, "only show what would be removed"},
+	{0, "dry-run", NULL, "list what would be removed, and remove nothing"},
 	{0, "filter", "until=WHEN",
-		"only those stopped before: 24h, a date (RFC 3339) or Unix seconds"},
-	{'f', "force", NULL, "do not ask"},
+		"only sandboxes stopped before WHEN: 24h, RFC 3339 or Unix seconds"},
+	{'f', "force", NULL, "do not prompt for confirmation"},
 	{0, "json", NULL, "print JSON"},
 	{0},
 };

@@ -19,8 +19,8 @@
 #define MAX_FDS 16   /* of one walk */
 
 static const struct opt_def opts[] = {
-	{'f', "force", NULL, "do not ask"},
-	{0, "all", NULL, "remove the network policy, audit logs and credentials as well"},
+	{'f', "force", NULL, "do not prompt for confirmation"},
+	{0, "all", NULL, "also remove the network policy, audit logs and credentials"},
 	{0},
 };
 

@@ -9,9 +9,9 @@
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {
-	{'f', "force", NULL, "do not ask, and do not mind open sessions"},
-	{0, "all", NULL, "all sandboxes"},
-	{0, "history", NULL, "and what the agent remembers of its folder"},
+	{'f', "force", NULL, "do not prompt, and remove sandboxes with open sessions"},
+	{0, "all", NULL, "remove all sandboxes"},
+	{0, "history", NULL, "also remove the agent's history for the workspace"},
 	{0},
 };
 

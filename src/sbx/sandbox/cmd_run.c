@@ -16,10 +16,10 @@
 
 static const struct opt_def opts[] = {
 	CREATE_OPTS,
-	{'d', "detached", NULL, "start it, print its name and return",
+	{'d', "detached", NULL, "start the sandbox, print its name and exit",
 		.heading = "options of the session"},
-	{0, "rm", NULL, "remove it when the session ends"},
-	{0, "detach-keys", "KEYS", "leave the agent running with these keys (ctrl-\\)"},
+	{0, "rm", NULL, "remove the sandbox when the session exits"},
+	{0, "detach-keys", "KEYS", "keys that detach from the agent (default: ctrl-\\)"},
 	{0},
 };
 

@@ -6,8 +6,8 @@
 #include "src/sbx/verb.h"
 
 static const struct opt_def start_opts[] = {
-	{0, "accel", "KIND", "auto, kvm or tcg; tcg is no isolation boundary"},
-	{0, "cold", NULL, "boot instead of going on from a memory image"},
+	{0, "accel", "KIND", "auto, kvm or tcg; tcg is not an isolation boundary"},
+	{0, "cold", NULL, "boot instead of restoring a snapshot"},
 	{0},
 };
 

@@ -8,9 +8,9 @@
 #define MAX_TIMEOUT_S 600
 
 static const struct opt_def opts[] = {
-	{0, "suspend", NULL, "keep its memory too: programs go on at the next use"},
-	{0, "all", NULL, "all sandboxes that run"},
-	{'t', "timeout", "SECONDS", "how long it may take to end by itself; 0 kills at once"},
+	{0, "suspend", NULL, "save the memory, so that programs resume at the next start"},
+	{0, "all", NULL, "stop all running sandboxes"},
+	{'t', "timeout", "SECONDS", "time to wait for a clean shutdown; 0 kills immediately"},
 	{0},
 };
 

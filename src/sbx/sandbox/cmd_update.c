@@ -9,9 +9,9 @@
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {
-	{0, "cpus", "N", "virtual CPUs"},
-	{'m', "memory", "SIZE", "memory, such as 2g"},
-	{0, "idle-timeout", "DURATION", "suspend it when nobody uses it for so long; 0 is never"},
+	{0, "cpus", "N", "number of virtual CPUs"},
+	{'m', "memory", "SIZE", "memory size, for example 2g"},
+	{0, "idle-timeout", "DURATION", "suspend after DURATION without activity; 0 disables it"},
 	{0, "accel", "KIND", "auto, kvm or tcg"},
 	{0},
 };

@@ -16,36 +16,35 @@
 #include "src/sbx/cli/opt.h"
 #include "src/sbx/api/policy_api.h"
 
-#define CREATE_OPTS                                                                               \
-	{0, "name", "NAME", "name of the sandbox (default: AGENT-DIRECTORY)"},                    \
-		{'t', "template", "NAME", "what it starts from (debian)"},                        \
-		{0, "cpus", "N", "virtual CPUs (setting vm.cpus)",                                \
-			.heading = "options of the machine"},                                     \
-		{'m', "memory", "SIZE", "memory, such as 2g (setting vm.memory)"},                \
-		{0, "disk", "SIZE", "size of the root disk, such as 40g (setting vm.disk)"},      \
-		{0, "idle-timeout", "DURATION",                                                   \
-			"suspend it when nobody uses it for so long, such as 30m; 0 is never"},   \
-		{0, "accel", "KIND", "auto, kvm or tcg; tcg is no isolation boundary"},           \
-		{0, "cold", NULL, "boot instead of resuming from a memory image"},                \
-		{0, "hide", "GLOB", "make matching files unreadable inside, such as '.env*'",     \
-			.many = true, .heading = "options of files and environment"},             \
-		{0, "force", NULL, "share a directory that is refused otherwise"},                \
-		{'e', "env", "NAME[=VALUE]", "environment of every command in it", .many = true}, \
-		{0, "env-file", "FILE", "the same from a file", .many = true},                    \
-		{0, "allow-network", "LIST", "hosts that it may reach, as in sbx policy allow",   \
-			.many = true, .heading = "options of the network"},                       \
-		{0, "deny-network", "LIST", "hosts that it may not reach", .many = true},         \
-		{0, "allow-hosts", NULL, "allow the hosts that the agent needs, without asking"}, \
-		{'p', "publish", "SPEC", "open a port of this host for it, as in sbx ports",      \
-			.many = true},                                                            \
-		{0, "import-config", "list",                                                      \
-			"copy your own settings of the agent; with =list, only list them",        \
-			.optional = true, .heading = "options of the agent and of your keys"},    \
-		{0, "ssh-agent", "KEY,...",                                                       \
-			"let it sign with keys of your SSH agent: fingerprints or comments",      \
-			.optional = true},                                                        \
-	{                                                                                         \
-		0, "ssh-agent-confirm", NULL, "ask by SSH_ASKPASS before each signature"          \
+#define CREATE_OPTS                                                                            \
+	{0, "name", "NAME", "name of the sandbox (default: AGENT-DIRECTORY)"},                 \
+		{'t', "template", "NAME", "template to use (default: the agent's)"},           \
+		{0, "cpus", "N", "number of virtual CPUs (setting vm.cpus)",                   \
+			.heading = "options of the machine"},                                  \
+		{'m', "memory", "SIZE", "memory size, for example 2g (setting vm.memory)"},    \
+		{0, "disk", "SIZE", "root disk size, for example 40g (setting vm.disk)"},      \
+		{0, "idle-timeout", "DURATION",                                                \
+			"suspend after DURATION without activity, such as 30m; 0 disables"},   \
+		{0, "accel", "KIND", "auto, kvm or tcg; tcg is not an isolation boundary"},    \
+		{0, "cold", NULL, "boot instead of restoring a snapshot"},                     \
+		{0, "hide", "GLOB", "make matching files unreadable, for example '.env*'",     \
+			.many = true, .heading = "options of files and environment"},          \
+		{0, "force", NULL, "allow sharing directories that are otherwise refused"},    \
+		{'e', "env", "NAME[=VALUE]", "set a variable for all commands", .many = true}, \
+		{0, "env-file", "FILE", "read variables from FILE", .many = true},             \
+		{0, "allow-network", "LIST", "hosts to allow, as in sbx policy allow",         \
+			.many = true, .heading = "options of the network"},                    \
+		{0, "deny-network", "LIST", "hosts to deny", .many = true},                    \
+		{0, "allow-hosts", NULL, "allow the agent's hosts without prompting"},         \
+		{'p', "publish", "SPEC", "publish a port, as in sbx ports", .many = true},     \
+		{0, "import-config", "list",                                                   \
+			"copy your agent configuration; with =list, only list them",           \
+			.optional = true, .heading = "options of the agent and of your keys"}, \
+		{0, "ssh-agent", "KEY,...",                                                    \
+			"allow signing with keys of your SSH agent: fingerprints or comments", \
+			.optional = true},                                                     \
+	{                                                                                      \
+		0, "ssh-agent-confirm", NULL, "confirm each signature with SSH_ASKPASS"        \
 	}
 
 struct creation {

@@ -11,9 +11,9 @@
 #include "src/sbx/verb.h"
 
 const struct opt_def secret_rm_opts[] = {
-	{'g', "global", NULL, "the one for all sandboxes, which it is without --sandbox"},
-	{0, "sandbox", "NAME", "the one of this sandbox"},
-	{'f', "force", NULL, "do not ask"},
+	{'g', "global", NULL, "remove the credential for all sandboxes (default)"},
+	{0, "sandbox", "NAME", "remove the credential of this sandbox"},
+	{'f', "force", NULL, "do not prompt for confirmation"},
 	{0},
 };
 const struct opt_def secret_unlock_opts[] = {{0}};

@@ -17,12 +17,12 @@
 	"AWS_SESSION_TOKEN" /* of temporary keys; the third part of ID:SECRET:SESSION */
 
 const struct opt_def secret_import_opts[] = {
-	{'g', "global", NULL, "for all sandboxes, which it is without --sandbox"},
+	{'g', "global", NULL, "for all sandboxes (default)"},
 	{0, "sandbox", "NAME", "for this sandbox only"},
-	{0, "dry-run", NULL, "show what would be done and do nothing"},
-	{'y', "yes", NULL, "do it without asking"},
-	{'f', "force", NULL, "also replace credentials that are there already"},
-	{0, "all", NULL, "every service, which it is without names", .hidden = true},
+	{0, "dry-run", NULL, "list the credentials and change nothing"},
+	{'y', "yes", NULL, "do not prompt for confirmation"},
+	{'f', "force", NULL, "also replace existing credentials"},
+	{0, "all", NULL, "all services (default)", .hidden = true},
 	{0},
 };
 

@@ -9,8 +9,8 @@
 #include "src/sbx/verb.h"
 
 const struct opt_def secret_own_opts[] = {
-	{0, "sandbox", "NAME", "the sandbox; required"},
-	{0, "off", NULL, "take the permission back"},
+	{0, "sandbox", "NAME", "sandbox name (required)"},
+	{0, "off", NULL, "revoke the permission"},
 	{0},
 };
 

@@ -23,9 +23,9 @@
 #define SCAN_TIMEOUT_MS 640000 /* others may be before it */
 
 const struct opt_def secret_scan_opts[] = {
-	{0, "sandbox", "NAME", "look through this sandbox: memory, disks, logs, audit log"},
-	{0, "what", "PLACES", "only these: ram, disk, docker, logs, audit, files, base"},
-	{0, "control", "TEXT", "a text that must be found as well: it shows that the search sees"},
+	{0, "sandbox", "NAME", "search this sandbox: memory, disks, logs, audit log"},
+	{0, "what", "PLACES", "search only ram, disk, docker, logs, audit, files, base"},
+	{0, "control", "TEXT", "control text that the search must find"},
 	{0, "json", NULL, "print JSON"},
 	{0},
 };

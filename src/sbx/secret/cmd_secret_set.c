@@ -14,23 +14,24 @@
 #define RANDOM_BYTES 8
 
 #define COMMON_OPTS                                                                             \
-	{'g', "global", NULL, "for all sandboxes, which it is without --sandbox"},              \
+	{'g', "global", NULL, "for all sandboxes (default)"},                                   \
 		{0, "sandbox", "NAME", "for this sandbox only"},                                \
-		{'f', "force", NULL, "replace one that is there without asking"},               \
-		{0, "ref", "docker:HELPER:SERVER", "ask a docker-credential program for it"},   \
-		{0, "command", "COMMAND", "take the first line that a program prints"},         \
-		{0, "refresh", "TIME", "how long such a value is used: 30m, 8h, on-demand"},    \
+		{'f', "force", NULL, "replace an existing credential without prompting"},       \
+		{0, "ref", "docker:HELPER:SERVER",                                              \
+			"query a docker-credential program for the value"},                     \
+		{0, "command", "COMMAND", "use the first line of a program's output"},          \
+		{0, "refresh", "TIME", "time to keep such a value: 30m, 8h, on-demand"},        \
 	{                                                                                       \
 		't', "token", "VALUE", "refused: others can read command lines", .hidden = true \
 	}
 
 const struct opt_def secret_set_opts[] = {COMMON_OPTS, {0}};
 const struct opt_def secret_custom_opts[] = {
-	{0, "host", "HOST[:PORT]", "where it goes; the port is 443", .many = true},
-	{0, "header", "NAME", "the header it goes into (authorization)"},
-	{0, "format", "TEXT", "the header's value, %s for the credential"},
-	{0, "env", "VAR", "a variable of the sandbox that gets the placeholder", .many = true},
-	{0, "placeholder", "TEXT", "what sandboxes see; {rand} becomes a random word"},
+	{0, "host", "HOST[:PORT]", "host of the credential (default port: 443)", .many = true},
+	{0, "header", "NAME", "header name (default: authorization)"},
+	{0, "format", "TEXT", "header value; %s is the credential"},
+	{0, "env", "VAR", "variable in the sandbox for the placeholder", .many = true},
+	{0, "placeholder", "TEXT", "placeholder that sandboxes see; {rand} is a random word"},
 	COMMON_OPTS,
 	{0, "value", "VALUE", "refused: others can read command lines", .hidden = true},
 	{0},

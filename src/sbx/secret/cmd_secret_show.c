@@ -11,15 +11,15 @@
 #include "src/sbx/cli/when.h"
 
 const struct opt_def secret_ls_opts[] = {
-	{'g', "global", NULL, "only those for all sandboxes"},
-	{0, "sandbox", "NAME", "only those that count in this sandbox"},
+	{'g', "global", NULL, "list only credentials for all sandboxes"},
+	{0, "sandbox", "NAME", "list only credentials that apply to this sandbox"},
 	{0, "json", NULL, "print JSON"},
-	{'q', "quiet", NULL, "print the names only"},
+	{'q', "quiet", NULL, "print only the names"},
 	{0},
 };
 const struct opt_def secret_services_opts[] = {
 	{0, "json", NULL, "print JSON"},
-	{'q', "quiet", NULL, "print the names only"},
+	{'q', "quiet", NULL, "print only the names"},
 	{0},
 };
 const struct opt_def secret_status_opts[] = {

@@ -5,8 +5,8 @@
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {
-	{0, "session", "NAME", "which session (agent)"},
-	{0, "detach-keys", "KEYS", "leave with these keys (ctrl-\\)"},
+	{0, "session", "NAME", "session name (default: agent)"},
+	{0, "detach-keys", "KEYS", "keys that detach from the session (default: ctrl-\\)"},
 	{0},
 };
 

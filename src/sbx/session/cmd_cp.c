@@ -26,8 +26,8 @@
 #define QUIET_MS 1000 /* shorter copies show no progress */
 
 static const struct opt_def opts[] = {
-	{'L', "follow-link", NULL, "when SRC itself is a symlink, copy what it points to"},
-	{'q', "quiet", NULL, "do not say what was copied"},
+	{'L', "follow-link", NULL, "if SRC is a symlink, copy its target"},
+	{'q', "quiet", NULL, "do not print what was copied"},
 	{0},
 };
 

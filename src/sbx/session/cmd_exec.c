@@ -6,13 +6,13 @@
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {
-	{'i', "interactive", NULL, "pass stdin on"},
-	{'t', "tty", NULL, "give the command a terminal"},
-	{'u', "user", "USER[:GROUP]", "run as this user (agent)"},
-	{'w', "workdir", "DIR", "run in this folder (the first workspace)"},
+	{'i', "interactive", NULL, "forward stdin to the command"},
+	{'t', "tty", NULL, "allocate a terminal"},
+	{'u', "user", "USER[:GROUP]", "run as this user (default: agent)"},
+	{'w', "workdir", "DIR", "working directory (default: the first workspace)"},
 	{'e', "env", "NAME[=VALUE]", "set an environment variable", .many = true},
-	{0, "env-file", "FILE", "the same from a file", .many = true},
-	{'d', "detach", NULL, "return when it has started; its output goes nowhere"},
+	{0, "env-file", "FILE", "read environment variables from FILE", .many = true},
+	{'d', "detach", NULL, "exit after the start; the output is discarded"},
 	{0},
 };
 

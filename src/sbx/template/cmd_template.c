@@ -10,8 +10,8 @@
 #include "src/sbx/verb.h"
 
 static const struct opt_def build_opts[] = {
-	{0, "mirror", "URL", "where Debian's packages come from (the host's own mirror)"},
-	{0, "force", NULL, "build it anew; sandboxes that stand on the old one keep it"},
+	{0, "mirror", "URL", "mirror for Debian packages (default: the host's mirror)"},
+	{0, "force", NULL, "rebuild an existing template; sandboxes keep the old one"},
 	TEMPLATE_SOURCE_OPTS,
 	{0},
 };

@@ -14,11 +14,11 @@
 
 const struct opt_def template_ls_opts[] = {
 	{0, "json", NULL, "print JSON"},
-	{'q', "quiet", NULL, "print names only"},
+	{'q', "quiet", NULL, "print only the names"},
 	{0},
 };
 const struct opt_def template_rm_opts[] = {
-	{'f', "force", NULL, "do not ask"},
+	{'f', "force", NULL, "do not prompt for confirmation"},
 	{0},
 };
 const struct opt_def template_inspect_opts[] = {

@@ -21,9 +21,9 @@
 #include "src/sbx/verb.h"
 
 const struct opt_def template_save_opts[] = {
-	{'o', "output", "FILE", "write the template to a file, - for the standard output"},
-	{0, "flat", NULL, "one file for each disk instead of layers on those of its template"},
-	{'f', "force", NULL, "replace a template of that name without asking"},
+	{'o', "output", "FILE", "write the template to FILE; - is stdout"},
+	{0, "flat", NULL, "write one file per disk instead of layers"},
+	{'f', "force", NULL, "replace an existing template without prompting"},
 	{0},
 };
 

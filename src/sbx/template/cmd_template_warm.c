@@ -21,9 +21,9 @@
 #define EXIT_BUSY 75
 
 const struct opt_def template_warm_opts[] = {
-	{0, "cpus", "N", "virtual CPUs (setting vm.cpus)"},
-	{'m', "memory", "SIZE", "memory, such as 2g (setting vm.memory)"},
-	{0, "disk", "SIZE", "size of the root disk, such as 40g (setting vm.disk)"},
+	{0, "cpus", "N", "number of virtual CPUs (setting vm.cpus)"},
+	{'m', "memory", "SIZE", "memory size, for example 2g (setting vm.memory)"},
+	{0, "disk", "SIZE", "root disk size, for example 40g (setting vm.disk)"},
 	{0},
 };
 
