@@ -223,7 +223,7 @@ static const struct verb subs[] = {
 	{
 		.name = "inspect",
 		.args = "AGENT",
-		.summary = "show what is known about one",
+		.summary = "show one agent",
 		.about = "Shows what is installed for an agent, how it is started, which hosts it "
 			 "needs "
 			 "and why,\n"

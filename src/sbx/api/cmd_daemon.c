@@ -86,7 +86,7 @@ static const struct verb subs[] = {
 	{
 		.name = "stop",
 		.args = "",
-		.summary = "stop sbxd; sandboxes go on",
+		.summary = "stop sbxd; sandboxes keep running",
 		.about = "Ends sbxd. Running sandboxes and open sessions go on; the next sbxd "
 			 "finds them again.",
 		.opts = no_opts,
@@ -95,7 +95,7 @@ static const struct verb subs[] = {
 	{
 		.name = "status",
 		.args = "",
-		.summary = "say whether sbxd runs",
+		.summary = "show whether sbxd is running",
 		.about = "Says whether sbxd runs, and where its socket and its log are. The exit "
 			 "status is 1\n"
 			 "when it does not run or does not answer. It is not started.",

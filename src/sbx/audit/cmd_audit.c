@@ -44,7 +44,7 @@ static const struct verb subs[] = {
 	{
 		.name = "show",
 		.args = "[SANDBOX]",
-		.summary = "print what was recorded, one line for each record",
+		.summary = "print the records, one per line",
 		.about = "Prints the records of one sandbox, or of all, by time. SANDBOX is a name "
 			 "or an id,\nalso of a sandbox that was removed: its log stays.",
 		.examples = "  sbx audit show demo --since 1h\n  sbx audit show -f\n"
@@ -58,7 +58,7 @@ static const struct verb subs[] = {
 	{
 		.name = "verify",
 		.args = "[SANDBOX]",
-		.summary = "check that nobody changed the logs",
+		.summary = "verify that the logs are intact",
 		.about = "Checks hash chain, signatures and kept heads of one log, or of all, and "
 			 "names the\nfirst bad record. A log that is being written can be checked "
 			 "too: its last second\nis not signed yet. Exit status 1 when something is "
@@ -73,7 +73,7 @@ static const struct verb subs[] = {
 	{
 		.name = "export",
 		.args = "[SANDBOX]",
-		.summary = "write logs and public key for somebody else",
+		.summary = "write the logs and the public key",
 		.about =
 			"Writes a line with the public key, then the records exactly as they stand "
 			"in the logs.\nWhoever gets the file can check it with sbx audit verify "
@@ -87,7 +87,7 @@ static const struct verb subs[] = {
 	{
 		.name = "home",
 		.args = "SANDBOX",
-		.summary = "which of your own start-up and key files changed since it was made",
+		.summary = "list changed start-up and key files of your home",
 		.about = "When a sandbox is made, the files of your home folder that run by "
 			 "themselves or hold\nkeys are recorded as keyed hashes: shell, SSH, git, "
 			 "cloud keys, autostart. This names\nthose that are different now. Who "

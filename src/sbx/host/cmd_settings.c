@@ -288,7 +288,7 @@ static const struct verb subs[] = {
 	{
 		.name = "unset",
 		.args = "KEY",
-		.summary = "go back to the default",
+		.summary = "restore the default",
 		.about = "Takes one setting out of the file, so that its default counts again.",
 		.opts = no_opts,
 		.min = 1,

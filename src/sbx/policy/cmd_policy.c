@@ -35,7 +35,7 @@ static const struct verb subs[] = {
 	{
 		.name = "init",
 		.args = "[PRESET]",
-		.summary = "the same as set-default; asks when no preset is named",
+		.summary = "like set-default; prompts without a PRESET",
 		.about = "Another name of set-default. Without a preset it asks, on a terminal.",
 		.examples = "  sbx policy init balanced\n",
 		.opts = policy_default_opts,
@@ -116,7 +116,7 @@ static const struct verb subs[] = {
 	{
 		.name = "check",
 		.args = "network TARGET",
-		.summary = "say whether a target would be allowed",
+		.summary = "show whether a target is allowed",
 		.about = "Says whether a host, host:port or URL would be allowed, by which rule, "
 			 "and if not what\n"
 			 "to type. Without a port it is 443, or that of the URL. The exit status "
@@ -134,7 +134,7 @@ static const struct verb subs[] = {
 	{
 		.name = "log",
 		.args = "[SANDBOX]",
-		.summary = "list what was allowed and what was blocked",
+		.summary = "list allowed and blocked hosts",
 		.about = "Lists the hosts that sandboxes asked for, the blocked ones first, with "
 			 "the rule and\n"
 			 "how often. It is a view of the audit log.",
@@ -160,7 +160,7 @@ static const struct verb subs[] = {
 	{
 		.name = "import",
 		.args = "FILE",
-		.summary = "replace the policy by a text",
+		.summary = "replace the policy with a file",
 		.about = "Replaces the whole policy by the text in FILE (- for stdin). Shows what "
 			 "changes and\n"
 			 "asks; without a terminal it needs --yes. A text with a fault is refused "
@@ -175,7 +175,7 @@ static const struct verb subs[] = {
 	{
 		.name = "reset",
 		.args = "",
-		.summary = "remove the policy: nothing is allowed then",
+		.summary = "remove the policy: all traffic is denied",
 		.about = "Removes every rule, your own included. Sandboxes reach nothing until "
 			 "there is a policy\n"
 			 "again. On a terminal it asks first; without one it needs --yes.",

@@ -29,7 +29,7 @@ static const struct verb subs[] = {
 	{
 		.name = "set-custom",
 		.args = "NAME",
-		.summary = "set a credential for hosts of your own",
+		.summary = "set a credential for your own hosts",
 		.about = "Sets a credential that goes into one header of requests to the hosts "
 			 "you name, on\n"
 			 "HTTPS. " ABOUT_VALUE,
@@ -45,7 +45,7 @@ static const struct verb subs[] = {
 	{
 		.name = "import",
 		.args = "[SERVICE...]",
-		.summary = "take credentials over from your environment",
+		.summary = "import credentials from your environment",
 		.about = "Looks for the variables of the services in your environment, shows what "
 			 "it would set\n"
 			 "and asks. Without a terminal it only shows, unless --yes is given. "
@@ -105,7 +105,7 @@ static const struct verb subs[] = {
 	{
 		.name = "scan",
 		.args = "[FILE|-]",
-		.summary = "let the vault look for its values in a file or a sandbox",
+		.summary = "search a file or a sandbox for credentials",
 		.about =
 			"The vault looks for every value it holds, as it is and in hex, base64 and "
 			"percent form,\n"
@@ -125,7 +125,7 @@ static const struct verb subs[] = {
 	{
 		.name = "services",
 		.args = "",
-		.summary = "list the services that credentials can be set for",
+		.summary = "list the services for credentials",
 		.about = "Lists the services: the variables that sandboxes see a placeholder in, "
 			 "and the hosts\n"
 			 "that get the credential. A service is a file; one with a mistake is "
@@ -138,7 +138,7 @@ static const struct verb subs[] = {
 	{
 		.name = "status",
 		.args = "",
-		.summary = "say how credentials are kept",
+		.summary = "show how credentials are stored",
 		.about = "Says where the key of the vault is, what memory values lie in, and "
 			 "whether it is locked.\n"
 			 "The exit status is 1 when it cannot be used.",
@@ -149,7 +149,7 @@ static const struct verb subs[] = {
 	{
 		.name = "unlock",
 		.args = "",
-		.summary = "give the vault its passphrase",
+		.summary = "unlock the vault with its passphrase",
 		.about = "Opens a vault whose key is a passphrase, typed or from stdin. The first "
 			 "one makes it\n"
 			 "(sbx settings set vault.key passphrase). It stays open until it ends.",
