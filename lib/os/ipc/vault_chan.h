@@ -18,7 +18,7 @@
  *          STOP       peer -> vault   ADMIN, OWNER > END  -         -
  *          LIST, STATUS, WATCH  peer -> vault  ADMIN, OWNER, SANDBOX  -  -
  *          RELEASE    peer -> vault   SANDBOX           a stream  name, u64 serial
- *          STORE      peer -> vault   SANDBOX           a pipe    name; the pipe has a frame
+ *          STORE      peer -> vault   SANDBOX           a pipe    name; the pipe has a frame and its end
  *          ITEM, STATUS_IS, SCANNED  vault -> peer  per LIST (many), STATUS, SCAN  -  vault_*
  *          CHANGED    vault -> peer   after WATCH       -         u64 generation
  *          DONE       vault -> peer   last, per question  -       struct vault_done
@@ -51,6 +51,7 @@
 #define VAULT_MAX_VALUE 65536
 #define VAULT_MAX_TOKEN 16384 /* what STORE may keep */
 #define VAULT_MAX_TOKENS 64   /* of one sandbox */
+#define VAULT_MAX_SANDBOXES 1024
 #define VAULT_MAX_REFRESH_S (30U * 86400)
 #define VAULT_MAX_PENDING 16 /* questions of one peer without DONE; more are left in the socket */
 

@@ -406,6 +406,9 @@ static const struct jail_group broker_absent[] = {
  * virtiofsd: one fd for each file that the guest
  *        remembers, so it is the budget that a guest can eat; near it the guest is asked to forget
  *        (lib/vm/share/room.h), beyond it it gets EMFILE.
+ *        The kernel also compares it with the descriptors that ALL processes of the user have sent
+ *        and nobody has received. egress, origin and vault, which pass descriptors on, have more
+ *        than edge, qemu and template: none of these can use up theirs. virtiofsd can.
  * as     our own programs: far above what their own limits add up to (edge: twice its budget,
  * src/edge/budget.c), so that a program that was taken over cannot take
  *        the host's memory. qemu and virtiofsd map the guest's memory and have none; a cgroup
@@ -451,27 +454,28 @@ static const struct jail_row rows[] = {
 		.special = virtiofsd_special,
 		.faked = virtiofsd_faked,
 		.absent = virtiofsd_absent},
-	/* nofile: two sockets for each of 1,280 exchanges, the tries of those that connect,
-	 * pipes. */
+	/* nofile: see above; it opens two sockets for each of 1,280 exchanges, the
+	 * tries of those that connect, pipes. */
 	[JAIL_EGRESS] = {.name = "egress",
 		.landlock = true,
 		.host_net = true,
 		.limit = {.core = 0,
 			.fsize = 0,
 			.nproc = 0,
-			.nofile = 4096,
+			.nofile = 8192,
 			.memlock = 64 * KIB,
 			.as = 768 * MIB},
 		.start = egress_start,
 		.seal = egress_seal},
 	/* Goes in by itself (jail_self), so there is nothing to start.
-	 * memlock: 2 MiB of values, as much again while they are sealed, and what is being read. */
+	 * memlock: 2 MiB of values, as much again while they are sealed, and what is being read.
+	 * nofile: see above; it opens 1,088 channels, 64 pipes and files, 8 programs. */
 	[JAIL_VAULT] = {.name = "vault",
 		.landlock = true,
 		.limit = {.core = 0,
 			.fsize = 8192 * KIB,
 			.nproc = 0,
-			.nofile = 1024,
+			.nofile = 8192,
 			.memlock = 16384 * KIB},
 		.seal = vault_seal},
 	[JAIL_SSH_AGENT] = {.name = "ssh-agent",
@@ -484,7 +488,8 @@ static const struct jail_row rows[] = {
 			.as = 128 * MIB},
 		.start = ssh_agent_start,
 		.seal = ssh_agent_seal},
-	/* Goes in by itself too. nofile: 257 exchanges, 32 connections, a stream of the vault.
+	/* Goes in by itself too. nofile: see above; it has 257 exchanges, 32 connections, a stream
+	 * of the vault.
 	 * memlock: three values and the heads of 32 requests. fsize: of one of them, which is a
 	 * file to ftruncate; there is no other. */
 	[JAIL_ORIGIN] = {.name = "origin",
@@ -492,7 +497,7 @@ static const struct jail_row rows[] = {
 		.limit = {.core = 0,
 			.fsize = 512 * KIB,
 			.nproc = 0,
-			.nofile = 512,
+			.nofile = 8192,
 			.memlock = 8192 * KIB,
 			.as = 768 * MIB},
 		.seal = origin_seal},

@@ -260,9 +260,32 @@ static void bind_all(struct keeper *k)
 	trust_renew(k);
 }
 
+/* A serial is of one value, and of no other. */
+static bool knows_serial(const struct vault_link *v, uint64_t serial)
+{
+	for (size_t i = 0; i < v->n_known; i++) {
+		if (v->known[i].serial == serial)
+			return true;
+	}
+	return false;
+}
+
+/* Whether this list says what the bindings follow from already. */
+static bool is_same_list(const struct vault_link *v)
+{
+	if (!v->is_current || v->n_items != v->n_known)
+		return false;
+	for (size_t i = 0; i < v->n_known; i++) {
+		if (v->items[i].serial != v->known[i].serial)
+			return false;
+	}
+	return true;
+}
+
 static void take_list(struct keeper *k)
 {
 	struct vault_link *v = k->vault;
+	bool is_same = is_same_list(v);
 
 	free(v->known);
 	v->n_known = v->n_items;
@@ -270,7 +293,8 @@ static void take_list(struct keeper *k)
 	v->is_listed = v->is_current = true;
 	v->tries = 0;
 	v->fault[0] = '\0';
-	bind_all(k);
+	if (!is_same)
+		bind_all(k);
 	/* This list was asked for after the vault had them. */
 	for (size_t i = 0; i < KEEPER_MAX_STORES; i++) {
 		if (v->stores[i].id && v->stores[i].is_kept)
@@ -315,6 +339,20 @@ static struct store *find_store(struct vault_link *v, uint32_t id)
 	return NULL;
 }
 
+/* The vault has the token, which is bound by the list that has its serial. One that had it before
+ * is in the last list, and no CHANGED came. */
+static int on_stored(struct keeper *k, struct store *store, uint64_t serial)
+{
+	struct vault_link *v = k->vault;
+
+	if (v->is_current && knows_serial(v, serial)) {
+		end_store(k, store, 0, "");
+		return 0;
+	}
+	store->is_kept = true;
+	return v->list_id ? 0 : ask_list(k);
+}
+
 static int on_done(struct keeper *k, const struct ipc_msg *msg)
 {
 	struct store *store = msg->id ? find_store(k->vault, msg->id) : NULL;
@@ -329,10 +367,9 @@ static int on_done(struct keeper *k, const struct ipc_msg *msg)
 	/* Of WATCH, or of a release that was given up. */
 	if (rel)
 		end_release(k, rel, done.code, done.text);
-	/* CHANGED came before it, and its list is still to come. */
 	if (store && done.code == 0)
-		store->is_kept = true;
-	else if (store)
+		return on_stored(k, store, done.number);
+	if (store)
 		end_store(k, store, done.code, done.text);
 	return 0;
 }

@@ -241,6 +241,41 @@ static void a_vault_that_does_not_keep_it(void **state)
 	assert_true(rig_k.origins->list[0].worker.alive);
 }
 
+/* The vault had it already: no CHANGED, and nothing to bind. */
+static void a_token_that_is_kept_already(void **state)
+{
+	const struct vault_done done = {.number = 7};
+	int origin = login_up();
+	const struct creds *bound;
+
+	send_tokens(origin, 5, ORIGIN_REFRESH);
+	keep(must_get_store("acct.refresh"), "acct.refresh", 7);
+	must_get_renew(origin, ORIGIN_HAS_REFRESH);
+	assert_true(must_get_stored(origin, 5).kept);
+	bound = rig_k.creds;
+	send_tokens(origin, 6, ORIGIN_REFRESH);
+	assert_int_equal(vault_send_done(cred_vault, must_get_store("acct.refresh"), &done), 0);
+	assert_true(must_get_stored(origin, 6).kept);
+	rig_must_be_quiet(cred_vault);
+	/* and a list that says the same */
+	cred_changed();
+	assert_ptr_equal(rig_k.creds, bound);
+}
+
+/* DONE comes first when the keeper has not read for a while. */
+static void a_token_whose_change_comes_late(void **state)
+{
+	const struct vault_done done = {.number = 7};
+	int origin = login_up();
+
+	send_tokens(origin, 5, ORIGIN_REFRESH);
+	assert_int_equal(vault_send_done(cred_vault, must_get_store("acct.refresh"), &done), 0);
+	(void)!str_copy(cred_add_item("acct.refresh", 7)->meta.scope, VAULT_MAX_SCOPE, RIG_ID);
+	cred_answer_list();
+	must_get_renew(origin, ORIGIN_HAS_REFRESH);
+	assert_true(must_get_stored(origin, 5).kept);
+}
+
 static void tokens_of_a_host_that_gives_none(void **state)
 {
 	struct cred_run run = cred_run_up();
@@ -296,6 +331,8 @@ int main(void)
 		TOKEN_TEST(tokens_become_the_sandboxes),
 		TOKEN_TEST(a_refresh_breaks_nobody),
 		TOKEN_TEST(a_vault_that_does_not_keep_it),
+		TOKEN_TEST(a_token_that_is_kept_already),
+		TOKEN_TEST(a_token_whose_change_comes_late),
 		TOKEN_TEST(tokens_of_a_host_that_gives_none),
 		TOKEN_TEST(too_many_tokens),
 		TOKEN_TEST(the_user_can_have_it_otherwise),

@@ -65,6 +65,7 @@ struct keeper {
 	struct keeper_ports *ports; /* as it said last; NULL: nothing yet. See ports.h */
 	bool ports_due;		    /* it is to be told the list */
 	bool wants_vault;	    /* it waits for a channel: see vault_channels.c */
+	uint64_t vault_given_ms;    /* when it got the last one */
 	struct pool_seat pool;
 	struct loop_timer timer;
 };

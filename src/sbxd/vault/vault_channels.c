@@ -4,18 +4,28 @@
  *
  * How      A keeper says WANT_VAULT; when the vault is up, a socket pair is made, one end goes to
  *          the vault with the id of the keeper's sandbox, the other one to the keeper. A keeper
- *          that gets none asks again.
+ *          that gets none asks again. The vault closes an earlier channel of the same sandbox.
  * Trust    Runs in sbxd. The id is the one that sbxd started or adopted the keeper for, never the
  *          keeper's word. No byte of these channels is read here.
+ * Limits   One channel for each sandbox, and one in VAULT_WANT_GAP_MS.
  */
+#include <assert.h>
 #include <errno.h>
 #include <unistd.h>
+#include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "src/sbxd/sbxd.h"
-#include "vault_link.h"
+#include "vault_link_internal.h"
+
+static_assert(KEEPER_MAX <= VAULT_MAX_SANDBOXES, "the vault has a place for each keeper");
 
 void vault_link_on_want(struct sbxd *d, struct keeper *k)
 {
+	uint64_t now = clock_mono_ms();
+
+	/* It asks again when it gets none; an honest one waits longer than this. */
+	if (k->vault_given_ms && now - k->vault_given_ms < VAULT_WANT_GAP_MS)
+		return;
 	k->wants_vault = true;
 	vault_link_step(d);
 }
@@ -49,7 +59,18 @@ static int give(struct sbxd *d, struct keeper *k)
 	/* One that does not read asks again when it does. */
 	(void)!keeper_give_vault(k->sock, of_keeper);
 	k->wants_vault = false;
+	k->vault_given_ms = clock_mono_ms();
 	return 0;
+}
+
+/* A keeper that asks has lost the last one, perhaps because the vault hangs: a question that it owes
+ * an answer to finds that out. */
+static void ask_for_sign(struct sbxd *d)
+{
+	struct vault_op *op = vault_ops_has_own(&d->vault) ? NULL : vault_link_ask(d, VAULT_STATUS);
+
+	if (op)
+		op->is_own = true;
 }
 
 int vault_channels_give(struct sbxd *d)
@@ -59,5 +80,6 @@ int vault_channels_give(struct sbxd *d)
 	for (size_t i = 0; r == 0 && i < KEEPER_MAX; i++)
 		if (is_wanting(&d->keepers.slot[i]))
 			r = give(d, &d->keepers.slot[i]);
+	ask_for_sign(d);
 	return r;
 }

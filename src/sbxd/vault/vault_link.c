@@ -76,6 +76,22 @@ static void drop(struct sbxd *d, const char *why)
 	vault_ops_lost(d, why);
 }
 
+/* The kernel counts the descriptors that all processes of the user have sent and nobody has
+ * received. Others may have used them up: nothing was sent, the vault is well, and it is tried again
+ * by the timer. */
+static bool is_crowded(struct vault_link *v, int r)
+{
+	v->crowded_ms = 0;
+	if (r != -ETOOMANYREFS)
+		return false;
+	if (!v->is_crowd_said)
+		log_warn("the vault gets no descriptor yet: processes of this user have too many "
+			 "in flight");
+	v->is_crowd_said = true;
+	v->crowded_ms = clock_mono_ms() + VAULT_CROWDED_MS;
+	return true;
+}
+
 static void send_queued(struct sbxd *d)
 {
 	struct vault_link *v = &d->vault;
@@ -100,8 +116,8 @@ static void send_queued(struct sbxd *d)
 		r = vault_op_send(d, op);
 		op->state = VAULT_OP_SENT;
 		op->sent_ms = clock_mono_ms();
-		if (r == -EAGAIN) {
-			v->is_blocked = true;
+		if (r == -EAGAIN || is_crowded(v, r)) {
+			v->is_blocked = r == -EAGAIN;
 			op->state = VAULT_OP_QUEUED;
 			return;
 		}
@@ -491,6 +507,8 @@ static void set_timer(struct sbxd *d)
 		at = MIN(at, v->next_start_ms);
 	if (v->sweep_until_ms > now)
 		at = MIN(at, v->sweep_until_ms);
+	if (v->sock >= 0 && v->crowded_ms)
+		at = MIN(at, v->crowded_ms);
 	if (at == UINT64_MAX)
 		loop_timer_clear(&d->loop, &v->timer);
 	else
@@ -513,8 +531,10 @@ static void give_channels(struct sbxd *d)
 		r = replace(v, "an earlier sbxd started it, and a sandbox needs a channel to it");
 	if (r == -EAGAIN)
 		v->is_blocked = true;
-	else if (r < 0)
+	else if (!is_crowded(v, r) && r < 0)
 		drop(d, LOST);
+	if (r == 0 && is_up(v))
+		send_queued(d);
 }
 
 void vault_link_step(struct sbxd *d)

@@ -37,6 +37,9 @@
 #define VAULT_FIRST_DELAY_MS 100
 #define VAULT_LAST_DELAY_MS 5000
 #define VAULT_MAX_MUTE 4
+#define VAULT_CROWDED_MS 100
+#define VAULT_WANT_GAP_MS \
+	200 /* between two channels of one keeper, which waits KEEPER_VAULT_GAP_MS */
 #define VAULT_LIVED_MS 5000 /* one that lived so long did not fail at its start */
 
 struct sbxd;
@@ -76,6 +79,8 @@ struct vault_link {
 	uint32_t gen;
 	uint32_t armed;
 	bool is_blocked;
+	uint64_t crowded_ms; /* 0, or when to try again: see is_crowded in vault_link.c */
+	bool is_crowd_said;
 	bool is_owner; /* this sbxd started it: it takes channels of sandboxes from here */
 	enum vault_phase phase;
 	bool has_said, has_answered;

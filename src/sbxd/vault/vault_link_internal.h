@@ -21,6 +21,8 @@ bool vault_op_is_change(const struct vault_op *op);
 struct conn *vault_op_asker(struct sbxd *d, uint32_t id);
 int vault_op_send(struct sbxd *d, struct vault_op *op) MUST_CHECK;
 
+/* Whether a question of sbxd's own is open. */
+bool vault_ops_has_own(const struct vault_link *v);
 /* Whether an answer is awaited. */
 bool vault_ops_sent(const struct vault_link *v);
 /* The oldest that may be sent now, or NULL. */

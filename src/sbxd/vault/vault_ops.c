@@ -139,7 +139,7 @@ void vault_link_sweep(struct sbxd *d)
 	vault_link_step(d);
 }
 
-static bool has_own(const struct vault_link *v)
+bool vault_ops_has_own(const struct vault_link *v)
 {
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++)
 		if (v->op[i].state != VAULT_OP_FREE && v->op[i].is_own)
@@ -151,12 +151,12 @@ bool vault_link_is_sweeping(struct sbxd *d)
 {
 	const struct vault_link *v = &d->vault;
 
-	return clock_mono_ms() < v->sweep_until_ms && (v->sweep_due || has_own(v));
+	return clock_mono_ms() < v->sweep_until_ms && (v->sweep_due || vault_ops_has_own(v));
 }
 
 void vault_ops_sweep(struct sbxd *d)
 {
-	struct vault_op *op = has_own(&d->vault) ? NULL : vault_link_ask(d, VAULT_LIST);
+	struct vault_op *op = vault_ops_has_own(&d->vault) ? NULL : vault_link_ask(d, VAULT_LIST);
 
 	if (!op)
 		return;

@@ -2,12 +2,17 @@
 #include "vault.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+
+/* A frame and its end come in two. */
+#define MAX_FRAME_READS 8
 
 /* ---- the state ---- */
 
@@ -49,10 +54,10 @@ static bool is_ready(struct vault *v, struct peer *p, uint32_t id)
 
 /* ---- changes ---- */
 
-static void tell_saved(struct vault *v)
+static void tell_saved(struct vault *v, const char *scope)
 {
 	open_remember(v);
-	peer_tell_changed(v);
+	peer_tell_changed(v, scope);
 }
 
 /* Takes the entry. */
@@ -77,7 +82,7 @@ static int put(struct vault *v, struct book_entry *e, uint64_t *ret_serial, stru
 	if (old)
 		op_on_fetched(v, old->serial, -ECANCELED, "the credential was replaced");
 	book_entry_free(old);
-	tell_saved(v);
+	tell_saved(v, e->meta.scope);
 	return 0;
 }
 
@@ -108,16 +113,16 @@ void ask_finish_set(struct vault *v, struct op *op)
 
 /* ---- tokens ---- */
 
-static bool has_room_for_token(const struct vault *v, const struct op *op)
+static bool has_room_for_token(const struct vault *v, const struct vault_meta *token)
 {
 	unsigned n = 0;
 
 	for (size_t i = 0; i < v->book.n; i++) {
 		const struct vault_meta *meta = &v->book.list[i]->meta;
 
-		if (strcmp(meta->scope, op->meta.scope) != 0)
+		if (strcmp(meta->scope, token->scope) != 0)
 			continue;
-		if (strcmp(meta->name, op->meta.name) == 0)
+		if (strcmp(meta->name, token->name) == 0)
 			return true;
 		n += vault_name_is_token(meta->name);
 	}
@@ -125,55 +130,119 @@ static bool has_room_for_token(const struct vault *v, const struct op *op)
 }
 
 /* A frame says again what it is: who wrote it and who sent it here agree. */
-static int check_frame(
-	struct vault *v, const struct op *op, const struct vault_frame *frame, struct err *err)
+static int check_frame(struct vault *v, const struct vault_meta *meta,
+	const struct vault_frame *frame, struct err *err)
 {
-	const struct book_entry *old = book_find(&v->book, op->meta.name, op->meta.scope);
+	const struct book_entry *old = book_find(&v->book, meta->name, meta->scope);
 
-	if (strcmp(frame->name, op->meta.name) != 0 || frame->serial || frame->header[0] ||
+	if (strcmp(frame->name, meta->name) != 0 || frame->serial || frame->header[0] ||
 		frame->format[0] || frame->user[0])
 		return err_set(err, -EINVAL, "the token is another one than was said");
 	if (frame->value.n == 0 || frame->value.n > VAULT_MAX_TOKEN)
 		return err_set(err, -EMSGSIZE, "a token has 1 to %d bytes", VAULT_MAX_TOKEN);
 	if (old && old->ref.kind != VAULT_REF_NONE)
 		return err_set(err, -EEXIST, "the user has set it to come from a program");
-	if (!has_room_for_token(v, op))
+	if (!has_room_for_token(v, meta))
 		return err_set(err, -ENOSPC, "the sandbox has %d tokens", VAULT_MAX_TOKENS);
 	return 0;
 }
 
-void ask_finish_store(struct vault *v, struct op *op)
+/* Nobody can write to it any more: then a read of a pipe gives bytes or its end, and never waits,
+ * whatever else is done to the pipe. */
+static bool is_finished(int fd)
 {
-	struct vault_frame frame = {0};
-	struct book_entry *e;
-	struct err err = {0};
-	uint64_t serial = 0;
-	int r = 0;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
 
-	if (v->state != VAULT_READY)
-		r = err_set(&err, -EAGAIN, "%s", v->why.text);
-	else if (vault_frame_split(secret_slice(&op->bytes), &frame) < 0)
-		r = err_set(&err, -EINVAL, "the token was cut off, or is too long");
-	else
-		r = check_frame(v, op, &frame, &err);
-	if (r == 0) {
-		e = xcalloc(1, sizeof(*e));
-		e->meta = op->meta;
-		r = secret_copy(&e->value, frame.value, &err);
-		if (r < 0)
-			book_entry_free(e);
-		else
-			r = put(v, e, &serial, &err);
-	}
-	op_answer(v, op, r, serial, r < 0 ? err_text(&err, r) : "");
+	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
 }
 
-/* Only what is read to its end by itself: a file would be read at once or never. */
+/* The frame and its end are in the pipe or stream before STORE is sent: nothing waits for them here,
+ * so no sandbox takes a place that another one needs. */
+static int read_frame(struct vault *v, int fd, struct secret *ret, struct err *err)
+{
+	ssize_t n = 1;
+	int r = 0;
+
+	if (!is_finished(fd))
+		return err_set(err, -EINVAL, "the token was not complete when it was sent");
+	r = secret_init(ret, VAULT_FRAME_MAX_HEAD + VAULT_MAX_TOKEN + 1, err);
+
+	if (r < 0)
+		return r;
+	vault_note_memory(v, ret);
+	for (unsigned i = 0; i < MAX_FRAME_READS && n > 0 && ret->n < ret->size; i++) {
+		n = op_read_now(fd, ret->p + ret->n, ret->size - ret->n);
+		ret->n += n > 0 ? (size_t)n : 0;
+	}
+	if (n != 0 && ret->n < ret->size)
+		return err_set(err, -EINVAL, "the token was not complete when it was sent");
+	return 0;
+}
+
+/* The same value again changes nothing: nobody hears of it. */
+static struct book_entry *find_same(
+	struct vault *v, const struct vault_meta *meta, struct slice value)
+{
+	struct book_entry *e = book_find(&v->book, meta->name, meta->scope);
+
+	if (!e || e->ref.kind != VAULT_REF_NONE || e->meta.kind != meta->kind)
+		return NULL;
+	if (e->value.n != value.n || CRYPTO_memcmp(e->value.p, value.p, value.n) != 0)
+		return NULL;
+	return e;
+}
+
+static int store_token(struct vault *v, struct peer *p, const struct vault_meta *meta, int fd,
+	uint64_t *ret_serial, struct err *err)
+{
+	AUTO_SECRET struct secret bytes = {0};
+	struct vault_frame frame = {0};
+	struct book_entry *e;
+	int r = read_frame(v, fd, &bytes, err);
+
+	if (r == 0 && vault_frame_split(secret_slice(&bytes), &frame) < 0)
+		r = err_set(err, -EINVAL, "the token was cut off, or is too long");
+	if (r == 0)
+		r = check_frame(v, meta, &frame, err);
+	e = r == 0 ? find_same(v, meta, frame.value) : NULL;
+	if (e) {
+		*ret_serial = e->serial;
+		return 0;
+	}
+	peer_count_store(v, p);
+	if (r < 0)
+		return r;
+	e = xcalloc(1, sizeof(*e));
+	e->meta = *meta;
+	r = secret_copy(&e->value, frame.value, err);
+	if (r < 0)
+		book_entry_free(e);
+	return r < 0 ? r : put(v, e, ret_serial, err);
+}
+
+static bool is_unix_stream(int fd)
+{
+	int type = 0, domain = 0;
+	socklen_t n = sizeof(int), m = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
+	       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) == 0 && domain == AF_UNIX;
+}
+
+/* Only what op_read_now reads without waiting. */
 static bool is_pipe_or_stream(int fd)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+	return is_unix_stream(fd) || (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode));
+}
+
+static bool is_source(struct vault *v, struct peer *p, const struct ipc_msg *msg)
+{
+	if (is_pipe_or_stream(msg->fd))
+		return true;
+	peer_answer(v, p, msg->id, -EINVAL, 0, "values come through a pipe or a Unix stream");
+	return false;
 }
 
 static int read_from(struct vault *v, struct peer *p, enum op_kind kind, struct ipc_msg *msg,
@@ -181,10 +250,8 @@ static int read_from(struct vault *v, struct peer *p, enum op_kind kind, struct 
 {
 	struct op *op;
 
-	if (!is_pipe_or_stream(msg->fd)) {
-		peer_answer(v, p, msg->id, -EINVAL, 0, "values come through a pipe or a socket");
+	if (!is_source(v, p, msg))
 		return 0;
-	}
 	op = op_new(v, p, kind, msg->id, TAKE_FD(msg->fd));
 	if (op && meta)
 		op->meta = *meta;
@@ -205,12 +272,16 @@ static int ask_set(struct vault *v, struct peer *p, struct ipc_msg *msg)
 static int ask_store(struct vault *v, struct peer *p, struct ipc_msg *msg)
 {
 	struct vault_meta meta = {.kind = VAULT_SERVICE};
+	struct err err = {0};
+	uint64_t serial = 0;
 	int r = vault_get_store(msg, meta.name);
 
-	if (r < 0 || !is_ready(v, p, msg->id))
+	if (r < 0 || !is_ready(v, p, msg->id) || !is_source(v, p, msg))
 		return r;
 	memcpy(meta.scope, p->sandbox, sizeof(meta.scope));
-	return read_from(v, p, OP_STORE, msg, &meta);
+	r = store_token(v, p, &meta, msg->fd, &serial, &err);
+	peer_answer(v, p, msg->id, r, serial, r < 0 ? err_text(&err, r) : "");
+	return 0;
 }
 
 static int ask_set_ref(struct vault *v, struct peer *p, struct ipc_msg *msg)
@@ -255,7 +326,7 @@ static int ask_remove(struct vault *v, struct peer *p, struct ipc_msg *msg)
 	}
 	op_on_fetched(v, e->serial, -ECANCELED, "the credential was removed");
 	book_entry_free(e);
-	tell_saved(v);
+	tell_saved(v, scope);
 	peer_answer(v, p, msg->id, 0, 0, "");
 	return 0;
 }
@@ -281,15 +352,6 @@ static bool is_fresh(const struct book_entry *e)
 		return true;
 	return e->value.n && e->ref.refresh_s && e->fetched_ms &&
 	       clock_mono_ms() - e->fetched_ms < UINT64_C(1000) * e->ref.refresh_s;
-}
-
-static bool is_unix_stream(int fd)
-{
-	int type = 0, domain = 0;
-	socklen_t n = sizeof(int), m = sizeof(int);
-
-	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
-	       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) == 0 && domain == AF_UNIX;
 }
 
 /* All of it in one call, or nobody gets anything he could use: the socket is new and empty, and

@@ -22,6 +22,9 @@ static void dispatch(struct vault *v, const struct loop_event *ev)
 	case EV_PEER:
 		peer_on_event(v, ev);
 		break;
+	case EV_PEER_TIMER:
+		peer_on_timer(v, ev->key);
+		break;
 	case EV_OP:
 		op_on_event(v, ev);
 		break;

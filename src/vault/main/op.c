@@ -22,7 +22,7 @@ static struct peer *peer_of(struct vault *v, const struct op *op)
 
 static bool is_pipe_kind(enum op_kind kind)
 {
-	return kind == OP_SET || kind == OP_STORE || kind == OP_UNLOCK;
+	return kind == OP_SET || kind == OP_UNLOCK;
 }
 
 static bool is_pipe(const struct op *op)
@@ -98,16 +98,12 @@ static struct op *find_free(struct vault *v, enum op_kind kind)
 /* The memory that a value is read into, and the pipe in the loop. */
 static int begin_reading(struct vault *v, struct op *op, struct err *err)
 {
-	size_t max =
-		op->kind == OP_STORE ? VAULT_FRAME_MAX_HEAD + VAULT_MAX_TOKEN : VAULT_MAX_VALUE;
-	int r = secret_init(&op->bytes, max + 1, err);
+	int r = secret_init(&op->bytes, VAULT_MAX_VALUE + 1, err);
 
 	if (r < 0)
 		return r;
 	vault_note_memory(v, &op->bytes);
-	r = fd_set_nonblock(op->fd, true);
-	if (r == 0)
-		r = loop_add(&v->loop, op->fd, EPOLLIN, key_of(v, op, EV_OP));
+	r = loop_add(&v->loop, op->fd, EPOLLIN, key_of(v, op, EV_OP));
 	loop_timer_set(&v->loop, &op->timer, clock_mono_ms() + PIPE_TIMEOUT_MS,
 		key_of(v, op, EV_OP_TIMER));
 	return r < 0 ? err_errno(err, r, "watching the pipe") : 0;
@@ -160,12 +156,17 @@ static void finish_reading(struct vault *v, struct op *op)
 		ask_finish_set(v, op);
 		return;
 	}
-	if (op->kind == OP_STORE) {
-		ask_finish_store(v, op);
-		return;
-	}
 	r = open_with_passphrase(v, &op->bytes, &err);
 	op_answer(v, op, r, 0, r < 0 ? err_text(&err, r) : "");
+}
+
+ssize_t op_read_now(int fd, void *p, size_t n)
+{
+	ssize_t r = recv(fd, p, n, MSG_DONTWAIT);
+
+	if (r >= 0 || errno != ENOTSOCK)
+		return r;
+	return fd_set_nonblock(fd, true) < 0 ? -1 : read(fd, p, n);
 }
 
 void op_on_event(struct vault *v, const struct loop_event *ev)
@@ -178,7 +179,7 @@ void op_on_event(struct vault *v, const struct loop_event *ev)
 		return;
 	room = op->bytes.size - op->bytes.n;
 	/* one byte more than a value may have was read: what follows does not matter */
-	n = room ? read(op->fd, op->bytes.p + op->bytes.n, room) : 0;
+	n = room ? op_read_now(op->fd, op->bytes.p + op->bytes.n, room) : 0;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0)

@@ -46,7 +46,7 @@ static void load(struct vault *v, uint64_t floor)
 					      : "not locked, because the limit forbids it");
 	open_remember(v);
 	peer_serve(v);
-	peer_tell_changed(v);
+	peer_tell_changed(v, "");
 }
 
 static int make_key(struct vault *v, struct err *err)

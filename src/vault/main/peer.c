@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 static struct loop_key key_of(const struct vault *v, const struct peer *p)
@@ -27,6 +28,7 @@ static void drop(struct vault *v, struct peer *p)
 {
 	uint32_t gen = p->gen;
 
+	loop_timer_clear(&v->loop, &p->timer);
 	loop_del(&v->loop, p->fd);
 	op_drop_peer(v, (uint32_t)(p - v->peers));
 	fd_close(&p->fd);
@@ -44,26 +46,44 @@ static unsigned n_pending(const struct peer *p)
 static void watch_events(struct vault *v, struct peer *p)
 {
 	bool owes = p->n_due || p->is_listing || p->is_changed_due;
-	uint32_t events = owes ? EPOLLOUT : n_pending(p) < VAULT_MAX_PENDING ? EPOLLIN : 0;
+	bool is_heard = !p->is_paused && n_pending(p) < VAULT_MAX_PENDING;
+	uint32_t events = owes ? EPOLLOUT : is_heard ? EPOLLIN : 0;
 
 	if (p->fd >= 0 && loop_mod(&v->loop, p->fd, events, key_of(v, p)) < 0)
 		(void)shutdown(p->fd, SHUT_RDWR);
 }
 
+static bool is_of_sandbox(const struct peer *p)
+{
+	return p->fd >= 0 && p->phase == VAULT_PHASE_SANDBOX;
+}
+
+/* Sandboxes and others have places of their own. */
+static struct peer *find_place(struct vault *v, bool of_sandbox)
+{
+	size_t n = 0, most = of_sandbox ? VAULT_MAX_SANDBOXES : MAX_CALLERS;
+	struct peer *p = NULL;
+
+	for (size_t i = 0; i < MAX_PEERS; i++) {
+		if (v->peers[i].fd >= 0)
+			n += is_of_sandbox(&v->peers[i]) == of_sandbox;
+		else if (!p)
+			p = &v->peers[i];
+	}
+	return n < most ? p : NULL;
+}
+
 /* Takes fd. `role` is what the peer may do after HELLO. */
 static void welcome(struct vault *v, int fd, enum vault_phase role, const char *sandbox)
 {
-	struct peer *p = NULL;
+	struct peer *p = find_place(v, role == VAULT_PHASE_SANDBOX);
 
-	for (size_t i = 0; i < MAX_PEERS && !p; i++) {
-		if (v->peers[i].fd < 0)
-			p = &v->peers[i];
-	}
 	if (!p || fd_set_nonblock(fd, true) < 0) {
 		(void)close(fd);
 		return;
 	}
-	*p = (struct peer){.fd = fd, .gen = p->gen};
+	*p = (struct peer){
+		.fd = fd, .gen = p->gen, .stores = bucket_init(STORE_BURST, STORE_PER_S)};
 	(void)snprintf(p->sandbox, sizeof(p->sandbox), "%s", sandbox);
 	if (loop_add(&v->loop, fd, EPOLLIN, key_of(v, p)) < 0) {
 		fd_close(&p->fd);
@@ -89,12 +109,25 @@ void peer_look_for_owner(struct vault *v)
 	v->has_owner = is_packet_socket(VAULT_OWNER_FD);
 }
 
+/* A keeper asks for a channel when it has none. */
+static void drop_sandbox(struct vault *v, const char *sandbox)
+{
+	for (size_t i = 0; i < MAX_PEERS; i++) {
+		struct peer *p = &v->peers[i];
+
+		if (is_of_sandbox(p) && strcmp(p->sandbox, sandbox) == 0)
+			drop(v, p);
+	}
+}
+
 void peer_add_sandbox(struct vault *v, const char *sandbox, int fd)
 {
-	if (is_packet_socket(fd))
-		welcome(v, fd, VAULT_PHASE_SANDBOX, sandbox);
-	else
+	if (!is_packet_socket(fd)) {
 		(void)close(fd);
+		return;
+	}
+	drop_sandbox(v, sandbox);
+	welcome(v, fd, VAULT_PHASE_SANDBOX, sandbox);
 }
 
 static bool is_same_user(int fd)
@@ -259,12 +292,14 @@ void peer_list(struct vault *v, struct peer *p, uint32_t id)
 	flush_and_watch(v, p);
 }
 
-void peer_tell_changed(struct vault *v)
+void peer_tell_changed(struct vault *v, const char *scope)
 {
 	for (size_t i = 0; i < MAX_PEERS; i++) {
 		struct peer *p = &v->peers[i];
 
 		if (p->fd < 0 || !p->is_watching)
+			continue;
+		if (scope[0] && p->sandbox[0] && strcmp(scope, p->sandbox) != 0)
 			continue;
 		p->is_changed_due = true;
 		flush_and_watch(v, p);
@@ -272,6 +307,28 @@ void peer_tell_changed(struct vault *v)
 }
 
 /* ---- what a peer says ---- */
+
+void peer_count_store(struct vault *v, struct peer *p)
+{
+	uint64_t now = clock_mono_ms();
+
+	if (bucket_take(&p->stores, now) && p->stores.left)
+		return;
+	p->is_paused = true;
+	loop_timer_set(&v->loop, &p->timer, now + 1000 / STORE_PER_S,
+		(struct loop_key){
+			.kind = EV_PEER_TIMER, .gen = p->gen, .idx = (uint32_t)(p - v->peers)});
+}
+
+void peer_on_timer(struct vault *v, struct loop_key key)
+{
+	struct peer *p = &v->peers[key.idx];
+
+	if (p->gen != key.gen || p->fd < 0)
+		return;
+	p->is_paused = false;
+	watch_events(v, p);
+}
 
 static void receive(struct vault *v, struct peer *p)
 {

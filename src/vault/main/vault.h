@@ -6,11 +6,13 @@
  *          program, job.c programs that sbx-vault-run executes, open.c the key and the sealed file.
  *          Indexes and generations in every loop_key: a stale event finds nothing.
  * Trust    Holds all credentials of the user. Peers are processes of the same uid.
- * Limits   MAX_PEERS, MAX_OPS, MAX_JOBS; a peer has VAULT_MAX_PENDING questions open.
+ * Limits   VAULT_MAX_SANDBOXES channels, one for each sandbox; MAX_CALLERS connections; MAX_OPS,
+ *          MAX_JOBS; a peer has VAULT_MAX_PENDING questions open; STORE_BURST, STORE_PER_S.
  * See      README, lib/os/ipc/vault_chan.h, vault_test.c
  */
 #pragma once
 
+#include "lib/base/bucket.h"
 #include "lib/base/fs/fd.h"
 #include "lib/os/ipc/run_chan.h"
 #include "lib/os/ipc/vault_scanned.h"
@@ -24,9 +26,12 @@ struct scan;
 #define VAULT_OWNER_FD 5
 #define VAULT_DIR "/vault"
 
-#define MAX_PEERS 320
+#define MAX_CALLERS 64 /* connections to the socket, and the owner's channel */
+#define MAX_PEERS (VAULT_MAX_SANDBOXES + MAX_CALLERS)
 #define MAX_OPS 64
-#define MAX_PIPES 8 /* values that are being read, each with a buffer of locked memory */
+#define MAX_PIPES 8 /* values of the user that are being read, each in locked memory */
+#define STORE_BURST VAULT_MAX_TOKENS /* STOREs of one sandbox in a row ... */
+#define STORE_PER_S 4		     /* ... and then in a second: each one writes the sealed file */
 #define MAX_JOBS 8
 #define MAX_OUTPUT (2 * VAULT_MAX_VALUE + 4096) /* a docker answer may be all escapes */
 #define PIPE_TIMEOUT_MS 15000
@@ -38,6 +43,7 @@ struct scan;
 enum vault_ev {
 	EV_LISTEN,
 	EV_PEER,
+	EV_PEER_TIMER,
 	EV_OP,
 	EV_OP_TIMER,
 	EV_JOB,
@@ -65,9 +71,12 @@ struct peer {
 	uint32_t list_id;
 	uint64_t list_after;
 	bool is_watching, is_changed_due;
+	struct bucket stores;
+	bool is_paused; /* it has sent more STOREs than it may: the next ones wait in its socket */
+	struct loop_timer timer;
 };
 
-enum op_kind { OP_FREE, OP_SET, OP_STORE, OP_UNLOCK, OP_RELEASE, OP_SCAN };
+enum op_kind { OP_FREE, OP_SET, OP_UNLOCK, OP_RELEASE, OP_SCAN };
 
 /* A question that cannot be answered yet. */
 struct op {
@@ -75,7 +84,7 @@ struct op {
 	uint32_t gen;
 	uint32_t peer, peer_gen;
 	uint32_t id;
-	int fd; /* SET, STORE, UNLOCK: the pipe; RELEASE: the stream; SCAN: the file */
+	int fd; /* SET, UNLOCK: the pipe; RELEASE: the stream; SCAN: the file */
 	struct vault_meta meta;
 	uint64_t serial; /* RELEASE: what is being fetched */
 	uint64_t until_ms;
@@ -144,7 +153,8 @@ void peer_init(struct vault *v);
 /* Whether the starter passed the owner's channel: before any other descriptor can take its
  * number. */
 void peer_look_for_owner(struct vault *v);
-/* Takes fd: a channel that the owner binds to a sandbox. */
+/* Takes fd: a channel that the owner binds to a sandbox. It replaces an earlier one of the same
+ * sandbox. */
 void peer_add_sandbox(struct vault *v, const char *sandbox, int fd);
 /* From now on peers are heard. */
 void peer_serve(struct vault *v);
@@ -157,13 +167,15 @@ void peer_answer_scanned(
 	struct vault *v, struct peer *p, uint32_t id, struct vault_scanned *scanned);
 void peer_answer_status(struct vault *v, struct peer *p, uint32_t id);
 void peer_list(struct vault *v, struct peer *p, uint32_t id);
-void peer_tell_changed(struct vault *v);
+/* To those that the change concerns; scope: "" is every sandbox. */
+void peer_tell_changed(struct vault *v, const char *scope);
+/* Counts a STORE of the peer; the peer is not heard for a while when it has sent too many. */
+void peer_count_store(struct vault *v, struct peer *p);
+void peer_on_timer(struct vault *v, struct loop_key key);
 
 /* ask.c: -EBADMSG, or 0 when the question was taken */
 int ask_take(struct vault *v, struct peer *p, struct ipc_msg *msg) MUST_CHECK;
 void ask_finish_set(struct vault *v, struct op *op);
-/* The pipe had a frame. */
-void ask_finish_store(struct vault *v, struct op *op);
 void ask_send_value(struct vault *v, struct peer *p, uint32_t id, struct book_entry *e, int fd);
 void ask_fill_status(const struct vault *v, struct vault_status *ret);
 
@@ -171,6 +183,9 @@ void ask_fill_status(const struct vault *v, struct vault_status *ret);
 /* Takes the fd; answers itself when there is no room. NULL then. */
 struct op *op_new(struct vault *v, struct peer *p, enum op_kind kind, uint32_t id, int fd);
 void op_answer(struct vault *v, struct op *op, int code, uint64_t number, const char *text);
+/* As read(2), without waiting. Who passed a pipe has the same open file and can clear O_NONBLOCK
+ * again: a pipe is read for ADMIN and OWNER, or when nobody can write to it any more. */
+ssize_t op_read_now(int fd, void *p, size_t n) MUST_CHECK;
 /* Takes it. */
 void op_answer_scanned(struct vault *v, struct op *op, struct vault_scanned *scanned);
 void op_drop_peer(struct vault *v, uint32_t peer);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -395,6 +396,119 @@ static void test_many_peers(void **state)
 		(void)close(peers[i]);
 }
 
+/* ---- places of others ---- */
+
+static void stores_without_a_frame_take_no_place_of_others(void **state)
+{
+	AUTO_CLOSE int keeper = rig_keeper(r, "a"), other = rig_keeper(r, "b"),
+		       admin = rig_admin(r);
+	int pipes[VAULT_MAX_PENDING][2];
+
+	for (uint32_t i = 0; i < VAULT_MAX_PENDING; i++) {
+		assert_int_equal(pipe2(pipes[i], O_CLOEXEC), 0);
+		assert_int_equal(vault_ask_store(keeper, i, "demo.access", pipes[i][0]), 0);
+	}
+	assert_int_equal(rig_store(other, "demo.access", "a token", NULL), 0);
+	assert_int_equal(rig_set_str(admin, "b", "", "v"), 0);
+	for (uint32_t i = 0; i < VAULT_MAX_PENDING; i++) {
+		struct vault_done done;
+
+		rig_done(keeper, i, &done);
+		assert_int_equal(done.code, -EINVAL);
+		(void)close(pipes[i][0]);
+		(void)close(pipes[i][1]);
+	}
+}
+
+/* A byte that the vault has not taken. */
+static void take_back(int fd)
+{
+	AUTO_CLOSE int from = -1, to = -1;
+	int fds[2];
+	char c;
+
+	if (recv(fd, &c, 1, MSG_DONTWAIT) >= 0 || errno != ENOTSOCK)
+		return;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	from = fds[0];
+	to = fds[1];
+	(void)!splice(fd, NULL, to, NULL, 1, SPLICE_F_NONBLOCK);
+}
+
+/* The vault is woken for a byte that is not there any more. The open file is ours too: whatever the
+ * vault has made of its flags, it waits again. */
+static void play_with(int fds[2])
+{
+	AUTO_CLOSE int keeper = rig_keeper(r, "a"), other = rig_admin(r);
+	struct vault_status status;
+	struct vault_done done;
+
+	for (uint32_t id = 1; id < 4; id++)
+		assert_int_equal(vault_ask_store(keeper, id, "demo.access", fds[0]), 0);
+	for (unsigned i = 0; i < 6000; i++) {
+		assert_int_equal(write(fds[1], "x", 1), 1);
+		assert_int_equal(fd_set_nonblock(fds[0], false), 0);
+		take_back(fds[0]);
+	}
+	rig_status(other, &status);
+	rig_done(keeper, 1, &done);
+	assert_int_equal(done.code, -EINVAL);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+}
+
+static void who_passes_a_pipe_cannot_make_the_vault_wait(void **state)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	play_with(fds);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	play_with(fds);
+	assert_serves();
+}
+
+static void a_sandbox_has_one_channel(void **state)
+{
+	int channels[400];
+	AUTO_CLOSE int other = -1;
+	struct vault_status status;
+
+	for (unsigned i = 0; i < ARRAY_LEN(channels); i++)
+		channels[i] = rig_keeper(r, "a");
+	other = rig_keeper(r, "b");
+	rig_status(other, &status);
+	rig_status(channels[ARRAY_LEN(channels) - 1], &status);
+	for (unsigned i = 0; i < ARRAY_LEN(channels); i++) {
+		if (i + 1 < ARRAY_LEN(channels))
+			assert_true(rig_is_dropped(channels[i]));
+		(void)close(channels[i]);
+	}
+}
+
+static void each_sandbox_has_a_place_beside_the_connections(void **state)
+{
+	static int channels[VAULT_MAX_SANDBOXES], callers[80];
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)4096);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(callers); i++)
+		callers[i] = rig_knock(r);
+	for (unsigned i = 0; i < ARRAY_LEN(channels); i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "s%u", i);
+		channels[i] = rig_keeper(r, name);
+	}
+	assert_true(rig_is_dropped(callers[ARRAY_LEN(callers) - 1]));
+	for (unsigned i = 0; i < ARRAY_LEN(callers); i++)
+		(void)close(callers[i]);
+	for (unsigned i = 0; i < ARRAY_LEN(channels); i++)
+		(void)close(channels[i]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -413,6 +527,10 @@ int main(void)
 		TEST(test_pipes_that_never_end),
 		TEST(test_a_peer_that_does_not_read),
 		TEST(test_many_peers),
+		TEST(stores_without_a_frame_take_no_place_of_others),
+		TEST(who_passes_a_pipe_cannot_make_the_vault_wait),
+		TEST(a_sandbox_has_one_channel),
+		TEST(each_sandbox_has_a_place_beside_the_connections),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN);

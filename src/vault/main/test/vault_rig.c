@@ -221,7 +221,7 @@ static void must_hear_hello(int fd)
 	assert_string_equal(build, VAULT_BUILD);
 }
 
-int rig_connect(struct rig *r)
+int rig_knock(struct rig *r)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -229,6 +229,13 @@ int rig_connect(struct rig *r)
 	(void)snprintf(at.sun_path, sizeof(at.sun_path), "%s/sock", r->dir);
 	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
+int rig_connect(struct rig *r)
+{
+	int fd = rig_knock(r);
+
 	must_hear_hello(fd);
 	return fd;
 }
@@ -343,6 +350,29 @@ int rig_set_ref(int admin, const char *name, enum vault_ref_kind kind, const cha
 	/* as sbxd does */
 	if (done.code == 0)
 		assert_int_equal(run_ref_save(done.number, &ref, NULL), 0);
+	return done.code;
+}
+
+int rig_store(int keeper, const char *name, const char *value, uint64_t *ret_serial)
+{
+	uint8_t buf[VAULT_FRAME_MAX_HEAD + 256];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	struct vault_frame frame = {.value = slice_from_str(value)};
+	struct vault_done done;
+	uint32_t id = ++last_id;
+	int fds[2];
+
+	(void)snprintf(frame.name, sizeof(frame.name), "%s", name);
+	assert_int_equal(vault_frame_head(&frame, &wr), 0);
+	wr_bytes(&wr, frame.value);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(fd_write_all(fds[1], buf, wr.n), 0);
+	(void)close(fds[1]);
+	assert_int_equal(vault_ask_store(keeper, id, name, fds[0]), 0);
+	(void)close(fds[0]);
+	rig_done(keeper, id, &done);
+	if (ret_serial)
+		*ret_serial = done.number;
 	return done.code;
 }
 

@@ -37,6 +37,8 @@ pid_t rig_vault_pid(const struct rig *r);
 /* On the heap: a file below the state folder's vault. */
 char *rig_file(const struct rig *r, const char *name);
 
+/* Connects and says nothing; rig_connect hears HELLO. */
+int rig_knock(struct rig *r);
 int rig_connect(struct rig *r);
 int rig_admin(struct rig *r);
 int rig_keeper(struct rig *r, const char *sandbox);
@@ -47,6 +49,8 @@ int rig_set(int admin, const char *name, const char *scope, const void *value, s
 int rig_set_str(int admin, const char *name, const char *scope, const char *value);
 int rig_set_ref(int admin, const char *name, enum vault_ref_kind kind, const char *program,
 	const char *arg, uint32_t refresh_s);
+/* STORE of a whole frame; ret_serial may be NULL. */
+int rig_store(int keeper, const char *name, const char *value, uint64_t *ret_serial);
 int rig_remove(int admin, const char *name, const char *scope);
 int rig_unlock(int admin, const char *passphrase);
 int rig_scan(int admin, int fd, const char *control, struct vault_scanned *ret);

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
 #define TOKEN "oat-CANARY-of-a-sandbox-0123"
@@ -214,6 +215,70 @@ static void test_no_files(void **state)
 	assert_int_equal(done.code, -EINVAL);
 }
 
+static void watch(int peer)
+{
+	struct vault_done done;
+
+	assert_int_equal(vault_ask_plain(peer, VAULT_WATCH, 1, -1), 0);
+	rig_done(peer, 1, &done);
+}
+
+static void a_token_is_told_to_its_sandbox_only(void **state)
+{
+	AUTO_CLOSE int keeper = rig_keeper(r, "s1"), other = rig_keeper(r, "s2"),
+		       admin = rig_admin(r);
+	static struct ipc_msg msg;
+	struct vault_status status;
+
+	watch(keeper);
+	watch(other);
+	watch(admin);
+	assert_int_equal(rig_store(keeper, "demo.access", TOKEN, NULL), 0);
+	rig_status(other, &status); /* fails when CHANGED comes first */
+	rig_next(admin, &msg);
+	assert_int_equal(msg.type, VAULT_CHANGED);
+	assert_int_equal(rig_remove(admin, "demo.access", "s1"), 0);
+	rig_status(other, &status);
+	/* what is for all is told to all */
+	assert_int_equal(rig_set_str(admin, "demo", "", "v"), 0);
+	rig_next(other, &msg);
+	assert_int_equal(msg.type, VAULT_CHANGED);
+}
+
+static void the_same_token_again_changes_nothing(void **state)
+{
+	AUTO_CLOSE int keeper = rig_keeper(r, "s1");
+	uint64_t first = 0, again = 0, other = 0;
+	struct vault_status before, after;
+
+	assert_int_equal(rig_store(keeper, "demo.access", TOKEN, &first), 0);
+	watch(keeper);
+	rig_status(keeper, &before);
+	assert_int_equal(rig_store(keeper, "demo.access", TOKEN, &again), 0);
+	rig_status(keeper, &after);
+	assert_int_equal(again, first);
+	assert_int_equal(after.generation, before.generation);
+	assert_int_equal(rig_store(keeper, "demo.access", TOKEN "x", &other), 0);
+	assert_int_not_equal(other, first);
+}
+
+/* Each one writes the sealed file, for which all sandboxes wait. */
+static void tokens_in_a_row_wait(void **state)
+{
+	AUTO_CLOSE int keeper = rig_keeper(r, "s1"), other = rig_keeper(r, "s2");
+	uint64_t begin;
+
+	for (int i = 0; i < VAULT_MAX_TOKENS; i++)
+		assert_int_equal(store(keeper, "demo.access", i % 2 ? TOKEN : "x" TOKEN), 0);
+	begin = clock_mono_ms();
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(store(keeper, "demo.access", i % 2 ? TOKEN : "x" TOKEN), 0);
+	assert_in_range(clock_mono_ms() - begin, 700, 30000);
+	/* one that is made to wait holds up nobody else */
+	assert_int_equal(store(keeper, "demo.access", "y" TOKEN), 0);
+	assert_int_equal(store(other, "demo.access", TOKEN), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +292,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_an_admin_cannot, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_their_number_is_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_token_is_told_to_its_sandbox_only, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_same_token_again_changes_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(tokens_in_a_row_wait, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
