@@ -28,7 +28,8 @@ void dial_free(struct egress *e, struct exchange *x)
 	free(d);
 }
 
-bool dial_is_refused(const struct egress *e, const struct exchange *x, const struct addr *addr,
+/* Whether the policy of now has something against going there. */
+static bool is_refused(const struct egress *e, const struct exchange *x, const struct addr *addr,
 	struct policy_decision *ret)
 {
 	struct policy_op op = exchange_op(e, x);
@@ -234,9 +235,9 @@ static bool is_own(int fd, const struct addr *peer)
 	       !from_sockaddr(&own, &addr, &port) || addr_eq(&addr, peer);
 }
 
-/* Whether the socket leads where it was sent, and still may. */
-static bool is_right_peer(
-	struct egress *e, struct exchange *x, unsigned i, struct policy_decision *ret)
+/* Whether the socket leads where it was sent, and still may: 0, -ENOTCONN when the server has ended
+ * it already, -EXDEV, -EPERM and the decision. */
+static int check_peer(struct egress *e, struct exchange *x, unsigned i, struct policy_decision *ret)
 {
 	const struct dial *d = x->dial;
 	struct sockaddr_storage peer;
@@ -244,22 +245,39 @@ static bool is_right_peer(
 	struct addr addr;
 	uint16_t port;
 
-	*ret = (struct policy_decision){0};
-	if (getpeername(d->fd[i], (struct sockaddr *)&peer, &n) < 0 ||
-		!from_sockaddr(&peer, &addr, &port))
-		return false;
-	if (!addr_eq(&addr, &d->addr[i]) || port != d->port)
-		return false;
+	if (getpeername(d->fd[i], (struct sockaddr *)&peer, &n) < 0)
+		return -ENOTCONN;
+	if (!from_sockaddr(&peer, &addr, &port) || !addr_eq(&addr, &d->addr[i]) || port != d->port)
+		return -EXDEV;
 	x->is_own = is_own(d->fd[i], &addr);
-	return !dial_is_refused(e, x, &addr, ret);
+	return is_refused(e, x, &addr, ret) ? -EPERM : 0;
+}
+
+/* This address came to nothing: the next one. */
+static void fail_try(struct egress *e, struct exchange *x, unsigned i, int err)
+{
+	close_try(e, x->dial, i);
+	note_failure(x->dial, i, err);
+	go_on(e, x);
 }
 
 static void succeed_dial(struct egress *e, struct exchange *x, unsigned i)
 {
 	struct policy_decision decision;
 	struct addr addr = x->dial->addr[i];
+	int r = check_peer(e, x, i, &decision);
 
-	if (!is_right_peer(e, x, i, &decision)) {
+	if (r == -ENOTCONN) {
+		fail_try(e, x, i, ECONNRESET);
+		return;
+	}
+	if (r == -EXDEV) {
+		exchange_fail(e, x, EGRESS_UNREACHABLE, &addr,
+			"%s: the peer has another address than the one that was dialed",
+			x->host.name);
+		return;
+	}
+	if (r < 0) {
 		refuse_address(e, x, &addr, &decision);
 		return;
 	}
@@ -292,9 +310,7 @@ void dial_on_event(struct egress *e, struct loop_event ev)
 	}
 	if (err == 0 && !(ev.events & (EPOLLHUP | EPOLLERR)))
 		return;
-	close_try(e, x->dial, i);
-	note_failure(x->dial, i, err ? err : ECONNRESET);
-	go_on(e, x);
+	fail_try(e, x, i, err ? err : ECONNRESET);
 }
 
 /* ---- resolving ---- */
@@ -307,7 +323,7 @@ static bool take_address(
 	struct policy_decision decision;
 	struct dial *d = x->dial;
 
-	if (d->is_checked && dial_is_refused(e, x, addr, &decision)) {
+	if (d->is_checked && is_refused(e, x, addr, &decision)) {
 		refuse_address(e, x, addr, &decision);
 		return false;
 	}
@@ -395,6 +411,46 @@ static const struct egress_pin *find_pin(const struct egress *e, const struct ex
 
 static const uint8_t loopback_v4[4] = {127, 0, 0, 1};
 
+/* The proxy resolves; an address that the guest named is checked all the same, and so is the name
+ * that is one everywhere: many proxies run on this host. */
+static bool is_named_refused(const struct egress *e, const struct exchange *x, struct addr *ret,
+	struct policy_decision *decision)
+{
+	struct policy_op op = exchange_op(e, x);
+
+	if (!x->host.is_addr && !host_is_localhost(&x->host))
+		return false;
+	op.is_own = false; /* that is the proxy's connection */
+	*ret = x->host.is_addr ? x->host.addr : addr_from_v4(loopback_v4);
+	policy_decide_address(e->policy, &op, ret, decision);
+	return !decision->allowed;
+}
+
+static bool is_pinned(const struct egress *e, const struct exchange *x, const struct addr *addr)
+{
+	const struct egress_pin *pin = find_pin(e, x);
+
+	return pin && pin->addr_port == x->pin_port &&
+	       addr_eq(&e->pins[pin - e->config.pins], addr);
+}
+
+bool dial_is_over(const struct egress *e, const struct exchange *x, struct addr *ret)
+{
+	/* every address that is tried or may be, or the one that is connected */
+	const struct addr *addrs = x->dial ? x->dial->addr : &x->addr;
+	unsigned n = x->dial ? x->dial->n : 1;
+	struct policy_decision decision;
+
+	if (x->is_proxied)
+		return is_named_refused(e, x, ret, &decision);
+	for (unsigned i = 0; i < n; i++) {
+		*ret = addrs[i];
+		if (x->pin_port ? !is_pinned(e, x, ret) : is_refused(e, x, ret, &decision))
+			return true;
+	}
+	return false;
+}
+
 /* This host itself: its loopback, IPv4 first. */
 static void dial_here(struct egress *e, struct exchange *x)
 {
@@ -404,7 +460,7 @@ static void dial_here(struct egress *e, struct exchange *x)
 	struct dial *d = x->dial;
 
 	for (size_t i = 0; i < ARRAY_LEN(here); i++) {
-		if (dial_is_refused(e, x, &here[i], &decision)) {
+		if (is_refused(e, x, &here[i], &decision)) {
 			refuse_address(e, x, &here[i], &decision);
 			return;
 		}
@@ -433,6 +489,7 @@ void dial_begin(struct egress *e, struct exchange *x)
 	const struct egress_pin *pin = find_pin(e, x);
 	struct dial *d = x->dial = xcalloc(1, sizeof(*d));
 	struct policy_decision decision;
+	struct addr named;
 
 	d->failure = EGRESS_N_OUTCOMES;
 	for (unsigned i = 0; i < EGRESS_DIALS; i++)
@@ -442,7 +499,7 @@ void dial_begin(struct egress *e, struct exchange *x)
 		struct addr *addr = &e->pins[pin - e->config.pins];
 
 		x->is_free = true;
-		d->port = pin->addr_port;
+		x->pin_port = d->port = pin->addr_port;
 		if (take_address(e, x, addr->n == 16, addr))
 			begin_tries(e, x);
 		return;
@@ -456,15 +513,9 @@ void dial_begin(struct egress *e, struct exchange *x)
 		look_up(e, x, &x->host);
 		return;
 	}
-	/* The proxy resolves; an address that the guest named is checked all the same, and so is
-	 * the name that is one everywhere: many proxies run on this host. */
-	if (x->host.is_addr || host_is_localhost(&x->host)) {
-		struct addr named = x->host.is_addr ? x->host.addr : addr_from_v4(loopback_v4);
-
-		if (dial_is_refused(e, x, &named, &decision)) {
-			refuse_address(e, x, &named, &decision);
-			return;
-		}
+	if (is_named_refused(e, x, &named, &decision)) {
+		refuse_address(e, x, &named, &decision);
+		return;
 	}
 	x->is_free = x->is_proxied = true;
 	d->port = e->config.proxy_port;

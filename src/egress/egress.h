@@ -39,6 +39,8 @@
 #define EGRESS_IDLE_MS 900000	 /* of an HTTP exchange: models think for minutes */
 #define EGRESS_LINGER_MS 2000	 /* for edge to read the end */
 #define EGRESS_RECHECK_MS 5000	 /* a rule that has run out ends its exchanges within this */
+#define EGRESS_AGAIN_MS 50	 /* between two tries to give a connection away ... */
+#define EGRESS_GIVE_MS 10000	 /* ... and for all of them */
 #define EGRESS_PIPES 64		 /* held by directions that wait for their reader */
 #define EGRESS_READ OUT_READ
 #define EGRESS_STREAM OUT_STREAM
@@ -52,6 +54,7 @@ enum egress_ev {
 	EGRESS_EV_RESOLVER,
 	EGRESS_EV_RESOLVER_TIMER,
 	EGRESS_EV_RECHECK,
+	EGRESS_EV_AGAIN,
 };
 
 enum egress_exit { EGRESS_EXIT_OK = 0, EGRESS_EXIT_START = 1, EGRESS_EXIT_KEEPER = 4 };
@@ -113,10 +116,12 @@ struct exchange {
 	uint32_t gen;
 	int edge_fd, origin_fd;
 	int given_fd; /* the keeper's as soon as it takes RESULT */
+	uint64_t give_until;
 	struct host host;
 	uint16_t port;
 	bool is_free; /* where it goes was named by the user: no check of the address */
 	bool is_proxied;
+	uint16_t pin_port;	    /* of the pin that names the address; 0: there is none */
 	bool is_own;		    /* origin_fd leads to this host itself */
 	struct addr addr;	    /* where origin_fd goes */
 	struct canon_reader frames; /* until the request is there */
@@ -141,10 +146,11 @@ struct egress {
 	struct exchange *exchanges; /* EGRESS_SLOTS */
 	unsigned n_open;
 	struct arena arena; /* of one decoding */
-	struct loop_timer recheck, resolver_timer;
+	struct loop_timer recheck, resolver_timer, again;
 	int idle_pipe[2];
 	unsigned n_pipes;
 	bool reports_due; /* fd 3 takes no more now */
+	bool is_crowded;  /* a connection could not be given away, and the log has it */
 	bool loaded_due;
 	uint32_t loaded_id;
 	char loaded_text[EGRESS_MAX_TEXT];
@@ -158,6 +164,8 @@ void control_on_event(struct egress *e, uint32_t events);
 void control_report(struct egress *e, struct exchange *x);
 /* Ends what the policy of now forbids. */
 void control_recheck(struct egress *e);
+/* Tries again to give connections away. */
+void control_again(struct egress *e);
 
 /* exchange.c */
 /* fd is taken; -1 for the kind SOCKET. */
@@ -204,9 +212,8 @@ void dial_on_answer(struct egress *e, struct exchange *x, unsigned family, enum 
 void dial_on_event(struct egress *e, struct loop_event ev);
 void dial_on_timer(struct egress *e, struct exchange *x);
 void dial_free(struct egress *e, struct exchange *x);
-/* Whether the policy of now has something against going there. */
-bool dial_is_refused(const struct egress *e, const struct exchange *x, const struct addr *addr,
-	struct policy_decision *ret);
+/* Whether the exchange may no longer lead where it leads or is about to: *ret is the address. */
+bool dial_is_over(const struct egress *e, const struct exchange *x, struct addr *ret);
 
 /* tunnel.c */
 /* "200", behind which bytes pass as they are. */

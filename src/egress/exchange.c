@@ -407,6 +407,7 @@ void exchange_give(struct egress *e, struct exchange *x)
 {
 	loop_del(&e->loop, x->origin_fd);
 	x->given_fd = TAKE_FD(x->origin_fd);
+	x->give_until = clock_mono_ms() + EGRESS_GIVE_MS;
 	exchange_tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
 	exchange_finish(e, x);
 }
@@ -438,8 +439,7 @@ void exchange_recheck(struct egress *e, struct exchange *x)
 	struct policy_op op;
 	struct policy_decision decision;
 	char text[POLICY_MAX_EXPLAIN];
-	const struct addr *addrs;
-	unsigned n;
+	struct addr addr;
 
 	if (x->state < EXCHANGE_RESOLVING || x->state > EXCHANGE_HTTP)
 		return;
@@ -450,16 +450,7 @@ void exchange_recheck(struct egress *e, struct exchange *x)
 		exchange_fail(e, x, EGRESS_DENIED_POLICY, NULL, "%s", text);
 		return;
 	}
-	/* every address that is tried or may be, or the one that is connected */
-	addrs = x->dial ? x->dial->addr : &x->addr;
-	n = x->dial ? x->dial->n : 1;
-	for (unsigned i = 0; i < n; i++) {
-		struct addr addr = addrs[i];
-
-		if (!dial_is_refused(e, x, &addr, &decision))
-			continue;
+	if (dial_is_over(e, x, &addr))
 		exchange_fail(e, x, EGRESS_DENIED_ADDRESS, &addr, "%s",
 			egress_outcome_text(EGRESS_DENIED_ADDRESS));
-		return;
-	}
 }

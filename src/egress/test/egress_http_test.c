@@ -587,6 +587,28 @@ static void test_localhost_needs_a_rule_for_its_address_through_the_proxy_too(vo
 	rig_free(r);
 }
 
+static void a_rule_that_is_removed_ends_localhost_through_the_proxy(void **state)
+{
+	struct rig *r = rig_with_proxy();
+	char head[2048];
+	int fd, proxy;
+
+	rig_policy(r, "policy 1\nallow network **\nallow network 127.0.0.1:80\nend\n");
+	fd = rig_connect(r, "localhost", 80);
+	proxy = rig_accept(listener, 5000);
+	rig_read_http(proxy, head, sizeof(head));
+	assert_int_equal(fd_write_all(proxy, "HTTP/1.1 200 OK\r\n\r\n", 19), 0);
+	assert_int_equal(rig_result(r, r->n_ids)->outcome, EGRESS_CONNECTED);
+	rig_policy(r, "policy 1\nallow network **\nallow network 127.0.0.1\nend\n");
+	(void)usleep(20000);
+	assert_false(r->seen[r->n_ids].closed);
+	rig_policy(r, "policy 1\nallow network **\nend\n");
+	assert_true(r->seen[r->n_ids].closed); /* before LOADED was said */
+	(void)close(proxy);
+	(void)close(fd);
+	rig_free(r);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -606,6 +628,7 @@ int main(void)
 		TEST(test_a_proxy_that_refuses),
 		TEST(test_requests_through_the_proxy),
 		TEST(test_localhost_needs_a_rule_for_its_address_through_the_proxy_too),
+		TEST(a_rule_that_is_removed_ends_localhost_through_the_proxy),
 	};
 
 	rig_enter_world();

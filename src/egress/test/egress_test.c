@@ -332,6 +332,14 @@ static void test_pins(void **state)
 	/* the pin says where, the policy still says whether; a recheck does not mind the address */
 	rig_policy(r, "policy 1\nallow network pinned.example.com:1-9999\nend\n");
 	rig_passes(fd, origin);
+	/* a pin that leads elsewhere ends what the old one has opened, and so does none */
+	assert_int_equal(egress_ask_config(r->keeper, &config), 0);
+	rig_policy(r, "policy 1\nallow network pinned.example.com:1-9999\nend\n");
+	rig_passes(fd, origin);
+	assert_int_equal(egress_ask_config(r->keeper, &(struct egress_config){0}), 0);
+	rig_policy(r, "policy 1\nallow network pinned.example.com:1-9999\nend\n");
+	assert_true(r->seen[1].closed); /* before LOADED was said */
+	assert_int_equal(egress_ask_config(r->keeper, &config), 0);
 	(void)close(fd);
 	(void)close(origin);
 	rig_policy(r, "policy 1\nallow network other.example.com:1-9999\nend\n");

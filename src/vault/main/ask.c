@@ -156,8 +156,8 @@ static bool is_finished(int fd)
 	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
 }
 
-/* The frame and its end are in the pipe or stream before STORE is sent: nothing waits for them here,
- * so no sandbox takes a place that another one needs. */
+/* The frame and its end are in the pipe or stream before STORE is sent: nothing waits for them
+ * here, so no sandbox takes a place that another one needs. */
 static int read_frame(struct vault *v, int fd, struct secret *ret, struct err *err)
 {
 	ssize_t n = 1;
