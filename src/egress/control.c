@@ -28,12 +28,27 @@ static void watch_control(struct egress *e)
 		quit_control(e, EGRESS_EXIT_KEEPER);
 }
 
-/* Whether it went out; when not, the keeper does not read (tried again later) or is gone. */
+/* The kernel counts the descriptors that all processes of the user have sent and nobody has
+ * received. Others may have used them up for a while, and no event tells when that is over. What
+ * has no descriptor does not wait. */
+static void try_again(struct egress *e)
+{
+	if (!e->is_crowded)
+		log_warn("a connection cannot be passed on yet: processes of this user have too "
+			 "many descriptors in flight");
+	e->is_crowded = true;
+	loop_timer_set(&e->loop, &e->again, clock_mono_ms() + EGRESS_AGAIN_MS,
+		(struct loop_key){.kind = EGRESS_EV_AGAIN});
+}
+
+/* Whether it went out; when not, it is tried again later, or the keeper is gone. */
 static bool sent_control(struct egress *e, int r)
 {
 	if (r == 0)
 		return true;
-	if (r != -EAGAIN) {
+	if (r == -ETOOMANYREFS) {
+		try_again(e);
+	} else if (r != -EAGAIN) {
 		quit_control(e, EGRESS_EXIT_OK);
 	} else if (!e->reports_due) {
 		e->reports_due = true;
@@ -77,6 +92,29 @@ static void flush_due(struct egress *e)
 	}
 	if (!e->reports_due)
 		watch_control(e);
+}
+
+/* The one exchange fails, and nothing else. */
+static void keep_given(struct exchange *x)
+{
+	fd_close(&x->given_fd);
+	x->result_due->outcome = EGRESS_BUSY;
+	(void)snprintf(x->result_due->text, sizeof(x->result_due->text),
+		"the connection cannot be passed on: too many descriptors are in flight");
+}
+
+void control_again(struct egress *e)
+{
+	uint64_t now = clock_mono_ms();
+
+	for (size_t i = 0; i < EGRESS_SLOTS; i++) {
+		struct exchange *x = &e->exchanges[i];
+
+		if (x->state != EXCHANGE_FREE && x->result_due && x->given_fd >= 0 &&
+			x->give_until && now >= x->give_until)
+			keep_given(x);
+	}
+	flush_due(e);
 }
 
 void control_recheck(struct egress *e)

@@ -56,6 +56,9 @@ static void dispatch_egress(struct egress *e, const struct loop_event *ev)
 	case EGRESS_EV_RECHECK:
 		control_recheck(e);
 		break;
+	case EGRESS_EV_AGAIN:
+		control_again(e);
+		break;
 	}
 }
 

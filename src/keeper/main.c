@@ -25,15 +25,17 @@
 
 #define SBXD_FD 3
 
-/* Each connection of the guest passes two sockets through, and the kernel counts those that were
- * sent and not received yet against this limit. */
+/* Each connection of the guest passes two sockets through. The kernel counts those that processes of
+ * this user have sent and nobody has received yet, and compares their number with the limit of who
+ * sends: it lies above what the programs in jails have (lib/os/jail/profiles.c), so that none of
+ * them can use it up. */
 static void raise_file_limit(void)
 {
 	struct rlimit r;
 
 	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
 		return;
-	r.rlim_cur = MIN(r.rlim_max, (rlim_t)8192);
+	r.rlim_cur = MIN(r.rlim_max, (rlim_t)524288);
 	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <unistd.h>
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
@@ -24,12 +25,27 @@ static void watch_control(struct origin *o)
 		quit_control(o, ORIGIN_EXIT_KEEPER);
 }
 
-/* Whether it went out; when not, the keeper does not read (tried again later) or is gone. */
+/* The kernel counts the descriptors that all processes of the user have sent and nobody has
+ * received. Others may have used them up for a while, and no event tells when that is over. What
+ * has no descriptor does not wait. */
+static void try_again(struct origin *o)
+{
+	if (!o->is_crowded)
+		log_warn("a token cannot be passed on yet: processes of this user have too many "
+			 "descriptors in flight");
+	o->is_crowded = true;
+	loop_timer_set(&o->loop, &o->again, clock_mono_ms() + ORIGIN_AGAIN_MS,
+		(struct loop_key){.kind = ORIGIN_EV_AGAIN});
+}
+
+/* Whether it went out; when not, it is tried again later, or the keeper is gone. */
 static bool sent_control(struct origin *o, int r)
 {
 	if (r == 0)
 		return true;
-	if (r != -EAGAIN) {
+	if (r == -ETOOMANYREFS) {
+		try_again(o);
+	} else if (r != -EAGAIN) {
 		quit_control(o, ORIGIN_EXIT_OK);
 	} else if (!o->reports_due) {
 		o->reports_due = true;
@@ -83,6 +99,11 @@ static void flush_due(struct origin *o)
 	o->lines_due = true;
 	if (!o->reports_due)
 		watch_control(o);
+}
+
+void control_again(struct origin *o)
+{
+	flush_due(o);
 }
 
 /* ---- what the keeper says ---- */

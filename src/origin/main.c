@@ -51,6 +51,9 @@ static void dispatch_origin(struct origin *o, const struct loop_event *ev)
 	case ORIGIN_EV_VALUE_TIMER:
 		value_on_timer(o, ev->key);
 		break;
+	case ORIGIN_EV_AGAIN:
+		control_again(o);
+		break;
 	}
 	/* Serving may find that a line was closed: then again, each time with one line less. */
 	for (unsigned i = 0; i <= ORIGIN_MAX_CONNS && o->lines_due && !o->done; i++)

@@ -49,6 +49,7 @@
 #define ORIGIN_FLIGHT_MS 90000	  /* for the answer to somebody else's refresh */
 #define ORIGIN_STORE_MS 20000	  /* for the vault to keep the tokens */
 #define ORIGIN_REFRESHED_MS 60000 /* a refresh so soon after the last one gets that one's answer */
+#define ORIGIN_AGAIN_MS 50	  /* between two tries to pass a token on */
 #define ORIGIN_MAX_TOKENS 16	  /* exchanges with a token endpoint under way; more are busy */
 #define ORIGIN_LINGER_MS 2000	  /* for edge to read the end */
 #define ORIGIN_ROOTS_BYTES (4 * 1024 * 1024)
@@ -70,6 +71,7 @@ enum origin_ev {
 	ORIGIN_EV_LINE_TIMER,
 	ORIGIN_EV_VALUE,
 	ORIGIN_EV_VALUE_TIMER,
+	ORIGIN_EV_AGAIN,
 };
 
 enum origin_exit { ORIGIN_EXIT_OK = 0, ORIGIN_EXIT_START = 1, ORIGIN_EXIT_KEEPER = 4 };
@@ -283,6 +285,8 @@ struct origin {
 	size_t n_kept;	     /* bytes, see SIGN_MAX_KEPT */
 	bool lines_due;	     /* line_serve is called before the next event */
 	bool reports_due;    /* fd 3 takes no more now */
+	bool is_crowded;     /* a token could not be passed on, and the log has it */
+	struct loop_timer again;
 	bool done;
 	enum origin_exit status;
 };
@@ -291,6 +295,8 @@ struct origin {
 void control_on_event(struct origin *o, uint32_t events);
 /* Says what is due about an exchange, or later when the keeper does not read. */
 void control_report(struct origin *o, struct exchange *x);
+/* Tries again to pass tokens on. */
+void control_again(struct origin *o);
 /* Whether it was said. When the keeper does not read, line_serve and value_flush_due come later. */
 bool control_want(struct origin *o, uint32_t id) MUST_CHECK;
 bool control_need(struct origin *o, uint32_t id, const struct origin_need *need) MUST_CHECK;

@@ -23,6 +23,8 @@
 	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | \
 		CLONE_NEWCGROUP)
 
+#define FEW_FILES 16384
+
 /* What child and spawner say to each other; one packet each. After the last one the socket
  * closes by exec. */
 enum sync_type { SYNC_READY = 1, SYNC_NOTIFY_FD, SYNC_FAILED, SYNC_GO };
@@ -206,6 +208,8 @@ static int open_program(struct jail_state *s, struct err *err)
 	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
 		return err_errno(err, -errno, "asking for the descriptor limit");
 	s->nofile = MIN(s->row->limit.nofile, lim.rlim_max - 1);
+	/* Half of it stays for those outside of jails: descriptors in flight count for them all. */
+	s->nofile = MIN(s->nofile, MAX(lim.rlim_max / 2, (rlim_t)FEW_FILES));
 	raised = (struct rlimit){.rlim_cur = lim.rlim_max, .rlim_max = lim.rlim_max};
 	(void)setrlimit(RLIMIT_NOFILE, &raised);
 	/* not dup3: the caller may have that number in use */

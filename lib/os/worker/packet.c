@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "worker_internal.h"
 
@@ -19,13 +20,32 @@ union control {
 	struct cmsghdr align;
 };
 
+#define CROWDED_STEP_MS 10
+
+/* The kernel counts the descriptors that all processes of the user have sent and nobody has
+ * received: others may have used them up, and no event tells when that is over. */
+static int send_all(int sock, const struct msghdr *mh)
+{
+	uint64_t until = clock_mono_ms() + WORKER_CROWDED_MS;
+	ssize_t n;
+
+	for (;;) {
+		n = sendmsg(sock, mh, MSG_NOSIGNAL);
+		if (n >= 0)
+			return 0;
+		if (errno == ETOOMANYREFS && clock_mono_ms() < until)
+			(void)poll(NULL, 0, CROWDED_STEP_MS);
+		else if (errno != EINTR)
+			return -errno;
+	}
+}
+
 int packet_send(int sock, const struct worker_msg *m)
 {
 	struct head h = {.kind = m->kind, .n_fds = (uint16_t)m->n_fds, .code = m->code};
 	struct iovec iov[] = {{&h, sizeof(h)}, {(void *)(uintptr_t)m->body, m->n}};
 	struct msghdr mh = {.msg_iov = iov, .msg_iovlen = 2};
 	union control ctl = {0};
-	ssize_t n;
 
 	if (m->n > WORKER_MAX_BODY || m->n_fds > WORKER_MAX_FDS)
 		return -EMSGSIZE;
@@ -40,10 +60,7 @@ int packet_send(int sock, const struct worker_msg *m)
 		c->cmsg_len = CMSG_LEN(sizeof(int) * m->n_fds);
 		memcpy(CMSG_DATA(c), m->fds, sizeof(int) * m->n_fds);
 	}
-	do {
-		n = sendmsg(sock, &mh, MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+	return send_all(sock, &mh);
 }
 
 /* All that came, so that none is left open whatever the rest of the packet is. */

@@ -35,6 +35,17 @@ int spawner_keep(pid_t pid, struct err *err)
 	return 0;
 }
 
+void spawner_drop(pid_t pid)
+{
+	pid_t *place = pid > 0 ? find_child(pid) : NULL;
+
+	if (!place)
+		return;
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	*place = 0;
+}
+
 bool spawner_has(pid_t pid)
 {
 	return pid > 0 && find_child(pid);
@@ -185,6 +196,21 @@ static void put_refusal(struct worker_msg *a, const struct err *err)
 	memcpy(a->body, err->text, a->n);
 }
 
+/* Its descriptors do not come to the broker, who is told so: a process that nobody knows must not
+ * run. */
+static int refuse_late(int sock, struct worker_msg *a)
+{
+	struct rd rd = rd_init(slice_of(a->body, a->n));
+	pid_t pid = (pid_t)rd_u32(&rd);
+	struct err err = {0};
+
+	if (a->n_fds && !rd.bad)
+		spawner_drop(pid);
+	a->code = err_set(&err, -EAGAIN, WORKER_CROWDED);
+	put_refusal(a, &err);
+	return packet_send(sock, a);
+}
+
 /* A fork of the broker's may have the socket, so that its end does not come. */
 static bool has_broker(int sock, int broker)
 {
@@ -214,6 +240,8 @@ int spawner_serve(const struct spawner_rules *rules, int sock, int broker)
 		if (a.code < 0)
 			put_refusal(&a, &err);
 		r = packet_send(sock, &a);
+		if (r == -ETOOMANYREFS)
+			r = refuse_late(sock, &a);
 		worker_msg_done(&a);
 		if (r < 0)
 			return 1;

@@ -56,5 +56,7 @@ void spawner_stop(void);
 
 /* For spawner_rules.own: a child that the broker may kill, reap and look at from now on. */
 int spawner_keep(pid_t pid, struct err *err) MUST_CHECK;
+/* Kills and reaps it: the broker is not told of it. */
+void spawner_drop(pid_t pid);
 /* Whether it is one that was not reaped yet. */
 bool spawner_has(pid_t pid);

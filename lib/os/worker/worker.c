@@ -143,7 +143,9 @@ int worker_ask(struct worker_msg *m, struct err *err)
 	uint16_t kind = m->kind;
 	int r = own.sock < 0 ? -ENOTCONN : packet_send(own.sock, m);
 
-	m->n_fds = 0; /* the caller's, still */
+	m->n_fds = 0;		/* the caller's, still */
+	if (r == -ETOOMANYREFS) /* the spawner has not heard anything */
+		return err_set(err, r, WORKER_CROWDED);
 	if (r == 0) {
 		r = packet_recv(own.sock, m, WORKER_ANSWER_MS);
 		r = r == 0 ? -EPIPE : r;

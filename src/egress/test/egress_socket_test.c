@@ -16,6 +16,7 @@
 #include <cmocka.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/os/ipc/test/flight_rig.h"
 #include "lib/os/jail/unsealed.h"
 
 #define ALLOW_ALL "policy 1\nallow network **:1-65535\nend\n"
@@ -407,6 +408,32 @@ static void test_a_keeper_that_does_not_read(void **state)
 	rig_free(r);
 }
 
+/* Another program of the user has too many descriptors in flight. */
+static void a_connection_that_cannot_be_passed_on_waits(void **state)
+{
+	struct rig *r = rig_new();
+	int pair[2], fd, tunnel;
+
+	rig_up(r, ALLOW_ALL, NULL);
+	flight_fill(pair);
+	flight_limit(r->pid);
+	rig_open_socket(r, "origin.example.com", 443);
+	fd = rig_accept(listener, 5000);
+	assert_true(fd >= 0);
+	(void)close(fd);
+	/* what passes no descriptor on goes its way */
+	tunnel = rig_connect(r, "origin.example.com", 443);
+	assert_int_equal(rig_result(r, r->n_ids)->outcome, EGRESS_CONNECTED);
+	(void)close(tunnel);
+	assert_false(r->seen[1].has_result);
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
+	rig_until(r, r->seen[1].has_result);
+	assert_int_equal(r->seen[1].result.outcome, EGRESS_CONNECTED);
+	(void)close(r->seen[1].fd);
+	rig_free(r);
+}
+
 static void test_a_socket_that_comes_with_one(void **state)
 {
 	struct egress_open open = {
@@ -441,6 +468,7 @@ int main(void)
 		TEST(test_a_head_in_pieces),
 		TEST(test_a_proxy_that_refuses),
 		TEST(test_a_keeper_that_does_not_read),
+		TEST(a_connection_that_cannot_be_passed_on_waits),
 		TEST(test_a_socket_that_comes_with_one),
 	};
 	/* what the jail and the seal do, where they are there: see lib/os/jail/unsealed.h */

@@ -28,6 +28,8 @@
 #include "lib/base/log.h"
 #include "lib/base/str.h"
 
+#define CROWDED "too many descriptors of this user's processes are in flight: try again"
+
 void net_init(struct keeper *k)
 {
 	log_limit(KEEPER_LOG_LINES, KEEPER_LOG_PER_MINUTE);
@@ -84,6 +86,7 @@ static void open_exchange(struct keeper *k, const struct edge_ask *ask)
 		give_up(k, ask, EGRESS_BUSY, "the host has no more descriptors");
 		return;
 	}
+	p->has_exchange = true;
 	p->edge_fd = fds[0];
 	p->egress_fd = fds[1];
 	p->open.kind = ask->kind == EDGE_ASK_HTTP ? EGRESS_HTTP : EGRESS_TUNNEL;
@@ -135,9 +138,31 @@ static bool push_open(struct keeper *k)
 		return false;
 	}
 	if (r < 0)
-		give_up_exchange(k, "sbx-egress is being started again");
+		give_up_exchange(
+			k, r == -ETOOMANYREFS ? CROWDED : "sbx-egress is being started again");
 	fd_close(&p->egress_fd);
 	return true;
+}
+
+/* The descriptor is what the kernel does not take. Egress sees its end close. */
+static void refuse_pending(struct keeper *k, int r)
+{
+	struct net_pending *p = &k->net->pending;
+	struct exchange *ex = p->has_exchange ? exchanges_find(k->net, p->exchange) : NULL;
+	struct egress_result result = {.outcome = EGRESS_BUSY};
+	struct edge_ask ask;
+
+	(void)snprintf(result.text, sizeof(result.text),
+		"the connection could not be passed on: %s",
+		r == -ETOOMANYREFS ? CROWDED : strerror(-r));
+	if (ex) {
+		exchanges_get_ask(ex, &ask);
+		gate_result(k->gate, &ask, &result, clock_wall_ms());
+	}
+	fd_close(&p->edge_fd);
+	p->verdict.allowed = false;
+	p->verdict.no_rule_helps = true;
+	(void)snprintf(p->verdict.reason, sizeof(p->verdict.reason), "%s", result.text);
 }
 
 /* False: one of the two does not read now; net_run is called when it does. */
@@ -150,12 +175,7 @@ static bool push_pending(struct keeper *k)
 		return false;
 	r = edge_answer_ask(k->edge->worker.sock, p->ask, &p->verdict, p->edge_fd);
 	if (r < 0 && r != -EAGAIN && p->edge_fd >= 0) {
-		/* The descriptor may be what the kernel does not take. Egress sees its end
-		 * close. */
-		fd_close(&p->edge_fd);
-		p->verdict.allowed = false;
-		(void)snprintf(p->verdict.reason, sizeof(p->verdict.reason),
-			"the connection could not be passed on: %s", strerror(-r));
+		refuse_pending(k, r);
 		r = edge_answer_ask(k->edge->worker.sock, p->ask, &p->verdict, -1);
 	}
 	if (r == -EAGAIN) {
@@ -190,6 +210,7 @@ static void answer_first(struct keeper *k)
 
 	asks_take(k->net, &p->ask, &ask);
 	p->used = true;
+	p->has_exchange = false;
 	k->net->spent_us += ask_us;
 	if (ask.kind == EDGE_ASK_AGENT) { /* no policy: what it signs is recorded one by one */
 		p->edge_fd = agent_open(k, &p->verdict);

@@ -41,6 +41,7 @@ struct net_pending {
 	struct edge_verdict verdict;
 	int edge_fd;
 	int egress_fd; /* -1: OPEN was said, or there is none */
+	bool has_exchange;
 	uint32_t exchange;
 	struct egress_open open;
 };

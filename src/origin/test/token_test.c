@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <cmocka.h>
+#include "lib/os/ipc/test/flight_rig.h"
 #include "lib/os/jail/unsealed.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -214,9 +215,16 @@ static void test_edge_waits_for_the_vault(void **state)
 	SSL *ssl = rig_serve(r);
 	uint32_t refresh, access;
 	uint8_t one;
+	int pair[2];
 
 	serve(ssl);
+	/* another program of the user has too many descriptors in flight, for a while */
+	flight_fill(pair);
+	flight_limit(r->pid);
 	reply(ssl, "200 OK", "", TOKENS_ARE);
+	assert_false(rig_next(r, 300));
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
 	refresh = must_get_token(r, ORIGIN_REFRESH, REFRESH);
 	access = must_get_token(r, ORIGIN_ACCESS, ACCESS);
 	keep(r, refresh);

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -387,6 +388,58 @@ static void the_brokers_end_ends_all(void **state)
 	}
 }
 
+/* ---- descriptors in flight, which the kernel counts for all processes of the user ---- */
+
+/* Below the limits of everybody else, so that no other program of the user is held up. */
+#define FLIGHT 200
+#define FEW 100
+
+static void set_files(pid_t pid, rlim_t most)
+{
+	struct rlimit limit;
+
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, NULL, &limit), 0);
+	limit.rlim_cur = most;
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+static void fill_flight(int pair[2])
+{
+	struct worker_msg m = {.kind = 1, .n_fds = WORKER_MAX_FDS};
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	for (size_t i = 0; i < WORKER_MAX_FDS; i++)
+		m.fds[i] = 1;
+	for (unsigned n = 0; n < FLIGHT; n += WORKER_MAX_FDS)
+		assert_int_equal(packet_send(pair[0], &m), 0);
+}
+
+static void too_many_descriptors_in_flight_end_nobody(void **state)
+{
+	struct jail_child c = {.pidfd = -1, .notify_fd = -1};
+	struct rlimit limit;
+	struct err err = {0};
+	pid_t spawner = ask(WHO_AM_I);
+	int pair[2];
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	fill_flight(pair);
+	/* the question has a descriptor, which the broker cannot send */
+	set_files(0, FEW);
+	assert_int_equal(start_with(NULL, "exit 0", 1, &c, &err), -ETOOMANYREFS);
+	assert_string_equal(err.text, WORKER_CROWDED);
+	set_files(0, limit.rlim_cur);
+	/* the answer has one, which the spawner cannot send: the child does not run */
+	set_files(spawner, FEW);
+	assert_int_equal(start_with(NULL, "exit 0", -1, &c, &err), -EAGAIN);
+	assert_int_equal(ask(WHO_AM_I), spawner);
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
+	c = start("exit 7");
+	assert_int_equal(worker_reap(&c), 7);
+	worker_end(&c);
+}
+
 /* ---- packets of a broker that was taken over ---- */
 
 /* How a spawner ends that gets these bytes: 0 when it waits for more, 1 when it gave up. */
@@ -537,6 +590,7 @@ int main(void)
 		WITH(signals_to_the_group_leave_the_spawner),
 		WITH(the_spawners_end_ends_its_children),
 		WITH(the_spawner_is_refused_what_it_does_not_need),
+		WITH(too_many_descriptors_in_flight_end_nobody),
 		cmocka_unit_test(the_brokers_end_ends_all),
 		cmocka_unit_test(the_end_of_a_sealed_broker_that_forked_ends_the_spawner),
 		cmocka_unit_test(bad_packets_end_the_spawner),
