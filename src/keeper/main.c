@@ -25,10 +25,10 @@
 
 #define SBXD_FD 3
 
-/* Each connection of the guest passes two sockets through. The kernel counts those that processes of
- * this user have sent and nobody has received yet, and compares their number with the limit of who
- * sends: it lies above what the programs in jails have (lib/os/jail/profiles.c), so that none of
- * them can use it up. */
+/* Each connection of the guest passes two sockets through. The kernel counts those that processes
+ * of this user have sent and nobody has received yet, and compares their number with the limit of
+ * who sends: it lies above what the programs in jails have (lib/os/jail/profiles.c), so that none
+ * of them can use it up. */
 static void raise_file_limit(void)
 {
 	struct rlimit r;

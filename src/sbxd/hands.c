@@ -151,6 +151,18 @@ void hands_kill_keeper(int pidfd, int qemu_pidfd)
 	signal_both(pidfd, qemu_pidfd, HANDS_KILL_GROUP);
 }
 
+void hands_kill_rest(const char *id)
+{
+	struct worker_msg *m = question(HANDS_KILL_REST);
+	struct wr w = body_of(m);
+	struct err err = {0};
+
+	wr_cstr(&w, id);
+	m->n = w.n;
+	if (worker_ask(m, &err) < 0)
+		log_warn("%s", err.text);
+}
+
 void hands_sweep(void)
 {
 	(void)!worker_ask(question(HANDS_SWEEP), NULL);

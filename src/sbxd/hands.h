@@ -13,7 +13,7 @@
  *          of descriptors ends it, and sbxd with it. It reads sbxd's packets, the settings and
  *          /proc.
  * Owns     In the spawner: the children that were not reaped, and pidfds of the keepers of an
- *          earlier sbxd that it has connected to.
+ *          earlier sbxd that it has connected to: the noted ones (keeper_note.c).
  * Limits   SPAWNER_MAX_CHILDREN; one question at a time.
  * Never    Signals a process that is neither a child of the spawner nor a keeper of this
  *          installation nor below one.
@@ -63,6 +63,8 @@ void hands_reap_killed(const struct hands_child *c);
 void hands_signal(int pidfd, enum hands_signal signal);
 /* With its group, and its qemu (-1: none). */
 void hands_kill_keeper(int pidfd, int qemu_pidfd);
+/* A keeper of an earlier sbxd has ended: what it has forked goes with it. */
+void hands_kill_rest(const char *id);
 /* jail_cgroup_sweep: the groups of keepers that were killed. */
 void hands_sweep(void);
 /* A connection to the keeper of the sandbox, or to the vault (-ECONNREFUSED: nobody listens). */

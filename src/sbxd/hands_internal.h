@@ -17,6 +17,7 @@ enum hands_kind {
 	HANDS_SWEEP,		   /* nothing */
 	HANDS_TO_KEEPER,	   /* id */
 	HANDS_TO_VAULT,		   /* nothing */
+	HANDS_KILL_REST,	   /* id */
 };
 
 /* spawner_rules.own of sbxd's spawner. */

@@ -113,6 +113,18 @@ static int start(const char *what, char *const *argv, bool whole_env, const stru
 	return give_child(pid, a, err);
 }
 
+/* A later sbxd knows it by this note alone: without one it does not run. */
+static int note_keeper(const char *id, struct worker_msg *a, struct err *err)
+{
+	struct rd rd = rd_init(slice_of(a->body, a->n));
+	pid_t pid = (pid_t)rd_u32(&rd);
+	int r = keeper_note_save(id, pid, err);
+
+	if (r < 0)
+		spawner_drop(pid);
+	return r;
+}
+
 static int serve_keeper(const struct worker_msg *q, struct worker_msg *a, struct err *err)
 {
 	static const char *const ways[HANDS_N_WAYS] = {
@@ -122,13 +134,17 @@ static int serve_keeper(const struct worker_msg *q, struct worker_msg *a, struct
 	char id[SPEC_ID_LEN + 1];
 	char *argv[] = {(char *)"sbx-keeper", (char *)"--id", id, state, NULL, NULL};
 	unsigned way;
+	int r;
 
 	rd_cstr(&rd, id, sizeof(id));
 	way = rd_u8(&rd);
 	if (rd_finish(&rd) < 0 || !spec_is_id(id) || way >= HANDS_N_WAYS || !are_fds(q, 1))
 		return -EBADMSG;
 	argv[4] = (char *)(uintptr_t)ways[way];
-	return start("keeper", argv, false, q, a, err);
+	r = start("keeper", argv, false, q, a, err);
+	if (r == 0)
+		r = note_keeper(id, a, err);
+	return r;
 }
 
 /* A word of the command line that is no option and no path. */
@@ -232,23 +248,19 @@ static size_t place_for(pid_t pid)
 	return place;
 }
 
-static void remember_keeper(int sock)
+/* Who listens at its socket does not count: that is the last process that called listen there,
+ * which the keeper chooses, or a stranger that has its number now. */
+static void remember_keeper(const char *id)
 {
-	struct ucred peer = {0};
-	socklen_t size = sizeof(peer);
-	AUTO_CLOSE int pidfd = -1;
-	size_t i;
+	pid_t pid = 0;
+	AUTO_CLOSE int pidfd = keeper_note_open(id, &pid);
+	size_t i = pidfd < 0 ? KEEPER_MAX : place_for(pid);
 
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid <= 1 ||
-		peer.uid != geteuid())
-		return;
-	pidfd = pidfd_open(peer.pid, 0);
-	i = pidfd < 0 ? KEEPER_MAX : place_for(peer.pid);
 	if (i == KEEPER_MAX)
 		return;
 	if (adopted[i].pid)
 		(void)close(adopted[i].pidfd);
-	adopted[i].pid = peer.pid;
+	adopted[i].pid = pid;
 	adopted[i].pidfd = TAKE_FD(pidfd);
 }
 
@@ -320,6 +332,25 @@ static int serve_signal(const struct worker_msg *q, struct err *err)
 	return 0;
 }
 
+/* The number of its group is not given to anybody else while one of the group lives; when the
+ * number is that of a process, it is of the keeper itself or of a stranger. */
+static int serve_kill_rest(const struct worker_msg *q)
+{
+	struct rd rd = rd_init(slice_of(q->body, q->n));
+	char id[SPEC_ID_LEN + 1];
+	pid_t pid = 0;
+	int fd;
+
+	rd_cstr(&rd, id, sizeof(id));
+	if (rd_finish(&rd) < 0 || !spec_is_id(id) || q->n_fds)
+		return -EBADMSG;
+	fd = keeper_note_open(id, &pid);
+	if (pid > 1 && (fd >= 0 || (kill(pid, 0) < 0 && errno == ESRCH)))
+		(void)kill(-pid, SIGKILL);
+	fd_close(&fd);
+	return 0;
+}
+
 /* ---- connections ---- */
 
 static int connect_keeper(const char *id, struct err *err)
@@ -334,7 +365,7 @@ static int connect_keeper(const char *id, struct err *err)
 		return err_set(err, -ENAMETOOLONG, "%s is too long for a socket name", path);
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return err_errno(err, -errno, "connecting to %s", path);
-	remember_keeper(fd);
+	remember_keeper(id);
 	return TAKE_FD(fd);
 }
 
@@ -377,6 +408,8 @@ int hands_serve(void *ctx, struct worker_msg *q, struct worker_msg *a, struct er
 		return serve_to_keeper(q, a, err);
 	case HANDS_TO_VAULT:
 		return q->n || q->n_fds ? -EBADMSG : give_fd(vault_sock_connect(err), a);
+	case HANDS_KILL_REST:
+		return serve_kill_rest(q);
 	}
 	return -EBADMSG;
 }

@@ -18,7 +18,7 @@
  *          STOP       peer -> vault   ADMIN, OWNER > END  -         -
  *          LIST, STATUS, WATCH  peer -> vault  ADMIN, OWNER, SANDBOX  -  -
  *          RELEASE    peer -> vault   SANDBOX           a stream  name, u64 serial
- *          STORE      peer -> vault   SANDBOX           a pipe    name; the pipe has a frame and its end
+ *          STORE      peer -> vault   SANDBOX           a pipe    name; a frame and its end in it
  *          ITEM, STATUS_IS, SCANNED  vault -> peer  per LIST (many), STATUS, SCAN  -  vault_*
  *          CHANGED    vault -> peer   after WATCH       -         u64 generation
  *          DONE       vault -> peer   last, per question  -       struct vault_done

@@ -24,8 +24,8 @@ struct plan_box {
 int plan_put(const struct jail_plan *plan, struct worker_msg *msg, struct err *err) MUST_CHECK;
 int plan_get(struct worker_msg *msg, struct plan_box *ret_box) MUST_CHECK;
 
-/* Blocking; the descriptors stay the caller's. -ETOOMANYREFS: nothing was sent, because processes of
- * the user have had too many descriptors in flight for WORKER_CROWDED_MS. */
+/* Blocking; the descriptors stay the caller's. -ETOOMANYREFS: nothing was sent, because processes
+ * of the user have had too many descriptors in flight for WORKER_CROWDED_MS. */
 int packet_send(int sock, const struct worker_msg *msg) MUST_CHECK;
 /* 1 with a message, 0 at the end, -ETIMEDOUT, -EBADMSG. timeout_ms -1: for ever. */
 int packet_recv(int sock, struct worker_msg *ret_msg, int timeout_ms) MUST_CHECK;

@@ -14,17 +14,17 @@
 #include "lib/base/fs/paths.h"
 #include "src/sbxd/sbxd.h"
 
-/* The kernel says who listens, whoever has connected. */
-static int connect_keeper(const char *id, int *ret_fd, struct ucred *ret_peer)
+static int connect_keeper(const char *id, int *ret_fd)
 {
 	AUTO_CLOSE int fd = hands_to_keeper(id, NULL);
-	socklen_t n = sizeof(*ret_peer);
+	struct ucred peer = {0};
+	socklen_t n = sizeof(peer);
 
 	if (fd < 0)
 		return fd;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret_peer, &n) < 0)
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
 		return -errno;
-	if (ret_peer->uid != geteuid() || ret_peer->pid <= 1)
+	if (peer.uid != geteuid())
 		return -EPERM;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
@@ -37,25 +37,26 @@ static int know_process(struct sbxd *d, struct keeper *k, int pidfd, pid_t pid)
 	return keeper_watch_exit(d, k);
 }
 
-/* The kernel says who listens; a pidfd taken while the lock is held is that process or one that
- * has already ended, never a stranger with its old number. */
+/* The process that was started as its keeper. One of an earlier version has no note: it is known by
+ * its lock and its command line. Who listens at the socket is the keeper's choice. */
+static int open_process(const char *id, pid_t *ret_pid)
+{
+	int fd = keeper_note_open(id, ret_pid);
+
+	return fd < 0 ? keeper_find_holder(id, ret_pid) : fd;
+}
+
 static int reach(struct sbxd *d, struct keeper *k)
 {
 	AUTO_CLOSE int sock = -1, pidfd = -1;
-	struct ucred peer = {0};
-	int r = connect_keeper(k->id, &sock, &peer);
+	pid_t pid = 0;
+	int r = connect_keeper(k->id, &sock);
 
-	if (r < 0)
-		return r;
-	if (k->pidfd < 0) {
-		pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
-		if (pidfd < 0)
-			return -errno;
-		if (!keeper_lock_is_held(k->id))
-			return -ESRCH;
-		r = know_process(d, k, TAKE_FD(pidfd), peer.pid);
-	} else if (peer.pid != k->pid) {
-		r = -EPERM;
+	if (r == 0 && k->pidfd < 0) {
+		pidfd = open_process(k->id, &pid);
+		r = pidfd < 0 ? pidfd : !keeper_lock_is_held(k->id) ? -ESRCH : 0;
+		if (r == 0)
+			r = know_process(d, k, TAKE_FD(pidfd), pid);
 	}
 	if (r < 0)
 		return r;
@@ -70,10 +71,13 @@ static int reach(struct sbxd *d, struct keeper *k)
 static void find_process(struct sbxd *d, struct keeper *k)
 {
 	pid_t pid = 0;
-	int fd = k->pidfd < 0 ? keeper_find_holder(k->id, &pid) : -1;
+	int fd = k->pidfd < 0 ? open_process(k->id, &pid) : -1;
 
 	if (fd >= 0 && know_process(d, k, fd, pid) < 0)
 		log_error("cannot watch the keeper of %s", k->id);
+	/* It has ended, and what it has forked holds its lock. */
+	if (fd < 0 && k->pidfd < 0)
+		hands_kill_rest(k->id);
 }
 
 void keeper_reconnect(struct sbxd *d, struct keeper *k)

@@ -432,6 +432,8 @@ void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
 	 * number before it is waited for. */
 	if (k && k->child)
 		hands_signal(k->pidfd, HANDS_KILL_GROUP);
+	else if (k)
+		hands_kill_rest(k->id);
 	if (k && !pool_on_exit(d, k))
 		keeper_gone(d, k);
 }

@@ -103,6 +103,11 @@ bool keeper_lock_is_held(const char *id);
  * from the fork on, when the lock is not taken yet. */
 bool keeper_log_is_held(const char *id);
 
+/* keeper_note.c: which process was started as its keeper. */
+int keeper_note_save(const char *id, pid_t pid, struct err *err) MUST_CHECK;
+/* A pidfd, or -ENOENT without a note, or -ESRCH when the process has ended: *ret_pid is its number
+ * in both other cases. */
+int keeper_note_open(const char *id, pid_t *ret_pid) MUST_CHECK;
 /* The process that holds the lock, for a keeper that cannot be reached: a pidfd, -ESRCH. */
 int keeper_find_holder(const char *id, pid_t *ret_pid) MUST_CHECK;
 

@@ -22,6 +22,7 @@
 #include "src/sbxd/child.h"
 #include "src/sbxd/hands_internal.h"
 #include "src/sbxd/keepers/images.h"
+#include "src/sbxd/keepers/keepers.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
@@ -29,6 +30,7 @@
 
 #define ID "0123456789ab"
 #define OTHER_ID "ba9876543210"
+#define STALE_ID "00112233aabb"
 #define EXITS "000000000007" /* the program below ends at once */
 #define GONE_MS 10000
 
@@ -311,6 +313,7 @@ static void a_keeper_that_was_connected_to_is_killed_whatever_its_words_are(void
 
 	assert_int_equal(paths_make(folder, NULL), 0);
 	c = start_listener(folder);
+	assert_int_equal(keeper_note_save(OTHER_ID, c.pid, NULL), 0);
 	for (int i = 0; to < 0 && i < GONE_MS / 20; i++) {
 		to = hands_to_keeper(OTHER_ID, NULL);
 		(void)usleep(20000);
@@ -320,6 +323,93 @@ static void a_keeper_that_was_connected_to_is_killed_whatever_its_words_are(void
 	hands_kill_keeper(c.pidfd, -1);
 	assert_true(has_ended(c.pidfd));
 	end_alike(&c);
+}
+
+/* The kernel names who called listen() last. A compromised keeper has that done by a child, whose
+ * number a stranger may have when the next sbxd connects. */
+static void a_stranger_that_listens_for_a_keeper_is_not_signalled(void **state)
+{
+	AUTO_FREE char *folder = paths_get(PATHS_RUNTIME, "s/" STALE_ID);
+	struct hands_child c;
+	int to = -1;
+
+	assert_int_equal(paths_make(folder, NULL), 0);
+	c = start_listener(folder);
+	for (int i = 0; to < 0 && i < GONE_MS / 20; i++) {
+		to = hands_to_keeper(STALE_ID, NULL);
+		(void)usleep(20000);
+	}
+	assert_true(to >= 0);
+	fd_close(&to);
+	hands_kill_keeper(c.pidfd, -1);
+	assert_true(runs(c.pidfd));
+	end_alike(&c);
+}
+
+static void a_stranger_with_the_number_of_a_keeper_is_not_signalled(void **state)
+{
+	AUTO_FREE char *folder = paths_get(PATHS_STATE, "specs/" ID);
+	AUTO_FREE char *path = xasprintf("%s/keeper", folder), *note = NULL, *said = NULL;
+	unsigned long long start = 0;
+	size_t n;
+	struct hands_child c = start_alike("/elsewhere/sbx");
+	pid_t pid = 0;
+	int fd;
+
+	assert_int_equal(keeper_note_save(ID, c.pid, NULL), 0);
+	fd = keeper_note_open(ID, &pid);
+	assert_true(fd >= 0 && pid == c.pid);
+	fd_close(&fd);
+	/* the keeper had the number before */
+	assert_int_equal(file_load(path, 64, &said, &n, NULL), 0);
+	assert_int_equal(sscanf(said, "%*d %llu", &start), 1);
+	note = xasprintf("%d %llu\n", (int)c.pid, start - 1);
+	assert_int_equal(file_save(path, slice_from_str(note), NULL), 0);
+	assert_int_equal(keeper_note_open(ID, &pid), -ESRCH);
+	hands_kill_rest(ID);
+	assert_true(runs(c.pidfd));
+	end_alike(&c);
+}
+
+/* A process that forks another one into its group, says its number, and ends when it is told. */
+static struct hands_child start_forking(int sock)
+{
+	struct hands_child c = {.pid = fork()};
+	pid_t child;
+
+	if (c.pid == 0) {
+		(void)setsid();
+		child = fork();
+		if (child == 0)
+			(void)poll(NULL, 0, 60000);
+		else if (write(sock, &child, sizeof(child)) > 0)
+			(void)!read(sock, &child, 1);
+		_exit(0);
+	}
+	assert_true(c.pid > 0);
+	return c;
+}
+
+static void what_a_keeper_has_forked_goes_with_it(void **state)
+{
+	struct hands_child c;
+	pid_t child = 0;
+	int pair[2], fd;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	c = start_forking(pair[1]);
+	assert_int_equal(read(pair[0], &child, sizeof(child)), sizeof(child));
+	fd = pidfd_open(child, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(keeper_note_save(ID, c.pid, NULL), 0);
+	assert_int_equal(write(pair[0], "x", 1), 1);
+	assert_int_equal(waitpid(c.pid, NULL, 0), c.pid);
+	assert_true(runs(fd));
+	hands_kill_rest(ID);
+	assert_true(has_ended(fd));
+	fd_close(&fd);
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
 }
 
 /* ---- connections ---- */
@@ -353,7 +443,7 @@ struct bad {
 #define STR12 "\x0c\x00"
 
 static const struct bad bad[] = {
-	{HANDS_TO_VAULT + 1, TEXT(""), ""},
+	{HANDS_KILL_REST + 1, TEXT(""), ""},
 	{999, TEXT(""), ""},
 	/* what is no id, or not alone */
 	{HANDS_KEEPER, TEXT(STR12 "../../../tmp\0"), "sf"},
@@ -411,6 +501,9 @@ static const struct bad bad[] = {
 	{HANDS_TO_KEEPER, TEXT(STR12 "../../../tmp"), ""},
 	{HANDS_TO_KEEPER, TEXT(STR12 ID), "f"},
 	{HANDS_TO_KEEPER, TEXT(STR12 ID "x"), ""},
+	{HANDS_KILL_REST, TEXT(STR12 "../../../tmp"), ""},
+	{HANDS_KILL_REST, TEXT(STR12 ID), "f"},
+	{HANDS_KILL_REST, TEXT(""), ""},
 	{HANDS_TO_VAULT, TEXT("x"), ""},
 	{HANDS_TO_VAULT, TEXT(""), "f"},
 };
@@ -518,6 +611,9 @@ int main(void)
 		WITH(a_question_out_of_form_ends_the_spawner),
 		WITH(a_wrong_word_is_refused_and_ends_nothing),
 		WITH(a_keeper_that_was_connected_to_is_killed_whatever_its_words_are),
+		WITH(a_stranger_that_listens_for_a_keeper_is_not_signalled),
+		WITH(a_stranger_with_the_number_of_a_keeper_is_not_signalled),
+		WITH(what_a_keeper_has_forked_goes_with_it),
 		WITH(no_other_program_is_started),
 	};
 

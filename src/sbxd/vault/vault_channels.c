@@ -63,8 +63,8 @@ static int give(struct sbxd *d, struct keeper *k)
 	return 0;
 }
 
-/* A keeper that asks has lost the last one, perhaps because the vault hangs: a question that it owes
- * an answer to finds that out. */
+/* A keeper that asks has lost the last one, perhaps because the vault hangs: a question that it
+ * owes an answer to finds that out. */
 static void ask_for_sign(struct sbxd *d)
 {
 	struct vault_op *op = vault_ops_has_own(&d->vault) ? NULL : vault_link_ask(d, VAULT_STATUS);

@@ -77,8 +77,8 @@ static void drop(struct sbxd *d, const char *why)
 }
 
 /* The kernel counts the descriptors that all processes of the user have sent and nobody has
- * received. Others may have used them up: nothing was sent, the vault is well, and it is tried again
- * by the timer. */
+ * received. Others may have used them up: nothing was sent, the vault is well, and it is tried
+ * again by the timer. */
 static bool is_crowded(struct vault_link *v, int r)
 {
 	v->crowded_ms = 0;

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * keeper_note - which process was started as the keeper of a sandbox.
+ *
+ * How      The spawner writes the number and the start time of each keeper to a file beside its
+ *          spec (keeper_note_save), which a keeper can only read. After a restart of sbxd the
+ *          process with that number and that start time is the keeper (keeper_note_open); neither
+ *          its command line nor the kernel's word on who listens at its socket counts, because a
+ *          keeper can choose both.
+ * Trust    A file in the state directory, written by the spawner; a sbxd that is compromised can
+ *          write it too. Reads /proc.
+ * Owns     Nothing; the pidfd is the caller's.
+ * See      hands_serve.c, keeper_adopt.c, hands_test.c
+ */
+#include "keepers.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "lib/base/fs/fd.h"
+#include "lib/base/fs/file.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/mem.h"
+
+#define MAX_NOTE 64
+#define MAX_STAT 4096
+
+/* Clock ticks from boot to its start, as /proc says; 0 when there is none. Two processes that have
+ * the same number one after the other differ in it. */
+static uint64_t read_start(pid_t pid)
+{
+	AUTO_FREE char *path = xasprintf("/proc/%d/stat", (int)pid), *text = NULL;
+	const char *p;
+	size_t n;
+
+	if (file_load(path, MAX_STAT, &text, &n, NULL) < 0)
+		return 0;
+	/* The name in parentheses may hold anything; the last one ends the second field, and the
+	 * start is the 22nd. */
+	p = strrchr(text, ')');
+	for (unsigned i = 2; p && i < 22; i++)
+		p = strchr(p + 1, ' ');
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+static char *note_path(const char *id)
+{
+	AUTO_FREE char *dir = spec_dir(id);
+
+	return xasprintf("%s/keeper", dir);
+}
+
+int keeper_note_save(const char *id, pid_t pid, struct err *err)
+{
+	AUTO_FREE char *dir = spec_dir(id), *path = note_path(id);
+	AUTO_FREE char *text = xasprintf("%d %" PRIu64 "\n", (int)pid, read_start(pid));
+	int r = paths_make(dir, err);
+
+	return r < 0 ? r : file_save(path, slice_from_str(text), err);
+}
+
+int keeper_note_open(const char *id, pid_t *ret_pid)
+{
+	AUTO_FREE char *path = note_path(id), *text = NULL;
+	AUTO_CLOSE int fd = -1;
+	uint64_t start = 0;
+	int pid = 0;
+	size_t n;
+
+	if (file_load(path, MAX_NOTE, &text, &n, NULL) < 0 ||
+		sscanf(text, "%d %" SCNu64, &pid, &start) != 2 || pid <= 1 || !start)
+		return -ENOENT;
+	*ret_pid = pid;
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	/* Held first, looked at second: the number cannot change hands in between. */
+	if (fd < 0 || read_start(pid) != start)
+		return -ESRCH;
+	return TAKE_FD(fd);
+}
