@@ -9,10 +9,10 @@
  * Trust    Unpacking reads hostile archives. Every name is opened beneath the destination with
  *          openat2 (no symlink, no magic link, no mount escapes); absolute names and `..` are
  *          refused; symlinks are made and never followed; a hard link may only point to a file that
- *          this same unpacking made; devices, fifos and sockets are refused; what is there is
- *          unlinked, never written through.
+ *          this same unpacking made, and is made from the descriptor that was checked; devices,
+ *          fifos and sockets are refused; what is there is unlinked, never written through.
  * Owns     The fds it opens. in_fd, out_fd and dirfd stay the caller's.
- * Limits   TREE_MAX_DEPTH, TREE_MAX_ENTRIES, TREE_MAX_DIR_BYTES.
+ * Limits   TREE_MAX_DEPTH, TREE_MAX_ENTRIES, TREE_MAX_DIR_BYTES, tree_guard.reserve.
  * Never    Follows a symlink inside the tree, in either direction; -L is for the source itself.
  * See      tar.h, tree_test.c, tree_hostile_test.c
  */
