@@ -62,6 +62,40 @@ def test_no_control_character_comes_through(prove):
         subprocess.run(["rm", "-rf", folder], check=True)
 
 
+def test_the_directory_of_a_run_is_outside_of_writable_workspaces(prove):
+    """A guest that writes to it leads the parts on the host to any file of the user."""
+    tmp, victim = prove.inst.work / "tmp", prove.inst.root / "victim"
+    tmp.mkdir()
+    (prove.inst.root / "link").symlink_to(tmp)
+    victim.write_text("precious\n")
+    prove.probe("files/a", HEAD + f"""#: inside
+for d in {tmp}/sbx-prove-*; do
+	[ ! -d "$d" ] || {{ mkdir "$d/of-$TAG" && ln -s {victim} "$d/of-$TAG/served"; }}
+done
+saw x
+#: outside
+echo 'what the guest printed' >"$DIR/served"
+saw "in $DIR"
+""")
+    for top in (tmp, prove.inst.root / "link"):
+        prove.env["TMPDIR"] = str(top)
+        by = prove.json("demo", check=0)[1]
+        assert victim.read_text() == "precious\n"
+        where = re.search("in (/.*)/of-", by["files/a"]["outside"])[1]
+        assert where.startswith("/tmp/sbx-prove-") and not os.path.exists(where)
+    assert list(tmp.iterdir()) == []
+
+
+def test_a_run_without_a_private_directory_is_refused(prove):
+    prove.probe("files/a", HEAD + "#: outside\nsaw x\n")
+    prove.inst.create("all", "/:/mnt/all", "--force")
+    p = prove.run("demo", check=125)
+    assert "are in workspaces that a sandbox can write to" in p.stderr
+    prove.inst.sbx("rm", "-f", "all", check=0)
+    prove.inst.create("all", "/:/mnt/all:ro", "--force")
+    prove.run("demo", check=0)
+
+
 def test_the_page_follows_no_link_that_a_guest_planted(prove):
     prove.probe("files/a", HEAD + "#: inside\nsaw x\n")
     precious = prove.inst.root / "authorized_keys"

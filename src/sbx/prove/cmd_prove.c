@@ -138,6 +138,30 @@ static int write_page(const struct prove_run *run, struct file_new *page, struct
 	return r < 0 ? r : file_new_keep(page, 0600, err);
 }
 
+/* The first of $TMPDIR, /tmp and /var/tmp that no guest can write to, without symbolic links:
+ * parts on the host write there by path. */
+static int find_top(char **ret, struct problem *p)
+{
+	const char *dir = getenv("TMPDIR");
+	const char *const tops[] = {dir && dir[0] == '/' ? dir : "/tmp", "/tmp", "/var/tmp"};
+
+	for (size_t i = 0; i < ARRAY_LEN(tops); i++) {
+		CLEANUP(cp_dest_done) struct cp_dest d = {0};
+		int r = out_place_source(tops[i], &d, p);
+
+		if (r < 0)
+			return r;
+		if (!d.root) {
+			*ret = TAKE(d.path);
+			return 0;
+		}
+	}
+	return err_set(&p->err, -EPERM,
+		"%.300s, /tmp and /var/tmp are in workspaces that a sandbox can write to: set "
+		"TMPDIR to a directory outside of all workspaces",
+		tops[0]);
+}
+
 static int try_all(const struct opts *o, const struct prove_wish *wish, const struct probes *set)
 {
 	AUTO_PROVE_RUN struct prove_run run = {0};
@@ -147,6 +171,7 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 	struct problem p = {0};
 	AUTO_FILE_NEW struct file_new page = {.fd = -1};
 	AUTO_OUT_PLACE struct out_place place = {.dir = -1};
+	AUTO_FREE char *top = NULL;
 	int r = 0;
 
 	v.text.live = !v.json && isatty(STDOUT_FILENO);
@@ -159,6 +184,9 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 		r = out_place_find(html, &place, &p);
 	if (html && r >= 0)
 		r = file_new_open(&page, place.path, &p.err);
+	if (r >= 0)
+		r = find_top(&top, &p);
+	w.top = top;
 	if (r >= 0)
 		r = prove_run(&w, set, &run, &p);
 	ui_progress_end();

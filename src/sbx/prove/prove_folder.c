@@ -19,13 +19,6 @@
 
 #define SECONDS 60
 
-static const char *top_folder(void)
-{
-	const char *dir = getenv("TMPDIR");
-
-	return dir && dir[0] == '/' ? dir : "/tmp";
-}
-
 static void print_prefix(char *buf, size_t size)
 {
 	(void)snprintf(buf, size, "sbx-prove-%u-", (unsigned)geteuid());
@@ -43,13 +36,13 @@ static int take_lock(const char *path)
 	return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : TAKE_FD(fd);
 }
 
-int prove_folder_make(struct prove_folder *f, struct err *err)
+int prove_folder_make(struct prove_folder *f, const char *top, struct err *err)
 {
 	char prefix[64];
 
 	print_prefix(prefix, sizeof(prefix));
 	str_random_hex(f->word, PROVE_WORD / 2);
-	f->path = xasprintf("%s/%s%s", top_folder(), prefix, f->word);
+	f->path = xasprintf("%s/%s%s", top, prefix, f->word);
 	f->lock = -1;
 	if (mkdir(f->path, 0700) < 0)
 		return err_errno(err, -errno, "making %s", f->path);
@@ -79,9 +72,9 @@ bool prove_folder_is_left(const struct prove_folder *f)
 	return fd >= 0;
 }
 
-bool prove_folder_find_left(struct prove_folder *ret)
+bool prove_folder_find_left(const char *top, struct prove_folder *ret)
 {
-	DIR *d = opendir(top_folder());
+	DIR *d = opendir(top);
 	const struct dirent *e;
 	char prefix[64];
 	bool found = false;
@@ -92,7 +85,7 @@ bool prove_folder_find_left(struct prove_folder *ret)
 
 		if (!str_starts(e->d_name, prefix) || !hex_is(word, PROVE_WORD))
 			continue;
-		*ret = (struct prove_folder){.path = xasprintf("%s/%s", top_folder(), e->d_name)};
+		*ret = (struct prove_folder){.path = xasprintf("%s/%s", top, e->d_name)};
 		(void)!str_copy(ret->word, sizeof(ret->word), word);
 		ret->lock = take_lock(ret->path);
 		found = ret->lock >= 0;

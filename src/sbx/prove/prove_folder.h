@@ -2,9 +2,10 @@
 /*
  * prove_folder - the folder of one run of `sbx prove`, and those that killed runs have left.
  *
- * How      sbx-prove-UID-WORD below $TMPDIR or /tmp, 0700. A lock on it says that its run goes on;
- *          one without is a leftover, and the word leads to its twin, prove-WORD.
- * Trust    /tmp is everybody's: made with mkdir, taken only when it is ours and no link.
+ * How      TOP/sbx-prove-UID-WORD, 0700. A lock on it says that its run goes on; one without is a
+ *          leftover, and the word leads to its twin, prove-WORD.
+ * Trust    Parts on the host write below it by path, so the caller gives a TOP that no guest can
+ *          write to. /tmp is everybody's: made with mkdir, taken only when it is ours and no link.
  * Owns     The folder, until prove_folder_remove.
  * See      prove_run.c, prove_twin.c
  */
@@ -21,9 +22,10 @@ struct prove_folder {
 	int lock; /* an fd */
 };
 
-int prove_folder_make(struct prove_folder *f, struct err *err) MUST_CHECK;
+/* In `top`, a directory that no guest can write to. */
+int prove_folder_make(struct prove_folder *f, const char *top, struct err *err) MUST_CHECK;
 void prove_folder_remove(struct prove_folder *f);
 /* Whether the run of f->path is over. */
 bool prove_folder_is_left(const struct prove_folder *f);
-/* The first that a killed run left, locked by us; false when there is none. */
-bool prove_folder_find_left(struct prove_folder *ret);
+/* The first that a killed run left below `top`, locked by us; false when there is none. */
+bool prove_folder_find_left(const char *top, struct prove_folder *ret);

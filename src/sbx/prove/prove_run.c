@@ -357,7 +357,7 @@ static void clean_up(struct prove *pr)
 
 static int begin_run(struct prove *pr, struct problem *p)
 {
-	int r = prove_folder_make(&pr->folder, &p->err);
+	int r = prove_folder_make(&pr->folder, pr->wish->top, &p->err);
 
 	if (r == 0)
 		r = prepare_run(pr, &p->err);
@@ -390,7 +390,7 @@ int prove_run(const struct prove_wish *w, const struct probes *set, struct prove
 	ret->begun_ms = clock_wall_ms();
 	(void)signal(SIGPIPE, SIG_IGN);
 	follow_catch();
-	prove_twin_sweep();
+	prove_twin_sweep(w->top);
 	r = begin_run(pr, p);
 	if (r == 0)
 		loop_run(pr);

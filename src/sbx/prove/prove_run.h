@@ -8,7 +8,7 @@
  *          whatever the end, sessions, parts, the twin and the folder of the run are gone behind
  *          it.
  * Trust    See prove_lane.h.
- * Owns     A folder below $TMPDIR or /tmp, locked while the run goes on; the twin.
+ * Owns     A folder (prove_folder.h), locked while the run goes on; the twin.
  * Limits   PROBE_MAX probes; each part has its seconds.
  * See      prove.h, prove_twin.h
  */
@@ -25,6 +25,7 @@ struct prove_wish {
 	bool quick;
 	const char *echo_url; /* or NULL */
 	const char *twin;     /* one that is there, or NULL */
+	const char *top;      /* for the directory of the run; no guest can write to it */
 	/* The head can be shown: sandbox, accel and so on are known. */
 	void (*on_begin)(void *arg, const struct prove_run *run);
 	void (*on_done)(void *arg, const struct prove_run *run, const struct prove_result *res);

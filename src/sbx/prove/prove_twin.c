@@ -226,7 +226,7 @@ static bool is_left(const json_t *s)
 	return access(top, F_OK) < 0 || prove_folder_is_left(&held);
 }
 
-void prove_twin_sweep(void)
+void prove_twin_sweep(const char *top)
 {
 	struct prove_folder left = {.lock = -1};
 	AUTO_JSON json_t *all = NULL;
@@ -238,6 +238,6 @@ void prove_twin_sweep(void)
 		json_array_foreach (json_object_get(all, "sandboxes"), i, s)
 			if (prove_twin_is_name(api_str(s, "name")) && is_left(s))
 				remove_sandbox(api_str(s, "name"));
-	for (int n = 0; n < MAX_SWEPT && prove_folder_find_left(&left); n++)
+	for (int n = 0; n < MAX_SWEPT && prove_folder_find_left(top, &left); n++)
 		prove_folder_remove(&left);
 }

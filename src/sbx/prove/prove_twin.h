@@ -44,6 +44,6 @@ void prove_twin_start(struct prove_twin *t, const char *given, const struct prov
 void prove_twin_look(struct prove_twin *t);
 size_t prove_twin_poll(const struct prove_twin *t, struct pollfd *ret);
 void prove_twin_remove(struct prove_twin *t);
-/* Removes twins and folders that killed runs have left. */
-void prove_twin_sweep(void);
+/* Removes twins, and directories below `top`, that killed runs have left. */
+void prove_twin_sweep(const char *top);
 bool prove_twin_is_name(const char *name);
