@@ -662,6 +662,39 @@ def test_kept_memory_starts_on_the_machine_that_it_is_of(d):
     assert started() == ("kvm", 3)
 
 
+def make_image(d):
+    """A template whose files have to be read to find that they are damaged, and a memory image."""
+    folder = d.root / "d/sbx/templates/tools"
+    folder.mkdir(parents=True)
+    files = ("root.img", "root.1.qcow2", "docker.img", "vmlinuz", "modules.cpio")
+    (folder / "manifest.json").write_text(json.dumps(
+        {"files": {f: {"size": 1, "hash": "ab" * 32} for f in files}}))
+    for f in files:
+        (folder / f).write_text("x")
+    ident = d.create("first", template="tools")["template_id"]
+    (folder.parent / ".store").mkdir(exist_ok=True)
+    (folder.parent / ".store" / ident).symlink_to(folder)
+    image = d.state / "warm" / ("0" * 32)
+    image.mkdir(parents=True)
+    (image / "image.json").write_text(json.dumps({"version": 2, "template": ident}))
+    return folder, image
+
+
+def test_collecting_templates_reads_no_disk(d):
+    """A guest writes the layers of a template and makes them large; sbxd must not wait for
+    their hash. The keeper checks the template when a sandbox starts."""
+    folder, image = make_image(d)
+    assert d.call("POST", "/v1/templates/collect")[0] == 204
+    assert image.exists()
+    assert d.call("DELETE", "/v1/sandboxes/first")[0] == 204
+    d.kill()
+    d.start()
+    assert image.exists()
+    shutil.rmtree(folder)
+    assert d.call("POST", "/v1/templates/collect")[0] == 204
+    assert not image.exists()
+
+
 def test_the_keeper_gets_a_clean_process(d):
     pid = d.run("demo")["keeper_pid"]
     env = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")

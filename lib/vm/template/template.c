@@ -280,6 +280,13 @@ int template_resolve(const char *ref, char ret_id[TEMPLATE_ID_LEN + 1], struct e
 		     : 0;
 }
 
+bool template_exists(const char *id)
+{
+	char found[TEMPLATE_ID_LEN + 1];
+
+	return template_resolve(id, found, NULL) == 0 && strcmp(found, id) == 0;
+}
+
 static json_t *describe_template(const char *name)
 {
 	AUTO_FREE char *path = template_top(name), *dir = realpath(path, NULL);

@@ -61,7 +61,9 @@ int template_open_shown(const char *ref, template_progress_fn *progress, void *a
 /* The id behind a name or id by the manifest alone, for who must not wait. -ENOENT; -ENODATA
  * when it has no hashes yet (template_open makes them). */
 int template_resolve(const char *ref, char ret_id[TEMPLATE_ID_LEN + 1], struct err *err) MUST_CHECK;
-/* The same by hashing everything. */
+/* Whether the template of an id exists, by the manifest alone: no file of it is read. */
+bool template_exists(const char *id);
+/* As template_open, by hashing everything. */
 int template_verify(
 	const char *ref, template_progress_fn *progress, void *arg, struct err *err) MUST_CHECK;
 bool template_is_name(const char *s);

@@ -156,9 +156,7 @@ bool make_on_vmm(struct keeper *k, const struct vmm_event *ev)
 
 static bool is_template(void *arg, const char *id)
 {
-	AUTO_TEMPLATE struct template t = {0};
-
-	return template_open(id, &t, NULL) == 0;
+	return template_exists(id);
 }
 
 /* What the image's memory takes on the disk. */

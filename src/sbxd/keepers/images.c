@@ -24,9 +24,7 @@ void images_init(struct images *im)
 
 static bool is_template(void *arg, const char *id)
 {
-	AUTO_TEMPLATE struct template t = {0};
-
-	return template_open(id, &t, NULL) == 0;
+	return template_exists(id);
 }
 
 void images_collect(void)
