@@ -117,6 +117,44 @@ def test_the_guest_does_not_choose_the_name(inst):
     assert stat.S_IMODE((inst.home / "report.txt").stat().st_mode) == 0o777
 
 
+def test_a_read_only_workspace_below_the_destination_is_not_written(inst):
+    """`sbx create shell . hooks:ro`, then `sbx cp demo:/out/. .`: the names are the guest's."""
+    (inst.work / "hooks").mkdir()
+    for name in ("hooks/old", "fixed"):
+        (inst.work / name).write_text("mine")
+    inst.create("demo", inst.work, f"{inst.work}/hooks:ro", f"{inst.work}/fixed:ro")
+    for members in ([("./hooks/post-commit", F, "", b"x")], [("./hooks/old", F, "", b"x")],
+                    [("./fixed", F, "", b"x")], [("./fixed", L, "/etc/passwd", b"")],
+                    [("./hooks/l", L, "/", b"")], [("./hooks/d", D, "", b"")],
+                    [("./a", F, "", b"x"), ("./hooks/h", H, "./a", b"")]):
+        hostile(inst, [(".", D, "", b""), *members])
+        for to in (".", inst.root / "work"):
+            p = inst.sbx("cp", "demo:/out/.", to, check=1)
+            assert "read-only workspace" in p.stderr, (members, p.stderr)
+        assert os.listdir(inst.work / "hooks") == ["old"]
+        assert (inst.work / "hooks/old").read_text() == (inst.work / "fixed").read_text() == "mine"
+    # A name that the user typed is the user's choice, and a directory that exists stays.
+    hostile(inst, [("t", F, "", b"new")])
+    for src, to, at in (("old", "hooks", "hooks/old"), ("x", "hooks/new", "hooks/new"),
+                        ("fixed", ".", "fixed")):
+        inst.sbx("cp", f"demo:/out/{src}", to, check=0)
+        assert (inst.work / at).read_text() == "new"
+    hostile(inst, [(".", D, "", b""), ("./hooks", D, "", b""), ("./b", F, "", b"x")])
+    inst.sbx("cp", "demo:/out/.", ".", check=0)
+
+
+def test_nothing_of_the_guest_is_printed_when_a_file_is_copied_in(inst):
+    inst.create("demo")
+    (inst.work / "f").write_text("x")
+    fake = inst.root / "state/guest_builtin"
+    fake.unlink()
+    fake.write_text("#!/bin/sh\nprintf '\\033]52;c;ZXZpbA==\\007error: x\\n'\n"
+                    "exec cat >/dev/null\n")
+    fake.chmod(0o755)
+    p = inst.sbx("cp", "-q", "f", "demo:/tmp", check=0)
+    assert p.stdout == "" and p.stderr == ""
+
+
 def test_cut_off_archive_is_an_error(inst):
     inst.create("demo")
     hostile(inst, [("t", F, "", b"x" * 100000)])

@@ -18,6 +18,7 @@
  */
 #pragma once
 
+#include <sys/stat.h>
 #include "tar.h"
 
 #define TREE_MAX_DEPTH 128
@@ -32,6 +33,15 @@ enum tree_flags {
 struct tree_count {
 	uint64_t files, dirs, links, bytes;
 	uint64_t skipped; /* pack: sockets, fifos and devices are left out */
+};
+
+/* What an archive may not do to the receiver. */
+struct tree_guard {
+	/* Files and directories: no name that the archive chooses is in or at one of them. */
+	const struct stat *closed;
+	size_t n_closed;
+	/* Free bytes that the file system keeps, at most a tenth of it: -ENOSPC. 0: none. */
+	uint64_t reserve;
 };
 
 /* Unpacks beneath dirfd until the end of the archive. With a name the top is called that, whatever
@@ -52,8 +62,8 @@ int tree_pack_beneath(int root, const char *path, unsigned flags, int out_fd,
 int tree_unpack_path(int in_fd, const char *path, const char *as, unsigned flags,
 	struct tree_count *ret_n, struct err *err) MUST_CHECK;
 /* As tree_unpack_path, with `path` beneath `root` and no symbolic link on the way followed:
- * -ELOOP. A link in the place of a file is replaced. */
-int tree_unpack_beneath(int in_fd, int root, const char *path, const char *as,
-	struct tree_count *ret_n, struct err *err) MUST_CHECK;
+ * -ELOOP. A link in the place of a file is replaced. root -1: `path` as it is, links and all. */
+int tree_unpack_guarded(int in_fd, int root, const char *path, const char *as,
+	const struct tree_guard *guard, struct tree_count *ret_n, struct err *err) MUST_CHECK;
 /* The name a copy of `path` gets inside a folder: its last part, "." for "x/.", "/" and "..". */
 void tree_base_name(const char *path, char *buf, size_t size);

@@ -4,13 +4,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 
 #define UNPACK_BUFFER (128u << 10)
-#define UNPACK_MAX_TRAIL (1u << 20) /* bytes behind the end that are read and thrown away */
+#define UNPACK_MAX_TRAIL (1u << 20)  /* bytes behind the end that are read and thrown away */
+#define UNPACK_ROOM_EVERY (4u << 20) /* bytes between two checks of the free space */
+#define UNPACK_ENTRY_ROOM 4096	     /* bytes that an entry counts for without its data */
 
 /* A folder that this unpacking made: it gets its mode and time when nothing more goes into it. */
 struct made_dir {
@@ -34,6 +37,8 @@ struct unpack {
 	struct made_dir *dirs;
 	size_t n_dirs, room_dirs, dir_bytes;
 	struct tree_count n;
+	struct tree_guard guard;
+	uint64_t unchecked;	 /* bytes since the last check of the free space */
 	char path[TAR_MAX_PATH]; /* where the entry goes, beneath dirfd; empty for dirfd itself */
 	struct tar_reader reader;
 	uint8_t buf[UNPACK_BUFFER];
@@ -105,6 +110,25 @@ static int place_unpack(struct unpack *u, const char *name, char *to, size_t siz
 	return add_parts(name + k, to, size, err);
 }
 
+/* The first part of the path is the name that the person chose, not the archive. */
+static bool has_given_name(const struct unpack *u)
+{
+	return u->as && strcmp(u->as, ".") != 0;
+}
+
+static bool is_closed(const struct unpack *u, int at, const char *name)
+{
+	struct stat st;
+
+	if (u->guard.n_closed == 0 || fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
+		return false;
+	for (size_t i = 0; i < u->guard.n_closed; i++)
+		if (st.st_dev == u->guard.closed[i].st_dev &&
+			st.st_ino == u->guard.closed[i].st_ino)
+			return true;
+	return false;
+}
+
 /* Opens the next folder on the way, making it when the archive did not mention it. */
 static int step_into(int at, const char *part)
 {
@@ -131,6 +155,8 @@ static int open_parent(struct unpack *u, const char **ret_base, struct err *err)
 		next = step_into(fd, part);
 		fd_close(&fd);
 		fd = next;
+		if (fd >= 0 && (p != u->path || !has_given_name(u)) && is_closed(u, fd, ""))
+			return refuse_unpack(err, "a name in a read-only workspace", u->path);
 	}
 	*ret_base = p;
 	if (fd == -ELOOP || fd == -EXDEV || fd == -ENOTDIR)
@@ -195,6 +221,8 @@ static int make_dir(struct unpack *u, struct err *err)
 /* Whatever is in the way goes: nothing is ever written through it. */
 static int clear_place(struct unpack *u, int parent, const char *base, struct err *err)
 {
+	if ((base != u->path || !has_given_name(u)) && is_closed(u, parent, base))
+		return refuse_unpack(err, "the name of a read-only workspace", u->path);
 	if (unlinkat(parent, base, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno == EISDIR || errno == EPERM)
@@ -310,6 +338,25 @@ static int make_hardlink(struct unpack *u, struct err *err)
 	return 0;
 }
 
+/* Whether the file system has room for `n` bytes more; looked at now and then. */
+static int check_room(struct unpack *u, uint64_t n, struct err *err)
+{
+	struct statvfs v;
+	uint64_t need;
+
+	u->unchecked += n;
+	if (!u->guard.reserve || u->unchecked < UNPACK_ROOM_EVERY || fstatvfs(u->dirfd, &v) < 0)
+		return 0;
+	u->unchecked = 0;
+	need = MIN(u->guard.reserve, (uint64_t)v.f_blocks * v.f_frsize / 10);
+	/* An eighth more: a sandbox is paused below the reserve, and continues from here on. */
+	if ((uint64_t)v.f_bavail * v.f_frsize >= need + need / 8)
+		return 0;
+	return err_set(err, -ENOSPC,
+		"disk almost full: less than disk.reserve is free, copy stopped at '%.200s'",
+		u->path);
+}
+
 static int check_first(struct unpack *u, struct err *err)
 {
 	bool is_dir = u->reader.entry.type == TAR_DIR;
@@ -335,6 +382,8 @@ static int on_entry(struct unpack *u, struct err *err)
 			    : 0;
 	if (r == 0)
 		r = place_unpack(u, e->name, u->path, sizeof(u->path), err);
+	if (r == 0)
+		r = check_room(u, UNPACK_ENTRY_ROOM, err);
 	if (r < 0)
 		return r;
 	if (e->type == TAR_DIR)
@@ -357,8 +406,11 @@ static int on_entry(struct unpack *u, struct err *err)
 static int on_data(struct unpack *u, struct err *err)
 {
 	struct slice d = u->reader.data;
-	int r = fd_write_all(u->file, d.p, d.n);
+	int r = check_room(u, d.n, err);
 
+	if (r < 0)
+		return r;
+	r = fd_write_all(u->file, d.p, d.n);
 	if (r < 0)
 		return err_errno(err, r, "writing '%s'", u->path);
 	u->left -= d.n;
@@ -450,6 +502,7 @@ static struct unpack *unpack_new(int in_fd, int dirfd, const char *as, unsigned 
 	u->as = as;
 	u->flags = flags;
 	u->file = -1;
+	u->unchecked = UNPACK_ROOM_EVERY;
 	tar_reader_init(&u->reader);
 	return u;
 }
@@ -557,11 +610,12 @@ int tree_unpack_path(int in_fd, const char *path, const char *as, unsigned flags
 	return unpack_to(u, path, ret_n, err);
 }
 
-int tree_unpack_beneath(int in_fd, int root, const char *path, const char *as,
-	struct tree_count *ret_n, struct err *err)
+int tree_unpack_guarded(int in_fd, int root, const char *path, const char *as,
+	const struct tree_guard *guard, struct tree_count *ret_n, struct err *err)
 {
 	CLEANUP(unpack_free) struct unpack *u = unpack_new(in_fd, -1, as ? as : ".", 0);
 
 	u->root = root;
+	u->guard = *guard;
 	return unpack_to(u, path, ret_n, err);
 }

@@ -13,6 +13,7 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/rules/settings/settings.h"
 #include "lib/vm/share/place.h"
 #include "lib/wire/tar/tree.h"
 #include "src/sbx/api/sandbox.h"
@@ -49,6 +50,8 @@ struct copy {
 	bool follow, quiet;
 	char as[256];	     /* the name of the source, under which it lands in a folder */
 	struct cp_dest dest; /* the side on the host, resolved */
+	struct tree_guard guard;
+	struct stat *closed; /* of guard */
 };
 
 static uint64_t began_ms; /* for show_bytes, which has no other way to know */
@@ -89,7 +92,8 @@ static int unpack_in_workspace(const struct copy *c, int archive, struct report 
 
 	if (root < 0)
 		return root == -ELOOP ? -EBADMSG : root; /* -ELOOP is about what is in it */
-	return tree_unpack_beneath(archive, root, c->dest.path, c->as, &rep->n, &rep->err);
+	return tree_unpack_guarded(
+		archive, root, c->dest.path, c->as, &c->guard, &rep->n, &rep->err);
 }
 
 static int pack_in_workspace(const struct copy *c, int archive, struct report *rep)
@@ -114,7 +118,8 @@ static void host_half(const struct copy *c, int archive, int report_fd)
 	else if (c->dest.root)
 		rep.r = unpack_in_workspace(c, archive, &rep);
 	else
-		rep.r = tree_unpack_path(archive, c->dest.path, c->as, 0, &rep.n, &rep.err);
+		rep.r = tree_unpack_guarded(
+			archive, -1, c->dest.path, c->as, &c->guard, &rep.n, &rep.err);
 	_exit(fd_write_all(report_fd, &rep, sizeof(rep)) < 0);
 }
 
@@ -160,8 +165,12 @@ static int guest_half(const struct copy *c, int archive, struct session *s, stru
 	const char *unpack[] = {"unpack", c->dst.path, c->as, NULL};
 	const char *ref = c->dst.ref ? c->dst.ref : c->src.ref;
 	static struct session_link link; /* the session is the caller's and outlives this call */
-	int conn = api_stream(ref, API_TIMEOUT_MS, p);
+	/* `unpack` prints nothing. What a compromised guest sends must not reach the terminal. */
+	AUTO_CLOSE int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int conn = null < 0 ? -errno : api_stream(ref, API_TIMEOUT_MS, p);
 
+	if (null < 0)
+		return err_errno(&p->err, conn, "opening /dev/null");
 	if (conn < 0)
 		return conn;
 	link = attach_link(ref);
@@ -171,7 +180,7 @@ static int guest_half(const struct copy *c, int archive, struct session *s, stru
 	s->spec.cwd = (char *)"/";
 	s->spec.argv = (char **)(c->dst.ref ? unpack : pack);
 	s->in_fd = c->dst.ref ? archive : -1;
-	s->out_fd = c->dst.ref ? STDOUT_FILENO : archive;
+	s->out_fd = c->dst.ref ? null : archive;
 	s->err_fd = STDERR_FILENO;
 	return session_run(s, conn, p);
 }
@@ -308,6 +317,49 @@ static int find_source(struct copy *c, struct problem *p)
 	return r;
 }
 
+static int add_closed(struct copy *c, const char *host, struct err *err)
+{
+	AUTO_CLOSE int fd = place_open(host, err);
+	struct stat st;
+
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return err_errno(err, -errno, "reading the attributes of %s", host);
+	c->closed = xrealloc(c->closed, (c->guard.n_closed + 1) * sizeof(st));
+	c->closed[c->guard.n_closed++] = st;
+	c->guard.closed = c->closed;
+	return 0;
+}
+
+/* What the sandbox cannot change by itself, it cannot change by names in an archive either. */
+static int close_read_only(struct copy *c, struct problem *p)
+{
+	AUTO_JSON json_t *s = NULL;
+	const json_t *w;
+	size_t i;
+	int r = sandbox_get(c->src.ref, &s, p);
+
+	json_array_foreach (json_object_get(s, "workspaces"), i, w)
+		if (r == 0 && json_is_true(json_object_get(w, "ro")))
+			r = add_closed(c, api_str(w, "host"), &p->err);
+	return r;
+}
+
+static int find_dest(struct copy *c, struct problem *p)
+{
+	AUTO_SETTINGS struct settings set = {0};
+	int r = settings_load(&set, &p->err);
+
+	if (r < 0)
+		return r;
+	c->guard.reserve = settings_get_u64(&set, SETTINGS_DISK_RESERVE);
+	r = close_read_only(c, p);
+	return r < 0 ? r : out_place_dest(c->dst.path, &c->dest, p);
+}
+
 static void say_copied(const struct copy *c, const struct tree_count *n)
 {
 	char size[32];
@@ -339,7 +391,7 @@ static int copy_all(struct copy *c, struct problem *p)
 	if (c->src.ref && strcmp(c->dst.path, "-") == 0)
 		return stream_out(c, p);
 	if (!c->dst.ref)
-		r = out_place_dest(c->dst.path, &c->dest, p);
+		r = find_dest(c, p);
 	else
 		r = find_source(c, p);
 	if (r == 0)
@@ -362,6 +414,7 @@ static int run_cp(struct opts *o)
 	place_done(&c.src);
 	place_done(&c.dst);
 	cp_dest_done(&c.dest);
+	free(c.closed);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
 
@@ -378,9 +431,11 @@ const struct verb verb_cp = {
 		 "Modes, times, symlinks and hard links are kept; on the host all belongs to you "
 		 "and\n"
 		 "set-id bits are dropped. DST - writes a tar archive to stdout.\n\n"
-		 "Nothing outside of DST is ever written, whatever the sandbox sends. Symlinks in "
-		 "a\n"
-		 "workspace on the way to DST are not followed: a sandbox can create them.",
+		 "Nothing outside of DST is ever written, whatever the sandbox sends, and nothing "
+		 "in a\n"
+		 "read-only workspace of the sandbox below DST. Symlinks in a workspace on the way "
+		 "to\n"
+		 "DST are not followed: a sandbox can create them.",
 	.examples = "  sbx cp notes.txt demo:/tmp/\n"
 		    "  sbx cp demo:/home/agent/out ./out\n"
 		    "  sbx cp demo:/var/log - | tar t\n",

@@ -5,7 +5,7 @@
  * How      cp_dest_find resolves the path that the user typed, one component after the other.
  *          Outside of workspaces it follows symbolic links as the kernel does. From the root of a
  *          workspace on it follows none: the rest of the path is given back as it is, for openat2
- *          beneath that root (tree_unpack_beneath). A last component that is a link to something
+ *          beneath that root (tree_unpack_guarded). A last component that is a link to something
  *          else than a directory is not followed: the copy replaces the link.
  * Trust    Runs in sbx. The path is the user's. Directories and links in workspaces are the
  *          guest's; they may change at any time, and no decision here depends on them.

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -386,6 +388,66 @@ static void bombs_of_names(void **state)
 	sh("test $(cat dest/in/t/same) = again");
 }
 
+static uint64_t free_bytes; /* of a disk that only dest/in/big fills; 0: the real one */
+
+int __real_fstatvfs64(int fd, struct statvfs *v);
+int __wrap_fstatvfs64(int fd, struct statvfs *v);
+int __wrap_fstatvfs64(int fd, struct statvfs *v)
+{
+	struct stat st = {0};
+	int r = __real_fstatvfs64(fd, v);
+
+	if (!free_bytes)
+		return r;
+	(void)!fstatat(fd, "big", &st, 0);
+	v->f_frsize = 1;
+	v->f_blocks = 1u << 30;
+	v->f_bavail = free_bytes - MIN(free_bytes, (uint64_t)st.st_size);
+	return r;
+}
+
+/* The archive, and then zeros: far more than the disk has. */
+static pid_t send_without_end(const int fds[2])
+{
+	static const uint8_t zeros[1 << 20];
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	(void)close(fds[0]);
+	(void)!fd_write_all(fds[1], archive, n_archive);
+	for (unsigned i = 0; i < 128; i++)
+		if (fd_write_all(fds[1], zeros, sizeof(zeros)) < 0)
+			break;
+	_exit(0);
+}
+
+static void a_copy_leaves_the_reserve_of_the_disk_free(void **state)
+{
+	const struct tree_guard guard = {.reserve = 32u << 20};
+	struct err err = {0};
+	struct stat st;
+	int fds[2];
+	pid_t pid;
+
+	begin();
+	add_pax("size=1099511627776");
+	add(TAR_FILE, "big", "", "x");
+	sh("rm -rf dest && mkdir -p dest/in");
+	assert_int_equal(pipe(fds), 0);
+	pid = send_without_end(fds);
+	close(fds[1]);
+	free_bytes = 64u << 20;
+	assert_int_equal(
+		tree_unpack_guarded(fds[0], -1, "dest/in", "big", &guard, NULL, &err), -ENOSPC);
+	free_bytes = 0;
+	assert_non_null(strstr(err.text, "disk.reserve"));
+	assert_int_equal(stat("dest/in/big", &st), 0);
+	assert_in_range(st.st_size, 20 << 20, 32 << 20);
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 /* ---- trees from dice ---- */
 
 static const char *const names[] = {"t", "t/", "t/a", "t/a/b", "t/a/b/c", "t/l", "t/l/x",
@@ -484,6 +546,7 @@ int main(void)
 		cmocka_unit_test(the_top_is_named_by_the_receiver),
 		cmocka_unit_test(sizes_that_lie),
 		cmocka_unit_test(bombs_of_names),
+		cmocka_unit_test(a_copy_leaves_the_reserve_of_the_disk_free),
 		cmocka_unit_test(trees_from_dice),
 	};
 
