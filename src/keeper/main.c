@@ -57,7 +57,8 @@ static void take_lock(struct keeper *k)
 {
 	AUTO_FREE char *path = xasprintf("%s/lock", k->dir);
 
-	k->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	/* The last keeper of this sandbox may have been compromised and have put a link there. */
+	k->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (k->lock_fd < 0)
 		die("opening %s: %s", path, strerror(errno));
 	if (flock(k->lock_fd, LOCK_EX | LOCK_NB) < 0)

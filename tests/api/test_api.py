@@ -732,6 +732,23 @@ def test_a_dying_keeper_is_noticed_and_leaves_no_zombie(d):
         assert pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split() == left
 
 
+def test_the_last_line_of_a_keeper_is_not_read_through_a_link(d):
+    """A compromised keeper could have a file of sbx shown, such as a key."""
+    key = d.state / "key"  # where sbxd can read by its seal
+    key.write_text("precious\n")
+    o = d.run("demo")
+    last = d.state / "sandboxes" / o["id"] / "last"
+    for make, says in ((lambda: last.symlink_to(key), "signal 9"),
+                       (lambda: last.write_text("its last line\n"), "its last line")):
+        last.unlink(missing_ok=True)
+        make()
+        os.kill(d.get("demo")["keeper_pid"], signal.SIGKILL)
+        detail = d.wait_status("demo", "stopped")["detail"]
+        assert "precious" not in detail and says in detail
+        assert d.call("POST", "/v1/sandboxes/demo/start")[0] == 202
+        d.wait_status("demo", "running")
+
+
 def test_stats(d):
     d.run("demo")
     status, o = d.call("GET", "/v1/sandboxes/demo/stats")

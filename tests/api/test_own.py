@@ -31,7 +31,7 @@ def test_it_is_recorded_and_outlives_sbxd(d):
     d.kill()
     d.start()
     assert listed(d, "demo") == ["anthropic", "xai"]
-    assert (d.state / "sandboxes" / d.get("demo")["id"]
+    assert (d.state / "specs" / d.get("demo")["id"]
             / "own-services").read_text() == "anthropic\nxai\n"
     ok(own(d, "demo", "anthropic", False))
     assert listed(d, "demo") == ["xai"]
@@ -91,8 +91,8 @@ def test_what_is_not_there(d):
         "hint"] == "sbx secret services"
     assert own(d, "nobody", "xai")[0] == 404
     # one whose file was removed can be taken off
-    (d.state / "sandboxes" / d.get("demo")["id"]).mkdir(parents=True, exist_ok=True)
-    (d.state / "sandboxes" / d.get("demo")["id"] / "own-services").write_text("gone\n")
+    (d.state / "specs" / d.get("demo")["id"]).mkdir(parents=True, exist_ok=True)
+    (d.state / "specs" / d.get("demo")["id"] / "own-services").write_text("gone\n")
     assert listed(d, "demo") == ["gone"]
     ok(own(d, "demo", "gone", False))
     assert listed(d, "demo") == []

@@ -38,6 +38,19 @@ exec "$@"
 """
 
 
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
+    """A compromised keeper can leave one in its directory for the next keeper."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path),
+           "XDG_STATE_HOME": str(tmp_path)}
+    sandbox = tmp_path / "sbx/sandboxes/0123456789ab"
+    sandbox.mkdir(parents=True)
+    (sandbox / "lock").symlink_to(tmp_path / "made")
+    p = subprocess.run([test_api.KEEPER, "--id", "0123456789ab"], env=env, capture_output=True,
+                       text=True, timeout=30, check=False)
+    assert p.returncode != 0 and "Too many levels of symbolic links" in p.stderr, p.stderr
+    assert not (tmp_path / "made").exists()
+
+
 class Slow(Daemon):
     def __init__(self, root):
         root = pathlib.Path(root)

@@ -62,7 +62,7 @@ def reload(rig):
 
 def permit(rig, *services):
     """As sbxd does for `sbx secret own`."""
-    folder = rig.dir / "state/sbx/sandboxes/0123456789ab"
+    folder = rig.dir / "state/sbx/specs/0123456789ab"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "own-services").write_text("".join(f"{name}\n" for name in services))
     reload(rig)

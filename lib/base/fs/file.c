@@ -95,9 +95,9 @@ int file_save(const char *path, struct slice content, struct err *err)
 	return r < 0 ? err_errno(err, r, "syncing the folder of %s", path) : 0;
 }
 
-int file_open(const char *path, struct err *err)
+static int open_regular(const char *path, int flags, struct err *err)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
 	struct stat st;
 
 	if (fd < 0)
@@ -107,6 +107,18 @@ int file_open(const char *path, struct err *err)
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, -EINVAL, "%s is not a regular file", path);
 	return TAKE_FD(fd);
+}
+
+int file_open(const char *path, struct err *err)
+{
+	return open_regular(path, 0, err);
+}
+
+int file_load_no_link(const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err)
+{
+	AUTO_CLOSE int fd = open_regular(path, O_NOFOLLOW, err);
+
+	return fd < 0 ? fd : file_read(fd, path, max, ret_text, ret_n, err);
 }
 
 int file_load(const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err)

@@ -38,6 +38,9 @@ int file_open(const char *path, struct err *err) MUST_CHECK;
  * over max bytes. */
 int file_load(
 	const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err) MUST_CHECK;
+/* As file_load; -ELOOP if `path` itself is a symbolic link. */
+int file_load_no_link(
+	const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err) MUST_CHECK;
 /* The same of a file that is open; `path` is for the messages. */
 int file_read(int fd, const char *path, size_t max, char **ret_text, size_t *ret_n,
 	struct err *err) MUST_CHECK;

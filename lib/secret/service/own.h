@@ -2,10 +2,11 @@
 /*
  * own - the services for which one sandbox may use its own credentials.
  *
- * How      A file in the sandbox's state directory with one service name per line. `sbx secret own`
- *          changes it through sbxd; the keeper reads it at the start and on RELOAD, and binds no
- *          origin for these services: their hosts are plain TLS tunnels in this sandbox.
- * Trust    A file of the same user. It is in no workspace, so the guest cannot write it.
+ * How      A file in the directory of the sandbox's spec.json with one service name per line. `sbx
+ *          secret own` changes it through sbxd; the keeper reads it at the start and on RELOAD, and
+ *          binds no origin for these services: their hosts are plain TLS tunnels in this sandbox.
+ * Trust    A file of the same user. It is in no workspace, so the guest cannot write it, and the
+ *          seal of the keeper lets it only read there.
  * Owns     Texts are on the heap, the caller's.
  * Limits   OWN_MAX_BYTES.
  * Never    Makes a list longer than it was because the file cannot be read: then nothing is on it.
@@ -19,7 +20,7 @@
 #define OWN_FILE "own-services"
 #define OWN_MAX_BYTES 20480 /* SERVICES_MAX names and their line feeds */
 
-/* The list of the sandbox whose state directory this is; "" without a file. On an error too. */
+/* The list in `dir`, the spec_dir of a sandbox; "" without a file. On an error too. */
 int own_load(const char *dir, char **ret, struct err *err) MUST_CHECK;
 bool own_has(const char *list, const char *service);
 /* The list with or without the service, on the heap. */

@@ -521,9 +521,9 @@ size_t vault_count_stores(const struct keeper *k, const struct origin *o)
 void vault_set_rules(struct keeper *k, bool logins, bool all)
 {
 	struct vault_link *v = k->vault;
-	AUTO_FREE char *own = NULL;
+	AUTO_FREE char *dir = spec_dir(k->spec.id), *own = NULL;
 	struct err err = {0};
-	int r = own_load(k->dir, &own, &err);
+	int r = own_load(dir, &own, &err);
 
 	if (r < 0)
 		log_error("%s", err_text(&err, r));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "lib/base/fs/file.h"
+#include "lib/base/fs/paths.h"
 #include "lib/base/mem.h"
 #include "lib/secret/service/own.h"
 
@@ -36,9 +37,17 @@ static int up(void **state)
 	return r;
 }
 
+static void save_own(const char *list)
+{
+	AUTO_FREE char *dir = spec_dir(rig_k.spec.id);
+
+	assert_int_equal(paths_make(dir, NULL), 0);
+	assert_int_equal(own_save(dir, list, NULL), 0);
+}
+
 static void permit(const char *list)
 {
-	assert_int_equal(own_save(rig_k.dir, list, NULL), 0);
+	save_own(list);
 	vault_set_rules(&rig_k, true, rig_k.vault->all);
 }
 
@@ -135,7 +144,7 @@ static void what_the_user_permits_counts_at_once(void **state)
 
 static void a_list_that_cannot_be_read_permits_nothing(void **state)
 {
-	AUTO_FREE char *path = xasprintf("%s/" OWN_FILE, rig_k.dir);
+	AUTO_FREE char *dir = spec_dir(rig_k.spec.id), *path = xasprintf("%s/" OWN_FILE, dir);
 
 	rig_bring_egress_up();
 	cred_vault_up();
@@ -154,13 +163,13 @@ static void the_setting_and_the_list_are_read_on_reload(void **state)
 	cred_vault_up();
 	assert_int_equal(
 		file_save(path, slice_from_str("credentials.intercept = true\n"), NULL), 0);
-	assert_int_equal(own_save(rig_k.dir, "model\n", NULL), 0);
+	save_own("model\n");
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 97, "demo"), 0);
 	RIG_UNTIL(creds_find(rig_k.creds, FORGE, cred_port));
 	assert_null(creds_find(rig_k.creds, MODEL, cred_port));
 	assert_int_equal(
 		file_save(path, slice_from_str("credentials.intercept = false\n"), NULL), 0);
-	assert_int_equal(own_save(rig_k.dir, "", NULL), 0);
+	save_own("");
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 98, "demo"), 0);
 	RIG_UNTIL(creds_find(rig_k.creds, MODEL, cred_port));
 	assert_null(creds_find(rig_k.creds, FORGE, cred_port));

@@ -17,6 +17,7 @@
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 #include "lib/os/jail/unsealed.h"
+#include "lib/secret/service/own.h"
 
 #define TEMPLATE "0123456789abcdef"
 
@@ -230,7 +231,7 @@ static void stops_when_it_is_told(void **state)
 static void cannot_write_its_own_spec(void **state)
 {
 	AUTO_FREE char *path = spec_path(RIG_ID), *dir = spec_dir(RIG_ID);
-	AUTO_FREE char *other = xasprintf("%s/new", dir), *own = own_file("new");
+	AUTO_FREE char *other = xasprintf("%s/" OWN_FILE, dir), *own = own_file("new");
 
 	save_spec(&rig_k.spec);
 	assert_int_equal(rig_sealed_open(true, path, O_RDONLY), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The services for which one sandbox may use its own credentials: recorded, then kept in the
- * sandbox's state directory, then told to its keeper. */
+/* The services for which one sandbox may use its own credentials: recorded, then kept beside
+ * the sandbox's spec.json, which its keeper cannot write, then told to its keeper. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -12,14 +12,9 @@
 #include "src/sbxd/policy/reload.h"
 #include "src/sbxd/sbxd.h"
 
-static char *dir_of(const char *id)
-{
-	return paths_get(PATHS_STATE, "sandboxes/%s", id);
-}
-
 json_t *api_own_services(const char *id)
 {
-	AUTO_FREE char *dir = dir_of(id), *list = NULL;
+	AUTO_FREE char *dir = spec_dir(id), *list = NULL;
 	json_t *o = json_array();
 	char *rest = NULL;
 
@@ -57,7 +52,7 @@ static int record(
 static int change(struct sbxd *d, const struct spec *spec, const struct api_own *own,
 	bool *ret_changed, struct err *err)
 {
-	AUTO_FREE char *dir = dir_of(spec->id), *old = NULL, *new = NULL;
+	AUTO_FREE char *dir = spec_dir(spec->id), *old = NULL, *new = NULL;
 	int r = own_load(dir, &old, err);
 
 	if (r < 0)

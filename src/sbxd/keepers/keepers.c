@@ -497,7 +497,8 @@ static void read_last(const char *id, char *why, size_t size)
 	AUTO_FREE char *text = NULL;
 	size_t n;
 
-	if (file_load(path, 4096, &text, &n, NULL) < 0)
+	/* A compromised keeper may have put a link there. */
+	if (file_load_no_link(path, 4096, &text, &n, NULL) < 0)
 		return;
 	text[strcspn(text, "\n")] = '\0';
 	for (char *c = text; *c; c++)

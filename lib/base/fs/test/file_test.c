@@ -43,7 +43,7 @@ static void a_file_is_replaced_whole(void **state)
 static void only_a_regular_file_is_read(void **state)
 {
 	char dir[] = "/tmp/file_test.XXXXXX";
-	AUTO_FREE char *fifo = NULL, *text = NULL;
+	AUTO_FREE char *fifo = NULL, *link = NULL, *text = NULL;
 	const char *rows[] = {NULL, dir, "/dev/null", "/dev/tty"};
 	size_t n;
 
@@ -61,6 +61,12 @@ static void only_a_regular_file_is_read(void **state)
 			assert_non_null(strstr(err.text, "is not a regular file"));
 	}
 	(void)alarm(0);
+	link = xasprintf("%s/link", dir);
+	assert_int_equal(symlink("/etc/passwd", link), 0);
+	assert_int_equal(file_load_no_link(link, 1 << 20, &text, &n, NULL), -ELOOP);
+	assert_null(text);
+	assert_int_equal(file_load_no_link("/etc/passwd", 1 << 20, &text, &n, NULL), 0);
+	assert_int_equal(unlink(link), 0);
 	assert_int_equal(unlink(fifo), 0);
 	assert_int_equal(rmdir(dir), 0);
 }
