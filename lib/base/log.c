@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "clock.h"
+#include "text.h"
 
 /* Each line is paid with the time in which a minute's share brings one; so much may be owed. */
 static struct {
@@ -36,6 +37,21 @@ void log_init(const char *program)
 			max_level = (enum log_level)i;
 }
 
+/* What is not a plain character becomes '?': a log is read on a terminal. */
+static void clean_line(char *p, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		uint32_t v = 0;
+		size_t len = text_character(slice_of(p + i, n - i), &v);
+
+		if (len == 0 || !text_is_plain(v)) {
+			memset(p + i, '?', MAX(len, (size_t)1));
+			len = MAX(len, (size_t)1);
+		}
+		i += len;
+	}
+}
+
 PRINTF_LIKE(2, 0)
 static void write_line(enum log_level level, const char *fmt, va_list ap)
 {
@@ -48,9 +64,7 @@ static void write_line(enum log_level level, const char *fmt, va_list ap)
 		ts.tv_nsec / 1000000, program_name, (int)getpid(), level_names[level]);
 	k = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
 	k = MIN(MAX(k, 0), (int)sizeof(line) - n - 2);
-	for (int i = n; i < n + k; i++)
-		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-			line[i] = '?';
+	clean_line(line + n, (size_t)k);
 	line[n + k] = '\n';
 	(void)!write(STDERR_FILENO, line, (size_t)(n + k + 1));
 }

@@ -53,6 +53,11 @@ static void peers_cannot_forge_a_line(void **state)
 	(void)catch_end();
 	assert_non_null(strstr(seen, "name a?b??[2J??c\n"));
 	assert_ptr_equal(strchr(seen, '\n'), seen + strlen(seen) - 1);
+	/* C1 as UTF-8 and as a byte, a character that turns text around, and an umlaut. */
+	catch_start();
+	log_error("name %s", "\xc2\x9b;2J|\x9b|\xe2\x80\xae|\xc3\xa4");
+	(void)catch_end();
+	assert_non_null(strstr(seen, "name ??;2J|?|???|\xc3\xa4\n"));
 }
 
 static void long_text_is_cut_to_one_line(void **state)

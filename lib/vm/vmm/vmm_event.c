@@ -96,6 +96,9 @@ static int on_reset(const char *reason, struct vmm_event *ev)
 		return vmm_tell(ev, VMM_EV_RESET, "the guest panicked or rebooted");
 	if (strcmp(reason, "host-signal") == 0)
 		return vmm_tell(ev, VMM_EV_RESET, "qemu was ended by a signal");
+	/* qemu may be compromised: its own reasons are lower-case words with hyphens. */
+	if (reason[strspn(reason, "abcdefghijklmnopqrstuvwxyz-")])
+		reason = "unknown reason";
 	(void)snprintf(text, sizeof(text), "qemu stopped the machine (%.20s)",
 		reason[0] ? reason : "no reason");
 	return vmm_tell(ev, VMM_EV_RESET, text);

@@ -306,6 +306,16 @@ static void a_new_edge_brings_no_new_burst(void **state)
 	assert_true(rig_must_answer(1));
 }
 
+/* Ids of streams have that many bits for it: with more, no id fits any longer. */
+static void the_generation_of_a_stream_has_24_bits(void **state)
+{
+	rig_k.streams[0].kind = &session_stream;
+	rig_k.streams[0].gen = 0xffffff;
+	edge_kill(&rig_k);
+	assert_null(rig_k.streams[0].kind);
+	assert_int_equal(rig_k.streams[0].gen, 0);
+}
+
 static void a_pause_gives_the_burst_back(void **state)
 {
 	spend_burst();
@@ -374,6 +384,7 @@ int main(void)
 		RIG_TEST(at_most_so_many_are_open),
 		RIG_TEST(a_flood_waits_in_its_order),
 		RIG_TEST(a_new_edge_brings_no_new_burst),
+		RIG_TEST(the_generation_of_a_stream_has_24_bits),
 		RIG_TEST(a_pause_gives_the_burst_back),
 		RIG_TEST(refusals_do_not_fill_the_log_of_the_keeper),
 	};

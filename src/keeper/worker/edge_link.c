@@ -42,7 +42,7 @@ static void forget_streams(struct keeper *k)
 	for (size_t i = 0; i < KEEPER_MAX_STREAMS; i++)
 		if (k->streams[i].kind) {
 			k->streams[i].kind = NULL;
-			k->streams[i].gen++;
+			k->streams[i].gen = (k->streams[i].gen + 1) & 0xffffff;
 		}
 	k->state.sessions = 0;
 }

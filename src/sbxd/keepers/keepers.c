@@ -428,6 +428,7 @@ void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
 	for (int i = 0; k && k->sock >= 0 && i < KEEPER_BURST; i++)
 		if (!read_one(d, k))
 			break;
+	k = at(d, idx, gen);
 	/* What it may have forked has its group's number and goes with it: nobody else has the
 	 * number before it is waited for. */
 	if (k && k->child)

@@ -34,6 +34,8 @@ static void says_who_ended_the_machine(void **state)
 		{"host-signal", "qemu was ended by a signal"},
 		{"host-error", "qemu stopped the machine (host-error)"},
 		{"", "qemu stopped the machine (no reason)"},
+		{"\xc2\x9b;2J", "qemu stopped the machine (unknown reason)"},
+		{"host-\x1b[2J", "qemu stopped the machine (unknown reason)"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
