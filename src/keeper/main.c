@@ -27,15 +27,15 @@
 
 /* Each connection of the guest passes two sockets through. The kernel counts those that processes
  * of this user have sent and nobody has received yet, and compares their number with the limit of
- * who sends: it lies above what the programs in jails have (lib/os/jail/profiles.c), so that none
- * of them can use it up. */
+ * the sender. The keeper's limit is above those of the programs in jails (lib/os/jail/profiles.c)
+ * and below that of sbxd, so that a compromised keeper cannot prevent sbxd from ending it. */
 static void raise_file_limit(void)
 {
 	struct rlimit r;
 
 	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
 		return;
-	r.rlim_cur = MIN(r.rlim_max, (rlim_t)524288);
+	r.rlim_cur = MIN(r.rlim_max - r.rlim_max / 16, (rlim_t)524288);
 	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 

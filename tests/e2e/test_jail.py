@@ -2,6 +2,7 @@
 """The walls around qemu, virtiofsd, edge and egress, as /proc shows them."""
 import os
 import pathlib
+import re
 import subprocess
 
 import host
@@ -93,6 +94,16 @@ def test_the_keeper_is_sealed(sandbox, pids):
     Landlock ruleset."""
     seen = host.status(pids["keeper"])
     assert (seen["NoNewPrivs"], seen["Seccomp"]) == ("1", "2")
+
+
+def test_descriptors_in_flight_of_a_keeper_do_not_block_sbxd(env, pids):
+    """The kernel compares all descriptors that the user has in flight with the limit of who sends
+    the next one."""
+    def limit(pid):
+        row = re.search(r"Max open files +(\d+)", pathlib.Path(f"/proc/{pid}/limits").read_text())
+        return int(row.group(1))
+    jails = max(limit(pids[name]) for name in ("qemu", "virtiofsd", "edge", "egress"))
+    assert jails < limit(pids["keeper"]) < limit(env.daemon_pid())
 
 
 def test_sbxd_is_sealed(env, pids):

@@ -11,7 +11,7 @@
 
 static int adds_until_failure; /* 0: none fails */
 static pid_t spawned;
-static unsigned n_spawned;
+static unsigned n_spawned, n_stops;
 
 int __real_loop_add(struct loop *l, int fd, uint32_t events, struct loop_key key);
 int __wrap_loop_add(struct loop *l, int fd, uint32_t events, struct loop_key key);
@@ -66,6 +66,34 @@ static void the_timer_starts_another_edge_after_one_that_could_not_be_watched(vo
 	assert_true(rig_k.edge->worker.alive);
 }
 
+static void count_stop(struct keeper *k, uint32_t timeout_ms, const char *why)
+{
+	n_stops++;
+}
+
+static void an_edge_that_is_lost_during_a_stop_leaves_the_stop_as_it_is(void **state)
+{
+	static const struct life_ops ops = {.stop = count_stop};
+	const struct life_ops *life = rig_k.life;
+	enum keeper_phase phase = rig_k.state.phase;
+
+	rig_k.life = &ops;
+	rig_k.vmm = (struct vmm *)&rig_k; /* only whether there is one is looked at */
+	for (int i = 0; i < 2; i++) {
+		struct err err = {0};
+
+		rig_k.state.phase = i ? KEEPER_STOPPING : KEEPER_RUNNING;
+		assert_int_equal(edge_start(&rig_k, &err), 0);
+		rig_k.edge->worker.tries = KEEPER_EDGE_TRIES;
+		assert_int_equal(kill(spawned, SIGKILL), 0);
+		edge_on_exit(&rig_k);
+		assert_int_equal(n_stops, 1);
+	}
+	rig_k.vmm = NULL;
+	rig_k.life = life;
+	rig_k.state.phase = phase;
+}
+
 static void an_egress_that_cannot_be_watched_is_killed_and_tried_again(void **state)
 {
 	adds_until_failure = 1;
@@ -111,6 +139,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WORKER_TEST(an_edge_that_cannot_be_watched_is_killed),
 		WORKER_TEST(the_timer_starts_another_edge_after_one_that_could_not_be_watched),
+		WORKER_TEST(an_edge_that_is_lost_during_a_stop_leaves_the_stop_as_it_is),
 		WORKER_TEST(an_egress_that_cannot_be_watched_is_killed_and_tried_again),
 		WORKER_TEST(an_ssh_agent_that_cannot_be_watched_is_killed_and_its_client_refused),
 		WORKER_TEST(an_egress_that_fails_again_and_again_is_started_with_longer_pauses),

@@ -58,10 +58,15 @@ void edge_kill(struct keeper *k)
 	worker_stop(k, &k->edge->worker, "");
 }
 
+static bool is_wanted(const struct keeper *k)
+{
+	return k->state.phase == KEEPER_STARTING || k->state.phase == KEEPER_RUNNING;
+}
+
 /* Another one after a pause; or the end when the guest cannot be reached time after time. */
 static void start_again(struct keeper *k)
 {
-	if (!k->vmm)
+	if (!k->vmm || !is_wanted(k))
 		return;
 	if (k->state.paused) /* by a full disk: the guest cannot be reached */
 		k->edge->worker.tries = 0;
@@ -80,11 +85,10 @@ void edge_on_exit(struct keeper *k)
 
 void edge_on_timer(struct keeper *k)
 {
-	bool is_wanted = k->state.phase == KEEPER_STARTING || k->state.phase == KEEPER_RUNNING;
 	struct err err = {0};
 	int r;
 
-	if (!is_wanted || k->edge->worker.alive)
+	if (!is_wanted(k) || k->edge->worker.alive)
 		return;
 	r = edge_start(k, &err);
 	if (r < 0) {

@@ -98,6 +98,7 @@ static void send_queued(struct sbxd *d)
 	struct vault_op *op;
 
 	v->is_blocked = false;
+	v->crowded_ms = 0;
 	while ((op = vault_ops_next(v))) {
 		struct err err = {0};
 		int r = 0;
