@@ -176,7 +176,7 @@ class Box:
         self.lab, self.env = lab, env
         self.folder = env.make_folder("net")
         for name in ("netprobe.py",):
-            shutil.copy(HERE / name, self.folder)
+            shutil.copy(HERE.parent / "rigs" / name, self.folder)
         shutil.copy(lab.ca, self.folder / "ca.crt")
         shutil.copy(lab.key, self.folder / "key")
         (self.folder / "key").chmod(0o600)

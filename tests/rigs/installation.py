@@ -18,7 +18,7 @@ import host
 
 TREE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or TREE / "build").resolve()
-HOSTILE = BUILD / "tests" / "hostile"
+HOSTILE = BUILD / "tests" / "rigs" / "hostile"
 # Memory images of the VMs that most tests use. Processes that run at the same time share the
 # directory SBX_E2E_IMAGE.
 IMAGE = pathlib.Path(os.environ.get("SBX_E2E_IMAGE")
