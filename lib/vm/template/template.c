@@ -282,9 +282,12 @@ int template_resolve(const char *ref, char ret_id[TEMPLATE_ID_LEN + 1], struct e
 
 bool template_exists(const char *id)
 {
-	char found[TEMPLATE_ID_LEN + 1];
+	AUTO_FREE char *dir = NULL;
+	json_t *m = NULL;
+	bool exists = find_dir(id, &dir, NULL) == 0 && template_manifest_read(dir, &m, NULL) == 0;
 
-	return template_resolve(id, found, NULL) == 0 && strcmp(found, id) == 0;
+	json_decref(m);
+	return exists;
 }
 
 static json_t *describe_template(const char *name)
