@@ -26,8 +26,8 @@
 #define SBXD_FD 3
 
 /* Each connection of the guest passes two sockets through. The kernel counts those that processes
- * of this user have sent and nobody has received yet, and compares their number with the limit of
- * the sender. The keeper's limit is above those of the programs in jails (lib/os/jail/profiles.c)
+ * of this user have sent and no process has received yet, and compares their number with the limit
+ * of the sender. The keeper's limit is above those of the programs in jails (lib/os/jail/profiles.c)
  * and below that of sbxd, so that a compromised keeper cannot prevent sbxd from ending it. */
 static void raise_file_limit(void)
 {

@@ -418,7 +418,11 @@ static void folder_elsewhere_is_hashed_once(void **state)
 	make_foreign(dir, 3);
 	assert_int_equal(symlink(dir, name), 0);
 	assert_int_equal(template_resolve("debian", id, &err), -ENODATA);
+	/* sbxd keeps the memory image of a template that is not hashed. */
+	assert_true(template_exists("debian"));
+	assert_false(template_exists("none"));
 	must(template_open("debian", &a, &err), &err);
+	assert_true(template_exists(a.id));
 	must(template_resolve("debian", id, &err), &err);
 	assert_string_equal(id, a.id);
 	assert_string_equal(a.dir, dir);
@@ -432,6 +436,7 @@ static void folder_elsewhere_is_hashed_once(void **state)
 	must(template_collect(NULL, 0, &err), &err);
 	assert_int_equal(access(image, F_OK), 0);
 	assert_int_equal(template_open(a.id, &c, &err), -ENOENT);
+	assert_false(template_exists(a.id));
 }
 
 /* From before the store: a folder where a link should be. */

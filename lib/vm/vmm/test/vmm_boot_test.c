@@ -421,6 +421,7 @@ static void shares_a_folder(void **state)
 }
 
 /* A guest that stands still does not let go: that is told in time, and no more than that. */
+/* The guest runs, and its kernel does not hear that the device shall go. */
 static void stuck_share_is_told(void **state)
 {
 	static struct machine m;
@@ -430,16 +431,13 @@ static void stuck_share_is_told(void **state)
 	uint64_t t;
 
 	c.share_fd = share.vhost_fd;
+	c.cmdline_extra = "acpiphp.disable=1";
 	boot(&m, &c);
 	fd_close(&share.vhost_fd);
-	assert_int_equal(vmm_pause(m.vmm), 0);
-	expect_event(&m, VMM_EV_PAUSED, &ev);
 	t = clock_mono_ms();
 	assert_int_equal(vmm_detach_share(m.vmm), 0);
 	expect_event(&m, VMM_EV_SHARE_DETACH_FAILED, &ev);
 	assert_in_range(clock_mono_ms() - t, VMM_DETACH_MS - 100, VMM_DETACH_MS + 5000);
-	assert_int_equal(vmm_resume(m.vmm), 0);
-	expect_event(&m, VMM_EV_RESUMED, &ev);
 	ask(&m, 'x', 'x');
 	stop(&m);
 	share_stop(&share);
