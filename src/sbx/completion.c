@@ -58,20 +58,25 @@ static void print_options(const struct opt_def *defs)
 	printf("--help");
 }
 
-/* Options whose value is the next word, as a case pattern. */
+/* What completes the value of an option. */
+static enum verb_word value_word(const struct opt_def *d)
+{
+	return strcmp(d->name, "sandbox") == 0	  ? VERB_SANDBOX
+	       : strcmp(d->name, "template") == 0 ? VERB_TEMPLATE
+						  : VERB_PATH;
+}
+
+/* Options whose value is the next word, as rows of a case. */
 static void print_valued(const struct opt_def *defs)
 {
-	const char *bar = "";
-
 	for (; defs && defs->name; defs++) {
-		if (!defs->arg)
+		if (!defs->arg || defs->optional)
 			continue;
-		printf("%s--%s", bar, defs->name);
-		bar = "|";
+		printf("--%s", defs->name);
 		if (defs->letter)
 			printf("|-%c", defs->letter);
+		printf(") value=%s ;; ", words_of(value_word(defs)));
 	}
-	printf("%s", *bar ? "" : "''");
 }
 
 static void print_names(void)
@@ -87,21 +92,15 @@ static void print_subs(const struct verb *v)
 		printf("%s%s", s == v->subs ? "" : " ", s->name);
 }
 
-/* -t is another option of other verbs. In words of bash and zsh. */
-#define TEMPLATE_VALUE                                                                   \
-	"\tif [[ $prev == --template || ( $prev == -t && ( $verb == create || $verb == " \
-	"run ) ) ]]; "                                                                   \
-	"then _sbx_word template; return; fi\n"
-
 /* One `case` row: what the verb takes. Runs in bash and zsh alike. */
 static void print_row(const char *path, const struct verb *v)
 {
 	printf("\t'%s')\n\t\topts='", path);
 	print_options(v->opts);
-	printf("' first=%s others=%s stop=%u\n\t\tcase \"$prev\" in ", words_of(v->first),
-		words_of(v->others), v->stop_after);
+	printf("' first=%s others=%s\n\t\tcase \"$prev\" in ", words_of(v->first),
+		words_of(v->others));
 	print_valued(v->opts);
-	printf(") valued=1 ;; esac ;;\n");
+	printf("esac ;;\n");
 }
 
 static void print_rows(void)
@@ -179,8 +178,8 @@ void completion_bash(void)
 	bash_word_kinds();
 	printf("_sbx()\n{\n"
 	       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-	       "\tlocal verb=${COMP_WORDS[1]} path subs='' opts='' first=none others=none stop=0 "
-	       "valued=0 at=2\n"
+	       "\tlocal verb=${COMP_WORDS[1]} path subs='' opts='' first=none others=none "
+	       "value='' at=2\n"
 	       "\tCOMPREPLY=()\n"
 	       "\tif ((COMP_CWORD == 1)); then\n\t\t_sbx_words '");
 	print_names();
@@ -197,8 +196,7 @@ void completion_bash(void)
 	       "\tcase \"$path\" in\n");
 	print_rows();
 	printf("\tesac\n"
-	       "\tif [[ $prev == --sandbox ]]; then _sbx_word sandbox; return; fi\n" TEMPLATE_VALUE
-	       "\tif ((valued)); then return; fi\n"
+	       "\tif [[ -n $value ]]; then _sbx_word $value; return; fi\n"
 	       "\tif [[ $cur == -* ]]; then _sbx_words \"$opts\"; return; fi\n"
 	       "\tlocal i n=0\n"
 	       "\tfor ((i = at; i < COMP_CWORD; i++)); do [[ ${COMP_WORDS[i]} == -* ]] || ((++n)); "
@@ -254,7 +252,7 @@ void completion_zsh(void)
 	       "\tesac\n}\n\n_sbx() {\n"
 	       "\tlocal cur=${words[CURRENT]} prev=${words[CURRENT-1]} verb=${words[2]} verb_path "
 	       "subs=''\n"
-	       "\tlocal opts='' first=none others=none stop=0 valued=0 at=3 i n=0\n"
+	       "\tlocal opts='' first=none others=none value='' at=3 i n=0\n"
 	       "\tif ((CURRENT == 2)); then\n\t\tlocal -a verbs\n\t\tverbs=(");
 	for (const struct verb *const *v = verb_table; *v; v++)
 		print_described((*v)->name, (*v)->summary);
@@ -271,8 +269,7 @@ void completion_zsh(void)
 	       "\tcase \"$verb_path\" in\n");
 	print_rows();
 	printf("\tesac\n"
-	       "\tif [[ $prev == --sandbox ]]; then _sbx_word sandbox; return; fi\n" TEMPLATE_VALUE
-	       "\tif ((valued)); then _files; return; fi\n"
+	       "\tif [[ -n $value ]]; then _sbx_word $value; return; fi\n"
 	       "\tif [[ $cur == -* ]]; then compadd -- ${=opts}; return; fi\n"
 	       "\tfor ((i = at; i < CURRENT; i++)); do [[ ${words[i]} == -* ]] || ((++n)); done\n"
 	       "\tif ((n == 0)); then _sbx_word \"$first\"; else _sbx_word \"$others\"; fi\n"
@@ -326,13 +323,9 @@ static void fish_verb(const char *condition, const struct verb *v)
 		printf("complete -c sbx -n '%s' -l %s", condition, d->name);
 		if (d->letter)
 			printf(" -s %c", d->letter);
-		printf("%s -d ",
-			!d->arg ? ""
-			: strcmp(d->name, "sandbox") == 0
-				? " -x -a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)'"
-			: strcmp(d->name, "template") == 0
-				? " -x -a '(env SBX_COMPLETE=1 sbx template ls -q 2>/dev/null)'"
-				: " -r");
+		if (d->arg && !d->optional)
+			printf(" -r %s", fish_words(value_word(d)));
+		printf(" -d ");
 		print_quoted(d->help);
 		printf("\n");
 	}

@@ -75,9 +75,10 @@ static void print_opts(const struct opt_def *defs)
 			continue;
 		if (defs->heading)
 			printf("\n%s:\n", defs->heading);
-		(void)snprintf(left, sizeof(left), "%c%c%s--%s%s%s", defs->letter ? '-' : ' ',
+		(void)snprintf(left, sizeof(left), "%c%c%s--%s%s%s%s", defs->letter ? '-' : ' ',
 			defs->letter ? defs->letter : ' ', defs->letter ? ", " : "  ", defs->name,
-			defs->arg ? " " : "", defs->arg ? defs->arg : "");
+			defs->optional ? "[=" : (defs->arg ? " " : ""), defs->arg ? defs->arg : "",
+			defs->optional ? "]" : "");
 		printf("  %-29s %s%s\n", left, defs->help, defs->many ? " (repeatable)" : "");
 	}
 	printf("  %-29s %s\n", "-h, --help", "print this text");
@@ -106,7 +107,8 @@ static void print_overview(void)
 {
 	const char *group = "";
 
-	printf("usage: sbx COMMAND [OPTION...] [ARG...]\n\n"
+	printf("usage: sbx [-D] COMMAND [OPTION...] [ARG...]\n"
+	       "       sbx help [COMMAND...]\n\n"
 	       "sbx runs coding agents in microVMs, as an ordinary user.\n");
 	for (const struct verb *const *v = verb_table; *v; v++) {
 		if (strcmp(group, (*v)->group) != 0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands in README.md and in the guides: each verb and each option exists."""
+"""The commands in README.md, in the guides and in the manual pages: each verb and each option
+exists."""
 import pathlib
 import re
 import shlex
@@ -7,20 +8,21 @@ import shlex
 import pytest
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [TREE / "README.md", TREE / "docs/index.md", *sorted((TREE / "docs/guides").glob("*.md"))]
+PAGES = [TREE / "README.md", TREE / "docs/index.md", *sorted((TREE / "docs/guides").glob("*.md")),
+         *sorted((TREE / "man").glob("*.scd"))]
 
 
 def lines(page):
     """Commands of sbx: in code blocks, split at pipes and redirections, and in the text."""
-    inside = False
-    for line in page.read_text(encoding="utf-8").splitlines():
-        if line.startswith("```"):
-            inside = not inside
-        elif inside:
+    quote = r"\*" if page.suffix == ".scd" else "`"
+    for n, text in enumerate(re.split(r"(?m)^```.*$", page.read_text(encoding="utf-8"))):
+        if n % 2 == 0:
+            text = " ".join(text.split())
+            yield from re.findall(rf"{quote}(sbx (?:-D )?[a-z][^{quote}]*){quote}", text)
+            continue
+        for line in text.splitlines():
             parts = re.split(r" [|] | > ", re.sub(r"\s+# .*", "", line))
             yield from (part for part in parts if part.startswith("sbx "))
-        else:
-            yield from re.findall(r"`(sbx (?:-D )?[a-z][^`]*)`", line)
 
 
 def own_words(argv, taken):

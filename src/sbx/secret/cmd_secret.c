@@ -28,7 +28,7 @@ static const struct verb subs[] = {
 	},
 	{
 		.name = "set-custom",
-		.args = "NAME",
+		.args = "--host HOST NAME",
 		.summary = "set a credential for your own hosts",
 		.about = "Sets a credential that goes into one header of requests to the hosts "
 			 "you name, on\n"
@@ -85,7 +85,7 @@ static const struct verb subs[] = {
 	},
 	{
 		.name = "own",
-		.args = "SERVICE",
+		.args = "--sandbox NAME SERVICE",
 		.summary = "let a sandbox use its own credentials",
 		.about = "Lets one sandbox use its own credentials for a service, such as a key "
 			 "that you typed\n"

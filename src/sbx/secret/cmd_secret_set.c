@@ -17,8 +17,7 @@
 	{'g', "global", NULL, "for all sandboxes (default)"},                                   \
 		{0, "sandbox", "NAME", "for this sandbox only"},                                \
 		{'f', "force", NULL, "replace an existing credential without prompting"},       \
-		{0, "ref", "docker:HELPER:SERVER",                                              \
-			"query a docker-credential program for the value"},                     \
+		{0, "ref", "REF", "query a docker-credential program: docker:HELPER:SERVER"},   \
 		{0, "command", "COMMAND", "use the first line of a program's output"},          \
 		{0, "refresh", "TIME", "time to keep such a value: 30m, 8h, on-demand"},        \
 	{                                                                                       \

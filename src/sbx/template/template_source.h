@@ -21,19 +21,16 @@
 #define TEMPLATE_SOURCE_MAX_FILE (1u << 20)
 #define TEMPLATE_SOURCE_BASE "debian" /* lends kernel, modules and certificates */
 
-#define TEMPLATE_SOURCE_OPTS                                                                    \
-	{0, "image", "REF", "OCI image: docker://HOST/REPO:TAG, oci:DIR, docker-archive:FILE"}, \
-		{0, "plain-http", NULL, "--image: a registry of this machine without TLS"},     \
-		{0, "use-docker-login", NULL, "--image: use the passwords of docker login"},    \
-		{'f', "file", "DOCKERFILE", "Dockerfile, built in a scratch sandbox"},          \
-		{0, "context", "DIR",                                                           \
-			"--file: build context (default: the Dockerfile's directory)"},         \
-		{0, "build-arg", "NAME=VALUE", "--file: value of an ARG", .many = true},        \
-	{                                                                                       \
-		0, "allow-network", "LIST",                                                     \
-			"--file: hosts that the build may reach, besides this host's package "  \
-			"mirror",                                                               \
-			.many = true                                                            \
+#define TEMPLATE_SOURCE_OPTS                                                                       \
+	{0, "image", "REF", "OCI image: docker://HOST/REPO:TAG, oci:DIR, docker-archive:FILE"},    \
+		{0, "plain-http", NULL, "--image: a registry of this machine without TLS"},        \
+		{0, "use-docker-login", NULL, "--image: use the passwords of docker login"},       \
+		{'f', "file", "DOCKERFILE", "Dockerfile, built in a scratch sandbox"},             \
+		{0, "context", "DIR",                                                              \
+			"--file: build context (default: the Dockerfile's directory)"},            \
+		{0, "build-arg", "NAME=VALUE", "--file: value of an ARG", .many = true},           \
+	{                                                                                          \
+		0, "allow-network", "LIST", "--file: hosts that the build may reach", .many = true \
 	}
 
 /* Was one of them asked for? */
