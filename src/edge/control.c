@@ -124,7 +124,7 @@ void control_ready(struct edge *e)
 	loop_timer_clear(&e->loop, &e->ready_timer);
 	if (edge_send_ready(EDGE_CONTROL_FD) < 0)
 		quit_control(e, EDGE_EXIT_OK);
-	e->phase = edge_phase_after(e->phase, EDGE_READY);
+	e->phase = chan_after(&edge_chan, e->phase, EDGE_READY);
 }
 
 void control_lost(struct edge *e, const char *fmt, ...)
@@ -140,7 +140,7 @@ void control_lost(struct edge *e, const char *fmt, ...)
 	log_warn("%s", text);
 	/* A keeper that does not read sees the end of the process instead. */
 	(void)!edge_send_lost(EDGE_CONTROL_FD, text);
-	e->phase = edge_phase_after(e->phase, EDGE_LOST);
+	e->phase = chan_after(&edge_chan, e->phase, EDGE_LOST);
 	quit_control(e, EDGE_EXIT_LOST);
 }
 
@@ -221,9 +221,9 @@ static int answer_verdict(struct edge *e, struct ipc_msg *msg)
 
 static int answer_control(struct edge *e, struct ipc_msg *msg)
 {
-	if (!edge_phase_allows(e->phase, EDGE_FROM_KEEPER, msg->type))
+	if (!chan_allows(&edge_chan, e->phase, CHAN_FROM_KEEPER, msg->type))
 		return -EBADMSG;
-	e->phase = edge_phase_after(e->phase, msg->type);
+	e->phase = chan_after(&edge_chan, e->phase, msg->type);
 	switch (msg->type) {
 	case EDGE_CONFIG:
 		return answer_config(e, msg);

@@ -69,7 +69,7 @@ static void start_edge(struct edge *e)
 		die("%s", err_text(&err, r));
 	if (edge_send_hello(EDGE_CONTROL_FD, EDGE_BUILD) < 0)
 		die("the keeper is gone");
-	e->phase = edge_phase_after(e->phase, EDGE_HELLO);
+	e->phase = chan_after(&edge_chan, e->phase, EDGE_HELLO);
 }
 
 static bool take_first_ms(int argc, char **argv)

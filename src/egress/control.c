@@ -261,9 +261,9 @@ static int answer_control(struct egress *e, struct ipc_msg *msg)
 {
 	int r;
 
-	if (!egress_phase_allows(e->phase, EGRESS_FROM_KEEPER, msg->type))
+	if (!chan_allows(&egress_chan, e->phase, CHAN_FROM_KEEPER, msg->type))
 		return -EBADMSG;
-	e->phase = egress_phase_after(e->phase, msg->type);
+	e->phase = chan_after(&egress_chan, e->phase, msg->type);
 	switch (msg->type) {
 	case EGRESS_CONFIG:
 		return answer_config(e, msg);

@@ -87,7 +87,7 @@ static void start_egress(struct egress *e)
 		die("%s", err_text(&err, r));
 	if (egress_send_hello(EGRESS_CONTROL_FD, EGRESS_BUILD) < 0)
 		die("the keeper is gone");
-	e->phase = egress_phase_after(e->phase, EGRESS_HELLO);
+	e->phase = chan_after(&egress_chan, e->phase, EGRESS_HELLO);
 }
 
 int main(int argc, char **argv)

@@ -189,9 +189,9 @@ static int answer_control(struct origin *o, struct ipc_msg *msg)
 {
 	int r;
 
-	if (!origin_phase_allows(o->phase, ORIGIN_FROM_KEEPER, msg->type))
+	if (!chan_allows(&origin_chan, o->phase, CHAN_FROM_KEEPER, msg->type))
 		return -EBADMSG;
-	o->phase = origin_phase_after(o->phase, msg->type);
+	o->phase = chan_after(&origin_chan, o->phase, msg->type);
 	switch (msg->type) {
 	case ORIGIN_CONFIG:
 		return answer_config(o, msg);

@@ -87,7 +87,7 @@ static void start_origin(struct origin *o)
 		die("ignoring SIGPIPE");
 	if (origin_send_hello(ORIGIN_CONTROL_FD, ORIGIN_BUILD) < 0)
 		die("the keeper is gone");
-	o->phase = origin_phase_after(o->phase, ORIGIN_HELLO);
+	o->phase = chan_after(&origin_chan, o->phase, ORIGIN_HELLO);
 }
 
 int main(int argc, char **argv)

@@ -66,9 +66,9 @@ static int on_message(struct agent *a, struct ipc_msg *msg)
 	bool allowed = false;
 	int r;
 
-	if (!agent_phase_allows(a->phase, AGENT_FROM_KEEPER, msg->type))
+	if (!chan_allows(&agent_chan, a->phase, CHAN_FROM_KEEPER, msg->type))
 		return -EBADMSG;
-	a->phase = agent_phase_after(a->phase, msg->type);
+	a->phase = chan_after(&agent_chan, a->phase, msg->type);
 	switch (msg->type) {
 	case AGENT_CONFIG:
 		return on_config(a, msg);

@@ -53,7 +53,7 @@ static void start_ssh_agent(struct agent *a)
 		die("%s", err_text(&err, r));
 	if (agent_send_hello(AGENT_CONTROL_FD, AGENT_BUILD) < 0)
 		die("the keeper is gone");
-	a->phase = agent_phase_after(a->phase, AGENT_HELLO);
+	a->phase = chan_after(&agent_chan, a->phase, AGENT_HELLO);
 }
 
 int main(int argc, char **argv)

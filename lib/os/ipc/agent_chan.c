@@ -3,38 +3,23 @@
 
 #include <errno.h>
 
-struct rule {
-	enum agent_from from;
-	unsigned phases;
-	enum agent_phase after; /* AGENT_N_PHASES: stays where it was */
-};
-
 #define IN(phase) (1U << AGENT_PHASE_##phase)
-#define STAYS AGENT_N_PHASES
 
-static const struct rule rules[AGENT_N_MSGS] = {
-	[AGENT_HELLO] = {AGENT_FROM_AGENT, IN(START), AGENT_PHASE_CONFIG},
-	[AGENT_CONFIG] = {AGENT_FROM_KEEPER, IN(CONFIG), AGENT_PHASE_RUN},
-	[AGENT_OPEN] = {AGENT_FROM_KEEPER, IN(RUN), STAYS},
-	[AGENT_CLOSED] = {AGENT_FROM_AGENT, IN(RUN), STAYS},
-	[AGENT_ASK] = {AGENT_FROM_AGENT, IN(RUN), STAYS},
-	[AGENT_VERDICT] = {AGENT_FROM_KEEPER, IN(RUN), STAYS},
-	[AGENT_STOP] = {AGENT_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(RUN), AGENT_PHASE_END},
+static const struct chan_row rows[AGENT_N_MSGS] = {
+	[AGENT_HELLO] = {"HELLO", CHAN_FROM_WORKER, IN(START), AGENT_PHASE_CONFIG, 0},
+	[AGENT_CONFIG] = {"CONFIG", CHAN_FROM_KEEPER, IN(CONFIG), AGENT_PHASE_RUN, CHAN_FD},
+	[AGENT_OPEN] = {"OPEN", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_FD | CHAN_ID},
+	[AGENT_CLOSED] = {"CLOSED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[AGENT_ASK] = {"ASK", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[AGENT_VERDICT] = {"VERDICT", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_ID},
+	[AGENT_STOP] = {"STOP", CHAN_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(RUN), AGENT_PHASE_END,
+		0},
 };
 
-bool agent_phase_allows(enum agent_phase phase, enum agent_from from, uint16_t type)
-{
-	if (type == 0 || type >= AGENT_N_MSGS || phase >= AGENT_N_PHASES)
-		return false;
-	return rules[type].from == from && rules[type].phases & 1U << phase;
-}
-
-enum agent_phase agent_phase_after(enum agent_phase phase, uint16_t type)
-{
-	if (type == 0 || type >= AGENT_N_MSGS || rules[type].after == STAYS)
-		return phase;
-	return rules[type].after;
-}
+const struct chan agent_chan = {.sides = {"keeper", "ssh-agent"},
+	.rows = rows,
+	.n_rows = AGENT_N_MSGS,
+	.n_phases = AGENT_N_PHASES};
 
 int agent_send_hello(int sock, const char *build)
 {

@@ -3,7 +3,7 @@
  * agent_chan - what a keeper and its sbx-ssh-agent say to each other on the agent's fd 3.
  *
  * How      SOCK_SEQPACKET, struct ipc_msg. The header's id names the stream (keeper chooses it) or
- *          the ASK (agent chooses it). agent_phase_allows is this table, used by both sides:
+ *          the ASK (agent chooses it). agent_chan is this table, used by both sides:
  *
  *          message  direction        phase           fd               fields
  *          HELLO    agent -> keeper  START > CONFIG  -                build id
@@ -51,7 +51,7 @@ enum agent_phase {
 	AGENT_N_PHASES,
 };
 
-enum agent_from { AGENT_FROM_KEEPER, AGENT_FROM_AGENT };
+extern const struct chan agent_chan;
 
 struct agent_config {
 	uint8_t n_rules; /* 0: every key of the host's agent */
@@ -67,9 +67,6 @@ struct agent_ask {
 	char comment[AGENT_MAX_TEXT]; /* of the key */
 	char text[AGENT_MAX_TEXT];    /* LOGIN: the user's name there; FILE: the namespace, "git" */
 };
-
-bool agent_phase_allows(enum agent_phase phase, enum agent_from from, uint16_t type);
-enum agent_phase agent_phase_after(enum agent_phase phase, uint16_t type);
 
 /* agent's side */
 int agent_send_hello(int sock, const char *build) MUST_CHECK;

@@ -3,48 +3,32 @@
 
 #include <errno.h>
 
-/* One row a message: who may say it, in which phases (bits), and where it leads. */
-struct rule {
-	enum edge_from from;
-	unsigned phases;
-	enum edge_phase after; /* EDGE_N_PHASES: stays where it was */
-};
-
 #define IN(phase) (1U << EDGE_PHASE_##phase)
-#define STAYS EDGE_N_PHASES
 
-static const struct rule rules[EDGE_N_MSGS] = {
-	[EDGE_HELLO] = {EDGE_FROM_EDGE, IN(START), EDGE_PHASE_CONFIG},
-	[EDGE_CONFIG] = {EDGE_FROM_KEEPER, IN(CONFIG), EDGE_PHASE_CONNECT},
-	[EDGE_READY] = {EDGE_FROM_EDGE, IN(CONNECT), EDGE_PHASE_RUN},
-	[EDGE_OPEN] = {EDGE_FROM_KEEPER, IN(RUN), STAYS},
-	[EDGE_OPENED] = {EDGE_FROM_EDGE, IN(RUN), STAYS},
-	[EDGE_REFUSED] = {EDGE_FROM_EDGE, IN(RUN), STAYS},
-	[EDGE_CLOSED] = {EDGE_FROM_EDGE, IN(RUN), STAYS},
-	[EDGE_PING] = {EDGE_FROM_KEEPER, IN(RUN), STAYS},
-	[EDGE_PONG] = {EDGE_FROM_EDGE, IN(RUN), STAYS},
-	[EDGE_LOST] = {EDGE_FROM_EDGE, IN(CONNECT) | IN(RUN), EDGE_PHASE_END},
-	[EDGE_STOP] = {EDGE_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(CONNECT) | IN(RUN),
-		EDGE_PHASE_END},
-	[EDGE_NET] = {EDGE_FROM_KEEPER, IN(CONNECT) | IN(RUN), STAYS},
-	[EDGE_ASK] = {EDGE_FROM_EDGE, IN(CONNECT) | IN(RUN), STAYS},
-	[EDGE_VERDICT] = {EDGE_FROM_KEEPER, IN(CONNECT) | IN(RUN), STAYS},
-	[EDGE_CA] = {EDGE_FROM_EDGE, IN(CONNECT), STAYS},
+static const struct chan_row rows[EDGE_N_MSGS] = {
+	[EDGE_HELLO] = {"HELLO", CHAN_FROM_WORKER, IN(START), EDGE_PHASE_CONFIG, 0},
+	[EDGE_CONFIG] = {"CONFIG", CHAN_FROM_KEEPER, IN(CONFIG), EDGE_PHASE_CONNECT, CHAN_FD},
+	[EDGE_READY] = {"READY", CHAN_FROM_WORKER, IN(CONNECT), EDGE_PHASE_RUN, 0},
+	[EDGE_OPEN] = {"OPEN", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_FD | CHAN_ID},
+	[EDGE_OPENED] = {"OPENED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[EDGE_REFUSED] = {"REFUSED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[EDGE_CLOSED] = {"CLOSED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[EDGE_PING] = {"PING", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_ID},
+	[EDGE_PONG] = {"PONG", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[EDGE_LOST] = {"LOST", CHAN_FROM_WORKER, IN(CONNECT) | IN(RUN), EDGE_PHASE_END, 0},
+	[EDGE_STOP] = {"STOP", CHAN_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(CONNECT) | IN(RUN),
+		EDGE_PHASE_END, 0},
+	[EDGE_NET] = {"NET", CHAN_FROM_KEEPER, IN(CONNECT) | IN(RUN), 0, CHAN_FD},
+	[EDGE_ASK] = {"ASK", CHAN_FROM_WORKER, IN(CONNECT) | IN(RUN), 0, CHAN_ID},
+	[EDGE_VERDICT] = {"VERDICT", CHAN_FROM_KEEPER, IN(CONNECT) | IN(RUN), 0,
+		CHAN_MAY_FD | CHAN_ID},
+	[EDGE_CA] = {"CA", CHAN_FROM_WORKER, IN(CONNECT), 0, 0},
 };
 
-bool edge_phase_allows(enum edge_phase phase, enum edge_from from, uint16_t type)
-{
-	if (type == 0 || type >= EDGE_N_MSGS || phase >= EDGE_N_PHASES)
-		return false;
-	return rules[type].from == from && rules[type].phases & 1U << phase;
-}
-
-enum edge_phase edge_phase_after(enum edge_phase phase, uint16_t type)
-{
-	if (type == 0 || type >= EDGE_N_MSGS || rules[type].after == STAYS)
-		return phase;
-	return rules[type].after;
-}
+const struct chan edge_chan = {.sides = {"keeper", "edge"},
+	.rows = rows,
+	.n_rows = EDGE_N_MSGS,
+	.n_phases = EDGE_N_PHASES};
 
 static int send_nothing(int sock, uint16_t type, uint32_t id)
 {

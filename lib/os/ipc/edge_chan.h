@@ -3,12 +3,12 @@
  * edge_chan - what a keeper and its edge say to each other on edge's fd 3.
  *
  * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the stream (keeper chooses it),
- *          the PING or the ASK (edge chooses it). edge_phase_allows is the table of
- *          proto/PROTOCOL.ipc, used by both sides on every message, and edge_phase_after says where
- *          a message leads. HELLO of edge, CONFIG with the stream of sbx.ctl, READY when the guest
- *          is there; then OPEN bridges a socket to a stream of the guest, answered by OPENED and
- *          later CLOSED, or by REFUSED alone. A PING that comes before the last was answered makes
- *          edge answer that one with EDGE_PONG_NONE first. LOST or STOP is the end.
+ *          the PING or the ASK (edge chooses it). edge_chan is the table of proto/PROTOCOL.ipc,
+ *          used by both sides on every message. HELLO of edge, CONFIG with the stream of sbx.ctl,
+ *          READY when the guest is there; then OPEN bridges a socket to a stream of the guest,
+ *          answered by OPENED and later CLOSED, or by REFUSED alone. A PING that comes before the
+ *          last was answered makes edge answer that one with EDGE_PONG_NONE first. LOST or STOP is
+ *          the end.
  *
  *          The network: NET gives the stream of the guest's port sbx.net, once. For everything the
  *          guest wants there edge makes an ASK, and the keeper answers each with one VERDICT. An
@@ -26,7 +26,7 @@
  */
 #pragma once
 
-#include "msg.h"
+#include "chan.h"
 
 /* What HELLO must say: both ends come from one build. */
 #ifndef SBX_BUILD
@@ -86,7 +86,7 @@ enum edge_phase {
 	EDGE_N_PHASES,
 };
 
-enum edge_from { EDGE_FROM_KEEPER, EDGE_FROM_EDGE };
+extern const struct chan edge_chan;
 
 enum edge_reason {
 	EDGE_REASON_FULL,  /* EDGE_MAX_STREAMS are open */
@@ -161,11 +161,6 @@ struct edge_ca {
 	uint16_t n_saved;
 	uint8_t saved[EDGE_MAX_SAVED];
 };
-
-/* Whether a message of this type may come from that side now. */
-bool edge_phase_allows(enum edge_phase phase, enum edge_from from, uint16_t type);
-/* The phase after an allowed message. */
-enum edge_phase edge_phase_after(enum edge_phase phase, uint16_t type);
 
 /* edge's side */
 int edge_send_hello(int sock, const char *build) MUST_CHECK;

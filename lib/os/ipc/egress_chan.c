@@ -3,42 +3,26 @@
 
 #include <errno.h>
 
-/* One row a message: who may say it, in which phases (bits), and where it leads. */
-struct rule {
-	enum egress_from from;
-	unsigned phases;
-	enum egress_phase after; /* EGRESS_N_PHASES: stays where it was */
-};
-
 #define IN(phase) (1U << EGRESS_PHASE_##phase)
-#define STAYS EGRESS_N_PHASES
 
-static const struct rule rules[EGRESS_N_MSGS] = {
-	[EGRESS_HELLO] = {EGRESS_FROM_EGRESS, IN(START), EGRESS_PHASE_CONFIG},
-	[EGRESS_CONFIG] = {EGRESS_FROM_KEEPER, IN(CONFIG) | IN(RUN), EGRESS_PHASE_RUN},
-	[EGRESS_RESOLVER] = {EGRESS_FROM_KEEPER, IN(RUN), STAYS},
-	[EGRESS_POLICY] = {EGRESS_FROM_KEEPER, IN(RUN), STAYS},
-	[EGRESS_LOADED] = {EGRESS_FROM_EGRESS, IN(RUN), STAYS},
-	[EGRESS_OPEN] = {EGRESS_FROM_KEEPER, IN(RUN), STAYS},
-	[EGRESS_RESULT] = {EGRESS_FROM_EGRESS, IN(RUN), STAYS},
-	[EGRESS_CLOSED] = {EGRESS_FROM_EGRESS, IN(RUN), STAYS},
-	[EGRESS_LOCALS] = {EGRESS_FROM_KEEPER, IN(RUN), STAYS},
-	[EGRESS_STOP] = {EGRESS_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(RUN), EGRESS_PHASE_END},
+static const struct chan_row rows[EGRESS_N_MSGS] = {
+	[EGRESS_HELLO] = {"HELLO", CHAN_FROM_WORKER, IN(START), EGRESS_PHASE_CONFIG, 0},
+	[EGRESS_CONFIG] = {"CONFIG", CHAN_FROM_KEEPER, IN(CONFIG) | IN(RUN), EGRESS_PHASE_RUN, 0},
+	[EGRESS_RESOLVER] = {"RESOLVER", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_FD},
+	[EGRESS_POLICY] = {"POLICY", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_FD | CHAN_ID},
+	[EGRESS_LOADED] = {"LOADED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[EGRESS_OPEN] = {"OPEN", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_MAY_FD | CHAN_ID},
+	[EGRESS_RESULT] = {"RESULT", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_MAY_FD | CHAN_ID},
+	[EGRESS_CLOSED] = {"CLOSED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[EGRESS_LOCALS] = {"LOCALS", CHAN_FROM_KEEPER, IN(RUN), 0, 0},
+	[EGRESS_STOP] = {"STOP", CHAN_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(RUN),
+		EGRESS_PHASE_END, 0},
 };
 
-bool egress_phase_allows(enum egress_phase phase, enum egress_from from, uint16_t type)
-{
-	if (type == 0 || type >= EGRESS_N_MSGS || phase >= EGRESS_N_PHASES)
-		return false;
-	return rules[type].from == from && rules[type].phases & 1U << phase;
-}
-
-enum egress_phase egress_phase_after(enum egress_phase phase, uint16_t type)
-{
-	if (type == 0 || type >= EGRESS_N_MSGS || rules[type].after == STAYS)
-		return phase;
-	return rules[type].after;
-}
+const struct chan egress_chan = {.sides = {"keeper", "egress"},
+	.rows = rows,
+	.n_rows = EGRESS_N_MSGS,
+	.n_phases = EGRESS_N_PHASES};
 
 const char *egress_outcome_text(enum egress_outcome outcome)
 {

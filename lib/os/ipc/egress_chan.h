@@ -3,7 +3,7 @@
  * egress_chan - what a keeper and its egress say to each other on egress's fd 3.
  *
  * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the exchange (keeper chooses it)
- *          or the POLICY. egress_phase_allows is this table, used by both sides on every message:
+ *          or the POLICY. egress_chan is this table, used by both sides on every message:
  *
  *          message   direction         phase           fd           fields
  *          HELLO     egress -> keeper  START > CONFIG  -            build id
@@ -27,7 +27,7 @@
  */
 #pragma once
 
-#include "msg.h"
+#include "chan.h"
 
 #ifndef SBX_BUILD
 #define SBX_BUILD SBX_VERSION
@@ -64,7 +64,7 @@ enum egress_phase {
 	EGRESS_N_PHASES,
 };
 
-enum egress_from { EGRESS_FROM_KEEPER, EGRESS_FROM_EGRESS };
+extern const struct chan egress_chan;
 
 /* The user's `network.connect-to`: this host and port are found there, and nowhere else. */
 struct egress_pin {
@@ -131,8 +131,6 @@ struct egress_result {
 	char text[EGRESS_MAX_TEXT]; /* one printable sentence */
 };
 
-bool egress_phase_allows(enum egress_phase phase, enum egress_from from, uint16_t type);
-enum egress_phase egress_phase_after(enum egress_phase phase, uint16_t type);
 /* "connection refused" ... */
 const char *egress_outcome_text(enum egress_outcome outcome);
 

@@ -3,6 +3,29 @@
 
 #include <errno.h>
 
+static const struct chan_row rows[KEEPER_N_MSGS] = {
+	[KEEPER_HELLO] = {"HELLO", KEEPER_FROM_KEEPER, 1, 0, 0},
+	[KEEPER_STATE] = {"STATE", KEEPER_FROM_KEEPER, 1, 0, CHAN_ID},
+	[KEEPER_PING] = {"PING", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
+	[KEEPER_STREAM] = {"STREAM", KEEPER_FROM_SBXD, 1, 0, CHAN_FD | CHAN_ID},
+	[KEEPER_STOP] = {"STOP", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
+	[KEEPER_STATS] = {"STATS", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
+	[KEEPER_DONE] = {"DONE", KEEPER_FROM_KEEPER, 1, 0, CHAN_ID},
+	[KEEPER_STATS_IS] = {"STATS_IS", KEEPER_FROM_KEEPER, 1, 0, CHAN_ID},
+	[KEEPER_RELOAD] = {"RELOAD", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
+	[KEEPER_SUSPEND] = {"SUSPEND", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
+	[KEEPER_FREEZE] = {"FREEZE", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
+	[KEEPER_FROZEN] = {"FROZEN", KEEPER_FROM_KEEPER, 1, 0, CHAN_ID},
+	[KEEPER_PORTS] = {"PORTS", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
+	[KEEPER_PORTS_ARE] = {"PORTS_ARE", KEEPER_FROM_KEEPER, 1, 0, CHAN_ID},
+	[KEEPER_CLAIM] = {"CLAIM", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
+	[KEEPER_VAULT] = {"VAULT", KEEPER_FROM_SBXD, 1, 0, CHAN_FD},
+	[KEEPER_WANT_VAULT] = {"WANT_VAULT", KEEPER_FROM_KEEPER, 1, 0, 0},
+};
+
+const struct chan keeper_chan = {
+	.sides = {"sbxd", "keeper"}, .rows = rows, .n_rows = KEEPER_N_MSGS, .n_phases = 1};
+
 const char *keeper_how_name(enum keeper_how how)
 {
 	static const char *const names[] = {[KEEPER_HOW_COLD] = "cold",

@@ -28,7 +28,7 @@
  */
 #pragma once
 
-#include "msg.h"
+#include "chan.h"
 
 #define KEEPER_MAX_ID 32
 #define KEEPER_MAX_TEXT 512
@@ -54,7 +54,12 @@ enum keeper_msg {
 	KEEPER_CLAIM, /* to a keeper whose machine belongs to nobody yet */
 	KEEPER_VAULT, /* a channel to the vault, bound to the sandbox */
 	KEEPER_WANT_VAULT,
+	KEEPER_N_MSGS,
 };
+
+/* The table of the channel. It has no phases. */
+enum keeper_from { KEEPER_FROM_SBXD, KEEPER_FROM_KEEPER };
+extern const struct chan keeper_chan;
 
 enum keeper_phase {
 	KEEPER_STARTING,

@@ -3,47 +3,30 @@
 
 #include <errno.h>
 
-/* One row a message: who may say it, in which phases (bits), and where it leads. */
-struct rule {
-	enum origin_from from;
-	unsigned phases;
-	enum origin_phase after; /* ORIGIN_N_PHASES: stays where it was */
-};
-
 #define IN(phase) (1U << ORIGIN_PHASE_##phase)
-#define STAYS ORIGIN_N_PHASES
 
-static const struct rule rules[ORIGIN_N_MSGS] = {
-	[ORIGIN_HELLO] = {ORIGIN_FROM_ORIGIN, IN(START), ORIGIN_PHASE_CONFIG},
-	[ORIGIN_CONFIG] = {ORIGIN_FROM_KEEPER, IN(CONFIG), ORIGIN_PHASE_ROOTS},
-	[ORIGIN_ROOTS] = {ORIGIN_FROM_KEEPER, IN(ROOTS), ORIGIN_PHASE_RUN},
-	[ORIGIN_OPEN] = {ORIGIN_FROM_KEEPER, IN(RUN), STAYS},
-	[ORIGIN_RESULT] = {ORIGIN_FROM_ORIGIN, IN(RUN), STAYS},
-	[ORIGIN_CLOSED] = {ORIGIN_FROM_ORIGIN, IN(RUN), STAYS},
-	[ORIGIN_WANT] = {ORIGIN_FROM_ORIGIN, IN(RUN), STAYS},
-	[ORIGIN_SOCKET] = {ORIGIN_FROM_KEEPER, IN(RUN), STAYS},
-	[ORIGIN_NEED] = {ORIGIN_FROM_ORIGIN, IN(RUN), STAYS},
-	[ORIGIN_VALUE] = {ORIGIN_FROM_KEEPER, IN(RUN), STAYS},
-	[ORIGIN_TOKENS] = {ORIGIN_FROM_ORIGIN, IN(RUN), STAYS},
-	[ORIGIN_STORED] = {ORIGIN_FROM_KEEPER, IN(RUN), STAYS},
-	[ORIGIN_RENEW] = {ORIGIN_FROM_KEEPER, IN(RUN), STAYS},
-	[ORIGIN_STOP] = {ORIGIN_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(ROOTS) | IN(RUN),
-		ORIGIN_PHASE_END},
+static const struct chan_row rows[ORIGIN_N_MSGS] = {
+	[ORIGIN_HELLO] = {"HELLO", CHAN_FROM_WORKER, IN(START), ORIGIN_PHASE_CONFIG, 0},
+	[ORIGIN_CONFIG] = {"CONFIG", CHAN_FROM_KEEPER, IN(CONFIG), ORIGIN_PHASE_ROOTS, CHAN_FD},
+	[ORIGIN_ROOTS] = {"ROOTS", CHAN_FROM_KEEPER, IN(ROOTS), ORIGIN_PHASE_RUN, CHAN_FD},
+	[ORIGIN_OPEN] = {"OPEN", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_FD | CHAN_ID},
+	[ORIGIN_RESULT] = {"RESULT", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[ORIGIN_CLOSED] = {"CLOSED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[ORIGIN_WANT] = {"WANT", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[ORIGIN_SOCKET] = {"SOCKET", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_MAY_FD | CHAN_ID},
+	[ORIGIN_NEED] = {"NEED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[ORIGIN_VALUE] = {"VALUE", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_MAY_FD | CHAN_ID},
+	[ORIGIN_TOKENS] = {"TOKENS", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_FD | CHAN_ID},
+	[ORIGIN_STORED] = {"STORED", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_ID},
+	[ORIGIN_RENEW] = {"RENEW", CHAN_FROM_KEEPER, IN(RUN), 0, 0},
+	[ORIGIN_STOP] = {"STOP", CHAN_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(ROOTS) | IN(RUN),
+		ORIGIN_PHASE_END, 0},
 };
 
-bool origin_phase_allows(enum origin_phase phase, enum origin_from from, uint16_t type)
-{
-	if (type == 0 || type >= ORIGIN_N_MSGS || phase >= ORIGIN_N_PHASES)
-		return false;
-	return rules[type].from == from && rules[type].phases & 1U << phase;
-}
-
-enum origin_phase origin_phase_after(enum origin_phase phase, uint16_t type)
-{
-	if (type == 0 || type >= ORIGIN_N_MSGS || rules[type].after == STAYS)
-		return phase;
-	return rules[type].after;
-}
+const struct chan origin_chan = {.sides = {"keeper", "origin"},
+	.rows = rows,
+	.n_rows = ORIGIN_N_MSGS,
+	.n_phases = ORIGIN_N_PHASES};
 
 const char *origin_outcome_text(enum origin_outcome outcome)
 {

@@ -3,8 +3,8 @@
  * origin_chan - what a keeper and one of its origins say to each other on origin's fd 3.
  *
  * How      SOCK_SEQPACKET, struct ipc_msg. The id names the exchange (keeper chooses it), the
- *          connection of a WANT, the NEED or the TOKENS (origin chooses those). origin_phase_allows
- *          is this table:
+ *          connection of a WANT, the NEED or the TOKENS (origin chooses those). origin_chan is this
+ *          table:
  *
  *          message  direction         phase           fd            fields
  *          HELLO    origin -> keeper  START > CONFIG  -             build id
@@ -69,7 +69,7 @@ enum origin_phase {
 	ORIGIN_N_PHASES,
 };
 
-enum origin_from { ORIGIN_FROM_KEEPER, ORIGIN_FROM_ORIGIN };
+extern const struct chan origin_chan;
 
 /* Which values the sandbox has for this service: enum service_value, added up. */
 #define ORIGIN_HAS_SECRET 1
@@ -142,8 +142,6 @@ struct origin_stored {
 	char text[ORIGIN_MAX_TEXT];
 };
 
-bool origin_phase_allows(enum origin_phase phase, enum origin_from from, uint16_t type);
-enum origin_phase origin_phase_after(enum origin_phase phase, uint16_t type);
 /* "the server's certificate is not valid for this host" ... */
 const char *origin_outcome_text(enum origin_outcome outcome);
 

@@ -3,6 +3,14 @@
 
 #include <errno.h>
 
+static const struct chan_row rows[RUN_N_MSGS] = {
+	[RUN_RUN] = {"RUN", RUN_FROM_VAULT, 1, 0, CHAN_FD | CHAN_ID},
+	[RUN_ENDED] = {"ENDED", RUN_FROM_RUNNER, 1, 0, CHAN_ID},
+};
+
+const struct chan run_chan = {
+	.sides = {"vault", "vault-run"}, .rows = rows, .n_rows = RUN_N_MSGS, .n_phases = 1};
+
 int run_send_run(int sock, uint32_t id, const struct run *run, int fd)
 {
 	uint8_t buf[16];

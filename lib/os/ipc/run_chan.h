@@ -21,12 +21,16 @@
  */
 #pragma once
 
-#include "msg.h"
+#include "chan.h"
 
 #define RUN_MAX_RUNS 32
 #define RUN_MAX_MS 120000
 
 enum run_msg { RUN_RUN = 1, RUN_ENDED, RUN_N_MSGS };
+
+/* The table of the channel. It has no phases. */
+enum run_from { RUN_FROM_VAULT, RUN_FROM_RUNNER };
+extern const struct chan run_chan;
 
 enum run_kind { RUN_KEYRING, RUN_ENCRYPT, RUN_DECRYPT, RUN_REF, RUN_N_KINDS };
 

@@ -3,53 +3,36 @@
 
 #include <errno.h>
 
-/* One row a message: who may say it, in which phases (bits), and where it leads. */
-struct rule {
-	enum vault_from from;
-	unsigned phases;
-	enum vault_phase after; /* VAULT_N_PHASES: stays where it was */
-};
-
 #define IN(phase) (1U << VAULT_PHASE_##phase)
-#define STAYS VAULT_N_PHASES
 #define MANAGE (IN(ADMIN) | IN(OWNER))
 #define ALL (MANAGE | IN(SANDBOX))
 
-static const struct rule rules[VAULT_N_MSGS] = {
-	[VAULT_HELLO] = {VAULT_FROM_VAULT, IN(START), VAULT_PHASE_ROLE},
-	[VAULT_ADMIN] = {VAULT_FROM_PEER, IN(ROLE), VAULT_PHASE_ADMIN},
-	[VAULT_CHANNEL] = {VAULT_FROM_PEER, IN(OWNER), STAYS},
-	[VAULT_SET] = {VAULT_FROM_PEER, MANAGE, STAYS},
-	[VAULT_SET_REF] = {VAULT_FROM_PEER, MANAGE, STAYS},
-	[VAULT_REMOVE] = {VAULT_FROM_PEER, MANAGE, STAYS},
-	[VAULT_UNLOCK] = {VAULT_FROM_PEER, MANAGE, STAYS},
-	[VAULT_LIST] = {VAULT_FROM_PEER, ALL, STAYS},
-	[VAULT_ITEM] = {VAULT_FROM_VAULT, ALL, STAYS},
-	[VAULT_RELEASE] = {VAULT_FROM_PEER, IN(SANDBOX), STAYS},
-	[VAULT_STORE] = {VAULT_FROM_PEER, IN(SANDBOX), STAYS},
-	[VAULT_WATCH] = {VAULT_FROM_PEER, ALL, STAYS},
-	[VAULT_CHANGED] = {VAULT_FROM_VAULT, ALL, STAYS},
-	[VAULT_STATUS] = {VAULT_FROM_PEER, ALL, STAYS},
-	[VAULT_STATUS_IS] = {VAULT_FROM_VAULT, ALL, STAYS},
-	[VAULT_SCAN] = {VAULT_FROM_PEER, MANAGE, STAYS},
-	[VAULT_SCANNED] = {VAULT_FROM_VAULT, MANAGE, STAYS},
-	[VAULT_DONE] = {VAULT_FROM_VAULT, ALL, STAYS},
-	[VAULT_STOP] = {VAULT_FROM_PEER, MANAGE, VAULT_PHASE_END},
+static const struct chan_row rows[VAULT_N_MSGS] = {
+	[VAULT_HELLO] = {"HELLO", VAULT_FROM_VAULT, IN(START), VAULT_PHASE_ROLE, 0},
+	[VAULT_ADMIN] = {"ADMIN", VAULT_FROM_PEER, IN(ROLE), VAULT_PHASE_ADMIN, 0},
+	[VAULT_CHANNEL] = {"CHANNEL", VAULT_FROM_PEER, IN(OWNER), 0, CHAN_FD},
+	[VAULT_SET] = {"SET", VAULT_FROM_PEER, MANAGE, 0, CHAN_FD | CHAN_ID},
+	[VAULT_SET_REF] = {"SET_REF", VAULT_FROM_PEER, MANAGE, 0, CHAN_ID},
+	[VAULT_REMOVE] = {"REMOVE", VAULT_FROM_PEER, MANAGE, 0, CHAN_ID},
+	[VAULT_UNLOCK] = {"UNLOCK", VAULT_FROM_PEER, MANAGE, 0, CHAN_FD | CHAN_ID},
+	[VAULT_LIST] = {"LIST", VAULT_FROM_PEER, ALL, 0, CHAN_ID},
+	[VAULT_ITEM] = {"ITEM", VAULT_FROM_VAULT, ALL, 0, CHAN_ID},
+	[VAULT_RELEASE] = {"RELEASE", VAULT_FROM_PEER, IN(SANDBOX), 0, CHAN_FD | CHAN_ID},
+	[VAULT_STORE] = {"STORE", VAULT_FROM_PEER, IN(SANDBOX), 0, CHAN_FD | CHAN_ID},
+	[VAULT_WATCH] = {"WATCH", VAULT_FROM_PEER, ALL, 0, CHAN_ID},
+	[VAULT_CHANGED] = {"CHANGED", VAULT_FROM_VAULT, ALL, 0, 0},
+	[VAULT_STATUS] = {"STATUS", VAULT_FROM_PEER, ALL, 0, CHAN_ID},
+	[VAULT_STATUS_IS] = {"STATUS_IS", VAULT_FROM_VAULT, ALL, 0, CHAN_ID},
+	[VAULT_SCAN] = {"SCAN", VAULT_FROM_PEER, MANAGE, 0, CHAN_FD | CHAN_ID},
+	[VAULT_SCANNED] = {"SCANNED", VAULT_FROM_VAULT, MANAGE, 0, CHAN_ID},
+	[VAULT_DONE] = {"DONE", VAULT_FROM_VAULT, ALL, 0, CHAN_ID},
+	[VAULT_STOP] = {"STOP", VAULT_FROM_PEER, MANAGE, VAULT_PHASE_END, 0},
 };
 
-bool vault_phase_allows(enum vault_phase phase, enum vault_from from, uint16_t type)
-{
-	if (type == 0 || type >= VAULT_N_MSGS || phase >= VAULT_N_PHASES)
-		return false;
-	return rules[type].from == from && rules[type].phases & 1U << phase;
-}
-
-enum vault_phase vault_phase_after(enum vault_phase phase, uint16_t type)
-{
-	if (type == 0 || type >= VAULT_N_MSGS || rules[type].after == STAYS)
-		return phase;
-	return rules[type].after;
-}
+const struct chan vault_chan = {.sides = {"peer", "vault"},
+	.rows = rows,
+	.n_rows = VAULT_N_MSGS,
+	.n_phases = VAULT_N_PHASES};
 
 const char *vault_key_text(enum vault_key key)
 {

@@ -28,7 +28,7 @@
  */
 #pragma once
 
-#include "msg.h"
+#include "chan.h"
 
 #ifndef SBX_BUILD
 #define SBX_BUILD SBX_VERSION
@@ -89,6 +89,8 @@ enum vault_phase {
 };
 
 enum vault_from { VAULT_FROM_PEER, VAULT_FROM_VAULT };
+
+extern const struct chan vault_chan;
 
 enum vault_kind { VAULT_SERVICE, VAULT_CUSTOM, VAULT_N_KINDS };
 
@@ -167,8 +169,6 @@ struct vault_done {
 	char text[VAULT_MAX_TEXT]; /* why not */
 };
 
-bool vault_phase_allows(enum vault_phase phase, enum vault_from from, uint16_t type);
-enum vault_phase vault_phase_after(enum vault_phase phase, uint16_t type);
 /* Letters, digits and ._:-, beginning with a letter or digit. */
 bool vault_name_is_good(const char *name);
 /* NAME.access or NAME.refresh of a service: what a sandbox may STORE. */

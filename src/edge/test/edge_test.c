@@ -464,7 +464,7 @@ static void test_keeper_out_of_phase(void **state)
 			struct rig *r;
 			int fds[2];
 
-			if (edge_phase_allows(p, EDGE_FROM_KEEPER, rows[i].type))
+			if (chan_allows(&edge_chan, p, CHAN_FROM_KEEPER, rows[i].type))
 				continue;
 			r = rig_new(NULL);
 			if (p == EDGE_PHASE_RUN)

@@ -240,7 +240,7 @@ static void take_message(struct rig *r, struct ipc_msg *msg)
 	struct rig_seen *seen = &r->seen[msg->id];
 
 	assert_true(msg->id < RIG_IDS);
-	assert_true(egress_phase_allows(EGRESS_PHASE_RUN, EGRESS_FROM_EGRESS, msg->type));
+	assert_true(chan_allows(&egress_chan, EGRESS_PHASE_RUN, CHAN_FROM_WORKER, msg->type));
 	switch (msg->type) {
 	case EGRESS_LOADED:
 		assert_int_equal(egress_get_loaded(msg, r->loaded), 0);

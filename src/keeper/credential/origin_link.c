@@ -432,10 +432,10 @@ static int send_config(struct keeper *k, struct origin *o)
 	r = origin_ask_config(o->worker.sock, &config, again);
 	if (r < 0)
 		return r;
-	o->worker.phase = origin_phase_after(o->worker.phase, ORIGIN_CONFIG);
+	o->worker.phase = chan_after(&origin_chan, o->worker.phase, ORIGIN_CONFIG);
 	r = origin_ask_roots(o->worker.sock, roots);
 	if (r == 0)
-		o->worker.phase = origin_phase_after(o->worker.phase, ORIGIN_ROOTS);
+		o->worker.phase = chan_after(&origin_chan, o->worker.phase, ORIGIN_ROOTS);
 	return r;
 }
 
@@ -502,14 +502,6 @@ static int on_closed(struct keeper *k, struct origin *o, const struct ipc_msg *m
 	return 0;
 }
 
-static bool advance_phase(uint8_t *phase, uint16_t type)
-{
-	if (!origin_phase_allows(*phase, ORIGIN_FROM_ORIGIN, type))
-		return false;
-	*phase = origin_phase_after(*phase, type);
-	return true;
-}
-
 static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err)
 {
 	struct origin *o = origin_of(k, w);
@@ -539,12 +531,9 @@ static const struct worker_ops origin_worker = {
 	.program = "sbx-origin",
 	.ev_message = EV_ORIGIN,
 	.ev_end = EV_ORIGIN_END,
-	.first_phase = ORIGIN_PHASE_START,
-	.last_phase = ORIGIN_PHASE_END,
+	.chan = &origin_chan,
 	.hello = ORIGIN_HELLO,
-	.fd_message = ORIGIN_TOKENS,
 	.spawn = spawn_origin,
-	.advance = advance_phase,
 	.get_hello = origin_get_hello,
 	.on_hello = configure_origin,
 	.on_message = take_message,

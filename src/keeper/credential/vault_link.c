@@ -391,9 +391,9 @@ static int on_message(struct keeper *k, const struct ipc_msg *msg, struct err *e
 {
 	struct vault_link *v = k->vault;
 
-	if (msg->fd >= 0 || !vault_phase_allows(v->phase, VAULT_FROM_VAULT, msg->type))
+	if (msg->fd >= 0 || !chan_allows(&vault_chan, v->phase, VAULT_FROM_VAULT, msg->type))
 		return -EBADMSG;
-	v->phase = vault_phase_after(v->phase, msg->type);
+	v->phase = chan_after(&vault_chan, v->phase, msg->type);
 	switch (msg->type) {
 	case VAULT_HELLO:
 		return on_hello(k, msg, err);

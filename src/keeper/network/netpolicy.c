@@ -171,7 +171,7 @@ int netpolicy_send(struct keeper *k)
 
 	if (r < 0)
 		return r;
-	k->egress->worker.phase = egress_phase_after(k->egress->worker.phase, EGRESS_CONFIG);
+	k->egress->worker.phase = chan_after(&egress_chan, k->egress->worker.phase, EGRESS_CONFIG);
 	r = send_resolver(k);
 	if (r == 0)
 		r = send_locals(k);

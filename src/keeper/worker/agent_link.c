@@ -302,7 +302,7 @@ static int configure_agent(struct keeper *k, struct worker *w, struct err *err)
 		agent_kill(k);
 		return 0;
 	}
-	w->phase = agent_phase_after(w->phase, AGENT_CONFIG);
+	w->phase = chan_after(&agent_chan, w->phase, AGENT_CONFIG);
 	push_streams(k);
 	return 0;
 }
@@ -318,14 +318,6 @@ static int on_closed(struct keeper *k, const struct ipc_msg *msg)
 	return 0;
 }
 
-static bool advance_phase(uint8_t *phase, uint16_t type)
-{
-	if (!agent_phase_allows(*phase, AGENT_FROM_AGENT, type))
-		return false;
-	*phase = agent_phase_after(*phase, type);
-	return true;
-}
-
 static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err)
 {
 	return msg->type == AGENT_CLOSED ? on_closed(k, msg) : on_ask(k, msg);
@@ -336,10 +328,8 @@ static const struct worker_ops agent_worker = {
 	.profile = JAIL_SSH_AGENT,
 	.ev_message = EV_AGENT,
 	.ev_end = EV_AGENT_END,
-	.first_phase = AGENT_PHASE_START,
-	.last_phase = AGENT_PHASE_END,
+	.chan = &agent_chan,
 	.hello = AGENT_HELLO,
-	.advance = advance_phase,
 	.get_hello = agent_get_hello,
 	.on_hello = configure_agent,
 	.on_message = take_message,

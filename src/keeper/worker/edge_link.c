@@ -130,7 +130,7 @@ static int send_config(struct keeper *k, struct worker *w, struct err *err)
 	explicit_bzero(&config, sizeof(config));
 	if (r < 0)
 		return err_errno(err, r, "did not take its configuration");
-	w->phase = edge_phase_after(w->phase, EDGE_CONFIG);
+	w->phase = chan_after(&edge_chan, w->phase, EDGE_CONFIG);
 	/* In an image the guest's end of the network has never met anybody. */
 	return k->is_making || k->is_unclaimed ? 0 : edge_send_net(k, err);
 }
@@ -202,14 +202,6 @@ static void on_lost(const struct ipc_msg *msg)
 		log_warn("sbx-edge lost the guest: %s", text);
 }
 
-static bool advance_phase(uint8_t *phase, uint16_t type)
-{
-	if (!edge_phase_allows(*phase, EDGE_FROM_EDGE, type))
-		return false;
-	*phase = edge_phase_after(*phase, type);
-	return true;
-}
-
 static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err)
 {
 	const struct edge_ops *ops = k->edge->ops;
@@ -254,14 +246,12 @@ static const struct worker_ops edge_worker = {
 	.ev_message = EV_EDGE,
 	.ev_end = EV_EDGE_END,
 	.ev_timer = EV_TIMER_EDGE,
-	.first_phase = EDGE_PHASE_START,
-	.last_phase = EDGE_PHASE_END,
+	.chan = &edge_chan,
 	.hello = EDGE_HELLO,
 	.secret_message = EDGE_CA,
 	.gap_ms = KEEPER_EDGE_GAP_MS,
 	.max_gap_ms = KEEPER_EDGE_GAP_MS,
 	.spawn = spawn_edge,
-	.advance = advance_phase,
 	.get_hello = edge_get_hello,
 	.on_hello = send_config,
 	.on_message = take_message,

@@ -100,14 +100,6 @@ static int on_loaded(struct keeper *k, const struct ipc_msg *msg)
 	return 0;
 }
 
-static bool advance_phase(uint8_t *phase, uint16_t type)
-{
-	if (!egress_phase_allows(*phase, EGRESS_FROM_EGRESS, type))
-		return false;
-	*phase = egress_phase_after(*phase, type);
-	return true;
-}
-
 static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err)
 {
 	switch (msg->type) {
@@ -133,14 +125,11 @@ static const struct worker_ops egress_worker = {
 	.ev_message = EV_EGRESS,
 	.ev_end = EV_EGRESS_END,
 	.ev_timer = EV_TIMER_EGRESS,
-	.first_phase = EGRESS_PHASE_START,
-	.last_phase = EGRESS_PHASE_END,
+	.chan = &egress_chan,
 	.hello = EGRESS_HELLO,
-	.fd_message = EGRESS_RESULT,
 	.gap_ms = KEEPER_EGRESS_GAP_MS,
 	.max_gap_ms = KEEPER_EGRESS_MAX_GAP_MS,
 	.steady_ms = KEEPER_EGRESS_STEADY_MS,
-	.advance = advance_phase,
 	.get_hello = egress_get_hello,
 	.on_hello = send_config,
 	.on_message = take_message,

@@ -12,10 +12,16 @@
 #include "lib/base/mem.h"
 #include "lib/os/worker/worker.h"
 
+/* Nothing is allowed in it. */
+static uint8_t last_phase(const struct worker_ops *ops)
+{
+	return ops->chan->n_phases - 1;
+}
+
 void worker_init(struct worker *w, const struct worker_ops *ops, uint32_t idx)
 {
 	*w = (struct worker){.ops = ops,
-		.phase = ops->last_phase,
+		.phase = last_phase(ops),
 		.child = {.pidfd = -1},
 		.sock = -1,
 		.idx = idx};
@@ -79,7 +85,7 @@ int worker_start(struct keeper *k, struct worker *w, struct err *err)
 	if (r < 0)
 		return err_wrap(err, r, "starting %s", ops->program);
 	w->sock = TAKE_FD(ours);
-	w->phase = ops->first_phase;
+	w->phase = 0;
 	w->alive = true;
 	r = watch_worker(k, w);
 	if (r < 0) { /* an unwatched process would never be restarted */
@@ -118,7 +124,7 @@ static void reap_worker(struct keeper *k, struct worker *w, const char *why)
 	fd_close(&w->sock);
 	fd_close(&w->child.pidfd);
 	w->alive = false;
-	w->phase = w->ops->last_phase;
+	w->phase = last_phase(w->ops);
 	w->gen++;
 	w->ops->on_end(k, w, why);
 }
@@ -172,9 +178,11 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 	const struct worker_ops *ops = w->ops;
 	int r;
 
-	if (!ops->advance(&w->phase, msg->type))
-		return err_set(err, -EBADMSG, "sent message %u out of phase", msg->type);
-	if (msg->fd >= 0 && msg->type != ops->fd_message)
+	if (!chan_allows(ops->chan, w->phase, CHAN_FROM_WORKER, msg->type))
+		return err_set(err, -EBADMSG, "sent message %u (%s) out of phase", msg->type,
+			chan_name(ops->chan, msg->type));
+	w->phase = chan_after(ops->chan, w->phase, msg->type);
+	if (msg->fd >= 0 && !chan_may_have_fd(ops->chan, msg->type))
 		return err_set(err, -EBADMSG, "sent a descriptor with message %u", msg->type);
 	if (msg->type != ops->hello)
 		return ops->on_message(k, w, msg, err);

@@ -2,11 +2,11 @@
 /*
  * process - one child process of the keeper with a control channel: start, messages, end, restart.
  *
- * How      A struct worker_ops describes a program: its jail profile, its event numbers, its phase
- *          table, its callbacks and how it is restarted. worker_start makes the channel, spawns the
- *          program and watches both; if one of the three fails, nothing is left running. The first
- *          message is HELLO with the build id; every message is checked against the phase table.
- *          A protocol violation kills the process, and on_violation decides what follows.
+ * How      A struct worker_ops describes a program: its jail profile, its event numbers, its
+ *          channel, its callbacks and how it is restarted. worker_start makes the channel, spawns
+ *          the program and watches both; if one of the three fails, nothing is left running. The
+ *          first message is HELLO with the build id; every message is checked against the channel's
+ *          table. A protocol violation kills the process, and on_violation decides what follows.
  * Trust    The process may be compromised by the bytes that it reads. Its messages are untrusted.
  * Owns     The process, the keeper's end of the channel and the restart timer.
  * Limits   worker_restart doubles the pause from gap_ms up to max_gap_ms.
@@ -15,7 +15,7 @@
  */
 #pragma once
 
-#include "lib/os/ipc/msg.h"
+#include "lib/os/ipc/chan.h"
 #include "lib/os/jail/jail.h"
 #include "lib/os/loop/loop.h"
 
@@ -29,17 +29,14 @@ struct worker_ops {
 	const char *program; /* in libexec */
 	enum jail_profile profile;
 	uint8_t ev_message, ev_end, ev_timer;
-	uint8_t first_phase, last_phase;
+	const struct chan *chan;
 	uint16_t hello;
-	uint16_t fd_message;	 /* the only message that may carry a descriptor; 0: none */
 	uint16_t secret_message; /* the body of this one is wiped; 0: none */
 	uint32_t gap_ms, max_gap_ms;
 	uint32_t steady_ms; /* a process that lived this long resets the pause; 0: never */
 	/* NULL: worker_spawn_jailed without arguments. */
 	int (*spawn)(struct keeper *k, struct worker *w, int sock, struct jail_child *ret,
 		struct err *err);
-	/* Returns false if the message is not allowed in this phase, else sets the next phase. */
-	bool (*advance)(uint8_t *phase, uint16_t type);
 	int (*get_hello)(const struct ipc_msg *msg, char *build);
 	int (*on_hello)(struct keeper *k, struct worker *w, struct err *err);
 	int (*on_message)(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err);
@@ -54,7 +51,7 @@ struct worker_ops {
 struct worker {
 	const struct worker_ops *ops;
 	bool alive;
-	uint8_t phase;
+	uint8_t phase; /* of ops->chan; the last one while there is no process */
 	struct jail_child child;
 	int sock;
 	uint32_t gen, idx;   /* of its loop keys */

@@ -217,7 +217,7 @@ static int take(struct sbxd *d, const struct ipc_msg *msg)
 
 	if (v->phase == VAULT_PHASE_START)
 		return on_hello(d, msg);
-	if (!vault_phase_allows(v->phase, VAULT_FROM_VAULT, msg->type))
+	if (!chan_allows(&vault_chan, v->phase, VAULT_FROM_VAULT, msg->type))
 		return -EBADMSG;
 	op = vault_link_find(d, msg->id);
 	if (!op || op->state != VAULT_OP_SENT)

@@ -486,9 +486,9 @@ static int ask_plain(struct vault *v, struct peer *p, struct ipc_msg *msg)
 
 int ask_take(struct vault *v, struct peer *p, struct ipc_msg *msg)
 {
-	if (!vault_phase_allows(p->phase, VAULT_FROM_PEER, msg->type))
+	if (!chan_allows(&vault_chan, p->phase, VAULT_FROM_PEER, msg->type))
 		return -EBADMSG;
-	p->phase = vault_phase_after(p->phase, msg->type);
+	p->phase = chan_after(&vault_chan, p->phase, msg->type);
 	switch (msg->type) {
 	case VAULT_CHANNEL:
 		return ask_channel(v, msg);

@@ -154,7 +154,7 @@ static int on_egress_hello(struct rig *r, const struct ipc_msg *msg, struct err 
 	if (n < 0 || strcmp(build, EGRESS_BUILD) != 0)
 		return err_set(err, -EBADMSG, "egress is of another build");
 	n = SEND(r->egress.sock, egress_ask_config(r->egress.sock, &r->config));
-	r->egress_phase = egress_phase_after(r->egress_phase, EGRESS_CONFIG);
+	r->egress_phase = chan_after(&egress_chan, r->egress_phase, EGRESS_CONFIG);
 	if (n == 0)
 		n = locals_read(&here);
 	if (n == 0) {
@@ -219,9 +219,9 @@ static int on_loaded(struct rig *r, const struct ipc_msg *msg)
 
 static int on_egress_message(struct rig *r, const struct ipc_msg *msg, struct err *err)
 {
-	if (!egress_phase_allows(r->egress_phase, EGRESS_FROM_EGRESS, msg->type))
+	if (!chan_allows(&egress_chan, r->egress_phase, CHAN_FROM_WORKER, msg->type))
 		return err_set(err, -EBADMSG, "egress sent message %u out of phase", msg->type);
-	r->egress_phase = egress_phase_after(r->egress_phase, msg->type);
+	r->egress_phase = chan_after(&egress_chan, r->egress_phase, msg->type);
 	switch (msg->type) {
 	case EGRESS_HELLO:
 		return on_egress_hello(r, msg, err);
@@ -299,7 +299,7 @@ static int on_edge_hello(struct rig *r, const struct ipc_msg *msg, struct err *e
 		n = SEND(r->edge.sock, edge_ask_config(r->edge.sock, &config, theirs));
 	if (n < 0)
 		return err_errno(err, n, "configuring edge");
-	r->edge_phase = edge_phase_after(r->edge_phase, EDGE_CONFIG);
+	r->edge_phase = chan_after(&edge_chan, r->edge_phase, EDGE_CONFIG);
 	return give_net(r, err);
 }
 
@@ -368,9 +368,9 @@ static int on_edge_message(struct rig *r, const struct ipc_msg *msg, struct err 
 {
 	char text[EDGE_MAX_TEXT];
 
-	if (!edge_phase_allows(r->edge_phase, EDGE_FROM_EDGE, msg->type))
+	if (!chan_allows(&edge_chan, r->edge_phase, CHAN_FROM_WORKER, msg->type))
 		return err_set(err, -EBADMSG, "edge sent message %u out of phase", msg->type);
-	r->edge_phase = edge_phase_after(r->edge_phase, msg->type);
+	r->edge_phase = chan_after(&edge_chan, r->edge_phase, msg->type);
 	switch (msg->type) {
 	case EDGE_HELLO:
 		return on_edge_hello(r, msg, err);

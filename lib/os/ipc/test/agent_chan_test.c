@@ -96,20 +96,20 @@ static void test_phases(void **state)
 {
 	enum agent_phase phase = AGENT_PHASE_START;
 
-	assert_true(agent_phase_allows(phase, AGENT_FROM_AGENT, AGENT_HELLO));
-	assert_false(agent_phase_allows(phase, AGENT_FROM_KEEPER, AGENT_HELLO));
-	assert_false(agent_phase_allows(phase, AGENT_FROM_KEEPER, AGENT_CONFIG));
-	phase = agent_phase_after(phase, AGENT_HELLO);
-	assert_false(agent_phase_allows(phase, AGENT_FROM_AGENT, AGENT_ASK));
-	phase = agent_phase_after(phase, AGENT_CONFIG);
+	assert_true(chan_allows(&agent_chan, phase, CHAN_FROM_WORKER, AGENT_HELLO));
+	assert_false(chan_allows(&agent_chan, phase, CHAN_FROM_KEEPER, AGENT_HELLO));
+	assert_false(chan_allows(&agent_chan, phase, CHAN_FROM_KEEPER, AGENT_CONFIG));
+	phase = chan_after(&agent_chan, phase, AGENT_HELLO);
+	assert_false(chan_allows(&agent_chan, phase, CHAN_FROM_WORKER, AGENT_ASK));
+	phase = chan_after(&agent_chan, phase, AGENT_CONFIG);
 	assert_int_equal(phase, AGENT_PHASE_RUN);
-	assert_false(agent_phase_allows(phase, AGENT_FROM_KEEPER, AGENT_CONFIG));
-	assert_true(agent_phase_allows(phase, AGENT_FROM_AGENT, AGENT_ASK));
-	assert_false(agent_phase_allows(phase, AGENT_FROM_KEEPER, AGENT_ASK));
-	assert_false(agent_phase_allows(phase, AGENT_FROM_AGENT, AGENT_N_MSGS));
-	phase = agent_phase_after(phase, AGENT_STOP);
+	assert_false(chan_allows(&agent_chan, phase, CHAN_FROM_KEEPER, AGENT_CONFIG));
+	assert_true(chan_allows(&agent_chan, phase, CHAN_FROM_WORKER, AGENT_ASK));
+	assert_false(chan_allows(&agent_chan, phase, CHAN_FROM_KEEPER, AGENT_ASK));
+	assert_false(chan_allows(&agent_chan, phase, CHAN_FROM_WORKER, AGENT_N_MSGS));
+	phase = chan_after(&agent_chan, phase, AGENT_STOP);
 	for (uint16_t type = 0; type <= AGENT_N_MSGS; type++)
-		assert_false(agent_phase_allows(phase, AGENT_FROM_KEEPER, type));
+		assert_false(chan_allows(&agent_chan, phase, CHAN_FROM_KEEPER, type));
 }
 
 int main(void)

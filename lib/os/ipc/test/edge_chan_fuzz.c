@@ -89,14 +89,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		if (rd.bad || ipc_parse(packet, &msg) < 0)
 			return 0;
 		msg.fd = head & 0x8000 ? 1 << 20 : -1;
-		keeper = edge_phase_allows(phase, EDGE_FROM_KEEPER, msg.type);
-		edge = edge_phase_allows(phase, EDGE_FROM_EDGE, msg.type);
+		keeper = chan_allows(&edge_chan, phase, CHAN_FROM_KEEPER, msg.type);
+		edge = chan_allows(&edge_chan, phase, CHAN_FROM_WORKER, msg.type);
 		/* No message is for both to say. */
 		if (keeper && edge)
 			__builtin_trap();
 		if (decode(&msg) < 0 || !(keeper || edge))
 			return 0;
-		phase = edge_phase_after(phase, msg.type);
+		phase = chan_after(&edge_chan, phase, msg.type);
 		if (phase >= EDGE_N_PHASES)
 			__builtin_trap();
 	}

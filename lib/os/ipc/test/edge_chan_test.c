@@ -402,22 +402,23 @@ static void test_phases(void **state)
 	assert_int_equal(strlen(edge[EDGE_PHASE_RUN]), EDGE_N_MSGS - 1);
 	for (enum edge_phase p = 0; p < EDGE_N_PHASES; p++) {
 		for (uint16_t t = 1; t < EDGE_N_MSGS; t++) {
-			assert_int_equal(
-				edge_phase_allows(p, EDGE_FROM_KEEPER, t), keeper[p][t - 1] != '.');
-			assert_int_equal(
-				edge_phase_allows(p, EDGE_FROM_EDGE, t), edge[p][t - 1] != '.');
+			assert_int_equal(chan_allows(&edge_chan, p, CHAN_FROM_KEEPER, t),
+				keeper[p][t - 1] != '.');
+			assert_int_equal(chan_allows(&edge_chan, p, CHAN_FROM_WORKER, t),
+				edge[p][t - 1] != '.');
 		}
-		assert_false(edge_phase_allows(p, EDGE_FROM_EDGE, 0));
-		assert_false(edge_phase_allows(p, EDGE_FROM_KEEPER, 0));
-		assert_false(edge_phase_allows(p, EDGE_FROM_EDGE, EDGE_N_MSGS));
-		assert_false(edge_phase_allows(p, EDGE_FROM_KEEPER, 65535));
+		assert_false(chan_allows(&edge_chan, p, CHAN_FROM_WORKER, 0));
+		assert_false(chan_allows(&edge_chan, p, CHAN_FROM_KEEPER, 0));
+		assert_false(chan_allows(&edge_chan, p, CHAN_FROM_WORKER, EDGE_N_MSGS));
+		assert_false(chan_allows(&edge_chan, p, CHAN_FROM_KEEPER, 65535));
 	}
-	assert_int_equal(edge_phase_after(EDGE_PHASE_START, EDGE_HELLO), EDGE_PHASE_CONFIG);
-	assert_int_equal(edge_phase_after(EDGE_PHASE_CONFIG, EDGE_CONFIG), EDGE_PHASE_CONNECT);
-	assert_int_equal(edge_phase_after(EDGE_PHASE_CONNECT, EDGE_READY), EDGE_PHASE_RUN);
-	assert_int_equal(edge_phase_after(EDGE_PHASE_RUN, EDGE_OPEN), EDGE_PHASE_RUN);
-	assert_int_equal(edge_phase_after(EDGE_PHASE_RUN, EDGE_LOST), EDGE_PHASE_END);
-	assert_int_equal(edge_phase_after(EDGE_PHASE_CONFIG, EDGE_STOP), EDGE_PHASE_END);
+	assert_int_equal(chan_after(&edge_chan, EDGE_PHASE_START, EDGE_HELLO), EDGE_PHASE_CONFIG);
+	assert_int_equal(
+		chan_after(&edge_chan, EDGE_PHASE_CONFIG, EDGE_CONFIG), EDGE_PHASE_CONNECT);
+	assert_int_equal(chan_after(&edge_chan, EDGE_PHASE_CONNECT, EDGE_READY), EDGE_PHASE_RUN);
+	assert_int_equal(chan_after(&edge_chan, EDGE_PHASE_RUN, EDGE_OPEN), EDGE_PHASE_RUN);
+	assert_int_equal(chan_after(&edge_chan, EDGE_PHASE_RUN, EDGE_LOST), EDGE_PHASE_END);
+	assert_int_equal(chan_after(&edge_chan, EDGE_PHASE_CONFIG, EDGE_STOP), EDGE_PHASE_END);
 }
 
 static void test_reasons_have_words(void **state)

@@ -85,13 +85,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		if (rd.bad || ipc_parse(packet, &msg) < 0)
 			return 0;
 		msg.fd = head & 0x8000 ? 1 << 20 : -1;
-		keeper = egress_phase_allows(phase, EGRESS_FROM_KEEPER, msg.type);
-		egress = egress_phase_allows(phase, EGRESS_FROM_EGRESS, msg.type);
+		keeper = chan_allows(&egress_chan, phase, CHAN_FROM_KEEPER, msg.type);
+		egress = chan_allows(&egress_chan, phase, CHAN_FROM_WORKER, msg.type);
 		/* No message is for both to say. */
 		check(!keeper || !egress);
 		if (decode(&msg) < 0 || !(keeper || egress))
 			return 0;
-		phase = egress_phase_after(phase, msg.type);
+		phase = chan_after(&egress_chan, phase, msg.type);
 		check(phase < EGRESS_N_PHASES);
 	}
 	return 0;

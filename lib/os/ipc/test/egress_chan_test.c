@@ -274,20 +274,23 @@ static void test_phases(void **state)
 
 	for (enum egress_phase p = 0; p < EGRESS_N_PHASES; p++) {
 		for (uint16_t t = 1; t < EGRESS_N_MSGS; t++) {
-			assert_int_equal(egress_phase_allows(p, EGRESS_FROM_KEEPER, t),
+			assert_int_equal(chan_allows(&egress_chan, p, CHAN_FROM_KEEPER, t),
 				keeper[p][t - 1] != '.');
-			assert_int_equal(egress_phase_allows(p, EGRESS_FROM_EGRESS, t),
+			assert_int_equal(chan_allows(&egress_chan, p, CHAN_FROM_WORKER, t),
 				egress[p][t - 1] != '.');
 		}
-		assert_false(egress_phase_allows(p, EGRESS_FROM_EGRESS, 0));
-		assert_false(egress_phase_allows(p, EGRESS_FROM_KEEPER, EGRESS_N_MSGS));
-		assert_false(egress_phase_allows(p, EGRESS_FROM_KEEPER, 65535));
+		assert_false(chan_allows(&egress_chan, p, CHAN_FROM_WORKER, 0));
+		assert_false(chan_allows(&egress_chan, p, CHAN_FROM_KEEPER, EGRESS_N_MSGS));
+		assert_false(chan_allows(&egress_chan, p, CHAN_FROM_KEEPER, 65535));
 	}
-	assert_int_equal(egress_phase_after(EGRESS_PHASE_START, EGRESS_HELLO), EGRESS_PHASE_CONFIG);
-	assert_int_equal(egress_phase_after(EGRESS_PHASE_CONFIG, EGRESS_CONFIG), EGRESS_PHASE_RUN);
-	assert_int_equal(egress_phase_after(EGRESS_PHASE_RUN, EGRESS_CONFIG), EGRESS_PHASE_RUN);
-	assert_int_equal(egress_phase_after(EGRESS_PHASE_RUN, EGRESS_OPEN), EGRESS_PHASE_RUN);
-	assert_int_equal(egress_phase_after(EGRESS_PHASE_RUN, EGRESS_STOP), EGRESS_PHASE_END);
+	assert_int_equal(
+		chan_after(&egress_chan, EGRESS_PHASE_START, EGRESS_HELLO), EGRESS_PHASE_CONFIG);
+	assert_int_equal(
+		chan_after(&egress_chan, EGRESS_PHASE_CONFIG, EGRESS_CONFIG), EGRESS_PHASE_RUN);
+	assert_int_equal(
+		chan_after(&egress_chan, EGRESS_PHASE_RUN, EGRESS_CONFIG), EGRESS_PHASE_RUN);
+	assert_int_equal(chan_after(&egress_chan, EGRESS_PHASE_RUN, EGRESS_OPEN), EGRESS_PHASE_RUN);
+	assert_int_equal(chan_after(&egress_chan, EGRESS_PHASE_RUN, EGRESS_STOP), EGRESS_PHASE_END);
 }
 
 static void test_outcomes_have_words(void **state)

@@ -109,13 +109,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		if (rd.bad || ipc_parse(packet, &msg) < 0)
 			return 0;
 		msg.fd = head & 0x8000 ? 1 << 20 : -1;
-		keeper = origin_phase_allows(phase, ORIGIN_FROM_KEEPER, msg.type);
-		origin = origin_phase_allows(phase, ORIGIN_FROM_ORIGIN, msg.type);
+		keeper = chan_allows(&origin_chan, phase, CHAN_FROM_KEEPER, msg.type);
+		origin = chan_allows(&origin_chan, phase, CHAN_FROM_WORKER, msg.type);
 		/* No message is for both to say. */
 		check(!keeper || !origin);
 		if (!(keeper || origin) || decode(&msg) < 0)
 			return 0;
-		phase = origin_phase_after(phase, msg.type);
+		phase = chan_after(&origin_chan, phase, msg.type);
 		check(phase < ORIGIN_N_PHASES);
 	}
 	return 0;

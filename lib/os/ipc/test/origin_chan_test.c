@@ -297,21 +297,23 @@ static void test_phases(void **state)
 
 	for (enum origin_phase p = 0; p < ORIGIN_N_PHASES; p++) {
 		for (uint16_t t = 1; t < ORIGIN_N_MSGS; t++) {
-			assert_int_equal(origin_phase_allows(p, ORIGIN_FROM_KEEPER, t),
+			assert_int_equal(chan_allows(&origin_chan, p, CHAN_FROM_KEEPER, t),
 				keeper[p][t - 1] != '.');
-			assert_int_equal(origin_phase_allows(p, ORIGIN_FROM_ORIGIN, t),
+			assert_int_equal(chan_allows(&origin_chan, p, CHAN_FROM_WORKER, t),
 				origin[p][t - 1] != '.');
 		}
-		assert_false(origin_phase_allows(p, ORIGIN_FROM_ORIGIN, 0));
-		assert_false(origin_phase_allows(p, ORIGIN_FROM_KEEPER, ORIGIN_N_MSGS));
-		assert_false(origin_phase_allows(p, ORIGIN_FROM_KEEPER, 65535));
+		assert_false(chan_allows(&origin_chan, p, CHAN_FROM_WORKER, 0));
+		assert_false(chan_allows(&origin_chan, p, CHAN_FROM_KEEPER, ORIGIN_N_MSGS));
+		assert_false(chan_allows(&origin_chan, p, CHAN_FROM_KEEPER, 65535));
 	}
-	assert_int_equal(origin_phase_after(ORIGIN_PHASE_START, ORIGIN_HELLO), ORIGIN_PHASE_CONFIG);
 	assert_int_equal(
-		origin_phase_after(ORIGIN_PHASE_CONFIG, ORIGIN_CONFIG), ORIGIN_PHASE_ROOTS);
-	assert_int_equal(origin_phase_after(ORIGIN_PHASE_ROOTS, ORIGIN_ROOTS), ORIGIN_PHASE_RUN);
-	assert_int_equal(origin_phase_after(ORIGIN_PHASE_RUN, ORIGIN_OPEN), ORIGIN_PHASE_RUN);
-	assert_int_equal(origin_phase_after(ORIGIN_PHASE_RUN, ORIGIN_STOP), ORIGIN_PHASE_END);
+		chan_after(&origin_chan, ORIGIN_PHASE_START, ORIGIN_HELLO), ORIGIN_PHASE_CONFIG);
+	assert_int_equal(
+		chan_after(&origin_chan, ORIGIN_PHASE_CONFIG, ORIGIN_CONFIG), ORIGIN_PHASE_ROOTS);
+	assert_int_equal(
+		chan_after(&origin_chan, ORIGIN_PHASE_ROOTS, ORIGIN_ROOTS), ORIGIN_PHASE_RUN);
+	assert_int_equal(chan_after(&origin_chan, ORIGIN_PHASE_RUN, ORIGIN_OPEN), ORIGIN_PHASE_RUN);
+	assert_int_equal(chan_after(&origin_chan, ORIGIN_PHASE_RUN, ORIGIN_STOP), ORIGIN_PHASE_END);
 }
 
 static void test_outcomes_have_words(void **state)

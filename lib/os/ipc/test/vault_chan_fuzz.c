@@ -110,13 +110,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		if (rd.bad || ipc_parse(packet, &msg) < 0)
 			return 0;
 		msg.fd = head & 0x8000 ? 1 << 20 : -1;
-		peer = vault_phase_allows(phase, VAULT_FROM_PEER, msg.type);
-		vault = vault_phase_allows(phase, VAULT_FROM_VAULT, msg.type);
+		peer = chan_allows(&vault_chan, phase, VAULT_FROM_PEER, msg.type);
+		vault = chan_allows(&vault_chan, phase, VAULT_FROM_VAULT, msg.type);
 		/* No message is for both to say. */
 		check(!peer || !vault);
 		if (decode(&msg) < 0 || !(peer || vault))
 			return 0;
-		phase = vault_phase_after(phase, msg.type);
+		phase = chan_after(&vault_chan, phase, msg.type);
 		check(phase < VAULT_N_PHASES);
 	}
 	return 0;

@@ -263,31 +263,31 @@ static void test_phases(void **state)
 		for (size_t i = 0; i < ARRAY_LEN(of_sandbox); i++)
 			listed |= of_sandbox[i] == t;
 		assert_int_equal(
-			vault_phase_allows(VAULT_PHASE_SANDBOX, VAULT_FROM_PEER, t), listed);
-		assert_false(vault_phase_allows(VAULT_PHASE_START, VAULT_FROM_PEER, t));
-		assert_false(vault_phase_allows(VAULT_PHASE_END, VAULT_FROM_PEER, t));
-		assert_int_equal(
-			vault_phase_allows(VAULT_PHASE_ROLE, VAULT_FROM_PEER, t), t == VAULT_ADMIN);
+			chan_allows(&vault_chan, VAULT_PHASE_SANDBOX, VAULT_FROM_PEER, t), listed);
+		assert_false(chan_allows(&vault_chan, VAULT_PHASE_START, VAULT_FROM_PEER, t));
+		assert_false(chan_allows(&vault_chan, VAULT_PHASE_END, VAULT_FROM_PEER, t));
+		assert_int_equal(chan_allows(&vault_chan, VAULT_PHASE_ROLE, VAULT_FROM_PEER, t),
+			t == VAULT_ADMIN);
 		/* the owner can do what an admin can, and create channels */
-		assert_int_equal(vault_phase_allows(VAULT_PHASE_OWNER, VAULT_FROM_PEER, t),
+		assert_int_equal(chan_allows(&vault_chan, VAULT_PHASE_OWNER, VAULT_FROM_PEER, t),
 			t == VAULT_CHANNEL ||
-				vault_phase_allows(VAULT_PHASE_ADMIN, VAULT_FROM_PEER, t));
+				chan_allows(&vault_chan, VAULT_PHASE_ADMIN, VAULT_FROM_PEER, t));
 	}
-	assert_false(vault_phase_allows(VAULT_PHASE_ADMIN, VAULT_FROM_PEER, VAULT_CHANNEL));
+	assert_false(chan_allows(&vault_chan, VAULT_PHASE_ADMIN, VAULT_FROM_PEER, VAULT_CHANNEL));
 	/* who manages credentials cannot have one released */
-	assert_false(vault_phase_allows(VAULT_PHASE_OWNER, VAULT_FROM_PEER, VAULT_RELEASE));
-	assert_false(vault_phase_allows(VAULT_PHASE_ADMIN, VAULT_FROM_PEER, VAULT_RELEASE));
-	assert_false(vault_phase_allows(VAULT_PHASE_ADMIN, VAULT_FROM_PEER, VAULT_STORE));
-	p = vault_phase_after(p, VAULT_HELLO);
+	assert_false(chan_allows(&vault_chan, VAULT_PHASE_OWNER, VAULT_FROM_PEER, VAULT_RELEASE));
+	assert_false(chan_allows(&vault_chan, VAULT_PHASE_ADMIN, VAULT_FROM_PEER, VAULT_RELEASE));
+	assert_false(chan_allows(&vault_chan, VAULT_PHASE_ADMIN, VAULT_FROM_PEER, VAULT_STORE));
+	p = chan_after(&vault_chan, p, VAULT_HELLO);
 	/* a peer cannot make itself a sandbox or the owner */
 	for (uint16_t t = 0; t < VAULT_N_MSGS; t++) {
-		assert_int_not_equal(vault_phase_after(p, t), VAULT_PHASE_SANDBOX);
-		assert_int_not_equal(vault_phase_after(p, t), VAULT_PHASE_OWNER);
+		assert_int_not_equal(chan_after(&vault_chan, p, t), VAULT_PHASE_SANDBOX);
+		assert_int_not_equal(chan_after(&vault_chan, p, t), VAULT_PHASE_OWNER);
 	}
-	p = vault_phase_after(p, VAULT_ADMIN);
+	p = chan_after(&vault_chan, p, VAULT_ADMIN);
 	assert_int_equal(p, VAULT_PHASE_ADMIN);
-	assert_int_equal(vault_phase_after(p, VAULT_SET), VAULT_PHASE_ADMIN);
-	assert_int_equal(vault_phase_after(p, VAULT_STOP), VAULT_PHASE_END);
+	assert_int_equal(chan_after(&vault_chan, p, VAULT_SET), VAULT_PHASE_ADMIN);
+	assert_int_equal(chan_after(&vault_chan, p, VAULT_STOP), VAULT_PHASE_END);
 }
 
 static void test_texts(void **state)
