@@ -143,6 +143,23 @@ def test_a_read_only_workspace_below_the_destination_is_not_written(inst):
     inst.sbx("cp", "demo:/out/.", ".", check=0)
 
 
+def test_a_read_only_workspace_that_is_gone_ends_only_copies_that_reach_it(inst):
+    """R10A4: a link is where the workspace was; the sandbox still has the old directory."""
+    ref, there = inst.root / "above/ref", inst.root / "there"
+    ref.mkdir(parents=True)
+    there.mkdir()
+    inst.create("demo", inst.work, f"{ref}:ro")
+    ref.rename(inst.root / "above/old")
+    ref.symlink_to("old")
+    hostile(inst, [("t", F, "", b"new")])
+    inst.sbx("cp", "demo:/t", there, check=0)
+    assert (there / "t").read_text() == "new"
+    for to in (ref.parent, f"{ref.parent}/", f"{ref.parent}/."):
+        p = inst.sbx("cp", "demo:/t", to, check=1)
+        assert str(ref) in p.stderr and os.listdir(inst.root / "above/old") == [], p.stderr
+    assert not (ref.parent / "t").exists()
+
+
 def test_nothing_of_the_guest_is_printed_when_a_file_is_copied_in(inst):
     inst.create("demo")
     (inst.work / "f").write_text("x")

@@ -40,8 +40,10 @@ struct tree_guard {
 	/* Files and directories: no name that the archive chooses is in or at one of them. */
 	const struct stat *closed;
 	size_t n_closed;
-	/* Free bytes that the file system keeps, at most a tenth of it: -ENOSPC. 0: none. */
+	/* Free bytes that this file system keeps, at most a tenth of it: -ENOSPC. 0: none. The free
+	 * space is first read after some megabytes: a small copy is always possible. */
 	uint64_t reserve;
+	dev_t reserve_dev;
 };
 
 /* Unpacks beneath dirfd until the end of the archive. With a name the top is called that, whatever

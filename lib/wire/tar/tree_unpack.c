@@ -342,12 +342,16 @@ static int make_hardlink(struct unpack *u, struct err *err)
 static int check_room(struct unpack *u, uint64_t n, struct err *err)
 {
 	struct statvfs v;
+	struct stat st;
 	uint64_t need;
 
 	u->unchecked += n;
-	if (!u->guard.reserve || u->unchecked < UNPACK_ROOM_EVERY || fstatvfs(u->dirfd, &v) < 0)
+	if (!u->guard.reserve || u->unchecked < UNPACK_ROOM_EVERY)
 		return 0;
 	u->unchecked = 0;
+	if (fstat(u->dirfd, &st) < 0 || st.st_dev != u->guard.reserve_dev ||
+		fstatvfs(u->dirfd, &v) < 0)
+		return 0;
 	need = MIN(u->guard.reserve, (uint64_t)v.f_blocks * v.f_frsize / 10);
 	/* An eighth more: a sandbox is paused below the reserve, and continues from here on. */
 	if ((uint64_t)v.f_bavail * v.f_frsize >= need + need / 8)
@@ -502,7 +506,6 @@ static struct unpack *unpack_new(int in_fd, int dirfd, const char *as, unsigned 
 	u->as = as;
 	u->flags = flags;
 	u->file = -1;
-	u->unchecked = UNPACK_ROOM_EVERY;
 	tar_reader_init(&u->reader);
 	return u;
 }

@@ -89,10 +89,7 @@ int start_network(struct keeper *k, struct err *err)
 	(void)err;
 	if (k->is_making)
 		return 0;
-	if (!k->record->audit) {
-		record_open(k);
-		record_life(k, "start", "");
-	}
+	record_begin(k);
 	egress_start(k);
 	vault_start(k);
 	return 0;
@@ -375,6 +372,7 @@ void start_on_timeout(struct keeper *k)
 		return;
 	}
 	log_warn("the guest did not boot in time: trying once more");
+	suspend_forget_wake(k);
 	r = start_machine(k, &err);
 	if (r < 0)
 		stop_begin(k, 0, err_text(&err, r));

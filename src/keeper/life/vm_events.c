@@ -99,6 +99,7 @@ void machine_on_qemu_end(struct keeper *k)
 void machine_on_share_end(struct keeper *k)
 {
 	start_unwatch_share(k);
+	suspend_on_share_end(k);
 	if (k->state.phase == KEEPER_STOPPING)
 		return;
 	/* The guest may hang on its files now: a short time to power off, then it is ended. */

@@ -70,7 +70,8 @@ void link_answer(
 void link_progress(struct keeper *k, unsigned percent, const char *text);
 
 /* record.c: the audit log of this sandbox. */
-void record_open(struct keeper *k);
+/* Opens the log and records the start, unless the log is open. */
+void record_begin(struct keeper *k);
 /* Opens the log again if it is not open; at most once in KEEPER_RECORD_MS. */
 void record_check(struct keeper *k);
 void record_set_max_bytes(struct keeper *k, uint64_t max_bytes);

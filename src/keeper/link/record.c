@@ -40,7 +40,7 @@ static int open_log(struct keeper *k, struct err *err)
 	return r < 0 ? r : audit_open(&o, &k->record->audit, err);
 }
 
-void record_open(struct keeper *k)
+static void open_record(struct keeper *k)
 {
 	struct err err = {0};
 	int r = open_log(k, &err);
@@ -49,6 +49,14 @@ void record_open(struct keeper *k)
 	if (r < 0)
 		log_error("the network is refused: %s", err_text(&err, r));
 	gate_set_audit(k->gate, k->record->audit, err_text(&err, r));
+}
+
+void record_begin(struct keeper *k)
+{
+	if (k->record->audit)
+		return;
+	open_record(k);
+	record_life(k, "start", "");
 }
 
 void record_set_max_bytes(struct keeper *k, uint64_t max_bytes)
@@ -79,7 +87,7 @@ void record_check(struct keeper *k)
 		return;
 	/* It says itself that only opening it anew can help. */
 	(void)audit_close(TAKE(rec->audit), NULL);
-	record_open(k);
+	open_record(k);
 }
 
 static void append(struct keeper *k, const struct audit_event *ev)

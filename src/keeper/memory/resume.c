@@ -36,6 +36,7 @@ void resume_drop(struct keeper *k)
 static void give_up(struct keeper *k, const char *why)
 {
 	log_error("the suspended memory is not used: %s", why);
+	record_begin(k);
 	record_life(k, "resume-refused", why);
 	(void)snprintf(k->state.cold_why, sizeof(k->state.cold_why), "%s", why);
 	resume_drop(k);
@@ -230,6 +231,7 @@ static void on_restored(struct keeper *k)
 		return;
 	}
 	suspend_file_tidy(k->dir); /* at once: on a full disk the guest finds that room */
+	k->life->give_time(k);	   /* its programs have theirs, however long the reading took */
 	machine_on_qmp(k);
 }
 

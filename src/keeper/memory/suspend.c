@@ -55,6 +55,8 @@ int suspend_give_share(struct keeper *k, struct err *err)
 {
 	int r = 0;
 
+	if (k->has_share && k->suspend->is_share_lost)
+		return err_set(err, -EIO, "virtiofsd exited: see keeper.log");
 	if (k->has_share) /* it was never unplugged */
 		return 0;
 	r = start_share(k, err);
@@ -79,8 +81,10 @@ static void go_on(struct keeper *k)
 	link_progress(k, 90, "going on");
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + KEEPER_BOOT_MS_TCG,
 		(struct loop_key){.kind = EV_TIMER_BOOT});
-	if (k->suspend->is_paused)
+	if (k->suspend->is_paused) {
+		k->state.paused = false; /* a disk that is still full pauses it again */
 		r = vmm_resume(k->vmm);
+	}
 	if (r == 0)
 		r = suspend_give_share(k, &err);
 	if (r == 0 && !egress_is_alive(k))
@@ -153,7 +157,7 @@ int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
 	k->suspend->link = link;
 	k->suspend->link_gen = link >= 0 ? k->links[link].gen : 0;
 	k->suspend->msg = msg;
-	k->suspend->is_paused = k->suspend->is_cancelled = false;
+	k->suspend->is_paused = k->suspend->is_cancelled = k->suspend->is_share_lost = false;
 	k->suspend->is_idle = link < 0;
 	k->state.phase = KEEPER_STOPPING;
 	waiting_drop_all(k);
@@ -337,6 +341,24 @@ void suspend_on_full(struct keeper *k)
 	answer(k, -ENOSPC,
 		"it was not suspended: the host's disk is full; it is paused, and continues when "
 		"there is space again");
+}
+
+void suspend_on_share_end(struct keeper *k)
+{
+	k->suspend->is_share_lost = k->suspend->step != SUSPEND_NONE;
+}
+
+void suspend_forget_wake(struct keeper *k)
+{
+	static const char why[] = "the restored programs did not answer in time";
+
+	if (!k->suspend->is_waking)
+		return;
+	k->suspend->is_waking = k->suspend->is_undone = k->suspend->is_share_due = false;
+	loop_timer_clear(&k->loop, &k->suspend->timer);
+	k->state.how = KEEPER_HOW_COLD;
+	(void)snprintf(k->state.cold_why, sizeof(k->state.cold_why), "%s", why);
+	record_life(k, "resume-refused", why);
 }
 
 /* The disks are what they will be: the image gets its name. */

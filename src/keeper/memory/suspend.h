@@ -44,11 +44,12 @@ struct suspend {
 	struct image_save save;
 	struct image_check check;
 	struct suspend_file file;
-	unsigned n_saved;  /* of qemu and the child, who has said that it is whole */
-	bool is_paused;	   /* the machine, for the saving */
-	bool is_cancelled; /* the disk is full: when the guest has parked, it is woken */
-	bool is_undone;	   /* it was not suspended, and is being woken */
-	bool is_restoring; /* this run begins with a kept memory */
+	unsigned n_saved;   /* of qemu and the child, who has said that it is whole */
+	bool is_paused;	    /* the machine, for the saving */
+	bool is_cancelled;  /* the disk is full: when the guest has parked, it is woken */
+	bool is_undone;	    /* it was not suspended, and is being woken */
+	bool is_share_lost; /* virtiofsd ended meanwhile */
+	bool is_restoring;  /* this run begins with a kept memory */
 	bool is_checked, is_ready;
 	bool is_waking;	   /* the guest is to be sent /wake before /setup ... */
 	bool is_share_due; /* ... once qemu has plugged the share in */
@@ -77,6 +78,9 @@ void suspend_on_saved(struct keeper *k);
 void suspend_on_timer(struct keeper *k);
 /* qemu has paused the machine, since the host's disk is full. */
 void suspend_on_full(struct keeper *k);
+void suspend_on_share_end(struct keeper *k);
+/* The machine that was to be woken is gone, and the sandbox boots instead. */
+void suspend_forget_wake(struct keeper *k);
 /* True when it was about this. */
 bool suspend_on_vmm(struct keeper *k, const struct vmm_event *ev);
 bool suspend_on_qemu_end(struct keeper *k);

@@ -149,6 +149,9 @@ bool make_on_vmm(struct keeper *k, const struct vmm_event *ev)
 	case VMM_EV_SAVE_FAILED:
 		make_fail(k, ev->text);
 		return true;
+	case VMM_EV_DISK_FULL: /* nothing would let it continue */
+		make_fail(k, "the host's disk is full");
+		return true;
 	default:
 		return false;
 	}

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -269,6 +270,36 @@ static void a_guest_that_parks_too_long_is_woken_later(void **state)
 	(void)close(park);
 }
 
+/* R10B4: it ran, and counted as paused. */
+static void a_machine_whose_memory_found_no_room_is_not_paused_any_more(void **state)
+{
+	rig_k.state.phase = KEEPER_STOPPING;
+	rig_k.suspend->step = SUSPEND_SAVING;
+	rig_k.suspend->is_paused = true;
+	say(FULL);
+	assert_true(rig_k.state.paused);
+	assert_true(suspend_on_vmm(
+		&rig_k, &(struct vmm_event){.kind = VMM_EV_SAVE_FAILED, .text = "no space"}));
+	machine_on_qmp(&rig_k);
+	must_command("cont");
+	assert_false(rig_k.state.paused);
+	reply_to(take_question(), true, ""); /* /wake */
+	RIG_UNTIL(!rig_k.suspend->is_waking);
+}
+
+/* R10B6: it went on with workspaces that nothing answers for. */
+static void a_share_that_is_lost_while_the_guest_parks_ends_the_sandbox(void **state)
+{
+	int park = begin_suspend();
+
+	rig_k.has_share = true;
+	suspend_on_share_end(&rig_k);
+	reply_to(park, false, "a program cannot be frozen");
+	RIG_UNTIL(rig_k.why[0]);
+	assert_non_null(strstr(rig_k.why, "virtiofsd exited"));
+	rig_k.has_share = false;
+}
+
 static void room_is_counted_above_the_reserve(void **state)
 {
 	struct err err = {0};
@@ -318,6 +349,30 @@ static void a_memory_is_kept_until_all_is_there_that_it_needs(void **state)
 	must_be_kept();
 }
 
+/* R10B3: the next machine waited for a share that it had from its start on. */
+static void a_machine_that_boots_instead_is_not_woken(void **state)
+{
+	rig_k.state.phase = KEEPER_STARTING;
+	rig_k.state.how = KEEPER_HOW_RESUMED;
+	rig_k.suspend->is_waking = rig_k.suspend->is_share_due = true;
+	start_on_timeout(&rig_k);
+	assert_false(rig_k.suspend->is_waking || rig_k.suspend->is_share_due);
+	assert_int_equal(rig_k.state.how, KEEPER_HOW_COLD);
+	assert_non_null(strstr(rig_k.state.cold_why, "did not answer in time"));
+}
+
+/* R10B7: the log was opened after it. */
+static void a_memory_that_is_refused_is_in_the_audit_log(void **state)
+{
+	AUTO_FREE char *find = xasprintf("grep -rqF resume-refused %s/sbx/audit", rig_dir);
+
+	put_memory();
+	record_close(&rig_k);
+	assert_true(resume_on_vmm(&rig_k, &(struct vmm_event){.kind = VMM_EV_RESTORE_FAILED}));
+	assert_true(is_there("suspend.bad"));
+	assert_int_equal(system(find), 0);
+}
+
 /* As during an upgrade: a file of it is missing for a moment. */
 static void a_start_without_qemu_keeps_the_memory(void **state)
 {
@@ -340,11 +395,15 @@ int main(void)
 		FULL_TEST(a_guest_that_parks_continues_and_is_woken),
 		FULL_TEST(a_disk_that_is_full_when_the_memory_is_to_be_taken),
 		FULL_TEST(a_guest_that_parks_too_long_is_woken_later),
+		FULL_TEST(a_machine_whose_memory_found_no_room_is_not_paused_any_more),
+		FULL_TEST(a_share_that_is_lost_while_the_guest_parks_ends_the_sandbox),
 		FULL_TEST(room_is_counted_above_the_reserve),
 		FULL_TEST(a_memory_whose_reader_was_killed_is_kept),
 		FULL_TEST(a_memory_whose_qemu_was_killed_is_kept),
 		FULL_TEST(a_memory_that_takes_too_long_is_kept),
 		FULL_TEST(a_memory_is_kept_until_all_is_there_that_it_needs),
+		FULL_TEST(a_machine_that_boots_instead_is_not_woken),
+		FULL_TEST(a_memory_that_is_refused_is_in_the_audit_log),
 		FULL_TEST(a_start_without_qemu_keeps_the_memory),
 	};
 

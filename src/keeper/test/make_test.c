@@ -22,6 +22,16 @@ static void a_machine_that_does_not_boot_is_a_failure(void **state)
 	assert_int_equal(rig_k.warm->exit_code, 1);
 }
 
+/* R10B8: nothing let it continue, and the store was locked for three minutes. */
+static void a_full_disk_is_a_failure(void **state)
+{
+	rig_k.is_making = true;
+	rig_k.state.phase = KEEPER_STARTING;
+	assert_true(warm_on_vmm(&rig_k, &(struct vmm_event){.kind = VMM_EV_DISK_FULL}));
+	assert_true(rig_k.over);
+	assert_int_equal(rig_k.warm->exit_code, 1);
+}
+
 static char *in_store(const char *name)
 {
 	return paths_get(PATHS_STATE, "warm/%s", name);
@@ -51,6 +61,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_machine_that_does_not_boot_is_a_failure, rig_up, rig_down),
+		RIG_TEST(a_full_disk_is_a_failure),
 		RIG_TEST(the_maker_writes_to_its_draft_only),
 	};
 

@@ -198,7 +198,7 @@ int rig_up(void **state)
 	assert_int_equal(loop_init(&rig_k.loop), 0);
 	rig_set_policy("allow network good.example id r1\nallow network ssh.example:22\n");
 	netpolicy_init(&rig_k);
-	record_open(&rig_k);
+	record_check(&rig_k);
 	assert_int_equal(ipc_pair(fds), 0);
 	link_add(&rig_k, fds[0], true);
 	rig_sbxd = fds[1];

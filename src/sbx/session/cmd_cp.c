@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
+#include "lib/base/fs/paths.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/rules/settings/settings.h"
@@ -317,12 +319,32 @@ static int find_source(struct copy *c, struct problem *p)
 	return r;
 }
 
+/* The destination as an absolute path, without the end that asks for a directory. */
+static char *dest_path(const struct cp_dest *d)
+{
+	char *path = d->root ? xasprintf("%s/%s", d->root, d->path) : xstrdup(d->path);
+	size_t n = strlen(path);
+
+	while (n > 1 && (str_ends(path, "/") || str_ends(path, "/.")))
+		path[--n] = '\0';
+	return path;
+}
+
+static bool is_near_dest(const struct copy *c, const char *host)
+{
+	AUTO_FREE char *dest = dest_path(&c->dest);
+
+	return place_is_in(host, dest) || place_is_in(dest, host);
+}
+
+/* One that cannot be opened, because its file system is gone or a link is in its place, ends only a
+ * copy that could reach it. */
 static int add_closed(struct copy *c, const char *host, struct err *err)
 {
 	AUTO_CLOSE int fd = place_open(host, err);
 	struct stat st;
 
-	if (fd == -ENOENT)
+	if (fd == -ENOENT || (fd < 0 && !is_near_dest(c, host)))
 		return 0;
 	if (fd < 0)
 		return fd;
@@ -348,6 +370,18 @@ static int close_read_only(struct copy *c, struct problem *p)
 	return r;
 }
 
+/* Sandboxes are paused when the file system of their disks is full; others are the user's. */
+static void keep_reserve(struct copy *c, uint64_t bytes)
+{
+	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);
+	struct stat st;
+
+	if (stat(state, &st) < 0)
+		return;
+	c->guard.reserve = bytes;
+	c->guard.reserve_dev = st.st_dev;
+}
+
 static int find_dest(struct copy *c, struct problem *p)
 {
 	AUTO_SETTINGS struct settings set = {0};
@@ -355,9 +389,9 @@ static int find_dest(struct copy *c, struct problem *p)
 
 	if (r < 0)
 		return r;
-	c->guard.reserve = settings_get_u64(&set, SETTINGS_DISK_RESERVE);
-	r = close_read_only(c, p);
-	return r < 0 ? r : out_place_dest(c->dst.path, &c->dest, p);
+	keep_reserve(c, settings_get_u64(&set, SETTINGS_DISK_RESERVE));
+	r = out_place_dest(c->dst.path, &c->dest, p);
+	return r < 0 ? r : close_read_only(c, p);
 }
 
 static void say_copied(const struct copy *c, const struct tree_count *n)

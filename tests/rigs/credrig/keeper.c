@@ -88,7 +88,7 @@ static void start(struct keeper *k, const char *ctl, const char *net)
 
 	k->port_path[HANDS_CTL] = open_port(ctl);
 	k->port_path[HANDS_NET] = open_port(net);
-	record_open(k);
+	record_check(k);
 	record_life(k, "start", "");
 	egress_start(k);
 	vault_start(k);

@@ -300,7 +300,7 @@ int image_copy_disk(
 	const struct image *image, enum image_part part, const char *to, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/%s", image->dir, part_names[part]);
-	AUTO_CLOSE int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	AUTO_CLOSE int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	AUTO_CLOSE int out = -1;
 	struct image_file is;
 	int r;
@@ -386,7 +386,7 @@ void image_draft_done(struct image_draft *d)
 
 static int hash_disk(const char *path, struct image_file *ret, struct err *err)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	int r = fd < 0 ? -errno : copy_bytes(fd, -1, ret);
 
 	if (r == 0 && ret->size > IMAGE_MAX_OVERLAY)

@@ -424,7 +424,7 @@ static pid_t send_without_end(const int fds[2])
 
 static void a_copy_leaves_the_reserve_of_the_disk_free(void **state)
 {
-	const struct tree_guard guard = {.reserve = 32u << 20};
+	struct tree_guard guard = {.reserve = 32u << 20};
 	struct err err = {0};
 	struct stat st;
 	int fds[2];
@@ -434,6 +434,8 @@ static void a_copy_leaves_the_reserve_of_the_disk_free(void **state)
 	add_pax("size=1099511627776");
 	add(TAR_FILE, "big", "", "x");
 	sh("rm -rf dest && mkdir -p dest/in");
+	assert_int_equal(stat("dest", &st), 0);
+	guard.reserve_dev = st.st_dev;
 	assert_int_equal(pipe(fds), 0);
 	pid = send_without_end(fds);
 	close(fds[1]);
@@ -446,6 +448,39 @@ static void a_copy_leaves_the_reserve_of_the_disk_free(void **state)
 	assert_in_range(st.st_size, 20 << 20, 32 << 20);
 	close(fds[0]);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* R10A4: a copy of 8 MiB to a disk with 4 MiB free, which `guard` is about or not. */
+static int copy_to_full_disk(const char *size, dev_t other)
+{
+	struct tree_guard guard = {.reserve = 32u << 20};
+	struct err err = {0};
+	struct stat st;
+	int r, fds[2];
+	pid_t pid;
+
+	begin();
+	add_pax(size);
+	add(TAR_FILE, "big", "", "");
+	sh("rm -rf dest && mkdir -p dest/in");
+	assert_int_equal(stat("dest", &st), 0);
+	guard.reserve_dev = st.st_dev + other;
+	assert_int_equal(pipe(fds), 0);
+	pid = send_without_end(fds);
+	close(fds[1]);
+	free_bytes = 4u << 20;
+	r = tree_unpack_guarded(fds[0], -1, "dest/in", "big", &guard, NULL, &err);
+	free_bytes = 0;
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return r;
+}
+
+static void the_reserve_is_that_of_one_disk_and_lets_small_files_through(void **state)
+{
+	assert_int_equal(copy_to_full_disk("size=8388608", 0), -ENOSPC);
+	assert_int_equal(copy_to_full_disk("size=8388608", 1), 0);
+	assert_int_equal(copy_to_full_disk("size=1024", 0), 0);
 }
 
 /* ---- trees from dice ---- */
@@ -547,6 +582,7 @@ int main(void)
 		cmocka_unit_test(sizes_that_lie),
 		cmocka_unit_test(bombs_of_names),
 		cmocka_unit_test(a_copy_leaves_the_reserve_of_the_disk_free),
+		cmocka_unit_test(the_reserve_is_that_of_one_disk_and_lets_small_files_through),
 		cmocka_unit_test(trees_from_dice),
 	};
 

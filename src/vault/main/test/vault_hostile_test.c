@@ -489,11 +489,7 @@ static void a_sandbox_has_one_channel(void **state)
 static void each_sandbox_has_a_place_beside_the_connections(void **state)
 {
 	static int channels[VAULT_MAX_SANDBOXES], callers[80];
-	struct rlimit limit;
 
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)4096);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	for (unsigned i = 0; i < ARRAY_LEN(callers); i++)
 		callers[i] = rig_knock(r);
 	for (unsigned i = 0; i < ARRAY_LEN(channels); i++) {
@@ -507,6 +503,17 @@ static void each_sandbox_has_a_place_beside_the_connections(void **state)
 		(void)close(callers[i]);
 	for (unsigned i = 0; i < ARRAY_LEN(channels); i++)
 		(void)close(channels[i]);
+}
+
+/* For channels to each sandbox. A vault without a jail, in a build with sanitizers, has it too. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)4096);
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -533,6 +540,7 @@ int main(void)
 		TEST(each_sandbox_has_a_place_beside_the_connections),
 	};
 
+	raise_file_limit();
 	(void)signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,6 +217,23 @@ static void made_and_used(void **state)
 	assert_int_equal(use(KEY, &err), -ENOENT);
 }
 
+/* R10B9: who made the image puts a pipe in the place of a disk after it was looked at. */
+static void a_pipe_instead_of_a_disk_is_refused_at_once(void **state)
+{
+	AUTO_FREE char *disk = in_store(KEY, "root.qcow2"), *to = xasprintf("%s/root", dir);
+	AUTO_IMAGE struct image image = {};
+	struct err err = {};
+
+	make(KEY, &class);
+	assert_int_equal(image_open(KEY, &image, &err), 0);
+	assert_int_equal(unlink(disk), 0);
+	assert_int_equal(mkfifo(disk, 0600), 0);
+	alarm(10);
+	assert_int_equal(image_copy_disk(&image, IMAGE_ROOT, to, &err), -EUCLEAN);
+	alarm(0);
+	assert_int_equal(access(to, F_OK), -1);
+}
+
 static void flip(const char *path, off_t at)
 {
 	int fd = chmod(path, 0600) == 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
@@ -418,6 +435,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reader_that_was_killed_is_no_damage),
 		cmocka_unit_test(made_and_used),
+		cmocka_unit_test(a_pipe_instead_of_a_disk_is_refused_at_once),
 		cmocka_unit_test(every_wrong_byte_is_refused),
 		cmocka_unit_test(image_json_is_checked),
 		cmocka_unit_test(too_much_of_devices_is_not_saved),
