@@ -8,7 +8,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "hands.h"
+#include "src/sbxd/hands/hands.h"
 #include "lib/base/clock.h"
 #include "lib/base/process/inventory.h"
 #include "lib/base/log.h"
@@ -19,7 +19,7 @@
 #include "lib/os/worker/spawner.h"
 #include "src/sbxd/http/listen.h"
 #include "sbxd.h"
-#include "src/sbxd/keepers/templates.h"
+#include "src/sbxd/disk/templates.h"
 #include "src/sbxd/vault/vault_link.h"
 
 static struct sbxd sbxd;

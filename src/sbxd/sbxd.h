@@ -12,15 +12,15 @@
 #pragma once
 
 #include "src/sbxd/http/conn.h"
-#include "src/sbxd/keepers/images.h"
-#include "src/sbxd/api/journal.h"
-#include "src/sbxd/keepers/keep.h"
+#include "src/sbxd/disk/images.h"
+#include "src/sbxd/journal/journal.h"
+#include "src/sbxd/journal/keep.h"
 #include "src/sbxd/keepers/keepers.h"
 #include "lib/os/loop/loop.h"
 #include "lib/vm/store/store.h"
 #include "src/sbxd/policy/rulebook.h"
 #include "src/sbxd/vault/vault_link.h"
-#include "src/sbxd/keepers/wipe.h"
+#include "src/sbxd/disk/wipe.h"
 
 enum sbxd_ev {
 	SBXD_EV_SIGNAL = 1,

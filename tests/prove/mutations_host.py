@@ -216,7 +216,7 @@ MUTATIONS += [
     hole("environment", "lib/base/process/keepenv.c", "\tret[n] = NULL;\n",
          '\tret[n++] = (char *)"GITHUB_TOKEN=planted";\n\tret[n] = NULL;\n',
          ("host/environments",)),
-    hole("arguments", "src/sbxd/hands_serve.c", "argv[4] = (char *)(uintptr_t)ways[way];",
+    hole("arguments", "src/sbxd/hands/hands_serve.c", "argv[4] = (char *)(uintptr_t)ways[way];",
          'argv[4] = way == HANDS_WARM ? (char *)"--token=planted" : (char *)(uintptr_t)ways[way];',
          ("host/command-lines",)),
 ]

@@ -18,7 +18,8 @@
  * Limits   None of its own.
  * Never    Undone. Forks inherit it. Landlock does not stop stat, access, chmod, statfs nor opens
  *          that only name a file (O_PATH).
- * See      jail.h, dirs.h, profiles.c, broker_test.c, src/keeper/worker/hands.h, src/sbxd/hands.h
+ * See      jail.h, dirs.h, profiles.c, broker_test.c, src/keeper/worker/hands.h,
+ *          src/sbxd/hands/hands.h
  */
 #pragma once
 

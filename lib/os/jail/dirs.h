@@ -9,7 +9,7 @@
  * Trust    Paths are ours; a link is the user's.
  * Owns     The paths.
  * Limits   JAIL_MAX_DIRS; what is above it is left out, and stays closed.
- * See      broker.h, src/keeper/worker/hands_seal.c, src/sbxd/hands_seal.c
+ * See      broker.h, src/keeper/worker/hands_seal.c, src/sbxd/hands/hands_seal.c
  */
 #pragma once
 

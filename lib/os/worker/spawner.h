@@ -17,7 +17,7 @@
  * Limits   SPAWNER_MAX_CHILDREN; those of worker.h.
  * Never    Starts a program that is not in spawner_rules, signals a process that it did not start,
  *          or takes a path outside of the listed directories.
- * See      worker.h, worker_test.c, src/keeper/worker/hands.h, src/sbxd/hands.h
+ * See      worker.h, worker_test.c, src/keeper/worker/hands.h, src/sbxd/hands/hands.h
  */
 #pragma once
 

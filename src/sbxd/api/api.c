@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api.h"
-#include "src/sbxd/keepers/ballast.h"
+#include "src/sbxd/disk/ballast.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
 #include <unistd.h>
-#include "src/sbxd/keepers/kept.h"
+#include "src/sbxd/disk/kept.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"

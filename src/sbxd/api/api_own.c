@@ -9,7 +9,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/secret/service/own.h"
-#include "src/sbxd/policy/reload.h"
+#include "src/sbxd/keepers/reload.h"
 #include "src/sbxd/sbxd.h"
 
 json_t *api_own_services(const char *id)

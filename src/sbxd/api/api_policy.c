@@ -8,7 +8,7 @@
 #include "lib/base/mem.h"
 #include "lib/rules/policy/locals_read.h"
 #include "lib/rules/policy/policy.h"
-#include "src/sbxd/policy/reload.h"
+#include "src/sbxd/keepers/reload.h"
 #include "src/sbxd/sbxd.h"
 
 #define PAGE 1000

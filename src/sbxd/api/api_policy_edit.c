@@ -12,7 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
-#include "src/sbxd/policy/reload.h"
+#include "src/sbxd/keepers/reload.h"
 #include "src/sbxd/sbxd.h"
 
 #define MAX_EFFECTIVE 1000 /* rules that a change of the preset can list */

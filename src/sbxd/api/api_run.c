@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "api.h"
-#include "src/sbxd/keepers/kept.h"
+#include "src/sbxd/disk/kept.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/rules/settings/settings.h"
 #include "src/sbxd/sbxd.h"
-#include "src/sbxd/keepers/templates.h"
+#include "src/sbxd/disk/templates.h"
 
 #define STOP_SLACK_MS 15000
 #define SUSPEND_MS 300000 /* the keeper has a bound for each step */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "api.h"
-#include "src/sbxd/keepers/kept.h"
+#include "src/sbxd/disk/kept.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -15,11 +15,11 @@
 #include "lib/rules/settings/settings.h"
 #include "lib/vm/share/place.h"
 #include "src/sbxd/keepers/ports.h"
-#include "src/sbxd/policy/reload.h"
+#include "src/sbxd/keepers/reload.h"
 #include "src/sbxd/sbxd.h"
 #include "src/sbxd/policy/scope.h"
 #include "share_check.h"
-#include "src/sbxd/keepers/templates.h"
+#include "src/sbxd/disk/templates.h"
 #include "src/sbxd/vault/vault_link.h"
 
 #define DELETE_MS 60000

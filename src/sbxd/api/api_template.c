@@ -19,7 +19,7 @@
 #include "lib/base/fs/paths.h"
 #include "lib/vm/template/template.h"
 #include "src/sbxd/sbxd.h"
-#include "src/sbxd/keepers/templates.h"
+#include "src/sbxd/disk/templates.h"
 
 #define FREEZE_MS 60000
 

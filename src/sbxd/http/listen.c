@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
-#include "src/sbxd/keepers/ballast.h"
+#include "src/sbxd/disk/ballast.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"

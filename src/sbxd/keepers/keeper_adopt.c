@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "src/sbxd/api/api.h"
-#include "src/sbxd/hands.h"
+#include "src/sbxd/hands/hands.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"

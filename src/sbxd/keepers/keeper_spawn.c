@@ -4,8 +4,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 #include "src/sbxd/api/api.h"
-#include "src/sbxd/child.h"
-#include "src/sbxd/hands.h"
+#include "src/sbxd/hands/child.h"
+#include "src/sbxd/hands/hands.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"

@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 #include "src/sbxd/api/api.h"
-#include "src/sbxd/hands.h"
+#include "src/sbxd/hands/hands.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "ports.h"
-#include "src/sbxd/policy/reload.h"
+#include "src/sbxd/keepers/reload.h"
 #include "src/sbxd/sbxd.h"
 
 void keepers_init(struct keepers *ks)

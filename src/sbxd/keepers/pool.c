@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "src/sbxd/api/api.h"
-#include "src/sbxd/hands.h"
+#include "src/sbxd/hands/hands.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/log.h"
@@ -17,7 +17,7 @@
 #include "lib/base/str.h"
 #include "lib/rules/settings/settings.h"
 #include "src/sbxd/sbxd.h"
-#include "templates.h"
+#include "src/sbxd/disk/templates.h"
 
 #define MARK "pool"
 

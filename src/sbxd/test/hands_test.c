@@ -19,9 +19,9 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "src/sbxd/child.h"
-#include "src/sbxd/hands_internal.h"
-#include "src/sbxd/keepers/images.h"
+#include "src/sbxd/hands/child.h"
+#include "src/sbxd/hands/hands_internal.h"
+#include "src/sbxd/disk/images.h"
 #include "src/sbxd/keepers/keepers.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"

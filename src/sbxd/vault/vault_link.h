@@ -20,7 +20,7 @@
  */
 #pragma once
 
-#include "src/sbxd/hands.h"
+#include "src/sbxd/hands/hands.h"
 #include "lib/os/ipc/vault_scanned.h"
 #include "lib/os/loop/loop.h"
 #include "lib/rules/spec/spec.h"

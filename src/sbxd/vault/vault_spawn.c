@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/sbxd/child.h"
-#include "src/sbxd/hands.h"
+#include "src/sbxd/hands/child.h"
+#include "src/sbxd/hands/hands.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"

@@ -2,7 +2,7 @@
 #include "audit_fixture.h"
 #include "lib/rules/audit/audit_known.h"
 
-/* As src/sbxd/keepers/keep.c writes it. */
+/* As src/sbxd/journal/keep.c writes it. */
 static void note(struct audit *a, const char *action, const char *rule, uint64_t seq)
 {
 	struct audit_event ev = {.kind = AUDIT_KIND_LIFECYCLE,

@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "src/sbxd/child.h"
+#include "src/sbxd/hands/child.h"
 #include "lib/base/hex.h"
 #include "lib/rules/audit/audit_known.h"
 #include "lib/rules/audit/audit_list.h"

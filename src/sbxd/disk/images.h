@@ -14,7 +14,7 @@
 #pragma once
 
 #include <sys/types.h>
-#include "src/sbxd/hands.h"
+#include "src/sbxd/hands/hands.h"
 #include "lib/base/clock.h"
 #include "lib/os/loop/loop.h"
 #include "lib/rules/spec/spec.h"

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <string.h>
 #include "hands_internal.h"
-#include "src/sbxd/keepers/images.h"
+#include "src/sbxd/disk/images.h"
 #include "src/sbxd/keepers/keepers.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"

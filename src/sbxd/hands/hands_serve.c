@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include "child.h"
 #include "hands_internal.h"
-#include "src/sbxd/keepers/images.h"
+#include "src/sbxd/disk/images.h"
 #include "src/sbxd/keepers/keepers.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"

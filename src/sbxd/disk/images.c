@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include "src/sbxd/child.h"
+#include "src/sbxd/hands/child.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
