@@ -8,7 +8,14 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "src/sbxd/api/api.h"
+#include "src/sbxd/disk/disk.h"
 #include "src/sbxd/hands/hands.h"
+#include "src/sbxd/http/http.h"
+#include "src/sbxd/journal/journal.h"
+#include "src/sbxd/keepers/keepers.h"
+#include "src/sbxd/policy/policy.h"
+#include "src/sbxd/vault/vault.h"
 #include "lib/base/clock.h"
 #include "lib/base/process/inventory.h"
 #include "lib/base/log.h"
@@ -17,12 +24,43 @@
 #include "lib/os/jail/broker.h"
 #include "lib/os/jail/cgroup.h"
 #include "lib/os/worker/spawner.h"
-#include "src/sbxd/http/listen.h"
-#include "sbxd.h"
-#include "src/sbxd/disk/templates.h"
-#include "src/sbxd/vault/vault_link.h"
+#include "lib/vm/store/store.h"
 
-static struct sbxd sbxd;
+/* Less than LISTEN_LOCK_MS: the next sbxd may be waiting already. */
+#define SBXD_DRAIN_MS 2000
+
+static struct {
+	struct conns conns;
+	struct journal journal;
+	struct keep keep;
+	struct rulebook rulebook;
+	struct wipes wipes;
+	struct images images;
+	struct keepers keepers;
+	struct pool pool;
+	struct vault_link vault;
+} parts;
+
+static struct sbxd sbxd = {
+	.conns = &parts.conns,
+	.journal = &parts.journal,
+	.keep = &parts.keep,
+	.rulebook = &parts.rulebook,
+	.wipes = &parts.wipes,
+	.images = &parts.images,
+	.keepers = &parts.keepers,
+	.pool = &parts.pool,
+	.vault = &parts.vault,
+};
+
+static const struct keeper_ops keeper_callbacks = {
+	.on_change = api_watch_changed,
+	.on_done = api_on_done,
+	.on_stats = api_on_stats,
+	.on_frozen = api_on_frozen,
+	.on_ports = api_on_ports,
+	.on_want_vault = vault_link_on_want,
+};
 
 /* It says which installation this is of, for who reads the command line. */
 static void check_state(const char *said)
@@ -129,19 +167,22 @@ static void watch(struct sbxd *d, int fd, enum sbxd_ev kind)
 
 static void set_up(struct sbxd *d)
 {
+	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);
 	AUTO_FREE char *db = paths_get(PATHS_STATE, "registry.db");
 	struct err err = {0};
 
-	conns_init(&d->conns);
-	keepers_init(&d->keepers);
-	wipes_init(&d->wipes);
-	vault_link_init(&d->vault);
-	images_init(&d->images);
-	keep_init(&d->keep);
+	conns_init(d->conns, &api_conn_ops);
+	keepers_init(d->keepers, &keeper_callbacks);
+	wipes_init(d->wipes);
+	vault_link_init(d->vault);
+	images_init(d->images, pool_on_image);
+	keep_init(d->keep);
 	check_folders();
 	d->lock_fd = listen_lock(&err);
 	if (d->lock_fd < 0)
 		die("%s", err.text);
+	/* From here on it writes: the registry cannot even be opened on a full disk. */
+	ballast_look(state, true);
 	if (loop_init(&d->loop) < 0)
 		die("making the event loop: %s", strerror(errno));
 	/* Before anything is read that a guest may have had a part in. */
@@ -300,7 +341,7 @@ static void sbxd_done(struct sbxd *d)
 	keepers_done(d);
 	wipes_done(d);
 	journal_done(d);
-	rulebook_done(&d->rulebook);
+	rulebook_done(d->rulebook);
 	fd_close(&d->listen_fd);
 	fd_close(&d->signal_fd);
 	loop_done(&d->loop);

@@ -9,7 +9,7 @@
  * Trust    The runtime folder is the user's alone (src/sbxd/http/listen.h); the vault checks the
  *          uid of each peer all the same.
  * Owns     The fds are the caller's: CLOEXEC, non-blocking.
- * See      vault_chan.h for what is said, src/sbxd/vault/vault_link.h, vault_sock_test.c
+ * See      vault_chan.h for what is said, src/sbxd/vault/vault.h, vault_sock_test.c
  */
 #pragma once
 

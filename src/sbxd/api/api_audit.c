@@ -9,8 +9,8 @@
  * Trust    As api.h. Runs in sbxd, which holds the key; the log may be anything.
  */
 #include <jansson.h>
-#include "api.h"
-#include "src/sbxd/sbxd.h"
+#include "api_internal.h"
+#include "src/sbxd/journal/journal.h"
 
 void api_audit_prune(struct sbxd *d, struct conn *c, const struct api_request *req)
 {

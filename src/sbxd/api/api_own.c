@@ -4,28 +4,16 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include "api.h"
+#include "api_internal.h"
 #include "api_service.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/secret/service/own.h"
-#include "src/sbxd/keepers/reload.h"
-#include "src/sbxd/sbxd.h"
-
-json_t *api_own_services(const char *id)
-{
-	AUTO_FREE char *dir = spec_dir(id), *list = NULL;
-	json_t *o = json_array();
-	char *rest = NULL;
-
-	(void)!own_load(dir, &list, NULL); /* what cannot be read counts for nobody */
-	for (char *s = strtok_r(list, "\n", &rest); s; s = strtok_r(NULL, "\n", &rest))
-		json_array_append_new(o, api_text(s));
-	return o;
-}
+#include "reload_reply.h"
+#include "src/sbxd/journal/journal.h"
 
 /* A name that no file has any more can still be taken off. */
-static int check_service(const struct api_own *own, struct err *err)
+static int check_service(const struct api_own_body *own, struct err *err)
 {
 	struct services *set = api_load_services(err);
 	bool found = set && services_by_name(set, own->service);
@@ -37,7 +25,7 @@ static int check_service(const struct api_own *own, struct err *err)
 }
 
 static int record(
-	struct sbxd *d, const struct spec *spec, const struct api_own *own, struct err *err)
+	struct sbxd *d, const struct spec *spec, const struct api_own_body *own, struct err *err)
 {
 	AUTO_FREE char *reason = xasprintf("%s, sandbox %s", own->service, spec->name);
 	struct journal_entry e = {.kind = AUDIT_KIND_POLICY_CHANGE,
@@ -49,7 +37,7 @@ static int record(
 }
 
 /* *ret_changed: it was otherwise before. */
-static int change(struct sbxd *d, const struct spec *spec, const struct api_own *own,
+static int change(struct sbxd *d, const struct spec *spec, const struct api_own_body *own,
 	bool *ret_changed, struct err *err)
 {
 	AUTO_FREE char *dir = spec_dir(spec->id), *old = NULL, *new = NULL;
@@ -70,7 +58,7 @@ static int change(struct sbxd *d, const struct spec *spec, const struct api_own 
 void api_own(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_ROW struct store_row row = {0};
-	struct api_own own = {0};
+	struct api_own_body own = {0};
 	bool changed = false;
 	struct err err = {0};
 	int r = api_decode_own(c->http.body, &own, &err);

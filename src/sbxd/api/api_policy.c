@@ -2,14 +2,14 @@
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
-#include "api.h"
+#include "api_internal.h"
 #include "api_policy.h"
+#include "reload_reply.h"
+#include "src/sbxd/journal/journal.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/rules/policy/locals_read.h"
 #include "lib/rules/policy/policy.h"
-#include "src/sbxd/keepers/reload.h"
-#include "src/sbxd/sbxd.h"
 
 #define PAGE 1000
 #define MAX_TEXT (8u << 20)
@@ -76,7 +76,7 @@ static int add_text(json_t *o, struct err *err)
 
 void api_policy_get(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
-	struct rulebook *b = &d->rulebook;
+	struct rulebook *b = d->rulebook;
 	struct err err = {0};
 	json_t *o = json_object();
 	int r;

@@ -5,11 +5,11 @@
  * How      api_policy.c reads, api_policy_edit.c changes. A change is prepared, recorded in the
  *          journal and only then put in place, and the client hears when the keepers have it.
  * Trust    As api.h.
- * See      proto/PROTOCOL.api, rulebook.h, journal.h, reload.h
+ * See      proto/PROTOCOL.api, rulebook.h, journal.h, reload_reply.h
  */
 #pragma once
 
-#include "src/sbxd/policy/rulebook.h"
+#include "src/sbxd/policy/policy.h"
 
 struct json_t;
 struct policy;

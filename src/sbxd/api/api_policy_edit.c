@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "api.h"
+#include "api_internal.h"
 #include "api_policy.h"
+#include "reload_reply.h"
+#include "src/sbxd/journal/journal.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
-#include "src/sbxd/keepers/reload.h"
-#include "src/sbxd/sbxd.h"
 
 #define MAX_EFFECTIVE 1000 /* rules that a change of the preset can list */
 #define MAX_LISTED 20	   /* rules in an answer; their number is told too */
@@ -22,7 +22,7 @@
 static bool need_rules(struct sbxd *d, struct conn *c)
 {
 	struct err err = {0};
-	int r = rulebook_need(&d->rulebook, &err);
+	int r = rulebook_need(d->rulebook, &err);
 
 	if (r == -ENOENT)
 		api_fail(d, c, 409, "no-policy", err.text, "sbx policy set-default balanced");
@@ -34,7 +34,7 @@ static bool need_rules(struct sbxd *d, struct conn *c)
 /* Written, recorded, put in place: in this order, so that each can still say no. */
 static int save(struct sbxd *d, const struct journal_entry *e, struct err *err)
 {
-	struct rulebook *b = &d->rulebook;
+	struct rulebook *b = d->rulebook;
 	struct journal_entry entry = *e;
 	AUTO_FREE char *reason = NULL;
 	int r = rulebook_prepare(b, err);
@@ -107,7 +107,7 @@ static void add_conflicts(json_t *o, const struct rules *rules, const struct rul
 static int add_rule(struct sbxd *d, struct rule *rule, json_t *o, struct err *err)
 {
 	AUTO_FREE char *line = NULL;
-	struct rules *rules = &d->rulebook.rules;
+	struct rules *rules = &d->rulebook->rules;
 	struct journal_entry e = {.action = "rule-add"};
 	char id[RULEBOOK_ID_LEN + 1];
 	int r;
@@ -125,7 +125,7 @@ static int add_rule(struct sbxd *d, struct rule *rule, json_t *o, struct err *er
 	e.rule = id;
 	r = rules_add(rules, rule, err);
 	if (r < 0) {
-		rulebook_abandon(&d->rulebook);
+		rulebook_abandon(d->rulebook);
 		return r;
 	}
 	e.sandbox = rules->rule[rules->n - 1].sandbox;
@@ -172,11 +172,11 @@ void api_rule_add(struct sbxd *d, struct conn *c, const struct api_request *req)
 	if (!need_rules(d, c) || !find_scope(d, c, &rule.sandbox, sandbox))
 		return;
 	o = json_object();
-	add_conflicts(o, &d->rulebook.rules, &rule);
-	same = rulebook_find_same(&d->rulebook.rules, &rule);
+	add_conflicts(o, &d->rulebook->rules, &rule);
+	same = rulebook_find_same(&d->rulebook->rules, &rule);
 	json_object_set_new(o, "existed", json_boolean(same != NULL));
 	if (same) {
-		json_object_set_new(o, "rule", api_rule_to_json(&d->rulebook.rules, same));
+		json_object_set_new(o, "rule", api_rule_to_json(&d->rulebook->rules, same));
 		reload_reply(d, c, 200, o, sandbox[0] ? sandbox : NULL);
 		return;
 	}
@@ -214,7 +214,7 @@ static void remove_rules(struct sbxd *d, struct conn *c, const struct rulebook_m
 	char id[SPEC_ID_LEN + 1];
 	struct err err = {0};
 	json_t *o;
-	int r = rulebook_remove(&d->rulebook.rules, m, &old, &err);
+	int r = rulebook_remove(&d->rulebook->rules, m, &old, &err);
 
 	if (r < 0) {
 		api_fail(d, c, 404, "not-found", err.text, "sbx policy ls --wide");
@@ -314,11 +314,11 @@ static int replace(struct sbxd *d, const struct api_policy *p, struct err *err)
 			"there is no preset '%.64s'; there are allow-all, balanced and deny-all",
 			p->preset);
 	if (p->preset)
-		return rulebook_load_preset(&d->rulebook, p->preset, p->lock, now, err);
+		return rulebook_load_preset(d->rulebook, p->preset, p->lock, now, err);
 	if (p->text)
-		return rulebook_import(&d->rulebook, slice_from_str(p->text), "text", now, err);
+		return rulebook_import(d->rulebook, slice_from_str(p->text), "text", now, err);
 	r = read_import(p->file, &text, &n, err);
-	return r < 0 ? r : rulebook_import(&d->rulebook, slice_of(text, n), "text", now, err);
+	return r < 0 ? r : rulebook_import(d->rulebook, slice_of(text, n), "text", now, err);
 }
 
 /* How many rules are not the preset's, and how many of these a deny makes useless. */
@@ -379,13 +379,13 @@ void api_policy_put(struct sbxd *d, struct conn *c, const struct api_request *re
 	json_t *o, *useless;
 	int r = api_decode_policy(c->http.body, &p, &err);
 
-	rulebook_refresh(&d->rulebook);
-	useless = without_effect(&d->rulebook.rules);
+	rulebook_refresh(d->rulebook);
+	useless = without_effect(&d->rulebook->rules);
 	if (r == 0)
 		r = replace(d, &p, &err);
 	o = json_object();
 	if (r == 0)
-		add_effective(o, &d->rulebook.rules, useless);
+		add_effective(o, &d->rulebook->rules, useless);
 	json_decref(useless);
 	if (r == -EBADMSG) {
 		json_decref(o);
@@ -398,18 +398,18 @@ void api_policy_put(struct sbxd *d, struct conn *c, const struct api_request *re
 		r = save(d, &e, &err);
 	if (r < 0) {
 		json_decref(o);
-		rulebook_abandon(&d->rulebook);
+		rulebook_abandon(d->rulebook);
 		api_fail_errno(d, c, r, &err);
 		return;
 	}
-	add_counts(o, &d->rulebook.rules);
+	add_counts(o, &d->rulebook->rules);
 	reload_reply(d, c, 200, o, NULL);
 }
 
 void api_policy_reset(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	struct journal_entry e = {.kind = AUDIT_KIND_POLICY_CHANGE, .action = "reset"};
-	struct rulebook *b = &d->rulebook;
+	struct rulebook *b = d->rulebook;
 	struct err err = {0};
 	json_t *o;
 	int r = 0;

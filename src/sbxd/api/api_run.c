@@ -4,14 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include "api.h"
-#include "src/sbxd/disk/kept.h"
+#include "api_internal.h"
+#include "src/sbxd/disk/disk.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/rules/settings/settings.h"
-#include "src/sbxd/sbxd.h"
-#include "src/sbxd/disk/templates.h"
 
 #define STOP_SLACK_MS 15000
 #define SUSPEND_MS 300000 /* the keeper has a bound for each step */
@@ -362,10 +360,13 @@ static json_t *sessions_json(const struct keeper_stats *s)
 	return list;
 }
 
-int api_on_stats(struct sbxd *d, struct conn *c, const struct keeper_stats *s)
+int api_on_stats(struct sbxd *d, const struct keeper *k, uint32_t ask, const struct keeper_stats *s)
 {
+	struct conn *c = conns_find_asker(d, k->id, ask);
 	json_t *o;
 
+	if (!c)
+		return 0;
 	/* Stats for one who asked for something else: the keeper is confused. */
 	if (c->wait != wait_stats)
 		return -EBADMSG;
@@ -380,20 +381,25 @@ int api_on_stats(struct sbxd *d, struct conn *c, const struct keeper_stats *s)
 	return 0;
 }
 
-void api_on_done(struct sbxd *d, struct conn *c, int code, const char *text)
+void api_on_done(
+	struct sbxd *d, const struct keeper *k, uint32_t ask, const struct keeper_done *done)
 {
-	if (c->state == CONN_HANDED) {
-		if (code < 0)
-			send_exec_error(c->fd, text[0] ? text : strerror(-code));
-		conn_close(d, c);
-	} else if (c->wait == wait_suspend && code < 0) {
-		bool is_now = code == -EAGAIN || code == -ENOSPC; /* another time it works */
+	struct conn *c = conns_find_asker(d, k->id, ask);
+	const char *text = done->text[0] ? done->text : strerror(-done->code);
 
-		api_fail(d, c, is_now ? 409 : 500, is_now ? "conflict" : "internal",
-			text[0] ? text : strerror(-code),
-			code == -ENOSPC ? "df -h" : "sbx inspect SANDBOX");
+	if (!c)
+		return;
+	if (c->state == CONN_HANDED) {
+		if (done->code < 0)
+			send_exec_error(c->fd, text);
+		conn_close(d, c);
+	} else if (c->wait == wait_suspend && done->code < 0) {
+		/* another time it works */
+		bool is_now = done->code == -EAGAIN || done->code == -ENOSPC;
+
+		api_fail(d, c, is_now ? 409 : 500, is_now ? "conflict" : "internal", text,
+			done->code == -ENOSPC ? "df -h" : "sbx inspect SANDBOX");
 	} else if (c->wait == wait_stats) {
-		api_fail(d, c, 503, "unresponsive", text[0] ? text : strerror(-code),
-			"sbx stop SANDBOX");
+		api_fail(d, c, 503, "unresponsive", text, "sbx stop SANDBOX");
 	}
 }

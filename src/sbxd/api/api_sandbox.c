@@ -4,8 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "api.h"
-#include "src/sbxd/disk/kept.h"
+#include "api_internal.h"
+#include "api_ports.h"
+#include "ref_check.h"
+#include "reload_reply.h"
+#include "share_check.h"
+#include "src/sbxd/disk/disk.h"
+#include "src/sbxd/journal/journal.h"
+#include "src/sbxd/policy/policy.h"
+#include "src/sbxd/vault/vault.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -14,13 +21,6 @@
 #include "lib/os/program/run_places.h"
 #include "lib/rules/settings/settings.h"
 #include "lib/vm/share/place.h"
-#include "src/sbxd/keepers/ports.h"
-#include "src/sbxd/keepers/reload.h"
-#include "src/sbxd/sbxd.h"
-#include "src/sbxd/policy/scope.h"
-#include "share_check.h"
-#include "src/sbxd/disk/templates.h"
-#include "src/sbxd/vault/vault_link.h"
 
 #define DELETE_MS 60000
 
@@ -56,7 +56,8 @@ static void send_list(struct sbxd *d, struct conn *c)
 static void wait_list(struct sbxd *d, struct conn *c, bool late)
 {
 	for (size_t i = 0; !late && i < KEEPER_MAX; i++)
-		if (keeper_is_owned(&d->keepers.slot[i]) && keeper_is_pending(&d->keepers.slot[i]))
+		if (keeper_is_owned(&d->keepers->slot[i]) &&
+			keeper_is_pending(&d->keepers->slot[i]))
 			return;
 	send_list(d, c);
 }
@@ -64,8 +65,8 @@ static void wait_list(struct sbxd *d, struct conn *c, bool late)
 void api_list(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	for (size_t i = 0; i < KEEPER_MAX; i++)
-		if (keeper_is_owned(&d->keepers.slot[i]))
-			keeper_freshen(&d->keepers.slot[i]);
+		if (keeper_is_owned(&d->keepers->slot[i]))
+			keeper_freshen(&d->keepers->slot[i]);
 	conn_wait(d, c, wait_list, "", KEEPER_PATIENCE_MS);
 	wait_list(d, c, false);
 }

@@ -4,10 +4,9 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include "api.h"
+#include "api_internal.h"
 #include "api_vault.h"
 #include "lib/base/mem.h"
-#include "src/sbxd/sbxd.h"
 
 static json_t *found_to_json(struct sbxd *d, const struct vault_found *f)
 {

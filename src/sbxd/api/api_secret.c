@@ -5,12 +5,12 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include "api.h"
+#include "api_internal.h"
 #include "api_service.h"
 #include "api_vault.h"
+#include "ref_check.h"
 #include "lib/base/mem.h"
 #include "lib/secret/service/custom.h"
-#include "src/sbxd/sbxd.h"
 
 #define CUSTOM_NAME "custom-credential" /* in messages and in the check; the vault has the user's */
 #define LOCKED_HINT "sbx secret unlock"

@@ -4,12 +4,11 @@
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
-#include "api.h"
+#include "api_internal.h"
 #include "api_policy.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/rules/policy/policy.h"
-#include "src/sbxd/sbxd.h"
 
 struct services *api_load_services(struct err *err)
 {

@@ -14,12 +14,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
-#include "api.h"
+#include "api_internal.h"
+#include "src/sbxd/disk/disk.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/vm/template/template.h"
-#include "src/sbxd/sbxd.h"
-#include "src/sbxd/disk/templates.h"
 
 #define FREEZE_MS 60000
 
@@ -147,19 +146,19 @@ static void wait_freeze(struct sbxd *d, struct conn *c, bool late)
 			"sbx stop SANDBOX");
 }
 
-void api_on_frozen(struct sbxd *d, struct conn *c, const struct keeper_frozen *frozen)
+void api_on_frozen(
+	struct sbxd *d, const struct keeper *k, uint32_t ask, const struct keeper_frozen *frozen)
 {
-	char id[SPEC_ID_LEN + 1];
+	struct conn *c = conns_find_asker(d, k->id, ask);
 
-	if (c->wait != wait_freeze)
+	if (!c || c->wait != wait_freeze)
 		return;
-	memcpy(id, c->wait_id, sizeof(id));
 	if (frozen->code < 0)
 		api_fail(d, c, frozen->code == -EMLINK || frozen->code == -EBUSY ? 409 : 503,
 			"not-frozen", frozen->text[0] ? frozen->text : strerror(-frozen->code),
 			NULL);
 	else
-		reply_layers(d, c, id, frozen->layers, true);
+		reply_layers(d, c, k->id, frozen->layers, true);
 }
 
 static void freeze_running(struct sbxd *d, struct conn *c, struct keeper *k)

@@ -6,12 +6,12 @@
  * How      api_vault_op, filled in, then api_vault_ask with a function that calls api_vault_wait.
  * Trust    Requests of the same user. Values and dumps pass in descriptors that nobody reads here.
  * Owns     Nothing: the question is vault_link's.
- * See      vault_link.h
+ * See      vault.h
  */
 #pragma once
 
-#include "api.h"
-#include "src/sbxd/vault/vault_link.h"
+#include "src/sbxd/http/http.h"
+#include "src/sbxd/vault/vault.h"
 
 typedef void api_vault_fn(struct sbxd *d, struct conn *c, struct vault_op *op);
 

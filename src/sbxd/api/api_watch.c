@@ -3,9 +3,8 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include "api.h"
+#include "api_internal.h"
 #include "lib/base/mem.h"
-#include "src/sbxd/sbxd.h"
 
 #define SNAPSHOT_BATCH 16
 #define SNAPSHOT_AHEAD 65536 /* unsent bytes at which the snapshot waits for the reader */
@@ -35,7 +34,7 @@ struct filling {
 static int add_to_snapshot(void *arg, const struct store_row *row)
 {
 	struct filling *f = arg;
-	AUTO_FREE char *line = make_line(f->d->seq, "snapshot", api_object(f->d, row));
+	AUTO_FREE char *line = make_line(f->d->conns->seq, "snapshot", api_object(f->d, row));
 
 	if (!conn_push(f->d, f->c, slice_from_str(line)))
 		return -1;
@@ -57,7 +56,7 @@ bool api_watch_fill(struct sbxd *d, struct conn *c)
 			return false;
 		}
 		if (f.n < SNAPSHOT_BATCH) {
-			AUTO_FREE char *line = make_line(d->seq, "live", NULL);
+			AUTO_FREE char *line = make_line(d->conns->seq, "live", NULL);
 
 			c->live = true;
 			return conn_push(d, c, slice_from_str(line));
@@ -75,7 +74,7 @@ void api_watch(struct sbxd *d, struct conn *c, const struct api_request *req)
 static void publish(struct sbxd *d, const char *line, const char *name, bool always)
 {
 	for (size_t i = 0; i < CONN_MAX; i++) {
-		struct conn *c = &d->conns.slot[i];
+		struct conn *c = &d->conns->slot[i];
 
 		if (c->state == CONN_WATCHING &&
 			(always || c->live || strcmp(name, c->cursor) <= 0))
@@ -88,10 +87,10 @@ void api_watch_changed(struct sbxd *d, const char *id)
 	AUTO_ROW struct store_row row = {0};
 	AUTO_FREE char *line = NULL;
 
-	d->seq++;
-	if (!d->conns.n_watching || store_get(d->store, id, &row, NULL) < 0)
+	d->conns->seq++;
+	if (!d->conns->n_watching || store_get(d->store, id, &row, NULL) < 0)
 		return;
-	line = make_line(d->seq, "changed", api_object(d, &row));
+	line = make_line(d->conns->seq, "changed", api_object(d, &row));
 	publish(d, line, row.spec.name, false);
 }
 
@@ -99,10 +98,10 @@ void api_watch_removed(struct sbxd *d, const struct spec *spec)
 {
 	AUTO_FREE char *line = NULL;
 
-	d->seq++;
-	if (!d->conns.n_watching)
+	d->conns->seq++;
+	if (!d->conns->n_watching)
 		return;
-	line = make_line(
-		d->seq, "removed", json_pack("{s:s,s:s}", "id", spec->id, "name", spec->name));
+	line = make_line(d->conns->seq, "removed",
+		json_pack("{s:s,s:s}", "id", spec->id, "name", spec->name));
 	publish(d, line, spec->name, true);
 }

@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ref_check - whether a program may be registered as the source of a credential.
- *
- * How      The path is followed as the kernel would follow it. The program is refused when another
- *          user can change or replace it (lib/os/program/run_ref.h), and when any directory, link
- *          or file on the way is in a writable workspace of any sandbox: the guest could put
- *          another one there, and it is executed on the host. sbx-vault-run checks both again
- *          before each execution, with the workspaces that ref_places_* write down for it
- *          (lib/os/program/run_places.h).
- * Trust    Runs in sbxd. The path is the user's; the registry has the workspaces.
- */
+#include "ref_check.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "api.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/walk.h"
 #include "lib/os/program/run_places.h"
-#include "src/sbxd/sbxd.h"
-#include "share_check.h"
-#include "src/sbxd/vault/vault_link.h"
 
 #define BATCH 64
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "ref_check.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/base/fs/walk.h"
 #include "lib/vm/share/place.h"
-#include "src/sbxd/vault/vault_link.h"
 
 /* One path, and the links on its way. */
 struct way {

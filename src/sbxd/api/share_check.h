@@ -15,10 +15,9 @@
  */
 #pragma once
 
-#include "src/sbxd/sbxd.h"
+#include "src/sbxd/state/state.h"
+#include "lib/rules/spec/spec.h"
 
 /* Replaces the host paths of `spec`. -ELOOP: a planted link; *ret_hint, on the heap, is then a
  * command for the path that it leads to, or NULL. -EINVAL: everything else. */
 int share_check(struct sbxd *d, struct spec *spec, char **ret_hint, struct err *err) MUST_CHECK;
-/* ref_check.c: all sandboxes of the registry, a batch at a time. */
-int ref_each_row(struct sbxd *d, store_row_fn *fn, void *arg, struct err *err) MUST_CHECK;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include "src/sbxd/hands/child.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -11,15 +10,15 @@
 #include "lib/base/str.h"
 #include "lib/os/ipc/edge_chan.h"
 #include "lib/rules/settings/settings.h"
+#include "lib/vm/store/store.h"
 #include "lib/vm/template/template.h"
 #include "lib/vm/vmm/image/image.h"
-#include "src/sbxd/sbxd.h"
 
 #define EXIT_BUSY 75 /* of sbx-keeper --make-image */
 
-void images_init(struct images *im)
+void images_init(struct images *im, void (*on_made)(struct sbxd *d))
 {
-	*im = (struct images){.child.pidfd = -1};
+	*im = (struct images){.on_made = on_made, .child.pidfd = -1};
 }
 
 static bool is_template(void *arg, const char *id)
@@ -42,11 +41,11 @@ static bool are_wanted(void)
 
 static void set_timer(struct sbxd *d, uint64_t ms)
 {
-	loop_timer_set(&d->loop, &d->images.timer, clock_mono_ms() + ms,
+	loop_timer_set(&d->loop, &d->images->timer, clock_mono_ms() + ms,
 		(struct loop_key){.kind = SBXD_EV_IMAGES_TIMER});
 }
 
-static bool is_same(const struct images_wish *a, const struct images_wish *b)
+static bool is_same(const struct hands_image *a, const struct hands_image *b)
 {
 	return strcmp(a->template, b->template) == 0 && a->cpus == b->cpus &&
 	       a->memory == b->memory && a->disk == b->disk && strcmp(a->accel, b->accel) == 0;
@@ -59,16 +58,16 @@ void images_want(struct sbxd *d, const char *id, const char *accel)
 
 	if (store_get(d->store, id, &row, NULL) == 0)
 		images_want_class(d,
-			&(struct images_wish){
+			&(struct hands_image){
 				.cpus = s->cpus, .memory = s->memory, .disk = s->disk},
 			s->template_id[0] ? s->template_id : s->template, accel);
 }
 
 void images_want_class(
-	struct sbxd *d, const struct images_wish *like, const char *template, const char *accel)
+	struct sbxd *d, const struct hands_image *like, const char *template, const char *accel)
 {
-	struct images *im = &d->images;
-	struct images_wish w = *like;
+	struct images *im = d->images;
+	struct hands_image w = *like;
 	enum spec_accel known;
 
 	/* The word is a keeper's. */
@@ -86,11 +85,11 @@ void images_want_class(
 		set_timer(d, IMAGES_DELAY_MS);
 }
 
-static int start(struct sbxd *d, const struct images_wish *w, struct err *err)
+static int start(struct sbxd *d, const struct hands_image *w, struct err *err)
 {
 	AUTO_FREE char *log = paths_get(PATHS_STATE, "images.log");
 	AUTO_CLOSE int log_fd = child_open_log(log, err);
-	struct images *im = &d->images;
+	struct images *im = d->images;
 	int r = log_fd < 0 ? log_fd : hands_maker(w, log_fd, &im->child, err);
 
 	if (r < 0)
@@ -112,7 +111,7 @@ static void drop_first(struct images *im)
 
 void images_on_timer(struct sbxd *d)
 {
-	struct images *im = &d->images;
+	struct images *im = d->images;
 	struct err err = {0};
 
 	if (im->child.pid) {
@@ -130,16 +129,16 @@ void images_on_timer(struct sbxd *d)
 
 static void forget(struct sbxd *d)
 {
-	if (d->images.child.pidfd >= 0)
-		loop_del(&d->loop, d->images.child.pidfd);
-	fd_close(&d->images.child.pidfd);
-	d->images.child.pid = 0;
-	loop_timer_clear(&d->loop, &d->images.timer);
+	if (d->images->child.pidfd >= 0)
+		loop_del(&d->loop, d->images->child.pidfd);
+	fd_close(&d->images->child.pidfd);
+	d->images->child.pid = 0;
+	loop_timer_clear(&d->loop, &d->images->timer);
 }
 
 void images_on_exit(struct sbxd *d)
 {
-	struct images *im = &d->images;
+	struct images *im = d->images;
 	struct hands_end end;
 	bool busy, ok;
 
@@ -153,14 +152,14 @@ void images_on_exit(struct sbxd *d)
 	if (!busy)
 		drop_first(im);
 	if (ok)
-		pool_on_image(d);
+		im->on_made(d);
 	if (im->n)
 		set_timer(d, busy ? IMAGES_AGAIN_MS : IMAGES_DELAY_MS);
 }
 
 void images_done(struct sbxd *d)
 {
-	const struct hands_child *c = &d->images.child;
+	const struct hands_child *c = &d->images->child;
 
 	if (!c->pid)
 		return;

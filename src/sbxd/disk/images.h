@@ -13,40 +13,29 @@
  */
 #pragma once
 
-#include <sys/types.h>
 #include "src/sbxd/hands/hands.h"
 #include "lib/base/clock.h"
-#include "lib/os/loop/loop.h"
-#include "lib/rules/spec/spec.h"
 
 #define IMAGES_MAX 8
 #define IMAGES_DELAY_MS 3000  /* whoever started the sandbox wants to use it first */
 #define IMAGES_AGAIN_MS 30000 /* when another program makes one */
 #define IMAGES_MS clock_limit_ms(300000)
 
-struct sbxd;
-
-struct images_wish {
-	char template[SPEC_MAX_WORD + 1]; /* an id, or a name */
-	uint32_t cpus;
-	uint64_t memory, disk;
-	char accel[8];
-};
-
 struct images {
-	struct images_wish wishes[IMAGES_MAX];
+	void (*on_made)(struct sbxd *d); /* there is a new snapshot */
+	struct hands_image wishes[IMAGES_MAX];
 	size_t n;
 	struct hands_child child; /* pid 0: none is being made */
 	struct loop_timer timer;
 };
 
-void images_init(struct images *im);
+void images_init(struct images *im, void (*on_made)(struct sbxd *d));
 void images_done(struct sbxd *d);
 /* The sandbox runs, and was booted for lack of an image. */
 void images_want(struct sbxd *d, const char *id, const char *accel);
 /* The same for machines with the numbers of `like`. */
 void images_want_class(
-	struct sbxd *d, const struct images_wish *like, const char *template, const char *accel);
+	struct sbxd *d, const struct hands_image *like, const char *template, const char *accel);
 void images_on_timer(struct sbxd *d);
 void images_on_exit(struct sbxd *d);
 /* Removes those of templates that are gone. */

@@ -6,8 +6,9 @@
 #include <string.h>
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/vm/store/store.h"
 #include "lib/vm/template/template.h"
-#include "src/sbxd/sbxd.h"
+#include "images.h"
 
 static_assert(SPEC_TEMPLATE_ID_LEN == TEMPLATE_ID_LEN, "one id");
 

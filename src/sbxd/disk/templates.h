@@ -10,9 +10,8 @@
  */
 #pragma once
 
+#include "src/sbxd/state/state.h"
 #include "lib/rules/spec/spec.h"
-
-struct sbxd;
 
 /* Sets template_id when there is a template of that name; one that is missing is found out at
  * the start. */

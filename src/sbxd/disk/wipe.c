@@ -14,7 +14,8 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/os/program/run_places.h"
-#include "src/sbxd/sbxd.h"
+#include "lib/vm/store/store.h"
+#include "src/sbxd/http/http.h"
 #include "templates.h"
 
 static int empty_folder(int at, const char *name, int depth);
@@ -95,7 +96,7 @@ static void free_wipe(struct sbxd *d, struct wipe *w)
 {
 	if (w->pidfd >= 0) {
 		loop_del(&d->loop, w->pidfd);
-		d->wipes.n_running--;
+		d->wipes->n_running--;
 	}
 	fd_close(&w->pidfd);
 	w->id[0] = '\0';
@@ -105,14 +106,14 @@ static void free_wipe(struct sbxd *d, struct wipe *w)
 void wipes_done(struct sbxd *d)
 {
 	for (size_t i = 0; i < WIPE_MAX; i++)
-		if (d->wipes.slot[i].id[0])
-			free_wipe(d, &d->wipes.slot[i]);
+		if (d->wipes->slot[i].id[0])
+			free_wipe(d, &d->wipes->slot[i]);
 }
 
 bool wipe_is_running(struct sbxd *d, const char *id)
 {
 	for (size_t i = 0; i < WIPE_MAX; i++)
-		if (strcmp(d->wipes.slot[i].id, id) == 0)
+		if (strcmp(d->wipes->slot[i].id, id) == 0)
 			return true;
 	return false;
 }
@@ -134,7 +135,7 @@ static void do_wipe(const char *id)
 static bool run_wipe(struct sbxd *d, struct wipe *w)
 {
 	struct loop_key key = {
-		.kind = SBXD_EV_WIPE, .gen = w->gen, .idx = (uint32_t)(w - d->wipes.slot)};
+		.kind = SBXD_EV_WIPE, .gen = w->gen, .idx = (uint32_t)(w - d->wipes->slot)};
 	pid_t pid = fork();
 
 	if (pid == 0)
@@ -144,15 +145,15 @@ static bool run_wipe(struct sbxd *d, struct wipe *w)
 	w->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (w->pidfd < 0)
 		return false;
-	d->wipes.n_running++;
+	d->wipes->n_running++;
 	return loop_add(&d->loop, w->pidfd, EPOLLIN, key) == 0;
 }
 
 /* Lets those that wait begin, as far as there is room. */
 static void run_next(struct sbxd *d)
 {
-	for (size_t i = 0; i < WIPE_MAX && d->wipes.n_running < WIPE_AT_ONCE; i++) {
-		struct wipe *w = &d->wipes.slot[i];
+	for (size_t i = 0; i < WIPE_MAX && d->wipes->n_running < WIPE_AT_ONCE; i++) {
+		struct wipe *w = &d->wipes->slot[i];
 
 		if (!w->id[0] || w->pidfd >= 0)
 			continue;
@@ -166,7 +167,7 @@ static void run_next(struct sbxd *d)
 void wipe_start(struct sbxd *d, const char *id)
 {
 	for (size_t i = 0; i < WIPE_MAX; i++) {
-		struct wipe *w = &d->wipes.slot[i];
+		struct wipe *w = &d->wipes->slot[i];
 
 		if (w->id[0])
 			continue;
@@ -179,7 +180,7 @@ void wipe_start(struct sbxd *d, const char *id)
 
 void wipe_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
 {
-	struct wipe *w = &d->wipes.slot[idx];
+	struct wipe *w = &d->wipes->slot[idx];
 	char id[SPEC_ID_LEN + 1];
 	siginfo_t si = {0};
 	struct err err = {0};

@@ -11,14 +11,12 @@
  */
 #pragma once
 
-#include <stdbool.h>
+#include "src/sbxd/state/state.h"
 #include "lib/rules/spec/spec.h"
 
 #define WIPE_MAX 1024
 #define WIPE_AT_ONCE 4
 #define WIPE_MAX_DEPTH 64
-
-struct sbxd;
 
 struct wipe {
 	char id[SPEC_ID_LEN + 1]; /* empty: free */

@@ -6,8 +6,6 @@
 #include <poll.h>
 #include <string.h>
 #include "hands_internal.h"
-#include "src/sbxd/disk/images.h"
-#include "src/sbxd/keepers/keepers.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
 
@@ -79,7 +77,7 @@ int hands_keeper(const char *id, enum hands_way way, int channel, int log_fd,
 }
 
 int hands_maker(
-	const struct images_wish *wish, int log_fd, struct hands_child *ret, struct err *err)
+	const struct hands_image *wish, int log_fd, struct hands_child *ret, struct err *err)
 {
 	struct worker_msg *m = question(HANDS_MAKER);
 	struct wr w = body_of(m);

@@ -22,14 +22,21 @@
 #pragma once
 
 #include <stdbool.h>
-#include <sys/types.h>
-#include "lib/base/err.h"
-
-struct images_wish;
+#include "child.h"
+#include "src/sbxd/state/state.h"
+#include "lib/rules/spec/spec.h"
 
 enum hands_way { HANDS_WARM, HANDS_COLD, HANDS_POOL, HANDS_N_WAYS };
 
 enum hands_signal { HANDS_TERM, HANDS_KILL, HANDS_KILL_GROUP, HANDS_N_SIGNALS };
+
+/* The class of VMs that a snapshot is for. */
+struct hands_image {
+	char template[SPEC_MAX_WORD + 1]; /* an id, or a name */
+	uint32_t cpus;
+	uint64_t memory, disk;
+	char accel[8];
+};
 
 /* A program that the spawner has started. */
 struct hands_child {
@@ -50,7 +57,7 @@ int hands_seal(struct err *err) MUST_CHECK;
 int hands_keeper(const char *id, enum hands_way way, int channel, int log_fd,
 	struct hands_child *ret, struct err *err) MUST_CHECK;
 /* sbx-keeper that makes a memory image. */
-int hands_maker(const struct images_wish *w, int log_fd, struct hands_child *ret,
+int hands_maker(const struct hands_image *w, int log_fd, struct hands_child *ret,
 	struct err *err) MUST_CHECK;
 /* sbx-vault-run with the vault's socket and its end of our channel. */
 int hands_vault(
@@ -70,3 +77,9 @@ void hands_sweep(void);
 /* A connection to the keeper of the sandbox, or to the vault (-ECONNREFUSED: nobody listens). */
 int hands_to_keeper(const char *id, struct err *err) MUST_CHECK;
 int hands_to_vault(struct err *err) MUST_CHECK;
+
+/* keeper_note.c: which process was started as the keeper of a sandbox. */
+int keeper_note_save(const char *id, pid_t pid, struct err *err) MUST_CHECK;
+/* A pidfd, or -ENOENT without a note, or -ESRCH when the process has ended: *ret_pid is its number
+ * in both other cases. */
+int keeper_note_open(const char *id, pid_t *ret_pid) MUST_CHECK;

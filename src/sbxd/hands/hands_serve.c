@@ -14,10 +14,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "child.h"
 #include "hands_internal.h"
-#include "src/sbxd/disk/images.h"
-#include "src/sbxd/keepers/keepers.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/process/keepenv.h"
@@ -160,7 +157,7 @@ static int serve_maker(const struct worker_msg *q, struct worker_msg *a, struct 
 {
 	AUTO_FREE char *state = child_state_option();
 	struct rd rd = rd_init(slice_of(q->body, q->n));
-	struct images_wish w = {0};
+	struct hands_image w = {0};
 	char cpus[16], memory[32], disk[32];
 	char *argv[] = {(char *)"sbx-keeper", (char *)"--make-image", state, (char *)"--template",
 		w.template, (char *)"--cpus", cpus, (char *)"--memory", memory, (char *)"--disk",

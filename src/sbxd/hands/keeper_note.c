@@ -12,7 +12,7 @@
  * Owns     Nothing; the pidfd is the caller's.
  * See      hands_serve.c, keeper_adopt.c, hands_test.c
  */
-#include "src/sbxd/keepers/keepers.h"
+#include "hands.h"
 
 #include <errno.h>
 #include <inttypes.h>

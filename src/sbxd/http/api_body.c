@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
-#include "api_route.h"
+#include "api_body.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 

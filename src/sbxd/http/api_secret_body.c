@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include "src/sbxd/http/api_route.h"
+#include "api_body.h"
 #include "lib/base/mem.h"
 
 void api_secret_done(struct api_secret *s)
@@ -203,7 +203,7 @@ static int load_object(struct slice body, json_t **ret, struct err *err)
 	return 0;
 }
 
-static int take_own(json_t *o, struct api_own *own, struct err *err)
+static int take_own(json_t *o, struct api_own_body *own, struct err *err)
 {
 	static const char *const allowed[] = {"service", "own", NULL};
 	const json_t *is_own = json_object_get(o, "own");
@@ -219,12 +219,12 @@ static int take_own(json_t *o, struct api_own *own, struct err *err)
 	return r;
 }
 
-int api_decode_own(struct slice body, struct api_own *ret, struct err *err)
+int api_decode_own(struct slice body, struct api_own_body *ret, struct err *err)
 {
 	json_t *o = NULL;
 	int r = load_object(body, &o, err);
 
-	*ret = (struct api_own){0};
+	*ret = (struct api_own_body){0};
 	if (r < 0)
 		return r;
 	r = take_own(o, ret, err);

@@ -8,22 +8,27 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "src/sbxd/api/api.h"
 #include "lib/base/clock.h"
+#include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "src/sbxd/sbxd.h"
 
-void conns_init(struct conns *cs)
+#define CONN_IN_BYTES 16384
+#define CONN_MAX_FDS 4 /* that are looked at in one packet */
+#define CONN_IDLE_MS 300000
+#define CONN_REQUEST_MS 10000
+#define CONN_WRITE_MS 30000
+
+void conns_init(struct conns *cs, const struct conn_ops *ops)
 {
-	*cs = (struct conns){0};
+	*cs = (struct conns){.ops = ops};
 	for (size_t i = 0; i < CONN_MAX; i++)
 		cs->slot[i].fd = cs->slot[i].passed_fd = -1;
 }
 
 static uint32_t index_of(struct sbxd *d, const struct conn *c)
 {
-	return (uint32_t)(c - d->conns.slot);
+	return (uint32_t)(c - d->conns->slot);
 }
 
 static struct loop_key key_of(struct sbxd *d, const struct conn *c, enum sbxd_ev kind)
@@ -50,7 +55,7 @@ void conn_close(struct sbxd *d, struct conn *c)
 	if (c->state == CONN_FREE)
 		return;
 	if (c->state == CONN_WATCHING)
-		d->conns.n_watching--;
+		d->conns->n_watching--;
 	if (c->state != CONN_HANDED)
 		loop_del(&d->loop, c->fd);
 	loop_timer_clear(&d->loop, &c->timer);
@@ -66,7 +71,7 @@ void conn_close(struct sbxd *d, struct conn *c)
 void conns_done(struct sbxd *d)
 {
 	for (size_t i = 0; i < CONN_MAX; i++)
-		conn_close(d, &d->conns.slot[i]);
+		conn_close(d, &d->conns->slot[i]);
 }
 
 size_t conn_unsent(const struct conn *c)
@@ -176,7 +181,7 @@ void conn_start_watch(struct sbxd *d, struct conn *c)
 	c->state = CONN_WATCHING;
 	c->live = false;
 	c->cursor[0] = '\0';
-	d->conns.n_watching++;
+	d->conns->n_watching++;
 	loop_timer_clear(&d->loop, &c->timer);
 	arm(d, c, EPOLLIN | EPOLLOUT);
 }
@@ -200,7 +205,7 @@ bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes)
 void conns_wake(struct sbxd *d, const char *id)
 {
 	for (size_t i = 0; i < CONN_MAX; i++) {
-		struct conn *c = &d->conns.slot[i];
+		struct conn *c = &d->conns->slot[i];
 
 		if ((c->state == CONN_WAITING || c->state == CONN_HANDED) && c->wait &&
 			(!id || !c->wait_id[0] || strcmp(c->wait_id, id) == 0))
@@ -211,7 +216,7 @@ void conns_wake(struct sbxd *d, const char *id)
 struct conn *conns_find_asker(struct sbxd *d, const char *id, uint32_t ask_id)
 {
 	for (size_t i = 0; ask_id && i < CONN_MAX; i++) {
-		struct conn *c = &d->conns.slot[i];
+		struct conn *c = &d->conns->slot[i];
 
 		if ((c->state == CONN_WAITING || c->state == CONN_HANDED) && c->ask_id == ask_id &&
 			strcmp(c->wait_id, id) == 0)
@@ -238,11 +243,11 @@ static void eat(struct sbxd *d, struct conn *c)
 
 		bufq_consume(&c->in, api_http_feed(&c->http, s));
 		if (c->http.state == API_HTTP_BAD) {
-			api_refuse(d, c, c->http.status, "bad-request", c->http.why);
+			d->conns->ops->on_malformed(d, c, c->http.status, c->http.why);
 			return;
 		}
 		if (c->http.state == API_HTTP_READY)
-			api_dispatch(d, c);
+			d->conns->ops->on_request(d, c);
 		else if (first)
 			set_timer(d, c, CONN_REQUEST_MS);
 	}
@@ -324,14 +329,14 @@ static void on_watcher(struct sbxd *d, struct conn *c, uint32_t events)
 	}
 	if (!flush(d, c))
 		return;
-	if (!c->live && !api_watch_fill(d, c))
+	if (!c->live && !d->conns->ops->on_room(d, c))
 		return;
 	arm(d, c, conn_unsent(c) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 static struct conn *find(struct sbxd *d, uint32_t idx, uint32_t gen)
 {
-	struct conn *c = &d->conns.slot[idx];
+	struct conn *c = &d->conns->slot[idx];
 
 	assert(idx < CONN_MAX);
 	return c->state != CONN_FREE && c->gen == gen ? c : NULL;
@@ -379,7 +384,7 @@ void conn_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen)
 		c->wait(d, c, true);
 	else if (c->state == CONN_READING && c->http.n) {
 		c->http.keep = false;
-		api_refuse(d, c, 400, "bad-request", "the request did not come whole in 10 s");
+		d->conns->ops->on_malformed(d, c, 400, "the request did not come whole in 10 s");
 	} else
 		conn_close(d, c);
 }
@@ -407,8 +412,8 @@ static void turn_away(int fd, int status, const char *code, const char *why)
 static struct conn *free_slot(struct sbxd *d)
 {
 	for (size_t i = 0; i < CONN_MAX; i++)
-		if (d->conns.slot[i].state == CONN_FREE)
-			return &d->conns.slot[i];
+		if (d->conns->slot[i].state == CONN_FREE)
+			return &d->conns->slot[i];
 	return NULL;
 }
 
@@ -456,7 +461,7 @@ void conns_accept_rest(struct sbxd *d)
 bool conns_owe(const struct sbxd *d)
 {
 	for (size_t i = 0; i < CONN_MAX; i++) {
-		const struct conn *c = &d->conns.slot[i];
+		const struct conn *c = &d->conns->slot[i];
 
 		/* One that was just accepted has something to ask; one that had its answer may be
 		 * kept open for nothing. */

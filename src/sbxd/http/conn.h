@@ -2,34 +2,37 @@
 /*
  * conn - the API's connections: a table, one request at a time on each.
  *
- * How      A connection reads a request, the api_* files answer with conn_reply or make it wait
- *          with conn_wait: then its function is called again on every change of that sandbox
- *          (conns_wake) and once, with `late`, at its deadline. A client that goes away loses its
- *          place, not the work: what runs is driven by the keepers' and wipes' own states.
+ * How      A connection reads a request and passes it up (struct conn_ops). The function that
+ *          handles the request replies with conn_reply or makes the connection wait with conn_wait:
+ *          then the given function is called again on every change of that sandbox (conns_wake) and
+ *          once, with `late`, at its deadline. A client that goes away loses its place, not the
+ *          work: what runs is driven by the keepers' and wipes' own states.
  * Trust    Clients of the same uid; another uid gets 403 and nothing is read from it.
  * Owns     Its fd, its request and its unsent bytes.
  * Limits   CONN_MAX connections; CONN_MAX_QUEUE unsent bytes for a watcher, then it is dropped.
- * See      api.h, tests/api
+ * See      tests/api
  */
 #pragma once
 
+#include "src/sbxd/state/state.h"
 #include "lib/base/bufq.h"
 #include "lib/wire/http/api_http.h"
-#include "lib/os/loop/loop.h"
 #include "lib/rules/spec/spec.h"
 
 #define CONN_MAX 256
 #define CONN_MAX_QUEUE (4u << 20)
-#define CONN_IN_BYTES 16384
-#define CONN_MAX_FDS 4 /* that are looked at in one packet */
-#define CONN_IDLE_MS 300000
-#define CONN_REQUEST_MS 10000
-#define CONN_WRITE_MS 30000
 
 struct json_t;
-struct sbxd;
 struct conn;
 typedef void conn_wait_fn(struct sbxd *d, struct conn *c, bool late);
+
+/* What connections report. Each function but on_room replies, or makes the connection wait. */
+struct conn_ops {
+	void (*on_request)(struct sbxd *d, struct conn *c);
+	void (*on_malformed)(struct sbxd *d, struct conn *c, int status, const char *why);
+	/* A watcher can take more of its snapshot; false if it was closed. */
+	bool (*on_room)(struct sbxd *d, struct conn *c);
+};
 
 enum conn_state {
 	CONN_FREE,
@@ -59,10 +62,10 @@ struct conn {
 	char wait_id[SPEC_ID_LEN + 1]; /* empty: every sandbox */
 	uint64_t deadline_ms;
 	uint32_t ask_id;   /* of the question to the keeper, 0: none */
-	uint32_t vault_op; /* of the question to the vault, 0: none; see vault_link.h */
+	uint32_t vault_op; /* of the question to the vault, 0: none; see src/sbxd/vault/vault.h */
 
 	struct {
-		struct json_t *answer; /* see reload.h */
+		struct json_t *answer; /* see src/sbxd/api/reload_reply.h */
 		int status;
 		uint64_t number;
 	} later;
@@ -73,11 +76,13 @@ struct conn {
 };
 
 struct conns {
+	const struct conn_ops *ops;
 	struct conn slot[CONN_MAX];
 	uint32_t n_watching;
+	uint64_t seq; /* of changes, for watchers */
 };
 
-void conns_init(struct conns *cs);
+void conns_init(struct conns *cs, const struct conn_ops *ops);
 void conns_done(struct sbxd *d);
 void conn_on_accept(struct sbxd *d);
 /* At the end: takes in whoever connected before nobody could any more. */
@@ -91,7 +96,7 @@ void conn_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen);
 void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body);
 void conn_wait(struct sbxd *d, struct conn *c, conn_wait_fn *fn, const char *id, uint64_t ms);
 void conn_close(struct sbxd *d, struct conn *c);
-/* Turns it into a watcher and sends the head; api_watch.c feeds it. */
+/* Turns it into a watcher and sends the head. */
 void conn_start_watch(struct sbxd *d, struct conn *c);
 /* One chunk for a watcher; a slow one is dropped (and false given). */
 bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes);

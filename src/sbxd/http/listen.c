@@ -12,7 +12,6 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
-#include "src/sbxd/disk/ballast.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
@@ -42,7 +41,7 @@ int listen_check_folder(const char *dir, struct err *err)
 
 int listen_lock(struct err *err)
 {
-	AUTO_FREE char *path = paths_get(PATHS_STATE, "sbxd.lock"), *state = NULL;
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "sbxd.lock");
 	AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	uint64_t until = clock_mono_ms() + LISTEN_LOCK_MS;
 
@@ -57,9 +56,6 @@ int listen_lock(struct err *err)
 			return err_set(err, -EBUSY, "another sbxd runs for this state folder");
 		(void)nanosleep(&nap, NULL);
 	}
-	/* From here on it writes: the registry cannot even be opened on a full disk. */
-	state = paths_get(PATHS_STATE, NULL);
-	ballast_look(state, true);
 	return TAKE_FD(fd);
 }
 

@@ -6,7 +6,6 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
-#include "src/sbxd/sbxd.h"
 
 static int open_log(struct journal *j, struct err *err)
 {
@@ -22,17 +21,17 @@ static int open_log(struct journal *j, struct err *err)
 
 int journal_open(struct sbxd *d, struct err *err)
 {
-	return d->journal.audit ? 0 : open_log(&d->journal, err);
+	return d->journal->audit ? 0 : open_log(d->journal, err);
 }
 
 static void set_timer(struct sbxd *d)
 {
-	int ms = audit_due_ms(d->journal.audit);
+	int ms = audit_due_ms(d->journal->audit);
 
 	if (ms < 0)
-		loop_timer_clear(&d->loop, &d->journal.timer);
+		loop_timer_clear(&d->loop, &d->journal->timer);
 	else
-		loop_timer_set(&d->loop, &d->journal.timer, clock_mono_ms() + (uint64_t)ms,
+		loop_timer_set(&d->loop, &d->journal->timer, clock_mono_ms() + (uint64_t)ms,
 			(struct loop_key){.kind = SBXD_EV_JOURNAL});
 }
 
@@ -43,7 +42,7 @@ static struct slice text(const char *s)
 
 int journal_append(struct sbxd *d, const struct journal_entry *e, struct err *err)
 {
-	struct journal *j = &d->journal;
+	struct journal *j = d->journal;
 	struct audit_event ev = {.kind = e->kind,
 		.action = text(e->action),
 		.rule = text(e->rule),
@@ -68,9 +67,9 @@ int journal_append(struct sbxd *d, const struct journal_entry *e, struct err *er
 
 int journal_sync(struct sbxd *d, struct err *err)
 {
-	int r = d->journal.audit ? audit_sync(d->journal.audit, err) : 0;
+	int r = d->journal->audit ? audit_sync(d->journal->audit, err) : 0;
 
-	if (d->journal.audit)
+	if (d->journal->audit)
 		set_timer(d);
 	return r;
 }
@@ -79,9 +78,9 @@ void journal_on_timer(struct sbxd *d)
 {
 	struct err err = {0};
 
-	if (!d->journal.audit)
+	if (!d->journal->audit)
 		return;
-	if (audit_sync(d->journal.audit, &err) < 0)
+	if (audit_sync(d->journal->audit, &err) < 0)
 		log_error("%s", err.text);
 	set_timer(d);
 }
@@ -90,8 +89,8 @@ void journal_done(struct sbxd *d)
 {
 	struct err err = {0};
 
-	if (audit_close(TAKE(d->journal.audit), &err) < 0)
+	if (audit_close(TAKE(d->journal->audit), &err) < 0)
 		log_error("%s", err.text);
-	loop_timer_clear(&d->loop, &d->journal.timer);
-	audit_key_free(TAKE(d->journal.key));
+	loop_timer_clear(&d->loop, &d->journal->timer);
+	audit_key_free(TAKE(d->journal->key));
 }

@@ -4,7 +4,8 @@
  *
  * How      journal_append opens the log JOURNAL_ID at the first record (lib/rules/audit/audit.h)
  *          and writes one; a timer signs and syncs what is not yet. The name of a record is that of
- *          the sandbox it is about, or nothing for all of them; its own log is the keeper's.
+ *          the sandbox it is about, or nothing for all of them; its own log is the keeper's. Old
+ *          records of all logs are removed by keep.h.
  * Trust    Runs in sbxd, on the user's own state folder.
  * Owns     The key of the installation and the log, until journal_done.
  * Never    Keeps sbxd from starting: without a log only what must be recorded is refused.
@@ -12,12 +13,11 @@
  */
 #pragma once
 
+#include "keep.h"
+#include "src/sbxd/state/state.h"
 #include "lib/rules/audit/audit.h"
-#include "lib/os/loop/loop.h"
 
 #define JOURNAL_ID "sbxd"
-
-struct sbxd;
 
 struct journal {
 	struct audit_key *key;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "keep.h"
+#include "journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,16 +11,16 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "src/sbxd/hands/child.h"
+#include "src/sbxd/hands/hands.h"
 #include "lib/base/hex.h"
 #include "lib/rules/audit/audit_known.h"
 #include "lib/rules/audit/audit_list.h"
 #include "lib/rules/audit/audit_read.h"
+#include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/rules/settings/settings.h"
-#include "src/sbxd/sbxd.h"
 
 /* ---- one log ---- */
 
@@ -72,7 +72,7 @@ int keep_prune(struct sbxd *d, const char *id, const struct keep_rule *rule,
 
 	if (r < 0)
 		return r;
-	o.key = d->journal.key;
+	o.key = d->journal->key;
 	/* The records of sbxd's own log name other sandboxes. */
 	if (strcmp(id, JOURNAL_ID) == 0 || audit_last_name(dir, id, job.name) < 0)
 		job.name[0] = '\0';
@@ -104,7 +104,7 @@ static size_t load_rules(struct keep_rule ret[2])
 
 static void set_timer(struct sbxd *d, uint64_t ms)
 {
-	loop_timer_set(&d->loop, &d->keep.timer, clock_mono_ms() + ms,
+	loop_timer_set(&d->loop, &d->keep->timer, clock_mono_ms() + ms,
 		(struct loop_key){.kind = SBXD_EV_KEEP_TIMER});
 }
 
@@ -115,7 +115,7 @@ void keep_init(struct keep *k)
 
 void keep_look(struct sbxd *d)
 {
-	if (!d->keep.pid && !d->keep.list)
+	if (!d->keep->pid && !d->keep->list)
 		set_timer(d, KEEP_DELAY_MS);
 }
 
@@ -176,7 +176,7 @@ static void become_checker(int out)
 
 static int start(struct sbxd *d)
 {
-	struct keep *k = &d->keep;
+	struct keep *k = d->keep;
 	pid_t pid;
 
 	k->out = memfd_create("audit", MFD_CLOEXEC);
@@ -196,8 +196,8 @@ static int start(struct sbxd *d)
 
 static void end_list(struct sbxd *d)
 {
-	free(TAKE(d->keep.list));
-	d->keep.n = d->keep.at = 0;
+	free(TAKE(d->keep->list));
+	d->keep->n = d->keep->at = 0;
 	set_timer(d, KEEP_DAY_MS);
 }
 
@@ -222,7 +222,7 @@ static void prune_by_settings(struct sbxd *d, const char *id)
 /* One log, so that clients need not wait for all. */
 static void prune_next(struct sbxd *d)
 {
-	struct keep *k = &d->keep;
+	struct keep *k = d->keep;
 	char *id = k->list + k->at, *end = memchr(id, '\n', k->n - k->at);
 
 	if (!end) {
@@ -237,7 +237,7 @@ static void prune_next(struct sbxd *d)
 
 void keep_on_timer(struct sbxd *d)
 {
-	struct keep *k = &d->keep;
+	struct keep *k = d->keep;
 	struct keep_rule rules[2];
 
 	if (k->pid) {
@@ -256,7 +256,7 @@ void keep_on_timer(struct sbxd *d)
 
 static void forget_child(struct sbxd *d)
 {
-	struct keep *k = &d->keep;
+	struct keep *k = d->keep;
 
 	if (k->pidfd >= 0)
 		loop_del(&d->loop, k->pidfd);
@@ -281,12 +281,12 @@ void keep_on_exit(struct sbxd *d)
 {
 	int status = 0;
 
-	if (waitpid(d->keep.pid, &status, WNOHANG) <= 0)
+	if (waitpid(d->keep->pid, &status, WNOHANG) <= 0)
 		return;
 	if (status == 0)
-		take_list(&d->keep);
+		take_list(d->keep);
 	forget_child(d);
-	if (d->keep.list) {
+	if (d->keep->list) {
 		set_timer(d, 1);
 		return;
 	}
@@ -296,10 +296,10 @@ void keep_on_exit(struct sbxd *d)
 
 void keep_done(struct sbxd *d)
 {
-	if (d->keep.pid) {
-		(void)kill(d->keep.pid, SIGKILL);
-		(void)waitpid(d->keep.pid, NULL, 0);
+	if (d->keep->pid) {
+		(void)kill(d->keep->pid, SIGKILL);
+		(void)waitpid(d->keep->pid, NULL, 0);
 	}
 	forget_child(d);
-	free(TAKE(d->keep.list));
+	free(TAKE(d->keep->list));
 }

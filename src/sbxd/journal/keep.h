@@ -18,16 +18,14 @@
 #pragma once
 
 #include <sys/types.h>
+#include "src/sbxd/state/state.h"
 #include "lib/rules/audit/audit_prune.h"
 #include "lib/base/clock.h"
-#include "lib/os/loop/loop.h"
 
 #define KEEP_DELAY_MS 2000
 #define KEEP_DAY_MS (24ull * 3600 * 1000)
 #define KEEP_MS clock_limit_ms(30 * 60 * 1000)
 #define KEEP_MAX_LIST (8 << 20)
-
-struct sbxd;
 
 /* What goes of a log; `by` is the setting that wants it, NULL when a client does. */
 struct keep_rule {

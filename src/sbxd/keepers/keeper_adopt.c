@@ -6,13 +6,14 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "src/sbxd/api/api.h"
+#include "keepers_internal.h"
+#include "src/sbxd/disk/disk.h"
 #include "src/sbxd/hands/hands.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
-#include "src/sbxd/sbxd.h"
+#include "lib/vm/store/store.h"
 
 static int connect_keeper(const char *id, int *ret_fd)
 {

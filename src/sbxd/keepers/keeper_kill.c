@@ -2,9 +2,8 @@
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "src/sbxd/hands/child.h"
+#include "keepers_internal.h"
 #include "src/sbxd/hands/hands.h"
-#include "keepers.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
 

@@ -3,13 +3,12 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
-#include "src/sbxd/api/api.h"
-#include "src/sbxd/hands/child.h"
+#include "keepers_internal.h"
 #include "src/sbxd/hands/hands.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
-#include "src/sbxd/sbxd.h"
+#include "lib/vm/store/store.h"
 
 static bool is_held(const char *id, const char *file)
 {
@@ -44,7 +43,7 @@ static int open_log(const char *dir, struct err *err)
 
 static enum hands_way way_of(const struct keeper *k)
 {
-	return pool_waits(k) ? HANDS_POOL : k->cold ? HANDS_COLD : HANDS_WARM;
+	return keeper_is_pooled(k) ? HANDS_POOL : k->cold ? HANDS_COLD : HANDS_WARM;
 }
 
 int keeper_make_folders(const struct spec *spec, char **ret_dir, struct err *err)

@@ -6,7 +6,8 @@
  *          (keeper_adopt.c), and given back when its process has ended: that, not what it says,
  *          makes a sandbox stopped. Everything is asked without waiting; a keeper that was asked
  *          and has not said a word for KEEPER_PATIENCE_MS is silent, and its sandbox unresponsive.
- *          A stop has a time at which the process is killed (keeper_kill.c).
+ *          A stop has a time at which the process is killed (keeper_kill.c). Answers and changes
+ *          are reported through struct keeper_ops.
  * Trust    Keepers run as the same user but may be out of their mind: a message that breaks the
  *          rules gets its sender killed.
  * Owns     The channel and the pidfds. Keepers live on when sbxd ends.
@@ -15,26 +16,14 @@
  */
 #pragma once
 
+#include "pool.h"
+#include "ports.h"
+#include "reload.h"
 #include "lib/base/clock.h"
 #include "lib/os/ipc/keeper_chan.h"
-#include "lib/os/ipc/keeper_ports.h"
-#include "lib/os/loop/loop.h"
-#include "lib/rules/spec/spec.h"
-#include "pool.h"
 
-#define KEEPER_MAX 1024
-#define KEEPER_FRESH_MS 2000		       /* a word this young needs no ping */
 #define KEEPER_PATIENCE_MS clock_limit_ms(300) /* from ping to silent */
 #define KEEPER_ANSWER_MS clock_limit_ms(5000)  /* for any question */
-#define KEEPER_HELLO_MS clock_limit_ms(5000)   /* from spawn to the first state */
-#define KEEPER_LEAST_STOP_MS clock_limit_ms(2000)
-#define KEEPER_GRACE_MS \
-	clock_limit_ms(5000) /* for one that is at work on its stop, or has closed its channel */
-#define KEEPER_RETRY_MS 100
-#define KEEPER_BIRTH_MS clock_limit_ms(3000) /* from fork to its lock */
-#define KEEPER_BURST 64 /* messages of one keeper before others get their turn */
-
-struct sbxd;
 
 struct keeper {
 	bool used;
@@ -70,71 +59,51 @@ struct keeper {
 	struct loop_timer timer;
 };
 
+/* What keepers report. `ask` is the number of the question (keeper_next_ask). */
+struct keeper_ops {
+	/* What clients see of the sandbox has changed. */
+	void (*on_change)(struct sbxd *d, const char *id);
+	void (*on_done)(struct sbxd *d, const struct keeper *k, uint32_t ask,
+		const struct keeper_done *done);
+	/* < 0: the keeper breaks the rules of its channel. */
+	int (*on_stats)(struct sbxd *d, const struct keeper *k, uint32_t ask,
+		const struct keeper_stats *stats);
+	void (*on_frozen)(struct sbxd *d, const struct keeper *k, uint32_t ask,
+		const struct keeper_frozen *frozen);
+	void (*on_ports)(struct sbxd *d, struct keeper *k, uint32_t ask);
+	void (*on_want_vault)(struct sbxd *d, struct keeper *k);
+};
+
 struct keepers {
+	const struct keeper_ops *ops;
 	struct keeper slot[KEEPER_MAX];
 	int32_t bucket[KEEPER_MAX];
 	uint32_t next_ask;
+	uint64_t n_reloads;
 };
 
-void keepers_init(struct keepers *ks);
+void keepers_init(struct keepers *ks, const struct keeper_ops *ops);
 /* Closes the channels; the keepers go on. */
 void keepers_done(struct sbxd *d);
-/* Not one that waits in the pool: that is nobody's; keeper_find_any finds it too. */
-struct keeper *keeper_find(struct sbxd *d, const char *id);
-struct keeper *keeper_find_any(struct sbxd *d, const char *id);
-/* A free slot, filed under id; NULL when the table is full. */
-struct keeper *keeper_new(struct sbxd *d, const char *id);
-void keeper_free(struct sbxd *d, struct keeper *k);
-
-/* Makes folders and spec.json and starts the program. cold: it is to boot in any case. */
-int keeper_spawn(struct sbxd *d, const struct spec *spec, bool cold, struct err *err) MUST_CHECK;
-/* The same for the pool: with --pool, and without a word in the registry. */
-int keeper_spawn_pooled(struct sbxd *d, const struct spec *spec, const struct pool_seat *seat,
-	struct err *err) MUST_CHECK;
-/* The two folders and spec.json. */
-int keeper_make_folders(const struct spec *spec, char **ret_dir, struct err *err) MUST_CHECK;
 /* After a start of sbxd: finds those that live, notes those that died. */
 int keepers_adopt(struct sbxd *d, struct err *err) MUST_CHECK;
-/* Tries again to reach an adopted one; gives the slot back when nobody holds its lock. */
-void keeper_reconnect(struct sbxd *d, struct keeper *k);
-/* True when a process holds the sandbox's lock. */
-bool keeper_lock_is_held(const char *id);
-/* True when a process that was started as its keeper, or a child of it, still has its log open:
- * from the fork on, when the lock is not taken yet. */
-bool keeper_log_is_held(const char *id);
-
-/* keeper_note.c: which process was started as its keeper. */
-int keeper_note_save(const char *id, pid_t pid, struct err *err) MUST_CHECK;
-/* A pidfd, or -ENOENT without a note, or -ESRCH when the process has ended: *ret_pid is its number
- * in both other cases. */
-int keeper_note_open(const char *id, pid_t *ret_pid) MUST_CHECK;
-/* The process that holds the lock, for a keeper that cannot be reached: a pidfd, -ESRCH. */
-int keeper_find_holder(const char *id, pid_t *ret_pid) MUST_CHECK;
-
-/* Put the fds of a slot into the loop. */
-int keeper_watch_channel(struct sbxd *d, struct keeper *k) MUST_CHECK;
-int keeper_watch_exit(struct sbxd *d, struct keeper *k) MUST_CHECK;
 void keeper_on_message(struct sbxd *d, uint32_t idx, uint32_t gen);
 void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen);
 void keeper_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen);
 
+/* Not one that waits in the pool: that is nobody's. */
+struct keeper *keeper_find(struct sbxd *d, const char *id);
+bool keeper_is_pooled(const struct keeper *k);
+/* It is a sandbox's: not free, and not in the pool. */
+bool keeper_is_owned(const struct keeper *k);
+/* Makes folders and spec.json and starts the program. cold: it is to boot in any case. */
+int keeper_spawn(struct sbxd *d, const struct spec *spec, bool cold, struct err *err) MUST_CHECK;
+/* Asks it to stop, and kills it when it takes too long. */
+void keeper_stop(struct sbxd *d, struct keeper *k, uint64_t timeout_ms);
 /* Pings when its last word is old and none is owed. */
 void keeper_freshen(struct keeper *k);
 /* An answer is owed, and there is still hope. */
 bool keeper_is_pending(const struct keeper *k);
 const char *keeper_status(const struct keeper *k);
 void keeper_detail(const struct keeper *k, char *buf, size_t size);
-/* It is a sandbox's: not free, and not in the pool. */
-bool keeper_is_owned(const struct keeper *k);
 uint32_t keeper_next_ask(struct sbxd *d);
-
-/* Asks it to stop, and kills it when it takes too long. */
-void keeper_stop(struct sbxd *d, struct keeper *k, uint64_t timeout_ms);
-/* SIGKILL to its group and to qemu; the exit event does the rest. */
-void keeper_kill(struct keeper *k);
-/* Remembers the process behind the pid when it truly descends from the keeper. */
-void keeper_note_qemu(struct keeper *k, uint32_t pid);
-/* For the next thing that is due: another try to reach it, or its killing. */
-void keeper_set_timer(struct sbxd *d, struct keeper *k);
-/* The process is gone: notes it in the registry, cleans, wakes who waits. */
-void keeper_gone(struct sbxd *d, struct keeper *k);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pool.h"
+#include "keepers_internal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "src/sbxd/api/api.h"
+#include "src/sbxd/disk/disk.h"
 #include "src/sbxd/hands/hands.h"
+#include "src/sbxd/http/http.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/log.h"
@@ -16,8 +17,7 @@
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 #include "lib/rules/settings/settings.h"
-#include "src/sbxd/sbxd.h"
-#include "src/sbxd/disk/templates.h"
+#include "lib/vm/store/store.h"
 
 #define MARK "pool"
 
@@ -42,14 +42,9 @@ static void remove_machine(const char *id)
 		remove_file(id, names[i]);
 }
 
-bool pool_waits(const struct keeper *k)
-{
-	return k->pool.place == POOL_WAITS;
-}
-
 static bool is_free(const struct keeper *k)
 {
-	return k->used && pool_waits(k) && !k->pool.is_taken && !k->asked_stop;
+	return k->used && keeper_is_pooled(k) && !k->pool.is_taken && !k->asked_stop;
 }
 
 /* ---- which ones ---- */
@@ -93,7 +88,7 @@ static void fill_class(const struct spec *spec, struct pool_class *ret)
 
 static void set_timer(struct sbxd *d, uint64_t ms)
 {
-	loop_timer_set(&d->loop, &d->pool.timer, clock_mono_ms() + ms,
+	loop_timer_set(&d->loop, &d->pool->timer, clock_mono_ms() + ms,
 		(struct loop_key){.kind = SBXD_EV_POOL_TIMER});
 }
 
@@ -122,7 +117,7 @@ void pool_count(struct sbxd *d, unsigned *ret_ready, unsigned *ret_size)
 	*ret_size = (unsigned)read_wish(&spec);
 	*ret_ready = 0;
 	for (size_t i = 0; i < KEEPER_MAX; i++)
-		*ret_ready += is_free(&d->keepers.slot[i]) && d->keepers.slot[i].pool.is_ready;
+		*ret_ready += is_free(&d->keepers->slot[i]) && d->keepers->slot[i].pool.is_ready;
 }
 
 void pool_look(struct sbxd *d)
@@ -134,7 +129,7 @@ void pool_look(struct sbxd *d)
 
 	fill_class(&spec, &class);
 	for (size_t i = 0; i < KEEPER_MAX; i++) {
-		struct keeper *k = &d->keepers.slot[i];
+		struct keeper *k = &d->keepers->slot[i];
 
 		if (!is_free(k))
 			continue;
@@ -146,14 +141,14 @@ void pool_look(struct sbxd *d)
 		busy = busy || !k->pool.is_ready;
 	}
 	if (n == wanted)
-		loop_timer_clear(&d->loop, &d->pool.timer);
+		loop_timer_clear(&d->loop, &d->pool->timer);
 	else if (!busy)
-		set_timer(d, pause_ms(&d->pool));
+		set_timer(d, pause_ms(d->pool));
 }
 
 void pool_on_image(struct sbxd *d)
 {
-	d->pool.n_failed = 0;
+	d->pool->n_failed = 0;
 	pool_look(d);
 }
 
@@ -186,7 +181,7 @@ void pool_on_timer(struct sbxd *d)
 	int r;
 
 	for (size_t i = 0; i < KEEPER_MAX; i++)
-		n += is_free(&d->keepers.slot[i]);
+		n += is_free(&d->keepers->slot[i]);
 	if (n >= wanted)
 		return;
 	r = spawn(d, &spec, &err);
@@ -195,8 +190,8 @@ void pool_on_timer(struct sbxd *d)
 	log_warn("no machine for the pool: %s", err_text(&err, r));
 	if (spec.id[0])
 		wipe_start(d, spec.id);
-	d->pool.n_failed++;
-	set_timer(d, pause_ms(&d->pool));
+	d->pool->n_failed++;
+	set_timer(d, pause_ms(d->pool));
 }
 
 void pool_on_state(struct sbxd *d, struct keeper *k)
@@ -208,7 +203,7 @@ void pool_on_state(struct sbxd *d, struct keeper *k)
 	k->pool.is_ready = true;
 	if (!k->asked_stop)
 		k->kill_at_ms = 0;
-	d->pool.n_failed = 0;
+	d->pool->n_failed = 0;
 	pool_look(d);
 }
 
@@ -251,7 +246,7 @@ static void start_without(struct sbxd *d, const char *id, enum spec_accel accel)
 		log_error("starting %s: %s", id, err_text(&err, r));
 		(void)!store_stamp(d->store, id, STORE_STOPPED, clock_wall_ms(), err.text, NULL);
 	}
-	api_watch_changed(d, id);
+	d->keepers->ops->on_change(d, id);
 	conns_wake(d, id);
 }
 
@@ -262,11 +257,11 @@ static void forget(struct sbxd *d, struct keeper *k)
 
 	memcpy(id, k->id, sizeof(id));
 	if (!seat.is_ready && !k->asked_stop) {
-		d->pool.n_failed++;
+		d->pool->n_failed++;
 		log_warn("the machine %s did not become ready: %s", id, k->state.text);
 		if (k->state.cold_why[0])
 			images_want_class(d,
-				&(struct images_wish){.cpus = seat.class.cpus,
+				&(struct hands_image){.cpus = seat.class.cpus,
 					.memory = seat.class.memory,
 					.disk = seat.class.disk},
 				seat.class.template_id, k->state.accel);
@@ -287,7 +282,7 @@ bool pool_on_exit(struct sbxd *d, struct keeper *k)
 	char id[SPEC_ID_LEN + 1];
 
 	memcpy(id, k->id, sizeof(id));
-	if (pool_waits(k)) {
+	if (keeper_is_pooled(k)) {
 		forget(d, k);
 		return true;
 	}
@@ -320,7 +315,7 @@ static bool fits(const struct keeper *k, const struct spec *spec)
 void pool_offer(struct sbxd *d, struct spec *spec)
 {
 	for (size_t i = 0; i < KEEPER_MAX; i++) {
-		const struct keeper *k = &d->keepers.slot[i];
+		const struct keeper *k = &d->keepers->slot[i];
 
 		if (is_free(k) && k->pool.is_ready && k->sock >= 0 && fits(k, spec)) {
 			memcpy(spec->id, k->id, sizeof(spec->id));
@@ -333,7 +328,7 @@ void pool_take(struct sbxd *d, const char *id)
 {
 	struct keeper *k = keeper_find_any(d, id);
 
-	if (!k || !pool_waits(k))
+	if (!k || !keeper_is_pooled(k))
 		return;
 	k->pool.is_taken = true;
 	k->kill_at_ms = clock_mono_ms() + POOL_TAKEN_MS;
@@ -373,7 +368,7 @@ bool pool_claim(struct sbxd *d, const struct spec *spec, bool cold)
 	struct err err = {0};
 	int r;
 
-	if (!k || !pool_waits(k))
+	if (!k || !keeper_is_pooled(k))
 		return false;
 	if (!cold && k->sock >= 0 && !k->asked_stop && fits(k, spec)) {
 		r = claim(d, k, spec, &err);
@@ -389,7 +384,7 @@ void pool_drop(struct sbxd *d, const char *id)
 {
 	struct keeper *k = keeper_find_any(d, id);
 
-	if (!k || !pool_waits(k))
+	if (!k || !keeper_is_pooled(k))
 		return;
 	if (!end_now(d, k))
 		log_error("the machine of %s does not end", id);
@@ -456,14 +451,15 @@ void pool_sweep(struct sbxd *d)
 void pool_done(struct sbxd *d)
 {
 	for (size_t i = 0; i < KEEPER_MAX; i++)
-		if (d->keepers.slot[i].used && pool_waits(&d->keepers.slot[i]))
-			keeper_kill(&d->keepers.slot[i]); /* all at once, then each is waited for */
+		if (d->keepers->slot[i].used && keeper_is_pooled(&d->keepers->slot[i]))
+			keeper_kill(
+				&d->keepers->slot[i]); /* all at once, then each is waited for */
 	for (size_t i = 0; i < KEEPER_MAX; i++) {
-		struct keeper *k = &d->keepers.slot[i];
+		struct keeper *k = &d->keepers->slot[i];
 		bool is_taken = k->pool.is_taken;
 		char id[SPEC_ID_LEN + 1];
 
-		if (!k->used || !pool_waits(k))
+		if (!k->used || !keeper_is_pooled(k))
 			continue;
 		memcpy(id, k->id, sizeof(id));
 		if (!end_now(d, k))
@@ -474,5 +470,5 @@ void pool_done(struct sbxd *d)
 		else
 			(void)!wipe_sandbox(id);
 	}
-	loop_timer_clear(&d->loop, &d->pool.timer);
+	loop_timer_clear(&d->loop, &d->pool->timer);
 }

@@ -22,8 +22,8 @@
  */
 #pragma once
 
+#include "src/sbxd/state/state.h"
 #include "lib/base/clock.h"
-#include "lib/os/loop/loop.h"
 #include "lib/rules/spec/spec.h"
 
 #define POOL_MAX 16
@@ -35,7 +35,6 @@
 #define POOL_END_MS 2000    /* for a killed one to be gone */
 
 struct keeper;
-struct sbxd;
 
 enum pool_place {
 	POOL_NONE,    /* an ordinary keeper */
@@ -86,10 +85,3 @@ void pool_take(struct sbxd *d, const char *id);
 bool pool_claim(struct sbxd *d, const struct spec *spec, bool cold);
 /* The sandbox is being removed. */
 void pool_drop(struct sbxd *d, const char *id);
-
-/* For keepers.c. */
-bool pool_waits(const struct keeper *k);
-void pool_on_state(struct sbxd *d, struct keeper *k);
-bool pool_on_done(struct sbxd *d, struct keeper *k, uint32_t ask_id, int code, const char *text);
-/* True when nothing is left to be done about its end. */
-bool pool_on_exit(struct sbxd *d, struct keeper *k);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reload.h"
+#include "keepers_internal.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include "src/sbxd/api/api.h"
-#include "src/sbxd/sbxd.h"
+#include "src/sbxd/http/http.h"
+#include "lib/vm/store/store.h"
 
 static bool is_ending(const struct keeper *k)
 {
@@ -31,7 +30,7 @@ void reload_push(struct sbxd *d, struct keeper *k)
 
 void reload_adopted(struct sbxd *d, struct keeper *k)
 {
-	k->reload.want = ++d->n_reloads;
+	k->reload.want = ++d->keepers->n_reloads;
 	reload_push(d, k);
 }
 
@@ -50,13 +49,28 @@ bool reload_on_done(struct sbxd *d, struct keeper *k, uint32_t ask_id, int code,
 	return true;
 }
 
-static bool is_pending(const struct keeper *k, uint64_t number)
+uint64_t reload_start(struct sbxd *d, const char *id)
+{
+	uint64_t number = ++d->keepers->n_reloads;
+
+	for (size_t i = 0; i < KEEPER_MAX; i++) {
+		struct keeper *k = &d->keepers->slot[i];
+
+		if (!keeper_is_owned(k) || (id && strcmp(k->id, id) != 0))
+			continue;
+		k->reload.want = number;
+		reload_push(d, k);
+	}
+	return number;
+}
+
+bool reload_is_pending(const struct keeper *k, uint64_t number)
 {
 	return keeper_is_owned(k) && !is_ending(k) && k->reload.want >= number &&
 	       k->reload.done < number && !k->other_build;
 }
 
-static const char *why_not(const struct keeper *k, uint64_t number)
+const char *reload_why_not(const struct keeper *k, uint64_t number)
 {
 	if (!keeper_is_owned(k) || is_ending(k) || k->reload.want < number)
 		return NULL;
@@ -65,56 +79,4 @@ static const char *why_not(const struct keeper *k, uint64_t number)
 	if (k->reload.done < number)
 		return "it did not answer in time";
 	return k->reload.why[0] ? k->reload.why : NULL;
-}
-
-static json_t *list_not_taken(struct sbxd *d, uint64_t number)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < KEEPER_MAX; i++) {
-		const struct keeper *k = &d->keepers.slot[i];
-		const char *why = why_not(k, number);
-		AUTO_ROW struct store_row row = {0};
-		json_t *o;
-
-		if (!why || store_get(d->store, k->id, &row, NULL) < 0)
-			continue;
-		o = json_object();
-		json_object_set_new(o, "sandbox", json_string(row.spec.name));
-		json_object_set_new(o, "reason", api_text(why));
-		json_array_append_new(list, o);
-	}
-	return list;
-}
-
-static void wait_reload(struct sbxd *d, struct conn *c, bool late)
-{
-	json_t *answer;
-
-	for (size_t i = 0; !late && i < KEEPER_MAX; i++)
-		if (is_pending(&d->keepers.slot[i], c->later.number))
-			return;
-	answer = c->later.answer;
-	c->later.answer = NULL;
-	json_object_set_new(answer, "not_taken", list_not_taken(d, c->later.number));
-	api_reply_json(d, c, c->later.status, answer);
-}
-
-void reload_reply(struct sbxd *d, struct conn *c, int status, json_t *answer, const char *id)
-{
-	uint64_t number = ++d->n_reloads;
-
-	for (size_t i = 0; i < KEEPER_MAX; i++) {
-		struct keeper *k = &d->keepers.slot[i];
-
-		if (!keeper_is_owned(k) || (id && strcmp(k->id, id) != 0))
-			continue;
-		k->reload.want = number;
-		reload_push(d, k);
-	}
-	c->later.answer = answer;
-	c->later.status = status;
-	c->later.number = number;
-	conn_wait(d, c, wait_reload, "", RELOAD_MS);
-	wait_reload(d, c, false);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scope.h"
 
+#include "rulebook.h"
+#include "src/sbxd/journal/journal.h"
 #include "lib/base/mem.h"
-#include "src/sbxd/sbxd.h"
 
 static bool has_rules(struct rulebook *b)
 {
@@ -13,7 +14,7 @@ static bool has_rules(struct rulebook *b)
 int scope_prepare(
 	struct sbxd *d, const char *sandbox, const char *to, uint64_t *ret_n, struct err *err)
 {
-	struct rulebook *b = &d->rulebook;
+	struct rulebook *b = d->rulebook;
 
 	*ret_n = has_rules(b) ? rulebook_count_scope(&b->rules, sandbox) : 0;
 	if (*ret_n == 0)
@@ -24,17 +25,17 @@ int scope_prepare(
 
 int scope_commit(struct sbxd *d, struct err *err)
 {
-	return d->rulebook.prepared ? rulebook_commit(&d->rulebook, err) : 0;
+	return d->rulebook->prepared ? rulebook_commit(d->rulebook, err) : 0;
 }
 
 void scope_abandon(struct sbxd *d)
 {
-	rulebook_abandon(&d->rulebook);
+	rulebook_abandon(d->rulebook);
 }
 
 int scope_drop_left_over(struct sbxd *d, const char *sandbox, struct err *err)
 {
-	struct rulebook *b = &d->rulebook;
+	struct rulebook *b = d->rulebook;
 	AUTO_FREE char *reason =
 		xasprintf("left over from a former sandbox of the name %s", sandbox);
 	struct journal_entry e = {.kind = AUDIT_KIND_POLICY_CHANGE,

@@ -11,10 +11,8 @@
  */
 #pragma once
 
-#include <stdint.h>
+#include "src/sbxd/state/state.h"
 #include "lib/base/err.h"
-
-struct sbxd;
 
 /* to NULL: the rules go. *ret_n is how many there are. */
 int scope_prepare(struct sbxd *d, const char *sandbox, const char *to, uint64_t *ret_n,

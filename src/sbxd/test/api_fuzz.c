@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes as a connection would bring them: request, route, body. */
+#include "src/sbxd/http/api_body.h"
 #include "src/sbxd/http/api_route.h"
 #include "lib/base/mem.h"
 
@@ -45,7 +46,7 @@ static void decode_body(const struct api_http *h, enum api_call call)
 	if (call == API_STOP)
 		(void)!api_decode_stop(h->body, &n, &(bool){false}, &err);
 	if (call == API_OWN)
-		(void)!api_decode_own(h->body, &(struct api_own){0}, &err);
+		(void)!api_decode_own(h->body, &(struct api_own_body){0}, &err);
 	if (call == API_PORT_ADD)
 		(void)!api_decode_ports(h->body, &spec.ports, &spec.n_ports, &err);
 	if (call == API_PATCH &&

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <cmocka.h>
+#include "src/sbxd/http/api_body.h"
 #include "src/sbxd/http/api_route.h"
 #include "lib/base/mem.h"
 
@@ -392,7 +393,7 @@ static void own_services_are_decoded(void **state)
 		"{\"service\":\"a\",\"own\":1}", "{\"service\":\"a\\nb\",\"own\":true}",
 		"{\"service\":\"\",\"own\":true}", "{\"service\":\"a\",\"own\":true,\"x\":1}",
 		"{\"service\":\"a/b\",\"own\":true}"};
-	struct api_own own = {0};
+	struct api_own_body own = {0};
 
 	assert_int_equal(
 		api_decode_own(slice_from_str("{\"service\":\"xai\",\"own\":true}"), &own, NULL),

@@ -19,10 +19,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "src/sbxd/hands/child.h"
 #include "src/sbxd/hands/hands_internal.h"
-#include "src/sbxd/disk/images.h"
-#include "src/sbxd/keepers/keepers.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
@@ -168,7 +165,7 @@ static void the_vault_has_its_socket_and_a_channel(void **state)
 
 static void the_maker_of_images_has_numbers(void **state)
 {
-	struct images_wish w = {
+	struct hands_image w = {
 		.template = "debian", .cpus = 2, .memory = 1 << 30, .disk = 7, .accel = "tcg"};
 	AUTO_CLOSE int log_fd = new_log();
 	struct hands_child c = {.pidfd = -1};
@@ -537,7 +534,7 @@ static void a_wrong_word_is_refused_and_ends_nothing(void **state)
 	AUTO_CLOSE int log_fd = new_log();
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-		struct images_wish w = {.cpus = 1};
+		struct hands_image w = {.cpus = 1};
 		struct hands_child c = {.pidfd = -1};
 		struct err err = {0};
 

@@ -12,33 +12,22 @@
 #include <assert.h>
 #include <errno.h>
 #include <unistd.h>
+#include "vault_internal.h"
+#include "src/sbxd/keepers/keepers.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
-#include "src/sbxd/sbxd.h"
-#include "vault_link_internal.h"
 
 static_assert(KEEPER_MAX <= VAULT_MAX_SANDBOXES, "the vault has a place for each keeper");
 
-void vault_link_on_want(struct sbxd *d, struct keeper *k)
-{
-	uint64_t now = clock_mono_ms();
-
-	/* It asks again when it gets none; an honest one waits longer than this. */
-	if (k->vault_given_ms && now - k->vault_given_ms < VAULT_WANT_GAP_MS)
-		return;
-	k->wants_vault = true;
-	vault_link_step(d);
-}
-
 static bool is_wanting(const struct keeper *k)
 {
-	return k->used && k->wants_vault && k->sock >= 0 && !pool_waits(k);
+	return k->used && k->wants_vault && k->sock >= 0 && !keeper_is_pooled(k);
 }
 
 bool vault_channels_wanted(struct sbxd *d)
 {
 	for (size_t i = 0; i < KEEPER_MAX; i++)
-		if (is_wanting(&d->keepers.slot[i]))
+		if (is_wanting(&d->keepers->slot[i]))
 			return true;
 	return false;
 }
@@ -53,7 +42,7 @@ static int give(struct sbxd *d, struct keeper *k)
 		return 0; /* the keeper asks again */
 	of_vault = pair[0];
 	of_keeper = pair[1];
-	r = vault_ask_channel(d->vault.sock, k->id, of_vault);
+	r = vault_ask_channel(d->vault->sock, k->id, of_vault);
 	if (r < 0)
 		return r;
 	/* One that does not read asks again when it does. */
@@ -67,7 +56,7 @@ static int give(struct sbxd *d, struct keeper *k)
  * owes an answer to finds that out. */
 static void ask_for_sign(struct sbxd *d)
 {
-	struct vault_op *op = vault_ops_has_own(&d->vault) ? NULL : vault_link_ask(d, VAULT_STATUS);
+	struct vault_op *op = vault_ops_has_own(d->vault) ? NULL : vault_link_ask(d, VAULT_STATUS);
 
 	if (op)
 		op->is_own = true;
@@ -78,8 +67,8 @@ int vault_channels_give(struct sbxd *d)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < KEEPER_MAX; i++)
-		if (is_wanting(&d->keepers.slot[i]))
-			r = give(d, &d->keepers.slot[i]);
+		if (is_wanting(&d->keepers->slot[i]))
+			r = give(d, &d->keepers->slot[i]);
 	ask_for_sign(d);
 	return r;
 }

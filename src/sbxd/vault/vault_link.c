@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vault_link.h"
+#include "vault_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "src/sbxd/http/http.h"
+#include "src/sbxd/keepers/keepers.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/os/ipc/vault_sock.h"
-#include "src/sbxd/sbxd.h"
-#include "vault_link_internal.h"
 
 #define LOST "the vault ended before it answered; sbx secret ls shows what is kept"
 
@@ -52,7 +52,7 @@ static struct loop_key key_of(const struct vault_link *v)
 
 static void drop(struct sbxd *d, const char *why)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 
 	if (v->sock < 0)
 		return;
@@ -94,7 +94,7 @@ static bool is_crowded(struct vault_link *v, int r)
 
 static void send_queued(struct sbxd *d)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	struct vault_op *op;
 
 	v->is_blocked = false;
@@ -150,7 +150,7 @@ static int replace(struct vault_link *v, const char *why)
 
 static int on_hello(struct sbxd *d, const struct ipc_msg *msg)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	char build[VAULT_MAX_BUILD];
 	int r = vault_get_hello(msg, build);
 
@@ -189,7 +189,7 @@ static int on_item(struct vault_op *op, const struct ipc_msg *msg)
 
 static int on_done(struct sbxd *d, struct vault_op *op, const struct ipc_msg *msg)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	struct vault_done done;
 	int r = vault_get_done(msg, &done);
 
@@ -211,7 +211,7 @@ static int on_done(struct sbxd *d, struct vault_op *op, const struct ipc_msg *ms
 
 static int take(struct sbxd *d, const struct ipc_msg *msg)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	struct vault_op *op;
 	int r;
 
@@ -252,7 +252,7 @@ bool vault_link_has_vault(struct sbxd *d)
 {
 	AUTO_FREE char *sealed = paths_get(PATHS_STATE, "vault/sealed");
 
-	return d->vault.sock >= 0 || d->vault.child.pidfd >= 0 || access(sealed, F_OK) == 0;
+	return d->vault->sock >= 0 || d->vault->child.pidfd >= 0 || access(sealed, F_OK) == 0;
 }
 
 /* Those that wait in the listener for a vault that cannot be started must not wait for ever. */
@@ -272,7 +272,7 @@ static void turn_away(struct vault_link *v)
 
 static void start_failed(struct sbxd *d, int r, const struct err *err)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 
 	/* the same again and again is said once */
 	if (strcmp(v->why.text, err_text(err, r)) != 0)
@@ -288,7 +288,7 @@ static void start_failed(struct sbxd *d, int r, const struct err *err)
 
 static int watch(struct sbxd *d, int fd, bool is_owner, struct err *err)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	int r = loop_add(&d->loop, fd, EPOLLIN, key_of(v));
 
 	if (r < 0) {
@@ -307,7 +307,7 @@ static int watch(struct sbxd *d, int fd, bool is_owner, struct err *err)
  * connecting. */
 static int start(struct sbxd *d, struct err *err)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	AUTO_CLOSE int theirs = -1;
 	AUTO_CLOSE int ours = -1;
 	int pair[2], r = ipc_pair(pair);
@@ -336,7 +336,7 @@ static void describe_exit(const struct hands_end *end, struct err *err)
 
 void vault_link_on_exit(struct sbxd *d)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	struct hands_end end;
 
 	if (v->child.pidfd < 0 || hands_reap(v->child.pid, &end) < 0)
@@ -373,13 +373,13 @@ static int find_or_listen(struct sbxd *d, struct err *err)
 	r = vault_sock_listen(err);
 	if (r < 0)
 		return r;
-	d->vault.listen_fd = r;
+	d->vault->listen_fd = r;
 	return 0;
 }
 
 static bool is_wanted(struct sbxd *d)
 {
-	const struct vault_link *v = &d->vault;
+	const struct vault_link *v = d->vault;
 
 	if (v->has_callers || v->sweep_due || vault_channels_wanted(d))
 		return true;
@@ -391,7 +391,7 @@ static bool is_wanted(struct sbxd *d)
 
 static void go_up(struct sbxd *d)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	struct err err = {0};
 	int r = 0;
 
@@ -427,7 +427,7 @@ static uint64_t owed_until(const struct vault_link *v)
 /* One that says nothing, or nonsense, is of no use to anybody. */
 static void give_up(struct sbxd *d, int r, const char *why)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	struct err err = {0};
 
 	if (v->child.pidfd >= 0)
@@ -442,7 +442,7 @@ static void give_up(struct sbxd *d, int r, const char *why)
  * again. */
 static int receive(struct sbxd *d)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	static struct ipc_msg msg;
 	int r;
 
@@ -456,7 +456,7 @@ static int receive(struct sbxd *d)
 
 void vault_link_on_event(struct sbxd *d, uint32_t gen, uint32_t events)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 
 	for (unsigned i = 0; i < VAULT_LINK_BURST && v->gen == gen && v->sock >= 0; i++) {
 		int r = receive(d);
@@ -475,7 +475,7 @@ void vault_link_on_event(struct sbxd *d, uint32_t gen, uint32_t events)
 
 static void watch_listener(struct sbxd *d)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	bool want = v->listen_fd >= 0 && v->child.pidfd < 0 && clock_mono_ms() >= v->next_start_ms;
 
 	if (want == v->is_listening || v->listen_fd < 0)
@@ -490,7 +490,7 @@ static void watch_listener(struct sbxd *d)
 
 static void watch_channel(struct sbxd *d)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	uint32_t events = EPOLLIN | (v->is_blocked ? EPOLLOUT : 0);
 
 	if (v->sock < 0 || v->armed == events)
@@ -501,7 +501,7 @@ static void watch_channel(struct sbxd *d)
 
 static void set_timer(struct sbxd *d)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	uint64_t now = clock_mono_ms(), at = owed_until(v);
 
 	if (v->sock < 0 && v->next_start_ms > now)
@@ -521,7 +521,7 @@ static void set_timer(struct sbxd *d)
  * after it has answered what it was asked. */
 static void give_channels(struct sbxd *d)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	int r = 0;
 
 	if (!is_up(v) || !vault_channels_wanted(d))
@@ -540,7 +540,7 @@ static void give_channels(struct sbxd *d)
 
 void vault_link_step(struct sbxd *d)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	bool more = true;
 
 	/* Twice at most for each question of the sweep, which asks what it was answered. */
@@ -562,18 +562,38 @@ void vault_link_step(struct sbxd *d)
 	set_timer(d);
 }
 
+void vault_link_sweep(struct sbxd *d)
+{
+	if (!vault_link_has_vault(d))
+		return;
+	d->vault->sweep_due = true;
+	d->vault->sweep_until_ms = clock_mono_ms() + VAULT_SWEEP_MS;
+	vault_link_step(d);
+}
+
+void vault_link_on_want(struct sbxd *d, struct keeper *k)
+{
+	uint64_t now = clock_mono_ms();
+
+	/* It asks again when it gets none; an honest one waits longer than this. */
+	if (k->vault_given_ms && now - k->vault_given_ms < VAULT_WANT_GAP_MS)
+		return;
+	k->wants_vault = true;
+	vault_link_step(d);
+}
+
 void vault_link_on_listen(struct sbxd *d)
 {
-	d->vault.has_callers = true;
+	d->vault->has_callers = true;
 	vault_link_step(d);
 }
 
 void vault_link_on_timer(struct sbxd *d)
 {
-	uint64_t until = d->vault.sweep_until_ms;
+	uint64_t until = d->vault->sweep_until_ms;
 
 	if (until && clock_mono_ms() >= until) {
-		d->vault.sweep_until_ms = 0;
+		d->vault->sweep_until_ms = 0;
 		conns_wake(d, NULL);
 	}
 	vault_link_step(d);
@@ -587,14 +607,14 @@ void vault_link_open(struct sbxd *d)
 static bool is_needed(struct sbxd *d)
 {
 	for (size_t i = 0; i < KEEPER_MAX; i++)
-		if (d->keepers.slot[i].used)
+		if (d->keepers->slot[i].used)
 			return true;
 	return false;
 }
 
 void vault_link_done(struct sbxd *d)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 	AUTO_FREE char *path = vault_sock_path();
 
 	if (!is_needed(d)) {

@@ -4,16 +4,18 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "vault_internal.h"
+#include "src/sbxd/http/http.h"
+#include "src/sbxd/journal/journal.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/os/program/run_ref.h"
-#include "src/sbxd/sbxd.h"
-#include "vault_link_internal.h"
+#include "lib/vm/store/store.h"
 
 struct vault_op *vault_link_ask(struct sbxd *d, enum vault_msg ask)
 {
-	struct vault_link *v = &d->vault;
+	struct vault_link *v = d->vault;
 
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++) {
 		struct vault_op *op = &v->op[i];
@@ -32,7 +34,7 @@ struct vault_op *vault_link_ask(struct sbxd *d, enum vault_msg ask)
 struct vault_op *vault_link_find(struct sbxd *d, uint32_t id)
 {
 	for (size_t i = 0; id && i < VAULT_LINK_MAX_OPS; i++) {
-		struct vault_op *op = &d->vault.op[i];
+		struct vault_op *op = &d->vault->op[i];
 
 		if (op->state != VAULT_OP_FREE && op->id == id)
 			return op;
@@ -55,8 +57,8 @@ int vault_op_register(struct sbxd *d, const struct vault_op *op, char text[VAULT
 	struct err err = {0};
 	int r = run_ref_save(op->done.number, op->ref, &err);
 
-	d->vault.n_registered++;
-	d->vault.sweep_due = true; /* what this one replaced */
+	d->vault->n_registered++;
+	d->vault->sweep_due = true; /* what this one replaced */
 	if (r < 0)
 		(void)snprintf(text, VAULT_MAX_TEXT, "%.*s", VAULT_MAX_TEXT - 1, err_text(&err, r));
 	return r;
@@ -69,7 +71,7 @@ static void forget_programs(struct sbxd *d, const struct vault_op *list)
 	AUTO_FREE uint64_t *serials = xcalloc(list->n_items + 1, sizeof(*serials));
 	size_t n = 0;
 
-	if (list->n_registered != d->vault.n_registered)
+	if (list->n_registered != d->vault->n_registered)
 		return;
 	for (size_t i = 0; i < list->n_items; i++)
 		if (list->items[i].ref != VAULT_REF_NONE)
@@ -120,7 +122,7 @@ void vault_op_finish(struct sbxd *d, struct vault_op *op, int code, const char *
 struct conn *vault_op_asker(struct sbxd *d, uint32_t id)
 {
 	for (size_t i = 0; i < CONN_MAX; i++) {
-		struct conn *c = &d->conns.slot[i];
+		struct conn *c = &d->conns->slot[i];
 
 		if (c->state == CONN_WAITING && c->vault_op == id)
 			return c;
@@ -129,15 +131,6 @@ struct conn *vault_op_asker(struct sbxd *d, uint32_t id)
 }
 
 /* ---- what a removed sandbox leaves ---- */
-
-void vault_link_sweep(struct sbxd *d)
-{
-	if (!vault_link_has_vault(d))
-		return;
-	d->vault.sweep_due = true;
-	d->vault.sweep_until_ms = clock_mono_ms() + VAULT_SWEEP_MS;
-	vault_link_step(d);
-}
 
 bool vault_ops_has_own(const struct vault_link *v)
 {
@@ -149,20 +142,20 @@ bool vault_ops_has_own(const struct vault_link *v)
 
 bool vault_link_is_sweeping(struct sbxd *d)
 {
-	const struct vault_link *v = &d->vault;
+	const struct vault_link *v = d->vault;
 
 	return clock_mono_ms() < v->sweep_until_ms && (v->sweep_due || vault_ops_has_own(v));
 }
 
 void vault_ops_sweep(struct sbxd *d)
 {
-	struct vault_op *op = vault_ops_has_own(&d->vault) ? NULL : vault_link_ask(d, VAULT_LIST);
+	struct vault_op *op = vault_ops_has_own(d->vault) ? NULL : vault_link_ask(d, VAULT_LIST);
 
 	if (!op)
 		return;
 	op->is_own = true;
-	op->n_registered = d->vault.n_registered;
-	d->vault.sweep_due = false;
+	op->n_registered = d->vault->n_registered;
+	d->vault->sweep_due = false;
 }
 
 /* Whether it is for a sandbox that is no more. A registry that cannot be read says nothing. */
@@ -176,7 +169,7 @@ static bool is_left_over(struct sbxd *d, const struct vault_item *item)
 static void go_on_sweeping(struct sbxd *d, const struct vault_op *list)
 {
 	if (list->done.code < 0) {
-		d->vault.sweep_missed = true;
+		d->vault->sweep_missed = true;
 		return;
 	}
 	forget_programs(d, list);
@@ -187,7 +180,7 @@ static void go_on_sweeping(struct sbxd *d, const struct vault_op *list)
 			continue;
 		op = vault_link_ask(d, VAULT_REMOVE);
 		if (!op) {
-			d->vault.sweep_due = true;
+			d->vault->sweep_due = true;
 			return;
 		}
 		op->is_own = true;
@@ -204,7 +197,7 @@ bool vault_ops_hand_out(struct sbxd *d)
 	bool own = false;
 
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++) {
-		struct vault_op *op = &d->vault.op[i];
+		struct vault_op *op = &d->vault->op[i];
 		struct conn *c;
 
 		if (op->state != VAULT_OP_FINISHED)
@@ -232,7 +225,7 @@ bool vault_ops_hand_out(struct sbxd *d)
 void vault_ops_lost(struct sbxd *d, const char *why)
 {
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++) {
-		struct vault_op *op = &d->vault.op[i];
+		struct vault_op *op = &d->vault->op[i];
 
 		if (op->state != VAULT_OP_SENT)
 			continue;
@@ -249,15 +242,15 @@ void vault_ops_lost(struct sbxd *d, const char *why)
 void vault_ops_fail_queued(struct sbxd *d, int code, const char *why)
 {
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++)
-		if (d->vault.op[i].state == VAULT_OP_QUEUED)
-			vault_op_finish(d, &d->vault.op[i], code, why);
-	d->vault.sweep_missed = d->vault.sweep_missed || d->vault.sweep_due;
-	d->vault.sweep_due = false;
+		if (d->vault->op[i].state == VAULT_OP_QUEUED)
+			vault_op_finish(d, &d->vault->op[i], code, why);
+	d->vault->sweep_missed = d->vault->sweep_missed || d->vault->sweep_due;
+	d->vault->sweep_due = false;
 }
 
 int vault_op_send(struct sbxd *d, struct vault_op *op)
 {
-	int sock = d->vault.sock;
+	int sock = d->vault->sock;
 
 	switch (op->ask) {
 	case VAULT_SET:

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/sbxd/hands/child.h"
-#include "src/sbxd/hands/hands.h"
+#include "vault_internal.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
-#include "vault_link.h"
 
 int vault_spawn(int listener, int channel, struct hands_child *ret, struct err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vault_link - the vault as sbxd sees it: its socket, its process, the questions to it.
+ * vault - the vault as sbxd sees it: its socket, its process, the questions to it.
  *
  * How      sbxd listens at the vault's socket (lib/os/ipc/vault_sock.h) and starts sbx-vault-run
  *          with the listener and one end of a channel when a keeper wants a channel, when somebody
@@ -22,27 +22,12 @@
 
 #include "src/sbxd/hands/hands.h"
 #include "lib/os/ipc/vault_scanned.h"
-#include "lib/os/loop/loop.h"
-#include "lib/rules/spec/spec.h"
 
 #define VAULT_LINK_MAX_OPS 64
-#define VAULT_LINK_MAX_SENT 12 /* fewer than VAULT_MAX_PENDING */
-#define VAULT_LINK_MAX_PIPES 4 /* of those; one that says nothing must not hold up a list */
-#define VAULT_LINK_MAX_ITEMS 4096
-#define VAULT_LINK_BURST 64
 #define VAULT_HELLO_MS 20000 /* its key may be asked for in the desktop's keyring */
 #define VAULT_ANSWER_MS 25000
 #define VAULT_SCAN_MS 310000 /* for a SCAN, which the vault itself ends before that */
-#define VAULT_SWEEP_MS 3000
-#define VAULT_FIRST_DELAY_MS 100
-#define VAULT_LAST_DELAY_MS 5000
-#define VAULT_MAX_MUTE 4
-#define VAULT_CROWDED_MS 100
-#define VAULT_WANT_GAP_MS \
-	200 /* between two channels of one keeper, which waits KEEPER_VAULT_GAP_MS */
-#define VAULT_LIVED_MS 5000 /* one that lived so long did not fail at its start */
 
-struct sbxd;
 struct keeper;
 
 enum vault_op_state { VAULT_OP_FREE, VAULT_OP_QUEUED, VAULT_OP_SENT, VAULT_OP_FINISHED };
@@ -120,20 +105,5 @@ void vault_link_on_listen(struct sbxd *d);
 void vault_link_on_event(struct sbxd *d, uint32_t gen, uint32_t events);
 void vault_link_on_exit(struct sbxd *d);
 void vault_link_on_timer(struct sbxd *d);
-
-/* vault_spawn.c: starts sbx-vault-run with the listener and its end of our channel. */
-int vault_spawn(int listener, int channel, struct hands_child *ret, struct err *err) MUST_CHECK;
-
-/* ref_check.c: whether a program may be registered: see run_ref_check; and no part of its path in a
- * writable workspace. */
-int ref_check(struct sbxd *d, const struct vault_ref *ref, struct err *err) MUST_CHECK;
-/* Writes down what the guest of this sandbox can write, before it is in the registry. */
-int ref_places_save(const struct spec *spec, struct err *err) MUST_CHECK;
-/* The same for all sandboxes, when sbxd starts. */
-int ref_places_open(struct sbxd *d, struct err *err) MUST_CHECK;
-
-/* vault_channels.c: a keeper wants a channel to the vault. */
+/* A keeper wants a channel to the vault: for struct keeper_ops. */
 void vault_link_on_want(struct sbxd *d, struct keeper *k);
-bool vault_channels_wanted(struct sbxd *d);
-/* Gives every keeper that wants one its channel. -EAGAIN: the vault does not read. */
-int vault_channels_give(struct sbxd *d) MUST_CHECK;

@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vault_link_internal - what vault_link.c (socket, process, steps) takes from vault_ops.c.
+ * vault_internal - what vault_link.c (socket, process, steps) takes from vault_channels.c,
+ * vault_ops.c and vault_spawn.c. vault_channels.c uses vault_ops.c.
  */
 #pragma once
 
-#include "vault_link.h"
+#include "vault.h"
+
+#define VAULT_LINK_MAX_SENT 12 /* fewer than VAULT_MAX_PENDING */
+#define VAULT_LINK_MAX_PIPES 4 /* of those; one that says nothing must not hold up a list */
+#define VAULT_LINK_MAX_ITEMS 4096
+#define VAULT_LINK_BURST 64
+#define VAULT_SWEEP_MS 3000
+#define VAULT_FIRST_DELAY_MS 100
+#define VAULT_LAST_DELAY_MS 5000
+#define VAULT_MAX_MUTE 4
+#define VAULT_CROWDED_MS 100
+#define VAULT_WANT_GAP_MS \
+	200 /* between two channels of one keeper, which waits KEEPER_VAULT_GAP_MS */
+#define VAULT_LIVED_MS 5000 /* one that lived so long did not fail at its start */
 
 struct conn;
 
@@ -34,3 +48,11 @@ void vault_ops_fail_queued(struct sbxd *d, int code, const char *why);
 bool vault_ops_hand_out(struct sbxd *d);
 /* Asks for what removed sandboxes left. */
 void vault_ops_sweep(struct sbxd *d);
+
+/* vault_spawn.c: starts sbx-vault-run with the listener and its end of our channel. */
+int vault_spawn(int listener, int channel, struct hands_child *ret, struct err *err) MUST_CHECK;
+
+/* vault_channels.c: whether a keeper waits for a channel. */
+bool vault_channels_wanted(struct sbxd *d);
+/* Gives every keeper that wants one its channel. -EAGAIN: the vault does not read. */
+int vault_channels_give(struct sbxd *d) MUST_CHECK;

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api_internal - what the files of api share: replies, the sandbox object, the calls.
+ */
+#pragma once
+
+#include "api.h"
+#include "src/sbxd/http/http.h"
+#include "lib/vm/store/store.h"
+
+struct json_t;
+
+/* api_reply.c. `hint` is what to type next, or NULL. */
+void api_fail(struct sbxd *d, struct conn *c, int status, const char *code, const char *message,
+	const char *hint);
+void api_refuse(struct sbxd *d, struct conn *c, int status, const char *code, const char *message);
+/* From a negative errno of the store, settings or decoders. */
+void api_fail_errno(struct sbxd *d, struct conn *c, int r, const struct err *err);
+/* Text of the outside as JSON: what is not UTF-8 cannot stand there and is replaced. */
+struct json_t *api_text(const char *s);
+void api_reply_json(struct sbxd *d, struct conn *c, int status, struct json_t *o);
+/* The row of req->ref, or a reply and false. */
+bool api_find(struct sbxd *d, struct conn *c, const char *ref, struct store_row *ret);
+
+/* api_object.c: the sandbox object of a row and of what its keeper says. */
+struct json_t *api_object(struct sbxd *d, const struct store_row *row);
+void api_reply_row(struct sbxd *d, struct conn *c, int status, const struct store_row *row);
+/* Reads the row again and sends it; 404 when it is gone. */
+void api_reply_ref(struct sbxd *d, struct conn *c, int status, const char *ref);
+/* A port with its state: open, failed (and reason), starting, stopped. */
+struct json_t *api_port_to_json(
+	struct sbxd *d, const char *id, const struct keeper *k, const struct spec_port *p);
+struct json_t *api_ports_to_json(struct sbxd *d, const struct store_row *row);
+
+/* api_watch.c: to every watcher. */
+void api_watch_removed(struct sbxd *d, const struct spec *spec);
+/* More of the snapshot; false when the connection was closed. */
+bool api_watch_fill(struct sbxd *d, struct conn *c);
+
+/* The calls: the table is in api.c. */
+typedef void api_fn(struct sbxd *d, struct conn *c, const struct api_request *req);
+api_fn api_list, api_create, api_get, api_patch, api_delete;
+api_fn api_start, api_stop, api_exec, api_stats;
+api_fn api_watch, api_reload, api_pool;
+api_fn api_policy_get, api_policy_put, api_policy_reset, api_policy_check;
+api_fn api_rule_add, api_rule_rm, api_rules_rm;
+api_fn api_secrets, api_secret_put, api_secret_rm, api_secret_status, api_secret_unlock;
+api_fn api_secret_scan;
+api_fn api_services, api_own;
+api_fn api_ports, api_port_add, api_port_rm;
+api_fn api_freeze, api_template_rm, api_template_collect;
+api_fn api_audit_prune;

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * disk - the files of sandboxes and what sbxd does to them.
+ *
+ * How      wipe.h removes the directory of a sandbox, kept.h handles the memory of suspended
+ *          sandboxes, templates.h pins and collects templates, images.h has snapshots created in
+ *          the background, ballast.h reserves disk space.
+ * Trust    The user's own directories. Symbolic links are not followed.
+ */
+#pragma once
+
+#include "ballast.h"
+#include "images.h"
+#include "kept.h"
+#include "templates.h"
+#include "wipe.h"

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of keepers: a slot for each running sandbox, found by id, and what a slot says of the
+ * sandbox's status. */
+#include "keepers_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "src/sbxd/hands/hands.h"
+#include "lib/base/fs/fd.h"
+#include "lib/base/mem.h"
+
+void keepers_init(struct keepers *ks, const struct keeper_ops *ops)
+{
+	*ks = (struct keepers){.ops = ops};
+	for (size_t i = 0; i < KEEPER_MAX; i++) {
+		ks->bucket[i] = -1;
+		ks->slot[i].sock = ks->slot[i].pidfd = ks->slot[i].qemu_pidfd = -1;
+	}
+}
+
+static uint32_t bucket_of(const char *id)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *id; id++)
+		h = (h ^ (uint8_t)*id) * 16777619u;
+	return h % KEEPER_MAX;
+}
+
+static uint32_t index_of(struct sbxd *d, const struct keeper *k)
+{
+	return (uint32_t)(k - d->keepers->slot);
+}
+
+static struct loop_key key_of(struct sbxd *d, const struct keeper *k, enum sbxd_ev kind)
+{
+	return (struct loop_key){.kind = (uint8_t)kind, .gen = k->gen, .idx = index_of(d, k)};
+}
+
+struct keeper *keeper_find_any(struct sbxd *d, const char *id)
+{
+	int32_t i = d->keepers->bucket[bucket_of(id)];
+
+	while (i >= 0 && strcmp(d->keepers->slot[i].id, id) != 0)
+		i = d->keepers->slot[i].next;
+	return i >= 0 ? &d->keepers->slot[i] : NULL;
+}
+
+bool keeper_is_pooled(const struct keeper *k)
+{
+	return k->pool.place == POOL_WAITS;
+}
+
+struct keeper *keeper_find(struct sbxd *d, const char *id)
+{
+	struct keeper *k = keeper_find_any(d, id);
+
+	return k && keeper_is_pooled(k) ? NULL : k;
+}
+
+struct keeper *keeper_new(struct sbxd *d, const char *id)
+{
+	struct keepers *ks = d->keepers;
+
+	for (size_t i = 0; i < KEEPER_MAX; i++) {
+		struct keeper *k = &ks->slot[i];
+		uint32_t b = bucket_of(id);
+
+		if (k->used)
+			continue;
+		k->used = true;
+		(void)snprintf(k->id, sizeof(k->id), "%s", id);
+		k->born_ms = k->last_word_ms = clock_mono_ms();
+		k->next = ks->bucket[b];
+		ks->bucket[b] = (int32_t)i;
+		return k;
+	}
+	return NULL;
+}
+
+void keeper_close_channel(struct sbxd *d, struct keeper *k)
+{
+	if (k->sock >= 0)
+		loop_del(&d->loop, k->sock);
+	fd_close(&k->sock);
+}
+
+void keeper_free(struct sbxd *d, struct keeper *k)
+{
+	int32_t *link = &d->keepers->bucket[bucket_of(k->id)];
+
+	while (*link != (int32_t)index_of(d, k))
+		link = &d->keepers->slot[*link].next;
+	*link = k->next;
+	keeper_close_channel(d, k);
+	if (k->pidfd >= 0)
+		loop_del(&d->loop, k->pidfd);
+	fd_close(&k->pidfd);
+	fd_close(&k->qemu_pidfd);
+	loop_timer_clear(&d->loop, &k->timer);
+	free(k->ports);
+	hands_sweep(); /* what a keeper that was killed has left */
+	*k = (struct keeper){
+		.gen = (k->gen + 1) & 0xffffff, .sock = -1, .pidfd = -1, .qemu_pidfd = -1};
+}
+
+void keepers_done(struct sbxd *d)
+{
+	for (size_t i = 0; i < KEEPER_MAX; i++)
+		if (d->keepers->slot[i].used)
+			keeper_free(d, &d->keepers->slot[i]);
+}
+
+int keeper_watch_exit(struct sbxd *d, struct keeper *k)
+{
+	return loop_add(&d->loop, k->pidfd, EPOLLIN, key_of(d, k, SBXD_EV_KEEPER_EXIT));
+}
+
+int keeper_watch_channel(struct sbxd *d, struct keeper *k)
+{
+	return loop_add(&d->loop, k->sock, EPOLLIN, key_of(d, k, SBXD_EV_KEEPER));
+}
+
+void keeper_set_timer(struct sbxd *d, struct keeper *k)
+{
+	uint64_t at_ms = k->kill_at_ms;
+
+	if (k->seeking) {
+		uint64_t retry = clock_mono_ms() + KEEPER_RETRY_MS;
+
+		at_ms = at_ms ? MIN(at_ms, retry) : retry;
+	}
+	if (at_ms)
+		loop_timer_set(&d->loop, &k->timer, at_ms, key_of(d, k, SBXD_EV_KEEPER_TIMER));
+}
+
+bool keeper_is_owned(const struct keeper *k)
+{
+	return k->used && !keeper_is_pooled(k);
+}
+
+uint32_t keeper_next_ask(struct sbxd *d)
+{
+	/* 0 stands for "no question". */
+	if (++d->keepers->next_ask == 0)
+		d->keepers->next_ask = 1;
+	return d->keepers->next_ask;
+}
+
+static void note_owed(struct keeper *k, uint64_t since_ms)
+{
+	if (!k->ping_ms) {
+		k->ping_ms = since_ms;
+		k->silent_wall_ms = clock_wall_ms();
+	}
+}
+
+void keeper_freshen(struct keeper *k)
+{
+	uint64_t now = clock_mono_ms();
+
+	if (k->sock < 0 || !k->has_state || k->ping_ms || now - k->last_word_ms < KEEPER_FRESH_MS)
+		return;
+	/* One that does not even empty its channel has been silent for long. */
+	note_owed(k, keeper_ask_ping(k->sock, 0) == 0 ? now : now - KEEPER_PATIENCE_MS);
+}
+
+static uint64_t patience(const struct keeper *k)
+{
+	return k->has_state || !k->child ? KEEPER_PATIENCE_MS : KEEPER_HELLO_MS;
+}
+
+static bool is_silent(const struct keeper *k)
+{
+	uint64_t since = k->has_state ? k->ping_ms : k->born_ms;
+
+	return since && clock_mono_ms() - since >= patience(k);
+}
+
+bool keeper_is_pending(const struct keeper *k)
+{
+	/* A spawned one that has not spoken yet is starting: that is known and needs no waiting. */
+	if (!k->has_state)
+		return !k->child && !is_silent(k);
+	return k->ping_ms && !is_silent(k);
+}
+
+const char *keeper_status(const struct keeper *k)
+{
+	if (!k)
+		return "stopped";
+	if (is_silent(k) || k->state.stalled)
+		return "unresponsive";
+	if (k->asked_stop || k->state.phase == KEEPER_STOPPING || k->state.phase == KEEPER_STOPPED)
+		return "stopping";
+	if (k->state.phase == KEEPER_STARTING)
+		return "starting";
+	return k->state.paused ? "paused" : "running";
+}
+
+void keeper_detail(const struct keeper *k, char *buf, size_t size)
+{
+	uint64_t since =
+		k->has_state ? k->silent_wall_ms : clock_wall_ms() - (clock_mono_ms() - k->born_ms);
+
+	if (!is_silent(k)) {
+		(void)snprintf(buf, size, "%s", k->state.text);
+		return;
+	}
+	(void)snprintf(buf, size, "its keeper (pid %d) has not answered for %llu s", (int)k->pid,
+		(unsigned long long)((clock_wall_ms() - since) / 1000));
+}

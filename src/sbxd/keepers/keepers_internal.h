@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * keepers_internal - what the files of keepers share. A file uses the files named below its own.
+ */
+#pragma once
+
+#include "keepers.h"
+
+#define KEEPER_FRESH_MS 2000		     /* a word this young needs no ping */
+#define KEEPER_HELLO_MS clock_limit_ms(5000) /* from spawn to the first state */
+#define KEEPER_LEAST_STOP_MS clock_limit_ms(2000)
+#define KEEPER_GRACE_MS \
+	clock_limit_ms(5000) /* for one that is at work on its stop, or has closed its channel */
+#define KEEPER_RETRY_MS 100
+#define KEEPER_BIRTH_MS clock_limit_ms(3000) /* from fork to its lock */
+#define KEEPER_BURST 64 /* messages of one keeper before others get their turn */
+
+/* pool.c */
+void pool_on_state(struct sbxd *d, struct keeper *k);
+bool pool_on_done(struct sbxd *d, struct keeper *k, uint32_t ask_id, int code, const char *text);
+/* True when nothing is left to be done about its end. */
+bool pool_on_exit(struct sbxd *d, struct keeper *k);
+
+/* ports.c: a PORTS_ARE; < 0: it breaks the rules. */
+int ports_on_message(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
+/* Tells what is due, if it can be told now. */
+void ports_push(struct sbxd *d, struct keeper *k);
+
+/* reload.c: at the first HELLO of a keeper that another sbxd started. */
+void reload_adopted(struct sbxd *d, struct keeper *k);
+/* Sends what is due, if it can be sent now. */
+void reload_push(struct sbxd *d, struct keeper *k);
+/* True when this was the answer to a RELOAD. */
+bool reload_on_done(struct sbxd *d, struct keeper *k, uint32_t ask_id, int code, const char *text);
+
+/* keeper_adopt.c: tries again to reach an adopted one; gives the slot back when nobody holds its
+ * lock. */
+void keeper_reconnect(struct sbxd *d, struct keeper *k);
+
+/* keeper_spawn.c: as keeper_spawn for the pool: with --pool, and without a word in the registry. */
+int keeper_spawn_pooled(struct sbxd *d, const struct spec *spec, const struct pool_seat *seat,
+	struct err *err) MUST_CHECK;
+/* The two folders and spec.json. */
+int keeper_make_folders(const struct spec *spec, char **ret_dir, struct err *err) MUST_CHECK;
+/* True when a process holds the sandbox's lock. */
+bool keeper_lock_is_held(const char *id);
+/* True when a process that was started as its keeper, or a child of it, still has its log open:
+ * from the fork on, when the lock is not taken yet. */
+bool keeper_log_is_held(const char *id);
+
+/* keeper_end.c: the process is gone: notes it in the registry, cleans, wakes who waits. */
+void keeper_gone(struct sbxd *d, struct keeper *k);
+
+/* keeper_kill.c: SIGKILL to its group and to qemu; the exit event does the rest. */
+void keeper_kill(struct keeper *k);
+/* Remembers the process behind the pid when it truly descends from the keeper. */
+void keeper_note_qemu(struct keeper *k, uint32_t pid);
+
+/* keeper_holder.c: the process that holds the lock, for a keeper that cannot be reached: a pidfd,
+ * -ESRCH. */
+int keeper_find_holder(const char *id, pid_t *ret_pid) MUST_CHECK;
+
+/* keeper_table.c: also one that waits in the pool. */
+struct keeper *keeper_find_any(struct sbxd *d, const char *id);
+/* A free slot, filed under id; NULL when the table is full. */
+struct keeper *keeper_new(struct sbxd *d, const char *id);
+void keeper_free(struct sbxd *d, struct keeper *k);
+void keeper_close_channel(struct sbxd *d, struct keeper *k);
+/* Put the fds of a slot into the loop. */
+int keeper_watch_channel(struct sbxd *d, struct keeper *k) MUST_CHECK;
+int keeper_watch_exit(struct sbxd *d, struct keeper *k) MUST_CHECK;
+/* For the next thing that is due: another try to reach it, or its killing. */
+void keeper_set_timer(struct sbxd *d, struct keeper *k);
