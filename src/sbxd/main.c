@@ -130,7 +130,7 @@ static void check_folders(void)
 }
 
 /* From here on it starts programs, signals and connects through its spawner only. */
-static void seal(void)
+static void seal_process(void)
 {
 	struct err err = {0};
 	int r;
@@ -156,7 +156,7 @@ static void open_signals(struct sbxd *d)
 		die("setting up signals: %s", strerror(-d->signal_fd));
 }
 
-static void watch(struct sbxd *d, int fd, enum sbxd_ev kind)
+static void watch_fd(struct sbxd *d, int fd, enum sbxd_ev kind)
 {
 	struct loop_key key = {.kind = (uint8_t)kind};
 	int r = loop_add(&d->loop, fd, EPOLLIN, key);
@@ -186,9 +186,9 @@ static void set_up(struct sbxd *d)
 	if (loop_init(&d->loop) < 0)
 		die("making the event loop: %s", strerror(errno));
 	/* Before anything is read that a guest may have had a part in. */
-	seal();
+	seal_process();
 	open_signals(d);
-	watch(d, spawner_pidfd(), SBXD_EV_SPAWNER);
+	watch_fd(d, spawner_pidfd(), SBXD_EV_SPAWNER);
 	rulebook_clean();
 	if (store_open(db, &d->store, &err) < 0)
 		die("%s", err.text);
@@ -204,8 +204,8 @@ static void set_up(struct sbxd *d)
 	d->listen_fd = listen_open(&d->activated, &err);
 	if (d->listen_fd < 0)
 		die("%s", err.text);
-	watch(d, d->signal_fd, SBXD_EV_SIGNAL);
-	watch(d, d->listen_fd, SBXD_EV_LISTEN);
+	watch_fd(d, d->signal_fd, SBXD_EV_SIGNAL);
+	watch_fd(d, d->listen_fd, SBXD_EV_LISTEN);
 	pool_look(d);
 	keep_look(d);
 }
@@ -234,7 +234,7 @@ static void on_spawner_end(struct sbxd *d)
 	d->quit = d->failed = true;
 }
 
-static void step(struct sbxd *d)
+static void handle_event(struct sbxd *d)
 {
 	struct loop_event ev;
 
@@ -305,7 +305,7 @@ static void step(struct sbxd *d)
 
 /* Who has asked is answered before the end: a restart loses nobody's request. From the first
  * line on nobody can connect, and who comes starts the next sbxd, which waits for our lock. */
-static void drain(struct sbxd *d)
+static void drain_clients(struct sbxd *d)
 {
 	struct loop_timer timer = {0};
 
@@ -317,18 +317,18 @@ static void drain(struct sbxd *d)
 	loop_timer_set(&d->loop, &timer, clock_mono_ms() + SBXD_DRAIN_MS,
 		(struct loop_key){.kind = SBXD_EV_DRAIN_TIMER});
 	while (!d->late && conns_owe(d))
-		step(d);
+		handle_event(d);
 	loop_timer_clear(&d->loop, &timer);
 }
 
-static void run(struct sbxd *d)
+static void run_loop(struct sbxd *d)
 {
 	while (!d->quit) {
-		step(d);
+		handle_event(d);
 		if (worker_is_lost())
 			on_spawner_end(d);
 	}
-	drain(d);
+	drain_clients(d);
 }
 
 static void sbxd_done(struct sbxd *d)
@@ -360,7 +360,7 @@ int main(int argc, char **argv)
 	raise_limits();
 	set_up(&sbxd);
 	log_info("ready, pid %d", (int)getpid());
-	run(&sbxd);
+	run_loop(&sbxd);
 	sbxd_done(&sbxd);
 	log_info("ended; sandboxes go on");
 	return sbxd.failed;

@@ -10,18 +10,18 @@
 #include "lib/base/mem.h"
 #include "lib/secret/service/own.h"
 
-static json_t *number(uint64_t n)
+static json_t *json_number(uint64_t n)
 {
 	return json_integer((json_int_t)n);
 }
 
 static void add_times(json_t *o, const struct store_row *row, const struct keeper *k)
 {
-	json_object_set_new(o, "created_at", number(row->created_at));
-	json_object_set_new(o, "started_at", number(row->started_at));
-	json_object_set_new(o, "stopped_at", number(row->stopped_at));
+	json_object_set_new(o, "created_at", json_number(row->created_at));
+	json_object_set_new(o, "started_at", json_number(row->started_at));
+	json_object_set_new(o, "stopped_at", json_number(row->stopped_at));
 	json_object_set_new(o, "last_used_at",
-		number(k ? MAX(k->used_stamp_ms, row->last_used_at) : row->last_used_at));
+		json_number(k ? MAX(k->used_stamp_ms, row->last_used_at) : row->last_used_at));
 }
 
 static void add_running(json_t *o, const struct keeper *k)
@@ -30,13 +30,13 @@ static void add_running(json_t *o, const struct keeper *k)
 
 	keeper_detail(k, detail, sizeof(detail));
 	json_object_set_new(o, "detail", api_text(detail));
-	json_object_set_new(o, "progress", number(k->state.progress));
-	json_object_set_new(o, "sessions", number(k->state.sessions));
-	json_object_set_new(o, "boot_ms", number(k->state.boot_ms));
+	json_object_set_new(o, "progress", json_number(k->state.progress));
+	json_object_set_new(o, "sessions", json_number(k->state.sessions));
+	json_object_set_new(o, "boot_ms", json_number(k->state.boot_ms));
 	json_object_set_new(o, "start", api_text(keeper_how_name(k->state.how)));
 	json_object_set_new(o, "cold_why", api_text(k->state.cold_why));
-	json_object_set_new(o, "keeper_pid", number((uint64_t)k->pid));
-	json_object_set_new(o, "qemu_pid", number(k->state.qemu_pid));
+	json_object_set_new(o, "keeper_pid", json_number((uint64_t)k->pid));
+	json_object_set_new(o, "qemu_pid", json_number(k->state.qemu_pid));
 	if (k->state.accel[0])
 		json_object_set_new(o, "accel", api_text(k->state.accel));
 }

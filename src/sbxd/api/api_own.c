@@ -24,7 +24,7 @@ static int check_service(const struct api_own_body *own, struct err *err)
 	return found || !own->is_own ? 0 : err_set(err, -ENOENT, "no service '%s'", own->service);
 }
 
-static int record(
+static int record_own(
 	struct sbxd *d, const struct spec *spec, const struct api_own_body *own, struct err *err)
 {
 	AUTO_FREE char *reason = xasprintf("%s, sandbox %s", own->service, spec->name);
@@ -37,7 +37,7 @@ static int record(
 }
 
 /* *ret_changed: it was otherwise before. */
-static int change(struct sbxd *d, const struct spec *spec, const struct api_own_body *own,
+static int change_own(struct sbxd *d, const struct spec *spec, const struct api_own_body *own,
 	bool *ret_changed, struct err *err)
 {
 	AUTO_FREE char *dir = spec_dir(spec->id), *old = NULL, *new = NULL;
@@ -49,7 +49,7 @@ static int change(struct sbxd *d, const struct spec *spec, const struct api_own_
 	if (!*ret_changed)
 		return 0;
 	new = own_change(old, own->service, own->is_own);
-	r = record(d, spec, own, err);
+	r = record_own(d, spec, own, err);
 	if (r == 0)
 		r = paths_make(dir, err);
 	return r < 0 ? r : own_save(dir, new, err);
@@ -72,7 +72,7 @@ void api_own(struct sbxd *d, struct conn *c, const struct api_request *req)
 	if (r == 0 && !api_find(d, c, req->ref, &row))
 		return;
 	if (r == 0)
-		r = change(d, &row.spec, &own, &changed, &err);
+		r = change_own(d, &row.spec, &own, &changed, &err);
 	if (r < 0) {
 		api_fail_errno(d, c, r, &err);
 		return;

@@ -126,7 +126,7 @@ struct policy *api_load_policy(const char *sandbox)
 	return policy_load(slice_of(r < 0 ? "" : text, r < 0 ? 0 : n), "policy", sandbox);
 }
 
-static json_t *decide(struct policy *policy, const struct host *host, uint16_t port)
+static json_t *decide_target(struct policy *policy, const struct host *host, uint16_t port)
 {
 	static struct addr_locals locals;
 	struct policy_op op = {.kind = RULE_NETWORK,
@@ -179,7 +179,7 @@ void api_policy_check(struct sbxd *d, struct conn *c, const struct api_request *
 	if (req->sandbox && !api_find(d, c, req->sandbox, &row))
 		return;
 	policy = api_load_policy(req->sandbox ? row.spec.name : NULL);
-	o = decide(policy, &host, port);
+	o = decide_target(policy, &host, port);
 	policy_free(policy);
 	json_object_set_new(o, "sandbox", text_or_null(req->sandbox ? row.spec.name : NULL));
 	api_reply_json(d, c, 200, o);

@@ -12,7 +12,7 @@
 
 /* ---- a change ---- */
 
-static bool has(const struct spec *spec, const struct spec_port *p)
+static bool has_port(const struct spec *spec, const struct spec_port *p)
 {
 	for (size_t i = 0; i < spec->n_ports; i++)
 		if (spec_port_eq(&spec->ports[i], p))
@@ -20,7 +20,7 @@ static bool has(const struct spec *spec, const struct spec_port *p)
 	return false;
 }
 
-static int record(struct sbxd *d, const struct spec *spec, const struct spec_port *p,
+static int record_port(struct sbxd *d, const struct spec *spec, const struct spec_port *p,
 	const char *action, struct err *err)
 {
 	AUTO_FREE char *text = xasprintf(
@@ -50,14 +50,14 @@ int ports_prepare(struct sbxd *d, const struct spec *old, const struct spec *new
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < new->n_ports; i++)
-		if (!has(old, &new->ports[i]))
+		if (!has_port(old, &new->ports[i]))
 			r = check_owner(d, new, &new->ports[i], err);
 	for (size_t i = 0; r == 0 && i < new->n_ports; i++)
-		if (!has(old, &new->ports[i]))
-			r = record(d, new, &new->ports[i], "publish", err);
+		if (!has_port(old, &new->ports[i]))
+			r = record_port(d, new, &new->ports[i], "publish", err);
 	for (size_t i = 0; r == 0 && i < old->n_ports; i++)
-		if (!has(new, &old->ports[i]))
-			r = record(d, new, &old->ports[i], "unpublish", err);
+		if (!has_port(new, &old->ports[i]))
+			r = record_port(d, new, &old->ports[i], "unpublish", err);
 	return r;
 }
 
@@ -116,7 +116,7 @@ static const char *why_not_taken(const struct keeper *k, bool late)
 
 /* The keeper has answered, or will not: later.answer has what was asked about, later.number whether
  * it was a publish. */
-static void finish(struct sbxd *d, struct conn *c, bool late)
+static void finish_change(struct sbxd *d, struct conn *c, bool late)
 {
 	AUTO_ROW struct store_row row = {0};
 	AUTO_FREE struct spec_port *asked = NULL;
@@ -154,7 +154,7 @@ static void finish(struct sbxd *d, struct conn *c, bool late)
 static void wait_ports(struct sbxd *d, struct conn *c, bool late)
 {
 	if (late || !keeper_find(d, c->wait_id))
-		finish(d, c, late);
+		finish_change(d, c, late);
 }
 
 static void wait_row(struct sbxd *d, struct conn *c, bool late)
@@ -171,7 +171,7 @@ void api_on_ports(struct sbxd *d, struct keeper *k, uint32_t ask)
 	struct conn *c = conns_find_asker(d, k->id, ask);
 
 	if (c && c->wait == wait_ports)
-		finish(d, c, false);
+		finish_change(d, c, false);
 	else if (c && c->wait == wait_row)
 		api_reply_ref(d, c, 200, k->id);
 }
@@ -214,7 +214,7 @@ void api_ports(struct sbxd *d, struct conn *c, const struct api_request *req)
 }
 
 /* asked: taken over. */
-static void change(struct sbxd *d, struct conn *c, const struct spec *old, struct spec *new,
+static void change_ports(struct sbxd *d, struct conn *c, const struct spec *old, struct spec *new,
 	json_t *asked, bool is_publish)
 {
 	struct err err = {0};
@@ -285,7 +285,7 @@ void api_port_add(struct sbxd *d, struct conn *c, const struct api_request *req)
 	new.ports = xrealloc(new.ports, (new.n_ports + n) * sizeof(*new.ports));
 	memcpy(new.ports + new.n_ports, more, n * sizeof(*more));
 	new.n_ports += n;
-	change(d, c, &row.spec, &new, list_to_json(more, n), true);
+	change_ports(d, c, &row.spec, &new, list_to_json(more, n), true);
 }
 
 /* Whether it is what DELETE named; one with any port of the host is named by the one it has now. */
@@ -328,7 +328,7 @@ void api_port_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
 		json_array_append_new(asked, spec_port_to_json(&shown));
 	}
 	if (json_array_size(asked) > 0) {
-		change(d, c, &row.spec, &new, asked, false);
+		change_ports(d, c, &row.spec, &new, asked, false);
 		return;
 	}
 	json_decref(asked);

@@ -76,7 +76,7 @@ void api_vault_ask(
 	vault_link_step(d);
 }
 
-static void ask(struct sbxd *d, struct conn *c, struct vault_op *op, conn_wait_fn *wait)
+static void ask_vault(struct sbxd *d, struct conn *c, struct vault_op *op, conn_wait_fn *wait)
 {
 	api_vault_ask(d, c, op, wait, VAULT_HELLO_MS + VAULT_ANSWER_MS);
 }
@@ -109,12 +109,12 @@ static int take_pipe(struct sbxd *d, struct conn *c, const char *what)
 
 /* ---- the list ---- */
 
-static json_t *number(uint64_t n)
+static json_t *json_number(uint64_t n)
 {
 	return json_integer((json_int_t)n);
 }
 
-static json_t *split(const char *words)
+static json_t *split_words(const char *words)
 {
 	AUTO_FREE char *copy = xstrdup(words);
 	json_t *list = json_array();
@@ -156,8 +156,9 @@ static void add_places(json_t *o, const struct vault_meta *meta, const struct se
 	json_object_set_new(o, "kind", json_string(kind));
 	json_object_set_new(o, "hosts",
 		s ? api_service_hosts(s, is_token ? SERVICE_ACCESS : SERVICE_SECRET)
-		  : split(meta->hosts));
-	json_object_set_new(o, "env", s && !is_token ? service_envs(s) : split(s ? "" : meta->env));
+		  : split_words(meta->hosts));
+	json_object_set_new(
+		o, "env", s && !is_token ? service_envs(s) : split_words(s ? "" : meta->env));
 	/* one whose file is gone goes nowhere */
 	json_object_set_new(o, "known", json_boolean(s || meta->kind == VAULT_CUSTOM));
 	if (meta->kind == VAULT_CUSTOM) {
@@ -188,7 +189,7 @@ static void add_source(json_t *o, const struct vault_item *item)
 	if (item->ref == VAULT_REF_NONE)
 		return;
 	json_object_set_new(o, "program", api_text(item->program));
-	json_object_set_new(o, "refresh_s", number(item->refresh_s));
+	json_object_set_new(o, "refresh_s", json_number(item->refresh_s));
 }
 
 static json_t *item_to_json(
@@ -200,9 +201,9 @@ static json_t *item_to_json(
 	add_scope(d, o, &item->meta);
 	add_places(o, &item->meta, set);
 	add_source(o, item);
-	json_object_set_new(o, "created_at", number(item->created_ms));
-	json_object_set_new(o, "changed_at", number(item->changed_ms));
-	json_object_set_new(o, "used_at", number(item->used_ms));
+	json_object_set_new(o, "created_at", json_number(item->created_ms));
+	json_object_set_new(o, "changed_at", json_number(item->changed_ms));
+	json_object_set_new(o, "used_at", json_number(item->used_ms));
 	return o;
 }
 
@@ -233,7 +234,7 @@ void api_secrets(struct sbxd *d, struct conn *c, const struct api_request *req)
 	}
 	op = api_vault_op(d, c, VAULT_LIST);
 	if (op)
-		ask(d, c, op, wait_list);
+		ask_vault(d, c, op, wait_list);
 }
 
 /* ---- the state ---- */
@@ -272,7 +273,7 @@ void api_secret_status(struct sbxd *d, struct conn *c, const struct api_request 
 	}
 	op = api_vault_op(d, c, VAULT_STATUS);
 	if (op)
-		ask(d, c, op, wait_status);
+		ask_vault(d, c, op, wait_status);
 }
 
 static void reply_done(struct sbxd *d, struct conn *c, struct vault_op *op)
@@ -293,7 +294,7 @@ void api_secret_unlock(struct sbxd *d, struct conn *c, const struct api_request 
 	if (!op)
 		return;
 	op->fd = TAKE_FD(fd);
-	ask(d, c, op, wait_unlock);
+	ask_vault(d, c, op, wait_unlock);
 }
 
 /* ---- set ---- */
@@ -379,7 +380,7 @@ static void reply_set(struct sbxd *d, struct conn *c, struct vault_op *op)
 	json_object_set_new(o, "name", api_text(op->meta->name));
 	add_scope(d, o, op->meta);
 	add_places(o, op->meta, set);
-	json_object_set_new(o, "serial", number(op->done.number));
+	json_object_set_new(o, "serial", json_number(op->done.number));
 	json_object_set_new(o, "denied",
 		api_denied_hosts(json_object_get(o, "hosts"), op->sandbox[0] ? op->sandbox : NULL));
 	services_free(set);
@@ -446,7 +447,7 @@ void api_secret_put(struct sbxd *d, struct conn *c, const struct api_request *re
 	op->ref = xmalloc(sizeof(*op->ref));
 	*op->ref = s.ref;
 	memcpy(op->sandbox, sandbox, sizeof(op->sandbox));
-	ask(d, c, op, wait_set);
+	ask_vault(d, c, op, wait_set);
 }
 
 /* ---- rm ---- */
@@ -476,5 +477,5 @@ void api_secret_rm(struct sbxd *d, struct conn *c, const struct api_request *req
 	op->meta = xmalloc(sizeof(*op->meta));
 	*op->meta = meta;
 	memcpy(op->sandbox, sandbox, sizeof(op->sandbox));
-	ask(d, c, op, wait_rm);
+	ask_vault(d, c, op, wait_rm);
 }

@@ -71,7 +71,7 @@ void api_watch(struct sbxd *d, struct conn *c, const struct api_request *req)
 }
 
 /* A watcher whose snapshot has not come to this name yet will see it there. */
-static void publish(struct sbxd *d, const char *line, const char *name, bool always)
+static void publish_line(struct sbxd *d, const char *line, const char *name, bool always)
 {
 	for (size_t i = 0; i < CONN_MAX; i++) {
 		struct conn *c = &d->conns->slot[i];
@@ -91,7 +91,7 @@ void api_watch_changed(struct sbxd *d, const char *id)
 	if (!d->conns->n_watching || store_get(d->store, id, &row, NULL) < 0)
 		return;
 	line = make_line(d->conns->seq, "changed", api_object(d, &row));
-	publish(d, line, row.spec.name, false);
+	publish_line(d, line, row.spec.name, false);
 }
 
 void api_watch_removed(struct sbxd *d, const struct spec *spec)
@@ -103,5 +103,5 @@ void api_watch_removed(struct sbxd *d, const struct spec *spec)
 		return;
 	line = make_line(d->conns->seq, "removed",
 		json_pack("{s:s,s:s}", "id", spec->id, "name", spec->name));
-	publish(d, line, spec->name, true);
+	publish_line(d, line, spec->name, true);
 }

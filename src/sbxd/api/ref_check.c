@@ -52,7 +52,8 @@ struct look {
 	struct err *err;
 };
 
-static int compare(struct look *l, const struct spec *spec, const struct spec_workspace *w)
+static int compare_workspace(
+	struct look *l, const struct spec *spec, const struct spec_workspace *w)
 {
 	for (size_t i = 0; !w->ro && i < l->seen.n; i++)
 		if (walk_is_in(l->seen.path[i], w->host))
@@ -62,15 +63,15 @@ static int compare(struct look *l, const struct spec *spec, const struct spec_wo
 	return 0;
 }
 
-static int look(void *arg, const struct store_row *row)
+static int compare_row(void *arg, const struct store_row *row)
 {
 	const struct spec *spec = &row->spec;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < spec->n_workspaces; i++)
-		r = compare(arg, spec, &spec->workspaces[i]);
+		r = compare_workspace(arg, spec, &spec->workspaces[i]);
 	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
-		r = compare(arg, spec, &spec->mounts[i]);
+		r = compare_workspace(arg, spec, &spec->mounts[i]);
 	return r;
 }
 
@@ -82,7 +83,7 @@ int ref_check(struct sbxd *d, const struct vault_ref *ref, struct err *err)
 	l = (struct look){.err = err};
 	r = run_ref_check(ref, &l.seen, err);
 	if (r == 0)
-		r = ref_each_row(d, look, &l, err);
+		r = ref_each_row(d, compare_row, &l, err);
 	run_ref_seen_done(&l.seen);
 	return r;
 }

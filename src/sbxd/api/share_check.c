@@ -66,7 +66,7 @@ static int walk_it(const struct spec_workspace *w, struct way *way, struct err *
 }
 
 /* `whose` is in the message. */
-static int compare(
+static int compare_links(
 	const struct way *way, const struct spec_workspace *w, const char *whose, struct err *err)
 {
 	for (size_t i = 0; !w->ro && i < way->n; i++)
@@ -86,9 +86,9 @@ static int on_row(void *arg, const struct store_row *row)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < spec->n_workspaces; i++)
-		r = compare(way, &spec->workspaces[i], whose, way->err);
+		r = compare_links(way, &spec->workspaces[i], whose, way->err);
 	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
-		r = compare(way, &spec->mounts[i], whose, way->err);
+		r = compare_links(way, &spec->mounts[i], whose, way->err);
 	return r;
 }
 
@@ -119,7 +119,7 @@ static int check_own(const struct spec *spec, const struct way *ways, size_t i, 
 
 	for (size_t k = 0; r == 0 && k < spec->n_workspaces; k++)
 		if (k != i)
-			r = compare(&ways[i],
+			r = compare_links(&ways[i],
 				&(struct spec_workspace){
 					.host = ways[k].at, .ro = spec->workspaces[k].ro},
 				"this sandbox", err);

@@ -11,12 +11,12 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
-static char *piece(const char *dir, unsigned i)
+static char *piece_path(const char *dir, unsigned i)
 {
 	return xasprintf("%s/ballast.%u", dir, i);
 }
 
-static int make(const char *path)
+static int make_piece(const char *path)
 {
 	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int r;
@@ -36,9 +36,9 @@ static void make_all(const char *dir)
 
 	(void)unlink(old);
 	for (unsigned i = 0; r == 0 && i < BALLAST_PIECES; i++) {
-		AUTO_FREE char *path = piece(dir, i);
+		AUTO_FREE char *path = piece_path(dir, i);
 
-		r = make(path);
+		r = make_piece(path);
 	}
 	if (r < 0)
 		log_warn("no space can be kept for a full disk: %s", strerror(-r));
@@ -55,7 +55,7 @@ static uint64_t free_bytes(const char *dir)
 static void give_up(const char *dir)
 {
 	for (unsigned i = 0; i < BALLAST_PIECES && free_bytes(dir) < BALLAST_LOW; i++) {
-		AUTO_FREE char *path = piece(dir, i);
+		AUTO_FREE char *path = piece_path(dir, i);
 
 		if (unlink(path) == 0)
 			log_warn("the disk is full: a piece of the space that was kept for it is "

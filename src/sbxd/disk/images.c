@@ -85,7 +85,7 @@ void images_want_class(
 		set_timer(d, IMAGES_DELAY_MS);
 }
 
-static int start(struct sbxd *d, const struct hands_image *w, struct err *err)
+static int start_maker(struct sbxd *d, const struct hands_image *w, struct err *err)
 {
 	AUTO_FREE char *log = paths_get(PATHS_STATE, "images.log");
 	AUTO_CLOSE int log_fd = child_open_log(log, err);
@@ -121,13 +121,13 @@ void images_on_timer(struct sbxd *d)
 	}
 	if (im->n == 0)
 		return;
-	if (start(d, &im->wishes[0], &err) < 0) {
+	if (start_maker(d, &im->wishes[0], &err) < 0) {
 		log_warn("%s", err.text);
 		drop_first(im);
 	}
 }
 
-static void forget(struct sbxd *d)
+static void forget_maker(struct sbxd *d)
 {
 	if (d->images->child.pidfd >= 0)
 		loop_del(&d->loop, d->images->child.pidfd);
@@ -144,7 +144,7 @@ void images_on_exit(struct sbxd *d)
 
 	if (hands_reap(im->child.pid, &end) < 0)
 		return;
-	forget(d);
+	forget_maker(d);
 	ok = !end.was_killed && end.status == 0;
 	busy = !end.was_killed && end.status == EXIT_BUSY;
 	if (!ok && !busy)
@@ -165,5 +165,5 @@ void images_done(struct sbxd *d)
 		return;
 	hands_signal(c->pidfd, HANDS_KILL);
 	hands_reap_killed(c);
-	forget(d);
+	forget_maker(d);
 }

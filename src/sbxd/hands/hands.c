@@ -20,7 +20,7 @@ int hands_start(struct err *err)
 	return spawner_start(&rules, err);
 }
 
-static struct worker_msg *question(enum hands_kind kind)
+static struct worker_msg *new_question(enum hands_kind kind)
 {
 	static struct worker_msg m;
 
@@ -65,7 +65,7 @@ static int ask_child(struct worker_msg *m, struct hands_child *ret, struct err *
 int hands_keeper(const char *id, enum hands_way way, int channel, int log_fd,
 	struct hands_child *ret, struct err *err)
 {
-	struct worker_msg *m = question(HANDS_KEEPER);
+	struct worker_msg *m = new_question(HANDS_KEEPER);
 	struct wr w = body_of(m);
 
 	wr_cstr(&w, id);
@@ -79,7 +79,7 @@ int hands_keeper(const char *id, enum hands_way way, int channel, int log_fd,
 int hands_maker(
 	const struct hands_image *wish, int log_fd, struct hands_child *ret, struct err *err)
 {
-	struct worker_msg *m = question(HANDS_MAKER);
+	struct worker_msg *m = new_question(HANDS_MAKER);
 	struct wr w = body_of(m);
 
 	wr_cstr(&w, wish->template);
@@ -94,7 +94,7 @@ int hands_maker(
 
 int hands_vault(int listener, int channel, int log_fd, struct hands_child *ret, struct err *err)
 {
-	struct worker_msg *m = question(HANDS_VAULT);
+	struct worker_msg *m = new_question(HANDS_VAULT);
 
 	m->fds[m->n_fds++] = listener;
 	m->fds[m->n_fds++] = channel;
@@ -124,7 +124,7 @@ void hands_reap_killed(const struct hands_child *c)
 
 static void signal_both(int pidfd, int second, enum hands_signal signal)
 {
-	struct worker_msg *m = question(HANDS_SIGNAL);
+	struct worker_msg *m = new_question(HANDS_SIGNAL);
 	struct wr w = body_of(m);
 	struct err err = {0};
 
@@ -151,7 +151,7 @@ void hands_kill_keeper(int pidfd, int qemu_pidfd)
 
 void hands_kill_rest(const char *id)
 {
-	struct worker_msg *m = question(HANDS_KILL_REST);
+	struct worker_msg *m = new_question(HANDS_KILL_REST);
 	struct wr w = body_of(m);
 	struct err err = {0};
 
@@ -163,12 +163,12 @@ void hands_kill_rest(const char *id)
 
 void hands_sweep(void)
 {
-	(void)!worker_ask(question(HANDS_SWEEP), NULL);
+	(void)!worker_ask(new_question(HANDS_SWEEP), NULL);
 }
 
 int hands_to_keeper(const char *id, struct err *err)
 {
-	struct worker_msg *m = question(HANDS_TO_KEEPER);
+	struct worker_msg *m = new_question(HANDS_TO_KEEPER);
 	struct wr w = body_of(m);
 
 	wr_cstr(&w, id);
@@ -178,5 +178,5 @@ int hands_to_keeper(const char *id, struct err *err)
 
 int hands_to_vault(struct err *err)
 {
-	return ask_fd(question(HANDS_TO_VAULT), err);
+	return ask_fd(new_question(HANDS_TO_VAULT), err);
 }

@@ -49,9 +49,9 @@ static bool are_fds(const struct worker_msg *q, size_t n_sockets)
 
 /* In the child. Its own session: no terminal and no group of sbxd's takes it along, and it has a
  * group of its own to be killed by. */
-static void become(const char *program, char *const *argv, char *const *env, const int *fds,
+static void become_program(const char *program, char *const *argv, char *const *env, const int *fds,
 	size_t n) __attribute__((noreturn));
-static void become(
+static void become_program(
 	const char *program, char *const *argv, char *const *env, const int *fds, size_t n)
 {
 	int high[MAX_SOCKETS + 1], null = open("/dev/null", O_RDWR);
@@ -92,8 +92,8 @@ static int give_child(pid_t pid, struct worker_msg *a, struct err *err)
 }
 
 /* `what` is in the message. */
-static int start(const char *what, char *const *argv, bool whole_env, const struct worker_msg *q,
-	struct worker_msg *a, struct err *err)
+static int start_program(const char *what, char *const *argv, bool whole_env,
+	const struct worker_msg *q, struct worker_msg *a, struct err *err)
 {
 	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "%s", argv[0]);
 	char *env[KEEPENV_MAX + 1];
@@ -106,7 +106,7 @@ static int start(const char *what, char *const *argv, bool whole_env, const stru
 	if (pid < 0)
 		return err_errno(err, -errno, "starting %s", argv[0]);
 	if (pid == 0)
-		become(program, argv, env, q->fds, q->n_fds);
+		become_program(program, argv, env, q->fds, q->n_fds);
 	return give_child(pid, a, err);
 }
 
@@ -138,7 +138,7 @@ static int serve_keeper(const struct worker_msg *q, struct worker_msg *a, struct
 	if (rd_finish(&rd) < 0 || !spec_is_id(id) || way >= HANDS_N_WAYS || !are_fds(q, 1))
 		return -EBADMSG;
 	argv[4] = (char *)(uintptr_t)ways[way];
-	r = start("keeper", argv, false, q, a, err);
+	r = start_program("keeper", argv, false, q, a, err);
 	if (r == 0)
 		r = note_keeper(id, a, err);
 	return r;
@@ -173,7 +173,7 @@ static int serve_maker(const struct worker_msg *q, struct worker_msg *a, struct 
 	/* Words that sbxd has from others: no is the answer, and not the end of sbxd. */
 	if (!is_word(w.template) || !is_word(w.accel))
 		return err_set(err, -EINVAL, "no memory image: wrong template or accelerator");
-	return start("keeper", argv, false, q, a, err);
+	return start_program("keeper", argv, false, q, a, err);
 }
 
 /* Where its key is: the settings say it, not sbxd. */
@@ -190,7 +190,7 @@ static int serve_vault(const struct worker_msg *q, struct worker_msg *a, struct 
 	if (r < 0)
 		return r;
 	argv[1] = key = xasprintf("--key=%s", settings_get(&set, SETTINGS_VAULT_KEY));
-	return start("vault", argv, true, q, a, err);
+	return start_program("vault", argv, true, q, a, err);
 }
 
 /* ---- signals ---- */

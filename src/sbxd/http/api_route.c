@@ -51,7 +51,7 @@ static const struct {
 	{API_HTTP_POST, "v1/audit/:ref/prune", API_AUDIT_PRUNE, false},
 };
 
-static bool matches(const struct api_http *h, const char *pattern, const char **ret_ref)
+static bool matches_path(const struct api_http *h, const char *pattern, const char **ret_ref)
 {
 	size_t i = 0;
 
@@ -260,7 +260,7 @@ int api_route(const struct api_http *h, struct api_request *ret, struct err *err
 		struct api_request req = {.call = routes[i].call};
 		int r;
 
-		if (!matches(h, routes[i].pattern, &req.ref))
+		if (!matches_path(h, routes[i].pattern, &req.ref))
 			continue;
 		seen = true;
 		if (routes[i].method != h->method)

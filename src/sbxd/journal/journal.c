@@ -35,7 +35,7 @@ static void set_timer(struct sbxd *d)
 			(struct loop_key){.kind = SBXD_EV_JOURNAL});
 }
 
-static struct slice text(const char *s)
+static struct slice text_slice(const char *s)
 {
 	return slice_from_str(s ? s : "");
 }
@@ -44,9 +44,9 @@ int journal_append(struct sbxd *d, const struct journal_entry *e, struct err *er
 {
 	struct journal *j = d->journal;
 	struct audit_event ev = {.kind = e->kind,
-		.action = text(e->action),
-		.rule = text(e->rule),
-		.reason = text(e->reason),
+		.action = text_slice(e->action),
+		.rule = text_slice(e->rule),
+		.reason = text_slice(e->reason),
 		.count = e->count};
 	int r = journal_open(d, err);
 

@@ -30,7 +30,7 @@ struct job {
 	char name[AUDIT_MAX_NAME + 1];
 };
 
-static int record(struct job *job, const char *action, uint64_t seq,
+static int record_pruning(struct job *job, const char *action, uint64_t seq,
 	const uint8_t log[AUDIT_LOG_LEN], struct err *err)
 {
 	char reason[96], rule[AUDIT_MAX_RULE + 1], hex[2 * AUDIT_LOG_LEN + 1] = "";
@@ -53,7 +53,7 @@ static int record(struct job *job, const char *action, uint64_t seq,
 
 static int on_prune(void *arg, const struct audit_cut *cut, struct err *err)
 {
-	return record(arg, "audit-prune", cut->seq, cut->log, err);
+	return record_pruning(arg, "audit-prune", cut->seq, cut->log, err);
 }
 
 int keep_prune(struct sbxd *d, const char *id, const struct keep_rule *rule,
@@ -78,7 +78,7 @@ int keep_prune(struct sbxd *d, const char *id, const struct keep_rule *rule,
 		job.name[0] = '\0';
 	r = audit_prune(&o, ret, err);
 	if (r == 0 && ret->segments && !rule->is_dry)
-		r = record(&job, "audit-pruned", ret->seq, ret->log, err);
+		r = record_pruning(&job, "audit-pruned", ret->seq, ret->log, err);
 	return r;
 }
 
@@ -149,7 +149,7 @@ static int check_all(const char *dir, struct err *err)
 	return 0;
 }
 
-static int check(void)
+static int check_logs(void)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "audit");
 	struct err err = {0};
@@ -171,10 +171,10 @@ static void become_checker(int out)
 	if (null < 0 || dup2(out, 1) < 0 || dup2(null, 0) < 0)
 		_exit(126);
 	(void)close_range(3, ~0u, 0);
-	_exit(check());
+	_exit(check_logs());
 }
 
-static int start(struct sbxd *d)
+static int start_checker(struct sbxd *d)
 {
 	struct keep *k = d->keep;
 	pid_t pid;
@@ -247,7 +247,7 @@ void keep_on_timer(struct sbxd *d)
 		prune_next(d);
 	} else if (load_rules(rules) == 0) {
 		set_timer(d, KEEP_DAY_MS);
-	} else if (start(d) < 0) {
+	} else if (start_checker(d) < 0) {
 		log_warn("audit.keep: the program that verifies the audit logs does not start");
 		keep_done(d);
 		set_timer(d, KEEP_DAY_MS);

@@ -47,7 +47,7 @@ static int open_process(const char *id, pid_t *ret_pid)
 	return fd < 0 ? keeper_find_holder(id, ret_pid) : fd;
 }
 
-static int reach(struct sbxd *d, struct keeper *k)
+static int reach_keeper(struct sbxd *d, struct keeper *k)
 {
 	AUTO_CLOSE int sock = -1, pidfd = -1;
 	pid_t pid = 0;
@@ -94,7 +94,7 @@ void keeper_reconnect(struct sbxd *d, struct keeper *k)
 			keeper_gone(d, k);
 		return;
 	}
-	r = reach(d, k);
+	r = reach_keeper(d, k);
 	if (r < 0) {
 		log_debug("keeper of %s cannot be reached: %s", k->id, strerror(-r));
 		find_process(d, k);
@@ -108,7 +108,7 @@ void keeper_reconnect(struct sbxd *d, struct keeper *k)
 		keeper_stop(d, k, 0);
 }
 
-static int adopt(struct sbxd *d, const char *id, bool removing)
+static int adopt_keeper(struct sbxd *d, const char *id, bool removing)
 {
 	struct keeper *k = keeper_find(d, id);
 
@@ -127,12 +127,12 @@ static int adopt(struct sbxd *d, const char *id, bool removing)
 
 static int adopt_started(void *arg, const char *id)
 {
-	return adopt(arg, id, false);
+	return adopt_keeper(arg, id, false);
 }
 
 static int adopt_removed(void *arg, const char *id)
 {
-	return adopt(arg, id, true);
+	return adopt_keeper(arg, id, true);
 }
 
 /* One whose end was noted while it still lived. What the registry does not know at all is not
@@ -146,7 +146,7 @@ static void adopt_folder(struct sbxd *d, const char *id)
 	if (!keeper_lock_is_held(id))
 		wipe_runtime(id);
 	else if (store_get(d->store, id, &row, NULL) == 0)
-		(void)!adopt(d, id, false);
+		(void)!adopt_keeper(d, id, false);
 	else
 		log_warn("a keeper runs for %s, which is not in the registry", id);
 }

@@ -30,7 +30,7 @@ void keeper_stop(struct sbxd *d, struct keeper *k, uint64_t timeout_ms)
 		d->keepers->ops->on_change(d, k->id);
 }
 
-static void reap(struct keeper *k, char *why, size_t size)
+static void reap_keeper(struct keeper *k, char *why, size_t size)
 {
 	struct hands_end end;
 
@@ -64,7 +64,7 @@ static void read_last(const char *id, char *why, size_t size)
 static void find_reason(struct keeper *k, char *why, size_t size)
 {
 	(void)snprintf(why, size, "its keeper ended without a word");
-	reap(k, why, size);
+	reap_keeper(k, why, size);
 	read_last(k->id, why, size);
 	if (k->state.text[0] && (k->state.phase == KEEPER_STOPPED || k->broken))
 		(void)snprintf(why, size, "%s", k->state.text);

@@ -67,7 +67,7 @@ int keeper_make_folders(const struct spec *spec, char **ret_dir, struct err *err
 	return 0;
 }
 
-static int launch(struct sbxd *d, struct keeper *k, const char *dir, struct err *err)
+static int launch_keeper(struct sbxd *d, struct keeper *k, const char *dir, struct err *err)
 {
 	AUTO_CLOSE int log_fd = open_log(dir, err);
 	AUTO_CLOSE int theirs = -1;
@@ -95,7 +95,7 @@ static int launch(struct sbxd *d, struct keeper *k, const char *dir, struct err 
 
 static int launch_or_undo(struct sbxd *d, struct keeper *k, const char *dir, struct err *err)
 {
-	int r = launch(d, k, dir, err);
+	int r = launch_keeper(d, k, dir, err);
 
 	if (r < 0) {
 		keeper_kill(k);

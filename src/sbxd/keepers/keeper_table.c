@@ -165,7 +165,7 @@ void keeper_freshen(struct keeper *k)
 	note_owed(k, keeper_ask_ping(k->sock, 0) == 0 ? now : now - KEEPER_PATIENCE_MS);
 }
 
-static uint64_t patience(const struct keeper *k)
+static uint64_t patience_ms(const struct keeper *k)
 {
 	return k->has_state || !k->child ? KEEPER_PATIENCE_MS : KEEPER_HELLO_MS;
 }
@@ -174,7 +174,7 @@ static bool is_silent(const struct keeper *k)
 {
 	uint64_t since = k->has_state ? k->ping_ms : k->born_ms;
 
-	return since && clock_mono_ms() - since >= patience(k);
+	return since && clock_mono_ms() - since >= patience_ms(k);
 }
 
 bool keeper_is_pending(const struct keeper *k)

@@ -184,7 +184,7 @@ static bool read_one(struct sbxd *d, struct keeper *k)
 	return k->sock >= 0;
 }
 
-static struct keeper *at(struct sbxd *d, uint32_t idx, uint32_t gen)
+static struct keeper *slot_at(struct sbxd *d, uint32_t idx, uint32_t gen)
 {
 	struct keeper *k = &d->keepers->slot[idx];
 
@@ -194,12 +194,12 @@ static struct keeper *at(struct sbxd *d, uint32_t idx, uint32_t gen)
 
 void keeper_on_message(struct sbxd *d, uint32_t idx, uint32_t gen)
 {
-	struct keeper *k = at(d, idx, gen);
+	struct keeper *k = slot_at(d, idx, gen);
 
 	for (int i = 0; k && k->sock >= 0 && i < KEEPER_BURST; i++)
 		if (!read_one(d, k))
 			break;
-	k = at(d, idx, gen);
+	k = slot_at(d, idx, gen);
 	if (k)
 		reload_push(d, k);
 	if (k)
@@ -208,13 +208,13 @@ void keeper_on_message(struct sbxd *d, uint32_t idx, uint32_t gen)
 
 void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
 {
-	struct keeper *k = at(d, idx, gen);
+	struct keeper *k = slot_at(d, idx, gen);
 
 	/* Its last words say why. */
 	for (int i = 0; k && k->sock >= 0 && i < KEEPER_BURST; i++)
 		if (!read_one(d, k))
 			break;
-	k = at(d, idx, gen);
+	k = slot_at(d, idx, gen);
 	/* What it may have forked has its group's number and goes with it: nobody else has the
 	 * number before it is waited for. */
 	if (k && k->child)
@@ -227,7 +227,7 @@ void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
 
 void keeper_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen)
 {
-	struct keeper *k = at(d, idx, gen);
+	struct keeper *k = slot_at(d, idx, gen);
 	uint64_t now = clock_mono_ms();
 
 	if (!k)

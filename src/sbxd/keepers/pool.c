@@ -154,7 +154,7 @@ void pool_on_image(struct sbxd *d)
 
 /* ---- one more ---- */
 
-static int spawn(struct sbxd *d, struct spec *spec, struct err *err)
+static int spawn_machine(struct sbxd *d, struct spec *spec, struct err *err)
 {
 	AUTO_FREE char *dir = NULL;
 	AUTO_FREE char *mark = NULL;
@@ -184,7 +184,7 @@ void pool_on_timer(struct sbxd *d)
 		n += is_free(&d->keepers->slot[i]);
 	if (n >= wanted)
 		return;
-	r = spawn(d, &spec, &err);
+	r = spawn_machine(d, &spec, &err);
 	if (r == 0)
 		return;
 	log_warn("no machine for the pool: %s", err_text(&err, r));
@@ -209,7 +209,7 @@ void pool_on_state(struct sbxd *d, struct keeper *k)
 
 /* ---- its end ---- */
 
-static void reap(const struct keeper *k)
+static void reap_machine(const struct keeper *k)
 {
 	struct hands_end end;
 
@@ -225,7 +225,7 @@ static bool end_now(struct sbxd *d, struct keeper *k)
 	keeper_kill(k);
 	if (poll(&p, 1, POOL_END_MS) <= 0)
 		return false;
-	reap(k);
+	reap_machine(k);
 	keeper_free(d, k);
 	return true;
 }
@@ -250,7 +250,7 @@ static void start_without(struct sbxd *d, const char *id, enum spec_accel accel)
 	conns_wake(d, id);
 }
 
-static void forget(struct sbxd *d, struct keeper *k)
+static void forget_machine(struct sbxd *d, struct keeper *k)
 {
 	struct pool_seat seat = k->pool;
 	char id[SPEC_ID_LEN + 1];
@@ -266,7 +266,7 @@ static void forget(struct sbxd *d, struct keeper *k)
 					.disk = seat.class.disk},
 				seat.class.template_id, k->state.accel);
 	}
-	reap(k);
+	reap_machine(k);
 	keeper_free(d, k);
 	wipe_runtime(id);
 	if (seat.is_taken)
@@ -283,7 +283,7 @@ bool pool_on_exit(struct sbxd *d, struct keeper *k)
 
 	memcpy(id, k->id, sizeof(id));
 	if (keeper_is_pooled(k)) {
-		forget(d, k);
+		forget_machine(d, k);
 		return true;
 	}
 	if (k->pool.place != POOL_CLAIMED)
@@ -293,7 +293,7 @@ bool pool_on_exit(struct sbxd *d, struct keeper *k)
 		return false;
 	}
 	log_warn("the machine of %s was lost when it was claimed; another one is started", id);
-	reap(k);
+	reap_machine(k);
 	keeper_free(d, k);
 	start_without(d, id, accel);
 	return true;
@@ -302,7 +302,7 @@ bool pool_on_exit(struct sbxd *d, struct keeper *k)
 /* ---- a sandbox for it ---- */
 
 /* Who leaves the accelerator open has the setting's, and so has the pool. */
-static bool fits(const struct keeper *k, const struct spec *spec)
+static bool fits_spec(const struct keeper *k, const struct spec *spec)
 {
 	const struct pool_class *c = &k->pool.class;
 
@@ -317,7 +317,7 @@ void pool_offer(struct sbxd *d, struct spec *spec)
 	for (size_t i = 0; i < KEEPER_MAX; i++) {
 		const struct keeper *k = &d->keepers->slot[i];
 
-		if (is_free(k) && k->pool.is_ready && k->sock >= 0 && fits(k, spec)) {
+		if (is_free(k) && k->pool.is_ready && k->sock >= 0 && fits_spec(k, spec)) {
 			memcpy(spec->id, k->id, sizeof(spec->id));
 			return;
 		}
@@ -337,7 +337,7 @@ void pool_take(struct sbxd *d, const char *id)
 }
 
 /* From here on it is a keeper like any other, but that it may still say no. */
-static int claim(struct sbxd *d, struct keeper *k, const struct spec *spec, struct err *err)
+static int claim_machine(struct sbxd *d, struct keeper *k, const struct spec *spec, struct err *err)
 {
 	AUTO_FREE char *dir = NULL;
 	int r = keeper_make_folders(spec, &dir, err);
@@ -370,8 +370,8 @@ bool pool_claim(struct sbxd *d, const struct spec *spec, bool cold)
 
 	if (!k || !keeper_is_pooled(k))
 		return false;
-	if (!cold && k->sock >= 0 && !k->asked_stop && fits(k, spec)) {
-		r = claim(d, k, spec, &err);
+	if (!cold && k->sock >= 0 && !k->asked_stop && fits_spec(k, spec)) {
+		r = claim_machine(d, k, spec, &err);
 		if (r == 0)
 			return true;
 		log_warn("%s is started without the pool: %s", spec->name, err_text(&err, r));

@@ -181,7 +181,7 @@ static void take_nets(struct rule *rule, const struct rule *what)
 }
 
 /* Keeps what `keep` says, in one pass. */
-static void filter(
+static void filter_rules(
 	struct rules *rules, bool (*keep)(const struct rule *, const void *), const void *arg)
 {
 	size_t to = 0;
@@ -237,7 +237,7 @@ int rulebook_remove(
 			netrule_done(&rule->net[k]);
 		rule->n_net = 0;
 	}
-	filter(rules, has_resources, NULL);
+	filter_rules(rules, has_resources, NULL);
 	return 0;
 }
 
@@ -260,7 +260,7 @@ size_t rulebook_move_scope(struct rules *rules, const char *sandbox, const char 
 	size_t n = rulebook_count_scope(rules, sandbox);
 
 	if (!to)
-		filter(rules, is_of_others, sandbox);
+		filter_rules(rules, is_of_others, sandbox);
 	for (size_t i = 0; to && i < rules->n; i++) {
 		struct rule *rule = &rules->rule[i];
 
@@ -281,7 +281,7 @@ size_t rulebook_drop_left_over(struct rules *rules, const char *sandbox)
 {
 	size_t before = rules->n;
 
-	filter(rules, is_not_left_over, sandbox);
+	filter_rules(rules, is_not_left_over, sandbox);
 	return before - rules->n;
 }
 
@@ -292,7 +292,7 @@ static bool is_not_over(const struct rule *rule, const void *now_ms)
 
 void rulebook_drop_over(struct rules *rules, uint64_t now_ms)
 {
-	filter(rules, is_not_over, &now_ms);
+	filter_rules(rules, is_not_over, &now_ms);
 }
 
 /* ---- presets ---- */
@@ -356,7 +356,7 @@ int rulebook_set_preset(
 	size_t map[RULES_MAX_GROUPS + 1] = {0}, before;
 	int r = 0;
 
-	filter(rules, is_own, &old);
+	filter_rules(rules, is_own, &old);
 	drop_preset_groups(rules, map);
 	for (size_t i = 0; i < rules->n; i++)
 		rules->rule[i].group = map[rules->rule[i].group];
@@ -420,8 +420,8 @@ int rulebook_check_ids(const struct rules *rules, struct err *err)
 
 /* ---- what a deny makes useless ---- */
 
-static bool covers(const struct rule *deny, const struct netrule *x, const struct rule *allow,
-	const struct netrule *y)
+static bool covers_resource(const struct rule *deny, const struct netrule *x,
+	const struct rule *allow, const struct netrule *y)
 {
 	struct netrule_ports p[NETRULE_MAX_PORTS], q[NETRULE_MAX_PORTS];
 	size_t n = rule_get_ports(deny, x, p), k = rule_get_ports(allow, y, q);
@@ -444,7 +444,8 @@ static bool is_covered(const struct rule *deny, const struct rule *allow)
 	for (size_t i = 0; i < allow->n_net; i++) {
 		size_t k = 0;
 
-		while (k < deny->n_net && !covers(deny, &deny->net[k], allow, &allow->net[i]))
+		while (k < deny->n_net &&
+			!covers_resource(deny, &deny->net[k], allow, &allow->net[i]))
 			k++;
 		if (k == deny->n_net)
 			return false;

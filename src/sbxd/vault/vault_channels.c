@@ -32,7 +32,7 @@ bool vault_channels_wanted(struct sbxd *d)
 	return false;
 }
 
-static int give(struct sbxd *d, struct keeper *k)
+static int give_channel(struct sbxd *d, struct keeper *k)
 {
 	AUTO_CLOSE int of_vault = -1;
 	AUTO_CLOSE int of_keeper = -1;
@@ -68,7 +68,7 @@ int vault_channels_give(struct sbxd *d)
 
 	for (size_t i = 0; r == 0 && i < KEEPER_MAX; i++)
 		if (is_wanting(&d->keepers->slot[i]))
-			r = give(d, &d->keepers->slot[i]);
+			r = give_channel(d, &d->keepers->slot[i]);
 	ask_for_sign(d);
 	return r;
 }

@@ -50,7 +50,7 @@ static struct loop_key key_of(const struct vault_link *v)
 	return (struct loop_key){.kind = SBXD_EV_VAULT, .gen = v->gen};
 }
 
-static void drop(struct sbxd *d, const char *why)
+static void drop_channel(struct sbxd *d, const char *why)
 {
 	struct vault_link *v = d->vault;
 
@@ -130,7 +130,7 @@ static void send_queued(struct sbxd *d)
 			else
 				op->state = VAULT_OP_QUEUED;
 			op->was_lost = true;
-			drop(d, LOST);
+			drop_channel(d, LOST);
 			return;
 		}
 		fd_close(&op->fd);
@@ -140,7 +140,7 @@ static void send_queued(struct sbxd *d)
 /* ---- what the vault says ---- */
 
 /* Another vault is started when the next thing needs one. */
-static int replace(struct vault_link *v, const char *why)
+static int replace_vault(struct vault_link *v, const char *why)
 {
 	log_info("the vault is replaced: %s", why);
 	v->phase = VAULT_PHASE_END;
@@ -164,7 +164,7 @@ static int on_hello(struct sbxd *d, const struct ipc_msg *msg)
 	v->phase = v->is_owner ? VAULT_PHASE_OWNER : VAULT_PHASE_ADMIN;
 	if (strcmp(build, VAULT_BUILD) != 0 && !v->was_replaced) {
 		v->was_replaced = true;
-		return replace(v, "it is of another build");
+		return replace_vault(v, "it is of another build");
 	}
 	v->sweep_due = true;
 	return 0;
@@ -209,7 +209,7 @@ static int on_done(struct sbxd *d, struct vault_op *op, const struct ipc_msg *ms
 	return 0;
 }
 
-static int take(struct sbxd *d, const struct ipc_msg *msg)
+static int take_message(struct sbxd *d, const struct ipc_msg *msg)
 {
 	struct vault_link *v = d->vault;
 	struct vault_op *op;
@@ -286,7 +286,7 @@ static void start_failed(struct sbxd *d, int r, const struct err *err)
 	vault_ops_fail_queued(d, -EAGAIN, v->why.text);
 }
 
-static int watch(struct sbxd *d, int fd, bool is_owner, struct err *err)
+static int watch_socket(struct sbxd *d, int fd, bool is_owner, struct err *err)
 {
 	struct vault_link *v = d->vault;
 	int r = loop_add(&d->loop, fd, EPOLLIN, key_of(v));
@@ -305,7 +305,7 @@ static int watch(struct sbxd *d, int fd, bool is_owner, struct err *err)
 
 /* The channel that it is started with makes this sbxd its owner: nobody can get one by
  * connecting. */
-static int start(struct sbxd *d, struct err *err)
+static int start_vault(struct sbxd *d, struct err *err)
 {
 	struct vault_link *v = d->vault;
 	AUTO_CLOSE int theirs = -1;
@@ -323,7 +323,8 @@ static int start(struct sbxd *d, struct err *err)
 	v->started_ms = clock_mono_ms();
 	r = loop_add(
 		&d->loop, v->child.pidfd, EPOLLIN, (struct loop_key){.kind = SBXD_EV_VAULT_EXIT});
-	return r < 0 ? err_errno(err, r, "watching the vault") : watch(d, TAKE_FD(ours), true, err);
+	return r < 0 ? err_errno(err, r, "watching the vault")
+		     : watch_socket(d, TAKE_FD(ours), true, err);
 }
 
 static void describe_exit(const struct hands_end *end, struct err *err)
@@ -341,7 +342,7 @@ void vault_link_on_exit(struct sbxd *d)
 
 	if (v->child.pidfd < 0 || hands_reap(v->child.pid, &end) < 0)
 		return;
-	drop(d, LOST);
+	drop_channel(d, LOST);
 	loop_del(&d->loop, v->child.pidfd);
 	fd_close(&v->child.pidfd);
 	if (v->has_said) {
@@ -360,7 +361,7 @@ static int connect_to(struct sbxd *d, struct err *err)
 {
 	int fd = hands_to_vault(err);
 
-	return fd < 0 ? fd : watch(d, fd, false, err);
+	return fd < 0 ? fd : watch_socket(d, fd, false, err);
 }
 
 /* Where nobody answers there is no vault, and the name is ours. */
@@ -402,7 +403,7 @@ static void go_up(struct sbxd *d)
 	if (r == 0 && v->sock < 0 && !is_wanted(d))
 		return;
 	if (r == 0 && v->sock < 0 && v->child.pidfd < 0)
-		r = start(d, &err);
+		r = start_vault(d, &err);
 	if (r < 0)
 		start_failed(d, r, &err);
 }
@@ -433,14 +434,14 @@ static void give_up(struct sbxd *d, int r, const char *why)
 	if (v->child.pidfd >= 0)
 		hands_signal(v->child.pidfd, HANDS_KILL);
 	(void)err_set(&err, r, "%s", why);
-	drop(d, why);
+	drop_channel(d, why);
 	v->n_mute = 0;
 	start_failed(d, r, &err);
 }
 
 /* 1 with a message that was understood, 0 at the end, -EAGAIN, or why it is not to be heard
  * again. */
-static int receive(struct sbxd *d)
+static int receive_message(struct sbxd *d)
 {
 	struct vault_link *v = d->vault;
 	static struct ipc_msg msg;
@@ -449,7 +450,7 @@ static int receive(struct sbxd *d)
 	msg.fd = -1;
 	r = ipc_recv(v->sock, &msg);
 	if (r > 0 && v->phase != VAULT_PHASE_END)
-		r = take(d, &msg) < 0 ? -EBADMSG : 1;
+		r = take_message(d, &msg) < 0 ? -EBADMSG : 1;
 	ipc_msg_done(&msg);
 	return r;
 }
@@ -459,14 +460,14 @@ void vault_link_on_event(struct sbxd *d, uint32_t gen, uint32_t events)
 	struct vault_link *v = d->vault;
 
 	for (unsigned i = 0; i < VAULT_LINK_BURST && v->gen == gen && v->sock >= 0; i++) {
-		int r = receive(d);
+		int r = receive_message(d);
 
 		if (r == -EAGAIN)
 			break;
 		if (r < 0)
 			give_up(d, -EPROTO, "the vault broke the rules of its channel");
 		else if (r == 0)
-			drop(d, LOST);
+			drop_channel(d, LOST);
 	}
 	if (v->n_mute >= VAULT_MAX_MUTE)
 		give_up(d, -EIO, "the vault ends every connection");
@@ -529,11 +530,12 @@ static void give_channels(struct sbxd *d)
 	if (v->is_owner)
 		r = vault_channels_give(d);
 	else if (!vault_ops_sent(v))
-		r = replace(v, "an earlier sbxd started it, and a sandbox needs a channel to it");
+		r = replace_vault(
+			v, "an earlier sbxd started it, and a sandbox needs a channel to it");
 	if (r == -EAGAIN)
 		v->is_blocked = true;
 	else if (!is_crowded(v, r) && r < 0)
-		drop(d, LOST);
+		drop_channel(d, LOST);
 	if (r == 0 && is_up(v))
 		send_queued(d);
 }
