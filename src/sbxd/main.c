@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -200,7 +201,7 @@ static void set_up(struct sbxd *d)
 		die("%s", err_text(&err, -EIO));
 	templates_pin_all(d);
 	images_collect();
-	vault_link_open(d);
+	vault_link_step(d);
 	d->listen_fd = listen_open(&d->activated, &err);
 	if (d->listen_fd < 0)
 		die("%s", err.text);
@@ -234,73 +235,48 @@ static void on_spawner_end(struct sbxd *d)
 	d->quit = d->failed = true;
 }
 
+static void on_drain_timer(struct sbxd *d)
+{
+	d->late = true;
+}
+
+/* For each event the function that handles it, without or with the event itself. */
+static const struct {
+	void (*run)(struct sbxd *d);
+	void (*run_event)(struct sbxd *d, const struct loop_event *ev);
+} event_table[] = {
+	[SBXD_EV_SIGNAL] = {on_signal},
+	[SBXD_EV_LISTEN] = {conn_on_accept},
+	[SBXD_EV_CONN] = {.run_event = conn_on_event},
+	[SBXD_EV_CONN_TIMER] = {.run_event = conn_on_timer},
+	[SBXD_EV_KEEPER] = {.run_event = keeper_on_message},
+	[SBXD_EV_KEEPER_EXIT] = {.run_event = keeper_on_exit},
+	[SBXD_EV_KEEPER_TIMER] = {.run_event = keeper_on_timer},
+	[SBXD_EV_WIPE] = {.run_event = wipe_on_exit},
+	[SBXD_EV_JOURNAL] = {journal_on_timer},
+	[SBXD_EV_VAULT] = {.run_event = vault_link_on_event},
+	[SBXD_EV_VAULT_LISTEN] = {vault_link_on_listen},
+	[SBXD_EV_VAULT_EXIT] = {vault_link_on_exit},
+	[SBXD_EV_VAULT_TIMER] = {vault_link_on_timer},
+	[SBXD_EV_IMAGES] = {images_on_exit},
+	[SBXD_EV_IMAGES_TIMER] = {images_on_timer},
+	[SBXD_EV_POOL_TIMER] = {pool_on_timer},
+	[SBXD_EV_KEEP] = {keep_on_exit},
+	[SBXD_EV_KEEP_TIMER] = {keep_on_timer},
+	[SBXD_EV_SPAWNER] = {on_spawner_end},
+	[SBXD_EV_DRAIN_TIMER] = {on_drain_timer},
+};
+static_assert(ARRAY_LEN(event_table) == SBXD_N_EVENTS, "every event has a row");
+
 static void handle_event(struct sbxd *d)
 {
 	struct loop_event ev;
 
 	loop_next(&d->loop, &ev);
-	switch ((enum sbxd_ev)ev.key.kind) {
-	case SBXD_EV_SIGNAL:
-		on_signal(d);
-		break;
-	case SBXD_EV_LISTEN:
-		conn_on_accept(d);
-		break;
-	case SBXD_EV_CONN:
-		conn_on_event(d, ev.key.idx, ev.key.gen, ev.events);
-		break;
-	case SBXD_EV_CONN_TIMER:
-		conn_on_timer(d, ev.key.idx, ev.key.gen);
-		break;
-	case SBXD_EV_KEEPER:
-		keeper_on_message(d, ev.key.idx, ev.key.gen);
-		break;
-	case SBXD_EV_KEEPER_EXIT:
-		keeper_on_exit(d, ev.key.idx, ev.key.gen);
-		break;
-	case SBXD_EV_KEEPER_TIMER:
-		keeper_on_timer(d, ev.key.idx, ev.key.gen);
-		break;
-	case SBXD_EV_WIPE:
-		wipe_on_exit(d, ev.key.idx, ev.key.gen);
-		break;
-	case SBXD_EV_JOURNAL:
-		journal_on_timer(d);
-		break;
-	case SBXD_EV_VAULT:
-		vault_link_on_event(d, ev.key.gen, ev.events);
-		break;
-	case SBXD_EV_VAULT_LISTEN:
-		vault_link_on_listen(d);
-		break;
-	case SBXD_EV_VAULT_EXIT:
-		vault_link_on_exit(d);
-		break;
-	case SBXD_EV_VAULT_TIMER:
-		vault_link_on_timer(d);
-		break;
-	case SBXD_EV_IMAGES:
-		images_on_exit(d);
-		break;
-	case SBXD_EV_IMAGES_TIMER:
-		images_on_timer(d);
-		break;
-	case SBXD_EV_POOL_TIMER:
-		pool_on_timer(d);
-		break;
-	case SBXD_EV_KEEP:
-		keep_on_exit(d);
-		break;
-	case SBXD_EV_KEEP_TIMER:
-		keep_on_timer(d);
-		break;
-	case SBXD_EV_SPAWNER:
-		on_spawner_end(d);
-		break;
-	case SBXD_EV_DRAIN_TIMER:
-		d->late = true;
-		break;
-	}
+	if (event_table[ev.key.kind].run)
+		event_table[ev.key.kind].run(d);
+	else
+		event_table[ev.key.kind].run_event(d, &ev);
 }
 
 /* Who has asked is answered before the end: a restart loses nobody's request. From the first

@@ -159,11 +159,8 @@ static void wait_ports(struct sbxd *d, struct conn *c, bool late)
 
 static void wait_row(struct sbxd *d, struct conn *c, bool late)
 {
-	char id[SPEC_ID_LEN + 1];
-
-	memcpy(id, c->wait_id, sizeof(id));
-	if (late || !keeper_find(d, id))
-		api_reply_ref(d, c, 200, id);
+	if (late || !keeper_find(d, c->wait_id))
+		api_reply_ref(d, c, 200, c->wait_id);
 }
 
 void api_on_ports(struct sbxd *d, struct keeper *k, uint32_t ask)

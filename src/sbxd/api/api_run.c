@@ -77,11 +77,8 @@ void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 
 static void wait_stop(struct sbxd *d, struct conn *c, bool late)
 {
-	char id[SPEC_ID_LEN + 1];
-
-	memcpy(id, c->wait_id, sizeof(id));
-	if (!keeper_find(d, id))
-		api_reply_ref(d, c, 200, id);
+	if (!keeper_find(d, c->wait_id))
+		api_reply_ref(d, c, 200, c->wait_id);
 	else if (late)
 		api_refuse(
 			d, c, 504, "timeout", "it has not stopped in its time; it is being killed");
@@ -108,12 +105,11 @@ static int stop_timeout(struct slice body, uint64_t *ret_ms, bool *ret_suspend, 
 /* Its keeper ends when the memory is kept; when it is not, DONE says why and it runs on. */
 static void wait_suspend(struct sbxd *d, struct conn *c, bool late)
 {
-	char id[SPEC_ID_LEN + 1];
+	bool has_ended = !keeper_find(d, c->wait_id);
 
-	memcpy(id, c->wait_id, sizeof(id));
-	if (!keeper_find(d, id) && kept_is_there(id))
-		api_reply_ref(d, c, 200, id);
-	else if (!keeper_find(d, id))
+	if (has_ended && kept_is_there(c->wait_id))
+		api_reply_ref(d, c, 200, c->wait_id);
+	else if (has_ended)
 		api_refuse(d, c, 500, "internal", "it has ended, and its memory is not kept");
 	else if (late)
 		api_refuse(d, c, 504, "timeout", "it has not been suspended in its time");

@@ -84,7 +84,6 @@ static void wait_get(struct sbxd *d, struct conn *c, bool late)
 	const struct keeper *k = keeper_find(d, c->wait_id);
 	uint64_t now = clock_mono_ms(), wait_ms = 0;
 	const char *wait = api_http_query(&c->http, "wait");
-	char id[SPEC_ID_LEN + 1];
 
 	/* Checked by api_route before. */
 	if (wait && str_to_u64(wait, 0, API_MAX_WAIT_MS, &wait_ms) < 0)
@@ -92,8 +91,7 @@ static void wait_get(struct sbxd *d, struct conn *c, bool late)
 	if (!late && k && (keeper_is_pending(k) || (wait_ms && is_moving(k))) &&
 		now < c->deadline_ms)
 		return;
-	memcpy(id, c->wait_id, sizeof(id));
-	api_reply_ref(d, c, 200, id);
+	api_reply_ref(d, c, 200, c->wait_id);
 }
 
 void api_get(struct sbxd *d, struct conn *c, const struct api_request *req)

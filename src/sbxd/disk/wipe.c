@@ -178,16 +178,16 @@ void wipe_start(struct sbxd *d, const char *id)
 	log_error("too many removals at once; the next start of sbxd will remove %s", id);
 }
 
-void wipe_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
+void wipe_on_exit(struct sbxd *d, const struct loop_event *ev)
 {
-	struct wipe *w = &d->wipes->slot[idx];
+	struct wipe *w = &d->wipes->slot[ev->key.idx];
 	char id[SPEC_ID_LEN + 1];
 	siginfo_t si = {0};
 	struct err err = {0};
 	bool ok;
 
-	assert(idx < WIPE_MAX);
-	if (!w->id[0] || w->gen != gen)
+	assert(ev->key.idx < WIPE_MAX);
+	if (!w->id[0] || w->gen != ev->key.gen)
 		return;
 	memcpy(id, w->id, sizeof(id));
 	ok = waitid(P_PIDFD, (id_t)w->pidfd, &si, WEXITED | WNOHANG) == 0 &&

@@ -34,7 +34,7 @@ void wipes_done(struct sbxd *d);
 /* Whether the sandbox is still being removed. */
 bool wipe_is_running(struct sbxd *d, const char *id);
 void wipe_start(struct sbxd *d, const char *id);
-void wipe_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen);
+void wipe_on_exit(struct sbxd *d, const struct loop_event *ev);
 /* The few small things in the runtime folder of a sandbox that does not run. */
 void wipe_runtime(const char *id);
 /* Its directory and its spec. */

@@ -334,21 +334,21 @@ static void on_watcher(struct sbxd *d, struct conn *c, uint32_t events)
 	arm(d, c, conn_unsent(c) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-static struct conn *find(struct sbxd *d, uint32_t idx, uint32_t gen)
+static struct conn *find(struct sbxd *d, struct loop_key key)
 {
-	struct conn *c = &d->conns->slot[idx];
+	struct conn *c = &d->conns->slot[key.idx];
 
-	assert(idx < CONN_MAX);
-	return c->state != CONN_FREE && c->gen == gen ? c : NULL;
+	assert(key.idx < CONN_MAX);
+	return c->state != CONN_FREE && c->gen == key.gen ? c : NULL;
 }
 
-void conn_on_event(struct sbxd *d, uint32_t idx, uint32_t gen, uint32_t events)
+void conn_on_event(struct sbxd *d, const struct loop_event *ev)
 {
-	struct conn *c = find(d, idx, gen);
+	struct conn *c = find(d, ev->key);
 
 	if (!c)
 		return;
-	if (events & (EPOLLERR | EPOLLHUP)) {
+	if (ev->events & (EPOLLERR | EPOLLHUP)) {
 		conn_close(d, c);
 		return;
 	}
@@ -357,16 +357,16 @@ void conn_on_event(struct sbxd *d, uint32_t idx, uint32_t gen, uint32_t events)
 		on_readable(d, c);
 		break;
 	case CONN_WAITING:
-		if (events & EPOLLRDHUP)
+		if (ev->events & EPOLLRDHUP)
 			conn_close(d, c);
 		break;
 	case CONN_WRITING:
 		go_on_writing(d, c);
-		if (c->gen == gen && c->state == CONN_READING)
+		if (c->gen == ev->key.gen && c->state == CONN_READING)
 			eat(d, c);
 		break;
 	case CONN_WATCHING:
-		on_watcher(d, c, events);
+		on_watcher(d, c, ev->events);
 		break;
 	case CONN_HANDED:
 	case CONN_FREE:
@@ -374,9 +374,9 @@ void conn_on_event(struct sbxd *d, uint32_t idx, uint32_t gen, uint32_t events)
 	}
 }
 
-void conn_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen)
+void conn_on_timer(struct sbxd *d, const struct loop_event *ev)
 {
-	struct conn *c = find(d, idx, gen);
+	struct conn *c = find(d, ev->key);
 
 	if (!c)
 		return;

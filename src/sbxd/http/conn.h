@@ -89,8 +89,8 @@ void conn_on_accept(struct sbxd *d);
 void conns_accept_rest(struct sbxd *d);
 /* Whether somebody who asked has no answer yet; watchers and handed ones are not meant. */
 bool conns_owe(const struct sbxd *d);
-void conn_on_event(struct sbxd *d, uint32_t idx, uint32_t gen, uint32_t events);
-void conn_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen);
+void conn_on_event(struct sbxd *d, const struct loop_event *ev);
+void conn_on_timer(struct sbxd *d, const struct loop_event *ev);
 
 /* A whole reply; `body` may be NULL. Ends the waiting. */
 void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body);

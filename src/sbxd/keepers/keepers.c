@@ -184,57 +184,61 @@ static bool read_one(struct sbxd *d, struct keeper *k)
 	return k->sock >= 0;
 }
 
-static struct keeper *slot_at(struct sbxd *d, uint32_t idx, uint32_t gen)
+static struct keeper *slot_at(struct sbxd *d, struct loop_key key)
 {
-	struct keeper *k = &d->keepers->slot[idx];
+	struct keeper *k = &d->keepers->slot[key.idx];
 
-	assert(idx < KEEPER_MAX);
-	return k->used && k->gen == gen ? k : NULL;
+	assert(key.idx < KEEPER_MAX);
+	return k->used && k->gen == key.gen ? k : NULL;
 }
 
-void keeper_on_message(struct sbxd *d, uint32_t idx, uint32_t gen)
+/* NULL when the slot was given back meanwhile. */
+static struct keeper *read_messages(struct sbxd *d, struct loop_key key)
 {
-	struct keeper *k = slot_at(d, idx, gen);
+	struct keeper *k = slot_at(d, key);
 
 	for (int i = 0; k && k->sock >= 0 && i < KEEPER_BURST; i++)
 		if (!read_one(d, k))
 			break;
-	k = slot_at(d, idx, gen);
-	if (k)
-		reload_push(d, k);
-	if (k)
-		ports_push(d, k);
+	return slot_at(d, key);
 }
 
-void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen)
+void keeper_on_message(struct sbxd *d, const struct loop_event *ev)
 {
-	struct keeper *k = slot_at(d, idx, gen);
+	struct keeper *k = read_messages(d, ev->key);
 
-	/* Its last words say why. */
-	for (int i = 0; k && k->sock >= 0 && i < KEEPER_BURST; i++)
-		if (!read_one(d, k))
-			break;
-	k = slot_at(d, idx, gen);
+	if (!k)
+		return;
+	reload_push(d, k);
+	ports_push(d, k);
+}
+
+void keeper_on_exit(struct sbxd *d, const struct loop_event *ev)
+{
+	struct keeper *k = read_messages(d, ev->key); /* its last words say why */
+
+	if (!k)
+		return;
 	/* What it may have forked has its group's number and goes with it: nobody else has the
 	 * number before it is waited for. */
-	if (k && k->child)
+	if (k->child)
 		hands_signal(k->pidfd, HANDS_KILL_GROUP);
-	else if (k)
+	else
 		hands_kill_rest(k->id);
-	if (k && !pool_on_exit(d, k))
+	if (!pool_on_exit(d, k))
 		keeper_gone(d, k);
 }
 
-void keeper_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen)
+void keeper_on_timer(struct sbxd *d, const struct loop_event *ev)
 {
-	struct keeper *k = slot_at(d, idx, gen);
+	struct keeper *k = slot_at(d, ev->key);
 	uint64_t now = clock_mono_ms();
 
 	if (!k)
 		return;
 	if (k->seeking)
 		keeper_reconnect(d, k);
-	if (k->gen != gen || !k->kill_at_ms)
+	if (k->gen != ev->key.gen || !k->kill_at_ms)
 		return;
 	/* At work on its stop: the guest got its time, now the keeper gets a little for itself. */
 	if (k->sock >= 0 && k->stop_asked_ms && k->last_word_ms > k->stop_asked_ms) {

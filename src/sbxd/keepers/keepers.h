@@ -87,9 +87,9 @@ void keepers_init(struct keepers *ks, const struct keeper_ops *ops);
 void keepers_done(struct sbxd *d);
 /* After a start of sbxd: finds those that live, notes those that died. */
 int keepers_adopt(struct sbxd *d, struct err *err) MUST_CHECK;
-void keeper_on_message(struct sbxd *d, uint32_t idx, uint32_t gen);
-void keeper_on_exit(struct sbxd *d, uint32_t idx, uint32_t gen);
-void keeper_on_timer(struct sbxd *d, uint32_t idx, uint32_t gen);
+void keeper_on_message(struct sbxd *d, const struct loop_event *ev);
+void keeper_on_exit(struct sbxd *d, const struct loop_event *ev);
+void keeper_on_timer(struct sbxd *d, const struct loop_event *ev);
 
 /* Not one that waits in the pool: that is nobody's. */
 struct keeper *keeper_find(struct sbxd *d, const char *id);

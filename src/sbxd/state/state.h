@@ -38,6 +38,7 @@ enum sbxd_ev {
 	SBXD_EV_KEEP_TIMER,
 	SBXD_EV_SPAWNER,
 	SBXD_EV_DRAIN_TIMER,
+	SBXD_N_EVENTS,
 };
 
 struct sbxd {

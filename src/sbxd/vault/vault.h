@@ -82,9 +82,6 @@ struct vault_link {
 };
 
 void vault_link_init(struct vault_link *v);
-/* Finds the vault that is there, or listens. Without it sandboxes work on, and it is tried
- * again. */
-void vault_link_open(struct sbxd *d);
 /* Stops the vault when no keeper needs it. */
 void vault_link_done(struct sbxd *d);
 
@@ -95,6 +92,8 @@ bool vault_link_has_vault(struct sbxd *d);
 struct vault_op *vault_link_ask(struct sbxd *d, enum vault_msg ask);
 struct vault_op *vault_link_find(struct sbxd *d, uint32_t id);
 void vault_link_forget(struct sbxd *d, struct vault_op *op);
+/* Does what is due; at the start, finds the vault that runs, or listens. Without it sandboxes work
+ * on, and it is tried again. */
 void vault_link_step(struct sbxd *d);
 
 /* A sandbox was removed: what was only for it goes too. */
@@ -102,7 +101,7 @@ void vault_link_sweep(struct sbxd *d);
 bool vault_link_is_sweeping(struct sbxd *d);
 
 void vault_link_on_listen(struct sbxd *d);
-void vault_link_on_event(struct sbxd *d, uint32_t gen, uint32_t events);
+void vault_link_on_event(struct sbxd *d, const struct loop_event *ev);
 void vault_link_on_exit(struct sbxd *d);
 void vault_link_on_timer(struct sbxd *d);
 /* A keeper wants a channel to the vault: for struct keeper_ops. */

@@ -455,11 +455,11 @@ static int receive_message(struct sbxd *d)
 	return r;
 }
 
-void vault_link_on_event(struct sbxd *d, uint32_t gen, uint32_t events)
+void vault_link_on_event(struct sbxd *d, const struct loop_event *ev)
 {
 	struct vault_link *v = d->vault;
 
-	for (unsigned i = 0; i < VAULT_LINK_BURST && v->gen == gen && v->sock >= 0; i++) {
+	for (unsigned i = 0; i < VAULT_LINK_BURST && v->gen == ev->key.gen && v->sock >= 0; i++) {
 		int r = receive_message(d);
 
 		if (r == -EAGAIN)
@@ -598,11 +598,6 @@ void vault_link_on_timer(struct sbxd *d)
 		d->vault->sweep_until_ms = 0;
 		conns_wake(d, NULL);
 	}
-	vault_link_step(d);
-}
-
-void vault_link_open(struct sbxd *d)
-{
 	vault_link_step(d);
 }
 
