@@ -17,6 +17,8 @@ LIVES = ("recovery/daemon-restart", "recovery/hang-egress", "recovery/kill-edge"
          "recovery/kill-sbxd", "recovery/kill-vault")
 OPEN = ('(k->gate, slice_from_str("policy 1\\n\\ngroup hole\\n'
         'allow network **:1-65535\\n\\nend\\n"), "hole");')
+# These files do not include gate.h.
+DECLARED = "\tvoid gate_set_policy(struct gate *, struct slice, const char *);\n\n"
 
 HOLES += [
     # CVE-2026-12539: what was applied when the sandbox was made is lost when it is started again
@@ -26,10 +28,10 @@ HOLES += [
          f"\t\t\tgate_set_policy{OPEN}\n\t}}\n\tr = read_settings(k, &err);\n\tif (r < 0) {{\n"),
     Hole("policy-lost-with-egress", "src/keeper/worker/egress_link.c",
          "\tworker_on_exit(k, &k->egress->worker);\n",
-         f"\tworker_on_exit(k, &k->egress->worker);\n\tgate_set_policy{OPEN}\n"),
+         f"\tworker_on_exit(k, &k->egress->worker);\n{DECLARED}\tgate_set_policy{OPEN}\n"),
     Hole("policy-lost-with-sbxd", "src/keeper/link/sbxd_link.c",
          "\tif (fd >= 0 && is_same_user(fd))\n",
-         f"\tgate_set_policy{OPEN}\n\tif (fd >= 0 && is_same_user(fd))\n"),
+         f"{DECLARED}\tgate_set_policy{OPEN}\n\tif (fd >= 0 && is_same_user(fd))\n"),
     Hole("policy-not-read-again", "src/keeper/network/netpolicy.c",
          "\tread_policy(k);\n\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error(",
          "\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error("),
