@@ -5,16 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
 #define EDGE_EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
-
-struct loop_key exchange_key(const struct origin *o, const struct exchange *x, enum origin_ev kind)
-{
-	return (struct loop_key){
-		.kind = (uint8_t)kind, .gen = x->gen, .idx = (uint32_t)(x - o->exchanges)};
-}
 
 /* A stale event carries an older generation. */
 struct exchange *exchange_find(struct origin *o, struct loop_key key)
@@ -23,12 +16,6 @@ struct exchange *exchange_find(struct origin *o, struct loop_key key)
 	bool is_live = x->state != EXCHANGE_FREE && x->state != EXCHANGE_OVER;
 
 	return is_live && x->gen == key.gen ? x : NULL;
-}
-
-void exchange_set_timer(struct origin *o, struct exchange *x, uint64_t ms)
-{
-	loop_timer_set(
-		&o->loop, &x->timer, clock_mono_ms() + ms, exchange_key(o, x, ORIGIN_EV_TIMER));
 }
 
 /* ---- the end ---- */
@@ -109,7 +96,7 @@ static void end_exchange(struct origin *o, struct exchange *x)
 	drain_edge(o, x);
 }
 
-void exchange_tell_done(struct origin *o, struct exchange *x)
+static void exchange_tell_done(struct origin *o, struct exchange *x)
 {
 	tell_exchange(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
 }
@@ -230,13 +217,6 @@ static int take_request(struct origin *o, struct exchange *x, struct slice paylo
 	return canon_flow_req(&t->up, &t->req);
 }
 
-void exchange_want_line(struct origin *o, struct exchange *x)
-{
-	x->state = EXCHANGE_LINE;
-	exchange_set_timer(o, x, ORIGIN_LINE_MS);
-	o->lines_due = true;
-}
-
 static void keep_body(struct origin *o, struct exchange *x)
 {
 	struct http_resp go_on = {.status = 100};
@@ -259,7 +239,7 @@ void exchange_on_kept(struct origin *o, struct exchange *x)
 
 static void on_request(struct origin *o, struct exchange *x, const struct canon_frame *frame)
 {
-	char where[SLOT_MAX_WHERE];
+	char where[ORIGIN_MAX_WHERE];
 	enum origin_outcome outcome;
 	bool is_token = false;
 	const char *why;
@@ -405,7 +385,7 @@ static void send_request(struct origin *o, struct exchange *x, struct value *v)
 	talk_pump(o, x);
 }
 
-void exchange_on_lost(struct origin *o, struct exchange *x)
+static void exchange_on_lost(struct origin *o, struct exchange *x)
 {
 	x->line = NULL;
 	if (x->state == EXCHANGE_VALUE)
@@ -415,7 +395,7 @@ void exchange_on_lost(struct origin *o, struct exchange *x)
 			o, x, ORIGIN_BAD_ANSWER, "%s: the connection broke off", o->config.host);
 }
 
-void exchange_take_line(struct origin *o, struct exchange *x, struct line *l)
+static void exchange_take_line(struct origin *o, struct exchange *x, struct line *l)
 {
 	struct value *v = NULL;
 
@@ -433,7 +413,7 @@ void exchange_take_line(struct origin *o, struct exchange *x, struct line *l)
 	send_request(o, x, v);
 }
 
-void exchange_on_value(struct origin *o, struct exchange *x, const char *why_not)
+static void exchange_on_value(struct origin *o, struct exchange *x, const char *why_not)
 {
 	if (why_not)
 		exchange_fail(o, x, ORIGIN_NO_VALUE, "%s: %s", o->config.host, why_not);
@@ -462,7 +442,7 @@ static bool switch_to_raw(struct origin *o, struct exchange *x)
 	return true;
 }
 
-bool exchange_on_head(struct origin *o, struct exchange *x, struct http_resp *resp)
+static bool exchange_on_head(struct origin *o, struct exchange *x, struct http_resp *resp)
 {
 	struct http_fault fault = {0};
 
@@ -483,7 +463,7 @@ bool exchange_on_head(struct origin *o, struct exchange *x, struct http_resp *re
 	return resp->status == 101 ? switch_to_raw(o, x) : true;
 }
 
-bool exchange_on_data(struct origin *o, struct exchange *x, struct slice data)
+static bool exchange_on_data(struct origin *o, struct exchange *x, struct slice data)
 {
 	int r;
 
@@ -499,7 +479,7 @@ bool exchange_on_data(struct origin *o, struct exchange *x, struct slice data)
 	return r == 0;
 }
 
-bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *trailers)
+static bool exchange_on_end(struct origin *o, struct exchange *x, struct http_headers *trailers)
 {
 	struct http_headers none = {0};
 
@@ -537,7 +517,7 @@ static bool is_safe(const struct http_req *req)
 	return has_method && req->body.kind == HTTP_BODY_NONE;
 }
 
-void exchange_on_refused(struct origin *o, struct exchange *x, const char *why)
+static void exchange_on_refused(struct origin *o, struct exchange *x, const char *why)
 {
 	if (x->state == EXCHANGE_TALK && x->n_tries < ORIGIN_TRIES && x->talk->head &&
 		sign_can_repeat(x)) {
@@ -548,7 +528,7 @@ void exchange_on_refused(struct origin *o, struct exchange *x, const char *why)
 	exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: %s", o->config.host, why);
 }
 
-void exchange_on_fail(struct origin *o, struct exchange *x, enum origin_outcome outcome,
+static void exchange_on_fail(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 	bool untouched, const char *why)
 {
 	if (untouched && x->state == EXCHANGE_TALK && x->n_tries < ORIGIN_TRIES && x->talk->head &&
@@ -560,12 +540,7 @@ void exchange_on_fail(struct origin *o, struct exchange *x, enum origin_outcome 
 	exchange_fail(o, x, outcome, "%s: %s", o->config.host, why);
 }
 
-void exchange_on_deaf(struct origin *o, struct exchange *x)
-{
-	x->talk->is_deaf = true;
-}
-
-void exchange_on_room(struct origin *o, struct exchange *x)
+static void exchange_on_room(struct origin *o, struct exchange *x)
 {
 	if (x->token)
 		token_push(o, x);
@@ -573,16 +548,21 @@ void exchange_on_room(struct origin *o, struct exchange *x)
 		talk_pump(o, x);
 }
 
-bool exchange_has_room(const struct exchange *x)
-{
-	if (x->token) /* it is held here, and bounded */
-		return true;
-	if (answer_has_more(x))
-		return false;
-	return x->talk->is_said
-		       ? out_room(&x->to_edge) >= 2 * LINE_READ + CANON_MAX_END + answer_held(x)
-		       : out_len(&x->to_edge) == 0;
-}
+const struct exchange_ops exchange_ops = {
+	.fail = exchange_fail,
+	.finish = exchange_finish,
+	.flush = talk_flush,
+	.tell_done = exchange_tell_done,
+	.take_line = exchange_take_line,
+	.on_value = exchange_on_value,
+	.on_head = exchange_on_head,
+	.on_data = exchange_on_data,
+	.on_end = exchange_on_end,
+	.on_fail = exchange_on_fail,
+	.on_refused = exchange_on_refused,
+	.on_lost = exchange_on_lost,
+	.on_room = exchange_on_room,
+};
 
 /* ---- events ---- */
 

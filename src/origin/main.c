@@ -12,7 +12,9 @@
 #include "lib/base/mem.h"
 #include "lib/os/jail/jail.h"
 
-static struct origin origin;
+static const struct keeper_ops keeper_ops = {
+	.want = control_want, .need = control_need, .tokens = control_tokens};
+static struct origin origin = {.ops = &exchange_ops, .keeper = &keeper_ops};
 
 static void on_exchange(struct origin *o, const struct loop_event *ev)
 {
@@ -22,10 +24,10 @@ static void on_exchange(struct origin *o, const struct loop_event *ev)
 		return;
 	if (ev->key.kind == ORIGIN_EV_EDGE)
 		exchange_on_edge(o, x, ev->events);
-	else if (ev->key.kind == ORIGIN_EV_SCRUB)
-		answer_on_idle(o, x);
-	else
+	else if (ev->key.kind != ORIGIN_EV_SCRUB)
 		exchange_on_timer(o, x);
+	else if (answer_on_idle(x))
+		talk_pump(o, x); /* its flush may be the one that finds room */
 }
 
 static void dispatch_origin(struct origin *o, const struct loop_event *ev)

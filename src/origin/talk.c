@@ -185,7 +185,7 @@ static void resume_line(struct origin *o, struct exchange *x)
 {
 	struct line *l = x->line;
 
-	if (!l || !x->is_stopped || !exchange_has_room(x))
+	if (!l || !x->is_stopped || !answer_has_room(x))
 		return;
 	x->is_stopped = false;
 	l->ops->resume(o, l, x);

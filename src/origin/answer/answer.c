@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answer as frames for edge: checked once more, so that it cannot become a second one. */
-#include "src/origin/origin.h"
+#include "answer.h"
 
 #include <errno.h>
 

@@ -3,11 +3,12 @@
  * in sbx-origin; reads a server's content, which holds those credentials. Head and content are
  * held until the content is whole; then the values become '*', the rest goes to edge as it is,
  * and the last values are searched for in later responses. */
-#include "src/origin/origin.h"
+#include "capture.h"
 
 #include <errno.h>
 #include "lib/base/mem.h"
 #include "lib/secret/oauth/capture.h"
+#include "sweep.h"
 
 #define FIRST_ROOM 16384
 

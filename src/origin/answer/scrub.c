@@ -3,14 +3,16 @@
  * trailers. Content that is coded all the same (identity was asked for) is decoded first, and
  * goes on decoded. What comes out of a decoder may be much more than went in, so bytes wait
  * here, coded, until edge has read; meanwhile nothing more is read from the server. */
-#include "src/origin/origin.h"
+#include "answer.h"
 
 #include <assert.h>
 #include <errno.h>
+#include "capture.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/secret/scrub/scrub.h"
 #include "lib/secret/scrub/unpack.h"
+#include "sweep.h"
 
 #define MAX_CODED (2 * OUT_READ) /* what a line may bring after it was told that there is room */
 /* What one step of a decoder can become on its way to edge. */
@@ -235,18 +237,16 @@ static void set_idle(struct origin *o, struct exchange *x)
 			exchange_key(o, x, ORIGIN_EV_SCRUB));
 }
 
-void answer_on_idle(struct origin *o, struct exchange *x)
+bool answer_on_idle(struct exchange *x)
 {
 	uint8_t out[64];
 
 	if (!x->scrub || (x->state != EXCHANGE_TALK && x->state != EXCHANGE_RAW))
-		return;
+		return false;
 	size_t n = scrub_idle(&x->scrub->stream, out, sizeof(out));
 
-	if (n == 0)
-		return;
-	if ((x->state == EXCHANGE_RAW ? put_raw : answer_put_data)(x, slice_of(out, n)) == 0)
-		talk_pump(o, x); /* its flush may be the one that finds room */
+	return n &&
+	       (x->state == EXCHANGE_RAW ? put_raw : answer_put_data)(x, slice_of(out, n)) == 0;
 }
 
 static int put_last(struct exchange *x, struct http_headers *trailers)
@@ -397,9 +397,16 @@ bool answer_has_more(const struct exchange *x)
 	return x->scrub && x->scrub->is_full;
 }
 
-size_t answer_held(const struct exchange *x)
+bool answer_has_room(const struct exchange *x)
 {
-	return x->scrub ? x->scrub->stream.n_hold : 0;
+	size_t n_held = x->scrub ? x->scrub->stream.n_hold : 0;
+
+	if (x->token) /* it is held here, and bounded */
+		return true;
+	if (answer_has_more(x))
+		return false;
+	return x->talk->is_said ? out_room(&x->to_edge) >= 2 * LINE_READ + CANON_MAX_END + n_held
+				: out_len(&x->to_edge) == 0;
 }
 
 int answer_scrub_more(struct origin *o, struct exchange *x)

@@ -5,7 +5,7 @@
  * were here before: a token that was renewed is often still good, and a server may show other
  * requests. So neither a renewal nor a value that is asked for again leaves a response without
  * the value to search for. A request whose value cannot be searched for is not sent. */
-#include "src/origin/origin.h"
+#include "sweep.h"
 
 #include <assert.h>
 #include <errno.h>

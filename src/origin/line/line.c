@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections to the one server: wanted from the keeper, verified, given to exchanges, kept for
  * the next ones. */
-#include "src/origin/origin.h"
+#include "protocol.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ void line_drop(struct origin *o, struct line *l)
 	o->lines_due = true;
 	for (size_t i = 0; i < ORIGIN_SLOTS; i++) {
 		if (o->exchanges[i].line == l)
-			exchange_on_lost(o, &o->exchanges[i]);
+			o->ops->on_lost(o, &o->exchanges[i]);
 	}
 }
 
@@ -96,8 +96,7 @@ static void fail_line(
 		from = x->order + 1;
 		if (!is_waiting(x, h1_only))
 			continue;
-		exchange_fail(
-			o, x, outcome, "%s, port %u: %s", o->config.host, o->config.port, why);
+		o->ops->fail(o, x, outcome, "%s, port %u: %s", o->config.host, o->config.port, why);
 		if (others)
 			return;
 	}
@@ -160,7 +159,7 @@ static void want_line(struct origin *o, unsigned n_waiting, bool h1_only)
 	for (unsigned n = count_pending(o, h1_only); n < most; n++) {
 		struct line *l = find_place(o);
 
-		if (!l || !control_want(o, ++o->n_wants))
+		if (!l || !o->keeper->want(o, ++o->n_wants))
 			return;
 		*l = (struct line){.state = LINE_WANTED,
 			.id = o->n_wants,
@@ -182,7 +181,7 @@ void line_serve(struct origin *o)
 
 		from = x->order + 1;
 		if (l)
-			exchange_take_line(o, x, l);
+			o->ops->take_line(o, x, l);
 		else
 			n_waiting[needs_h1(x)]++;
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 on a line: one exchange at a time. The head, which has the credential, is written
  * from memory of its own that is locked and wiped. */
-#include "src/origin/origin.h"
+#include "protocol.h"
 
 #include <errno.h>
 #include "lib/base/mem.h"
+#include "src/origin/answer/answer.h"
 
 #define ROUNDS 16	/* then the others have their turn */
 #define SPARE 1024	/* of a head, beside what the request has */
@@ -99,7 +100,7 @@ static void flush_request(struct origin *o, struct line *l, struct h1 *h)
 	secret_cut(&h->head, 0);
 	h->head_at = 0;
 	out_done(&h->out);
-	exchange_on_deaf(o, h->x);
+	h->x->talk->is_deaf = true; /* its answer may still come */
 }
 
 static size_t size_of(const struct http_req *req)
@@ -253,15 +254,15 @@ static bool on_answer(struct origin *o, struct h1 *h, struct http1_event *ev, st
 	case HTTP1_EV_HEAD:
 		h->keep = h->keep && ev->resp->keep_alive;
 		h->is_raw = ev->resp->status == 101;
-		return exchange_on_head(o, x, ev->resp);
+		return o->ops->on_head(o, x, ev->resp);
 	case HTTP1_EV_DATA:
-		return exchange_on_data(o, x, ev->data);
+		return o->ops->on_data(o, x, ev->data);
 	case HTTP1_EV_END:
 		h->is_answered = true;
 		h->keep = h->keep && rest.n == 0;
-		return exchange_on_end(o, x, ev->trailers);
+		return o->ops->on_end(o, x, ev->trailers);
 	default:
-		exchange_on_fail(o, x, ORIGIN_BAD_ANSWER, false, ev->fault.why);
+		o->ops->on_fail(o, x, ORIGIN_BAD_ANSWER, false, ev->fault.why);
 		return false;
 	}
 }
@@ -275,10 +276,10 @@ static bool on_end(struct origin *o, struct line *l, struct h1 *h, ssize_t r)
 	l->is_closing = true;
 	h->keep = false;
 	if (h->is_raw && r == 0)
-		return exchange_on_end(o, h->x, NULL);
+		return o->ops->on_end(o, h->x, NULL);
 	if (r == 0 && h->n_read && http1_eof(&h->reader, &ev))
 		return on_answer(o, h, &ev, slice_of(NULL, 0));
-	exchange_on_fail(o, h->x, ORIGIN_BAD_ANSWER, untouched,
+	o->ops->on_fail(o, h->x, ORIGIN_BAD_ANSWER, untouched,
 		h->n_read ? "it broke the connection"
 			  : "it closed the connection without an answer");
 	return false;
@@ -292,7 +293,7 @@ static enum turn read_answer(struct origin *o, struct line *l, struct h1 *h)
 	struct slice in;
 	ssize_t n;
 
-	h->x->is_stopped = !exchange_has_room(h->x);
+	h->x->is_stopped = !answer_has_room(h->x);
 	if (h->x->is_stopped)
 		return TURN_WAITS;
 	n = line_recv(l, buf, sizeof(buf));
@@ -307,9 +308,9 @@ static enum turn read_answer(struct origin *o, struct line *l, struct h1 *h)
 		if (!on_answer(o, h, &ev, in))
 			return TURN_OVER;
 	}
-	if (h->is_raw && in.n && !exchange_on_data(o, h->x, in))
+	if (h->is_raw && in.n && !o->ops->on_data(o, h->x, in))
 		return TURN_OVER;
-	return talk_flush(o, h->x) ? TURN_MOVED : TURN_OVER;
+	return o->ops->flush(o, h->x) ? TURN_MOVED : TURN_OVER;
 }
 
 /* The exchange has left; the line may be there still, and what ended it may be told already. */
@@ -335,7 +336,7 @@ static void pump_h1(struct origin *o, struct line *l)
 		flush_request(o, l, h);
 		say_end(l, h);
 		if (was_full && room_h1(l, x) >= OUT_READ) {
-			exchange_on_room(o, x);
+			o->ops->on_room(o, x);
 			if (l->gen != gen || h->x != x) {
 				after_h1(o, l, gen);
 				return;

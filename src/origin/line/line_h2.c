@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "src/origin/value/value.h"
 
 #define ROUNDS 16 /* then the others have their turn */
 
@@ -525,7 +526,7 @@ static void fail_all(struct h2_line *h)
 		bool untouched = h->n_read == s->n_read_before && h->l->n_served > 0;
 
 		if (s->x)
-			exchange_on_fail(h->o, s->x, ORIGIN_BAD_ANSWER, untouched, h->why);
+			h->o->ops->on_fail(h->o, s->x, ORIGIN_BAD_ANSWER, untouched, h->why);
 	}
 	h->is_walking = false; /* line_drop frees them */
 }

@@ -24,7 +24,7 @@
 #include <nghttp2/nghttp2.h>
 #include "lib/base/bufq.h"
 #include "lib/wire/http/h2_resp.h"
-#include "src/origin/origin.h"
+#include "protocol.h"
 
 #define H2_MAX_STREAMS 100
 #define H2_WINDOW (128 * 1024)	      /* of a stream at its start */

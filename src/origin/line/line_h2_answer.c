@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include "lib/base/clock.h"
+#include "src/origin/answer/answer.h"
 
 static struct h2_stream *of_answer(nghttp2_session *session, int32_t id)
 {
@@ -15,7 +16,7 @@ static struct h2_stream *of_answer(nghttp2_session *session, int32_t id)
 /* The exchange leaves, and the stream is reset by that. */
 static void fail_stream(struct h2_stream *s, const char *why)
 {
-	exchange_on_fail(s->h->o, s->x, ORIGIN_BAD_ANSWER, false, why);
+	s->h->o->ops->on_fail(s->h->o, s->x, ORIGIN_BAD_ANSWER, false, why);
 }
 
 /* ---- content ---- */
@@ -43,7 +44,7 @@ static bool give_answer(struct h2_stream *s, struct slice data)
 
 	s->x->n_down += data.n;
 	s->is_due = h->is_due = true;
-	if (!exchange_on_data(h->o, s->x, data))
+	if (!h->o->ops->on_data(h->o, s->x, data))
 		return false;
 	if (s->id > 0)
 		(void)nghttp2_session_consume_stream(h->session, s->id, data.n);
@@ -52,21 +53,21 @@ static bool give_answer(struct h2_stream *s, struct slice data)
 
 static bool give_end(struct h2_stream *s)
 {
-	return exchange_on_end(s->h->o, s->x, s->down_trailers.n ? &s->down_trailers : NULL);
+	return s->h->o->ops->on_end(s->h->o, s->x, s->down_trailers.n ? &s->down_trailers : NULL);
 }
 
 bool h2_give_held(struct h2_stream *s)
 {
 	struct h2_line *h = s->h;
 
-	while (bufq_len(&s->held) && exchange_has_room(s->x)) {
+	while (bufq_len(&s->held) && answer_has_room(s->x)) {
 		struct slice piece = bufq_peek(&s->held);
 
 		piece.n = MIN(piece.n, LINE_READ);
 		if (!give_answer(s, piece))
 			return false;
 		bufq_consume(&s->held, piece.n);
-		if (!talk_flush(h->o, s->x))
+		if (!h->o->ops->flush(h->o, s->x))
 			return false;
 	}
 	s->x->is_stopped = bufq_len(&s->held) > 0;
@@ -89,7 +90,7 @@ static int on_data(
 		(void)nghttp2_session_consume_stream(session, id, n);
 		return 0;
 	}
-	if (bufq_len(&s->held) == 0 && exchange_has_room(s->x)) {
+	if (bufq_len(&s->held) == 0 && answer_has_room(s->x)) {
 		if (give_answer(s, data))
 			widen_answer(s, n);
 		return 0;
@@ -160,7 +161,7 @@ static void on_interim(struct h2_stream *s, struct http_resp *resp)
 	if (out_len(&s->x->to_edge) > 0)
 		return;
 	s->is_due = h->is_due = true;
-	(void)!exchange_on_head(h->o, s->x, resp);
+	(void)!h->o->ops->on_head(h->o, s->x, resp);
 }
 
 static void on_head(struct h2_stream *s, bool ended)
@@ -182,7 +183,7 @@ static void on_head(struct h2_stream *s, bool ended)
 	s->expect_until_ms = 0;
 	s->kind = resp.body.absent ? HTTP_BODY_NONE : resp.body.kind;
 	s->is_due = h->is_due = true;
-	if (exchange_on_head(h->o, s->x, &resp) && ended)
+	if (h->o->ops->on_head(h->o, s->x, &resp) && ended)
 		on_end(s);
 }
 
@@ -295,12 +296,12 @@ static void on_closed_early(struct h2_stream *s)
 	x->wants_h1 = s->close_code == NGHTTP2_HTTP_1_1_REQUIRED;
 	if ((s->close_code == NGHTTP2_REFUSED_STREAM || x->wants_h1) && s->n_up == 0 &&
 		s->up_trailers.n == 0)
-		exchange_on_refused(h->o, x,
+		h->o->ops->on_refused(h->o, x,
 			x->wants_h1 ? "it wants HTTP/1.1 for this" : "it refused the request");
 	else if (s->is_unsent)
-		exchange_on_fail(h->o, x, ORIGIN_BAD_ANSWER, false, "the request cannot be sent");
+		h->o->ops->on_fail(h->o, x, ORIGIN_BAD_ANSWER, false, "the request cannot be sent");
 	else
-		exchange_on_fail(h->o, x, ORIGIN_BAD_ANSWER, false,
+		h->o->ops->on_fail(h->o, x, ORIGIN_BAD_ANSWER, false,
 			s->close_code == NGHTTP2_NO_ERROR ? "it ended the request without an answer"
 							  : "it broke the request off");
 }
@@ -313,21 +314,21 @@ static void settle_stream(struct h2_stream *s, uint64_t now)
 	if (s->expect_until_ms && now >= s->expect_until_ms) {
 		s->expect_until_ms = 0;
 		s->is_due = true;
-		if (out_len(&s->x->to_edge) == 0 && !exchange_on_head(h->o, s->x, &go_on))
+		if (out_len(&s->x->to_edge) == 0 && !h->o->ops->on_head(h->o, s->x, &go_on))
 			return;
 	}
 	if (s->is_full && h2_room(s) >= OUT_READ) {
 		struct exchange *x = s->x;
 
 		s->is_full = false;
-		exchange_on_room(h->o, x);
+		h->o->ops->on_room(h->o, x);
 		if (x->stream != s)
 			return;
 	}
 	if (!s->is_due)
 		return;
 	s->is_due = false;
-	if (!talk_flush(h->o, s->x) || !h2_give_held(s))
+	if (!h->o->ops->flush(h->o, s->x) || !h2_give_held(s))
 		return;
 	if (s->id == 0 && !s->has_end)
 		on_closed_early(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLS to the server. Verified against the roots that the keeper gave and nothing else: OpenSSL
  * opens no file and reads no configuration here. */
-#include "src/origin/origin.h"
+#include "protocol.h"
 
 #include <errno.h>
 #include <openssl/err.h>

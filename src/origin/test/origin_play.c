@@ -335,7 +335,7 @@ static void check_flow(void)
 		if (x->state != EXCHANGE_TALK || !x->line || !is_waiting(x))
 			continue;
 		play_stats->n_full++;
-		play_check(!exchange_has_room(x) || play_side(x->line)->is_new || has_turn(x->line),
+		play_check(!answer_has_room(x) || play_side(x->line)->is_new || has_turn(x->line),
 			"content waits although edge has room");
 	}
 }
@@ -525,7 +525,12 @@ void play_step(uint8_t c)
 
 static void begin(void)
 {
+	static const struct keeper_ops keeper = {
+		.want = control_want, .need = control_need, .tokens = control_tokens};
+
 	secret_forbid_hidden();
+	play_origin.ops = &exchange_ops;
+	play_origin.keeper = &keeper;
 	play_check(loop_init(&play_origin.loop) == 0 && ipc_pair(channel) == 0, "no loop");
 	play_origin.exchanges = xcalloc(ORIGIN_SLOTS, sizeof(*play_origin.exchanges));
 	for (size_t i = 0; i < ORIGIN_N_WHICH; i++)

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "src/origin/line/protocol.h"
 #include "src/origin/origin.h"
 #include "origin_play.h"
 

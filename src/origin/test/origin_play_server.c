@@ -223,8 +223,8 @@ static void set_room(struct exchange *x, uint8_t how)
 
 static void fire_timer(struct exchange *x, uint8_t how)
 {
-	if (how & 1)
-		answer_on_idle(&play_origin, x);
+	if (how & 1 && answer_on_idle(x))
+		talk_pump(&play_origin, x);
 	else if (how % 8 == 0)
 		exchange_on_timer(&play_origin, x);
 }

@@ -119,7 +119,7 @@ static void check_filled(struct exchange *x)
 
 static void judge(struct exchange *x)
 {
-	char where[SLOT_MAX_WHERE];
+	char where[ORIGIN_MAX_WHERE];
 	unsigned n_foreign;
 
 	if (canon_check_req(&x->talk->req) < 0)

@@ -3,7 +3,7 @@
  * sentinels are removed, and signed again when the value is there. A body that must be hashed is
  * kept until it is whole; one in signed chunks is signed on its way. Either waits in `due` for
  * the line. */
-#include "src/origin/origin.h"
+#include "sign.h"
 
 #include <errno.h>
 #include "lib/base/clock.h"

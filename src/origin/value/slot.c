@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a request carries, and the one place where the credential goes. Everything here works in
  * place: the text of the request is our own copy of edge's frame, and only becomes shorter. */
-#include "src/origin/origin.h"
+#include "slot.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,13 +38,13 @@ static void split_pair(struct slice pair, struct slice *ret_name, struct slice *
 static void say_where(char *ret, const char *what, struct slice name)
 {
 	(void)snprintf(
-		ret, SLOT_MAX_WHERE, "%s %.*s", what, (int)MIN(name.n, 64), (const char *)name.p);
+		ret, ORIGIN_MAX_WHERE, "%s %.*s", what, (int)MIN(name.n, 64), (const char *)name.p);
 }
 
 struct sifter {
 	const struct service *service;
 	bool is_bare; /* nothing could be put in place of a placeholder */
-	char where[SLOT_MAX_WHERE];
+	char where[ORIGIN_MAX_WHERE];
 	enum origin_outcome outcome;
 };
 
@@ -158,7 +158,8 @@ static int pick_slot(struct origin *o, struct exchange *x)
 	return 0;
 }
 
-enum origin_outcome slot_judge(struct origin *o, struct exchange *x, char ret_where[SLOT_MAX_WHERE])
+enum origin_outcome slot_judge(
+	struct origin *o, struct exchange *x, char ret_where[ORIGIN_MAX_WHERE])
 {
 	struct http_req *req = &x->talk->req;
 	struct sifter sf = {.service = &o->service, .is_bare = !o->config.has};

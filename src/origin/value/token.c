@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to a token endpoint: read whole, judged, and for a refresh filled with the real
  * token. One refresh at a time: the others wait for its answer. */
-#include "src/origin/origin.h"
+#include "value.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "src/origin/answer/answer.h"
 
 /* ---- which requests ---- */
 
@@ -24,13 +25,13 @@ int token_is_for(const struct origin *o, const struct exchange *x, bool *ret)
 
 static void foreign_token(struct origin *o, struct exchange *x, const char *where)
 {
-	exchange_fail(o, x, ORIGIN_DENIED_FOREIGN, "%s: %s: %s", o->config.host,
+	o->ops->fail(o, x, ORIGIN_DENIED_FOREIGN, "%s: %s: %s", o->config.host,
 		origin_outcome_text(ORIGIN_DENIED_FOREIGN), where);
 }
 
 static void bad_request(struct origin *o, struct exchange *x, const char *why)
 {
-	exchange_fail(o, x, ORIGIN_BAD_REQUEST, "%s: %s", o->config.host, why);
+	o->ops->fail(o, x, ORIGIN_BAD_REQUEST, "%s: %s", o->config.host, why);
 }
 
 static bool has_content(const struct http_req *req)
@@ -87,7 +88,7 @@ void token_begin(struct origin *o, struct exchange *x)
 		struct http_resp go_on = {.status = 100};
 
 		req->expect_continue = false;
-		if (answer_put_head(x, &go_on) < 0 || !talk_flush(o, x))
+		if (answer_put_head(x, &go_on) < 0 || !o->ops->flush(o, x))
 			return;
 	}
 	token_read(o, x);
@@ -151,7 +152,7 @@ static void go_token(struct origin *o, struct exchange *x)
 	for (size_t i = 0; i < ORIGIN_SLOTS; i++)
 		n += is_under_way(&o->exchanges[i]);
 	if (n >= ORIGIN_MAX_TOKENS) {
-		exchange_fail(o, x, ORIGIN_BUSY, "%s: too many logins at once", o->config.host);
+		o->ops->fail(o, x, ORIGIN_BUSY, "%s: too many logins at once", o->config.host);
 		return;
 	}
 	if (token_needs_value(x)) {
@@ -167,7 +168,7 @@ static void begin_refresh(struct origin *o, struct exchange *x)
 	if (token_remembers(o, x))
 		return;
 	if (!(o->config.has & ORIGIN_HAS_REFRESH)) {
-		exchange_fail(o, x, ORIGIN_NO_VALUE,
+		o->ops->fail(o, x, ORIGIN_NO_VALUE,
 			"%s: this sandbox has no refresh token: log in again", o->config.host);
 	} else if (o->flight) {
 		x->state = EXCHANGE_FLIGHT;
@@ -207,7 +208,7 @@ static void read_some(struct origin *o, struct exchange *x, struct slice in)
 	if (r == 1 && in.n == 0)
 		on_whole(o, x);
 	else if (r == -ECONNRESET)
-		exchange_finish(o, x);
+		o->ops->finish(o, x);
 	else if (r == -EPERM)
 		foreign_token(o, x, "trailer");
 	else if (r != 0)
@@ -227,7 +228,7 @@ void token_read(struct origin *o, struct exchange *x)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
-			exchange_finish(o, x);
+			o->ops->finish(o, x);
 			return;
 		}
 		read_some(o, x, slice_of(buf, (size_t)n));
@@ -326,7 +327,7 @@ void token_land(struct origin *o, struct exchange *x)
 		if (x->token->has_answer)
 			token_share(o, w, x->token);
 		else if (was_sent)
-			exchange_fail(o, w, x->result.outcome, "%s", x->result.text);
+			o->ops->fail(o, w, x->result.outcome, "%s", x->result.text);
 		else if (!o->flight)
 			go_token(o, w);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a token endpoint answers: held until it is whole, the tokens sent to the vault, and
  * sentinels to edge once the vault has them. */
-#include "src/origin/origin.h"
+#include "value.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,12 +12,13 @@
 #include "lib/base/mem.h"
 #include "lib/secret/scrub/scrub.h"
 #include "lib/secret/scrub/unpack.h"
+#include "src/origin/answer/answer.h"
 
 #define FIRST_ROOM 16384 /* for an answer; it grows up to OAUTH_MAX_ANSWER */
 
 static void bad_answer(struct origin *o, struct exchange *x, const char *why)
 {
-	exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: %s", o->config.host, why);
+	o->ops->fail(o, x, ORIGIN_BAD_ANSWER, "%s: %s", o->config.host, why);
 }
 
 /* ---- collecting it ---- */
@@ -137,8 +138,8 @@ static void say_answer(struct origin *o, struct exchange *x, struct slice head, 
 	AUTO_FREE uint8_t *own = NULL;
 
 	if (x->edge_fd < 0) {
-		exchange_tell_done(o, x);
-		exchange_finish(o, x);
+		o->ops->tell_done(o, x);
+		o->ops->finish(o, x);
 		return;
 	}
 	/* the scrubber works in place, and others get the same head */
@@ -150,8 +151,8 @@ static void say_answer(struct origin *o, struct exchange *x, struct slice head, 
 	}
 	if (x->token)
 		x->result.n_removed += x->token->n_removed;
-	exchange_tell_done(o, x);
-	(void)!talk_flush(o, x);
+	o->ops->tell_done(o, x);
+	(void)!o->ops->flush(o, x);
 }
 
 void token_share(struct origin *o, struct exchange *x, const struct token *t)
@@ -213,7 +214,7 @@ void token_store_drop(struct token *t)
 
 static void say_tokens(struct origin *o, struct token_store *s)
 {
-	s->is_due = !control_tokens(o, s->id, &s->what, s->fd);
+	s->is_due = !o->keeper->tokens(o, s->id, &s->what, s->fd);
 	if (!s->is_due)
 		fd_close(&s->fd);
 }
@@ -322,7 +323,7 @@ int token_on_stored(struct origin *o, const struct ipc_msg *msg)
 		if (stored.kept)
 			on_kept(o, x);
 		else
-			exchange_fail(o, x, ORIGIN_NO_VALUE, "%s: its tokens are not kept: %s",
+			o->ops->fail(o, x, ORIGIN_NO_VALUE, "%s: its tokens are not kept: %s",
 				o->config.host, stored.text);
 		return 0;
 	}

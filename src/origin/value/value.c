@@ -2,11 +2,12 @@
 /* The value comes from the vault on a stream of its own, into memory that is locked and in no
  * core. It stays there while this process may use it: the keeper ends the process when it was
  * changed or removed. */
-#include "src/origin/origin.h"
+#include "value.h"
 
 #include <errno.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
+#include "src/origin/answer/answer.h"
 
 static struct loop_key value_key(const struct origin *o, const struct value *v, enum origin_ev kind)
 {
@@ -55,13 +56,13 @@ static void tell_all(struct origin *o, const struct value *v, const char *why_no
 		struct exchange *x = &o->exchanges[i];
 
 		if (x->state == EXCHANGE_VALUE && x->which == which)
-			exchange_on_value(o, x, why_not);
+			o->ops->on_value(o, x, why_not);
 	}
 }
 
 static void say_need(struct origin *o, struct value *v)
 {
-	v->need_due = !control_need(o, v->id, &v->need);
+	v->need_due = !o->keeper->need(o, v->id, &v->need);
 }
 
 void value_flush_due(struct origin *o)

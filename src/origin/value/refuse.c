@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that sbx-origin does not send because the response contains a new credential. Reads the
  * guest's request; changes nothing. */
-#include "src/origin/origin.h"
+#include "slot.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -103,18 +103,18 @@ static const struct service_refusal *find_refuse(const struct origin *o, const s
 }
 
 /* A credential of the user's own has no service that could be set. */
-static void say_help(const struct origin *o, const char *what, char ret[SLOT_MAX_WHERE])
+static void say_help(const struct origin *o, const char *what, char ret[ORIGIN_MAX_WHERE])
 {
 	size_t n = strlen(ret);
 
 	if (strncmp(o->service.name, "custom-", 7) == 0)
-		(void)snprintf(ret + n, SLOT_MAX_WHERE - n, "; see: sbx secret ls");
+		(void)snprintf(ret + n, ORIGIN_MAX_WHERE - n, "; see: sbx secret ls");
 	else
-		(void)snprintf(ret + n, SLOT_MAX_WHERE - n, "; %s the host: sbx secret set %.40s",
+		(void)snprintf(ret + n, ORIGIN_MAX_WHERE - n, "; %s the host: sbx secret set %.40s",
 			what, o->service.name);
 }
 
-void refuse_help(const struct origin *o, enum origin_outcome outcome, char where[SLOT_MAX_WHERE])
+void refuse_help(const struct origin *o, enum origin_outcome outcome, char where[ORIGIN_MAX_WHERE])
 {
 	size_t n;
 
@@ -122,30 +122,30 @@ void refuse_help(const struct origin *o, enum origin_outcome outcome, char where
 	n = strlen(where);
 	/* With a credential there is nothing that the sandbox needs its own for. */
 	if (outcome == ORIGIN_DENIED_FOREIGN && !o->config.has)
-		(void)snprintf(where + n, SLOT_MAX_WHERE - n,
+		(void)snprintf(where + n, ORIGIN_MAX_WHERE - n,
 			"; or let this sandbox use its own: sbx secret own %.40s --sandbox %.64s",
 			o->service.name, o->config.sandbox);
 }
 
-int refuse_judge(const struct origin *o, const struct exchange *x, char ret_where[SLOT_MAX_WHERE])
+int refuse_judge(const struct origin *o, const struct exchange *x, char ret_where[ORIGIN_MAX_WHERE])
 {
 	const struct service_refusal *found = find_refuse(o, &x->talk->req);
 	const char *other = find_other_path(&x->talk->req);
 
 	if (other && service_names_paths(&o->service)) {
-		(void)snprintf(ret_where, SLOT_MAX_WHERE,
+		(void)snprintf(ret_where, ORIGIN_MAX_WHERE,
 			"header %s: it may replace the path of the request", other);
 		return -EPERM;
 	}
 	if (!found)
 		return 0;
 	if (found == &service_odd_path) {
-		(void)snprintf(ret_where, SLOT_MAX_WHERE,
+		(void)snprintf(ret_where, ORIGIN_MAX_WHERE,
 			"servers disagree about which endpoint this path is ('..' segments, "
 			"control characters, nested escapes); send it in its plain form");
 		return -EPERM;
 	}
-	(void)snprintf(ret_where, SLOT_MAX_WHERE, "rule 'refuse %.100s'", found->rule);
+	(void)snprintf(ret_where, ORIGIN_MAX_WHERE, "rule 'refuse %.100s'", found->rule);
 	say_help(o, "create it on", ret_where);
 	return -EPERM;
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * line - the connections to the one server.
+ *
+ * How      line.c requests connections from the keeper, verifies them (tls.c), assigns them to
+ *          exchanges and keeps idle ones. line_h1.c and line_h2.c are the protocols on them.
+ * Trust    A server that may be hostile, through OpenSSL and lib/wire/http.
+ * Owns     o->lines, o->tls.
+ * Limits   ORIGIN_MAX_CONNS lines, LINE_MAX_IDLE of them idle.
+ * Never    Passes on a line whose certificate was not verified.
+ */
+#pragma once
+
+#include "src/origin/state/state.h"
+
+/* line.c */
+/* Gives lines to the exchanges that wait, in their order, and WANTs more. */
+void line_serve(struct origin *o);
+/* Whether a connection stands. */
+bool line_has_any(const struct origin *o);
+int line_on_socket(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
+void line_on_event(struct origin *o, struct loop_key key);
+void line_on_timer(struct origin *o, struct loop_key key);
+/* x leaves its line, which is kept or dropped. */
+void line_leave(struct origin *o, struct exchange *x);
+
+/* tls.c: o->tls with these root certificates and no others. */
+int tls_init(struct origin *o, struct slice roots, struct err *err) MUST_CHECK;

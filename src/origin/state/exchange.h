@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exchange - one request of sbx-edge and its answer.
+ *
+ * How      exchange.c opens and ends an exchange, talk.c moves its bytes. The parts below get it as
+ *          an argument and report what became of it through struct exchange_ops (ops.h).
+ * Trust    Internal. An exchange may hold a credential in `filled` and `token`.
+ */
+#pragma once
+
+#include "lib/os/ipc/origin_chan.h"
+#include "lib/os/loop/loop.h"
+#include "lib/secret/secret/secret.h"
+#include "lib/wire/flow/out.h"
+#include "lib/wire/http/http1.h"
+#include "lib/wire/http/ws.h"
+#include "limits.h"
+
+struct line;
+struct origin;
+struct service_slot;
+
+enum exchange_state {
+	EXCHANGE_FREE,
+	EXCHANGE_HEAD,	 /* edge's request is awaited */
+	EXCHANGE_BODY,	 /* its content is kept until it is whole, to be signed */
+	EXCHANGE_TOKEN,	 /* a token endpoint's: all of the content is awaited */
+	EXCHANGE_FLIGHT, /* a refresh: that of another exchange is awaited */
+	EXCHANGE_LINE,	 /* a line is awaited */
+	EXCHANGE_VALUE,	 /* has a line; the value is awaited */
+	EXCHANGE_TALK,	 /* request and answer under way */
+	EXCHANGE_STORE,	 /* answered with tokens; the vault is awaited */
+	EXCHANGE_RAW,	 /* a websocket: bytes both ways */
+	EXCHANGE_ENDING, /* the last bytes to edge, then its end is awaited */
+	EXCHANGE_OVER,	 /* everything is closed; the keeper is still to be told */
+};
+
+/* One request and its answer. */
+struct talk {
+	uint8_t *head; /* the payload that req points into; kept while it may be sent again */
+	size_t n_head;
+	struct arena req_arena;
+	struct http_req req; /* judged: no sentinel is in it */
+	struct canon_reader frames;
+	struct canon_flow up, down;
+	struct ws ws;	   /* of EXCHANGE_RAW: where the server is in a frame */
+	struct sign *sign; /* sign.c's; NULL when the service's requests are not signed */
+	bool is_deaf;	   /* the server takes no more of the request */
+	bool is_said;	   /* the answer's head went to edge */
+	bool is_done;	   /* the answer's end went to edge */
+};
+
+struct exchange {
+	enum exchange_state state;
+	uint32_t id; /* keeper's */
+	uint32_t gen;
+	uint64_t order; /* of their coming */
+	int edge_fd;
+	struct canon_reader frames; /* until the request is there */
+	struct talk *talk;
+	struct token *token; /* NULL: not for a token endpoint */
+	struct line *line;
+	void *stream;			 /* of the line's protocol */
+	const struct service_slot *slot; /* NULL: no credential goes into this request */
+	enum origin_which which;
+	struct secret filled; /* what sign.c made, until the head was sent */
+	unsigned n_tries;
+	unsigned n_lost; /* new lines that were closed before it was sent; ORIGIN_TRIES end it */
+	struct out to_edge;
+	struct scrub_state *scrub; /* scrub.c's; NULL without one */
+	uint32_t captures;	   /* rules of the service for its response, a bit each */
+	struct capture *capture;   /* capture.c's; NULL: the response is not held */
+	struct sweep *pinned;	   /* has the values that were sent with it; NULL: none was */
+	struct loop_timer scrub_timer;
+	uint64_t n_up, n_down;
+	struct loop_timer timer;
+	struct origin_result result; /* grows; said once */
+	bool result_due, result_said, closed_due;
+	bool edge_shut;	 /* nothing more is said to edge */
+	bool wants_h1;	 /* the server wants HTTP/1.1 for it */
+	bool is_stopped; /* its line has more of the answer, which waits for answer_has_room */
+};
+
+/* state.c */
+struct loop_key exchange_key(const struct origin *o, const struct exchange *x, enum origin_ev kind);
+void exchange_set_timer(struct origin *o, struct exchange *x, uint64_t ms);
+/* Its request is judged and whole: it waits for a line. */
+void exchange_want_line(struct origin *o, struct exchange *x);

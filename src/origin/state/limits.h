@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * limits - times, sizes and event numbers of sbx-origin.
+ *
+ * How      Constants only.
+ * Trust    Internal.
+ */
+#pragma once
+
+#include "lib/os/ipc/origin_chan.h"
+#include "lib/wire/flow/out.h"
+
+#define ORIGIN_CONTROL_FD 3
+#define ORIGIN_SLOTS (ORIGIN_MAX_OPEN + 1) /* the last one only ever says BUSY */
+#define ORIGIN_HEAD_MS 10000		   /* for edge's request */
+#define ORIGIN_BODY_MS 60000		   /* for more of content that is kept */
+#define ORIGIN_LINE_MS 60000		   /* for a connection, others' turns included */
+#define ORIGIN_HANDSHAKE_MS 10000
+#define ORIGIN_VALUE_MS 60000 /* for the vault, which may have to ask a person */
+#define ORIGIN_READ_VALUE_MS 10000
+#define ORIGIN_IDLE_MS 900000	  /* of an exchange: models think for minutes */
+#define ORIGIN_KEEP_MS 55000	  /* a line that nobody uses; servers often say 60 s */
+#define ORIGIN_TOKEN_MS 60000	  /* for a token endpoint's answer */
+#define ORIGIN_FLIGHT_MS 90000	  /* for the answer to somebody else's refresh */
+#define ORIGIN_STORE_MS 20000	  /* for the vault to keep the tokens */
+#define ORIGIN_REFRESHED_MS 60000 /* a refresh so soon after the last one gets that one's answer */
+#define ORIGIN_AGAIN_MS 50	  /* between two tries to pass a token on */
+#define ORIGIN_MAX_TOKENS 16	  /* exchanges with a token endpoint under way; more are busy */
+#define ORIGIN_LINGER_MS 2000	  /* for edge to read the end */
+#define ORIGIN_ROOTS_BYTES (4 * 1024 * 1024)
+#define ORIGIN_MAX_RETIRED 4  /* values of before that responses are still searched for */
+#define ORIGIN_MAX_CAPTURED 4 /* the same of captured ones */
+#define ORIGIN_MAX_WHERE 288  /* text of a place in a request */
+#define LINE_MAX_IDLE 8	      /* lines that are kept for later */
+#define LINE_READ OUT_READ
+/* A request is sent once. Only one without content, whose method is safe, may go a second time,
+ * on a new line: when a line that had served before was closed before one byte of an answer
+ * came. That is how servers end connections that they are tired of. */
+#define ORIGIN_TRIES 2
+
+enum origin_ev {
+	ORIGIN_EV_CONTROL,
+	ORIGIN_EV_EDGE,
+	ORIGIN_EV_TIMER, /* of an exchange */
+	ORIGIN_EV_SCRUB, /* bytes that are kept back have waited */
+	ORIGIN_EV_LINE,
+	ORIGIN_EV_LINE_TIMER,
+	ORIGIN_EV_VALUE,
+	ORIGIN_EV_VALUE_TIMER,
+	ORIGIN_EV_AGAIN,
+};
+
+enum origin_exit { ORIGIN_EXIT_OK = 0, ORIGIN_EXIT_START = 1, ORIGIN_EXIT_KEEPER = 4 };

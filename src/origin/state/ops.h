@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ops - what the parts report upward: to exchange.c and talk.c, and to the keeper.
+ *
+ * How      main.c sets both tables. A part that finds a reason to stop calls fail or finish and does
+ *          not touch the exchange afterwards.
+ * Trust    Internal.
+ */
+#pragma once
+
+#include "lib/os/ipc/origin_chan.h"
+#include "lib/wire/http/http1.h"
+
+struct exchange;
+struct line;
+struct origin;
+
+/* exchange.c and talk.c. */
+struct exchange_ops {
+	/* Edge gets a refusal of our own if it has no answer yet; the keeper gets the outcome. */
+	void (*fail)(struct origin *o, struct exchange *x, enum origin_outcome outcome,
+		const char *fmt, ...) PRINTF_LIKE(4, 5);
+	/* Closes everything now. */
+	void (*finish)(struct origin *o, struct exchange *x);
+	/* Sends what is in to_edge. False: the exchange is over. */
+	bool (*flush)(struct origin *o, struct exchange *x) MUST_CHECK;
+	/* RESULT says DONE. */
+	void (*tell_done)(struct origin *o, struct exchange *x);
+	/* A line exists and is verified: the value is next, or the request is sent. */
+	void (*take_line)(struct origin *o, struct exchange *x, struct line *l);
+	/* The value is here (why_not is NULL), or the reason why it is not. */
+	void (*on_value)(struct origin *o, struct exchange *x, const char *why_not);
+	/* The answer, by its line. False: the exchange has left this line. After the events of one
+	 * read the line calls flush. */
+	bool (*on_head)(struct origin *o, struct exchange *x, struct http_resp *resp);
+	bool (*on_data)(struct origin *o, struct exchange *x, struct slice data);
+	bool (*on_end)(struct origin *o, struct exchange *x, struct http_headers *trailers);
+	/* untouched: the server has certainly not begun to work on the request, and the line had
+	 * served others before. The exchange has left the line when it returns. */
+	void (*on_fail)(struct origin *o, struct exchange *x, enum origin_outcome outcome,
+		bool untouched, const char *why);
+	/* As on_fail, and it is certain that the server has not begun, and no content was taken:
+	 * it is sent once more, on any line that fits. */
+	void (*on_refused)(struct origin *o, struct exchange *x, const char *why);
+	/* Its line was closed while it held it and nothing was sent on it. */
+	void (*on_lost)(struct origin *o, struct exchange *x);
+	/* room() has grown. From on_event only, where no bytes are half read. */
+	void (*on_room)(struct origin *o, struct exchange *x);
+};
+
+/* control.c. False: the keeper does not read. line_serve, value_flush_due and token_flush_due
+ * are called later. */
+struct keeper_ops {
+	bool (*want)(struct origin *o, uint32_t id) MUST_CHECK;
+	bool (*need)(struct origin *o, uint32_t id, const struct origin_need *need) MUST_CHECK;
+	bool (*tokens)(struct origin *o, uint32_t id, const struct origin_tokens *tokens,
+		int fd) MUST_CHECK;
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state - the state of sbx-origin that all parts share.
+ *
+ * How      struct origin has the exchanges, the lines and the values. Each part changes its own
+ *          fields; the headers next to this one describe them.
+ * Trust    Internal.
+ */
+#pragma once
+
+#include "credential.h"
+#include "exchange.h"
+#include "limits.h"
+#include "line_ops.h"
+#include "ops.h"
+
+struct sweep; /* sweep.c */
+
+struct origin {
+	const struct exchange_ops *ops;
+	const struct keeper_ops *keeper;
+	struct loop loop;
+	enum origin_phase phase;
+	struct origin_config config;
+	struct host host;
+	struct service service;
+	SSL_CTX *tls;
+	struct exchange *exchanges; /* ORIGIN_SLOTS */
+	unsigned n_open;
+	uint64_t n_exchanges;
+	struct line lines[ORIGIN_MAX_CONNS];
+	uint32_t n_wants, n_needs;
+	enum line_kind spoken; /* what the server chose the last time */
+	struct value value[ORIGIN_N_WHICH];
+	struct exchange *flight; /* the refresh that is under way */
+	struct token_memory memory;
+	uint32_t n_tokens;
+	struct sweep
+		*sweep; /* sweep.c's: what responses are searched for now; NULL: made when needed */
+	struct secret retired[ORIGIN_MAX_RETIRED]; /* values that were here before */
+	unsigned n_retired;
+	struct secret captured[ORIGIN_MAX_CAPTURED];
+	unsigned n_captures; /* that were put there */
+	size_t n_captured;   /* bytes of responses that are held, see CAPTURE_MAX_KEPT */
+	bool is_sweep_old;   /* values changed since it was made */
+	uint32_t n_changes;  /* of the values that responses are searched for */
+	struct arena arena;  /* of one decoding */
+	size_t n_kept;	     /* bytes, see SIGN_MAX_KEPT */
+	bool lines_due;	     /* line_serve is called before the next event */
+	bool reports_due;    /* fd 3 takes no more now */
+	bool is_crowded;     /* a token could not be passed on, and the log has it */
+	struct loop_timer again;
+	bool done;
+	enum origin_exit status;
+};

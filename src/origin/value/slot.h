@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slot - whose credential a request carries, and the slot for that of the sandbox.
+ *
+ * How      slot_judge searches a request before it is sent, and uses the rules of refuse.c. slot_fill
+ *          puts the value in, slot_wipe takes it out again.
+ * Trust    The request of the guest.
+ */
+#pragma once
+
+#include "src/origin/state/state.h"
+
+/* slot.c */
+void slot_remove_header(struct http_headers *headers, struct slice name);
+/* Looks through the request: ORIGIN_DONE and x->slot, or an outcome to refuse it with, and where
+ * the credential stands. Removes sentinels, in place. */
+enum origin_outcome slot_judge(
+	struct origin *o, struct exchange *x, char ret_where[ORIGIN_MAX_WHERE]) MUST_CHECK;
+/* ORIGIN_DENIED_FOREIGN, or ORIGIN_DONE and the trailers without sentinels. */
+enum origin_outcome slot_judge_trailers(
+	const struct origin *o, struct http_headers *trailers) MUST_CHECK;
+/* Puts the value into the request: the header of x->slot, its text in v->text. -EINVAL: the value
+ * cannot stand there. */
+int slot_fill(struct origin *o, struct exchange *x, struct value *v) MUST_CHECK;
+/* The head was sent: takes it out again. */
+void slot_wipe(struct exchange *x);
+
+/* refuse.c */
+/* Notes in x->captures which rules `capture` its response is for. */
+void refuse_find_captures(const struct origin *o, struct exchange *x);
+/* Adds the command that helps to the place of a foreign credential. */
+void refuse_help(const struct origin *o, enum origin_outcome outcome, char where[ORIGIN_MAX_WHERE]);
+/* -EPERM when a rule of the service refuses the request; names the rule and a command that
+ * helps. */
+int refuse_judge(const struct origin *o, const struct exchange *x,
+	char ret_where[ORIGIN_MAX_WHERE]) MUST_CHECK;

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * value - the credential: where it comes from and where it goes.
+ *
+ * How      value.c gets it from the vault, slot.h and sign.h put it into a request, token.h handles
+ *          token endpoints.
+ * Trust    Holds the credentials of one service. Reads requests of the guest.
+ * Owns     o->value, x->token, x->talk->sign.
+ * Never    Requests a value before the certificate of a line was verified.
+ */
+#pragma once
+
+#include "src/origin/state/state.h"
+#include "sign.h"
+#include "slot.h"
+#include "token.h"
+
+/* NULL when it must be waited for: on_value is called for every exchange in EXCHANGE_VALUE
+ * that waits for it. NEED names the line. */
+struct value *value_ask(struct origin *o, enum origin_which which, const struct line *l);
+int value_on_message(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
+void value_on_event(struct origin *o, struct loop_key key);
+void value_on_timer(struct origin *o, struct loop_key key);
+/* NEEDs that the keeper would not read. */
+void value_flush_due(struct origin *o);
+/* RENEW: other tokens than before. */
+int value_on_renew(struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
+void value_wipe_all(struct origin *o);
