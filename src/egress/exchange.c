@@ -9,37 +9,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
-struct loop_key exchange_key(const struct egress *e, const struct exchange *x, enum egress_ev kind)
-{
-	return (struct loop_key){
-		.kind = (uint8_t)kind, .gen = x->gen, .idx = (uint32_t)(x - e->exchanges)};
-}
-
-/* A stale event carries an older generation. */
-struct exchange *exchange_find(struct egress *e, struct loop_key key)
-{
-	struct exchange *x = &e->exchanges[key.idx];
-	bool is_live = x->state != EXCHANGE_FREE && x->state != EXCHANGE_OVER;
-
-	return is_live && x->gen == key.gen ? x : NULL;
-}
-
-void exchange_set_timer(struct egress *e, struct exchange *x, uint64_t ms)
-{
-	loop_timer_set(
-		&e->loop, &x->timer, clock_mono_ms() + ms, exchange_key(e, x, EGRESS_EV_TIMER));
-}
-
-struct policy_op exchange_op(const struct egress *e, const struct exchange *x)
-{
-	return (struct policy_op){.kind = RULE_NETWORK,
-		.host = &x->host,
-		.port = x->port,
-		.now_ms = clock_wall_ms(),
-		.locals = &e->locals,
-		.is_own = x->is_own};
-}
-
 /* ---- the end ---- */
 
 static void drop_fd(struct egress *e, int *fd)
@@ -53,14 +22,14 @@ static void drop_fd(struct egress *e, int *fd)
 static void drop_origin(struct egress *e, struct exchange *x)
 {
 	dial_free(e, x);
-	origin_free_talk(TAKE(x->talk));
+	talk_free(TAKE(x->talk));
 	tunnel_drop(e, x);
 	canon_reader_done(&x->frames);
 	drop_fd(e, &x->origin_fd);
 	out_done(&x->to_origin);
 }
 
-void exchange_finish(struct egress *e, struct exchange *x)
+static void exchange_finish(struct egress *e, struct exchange *x)
 {
 	drop_origin(e, x);
 	drop_fd(e, &x->edge_fd);
@@ -98,7 +67,7 @@ static void drain_edge(struct egress *e, struct exchange *x)
 			exchange_key(e, x, EGRESS_EV_EDGE));
 }
 
-void exchange_end(struct egress *e, struct exchange *x)
+static void exchange_end(struct egress *e, struct exchange *x)
 {
 	drop_origin(e, x);
 	x->state = EXCHANGE_ENDING;
@@ -106,7 +75,7 @@ void exchange_end(struct egress *e, struct exchange *x)
 	drain_edge(e, x);
 }
 
-void exchange_tell(struct egress *e, struct exchange *x, enum egress_outcome outcome,
+static void exchange_tell(struct egress *e, struct exchange *x, enum egress_outcome outcome,
 	const struct addr *addr, const char *text)
 {
 	struct egress_result *result;
@@ -137,8 +106,8 @@ static uint16_t status_of(enum egress_outcome outcome)
 	}
 }
 
-void exchange_fail(struct egress *e, struct exchange *x, enum egress_outcome outcome,
-	const struct addr *addr, const char *fmt, ...)
+static void PRINTF_LIKE(5, 6) exchange_fail(struct egress *e, struct exchange *x,
+	enum egress_outcome outcome, const struct addr *addr, const char *fmt, ...)
 {
 	bool is_raw = x->state == EXCHANGE_TUNNEL;
 	bool is_said = x->talk && x->talk->is_said;
@@ -274,7 +243,7 @@ static bool is_as_allowed(const struct exchange *x, const struct http_req *req)
 /* An HTTP request lives until it was written; its text is in the copied payload. */
 static int take_request(struct egress *e, struct exchange *x, struct slice payload)
 {
-	struct talk *t = origin_new_talk();
+	struct talk *t = talk_new();
 	int r;
 
 	x->talk = t;
@@ -299,7 +268,7 @@ static void on_request(struct egress *e, struct exchange *x, const struct canon_
 	}
 	canon_reader_done(&x->frames);
 	if (x->kind == EGRESS_TUNNEL)
-		origin_free_talk(TAKE(x->talk));
+		talk_free(TAKE(x->talk));
 	go_out(e, x);
 }
 
@@ -360,7 +329,7 @@ void exchange_on_edge(struct egress *e, struct exchange *x, uint32_t events)
 		if (is_gone)
 			exchange_finish(e, x);
 		else
-			origin_pump(e, x);
+			request_pump(e, x);
 		break;
 	case EXCHANGE_ENDING:
 		drain_edge(e, x);
@@ -376,7 +345,7 @@ void exchange_on_origin(struct egress *e, struct exchange *x, uint32_t events)
 	if (x->state == EXCHANGE_TUNNEL)
 		tunnel_pump(e, x);
 	else if (x->state == EXCHANGE_HTTP)
-		origin_pump(e, x);
+		request_pump(e, x);
 	else if (x->state == EXCHANGE_UPSTREAM)
 		upstream_pump(e, x);
 }
@@ -403,7 +372,7 @@ void exchange_on_timer(struct egress *e, struct exchange *x)
 	}
 }
 
-void exchange_give(struct egress *e, struct exchange *x)
+static void exchange_give(struct egress *e, struct exchange *x)
 {
 	loop_del(&e->loop, x->origin_fd);
 	x->given_fd = TAKE_FD(x->origin_fd);
@@ -412,7 +381,7 @@ void exchange_give(struct egress *e, struct exchange *x)
 	exchange_finish(e, x);
 }
 
-void exchange_connected(struct egress *e, struct exchange *x)
+static void exchange_connected(struct egress *e, struct exchange *x)
 {
 	loop_timer_clear(&e->loop, &x->timer);
 	if (x->kind != EGRESS_HTTP && x->is_proxied) {
@@ -425,12 +394,21 @@ void exchange_connected(struct egress *e, struct exchange *x)
 	}
 	exchange_tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
 	if (x->kind == EGRESS_HTTP) {
-		origin_begin(e, x);
+		request_begin(e, x);
 		return;
 	}
 	tunnel_put_head(x);
 	tunnel_run(e, x);
 }
+
+const struct exchange_ops exchange_ops = {
+	.fail = exchange_fail,
+	.finish = exchange_finish,
+	.end = exchange_end,
+	.tell = exchange_tell,
+	.connected = exchange_connected,
+	.give = exchange_give,
+};
 
 /* ---- a new policy, or a rule that has run out ---- */
 

@@ -26,8 +26,9 @@ static int set_up(void **state)
 	assert_int_equal(ipc_pair(pair), 0);
 	keeper = fcntl(pair[0], F_DUPFD_CLOEXEC, 10);
 	assert_int_equal(dup2(pair[1], EGRESS_CONTROL_FD), EGRESS_CONTROL_FD);
-	e = (struct egress){
-		.exchanges = xcalloc(EGRESS_SLOTS, sizeof(*e.exchanges)), .idle_pipe = {-1, -1}};
+	e = (struct egress){.ops = &exchange_ops,
+		.exchanges = xcalloc(EGRESS_SLOTS, sizeof(*e.exchanges)),
+		.idle_pipe = {-1, -1}};
 	assert_int_equal(loop_init(&e.loop), 0);
 	e.policy = policy_load(slice_from_str(ALLOW), "policy", "demo");
 	assert_null(policy_fault(e.policy));

@@ -1,45 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress.h"
+#include "relay.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 #include "lib/base/mem.h"
 
 #define ROUNDS 16 /* then the others have their turn */
-#define REQ_ARENA 16384
 /* One read of edge's frames in HTTP/1.1: a chunk's line around each frame, a last one with
  * trailers. */
 #define REQUEST_ROOM (2 * EGRESS_READ)
 
 static uint8_t buf[EGRESS_READ];
 
-struct talk *origin_new_talk(void)
-{
-	struct talk *t = xcalloc(1, sizeof(*t));
-
-	arena_init(&t->req_arena, REQ_ARENA);
-	arena_init(&t->resp_arena, HTTP_ARENA_SIZE);
-	canon_reader_init(&t->frames);
-	return t;
-}
-
-void origin_free_talk(struct talk *t)
-{
-	if (!t)
-		return;
-	free(t->head);
-	arena_done(&t->req_arena);
-	arena_done(&t->resp_arena);
-	canon_reader_done(&t->frames);
-	free(t);
-}
-
 /* What the exchange is after a step. */
 enum step { STEP_WAITS, STEP_MOVED, STEP_OVER };
 
 static enum step fail_origin(struct egress *e, struct exchange *x, const char *why)
 {
-	exchange_fail(
+	e->ops->fail(
 		e, x, EGRESS_UNREACHABLE, &x->addr, "%s, port %u: %s", x->host.name, x->port, why);
 	return STEP_OVER;
 }
@@ -120,7 +98,7 @@ static enum step read_edge(struct egress *e, struct exchange *x)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return STEP_WAITS;
 	if (n <= 0) { /* its end before the request's */
-		exchange_finish(e, x);
+		e->ops->finish(e, x);
 		return STEP_OVER;
 	}
 	in = slice_of(buf, (size_t)n);
@@ -130,9 +108,9 @@ static enum step read_edge(struct egress *e, struct exchange *x)
 			break;
 	}
 	if (r > 0)
-		exchange_finish(e, x);
+		e->ops->finish(e, x);
 	else if (r < 0)
-		exchange_fail(e, x, EGRESS_BAD_REQUEST, NULL, "the request broke off");
+		e->ops->fail(e, x, EGRESS_BAD_REQUEST, NULL, "the request broke off");
 	return r == 0 ? STEP_MOVED : STEP_OVER;
 }
 
@@ -263,17 +241,17 @@ static bool flush_origin(struct egress *e, struct exchange *x)
 	}
 	r = out_flush(&x->to_edge, x->edge_fd, &n);
 	if (r < 0 && r != -EAGAIN) {
-		exchange_finish(e, x);
+		e->ops->finish(e, x);
 		return false;
 	}
 	if (t->is_done && r == 0) {
-		exchange_end(e, x);
+		e->ops->end(e, x);
 		return false;
 	}
 	return true;
 }
 
-void origin_pump(struct egress *e, struct exchange *x)
+void request_pump(struct egress *e, struct exchange *x)
 {
 	const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 	enum step up = STEP_MOVED, down = STEP_MOVED;
@@ -297,7 +275,7 @@ void origin_pump(struct egress *e, struct exchange *x)
 	(void)!loop_mod(&e->loop, x->origin_fd, events, exchange_key(e, x, EGRESS_EV_ORIGIN));
 }
 
-void origin_begin(struct egress *e, struct exchange *x)
+void request_begin(struct egress *e, struct exchange *x)
 {
 	struct talk *t = x->talk;
 	struct wr wr = out_wr(&x->to_origin, CANON_MAX_HEAD + 1024);
@@ -311,5 +289,5 @@ void origin_begin(struct egress *e, struct exchange *x)
 	free(TAKE(t->head)); /* said; of req only flags are asked from here on */
 	x->state = EXCHANGE_HTTP;
 	exchange_set_timer(e, x, EGRESS_IDLE_MS);
-	origin_pump(e, x);
+	request_pump(e, x);
 }

@@ -7,7 +7,7 @@
  * further such directions look at bytes without taking them, send what goes and then take that:
  * slower, and without any memory of their own.
  */
-#include "egress.h"
+#include "relay.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -159,7 +159,7 @@ static bool pump_way(struct egress *e, struct exchange *x, int dir)
 			(void)shutdown(x->origin_fd, SHUT_WR);
 			break;
 		}
-		exchange_finish(e, x);
+		e->ops->finish(e, x);
 		return false;
 	default:
 		break;
@@ -182,7 +182,7 @@ void tunnel_pump(struct egress *e, struct exchange *x)
 	if (x->gen != gen || x->state != EXCHANGE_TUNNEL)
 		return;
 	if (x->way[WAY_UP].shut && x->way[WAY_DOWN].shut) {
-		exchange_finish(e, x);
+		e->ops->finish(e, x);
 		return;
 	}
 	/* Setting an edge-triggered event anew tells it again. */
@@ -211,7 +211,7 @@ void tunnel_drop(struct egress *e, struct exchange *x)
 
 void tunnel_run(struct egress *e, struct exchange *x)
 {
-	origin_free_talk(TAKE(x->talk));
+	talk_free(TAKE(x->talk));
 	loop_timer_clear(&e->loop, &x->timer);
 	x->state = EXCHANGE_TUNNEL;
 	tunnel_pump(e, x);

@@ -5,7 +5,7 @@
  * own numbers from /dev/urandom, which is not there in the jail, and rand() without it.
  */
 #define CARES_NO_DEPRECATED
-#include "egress.h"
+#include "resolve.h"
 
 #include <ares.h>
 #include <assert.h>

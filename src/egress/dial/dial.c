@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress.h"
+#include "resolve.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -48,11 +48,11 @@ static void refuse_address(struct egress *e, struct exchange *x, const struct ad
 
 	addr_print(addr, text);
 	if (decision->why == POLICY_SPECIAL)
-		exchange_fail(e, x, EGRESS_DENIED_ADDRESS, &copy,
+		e->ops->fail(e, x, EGRESS_DENIED_ADDRESS, &copy,
 			"%s leads to %s, a %s address that no rule names", x->host.name, text,
 			addr_class_name(decision->addr_class));
 	else
-		exchange_fail(e, x, EGRESS_DENIED_ADDRESS, &copy,
+		e->ops->fail(e, x, EGRESS_DENIED_ADDRESS, &copy,
 			"%s leads to %s, which a rule denies", x->host.name, text);
 }
 
@@ -184,7 +184,7 @@ static void give_up(struct egress *e, struct exchange *x)
 	if (addr.n == 0 && x->dial->n)
 		addr = x->dial->addr[0];
 	addr_print(&addr, text);
-	exchange_fail(e, x, outcome, &addr, "%s, port %u (%s): %s",
+	e->ops->fail(e, x, outcome, &addr, "%s, port %u (%s): %s",
 		x->is_proxied ? e->proxy.name : x->host.name, x->dial->port, text,
 		egress_outcome_text(outcome));
 }
@@ -272,7 +272,7 @@ static void succeed_dial(struct egress *e, struct exchange *x, unsigned i)
 		return;
 	}
 	if (r == -EXDEV) {
-		exchange_fail(e, x, EGRESS_UNREACHABLE, &addr,
+		e->ops->fail(e, x, EGRESS_UNREACHABLE, &addr,
 			"%s: the peer has another address than the one that was dialed",
 			x->host.name);
 		return;
@@ -286,9 +286,9 @@ static void succeed_dial(struct egress *e, struct exchange *x, unsigned i)
 	dial_free(e, x);
 	if (loop_mod(&e->loop, x->origin_fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 		    exchange_key(e, x, EGRESS_EV_ORIGIN)) < 0)
-		exchange_fail(e, x, EGRESS_BUSY, &addr, "%s", egress_outcome_text(EGRESS_BUSY));
+		e->ops->fail(e, x, EGRESS_BUSY, &addr, "%s", egress_outcome_text(EGRESS_BUSY));
 	else
-		exchange_connected(e, x);
+		e->ops->connected(e, x);
 }
 
 void dial_on_event(struct egress *e, struct loop_event ev)
@@ -353,10 +353,10 @@ static void resolved_dial(struct egress *e, struct exchange *x)
 	if (d->n_found[0] || d->n_found[1])
 		begin_tries(e, x);
 	else if (d->none[0] && d->none[1])
-		exchange_fail(e, x, EGRESS_NO_NAME, NULL, "%s: %s", name,
+		e->ops->fail(e, x, EGRESS_NO_NAME, NULL, "%s: %s", name,
 			egress_outcome_text(EGRESS_NO_NAME));
 	else
-		exchange_fail(e, x, EGRESS_NO_RESOLVER, NULL, "%s: %s", name,
+		e->ops->fail(e, x, EGRESS_NO_RESOLVER, NULL, "%s: %s", name,
 			egress_outcome_text(EGRESS_NO_RESOLVER));
 }
 

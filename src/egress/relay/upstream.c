@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The company's proxy: a tunnel through it, or a connection for sbx-origin, is a CONNECT, its
- * answer read as strictly as an origin's. HTTP requests go to it as to an origin (origin.c),
+ * answer read as strictly as an origin's. HTTP requests go to it as to an origin (request.c),
  * with an absolute target. */
-#include "egress.h"
+#include "relay.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 
 static void refuse_upstream(struct egress *e, struct exchange *x, const char *why)
 {
-	exchange_fail(e, x, EGRESS_PROXY_REFUSED, &x->addr, "the upstream proxy %s: %s",
+	e->ops->fail(e, x, EGRESS_PROXY_REFUSED, &x->addr, "the upstream proxy %s: %s",
 		e->proxy.name, why);
 }
 
 void upstream_begin(struct egress *e, struct exchange *x)
 {
 	struct wr wr = out_wr(&x->to_origin, 2048);
-	struct talk *t = x->talk = origin_new_talk();
+	struct talk *t = x->talk = talk_new();
 
 	t->req = (struct http_req){.method = slice_from_str("CONNECT"),
 		.form = HTTP_FORM_AUTHORITY,
@@ -45,19 +45,19 @@ static bool on_answer(
 	if (ev->resp->status < 200)
 		return true;
 	if (ev->resp->body.kind != HTTP_BODY_TUNNEL) {
-		exchange_fail(e, x, EGRESS_PROXY_REFUSED, &x->addr,
+		e->ops->fail(e, x, EGRESS_PROXY_REFUSED, &x->addr,
 			"the upstream proxy %s answered %u %s", e->proxy.name, ev->resp->status,
 			canon_reason(ev->resp->status));
 		return false;
 	}
 	if (x->kind == EGRESS_SOCKET) {
-		exchange_give(e, x);
+		e->ops->give(e, x);
 		return false;
 	}
-	exchange_tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
+	e->ops->tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
 	tunnel_put_head(x);
 	if (out_put(&x->to_edge, rest) < 0) {
-		exchange_finish(e, x);
+		e->ops->finish(e, x);
 		return false;
 	}
 	x->n_bytes[WAY_DOWN] += rest.n;

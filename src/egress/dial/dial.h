@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dial - from an allowed name to a connection.
+ *
+ * How      dial_begin selects the addresses (pin, upstream proxy, the name's own), resolve.c resolves
+ *          names by c-ares, each address is checked, one is connected and checked once more.
+ * Trust    Answers of resolvers. Names are those that the policy allowed.
+ * Owns     x->dial until x->origin_fd is connected.
+ * Limits   EGRESS_DIALS addresses, EGRESS_RESOLVE_MS, EGRESS_DIAL_MS, EGRESS_DIAL_ALL_MS.
+ * Never    Resolves twice for one exchange.
+ */
+#pragma once
+
+#include "src/egress/state/state.h"
+
+/* dial.c */
+void dial_begin(struct egress *e, struct exchange *x);
+void dial_on_event(struct egress *e, struct loop_event ev);
+void dial_on_timer(struct egress *e, struct exchange *x);
+void dial_free(struct egress *e, struct exchange *x);
+/* Whether the exchange may no longer lead where it leads or is about to: *ret is the address. */
+bool dial_is_over(const struct egress *e, const struct exchange *x, struct addr *ret);
+
+/* resolve.c: one channel of c-ares. */
+int resolve_init(struct egress *e, struct err *err) MUST_CHECK;
+/* The text of a resolv.conf; what was being asked fails. */
+void resolve_set_servers(struct egress *e, const char *text);
+void resolve_on_event(struct egress *e, const struct loop_event *ev);
+void resolve_on_timer(struct egress *e);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * relay - the bytes of an exchange that is connected.
+ *
+ * How      tunnel.c splices bytes in both directions, request.c forwards one HTTP request and its
+ *          response, upstream.c sends CONNECT to the upstream proxy.
+ * Trust    Frames of edge and bytes of servers; holds no secret.
+ * Limits   EGRESS_PIPES, OUT_MAX per direction, EGRESS_IDLE_MS, EGRESS_UPSTREAM_MS.
+ */
+#pragma once
+
+#include "src/egress/state/state.h"
+
+/* tunnel.c */
+/* "200", behind which bytes pass as they are. */
+void tunnel_put_head(struct exchange *x);
+/* From here on bytes pass, after what is in to_edge and to_origin. */
+void tunnel_run(struct egress *e, struct exchange *x);
+void tunnel_pump(struct egress *e, struct exchange *x);
+void tunnel_on_edge(struct egress *e, struct exchange *x, uint32_t events);
+void tunnel_drop(struct egress *e, struct exchange *x);
+
+/* request.c */
+void request_begin(struct egress *e, struct exchange *x);
+void request_pump(struct egress *e, struct exchange *x);
+
+/* upstream.c */
+void upstream_begin(struct egress *e, struct exchange *x);
+void upstream_pump(struct egress *e, struct exchange *x);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exchange - one request of sbx-edge, or one connection for sbx-origin.
+ *
+ * How      exchange.c opens and ends an exchange. dial finds its connection, relay moves its bytes.
+ * Trust    Internal.
+ */
+#pragma once
+
+#include "lib/os/loop/loop.h"
+#include "lib/rules/policy/policy.h"
+#include "lib/wire/http/http1.h"
+#include "limits.h"
+
+enum exchange_state {
+	EXCHANGE_FREE,
+	EXCHANGE_HEAD,	    /* edge's request is awaited */
+	EXCHANGE_RESOLVING, /* x->dial */
+	EXCHANGE_DIALING,   /* x->dial */
+	EXCHANGE_UPSTREAM,  /* the proxy was sent CONNECT; x->talk */
+	EXCHANGE_TUNNEL,
+	EXCHANGE_HTTP,	 /* x->talk */
+	EXCHANGE_ENDING, /* the last bytes to edge, then its end is awaited */
+	EXCHANGE_OVER,	 /* everything is closed; the keeper is still to be told */
+};
+
+struct dial {
+	uint16_t port;
+	bool is_checked; /* against the policy; not a pin, not the proxy */
+	bool waits[2];	 /* for an answer: A, AAAA */
+	bool none[2];	 /* the answer was that there is none */
+	struct addr found[2][EGRESS_DIALS];
+	unsigned n_found[2];
+	struct addr addr[EGRESS_DIALS];
+	unsigned n, next;
+	int fd[EGRESS_DIALS];
+	uint64_t until[EGRESS_DIALS], next_at, all_until;
+	enum egress_outcome failure; /* the most telling so far; EGRESS_N_OUTCOMES: none */
+	struct addr failed;
+};
+
+/* One HTTP request and its response; or a CONNECT to the proxy. */
+struct talk {
+	uint8_t *head; /* the payload that req points into */
+	struct arena req_arena, resp_arena;
+	struct http_req req;
+	struct canon_reader frames;
+	struct canon_flow up, down;
+	struct http1 reader;
+	bool is_deaf; /* the origin takes no more of the request */
+	bool is_said; /* the answer's head went to edge */
+	bool is_done; /* the answer's end went to edge */
+};
+
+/* One direction of a tunnel. */
+struct way {
+	int pipe[2]; /* -1; held while bytes are in it */
+	size_t n_held;
+	bool ended; /* nothing more will be read */
+	bool shut;  /* and the other side knows */
+};
+
+enum { WAY_UP, WAY_DOWN };
+
+struct exchange {
+	enum exchange_state state;
+	enum egress_kind kind;
+	uint32_t id; /* keeper's */
+	uint32_t gen;
+	int edge_fd, origin_fd;
+	int given_fd; /* the keeper's as soon as it takes RESULT */
+	uint64_t give_until;
+	struct host host;
+	uint16_t port;
+	bool is_free; /* where it goes was named by the user: no check of the address */
+	bool is_proxied;
+	uint16_t pin_port;	    /* of the pin that names the address; 0: there is none */
+	bool is_own;		    /* origin_fd leads to this host itself */
+	struct addr addr;	    /* where origin_fd goes */
+	struct canon_reader frames; /* until the request is there */
+	struct dial *dial;
+	struct talk *talk;
+	struct out to_edge, to_origin;
+	struct way way[2];
+	uint64_t n_bytes[2]; /* on the origin's connection */
+	struct loop_timer timer;
+	bool result_said, closed_due;
+	struct egress_result *result_due;
+};
