@@ -2,11 +2,13 @@
 /*
  * sbx-probe - one system call or request of a probe; see README.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "probe.h"
+#include "src/guest/probe/files/files.h"
+#include "src/guest/probe/host/host.h"
+#include "src/guest/probe/net/net.h"
+#include "src/guest/probe/verb/verb.h"
 
 static const struct {
 	const char *name;
@@ -72,14 +74,6 @@ static const struct {
 		"tcp|udp ADDR SECONDS FILE: prints its port, goes on in the background, writes who "
 		"comes into FILE"},
 };
-
-int probe_refused(const char *what)
-{
-	int e = errno;
-
-	printf("%s %s: %s\n", strerrorname_np(e), what, strerror(e));
-	return PROBE_REFUSED;
-}
 
 static int help_probe(void)
 {

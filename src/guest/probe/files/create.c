@@ -6,7 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/guest/probe/probe.h"
+#include "files.h"
+#include "src/guest/probe/verb/verb.h"
 
 /* With the mode in the request itself, not by a chmod afterwards. */
 int probe_create(int argc, char **argv)

@@ -18,9 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/guest/probe/probe.h"
+#include "files.h"
+#include "src/guest/probe/verb/verb.h"
 #include "remount.h"
-#include "src/guest/probe/host/vdev.h"
+#include "vdev.h"
 
 #define DEVICE_ID "0x105a"
 #define REQUESTS 1 /* the queue after the one for urgent ones */

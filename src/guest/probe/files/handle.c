@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/guest/probe/probe.h"
+#include "files.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define MAX_NODES 65536
 

@@ -5,7 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/guest/probe/probe.h"
+#include "files.h"
+#include "src/guest/probe/verb/verb.h"
 
 static int write_by_memory(int fd)
 {

@@ -6,7 +6,8 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include "src/guest/probe/probe.h"
+#include "files.h"
+#include "src/guest/probe/verb/verb.h"
 
 int probe_mounts(int argc, char **argv)
 {

@@ -12,7 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "src/guest/probe/probe.h"
+#include "files.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define PLANT_MAX_PATH 4096
 #define PIPE_MAX_SECONDS 600

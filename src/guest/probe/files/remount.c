@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mount.h>
 
-#include "src/guest/probe/probe.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define FLAGS (MS_NOSUID | MS_NODEV)
 

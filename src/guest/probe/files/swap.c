@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "src/guest/probe/probe.h"
+#include "files.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define MAX_MS 20000
 

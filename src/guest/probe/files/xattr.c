@@ -4,7 +4,8 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-#include "src/guest/probe/probe.h"
+#include "files.h"
+#include "src/guest/probe/verb/verb.h"
 
 /* A capability that is well formed (cap_setuid, permitted and effective), so that only rights
  * decide. */

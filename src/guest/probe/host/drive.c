@@ -16,7 +16,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/wire/guestapi/probe_frame.h"
-#include "src/guest/probe/probe.h"
+#include "host.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define SWEEPS 50
 #define FORGOTTEN_S 120

@@ -7,7 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "src/guest/probe/probe.h"
+#include "host.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define MAX_KEYS 4096
 

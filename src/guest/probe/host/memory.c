@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "src/guest/probe/probe.h"
+#include "host.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define PIECE (1U << 20)
 #define MAX_BYTES (512ULL << 20) /* of one process */

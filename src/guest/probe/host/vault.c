@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include "lib/os/ipc/vault_chan.h"
-#include "src/guest/probe/probe.h"
+#include "host.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define PATIENCE_MS 3000
 #define NONE 77 /* as a part of a probe that is skipped */

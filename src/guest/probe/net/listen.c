@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "net.h"
-#include "src/guest/probe/probe.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define MAX_SECONDS 600
 #define MAX_PEERS 16

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net - what the network verbs of sbx-probe share: addresses, bytes as text, waiting with a bound.
+ * net - the network verbs of sbx-probe, and what they share: addresses, bytes, bounded waits.
  *
  * How      net_parse takes numbers only: the host's and the guest's resolver are what is probed.
  *          `gateway` is the address of the sandbox's own proxy and resolver. net_bytes undoes \r \n
@@ -48,3 +48,16 @@ size_t net_bytes(const char *text, uint8_t *buf, size_t size);
 size_t hello_make(const uint8_t *name, size_t n_name, bool ech, bool h2, uint8_t *buf, size_t size);
 /* One frame on the interface of that index, in an AF_XDP socket of its own; -errno. */
 int xdp_send(unsigned index, const uint8_t *frame, size_t n) MUST_CHECK;
+
+int probe_socket(int argc, char **argv);
+int probe_peer(int argc, char **argv);
+int probe_unix_connect(int argc, char **argv);
+int probe_unix_listen(int argc, char **argv);
+int probe_talk(int argc, char **argv);
+int probe_dns(int argc, char **argv);
+int probe_udp(int argc, char **argv);
+int probe_raw(int argc, char **argv);
+int probe_packet(int argc, char **argv);
+int probe_xdp(int argc, char **argv);
+int probe_vsock(int argc, char **argv);
+int probe_listen(int argc, char **argv);

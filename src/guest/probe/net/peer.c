@@ -10,7 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "src/guest/probe/probe.h"
+#include "net.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define PATIENCE_MS 700
 #define OTHER 1 /* the first subordinate id, in the user namespace that the caller made */

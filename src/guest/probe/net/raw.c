@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "net.h"
-#include "src/guest/probe/probe.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define LISTEN_MS 300
 #define MAX_INTERFACE 64

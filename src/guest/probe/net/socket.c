@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "src/guest/probe/probe.h"
+#include "net.h"
+#include "src/guest/probe/verb/verb.h"
 
 struct word {
 	const char *name;

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/guest/probe/answer.h"
+#include "answer.h"
 #include "net.h"
-#include "src/guest/probe/probe.h"
+#include "src/guest/probe/verb/verb.h"
 
 struct talk {
 	int fd, start;

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "src/guest/probe/answer.h"
+#include "answer.h"
 #include "net.h"
-#include "src/guest/probe/probe.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define LISTEN_MS 300 /* a refusal is there at once */
 

@@ -8,7 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "src/guest/probe/probe.h"
+#include "net.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define MAX_MS 300000
 

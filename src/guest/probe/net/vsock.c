@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "net.h"
-#include "src/guest/probe/probe.h"
+#include "src/guest/probe/verb/verb.h"
 
 int probe_vsock(int argc, char **argv)
 {

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/guest/probe/answer.h"
+#include "src/guest/probe/net/answer.h"
 #include "lib/base/mem.h"
-#include "src/guest/probe/probe.h"
+#include "src/guest/probe/verb/verb.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "src/guest/probe/answer.h"
+#include "src/guest/probe/net/answer.h"
 #include "lib/base/mem.h"
-#include "src/guest/probe/probe.h"
+#include "src/guest/probe/verb/verb.h"
 
 /* A heap copy of just that size: a byte too far is seen by the sanitizer. */
 static int read_one(

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/guest/probe/probe.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define BUS "/sys/bus/pci/devices"
 #define DRIVER "/sys/bus/pci/drivers/virtio-pci"

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "lib/base/attr.h"
-#include "probe.h"
+#include "src/guest/probe/verb/verb.h"
 
 #define DNS_HEAD 12
 #define DNS_MAX_RECORDS 64 /* that are printed */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verb - what every verb of sbx-probe returns.
+ *
+ * How      A verb gets its arguments, prints one line and returns PROBE_POSSIBLE, PROBE_REFUSED or
+ *          PROBE_USAGE. argc counts what follows the verb.
+ * Trust    Runs as root in the guest, and as the user on the host: it tries, it never decides.
+ * Never    Leaves anything behind, waits without a bound.
+ * See      data/probes/README
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "lib/base/attr.h"
+
+#define PROBE_POSSIBLE 0
+#define PROBE_REFUSED 1
+#define PROBE_USAGE 2
+
+/* Prints `ENAME what` for errno; gives PROBE_REFUSED. */
+int probe_refused(const char *what);
