@@ -8,21 +8,14 @@
  * keeper gets the reason; the small ones, which did no harm, stay. Not reading the port would not
  * help: the guest's window updates, which empty the queues, come by the same port.
  */
-#include "src/edge/conn/net.h"
+#include "edge.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include "src/edge/http/h2_internal.h"
 #include "lib/os/jail/jail.h"
 #include "lib/secret/mint/mint.h"
-#include "src/edge/tls/open_internal.h"
 
 /* Closed is down to this, so that one step more does not begin it again. */
 #define LOW (EDGE_BUDGET / 16 * 15)
-/* What TLS and nghttp2 hold for one connection, about; and nghttp2 for a frame that waits. */
-#define TLS_STATE 65536
-#define H2_STATE 65536
-#define H2_FRAME 256
 /* Less than this is not worth a connection. */
 #define MIN_WORTH 4096
 
@@ -41,45 +34,13 @@ static_assert(2 * (EDGE_BUDGET + STEP) <= JAIL_EDGE_AS, "the budget is used up f
 		NET_MAX_CONNS * (2 * sizeof(struct edge_ask) + sizeof(struct conn)))
 static_assert(FIXED <= EDGE_BUDGET / 2, "half of the budget is left for connections");
 
-size_t budget_used;
-
-bool budget_is_over(const struct edge *e)
-{
-	return budget_used >= e->net->budget;
-}
-
-static size_t ring_of(const struct bufq *q)
-{
-	return q->ring ? q->size : 0;
-}
-
-static size_t block_of(const struct arena *a)
-{
-	return a->block ? a->size : 0;
-}
-
-static size_t proxy_worth(const struct proxy *p)
-{
-	return block_of(&p->arena) + (p->reader.buf ? CANON_MAX_HEAD : 0) + p->to_fd.n +
-	       p->to_fd.at + p->to_guest.n + p->to_guest.at;
-}
-
 /* What closing it gives back, about. The streams of HTTP/2 are connections by themselves. */
 static size_t worth_budget(const struct conn *c)
 {
-	size_t n = ring_of(&c->in) + ring_of(&c->out);
+	size_t n =
+		conn_queue_size(&c->in) + conn_queue_size(&c->out) + http_worth(c) + open_worth(c);
 
-	if (c->proxy)
-		n += proxy_worth(c->proxy);
-	if (c->reader && c->reader->buf)
-		n += CANON_MAX_HEAD;
-	if (c->open)
-		n += TLS_STATE + ring_of(&c->open->in) + ring_of(&c->open->out);
-	if (c->h2)
-		n += H2_STATE + H2_FRAME * nghttp2_session_get_outbound_queue_size(c->h2->session);
-	if (c->stream)
-		n += block_of(&c->stream->tail_arena) + c->stream->n_head_bytes;
-	return n;
+	return c->reader && c->reader->buf ? n + CANON_MAX_HEAD : n;
 }
 
 static struct conn *find_largest(const struct net *net)
@@ -96,16 +57,6 @@ static struct conn *find_largest(const struct net *net)
 		}
 	}
 	return largest;
-}
-
-void budget_report(struct edge *e, struct conn *c, const char *what)
-{
-	char fault[EDGE_MAX_TEXT];
-
-	(void)snprintf(fault, sizeof(fault),
-		"the sandbox's connections use more than %d MiB of memory: %s",
-		EDGE_BUDGET / (1024 * 1024), what);
-	conn_report_fault(e, c, c->proxy || c->h2 ? EDGE_ASK_HTTP : EDGE_ASK_TUNNEL, fault);
 }
 
 void budget_keep(struct edge *e)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* malloc and its kin as sbx-edge is linked with them (--wrap): what is allocated is counted,
  * ours and that of nghttp2 and OpenSSL alike, so that nothing can be forgotten. */
-#include "src/edge/conn/net.h"
+#include "edge.h"
 
 #include <malloc.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/edge/conn/net.h"
+#include "edge.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sbx-edge: ends one sandbox's wire. Started by the keeper in the jail of profile JAIL_EDGE. */
-#include "src/edge/conn/net.h"
+#include "edge.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,15 @@
 #include "lib/base/str.h"
 #include "lib/os/jail/jail.h"
 
-static struct edge edge = {.ctl.fd = -1, .first_ms = EDGE_FIRST_MS};
+static const struct keeper_ops keeper_ops = {
+	.report = control_report,
+	.refuse = control_refuse,
+	.ready = control_ready,
+	.on_pong = control_on_pong,
+	.lost = control_lost,
+	.send_ask = control_send_ask,
+};
+static struct edge edge = {.keeper = &keeper_ops, .ctl.fd = -1, .first_ms = EDGE_FIRST_MS};
 
 static void dispatch_edge(struct edge *e, const struct loop_event *ev)
 {

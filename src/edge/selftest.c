@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --jail-selftest: see lib/os/jail/selftest.h. */
-#include "src/edge/conn/net.h"
+#include "edge.h"
 
 #include <errno.h>
 #include <fcntl.h>

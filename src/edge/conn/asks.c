@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to the keeper: NET_ASKS at once, the others in the order they came. */
-#include "net.h"
+#include "conn.h"
 
 #include <errno.h>
 #include "lib/base/mem.h"
@@ -28,7 +28,7 @@ static bool send_ask(struct edge *e, const struct conn *c, const struct edge_ask
 	/* The place is in the id, and an old id never comes back soon. */
 	uint32_t id = a ? net->next_ask * NET_ASKS + (uint32_t)(a - net->asked) : 0;
 
-	if (!a || control_send_ask(e, id, ask) < 0)
+	if (!a || e->keeper->send_ask(e, id, ask) < 0)
 		return false;
 	*a = (struct asked){.used = true,
 		.fault = ask->fault[0] != '\0',

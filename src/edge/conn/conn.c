@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net.h"
+#include "conn.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -48,10 +48,7 @@ static void leave_room_list(struct net *net, struct conn *c)
 /* What belongs to a target and to the engine that has the connection. */
 static void drop_parts(struct edge *e, struct conn *c)
 {
-	if (c->proxy)
-		proxy_free(e, c);
-	if (c->h2)
-		h2_free(e, c);
+	e->conn_ops->drop_engine(e, c);
 	conn_drop_fd(e, c);
 	free(TAKE(c->hello));
 	free(TAKE(c->retry));
@@ -65,10 +62,10 @@ static void drop_parts(struct edge *e, struct conn *c)
 void conn_over(struct edge *e, struct conn *c)
 {
 	if (c->stream)
-		h2_stream_over(e, c);
+		e->conn_ops->stream_over(e, c);
 	drop_parts(e, c);
 	leave_room_list(e->net, c);
-	open_free(c);
+	e->conn_ops->free_tls(c);
 	bufq_done(&c->in);
 	bufq_done(&c->out);
 	if (c->holds_synth)
@@ -95,9 +92,9 @@ void conn_eat(struct edge *e, struct conn *c, size_t n)
 		bufq_trim(&c->in);
 	/* The wire's bytes were given back when TLS took them, and it takes more now. */
 	if (c->open)
-		net_note_room(e, c);
+		conn_note_room(e, c);
 	else if (c->stream)
-		h2_stream_consumed(e, c, n);
+		e->conn_ops->stream_consumed(e, c, n);
 	else if (c->sid)
 		wire_consumed(e->net->port.wire, c->sid, n);
 }
@@ -105,7 +102,7 @@ void conn_eat(struct edge *e, struct conn *c, size_t n)
 static void resume_conn(struct edge *e, struct conn *c)
 {
 	if (c->stream)
-		h2_stream_resume(e, c);
+		e->conn_ops->stream_resume(e, c);
 	else
 		wire_resume(e->net->port.wire, c->sid);
 }
@@ -123,7 +120,7 @@ void conn_end(struct edge *e, struct conn *c)
 	drop_parts(e, c);
 	conn_eat(e, c, bufq_len(&c->in));
 	if (c->open)
-		open_deafen(e, c);
+		e->conn_ops->deafen_tls(e, c);
 	c->state = CONN_ENDING;
 	c->out_end = true;
 	c->n_pulled_then = c->n_pulled;
@@ -134,7 +131,7 @@ void conn_end(struct edge *e, struct conn *c)
 void conn_reset(struct edge *e, struct conn *c)
 {
 	if (c->stream)
-		h2_stream_reset(e, c);
+		e->conn_ops->stream_reset(e, c);
 	else if (c->sid)
 		wire_reset(e->net->port.wire, c->sid);
 	conn_over(e, c);
@@ -216,45 +213,65 @@ void conn_set_timer(struct edge *e, struct conn *c, uint64_t ms)
 		loop_timer_clear(&e->loop, &c->timer);
 }
 
+void conn_ask_tunnel(struct edge *e, struct conn *c)
+{
+	struct edge_ask ask = {
+		.kind = EDGE_ASK_TUNNEL, .via = c->via, .proto = c->proto, .port = c->target.port};
+
+	memcpy(ask.host, c->target.host.name, (size_t)c->target.host.n + 1);
+	c->state = CONN_ASKED;
+	conn_set_timer(e, c, 0);
+	conn_ask(e, c, &ask);
+}
+
 void conn_connect(struct edge *e, struct conn *c, const struct host *host, uint16_t port)
 {
 	c->target = (struct conn_target){.given = true, .host = *host, .port = port};
 	c->answered = false;
-	tunnel_ask(e, c);
-}
-
-void conn_to_http(struct edge *e, struct conn *c)
-{
-	uint32_t idx = c->idx, gen = c->gen;
-
-	conn_drop_fd(e, c);
-	conn_set_timer(e, c, 0);
-	c->proto = EDGE_PROTO_HTTP;
-	c->state = CONN_HTTP;
-	proxy_begin(e, c);
-	c = net_find(e, idx, gen);
-	if (c && c->state == CONN_HTTP && (bufq_len(&c->in) || c->in_end))
-		proxy_on_bytes(e, c);
-}
-
-void conn_engine_on_bytes(struct edge *e, struct conn *c)
-{
-	if (c->state == CONN_HTTP)
-		proxy_on_bytes(e, c);
-	else if (c->state == CONN_H2)
-		h2_on_bytes(e, c);
-}
-
-void conn_engine_on_room(struct edge *e, struct conn *c)
-{
-	if (c->state == CONN_HTTP)
-		proxy_on_room(e, c);
-	else if (c->state == CONN_H2)
-		h2_on_room(e, c);
+	conn_ask_tunnel(e, c);
 }
 
 void conn_runs(const struct bufq *q, struct slice ret[2])
 {
 	ret[0] = bufq_peek(q);
 	ret[1] = slice_of(q->ring, q->n - ret[0].n);
+}
+
+struct conn *conn_find(struct edge *e, uint32_t idx, uint32_t gen)
+{
+	struct conn *c = e->net->conns[idx];
+
+	return c && c->gen == gen ? c : NULL;
+}
+
+void conn_note_room(struct edge *e, struct conn *c)
+{
+	struct net *net = e->net;
+
+	bool wants = c->state == CONN_HTTP || c->state == CONN_H2 || c->open || c->retry;
+
+	if (c->in_room || c->state == CONN_ENDING || !wants)
+		return;
+	c->in_room = true;
+	c->next_room = net->room;
+	net->room = c;
+}
+
+/* ---- the memory budget ---- */
+
+size_t budget_used;
+
+bool budget_is_over(const struct edge *e)
+{
+	return budget_used >= e->net->budget;
+}
+
+void budget_report(struct edge *e, struct conn *c, const char *what)
+{
+	char fault[EDGE_MAX_TEXT];
+
+	(void)snprintf(fault, sizeof(fault),
+		"the sandbox's connections use more than %d MiB of memory: %s",
+		EDGE_BUDGET / (1024 * 1024), what);
+	conn_report_fault(e, c, c->proxy || c->h2 ? EDGE_ASK_HTTP : EDGE_ASK_TUNNEL, fault);
 }

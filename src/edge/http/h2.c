@@ -13,7 +13,7 @@ static const char broken_rules[] = "HTTP/2 that breaks its rules";
 
 void h2_touch(struct h2 *h)
 {
-	net_note_room(h->e, h->c);
+	conn_note_room(h->e, h->c);
 }
 
 void h2_set_timer(struct h2 *h)

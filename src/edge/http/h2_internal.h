@@ -19,10 +19,6 @@
 #include "lib/wire/http/h2.h"
 #include "proxy_internal.h"
 
-#define H2_MAX_STREAMS 100
-/* Unsent bytes of one request's body. The connection's window is that of all its streams, so
- * that one which nobody reads does not stop the others. */
-#define H2_WINDOW WIRE_NET_WINDOW
 #define H2_CONN_WINDOW (H2_MAX_STREAMS * H2_WINDOW)
 /* Bytes of one header block, decompressed: over HTTP_MAX_HEAD it is refused, over this it is a
  * bomb. */
@@ -35,8 +31,6 @@
 #define H2_MAX_QUEUED 2000
 #define H2_MAX_ACKS 200
 #define H2_MAX_SETTINGS 32
-/* Trailers of an answer, while its last bytes wait: text and list. */
-#define H2_TAIL_SIZE (HTTP_MAX_TRAILER_BYTES + HTTP_MAX_TRAILERS * 64 + 64)
 
 /* What the timer of the connection waits for. */
 enum h2_wait { H2_WAIT_NOTHING, H2_WAIT_IDLE, H2_WAIT_BLOCK };

@@ -94,7 +94,7 @@ void h2_stream_on_sent(struct h2 *h, struct conn *c, const nghttp2_frame *frame)
 	if (frame->hd.type == NGHTTP2_HEADERS && s->n_heads > 0) {
 		s->n_heads--;
 		s->n_head_bytes = s->n_heads ? s->n_head_bytes : 0;
-		net_note_room(h->e, c);
+		conn_note_room(h->e, c);
 	}
 	/* The answer is complete and the request is not: nobody wants the rest of it. */
 	if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM && !c->in_end)
@@ -223,7 +223,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, siz
 	n = bufq_take(&c->out, buf, n);
 	c->n_pulled += n;
 	if (n > 0)
-		net_note_room(h->e, c);
+		conn_note_room(h->e, c);
 	if (bufq_len(&c->out) > 0)
 		return (ssize_t)n;
 	bufq_trim(&c->out);

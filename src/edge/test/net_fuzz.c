@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A hostile guest on sbx.net, in any order with verdicts of the keeper, answers of egress and
  * timers. The input is a list of steps: one byte says which, the next ones what it needs. */
-#include "src/edge/conn/net.h"
+#include "src/edge/edge.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -44,12 +44,12 @@ static void must(bool cond)
 
 /* ---- what the rest of edge would do ---- */
 
-void control_lost(struct edge *e, const char *fmt, ...)
+static void lose_guest(struct edge *e, const char *fmt, ...)
 {
 	e->done = true;
 }
 
-int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
+static int take_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 {
 	must(f.n_asks < MAX_ASKS);
 	must(ask->fault[0] || ask->kind == EDGE_ASK_AGENT ||
@@ -59,6 +59,8 @@ int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 	f.asks[f.n_asks++].kind = ask->kind;
 	return 0;
 }
+
+static const struct keeper_ops keeper_ops = {.lost = lose_guest, .send_ask = take_ask};
 
 /* ---- steps ---- */
 
@@ -258,6 +260,7 @@ static void start(const uint8_t *p, size_t n)
 	f.next_sid = 1;
 	must(loop_init(&f.e.loop) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
 	f.guest = fds[0];
+	f.e.keeper = &keeper_ops;
 	net_start(&f.e, fds[1]);
 	feed(hello, sizeof(hello) - 1);
 }

@@ -24,6 +24,7 @@
 #include "lib/base/mem.h"
 
 #define ALERT_INTERNAL 80
+#define TLS_STATE 65536 /* what TLS holds for one connection, about */
 
 /* ---- how it begins ---- */
 
@@ -227,8 +228,8 @@ static void pump_open(struct edge *e, struct conn *c)
 	uint32_t idx = c->idx, gen = c->gen;
 
 	while (c && c->open && has_engine(c) && take_some(e, c)) {
-		conn_engine_on_bytes(e, c);
-		c = net_find(e, idx, gen);
+		http_on_bytes(e, c);
+		c = conn_find(e, idx, gen);
 	}
 }
 
@@ -253,9 +254,9 @@ static void begin_inside(struct edge *e, struct conn *c)
 		c->state = CONN_H2;
 		h2_begin(e, c);
 	} else {
-		conn_to_http(e, c);
+		http_begin(e, c);
 	}
-	c = net_find(e, idx, gen);
+	c = conn_find(e, idx, gen);
 	if (c)
 		pump_open(e, c);
 }
@@ -317,8 +318,8 @@ void open_on_room(struct edge *e, struct conn *c)
 	uint32_t idx = c->idx, gen = c->gen;
 
 	if (has_engine(c)) {
-		conn_engine_on_room(e, c);
-		c = net_find(e, idx, gen);
+		http_on_room(e, c);
+		c = conn_find(e, idx, gen);
 	}
 	if (c && c->state != CONN_ENDING)
 		go_on(e, c);
@@ -377,4 +378,11 @@ ssize_t open_pull(struct conn *c, uint8_t *buf, size_t n)
 		bufq_init(&o->out, OPEN_RECORDS);
 	}
 	return (ssize_t)n;
+}
+
+size_t open_worth(const struct conn *c)
+{
+	const struct open *o = c->open;
+
+	return o ? TLS_STATE + conn_queue_size(&o->in) + conn_queue_size(&o->out) : 0;
 }

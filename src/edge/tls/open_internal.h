@@ -2,13 +2,13 @@
 /*
  * open_internal - what open.c (one connection), open_ca.c (CA, TLS settings) and open_bio.c share.
  *
- * See      net.h
+ * See      tls.h
  */
 #pragma once
 
 #include <openssl/ssl.h>
 #include "lib/secret/mint/mint.h"
-#include "src/edge/conn/net.h"
+#include "tls.h"
 
 /* What all opened connections of this edge have in common. */
 struct opener {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/edge/edge.h"
+#include "wire.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -49,7 +49,7 @@ static void finish_bridge(struct edge *e, struct bridge *b, enum edge_reason rea
 	bufq_done(&b->to_host);
 	b->reason = reason;
 	b->over_due = true;
-	control_report(e, b);
+	e->keeper->report(e, b);
 }
 
 /* What the socket takes of `bytes`; negative when it is broken. */
@@ -125,7 +125,7 @@ void bridge_open(struct edge *e, uint32_t id, const char *path, int fd)
 	/* Only a keeper that opens without waiting for CLOSED gets here. */
 	if (!b) {
 		fd_close(&fd);
-		control_refuse(e, id);
+		e->keeper->refuse(e, id);
 		return;
 	}
 	b->used = true;
@@ -187,12 +187,16 @@ void bridge_on_linger(struct edge *e, struct loop_key key)
 
 static void on_ready(void *ctx)
 {
-	control_ready(ctx);
+	struct edge *e = ctx;
+
+	e->keeper->ready(e);
 }
 
 static void on_pong(void *ctx, uint64_t cookie)
 {
-	control_on_pong(ctx, cookie);
+	struct edge *e = ctx;
+
+	e->keeper->on_pong(e, cookie);
 }
 
 static void on_reply(void *ctx, uint32_t sid, uint32_t slot, unsigned status)
@@ -202,7 +206,7 @@ static void on_reply(void *ctx, uint32_t sid, uint32_t slot, unsigned status)
 
 	b->replied = b->opened_due = true;
 	b->status = (uint16_t)status;
-	control_report(e, b);
+	e->keeper->report(e, b);
 }
 
 static void on_data(void *ctx, uint32_t sid, uint32_t slot, struct slice bytes)

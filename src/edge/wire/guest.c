@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/edge/edge.h"
+#include "wire.h"
 
 #include "lib/base/clock.h"
 
@@ -17,5 +17,5 @@ void guest_start(struct edge *e, int fd, uint32_t ready_ms)
 void guest_on_ready_timeout(struct edge *e)
 {
 	if (e->phase == EDGE_PHASE_CONNECT)
-		control_lost(e, "the guest did not answer within %u ms", e->ready_ms);
+		e->keeper->lost(e, "the guest did not answer within %u ms", e->ready_ms);
 }

@@ -30,12 +30,12 @@ static void add_text(char *to, struct slice name, struct slice value)
 
 /* ---- what the rest of edge would do ---- */
 
-void control_lost(struct edge *e, const char *fmt, ...)
+static void lose_guest(struct edge *e, const char *fmt, ...)
 {
 	abort();
 }
 
-int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
+static int take_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 {
 	struct h2_rig *r = rig;
 
@@ -53,6 +53,8 @@ int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 	}
 	return 0;
 }
+
+static const struct keeper_ops keeper_ops = {.lost = lose_guest, .send_ask = take_ask};
 
 /* ---- the guest ---- */
 
@@ -243,7 +245,7 @@ void h2_rig_preface(struct h2_rig *r)
 
 struct conn *h2_rig_conn(struct h2_rig *r)
 {
-	struct conn *c = net_find(&r->e, r->idx, r->gen);
+	struct conn *c = conn_find(&r->e, r->idx, r->gen);
 
 	return c && c->state == CONN_H2 ? c : NULL;
 }
@@ -298,14 +300,14 @@ static void see_bytes(struct h2_rig *r, struct slice in)
 static bool move_down(struct h2_rig *r)
 {
 	static uint8_t buf[CONN_OUT];
-	struct conn *c = net_find(&r->e, r->idx, r->gen);
+	struct conn *c = conn_find(&r->e, r->idx, r->gen);
 	size_t n = c ? bufq_take(&c->out, buf, MIN(sizeof(buf), r->reads)) : 0;
 
 	if (n == 0)
 		return false;
 	if (r->reads != SIZE_MAX)
 		r->reads -= n;
-	net_note_room(&r->e, c);
+	conn_note_room(&r->e, c);
 	see_bytes(r, slice_of(buf, n));
 	if (r->client)
 		assert(nghttp2_session_mem_recv(r->client, buf, n) == (ssize_t)n);
@@ -588,6 +590,7 @@ struct h2_rig *h2_rig_new(bool client)
 	assert(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
 	r->port = fds[0];
 	assert(fd_set_nonblock(fds[1], true) == 0);
+	r->e.keeper = &keeper_ops;
 	net_start(&r->e, fds[1]);
 	for (unsigned i = 0; i < RIG_STREAMS; i++)
 		r->ways[i].fd = -1;

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "src/edge/edge.h"
 #include "src/edge/http/h2_internal.h"
 
 #define RIG_STREAMS 128

@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "src/edge/conn/net.h"
+#include "src/edge/edge.h"
 
 #define RIG_MAX_ASKS 256
 

@@ -2,7 +2,7 @@
 /* A guest whose TLS is ended by edge: a real handshake, then whatever the input says inside the
  * TLS and around it, in any order with verdicts, answers of egress and timers. The input is a
  * byte that says how to begin and a list of steps: one byte which, two how many bytes it has. */
-#include "src/edge/conn/net.h"
+#include "src/edge/edge.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -54,13 +54,13 @@ static void must(bool cond)
 
 /* ---- what the rest of edge would do ---- */
 
-void control_lost(struct edge *e, const char *fmt, ...)
+static void lose_guest(struct edge *e, const char *fmt, ...)
 {
 	/* The guest's wire is in order, whatever is inside. */
 	must(false);
 }
 
-int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
+static int take_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 {
 	must(f.n_asks < MAX_ASKS && strcmp(ask->host, HOST) == 0 && ask->port == 443);
 	must(!ask->tls || ask->kind == EDGE_ASK_HTTP);
@@ -68,6 +68,8 @@ int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 	f.asks[f.n_asks++].ask = *ask;
 	return 0;
 }
+
+static const struct keeper_ops keeper_ops = {.lost = lose_guest, .send_ask = take_ask};
 
 /* ---- the guest ---- */
 
@@ -342,6 +344,7 @@ static void start(uint8_t how)
 	bufq_init(&f.out, OUT_MAX);
 	must(loop_init(&f.e.loop) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
 	f.guest = fds[0];
+	f.e.keeper = &keeper_ops;
 	net_start(&f.e, fds[1]);
 	f.wire = wire_new(WIRE_CLIENT, WIRE_NET, &guest_ops, NULL);
 	start_tls(how & 1 ? TLS1_2_VERSION : TLS1_3_VERSION);

@@ -11,7 +11,7 @@
 #include <openssl/x509v3.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "src/edge/conn/net.h"
+#include "src/edge/edge.h"
 
 #define HOST NET_RIG_HOST
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net.h"
+#include "edge.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -12,6 +12,15 @@
 #define MANY_CONNS 32
 
 static const struct wire_ops net_wire_ops;
+static const struct conn_ops conn_ops = {
+	.drop_engine = http_drop,
+	.deafen_tls = open_deafen,
+	.free_tls = open_free,
+	.stream_consumed = h2_stream_consumed,
+	.stream_resume = h2_stream_resume,
+	.stream_reset = h2_stream_reset,
+	.stream_over = h2_stream_over,
+};
 
 void net_start(struct edge *e, int fd)
 {
@@ -19,6 +28,7 @@ void net_start(struct edge *e, int fd)
 
 	e->net = xcalloc(1, sizeof(*e->net));
 	e->net->budget = EDGE_BUDGET;
+	e->conn_ops = &conn_ops;
 	e->net->port = (struct port){
 		.name = "the network of the guest", .ev = EDGE_EV_NET, .on_fed = tunnel_flush};
 	if (getrandom(seed, sizeof(seed), 0) != sizeof(seed))
@@ -46,13 +56,6 @@ void net_done(struct edge *e)
 	fd_close(&net->port.fd);
 	free(net->port.out);
 	free(TAKE(e->net));
-}
-
-struct conn *net_find(struct edge *e, uint32_t idx, uint32_t gen)
-{
-	struct conn *c = e->net->conns[idx];
-
-	return c && c->gen == gen ? c : NULL;
 }
 
 /* ---- from the rest of edge ---- */
@@ -84,7 +87,7 @@ static bool give_room(struct edge *e)
 		else if (c->state == CONN_TUNNEL)
 			tunnel_on_room(e, c);
 		else
-			conn_engine_on_room(e, c);
+			http_on_room(e, c);
 	}
 	return any;
 }
@@ -108,7 +111,7 @@ void net_on_conn_event(struct edge *e, struct loop_event ev)
 	struct conn *c;
 
 	budget_keep(e);
-	c = net_find(e, ev.key.idx, ev.key.gen);
+	c = conn_find(e, ev.key.idx, ev.key.gen);
 	if (!c || c->fd < 0)
 		return;
 	if (c->state == CONN_HTTP)
@@ -130,7 +133,7 @@ static void on_end_timer(struct edge *e, struct conn *c)
 
 void net_on_timer(struct edge *e, struct loop_key key)
 {
-	struct conn *c = net_find(e, key.idx, key.gen);
+	struct conn *c = conn_find(e, key.idx, key.gen);
 
 	if (!c)
 		return;
@@ -254,7 +257,7 @@ static int begin_net(struct edge *e, struct conn *c, const char *path)
 	case CONN_MAY:
 		return caught_may(e, c, path + strlen("/may/"));
 	case CONN_PROXY:
-		conn_to_http(e, c);
+		http_begin(e, c);
 		return 0;
 	case CONN_DNS:
 		c->via = EDGE_VIA_TRANSPARENT;
@@ -325,7 +328,7 @@ static void on_data(void *ctx, uint32_t sid, uint32_t slot, struct slice bytes)
 	uint32_t gen = c->gen;
 
 	budget_keep(e);
-	c = net_find(e, slot, gen);
+	c = conn_find(e, slot, gen);
 	if (!c || !c->sid)
 		return;
 	if (c->state == CONN_TUNNEL)
@@ -345,7 +348,7 @@ static void on_end(void *ctx, uint32_t sid, uint32_t slot)
 	uint32_t gen = c->gen;
 
 	tunnel_flush(e);
-	c = net_find(e, slot, gen);
+	c = conn_find(e, slot, gen);
 	if (!c)
 		return;
 	if (c->open) {
@@ -382,7 +385,7 @@ static void on_close(void *ctx, uint32_t sid, uint32_t slot, int error)
 
 	if (!error)
 		tunnel_flush(e);
-	c = net_find(e, slot, gen);
+	c = conn_find(e, slot, gen);
 	if (!c)
 		return;
 	/* Both sides have said all; what egress has not taken yet is still its. */
@@ -394,26 +397,13 @@ static void on_close(void *ctx, uint32_t sid, uint32_t slot, int error)
 	}
 }
 
-void net_note_room(struct edge *e, struct conn *c)
-{
-	struct net *net = e->net;
-
-	bool wants = c->state == CONN_HTTP || c->state == CONN_H2 || c->open || c->retry;
-
-	if (c->in_room || c->state == CONN_ENDING || !wants)
-		return;
-	c->in_room = true;
-	c->next_room = net->room;
-	net->room = c;
-}
-
 static ssize_t pull_opened(struct edge *e, struct conn *c, uint8_t *buf, size_t n)
 {
 	ssize_t r = open_pull(c, buf, n);
 
 	if (r > 0) {
 		c->n_pulled += (size_t)r;
-		net_note_room(e, c);
+		conn_note_room(e, c);
 	}
 	return r;
 }
@@ -430,7 +420,7 @@ static ssize_t pull_net(void *ctx, uint32_t sid, uint32_t slot, uint8_t *buf, si
 		if (bufq_len(&c->out) == 0)
 			bufq_trim(&c->out);
 		c->n_pulled += n;
-		net_note_room(e, c);
+		conn_note_room(e, c);
 		return (ssize_t)n;
 	}
 	if (c->out_end)

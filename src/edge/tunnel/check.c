@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first bytes of an open tunnel, before one of them goes on: TLS must say the target's name,
  * HTTP is not for a tunnel, and anything else has no business on the ports of the web. */
-#include "net.h"
+#include "tunnel_internal.h"
 #include "sniff.h"
 
 #include <stdio.h>
 #include "lib/base/mem.h"
+#include "src/edge/tls/tls.h"
 
 static bool is_web(const struct conn *c)
 {
@@ -72,7 +73,7 @@ void check_on_server(struct edge *e, struct conn *c, struct slice bytes)
 	if (bytes.n == 0)
 		c->retry->answer = RETRY_NONE;
 	if (retry_feed_server(c->retry, bytes) != RETRY_UNKNOWN)
-		net_note_room(e, c);
+		conn_note_room(e, c);
 }
 
 /* Gives the reader what is new in c->in. */
@@ -237,7 +238,7 @@ static void look_check(struct edge *e, struct conn *c)
 		wait_for_more(e, c);
 		return;
 	case SNIFF_HTTP:
-		conn_to_http(e, c);
+		http_begin(e, c);
 		return;
 	case SNIFF_TLS:
 		begin_hello(e, c);

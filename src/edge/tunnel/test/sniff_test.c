@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "src/edge/conn/sniff.h"
+#include "src/edge/tunnel/sniff.h"
 
 #define ROW(text, is)                      \
 	{                                  \

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that were caught on their way: /may/ADDR/PORT before one is made, /tcp/ADDR/PORT
  * for it. */
-#include "net.h"
+#include "tunnel_internal.h"
 #include "sniff.h"
 
 #include <errno.h>
 #include "lib/base/clock.h"
+#include "src/edge/http/http.h"
 
 /* "ADDR/PORT" */
 static int parse_caught(const char *text, struct addr *ret_addr, uint16_t *ret_port)
@@ -101,7 +102,7 @@ void caught_on_may(struct edge *e, struct conn *c, const struct edge_verdict *ve
 static void ask_caught(struct edge *e, struct conn *c, enum edge_proto proto)
 {
 	c->proto = proto;
-	tunnel_ask(e, c);
+	conn_ask_tunnel(e, c);
 }
 
 void caught_on_bytes(struct edge *e, struct conn *c)
@@ -113,7 +114,7 @@ void caught_on_bytes(struct edge *e, struct conn *c)
 			ask_caught(e, c, EDGE_PROTO_UNKNOWN);
 		return;
 	case SNIFF_HTTP:
-		conn_to_http(e, c);
+		http_begin(e, c);
 		return;
 	case SNIFF_TLS:
 		ask_caught(e, c, EDGE_PROTO_TLS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tunnel: asked for, opened by egress, and then bytes both ways that nobody looks at, but for the
  * server's answer to a ClientHello and what it makes the guest say (check.c). */
-#include "net.h"
+#include "tunnel_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,17 +14,6 @@
 #define STREAM 1 /* the only one on its socket */
 #define HEAD_ROOM 1024
 #define ANSWER_ARENA 8192
-
-void tunnel_ask(struct edge *e, struct conn *c)
-{
-	struct edge_ask ask = {
-		.kind = EDGE_ASK_TUNNEL, .via = c->via, .proto = c->proto, .port = c->target.port};
-
-	memcpy(ask.host, c->target.host.name, (size_t)c->target.host.n + 1);
-	c->state = CONN_ASKED;
-	conn_set_timer(e, c, 0);
-	conn_ask(e, c, &ask);
-}
 
 /* ---- the ways it ends before it is open ---- */
 
@@ -332,7 +321,7 @@ void tunnel_on_bytes(struct edge *e, struct conn *c, struct slice bytes)
 	}
 	if (net->gathered != c || net->n_gather == NET_GATHER) {
 		tunnel_flush(e);
-		c = net_find(e, idx, gen);
+		c = conn_find(e, idx, gen);
 		if (!c)
 			return;
 	}
@@ -371,7 +360,7 @@ void tunnel_on_fd(struct edge *e, struct conn *c, uint32_t events)
 	}
 	if (events & EPOLLOUT && c->state == CONN_TUNNEL && bufq_len(&c->in)) {
 		drain_tunnel(e, c);
-		c = net_find(e, idx, gen);
+		c = conn_find(e, idx, gen);
 	}
 	if (c && c->sid && events & ~(uint32_t)EPOLLOUT)
 		wire_resume(e->net->port.wire, c->sid);

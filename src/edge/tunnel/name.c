@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DNS: one query a stream, answered from policy and from the table of addresses alone. */
-#include "net.h"
+#include "tunnel_internal.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * http - the engines for HTTP/1.1 and for HTTP/2.
+ *
+ * How      proxy*.c handle one request at a time: each is a query to the keeper, then an exchange
+ *          with sbx-egress or sbx-origin. h2.c has a session of HTTP/2 inside intercepted TLS; each
+ *          stream (h2_stream.c) is a connection of the table with the same engine.
+ * Trust    Hostile bytes of the guest; frames of egress.
+ * Owns     c->proxy, c->h2, c->stream.
+ * Limits   H2_*, PROXY_*.
+ * Never    Sends a byte of a request to egress before the keeper's yes to that request.
+ * See      proto/PROTOCOL.canon
+ */
+#pragma once
+
+#include "lib/wire/http/http1.h"
+#include "src/edge/conn/conn.h"
+
+#define H2_MAX_STREAMS 100
+/* Unsent bytes of one request's body. The connection's window is that of all its streams, so
+ * that one which nobody reads does not stop the others. */
+#define H2_WINDOW WIRE_NET_WINDOW
+/* Trailers of an answer, while its last bytes wait: text and list. */
+#define H2_TAIL_SIZE (HTTP_MAX_TRAILER_BYTES + HTTP_MAX_TRAILERS * 64 + 64)
+
+/* http.c */
+/* First bytes are HTTP: to the HTTP engine, with c->target as it is. */
+void http_begin(struct edge *e, struct conn *c);
+/* To the engine that has it: proxy.c's or h2.c's. */
+void http_on_bytes(struct edge *e, struct conn *c);
+void http_on_room(struct edge *e, struct conn *c);
+/* Frees c->proxy and c->h2. */
+void http_drop(struct edge *e, struct conn *c);
+/* What closing the connection gives back here, about. */
+size_t http_worth(const struct conn *c);
+
+/* proxy.c: the HTTP engine. c->target is given when the target is fixed (caught, or inside a
+ * CONNECT). proxy_on_bytes follows proxy_begin when bytes are there. proxy_free makes c->proxy
+ * NULL. */
+void proxy_begin(struct edge *e, struct conn *c);
+void proxy_on_bytes(struct edge *e, struct conn *c); /* more in c->in, or c->in_end */
+void proxy_on_room(struct edge *e, struct conn *c);
+/* fd is taken, -1 without one. */
+void proxy_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *verdict, int fd);
+void proxy_on_fd(struct edge *e, struct conn *c, uint32_t events);
+void proxy_on_timer(struct edge *e, struct conn *c);
+void proxy_free(struct edge *e, struct conn *c);
+
+/*
+ * h2.c: the HTTP/2 engine, only inside opened TLS (c->open, c->target given, c->sni). h2_begin
+ * follows a handshake whose ALPN is h2; what was decrypted is in c->in then, and h2_on_bytes
+ * follows when there is any. It eats by conn_eat, says by conn_say into c->out as far as conn_room
+ * allows, and ends by conn_end or conn_reset. h2_free makes c->h2 NULL.
+ */
+void h2_begin(struct edge *e, struct conn *c);
+void h2_on_bytes(struct edge *e, struct conn *c); /* more in c->in, or c->in_end */
+void h2_on_room(struct edge *e, struct conn *c);
+void h2_on_timer(struct edge *e, struct conn *c);
+void h2_free(struct edge *e, struct conn *c);
+
+/* h2_stream.c, for struct conn_ops: what the wire does for the other connections. A CONN_STREAM is as any
+ * other one for the HTTP engine, and has its bytes and its end inside its connection. */
+void h2_stream_consumed(struct edge *e, struct conn *c, size_t n);
+void h2_stream_resume(struct edge *e, struct conn *c); /* c->out or c->out_end has changed */
+void h2_stream_reset(struct edge *e, struct conn *c);
+void h2_stream_over(struct edge *e, struct conn *c); /* makes c->stream NULL */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * proxy_state - the state of one HTTP connection: its request, its answer, and how both are spoken.
+ *
+ * How      HTTP/1.1 (proxy_h1.c) and a stream of HTTP/2 (h2_stream.c) are a struct proxy_tongue each.
+ * Trust    Internal.
+ */
+#pragma once
+
+#include "http.h"
+#include "lib/wire/http/deny.h"
+
+/* A body up to this size is read and dropped after a refusal, so that the connection lives on. */
+#define PROXY_MAX_DISCARD 65536
+/* Read at once where frames begin; the body of a frame goes around this. */
+#define PROXY_READ 4096
+/* Less room than this for the guest is none: frames would come in crumbs. */
+#define PROXY_MIN_ROOM 1024
+/* Sizes and line ends of chunks; kept free so that they always fit behind their data. */
+#define PROXY_CHUNK_ROOM 32
+
+enum proxy_state {
+	PROXY_HEAD,	/* a head is read; between two requests nothing is held */
+	PROXY_ASKED,	/* the keeper decides; the request waits in the arena */
+	PROXY_EXCHANGE, /* the body goes to egress, the answer comes back */
+	PROXY_DISCARD,	/* refused and answered; what is left of the body is dropped */
+	PROXY_RAW,	/* a websocket: bytes both ways */
+	PROXY_N_STATES,
+};
+
+enum proxy_step { PROXY_WAIT, PROXY_AGAIN, PROXY_GONE };
+
+/* Bytes that did not fit where they go. Never more than one head and what was read with it. */
+struct proxy_rest {
+	uint8_t *buf;
+	size_t n, at;
+};
+
+/* One request and its answer. */
+struct proxy_exchange {
+	struct http_req *req;	  /* until its END: then the arena is gone */
+	char host[EDGE_MAX_HOST]; /* "" while its target is not known */
+	uint16_t port;
+	bool is_head, http10, keep_alive, websocket, json;
+
+	/* To egress. */
+	bool req_done; /* read to its END */
+	bool writable;
+	bool deaf; /* egress takes no more; its answer may still come */
+	bool shut;
+	uint8_t data_head[CANON_FRAME_HEADER]; /* of the DATA frame under way */
+	size_t n_data_head;		       /* the last bytes of it, unsent */
+	size_t data_left;		       /* unsent bytes at the front of c->in */
+
+	/* From egress. */
+	bool readable;
+	bool answered; /* the head of the answer is said */
+	bool over;     /* its END has come */
+	bool close;    /* the guest was told that the connection ends after it */
+	bool in_frame; /* inside a DATA frame that was begun */
+	unsigned int n_informational;
+	struct canon_flow flow;
+	enum http_body_kind out_kind; /* how the guest reads the body */
+};
+
+/* How the guest's side of a connection is spoken. */
+struct proxy_tongue {
+	/* The next event of the body. The data of a DATA stays at the front of c->in, everything
+	 * else is eaten. A body that is not there gives its END at once and eats nothing. */
+	bool (*next_event)(struct edge *e, struct conn *c, struct http1_event *ret);
+	/* A head of the answer, 1xx ones too. It has set x.close and x.out_kind when it is the last
+	 * one. -EBADMSG when it cannot be said. */
+	int (*say_head)(struct edge *e, struct conn *c, struct http_resp *resp);
+	/* The answer is complete. */
+	int (*say_end)(struct edge *e, struct conn *c, const struct http_headers *trailers);
+	/* A whole answer of our own, as deny.h has written it; there is room. */
+	int (*say_refusal)(struct edge *e, struct conn *c, struct slice text);
+	/* Whether what was said before has left, so that more may be read. */
+	bool (*flush)(struct edge *e, struct conn *c);
+	/* Other requests of the connection go on, but none may follow them. NULL where the end of
+	 * this one is the end of the connection. */
+	void (*go_away)(struct edge *e, struct conn *c);
+};
+
+struct proxy {
+	const struct proxy_tongue *tongue;
+	enum proxy_state state;
+	struct http1 h;
+	struct arena arena; /* from the first byte of a head to the END of its body */
+	bool in_head;	    /* PROXY_HEAD_MS runs */
+	struct proxy_exchange x;
+	struct canon_reader reader;
+	struct proxy_rest to_fd, to_guest;
+};

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * connection - one connection of the guest on sbx.net.
+ *
+ * How      conn has the operations on a connection. An engine has it in the states CONN_HTTP and
+ *          CONN_H2; conn reports to the engines and to TLS through struct conn_ops.
+ * Trust    Internal.
+ */
+#pragma once
+
+#include "lib/base/bufq.h"
+#include "lib/os/loop/loop.h"
+#include "lib/rules/policy/host.h"
+#include "lib/wire/dns/synth.h"
+#include "lib/wire/http/canon/canon_frame.h"
+#include "lib/wire/tls/hello.h"
+#include "lib/wire/tls/retry.h"
+#include "limits.h"
+
+struct proxy; /* the HTTP engine's state of one connection: proxy.c */
+struct open;  /* the TLS layer's: open.c */
+struct h2;    /* the HTTP/2 engine's: h2.c */
+struct h2_stream;
+
+/* CONN_STREAM: a stream of HTTP/2 inside another connection. */
+enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_MAY, CONN_DNS, CONN_AGENT, CONN_STREAM };
+
+enum conn_state {
+	CONN_SNIFFING, /* no target is decided yet; first bytes are waited for */
+	CONN_ASKED,    /* the keeper decides about the tunnel */
+	CONN_OPENING,  /* egress connects */
+	CONN_CHECKING, /* open; the guest's first bytes are looked at */
+	CONN_TUNNEL,   /* bytes pass */
+	CONN_SHAKING,  /* the guest's TLS handshake with us */
+	CONN_HTTP,     /* the HTTP engine has it */
+	CONN_H2,       /* the HTTP/2 engine has it */
+	CONN_ENDING,   /* what is in `out` goes, then the end */
+};
+
+struct conn_target {
+	bool given;
+	struct host host;
+	uint16_t port;
+};
+
+struct ask_wait; /* a question that is not sent yet: asks.c */
+
+struct conn {
+	enum conn_kind kind;
+	enum conn_state state;
+	enum edge_via via;
+	enum edge_proto proto; /* as far as it was seen */
+	uint32_t idx;	       /* its place in the table */
+	uint32_t sid, gen;     /* sid is 0 when the stream is over */
+	struct conn_target target;
+	uint32_t synth_id; /* held while the target came from it */
+	bool holds_synth;
+	bool asking;	       /* an ASK is unanswered */
+	bool reporting;	       /* an ASK with a fault is */
+	struct ask_wait *wait; /* the ASK while it was not sent */
+	struct bufq
+		in; /* the guest's bytes that nobody has eaten; conn_eat gives the window back */
+	struct bufq out; /* bytes for the guest */
+	bool in_end;	 /* the guest has ended its direction */
+	bool out_end;	 /* END_STREAM follows the last byte of out */
+	int fd;		 /* to egress; -1 */
+	struct loop_timer timer;
+	struct hello_reader *hello; /* while TLS is looked at */
+	/* CONN_TUNNEL, until it is clear that no second ClientHello follows or it was checked.
+	 * Of `in` the first n_may bytes may go to the server, and the reader has seen the first
+	 * n_seen. */
+	struct retry *retry;
+	size_t n_may, n_seen;
+	struct proxy *proxy;	  /* CONN_HTTP */
+	struct h2 *h2;		  /* CONN_H2 */
+	struct h2_stream *stream; /* CONN_STREAM: its place in the other connection */
+	/* Once the guest's TLS ends here: `in` and `out` are then what is inside. */
+	struct open *open;
+	const struct host *sni; /* what its ClientHello named; NULL: nothing */
+	bool opened;		/* the keeper said that TLS to the target ends here */
+	bool in_cut;		/* in_end came without the guest's close_notify */
+	bool out_cut; /* out is not all that it should have been: the end is no clean one */
+	bool fd_blocked, fd_eof;
+	struct canon_reader *reader; /* CONN_OPENING: of egress' answer */
+	bool over_udp;		     /* CONN_DNS: what the answer must fit */
+	bool answered;		     /* the guest's CONNECT got its 200 */
+	bool server_spoke;	     /* the guest has got bytes of the server */
+	uint64_t n_pulled;	     /* by the guest, and what it was when the timer was set */
+	uint64_t n_pulled_then;
+	struct conn *next_room; /* in the list of those that have room again */
+	bool in_room;
+};
+
+/* Whether what it says is inside TLS that ends here. */
+static inline bool conn_is_opened(const struct conn *c)
+{
+	return c->open || c->kind == CONN_STREAM;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * limits - times, sizes and event numbers of sbx-edge.
+ *
+ * How      Constants only.
+ * Trust    Internal.
+ */
+#pragma once
+
+#include "lib/os/ipc/edge_chan.h"
+#include "lib/wire/wire/wire.h"
+
+#define EDGE_CONTROL_FD 3
+#define EDGE_OUT 65536
+/* How long bytes of a closed socket may still go to the guest before its stream is reset. */
+#define EDGE_LINGER_MS 1000
+#define EDGE_PING_MS 1000
+/* Heap of the whole process, counted by the allocator. Above it connections of sbx.net are closed,
+ * the largest first: budget.c. */
+#define EDGE_BUDGET (192 * 1024 * 1024)
+
+#define NET_MAX_CONNS WIRE_NET_STREAMS
+#define CONN_OUT 65536
+#define CONN_SNIFF_MS 250    /* silence after which a caught connection is asked about */
+#define CONN_OPEN_MS 120000  /* for egress to connect: longer than all it tries itself */
+#define CONN_END_MS 120000   /* for the last bytes to move a little */
+#define PROXY_HEAD_MS 30000  /* for a request's head to be complete */
+#define PROXY_IDLE_MS 120000 /* between two requests */
+/* So few that all their verdicts, each with an fd, fit the keeper's socket whatever edge does. */
+#define NET_ASKS 64
+#define NET_GATHER 16 /* pieces of one connection that are sent together */
+/* Of an opened connection: what is inside its TLS, each way, and the records for the guest. TLS
+ * itself holds one record each way while it is not complete. */
+#define OPEN_IN 16384
+#define OPEN_OUT 32768
+#define OPEN_RECORD 16128  /* so that a record is not longer than a frame of the wire */
+#define OPEN_RECORDS 17408 /* one record and a few words of TLS's own */
+
+enum edge_ev {
+	EDGE_EV_CONTROL,
+	EDGE_EV_GUEST,
+	EDGE_EV_BRIDGE,
+	EDGE_EV_READY_TIMEOUT,
+	EDGE_EV_PING_TIMEOUT,
+	EDGE_EV_LINGER,
+	EDGE_EV_NET,
+	EDGE_EV_CONN,
+	EDGE_EV_CONN_TIMER,
+};
+
+/* Exit statuses, for the log of whoever started it. */
+enum edge_exit { EDGE_EXIT_OK = 0, EDGE_EXIT_START = 1, EDGE_EXIT_LOST = 3, EDGE_EXIT_KEEPER = 4 };

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * net - a port of the guest, and the table of the connections of sbx.net.
+ *
+ * How      port.c moves the bytes of a port. conn.c has the table, asks.c the queries.
+ * Trust    Internal.
+ */
+#pragma once
+
+#include <sys/uio.h>
+#include "connection.h"
+
+struct edge;
+
+struct port {
+	const char *name; /* for people */
+	enum edge_ev ev;
+	int fd;
+	struct wire *wire;
+	bool blocked; /* the socket takes no more now; EPOLLOUT is asked for */
+	uint8_t *out;
+	size_t n_out, out_at;
+	void (*on_fed)(struct edge *e); /* after each wire_feed; may be NULL */
+};
+
+/* A question that the keeper has not answered. */
+struct asked {
+	bool used, fault;
+	enum edge_ask_kind kind;
+	uint32_t id, idx;
+};
+
+struct net {
+	struct port port;
+	size_t budget; /* EDGE_BUDGET; tests make it small */
+	struct synth *synth;
+	struct conn *conns[NET_MAX_CONNS];
+	uint32_t n_conns, n_most; /* now, and the most since memory was given back */
+	uint32_t next_free, next_gen;
+	struct conn *room; /* pulled from, so that an engine is due */
+	struct asked asked[NET_ASKS];
+	uint32_t n_asked, next_ask;
+	struct ask_wait *first_wait, *last_wait;
+	/* Bytes of one tunnel, in the buffer that is being read: sent when it is read to its
+	 * end. */
+	struct conn *gathered;
+	struct iovec gather[NET_GATHER];
+	unsigned n_gather;
+	char sandbox[EDGE_MAX_NAME]; /* its name, by the last verdict */
+};

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state - the state of sbx-edge that all parts share.
+ *
+ * How      struct edge has the two ports, the bridges of sbx.ctl and the connections of sbx.net.
+ *          control.c is called through struct keeper_ops, which main.c sets; the engines and TLS
+ *          through struct conn_ops, which net_start sets.
+ * Trust    Internal.
+ */
+#pragma once
+
+#include "net.h"
+
+struct bridge {
+	bool used;
+	bool stream;		   /* the HTTP/2 stream is there */
+	bool guest_ended;	   /* the guest has ended its direction */
+	bool host_ended;	   /* the socket has no more bytes */
+	bool hup;		   /* the socket is closed in both directions */
+	bool replied;		   /* the guest's head came */
+	bool opened_due, over_due; /* to be said to the keeper; over_due: all is over but that */
+	uint16_t status;
+	enum edge_reason reason;
+	int fd;
+	uint32_t gen;
+	uint32_t id;  /* keeper's */
+	uint32_t sid; /* the stream's */
+	struct bufq to_host;
+	struct loop_timer linger;
+};
+
+struct edge;
+struct opener; /* the sandbox's CA: open_ca.c */
+
+/* control.c */
+struct keeper_ops {
+	/* Says what is due about a bridge, or later when the keeper does not read; frees it at the
+	 * end. */
+	void (*report)(struct edge *e, struct bridge *b);
+	/* All bridges are taken. */
+	void (*refuse)(struct edge *e, uint32_t id);
+	void (*ready)(struct edge *e);
+	void (*on_pong)(struct edge *e, uint64_t cookie);
+	/* The guest or the wire is lost: tells the keeper, and the loop ends. */
+	void (*lost)(struct edge *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+	/* 0, or -EAGAIN when the keeper does not read now (asks_flush is called when it does
+	 * again) or is gone. */
+	int (*send_ask)(struct edge *e, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
+};
+
+/* What conn.c does to an engine or to TLS that has the connection. */
+struct conn_ops {
+	void (*drop_engine)(struct edge *e, struct conn *c); /* frees c->proxy and c->h2 */
+	void (*deafen_tls)(struct edge *e, struct conn *c);  /* drops what the guest has sent */
+	void (*free_tls)(struct conn *c);
+	/* CONN_STREAM: its bytes and its end are inside another connection. */
+	void (*stream_consumed)(struct edge *e, struct conn *c, size_t n);
+	void (*stream_resume)(struct edge *e, struct conn *c);
+	void (*stream_reset)(struct edge *e, struct conn *c);
+	void (*stream_over)(struct edge *e, struct conn *c);
+};
+
+struct edge {
+	const struct keeper_ops *keeper;
+	const struct conn_ops *conn_ops;
+	struct loop loop;
+	enum edge_phase phase;
+	struct port ctl;
+	struct wire *wire;     /* of ctl */
+	struct net *net;       /* NULL until the keeper says NET */
+	struct opener *opener; /* NULL until CONFIG */
+	struct bridge bridges[EDGE_MAX_STREAMS];
+	struct loop_timer ready_timer, ping_timer;
+	uint32_t ready_ms;
+	uint32_t first_ms; /* for the guest's first bytes, and for its TLS handshake */
+	/* The PING being answered, and the PONG that could not be sent yet. */
+	bool pinging, pong_due;
+	uint32_t ping_id, pong_ms;
+	uint64_t ping_cookie, ping_at_ms;
+	/* A refused OPEN that could not be told yet; only one, as nothing is read meanwhile. */
+	bool refused_due;
+	uint32_t refused_id;
+	bool reports_due; /* fd 3 takes no more now */
+	bool asks_due;	  /* the same for an ASK: verdicts are still read */
+	bool done;
+	enum edge_exit status;
+};

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tunnel_internal - what caught.c, check.c, name.c and tunnel.c share.
+ */
+#pragma once
+
+#include "tunnel.h"
+
+/* check.c */
+void check_begin(struct edge *e, struct conn *c);
+/* Whether what the server says must wait until the guest's first bytes are known. */
+bool check_holds(const struct conn *c);
+/* CONN_TUNNEL: what the server sent, nothing at its end. The rest follows in tunnel_on_room. */
+void check_on_server(struct edge *e, struct conn *c, struct slice bytes);
+/* Looks at new bytes of c->in, and at c->in_end. False: the connection was cut. */
+bool check_second(struct edge *e, struct conn *c);
+
+/* name.c */
+bool name_is_gateway(const struct addr *a);
+bool name_is_synthetic(const struct addr *a);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire - the bytes of the two ports, and the streams of sbx.ctl.
+ *
+ * How      port.c moves bytes between a port and lib/wire/wire. Each OPEN of the keeper gives a
+ *          connected socket; it becomes a struct bridge, tied to one HTTP/2 stream. Host to guest,
+ *          the wire pulls straight out of the socket when the guest's window allows. Guest to host,
+ *          bytes are sent at once; what the socket does not take waits in to_host, whose size is
+ *          the window: a socket that is not read stops its own stream and nothing else.
+ * Trust    The guest's bytes (through lib/wire/wire); never looks into a body.
+ * Owns     The bridged sockets, the sockets of the ports.
+ * Limits   EDGE_MAX_STREAMS, WIRE_STREAM_WINDOW a stream, EDGE_OUT bytes towards the guest.
+ */
+#pragma once
+
+#include "src/edge/state/state.h"
+
+/* port.c. fd is taken. */
+void port_start(struct edge *e, struct port *p, int fd, struct wire *wire);
+void port_on_event(struct edge *e, struct port *p, uint32_t events);
+/* What was read: port_on_event does it. */
+void port_feed(struct edge *e, struct port *p, struct slice bytes);
+/* Sends what the wire has; called before the loop waits. */
+void port_flush(struct edge *e, struct port *p);
+
+/* guest.c */
+void guest_start(struct edge *e, int fd, uint32_t ready_ms);
+void guest_on_ready_timeout(struct edge *e);
+
+/* bridge.c */
+extern const struct wire_ops bridge_wire_ops;
+/* fd is taken. */
+void bridge_open(struct edge *e, uint32_t id, const char *path, int fd);
+void bridge_on_event(struct edge *e, struct loop_event ev);
+void bridge_on_linger(struct edge *e, struct loop_key key);
+void bridge_free(struct edge *e, struct bridge *b);
