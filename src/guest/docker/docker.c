@@ -11,13 +11,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "src/guest/init/boot.h"
-#include "src/guest/init/event.h"
-#include "src/guest/exec/file.h"
-#include "src/guest/net/netconf.h"
+#include "src/guest/base/base.h"
+#include "src/guest/net/net.h"
 #include "oci.h"
-#include "src/guest/init/spawn.h"
-#include "src/guest/init/users.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
@@ -115,7 +111,7 @@ static void become_dockerd(int sock)
 	int out = open(DOCKER_LOG, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	spawn_reset_signals();
+	signals_reset();
 	(void)setsid();
 	(void)dup2(null, 0);
 	(void)dup2(out >= 0 ? out : null, 1);

@@ -11,7 +11,9 @@
  */
 #pragma once
 
+#include "imageenv.h"
 #include "lib/os/loop/loop.h"
+#include "oci.h"
 
 #define DOCKER_SOCK "/run/docker.sock"
 #define DOCKER_DATA "/var/lib/docker"

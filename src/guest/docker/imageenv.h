@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "src/guest/exec/env.h"
+#include "src/guest/base/base.h"
 
 #define IMAGEENV_FILE "/etc/sbx/environment"
 #define IMAGEENV_MAX 1024

@@ -20,7 +20,7 @@
  */
 #pragma once
 
-#include "src/guest/exec/env.h"
+#include "src/guest/base/base.h"
 #include "src/guest/trust/trust.h"
 
 #define OCI_BIN TRUST_DIR "/bin"

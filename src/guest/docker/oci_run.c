@@ -12,9 +12,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "docker.h"
-#include "src/guest/exec/file.h"
+#include "src/guest/base/base.h"
 #include "jedit.h"
-#include "src/guest/trust/jks.h"
+#include "src/guest/trust/trust.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/hash/sha1.h"
 #include "lib/base/hex.h"

@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "src/guest/init/event.h"
+#include "src/guest/base/base.h"
 #include "session_kill.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"

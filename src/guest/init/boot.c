@@ -15,10 +15,9 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
-#include "src/guest/exec/file.h"
+#include "src/guest/base/base.h"
 #include "grow.h"
-#include "modules.h"
-#include "src/guest/net/why.h"
+#include "src/guest/net/net.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"

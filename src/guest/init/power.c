@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "src/guest/docker/docker.h"
-#include "event.h"
+#include "src/guest/base/base.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"

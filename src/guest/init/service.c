@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "event.h"
-#include "src/guest/park/park_image.h"
-#include "setup.h"
-#include "src/guest/system/stats.h"
+#include "src/guest/base/base.h"
+#include "src/guest/park/park.h"
+#include "src/guest/setup/setup.h"
+#include "stats.h"
 #include "src/guest/trust/trust.h"
-#include "src/guest/net/why.h"
+#include "src/guest/net/net.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 

@@ -11,14 +11,11 @@
 
 #include "ctl.h"
 #include "src/guest/exec/exec.h"
-#include "facts.h"
-#include "src/guest/park/forget.h"
-#include "mounts.h"
-#include "src/guest/net/netproc.h"
+#include "src/guest/base/base.h"
 #include "src/guest/park/park.h"
-#include "src/guest/net/port.h"
+#include "src/guest/setup/setup.h"
+#include "src/guest/net/net.h"
 #include "power.h"
-#include "src/guest/net/tcp.h"
 
 struct service {
 	struct loop *loop;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net.h"
+#include "net_main.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "src/guest/exec/file.h"
-#include "src/guest/init/modules.h"
+#include "src/guest/base/base.h"
 #include "net_link.h"
 #include "net_path.h"
 #include "net_rules.h"

@@ -6,7 +6,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "net.h"
+#include "net_main.h"
 #include "lib/base/fs/fd.h"
 
 void net_conn_refuse(int fd)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "net.h"
+#include "net_main.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"

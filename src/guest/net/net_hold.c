@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "net.h"
+#include "net_main.h"
 #include "net_path.h"
 #include "nl.h"
 #include "lib/base/clock.h"

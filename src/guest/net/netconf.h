@@ -8,9 +8,8 @@
  */
 #pragma once
 
-#include "src/guest/exec/env.h"
 #include "net_link.h"
-#include "src/guest/init/users.h"
+#include "src/guest/base/base.h"
 
 #define NETCONF_NAMES "gateway.docker.internal gateway.sbx.internal"
 #define NETCONF_HOSTS NET_GATEWAY "\t" NETCONF_NAMES "\n" NET_GATEWAY6 "\t" NETCONF_NAMES "\n"

@@ -5,9 +5,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#include "src/guest/init/event.h"
-#include "net.h"
-#include "src/guest/init/spawn.h"
+#include "src/guest/base/base.h"
+#include "net_main.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
@@ -21,7 +20,7 @@ static const struct loop_key timer_key = {.kind = GUEST_EV_NET_TIMER};
 
 static void __attribute__((noreturn)) become(int pipe)
 {
-	spawn_reset_signals();
+	signals_reset();
 	(void)setsid();
 	if (pipe == NET_READY_FD ? fd_set_cloexec(pipe, false) < 0 : dup2(pipe, NET_READY_FD) < 0)
 		_exit(126);

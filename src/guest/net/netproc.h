@@ -9,7 +9,7 @@
  *          while it dies young.
  * Trust    The process is ours.
  * Owns     The pipe.
- * See      net.h
+ * See      net_main.h
  */
 #pragma once
 

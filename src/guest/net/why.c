@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "src/guest/exec/file.h"
+#include "src/guest/base/base.h"
 #include "lib/base/mem.h"
 
 #define NAME "sbx-why"

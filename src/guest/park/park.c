@@ -10,10 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "src/guest/docker/docker.h"
-#include "src/guest/init/event.h"
+#include "src/guest/base/base.h"
 #include "park_child.h"
 #include "park_freeze.h"
-#include "src/guest/init/setup.h"
+#include "src/guest/setup/setup.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"

@@ -14,7 +14,9 @@
  */
 #pragma once
 
-#include "src/guest/init/mounts.h"
+#include "forget.h"
+#include "park_image.h"
+#include "src/guest/setup/setup.h"
 #include "lib/wire/guestapi/guest_ctl.h"
 #include "lib/os/loop/loop.h"
 

@@ -9,12 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "src/guest/docker/docker.h"
-#include "src/guest/init/mounts.h"
+#include "src/guest/setup/setup.h"
 #include "park_freeze.h"
 #include "park_list.h"
 #include "park_mounts.h"
 #include "park_reseat.h"
-#include "src/guest/init/spawn.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
 #include "lib/wire/guestapi/guest_ctl.h"
@@ -67,7 +66,7 @@ void park_child_run(int sock, const pid_t *skip)
 	char word;
 	int r;
 
-	spawn_reset_signals();
+	signals_reset();
 	/* Of PID 1's descriptors none may be held open here, neither ports nor pipes of
 	 * programs. */
 	if (dup2(sock, SOCK_FD) < 0)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include "src/guest/exec/file.h"
+#include "src/guest/base/base.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 

@@ -15,8 +15,8 @@
  */
 #pragma once
 
-#include "src/guest/init/facts.h"
-#include "src/guest/net/netproc.h"
+#include "src/guest/base/base.h"
+#include "src/guest/net/net.h"
 #include "lib/wire/guestapi/guest_ctl.h"
 
 int park_image(const struct facts *f, const struct netproc *net, const struct guest_parking *p,

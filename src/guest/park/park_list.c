@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-#include "src/guest/exec/file.h"
-#include "src/guest/init/mounts.h"
+#include "src/guest/base/base.h"
+#include "src/guest/setup/setup.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"

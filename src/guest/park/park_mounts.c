@@ -9,7 +9,7 @@
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "src/guest/init/mounts.h"
+#include "src/guest/setup/setup.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "src/guest/exec/file.h"
+#include "src/guest/base/base.h"
 #include "lib/base/mem.h"
 #include "pem.h"
 #include "trust.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "browser.h"
 #include "certname.h"
-#include "src/guest/exec/file.h"
+#include "src/guest/base/base.h"
 #include "jks.h"
 #include "pem.h"
 #include "lib/base/mem.h"

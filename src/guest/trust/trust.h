@@ -17,9 +17,10 @@
  */
 #pragma once
 
-#include "src/guest/exec/env.h"
+#include "jks.h"
 #include "lib/base/err.h"
 #include "lib/wire/guestapi/guest_ctl.h"
+#include "src/guest/base/base.h"
 
 #define TRUST_DIR "/run/sbx"
 #define TRUST_CA TRUST_DIR "/ca.pem"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "src/guest/exec/file.h"
+#include "src/guest/base/file.h"
 #include "src/guest/docker/oci.h"
 #include "lib/base/mem.h"
 

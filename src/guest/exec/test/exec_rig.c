@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "src/guest/init/child.h"
-#include "src/guest/init/event.h"
+#include "src/guest/exec/child.h"
+#include "src/guest/base/event.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
@@ -53,7 +53,7 @@ void wire_reset(struct wire *w, uint32_t id)
 
 void child_run(const struct child *c)
 {
-	spawn_reset_signals();
+	signals_reset();
 	(void)setsid();
 	if (isatty(c->in))
 		(void)ioctl(c->in, TIOCSCTTY, 0);

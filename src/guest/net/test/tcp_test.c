@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "src/guest/init/event.h"
+#include "src/guest/base/event.h"
 #include "src/guest/net/tcp.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "src/guest/trust/browser.h"
-#include "src/guest/exec/file.h"
+#include "src/guest/base/file.h"
 #include "lib/base/mem.h"
 
 #define BEGIN "-----BEGIN CERTIFICATE-----\n"

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "src/guest/trust/certname.h"
-#include "src/guest/exec/file.h"
+#include "src/guest/base/file.h"
 #include "src/guest/trust/jks.h"
 #include "src/guest/trust/trust.h"
 #include "lib/base/mem.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "src/guest/exec/env.h"
+#include "src/guest/base/env.h"
 
 static void test_later_wins(void **state)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "src/guest/init/users.h"
+#include "src/guest/base/users.h"
 
 static const char passwd[] = "root:x:0:0:root:/root:/bin/bash\n"
 			     "broken line\n"
@@ -22,9 +22,9 @@ static const char group[] = "root:x:0:\n"
 			    "agent:x:1000:\n"
 			    "users:x:100:agent";
 
-static struct user find(const char *spec)
+static struct guest_user find(const char *spec)
 {
-	struct user u;
+	struct guest_user u;
 	struct err err;
 
 	if (users_find(passwd, group, spec, &u, &err) < 0)
@@ -34,7 +34,7 @@ static struct user find(const char *spec)
 
 static void test_agent_is_the_default(void **state)
 {
-	struct user u = find("");
+	struct guest_user u = find("");
 
 	assert_int_equal(u.uid, 1000);
 	assert_string_equal(u.name, "agent");
@@ -59,7 +59,7 @@ static void test_names_and_numbers(void **state)
 
 static void test_groups(void **state)
 {
-	struct user u = find("agent:docker");
+	struct guest_user u = find("agent:docker");
 
 	assert_int_equal(u.gid, 102);
 	assert_int_equal(u.n_groups, 0);
@@ -69,7 +69,7 @@ static void test_groups(void **state)
 
 static void test_unknown(void **state)
 {
-	struct user u;
+	struct guest_user u;
 	struct err err;
 
 	assert_int_equal(users_find(passwd, group, "nobody", &u, &err), -ENOENT);

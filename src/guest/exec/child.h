@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "facts.h"
+#include "src/guest/base/base.h"
 #include "lib/wire/guestapi/exec_frame.h"
 
 struct child {

@@ -8,11 +8,13 @@
  */
 #pragma once
 
-#include "facts.h"
 #include "mounts.h"
+#include "src/guest/base/base.h"
 
 int setup_apply(struct facts *f, struct mounts *m, const struct guest_setup *setup,
 	struct err *err) MUST_CHECK;
+/* What /trust told. */
+void facts_trust(struct facts *f, const struct guest_trust *trust);
 /* The part of it that is the same in all sandboxes of one user of the host. */
 int setup_user(uid_t uid, gid_t gid, struct err *err) MUST_CHECK;
 /* Counted as entropy: the host is the only one who could know better. */

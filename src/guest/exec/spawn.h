@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "facts.h"
+#include "src/guest/base/base.h"
 #include "lib/base/err.h"
 #include "lib/wire/guestapi/exec_frame.h"
 
@@ -29,5 +29,3 @@ int spawn_start(const struct exec_spec *spec, const struct facts *facts, struct 
 	struct err *err) MUST_CHECK;
 /* Sets the size of the terminal behind its controlling end. */
 void spawn_resize(int pty, uint16_t rows, uint16_t cols);
-/* In a child: default actions, nothing blocked. */
-void spawn_reset_signals(void);

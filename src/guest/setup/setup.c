@@ -8,10 +8,9 @@
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
-#include "src/guest/exec/file.h"
-#include "src/guest/net/netconf.h"
+#include "src/guest/base/base.h"
+#include "src/guest/net/net.h"
 #include "src/guest/trust/trust.h"
-#include "users.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"

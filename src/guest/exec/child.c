@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "builtin.h"
-#include "src/guest/docker/imageenv.h"
-#include "src/guest/net/netconf.h"
+#include "src/guest/docker/docker.h"
+#include "src/guest/net/net.h"
 #include "spawn.h"
-#include "src/guest/exec/termname.h"
+#include "termname.h"
 #include "src/guest/trust/trust.h"
-#include "users.h"
+#include "src/guest/base/base.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 
@@ -34,7 +34,7 @@ static void __attribute__((noreturn)) fail(const struct child *c, uint8_t status
 }
 
 /* Own session and process group; with a terminal, that is its controlling one. */
-static void take_stdio(const struct child *c, const struct user *u)
+static void take_stdio(const struct child *c, const struct guest_user *u)
 {
 	bool tty = isatty(c->in);
 
@@ -47,7 +47,7 @@ static void take_stdio(const struct child *c, const struct user *u)
 		fail(c, STATUS_CANNOT, "connecting the program's input and output failed");
 }
 
-static void become_child(const struct child *c, const struct user *u)
+static void become_child(const struct child *c, const struct guest_user *u)
 {
 	struct err err;
 
@@ -59,7 +59,7 @@ static void become_child(const struct child *c, const struct user *u)
 }
 
 /* An asked-for folder must be there; otherwise the workspace, the home or the top will do. */
-static void enter_folder(const struct child *c, const struct user *u)
+static void enter_folder(const struct child *c, const struct guest_user *u)
 {
 	const char *asked = c->spec->cwd, *work = c->facts->workdir;
 	struct err err;
@@ -76,7 +76,7 @@ static void enter_folder(const struct child *c, const struct user *u)
 		(void)!chdir("/");
 }
 
-static void fill_env(struct env *e, const struct child *c, const struct user *u)
+static void fill_env(struct env *e, const struct child *c, const struct guest_user *u)
 {
 	AUTO_FREE char *own = xasprintf("%s/.local/bin", u->home);
 	AUTO_FREE char *path = xasprintf("%s:" PATH_DEFAULT, own);
@@ -131,7 +131,7 @@ static void exec_program(const struct child *c, char **envp)
 static void run_builtin(const struct child *c)
 {
 	builtin_fn *fn = builtin_find(c->spec->argv[0]);
-	struct user root = {0};
+	struct guest_user root = {0};
 
 	if (!fn)
 		fail(c, STATUS_NOT_FOUND, "sbx-guest has no such builtin");
@@ -145,10 +145,10 @@ static void run_builtin(const struct child *c)
 void child_run(const struct child *c)
 {
 	struct env env = {0};
-	struct user user;
+	struct guest_user user;
 	struct err err;
 
-	spawn_reset_signals();
+	signals_reset();
 	(void)umask(022);
 	if (c->spec->flags & EXEC_F_BUILTIN)
 		run_builtin(c);

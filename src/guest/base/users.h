@@ -19,7 +19,7 @@
 #define USERS_MAX_FIELD 256
 #define USERS_AGENT "agent"
 
-struct user {
+struct guest_user {
 	uid_t uid;
 	gid_t gid;
 	size_t n_groups;
@@ -29,10 +29,10 @@ struct user {
 
 /* "name", "uid", "name:group", "uid:gid", "" (the agent). A number that nobody has is a user
  * without a name whose home is /. -ENOENT with a sentence when a name is unknown. */
-int users_find(const char *passwd, const char *group, const char *spec, struct user *ret,
+int users_find(const char *passwd, const char *group, const char *spec, struct guest_user *ret,
 	struct err *err) MUST_CHECK;
 /* As users_find, on the guest's files. */
-int users_lookup(const char *spec, struct user *ret, struct err *err) MUST_CHECK;
+int users_lookup(const char *spec, struct guest_user *ret, struct err *err) MUST_CHECK;
 /* The gid of a group in the guest's file; -ENOENT. */
 int users_group_id(const char *name, gid_t *ret_gid) MUST_CHECK;
 

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include "src/guest/exec/file.h"
+#include "file.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"

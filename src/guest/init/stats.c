@@ -9,7 +9,7 @@
 #include <sys/sysinfo.h>
 #include <time.h>
 #include "src/guest/docker/docker.h"
-#include "src/guest/exec/file.h"
+#include "src/guest/base/base.h"
 #include "lib/base/mem.h"
 
 #define MAX_DEPTH 8

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "src/guest/init/modules.h"
+#include "src/guest/base/modules.h"
 #include "lib/base/mem.h"
 
 #define MAGIC "~Module signature appended~\n"

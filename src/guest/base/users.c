@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include "src/guest/exec/file.h"
+#include "file.h"
 #include "lib/base/mem.h"
 #include "lib/base/slice.h"
 #include "lib/base/str.h"
@@ -62,7 +62,7 @@ static bool find_group(const char *group, const char *name, gid_t *ret)
 	return false;
 }
 
-static bool take_user(const struct line *l, struct user *ret)
+static bool take_user(const struct line *l, struct guest_user *ret)
 {
 	return l->n == 7 && to_id(l->field[2], &ret->uid) && to_id(l->field[3], &ret->gid) &&
 	       str_copy(ret->name, sizeof(ret->name), l->field[0]) == 0 &&
@@ -70,7 +70,7 @@ static bool take_user(const struct line *l, struct user *ret)
 	       str_copy(ret->shell, sizeof(ret->shell), l->field[6]) == 0;
 }
 
-static bool find_user(const char *passwd, const char *name, struct user *ret)
+static bool find_user(const char *passwd, const char *name, struct guest_user *ret)
 {
 	struct line l;
 
@@ -80,7 +80,7 @@ static bool find_user(const char *passwd, const char *name, struct user *ret)
 	return false;
 }
 
-static bool find_uid(const char *passwd, uid_t uid, struct user *ret)
+static bool find_uid(const char *passwd, uid_t uid, struct guest_user *ret)
 {
 	struct line l;
 	uid_t v;
@@ -105,7 +105,7 @@ static bool has_member(const char *list, const char *name)
 	return false;
 }
 
-static void find_memberships(const char *group, struct user *u)
+static void find_memberships(const char *group, struct guest_user *u)
 {
 	struct line l;
 	gid_t gid;
@@ -116,7 +116,8 @@ static void find_memberships(const char *group, struct user *u)
 			u->groups[u->n_groups++] = gid;
 }
 
-static int find_user_part(const char *passwd, const char *who, struct user *ret, struct err *err)
+static int find_user_part(
+	const char *passwd, const char *who, struct guest_user *ret, struct err *err)
 {
 	uid_t uid;
 
@@ -126,19 +127,19 @@ static int find_user_part(const char *passwd, const char *who, struct user *ret,
 		return err_set(err, -ENOENT, "there is no user \"%s\" in the sandbox", who);
 	if (find_uid(passwd, uid, ret))
 		return 0;
-	*ret = (struct user){.uid = uid, .gid = uid, .home = "/", .shell = "/bin/sh"};
+	*ret = (struct guest_user){.uid = uid, .gid = uid, .home = "/", .shell = "/bin/sh"};
 	return 0;
 }
 
-int users_find(
-	const char *passwd, const char *group, const char *spec, struct user *ret, struct err *err)
+int users_find(const char *passwd, const char *group, const char *spec, struct guest_user *ret,
+	struct err *err)
 {
 	char who[USERS_MAX_FIELD];
 	const char *colon = strchr(spec, ':');
 	size_t n = colon ? (size_t)(colon - spec) : strlen(spec);
 	int r;
 
-	*ret = (struct user){0};
+	*ret = (struct guest_user){0};
 	if (n >= sizeof(who))
 		return err_set(err, -ENAMETOOLONG, "the user name is too long");
 	snprintf(who, sizeof(who), "%.*s", (int)n, spec);
@@ -153,7 +154,7 @@ int users_find(
 	return 0;
 }
 
-int users_lookup(const char *spec, struct user *ret, struct err *err)
+int users_lookup(const char *spec, struct guest_user *ret, struct err *err)
 {
 	AUTO_FREE char *passwd = NULL;
 	AUTO_FREE char *group = NULL;
@@ -247,7 +248,7 @@ int users_set_agent(uid_t uid, gid_t gid, struct err *err)
 {
 	AUTO_FREE char *passwd = NULL;
 	AUTO_FREE char *group = NULL;
-	struct user agent;
+	struct guest_user agent;
 	int r;
 
 	r = file_read("/etc/passwd", &passwd);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "src/guest/exec/file.h"
+#include "src/guest/base/file.h"
 #include "lib/base/mem.h"
 
 static char dir[] = "/tmp/sbx-file-test-XXXXXX";

@@ -9,9 +9,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include "src/guest/exec/file.h"
+#include "src/guest/base/base.h"
 #include "src/guest/trust/trust.h"
-#include "users.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
@@ -83,7 +82,7 @@ static int bind_stub(const struct guest_mount *w, struct err *err)
 static int make_home_parents(const char *path, struct err *err)
 {
 	char part[GUEST_MAX_PATH];
-	struct user agent;
+	struct guest_user agent;
 	int r = users_lookup(USERS_AGENT, &agent, err);
 
 	if (r < 0)

@@ -8,8 +8,8 @@
  */
 #pragma once
 
-#include "src/guest/exec/env.h"
-#include "lib/wire/guestapi/guest_ctl.h"
+#include <stdbool.h>
+#include "env.h"
 
 struct facts {
 	char *id, *name;
@@ -18,5 +18,3 @@ struct facts {
 	bool has_ca;	  /* there is a CA of the sandbox (trust.h) */
 	struct env trust; /* stands for credentials */
 };
-
-void facts_trust(struct facts *f, const struct guest_trust *trust);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -29,16 +28,6 @@ static void ends_done(struct ends *e)
 	{                      \
 		-1, -1, -1, -1 \
 	}
-
-void spawn_reset_signals(void)
-{
-	sigset_t none;
-
-	sigemptyset(&none);
-	for (int i = 1; i < NSIG; i++)
-		(void)signal(i, SIG_DFL);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
 
 void spawn_resize(int pty, uint16_t rows, uint16_t cols)
 {

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exec_limits - numbers, sizes and times of execs.
+ *
+ * How      Constants only.
+ * Trust    Internal.
+ */
+#pragma once
+
+#include "lib/wire/guestapi/exec_frame.h"
+#include "lib/wire/wire/wire.h"
+
+#define EXEC_MAX 512
+#define EXEC_MAX_CONNS WIRE_MAX_STREAMS
+#define EXEC_MAX_KEPT 32
+#define EXEC_MAX_DEAD 16
+/* Output that waits for its acknowledgement: more than is on the way on a fast wire. */
+#define EXEC_PLAIN_RING (1024 * 1024)
+#define EXEC_KEPT_RING (256 * 1024)
+#define EXEC_OUT_QUEUE (128 * 1024)
+/* Two frames, so that one can be filled while the other is written. */
+#define EXEC_IN_QUEUE (2 * EXEC_MAX_PAYLOAD)
+/* Room in the output queue that data never takes: every other frame always fits. */
+#define EXEC_RESERVE 2048
+/* The client is told so often how much of its input is taken. */
+#define EXEC_TAKEN_STEP (32 * 1024)
+#define EXEC_KILL_MS 2000
+/* What the program itself wrote is in the pipe when it ends and is always delivered, however
+ * slow the client. A grandchild may hold the pipe for ever (ssh then hangs) or print a little
+ * late (`> >(tee log)`; an immediate close would lose that). So output goes on until the end of
+ * the pipe, or so long without a byte, or so long in all; then EXIT is sent and the pipe closed. */
+#define EXEC_SILENCE_MS 500
+#define EXEC_DRAIN_MS 2000
+/* So long a program that came back from a suspension waits for its client. */
+#define EXEC_CLAIM_MS 30000
+/* So long a program sees a terminal that is one row smaller, to make it redraw. */
+#define EXEC_NUDGE_MS 100

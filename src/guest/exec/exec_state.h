@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exec_state - the programs that run for the host, and their streams.
+ *
+ * How      exec.c, exec_io.c and exec_attach.c change them; see exec.h.
+ * Trust    Internal.
+ */
+#pragma once
+
+#include "exec_limits.h"
+#include "exec_ring.h"
+#include "lib/base/bufq.h"
+#include "lib/os/loop/loop.h"
+#include "spawn.h"
+
+enum exec_state {
+	EXEC_FREE,
+	EXEC_STARTING,
+	EXEC_RUNNING,
+	EXEC_DRAINING,
+	EXEC_ENDED,
+	EXEC_ORPHAN,
+};
+
+/* One fd in the loop; a hang-up is reported whether wanted or not, so an idle one is taken out. */
+struct exec_end {
+	int fd;
+	uint8_t kind;
+	uint32_t events;
+	size_t owed; /* bytes that were in the pipe when the program ended */
+};
+
+struct exec_conn {
+	uint32_t id;	/* of the stream; 0: the slot is free */
+	struct exec *e; /* NULL before the first frame and after the last */
+	bool begun;	/* STARTED or ATTACHED is in the queue */
+	bool last;	/* so is the frame that ends the stream */
+	bool acks;	/* the client says what it has */
+	bool attaching; /* by `how` */
+	bool looks;	/* has no exec: the stream ends with the replay */
+	struct exec_attach how;
+	uint64_t sent; /* of the ring */
+	uint64_t told; /* of the input, in TAKEN */
+	struct exec_reader reader;
+	struct bufq from_host, to_host, replay;
+};
+
+struct exec {
+	enum exec_state state;
+	uint32_t gen;
+	struct exec_conn *conn; /* NULL: nobody is there */
+	bool detached, tty, eof_wanted, eof_seen;
+	bool parked; /* its client was sent away and is waited for */
+	pid_t pid;
+	int wait_status;
+	uint64_t ended_ms;
+	char name[EXEC_MAX_SESSION + 1]; /* "" unless it is kept */
+	uint8_t token[EXEC_TOKEN];
+	uint64_t serial; /* in the order of their ends */
+	uint16_t rows, cols;
+	struct exec_ring ring;
+	struct screen screen; /* of a kept one, as it stood at the ring's base */
+	uint64_t acked;	      /* of the ring */
+	uint64_t in_taken;
+	struct bufq to_program;
+	struct exec_end status, in, out, err;
+	struct loop_timer timer;
+	struct loop_timer aside; /* kept: the nudge; else the claim */
+};
+
+struct execs {
+	struct loop *loop;
+	struct wire *wire;
+	const struct facts *facts;
+	uint32_t n_used;
+	uint64_t n_ended;
+	struct exec slots[EXEC_MAX];
+	struct exec_conn conns[EXEC_MAX_CONNS];
+};
