@@ -13,15 +13,6 @@ static void free_agent(struct agent *a)
 	free(a);
 }
 
-void agents_done(struct agents *set)
-{
-	for (size_t i = 0; i < set->n; i++)
-		free_agent(set->v[i]);
-	for (size_t i = 0; i < set->n_faults; i++)
-		free(set->fault[i]);
-	*set = (struct agents){0};
-}
-
 /* Where it is or would be. */
 static size_t place_of(const struct agents *set, const char *name, bool *ret_there)
 {

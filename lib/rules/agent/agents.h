@@ -30,8 +30,6 @@ struct agents {
 /* Every NAME.conf of a folder; one that is not there has none. */
 int agents_load(struct agents *set, const char *folder, bool own, struct err *err) MUST_CHECK;
 int agents_load_installed(struct agents *set, struct err *err) MUST_CHECK;
-void agents_done(struct agents *set);
-#define AUTO_AGENTS CLEANUP(agents_done)
 
 /* NULL when there is none. */
 const struct agent *agents_find(const struct agents *set, const char *name);

@@ -30,16 +30,6 @@ struct gate *gate_new(const char *name, struct audit *audit)
 	return g;
 }
 
-void gate_free(struct gate *g)
-{
-	if (!g)
-		return;
-	policy_free(g->policy);
-	free(g->no_audit);
-	free(g->counters);
-	free(g);
-}
-
 void gate_set_name(struct gate *g, const char *name)
 {
 	(void)snprintf(g->name, sizeof(g->name), "%s", name);

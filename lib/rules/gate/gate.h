@@ -35,7 +35,6 @@ struct gate;
 
 /* name: of the sandbox, as people and rules say it. */
 struct gate *gate_new(const char *name, struct audit *audit);
-void gate_free(struct gate *g);
 /* The text of a policy file; a NULL slice means that there is none: everything is denied. */
 void gate_set_policy(struct gate *g, struct slice text, const char *file);
 void gate_set_name(struct gate *g, const char *name); /* call gate_set_policy afterwards */

@@ -168,14 +168,6 @@ int guest_put_setup(struct wr *wr, const struct guest_setup *s)
 	return wr_finish(wr);
 }
 
-int guest_put_mounts(struct wr *wr, const struct guest_mounts *mounts)
-{
-	if (!are_mounts_valid(mounts))
-		return -EINVAL;
-	put_mounts(wr, mounts);
-	return wr_finish(wr);
-}
-
 int guest_put_trust(struct wr *wr, const struct guest_trust *t)
 {
 	if (!is_trust_valid(t))
@@ -290,19 +282,6 @@ int guest_get_setup(struct slice body, struct guest_setup *ret)
 	ret->env = get_env(&rd, &ret->n_env);
 	if (rd_finish(&rd) < 0 || !is_setup_valid(ret)) {
 		guest_setup_done(ret);
-		return -EBADMSG;
-	}
-	return 0;
-}
-
-int guest_get_mounts(struct slice body, struct guest_mounts *ret)
-{
-	struct rd rd = rd_init(body);
-
-	*ret = (struct guest_mounts){0};
-	get_mounts(&rd, ret);
-	if (rd_finish(&rd) < 0 || !are_mounts_valid(ret)) {
-		guest_mounts_done(ret);
 		return -EBADMSG;
 	}
 	return 0;

@@ -44,7 +44,6 @@
 
 #define GUEST_PATH_EXEC "/exec"
 #define GUEST_PATH_SETUP "/setup"
-#define GUEST_PATH_MOUNT "/mount"
 #define GUEST_PATH_TRUST "/trust"
 #define GUEST_PATH_STATS "/stats"
 #define GUEST_PATH_POWER "/power"
@@ -128,7 +127,6 @@ bool guest_path_is_plain(const char *path);
 /* Encoders give -EMSGSIZE when it does not fit the buffer (give it GUEST_MAX_BODY) and -EINVAL when
  * the other side would refuse it. The strings stay the caller's. */
 int guest_put_setup(struct wr *wr, const struct guest_setup *setup) MUST_CHECK;
-int guest_put_mounts(struct wr *wr, const struct guest_mounts *mounts) MUST_CHECK;
 int guest_put_trust(struct wr *wr, const struct guest_trust *trust) MUST_CHECK;
 int guest_put_power(struct wr *wr, enum guest_power kind) MUST_CHECK;
 int guest_put_park(struct wr *wr, const struct guest_parking *parking) MUST_CHECK;
@@ -139,7 +137,6 @@ int guest_put_stats(struct wr *wr, const struct keeper_stats *stats) MUST_CHECK;
 /* Decoders: 0, or -EBADMSG when a field is missing, too long, out of range, or bytes are left over;
  * *ret then holds nothing to free. */
 int guest_get_setup(struct slice body, struct guest_setup *ret) MUST_CHECK;
-int guest_get_mounts(struct slice body, struct guest_mounts *ret) MUST_CHECK;
 int guest_get_trust(struct slice body, struct guest_trust *ret) MUST_CHECK;
 int guest_get_power(struct slice body, enum guest_power *ret_kind) MUST_CHECK;
 int guest_get_park(struct slice body, struct guest_parking *ret) MUST_CHECK;

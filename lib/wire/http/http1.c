@@ -61,16 +61,6 @@ void http1_next(struct http1 *h, struct arena *arena)
 	begin_message(h);
 }
 
-int http1_tunnel(struct http1 *h)
-{
-	if (h->state != HTTP1_DONE || h->side != HTTP1_REQUESTS)
-		return -EINVAL;
-	if (h->req.body.kind != HTTP_BODY_TUNNEL && !h->req.websocket)
-		return -EINVAL;
-	h->state = HTTP1_IN_TUNNEL;
-	return 0;
-}
-
 bool http1_is_idle(const struct http1 *h)
 {
 	return h->state == HTTP1_DONE || (h->state == HTTP1_IN_HEAD && h->n_lines == 0);

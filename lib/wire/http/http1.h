@@ -34,7 +34,7 @@ enum http1_state {
 	HTTP1_IN_CLOSE,	 /* data until http1_eof */
 	HTTP1_IN_TUNNEL, /* anything until http1_eof */
 	HTTP1_END_DUE,	 /* everything was read, END is to be yielded */
-	HTTP1_DONE,	 /* waits for http1_next or http1_tunnel */
+	HTTP1_DONE,	 /* waits for http1_next */
 	HTTP1_FAILED,
 	HTTP1_N_STATES,
 };
@@ -79,9 +79,6 @@ void http1_init_requests(struct http1 *h, struct arena *arena);
 void http1_init_response(struct http1 *h, struct arena *arena, const struct http_req *req);
 /* Requests, after END: makes ready for the next one; the arena must be empty. */
 void http1_next(struct http1 *h, struct arena *arena);
-/* Requests, after END of CONNECT or of a websocket that was accepted: the rest is DATA. -EINVAL
- * otherwise. */
-int http1_tunnel(struct http1 *h) MUST_CHECK;
 /* Eats from the front of *in. True with an event (call again), false when it needs more bytes or
  * waits for http1_next. After ERROR always ERROR. */
 bool http1_read(struct http1 *h, struct slice *in, struct http1_event *ret);

@@ -51,20 +51,6 @@ static unsigned on_setup(void *ctx, struct slice body, struct wr *wr)
 	return answer_service(wr, r, &err) | CTL_HOLD;
 }
 
-static unsigned on_mount(void *ctx, struct slice body, struct wr *wr)
-{
-	struct service *s = ctx;
-	struct guest_mounts mounts;
-	struct err err = {0};
-	int r;
-
-	if (guest_get_mounts(body, &mounts) < 0)
-		return refuse_service(wr);
-	r = mounts_apply(&s->mounts, &mounts, &err);
-	guest_mounts_done(&mounts);
-	return answer_service(wr, r, &err);
-}
-
 static unsigned on_trust(void *ctx, struct slice body, struct wr *wr)
 {
 	struct service *s = ctx;
@@ -217,7 +203,6 @@ static unsigned on_denied(void *ctx, struct slice body, struct wr *wr)
 
 static const struct ctl_route routes[] = {
 	{GUEST_PATH_SETUP, on_setup},
-	{GUEST_PATH_MOUNT, on_mount},
 	{GUEST_PATH_TRUST, on_trust},
 	{GUEST_PATH_STATS, on_stats},
 	{GUEST_PATH_POWER, on_power},

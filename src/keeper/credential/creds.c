@@ -333,14 +333,9 @@ void creds_free(struct creds *c)
 
 /* ---- asking ---- */
 
-size_t creds_count(const struct creds *c)
+static size_t creds_count(const struct creds *c)
 {
 	return c ? c->n : 0;
-}
-
-const struct binding *creds_get(const struct creds *c, size_t i)
-{
-	return i < creds_count(c) ? &c->list[i] : NULL;
 }
 
 /* Without a value only some hosts are opened: elsewhere the guest may have a key of its own. */

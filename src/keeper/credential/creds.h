@@ -61,8 +61,6 @@ struct creds_input {
 struct creds *creds_new(const struct creds_input *in);
 void creds_free(struct creds *c);
 
-size_t creds_count(const struct creds *c);
-const struct binding *creds_get(const struct creds *c, size_t i);
 /* NULL when the host is not intercepted; c may be NULL. */
 const struct binding *creds_find(const struct creds *c, const char *host, uint16_t port);
 /* Whether any port of this host is intercepted; yes too often rather than too seldom. */

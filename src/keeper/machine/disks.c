@@ -39,7 +39,7 @@ size_t disks_count_layers(const char *dir, enum template_disk disk)
 	return n;
 }
 
-void disks_done(struct disks *d)
+static void disks_done(struct disks *d)
 {
 	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++) {
 		for (size_t n = 0; n < d->n_own[i]; n++)
@@ -124,7 +124,7 @@ int disks_open(struct disks *d, const char *dir, struct err *err)
 	return r;
 }
 
-const char *disks_top(const struct disks *d, enum template_disk disk)
+static const char *disks_top(const struct disks *d, enum template_disk disk)
 {
 	return d->own[disk][d->n_own[disk] - 1];
 }

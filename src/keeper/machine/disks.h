@@ -6,7 +6,8 @@
  * How      disks_open_template, disks_set_size, then disks_open once the folder is there;
  *          disks_fill says it to lib/vm/vmm.
  * Trust    Runs in keeper. The user's own folder; the template is checked by lib/vm/template.
- * Owns     The paths and the opened template; disks_done frees. All zero is a valid empty one.
+ * Owns     The paths and the opened template, until the keeper exits. All zero is a valid empty
+ *          one.
  * Limits   DISKS_MAX_OWN layers of the sandbox's own, the top included; VMM_MAX_LAYERS in all.
  * See      freeze.c
  */
@@ -25,7 +26,6 @@ struct disks {
 	bool is_larger;			 /* the root than the template's */
 };
 
-void disks_done(struct disks *d);
 /* By id, or by name where a sandbox of old has none. */
 int disks_open_template(
 	struct disks *d, const char *name, const char *id, struct err *err) MUST_CHECK;
@@ -33,8 +33,6 @@ int disks_open_template(
 int disks_set_size(struct disks *d, uint64_t root, struct err *err) MUST_CHECK;
 /* Finds the layers in the sandbox's folder and makes tops that are missing. */
 int disks_open(struct disks *d, const char *dir, struct err *err) MUST_CHECK;
-/* The file that is written. */
-const char *disks_top(const struct disks *d, enum template_disk disk);
 /* Waits for the qemu of a keeper that was killed a moment ago. */
 int disks_wait_free(const struct disks *d, struct err *err) MUST_CHECK;
 /* The paths stay those of `d`. */

@@ -199,7 +199,6 @@ static void tokens_are_values_of_their_service(void **state)
 	(void)add("demo.access", "", VAULT_SERVICE);
 	(void)add("demo.refresh", "", VAULT_SERVICE);
 	join();
-	assert_int_equal(creds_count(creds), 1);
 	b = creds_find(creds, "api.demo.example", 443);
 	assert_string_equal(b->name, "demo");
 	assert_int_equal(b->has, ORIGIN_HAS_ACCESS | ORIGIN_HAS_REFRESH);
@@ -259,8 +258,9 @@ static void customs_that_cannot_be(void **state)
 	(void)!str_copy(
 		add_custom("host", "d.example", "%s")->meta.header, VAULT_MAX_HEADER, "Host");
 	join();
-	assert_int_equal(creds_count(creds), 0);
 	assert_int_equal(creds_count_faults(creds), 6);
+	for (char host[] = "a.example"; host[0] <= 'd'; host[0]++)
+		assert_false(creds_has_host(creds, host));
 	assert_non_null(strstr(creds_fault(creds, 0), "the credential every is not used: "));
 }
 
@@ -270,8 +270,8 @@ static void two_for_one_host(void **state)
 	(void)add_custom("mine", "api.demo.example", "%s");
 	(void)add("demo", "", VAULT_SERVICE);
 	join();
-	assert_int_equal(creds_count(creds), 1);
 	assert_string_equal(creds_find(creds, "api.demo.example", 443)->name, "demo");
+	assert_int_equal(creds_count_faults(creds), 1);
 	assert_non_null(strstr(creds_fault(creds, 0), "mine"));
 }
 
@@ -287,7 +287,6 @@ static void files_that_cannot_be(void **state)
 	(void)add("liar", "", VAULT_SERVICE);
 	(void)add("demo", "", VAULT_SERVICE);
 	join();
-	assert_int_equal(creds_count(creds), 1);
 	assert_int_equal(creds_count_faults(creds), 3);
 	assert_null(creds_find(creds, "liar.example", 443));
 	assert_non_null(creds_find(creds, "api.demo.example", 443));
@@ -321,13 +320,14 @@ static void how_long_a_value_may_be_used(void **state)
 	struct vault_item *item = add("demo", "", VAULT_SERVICE);
 
 	join();
-	assert_int_equal(creds_get(creds, 0)->value[ORIGIN_SECRET].use_s, 0);
+	assert_int_equal(creds_find(creds, "api.demo.example", 443)->value[ORIGIN_SECRET].use_s, 0);
 	item->ref = VAULT_REF_WHOLE;
 	join(); /* asked for each time */
-	assert_int_equal(creds_get(creds, 0)->value[ORIGIN_SECRET].use_s, 1);
+	assert_int_equal(creds_find(creds, "api.demo.example", 443)->value[ORIGIN_SECRET].use_s, 1);
 	item->refresh_s = 300;
 	join();
-	assert_int_equal(creds_get(creds, 0)->value[ORIGIN_SECRET].use_s, 300);
+	assert_int_equal(
+		creds_find(creds, "api.demo.example", 443)->value[ORIGIN_SECRET].use_s, 300);
 }
 
 static void logins_need_no_item(void **state)

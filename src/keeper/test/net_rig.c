@@ -17,6 +17,7 @@
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 #include "lib/os/program/run_places.h"
+#include "lib/rules/gate/test/gate_free.h"
 
 #define EV_TEST 255
 

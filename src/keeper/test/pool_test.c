@@ -17,6 +17,7 @@
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 #include "lib/os/jail/unsealed.h"
+#include "lib/rules/gate/test/gate_free.h"
 #include "lib/secret/service/own.h"
 
 #define TEMPLATE "0123456789abcdef"

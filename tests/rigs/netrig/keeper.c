@@ -16,6 +16,7 @@
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/rules/gate/test/gate_free.h"
 #include "lib/rules/policy/host.h"
 #include "lib/rules/policy/locals_read.h"
 #include "lib/rules/policy/rules.h"

@@ -26,11 +26,22 @@ static void write_agent(const char *folder, const char *name, const char *about)
 	assert_int_equal(file_save(path, slice_from_str(text), NULL), 0);
 }
 
+/* A program keeps its agents until it exits. */
+static void free_agents(struct agents *set)
+{
+	for (size_t i = 0; i < set->n; i++) {
+		agent_done(set->v[i]);
+		free(set->v[i]);
+	}
+	for (size_t i = 0; i < set->n_faults; i++)
+		free(set->fault[i]);
+}
+
 static void shipped_ones_are_right(void **state)
 {
 	static const char *const names[] = {
 		"claude", "codex", "copilot", "droid", "gemini", "opencode", "shell"};
-	AUTO_AGENTS struct agents set = {0};
+	CLEANUP(free_agents) struct agents set = {0};
 	struct services *all = services_new();
 	struct err err = {0};
 
@@ -51,7 +62,7 @@ static void shipped_ones_are_right(void **state)
  * alone. */
 static void agents_reach_what_their_credential_is_for(void **state)
 {
-	AUTO_AGENTS struct agents set = {0};
+	CLEANUP(free_agents) struct agents set = {0};
 	struct services *all = services_new();
 	struct err err = {0};
 
@@ -87,7 +98,7 @@ static void own_files_take_the_place_of_shipped_ones(void **state)
 {
 	char one[] = "/tmp/sbx-agents-XXXXXX", two[] = "/tmp/sbx-agents-XXXXXX";
 	AUTO_FREE char *bad = NULL, *wrong = NULL, *fifo = NULL;
-	AUTO_AGENTS struct agents set = {0};
+	CLEANUP(free_agents) struct agents set = {0};
 	struct err err = {0};
 
 	assert_non_null(mkdtemp(one));

@@ -12,6 +12,7 @@
 #include "lib/rules/audit/audit_read.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/rules/gate/test/gate_free.h"
 
 #define ID "0123456789ab"
 #define NOW 1000000

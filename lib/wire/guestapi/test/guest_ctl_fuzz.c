@@ -42,14 +42,6 @@ static void check_trust(struct slice body)
 	guest_trust_done(&trust);
 }
 
-static void check_mounts(struct slice body)
-{
-	struct guest_mounts mounts;
-
-	if (guest_get_mounts(body, &mounts) == 0)
-		guest_mounts_done(&mounts);
-}
-
 static void check_reply(struct slice body)
 {
 	struct guest_reply reply;
@@ -71,8 +63,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (which == 0)
 		check_setup(body);
-	else if (which == 1)
-		check_mounts(body);
 	else if (which == 2)
 		check_reply(body);
 	else if (which == 3)

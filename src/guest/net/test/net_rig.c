@@ -490,7 +490,7 @@ static void ask(struct rig *r, const char *path, const struct wr *body, unsigned
 		fail_msg("%s: %s", path, reply.text);
 }
 
-static void do_setup(struct rig *r)
+void rig_setup(struct rig *r, struct guest_mounts mounts)
 {
 	static uint8_t body[GUEST_MAX_BODY];
 	struct wr wr = wr_init(body, sizeof(body));
@@ -501,7 +501,8 @@ static void do_setup(struct rig *r)
 		.uid = 1000,
 		.gid = 1000,
 		.machine_id = (char *)"0123456789abcdef0123456789abcdef",
-		.workdir = (char *)""};
+		.workdir = (char *)"",
+		.mounts = mounts};
 
 	assert_int_equal(guest_put_setup(&wr, &s), 0);
 	ask(r, GUEST_PATH_SETUP, &wr, BOOT_MS);
@@ -612,7 +613,7 @@ void rig_start(struct rig *r, const char *template, const char *guest, uint64_t 
 		fail_msg("%s", err.text);
 	link_up(&r->ctl, r->ctl_path, wire_new(WIRE_CLIENT, WIRE_CTL, &ctl_ops, r));
 	rig_net_return(r);
-	do_setup(r);
+	rig_setup(r, (struct guest_mounts){0});
 	r->setup_ms = clock_mono_ms() - t;
 }
 

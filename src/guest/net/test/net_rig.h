@@ -87,6 +87,8 @@ void rig_ask(struct rig *r, const char *path, const struct wr *body, unsigned ti
 	struct guest_reply *ret);
 /* Serves until vmm has told this. */
 void rig_wait(struct rig *r, enum vmm_event_kind kind, unsigned timeout_ms);
+/* /setup, as after each start; the guest must accept it. */
+void rig_setup(struct rig *r, struct guest_mounts mounts);
 /* /trust; the guest must say yes. */
 void rig_trust(struct rig *r, const char *ca_pem, char **env, size_t n_env);
 /* Edge goes and comes. */

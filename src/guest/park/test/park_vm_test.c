@@ -152,9 +152,6 @@ static void test_what_is_lost(void **state)
 
 static int begin(void **state)
 {
-	static uint8_t buf[GUEST_MAX_BODY];
-	struct wr wr = wr_init(buf, sizeof(buf));
-	struct guest_mounts mounts = {ARRAY_LEN(places), places};
 	AUTO_FREE char *there = NULL;
 	FILE *f;
 
@@ -168,8 +165,7 @@ static int begin(void **state)
 	(void)fclose(f);
 	rig_start(&rig, template, guest_path, 512ull << 20);
 	plug();
-	assert_int_equal(guest_put_mounts(&wr, &mounts), 0);
-	ask(GUEST_PATH_MOUNT, &wr, NULL);
+	rig_setup(&rig, (struct guest_mounts){ARRAY_LEN(places), places});
 	return 0;
 }
 

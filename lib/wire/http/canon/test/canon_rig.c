@@ -93,10 +93,6 @@ static void on_head(struct run *run, struct http_req *req)
 
 static void on_data(struct run *run, struct slice data)
 {
-	if (run->tunnel) {
-		run->rig->n_tunnel += data.n;
-		return;
-	}
 	if (canon_flow_data(&run->flow, data.n) < 0)
 		abort();
 	wr_bytes(&run->body, data);
@@ -106,8 +102,6 @@ static void on_end(struct run *run, const struct http_headers *trailers)
 {
 	bool chunked = run->req->body.kind == HTTP_BODY_CHUNKED;
 
-	if (run->tunnel)
-		return;
 	if (canon_flow_end(&run->flow, trailers) < 0)
 		abort();
 	if (chunked && run->body.n > 0)
@@ -119,7 +113,7 @@ static void on_end(struct run *run, const struct http_headers *trailers)
 		abort();
 	run->begun = run->out.n;
 	run->rig->n_requests++;
-	if (http1_tunnel(&run->h) == 0) {
+	if (run->req->body.kind == HTTP_BODY_TUNNEL || run->req->websocket) {
 		run->tunnel = true;
 	} else if (!run->req->keep_alive) {
 		run->over = true;
@@ -150,9 +144,11 @@ static void feed(struct run *run, struct slice piece)
 
 	if (piece.n)
 		memcpy(copy, piece.p, piece.n);
-	while (!run->over && http1_read(&run->h, &in, &ev))
+	while (!run->over && !run->tunnel && http1_read(&run->h, &in, &ev))
 		on_event(run, &ev);
-	if (!run->over && in.n > 0)
+	if (run->tunnel)
+		run->rig->n_tunnel += in.n;
+	else if (!run->over && in.n > 0)
 		abort();
 	free(copy);
 }
