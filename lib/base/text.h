@@ -5,7 +5,7 @@
  * How      text_character decodes one; text_is_plain refuses what moves the cursor, changes the
  *          direction of text or cannot be seen.
  * Trust    Made for hostile bytes.
- * See      text_test.c, src/sbx/cli/ui.h, src/sbx/prove/prove_clean.h
+ * See      text_test.c, lib/client/cli/ui.h, src/prove/prove_clean.h
  */
 #pragma once
 

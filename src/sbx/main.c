@@ -6,7 +6,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 #include "verb.h"
 
 const struct verb *const verb_table[] = {
@@ -289,8 +289,6 @@ static int dispatch_sbx(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	int status;
-
 	log_init("sbx");
 	ui_init();
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -299,12 +297,5 @@ int main(int argc, char **argv)
 		ui_set_debug(true);
 		argc--, argv++;
 	}
-	status = dispatch_sbx(argc, argv);
-	ui_progress_end();
-	/* A full disk behind stdout must not look like success. */
-	if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE && status == EXIT_OK) {
-		ui_error("writing the output: %s", strerror(errno));
-		status = EXIT_FAILED;
-	}
-	return status;
+	return ui_finish(dispatch_sbx(argc, argv));
 }

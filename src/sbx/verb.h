@@ -10,15 +10,8 @@
  */
 #pragma once
 
-#include "src/sbx/cli/opt.h"
-
-/* Exit statuses of our own; `run` and `exec` otherwise give the command's. */
-enum {
-	EXIT_OK = 0,
-	EXIT_FAILED = 1,
-	EXIT_USAGE = 2,
-	EXIT_OURS = 125, /* of run and exec: sbx failed, not the command */
-};
+#include "lib/client/cli/opt.h"
+#include "lib/client/cli/ui.h"
 
 /* What a positional is, for completion. */
 enum verb_word {

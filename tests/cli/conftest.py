@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from reaper import guard, sanitizer_options  # noqa: E402
 
 SBX = os.environ["SBX_TEST_SBX"]
+PROVE = os.environ["SBX_TEST_PROVE"]
 SBXD = os.environ["SBX_TEST_SBXD"]
 BUILTIN = os.environ["SBX_TEST_BUILTIN"]
 VERSION = os.environ["SBX_TEST_VERSION"]
@@ -34,6 +35,7 @@ class Installation:
         for d in ("home", "work", "libexec", "run", "state", "data", "config"):
             (self.root / d).mkdir(mode=0o700)
         (self.libexec / "sbxd").symlink_to(SBXD)
+        (self.libexec / "sbx-prove").symlink_to(PROVE)
         (self.libexec / "sbx-keeper").symlink_to(HERE / "sandbox_stand_in.py")
         # a keeper is not given variables of the test's
         (self.libexec / "version").write_text(VERSION)

@@ -3,13 +3,14 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
 import threading
 import time
 
-from conftest import SBX, on_terminal
+from conftest import PROVE, SBX, on_terminal
 
 
 def test_a_listener_of_another_user_gets_no_request(bare):
@@ -279,8 +280,45 @@ def test_building_a_package_prints_its_steps(bare, tmp_path):
 
 def test_output_that_cannot_be_written_is_a_failure(bare):
     with open("/dev/full", "w") as full:
-        p = subprocess.run([SBX, "version"], stdout=full, stderr=subprocess.PIPE, env=bare.env)
-    assert p.returncode == 1 and b"writing the output" in p.stderr
+        for args in (["version"], ["prove", "--list"]):
+            p = subprocess.run([SBX, *args], stdout=full, stderr=subprocess.PIPE, env=bare.env)
+            assert p.returncode == 1 and b"writing the output" in p.stderr, (args, p.stderr)
+
+
+def test_sbx_prove_gets_words_environment_process_and_terminal_of_sbx(bare):
+    program = bare.libexec / "sbx-prove"
+    words = ["--quick", "demo", "--group", "files,network", "-v"]
+    program.unlink()
+    program.write_text('#!/bin/sh\necho "$$|$ONE|$(tty)"\nprintf "<%s>" "$@"\nexit 42\n')
+    program.chmod(0o755)
+    with subprocess.Popen([SBX, "-D", "prove", *words], stdout=subprocess.PIPE, text=True,
+                          stdin=subprocess.DEVNULL, env={**bare.env, "ONE": "two  words"}) as p:
+        out = p.stdout.read()
+    assert p.returncode == 42
+    sbx = os.path.realpath(SBX)
+    assert out == f"{p.pid}|two  words|not a tty\n" + "".join(
+        f"<{w}>" for w in [sbx, "-D", *words]), out
+    out, status = on_terminal(bare, ["prove"])
+    assert status == 42 and re.search(r"\|/dev/pts/\d+\r\n", out) and out.endswith(f"<{sbx}>"), out
+
+
+def test_without_sbx_prove_the_message_names_a_command_that_finds_it(bare):
+    program = bare.libexec / "sbx-prove"
+    program.unlink()
+    p = bare.sbx("prove", "demo", check=125)
+    assert p.stdout == "" and p.stderr == (
+        f"error: {program} is missing: the installation is incomplete\n  try: sbx diagnose\n")
+    assert str(program) in bare.sbx("diagnose", check=1).stdout
+    assert bare.sbx("prove", "--help", check=0).stdout.startswith("usage: sbx prove")
+    bare.sbx("prove", "--frob", check=2)
+    program.write_text("")
+    assert f"starting {program}: Permission denied" in bare.sbx("prove", check=125).stderr
+
+
+def test_sbx_prove_alone_names_the_command(bare):
+    for args in ([], ["demo"], [SBX, "--frob"]):
+        p = subprocess.run([PROVE, *args], capture_output=True, text=True, env=bare.env)
+        assert p.returncode == 2 and re.search(r"  try: sbx (help )?prove\n", p.stderr), p.stderr
 
 
 def test_the_first_run_of_an_agent_offers_to_build_its_template(inst):

@@ -204,7 +204,7 @@ HOLES += [
          '"open openat fchmod fchmodat fchmodat2"'),
     Hole("special-files-pass", "lib/os/jail/profiles.c", '"mknodat/regular mknodat/no-type"',
          '"mknodat/regular mknodat/no-type mknodat/fifo mknodat/socket"'),
-    Hole("copy-follows-links", "src/sbx/session/cp_dest.c", "if (root_of(arg, w->at) || lstat(",
+    Hole("copy-follows-links", "lib/client/api/cp_dest.c", "if (root_of(arg, w->at) || lstat(",
          "if (lstat("),
     Hole("parents-not-held", "lib/vm/share/scaffold.c", "\tif (outer && !outer->ro)\n",
          "\tif (outer && !outer->ro && false)\n"),

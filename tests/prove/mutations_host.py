@@ -171,7 +171,7 @@ LISTEN = """	{
 """
 
 MUTATIONS += [
-    hole("probe-shell", "src/sbx/prove/prove_script.c",
+    hole("probe-shell", "src/prove/prove_script.c",
          'access("/bin/dash", X_OK) == 0 ? "/bin/dash" : "/bin/sh"', '"/bin/bash"',
          ("host/probe-shell",)),
     hole("vault-releases", "lib/os/ipc/vault_chan.c",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of a probe (data/probes/README), as the lint and the tests read it; src/sbx reads it for
-itself."""
+"""The form of a probe (data/probes/README), as the lint and the tests read it; src/prove reads it
+for itself."""
 import dataclasses
 import re
 

@@ -10,7 +10,7 @@
  *          change between two calls.
  * Owns     walk_done frees the strings.
  * Limits   PATH_MAX bytes a path, WALK_MAX_LINKS links.
- * See      src/sbx/session/cp_dest.h, lib/os/program/run_ref.h, walk_test.c
+ * See      lib/client/api/cp_dest.h, lib/os/program/run_ref.h, walk_test.c
  */
 #pragma once
 

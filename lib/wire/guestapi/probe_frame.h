@@ -13,7 +13,7 @@
  * Limits   PROBE_FRAME_MAX_OUT bytes of output, PROBE_FRAME_MAX_SCRIPT bytes of script.
  * Never    Goes on after something it did not understand: the stream is over then.
  * See      probe_frame_test.c, probe_frame_fuzz.c, src/guest/probe/host/drive.c,
- *          src/sbx/prove/prove_session.c
+ *          src/prove/prove_session.c
  */
 #pragma once
 

@@ -13,11 +13,11 @@
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 #include "lib/rules/settings/settings.h"
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 #include "src/sbx/session/guest_run.h"
 #include "npmrc.h"
-#include "src/sbx/api/policy_api.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/policy_api.h"
+#include "lib/client/api/sandbox.h"
 #include "src/sbx/template/template.h"
 
 #define MAX_SCRIPT 65536

@@ -18,7 +18,7 @@
 #pragma once
 
 #include "lib/rules/agent/agent.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 
 #define BUILD_MAX_WORD 160
 

@@ -17,7 +17,7 @@
 #pragma once
 
 #include "lib/rules/agent/agent.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 
 #define IMPORT_MAX_FILES 256
 #define IMPORT_MAX_DEPTH 8

@@ -8,9 +8,9 @@
 #include "lib/base/mem.h"
 #include "lib/rules/settings/settings.h"
 #include "agent_build.h"
-#include "src/sbx/cli/opt.h"
-#include "src/sbx/api/policy_api.h"
-#include "src/sbx/api/secret_api.h"
+#include "lib/client/cli/opt.h"
+#include "lib/client/api/policy_api.h"
+#include "src/sbx/secret/secret_api.h"
 #include "src/sbx/template/template.h"
 
 const struct agents *agent_need_all(void)

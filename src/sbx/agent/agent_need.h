@@ -14,7 +14,7 @@
 #pragma once
 
 #include "lib/rules/agent/agents.h"
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 
 /* All agents, read once; faults are said on the first call. Never NULL. */
 const struct agents *agent_need_all(void);

@@ -5,8 +5,8 @@
 
 #include "lib/base/mem.h"
 #include "agent_need.h"
-#include "src/sbx/api/secret_api.h"
-#include "src/sbx/cli/table.h"
+#include "src/sbx/secret/secret_api.h"
+#include "lib/client/cli/table.h"
 #include "src/sbx/template/template.h"
 #include "src/sbx/verb.h"
 

@@ -15,7 +15,7 @@
 #pragma once
 
 #include "lib/rules/agent/agent.h"
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 
 /* Makes the folders and puts the mounts into the request. A sandbox without a workspace has
  * none. */

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "src/sbx/cli/opt.h"
+#include "lib/client/cli/opt.h"
 
 int audit_cmd_show(struct opts *o);
 int audit_cmd_verify(struct opts *o);

@@ -13,7 +13,7 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 
 #define LOOK_MS 1000 /* between looks for what no event told */
 #define PEEK_MS 2000

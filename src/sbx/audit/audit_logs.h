@@ -17,7 +17,7 @@
 #pragma once
 
 #include "lib/rules/audit/audit_read.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 
 struct audit_logs;
 

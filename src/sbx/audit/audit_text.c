@@ -6,7 +6,7 @@
 
 #include "lib/base/hex.h"
 #include "lib/base/mem.h"
-#include "src/sbx/cli/when.h"
+#include "lib/client/cli/when.h"
 
 #define MAX_CELL 320
 

@@ -11,7 +11,7 @@
 #include "audit_cmd.h"
 #include "audit_export.h"
 #include "audit_logs.h"
-#include "out_place.h"
+#include "lib/client/api/out_place.h"
 #include "src/sbx/verb.h"
 
 struct sink {

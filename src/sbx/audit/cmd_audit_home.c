@@ -7,7 +7,7 @@
 #include "lib/base/fs/paths.h"
 #include "audit_cmd.h"
 #include "home_record.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/sandbox.h"
 #include "src/sbx/verb.h"
 
 static void tell_home(

@@ -14,11 +14,11 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 #include "audit_cmd.h"
 #include "audit_logs.h"
 #include "src/sbx/verb.h"
-#include "src/sbx/cli/when.h"
+#include "lib/client/cli/when.h"
 
 #define PRUNE_MS 60000
 

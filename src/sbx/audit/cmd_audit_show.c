@@ -10,7 +10,7 @@
 #include "audit_logs.h"
 #include "audit_text.h"
 #include "src/sbx/verb.h"
-#include "src/sbx/cli/when.h"
+#include "lib/client/cli/when.h"
 
 #define STANDARD_LIMIT 100
 #define MAX_LIMIT 100000

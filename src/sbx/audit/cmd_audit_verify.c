@@ -7,15 +7,15 @@
 #include "lib/base/hex.h"
 #include "lib/rules/audit/audit_known.h"
 #include "lib/base/mem.h"
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 #include "audit_cmd.h"
 #include "audit_export.h"
 #include "audit_logs.h"
 #include "audit_text.h"
-#include "src/sbx/cli/form.h"
-#include "src/sbx/cli/table.h"
+#include "lib/client/cli/form.h"
+#include "lib/client/cli/table.h"
 #include "src/sbx/verb.h"
-#include "src/sbx/cli/when.h"
+#include "lib/client/cli/when.h"
 
 struct results {
 	struct table table;

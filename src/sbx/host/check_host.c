@@ -21,8 +21,8 @@
 #include "lib/os/jail/broker.h"
 #include "lib/os/jail/cgroup.h"
 #include "lib/rules/settings/settings.h"
-#include "src/sbx/api/accel.h"
-#include "src/sbx/api/api.h"
+#include "lib/client/api/accel.h"
+#include "lib/client/api/api.h"
 
 #define KVM_GET_API_VERSION_IOCTL 0xae00u
 #define KVM_API_VERSION_WANTED 12

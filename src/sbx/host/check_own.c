@@ -12,9 +12,9 @@
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 #include "lib/rules/settings/settings.h"
-#include "src/sbx/api/api.h"
-#include "src/sbx/api/daemon.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/api.h"
+#include "lib/client/api/daemon.h"
+#include "lib/client/api/sandbox.h"
 #include "src/sbx/template/template.h"
 
 #define SELFTEST_CACHE "kvm-selftest" /* written by lib/vm/vmm/selftest.c */
@@ -22,18 +22,18 @@
 
 static void check_cli(struct check *c)
 {
-	char self[PATHS_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	AUTO_FREE char *self = daemon_own_path();
 
 	check_set(c, CHECK_PASS, "version " SBX_VERSION);
-	if (n > 0)
-		check_detail(c, "%.*s", (int)n, self);
+	if (self)
+		check_detail(c, "%s", self);
 }
 
 static void check_helpers(struct check *c)
 {
 	static const char *const names[] = {"sbxd", "sbx-keeper", "sbx-edge", "sbx-egress",
-		"sbx-guest", "sbx-vault", "sbx-vault-run", "sbx-vault-keyring", "template-build"};
+		"sbx-guest", "sbx-prove", "sbx-vault", "sbx-vault-run", "sbx-vault-keyring",
+		"template-build"};
 	char missing[256] = "";
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "src/sbx/completion.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {{0}};

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 #include "check.h"
 #include "src/sbx/verb.h"
 

@@ -14,9 +14,9 @@
 #include "lib/base/fs/walk.h"
 #include "lib/rules/settings/settings_net.h"
 #include "lib/base/str.h"
-#include "src/sbx/api/policy_api.h"
-#include "src/sbx/api/sandbox.h"
-#include "src/sbx/cli/table.h"
+#include "lib/client/api/policy_api.h"
+#include "lib/client/api/sandbox.h"
+#include "lib/client/cli/table.h"
 #include "src/sbx/verb.h"
 
 static const struct opt_def no_opts[] = {{0}};

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {

@@ -5,7 +5,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "src/sbx/api/policy_api.h"
+#include "lib/client/api/policy_api.h"
 #include "policy_verbs.h"
 #include "src/sbx/verb.h"
 

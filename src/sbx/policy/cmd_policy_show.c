@@ -5,13 +5,13 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "src/sbx/api/api.h"
-#include "src/sbx/cli/form.h"
-#include "src/sbx/api/policy_api.h"
-#include "policy_file.h"
+#include "lib/client/api/api.h"
+#include "lib/client/cli/form.h"
+#include "lib/client/api/policy_api.h"
+#include "lib/client/api/policy_file.h"
 #include "policy_verbs.h"
-#include "src/sbx/api/sandbox.h"
-#include "src/sbx/cli/table.h"
+#include "lib/client/api/sandbox.h"
+#include "lib/client/cli/table.h"
 #include "src/sbx/verb.h"
 
 #define MAX_SUMMARY 1024 /* rows of the short listing */

@@ -10,9 +10,9 @@
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
-#include "src/sbx/audit/out_place.h"
-#include "src/sbx/api/policy_api.h"
-#include "policy_file.h"
+#include "lib/client/api/out_place.h"
+#include "lib/client/api/policy_api.h"
+#include "lib/client/api/policy_file.h"
 #include "policy_verbs.h"
 #include "src/sbx/verb.h"
 

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "src/sbx/cli/opt.h"
+#include "lib/client/cli/opt.h"
 
 extern const struct opt_def policy_default_opts[], policy_add_opts[], policy_rm_opts[],
 	policy_ls_opts[], policy_inspect_opts[], policy_check_opts[], policy_export_opts[],

@@ -5,10 +5,10 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "src/sbx/cli/form.h"
+#include "lib/client/cli/form.h"
 #include "port_spec.h"
-#include "src/sbx/api/sandbox.h"
-#include "src/sbx/api/secret_api.h"
+#include "lib/client/api/sandbox.h"
+#include "src/sbx/secret/secret_api.h"
 #include "src/sbx/verb.h"
 #include "workspace.h"
 

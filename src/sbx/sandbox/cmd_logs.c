@@ -10,8 +10,8 @@
 #include "lib/base/mem.h"
 #include "lib/wire/guestapi/exec_frame.h"
 #include "src/sbx/session/attach.h"
-#include "src/sbx/cli/plain.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/cli/plain.h"
+#include "lib/client/api/sandbox.h"
 #include "src/sbx/verb.h"
 
 #define LOOK_MS 10000	      /* for an answer */

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "src/sbx/cli/form.h"
+#include "lib/client/cli/form.h"
 #include "port_spec.h"
-#include "src/sbx/api/sandbox.h"
-#include "src/sbx/cli/table.h"
+#include "lib/client/api/sandbox.h"
+#include "lib/client/cli/table.h"
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {

@@ -5,7 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "prune.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/sandbox.h"
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "lib/rules/spec/spec.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/sandbox.h"
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {{0}};

@@ -10,8 +10,8 @@
 #include "src/sbx/session/attach.h"
 #include "create.h"
 #include "existing.h"
-#include "src/sbx/api/policy_api.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/policy_api.h"
+#include "lib/client/api/sandbox.h"
 #include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {

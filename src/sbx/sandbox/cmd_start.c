@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/sandbox.h"
 #include "src/sbx/verb.h"
 
 static const struct opt_def start_opts[] = {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "lib/base/str.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/sandbox.h"
 #include "src/sbx/verb.h"
 
 #define MAX_TIMEOUT_S 600

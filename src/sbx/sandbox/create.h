@@ -12,9 +12,9 @@
 #pragma once
 
 #include "src/sbx/agent/agent_need.h"
-#include "src/sbx/api/api.h"
-#include "src/sbx/cli/opt.h"
-#include "src/sbx/api/policy_api.h"
+#include "lib/client/api/api.h"
+#include "lib/client/cli/opt.h"
+#include "lib/client/api/policy_api.h"
 
 #define CREATE_OPTS                                                                            \
 	{0, "name", "NAME", "name of the sandbox (default: AGENT-DIRECTORY)"},                 \

@@ -8,7 +8,7 @@
 
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
-#include "src/sbx/audit/out_place.h"
+#include "lib/client/api/out_place.h"
 
 void env_done(struct env *e)
 {

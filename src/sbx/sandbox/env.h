@@ -14,8 +14,8 @@
  */
 #pragma once
 
-#include "src/sbx/cli/opt.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/opt.h"
+#include "lib/client/cli/ui.h"
 #include "lib/base/slice.h"
 
 #define ENV_MAX_FILE (1u << 20)

@@ -10,7 +10,7 @@
 #include "lib/rules/spec/spec.h"
 #include "src/sbx/agent/agent_need.h"
 #include "env.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/sandbox.h"
 #include "src/sbx/verb.h"
 
 #define MAX_TRIED_NAMES 100

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/sbx/cli/follow.h"
+#include "lib/client/cli/follow.h"
 #include "lib/base/mem.h"
 #include "lib/rules/settings/settings.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 
 #define GIT "/usr/bin/git"
 #define READ_MS 5000

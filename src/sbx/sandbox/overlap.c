@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 #include "lib/base/mem.h"
 #include "lib/vm/share/place.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/sandbox.h"
 
 /* Whether `inner` is at the same place below `outer` in the guest. */
 static bool is_held(const json_t *outer, const json_t *inner)

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/rules/policy/addr.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 
 #define LOOPBACK4 "127.0.0.1"
 #define LOOPBACK6 "::1"

@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 #include "lib/base/err.h"
-#include "src/sbx/cli/opt.h"
+#include "lib/client/cli/opt.h"
 
 #define PORT_SPEC_MAX_IP 46
 

@@ -4,9 +4,9 @@
 #include <errno.h>
 
 #include "lib/base/str.h"
-#include "src/sbx/api/api.h"
-#include "src/sbx/api/sandbox.h"
-#include "src/sbx/cli/when.h"
+#include "lib/client/api/api.h"
+#include "lib/client/api/sandbox.h"
+#include "lib/client/cli/when.h"
 
 int prune_parse_until(const char *filter, uint64_t now_ms, uint64_t *ret_ms, struct err *err)
 {

@@ -13,7 +13,7 @@
 #pragma once
 
 #include <stdbool.h>
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 
 struct workspace {
 	char *host, *guest;

@@ -6,7 +6,7 @@
 
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
-#include "src/sbx/api/secret_api.h"
+#include "secret_api.h"
 #include "secret_verbs.h"
 #include "src/sbx/verb.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "src/sbx/api/secret_api.h"
+#include "secret_api.h"
 #include "secret_verbs.h"
-#include "src/sbx/cli/table.h"
+#include "lib/client/cli/table.h"
 #include "src/sbx/verb.h"
 
 #define MAX_IMPORTS 256

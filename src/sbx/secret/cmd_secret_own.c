@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "lib/base/mem.h"
-#include "src/sbx/api/policy_api.h"
-#include "src/sbx/api/secret_api.h"
+#include "lib/client/api/policy_api.h"
+#include "secret_api.h"
 #include "secret_verbs.h"
 #include "src/sbx/verb.h"
 

@@ -13,11 +13,11 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/os/ipc/vault_scanned.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/sandbox.h"
 #include "scan_places.h"
-#include "src/sbx/api/secret_api.h"
+#include "secret_api.h"
 #include "secret_verbs.h"
-#include "src/sbx/cli/table.h"
+#include "lib/client/cli/table.h"
 #include "src/sbx/verb.h"
 
 #define SCAN_TIMEOUT_MS 640000 /* others may be before it */

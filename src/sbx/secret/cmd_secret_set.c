@@ -5,7 +5,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "src/sbx/api/secret_api.h"
+#include "secret_api.h"
 #include "secret_verbs.h"
 #include "src/sbx/verb.h"
 

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "src/sbx/cli/form.h"
-#include "src/sbx/api/secret_api.h"
+#include "lib/client/cli/form.h"
+#include "secret_api.h"
 #include "secret_verbs.h"
-#include "src/sbx/cli/table.h"
+#include "lib/client/cli/table.h"
 #include "src/sbx/verb.h"
-#include "src/sbx/cli/when.h"
+#include "lib/client/cli/when.h"
 
 const struct opt_def secret_ls_opts[] = {
 	{'g', "global", NULL, "list only credentials for all sandboxes"},

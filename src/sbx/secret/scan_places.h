@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 
 #define SCAN_MAX_FILES 4096
 

@@ -8,7 +8,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
-#include "src/sbx/api/secret_api.h"
+#include "secret_api.h"
 
 #define MAX_REFRESH_S (30u * 86400)
 

@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 
 #define SECRET_MAX 65536
 #define SECRET_MASK 16

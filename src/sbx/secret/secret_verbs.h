@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "src/sbx/cli/opt.h"
+#include "lib/client/cli/opt.h"
 
 extern const struct opt_def secret_set_opts[], secret_custom_opts[], secret_import_opts[],
 	secret_ls_opts[], secret_rm_opts[], secret_services_opts[], secret_status_opts[],

@@ -9,7 +9,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/rules/settings/settings.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/sandbox.h"
 #include "session.h"
 #include "src/sbx/verb.h"
 

@@ -13,7 +13,7 @@
 
 #include "src/sbx/sandbox/env.h"
 #include "session.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 
 /* The session of `sbx run`. */
 #define ATTACH_AGENT "agent"

@@ -9,7 +9,7 @@
 
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 #include "session.h"
 
 /* session.h gives its tick nothing but the session. */

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "lib/base/slice.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 
 #define GUEST_RUN_MAX_OUT (256u << 10)
 #define GUEST_RUN_MS (5u * 60 * 1000)

@@ -23,7 +23,7 @@
 
 #include "lib/wire/guestapi/exec_frame.h"
 #include "lib/rules/settings/detach_keys.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 
 #define SESSION_QUEUE (256u << 10)
 #define SESSION_SPEC_MS 60000

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/sbx/api/api.h"
-#include "src/sbx/cli/form.h"
+#include "lib/client/api/api.h"
+#include "lib/client/cli/form.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "src/sbx/cli/table.h"
+#include "lib/client/cli/table.h"
 #include "template.h"
 #include "template_verbs.h"
 #include "src/sbx/verb.h"

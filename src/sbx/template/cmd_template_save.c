@@ -7,14 +7,14 @@
 #include <unistd.h>
 
 #include "src/sbx/agent/agent_need.h"
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "src/sbx/audit/out_place.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/out_place.h"
+#include "lib/client/api/sandbox.h"
 #include "template.h"
 #include "template_source.h"
 #include "template_verbs.h"

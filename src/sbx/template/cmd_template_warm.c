@@ -14,8 +14,8 @@
 #include "lib/base/str.h"
 #include "lib/rules/settings/settings.h"
 #include "lib/rules/spec/spec.h"
-#include "src/sbx/api/daemon.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/api/daemon.h"
+#include "lib/client/cli/ui.h"
 #include "src/sbx/verb.h"
 
 #define EXIT_BUSY 75

@@ -13,9 +13,9 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
-#include "src/sbx/api/api.h"
-#include "src/sbx/api/daemon.h"
-#include "src/sbx/host/search_path.h"
+#include "lib/client/api/api.h"
+#include "lib/client/api/daemon.h"
+#include "lib/client/cli/search_path.h"
 
 #define MAX_EXTRA 8
 

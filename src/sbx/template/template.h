@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 #include "lib/vm/template/template.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/ui.h"
 
 #define TEMPLATE_MAX_LINE 512
 #define TEMPLATE_FREEZE_MS 70000

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "src/sbx/cli/opt.h"
+#include "lib/client/cli/opt.h"
 
 extern const struct opt_def template_update_opts[];
 

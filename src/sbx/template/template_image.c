@@ -9,9 +9,9 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/vm/template/template.h"
-#include "src/sbx/api/api.h"
-#include "src/sbx/api/daemon.h"
-#include "src/sbx/cli/follow.h"
+#include "lib/client/api/api.h"
+#include "lib/client/api/daemon.h"
+#include "lib/client/cli/follow.h"
 #include "template.h"
 
 #define IMAGE_MS (3 * 3600 * 1000ull) /* the helper has bounds of its own for each step */

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 #include "lib/base/mem.h"
 #include "lib/vm/vmm/disk.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/sandbox.h"
 
 /* What a template says of itself that is not true of one made from it. */
 static const char *const own_facts[] = {"format", "id", "created", "files", "name", "kind",

@@ -13,10 +13,10 @@
 #include "lib/base/str.h"
 #include "lib/rules/settings/settings.h"
 #include "lib/rules/spec/spec.h"
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 #include "src/sbx/agent/mirror.h"
-#include "src/sbx/api/policy_api.h"
-#include "src/sbx/api/sandbox.h"
+#include "lib/client/api/policy_api.h"
+#include "lib/client/api/sandbox.h"
 #include "template.h"
 #include "src/sbx/sandbox/workspace.h"
 

@@ -14,9 +14,9 @@
 #pragma once
 
 #include <jansson.h>
-#include "src/sbx/cli/follow.h"
-#include "src/sbx/cli/opt.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/follow.h"
+#include "lib/client/cli/opt.h"
+#include "lib/client/cli/ui.h"
 
 #define SCRATCH_TAIL 15
 #define SCRATCH_MAX_IMAGE (12ull << 30)

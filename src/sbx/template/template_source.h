@@ -15,8 +15,8 @@
 #pragma once
 
 #include <jansson.h>
-#include "src/sbx/cli/opt.h"
-#include "src/sbx/cli/ui.h"
+#include "lib/client/cli/opt.h"
+#include "lib/client/cli/ui.h"
 
 #define TEMPLATE_SOURCE_MAX_FILE (1u << 20)
 #define TEMPLATE_SOURCE_BASE "debian" /* lends kernel, modules and certificates */

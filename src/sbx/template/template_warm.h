@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "src/sbx/cli/opt.h"
+#include "lib/client/cli/opt.h"
 
 #define TEMPLATE_WARM_LINE 512
 

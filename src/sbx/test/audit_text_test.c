@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "src/sbx/cli/when.h"
+#include "lib/client/cli/when.h"
 
 static struct audit_record decision(const char *host, uint64_t time_ms, uint64_t seq)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "src/sbx/api/api.h"
+#include "lib/client/api/api.h"
 #include "lib/base/mem.h"
 
 static json_t *workspace(const char *host, const char *guest, bool ro)

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/fs/fd.h"
+#include "lib/base/process/keepenv.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "api.h"
+#include "lib/client/cli/quote.h"
+
+#define POLL_US 10000
+
+char *daemon_socket_path(void)
+{
+	return paths_get(PATHS_RUNTIME, "sbxd.sock");
+}
+
+char *daemon_log_path(void)
+{
+	return paths_get(PATHS_STATE, "sbxd.log");
+}
+
+char *daemon_own_path(void)
+{
+	char own[PATHS_MAX];
+	ssize_t n = readlink("/proc/self/exe", own, sizeof(own));
+
+	return n > 0 ? xstrndup(own, (size_t)n) : NULL;
+}
+
+char *daemon_helper_path(const char *name)
+{
+	AUTO_FREE char *installed = paths_get(PATHS_LIBEXEC, "%s", name), *beside = NULL;
+	AUTO_FREE char *self = daemon_own_path();
+
+	if (!self || getenv("SBX_LIBEXEC"))
+		return TAKE(installed);
+	*strrchr(self, '/') = '\0';
+	beside = xasprintf("%s/%s", self, name);
+	return access(beside, X_OK) == 0 ? TAKE(beside) : TAKE(installed);
+}
+
+/* Another user's process may listen where other users can write. It gets no request of ours. */
+static bool is_same_user(int fd)
+{
+	struct ucred uc;
+	socklen_t n = sizeof(uc);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &uc, &n) == 0 && uc.uid == geteuid();
+}
+
+static int try_connect(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	AUTO_CLOSE int fd = -1;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(addr.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return -errno;
+	return is_same_user(fd) ? TAKE_FD(fd) : -EPERM;
+}
+
+static int say_no_connection(int r, const char *path, struct problem *p)
+{
+	AUTO_FREE char *quoted = quote_sh(path);
+
+	if (r != -EPERM)
+		return err_errno(&p->err, r, "connecting to %s", path);
+	(void)err_set(&p->err, r, "the process that listens at %s is owned by another user", path);
+	return problem_hint(p, r, "ls -l %s", quoted);
+}
+
+static bool is_absent(int r)
+{
+	return r == -ENOENT || r == -ECONNREFUSED;
+}
+
+int daemon_try(struct problem *p)
+{
+	AUTO_FREE char *path = daemon_socket_path();
+	int fd = try_connect(path);
+
+	if (is_absent(fd)) {
+		(void)err_set(&p->err, -ECONNREFUSED, "sbxd is not running");
+		return problem_hint(p, -ECONNREFUSED, "sbx daemon start");
+	}
+	return fd < 0 ? say_no_connection(fd, path, p) : fd;
+}
+
+/* In the child: a session of its own, nothing of ours open, its messages in the log file. */
+static void become_sbxd(const char *program, const char *log)
+{
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, NULL), *state = xasprintf("--state=%s", dir);
+	const char *const argv[] = {"sbxd", state, NULL};
+	char *env[KEEPENV_MAX + 1];
+	int null = open("/dev/null", O_RDWR);
+	int out = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+	(void)setsid();
+	(void)signal(SIGPIPE, SIG_DFL);
+	if (dup2(null, 0) < 0 || dup2(out >= 0 ? out : null, 1) < 0 || dup2(1, 2) < 0)
+		_exit(127);
+	if (close_range(3, ~0u, 0) < 0 || chdir("/") < 0)
+		_exit(127);
+	/* keys and tokens of this shell are no business of a process that stays */
+	(void)keepenv_pick(env);
+	(void)execve(program, (char *const *)argv, env);
+	_exit(127);
+}
+
+static int say_no_start(const char *program, const char *log, int status, struct problem *p)
+{
+	if (access(program, X_OK) < 0)
+		(void)err_errno(&p->err, -ENOENT, "starting sbxd from %s", program);
+	else if (status >= 0)
+		(void)err_set(&p->err, -EIO, "sbxd ended as soon as it was started (status %d)",
+			WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+	else
+		(void)err_set(&p->err, -ETIMEDOUT,
+			"sbxd was started but did not listen within %d seconds",
+			DAEMON_START_MS / 1000);
+	return problem_hint(p, -EIO, "cat %s", log);
+}
+
+static int start_and_connect(const char *socket_path, struct problem *p)
+{
+	AUTO_FREE char *program = daemon_helper_path("sbxd"), *log = daemon_log_path();
+	uint64_t began = clock_mono_ms(), until = began + DAEMON_START_MS;
+	int status = -1;
+	bool said = false;
+	pid_t pid = fork();
+
+	ui_debug("starting %s", program);
+	if (pid == 0)
+		become_sbxd(program, log);
+	if (pid < 0)
+		return err_errno(&p->err, -errno, "starting sbxd");
+	while (clock_mono_ms() < until) {
+		int fd = try_connect(socket_path);
+
+		if (fd >= 0)
+			return fd;
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			break; /* somebody else's sbxd may have the socket: one last look */
+		if (!said && clock_mono_ms() >= began + DAEMON_SLOW_MS) {
+			ui_note("sbxd takes long to start; waiting for it");
+			said = true;
+		}
+		(void)usleep(POLL_US);
+	}
+	if (status >= 0) {
+		int fd = try_connect(socket_path);
+
+		if (fd >= 0)
+			return fd;
+	}
+	return say_no_start(program, log, status, p);
+}
+
+/* Bounded: whoever holds the lock is itself bounded by DAEMON_START_MS. */
+static int take_lock(struct problem *p)
+{
+	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "sbxd.start.lock");
+	AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	uint64_t until = clock_mono_ms() + 2 * DAEMON_START_MS;
+
+	if (fd < 0)
+		return err_errno(&p->err, -errno, "opening %s", path);
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (clock_mono_ms() >= until)
+			return err_set(&p->err, -ETIMEDOUT,
+				"another command is starting sbxd and does not end");
+		(void)usleep(POLL_US);
+	}
+	return TAKE_FD(fd);
+}
+
+static int connect_or_start(struct problem *p)
+{
+	AUTO_FREE char *path = daemon_socket_path();
+	AUTO_FREE char *runtime = paths_get(PATHS_RUNTIME, NULL),
+		       *state = paths_get(PATHS_STATE, NULL);
+	AUTO_CLOSE int lock = -1;
+	int fd = try_connect(path);
+
+	if (fd >= 0)
+		return fd;
+	if (!is_absent(fd))
+		return say_no_connection(fd, path, p);
+	if (paths_make(runtime, &p->err) < 0 || paths_make(state, &p->err) < 0)
+		return -EIO;
+	lock = take_lock(p);
+	if (lock < 0)
+		return lock;
+	fd = try_connect(path);
+	return fd >= 0 ? fd : start_and_connect(path, p);
+}
+
+/* A handle of the sbxd that runs, or -1. */
+static int open_sbxd(void)
+{
+	AUTO_JSON json_t *v = NULL;
+	struct problem ignored = {0};
+
+	if (api_peek("GET", "/v1/version", DAEMON_STOP_MS, &v, &ignored) < 0 ||
+		api_int(v, "pid") <= 0)
+		return -1;
+	return (int)syscall(SYS_pidfd_open, (pid_t)api_int(v, "pid"), 0);
+}
+
+/* The socket goes before the process does, and the next sbxd needs its lock. */
+int daemon_stop(struct problem *p)
+{
+	AUTO_CLOSE int pidfd = open_sbxd();
+	struct pollfd pfd = {.fd = pidfd, .events = POLLIN};
+	int r = api_peek("POST", "/v1/shutdown", DAEMON_STOP_MS, NULL, p);
+
+	if (r == -ECONNREFUSED)
+		return 0;
+	if (r < 0)
+		return r;
+	if (pidfd >= 0 && poll(&pfd, 1, DAEMON_STOP_MS) == 0)
+		return err_set(&p->err, -ETIMEDOUT,
+			"sbxd was asked to end and did not within %d seconds",
+			DAEMON_STOP_MS / 1000);
+	return 0;
+}
+
+/* Restarting sbxd is safe at any time: keepers go on and are adopted again. */
+static int replace_other_build(struct problem *p)
+{
+	AUTO_JSON json_t *v = NULL;
+	int r = api_peek("GET", "/v1/version", API_TIMEOUT_MS, &v, p);
+
+	if (r < 0 || strcmp(api_str(v, "version"), SBX_VERSION) == 0)
+		return r;
+	ui_debug("sbxd is version %s, this is %s: restarting it", api_str(v, "version"),
+		SBX_VERSION);
+	return daemon_stop(p);
+}
+
+int daemon_connect(struct problem *p)
+{
+	static bool checked;
+	int fd, r;
+
+	/* TAB must neither start a process nor wait for one. */
+	if (getenv(DAEMON_COMPLETE))
+		return daemon_try(p);
+	fd = connect_or_start(p);
+	if (fd < 0 || checked)
+		return fd;
+	checked = true; /* once: a helper folder that holds another build must not make a loop */
+	r = replace_other_build(p);
+	fd_close(&fd);
+	/* The first connection was to one that died before the second. */
+	if (r == -ECONNREFUSED) {
+		*p = (struct problem){0};
+		r = 0;
+	}
+	return r < 0 ? r : connect_or_start(p);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+#include "lib/client/cli/quote.h"
+
+/* sbxd's hints end with the word SANDBOX where the command needs its name as it was typed. */
+static int name_in_hint(const char *ref, int r, struct problem *p)
+{
+	static const char word[] = " SANDBOX";
+	size_t n = strlen(p->hint), k = sizeof(word) - 1;
+
+	if (r < 0 && n > k && strcmp(p->hint + n - k, word) == 0)
+		(void)snprintf(p->hint + n - k + 1, sizeof(p->hint) - (n - k + 1), "%s", ref);
+	return r;
+}
+
+int sandbox_call(const char *method, const char *ref, const char *tail, json_t *body,
+	unsigned timeout_ms, json_t **ret, struct problem *p)
+{
+	AUTO_FREE char *quoted = api_quote(ref);
+	AUTO_FREE char *path = xasprintf("/v1/sandboxes/%s%s", quoted, tail);
+
+	return name_in_hint(ref, api_call(method, path, body, timeout_ms, ret, p), p);
+}
+
+int sandbox_get(const char *ref, json_t **ret, struct problem *p)
+{
+	return sandbox_call("GET", ref, "", NULL, API_TIMEOUT_MS, ret, p);
+}
+
+int sandbox_list(json_t **ret, struct problem *p)
+{
+	AUTO_JSON json_t *answer = NULL;
+	int r = api_call("GET", "/v1/sandboxes", NULL, API_TIMEOUT_MS, &answer, p);
+
+	if (r < 0)
+		return r;
+	if (!json_is_array(json_object_get(answer, "sandboxes")))
+		return err_set(&p->err, -EPROTO, "sbxd gave no list of sandboxes");
+	*ret = json_incref(json_object_get(answer, "sandboxes"));
+	return 0;
+}
+
+bool sandbox_is(const json_t *sandbox, const char *status)
+{
+	return strcmp(api_str(sandbox, "status"), status) == 0;
+}
+
+static void warn_emulation(const json_t *s)
+{
+	if (strcmp(api_str(s, "accel"), "tcg") == 0)
+		ui_warning("'%s' runs in software emulation (tcg), which is no isolation boundary; "
+			   "the jail around qemu is the wall that is left",
+			api_str(s, "name"));
+}
+
+static void show_progress(const json_t *s)
+{
+	char text[160];
+
+	(void)snprintf(
+		text, sizeof(text), "starting %s: %s", api_str(s, "name"), api_str(s, "detail"));
+	ui_progress((unsigned)api_int(s, "progress"), text);
+}
+
+#define REMEDY "; create it: " /* lib/vm/share/place.c */
+
+/* The command that creates a missing workspace of this sandbox, when that is the reason; else NULL.
+ * Nothing else in the reason is a command: it may be the words of a guest. */
+static char *find_remedy(const json_t *s, const char *list, const char *why)
+{
+	const json_t *w;
+	size_t i;
+
+	json_array_foreach (json_object_get(s, list), i, w) {
+		AUTO_FREE char *command = xasprintf("mkdir -p '%s'", api_str(w, "host"));
+		AUTO_FREE char *end = xasprintf(REMEDY "%s", command);
+
+		if (str_ends(why, end) && !strchr(api_str(w, "host"), '\''))
+			return TAKE(command);
+	}
+	return NULL;
+}
+
+/* Why a start ended in something else than running. */
+static int say_not_running(const json_t *s, struct problem *p)
+{
+	AUTO_FREE char *log = paths_get(PATHS_STATE, "sandboxes/%s/keeper.log", api_str(s, "id"));
+	AUTO_FREE char *quoted = quote_sh(log), *remedy = NULL;
+	const char *why = api_str(s, "detail");
+	size_t n = strlen(why);
+
+	remedy = find_remedy(s, "workspaces", why);
+	if (!remedy)
+		remedy = find_remedy(s, "mounts", why);
+	if (remedy)
+		n -= strlen(REMEDY) + strlen(remedy);
+	(void)err_set(&p->err, -EIO, "the sandbox '%s' did not start: %.*s", api_str(s, "name"),
+		why[0] ? (int)n : 64, why[0] ? why : api_str(s, "status"));
+	if (remedy)
+		return problem_hint(p, -EIO, "%s", remedy);
+	return problem_hint(p, -EIO, SANDBOX_READ_LOG "%s", quoted);
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int sig)
+{
+	interrupted = 1;
+}
+
+static int say_interrupted(const char *ref, struct problem *p)
+{
+	ui_progress_end();
+	*p = (struct problem){0};
+	(void)err_set(&p->err, -EINTR, "interrupted: the sandbox '%s' keeps starting", ref);
+	return problem_hint(p, -EINTR, "sbx rm -f %s", ref);
+}
+
+static int wait_for_it(const char *ref, json_t **s, struct problem *p)
+{
+	uint64_t until = clock_mono_ms() + SANDBOX_START_MS;
+
+	while (sandbox_is(*s, "starting") || sandbox_is(*s, "stopping")) {
+		json_t *next = NULL;
+		int r;
+
+		if (clock_mono_ms() > until)
+			return err_set(&p->err, -ETIMEDOUT,
+				"the sandbox '%s' was not ready after %d seconds", ref,
+				SANDBOX_START_MS / 1000);
+		if (interrupted)
+			return -EINTR;
+		show_progress(*s);
+		r = sandbox_call("GET", ref, ui_is_terminal() ? "?wait=250" : "?wait=5000", NULL,
+			API_TIMEOUT_MS, &next, p);
+		if (r < 0)
+			return r;
+		json_decref(*s);
+		*s = next;
+	}
+	ui_progress_end();
+	return sandbox_is(*s, "running") ? 0 : say_not_running(*s, p);
+}
+
+/* Ctrl-C ends the waiting, not the sandbox: whoever typed it is told. */
+static int wait_until_running(const char *ref, json_t **s, struct problem *p)
+{
+	struct sigaction catch = {.sa_handler = on_interrupt}, old;
+	int r;
+
+	interrupted = 0;
+	(void)sigaction(SIGINT, &catch, &old);
+	r = wait_for_it(ref, s, p);
+	(void)sigaction(SIGINT, &old, NULL);
+	return r < 0 && interrupted ? say_interrupted(ref, p) : r;
+}
+
+static int wait_until_settled(const char *ref, json_t **ret, struct problem *p)
+{
+	int r = sandbox_call("GET", ref, "?wait=5000", NULL, API_TIMEOUT_MS, ret, p);
+
+	if (r == 0 && sandbox_is(*ret, "unresponsive")) {
+		(void)err_set(&p->err, -ETIMEDOUT, "the sandbox '%s' does not answer", ref);
+		return problem_hint(p, -ETIMEDOUT, "sbx stop %s", ref);
+	}
+	return r;
+}
+
+static bool want_cold;
+
+void sandbox_want_cold(void)
+{
+	want_cold = true;
+}
+
+static json_t *start_body(const char *accel)
+{
+	json_t *body = json_object();
+
+	if (accel)
+		(void)json_object_set_new(body, "accel", json_string(accel));
+	if (want_cold)
+		(void)json_object_set_new(body, "cold", json_true());
+	return body;
+}
+
+int sandbox_start(const char *ref, const char *accel, json_t **ret, struct problem *p)
+{
+	AUTO_JSON json_t *s = NULL, *body = NULL;
+	int r = sandbox_get(ref, &s, p);
+
+	if (r == 0 && sandbox_is(s, "paused")) {
+		(void)err_set(&p->err, -ENOSPC,
+			"the sandbox '%s' is " SANDBOX_PAUSED
+			": it continues by itself when there is space on the host's disk again",
+			ref);
+		return problem_hint(p, -ENOSPC, "df -h");
+	}
+	if (r == 0 && !sandbox_is(s, "running") && !sandbox_is(s, "stopped") &&
+		!sandbox_is(s, "suspended") && !sandbox_is(s, "starting")) {
+		json_decref(s);
+		s = NULL;
+		r = wait_until_settled(ref, &s, p);
+	}
+	if (r < 0)
+		return r;
+	if (!sandbox_is(s, "running")) {
+		json_decref(s);
+		s = NULL;
+		body = start_body(accel);
+		r = sandbox_call("POST", ref, "/start", body, API_TIMEOUT_MS, &s, p);
+		if (r == 0)
+			r = wait_until_running(ref, &s, p);
+		if (r < 0)
+			return r;
+		warn_emulation(s);
+	}
+	if (ret)
+		*ret = TAKE(s);
+	return 0;
+}
+
+int sandbox_remove(const char *ref, bool force, struct problem *p)
+{
+	return sandbox_call("DELETE", ref, force ? "?force=1" : "", NULL, SANDBOX_STOP_MS, NULL, p);
+}

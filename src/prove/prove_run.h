@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * prove_run - a whole run of `sbx prove`: what is tried, where, and what is cleaned up afterwards.
+ *
+ * How      The wanted probes go to two lanes, one for the user's sandbox and one for the scratch
+ *          twin, which run side by side in one poll loop. The twin is made in the background from
+ *          the first second on when a wanted probe needs it. Signals are looked at between events;
+ *          whatever the end, sessions, parts, the twin and the folder of the run are gone behind
+ *          it.
+ * Trust    See prove_lane.h.
+ * Owns     A folder (prove_folder.h), locked while the run goes on; the twin.
+ * Limits   PROBE_MAX probes; each part has its seconds.
+ * See      prove.h, prove_twin.h
+ */
+#pragma once
+
+#include "prove.h"
+#include "prove_probe.h"
+#include "lib/client/cli/ui.h"
+
+struct prove_wish {
+	const char *sbx;	   /* its path */
+	const char *sandbox;	   /* NULL: the only one that runs */
+	const char *const *groups; /* NULL-terminated; NULL: all */
+	const char *const *ids;
+	bool quick;
+	const char *echo_url; /* or NULL */
+	const char *twin;     /* one that is there, or NULL */
+	const char *top;      /* for the directory of the run; no guest can write to it */
+	/* The head can be shown: sandbox, accel and so on are known. */
+	void (*on_begin)(void *arg, const struct prove_run *run);
+	void (*on_done)(void *arg, const struct prove_run *run, const struct prove_result *res);
+	void *arg;
+};
+
+/* Whether the wish takes it. */
+bool prove_wants(const struct prove_wish *w, const struct probe *p);
+/* 0 when it was tried, whatever came of it; also when it was interrupted (ret->cut). */
+int prove_run(const struct prove_wish *w, const struct probes *set, struct prove_run *ret,
+	struct problem *p) MUST_CHECK;
+void prove_run_done(struct prove_run *run);
+
+#define AUTO_PROVE_RUN CLEANUP(prove_run_done)

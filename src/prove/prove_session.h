@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * prove_session - the one session in a sandbox that runs the inside parts of its probes.
+ *
+ * How      Two `sbx exec -u root`: one puts sbx-probe into a folder below /run, one starts it there
+ *          as the driver of parts (src/guest/probe/host/drive.c). A part goes in, its answer comes
+ *          out, one at a time. When the input ends the driver removes the folder; so it does when
+ *          we are killed.
+ * Trust    What comes back is the guest's: lib/wire/guestapi/probe_frame.h. Anything unexpected
+ *          ends the session, and what was not answered stays unanswered.
+ * Owns     Its programs; prove_session_close ends them and waits a moment for the cleaning up.
+ * Limits   PROVE_SESSION_OPEN_S to open, the part's own seconds and PROVE_SESSION_GRACE_S for an
+ *          answer.
+ * Never    Starts a sandbox: whoever opens it has looked that it runs.
+ * See      data/probes/README
+ */
+#pragma once
+
+#include "lib/base/slice.h"
+#include "lib/wire/guestapi/probe_frame.h"
+#include "prove_job.h"
+
+#define PROVE_SESSION_OPEN_S 60
+#define PROVE_SESSION_GRACE_S 15
+#define PROVE_SESSION_CLOSE_S 10
+#define PROVE_SESSION_FDS (PROVE_JOB_FDS + 2)
+
+enum prove_session_state {
+	PROVE_SESSION_CLOSED,
+	PROVE_SESSION_PUTTING, /* the tool */
+	PROVE_SESSION_OPEN,
+	PROVE_SESSION_BROKEN, /* `why` says how */
+};
+
+struct prove_session {
+	const char *sbx; /* its path */
+	const char *sandbox;
+	struct slice tool; /* the caller's */
+	enum prove_session_state state;
+	char dir[64];
+	struct prove_job job;
+	struct probe_reader reader;
+	const uint8_t *sending;
+	uint8_t *own; /* what sending points to, when it is ours */
+	size_t left;
+	bool asked;	 /* a part is under way */
+	bool called_off; /* and its time is over */
+	uint32_t number;
+	uint64_t late_ms;
+	char why[300];
+};
+
+void prove_session_open(struct prove_session *s);
+/* Only when it is open and no part is under way. */
+void prove_session_ask(
+	struct prove_session *s, uint32_t number, unsigned seconds, const char *script);
+size_t prove_session_poll(const struct prove_session *s, struct pollfd *ret);
+int prove_session_wait_ms(const struct prove_session *s);
+/* True and an answer to what was asked. It may have become broken instead. */
+bool prove_session_look(struct prove_session *s, struct probe_answer *ret);
+void prove_session_close(struct prove_session *s);

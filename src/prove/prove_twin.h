@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * prove_twin - the scratch twin of a sandbox: probes do to it what must not be done to the user's.
+ *
+ * How      Made by `sbx create` in the background: same template, CPUs, memory, engine and rules of
+ *          its own; of its three workspaces below the folder of the run one is writable and holds a
+ *          hidden file, one is read-only, and one is read-only inside the first one. `sbx rm -f`
+ *          ends it. Its name is prove- and the word of the folder, by which a later run finds and
+ *          removes the twin of one that was killed.
+ * Trust    The user's own policy file; the output of the commands is cleaned.
+ * Owns     The twin that it made, until prove_twin_remove; one that was given by name is left
+ *          alone.
+ * Limits   PROVE_TWIN_SECONDS until it runs.
+ * See      prove_run.c, prove_folder.h
+ */
+#pragma once
+
+#include "prove_folder.h"
+#include "prove_job.h"
+#include "prove_place.h"
+
+#define PROVE_TWIN_SECONDS 240
+#define PROVE_TWIN_HIDDEN "hidden.env"
+#define PROVE_TWIN_MAX_RULES 400
+
+enum prove_twin_state {
+	PROVE_TWIN_NONE,
+	PROVE_TWIN_MAKING,
+	PROVE_TWIN_UP,
+	PROVE_TWIN_FAILED, /* `why` says how */
+};
+
+struct prove_twin {
+	enum prove_twin_state state;
+	const char *sbx; /* its path; set before prove_twin_start */
+	char *name;
+	bool ours;
+	struct prove_job job;
+	char why[300];
+};
+
+/* given: the name of one that is there, or NULL. */
+void prove_twin_start(struct prove_twin *t, const char *given, const struct prove_place *like,
+	const struct prove_folder *folder);
+void prove_twin_look(struct prove_twin *t);
+size_t prove_twin_poll(const struct prove_twin *t, struct pollfd *ret);
+void prove_twin_remove(struct prove_twin *t);
+/* Removes twins, and directories below `top`, that killed runs have left. */
+void prove_twin_sweep(const char *top, const char *sbx);
+bool prove_twin_is_name(const char *name);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * secret_api - credentials through sbxd: finding services and credentials, setting one, saying what
+ * came of it.
+ *
+ * How      One call each. A value is passed as a descriptor beside the request (secret_value.h).
+ * Trust    The user's arguments; texts in answers are printed through ui.h.
+ * Owns     JSON answers belong to the caller.
+ * Limits   SECRET_TIMEOUT_MS for a call: sbxd's own bounds for the vault are shorter.
+ * See      proto/PROTOCOL.api
+ */
+#pragma once
+
+#include "lib/client/api/api.h"
+#include "lib/client/cli/opt.h"
+#include "secret_value.h"
+
+#define SECRET_TIMEOUT_MS 60000
+#define SECRET_MAX_WORDS 512
+
+/* A list inside *ret_answer: "services" with "faults" beside it, or "secrets". */
+int secret_services(json_t **ret_answer, struct problem *p) MUST_CHECK;
+int secret_list(json_t **ret_answer, struct problem *p) MUST_CHECK;
+/* The service of that name in an answer; else a sentence with the nearest one. */
+int secret_find_service(
+	const json_t *answer, const char *name, const json_t **ret, struct problem *p) MUST_CHECK;
+/* The credential of that name and scope (NULL: global) in an answer, or NULL. */
+const json_t *secret_find(const json_t *answer, const char *name, const char *sandbox);
+/* Whether it counts in a sandbox (name or id): its own, or a global one that it has no own of. */
+bool secret_is_bound(const json_t *answer, const json_t *secret, const char *sandbox);
+
+/* -g and --sandbox: the sandbox, or NULL for all. */
+int secret_scope(
+	const struct opts *o, const char *verb, const char **ret, struct problem *p) MUST_CHECK;
+/* Whether it is there; NULL is. */
+int secret_check_sandbox(const char *sandbox, struct problem *p) MUST_CHECK;
+/* --ref, --command and --refresh as the API wants them; *ret is NULL when there is none. */
+int secret_take_ref(const struct opts *o, const char *verb, const char *refresh, json_t **ret,
+	struct problem *p) MUST_CHECK;
+/* When there is one already: asks, or says that --force is needed. */
+int secret_may_replace(
+	const char *name, const char *sandbox, bool force, struct problem *p) MUST_CHECK;
+/* Fills it from the terminal or from stdin, and checks it. */
+int secret_get_value(
+	const char *name, const char *shape, struct secret_value *v, struct problem *p) MUST_CHECK;
+/* value NULL: body has a reference. */
+int secret_put(const char *name, json_t *body, const struct secret_value *value, json_t **ret,
+	struct problem *p) MUST_CHECK;
+/* What was set, for whom, and what the policy still closes. */
+void secret_say_set(const json_t *answer, const char *sandbox);
+/* "a, b, c", on the heap; "-" for none. */
+char *secret_join(const json_t *list, const char *separator);
