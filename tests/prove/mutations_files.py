@@ -189,7 +189,8 @@ HIDE = tuple(f"files/hide-{n}"
 HOLES += [
     # CVE-2026-46695: read-only only where the guest says so
     Hole("files-planted-page", "lib/base/fs/file.c", "f->fd = mkostemp(f->temp, O_CLOEXEC);",
-         "f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);\n\t\tfree(TAKE(f->temp));"),
+         "f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);\n"
+         "\t\tfree(f->temp);\n\t\tf->temp = xstrdup(path);"),  # renamed to itself
     Hole("ro-is-rw", "lib/vm/share/scaffold.c", "tree_clone(fd, pin->ro ? 0 : TREE_RW, ret_tree)",
          "tree_clone(fd, TREE_RW, ret_tree)"),
     Hole("hide-nothing", "lib/vm/share/hide.c",
