@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "lib/rules/settings/settings.h"
-#include "verb.h"
 
 /* What completes a positional, in words of each shell. */
 static const char *words_of(enum verb_word w)

@@ -9,6 +9,12 @@
  */
 #pragma once
 
+#include "src/sbx/verb/verb.h"
+
+/* All commands, in main.c; the last row is NULL. */
+extern const struct verb *const verb_table[];
+extern const struct verb verb_completion;
+
 void completion_bash(void);
 void completion_zsh(void);
 void completion_fish(void);

@@ -7,7 +7,15 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/client/cli/ui.h"
-#include "verb.h"
+#include "src/sbx/agent/agent.h"
+#include "src/sbx/audit/audit.h"
+#include "src/sbx/host/host.h"
+#include "src/sbx/policy/policy.h"
+#include "src/sbx/sandbox/sandbox.h"
+#include "src/sbx/secret/secret.h"
+#include "src/sbx/session/session.h"
+#include "src/sbx/template/template.h"
+#include "completion.h"
 
 const struct verb *const verb_table[] = {
 	&verb_create,

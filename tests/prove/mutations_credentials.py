@@ -185,7 +185,7 @@ def names(*ids):
 
 
 HOLES += [
-    Hole("exec-takes-environment", "src/sbx/sandbox/env.c",
+    Hole("exec-takes-environment", "src/sbx/session/env.c",
          "\t\tr = env_add(e, words->v[i], &p->err);\n\treturn r;\n",
          "\t\tr = env_add(e, words->v[i], &p->err);\n\tif (r == 0 && getenv(\"PROBE_SECRET\"))\n\t\tr = env_add(e, \"PROBE_SECRET\", &p->err);\n\treturn r;\n"),
     Hole("vault-dumpable", "lib/os/jail/seal.c", "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0",

@@ -8,7 +8,7 @@
  *          or node_modules/.bin there; when that directory is in the PATH of the user, `sbx prove`
  *          and `sbx template build` would run it on the host.
  * Trust    PATH is the user's; directories in it may be a guest's.
- * See      src/prove/main.c, template.c, follow.c, search_path_test.c
+ * See      src/prove/main.c, disk.c, follow.c, search_path_test.c
  */
 #pragma once
 

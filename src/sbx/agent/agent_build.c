@@ -14,11 +14,11 @@
 #include "lib/base/str.h"
 #include "lib/rules/settings/settings.h"
 #include "lib/client/api/api.h"
-#include "src/sbx/session/guest_run.h"
+#include "src/sbx/session/session.h"
 #include "npmrc.h"
 #include "lib/client/api/policy_api.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/template/template.h"
+#include "src/sbx/disk/disk.h"
 
 #define MAX_SCRIPT 65536
 #define MAX_CA (4u << 20)

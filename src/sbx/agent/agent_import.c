@@ -17,7 +17,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/rules/spec/spec.h"
-#include "src/sbx/session/guest_run.h"
+#include "src/sbx/session/session.h"
 
 void import_done(struct import *im)
 {

@@ -10,8 +10,8 @@
 #include "agent_build.h"
 #include "lib/client/cli/opt.h"
 #include "lib/client/api/policy_api.h"
-#include "src/sbx/secret/secret_api.h"
-#include "src/sbx/template/template.h"
+#include "src/sbx/secret/secret.h"
+#include "src/sbx/disk/disk.h"
 
 const struct agents *agent_need_all(void)
 {

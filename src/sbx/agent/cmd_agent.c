@@ -5,10 +5,10 @@
 
 #include "lib/base/mem.h"
 #include "agent_need.h"
-#include "src/sbx/secret/secret_api.h"
+#include "src/sbx/secret/secret.h"
 #include "lib/client/cli/table.h"
-#include "src/sbx/template/template.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/disk/disk.h"
+#include "agent.h"
 
 static const struct opt_def json_opts[] = {
 	{0, "json", NULL, "print JSON"},

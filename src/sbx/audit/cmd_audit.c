@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "audit_cmd.h"
-#include "src/sbx/verb.h"
+#include "audit.h"
 
 static const struct opt_def show_opts[] = {
 	{'n', "limit", "N",

@@ -15,7 +15,7 @@
 #include "lib/client/api/api.h"
 #include "lib/client/api/daemon.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/template/template.h"
+#include "src/sbx/disk/disk.h"
 
 #define SELFTEST_CACHE "kvm-selftest" /* written by lib/vm/vmm/selftest.c */
 #define WANTED_FREE (5ull << 30)

@@ -7,7 +7,7 @@
 #include "lib/client/api/api.h"
 #include "lib/client/api/daemon.h"
 #include "lib/client/cli/form.h"
-#include "src/sbx/verb.h"
+#include "host.h"
 
 static const struct opt_def no_opts[] = {{0}};
 static const struct opt_def status_opts[] = {

@@ -5,7 +5,7 @@
 
 #include "lib/client/api/api.h"
 #include "check.h"
-#include "src/sbx/verb.h"
+#include "host.h"
 
 #define RULE "─────────────────────────────────────────"
 

@@ -7,7 +7,7 @@
 #include "lib/base/mem.h"
 #include "lib/client/api/daemon.h"
 #include "lib/client/cli/prove_opts.h"
-#include "src/sbx/verb.h"
+#include "host.h"
 
 static int report_failure(const char *program)
 {

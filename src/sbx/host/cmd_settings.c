@@ -17,7 +17,7 @@
 #include "lib/client/api/policy_api.h"
 #include "lib/client/api/sandbox.h"
 #include "lib/client/cli/table.h"
-#include "src/sbx/verb.h"
+#include "host.h"
 
 static const struct opt_def no_opts[] = {{0}};
 static const struct opt_def json_opts[] = {

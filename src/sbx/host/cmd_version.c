@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "lib/client/api/api.h"
-#include "src/sbx/verb.h"
+#include "host.h"
 
 static const struct opt_def opts[] = {
 	{0, "json", NULL, "print JSON"},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policy_cmd.h"
 #include "policy_verbs.h"
-#include "src/sbx/verb.h"
+#include "policy.h"
 
 #define ABOUT_RESOURCES                                                                           \
 	"RESOURCES are hosts with commas between: example.com, *.example.com (one label more),\n" \

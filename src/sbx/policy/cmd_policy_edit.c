@@ -8,7 +8,7 @@
 #include "lib/base/str.h"
 #include "lib/client/api/policy_api.h"
 #include "policy_verbs.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/verb/verb.h"
 
 const struct opt_def policy_add_opts[] = {
 	{0, "sandbox", "NAME", "add the rule for this sandbox only"},

@@ -9,13 +9,11 @@
 #include "lib/base/mem.h"
 #include "lib/os/ipc/edge_chan.h"
 #include "lib/client/api/api.h"
-#include "src/sbx/audit/audit_cmd.h"
-#include "src/sbx/audit/audit_logs.h"
-#include "src/sbx/audit/audit_text.h"
-#include "policy_cmd.h"
+#include "src/sbx/audit/audit.h"
+#include "policy_verbs.h"
 #include "lib/client/cli/table.h"
-#include "src/sbx/session/term.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/session/session.h"
+#include "src/sbx/verb/verb.h"
 #include "lib/client/cli/when.h"
 
 #define MAX_ROWS 100000 /* of different decisions that are told apart */

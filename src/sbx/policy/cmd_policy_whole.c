@@ -14,7 +14,7 @@
 #include "lib/client/api/policy_api.h"
 #include "lib/client/api/policy_file.h"
 #include "policy_verbs.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/verb/verb.h"
 
 const struct opt_def policy_default_opts[] = {
 	{0, "lock", NULL, "with deny-all: disable all allow rules"},

@@ -3,9 +3,8 @@
  * policy_verbs - options and functions of the commands of `sbx policy`, for its table.
  *
  * How      cmd_policy.c has the table; cmd_policy_edit.c and cmd_policy_whole.c change the policy,
- *          cmd_policy_show.c and cmd_policy_check.c read it.
+ *          cmd_policy_show.c, cmd_policy_check.c and cmd_policy_log.c read it.
  * Trust    The user's arguments.
- * See      policy_cmd.h for `log`
  */
 #pragma once
 
@@ -13,7 +12,7 @@
 
 extern const struct opt_def policy_default_opts[], policy_add_opts[], policy_rm_opts[],
 	policy_ls_opts[], policy_inspect_opts[], policy_check_opts[], policy_export_opts[],
-	policy_import_opts[], policy_reset_opts[];
+	policy_import_opts[], policy_reset_opts[], policy_log_opts[];
 
 int policy_default_run(struct opts *o);
 int policy_init_run(struct opts *o);
@@ -26,3 +25,4 @@ int policy_check_run(struct opts *o);
 int policy_export_run(struct opts *o);
 int policy_import_run(struct opts *o);
 int policy_reset_run(struct opts *o);
+int policy_log_run(struct opts *o);

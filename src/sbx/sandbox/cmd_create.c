@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "lib/base/mem.h"
-#include "src/sbx/agent/agent_need.h"
+#include "src/sbx/agent/agent.h"
 #include "create.h"
-#include "src/sbx/verb.h"
+#include "sandbox.h"
 
 static const struct opt_def opts[] = {
 	CREATE_OPTS,

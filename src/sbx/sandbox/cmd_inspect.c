@@ -8,8 +8,8 @@
 #include "lib/client/cli/form.h"
 #include "port_spec.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/secret/secret_api.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/secret/secret.h"
+#include "sandbox.h"
 #include "workspace.h"
 
 /* A guest that is busy is not waited for longer. */

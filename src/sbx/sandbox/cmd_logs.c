@@ -9,10 +9,10 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/wire/guestapi/exec_frame.h"
-#include "src/sbx/session/attach.h"
+#include "src/sbx/session/session.h"
 #include "lib/client/cli/plain.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/verb.h"
+#include "sandbox.h"
 
 #define LOOK_MS 10000	      /* for an answer */
 #define MAX_REPLAY (1u << 20) /* bytes of one; a guest retains 256 KiB */

@@ -7,7 +7,7 @@
 #include "port_spec.h"
 #include "lib/client/api/sandbox.h"
 #include "lib/client/cli/table.h"
-#include "src/sbx/verb.h"
+#include "sandbox.h"
 
 static const struct opt_def opts[] = {
 	{'a', "all", NULL, "accepted for compatibility; all sandboxes are always listed"},

@@ -8,7 +8,7 @@
 #include "port_spec.h"
 #include "lib/client/api/sandbox.h"
 #include "lib/client/cli/table.h"
-#include "src/sbx/verb.h"
+#include "sandbox.h"
 
 static const struct opt_def opts[] = {
 	{'p', "publish", "SPEC", "publish a sandbox port on the host", .many = true},

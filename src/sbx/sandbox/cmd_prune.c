@@ -6,7 +6,7 @@
 #include "lib/base/clock.h"
 #include "prune.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/verb.h"
+#include "sandbox.h"
 
 static const struct opt_def opts[] = {
 	{0, "dry-run", NULL, "list what would be removed, and remove nothing"},

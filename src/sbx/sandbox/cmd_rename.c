@@ -3,7 +3,7 @@
 
 #include "lib/rules/spec/spec.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/verb.h"
+#include "sandbox.h"
 
 static const struct opt_def opts[] = {{0}};
 

@@ -11,9 +11,9 @@
 #include "lib/client/api/daemon.h"
 #include "lib/client/api/policy_api.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/secret/secret_api.h"
-#include "src/sbx/template/template.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/secret/secret.h"
+#include "src/sbx/disk/disk.h"
+#include "sandbox.h"
 
 #define WORD "reset" /* what a person types */
 #define MAX_FDS 16   /* of one walk */

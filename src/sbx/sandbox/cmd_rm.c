@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "lib/base/mem.h"
-#include "src/sbx/agent/history.h"
+#include "src/sbx/agent/agent.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/verb.h"
+#include "sandbox.h"
 
 static const struct opt_def opts[] = {
 	{'f', "force", NULL, "do not prompt, and remove sandboxes with open sessions"},

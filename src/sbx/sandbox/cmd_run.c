@@ -6,13 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/sbx/agent/agent_need.h"
-#include "src/sbx/session/attach.h"
+#include "src/sbx/agent/agent.h"
+#include "src/sbx/session/session.h"
 #include "create.h"
 #include "existing.h"
 #include "lib/client/api/policy_api.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/verb.h"
+#include "sandbox.h"
 
 static const struct opt_def opts[] = {
 	CREATE_OPTS,

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/verb.h"
+#include "sandbox.h"
 
 static const struct opt_def start_opts[] = {
 	{0, "accel", "KIND", "auto, kvm or tcg; tcg is not an isolation boundary"},

@@ -3,7 +3,7 @@
 
 #include "lib/base/str.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/verb.h"
+#include "sandbox.h"
 
 #define MAX_TIMEOUT_S 600
 

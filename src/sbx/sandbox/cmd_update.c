@@ -6,7 +6,7 @@
 #include "lib/base/str.h"
 #include "lib/rules/spec/spec.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/verb.h"
+#include "sandbox.h"
 
 static const struct opt_def opts[] = {
 	{0, "cpus", "N", "number of virtual CPUs"},

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "src/sbx/agent/agent_need.h"
+#include "src/sbx/agent/agent.h"
 #include "lib/client/api/api.h"
 #include "lib/client/cli/opt.h"
 #include "lib/client/api/policy_api.h"

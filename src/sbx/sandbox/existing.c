@@ -8,10 +8,10 @@
 
 #include "lib/base/mem.h"
 #include "lib/rules/spec/spec.h"
-#include "src/sbx/agent/agent_need.h"
-#include "env.h"
+#include "src/sbx/agent/agent.h"
+#include "src/sbx/session/session.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/verb/verb.h"
 
 #define MAX_TRIED_NAMES 100
 

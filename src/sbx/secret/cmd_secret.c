@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "secret_verbs.h"
-#include "src/sbx/verb.h"
+#include "secret.h"
 
 #define ABOUT_VALUE                                                                            \
 	"The value is typed at a prompt that does not show it, or comes from stdin. It goes\n" \

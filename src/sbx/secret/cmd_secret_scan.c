@@ -18,7 +18,7 @@
 #include "secret_api.h"
 #include "secret_verbs.h"
 #include "lib/client/cli/table.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/verb/verb.h"
 
 #define SCAN_TIMEOUT_MS 640000 /* others may be before it */
 

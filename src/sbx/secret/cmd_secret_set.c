@@ -7,7 +7,7 @@
 #include "lib/base/str.h"
 #include "secret_api.h"
 #include "secret_verbs.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/verb/verb.h"
 
 #define SET_REFRESH "55m"
 #define CUSTOM_REFRESH "on-demand"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/base/fs/fd.h"
-#include "src/sbx/session/term.h"
+#include "src/sbx/session/session.h"
 
 #define ROOM (SECRET_MAX + 4096)
 #define KEY_END 4    /* Ctrl-D */

@@ -10,8 +10,8 @@
 #include "lib/base/str.h"
 #include "lib/rules/settings/settings.h"
 #include "lib/client/api/sandbox.h"
-#include "session.h"
-#include "src/sbx/verb.h"
+#include "session_run.h"
+#include "src/sbx/verb/verb.h"
 
 static uint8_t flags_of(const struct attach *a)
 {

@@ -6,13 +6,13 @@
  *          rules for terminals are those of docker exec. With a session's name it attaches to that
  *          session when it runs and starts it when it does not; it can be left running (detach
  *          keys, a closed terminal, another client), and says how to come back.
- * Trust    As session.h.
- * See      session.h, cmd_exec.c, cmd_run.c, cmd_attach.c
+ * Trust    As session_run.h.
+ * See      session_run.h, cmd_exec.c, cmd_run.c, cmd_attach.c
  */
 #pragma once
 
-#include "src/sbx/sandbox/env.h"
-#include "session.h"
+#include "env.h"
+#include "session_run.h"
 #include "lib/client/cli/ui.h"
 
 /* The session of `sbx run`. */

@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "attach.h"
-#include "src/sbx/verb.h"
+#include "session.h"
 
 static const struct opt_def opts[] = {
 	{0, "session", "NAME", "session name (default: agent)"},

@@ -23,8 +23,8 @@
 #include "lib/client/api/cp_dest.h"
 #include "lib/client/api/out_place.h"
 #include "lib/client/cli/quote.h"
+#include "session_run.h"
 #include "session.h"
-#include "src/sbx/verb.h"
 
 #define QUIET_MS 1000 /* shorter copies show no progress */
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "attach.h"
-#include "src/sbx/verb.h"
+#include "session.h"
 
 static const struct opt_def opts[] = {
 	{'i', "interactive", NULL, "forward stdin to the command"},

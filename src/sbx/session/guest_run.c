@@ -10,9 +10,9 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/client/api/api.h"
-#include "session.h"
+#include "session_run.h"
 
-/* session.h gives its tick nothing but the session. */
+/* session_run.h gives its tick nothing but the session. */
 struct running {
 	struct session s;
 	struct guest_run *g;

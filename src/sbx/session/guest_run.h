@@ -2,12 +2,12 @@
 /*
  * guest_run - a small command in a running sandbox, with its input and its output in memory.
  *
- * How      One session (session.h) between two files in memory. Its output so far is given to
+ * How      One session (session_run.h) between two files in memory. Its output so far is given to
  *          `watch` about five times a second, so that long work can show where it is.
  * Trust    What comes back is the guest's: bounded, and cleaned by whoever prints it.
  * Owns     The output is the caller's.
  * Limits   GUEST_RUN_MAX_OUT bytes of output and GUEST_RUN_MS (or max_ms); more ends it.
- * See      session.h, guest_run_test.c
+ * See      session_run.h, guest_run_test.c
  */
 #pragma once
 

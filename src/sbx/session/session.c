@@ -17,7 +17,7 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "term.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/verb/verb.h"
 
 #define TICK_MS 200
 

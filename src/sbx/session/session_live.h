@@ -4,13 +4,13 @@
  *
  * How      session.c has the frames and the loop, session_in.c what is typed, session_again.c the
  *          way back when a stream breaks.
- * Trust    See session.h.
+ * Trust    See session_run.h.
  */
 #pragma once
 
 #include "lib/base/bufq.h"
 #include "lib/wire/guestapi/screen.h"
-#include "session.h"
+#include "session_run.h"
 
 #define PIECE 32768u
 

@@ -2,12 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "template.h"
-#include "template_warm.h"
-#include "template_agent.h"
+#include "src/sbx/disk/disk.h"
 #include "template_source.h"
 #include "template_verbs.h"
-#include "src/sbx/verb.h"
+#include "template.h"
 
 static const struct opt_def build_opts[] = {
 	{0, "mirror", "URL", "mirror for Debian packages (default: the host's mirror)"},

@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
-#include "src/sbx/agent/agent_build.h"
-#include "src/sbx/agent/agent_need.h"
-#include "template.h"
-#include "template_agent.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/agent/agent.h"
+#include "src/sbx/disk/disk.h"
+#include "template_verbs.h"
 
 const struct opt_def template_update_opts[] = {
 	{0},

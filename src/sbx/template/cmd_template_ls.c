@@ -8,9 +8,9 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/client/cli/table.h"
-#include "template.h"
+#include "src/sbx/disk/disk.h"
 #include "template_verbs.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/verb/verb.h"
 
 const struct opt_def template_ls_opts[] = {
 	{0, "json", NULL, "print JSON"},

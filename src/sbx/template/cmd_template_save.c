@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/sbx/agent/agent_need.h"
+#include "src/sbx/agent/agent.h"
 #include "lib/client/api/api.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
@@ -15,10 +15,10 @@
 #include "lib/base/str.h"
 #include "lib/client/api/out_place.h"
 #include "lib/client/api/sandbox.h"
-#include "template.h"
+#include "src/sbx/disk/disk.h"
 #include "template_source.h"
 #include "template_verbs.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/verb/verb.h"
 
 const struct opt_def template_save_opts[] = {
 	{'o', "output", "FILE", "write the template to FILE; - is stdout"},

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "template_warm.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,9 +14,10 @@
 #include "lib/rules/spec/spec.h"
 #include "lib/client/api/daemon.h"
 #include "lib/client/cli/ui.h"
-#include "src/sbx/verb.h"
+#include "template_verbs.h"
 
 #define EXIT_BUSY 75
+#define MAX_LINE 512
 
 const struct opt_def template_warm_opts[] = {
 	{0, "cpus", "N", "number of virtual CPUs (setting vm.cpus)"},
@@ -83,7 +82,7 @@ static void become_maker(
 /* What went wrong, in its last words. */
 static void show_lines(int fd, char *why, size_t size, unsigned long long *bytes)
 {
-	char line[TEMPLATE_WARM_LINE];
+	char line[MAX_LINE];
 	FILE *f = fdopen(fd, "r");
 	int percent, at;
 
@@ -108,7 +107,7 @@ static int make_warm(
 {
 	AUTO_FREE char *program = daemon_helper_path("sbx-keeper");
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, NULL), *log = xasprintf("%s/images.log", dir);
-	char why[TEMPLATE_WARM_LINE] = "its program could not be run";
+	char why[MAX_LINE] = "its program could not be run";
 	int pipefd[2], status = 0;
 	pid_t pid;
 

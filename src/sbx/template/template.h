@@ -1,52 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * template - the disk that sandboxes start from: is it there, how it is made, how it is saved.
+ * template - `sbx template`.
  *
- * How      The store is lib/vm/template. The base is built by the helper template-build, whose
- *          lines on fd 3 ("PP text") drive the bar, and published through a draft. A sandbox is
- *          saved by having sbxd make what its disks hold layers, which are linked into a draft on
- *          its template.
- * Trust    The user's own folders; the helper's lines are cleaned before they are shown.
- * Limits   TEMPLATE_MAX_LINE bytes a line; the helper has its own time limit. TEMPLATE_FREEZE_MS.
- * See      image/README, lib/vm/template/template.h, template_save.c
+ * How      cmd_template.c has the table of its commands. disk.h has the templates themselves.
+ * Trust    The user's arguments; images and Dockerfiles of third parties.
  */
 #pragma once
 
-#include <jansson.h>
-#include "lib/vm/template/template.h"
-#include "lib/client/cli/ui.h"
+#include "src/sbx/verb/verb.h"
 
-#define TEMPLATE_MAX_LINE 512
-#define TEMPLATE_FREEZE_MS 70000
-
-bool template_is_there(const char *name);
-/* Runs the helper and shows its progress. extra is NULL-terminated further arguments, or NULL. */
-int template_build(const char *name, const char *const *extra, struct problem *p) MUST_CHECK;
-/* When it is missing: asks on a terminal and builds; without a terminal fails with the command.
- * One that is there is checked, which shows progress the first time. */
-int template_require(const char *name, struct problem *p) MUST_CHECK;
-/* Removes a folder with the files in it. */
-int template_remove_dir(const char *dir) MUST_CHECK;
-/* What template_list says of it, or NULL. */
-json_t *template_manifest(const char *name);
-/* A template_progress_fn for the bar. */
-void template_show(void *arg, unsigned percent, const char *text);
-
-/* template_draft_publish with a bar; sandboxes that stand on what had the name before keep it. */
-int template_publish(struct template_draft *draft, const char *name, const json_t *facts,
-	struct template *ret, struct problem *p) MUST_CHECK;
-/* What no name and no sandbox needs goes. */
-int template_collect_unused(struct problem *p) MUST_CHECK;
-
-/* Makes a template of what the sandbox's disks hold now, running or not. facts (borrowed, or
- * NULL) go over those of its template. flat: one file for each disk. */
-struct template_wish {
-	const char *name;
-	const json_t *facts;
-	bool flat;
-};
-int template_save_as(const char *ref, const struct template_wish *wish, struct template *ret,
-	struct problem *p) MUST_CHECK;
-/* The same with layers, for who needs no more. */
-int template_save(
-	const char *ref, const char *name, const json_t *facts, struct problem *p) MUST_CHECK;
+extern const struct verb verb_template;

@@ -22,7 +22,7 @@
 #include "lib/client/cli/follow.h"
 #include "lib/client/api/out_place.h"
 #include "lib/client/api/policy_api.h"
-#include "template.h"
+#include "src/sbx/disk/disk.h"
 #include "template_scratch.h"
 
 #define GUEST_DIR "/run/sbx-build"	 /* memory: nothing of it is in the template */

@@ -12,7 +12,7 @@
 #include "lib/client/api/api.h"
 #include "lib/client/api/daemon.h"
 #include "lib/client/cli/follow.h"
-#include "template.h"
+#include "src/sbx/disk/disk.h"
 
 #define IMAGE_MS (3 * 3600 * 1000ull) /* the helper has bounds of its own for each step */
 

@@ -14,11 +14,11 @@
 #include "lib/rules/settings/settings.h"
 #include "lib/rules/spec/spec.h"
 #include "lib/client/api/api.h"
-#include "src/sbx/agent/mirror.h"
+#include "src/sbx/agent/agent.h"
 #include "lib/client/api/policy_api.h"
 #include "lib/client/api/sandbox.h"
-#include "template.h"
-#include "src/sbx/sandbox/workspace.h"
+#include "src/sbx/disk/disk.h"
+#include "src/sbx/sandbox/sandbox.h"
 
 #define OWN "/proc/self/exe"
 #define MEMORY (2ull << 30) /* of a build; Docker and a package manager fit */

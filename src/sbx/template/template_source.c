@@ -7,7 +7,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/vm/template/template.h"
-#include "src/sbx/verb.h"
+#include "src/sbx/verb/verb.h"
 
 bool template_source_wanted(const struct opts *o)
 {

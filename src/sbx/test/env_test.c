@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/sbx/sandbox/env.h"
+#include "src/sbx/session/env.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -18,7 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
-#include "src/sbx/session/session.h"
+#include "src/sbx/session/session_run.h"
 
 #define WAIT_S 20
 

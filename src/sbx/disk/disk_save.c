@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "template.h"
+#include "disk.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verb - what the command line knows about each command: one row in one table.
+ * verb - the row of a command: name, options, help.
  *
- * How      verb_table lists the verbs; help, completion and the parser all read the same rows, so
- *          that none of them can go stale. A verb with `subs` is a group (daemon, settings,
- *          template).
+ * How      verb_table lists the rows; help, completion and the parser read them. A row with `subs`
+ *          is a group of commands (daemon, settings, template).
  * Trust    Our own constants.
- * See      main.c, completion.c, tests/cli
+ * See      main.c, completion.h, tests/cli
  */
 #pragma once
 
@@ -45,11 +44,3 @@ struct verb {
 	const struct verb *subs; /* ends with a row without a name */
 	int (*run)(struct opts *o);
 };
-
-extern const struct verb *const verb_table[];
-
-extern const struct verb verb_create, verb_run, verb_exec, verb_ls, verb_inspect, verb_start,
-	verb_restart, verb_stop, verb_rm, verb_prune, verb_cp, verb_rename, verb_update,
-	verb_diagnose, verb_daemon, verb_settings, verb_template, verb_version, verb_completion,
-	verb_audit, verb_policy, verb_secret, verb_ports, verb_agent, verb_attach, verb_prove,
-	verb_logs, verb_reset;

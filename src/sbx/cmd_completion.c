@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "completion.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "src/sbx/completion.h"
-#include "lib/client/cli/ui.h"
-#include "src/sbx/verb.h"
 
 static const struct opt_def opts[] = {{0}};
 

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session_run - one command in a sandbox: bytes both ways until it ends or is left.
+ *
+ * How      session_run takes the connection that api_stream gave, sends SPEC or ATTACH and copies
+ *          until EXIT. poll(2), not epoll: stdin may be a plain file, which epoll refuses. Full
+ *          queues stop the reading, so nothing grows. stdin and stdout keep their blocking mode,
+ *          which other programs share: writes are small enough not to block after POLLOUT.
+ *
+ *          A session with a `link` can come back when its stream breaks: what the guest has not
+ *          taken of the input is kept here, what we have not acknowledged of the output is kept
+ *          there. A kept one (spec.session) comes back by itself for SESSION_AGAIN_MS; any comes
+ *          back from a suspension, for which it waits as long as that lasts. Detach keys, a closed
+ *          terminal and another client leave a kept one running.
+ * Trust    Everything that comes is the guest's: frames are checked by exec_frame.h; with a
+ *          terminal the output goes to it as it is, as with ssh; error texts are cleaned.
+ * Owns     Its queues. The fds stay the caller's, the connection is closed.
+ * Limits   SESSION_QUEUE bytes a direction; SESSION_SPEC_MS until the command has started;
+ *          SESSION_LAST_MS after a forwarded SIGTERM or SIGHUP.
+ * See      proto/PROTOCOL.exec, session_test.c
+ */
+#pragma once
+
+#include "lib/wire/guestapi/exec_frame.h"
+#include "lib/rules/settings/detach_keys.h"
+#include "lib/client/cli/ui.h"
+
+#define SESSION_QUEUE (256u << 10)
+#define SESSION_SPEC_MS 60000
+#define SESSION_LAST_MS 10000
+#define SESSION_AGAIN_MS 30000
+#define SESSION_SUSPEND_MS 310000 /* while its memory is written, or read */
+/* A break that is over sooner is not worth a line on the screen. */
+#define SESSION_QUIET_MS 1500
+#define SESSION_LOOK_MS 250
+/* A sandbox that is silent for so long may be paused: it is looked up, the first times often. */
+#define SESSION_SILENT_MS 1000
+#define SESSION_SILENT_OFTEN 5
+#define SESSION_SILENT_LATER_MS 10000
+/* Until the guest has said DETACHED. */
+#define SESSION_DETACH_MS 3000
+#define SESSION_ACK_STEP (32u << 10)
+
+/* What is known about a sandbox whose stream broke. */
+enum session_where {
+	SESSION_RUNS,
+	SESSION_CHANGES, /* starting, stopping, being suspended: look again */
+	SESSION_SUSPENDED,
+	SESSION_PAUSED, /* the host's disk is full */
+	SESSION_GONE,	/* stopped or removed */
+};
+
+/* The way back; ctx is the caller's. */
+struct session_link {
+	void *ctx;
+	enum session_where (*where)(void *ctx);
+	/* A new connection, or a negative errno. */
+	int (*open)(void *ctx, struct problem *p);
+	/* Brings a suspended sandbox back: somebody typed. */
+	int (*wake)(void *ctx, struct problem *p);
+};
+
+enum session_left {
+	SESSION_NOT_LEFT,
+	SESSION_DETACHED, /* by keys, or the terminal was closed */
+	SESSION_TAKEN_OVER,
+};
+
+struct session {
+	struct exec_spec spec; /* borrowed strings; with a link the token is filled in here */
+	bool attach;	       /* ATTACH to spec.session instead: argv is not used */
+	const struct session_link *link; /* NULL: a broken stream is the end */
+	struct detach_keys keys;
+	int in_fd; /* -1: none */
+	int out_fd, err_fd;
+	bool tty; /* in_fd is a terminal: raw mode, RESIZE; else signals are forwarded */
+	const char
+		*starting; /* "starting NAME ..." is shown until its first byte; NULL: nothing is */
+	bool detach;	   /* ends when the command has started */
+	char *err_text;	   /* when set, the guest's stderr goes here instead: err_size bytes */
+	size_t err_size;
+	uint64_t max_out;		/* more bytes on stdout end it with -EFBIG; 0: no limit */
+	uint64_t max_ms;		/* more time ends it with -ETIMEDOUT; 0: no limit */
+	uint64_t n_in, n_out;		/* bytes so far */
+	void (*tick)(struct session *); /* about five times a second, or NULL */
+	enum session_left left;		/* the program goes on; the status then says nothing */
+};
+
+/* The exit status to give: the command's, 128 + signal, 126/127 with a message when it could not be
+ * started, EXIT_OURS with a filled problem (negative return) when the connection was lost. -ESRCH
+ * with `attach` and no such session. */
+int session_run(struct session *s, int conn, struct problem *p) MUST_CHECK;
