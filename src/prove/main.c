@@ -16,43 +16,29 @@
 #include "lib/client/cli/prove_opts.h"
 #include "lib/client/cli/search_path.h"
 
-#define MAX_WORDS 64
 #define PROVE_USER_PATH "USER_PATH"
 
 /* ---- lists of words ---- */
 
-struct words {
-	char *own[MAX_WORDS];
-	const char *v[MAX_WORDS + 1];
-	size_t n;
-};
-
-static void words_done(struct words *w)
+static void words_done(struct opt_list *w)
 {
 	for (size_t i = 0; i < w->n; i++)
-		free(w->own[i]);
+		free((char *)w->v[i]);
+	free(w->v);
 }
 
-static int take_words(const struct opt_list *list, struct words *w, struct problem *p)
+static void take_words(const struct opt_list *list, struct opt_list *ret)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		AUTO_FREE char *copy = xstrdup(list->v[i]);
 
 		for (char *save = NULL, *one = strtok_r(copy, ",", &save); one;
-			one = strtok_r(NULL, ",", &save)) {
-			if (w->n == MAX_WORDS)
-				return problem_usage(p,
-					err_set(&p->err, -E2BIG, "more than %d words", MAX_WORDS),
-					"prove");
-			w->own[w->n] = xstrdup(one);
-			w->v[w->n] = w->own[w->n];
-			w->n++;
-		}
+			one = strtok_r(NULL, ",", &save))
+			opt_list_add(ret, xstrdup(one));
 	}
-	return 0;
 }
 
-static int check_groups(const struct words *w, struct problem *p)
+static int check_groups(const struct opt_list *w, struct problem *p)
 {
 	for (size_t i = 0; i < w->n; i++)
 		if (probe_group_find(w->v[i]) < 0) {
@@ -66,7 +52,7 @@ static int check_groups(const struct words *w, struct problem *p)
 	return 0;
 }
 
-static int check_ids(const struct words *w, const struct probes *set, struct problem *p)
+static int check_ids(const struct opt_list *w, const struct probes *set, struct problem *p)
 {
 	for (size_t i = 0; i < w->n; i++)
 		if (!prove_probes_find(set, w->v[i])) {
@@ -207,7 +193,7 @@ static void set_path(void)
 
 static int run_prove(const char *sbx, const struct opts *o)
 {
-	CLEANUP(words_done) struct words groups = {0}, ids = {0};
+	CLEANUP(words_done) struct opt_list groups = {0}, ids = {0};
 	AUTO_PROBES struct probes set = {0};
 	struct prove_wish w = {.sbx = sbx,
 		.quick = opts_has(o, "quick"),
@@ -215,12 +201,11 @@ static int run_prove(const char *sbx, const struct opts *o)
 		.echo_url = opts_value(o, "echo"),
 		.twin = opts_value(o, "twin")};
 	struct problem p = {0};
-	int r = take_words(opts_list(o, "group"), &groups, &p);
+	int r;
 
-	if (r == 0)
-		r = take_words(opts_list(o, "probe"), &ids, &p);
-	if (r == 0)
-		r = check_groups(&groups, &p);
+	take_words(opts_list(o, "group"), &groups);
+	take_words(opts_list(o, "probe"), &ids);
+	r = check_groups(&groups, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
 	r = prove_probes_load_installed(&set, &p.err);
@@ -231,8 +216,8 @@ static int run_prove(const char *sbx, const struct opts *o)
 	r = check_ids(&ids, &set, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	w.groups = groups.n ? groups.v : NULL;
-	w.ids = ids.n ? ids.v : NULL;
+	w.groups = groups.v;
+	w.ids = ids.v;
 	if (opts_has(o, "list")) {
 		list_probes(&w, &set);
 		return EXIT_OK;

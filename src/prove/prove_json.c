@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
-#include <time.h>
 
 #include "lib/client/api/api.h"
+#include "lib/client/cli/when.h"
 #include "prove.h"
 
 static json_t *result_to_json(const struct prove_result *r)
@@ -18,12 +18,9 @@ void prove_json(const struct prove_run *run)
 {
 	AUTO_JSON json_t *whole = NULL;
 	json_t *list = json_array();
-	time_t t = (time_t)(run->begun_ms / 1000);
-	char when[32] = "";
-	struct tm tm;
+	char when[WHEN_TEXT];
 
-	if (gmtime_r(&t, &tm))
-		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	when_print(run->begun_ms, false, when);
 	for (size_t i = 0; i < run->n; i++)
 		(void)json_array_append_new(list, result_to_json(&run->results[i]));
 	whole = json_pack(
