@@ -68,17 +68,15 @@ def packet(kind, ident=0, body=b"", fd=False):
 
 
 HELLO = packet(1, 0, text(b"0.1.0"))
-CONFIG = packet(2, 0, text(b"0123456789ab") + struct.pack("<I", 2000), True)
+CONFIG = packet(2, 0, text(b"0123456789ab") + struct.pack("<I", 2000) + text(b""), True)
 READY = packet(3)
 UP = HELLO + CONFIG + READY
 OPEN = packet(4, 7, text(b"/exec"), True)
-STOP = packet(11)
 
 edge_chan = {
-    "start_stop": UP + STOP,
-    "exec": UP + OPEN + packet(5, 7, struct.pack("<H", 200)) + packet(7, 7) + STOP,
-    "refused": UP + OPEN + packet(6, 7, b"\1") + STOP,
-    "ping": UP + packet(8, 1) + packet(9, 1, struct.pack("<I", 3)) + STOP,
+    "start": UP,
+    "exec": UP + OPEN + packet(5, 7, struct.pack("<H", 200)) + packet(7, 7),
+    "refused": UP + OPEN + packet(6, 7, b"\1"),
     "lost_early": HELLO + CONFIG + packet(10, 0, text(b"no answer")),
     "lost_late": UP + packet(10, 0, text(b"the guest broke the protocol")),
     "out_of_phase": HELLO + OPEN,

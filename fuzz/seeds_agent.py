@@ -30,7 +30,6 @@ agent_chan = {
     "ask_control_character": packet(5, b"\1" + text(b"SHA256:abc") + text(b"\x1b[2J") + text(b""),
                                     0, 2),
     "verdict": packet(6, b"\1", 0, 2),
-    "stop": packet(7),
 }
 KEY = blob(b"ssh-ed25519") + blob(b"k" * 32)
 LOGIN = blob(b"session") + b"\x32" + blob(b"git") + blob(b"ssh-connection") + blob(

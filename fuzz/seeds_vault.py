@@ -62,7 +62,7 @@ origin_chan = {
     "exchange": run_of(*O_UP, (packet(4, b"", 9), 1), (packet(7, b"", 1), 0), (O_SOCKET, 1),
                        (O_NEED, 0),
                        (packet(10, b"\1" + struct.pack("<I", 60) + text(""), 1), 1), (O_RESULT, 0),
-                       (packet(6, struct.pack("<QQ", 400, 900), 9), 0), (packet(12), 0)),
+                       (packet(6, struct.pack("<QQ", 400, 900), 9), 0)),
     "refused": run_of(*O_UP, (packet(7, b"", 1), 0),
                       (packet(8, b"\6" + text("") + text("refused"), 1), 0)),
     "no_value": run_of(*O_UP, (O_NEED, 0),
@@ -76,7 +76,7 @@ origin_chan = {
                            (packet(5, struct.pack("<BHBQI", 0, 200, 1, 77, 0) + text("") * 3, 9),
                             0)),
     "unknown": run_of(*O_UP, (packet(13), 0)),
-    "trailing": run_of(*O_UP, (packet(12, b"x"), 0)),
+    "trailing": run_of(*O_UP, (packet(7, b"x"), 0)),
 }
 RUN = b"\2" + struct.pack("<I",
                           30000) + text("/usr/bin/docker-credential-pass") + b"\1" + text(

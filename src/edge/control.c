@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 /* Messages read before the loop looks at the other events again. */
@@ -83,33 +82,11 @@ int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 	return -EAGAIN;
 }
 
-static void send_pong(struct edge *e, uint32_t ms)
-{
-	e->pinging = false;
-	loop_timer_clear(&e->loop, &e->ping_timer);
-	e->pong_ms = ms;
-	e->pong_due = !sent_control(e, edge_send_pong(EDGE_CONTROL_FD, e->ping_id, ms));
-}
-
-void control_on_pong(struct edge *e, uint64_t cookie)
-{
-	if (e->pinging && cookie == e->ping_cookie)
-		send_pong(e, (uint32_t)(clock_mono_ms() - e->ping_at_ms));
-}
-
-void control_on_ping_timeout(struct edge *e)
-{
-	if (e->pinging)
-		send_pong(e, EDGE_PONG_NONE);
-}
-
 static void flush_due(struct edge *e)
 {
 	e->reports_due = e->asks_due = false;
 	if (e->refused_due)
 		control_refuse(e, e->refused_id);
-	if (e->pong_due)
-		send_pong(e, e->pong_ms);
 	for (size_t i = 0; i < EDGE_MAX_STREAMS && !e->reports_due; i++) {
 		if (e->bridges[i].used)
 			control_report(e, &e->bridges[i]);
@@ -175,34 +152,9 @@ static int answer_open(struct edge *e, struct ipc_msg *msg)
 	return r;
 }
 
-static int answer_ping(struct edge *e, const struct ipc_msg *msg)
-{
-	int r = edge_get_nothing(msg);
-
-	if (r < 0)
-		return r;
-	if (e->pinging)
-		send_pong(e, EDGE_PONG_NONE);
-	e->ping_id = msg->id;
-	e->ping_at_ms = clock_mono_ms();
-	e->pinging = true;
-	loop_timer_set(&e->loop, &e->ping_timer, e->ping_at_ms + EDGE_PING_MS,
-		(struct loop_key){.kind = EDGE_EV_PING_TIMEOUT});
-	return wire_ping(e->wire, ++e->ping_cookie);
-}
-
-static int answer_stop(struct edge *e, const struct ipc_msg *msg)
-{
-	int r = edge_get_nothing(msg);
-
-	if (r == 0)
-		quit_control(e, EDGE_EXIT_OK);
-	return r;
-}
-
 static int answer_net(struct edge *e, struct ipc_msg *msg)
 {
-	int r = edge_get_net(msg);
+	int r = chan_get_plain(&edge_chan, msg, EDGE_NET);
 
 	if (r == 0 && e->net)
 		r = -EBADMSG;
@@ -229,14 +181,10 @@ static int answer_control(struct edge *e, struct ipc_msg *msg)
 		return answer_config(e, msg);
 	case EDGE_OPEN:
 		return answer_open(e, msg);
-	case EDGE_PING:
-		return answer_ping(e, msg);
 	case EDGE_NET:
 		return answer_net(e, msg);
 	case EDGE_VERDICT:
 		return answer_verdict(e, msg);
-	case EDGE_STOP:
-		return answer_stop(e, msg);
 	default:
 		return -EBADMSG;
 	}

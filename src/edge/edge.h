@@ -27,8 +27,6 @@ void control_report(struct edge *e, struct bridge *b);
 /* All bridges are taken. */
 void control_refuse(struct edge *e, uint32_t id);
 void control_ready(struct edge *e);
-void control_on_pong(struct edge *e, uint64_t cookie);
-void control_on_ping_timeout(struct edge *e);
 /* The guest or the wire is lost: tells the keeper, and the loop ends. */
 void control_lost(struct edge *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -12,7 +12,6 @@ static const struct keeper_ops keeper_ops = {
 	.report = control_report,
 	.refuse = control_refuse,
 	.ready = control_ready,
-	.on_pong = control_on_pong,
 	.lost = control_lost,
 	.send_ask = control_send_ask,
 };
@@ -32,9 +31,6 @@ static void dispatch_edge(struct edge *e, const struct loop_event *ev)
 		break;
 	case EDGE_EV_READY_TIMEOUT:
 		guest_on_ready_timeout(e);
-		break;
-	case EDGE_EV_PING_TIMEOUT:
-		control_on_ping_timeout(e);
 		break;
 	case EDGE_EV_LINGER:
 		bridge_on_linger(e, ev->key);
@@ -75,7 +71,7 @@ static void start_edge(struct edge *e)
 	r = jail_seal(JAIL_EDGE, &err);
 	if (r < 0)
 		die("%s", err_text(&err, r));
-	if (edge_send_hello(EDGE_CONTROL_FD, EDGE_BUILD) < 0)
+	if (chan_send_hello(EDGE_CONTROL_FD, SBX_BUILD) < 0)
 		die("the keeper is gone");
 	e->phase = chan_after(&edge_chan, e->phase, EDGE_HELLO);
 }

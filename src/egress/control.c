@@ -201,7 +201,7 @@ static int answer_resolver(struct egress *e, struct ipc_msg *msg)
 {
 	AUTO_FREE char *text = NULL;
 	size_t n;
-	int r = egress_get_resolver(msg);
+	int r = chan_get_plain(&egress_chan, msg, EGRESS_RESOLVER);
 
 	if (r < 0)
 		return r;
@@ -259,8 +259,6 @@ static int answer_open(struct egress *e, struct ipc_msg *msg)
 
 static int answer_control(struct egress *e, struct ipc_msg *msg)
 {
-	int r;
-
 	if (!chan_allows(&egress_chan, e->phase, CHAN_FROM_KEEPER, msg->type))
 		return -EBADMSG;
 	e->phase = chan_after(&egress_chan, e->phase, msg->type);
@@ -275,11 +273,6 @@ static int answer_control(struct egress *e, struct ipc_msg *msg)
 		return answer_policy(e, msg);
 	case EGRESS_OPEN:
 		return answer_open(e, msg);
-	case EGRESS_STOP:
-		r = egress_get_stop(msg);
-		if (r == 0)
-			quit_control(e, EGRESS_EXIT_OK);
-		return r;
 	default:
 		return -EBADMSG;
 	}

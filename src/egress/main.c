@@ -85,7 +85,7 @@ static void start_egress(struct egress *e)
 		r = jail_seal(JAIL_EGRESS, &err);
 	if (r < 0)
 		die("%s", err_text(&err, r));
-	if (egress_send_hello(EGRESS_CONTROL_FD, EGRESS_BUILD) < 0)
+	if (chan_send_hello(EGRESS_CONTROL_FD, SBX_BUILD) < 0)
 		die("the keeper is gone");
 	e->phase = chan_after(&egress_chan, e->phase, EGRESS_HELLO);
 }

@@ -159,7 +159,7 @@ static int answer_roots(struct origin *o, struct ipc_msg *msg)
 	AUTO_FREE char *text = NULL;
 	struct err err = {0};
 	size_t n = 0;
-	int r = origin_get_plain(msg, ORIGIN_ROOTS);
+	int r = chan_get_plain(&origin_chan, msg, ORIGIN_ROOTS);
 
 	if (r < 0)
 		return r;
@@ -173,7 +173,7 @@ static int answer_roots(struct origin *o, struct ipc_msg *msg)
 
 static int answer_open(struct origin *o, struct ipc_msg *msg)
 {
-	int r = origin_get_plain(msg, ORIGIN_OPEN);
+	int r = chan_get_plain(&origin_chan, msg, ORIGIN_OPEN);
 
 	if (r < 0)
 		return r;
@@ -187,8 +187,6 @@ static int answer_open(struct origin *o, struct ipc_msg *msg)
 
 static int answer_control(struct origin *o, struct ipc_msg *msg)
 {
-	int r;
-
 	if (!chan_allows(&origin_chan, o->phase, CHAN_FROM_KEEPER, msg->type))
 		return -EBADMSG;
 	o->phase = chan_after(&origin_chan, o->phase, msg->type);
@@ -207,11 +205,6 @@ static int answer_control(struct origin *o, struct ipc_msg *msg)
 		return token_on_stored(o, msg);
 	case ORIGIN_RENEW:
 		return value_on_renew(o, msg);
-	case ORIGIN_STOP:
-		r = origin_get_plain(msg, ORIGIN_STOP);
-		if (r == 0)
-			quit_control(o, ORIGIN_EXIT_OK);
-		return r;
 	default:
 		return -EBADMSG;
 	}

@@ -87,7 +87,7 @@ static void start_origin(struct origin *o)
 	 * signals */
 	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
 		die("ignoring SIGPIPE");
-	if (origin_send_hello(ORIGIN_CONTROL_FD, ORIGIN_BUILD) < 0)
+	if (chan_send_hello(ORIGIN_CONTROL_FD, SBX_BUILD) < 0)
 		die("the keeper is gone");
 	o->phase = chan_after(&origin_chan, o->phase, ORIGIN_HELLO);
 }

@@ -73,7 +73,7 @@ static int on_message(struct agent *a, struct ipc_msg *msg)
 	case AGENT_CONFIG:
 		return on_config(a, msg);
 	case AGENT_OPEN:
-		r = agent_get_plain(msg, AGENT_OPEN);
+		r = chan_get_plain(&agent_chan, msg, AGENT_OPEN);
 		if (r == 0)
 			stream_open(a, msg->id, TAKE_FD(msg->fd));
 		return r;
@@ -81,10 +81,7 @@ static int on_message(struct agent *a, struct ipc_msg *msg)
 		r = agent_get_verdict(msg, &allowed);
 		return r < 0 ? r : stream_on_verdict(a, msg->id, allowed);
 	default:
-		r = agent_get_plain(msg, AGENT_STOP);
-		if (r == 0)
-			agent_quit(a, AGENT_EXIT_OK);
-		return r;
+		return -EBADMSG;
 	}
 }
 

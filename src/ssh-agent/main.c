@@ -51,7 +51,7 @@ static void start_ssh_agent(struct agent *a)
 	r = jail_seal(JAIL_SSH_AGENT, &err);
 	if (r < 0)
 		die("%s", err_text(&err, r));
-	if (agent_send_hello(AGENT_CONTROL_FD, AGENT_BUILD) < 0)
+	if (chan_send_hello(AGENT_CONTROL_FD, SBX_BUILD) < 0)
 		die("the keeper is gone");
 	a->phase = chan_after(&agent_chan, a->phase, AGENT_HELLO);
 }

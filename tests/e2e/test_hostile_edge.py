@@ -11,7 +11,7 @@ import pytest
 from installation import HOSTILE, private
 
 HOW = ("out_of_phase", "wrong_build", "oversized", "extra_fd", "ready_twice", "unknown_stream",
-       "unasked_pong", "keepers_words", "trailing_bytes", "truncated_text", "early_ask",
+       "unused_number", "keepers_words", "trailing_bytes", "truncated_text", "early_ask",
        "ask_with_fd", "ask_twice", "ask_flood", "own_verdict")
 
 

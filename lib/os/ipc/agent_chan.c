@@ -12,23 +12,12 @@ static const struct chan_row rows[AGENT_N_MSGS] = {
 	[AGENT_CLOSED] = {"CLOSED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
 	[AGENT_ASK] = {"ASK", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
 	[AGENT_VERDICT] = {"VERDICT", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_ID},
-	[AGENT_STOP] = {"STOP", CHAN_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(RUN), AGENT_PHASE_END,
-		0},
 };
 
 const struct chan agent_chan = {.sides = {"keeper", "ssh-agent"},
 	.rows = rows,
 	.n_rows = AGENT_N_MSGS,
 	.n_phases = AGENT_N_PHASES};
-
-int agent_send_hello(int sock, const char *build)
-{
-	uint8_t buf[AGENT_MAX_BUILD + 2];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, build);
-	return ipc_send_wr(sock, AGENT_HELLO, 0, &wr, -1);
-}
 
 int agent_send_closed(int sock, uint32_t id)
 {
@@ -68,19 +57,6 @@ int agent_answer_ask(int sock, uint32_t id, bool allowed)
 	uint8_t yes = allowed;
 
 	return ipc_send(sock, AGENT_VERDICT, id, slice_of(&yes, 1), -1);
-}
-
-int agent_ask_stop(int sock)
-{
-	return ipc_send(sock, AGENT_STOP, 0, slice_of(NULL, 0), -1);
-}
-
-int agent_get_hello(const struct ipc_msg *msg, char build[AGENT_MAX_BUILD])
-{
-	struct rd rd = rd_init(ipc_body(msg));
-
-	rd_cstr(&rd, build, AGENT_MAX_BUILD);
-	return msg->type != AGENT_HELLO || msg->fd >= 0 ? -EBADMSG : rd_finish(&rd);
 }
 
 int agent_get_config(const struct ipc_msg *msg, struct agent_config *ret)
@@ -126,11 +102,4 @@ int agent_get_verdict(const struct ipc_msg *msg, bool *ret_allowed)
 		return -EBADMSG;
 	*ret_allowed = yes;
 	return 0;
-}
-
-int agent_get_plain(const struct ipc_msg *msg, enum agent_msg type)
-{
-	bool has_fd = type == AGENT_OPEN;
-
-	return msg->type == type && msg->n == 0 && (msg->fd >= 0) == has_fd ? 0 : -EBADMSG;
 }

@@ -12,7 +12,6 @@
  *          CLOSED   agent -> keeper  RUN, per OPEN   -                -
  *          ASK      agent -> keeper  RUN             -                struct agent_ask
  *          VERDICT  keeper -> agent  RUN, per ASK    -                u8 allowed
- *          STOP     keeper -> agent  any > END       -                -
  *
  *          Nothing is signed before the keeper's yes: it writes the audit record, and asks a person
  *          where that is wanted.
@@ -22,10 +21,8 @@
  */
 #pragma once
 
-#include "edge_chan.h"
+#include "chan.h"
 
-#define AGENT_BUILD EDGE_BUILD
-#define AGENT_MAX_BUILD EDGE_MAX_BUILD
 #define AGENT_MAX_RULES 32
 #define AGENT_MAX_RULE 128
 #define AGENT_MAX_FINGERPRINT 52
@@ -33,13 +30,12 @@
 #define AGENT_MAX_OPEN 16 /* streams at once, and so ASKs */
 
 enum agent_msg {
-	AGENT_HELLO = 1,
+	AGENT_HELLO = CHAN_HELLO,
 	AGENT_CONFIG,
 	AGENT_OPEN,
 	AGENT_CLOSED,
 	AGENT_ASK,
 	AGENT_VERDICT,
-	AGENT_STOP,
 	AGENT_N_MSGS,
 };
 
@@ -68,8 +64,7 @@ struct agent_ask {
 	char text[AGENT_MAX_TEXT];    /* LOGIN: the user's name there; FILE: the namespace, "git" */
 };
 
-/* agent's side */
-int agent_send_hello(int sock, const char *build) MUST_CHECK;
+/* agent's side. HELLO: chan_send_hello. */
 int agent_send_closed(int sock, uint32_t id) MUST_CHECK;
 int agent_send_ask(int sock, uint32_t id, const struct agent_ask *ask) MUST_CHECK;
 
@@ -77,12 +72,8 @@ int agent_send_ask(int sock, uint32_t id, const struct agent_ask *ask) MUST_CHEC
 int agent_ask_config(int sock, const struct agent_config *config, int fd) MUST_CHECK;
 int agent_ask_open(int sock, uint32_t id, int fd) MUST_CHECK;
 int agent_answer_ask(int sock, uint32_t id, bool allowed) MUST_CHECK;
-int agent_ask_stop(int sock) MUST_CHECK;
 
-/* Decoders: 0, or -EBADMSG. CONFIG and OPEN leave the fd in the message. */
-int agent_get_hello(const struct ipc_msg *msg, char build[AGENT_MAX_BUILD]) MUST_CHECK;
+/* Decoders: 0, or -EBADMSG. CONFIG leaves the fd in the message. */
 int agent_get_config(const struct ipc_msg *msg, struct agent_config *ret) MUST_CHECK;
 int agent_get_ask(const struct ipc_msg *msg, struct agent_ask *ret) MUST_CHECK;
 int agent_get_verdict(const struct ipc_msg *msg, bool *ret_allowed) MUST_CHECK;
-/* OPEN, CLOSED, STOP have no fields; OPEN has an fd. */
-int agent_get_plain(const struct ipc_msg *msg, enum agent_msg type) MUST_CHECK;

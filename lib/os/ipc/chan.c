@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chan.h"
 
+#include <errno.h>
+
 static const struct chan_row *find_row(const struct chan *chan, uint16_t type)
 {
 	return type < chan->n_rows && chan->rows[type].name ? &chan->rows[type] : NULL;
@@ -32,4 +34,33 @@ const char *chan_name(const struct chan *chan, uint16_t type)
 	const struct chan_row *row = find_row(chan, type);
 
 	return row ? row->name : "?";
+}
+
+int chan_send_hello(int sock, const char *build)
+{
+	uint8_t buf[CHAN_MAX_BUILD + 2];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_cstr(&wr, build);
+	return ipc_send_wr(sock, CHAN_HELLO, 0, &wr, -1);
+}
+
+int chan_get_hello(const struct ipc_msg *msg, char build[CHAN_MAX_BUILD])
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, build, CHAN_MAX_BUILD);
+	if (msg->id != 0 || rd.bad || !ipc_is_printable(build))
+		return -EBADMSG;
+	return ipc_finish(msg, CHAN_HELLO, &rd, false);
+}
+
+int chan_get_plain(const struct chan *chan, const struct ipc_msg *msg, uint16_t type)
+{
+	const struct chan_row *row = find_row(chan, type);
+	bool has_fd = msg->fd >= 0;
+
+	if (!row || msg->type != type || msg->n != 0 || has_fd != !!(row->flags & CHAN_FD))
+		return -EBADMSG;
+	return row->flags & CHAN_ID || msg->id == 0 ? 0 : -EBADMSG;
 }

@@ -4,7 +4,8 @@
  *
  * How      Each channel of proto/PROTOCOL.ipc has one struct chan with a row per message number.
  *          Both peers check every message that they receive with chan_allows, and chan_after gives
- *          the phase that follows. Phase 0 is the first one.
+ *          the phase that follows. Phase 0 is the first one. The first message of a worker is HELLO
+ *          with its build id.
  * Trust    The peer may be compromised: a phase or a number that the table does not have is never
  *          allowed.
  * Limits   8 phases.
@@ -14,6 +15,13 @@
 #pragma once
 
 #include "msg.h"
+
+/* What HELLO must contain: both peers come from the same build. */
+#ifndef SBX_BUILD
+#define SBX_BUILD SBX_VERSION
+#endif
+#define CHAN_MAX_BUILD 64
+#define CHAN_HELLO 1 /* the number of HELLO in every channel */
 
 /* The two sides of a channel between the keeper and one of its workers. The other channels have
  * their own names for 0 and 1. */
@@ -48,3 +56,10 @@ uint8_t chan_after(const struct chan *chan, unsigned phase, uint16_t type);
 bool chan_may_have_fd(const struct chan *chan, uint16_t type);
 /* "HELLO"; "?" for an unknown number. */
 const char *chan_name(const struct chan *chan, uint16_t type);
+
+/* HELLO of a worker or of the vault: its build id. */
+int chan_send_hello(int sock, const char *build) MUST_CHECK;
+/* Decoders: 0, or -EBADMSG. */
+int chan_get_hello(const struct ipc_msg *msg, char build[CHAN_MAX_BUILD]) MUST_CHECK;
+/* A message of this type that has no fields. A descriptor stays in the message. */
+int chan_get_plain(const struct chan *chan, const struct ipc_msg *msg, uint16_t type) MUST_CHECK;

@@ -13,11 +13,7 @@ static const struct chan_row rows[EDGE_N_MSGS] = {
 	[EDGE_OPENED] = {"OPENED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
 	[EDGE_REFUSED] = {"REFUSED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
 	[EDGE_CLOSED] = {"CLOSED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
-	[EDGE_PING] = {"PING", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_ID},
-	[EDGE_PONG] = {"PONG", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
 	[EDGE_LOST] = {"LOST", CHAN_FROM_WORKER, IN(CONNECT) | IN(RUN), EDGE_PHASE_END, 0},
-	[EDGE_STOP] = {"STOP", CHAN_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(CONNECT) | IN(RUN),
-		EDGE_PHASE_END, 0},
 	[EDGE_NET] = {"NET", CHAN_FROM_KEEPER, IN(CONNECT) | IN(RUN), 0, CHAN_FD},
 	[EDGE_ASK] = {"ASK", CHAN_FROM_WORKER, IN(CONNECT) | IN(RUN), 0, CHAN_ID},
 	[EDGE_VERDICT] = {"VERDICT", CHAN_FROM_KEEPER, IN(CONNECT) | IN(RUN), 0,
@@ -33,15 +29,6 @@ const struct chan edge_chan = {.sides = {"keeper", "edge"},
 static int send_nothing(int sock, uint16_t type, uint32_t id)
 {
 	return ipc_send(sock, type, id, slice_of(NULL, 0), -1);
-}
-
-int edge_send_hello(int sock, const char *build)
-{
-	uint8_t buf[EDGE_MAX_BUILD + 2];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, build);
-	return ipc_send_wr(sock, EDGE_HELLO, 0, &wr, -1);
 }
 
 int edge_send_ready(int sock)
@@ -72,15 +59,6 @@ int edge_send_closed(int sock, uint32_t id)
 	return send_nothing(sock, EDGE_CLOSED, id);
 }
 
-int edge_send_pong(int sock, uint32_t id, uint32_t ms)
-{
-	uint8_t buf[4];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u32(&wr, ms);
-	return ipc_send_wr(sock, EDGE_PONG, id, &wr, -1);
-}
-
 int edge_send_lost(int sock, const char *text)
 {
 	uint8_t buf[EDGE_MAX_TEXT + 2];
@@ -108,24 +86,6 @@ int edge_ask_open(int sock, uint32_t id, const char *path, int fd)
 
 	wr_cstr(&wr, path);
 	return ipc_send_wr(sock, EDGE_OPEN, id, &wr, fd);
-}
-
-int edge_ask_ping(int sock, uint32_t id)
-{
-	return send_nothing(sock, EDGE_PING, id);
-}
-
-int edge_ask_stop(int sock)
-{
-	return send_nothing(sock, EDGE_STOP, 0);
-}
-
-int edge_get_hello(const struct ipc_msg *msg, char build[EDGE_MAX_BUILD])
-{
-	struct rd rd = rd_init(ipc_body(msg));
-
-	rd_cstr(&rd, build, EDGE_MAX_BUILD);
-	return msg->id == 0 ? ipc_finish(msg, EDGE_HELLO, &rd, false) : -EBADMSG;
 }
 
 int edge_get_config(const struct ipc_msg *msg, struct edge_config *ret)
@@ -182,14 +142,6 @@ int edge_get_refused(const struct ipc_msg *msg, enum edge_reason *ret_reason)
 	return ipc_finish(msg, EDGE_REFUSED, &rd, false);
 }
 
-int edge_get_pong(const struct ipc_msg *msg, uint32_t *ret_ms)
-{
-	struct rd rd = rd_init(ipc_body(msg));
-
-	*ret_ms = rd_u32(&rd);
-	return ipc_finish(msg, EDGE_PONG, &rd, false);
-}
-
 /* The text ends up in logs and in front of people: no control characters. */
 int edge_get_lost(const struct ipc_msg *msg, char text[EDGE_MAX_TEXT])
 {
@@ -201,20 +153,6 @@ int edge_get_lost(const struct ipc_msg *msg, char text[EDGE_MAX_TEXT])
 			return -EBADMSG;
 	}
 	return msg->id == 0 ? ipc_finish(msg, EDGE_LOST, &rd, false) : -EBADMSG;
-}
-
-int edge_get_nothing(const struct ipc_msg *msg)
-{
-	switch (msg->type) {
-	case EDGE_READY:
-	case EDGE_STOP:
-		return msg->n == 0 && msg->fd < 0 && msg->id == 0 ? 0 : -EBADMSG;
-	case EDGE_CLOSED:
-	case EDGE_PING:
-		return msg->n == 0 && msg->fd < 0 ? 0 : -EBADMSG;
-	default:
-		return -EBADMSG;
-	}
 }
 
 const char *edge_reason_text(enum edge_reason reason)

@@ -2,13 +2,11 @@
 /*
  * edge_chan - what a keeper and its edge say to each other on edge's fd 3.
  *
- * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the stream (keeper chooses it),
- *          the PING or the ASK (edge chooses it). edge_chan is the table of proto/PROTOCOL.ipc,
- *          used by both sides on every message. HELLO of edge, CONFIG with the stream of sbx.ctl,
- *          READY when the guest is there; then OPEN bridges a socket to a stream of the guest,
- *          answered by OPENED and later CLOSED, or by REFUSED alone. A PING that comes before the
- *          last was answered makes edge answer that one with EDGE_PONG_NONE first. LOST or STOP is
- *          the end.
+ * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the stream (keeper chooses it)
+ *          or the ASK (edge chooses it). edge_chan is the table of proto/PROTOCOL.ipc, used by both
+ *          sides on every message. HELLO of edge, CONFIG with the stream of sbx.ctl, READY when the
+ *          guest is there; then OPEN bridges a socket to a stream of the guest, answered by OPENED
+ *          and later CLOSED, or by REFUSED alone. LOST is the end.
  *
  *          The network: NET gives the stream of the guest's port sbx.net, once. For everything the
  *          guest wants there edge makes an ASK, and the keeper answers each with one VERDICT. An
@@ -28,13 +26,6 @@
 
 #include "chan.h"
 
-/* What HELLO must say: both ends come from one build. */
-#ifndef SBX_BUILD
-#define SBX_BUILD SBX_VERSION
-#endif
-#define EDGE_BUILD SBX_BUILD
-
-#define EDGE_MAX_BUILD 64
 #define EDGE_MAX_ID 32
 #define EDGE_MAX_PATH 64
 #define EDGE_MAX_TEXT 256
@@ -49,7 +40,6 @@
 #define EDGE_MAX_NAME 64
 #define EDGE_MAX_PEM 2048
 #define EDGE_MAX_SAVED 2048
-#define EDGE_PONG_NONE UINT32_MAX
 /* How long a guest may be silent where it has to speak first, and for its TLS handshake: the
  * keeper gives it as `--first-ms`. Under emulation a program can be silent for longer: node
  * takes minutes to start. */
@@ -59,18 +49,15 @@
 #define EDGE_SILENT "nothing was sent within " /* the fault of a silent one begins so */
 
 enum edge_msg {
-	EDGE_HELLO = 1,
+	EDGE_HELLO = CHAN_HELLO,
 	EDGE_CONFIG,
 	EDGE_READY,
 	EDGE_OPEN,
 	EDGE_OPENED,
 	EDGE_REFUSED,
 	EDGE_CLOSED,
-	EDGE_PING,
-	EDGE_PONG,
-	EDGE_LOST,
-	EDGE_STOP,
-	EDGE_NET,
+	EDGE_LOST = 10,
+	EDGE_NET = 12,
 	EDGE_ASK,
 	EDGE_VERDICT,
 	EDGE_CA,
@@ -82,7 +69,7 @@ enum edge_phase {
 	EDGE_PHASE_CONFIG,  /* HELLO was said */
 	EDGE_PHASE_CONNECT, /* CONFIG was said; the guest has not answered yet */
 	EDGE_PHASE_RUN,	    /* READY was said */
-	EDGE_PHASE_END,	    /* LOST or STOP was said: nothing more may come */
+	EDGE_PHASE_END,	    /* LOST was said: nothing more may come */
 	EDGE_N_PHASES,
 };
 
@@ -162,13 +149,11 @@ struct edge_ca {
 	uint8_t saved[EDGE_MAX_SAVED];
 };
 
-/* edge's side */
-int edge_send_hello(int sock, const char *build) MUST_CHECK;
+/* edge's side. HELLO: chan_send_hello. */
 int edge_send_ready(int sock) MUST_CHECK;
 int edge_send_opened(int sock, uint32_t id, uint16_t status) MUST_CHECK;
 int edge_send_refused(int sock, uint32_t id, enum edge_reason reason) MUST_CHECK;
 int edge_send_closed(int sock, uint32_t id) MUST_CHECK;
-int edge_send_pong(int sock, uint32_t id, uint32_t ms) MUST_CHECK;
 /* Text over the limit is cut. */
 int edge_send_lost(int sock, const char *text) MUST_CHECK;
 int edge_send_ask(int sock, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
@@ -177,29 +162,21 @@ int edge_send_ca(int sock, const struct edge_ca *ca) MUST_CHECK;
 /* keeper's side; fds stay the caller's. */
 int edge_ask_config(int sock, const struct edge_config *config, int ctl_fd) MUST_CHECK;
 int edge_ask_open(int sock, uint32_t id, const char *path, int fd) MUST_CHECK;
-int edge_ask_ping(int sock, uint32_t id) MUST_CHECK;
-int edge_ask_stop(int sock) MUST_CHECK;
 int edge_ask_net(int sock, int net_fd) MUST_CHECK;
 /* fd: -1, or the edge's end of the socket to egress. */
 int edge_answer_ask(int sock, uint32_t id, const struct edge_verdict *verdict, int fd) MUST_CHECK;
 
 /* Decoders: 0, or -EBADMSG when a field is missing, too long, out of range or too many came, or an
  * fd is missing or there without being asked for. CONFIG and OPEN leave the fd in the message. */
-int edge_get_hello(const struct ipc_msg *msg, char build[EDGE_MAX_BUILD]) MUST_CHECK;
 int edge_get_config(const struct ipc_msg *msg, struct edge_config *ret) MUST_CHECK;
 int edge_get_open(const struct ipc_msg *msg, char path[EDGE_MAX_PATH]) MUST_CHECK;
 int edge_get_opened(const struct ipc_msg *msg, uint16_t *ret_status) MUST_CHECK;
 int edge_get_refused(const struct ipc_msg *msg, enum edge_reason *ret_reason) MUST_CHECK;
-int edge_get_pong(const struct ipc_msg *msg, uint32_t *ret_ms) MUST_CHECK;
 int edge_get_lost(const struct ipc_msg *msg, char text[EDGE_MAX_TEXT]) MUST_CHECK;
 int edge_get_ask(const struct ipc_msg *msg, struct edge_ask *ret) MUST_CHECK;
 int edge_get_ca(const struct ipc_msg *msg, struct edge_ca *ret) MUST_CHECK;
-/* NET has no field but its fd, which stays in the message. */
-int edge_get_net(const struct ipc_msg *msg) MUST_CHECK;
 /* An fd stays in the message; only an allowed verdict has one, and edge checks that it comes for
  * what it asked. */
 int edge_get_verdict(const struct ipc_msg *msg, struct edge_verdict *ret) MUST_CHECK;
-/* READY, CLOSED, PING and STOP have no fields. */
-int edge_get_nothing(const struct ipc_msg *msg) MUST_CHECK;
 /* For people: "the guest refused the stream" ... */
 const char *edge_reason_text(enum edge_reason reason);

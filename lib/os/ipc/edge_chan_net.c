@@ -91,11 +91,6 @@ int edge_get_ask(const struct ipc_msg *msg, struct edge_ask *ret)
 	return ask_is_ok(ret) ? 0 : -EBADMSG;
 }
 
-int edge_get_net(const struct ipc_msg *msg)
-{
-	return msg->type == EDGE_NET && msg->id == 0 && msg->n == 0 && msg->fd >= 0 ? 0 : -EBADMSG;
-}
-
 int edge_get_verdict(const struct ipc_msg *msg, struct edge_verdict *ret)
 {
 	struct rd rd = rd_init(ipc_body(msg));

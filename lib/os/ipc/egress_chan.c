@@ -15,8 +15,6 @@ static const struct chan_row rows[EGRESS_N_MSGS] = {
 	[EGRESS_RESULT] = {"RESULT", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_MAY_FD | CHAN_ID},
 	[EGRESS_CLOSED] = {"CLOSED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
 	[EGRESS_LOCALS] = {"LOCALS", CHAN_FROM_KEEPER, IN(RUN), 0, 0},
-	[EGRESS_STOP] = {"STOP", CHAN_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(RUN),
-		EGRESS_PHASE_END, 0},
 };
 
 const struct chan egress_chan = {.sides = {"keeper", "egress"},
@@ -42,15 +40,6 @@ const char *egress_outcome_text(enum egress_outcome outcome)
 	};
 
 	return outcome < EGRESS_N_OUTCOMES ? texts[outcome] : "unknown outcome";
-}
-
-int egress_send_hello(int sock, const char *build)
-{
-	uint8_t buf[EGRESS_MAX_BUILD + 2];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, build);
-	return ipc_send_wr(sock, EGRESS_HELLO, 0, &wr, -1);
 }
 
 int egress_send_loaded(int sock, uint32_t id, const char *text)
@@ -144,19 +133,6 @@ int egress_ask_locals(int sock, const struct egress_locals *locals)
 	return ipc_send_wr(sock, EGRESS_LOCALS, 0, &wr, -1);
 }
 
-int egress_ask_stop(int sock)
-{
-	return ipc_send(sock, EGRESS_STOP, 0, slice_of(NULL, 0), -1);
-}
-
-int egress_get_hello(const struct ipc_msg *msg, char build[EGRESS_MAX_BUILD])
-{
-	struct rd rd = rd_init(ipc_body(msg));
-
-	rd_cstr(&rd, build, EGRESS_MAX_BUILD);
-	return msg->id == 0 ? ipc_finish(msg, EGRESS_HELLO, &rd, false) : -EBADMSG;
-}
-
 static bool get_pin(struct rd *rd, struct egress_pin *ret)
 {
 	rd_cstr(rd, ret->host, sizeof(ret->host));
@@ -212,13 +188,6 @@ int egress_get_locals(const struct ipc_msg *msg, struct egress_locals *ret)
 	return ipc_finish(msg, EGRESS_LOCALS, &rd, false);
 }
 
-int egress_get_resolver(const struct ipc_msg *msg)
-{
-	struct rd rd = rd_init(ipc_body(msg));
-
-	return msg->id == 0 ? ipc_finish(msg, EGRESS_RESOLVER, &rd, true) : -EBADMSG;
-}
-
 int egress_get_policy(const struct ipc_msg *msg, char sandbox[EGRESS_MAX_NAME])
 {
 	struct rd rd = rd_init(ipc_body(msg));
@@ -269,11 +238,4 @@ int egress_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret
 	*ret_up = rd_u64(&rd);
 	*ret_down = rd_u64(&rd);
 	return ipc_finish(msg, EGRESS_CLOSED, &rd, false);
-}
-
-int egress_get_stop(const struct ipc_msg *msg)
-{
-	struct rd rd = rd_init(ipc_body(msg));
-
-	return msg->id == 0 ? ipc_finish(msg, EGRESS_STOP, &rd, false) : -EBADMSG;
 }

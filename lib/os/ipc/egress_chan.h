@@ -15,7 +15,6 @@
  *          OPEN      keeper -> egress  RUN             see below    struct egress_open
  *          RESULT    egress -> keeper  RUN, per OPEN   see below    struct egress_result
  *          CLOSED    egress -> keeper  RUN, per OPEN   -            u64 bytes up, u64 bytes down
- *          STOP      keeper -> egress  any > END       -            -
  *
  *          OPEN's socket carries one exchange of proto/PROTOCOL.canon with edge, for what OPEN
  *          names. RESULT comes at most once, CLOSED always and last. Until the first POLICY
@@ -29,12 +28,6 @@
 
 #include "chan.h"
 
-#ifndef SBX_BUILD
-#define SBX_BUILD SBX_VERSION
-#endif
-#define EGRESS_BUILD SBX_BUILD
-
-#define EGRESS_MAX_BUILD 64
 #define EGRESS_MAX_HOST 254
 #define EGRESS_MAX_NAME 64
 #define EGRESS_MAX_ADDR 64
@@ -43,7 +36,7 @@
 #define EGRESS_MAX_OPEN 1280 /* exchanges at once */
 
 enum egress_msg {
-	EGRESS_HELLO = 1,
+	EGRESS_HELLO = CHAN_HELLO,
 	EGRESS_CONFIG,
 	EGRESS_RESOLVER,
 	EGRESS_POLICY,
@@ -51,8 +44,7 @@ enum egress_msg {
 	EGRESS_OPEN,
 	EGRESS_RESULT,
 	EGRESS_CLOSED,
-	EGRESS_STOP,
-	EGRESS_LOCALS,
+	EGRESS_LOCALS = 10,
 	EGRESS_N_MSGS,
 };
 
@@ -134,8 +126,7 @@ struct egress_result {
 /* "connection refused" ... */
 const char *egress_outcome_text(enum egress_outcome outcome);
 
-/* egress's side */
-int egress_send_hello(int sock, const char *build) MUST_CHECK;
+/* egress's side. HELLO: chan_send_hello. */
 int egress_send_loaded(int sock, uint32_t id, const char *text) MUST_CHECK;
 /* fd: -1, or the connection that an OPEN of the kind SOCKET is about. */
 int egress_send_result(
@@ -149,17 +140,13 @@ int egress_ask_locals(int sock, const struct egress_locals *locals) MUST_CHECK;
 int egress_ask_policy(int sock, uint32_t id, const char *sandbox, int file) MUST_CHECK;
 /* fd: -1 for the kind SOCKET. */
 int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int fd) MUST_CHECK;
-int egress_ask_stop(int sock) MUST_CHECK;
 
-/* Decoders: 0, or -EBADMSG. RESOLVER, POLICY, OPEN and RESULT leave the fd in the message; only a
+/* Decoders: 0, or -EBADMSG. POLICY, OPEN and RESULT leave the fd in the message; only a
  * RESULT that says CONNECTED may have one, and keeper checks that it comes for a SOCKET. */
-int egress_get_hello(const struct ipc_msg *msg, char build[EGRESS_MAX_BUILD]) MUST_CHECK;
 int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret) MUST_CHECK;
-int egress_get_resolver(const struct ipc_msg *msg) MUST_CHECK;
 int egress_get_locals(const struct ipc_msg *msg, struct egress_locals *ret) MUST_CHECK;
 int egress_get_policy(const struct ipc_msg *msg, char sandbox[EGRESS_MAX_NAME]) MUST_CHECK;
 int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT]) MUST_CHECK;
 int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret) MUST_CHECK;
 int egress_get_result(const struct ipc_msg *msg, struct egress_result *ret) MUST_CHECK;
 int egress_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down) MUST_CHECK;
-int egress_get_stop(const struct ipc_msg *msg) MUST_CHECK;

@@ -273,10 +273,10 @@ int keeper_get_stream(const struct ipc_msg *msg, char path[KEEPER_MAX_PATH])
 
 int keeper_get_vault(const struct ipc_msg *msg)
 {
-	return msg->n == 0 && msg->id == 0 && msg->fd >= 0 ? 0 : -EBADMSG;
+	return chan_get_plain(&keeper_chan, msg, KEEPER_VAULT);
 }
 
 int keeper_get_nothing(const struct ipc_msg *msg)
 {
-	return msg->n == 0 ? 0 : -EBADMSG;
+	return chan_get_plain(&keeper_chan, msg, msg->type);
 }

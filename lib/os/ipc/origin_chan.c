@@ -19,8 +19,6 @@ static const struct chan_row rows[ORIGIN_N_MSGS] = {
 	[ORIGIN_TOKENS] = {"TOKENS", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_FD | CHAN_ID},
 	[ORIGIN_STORED] = {"STORED", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_ID},
 	[ORIGIN_RENEW] = {"RENEW", CHAN_FROM_KEEPER, IN(RUN), 0, 0},
-	[ORIGIN_STOP] = {"STOP", CHAN_FROM_KEEPER, IN(START) | IN(CONFIG) | IN(ROOTS) | IN(RUN),
-		ORIGIN_PHASE_END, 0},
 };
 
 const struct chan origin_chan = {.sides = {"keeper", "origin"},
@@ -51,15 +49,6 @@ const char *origin_outcome_text(enum origin_outcome outcome)
 	};
 
 	return outcome < ORIGIN_N_OUTCOMES ? texts[outcome] : "unknown outcome";
-}
-
-int origin_send_hello(int sock, const char *build)
-{
-	uint8_t buf[ORIGIN_MAX_BUILD + 2];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, build);
-	return ipc_send_wr(sock, ORIGIN_HELLO, 0, &wr, -1);
 }
 
 int origin_send_result(int sock, uint32_t id, const struct origin_result *result)
@@ -175,19 +164,6 @@ int origin_answer_need(int sock, uint32_t id, const struct origin_value *value, 
 	wr_u32(&wr, value->use_s);
 	wr_cstr(&wr, value->text);
 	return ipc_send_wr(sock, ORIGIN_VALUE, id, &wr, fd);
-}
-
-int origin_ask_stop(int sock)
-{
-	return ipc_send(sock, ORIGIN_STOP, 0, slice_of(NULL, 0), -1);
-}
-
-int origin_get_hello(const struct ipc_msg *msg, char build[ORIGIN_MAX_BUILD])
-{
-	struct rd rd = rd_init(ipc_body(msg));
-
-	rd_cstr(&rd, build, ORIGIN_MAX_BUILD);
-	return msg->id == 0 ? ipc_finish(msg, ORIGIN_HELLO, &rd, false) : -EBADMSG;
 }
 
 int origin_get_config(const struct ipc_msg *msg, struct origin_config *ret)
@@ -313,14 +289,4 @@ int origin_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret
 	*ret_up = rd_u64(&rd);
 	*ret_down = rd_u64(&rd);
 	return ipc_finish(msg, ORIGIN_CLOSED, &rd, false);
-}
-
-int origin_get_plain(const struct ipc_msg *msg, enum origin_msg type)
-{
-	bool wants_fd = type == ORIGIN_ROOTS || type == ORIGIN_OPEN;
-	bool has_id = type == ORIGIN_OPEN || type == ORIGIN_WANT;
-
-	if (msg->type != type || msg->n != 0 || (msg->fd >= 0) != wants_fd)
-		return -EBADMSG;
-	return has_id || msg->id == 0 ? 0 : -EBADMSG;
 }

@@ -20,7 +20,6 @@
  *          TOKENS   origin -> keeper  RUN             a pipe        struct origin_tokens
  *          STORED   keeper -> origin  RUN, per TOKENS -             struct origin_stored
  *          RENEW    keeper -> origin  RUN             -             u8 has
- *          STOP     keeper -> origin  any > END       -             -
  * Trust    keeper: origin reads bytes of a server and of edge. origin: checks keeper all the same.
  * Limits   ORIGIN_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc (what each means), origin_chan_test.c, origin_chan_fuzz.c
@@ -30,9 +29,6 @@
 #include "egress_chan.h"
 #include "vault_chan.h"
 
-#define ORIGIN_BUILD EGRESS_BUILD
-
-#define ORIGIN_MAX_BUILD EGRESS_MAX_BUILD
 #define ORIGIN_MAX_HOST EGRESS_MAX_HOST
 #define ORIGIN_MAX_NAME EGRESS_MAX_NAME
 #define ORIGIN_MAX_ADDR EGRESS_MAX_ADDR
@@ -43,7 +39,7 @@
 #define ORIGIN_MAX_CONNS 32 /* connections, those that are wanted included */
 
 enum origin_msg {
-	ORIGIN_HELLO = 1,
+	ORIGIN_HELLO = CHAN_HELLO,
 	ORIGIN_CONFIG,
 	ORIGIN_ROOTS,
 	ORIGIN_OPEN,
@@ -54,8 +50,7 @@ enum origin_msg {
 	ORIGIN_NEED,
 	ORIGIN_VALUE,
 	ORIGIN_TOKENS,
-	ORIGIN_STOP,
-	ORIGIN_STORED,
+	ORIGIN_STORED = 13,
 	ORIGIN_RENEW,
 	ORIGIN_N_MSGS,
 };
@@ -145,8 +140,7 @@ struct origin_stored {
 /* "the server's certificate is not valid for this host" ... */
 const char *origin_outcome_text(enum origin_outcome outcome);
 
-/* origin's side */
-int origin_send_hello(int sock, const char *build) MUST_CHECK;
+/* origin's side. HELLO: chan_send_hello. */
 int origin_send_result(int sock, uint32_t id, const struct origin_result *result) MUST_CHECK;
 int origin_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down) MUST_CHECK;
 int origin_send_want(int sock, uint32_t id) MUST_CHECK;
@@ -165,10 +159,8 @@ int origin_answer_need(int sock, uint32_t id, const struct origin_value *value, 
 int origin_answer_tokens(int sock, uint32_t id, const struct origin_stored *stored) MUST_CHECK;
 /* There are other tokens than before; `has` has at least what it had. */
 int origin_ask_renew(int sock, uint8_t has) MUST_CHECK;
-int origin_ask_stop(int sock) MUST_CHECK;
 
 /* Decoders: 0, or -EBADMSG. They leave the fd in the message. */
-int origin_get_hello(const struct ipc_msg *msg, char build[ORIGIN_MAX_BUILD]) MUST_CHECK;
 int origin_get_config(const struct ipc_msg *msg, struct origin_config *ret) MUST_CHECK;
 int origin_get_socket(const struct ipc_msg *msg, struct egress_result *ret) MUST_CHECK;
 int origin_get_need(const struct ipc_msg *msg, struct origin_need *ret) MUST_CHECK;
@@ -178,5 +170,3 @@ int origin_get_stored(const struct ipc_msg *msg, struct origin_stored *ret) MUST
 int origin_get_renew(const struct ipc_msg *msg, uint8_t *ret_has) MUST_CHECK;
 int origin_get_result(const struct ipc_msg *msg, struct origin_result *ret) MUST_CHECK;
 int origin_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down) MUST_CHECK;
-/* ROOTS, OPEN, WANT, STOP. */
-int origin_get_plain(const struct ipc_msg *msg, enum origin_msg type) MUST_CHECK;

@@ -188,15 +188,6 @@ void vault_read_ref(struct rd *rd, struct vault_ref *ret)
 
 /* ---- senders ---- */
 
-int vault_send_hello(int sock, const char *build)
-{
-	uint8_t buf[VAULT_MAX_BUILD + 2];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, build);
-	return ipc_send_wr(sock, VAULT_HELLO, 0, &wr, -1);
-}
-
 int vault_send_item(int sock, uint32_t id, const struct vault_item *item)
 {
 	uint8_t buf[sizeof(*item) + 64];
@@ -319,14 +310,6 @@ int vault_ask_plain(int sock, enum vault_msg type, uint32_t id, int fd)
 
 /* ---- decoders ---- */
 
-int vault_get_hello(const struct ipc_msg *msg, char build[VAULT_MAX_BUILD])
-{
-	struct rd rd = rd_init(ipc_body(msg));
-
-	read_text(&rd, build, VAULT_MAX_BUILD);
-	return msg->id == 0 ? ipc_finish(msg, VAULT_HELLO, &rd, false) : -EBADMSG;
-}
-
 int vault_get_channel(const struct ipc_msg *msg, char sandbox[VAULT_MAX_SCOPE])
 {
 	struct rd rd = rd_init(ipc_body(msg));
@@ -431,14 +414,4 @@ int vault_get_done(const struct ipc_msg *msg, struct vault_done *ret)
 	if (ret->code > 0 || ret->code < -4095)
 		return -EBADMSG;
 	return ipc_finish(msg, VAULT_DONE, &rd, false);
-}
-
-int vault_get_plain(const struct ipc_msg *msg, enum vault_msg type)
-{
-	struct rd rd = rd_init(ipc_body(msg));
-	bool wants_fd = type == VAULT_UNLOCK;
-
-	if ((type == VAULT_ADMIN || type == VAULT_STOP) && msg->id != 0)
-		return -EBADMSG;
-	return ipc_finish(msg, (uint16_t)type, &rd, wants_fd);
 }

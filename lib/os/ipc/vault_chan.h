@@ -30,12 +30,6 @@
 
 #include "chan.h"
 
-#ifndef SBX_BUILD
-#define SBX_BUILD SBX_VERSION
-#endif
-#define VAULT_BUILD SBX_BUILD
-
-#define VAULT_MAX_BUILD 64
 #define VAULT_MAX_NAME 64
 #define VAULT_MAX_SCOPE 64
 #define VAULT_MAX_HOSTS 1024
@@ -56,7 +50,7 @@
 #define VAULT_MAX_PENDING 16 /* questions of one peer without DONE; more are left in the socket */
 
 enum vault_msg {
-	VAULT_HELLO = 1,
+	VAULT_HELLO = CHAN_HELLO,
 	VAULT_ADMIN,
 	VAULT_CHANNEL,
 	VAULT_SET,
@@ -178,7 +172,6 @@ const char *vault_key_text(enum vault_key key);
 const char *vault_memory_text(enum vault_memory memory);
 
 /* vault's side */
-int vault_send_hello(int sock, const char *build) MUST_CHECK;
 int vault_send_item(int sock, uint32_t id, const struct vault_item *item) MUST_CHECK;
 int vault_send_changed(int sock, uint64_t generation) MUST_CHECK;
 int vault_send_status(int sock, uint32_t id, const struct vault_status *status) MUST_CHECK;
@@ -197,7 +190,6 @@ int vault_ask_store(int sock, uint32_t id, const char *name, int fd) MUST_CHECK;
 int vault_ask_plain(int sock, enum vault_msg type, uint32_t id, int fd) MUST_CHECK;
 
 /* Decoders: 0, or -EBADMSG. They leave the fd in the message. */
-int vault_get_hello(const struct ipc_msg *msg, char build[VAULT_MAX_BUILD]) MUST_CHECK;
 int vault_get_channel(const struct ipc_msg *msg, char sandbox[VAULT_MAX_SCOPE]) MUST_CHECK;
 int vault_get_set(const struct ipc_msg *msg, struct vault_meta *ret) MUST_CHECK;
 int vault_get_set_ref(const struct ipc_msg *msg, struct vault_meta *ret_meta,
@@ -211,8 +203,6 @@ int vault_get_store(const struct ipc_msg *msg, char name[VAULT_MAX_NAME]) MUST_C
 int vault_get_changed(const struct ipc_msg *msg, uint64_t *ret_generation) MUST_CHECK;
 int vault_get_status(const struct ipc_msg *msg, struct vault_status *ret) MUST_CHECK;
 int vault_get_done(const struct ipc_msg *msg, struct vault_done *ret) MUST_CHECK;
-/* ADMIN, UNLOCK, LIST, WATCH, STATUS, STOP. */
-int vault_get_plain(const struct ipc_msg *msg, enum vault_msg type) MUST_CHECK;
 
 /* The fields inside other bytes: the sealed file uses them too. Bad ones make rd bad. */
 void vault_put_meta(struct wr *wr, const struct vault_meta *meta);

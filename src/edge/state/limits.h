@@ -14,7 +14,6 @@
 #define EDGE_OUT 65536
 /* How long bytes of a closed socket may still go to the guest before its stream is reset. */
 #define EDGE_LINGER_MS 1000
-#define EDGE_PING_MS 1000
 /* Heap of the whole process, counted by the allocator. Above it connections of sbx.net are closed,
  * the largest first: budget.c. */
 #define EDGE_BUDGET (192 * 1024 * 1024)
@@ -41,7 +40,6 @@ enum edge_ev {
 	EDGE_EV_GUEST,
 	EDGE_EV_BRIDGE,
 	EDGE_EV_READY_TIMEOUT,
-	EDGE_EV_PING_TIMEOUT,
 	EDGE_EV_LINGER,
 	EDGE_EV_NET,
 	EDGE_EV_CONN,

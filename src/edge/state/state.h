@@ -40,7 +40,6 @@ struct keeper_ops {
 	/* All bridges are taken. */
 	void (*refuse)(struct edge *e, uint32_t id);
 	void (*ready)(struct edge *e);
-	void (*on_pong)(struct edge *e, uint64_t cookie);
 	/* The guest or the wire is lost: tells the keeper, and the loop ends. */
 	void (*lost)(struct edge *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 	/* 0, or -EAGAIN when the keeper does not read now (asks_flush is called when it does
@@ -70,13 +69,9 @@ struct edge {
 	struct net *net;       /* NULL until the keeper says NET */
 	struct opener *opener; /* NULL until CONFIG */
 	struct bridge bridges[EDGE_MAX_STREAMS];
-	struct loop_timer ready_timer, ping_timer;
+	struct loop_timer ready_timer;
 	uint32_t ready_ms;
 	uint32_t first_ms; /* for the guest's first bytes, and for its TLS handshake */
-	/* The PING being answered, and the PONG that could not be sent yet. */
-	bool pinging, pong_due;
-	uint32_t ping_id, pong_ms;
-	uint64_t ping_cookie, ping_at_ms;
 	/* A refused OPEN that could not be told yet; only one, as nothing is read meanwhile. */
 	bool refused_due;
 	uint32_t refused_id;

@@ -183,7 +183,7 @@ static void keeper_read(struct rig *r)
 			c = &r->clients[msg.id - 1];
 		switch (msg.type) {
 		case EDGE_READY:
-			assert_int_equal(edge_get_nothing(&msg), 0);
+			assert_int_equal(chan_get_plain(&edge_chan, &msg, msg.type), 0);
 			r->ready = true;
 			break;
 		case EDGE_OPENED:
@@ -197,14 +197,9 @@ static void keeper_read(struct rig *r)
 			c->refused = true;
 			break;
 		case EDGE_CLOSED:
-			assert_int_equal(edge_get_nothing(&msg), 0);
+			assert_int_equal(chan_get_plain(&edge_chan, &msg, msg.type), 0);
 			assert_true(c->opened && !c->closed);
 			c->closed = true;
-			break;
-		case EDGE_PONG:
-			assert_int_equal(edge_get_pong(&msg, &r->pong_ms), 0);
-			r->pong_id = msg.id;
-			r->n_pongs++;
 			break;
 		case EDGE_LOST:
 			assert_int_equal(edge_get_lost(&msg, r->lost_text), 0);
@@ -274,7 +269,7 @@ static pid_t spawn_edge(int keeper_end)
 static struct rig *make(char *const *envp, bool jailed)
 {
 	struct rig *r = xcalloc(1, sizeof(*r));
-	char build[EDGE_MAX_BUILD];
+	char build[CHAN_MAX_BUILD];
 	static struct ipc_msg msg;
 	int fds[2], few = 1; /* the smallest the kernel gives: a handful of messages */
 	int n;
@@ -291,8 +286,8 @@ static struct rig *make(char *const *envp, bool jailed)
 		(void)usleep(10000);
 	assert_int_equal(n, 1);
 	assert_int_equal(msg.type, EDGE_HELLO);
-	assert_int_equal(edge_get_hello(&msg, build), 0);
-	assert_string_equal(build, EDGE_BUILD);
+	assert_int_equal(chan_get_hello(&msg, build), 0);
+	assert_string_equal(build, SBX_BUILD);
 	return r;
 }
 

@@ -43,8 +43,6 @@ struct rig {
 	bool ready, lost;
 	char lost_text[EDGE_MAX_TEXT];
 	struct edge_ca ca; /* n_saved is 0 until it was said */
-	unsigned n_pongs;
-	uint32_t pong_id, pong_ms;
 	struct rig_stream streams[RIG_STREAMS];
 	unsigned n_streams;
 	struct rig_client clients[RIG_STREAMS];

@@ -48,7 +48,7 @@ static void echo_many(struct rig *r, unsigned n, uint64_t each)
 		assert_true(r->streams[i].got == each && r->streams[i].sent == each);
 		assert_true(r->streams[i].ended && r->streams[i].closed && !r->streams[i].reset);
 	}
-	assert_int_equal(edge_ask_stop(r->keeper), 0);
+	fd_close(&r->keeper);
 	assert_int_equal(rig_exit(r), 0);
 	rig_free(r);
 }
@@ -117,7 +117,6 @@ static void test_half_close(void **state)
 	c = rig_open(r, "/late", 1000);
 	rig_until(r, c->eof);
 	assert_int_equal(c->got, 1000);
-	assert_int_equal(edge_ask_ping(r->keeper, 1), 0);
 	rig_until(r, c->closed && r->streams[0].closed);
 	assert_false(r->streams[0].reset);
 
@@ -307,21 +306,21 @@ static void test_full(void **state)
 static void test_full_and_keeper_does_not_read(void **state)
 {
 	struct rig *r = rig_new(NULL);
-	struct rig_client *c;
-	unsigned n_pings = 0;
 
 	fill_up(r);
-	for (unsigned before = 0; before < 12; before++) {
+	for (unsigned n = 1; n <= 12; n++) {
+		unsigned first = r->n_clients;
+
 		r->keeper_deaf = true;
-		for (unsigned i = 0; i < before; i++) {
-			assert_int_equal(edge_ask_ping(r->keeper, ++n_pings), 0);
+		for (unsigned i = 0; i < n; i++) {
+			(void)rig_open(r, "/hold", 0);
 			rig_for(r, 10);
 		}
-		c = rig_open(r, "/hold", 0);
-		rig_for(r, 10);
 		r->keeper_deaf = false;
-		rig_until(r, c->refused && r->n_pongs == n_pings);
-		assert_int_equal(c->reason, EDGE_REASON_FULL);
+		for (unsigned i = first; i < r->n_clients; i++) {
+			rig_until(r, r->clients[i].refused);
+			assert_int_equal(r->clients[i].reason, EDGE_REASON_FULL);
+		}
 	}
 	rig_free(r);
 }
@@ -349,40 +348,6 @@ static void test_keeper_that_does_not_read(void **state)
 	assert_true(r->n_streams < 100);
 	r->keeper_deaf = false;
 	rig_until(r, count_over(r) == 100);
-	rig_free(r);
-}
-
-static void test_ping(void **state)
-{
-	struct rig *r = rig_new(NULL);
-	uint64_t at;
-
-	rig_up(r);
-	assert_int_equal(edge_ask_ping(r->keeper, 41), 0);
-	rig_until(r, r->n_pongs == 1);
-	assert_true(r->pong_id == 41 && r->pong_ms < 500);
-	r->deaf = true;
-	at = clock_mono_ms();
-	assert_int_equal(edge_ask_ping(r->keeper, 42), 0);
-	assert_int_equal(edge_ask_ping(r->keeper, 43), 0);
-	rig_until(r, r->n_pongs == 2);
-	assert_true(r->pong_id == 42 && r->pong_ms == EDGE_PONG_NONE);
-	rig_until(r, r->n_pongs == 3);
-	assert_true(r->pong_id == 43 && r->pong_ms == EDGE_PONG_NONE);
-	assert_true(clock_mono_ms() - at < 1500);
-	/* The late answer to an old ping is nobody's. */
-	r->deaf = false;
-	rig_for(r, 200);
-	assert_int_equal(r->n_pongs, 3);
-	assert_int_equal(edge_ask_ping(r->keeper, 44), 0);
-	rig_until(r, r->n_pongs == 4);
-	assert_true(r->pong_id == 44 && r->pong_ms < 500);
-	/* An answer to a ping that was never sent is not one. */
-	r->deaf = true;
-	assert_int_equal(edge_ask_ping(r->keeper, 45), 0);
-	assert_int_equal(send(r->guest_fd, "\0\0\x08\6\1\0\0\0\0whatever", 17, 0), 17);
-	rig_until(r, r->n_pongs == 5);
-	assert_true(r->pong_id == 45 && r->pong_ms == EDGE_PONG_NONE);
 	rig_free(r);
 }
 
@@ -449,8 +414,7 @@ static void test_keeper_out_of_phase(void **state)
 		{EDGE_OPENED, "\xc8\0", 2, false},
 		{EDGE_REFUSED, "\1", 1, false},
 		{EDGE_CLOSED, "", 0, false},
-		{EDGE_PING, "", 0, false},
-		{EDGE_PONG, "\1\0\0\0", 4, false},
+		{EDGE_CLOSED + 1, "", 0, false}, /* a number that is not in use */
 		{EDGE_LOST, "\1\0x", 3, false},
 		{EDGE_NET, "", 0, true},
 		{EDGE_ASK, "\2\1\0\1\0a\0\0\1\0\0\0\0\0\0\0\0", 17, false},
@@ -592,7 +556,6 @@ int main(void)
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_full_and_keeper_does_not_read),
 		cmocka_unit_test(test_keeper_that_does_not_read),
-		cmocka_unit_test(test_ping),
 		cmocka_unit_test(test_hostile_guest),
 		cmocka_unit_test(test_silent_guest),
 		cmocka_unit_test(test_keeper_out_of_phase),

@@ -192,13 +192,6 @@ static void on_ready(void *ctx)
 	e->keeper->ready(e);
 }
 
-static void on_pong(void *ctx, uint64_t cookie)
-{
-	struct edge *e = ctx;
-
-	e->keeper->on_pong(e, cookie);
-}
-
 static void on_reply(void *ctx, uint32_t sid, uint32_t slot, unsigned status)
 {
 	struct edge *e = ctx;
@@ -275,5 +268,4 @@ const struct wire_ops bridge_wire_ops = {
 	.on_end = on_end,
 	.on_close = on_close,
 	.pull = pull_bridge,
-	.on_pong = on_pong,
 };

@@ -152,7 +152,7 @@ static void test_what_the_keeper_must_not_say(void **state)
 		if (i == 2)
 			assert_int_equal(egress_ask_config(r->keeper, &bad), 0);
 		if (i == 3)
-			assert_int_equal(egress_send_hello(r->keeper, "x"), 0);
+			assert_int_equal(chan_send_hello(r->keeper, "x"), 0);
 		if (i == 4)
 			assert_int_equal(ipc_send(r->keeper, EGRESS_OPEN, 1,
 						 slice_of("\0\0\0\0\0", 5), fds[1]),

@@ -162,7 +162,7 @@ static pid_t spawn(int keeper_end)
 static struct rig *make(bool jailed)
 {
 	struct rig *r = xcalloc(1, sizeof(*r));
-	char build[EGRESS_MAX_BUILD];
+	char build[CHAN_MAX_BUILD];
 	static struct ipc_msg msg;
 	int fds[2], n = -EAGAIN;
 
@@ -174,8 +174,8 @@ static struct rig *make(bool jailed)
 		(void)usleep(10000);
 	assert_int_equal(n, 1);
 	assert_int_equal(msg.type, EGRESS_HELLO);
-	assert_int_equal(egress_get_hello(&msg, build), 0);
-	assert_string_equal(build, EGRESS_BUILD);
+	assert_int_equal(chan_get_hello(&msg, build), 0);
+	assert_string_equal(build, SBX_BUILD);
 	return r;
 }
 

@@ -126,7 +126,7 @@ static void test_the_connection_itself_is_given(void **state)
 	for (unsigned i = 0; i < 20; i++)
 		given(r, "origin.example.com", RIG_PUBLIC);
 	check_nothing_left(r, n_fds);
-	assert_int_equal(egress_ask_stop(r->keeper), 0);
+	fd_close(&r->keeper);
 	assert_int_equal(rig_exit(r), 0);
 	rig_free(r);
 }
@@ -153,7 +153,7 @@ static void test_it_outlives_egress_and_the_policy(void **state)
 	/* It is the keeper's matter from then on. */
 	rig_policy(r, "policy 1\nend\n");
 	rig_passes(fd, origin);
-	assert_int_equal(egress_ask_stop(r->keeper), 0);
+	fd_close(&r->keeper);
 	assert_int_equal(rig_exit(r), 0);
 	rig_passes(fd, origin);
 	(void)close(fd);

@@ -112,7 +112,7 @@ int conns_on_want(struct keeper *k, struct origin *o, const struct ipc_msg *msg)
 {
 	struct origin_conn *c, *same = NULL;
 	size_t n_pending = 0;
-	int r = origin_get_plain(msg, ORIGIN_WANT);
+	int r = chan_get_plain(&origin_chan, msg, ORIGIN_WANT);
 
 	if (r < 0)
 		return r;

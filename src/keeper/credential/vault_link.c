@@ -209,12 +209,12 @@ void vault_on_timer(struct keeper *k)
 static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 {
 	struct vault_link *v = k->vault;
-	char build[VAULT_MAX_BUILD];
-	int r = vault_get_hello(msg, build);
+	char build[CHAN_MAX_BUILD];
+	int r = chan_get_hello(msg, build);
 
 	if (r < 0)
 		return r;
-	if (strcmp(build, VAULT_BUILD) != 0)
+	if (strcmp(build, SBX_BUILD) != 0)
 		return err_set(err, -EBADMSG, "it is of another build: start the sandbox again");
 	v->phase = VAULT_PHASE_SANDBOX;
 	/* In this order: no change between the two is lost. */

@@ -288,7 +288,7 @@ static void test_a_hostile_one(void **state)
 			assert_int_equal(agent_send_closed(fds[1], 9), 0);
 			break;
 		case 1: /* out of phase */
-			assert_int_equal(agent_send_hello(fds[1], AGENT_BUILD), 0);
+			assert_int_equal(chan_send_hello(fds[1], SBX_BUILD), 0);
 			break;
 		default: /* a terminal's escape sequence */
 			assert_int_equal(agent_send_ask(fds[1], 1,

@@ -91,7 +91,7 @@ static void a_model_api_is_opened_without_a_credential(void **state)
 	assert_int_equal(look(2, FORGE), 't');
 	cred_ask(3, MODEL, "POST");
 	assert_true(rig_must_answer(3));
-	assert_int_equal(origin_send_hello(cred_origins[0], ORIGIN_BUILD), 0);
+	assert_int_equal(chan_send_hello(cred_origins[0], SBX_BUILD), 0);
 	rig_must_get(cred_origins[0], ORIGIN_CONFIG);
 	assert_int_equal(origin_get_config(&rig_msg, &config), 0);
 	assert_int_equal(config.has, 0);

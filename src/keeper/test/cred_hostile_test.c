@@ -51,7 +51,7 @@ static void every_message_before_its_time(void **state)
 static void every_message_out_of_its_mouth(void **state)
 {
 	static const uint16_t types[] = {0, ORIGIN_HELLO, ORIGIN_CONFIG, ORIGIN_ROOTS, ORIGIN_OPEN,
-		ORIGIN_SOCKET, ORIGIN_VALUE, ORIGIN_STOP, ORIGIN_N_MSGS, 999};
+		ORIGIN_SOCKET, ORIGIN_VALUE, ORIGIN_STORED - 1, ORIGIN_N_MSGS, 999};
 
 	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
 		struct cred_run run = again();
@@ -89,7 +89,7 @@ static void another_build(void **state)
 	cred_vault_up();
 	rig_bring_egress_up();
 	run.edge_fd = cred_must_open(1);
-	assert_int_equal(origin_send_hello(cred_origins[0], "old"), 0);
+	assert_int_equal(chan_send_hello(cred_origins[0], "old"), 0);
 	must_be_killed(1);
 	fd_close(&run.edge_fd);
 }
@@ -464,7 +464,7 @@ static void a_vault_that_is_locked(void **state)
 	put_sealed();
 	vault_start(&rig_k);
 	cred_accept();
-	assert_int_equal(vault_send_hello(cred_vault, VAULT_BUILD), 0);
+	assert_int_equal(chan_send_hello(cred_vault, SBX_BUILD), 0);
 	rig_must_get(cred_vault, VAULT_WATCH);
 	rig_must_get(cred_vault, VAULT_LIST);
 	assert_int_equal(vault_send_done(cred_vault, rig_msg.id, &locked), 0);
@@ -496,7 +496,7 @@ static void a_vault_against_the_protocol(void **state)
 	assert_int_equal(vault_send_done(cred_vault, 1, &done), 0); /* before HELLO */
 	must_be_dropped();
 	cred_accept();
-	assert_int_equal(vault_send_hello(cred_vault, "old"), 0);
+	assert_int_equal(chan_send_hello(cred_vault, "old"), 0);
 	must_be_dropped();
 	cred_vault_up();
 	assert_int_equal(vault_send_item(cred_vault, 1, &cred_items[0]), 0); /* nobody asked */
@@ -603,7 +603,7 @@ static void a_new_sbxd_gives_a_channel(void **state)
 	rig_must_get(link, KEEPER_WANT_VAULT);
 	give_vault_over(link);
 	RIG_UNTIL(rig_k.vault->sock >= 0);
-	assert_int_equal(vault_send_hello(cred_vault, VAULT_BUILD), 0);
+	assert_int_equal(chan_send_hello(cred_vault, SBX_BUILD), 0);
 	rig_must_get(cred_vault, VAULT_WATCH);
 }
 

@@ -141,7 +141,7 @@ void cred_vault_up(void)
 	if (rig_k.vault->sock < 0)
 		vault_start(&rig_k);
 	cred_accept();
-	assert_int_equal(vault_send_hello(cred_vault, VAULT_BUILD), 0);
+	assert_int_equal(chan_send_hello(cred_vault, SBX_BUILD), 0);
 	rig_must_get(cred_vault, VAULT_WATCH);
 	assert_int_equal(vault_send_done(cred_vault, rig_msg.id, &done), 0);
 	cred_answer_list();
@@ -184,7 +184,7 @@ int cred_origin_up(void)
 	struct origin_config config;
 	char text[1024] = "";
 
-	assert_int_equal(origin_send_hello(origin, ORIGIN_BUILD), 0);
+	assert_int_equal(chan_send_hello(origin, SBX_BUILD), 0);
 	rig_must_get(origin, ORIGIN_CONFIG);
 	assert_int_equal(origin_get_config(&rig_msg, &config), 0);
 	assert_int_equal(config.port, cred_port);
@@ -201,7 +201,7 @@ int cred_origin_up(void)
 uint32_t cred_must_get_open(int origin, int *ret_fd)
 {
 	rig_must_get(origin, ORIGIN_OPEN);
-	assert_int_equal(origin_get_plain(&rig_msg, ORIGIN_OPEN), 0);
+	assert_int_equal(chan_get_plain(&origin_chan, &rig_msg, ORIGIN_OPEN), 0);
 	*ret_fd = TAKE_FD(rig_msg.fd);
 	return rig_msg.id;
 }

@@ -396,7 +396,7 @@ static void at_most_so_many_and_the_least_used_ends(void **state)
 	/* two are done; the one that was used longer ago makes room */
 	for (uint32_t i = 5; i < 7; i++) {
 		origin = cred_origins[i];
-		assert_int_equal(origin_send_hello(origin, ORIGIN_BUILD), 0);
+		assert_int_equal(chan_send_hello(origin, SBX_BUILD), 0);
 		rig_must_get(origin, ORIGIN_CONFIG);
 		rig_must_get(origin, ORIGIN_ROOTS);
 		assert_int_equal(

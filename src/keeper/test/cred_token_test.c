@@ -58,7 +58,7 @@ static int origin_up(uint8_t has)
 	int origin = cred_origins[cred_n_origins - 1];
 	struct origin_config config;
 
-	assert_int_equal(origin_send_hello(origin, ORIGIN_BUILD), 0);
+	assert_int_equal(chan_send_hello(origin, SBX_BUILD), 0);
 	rig_must_get(origin, ORIGIN_CONFIG);
 	assert_int_equal(origin_get_config(&rig_msg, &config), 0);
 	assert_int_equal(config.has, has);

@@ -151,7 +151,7 @@ void rig_set_policy(const char *rules)
 void rig_bring_egress_up(void)
 {
 	rig_put_egress();
-	assert_int_equal(egress_send_hello(rig_egress, EGRESS_BUILD), 0);
+	assert_int_equal(chan_send_hello(rig_egress, SBX_BUILD), 0);
 	rig_must_get(rig_egress, EGRESS_CONFIG);
 	rig_must_get(rig_egress, EGRESS_RESOLVER);
 	rig_must_get(rig_egress, EGRESS_LOCALS);

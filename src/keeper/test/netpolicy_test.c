@@ -116,7 +116,7 @@ static void broken_settings_keep_the_old_ones(void **state)
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 2, "demo"), 0);
 	assert_true(must_be_done(2).code < 0);
 	rig_put_egress();
-	assert_int_equal(egress_send_hello(rig_egress, EGRESS_BUILD), 0);
+	assert_int_equal(chan_send_hello(rig_egress, SBX_BUILD), 0);
 	rig_must_get(rig_egress, EGRESS_CONFIG);
 	assert_int_equal(egress_get_config(&rig_msg, &config), 0);
 	assert_int_equal(config.n_pins, 1);

@@ -107,6 +107,17 @@ static void a_connection_goes_to_edge_and_is_no_session(void **state)
 	assert_true(rig_k.edge->worker.alive);
 }
 
+static void a_closed_with_fields_is_a_violation(void **state)
+{
+	AUTO_CLOSE int client = dial(open_one()), edge = -1;
+	uint32_t id;
+
+	edge = must_open(&id, "/tcp/80");
+	assert_int_equal(edge_send_opened(rig_edge, id, 200), 0);
+	assert_int_equal(ipc_send(rig_edge, EDGE_CLOSED, id, slice_of("x", 1), -1), 0);
+	RIG_MUST_KILL_EDGE();
+}
+
 static void what_edge_cuts_is_no_clean_end(void **state)
 {
 	AUTO_CLOSE int client = dial(open_one());
@@ -285,6 +296,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PORTS_TEST(a_connection_goes_to_edge_and_is_no_session),
+		PORTS_TEST(a_closed_with_fields_is_a_violation),
 		PORTS_TEST(what_edge_cuts_is_no_clean_end),
 		PORTS_TEST(the_spec_is_opened_and_what_fails_is_told),
 		PORTS_TEST(a_low_port_needs_what_we_have_not),

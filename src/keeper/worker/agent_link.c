@@ -311,8 +311,9 @@ static int on_closed(struct keeper *k, const struct ipc_msg *msg)
 {
 	struct agent_link *a = k->agent;
 
-	if (agent_get_plain(msg, AGENT_CLOSED) < 0 || msg->id == 0 || msg->id > AGENT_MAX_OPEN ||
-		!a->streams[msg->id - 1].used || a->streams[msg->id - 1].fd >= 0)
+	if (chan_get_plain(&agent_chan, msg, AGENT_CLOSED) < 0 || msg->id == 0 ||
+		msg->id > AGENT_MAX_OPEN || !a->streams[msg->id - 1].used ||
+		a->streams[msg->id - 1].fd >= 0)
 		return -EBADMSG;
 	a->streams[msg->id - 1].used = false;
 	return 0;
@@ -329,8 +330,6 @@ static const struct worker_ops agent_worker = {
 	.ev_message = EV_AGENT,
 	.ev_end = EV_AGENT_END,
 	.chan = &agent_chan,
-	.hello = AGENT_HELLO,
-	.get_hello = agent_get_hello,
 	.on_hello = configure_agent,
 	.on_message = take_message,
 	.on_end = drop_agent,

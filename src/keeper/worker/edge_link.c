@@ -205,18 +205,22 @@ static void on_lost(const struct ipc_msg *msg)
 static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err)
 {
 	const struct edge_ops *ops = k->edge->ops;
+	int r;
 
 	switch (msg->type) {
 	case EDGE_READY:
+		if (chan_get_plain(&edge_chan, msg, EDGE_READY) < 0)
+			return -EBADMSG;
 		w->tries = 0;
 		ops->on_ready(k);
-		return edge_get_nothing(msg);
+		return 0;
 	case EDGE_OPENED:
 		return on_opened(k, msg);
 	case EDGE_REFUSED:
 		return on_refused(k, msg);
 	case EDGE_CLOSED:
-		return close_stream(k, msg->id);
+		r = chan_get_plain(&edge_chan, msg, EDGE_CLOSED);
+		return r < 0 ? r : close_stream(k, msg->id);
 	case EDGE_ASK:
 		/* It has no network before the claim. */
 		return k->is_unclaimed ? -EBADMSG : ops->on_ask(k, msg, err);
@@ -225,7 +229,7 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 	case EDGE_LOST:
 		on_lost(msg); /* its end follows */
 		return 0;
-	default: /* a PONG too: the keeper asks none */
+	default:
 		return -EBADMSG;
 	}
 }
@@ -247,12 +251,10 @@ static const struct worker_ops edge_worker = {
 	.ev_end = EV_EDGE_END,
 	.ev_timer = EV_TIMER_EDGE,
 	.chan = &edge_chan,
-	.hello = EDGE_HELLO,
 	.secret_message = EDGE_CA,
 	.gap_ms = KEEPER_EDGE_GAP_MS,
 	.max_gap_ms = KEEPER_EDGE_GAP_MS,
 	.spawn = spawn_edge,
-	.get_hello = edge_get_hello,
 	.on_hello = send_config,
 	.on_message = take_message,
 	.on_room = tell_room,

@@ -163,10 +163,10 @@ static void end_violator(struct keeper *k, struct worker *w, const char *what)
 
 /* ---- messages ---- */
 
-static int check_hello(const struct worker *w, const struct ipc_msg *msg, struct err *err)
+static int check_hello(const struct ipc_msg *msg, struct err *err)
 {
-	char build[WORKER_MAX_BUILD];
-	int r = w->ops->get_hello(msg, build);
+	char build[CHAN_MAX_BUILD];
+	int r = chan_get_hello(msg, build);
 
 	if (r < 0 || strcmp(build, SBX_BUILD) != 0)
 		return err_set(err, -EBADMSG, "is of another build");
@@ -184,9 +184,9 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 	w->phase = chan_after(ops->chan, w->phase, msg->type);
 	if (msg->fd >= 0 && !chan_may_have_fd(ops->chan, msg->type))
 		return err_set(err, -EBADMSG, "sent a descriptor with message %u", msg->type);
-	if (msg->type != ops->hello)
+	if (msg->type != CHAN_HELLO)
 		return ops->on_message(k, w, msg, err);
-	r = check_hello(w, msg, err);
+	r = check_hello(msg, err);
 	return r < 0 ? r : ops->on_hello(k, w, err);
 }
 

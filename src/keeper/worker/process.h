@@ -19,7 +19,6 @@
 #include "lib/os/jail/jail.h"
 #include "lib/os/loop/loop.h"
 
-#define WORKER_MAX_BUILD 64
 #define WORKER_MAX_VIOLATIONS 3 /* over the whole run */
 
 struct keeper;
@@ -30,14 +29,12 @@ struct worker_ops {
 	enum jail_profile profile;
 	uint8_t ev_message, ev_end, ev_timer;
 	const struct chan *chan;
-	uint16_t hello;
 	uint16_t secret_message; /* the body of this one is wiped; 0: none */
 	uint32_t gap_ms, max_gap_ms;
 	uint32_t steady_ms; /* a process that lived this long resets the pause; 0: never */
 	/* NULL: worker_spawn_jailed without arguments. */
 	int (*spawn)(struct keeper *k, struct worker *w, int sock, struct jail_child *ret,
 		struct err *err);
-	int (*get_hello)(const struct ipc_msg *msg, char *build);
 	int (*on_hello)(struct keeper *k, struct worker *w, struct err *err);
 	int (*on_message)(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err);
 	void (*on_room)(struct keeper *k, struct worker *w); /* the channel takes messages again */

@@ -145,14 +145,14 @@ static void wait_readable(int fd, int ms)
 void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service)
 {
 	struct origin_config config = {.sandbox = "demo", .port = 443, .has = has};
-	char build[ORIGIN_MAX_BUILD], *pem;
+	char build[CHAN_MAX_BUILD], *pem;
 	BIO *bio = BIO_new(BIO_s_mem());
 	long n;
 	int file;
 
 	wait_readable(r->keeper, WAIT_S * 1000);
 	assert_int_equal(ipc_recv(r->keeper, &r->msg), 1);
-	assert_int_equal(origin_get_hello(&r->msg, build), 0);
+	assert_int_equal(chan_get_hello(&r->msg, build), 0);
 	(void)snprintf(config.host, sizeof(config.host), "%s", host);
 	file = rig_file(service, strlen(service));
 	assert_int_equal(origin_ask_config(r->keeper, &config, file), 0);
@@ -200,11 +200,11 @@ int rig_exit(struct rig *r)
 void rig_free(struct rig *r)
 {
 	if (r->pid) {
-		(void)!origin_ask_stop(r->keeper);
+		fd_close(&r->keeper);
 		assert_int_equal(rig_exit(r), 0);
 	}
 	ipc_msg_done(&r->msg);
-	(void)close(r->keeper);
+	fd_close(&r->keeper);
 	free(r);
 }
 

@@ -151,8 +151,8 @@ static int replace_vault(struct vault_link *v, const char *why)
 static int on_hello(struct sbxd *d, const struct ipc_msg *msg)
 {
 	struct vault_link *v = d->vault;
-	char build[VAULT_MAX_BUILD];
-	int r = vault_get_hello(msg, build);
+	char build[CHAN_MAX_BUILD];
+	int r = chan_get_hello(msg, build);
 
 	if (r == 0 && !v->is_owner)
 		r = vault_ask_admin(v->sock);
@@ -162,7 +162,7 @@ static int on_hello(struct sbxd *d, const struct ipc_msg *msg)
 	v->n_mute = 0;
 	v->why.text[0] = '\0';
 	v->phase = v->is_owner ? VAULT_PHASE_OWNER : VAULT_PHASE_ADMIN;
-	if (strcmp(build, VAULT_BUILD) != 0 && !v->was_replaced) {
+	if (strcmp(build, SBX_BUILD) != 0 && !v->was_replaced) {
 		v->was_replaced = true;
 		return replace_vault(v, "it is of another build");
 	}

@@ -205,7 +205,7 @@ static pid_t start_outside(int keeper_end)
 static void rig_start(struct rig *r)
 {
 	static struct ipc_msg msg;
-	char build[AGENT_MAX_BUILD];
+	char build[CHAN_MAX_BUILD];
 	int fds[2];
 
 	assert_int_equal(ipc_pair(fds), 0);
@@ -215,7 +215,7 @@ static void rig_start(struct rig *r)
 		.yes = true};
 	fd_close(&fds[1]);
 	assert_int_equal(next_message(r, &msg, WAIT_MS), 1);
-	assert_int_equal(agent_get_hello(&msg, build), 0);
+	assert_int_equal(chan_get_hello(&msg, build), 0);
 }
 
 static void rig_config(struct rig *r, const char *rule, const char *rule2, int host)
@@ -251,7 +251,7 @@ static int rig_exit(struct rig *r)
 
 static void rig_down(struct rig *r)
 {
-	assert_int_equal(agent_ask_stop(r->keeper), 0);
+	fd_close(&r->keeper);
 	assert_int_equal(rig_exit(r), 0);
 }
 
@@ -264,7 +264,7 @@ static void open_stream(struct rig *r, int fd)
 static void on_message(struct rig *r, const struct ipc_msg *msg)
 {
 	if (msg->type == AGENT_CLOSED) {
-		assert_int_equal(agent_get_plain(msg, AGENT_CLOSED), 0);
+		assert_int_equal(chan_get_plain(&agent_chan, msg, AGENT_CLOSED), 0);
 		r->n_closed++;
 		return;
 	}

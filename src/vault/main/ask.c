@@ -333,7 +333,7 @@ static int ask_remove(struct vault *v, struct peer *p, struct ipc_msg *msg)
 
 static int ask_unlock(struct vault *v, struct peer *p, struct ipc_msg *msg)
 {
-	int r = vault_get_plain(msg, VAULT_UNLOCK);
+	int r = chan_get_plain(&vault_chan, msg, VAULT_UNLOCK);
 
 	if (r < 0)
 		return r;
@@ -457,7 +457,7 @@ static int ask_channel(struct vault *v, struct ipc_msg *msg)
 
 static int ask_plain(struct vault *v, struct peer *p, struct ipc_msg *msg)
 {
-	int r = vault_get_plain(msg, (enum vault_msg)msg->type);
+	int r = chan_get_plain(&vault_chan, msg, msg->type);
 
 	if (r < 0)
 		return r;

@@ -89,7 +89,7 @@ static void welcome(struct vault *v, int fd, enum vault_phase role, const char *
 		fd_close(&p->fd);
 		return;
 	}
-	if (vault_send_hello(fd, VAULT_BUILD) < 0)
+	if (chan_send_hello(fd, SBX_BUILD) < 0)
 		drop(v, p);
 	else
 		p->phase = role;

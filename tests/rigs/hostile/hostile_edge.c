@@ -21,7 +21,7 @@ enum hostile {
 	EXTRA_FD,	/* a descriptor where none belongs */
 	READY_TWICE,	/* goes back in the phase table */
 	UNKNOWN_STREAM, /* closes what was never opened */
-	UNASKED_PONG,	/* answers what nobody asked */
+	UNUSED_NUMBER,	/* sends a number that no message has */
 	KEEPERS_WORDS,	/* says what only the keeper may say */
 	TRAILING_BYTES, /* a message longer than its fields */
 	TRUNCATED_TEXT, /* a string that claims more bytes than there are */
@@ -45,7 +45,7 @@ static void wait_for_message(void)
 
 static int greet_and_say_ready(void)
 {
-	int r = edge_send_hello(CONTROL, EDGE_BUILD);
+	int r = chan_send_hello(CONTROL, SBX_BUILD);
 
 	if (r < 0)
 		return r;
@@ -85,7 +85,7 @@ static int misbehave(enum hostile how)
 	case OUT_OF_PHASE:
 		return edge_send_opened(CONTROL, 1, 200);
 	case WRONG_BUILD:
-		return edge_send_hello(CONTROL, "not-this-build");
+		return chan_send_hello(CONTROL, "not-this-build");
 	case OVERSIZED:
 		return send(CONTROL, big, sizeof(big), MSG_NOSIGNAL) < 0 ? -1 : 0;
 	case EXTRA_FD:
@@ -94,10 +94,12 @@ static int misbehave(enum hostile how)
 		return greet_and_say_ready() < 0 ? -1 : edge_send_ready(CONTROL);
 	case UNKNOWN_STREAM:
 		return greet_and_say_ready() < 0 ? -1 : edge_send_closed(CONTROL, 77);
-	case UNASKED_PONG:
-		return greet_and_say_ready() < 0 ? -1 : edge_send_pong(CONTROL, 1, 1);
+	case UNUSED_NUMBER:
+		return greet_and_say_ready() < 0
+			       ? -1
+			       : ipc_send(CONTROL, EDGE_CLOSED + 1, 1, slice_of("", 0), -1);
 	case KEEPERS_WORDS:
-		return edge_ask_stop(CONTROL);
+		return edge_ask_open(CONTROL, 1, "/x", CONTROL);
 	case TRAILING_BYTES:
 		return ipc_send(CONTROL, EDGE_HELLO, 0, slice_of("\1\0xyz", 5), -1);
 	case TRUNCATED_TEXT:

@@ -149,10 +149,10 @@ static int on_egress_hello(struct rig *r, const struct ipc_msg *msg, struct err 
 	static struct egress_locals locals;
 	static struct addr_locals here;
 	AUTO_CLOSE int resolver = -1;
-	char build[EGRESS_MAX_BUILD];
-	int n = egress_get_hello(msg, build);
+	char build[CHAN_MAX_BUILD];
+	int n = chan_get_hello(msg, build);
 
-	if (n < 0 || strcmp(build, EGRESS_BUILD) != 0)
+	if (n < 0 || strcmp(build, SBX_BUILD) != 0)
 		return err_set(err, -EBADMSG, "egress is of another build");
 	n = SEND(r->egress.sock, egress_ask_config(r->egress.sock, &r->config));
 	r->egress_phase = chan_after(&egress_chan, r->egress_phase, EGRESS_CONFIG);
@@ -284,10 +284,10 @@ static int on_edge_hello(struct rig *r, const struct ipc_msg *msg, struct err *e
 {
 	struct edge_config config = {.sandbox = SANDBOX_ID, .ready_ms = 10000};
 	AUTO_CLOSE int theirs = -1;
-	char build[EDGE_MAX_BUILD];
-	int fds[2], n = edge_get_hello(msg, build);
+	char build[CHAN_MAX_BUILD];
+	int fds[2], n = chan_get_hello(msg, build);
 
-	if (n < 0 || strcmp(build, EDGE_BUILD) != 0)
+	if (n < 0 || strcmp(build, SBX_BUILD) != 0)
 		return err_set(err, -EBADMSG, "edge is of another build");
 	n = stream_pair(fds);
 	if (n < 0)
@@ -376,7 +376,7 @@ static int on_edge_message(struct rig *r, const struct ipc_msg *msg, struct err 
 	case EDGE_HELLO:
 		return on_edge_hello(r, msg, err);
 	case EDGE_READY:
-		return edge_get_nothing(msg);
+		return chan_get_plain(&edge_chan, msg, EDGE_READY);
 	case EDGE_CA:
 		return edge_get_ca(msg, &r->ca);
 	case EDGE_ASK:

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	static struct ipc_msg msg;
 	static struct agent_config config;
 	struct agent_ask ask;
-	char build[AGENT_MAX_BUILD];
+	char build[CHAN_MAX_BUILD];
 	bool allowed;
 
 	if (n < 1 || ipc_parse(slice_of(p + 1, n - 1), &msg) < 0)
@@ -38,9 +38,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		check_text(ask.comment);
 		check_text(ask.text);
 	}
-	if (agent_get_verdict(&msg, &allowed) == 0 || agent_get_hello(&msg, build) == 0)
+	if (agent_get_verdict(&msg, &allowed) == 0 || chan_get_hello(&msg, build) == 0)
 		check(msg.fd < 0);
-	if (agent_get_plain(&msg, AGENT_OPEN) == 0)
+	if (chan_get_plain(&agent_chan, &msg, AGENT_OPEN) == 0)
 		check(msg.fd >= 0);
 	return 0;
 }

@@ -36,13 +36,13 @@ static void test_there_and_back(void **state)
 	struct agent_ask ask = {
 		.what = AGENT_FILE, .fingerprint = "SHA256:abc", .comment = "me", .text = "git"};
 	struct agent_ask got_ask;
-	char build[AGENT_MAX_BUILD];
+	char build[CHAN_MAX_BUILD];
 	bool allowed = false;
 
 	for (size_t i = 0; i < AGENT_MAX_RULES; i++)
 		memset(config.rules[i], 'x', AGENT_MAX_RULE - 1);
-	receive(agent_send_hello(pair[0], "b"));
-	assert_int_equal(agent_get_hello(&msg, build), 0);
+	receive(chan_send_hello(pair[0], "b"));
+	assert_int_equal(chan_get_hello(&msg, build), 0);
 	assert_string_equal(build, "b");
 	receive(agent_ask_config(pair[0], &config, 0));
 	assert_int_equal(agent_get_config(&msg, &got), 0);
@@ -55,12 +55,10 @@ static void test_there_and_back(void **state)
 	assert_int_equal(agent_get_verdict(&msg, &allowed), 0);
 	assert_true(allowed);
 	receive(agent_ask_open(pair[0], 3, 0));
-	assert_int_equal(agent_get_plain(&msg, AGENT_OPEN), 0);
-	assert_int_equal(agent_get_plain(&msg, AGENT_CLOSED), -EBADMSG);
+	assert_int_equal(chan_get_plain(&agent_chan, &msg, AGENT_OPEN), 0);
+	assert_int_equal(chan_get_plain(&agent_chan, &msg, AGENT_CLOSED), -EBADMSG);
 	receive(agent_send_closed(pair[0], 3));
-	assert_int_equal(agent_get_plain(&msg, AGENT_CLOSED), 0);
-	receive(agent_ask_stop(pair[0]));
-	assert_int_equal(agent_get_plain(&msg, AGENT_STOP), 0);
+	assert_int_equal(chan_get_plain(&agent_chan, &msg, AGENT_CLOSED), 0);
 }
 
 static void test_refused(void **state)
@@ -75,7 +73,7 @@ static void test_refused(void **state)
 	receive(agent_ask_config(pair[0], &config, 0));
 	assert_int_equal(agent_get_config(&msg, &got), -EBADMSG);
 	receive(agent_ask_open(pair[0], 1, -1));
-	assert_int_equal(agent_get_plain(&msg, AGENT_OPEN), -EBADMSG);
+	assert_int_equal(chan_get_plain(&agent_chan, &msg, AGENT_OPEN), -EBADMSG);
 	ask.comment[0] = '\n';
 	receive(agent_send_ask(pair[0], 1, &ask));
 	assert_int_equal(agent_get_ask(&msg, &got_ask), -EBADMSG);
@@ -107,9 +105,10 @@ static void test_phases(void **state)
 	assert_true(chan_allows(&agent_chan, phase, CHAN_FROM_WORKER, AGENT_ASK));
 	assert_false(chan_allows(&agent_chan, phase, CHAN_FROM_KEEPER, AGENT_ASK));
 	assert_false(chan_allows(&agent_chan, phase, CHAN_FROM_WORKER, AGENT_N_MSGS));
-	phase = chan_after(&agent_chan, phase, AGENT_STOP);
-	for (uint16_t type = 0; type <= AGENT_N_MSGS; type++)
-		assert_false(chan_allows(&agent_chan, phase, CHAN_FROM_KEEPER, type));
+	for (uint16_t type = 0; type <= AGENT_N_MSGS; type++) {
+		assert_false(chan_allows(&agent_chan, AGENT_PHASE_END, CHAN_FROM_KEEPER, type));
+		assert_false(chan_allows(&agent_chan, AGENT_PHASE_END, CHAN_FROM_WORKER, type));
+	}
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/os/ipc/chan.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -64,6 +65,80 @@ static void test_a_number_without_a_row_has_no_name_and_no_descriptor(void **sta
 	assert_false(chan_may_have_fd(&chan, 5));
 }
 
+static struct ipc_msg message(uint16_t type, uint32_t id, struct slice body, bool fd)
+{
+	struct ipc_msg m = {.type = type, .id = id, .fd = fd ? 1000 : -1, .n = body.n};
+
+	memcpy(m.body, body.p, body.n);
+	return m;
+}
+
+static void test_a_message_without_fields_is_checked_against_its_row(void **state)
+{
+	static const struct {
+		uint16_t type;
+		uint32_t id;
+		bool fd;
+		const char *body;
+		int r;
+	} m[] = {
+		{3, 7, true, "", 0},
+		{3, 0, true, "", 0},
+		{3, 7, false, "", -EBADMSG},
+		{3, 7, true, "x", -EBADMSG},
+		{4, 0, false, "", 0},
+		{4, 1, false, "", -EBADMSG},
+		{4, 0, true, "", -EBADMSG},
+		{2, 0, false, "", -EBADMSG},
+		{5, 0, false, "", -EBADMSG},
+		{65535, 0, false, "", -EBADMSG},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(m); i++) {
+		const struct ipc_msg msg =
+			message(m[i].type, m[i].id, slice_from_str(m[i].body), m[i].fd);
+
+		assert_int_equal(chan_get_plain(&chan, &msg, m[i].type), m[i].r);
+		assert_int_equal(chan_get_plain(&chan, &msg, m[i].type ^ 7), -EBADMSG);
+	}
+}
+
+static void test_hello_has_a_build_id_and_nothing_else(void **state)
+{
+	static const struct {
+		uint16_t type;
+		uint32_t id;
+		bool fd;
+		struct slice body;
+		int r;
+	} m[] = {
+		{CHAN_HELLO, 0, false, {(const uint8_t *)"\2\0b1", 4}, 0},
+		{CHAN_HELLO, 1, false, {(const uint8_t *)"\2\0b1", 4}, -EBADMSG},
+		{CHAN_HELLO, 0, true, {(const uint8_t *)"\2\0b1", 4}, -EBADMSG},
+		{CHAN_HELLO, 0, false, {(const uint8_t *)"\2\0b", 3}, -EBADMSG},
+		{CHAN_HELLO, 0, false, {(const uint8_t *)"\2\0b\n", 4}, -EBADMSG},
+		{CHAN_HELLO, 0, false, {(const uint8_t *)"\2\0b1x", 5}, -EBADMSG},
+		{CHAN_HELLO + 1, 0, false, {(const uint8_t *)"\2\0b1", 4}, -EBADMSG},
+	};
+	char build[CHAN_MAX_BUILD], too_long[CHAN_MAX_BUILD + 8] = "";
+	struct ipc_msg got;
+	int pair[2];
+
+	for (size_t i = 0; i < ARRAY_LEN(m); i++) {
+		got = message(m[i].type, m[i].id, m[i].body, m[i].fd);
+		assert_int_equal(chan_get_hello(&got, build), m[i].r);
+	}
+	assert_int_equal(ipc_pair(pair), 0);
+	assert_int_equal(chan_send_hello(pair[0], "build 1"), 0);
+	assert_int_equal(ipc_recv(pair[1], &got), 1);
+	assert_int_equal(chan_get_hello(&got, build), 0);
+	assert_string_equal(build, "build 1");
+	memset(too_long, 'x', sizeof(too_long) - 1);
+	assert_int_equal(chan_send_hello(pair[0], too_long), -EMSGSIZE);
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
+}
+
 /* A phase that no channel has would be allowed nowhere, and a side that it has not neither. */
 static void test_the_tables_of_all_channels_are_whole(void **state)
 {
@@ -91,6 +166,8 @@ int main(void)
 		cmocka_unit_test(test_a_message_is_allowed_from_its_side_in_its_phases),
 		cmocka_unit_test(test_only_a_message_with_a_next_phase_changes_the_phase),
 		cmocka_unit_test(test_a_number_without_a_row_has_no_name_and_no_descriptor),
+		cmocka_unit_test(test_a_message_without_fields_is_checked_against_its_row),
+		cmocka_unit_test(test_hello_has_a_build_id_and_nothing_else),
 		cmocka_unit_test(test_the_tables_of_all_channels_are_whole),
 	};
 

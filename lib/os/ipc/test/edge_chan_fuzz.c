@@ -40,16 +40,15 @@ static int decode_verdict(const struct ipc_msg *m)
 
 static int decode(const struct ipc_msg *m)
 {
-	char build[EDGE_MAX_BUILD], path[EDGE_MAX_PATH], text[EDGE_MAX_TEXT];
+	char build[CHAN_MAX_BUILD], path[EDGE_MAX_PATH], text[EDGE_MAX_TEXT];
 	struct edge_config config;
 	struct edge_ca ca;
 	enum edge_reason reason;
-	uint32_t ms;
 	uint16_t status;
 
 	switch (m->type) {
 	case EDGE_HELLO:
-		return edge_get_hello(m, build);
+		return chan_get_hello(m, build);
 	case EDGE_CONFIG:
 		return edge_get_config(m, &config);
 	case EDGE_OPEN:
@@ -58,12 +57,10 @@ static int decode(const struct ipc_msg *m)
 		return edge_get_opened(m, &status);
 	case EDGE_REFUSED:
 		return edge_get_refused(m, &reason);
-	case EDGE_PONG:
-		return edge_get_pong(m, &ms);
 	case EDGE_LOST:
 		return edge_get_lost(m, text);
 	case EDGE_NET:
-		return edge_get_net(m);
+		return chan_get_plain(&edge_chan, m, EDGE_NET);
 	case EDGE_ASK:
 		return decode_ask(m);
 	case EDGE_VERDICT:
@@ -71,7 +68,7 @@ static int decode(const struct ipc_msg *m)
 	case EDGE_CA:
 		return edge_get_ca(m, &ca);
 	default:
-		return edge_get_nothing(m);
+		return chan_get_plain(&edge_chan, m, m->type);
 	}
 }
 

@@ -35,19 +35,18 @@ static void receive(uint16_t type, uint32_t id)
 
 static void test_edge_to_keeper(void **state)
 {
-	char build[EDGE_MAX_BUILD], text[EDGE_MAX_TEXT];
+	char build[CHAN_MAX_BUILD], text[EDGE_MAX_TEXT];
 	enum edge_reason reason;
 	uint16_t status;
-	uint32_t ms;
 
 	msg.fd = -1;
-	assert_int_equal(edge_send_hello(pair[0], "build 1"), 0);
+	assert_int_equal(chan_send_hello(pair[0], "build 1"), 0);
 	receive(EDGE_HELLO, 0);
-	assert_int_equal(edge_get_hello(&msg, build), 0);
+	assert_int_equal(chan_get_hello(&msg, build), 0);
 	assert_string_equal(build, "build 1");
 	assert_int_equal(edge_send_ready(pair[0]), 0);
 	receive(EDGE_READY, 0);
-	assert_int_equal(edge_get_nothing(&msg), 0);
+	assert_int_equal(chan_get_plain(&edge_chan, &msg, msg.type), 0);
 	assert_int_equal(edge_send_opened(pair[0], 7, 404), 0);
 	receive(EDGE_OPENED, 7);
 	assert_int_equal(edge_get_opened(&msg, &status), 0);
@@ -58,11 +57,7 @@ static void test_edge_to_keeper(void **state)
 	assert_int_equal(reason, EDGE_REASON_GONE);
 	assert_int_equal(edge_send_closed(pair[0], 9), 0);
 	receive(EDGE_CLOSED, 9);
-	assert_int_equal(edge_get_nothing(&msg), 0);
-	assert_int_equal(edge_send_pong(pair[0], 10, EDGE_PONG_NONE), 0);
-	receive(EDGE_PONG, 10);
-	assert_int_equal(edge_get_pong(&msg, &ms), 0);
-	assert_true(ms == EDGE_PONG_NONE);
+	assert_int_equal(chan_get_plain(&edge_chan, &msg, msg.type), 0);
 	assert_int_equal(edge_send_lost(pair[0], "the guest broke the protocol"), 0);
 	receive(EDGE_LOST, 0);
 	assert_int_equal(edge_get_lost(&msg, text), 0);
@@ -86,12 +81,6 @@ static void test_keeper_to_edge(void **state)
 	receive(EDGE_OPEN, 5);
 	assert_int_equal(edge_get_open(&msg, path), 0);
 	assert_string_equal(path, "/exec");
-	assert_int_equal(edge_ask_ping(pair[0], 6), 0);
-	receive(EDGE_PING, 6);
-	assert_int_equal(edge_get_nothing(&msg), 0);
-	assert_int_equal(edge_ask_stop(pair[0]), 0);
-	receive(EDGE_STOP, 0);
-	assert_int_equal(edge_get_nothing(&msg), 0);
 }
 
 /* A boot's 90 s. With a factor above 6 edge refused its configuration, and no sandbox started. */
@@ -144,7 +133,7 @@ static void test_ask_and_verdict(void **state)
 	assert_string_equal(got.fault, "");
 	assert_int_equal(edge_ask_net(pair[0], 0), 0);
 	receive(EDGE_NET, 0);
-	assert_int_equal(edge_get_net(&msg), 0);
+	assert_int_equal(chan_get_plain(&edge_chan, &msg, EDGE_NET), 0);
 	assert_int_equal(edge_answer_ask(pair[0], 12, &verdict, -1), 0);
 	receive(EDGE_VERDICT, 12);
 	assert_int_equal(edge_get_verdict(&msg, &back), 0);
@@ -251,7 +240,7 @@ static void test_long_text_is_cut_or_refused(void **state)
 	receive(EDGE_LOST, 0);
 	assert_int_equal(edge_get_lost(&msg, got), 0);
 	assert_int_equal(strlen(got), EDGE_MAX_TEXT - 1);
-	assert_int_equal(edge_send_hello(pair[0], text), -EMSGSIZE);
+	assert_int_equal(chan_send_hello(pair[0], text), -EMSGSIZE);
 	assert_int_equal(edge_ask_open(pair[0], 1, text, 0), -EMSGSIZE);
 }
 
@@ -264,12 +253,11 @@ static int decode(const struct ipc_msg *m)
 	struct edge_config config;
 	struct edge_ca ca;
 	enum edge_reason reason;
-	uint32_t u32;
 	uint16_t u16;
 
 	switch (m->type) {
 	case EDGE_HELLO:
-		return edge_get_hello(m, text);
+		return chan_get_hello(m, text);
 	case EDGE_CONFIG:
 		return edge_get_config(m, &config);
 	case EDGE_OPEN:
@@ -278,12 +266,10 @@ static int decode(const struct ipc_msg *m)
 		return edge_get_opened(m, &u16);
 	case EDGE_REFUSED:
 		return edge_get_refused(m, &reason);
-	case EDGE_PONG:
-		return edge_get_pong(m, &u32);
 	case EDGE_LOST:
 		return edge_get_lost(m, text);
 	case EDGE_NET:
-		return edge_get_net(m);
+		return chan_get_plain(&edge_chan, m, EDGE_NET);
 	case EDGE_ASK:
 		return edge_get_ask(m, &ask);
 	case EDGE_VERDICT:
@@ -291,7 +277,7 @@ static int decode(const struct ipc_msg *m)
 	case EDGE_CA:
 		return edge_get_ca(m, &ca);
 	default:
-		return edge_get_nothing(m);
+		return chan_get_plain(&edge_chan, m, m->type);
 	}
 }
 
@@ -327,14 +313,13 @@ static const struct {
 	{"opened with an fd", EDGE_OPENED, 3, true, BODY("\xc8\0"), -EBADMSG},
 	{"good refused", EDGE_REFUSED, 3, false, BODY("\3"), 0},
 	{"refused for no reason", EDGE_REFUSED, 3, false, BODY("\4"), -EBADMSG},
-	{"good pong", EDGE_PONG, 3, false, BODY("\1\2\3\4"), 0},
-	{"short pong", EDGE_PONG, 3, false, BODY("\1\2\3"), -EBADMSG},
 	{"good lost", EDGE_LOST, 0, false, BODY("\2\0ab"), 0},
 	{"lost with escape", EDGE_LOST, 0, false, BODY("\2\0a\x1b"), -EBADMSG},
 	{"good ready", EDGE_READY, 0, false, BODY(""), 0},
 	{"ready with fields", EDGE_READY, 0, false, BODY("x"), -EBADMSG},
 	{"ready with an fd", EDGE_READY, 0, true, BODY(""), -EBADMSG},
-	{"stop with an id", EDGE_STOP, 9, false, BODY(""), -EBADMSG},
+	{"ready with an id", EDGE_READY, 9, false, BODY(""), -EBADMSG},
+	{"good closed", EDGE_CLOSED, 9, false, BODY(""), 0},
 	{"closed with an fd", EDGE_CLOSED, 9, true, BODY(""), -EBADMSG},
 	{"good net", EDGE_NET, 0, true, BODY(""), 0},
 	{"net without a stream", EDGE_NET, 0, false, BODY(""), -EBADMSG},
@@ -385,17 +370,17 @@ static void test_strict(void **state)
 static void test_phases(void **state)
 {
 	static const char *const keeper[EDGE_N_PHASES] = {
-		[EDGE_PHASE_START] = "..........S....",
-		[EDGE_PHASE_CONFIG] = ".C........S....",
-		[EDGE_PHASE_CONNECT] = "..........SN.V.",
-		[EDGE_PHASE_RUN] = "...O...P..SN.V.",
+		[EDGE_PHASE_START] = "...............",
+		[EDGE_PHASE_CONFIG] = ".C.............",
+		[EDGE_PHASE_CONNECT] = "...........N.V.",
+		[EDGE_PHASE_RUN] = "...O.......N.V.",
 		[EDGE_PHASE_END] = "...............",
 	};
 	static const char *const edge[EDGE_N_PHASES] = {
 		[EDGE_PHASE_START] = "H..............",
 		[EDGE_PHASE_CONFIG] = "...............",
 		[EDGE_PHASE_CONNECT] = "..R......L..A.C",
-		[EDGE_PHASE_RUN] = "....ORC.PL..A..",
+		[EDGE_PHASE_RUN] = "....ORC..L..A..",
 		[EDGE_PHASE_END] = "...............",
 	};
 
@@ -418,7 +403,6 @@ static void test_phases(void **state)
 	assert_int_equal(chan_after(&edge_chan, EDGE_PHASE_CONNECT, EDGE_READY), EDGE_PHASE_RUN);
 	assert_int_equal(chan_after(&edge_chan, EDGE_PHASE_RUN, EDGE_OPEN), EDGE_PHASE_RUN);
 	assert_int_equal(chan_after(&edge_chan, EDGE_PHASE_RUN, EDGE_LOST), EDGE_PHASE_END);
-	assert_int_equal(chan_after(&edge_chan, EDGE_PHASE_CONFIG, EDGE_STOP), EDGE_PHASE_END);
 }
 
 static void test_reasons_have_words(void **state)

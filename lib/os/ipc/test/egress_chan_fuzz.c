@@ -39,17 +39,17 @@ static int decode(const struct ipc_msg *m)
 {
 	struct egress_open open;
 	struct egress_result result;
-	char build[EGRESS_MAX_BUILD], name[EGRESS_MAX_NAME], text[EGRESS_MAX_TEXT];
+	char build[CHAN_MAX_BUILD], name[EGRESS_MAX_NAME], text[EGRESS_MAX_TEXT];
 	uint64_t up, down;
 	int r;
 
 	switch (m->type) {
 	case EGRESS_HELLO:
-		return egress_get_hello(m, build);
+		return chan_get_hello(m, build);
 	case EGRESS_CONFIG:
 		return decode_config(m);
 	case EGRESS_RESOLVER:
-		return egress_get_resolver(m);
+		return chan_get_plain(&egress_chan, m, EGRESS_RESOLVER);
 	case EGRESS_POLICY:
 		return egress_get_policy(m, name);
 	case EGRESS_LOCALS:
@@ -67,7 +67,7 @@ static int decode(const struct ipc_msg *m)
 	case EGRESS_CLOSED:
 		return egress_get_closed(m, &up, &down);
 	default:
-		return egress_get_stop(m);
+		return -EBADMSG;
 	}
 }
 

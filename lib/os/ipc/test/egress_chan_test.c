@@ -38,12 +38,12 @@ static void test_egress_to_keeper(void **state)
 	const struct egress_result result = {
 		.outcome = EGRESS_DENIED_ADDRESS, .addr = "10.0.0.1", .text = "it leads inside"};
 	struct egress_result got;
-	char build[EGRESS_MAX_BUILD], text[EGRESS_MAX_TEXT];
+	char build[CHAN_MAX_BUILD], text[EGRESS_MAX_TEXT];
 	uint64_t up, down;
 
-	assert_int_equal(egress_send_hello(pair[0], "build 1"), 0);
+	assert_int_equal(chan_send_hello(pair[0], "build 1"), 0);
 	receive(EGRESS_HELLO, 0);
-	assert_int_equal(egress_get_hello(&msg, build), 0);
+	assert_int_equal(chan_get_hello(&msg, build), 0);
 	assert_string_equal(build, "build 1");
 	assert_int_equal(egress_send_loaded(pair[0], 3, "line 7: no"), 0);
 	receive(EGRESS_LOADED, 3);
@@ -70,7 +70,7 @@ static void test_keeper_to_egress(void **state)
 
 	assert_int_equal(egress_ask_resolver(pair[0], 0), 0);
 	receive(EGRESS_RESOLVER, 0);
-	assert_int_equal(egress_get_resolver(&msg), 0);
+	assert_int_equal(chan_get_plain(&egress_chan, &msg, EGRESS_RESOLVER), 0);
 	assert_true(msg.fd > 2 && fcntl(msg.fd, F_GETFD) == FD_CLOEXEC);
 	assert_int_equal(egress_ask_policy(pair[0], 9, "demo", 0), 0);
 	receive(EGRESS_POLICY, 9);
@@ -82,9 +82,6 @@ static void test_keeper_to_egress(void **state)
 	assert_int_equal(got.kind, EGRESS_HTTP);
 	assert_string_equal(got.host, "api.example.com");
 	assert_int_equal(got.port, 80);
-	assert_int_equal(egress_ask_stop(pair[0]), 0);
-	receive(EGRESS_STOP, 0);
-	assert_int_equal(egress_get_stop(&msg), 0);
 }
 
 /* As many pins as there may be, each as long as it may be, fit into one message. */
@@ -135,7 +132,7 @@ static void test_long_text_is_cut_or_refused(void **state)
 	receive(EGRESS_LOADED, 0);
 	assert_int_equal(egress_get_loaded(&msg, got), 0);
 	assert_int_equal(strlen(got), EGRESS_MAX_TEXT - 1);
-	assert_int_equal(egress_send_hello(pair[0], text), -EMSGSIZE);
+	assert_int_equal(chan_send_hello(pair[0], text), -EMSGSIZE);
 	assert_int_equal(egress_ask_policy(pair[0], 1, text, 0), -EMSGSIZE);
 }
 
@@ -151,11 +148,11 @@ static int decode(const struct ipc_msg *m)
 
 	switch (m->type) {
 	case EGRESS_HELLO:
-		return egress_get_hello(m, text);
+		return chan_get_hello(m, text);
 	case EGRESS_CONFIG:
 		return egress_get_config(m, &config);
 	case EGRESS_RESOLVER:
-		return egress_get_resolver(m);
+		return chan_get_plain(&egress_chan, m, EGRESS_RESOLVER);
 	case EGRESS_POLICY:
 		return egress_get_policy(m, text);
 	case EGRESS_LOCALS:
@@ -169,7 +166,7 @@ static int decode(const struct ipc_msg *m)
 	case EGRESS_CLOSED:
 		return egress_get_closed(m, &up, &down);
 	default:
-		return egress_get_stop(m);
+		return -EBADMSG;
 	}
 }
 
@@ -237,8 +234,6 @@ static const struct {
 	{"local of 5 bytes", EGRESS_LOCALS, 0, false, BODY("\1\0\1\5abcde\x20"), BAD},
 	{"local prefix too long", EGRESS_LOCALS, 0, false, BODY("\1\0\1\4abcd\x21"), BAD},
 	{"local of an odd kind", EGRESS_LOCALS, 0, false, BODY("\1\0\2\4abcd\x20"), BAD},
-	{"good stop", EGRESS_STOP, 0, false, BODY(""), 0},
-	{"stop with an id", EGRESS_STOP, 1, false, BODY(""), BAD},
 	{"no type", 0, 0, false, BODY(""), BAD},
 	{"unknown type", EGRESS_N_MSGS, 0, false, BODY(""), BAD},
 };
@@ -260,9 +255,9 @@ static void test_strict(void **state)
 static void test_phases(void **state)
 {
 	static const char *const keeper[EGRESS_N_PHASES] = {
-		[EGRESS_PHASE_START] = "........S.",
-		[EGRESS_PHASE_CONFIG] = ".C......S.",
-		[EGRESS_PHASE_RUN] = ".CRP.O..SL",
+		[EGRESS_PHASE_START] = "..........",
+		[EGRESS_PHASE_CONFIG] = ".C........",
+		[EGRESS_PHASE_RUN] = ".CRP.O...L",
 		[EGRESS_PHASE_END] = "..........",
 	};
 	static const char *const egress[EGRESS_N_PHASES] = {
@@ -290,7 +285,6 @@ static void test_phases(void **state)
 	assert_int_equal(
 		chan_after(&egress_chan, EGRESS_PHASE_RUN, EGRESS_CONFIG), EGRESS_PHASE_RUN);
 	assert_int_equal(chan_after(&egress_chan, EGRESS_PHASE_RUN, EGRESS_OPEN), EGRESS_PHASE_RUN);
-	assert_int_equal(chan_after(&egress_chan, EGRESS_PHASE_RUN, EGRESS_STOP), EGRESS_PHASE_END);
 }
 
 static void test_outcomes_have_words(void **state)

@@ -57,13 +57,13 @@ static int decode(const struct ipc_msg *m)
 	struct origin_tokens tokens;
 	struct origin_stored stored;
 	uint8_t has;
-	char build[ORIGIN_MAX_BUILD];
+	char build[CHAN_MAX_BUILD];
 	uint64_t up, down;
 	int r;
 
 	switch (m->type) {
 	case ORIGIN_HELLO:
-		return origin_get_hello(m, build);
+		return chan_get_hello(m, build);
 	case ORIGIN_CONFIG:
 		return decode_config(m);
 	case ORIGIN_SOCKET:
@@ -91,7 +91,7 @@ static int decode(const struct ipc_msg *m)
 	case ORIGIN_CLOSED:
 		return origin_get_closed(m, &up, &down);
 	default:
-		return origin_get_plain(m, (enum origin_msg)m->type);
+		return chan_get_plain(&origin_chan, m, m->type);
 	}
 }
 

@@ -44,12 +44,12 @@ static void test_origin_to_keeper(void **state)
 		.addr = "192.0.2.1",
 		.text = "why"};
 	struct origin_result got = {0};
-	char build[ORIGIN_MAX_BUILD];
+	char build[CHAN_MAX_BUILD];
 	uint64_t up, down;
 
-	assert_int_equal(origin_send_hello(pair[0], "build 1"), 0);
+	assert_int_equal(chan_send_hello(pair[0], "build 1"), 0);
 	receive(ORIGIN_HELLO, 0);
-	assert_int_equal(origin_get_hello(&msg, build), 0);
+	assert_int_equal(chan_get_hello(&msg, build), 0);
 	assert_string_equal(build, "build 1");
 	assert_int_equal(origin_send_result(pair[0], 4, &result), 0);
 	receive(ORIGIN_RESULT, 4);
@@ -66,7 +66,7 @@ static void test_origin_to_keeper(void **state)
 	assert_true(up == 1 && down == UINT64_MAX);
 	assert_int_equal(origin_send_want(pair[0], 6), 0);
 	receive(ORIGIN_WANT, 6);
-	assert_int_equal(origin_get_plain(&msg, ORIGIN_WANT), 0);
+	assert_int_equal(chan_get_plain(&origin_chan, &msg, ORIGIN_WANT), 0);
 }
 
 static void test_need_and_tokens(void **state)
@@ -109,10 +109,10 @@ static void test_keeper_to_origin(void **state)
 	assert_true(msg.fd > 2 && fcntl(msg.fd, F_GETFD) == FD_CLOEXEC);
 	assert_int_equal(origin_ask_roots(pair[0], 0), 0);
 	receive(ORIGIN_ROOTS, 0);
-	assert_int_equal(origin_get_plain(&msg, ORIGIN_ROOTS), 0);
+	assert_int_equal(chan_get_plain(&origin_chan, &msg, ORIGIN_ROOTS), 0);
 	assert_int_equal(origin_ask_open(pair[0], 3, 0), 0);
 	receive(ORIGIN_OPEN, 3);
-	assert_int_equal(origin_get_plain(&msg, ORIGIN_OPEN), 0);
+	assert_int_equal(chan_get_plain(&origin_chan, &msg, ORIGIN_OPEN), 0);
 	assert_int_equal(origin_answer_want(pair[0], 4, &socket, 0), 0);
 	receive(ORIGIN_SOCKET, 4);
 	assert_int_equal(origin_get_socket(&msg, &got_socket), 0);
@@ -130,9 +130,6 @@ static void test_keeper_to_origin(void **state)
 	receive(ORIGIN_RENEW, 0);
 	assert_int_equal(origin_get_renew(&msg, &has), 0);
 	assert_int_equal(has, ORIGIN_HAS_ACCESS);
-	assert_int_equal(origin_ask_stop(pair[0]), 0);
-	receive(ORIGIN_STOP, 0);
-	assert_int_equal(origin_get_plain(&msg, ORIGIN_STOP), 0);
 }
 
 /* Decodes by type, as a receiver does. */
@@ -146,12 +143,12 @@ static int decode(const struct ipc_msg *m)
 	struct origin_stored stored;
 	struct origin_result result;
 	uint8_t has;
-	char build[ORIGIN_MAX_BUILD];
+	char build[CHAN_MAX_BUILD];
 	uint64_t up, down;
 
 	switch (m->type) {
 	case ORIGIN_HELLO:
-		return origin_get_hello(m, build);
+		return chan_get_hello(m, build);
 	case ORIGIN_CONFIG:
 		return origin_get_config(m, &config);
 	case ORIGIN_SOCKET:
@@ -173,9 +170,9 @@ static int decode(const struct ipc_msg *m)
 	case ORIGIN_ROOTS:
 	case ORIGIN_OPEN:
 	case ORIGIN_WANT:
-		return origin_get_plain(m, (enum origin_msg)m->type);
+		return chan_get_plain(&origin_chan, m, m->type);
 	default:
-		return origin_get_plain(m, ORIGIN_STOP);
+		return -EBADMSG;
 	}
 }
 
@@ -258,8 +255,7 @@ static const struct {
 		BODY(RESULT("\0\xc8\0\1", "\1\0s\1\0a\1\0\n")), BAD},
 	{"good closed", ORIGIN_CLOSED, 7, false, BODY("12345678abcdefgh"), 0},
 	{"closed cut", ORIGIN_CLOSED, 7, false, BODY("12345678abcdefg"), BAD},
-	{"good stop", ORIGIN_STOP, 0, false, BODY(""), 0},
-	{"stop with an id", ORIGIN_STOP, 1, false, BODY(""), BAD},
+	{"roots with an id", ORIGIN_ROOTS, 1, true, BODY(""), BAD},
 	{"no type", 0, 0, false, BODY(""), BAD},
 	{"unknown type", ORIGIN_N_MSGS, 0, false, BODY(""), BAD},
 };
@@ -281,10 +277,10 @@ static void test_strict(void **state)
 static void test_phases(void **state)
 {
 	static const char *const keeper[ORIGIN_N_PHASES] = {
-		[ORIGIN_PHASE_START] = "...........S..",
-		[ORIGIN_PHASE_CONFIG] = ".C.........S..",
-		[ORIGIN_PHASE_ROOTS] = "..R........S..",
-		[ORIGIN_PHASE_RUN] = "...O...S.V.SSR",
+		[ORIGIN_PHASE_START] = "..............",
+		[ORIGIN_PHASE_CONFIG] = ".C............",
+		[ORIGIN_PHASE_ROOTS] = "..R...........",
+		[ORIGIN_PHASE_RUN] = "...O...S.V..SR",
 		[ORIGIN_PHASE_END] = "..............",
 	};
 	static const char *const origin[ORIGIN_N_PHASES] = {
@@ -313,7 +309,6 @@ static void test_phases(void **state)
 	assert_int_equal(
 		chan_after(&origin_chan, ORIGIN_PHASE_ROOTS, ORIGIN_ROOTS), ORIGIN_PHASE_RUN);
 	assert_int_equal(chan_after(&origin_chan, ORIGIN_PHASE_RUN, ORIGIN_OPEN), ORIGIN_PHASE_RUN);
-	assert_int_equal(chan_after(&origin_chan, ORIGIN_PHASE_RUN, ORIGIN_STOP), ORIGIN_PHASE_END);
 }
 
 static void test_outcomes_have_words(void **state)

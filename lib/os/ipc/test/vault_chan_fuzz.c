@@ -30,13 +30,13 @@ static int decode_answer(const struct ipc_msg *m)
 	struct vault_status status;
 	static struct vault_scanned scanned;
 	struct vault_done done;
-	char build[VAULT_MAX_BUILD];
+	char build[CHAN_MAX_BUILD];
 	uint64_t number;
 	int r;
 
 	switch (m->type) {
 	case VAULT_HELLO:
-		return vault_get_hello(m, build);
+		return chan_get_hello(m, build);
 	case VAULT_ITEM:
 		return vault_get_item(m, &item);
 	case VAULT_CHANGED:
@@ -90,7 +90,7 @@ static int decode(const struct ipc_msg *m)
 	case VAULT_WATCH:
 	case VAULT_STATUS:
 	case VAULT_STOP:
-		return vault_get_plain(m, (enum vault_msg)m->type);
+		return chan_get_plain(&vault_chan, m, m->type);
 	default:
 		return decode_answer(m);
 	}

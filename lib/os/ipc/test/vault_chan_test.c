@@ -60,12 +60,12 @@ static void test_vault_to_peer(void **state)
 	const struct vault_done done = {.code = -ENOENT, .number = 5, .text = "there is none"};
 	struct vault_status got_status;
 	struct vault_done got_done;
-	char build[VAULT_MAX_BUILD];
+	char build[CHAN_MAX_BUILD];
 	uint64_t generation;
 
-	assert_int_equal(vault_send_hello(pair[0], "build 1"), 0);
+	assert_int_equal(chan_send_hello(pair[0], "build 1"), 0);
 	receive(VAULT_HELLO, 0);
-	assert_int_equal(vault_get_hello(&msg, build), 0);
+	assert_int_equal(chan_get_hello(&msg, build), 0);
 	assert_string_equal(build, "build 1");
 	item = (struct vault_item){.meta = meta,
 		.ref = VAULT_REF_DOCKER,
@@ -127,11 +127,11 @@ static void test_peer_to_vault(void **state)
 	assert_int_equal(vault_get_channel(&msg, scope), -EBADMSG);
 	assert_int_equal(vault_ask_plain(pair[0], VAULT_UNLOCK, 5, 0), 0);
 	receive(VAULT_UNLOCK, 5);
-	assert_int_equal(vault_get_plain(&msg, VAULT_UNLOCK), 0);
+	assert_int_equal(chan_get_plain(&vault_chan, &msg, VAULT_UNLOCK), 0);
 	assert_int_equal(vault_ask_plain(pair[0], VAULT_LIST, 6, -1), 0);
 	receive(VAULT_LIST, 6);
-	assert_int_equal(vault_get_plain(&msg, VAULT_LIST), 0);
-	assert_int_equal(vault_get_plain(&msg, VAULT_WATCH), -EBADMSG);
+	assert_int_equal(chan_get_plain(&vault_chan, &msg, VAULT_LIST), 0);
+	assert_int_equal(chan_get_plain(&vault_chan, &msg, VAULT_WATCH), -EBADMSG);
 }
 
 /* Everything as long as it may be fits into one message. */
@@ -237,10 +237,10 @@ static void test_fds_and_lengths(void **state)
 	assert_int_equal(vault_get_release(&msg, name, &serial), -EBADMSG);
 	assert_int_equal(vault_ask_plain(pair[0], VAULT_LIST, 1, 0), 0);
 	receive(VAULT_LIST, 1);
-	assert_int_equal(vault_get_plain(&msg, VAULT_LIST), -EBADMSG);
+	assert_int_equal(chan_get_plain(&vault_chan, &msg, VAULT_LIST), -EBADMSG);
 	assert_int_equal(vault_ask_plain(pair[0], VAULT_STOP, 1, -1), 0);
 	receive(VAULT_STOP, 1);
-	assert_int_equal(vault_get_plain(&msg, VAULT_STOP), -EBADMSG);
+	assert_int_equal(chan_get_plain(&vault_chan, &msg, VAULT_STOP), -EBADMSG);
 	assert_int_equal(vault_ask_set_ref(pair[0], 2, &meta, &ref), 0);
 	receive(VAULT_SET_REF, 2);
 	cut = msg;

@@ -36,13 +36,13 @@ static int dial_vault(const char *path)
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct ipc_msg msg = {.fd = -1};
-	char build[VAULT_MAX_BUILD];
+	char build[CHAN_MAX_BUILD];
 	int r;
 
 	(void)strcpy(sa.sun_path, path); /* its length was checked */
 	if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return -errno;
-	r = next_vault(fd, &msg) && vault_get_hello(&msg, build) == 0 ? 0 : -EPROTO;
+	r = next_vault(fd, &msg) && chan_get_hello(&msg, build) == 0 ? 0 : -EPROTO;
 	ipc_msg_done(&msg);
 	return r < 0 ? r : TAKE_FD(fd);
 }

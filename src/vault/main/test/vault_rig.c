@@ -213,12 +213,12 @@ void rig_next(int peer, struct ipc_msg *ret)
 static void must_hear_hello(int fd)
 {
 	static struct ipc_msg msg;
-	char build[VAULT_MAX_BUILD];
+	char build[CHAN_MAX_BUILD];
 
 	rig_next(fd, &msg);
 	assert_int_equal(msg.type, VAULT_HELLO);
-	assert_int_equal(vault_get_hello(&msg, build), 0);
-	assert_string_equal(build, VAULT_BUILD);
+	assert_int_equal(chan_get_hello(&msg, build), 0);
+	assert_string_equal(build, SBX_BUILD);
 }
 
 int rig_knock(struct rig *r)
