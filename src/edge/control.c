@@ -6,56 +6,20 @@
 #include <stdio.h>
 #include "lib/base/log.h"
 
-/* Messages read before the loop looks at the other events again. */
-#define MESSAGES 16
-
-static void quit_control(struct edge *e, enum edge_exit status)
-{
-	if (!e->done)
-		e->status = status;
-	e->done = true;
-}
-
-static void watch_control(struct edge *e)
-{
-	/* While a report is due nothing more is read: a keeper that does not listen is not
-	 * answered either, so what is due stays bounded. Asks are bounded by the connections, and
-	 * reading goes on: verdicts are what makes them fewer. */
-	uint32_t events = e->reports_due ? EPOLLOUT : e->asks_due ? EPOLLIN | EPOLLOUT : EPOLLIN;
-
-	if (loop_mod(&e->loop, EDGE_CONTROL_FD, events,
-		    (struct loop_key){.kind = EDGE_EV_CONTROL}) < 0)
-		quit_control(e, EDGE_EXIT_KEEPER);
-}
-
-/* Whether it went out; when not, the keeper does not read (tried again later) or is gone. */
-static bool sent_control(struct edge *e, int r)
-{
-	if (r == 0)
-		return true;
-	if (r != -EAGAIN) {
-		quit_control(e, EDGE_EXIT_OK);
-	} else if (!e->reports_due) {
-		e->reports_due = true;
-		watch_control(e);
-	}
-	return false;
-}
-
 static int send_over(const struct bridge *b)
 {
-	return b->replied ? edge_send_closed(EDGE_CONTROL_FD, b->id)
-			  : edge_send_refused(EDGE_CONTROL_FD, b->id, b->reason);
+	return b->replied ? edge_send_closed(CONTROL_FD, b->id)
+			  : edge_send_refused(CONTROL_FD, b->id, b->reason);
 }
 
 void control_report(struct edge *e, struct bridge *b)
 {
 	if (b->opened_due) {
-		if (!sent_control(e, edge_send_opened(EDGE_CONTROL_FD, b->id, b->status)))
+		if (!control_sent(&e->control, edge_send_opened(CONTROL_FD, b->id, b->status)))
 			return;
 		b->opened_due = false;
 	}
-	if (b->over_due && sent_control(e, send_over(b)))
+	if (b->over_due && control_sent(&e->control, send_over(b)))
 		bridge_free(e, b);
 }
 
@@ -63,45 +27,43 @@ void control_refuse(struct edge *e, uint32_t id)
 {
 	e->refused_id = id;
 	e->refused_due =
-		!sent_control(e, edge_send_refused(EDGE_CONTROL_FD, id, EDGE_REASON_FULL)) &&
-		!e->done;
+		!control_sent(&e->control, edge_send_refused(CONTROL_FD, id, EDGE_REASON_FULL)) &&
+		!e->control.done;
 }
 
 int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 {
-	int r = edge_send_ask(EDGE_CONTROL_FD, id, ask);
+	int r = edge_send_ask(CONTROL_FD, id, ask);
 
 	if (r == 0)
 		return 0;
-	if (r != -EAGAIN) {
-		quit_control(e, EDGE_EXIT_OK);
-	} else if (!e->asks_due) {
-		e->asks_due = true;
-		watch_control(e);
-	}
+	/* Asks are limited by the connections, and verdicts are what makes them fewer. */
+	if (r == -EAGAIN)
+		control_want_room(&e->control);
+	else
+		control_quit(&e->control, CONTROL_EXIT_OK);
 	return -EAGAIN;
 }
 
-static void flush_due(struct edge *e)
+static void flush_due(void *ctx)
 {
-	e->reports_due = e->asks_due = false;
+	struct edge *e = ctx;
+
 	if (e->refused_due)
 		control_refuse(e, e->refused_id);
-	for (size_t i = 0; i < EDGE_MAX_STREAMS && !e->reports_due; i++) {
+	for (size_t i = 0; i < EDGE_MAX_STREAMS && !e->control.is_due; i++) {
 		if (e->bridges[i].used)
 			control_report(e, &e->bridges[i]);
 	}
 	asks_flush(e);
-	if (!e->done)
-		watch_control(e);
 }
 
 void control_ready(struct edge *e)
 {
 	loop_timer_clear(&e->loop, &e->ready_timer);
-	if (edge_send_ready(EDGE_CONTROL_FD) < 0)
-		quit_control(e, EDGE_EXIT_OK);
-	e->phase = chan_after(&edge_chan, e->phase, EDGE_READY);
+	if (edge_send_ready(CONTROL_FD) < 0)
+		control_quit(&e->control, CONTROL_EXIT_OK);
+	e->control.phase = chan_after(&edge_chan, e->control.phase, EDGE_READY);
 }
 
 void control_lost(struct edge *e, const char *fmt, ...)
@@ -109,16 +71,16 @@ void control_lost(struct edge *e, const char *fmt, ...)
 	char text[EDGE_MAX_TEXT];
 	va_list ap;
 
-	if (e->done)
+	if (e->control.done)
 		return;
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	log_warn("%s", text);
 	/* A keeper that does not read sees the end of the process instead. */
-	(void)!edge_send_lost(EDGE_CONTROL_FD, text);
-	e->phase = chan_after(&edge_chan, e->phase, EDGE_LOST);
-	quit_control(e, EDGE_EXIT_LOST);
+	(void)!edge_send_lost(CONTROL_FD, text);
+	e->control.phase = chan_after(&edge_chan, e->control.phase, EDGE_LOST);
+	control_quit(&e->control, EDGE_EXIT_LOST);
 }
 
 static int answer_config(struct edge *e, struct ipc_msg *msg)
@@ -135,8 +97,8 @@ static int answer_config(struct edge *e, struct ipc_msg *msg)
 	explicit_bzero(msg->body, msg->n);
 	if (r < 0)
 		control_lost(e, "%s", err_text(&err, r));
-	else if (opener_tell(e->opener, EDGE_CONTROL_FD) < 0)
-		quit_control(e, EDGE_EXIT_OK);
+	else if (opener_tell(e->opener, CONTROL_FD) < 0)
+		control_quit(&e->control, CONTROL_EXIT_OK);
 	else
 		guest_start(e, TAKE_FD(msg->fd), config.ready_ms);
 	return 0;
@@ -171,11 +133,10 @@ static int answer_verdict(struct edge *e, struct ipc_msg *msg)
 	return r == 0 ? net_on_verdict(e, msg->id, &verdict, TAKE_FD(msg->fd)) : r;
 }
 
-static int answer_control(struct edge *e, struct ipc_msg *msg)
+static int answer_control(void *ctx, struct ipc_msg *msg)
 {
-	if (!chan_allows(&edge_chan, e->phase, CHAN_FROM_KEEPER, msg->type))
-		return -EBADMSG;
-	e->phase = chan_after(&edge_chan, e->phase, msg->type);
+	struct edge *e = ctx;
+
 	switch (msg->type) {
 	case EDGE_CONFIG:
 		return answer_config(e, msg);
@@ -190,36 +151,8 @@ static int answer_control(struct edge *e, struct ipc_msg *msg)
 	}
 }
 
-/* Whether there may be more. */
-static bool receive_one(struct edge *e)
-{
-	static struct ipc_msg msg;
-	int r;
-
-	msg.fd = -1;
-	r = ipc_recv(EDGE_CONTROL_FD, &msg);
-	if (r == -EAGAIN)
-		return false;
-	if (r == 0) {
-		quit_control(e, EDGE_EXIT_OK);
-		return false;
-	}
-	if (r > 0)
-		r = answer_control(e, &msg);
-	ipc_msg_done(&msg);
-	if (r < 0) {
-		log_error("message %u of the keeper against the protocol", msg.type);
-		quit_control(e, EDGE_EXIT_KEEPER);
-	}
-	return !e->done;
-}
-
-void control_on_event(struct edge *e, uint32_t events)
-{
-	if (events & EPOLLOUT && (e->reports_due || e->asks_due))
-		flush_due(e);
-	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
-		return;
-	for (unsigned i = 0; i < MESSAGES && !e->reports_due && receive_one(e); i++)
-		;
-}
+const struct control_ops edge_control = {.chan = &edge_chan,
+	.ev = EDGE_EV_CONTROL,
+	.burst = 16,
+	.on_message = answer_control,
+	.on_room = flush_due};

@@ -10,7 +10,7 @@
  *          sniffed for CONN_SNIFF_MS, /may only asks the keeper. budget.c closes connections above
  *          the memory budget. selftest.c is --jail-selftest.
  * Trust    Hostile bytes. Holds no credential; the key of a CA that this guest alone trusts.
- * Owns     fd EDGE_CONTROL_FD.
+ * Owns     fd CONTROL_FD.
  * Limits   EDGE_BUDGET for everything, and those of the parts.
  * See      README, lib/os/ipc/edge_chan.h, proto/PROTOCOL.wire, proto/PROTOCOL.net
  */
@@ -21,7 +21,7 @@
 #include "src/edge/wire/wire.h"
 
 /* control.c */
-void control_on_event(struct edge *e, uint32_t events);
+extern const struct control_ops edge_control;
 /* Says what is due about a bridge, or later when the keeper does not read; frees it at the end. */
 void control_report(struct edge *e, struct bridge *b);
 /* All bridges are taken. */

@@ -21,7 +21,7 @@ static void dispatch_edge(struct edge *e, const struct loop_event *ev)
 {
 	switch ((enum edge_ev)ev->key.kind) {
 	case EDGE_EV_CONTROL:
-		control_on_event(e, ev->events);
+		control_on_event(&e->control, ev->events);
 		break;
 	case EDGE_EV_GUEST:
 		port_on_event(e, &e->ctl, ev->events);
@@ -64,16 +64,11 @@ static void start_edge(struct edge *e)
 
 	for (size_t i = 0; i < EDGE_MAX_STREAMS; i++)
 		e->bridges[i].fd = -1;
-	if (loop_init(&e->loop) < 0 || loop_add(&e->loop, EDGE_CONTROL_FD, EPOLLIN,
-					       (struct loop_key){.kind = EDGE_EV_CONTROL}) < 0)
-		die("fd %d is not the keeper's channel: this program is started by sbx-keeper",
-			EDGE_CONTROL_FD);
+	control_open(&e->control, &edge_control, &e->loop, e);
 	r = jail_seal(JAIL_EDGE, &err);
 	if (r < 0)
 		die("%s", err_text(&err, r));
-	if (chan_send_hello(EDGE_CONTROL_FD, SBX_BUILD) < 0)
-		die("the keeper is gone");
-	e->phase = chan_after(&edge_chan, e->phase, EDGE_HELLO);
+	control_hello(&e->control);
 }
 
 static bool take_first_ms(int argc, char **argv)
@@ -97,12 +92,12 @@ int main(int argc, char **argv)
 	if (argc != 1 && !take_first_ms(argc, argv))
 		die("usage: sbx-edge (started by sbx-keeper)");
 	start_edge(&edge);
-	while (!edge.done) {
+	while (!edge.control.done) {
 		struct loop_event ev;
 
 		loop_next(&edge.loop, &ev);
 		dispatch_edge(&edge, &ev);
 		flush_edge(&edge);
 	}
-	return edge.status;
+	return edge.control.status;
 }

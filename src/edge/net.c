@@ -99,7 +99,7 @@ void net_flush(struct edge *e)
 	do {
 		budget_keep(e);
 		port_flush(e, &net->port);
-	} while (!e->done && give_room(e) && !net->port.blocked);
+	} while (!e->control.done && give_room(e) && !net->port.blocked);
 	if (net->n_conns == 0 && net->n_most >= MANY_CONNS) {
 		net->n_most = 0;
 		(void)malloc_trim(0);

@@ -10,66 +10,20 @@
 
 #define MAX_RESOLV_CONF 65536
 
-static void quit_control(struct egress *e, enum egress_exit status)
-{
-	if (!e->done)
-		e->status = status;
-	e->done = true;
-}
-
-static void watch_control(struct egress *e)
-{
-	/* While something is due nothing more is read: a keeper that does not listen is not
-	 * served either, so what is due stays bounded. */
-	uint32_t events = e->reports_due ? EPOLLOUT : EPOLLIN;
-
-	if (loop_mod(&e->loop, EGRESS_CONTROL_FD, events,
-		    (struct loop_key){.kind = EGRESS_EV_CONTROL}) < 0)
-		quit_control(e, EGRESS_EXIT_KEEPER);
-}
-
-/* The kernel counts the descriptors that all processes of the user have sent and nobody has
- * received. Others may have used them up for a while, and no event tells when that is over. What
- * has no descriptor does not wait. */
-static void try_again(struct egress *e)
-{
-	if (!e->is_crowded)
-		log_warn("a connection cannot be passed on yet: processes of this user have too "
-			 "many descriptors in flight");
-	e->is_crowded = true;
-	loop_timer_set(&e->loop, &e->again, clock_mono_ms() + EGRESS_AGAIN_MS,
-		(struct loop_key){.kind = EGRESS_EV_AGAIN});
-}
-
-/* Whether it went out; when not, it is tried again later, or the keeper is gone. */
-static bool sent_control(struct egress *e, int r)
-{
-	if (r == 0)
-		return true;
-	if (r == -ETOOMANYREFS) {
-		try_again(e);
-	} else if (r != -EAGAIN) {
-		quit_control(e, EGRESS_EXIT_OK);
-	} else if (!e->reports_due) {
-		e->reports_due = true;
-		watch_control(e);
-	}
-	return false;
-}
-
 void control_report(struct egress *e, struct exchange *x)
 {
 	uint32_t gen = x->gen;
 
 	if (x->result_due) {
-		if (!sent_control(e, egress_send_result(
-					     EGRESS_CONTROL_FD, x->id, x->result_due, x->given_fd)))
+		if (!control_sent(&e->control,
+			    egress_send_result(CONTROL_FD, x->id, x->result_due, x->given_fd)))
 			return;
 		free(TAKE(x->result_due));
 		fd_close(&x->given_fd);
 	}
-	if (!x->closed_due || !sent_control(e, egress_send_closed(EGRESS_CONTROL_FD, x->id,
-						       x->n_bytes[WAY_UP], x->n_bytes[WAY_DOWN])))
+	if (!x->closed_due ||
+		!control_sent(&e->control, egress_send_closed(CONTROL_FD, x->id, x->n_bytes[WAY_UP],
+						   x->n_bytes[WAY_DOWN])))
 		return;
 	*x = (struct exchange){.gen = gen + 1};
 	e->n_open--;
@@ -77,21 +31,20 @@ void control_report(struct egress *e, struct exchange *x)
 
 static void report_loaded(struct egress *e)
 {
-	e->loaded_due = !sent_control(
-		e, egress_send_loaded(EGRESS_CONTROL_FD, e->loaded_id, e->loaded_text));
+	e->loaded_due = !control_sent(
+		&e->control, egress_send_loaded(CONTROL_FD, e->loaded_id, e->loaded_text));
 }
 
-static void flush_due(struct egress *e)
+static void flush_due(void *ctx)
 {
-	e->reports_due = false;
+	struct egress *e = ctx;
+
 	if (e->loaded_due)
 		report_loaded(e);
-	for (size_t i = 0; i < EGRESS_SLOTS && !e->reports_due; i++) {
+	for (size_t i = 0; i < EGRESS_SLOTS && !e->control.is_due; i++) {
 		if (e->exchanges[i].state != EXCHANGE_FREE)
 			control_report(e, &e->exchanges[i]);
 	}
-	if (!e->reports_due)
-		watch_control(e);
 }
 
 /* The one exchange fails, and nothing else. */
@@ -114,7 +67,7 @@ void control_again(struct egress *e)
 			x->give_until && now >= x->give_until)
 			keep_given(x);
 	}
-	flush_due(e);
+	control_flush(&e->control);
 }
 
 void control_recheck(struct egress *e)
@@ -257,11 +210,10 @@ static int answer_open(struct egress *e, struct ipc_msg *msg)
 	return 0;
 }
 
-static int answer_control(struct egress *e, struct ipc_msg *msg)
+static int answer_control(void *ctx, struct ipc_msg *msg)
 {
-	if (!chan_allows(&egress_chan, e->phase, CHAN_FROM_KEEPER, msg->type))
-		return -EBADMSG;
-	e->phase = chan_after(&egress_chan, e->phase, msg->type);
+	struct egress *e = ctx;
+
 	switch (msg->type) {
 	case EGRESS_CONFIG:
 		return answer_config(e, msg);
@@ -278,32 +230,10 @@ static int answer_control(struct egress *e, struct ipc_msg *msg)
 	}
 }
 
-static void receive_one(struct egress *e)
-{
-	static struct ipc_msg msg;
-	int r;
-
-	msg.fd = -1;
-	r = ipc_recv(EGRESS_CONTROL_FD, &msg);
-	if (r == -EAGAIN)
-		return;
-	if (r == 0) {
-		quit_control(e, EGRESS_EXIT_OK);
-		return;
-	}
-	if (r > 0)
-		r = answer_control(e, &msg);
-	ipc_msg_done(&msg);
-	if (r < 0) {
-		log_error("message %u of the keeper against the protocol", msg.type);
-		quit_control(e, EGRESS_EXIT_KEEPER);
-	}
-}
-
-void control_on_event(struct egress *e, uint32_t events)
-{
-	if (e->reports_due && events & EPOLLOUT)
-		flush_due(e);
-	else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		receive_one(e);
-}
+const struct control_ops egress_control = {.chan = &egress_chan,
+	.ev = EGRESS_EV_CONTROL,
+	.burst = 1,
+	.ev_again = EGRESS_EV_AGAIN,
+	.passed = "a connection",
+	.on_message = answer_control,
+	.on_room = flush_due};

@@ -7,7 +7,7 @@
  *          compared with what the keeper allowed, decided again, then dialed and relayed. A SOCKET
  *          has no edge: its connection goes to the keeper. selftest.c is --jail-selftest.
  * Trust    Frames of edge, answers of resolvers, bytes of servers. Holds no secret.
- * Owns     The sockets, fd EGRESS_CONTROL_FD, the policy.
+ * Owns     The sockets, fd CONTROL_FD, the policy.
  * Limits   EGRESS_MAX_OPEN exchanges; the EGRESS_*_MS of limits.h; EGRESS_PIPES; OUT_MAX a
  *          direction.
  * Never    Resolves or connects before the policy's yes.
@@ -19,7 +19,7 @@
 #include "src/egress/relay/relay.h"
 
 /* control.c */
-void control_on_event(struct egress *e, uint32_t events);
+extern const struct control_ops egress_control;
 /* Says what is due about an exchange, or later when the keeper does not read. */
 void control_report(struct egress *e, struct exchange *x);
 /* Ends what the policy of now forbids. */

@@ -37,7 +37,7 @@ static void dispatch_egress(struct egress *e, const struct loop_event *ev)
 {
 	switch ((enum egress_ev)ev->key.kind) {
 	case EGRESS_EV_CONTROL:
-		control_on_event(e, ev->events);
+		control_on_event(&e->control, ev->events);
 		break;
 	case EGRESS_EV_EDGE:
 	case EGRESS_EV_ORIGIN:
@@ -76,18 +76,13 @@ static void start_egress(struct egress *e)
 	/* Zero is a free slot, so what was never used costs no memory. */
 	e->exchanges = xcalloc(EGRESS_SLOTS, sizeof(*e->exchanges));
 	arena_init(&e->arena, HTTP_ARENA_SIZE);
-	if (loop_init(&e->loop) < 0 || loop_add(&e->loop, EGRESS_CONTROL_FD, EPOLLIN,
-					       (struct loop_key){.kind = EGRESS_EV_CONTROL}) < 0)
-		die("fd %d is not the keeper's channel: this program is started by sbx-keeper",
-			EGRESS_CONTROL_FD);
+	control_open(&e->control, &egress_control, &e->loop, e);
 	r = resolve_init(e, &err);
 	if (r == 0)
 		r = jail_seal(JAIL_EGRESS, &err);
 	if (r < 0)
 		die("%s", err_text(&err, r));
-	if (chan_send_hello(EGRESS_CONTROL_FD, SBX_BUILD) < 0)
-		die("the keeper is gone");
-	e->phase = chan_after(&egress_chan, e->phase, EGRESS_HELLO);
+	control_hello(&e->control);
 }
 
 int main(int argc, char **argv)
@@ -100,11 +95,11 @@ int main(int argc, char **argv)
 	if (argc != 1)
 		die("usage: sbx-egress (started by sbx-keeper)");
 	start_egress(&egress);
-	while (!egress.done) {
+	while (!egress.control.done) {
 		struct loop_event ev;
 
 		loop_next(&egress.loop, &ev);
 		dispatch_egress(&egress, &ev);
 	}
-	return egress.status;
+	return egress.control.status;
 }

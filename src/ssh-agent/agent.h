@@ -9,7 +9,7 @@
  *          keeper's VERDICT, and is answered. The list of keys is asked of the host's agent for
  *          each request anew, so a key that was removed there is gone here too.
  * Trust    Eats bytes of the guest and of the host's agent. Holds no secret and no file.
- * Owns     The sockets, fd AGENT_CONTROL_FD.
+ * Owns     The sockets, fd CONTROL_FD.
  * Limits   AGENT_MAX_OPEN streams, SSHAGENT_MAX_REQUEST and SSHAGENT_MAX_ANSWER bytes, AGENT_*_MS.
  * Never    Has a signature made before VERDICT said yes, or with a key that the filter does not
  *          allow.
@@ -18,10 +18,9 @@
 #pragma once
 
 #include "lib/os/ipc/agent_chan.h"
-#include "lib/os/loop/loop.h"
+#include "lib/os/worker/control.h"
 #include "lib/secret/sshagent/sshagent.h"
 
-#define AGENT_CONTROL_FD 3
 #define AGENT_ASK_MS 45000  /* for VERDICT: the keeper gives a person 30 s */
 #define AGENT_HOST_MS 60000 /* for the host's agent, which may ask a person too */
 #define AGENT_WRITE_MS 10000
@@ -34,12 +33,8 @@ enum agent_ev {
 	AGENT_EV_TIMER
 };
 
-enum agent_exit {
-	AGENT_EXIT_OK = 0,
-	AGENT_EXIT_START = 1,
-	AGENT_EXIT_KEEPER = 4,
-	AGENT_EXIT_HOST = 5
-};
+/* The exit status if the host's agent fails; the others are enum control_exit. */
+#define AGENT_EXIT_HOST 5
 
 enum stream_state {
 	STREAM_FREE,
@@ -69,7 +64,7 @@ struct stream {
 
 struct agent {
 	struct loop loop;
-	enum agent_phase phase;
+	struct control control;
 	struct sshagent_filter filter;
 	struct stream streams[AGENT_MAX_OPEN];
 	uint64_t n_orders;
@@ -83,14 +78,10 @@ struct agent {
 	size_t n_in;
 	const uint8_t *out; /* of the asker's request, or the question for the list */
 	size_t n_out, at_out;
-	bool reports_due, done;
-	enum agent_exit status;
 };
 
-void agent_quit(struct agent *a, enum agent_exit status);
-
 /* control.c */
-void control_on_event(struct agent *a, uint32_t events);
+extern const struct control_ops agent_control;
 /* Says what is due about a stream, or later when the keeper does not read. */
 void control_report(struct agent *a, struct stream *s);
 

@@ -3,49 +3,24 @@
 
 #include <errno.h>
 #include <string.h>
-#include "lib/base/log.h"
-
-static void watch_control(struct agent *a)
-{
-	uint32_t events = a->reports_due ? EPOLLOUT : EPOLLIN;
-
-	if (loop_mod(&a->loop, AGENT_CONTROL_FD, events,
-		    (struct loop_key){.kind = AGENT_EV_CONTROL}) < 0)
-		agent_quit(a, AGENT_EXIT_KEEPER);
-}
-
-/* Whether it went out; when not, the keeper does not read (tried again later) or is gone. */
-static bool sent_control(struct agent *a, int r)
-{
-	if (r == 0)
-		return true;
-	if (r != -EAGAIN) {
-		agent_quit(a, AGENT_EXIT_OK);
-	} else if (!a->reports_due) {
-		a->reports_due = true;
-		watch_control(a);
-	}
-	return false;
-}
 
 void control_report(struct agent *a, struct stream *s)
 {
 	if (s->ask_due) {
-		if (!sent_control(a, agent_send_ask(AGENT_CONTROL_FD, s->ask_id, &s->ask)))
+		if (!control_sent(&a->control, agent_send_ask(CONTROL_FD, s->ask_id, &s->ask)))
 			return;
 		s->ask_due = false;
 	}
-	if (s->closed_due && sent_control(a, agent_send_closed(AGENT_CONTROL_FD, s->id)))
+	if (s->closed_due && control_sent(&a->control, agent_send_closed(CONTROL_FD, s->id)))
 		*s = (struct stream){.gen = s->gen + 1};
 }
 
-static void flush_due(struct agent *a)
+static void flush_due(void *ctx)
 {
-	a->reports_due = false;
-	for (size_t i = 0; i < AGENT_MAX_OPEN && !a->reports_due; i++)
+	struct agent *a = ctx;
+
+	for (size_t i = 0; i < AGENT_MAX_OPEN && !a->control.is_due; i++)
 		control_report(a, &a->streams[i]);
-	if (!a->reports_due)
-		watch_control(a);
 }
 
 static int on_config(struct agent *a, struct ipc_msg *msg)
@@ -61,14 +36,12 @@ static int on_config(struct agent *a, struct ipc_msg *msg)
 	return host_begin(a, TAKE_FD(msg->fd));
 }
 
-static int on_message(struct agent *a, struct ipc_msg *msg)
+static int on_message(void *ctx, struct ipc_msg *msg)
 {
+	struct agent *a = ctx;
 	bool allowed = false;
 	int r;
 
-	if (!chan_allows(&agent_chan, a->phase, CHAN_FROM_KEEPER, msg->type))
-		return -EBADMSG;
-	a->phase = chan_after(&agent_chan, a->phase, msg->type);
 	switch (msg->type) {
 	case AGENT_CONFIG:
 		return on_config(a, msg);
@@ -85,28 +58,8 @@ static int on_message(struct agent *a, struct ipc_msg *msg)
 	}
 }
 
-void control_on_event(struct agent *a, uint32_t events)
-{
-	static struct ipc_msg msg;
-	int r;
-
-	if (a->reports_due) {
-		flush_due(a);
-		return;
-	}
-	r = ipc_recv(AGENT_CONTROL_FD, &msg);
-	if (r == -EAGAIN)
-		return;
-	if (r == 0) {
-		agent_quit(a, AGENT_EXIT_OK);
-		return;
-	}
-	if (r > 0) {
-		r = on_message(a, &msg);
-		ipc_msg_done(&msg);
-	}
-	if (r < 0) {
-		log_error("message %u of the keeper against the protocol", msg.type);
-		agent_quit(a, AGENT_EXIT_KEEPER);
-	}
-}
+const struct control_ops agent_control = {.chan = &agent_chan,
+	.ev = AGENT_EV_CONTROL,
+	.burst = 1,
+	.on_message = on_message,
+	.on_room = flush_due};

@@ -18,7 +18,7 @@ static void watch_host(struct agent *a)
 	uint32_t events = EPOLLIN | (a->at_out < a->n_out ? EPOLLOUT : 0);
 
 	if (loop_mod(&a->loop, a->host_fd, events, (struct loop_key){.kind = AGENT_EV_HOST}) < 0)
-		agent_quit(a, AGENT_EXIT_HOST);
+		control_quit(&a->control, AGENT_EXIT_HOST);
 }
 
 int host_begin(struct agent *a, int fd)
@@ -47,7 +47,7 @@ static struct stream *first_waiting(struct agent *a)
 static void lost_host(struct agent *a, const char *why)
 {
 	log_error("the host's agent %s", why);
-	agent_quit(a, AGENT_EXIT_HOST);
+	control_quit(&a->control, AGENT_EXIT_HOST);
 }
 
 static void send_some(struct agent *a)
@@ -69,7 +69,7 @@ static void send_some(struct agent *a)
 
 void host_serve(struct agent *a)
 {
-	struct stream *s = a->is_busy || a->done ? NULL : first_waiting(a);
+	struct stream *s = a->is_busy || a->control.done ? NULL : first_waiting(a);
 
 	if (!s)
 		return;
@@ -119,7 +119,7 @@ static void on_answer(struct agent *a)
 
 static void read_some(struct agent *a)
 {
-	while (!a->done) {
+	while (!a->control.done) {
 		size_t want = LENGTH;
 
 		if (a->n_in >= LENGTH) {
@@ -152,6 +152,6 @@ void host_on_event(struct agent *a, uint32_t events)
 {
 	if (events & EPOLLOUT)
 		send_some(a);
-	if (events & ~(uint32_t)EPOLLOUT && !a->done)
+	if (events & ~(uint32_t)EPOLLOUT && !a->control.done)
 		read_some(a);
 }

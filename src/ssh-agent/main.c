@@ -10,25 +10,18 @@
 
 static struct agent agent = {.host_fd = -1};
 
-void agent_quit(struct agent *a, enum agent_exit status)
-{
-	if (!a->done)
-		a->status = status;
-	a->done = true;
-}
-
 static void dispatch_ssh_agent(struct agent *a, const struct loop_event *ev)
 {
 	switch ((enum agent_ev)ev->key.kind) {
 	case AGENT_EV_CONTROL:
-		control_on_event(a, ev->events);
+		control_on_event(&a->control, ev->events);
 		break;
 	case AGENT_EV_HOST:
 		host_on_event(a, ev->events);
 		break;
 	case AGENT_EV_HOST_TIMER:
 		log_error("the host's agent does not answer");
-		agent_quit(a, AGENT_EXIT_HOST);
+		control_quit(&a->control, AGENT_EXIT_HOST);
 		break;
 	case AGENT_EV_STREAM:
 		stream_on_event(a, ev->key, ev->events);
@@ -44,16 +37,11 @@ static void start_ssh_agent(struct agent *a)
 	struct err err = {0};
 	int r;
 
-	if (loop_init(&a->loop) < 0 || loop_add(&a->loop, AGENT_CONTROL_FD, EPOLLIN,
-					       (struct loop_key){.kind = AGENT_EV_CONTROL}) < 0)
-		die("fd %d is not the keeper's channel: this program is started by sbx-keeper",
-			AGENT_CONTROL_FD);
+	control_open(&a->control, &agent_control, &a->loop, a);
 	r = jail_seal(JAIL_SSH_AGENT, &err);
 	if (r < 0)
 		die("%s", err_text(&err, r));
-	if (chan_send_hello(AGENT_CONTROL_FD, SBX_BUILD) < 0)
-		die("the keeper is gone");
-	a->phase = chan_after(&agent_chan, a->phase, AGENT_HELLO);
+	control_hello(&a->control);
 }
 
 int main(int argc, char **argv)
@@ -66,11 +54,11 @@ int main(int argc, char **argv)
 	if (argc != 1)
 		die("usage: sbx-ssh-agent (started by sbx-keeper)");
 	start_ssh_agent(&agent);
-	while (!agent.done) {
+	while (!agent.control.done) {
 		struct loop_event ev;
 
 		loop_next(&agent.loop, &ev);
 		dispatch_ssh_agent(&agent, &ev);
 	}
-	return agent.status;
+	return agent.control.status;
 }

@@ -75,7 +75,7 @@ void stream_open(struct agent *a, uint32_t id, int fd)
 	/* The keeper counts too, and gives no more than there is room for. */
 	if (!s || fd_set_nonblock(fd, true) < 0) {
 		fd_close(&fd);
-		agent_quit(a, AGENT_EXIT_KEEPER);
+		control_quit(&a->control, CONTROL_EXIT_KEEPER);
 		return;
 	}
 	uint32_t gen = s->gen;

@@ -24,7 +24,7 @@ static struct asked *find_free(struct net *net)
 static bool send_ask(struct edge *e, const struct conn *c, const struct edge_ask *ask)
 {
 	struct net *net = e->net;
-	struct asked *a = e->asks_due || e->done ? NULL : find_free(net);
+	struct asked *a = e->control.wants_room || e->control.done ? NULL : find_free(net);
 	/* The place is in the id, and an old id never comes back soon. */
 	uint32_t id = a ? net->next_ask * NET_ASKS + (uint32_t)(a - net->asked) : 0;
 

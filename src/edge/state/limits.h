@@ -8,9 +8,9 @@
 #pragma once
 
 #include "lib/os/ipc/edge_chan.h"
+#include "lib/os/worker/control.h"
 #include "lib/wire/wire/wire.h"
 
-#define EDGE_CONTROL_FD 3
 #define EDGE_OUT 65536
 /* How long bytes of a closed socket may still go to the guest before its stream is reset. */
 #define EDGE_LINGER_MS 1000
@@ -46,5 +46,5 @@ enum edge_ev {
 	EDGE_EV_CONN_TIMER,
 };
 
-/* Exit statuses, for the log of whoever started it. */
-enum edge_exit { EDGE_EXIT_OK = 0, EDGE_EXIT_START = 1, EDGE_EXIT_LOST = 3, EDGE_EXIT_KEEPER = 4 };
+/* The exit status after LOST; the others are enum control_exit. */
+#define EDGE_EXIT_LOST 3

@@ -63,7 +63,7 @@ struct edge {
 	const struct keeper_ops *keeper;
 	const struct conn_ops *conn_ops;
 	struct loop loop;
-	enum edge_phase phase;
+	struct control control;
 	struct port ctl;
 	struct wire *wire;     /* of ctl */
 	struct net *net;       /* NULL until the keeper says NET */
@@ -75,8 +75,4 @@ struct edge {
 	/* A refused OPEN that could not be told yet; only one, as nothing is read meanwhile. */
 	bool refused_due;
 	uint32_t refused_id;
-	bool reports_due; /* fd 3 takes no more now */
-	bool asks_due;	  /* the same for an ASK: verdicts are still read */
-	bool done;
-	enum edge_exit status;
 };

@@ -46,7 +46,7 @@ static void must(bool cond)
 
 static void lose_guest(struct edge *e, const char *fmt, ...)
 {
-	e->done = true;
+	e->control.done = true;
 }
 
 static int take_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
@@ -74,7 +74,7 @@ static void drain(int fd)
 
 static void feed(const void *p, size_t n)
 {
-	if (!f.e.done)
+	if (!f.e.control.done)
 		port_feed(&f.e, &f.e.net->port, slice_of(p, n));
 }
 
@@ -174,7 +174,7 @@ static void check_way(struct way *w)
 
 static void wake(uint32_t events)
 {
-	for (uint32_t i = 0; i < NET_MAX_CONNS && !f.e.done; i++) {
+	for (uint32_t i = 0; i < NET_MAX_CONNS && !f.e.control.done; i++) {
 		struct conn *c = f.e.net->conns[i];
 
 		if (c && c->fd >= 0)
@@ -237,7 +237,7 @@ static void (*const steps[])(void) = {
 static void step(void)
 {
 	steps[rd_u8(&f.in) % ARRAY_LEN(steps)]();
-	if (f.e.done)
+	if (f.e.control.done)
 		return;
 	net_flush(&f.e);
 	drain(f.guest);
@@ -268,7 +268,7 @@ static void start(const uint8_t *p, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
 	start(p, n);
-	while (f.in.n > 0 && !f.in.bad && !f.e.done)
+	while (f.in.n > 0 && !f.in.bad && !f.e.control.done)
 		step();
 	net_done(&f.e);
 	loop_done(&f.e.loop);

@@ -16,6 +16,6 @@ void guest_start(struct edge *e, int fd, uint32_t ready_ms)
 
 void guest_on_ready_timeout(struct edge *e)
 {
-	if (e->phase == EDGE_PHASE_CONNECT)
+	if (e->control.phase == EDGE_PHASE_CONNECT)
 		e->keeper->lost(e, "the guest did not answer within %u ms", e->ready_ms);
 }

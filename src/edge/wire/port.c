@@ -105,7 +105,7 @@ static bool write_once(struct edge *e, struct port *p)
 
 static void set_blocked(struct edge *e, struct port *p, bool blocked)
 {
-	if (p->blocked == blocked || e->done)
+	if (p->blocked == blocked || e->control.done)
 		return;
 	p->blocked = blocked;
 	if (loop_mod(&e->loop, p->fd, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN, key_of(p)) < 0)
@@ -114,7 +114,7 @@ static void set_blocked(struct edge *e, struct port *p, bool blocked)
 
 static void write_rounds(struct edge *e, struct port *p)
 {
-	for (unsigned i = 0; i < ROUNDS && !e->done; i++) {
+	for (unsigned i = 0; i < ROUNDS && !e->control.done; i++) {
 		if (!fill_out(e, p)) {
 			set_blocked(e, p, false);
 			return;
@@ -129,15 +129,15 @@ static void write_rounds(struct edge *e, struct port *p)
 void port_on_event(struct edge *e, struct port *p, uint32_t events)
 {
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
-		for (unsigned i = 0; i < ROUNDS && !e->done && read_once(e, p); i++)
+		for (unsigned i = 0; i < ROUNDS && !e->control.done && read_once(e, p); i++)
 			;
 	}
-	if (events & EPOLLOUT && !e->done)
+	if (events & EPOLLOUT && !e->control.done)
 		write_rounds(e, p);
 }
 
 void port_flush(struct edge *e, struct port *p)
 {
-	if (p->wire && !p->blocked && !e->done)
+	if (p->wire && !p->blocked && !e->control.done)
 		write_rounds(e, p);
 }

@@ -8,9 +8,9 @@
 #pragma once
 
 #include "lib/os/ipc/egress_chan.h"
+#include "lib/os/worker/control.h"
 #include "lib/wire/flow/out.h"
 
-#define EGRESS_CONTROL_FD 3
 #define EGRESS_SLOTS (EGRESS_MAX_OPEN + 1) /* the last one only ever says BUSY */
 #define EGRESS_HEAD_MS 10000		   /* for edge's request */
 #define EGRESS_RESOLVE_MS 10000
@@ -23,8 +23,7 @@
 #define EGRESS_IDLE_MS 900000	 /* of an HTTP exchange: models think for minutes */
 #define EGRESS_LINGER_MS 2000	 /* for edge to read the end */
 #define EGRESS_RECHECK_MS 5000	 /* a rule that has run out ends its exchanges within this */
-#define EGRESS_AGAIN_MS 50	 /* between two tries to give a connection away ... */
-#define EGRESS_GIVE_MS 10000	 /* ... and for all of them */
+#define EGRESS_GIVE_MS 10000	 /* for all tries to give a connection away */
 #define EGRESS_PIPES 64		 /* held by directions that wait for their reader */
 #define EGRESS_READ OUT_READ
 #define EGRESS_STREAM OUT_STREAM
@@ -40,5 +39,3 @@ enum egress_ev {
 	EGRESS_EV_RECHECK,
 	EGRESS_EV_AGAIN,
 };
-
-enum egress_exit { EGRESS_EXIT_OK = 0, EGRESS_EXIT_START = 1, EGRESS_EXIT_KEEPER = 4 };

@@ -36,7 +36,7 @@ struct exchange_ops {
 struct egress {
 	const struct exchange_ops *ops;
 	struct loop loop;
-	enum egress_phase phase;
+	struct control control;
 	struct policy *policy;
 	struct egress_config config;
 	struct addr_locals locals;
@@ -45,16 +45,12 @@ struct egress {
 	struct exchange *exchanges; /* EGRESS_SLOTS */
 	unsigned n_open;
 	struct arena arena; /* of one decoding */
-	struct loop_timer recheck, resolver_timer, again;
+	struct loop_timer recheck, resolver_timer;
 	int idle_pipe[2];
 	unsigned n_pipes;
-	bool reports_due; /* fd 3 takes no more now */
-	bool is_crowded;  /* a connection could not be given away, and the log has it */
 	bool loaded_due;
 	uint32_t loaded_id;
 	char loaded_text[EGRESS_MAX_TEXT];
-	bool done;
-	enum egress_exit status;
 };
 
 /* NULL for a stale event. */

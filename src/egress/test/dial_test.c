@@ -25,7 +25,7 @@ static int set_up(void **state)
 
 	assert_int_equal(ipc_pair(pair), 0);
 	keeper = fcntl(pair[0], F_DUPFD_CLOEXEC, 10);
-	assert_int_equal(dup2(pair[1], EGRESS_CONTROL_FD), EGRESS_CONTROL_FD);
+	assert_int_equal(dup2(pair[1], CONTROL_FD), CONTROL_FD);
 	e = (struct egress){.ops = &exchange_ops,
 		.exchanges = xcalloc(EGRESS_SLOTS, sizeof(*e.exchanges)),
 		.idle_pipe = {-1, -1}};
@@ -40,7 +40,7 @@ static int tear_down(void **state)
 	policy_free(e.policy);
 	free(e.exchanges);
 	loop_done(&e.loop);
-	(void)close(EGRESS_CONTROL_FD);
+	(void)close(CONTROL_FD);
 	fd_close(&keeper);
 	return 0;
 }

@@ -417,7 +417,7 @@ static void test_opened_for_what_cannot_be(void **state)
 	net_say(n, c, plain, strlen(plain));
 	net_until(n, net_asked(n, EDGE_ASK_HTTP, HOST, 80));
 	net_allow_opened(n, net_asked(n, EDGE_ASK_HTTP, HOST, 80));
-	assert_int_equal(rig_exit(n->rig), EDGE_EXIT_KEEPER);
+	assert_int_equal(rig_exit(n->rig), CONTROL_EXIT_KEEPER);
 	net_free(n);
 }
 
