@@ -3,70 +3,22 @@
 
 #include <errno.h>
 #include <unistd.h>
-#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
-static void quit_control(struct origin *o, enum origin_exit status)
-{
-	if (!o->done)
-		o->status = status;
-	o->done = true;
-}
-
-static void watch_control(struct origin *o)
-{
-	/* While something is due nothing more is read: a keeper that does not listen is not
-	 * served either, so what is due stays bounded. */
-	uint32_t events = o->reports_due ? EPOLLOUT : EPOLLIN;
-
-	if (loop_mod(&o->loop, ORIGIN_CONTROL_FD, events,
-		    (struct loop_key){.kind = ORIGIN_EV_CONTROL}) < 0)
-		quit_control(o, ORIGIN_EXIT_KEEPER);
-}
-
-/* The kernel counts the descriptors that all processes of the user have sent and nobody has
- * received. Others may have used them up for a while, and no event tells when that is over. What
- * has no descriptor does not wait. */
-static void try_again(struct origin *o)
-{
-	if (!o->is_crowded)
-		log_warn("a token cannot be passed on yet: processes of this user have too many "
-			 "descriptors in flight");
-	o->is_crowded = true;
-	loop_timer_set(&o->loop, &o->again, clock_mono_ms() + ORIGIN_AGAIN_MS,
-		(struct loop_key){.kind = ORIGIN_EV_AGAIN});
-}
-
-/* Whether it went out; when not, it is tried again later, or the keeper is gone. */
-static bool sent_control(struct origin *o, int r)
-{
-	if (r == 0)
-		return true;
-	if (r == -ETOOMANYREFS) {
-		try_again(o);
-	} else if (r != -EAGAIN) {
-		quit_control(o, ORIGIN_EXIT_OK);
-	} else if (!o->reports_due) {
-		o->reports_due = true;
-		watch_control(o);
-	}
-	return false;
-}
-
 bool control_want(struct origin *o, uint32_t id)
 {
-	return sent_control(o, origin_send_want(ORIGIN_CONTROL_FD, id));
+	return control_sent(&o->control, origin_send_want(CONTROL_FD, id));
 }
 
 bool control_need(struct origin *o, uint32_t id, const struct origin_need *need)
 {
-	return sent_control(o, origin_send_need(ORIGIN_CONTROL_FD, id, need));
+	return control_sent(&o->control, origin_send_need(CONTROL_FD, id, need));
 }
 
 bool control_tokens(struct origin *o, uint32_t id, const struct origin_tokens *tokens, int fd)
 {
-	return sent_control(o, origin_send_tokens(ORIGIN_CONTROL_FD, id, tokens, fd));
+	return control_sent(&o->control, origin_send_tokens(CONTROL_FD, id, tokens, fd));
 }
 
 void control_report(struct origin *o, struct exchange *x)
@@ -74,36 +26,30 @@ void control_report(struct origin *o, struct exchange *x)
 	uint32_t gen = x->gen;
 
 	if (x->result_due) {
-		if (!sent_control(o, origin_send_result(ORIGIN_CONTROL_FD, x->id, &x->result)))
+		if (!control_sent(&o->control, origin_send_result(CONTROL_FD, x->id, &x->result)))
 			return;
 		x->result_due = false;
 	}
-	if (!x->closed_due ||
-		!sent_control(o, origin_send_closed(ORIGIN_CONTROL_FD, x->id, x->n_up, x->n_down)))
+	if (!x->closed_due || !control_sent(&o->control,
+				      origin_send_closed(CONTROL_FD, x->id, x->n_up, x->n_down)))
 		return;
 	*x = (struct exchange){.gen = gen + 1};
 	o->n_open--;
 }
 
-static void flush_due(struct origin *o)
+static void flush_due(void *ctx)
 {
-	o->reports_due = false;
-	for (size_t i = 0; i < ORIGIN_SLOTS && !o->reports_due; i++) {
+	struct origin *o = ctx;
+
+	for (size_t i = 0; i < ORIGIN_SLOTS && !o->control.is_due; i++) {
 		if (o->exchanges[i].state != EXCHANGE_FREE)
 			control_report(o, &o->exchanges[i]);
 	}
-	if (!o->reports_due)
+	if (!o->control.is_due)
 		value_flush_due(o);
-	if (!o->reports_due)
+	if (!o->control.is_due)
 		token_flush_due(o);
 	o->lines_due = true;
-	if (!o->reports_due)
-		watch_control(o);
-}
-
-void control_again(struct origin *o)
-{
-	flush_due(o);
 }
 
 /* ---- what the keeper says ---- */
@@ -185,11 +131,10 @@ static int answer_open(struct origin *o, struct ipc_msg *msg)
 	return 0;
 }
 
-static int answer_control(struct origin *o, struct ipc_msg *msg)
+static int answer_control(void *ctx, struct ipc_msg *msg)
 {
-	if (!chan_allows(&origin_chan, o->phase, CHAN_FROM_KEEPER, msg->type))
-		return -EBADMSG;
-	o->phase = chan_after(&origin_chan, o->phase, msg->type);
+	struct origin *o = ctx;
+
 	switch (msg->type) {
 	case ORIGIN_CONFIG:
 		return answer_config(o, msg);
@@ -210,32 +155,10 @@ static int answer_control(struct origin *o, struct ipc_msg *msg)
 	}
 }
 
-static void receive_one(struct origin *o)
-{
-	static struct ipc_msg msg;
-	int r;
-
-	msg.fd = -1;
-	r = ipc_recv(ORIGIN_CONTROL_FD, &msg);
-	if (r == -EAGAIN)
-		return;
-	if (r == 0) {
-		quit_control(o, ORIGIN_EXIT_OK);
-		return;
-	}
-	if (r > 0)
-		r = answer_control(o, &msg);
-	ipc_msg_done(&msg);
-	if (r < 0) {
-		log_error("message %u of the keeper against the protocol", msg.type);
-		quit_control(o, ORIGIN_EXIT_KEEPER);
-	}
-}
-
-void control_on_event(struct origin *o, uint32_t events)
-{
-	if (o->reports_due && events & EPOLLOUT)
-		flush_due(o);
-	else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		receive_one(o);
-}
+const struct control_ops origin_control = {.chan = &origin_chan,
+	.ev = ORIGIN_EV_CONTROL,
+	.burst = 1,
+	.ev_again = ORIGIN_EV_AGAIN,
+	.passed = "a token",
+	.on_message = answer_control,
+	.on_room = flush_due};

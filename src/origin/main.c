@@ -34,7 +34,7 @@ static void dispatch_origin(struct origin *o, const struct loop_event *ev)
 {
 	switch ((enum origin_ev)ev->key.kind) {
 	case ORIGIN_EV_CONTROL:
-		control_on_event(o, ev->events);
+		control_on_event(&o->control, ev->events);
 		break;
 	case ORIGIN_EV_EDGE:
 	case ORIGIN_EV_TIMER:
@@ -54,11 +54,11 @@ static void dispatch_origin(struct origin *o, const struct loop_event *ev)
 		value_on_timer(o, ev->key);
 		break;
 	case ORIGIN_EV_AGAIN:
-		control_again(o);
+		control_flush(&o->control);
 		break;
 	}
 	/* Serving may find that a line was closed: then again, each time with one line less. */
-	for (unsigned i = 0; i <= ORIGIN_MAX_CONNS && o->lines_due && !o->done; i++)
+	for (unsigned i = 0; i <= ORIGIN_MAX_CONNS && o->lines_due && !o->control.done; i++)
 		line_serve(o);
 }
 
@@ -77,19 +77,14 @@ static void start_origin(struct origin *o)
 	for (size_t i = 0; i < ORIGIN_N_WHICH; i++)
 		o->value[i].fd = -1;
 	arena_init(&o->arena, HTTP_ARENA_SIZE);
-	if (loop_init(&o->loop) < 0 || loop_add(&o->loop, ORIGIN_CONTROL_FD, EPOLLIN,
-					       (struct loop_key){.kind = ORIGIN_EV_CONTROL}) < 0)
-		die("fd %d is not the keeper's channel: this program is started by sbx-keeper",
-			ORIGIN_CONTROL_FD);
+	control_open(&o->control, &origin_control, &o->loop, o);
 	if (jail_go_in(JAIL_ORIGIN, NULL, 0, &err) < 0)
 		die("%s", err.text);
 	/* OpenSSL writes to sockets that nobody reads; the way into the jail has reset all
 	 * signals */
 	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
 		die("ignoring SIGPIPE");
-	if (chan_send_hello(ORIGIN_CONTROL_FD, SBX_BUILD) < 0)
-		die("the keeper is gone");
-	o->phase = chan_after(&origin_chan, o->phase, ORIGIN_HELLO);
+	control_hello(&o->control);
 }
 
 int main(int argc, char **argv)
@@ -105,7 +100,7 @@ int main(int argc, char **argv)
 	else if (argc != 1)
 		die("usage: sbx-origin (started by sbx-keeper)");
 	start_origin(&origin);
-	while (!origin.done) {
+	while (!origin.control.done) {
 		struct loop_event ev;
 
 		loop_next(&origin.loop, &ev);
@@ -113,5 +108,5 @@ int main(int argc, char **argv)
 	}
 	value_wipe_all(&origin);
 	sweep_done(&origin);
-	return origin.status;
+	return origin.control.status;
 }

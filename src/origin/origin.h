@@ -8,7 +8,7 @@
  *          a line the value is requested (value_ask); then slot_fill puts it in and the line sends
  *          the request. talk.c moves the content. selftest.c is --jail-selftest.
  * Trust    Frames of edge and bytes of a server. Holds the credentials of one service.
- * Owns     The sockets, fd ORIGIN_CONTROL_FD, the value.
+ * Owns     The sockets, fd CONTROL_FD, the value.
  * Limits   ORIGIN_MAX_OPEN exchanges, ORIGIN_MAX_CONNS lines, the ORIGIN_*_MS of limits.h, OUT_MAX
  *          a direction.
  * Never    Says NEED before a certificate was verified. Sends to another host. Sends a request
@@ -22,11 +22,9 @@
 #include "src/origin/value/value.h"
 
 /* control.c */
-void control_on_event(struct origin *o, uint32_t events);
+extern const struct control_ops origin_control;
 /* Says what is due about an exchange, or later when the keeper does not read. */
 void control_report(struct origin *o, struct exchange *x);
-/* Tries again to pass tokens on. */
-void control_again(struct origin *o);
 /* Whether it was said. When the keeper does not read, line_serve and value_flush_due come later. */
 bool control_want(struct origin *o, uint32_t id) MUST_CHECK;
 bool control_need(struct origin *o, uint32_t id, const struct origin_need *need) MUST_CHECK;

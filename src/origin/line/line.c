@@ -188,7 +188,7 @@ void line_serve(struct origin *o)
 	want_line(o, n_waiting[0], false);
 	want_line(o, n_waiting[1], true);
 	/* What lines were dropped for is served already. */
-	o->lines_due = o->lines_due && next_waiting(o, 0) && !o->reports_due;
+	o->lines_due = o->lines_due && next_waiting(o, 0) && !o->control.is_due;
 }
 
 static unsigned count_idle(const struct origin *o)

@@ -8,9 +8,9 @@
 #pragma once
 
 #include "lib/os/ipc/origin_chan.h"
+#include "lib/os/worker/control.h"
 #include "lib/wire/flow/out.h"
 
-#define ORIGIN_CONTROL_FD 3
 #define ORIGIN_SLOTS (ORIGIN_MAX_OPEN + 1) /* the last one only ever says BUSY */
 #define ORIGIN_HEAD_MS 10000		   /* for edge's request */
 #define ORIGIN_BODY_MS 60000		   /* for more of content that is kept */
@@ -24,7 +24,6 @@
 #define ORIGIN_FLIGHT_MS 90000	  /* for the answer to somebody else's refresh */
 #define ORIGIN_STORE_MS 20000	  /* for the vault to keep the tokens */
 #define ORIGIN_REFRESHED_MS 60000 /* a refresh so soon after the last one gets that one's answer */
-#define ORIGIN_AGAIN_MS 50	  /* between two tries to pass a token on */
 #define ORIGIN_MAX_TOKENS 16	  /* exchanges with a token endpoint under way; more are busy */
 #define ORIGIN_LINGER_MS 2000	  /* for edge to read the end */
 #define ORIGIN_ROOTS_BYTES (4 * 1024 * 1024)
@@ -49,5 +48,3 @@ enum origin_ev {
 	ORIGIN_EV_VALUE_TIMER,
 	ORIGIN_EV_AGAIN,
 };
-
-enum origin_exit { ORIGIN_EXIT_OK = 0, ORIGIN_EXIT_START = 1, ORIGIN_EXIT_KEEPER = 4 };

@@ -20,7 +20,7 @@ struct origin {
 	const struct exchange_ops *ops;
 	const struct keeper_ops *keeper;
 	struct loop loop;
-	enum origin_phase phase;
+	struct control control;
 	struct origin_config config;
 	struct host host;
 	struct service service;
@@ -47,9 +47,4 @@ struct origin {
 	struct arena arena;  /* of one decoding */
 	size_t n_kept;	     /* bytes, see SIGN_MAX_KEPT */
 	bool lines_due;	     /* line_serve is called before the next event */
-	bool reports_due;    /* fd 3 takes no more now */
-	bool is_crowded;     /* a token could not be passed on, and the log has it */
-	struct loop_timer again;
-	bool done;
-	enum origin_exit status;
 };

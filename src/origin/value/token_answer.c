@@ -224,7 +224,7 @@ void token_flush_due(struct origin *o)
 	for (size_t i = 0; i < ORIGIN_SLOTS; i++) {
 		struct token *t = o->exchanges[i].token;
 
-		for (size_t k = 0; t && k < ARRAY_LEN(t->store) && !o->reports_due; k++) {
+		for (size_t k = 0; t && k < ARRAY_LEN(t->store) && !o->control.is_due; k++) {
 			if (t->store[k].is_due)
 				say_tokens(o, &t->store[k]);
 		}

@@ -67,7 +67,7 @@ static void say_need(struct origin *o, struct value *v)
 
 void value_flush_due(struct origin *o)
 {
-	for (size_t i = 0; i < ORIGIN_N_WHICH && !o->reports_due; i++) {
+	for (size_t i = 0; i < ORIGIN_N_WHICH && !o->control.is_due; i++) {
 		if (o->value[i].need_due)
 			say_need(o, &o->value[i]);
 	}
