@@ -76,7 +76,7 @@ static const struct verb *find_verb(const char *name)
 
 static void print_opts(const struct opt_def *defs)
 {
-	for (; defs->name; defs++) {
+	for (; defs && defs->name; defs++) {
 		char left[64];
 
 		if (defs->hidden)
@@ -103,7 +103,7 @@ static void print_help(const struct verb *v, const char *path)
 			printf("  %-26s %s\n", s->name, s->summary);
 		printf("\nsbx help %s COMMAND says more about one of them.\n", path);
 	}
-	if (v->opts) {
+	if (!v->subs) {
 		printf("\noptions:\n");
 		print_opts(v->opts);
 	}

@@ -106,6 +106,7 @@ def test_help_of_every_verb_in_every_way(bare):
         assert text.startswith(f"usage: sbx {' '.join(words)}")
         assert bare.sbx(*words, "--help", check=0).stdout == text
         assert bare.sbx(*words, "-h", check=0).stdout == text
+        assert ("\ncommands:\n" in text) != ("\n  -h, --help " in text), words
 
 
 def test_options_stand_in_straight_columns_and_in_groups(bare):
