@@ -19,8 +19,7 @@ static int run_completion(struct opts *o)
 			shells[i].print();
 			return EXIT_OK;
 		}
-	ui_error("sbx completion: there is none for '%s'; bash, zsh and fish are there",
-		o->args.v[0]);
+	ui_error("sbx completion: unknown shell '%s': expected bash, zsh or fish", o->args.v[0]);
 	return EXIT_USAGE;
 }
 
@@ -29,8 +28,7 @@ const struct verb verb_completion = {
 	.group = "other",
 	.args = "bash|zsh|fish",
 	.summary = "print a completion script",
-	.about = "Prints a script that makes the shell complete commands, options and sandbox "
-		 "names.",
+	.about = "Prints a script for shell completion of commands, options and sandbox names.",
 	.examples = "  source <(sbx completion bash)\n"
 		    "  sbx completion zsh > \"${fpath[1]}/_sbx\"\n"
 		    "  sbx completion fish > ~/.config/fish/completions/sbx.fish\n",

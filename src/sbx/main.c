@@ -89,7 +89,7 @@ static void print_opts(const struct opt_def *defs)
 			defs->optional ? "]" : "");
 		printf("  %-29s %s%s\n", left, defs->help, defs->many ? " (repeatable)" : "");
 	}
-	printf("  %-29s %s\n", "-h, --help", "print this text");
+	printf("  %-29s %s\n", "-h, --help", "print help");
 }
 
 static void print_help(const struct verb *v, const char *path)
@@ -101,7 +101,9 @@ static void print_help(const struct verb *v, const char *path)
 		printf("\ncommands:\n");
 		for (const struct verb *s = v->subs; s->name; s++)
 			printf("  %-26s %s\n", s->name, s->summary);
-		printf("\nsbx help %s COMMAND says more about one of them.\n", path);
+		printf("\n"
+		       "sbx help %s COMMAND prints the help of a command.\n",
+			path);
 	}
 	if (!v->subs) {
 		printf("\noptions:\n");
@@ -124,9 +126,10 @@ static void print_overview(void)
 		group = (*v)->group;
 		printf("  %-12s %s\n", (*v)->name, (*v)->summary);
 	}
-	printf("\noptions before the command:\n"
-	       "  -D, --debug  say what is being done\n"
-	       "  -h, --help   this text\n\n"
+	printf("\n"
+	       "options before the command:\n"
+	       "  -D, --debug  print debug messages\n"
+	       "  -h, --help   print help\n\n"
 	       "sbx help COMMAND prints the help of a command. To begin, in the directory of a\n"
 	       "project: sbx run claude. sbx agent ls lists the agents.\n");
 }
@@ -135,7 +138,7 @@ static int unknown_sbx(const char *what, const char *prefix, const char *const *
 {
 	const char *near = opt_nearest(what, words);
 
-	ui_error("there is no command '%s%s'", prefix, what);
+	ui_error("unknown command '%s%s'", prefix, what);
 	if (near)
 		ui_hint("sbx %s%s", prefix, near);
 	else
@@ -188,7 +191,7 @@ static int check_count(
 	if (o->args.n > v->max)
 		return err_set(err, -EINVAL, "unexpected argument '%s'", o->args.v[v->max]);
 	if (o->has_rest && !v->rest && o->rest.n > 0)
-		return err_set(err, -EINVAL, "this command takes no arguments after --");
+		return err_set(err, -EINVAL, "unexpected arguments after --");
 	return 0;
 }
 
@@ -252,7 +255,7 @@ static int run_help(int argc, char **argv)
 		return unknown_verb(argv[0]);
 	if (argc > 1 && !(sub = find_sub(v, argv[1])))
 		return v->subs ? unknown_sub(v, argv[1])
-			       : usage_sbx(v->name, "it has no commands of its own");
+			       : usage_sbx(v->name, "the command has no subcommands");
 	(void)snprintf(path, sizeof(path), "%s%s%s", v->name, sub ? " " : "", sub ? sub->name : "");
 	print_help(sub ? sub : v, path);
 	return EXIT_OK;

@@ -70,7 +70,7 @@ def test_what_stands_behind_the_dashes(toy):
 def test_another_agent_in_a_sandbox_that_is_there(toy):
     toy.sbx("create", "toy", ".", "--name", "box", check=0)
     p = toy.sbx("run", "shell", "--name", "box", check=125)
-    assert "runs toy, not shell" in p.stderr and "sbx run --name box" in p.stderr
+    assert "exists with agent toy, not shell" in p.stderr and "sbx run --name box" in p.stderr
 
 
 def test_what_is_no_agent(toy):
@@ -153,7 +153,8 @@ def test_a_locked_policy_is_never_opened_by_an_agent(toy, how):
         out = toy.sbx("create", "toy", "--name", "box", *(how if how != ["setting"] else []),
                       check=0).stderr
     assert "for this sandbox only?" not in out
-    assert "denied by your policy" in out and "nothing was changed" in out and "sbx policy inspect" in out
+    assert "denied by your policy: deny rules take precedence" in out
+    assert "sbx policy inspect" in out
     assert rules(toy, "box") == []
     for host in ("api.anthropic.com", "x.toy.example"):
         assert toy.sbx("policy", "check", "network", host, "--sandbox", "box").returncode == 1
@@ -161,7 +162,7 @@ def test_a_locked_policy_is_never_opened_by_an_agent(toy, how):
 
 def test_a_missing_template_names_the_command(toy):
     p = toy.sbx("run", "claude", check=125)
-    assert "there is no template 'claude'" in p.stderr and "sbx template build claude" in p.stderr
+    assert "template 'claude' not found" in p.stderr and "sbx template build claude" in p.stderr
     assert json.loads(toy.sbx("ls", "--json").stdout)["sandboxes"] == []
 
 
@@ -196,8 +197,8 @@ def test_settings_are_imported_without_credentials(toy):
                                                         "servers": [{"port": 7}],
                                                         "trusted": [str(toy.work)]}
     assert copied[".toy/config.toml"] == f'first = 1\nsize = 3\n\n[projects."{toy.work}"]\n'
-    assert "copy   .toy/settings.json (left out: env, hooks, headers)" in p.stderr
-    for path, why in ((".toy/notes/.credentials.json", "its name"),
+    assert "copy   .toy/settings.json (removed: env, hooks, headers)" in p.stderr
+    for path, why in ((".toy/notes/.credentials.json", "the file name is that of a credential"),
                       (".toy/notes/key.md", "shaped like a credential"),
                       (".toy/notes/link.md", "symlink"), (".toy/notes/linked", "symlink")):
         assert any(path in line and why in line for line in p.stderr.splitlines()), (path, p.stderr)
@@ -207,10 +208,11 @@ def test_settings_are_imported_without_credentials(toy):
 def test_the_list_of_an_import_copies_nothing(toy):
     fill_home(toy)
     p = toy.sbx("run", "toy", "--import-config=list", check=0)
-    assert "copy   .toy/notes/a.md" in p.stderr and "4 to copy, 4 left" in p.stderr
+    assert "copy   .toy/notes/a.md" in p.stderr and "4 files to copy, 4 skipped" in p.stderr
     assert not toy.guest_home.exists() and json.loads(toy.sbx("ls", "--json").stdout)[
         "sandboxes"] == []
-    assert "has no value, or =list" in toy.sbx("run", "toy", "--import-config=all", check=2).stderr
+    assert "expected 'list' or no value" in toy.sbx(
+        "run", "toy", "--import-config=all", check=2).stderr
 
 
 def test_without_an_import_there_are_only_seeds_where_nothing_is(toy):
@@ -245,7 +247,8 @@ def test_history_is_kept_for_agent_and_folder(toy):
     assert get(toy, "toy-other")["mounts"] != mounts and len(list(folder.iterdir())) == 2
     toy.sbx("create", "toy", ".", "--name", "second", check=0)
     p = toy.sbx("rm", "-f", "--history", "toy-work", check=1)
-    assert "'second' has the same history" in p.stderr and (here / "toy-log/session").exists()
+    assert "sandbox 'second' uses the same history" in p.stderr
+    assert (here / "toy-log/session").exists()
     toy.sbx("rm", "-f", "--history", "second", check=0)
     assert not here.exists() and len(list(folder.iterdir())) == 1
     toy.sbx("create", "shell", ".", "--name", "plain", check=0)
@@ -291,7 +294,7 @@ def test_agents_are_listed_and_broken_files_said(toy):
     assert "claude" not in toy.sbx("agent", "ls", "-q").stdout.split()
     assert "unknown agent 'claude'" in toy.sbx("create", "claude", check=2).stderr
     assert "host " in toy.sbx("agent", "inspect", "toy", check=0).stdout
-    assert "there is no agent 'x'" in toy.sbx("agent", "inspect", "x", check=1).stderr
+    assert "unknown agent 'x'" in toy.sbx("agent", "inspect", "x", check=1).stderr
 
 
 def test_the_git_identity_is_offered_once(toy):
@@ -324,6 +327,7 @@ def test_a_login_inside_is_proposed_where_its_tokens_are_kept(toy, service, oaut
     (toy.agents / "toy.conf").write_text(TOY.replace("service anthropic", f"service {service}"))
     toy.sbx("settings", "set", "credentials.oauth", oauth, check=0)
     said = toy.sbx("create", "toy", ".", "--name", "box", check=0).stderr
-    assert "There is no credential for Toy yet." in said and f"try: sbx secret set {service}\n" in said
-    assert ("log in inside:" in said,
-            "the token of a login inside can stay in the sandbox" in said) == (kept, not kept), said
+    assert "No credential is set for Toy." in said and f"try: sbx secret set {service}\n" in said
+    assert ("log in inside the sandbox:" in said,
+            "the token of a login inside the sandbox can stay there" in said) == (
+                kept, not kept), said

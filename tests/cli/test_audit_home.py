@@ -34,7 +34,7 @@ def test_without_a_record_and_wrong_words(inst):
     inst.create("demo")
     record = next((inst.root / "state/sbx/sandboxes").iterdir()) / "home-record"
     record.unlink()
-    assert "made without" in inst.sbx("audit", "home", "demo", check=125).stderr
+    assert "created without one" in inst.sbx("audit", "home", "demo", check=125).stderr
     inst.sbx("audit", "home", "demo", "--group", "cups", check=2)
     inst.sbx("audit", "home", "nobody", check=1)
     inst.sbx("audit", "home", check=2)

@@ -59,7 +59,7 @@ def test_mistakes(inst):
     inst.create("demo")
     assert "error: copying between sandboxes is not supported\n  try: sbx cp --help\n" == \
         inst.sbx("cp", "demo:/a", "demo:/b", check=1).stderr
-    assert "looking for 'none'" in inst.sbx("cp", "none", "demo:/tmp", check=1).stderr
+    assert "cannot find 'none'" in inst.sbx("cp", "none", "demo:/tmp", check=1).stderr
     assert "in the sandbox: " in inst.sbx("cp", "demo:/no/such", ".", check=1).stderr
     (inst.work / "f").write_text("x")
     assert "in the sandbox: " in inst.sbx("cp", "f", "demo:/no/such/folder/x", check=1).stderr

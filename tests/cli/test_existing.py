@@ -57,10 +57,10 @@ def is_gone(inst, name):
 # "the same" means: refused on another sandbox, with a command that works; accepted where the
 # sandbox has it.
 REFUSED = {
-    "cpus": (["--cpus", "3"], "another value for CPUs"),
-    "memory": (["-m", "3g"], "another value for memory"),
-    "idle-timeout": (["--idle-timeout", "7m"], "another value for idle timeout"),
-    "disk": (["--disk", "40g"], "has a disk of another size"),
+    "cpus": (["--cpus", "3"], "a different value for CPUs"),
+    "memory": (["-m", "3g"], "a different value for memory"),
+    "idle-timeout": (["--idle-timeout", "7m"], "a different value for idle timeout"),
+    "disk": (["--disk", "40g"], "has a different disk size"),
     "hide": (["--hide", ".env*"], "does not hide '.env*'"),
     "template": (["-t", "other"], "was created from the template 'debian'"),
     "ssh-agent": (["--ssh-agent=SHA256:abc"], "has no SSH agent"),
@@ -156,9 +156,10 @@ def test_variables_are_for_the_session(inst):
 def test_what_only_a_start_decides(inst):
     inst.create("box", ".")
     p = inst.sbx("run", "-d", "box", "--cold", check=125)
-    assert "is running: --cold has no effect" in p.stderr
+    assert "is already running: --cold has no effect" in p.stderr
     p = inst.sbx("run", "-d", "box", "--accel", "kvm", check=125)
-    assert "runs with tcg" in p.stderr and "sbx stop box && sbx run --accel kvm --name box" in p.stderr
+    assert "is already running with tcg" in p.stderr
+    assert "sbx stop box && sbx run --accel kvm --name box" in p.stderr
     for args in (["--accel", "tcg"], ["--accel", "auto"]):
         inst.sbx("run", "-d", "box", *args, check=0)
     inst.sbx("stop", "box", check=0)
@@ -168,7 +169,7 @@ def test_what_only_a_start_decides(inst):
 def test_settings_are_copied_again_over_what_is_there(inst):
     """The agent `shell` has no settings; the test of agents has the copy itself."""
     inst.create("box", ".")
-    assert "no settings of" in inst.sbx("run", "-d", "box", "--import-config", check=0).stderr
+    assert "No configuration of" in inst.sbx("run", "-d", "box", "--import-config", check=0).stderr
 
 
 def test_removal_at_the_end_of_the_session(inst):
@@ -285,8 +286,8 @@ OTHERS = {
                                            says="nonsense-"),
     },
     "stop": {
-        "timeout": seen("stop", "-t", "0", "box", out="stopped"),
-        "all": seen("stop", "--all", out="No sandbox runs"),
+        "timeout": seen("stop", "-t", "0", "box", out="Stopped"),
+        "all": seen("stop", "--all", out="No running sandboxes"),
         "suspend": refused("stop", "--suspend", "-t", "1", "box", says="--timeout"),
     },
     "cp": {"follow-link": copied, "quiet": copied},

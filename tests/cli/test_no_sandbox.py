@@ -60,7 +60,7 @@ def test_missing_template_without_a_terminal_fails_at_once(bare):
     bare.policy()
     begin = time.monotonic()
     p = bare.sbx("create", "shell", check=1)
-    assert "no template 'debian'" in p.stderr and "try: sbx template build" in p.stderr
+    assert "template 'debian' not found" in p.stderr and "try: sbx template build" in p.stderr
     assert time.monotonic() - begin < 2
     assert bare.sbx("ls", "-q").stdout == ""
 
@@ -128,7 +128,7 @@ def test_ten_commands_at_once_start_one_sbxd(bare):
 def test_an_sbxd_that_cannot_start_is_said_in_time(bare):
     (bare.libexec / "sbxd").unlink()
     p = bare.sbx("ls", check=1)
-    assert "starting sbxd from" in p.stderr
+    assert "cannot start " in p.stderr
     (bare.libexec / "sbxd").write_text("#!/bin/sh\nexit 7\n")
     (bare.libexec / "sbxd").chmod(0o755)
     p = bare.sbx("ls", check=1)
@@ -136,7 +136,9 @@ def test_an_sbxd_that_cannot_start_is_said_in_time(bare):
     (bare.libexec / "sbxd").write_text("#!/bin/sh\nexec sleep 25\n")
     begin = time.monotonic()
     p = bare.sbx("ls", check=1)
-    assert "did not listen within 20 seconds" in p.stderr and "takes long to start" in p.stderr and time.monotonic() - begin < 22
+    assert "did not accept connections within 20 seconds" in p.stderr
+    assert "waiting for sbxd to start" in p.stderr
+    assert time.monotonic() - begin < 22
 
 
 def test_an_sbxd_that_dies_between_two_connections_is_started_again(bare):
@@ -249,7 +251,8 @@ def test_a_closed_kvm_is_a_failure_unless_emulation_is_chosen(bare):
                            env={**bare.env, "SBX_ACCEL": "auto"}, stdin=subprocess.DEVNULL,
                            capture_output=True)
         return next(c for c in json.loads(p.stdout)["checks"] if c["name"] == "Virtualization")
-    assert kvm()["status"] == "fail" and "not allowed to open it" in kvm()["message"]
+    assert kvm()["status"] == "fail"
+    assert "cannot open /dev/kvm: permission denied" in kvm()["message"]
     bare.sbx("settings", "set", "vm.accel", "tcg", check=0)
     assert kvm()["status"] == "warn"
 
@@ -282,7 +285,7 @@ def test_output_that_cannot_be_written_is_a_failure(bare):
     with open("/dev/full", "w") as full:
         for args in (["version"], ["prove", "--list"]):
             p = subprocess.run([SBX, *args], stdout=full, stderr=subprocess.PIPE, env=bare.env)
-            assert p.returncode == 1 and b"writing the output" in p.stderr, (args, p.stderr)
+            assert p.returncode == 1 and b"cannot write the output" in p.stderr, (args, p.stderr)
 
 
 def test_sbx_prove_gets_words_environment_process_and_terminal_of_sbx(bare):
@@ -323,5 +326,7 @@ def test_sbx_prove_alone_names_the_command(bare):
 
 def test_the_first_run_of_an_agent_offers_to_build_its_template(inst):
     out, status = on_terminal(inst, ["run", "claude"], b"n\n")
-    assert "There is no template for Claude Code yet. Build it now?" in out and "sbx template build claude" in out and status == 125, out
+    assert "Template for Claude Code not found. Build it now?" in out, out
+    assert "sbx template build claude" in out, out
+    assert status == 125, out
     assert "try: sbx template build claude\n" in inst.sbx("run", "claude", check=125).stderr

@@ -63,7 +63,7 @@ def test_a_file_takes_no_variable_of_the_host(inst, ws, verb):
     (ws / ".env").write_text("DEBUG=1\nFORGE_TOKEN\n")
     p, arrived = with_env(inst, verb, f"{ws}/.env", env={"FORGE_TOKEN": "canary"})
     assert p.returncode in (1, 2) and "canary" not in arrived, (p.stderr, arrived)
-    assert ".env, line 2: 'FORGE_TOKEN' has no '='" in p.stderr and "-e FORGE_TOKEN" in p.stderr, (
+    assert ".env, line 2: missing '=' in 'FORGE_TOKEN'" in p.stderr and "-e FORGE_TOKEN" in p.stderr, (
         p.stderr)
 
 

@@ -45,7 +45,8 @@ def test_without_a_policy_and_a_terminal_it_fails_at_once_and_says_what_to_type(
     bare.template()
     begin = time.monotonic()
     p = bare.sbx(*args, check=status)
-    assert "there is no network policy yet" in p.stderr and "try: sbx policy set-default balanced" in p.stderr
+    assert "no network policy is set" in p.stderr
+    assert "try: sbx policy set-default balanced" in p.stderr
     assert time.monotonic() - begin < 2 and bare.sbx("ls", "-q").stdout == ""
     # a terminal on one side only is none to ask on
     with subprocess.Popen([SBX, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -93,7 +94,9 @@ def test_run_of_a_sandbox_that_is_there_says_that_nothing_is_allowed(inst):
     inst.create("demo")
     inst.sbx("policy", "reset", "--yes", check=0)
     p = inst.sbx("run", "--name", "demo", "--", "echo", "hi", check=0)
-    assert p.stdout == "hi\n" and "there is no network policy" in p.stderr and "set-default" in p.stderr
+    assert p.stdout == "hi\n"
+    assert "no network policy is set: all traffic is denied" in p.stderr
+    assert "set-default" in p.stderr
 
 
 # ---- presets ----
@@ -101,12 +104,13 @@ def test_run_of_a_sandbox_that_is_there_says_that_nothing_is_allowed(inst):
 def test_set_default_and_init(bare):
     p = bare.policy("balanced")
     n = len(rules(bare))
-    assert f"Policy set to balanced, for all sandboxes: {n} rules" in p.stdout and n > 50
+    assert f"Policy set to balanced for all sandboxes: {n} rules" in p.stdout and n > 50
     assert allowed(bare, "github.com") and not allowed(bare, "gist.github.com")
     bare.sbx("policy", "allow", "network", "mine.example", check=0)
     p = bare.sbx("policy", "init", "deny-all", "--lock", check=0)
-    assert "Policy set to deny-all, locked" in p.stdout and "1 rule\n" in p.stdout and "Your own rules stay: 1" in p.stdout
-    assert "1 of your own allow rules has no effect now" in p.stderr
+    assert "Policy set to deny-all (locked)" in p.stdout and "1 rule\n" in p.stdout
+    assert "Your own rules are kept: 1" in p.stdout
+    assert "1 of your allow rules has no effect: deny rules take precedence" in p.stderr
     assert not allowed(bare, "github.com") and not allowed(bare, "mine.example")
     bare.policy("allow-all")
     assert allowed(bare, "anything.example:9999") and not allowed(bare, "192.168.0.1")
@@ -133,10 +137,10 @@ def test_allow_and_deny(inst):
     assert r["actions"] == ["net:connect:tcp"] and r["resource_type"] == "network" and r[
         "until"] is None
     again = inst.sbx("policy", "allow", "network", "a.example,*.b.example:443,10.1.2.3:22", check=0)
-    assert "is there already" in again.stdout and rule_id(again) == rule_id(p)
+    assert "already exists" in again.stdout and rule_id(again) == rule_id(p)
     # a deny is accepted, and says what it takes away
     p = inst.sbx("policy", "deny", "network", "a.example", check=0)
-    assert "it now overrides what 1 allow rule opened" in p.stderr and r["id"] in p.stderr
+    assert "The new deny rule overrides 1 allow rule:" in p.stderr and r["id"] in p.stderr
     assert not allowed(inst, "a.example") and allowed(inst, "x.b.example")
     # an allow that a deny makes useless says so, and the way out works
     p = inst.sbx("policy", "allow", "network", "a.example:443", check=0)
@@ -182,8 +186,9 @@ def test_without_a_policy_nothing_can_be_changed(bare):
     for args in (["allow", "network", "a.example"], ["rm", "network", "--id", "x"], ["ls"],
                  ["inspect", "x"], ["export"]):
         p = bare.sbx("policy", *args, check=1)
-        assert "there is no policy yet" in p.stderr and "try: sbx policy set-default balanced" in p.stderr
-    assert "there is no policy" in bare.sbx("policy", "reset", "--yes", check=1).stderr
+        assert "no network policy is set" in p.stderr
+        assert "try: sbx policy set-default balanced" in p.stderr
+    assert "no network policy is set" in bare.sbx("policy", "reset", "--yes", check=1).stderr
 
 
 # ---- ls, inspect, check ----
@@ -216,7 +221,7 @@ def test_ls(inst):
 
 def test_ls_of_an_empty_policy(bare):
     bare.sbx("policy", "import", "-", "--yes", input="policy 1\nend\n", check=0)
-    assert "No rules: nothing is allowed" in bare.sbx("policy", "ls", check=0).stdout
+    assert "No rules: all traffic is denied" in bare.sbx("policy", "ls", check=0).stdout
     assert rules(bare) == []
     bare.sbx("policy", "allow", "network", "a.example", check=0)
     assert allowed(bare, "a.example") and not allowed(bare, "b.example")
@@ -234,7 +239,7 @@ def test_inspect(inst):
     assert inst.sbx("policy", "inspect", one[:8], check=0).stdout == text
     j = json.loads(inst.sbx("policy", "inspect", one, "--json", check=0).stdout)
     assert j["id"] == one and j["until"].endswith("Z")
-    assert "no rule with the id 'zz'" in inst.sbx("policy", "inspect", "zz", check=1).stderr
+    assert "rule 'zz' not found" in inst.sbx("policy", "inspect", "zz", check=1).stderr
     preset = next(r["id"] for r in rules(inst) if r["resources"] == ["gitlab.com:443"])
     assert re.search("^group +balanced:forges$",
                      inst.sbx("policy", "inspect", preset, check=0).stdout, re.M)
@@ -284,7 +289,7 @@ def test_export_and_import(inst):
     assert inst.sbx("policy", "export", "--all").stdout == policy_file(inst).read_text()
     p = inst.sbx("policy", "export", "team.policy", check=0)
     assert "Wrote" in p.stderr and (inst.work / "team.policy").read_text() == text
-    assert "just this already" in inst.sbx("policy", "import", "team.policy", check=0).stdout
+    assert "already the same" in inst.sbx("policy", "import", "team.policy", check=0).stdout
     # a change is shown and needs a yes
     (inst.work / "team.policy").write_text(text.replace("deny network a.example  # why",
                                                         "allow network b.example"))
@@ -293,7 +298,7 @@ def test_export_and_import(inst):
     assert "- deny network a.example  # why" in p.stderr and "+ allow network b.example" in p.stderr
     assert "+1 -1" in p.stderr and "--yes" in p.stderr and policy_file(inst).read_bytes() == before
     out, status = on_terminal(inst, ["policy", "import", "team.policy"], b"n\n")
-    assert status == 1 and "Go on? (y/N)" in out and policy_file(inst).read_bytes() == before
+    assert status == 1 and "Continue? [y/N]" in out and policy_file(inst).read_bytes() == before
     out, status = on_terminal(inst, ["policy", "import", "team.policy"], b"y\n")
     assert status == 0 and "Policy imported" in out and allowed(inst, "b.example")
     assert inst.sbx("policy", "export").stdout == (inst.work / "team.policy").read_text()
@@ -313,7 +318,7 @@ def test_a_fault_is_named_with_its_line(inst):
                        ("policy 1\nallow network a id x\nallow network b id x\nend\n", "line 3")):
         p = inst.sbx("policy", "import", "-", "--yes", input=text, check=1)
         assert says in p.stderr, p.stderr
-    assert "no file 'nope'" in inst.sbx("policy", "import", "nope", check=1).stderr
+    assert "file 'nope' not found" in inst.sbx("policy", "import", "nope", check=1).stderr
     assert policy_file(inst).read_bytes() == before
 
 
@@ -322,8 +327,8 @@ def test_reset(inst):
     out, status = on_terminal(inst, ["policy", "reset"], b"\n")
     assert status == 1 and policy_file(inst).exists()
     p = inst.sbx("policy", "reset", "--yes", check=0)
-    assert "Nothing is allowed" in p.stdout and not policy_file(inst).exists() and not allowed(inst,
-                                                                                               "github.com")
+    assert "All traffic is denied" in p.stdout and not policy_file(inst).exists()
+    assert not allowed(inst, "github.com")
 
 
 def test_a_hundred_thousand_rules(inst):
@@ -397,7 +402,7 @@ def test_a_locked_policy_denies_what_create_brings_and_says_so(bare):
                                               "ls").stdout and "The policy is locked" in bare.sbx(
         "policy", "ls", "--wide").stdout
     assert json.loads(bare.sbx("policy", "ls", "--json").stdout)["locked"] is True
-    assert "deny-all only" in bare.sbx("policy", "set-default", "balanced", "--lock",
+    assert "--lock requires deny-all" in bare.sbx("policy", "set-default", "balanced", "--lock",
                                        check=2).stderr
 
 
@@ -411,7 +416,7 @@ def test_unlocking_lists_the_rules_that_take_effect(bare):
     assert not allowed(bare,
                        "a.example") and "The policy is locked" in bare.sbx("policy", "ls").stdout
     out = bare.sbx("policy", "set-default", "deny-all", check=0).stdout
-    assert "These rules had no effect before and have one now:" in out
+    assert "Rules that had no effect before and take effect now:" in out
     assert "allow network a.example" in out and "allow network b.example" in out and "demo" in out
     assert allowed(bare, "a.example") and "locked" not in bare.sbx("policy", "ls").stdout
     assert "had no effect" not in bare.sbx("policy", "set-default", "deny-all", check=0).stdout
@@ -456,7 +461,7 @@ def test_a_sandbox_that_does_not_take_it_is_named(inst):
     try:
         begin = time.monotonic()
         p = inst.sbx("policy", "deny", "network", "a.example", check=0)
-        assert "'demo' has not taken this over" in p.stderr and "Rule added" in p.stdout
+        assert "'demo' has not applied the new policy" in p.stderr and "Rule added" in p.stdout
         assert 3 < time.monotonic() - begin < 8
     finally:
         subprocess.run(["kill", "-CONT", str(pid)], check=True)

@@ -105,7 +105,7 @@ def test_set_from_stdin(vault):
     vault.sbx("policy", "allow", "network", "api.anthropic.com,api.openai.com", check=0)
     p = vault.sbx("secret", "set", "anthropic", input=value + "\n", check=0)
     assert "Credential 'anthropic' set for all sandboxes" in p.stdout and "api.anthropic.com:443" in p.stdout
-    assert "ANTHROPIC_API_KEY" in p.stdout and "newline at the end" in p.stderr
+    assert "ANTHROPIC_API_KEY" in p.stdout and "removed the trailing newline" in p.stderr
     assert value not in p.stdout + p.stderr and "policy" not in p.stderr
     [s] = listed(vault)
     assert s["secret"] == "sk-****" + value[-4:] and s["scope"] == "global" and s[
@@ -140,7 +140,7 @@ def test_setting_it_again_succeeds_and_a_terminal_asks(vault):
         p = vault.sbx("secret", "set", "anthropic", input=first, check=0)
     assert "already" in p.stderr and "is replaced" in p.stderr
     out, status = on_terminal(vault, ["secret", "set", "anthropic"], b"n\n")
-    assert status == 1 and "Replace it?" in out and "was kept" in out
+    assert status == 1 and "Replace it?" in out and "was not changed" in out
     assert listed(vault)[0]["secret"].endswith(first[-4:])
     vault.sbx("secret", "set", "-f", "anthropic", input=second, check=0)
     assert listed(vault)[0]["secret"].endswith(second[-4:])
@@ -159,19 +159,19 @@ def test_unknown_words_get_a_suggestion(vault, args, says):
 
 @pytest.mark.parametrize("args,says", [
     (["sett"], "sbx secret set"), (["set"], "missing"), (["set", "a", "b"], "unexpected argument"),
-    (["set", "anthropic", "-g", "--sandbox", "x"], "do not go together"),
+    (["set", "anthropic", "-g", "--sandbox", "x"], "mutually exclusive"),
     (["set", "anthropic", "-t", "sk-on-the-command-line"], "command line"),
     (["set-custom", "x", "--host", "a.example", "--value", "v"], "command line"),
-    (["set", "anthropic", "--refresh", "30m"], "--ref or --command"),
+    (["set", "anthropic", "--refresh", "30m"], "--refresh requires --ref or --command"),
     (["set", "anthropic", "--ref", "op://x"], "docker:HELPER:SERVER"),
     (["set", "anthropic", "--command", "'open"], "quote"),
     (["set", "anthropic", "--command", "true", "--refresh", "soon"], "invalid duration 'soon'"),
-    (["set", "anthropic", "--command", "true", "--ref", "docker:a:b"], "do not go together"),
-    (["set-custom", "x"], "--host is missing"),
+    (["set", "anthropic", "--command", "true", "--ref", "docker:a:b"], "mutually exclusive"),
+    (["set-custom", "x"], "missing --host"),
     (["set-custom", "x", "--host", "a.example", "--placeholder", "p"], "--env"),
     (["set-custom", "x", "--host", "a.example", "--env", "A", "--placeholder", "sk-abcdefgh"],
      "proxy-managed"),
-    (["import", "--dry-run", "--yes"], "do not go together"), (["rm"], "missing"),
+    (["import", "--dry-run", "--yes"], "mutually exclusive"), (["rm"], "missing"),
 ])
 def test_usage(bare, args, says):
     p = bare.sbx("secret", *args, input="value-of-20-characters", check=2)
@@ -197,7 +197,7 @@ def test_policy_that_closes_the_hosts_is_said(vault):
 def test_prompt_shows_nothing(vault):
     value = canary()
     with Typed(vault, "secret", "set", "anthropic") as t:
-        t.wait_for("it is not shown")
+        t.wait_for("(not shown)")
         assert not t.has_echo()
         t.type(value + "XY\x7f\x7f\r")  # two letters too many, taken back
         assert t.end() == 0
@@ -211,7 +211,7 @@ def test_long_line_at_the_prompt(vault):
     """Longer than what a terminal that collects lines would take."""
     value = canary() + "x" * 9000 + "tail"
     with Typed(vault, "secret", "set", "anthropic") as t:
-        t.wait_for("it is not shown")
+        t.wait_for("(not shown)")
         for i in range(0, len(value), 500):
             t.type(value[i:i + 500])
             time.sleep(0.002)
@@ -225,7 +225,7 @@ def test_long_line_at_the_prompt(vault):
                           ("abc\x1b[A\r", 1)])
 def test_what_ends_the_prompt_leaves_nothing(vault, keys, status):
     with Typed(vault, "secret", "set", "anthropic") as t:
-        t.wait_for("it is not shown")
+        t.wait_for("(not shown)")
         t.type(keys)
         assert t.end() == status
         assert t.has_echo() and "abc" not in t.text
@@ -237,10 +237,10 @@ def test_replacing_asks(vault):
     vault.sbx("secret", "set", "anthropic", input=first, check=0)
     for answer, kept in (("n\r", first), ("y\r", second)):
         with Typed(vault, "secret", "set", "anthropic") as t:
-            t.wait_for("Replace it? (y/N)")
+            t.wait_for("Replace it? [y/N]")
             t.type(answer)
             if answer[0] == "y":
-                t.wait_for("it is not shown")
+                t.wait_for("(not shown)")
                 t.type(second + "\r")
             assert t.end() == (0 if answer[0] == "y" else 1)
         assert listed(vault)[0]["secret"].endswith(kept[-4:])
@@ -356,7 +356,7 @@ def test_import(vault):
     vault.sbx("secret", "import", "--yes", "anthropic", env=env, check=0)
     assert names(vault) == ["anthropic"]
     p = vault.sbx("secret", "import", "--yes", env={**env, "ANTHROPIC_API_KEY": other}, check=0)
-    assert "keep" in p.stdout and sorted(names(vault)) == ["anthropic", "aws", "github"]
+    assert "already exists" in p.stdout and sorted(names(vault)) == ["anthropic", "aws", "github"]
     assert next(s for s in listed(vault) if s["name"] == "anthropic")["secret"].endswith(key[-4:])
     vault.sbx("secret", "import", "--yes", "-f", "anthropic", env={"ANTHROPIC_API_KEY": other},
               check=0)
@@ -403,7 +403,7 @@ def test_ls(vault):
 
 def test_rm(vault):
     p = vault.sbx("secret", "rm", "anthropic", check=1)
-    assert "no credential 'anthropic'" in p.stderr and "try:" in p.stderr
+    assert "credential 'anthropic' not found" in p.stderr and "try:" in p.stderr
     vault.create("demo")
     vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
     vault.sbx("secret", "set", "--sandbox", "demo", "github", input=canary(), check=0)
@@ -414,11 +414,11 @@ def test_rm(vault):
     vault.sbx("secret", "rm", "-f", "anthropic", check=0)
     assert names(vault) == ["github"]
     with Typed(vault, "secret", "rm", "--sandbox", "demo", "github") as t:
-        t.wait_for("(y/N)")
+        t.wait_for("[y/N]")
         t.type("n\r")
         assert t.end() == 1
     with Typed(vault, "secret", "rm", "--sandbox", "demo", "github") as t:
-        t.wait_for("(y/N)")
+        t.wait_for("[y/N]")
         t.type("y\r")
         assert t.end() == 0
     assert names(vault) == []
@@ -466,8 +466,8 @@ def test_tokens_of_a_login(vault):
     assert names(vault) == ["anthropic.access", "anthropic.refresh"]
     vault.sbx("secret", "rm", "-f", "--sandbox", "demo", "anthropic", check=0)
     assert names(vault) == []
-    assert "no credential" in vault.sbx("secret", "rm", "-f", "--sandbox", "demo", "anthropic",
-                                        check=1).stderr
+    p = vault.sbx("secret", "rm", "-f", "--sandbox", "demo", "anthropic", check=1)
+    assert "credential 'anthropic' not found for sandbox demo" in p.stderr
 
 
 def test_sandbox_takes_its_credentials_along(vault):
@@ -620,7 +620,7 @@ def test_status(vault):
     assert "ready" in p.stdout and "file" in p.stdout and "memory" in p.stdout
     assert json.loads(vault.sbx("secret", "status", "--json", check=0).stdout)["key"] == "file"
     text = vault.sbx("diagnose").stdout
-    assert "Vault — 1 credentials, their key:" in text
+    assert "Vault — 1 credentials, key:" in text
 
 
 def test_unlock(vault):
@@ -630,13 +630,13 @@ def test_unlock(vault):
     with Typed(vault, "secret", "unlock") as t:
         t.wait_for("New passphrase")
         t.type("correct horse\r")
-        t.wait_for("again")
+        t.wait_for("Repeat the passphrase")
         t.type("correct house\r")
         assert t.end() == 1 and "differ" in t.text
     with Typed(vault, "secret", "unlock") as t:
         t.wait_for("New passphrase")
         t.type("correct horse\r")
-        t.wait_for("again")
+        t.wait_for("Repeat the passphrase")
         t.type("correct horse\r")
         assert t.end() == 0 and "correct horse" not in t.text
     vault.sbx("secret", "set", "anthropic", input=canary(), check=0)
@@ -713,7 +713,7 @@ def test_an_agent_without_its_credential_says_so(vault):
      / "toy.conf").write_text(
         "agent 1\nname toy\ntitle Toy\nabout x\ntemplate debian\ncommand true\nservice anthropic\nend\n")
     p = vault.sbx("create", "toy", "--name", "box", check=0)
-    assert "no credential for Toy" in p.stderr and "sbx secret set anthropic" in p.stderr
+    assert "No credential is set for Toy" in p.stderr and "sbx secret set anthropic" in p.stderr
     vault.sbx("secret", "set", "anthropic", input="sk-ant-api03-" + "a" * 95, check=0)
     assert "sbx secret set" not in vault.sbx("create", "toy", "--name", "cup", check=0).stderr
     assert json.loads(vault.sbx("agent", "inspect", "toy",
@@ -808,17 +808,17 @@ def test_scan_of_a_stopped_sandbox_has_no_memory_to_look_through(vault):
 
 def test_scan_refuses_what_it_cannot_look_through(vault):
     vault.create()
-    for args, said in ((("--sandbox", "demo", "--what", "cups"), "'cups' is no place"),
-                       (("--sandbox", "demo", "--what", ","), "no place"),
-                       (("--what", "ram", "-"), "--what is about a sandbox"),
-                       (("--sandbox", "demo", "-"), "not both"),
-                       (("--sandbox", "demo", "--control", "short"), "a control has")):
+    for args, said in ((("--sandbox", "demo", "--what", "cups"), "invalid --what 'cups'"),
+                       (("--sandbox", "demo", "--what", ","), "--what is empty"),
+                       (("--what", "ram", "-"), "--what requires --sandbox"),
+                       (("--sandbox", "demo", "-"), "FILE and --sandbox are mutually exclusive"),
+                       (("--sandbox", "demo", "--control", "short"), "invalid --control")):
         p = vault.sbx("secret", "scan", *args)
         assert p.returncode == 2 and said in p.stderr, (args, p.returncode, p.stderr)
     p = vault.sbx("secret", "scan", "--sandbox", "nobody", check=1)
     assert p.stdout == "" and "no sandbox named nobody" in p.stderr
     p = vault.sbx("secret", "scan", vault.work, check=1)
-    assert p.stdout == "" and "is a folder" in p.stderr and "tar c" in p.stderr
+    assert p.stdout == "" and "is a directory" in p.stderr and "tar c" in p.stderr
 
 
 def test_reset_removes_all_sandboxes_and_templates_after_the_word(vault):

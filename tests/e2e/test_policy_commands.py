@@ -42,7 +42,7 @@ def test_the_first_run_without_a_terminal_fails_at_once(new_env):
 def test_the_first_run_on_a_terminal_asks(new_env):
     """No template either, so that it ends with the next question."""
     with Terminal(new_env, "sbx", "create", "shell") as t:
-        t.wait_for("Enter for 2, balanced")
+        t.wait_for("default: 2, balanced")
         t.key("Enter")
         t.wait_for("Build it now?")
         t.line("n")

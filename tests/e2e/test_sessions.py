@@ -13,7 +13,7 @@ from host import until
 from installation import Sandbox
 from term import Terminal
 
-LEFT = "the agent goes on. To come back: sbx run"
+LEFT = "the agent keeps running. Reattach with: sbx run"
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_taken_over(box):
         with terminal(box, "attach", box.name) as second:
             second.wait_for("42-up")
             assert first.wait_end() == 0
-            assert "was attached from elsewhere" in first.screen()
+            assert "another terminal attached" in first.screen()
             second.line("echo mine")
             second.wait_for("\nmine")
             second.line("exit 3")
@@ -206,7 +206,7 @@ def test_status_of_one_that_ended_alone(box):
         assert "farewell" in t.screen()
     with terminal(box, "attach", box.name) as t:
         assert t.wait_end() == 125
-        assert "there is no session 'agent'" in t.screen() and f"sbx run {box.name}" in t.screen()
+        assert "session 'agent' in sandbox" in t.screen() and f"sbx run {box.name}" in t.screen()
 
 
 def test_hundred_megabytes_while_nobody_looks(box):

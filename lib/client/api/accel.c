@@ -35,21 +35,21 @@ const char *accel_open_command(void)
 static int say_not_yours(struct problem *p)
 {
 	(void)err_set(&p->err, -EACCES,
-		"/dev/kvm exists, but you are not allowed to open it. Software "
-		"emulation (" ACCEPT_HINT ") is slow and not an isolation boundary");
+		"cannot open /dev/kvm: permission denied. Software emulation (" ACCEPT_HINT
+		") is slow and not an isolation boundary");
 	return problem_hint(p, -EACCES, "%s", accel_open_command());
 }
 
 static bool ask_accel(int why)
 {
-	ui_note("This machine has no KVM (/dev/kvm: %s). KVM is the wall around a sandbox.",
+	ui_note("KVM is not available (/dev/kvm: %s). KVM is the isolation boundary of a sandbox.",
 		strerror(-why));
-	ui_note("To have it, enable virtualisation in the firmware, or in whatever this machine "
-		"runs on.");
-	ui_note("Without it the sandbox can be emulated in software (TCG): much slower, and no "
-		"isolation boundary.");
-	ui_note("Only the jail around qemu is left then: fit for trying things out, not for code "
-		"that you fear.");
+	ui_note("To use KVM, enable virtualization in the firmware, or nested virtualization in "
+		"the hypervisor.");
+	ui_note("Without KVM, sandboxes can run in software emulation (TCG), which is slow and "
+		"not an isolation boundary.");
+	ui_note("The jail around QEMU is then the only isolation layer. Do not run code that "
+		"you do not trust.");
 	return ui_confirm("Use software emulation from now on (" ACCEPT_HINT ")?");
 }
 
@@ -71,8 +71,7 @@ int accel_require(json_t *body, struct problem *p)
 		return r;
 	}
 	(void)err_set(&p->err, -ENOTSUP,
-		"this machine has no KVM (/dev/kvm: %s), which is the wall around a sandbox. "
-		"Software emulation (--accel tcg) is slow and not an isolation boundary",
+		"KVM is not available (/dev/kvm: %s). Software emulation (--accel tcg) is slow and not an isolation boundary",
 		strerror(-why));
 	return problem_hint(p, -ENOTSUP, ACCEPT_HINT);
 }

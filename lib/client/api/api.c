@@ -189,7 +189,7 @@ static int take_error(const struct answer *a, const json_t *answer, struct probl
 	if (a->status == 503 || a->status == 504)
 		r = -ETIMEDOUT;
 	if (!message[0])
-		return err_set(&p->err, r, "sbxd answered with status %d", a->status);
+		return err_set(&p->err, r, "sbxd returned status %d", a->status);
 	return err_set(&p->err, r, "%s", message);
 }
 
@@ -197,9 +197,9 @@ static int say_lost(int r, unsigned timeout_ms, struct problem *p)
 {
 	if (r == -ETIMEDOUT)
 		(void)err_set(
-			&p->err, r, "sbxd did not answer within %u seconds", timeout_ms / 1000);
+			&p->err, r, "sbxd did not respond within %u seconds", timeout_ms / 1000);
 	else
-		(void)err_errno(&p->err, r, "talking to sbxd");
+		(void)err_errno(&p->err, r, "cannot communicate with sbxd");
 	return problem_hint(p, r, "sbx diagnose");
 }
 
@@ -261,7 +261,7 @@ static int call_on(int fd, const char *method, const char *path, json_t *body, i
 	if (a.status >= 300 || a.status < 200)
 		return take_error(&a, answer, p);
 	if (a.length > 0 && !answer)
-		return err_set(&p->err, -EPROTO, "sbxd answered with something that is not JSON");
+		return err_set(&p->err, -EPROTO, "invalid response from sbxd: not JSON");
 	if (ret_answer)
 		*ret_answer = TAKE(answer);
 	return 0;

@@ -83,7 +83,7 @@ static int say_no_connection(int r, const char *path, struct problem *p)
 	AUTO_FREE char *quoted = quote_sh(path);
 
 	if (r != -EPERM)
-		return err_errno(&p->err, r, "connecting to %s", path);
+		return err_errno(&p->err, r, "cannot connect to %s", path);
 	(void)err_set(&p->err, r, "the process that listens at %s is owned by another user", path);
 	return problem_hint(p, r, "ls -l %s", quoted);
 }
@@ -129,13 +129,13 @@ static void become_sbxd(const char *program, const char *log)
 static int say_no_start(const char *program, const char *log, int status, struct problem *p)
 {
 	if (access(program, X_OK) < 0)
-		(void)err_errno(&p->err, -ENOENT, "starting sbxd from %s", program);
+		(void)err_errno(&p->err, -ENOENT, "cannot start %s", program);
 	else if (status >= 0)
-		(void)err_set(&p->err, -EIO, "sbxd ended as soon as it was started (status %d)",
+		(void)err_set(&p->err, -EIO, "sbxd exited immediately (status %d)",
 			WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 	else
 		(void)err_set(&p->err, -ETIMEDOUT,
-			"sbxd was started but did not listen within %d seconds",
+			"sbxd did not accept connections within %d seconds",
 			DAEMON_START_MS / 1000);
 	return problem_hint(p, -EIO, "cat %s", log);
 }
@@ -152,7 +152,7 @@ static int start_and_connect(const char *socket_path, struct problem *p)
 	if (pid == 0)
 		become_sbxd(program, log);
 	if (pid < 0)
-		return err_errno(&p->err, -errno, "starting sbxd");
+		return err_errno(&p->err, -errno, "cannot start sbxd");
 	while (clock_mono_ms() < until) {
 		int fd = try_connect(socket_path);
 
@@ -161,7 +161,7 @@ static int start_and_connect(const char *socket_path, struct problem *p)
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			break; /* somebody else's sbxd may have the socket: one last look */
 		if (!said && clock_mono_ms() >= began + DAEMON_SLOW_MS) {
-			ui_note("sbxd takes long to start; waiting for it");
+			ui_note("waiting for sbxd to start");
 			said = true;
 		}
 		(void)usleep(POLL_US);
@@ -187,7 +187,7 @@ static int take_lock(struct problem *p)
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (clock_mono_ms() >= until)
 			return err_set(&p->err, -ETIMEDOUT,
-				"another command is starting sbxd and does not end");
+				"timed out waiting for another process that is starting sbxd");
 		(void)usleep(POLL_US);
 	}
 	return TAKE_FD(fd);
@@ -238,8 +238,7 @@ int daemon_stop(struct problem *p)
 	if (r < 0)
 		return r;
 	if (pidfd >= 0 && poll(&pfd, 1, DAEMON_STOP_MS) == 0)
-		return err_set(&p->err, -ETIMEDOUT,
-			"sbxd was asked to end and did not within %d seconds",
+		return err_set(&p->err, -ETIMEDOUT, "sbxd did not stop within %d seconds",
 			DAEMON_STOP_MS / 1000);
 	return 0;
 }
@@ -252,7 +251,7 @@ static int replace_other_build(struct problem *p)
 
 	if (r < 0 || strcmp(api_str(v, "version"), SBX_VERSION) == 0)
 		return r;
-	ui_debug("sbxd is version %s, this is %s: restarting it", api_str(v, "version"),
+	ui_debug("sbxd is version %s, sbx is version %s: restarting sbxd", api_str(v, "version"),
 		SBX_VERSION);
 	return daemon_stop(p);
 }

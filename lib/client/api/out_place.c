@@ -74,8 +74,7 @@ static int open_beneath(const struct cp_dest *d, const char *path, int flags, st
 	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 	if (fd < 0 && errno == ELOOP)
 		return err_set(err, -ELOOP,
-			"'%s' in the workspace '%s' leads through a symbolic link, which a guest "
-			"may have created",
+			"'%s' in workspace '%s' is reached through a symbolic link, which a guest may have created",
 			path, d->root);
 	return fd < 0 ? err_errno(err, -errno, "opening %s/%s", d->root, path) : fd;
 }

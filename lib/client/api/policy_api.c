@@ -122,20 +122,21 @@ void policy_say_conflicts(const json_t *answer)
 	long long over = api_int(answer, "n_overrides"), under = api_int(answer, "n_denied_by");
 
 	if (over > 0) {
-		ui_note("A deny wins: it now overrides what %lld allow rule%s opened%s:", over,
-			over == 1 ? "" : "s", over == 1 ? "" : ", where they overlap");
+		ui_note("The new deny rule overrides %lld allow rule%s%s:", over,
+			over == 1 ? "" : "s", over == 1 ? "" : " where they overlap");
 		list_rules(json_object_get(answer, "overrides"), over);
 	}
 	if (json_is_true(json_object_get(answer, "no_effect"))) {
 		const json_t *deny = json_array_get(denied_by, 0);
 
-		ui_warning("'%s' has no effect: the rule %s (%s) denies it, and a deny always wins",
+		ui_warning(
+			"'%s' has no effect: rule %s (%s) denies it, and deny rules take precedence",
 			api_str(json_object_get(answer, "rule"), "text"), api_str(deny, "id"),
 			api_str(deny, "text"));
 		hint_at_deny(deny);
 	} else if (under > 0) {
-		ui_note("%s:", under == 1 ? "This deny rule still wins where they overlap"
-					  : "These deny rules still win where they overlap");
+		ui_note("%s:", under == 1 ? "A deny rule takes precedence where they overlap"
+					  : "Deny rules take precedence where they overlap");
 		list_rules(denied_by, under);
 	}
 }
@@ -146,7 +147,7 @@ void policy_say_not_taken(const json_t *answer)
 	size_t i;
 
 	json_array_foreach (json_object_get(answer, "not_taken"), i, one) {
-		ui_warning("the running sandbox '%s' has not taken this over: %s",
+		ui_warning("sandbox '%s' has not applied the new policy: %s",
 			api_str(one, "sandbox"), api_str(one, "reason"));
 		ui_hint("sbx restart %s", api_str(one, "sandbox"));
 	}
@@ -160,7 +161,7 @@ static void say_effective(const json_t *answer, FILE *out)
 
 	if (json_array_size(list) == 0)
 		return;
-	(void)fprintf(out, "These rules had no effect before and have one now:\n");
+	(void)fprintf(out, "Rules that had no effect before and take effect now:\n");
 	json_array_foreach (list, i, rule) {
 		(void)fprintf(out, "  %s  %s\n", api_str(rule, "id"), api_str(rule, "text"));
 	}
@@ -178,15 +179,16 @@ int policy_set_preset(const char *preset, bool lock, FILE *out, struct problem *
 	own = api_int(answer, "own");
 	useless = api_int(answer, "without_effect");
 	preset_rules = api_int(answer, "rules") - own;
-	(void)fprintf(out, "%s Policy set to %s%s, for all sandboxes: %lld rule%s\n", ui_tick(),
-		preset, lock ? ", locked" : "", preset_rules, preset_rules == 1 ? "" : "s");
+	(void)fprintf(out, "%s Policy set to %s%s for all sandboxes: %lld rule%s\n", ui_tick(),
+		preset, lock ? " (locked)" : "", preset_rules, preset_rules == 1 ? "" : "s");
 	if (own > 0)
-		(void)fprintf(
-			out, "Your own rules stay: %lld. To see them: sbx policy ls --wide\n", own);
+		(void)fprintf(out,
+			"Your own rules are kept: %lld. List them with: sbx policy ls --wide\n",
+			own);
 	say_effective(answer, out);
 	(void)fflush(out);
 	if (useless > 0)
-		ui_warning("%lld of your own allow rules %s no effect now: a deny always wins",
+		ui_warning("%lld of your allow rules %s no effect: deny rules take precedence",
 			useless, useless == 1 ? "has" : "have");
 	policy_say_not_taken(answer);
 	return 0;
@@ -203,16 +205,15 @@ const char *policy_ask_preset(void)
 {
 	char answer[32];
 
-	ui_note("Choose the network policy of your sandboxes, also of new ones:");
+	ui_note("Choose the network policy for all sandboxes:");
 	ui_note("%s", "");
-	ui_note("  1. allow-all   every public host, on every port; private addresses stay closed");
-	ui_note("  2. balanced    what building software needs: forges, packages, "
-		"documentation");
-	ui_note("  3. deny-all    nothing, until you allow a host");
+	ui_note("  1. allow-all   all public hosts on all ports; private addresses stay blocked");
+	ui_note("  2. balanced    hosts for software development: forges, packages, documentation");
+	ui_note("  3. deny-all    no hosts until you allow them");
 	ui_note("%s", "");
-	ui_note("It can be changed later with: sbx policy set-default, allow, deny, rm");
+	ui_note("Change it later with: sbx policy set-default, allow, deny, rm");
 	for (int tries = 0; tries < 3; tries++) {
-		if (!ui_ask(answer, sizeof(answer), "1, 2 or 3 (Enter for 2, balanced): "))
+		if (!ui_ask(answer, sizeof(answer), "1, 2 or 3 (default: 2, balanced): "))
 			return NULL;
 		if (!answer[0])
 			return policy_preset_names[1];
@@ -220,7 +221,7 @@ const char *policy_ask_preset(void)
 			if (strcmp(answer, policy_preset_names[i]) == 0 ||
 				(answer[0] == (char)('1' + i) && !answer[1]))
 				return policy_preset_names[i];
-		ui_note("'%s' is none of them.", answer);
+		ui_note("Invalid choice '%s'.", answer);
 	}
 	return NULL;
 }
@@ -232,9 +233,7 @@ int policy_require(struct problem *p)
 	if (policy_is_there())
 		return 0;
 	(void)err_set(&p->err, -ENOENT,
-		"there is no network policy yet, which says what sandboxes may reach; the presets "
-		"are "
-		"balanced, deny-all and allow-all");
+		"no network policy is set: choose one of the presets balanced, deny-all and allow-all");
 	(void)problem_hint(p, -ENOENT, "sbx policy set-default balanced");
 	if (!ui_can_ask())
 		return -ENOENT;

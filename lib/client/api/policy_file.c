@@ -20,13 +20,13 @@ int policy_file_load(struct rules *ret, struct problem *p)
 	int r = file_load(path, RULES_MAX_BYTES, &text, &n, &p->err);
 
 	if (r == -ENOENT) {
-		(void)err_set(&p->err, r, "there is no policy yet, so nothing is allowed");
+		(void)err_set(&p->err, r, "no network policy is set: all traffic is denied");
 		return problem_hint(p, r, "sbx policy set-default balanced");
 	}
 	if (r == 0)
 		r = rules_decode(slice_of(text, n), path, ret, &p->err);
 	if (r < 0) {
-		(void)err_wrap(&p->err, r, "the policy cannot be read, so nothing is allowed");
+		(void)err_wrap(&p->err, r, "all traffic is denied: cannot read the policy");
 		return problem_hint(p, r, "sbx policy reset");
 	}
 	return 0;
@@ -48,11 +48,11 @@ static int read_stdin(char **ret_text, size_t *ret_n, struct err *err)
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k < 0)
-			return err_errno(err, -errno, "reading stdin");
+			return err_errno(err, -errno, "cannot read stdin");
 		n += (size_t)k;
 		if (n > RULES_MAX_BYTES)
 			return err_set(
-				err, -E2BIG, "stdin has more than %u bytes", RULES_MAX_BYTES);
+				err, -E2BIG, "stdin contains more than %u bytes", RULES_MAX_BYTES);
 		if (k == 0)
 			break;
 	}
@@ -68,7 +68,7 @@ int policy_file_read(const char *path, char **ret_text, size_t *ret_n, struct pr
 	if (strcmp(path, "-") == 0)
 		return read_stdin(ret_text, ret_n, &p->err);
 	r = file_load(path, RULES_MAX_BYTES, ret_text, ret_n, &p->err);
-	return r == -ENOENT ? err_set(&p->err, r, "there is no file '%s'", path) : r;
+	return r == -ENOENT ? err_set(&p->err, r, "file '%s' not found", path) : r;
 }
 
 /* ---- differences ---- */

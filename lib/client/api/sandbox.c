@@ -46,7 +46,8 @@ int sandbox_list(json_t **ret, struct problem *p)
 	if (r < 0)
 		return r;
 	if (!json_is_array(json_object_get(answer, "sandboxes")))
-		return err_set(&p->err, -EPROTO, "sbxd gave no list of sandboxes");
+		return err_set(
+			&p->err, -EPROTO, "invalid response from sbxd: no list of sandboxes");
 	*ret = json_incref(json_object_get(answer, "sandboxes"));
 	return 0;
 }
@@ -59,8 +60,8 @@ bool sandbox_is(const json_t *sandbox, const char *status)
 static void warn_emulation(const json_t *s)
 {
 	if (strcmp(api_str(s, "accel"), "tcg") == 0)
-		ui_warning("'%s' runs in software emulation (tcg), which is no isolation boundary; "
-			   "the jail around qemu is the wall that is left",
+		ui_warning(
+			"sandbox '%s' runs in software emulation (TCG), which is not an isolation boundary: the jail around QEMU is the only isolation layer",
 			api_str(s, "name"));
 }
 
@@ -105,7 +106,7 @@ static int say_not_running(const json_t *s, struct problem *p)
 		remedy = find_remedy(s, "mounts", why);
 	if (remedy)
 		n -= strlen(REMEDY) + strlen(remedy);
-	(void)err_set(&p->err, -EIO, "the sandbox '%s' did not start: %.*s", api_str(s, "name"),
+	(void)err_set(&p->err, -EIO, "sandbox '%s' did not start: %.*s", api_str(s, "name"),
 		why[0] ? (int)n : 64, why[0] ? why : api_str(s, "status"));
 	if (remedy)
 		return problem_hint(p, -EIO, "%s", remedy);
@@ -123,7 +124,7 @@ static int say_interrupted(const char *ref, struct problem *p)
 {
 	ui_progress_end();
 	*p = (struct problem){0};
-	(void)err_set(&p->err, -EINTR, "interrupted: the sandbox '%s' keeps starting", ref);
+	(void)err_set(&p->err, -EINTR, "interrupted: sandbox '%s' is still starting", ref);
 	return problem_hint(p, -EINTR, "sbx rm -f %s", ref);
 }
 
@@ -137,7 +138,7 @@ static int wait_for_it(const char *ref, json_t **s, struct problem *p)
 
 		if (clock_mono_ms() > until)
 			return err_set(&p->err, -ETIMEDOUT,
-				"the sandbox '%s' was not ready after %d seconds", ref,
+				"sandbox '%s' was not ready after %d seconds", ref,
 				SANDBOX_START_MS / 1000);
 		if (interrupted)
 			return -EINTR;
@@ -171,7 +172,7 @@ static int wait_until_settled(const char *ref, json_t **ret, struct problem *p)
 	int r = sandbox_call("GET", ref, "?wait=5000", NULL, API_TIMEOUT_MS, ret, p);
 
 	if (r == 0 && sandbox_is(*ret, "unresponsive")) {
-		(void)err_set(&p->err, -ETIMEDOUT, "the sandbox '%s' does not answer", ref);
+		(void)err_set(&p->err, -ETIMEDOUT, "sandbox '%s' is not responding", ref);
 		return problem_hint(p, -ETIMEDOUT, "sbx stop %s", ref);
 	}
 	return r;
@@ -202,8 +203,8 @@ int sandbox_start(const char *ref, const char *accel, json_t **ret, struct probl
 
 	if (r == 0 && sandbox_is(s, "paused")) {
 		(void)err_set(&p->err, -ENOSPC,
-			"the sandbox '%s' is " SANDBOX_PAUSED
-			": it continues by itself when there is space on the host's disk again",
+			"sandbox '%s' is " SANDBOX_PAUSED
+			": it continues automatically when the host has free disk space again",
 			ref);
 		return problem_hint(p, -ENOSPC, "df -h");
 	}

@@ -161,7 +161,7 @@ int follow_run(const struct follow *f, struct err *err)
 	int pipefd[2], status;
 
 	if (pipe2(pipefd, O_CLOEXEC) < 0)
-		return err_errno(err, -errno, "making a pipe");
+		return err_errno(err, -errno, "cannot create a pipe");
 	(void)fflush(NULL);
 	r.late = clock_mono_ms() + (f->max_ms ? f->max_ms : FOLLOW_MAX_MS);
 	r.pid = fork();
@@ -174,5 +174,5 @@ int follow_run(const struct follow *f, struct err *err)
 	if (r.pid < 0)
 		return err_errno(err, -errno, "starting %s", f->argv[0]);
 	status = wait_for(&r);
-	return status < 0 ? err_errno(err, status, "waiting for %s", f->argv[0]) : status;
+	return status < 0 ? err_errno(err, status, "cannot wait for %s", f->argv[0]) : status;
 }

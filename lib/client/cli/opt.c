@@ -49,7 +49,7 @@ static int take_value(struct opts *o, size_t row, const char *value, struct err 
 
 	assert(row < OPT_MAX_DEFS);
 	if (o->values[row].n > 0 && def->arg && !def->many)
-		return err_set(err, -EINVAL, "--%s is given twice", def->name);
+		return err_set(err, -EINVAL, "duplicate option --%s", def->name);
 	opt_list_add(&o->values[row], value);
 	return 0;
 }
@@ -69,8 +69,8 @@ static int parse_long(struct opts *o, char **argv, struct err *err)
 		for (size_t i = 0; o->defs[i].name; i++)
 			known[i] = o->defs[i].name;
 		near = opt_nearest(typed, known);
-		return near ? err_set(err, -EINVAL, "unknown option --%s, is --%s meant?", typed,
-				      near)
+		return near ? err_set(err, -EINVAL, "unknown option --%s: did you mean --%s?",
+				      typed, near)
 			    : err_set(err, -EINVAL, "unknown option --%s", typed);
 	}
 	if (!def->arg && eq)
@@ -80,7 +80,7 @@ static int parse_long(struct opts *o, char **argv, struct err *err)
 		return r < 0 ? r : 1;
 	}
 	if (def->arg && !eq && !argv[1])
-		return err_set(err, -EINVAL, "--%s needs a value (%s)", def->name, def->arg);
+		return err_set(err, -EINVAL, "--%s requires a value: %s", def->name, def->arg);
 	r = take_value(o, row, !def->arg ? "" : eq ? eq + 1 : argv[1], err);
 	return r < 0 ? r : def->arg && !eq ? 2 : 1;
 }
@@ -101,7 +101,7 @@ static int parse_cluster(struct opts *o, char **argv, struct err *err)
 			continue;
 		}
 		if (!c[1] && !argv[1])
-			return err_set(err, -EINVAL, "-%c needs a value (%s)", *c, def->arg);
+			return err_set(err, -EINVAL, "-%c requires a value: %s", *c, def->arg);
 		r = take_value(o, row, c[1] ? c + 1 + (c[1] == '=') : argv[1], err);
 		return r < 0 ? r : c[1] ? 1 : 2;
 	}

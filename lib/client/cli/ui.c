@@ -215,7 +215,7 @@ int ui_finish(int status)
 	/* A full disk behind stdout must not look like success. */
 	if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE || status != EXIT_OK)
 		return status;
-	ui_error("writing the output: %s", strerror(errno));
+	ui_error("cannot write the output: %s", strerror(errno));
 	return EXIT_FAILED;
 }
 
@@ -229,7 +229,7 @@ bool ui_confirm(const char *fmt, ...)
 	(void)vsnprintf(question, sizeof(question), fmt, ap);
 	va_end(ap);
 	ui_clean(question);
-	(void)fprintf(stderr, "%s (y/N) ", question);
+	(void)fprintf(stderr, "%s [y/N] ", question);
 	(void)fflush(stderr);
 	if (!ui.ask || !fgets(answer, sizeof(answer), stdin))
 		return false;

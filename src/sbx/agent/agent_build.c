@@ -81,7 +81,7 @@ static int make_body(const struct build *b, json_t **ret, struct err *err)
 		(void)add_target(only, b->a->setup_host.v[i].a);
 	*ret = json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", b->name, "agent", "shell", "template",
 		b->a->base, "accel", accel, "only", only);
-	return *ret ? 0 : err_set(err, -EINVAL, "npm's registry is not UTF-8");
+	return *ret ? 0 : err_set(err, -EINVAL, "npm registry: the URL is not UTF-8");
 }
 
 /* What a build that was killed left: its process is gone. */
@@ -124,7 +124,7 @@ static void remove_scratch(const struct build *b)
 	int r = sandbox_remove(b->name, true, &ignored);
 
 	if (r < 0 && r != -ENOENT) {
-		ui_warning("the sandbox '%s' is left: %s", b->name, ignored.err.text);
+		ui_warning("cannot remove the scratch sandbox '%s': %s", b->name, ignored.err.text);
 		ui_hint("sbx rm --force %s", b->name);
 	}
 }
@@ -155,7 +155,7 @@ static void hint_refused(const struct build *b, struct problem *p)
 	struct err ignored = {0};
 	AUTO_FREE char *target = npmrc_target(&b->npm, &ignored);
 
-	ui_note("A registry at a private address needs: sbx settings set network.connect-to "
+	ui_note("A registry at a private address requires: sbx settings set network.connect-to "
 		"%s=ADDRESS:PORT",
 		target ? target : "HOST:PORT");
 	(void)problem_hint(p, 0, "sbx policy log %s", b->name);
@@ -211,14 +211,14 @@ static int send_ca(const struct build *b, struct problem *p)
 		return 0;
 	r = file_load(b->npm.cafile, MAX_CA, &text, &n, &p->err);
 	if (r == -ENOENT) {
-		ui_warning("npm's cafile %s is not there", b->npm.cafile);
+		ui_warning("npm cafile %s does not exist", b->npm.cafile);
 		return 0;
 	}
 	if (r < 0)
 		return r;
 	if (memmem(text, n, "PRIVATE KEY", 11))
 		return err_set(
-			&p->err, -EPERM, "npm's cafile %s holds a private key", b->npm.cafile);
+			&p->err, -EPERM, "npm cafile %s contains a private key", b->npm.cafile);
 	g.in = slice_of(text, n);
 	r = guest_run(&g, p);
 	free(g.out);
@@ -306,7 +306,8 @@ static int install_build(struct build *b, struct problem *p)
 		return r;
 	take_facts(b, out);
 	if (json_array_size(b->packages) != b->a->package.n)
-		return err_set(&p->err, -EIO, "the sandbox does not say what was installed");
+		return err_set(&p->err, -EIO,
+			"invalid response from the scratch sandbox: no list of installed packages");
 	return 0;
 }
 
@@ -380,7 +381,7 @@ static int prepare_build(struct build *b, struct problem *p)
 	if (r == 0)
 		r = file_load(path, MAX_SCRIPT, &b->script, &n, &p->err);
 	if (r == -ENOENT)
-		r = err_errno(&p->err, r, "looking for %s", path);
+		r = err_errno(&p->err, r, "cannot find %s", path);
 	if (r == 0)
 		r = policy_require(p);
 	if (r == 0)
@@ -388,8 +389,8 @@ static int prepare_build(struct build *b, struct problem *p)
 	if (r < 0)
 		return r;
 	if (b->npm.has_token)
-		ui_note("The token in your npm configuration is not used: nothing secret goes into "
-			"a build");
+		ui_note("The token in your npm configuration is not used: a build receives no "
+			"credentials");
 	b->name = xasprintf(NAME_PREFIX "%s-%d", b->a->name, (int)getpid());
 	b->packages = json_array();
 	for (size_t i = 0; i < b->a->package.n; i++)
@@ -406,7 +407,7 @@ static int run_build(const struct agent *a, bool newest, bool *ret_changed, stru
 
 	if (!agent_is_built(a))
 		return err_set(&p->err, -EINVAL,
-			"%s needs no template of its own: it starts from '%s'", a->name, a->base);
+			"agent %s uses the template '%s': nothing to build", a->name, a->base);
 	r = prepare_build(&b, p);
 	if (r < 0)
 		return r;

@@ -43,7 +43,7 @@ static void PRINTF_LIKE(2, 3) tell(const struct import *im, const char *fmt, ...
 static void leave_import(struct import *im, const char *path, const char *why)
 {
 	im->n_left++;
-	tell(im, "  leave  %s: %s", path, why);
+	tell(im, "  skip   %s: %s", path, why);
 }
 
 static struct import_file *find_import(struct import *im, const char *path)
@@ -122,10 +122,10 @@ static void take_file(struct import *im, const struct agent *a, const char *path
 		return;
 	}
 	if (im->n == IMPORT_MAX_FILES) {
-		leave_import(im, path, "there are too many files");
+		leave_import(im, path, "too many files");
 		return;
 	}
-	tell(im, "  copy   %s%s%s%s", path, left.text[0] ? " (left out: " : "", left.text,
+	tell(im, "  copy   %s%s%s%s", path, left.text[0] ? " (removed: " : "", left.text,
 		left.text[0] ? ")" : "");
 	im->v[im->n++] = (struct import_file){.path = xstrdup(path), .text = TAKE(clean)};
 }
@@ -166,7 +166,7 @@ static void take_folder(struct import *im, struct todo *todo, const char *path, 
 			if (todo->n < IMPORT_MAX_FILES)
 				todo->v[todo->n++] = xasprintf("%s/%s", path, name);
 			else
-				leave_import(im, path, "there are too many files");
+				leave_import(im, path, "too many files");
 		}
 		free(found[i]);
 	}
@@ -180,7 +180,7 @@ static void take_path(
 	struct stat st;
 
 	if (clean_is_secret_name(path)) {
-		leave_import(im, path, "its name says that it is a credential");
+		leave_import(im, path, "the file name is that of a credential");
 		return;
 	}
 	fd = open_below(home, path);
@@ -188,16 +188,16 @@ static void take_path(
 		return;
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		leave_import(im, path,
-			fd == -ELOOP ? "it is a symlink, or lies behind one"
+			fd == -ELOOP ? "is a symlink or is inside a symlinked directory"
 				     : strerror(fd < 0 ? -fd : errno));
 		return;
 	}
 	if (S_ISREG(st.st_mode))
 		take_file(im, a, path, fd);
 	else if (!S_ISDIR(st.st_mode))
-		leave_import(im, path, "it is no file");
+		leave_import(im, path, "not a regular file");
 	else if (depth_of(path) >= IMPORT_MAX_DEPTH)
-		leave_import(im, path, "it lies too deep");
+		leave_import(im, path, "too many directory levels");
 	else
 		take_folder(im, todo, path, fd);
 }
@@ -207,7 +207,7 @@ int import_collect(struct import *im, const struct agent *a, const char *home, s
 	AUTO_CLOSE int fd = open(home, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
-		return err_errno(err, -errno, "opening your home '%s'", home);
+		return err_errno(err, -errno, "cannot open your home directory '%s'", home);
 	for (size_t i = 0; i < a->import.n; i++) {
 		CLEANUP(todo_done) struct todo todo = {0};
 		size_t n = strlen(a->import.v[i].a);
@@ -330,7 +330,7 @@ int import_write(const struct import *im, const char *ref, bool over, struct pro
 
 		free(g.out);
 		if (r < 0)
-			return err_wrap(&p->err, r, "writing %s in the sandbox", path);
+			return err_wrap(&p->err, r, "cannot write %s in the sandbox", path);
 	}
 	return 0;
 }

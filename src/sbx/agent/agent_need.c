@@ -25,7 +25,7 @@ const struct agents *agent_need_all(void)
 	if (agents_load_installed(&all, &err) < 0)
 		ui_warning("%s", err.text);
 	for (size_t i = 0; i < all.n_faults; i++)
-		ui_warning("%s; this agent is left out", all.fault[i]);
+		ui_warning("%s: agent skipped", all.fault[i]);
 	return &all;
 }
 
@@ -63,11 +63,11 @@ int agent_need_template(const struct agent *a, const char *name, struct problem 
 {
 	if (!agent_is_built(a) || strcmp(name, a->name) != 0 || template_is_there(name))
 		return template_require(name, p);
-	(void)err_set(&p->err, -ENOENT, "there is no template '%s' on this machine yet", name);
+	(void)err_set(&p->err, -ENOENT, "template '%s' not found", name);
 	(void)problem_hint(p, -ENOENT, "sbx template build %s", name);
 	if (!ui_can_ask() ||
-		!ui_confirm("There is no template for %s yet. Build it now? It takes some "
-			    "minutes and installs %s %s.",
+		!ui_confirm(
+			"Template for %s not found. Build it now? This takes some minutes and installs %s %s.",
 			a->title, a->package.n ? a->package.v[0].a : "node",
 			a->package.n ? a->package.v[0].b : a->node))
 		return -ENOENT;
@@ -167,13 +167,12 @@ static bool may_allow(bool allow)
 	if (answer >= 0)
 		return answer == 1;
 	return ui_can_ask() &&
-	       ui_confirm("Allow those that are not allowed yet, for this sandbox only?");
+	       ui_confirm("Allow the hosts that are not allowed yet, for this sandbox only?");
 }
 
 static void say_denied(const struct host_count *n)
 {
-	ui_warning("%zu of them %s denied by a rule of yours, and a deny always wins: nothing was "
-		   "changed",
+	ui_warning("%zu of these hosts %s denied by your policy: deny rules take precedence",
 		n->denied, n->denied == 1 ? "is" : "are");
 	ui_hint("sbx policy inspect %s", n->first_rule ? n->first_rule : "ID");
 }
@@ -192,7 +191,7 @@ int agent_need_hosts(const struct agent *a, const char *sandbox, bool allow,
 	if (r == 0 && n.closed && may_allow(allow)) {
 		ret->granted = TAKE(n.closed);
 	} else if (r == 0 && n.closed) {
-		ui_note("Nothing was allowed. To allow them:");
+		ui_note("No hosts were allowed. To allow them:");
 		ui_hint("sbx policy allow network %s --sandbox %s", n.closed, sandbox);
 	}
 	free(n.closed);
@@ -229,16 +228,17 @@ bool agent_need_services(const struct agent *a)
 	if (a->service.n == 0)
 		return false;
 	if (secret_list(&answer, &p) < 0) {
-		ui_warning("the credentials cannot be looked at: %s", p.err.text);
+		ui_warning("cannot list credentials: %s", p.err.text);
 		return false;
 	}
 	for (size_t i = 0; i < a->service.n; i++)
 		if (secret_find(answer, a->service.v[i].a, NULL))
 			return true;
-	ui_note("There is no credential for %s yet. %s", a->title,
-		keeps_logins(a) ? "It can be set now or later, or log in inside:"
-				: "Set it on the host: the token of a login inside can stay in the "
-				  "sandbox");
+	ui_note("No credential is set for %s. %s", a->title,
+		keeps_logins(a)
+			? "Set it now or later, or log in inside the sandbox:"
+			: "Set it on the host: the token of a login inside the sandbox can stay "
+			  "there");
 	ui_hint("sbx secret set %s", a->service.v[0].a);
 	return false;
 }

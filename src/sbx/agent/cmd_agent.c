@@ -134,8 +134,8 @@ static int run_ls(struct opts *o)
 	} else {
 		table_print(&t);
 		if (ui_is_terminal())
-			ui_note("To start one, in the folder of a project: sbx run AGENT. Its "
-				"credential: sbx secret set NAME");
+			ui_note("Start an agent in a project directory with: sbx run AGENT. Set "
+				"its credential with: sbx secret set NAME");
 	}
 	return all->n_faults ? EXIT_FAILED : EXIT_OK;
 }
@@ -188,7 +188,7 @@ static int run_inspect(struct opts *o)
 	if (!a) {
 		AUTO_FREE char *names = agent_need_names();
 
-		ui_error("there is no agent '%s'; there are %s", name, names);
+		ui_error("unknown agent '%s': available agents are %s", name, names);
 		ui_hint("sbx agent ls");
 		return EXIT_FAILED;
 	}
@@ -208,14 +208,10 @@ static const struct verb subs[] = {
 		.name = "ls",
 		.args = "",
 		.summary = "list agents",
-		.about = "Lists the agents there are: the version that their template has or would "
-			 "get, "
-			 "whether it\n"
-			 "is built, and whether the credential is set that they want. Files "
-			 "NAME.conf in "
-			 "the folder\n"
-			 "agents beside settings.conf add agents, or take the place of shipped "
-			 "ones.",
+		.about =
+			"Lists all agents: the version that their template has or would get, whether the template\n"
+			"is built, and whether the required credential is set. Files NAME.conf in the directory\n"
+			"agents, in the same directory as settings.conf, add agents or replace built-in ones.",
 		.examples = "  sbx agent ls --json\n",
 		.opts = ls_opts,
 		.run = run_ls,
@@ -224,12 +220,9 @@ static const struct verb subs[] = {
 		.name = "inspect",
 		.args = "AGENT",
 		.summary = "show one agent",
-		.about = "Shows what is installed for an agent, how it is started, which hosts it "
-			 "needs "
-			 "and why,\n"
-			 "what is kept of its history, and which of your own settings "
-			 "--import-config "
-			 "copies.",
+		.about =
+			"Shows the packages of an agent, its start command, the hosts it needs and why, the\n"
+			"history that is kept, and the configuration files that --import-config copies.",
 		.examples = "  sbx agent inspect claude\n",
 		.opts = json_opts,
 		.min = 1,
@@ -245,9 +238,9 @@ const struct verb verb_agent = {
 	.group = "management",
 	.args = "COMMAND",
 	.summary = "list agents and their requirements",
-	.about = "An agent is what runs in a sandbox: a file says what is installed for it and "
-		 "what it "
-		 "needs.",
+	.about =
+		"An agent is the program that runs in a sandbox. A file describes its packages, its start\n"
+		"command, and the hosts and credentials that it needs.",
 	.examples = "  sbx agent ls\n",
 	.subs = subs,
 };

@@ -188,13 +188,13 @@ int history_remove(const char *folder, const json_t *list, struct problem *p)
 		AUTO_FREE char *other = history_folder(s);
 
 		if (other && strcmp(other, folder) == 0) {
-			(void)err_set(&p->err, -EBUSY, "the sandbox '%s' has the same history",
+			(void)err_set(&p->err, -EBUSY, "sandbox '%s' uses the same history",
 				api_str(s, "name"));
 			return problem_hint(p, -EBUSY, "sbx rm --history %s", api_str(s, "name"));
 		}
 	}
 	if (!is_ours(folder))
-		return err_set(&p->err, -EINVAL, "'%s' is no history of sbx", folder);
+		return err_set(&p->err, -EINVAL, "'%s' is not a history directory of sbx", folder);
 	r = remove_tree(folder);
 	return r < 0 ? err_errno(&p->err, r, "removing %s", folder) : 0;
 }

@@ -120,8 +120,7 @@ int npmrc_read(struct npmrc *ret, struct err *err)
 	if (!ret->registry)
 		ret->registry = standard_registry();
 	if (!ret->registry)
-		return err_set(
-			err, -ENOENT, "npm's registry is not known: there is no service npm");
+		return err_set(err, -ENOENT, "npm registry unknown: service 'npm' not found");
 	target = npmrc_target(ret, err);
 	return target ? 0 : -EINVAL;
 }
@@ -139,22 +138,20 @@ char *npmrc_target(const struct npmrc *n, struct err *err)
 	size_t len;
 
 	if (!tls && !str_starts(n->registry, "http://")) {
-		(void)err_set(err, -EINVAL, "npm's registry is no http:// or https:// address");
+		(void)err_set(err, -EINVAL, "npm registry: expected an http:// or https:// URL");
 		return NULL;
 	}
 	len = strcspn(host, "/");
 	if (memchr(host, '@', len)) {
 		(void)err_set(err, -EPERM,
-			"npm's registry has a user or a password in its address, which would be "
-			"seen in "
-			"the sandbox");
+			"npm registry: the URL contains a user or a password, which the sandbox could read");
 		return NULL;
 	}
 	for (size_t i = 0; i < len; i++)
 		if (!is_host_byte(host[i]))
 			len = 0;
 	if (len == 0 || len > 255) {
-		(void)err_set(err, -EINVAL, "npm's registry names no host");
+		(void)err_set(err, -EINVAL, "npm registry: the URL has no host");
 		return NULL;
 	}
 	return xasprintf("%.*s%s", (int)len, host,

@@ -38,7 +38,7 @@ static int read_key(FILE *in, struct audit_pub *ret, struct err *err)
 		memcmp(line + after, KEY_AFTER, KEY_LINE - after) != 0 ||
 		hex_decode(slice_of(line + before, (size_t)2 * AUDIT_KEY_LEN), ret->b) < 0)
 		return err_set(err, -EINVAL,
-			"this is no export: its first line does not name the public key");
+			"not an export: the first line does not contain the public key");
 	return 0;
 }
 
@@ -106,7 +106,7 @@ static int check_lines(struct check *c, FILE *in, struct err *err)
 	while (r >= 0 && fgets(buf, AUDIT_MAX_RECORD + 1, in))
 		r = take_line(c, slice_from_str(buf));
 	if (r >= 0 && ferror(in))
-		r = err_errno(err, -EIO, "reading the export");
+		r = err_errno(err, -EIO, "cannot read the export");
 	if (r >= 0)
 		return end_log(c);
 	if (c->is_open)

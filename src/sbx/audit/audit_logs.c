@@ -156,8 +156,7 @@ static int look_up(struct audit_logs *l, struct problem *p)
 	}
 	if (found || (l->flags & AUDIT_LOGS_FOLLOW))
 		return 0;
-	(void)err_set(&p->err, -ENOENT,
-		"there is no audit log of '%s', nor a sandbox of that name or id", l->ref);
+	(void)err_set(&p->err, -ENOENT, "no audit log or sandbox named '%s'", l->ref);
 	return problem_hint(p, -ENOENT, "sbx audit verify");
 }
 
@@ -257,8 +256,8 @@ static int on_record(void *arg, const struct audit_record *rec, struct slice lin
 static void warn_bad(struct entry *e, const struct audit_report *rep)
 {
 	e->is_bad = true;
-	ui_warning("the audit log of %s cannot be read behind record %llu: it %s; "
-		   "'sbx audit verify %s' says more",
+	ui_warning(
+		"cannot read the audit log of %s after record %llu: it %s; see 'sbx audit verify %s'",
 		e->id, (unsigned long long)rep->seq, audit_bad_text(rep->bad), e->id);
 }
 
@@ -307,7 +306,7 @@ int audit_logs_read(struct audit_logs *l, audit_record_fn *fn, void *arg, struct
 			return r;
 		bad |= r == -EBADMSG;
 	}
-	return bad ? err_set(&p->err, -EBADMSG, "not every audit log could be read to its end") : 0;
+	return bad ? err_set(&p->err, -EBADMSG, "not all audit logs could be read completely") : 0;
 }
 
 static void mark_logs(struct audit_logs *l, const struct inotify_event *ev)

@@ -76,7 +76,7 @@ static void put_event(const struct audit_record *rec, FILE *out)
 	put_text(out, " rule ", ev->rule, "");
 	put_text(out, ": ", ev->reason, "");
 	if (ev->count && ev->kind == AUDIT_KIND_RECOVERED)
-		(void)fprintf(out, " (%" PRIu64 " bytes cut off)", ev->count);
+		(void)fprintf(out, " (%" PRIu64 " bytes truncated)", ev->count);
 	else if (ev->count > 1)
 		(void)fprintf(out, " (%" PRIu64 " times)", ev->count);
 }

@@ -35,7 +35,7 @@ static const struct opt_def prune_opts[] = {
 	{'a', "all", NULL, "prune the logs of all sandboxes, also removed ones, and of sbxd"},
 	{0, "older-than", "TIME", "remove records older than TIME: 30d, 12h, 2026-01-31T12:00:00Z"},
 	{0, "keep-size", "SIZE", "remove the oldest records until a log has at most SIZE"},
-	{0, "dry-run", NULL, "list what would be removed, and remove nothing"},
+	{0, "dry-run", NULL, "list the records that would be removed, and remove nothing"},
 	{'y', "yes", NULL, "do not prompt for confirmation"},
 	{0},
 };
@@ -45,8 +45,9 @@ static const struct verb subs[] = {
 		.name = "show",
 		.args = "[SANDBOX]",
 		.summary = "print the records, one per line",
-		.about = "Prints the records of one sandbox, or of all, by time. SANDBOX is a name "
-			 "or an id,\nalso of a sandbox that was removed: its log stays.",
+		.about =
+			"Prints the records of one sandbox, or of all sandboxes, in order of time. SANDBOX is a\n"
+			"name or an id; the log of a removed sandbox is kept.",
 		.examples = "  sbx audit show demo --since 1h\n  sbx audit show -f\n"
 			    "  sbx audit show demo --json --limit 0 | jq "
 			    "'select(.decision==\"deny\")'\n",
@@ -59,10 +60,10 @@ static const struct verb subs[] = {
 		.name = "verify",
 		.args = "[SANDBOX]",
 		.summary = "verify that the logs are intact",
-		.about = "Checks hash chain, signatures and kept heads of one log, or of all, and "
-			 "names the\nfirst bad record. A log that is being written can be checked "
-			 "too: its last second\nis not signed yet. Exit status 1 when something is "
-			 "wrong.",
+		.about =
+			"Verifies the hash chain, the signatures and the stored heads of one log, or of all logs,\n"
+			"and prints the first bad record. A log that is being written can be verified; its last\n"
+			"second is not signed yet. The exit status is 1 if a log fails verification.",
 		.examples = "  sbx audit verify\n"
 			    "  sbx audit verify --file demo.jsonl --key $(cat key.pub)\n",
 		.opts = verify_opts,
@@ -75,9 +76,8 @@ static const struct verb subs[] = {
 		.args = "[SANDBOX]",
 		.summary = "write the logs and the public key",
 		.about =
-			"Writes a line with the public key, then the records exactly as they stand "
-			"in the logs.\nWhoever gets the file can check it with sbx audit verify "
-			"--file.",
+			"Writes a line with the public key, then the records exactly as they are in the logs.\n"
+			"sbx audit verify --file verifies the file.",
 		.examples = "  sbx audit export demo --json -o demo.jsonl\n",
 		.opts = export_opts,
 		.max = 1,
@@ -88,11 +88,11 @@ static const struct verb subs[] = {
 		.name = "home",
 		.args = "SANDBOX",
 		.summary = "list changed start-up and key files of your home",
-		.about = "When a sandbox is made, the files of your home folder that run by "
-			 "themselves or hold\nkeys are recorded as keyed hashes: shell, SSH, git, "
-			 "cloud keys, autostart. This names\nthose that are different now. Who "
-			 "changed them is not known: it may have been you.\nExit status 1 when "
-			 "there are any, 125 without a record.",
+		.about =
+			"When a sandbox is created, sbx records keyed hashes of the files in your home directory\n"
+			"that are executed automatically or hold keys: shell, SSH, git, cloud keys, autostart.\n"
+			"This command lists the files that have changed since. It cannot tell who changed them.\n"
+			"The exit status is 1 if a file has changed, 125 without a record.",
 		.examples = "  sbx audit home demo\n  sbx audit home --accept demo\n",
 		.opts = home_opts,
 		.min = 1,
@@ -104,13 +104,11 @@ static const struct verb subs[] = {
 		.name = "prune",
 		.args = "[SANDBOX]",
 		.summary = "remove old records; the rest still verifies",
-		.about = "Removes the oldest segments (16 MiB each) of the log of SANDBOX, or of "
-			 "all logs.\nA signed cut keeps the chain: sbx audit verify reports how "
-			 "many "
-			 "records were pruned,\nand when. The log of sbxd records it first. A log "
-			 "that "
-			 "does not verify is not pruned.\nThe newest segment of a running sandbox "
-			 "stays. Without a terminal --yes is required.",
+		.about =
+			"Removes the oldest segments (16 MiB each) of the log of SANDBOX, or of all logs. A signed\n"
+			"cut keeps the chain: sbx audit verify reports how many records were pruned, and when. The\n"
+			"log of sbxd records it first. A log that fails verification is not pruned. The newest\n"
+			"segment of a running sandbox is kept. Use --yes if stdin is not a terminal.",
 		.examples = "  sbx audit prune --all --older-than 30d\n"
 			    "  sbx audit prune demo --keep-size 100m --yes\n",
 		.opts = prune_opts,
@@ -127,10 +125,9 @@ const struct verb verb_audit = {
 	.args = "COMMAND",
 	.summary = "show and verify the audit log",
 	.about =
-		"Each decision on a request of a sandbox, each change of the policy and each start "
-		"and stop is\none record in the audit log of that sandbox, chained with SHA-256 "
-		"and signed every second.\nLogs stay when their sandbox is removed. sbx policy log "
-		"is a summary of them.",
+		"Each decision on a request of a sandbox, each policy change and each start and stop is one\n"
+		"record in the audit log of that sandbox, chained with SHA-256 and signed every second.\n"
+		"Logs are kept when their sandbox is removed. sbx policy log is a summary of them.",
 	.examples = "  sbx audit show demo\n  sbx audit verify\n  sbx audit export demo --json -o "
 		    "demo.jsonl\n",
 	.subs = subs,

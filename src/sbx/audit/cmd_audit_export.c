@@ -66,7 +66,7 @@ static int export_logs(struct audit_logs *l, FILE *out, uint64_t *ret_n, struct 
 			"  try: sbx audit export %s",
 			s.id, s.id);
 	if (r >= 0 && fflush(out) != 0)
-		r = err_errno(&p->err, -errno, "writing the export");
+		r = err_errno(&p->err, -errno, "cannot write the export");
 	return r;
 }
 
@@ -91,7 +91,7 @@ static int to_file(struct audit_logs *l, const char *path, struct problem *p)
 	if (r >= 0)
 		r = file_new_keep(&f, 0600, &p->err);
 	if (r >= 0)
-		ui_note("%llu records of %zu logs written to %s", (unsigned long long)n,
+		ui_note("Wrote %llu records of %zu logs to %s", (unsigned long long)n,
 			audit_logs_n(l), path);
 	return r;
 }
@@ -107,7 +107,7 @@ int audit_cmd_export(struct opts *o)
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (audit_logs_n(l) == 0) {
-		ui_note("there is nothing to export: no audit log was written yet");
+		ui_note("nothing to export: no audit logs found");
 		return EXIT_OK;
 	}
 	r = file ? to_file(l, file, &p) : export_logs(l, stdout, &n, &p);

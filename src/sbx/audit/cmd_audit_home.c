@@ -29,7 +29,7 @@ static int accept_home(const char *dir, const char *key, const char *home, struc
 
 	if (r < 0)
 		return ui_problem(p, r);
-	printf("Recorded anew: from now on changes count from here\n");
+	printf("Recorded the current state as the new baseline\n");
 	return EXIT_OK;
 }
 
@@ -44,10 +44,10 @@ static int look_home(const char *dir, const char *key, const char *home, const c
 		return r == -ENOENT ? EXIT_OURS : EXIT_FAILED;
 	}
 	if (n == 0) {
-		printf("%d files, none changed since the sandbox was made\n", r);
+		printf("%d files, none changed since the sandbox was created\n", r);
 		return EXIT_OK;
 	}
-	ui_note("If you changed them yourself, accept the changes:");
+	ui_note("To accept changes that you made yourself:");
 	ui_hint("sbx audit home --accept %s", name);
 	return EXIT_FAILED;
 }
@@ -62,8 +62,8 @@ int audit_cmd_home(struct opts *o)
 	int r;
 
 	if (group && !home_record_is_group(group)) {
-		r = err_set(
-			&p.err, -EINVAL, "'%s' is none of shell, ssh, git, keys and start", group);
+		r = err_set(&p.err, -EINVAL,
+			"invalid --only '%s': expected shell, ssh, git, keys or start", group);
 		return ui_problem(&p, problem_usage(&p, r, "audit home"));
 	}
 	r = home ? sandbox_get(name, &s, &p) : err_set(&p.err, -EINVAL, "HOME is not set");

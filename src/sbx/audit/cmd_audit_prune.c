@@ -121,7 +121,7 @@ static int need_yes(const struct opts *o)
 {
 	const char *older = opts_value(o, "older-than"), *keep = opts_value(o, "keep-size");
 
-	ui_error("pruning deletes audit records: there is no terminal to confirm on");
+	ui_error("refusing to remove audit records without confirmation: stdin is not a terminal");
 	ui_hint("sbx audit prune %s %s %s --yes", o->args.n ? o->args.v[0] : "--all",
 		older ? "--older-than" : "--keep-size", older ? older : keep);
 	return EXIT_FAILED;
@@ -164,7 +164,8 @@ static int take_options(const struct opts *o, struct job *j, struct err *err)
 	}
 	r = when_parse(older, clock_wall_ms(), &v, err);
 	if (r == 0 && v == 0)
-		return err_set(err, -EINVAL, "invalid --older-than '%s': it is before 1970", older);
+		return err_set(
+			err, -EINVAL, "invalid --older-than '%s': the time is before 1970", older);
 	(void)snprintf(j->query, sizeof(j->query), "before_ms=%" PRIu64, v);
 	return r;
 }

@@ -80,7 +80,7 @@ static void say_nothing(const char *ref, const struct show *s)
 	if (s->json)
 		return;
 	if (ref)
-		printf("Nothing was recorded for %s%s\n", ref, s->since_ms ? " since then" : "");
+		printf("No audit records found for %s%s\n", ref, s->since_ms ? " since then" : "");
 	else
 		printf("No audit records found%s\n", s->since_ms ? " since then" : "");
 }

@@ -130,7 +130,7 @@ static int verify_file(const char *path, const char *key, struct results *all, s
 
 	if (key && (strlen(key) != (size_t)2 * AUDIT_KEY_LEN ||
 			   hex_decode(slice_from_str(key), given.b) < 0)) {
-		r = err_set(&p->err, -EINVAL, "'%s' is no key of 64 hex digits", key);
+		r = err_set(&p->err, -EINVAL, "invalid --key '%s': expected 64 hex digits", key);
 		return problem_usage(p, r, "audit verify");
 	}
 	f = fopen(path, "re");
@@ -142,8 +142,9 @@ static int verify_file(const char *path, const char *key, struct results *all, s
 		return err_wrap(&p->err, r, "%s", path);
 	if (!key) {
 		hex_encode(named.b, AUDIT_KEY_LEN, hex);
-		ui_note("checked with the key that the file itself names; give the key that you "
-			"know with --key:\n%s",
+		ui_note("verified with the key in the file; to prove the origin, use --key with "
+			"a key that you trust:\n"
+			"%s",
 			hex);
 	}
 	return 0;
@@ -174,7 +175,8 @@ int audit_cmd_verify(struct opts *o)
 	int r;
 
 	if ((file && o->args.n) || (key && !file)) {
-		r = err_set(&p.err, -EINVAL, "--file goes without a sandbox, --key with --file");
+		r = err_set(&p.err, -EINVAL,
+			"--file cannot be combined with SANDBOX; --key requires --file");
 		return ui_problem(&p, problem_usage(&p, r, "audit verify"));
 	}
 	table_init(&all.table, ARRAY_LEN(heading), heading);
@@ -186,7 +188,6 @@ int audit_cmd_verify(struct opts *o)
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (all.n_bad)
-		ui_error("%zu of %zu audit logs %s not what was written", all.n_bad, all.n,
-			all.n_bad == 1 ? "is" : "are");
+		ui_error("%zu of %zu audit logs failed verification", all.n_bad, all.n);
 	return all.n_bad ? EXIT_FAILED : EXIT_OK;
 }

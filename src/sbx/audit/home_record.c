@@ -250,9 +250,9 @@ static int load_key(const char *path, bool make, uint8_t ret[KEY_BYTES], struct 
 	if (r < 0 && r != -ENOENT)
 		return r;
 	if (!make)
-		return err_set(err, -ENOENT, "the key of the records is gone (%s)", path);
+		return err_set(err, -ENOENT, "cannot read the baseline key: %s", path);
 	if (getrandom(ret, KEY_BYTES, 0) != KEY_BYTES)
-		return err_errno(err, -EIO, "random numbers for %s", path);
+		return err_errno(err, -EIO, "cannot get random numbers for %s", path);
 	return file_save(path, slice_of(ret, KEY_BYTES), err);
 }
 
@@ -270,7 +270,7 @@ int home_record_write(const char *dir, const char *key, const char *home, struct
 	if (e == 0)
 		e = look_around(&r, err);
 	if (e < 0)
-		return err_wrap(err, e, "recording the home folder");
+		return err_wrap(err, e, "cannot record the home directory");
 	f = open_memstream(&text, &size);
 	if (!f)
 		abort();
@@ -289,7 +289,7 @@ static int parse_line(struct record *r, struct slice line, struct err *err)
 	const char *group;
 
 	if (!path || path - hash - 1 != HASH_HEX || !path[1])
-		return err_set(err, -EBADMSG, "the record of the home folder is damaged");
+		return err_set(err, -EBADMSG, "the record of the home directory is corrupt");
 	*hash++ = *path++ = '\0';
 	group = group_of(text);
 	if (group && (!r->group || strcmp(r->group, group) == 0))
@@ -306,13 +306,13 @@ static int load_record(const char *dir, struct record *r, struct err *err)
 	int e = file_load(path, MAX_RECORD, &text, &n, err);
 
 	if (e == -ENOENT)
-		return err_set(
-			err, e, "there is no record of the home folder: it was made without");
+		return err_set(err, e,
+			"no record of the home directory: the sandbox was created without one");
 	if (e < 0)
 		return e;
 	rest = slice_of(text, n);
 	if (!slice_eq_str(slice_next_line(&rest), HEAD))
-		return err_set(err, -EBADMSG, "the record of the home folder is damaged");
+		return err_set(err, -EBADMSG, "the record of the home directory is corrupt");
 	while (e == 0 && rest.n) {
 		struct slice line = slice_next_line(&rest);
 

@@ -128,9 +128,9 @@ static void hold_interrupt(bool on)
 static int say_failed(const char *name, int status, struct problem *p)
 {
 	if (status != 128 + SIGINT)
-		return err_set(&p->err, -EIO, "building the template '%s' failed (status %d)", name,
-			status);
-	(void)err_set(&p->err, -EINTR, "the template '%s' was not built: interrupted", name);
+		return err_set(
+			&p->err, -EIO, "cannot build template '%s' (status %d)", name, status);
+	(void)err_set(&p->err, -EINTR, "interrupted: template '%s' was not built", name);
 	return problem_hint(p, -EINTR, "sbx template build");
 }
 
@@ -142,9 +142,9 @@ static int run_helper(
 	pid_t pid;
 
 	if (access(program, X_OK) < 0)
-		return err_errno(&p->err, -errno, "looking for the helper %s", program);
+		return err_errno(&p->err, -errno, "cannot find the helper %s", program);
 	if (pipe2(pipefd, O_CLOEXEC) < 0)
-		return err_errno(&p->err, -errno, "making a pipe");
+		return err_errno(&p->err, -errno, "cannot create a pipe");
 	(void)fflush(NULL);
 	pid = fork();
 	if (pid == 0)
@@ -236,13 +236,13 @@ int template_require(const char *name, struct problem *p)
 	ui_progress_end();
 	if (r != -ENOENT)
 		return r;
-	(void)err_set(&p->err, -ENOENT, "there is no template '%s' on this machine yet", name);
+	(void)err_set(&p->err, -ENOENT, "template '%s' not found", name);
 	(void)problem_hint(p, -ENOENT, "sbx template build");
 	if (strcmp(name, "debian") != 0)
 		return problem_hint(p, -ENOENT, "sbx template ls");
 	if (!ui_can_ask() ||
-		!ui_confirm("There is no template '%s' yet. Build it now? It takes some "
-			    "minutes and downloads Debian packages.",
+		!ui_confirm(
+			"Template '%s' not found. Build it now? This takes some minutes and downloads Debian packages.",
 			name))
 		return -ENOENT;
 	p->hint[0] = '\0';

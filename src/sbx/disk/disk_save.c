@@ -43,7 +43,8 @@ static int each_layer(const json_t *frozen, void *arg,
 
 		json_array_foreach (list, k, path) {
 			if (!json_is_string(path))
-				return err_set(&p->err, -EPROTO, "sbxd gave no list of layers");
+				return err_set(&p->err, -EPROTO,
+					"invalid response from sbxd: no list of layers");
 			r = fn(arg, (enum template_disk)i, k, json_string_value(path), p);
 			if (r < 0)
 				return r;
@@ -85,7 +86,7 @@ static int open_parent(const json_t *frozen, struct template *ret, struct proble
 	const char *id = api_str(frozen, "template_id"), *name = api_str(frozen, "template");
 	int r = template_open_shown(id[0] ? id : name, template_show, NULL, ret, &p->err);
 
-	return r < 0 ? err_wrap(&p->err, r, "the template '%s' of the sandbox", name) : 0;
+	return r < 0 ? err_wrap(&p->err, r, "template '%s' of the sandbox", name) : 0;
 }
 
 /* One raw file in the place of each chain. */
@@ -98,7 +99,7 @@ static int flatten_save(struct template_draft *d, struct problem *p)
 		const char *stem = template_disk_name((enum template_disk)i);
 		AUTO_FREE char *out = xasprintf("%s/%s.flat", d->dir, stem),
 			       *name = xasprintf("%s.img", stem),
-			       *text = xasprintf("making one file of the disk %s", stem);
+			       *text = xasprintf("merging the layers of disk %s", stem);
 
 		if (c->n < 2)
 			continue;
@@ -121,8 +122,7 @@ int template_save_as(
 
 	if (!template_is_name(wish->name))
 		return err_set(&p->err, -EINVAL,
-			"'%.80s' is no name for a template: letters, digits, '.' and '-', at most "
-			"%d, and not 16 hex digits",
+			"invalid template name '%.80s': use letters, digits, '.' and '-', at most %d characters, and not 16 hex digits",
 			wish->name, TEMPLATE_MAX_NAME);
 	ui_busy("freezing the disks");
 	r = sandbox_call("POST", ref, "/freeze", NULL, TEMPLATE_FREEZE_MS, &frozen, p);

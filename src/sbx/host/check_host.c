@@ -74,7 +74,8 @@ static void check_qemu_img(struct check *c)
 
 static void check_virtiofsd(struct check *c)
 {
-	need_program(c, "virtiofsd", "virtiofsd   (Debian 12: it is in qemu-system-common)");
+	/* The package of Debian 13; Debian 12 has the program in qemu-system-common. */
+	need_program(c, "virtiofsd", "virtiofsd || sudo apt-get install qemu-system-common");
 }
 
 static void check_mmdebstrap(struct check *c)
@@ -102,19 +103,20 @@ static void check_kvm(struct check *c)
 		return;
 	}
 	if (fd < 0 && r == EACCES) {
-		/* Who has chosen emulation knows. */
 		check_set(c, emulation_is_chosen() ? CHECK_WARN : CHECK_FAIL,
-			"/dev/kvm exists, but you are not allowed to open it");
+			"cannot open /dev/kvm: permission denied");
 		check_hint(c, "%s", accel_open_command());
 		return;
 	}
-	check_set(c, CHECK_WARN, "no KVM on this machine: %s",
-		fd < 0 ? strerror(r) : "it does not answer");
-	check_detail(c, "sandboxes can only run in software emulation, which is slow and no "
-			"isolation boundary");
-	check_hint(c,
-		"enable virtualisation in the firmware; or accept: sbx settings set vm.accel tcg");
+	check_set(c, CHECK_WARN, "KVM is not available: %s",
+		fd < 0 ? strerror(r) : "/dev/kvm does not respond");
+	check_detail(c,
+		"enable virtualization in the firmware; software emulation is slow and not an "
+		"isolation boundary");
+	check_hint(c, "sbx settings set vm.accel tcg");
 }
+
+#define APPARMOR_USERNS "apparmor_restrict_unprivileged_userns" /* Ubuntu */
 
 /* In a child, because a user namespace cannot be left again. */
 static void check_userns(struct check *c)
@@ -125,14 +127,16 @@ static void check_userns(struct check *c)
 	if (pid == 0)
 		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS) == 0 ? 0 : errno);
 	if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0) {
-		check_set(c, CHECK_PASS, "ordinary users may make them");
+		check_set(c, CHECK_PASS, "available");
 		return;
 	}
-	check_set(c, CHECK_FAIL, "this host forbids them: %s",
+	check_set(c, CHECK_FAIL, "not available to ordinary users: %s",
 		strerror(status > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN));
-	check_detail(c, "the jail around qemu, virtiofsd and edge needs user namespaces");
-	check_hint(c, "sudo sysctl -w kernel.unprivileged_userns_clone=1, on Ubuntu: "
-		      "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0");
+	check_detail(c, "the jail around QEMU, virtiofsd and sbx-edge requires user namespaces");
+	check_hint(c, "sudo sysctl -w kernel.%s",
+		access("/proc/sys/kernel/" APPARMOR_USERNS, F_OK) == 0
+			? APPARMOR_USERNS "=0"
+			: "unprivileged_userns_clone=1");
 }
 
 static bool has_range(const char *file, const char *user)
@@ -165,7 +169,7 @@ static void check_subuid(struct check *c)
 		return;
 	}
 	check_set(c, CHECK_WARN, "%s has no range of 65536 in /etc/subuid and /etc/subgid", user);
-	check_detail(c, "only building a template needs it");
+	check_detail(c, "required only to build templates");
 	check_hint(
 		c, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", user);
 }
@@ -180,14 +184,12 @@ static void check_files(struct check *c)
 		check_set(c, CHECK_PASS, "up to %llu", (unsigned long long)lim.rlim_max);
 		return;
 	}
-	check_set(c, CHECK_WARN, "a process may have %llu only", (unsigned long long)lim.rlim_max);
+	check_set(c, CHECK_WARN, "a process can open at most %llu files",
+		(unsigned long long)lim.rlim_max);
 	check_detail(c,
-		"in a workspace with more files than that they are looked up again and again, "
-		"which is slower; programs that use so many at once get \"Too many open "
-		"files\"");
-	check_hint(c,
-		"raise the hard limit nofile to %d in /etc/security/limits.conf, then log in "
-		"again",
+		"workspaces with more files are slower, and programs that open more files fail with "
+		"\"Too many open files\"; the command raises the limit at the next login");
+	check_hint(c, "echo \"$USER hard nofile %d\" | sudo tee /etc/security/limits.d/sbx.conf",
 		WANTED_FILES);
 }
 
@@ -199,13 +201,13 @@ static void check_landlock(struct check *c)
 		const char *walls = jail_broker_walls();
 
 		check_set(c, CHECK_PASS, "version %ld", abi);
-		check_detail(c, "of the keeper it limits: %s", walls[0] ? walls : "nothing");
+		check_detail(c, "restrictions of sbx-keeper: %s", walls[0] ? walls : "nothing");
 		return;
 	}
-	check_set(c, CHECK_WARN, "the kernel has none: %s", strerror(errno));
-	check_detail(
-		c, "it is the second lock on files; namespaces and seccomp are there without it");
-	check_hint(c, "boot with landlock in the lsm= parameter");
+	check_set(c, CHECK_WARN, "not available: %s", strerror(errno));
+	check_detail(c, "namespaces and seccomp are not affected; to enable Landlock, add landlock "
+			"to the kernel parameter lsm=");
+	check_hint(c, "cat /sys/kernel/security/lsm");
 }
 
 #define SOCKET_UNIT \
@@ -237,12 +239,12 @@ static void check_cgroup(struct check *c)
 	if (r < 0)
 		r = jail_cgroup_find(&of, dir, sizeof(dir), &err);
 	if (r == 0) {
-		check_set(c, CHECK_PASS, "delegated to you");
+		check_set(c, CHECK_PASS, "delegated to your user");
 		check_detail(c, "%s: memory and processes of each sandbox are limited", dir);
 		return;
 	}
-	check_set(c, CHECK_WARN, "no limit of memory and processes: %s", err_text(&err, r));
-	check_detail(c, "qemu and virtiofsd have no memory limit; all else holds");
+	check_set(c, CHECK_WARN, "no memory and process limits: %s", err_text(&err, r));
+	check_detail(c, "memory and process limits for QEMU and virtiofsd are disabled");
 	hint_cgroup(c);
 }
 

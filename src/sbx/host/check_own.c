@@ -34,6 +34,7 @@ static void check_helpers(struct check *c)
 	static const char *const names[] = {"sbxd", "sbx-keeper", "sbx-edge", "sbx-egress",
 		"sbx-guest", "sbx-prove", "sbx-vault", "sbx-vault-run", "sbx-vault-keyring",
 		"template-build"};
+	AUTO_FREE char *dir = paths_get(PATHS_LIBEXEC, NULL);
 	char missing[256] = "";
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -44,16 +45,18 @@ static void check_helpers(struct check *c)
 				" %s", path);
 	}
 	if (!missing[0]) {
-		check_set(c, CHECK_PASS, "all there");
+		check_set(c, CHECK_PASS, "complete");
 		return;
 	}
-	check_set(c, CHECK_FAIL, "some are missing");
+	check_set(c, CHECK_FAIL,
+		"incomplete installation: reinstall sbx, or set SBX_LIBEXEC to the directory of the programs");
 	check_detail(c, "%s", missing + 1);
-	check_hint(c, "install sbx again, or set SBX_LIBEXEC to their folder");
+	check_hint(c, "ls -l '%s'", dir);
 }
 
 static void check_settings(struct check *c)
 {
+	AUTO_FREE char *path = paths_get(PATHS_CONFIG, "settings.conf");
 	AUTO_SETTINGS struct settings s = {0};
 	struct err err = {0};
 
@@ -61,27 +64,32 @@ static void check_settings(struct check *c)
 		check_set(c, CHECK_PASS, "readable");
 		return;
 	}
-	check_set(c, CHECK_FAIL, "the file has a mistake");
+	check_set(c, CHECK_FAIL, "invalid settings file");
 	check_detail(c, "%s", err.text);
-	check_hint(c, "correct that line by hand");
+	check_hint(c, "${EDITOR:-vi} '%s'", path);
 }
 
 /* Ours alone, and writable. */
 static bool folder_is_right(const char *dir, struct check *c)
 {
+	const char *remedy = "ls -ld";
 	struct stat st;
+	bool usable;
 
 	if (stat(dir, &st) < 0 && errno == ENOENT)
-		return true; /* made on first use */
-	if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode) || access(dir, W_OK | X_OK) < 0)
-		check_set(c, CHECK_FAIL, "'%.100s' cannot be used: %s", dir, strerror(errno));
+		return true; /* created on first use */
+	usable = stat(dir, &st) == 0 && S_ISDIR(st.st_mode) && access(dir, W_OK | X_OK) == 0;
+	if (!usable)
+		check_set(c, CHECK_FAIL, "cannot use '%.100s': %s", dir, strerror(errno));
 	else if (st.st_uid != getuid())
-		check_set(c, CHECK_FAIL, "'%.100s' belongs to somebody else", dir);
+		check_set(c, CHECK_FAIL, "'%.100s' is owned by another user", dir);
 	else if (st.st_mode & 022)
-		check_set(c, CHECK_FAIL, "others may write in '%.100s'", dir);
+		check_set(c, CHECK_FAIL, "'%.100s' is writable by other users", dir);
 	else
 		return true;
-	check_hint(c, "chmod go-w '%.200s', and check its owner", dir);
+	if (usable)
+		remedy = st.st_uid != getuid() ? "sudo chown \"$USER\"" : "chmod go-w";
+	check_hint(c, "%s '%s'", remedy, dir);
 	return false;
 }
 
@@ -98,7 +106,7 @@ static void check_folders(struct check *c)
 		(void)snprintf(c->detail + strlen(c->detail), sizeof(c->detail) - strlen(c->detail),
 			"%s%s", i ? " " : "", dir);
 	}
-	check_set(c, CHECK_PASS, "yours and writable");
+	check_set(c, CHECK_PASS, "owned by you and writable");
 }
 
 /* Of the nearest folder that is there already. */
@@ -130,9 +138,10 @@ static void check_space(struct check *c)
 			continue;
 		str_from_size(bytes, size, sizeof(size));
 		check_set(c, bytes < WANTED_FREE ? CHECK_WARN : CHECK_PASS, "%s free", size);
-		check_detail(c, "%s", dir);
+		check_detail(
+			c, "%s%s", dir, c->status == CHECK_WARN ? ": free at least 5 GiB" : "");
 		if (c->status == CHECK_WARN) {
-			check_hint(c, "sbx prune, or free at least 5 GiB");
+			check_hint(c, "sbx prune");
 			return;
 		}
 	}
@@ -143,7 +152,7 @@ static void check_template(struct check *c)
 	AUTO_JSON json_t *m = template_manifest(SANDBOX_TEMPLATE);
 
 	if (!m) {
-		check_set(c, CHECK_WARN, "'%s' is not there yet", SANDBOX_TEMPLATE);
+		check_set(c, CHECK_WARN, "'%s' is not built", SANDBOX_TEMPLATE);
 		check_hint(c, "sbx template build");
 		return;
 	}
@@ -173,14 +182,14 @@ static void check_selftest(struct check *c)
 	char verdict[400];
 
 	if (!read_verdict(verdict, sizeof(verdict))) {
-		check_set(c, CHECK_SKIP, "no self-test boot since this machine was started");
-		check_hint(c, "the first start of a sandbox with KVM makes one");
+		check_set(c, CHECK_SKIP,
+			"not run since the host was booted: runs at the first start with KVM");
 	} else if (strcmp(verdict, "ok") == 0) {
 		check_set(c, CHECK_PASS, "a kernel boots under KVM");
 	} else {
-		check_set(c, CHECK_WARN, "no kernel boots under KVM on this host");
+		check_set(c, CHECK_WARN, "kernels do not boot under KVM on this host");
 		check_detail(c, "%s", verdict);
-		check_hint(c, "sbx settings set vm.accel tcg runs sandboxes in software emulation");
+		check_hint(c, "sbx settings set vm.accel tcg");
 	}
 }
 
@@ -192,13 +201,13 @@ static void check_daemon(struct check *c)
 	int r = api_peek("GET", "/v1/version", CHECK_WAIT_MS, &v, &p);
 
 	if (r == 0) {
-		check_set(c, CHECK_PASS, "answers (process %lld)", api_int(v, "pid"));
+		check_set(c, CHECK_PASS, "running (process %lld)", api_int(v, "pid"));
 	} else if (r == -ECONNREFUSED) {
-		check_set(c, CHECK_SKIP, "not running; it starts when it is needed");
+		check_set(c, CHECK_SKIP, "not running (started on demand)");
 		check_hint(c, "sbx daemon start");
 	} else {
 		check_set(c, CHECK_FAIL, "%.150s", p.err.text);
-		check_hint(c, "read %s", log);
+		check_hint(c, "cat '%s'", log);
 	}
 }
 
@@ -209,13 +218,15 @@ static void check_version(struct check *c)
 	int r = api_peek("GET", "/v1/version", CHECK_WAIT_MS, &v, &p);
 
 	if (r < 0) {
-		check_set(c, CHECK_SKIP, "sbxd does not answer");
+		check_set(c, CHECK_SKIP, "sbxd is not responding");
 	} else if (strcmp(api_str(v, "version"), SBX_VERSION) == 0) {
 		check_set(c, CHECK_PASS, "sbx and sbxd are both " SBX_VERSION);
 	} else {
 		check_set(c, CHECK_WARN, "sbx is " SBX_VERSION ", sbxd is %.40s",
 			api_str(v, "version"));
-		check_hint(c, "any command replaces sbxd, sandboxes go on: sbx ls");
+		check_detail(
+			c, "the next command restarts sbxd; running sandboxes are not affected");
+		check_hint(c, "sbx ls");
 	}
 }
 
@@ -228,25 +239,24 @@ static void check_vault(struct check *c)
 	const char *state = api_str(s, "state"), *key = api_str(s, "key");
 
 	if (r == -ECONNREFUSED) {
-		check_set(c, CHECK_SKIP, "sbxd does not run");
+		check_set(c, CHECK_SKIP, "sbxd is not running");
 	} else if (r < 0) {
 		check_set(c, CHECK_FAIL, "%.150s", p.err.text);
 		check_hint(c, "sbx secret status");
 	} else if (strcmp(state, "empty") == 0) {
-		check_set(c, CHECK_SKIP, "no credential was set yet");
-		check_hint(c, "sbx secret set SERVICE");
+		check_set(c, CHECK_SKIP, "no credentials are set");
+		check_hint(c, "sbx secret services");
 	} else if (strcmp(state, "ready") != 0) {
 		check_set(c, CHECK_WARN, "%.40s: %.110s", state, api_str(s, "text"));
 		check_hint(c, "sbx secret %s", strcmp(state, "locked") == 0 ? "unlock" : "status");
 	} else {
 		bool weak = strcmp(key, "file") == 0;
 
-		check_set(c, weak ? CHECK_WARN : CHECK_PASS, "%lld credentials, their key: %.80s",
+		check_set(c, weak ? CHECK_WARN : CHECK_PASS, "%lld credentials, key: %.80s",
 			api_int(s, "secrets"), api_str(s, "key_text"));
-		check_detail(c, "memory: %.200s", api_str(s, "memory_text"));
-		if (weak)
-			check_hint(c, "whoever reads your files can read it; a desktop keyring or "
-				      "systemd-creds would hold it better (setting vault.key)");
+		check_detail(c, "memory: %.200s%s", api_str(s, "memory_text"),
+			weak ? "; any process that can read your files can read the key" : "");
+		check_hint(c, "man sbx-secret");
 	}
 }
 

@@ -39,7 +39,7 @@ static int run_stop(struct opts *o)
 
 	if (r < 0)
 		return ui_problem(&p, r);
-	printf("sbxd stopped; sandboxes that run go on\n");
+	printf("Stopped sbxd; running sandboxes are not affected\n");
 	return EXIT_OK;
 }
 
@@ -77,9 +77,9 @@ static const struct verb subs[] = {
 		.name = "start",
 		.args = "",
 		.summary = "start sbxd",
-		.about = "Starts sbxd in the background and returns when it listens. Every other "
-			 "command does\n"
-			 "this by itself.",
+		.about =
+			"Starts sbxd in the background and returns when it accepts connections. Every other\n"
+			"command starts sbxd automatically.",
 		.opts = no_opts,
 		.run = run_start,
 	},
@@ -87,8 +87,9 @@ static const struct verb subs[] = {
 		.name = "stop",
 		.args = "",
 		.summary = "stop sbxd; sandboxes keep running",
-		.about = "Ends sbxd. Running sandboxes and open sessions go on; the next sbxd "
-			 "finds them again.",
+		.about =
+			"Stops sbxd. Running sandboxes and open sessions are not affected; the next sbxd finds\n"
+			"them.",
 		.opts = no_opts,
 		.run = run_stop,
 	},
@@ -96,9 +97,9 @@ static const struct verb subs[] = {
 		.name = "status",
 		.args = "",
 		.summary = "show whether sbxd is running",
-		.about = "Says whether sbxd runs, and where its socket and its log are. The exit "
-			 "status is 1\n"
-			 "when it does not run or does not answer. It is not started.",
+		.about =
+			"Shows whether sbxd is running, its socket and its log. Does not start sbxd. The exit\n"
+			"status is 1 if sbxd is not running or not responding.",
 		.opts = status_opts,
 		.run = run_status,
 	},
@@ -110,9 +111,9 @@ const struct verb verb_daemon = {
 	.group = "management",
 	.args = "COMMAND",
 	.summary = "start, stop or query sbxd",
-	.about = "sbxd keeps the list of sandboxes. It starts by itself and may be stopped at any "
-		 "time:\n"
-		 "sandboxes do not depend on it.",
+	.about =
+		"sbxd manages the list of sandboxes. It is started automatically and can be stopped at any\n"
+		"time: running sandboxes do not depend on it.",
 	.examples = "  sbx daemon status --json\n",
 	.subs = subs,
 };

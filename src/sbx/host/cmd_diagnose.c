@@ -139,11 +139,11 @@ const struct verb verb_diagnose = {
 	.group = "management",
 	.args = "",
 	.summary = "check this machine and this installation",
-	.about = "Checks what sandboxes need: programs, virtualisation, namespaces, folders, "
-		 "space, the\n"
-		 "template, sbxd. Each finding says what to type. Nothing is changed and sbxd is "
-		 "not\n"
-		 "started. The exit status is 1 when a check fails; warnings do not count.",
+	.about =
+		"Checks the requirements of sandboxes: programs, virtualization, namespaces, directories,\n"
+		"disk space, the template and sbxd. Each finding includes the command to run. Changes\n"
+		"nothing and does not start sbxd. The exit status is 1 if a check fails; warnings do not\n"
+		"affect the exit status.",
 	.examples = "  sbx diagnose\n  sbx diagnose --json | jq '.checks[] | "
 		    "select(.status==\"fail\")'\n",
 	.opts = opts,

@@ -66,7 +66,7 @@ static void tell_settings(const char *path)
 	if (r == 0)
 		policy_say_not_taken(answer);
 	else if (r != -ECONNREFUSED)
-		ui_warning("what runs was not told: %s", err_text(&p.err, r));
+		ui_warning("cannot notify running sandboxes: %s", err_text(&p.err, r));
 }
 
 struct shares {
@@ -257,7 +257,7 @@ static const struct verb subs[] = {
 		.name = "list",
 		.args = "",
 		.summary = "list all settings",
-		.about = "Lists every setting with its value and where that comes from.",
+		.about = "Lists every setting with its value and the source of the value.",
 		.opts = json_opts,
 		.run = run_list,
 	},
@@ -276,9 +276,9 @@ static const struct verb subs[] = {
 		.name = "set",
 		.args = "KEY VALUE",
 		.summary = "change one value",
-		.about = "Changes one setting. It counts for sandboxes that are made or started "
-			 "from now on;\n"
-			 "those of the network and the audit log count for running ones too.",
+		.about =
+			"Changes one setting. The change applies to sandboxes created or started later; changes of\n"
+			"network and audit settings also apply to running sandboxes.",
 		.opts = no_opts,
 		.min = 2,
 		.max = 2,
@@ -289,7 +289,7 @@ static const struct verb subs[] = {
 		.name = "unset",
 		.args = "KEY",
 		.summary = "restore the default",
-		.about = "Takes one setting out of the file, so that its default counts again.",
+		.about = "Removes one setting from the file, so that its default applies again.",
 		.opts = no_opts,
 		.min = 1,
 		.max = 1,
@@ -304,7 +304,8 @@ const struct verb verb_settings = {
 	.group = "management",
 	.args = "COMMAND",
 	.summary = "read and change settings",
-	.about = "Settings are lines `key = value` in settings.conf in sbx's configuration folder.",
+	.about =
+		"A setting is a line `key = value` in settings.conf in sbx's configuration directory.",
 	.examples = "  sbx settings list\n  sbx settings set vm.memory 4g\n",
 	.subs = subs,
 };

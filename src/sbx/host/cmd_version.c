@@ -27,7 +27,7 @@ static int run_version(struct opts *o)
 		ui_put(api_str(server, "version"));
 		printf(" (process %lld)\n", api_int(server, "pid"));
 	} else if (r == -ECONNREFUSED) {
-		printf("sbxd version: not running; it starts by itself when it is needed\n");
+		printf("sbxd version: not running (started on demand)\n");
 	} else {
 		printf("sbxd version: unknown, %s\n", p.err.text);
 	}
@@ -39,7 +39,7 @@ const struct verb verb_version = {
 	.group = "other",
 	.args = "",
 	.summary = "show versions",
-	.about = "Shows the version of sbx and of the sbxd that runs.",
+	.about = "Shows the versions of sbx and of the running sbxd.",
 	.examples = "  sbx version\n  sbx version --json\n",
 	.opts = opts,
 	.run = run_version,

@@ -3,24 +3,21 @@
 #include "policy.h"
 
 #define ABOUT_RESOURCES                                                                           \
-	"RESOURCES are hosts with commas between: example.com, *.example.com (one label more),\n" \
+	"RESOURCES is a comma-separated list of hosts: example.com, *.example.com (one label),\n" \
 	"**.example.com (any number), crl*.example.com, 192.0.2.1, 10.0.0.0/8, [2001:db8::1],\n"  \
-	"** (every host), each perhaps with a port (:443) or ports (:8000-9000) behind it."
+	"** (every host). A port (:443) or a range of ports (:8000-9000) can follow each host."
 
 static const struct verb subs[] = {
 	{
 		.name = "set-default",
 		.args = "PRESET",
-		.summary = "choose the preset: allow-all, balanced or deny-all",
-		.about = "Sets the rules that all sandboxes start from. The rules of the preset "
-			 "before are\n"
-			 "replaced; rules of your own stay.\n\n"
-			 "allow-all   every public host, on every port; private addresses stay "
-			 "closed\n"
-			 "balanced    what building software needs: forges, packages, "
-			 "documentation\n"
-			 "deny-all    nothing, until you allow a host; with --lock no allow rule "
-			 "has an effect",
+		.summary = "set the preset: allow-all, balanced or deny-all",
+		.about =
+			"Sets the rules that apply to all sandboxes. The rules of the previous preset are\n"
+			"replaced; your own rules are kept.\n\n"
+			"allow-all   all public hosts on all ports; private addresses stay blocked\n"
+			"balanced    hosts for software development: forges, packages, documentation\n"
+			"deny-all    no hosts until you allow them; with --lock, allow rules have no effect",
 		.examples = "  sbx policy set-default balanced\n"
 			    "  sbx policy set-default deny-all && sbx policy allow network "
 			    "example.com\n"
@@ -35,7 +32,7 @@ static const struct verb subs[] = {
 		.name = "init",
 		.args = "[PRESET]",
 		.summary = "like set-default; prompts without a PRESET",
-		.about = "Another name of set-default. Without a preset it asks, on a terminal.",
+		.about = "The same as set-default. Without a PRESET, prompts for it on a terminal.",
 		.examples = "  sbx policy init balanced\n",
 		.opts = policy_default_opts,
 		.max = 1,
@@ -46,10 +43,10 @@ static const struct verb subs[] = {
 		.name = "allow",
 		.args = "network RESOURCES",
 		.summary = "allow hosts",
-		.about = "Adds a rule that allows hosts, for all sandboxes or for one; running "
-			 "ones have it at\n"
-			 "once. Without a port it means 80 and 443. A deny always wins over "
-			 "it.\n\n" ABOUT_RESOURCES,
+		.about =
+			"Adds a rule that allows hosts, for all sandboxes or for one. The rule applies to running\n"
+			"sandboxes immediately. Without a port, it allows ports 80 and 443. Deny rules take\n"
+			"precedence.\n\n" ABOUT_RESOURCES,
 		.examples = "  sbx policy allow network example.com,*.example.com:443\n"
 			    "  sbx policy allow network git.example.com:22 --sandbox demo --for "
 			    "8h\n",
@@ -63,9 +60,9 @@ static const struct verb subs[] = {
 		.name = "deny",
 		.args = "network RESOURCES",
 		.summary = "deny hosts",
-		.about = "Adds a rule that denies hosts, and says which allow rules it now "
-			 "overrides. Without a\n"
-			 "port it means every port.\n\n" ABOUT_RESOURCES,
+		.about =
+			"Adds a rule that denies hosts, and lists the allow rules that it overrides. Without a\n"
+			"port, it denies all ports.\n\n" ABOUT_RESOURCES,
 		.examples = "  sbx policy deny network gist.github.com --comment 'no pastes'\n",
 		.opts = policy_add_opts,
 		.min = 1,
@@ -77,9 +74,9 @@ static const struct verb subs[] = {
 		.name = "rm",
 		.args = "network",
 		.summary = "remove rules",
-		.about = "Removes the rule with an id, or takes resources out of the rules that "
-			 "have them. What\n"
-			 "is not there is an error, and then nothing is removed.",
+		.about =
+			"Removes the rule with an id, or removes resources from all rules that contain them. If a\n"
+			"rule or resource does not exist, the command fails and removes nothing.",
 		.examples = "  sbx policy rm network --id 3f2a90c1b47d\n"
 			    "  sbx policy rm network --resource example.com --sandbox demo\n",
 		.opts = policy_rm_opts,
@@ -92,8 +89,9 @@ static const struct verb subs[] = {
 		.name = "ls",
 		.args = "[SANDBOX]",
 		.summary = "list the rules",
-		.about = "Lists the policy in short, or with --wide every rule; of a sandbox what "
-			 "counts for it.",
+		.about =
+			"Lists a summary of the policy, or with --wide every rule. With a sandbox, lists the rules\n"
+			"that apply to it.",
 		.examples = "  sbx policy ls\n  sbx policy ls demo --wide\n",
 		.opts = policy_ls_opts,
 		.max = 1,
@@ -104,8 +102,7 @@ static const struct verb subs[] = {
 		.name = "inspect",
 		.args = "ID",
 		.summary = "show one rule",
-		.about = "Shows one rule: what it says, where it comes from. The beginning of its "
-			 "id is enough.",
+		.about = "Shows one rule and its origin. A unique prefix of the id is sufficient.",
 		.examples = "  sbx policy inspect 3f2a90c1b47d\n",
 		.opts = policy_inspect_opts,
 		.min = 1,
@@ -116,13 +113,11 @@ static const struct verb subs[] = {
 		.name = "check",
 		.args = "network TARGET",
 		.summary = "show whether a target is allowed",
-		.about = "Says whether a host, host:port or URL would be allowed, by which rule, "
-			 "and if not what\n"
-			 "to type. Without a port it is 443, or that of the URL. The exit status "
-			 "is 1 when it\n"
-			 "is denied. Nothing is looked up or connected to; a name that leads to a "
-			 "private\n"
-			 "address is still refused when it is used.",
+		.about =
+			"Shows whether a host, host:port or URL is allowed, and by which rule. If it is denied,\n"
+			"prints the command to allow it. The default port is 443, or that of the URL. The exit\n"
+			"status is 1 if the target is denied. Nothing is resolved or connected; a name that\n"
+			"resolves to a private address is still blocked when it is used.",
 		.examples = "  sbx policy check network https://example.com/x --sandbox demo\n",
 		.opts = policy_check_opts,
 		.min = 1,
@@ -134,9 +129,9 @@ static const struct verb subs[] = {
 		.name = "log",
 		.args = "[SANDBOX]",
 		.summary = "list allowed and blocked hosts",
-		.about = "Lists the hosts that sandboxes asked for, the blocked ones first, with "
-			 "the rule and\n"
-			 "how often. It is a view of the audit log.",
+		.about =
+			"Lists the hosts that sandboxes requested, blocked hosts first, with the rule and the\n"
+			"number of requests. It is a summary of the audit log.",
 		.examples = "  sbx policy log demo\n",
 		.opts = policy_log_opts,
 		.max = 1,
@@ -147,9 +142,9 @@ static const struct verb subs[] = {
 		.name = "export",
 		.args = "[FILE]",
 		.summary = "write the policy as text",
-		.about = "Writes the whole policy as text that can be reviewed and imported "
-			 "elsewhere, to FILE\n"
-			 "or to stdout.",
+		.about =
+			"Writes the policy as text to FILE or to stdout, for review or for import on another\n"
+			"machine.",
 		.examples = "  sbx policy export team.policy\n",
 		.opts = policy_export_opts,
 		.max = 1,
@@ -160,10 +155,10 @@ static const struct verb subs[] = {
 		.name = "import",
 		.args = "FILE",
 		.summary = "replace the policy with a file",
-		.about = "Replaces the whole policy by the text in FILE (- for stdin). Shows what "
-			 "changes and\n"
-			 "asks; without a terminal it needs --yes. A text with a fault is refused "
-			 "with its line.",
+		.about =
+			"Replaces the policy with the text in FILE (- for stdin). Shows the changes and prompts\n"
+			"for confirmation; use --yes if stdin is not a terminal. A file with an error is rejected\n"
+			"with the line number.",
 		.examples = "  sbx policy import team.policy\n",
 		.opts = policy_import_opts,
 		.min = 1,
@@ -175,9 +170,9 @@ static const struct verb subs[] = {
 		.name = "reset",
 		.args = "",
 		.summary = "remove the policy: all traffic is denied",
-		.about = "Removes every rule, your own included. Sandboxes reach nothing until "
-			 "there is a policy\n"
-			 "again. On a terminal it asks first; without one it needs --yes.",
+		.about =
+			"Removes all rules, including your own. All traffic is denied until a policy is set again.\n"
+			"Prompts for confirmation; use --yes if stdin is not a terminal.",
 		.examples = "  sbx policy reset --yes\n",
 		.opts = policy_reset_opts,
 		.run = policy_reset_run,
@@ -190,11 +185,10 @@ const struct verb verb_policy = {
 	.group = "management",
 	.args = "COMMAND",
 	.summary = "manage the network policy",
-	.about = "The policy says which hosts sandboxes may reach: rules that allow and rules that "
-		 "deny, for\n"
-		 "all of them or for one. Any deny wins, then any allow; what no rule allows is "
-		 "denied.\n"
-		 "Changes reach running sandboxes at once.",
+	.about =
+		"The policy defines the hosts that sandboxes can reach. A rule allows or denies hosts, for\n"
+		"all sandboxes or for one. Deny rules take precedence over allow rules. The default is\n"
+		"deny. Changes apply to running sandboxes immediately.",
 	.examples = "  sbx policy set-default balanced\n"
 		    "  sbx policy allow network example.com\n"
 		    "  sbx policy check network https://example.com/\n",

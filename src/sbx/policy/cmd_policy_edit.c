@@ -39,7 +39,7 @@ static int check_kind(const struct opts *o, const char *verb, struct problem *p)
 		return 0;
 	if (near)
 		(void)err_set(
-			&p->err, -EINVAL, "unknown kind of rule '%s', is network meant?", word);
+			&p->err, -EINVAL, "unknown kind of rule '%s': did you mean network?", word);
 	else
 		(void)err_set(&p->err, -EINVAL, "missing 'network' before '%s'", word);
 	if (strcmp(verb, "rm") == 0 && hex_is(word, ID_LEN)) {
@@ -78,7 +78,7 @@ static int read_wish(const struct opts *o, struct policy_wish *w, struct problem
 	if (r < 0)
 		return r;
 	if (o->args.n < 2) {
-		(void)err_set(&p->err, -EINVAL, "the hosts are missing");
+		(void)err_set(&p->err, -EINVAL, "missing RESOURCES");
 		(void)problem_hint(p, -EINVAL, "sbx policy %s network example.com", w->effect);
 		return problem_usage(p, -EINVAL, "policy");
 	}
@@ -112,7 +112,7 @@ static void say_added(const json_t *answer)
 	const char *sandbox = api_str(rule, "sandbox");
 
 	if (json_is_true(json_object_get(answer, "existed")))
-		printf("This rule is there already");
+		printf("Rule already exists");
 	else
 		printf("Rule added to policy local");
 	printf(" (scope: %s%s): %s\n", sandbox[0] ? "sandbox:" : "all", sandbox,
@@ -161,11 +161,13 @@ static int check_rm(const struct opts *o, struct problem *p)
 	if (r < 0)
 		return r;
 	if (opts_has(o, "id") == opts_has(o, "resource"))
-		r = err_set(&p->err, -EINVAL, "say which rule: --id ID or --resource LIST");
+		r = err_set(&p->err, -EINVAL, "expected one of --id ID and --resource LIST");
 	else if (opts_has(o, "id") && (opts_has(o, "sandbox") || decision))
-		r = err_set(&p->err, -EINVAL, "--id needs neither --sandbox nor --decision");
+		r = err_set(
+			&p->err, -EINVAL, "--id cannot be combined with --sandbox or --decision");
 	else if (decision && strcmp(decision, "allow") != 0 && strcmp(decision, "deny") != 0)
-		r = err_set(&p->err, -EINVAL, "--decision is allow or deny, not '%s'", decision);
+		r = err_set(&p->err, -EINVAL, "invalid --decision '%s': expected allow or deny",
+			decision);
 	return r < 0 ? problem_usage(p, r, "policy rm") : 0;
 }
 

@@ -191,8 +191,7 @@ static void print_view(const struct audit_view *v, const struct opts *o, size_t 
 	else
 		print_sections(&rows, o, limit);
 	if (audit_view_dropped(v))
-		ui_note("%" PRIu64 " rows that were seen earlier are left out",
-			audit_view_dropped(v));
+		ui_note("omitted %" PRIu64 " older rows", audit_view_dropped(v));
 	free(rows.v);
 }
 

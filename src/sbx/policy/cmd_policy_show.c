@@ -115,8 +115,8 @@ static bool is_locked(const struct rules *rules)
 static void say_locked(const struct rules *rules)
 {
 	if (is_locked(rules))
-		printf("\nThe policy is locked: no allow rule has an effect. To unlock it: "
-		       "sbx policy set-default deny-all\n");
+		printf("\n"
+		       "The policy is locked: allow rules have no effect. Unlock it with: sbx policy set-default deny-all\n");
 }
 
 /* ---- ls ---- */
@@ -219,7 +219,8 @@ static void print_sums(const struct sum *list, size_t n)
 		table_add(&t, cells);
 	}
 	table_print(&t);
-	printf("\nTo see every rule: sbx policy ls --wide\n");
+	printf("\n"
+	       "List every rule with: sbx policy ls --wide\n");
 }
 
 static void print_short(const struct listing *l)
@@ -239,8 +240,8 @@ static void print_short(const struct listing *l)
 		find_sum(list, &n, &like)->n[rule->effect]++;
 	}
 	if (n == 0)
-		printf("No rules: nothing is allowed. To allow a host: sbx policy allow network "
-		       "example.com\n");
+		printf("No rules: all traffic is denied. Allow a host with: sbx policy allow "
+		       "network example.com\n");
 	else
 		print_sums(list, n);
 	say_locked(l->rules);
@@ -267,7 +268,8 @@ int policy_ls_run(struct opts *o)
 	int r;
 
 	if (l.decision && strcmp(l.decision, "allow") != 0 && strcmp(l.decision, "deny") != 0) {
-		(void)err_set(&p.err, -EINVAL, "--decision is allow or deny, not '%s'", l.decision);
+		(void)err_set(&p.err, -EINVAL, "invalid --decision '%s': expected allow or deny",
+			l.decision);
 		return ui_problem(&p, problem_usage(&p, -EINVAL, "policy ls"));
 	}
 	r = policy_file_load(&rules, &p);
@@ -308,7 +310,7 @@ static int find_rule(
 		(void)err_set(
 			&p->err, -ENOENT, "%zu rules have an id that begins with '%s'", n, id);
 	else
-		(void)err_set(&p->err, -ENOENT, "there is no rule with the id '%s'", id);
+		(void)err_set(&p->err, -ENOENT, "rule '%s' not found", id);
 	return problem_hint(p, -ENOENT, "sbx policy ls --wide");
 }
 

@@ -46,13 +46,12 @@ int policy_default_run(struct opts *o)
 	for (size_t i = 0; policy_preset_names[i]; i++)
 		known = known || strcmp(preset, policy_preset_names[i]) == 0;
 	if (!known) {
-		ui_error("there is no preset '%s'; there are allow-all, balanced and deny-all",
-			preset);
+		ui_error("unknown preset '%s': expected allow-all, balanced or deny-all", preset);
 		ui_hint("sbx policy set-default %s", near ? near : "balanced");
 		return EXIT_USAGE;
 	}
 	if (opts_has(o, "lock") && strcmp(preset, "deny-all") != 0) {
-		ui_error("--lock is for deny-all only, not for %s", preset);
+		ui_error("--lock requires deny-all, not %s", preset);
 		ui_hint("sbx policy set-default deny-all --lock");
 		return EXIT_USAGE;
 	}
@@ -69,7 +68,8 @@ int policy_init_run(struct opts *o)
 	if (o->args.n > 0)
 		return policy_default_run(o);
 	if (!ui_can_ask()) {
-		ui_error("sbx policy init: say which one: allow-all, balanced or deny-all");
+		ui_error(
+			"sbx policy init: missing PRESET: expected allow-all, balanced or deny-all");
 		ui_hint("sbx policy init balanced");
 		return EXIT_USAGE;
 	}
@@ -133,9 +133,8 @@ static bool show_diff(const struct rules *new)
 	before = rules_encode(&old, RULE_PRINT_PLAIN);
 	policy_diff_make(&old, new, &d);
 	if (d.n_wide)
-		ui_note("Wide changes: patterns, addresses, local names, other ports than 80 and "
-			"443, "
-			"and deny rules that go");
+		ui_note("Wide changes: patterns, addresses, local names, ports other than 80 "
+			"and 443, and removed deny rules");
 	for (size_t i = 0; i < d.n_wide; i++)
 		ui_note("  %s", d.wide[i]);
 	if (d.n_wide)
@@ -197,18 +196,20 @@ static bool is_wanted(const struct opts *o, const char *verb, const char *what)
 	if (opts_has(o, "yes"))
 		return true;
 	if (!ui_can_ask()) {
-		ui_error("%s, and there is no terminal to ask on", what);
+		ui_error(
+			"refusing to change the policy without confirmation: stdin is not a terminal");
 		ui_hint("sbx policy %s --yes", verb);
 		return false;
 	}
-	return ui_confirm("%s. Go on?", what);
+	return ui_confirm("%s. Continue?", what);
 }
 
 int policy_import_run(struct opts *o)
 {
 	const char *file = o->args.v[0];
 	AUTO_RULES struct rules new = {0};
-	AUTO_FREE char *text = NULL;
+	AUTO_FREE char *text = NULL, *quoted = policy_shell_word(file),
+		       *command = xasprintf("import %s", quoted);
 	struct problem p = {0};
 	size_t n = 0;
 	int r = policy_file_read(file, &text, &n, &p);
@@ -218,10 +219,10 @@ int policy_import_run(struct opts *o)
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (!show_diff(&new)) {
-		printf("The policy says just this already.\n");
+		printf("No changes: the policy is already the same.\n");
 		return EXIT_OK;
 	}
-	if (!is_wanted(o, "import FILE", "This replaces the whole policy of all sandboxes"))
+	if (!is_wanted(o, command, "The import replaces the policy of all sandboxes"))
 		return EXIT_FAILED;
 	r = put_whole(slice_of(text, n), &p);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
@@ -236,18 +237,18 @@ int policy_reset_run(struct opts *o)
 	int r;
 
 	if (!policy_is_there()) {
-		ui_error("there is no policy");
+		ui_error("no network policy is set");
 		ui_hint("sbx policy set-default balanced");
 		return EXIT_FAILED;
 	}
-	if (!opts_has(o, "force") && !is_wanted(o, "reset",
-					     "This removes every rule; sandboxes reach nothing "
-					     "until a preset is chosen"))
+	if (!opts_has(o, "force") &&
+		!is_wanted(o, "reset",
+			"The reset removes all rules, and all traffic is denied until a preset is set"))
 		return EXIT_FAILED;
 	r = api_call("DELETE", "/v1/policy", NULL, POLICY_TIMEOUT_MS, &answer, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	printf("Policy removed: %lld rules. Nothing is allowed until a new one is chosen:\n"
+	printf("Policy removed: %lld rules. All traffic is denied until a policy is set:\n"
 	       "  sbx policy set-default balanced\n",
 		api_int(answer, "removed"));
 	(void)fflush(stdout);

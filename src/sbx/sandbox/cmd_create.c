@@ -55,21 +55,15 @@ const struct verb verb_create = {
 	.args = "AGENT [PATH...]",
 	.summary = "create and start a sandbox",
 	.about =
-		"Makes a sandbox, a virtual machine of its own, starts it and waits until it is "
-		"ready.\n"
-		"AGENT is what will run in it: claude, codex, gemini, shell ...; sbx agent ls "
-		"lists "
-		"them.\n"
-		"What it needs of the network is shown first, and allowed only when you say so.\n\n"
-		"Each PATH is shared with it, at the same place: a folder, or with :ro a folder "
-		"or a\n"
-		"single file that it can only read. HOST:GUEST puts it at another place inside. "
-		"Without\n"
-		"a PATH nothing is shared. The whole disk, the home folder and directories with "
-		"keys "
-		"in it\n"
-		"(such as ~/.ssh and ~/.config) are refused unless forced; sbx's own are always "
-		"refused.",
+		"Creates a sandbox, starts it and waits until it is ready. A sandbox is a virtual\n"
+		"machine with its own kernel, disks and Docker. AGENT is the program to run in it, such\n"
+		"as claude, codex, gemini or shell; sbx agent ls lists all agents. If the agent needs\n"
+		"hosts that the policy does not allow, they are listed and allowed only after you confirm.\n\n"
+		"Each PATH is a host directory to share, mounted at the same path in the sandbox. :ro\n"
+		"makes it read-only; a single file requires :ro. HOST:GUEST mounts it at another path.\n"
+		"Without a PATH, nothing is shared. / and your home directory, and directories in it that\n"
+		"hold keys (such as ~/.ssh and ~/.config), require --force. The directories of sbx cannot\n"
+		"be shared.",
 	.examples = "  sbx create shell . --name demo\n"
 		    "  sbx create shell ~/src/app ~/docs:ro ~/.gitconfig:ro --hide '.env*'\n"
 		    "  sbx create shell ~/cache:/cache --cpus 4 --memory 8g\n",

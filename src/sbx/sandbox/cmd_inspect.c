@@ -168,7 +168,7 @@ static void print_sessions(const json_t *s)
 		bool ended = strcmp(api_str(one, "state"), "ended") == 0;
 		bool attached = json_is_true(json_object_get(one, "attached"));
 		AUTO_FREE char *status =
-			xasprintf("ended with status %lld", api_int(one, "status"));
+			xasprintf("exited with status %lld", api_int(one, "status"));
 		AUTO_FREE char *text = xasprintf("%s: %s", api_str(one, "name"),
 			ended	   ? status
 			: attached ? "running, attached"
@@ -211,7 +211,7 @@ static void print_text(const json_t *s)
 	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
 	row_inspect("memory", size);
 	str_from_size((uint64_t)api_int(s, "disk"), size, sizeof(size));
-	row_inspect("disk", api_int(s, "disk") ? size : "as the template");
+	row_inspect("disk", api_int(s, "disk") ? size : "same as the template");
 	print_lists(s);
 	print_credentials(s);
 	row_number("sessions", api_int(s, "sessions"));
@@ -265,9 +265,9 @@ const struct verb verb_inspect = {
 	.group = "sandboxes",
 	.args = "SANDBOX",
 	.summary = "show the details of a sandbox",
-	.about = "Shows one sandbox: what it is made of, what it runs with, what is shared with "
-		 "it.\n"
-		 "The values of its environment are only in the JSON.",
+	.about =
+		"Prints the state of a sandbox, its resources, workspaces, ports and sessions. The values\n"
+		"of environment variables are printed only with --json.",
 	.examples = "  sbx inspect demo\n  sbx inspect demo --json | jq .workspaces\n",
 	.opts = opts,
 	.min = 1,

@@ -38,11 +38,11 @@ static int on_error(const struct look *l, struct slice payload, struct problem *
 	uint8_t status;
 
 	if (exec_get_error(payload, &status, &text) < 0)
-		return err_set(&p->err, -EPROTO, "the sandbox sent a wrong frame");
+		return err_set(&p->err, -EPROTO, "protocol error: invalid frame from the sandbox");
 	if (status != EXEC_NO_SESSION)
 		return err_set(&p->err, -EIO, "%.*s", (int)MIN(text.n, (size_t)200), text.p);
-	(void)err_set(&p->err, -ESRCH, "no session '%s' in '%s': nothing is retained", l->session,
-		l->ref);
+	(void)err_set(
+		&p->err, -ESRCH, "session '%s' not found in sandbox '%s'", l->session, l->ref);
 	return problem_hint(p, -ESRCH, "sbx inspect %s", l->ref);
 }
 
@@ -64,7 +64,7 @@ static int on_frame(struct look *l, const struct exec_frame *f, struct problem *
 		return 0;
 	}
 	if (f->type != EXEC_REPLAY || f->payload.n == 0 || f->payload.n > l->left)
-		return err_set(&p->err, -EPROTO, "the sandbox sent a wrong frame");
+		return err_set(&p->err, -EPROTO, "protocol error: invalid frame from the sandbox");
 	plain_feed(&l->plain, f->payload, stdout);
 	l->left -= f->payload.n;
 	return 0;
@@ -80,19 +80,20 @@ static int take_logs(struct look *l, int fd, struct exec_reader *rd, struct prob
 	int r = poll(&pfd, 1, LOOK_MS);
 
 	if (r == 0)
-		return err_set(&p->err, -ETIMEDOUT, "the sandbox '%s' does not answer", l->ref);
+		return err_set(&p->err, -ETIMEDOUT, "sandbox '%s' is not responding", l->ref);
 	n = r < 0 ? -1 : read(fd, buf, sizeof(buf));
 	if (n < 0)
 		return errno == EINTR ? 0 : err_errno(&p->err, -errno, "reading");
 	if (n == 0)
-		return err_set(&p->err, -EIO, "the sandbox '%s' ended the answer", l->ref);
+		return err_set(&p->err, -EIO, "sandbox '%s' closed the connection", l->ref);
 	in = slice_of(buf, (size_t)n);
 	while ((r = exec_reader_feed(rd, &in, &f)) == 1) {
 		r = on_frame(l, &f, p);
 		if (r < 0)
 			return r;
 	}
-	return r < 0 ? err_set(&p->err, -EPROTO, "the sandbox sent a wrong frame") : 0;
+	return r < 0 ? err_set(&p->err, -EPROTO, "protocol error: invalid frame from the sandbox")
+		     : 0;
 }
 
 static int ask_logs(const struct look *l, int fd)
@@ -126,7 +127,7 @@ static int look_logs(struct look *l, struct problem *p)
 	l->left = 0;
 	r = ask_logs(l, fd);
 	if (r < 0)
-		(void)err_errno(&p->err, r, "asking the sandbox");
+		(void)err_errno(&p->err, r, "cannot send the request to the sandbox");
 	while (r == 0 && (!l->answered || l->left > 0))
 		r = take_logs(l, fd, &rd, p);
 	exec_reader_done(&rd);
@@ -145,7 +146,7 @@ static int check_logs(const struct look *l, struct problem *p)
 	r = sandbox_get(l->ref, &s, p);
 	if (r < 0 || sandbox_is(s, "running"))
 		return r;
-	(void)err_set(&p->err, -ESRCH, "the sandbox '%s' is %s: output is retained while it runs",
+	(void)err_set(&p->err, -ESRCH, "sandbox '%s' is %s: output is retained only while it runs",
 		l->ref, api_str(s, "status"));
 	return problem_hint(p, -ESRCH, "sbx start %s", l->ref);
 }
@@ -176,13 +177,11 @@ const struct verb verb_logs = {
 	.group = "sandboxes",
 	.args = "SANDBOX",
 	.summary = "print the retained output of the agent's session",
-	.about = "Prints what the agent has shown on its terminal, as text: escape sequences are "
-		 "left out.\n"
-		 "The newest 256 KiB are retained while the sandbox runs. The session is not "
-		 "attached, and\n"
-		 "a terminal that is attached stays so. A session that has ended can be read until "
-		 "somebody\n"
-		 "attaches to it. sbx policy log prints the network requests.",
+	.about =
+		"Prints the output of the agent's session as text, without escape sequences. The newest\n"
+		"256 KiB are retained while the sandbox runs. Attached terminals are not affected. The\n"
+		"output of a session that has exited is kept until a terminal attaches to the session.\n"
+		"sbx policy log prints the network requests.",
 	.examples = "  sbx logs demo\n  sbx logs -f demo\n",
 	.opts = opts,
 	.min = 1,

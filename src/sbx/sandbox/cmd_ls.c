@@ -76,7 +76,7 @@ static int run_ls(struct opts *o)
 		json_array_foreach (list, i, s)
 			printf("%s\n", api_str(s, "name"));
 	} else if (json_array_size(list) == 0) {
-		printf("No sandboxes found. To make one: sbx create shell . --name demo\n");
+		printf("No sandboxes found. Create one with: sbx create shell . --name demo\n");
 	} else {
 		print_table(list);
 	}
@@ -88,12 +88,11 @@ const struct verb verb_ls = {
 	.group = "sandboxes",
 	.args = "",
 	.summary = "list sandboxes",
-	.about = "Lists the sandboxes there are, by name. It answers within a second, whatever one "
-		 "of\n"
-		 "them does; one that does not answer is shown as unresponsive. A status with "
-		 "(tcg)\n"
-		 "runs in software emulation, which is no isolation boundary. A sandbox that is\n"
-		 "paused (disk full) continues by itself when there is space on the host's disk.",
+	.about =
+		"Lists all sandboxes by name. A sandbox that does not respond within a second is shown as\n"
+		"unresponsive. (tcg) after the status means software emulation, which is not an isolation\n"
+		"boundary. A sandbox that is paused (disk full) continues automatically when the host has\n"
+		"free disk space again.",
 	.examples = "  sbx ls\n  sbx ls --json | jq -r '.sandboxes[] | "
 		    "select(.status==\"running\").name'\n",
 	.opts = opts,

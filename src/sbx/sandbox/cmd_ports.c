@@ -35,10 +35,11 @@ static void say_rest(const json_t *answer)
 	const char *name = api_str(answer, "sandbox"), *why = api_str(answer, "not_taken");
 
 	if (why[0])
-		ui_warning("'%s' does not know of it yet: %s", name, why);
+		ui_warning("sandbox '%s' has not applied the change: %s", name, why);
 	else if (sandbox_is(answer, "stopped"))
-		ui_note("'%s' is stopped; its ports open when it starts: sbx run --name %s", name,
-			name);
+		ui_note("Sandbox '%s' is stopped. Its ports are published when it starts: sbx "
+			"run --name %s",
+			name, name);
 }
 
 static int publish_ports(
@@ -153,17 +154,12 @@ const struct verb verb_ports = {
 	.args = "SANDBOX",
 	.summary = "publish and list ports of a sandbox",
 	.about =
-		"Opens ports of this host that lead to services in a sandbox, closes and lists "
-		"them. SPEC is\n"
-		"[[HOST_IP:]HOST_PORT:]SANDBOX_PORT[/PROTOCOL]. Without HOST_IP only this machine "
-		"can connect\n"
-		"(127.0.0.1); without HOST_PORT any free port is taken, another one at each start. "
-		"A service\n"
-		"is reached whether it listens on 127.0.0.1, on ::1 or on every address inside, or "
-		"is published\n"
-		"by a container there. The list is kept when the sandbox stops. PROTOCOL is tcp4 "
-		"(when not\n"
-		"said), tcp6, or tcp for both.",
+		"Publishes ports of a sandbox on the host, removes and lists them. SPEC is\n"
+		"[[HOST_IP:]HOST_PORT:]SANDBOX_PORT[/PROTOCOL]. The default HOST_IP is 127.0.0.1, which\n"
+		"only this machine can connect to. Without HOST_PORT, a free port is chosen at each start.\n"
+		"The service in the sandbox can listen on 127.0.0.1, ::1 or all addresses, or be published\n"
+		"by a container there. The list is kept when the sandbox stops. PROTOCOL is tcp4 (the\n"
+		"default), tcp6, or tcp for both.",
 	.examples =
 		"  sbx ports demo --publish 18081:8080\n  sbx ports demo --unpublish 18081:8080\n"
 		"  sbx ports demo --json\n",

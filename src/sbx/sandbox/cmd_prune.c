@@ -71,12 +71,13 @@ static int act_prune(const struct opts *o, const json_t *go, const json_t *unkno
 	if (opts_has(o, "dry-run"))
 		return EXIT_OK;
 	if (json_array_size(go) > 0 && !opts_has(o, "force") && !ui_can_ask()) {
-		ui_error("pruning deletes disks, and there is no terminal to ask on");
+		ui_error(
+			"refusing to remove sandboxes without confirmation: stdin is not a terminal");
 		ui_hint("sbx prune --force");
 		return EXIT_FAILED;
 	}
 	if (json_array_size(go) > 0 && !opts_has(o, "force") &&
-		!ui_confirm("Remove %zu stopped sandboxes with their disks?", json_array_size(go)))
+		!ui_confirm("Remove %zu stopped sandboxes and their disks?", json_array_size(go)))
 		return EXIT_FAILED;
 	return json_array_size(go) > 0 || json ? remove_them(go, json) : EXIT_OK;
 }
@@ -105,8 +106,8 @@ const struct verb verb_prune = {
 	.args = "",
 	.summary = "remove stopped sandboxes",
 	.about =
-		"Removes the sandboxes that are stopped, with their disks; running ones are never\n"
-		"touched. On a terminal it asks first; without one it needs --force.",
+		"Removes all stopped sandboxes and their disks. Running sandboxes are not affected.\n"
+		"Prompts for confirmation; use --force if stdin is not a terminal.",
 	.examples = "  sbx prune --dry-run\n  sbx prune --force --filter until=168h\n",
 	.opts = opts,
 	.run = run_prune,

@@ -19,7 +19,7 @@ static int run_rename(struct opts *o)
 	r = sandbox_call("PATCH", from, "", body, API_TIMEOUT_MS, NULL, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	printf("Sandbox '%s' is now '%s'\n", from, to);
+	printf("Renamed sandbox '%s' to '%s'\n", from, to);
 	return EXIT_OK;
 }
 
@@ -28,7 +28,7 @@ const struct verb verb_rename = {
 	.group = "sandboxes",
 	.args = "SANDBOX NAME",
 	.summary = "rename a sandbox",
-	.about = "Gives a sandbox another name, running or not. Its id and its state stay.",
+	.about = "Renames a running or stopped sandbox. Its id and its state do not change.",
 	.examples = "  sbx rename demo bugfix-17\n",
 	.opts = opts,
 	.min = 2,

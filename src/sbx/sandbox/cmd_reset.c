@@ -31,14 +31,14 @@ static void say_what(const json_t *sandboxes, const json_t *templates, bool all)
 	const json_t *s;
 	size_t i;
 
-	ui_note("This stops and removes %zu sandboxes with their disks and %zu templates:",
+	ui_note("sbx reset stops and removes %zu sandboxes and their disks, and %zu templates:",
 		json_array_size(sandboxes), json_array_size(templates));
 	json_array_foreach (sandboxes, i, s)
 		ui_note("  sandbox   %s (%s)", api_str(s, "name"), api_str(s, "status"));
 	json_array_foreach (templates, i, s)
 		ui_note("  template  %s", api_str(s, "name"));
 	if (all)
-		ui_note("It also removes the network policy, all audit logs and all credentials.");
+		ui_note("The network policy, audit logs and credentials are removed as well.");
 	else
 		ui_note("The network policy, audit logs and credentials are kept (--all removes "
 			"them).");
@@ -52,7 +52,8 @@ static bool is_wanted(bool force, bool all)
 	if (force)
 		return true;
 	if (!ui_can_ask()) {
-		ui_error("sbx reset removes all sandboxes, and there is no terminal to ask on");
+		ui_error(
+			"refusing to remove all sandboxes without confirmation: stdin is not a terminal");
 		ui_hint("sbx reset --force%s", all ? " --all" : "");
 		return false;
 	}
@@ -192,13 +193,11 @@ const struct verb verb_reset = {
 	.group = "sandboxes",
 	.args = "",
 	.summary = "stop and remove all sandboxes and templates",
-	.about = "Stops and removes all sandboxes with their disks, and all templates, after you "
-		 "type the\n"
-		 "word reset. Without a terminal it needs --force. The network policy, audit logs "
-		 "and\n"
-		 "credentials are kept unless --all is given. Workspaces, settings and the agents' "
-		 "histories\n"
-		 "are always kept.",
+	.about =
+		"Stops and removes all sandboxes and their disks, and all templates, after you type the\n"
+		"word reset. Use --force if stdin is not a terminal. The network policy, audit logs and\n"
+		"credentials are kept unless --all is given. Workspaces, settings and the agents' histories\n"
+		"are always kept.",
 	.examples = "  sbx reset\n  sbx reset --force --all\n",
 	.opts = opts,
 	.run = run_reset,

@@ -23,8 +23,7 @@ static int end_history(const char *folder, bool remove)
 	int r;
 
 	if (!remove) {
-		printf("The agent's history of this folder is kept, for its next sandbox: %s\n",
-			folder);
+		printf("The agent's history for this workspace is kept: %s\n", folder);
 		return EXIT_OK;
 	}
 	r = sandbox_list(&list, &p);
@@ -32,7 +31,7 @@ static int end_history(const char *folder, bool remove)
 		r = history_remove(folder, list, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	printf("The agent's history of this folder is removed\n");
+	printf("Removed the agent's history for this workspace\n");
 	return EXIT_OK;
 }
 
@@ -47,7 +46,7 @@ static int remove_one(const char *ref, bool force, bool history)
 		folder = history_folder(s);
 	p = (struct problem){0};
 
-	printf("Deleting sandbox %s...\n", ref);
+	printf("Removing sandbox %s...\n", ref);
 	(void)fflush(stdout);
 	r = sandbox_remove(ref, force, &p);
 	if (r == -EBUSY && !p.hint[0])
@@ -67,7 +66,8 @@ static bool is_wanted(const struct opt_list *names, bool force)
 	if (force)
 		return true;
 	if (!ui_can_ask()) {
-		ui_error("removing a sandbox deletes its disk, and there is no terminal to ask on");
+		ui_error(
+			"refusing to remove sandboxes without confirmation: stdin is not a terminal");
 		if (n == 1)
 			ui_hint("sbx rm --force %s", first);
 		else
@@ -75,11 +75,11 @@ static bool is_wanted(const struct opt_list *names, bool force)
 		return false;
 	}
 	if (n == 1)
-		return ui_confirm("Remove the sandbox '%s' with its disk?", first);
+		return ui_confirm("Remove sandbox '%s' and its disks?", first);
 	/* Some may be those of a build or of `sbx prove` that runs. */
 	for (size_t i = 0; i < n; i++)
 		ui_note("  %s", names->v[i]);
-	return ui_confirm("Remove these %zu sandboxes with their disks?", n);
+	return ui_confirm("Remove these %zu sandboxes and their disks?", n);
 }
 
 /* A typo is found before the question, not after it. Those that exist are removed all the same. */
@@ -138,7 +138,7 @@ static int run_rm(struct opts *o)
 	int missing, status = EXIT_FAILED;
 
 	if (opts_has(o, "all") != (o->args.n == 0)) {
-		ui_error("sbx rm: name the sandboxes to remove, or use --all");
+		ui_error("sbx rm: missing SANDBOX or --all");
 		ui_hint("sbx ls");
 		return EXIT_USAGE;
 	}
@@ -157,14 +157,11 @@ const struct verb verb_rm = {
 	.args = "[SANDBOX...]",
 	.summary = "remove sandboxes and their disks",
 	.about =
-		"Stops the sandboxes and removes all that belongs to them. Workspaces are folders "
-		"of\n"
-		"yours and stay. On a terminal it asks first; without one it needs --force. A "
-		"sandbox\n"
-		"with open sessions is left alone unless forced.\n\n"
-		"What an agent remembers of a folder is kept on the host, so that its next sandbox "
-		"there\n"
-		"goes on; with --history it goes too.",
+		"Stops the sandboxes and removes them and their disks. Workspaces and audit logs\n"
+		"are kept. Prompts for confirmation; use --force if stdin is not a terminal. A sandbox\n"
+		"with open sessions is removed only with --force.\n\n"
+		"The agent's history for the workspace stays on the host for its next sandbox there,\n"
+		"unless --history is given.",
 	.examples = "  sbx rm demo\n  sbx rm --force --all\n",
 	.opts = opts,
 	.max = 1024,

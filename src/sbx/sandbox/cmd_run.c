@@ -60,7 +60,7 @@ static int fail_unknown(const char *word, struct problem *p)
 {
 	const char *near = agent_need_nearest(word);
 
-	(void)err_set(&p->err, -ENOENT, "'%s' is neither an agent nor a sandbox", word);
+	(void)err_set(&p->err, -ENOENT, "no agent or sandbox named '%s'", word);
 	if (near)
 		return problem_hint(p, -ENOENT, "sbx run %s", near);
 	return problem_hint(
@@ -98,7 +98,7 @@ static int check_agent(const struct plan *plan, struct problem *p)
 	if (!plan->agent || strcmp(plan->agent, has) == 0)
 		return 0;
 	(void)err_set(&p->err, -EEXIST,
-		"the sandbox '%s' exists and runs %s, not %s; choose another --name for a new one",
+		"sandbox '%s' already exists with agent %s, not %s: use another --name for a new sandbox",
 		plan->name, has, plan->agent);
 	return problem_hint(p, -EEXIST, "sbx run --name %s", plan->name);
 }
@@ -107,7 +107,7 @@ static void warn_about_policy(void)
 {
 	if (policy_is_there())
 		return;
-	ui_warning("there is no network policy: nothing is allowed");
+	ui_warning("no network policy is set: all traffic is denied");
 	ui_hint("sbx policy set-default balanced");
 }
 
@@ -188,8 +188,7 @@ static int run_session(
 	int status;
 
 	if (!agent) {
-		ui_error("'%s' runs the agent '%s', of which nothing is known here", plan->name,
-			name);
+		ui_error("sandbox '%s' uses the unknown agent '%s'", plan->name, name);
 		ui_hint("sbx exec -it %s bash", plan->name);
 		return EXIT_OURS;
 	}
@@ -241,13 +240,12 @@ static bool are_contrary(const struct opts *o)
 
 	for (size_t i = 0; opts_has(o, "detached") && i < ARRAY_LEN(with); i++)
 		if (opts_has(o, with[i])) {
-			ui_error("sbx run: --%s and --detached do not go together", with[i]);
+			ui_error("sbx run: --%s and --detached are mutually exclusive", with[i]);
 			ui_hint("sbx help run");
 			return true;
 		}
 	if (opts_has(o, "detached") && o->has_rest) {
-		ui_error("sbx run: --detached starts no command: what follows -- would be "
-			 "ignored");
+		ui_error("sbx run: --detached starts no command: unexpected arguments after --");
 		ui_hint("sbx help exec");
 		return true;
 	}
@@ -287,7 +285,8 @@ static int run_all(struct opts *o)
 		return start_detached(o, &plan) == EXIT_OK ? EXIT_OK : EXIT_OURS;
 	status = run_session(o, &plan, &env, &left);
 	if (left && opts_has(o, "rm")) {
-		ui_note("'%s' keeps running and was not removed. To remove it:", plan.name);
+		ui_note("Sandbox '%s' is still running and was not removed. To remove it:",
+			plan.name);
 		ui_hint("sbx rm %s", plan.name);
 		return status;
 	}
@@ -302,26 +301,17 @@ const struct verb verb_run = {
 	.args = "[AGENT|SANDBOX] [PATH...]",
 	.summary = "create a sandbox if needed and run its agent",
 	.about =
-		"Opens a session in a sandbox: makes it when it is not there, starts it when it "
-		"is\n"
-		"stopped, and attaches the agent (claude, codex, gemini ...; for shell a login "
-		"shell) to\n"
-		"this terminal. Without a PATH the current folder is shared. The same command in "
-		"the "
-		"same\n"
-		"folder comes back to the same sandbox; run NAME does so from anywhere. If the\n"
-		"sandbox exists, each option is applied, or refused with the command that "
-		"helps.\n\n"
-		"When it makes one, it shows the hosts that the agent needs; those that the policy "
-		"does\n"
-		"not allow are allowed for this sandbox only when you say yes. --import-config "
-		"copies\n"
-		"your own settings of the agent, never credentials, and shows each file.\n\n"
-		"Arguments after -- are passed to the agent: options are added to its own (-- "
-		"--continue),\n"
-		"other words take their place (-- mcp list); for shell they are a command (-- make "
-		"test).\n"
-		"The exit status is the session's; 125 when sbx failed.",
+		"Opens a session in a sandbox. Creates the sandbox if it does not exist, starts it if it\n"
+		"is stopped, and attaches the agent (claude, codex, gemini ...; a login shell for shell)\n"
+		"to this terminal. Without a PATH, the current directory is shared. The same command in\n"
+		"the same directory uses the same sandbox; sbx run SANDBOX does so from any directory. If\n"
+		"the sandbox exists, each option is applied, or refused with the command to run instead.\n\n"
+		"For a new sandbox, the hosts that the agent needs are listed. Hosts that the policy does\n"
+		"not allow are allowed for this sandbox only after you confirm. --import-config copies\n"
+		"your agent configuration, never credentials, and prints each file.\n\n"
+		"Arguments after -- are passed to the agent. Options are added to the agent's own\n"
+		"(-- --continue), other words replace them (-- mcp list). For shell they are a command\n"
+		"(-- make test). The exit status is that of the session, or 125 if sbx fails.",
 	.examples = "  sbx run claude\n"
 		    "  sbx run codex ~/src/app ~/docs:ro\n"
 		    "  sbx run claude -- --continue\n"

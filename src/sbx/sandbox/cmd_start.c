@@ -20,10 +20,10 @@ static int check_running(const char *ref, const json_t *s, const char *accel, bo
 	bool differs = accel && strcmp(accel, "auto") != 0 && strcmp(accel, has) != 0;
 
 	if (!cold && !differs) {
-		printf("Sandbox '%s' is running already\n", ref);
+		printf("Sandbox '%s' is already running\n", ref);
 		return EXIT_OK;
 	}
-	ui_error("the sandbox '%s' is running already, with %s: --%s has no effect", ref, has,
+	ui_error("sandbox '%s' is already running with %s: --%s has no effect", ref, has,
 		differs ? "accel" : "cold");
 	ui_hint("sbx stop %s && sbx start%s%s%s %s", ref, cold ? " --cold" : "",
 		differs ? " --accel " : "", differs ? accel : "", ref);
@@ -42,7 +42,7 @@ static int start_one(const char *ref, const char *accel, bool cold)
 		r = sandbox_start(ref, accel, NULL, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	printf("Sandbox '%s' started. To work in it: sbx run --name %s\n", ref, ref);
+	printf("Started sandbox '%s'. Open a session with: sbx run --name %s\n", ref, ref);
 	return EXIT_OK;
 }
 
@@ -89,8 +89,9 @@ const struct verb verb_start = {
 	.group = "sandboxes",
 	.args = "SANDBOX...",
 	.summary = "start sandboxes",
-	.about = "Starts each sandbox and waits until it is ready. A suspended one continues where "
-		 "it was.\nrun, exec and cp start a sandbox too.",
+	.about =
+		"Starts each sandbox and waits until it is ready. A suspended sandbox resumes from its\n"
+		"snapshot. run, exec and cp also start a stopped sandbox.",
 	.examples = "  sbx start demo\n",
 	.opts = start_opts,
 	.min = 1,
@@ -105,7 +106,8 @@ const struct verb verb_restart = {
 	.group = "sandboxes",
 	.args = "SANDBOX...",
 	.summary = "stop sandboxes and start them again",
-	.about = "Stops each sandbox and starts it again. Programs in it end; its disk is kept.",
+	.about =
+		"Stops each sandbox and starts it again. Processes in it exit; its disks are kept.",
 	.examples = "  sbx restart demo\n",
 	.opts = restart_opts,
 	.min = 1,

@@ -28,14 +28,11 @@ static int stop_one(const char *ref, const json_t *body, unsigned timeout_ms, bo
 		return ui_problem(&p, r);
 	if (suspend) {
 		str_from_size((uint64_t)api_int(s, "suspended_bytes"), size, sizeof(size));
-		printf("Sandbox '%s' suspended, its memory is on the disk (%s). To go on where it "
-		       "was: "
-		       "sbx run --name %s\n",
+		printf("Suspended sandbox '%s' (snapshot: %s). Resume it with: sbx run --name %s\n",
 			ref, size, ref);
 		return EXIT_OK;
 	}
-	printf("Sandbox '%s' stopped, its state is kept. To start it again: sbx run --name %s\n",
-		ref, ref);
+	printf("Stopped sandbox '%s'. Start it again with: sbx run --name %s\n", ref, ref);
 	return EXIT_OK;
 }
 
@@ -57,7 +54,7 @@ static int stop_all(const json_t *body, unsigned timeout_ms, bool suspend)
 			status = EXIT_FAILED;
 	}
 	if (n == 0)
-		printf("No sandbox runs\n");
+		printf("No running sandboxes\n");
 	return status;
 }
 
@@ -71,7 +68,7 @@ static int run_stop(struct opts *o)
 	uint64_t seconds;
 
 	if (opts_has(o, "all") != (o->args.n == 0)) {
-		ui_error("sbx stop: name the sandboxes to stop, or use --all");
+		ui_error("sbx stop: missing SANDBOX or --all");
 		ui_hint("sbx ls");
 		return EXIT_USAGE;
 	}
@@ -81,7 +78,7 @@ static int run_stop(struct opts *o)
 		return EXIT_USAGE;
 	}
 	if (text && suspend) {
-		ui_error("sbx stop: --timeout is for a stop without --suspend");
+		ui_error("sbx stop: --timeout and --suspend are mutually exclusive");
 		return EXIT_USAGE;
 	}
 	if (text) {
@@ -105,13 +102,11 @@ const struct verb verb_stop = {
 	.group = "sandboxes",
 	.args = "SANDBOX... | --all",
 	.summary = "stop sandboxes and keep their state",
-	.about = "Asks each sandbox to end, and kills it when it does not within its time (10 "
-		 "seconds,\n"
-		 "setting stop.timeout). Its disk stays; run, exec and cp start it again. With "
-		 "--suspend\n"
-		 "its memory goes to the disk too, and its programs go on at the next start. A "
-		 "suspended one\n"
-		 "that is stopped without --suspend loses that memory, and its programs with it.",
+	.about =
+		"Shuts each sandbox down and kills it if that takes longer than the timeout (10 seconds,\n"
+		"setting stop.timeout). Its disks are kept; run, exec and cp start it again. --suspend\n"
+		"also saves its memory, and its processes continue at the next start. Stopping a suspended\n"
+		"sandbox without --suspend deletes the saved memory.",
 	.examples = "  sbx stop demo\n  sbx stop --suspend demo\n  sbx stop --timeout 0 stuck\n  "
 		    "sbx stop --all\n",
 	.opts = opts,

@@ -70,9 +70,9 @@ static int run_update(struct opts *o)
 	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
 	is_down = sandbox_is(s, "stopped") || sandbox_is(s, "suspended");
 	printf("Sandbox '%s': %lld CPUs, %s%s\n", api_str(s, "name"), api_int(s, "cpus"), size,
-		is_down ? "" : ", after the next stop and start");
+		is_down ? "" : ", applied at the next start");
 	if (!is_down)
-		printf("To restart it: sbx restart %s\n", api_str(s, "name"));
+		printf("Restart it with: sbx restart %s\n", api_str(s, "name"));
 	return EXIT_OK;
 }
 
@@ -81,9 +81,9 @@ const struct verb verb_update = {
 	.group = "sandboxes",
 	.args = "SANDBOX",
 	.summary = "change the resources of a sandbox",
-	.about = "Changes what a sandbox gets. A running sandbox keeps what it has until it is "
-		 "stopped and\n"
-		 "started again. A suspended one resumes with what it had.",
+	.about =
+		"Changes the CPUs, memory, idle timeout or accelerator of a sandbox. Changes apply at the\n"
+		"next start. A suspended sandbox resumes with its old values.",
 	.examples = "  sbx update demo --cpus 4 --memory 8g\n",
 	.opts = opts,
 	.min = 1,

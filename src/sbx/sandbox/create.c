@@ -111,7 +111,8 @@ static int set_accel(const struct opts *o, json_t *body, struct err *err)
 	if (r < 0)
 		return r;
 	if (spec_accel_parse(accel, &kind) < 0)
-		return err_set(err, -EINVAL, "'%s' is none of auto, kvm and tcg", accel);
+		return err_set(
+			err, -EINVAL, "invalid --accel '%s': expected auto, kvm or tcg", accel);
 	(void)json_object_set_new(body, "accel", json_string(accel));
 	return 0;
 }
@@ -148,8 +149,7 @@ static int add_workspace(json_t *list, const char *arg, bool force, struct probl
 		return r;
 	json_array_foreach (list, i, other)
 		if (strcmp(api_str(other, "guest"), w.guest) == 0)
-			return err_set(
-				&p->err, -EINVAL, "two workspaces are to be at '%s'", w.guest);
+			return err_set(&p->err, -EINVAL, "duplicate workspace path '%s'", w.guest);
 	row = json_pack("{s:s, s:s, s:s, s:b, s:b}", "host", w.host, "typed", w.typed, "guest",
 		w.guest, "ro", w.ro, "file", w.file);
 	if (!row)
@@ -200,8 +200,7 @@ static int set_words(const struct opts *o, const struct agent *a, json_t *body, 
 		body, "template", json_string(template ? template : agent_template(a)));
 	for (size_t i = 0; i < hide->n; i++)
 		if (!hide->v[i][0] || json_array_append_new(globs, json_string(hide->v[i])) < 0)
-			return err_set(
-				err, -EINVAL, "'%s' is no pattern of file names", hide->v[i]);
+			return err_set(err, -EINVAL, "invalid --hide pattern '%s'", hide->v[i]);
 	return 0;
 }
 
@@ -228,8 +227,7 @@ static int set_confirm(json_t *ssh, struct err *err)
 
 	if (!askpass || askpass[0] != '/')
 		return err_set(err, -EINVAL,
-			"--ssh-agent-confirm needs SSH_ASKPASS, the absolute path of a program "
-			"that asks");
+			"--ssh-agent-confirm requires SSH_ASKPASS: expected the absolute path of a program");
 	(void)json_object_set_new(ssh, "confirm", json_true());
 	(void)json_object_set_new(ssh, "askpass", json_string(askpass));
 	(void)json_object_set_new(ssh, "env", display_env());
@@ -248,7 +246,8 @@ static int set_keys(json_t *ssh, const char *list, struct err *err)
 		if (n == 0 || n > SPEC_MAX_SSH_KEY ||
 			json_array_append_new(keys, json_string(key)) < 0)
 			return err_set(err, -EINVAL,
-				"'%.80s' is no fingerprint or comment of an SSH key", key);
+				"invalid --ssh-agent key '%.80s': expected a fingerprint or comment",
+				key);
 		list += n + (list[n] == ',');
 	}
 	return 0;
@@ -264,11 +263,10 @@ static int set_ssh_agent(const struct opts *o, json_t *body, struct err *err)
 	if (!keys && !opts_has(o, "ssh-agent-confirm"))
 		return 0;
 	if (!keys)
-		return err_set(err, -EINVAL, "--ssh-agent-confirm needs --ssh-agent");
+		return err_set(err, -EINVAL, "--ssh-agent-confirm requires --ssh-agent");
 	if (!socket || socket[0] != '/')
 		return err_set(err, -EINVAL,
-			"--ssh-agent needs SSH_AUTH_SOCK, the absolute path of your agent's "
-			"socket");
+			"--ssh-agent requires SSH_AUTH_SOCK: expected the absolute path of a socket");
 	ssh = json_pack("{s:s}", "socket", socket);
 	if (!ssh)
 		return err_set(err, -EINVAL, "SSH_AUTH_SOCK is not UTF-8");
@@ -302,7 +300,7 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 	int r;
 
 	if (!a)
-		return err_set(&p->err, -ENOENT, "there is no agent '%s'", agent);
+		return err_set(&p->err, -ENOENT, "unknown agent '%s'", agent);
 	*ret = (struct creation){.body = json_pack("{s:s}", "agent", agent),
 		.force = opts_has(o, "force"),
 		.allow = opts_list(o, "allow-network"),
@@ -394,9 +392,10 @@ static void undo_create(const char *name, const char *id, struct problem *p)
 		keep_log(name, id, p);
 
 	if (ui_is_debug())
-		ui_note("'%s' is left registered because of --debug", name);
+		ui_note("sandbox '%s' was not removed because of --debug", name);
 	else if (sandbox_remove(name, true, &ignored) < 0)
-		ui_warning("'%s' is left registered: %s", name, ignored.err.text);
+		ui_warning("cannot remove sandbox '%s' after the failed start: %s", name,
+			ignored.err.text);
 }
 
 static int add_rule(const struct creation *c, const char *resources, const char *effect,
@@ -458,9 +457,10 @@ static int collect_create(const struct agent *a, struct import *im, struct err *
 
 	im->tell = tell_import;
 	if (a->import.n == 0)
-		ui_note("There are no settings of %s that can be imported", a->title);
+		ui_note("No configuration of %s can be imported", a->title);
 	else
-		ui_note("Your settings of %s, for its home in the sandbox:", a->title);
+		ui_note("Your configuration of %s, for its home directory in the sandbox:",
+			a->title);
 	return import_collect(im, a, home ? home : "/", err);
 }
 
@@ -470,12 +470,11 @@ static int list_import(const char *agent)
 	const struct agent *a = agent_need_find(agent);
 	struct problem p = {0};
 	int r = a ? collect_create(a, &im, &p.err)
-		  : err_set(&p.err, -ENOENT, "there is no agent '%s'", agent);
+		  : err_set(&p.err, -ENOENT, "unknown agent '%s'", agent);
 
 	if (r < 0)
 		return ui_problem(&p, r);
-	ui_note("%zu to copy, %zu left. Nothing was copied: --import-config does it", im.n,
-		im.n_left);
+	ui_note("%zu files to copy, %zu skipped. Copy them with --import-config", im.n, im.n_left);
 	return EXIT_OK;
 }
 
@@ -488,7 +487,7 @@ bool create_only_lists(const struct opts *o, const char *agent, int *ret_status)
 	if (strcmp(word, "list") == 0) {
 		*ret_status = list_import(agent);
 	} else {
-		ui_error("--import-config has no value, or =list");
+		ui_error("invalid --import-config value: expected 'list' or no value");
 		*ret_status = EXIT_USAGE;
 	}
 	return true;
@@ -537,7 +536,7 @@ static void note_loaded(const char *template)
 	AUTO_JSON json_t *m = template_manifest(template);
 
 	if (m && json_is_true(json_object_get(m, "loaded")))
-		ui_note("The template '%s' was loaded from a file. The author of the file chose "
+		ui_note("Template '%s' was loaded from a file. The author of the file chose "
 			"every program in it.",
 			template);
 }
@@ -602,7 +601,7 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 		undo_create(c->name, api_str(s, "id"), p);
 	if (r == -EINTR && !ui_is_debug()) {
 		*p = (struct problem){0};
-		(void)err_set(&p->err, r, "interrupted: the sandbox '%s' was removed", c->name);
+		(void)err_set(&p->err, r, "interrupted: sandbox '%s' was removed", c->name);
 	}
 	return r;
 }

@@ -135,7 +135,7 @@ static int hint_another(
 	AUTO_FREE char *command = another_command(o, there);
 
 	(void)err_set(&p->err, -EEXIST,
-		"the sandbox '%s' exists and %s; that is fixed when a sandbox is created",
+		"sandbox '%s' already exists and %s, which is set at creation",
 		api_str(there, "name"), text);
 	if (command && strlen(command) < sizeof(p->hint))
 		return problem_hint(p, -EEXIST, "%s", command);
@@ -173,12 +173,13 @@ static int check_ssh(
 	if (!has)
 		return hint_another(o, there, p, "has no SSH agent");
 	if (strcmp(api_str(want, "socket"), api_str(has, "socket")) != 0)
-		return hint_another(o, there, p, "uses another SSH agent socket");
+		return hint_another(o, there, p, "uses a different SSH agent socket");
 	if (!json_equal(json_object_get(want, "keys"), json_object_get(has, "keys")))
-		return hint_another(o, there, p, "has other keys of your SSH agent");
+		return hint_another(o, there, p, "uses different keys of your SSH agent");
 	if (confirm != json_is_true(json_object_get(has, "confirm")))
 		return hint_another(o, there, p,
-			confirm ? "signs without asking" : "asks before each signature");
+			confirm ? "signs without confirmation"
+				: "requires confirmation of each signature");
 	return 0;
 }
 
@@ -194,7 +195,7 @@ static int check_same(const struct opts *o, const struct row *row, const json_t 
 	if (json_equal(json_object_get(want, row->field), json_object_get(there, row->field)))
 		return 0;
 	if (strcmp(row->field, "disk") == 0)
-		return hint_another(o, there, p, "has a disk of another size");
+		return hint_another(o, there, p, "has a different disk size");
 	text = xasprintf("was created from the %s '%s'", row->word, api_str(there, row->field));
 	return hint_another(o, there, p, text);
 }
@@ -206,7 +207,7 @@ static int check_update(const struct opts *o, const struct row *row, const json_
 
 	if (api_int(want, row->field) == api_int(there, row->field))
 		return 0;
-	(void)err_set(&p->err, -EEXIST, "the sandbox '%s' exists and has another value for %s",
+	(void)err_set(&p->err, -EEXIST, "sandbox '%s' already exists with a different value for %s",
 		api_str(there, "name"), row->word);
 	return problem_hint(
 		p, -EEXIST, "sbx update %s --%s %s", api_str(there, "name"), row->option, value);
@@ -221,13 +222,14 @@ static int check_start(const struct opts *o, const json_t *there, struct problem
 	if (sandbox_is(there, "stopped") || sandbox_is(there, "suspended"))
 		return 0;
 	if (opts_has(o, "cold")) {
-		(void)err_set(&p->err, -EEXIST, "the sandbox '%s' is running: --cold has no effect",
-			name);
+		(void)err_set(&p->err, -EEXIST,
+			"sandbox '%s' is already running: --cold has no effect", name);
 		return problem_hint(
 			p, -EEXIST, "sbx stop %s && sbx run --cold --name %s", name, name);
 	}
 	if (accel && strcmp(accel, "auto") != 0 && strcmp(accel, has) != 0) {
-		(void)err_set(&p->err, -EEXIST, "the sandbox '%s' runs with %s", name, has);
+		(void)err_set(
+			&p->err, -EEXIST, "sandbox '%s' is already running with %s", name, has);
 		return problem_hint(p, -EEXIST, "sbx stop %s && sbx run --accel %s --name %s", name,
 			accel, name);
 	}
@@ -247,7 +249,7 @@ static int check_env(const struct opts *o, const json_t *there, struct problem *
 		size_t n = strcspn(env.v[i], "=");
 		AUTO_FREE char *name = xstrndup(env.v[i], n);
 		const char *value = json_string_value(json_object_get(has, name));
-		AUTO_FREE char *text = xasprintf("has another value for the variable %s", name);
+		AUTO_FREE char *text = xasprintf("has a different value for the variable %s", name);
 
 		if (!value || strcmp(value, env.v[i] + n + 1) != 0)
 			r = hint_another(o, there, p, text);
@@ -303,8 +305,8 @@ int existing_check(
 		const struct row *row = find_row(o->defs[i].name);
 
 		if (!row)
-			return err_set(&p->err, -EINVAL, "--%s is not for a sandbox that exists",
-				o->defs[i].name);
+			return err_set(&p->err, -EINVAL,
+				"--%s cannot be used for an existing sandbox", o->defs[i].name);
 		if (o->values[i].n == 0)
 			continue;
 		if (row->kind == SAME)

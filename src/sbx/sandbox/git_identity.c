@@ -107,8 +107,7 @@ static bool ask_once(const struct git_identity *g)
 	if (r < 0)
 		ui_warning("%s", err_text(&err, r));
 	else
-		ui_note("To change the answer: sbx settings set git.identity %s",
-			yes ? "no" : "yes");
+		ui_note("Change this with: sbx settings set git.identity %s", yes ? "no" : "yes");
 	return yes;
 }
 

@@ -43,7 +43,7 @@ static void warn_overlap(const json_t *a, const json_t *b, const char *other)
 	AUTO_FREE char *text = overlap_text(a, b, other);
 
 	if (other && strcmp(api_str(a, "host"), api_str(b, "host")) == 0)
-		ui_note("The sandbox '%s' shares %s too.", other, api_str(a, "host"));
+		ui_note("Sandbox '%s' also shares %s.", other, api_str(a, "host"));
 	if (text)
 		ui_warning("%s", text);
 }

@@ -23,12 +23,12 @@ static int take_protocol(char *text, struct port_spec *ret, struct err *err)
 		return 0;
 	*slash++ = '\0';
 	if (strcmp(slash, "udp") == 0 || strcmp(slash, "udp4") == 0 || strcmp(slash, "udp6") == 0)
-		return err_set(err, -EINVAL,
-			"%s cannot be published: only TCP is carried into a sandbox", slash);
+		return err_set(err, -EINVAL, "cannot publish %s: only TCP is supported", slash);
 	if ((strcmp(slash, "tcp") != 0 && strcmp(slash, "tcp4") != 0 &&
 		    strcmp(slash, "tcp6") != 0) ||
 		str_copy(ret->protocol, sizeof(ret->protocol), slash) < 0)
-		return err_set(err, -EINVAL, "'%s' is none of tcp, tcp4 and tcp6", slash);
+		return err_set(
+			err, -EINVAL, "unknown protocol '%s': expected tcp, tcp4 or tcp6", slash);
 	return 0;
 }
 
@@ -55,10 +55,10 @@ static int take_ip(const char *text, struct port_spec *s, struct err *err)
 		return 0;
 	}
 	if (addr_parse(slice_from_str(text), &addr) < 0)
-		return err_set(err, -EINVAL, "'%s' is no address of this host", text);
+		return err_set(err, -EINVAL, "invalid host address '%s'", text);
 	addr_print(&addr, s->ip[s->n_ips++]);
 	if (strcmp(s->protocol, addr.n == 4 ? "tcp6" : "tcp4") == 0)
-		return err_set(err, -EINVAL, "%s is no address for %s", text, s->protocol);
+		return err_set(err, -EINVAL, "invalid host address '%s' for %s", text, s->protocol);
 	return 0;
 }
 
@@ -67,7 +67,7 @@ static int take_port(const char *text, unsigned *ret, struct err *err)
 	uint64_t v = 0;
 
 	if (str_to_u64(text, 1, UINT16_MAX, &v) < 0)
-		return err_set(err, -EINVAL, "'%s' is no port from 1 to 65535", text);
+		return err_set(err, -EINVAL, "invalid port '%s': expected 1 to 65535", text);
 	*ret = (unsigned)v;
 	return 0;
 }
@@ -81,7 +81,7 @@ static int cut_ip(char **text, const char **ret_ip, struct err *err)
 	if ((*text)[0] == '[') {
 		end = strchr(*text, ']');
 		if (!end || end[1] != ':')
-			return err_set(err, -EINVAL, "the bracket of the address is not closed");
+			return err_set(err, -EINVAL, "expected ']:' after the host address");
 		*end = '\0';
 		*ret_ip = *text + 1;
 		*text = end + 2;
@@ -108,7 +108,7 @@ static int parse_spec(char *text, struct port_spec *s, struct err *err)
 		return r;
 	colon = strchr(text, ':');
 	if (ip && !colon)
-		return err_set(err, -EINVAL, "the port of the sandbox is missing");
+		return err_set(err, -EINVAL, "missing sandbox port");
 	if (colon) {
 		*colon = '\0';
 		/* IP::PORT */
@@ -131,7 +131,7 @@ int port_spec_parse(const char *text, struct port_spec *ret, struct err *err)
 
 	*ret = (struct port_spec){0};
 	r = parse_spec(copy, ret, err);
-	return r < 0 ? err_wrap(err, r, "'%s' is not " FORM, text) : 0;
+	return r < 0 ? err_wrap(err, r, "invalid port '%s': expected " FORM, text) : 0;
 }
 
 static void warn_reach(const char *ip, unsigned port)
@@ -144,10 +144,10 @@ static void warn_reach(const char *ip, unsigned port)
 		(void)snprintf(where, sizeof(where), ":%u", port);
 	if (strcmp(ip, "0.0.0.0") == 0 || strcmp(ip, "::") == 0)
 		ui_warning(
-			"every machine that reaches any address of this host reaches this port%s%s",
+			"any machine that can reach an address of this host can connect to this port%s%s",
 			where[0] ? " " : "", where[0] ? where + 1 : "");
 	else
-		ui_warning("every machine that reaches %s reaches this port%s%s", ip,
+		ui_warning("any machine that can reach %s can connect to this port%s%s", ip,
 			where[0] ? " " : "", where[0] ? where + 1 : "");
 }
 

@@ -11,7 +11,7 @@
 int prune_parse_until(const char *filter, uint64_t now_ms, uint64_t *ret_ms, struct err *err)
 {
 	if (!str_starts(filter, "until="))
-		return err_set(err, -EINVAL, "'%s' is no filter; until=WHEN is", filter);
+		return err_set(err, -EINVAL, "unknown filter '%s': expected until=WHEN", filter);
 	return when_parse(filter + 6, now_ms, ret_ms, err);
 }
 

@@ -66,7 +66,7 @@ static int check_place(const char *host, bool force, struct problem *p)
 	if (r == 0)
 		return 0;
 	(void)err_set(&p->err, r, "%s%s", err_text(&err, r),
-		r == -EPERM ? "; --force shares it anyway" : "");
+		r == -EPERM ? "; use --force to share it anyway" : "");
 	return problem_hint(p, r, "mkdir -p ~/project && cd ~/project");
 }
 
@@ -75,13 +75,14 @@ static int check_host(struct workspace *w, bool force, struct problem *p)
 	struct stat st;
 
 	if (stat(w->host, &st) < 0)
-		return err_errno(&p->err, -errno, "looking at '%s'", w->host);
+		return err_errno(&p->err, -errno, "cannot read '%s'", w->host);
 	w->file = S_ISREG(st.st_mode);
 	if (!w->file && !S_ISDIR(st.st_mode))
-		return err_set(&p->err, -EINVAL, "'%s' is neither a folder nor a file", w->host);
+		return err_set(
+			&p->err, -EINVAL, "'%s' is not a directory or a regular file", w->host);
 	if (w->file && !w->ro) {
 		(void)err_set(&p->err, -EINVAL,
-			"'%s' is a single file, which can only be shared read-only", w->host);
+			"'%s' is a file: files can only be shared read-only", w->host);
 		return problem_hint(p, -EINVAL, "sbx create shell '%s:ro'", w->host);
 	}
 	return check_place(w->host, force, p);
@@ -94,8 +95,7 @@ static int fail_missing(const char *arg, const char *host, int r, struct problem
 
 	if (strlen(arg) == strlen(host) + strlen(":ro") && lstat(arg, &st) == 0)
 		return err_errno(&p->err, r,
-			"for the directory named '%s' write '%s:rw'; looking for the workspace "
-			"'%s'",
+			"to share the directory named '%s', use '%s:rw': cannot find workspace '%s'",
 			arg, arg, host);
 	colon = strrchr(host, ':');
 	if (colon) {
@@ -103,11 +103,12 @@ static int fail_missing(const char *arg, const char *host, int r, struct problem
 
 		if (lstat(front, &st) == 0) {
 			(void)err_set(&p->err, -EINVAL,
-				"'%s' is neither :ro nor :rw, nor a path in the sandbox", colon);
+				"invalid workspace suffix '%s': expected :ro, :rw or :/GUEST/PATH",
+				colon);
 			return problem_hint(p, -EINVAL, "sbx create shell '%s:ro'", front);
 		}
 	}
-	r = err_errno(&p->err, r, "looking for the workspace '%s'", host);
+	r = err_errno(&p->err, r, "cannot find workspace '%s'", host);
 	return problem_hint(p, r, "mkdir -p '%s'", host);
 }
 
@@ -130,8 +131,7 @@ int workspace_parse(const char *arg, bool force, struct workspace *ret, struct p
 		return fail_missing(arg, text, -errno, p);
 	if (guest && !is_plain_absolute(guest))
 		return err_set(&p->err, -EINVAL,
-			"'%s' is no place in the sandbox: an absolute path without . and .. is "
-			"wanted",
+			"invalid guest path '%s': expected an absolute path without . and ..",
 			guest);
 	w.guest = xstrdup(guest ? guest : w.host);
 	r = check_host(&w, force, p);

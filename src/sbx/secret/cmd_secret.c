@@ -2,21 +2,20 @@
 #include "secret_verbs.h"
 #include "secret.h"
 
-#define ABOUT_VALUE                                                                            \
-	"The value is typed at a prompt that does not show it, or comes from stdin. It goes\n" \
-	"straight to the vault; no sandbox ever gets it."
+#define ABOUT_VALUE                                                                               \
+	"The value is read from a prompt without echo, or from stdin, and sent directly to the\n" \
+	"vault. Sandboxes never receive it."
 
 static const struct verb subs[] = {
 	{
 		.name = "set",
 		.args = "SERVICE",
 		.summary = "set the credential of a service",
-		.about = "Sets the credential of a service (sbx secret services lists them), for "
-			 "all sandboxes\n"
-			 "or for one. " ABOUT_VALUE "\n"
-			 "Running sandboxes have it at once. With --ref or --command the value "
-			 "is not kept: a\n"
-			 "program of yours is asked for it when it is needed.",
+		.about =
+			"Sets the credential of a service (sbx secret services lists them), for all sandboxes or\n"
+			"for one. The change applies to running sandboxes "
+			"immediately.\n" ABOUT_VALUE "\n\n"
+			"With --ref or --command, no value is stored: a program is run when the value is needed.",
 		.examples = "  sbx secret set anthropic\n"
 			    "  sbx secret set --sandbox demo github < token\n"
 			    "  sbx secret set github --command 'gh auth token' --refresh 30m\n",
@@ -30,9 +29,9 @@ static const struct verb subs[] = {
 		.name = "set-custom",
 		.args = "--host HOST NAME",
 		.summary = "set a credential for your own hosts",
-		.about = "Sets a credential that goes into one header of requests to the hosts "
-			 "you name, on\n"
-			 "HTTPS. " ABOUT_VALUE,
+		.about =
+			"Sets a credential for your own hosts. sbx adds it to one header of HTTPS requests to these\n"
+			"hosts.\n" ABOUT_VALUE,
 		.examples = "  sbx secret set-custom --host api.example.com --env EXAMPLE_KEY "
 			    "example\n"
 			    "  sbx secret set-custom --host git.example.com:8443 --header "
@@ -46,11 +45,10 @@ static const struct verb subs[] = {
 		.name = "import",
 		.args = "[SERVICE...]",
 		.summary = "import credentials from your environment",
-		.about = "Looks for the variables of the services in your environment, shows what "
-			 "it would set\n"
-			 "and asks. Without a terminal it only shows, unless --yes is given. "
-			 "Credentials that\n"
-			 "are there already stay, unless forced.",
+		.about =
+			"Searches your environment for the variables of the services, lists the credentials that\n"
+			"would be set and prompts for confirmation. If stdin is not a terminal, it only lists them,\n"
+			"unless --yes is given. Existing credentials are kept unless --force is given.",
 		.examples = "  sbx secret import\n  sbx secret import --yes anthropic github\n",
 		.opts = secret_import_opts,
 		.max = 256,
@@ -62,9 +60,9 @@ static const struct verb subs[] = {
 		.name = "ls",
 		.args = "",
 		.summary = "list credentials, masked",
-		.about = "Lists the credentials: for whom, of what kind, where they go, when they "
-			 "were used last.\n"
-			 "Values are masked; there is no command that shows one.",
+		.about =
+			"Lists the credentials: scope, kind, masked value, hosts and last use. No command prints a\n"
+			"value.",
 		.examples = "  sbx secret ls\n  sbx secret ls --sandbox demo --json\n",
 		.opts = secret_ls_opts,
 		.run = secret_ls_run,
@@ -73,9 +71,9 @@ static const struct verb subs[] = {
 		.name = "rm",
 		.args = "NAME",
 		.summary = "remove a credential",
-		.about = "Removes a credential. Running sandboxes lose it at once. On a terminal "
-			 "it asks first;\n"
-			 "without one it needs --force.",
+		.about =
+			"Removes a credential. The change applies to running sandboxes immediately. Prompts for\n"
+			"confirmation; use --force if stdin is not a terminal.",
 		.examples = "  sbx secret rm anthropic\n  sbx secret rm --sandbox demo -f github\n",
 		.opts = secret_rm_opts,
 		.min = 1,
@@ -87,13 +85,11 @@ static const struct verb subs[] = {
 		.name = "own",
 		.args = "--sandbox NAME SERVICE",
 		.summary = "let a sandbox use its own credentials",
-		.about = "Lets one sandbox use its own credentials for a service, such as a key "
-			 "that you typed\n"
-			 "inside. The hosts of the service are not intercepted in this sandbox: "
-			 "sbx adds no\n"
-			 "credential there and refuses none. The audit log records the change. "
-			 "Connections\n"
-			 "that are open stay as they are.",
+		.about =
+			"Lets one sandbox use its own credentials for a service, such as a key that you typed\n"
+			"inside. sbx does not intercept the hosts of the service in this sandbox: it adds no\n"
+			"credential and denies none. The audit log records the change. Open connections are not\n"
+			"affected.",
 		.examples = "  sbx secret own anthropic --sandbox demo\n"
 			    "  sbx secret own anthropic --sandbox demo --off\n",
 		.opts = secret_own_opts,
@@ -107,13 +103,10 @@ static const struct verb subs[] = {
 		.args = "[FILE|-]",
 		.summary = "search a file or a sandbox for credentials",
 		.about =
-			"The vault looks for every value it holds, as it is and in hex, base64 and "
-			"percent form,\n"
-			"in a file, in stdin, or in all that a sandbox is: its memory while it "
-			"runs, its disks,\n"
-			"logs and the audit log. Names come back, never a value. The exit status "
-			"is 1 when one\n"
-			"was found.",
+			"Searches a file, stdin or a sandbox for the values of all stored credentials, as text and\n"
+			"encoded in hex, base64 and percent form. Of a sandbox, its memory while it runs, its\n"
+			"disks, its logs and its audit log are searched. Prints names, never a value. The exit\n"
+			"status is 1 if a credential is found.",
 		.examples = "  sbx secret scan build.log\n"
 			    "  sbx secret scan --sandbox demo\n"
 			    "  sbx secret scan --sandbox demo --what ram,disk --json\n",
@@ -126,11 +119,10 @@ static const struct verb subs[] = {
 		.name = "services",
 		.args = "",
 		.summary = "list the services for credentials",
-		.about = "Lists the services: the variables that sandboxes see a placeholder in, "
-			 "and the hosts\n"
-			 "that get the credential. A service is a file; one with a mistake is "
-			 "named with its\n"
-			 "line, and the exit status is 1.",
+		.about =
+			"Lists the services: the variables that contain a placeholder in sandboxes, and the hosts\n"
+			"that receive the credential. A service is a file. A file with an error is printed with\n"
+			"its line, and the exit status is 1.",
 		.examples = "  sbx secret services\n",
 		.opts = secret_services_opts,
 		.run = secret_services_run,
@@ -139,9 +131,9 @@ static const struct verb subs[] = {
 		.name = "status",
 		.args = "",
 		.summary = "show how credentials are stored",
-		.about = "Says where the key of the vault is, what memory values lie in, and "
-			 "whether it is locked.\n"
-			 "The exit status is 1 when it cannot be used.",
+		.about =
+			"Shows where the key of the vault is stored, the kind of memory that holds the values, and\n"
+			"whether the vault is locked. The exit status is 1 if the vault cannot be used.",
 		.examples = "  sbx secret status\n",
 		.opts = secret_status_opts,
 		.run = secret_status_run,
@@ -150,9 +142,10 @@ static const struct verb subs[] = {
 		.name = "unlock",
 		.args = "",
 		.summary = "unlock the vault with its passphrase",
-		.about = "Opens a vault whose key is a passphrase, typed or from stdin. The first "
-			 "one makes it\n"
-			 "(sbx settings set vault.key passphrase). It stays open until it ends.",
+		.about =
+			"Unlocks a vault whose key is derived from a passphrase, read from a prompt or from stdin.\n"
+			"The first passphrase creates the vault (sbx settings set vault.key passphrase). The vault\n"
+			"stays unlocked until it exits.",
 		.examples = "  sbx secret unlock\n",
 		.opts = secret_unlock_opts,
 		.run = secret_unlock_run,
@@ -165,10 +158,9 @@ const struct verb verb_secret = {
 	.group = "management",
 	.args = "COMMAND",
 	.summary = "manage credentials that sandboxes never see",
-	.about = "Credentials stay on the host. Programs in a sandbox see a placeholder; the real "
-		 "one is put\n"
-		 "into requests on their way out, for the hosts of its service only, over "
-		 "verified TLS.",
+	.about =
+		"Credentials stay on the host. Programs in a sandbox see a placeholder. sbx replaces it with\n"
+		"the real value in requests to the hosts of the service, over verified TLS only.",
 	.examples = "  sbx secret set anthropic\n"
 		    "  sbx secret import\n"
 		    "  sbx secret ls\n",

@@ -27,7 +27,7 @@ static int not_there(const json_t *answer, const char *name, const char *sandbox
 	const json_t *s;
 	size_t i;
 
-	(void)err_set(&p->err, -ENOENT, "there is no credential '%s' for %s%s", name,
+	(void)err_set(&p->err, -ENOENT, "credential '%s' not found for %s%s", name,
 		sandbox ? "sandbox " : "all sandboxes", sandbox ? sandbox : "");
 	json_array_foreach (json_object_get(answer, "secrets"), i, s) {
 		if (strcmp(api_str(s, "name"), name) == 0)
@@ -77,15 +77,16 @@ static int check_rm(
 		return 0;
 	if (!ui_can_ask()) {
 		(void)err_set(&p->err, -EPERM,
-			"the credential '%s' was not removed: nobody can be asked", name);
+			"refusing to remove credential '%s' without confirmation: stdin is not a terminal",
+			name);
 		return problem_hint(p, -EPERM, "sbx secret rm -f %s%s%s%s",
 			sandbox ? "--sandbox " : "", sandbox ? sandbox : "", sandbox ? " " : "",
 			name);
 	}
-	if (ui_confirm("Remove the credential '%s' of %s%s?", name,
+	if (ui_confirm("Remove credential '%s' of %s%s?", name,
 		    sandbox ? "sandbox " : "all sandboxes", sandbox ? sandbox : ""))
 		return 0;
-	return err_set(&p->err, -ECANCELED, "the credential '%s' was kept", name);
+	return err_set(&p->err, -ECANCELED, "credential '%s' was not removed", name);
 }
 
 static int remove_one(const char *name, const char *sandbox, struct problem *p)
@@ -128,9 +129,9 @@ static int ask_twice(struct secret_value *v, struct problem *p)
 	int r = secret_value_init(&again, p);
 
 	if (r == 0)
-		r = secret_value_ask(&again, "The same again: ", p);
+		r = secret_value_ask(&again, "Repeat the passphrase: ", p);
 	if (r == 0 && (again.n != v->n || memcmp(again.p, v->p, v->n) != 0))
-		r = err_set(&p->err, -EINVAL, "they differ; nothing was changed");
+		r = err_set(&p->err, -EINVAL, "the passphrases differ: nothing was changed");
 	return r;
 }
 
@@ -150,7 +151,7 @@ static int get_passphrase(bool is_new, struct secret_value *v, struct problem *p
 			r = ask_twice(v, p);
 	}
 	if (r == 0 && v->n == 0)
-		r = err_set(&p->err, -EINVAL, "the passphrase is empty; nothing was changed");
+		r = err_set(&p->err, -EINVAL, "the passphrase is empty: nothing was changed");
 	return r;
 }
 
@@ -189,6 +190,6 @@ int secret_unlock_run(struct opts *o)
 			"POST", "/v1/secrets/unlock", NULL, fd, SECRET_TIMEOUT_MS, NULL, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	printf("%s The vault is open\n", ui_tick());
+	printf("%s The vault is unlocked\n", ui_tick());
 	return EXIT_OK;
 }

@@ -87,7 +87,7 @@ static bool take_first(const json_t *envs, struct import *im)
 			im->value[im->n++] = v;
 			im->variables = xstrdup(api_str(env, "name"));
 		} else if (v && strcmp(v, im->value[0]) != 0) {
-			ui_warning("%s and %s differ; %s counts", im->variables,
+			ui_warning("%s and %s differ: using %s", im->variables,
 				api_str(env, "name"), im->variables);
 		}
 	}
@@ -148,8 +148,8 @@ static void show_import(const struct plan *plan)
 	static const char *const words[] = {
 		[IMPORT_SET] = "set",
 		[IMPORT_REPLACE] = "replace",
-		[IMPORT_KEEP] = "keep: there is one already (-f replaces it)",
-		[IMPORT_PLACEHOLDER] = "skip: this is a placeholder",
+		[IMPORT_KEEP] = "skip: already exists (use -f to replace it)",
+		[IMPORT_PLACEHOLDER] = "skip: the value is a placeholder",
 	};
 	struct table t;
 
@@ -203,21 +203,21 @@ static int do_plan(const struct plan *plan, const char *sandbox)
 			status = EXIT_FAILED;
 	}
 	if (status == EXIT_OK)
-		ui_note("The variables of this shell are as they were; sandboxes never see them.");
+		ui_note("The variables in this shell are unchanged. Sandboxes never see them.");
 	return status;
 }
 
 static int finish_import(const struct opts *o, const struct plan *plan, const char *sandbox)
 {
 	if (plan->n == 0) {
-		ui_note("None of the variables of %s is set here.",
-			o->args.n ? "these services" : "the services");
+		ui_note("None of the variables of %s is set.",
+			o->args.n ? "the named services" : "the services");
 		ui_hint("sbx secret services");
 		return EXIT_OK;
 	}
 	show_import(plan);
 	if (plan->n_todo == 0) {
-		ui_note("Nothing to do.");
+		ui_note("Nothing to import.");
 		return EXIT_OK;
 	}
 	if (opts_has(o, "dry-run") || (!opts_has(o, "yes") && !ui_can_ask())) {
@@ -244,7 +244,7 @@ int secret_import_run(struct opts *o)
 	int r = 0;
 
 	if (opts_has(o, "dry-run") && opts_has(o, "yes")) {
-		r = err_set(&p.err, -EINVAL, "--dry-run and --yes do not go together");
+		r = err_set(&p.err, -EINVAL, "--dry-run and --yes are mutually exclusive");
 		(void)problem_usage(&p, r, "secret import");
 	}
 	if (r == 0)

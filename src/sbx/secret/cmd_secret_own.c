@@ -34,12 +34,12 @@ static int check_own(const struct opts *o, bool is_own, struct problem *p)
 static void say_own(const char *service, const char *sandbox, bool is_own)
 {
 	if (is_own) {
-		printf("Sandbox %s may use its own credentials for %s\n", sandbox, service);
-		ui_warning("sbx does not intercept the hosts of %s in this sandbox: it adds no "
-			   "credential, and it cannot tell your key from somebody else's",
+		printf("Sandbox %s can use its own credentials for %s\n", sandbox, service);
+		ui_warning(
+			"sbx does not intercept the hosts of %s in this sandbox: it adds no credential, and it cannot tell your key from the key of another account",
 			service);
 	} else {
-		printf("Sandbox %s may no longer use its own credentials for %s\n", sandbox,
+		printf("Sandbox %s can no longer use its own credentials for %s\n", sandbox,
 			service);
 	}
 }

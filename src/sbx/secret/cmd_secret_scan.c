@@ -110,7 +110,7 @@ static int open_file(const char *name, struct problem *p)
 
 	if (strcmp(name, "-") == 0) {
 		if (isatty(STDIN_FILENO)) {
-			(void)err_set(&p->err, -EINVAL, "a file or a stream is wanted");
+			(void)err_set(&p->err, -EINVAL, "missing FILE, - or --sandbox");
 			return problem_usage(p, -EINVAL, "secret scan");
 		}
 		fd = dup(STDIN_FILENO);
@@ -121,7 +121,7 @@ static int open_file(const char *name, struct problem *p)
 		return err_errno(&p->err, -errno, "opening %s", name);
 	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
 		(void)close(fd);
-		(void)err_set(&p->err, -EISDIR, "%s is a folder", name);
+		(void)err_set(&p->err, -EISDIR, "%s is a directory", name);
 		return problem_hint(p, -EISDIR, "tar c %s | sbx secret scan -", name);
 	}
 	return fd;
@@ -241,17 +241,16 @@ static void print_table(const struct report *r)
 static int conclude_scan(const struct report *r, size_t found, long long control, bool json)
 {
 	if (!json)
-		printf("%lld credentials looked for, %zu found\n", r->values, found);
+		printf("Searched for %lld credentials, found %zu\n", r->values, found);
 	(void)fflush(stdout);
 	if (r->values == 0 && !json)
-		ui_note("The vault holds no value to look for.");
+		ui_note("The vault contains no values to search for.");
 	if (r->left_out)
-		ui_warning("%lld credentials were not looked for: shorter than %d characters, or "
-			   "not fetched from their program now",
+		ui_warning(
+			"%lld credentials were skipped: shorter than %d characters, or their program was not run",
 			r->left_out, VAULT_MIN_CONTROL);
 	if (r->control && r->values && !control) {
-		ui_warning("the control was not found: what was looked through is not what was "
-			   "meant");
+		ui_warning("the control text was not found: check --what and --sandbox");
 		return EXIT_FAILED;
 	}
 	return found ? EXIT_FAILED : EXIT_OK;
@@ -279,12 +278,13 @@ static int check_args(const struct opts *o, struct problem *p)
 	const char *control = opts_value(o, "control");
 
 	if (control && (!control[0] || !vault_control_is_good(control)))
-		(void)err_set(&p->err, -EINVAL, "a control has %d to %d printable characters",
+		(void)err_set(&p->err, -EINVAL,
+			"invalid --control: expected %d to %d printable characters",
 			VAULT_MIN_CONTROL, VAULT_MAX_CONTROL);
 	else if (opts_has(o, "sandbox") && o->args.n)
-		(void)err_set(&p->err, -EINVAL, "a file or a sandbox, not both");
+		(void)err_set(&p->err, -EINVAL, "FILE and --sandbox are mutually exclusive");
 	else if (opts_has(o, "what") && !opts_has(o, "sandbox"))
-		(void)err_set(&p->err, -EINVAL, "--what is about a sandbox: --sandbox NAME");
+		(void)err_set(&p->err, -EINVAL, "--what requires --sandbox");
 	else
 		return 0;
 	return problem_usage(p, -EINVAL, "secret scan");

@@ -41,8 +41,7 @@ static int refuse_value(const char *given, const char *verb, struct problem *p)
 	if (!given)
 		return 0;
 	(void)err_set(&p->err, -EINVAL,
-		"a value on the command line can be read by every program of yours; it was not "
-		"used. Type it at the prompt, or redirect stdin from a file");
+		"other programs can read a value on the command line, so it was not used. Type it at the prompt, or redirect stdin from a file");
 	return problem_usage(p, -EINVAL, verb);
 }
 
@@ -115,8 +114,7 @@ static int make_placeholder(const char *wish, char **ret, struct problem *p)
 		text = xstrdup(wish);
 	if (!secret_value_is_placeholder(text)) {
 		(void)err_set(&p->err, -EINVAL,
-			"the placeholder '%s' does not say what it is: it must hold proxy-managed, "
-			"proxymanaged or {rand}",
+			"invalid --placeholder '%s': it must contain proxy-managed, proxymanaged or {rand}",
 			text);
 		return problem_usage(p, -EINVAL, "secret set-custom");
 	}
@@ -140,12 +138,11 @@ static int make_custom(const struct opts *o, json_t **ret, struct problem *p)
 	int r;
 
 	if (opts_list(o, "host")->n == 0) {
-		(void)err_set(&p->err, -EINVAL, "--host is missing: where the credential goes");
+		(void)err_set(&p->err, -EINVAL, "missing --host HOST");
 		return problem_usage(p, -EINVAL, "secret set-custom");
 	}
 	if (opts_value(o, "placeholder") && opts_list(o, "env")->n == 0) {
-		(void)err_set(
-			&p->err, -EINVAL, "--placeholder goes with --env: the variable for it");
+		(void)err_set(&p->err, -EINVAL, "--placeholder requires --env");
 		return problem_usage(p, -EINVAL, "secret set-custom");
 	}
 	r = make_placeholder(opts_value(o, "placeholder"), &placeholder, p);

@@ -48,7 +48,7 @@ static void add_row(struct table *t, const json_t *s)
 	const char *sandbox = api_str(s, "sandbox");
 	AUTO_FREE char *hosts = json_is_true(json_object_get(s, "known"))
 					? short_hosts(json_object_get(s, "hosts"))
-					: xstrdup("none: its service is gone");
+					: xstrdup("none: its service was removed");
 	AUTO_FREE char *scope =
 		strcmp(api_str(s, "scope"), "global") == 0
 			? xstrdup("global")
@@ -195,7 +195,7 @@ int secret_services_run(struct opts *o)
 	else
 		print_services(answer);
 	json_array_foreach (json_object_get(answer, "faults"), i, fault)
-		ui_warning("left out: %s", json_string_value(fault));
+		ui_warning("skipped: %s", json_string_value(fault));
 	return json_array_size(json_object_get(answer, "faults")) ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -216,7 +216,7 @@ static int print_status(const json_t *s)
 	(void)snprintf(n, sizeof(n), "%lld", api_int(s, "secrets"));
 	row_show("vault", state);
 	if (strcmp(state, "empty") == 0) {
-		row_show("", "no credential was set yet");
+		row_show("", "no credentials are set");
 		return EXIT_OK;
 	}
 	row_show("credentials", n);

@@ -46,10 +46,11 @@ int scan_place_parse(const char *text, unsigned *ret, struct problem *p)
 			i++;
 		if (i == SCAN_N_PLACES)
 			return err_set(&p->err, -EINVAL,
-				"'%s' is no place: ram, disk, docker, logs, audit, files, base", w);
+				"invalid --what '%s': expected ram, disk, docker, logs, audit, files or base",
+				w);
 		*ret |= 1U << i;
 	}
-	return *ret ? 0 : err_set(&p->err, -EINVAL, "no place was named");
+	return *ret ? 0 : err_set(&p->err, -EINVAL, "--what is empty");
 }
 
 /* Whatever is no file with bytes is left out: sockets, pipes, folders. */
@@ -61,12 +62,11 @@ static int give_places(struct walk *w, int dir, const char *name)
 	if (fd < 0 && (errno == ENOENT || errno == ENXIO))
 		return 0;
 	if (fd < 0)
-		return err_errno(&w->p->err, -errno, "opening %s to look through it", name);
+		return err_errno(&w->p->err, -errno, "cannot open %s", name);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
 		return 0;
 	if (++w->n > SCAN_MAX_FILES)
-		return err_set(
-			&w->p->err, -E2BIG, "more than %d files to look through", SCAN_MAX_FILES);
+		return err_set(&w->p->err, -E2BIG, "more than %d files to search", SCAN_MAX_FILES);
 	return w->fn(w->arg, w->place, fd, w->p);
 }
 
@@ -191,10 +191,10 @@ static int each_open(struct walk *w, long long pid, const char *own)
 	int r = 0;
 
 	if (pid <= 0)
-		return err_set(&w->p->err, -ESRCH, "the sandbox is not running: it has no %s",
+		return err_set(&w->p->err, -ESRCH, "the sandbox is not running: cannot search %s",
 			scan_place_name(w->place));
 	if (!dir)
-		return err_errno(&w->p->err, -errno, "looking at what the machine has open");
+		return err_errno(&w->p->err, -errno, "cannot list the open files of the VM");
 	note_own(own, seen, &n_seen, ARRAY_LEN(seen));
 	while (r == 0 && (e = readdir(dir))) {
 		char link[512] = "";
@@ -209,7 +209,7 @@ static int each_open(struct walk *w, long long pid, const char *own)
 	}
 	(void)closedir(dir);
 	if (r == 0 && w->place == SCAN_RAM && w->n == 0)
-		r = err_set(&w->p->err, -ENOENT, "the machine's memory was not found");
+		r = err_set(&w->p->err, -ENOENT, "the memory of the VM was not found");
 	return r;
 }
 

@@ -54,8 +54,8 @@ int secret_find_service(
 			words[i] = api_str(s, "name");
 	}
 	near = opt_nearest(name, words);
-	(void)err_set(&p->err, -ENOENT, "there is no service '%s'%s%s%s", name, near ? ", is " : "",
-		near ? near : "", near ? " meant?" : "");
+	(void)err_set(&p->err, -ENOENT, "unknown service '%s'%s%s%s", name,
+		near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
 	if (near)
 		return problem_hint(p, -ENOENT, "sbx secret set %s", near);
 	return problem_hint(p, -ENOENT, "sbx secret services");
@@ -96,8 +96,7 @@ int secret_scope(const struct opts *o, const char *verb, const char **ret, struc
 {
 	*ret = opts_value(o, "sandbox");
 	if (*ret && opts_has(o, "global")) {
-		(void)err_set(&p->err, -EINVAL,
-			"-g is for all sandboxes and --sandbox for one: they do not go together");
+		(void)err_set(&p->err, -EINVAL, "-g and --sandbox are mutually exclusive");
 		return problem_usage(p, -EINVAL, verb);
 	}
 	return 0;
@@ -124,14 +123,14 @@ int secret_may_replace(const char *name, const char *sandbox, bool force, struct
 		return 0;
 	/* A script that runs twice must not fail the second time. */
 	if (!ui_can_ask()) {
-		ui_note("There is a credential '%s' already (%s); it is replaced", name,
+		ui_note("Credential '%s' already exists (%s) and is replaced", name,
 			api_str(old, "secret"));
 		return 0;
 	}
-	if (ui_confirm("There is a credential '%s' already (%s). Replace it?", name,
+	if (ui_confirm("Credential '%s' already exists (%s). Replace it?", name,
 		    api_str(old, "secret")))
 		return 0;
-	return err_set(&p->err, -ECANCELED, "the credential '%s' was kept", name);
+	return err_set(&p->err, -ECANCELED, "credential '%s' was not changed", name);
 }
 
 static int check_shape(const char *shape, const struct secret_value *v, struct problem *p)
@@ -142,16 +141,14 @@ static int check_shape(const char *shape, const struct secret_value *v, struct p
 		return 0;
 	(void)err_set(&p->err, -EINVAL,
 		strcmp(shape, "id:secret") == 0
-			? "two parts are wanted, ID:SECRET (or ID:SECRET:SESSION), with a colon "
-			  "between; nothing was changed"
-			: "two parts are wanted, USER:PASSWORD, with a colon between; nothing was "
-			  "changed");
+			? "expected ID:SECRET or ID:SECRET:SESSION: credential unchanged"
+			: "expected USER:PASSWORD: credential unchanged");
 	return problem_hint(p, -EINVAL, "sbx help secret set");
 }
 
 int secret_get_value(const char *name, const char *shape, struct secret_value *v, struct problem *p)
 {
-	AUTO_FREE char *prompt = xasprintf("Value of '%s'%s%s%s (it is not shown): ", name,
+	AUTO_FREE char *prompt = xasprintf("Value of '%s'%s%s%s (not shown): ", name,
 		strcmp(shape, "token") == 0 ? "" : ", as ",
 		strcmp(shape, "token") == 0 ? "" : shape, "");
 	bool ask = ui_can_ask();
@@ -160,7 +157,7 @@ int secret_get_value(const char *name, const char *shape, struct secret_value *v
 	if (r < 0)
 		return r;
 	if (!ask && secret_value_chomp(v))
-		ui_warning("the newline at the end of the value was left off");
+		ui_warning("removed the trailing newline from the value");
 	r = secret_value_check(v, p);
 	if (r == 0)
 		r = check_shape(shape, v, p);
@@ -191,11 +188,11 @@ void secret_say_set(const json_t *answer, const char *sandbox)
 
 	printf("%s Credential '%s' set for %s%s\n", ui_tick(), api_str(answer, "name"),
 		sandbox ? "sandbox " : "all sandboxes", sandbox ? sandbox : "");
-	printf("  it goes to: ");
+	printf("  hosts: ");
 	ui_put(hosts);
 	(void)putchar('\n');
 	if (strcmp(envs, "-") != 0) {
-		printf("  sandboxes see a placeholder in: ");
+		printf("  placeholder in sandboxes: ");
 		ui_put(envs);
 		(void)putchar('\n');
 	}
@@ -203,7 +200,7 @@ void secret_say_set(const json_t *answer, const char *sandbox)
 	if (json_array_size(denied) == 0)
 		return;
 	if (!policy_is_there()) {
-		ui_warning("there is no policy yet, so sandboxes reach none of these hosts");
+		ui_warning("no network policy is set: sandboxes cannot reach these hosts");
 		ui_hint("sbx policy set-default balanced");
 		return;
 	}

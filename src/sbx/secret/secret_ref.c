@@ -19,11 +19,11 @@ static int find_program(const char *name, char *buf, size_t size, struct problem
 			       ? err_set(&p->err, -ENAMETOOLONG, "%s is too long", name)
 			       : 0;
 	if (strchr(name, '/'))
-		return err_set(&p->err, -EINVAL, "'%s' is no absolute path", name);
+		return err_set(&p->err, -EINVAL, "'%s' is not an absolute path", name);
 	if (check_find_program(name, buf, size))
 		return 0;
 	(void)err_set(&p->err, -ENOENT,
-		"program '%s' not found: install it, or give its absolute path", name);
+		"program '%s' not found: install it, or use its absolute path", name);
 	return problem_hint(p, -ENOENT, "sbx help secret set");
 }
 
@@ -36,8 +36,8 @@ static int take_docker(const char *text, json_t **ret, struct problem *p)
 	int r;
 
 	if (strncmp(text, "docker:", 7) != 0 || !colon || colon == helper || !colon[1]) {
-		(void)err_set(
-			&p->err, -EINVAL, "'%s' is no reference; docker:HELPER:SERVER is", text);
+		(void)err_set(&p->err, -EINVAL, "invalid --ref '%s': expected docker:HELPER:SERVER",
+			text);
 		return problem_usage(p, -EINVAL, "secret set");
 	}
 	name = xasprintf("docker-credential-%.*s", (int)(colon - helper), helper);
@@ -84,8 +84,8 @@ static int take_command(const char *text, json_t **ret, struct problem *p)
 		(void)json_array_append_new(args, json_string(word));
 	if (bad || !first || !first[0]) {
 		(void)err_set(&p->err, -EINVAL,
-			bad ? "a quote in --command is not closed"
-			    : "--command has no program in it");
+			bad ? "invalid --command: missing closing quote"
+			    : "invalid --command: missing program");
 		return problem_usage(p, -EINVAL, "secret set");
 	}
 	r = find_program(first, program, sizeof(program), p);
@@ -120,8 +120,8 @@ int secret_take_ref(const struct opts *o, const char *verb, const char *refresh,
 	*ret = NULL;
 	if ((ref && command) || (span && !ref && !command)) {
 		(void)err_set(&p->err, -EINVAL,
-			span && !ref ? "--refresh goes with --ref or --command"
-				     : "--ref and --command do not go together");
+			span && !ref ? "--refresh requires --ref or --command"
+				     : "--ref and --command are mutually exclusive");
 		return problem_usage(p, -EINVAL, verb);
 	}
 	if (!ref && !command)

@@ -23,7 +23,7 @@ int secret_value_init(struct secret_value *v, struct problem *p)
 
 	*v = (struct secret_value){0};
 	if (m == MAP_FAILED)
-		return err_errno(&p->err, -errno, "making memory for the value");
+		return err_errno(&p->err, -errno, "cannot allocate memory for the value");
 	/* where the limit forbids it the value may be swapped out; it is there for a moment only */
 	(void)mlock(m, ROOM);
 	(void)madvise(m, ROOM, MADV_DONTDUMP);
@@ -45,7 +45,7 @@ void secret_value_done(struct secret_value *v)
 static int too_long(struct problem *p)
 {
 	(void)err_set(&p->err, -E2BIG,
-		"the value is longer than %d bytes: a key or token is wanted, not a file",
+		"the value is longer than %d bytes: expected a key or token, not a file",
 		SECRET_MAX);
 	return problem_hint(p, -E2BIG, "sbx help secret set");
 }
@@ -71,7 +71,7 @@ int secret_value_read(struct secret_value *v, int fd, struct problem *p)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return err_errno(&p->err, -errno, "reading the value from stdin");
+			return err_errno(&p->err, -errno, "cannot read the value from stdin");
 		if (n == 0)
 			break;
 		v->n += (size_t)n;
@@ -130,7 +130,7 @@ int secret_value_ask(struct secret_value *v, const char *prompt, struct problem 
 	term_restore();
 	(void)fputc('\n', stderr);
 	if (r == -ECANCELED)
-		(void)err_set(&p->err, r, "nothing was entered, and nothing was changed");
+		(void)err_set(&p->err, r, "no value entered: credential unchanged");
 	return r;
 }
 
@@ -154,7 +154,7 @@ bool secret_value_is_placeholder(const char *text)
 int secret_value_check(const struct secret_value *v, struct problem *p)
 {
 	if (v->n == 0) {
-		(void)err_set(&p->err, -EINVAL, "the value is empty; nothing was changed");
+		(void)err_set(&p->err, -EINVAL, "the value is empty: credential unchanged");
 		return problem_hint(p, -EINVAL, "sbx help secret set");
 	}
 	if (v->n > SECRET_MAX)
@@ -165,16 +165,13 @@ int secret_value_check(const struct secret_value *v, struct problem *p)
 		if (c >= ' ' && c != 0x7f)
 			continue;
 		(void)err_set(&p->err, -EINVAL,
-			"the value has %s in it, which no request can carry; nothing was changed. "
-			"Give the key or token "
-			"alone, on one line",
+			"the value contains %s, which a request cannot contain: credential unchanged. Enter only the key or token, on one line",
 			c == '\n' || c == '\r' ? "a line break" : "a control character");
 		return problem_hint(p, -EINVAL, "sbx help secret set");
 	}
 	if (secret_value_is_placeholder(v->p)) {
 		(void)err_set(&p->err, -EINVAL,
-			"this is the placeholder that sandboxes see, not the credential; nothing "
-			"was changed");
+			"the value is the placeholder that sandboxes see, not the credential: credential unchanged");
 		return problem_hint(p, -EINVAL, "sbx help secret set");
 	}
 	return 0;
@@ -199,11 +196,11 @@ int secret_value_pass(const struct secret_value *v, struct problem *p)
 
 	/* a pipe may be as small as a page; a socket takes all of it */
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_errno(&p->err, -errno, "making a socket for the value");
+		return err_errno(&p->err, -errno, "cannot create a socket for the value");
 	mine = pair[0];
 	theirs = pair[1];
 	n = send(mine, v->p, v->n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0 || (size_t)n != v->n)
-		return err_set(&p->err, -EIO, "the value could not be handed over");
+		return err_set(&p->err, -EIO, "cannot send the value to sbxd");
 	return TAKE_FD(theirs);
 }

@@ -83,7 +83,7 @@ static int add_term(struct env *env, struct err *err)
 
 static int say_stopped(const char *ref, struct problem *p)
 {
-	(void)err_set(&p->err, -ESRCH, "the sandbox '%s' is stopped: nothing runs in it", ref);
+	(void)err_set(&p->err, -ESRCH, "sandbox '%s' is stopped", ref);
 	return problem_hint(p, -ESRCH, "sbx run %s", ref);
 }
 
@@ -156,24 +156,24 @@ static void say_left(const struct attach *a)
 	const char *what = agent ? "the agent" : "the session", *how = agent ? back : other;
 
 	if (a->left == SESSION_TAKEN_OVER)
-		ui_note("%s was attached from elsewhere; %s goes on there. To take it back: %s",
+		ui_note("Detached from %s: another terminal attached to %s. Reattach with: %s",
 			a->ref, what, how);
 	else
-		ui_note("Detached from %s; %s goes on. To come back: %s", a->ref, what, how);
+		ui_note("Detached from %s; %s keeps running. Reattach with: %s", a->ref, what, how);
 }
 
 static int check_attach(const struct attach *a, struct problem *p)
 {
 	if (a->tty && a->in && !isatty(STDIN_FILENO)) {
-		(void)err_set(&p->err, -ENOTTY, "%s needs a terminal, and stdin is not a terminal",
+		(void)err_set(&p->err, -ENOTTY, "%s requires a terminal: stdin is not a terminal",
 			a->session ? "a session" : "-t with -i");
 		return problem_hint(p, -ENOTTY,
 			a->session ? "sbx exec %s true" : "sbx exec -i %s true", a->ref);
 	}
 	if (a->session && !exec_session_is_valid(a->session)) {
 		(void)err_set(&p->err, -EINVAL,
-			"'%s' is no name of a session: a-z, 0-9 and -, at most %d", a->session,
-			EXEC_MAX_SESSION);
+			"invalid session name '%s': use a-z, 0-9 and -, at most %d characters",
+			a->session, EXEC_MAX_SESSION);
 		return problem_hint(p, -EINVAL, "sbx inspect %s", a->ref);
 	}
 	return 0;
@@ -182,7 +182,7 @@ static int check_attach(const struct attach *a, struct problem *p)
 static int say_no_session(const struct attach *a, struct problem *p)
 {
 	(void)err_set(
-		&p->err, -ESRCH, "there is no session '%s' in '%s' any more", a->session, a->ref);
+		&p->err, -ESRCH, "session '%s' in sandbox '%s' has exited", a->session, a->ref);
 	return problem_hint(p, -ESRCH, "sbx run %s", a->ref);
 }
 

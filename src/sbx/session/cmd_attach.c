@@ -31,13 +31,11 @@ const struct verb verb_attach = {
 	.args = "SANDBOX",
 	.summary = "attach to a running session",
 	.about =
-		"Brings the session of a running sandbox to this terminal: what it has shown, then "
-		"all\n"
-		"that follows. Whoever had it is detached. Unlike run it starts nothing: a session "
-		"that\n"
-		"has ended shows its last screen and gives its exit status, once. The detach keys "
-		"leave\n"
-		"it running again; so does closing the terminal. 125 when sbx failed.",
+		"Attaches this terminal to a session of a running sandbox and prints its retained output.\n"
+		"Any other attached terminal is detached. sbx attach does not start anything. A session\n"
+		"that has exited shows its last screen and returns its exit status once. The detach keys,\n"
+		"or closing the terminal, leave the session running. The exit status is that of the\n"
+		"session, or 125 if sbx fails.",
 	.examples = "  sbx attach demo\n"
 		    "  sbx attach demo --detach-keys ctrl-p,ctrl-q\n",
 	.opts = opts,

@@ -154,7 +154,8 @@ static pid_t start_host_half(const struct copy *c, int *ret_archive, int *ret_re
 static void take_report(pid_t pid, int report_fd, struct report *ret)
 {
 	if (fd_read_full(report_fd, ret, sizeof(*ret)) != (ssize_t)sizeof(*ret))
-		*ret = (struct report){.r = err_set(&ret->err, -EIO, "the copying process died")};
+		*ret = (struct report){
+			.r = err_set(&ret->err, -EIO, "the copy process exited unexpectedly")};
 	(void)waitpid(pid, NULL, 0);
 }
 
@@ -172,7 +173,7 @@ static int guest_half(const struct copy *c, int archive, struct session *s, stru
 	int conn = null < 0 ? -errno : api_stream(ref, API_TIMEOUT_MS, p);
 
 	if (null < 0)
-		return err_errno(&p->err, conn, "opening /dev/null");
+		return err_errno(&p->err, conn, "cannot open /dev/null");
 	if (conn < 0)
 		return conn;
 	link = attach_link(ref);
@@ -194,7 +195,8 @@ static int say_guest_failed(int status, const char *text, struct problem *p)
 	if (n > 0)
 		return err_set(
 			&p->err, -EIO, "in the sandbox: %.*s", (int)MIN(n, (size_t)400), text);
-	return err_set(&p->err, -EIO, "the copying in the sandbox ended with status %d", status);
+	return err_set(
+		&p->err, -EIO, "the copy process in the sandbox exited with status %d", status);
 }
 
 /* Replaces the sentence about a link in a workspace by one that names it and what helps. */
@@ -205,9 +207,7 @@ static int say_link(const struct copy *c, struct problem *p)
 	AUTO_FREE char *quoted = quote_sh(link);
 
 	(void)err_set(&p->err, -ELOOP,
-		"'%.300s' is a symbolic link in the workspace %.300s, and a sandbox can create "
-		"such "
-		"links: use the path that it leads to, if that is %s",
+		"'%.300s' is a symbolic link in the workspace %.300s, and a sandbox can create such links: use the path it points to, if that is %s",
 		link, c->dest.root,
 		c->dst.ref ? "what should be copied" : "where the copy should go");
 	if (strlen(quoted) + sizeof("readlink -f -- ") > sizeof(p->hint))
@@ -246,7 +246,7 @@ static int run_copy(const struct copy *c, struct tree_count *ret_n, struct probl
 
 	pid = start_host_half(c, &archive, &report);
 	if (pid < 0)
-		return err_errno(&p->err, (int)pid, "starting the copying process");
+		return err_errno(&p->err, (int)pid, "cannot start the copy process");
 	status = guest_half(c, archive, &s, p);
 	fd_close(&archive);
 	take_report(pid, report, &rep);
@@ -276,7 +276,8 @@ static int check_places(const struct copy *c, struct problem *p)
 		return problem_hint(p, -EINVAL, "sbx cp --help");
 	}
 	if (!c->src.ref && !c->dst.ref) {
-		(void)err_set(&p->err, -EINVAL, "one side must be in a sandbox: SANDBOX:/PATH");
+		(void)err_set(&p->err, -EINVAL,
+			"SRC or DST must be in a sandbox: expected SANDBOX:/PATH");
 		return problem_usage(p, -EINVAL, "cp");
 	}
 	if (inside->path[0] != '/') {
@@ -285,7 +286,7 @@ static int check_places(const struct copy *c, struct problem *p)
 		return problem_usage(p, -EINVAL, "cp");
 	}
 	if (c->dst.ref && strcmp(c->src.path, "-") == 0) {
-		(void)err_set(&p->err, -EINVAL, "an archive on stdin is not unpacked by cp");
+		(void)err_set(&p->err, -EINVAL, "reading an archive from stdin is not supported");
 		return problem_hint(
 			p, -EINVAL, "sbx exec -i %s tar x -C %s", c->dst.ref, c->dst.path);
 	}
@@ -300,7 +301,7 @@ static int check_source(const struct copy *c, struct problem *p)
 	/* a dangling symlink is something that can be copied */
 	if (faccessat(AT_FDCWD, c->src.path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
-	return err_errno(&p->err, -ENOENT, "looking for '%s'", c->src.path);
+	return err_errno(&p->err, -ENOENT, "cannot find '%s'", c->src.path);
 }
 
 /* The last component is copied as it is; the path to it, and what is in a folder, is followed. */
@@ -349,7 +350,7 @@ static int add_closed(struct copy *c, const char *host, struct err *err)
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "reading the attributes of %s", host);
+		return err_errno(err, -errno, "cannot read the attributes of %s", host);
 	c->closed = xrealloc(c->closed, (c->guard.n_closed + 1) * sizeof(st));
 	c->closed[c->guard.n_closed++] = st;
 	c->guard.closed = c->closed;
@@ -400,8 +401,8 @@ static void say_copied(const struct copy *c, const struct tree_count *n)
 
 	ui_progress_end();
 	if (n->skipped)
-		ui_warning("%llu sockets, fifos or devices were left out",
-			(unsigned long long)n->skipped);
+		ui_warning(
+			"skipped %llu sockets, FIFOs or devices", (unsigned long long)n->skipped);
 	if (c->quiet)
 		return;
 	str_from_size(n->bytes, size, sizeof(size));
@@ -457,19 +458,15 @@ const struct verb verb_cp = {
 	.group = "sandboxes",
 	.args = "SRC DST",
 	.summary = "copy files into or out of a sandbox",
-	.about = "Copies a file or a folder between the host and a sandbox. One of SRC and DST is\n"
-		 "SANDBOX:/ABSOLUTE/PATH. As with docker cp: into a folder that is there it goes "
-		 "under\n"
-		 "its own name; a DST that is not there becomes the copy; SRC/. means what is in "
-		 "SRC.\n"
-		 "Modes, times, symlinks and hard links are kept; on the host all belongs to you "
-		 "and\n"
-		 "set-id bits are dropped. DST - writes a tar archive to stdout.\n\n"
-		 "Nothing outside of DST is ever written, whatever the sandbox sends, and nothing "
-		 "in a\n"
-		 "read-only workspace of the sandbox below DST. Symlinks in a workspace on the way "
-		 "to\n"
-		 "DST are not followed: a sandbox can create them.",
+	.about =
+		"Copies a file or a directory between the host and a sandbox. SRC or DST is\n"
+		"SANDBOX:/ABSOLUTE/PATH. As with docker cp, if DST is an existing directory, SRC is copied\n"
+		"into it; otherwise DST is created. SRC/. copies the contents of SRC. Modes, times,\n"
+		"symlinks and hard links are kept. On the host, you own all files, and set-id bits are\n"
+		"removed. With DST -, a tar archive is written to stdout.\n\n"
+		"Nothing outside DST is written, whatever the sandbox sends, and nothing in a read-only\n"
+		"workspace of the sandbox below DST. Symlinks in a workspace on the path to DST are not\n"
+		"followed: a sandbox can create them.",
 	.examples = "  sbx cp notes.txt demo:/tmp/\n"
 		    "  sbx cp demo:/home/agent/out ./out\n"
 		    "  sbx cp demo:/var/log - | tar t\n",

@@ -33,12 +33,12 @@ static int run_exec(struct opts *o)
 	};
 
 	if (o->args.n <= first) {
-		ui_error("sbx exec: a command is missing");
+		ui_error("sbx exec: missing COMMAND");
 		ui_hint("sbx exec -it %s bash", a.ref);
 		return EXIT_USAGE;
 	}
 	if (a.detach && (a.in || a.tty)) {
-		ui_error("sbx exec: -d goes without -i and -t");
+		ui_error("sbx exec: -d cannot be combined with -i or -t");
 		return EXIT_USAGE;
 	}
 	if (env_from_opts(&env, opts_list(o, "env-file"), opts_list(o, "env"), &p) < 0) {
@@ -55,14 +55,12 @@ const struct verb verb_exec = {
 	.group = "sandboxes",
 	.args = "SANDBOX COMMAND [ARG...]",
 	.summary = "run a command in a sandbox",
-	.about = "Runs a command in a sandbox, starting it first when it is stopped. Options end "
-		 "at the\n"
-		 "name of the sandbox: what follows is the command's own.\n\n"
-		 "The exit status is the command's, 128 + N when signal N killed it, 126 or 127 "
-		 "when it\n"
-		 "could not be started, 125 when sbx failed or the connection was lost, 2 for a "
-		 "wrong\n"
-		 "command line. Without -t, interrupts are passed on; the third one ends sbx.",
+	.about =
+		"Runs a command in a sandbox. Starts the sandbox first if it is stopped. Options must come\n"
+		"before SANDBOX; all words after it are the command.\n\n"
+		"The exit status is that of the command, 128 + N if signal N killed it, 126 or 127 if the\n"
+		"command cannot be started, 125 if sbx fails or loses the connection, and 2 on a usage\n"
+		"error. Without -t, interrupts are forwarded to the command; the third one stops sbx.",
 	.examples = "  sbx exec -it demo bash\n"
 		    "  sbx exec -u root demo apt-get update\n"
 		    "  tar c src | sbx exec -i demo tar x -C /tmp\n",

@@ -52,7 +52,8 @@ int env_add(struct env *e, const char *word, struct err *err)
 	const char *value;
 
 	if (!is_name(word, n))
-		return err_set(err, -EINVAL, "'%.100s' is not NAME=VALUE or NAME", word);
+		return err_set(err, -EINVAL,
+			"invalid variable '%.100s': expected NAME=VALUE or NAME", word);
 	if (word[n] == '=')
 		return put_env(e, n, xstrdup(word), err);
 	value = getenv(word);
@@ -69,7 +70,7 @@ static int add_line(struct env *e, struct slice s, struct err *err)
 		s.n--;
 	text = slice_dup(s);
 	if (!text)
-		return err_set(err, -EINVAL, "it holds a NUL byte");
+		return err_set(err, -EINVAL, "the file contains a NUL byte");
 	from = text + strspn(text, " \t");
 	n = strlen(from);
 	if (n == 0 || from[0] == '#')
@@ -77,7 +78,7 @@ static int add_line(struct env *e, struct slice s, struct err *err)
 	/* A guest may have written the file: it must not choose variables of the host. */
 	if (!strchr(from, '='))
 		return err_set(err, -EINVAL,
-			"'%.100s' has no '='; to pass a variable of the host, use -e %.100s", from,
+			"missing '=' in '%.100s': to pass a host variable, use -e %.100s", from,
 			from);
 	return env_add(e, from, err);
 }
@@ -109,10 +110,9 @@ static int add_file(struct env *e, const char *path, struct problem *p)
 		return err_wrap(&p->err, fd, "--env-file");
 	n = fd_read_full(fd, buf, ENV_MAX_FILE + 1);
 	if (n < 0)
-		return err_errno(&p->err, (int)n, "reading the environment file '%s'", path);
+		return err_errno(&p->err, (int)n, "cannot read environment file '%s'", path);
 	if (n > (ssize_t)ENV_MAX_FILE)
-		return err_set(
-			&p->err, -EFBIG, "the environment file '%s' is larger than 1 MiB", path);
+		return err_set(&p->err, -EFBIG, "environment file '%s' is larger than 1 MiB", path);
 	return env_add_text(e, slice_of(buf, (size_t)n), path, &p->err);
 }
 

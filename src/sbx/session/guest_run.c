@@ -65,7 +65,7 @@ static int say_run(int status, char *text, const char *program, struct problem *
 		return err_set(&p->err, -EIO, "in the sandbox: ...%.*s", 300, text + n - 300);
 	if (n > 0)
 		return err_set(&p->err, -EIO, "in the sandbox: %.*s", (int)n, text);
-	return err_set(&p->err, -EIO, "in the sandbox: %s ended with status %d", program, status);
+	return err_set(&p->err, -EIO, "in the sandbox: %s exited with status %d", program, status);
 }
 
 int guest_run(struct guest_run *g, struct problem *p)
@@ -89,7 +89,7 @@ int guest_run(struct guest_run *g, struct problem *p)
 	int conn;
 
 	if (in < 0 || out < 0)
-		return err_errno(&p->err, in < 0 ? in : -errno, "making a file in memory");
+		return err_errno(&p->err, in < 0 ? in : -errno, "cannot create a file in memory");
 	conn = api_stream(g->ref, API_TIMEOUT_MS, p);
 	if (conn < 0)
 		return conn;

@@ -68,8 +68,9 @@ static int on_error_frame(struct live *l, struct slice payload, struct problem *
 	/* sbxd or the keeper: the sandbox does not take streams just now. */
 	if (l->started)
 		return live_again(l, p);
-	(void)snprintf(p->err.text, sizeof(p->err.text), "the sandbox could not start it: %.*s",
-		(int)MIN(text.n, (size_t)400), (const char *)text.p);
+	(void)snprintf(p->err.text, sizeof(p->err.text),
+		"cannot start the command in the sandbox: %.*s", (int)MIN(text.n, (size_t)400),
+		(const char *)text.p);
 	ui_error("%s", p->err.text);
 	return live_end(l, status ? status : EXIT_OURS);
 }
@@ -262,7 +263,7 @@ static int on_conn_readable(struct live *l, struct problem *p)
 			r = on_frame(l, &f, p);
 		if (r == -EBADMSG)
 			return err_set(
-				&p->err, r, "the sandbox said something that makes no sense");
+				&p->err, r, "protocol error: invalid frame from the sandbox");
 		if (r < 0)
 			return r;
 	}
@@ -277,7 +278,7 @@ static void send_size(struct live *l)
 
 	term_size(l->s->in_fd, &rows, &cols);
 	if (exec_put_resize(&l->to_guest, rows, cols) < 0)
-		ui_debug("the new size of the terminal was not sent: the sandbox does not read");
+		ui_debug("cannot send the terminal size: the sandbox is not reading");
 }
 
 /* Without a terminal a signal is the command's; a third interrupt is ours. */
@@ -380,7 +381,7 @@ static int handle_polls(struct live *l, const struct pollfd pfd[N_FDS], struct p
 	if (r == 0 && pfd[FD_ERR].revents)
 		r = drain_to(l, &l->to_err, l->s->err_fd);
 	if (r < 0)
-		return err_errno(&p->err, r, "writing the command's output");
+		return err_errno(&p->err, r, "cannot write the command's output");
 	if (pfd[FD_CONN].revents & POLLOUT)
 		r = send_to_guest(l, p);
 	if (r == 0 && !l->ended && pfd[FD_CONN].revents & (POLLIN | POLLHUP | POLLERR) &&
@@ -428,8 +429,8 @@ static void look_if_silent(struct live *l)
 		return;
 	if (!l->told_paused && l->s->link->where(l->s->link->ctx) == SESSION_PAUSED) {
 		l->told_paused = true;
-		ui_warning("the sandbox is paused (disk full): the command continues when there is "
-			   "space on the host's disk again");
+		ui_warning(
+			"the sandbox is paused (disk full): the command continues when the host has free disk space again");
 	}
 	look_again(l, false);
 }
@@ -533,9 +534,9 @@ static int begin_session(struct live *l, struct problem *p)
 	l->last = s->max_ms ? clock_mono_ms() + s->max_ms : 0;
 	l->sigs = open_signals();
 	if (l->sigs < 0)
-		return err_errno(&p->err, l->sigs, "taking signals");
+		return err_errno(&p->err, l->sigs, "cannot receive signals");
 	if (s->link && getrandom(s->spec.token, EXEC_TOKEN, 0) != EXEC_TOKEN)
-		return err_set(&p->err, -EIO, "the system gives no random numbers");
+		return err_set(&p->err, -EIO, "cannot get random numbers from the kernel");
 	if (s->link)
 		s->spec.flags |= EXEC_F_RESUME;
 	r = live_put_first(l, p);

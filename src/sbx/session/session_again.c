@@ -42,9 +42,9 @@ int live_put_first(struct live *l, struct problem *p)
 		r = exec_put_spec(&l->to_guest, &s->spec);
 	if (r == -EMSGSIZE || r == -ENOBUFS)
 		return err_set(
-			&p->err, r, "the command line and its environment are too long (64 KiB)");
+			&p->err, r, "the command line and environment are longer than 64 KiB");
 	if (r < 0)
-		return err_set(&p->err, r, "the command line is not one that can be sent");
+		return err_set(&p->err, r, "cannot encode the command line");
 	return 0;
 }
 
@@ -134,11 +134,11 @@ static void say_waiting(struct live *l, bool asleep)
 		return;
 	if (asleep)
 		notice_again(
-			l, l->s->tty ? "[sbx] The sandbox is suspended; press a key to bring it "
-				       "back, ctrl-c to leave."
-				     : "[sbx] The sandbox is suspended; waiting until it is back.");
+			l, l->s->tty ? "[sbx] The sandbox is suspended. Press a key to resume it, "
+				       "ctrl-c to quit."
+				     : "[sbx] The sandbox is suspended. Waiting until it resumes.");
 	else if (live_is_kept(l) && clock_mono_ms() - l->broke_ms >= SESSION_QUIET_MS)
-		notice_again(l, "[sbx] The connection to the sandbox was lost; attaching again...");
+		notice_again(l, "[sbx] The connection to the sandbox was lost. Reattaching...");
 }
 
 /* Is there no point in waiting? A plain program ends with its stream, unless it was suspended,

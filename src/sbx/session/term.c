@@ -50,7 +50,7 @@ static int change_term(int fd, bool raw, struct err *err)
 	struct termios new;
 
 	if (tcgetattr(fd, &term.saved) < 0)
-		return err_errno(err, -errno, "reading the settings of the terminal");
+		return err_errno(err, -errno, "cannot read the terminal settings");
 	hook_exits();
 	new = term.saved;
 	if (raw)
@@ -59,7 +59,7 @@ static int change_term(int fd, bool raw, struct err *err)
 		new.c_lflag &= ~(tcflag_t)(ECHO | ECHONL | ICANON);
 	term.fd = fd;
 	if (tcsetattr(fd, TCSADRAIN, &new) < 0)
-		return err_errno(err, -errno, "changing the settings of the terminal");
+		return err_errno(err, -errno, "cannot change the terminal settings");
 	return 0;
 }
 

@@ -25,7 +25,7 @@ static int run_build(struct opts *o)
 	if (strcmp(name, "debian") != 0)
 		return template_agent_build(name, opts_has(o, "force"));
 	if (template_is_there(name) && !opts_has(o, "force")) {
-		printf("The template '%s' is there already. To build it anew: sbx template build "
+		printf("Template '%s' already exists. Rebuild it with: sbx template build "
 		       "--force\n",
 			name);
 		return EXIT_OK;
@@ -33,8 +33,8 @@ static int run_build(struct opts *o)
 	r = template_build(name, mirror ? extra : NULL, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	printf("%s Template '%s' is ready. To use it: sbx create shell . --name demo\n", ui_tick(),
-		name);
+	printf("%s Template '%s' is ready. Use it with: sbx create shell . --name demo\n",
+		ui_tick(), name);
 	return EXIT_OK;
 }
 
@@ -44,17 +44,13 @@ static const struct verb subs[] = {
 		.args = "[--image REF | --file DOCKERFILE] [AGENT|NAME]",
 		.summary = "build the base template, or an agent's, or one from an image or a "
 			   "Dockerfile",
-		.about = "Builds the template 'debian', the disk that sandboxes start from, from "
-			 "Debian's\n"
-			 "packages, as an ordinary user. It takes some minutes and about 5 GiB of "
-			 "free space.\n\n"
-			 "With an AGENT: its template. Its npm packages are installed, with the "
-			 "versions "
-			 "that its file\n"
-			 "says, in a sandbox that reaches npm's registry (as your npm is "
-			 "configured; no "
-			 "token goes\n"
-			 "along) and nothing else, has no credential, and goes when it is done.",
+		.about =
+			"Builds the template 'debian', the base disk of sandboxes, from Debian packages, as an\n"
+			"ordinary user. This takes some minutes and about 5 GiB of free space.\n\n"
+			"With an AGENT, builds the template of that agent. Its npm packages are installed in a\n"
+			"scratch sandbox, in the versions that the file of the agent specifies. The scratch sandbox\n"
+			"can reach only the npm registry in your npm configuration, receives no token and no\n"
+			"credential, and is removed afterwards.",
 		.examples = "  sbx template build\n  sbx template build claude\n"
 			    "  sbx template build --image docker://docker.io/library/node:22 node\n"
 			    "  sbx template build --file Dockerfile mine\n",
@@ -66,14 +62,10 @@ static const struct verb subs[] = {
 	{
 		.name = "update",
 		.args = "[AGENT]",
-		.summary = "build agents' templates anew with the newest versions",
-		.about = "Looks for newer versions of an agent's packages, or of all agents that "
-			 "have a "
-			 "template,\n"
-			 "shows what changes, and builds the template anew. Sandboxes that are "
-			 "there keep "
-			 "what they\n"
-			 "have.",
+		.summary = "rebuild agents' templates with the newest versions",
+		.about =
+			"Checks for newer versions of an agent's packages, or of all agents that have a template,\n"
+			"lists the changes and rebuilds the template. Existing sandboxes keep their template.",
 		.examples = "  sbx template update claude\n",
 		.opts = template_update_opts,
 		.max = 1,
@@ -83,18 +75,13 @@ static const struct verb subs[] = {
 	{
 		.name = "save",
 		.args = "SANDBOX NAME | TEMPLATE -o FILE",
-		.summary = "make a template of a sandbox, or a file of a template",
-		.about = "Makes a template of what a sandbox has on its disks now: what was "
-			 "installed in "
-			 "it is in\n"
-			 "every sandbox made from that template. A sandbox that runs goes on. Only "
-			 "what "
-			 "differs from\n"
-			 "its own template takes room. Workspaces are not part of it, and "
-			 "credentials "
-			 "never were in\n"
-			 "the sandbox. With -o the template is written to a file for another "
-			 "machine.",
+		.summary = "save a sandbox as a template, or a template to a file",
+		.about =
+			"Creates a template from the current disks of a sandbox. Every sandbox created from it\n"
+			"contains the installed software. A running sandbox keeps running. Only the differences\n"
+			"from its own template use disk space. Workspaces are not part of the template, and\n"
+			"credentials are never in a sandbox. With -o, writes a template to a file for another\n"
+			"machine.",
 		.examples = "  sbx template save demo my-tools\n"
 			    "  sbx template save my-tools -o my-tools.sbx\n",
 		.opts = template_save_opts,
@@ -106,11 +93,11 @@ static const struct verb subs[] = {
 	{
 		.name = "load",
 		.args = "FILE [NAME]",
-		.summary = "take a template from a file",
-		.about = "Reads what `sbx template save -o` wrote, - for the standard input. "
-			 "Everything "
-			 "is checked\n"
-			 "before anything is taken: a file that is damaged or lies is refused.",
+		.summary = "load a template from a file",
+		.about =
+			"Reads a file written by sbx template save -o; - is stdin. The complete file is verified\n"
+			"before it is installed. A corrupt file, or one whose contents do not match its\n"
+			"description, is rejected.",
 		.examples = "  sbx template load my-tools.sbx\n",
 		.min = 1,
 		.max = 2,
@@ -122,9 +109,8 @@ static const struct verb subs[] = {
 		.args = "",
 		.summary = "list templates",
 		.about =
-			"Lists the templates there are. SIZE is what a template takes on the disk, "
-			"SHARED how much\n"
-			"of it other templates and sandboxes have too.",
+			"Lists all templates. SIZE is the disk space of a template, SHARED the part of it that\n"
+			"other templates and sandboxes use as well.",
 		.examples = "  sbx template ls --json\n",
 		.opts = template_ls_opts,
 		.run = template_ls_run,
@@ -132,8 +118,8 @@ static const struct verb subs[] = {
 	{
 		.name = "inspect",
 		.args = "NAME",
-		.summary = "show everything about a template",
-		.about = "Shows what a template is made of and made from.",
+		.summary = "show the details of a template",
+		.about = "Shows the contents and the origin of a template.",
 		.examples = "  sbx template inspect debian\n",
 		.opts = template_inspect_opts,
 		.min = 1,
@@ -145,10 +131,9 @@ static const struct verb subs[] = {
 		.name = "rm",
 		.args = "NAME...",
 		.summary = "remove templates",
-		.about = "Takes a template's name away. Its files go when no sandbox stands on "
-			 "them any "
-			 "more; what\n"
-			 "other templates share stays.",
+		.about =
+			"Removes the name of a template. Its files are removed when no sandbox uses them; files\n"
+			"that other templates share are kept.",
 		.examples = "  sbx template rm my-tools\n",
 		.opts = template_rm_opts,
 		.min = 1,
@@ -160,11 +145,10 @@ static const struct verb subs[] = {
 	{
 		.name = "verify",
 		.args = "[NAME...]",
-		.summary = "read templates whole and compare them with their hashes",
-		.about = "Reads every byte of the named templates, or of all. A start does that "
-			 "too for "
-			 "files that\n"
-			 "were touched since they were last read.",
+		.summary = "verify the digests of templates",
+		.about =
+			"Reads all files of the named templates, or of all templates, and compares their digests.\n"
+			"A start also verifies files that were modified since the last verification.",
 		.examples = "  sbx template verify\n",
 		.max = 64,
 		.first = VERB_TEMPLATE,
@@ -174,13 +158,11 @@ static const struct verb subs[] = {
 	{
 		.name = "warm",
 		.args = "[NAME]",
-		.summary = "make a template's memory image now",
-		.about = "Boots the template once and keeps the machine's memory: new sandboxes of "
-			 "it with the\n"
-			 "same CPUs and memory go on from there instead of booting. Without this "
-			 "command the\n"
-			 "image is made in the background after the first start (setting "
-			 "warm.images).",
+		.summary = "create a snapshot of a template",
+		.about =
+			"Boots the template once and saves the memory of the VM. New sandboxes with the same CPUs\n"
+			"and memory start from this snapshot instead of booting. By default, the snapshot is\n"
+			"created in the background after the first start (setting warm.images).",
 		.examples =
 			"  sbx template warm\n  sbx template warm debian --cpus 4 --memory 8g\n",
 		.opts = template_warm_opts,
@@ -195,8 +177,8 @@ const struct verb verb_template = {
 	.group = "management",
 	.args = "COMMAND",
 	.summary = "build, save and list templates",
-	.about = "A template is the disk that new sandboxes start from. All sandboxes share it, "
-		 "read-only.",
+	.about =
+		"A template is the read-only base disk of sandboxes. All sandboxes of a template share it.",
 	.examples = "  sbx template build\n  sbx template save demo my-tools\n",
 	.subs = subs,
 };

@@ -23,9 +23,8 @@ int template_agent_build(const char *name, bool force)
 		AUTO_FREE char *names = agent_need_names();
 		const char *near = agent_need_nearest(name);
 
-		ui_error("there is no recipe for the template '%s'; there are debian, and those of "
-			 "the agents: %s",
-			name, names);
+		ui_error(
+			"cannot build template '%s': expected debian or an agent: %s", name, names);
 		if (near)
 			ui_hint("sbx template build %s", near);
 		else
@@ -33,16 +32,15 @@ int template_agent_build(const char *name, bool force)
 		return EXIT_USAGE;
 	}
 	if (agent_is_built(a) && template_is_there(name) && !force) {
-		printf("The template '%s' is there already. For newer versions: sbx template "
-		       "update "
-		       "%s. To build it anew: sbx template build --force %s\n",
+		printf("Template '%s' already exists. Update it with: sbx template update %s. "
+		       "Rebuild it with: sbx template build --force %s\n",
 			name, name, name);
 		return EXIT_OK;
 	}
 	r = agent_build(a, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	printf("To use it: sbx run %s\n", name);
+	printf("Use it with: sbx run %s\n", name);
 	return EXIT_OK;
 }
 
@@ -57,11 +55,11 @@ static int update_one(const struct agent *a)
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (changed)
-		printf("Sandboxes that are there keep what they have; new ones get it: sbx run "
+		printf("Existing sandboxes keep their template. Create a new one with: sbx run "
 		       "%s\n",
 			a->name);
 	else
-		printf("The template '%s' has the newest versions\n", a->name);
+		printf("Template '%s' is up to date\n", a->name);
 	(void)fflush(stdout);
 	return EXIT_OK;
 }
@@ -81,7 +79,7 @@ static int update_all(void)
 			status = EXIT_FAILED;
 	}
 	if (n == 0)
-		printf("No agent has a template yet. To build one: sbx template build claude\n");
+		printf("No agent templates found. Build one with: sbx template build claude\n");
 	return status;
 }
 
@@ -93,7 +91,7 @@ int template_agent_update(struct opts *o)
 		return update_all();
 	a = agent_need_find(o->args.v[0]);
 	if (!a || !agent_is_built(a)) {
-		ui_error("'%s' is no agent with a template of its own", o->args.v[0]);
+		ui_error("'%s' is not an agent with its own template", o->args.v[0]);
 		ui_hint("sbx agent ls");
 		return EXIT_USAGE;
 	}

@@ -93,7 +93,7 @@ int template_ls_run(struct opts *o)
 		json_array_foreach (list, i, m)
 			printf("%s\n", api_str(m, "name"));
 	} else if (json_array_size(list) == 0) {
-		printf("No templates found. To build one: sbx template build\n");
+		printf("No templates found. Build one with: sbx template build\n");
 	} else {
 		print_table(list);
 	}
@@ -171,7 +171,7 @@ static void print_text(const json_t *m)
 
 static int not_there(const char *name, struct problem *p)
 {
-	(void)err_set(&p->err, -ENOENT, "there is no template '%s' on this machine", name);
+	(void)err_set(&p->err, -ENOENT, "template '%s' not found", name);
 	return problem_hint(p, -ENOENT, "sbx template ls");
 }
 
@@ -217,12 +217,12 @@ static bool is_wanted(const struct opts *o)
 		return true;
 	if (!ui_can_ask()) {
 		ui_error(
-			"removing a template cannot be undone, and there is no terminal to ask on");
+			"refusing to remove templates without confirmation: stdin is not a terminal");
 		ui_hint("sbx template rm --force %s", first);
 		return false;
 	}
 	if (o->args.n == 1)
-		return ui_confirm("Remove the template '%s'?", first);
+		return ui_confirm("Remove template '%s'?", first);
 	return ui_confirm("Remove %zu templates?", o->args.n);
 }
 
@@ -242,7 +242,7 @@ static int check_there(const struct opts *o)
 		}
 		if (found)
 			continue;
-		ui_error("there is no template '%s'", o->args.v[i]);
+		ui_error("template '%s' not found", o->args.v[i]);
 		ui_hint("sbx template ls");
 		status = EXIT_FAILED;
 	}
@@ -262,8 +262,8 @@ int template_rm_run(struct opts *o)
 		if (r < 0)
 			status = ui_problem(&p, r);
 		else
-			printf("%s Removed template %s. Sandboxes that use it keep it.\n",
-				ui_tick(), o->args.v[i]);
+			printf("%s Removed template %s. Existing sandboxes keep it.\n", ui_tick(),
+				o->args.v[i]);
 	}
 	return status;
 }
@@ -276,7 +276,7 @@ static int verify_one(const char *name)
 	ui_progress_end();
 	if (r < 0)
 		return ui_problem(&p, r);
-	printf("%s %s is whole.\n", ui_tick(), name);
+	printf("%s Template %s is intact\n", ui_tick(), name);
 	return EXIT_OK;
 }
 

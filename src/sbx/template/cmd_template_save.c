@@ -34,7 +34,7 @@ static int export_to(const struct template *t, int fd, struct problem *p)
 	int r = template_export(t, fd, template_show, NULL, &p->err);
 
 	ui_progress_end();
-	return r < 0 ? err_wrap(&p->err, r, "writing the template") : 0;
+	return r < 0 ? err_wrap(&p->err, r, "cannot write the template") : 0;
 }
 
 /* Whole or not at all. */
@@ -60,8 +60,7 @@ static int output_save(const struct template *t, const char *path, struct proble
 	if (strcmp(path, "-") == 0) {
 		if (isatty(STDOUT_FILENO))
 			return err_set(&p->err, -EINVAL,
-				"a template is no text for a terminal; send it to a file or a "
-				"pipe");
+				"refusing to write a template to a terminal: redirect stdout to a file or a pipe");
 		return export_to(t, STDOUT_FILENO, p);
 	}
 	r = write_file(t, path, p);
@@ -69,7 +68,8 @@ static int output_save(const struct template *t, const char *path, struct proble
 		return r;
 	(void)stat(path, &st);
 	str_from_size((uint64_t)st.st_size, size, sizeof(size));
-	ui_done("Wrote %s (%s). To use it elsewhere: sbx template load %s", path, size, path);
+	ui_done("Wrote %s (%s). Load it on another machine with: sbx template load %s", path, size,
+		path);
 	return 0;
 }
 
@@ -90,8 +90,7 @@ static int export_named(const char *name, const char *path, struct problem *p)
 	int r;
 
 	if (!path) {
-		(void)err_set(
-			&p->err, -EINVAL, "a name for the new template, or -o FILE, is missing");
+		(void)err_set(&p->err, -EINVAL, "missing NAME or -o FILE");
 		return problem_usage(p, -EINVAL, "template save");
 	}
 	r = template_open_shown(name, template_show, NULL, &t, &p->err);
@@ -117,9 +116,9 @@ static int may_overwrite(const char *ref, const char *name, bool force, struct p
 
 	if (!old || force)
 		return 0;
-	if (ui_can_ask() && ui_confirm("There is a template '%s' already. Replace it?", name))
+	if (ui_can_ask() && ui_confirm("Template '%s' already exists. Replace it?", name))
 		return 0;
-	(void)err_set(&p->err, -EEXIST, "there is a template '%s' already; it was kept", name);
+	(void)err_set(&p->err, -EEXIST, "template '%s' already exists", name);
 	return problem_hint(p, -EEXIST, "sbx template save --force %s %s", ref, name);
 }
 
@@ -137,8 +136,8 @@ static int save_sandbox(struct opts *o, struct problem *p)
 	if (r < 0)
 		return r;
 	str_from_size(own_bytes(name), size, sizeof(size));
-	ui_done("Saved %s as the template %s (%s, %s with what it shares) in %.1f s. To use it: "
-		"sbx create shell . --template %s",
+	ui_done("Saved sandbox %s as template %s (%s, %s with shared layers) in %.1f s. Use it "
+		"with: sbx create shell . --template %s",
 		ref, name, t.id, size, (double)(clock_mono_ms() - begin) / 1000, name);
 	return path ? output_save(&t, path, p) : 0;
 }
@@ -185,8 +184,7 @@ static int may_take(void *arg, const char *name, const char *id, struct err *err
 		was = "in use (without an id)";
 	if (ui_can_ask() &&
 		ui_confirm(
-			"The file names its template '%s'. Now '%s' is %s%s; after loading it is "
-			"the template %s from this file. Replace it?",
+			"The file contains the template '%s'. '%s' is currently %s%s; loading replaces it with %s from this file. Replace it?",
 			name, name, was[0] ? "the template " : "not built", was, id))
 		return 0;
 	return refuse_name(load, name, was, err);
@@ -216,7 +214,7 @@ int template_load_run(struct opts *o)
 		r = template_collect_unused(&p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	printf("%s Loaded template %s (%s). To use it: sbx create shell . --template %s\n",
+	printf("%s Loaded template %s (%s). Use it with: sbx create shell . --template %s\n",
 		ui_tick(), naming.given, t.id, naming.given);
 	return EXIT_OK;
 }

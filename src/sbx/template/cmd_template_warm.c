@@ -107,14 +107,14 @@ static int make_warm(
 {
 	AUTO_FREE char *program = daemon_helper_path("sbx-keeper");
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, NULL), *log = xasprintf("%s/images.log", dir);
-	char why[MAX_LINE] = "its program could not be run";
+	char why[MAX_LINE] = "cannot run sbx-keeper";
 	int pipefd[2], status = 0;
 	pid_t pid;
 
 	if (paths_make(dir, &p->err) < 0)
 		return -EIO;
 	if (pipe2(pipefd, O_CLOEXEC) < 0)
-		return err_errno(&p->err, -errno, "making a pipe");
+		return err_errno(&p->err, -errno, "cannot create a pipe");
 	(void)fflush(NULL);
 	pid = fork();
 	if (pid == 0)
@@ -125,7 +125,7 @@ static int make_warm(
 		return err_set(&p->err, -EIO, "starting %s", program);
 	if (status == 0)
 		return 0;
-	(void)err_set(&p->err, -EIO, "no memory image was made: %s", why);
+	(void)err_set(&p->err, -EIO, "cannot create the snapshot: %s", why);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_BUSY)
 		return problem_hint(p, -EBUSY, "sbx template warm %s", name);
 	return problem_hint(p, -EIO, "tail %s", log);
@@ -147,12 +147,12 @@ int template_warm_run(struct opts *o)
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (bytes == 0) {
-		printf("%s '%s' has its memory image already.\n", ui_tick(), name);
+		printf("%s Template '%s' already has this snapshot\n", ui_tick(), name);
 		return EXIT_OK;
 	}
 	str_from_size(bytes, size, sizeof(size));
-	printf("%s '%s' has a memory image (%s): sandboxes with %s CPUs and this memory go on from "
-	       "it. To start one: sbx run shell\n",
+	printf("%s Created a snapshot of template '%s' (%s) for sandboxes with %s CPUs and this "
+	       "memory. Start one with: sbx run shell\n",
 		ui_tick(), name, size, c.cpus);
 	return EXIT_OK;
 }

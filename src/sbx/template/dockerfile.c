@@ -254,18 +254,18 @@ static int take_from(struct parser *p, const char *rest, struct err *err)
 	as = next_word(&rest);
 	name = next_word(&rest);
 	if (!ref || (as && (strcasecmp(as, "as") != 0 || !name)))
-		return err_set(err, -EINVAL, "the line 'FROM%.60s' of the Dockerfile is not whole",
+		return err_set(err, -EINVAL, "Dockerfile: incomplete instruction 'FROM%.60s'",
 			p->line + 4);
 	if (p->d->n == DOCKERFILE_MAX_STAGES)
-		return err_set(err, -EINVAL, "the Dockerfile has more than %d stages",
-			DOCKERFILE_MAX_STAGES);
+		return err_set(
+			err, -EINVAL, "Dockerfile: more than %d stages", DOCKERFILE_MAX_STAGES);
 	if (strlen(ref) >= sizeof(stage->ref) ||
 		str_copy(stage->name, sizeof(stage->name), name ? name : "") < 0)
-		return err_set(err, -EINVAL, "a name behind FROM is too long");
+		return err_set(err, -EINVAL, "Dockerfile: a name after FROM is too long");
 	expand_dockerfile(p, ref, stage->ref);
 	if (!stage->ref[0])
-		return err_set(err, -EINVAL,
-			"'FROM %.60s' of the Dockerfile is empty without its ARG", ref);
+		return err_set(
+			err, -EINVAL, "Dockerfile: 'FROM %.60s' is empty without its ARG", ref);
 	p->d->n++;
 	return 0;
 }
@@ -305,7 +305,7 @@ int dockerfile_parse(
 	while (r == 0 && next_line(p))
 		r = take_line(p, err);
 	if (r == 0 && ret->n == 0)
-		r = err_set(err, -EINVAL, "there is no FROM in the Dockerfile");
+		r = err_set(err, -EINVAL, "Dockerfile: no FROM instruction");
 	if (r < 0)
 		dockerfile_done(ret);
 	return r;

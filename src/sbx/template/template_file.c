@@ -62,10 +62,10 @@ static int read_file(struct build *b, struct problem *p)
 	if (r >= 0)
 		r = file_read(fd, path, TEMPLATE_SOURCE_MAX_FILE, &text, &n, &p->err);
 	if (r < 0)
-		return err_wrap(&p->err, r, "reading the Dockerfile");
+		return err_wrap(&p->err, r, "cannot read the Dockerfile");
 	r = dockerfile_parse(text, args->n ? args->v : NULL, &b->file, &p->err);
 	if (r == 0 && b->file.had_syntax)
-		ui_note("The line '# syntax=' is left out: it would fetch another builder.");
+		ui_note("Ignored the line '# syntax=', which would download another builder.");
 	return r;
 }
 
@@ -77,7 +77,7 @@ static int find_context(struct build *b, struct problem *p)
 	int r = walk_absolute(given ? given : dirname(copy), &b->context, &p->err);
 
 	if (r == 0 && access(b->context, F_OK) < 0)
-		return err_errno(&p->err, -errno, "looking for the context %s",
+		return err_errno(&p->err, -errno, "cannot find the context %s",
 			given ? given : "of the Dockerfile");
 	return r;
 }
@@ -111,8 +111,8 @@ static bool resolve_file(const char *ref, char *name, size_t size)
 		template_of_tag(tag, name, size);
 		if (template_open(name, &t, &(struct err){0}) < 0 &&
 			strcmp(name, TEMPLATE_SOURCE_BASE) != 0) {
-			ui_note("There is no template '%s' here, so '%s' stands on '%s'.", name,
-				ref, TEMPLATE_SOURCE_BASE);
+			ui_note("Template '%s' not found: '%s' is based on '%s'.", name, ref,
+				TEMPLATE_SOURCE_BASE);
 			(void)snprintf(name, size, "%s", TEMPLATE_SOURCE_BASE);
 		}
 		return true;
@@ -127,7 +127,7 @@ static int add_alias(struct build *b, const char *ref, struct problem *p)
 	size_t n = strlen(b->aliases);
 
 	if (n + strlen(ref) + 2 > sizeof(b->aliases) || ref[strcspn(ref, ", \t'\"\\")])
-		return err_set(&p->err, -EINVAL, "'FROM %.80s' is no usable name", ref);
+		return err_set(&p->err, -EINVAL, "'FROM %.80s': invalid template name", ref);
 	(void)snprintf(b->aliases + n, sizeof(b->aliases) - n, "%s%s", n ? "," : "", ref);
 	return 0;
 }
@@ -145,8 +145,7 @@ static int choose_base(struct build *b, struct problem *p)
 			continue;
 		if (b->base[0] && strcmp(b->base, name) != 0)
 			return err_set(&p->err, -EINVAL,
-				"the Dockerfile starts from two templates, '%s' and '%s'; one is "
-				"possible",
+				"the Dockerfile is based on two templates, '%s' and '%s': only one is supported",
 				b->base, name);
 		(void)snprintf(b->base, sizeof(b->base), "%s", name);
 		r = add_alias(b, ref, p);
@@ -164,7 +163,7 @@ static int start_file(struct build *b, struct problem *p)
 	AUTO_FREE char *word = policy_shell_word(b->context);
 	int r;
 
-	ui_busy("starting a sandbox to build in");
+	ui_busy("starting a scratch sandbox");
 	r = scratch_start(&b->box, b->base, share, opts_list(b->o, "allow-network"), p);
 	if (r < 0 && strcmp(p->code, "planted-link") == 0)
 		return problem_hint(p, r, "realpath %s", word);
@@ -216,7 +215,8 @@ static int read_result(struct build *b, struct problem *p)
 	b->result = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	return json_is_object(b->result)
 		       ? 0
-		       : err_set(&p->err, -EBADMSG, "the sandbox did not say what it built");
+		       : err_set(&p->err, -EBADMSG,
+				 "invalid response from the scratch sandbox: no image");
 }
 
 /* ---- the end ---- */
@@ -244,7 +244,7 @@ static void say_ignored(const json_t *facts)
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		if (json_array_size(json_object_get(config, keys[i])) > 0)
-			ui_note("The Dockerfile's %s is noted in the template and not run: a "
+			ui_note("The Dockerfile's %s is recorded in the template and not run: a "
 				"sandbox runs its agent.",
 				i == 0 ? "ENTRYPOINT" : "CMD");
 }
@@ -259,7 +259,7 @@ static int take_image(struct build *b, const char *name, const json_t *facts, st
 
 	if (fd < 0)
 		return err_errno(&p->err, -errno, "making %s", path);
-	ui_busy("taking the image out of the sandbox");
+	ui_busy("copying the image out of the sandbox");
 	r = scratch_save_image(&b->box, "sbx-build/result", fd, p);
 	scratch_done(&b->box);
 	if (r == 0)

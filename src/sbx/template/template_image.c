@@ -52,7 +52,7 @@ static int run_helper(const char *base, const char *ref, bool plain, bool login,
 		return status;
 	if (status > 0)
 		return err_set(&p->err, follow_caught() ? -EINTR : -EIO,
-			"making a template out of %s failed (status %d)", ref, status);
+			"cannot build a template from %s (status %d)", ref, status);
 	return 0;
 }
 
@@ -67,7 +67,7 @@ static int publish_image(const char *name, const char *out, const struct templat
 	int r;
 
 	if (!facts)
-		return err_set(&p->err, -EIO, "the helper did not say what it made");
+		return err_set(&p->err, -EIO, "invalid response from the helper: no template");
 	if (more) {
 		(void)json_object_del(facts, "image");
 		(void)json_object_update(facts, (json_t *)more);
@@ -94,9 +94,9 @@ static void say_facts(const char *out)
 		return;
 	ui_note("image        %s", api_str(facts, "digest"));
 	if (!json_is_true(json_object_get(facts, "docker")))
-		ui_note("docker       the image has none, so sandboxes of it have none");
+		ui_note("docker       not in the image: sandboxes of this template have no Docker");
 	if (strcmp(api_str(facts, "sudo"), "ours") == 0)
-		ui_note("sudo         the image has none; a small one was put in");
+		ui_note("sudo         not in the image: a small sudo was added");
 }
 
 int template_image_build(const char *name, const char *ref, bool plain, bool login,

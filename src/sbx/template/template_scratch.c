@@ -120,7 +120,7 @@ static int add_only(json_t *only, const char *target, struct problem *p)
 {
 	if (json_array_size(only) >= SPEC_MAX_ONLY)
 		return err_set(
-			&p->err, -E2BIG, "a build may reach at most %d hosts", SPEC_MAX_ONLY);
+			&p->err, -E2BIG, "a build can reach at most %d hosts", SPEC_MAX_ONLY);
 	return json_array_append_new(only, json_string(target)) == 0
 		       ? 0
 		       : err_set(&p->err, -EINVAL, "the host '%s' is not UTF-8", target);
@@ -133,7 +133,7 @@ static int add_allowed(json_t *only, const char *list, struct problem *p)
 	char *one, *rest = copy;
 	int r = 0;
 
-	ui_note("The build may reach %s.", list);
+	ui_note("The build can reach %s.", list);
 	while (r == 0 && (one = strsep(&rest, ", ")))
 		if (one[0])
 			r = add_only(only, one, p);
@@ -149,7 +149,7 @@ static int make_only(const struct opt_list *allow, json_t *only, struct problem 
 
 	mirror_find(&m);
 	for (size_t i = 0; i < m.n && r == 0; i++) {
-		ui_note("The build may reach %s, the package mirror of this host.", m.v[i]);
+		ui_note("The build can reach %s, the package mirror of this host.", m.v[i]);
 		r = add_only(only, m.v[i], p);
 	}
 	for (size_t i = 0; i < allow->n && r == 0; i++)
@@ -213,7 +213,7 @@ static int make_memory(const char *text, int *ret, struct problem *p)
 	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
 		r = -errno;
 	if (r < 0)
-		return err_errno(&p->err, r, "making a file in memory");
+		return err_errno(&p->err, r, "cannot create a file in memory");
 	*ret = TAKE_FD(fd);
 	return 0;
 }
@@ -260,7 +260,7 @@ int scratch_get(struct scratch *s, const char *path, size_t max, char **ret, str
 	text = xcalloc(1, max + 1);
 	n = lseek(fd, 0, SEEK_SET) < 0 ? -errno : fd_read_full(fd, text, max);
 	if (n < 0)
-		return err_errno(&p->err, (int)n, "reading what the sandbox said");
+		return err_errno(&p->err, (int)n, "cannot read the response of the sandbox");
 	*ret = TAKE(text);
 	return 0;
 }
@@ -278,7 +278,7 @@ int scratch_run(struct scratch *s, const char *const *argv, struct problem *p)
 		s->n_lines = 0; /* they stand there already */
 	r = judge_scratch(s, r, "building the Dockerfile in a sandbox", p);
 	if (r == -EIO)
-		ui_note("A step that needs a host of the network: add --allow-network HOST.");
+		ui_note("If a build step needs a network host, add --allow-network HOST.");
 	return r;
 }
 
@@ -296,7 +296,7 @@ int scratch_save_image(struct scratch *s, const char *image, int out_fd, struct 
 				.out_fd = out_fd,
 				.max_bytes = SCRATCH_MAX_IMAGE},
 			p),
-		"taking the image out of the sandbox", p);
+		"copying the image out of the sandbox", p);
 }
 
 int scratch_save(struct scratch *s, const char *name, const json_t *facts, struct problem *p)
@@ -316,7 +316,7 @@ void scratch_done(struct scratch *s)
 	add_scratch(&c, "-f");
 	add_scratch(&c, s->name);
 	follow_ignore();
-	ui_busy("removing the sandbox that it was built in");
+	ui_busy("removing the scratch sandbox");
 	(void)!follow_run(&f, &(struct err){0});
 	ui_progress_end();
 	s->name[0] = '\0';

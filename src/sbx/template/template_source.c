@@ -25,14 +25,13 @@ static int check_source(const struct opts *o, struct problem *p)
 	const char *name = o->args.n ? o->args.v[0] : NULL;
 
 	if (opts_has(o, "image") && opts_has(o, "file"))
-		return usage_source(p, "--image and --file are two ways; only one can be taken");
+		return usage_source(p, "--image and --file are mutually exclusive");
 	if (opts_has(o, "mirror"))
-		return usage_source(p, "--mirror is for the base template");
+		return usage_source(p, "--mirror can be used only for the base template");
 	if (!name)
-		return usage_source(p, "the name of the new template is missing");
+		return usage_source(p, "missing NAME");
 	if (!template_is_name(name))
-		return usage_source(
-			p, "that is no name for a template: letters, digits, '.' and '-'");
+		return usage_source(p, "invalid template name: use letters, digits, '.' and '-'");
 	if (strcmp(name, TEMPLATE_SOURCE_BASE) == 0)
 		return usage_source(
 			p, "'" TEMPLATE_SOURCE_BASE "' is the name of the base template");

@@ -98,7 +98,7 @@ static void a_name_that_exists_changes_nothing(void **state)
 static void a_directory_named_like_a_suffix(void **state)
 {
 	assert_int_equal(system("mkdir 'h:ro' ':ro' && mkdir -p 'h:/w'"), 0);
-	row("h:ro", false, "! for the directory named 'h:ro' write 'h:ro:rw'");
+	row("h:ro", false, "! to share the directory named 'h:ro', use 'h:ro:rw'");
 	row("h:ro:rw", false, "$/h:ro $/h:ro rw");
 	row("h:ro:ro", false, "$/h:ro $/h:ro ro");
 	row("h:ro:/w", false, "$/h:ro /w rw");
@@ -110,13 +110,13 @@ static void a_directory_named_like_a_suffix(void **state)
 
 static void mistakes(void **state)
 {
-	row("none", false, "! looking for the workspace");
-	row("a:work", false, "! neither :ro nor :rw");
-	row("a:/../x", false, "! no place in the sandbox");
-	row("a://x", false, "! no place in the sandbox");
-	row("a:/", false, "! no place in the sandbox");
-	row("p:ro", false, "! neither a folder nor a file");
-	row("f", false, "! single file");
+	row("none", false, "! cannot find workspace");
+	row("a:work", false, "! expected :ro, :rw or :/GUEST/PATH");
+	row("a:/../x", false, "! expected an absolute path without . and ..");
+	row("a://x", false, "! expected an absolute path without . and ..");
+	row("a:/", false, "! expected an absolute path without . and ..");
+	row("p:ro", false, "! is not a directory or a regular file");
+	row("f", false, "! files can only be shared read-only");
 }
 
 static void refusals(void **state)

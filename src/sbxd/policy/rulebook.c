@@ -99,7 +99,7 @@ int rulebook_need(struct rulebook *b, struct err *err)
 	rulebook_refresh(b);
 	if (!b->exists)
 		return err_set(err, -ENOENT,
-			"there is no policy yet, so nothing is allowed and there is nothing to "
+			"no network policy is set: all traffic is denied and there is nothing to "
 			"change");
 	if (b->fault.text[0])
 		return err_set(err, -EBADMSG,

@@ -61,7 +61,7 @@ static void forms(void **state)
 	row("--memory=", 0, "memory= ");
 	row("--agent|x", 0, "agent= [x]");
 	row("--agent=k,l|x", 0, "agent=k,l [x]");
-	row("--agent|--agent", 0, "--agent is given twice");
+	row("--agent|--agent", 0, "duplicate option --agent");
 	row("a|-i|b", 0, "interactive= [a][b]");
 	row("-e|A=1|--env=B=2", 0, "env=A=1 env=B=2 ");
 	row("a|--|-i|b", 0, "[a]<-i><b>");
@@ -78,13 +78,13 @@ static void foreign_command_lines(void **state)
 
 static void mistakes(void **state)
 {
-	row("--nam|x", 0, "unknown option --nam, is --name meant?");
+	row("--nam|x", 0, "unknown option --nam: did you mean --name?");
 	row("--zzzzzz", 0, "unknown option --zzzzzz");
 	row("-ix", 0, "unknown option -x");
 	row("--tty=1", 0, "--tty takes no value");
-	row("--name", 0, "--name needs a value (NAME)");
-	row("-m", 0, "-m needs a value (SIZE)");
-	row("--name|a|--name|b", 0, "--name is given twice");
+	row("--name", 0, "--name requires a value: NAME");
+	row("-m", 0, "-m requires a value: SIZE");
+	row("--name|a|--name|b", 0, "duplicate option --name");
 	row("---", 0, "unknown option ---");
 }
 
