@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "clock.h"
+#include "log_internal.h"
 #include "text.h"
 
 /* Each line is paid with the time in which a minute's share brings one; so much may be owed. */
@@ -52,21 +53,28 @@ static void clean_line(char *p, size_t n)
 	}
 }
 
-PRINTF_LIKE(2, 0)
-static void write_line(enum log_level level, const char *fmt, va_list ap)
+size_t log_format(char line[LOG_MAX_LINE], const char *word, const char *fmt, va_list ap)
 {
-	char line[1024];
 	struct timespec ts;
 	int n, k;
 
 	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	n = snprintf(line, sizeof(line), "%lld.%03ld %.32s[%d] %s: ", (long long)ts.tv_sec,
-		ts.tv_nsec / 1000000, program_name, (int)getpid(), level_names[level]);
-	k = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
-	k = MIN(MAX(k, 0), (int)sizeof(line) - n - 2);
+	n = snprintf(line, LOG_MAX_LINE, "%lld.%03ld %.32s[%d] %.32s: ", (long long)ts.tv_sec,
+		ts.tv_nsec / 1000000, program_name, (int)getpid(), word);
+	k = vsnprintf(line + n, LOG_MAX_LINE - (size_t)n - 1, fmt, ap);
+	k = MIN(MAX(k, 0), LOG_MAX_LINE - n - 2);
 	clean_line(line + n, (size_t)k);
 	line[n + k] = '\n';
-	(void)!write(STDERR_FILENO, line, (size_t)(n + k + 1));
+	return (size_t)(n + k + 1);
+}
+
+PRINTF_LIKE(2, 0)
+static void write_line(enum log_level level, const char *fmt, va_list ap)
+{
+	char line[LOG_MAX_LINE];
+	size_t n = log_format(line, level_names[level], fmt, ap);
+
+	(void)!write(STDERR_FILENO, line, n);
 }
 
 void log_limit(uint32_t most, uint32_t per_minute)

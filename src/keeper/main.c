@@ -20,6 +20,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
+#include "lib/base/trace.h"
 #include "lib/os/jail/broker.h"
 #include "lib/os/jail/sweep.h"
 
@@ -95,6 +96,14 @@ static void enter_cgroup(struct keeper *k)
 
 	if (r < 0)
 		log_info("no limit of memory: %s", err_text(&err, r));
+}
+
+/* Before the keeper seals itself. */
+static void open_trace(const struct keeper *k)
+{
+	AUTO_FREE char *path = xasprintf("%s/trace.log", k->dir);
+
+	trace_open(path);
 }
 
 static void open_loop(struct keeper *k)
@@ -218,9 +227,12 @@ static void close_to_others(const struct options *o)
 int main(int argc, char **argv)
 {
 	static struct keeper k;
+	struct err err = {0};
 	struct options o;
 
 	log_init("sbx-keeper");
+	if (trace_init(&err) < 0)
+		die("%s", err.text);
 	(void)umask(0077);
 	if (getuid() == 0)
 		die("sbx runs as an ordinary user: root is never needed");
@@ -240,6 +252,7 @@ int main(int argc, char **argv)
 	k.warm->no_image = o.cold;
 	k.is_unclaimed = o.pool;
 	load(&k, o.id);
+	open_trace(&k);
 	enter_cgroup(&k);
 	open_loop(&k);
 	open_links(&k);

@@ -10,6 +10,7 @@
 #include "lib/base/fs/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/trace.h"
 #include "lib/client/api/out_place.h"
 #include "prove_run.h"
 #include "prove_text.h"
@@ -241,9 +242,14 @@ static int parse_words(const char *sbx, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	int words = argc > 2 && strcmp(argv[2], "-D") == 0 ? 3 : 2;
+	struct err err = {0};
 
 	log_init("sbx-prove");
 	ui_init();
+	if (trace_init(&err) < 0) {
+		ui_error("%s", err.text);
+		return EXIT_USAGE;
+	}
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (argc < 2 || argv[1][0] != '/') {
 		ui_error("sbx-prove is a helper program of sbx");

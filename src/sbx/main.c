@@ -6,6 +6,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/trace.h"
 #include "lib/client/cli/ui.h"
 #include "src/sbx/agent/agent.h"
 #include "src/sbx/audit/audit.h"
@@ -43,6 +44,7 @@ const struct verb *const verb_table[] = {
 	&verb_settings,
 	&verb_daemon,
 	&verb_diagnose,
+	&verb_debug,
 	&verb_prove,
 	&verb_version,
 	&verb_completion,
@@ -300,8 +302,14 @@ static int dispatch_sbx(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	struct err err = {0};
+
 	log_init("sbx");
 	ui_init();
+	if (trace_init(&err) < 0) {
+		ui_error("%s", err.text);
+		return EXIT_USAGE;
+	}
 	(void)signal(SIGPIPE, SIG_IGN);
 	argc--, argv++;
 	while (argc > 0 && (strcmp(argv[0], "-D") == 0 || strcmp(argv[0], "--debug") == 0)) {

@@ -21,6 +21,7 @@
 #include "lib/base/process/inventory.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/trace.h"
 #include "lib/base/fs/paths.h"
 #include "lib/os/jail/broker.h"
 #include "lib/os/jail/cgroup.h"
@@ -130,6 +131,14 @@ static void check_folders(void)
 		die("%s", err.text);
 }
 
+/* Before sbxd seals itself. */
+static void open_trace(void)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "sbxd-trace.log");
+
+	trace_open(path);
+}
+
 /* From here on it starts programs, signals and connects through its spawner only. */
 static void seal_process(void)
 {
@@ -182,6 +191,7 @@ static void set_up(struct sbxd *d)
 	d->lock_fd = listen_lock(&err);
 	if (d->lock_fd < 0)
 		die("%s", err.text);
+	open_trace();
 	/* From here on it writes: the registry cannot even be opened on a full disk. */
 	ballast_look(state, true);
 	if (loop_init(&d->loop) < 0)
@@ -329,7 +339,11 @@ static void sbxd_done(struct sbxd *d)
 
 int main(int argc, char **argv)
 {
+	struct err err = {0};
+
 	log_init("sbxd");
+	if (trace_init(&err) < 0)
+		die("%s", err.text);
 	parse_options(argc, argv);
 	close_to_others();
 	(void)umask(0077);

@@ -63,6 +63,7 @@ def lab(tmp_path_factory):
 @pytest.fixture(scope="module")
 def env(lab):
     with private(policy="none") as made:
+        made.env["SBX_TRACE"] = "ipc,net,vm,exec"  # test_no_canary_is_anywhere reads the traces
         ports = {**dict.fromkeys(SLOTS, lab.server.port), "evil.test": lab.evil.port,
                  "github.com": lab.gits.port, "registry.test": lab.images.port,
                  "plain.test": lab.server.port, REAL["login.test"]: lab.server.port,
@@ -442,6 +443,28 @@ def test_no_canary_is_anywhere(env, box, lab):
     for args in (("secret", "ls", "--json"), ("inspect", "cred"), ("audit", "show", "cred"),
                  ("policy", "log", "--json"), ("diagnose",)):
         assert not find(env.sbx(*args, check=False).stdout.encode(), CANARIES), args
+
+
+def test_traces_and_the_report_for_debugging_have_no_canary(env, box, lab):
+    own = {"own": "own-" + secrets.token_hex(24)}
+    box.exec("sh", "-c", real("curl -sS -m 60 https://here.test/traced?q=$OWN"), own["own"],
+             user="agent", flags=("-e", f"OWN={own['own']}"))
+    got(lab, "/traced")
+    report = env.folder / "report.txt"
+    env.sbx("debug", "cred", "-o", report)
+    text = report.read_text()
+    assert not find(text.encode(), {**CANARIES, **own})
+    for want in (r"keeper->edge VERDICT\(\d+\) id=\d+ \d+ bytes fd",
+                 r"keeper->origin for here.test:443 OPEN\(\d+\) id=\d+ 0 bytes fd",
+                 r"peer->vault RELEASE\(\d+\) id=\d+ \d+ bytes fd",
+                 r"ask=\d+ tunnel here.test:443 intercept",
+                 r"ask=\d+ http GET here.test:443 allow",
+                 r"exchange=\d+ connected 127.0.0.1",
+                 r"qmp command \w+", r"step '[^']*': done, \d+ ms",
+                 r"open stream=\d+", r"close stream=\d+"):
+        assert re.search(rf"sbx-keeper\[\d+\] trace \w+: {real(want)}", text), want
+    for name in ("sbx-keeper", "sbx-edge", "sbx-egress", "sbx-origin", "qemu-system"):
+        assert re.search(rf"^ *\d+ {name}", text, re.M), name
 
 
 def test_the_search_finds_one_that_is_put_there(box):

@@ -8,8 +8,8 @@ extern char **environ;
 
 /* Those that end in '=' are whole names. Not every SBX_ is ours: a credential of the user's own may
  * well be called so. */
-static const char *const few[] = {
-	"XDG_", "HOME=", "PATH=", "SBX_LIBEXEC=", "SBX_SHARE=", "SBX_LOG=", "SBX_TIME_FACTOR="};
+static const char *const few[] = {"XDG_", "HOME=", "PATH=", "SBX_LIBEXEC=", "SBX_SHARE=",
+	"SBX_LOG=", "SBX_TRACE=", "SBX_TIME_FACTOR="};
 static const char *const more[] = {"SBX_ACCEL=", "LC_",
 	"USER=", "LOGNAME=", "SHELL=", "LANG=", "LANGUAGE=", "TZ=", "TMPDIR=",
 	"DBUS_SESSION_BUS_ADDRESS=", "DOCKER_CONFIG=", "GNUPGHOME=", "PASSWORD_STORE_DIR=",

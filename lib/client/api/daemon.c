@@ -19,6 +19,7 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/process/keepenv.h"
 #include "lib/base/mem.h"
+#include "lib/base/trace.h"
 #include "lib/base/fs/paths.h"
 #include "api.h"
 #include "lib/client/cli/quote.h"
@@ -243,17 +244,37 @@ int daemon_stop(struct problem *p)
 	return 0;
 }
 
-/* Restarting sbxd is safe at any time: keepers go on and are adopted again. */
+/* Without the variable sbxd keeps its own. */
+static bool has_same_trace(const json_t *version)
+{
+	return !getenv("SBX_TRACE") || strcmp(api_str(version, "trace"), trace_words()) == 0;
+}
+
+/* Restarting sbxd is safe at any time: keepers go on and are adopted again. 1 if it was stopped. */
 static int replace_other_build(struct problem *p)
 {
 	AUTO_JSON json_t *v = NULL;
 	int r = api_peek("GET", "/v1/version", API_TIMEOUT_MS, &v, p);
 
-	if (r < 0 || strcmp(api_str(v, "version"), SBX_VERSION) == 0)
+	if (r < 0 || (strcmp(api_str(v, "version"), SBX_VERSION) == 0 && has_same_trace(v)))
 		return r;
-	ui_debug("sbxd is version %s, sbx is version %s: restarting sbxd", api_str(v, "version"),
-		SBX_VERSION);
-	return daemon_stop(p);
+	ui_debug(
+		"sbxd is version %s with SBX_TRACE '%s', sbx is version %s with '%s': restarting sbxd",
+		api_str(v, "version"), api_str(v, "trace"), SBX_VERSION, trace_words());
+	r = daemon_stop(p);
+	return r < 0 ? r : 1;
+}
+
+/* systemd starts sbxd with its own environment. */
+static void warn_untraced(void)
+{
+	AUTO_JSON json_t *v = NULL;
+	struct problem ignored = {0};
+
+	if (api_peek("GET", "/v1/version", API_TIMEOUT_MS, &v, &ignored) < 0 || has_same_trace(v))
+		return;
+	ui_warning("sbxd was started without SBX_TRACE=%s: it does not trace", trace_words());
+	ui_hint("systemctl --user set-environment SBX_TRACE=%s", trace_words());
 }
 
 int daemon_connect(struct problem *p)
@@ -275,5 +296,10 @@ int daemon_connect(struct problem *p)
 		*p = (struct problem){0};
 		r = 0;
 	}
-	return r < 0 ? r : connect_or_start(p);
+	if (r < 0)
+		return r;
+	fd = connect_or_start(p);
+	if (r > 0 && fd >= 0)
+		warn_untraced();
+	return fd;
 }

@@ -5,6 +5,59 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include "chan.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/base/trace.h"
+
+/* ---- tracing ---- */
+
+static struct traced {
+	int sock;
+	const struct chan *chan;
+	unsigned side;
+	char label[IPC_MAX_LABEL];
+} * traced;
+static size_t n_traced;
+
+static struct traced *find_traced(int sock)
+{
+	for (size_t i = 0; i < n_traced; i++)
+		if (traced[i].sock == sock)
+			return &traced[i];
+	return NULL;
+}
+
+void ipc_trace(int sock, const struct chan *chan, unsigned side, const char *label)
+{
+	struct traced *t;
+
+	if (!trace_on(TRACE_IPC))
+		return;
+	t = find_traced(sock); /* of a channel that was closed */
+	if (!t) {
+		traced = xrealloc(traced, (n_traced + 1) * sizeof(*traced));
+		t = &traced[n_traced++];
+	}
+	*t = (struct traced){.sock = sock, .chan = chan, .side = side};
+	(void)!str_copy(t->label, sizeof(t->label), label);
+}
+
+/* Never the body: it may have a key or the name of a file. */
+static void trace_message(int sock, bool is_sent, uint16_t type, uint32_t id, size_t n, bool has_fd)
+{
+	const struct traced *t = trace_on(TRACE_IPC) ? find_traced(sock) : NULL;
+	unsigned from;
+
+	if (!t)
+		return;
+	from = is_sent ? t->side : !t->side;
+	trace_line(TRACE_IPC, "%s->%s %s%s(%u) id=%u %zu bytes%s", t->chan->sides[from],
+		t->chan->sides[!from], t->label, chan_name(t->chan, type), type, id, n,
+		has_fd ? " fd" : "");
+}
+
+/* ---- messages ---- */
 
 int ipc_pair(int fds[2])
 {
@@ -52,7 +105,10 @@ int ipc_send(int sock, uint16_t type, uint32_t id, struct slice body, int pass_f
 	do {
 		r = sendmsg(sock, &mh, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : 0;
+	if (r < 0)
+		return -errno;
+	trace_message(sock, true, type, id, body.n, pass_fd >= 0);
+	return 0;
 }
 
 int ipc_parse(struct slice packet, struct ipc_msg *ret_msg)
@@ -130,6 +186,7 @@ int ipc_recv(int sock, struct ipc_msg *ret_msg)
 	if (r < 0)
 		return r;
 	ret_msg->fd = TAKE_FD(fd);
+	trace_message(sock, false, ret_msg->type, ret_msg->id, ret_msg->n, ret_msg->fd >= 0);
 	return 1;
 }
 

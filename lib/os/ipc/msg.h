@@ -4,7 +4,8 @@
  *
  * How      Header of 12 bytes (u16 type, u16 flags = 0, u32 id echoed in the answer, u32 body
  *          length), then a body of fixed fields. The files of each channel (edge_chan.h ...) say
- *          which types exist, in which phase, with which fields.
+ *          which types exist, in which phase, with which fields. After ipc_trace each message of
+ *          the socket is a line of the trace: its name from the channel's table, id and size.
  * Trust    The other end may be taken over by the guest: everything is bounded and checked, and
  *          any violation is an error after which the caller drops the peer.
  * Owns     A received fd belongs to the struct ipc_msg until TAKE_FD'd; ipc_msg_done closes it.
@@ -18,6 +19,7 @@
 
 #define IPC_MAX_BODY 16384
 #define IPC_HEADER 12
+#define IPC_MAX_LABEL 80
 
 struct ipc_msg {
 	uint16_t type;
@@ -37,6 +39,11 @@ int ipc_recv(int sock, struct ipc_msg *ret_msg) MUST_CHECK;
 /* Decodes a packet that is already in memory: what ipc_recv does after recvmsg. */
 int ipc_parse(struct slice packet, struct ipc_msg *ret_msg) MUST_CHECK;
 void ipc_msg_done(struct ipc_msg *msg);
+
+struct chan;
+/* If SBX_TRACE has ipc, this side (chan.h) traces the messages of the channel from now on. `label`
+ * follows the names of both sides: "" or "for HOST:PORT ". */
+void ipc_trace(int sock, const struct chan *chan, unsigned side, const char *label);
 
 /* For the files of the channels. */
 /* ipc_send of what was written, if all of it fitted. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
+#include "lib/base/trace.h"
 
 /* The tag of our own qmp_capabilities; callers use tags from 0. */
 #define TAG_CAPABILITIES -1
@@ -91,6 +92,7 @@ static struct qmp_command make_command(
 	json_decref(o);
 	c.text = xasprintf("%s\n", text);
 	c.len = strlen(c.text);
+	trace_line(TRACE_VM, "qmp command %s id=%u", command, (unsigned)c.id);
 	q->next_id = q->next_id == INT32_MAX ? 1 : q->next_id + 1;
 	return c;
 }
@@ -119,6 +121,7 @@ static int on_event(struct qmp *q, const json_t *msg, struct qmp_item *it, struc
 	it->kind = QMP_EVENT;
 	copy_clean(it->name, sizeof(it->name), name);
 	it->data = json_incref(data);
+	trace_line(TRACE_VM, "qmp event %s", it->name);
 	return 1;
 }
 
@@ -153,6 +156,8 @@ static int on_answer(struct qmp *q, const json_t *msg, struct qmp_item *it, stru
 		r = fill_error(q, error, it, err);
 	if (r < 0)
 		return r;
+	trace_line(TRACE_VM, "qmp %s id=%u", it->kind == QMP_ERROR ? it->name : "return",
+		(unsigned)it->id);
 	if (it->kind == QMP_RESULT)
 		it->data = json_incref(value);
 

@@ -136,6 +136,7 @@ int vault_take_channel(struct keeper *k, int fd)
 	if (r < 0)
 		return r;
 	v->sock = TAKE_FD(own);
+	ipc_trace(v->sock, &vault_chan, VAULT_FROM_PEER, "");
 	v->phase = VAULT_PHASE_START;
 	set_timer(k, KEEPER_VAULT_MS);
 	return 0;

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
+#include "lib/base/trace.h"
 
 static char *own_file(const struct keeper *k, const char *name)
 {
@@ -47,10 +49,14 @@ struct step {
 static int run_steps(struct keeper *k, const struct step *steps, size_t n, struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
+		uint64_t began = clock_mono_ms();
 		int r;
 
 		link_progress(k, steps[i].percent, steps[i].text);
 		r = steps[i].run(k, err);
+		trace_line(TRACE_VM, "step '%s': %s, %llu ms", steps[i].text,
+			r < 0 ? strerror(-r) : "done",
+			(unsigned long long)(clock_mono_ms() - began));
 		if (r < 0)
 			return err_wrap(err, r, "%s", steps[i].text);
 	}

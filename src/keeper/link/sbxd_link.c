@@ -69,6 +69,7 @@ void link_add(struct keeper *k, int fd, bool is_first)
 	struct loop_key key = {
 		.kind = EV_LINK, .gen = l->gen & 0xffffff, .idx = (uint32_t)(l - k->links)};
 
+	ipc_trace(fd, &keeper_chan, KEEPER_FROM_KEEPER, "");
 	if (fd_set_nonblock(fd, true) < 0 || send_hello(k, fd) < 0 ||
 		loop_add(&k->loop, fd, EPOLLIN, key) < 0) {
 		fd_close(&fd);

@@ -27,6 +27,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/str.h"
+#include "lib/base/trace.h"
 
 #define CROWDED "too many descriptors of this user's processes are in flight: try again"
 
@@ -202,6 +203,23 @@ static bool is_too_fast(struct keeper *k)
 	return true;
 }
 
+/* As the audit log has it, without the path of the request. */
+static void trace_decision(uint32_t id, const struct edge_ask *ask, const struct edge_verdict *v)
+{
+	static const char *const kinds[EDGE_N_ASK_KINDS] = {[EDGE_ASK_TUNNEL] = "tunnel",
+		[EDGE_ASK_HTTP] = "http",
+		[EDGE_ASK_DNS] = "dns",
+		[EDGE_ASK_AGENT] = "ssh-agent",
+		[EDGE_ASK_CONNECT] = "connect"};
+
+	trace_line(TRACE_NET, "ask=%u %s%s%s %s:%u %s%s%s", id, kinds[ask->kind],
+		ask->method[0] ? " " : "", ask->method, ask->host, ask->port,
+		!v->allowed ? "deny"
+		: v->opened ? "intercept"
+			    : "allow",
+		v->rule[0] ? " by " : "", v->rule);
+}
+
 static void answer_first(struct keeper *k)
 {
 	static struct edge_ask ask;
@@ -214,11 +232,13 @@ static void answer_first(struct keeper *k)
 	k->net->spent_us += ask_us;
 	if (ask.kind == EDGE_ASK_AGENT) { /* no policy: what it signs is recorded one by one */
 		p->edge_fd = agent_open(k, &p->verdict);
+		trace_decision(p->ask, &ask, &p->verdict);
 		return;
 	}
 	record_check(k);
 	binding = vault_look(k, &ask);
 	gate_decide_bound(k->gate, &ask, &binding, clock_wall_ms(), &p->verdict);
+	trace_decision(p->ask, &ask, &p->verdict);
 	if (!p->verdict.allowed)
 		denied_note(k, &ask, &p->verdict);
 	if (!p->verdict.allowed || p->verdict.opened || !edge_ask_has_socket(ask.kind))
@@ -323,6 +343,8 @@ int net_on_result(struct keeper *k, struct ipc_msg *msg)
 	if (r < 0 || !ex || ex->has_result)
 		return -EBADMSG;
 	ex->has_result = true;
+	trace_line(TRACE_NET, "exchange=%u %s %s", msg->id, egress_outcome_text(result.outcome),
+		result.addr);
 	if (ex->is_socket)
 		return conns_on_result(k, &ex->order, &result, TAKE_FD(msg->fd));
 	if (msg->fd >= 0)
@@ -340,6 +362,8 @@ int net_on_closed(struct keeper *k, const struct ipc_msg *msg)
 
 	if (r < 0 || !exchanges_find(k->net, msg->id))
 		return -EBADMSG;
+	trace_line(TRACE_NET, "exchange=%u closed, %llu bytes sent, %llu received", msg->id,
+		(unsigned long long)up, (unsigned long long)down);
 	exchanges_remove(k->net, msg->id);
 	return 0;
 }

@@ -20,6 +20,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
+#include "lib/base/trace.h"
 #include "lib/os/ipc/edge_chan.h"
 
 static int spawn_edge(
@@ -152,6 +153,7 @@ static int close_stream(struct keeper *k, uint32_t id)
 	s->kind = NULL;
 	s->gen = (s->gen + 1) & 0xffffff;
 	if (kind->is_session) {
+		trace_line(TRACE_EXEC, "close stream=%u", id);
 		k->state.sessions--;
 		link_push_state(k);
 	}
@@ -307,6 +309,7 @@ int edge_open_stream(struct keeper *k, const char *path, int fd, const struct st
 		return r;
 	k->streams[i].kind = kind;
 	if (kind->is_session) {
+		trace_line(TRACE_EXEC, "open stream=%u", *ret_stream);
 		k->state.sessions++;
 		link_push_state(k);
 	}

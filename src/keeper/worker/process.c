@@ -85,6 +85,7 @@ int worker_start(struct keeper *k, struct worker *w, struct err *err)
 	if (r < 0)
 		return err_wrap(err, r, "starting %s", ops->program);
 	w->sock = TAKE_FD(ours);
+	ipc_trace(w->sock, ops->chan, CHAN_FROM_KEEPER, target_of(w));
 	w->phase = 0;
 	w->alive = true;
 	r = watch_worker(k, w);

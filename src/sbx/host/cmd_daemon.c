@@ -45,7 +45,7 @@ static int run_stop(struct opts *o)
 
 static int run_status(struct opts *o)
 {
-	static const char *const keys[] = {"version", "build", "pid", "api", "pool", NULL};
+	static const char *const keys[] = {"version", "build", "pid", "api", "trace", "pool", NULL};
 	AUTO_FREE char *path = daemon_socket_path(), *log = daemon_log_path();
 	AUTO_JSON json_t *v = NULL, *whole = NULL;
 	struct problem p = {0};
@@ -63,6 +63,8 @@ static int run_status(struct opts *o)
 		if (r == 0)
 			printf("version  %s\npid      %lld\n", api_str(v, "version"),
 				api_int(v, "pid"));
+		if (r == 0 && api_str(v, "trace")[0])
+			printf("trace    %s\n", api_str(v, "trace"));
 		if (r == 0 && api_int(json_object_get(v, "pool"), "size") > 0)
 			printf("pool     %lld of %lld ready\n",
 				api_int(json_object_get(v, "pool"), "ready"),

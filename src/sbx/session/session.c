@@ -16,6 +16,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
+#include "lib/base/trace.h"
 #include "term.h"
 #include "src/sbx/verb/verb.h"
 
@@ -82,6 +83,7 @@ static int on_exit_frame(struct live *l, struct slice payload)
 
 	if (exec_get_exit(payload, &signalled, &value) < 0)
 		return -EBADMSG;
+	trace_line(TRACE_EXEC, "%s %u", signalled ? "exit by signal" : "exit with status", value);
 	return live_end(l, signalled ? 128 + (value & 127) : value);
 }
 
@@ -149,6 +151,7 @@ static int on_started(struct live *l)
 {
 	l->started = true;
 	l->until = l->broke_ms = 0;
+	trace_line(TRACE_EXEC, "started");
 	return l->s->detach ? live_end(l, 0) : 0;
 }
 
@@ -177,6 +180,7 @@ static int on_detached(struct live *l, struct slice payload)
 
 	if (exec_get_detached(payload, &reason) < 0)
 		return -EBADMSG;
+	trace_line(TRACE_EXEC, "detached, reason %d", (int)reason);
 	if (reason == EXEC_SUSPENDED) {
 		l->suspended = true;
 		return 0;
@@ -277,6 +281,7 @@ static void send_size(struct live *l)
 	uint16_t rows, cols;
 
 	term_size(l->s->in_fd, &rows, &cols);
+	trace_line(TRACE_EXEC, "resize %ux%u", rows, cols);
 	if (exec_put_resize(&l->to_guest, rows, cols) < 0)
 		ui_debug("cannot send the terminal size: the sandbox is not reading");
 }
@@ -296,6 +301,7 @@ static void on_signal(struct live *l, int signo)
 		(void)live_end(l, 128 + signo);
 		return;
 	}
+	trace_line(TRACE_EXEC, "signal %d", signo);
 	if (exec_put_signal(&l->to_guest, (uint8_t)signo) < 0)
 		(void)live_end(l, 128 + signo);
 	if ((signo == SIGTERM || signo == SIGHUP) && !l->until) {
@@ -542,6 +548,7 @@ static int begin_session(struct live *l, struct problem *p)
 	r = live_put_first(l, p);
 	if (r < 0)
 		return r;
+	trace_line(TRACE_EXEC, "open, %s", s->tty ? "with a terminal" : "without a terminal");
 	look_again(l, true);
 	say_starting(l);
 	return s->tty ? term_raw(s->in_fd, &p->err) : 0;
@@ -583,5 +590,6 @@ int session_run(struct session *s, int conn, struct problem *p)
 		r = loop_session(l, p);
 	end_starting(l);
 	tidy_up(l, r);
+	trace_line(TRACE_EXEC, "close");
 	return r;
 }

@@ -7,6 +7,7 @@
 #include "api_internal.h"
 #include "src/sbxd/disk/disk.h"
 #include "lib/base/mem.h"
+#include "lib/base/trace.h"
 #include "lib/base/fs/paths.h"
 
 static api_fn api_version, api_shutdown;
@@ -57,9 +58,9 @@ static void api_version(struct sbxd *d, struct conn *c, const struct api_request
 
 	pool_count(d, &ready, &size);
 	api_reply_json(d, c, 200,
-		json_pack("{s:s,s:s,s:i,s:i,s:{s:i,s:i}}", "version", SBX_VERSION, "build",
-			SBX_VERSION, "pid", (int)getpid(), "api", 1, "pool", "size", (int)size,
-			"ready", (int)ready));
+		json_pack("{s:s,s:s,s:i,s:i,s:s,s:{s:i,s:i}}", "version", SBX_VERSION, "build",
+			SBX_VERSION, "pid", (int)getpid(), "api", 1, "trace", trace_words(), "pool",
+			"size", (int)size, "ready", (int)ready));
 }
 
 static void api_shutdown(struct sbxd *d, struct conn *c, const struct api_request *req)

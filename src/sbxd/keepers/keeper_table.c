@@ -118,6 +118,10 @@ int keeper_watch_exit(struct sbxd *d, struct keeper *k)
 
 int keeper_watch_channel(struct sbxd *d, struct keeper *k)
 {
+	char label[IPC_MAX_LABEL];
+
+	(void)snprintf(label, sizeof(label), "of %s ", k->id);
+	ipc_trace(k->sock, &keeper_chan, KEEPER_FROM_SBXD, label);
 	return loop_add(&d->loop, k->sock, EPOLLIN, key_of(d, k, SBXD_EV_KEEPER));
 }
 

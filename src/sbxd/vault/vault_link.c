@@ -296,6 +296,7 @@ static int watch_socket(struct sbxd *d, int fd, bool is_owner, struct err *err)
 		return err_errno(err, r, "watching the vault");
 	}
 	v->sock = fd;
+	ipc_trace(fd, &vault_chan, VAULT_FROM_PEER, "");
 	v->is_owner = is_owner;
 	v->armed = EPOLLIN;
 	v->phase = VAULT_PHASE_START;

@@ -17,6 +17,8 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
+#include "lib/base/trace.h"
+#include "lib/os/ipc/chan.h"
 #include "run.h"
 
 #define SOCKET_FD 3
@@ -101,6 +103,17 @@ static void start_vault(struct runner *r, int argc, char **argv)
 	if (r->has_owner)
 		(void)close(OWNER_FD);
 	r->channel = pair[0];
+	ipc_trace(r->channel, &run_chan, RUN_FROM_RUNNER, "");
+}
+
+static void open_trace(void)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "vault-trace.log");
+	struct err err = {0};
+
+	if (trace_init(&err) < 0)
+		die("%s", err.text);
+	trace_open(path);
 }
 
 static void watch_signals(struct runner *r)
@@ -217,6 +230,7 @@ int main(int argc, char **argv)
 		return puts("sbx-vault-run " SBX_VERSION) < 0;
 	if (fcntl(SOCKET_FD, F_SETFD, FD_CLOEXEC) < 0)
 		die("fd %d is no socket: this program is started by sbxd", SOCKET_FD);
+	open_trace();
 	r.has_owner = fcntl(OWNER_FD, F_SETFD, FD_CLOEXEC) == 0;
 	watch_signals(&r);
 	start_vault(&r, argc, argv);

@@ -47,14 +47,16 @@ static void test_few(void **state)
 	assert_int_equal(clearenv(), 0);
 	assert_int_equal(setenv("PATH", "/bin", 1), 0);
 	assert_int_equal(setenv("SBX_LOG", "debug", 1), 0);
+	assert_int_equal(setenv("SBX_TRACE", "net", 1), 0);
 	assert_int_equal(setenv("SBX_TIME_FACTOR", "4", 1), 0);
 	for (size_t i = 0; i < ARRAY_LEN(no); i++)
 		assert_int_equal(setenv(no[i], "x", 1), 0);
-	assert_int_equal(keepenv_pick_few(list), 3);
+	assert_int_equal(keepenv_pick_few(list), 4);
 	assert_non_null(find(list, "PATH=/bin"));
 	assert_non_null(find(list, "SBX_LOG=debug"));
+	assert_non_null(find(list, "SBX_TRACE=net"));
 	assert_non_null(find(list, "SBX_TIME_FACTOR=4"));
-	assert_null(list[3]);
+	assert_null(list[4]);
 }
 
 static void test_bound(void **state)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "lib/vm/vmm/qmp.h"
 #include "lib/base/mem.h"
+#include "lib/base/trace.h"
 
 #define GREETING "{\"QMP\":{\"version\":{\"qemu\":{\"major\":7}},\"capabilities\":[\"oob\"]}}\r\n"
 #define AGREED "{\"return\":{},\"id\":1}\r\n"
@@ -247,6 +248,43 @@ static void queue_is_bounded(void **state)
 	qmp_done(&q);
 }
 
+/* Names only: an argument may be a path of the user, an error text has it too. */
+static void the_trace_has_names_and_no_arguments(void **state)
+{
+	char path[] = "/tmp/qmp_test.XXXXXX", text[4096] = "";
+	struct slice in = slice_from_str(
+		UP "{\"event\":\"STOP\",\"data\":{\"a\":\"canary\"}}\n"
+		   "{\"id\":2,\"error\":{\"class\":\"GenericError\",\"desc\":\"canary\"}}\n");
+	struct qmp_item it;
+	int fd = mkstemp(path);
+	struct qmp q;
+
+	assert_int_equal(setenv("SBX_TRACE", "vm", 1), 0);
+	assert_int_equal(trace_init(NULL), 0);
+	trace_open(path);
+	qmp_init(&q);
+	q.next_id = 2;
+	assert_int_equal(qmp_send(&q, 0, "getfd", json_pack("{s:s}", "fdname", "canary"), -1), 0);
+	q.next_id = 1;
+	while (in.n) {
+		assert_int_equal(qmp_feed(&q, &in, &it, NULL), 1);
+		qmp_item_done(&it);
+		write_out(&q);
+	}
+	qmp_done(&q);
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	assert_non_null(strstr(text, "trace vm: qmp command getfd id=2\n"));
+	assert_non_null(strstr(text, "trace vm: qmp command qmp_capabilities id=1\n"));
+	assert_non_null(strstr(text, "trace vm: qmp return id=1\n"));
+	assert_non_null(strstr(text, "trace vm: qmp event STOP\n"));
+	assert_non_null(strstr(text, "trace vm: qmp GenericError id=2\n"));
+	assert_null(strstr(text, "canary"));
+	(void)close(fd);
+	(void)unlink(path);
+	(void)unsetenv("SBX_TRACE");
+	assert_int_equal(trace_init(NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +293,7 @@ int main(void)
 		cmocka_unit_test(long_lines),
 		cmocka_unit_test(one_command_at_a_time),
 		cmocka_unit_test(queue_is_bounded),
+		cmocka_unit_test(the_trace_has_names_and_no_arguments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
