@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the seed corpora of the targets `agent_chan` and `sshagent` below fuzz/corpus/."""
+"""Writes the seed corpora of the targets `ssh_agent_chan` and `sshagent` below fuzz/corpus/."""
 import pathlib
 import struct
 
@@ -19,7 +19,7 @@ def blob(s):
     return struct.pack(">I", len(s)) + s
 
 
-agent_chan = {
+ssh_agent_chan = {
     "hello": packet(1, text(b"0.1.0")),
     "config": packet(2, b"\2" + text(b"SHA256:abc") + text(b"me@example.com"), 1),
     "config_all": packet(2, b"\0", 1),
@@ -54,7 +54,7 @@ sshagent = {
     "signed": b"\3\x0e" + blob(b"signature"),
     "failure": b"\3\x05",
 }
-for name, entries in (("agent_chan", agent_chan), ("sshagent", sshagent)):
+for name, entries in (("ssh_agent_chan", ssh_agent_chan), ("sshagent", sshagent)):
     folder = corpus / name
     folder.mkdir(parents=True, exist_ok=True)
     for key, data in entries.items():

@@ -96,7 +96,7 @@ static struct {
 	struct denied denied;
 	struct edge_link edge;
 	struct egress_link egress;
-	struct agent_link agent;
+	struct ssh_agent_link ssh_agent;
 	struct netpolicy netpolicy;
 	struct net net;
 	struct record record;
@@ -126,7 +126,7 @@ static void link_parts(struct keeper *k)
 	k->denied = &all.denied;
 	k->edge = &all.edge;
 	k->egress = &all.egress;
-	k->agent = &all.agent;
+	k->ssh_agent = &all.ssh_agent;
 	k->netpolicy = &all.netpolicy;
 	k->net = &all.net;
 	k->record = &all.record;
@@ -160,7 +160,7 @@ void keeper_init(struct keeper *k)
 	waiting_init(k);
 	edge_init(k, &edge_callbacks);
 	egress_init(k, &egress_callbacks);
-	agent_init(k);
+	ssh_agent_init(k);
 	net_init(k);
 	vault_init(k);
 	origins_init(k, net_open_socket);
@@ -252,10 +252,10 @@ static const struct event_row event_table[] = {
 	[EV_TIMER_LOAD] = {NULL, netpolicy_on_load_timeout},
 	[EV_TIMER_NET] = {NULL, net_run},
 	[EV_TIMER_RECORD] = {NULL, record_on_timer},
-	[EV_AGENT] = {agent_is_live, .run_event = agent_on_event},
-	[EV_AGENT_END] = {agent_is_live, agent_on_exit},
-	[EV_CONFIRM] = {NULL, .run_event = agent_on_confirm},
-	[EV_TIMER_CONFIRM] = {NULL, .run_event = agent_on_confirm_timeout},
+	[EV_SSH_AGENT] = {ssh_agent_is_live, .run_event = ssh_agent_on_event},
+	[EV_SSH_AGENT_END] = {ssh_agent_is_live, ssh_agent_on_exit},
+	[EV_CONFIRM] = {NULL, .run_event = ssh_agent_on_confirm},
+	[EV_TIMER_CONFIRM] = {NULL, .run_event = ssh_agent_on_confirm_timeout},
 	[EV_VAULT] = {vault_is_live, vault_on_event},
 	[EV_TIMER_VAULT] = {NULL, vault_on_timer},
 	[EV_TIMER_RELEASE] = {release_is_live, .run_event = vault_on_release_timeout},

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent.h"
+#include "ssh_agent.h"
 
 #include <errno.h>
 #include <string.h>
 
-void control_report(struct agent *a, struct stream *s)
+void control_report(struct ssh_agent *a, struct stream *s)
 {
 	if (s->ask_due) {
-		if (!control_sent(&a->control, agent_send_ask(CONTROL_FD, s->ask_id, &s->ask)))
+		if (!control_sent(&a->control, ssh_agent_send_ask(CONTROL_FD, s->ask_id, &s->ask)))
 			return;
 		s->ask_due = false;
 	}
-	if (s->closed_due && control_sent(&a->control, agent_send_closed(CONTROL_FD, s->id)))
+	if (s->closed_due && control_sent(&a->control, ssh_agent_send_closed(CONTROL_FD, s->id)))
 		*s = (struct stream){.gen = s->gen + 1};
 }
 
 static void flush_due(void *ctx)
 {
-	struct agent *a = ctx;
+	struct ssh_agent *a = ctx;
 
-	for (size_t i = 0; i < AGENT_MAX_OPEN && !a->control.is_due; i++)
+	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN && !a->control.is_due; i++)
 		control_report(a, &a->streams[i]);
 }
 
-static int on_config(struct agent *a, struct ipc_msg *msg)
+static int on_config(struct ssh_agent *a, struct ipc_msg *msg)
 {
-	static struct agent_config config;
-	int r = agent_get_config(msg, &config);
+	static struct ssh_agent_config config;
+	int r = ssh_agent_get_config(msg, &config);
 
 	if (r < 0)
 		return r;
@@ -38,28 +38,28 @@ static int on_config(struct agent *a, struct ipc_msg *msg)
 
 static int on_message(void *ctx, struct ipc_msg *msg)
 {
-	struct agent *a = ctx;
+	struct ssh_agent *a = ctx;
 	bool allowed = false;
 	int r;
 
 	switch (msg->type) {
-	case AGENT_CONFIG:
+	case SSH_AGENT_CONFIG:
 		return on_config(a, msg);
-	case AGENT_OPEN:
-		r = chan_get_plain(&agent_chan, msg, AGENT_OPEN);
+	case SSH_AGENT_OPEN:
+		r = chan_get_plain(&ssh_agent_chan, msg, SSH_AGENT_OPEN);
 		if (r == 0)
 			stream_open(a, msg->id, TAKE_FD(msg->fd));
 		return r;
-	case AGENT_VERDICT:
-		r = agent_get_verdict(msg, &allowed);
+	case SSH_AGENT_VERDICT:
+		r = ssh_agent_get_verdict(msg, &allowed);
 		return r < 0 ? r : stream_on_verdict(a, msg->id, allowed);
 	default:
 		return -EBADMSG;
 	}
 }
 
-const struct control_ops agent_control = {.chan = &agent_chan,
-	.ev = AGENT_EV_CONTROL,
+const struct control_ops ssh_agent_control = {.chan = &ssh_agent_chan,
+	.ev = SSH_AGENT_EV_CONTROL,
 	.burst = 1,
 	.on_message = on_message,
 	.on_room = flush_due};

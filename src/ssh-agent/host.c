@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host's agent: one question at a time. When it breaks the protocol or does not answer this
  * process ends, and the keeper starts another one with a new connection. */
-#include "agent.h"
+#include "ssh_agent.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -13,29 +13,31 @@
 
 static const uint8_t ask_list[] = {0, 0, 0, 1, SSHAGENT_REQUEST_IDENTITIES};
 
-static void watch_host(struct agent *a)
+static void watch_host(struct ssh_agent *a)
 {
 	uint32_t events = EPOLLIN | (a->at_out < a->n_out ? EPOLLOUT : 0);
 
-	if (loop_mod(&a->loop, a->host_fd, events, (struct loop_key){.kind = AGENT_EV_HOST}) < 0)
-		control_quit(&a->control, AGENT_EXIT_HOST);
+	if (loop_mod(&a->loop, a->host_fd, events, (struct loop_key){.kind = SSH_AGENT_EV_HOST}) <
+		0)
+		control_quit(&a->control, SSH_AGENT_EXIT_HOST);
 }
 
-int host_begin(struct agent *a, int fd)
+int host_begin(struct ssh_agent *a, int fd)
 {
 	int r = fd_set_nonblock(fd, true);
 
 	a->host_fd = fd;
 	a->in = xmalloc(LENGTH + SSHAGENT_MAX_ANSWER);
 	return r < 0 ? r
-		     : loop_add(&a->loop, fd, EPOLLIN, (struct loop_key){.kind = AGENT_EV_HOST});
+		     : loop_add(
+			       &a->loop, fd, EPOLLIN, (struct loop_key){.kind = SSH_AGENT_EV_HOST});
 }
 
-static struct stream *first_waiting(struct agent *a)
+static struct stream *first_waiting(struct ssh_agent *a)
 {
 	struct stream *first = NULL;
 
-	for (size_t i = 0; i < AGENT_MAX_OPEN; i++) {
+	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN; i++) {
 		struct stream *s = &a->streams[i];
 
 		if (s->state == STREAM_WAIT && (!first || s->order < first->order))
@@ -44,13 +46,13 @@ static struct stream *first_waiting(struct agent *a)
 	return first;
 }
 
-static void lost_host(struct agent *a, const char *why)
+static void lost_host(struct ssh_agent *a, const char *why)
 {
 	log_error("the host's agent %s", why);
-	control_quit(&a->control, AGENT_EXIT_HOST);
+	control_quit(&a->control, SSH_AGENT_EXIT_HOST);
 }
 
-static void send_some(struct agent *a)
+static void send_some(struct ssh_agent *a)
 {
 	while (a->at_out < a->n_out) {
 		ssize_t n =
@@ -67,7 +69,7 @@ static void send_some(struct agent *a)
 	watch_host(a);
 }
 
-void host_serve(struct agent *a)
+void host_serve(struct ssh_agent *a)
 {
 	struct stream *s = a->is_busy || a->control.done ? NULL : first_waiting(a);
 
@@ -79,12 +81,12 @@ void host_serve(struct agent *a)
 	a->out = s->may_sign ? s->in : ask_list;
 	a->n_out = s->may_sign ? s->n_in : sizeof(ask_list);
 	a->at_out = 0;
-	loop_timer_set(&a->loop, &a->host_timer, clock_mono_ms() + AGENT_HOST_MS,
-		(struct loop_key){.kind = AGENT_EV_HOST_TIMER});
+	loop_timer_set(&a->loop, &a->host_timer, clock_mono_ms() + SSH_AGENT_HOST_MS,
+		(struct loop_key){.kind = SSH_AGENT_EV_HOST_TIMER});
 	send_some(a);
 }
 
-void host_forget(struct agent *a, const struct stream *s)
+void host_forget(struct ssh_agent *a, const struct stream *s)
 {
 	if (a->asker != s)
 		return;
@@ -103,7 +105,7 @@ void host_forget(struct agent *a, const struct stream *s)
 	host_serve(a);
 }
 
-static void on_answer(struct agent *a)
+static void on_answer(struct ssh_agent *a)
 {
 	struct stream *s = a->asker;
 	size_t n = a->n_in;
@@ -117,7 +119,7 @@ static void on_answer(struct agent *a)
 	host_serve(a);
 }
 
-static void read_some(struct agent *a)
+static void read_some(struct ssh_agent *a)
 {
 	while (!a->control.done) {
 		size_t want = LENGTH;
@@ -148,7 +150,7 @@ static void read_some(struct agent *a)
 	}
 }
 
-void host_on_event(struct agent *a, uint32_t events)
+void host_on_event(struct ssh_agent *a, uint32_t events)
 {
 	if (events & EPOLLOUT)
 		send_some(a);

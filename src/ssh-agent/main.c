@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sbx-ssh-agent: what a sandbox may ask of the host's SSH agent. Started by the keeper in the
  * jail of profile JAIL_SSH_AGENT. */
-#include "agent.h"
+#include "ssh_agent.h"
 
 #include <stdio.h>
 #include <string.h>
 #include "lib/base/log.h"
 #include "lib/os/jail/jail.h"
 
-static struct agent agent = {.host_fd = -1};
+static struct ssh_agent agent = {.host_fd = -1};
 
-static void dispatch_ssh_agent(struct agent *a, const struct loop_event *ev)
+static void dispatch_ssh_agent(struct ssh_agent *a, const struct loop_event *ev)
 {
-	switch ((enum agent_ev)ev->key.kind) {
-	case AGENT_EV_CONTROL:
+	switch ((enum ssh_agent_ev)ev->key.kind) {
+	case SSH_AGENT_EV_CONTROL:
 		control_on_event(&a->control, ev->events);
 		break;
-	case AGENT_EV_HOST:
+	case SSH_AGENT_EV_HOST:
 		host_on_event(a, ev->events);
 		break;
-	case AGENT_EV_HOST_TIMER:
+	case SSH_AGENT_EV_HOST_TIMER:
 		log_error("the host's agent does not answer");
-		control_quit(&a->control, AGENT_EXIT_HOST);
+		control_quit(&a->control, SSH_AGENT_EXIT_HOST);
 		break;
-	case AGENT_EV_STREAM:
+	case SSH_AGENT_EV_STREAM:
 		stream_on_event(a, ev->key, ev->events);
 		break;
-	case AGENT_EV_TIMER:
+	case SSH_AGENT_EV_TIMER:
 		stream_on_timer(a, ev->key);
 		break;
 	}
 }
 
-static void start_ssh_agent(struct agent *a)
+static void start_ssh_agent(struct ssh_agent *a)
 {
 	struct err err = {0};
 	int r;
 
-	control_open(&a->control, &agent_control, &a->loop, a);
+	control_open(&a->control, &ssh_agent_control, &a->loop, a);
 	r = jail_seal(JAIL_SSH_AGENT, &err);
 	if (r < 0)
 		die("%s", err_text(&err, r));
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 {
 	log_init("sbx-ssh-agent");
 	if (argc == 2 && strcmp(argv[1], "--jail-selftest") == 0)
-		return agent_selftest();
+		return ssh_agent_selftest();
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("sbx-ssh-agent " SBX_VERSION) < 0;
 	if (argc != 1)

@@ -4,7 +4,7 @@
  * tries one system call. The final filter kills on violation, so a probe that is not killed by
  * SIGSYS has found a hole. The last probe does what the program does all day and must live.
  */
-#include "agent.h"
+#include "ssh_agent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,7 +100,7 @@ static bool probe_run(const struct probe *p)
 	return good;
 }
 
-int agent_selftest(void)
+int ssh_agent_selftest(void)
 {
 	bool good = true;
 

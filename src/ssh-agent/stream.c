@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a client in the guest says, one request after the other. */
-#include "agent.h"
+#include "ssh_agent.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -11,13 +11,14 @@
 
 static const uint8_t failure[] = {0, 0, 0, 1, SSHAGENT_FAILURE};
 
-static struct loop_key key_of(const struct agent *a, const struct stream *s, enum agent_ev kind)
+static struct loop_key key_of(
+	const struct ssh_agent *a, const struct stream *s, enum ssh_agent_ev kind)
 {
 	return (struct loop_key){
 		.kind = (uint8_t)kind, .gen = s->gen, .idx = (uint32_t)(s - a->streams)};
 }
 
-static struct stream *find_stream(struct agent *a, struct loop_key key)
+static struct stream *find_stream(struct ssh_agent *a, struct loop_key key)
 {
 	struct stream *s = &a->streams[key.idx];
 	bool is_live = s->state != STREAM_FREE && s->state != STREAM_CLOSED;
@@ -35,7 +36,7 @@ static struct slice request_of(const struct stream *s)
 	return slice_of(s->in + LENGTH, s->n_in - LENGTH);
 }
 
-static void close_stream(struct agent *a, struct stream *s)
+static void close_stream(struct ssh_agent *a, struct stream *s)
 {
 	host_forget(a, s);
 	loop_timer_clear(&a->loop, &s->timer);
@@ -51,25 +52,26 @@ static void close_stream(struct agent *a, struct stream *s)
 
 /* Only what this state waits for: a guest that sends more waits in its socket. A hang-up is
  * always told. */
-static void enter_stream(struct agent *a, struct stream *s, enum stream_state state, uint64_t ms)
+static void enter_stream(
+	struct ssh_agent *a, struct stream *s, enum stream_state state, uint64_t ms)
 {
 	uint32_t events = state == STREAM_READ ? EPOLLIN : state == STREAM_WRITE ? EPOLLOUT : 0;
 
 	s->state = state;
 	if (ms)
-		loop_timer_set(
-			&a->loop, &s->timer, clock_mono_ms() + ms, key_of(a, s, AGENT_EV_TIMER));
+		loop_timer_set(&a->loop, &s->timer, clock_mono_ms() + ms,
+			key_of(a, s, SSH_AGENT_EV_TIMER));
 	else
 		loop_timer_clear(&a->loop, &s->timer);
-	if (loop_mod(&a->loop, s->fd, events, key_of(a, s, AGENT_EV_STREAM)) < 0)
+	if (loop_mod(&a->loop, s->fd, events, key_of(a, s, SSH_AGENT_EV_STREAM)) < 0)
 		close_stream(a, s);
 }
 
-void stream_open(struct agent *a, uint32_t id, int fd)
+void stream_open(struct ssh_agent *a, uint32_t id, int fd)
 {
 	struct stream *s = NULL;
 
-	for (size_t i = 0; i < AGENT_MAX_OPEN && !s; i++)
+	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN && !s; i++)
 		if (a->streams[i].state == STREAM_FREE)
 			s = &a->streams[i];
 	/* The keeper counts too, and gives no more than there is room for. */
@@ -81,13 +83,13 @@ void stream_open(struct agent *a, uint32_t id, int fd)
 	uint32_t gen = s->gen;
 
 	*s = (struct stream){.state = STREAM_READ, .id = id, .gen = gen, .fd = fd};
-	if (loop_add(&a->loop, fd, EPOLLIN, key_of(a, s, AGENT_EV_STREAM)) < 0)
+	if (loop_add(&a->loop, fd, EPOLLIN, key_of(a, s, SSH_AGENT_EV_STREAM)) < 0)
 		close_stream(a, s);
 }
 
 /* ---- answers ---- */
 
-static void write_some(struct agent *a, struct stream *s)
+static void write_some(struct ssh_agent *a, struct stream *s)
 {
 	while (s->at_out < s->n_out) {
 		ssize_t n = send(s->fd, s->out + s->at_out, s->n_out - s->at_out, MSG_NOSIGNAL);
@@ -108,15 +110,15 @@ static void write_some(struct agent *a, struct stream *s)
 }
 
 /* Takes `out`, a whole message with its length. */
-static void answer_stream(struct agent *a, struct stream *s, uint8_t *out, size_t n)
+static void answer_stream(struct ssh_agent *a, struct stream *s, uint8_t *out, size_t n)
 {
 	s->out = out;
 	s->n_out = n;
 	s->at_out = 0;
-	enter_stream(a, s, STREAM_WRITE, AGENT_WRITE_MS);
+	enter_stream(a, s, STREAM_WRITE, SSH_AGENT_WRITE_MS);
 }
 
-static void refuse_stream(struct agent *a, struct stream *s)
+static void refuse_stream(struct ssh_agent *a, struct stream *s)
 {
 	uint8_t *out = xmalloc(sizeof(failure));
 
@@ -124,7 +126,7 @@ static void refuse_stream(struct agent *a, struct stream *s)
 	answer_stream(a, s, out, sizeof(failure));
 }
 
-static void answer_with(struct agent *a, struct stream *s, struct slice msg)
+static void answer_with(struct ssh_agent *a, struct stream *s, struct slice msg)
 {
 	uint8_t *out = xmalloc(LENGTH + msg.n);
 
@@ -136,14 +138,14 @@ static void answer_with(struct agent *a, struct stream *s, struct slice msg)
 
 /* ---- requests ---- */
 
-static void wait_for_host(struct agent *a, struct stream *s)
+static void wait_for_host(struct ssh_agent *a, struct stream *s)
 {
 	s->order = ++a->n_orders;
-	enter_stream(a, s, STREAM_WAIT, AGENT_HOST_MS);
+	enter_stream(a, s, STREAM_WAIT, SSH_AGENT_HOST_MS);
 	host_serve(a);
 }
 
-static void on_request(struct agent *a, struct stream *s)
+static void on_request(struct ssh_agent *a, struct stream *s)
 {
 	if (sshagent_parse(request_of(s)).kind == SSHAGENT_OTHER)
 		refuse_stream(a, s);
@@ -151,7 +153,7 @@ static void on_request(struct agent *a, struct stream *s)
 		wait_for_host(a, s);
 }
 
-static void read_some(struct agent *a, struct stream *s)
+static void read_some(struct ssh_agent *a, struct stream *s)
 {
 	for (;;) {
 		size_t want = LENGTH;
@@ -185,7 +187,7 @@ static void read_some(struct agent *a, struct stream *s)
 		free(TAKE(s->in));
 }
 
-void stream_on_event(struct agent *a, struct loop_key key, uint32_t events)
+void stream_on_event(struct ssh_agent *a, struct loop_key key, uint32_t events)
 {
 	struct stream *s = find_stream(a, key);
 
@@ -199,7 +201,7 @@ void stream_on_event(struct agent *a, struct loop_key key, uint32_t events)
 		close_stream(a, s);
 }
 
-void stream_on_timer(struct agent *a, struct loop_key key)
+void stream_on_timer(struct ssh_agent *a, struct loop_key key)
 {
 	struct stream *s = find_stream(a, key);
 
@@ -216,25 +218,25 @@ void stream_on_timer(struct agent *a, struct loop_key key)
 
 /* ---- what the others say ---- */
 
-static void ask_keeper(struct agent *a, struct stream *s, const struct sshagent_key *key,
+static void ask_keeper(struct ssh_agent *a, struct stream *s, const struct sshagent_key *key,
 	const struct sshagent_request *req)
 {
-	static const enum agent_what whats[SSHAGENT_N_WHATS] = {
-		[SSHAGENT_SIGNS_LOGIN] = AGENT_LOGIN,
-		[SSHAGENT_SIGNS_FILE] = AGENT_FILE,
-		[SSHAGENT_SIGNS_OTHER] = AGENT_OTHER};
+	static const enum ssh_agent_what whats[SSHAGENT_N_WHATS] = {
+		[SSHAGENT_SIGNS_LOGIN] = SSH_AGENT_LOGIN,
+		[SSHAGENT_SIGNS_FILE] = SSH_AGENT_FILE,
+		[SSHAGENT_SIGNS_OTHER] = SSH_AGENT_OTHER};
 
-	s->ask = (struct agent_ask){0};
+	s->ask = (struct ssh_agent_ask){0};
 	s->ask.what = whats[sshagent_describe(req->data, key->blob, s->ask.text)];
 	memcpy(s->ask.fingerprint, key->fingerprint, sizeof(key->fingerprint));
 	sshagent_show(key->comment, s->ask.comment, sizeof(s->ask.comment));
 	s->ask_id = ++a->n_asks;
 	s->ask_due = true;
-	enter_stream(a, s, STREAM_ASK, AGENT_ASK_MS);
+	enter_stream(a, s, STREAM_ASK, SSH_AGENT_ASK_MS);
 	control_report(a, s);
 }
 
-static void on_list(struct agent *a, struct stream *s, struct slice list)
+static void on_list(struct ssh_agent *a, struct stream *s, struct slice list)
 {
 	struct sshagent_request req = sshagent_parse(request_of(s));
 	struct sshagent_key key;
@@ -256,7 +258,7 @@ static void on_list(struct agent *a, struct stream *s, struct slice list)
 		answer_with(a, s, slice_of(wr.p, wr.n));
 }
 
-void stream_on_host(struct agent *a, struct stream *s, struct slice msg)
+void stream_on_host(struct ssh_agent *a, struct stream *s, struct slice msg)
 {
 	if (!s->may_sign)
 		on_list(a, s, msg);
@@ -266,12 +268,12 @@ void stream_on_host(struct agent *a, struct stream *s, struct slice msg)
 		refuse_stream(a, s);
 }
 
-int stream_on_verdict(struct agent *a, uint32_t ask_id, bool allowed)
+int stream_on_verdict(struct ssh_agent *a, uint32_t ask_id, bool allowed)
 {
 	/* Later than we waited, or its stream has gone: that is no fault. */
 	if (ask_id == 0 || ask_id > a->n_asks)
 		return -EBADMSG;
-	for (size_t i = 0; i < AGENT_MAX_OPEN; i++) {
+	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN; i++) {
 		struct stream *s = &a->streams[i];
 
 		if (s->state != STREAM_ASK || s->ask_id != ask_id || s->ask_due)

@@ -184,7 +184,7 @@ void start_undo(struct keeper *k)
 	edge_kill(k);
 	origins_kill_all(k, "the sandbox is stopping");
 	egress_kill(k);
-	agent_kill(k);
+	ssh_agent_kill(k);
 	machine_end_qemu(k);
 	start_stop_share(k);
 	fd_close(&k->port_fd);

@@ -239,7 +239,7 @@ static void take_memory(struct keeper *k)
 	edge_kill(k);
 	origins_kill_all(k, "the sandbox is being suspended");
 	egress_kill(k);
-	agent_kill(k);
+	ssh_agent_kill(k);
 	start_stop_share(k);
 	link_progress(k, 50, "suspending: writing its memory");
 	k->suspend->step = SUSPEND_SAVING;

@@ -231,7 +231,7 @@ static void answer_first(struct keeper *k)
 	p->has_exchange = false;
 	k->net->spent_us += ask_us;
 	if (ask.kind == EDGE_ASK_AGENT) { /* no policy: what it signs is recorded one by one */
-		p->edge_fd = agent_open(k, &p->verdict);
+		p->edge_fd = ssh_agent_open(k, &p->verdict);
 		trace_decision(p->ask, &ask, &p->verdict);
 		return;
 	}

@@ -30,8 +30,8 @@ enum keeper_ev {
 	EV_TIMER_LOAD,
 	EV_TIMER_NET,
 	EV_TIMER_RECORD,
-	EV_AGENT,
-	EV_AGENT_END,
+	EV_SSH_AGENT,
+	EV_SSH_AGENT_END,
 	EV_CONFIRM, /* idx: which question to a person */
 	EV_TIMER_CONFIRM,
 	EV_VAULT,

@@ -84,7 +84,7 @@ struct keeper {
 	struct denied *denied;
 	struct edge_link *edge;
 	struct egress_link *egress;
-	struct agent_link *agent;
+	struct ssh_agent_link *ssh_agent;
 	struct gate *gate;
 	struct netpolicy *netpolicy;
 	struct net *net;

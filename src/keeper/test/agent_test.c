@@ -53,7 +53,7 @@ static int up(void **state)
 
 static int down(void **state)
 {
-	agent_kill(&rig_k);
+	ssh_agent_kill(&rig_k);
 	(void)kill(host_agent, SIGKILL);
 	(void)waitpid(host_agent, NULL, 0);
 	free(TAKE(rig_k.spec.ssh.socket));
@@ -118,7 +118,7 @@ static void test_off_by_default(void **state)
 	assert_int_equal(open_client(1), -1);
 	assert_non_null(strstr(rig_verdict.reason, "without --ssh-agent"));
 	assert_int_equal(rig_last_record().decision, AUDIT_DENY);
-	assert_false(rig_k.agent->worker.alive);
+	assert_false(rig_k.ssh_agent->worker.alive);
 	rig_k.spec.ssh.socket = socket_;
 }
 
@@ -221,15 +221,15 @@ static void test_nobody_answers(void **state)
 
 static void test_16_clients(void **state)
 {
-	int fds[AGENT_MAX_OPEN];
+	int fds[SSH_AGENT_MAX_OPEN];
 
-	for (uint32_t i = 0; i < AGENT_MAX_OPEN; i++) {
+	for (uint32_t i = 0; i < SSH_AGENT_MAX_OPEN; i++) {
 		fds[i] = open_client(i + 1);
 		assert_true(fds[i] >= 0);
 	}
 	assert_int_equal(open_client(99), -1);
-	assert_int_equal(sign(fds[AGENT_MAX_OPEN - 1]), 14);
-	for (uint32_t i = 0; i < AGENT_MAX_OPEN; i++)
+	assert_int_equal(sign(fds[SSH_AGENT_MAX_OPEN - 1]), 14);
+	for (uint32_t i = 0; i < SSH_AGENT_MAX_OPEN; i++)
 		(void)close(fds[i]);
 	(void)rig_run_until(-1, 200);
 	fds[0] = open_client(100); /* their places are free again */
@@ -243,9 +243,9 @@ static void test_killed_and_started_again(void **state)
 	uint8_t byte;
 
 	assert_int_equal(sign(fd), 14);
-	assert_int_equal(kill(rig_k.agent->worker.child.pid, SIGKILL), 0);
+	assert_int_equal(kill(rig_k.ssh_agent->worker.child.pid, SIGKILL), 0);
 	(void)rig_run_until(-1, 300);
-	assert_false(rig_k.agent->worker.alive);
+	assert_false(rig_k.ssh_agent->worker.alive);
 	assert_int_equal(recv(fd, &byte, 1, 0), 0);
 	(void)close(fd);
 	fd = open_client(2);
@@ -263,7 +263,7 @@ static void test_no_agent_on_the_host(void **state)
 	fd = open_client(1);
 	(void)rig_run_until(-1, 500);
 	assert_int_equal(recv(fd, &byte, 1, 0), 0);
-	assert_false(rig_k.agent->worker.alive);
+	assert_false(rig_k.ssh_agent->worker.alive);
 	(void)close(fd);
 }
 
@@ -275,30 +275,30 @@ static void test_a_hostile_one(void **state)
 
 		assert_int_equal(sign(fd), 14);
 		assert_int_equal(ipc_pair(fds), 0);
-		loop_del(&rig_k.loop, rig_k.agent->worker.sock);
-		int real = rig_k.agent->worker.sock; /* it must not see its end */
+		loop_del(&rig_k.loop, rig_k.ssh_agent->worker.sock);
+		int real = rig_k.ssh_agent->worker.sock; /* it must not see its end */
 
-		rig_k.agent->worker.sock = fds[0];
+		rig_k.ssh_agent->worker.sock = fds[0];
 		assert_int_equal(loop_add(&rig_k.loop, fds[0], EPOLLIN,
-					 (struct loop_key){
-						 .kind = EV_AGENT, .gen = rig_k.agent->worker.gen}),
+					 (struct loop_key){.kind = EV_SSH_AGENT,
+						 .gen = rig_k.ssh_agent->worker.gen}),
 			0);
 		switch (i) {
 		case 0: /* a stream that is not open */
-			assert_int_equal(agent_send_closed(fds[1], 9), 0);
+			assert_int_equal(ssh_agent_send_closed(fds[1], 9), 0);
 			break;
 		case 1: /* out of phase */
 			assert_int_equal(chan_send_hello(fds[1], SBX_BUILD), 0);
 			break;
 		default: /* a terminal's escape sequence */
-			assert_int_equal(agent_send_ask(fds[1], 1,
-						 &(struct agent_ask){
+			assert_int_equal(ssh_agent_send_ask(fds[1], 1,
+						 &(struct ssh_agent_ask){
 							 .fingerprint = "x", .comment = "\033[2J"}),
 				0);
 		}
 		(void)rig_run_until(-1, 300);
-		assert_false(rig_k.agent->worker.alive);
-		assert_int_equal(rig_k.agent->worker.violations, i + 1);
+		assert_false(rig_k.ssh_agent->worker.alive);
+		assert_int_equal(rig_k.ssh_agent->worker.violations, i + 1);
 		assert_int_equal(rig_last_record().kind, AUDIT_KIND_WORKER_VIOLATION);
 		(void)close(fd);
 		(void)close(fds[1]);

@@ -111,9 +111,9 @@ static void an_ssh_agent_that_cannot_be_watched_is_killed_and_its_client_refused
 
 	rig_k.spec.ssh.socket = (char *)"/nowhere";
 	adds_until_failure = 2;
-	assert_int_equal(agent_open(&rig_k, &verdict), -1);
+	assert_int_equal(ssh_agent_open(&rig_k, &verdict), -1);
 	assert_false(verdict.allowed);
-	assert_false(rig_k.agent->worker.alive);
+	assert_false(rig_k.ssh_agent->worker.alive);
 	assert_int_equal(kill(spawned, 0), -1);
 }
 

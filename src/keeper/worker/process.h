@@ -10,7 +10,7 @@
  * Trust    The process may be compromised by the bytes that it reads. Its messages are untrusted.
  * Owns     The process, the keeper's end of the channel and the restart timer.
  * Limits   worker_restart doubles the pause from gap_ms up to max_gap_ms.
- * See      lib/os/worker/worker.h, edge_link.c, egress_link.c, agent_link.c,
+ * See      lib/os/worker/worker.h, edge_link.c, egress_link.c, ssh_agent_link.c,
  *          src/keeper/credential/origin_link.c
  */
 #pragma once

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "src/keeper/link/link.h"
-#include "agent_link.h"
+#include "ssh_agent_link.h"
 #include "asked.h"
 #include "edge_link.h"
 #include "egress_link.h"

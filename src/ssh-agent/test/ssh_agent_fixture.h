@@ -27,7 +27,7 @@
 #include <cmocka.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
-#include "lib/os/ipc/agent_chan.h"
+#include "lib/os/ipc/ssh_agent_chan.h"
 #include "lib/os/jail/jail.h"
 #include "lib/os/jail/unsealed.h"
 #include "lib/secret/sshagent/sshagent.h"
@@ -45,12 +45,12 @@ static char *in_folder(const char *name)
 
 /* ---- programs ---- */
 
-static pid_t start(const char *agent_sock, const char *command)
+static pid_t start(const char *ssh_agent_sock, const char *command)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		if (chdir(folder) < 0 || setenv("SSH_AUTH_SOCK", agent_sock, 1) < 0 ||
+		if (chdir(folder) < 0 || setenv("SSH_AUTH_SOCK", ssh_agent_sock, 1) < 0 ||
 			setenv("HOME", folder, 1) < 0 || setenv("GIT_CONFIG_NOSYSTEM", "1", 1) < 0)
 			_exit(99);
 		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
@@ -129,7 +129,7 @@ struct rig {
 	unsigned n_closed, n_asked;
 	bool yes;     /* what the keeper says to each ASK */
 	bool is_mute; /* the keeper does not answer */
-	struct agent_ask ask;
+	struct ssh_agent_ask ask;
 	uint32_t ask_id;
 };
 
@@ -220,14 +220,14 @@ static void rig_start(struct rig *r)
 
 static void rig_config(struct rig *r, const char *rule, const char *rule2, int host)
 {
-	static struct agent_config config;
+	static struct ssh_agent_config config;
 
-	config = (struct agent_config){.n_rules = (uint8_t)((rule != NULL) + (rule2 != NULL))};
+	config = (struct ssh_agent_config){.n_rules = (uint8_t)((rule != NULL) + (rule2 != NULL))};
 	if (rule)
-		(void)snprintf(config.rules[0], AGENT_MAX_RULE, "%s", rule);
+		(void)snprintf(config.rules[0], SSH_AGENT_MAX_RULE, "%s", rule);
 	if (rule2)
-		(void)snprintf(config.rules[1], AGENT_MAX_RULE, "%s", rule2);
-	assert_int_equal(agent_ask_config(r->keeper, &config, host), 0);
+		(void)snprintf(config.rules[1], SSH_AGENT_MAX_RULE, "%s", rule2);
+	assert_int_equal(ssh_agent_ask_config(r->keeper, &config, host), 0);
 	(void)close(host);
 }
 
@@ -257,22 +257,22 @@ static void rig_down(struct rig *r)
 
 static void open_stream(struct rig *r, int fd)
 {
-	assert_int_equal(agent_ask_open(r->keeper, ++r->n_opened, fd), 0);
+	assert_int_equal(ssh_agent_ask_open(r->keeper, ++r->n_opened, fd), 0);
 	(void)close(fd);
 }
 
 static void on_message(struct rig *r, const struct ipc_msg *msg)
 {
-	if (msg->type == AGENT_CLOSED) {
-		assert_int_equal(chan_get_plain(&agent_chan, msg, AGENT_CLOSED), 0);
+	if (msg->type == SSH_AGENT_CLOSED) {
+		assert_int_equal(chan_get_plain(&ssh_agent_chan, msg, SSH_AGENT_CLOSED), 0);
 		r->n_closed++;
 		return;
 	}
-	assert_int_equal(agent_get_ask(msg, &r->ask), 0);
+	assert_int_equal(ssh_agent_get_ask(msg, &r->ask), 0);
 	r->n_asked++;
 	r->ask_id = msg->id;
 	if (!r->is_mute)
-		assert_int_equal(agent_answer_ask(r->keeper, msg->id, r->yes), 0);
+		assert_int_equal(ssh_agent_answer_ask(r->keeper, msg->id, r->yes), 0);
 }
 
 static void turn(struct rig *r, int ms)

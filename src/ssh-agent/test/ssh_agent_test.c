@@ -41,7 +41,7 @@ static void test_ssh_keygen_signs_after_a_yes(void **state)
 				    "ssh-keygen -q -Y check-novalidate -n file -s t.sig <t"),
 		0);
 	assert_int_equal(r.n_asked, 1);
-	assert_int_equal(r.ask.what, AGENT_FILE);
+	assert_int_equal(r.ask.what, SSH_AGENT_FILE);
 	assert_string_equal(r.ask.text, "file");
 	assert_string_equal(r.ask.comment, "me@example.com");
 	assert_string_equal(r.ask.fingerprint, finger_a);
@@ -85,7 +85,7 @@ static void test_git_commits_are_signed(void **state)
 			   "2>/dev/null"),
 		0);
 	assert_int_equal(r.n_asked, 1);
-	assert_int_equal(r.ask.what, AGENT_FILE);
+	assert_int_equal(r.ask.what, SSH_AGENT_FILE);
 	assert_string_equal(r.ask.text, "git");
 	rig_down(&r);
 }
@@ -113,7 +113,7 @@ static void test_ssh_logs_in(void **state)
 				    "test \"$(cat said)\" = in"),
 		0);
 	assert_int_equal(r.n_asked, 1);
-	assert_int_equal(r.ask.what, AGENT_LOGIN);
+	assert_int_equal(r.ask.what, SSH_AGENT_LOGIN);
 	assert_true(r.ask.text[0]);
 	r.yes = false;
 	assert_int_not_equal(client(&r, "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=no "
@@ -264,7 +264,7 @@ static void test_nothing_is_signed_before_the_yes(void **state)
 
 	assert_int_equal(send(fd, request, n, 0), (int)n);
 	wait_for_asks(&r, 1);
-	assert_int_equal(r.ask.what, AGENT_OTHER);
+	assert_int_equal(r.ask.what, SSH_AGENT_OTHER);
 	uint32_t first = r.ask_id;
 
 	assert_int_equal(client(&r, "ssh-add -l >/dev/null"), 0);
@@ -279,8 +279,8 @@ static void test_nothing_is_signed_before_the_yes(void **state)
 
 	while (r.n_closed == n_closed)
 		turn(&r, WAIT_MS);
-	assert_int_equal(agent_answer_ask(r.keeper, r.ask_id, true), 0); /* for nobody */
-	assert_int_equal(agent_answer_ask(r.keeper, first, true), 0);
+	assert_int_equal(ssh_agent_answer_ask(r.keeper, r.ask_id, true), 0); /* for nobody */
+	assert_int_equal(ssh_agent_answer_ask(r.keeper, first, true), 0);
 	assert_true(is_signature(fd));
 	/* the same client again, and again */
 	r.is_mute = false;
@@ -295,7 +295,7 @@ static void test_nothing_is_signed_before_the_yes(void **state)
 	rig_down(&r);
 	/* a verdict about what was never asked */
 	rig_up(&r, NULL, NULL);
-	assert_int_equal(agent_answer_ask(r.keeper, 1, true), 0);
+	assert_int_equal(ssh_agent_answer_ask(r.keeper, 1, true), 0);
 	assert_int_equal(rig_exit(&r), 4);
 }
 
@@ -353,9 +353,9 @@ static void test_a_verdict_is_for_one(void **state)
 		wait_for_asks(&r, i + 1);
 		ids[i] = r.ask_id;
 	}
-	assert_int_equal(agent_answer_ask(r.keeper, ids[1], true), 0);
+	assert_int_equal(ssh_agent_answer_ask(r.keeper, ids[1], true), 0);
 	assert_true(is_signature(fds[1]));
-	assert_int_equal(agent_answer_ask(r.keeper, ids[0], false), 0);
+	assert_int_equal(ssh_agent_answer_ask(r.keeper, ids[0], false), 0);
 	assert_true(says_failure(fds[0]));
 	(void)close(fds[0]);
 	(void)close(fds[1]);
@@ -364,22 +364,22 @@ static void test_a_verdict_is_for_one(void **state)
 
 static void test_16_clients_at_once(void **state)
 {
-	int fds[AGENT_MAX_OPEN];
+	int fds[SSH_AGENT_MAX_OPEN];
 	static uint8_t list[4096];
 	struct rig r;
 
 	rig_up(&r, NULL, NULL);
-	for (size_t i = 0; i < AGENT_MAX_OPEN; i++)
+	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN; i++)
 		fds[i] = open_pair(&r);
-	for (size_t i = 0; i < AGENT_MAX_OPEN; i++)
+	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN; i++)
 		assert_int_equal(send(fds[i], "\0\0\0\1\x0b", 5, 0), 5);
-	for (size_t i = 0; i < AGENT_MAX_OPEN; i++) {
+	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN; i++) {
 		assert_int_equal(recv(fds[i], list, 5, MSG_WAITALL), 5);
 		assert_int_equal(list[4], SSHAGENT_IDENTITIES_ANSWER);
 	}
 	(void)open_pair(&r); /* the keeper counts */
 	assert_int_equal(rig_exit(&r), 4);
-	for (size_t i = 0; i < AGENT_MAX_OPEN; i++)
+	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN; i++)
 		(void)close(fds[i]);
 }
 
@@ -435,10 +435,10 @@ static void test_a_keeper_that_breaks_the_protocol(void **state)
 	struct rig r;
 
 	rig_start(&r);
-	assert_int_equal(agent_ask_open(r.keeper, 1, 0), 0); /* before CONFIG */
+	assert_int_equal(ssh_agent_ask_open(r.keeper, 1, 0), 0); /* before CONFIG */
 	assert_int_equal(rig_exit(&r), 4);
 	rig_up(&r, NULL, NULL);
-	assert_int_equal(agent_send_closed(r.keeper, 1), 0); /* not its to say */
+	assert_int_equal(ssh_agent_send_closed(r.keeper, 1), 0); /* not its to say */
 	assert_int_equal(rig_exit(&r), 4);
 	rig_up(&r, NULL, NULL);
 	fd_close(&r.keeper);

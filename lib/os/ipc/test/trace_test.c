@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include "lib/base/mem.h"
 #include "lib/base/trace.h"
-#include "lib/os/ipc/agent_chan.h"
+#include "lib/os/ipc/ssh_agent_chan.h"
 #include "lib/os/ipc/edge_chan.h"
 #include "lib/os/ipc/egress_chan.h"
 #include "lib/os/ipc/keeper_chan.h"
@@ -24,8 +24,8 @@
 #define CANARY "canary-in-a-body"
 #define UNKNOWN 999
 
-static const struct chan *const channels[] = {
-	&agent_chan, &edge_chan, &egress_chan, &keeper_chan, &origin_chan, &run_chan, &vault_chan};
+static const struct chan *const channels[] = {&ssh_agent_chan, &edge_chan, &egress_chan,
+	&keeper_chan, &origin_chan, &run_chan, &vault_chan};
 
 static char path[] = "/tmp/ipc_trace_test.XXXXXX";
 static int fds[2];

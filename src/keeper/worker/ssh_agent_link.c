@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent_link - the keeper's side of lib/os/ipc/agent_chan.h, and the life of sbx-ssh-agent.
+ * ssh_agent_link - the keeper's side of lib/os/ipc/ssh_agent_chan.h, and the life of sbx-ssh-agent.
  *
  * How      Nothing runs until a client in the guest connects. Then sbx-ssh-agent is spawned in its
  *          jail and given a connection to the host's agent, whose socket spec.json names; streams
@@ -10,7 +10,7 @@
  *          When sbx-ssh-agent ends its streams break, and the next client starts another one.
  * Trust    It reads what the guest sends: every message is checked against the phase table, a
  *          violation kills it, and after WORKER_MAX_VIOLATIONS there is no other.
- * Limits   AGENT_MAX_OPEN streams, KEEPER_CONFIRMS questions to a person at once, KEEPER_CONFIRM_MS
+ * Limits   SSH_AGENT_MAX_OPEN streams, KEEPER_CONFIRMS questions to a person at once, KEEPER_CONFIRM_MS
  *          each.
  * Never    Says yes before the record is written.
  */
@@ -26,7 +26,7 @@
 
 /* ---- the process ---- */
 
-static void drop_confirm(struct keeper *k, struct agent_confirm *c)
+static void drop_confirm(struct keeper *k, struct ssh_agent_confirm *c)
 {
 	if (c->child.pidfd < 0)
 		return;
@@ -38,9 +38,9 @@ static void drop_confirm(struct keeper *k, struct agent_confirm *c)
 
 static void drop_agent(struct keeper *k, struct worker *w, const char *why)
 {
-	struct agent_link *a = k->agent;
+	struct ssh_agent_link *a = k->ssh_agent;
 
-	for (size_t i = 0; i < AGENT_MAX_OPEN; i++) {
+	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN; i++) {
 		fd_close(&a->streams[i].fd);
 		a->streams[i].used = false;
 	}
@@ -48,14 +48,14 @@ static void drop_agent(struct keeper *k, struct worker *w, const char *why)
 		drop_confirm(k, &a->confirms[i]);
 }
 
-void agent_kill(struct keeper *k)
+void ssh_agent_kill(struct keeper *k)
 {
-	worker_stop(k, &k->agent->worker, "");
+	worker_stop(k, &k->ssh_agent->worker, "");
 }
 
-void agent_on_exit(struct keeper *k)
+void ssh_agent_on_exit(struct keeper *k)
 {
-	worker_on_exit(k, &k->agent->worker);
+	worker_on_exit(k, &k->ssh_agent->worker);
 }
 
 /* The next client starts another one, until there were too many. */
@@ -67,37 +67,37 @@ static void count_violation(struct keeper *k, struct worker *w)
 
 static int send_config(struct keeper *k, struct err *err)
 {
-	static struct agent_config config;
+	static struct ssh_agent_config config;
 	const struct spec_ssh *ssh = &k->spec.ssh;
 	AUTO_CLOSE int host = hands_ssh_agent(k, err);
 
 	if (host < 0)
 		return host;
-	config = (struct agent_config){.n_rules = (uint8_t)ssh->n_keys};
+	config = (struct ssh_agent_config){.n_rules = (uint8_t)ssh->n_keys};
 	for (size_t i = 0; i < ssh->n_keys; i++)
 		(void)!str_copy(config.rules[i], sizeof(config.rules[i]), ssh->keys[i]);
-	return agent_ask_config(k->agent->worker.sock, &config, host);
+	return ssh_agent_ask_config(k->ssh_agent->worker.sock, &config, host);
 }
 
 static void push_streams(struct keeper *k)
 {
-	struct agent_link *a = k->agent;
+	struct ssh_agent_link *a = k->ssh_agent;
 
-	for (uint32_t i = 0; i < AGENT_MAX_OPEN && a->worker.alive; i++) {
+	for (uint32_t i = 0; i < SSH_AGENT_MAX_OPEN && a->worker.alive; i++) {
 		if (a->streams[i].fd < 0)
 			continue;
 		/* A few small messages: when they do not fit it does not read, and is of no use. */
-		if (agent_ask_open(a->worker.sock, i + 1, a->streams[i].fd) < 0) {
-			agent_kill(k);
+		if (ssh_agent_ask_open(a->worker.sock, i + 1, a->streams[i].fd) < 0) {
+			ssh_agent_kill(k);
 			return;
 		}
 		fd_close(&a->streams[i].fd);
 	}
 }
 
-static struct agent_stream *find_free(struct agent_link *a)
+static struct ssh_agent_stream *find_free(struct ssh_agent_link *a)
 {
-	for (size_t i = 0; i < AGENT_MAX_OPEN; i++)
+	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN; i++)
 		if (!a->streams[i].used)
 			return &a->streams[i];
 	return NULL;
@@ -112,8 +112,8 @@ static int refuse(struct edge_verdict *v, const char *why)
 
 static int try_open(struct keeper *k, struct edge_verdict *ret)
 {
-	struct agent_link *a = k->agent;
-	struct agent_stream *s = find_free(a);
+	struct ssh_agent_link *a = k->ssh_agent;
+	struct ssh_agent_stream *s = find_free(a);
 	struct err err = {0};
 	int fds[2];
 
@@ -135,7 +135,7 @@ static int try_open(struct keeper *k, struct edge_verdict *ret)
 	s->used = true;
 	s->fd = fds[1];
 	ret->allowed = true;
-	if (a->worker.phase == AGENT_PHASE_RUN)
+	if (a->worker.phase == SSH_AGENT_PHASE_RUN)
 		push_streams(k);
 	return fds[0];
 }
@@ -158,7 +158,7 @@ static bool record_client(struct keeper *k, const struct edge_verdict *v)
 	return r == 0;
 }
 
-int agent_open(struct keeper *k, struct edge_verdict *ret)
+int ssh_agent_open(struct keeper *k, struct edge_verdict *ret)
 {
 	int fd = try_open(k, ret);
 
@@ -172,13 +172,13 @@ int agent_open(struct keeper *k, struct edge_verdict *ret)
 
 /* ---- signatures ---- */
 
-static const char *what_text(enum agent_what what)
+static const char *what_text(enum ssh_agent_what what)
 {
-	return what == AGENT_LOGIN ? "login as" : what == AGENT_FILE ? "file for" : "data";
+	return what == SSH_AGENT_LOGIN ? "login as" : what == SSH_AGENT_FILE ? "file for" : "data";
 }
 
 /* Whether it is in the log: without that there is no signature. */
-static bool record(struct keeper *k, const struct agent_ask *ask, bool allowed, const char *why)
+static bool record(struct keeper *k, const struct ssh_agent_ask *ask, bool allowed, const char *why)
 {
 	struct audit_event ev = {.kind = AUDIT_KIND_SIGNATURE,
 		.decision = allowed ? AUDIT_ALLOW : AUDIT_DENY,
@@ -186,7 +186,7 @@ static bool record(struct keeper *k, const struct agent_ask *ask, bool allowed, 
 		.rule = slice_from_str(ask->fingerprint),
 		.host = slice_from_str(ask->comment),
 		.reason = slice_from_str(why)};
-	char op[AGENT_MAX_TEXT + 16];
+	char op[SSH_AGENT_MAX_TEXT + 16];
 	struct err err = {0};
 	int r;
 
@@ -200,19 +200,19 @@ static bool record(struct keeper *k, const struct agent_ask *ask, bool allowed, 
 }
 
 static void answer(
-	struct keeper *k, uint32_t id, const struct agent_ask *ask, bool yes, const char *why)
+	struct keeper *k, uint32_t id, const struct ssh_agent_ask *ask, bool yes, const char *why)
 {
 	yes = record(k, ask, yes, why) && yes;
-	if (agent_answer_ask(k->agent->worker.sock, id, yes) < 0)
-		agent_kill(k);
+	if (ssh_agent_answer_ask(k->ssh_agent->worker.sock, id, yes) < 0)
+		ssh_agent_kill(k);
 }
 
-static int ask_person(struct keeper *k, struct agent_confirm *c)
+static int ask_person(struct keeper *k, struct ssh_agent_confirm *c)
 {
 	char prompt[HANDS_MAX_PROMPT];
 	struct loop_key key = {.kind = EV_CONFIRM,
 		.gen = c->gen & 0xffffff,
-		.idx = (uint32_t)(c - k->agent->confirms)};
+		.idx = (uint32_t)(c - k->ssh_agent->confirms)};
 	int r;
 
 	(void)snprintf(prompt, sizeof(prompt),
@@ -231,13 +231,13 @@ static int ask_person(struct keeper *k, struct agent_confirm *c)
 	return 0;
 }
 
-static void confirm(struct keeper *k, uint32_t id, const struct agent_ask *ask)
+static void confirm(struct keeper *k, uint32_t id, const struct ssh_agent_ask *ask)
 {
-	struct agent_confirm *c = NULL;
+	struct ssh_agent_confirm *c = NULL;
 
 	for (size_t i = 0; i < KEEPER_CONFIRMS && !c; i++)
-		if (k->agent->confirms[i].child.pidfd < 0)
-			c = &k->agent->confirms[i];
+		if (k->ssh_agent->confirms[i].child.pidfd < 0)
+			c = &k->ssh_agent->confirms[i];
 	if (!c) {
 		answer(k, id, ask, false, "other questions wait for an answer");
 		return;
@@ -248,18 +248,18 @@ static void confirm(struct keeper *k, uint32_t id, const struct agent_ask *ask)
 		answer(k, id, ask, false, "nobody could be asked");
 }
 
-static void end_confirm(struct keeper *k, struct agent_confirm *c, bool yes, const char *why)
+static void end_confirm(struct keeper *k, struct ssh_agent_confirm *c, bool yes, const char *why)
 {
-	struct agent_ask ask = c->ask;
+	struct ssh_agent_ask ask = c->ask;
 	uint32_t id = c->id;
 
 	drop_confirm(k, c);
 	answer(k, id, &ask, yes, why);
 }
 
-void agent_on_confirm(struct keeper *k, const struct loop_event *ev)
+void ssh_agent_on_confirm(struct keeper *k, const struct loop_event *ev)
 {
-	struct agent_confirm *c = &k->agent->confirms[ev->key.idx];
+	struct ssh_agent_confirm *c = &k->ssh_agent->confirms[ev->key.idx];
 	bool yes;
 
 	if (c->child.pidfd < 0 || (c->gen & 0xffffff) != ev->key.gen)
@@ -268,9 +268,9 @@ void agent_on_confirm(struct keeper *k, const struct loop_event *ev)
 	end_confirm(k, c, yes, yes ? "confirmed" : "not confirmed");
 }
 
-void agent_on_confirm_timeout(struct keeper *k, const struct loop_event *ev)
+void ssh_agent_on_confirm_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	struct agent_confirm *c = &k->agent->confirms[ev->key.idx];
+	struct ssh_agent_confirm *c = &k->ssh_agent->confirms[ev->key.idx];
 
 	if (c->child.pidfd >= 0 && (c->gen & 0xffffff) == ev->key.gen)
 		end_confirm(k, c, false, "nobody answered");
@@ -278,8 +278,8 @@ void agent_on_confirm_timeout(struct keeper *k, const struct loop_event *ev)
 
 static int on_ask(struct keeper *k, const struct ipc_msg *msg)
 {
-	struct agent_ask ask;
-	int r = agent_get_ask(msg, &ask);
+	struct ssh_agent_ask ask;
+	int r = ssh_agent_get_ask(msg, &ask);
 
 	if (r < 0)
 		return r;
@@ -299,20 +299,20 @@ static int configure_agent(struct keeper *k, struct worker *w, struct err *err)
 
 	if (r < 0) { /* the clients that wait see the end */
 		log_error("%s", err_text(&why, r));
-		agent_kill(k);
+		ssh_agent_kill(k);
 		return 0;
 	}
-	w->phase = chan_after(&agent_chan, w->phase, AGENT_CONFIG);
+	w->phase = chan_after(&ssh_agent_chan, w->phase, SSH_AGENT_CONFIG);
 	push_streams(k);
 	return 0;
 }
 
 static int on_closed(struct keeper *k, const struct ipc_msg *msg)
 {
-	struct agent_link *a = k->agent;
+	struct ssh_agent_link *a = k->ssh_agent;
 
-	if (chan_get_plain(&agent_chan, msg, AGENT_CLOSED) < 0 || msg->id == 0 ||
-		msg->id > AGENT_MAX_OPEN || !a->streams[msg->id - 1].used ||
+	if (chan_get_plain(&ssh_agent_chan, msg, SSH_AGENT_CLOSED) < 0 || msg->id == 0 ||
+		msg->id > SSH_AGENT_MAX_OPEN || !a->streams[msg->id - 1].used ||
 		a->streams[msg->id - 1].fd >= 0)
 		return -EBADMSG;
 	a->streams[msg->id - 1].used = false;
@@ -321,38 +321,38 @@ static int on_closed(struct keeper *k, const struct ipc_msg *msg)
 
 static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err)
 {
-	return msg->type == AGENT_CLOSED ? on_closed(k, msg) : on_ask(k, msg);
+	return msg->type == SSH_AGENT_CLOSED ? on_closed(k, msg) : on_ask(k, msg);
 }
 
-static const struct worker_ops agent_worker = {
+static const struct worker_ops ssh_agent_worker = {
 	.program = "sbx-ssh-agent",
 	.profile = JAIL_SSH_AGENT,
-	.ev_message = EV_AGENT,
-	.ev_end = EV_AGENT_END,
-	.chan = &agent_chan,
+	.ev_message = EV_SSH_AGENT,
+	.ev_end = EV_SSH_AGENT_END,
+	.chan = &ssh_agent_chan,
 	.on_hello = configure_agent,
 	.on_message = take_message,
 	.on_end = drop_agent,
 	.on_violation = count_violation,
 };
 
-void agent_init(struct keeper *k)
+void ssh_agent_init(struct keeper *k)
 {
-	struct agent_link *a = k->agent;
+	struct ssh_agent_link *a = k->ssh_agent;
 
-	worker_init(&a->worker, &agent_worker, 0);
-	for (size_t i = 0; i < AGENT_MAX_OPEN; i++)
+	worker_init(&a->worker, &ssh_agent_worker, 0);
+	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN; i++)
 		a->streams[i].fd = -1;
 	for (size_t i = 0; i < KEEPER_CONFIRMS; i++)
 		a->confirms[i].child.pidfd = -1;
 }
 
-bool agent_is_live(const struct keeper *k, struct loop_key key)
+bool ssh_agent_is_live(const struct keeper *k, struct loop_key key)
 {
-	return worker_is_current(&k->agent->worker, key);
+	return worker_is_current(&k->ssh_agent->worker, key);
 }
 
-void agent_on_event(struct keeper *k, const struct loop_event *ev)
+void ssh_agent_on_event(struct keeper *k, const struct loop_event *ev)
 {
-	worker_on_event(k, &k->agent->worker, ev);
+	worker_on_event(k, &k->ssh_agent->worker, ev);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent - the parts of sbx-ssh-agent: main.c (start, seal, the switch), control.c (keeper's
+ * ssh_agent - the parts of sbx-ssh-agent: main.c (start, seal, the switch), control.c (keeper's
  * messages),
  *         stream.c (what the guest says), host.c (the host's agent), selftest.c.
  *
@@ -10,31 +10,32 @@
  *          each request anew, so a key that was removed there is gone here too.
  * Trust    Eats bytes of the guest and of the host's agent. Holds no secret and no file.
  * Owns     The sockets, fd CONTROL_FD.
- * Limits   AGENT_MAX_OPEN streams, SSHAGENT_MAX_REQUEST and SSHAGENT_MAX_ANSWER bytes, AGENT_*_MS.
+ * Limits   SSH_AGENT_MAX_OPEN streams, SSHAGENT_MAX_REQUEST and SSHAGENT_MAX_ANSWER bytes,
+ *          SSH_AGENT_*_MS.
  * Never    Has a signature made before VERDICT said yes, or with a key that the filter does not
  *          allow.
- * See      README, lib/os/ipc/agent_chan.h, lib/secret/sshagent/sshagent.h
+ * See      README, lib/os/ipc/ssh_agent_chan.h, lib/secret/sshagent/sshagent.h
  */
 #pragma once
 
-#include "lib/os/ipc/agent_chan.h"
+#include "lib/os/ipc/ssh_agent_chan.h"
 #include "lib/os/worker/control.h"
 #include "lib/secret/sshagent/sshagent.h"
 
-#define AGENT_ASK_MS 45000  /* for VERDICT: the keeper gives a person 30 s */
-#define AGENT_HOST_MS 60000 /* for the host's agent, which may ask a person too */
-#define AGENT_WRITE_MS 10000
+#define SSH_AGENT_ASK_MS 45000	/* for VERDICT: the keeper gives a person 30 s */
+#define SSH_AGENT_HOST_MS 60000 /* for the host's agent, which may ask a person too */
+#define SSH_AGENT_WRITE_MS 10000
 
-enum agent_ev {
-	AGENT_EV_CONTROL,
-	AGENT_EV_HOST,
-	AGENT_EV_HOST_TIMER,
-	AGENT_EV_STREAM,
-	AGENT_EV_TIMER
+enum ssh_agent_ev {
+	SSH_AGENT_EV_CONTROL,
+	SSH_AGENT_EV_HOST,
+	SSH_AGENT_EV_HOST_TIMER,
+	SSH_AGENT_EV_STREAM,
+	SSH_AGENT_EV_TIMER
 };
 
 /* The exit status if the host's agent fails; the others are enum control_exit. */
-#define AGENT_EXIT_HOST 5
+#define SSH_AGENT_EXIT_HOST 5
 
 enum stream_state {
 	STREAM_FREE,
@@ -58,15 +59,15 @@ struct stream {
 	size_t n_out, at_out;
 	uint32_t ask_id;
 	bool ask_due, closed_due; /* the keeper did not read */
-	struct agent_ask ask;
+	struct ssh_agent_ask ask;
 	struct loop_timer timer;
 };
 
-struct agent {
+struct ssh_agent {
 	struct loop loop;
 	struct control control;
 	struct sshagent_filter filter;
-	struct stream streams[AGENT_MAX_OPEN];
+	struct stream streams[SSH_AGENT_MAX_OPEN];
 	uint64_t n_orders;
 	uint32_t n_asks;
 	/* the host's agent */
@@ -81,26 +82,26 @@ struct agent {
 };
 
 /* control.c */
-extern const struct control_ops agent_control;
+extern const struct control_ops ssh_agent_control;
 /* Says what is due about a stream, or later when the keeper does not read. */
-void control_report(struct agent *a, struct stream *s);
+void control_report(struct ssh_agent *a, struct stream *s);
 
 /* stream.c */
-void stream_open(struct agent *a, uint32_t id, int fd);
-void stream_on_event(struct agent *a, struct loop_key key, uint32_t events);
-void stream_on_timer(struct agent *a, struct loop_key key);
+void stream_open(struct ssh_agent *a, uint32_t id, int fd);
+void stream_on_event(struct ssh_agent *a, struct loop_key key, uint32_t events);
+void stream_on_timer(struct ssh_agent *a, struct loop_key key);
 /* What the host's agent has said to its question. */
-void stream_on_host(struct agent *a, struct stream *s, struct slice answer);
+void stream_on_host(struct ssh_agent *a, struct stream *s, struct slice answer);
 /* -EBADMSG: nobody asked that. */
-int stream_on_verdict(struct agent *a, uint32_t ask_id, bool allowed) MUST_CHECK;
+int stream_on_verdict(struct ssh_agent *a, uint32_t ask_id, bool allowed) MUST_CHECK;
 
 /* host.c */
-int host_begin(struct agent *a, int fd) MUST_CHECK;
+int host_begin(struct ssh_agent *a, int fd) MUST_CHECK;
 /* Asks for the first stream that waits, when nothing else is under way. */
-void host_serve(struct agent *a);
-void host_on_event(struct agent *a, uint32_t events);
+void host_serve(struct ssh_agent *a);
+void host_on_event(struct ssh_agent *a, uint32_t events);
 /* The stream has gone. */
-void host_forget(struct agent *a, const struct stream *s);
+void host_forget(struct ssh_agent *a, const struct stream *s);
 
 /* selftest.c */
-int agent_selftest(void);
+int ssh_agent_selftest(void);
