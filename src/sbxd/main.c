@@ -212,6 +212,7 @@ static void set_up(struct sbxd *d)
 	templates_pin_all(d);
 	images_collect();
 	vault_link_step(d);
+	api_create_sweep(d);
 	d->listen_fd = listen_open(&d->activated, &err);
 	if (d->listen_fd < 0)
 		die("%s", err.text);

@@ -390,12 +390,17 @@ static char *read_mode(void)
 
 int main(int argc, char **argv)
 {
+	bool cold;
+
 	log_init("hostile-keeper");
 	(void)signal(SIGPIPE, SIG_IGN);
 	kp.pooled = argc == 5 && strcmp(argv[4], "--pool") == 0;
-	if ((argc != 4 && !kp.pooled) || strcmp(argv[1], "--id") != 0 || !spec_is_id(argv[2]) ||
-		strncmp(argv[3], "--state=/", 9) != 0)
-		die("usage: --id ID --state=DIR [--pool]");
+	cold = argc == 5 && strcmp(argv[4], "--cold") == 0;
+	if ((argc != 4 && !kp.pooled && !cold) || strcmp(argv[1], "--id") != 0 ||
+		!spec_is_id(argv[2]) || strncmp(argv[3], "--state=/", 9) != 0)
+		die("usage: --id ID --state=DIR [--pool|--cold]");
+	if (cold)
+		snprintf(kp.state.cold_why, sizeof(kp.state.cold_why), KEEPER_COLD_ASKED);
 	snprintf(kp.id, sizeof(kp.id), "%s", argv[2]);
 	kp.mode = read_mode();
 	if (mode_is("late"))

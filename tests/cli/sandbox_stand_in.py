@@ -5,9 +5,9 @@
 Speaks the keeper channel of lib/os/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the
 real sbx: commands run on this machine. Written from proto/ alone, so that it also tests that page.
 The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail (with the reason WHY).
-MODE slow: it never comes up. MODE talks: its session agent can be looked at. MODE floods, MODE
-empty: the answer to that has no end. MODE machine: it says that it is the machine too, with memory
-and a file of its template open, as qemu has them."""
+MODE slow: it never comes up. MODE late: it needs two seconds. MODE talks: its session agent can be
+looked at. MODE floods, MODE empty: the answer to that has no end. MODE machine: it says that it is
+the machine too, with memory and a file of its template open, as qemu has them."""
 import array
 import fcntl
 import json
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 
 HELLO, STATE, PING, STREAM, STOP, STATS, DONE, STATS_IS, RELOAD = range(1, 10)
 SPEC, STDIN, STDIN_EOF, RESIZE, SIGNAL = range(1, 6)
@@ -266,6 +267,8 @@ class Keeper:
                 f.write(why + "\n")
             self.state(3, 0, why)
             return
+        if self.env.get("MODE") == "late":
+            time.sleep(2)
         up = int(self.env.get("MODE") != "slow")
         self.state(up, 100 * up, "" if up else "booting")
         while True:

@@ -614,13 +614,7 @@ def test_logs_of_a_guest_that_never_ends_its_answer_end(inst, mode):
 
 
 def test_an_interrupt_while_it_starts_says_what_became_of_it(inst):
-    args = ["create", "shell", "--name", "ccc", "-e", "MODE=slow"]
-    p = subprocess.Popen([SBX, *args], env=inst.env, cwd=inst.work, stdin=subprocess.DEVNULL,
-                         stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
-    while not any(s["status"] == "starting"
-                  for s in json.loads(inst.sbx("ls", "--json").stdout)["sandboxes"]):
-        assert time.monotonic() < deadline
+    p = starting(inst, "-e", "MODE=slow")
     time.sleep(0.5)
     p.send_signal(signal.SIGINT)
     said = p.communicate(timeout=20)[1].decode()
@@ -628,6 +622,57 @@ def test_an_interrupt_while_it_starts_says_what_became_of_it(inst):
     assert p.returncode == 1, (said, there)
     assert "interrupted: sandbox 'ccc' was removed" in said, (said, there)
     assert there == [], (said, there)
+
+
+def test_a_create_is_one_call(inst):
+    """What comes before and after it only reads."""
+    p = inst.sbx("--debug", "create", "shell", ".", "--name", "demo",
+                 "--allow-network", "a.example", "--deny-network", "b.example",
+                 "-p", "18080:80", check=0)
+    calls = re.findall(r"^debug: ([A-Z]+ /v1/\S+)", p.stderr, re.M)
+    assert [c for c in calls if not c.startswith("GET ")] == ["POST /v1/sandboxes"], calls
+    assert calls.count("GET /v1/sandboxes/demo") == 0, "it is not asked for again"
+    rules = json.loads(inst.sbx("policy", "ls", "--json", check=0).stdout)["rules"]
+    assert [r["text"] for r in rules if r["scope"] == "sandbox:demo"] == [
+        "deny network b.example for sandbox demo", "allow network a.example for sandbox demo"]
+
+
+def starting(inst, *args):
+    """A create that has come as far as the start."""
+    p = subprocess.Popen([SBX, "create", "shell", "--name", "ccc", *args], env=inst.env,
+                         cwd=inst.work, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                         stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while not any(s["status"] == "starting"
+                  for s in json.loads(inst.sbx("ls", "--json").stdout)["sandboxes"]):
+        assert time.monotonic() < deadline
+    return p
+
+
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_a_create_that_is_killed_leaves_nothing(inst, sig):
+    p = starting(inst, "-e", "MODE=slow", "--allow-network", "a.example", "-p", "18080:80")
+    p.send_signal(sig)
+    p.communicate(timeout=20)
+    assert inst.sbx("ls", "-q", check=0).stdout == ""
+    assert "sandbox:ccc" not in inst.sbx("policy", "ls", "--json", check=0).stdout
+    folder, deadline = inst.root / "state/sbx/sandboxes", time.monotonic() + 20
+    while list(folder.iterdir()):
+        assert time.monotonic() < deadline, list(folder.iterdir())
+        time.sleep(0.05)
+
+
+def test_sbxd_may_die_under_a_create(inst):
+    """The next sbxd removes what there is of it, and sbx asks again."""
+    p = starting(inst, "-e", "MODE=late", "--allow-network", "a.example")
+    os.kill(json.loads(inst.sbx("daemon", "status", "--json", check=0).stdout)["pid"],
+            signal.SIGKILL)
+    said = p.communicate(timeout=40)[1].decode()
+    assert p.returncode == 0, said
+    assert get(inst, "ccc")["status"] == "running"
+    rules = json.loads(inst.sbx("policy", "ls", "--json", check=0).stdout)["rules"]
+    assert [r["text"] for r in rules if r["scope"] == "sandbox:ccc"] == [
+        "allow network a.example for sandbox ccc"]
 
 
 def test_a_second_sandbox_on_a_folder_is_told_and_none_is_too(inst):

@@ -17,12 +17,25 @@
 #include "daemon.h"
 #include "lib/client/cli/form.h"
 
+#define MAX_POLL_MS 60000
+
 /* The bytes of one answer. */
 struct answer {
 	char *buf;
 	size_t n, room, n_head;
 	int status;
 	size_t length; /* of the body */
+};
+
+/* One request, and how its answer is awaited. */
+struct call {
+	const char *method, *path;
+	json_t *body; /* NULL: none */
+	int pass_fd;  /* -1: none */
+	unsigned timeout_ms;
+	api_tick_fn *tick; /* NULL: none */
+	void *arg;
+	bool is_repeatable;
 };
 
 static void answer_done(struct answer *a)
@@ -69,7 +82,7 @@ char *api_quote(const char *s)
 	return out;
 }
 
-static int wait_for(int fd, short events, uint64_t until)
+static int wait_for(int fd, short events, uint64_t until, uint64_t most_ms)
 {
 	struct pollfd pfd = {.fd = fd, .events = events};
 	uint64_t now = clock_mono_ms();
@@ -77,7 +90,7 @@ static int wait_for(int fd, short events, uint64_t until)
 
 	if (now >= until)
 		return -ETIMEDOUT;
-	r = poll(&pfd, 1, (int)MIN(until - now, (uint64_t)60000));
+	r = poll(&pfd, 1, (int)MIN(until - now, most_ms));
 	if (r < 0 && errno != EINTR)
 		return -errno;
 	return r <= 0 ? -EAGAIN : 0;
@@ -90,7 +103,7 @@ static int send_all(int fd, const char *s, size_t n, uint64_t until)
 		int r = 0;
 
 		if (k < 0 && errno == EAGAIN)
-			r = wait_for(fd, POLLOUT, until);
+			r = wait_for(fd, POLLOUT, until, MAX_POLL_MS);
 		else if (k < 0 && errno != EINTR)
 			return -errno;
 		if (r < 0 && r != -EAGAIN)
@@ -104,7 +117,8 @@ static int send_all(int fd, const char *s, size_t n, uint64_t until)
 }
 
 /* Reads at least one byte more, at most `want`; 0 at the end. */
-static ssize_t read_some(int fd, struct answer *a, size_t want, uint64_t until)
+static ssize_t read_some(
+	int fd, const struct call *call, struct answer *a, size_t want, uint64_t until)
 {
 	if (a->room - a->n < want + 1) {
 		a->room = a->n + want + 1;
@@ -121,7 +135,9 @@ static ssize_t read_some(int fd, struct answer *a, size_t want, uint64_t until)
 		}
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		r = wait_for(fd, POLLIN, until);
+		r = wait_for(fd, POLLIN, until, call->tick ? API_TICK_MS : MAX_POLL_MS);
+		if (r == -EAGAIN && call->tick)
+			r = call->tick(call->arg);
 		if (r < 0 && r != -EAGAIN)
 			return r;
 	}
@@ -150,13 +166,13 @@ static int parse_head(struct answer *a)
 
 /* Byte by byte near the end of the head is not needed: only a 101 has foreign bytes behind it, and
  * the guest speaks only after our SPEC. */
-static int read_answer(int fd, struct answer *a, uint64_t until)
+static int read_answer(int fd, const struct call *call, struct answer *a, uint64_t until)
 {
 	char *end = NULL;
 	int r;
 
 	while (!end) {
-		ssize_t k = a->n >= API_MAX_HEAD ? -EPROTO : read_some(fd, a, 4096, until);
+		ssize_t k = a->n >= API_MAX_HEAD ? -EPROTO : read_some(fd, call, a, 4096, until);
 
 		if (k <= 0)
 			return k < 0 ? (int)k : -ECONNRESET;
@@ -167,7 +183,7 @@ static int read_answer(int fd, struct answer *a, uint64_t until)
 	if (r < 0)
 		return r;
 	while (a->n < a->n_head + a->length) {
-		ssize_t k = read_some(fd, a, a->n_head + a->length - a->n, until);
+		ssize_t k = read_some(fd, call, a, a->n_head + a->length - a->n, until);
 
 		if (k <= 0)
 			return k < 0 ? (int)k : -ECONNRESET;
@@ -223,36 +239,46 @@ static int send_passing(int fd, const char *byte, int pass_fd)
 	return sendmsg(fd, &mh, MSG_NOSIGNAL) == 1 ? 0 : -errno;
 }
 
-static int exchange_api(int fd, const char *method, const char *path, json_t *body, int pass_fd,
-	unsigned timeout_ms, struct answer *a)
+static int exchange_api(int fd, const struct call *call, struct answer *a)
 {
-	AUTO_FREE char *json = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	bool upgrade = strcmp(method, "UPGRADE") == 0;
+	AUTO_FREE char *json = call->body ? json_dumps(call->body, JSON_COMPACT) : NULL;
+	bool upgrade = strcmp(call->method, "UPGRADE") == 0;
 	AUTO_FREE char *request = xasprintf("%s %s HTTP/1.1\r\nHost: sbxd\r\n%s%s%s%zu\r\n\r\n%s",
-		upgrade ? "POST" : method, path,
+		upgrade ? "POST" : call->method, call->path,
 		upgrade ? "Connection: Upgrade\r\nUpgrade: sbx-stream\r\n" : "",
 		json ? "Content-Type: application/json\r\n" : "",
 		"Content-Length: ", json ? strlen(json) : 0, json ? json : "");
-	uint64_t until = clock_mono_ms() + timeout_ms;
-	size_t sent = pass_fd >= 0;
+	uint64_t until = clock_mono_ms() + call->timeout_ms;
+	size_t sent = call->pass_fd >= 0;
 	int r;
 
-	ui_debug("%s %s %s", method, path, json ? json : "");
-	r = sent ? send_passing(fd, request, pass_fd) : 0;
+	ui_debug("%s %s %s", call->method, call->path, json ? json : "");
+	r = sent ? send_passing(fd, request, call->pass_fd) : 0;
 	if (r == 0)
 		r = send_all(fd, request + sent, strlen(request) - sent, until);
-	return r < 0 ? r : read_answer(fd, a, until);
+	return r < 0 ? r : read_answer(fd, call, a, until);
 }
 
-static int call_on(int fd, const char *method, const char *path, json_t *body, int pass_fd,
-	unsigned timeout_ms, json_t **ret_answer, struct problem *p)
+/* Closes our side, so that sbxd undoes the call, and waits until sbxd has. True when the call was
+ * answered just before. */
+static bool cancel_api(int fd, struct answer *a)
+{
+	struct call no_tick = {0};
+
+	(void)shutdown(fd, SHUT_WR);
+	return read_answer(fd, &no_tick, a, clock_mono_ms() + API_TIMEOUT_MS) == 0;
+}
+
+static int call_on(int fd, const struct call *call, json_t **ret_answer, struct problem *p)
 {
 	CLEANUP(answer_done) struct answer a = {0};
 	AUTO_JSON json_t *answer = NULL;
-	int r = exchange_api(fd, method, path, body, pass_fd, timeout_ms, &a);
+	int r = exchange_api(fd, call, &a), ended = r == -EINTR ? r : 0;
 
+	if (ended)
+		r = cancel_api(fd, &a) ? 0 : r;
 	if (r < 0)
-		return say_lost(r, timeout_ms, p);
+		return ended ? ended : say_lost(r, call->timeout_ms, p);
 	ui_debug("status %d, %zu bytes", a.status, a.length);
 	if (a.length > 0)
 		answer = json_loadb(a.buf + a.n_head, a.length, JSON_REJECT_DUPLICATES, NULL);
@@ -264,52 +290,82 @@ static int call_on(int fd, const char *method, const char *path, json_t *body, i
 		return err_set(&p->err, -EPROTO, "invalid response from sbxd: not JSON");
 	if (ret_answer)
 		*ret_answer = TAKE(answer);
-	return 0;
+	return ended;
 }
 
-int api_call(const char *method, const char *path, json_t *body, unsigned timeout_ms,
-	json_t **ret_answer, struct problem *p)
+static int call_again(const struct call *call, json_t **ret_answer, struct problem *p)
 {
 	for (int tries = 1;; tries++) {
 		AUTO_CLOSE int fd = daemon_connect(p);
-		int r = fd < 0 ? fd
-			       : call_on(fd, method, path, body, -1, timeout_ms, ret_answer, p);
+		int r = fd < 0 ? fd : call_on(fd, call, ret_answer, p);
 		bool lost = r == -ECONNRESET || r == -EPIPE;
 
-		/* An sbxd that dies takes along who waits for it. What only asks is asked again. */
-		if (!lost || tries == API_TRIES || (fd >= 0 && strcmp(method, "GET") != 0))
+		/* An sbxd that dies takes along who waits for it. */
+		if (!lost || tries == API_TRIES || (fd >= 0 && !call->is_repeatable))
 			return r;
 		*p = (struct problem){0};
 	}
 }
 
+int api_call(const char *method, const char *path, json_t *body, unsigned timeout_ms,
+	json_t **ret_answer, struct problem *p)
+{
+	struct call call = {.method = method,
+		.path = path,
+		.body = body,
+		.pass_fd = -1,
+		.timeout_ms = timeout_ms,
+		.is_repeatable = strcmp(method, "GET") == 0};
+
+	return call_again(&call, ret_answer, p);
+}
+
+int api_call_whole(const char *method, const char *path, json_t *body, unsigned timeout_ms,
+	api_tick_fn *tick, void *arg, json_t **ret_answer, struct problem *p)
+{
+	struct call call = {.method = method,
+		.path = path,
+		.body = body,
+		.pass_fd = -1,
+		.timeout_ms = timeout_ms,
+		.tick = tick,
+		.arg = arg,
+		.is_repeatable = true};
+
+	return call_again(&call, ret_answer, p);
+}
+
 int api_call_passing(const char *method, const char *path, json_t *body, int pass_fd,
 	unsigned timeout_ms, json_t **ret_answer, struct problem *p)
 {
+	struct call call = {.method = method,
+		.path = path,
+		.body = body,
+		.pass_fd = pass_fd,
+		.timeout_ms = timeout_ms};
 	AUTO_CLOSE int fd = daemon_connect(p);
 
-	return fd < 0 ? fd : call_on(fd, method, path, body, pass_fd, timeout_ms, ret_answer, p);
+	return fd < 0 ? fd : call_on(fd, &call, ret_answer, p);
 }
 
 int api_peek(const char *method, const char *path, unsigned timeout_ms, json_t **ret_answer,
 	struct problem *p)
 {
+	struct call call = {
+		.method = method, .path = path, .pass_fd = -1, .timeout_ms = timeout_ms};
 	AUTO_CLOSE int fd = daemon_try(p);
 
-	if (fd < 0)
-		return fd;
-	return call_on(fd, method, path, NULL, -1, timeout_ms, ret_answer, p);
+	return fd < 0 ? fd : call_on(fd, &call, ret_answer, p);
 }
 
 int api_stream(const char *ref, unsigned timeout_ms, struct problem *p)
 {
 	AUTO_FREE char *quoted = api_quote(ref);
 	AUTO_FREE char *path = xasprintf("/v1/sandboxes/%s/exec", quoted);
+	struct call call = {
+		.method = "UPGRADE", .path = path, .pass_fd = -1, .timeout_ms = timeout_ms};
 	AUTO_CLOSE int fd = daemon_connect(p);
-	int r;
+	int r = fd < 0 ? fd : call_on(fd, &call, NULL, p);
 
-	if (fd < 0)
-		return fd;
-	r = call_on(fd, "UPGRADE", path, NULL, -1, timeout_ms, NULL, p);
 	return r < 0 ? r : TAKE_FD(fd);
 }

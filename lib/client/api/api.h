@@ -22,6 +22,7 @@
 #define API_MAX_ANSWER (16u << 20)
 #define API_TIMEOUT_MS clock_limit_ms(10000)
 #define API_TRIES 3 /* of a GET whose connection is lost */
+#define API_TICK_MS 250
 
 void api_json_free(json_t **j);
 #define AUTO_JSON CLEANUP(api_json_free)
@@ -30,6 +31,12 @@ void api_json_free(json_t **j);
  * be NULL. -ENOENT for 404, -EBUSY for 409 busy, -EEXIST for other 409, -ETIMEDOUT, -EIO. */
 int api_call(const char *method, const char *path, json_t *body, unsigned timeout_ms,
 	json_t **ret_answer, struct problem *p) MUST_CHECK;
+/* Called while an answer is awaited, every API_TICK_MS; -EINTR ends the call. */
+typedef int api_tick_fn(void *arg);
+/* As api_call for a call that has no effect without an answer: it is repeated when the connection
+ * is lost. After -EINTR *ret_answer may be set: the answer was on its way. */
+int api_call_whole(const char *method, const char *path, json_t *body, unsigned timeout_ms,
+	api_tick_fn *tick, void *arg, json_t **ret_answer, struct problem *p) MUST_CHECK;
 /* As api_call, with a descriptor that goes along; it stays the caller's, or -1. */
 int api_call_passing(const char *method, const char *path, json_t *body, int pass_fd,
 	unsigned timeout_ms, json_t **ret_answer, struct problem *p) MUST_CHECK;

@@ -93,24 +93,30 @@ static char *find_remedy(const json_t *s, const char *list, const char *why)
 	return NULL;
 }
 
+/* The command for a start that failed with the reason in *p: what creates a missing workspace of
+ * `s`, else what prints the log. */
+static int hint_at_failure(const json_t *s, const char *log, struct problem *p)
+{
+	AUTO_FREE char *quoted = quote_sh(log);
+	AUTO_FREE char *remedy = find_remedy(s, "workspaces", p->err.text);
+
+	if (!remedy)
+		remedy = find_remedy(s, "mounts", p->err.text);
+	if (!remedy)
+		return problem_hint(p, -EIO, "cat %s", quoted);
+	p->err.text[strlen(p->err.text) - strlen(REMEDY) - strlen(remedy)] = '\0';
+	return problem_hint(p, -EIO, "%s", remedy);
+}
+
 /* Why a start ended in something else than running. */
 static int say_not_running(const json_t *s, struct problem *p)
 {
 	AUTO_FREE char *log = paths_get(PATHS_STATE, "sandboxes/%s/keeper.log", api_str(s, "id"));
-	AUTO_FREE char *quoted = quote_sh(log), *remedy = NULL;
 	const char *why = api_str(s, "detail");
-	size_t n = strlen(why);
 
-	remedy = find_remedy(s, "workspaces", why);
-	if (!remedy)
-		remedy = find_remedy(s, "mounts", why);
-	if (remedy)
-		n -= strlen(REMEDY) + strlen(remedy);
-	(void)err_set(&p->err, -EIO, "sandbox '%s' did not start: %.*s", api_str(s, "name"),
-		why[0] ? (int)n : 64, why[0] ? why : api_str(s, "status"));
-	if (remedy)
-		return problem_hint(p, -EIO, "%s", remedy);
-	return problem_hint(p, -EIO, SANDBOX_READ_LOG "%s", quoted);
+	(void)err_set(&p->err, -EIO, "sandbox '%s' did not start: %s", api_str(s, "name"),
+		why[0] ? why : api_str(s, "status"));
+	return hint_at_failure(s, log, p);
 }
 
 static volatile sig_atomic_t interrupted;
@@ -227,6 +233,56 @@ int sandbox_start(const char *ref, const char *accel, json_t **ret, struct probl
 			return r;
 		warn_emulation(s);
 	}
+	if (ret)
+		*ret = TAKE(s);
+	return 0;
+}
+
+static int on_create_tick(void *name)
+{
+	AUTO_JSON json_t *s = NULL;
+	struct problem ignored = {0};
+
+	if (interrupted)
+		return -EINTR;
+	if (ui_is_terminal() && sandbox_get(name, &s, &ignored) == 0)
+		show_progress(s);
+	return 0;
+}
+
+/* s: the sandbox that sbxd has reported as running in the same moment, or NULL. */
+static int undo_interrupted(const char *name, const json_t *s, struct problem *p)
+{
+	struct problem ignored = {0};
+
+	if (s)
+		(void)!sandbox_remove(api_str(s, "id"), true, &ignored);
+	*p = (struct problem){0};
+	return err_set(&p->err, -EINTR, "interrupted: sandbox '%s' was removed", name);
+}
+
+int sandbox_create(json_t *body, json_t **ret, struct problem *p)
+{
+	struct sigaction catch = {.sa_handler = on_interrupt}, old;
+	AUTO_FREE char *log = paths_get(PATHS_STATE, "failed-create.log");
+	AUTO_FREE char *name = xstrdup(api_str(body, "name"));
+	AUTO_JSON json_t *s = NULL;
+	int r;
+
+	(void)json_object_set_new(body, "start", json_true());
+	if (want_cold)
+		(void)json_object_set_new(body, "cold", json_true());
+	interrupted = 0;
+	(void)sigaction(SIGINT, &catch, &old);
+	r = api_call_whole("POST", "/v1/sandboxes", body, SANDBOX_START_MS + SANDBOX_STOP_MS,
+		on_create_tick, name, &s, p);
+	(void)sigaction(SIGINT, &old, NULL);
+	ui_progress_end();
+	if (r == -EINTR)
+		return undo_interrupted(name, s, p);
+	if (r < 0)
+		return strcmp(p->code, "start-failed") == 0 ? hint_at_failure(body, log, p) : r;
+	warn_emulation(s);
 	if (ret)
 		*ret = TAKE(s);
 	return 0;

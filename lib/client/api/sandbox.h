@@ -17,7 +17,6 @@
 #define SANDBOX_STOP_MS 60000
 #define SANDBOX_SUSPEND_MS 310000 /* memory is written, and hashed */
 #define SANDBOX_TEMPLATE "debian"
-#define SANDBOX_READ_LOG "cat " /* the hint of a start that failed: and the path of its log */
 #define SANDBOX_PAUSED "paused (disk full)" /* the status `paused`, for people */
 
 /* The call with REF quoted into "/v1/sandboxes/REF" + tail. */
@@ -26,9 +25,12 @@ int sandbox_call(const char *method, const char *ref, const char *tail, json_t *
 int sandbox_get(const char *ref, json_t **ret, struct problem *p) MUST_CHECK;
 /* All of them, a JSON array inside *ret. */
 int sandbox_list(json_t **ret, struct problem *p) MUST_CHECK;
-/* Starts it when it is not running and waits until it is. accel NULL: its own. */
 /* From now on starts are to be boots (--cold). */
 void sandbox_want_cold(void);
+/* Creates a sandbox with its rules and starts it, in one call: it runs, or nothing is left of it.
+ * Adds `start` to the body. */
+int sandbox_create(json_t *body, json_t **ret, struct problem *p) MUST_CHECK;
+/* Starts it when it is not running and waits until it is. accel NULL: its own. */
 int sandbox_start(const char *ref, const char *accel, json_t **ret, struct problem *p) MUST_CHECK;
 int sandbox_remove(const char *ref, bool force, struct problem *p) MUST_CHECK;
 bool sandbox_is(const json_t *sandbox, const char *status);

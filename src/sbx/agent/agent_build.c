@@ -108,13 +108,10 @@ static void remove_leftovers(void)
 
 static int make_scratch(struct build *b, struct problem *p)
 {
-	AUTO_JSON json_t *body = NULL, *s = NULL;
+	AUTO_JSON json_t *body = NULL;
 	int r = make_body(b, &body, &p->err);
 
-	if (r < 0)
-		return r;
-	r = api_call("POST", "/v1/sandboxes", body, API_TIMEOUT_MS, &s, p);
-	return r < 0 ? r : sandbox_start(b->name, NULL, NULL, p);
+	return r < 0 ? r : sandbox_create(body, NULL, p);
 }
 
 /* Also when somebody is impatient: a scratch sandbox holds memory and disk. */

@@ -25,8 +25,11 @@ static void tell_home(
 
 static int accept_home(const char *dir, const char *key, const char *home, struct problem *p)
 {
-	int r = home_record_write(dir, key, home, &p->err);
+	AUTO_FREE char *text = NULL;
+	int r = home_record_take(key, home, &text, &p->err);
 
+	if (r == 0)
+		r = home_record_save(dir, text, &p->err);
 	if (r < 0)
 		return ui_problem(p, r);
 	printf("Recorded the current state as the new baseline\n");

@@ -256,22 +256,18 @@ static int load_key(const char *path, bool make, uint8_t ret[KEY_BYTES], struct 
 	return file_save(path, slice_of(ret, KEY_BYTES), err);
 }
 
-int home_record_write(const char *dir, const char *key, const char *home, struct err *err)
+int home_record_take(const char *key, const char *home, char **ret, struct err *err)
 {
 	CLEANUP(record_done) struct record r = {.home = home};
-	AUTO_FREE char *path = xasprintf("%s/" RECORD, dir);
-	AUTO_FREE char *text = NULL;
 	size_t size = 0;
 	FILE *f;
 	int e = load_key(key, true, r.key, err);
 
 	if (e == 0)
-		e = paths_make(dir, err);
-	if (e == 0)
 		e = look_around(&r, err);
 	if (e < 0)
 		return err_wrap(err, e, "cannot record the home directory");
-	f = open_memstream(&text, &size);
+	f = open_memstream(ret, &size);
 	if (!f)
 		abort();
 	(void)fputs(HEAD "\n", f);
@@ -279,7 +275,16 @@ int home_record_write(const char *dir, const char *key, const char *home, struct
 		(void)fprintf(f, "%s %s %s\n", r.v[i].group, r.v[i].hash, r.v[i].path);
 	if (fclose(f) != 0)
 		abort();
-	return file_save(path, slice_of(text, size), err);
+	return 0;
+}
+
+int home_record_save(const char *dir, const char *text, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/" RECORD, dir);
+	int r = paths_make(dir, err);
+
+	return r < 0 ? err_wrap(err, r, "cannot record the home directory")
+		     : file_save(path, slice_from_str(text), err);
 }
 
 static int parse_line(struct record *r, struct slice line, struct err *err)

@@ -2,10 +2,10 @@
 /*
  * home_record - which of the user's own start-up and key files changed since a sandbox was made.
  *
- * How      `sbx create` writes DIR/home-record before the first start: a line "GROUP HASH PATH" for
- *          each file of a fixed list of places below the home folder (home_record.c). Later the
- *          same places are read again and compared. A link counts by where it leads, a folder by
- *          the names and contents in it.
+ * How      `sbx create` takes a record before the first start and writes DIR/home-record after it:
+ *          a line "GROUP HASH PATH" for each file of a fixed list of places below the home folder
+ *          (home_record.c). Later the same places are read again and compared. A link counts by
+ *          where it leads, a folder by the names and contents in it.
  * Trust    The user's own files; contents are only hashed. The hashes are keyed with a random key
  *          of the installation, so that a record by itself is no way to try guesses of what a key
  *          file holds.
@@ -28,10 +28,10 @@ enum home_change { HOME_CHANGED, HOME_NEW, HOME_GONE };
 typedef void home_change_fn(
 	void *arg, enum home_change what, const char *group, const char *path, const char *at);
 
-/* Writes the record of `home` into the folder `dir`, which is made. `key` is the file of the
- * key; made when missing. */
-int home_record_write(
-	const char *dir, const char *key, const char *home, struct err *err) MUST_CHECK;
+/* The record of `home` as text, on the heap. `key` is the file of the key; made when missing. */
+int home_record_take(const char *key, const char *home, char **ret, struct err *err) MUST_CHECK;
+/* Writes it into the folder `dir`, which is made. */
+int home_record_save(const char *dir, const char *text, struct err *err) MUST_CHECK;
 /* Calls `fn` for each difference (group NULL: in all groups); `at` says when it was last
  * changed, or is empty. Gives the number of files looked at, now and then; -ENOENT without a
  * record. */

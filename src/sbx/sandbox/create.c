@@ -19,7 +19,6 @@
 #include "overlap.h"
 #include "lib/client/api/policy_api.h"
 #include "port_spec.h"
-#include "lib/client/cli/quote.h"
 #include "lib/client/api/sandbox.h"
 #include "src/sbx/disk/disk.h"
 #include "src/sbx/verb/verb.h"
@@ -367,29 +366,10 @@ static void print_facts(const json_t *s)
 	(void)fflush(stdout);
 }
 
-/* The log goes with the sandbox; the one of the last failure is kept, and the hint names it. A
- * sandbox that somebody removed while it started has not failed. */
-static void keep_log(const char *name, const char *id, struct problem *p)
-{
-	AUTO_JSON json_t *s = NULL;
-	struct problem ignored = {0};
-	AUTO_FREE char *log = paths_get(PATHS_STATE, "sandboxes/%s/keeper.log", id);
-	AUTO_FREE char *kept = paths_get(PATHS_STATE, "failed-create.log");
-	AUTO_FREE char *quoted = quote_sh(kept);
-
-	if (sandbox_get(name, &s, &ignored) < 0 || rename(log, kept) < 0)
-		return;
-	if (strncmp(p->hint, SANDBOX_READ_LOG, strlen(SANDBOX_READ_LOG)) == 0)
-		(void)problem_hint(p, 0, SANDBOX_READ_LOG "%s", quoted);
-}
-
-/* Half a sandbox is worse than none: the same command can be typed again. */
-static void undo_create(const char *name, const char *id, struct problem *p)
+/* A sandbox with half a home is worse than none: the same command can be typed again. */
+static void undo_create(const char *name)
 {
 	struct problem ignored = {0};
-
-	if (!ui_is_debug())
-		keep_log(name, id, p);
 
 	if (ui_is_debug())
 		ui_note("sandbox '%s' was not removed because of --debug", name);
@@ -398,52 +378,59 @@ static void undo_create(const char *name, const char *id, struct problem *p)
 			ignored.err.text);
 }
 
-static int add_rule(const struct creation *c, const char *resources, const char *effect,
-	const char *origin, struct problem *p)
+static int put_rule(json_t *list, const char *resources, const char *effect, const char *origin,
+	struct problem *p)
 {
-	AUTO_JSON json_t *answer = NULL;
-	struct policy_wish w = {
-		.effect = effect, .resources = resources, .sandbox = c->name, .origin = origin};
-	int r = policy_add(&w, &answer, p);
+	json_t *rule = json_pack(
+		"{s:s, s:s, s:s}", "effect", effect, "resources", resources, "origin", origin);
 
-	if (r == 0)
-		policy_say_conflicts(answer);
-	return r;
+	return json_array_append_new(list, rule) == 0
+		       ? 0
+		       : err_set(&p->err, -EINVAL, "the resources are not UTF-8");
 }
 
-static int add_rules(
-	const struct creation *c, const struct opt_list *l, const char *effect, struct problem *p)
+static int put_rules(json_t *list, const struct opt_list *l, const char *effect, struct problem *p)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < l->n && r == 0; i++)
-		r = add_rule(c, l->v[i], effect, "create", p);
+		r = put_rule(list, l->v[i], effect, "create", p);
 	return r;
 }
 
-static int add_granted(const struct creation *c, const struct agent_hosts *h, struct problem *p)
+/* As the API takes them. */
+static int list_rules(
+	const struct creation *c, const struct agent_hosts *h, json_t *list, struct problem *p)
 {
 	AUTO_FREE char *origin = xasprintf("agent:%s", c->agent->name);
+	int r = put_rules(list, c->deny, "deny", p);
 
-	return h->granted ? add_rule(c, h->granted, "allow", origin, p) : 0;
+	if (r == 0)
+		r = put_rules(list, c->allow, "allow", p);
+	return r < 0 || !h->granted ? r : put_rule(list, h->granted, "allow", origin, p);
 }
 
 int create_add_rules(const struct creation *c, const struct agent_hosts *h, struct problem *p)
 {
-	int r = add_rules(c, c->deny, "deny", p);
+	AUTO_JSON json_t *list = json_array();
+	int r = list_rules(c, h, list, p);
+	const json_t *rule;
+	size_t i;
 
-	if (r == 0)
-		r = add_rules(c, c->allow, "allow", p);
-	return r < 0 ? r : add_granted(c, h, p);
-}
+	json_array_foreach (list, i, rule) {
+		AUTO_JSON json_t *answer = NULL;
+		struct policy_wish w = {.effect = api_str(rule, "effect"),
+			.resources = api_str(rule, "resources"),
+			.sandbox = c->name,
+			.origin = api_str(rule, "origin")};
 
-/* Its own rules are there before it runs for the first time. */
-static int add_rules_and_start(
-	const struct creation *c, const struct agent_hosts *h, json_t **ret, struct problem *p)
-{
-	int r = create_add_rules(c, h, p);
-
-	return r < 0 ? r : sandbox_start(c->name, NULL, ret, p);
+		if (r == 0)
+			r = policy_add(&w, &answer, p);
+		if (r < 0)
+			return r;
+		policy_say_conflicts(answer);
+	}
+	return r;
 }
 
 static void tell_import(void *arg, const char *line)
@@ -561,17 +548,56 @@ static int get_ready(
 }
 
 /* How the home folder was before the sandbox ran for the first time; `sbx prove` looks again. It
- * guards nothing, so a sandbox goes without when it cannot be written. */
-static void record_home(const char *id)
+ * guards nothing, so a sandbox goes without when it cannot be had. */
+static char *take_home(void)
 {
-	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id);
 	AUTO_FREE char *key = paths_get(PATHS_STATE, "home-record.key");
 	const char *home = getenv("HOME");
 	struct err err = {0};
-	int r = home ? home_record_write(dir, key, home, &err) : 0;
+	char *text = NULL;
+	int r = home ? home_record_take(key, home, &text, &err) : 0;
 
 	if (r < 0)
 		ui_warning("%s", err_text(&err, r));
+	return text;
+}
+
+static void save_home(const char *id, const char *text)
+{
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id);
+	struct err err = {0};
+	int r = text ? home_record_save(dir, text, &err) : 0;
+
+	if (r < 0)
+		ui_warning("%s", err_text(&err, r));
+}
+
+/* One call: the sandbox runs with its rules, or there is none. */
+static int call_create(
+	const struct creation *c, const struct agent_hosts *h, json_t **ret, struct problem *p)
+{
+	json_t *list = json_array();
+	int r = list_rules(c, h, list, p);
+
+	(void)json_object_set_new(c->body, "rules", list);
+	if (r == 0)
+		r = sandbox_create(c->body, ret, p);
+	if (r == -EEXIST && !p->hint[0])
+		(void)problem_hint(p, r, "sbx run --name %s", c->name);
+	return r;
+}
+
+/* What a person should know about it, once it runs. */
+static void tell_created(const json_t *s, bool quiet)
+{
+	const json_t *rule;
+	size_t i;
+
+	overlap_warn(s);
+	json_array_foreach (json_object_get(s, "rules"), i, rule)
+		policy_say_conflicts(rule);
+	if (!quiet)
+		print_facts(s);
 }
 
 int create_make(const struct creation *c, bool quiet, json_t **ret, struct problem *p)
@@ -579,29 +605,27 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 	CLEANUP(agent_hosts_done) struct agent_hosts hosts = {0};
 	AUTO_JSON json_t *s = NULL;
 	AUTO_GIT_IDENTITY struct git_identity git = {0};
+	AUTO_FREE char *home = NULL;
 	bool has_key = false;
 	int r = get_ready(c, &hosts, &has_key, p);
 
 	if (r < 0)
 		return r;
 	git_identity_get(&git);
-	r = api_call("POST", "/v1/sandboxes", c->body, API_TIMEOUT_MS, &s, p);
-	if (r == -EEXIST && !p->hint[0])
-		(void)problem_hint(p, r, "sbx run --name %s", c->name);
+	home = take_home();
+	r = call_create(c, &hosts, &s, p);
 	if (r < 0)
 		return r;
-	overlap_warn(s);
-	if (!quiet)
-		print_facts(s);
-	record_home(api_str(s, "id"));
-	r = add_rules_and_start(c, &hosts, ret, p);
-	if (r == 0)
-		r = fill_home(c, &git, api_str(s, "id"), has_key, p);
+	tell_created(s, quiet);
+	save_home(api_str(s, "id"), home);
+	r = fill_home(c, &git, api_str(s, "id"), has_key, p);
 	if (r < 0)
-		undo_create(c->name, api_str(s, "id"), p);
+		undo_create(c->name);
 	if (r == -EINTR && !ui_is_debug()) {
 		*p = (struct problem){0};
 		(void)err_set(&p->err, r, "interrupted: sandbox '%s' was removed", c->name);
 	}
+	if (r == 0)
+		*ret = TAKE(s);
 	return r;
 }

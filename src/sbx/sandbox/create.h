@@ -3,8 +3,9 @@
  * create - making a sandbox from arguments: what create and run share.
  *
  * How      create_parse reads the options of CREATE_OPTS and the PATHs into a request body;
- *          create_make looks for the template, registers and starts the sandbox, and removes it
- *          again when it does not start.
+ *          create_make looks for the template, shows what the agent needs, and creates the sandbox
+ *          with its rules, running, in one call (sandbox_create). It removes the sandbox again when
+ *          the agent's home cannot be filled.
  * Trust    The user's arguments.
  * Owns     struct creation owns its JSON; creation_done frees it.
  * See      proto/PROTOCOL.api

@@ -186,7 +186,7 @@ static int make_body(const struct scratch *s, const char *template, const char *
 int scratch_start(struct scratch *s, const char *template, const char *share,
 	const struct opt_list *allow, struct problem *p)
 {
-	AUTO_JSON json_t *body = NULL, *made = NULL;
+	AUTO_JSON json_t *body = NULL;
 	char id[9];
 	int r = policy_require(p);
 
@@ -195,14 +195,10 @@ int scratch_start(struct scratch *s, const char *template, const char *share,
 	if (r == 0)
 		r = make_body(s, template, share, allow, &body, p);
 	if (r == 0)
-		r = api_call("POST", "/v1/sandboxes", body, API_TIMEOUT_MS, &made, p);
-	if (r < 0) {
+		r = sandbox_create(body, NULL, p);
+	if (r < 0)
 		s->name[0] = '\0'; /* there is none to remove */
-		return r;
-	}
-	if (follow_caught())
-		return err_set(&p->err, -EINTR, "interrupted");
-	return sandbox_start(s->name, NULL, NULL, p);
+	return r;
 }
 
 static int make_memory(const char *text, int *ret, struct problem *p)

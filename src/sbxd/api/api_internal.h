@@ -16,6 +16,8 @@ void api_fail(struct sbxd *d, struct conn *c, int status, const char *code, cons
 void api_refuse(struct sbxd *d, struct conn *c, int status, const char *code, const char *message);
 /* From a negative errno of the store, settings or decoders. */
 void api_fail_errno(struct sbxd *d, struct conn *c, int r, const struct err *err);
+/* The same as an object, for a later reply with *ret_status. -ECANCELED: a start failed. */
+struct json_t *api_error(int r, const struct err *err, int *ret_status);
 /* Text of the outside as JSON: what is not UTF-8 cannot stand there and is replaced. */
 struct json_t *api_text(const char *s);
 void api_reply_json(struct sbxd *d, struct conn *c, int status, struct json_t *o);
@@ -31,6 +33,16 @@ void api_reply_ref(struct sbxd *d, struct conn *c, int status, const char *ref);
 struct json_t *api_port_to_json(
 	struct sbxd *d, const char *id, const struct keeper *k, const struct spec_port *p);
 struct json_t *api_ports_to_json(struct sbxd *d, const struct store_row *row);
+
+/* api_sandbox.c. -EEXIST when a sandbox other than own_id (NULL: any) has the name. */
+int api_check_free(
+	struct sbxd *d, const char *name, const char *own_id, struct err *err) MUST_CHECK;
+/* Removes a sandbox with its rules; its keeper and its files follow. */
+int api_remove(struct sbxd *d, const struct spec *spec, struct err *err) MUST_CHECK;
+/* api_run.c. Has a keeper started for a sandbox that has none; spec gets what the start has
+ * decided. */
+int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool cold,
+	struct err *err) MUST_CHECK;
 
 /* api_watch.c: to every watcher. */
 void api_watch_removed(struct sbxd *d, const struct spec *spec);

@@ -11,9 +11,17 @@
 
 #include "src/sbxd/policy/policy.h"
 
+struct conn;
 struct json_t;
 struct policy;
+struct sbxd;
 
 /* As the keeper of that sandbox reads it; NULL: for all. NULL when there is none. */
 struct policy *api_load_policy(const char *sandbox);
 struct json_t *api_rule_to_json(const struct rules *rules, const struct rule *rule);
+/* Whether these rules can be added; else replies. */
+bool api_rules_check(struct sbxd *d, struct conn *c, const struct rule *v, size_t n);
+/* Adds all or none of them, with one change of the policy. The rules are taken over; `list` gets
+ * an object for each, as POST /v1/policy/rules gives it. */
+int api_rules_add(
+	struct sbxd *d, struct rule *v, size_t n, struct json_t *list, struct err *err) MUST_CHECK;

@@ -104,32 +104,74 @@ static void add_conflicts(json_t *o, const struct rules *rules, const struct rul
 		json_object_set_new(o, "no_effect", json_boolean(cover != NULL));
 }
 
-static int add_rule(struct sbxd *d, struct rule *rule, json_t *o, struct err *err)
+/* In memory only. */
+static int place_rule(struct rules *rules, struct rule *rule, json_t *o, struct err *err)
 {
-	AUTO_FREE char *line = NULL;
-	struct rules *rules = &d->rulebook->rules;
-	struct journal_entry e = {.action = "rule-add"};
+	const struct rule *same = rulebook_find_same(rules, rule);
 	char id[RULEBOOK_ID_LEN + 1];
-	int r;
 
+	add_conflicts(o, rules, rule);
+	json_object_set_new(o, "existed", json_boolean(same != NULL));
+	if (same) {
+		json_object_set_new(o, "rule", api_rule_to_json(rules, same));
+		return 0;
+	}
 	str_random_hex(id, RULEBOOK_ID_LEN / 2);
 	rule->id = xstrdup(id);
 	rule->created_ms = clock_wall_ms();
 	if (!rule->origin)
 		rule->origin = xstrdup("local");
-	line = rule_print(rule, RULE_PRINT_PLAIN);
 	rulebook_drop_over(rules, rule->created_ms);
 	rulebook_complete(rules, "local", rule->created_ms);
 	json_object_set_new(o, "rule", api_rule_to_json(rules, rule));
-	e.reason = line;
-	e.rule = id;
-	r = rules_add(rules, rule, err);
-	if (r < 0) {
-		rulebook_abandon(d->rulebook);
-		return r;
+	return rules_add(rules, rule, err);
+}
+
+static bool is_new(const json_t *o)
+{
+	return json_is_false(json_object_get(o, "existed"));
+}
+
+/* As save, with a record for each new rule of the list. */
+static int save_added(struct sbxd *d, const json_t *list, struct err *err)
+{
+	struct rulebook *b = d->rulebook;
+	int r = rulebook_prepare(b, err);
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (list, i, o) {
+		const json_t *rule = json_object_get(o, "rule");
+		struct journal_entry e = {.kind = AUDIT_KIND_POLICY_CHANGE,
+			.action = "rule-add",
+			.rule = json_string_value(json_object_get(rule, "id")),
+			.reason = json_string_value(json_object_get(rule, "text")),
+			.sandbox = json_string_value(json_object_get(rule, "sandbox"))};
+
+		if (r == 0 && is_new(o))
+			r = journal_append(d, &e, err);
 	}
-	e.sandbox = rules->rule[rules->n - 1].sandbox;
-	return save(d, &e, err);
+	return r < 0 ? r : rulebook_commit(b, err);
+}
+
+int api_rules_add(struct sbxd *d, struct rule *v, size_t n, json_t *list, struct err *err)
+{
+	struct rulebook *b = d->rulebook;
+	bool any = false;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		json_t *o = json_object();
+
+		json_array_append_new(list, o);
+		r = place_rule(&b->rules, &v[i], o, err);
+		any = any || is_new(o);
+	}
+	if (r == 0 && any)
+		r = save_added(d, list, err);
+	if (r < 0)
+		rulebook_abandon(b);
+	return r;
 }
 
 /* The first resource that would not count because it names this host without a port; NULL: none. */
@@ -152,41 +194,40 @@ static void fail_portless(struct sbxd *d, struct conn *c, const struct netrule *
 	api_fail(d, c, 400, "missing-port", why, hint);
 }
 
+bool api_rules_check(struct sbxd *d, struct conn *c, const struct rule *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (find_portless(&v[i])) {
+			fail_portless(d, c, find_portless(&v[i]));
+			return false;
+		}
+	return n == 0 || need_rules(d, c);
+}
+
 void api_rule_add(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_RULE struct rule rule = {0};
-	const struct rule *same;
 	char sandbox[SPEC_ID_LEN + 1];
 	struct err err = {0};
-	json_t *o;
+	json_t *list, *o;
 	int r = api_decode_rule(c->http.body, clock_wall_ms(), &rule, &err);
 
 	if (r < 0) {
 		api_fail_errno(d, c, r, &err);
 		return;
 	}
-	if (find_portless(&rule)) {
-		fail_portless(d, c, find_portless(&rule));
+	if (!api_rules_check(d, c, &rule, 1) || !find_scope(d, c, &rule.sandbox, sandbox))
+		return;
+	list = json_array();
+	r = api_rules_add(d, &rule, 1, list, &err);
+	o = json_incref(json_array_get(list, 0));
+	json_decref(list);
+	if (r == 0) {
+		reload_reply(d, c, is_new(o) ? 201 : 200, o, sandbox[0] ? sandbox : NULL);
 		return;
 	}
-	if (!need_rules(d, c) || !find_scope(d, c, &rule.sandbox, sandbox))
-		return;
-	o = json_object();
-	add_conflicts(o, &d->rulebook->rules, &rule);
-	same = rulebook_find_same(&d->rulebook->rules, &rule);
-	json_object_set_new(o, "existed", json_boolean(same != NULL));
-	if (same) {
-		json_object_set_new(o, "rule", api_rule_to_json(&d->rulebook->rules, same));
-		reload_reply(d, c, 200, o, sandbox[0] ? sandbox : NULL);
-		return;
-	}
-	r = add_rule(d, &rule, o, &err);
-	if (r < 0) {
-		json_decref(o);
-		api_fail_errno(d, c, r, &err);
-		return;
-	}
-	reload_reply(d, c, 201, o, sandbox[0] ? sandbox : NULL);
+	json_decref(o);
+	api_fail_errno(d, c, r, &err);
 }
 
 /* ---- removing ---- */

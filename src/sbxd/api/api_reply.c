@@ -27,8 +27,7 @@ json_t *api_text(const char *s)
 	return j ? j : json_string("(text that is not UTF-8)");
 }
 
-void api_fail(struct sbxd *d, struct conn *c, int status, const char *code, const char *message,
-	const char *hint)
+static json_t *make_error(const char *code, const char *message, const char *hint)
 {
 	json_t *e = json_object(), *o = json_object();
 
@@ -37,7 +36,13 @@ void api_fail(struct sbxd *d, struct conn *c, int status, const char *code, cons
 	if (hint)
 		json_object_set_new(e, "hint", api_text(hint));
 	json_object_set_new(o, "error", e);
-	api_reply_json(d, c, status, o);
+	return o;
+}
+
+void api_fail(struct sbxd *d, struct conn *c, int status, const char *code, const char *message,
+	const char *hint)
+{
+	api_reply_json(d, c, status, make_error(code, message, hint));
 }
 
 void api_refuse(struct sbxd *d, struct conn *c, int status, const char *code, const char *message)
@@ -45,7 +50,7 @@ void api_refuse(struct sbxd *d, struct conn *c, int status, const char *code, co
 	api_fail(d, c, status, code, message, NULL);
 }
 
-void api_fail_errno(struct sbxd *d, struct conn *c, int r, const struct err *err)
+json_t *api_error(int r, const struct err *err, int *ret_status)
 {
 	static const struct {
 		int r, status;
@@ -58,16 +63,25 @@ void api_fail_errno(struct sbxd *d, struct conn *c, int r, const struct err *err
 		{-EEXIST, 409, "conflict"},
 		{-EBUSY, 409, "conflict"},
 		{-ESTALE, 409, "stale"},
+		{-ECANCELED, 500, "start-failed"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		if (rows[i].r == r) {
-			api_refuse(d, c, rows[i].status, rows[i].code, err_text(err, r));
-			return;
-		}
+		*ret_status = rows[i].status;
+		if (rows[i].r == r)
+			return make_error(rows[i].code, err_text(err, r), NULL);
 	}
 	log_error("%s", err_text(err, r));
-	api_refuse(d, c, 500, "internal", err_text(err, r));
+	*ret_status = 500;
+	return make_error("internal", err_text(err, r), NULL);
+}
+
+void api_fail_errno(struct sbxd *d, struct conn *c, int r, const struct err *err)
+{
+	int status;
+	json_t *o = api_error(r, err, &status);
+
+	api_reply_json(d, c, status, o);
 }
 
 bool api_find(struct sbxd *d, struct conn *c, const char *ref, struct store_row *ret)

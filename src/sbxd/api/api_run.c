@@ -33,6 +33,23 @@ static int choose_accel(enum spec_accel wish, struct spec *spec, struct err *err
 	return spec_accel_parse(settings_get(&set, SETTINGS_VM_ACCEL), &spec->accel);
 }
 
+int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool cold, struct err *err)
+{
+	int r;
+
+	templates_pin_row(d, spec);
+	r = choose_accel(wish, spec, err);
+	if (!cold)
+		kept_fit(spec, wish == SPEC_ACCEL_AUTO);
+	if (r == 0 && !pool_claim(d, spec, cold))
+		r = keeper_spawn(d, spec, cold, err);
+	if (r < 0)
+		return err_wrap(
+			err, r == -EINVAL || r == -EBUSY ? r : -EIO, "starting %s", spec->name);
+	api_watch_changed(d, spec->id);
+	return 0;
+}
+
 void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_ROW struct store_row row = {0};
@@ -60,19 +77,11 @@ void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 			api_reply_row(d, c, strcmp(status, "running") == 0 ? 200 : 202, &row);
 		return;
 	}
-	templates_pin_row(d, &row.spec);
-	r = choose_accel(wish, &row.spec, &err);
-	if (!cold)
-		kept_fit(&row.spec, wish == SPEC_ACCEL_AUTO);
-	if (r == 0 && !pool_claim(d, &row.spec, cold))
-		r = keeper_spawn(d, &row.spec, cold, &err);
-	if (r < 0) {
-		(void)err_wrap(&err, r, "starting %s", row.spec.name);
-		api_fail_errno(d, c, r == -EINVAL || r == -EBUSY ? r : -EIO, &err);
-		return;
-	}
-	api_watch_changed(d, row.spec.id);
-	api_reply_ref(d, c, 202, row.spec.id);
+	r = api_launch(d, &row.spec, wish, cold, &err);
+	if (r < 0)
+		api_fail_errno(d, c, r, &err);
+	else
+		api_reply_ref(d, c, 202, row.spec.id);
 }
 
 static void wait_stop(struct sbxd *d, struct conn *c, bool late)

@@ -6,9 +6,7 @@
 #include <unistd.h>
 #include "api_internal.h"
 #include "api_ports.h"
-#include "ref_check.h"
 #include "reload_reply.h"
-#include "share_check.h"
 #include "src/sbxd/disk/disk.h"
 #include "src/sbxd/journal/journal.h"
 #include "src/sbxd/policy/policy.h"
@@ -18,9 +16,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
-#include "lib/os/program/run_places.h"
-#include "lib/rules/settings/settings.h"
-#include "lib/vm/share/place.h"
 
 #define DELETE_MS 60000
 
@@ -108,144 +103,14 @@ void api_get(struct sbxd *d, struct conn *c, const struct api_request *req)
 	wait_get(d, c, false);
 }
 
-/* Made already, by the same request? Then that is the answer. */
-static bool answer_existing(struct sbxd *d, struct conn *c, const struct spec *wanted)
-{
-	AUTO_ROW struct store_row row = {0};
-
-	if (!wanted->id[0] || store_get(d->store, wanted->id, &row, NULL) < 0)
-		return false;
-	if (spec_matches(&row.spec, wanted))
-		api_reply_row(d, c, 200, &row);
-	else
-		api_refuse(
-			d, c, 409, "conflict", "there is a sandbox with this id and another spec");
-	return true;
-}
-
-static int complete(struct spec *spec, struct err *err)
-{
-	AUTO_SETTINGS struct settings set = {0};
-	int r = settings_load(&set, err);
-
-	if (r < 0)
-		return -EINVAL;
-	if (!spec->id[0])
-		str_random_hex(spec->id, SPEC_ID_LEN / 2);
-	spec_set_defaults(spec, (uint32_t)settings_get_u64(&set, SETTINGS_VM_CPUS),
-		settings_get_u64(&set, SETTINGS_VM_MEMORY));
-	spec->generation = 1;
-	templates_pin(spec);
-	return spec_check(spec, err);
-}
-
-/* Symbolic links are followed here and never again: later starts open what is stored, and fail when
- * a link is in it. A guest may have write access to a directory above. */
-static int resolve_mount(struct spec_workspace *w, struct err *err)
-{
-	char *real = NULL;
-
-	if (place_resolve(w->host, &real, err) < 0)
-		return -EINVAL;
-	free(w->host);
-	w->host = real;
-	return 0;
-}
-
-static int decode_create(
-	struct sbxd *d, struct slice body, struct spec *spec, char **ret_hint, struct err *err)
-{
-	int r = spec_decode(body, spec, err);
-
-	if (r == 0 && spec->generation)
-		return err_set(err, -EINVAL, "generation is given by sbxd");
-	if (r == 0)
-		r = share_check(d, spec, ret_hint, err);
-	for (size_t i = 0; r == 0 && i < spec->n_workspaces; i++)
-		if (place_check(spec->workspaces[i].host, NULL, spec->force, err) < 0)
-			r = -EINVAL;
-	for (size_t i = 0; r == 0 && i < spec->n_mounts; i++)
-		r = resolve_mount(&spec->mounts[i], err);
-	return r;
-}
-
-/* Found before anything is recorded or written. */
-static int check_free(struct sbxd *d, const char *name, const char *own_id, struct err *err)
+int api_check_free(struct sbxd *d, const char *name, const char *own_id, struct err *err)
 {
 	AUTO_ROW struct store_row row = {0};
 	int r = store_get(d->store, name, &row, err);
 
 	if (r == -ENOENT || (r == 0 && own_id && strcmp(row.spec.id, own_id) == 0))
 		return 0;
-	return r < 0 ? r : err_set(err, -EEXIST, "there is a sandbox named %s already", name);
-}
-
-/* The keeper's spawner asks the same before each execution. */
-static int check_askpass(const struct spec *spec, struct err *err)
-{
-	struct err why = {0};
-
-	if (!spec->ssh.confirm || run_places_permit_program(spec->ssh.askpass, &why) == 0)
-		return 0;
-	return err_set(err, -EINVAL, "SSH_ASKPASS cannot be used: %s", why.text);
-}
-
-static int insert(struct sbxd *d, const struct spec *spec, struct err *err)
-{
-	AUTO_FREE char *reason = xasprintf("%s, %s", spec->name, spec->id);
-	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
-		.action = "create",
-		.sandbox = spec->name,
-		.reason = reason};
-	AUTO_ROW struct store_row taken = {0};
-	int r = check_free(d, spec->name, NULL, err);
-
-	if (r == 0)
-		r = scope_drop_left_over(d, spec->name, err);
-	if (r == 0)
-		r = ports_prepare(d, &(struct spec){0}, spec, err);
-	if (r == 0)
-		r = ref_places_save(spec, err);
-	if (r == 0)
-		r = check_askpass(spec, err);
-	if (r == 0)
-		r = journal_append(d, &e, err);
-	if (r == 0)
-		r = store_insert(d->store, spec, clock_wall_ms(), err);
-	if (r < 0 && store_get(d->store, spec->id, &taken, NULL) == -ENOENT)
-		run_places_remove(spec->id);
-	return r;
-}
-
-void api_create(struct sbxd *d, struct conn *c, const struct api_request *req)
-{
-	AUTO_SPEC struct spec spec = {0};
-	AUTO_FREE char *hint = NULL;
-	struct err err = {0};
-	int r = decode_create(d, c->http.body, &spec, &hint, &err);
-	bool has_id = spec.id[0];
-
-	if (r == 0 && answer_existing(d, c, &spec))
-		return;
-	if (r == 0)
-		r = complete(&spec, &err);
-	if (r == 0 && !has_id)
-		pool_offer(d, &spec);
-	if (r == 0)
-		r = insert(d, &spec, &err);
-	if (r == -EEXIST && !str_starts(err.text, "publish port:"))
-		(void)err_set(&err, r, "there is a sandbox named %s already", spec.name);
-	if (r == -ELOOP) {
-		api_fail(d, c, 400, "planted-link", err.text, hint);
-		return;
-	}
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
-		return;
-	}
-	pool_take(d, spec.id);
-	api_watch_changed(d, spec.id);
-	api_reply_ref(d, c, 201, spec.id);
+	return r < 0 ? r : err_set(err, -EEXIST, "a sandbox named %s already exists", name);
 }
 
 /* Its rules name it, so they change with it: both or none. */
@@ -257,7 +122,7 @@ static int rename_sandbox(
 		.action = "rename",
 		.sandbox = new->name,
 		.reason = reason};
-	int r = check_free(d, new->name, old->id, err);
+	int r = api_check_free(d, new->name, old->id, err);
 
 	if (r == 0)
 		r = scope_prepare(d, old->name, new->name, &e.count, err);
@@ -381,6 +246,26 @@ static int remove_row(struct sbxd *d, const struct spec *spec, struct err *err)
 	return 0;
 }
 
+int api_remove(struct sbxd *d, const struct spec *spec, struct err *err)
+{
+	struct keeper *k = keeper_find(d, spec->id);
+	int r = remove_row(d, spec, err);
+
+	if (r < 0)
+		return r;
+	api_watch_removed(d, spec);
+	vault_link_sweep(d);
+	if (k) {
+		/* The disk goes anyway: the guest needs no time to write to it. */
+		k->removing = true;
+		keeper_stop(d, k, 0);
+	} else {
+		pool_drop(d, spec->id);
+		wipe_start(d, spec->id);
+	}
+	return 0;
+}
+
 void api_delete(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_ROW struct store_row row = {0};
@@ -395,21 +280,11 @@ void api_delete(struct sbxd *d, struct conn *c, const struct api_request *req)
 		api_fail(d, c, 409, "busy", "sessions are open in it", "sbx rm -f SANDBOX");
 		return;
 	}
-	r = remove_row(d, &row.spec, &err);
+	r = api_remove(d, &row.spec, &err);
 	if (r < 0) {
 		api_fail_errno(d, c, r, &err);
 		return;
 	}
-	api_watch_removed(d, &row.spec);
-	vault_link_sweep(d);
 	conn_wait(d, c, wait_delete, row.spec.id, DELETE_MS);
-	if (k) {
-		/* The disk goes anyway: the guest needs no time to write to it. */
-		k->removing = true;
-		keeper_stop(d, k, 0);
-	} else {
-		pool_drop(d, row.spec.id);
-		wipe_start(d, row.spec.id);
-	}
 	wait_delete(d, c, false);
 }

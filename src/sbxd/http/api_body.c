@@ -108,6 +108,16 @@ int api_decode_ports(struct slice body, struct spec_port **ret, size_t *ret_n, s
 	return r;
 }
 
+static int take_bool(json_t *o, const char *key, bool *ret, struct err *err)
+{
+	json_t *v = json_object_get(o, key);
+
+	if (v && !json_is_boolean(v))
+		return err_set(err, -EINVAL, "%s must be true or false", key);
+	*ret = json_is_true(v);
+	return 0;
+}
+
 int api_decode_start(struct slice body, enum spec_accel *accel, bool *cold, struct err *err)
 {
 	static const char *const allowed[] = {"accel", "cold", NULL};
@@ -124,10 +134,8 @@ int api_decode_start(struct slice body, enum spec_accel *accel, bool *cold, stru
 	if (r == 0 && v &&
 		(!json_is_string(v) || spec_accel_parse(json_string_value(v), accel) < 0))
 		r = err_set(err, -EINVAL, "accel must be auto, kvm or tcg");
-	v = json_object_get(o, "cold");
-	if (r == 0 && v && !json_is_boolean(v))
-		r = err_set(err, -EINVAL, "cold must be true or false");
-	*cold = json_is_true(v);
+	if (r == 0)
+		r = take_bool(o, "cold", cold, err);
 	json_decref(o);
 	return r;
 }
@@ -153,10 +161,8 @@ int api_decode_stop(struct slice body, uint64_t *timeout_ms, bool *suspend, stru
 			API_MAX_STOP_MS);
 	if (r == 0 && v)
 		*timeout_ms = (uint64_t)json_integer_value(v);
-	v = json_object_get(o, "suspend");
-	if (r == 0 && v && !json_is_boolean(v))
-		r = err_set(err, -EINVAL, "suspend must be true or false");
-	*suspend = r == 0 && json_is_true(v);
+	if (r == 0)
+		r = take_bool(o, "suspend", suspend, err);
 	json_decref(o);
 	return r;
 }
@@ -186,11 +192,10 @@ void api_policy_done(struct api_policy *p)
 
 static int take_lock(json_t *o, struct api_policy *p, struct err *err)
 {
-	const json_t *v = json_object_get(o, "lock");
+	int r = take_bool(o, "lock", &p->lock, err);
 
-	if (v && !json_is_boolean(v))
-		return err_set(err, -EINVAL, "lock must be true or false");
-	p->lock = json_is_true(v);
+	if (r < 0)
+		return r;
 	if (p->lock && (!p->preset || strcmp(p->preset, "deny-all") != 0))
 		return err_set(err, -EINVAL, "lock is for the preset deny-all only");
 	return 0;
@@ -346,6 +351,85 @@ int api_decode_rule(struct slice body, uint64_t now_ms, struct rule *ret, struct
 	*ret = rule;
 	rule = (struct rule){0};
 	return 0;
+}
+
+/* ---- a new sandbox ---- */
+
+void api_create_done(struct api_create_body *c)
+{
+	for (size_t i = 0; i < c->n_rules; i++)
+		rule_done(&c->rules[i]);
+	free(c->rules);
+	*c = (struct api_create_body){0};
+}
+
+/* As in api_decode_rule; the sandbox is the new one and cannot be named. */
+static int take_rules(json_t *list, const char *sandbox, uint64_t now_ms,
+	struct api_create_body *ret, struct err *err)
+{
+	json_t *o;
+	size_t i;
+
+	if (!json_is_array(list) || json_array_size(list) > API_MAX_RULES)
+		return err_set(
+			err, -EINVAL, "rules must be a list of at most %d rules", API_MAX_RULES);
+	ret->rules = xcalloc(API_MAX_RULES, sizeof(*ret->rules));
+	json_array_foreach (list, i, o) {
+		int r = 0;
+
+		if (!json_is_object(o))
+			r = err_set(err, -EINVAL, "expected an object");
+		else if (json_object_get(o, "sandbox"))
+			r = err_set(err, -EINVAL, "the field 'sandbox' is unknown here");
+		else
+			json_object_set_new(o, "sandbox", json_string(sandbox));
+		ret->n_rules = i + 1;
+		if (r == 0)
+			r = take_rule(o, now_ms, &ret->rules[i], err);
+		if (r < 0)
+			return err_wrap(err, r, "rule %zu", i + 1);
+	}
+	return 0;
+}
+
+/* Takes its fields out of the body, so that the decoder of the spec judges the rest. */
+static int take_create(json_t *o, uint64_t now_ms, struct spec *ret_spec,
+	struct api_create_body *ret, struct err *err)
+{
+	json_t *list = json_incref(json_object_get(o, "rules"));
+	AUTO_FREE char *text = NULL;
+	int r = take_bool(o, "start", &ret->start, err);
+
+	ret->has_rules = list != NULL;
+	if (r == 0)
+		r = take_bool(o, "cold", &ret->cold, err);
+	if (r == 0 && ret->cold && !ret->start)
+		r = err_set(err, -EINVAL, "cold requires start");
+	json_object_del(o, "start");
+	json_object_del(o, "cold");
+	json_object_del(o, "rules");
+	text = json_dumps(o, JSON_COMPACT);
+	if (!text)
+		abort();
+	if (r == 0)
+		r = spec_decode(slice_from_str(text), ret_spec, err);
+	if (r == 0 && list)
+		r = take_rules(list, ret_spec->name, now_ms, ret, err);
+	json_decref(list);
+	return r;
+}
+
+int api_decode_create(struct slice body, uint64_t now_ms, struct spec *ret_spec,
+	struct api_create_body *ret, struct err *err)
+{
+	json_t *o;
+	int r = load(body, &o, err);
+
+	if (r < 0)
+		return r;
+	r = take_create(o, now_ms, ret_spec, ret, err);
+	json_decref(o);
+	return r;
 }
 
 /* ---- a target ---- */

@@ -14,6 +14,15 @@
 #include "lib/rules/spec/spec.h"
 
 #define API_MAX_STOP_MS 3600000
+#define API_MAX_RULES 64 /* of a new sandbox */
+
+/* What the body of a create has in addition to the spec. */
+struct api_create_body {
+	struct rule *rules; /* for the new sandbox only */
+	size_t n_rules;
+	bool has_rules; /* the field is present, though it may be empty */
+	bool start, cold;
+};
 
 /* The body of a new policy: one of them is there. */
 struct api_policy {
@@ -34,6 +43,11 @@ struct api_own_body {
 	bool is_own;
 };
 
+/* *ret_spec and *ret must be all zero. */
+int api_decode_create(struct slice body, uint64_t now_ms, struct spec *ret_spec,
+	struct api_create_body *ret, struct err *err) MUST_CHECK;
+void api_create_done(struct api_create_body *c);
+#define AUTO_API_CREATE CLEANUP(api_create_done)
 /* The new spec of PATCH: `old` with the body's fields put in. *ret_generation is what the body
  * asked for, 0 when it did not. */
 int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret,

@@ -52,8 +52,12 @@ static void set_timer(struct sbxd *d, struct conn *c, uint64_t ms)
 
 void conn_close(struct sbxd *d, struct conn *c)
 {
+	conn_loss_fn *loss = c->loss;
+	char id[SPEC_ID_LEN + 1];
+
 	if (c->state == CONN_FREE)
 		return;
+	memcpy(id, c->loss_id, sizeof(id));
 	if (c->state == CONN_WATCHING)
 		d->conns->n_watching--;
 	if (c->state != CONN_HANDED)
@@ -66,6 +70,15 @@ void conn_close(struct sbxd *d, struct conn *c)
 	free(c->out);
 	json_decref(c->later.answer);
 	*c = (struct conn){.fd = -1, .passed_fd = -1, .gen = (c->gen + 1) & 0xffffff};
+	/* Last: it may wake connections, and this one is not among them any more. */
+	if (loss)
+		loss(d, id);
+}
+
+void conn_on_loss(struct conn *c, conn_loss_fn *fn, const char *id)
+{
+	c->loss = fn;
+	(void)snprintf(c->loss_id, sizeof(c->loss_id), "%s", id);
 }
 
 void conns_done(struct sbxd *d)
@@ -139,11 +152,13 @@ static void go_on_writing(struct sbxd *d, struct conn *c)
 	if (conn_unsent(c)) {
 		arm(d, c, EPOLLOUT);
 		set_timer(d, c, CONN_WRITE_MS);
-	} else if (c->http.keep) {
-		start_reading(d, c);
-	} else {
-		conn_close(d, c);
+		return;
 	}
+	c->loss = NULL; /* the client has its reply */
+	if (c->http.keep)
+		start_reading(d, c);
+	else
+		conn_close(d, c);
 }
 
 void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body)

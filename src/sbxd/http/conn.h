@@ -6,7 +6,8 @@
  *          handles the request replies with conn_reply or makes the connection wait with conn_wait:
  *          then the given function is called again on every change of that sandbox (conns_wake) and
  *          once, with `late`, at its deadline. A client that goes away loses its place, not the
- *          work: what runs is driven by the keepers' and wipes' own states.
+ *          work: what runs is driven by the keepers' and wipes' own states. A call that must have
+ *          no effect without a reply sets conn_on_loss.
  * Trust    Clients of the same uid; another uid gets 403 and nothing is read from it.
  * Owns     Its fd, its request and its unsent bytes.
  * Limits   CONN_MAX connections; CONN_MAX_QUEUE unsent bytes for a watcher, then it is dropped.
@@ -25,6 +26,7 @@
 struct json_t;
 struct conn;
 typedef void conn_wait_fn(struct sbxd *d, struct conn *c, bool late);
+typedef void conn_loss_fn(struct sbxd *d, const char *id);
 
 /* What connections report. Each function but on_room replies, or makes the connection wait. */
 struct conn_ops {
@@ -70,6 +72,9 @@ struct conn {
 		uint64_t number;
 	} later;
 
+	conn_loss_fn *loss; /* NULL: none */
+	char loss_id[SPEC_ID_LEN + 1];
+
 	/* while watching */
 	bool live;
 	char cursor[SPEC_MAX_NAME + 1]; /* the snapshot has come so far */
@@ -95,6 +100,9 @@ void conn_on_timer(struct sbxd *d, const struct loop_event *ev);
 /* A whole reply; `body` may be NULL. Ends the waiting. */
 void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body);
 void conn_wait(struct sbxd *d, struct conn *c, conn_wait_fn *fn, const char *id, uint64_t ms);
+/* Calls fn(id) if the connection ends before its next reply has been sent completely; NULL: no
+ * longer. */
+void conn_on_loss(struct conn *c, conn_loss_fn *fn, const char *id);
 void conn_close(struct sbxd *d, struct conn *c);
 /* Turns it into a watcher and sends the head. */
 void conn_start_watch(struct sbxd *d, struct conn *c);

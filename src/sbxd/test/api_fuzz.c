@@ -34,13 +34,14 @@ static void decode_secret(const struct api_http *h, const struct api_request *re
 static void decode_body(const struct api_http *h, enum api_call call)
 {
 	AUTO_SPEC struct spec spec = {0}, old = {0};
+	AUTO_API_CREATE struct api_create_body create = {0};
 	enum spec_accel accel = SPEC_ACCEL_AUTO;
 	bool cold = false;
 	uint64_t n = 0;
 	struct err err;
 
 	if (call == API_CREATE)
-		(void)!spec_decode(h->body, &spec, &err);
+		(void)!api_decode_create(h->body, 1000, &spec, &create, &err);
 	if (call == API_START)
 		(void)!api_decode_start(h->body, &accel, &cold, &err);
 	if (call == API_STOP)

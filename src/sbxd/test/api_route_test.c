@@ -209,6 +209,55 @@ static void a_wrong_patch_is_refused(void **state)
 	}
 }
 
+static void a_create_takes_rules_and_a_start(void **state)
+{
+	AUTO_SPEC struct spec spec = {0};
+	AUTO_API_CREATE struct api_create_body c = {0};
+	const char *text = "{\"name\":\"demo\",\"cpus\":2,\"start\":true,\"cold\":true,\"rules\":["
+			   "{\"effect\":\"deny\",\"resources\":\"**\"},"
+			   "{\"effect\":\"allow\",\"resources\":[\"a.example:443\"],"
+			   "\"origin\":\"agent:toy\",\"for_ms\":500}]}";
+
+	assert_int_equal(api_decode_create(slice_from_str(text), 1000, &spec, &c, NULL), 0);
+	assert_string_equal(spec.name, "demo");
+	assert_int_equal(spec.cpus, 2);
+	assert_true(c.start && c.cold && c.has_rules);
+	assert_int_equal(c.n_rules, 2);
+	assert_string_equal(c.rules[0].sandbox, "demo");
+	assert_int_equal(c.rules[0].effect, RULE_DENY);
+	assert_string_equal(c.rules[1].origin, "agent:toy");
+	assert_int_equal(c.rules[1].until_ms, 1500);
+}
+
+static void a_create_without_them_is_a_spec(void **state)
+{
+	AUTO_SPEC struct spec spec = {0};
+	AUTO_API_CREATE struct api_create_body c = {0};
+
+	assert_int_equal(
+		api_decode_create(slice_from_str("{\"name\":\"demo\"}"), 1, &spec, &c, NULL), 0);
+	assert_false(c.start || c.cold || c.has_rules);
+}
+
+static void a_wrong_create_is_refused(void **state)
+{
+	static const char *const bad[] = {"", "[]", "{}", "\"rules\"",
+		"{\"name\":\"demo\",\"begin\":true}", "{\"name\":\"demo\",\"start\":1}",
+		"{\"name\":\"demo\",\"cold\":true}", "{\"name\":\"demo\",\"rules\":{}}",
+		"{\"name\":\"demo\",\"rules\":[1]}", "{\"name\":\"demo\",\"rules\":[{}]}",
+		"{\"name\":\"demo\",\"rules\":[{\"effect\":\"deny\",\"resources\":\"**\","
+		"\"sandbox\":\"demo\"}]}",
+		"{\"rules\":[{\"effect\":\"deny\",\"resources\":\"**\"}]}"};
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		AUTO_SPEC struct spec spec = {0};
+		AUTO_API_CREATE struct api_create_body c = {0};
+
+		assert_int_equal(
+			api_decode_create(slice_from_str(bad[i]), 1, &spec, &c, NULL), -EINVAL);
+	}
+}
+
 static void start_and_stop_bodies(void **state)
 {
 	enum spec_accel accel = SPEC_ACCEL_KVM;
@@ -419,6 +468,9 @@ int main(void)
 		cmocka_unit_test(exec_and_upgrade_belong_together),
 		cmocka_unit_test(a_patch_changes_what_it_names),
 		cmocka_unit_test(a_wrong_patch_is_refused),
+		cmocka_unit_test(a_create_takes_rules_and_a_start),
+		cmocka_unit_test(a_create_without_them_is_a_spec),
+		cmocka_unit_test(a_wrong_create_is_refused),
 		cmocka_unit_test(start_and_stop_bodies),
 		cmocka_unit_test(rules_come_from_bodies),
 		cmocka_unit_test(targets_are_hosts_and_urls),
