@@ -245,8 +245,7 @@ static void a_wrong_create_is_refused(void **state)
 		"{\"name\":\"demo\",\"begin\":true}", "{\"name\":\"demo\",\"start\":1}",
 		"{\"name\":\"demo\",\"cold\":true}", "{\"name\":\"demo\",\"rules\":{}}",
 		"{\"name\":\"demo\",\"rules\":[1]}", "{\"name\":\"demo\",\"rules\":[{}]}",
-		"{\"name\":\"demo\",\"rules\":[{\"effect\":\"deny\",\"resources\":\"**\","
-		"\"sandbox\":\"demo\"}]}",
+		"{\"name\":\"demo\",\"rules\":[{\"effect\":\"deny\",\"sandbox\":\"demo\"}]}",
 		"{\"rules\":[{\"effect\":\"deny\",\"resources\":\"**\"}]}"};
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
