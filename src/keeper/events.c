@@ -182,7 +182,7 @@ static void read_signal(struct keeper *k)
 	if (read(k->sig_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return;
 	if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
-		stop_begin(k, KEEPER_STOP_MS, "the keeper was told to end by a signal");
+		stop_begin(k, KEEPER_STOP_MS, "sbx-keeper was stopped by a signal");
 	if (info.ssi_signo == SIGUSR1 && k->run_dir)
 		write_inventory(k);
 }

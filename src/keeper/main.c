@@ -47,10 +47,10 @@ static void forbid_core(void)
 	struct rlimit r;
 
 	if (getrlimit(RLIMIT_CORE, &r) < 0)
-		die("the limit of core files: %s", strerror(errno));
+		die("cannot set the limit of core files: %s", strerror(errno));
 	r.rlim_cur = r.rlim_max = MIN(r.rlim_max, (rlim_t)1);
 	if (setrlimit(RLIMIT_CORE, &r) < 0)
-		die("forbidding core files: %s", strerror(errno));
+		die("cannot disable core files: %s", strerror(errno));
 }
 
 /* One keeper a sandbox: the lock is held as long as the process lives. */
@@ -63,7 +63,7 @@ static void take_lock(struct keeper *k)
 	if (k->lock_fd < 0)
 		die("opening %s: %s", path, strerror(errno));
 	if (flock(k->lock_fd, LOCK_EX | LOCK_NB) < 0)
-		die("another keeper has this sandbox (%s)", path);
+		die("another sbx-keeper is running for this sandbox (%s)", path);
 }
 
 static void load(struct keeper *k, const char *id)
@@ -80,7 +80,7 @@ static void load(struct keeper *k, const char *id)
 	if (r < 0)
 		die("reading %s: %s", path, err_text(&err, r));
 	if (strcmp(k->spec.id, id) != 0)
-		die("%s is of another sandbox", path);
+		die("%s belongs to another sandbox", path);
 	r = paths_make(k->run_dir, &err);
 	if (r < 0)
 		die("%s", err_text(&err, r));
@@ -95,7 +95,7 @@ static void enter_cgroup(struct keeper *k)
 	int r = jail_cgroup_enter(NULL, k->spec.id, &limits, &k->cgroup, &err);
 
 	if (r < 0)
-		log_info("no limit of memory: %s", err_text(&err, r));
+		log_info("no memory limit: %s", err_text(&err, r));
 }
 
 /* Before the keeper seals itself. */
@@ -111,11 +111,11 @@ static void open_loop(struct keeper *k)
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD, SIGUSR1};
 
 	if (loop_init(&k->loop) < 0 || chatter_open(k) < 0)
-		die("making the event loop");
+		die("cannot create the event loop");
 	k->sig_fd = loop_signalfd(signals, ARRAY_LEN(signals));
 	if (k->sig_fd < 0 ||
 		loop_add(&k->loop, k->sig_fd, EPOLLIN, (struct loop_key){.kind = EV_SIGNAL}) < 0)
-		die("watching signals");
+		die("cannot receive signals");
 }
 
 static void open_links(struct keeper *k)
@@ -221,7 +221,7 @@ static void close_to_others(const struct options *o)
 	if (r < 0)
 		die("%s", err_text(&err, r));
 	if (o->state && strcmp(o->state, state) != 0)
-		die("--state is %s, and the environment says %s", o->state, state);
+		die("--state is %s, but the environment has %s", o->state, state);
 }
 
 int main(int argc, char **argv)

@@ -70,9 +70,9 @@ static void send_stats(struct keeper *k, const struct ask *a, struct slice body)
 		return;
 	if (guest_get_stats(body, &stats) < 0)
 		link_answer(k, a->link, a->link_gen, a->link_msg, -EBADMSG,
-			"the guest's answer does not decode");
+			"invalid response from the guest");
 	else if (keeper_send_stats(l->fd, a->link_msg, &stats) < 0)
-		log_warn("sbxd does not take the statistics");
+		log_warn("cannot send the statistics to sbxd");
 }
 
 static const struct ask_kind stats_ask = {GUEST_PATH_STATS, .on_body = send_stats};
@@ -88,7 +88,7 @@ static int answer_stats(struct keeper *k, struct link *l, const struct ipc_msg *
 	r = ask_guest(
 		k, &stats_ask, slice_of(NULL, 0), KEEPER_ASK_MS, (int)(l - k->links), msg->id);
 	if (r < 0)
-		return keeper_send_done(l->fd, msg->id, r, "the guest cannot be asked now");
+		return keeper_send_done(l->fd, msg->id, r, "cannot send a request to the guest");
 	return 0;
 }
 

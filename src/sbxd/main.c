@@ -70,7 +70,7 @@ static void check_state(const char *said)
 	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);
 
 	if (strcmp(said, state) != 0)
-		die("--state is %s, and the environment says %s", said, state);
+		die("--state is %s, but the environment has %s", said, state);
 }
 
 static void parse_options(int argc, char **argv)
@@ -89,12 +89,11 @@ static void parse_options(int argc, char **argv)
 		else
 			fprintf(o == 'h' ? stdout : stderr,
 				"usage: sbxd [--help] [--version] [--state=DIR]\n"
-				"keeps the sandboxes of this user; sbx starts it when it is "
-				"needed\n");
+				"manages the sandboxes of this user; sbx starts it on demand\n");
 		exit(o == 'h' || o == 'V' ? 0 : 2);
 	}
 	if (optind < argc)
-		die("sbxd takes no arguments; see sbxd --help");
+		die("unexpected argument: see sbxd --help");
 }
 
 /* It has the key of the audit logs in its memory and the channels to the vault among its
@@ -163,7 +162,7 @@ static void open_signals(struct sbxd *d)
 	(void)signal(SIGHUP, SIG_IGN);
 	d->signal_fd = loop_signalfd(signals, ARRAY_LEN(signals));
 	if (d->signal_fd < 0)
-		die("setting up signals: %s", strerror(-d->signal_fd));
+		die("cannot set up signals: %s", strerror(-d->signal_fd));
 }
 
 static void watch_fd(struct sbxd *d, int fd, enum sbxd_ev kind)
@@ -172,7 +171,7 @@ static void watch_fd(struct sbxd *d, int fd, enum sbxd_ev kind)
 	int r = loop_add(&d->loop, fd, EPOLLIN, key);
 
 	if (r < 0)
-		die("watching an fd: %s", strerror(-r));
+		die("cannot watch a descriptor: %s", strerror(-r));
 }
 
 static void set_up(struct sbxd *d)
@@ -195,7 +194,7 @@ static void set_up(struct sbxd *d)
 	/* From here on it writes: the registry cannot even be opened on a full disk. */
 	ballast_look(state, true);
 	if (loop_init(&d->loop) < 0)
-		die("making the event loop: %s", strerror(errno));
+		die("cannot create the event loop: %s", strerror(errno));
 	/* Before anything is read that a guest may have had a part in. */
 	seal_process();
 	open_signals(d);
@@ -240,8 +239,8 @@ static void on_spawner_end(struct sbxd *d)
 {
 	if (d->failed)
 		return;
-	log_error("the spawner ended unexpectedly, so sbxd ends; sandboxes keep running and the "
-		  "next sbx command starts sbxd again");
+	log_error(
+		"the spawner exited unexpectedly: sbxd exits; sandboxes keep running and the next sbx command starts sbxd again");
 	loop_del(&d->loop, spawner_pidfd());
 	d->quit = d->failed = true;
 }
@@ -353,6 +352,6 @@ int main(int argc, char **argv)
 	log_info("ready, pid %d", (int)getpid());
 	run_loop(&sbxd);
 	sbxd_done(&sbxd);
-	log_info("ended; sandboxes go on");
+	log_info("exited; sandboxes keep running");
 	return sbxd.failed;
 }

@@ -146,7 +146,7 @@ def test_add_and_remove(d):
                  "/v1/policy/rules?resource=github.com:443,a.example",
                  "/v1/policy/rules?resource=github.com:443&effect=deny"):
         status, o = d.call("DELETE", path)
-        assert status == 404 and "there is no" in o["error"]["message"] and o["error"]["hint"]
+        assert status == 404 and "not found" in o["error"]["message"] and o["error"]["hint"]
     assert file_text(d) == before
 
 

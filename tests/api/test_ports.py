@@ -88,7 +88,7 @@ def test_another_sandbox_is_named(d):
     d.run("two")
     ok(publish(d, "one", port(8080, 80)))
     status, o = publish(d, "two", port(8080, 80))
-    assert status == 409 and "already published by the sandbox one" in o["error"]["message"]
+    assert status == 409 and "already published by sandbox one" in o["error"]["message"]
     assert ports(d, "two") == []
     status, o = d.call("POST", "/v1/sandboxes", {"name": "three", "ports": [port(8080, 1)]})
     assert status == 409 and "sandbox one" in o["error"]["message"]
@@ -98,7 +98,7 @@ def test_another_sandbox_is_named(d):
 
 
 @pytest.mark.parametrize("number, why",
-                         [(6666, "in use by another program of this host"),
+                         [(6666, "address already in use by another program"),
                           (80, "ports below 1024")])
 def test_what_cannot_be_had_is_taken_back(d, number, why):
     d.run("demo")
@@ -116,7 +116,7 @@ def test_at_a_start_it_is_shown_and_keeps_nobody_back(d):
     d.wait_status("demo", "running")
     bad, good = ports(d, "demo")
     assert bad["state"] == "failed" and bad[
-        "reason"] == "in use by another program of this host" and good["state"] == "open"
+        "reason"] == "address already in use by another program" and good["state"] == "open"
     assert bad["host_port"] == 6666
 
 
@@ -147,7 +147,7 @@ def test_patch_puts_a_whole_list(d):
 def test_a_keeper_that_says_nothing_is_not_waited_for_for_ever(d):
     d.run("demo", "ports-mute")
     o = ok(publish(d, "demo", port(8080, 80)))
-    assert o["not_taken"] == "its keeper did not answer in time" and o["ports"][0][
+    assert o["not_taken"] == "sbx-keeper did not respond in time" and o["ports"][0][
         "state"] == "starting"
     assert len(ports(d, "demo")) == 1
 
@@ -156,7 +156,7 @@ def test_a_keeper_that_lies_about_ports_is_killed(d):
     d.run("demo", "ports-lie")
     publish(d, "demo", port(8080, 80))
     wait_for(lambda: d.get("demo")["status"] == "stopped")
-    assert "broke the rules" in d.get("demo")["detail"]
+    assert "violated its protocol" in d.get("demo")["detail"]
 
 
 def test_a_new_sbxd_tells_the_list_and_learns_the_state(d):

@@ -556,10 +556,10 @@ def test_nobody_waits_for_a_vault_that_cannot_start(v):
     status, o = v.set("anthropic", canary())
     assert status == 503 and "sbx-vault-run" in o["error"]["message"]
     (v.libexec / "sbx-vault-run").symlink_to("/bin/false")
-    wait_for(lambda: "ended as soon as" in v.set("anthropic", canary())[1]["error"]["message"])
+    wait_for(lambda: "exited immediately" in v.set("anthropic", canary())[1]["error"]["message"])
     # later and later
     text = v.log_text()
-    assert text.count("ended as soon as") < 20
+    assert text.count("exited immediately") < 20
 
 
 def test_the_vault_outlives_sbxd(v):

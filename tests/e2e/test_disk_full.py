@@ -147,7 +147,7 @@ def test_a_sandbox_that_is_suspended_on_a_full_disk_keeps_its_programs(disk):
     # Told before anything stands still.
     disk.fill(leave=80 << 20)
     said = env.sbx("stop", "--suspend", "other", check=False)
-    assert said.returncode == 1 and "no room for its memory" in said.stderr, said.stderr
+    assert said.returncode == 1 and "cannot store the snapshot" in said.stderr, said.stderr
     assert "try: df -h" in said.stderr, said.stderr
     disk.empty()
     assert other.guest(find) == pid

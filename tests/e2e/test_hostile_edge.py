@@ -36,7 +36,7 @@ def test_a_hostile_edge_is_killed_and_then_the_sandbox_is_stopped(own, how):
     done = own.sbx("-D", "create", "shell", "--name", "victim", "--cpus", 1, "--memory", "512m",
                    check=False, timeout=60)
     assert done.returncode != 0
-    assert "sbx-edge broke its protocol" in done.stderr
+    assert "sbx-edge violated its protocol" in done.stderr
     (box,) = own.ls()
     assert box["status"] == "stopped"
     log = (own.state / "sandboxes" / box["id"] / "keeper.log").read_text()

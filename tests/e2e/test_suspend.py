@@ -340,7 +340,7 @@ def test_a_reader_that_is_killed_loses_nothing(box):
         suspend(box)
         if said := kill_reader(box):
             break
-    assert said and "its suspended memory is kept" in said, said
+    assert said and "the snapshot is kept" in said, said
     assert f"sbx start --cold {box.name}" in said, said
     assert box.info()["status"] == "suspended" and kept(box).exists()
     assert not (box.state / "suspend.bad").exists()

@@ -23,7 +23,7 @@ struct gate *gate_new(const char *name, struct audit *audit)
 	struct gate *g = xcalloc(1, sizeof(*g));
 
 	gate_set_name(g, name);
-	gate_set_audit(g, audit, "none was opened");
+	gate_set_audit(g, audit, "no audit log is open");
 	g->counters = xcalloc(GATE_COUNTERS, sizeof(*g->counters));
 	/* Without random bytes a guest could make two names share a count, no more. */
 	(void)!getrandom(g->key, sizeof(g->key), 0);
@@ -72,7 +72,8 @@ void gate_set_policy(struct gate *g, struct slice text, const char *file)
 
 const char *gate_fault(const struct gate *g)
 {
-	return g->policy ? policy_fault(g->policy) : "there is no policy, so nothing is allowed";
+	return g->policy ? policy_fault(g->policy)
+			 : "no network policy is set: all traffic is denied";
 }
 
 /* ---- how often ---- */
@@ -253,8 +254,7 @@ static void refuse_loopback(
 	char why[EDGE_MAX_REASON];
 
 	(void)snprintf(why, sizeof(why),
-		"a proxy is no way to a program's own loopback, and this one asks it for %.64s in "
-		"spite of no_proxy: start it without http_proxy (busybox: wget -Y off)",
+		"loopback address %.64s cannot be reached through the proxy: unset http_proxy for this program (busybox: wget -Y off)",
 		ask->host);
 	refuse_gate(j, ret, why);
 }
@@ -344,7 +344,7 @@ static void judge_bound(const struct edge_ask *ask, const struct gate_binding *b
 		refuse_bound(j, ret, "", ask,
 			" is intercepted in this sandbox, and cannot be on this port");
 	} else if (!is_bound && ask->kind == EDGE_ASK_HTTP && ask->tls) {
-		refuse_bound(j, ret, "the credential for ", ask, " is gone: connect again");
+		refuse_bound(j, ret, "the credential for ", ask, " was removed: reconnect");
 	} else if (is_bound && b->fault) {
 		ret->rule[0] = j->rule[0] = '\0';
 		refuse_gate(j, ret, b->fault);
@@ -366,8 +366,8 @@ static void refuse_unrecorded(struct edge_verdict *ret, const struct err *err, i
 	ret->no_rule_helps = true;
 	ret->rule[0] = '\0';
 	(void)snprintf(ret->reason, sizeof(ret->reason),
-		"the audit log cannot be written, so nothing is allowed: %.*s",
-		(int)strcspn(text, "\n"), text);
+		"all traffic is denied: cannot write the audit log: %.*s", (int)strcspn(text, "\n"),
+		text);
 }
 
 void gate_decide_bound(struct gate *g, const struct edge_ask *ask,

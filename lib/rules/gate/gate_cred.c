@@ -120,7 +120,7 @@ static void print_result(const struct origin_result *r, char *buf, size_t size)
 	if (r->status && n > 0 && (size_t)n < size)
 		n += snprintf(buf + n, size - (size_t)n, "status %u; ", r->status);
 	if (r->n_removed && n > 0 && (size_t)n < size)
-		n += snprintf(buf + n, size - (size_t)n, "removed from the answer %u times; ",
+		n += snprintf(buf + n, size - (size_t)n, "removed from the response %u times; ",
 			r->n_removed);
 	if (n > 0 && (size_t)n < size)
 		(void)snprintf(buf + n, size - (size_t)n, "%s", text);
@@ -169,7 +169,7 @@ void gate_origin_lost(struct gate *g, const struct edge_ask *ask, const char *cr
 		.decision = AUDIT_ALLOW, .action = slice_from_str(had_value ? "use" : "pass")};
 
 	(void)snprintf(reason, sizeof(reason), "%s; %s",
-		had_value ? "perhaps used: it was released" : "not used", why);
+		had_value ? "may have been used: released" : "not used", why);
 	ev.reason = slice_from_str(reason);
 	append_use(g, ask, credential, &ev);
 }

@@ -79,20 +79,19 @@ static const struct {
 	bool (*holds)(const struct release_facts *f);
 	const char *text;
 } gates[] = {
-	[RELEASE_BINDING] = {binding_holds,
-		"the sandbox has no such credential any more, or another one now"},
+	[RELEASE_BINDING] = {binding_holds, "the credential was removed or replaced"},
 	[RELEASE_HOST] = {host_holds, "no rule allows this host"},
 	[RELEASE_PORT] = {port_holds, "no rule allows this port of the host"},
-	[RELEASE_NAMES] = {names_hold, "the names in the request do not agree"},
-	[RELEASE_TLS] = {tls_holds, "the request did not come through TLS that was opened here"},
+	[RELEASE_NAMES] = {names_hold,
+		"the request target, Host header and TLS server name do not match"},
+	[RELEASE_TLS] = {tls_holds, "the request was not received over intercepted TLS"},
 	[RELEASE_CERT] = {cert_holds, "the certificate of the server was not verified"},
-	[RELEASE_ADDRESS] = {address_holds, "the address of the server did not pass its check"},
+	[RELEASE_ADDRESS] = {address_holds, "the address of the server is not allowed"},
 	[RELEASE_METHOD] = {method_holds, "no credential is sent with this method"},
-	[RELEASE_FOREIGN] = {foreign_holds,
-		"the request is not looked through for credentials of others"},
-	[RELEASE_REDIRECT] = {redirect_holds, "the connection leads elsewhere than the request"},
+	[RELEASE_FOREIGN] = {foreign_holds, "the request cannot be searched for other credentials"},
+	[RELEASE_REDIRECT] = {redirect_holds, "the connection target does not match the request"},
 	[RELEASE_SINGLE] = {single_holds, "the process serves another host or port"},
-	[RELEASE_RECORD] = {record_holds, "the audit log cannot be written"},
+	[RELEASE_RECORD] = {record_holds, "cannot write the audit log"},
 };
 static_assert(ARRAY_LEN(gates) == RELEASE_N_GATES, "one row a gate");
 

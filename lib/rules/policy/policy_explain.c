@@ -45,11 +45,11 @@ void policy_explain(
 	switch (d->why) {
 	case POLICY_NO_POLICY:
 		(void)snprintf(
-			buf, size, "there is no policy, so nothing is allowed: op(%s)", what);
+			buf, size, "no network policy is set, all traffic is denied: op(%s)", what);
 		break;
 	case POLICY_FAULT:
 		(void)snprintf(buf, size,
-			"the policy cannot be read, so nothing is allowed: %s: op(%s)", d->fault,
+			"all traffic is denied, cannot read the policy: %s: op(%s)", d->fault,
 			what);
 		break;
 	case POLICY_NO_RULE:

@@ -122,14 +122,14 @@ int deny_write_text(struct wr *wr, const struct deny *d)
 	put_deny(wr, "\n  reason:  ");
 	put_reason(wr, d);
 	if (d->count > 0) {
-		put_deny(wr, "\n  refused: ");
+		put_deny(wr, "\n  blocked: ");
 		put_number(wr, d->count);
 		put_deny(wr, d->count == 1 ? " time" : " times");
-		put_deny(wr, ", and trying again will not change it");
+		put_deny(wr, "; retrying will not help");
 	}
 	put_deny(wr, d->no_rule_helps ? "\n  see:     " : "\n  allow:   ");
 	put_command(wr, d);
-	put_deny(wr, "     (typed on the host)\n");
+	put_deny(wr, "     (run on the host)\n");
 	return wr_finish(wr);
 }
 
@@ -249,12 +249,12 @@ int deny_write_http(struct wr *wr, const struct deny *d, bool json, bool is_head
 		slice_of(content, body.n), is_head, close);
 }
 
-/* "Allowed, but example.test:80 could not be reached: the name has no address" */
+/* "Connection to example.test:80 failed (the host is allowed): the name has no address" */
 static void put_failure(struct wr *wr, const struct deny *d)
 {
-	put_deny(wr, "Allowed, but ");
+	put_deny(wr, "Connection to ");
 	put_target(wr, d);
-	put_deny(wr, " could not be reached: ");
+	put_deny(wr, " failed (the host is allowed): ");
 	put_clean(wr, d->reason);
 }
 
@@ -302,7 +302,7 @@ int deny_write_fault(struct wr *wr, const struct http_fault *fault, bool is_head
 	uint8_t content[512];
 	struct wr body = wr_init(content, sizeof(content));
 
-	put_deny(&body, "The request was refused before any policy saw it: ");
+	put_deny(&body, "Malformed request rejected: ");
 	put_deny(&body, fault->why);
 	put_deny(&body, "\n");
 	if (wr_finish(&body) < 0)

@@ -47,7 +47,7 @@ static const char script[] =
 	"	sleep 1\n"
 	"done\n"
 	"echo \"error: no refused connection to $want is recorded\" >&2\n"
-	"echo \"  try:  sbx policy check network $want     (typed on the host)\" >&2\n"
+	"echo \"  try:  sbx policy check network $want     (run on the host)\" >&2\n"
 	"exit 1\n";
 
 /* A program of that name which somebody put there stays. */

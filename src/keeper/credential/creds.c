@@ -104,7 +104,7 @@ static int load_text(const struct creds *c, const char *name, char **ret, struct
 		r = file_load(path, SERVICE_MAX_BYTES, ret, &n, err);
 	}
 	if (r == -ENOENT)
-		return err_set(err, r, "there is no service of this name");
+		return err_set(err, r, "service not found");
 	return r;
 }
 
@@ -179,14 +179,14 @@ static int check_custom(const struct service *s, const struct vault_meta *meta, 
 	const char *format = meta->format[0] ? meta->format : DEFAULT_FORMAT;
 
 	if (s->n_slots != 1 || !s->slot[0].format || strcmp(s->slot[0].format, format) != 0)
-		return err_set(err, -EINVAL, "its format cannot be used: '%s'", format);
+		return err_set(err, -EINVAL, "invalid format '%s'", format);
 	return 0;
 }
 
 static int check_service(const struct service *s, const char *name, struct err *err)
 {
 	if (strcmp(s->name, name) != 0)
-		return err_set(err, -EINVAL, "its file holds service '%s'", s->name);
+		return err_set(err, -EINVAL, "the file describes the service '%s'", s->name);
 	return 0;
 }
 

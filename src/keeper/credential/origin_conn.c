@@ -78,7 +78,7 @@ static void try_ask(struct keeper *k, struct origin *o, struct origin_conn *c)
 	if (!egress_is_up(k)) {
 		if (clock_mono_ms() >= k->egress->lost_ms + KEEPER_EGRESS_GRACE_MS)
 			fail(c, EGRESS_UNREACHABLE,
-				"sbx-egress does not run: see keeper.log of this sandbox");
+				"sbx-egress is not running: see keeper.log of this sandbox");
 		return;
 	}
 	r = k->origins->open_socket(k, o, c->id, &c->exchange);
@@ -89,7 +89,7 @@ static void try_ask(struct keeper *k, struct origin *o, struct origin_conn *c)
 	else if (r == -EMFILE)
 		fail(c, EGRESS_BUSY, egress_outcome_text(EGRESS_BUSY));
 	else
-		fail(c, EGRESS_UNREACHABLE, "sbx-egress is being started again");
+		fail(c, EGRESS_UNREACHABLE, "sbx-egress is restarting");
 }
 
 /* A place that is free, or that of the connection that was given longest ago. There always is one:
@@ -153,8 +153,7 @@ void conns_on_egress_end(struct keeper *k)
 
 		for (size_t n = 0; o->worker.alive && n < KEEPER_ORIGIN_CONNS; n++) {
 			if (o->conns[n].state == CONN_ASKED)
-				fail(&o->conns[n], EGRESS_UNREACHABLE,
-					"sbx-egress is being started again");
+				fail(&o->conns[n], EGRESS_UNREACHABLE, "sbx-egress is restarting");
 		}
 		if (o->worker.alive)
 			origins_push(k, o);
@@ -256,14 +255,14 @@ static int take_connection(struct keeper *k, const struct origin *o, struct orig
 	int r = get_ends(owned, c);
 
 	if (r == -ENOTCONN) {
-		fail(c, EGRESS_UNREACHABLE, "the server closed the connection at once");
+		fail(c, EGRESS_UNREACHABLE, "the server closed the connection immediately");
 		return 0;
 	}
 	if (r == 0 &&
 		(addr_parse(slice_from_str(result->addr), &said) < 0 || !addr_eq(&said, &c->addr)))
 		r = -EBADMSG;
 	if (r < 0) {
-		fail(c, EGRESS_DENIED_ADDRESS, "the connection is not what was said");
+		fail(c, EGRESS_DENIED_ADDRESS, "the connection does not match the request");
 		return r;
 	}
 	if (!conns_may_lead(k, o, c)) {

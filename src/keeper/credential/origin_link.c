@@ -83,11 +83,11 @@ static int check_blamed(struct keeper *k, const struct edge_ask *ask, struct err
 
 	if (b && b->n_violations >= KEEPER_ORIGIN_VIOLATIONS)
 		return err_set(err, -EPERM,
-			"sbx-origin for %s broke its protocol time after time: see keeper.log",
+			"sbx-origin for %s violated its protocol repeatedly: see keeper.log",
 			ask->host);
 	if (b && b->n_crashes >= KEEPER_ORIGIN_CRASHES)
-		return err_set(err, -EPERM,
-			"sbx-origin for %s ended time after time: see keeper.log", ask->host);
+		return err_set(err, -EPERM, "sbx-origin for %s exited repeatedly: see keeper.log",
+			ask->host);
 	return 0;
 }
 
@@ -196,7 +196,7 @@ void origins_on_creds(struct keeper *k)
 			renew(k, o, b);
 			continue;
 		}
-		log_info("the credential %s is another one or gone: sbx-origin for %s:%u ends",
+		log_info("credential %s was changed or removed: stopping sbx-origin for %s:%u",
 			o->binding.name, o->host, o->port);
 		kill_origin(k, o, "the credential was changed or removed");
 	}
@@ -212,7 +212,7 @@ void origins_recheck(struct keeper *k)
 			continue;
 		gate_look(k->gate, o->host, o->port, clock_wall_ms(), &host, &port);
 		if (!port || !conns_all_may_lead(k, o))
-			kill_origin(k, o, "the policy does not allow it any more");
+			kill_origin(k, o, "the policy no longer allows the host");
 	}
 }
 
@@ -225,7 +225,7 @@ static void look_at(struct keeper *k, struct origin *o, uint64_t now)
 {
 	if (o->worker.phase != ORIGIN_PHASE_RUN &&
 		now - o->worker.started_ms >= KEEPER_ORIGIN_START_MS) {
-		log_error("sbx-origin for %s:%u does not start: it is killed", o->host, o->port);
+		log_error("sbx-origin for %s:%u did not start in time: killed", o->host, o->port);
 		blame(k, o)->n_crashes++;
 		kill_origin(k, o, "sbx-origin did not start");
 	} else if (is_idle(o) && now - o->used_ms >= KEEPER_ORIGIN_IDLE_MS) {
@@ -270,7 +270,7 @@ static struct origin *free_place(struct keeper *k)
 			old = o;
 	}
 	if (old)
-		kill_origin(k, old, "its place is wanted");
+		kill_origin(k, old, "evicted");
 	return old;
 }
 
@@ -306,7 +306,7 @@ static int start(struct keeper *k, const struct edge_ask *ask, const struct bind
 	int r;
 
 	if (!o)
-		return err_set(err, -EBUSY, "%d hosts with a credential are in use at once",
+		return err_set(err, -EBUSY, "more than %d hosts with a credential are in use",
 			KEEPER_MAX_ORIGINS);
 	fill(o, ask, b);
 	r = worker_start(k, &o->worker, err);
@@ -343,7 +343,7 @@ static int add_exchange(
 	if (at == ORIGIN_MAX_OPEN)
 		return err_set(err, -EMFILE, "%s", origin_outcome_text(ORIGIN_BUSY));
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
-		return err_set(err, -errno, "the host has no more descriptors");
+		return err_set(err, -errno, "no file descriptors available on the host");
 	o->exchanges[at].what = asked_new(ask);
 	o->exchanges[at].has_result = false;
 	o->exchanges[at].fd = fds[1];
@@ -360,9 +360,9 @@ int origins_open(struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd,
 	int r = check_blamed(k, ask, err);
 
 	if (r == 0 && k->origins->roots < 0)
-		r = err_set(err, -ENOENT, "no server can be verified: see keeper.log");
+		r = err_set(err, -ENOENT, "cannot verify servers: see keeper.log");
 	if (r == 0 && !b)
-		r = err_set(err, -ENOENT, "the credential for %s is gone", ask->host);
+		r = err_set(err, -ENOENT, "the credential for %s was removed", ask->host);
 	if (r == 0 && !o)
 		r = start(k, ask, b, &o, err);
 	if (r == 0)
@@ -445,8 +445,8 @@ static int configure_origin(struct keeper *k, struct worker *w, struct err *err)
 	int r = send_config(k, o);
 
 	if (r < 0) { /* no fault of its own */
-		log_error("sbx-origin for %s: it cannot be configured: %s", o->host, strerror(-r));
-		kill_origin(k, o, "sbx-origin cannot be configured");
+		log_error("cannot configure sbx-origin for %s: %s", o->host, strerror(-r));
+		kill_origin(k, o, "cannot configure sbx-origin");
 		return 0;
 	}
 	origins_push(k, o);

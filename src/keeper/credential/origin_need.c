@@ -116,7 +116,7 @@ static void refuse(struct keeper *k, struct origin *o, enum origin_which which, 
 		.port = o->port,
 		.why = why};
 
-	log_warn("the credential %s is not released for %s: %s", use.credential, o->host, why);
+	log_warn("credential %s was not released for %s: %s", use.credential, o->host, why);
 	/* Nothing is left to refuse when this one cannot be written. */
 	(void)!gate_record_release(k->gate, &use, NULL);
 	fd_close(&v->fd);
@@ -157,7 +157,7 @@ static int ask_vault(struct keeper *k, struct origin *o, enum origin_which which
 	int fds[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
-		return err_set(err, -errno, "the host has no more descriptors");
+		return err_set(err, -errno, "no file descriptors available on the host");
 	vaults = fds[0];
 	o->values[which].fd = fds[1];
 	r = vault_release(k, o, which, vaults, err);

@@ -57,7 +57,7 @@ static void record(struct keeper *k, const struct origin *o, const char *name, c
 		.credential = name, .host = o->host, .port = o->port, .why = why_not};
 
 	if (why_not)
-		log_warn("the token %s of %s is not kept: %s", name, o->host, why_not);
+		log_warn("the token %s of %s was not stored: %s", name, o->host, why_not);
 	gate_record_kept(k->gate, &use);
 }
 

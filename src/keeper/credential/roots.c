@@ -49,7 +49,7 @@ static int load_roots(struct keeper *k, const char *extra, char **ret, struct er
 	int r = file_load(SYSTEM_ROOTS, ROOTS_MAX_BYTES, &system, &n, err);
 
 	if (r == -ENOENT)
-		return err_set(err, r, "there is no file " SYSTEM_ROOTS);
+		return err_set(err, r, "file not found: " SYSTEM_ROOTS);
 	if (r == 0 && extra[0])
 		r = settings_net_load_ca(extra, &own, &n, err);
 	if (r < 0)
@@ -68,12 +68,12 @@ void roots_read(struct keeper *k, const char *extra)
 	if (r == 0 && is_same_text(k->origins->roots, text, strlen(text)))
 		return;
 	/* Who verified by the old ones must not go on. */
-	origins_kill_all(k, "the certificates that servers are verified by have changed");
+	origins_kill_all(k, "the CA certificates of the host have changed");
 	fd_close(&k->origins->roots);
 	if (r == 0)
 		r = k->origins->roots = sealed_file_make("roots", slice_from_str(text));
 	if (r < 0) {
 		k->origins->roots = -1;
-		log_error("no server can be verified: %s", err_text(&err, r));
+		log_error("cannot verify servers: %s", err_text(&err, r));
 	}
 }

@@ -71,9 +71,8 @@ void trust_set_extra(struct keeper *k, const char *text)
 	AUTO_FREE char *extra = trust_pick(text, GUEST_MAX_EXTRA_CA, &left);
 
 	if (left)
-		log_warn("network.extra-ca: %zu certificates are not sent to the guest: they "
-			 "cannot be read, or "
-			 "all together have more than %d bytes",
+		log_warn(
+			"network.extra-ca: %zu certificates were not sent to the guest: unreadable, or more than %d bytes in total",
 			left, GUEST_MAX_EXTRA_CA);
 	if (strcmp(extra, k->trust->extra ? k->trust->extra : "") == 0)
 		return;
@@ -163,7 +162,7 @@ void trust_send(struct keeper *k)
 	k->trust->is_asked = r == 0;
 	k->trust->is_due = r != 0;
 	if (r < 0)
-		log_warn("the guest cannot be told its certificate: %s", strerror(-r));
+		log_warn("cannot send the sandbox CA to the guest: %s", strerror(-r));
 }
 
 void trust_send_early(struct keeper *k)

@@ -83,11 +83,11 @@ static void close_link(struct keeper *k)
 	v->n_items = 0;
 	for (size_t i = 0; i < KEEPER_MAX_RELEASES; i++) {
 		if (v->releases[i].id)
-			end_release(k, &v->releases[i], -EPIPE, "the vault went away");
+			end_release(k, &v->releases[i], -EPIPE, "the vault disconnected");
 	}
 	for (size_t i = 0; i < KEEPER_MAX_STORES; i++) {
 		if (v->stores[i].id)
-			end_store(k, &v->stores[i], -EPIPE, "the vault went away");
+			end_store(k, &v->stores[i], -EPIPE, "the vault disconnected");
 	}
 }
 
@@ -105,7 +105,7 @@ static void lose(struct keeper *k, const char *why)
 {
 	/* Once is enough: it is tried again for as long as the sandbox runs. */
 	if (k->vault->is_current || k->vault->tries == 0)
-		log_warn("the vault is away: %s", why);
+		log_warn("the vault is not available: %s", why);
 	close_link(k);
 	try_later(k);
 }
@@ -164,7 +164,7 @@ void vault_start(struct keeper *k)
 	if (k->vault->sock >= 0 || !wanted(k))
 		return;
 	if (!link_want_vault(k))
-		lose(k, "sbxd is away");
+		lose(k, "sbxd is not running");
 	else
 		try_later(k);
 }
@@ -200,9 +200,9 @@ void vault_on_timer(struct keeper *k)
 	if (v->sock < 0)
 		vault_start(k);
 	else if (v->phase != VAULT_PHASE_SANDBOX || v->list_id)
-		lose(k, "it does not answer");
+		lose(k, "the vault is not responding");
 	else if (ask_list(k) < 0)
-		lose(k, "it does not read");
+		lose(k, "the vault does not read");
 }
 
 /* ---- what it says ---- */
@@ -216,7 +216,8 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 	if (r < 0)
 		return r;
 	if (strcmp(build, SBX_BUILD) != 0)
-		return err_set(err, -EBADMSG, "it is of another build: start the sandbox again");
+		return err_set(
+			err, -EBADMSG, "the vault has a different build: restart the sandbox");
 	v->phase = VAULT_PHASE_SANDBOX;
 	/* In this order: no change between the two is lost. */
 	r = vault_ask_plain(v->sock, VAULT_WATCH, next_id(v), -1);
@@ -230,8 +231,8 @@ static int on_item(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 	if (!v->list_id || msg->id != v->list_id)
 		return -EBADMSG;
 	if (v->n_items == CREDS_MAX_ITEMS)
-		return err_set(err, -E2BIG, "it has more than %d credentials for this sandbox",
-			CREDS_MAX_ITEMS);
+		return err_set(
+			err, -E2BIG, "more than %d credentials for this sandbox", CREDS_MAX_ITEMS);
 	return vault_get_item(msg, &v->items[v->n_items++]);
 }
 
@@ -315,7 +316,7 @@ static int on_listed(struct keeper *k, const struct vault_done *done)
 		/* Not open yet, or locked. It says nothing when that changes. */
 		v->is_current = false;
 		if (strcmp(v->fault, done->text) != 0)
-			log_warn("the vault cannot be asked: %s", done->text);
+			log_warn("cannot query the vault: %s", done->text);
 		(void)snprintf(v->fault, sizeof(v->fault), "%s", done->text);
 		set_timer(k, KEEPER_VAULT_RELIST_MS);
 	}
@@ -419,7 +420,7 @@ void vault_on_event(struct keeper *k)
 	if (r == -EAGAIN)
 		return;
 	if (r == 0) {
-		lose(k, "it has ended");
+		lose(k, "the vault exited");
 		return;
 	}
 	if (r > 0) {
@@ -427,7 +428,7 @@ void vault_on_event(struct keeper *k)
 		ipc_msg_done(&msg);
 	}
 	if (r < 0 && k->vault->gen == gen)
-		lose(k, err.text[0] ? err.text : "what it says does not decode");
+		lose(k, err.text[0] ? err.text : "the vault sent an invalid message");
 }
 
 /* ---- values ---- */
@@ -441,9 +442,9 @@ int vault_release(struct keeper *k, const struct origin *o, enum origin_which wh
 	int r;
 
 	if (v->sock < 0 || !v->is_current)
-		return err_set(err, -EAGAIN, "the vault is away");
+		return err_set(err, -EAGAIN, "the vault is not available");
 	if (!rel)
-		return err_set(err, -EBUSY, "too many credentials are asked for at once");
+		return err_set(err, -EBUSY, "too many concurrent credential requests");
 	rel->id = next_id(v);
 	r = vault_ask_release(v->sock, rel->id, value->name, value->serial, stream);
 	if (r < 0) {
@@ -462,8 +463,8 @@ int vault_release(struct keeper *k, const struct origin *o, enum origin_which wh
 
 void vault_on_release_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	end_release(k, &k->vault->releases[ev->key.idx], -ETIMEDOUT,
-		"the vault did not answer in time");
+	end_release(
+		k, &k->vault->releases[ev->key.idx], -ETIMEDOUT, "timed out waiting for the vault");
 }
 
 /* ---- tokens ---- */
@@ -476,13 +477,13 @@ int vault_store(struct keeper *k, const struct origin *o, enum origin_which whic
 	int n, r;
 
 	if (v->sock < 0 || !v->is_current)
-		return err_set(err, -EAGAIN, "the vault is away");
+		return err_set(err, -EAGAIN, "the vault is not available");
 	if (!store)
-		return err_set(err, -EBUSY, "too many tokens at once");
+		return err_set(err, -EBUSY, "too many concurrent tokens");
 	n = snprintf(store->name, sizeof(store->name), "%s.%s", o->binding.name,
 		which == ORIGIN_ACCESS ? "access" : "refresh");
 	if (n < 0 || (size_t)n >= sizeof(store->name) || !vault_name_is_token(store->name))
-		return err_set(err, -EINVAL, "no token has such a name");
+		return err_set(err, -EINVAL, "invalid token name");
 	store->id = next_id(v);
 	r = vault_ask_store(v->sock, store->id, store->name, pipe);
 	if (r < 0) {
@@ -502,8 +503,7 @@ int vault_store(struct keeper *k, const struct origin *o, enum origin_which whic
 
 void vault_on_store_timeout(struct keeper *k, const struct loop_event *ev)
 {
-	end_store(
-		k, &k->vault->stores[ev->key.idx], -ETIMEDOUT, "the vault did not answer in time");
+	end_store(k, &k->vault->stores[ev->key.idx], -ETIMEDOUT, "timed out waiting for the vault");
 }
 
 size_t vault_count_stores(const struct keeper *k, const struct origin *o)
@@ -567,11 +567,11 @@ static const char *say_away(const struct keeper *k, const char *credential)
 	static char text[EDGE_MAX_REASON];
 
 	if (k->vault->fault[0])
-		(void)snprintf(text, sizeof(text), "the credential %s cannot be used: %s",
-			credential, k->vault->fault);
+		(void)snprintf(text, sizeof(text), "cannot use credential %s: %s", credential,
+			k->vault->fault);
 	else
 		(void)snprintf(text, sizeof(text),
-			"the credential %s cannot be used while the vault is away: try again",
+			"cannot use credential %s: the vault is not available, try again",
 			credential);
 	return text;
 }

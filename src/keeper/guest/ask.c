@@ -112,14 +112,14 @@ int ask_guest(struct keeper *k, const struct ask_kind *kind, struct slice body, 
 /* ok false: no answer, or one that is too long. */
 static void deliver(struct keeper *k, struct ask *a, bool ok)
 {
-	struct guest_reply reply = {.text = "the guest gave no answer"};
+	struct guest_reply reply = {.text = "no response from the guest"};
 	struct ask done = *a; /* the handler may ask again, in the same place */
 	struct slice body = slice_of(done.body, ok ? done.n : 0);
 
 	finish(k, a);
 	if (done.kind->on_reply) {
 		if (body.n && guest_get_reply(body, &reply) < 0)
-			reply = (struct guest_reply){.text = "the guest's answer does not decode"};
+			reply = (struct guest_reply){.text = "invalid response from the guest"};
 		done.kind->on_reply(k, &reply);
 	}
 	if (done.kind->on_body)

@@ -64,7 +64,7 @@ void waiting_flush(struct keeper *k)
 		if (w->fd < 0)
 			continue;
 		r = edge_open_stream(k, GUEST_PATH_EXEC, TAKE_FD(w->fd), &session_stream, &stream);
-		answer_link(k, w, r, r < 0 ? "the stream could not be opened" : "");
+		answer_link(k, w, r, r < 0 ? "cannot open the stream" : "");
 	}
 }
 
@@ -78,5 +78,5 @@ void waiting_drop_all(struct keeper *k)
 void waiting_on_timeout(struct keeper *k, const struct loop_event *ev)
 {
 	answer_link(
-		k, &k->waiting[ev->key.idx], -EAGAIN, "the wire to the guest is being restarted");
+		k, &k->waiting[ev->key.idx], -EAGAIN, "the connection to the guest is restarting");
 }

@@ -66,8 +66,8 @@ static int run_steps(struct keeper *k, const struct step *steps, size_t n, struc
 int start_prepare(struct keeper *k, struct err *err)
 {
 	static const struct step steps[] = {
-		{1, "looking for the template", machine_find_template},
-		{2, "making the initrd", machine_make_initrd},
+		{1, "opening the template", machine_find_template},
+		{2, "creating the initrd", machine_make_initrd},
 	};
 	int r = run_steps(k, steps, ARRAY_LEN(steps), err);
 
@@ -77,7 +77,7 @@ int start_prepare(struct keeper *k, struct err *err)
 int start_go_on(struct keeper *k, struct err *err)
 {
 	static const struct step steps[] = {
-		{5, "making the disks", step_disks},
+		{5, "creating the disks", step_disks},
 	};
 	int r = run_steps(k, steps, ARRAY_LEN(steps), err);
 
@@ -127,7 +127,7 @@ void start_give_time(struct keeper *k)
 int start_helpers(struct keeper *k, struct err *err)
 {
 	static const struct step steps[] = {
-		{14, "starting the edge", edge_start},
+		{14, "starting the proxy", edge_start},
 		/* From here on of a sandbox: pool.h. */
 		{16, "sharing the workspaces", start_share},
 		{18, "preparing the network", start_network},
@@ -148,11 +148,11 @@ int start_machine(struct keeper *k, struct err *err)
 		{10, "sharing the workspaces", start_share},
 		{12, "starting qemu", start_qemu},
 		{15, "preparing the network", start_network},
-		{18, "starting the edge", edge_start},
+		{18, "starting the proxy", edge_start},
 	};
 	/* What takes longest first; start_helpers while qemu reads. */
 	static const struct step warm[] = {
-		{8, "checking the memory image", warm_check},
+		{8, "checking the snapshot", warm_check},
 		{9, "opening the guest's port", start_port},
 		{12, "starting qemu", start_qemu},
 	};
@@ -240,7 +240,7 @@ static void on_setup_answer(struct keeper *k, const struct guest_reply *reply)
 	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
 		return;
 	if (!reply->ok) {
-		(void)snprintf(why, sizeof(why), "the guest could not be set up: %s", reply->text);
+		(void)snprintf(why, sizeof(why), "cannot set up the guest: %s", reply->text);
 		if (warm_is_on(k))
 			warm_fail(k, why);
 		else
@@ -285,11 +285,11 @@ static int send_setup(struct keeper *k, struct err *err)
 		return r;
 	setup.mounts.n = start_fill_mounts(k, mounts);
 	if (getrandom(setup.entropy, sizeof(setup.entropy), 0) != (ssize_t)sizeof(setup.entropy))
-		return err_errno(err, -errno, "getting entropy");
+		return err_errno(err, -errno, "cannot get random numbers");
 	r = guest_put_setup(&wr, &setup);
 	if (r < 0)
-		return err_errno(
-			err, r, "writing the guest's set-up (is the environment too large?)");
+		return err_errno(err, r,
+			"cannot encode the guest's configuration: the environment may be too large");
 	return ask_guest(k, &start_setup_ask, slice_of(buf, wr.n), KEEPER_SETUP_MS, -1, 0);
 }
 
@@ -306,7 +306,7 @@ void start_on_ready(struct keeper *k)
 	}
 	if (warm_holds_setup(k) || (k->suspend->is_waking && k->suspend->is_share_due))
 		return;
-	link_progress(k, 85, "setting the guest up");
+	link_progress(k, 85, "cannot set up the guest");
 	r = k->suspend->is_waking ? suspend_send_wake(k, &err) : send_setup(k, &err);
 	if (r < 0)
 		stop_begin(k, 0, err_text(&err, r));
@@ -348,10 +348,11 @@ static void give_up(struct keeper *k)
 	char why[KEEPER_MAX_TEXT];
 
 	if (!k->qemu_ended)
-		(void)snprintf(why, sizeof(why), "the guest did not boot in time, twice");
+		(void)snprintf(
+			why, sizeof(why), "the guest did not boot within the timeout, twice");
 	else
-		(void)snprintf(why, sizeof(why), "qemu ended before the guest was up: %s",
-			k->qemu_said[0] ? k->qemu_said : "it printed nothing");
+		(void)snprintf(why, sizeof(why), "QEMU exited before the guest was ready: %s",
+			k->qemu_said[0] ? k->qemu_said : "no output");
 	stop_begin(k, 0, why);
 }
 
@@ -366,7 +367,7 @@ void start_on_timeout(struct keeper *k)
 		set_timer(k); /* by a full disk: it has done nothing wrong */
 		return;
 	}
-	if (resume_on_failure(k, "the machine that was suspended did not come back in time"))
+	if (resume_on_failure(k, "the suspended VM did not resume within the timeout"))
 		return;
 	if (warm_is_on(k)) {
 		warm_fall_back(k);
@@ -377,7 +378,7 @@ void start_on_timeout(struct keeper *k)
 		give_up(k);
 		return;
 	}
-	log_warn("the guest did not boot in time: trying once more");
+	log_warn("the guest did not boot within the timeout: retrying");
 	suspend_forget_wake(k);
 	r = start_machine(k, &err);
 	if (r < 0)

@@ -56,7 +56,7 @@ void stop_begin(struct keeper *k, uint32_t timeout_ms, const char *why)
 		return;
 	}
 	if (timeout_ms > 0 && was_running && ask_power_off(k) < 0)
-		log_warn("the guest cannot be asked to power off");
+		log_warn("cannot request a shutdown from the guest");
 	loop_timer_set(&k->loop, &k->stop_timer, clock_mono_ms() + timeout_ms,
 		(struct loop_key){.kind = EV_TIMER_STOP});
 }

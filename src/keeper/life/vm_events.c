@@ -71,7 +71,8 @@ void vm_on_event(struct keeper *k, const struct vmm_event *ev)
 
 void machine_on_qemu_end(struct keeper *k)
 {
-	if (suspend_on_qemu_end(k) || resume_on_failure(k, "qemu ended while it read the memory"))
+	if (suspend_on_qemu_end(k) ||
+		resume_on_failure(k, "QEMU exited while it read the snapshot"))
 		return;
 	if (k->is_making) {
 		make_on_qemu_end(k);
@@ -79,14 +80,14 @@ void machine_on_qemu_end(struct keeper *k)
 	}
 	switch (k->state.phase) {
 	case KEEPER_STARTING:
-		log_warn("qemu ended while the guest was booting");
+		log_warn("QEMU exited while the guest was booting");
 		chatter_drain(k);
 		k->qemu_ended = true;
 		warm_on_qemu_end(k);
 		start_on_timeout(k);
 		break;
 	case KEEPER_RUNNING:
-		stop_finish(k, "qemu ended unexpectedly: see keeper.log");
+		stop_finish(k, "QEMU exited unexpectedly: see keeper.log");
 		break;
 	case KEEPER_STOPPING:
 	case KEEPER_STOPPED:
@@ -103,5 +104,5 @@ void machine_on_share_end(struct keeper *k)
 	if (k->state.phase == KEEPER_STOPPING)
 		return;
 	/* The guest may hang on its files now: a short time to power off, then it is ended. */
-	stop_begin(k, KEEPER_STOP_MS / 2, "virtiofsd ended unexpectedly: see keeper.log");
+	stop_begin(k, KEEPER_STOP_MS / 2, "virtiofsd exited unexpectedly: see keeper.log");
 }

@@ -82,7 +82,7 @@ static ssize_t read_some(struct keeper *k)
 	(void)!fd_write_all(STDERR_FILENO, buf, keep);
 	k->chatter_left -= keep;
 	if (k->chatter_left == 0)
-		log_warn("the children have printed %d bytes: the rest of this run is dropped",
+		log_warn("the child processes have printed %d bytes: further output is dropped",
 			KEEPER_LOG_BUDGET);
 	return n;
 }

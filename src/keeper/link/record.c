@@ -47,7 +47,7 @@ static void open_record(struct keeper *k)
 
 	k->record->tried_ms = clock_mono_ms();
 	if (r < 0)
-		log_error("the network is refused: %s", err_text(&err, r));
+		log_error("all traffic is denied: %s", err_text(&err, r));
 	gate_set_audit(k->gate, k->record->audit, err_text(&err, r));
 }
 
@@ -72,7 +72,7 @@ static void check_full(struct record *rec)
 
 	rec->is_full = audit_is_full(rec->audit);
 	if (rec->is_full && !was_full)
-		log_error("the network is refused: the audit log has reached audit.max-size");
+		log_error("all traffic is denied: the audit log has reached audit.max-size");
 }
 
 void record_check(struct keeper *k)
@@ -141,7 +141,7 @@ void record_on_timer(struct keeper *k)
 	if (k->record->audit && audit_due_ms(k->record->audit) == 0)
 		r = audit_sync(k->record->audit, &err);
 	if (r < 0 && !k->record->is_bad)
-		log_error("the network is refused: %s", err_text(&err, r));
+		log_error("all traffic is denied: %s", err_text(&err, r));
 	k->record->is_bad = r < 0;
 }
 
@@ -156,6 +156,6 @@ void record_close(struct keeper *k)
 		gate_set_audit(k->gate, NULL, "the sandbox is stopping");
 	r = audit_close(TAKE(rec->audit), &err);
 	if (r < 0)
-		log_error("closing the audit log: %s", err_text(&err, r));
+		log_error("cannot close the audit log: %s", err_text(&err, r));
 	audit_key_free(TAKE(rec->key));
 }

@@ -129,16 +129,15 @@ int link_listen(struct keeper *k, struct err *err)
 	int r;
 
 	if (fd < 0)
-		return err_errno(err, -errno, "making the keeper's socket");
+		return err_errno(err, -errno, "cannot create the socket of sbx-keeper");
 	if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
 		return err_set(err, -ENAMETOOLONG,
-			"the runtime folder %s is too long for a socket name: set "
-			"XDG_RUNTIME_DIR to a shorter one",
+			"the runtime directory %s is too long for a socket name: set XDG_RUNTIME_DIR to a shorter path",
 			k->run_dir);
 	/* The lock says that nobody else is alive here, so what lies there is left over. */
 	(void)unlink(sa.sun_path);
 	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, 4) < 0)
-		return err_errno(err, -errno, "listening on %s", sa.sun_path);
+		return err_errno(err, -errno, "cannot listen on %s", sa.sun_path);
 	r = loop_add(&k->loop, fd, EPOLLIN, (struct loop_key){.kind = EV_LISTEN});
 	if (r < 0)
 		return err_errno(err, r, "watching %s", sa.sun_path);
@@ -199,8 +198,8 @@ void link_on_readable(struct keeper *k, const struct loop_event *ev)
 		r = k->link_ops->on_message(k, l, &msg);
 		ipc_msg_done(&msg);
 		if (r < 0)
-			log_warn("a message of sbxd (type %u) was refused: %s", msg.type,
-				strerror(-r));
+			log_warn(
+				"rejected a message of sbxd (type %u): %s", msg.type, strerror(-r));
 		r = r < 0 ? r : 1;
 	}
 	if (r <= 0 && l->fd >= 0 && l->gen == gen)

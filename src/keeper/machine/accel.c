@@ -32,8 +32,8 @@ static void take(struct keeper *k, enum vmm_accel accel)
 	k->accel = accel;
 	(void)!str_copy(k->state.accel, sizeof(k->state.accel), accel == VMM_KVM ? "kvm" : "tcg");
 	if (accel != VMM_KVM)
-		log_warn("software emulation (TCG) is no isolation boundary; the jail around qemu "
-			 "is the wall that is left");
+		log_warn(
+			"software emulation (TCG) is not an isolation boundary: the jail around QEMU is the only isolation layer");
 }
 
 static void set_timer(struct keeper *k)
@@ -51,7 +51,7 @@ static int test(struct keeper *k, const struct selftest_input *in, struct err *e
 	r = loop_add(&k->loop, k->selftest->child.pidfd, EPOLLIN,
 		(struct loop_key){.kind = EV_SELFTEST});
 	if (r < 0)
-		return err_errno(err, r, "watching the test of KVM");
+		return err_errno(err, r, "cannot watch the KVM self-test");
 	link_progress(k, STEP_PERCENT, "testing KVM");
 	set_timer(k);
 	return 1;

@@ -37,8 +37,8 @@ static bool is_asked(struct keeper *k, unsigned number)
 		ask_guest(k, &forget_ask, slice_of(NULL, 0), CROWD_ASK_MS, -1, 0) < 0)
 		return false;
 	if (!c->was_asked)
-		log_info("the guest knows many files of its workspaces: it is asked to forget "
-			 "those it does not use (virtiofsd may hold %u open)",
+		log_info(
+			"the guest caches many workspace files: requesting it to drop unused ones (virtiofsd can open at most %u)",
 			k->share.room.nofile);
 	c->is_asking = c->was_asked = true;
 	return true;

@@ -57,13 +57,11 @@ int disks_open_template(struct disks *d, const char *name, const char *id, struc
 	r = template_open(id[0] ? id : name, &d->template, err);
 	if (r == -ENOENT && id[0])
 		return err_set(err, r,
-			"the template %s (%s) that this sandbox stands on is not on this machine: "
-			"get it with `sbx template load FILE` or `sbx template build`",
+			"template %s (%s) of this sandbox not found: get it with `sbx template load FILE` or `sbx template build`",
 			name, id);
 	if (r == -ENOENT)
 		return err_set(err, r,
-			"the template %s is not on this machine: type `sbx template build` or `sbx "
-			"template ls`",
+			"template %s not found: run `sbx template build` or `sbx template ls`",
 			name);
 	return r;
 }
@@ -85,7 +83,8 @@ int disks_set_size(struct disks *d, uint64_t root, struct err *err)
 		return r;
 	str_from_size(root, want, sizeof(want));
 	return err_set(err, -EINVAL,
-		"a disk of %s is smaller than the template's: use --disk %" PRIu64 "g or more",
+		"disk size %s is smaller than that of the template: use --disk %" PRIu64
+		"g or more",
 		want, (uint64_t)((d->size[TEMPLATE_ROOT] + (1ull << 30) - 1) >> 30));
 }
 
@@ -98,7 +97,7 @@ static int open_disk(struct disks *d, const char *dir, enum template_disk disk, 
 
 	if (below->n + n + 1 > VMM_MAX_LAYERS || n >= DISKS_MAX_OWN)
 		return err_set(
-			err, -EMLINK, "the disk %s has too many layers", template_disk_name(disk));
+			err, -EMLINK, "disk %s has too many layers", template_disk_name(disk));
 	/* Its backing name is for people, and the raw base is the one that needs no parsing. */
 	if (access(top, F_OK) < 0)
 		r = disk_make(top, below->files[0], d->size[disk], err);

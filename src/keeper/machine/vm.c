@@ -38,9 +38,9 @@ int machine_make_initrd(struct keeper *k, struct err *err)
 	int r;
 
 	if (stat(init, &a) < 0)
-		return err_errno(err, -errno, "looking for %s", init);
+		return err_errno(err, -errno, "cannot find %s", init);
 	if (stat(modules, &b) < 0)
-		return err_errno(err, -errno, "looking for %s", modules);
+		return err_errno(err, -errno, "cannot find %s", modules);
 	k->initrd = xasprintf("%s/%llx-%llx-%llx-%llx.img", folder,
 		(unsigned long long)a.st_mtim.tv_sec * 1000000000ull +
 			(unsigned long long)a.st_mtim.tv_nsec,
@@ -150,7 +150,7 @@ int start_share(struct keeper *k, struct err *err)
 		return r;
 	k->has_share = true;
 	r = watch_share(k);
-	return r < 0 ? err_errno(err, r, "watching virtiofsd") : 0;
+	return r < 0 ? err_errno(err, r, "cannot watch virtiofsd") : 0;
 }
 
 size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_MAX_WORKSPACES])
@@ -217,7 +217,7 @@ int start_qemu(struct keeper *k, struct err *err)
 		fd_close(k->restore.memory_fd);
 	k->state.qemu_pid = (uint32_t)vmm_child(k->vmm)->pid;
 	r = machine_watch(k);
-	return r < 0 ? err_errno(err, r, "watching qemu") : 0;
+	return r < 0 ? err_errno(err, r, "cannot watch QEMU") : 0;
 }
 
 void machine_end_qemu(struct keeper *k)

@@ -33,10 +33,10 @@ static void finish(struct keeper *k)
 	}
 	(void)snprintf(frozen.text, sizeof(frozen.text), "%s", f->text);
 	if (f->code < 0)
-		log_warn("freezing the disks: %s", f->text);
+		log_warn("cannot freeze the disks: %s", f->text);
 	if (l && l->fd >= 0 && l->gen == f->link_gen &&
 		keeper_send_frozen(l->fd, f->msg, &frozen) < 0)
-		log_warn("sbxd does not take the answer about the disks");
+		log_warn("cannot send the result to sbxd");
 }
 
 static void fail(struct freeze *f, int code, const char *text)
@@ -53,9 +53,7 @@ static int check_depth(const struct keeper *k, struct err *err)
 		if (k->disks->n_own[i] + 1 > DISKS_MAX_OWN ||
 			k->disks->template.disks[i].n + k->disks->n_own[i] > TEMPLATE_MAX_LAYERS)
 			return err_set(err, -EMLINK,
-				"its disks have too many layers to be saved once more: stop it and "
-				"use `sbx template save --flat`, then go on in a new sandbox made "
-				"from that template");
+				"the disks have too many layers to be saved again: stop the sandbox, use `sbx template save --flat` and create a new sandbox from that template");
 	return 0;
 }
 
@@ -89,7 +87,7 @@ static void on_woken(struct keeper *k, const struct guest_reply *reply)
 	if (k->freeze->state != FREEZE_WAKING)
 		return;
 	if (!reply->ok)
-		log_warn("waking the guest: %s", reply->text);
+		log_warn("cannot wake the guest: %s", reply->text);
 	finish(k);
 }
 
@@ -124,7 +122,7 @@ static void snapshot(struct keeper *k, enum template_disk disk)
 	r = fd < 0 ? -errno
 		   : vmm_snapshot_disk(k->vmm, disk == TEMPLATE_ROOT ? VMM_ROOT : VMM_DOCKER, fd);
 	if (r < 0) {
-		fail(k->freeze, r, "qemu cannot be asked to change to another file");
+		fail(k->freeze, r, "cannot request QEMU to switch to another file");
 		wake(k);
 	}
 }
@@ -137,10 +135,10 @@ void freeze_begin(struct keeper *k, int link, uint32_t msg)
 
 	if (f->state != FREEZE_IDLE) {
 		struct keeper_frozen busy = {
-			.code = -EBUSY, .text = "its disks are being saved already"};
+			.code = -EBUSY, .text = "the disks are already being saved"};
 
 		if (keeper_send_frozen(k->links[link].fd, msg, &busy) < 0)
-			log_warn("sbxd does not take the answer about the disks");
+			log_warn("cannot send the result to sbxd");
 		return;
 	}
 	*f = (struct freeze){.link = link, .link_gen = k->links[link].gen, .msg = msg};
@@ -207,7 +205,7 @@ void freeze_on_snapshot(struct keeper *k, bool ok, const char *text)
 	if (f->state != FREEZE_SNAPSHOT)
 		return;
 	if (!ok) {
-		fail(f, -EIO, text[0] ? text : "qemu did not change to another file");
+		fail(f, -EIO, text[0] ? text : "QEMU did not switch to another file");
 		wake(k);
 		return;
 	}

@@ -70,7 +70,7 @@ static void on_stats(struct keeper *k, const struct ask *a, struct slice body)
 	k->idle->uptime_ms = stats.uptime_ms;
 	if (is_in_use(k) || clock_mono_ms() - k->idle->since_ms < (uint64_t)k->spec.idle_s * 1000)
 		return;
-	log_info("nobody has used it for %u s: it is suspended", (unsigned)k->spec.idle_s);
+	log_info("idle for %u s: suspending", (unsigned)k->spec.idle_s);
 	r = suspend_begin(k, -1, 0, &err);
 	if (r < 0) {
 		log_warn("%s", err_text(&err, r));
@@ -88,5 +88,5 @@ void idle_on_timer(struct keeper *k)
 	if (is_in_use(k))
 		begin_anew(k);
 	else if (ask_guest(k, &idle_ask, slice_of(NULL, 0), KEEPER_ASK_MS, -1, 0) < 0)
-		log_warn("an idle sandbox cannot be looked at");
+		log_warn("cannot check whether the sandbox is idle");
 }

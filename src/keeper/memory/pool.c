@@ -30,7 +30,7 @@ static int go_on(struct keeper *k, struct err *err)
 	if (r == 0 && k->has_share) {
 		r = vmm_attach_share(k->vmm, TAKE_FD(k->share.vhost_fd));
 		if (r < 0)
-			return err_errno(err, r, "plugging the share in");
+			return err_errno(err, r, "cannot attach the workspaces");
 		machine_on_qmp(k); /* its clock */
 	}
 	return r < 0 ? r : edge_send_net(k, err);
@@ -77,7 +77,7 @@ void pool_claim(struct keeper *k, int link, uint32_t msg)
 
 	if (!k->is_unclaimed || !k->pool->is_ready || !edge_is_up(k) ||
 		k->state.phase != KEEPER_STARTING)
-		r = err_set(&err, -EAGAIN, "there is no machine here that waits");
+		r = err_set(&err, -EAGAIN, "no VM is waiting");
 	k->started_ms = r == 0 ? clock_mono_ms() : k->started_ms;
 	if (r == 0)
 		r = hands_claim(k, &err);
@@ -97,7 +97,7 @@ void pool_on_link_end(struct keeper *k)
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
 		if (k->links[i].fd >= 0)
 			return;
-	k->life->stop(k, 0, "sbxd is gone, and nobody else can claim it");
+	k->life->stop(k, 0, "sbxd exited, and no other process can claim this VM");
 }
 
 void pool_on_stop(struct keeper *k)

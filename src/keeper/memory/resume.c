@@ -35,7 +35,7 @@ void resume_drop(struct keeper *k)
 
 static void give_up(struct keeper *k, const char *why)
 {
-	log_error("the suspended memory is not used: %s", why);
+	log_error("the snapshot of the suspended sandbox is not used: %s", why);
 	record_begin(k);
 	record_life(k, "resume-refused", why);
 	(void)snprintf(k->state.cold_why, sizeof(k->state.cold_why), "%s", why);
@@ -63,8 +63,7 @@ static int say_kept(const struct keeper *k, int r, struct err *err)
 	struct err why = *err;
 
 	return err_set(err, r,
-		"%.*s; its suspended memory is kept: start it again, or without the memory by "
-		"sbx start --cold %s",
+		"%.*s; the snapshot is kept: start the sandbox again, or discard the snapshot with sbx start --cold %s",
 		ERR_MAX_TEXT - 256, err_text(&why, r), k->spec.name);
 }
 
@@ -90,7 +89,7 @@ static int begin_check(struct keeper *k, struct err *err)
 	int r = image_check_begin(dir, k->suspend->file.saved, &k->suspend->check, err);
 
 	if (r == -ENOENT || r == -ELOOP)
-		return err_set(err, -EUCLEAN, "a file of its suspended memory is missing");
+		return err_set(err, -EUCLEAN, "a file of the snapshot is missing");
 	if (r < 0)
 		return r;
 	return loop_add(&k->loop, k->suspend->check.pidfd, EPOLLIN,
@@ -144,7 +143,7 @@ int resume_begin(struct keeper *k, struct err *err)
 		suspend_file_remove(k->dir);
 	if (!suspend_file_is_there(k->dir))
 		return 0;
-	link_progress(k, 8, "reading its memory");
+	link_progress(k, 8, "reading the snapshot");
 	r = begin_if_good(k, err);
 	if (r == -EUCLEAN) {
 		give_up(k, err_text(err, r));
@@ -166,7 +165,7 @@ static void restore_when_due(struct keeper *k)
 
 	if (!k->suspend->is_checked || !k->suspend->is_ready)
 		return;
-	link_progress(k, 50, "restoring its memory");
+	link_progress(k, 50, "restoring the memory");
 	r = vmm_restore(k->vmm, TAKE_FD(k->suspend->check.fd));
 	if (r < 0)
 		(void)resume_on_failure(k, strerror(-r));
@@ -184,7 +183,7 @@ void resume_on_checked(struct keeper *k)
 	if (!k->suspend->is_restoring)
 		return;
 	if (r == -EUCLEAN) {
-		refuse_memory(k, "its suspended memory is damaged");
+		refuse_memory(k, "the snapshot is corrupt");
 		return;
 	}
 	if (r < 0) {
@@ -220,7 +219,7 @@ static void on_restored(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	link_progress(k, 80, "giving it its workspaces");
+	link_progress(k, 80, "attaching the workspaces");
 	k->suspend->is_waking = true;
 	resume_drop(k);
 	k->state.how = KEEPER_HOW_RESUMED;
@@ -243,13 +242,13 @@ bool resume_on_vmm(struct keeper *k, const struct vmm_event *ev)
 	} else if (k->suspend->is_restoring && ev->kind == VMM_EV_RESTORED) {
 		on_restored(k);
 	} else if (k->suspend->is_restoring && ev->kind == VMM_EV_RESTORE_FAILED) {
-		refuse_memory(k, "qemu could not read its suspended memory");
+		refuse_memory(k, "QEMU cannot read the snapshot");
 	} else if (k->suspend->is_waking && ev->kind == VMM_EV_SHARE_ATTACHED) {
 		k->suspend->is_share_due = false;
 		if (edge_is_up(k))
 			k->life->ready(k);
 	} else if (k->suspend->is_waking && ev->kind == VMM_EV_SHARE_FAILED) {
-		k->life->stop(k, 0, "the workspaces could not be given back: see keeper.log");
+		k->life->stop(k, 0, "cannot attach the workspaces: see keeper.log");
 	} else {
 		return false;
 	}

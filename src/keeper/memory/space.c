@@ -71,8 +71,7 @@ int space_check(const struct keeper *k, uint64_t bytes, struct err *err)
 
 	if (look_at(k, k->dir, &free, &need) < 0 || free >= need + bytes)
 		return 0;
-	return err_set(err, -ENOSPC,
-		"%llu MiB of free disk space are needed, and %llu MiB are free",
+	return err_set(err, -ENOSPC, "not enough disk space: %llu MiB required, %llu MiB free",
 		(unsigned long long)((need + bytes) >> 20), (unsigned long long)(free >> 20));
 }
 
@@ -120,7 +119,9 @@ static void set_paused(struct keeper *k, bool paused)
 {
 	k->state.paused = paused;
 	link_progress(k, k->state.progress,
-		paused ? SPACE_PAUSED ": it continues when there is space again" : "");
+		paused ? SPACE_PAUSED
+			": the sandbox continues when the host has free disk space again"
+		       : "");
 }
 
 static void pause_machine(struct keeper *k)
@@ -128,11 +129,10 @@ static void pause_machine(struct keeper *k)
 	int r = vmm_pause(k->vmm);
 
 	if (r < 0) {
-		log_warn("the machine cannot be paused: %s", strerror(-r));
+		log_warn("cannot pause the VM: %s", strerror(-r));
 		return;
 	}
-	log_error("the host's disk is below its reserve (disk.reserve) and this sandbox writes: "
-		  "it is paused");
+	log_error("free disk space is below disk.reserve and this sandbox writes: paused");
 	set_paused(k, true);
 }
 
@@ -141,10 +141,10 @@ static void continue_running(struct keeper *k)
 	int r = vmm_resume(k->vmm);
 
 	if (r < 0) {
-		log_warn("the machine cannot continue: %s", strerror(-r));
+		log_warn("cannot continue the VM: %s", strerror(-r));
 		return;
 	}
-	log_info("there is space on the host's disk again: the sandbox continues");
+	log_info("the host has free disk space again: the sandbox continues");
 	set_paused(k, false);
 	ask_give_time(k);
 	k->life->give_time(k);
@@ -159,7 +159,7 @@ static bool is_ending(const struct keeper *k)
 
 void space_on_full(struct keeper *k)
 {
-	log_error("the host's disk is full: the sandbox is paused");
+	log_error("disk full: the sandbox is paused");
 	if (!k->space->timer.pos && !k->is_making && !is_ending(k))
 		space_start(k); /* it does not run yet */
 	set_paused(k, true);

@@ -78,7 +78,7 @@ static void go_on(struct keeper *k)
 	k->suspend->is_cancelled = false;
 	k->suspend->is_waking = k->suspend->is_undone = true;
 	k->state.phase = KEEPER_STARTING;
-	link_progress(k, 90, "going on");
+	link_progress(k, 90, "resuming");
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + KEEPER_BOOT_MS_TCG,
 		(struct loop_key){.kind = EV_TIMER_BOOT});
 	if (k->suspend->is_paused) {
@@ -102,7 +102,8 @@ static void fail(struct keeper *k, const char *why)
 {
 	char text[KEEPER_MAX_TEXT];
 
-	(void)snprintf(text, sizeof(text), "it was not suspended and runs on: %s", why);
+	(void)snprintf(
+		text, sizeof(text), "the sandbox was not suspended and keeps running: %s", why);
 	log_error("%s", text);
 	answer(k, -EIO, text);
 	go_on(k);
@@ -132,7 +133,7 @@ static int check_room(const struct keeper *k, struct err *err)
 	if (!k->vmm || fstat(vmm_memory_fd(k->vmm), &st) < 0)
 		return 0;
 	r = space_check(k, (uint64_t)st.st_blocks * 512 + SUSPEND_MORE, err);
-	return r < 0 ? err_wrap(err, r, "there is no room for its memory") : 0;
+	return r < 0 ? err_wrap(err, r, "cannot store the snapshot") : 0;
 }
 
 int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
@@ -140,19 +141,20 @@ int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
 	int r;
 
 	if (k->state.phase != KEEPER_RUNNING || k->suspend->step != SUSPEND_NONE || !edge_is_up(k))
-		return err_set(err, -EAGAIN, "it can be suspended when it runs; try again");
+		return err_set(err, -EAGAIN, "the sandbox is not running: try again later");
 	if (k->freeze->state != FREEZE_IDLE)
-		return err_set(err, -EAGAIN, "a template is being made of it; try again");
+		return err_set(
+			err, -EAGAIN, "the sandbox is being saved as a template: try again later");
 	if (k->state.paused)
-		return err_set(err, -EAGAIN, "it is " SPACE_PAUSED);
+		return err_set(err, -EAGAIN, "the sandbox is " SPACE_PAUSED);
 	if (machine_is_stalled(k))
-		return err_set(err, -EAGAIN, "its machine is stopped by a signal");
+		return err_set(err, -EAGAIN, "the VM is stopped by a signal");
 	r = check_room(k, err);
 	if (r < 0)
-		return err_wrap(err, r, "it was not suspended and runs on");
+		return err_wrap(err, r, "the sandbox was not suspended and keeps running");
 	r = ask_park(k);
 	if (r < 0)
-		return err_errno(err, r, "asking the guest");
+		return err_errno(err, r, "cannot send a request to the guest");
 	k->suspend->step = SUSPEND_PARKING;
 	k->suspend->link = link;
 	k->suspend->link_gen = link >= 0 ? k->links[link].gen : 0;
@@ -189,7 +191,7 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 	}
 	if (reply->text[0])
 		log_warn("suspending: %s", reply->text);
-	link_progress(k, 30, "suspending: letting go of the workspaces");
+	link_progress(k, 30, "suspending: detaching the workspaces");
 	if (!k->has_share) {
 		linger(k);
 		return;
@@ -216,13 +218,13 @@ static int begin_save(struct keeper *k, struct err *err)
 		(struct loop_key){.kind = EV_SUSPEND_SAVED, .gen = ++k->save_gen});
 	if (r < 0) {
 		fd_close(&fd);
-		return err_errno(err, r, "watching the process that keeps the memory");
+		return err_errno(err, r, "cannot watch the process that writes the snapshot");
 	}
 	loop_timer_set(&k->loop, &k->suspend->timer, clock_mono_ms() + IMAGE_CHILD_MS, timer_key);
 	k->suspend->is_paused = true;
 	r = vmm_save(k->vmm, fd);
 	machine_on_qmp(k); /* its clock */
-	return r < 0 ? err_errno(err, r, "asking qemu to save") : 0;
+	return r < 0 ? err_errno(err, r, "cannot request QEMU to save") : 0;
 }
 
 /* Nobody talks to the guest any more. */
@@ -241,7 +243,7 @@ static void take_memory(struct keeper *k)
 	egress_kill(k);
 	ssh_agent_kill(k);
 	start_stop_share(k);
-	link_progress(k, 50, "suspending: writing its memory");
+	link_progress(k, 50, "suspending: writing the snapshot");
 	k->suspend->step = SUSPEND_SAVING;
 	k->suspend->n_saved = 0;
 	r = begin_save(k, &err);
@@ -279,7 +281,7 @@ static void note_saved(struct keeper *k)
 		return;
 	}
 	k->suspend->step = SUSPEND_QUITTING;
-	link_progress(k, 90, "suspending: ending the machine");
+	link_progress(k, 90, "suspending: stopping the VM");
 	if (vmm_quit(k->vmm) < 0)
 		vmm_kill(k->vmm);
 	machine_on_qmp(k);
@@ -322,7 +324,7 @@ void suspend_on_timer(struct keeper *k)
 	if (k->suspend->step == SUSPEND_LINGERING)
 		take_memory(k);
 	else if (k->suspend->step == SUSPEND_SAVING)
-		fail(k, "its memory could not be written in time");
+		fail(k, "timed out writing the snapshot");
 	else if (k->suspend->is_waking && edge_is_up(k))
 		k->life->ready(k);
 }
@@ -339,8 +341,7 @@ void suspend_on_full(struct keeper *k)
 		return;
 	k->suspend->is_cancelled = true;
 	answer(k, -ENOSPC,
-		"it was not suspended: the host's disk is full; it is paused, and continues when "
-		"there is space again");
+		"not suspended: disk full; the sandbox is paused and continues when the host has free disk space again");
 }
 
 void suspend_on_share_end(struct keeper *k)
@@ -350,7 +351,7 @@ void suspend_on_share_end(struct keeper *k)
 
 void suspend_forget_wake(struct keeper *k)
 {
-	static const char why[] = "the restored programs did not answer in time";
+	static const char why[] = "the restored programs did not respond within the timeout";
 
 	if (!k->suspend->is_waking)
 		return;
@@ -380,8 +381,10 @@ bool suspend_on_qemu_end(struct keeper *k)
 		k->suspend->step = SUSPEND_NONE;
 		drop_save(k);
 		suspend_file_tidy(k->dir);
-		answer(k, -EIO, "qemu ended while it was being suspended: see keeper.log");
-		k->life->finish(k, "qemu ended while it was being suspended: see keeper.log");
+		answer(k, -EIO,
+			"QEMU exited while the sandbox was being suspended: see keeper.log");
+		k->life->finish(
+			k, "QEMU exited while the sandbox was being suspended: see keeper.log");
 		return true;
 	}
 	k->suspend->step = SUSPEND_NONE;
@@ -393,7 +396,7 @@ bool suspend_on_qemu_end(struct keeper *k)
 		return true;
 	}
 	k->state.suspended = true;
-	record_life(k, "suspend", k->suspend->is_idle ? "nobody used it" : "");
+	record_life(k, "suspend", k->suspend->is_idle ? "idle" : "");
 	answer(k, 0, "");
 	k->life->finish(k, "");
 	return true;
@@ -407,7 +410,7 @@ void suspend_drop(struct keeper *k)
 	drop_save(k);
 	suspend_file_tidy(k->dir);
 	if (k->suspend->link >= 0)
-		answer(k, -EIO, "it was stopped while it was being suspended");
+		answer(k, -EIO, "the sandbox was stopped while it was being suspended");
 }
 
 /* ---- up ---- */
@@ -421,14 +424,14 @@ static void on_woken(struct keeper *k, const struct guest_reply *reply)
 		return;
 	if (!reply->ok && k->suspend->is_undone) {
 		/* It is parking still, on a slow disk: boot_timer has the last word. */
-		log_warn("its programs could not be woken yet: %s", reply->text);
+		log_warn("cannot wake the programs of the sandbox yet: %s", reply->text);
 		loop_timer_set(&k->loop, &k->suspend->timer, clock_mono_ms() + KEEPER_WAKE_AGAIN_MS,
 			timer_key);
 		return;
 	}
 	if (!reply->ok) {
-		(void)snprintf(
-			why, sizeof(why), "its programs could not be woken: %s", reply->text);
+		(void)snprintf(why, sizeof(why), "cannot wake the programs of the sandbox: %s",
+			reply->text);
 		k->life->stop(k, KEEPER_STOP_MS, why);
 		return;
 	}
@@ -453,10 +456,10 @@ int suspend_send_wake(struct keeper *k, struct err *err)
 
 	wake.mounts.n = start_fill_mounts(k, mounts);
 	if (getrandom(wake.entropy, sizeof(wake.entropy), 0) != (ssize_t)sizeof(wake.entropy))
-		return err_errno(err, -errno, "getting entropy");
+		return err_errno(err, -errno, "cannot get random numbers");
 	r = guest_put_wake(&wr, &wake);
 	if (r < 0)
-		return err_errno(err, r, "writing the guest's waking");
-	link_progress(k, 90, "waking its programs");
+		return err_errno(err, r, "cannot encode the wake request");
+	link_progress(k, 90, "cannot send the wake request");
 	return ask_guest(k, &wake_ask, slice_of(buf, wr.n), KEEPER_WAKE_MS, -1, 0);
 }

@@ -63,7 +63,7 @@ int suspend_file_consume(const char *dir, struct err *err)
 {
 	int r = rename_folder(dir, SUSPEND_DIR, SUSPEND_USED);
 
-	return r < 0 ? err_errno(err, r, "using up the suspended memory") : 0;
+	return r < 0 ? err_errno(err, r, "cannot remove the snapshot") : 0;
 }
 
 /* What rename_folder does first would remove the one that was never renamed. */
@@ -114,7 +114,7 @@ static int stamp_of(const char *dir, const char *name, struct suspend_stamp *ret
 	struct stat st;
 
 	if (stat(path, &st) < 0)
-		return err_errno(err, -errno, "looking at %s", path);
+		return err_errno(err, -errno, "cannot read the attributes of %s", path);
 	*ret = (struct suspend_stamp){.size = (uint64_t)st.st_size,
 		.mtime_ns =
 			(uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec};
@@ -195,7 +195,7 @@ int suspend_file_prepare(const char *dir, struct suspend_file *f, struct err *er
 		return r;
 	text = to_text(f);
 	if (!text)
-		return err_set(err, -EINVAL, "writing image.json failed");
+		return err_set(err, -EINVAL, "cannot write image.json");
 	padded = xasprintf("%s%*s", text, JSON_SPARE, "");
 	return file_save(path, slice_from_str(padded), err);
 }
@@ -220,12 +220,12 @@ int suspend_file_publish(const char *dir, const struct suspend_file *f, struct e
 	int r;
 
 	if (!text)
-		return err_set(err, -EINVAL, "writing image.json failed");
+		return err_set(err, -EINVAL, "cannot write image.json");
 	r = write_over(path, slice_from_str(text), err);
 	if (r < 0)
 		return r;
 	r = rename_folder(dir, SUSPEND_NEW, SUSPEND_DIR);
-	return r < 0 ? err_errno(err, r, "keeping the suspended memory") : 0;
+	return r < 0 ? err_errno(err, r, "cannot store the snapshot") : 0;
 }
 
 static bool is_hash(const char *s)
@@ -313,7 +313,8 @@ static int check_disks(const char *dir, const struct suspend_file *f, struct err
 	int r = suspend_file_stamp(dir, &now, err);
 
 	if (r == 0 && memcmp(now.disks, f->disks, sizeof(now.disks)) != 0)
-		return err_set(err, -EUCLEAN, "its disks have changed since it was suspended");
+		return err_set(
+			err, -EUCLEAN, "the disks have changed since the sandbox was suspended");
 	return r == -ENOENT ? -EUCLEAN : r;
 }
 
@@ -335,18 +336,16 @@ int suspend_file_open(const char *dir, const char *key, struct suspend_file *ret
 	if (format > 0 && format != IMAGE_FORMAT) {
 		json_decref(o);
 		return err_set(err, -EUCLEAN,
-			"its suspended memory has format %lld and this version of sbx reads "
-			"format %d only",
+			"the snapshot has format %lld, and this version of sbx supports only format %d",
 			(long long)format, IMAGE_FORMAT);
 	}
 	r = o ? read_json(o, ret, ca_hash) : -EBADMSG;
 	json_decref(o);
 	if (r < 0)
-		return err_set(err, -EUCLEAN, "its suspended memory is damaged (image.json)");
+		return err_set(err, -EUCLEAN, "the snapshot is corrupt (image.json)");
 	if (strcmp(ret->key, key) != 0)
 		return err_set(err, -EUCLEAN,
-			"its suspended memory is of another version of sbx or qemu, or of another "
-			"machine");
+			"the snapshot is of another version of sbx or QEMU, or of another machine");
 	r = check_disks(dir, ret, err);
 	if (r == 0)
 		load_ca(dir, ca_hash, ret);

@@ -36,7 +36,7 @@ static void PRINTF_LIKE(2, 3) boot_because(struct keeper *k, const char *fmt, ..
 	va_start(ap, fmt);
 	(void)vsnprintf(k->state.cold_why, sizeof(k->state.cold_why), fmt, ap);
 	va_end(ap);
-	log_info("a cold boot: %s", k->state.cold_why);
+	log_info("cold start: %s", k->state.cold_why);
 	k->warm->step = WARM_OFF;
 	k->restore = (struct restore){0};
 	k->state.how = KEEPER_HOW_COLD;
@@ -139,7 +139,7 @@ int warm_check(struct keeper *k, struct err *err)
 	k->warm->step = WARM_WAITING;
 	r = loop_add(&k->loop, k->warm->check.pidfd, EPOLLIN,
 		(struct loop_key){.kind = EV_IMAGE, .gen = ++k->image_gen});
-	return r < 0 ? err_errno(err, r, "watching the check of the memory image") : 0;
+	return r < 0 ? err_errno(err, r, "cannot watch the check of the snapshot") : 0;
 }
 
 /* What is still to be started: the child is busy reading. */
@@ -281,7 +281,7 @@ void warm_on_qemu_end(struct keeper *k)
 {
 	if (k->warm->step == WARM_RESTORING && !k->warm->is_restored)
 		hands_drop_image(k);
-	warm_fail(k, "qemu ended while it went on from the memory image");
+	warm_fail(k, "QEMU exited while it restored the snapshot");
 }
 
 void warm_undo(struct keeper *k)
@@ -301,14 +301,15 @@ void warm_fall_back(struct keeper *k)
 	int r;
 
 	if (k->is_unclaimed) {
-		k->life->stop(
-			k, 0, k->warm->failed[0] ? k->warm->failed : "it was not restored in time");
+		k->life->stop(k, 0,
+			k->warm->failed[0] ? k->warm->failed : "timed out restoring the snapshot");
 		return;
 	}
 	k->life->undo(k);
 	warm_remove_disks(k);
 	boot_because(k, "%s",
-		k->warm->failed[0] ? k->warm->failed : "the restored guest did not answer in time");
+		k->warm->failed[0] ? k->warm->failed
+				   : "the restored guest did not respond within the timeout");
 	k->boot_tries = 0;
 	r = disks_open(k->disks, k->dir, &err);
 	if (r == 0)

@@ -43,7 +43,7 @@ void make_fail(struct keeper *k, const char *why)
 {
 	if (k->over)
 		return;
-	log_error("no memory image was made: %s", why);
+	log_error("cannot create the snapshot: %s", why);
 	printf("error %s\n", why);
 	end(k, 1);
 }
@@ -88,7 +88,7 @@ static void ask_park(struct keeper *k)
 	if (r == 0)
 		r = ask_guest(k, &park_ask, slice_of(buf, wr.n), KEEPER_SETUP_MS, -1, 0);
 	if (r < 0)
-		make_fail(k, "the guest cannot be asked to get ready");
+		make_fail(k, "cannot send a request to the guest");
 }
 
 void make_on_ready(struct keeper *k)
@@ -113,11 +113,11 @@ static int begin_save(struct keeper *k, struct err *err)
 		(struct loop_key){.kind = EV_IMAGE, .gen = ++k->image_gen});
 	if (r < 0) {
 		fd_close(&fd);
-		return err_errno(err, r, "watching the process that packs");
+		return err_errno(err, r, "cannot watch the process that writes the snapshot");
 	}
 	r = vmm_save(k->vmm, fd);
 	machine_on_qmp(k);
-	return r < 0 ? err_errno(err, r, "asking qemu to save") : 0;
+	return r < 0 ? err_errno(err, r, "cannot request QEMU to save") : 0;
 }
 
 void make_on_timer(struct keeper *k)
@@ -131,7 +131,7 @@ void make_on_timer(struct keeper *k)
 	}
 	if (k->warm->make_step != MAKE_PARKED)
 		return;
-	say(k, 80, "writing the memory image");
+	say(k, 80, "writing the snapshot");
 	k->warm->make_step = MAKE_SAVING;
 	r = begin_save(k, &err);
 	if (r < 0)
@@ -227,7 +227,7 @@ void make_on_qemu_end(struct keeper *k)
 	if (good)
 		publish_when_both(k);
 	else
-		make_fail(k, "qemu ended while it was booting: see the log");
+		make_fail(k, "QEMU exited while the guest was booting: see the log");
 }
 
 /* ---- begin ---- */
@@ -242,14 +242,14 @@ static int fill_spec(struct keeper *k, const struct make_options *o, struct err 
 		str_copy(s->template, sizeof(s->template), o->template ? o->template : "") < 0)
 		return err_set(err, -EINVAL, "the template's name is too long");
 	if (o->cpus && str_to_u64(o->cpus, 1, VMM_MAX_CPUS, &cpus) < 0)
-		return err_set(err, -EINVAL, "'%.20s' is no number of CPUs", o->cpus);
+		return err_set(err, -EINVAL, "invalid number of CPUs '%.20s'", o->cpus);
 	if (o->memory && str_to_u64(o->memory, SPEC_MIN_MEMORY, SPEC_MAX_MEMORY, &memory) < 0)
-		return err_set(err, -EINVAL, "'%.20s' is no number of bytes of memory", o->memory);
+		return err_set(err, -EINVAL, "invalid memory size '%.20s'", o->memory);
 	if (o->disk && strcmp(o->disk, "0") != 0 &&
 		str_to_u64(o->disk, SPEC_MIN_DISK, SPEC_MAX_DISK, &s->disk) < 0)
-		return err_set(err, -EINVAL, "'%.20s' is no number of bytes of a disk", o->disk);
+		return err_set(err, -EINVAL, "invalid disk size '%.20s'", o->disk);
 	if (o->accel && spec_accel_parse(o->accel, &s->accel) < 0)
-		return err_set(err, -EINVAL, "'%.20s' is no accelerator", o->accel);
+		return err_set(err, -EINVAL, "invalid accelerator '%.20s'", o->accel);
 	spec_set_defaults(s, (uint32_t)cpus, memory);
 	return 0;
 }
@@ -288,7 +288,7 @@ static void run(struct keeper *k)
 
 		loop_next(&k->loop, &ev);
 		if (clock_mono_ms() > last)
-			make_fail(k, "it took too long");
+			make_fail(k, "timed out");
 		else
 			k->life->dispatch(k, &ev);
 	}
@@ -311,11 +311,11 @@ int make_main(struct keeper *k, const struct make_options *o)
 	k->is_making = true;
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	if (r == 0) {
-		say(k, 5, "booting a machine for the memory image");
+		say(k, 5, "booting a VM for the snapshot");
 		r = begin(k, &err);
 	}
 	if (r > 0)
-		say(k, 100, "the memory image is there already");
+		say(k, 100, "the snapshot already exists");
 	else if (r < 0)
 		make_fail(k, err_text(&err, r));
 	if (r == -EBUSY)

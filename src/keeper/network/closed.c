@@ -46,7 +46,7 @@ char *closed_policy(const struct spec *spec, struct slice text)
 	if (rules_decode(text, "policy", &from, &err) < 0)
 		return text.n ? xstrndup((const char *)text.p, text.n) : xstrdup("");
 	if (keep_denies(&from, &to, &err) < 0 || add_only(spec, &to, &err) < 0) {
-		log_error("the network is refused: %s", err.text);
+		log_error("all traffic is denied: %s", err.text);
 		return xstrdup(NOTHING);
 	}
 	return rules_encode(&to, RULE_PRINT_ALL);

@@ -29,7 +29,7 @@
 #include "lib/base/str.h"
 #include "lib/base/trace.h"
 
-#define CROWDED "too many descriptors of this user's processes are in flight: try again"
+#define CROWDED "the user has too many descriptors in flight: try again"
 
 void net_init(struct keeper *k)
 {
@@ -74,7 +74,7 @@ static void open_exchange(struct keeper *k, const struct edge_ask *ask)
 	}
 	if (!egress_is_up(k)) {
 		give_up(k, ask, EGRESS_UNREACHABLE,
-			"sbx-egress does not run: see keeper.log of this sandbox");
+			"sbx-egress is not running: see keeper.log of this sandbox");
 		return;
 	}
 	netpolicy_check_host(k);
@@ -84,7 +84,7 @@ static void open_exchange(struct keeper *k, const struct edge_ask *ask)
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0) {
 		exchanges_remove(k->net, p->exchange);
-		give_up(k, ask, EGRESS_BUSY, "the host has no more descriptors");
+		give_up(k, ask, EGRESS_BUSY, "no file descriptors available on the host");
 		return;
 	}
 	p->has_exchange = true;
@@ -139,8 +139,7 @@ static bool push_open(struct keeper *k)
 		return false;
 	}
 	if (r < 0)
-		give_up_exchange(
-			k, r == -ETOOMANYREFS ? CROWDED : "sbx-egress is being started again");
+		give_up_exchange(k, r == -ETOOMANYREFS ? CROWDED : "sbx-egress is restarting");
 	fd_close(&p->egress_fd);
 	return true;
 }
@@ -153,8 +152,7 @@ static void refuse_pending(struct keeper *k, int r)
 	struct egress_result result = {.outcome = EGRESS_BUSY};
 	struct edge_ask ask;
 
-	(void)snprintf(result.text, sizeof(result.text),
-		"the connection could not be passed on: %s",
+	(void)snprintf(result.text, sizeof(result.text), "cannot pass the connection: %s",
 		r == -ETOOMANYREFS ? CROWDED : strerror(-r));
 	if (ex) {
 		exchanges_get_ask(ex, &ask);
@@ -385,7 +383,7 @@ void net_on_egress_end(struct keeper *k)
 	struct net_pending *p = &k->net->pending;
 
 	if (p->used && p->egress_fd >= 0)
-		give_up_exchange(k, "sbx-egress is being started again");
+		give_up_exchange(k, "sbx-egress is restarting");
 	exchanges_clear(k->net);
 	conns_on_egress_end(k);
 	if (k->edge->worker.alive)

@@ -54,10 +54,10 @@ static void read_policy(struct keeper *k)
 	fd_close(&k->netpolicy->text);
 	r = sealed_file_make("policy", s);
 	if (r < 0)
-		log_error("keeping the policy for sbx-egress: %s", strerror(-r));
+		log_error("cannot store the policy for sbx-egress: %s", strerror(-r));
 	k->netpolicy->text = r < 0 ? -1 : r;
 	if (gate_fault(k->gate))
-		log_warn("the network is refused: %s", gate_fault(k->gate));
+		log_warn("all traffic is denied: %s", gate_fault(k->gate));
 }
 
 /* What was read before stays when this time it cannot be read; without one nothing goes out. */
@@ -89,7 +89,7 @@ static bool read_locals(struct keeper *k)
 	int r = locals_read(&locals);
 
 	if (r < 0) {
-		log_warn("reading the host's addresses: %s", strerror(-r));
+		log_warn("cannot read the addresses of the host: %s", strerror(-r));
 		return false;
 	}
 	return gate_set_locals(k->gate, &locals);
@@ -110,7 +110,7 @@ void netpolicy_init(struct keeper *k)
 	if (r < 0) {
 		(void)snprintf(
 			k->netpolicy->fault, sizeof(k->netpolicy->fault), "%s", err_text(&err, r));
-		log_error("the network is refused: %s", k->netpolicy->fault);
+		log_error("all traffic is denied: %s", k->netpolicy->fault);
 	}
 }
 
@@ -128,7 +128,7 @@ static int send_resolver(struct keeper *k)
 	(void)!stat(RESOLV_CONF, &st);
 	r = file_load(RESOLV_CONF, RESOLV_MAX_BYTES, &text, &n, NULL);
 	if (r < 0)
-		log_warn("reading " RESOLV_CONF ": %s", strerror(-r));
+		log_warn("cannot read " RESOLV_CONF ": %s", strerror(-r));
 	fd = sealed_file_make("resolv.conf", slice_of(text, r < 0 ? 0 : n));
 	if (fd < 0)
 		return fd;
@@ -235,7 +235,7 @@ static void resend(struct keeper *k)
 		return;
 	r = netpolicy_send(k);
 	if (r < 0)
-		egress_restart(k, "does not take a new policy");
+		egress_restart(k, "does not accept a new policy");
 }
 
 void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name)
@@ -249,11 +249,11 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 		(void)!str_copy(k->spec.name, sizeof(k->spec.name), name);
 	gate_set_name(k->gate, k->spec.name);
 	if (k->record->audit && audit_set_name(k->record->audit, k->spec.name) < 0)
-		log_warn("the audit log keeps the old name");
+		log_warn("cannot rename the sandbox in the audit log");
 	read_policy(k);
 	r = read_settings(k, &err);
 	if (r < 0)
-		log_error("the old settings of the network stay: %s", err_text(&err, r));
+		log_error("the network settings were not changed: %s", err_text(&err, r));
 	resend(k);
 	origins_recheck(k);
 	rl.policy = k->egress->n_sent;
@@ -262,7 +262,7 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 	else if (!k->egress->worker.alive || k->egress->n_loaded == k->egress->n_sent)
 		link_answer(k, link, rl.link_gen, msg, 0, fault_text(k));
 	else if (np->n_reloads == KEEPER_MAX_RELOADS)
-		link_answer(k, link, rl.link_gen, msg, -EBUSY, "too many reloads at once");
+		link_answer(k, link, rl.link_gen, msg, -EBUSY, "too many concurrent reloads");
 	else
 		np->reloads[np->n_reloads++] = rl;
 }
@@ -272,7 +272,7 @@ void netpolicy_on_loaded(struct keeper *k, const char *text)
 	if (k->egress->n_loaded == k->egress->n_sent)
 		loop_timer_clear(&k->loop, &k->egress->load_timer);
 	if (text[0] && !gate_fault(k->gate))
-		log_error("sbx-egress denies everything: %s", text);
+		log_error("sbx-egress denies all traffic: %s", text);
 	answer_reloads(k, text[0] ? text : fault_text(k));
 }
 
@@ -285,5 +285,5 @@ void netpolicy_on_egress_end(struct keeper *k)
 
 void netpolicy_on_load_timeout(struct keeper *k)
 {
-	egress_restart(k, "does not say that it has loaded the policy");
+	egress_restart(k, "does not confirm the new policy");
 }

@@ -108,9 +108,9 @@ static void open_one(struct listener *l)
 	if (r < 0)
 		p->bound = 0;
 	if (r < 0)
-		log_warn("port %s:%u is not published: %s", p->ip, p->host_port, strerror(-r));
+		log_warn("cannot publish port %s:%u: %s", p->ip, p->host_port, strerror(-r));
 	else
-		log_info("port %s:%u leads to %u", p->ip, p->bound, p->port);
+		log_info("published port %s:%u for %u", p->ip, p->bound, p->port);
 }
 
 static bool is_same(const struct keeper_port *a, const struct keeper_port *b)

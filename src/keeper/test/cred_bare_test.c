@@ -72,7 +72,8 @@ static void a_model_api_is_no_tunnel_before_the_vault_answers(void **state)
 {
 	rig_bring_egress_up();
 	assert_int_equal(look(1, MODEL), 'n');
-	assert_non_null(strstr(rig_verdict.reason, "model cannot be used while the vault is away"));
+	assert_non_null(strstr(
+		rig_verdict.reason, "cannot use credential model: the vault is not available"));
 	assert_int_equal(look(2, FORGE), 't');
 	rig_k.vault->all = true;
 	assert_int_equal(look(3, FORGE), 'n');

@@ -193,7 +193,7 @@ static void after_three_its_host_is_refused(void **state)
 	}
 	cred_ask(9, CRED_HOST, "GET");
 	assert_false(rig_must_answer(9));
-	assert_non_null(strstr(rig_verdict.reason, "broke its protocol time after time"));
+	assert_non_null(strstr(rig_verdict.reason, "violated its protocol repeatedly"));
 	assert_int_equal(cred_n_origins, KEEPER_ORIGIN_VIOLATIONS);
 	/* the sandbox and other hosts go on */
 	assert_int_equal(rig_k.state.phase, KEEPER_RUNNING);
@@ -210,7 +210,7 @@ static void a_violation_is_in_the_log(void **state)
 	must_be_killed(1);
 	s = rig_last_record(); /* the request that broke with it is the last */
 	assert_int_equal(s.kind, AUDIT_KIND_CREDENTIAL_USE);
-	assert_non_null(strstr(s.reason, "sbx-origin broke its protocol"));
+	assert_non_null(strstr(s.reason, "sbx-origin violated its protocol"));
 	cred_run_down(&run);
 }
 
@@ -232,7 +232,7 @@ static void an_origin_that_ends_by_itself(void **state)
 	assert_non_null(strstr(cred_last_use().reason, "sbx-origin ended"));
 	cred_ask(9, CRED_HOST, "GET");
 	assert_false(rig_must_answer(9));
-	assert_non_null(strstr(rig_verdict.reason, "ended time after time"));
+	assert_non_null(strstr(rig_verdict.reason, "exited repeatedly"));
 }
 
 /* Killed between release and send: the value dies with it, and the answer finds nobody. */
@@ -379,7 +379,7 @@ static void before_the_vault_has_answered(void **state)
 	rig_ask(2, EDGE_ASK_TUNNEL, CRED_HOST, cred_port);
 	assert_false(rig_must_answer(2));
 	assert_string_equal(rig_verdict.reason,
-		"the credential demo cannot be used while the vault is away: try again");
+		"cannot use credential demo: the vault is not available, try again");
 	cred_ask(3, CRED_HOST, "GET");
 	assert_false(rig_must_answer(3));
 	rig_ask(4, EDGE_ASK_TUNNEL, "good.example", 443);
@@ -404,12 +404,12 @@ static void a_vault_that_dies_in_the_middle(void **state)
 	fd_close(&cred_vault);
 	value = cred_must_get_value(run.origin, 1);
 	assert_false(value.given);
-	assert_string_equal(value.text, "the vault went away");
+	assert_string_equal(value.text, "the vault disconnected");
 	/* what is open goes on, what is new is refused, and nothing goes out unopened */
 	assert_true(rig_k.origins->list[0].worker.alive);
 	cred_ask(2, CRED_HOST, "GET");
 	assert_false(rig_must_answer(2));
-	assert_non_null(strstr(rig_verdict.reason, "while the vault is away"));
+	assert_non_null(strstr(rig_verdict.reason, "the vault is not available"));
 	rig_ask(3, EDGE_ASK_TUNNEL, CRED_HOST, cred_port);
 	assert_false(rig_must_answer(3));
 	rig_must_be_quiet(rig_egress);
@@ -471,8 +471,7 @@ static void a_vault_that_is_locked(void **state)
 	RIG_UNTIL(rig_k.vault->fault[0]);
 	rig_ask(1, EDGE_ASK_TUNNEL, CRED_HOST, cred_port);
 	assert_false(rig_must_answer(1));
-	assert_string_equal(
-		rig_verdict.reason, "the credential demo cannot be used: the vault is locked");
+	assert_string_equal(rig_verdict.reason, "cannot use credential demo: the vault is locked");
 	/* it is asked again, and then it works */
 	cred_answer_list();
 	RIG_UNTIL(rig_k.vault->is_current);
@@ -642,7 +641,7 @@ static void a_release_that_takes_too_long(void **state)
 	vault_on_release_timeout(&rig_k, &(struct loop_event){0});
 	value = cred_must_get_value(run.origin, 1);
 	assert_false(value.given);
-	assert_string_equal(value.text, "the vault did not answer in time");
+	assert_string_equal(value.text, "timed out waiting for the vault");
 	assert_int_equal(vault_send_done(cred_vault, id, &done), 0); /* too late */
 	rig_must_be_quiet(run.origin);
 	assert_int_equal(rig_k.origins->list[0].n_given, 0);

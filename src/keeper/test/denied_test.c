@@ -78,8 +78,8 @@ static void the_guest_gets_the_reason_and_the_command(void **state)
 		"Blocked by network policy: a.example:443\n"
 		"  reason:  no applicable policies for op(action=net:connect:tcp, "
 		"resource=net:domain:a.example:443)\n"
-		"  refused: 1 time, and trying again will not change it\n"
-		"  allow:   sbx policy allow network a.example:443 --sandbox demo     (typed on "
+		"  blocked: 1 time; retrying will not help\n"
+		"  allow:   sbx policy allow network a.example:443 --sandbox demo     (run on "
 		"the host)\n");
 	assert_false(k.denied->timer.pos);
 	/* What was already sent is not sent again before something new came. */

@@ -73,7 +73,7 @@ static void asks_wait_for_egress_but_not_long(void **state)
 	rig_ask(2, EDGE_ASK_TUNNEL, "good.example", 443);
 	rig_must_be_quiet(rig_edge);
 	assert_false(rig_must_answer(2));
-	assert_non_null(strstr(rig_verdict.reason, "sbx-egress does not run"));
+	assert_non_null(strstr(rig_verdict.reason, "sbx-egress is not running"));
 	/* The grace is over until there was one again. */
 	rig_ask(3, EDGE_ASK_TUNNEL, "good.example", 443);
 	assert_true(rig_run_until(rig_edge, 50));
@@ -142,7 +142,7 @@ static void a_lying_egress_is_killed_and_in_the_end_the_sandbox_stops(void **sta
 	assert_int_equal(egress_send_closed(rig_egress, 0, 0, 0), 0); /* before HELLO */
 	RIG_MUST_KILL_EGRESS(3);
 	assert_int_equal(rig_k.state.phase, KEEPER_STOPPED);
-	assert_non_null(strstr(rig_k.why, "sbx-egress broke its protocol"));
+	assert_non_null(strstr(rig_k.why, "sbx-egress violated its protocol"));
 }
 
 static void an_id_in_use_is_a_violation(void **state)

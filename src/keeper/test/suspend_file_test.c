@@ -306,7 +306,7 @@ static void an_older_format_is_named(void **state)
 	put("suspend/image.json",
 		"{\"version\":1,\"key\":\"" KEY "\",\"at_ms\":5,\"state\":{\"size\":6,\"blake2b\":"
 		"\"" HASH "\"},\"disks\":[],\"ca\":\"\"}");
-	refused("format 1 and this version of sbx reads format 2 only");
+	refused("format 1, and this version of sbx supports only format 2");
 	suspend_file_remove(dir);
 	assert_false(is_there(SUSPEND_DIR));
 }

@@ -72,7 +72,7 @@ static void start_again(struct keeper *k)
 	if (k->state.paused) /* by a full disk: the guest cannot be reached */
 		k->edge->worker.tries = 0;
 	if (k->edge->worker.tries >= KEEPER_EDGE_TRIES)
-		k->life->stop(k, 0, "the wire to the guest was lost and could not be restored");
+		k->life->stop(k, 0, "the connection to the guest was lost and cannot be restored");
 	else
 		worker_restart(k, &k->edge->worker);
 }
@@ -102,7 +102,7 @@ void edge_on_timer(struct keeper *k)
 static void count_violation(struct keeper *k, struct worker *w)
 {
 	if (w->violations >= WORKER_MAX_VIOLATIONS)
-		k->life->stop(k, 0, "sbx-edge broke its protocol time after time: see keeper.log");
+		k->life->stop(k, 0, "sbx-edge violated its protocol repeatedly: see keeper.log");
 	else
 		start_again(k);
 }
@@ -179,7 +179,7 @@ static int on_refused(struct keeper *k, const struct ipc_msg *msg)
 	if (r < 0)
 		return r;
 	if (!s || !s->kind->is_quiet)
-		log_warn("a stream was refused: %s", edge_reason_text(reason));
+		log_warn("rejected a stream: %s", edge_reason_text(reason));
 	refuse_stream(k, msg->id);
 	return close_stream(k, msg->id);
 }

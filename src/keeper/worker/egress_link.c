@@ -62,7 +62,7 @@ void egress_restart(struct keeper *k, const char *why)
 {
 	if (!k->egress->worker.alive)
 		return;
-	log_error("sbx-egress %s: it is killed", why);
+	log_error("sbx-egress %s: killed", why);
 	egress_kill(k);
 	worker_restart(k, &k->egress->worker);
 }
@@ -70,8 +70,7 @@ void egress_restart(struct keeper *k, const char *why)
 static void count_violation(struct keeper *k, struct worker *w)
 {
 	if (w->violations >= WORKER_MAX_VIOLATIONS)
-		k->life->stop(
-			k, 0, "sbx-egress broke its protocol time after time: see keeper.log");
+		k->life->stop(k, 0, "sbx-egress violated its protocol repeatedly: see keeper.log");
 	else
 		worker_restart(k, w);
 }

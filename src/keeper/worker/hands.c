@@ -155,7 +155,7 @@ int hands_share(struct keeper *k, struct share *ret, struct err *err)
 	s.hidden.pidfd = worker_take_fd(m, SHARE_FD_HIDDEN);
 	if (rd_finish(&rd) < 0 || s.room.fd < 0) {
 		share_stop(&s);
-		return err_set(err, -EBADMSG, "the spawner gave no share");
+		return err_set(err, -EBADMSG, "the spawner returned no share");
 	}
 	*ret = s;
 	return 0;
@@ -173,17 +173,17 @@ static int make_port(
 	int n = snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/%s", k->run_dir, name);
 
 	if (fd < 0)
-		return err_errno(err, -errno, "making a socket");
+		return err_errno(err, -errno, "cannot create a socket");
 	if (n < 0 || (size_t)n >= sizeof(sa.sun_path))
 		return err_set(err, -ENAMETOOLONG, "%s is too long", k->run_dir);
 	(void)unlink(sa.sun_path);
 	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, 1) < 0)
-		return err_errno(err, -errno, "listening on %s", sa.sun_path);
+		return err_errno(err, -errno, "cannot listen on %s", sa.sun_path);
 	fd_close(ret_path);
 	*ret_path = open(sa.sun_path, O_PATH | O_CLOEXEC);
 	(void)unlink(sa.sun_path);
 	if (*ret_path < 0)
-		return err_errno(err, -errno, "keeping hold of %s", sa.sun_path);
+		return err_errno(err, -errno, "cannot keep %s open", sa.sun_path);
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
@@ -207,7 +207,7 @@ int hands_listen(struct keeper *k, int fds[HANDS_N_PORTS], struct err *err)
 		return r;
 	fds[HANDS_CTL] = worker_take_fd(m, HANDS_CTL);
 	fds[HANDS_NET] = worker_take_fd(m, HANDS_NET);
-	return fds[HANDS_NET] < 0 ? err_set(err, -EBADMSG, "the spawner gave no port") : 0;
+	return fds[HANDS_NET] < 0 ? err_set(err, -EBADMSG, "the spawner returned no port") : 0;
 }
 
 /* Through /proc: the name was removed from the file system, so nobody else can connect. */
@@ -219,10 +219,10 @@ static int do_connect(const struct keeper *k, unsigned port, struct err *err)
 	if (port >= HANDS_N_PORTS)
 		return -EBADMSG;
 	if (fd < 0)
-		return err_errno(err, -errno, "making a socket");
+		return err_errno(err, -errno, "cannot create a socket");
 	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d", k->port_path[port]);
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
-		return err_errno(err, -errno, "connecting to the guest's port");
+		return err_errno(err, -errno, "cannot connect to the port of the guest");
 	return TAKE_FD(fd);
 }
 
@@ -233,7 +233,7 @@ static int ask_fd(struct worker_msg *m, struct err *err)
 	int fd = r < 0 ? r : worker_take_fd(m, 0);
 
 	if (r == 0 && fd < 0)
-		return err_set(err, -EBADMSG, "the spawner gave no descriptor");
+		return err_set(err, -EBADMSG, "the spawner returned no descriptor");
 	return fd;
 }
 
@@ -256,14 +256,14 @@ static int do_ssh_agent(const struct keeper *k, struct err *err)
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (!path)
-		return err_set(err, -ENOENT, "this sandbox has no SSH agent");
+		return err_set(err, -ENOENT, "the sandbox has no SSH agent");
 	if (fd < 0)
-		return err_errno(err, -errno, "making a socket");
+		return err_errno(err, -errno, "cannot create a socket");
 	if (str_copy(to.sun_path, sizeof(to.sun_path), path) < 0)
-		return err_set(err, -ENAMETOOLONG, "the path of the host's agent is too long");
+		return err_set(err, -ENAMETOOLONG, "the path of the SSH agent socket is too long");
 	/* A Unix socket connects at once or not at all. */
 	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
-		return err_errno(err, -errno, "the host's SSH agent at %s", path);
+		return err_errno(err, -errno, "cannot connect to the SSH agent at %s", path);
 	return TAKE_FD(fd);
 }
 
@@ -321,7 +321,7 @@ static int do_askpass(struct keeper *k, const char *prompt, struct jail_child *r
 	int r;
 
 	if (!k->spec.ssh.confirm || !k->spec.ssh.askpass)
-		return err_set(err, -ENOENT, "this sandbox asks nobody");
+		return err_set(err, -ENOENT, "the sandbox does not prompt for signatures");
 	r = run_places_permit_program(k->spec.ssh.askpass, err);
 	if (r < 0)
 		return r;
@@ -484,7 +484,7 @@ static int read_claimed_spec(struct keeper *k, struct err *err)
 		return err_wrap(err, r, "reading %s", path);
 	if (strcmp(spec.id, was.id) != 0 || spec.cpus != was.cpus || spec.memory != was.memory ||
 		spec.disk != was.disk || strcmp(spec.template_id, was.template_id) != 0)
-		return err_set(err, -ESTALE, "the sandbox wants another machine than this one");
+		return err_set(err, -ESTALE, "the sandbox requires a VM with other values");
 	k->spec = spec;
 	spec = was; /* freed */
 	return 0;
@@ -505,7 +505,7 @@ static int serve_claim(struct keeper *k, struct err *err)
 	int r;
 
 	if (!k->is_unclaimed)
-		return err_set(err, -EALREADY, "it was claimed before");
+		return err_set(err, -EALREADY, "the VM was already claimed");
 	r = read_claimed_spec(k, err);
 	if (r == 0)
 		k->is_unclaimed = false;

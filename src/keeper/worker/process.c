@@ -77,7 +77,7 @@ int worker_start(struct keeper *k, struct worker *w, struct err *err)
 
 	w->started_ms = clock_mono_ms();
 	if (r < 0)
-		return err_errno(err, r, "making the socket of %s", ops->program);
+		return err_errno(err, r, "cannot create the socket of %s", ops->program);
 	ours = fds[0];
 	theirs = fds[1];
 	r = ops->spawn ? ops->spawn(k, w, theirs, &w->child, err)
@@ -90,7 +90,7 @@ int worker_start(struct keeper *k, struct worker *w, struct err *err)
 	w->alive = true;
 	r = watch_worker(k, w);
 	if (r < 0) { /* an unwatched process would never be restarted */
-		worker_stop(k, w, "it cannot be watched");
+		worker_stop(k, w, "cannot watch the process");
 		return err_errno(err, r, "watching %s", ops->program);
 	}
 	return 0;
@@ -154,8 +154,8 @@ static void end_violator(struct keeper *k, struct worker *w, const char *what)
 	char text[512], why[64];
 
 	(void)snprintf(text, sizeof(text), "%s%.200s", target_of(w), what);
-	(void)snprintf(why, sizeof(why), "%s broke its protocol", program);
-	log_error("worker violation: %s %s; it is killed", program, text);
+	(void)snprintf(why, sizeof(why), "%s violated its protocol", program);
+	log_error("worker violation: %s %s; killed", program, text);
 	record_violation(k, program, text);
 	worker_stop(k, w, why);
 	w->violations++;
@@ -170,7 +170,7 @@ static int check_hello(const struct ipc_msg *msg, struct err *err)
 	int r = chan_get_hello(msg, build);
 
 	if (r < 0 || strcmp(build, SBX_BUILD) != 0)
-		return err_set(err, -EBADMSG, "is of another build");
+		return err_set(err, -EBADMSG, "has a different build");
 	return 0;
 }
 
@@ -211,7 +211,7 @@ static void read_message(struct keeper *k, struct worker *w)
 			explicit_bzero(msg.body, sizeof(msg.body));
 	}
 	if (r < 0 && w->alive && w->gen == gen)
-		end_violator(k, w, err.text[0] ? err.text : "sent a message that does not decode");
+		end_violator(k, w, err.text[0] ? err.text : "sent an invalid message");
 }
 
 void worker_want_room(struct keeper *k, struct worker *w)

@@ -120,18 +120,18 @@ static int try_open(struct keeper *k, struct edge_verdict *ret)
 	*ret = (struct edge_verdict){.allowed = false};
 	(void)!str_copy(ret->sandbox, sizeof(ret->sandbox), k->spec.name);
 	if (!k->spec.ssh.socket)
-		return refuse(ret, "this sandbox was made without --ssh-agent");
+		return refuse(ret, "the sandbox was created without --ssh-agent");
 	if (a->worker.violations >= WORKER_MAX_VIOLATIONS)
 		return refuse(
-			ret, "sbx-ssh-agent broke its protocol time after time: see keeper.log");
+			ret, "sbx-ssh-agent violated its protocol repeatedly: see keeper.log");
 	if (!s)
 		return refuse(ret, "too many clients of the SSH agent");
 	if (!a->worker.alive && worker_start(k, &a->worker, &err) < 0) {
 		log_error("sbx-ssh-agent: %s", err.text);
-		return refuse(ret, "sbx-ssh-agent does not start: see keeper.log");
+		return refuse(ret, "cannot start sbx-ssh-agent: see keeper.log");
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
-		return refuse(ret, "the host has no more descriptors");
+		return refuse(ret, "no file descriptors available on the host");
 	s->used = true;
 	s->fd = fds[1];
 	ret->allowed = true;
@@ -154,7 +154,7 @@ static bool record_client(struct keeper *k, const struct edge_verdict *v)
 	record_check(k);
 	r = k->record->audit ? audit_append(k->record->audit, &ev, NULL, &err) : -ENOENT;
 	if (r < 0)
-		log_error("the SSH agent is refused: %s", err_text(&err, r));
+		log_error("the SSH agent request is denied: %s", err_text(&err, r));
 	return r == 0;
 }
 
@@ -165,7 +165,7 @@ int ssh_agent_open(struct keeper *k, struct edge_verdict *ret)
 	if (!record_client(k, ret) && fd >= 0) {
 		fd_close(&fd);
 		*ret = (struct edge_verdict){.allowed = false};
-		return refuse(ret, "it cannot be recorded in the audit log");
+		return refuse(ret, "cannot write to the audit log");
 	}
 	return fd;
 }
@@ -195,7 +195,7 @@ static bool record(struct keeper *k, const struct ssh_agent_ask *ask, bool allow
 	record_check(k);
 	r = k->record->audit ? audit_append(k->record->audit, &ev, NULL, &err) : -ENOENT;
 	if (r < 0)
-		log_error("a signature is refused: %s", err_text(&err, r));
+		log_error("the signature is denied: %s", err_text(&err, r));
 	return r == 0;
 }
 
@@ -216,8 +216,10 @@ static int ask_person(struct keeper *k, struct ssh_agent_confirm *c)
 	int r;
 
 	(void)snprintf(prompt, sizeof(prompt),
-		"Allow sandbox %s to use the key %s (%s)?\nIt is to sign: %s %s", k->spec.name,
-		c->ask.comment, c->ask.fingerprint, what_text(c->ask.what), c->ask.text);
+		"Allow sandbox %s to use the key %s (%s)?\n"
+		"Data to sign: %s %s",
+		k->spec.name, c->ask.comment, c->ask.fingerprint, what_text(c->ask.what),
+		c->ask.text);
 	r = hands_askpass(k, prompt, &c->child, NULL);
 	if (r < 0)
 		return r;
@@ -239,13 +241,13 @@ static void confirm(struct keeper *k, uint32_t id, const struct ssh_agent_ask *a
 		if (k->ssh_agent->confirms[i].child.pidfd < 0)
 			c = &k->ssh_agent->confirms[i];
 	if (!c) {
-		answer(k, id, ask, false, "other questions wait for an answer");
+		answer(k, id, ask, false, "other confirmations are pending");
 		return;
 	}
 	c->id = id;
 	c->ask = *ask;
 	if (ask_person(k, c) < 0)
-		answer(k, id, ask, false, "nobody could be asked");
+		answer(k, id, ask, false, "cannot prompt for confirmation");
 }
 
 static void end_confirm(struct keeper *k, struct ssh_agent_confirm *c, bool yes, const char *why)
@@ -273,7 +275,7 @@ void ssh_agent_on_confirm_timeout(struct keeper *k, const struct loop_event *ev)
 	struct ssh_agent_confirm *c = &k->ssh_agent->confirms[ev->key.idx];
 
 	if (c->child.pidfd >= 0 && (c->gen & 0xffffff) == ev->key.gen)
-		end_confirm(k, c, false, "nobody answered");
+		end_confirm(k, c, false, "no confirmation within the timeout");
 }
 
 static int on_ask(struct keeper *k, const struct ipc_msg *msg)

@@ -21,7 +21,8 @@ static int check_service(const struct api_own_body *own, struct err *err)
 	if (!set)
 		return -EIO;
 	services_free(set);
-	return found || !own->is_own ? 0 : err_set(err, -ENOENT, "no service '%s'", own->service);
+	return found || !own->is_own ? 0
+				     : err_set(err, -ENOENT, "unknown service '%s'", own->service);
 }
 
 static int record_own(

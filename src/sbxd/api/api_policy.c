@@ -69,7 +69,7 @@ static int add_text(json_t *o, struct err *err)
 		return r;
 	if (n > MAX_TEXT)
 		return err_set(
-			err, -E2BIG, "the text has %zu bytes: read the file state/policy", n);
+			err, -E2BIG, "the policy has %zu bytes: read the file state/policy", n);
 	json_object_set_new(o, "text", api_text(text));
 	return 0;
 }

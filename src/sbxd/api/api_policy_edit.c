@@ -329,10 +329,11 @@ static int read_import(const char *name, char **ret_text, size_t *ret_n, struct 
 			RULEBOOK_IMPORT_PREFIX);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_set(err, -EINVAL, "%s cannot be opened: %s", name, strerror(errno));
+		return err_set(err, -EINVAL, "cannot open %s: %s", name, strerror(errno));
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_size > RULES_MAX_BYTES)
-		return err_set(err, -EINVAL, "%s is no file of this user with at most %u bytes",
-			name, RULES_MAX_BYTES);
+		return err_set(err, -EINVAL,
+			"%s is not a regular file of this user with at most %u bytes", name,
+			RULES_MAX_BYTES);
 	(void)unlink(path);
 	text = xmalloc((size_t)st.st_size + 1);
 	n = fd_read_full(fd, text, (size_t)st.st_size);
@@ -352,7 +353,7 @@ static int replace(struct sbxd *d, const struct api_policy *p, struct err *err)
 
 	if (p->preset && !rulebook_is_preset(p->preset))
 		return err_set(err, -EINVAL,
-			"there is no preset '%.64s'; there are allow-all, balanced and deny-all",
+			"unknown preset '%.64s': expected allow-all, balanced or deny-all",
 			p->preset);
 	if (p->preset)
 		return rulebook_load_preset(d->rulebook, p->preset, p->lock, now, err);
@@ -457,7 +458,7 @@ void api_policy_reset(struct sbxd *d, struct conn *c, const struct api_request *
 
 	rulebook_refresh(b);
 	if (!b->exists)
-		r = err_set(&err, -ENOENT, "there is no policy");
+		r = err_set(&err, -ENOENT, "no network policy is set");
 	e.count = b->rules.n;
 	if (r == 0)
 		r = journal_append(d, &e, &err);

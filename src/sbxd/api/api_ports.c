@@ -41,7 +41,7 @@ static int check_owner(
 	if (!ports_find_owner(d, spec->id, p, name, sizeof(name)))
 		return 0;
 	return err_set(err, -EEXIST,
-		"publish port: port %s:%u/tcp is already published by the sandbox %s", p->host_ip,
+		"publish port: port %s:%u/tcp is already published by sandbox %s", p->host_ip,
 		p->host_port, name);
 }
 
@@ -99,7 +99,7 @@ static void refuse_port(struct sbxd *d, struct conn *c, const struct keeper *k, 
 	char why[160], text[256], hint[128];
 
 	ports_explain(d, k->id, p, ports_find_state(k, p)->code, why, sizeof(why));
-	(void)snprintf(text, sizeof(text), "publish port: %s:%u cannot be opened: %s", p->host_ip,
+	(void)snprintf(text, sizeof(text), "publish port: cannot listen on %s:%u: %s", p->host_ip,
 		p->host_port, why);
 	(void)snprintf(hint, sizeof(hint), "sbx ports %s --publish %u", name, p->port);
 	api_fail(d, c, 409, "conflict", text, hint);
@@ -110,8 +110,8 @@ static const char *why_not_taken(const struct keeper *k, bool late)
 	if (!k)
 		return NULL;
 	if (k->other_build)
-		return "it was started by another version of sbx; stop it and start it again";
-	return late ? "its keeper did not answer in time" : NULL;
+		return "the sandbox was started by another version of sbx: restart it";
+	return late ? "sbx-keeper did not respond in time" : NULL;
 }
 
 /* The keeper has answered, or will not: later.answer has what was asked about, later.number whether
@@ -255,7 +255,8 @@ static int check_new(
 				return spec_port_refuse(&more[i], "publish port: ", -EEXIST, err);
 		}
 	return spec->n_ports + n > SPEC_MAX_PORTS
-		       ? err_set(err, -E2BIG, "publish port: a sandbox has at most %d ports",
+		       ? err_set(err, -E2BIG,
+				 "publish port: a sandbox can publish at most %d ports",
 				 SPEC_MAX_PORTS)
 		       : 0;
 }
@@ -329,6 +330,5 @@ void api_port_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
 		return;
 	}
 	json_decref(asked);
-	api_fail(d, c, 404, "not-found", "unpublish port: no such port is published",
-		"sbx ports SANDBOX");
+	api_fail(d, c, 404, "not-found", "unpublish port: port not published", "sbx ports SANDBOX");
 }

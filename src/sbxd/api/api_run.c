@@ -69,10 +69,10 @@ void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 	if (strcmp(status, "stopped") != 0) {
 		if (strcmp(status, "stopping") == 0)
 			api_refuse(
-				d, c, 409, "conflict", "it is being stopped; try again when it is");
+				d, c, 409, "conflict", "the sandbox is stopping: try again later");
 		else if (strcmp(status, "unresponsive") == 0)
-			api_fail(d, c, 503, "unresponsive", "it runs but does not answer",
-				"sbx stop SANDBOX");
+			api_fail(d, c, 503, "unresponsive",
+				"the sandbox is running but not responding", "sbx stop SANDBOX");
 		else
 			api_reply_row(d, c, strcmp(status, "running") == 0 ? 200 : 202, &row);
 		return;
@@ -89,8 +89,8 @@ static void wait_stop(struct sbxd *d, struct conn *c, bool late)
 	if (!keeper_find(d, c->wait_id))
 		api_reply_ref(d, c, 200, c->wait_id);
 	else if (late)
-		api_refuse(
-			d, c, 504, "timeout", "it has not stopped in its time; it is being killed");
+		api_refuse(d, c, 504, "timeout",
+			"the sandbox did not stop within the timeout: killing it");
 }
 
 static int stop_timeout(struct slice body, uint64_t *ret_ms, bool *ret_suspend, struct err *err)
@@ -119,9 +119,10 @@ static void wait_suspend(struct sbxd *d, struct conn *c, bool late)
 	if (has_ended && kept_is_there(c->wait_id))
 		api_reply_ref(d, c, 200, c->wait_id);
 	else if (has_ended)
-		api_refuse(d, c, 500, "internal", "it has ended, and its memory is not kept");
+		api_refuse(d, c, 500, "internal", "the sandbox exited without a snapshot");
 	else if (late)
-		api_refuse(d, c, 504, "timeout", "it has not been suspended in its time");
+		api_refuse(
+			d, c, 504, "timeout", "the sandbox was not suspended within the timeout");
 }
 
 static void suspend(struct sbxd *d, struct conn *c, const struct store_row *row)
@@ -132,23 +133,23 @@ static void suspend(struct sbxd *d, struct conn *c, const struct store_row *row)
 	if (!k && kept_is_there(row->spec.id)) {
 		api_reply_row(d, c, 200, row);
 	} else if (!k) {
-		api_fail(d, c, 409, "conflict", "it is not running: there is no memory to keep",
+		api_fail(d, c, 409, "conflict", "the sandbox is not running: nothing to suspend",
 			"sbx start SANDBOX");
 	} else if (k->other_build) {
-		api_fail(d, c, 409, "conflict", "it was started by another version of sbx",
+		api_fail(d, c, 409, "conflict", "the sandbox was started by another version of sbx",
 			"sbx restart SANDBOX");
 	} else if (strcmp(keeper_status(k), "running") != 0 || k->sock < 0) {
-		api_refuse(d, c, 409, "conflict", "it can be suspended when it is running");
+		api_refuse(d, c, 409, "conflict",
+			"the sandbox is not running: only running sandboxes can be suspended");
 	} else if (row->spec.accel != SPEC_ACCEL_AUTO &&
 		   strcmp(spec_accel_name(row->spec.accel), k->state.accel) != 0) {
 		api_fail(d, c, 409, "conflict",
-			"it was not suspended and keeps running: its --accel was changed, and its "
-			"memory can only be used with the one it runs with; a stop applies it",
+			"the sandbox was not suspended and keeps running: --accel was changed, and a snapshot works only with the current accelerator. Stop it to apply the change",
 			stop);
 	} else {
 		c->ask_id = keeper_next_ask(d);
 		if (keeper_ask_suspend(k->sock, c->ask_id) < 0)
-			api_refuse(d, c, 503, "unresponsive", "its keeper takes no message");
+			api_refuse(d, c, 503, "unresponsive", "sbx-keeper is not responding");
 		else
 			conn_wait(d, c, wait_suspend, row->spec.id, SUSPEND_MS);
 	}
@@ -196,11 +197,11 @@ static struct keeper *need_running(struct sbxd *d, struct conn *c, const char *i
 	if (k)
 		keeper_detail(k, detail, sizeof(detail));
 	if (strcmp(status, "unresponsive") == 0)
-		api_fail(d, c, 503, "unresponsive", detail[0] ? detail : "it does not answer",
-			"sbx stop SANDBOX");
+		api_fail(d, c, 503, "unresponsive",
+			detail[0] ? detail : "the sandbox is not responding", "sbx stop SANDBOX");
 	else
 		api_fail(d, c, 409, "conflict",
-			k ? "it is not running yet, or not any more" : "it is not running",
+			k ? "the sandbox is starting or stopping" : "the sandbox is not running",
 			"sbx start SANDBOX");
 	return NULL;
 }
@@ -248,7 +249,7 @@ static void hand_over(struct sbxd *d, struct conn *c, struct keeper *k)
 
 	if (has_early_bytes(c)) {
 		c->http.keep = false;
-		api_refuse(d, c, 400, "bad-request", "bytes were sent before the 101");
+		api_refuse(d, c, 400, "bad-request", "data received before the 101 response");
 		return;
 	}
 	conn_hand_over(d, c);
@@ -259,7 +260,7 @@ static void hand_over(struct sbxd *d, struct conn *c, struct keeper *k)
 	c->ask_id = keeper_next_ask(d);
 	r = keeper_ask_stream(k->sock, c->ask_id, "/exec", c->fd);
 	if (r < 0) {
-		send_exec_error(c->fd, "the sandbox's keeper takes no message");
+		send_exec_error(c->fd, "sbx-keeper is not responding");
 		conn_close(d, c);
 		return;
 	}
@@ -317,7 +318,8 @@ void api_exec(struct sbxd *d, struct conn *c, const struct api_request *req)
 static void wait_stats(struct sbxd *d, struct conn *c, bool late)
 {
 	if (late || !keeper_find(d, c->wait_id))
-		api_fail(d, c, 503, "unresponsive", "it did not answer in 5 s", "sbx stop SANDBOX");
+		api_fail(d, c, 503, "unresponsive", "the sandbox did not respond within 5 s",
+			"sbx stop SANDBOX");
 }
 
 static void wait_ask_stats(struct sbxd *d, struct conn *c, bool late)
@@ -333,7 +335,7 @@ static void wait_ask_stats(struct sbxd *d, struct conn *c, bool late)
 		return;
 	c->ask_id = keeper_next_ask(d);
 	if (keeper_ask_stats(k->sock, c->ask_id) < 0) {
-		api_refuse(d, c, 503, "unresponsive", "its keeper takes no message");
+		api_refuse(d, c, 503, "unresponsive", "sbx-keeper is not responding");
 		return;
 	}
 	conn_wait(d, c, wait_stats, id, KEEPER_ANSWER_MS);

@@ -163,9 +163,7 @@ static int patch(struct sbxd *d, struct conn *c, const struct store_row *row, bo
 		(new.cpus != row->spec.cpus || new.memory != row->spec.memory ||
 			new.accel != row->spec.accel))
 		return err_set(err, -EBUSY,
-			"%s is suspended, and its memory belongs to the machine as it was: stop it "
-			"for "
-			"good first (sbx stop %s), or start it",
+			"sandbox '%s' is suspended, and its snapshot requires the current values: stop it with 'sbx stop %s', or start it",
 			row->spec.name, row->spec.name);
 	new.generation = row->spec.generation + 1;
 	r = spec_check(&new, err);
@@ -214,10 +212,9 @@ static void wait_delete(struct sbxd *d, struct conn *c, bool late)
 			conn_reply(d, c, 204, NULL);
 		else
 			api_refuse(d, c, 500, "internal",
-				"its folder could not be removed; the next start of sbxd tries "
-				"again");
+				"cannot remove the directory of the sandbox: sbxd tries again when it starts next");
 	} else if (late) {
-		api_refuse(d, c, 504, "timeout", "it is still being removed");
+		api_refuse(d, c, 504, "timeout", "the sandbox is still being removed");
 	}
 }
 
@@ -240,9 +237,10 @@ static int remove_row(struct sbxd *d, const struct spec *spec, struct err *err)
 	}
 	/* Its row is gone: what fails now is told and does not bring it back. */
 	if (scope_commit(d, &why) < 0)
-		log_error("the rules of %s stay in the policy: %s", spec->name, why.text);
+		log_error(
+			"cannot remove the rules of %s from the policy: %s", spec->name, why.text);
 	if (journal_append(d, &e, &why) < 0)
-		log_error("the removal of %s: %s", spec->name, why.text);
+		log_error("cannot record the removal of %s: %s", spec->name, why.text);
 	return 0;
 }
 
@@ -277,7 +275,7 @@ void api_delete(struct sbxd *d, struct conn *c, const struct api_request *req)
 		return;
 	k = keeper_find(d, row.spec.id);
 	if (k && k->state.sessions && !req->force) {
-		api_fail(d, c, 409, "busy", "sessions are open in it", "sbx rm -f SANDBOX");
+		api_fail(d, c, 409, "busy", "the sandbox has open sessions", "sbx rm -f SANDBOX");
 		return;
 	}
 	r = api_remove(d, &row.spec, &err);

@@ -38,8 +38,7 @@ static void wait_scanned(struct sbxd *d, struct conn *c, bool late)
 
 void api_secret_scan(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
-	AUTO_CLOSE int fd = api_take_passed(
-		d, c, "what is to be scanned comes in one descriptor, passed with the request");
+	AUTO_CLOSE int fd = api_take_passed(d, c, "expected one descriptor with the data to scan");
 	struct vault_op *op;
 
 	if (fd < 0)

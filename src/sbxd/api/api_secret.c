@@ -63,7 +63,7 @@ void api_vault_wait(struct sbxd *d, struct conn *c, bool late, api_vault_fn *rep
 		vault_link_forget(d, op);
 	} else if (late || !op) {
 		c->vault_op = 0;
-		api_fail(d, c, 504, "timeout", "the vault did not answer in time",
+		api_fail(d, c, 504, "timeout", "timed out waiting for the vault",
 			"sbx secret status");
 	}
 }
@@ -86,7 +86,7 @@ struct vault_op *api_vault_op(struct sbxd *d, struct conn *c, enum vault_msg wha
 	struct vault_op *op = vault_link_ask(d, what);
 
 	if (!op)
-		api_refuse(d, c, 503, "busy", "too many questions to the vault; try again");
+		api_refuse(d, c, 503, "busy", "too many requests to the vault: try again");
 	return op;
 }
 
@@ -101,8 +101,8 @@ int api_take_passed(struct sbxd *d, struct conn *c, const char *why)
 
 static int take_pipe(struct sbxd *d, struct conn *c, const char *what)
 {
-	AUTO_FREE char *why = xasprintf(
-		"%s comes in one descriptor, a pipe or a socket, passed with the request", what);
+	AUTO_FREE char *why =
+		xasprintf("expected one descriptor with %s, a pipe or a socket", what);
 
 	return api_take_passed(d, c, why);
 }
@@ -268,7 +268,7 @@ void api_secret_status(struct sbxd *d, struct conn *c, const struct api_request 
 		api_reply_json(d, c, 200,
 			json_pack("{s:s,s:s,s:i,s:I,s:b,s:s}", "state", "empty", "key", "none",
 				"secrets", 0, "generation", (json_int_t)0, "locked", 0, "text",
-				"no credential was set yet"));
+				"no credentials are set"));
 		return;
 	}
 	op = api_vault_op(d, c, VAULT_STATUS);
@@ -345,8 +345,7 @@ static int check_custom(struct services *set, struct vault_meta *meta, struct er
 	int r;
 
 	if (services_by_name(set, meta->name))
-		return err_set(err, -EEXIST,
-			"%s is the name of a service; give this credential another one",
+		return err_set(err, -EEXIST, "'%s' is the name of a service: use another name",
 			meta->name);
 	r = custom_text(&custom, &text, err);
 	if (r < 0)
@@ -367,7 +366,7 @@ static int check_meta(struct vault_meta *meta, struct err *err)
 	if (meta->kind == VAULT_CUSTOM)
 		r = check_custom(set, meta, err);
 	else if (!services_by_name(set, meta->name))
-		r = err_set(err, -ENOENT, "there is no service %s", meta->name);
+		r = err_set(err, -ENOENT, "unknown service '%s'", meta->name);
 	services_free(set);
 	return r;
 }
@@ -465,7 +464,7 @@ void api_secret_rm(struct sbxd *d, struct conn *c, const struct api_request *req
 
 	if (strlen(req->ref) >= VAULT_MAX_NAME || !vault_name_is_good(req->ref) ||
 		!vault_link_has_vault(d)) {
-		api_fail(d, c, 404, "not-found", "there is no such credential", "sbx secret ls");
+		api_fail(d, c, 404, "not-found", "credential not found", "sbx secret ls");
 		return;
 	}
 	memcpy(meta.name, req->ref, strlen(req->ref) + 1);

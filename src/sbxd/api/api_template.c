@@ -106,9 +106,7 @@ static int freeze_disk(const char *id, size_t disk, uint8_t *ret_n, struct err *
 	if (access(top, F_OK) == 0) {
 		if (n + 1 >= KEEPER_MAX_LAYERS - TEMPLATE_MAX_LAYERS)
 			return err_set(err, -EBUSY,
-				"its disks have too many layers to be saved once more: use `sbx "
-				"template save --flat`, then go on in a new sandbox made from that "
-				"template");
+				"the disks have too many layers to be saved again: use `sbx template save --flat` and create a new sandbox from that template");
 		if (rename(top, layer) < 0)
 			return err_errno(err, -errno, "moving %s", top);
 		n++;
@@ -130,10 +128,9 @@ static int freeze_stopped(const char *id, uint8_t layers[TEMPLATE_N_DISKS], stru
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(err, -EBUSY,
-			"the former keeper of it has not ended yet; try again in a moment");
+			"the previous sbx-keeper of the sandbox is still running: try again later");
 	if (access(memory, F_OK) == 0)
-		return err_set(err, -EBUSY,
-			"it is suspended, so part of it is in its memory; start it first");
+		return err_set(err, -EBUSY, "the sandbox is suspended: start it first");
 	for (size_t i = 0; r == 0 && i < TEMPLATE_N_DISKS; i++)
 		r = freeze_disk(id, i, &layers[i], err);
 	return r;
@@ -142,7 +139,7 @@ static int freeze_stopped(const char *id, uint8_t layers[TEMPLATE_N_DISKS], stru
 static void wait_freeze(struct sbxd *d, struct conn *c, bool late)
 {
 	if (late || !keeper_find(d, c->wait_id))
-		api_fail(d, c, 503, "unresponsive", "its disks could not be frozen in time",
+		api_fail(d, c, 503, "unresponsive", "timed out freezing the disks of the sandbox",
 			"sbx stop SANDBOX");
 }
 
@@ -164,13 +161,13 @@ void api_on_frozen(
 static void freeze_running(struct sbxd *d, struct conn *c, struct keeper *k)
 {
 	if (strcmp(keeper_status(k), "running") != 0 || k->sock < 0 || k->other_build) {
-		api_fail(d, c, 409, "conflict", "it is starting, stopping or does not answer",
-			"sbx ls");
+		api_fail(d, c, 409, "conflict",
+			"the sandbox is starting, stopping or not responding", "sbx ls");
 		return;
 	}
 	c->ask_id = keeper_next_ask(d);
 	if (keeper_ask_freeze(k->sock, c->ask_id) < 0) {
-		api_refuse(d, c, 503, "unresponsive", "its keeper takes no message");
+		api_refuse(d, c, 503, "unresponsive", "sbx-keeper is not responding");
 		return;
 	}
 	conn_wait(d, c, wait_freeze, k->id, FREEZE_MS);

@@ -51,8 +51,7 @@ static int walk_it(const struct spec_workspace *w, struct way *way, struct err *
 
 	way->typed = w->typed ? w->typed : w->host;
 	if (way->typed[0] != '/')
-		return err_set(
-			err, -EINVAL, "the workspace '%s' must be an absolute path", way->typed);
+		return err_set(err, -EINVAL, "workspace '%s' must be an absolute path", way->typed);
 	r = place_resolve(way->typed, &real, err);
 	if (r == 0)
 		r = walk_path(way->typed, on_part, way, &walk, err);
@@ -60,7 +59,7 @@ static int walk_it(const struct spec_workspace *w, struct way *way, struct err *
 		return -EINVAL;
 	way->at = xstrdup(walk.at[0] ? walk.at : "/");
 	if (strcmp(way->at, real) != 0 || (w->typed && strcmp(way->at, w->host) != 0))
-		return err_set(err, -EINVAL, "workspace '%s': the path leads to %s, not to %s",
+		return err_set(err, -EINVAL, "workspace '%s': the path resolves to %s, not to %s",
 			way->typed, way->at, w->typed ? w->host : real);
 	return 0;
 }
@@ -72,8 +71,7 @@ static int compare_links(
 	for (size_t i = 0; !w->ro && i < way->n; i++)
 		if (walk_is_in(way->link[i], w->host) && strcmp(way->link[i], w->host) != 0)
 			return err_set(err, -ELOOP,
-				"workspace '%s' leads through the symbolic link %s to %s: the link "
-				"is in a workspace of %s, whose guest may have created it",
+				"workspace '%s' is reached through the symbolic link %s to %s: the link is in a workspace of %s, whose guest may have created it",
 				way->typed, way->link[i], way->at, whose);
 	return 0;
 }
@@ -81,7 +79,7 @@ static int compare_links(
 static int on_row(void *arg, const struct store_row *row)
 {
 	const struct spec *spec = &row->spec;
-	AUTO_FREE char *whose = xasprintf("the sandbox '%s'", spec->name);
+	AUTO_FREE char *whose = xasprintf("sandbox '%s'", spec->name);
 	struct way *way = arg;
 	int r = 0;
 

@@ -41,7 +41,7 @@ static void make_all(const char *dir)
 		r = make_piece(path);
 	}
 	if (r < 0)
-		log_warn("no space can be kept for a full disk: %s", strerror(-r));
+		log_warn("cannot reserve disk space: %s", strerror(-r));
 }
 
 static uint64_t free_bytes(const char *dir)
@@ -58,8 +58,7 @@ static void give_up(const char *dir)
 		AUTO_FREE char *path = piece_path(dir, i);
 
 		if (unlink(path) == 0)
-			log_warn("the disk is full: a piece of the space that was kept for it is "
-				 "given up");
+			log_warn("the disk is full: released a part of the reserved space");
 	}
 }
 

@@ -97,7 +97,7 @@ static int start_maker(struct sbxd *d, const struct hands_image *w, struct err *
 	if (loop_add(&d->loop, im->child.pidfd, EPOLLIN,
 		    (struct loop_key){.kind = SBXD_EV_IMAGES}) < 0) {
 		images_done(d);
-		return err_set(err, -EIO, "watching the program for a memory image");
+		return err_set(err, -EIO, "cannot watch the program that creates a snapshot");
 	}
 	set_timer(d, IMAGES_MS);
 	return 0;
@@ -115,7 +115,7 @@ void images_on_timer(struct sbxd *d)
 	struct err err = {0};
 
 	if (im->child.pid) {
-		log_warn("the program for a memory image takes too long and is killed");
+		log_warn("creating a snapshot timed out: killed");
 		hands_signal(im->child.pidfd, HANDS_KILL_GROUP); /* its end follows */
 		return;
 	}
@@ -148,7 +148,7 @@ void images_on_exit(struct sbxd *d)
 	ok = !end.was_killed && end.status == 0;
 	busy = !end.was_killed && end.status == EXIT_BUSY;
 	if (!ok && !busy)
-		log_warn("a memory image was not made; images.log says why");
+		log_warn("cannot create a snapshot: see images.log");
 	if (!busy)
 		drop_first(im);
 	if (ok)

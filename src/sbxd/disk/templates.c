@@ -29,7 +29,7 @@ void templates_pin_row(struct sbxd *d, struct spec *spec)
 	templates_pin(spec);
 	/* No new generation: nobody asked for a change, it only became known. */
 	if (spec->template_id[0] && store_update(d->store, spec, spec->generation, &err) < 0) {
-		log_warn("pinning %s to its template: %s", spec->name, err.text);
+		log_warn("cannot pin %s to its template: %s", spec->name, err.text);
 		spec->template_id[0] = '\0';
 	}
 }
@@ -97,5 +97,5 @@ void templates_collect(struct sbxd *d)
 		r = template_collect((const char *const *)u.ids, u.n_ids, &err);
 	images_collect();
 	if (r < 0)
-		log_warn("templates that nobody needs stay: %s", err_text(&err, r));
+		log_warn("cannot remove unused templates: %s", err_text(&err, r));
 }

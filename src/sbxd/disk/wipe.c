@@ -158,7 +158,8 @@ static void run_next(struct sbxd *d)
 		if (!w->id[0] || w->pidfd >= 0)
 			continue;
 		if (!run_wipe(d, w)) {
-			log_error("cannot remove %s now; the next start of sbxd will", w->id);
+			log_error("cannot remove %s now: sbxd tries again when it starts next",
+				w->id);
 			free_wipe(d, w);
 		}
 	}
@@ -175,7 +176,7 @@ void wipe_start(struct sbxd *d, const char *id)
 		run_next(d);
 		return;
 	}
-	log_error("too many removals at once; the next start of sbxd will remove %s", id);
+	log_error("too many concurrent removals: sbxd removes %s when it starts next", id);
 }
 
 void wipe_on_exit(struct sbxd *d, const struct loop_event *ev)

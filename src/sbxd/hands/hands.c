@@ -44,7 +44,7 @@ static int ask_fd(struct worker_msg *m, struct err *err)
 	if (r < 0)
 		return r;
 	worker_msg_done(m);
-	return fd < 0 ? err_set(err, -EBADMSG, "the spawner gave no descriptor") : fd;
+	return fd < 0 ? err_set(err, -EBADMSG, "the spawner returned no descriptor") : fd;
 }
 
 static int ask_child(struct worker_msg *m, struct hands_child *ret, struct err *err)
@@ -57,7 +57,7 @@ static int ask_child(struct worker_msg *m, struct hands_child *ret, struct err *
 		return fd;
 	pid = (pid_t)rd_u32(&rd);
 	if (rd_finish(&rd) < 0 || pid <= 1)
-		return err_set(err, -EBADMSG, "the spawner gave no process");
+		return err_set(err, -EBADMSG, "the spawner returned no process");
 	*ret = (struct hands_child){.pid = pid, .pidfd = TAKE_FD(fd)};
 	return 0;
 }

@@ -70,7 +70,7 @@ static void become_program(
 			_exit(126);
 	(void)close_range(FIRST_FD + (unsigned)n - 1, ~0u, 0);
 	(void)execve(program, argv, env);
-	(void)dprintf(2, "%s could not be started\n", argv[0]);
+	(void)dprintf(2, "cannot start %s\n", argv[0]);
 	_exit(127);
 }
 
@@ -78,7 +78,8 @@ static int give_child(pid_t pid, struct worker_msg *a, struct err *err)
 {
 	struct wr w = wr_init(a->body, sizeof(a->body));
 	AUTO_CLOSE int pidfd = pidfd_open(pid, 0);
-	int r = pidfd < 0 ? err_errno(err, -errno, "watching a program") : spawner_keep(pid, err);
+	int r = pidfd < 0 ? err_errno(err, -errno, "cannot watch a program")
+			  : spawner_keep(pid, err);
 
 	if (r < 0) {
 		(void)kill(pid, SIGKILL);
@@ -100,7 +101,7 @@ static int start_program(const char *what, char *const *argv, bool whole_env,
 	pid_t pid;
 
 	if (access(program, X_OK) < 0)
-		return err_errno(err, -errno, "the %s program %s cannot be run", what, program);
+		return err_errno(err, -errno, "cannot run the %s program %s", what, program);
 	(void)(whole_env ? keepenv_pick(env) : keepenv_pick_few(env));
 	pid = fork();
 	if (pid < 0)
@@ -172,7 +173,7 @@ static int serve_maker(const struct worker_msg *q, struct worker_msg *a, struct 
 		return -EBADMSG;
 	/* Words that sbxd has from others: no is the answer, and not the end of sbxd. */
 	if (!is_word(w.template) || !is_word(w.accel))
-		return err_set(err, -EINVAL, "no memory image: wrong template or accelerator");
+		return err_set(err, -EINVAL, "no snapshot: wrong template or accelerator");
 	return start_program("keeper", argv, false, q, a, err);
 }
 
@@ -325,7 +326,7 @@ static int serve_signal(const struct worker_msg *q, struct err *err)
 		if (pids[i])
 			send_signal(q->fds[i], pids[i], (enum hands_signal)which);
 	if (stranger)
-		return err_set(err, -EPERM, "process %d is not to be signalled", (int)stranger);
+		return err_set(err, -EPERM, "refusing to signal process %d", (int)stranger);
 	return 0;
 }
 
@@ -357,11 +358,11 @@ static int connect_keeper(const char *id, struct err *err)
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 
 	if (fd < 0)
-		return err_errno(err, -errno, "making a socket");
+		return err_errno(err, -errno, "cannot create a socket");
 	if (str_copy(sa.sun_path, sizeof(sa.sun_path), path) < 0)
 		return err_set(err, -ENAMETOOLONG, "%s is too long for a socket name", path);
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
-		return err_errno(err, -errno, "connecting to %s", path);
+		return err_errno(err, -errno, "cannot connect to %s", path);
 	remember_keeper(id);
 	return TAKE_FD(fd);
 }

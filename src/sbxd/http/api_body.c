@@ -36,8 +36,7 @@ static int check_keys(json_t *o, const char *const *allowed, struct err *err)
 
 	json_object_foreach (o, key, v) {
 		if (!is_one_of(key, allowed))
-			return err_set(err, -EINVAL,
-				"the field '%.60s' is unknown or cannot be changed", key);
+			return err_set(err, -EINVAL, "unknown or read-only field '%.60s'", key);
 	}
 	return 0;
 }
@@ -197,7 +196,7 @@ static int take_lock(json_t *o, struct api_policy *p, struct err *err)
 	if (r < 0)
 		return r;
 	if (p->lock && (!p->preset || strcmp(p->preset, "deny-all") != 0))
-		return err_set(err, -EINVAL, "lock is for the preset deny-all only");
+		return err_set(err, -EINVAL, "lock requires the preset deny-all");
 	return 0;
 }
 
@@ -221,7 +220,7 @@ int api_decode_policy(struct slice body, struct api_policy *ret, struct err *err
 		r = take_lock(o, &p, err);
 	json_decref(o);
 	if (r == 0 && !!p.preset + !!p.text + !!p.file != 1)
-		r = err_set(err, -EINVAL, "one of preset, text and file is needed");
+		r = err_set(err, -EINVAL, "expected one of preset, text and file");
 	if (r < 0)
 		return r;
 	*ret = p;
@@ -274,7 +273,7 @@ static int take_end(json_t *o, uint64_t now_ms, struct rule *rule, struct err *e
 		return err_set(err, -EINVAL, "%s is out of range", span ? "for_ms" : "until");
 	rule->until_ms = span ? now_ms + (uint64_t)v : (uint64_t)v;
 	if (rule->until_ms <= now_ms)
-		return err_set(err, -EINVAL, "the rule would be over already");
+		return err_set(err, -EINVAL, "the rule would already have expired");
 	return 0;
 }
 
@@ -296,11 +295,10 @@ static int take_words(json_t *o, struct rule *rule, struct err *err)
 	if (r < 0)
 		return r;
 	if (rule->sandbox && !rule_is_word(slice_from_str(rule->sandbox)))
-		return err_set(err, -EINVAL, "sandbox is not the name of one");
+		return err_set(err, -EINVAL, "sandbox is not a sandbox name");
 	if (rule->comment && !rule_is_comment(slice_from_str(rule->comment)))
 		return err_set(err, -EINVAL,
-			"the comment must be one line of at most %d bytes without a blank at its "
-			"ends",
+			"the comment must be one line of at most %d bytes without leading or trailing blanks",
 			RULE_MAX_COMMENT);
 	/* Who a rule comes from is told by the program that makes it; these are ours. */
 	if (rule->origin && strcmp(rule->origin, "local") != 0 &&
@@ -480,7 +478,7 @@ int api_parse_target(const char *text, struct host *ret_host, uint16_t *ret_port
 
 	if (!is_url && rest[n])
 		return err_set(err, -EINVAL,
-			"a target is a host, host:port or a URL such as https://host/path");
+			"invalid target: expected a host, host:port or a URL such as https://host/path");
 	if (at) {
 		n -= (size_t)(at + 1 - rest);
 		rest = at + 1;
@@ -491,7 +489,8 @@ int api_parse_target(const char *text, struct host *ret_host, uint16_t *ret_port
 	if (r < 0)
 		return r;
 	if (!port && !standard)
-		return err_set(err, -EINVAL, "the port of this scheme is not known: write it");
+		return err_set(
+			err, -EINVAL, "the default port of this scheme is unknown: add a port");
 	*ret_port = port ? port : standard;
 	return 0;
 }

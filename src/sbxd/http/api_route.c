@@ -229,26 +229,27 @@ static int take_query(const struct api_http *h, struct api_request *req, struct 
 		known++;
 	}
 	if (known != h->n_query)
-		return err_set(err, 400, "a query key that this call has not");
+		return err_set(err, 400, "unknown query key");
 	if (req->call == API_POLICY_CHECK && !req->target)
-		return err_set(err, 400, "target is missing");
+		return err_set(err, 400, "missing target");
 	if (req->call == API_RULES_RM && !req->resource)
-		return err_set(err, 400, "resource is missing");
+		return err_set(err, 400, "missing resource");
 	if (req->call == API_PORT_RM && !req->sandbox_port)
-		return err_set(err, 400, "sandbox_port is missing");
+		return err_set(err, 400, "missing sandbox_port");
 	if (req->call == API_AUDIT_PRUNE && !req->before_ms == !req->has_keep)
-		return err_set(err, 400, "expected before_ms or keep_bytes, and not both");
+		return err_set(err, 400, "expected one of before_ms and keep_bytes");
 	return 0;
 }
 
 static int check_form(const struct api_http *h, size_t route, struct err *err)
 {
 	if (h->body.n && !routes[route].body)
-		return err_set(err, 400, "this call takes no body");
+		return err_set(err, 400, "unexpected request body");
 	if (h->upgrade && routes[route].call != API_EXEC)
-		return err_set(err, 400, "only exec takes an upgrade");
+		return err_set(err, 400, "only exec supports Upgrade");
 	if (!h->upgrade && routes[route].call == API_EXEC)
-		return err_set(err, 400, "exec needs Connection: Upgrade and Upgrade: sbx-stream");
+		return err_set(
+			err, 400, "exec requires Connection: Upgrade and Upgrade: sbx-stream");
 	return 0;
 }
 
@@ -272,6 +273,7 @@ int api_route(const struct api_http *h, struct api_request *ret, struct err *err
 			*ret = req;
 		return r;
 	}
-	return seen ? err_set(err, 405, "%s is not possible here", api_http_method_name(h->method))
-		    : err_set(err, 404, "there is no such call; see PROTOCOL.api");
+	return seen ? err_set(err, 405, "method %s is not allowed for this path",
+			      api_http_method_name(h->method))
+		    : err_set(err, 404, "unknown call: see PROTOCOL.api");
 }

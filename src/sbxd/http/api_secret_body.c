@@ -94,7 +94,7 @@ static int check_keys(json_t *o, const char *const *allowed, struct err *err)
 		while (*a && strcmp(key, *a) != 0)
 			a++;
 		if (!*a)
-			return err_set(err, -EINVAL, "the field '%.60s' is unknown", key);
+			return err_set(err, -EINVAL, "unknown field '%.60s'", key);
 	}
 	return 0;
 }
@@ -240,7 +240,7 @@ int api_decode_secret(struct slice body, const char *name, struct api_secret *re
 
 	if (strlen(name) >= VAULT_MAX_NAME || !vault_name_is_good(name))
 		return err_set(err, -EINVAL,
-			"the name of a credential has letters, digits and ._:-, at most %d",
+			"invalid credential name: use letters, digits and ._:-, at most %d characters",
 			VAULT_MAX_NAME - 1);
 	memcpy(s.meta.name, name, strlen(name) + 1);
 	r = load_object(body, &o, err);

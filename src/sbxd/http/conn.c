@@ -206,7 +206,7 @@ bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes)
 	char size[API_HTTP_HEAD_ROOM];
 
 	if (conn_unsent(c) + bytes.n > CONN_MAX_QUEUE) {
-		log_info("a watcher does not read: dropped");
+		log_info("dropped a watcher that does not read");
 		conn_close(d, c);
 		return false;
 	}
@@ -399,7 +399,7 @@ void conn_on_timer(struct sbxd *d, const struct loop_event *ev)
 		c->wait(d, c, true);
 	else if (c->state == CONN_READING && c->http.n) {
 		c->http.keep = false;
-		d->conns->ops->on_malformed(d, c, 400, "the request did not come whole in 10 s");
+		d->conns->ops->on_malformed(d, c, 400, "incomplete request: timed out after 10 s");
 	} else
 		conn_close(d, c);
 }
@@ -441,8 +441,8 @@ static bool accept_one(struct sbxd *d)
 	if (fd < 0)
 		return false;
 	if (!is_same_user(fd)) {
-		log_warn("a connection of another user was refused");
-		turn_away(fd, 403, "forbidden", "this sbxd belongs to another user");
+		log_warn("refused a connection from another user");
+		turn_away(fd, 403, "forbidden", "permission denied: sbxd is owned by another user");
 		return true;
 	}
 	c = free_slot(d);

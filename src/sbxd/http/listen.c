@@ -29,12 +29,12 @@ int listen_check_folder(const char *dir, struct err *err)
 	if (r < 0)
 		return r;
 	if (lstat(dir, &st) < 0)
-		return err_errno(err, -errno, "looking at %s", dir);
+		return err_errno(err, -errno, "cannot read the attributes of %s", dir);
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-		return err_set(err, -EPERM, "%s is not a folder of this user", dir);
+		return err_set(err, -EPERM, "%s is not a directory of this user", dir);
 	if (st.st_mode & 077)
 		return err_set(err, -EPERM,
-			"%s is open to others (mode %o); run chmod 700 %s and start again", dir,
+			"%s is accessible to other users (mode %o): run chmod 700 %s", dir,
 			st.st_mode & 07777, dir);
 	return 0;
 }
@@ -53,7 +53,8 @@ int listen_lock(struct err *err)
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return err_errno(err, -errno, "locking %s", path);
 		if (clock_mono_ms() > until)
-			return err_set(err, -EBUSY, "another sbxd runs for this state folder");
+			return err_set(
+				err, -EBUSY, "another sbxd is running for this state directory");
 		(void)nanosleep(&nap, NULL);
 	}
 	return TAKE_FD(fd);
@@ -85,7 +86,7 @@ static int take_passed(struct err *err)
 	r = fd_set_cloexec(fd, true);
 	if (r == 0)
 		r = fd_set_nonblock(fd, true);
-	return r < 0 ? err_errno(err, r, "setting up the passed socket") : fd;
+	return r < 0 ? err_errno(err, r, "cannot set up the passed socket") : fd;
 }
 
 static int make_socket(struct err *err)
@@ -97,10 +98,10 @@ static int make_socket(struct err *err)
 	int r;
 
 	if (fd < 0)
-		return err_errno(err, -errno, "making a socket");
+		return err_errno(err, -errno, "cannot create a socket");
 	if (str_copy(sa.sun_path, sizeof(sa.sun_path), path) < 0)
 		return err_set(err, -ENAMETOOLONG,
-			"%s is too long for a socket name; set XDG_RUNTIME_DIR to a shorter folder",
+			"%s is too long for a socket name: set XDG_RUNTIME_DIR to a shorter path",
 			path);
 	(void)unlink(path);
 	/* 0600 from the first moment. */
@@ -110,7 +111,7 @@ static int make_socket(struct err *err)
 	if (r < 0)
 		return err_errno(err, r, "binding %s", path);
 	if (listen(fd, BACKLOG) < 0)
-		return err_errno(err, -errno, "listening on %s", path);
+		return err_errno(err, -errno, "cannot listen on %s", path);
 	return TAKE_FD(fd);
 }
 

@@ -58,8 +58,7 @@ int journal_append(struct sbxd *d, const struct journal_entry *e, struct err *er
 		/* The next one opens it anew, which also repairs what can be. */
 		(void)audit_close(TAKE(j->audit), NULL);
 		loop_timer_clear(&d->loop, &j->timer);
-		return err_wrap(
-			err, r, "this cannot be recorded in the audit log, so it was not done");
+		return err_wrap(err, r, "nothing was changed: cannot write to the audit log");
 	}
 	set_timer(d);
 	return 0;

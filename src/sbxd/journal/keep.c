@@ -143,7 +143,7 @@ static int check_all(const char *dir, struct err *err)
 		if (r == 0)
 			printf("%s\n", id);
 		else
-			log_warn("audit.keep: the audit log of %s is left as it is: %s", id,
+			log_warn("audit.keep: the audit log of %s was not pruned: %s", id,
 				err_text(&why, r));
 	}
 	return 0;
@@ -214,7 +214,7 @@ static void prune_by_settings(struct sbxd *d, const char *id)
 		if (r < 0)
 			log_warn("%s: %s", rules[i].by, err_text(&err, r));
 		else if (got.records)
-			log_info("%s: %llu records of the audit log of %s removed", rules[i].by,
+			log_info("%s: removed %llu records of the audit log of %s", rules[i].by,
 				(unsigned long long)got.records, id);
 	}
 }
@@ -241,14 +241,14 @@ void keep_on_timer(struct sbxd *d)
 	struct keep_rule rules[2];
 
 	if (k->pid) {
-		log_warn("audit.keep: verifying the audit logs takes too long and is ended");
+		log_warn("audit.keep: verification of the audit logs timed out: killed");
 		(void)kill(k->pid, SIGKILL); /* its end follows */
 	} else if (k->list) {
 		prune_next(d);
 	} else if (load_rules(rules) == 0) {
 		set_timer(d, KEEP_DAY_MS);
 	} else if (start_checker(d) < 0) {
-		log_warn("audit.keep: the program that verifies the audit logs does not start");
+		log_warn("audit.keep: cannot start the program that verifies the audit logs");
 		keep_done(d);
 		set_timer(d, KEEP_DAY_MS);
 	}
@@ -290,7 +290,7 @@ void keep_on_exit(struct sbxd *d)
 		set_timer(d, 1);
 		return;
 	}
-	log_warn("audit.keep: the audit logs could not be verified; nothing was removed");
+	log_warn("audit.keep: cannot verify the audit logs: nothing was removed");
 	set_timer(d, KEEP_DAY_MS);
 }
 

@@ -96,14 +96,14 @@ void keeper_reconnect(struct sbxd *d, struct keeper *k)
 	}
 	r = reach_keeper(d, k);
 	if (r < 0) {
-		log_debug("keeper of %s cannot be reached: %s", k->id, strerror(-r));
+		log_debug("cannot connect to the keeper of %s: %s", k->id, strerror(-r));
 		find_process(d, k);
 		keeper_set_timer(d, k);
 		return;
 	}
 	k->seeking = false;
 	if (keeper_ask_ping(k->sock, 0) < 0)
-		log_warn("keeper of %s takes no message", k->id);
+		log_warn("keeper of %s does not read", k->id);
 	if (k->asked_stop)
 		keeper_stop(d, k, 0);
 }
@@ -148,7 +148,7 @@ static void adopt_folder(struct sbxd *d, const char *id)
 	else if (store_get(d->store, id, &row, NULL) == 0)
 		(void)!adopt_keeper(d, id, false);
 	else
-		log_warn("a keeper runs for %s, which is not in the registry", id);
+		log_warn("a keeper is running for %s, which is not in the registry", id);
 }
 
 static int adopt_folders(struct sbxd *d)

@@ -21,7 +21,7 @@ void keeper_stop(struct sbxd *d, struct keeper *k, uint64_t timeout_ms)
 
 	k->stop_asked_ms = now;
 	if (k->sock >= 0 && keeper_ask_stop(k->sock, keeper_next_ask(d), (uint32_t)timeout_ms) < 0)
-		log_warn("keeper of %s takes no message; it will be killed", k->id);
+		log_warn("keeper of %s does not read: killing it", k->id);
 	if (!k->asked_stop || at_ms < k->kill_at_ms)
 		k->kill_at_ms = at_ms;
 	k->asked_stop = true;
@@ -37,10 +37,10 @@ static void reap_keeper(struct keeper *k, char *why, size_t size)
 	if (!k->child || hands_reap(k->pid, &end) < 0)
 		return;
 	if (end.was_killed)
-		(void)snprintf(why, size, "its keeper was killed by signal %d", end.status);
+		(void)snprintf(why, size, "sbx-keeper was killed by signal %d", end.status);
 	else if (end.status != 0)
 		(void)snprintf(
-			why, size, "its keeper ended with status %d; see keeper.log", end.status);
+			why, size, "sbx-keeper exited with status %d: see keeper.log", end.status);
 }
 
 /* The line that the keeper left at its end; removed, so that it is told once. */
@@ -63,7 +63,7 @@ static void read_last(const char *id, char *why, size_t size)
 /* Why it stopped when nobody asked; empty when somebody did. */
 static void find_reason(struct keeper *k, char *why, size_t size)
 {
-	(void)snprintf(why, size, "its keeper ended without a word");
+	(void)snprintf(why, size, "sbx-keeper exited without reporting a reason");
 	reap_keeper(k, why, size);
 	read_last(k->id, why, size);
 	if (k->state.text[0] && (k->state.phase == KEEPER_STOPPED || k->broken))

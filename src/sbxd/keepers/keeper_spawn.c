@@ -78,7 +78,7 @@ static int launch_keeper(struct sbxd *d, struct keeper *k, const char *dir, stru
 		return log_fd;
 	r = ipc_pair(pair);
 	if (r < 0)
-		return err_errno(err, r, "making a channel");
+		return err_errno(err, r, "cannot create a channel");
 	k->sock = pair[0];
 	theirs = pair[1];
 	r = hands_keeper(k->id, way_of(k), theirs, log_fd, &child, err);
@@ -90,7 +90,7 @@ static int launch_keeper(struct sbxd *d, struct keeper *k, const char *dir, stru
 	r = keeper_watch_exit(d, k);
 	if (r == 0)
 		r = keeper_watch_channel(d, k);
-	return r < 0 ? err_errno(err, r, "watching a keeper") : 0;
+	return r < 0 ? err_errno(err, r, "cannot watch a keeper") : 0;
 }
 
 static int launch_or_undo(struct sbxd *d, struct keeper *k, const char *dir, struct err *err)
@@ -117,7 +117,7 @@ int keeper_spawn_pooled(
 		return r;
 	k = keeper_new(d, spec->id);
 	if (!k)
-		return err_set(err, -ENOSPC, "%d sandboxes run already", KEEPER_MAX);
+		return err_set(err, -ENOSPC, "%d sandboxes are already running", KEEPER_MAX);
 	k->pool = *seat;
 	k->kill_at_ms = clock_mono_ms() + POOL_RESTORE_MS;
 	keeper_set_timer(d, k);
@@ -132,7 +132,7 @@ int keeper_spawn(struct sbxd *d, const struct spec *spec, bool cold, struct err 
 
 	if (keeper_lock_is_held(spec->id))
 		return err_set(err, -EBUSY,
-			"the former keeper of %s has not ended yet; try again in a moment",
+			"the previous sbx-keeper of %s is still running: try again later",
 			spec->name);
 	r = keeper_make_folders(spec, &dir, err);
 	/* Before the process, so that a crash right after is looked into at the next start. */
@@ -142,7 +142,7 @@ int keeper_spawn(struct sbxd *d, const struct spec *spec, bool cold, struct err 
 		return r;
 	k = keeper_new(d, spec->id);
 	if (!k)
-		return err_set(err, -ENOSPC, "%d sandboxes run already", KEEPER_MAX);
+		return err_set(err, -ENOSPC, "%d sandboxes are already running", KEEPER_MAX);
 	k->used_stamp_ms = clock_wall_ms();
 	k->cold = cold;
 	r = launch_or_undo(d, k, dir, err);

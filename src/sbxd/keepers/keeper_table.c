@@ -211,6 +211,6 @@ void keeper_detail(const struct keeper *k, char *buf, size_t size)
 		(void)snprintf(buf, size, "%s", k->state.text);
 		return;
 	}
-	(void)snprintf(buf, size, "its keeper (pid %d) has not answered for %llu s", (int)k->pid,
+	(void)snprintf(buf, size, "sbx-keeper (pid %d) has not responded for %llu s", (int)k->pid,
 		(unsigned long long)((clock_wall_ms() - since) / 1000));
 }

@@ -173,10 +173,10 @@ static bool read_one(struct sbxd *d, struct keeper *k)
 	if (k->gen != gen)
 		return false;
 	if (r < 0) {
-		log_error("keeper of %s (pid %d) broke the rules of its channel: killed", k->id,
-			(int)k->pid);
+		log_error(
+			"keeper of %s (pid %d) violated its protocol: killed", k->id, (int)k->pid);
 		(void)snprintf(k->state.text, sizeof(k->state.text),
-			"its keeper broke the rules of its channel and was killed");
+			"sbx-keeper violated its protocol and was killed");
 		k->broken = true;
 		lose_channel(d, k, 0);
 		return false;

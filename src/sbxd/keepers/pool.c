@@ -106,7 +106,7 @@ static uint64_t pause_ms(const struct pool *p)
 /* Its end follows. */
 static void end_one(struct sbxd *d, struct keeper *k)
 {
-	log_info("the machine %s, which nobody has claimed, is ended", k->id);
+	log_info("stopping the unclaimed VM %s", k->id);
 	keeper_stop(d, k, 0);
 }
 
@@ -187,7 +187,7 @@ void pool_on_timer(struct sbxd *d)
 	r = spawn_machine(d, &spec, &err);
 	if (r == 0)
 		return;
-	log_warn("no machine for the pool: %s", err_text(&err, r));
+	log_warn("cannot start a VM for the pool: %s", err_text(&err, r));
 	if (spec.id[0])
 		wipe_start(d, spec.id);
 	d->pool->n_failed++;
@@ -199,7 +199,7 @@ void pool_on_state(struct sbxd *d, struct keeper *k)
 	if (k->state.how != KEEPER_HOW_POOL || k->state.phase != KEEPER_STARTING)
 		return;
 	if (!k->pool.is_ready)
-		log_info("the machine %s waits for a sandbox", k->id);
+		log_info("the VM %s is ready for a sandbox", k->id);
 	k->pool.is_ready = true;
 	if (!k->asked_stop)
 		k->kill_at_ms = 0;
@@ -258,7 +258,7 @@ static void forget_machine(struct sbxd *d, struct keeper *k)
 	memcpy(id, k->id, sizeof(id));
 	if (!seat.is_ready && !k->asked_stop) {
 		d->pool->n_failed++;
-		log_warn("the machine %s did not become ready: %s", id, k->state.text);
+		log_warn("the VM %s did not become ready: %s", id, k->state.text);
 		if (k->state.cold_why[0])
 			images_want_class(d,
 				&(struct hands_image){.cpus = seat.class.cpus,
@@ -292,7 +292,7 @@ bool pool_on_exit(struct sbxd *d, struct keeper *k)
 		remove_machine(id);
 		return false;
 	}
-	log_warn("the machine of %s was lost when it was claimed; another one is started", id);
+	log_warn("the VM of %s exited when it was claimed: starting another VM", id);
 	reap_machine(k);
 	keeper_free(d, k);
 	start_without(d, id, accel);
@@ -353,7 +353,7 @@ static int claim_machine(struct sbxd *d, struct keeper *k, const struct spec *sp
 	k->pool.accel = spec->accel;
 	r = keeper_ask_claim(k->sock, k->pool.ask);
 	if (r < 0)
-		return err_errno(err, r, "claiming a machine");
+		return err_errno(err, r, "claiming a VM");
 	k->pool.place = POOL_CLAIMED;
 	k->used_stamp_ms = clock_wall_ms();
 	k->state.text[0] = '\0';
@@ -374,7 +374,7 @@ bool pool_claim(struct sbxd *d, const struct spec *spec, bool cold)
 		r = claim_machine(d, k, spec, &err);
 		if (r == 0)
 			return true;
-		log_warn("%s is started without the pool: %s", spec->name, err_text(&err, r));
+		log_warn("starting %s without the pool: %s", spec->name, err_text(&err, r));
 	}
 	pool_drop(d, spec->id);
 	return false;
@@ -387,7 +387,7 @@ void pool_drop(struct sbxd *d, const char *id)
 	if (!k || !keeper_is_pooled(k))
 		return;
 	if (!end_now(d, k))
-		log_error("the machine of %s does not end", id);
+		log_error("the VM of %s does not exit", id);
 	remove_machine(id);
 }
 
@@ -396,7 +396,7 @@ bool pool_on_done(struct sbxd *d, struct keeper *k, uint32_t ask_id, int code, c
 	if (k->pool.place != POOL_CLAIMED || k->pool.ask != ask_id)
 		return false;
 	if (code < 0) {
-		log_warn("the machine of %s was not to be had: %.200s", k->id, text);
+		log_warn("cannot claim the VM of %s: %.200s", k->id, text);
 		keeper_kill(k); /* pool_on_exit goes on */
 		return true;
 	}

@@ -68,12 +68,14 @@ void ports_explain(
 	char name[SPEC_MAX_NAME + 1];
 
 	if (code == -EADDRINUSE && ports_find_owner(d, id, p, name, sizeof(name)))
-		(void)snprintf(buf, n, "in use by the sandbox %s", name);
+		(void)snprintf(buf, n, "address already in use by sandbox %s", name);
 	else
 		(void)snprintf(buf, n, "%s",
-			code == -EADDRINUSE	 ? "in use by another program of this host"
-			: code == -EACCES	 ? "sbx has no privilege to open ports below 1024"
-			: code == -EADDRNOTAVAIL ? "this host does not have that address"
+			code == -EADDRINUSE ? "address already in use by another program"
+			: code == -EACCES
+				? "permission denied: ports below 1024 require a privilege that "
+				  "sbx does not have"
+			: code == -EADDRNOTAVAIL ? "address not available on this host"
 						 : strerror(-code));
 }
 

@@ -75,8 +75,8 @@ const char *reload_why_not(const struct keeper *k, uint64_t number)
 	if (!keeper_is_owned(k) || is_ending(k) || k->reload.want < number)
 		return NULL;
 	if (k->other_build)
-		return "it was started by another version of sbx; stop it and start it again";
+		return "the sandbox was started by another version of sbx: restart it";
 	if (k->reload.done < number)
-		return "it did not answer in time";
+		return "the sandbox did not respond in time";
 	return k->reload.why[0] ? k->reload.why : NULL;
 }

@@ -103,7 +103,7 @@ int rulebook_need(struct rulebook *b, struct err *err)
 			"change");
 	if (b->fault.text[0])
 		return err_set(err, -EBADMSG,
-			"the policy cannot be read, so nothing is allowed: %.400s", b->fault.text);
+			"all traffic is denied: cannot read the policy: %.400s", b->fault.text);
 	return 0;
 }
 
@@ -176,7 +176,7 @@ int rulebook_erase(struct rulebook *b, struct err *err)
 
 	rulebook_abandon(b);
 	if (unlink(path) < 0)
-		return errno == ENOENT ? err_set(err, -ENOENT, "there is no policy")
+		return errno == ENOENT ? err_set(err, -ENOENT, "no network policy is set")
 				       : err_errno(err, -errno, "removing %s", path);
 	rulebook_refresh(b);
 	return sync_state(err);
@@ -211,13 +211,13 @@ int rulebook_load_preset(
 	int r = file_load(path, RULES_MAX_BYTES, &text, &n, err);
 
 	if (r == -ENOENT)
-		return err_set(err, -EIO, "%s is missing: sbx is not installed whole", path);
+		return err_set(err, -EIO, "incomplete installation: %s is missing", path);
 	if (r == 0)
 		r = rules_decode(slice_of(text, n), path, &rules, err);
 	rulebook_refresh(b);
 	if (r == 0 && b->fault.text[0])
-		r = err_set(err, -EBADMSG, "the policy that is there cannot be read: %.400s",
-			b->fault.text);
+		r = err_set(
+			err, -EBADMSG, "cannot read the existing policy: %.400s", b->fault.text);
 	if (r < 0)
 		return r;
 	r = rulebook_set_preset(&b->rules, &rules, preset, err);

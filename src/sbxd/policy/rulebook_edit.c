@@ -132,11 +132,11 @@ static int say_missing(const struct rulebook_match *m, const struct netrule *net
 	char text[NETRULE_MAX_TEXT];
 
 	if (!net)
-		return err_set(err, -ENOENT, "there is no rule with the id '%.64s'", m->id);
+		return err_set(err, -ENOENT, "rule '%.64s' not found", m->id);
 	netrule_print(net, text);
-	return err_set(err, -ENOENT, "there is no %s%srule for %.*s%s%s",
+	return err_set(err, -ENOENT, "%s%srule for %.*s%s%s not found",
 		m->any_effect ? "" : rule_effect_name(m->effect), m->any_effect ? "" : " ",
-		MAX_SHOWN, text, m->sandbox ? " of the sandbox " : " for all sandboxes",
+		MAX_SHOWN, text, m->sandbox ? " of sandbox " : " for all sandboxes",
 		m->sandbox ? m->sandbox : "");
 }
 
@@ -341,7 +341,8 @@ static int append_groups(
 
 		if (!rule_is_word(slice_from_str(word))) {
 			free(word);
-			return err_set(err, -EINVAL, "the group '%s' has too long a name", g->name);
+			return err_set(
+				err, -EINVAL, "the name of the group '%s' is too long", g->name);
 		}
 		rules->group[rules->n_groups++] = (struct rules_group){
 			.name = word, .comment = g->comment ? xstrdup(g->comment) : NULL};
@@ -363,8 +364,7 @@ int rulebook_set_preset(
 	before = rules->n_groups;
 	for (size_t i = 0; i < preset->n; i++)
 		if (preset->rule[i].group == 0)
-			return err_set(
-				err, -EINVAL, "the preset %s has a rule without a group", name);
+			return err_set(err, -EINVAL, "preset %s: a rule has no group", name);
 	r = append_groups(rules, preset, name, err);
 	for (size_t i = 0; r == 0 && i < preset->n; i++) {
 		preset->rule[i].group += before;
@@ -412,9 +412,8 @@ int rulebook_check_ids(const struct rules *rules, struct err *err)
 	qsort(list, n, sizeof(void *), by_id);
 	for (size_t i = 1; i < n; i++)
 		if (strcmp(list[i - 1]->id, list[i]->id) == 0)
-			return err_set(err, -EINVAL,
-				"line %u: the id '%s' stands in line %u already", list[i]->line,
-				list[i]->id, list[i - 1]->line);
+			return err_set(err, -EINVAL, "line %u: id '%s' already used on line %u",
+				list[i]->line, list[i]->id, list[i - 1]->line);
 	return 0;
 }
 

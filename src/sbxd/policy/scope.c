@@ -36,8 +36,7 @@ void scope_abandon(struct sbxd *d)
 int scope_drop_left_over(struct sbxd *d, const char *sandbox, struct err *err)
 {
 	struct rulebook *b = d->rulebook;
-	AUTO_FREE char *reason =
-		xasprintf("left over from a former sandbox of the name %s", sandbox);
+	AUTO_FREE char *reason = xasprintf("stale rule of a removed sandbox named %s", sandbox);
 	struct journal_entry e = {.kind = AUDIT_KIND_POLICY_CHANGE,
 		.action = "rule-rm",
 		.sandbox = sandbox,

@@ -14,7 +14,7 @@
 #include "lib/base/fs/paths.h"
 #include "lib/os/ipc/vault_sock.h"
 
-#define LOST "the vault ended before it answered; sbx secret ls shows what is kept"
+#define LOST "the vault exited before it responded: check with 'sbx secret ls'"
 
 void vault_link_init(struct vault_link *v)
 {
@@ -85,8 +85,8 @@ static bool is_crowded(struct vault_link *v, int r)
 	if (r != -ETOOMANYREFS)
 		return false;
 	if (!v->is_crowd_said)
-		log_warn("the vault gets no descriptor yet: processes of this user have too many "
-			 "in flight");
+		log_warn(
+			"cannot pass a descriptor to the vault: this user has too many descriptors in flight");
 	v->is_crowd_said = true;
 	v->crowded_ms = clock_mono_ms() + VAULT_CROWDED_MS;
 	return true;
@@ -126,7 +126,7 @@ static void send_queued(struct sbxd *d)
 			/* The vault has just died and did not get the question: the next one is
 			 * asked, once. */
 			if (op->was_lost)
-				vault_op_finish(d, op, r, "the vault could not be asked");
+				vault_op_finish(d, op, r, "cannot reach the vault");
 			else
 				op->state = VAULT_OP_QUEUED;
 			op->was_lost = true;
@@ -142,7 +142,7 @@ static void send_queued(struct sbxd *d)
 /* Another vault is started when the next thing needs one. */
 static int replace_vault(struct vault_link *v, const char *why)
 {
-	log_info("the vault is replaced: %s", why);
+	log_info("replacing the vault: %s", why);
 	v->phase = VAULT_PHASE_END;
 	v->connected_ms = clock_mono_ms(); /* from when its end is waited for */
 	return vault_ask_plain(v->sock, VAULT_STOP, 0, -1);
@@ -164,7 +164,7 @@ static int on_hello(struct sbxd *d, const struct ipc_msg *msg)
 	v->phase = v->is_owner ? VAULT_PHASE_OWNER : VAULT_PHASE_ADMIN;
 	if (strcmp(build, SBX_BUILD) != 0 && !v->was_replaced) {
 		v->was_replaced = true;
-		return replace_vault(v, "it is of another build");
+		return replace_vault(v, "the vault has a different build");
 	}
 	v->sweep_due = true;
 	return 0;
@@ -293,7 +293,7 @@ static int watch_socket(struct sbxd *d, int fd, bool is_owner, struct err *err)
 
 	if (r < 0) {
 		(void)close(fd);
-		return err_errno(err, r, "watching the vault");
+		return err_errno(err, r, "cannot watch the vault");
 	}
 	v->sock = fd;
 	ipc_trace(fd, &vault_chan, VAULT_FROM_PEER, "");
@@ -314,7 +314,7 @@ static int start_vault(struct sbxd *d, struct err *err)
 	int pair[2], r = ipc_pair(pair);
 
 	if (r < 0)
-		return err_errno(err, r, "creating a channel");
+		return err_errno(err, r, "cannot create a channel");
 	ours = pair[0];
 	theirs = pair[1];
 	r = vault_spawn(v->listen_fd, theirs, &v->child, err);
@@ -324,7 +324,7 @@ static int start_vault(struct sbxd *d, struct err *err)
 	v->started_ms = clock_mono_ms();
 	r = loop_add(
 		&d->loop, v->child.pidfd, EPOLLIN, (struct loop_key){.kind = SBXD_EV_VAULT_EXIT});
-	return r < 0 ? err_errno(err, r, "watching the vault")
+	return r < 0 ? err_errno(err, r, "cannot watch the vault")
 		     : watch_socket(d, TAKE_FD(ours), true, err);
 }
 
@@ -332,7 +332,7 @@ static void describe_exit(const struct hands_end *end, struct err *err)
 {
 	AUTO_FREE char *log = paths_get(PATHS_STATE, "vault.log");
 
-	(void)err_set(err, -EIO, "the vault ended as soon as it was started (%s %d); %s says why",
+	(void)err_set(err, -EIO, "the vault exited immediately (%s %d): see %s",
 		end->was_killed ? "signal" : "status", end->status, log);
 }
 
@@ -347,7 +347,7 @@ void vault_link_on_exit(struct sbxd *d)
 	loop_del(&d->loop, v->child.pidfd);
 	fd_close(&v->child.pidfd);
 	if (v->has_said) {
-		log_info("the vault ended");
+		log_info("the vault exited");
 		delay_next(v);
 	} else {
 		struct err err = {0};
@@ -466,12 +466,12 @@ void vault_link_on_event(struct sbxd *d, const struct loop_event *ev)
 		if (r == -EAGAIN)
 			break;
 		if (r < 0)
-			give_up(d, -EPROTO, "the vault broke the rules of its channel");
+			give_up(d, -EPROTO, "the vault violated its protocol");
 		else if (r == 0)
 			drop_channel(d, LOST);
 	}
 	if (v->n_mute >= VAULT_MAX_MUTE)
-		give_up(d, -EIO, "the vault ends every connection");
+		give_up(d, -EIO, "the vault closes every connection");
 	vault_link_step(d);
 }
 
@@ -531,8 +531,8 @@ static void give_channels(struct sbxd *d)
 	if (v->is_owner)
 		r = vault_channels_give(d);
 	else if (!vault_ops_sent(v))
-		r = replace_vault(
-			v, "an earlier sbxd started it, and a sandbox needs a channel to it");
+		r = replace_vault(v,
+			"an earlier sbxd started the vault, and a sandbox needs a channel to it");
 	if (r == -EAGAIN)
 		v->is_blocked = true;
 	else if (!is_crowded(v, r) && r < 0)
@@ -549,7 +549,7 @@ void vault_link_step(struct sbxd *d)
 	/* Twice at most for each question of the sweep, which asks what it was answered. */
 	for (unsigned i = 0; more && i < VAULT_LINK_MAX_OPS; i++) {
 		if (clock_mono_ms() >= owed_until(v))
-			give_up(d, -ETIMEDOUT, "the vault does not answer");
+			give_up(d, -ETIMEDOUT, "the vault is not responding");
 		if (v->sock < 0 && (v->listen_fd < 0 || is_wanted(d)))
 			go_up(d);
 		if (is_up(v)) {

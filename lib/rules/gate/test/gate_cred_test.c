@@ -198,7 +198,7 @@ static void a_request_in_opened_tls_needs_its_binding(void **state)
 		"credential demo: ");
 	assert_false(decide(&ask, &none));
 	assert_string_equal(
-		verdict.reason, "the credential for api.example is gone: connect again");
+		verdict.reason, "the credential for api.example was removed: reconnect");
 	assert_false(decide(&ask, &other_port));
 	assert_false(decide(&ask, NULL));
 }
@@ -255,7 +255,7 @@ static void what_came_of_it_is_in_the_log(void **state)
 	gate_origin_result(gate, &ask, "demo", &res);
 	must_have_recorded(
 		"credential-use allow use https api.example:443 (forward) [GET /v1] {demo} "
-		"used in slot api, serial 9; status 200; removed from the answer 2 "
+		"used in slot api, serial 9; status 200; removed from the response 2 "
 		"times; answered");
 	gate_origin_result(gate, &ask, "demo", &foreign);
 	must_have_recorded(
@@ -275,7 +275,7 @@ static void a_lost_origin_with_a_value_counts_as_use(void **state)
 	gate_origin_lost(gate, &ask, "demo", true, "sbx-origin ended");
 	must_have_recorded(
 		"credential-use allow use https api.example:443 (forward) [GET /v1] {demo} "
-		"perhaps used: it was released; sbx-origin ended");
+		"may have been used: released; sbx-origin ended");
 	gate_origin_lost(gate, &ask, "demo", false, "sbx-origin ended");
 	must_have_recorded(
 		"credential-use allow pass https api.example:443 (forward) [GET /v1] {demo} "

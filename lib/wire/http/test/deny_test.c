@@ -25,8 +25,8 @@ static void one_text_says_everything(void **state)
 		"Blocked by network policy: example.test:443\n"
 		"  reason:  no applicable policies for op(action=net:connect:tcp, "
 		"resource=net:domain:example.test:443)\n"
-		"  refused: 1 time, and trying again will not change it\n"
-		"  allow:   sbx policy allow network example.test:443     (typed on the host)\n");
+		"  blocked: 1 time; retrying will not help\n"
+		"  allow:   sbx policy allow network example.test:443     (run on the host)\n");
 }
 
 /* A DNS query: the rule is for the name. */
@@ -54,7 +54,7 @@ static void a_rule_is_named_and_must_go(void **state)
 	buf[wr.n] = '\0';
 	assert_non_null(
 		strstr(buf, "denied: rule \"**.test:443\" matched op(action=net:connect:tcp,"));
-	assert_non_null(strstr(buf, "refused: 12 times"));
+	assert_non_null(strstr(buf, "blocked: 12 times"));
 	assert_non_null(
 		strstr(buf, "sbx policy rm network --resource '**.test:443' --sandbox demo  "));
 }
@@ -70,7 +70,7 @@ static void where_no_rule_helps_none_is_offered(void **state)
 	assert_int_equal(deny_write_text(&wr, &d), 0);
 	buf[wr.n] = '\0';
 	assert_null(strstr(buf, "policy allow"));
-	assert_non_null(strstr(buf, "\n  see:     sbx policy log demo     (typed on the host)\n"));
+	assert_non_null(strstr(buf, "\n  see:     sbx policy log demo     (run on the host)\n"));
 	wr = wr_init(buf, DENY_ROOM);
 	assert_int_equal(deny_write_http(&wr, &d, true, false, false), 0);
 	buf[wr.n] = '\0';
@@ -165,7 +165,8 @@ static void a_failure_is_no_refusal(void **state)
 	assert_non_null(strstr(buf, "error=destination_unavailable; details=\"the name has no "
 				    "\\\"address\\\"??x: y\"\r\n"));
 	assert_non_null(
-		strstr(buf, "\r\n\r\nAllowed, but example.test:443 could not be reached: the"));
+		strstr(buf, "\r\n\r\nConnection to example.test:443 failed (the host is allowed): "
+			    "the"));
 	assert_null(strstr(buf, "policy"));
 	wr = wr_init(buf, DENY_ROOM);
 	assert_int_equal(deny_write_failed(&wr, &d, 504, true, false, false), 0);

@@ -337,7 +337,7 @@ static void a_no_is_said_and_the_connection_lives(void **state)
 	assert_int_equal(count(got(r), "HTTP/1.1 403 Forbidden\r\n"), 3);
 	assert_int_equal(count(got(r), "connection: close"), 0);
 	assert_non_null(strstr(got(r), "Blocked by network policy: example.test:80\n"));
-	assert_non_null(strstr(got(r), "refused: 1 time,"));
+	assert_non_null(strstr(got(r), "blocked: 1 time;"));
 	assert_non_null(strstr(got(r), "\"refused\":2}\n"));
 	assert_memory_equal(&r->got.p[r->got.n - 4], "\r\n\r\n", 4);
 	r->decide = 1;
@@ -478,7 +478,7 @@ static void refusals_wait_for_room(void **state)
 	proxy_rig_turn(r);
 	assert_int_equal(r->n_asks, 1000);
 	assert_int_equal(count(got(r), "HTTP/1.1 403 "), 1000);
-	assert_non_null(strstr(got(r), "refused: 1000 times"));
+	assert_non_null(strstr(got(r), "blocked: 1000 times"));
 	proxy_rig_free(r);
 }
 

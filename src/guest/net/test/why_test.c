@@ -17,7 +17,7 @@ static char out[8192];
 
 #define A                                                                                      \
 	"Blocked by network policy: a.example:443\n  reason:  no rule\n  allow:   sbx policy " \
-	"allow network a.example:443     (typed on the host)\n"
+	"allow network a.example:443     (run on the host)\n"
 #define A22 "Blocked by network policy: a.example:22\n  reason:  no rule\n"
 #define BA "Blocked by network policy: ba.example:443\n  reason:  no rule\n"
 #define V6 "Blocked by network policy: [2001:db8::1]:443\n  reason:  no rule\n"
@@ -82,7 +82,7 @@ static void one_that_was_not_refused_is_said_to_be_none(void **state)
 	/* Not a pattern. */
 	assert_int_equal(why("'*'"), 1);
 	assert_string_equal(out, "error: no refused connection to * is recorded\n"
-				 "  try:  sbx policy check network *     (typed on the host)\n");
+				 "  try:  sbx policy check network *     (run on the host)\n");
 	say("");
 	assert_int_equal(why(""), 1);
 	assert_string_equal(out, "no connection was refused\n");
