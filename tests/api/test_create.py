@@ -186,7 +186,7 @@ def test_a_start_that_fails_leaves_its_log_only(ready):
 
 def test_a_keeper_that_never_speaks_is_given_up(ready):
     status, o = ready.call("POST", "/v1/sandboxes", body("silent"), 40)
-    assert status == 500 and "has not answered" in o["error"]["message"], o
+    assert status == 500 and "has not responded" in o["error"]["message"], o
     assert left(ready) == NOTHING
 
 

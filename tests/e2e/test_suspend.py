@@ -262,10 +262,10 @@ def other_key(path):
 
 
 BROKEN = {
-    "a flipped bit": ("suspend/memory", flip, "damaged"),
-    "a cut file": ("suspend/memory", cut, "damaged"),
+    "a flipped bit": ("suspend/memory", flip, "corrupt"),
+    "a cut file": ("suspend/memory", cut, "corrupt"),
     "another machine": ("suspend/image.json", other_key, "another"),
-    "no description": ("suspend/image.json", lambda p: p.write_text("{"), "damaged"),
+    "no description": ("suspend/image.json", lambda p: p.write_text("{"), "corrupt"),
     "changed disks": ("root.qcow2", lambda p: os.utime(p), "changed"),
 }
 

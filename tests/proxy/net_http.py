@@ -198,7 +198,7 @@ def check_failures(box):
     assert reply.status == 502 and b"failed (the host is allowed)" in reply.read()
     for i in range(1, 4):
         reply = guest.ask("GET", "/", host="denied.test")
-        assert reply.status == 403 and f"refused: {i} time" in reply.read().decode()
+        assert reply.status == 403 and f"blocked: {i} time" in reply.read().decode()
     reply = guest.ask("POST", "/", b"x" * 100, host="denied.test",
                       headers={"Accept": "application/json"})
     assert reply.status == 403 and json.loads(reply.read())["target"] == "denied.test:80"

@@ -57,8 +57,8 @@ static bool answer_existing(struct sbxd *d, struct conn *c, const struct spec *w
 	else if (spec_matches(&row.spec, wanted))
 		api_reply_row(d, c, 200, &row);
 	else
-		api_refuse(
-			d, c, 409, "conflict", "there is a sandbox with this id and another spec");
+		api_refuse(d, c, 409, "conflict",
+			"a sandbox with this id and a different spec already exists");
 	return true;
 }
 
@@ -97,7 +97,7 @@ static int decode_create(struct sbxd *d, struct slice body, struct spec *spec,
 	int r = api_decode_create(body, clock_wall_ms(), spec, more, err);
 
 	if (r == 0 && spec->generation)
-		return err_set(err, -EINVAL, "generation is given by sbxd");
+		return err_set(err, -EINVAL, "generation is set by sbxd");
 	if (r == 0)
 		r = share_check(d, spec, ret_hint, err);
 	for (size_t i = 0; r == 0 && i < spec->n_workspaces; i++)
@@ -115,7 +115,7 @@ static int check_askpass(const struct spec *spec, struct err *err)
 
 	if (!spec->ssh.confirm || run_places_permit_program(spec->ssh.askpass, &why) == 0)
 		return 0;
-	return err_set(err, -EINVAL, "SSH_ASKPASS cannot be used: %s", why.text);
+	return err_set(err, -EINVAL, "cannot use SSH_ASKPASS: %s", why.text);
 }
 
 static int insert_row(struct sbxd *d, const struct spec *spec, struct err *err)
