@@ -121,8 +121,8 @@ static void an_error_has_sentence_code_and_hint(void **state)
 		int r;
 	} rows[] = {
 		{"/v1/busy", "it starts", -EBUSY},
-		{"/v1/text", "sbxd answered with something that is not JSON", -EPROTO},
-		{"/v1/bare", "sbxd answered with status 500", -EIO},
+		{"/v1/text", "invalid response from sbxd: not JSON", -EPROTO},
+		{"/v1/bare", "sbxd returned status 500", -EIO},
 	};
 	AUTO_JSON json_t *s = NULL;
 	struct problem p = {0};
