@@ -44,7 +44,7 @@ struct keeper_ops {
 	void (*lost)(struct edge *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 	/* 0, or -EAGAIN when the keeper does not read now (asks_flush is called when it does
 	 * again) or is gone. */
-	int (*send_ask)(struct edge *e, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
+	int (*send_ask)(struct edge *e, uint32_t id, const struct edge_ask *ask);
 };
 
 /* What conn.c does to an engine or to TLS that has the connection. */

@@ -23,7 +23,7 @@ struct exchange_ops {
 	/* Closes everything now. */
 	void (*finish)(struct origin *o, struct exchange *x);
 	/* Sends what is in to_edge. False: the exchange is over. */
-	bool (*flush)(struct origin *o, struct exchange *x) MUST_CHECK;
+	bool (*flush)(struct origin *o, struct exchange *x);
 	/* RESULT says DONE. */
 	void (*tell_done)(struct origin *o, struct exchange *x);
 	/* A line exists and is verified: the value is next, or the request is sent. */
@@ -51,8 +51,7 @@ struct exchange_ops {
 /* control.c. False: the keeper does not read. line_serve, value_flush_due and token_flush_due
  * are called later. */
 struct keeper_ops {
-	bool (*want)(struct origin *o, uint32_t id) MUST_CHECK;
-	bool (*need)(struct origin *o, uint32_t id, const struct origin_need *need) MUST_CHECK;
-	bool (*tokens)(struct origin *o, uint32_t id, const struct origin_tokens *tokens,
-		int fd) MUST_CHECK;
+	bool (*want)(struct origin *o, uint32_t id);
+	bool (*need)(struct origin *o, uint32_t id, const struct origin_need *need);
+	bool (*tokens)(struct origin *o, uint32_t id, const struct origin_tokens *tokens, int fd);
 };
