@@ -112,6 +112,7 @@ static void a_closed_with_fields_is_a_violation(void **state)
 	AUTO_CLOSE int client = dial(open_one()), edge = -1;
 	uint32_t id;
 
+	assert_true(client >= 0);
 	edge = must_open(&id, "/tcp/80");
 	assert_int_equal(edge_send_opened(rig_edge, id, 200), 0);
 	assert_int_equal(ipc_send(rig_edge, EDGE_CLOSED, id, slice_of("x", 1), -1), 0);
