@@ -86,7 +86,7 @@ def box(env):
 
 def suspend(box, timeout=SUSPEND_SECONDS):
     said = box.env.sbx("stop", "--suspend", box.name, timeout=timeout).stdout
-    assert "suspended" in said and "sbx run" in said, said
+    assert "Suspended sandbox" in said and "sbx run" in said, said
 
 
 def resume(box, script="true"):

@@ -180,7 +180,7 @@ def test_references_that_are_refused(home, ref, flags, says):
     (["--image", "oci:x"], "missing NAME"),
     (["--image", "oci:x", "debian"], "base template"),
     (["--image", "oci:x", "--file", "Dockerfile", "n1"], "mutually exclusive"),
-    (["--image", "oci:x", "../n1"], "no name"),
+    (["--image", "oci:x", "../n1"], "invalid template name"),
 ])
 def test_wrong_command_lines(home, args, says):
     done = home.env.sbx("template", "build", *args, check=False)

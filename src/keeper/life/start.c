@@ -306,7 +306,7 @@ void start_on_ready(struct keeper *k)
 	}
 	if (warm_holds_setup(k) || (k->suspend->is_waking && k->suspend->is_share_due))
 		return;
-	link_progress(k, 85, "cannot set up the guest");
+	link_progress(k, 85, "setting up the guest");
 	r = k->suspend->is_waking ? suspend_send_wake(k, &err) : send_setup(k, &err);
 	if (r < 0)
 		stop_begin(k, 0, err_text(&err, r));

@@ -460,6 +460,6 @@ int suspend_send_wake(struct keeper *k, struct err *err)
 	r = guest_put_wake(&wr, &wake);
 	if (r < 0)
 		return err_errno(err, r, "cannot encode the wake request");
-	link_progress(k, 90, "cannot send the wake request");
+	link_progress(k, 90, "waking the programs");
 	return ask_guest(k, &wake_ask, slice_of(buf, wr.n), KEEPER_WAKE_MS, -1, 0);
 }
