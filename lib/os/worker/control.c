@@ -36,7 +36,7 @@ static void watch_channel(struct control *c)
 		control_quit(c, CONTROL_EXIT_KEEPER);
 }
 
-/* The kernel counts the descriptors that all processes of the user have sent and nobody has
+/* The kernel counts the descriptors that all processes of the user have sent and no process has
  * received. Others may have used them up for a while, and no event tells when that is over. What
  * has no descriptor does not wait. */
 static void try_again(struct control *c)

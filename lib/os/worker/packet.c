@@ -22,7 +22,7 @@ union control {
 
 #define CROWDED_STEP_MS 10
 
-/* The kernel counts the descriptors that all processes of the user have sent and nobody has
+/* The kernel counts the descriptors that all processes of the user have sent and no process has
  * received: others may have used them up, and no event tells when that is over. */
 static int send_all(int sock, const struct msghdr *mh)
 {

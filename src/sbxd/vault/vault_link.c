@@ -76,7 +76,7 @@ static void drop_channel(struct sbxd *d, const char *why)
 	vault_ops_lost(d, why);
 }
 
-/* The kernel counts the descriptors that all processes of the user have sent and nobody has
+/* The kernel counts the descriptors that all processes of the user have sent and no process has
  * received. Others may have used them up: nothing was sent, the vault is well, and it is tried
  * again by the timer. */
 static bool is_crowded(struct vault_link *v, int r)
