@@ -45,6 +45,7 @@
 #define VAULT_MAX_VALUE 65536
 #define VAULT_MAX_TOKEN 16384 /* what STORE may keep */
 #define VAULT_MAX_TOKENS 64   /* of one sandbox */
+#define VAULT_STORE_PER_S 4   /* of one sandbox, after VAULT_MAX_TOKENS in a row */
 #define VAULT_MAX_SANDBOXES 1024
 #define VAULT_MAX_REFRESH_S (30U * 86400)
 #define VAULT_MAX_PENDING 16 /* questions of one peer without DONE; more are left in the socket */

@@ -16,6 +16,9 @@
 
 /* What this spawner has started and nobody has reaped. */
 static pid_t children[SPAWNER_MAX_CHILDREN];
+/* Those of them that the current question has started. */
+static pid_t latest[2];
+static size_t n_latest;
 
 static pid_t *find_child(pid_t pid)
 {
@@ -32,6 +35,8 @@ int spawner_keep(pid_t pid, struct err *err)
 	if (!place)
 		return err_set(err, -EAGAIN, "%d children run already", SPAWNER_MAX_CHILDREN);
 	*place = pid;
+	if (n_latest < ARRAY_LEN(latest))
+		latest[n_latest++] = pid;
 	return 0;
 }
 
@@ -200,12 +205,10 @@ static void put_refusal(struct worker_msg *a, const struct err *err)
  * run. */
 static int refuse_late(int sock, struct worker_msg *a)
 {
-	struct rd rd = rd_init(slice_of(a->body, a->n));
-	pid_t pid = (pid_t)rd_u32(&rd);
 	struct err err = {0};
 
-	if (a->n_fds && !rd.bad)
-		spawner_drop(pid);
+	while (n_latest)
+		spawner_drop(latest[--n_latest]);
 	a->code = err_set(&err, -EAGAIN, WORKER_CROWDED);
 	put_refusal(a, &err);
 	return packet_send(sock, a);
@@ -231,7 +234,7 @@ int spawner_serve(const struct spawner_rules *rules, int sock, int broker)
 	while (has_broker(sock, broker) && (r = packet_recv(sock, &q, -1)) > 0) {
 		struct err err = {0};
 
-		a.n = a.n_fds = 0;
+		a.n = a.n_fds = n_latest = 0;
 		a.kind = q.kind;
 		a.code = answer_spawner(rules, &q, &a, &err);
 		worker_msg_done(&q);

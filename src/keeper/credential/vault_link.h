@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <assert.h>
+
 #include "creds.h"
 #include "lib/base/clock.h"
 #include "lib/os/loop/loop.h"
@@ -21,7 +23,9 @@
 #define KEEPER_RELEASE_MS 35000		      /* a program that has the value has 30 s */
 #define KEEPER_MAX_RELEASES (32 * ORIGIN_N_WHICH)
 #define KEEPER_STORE_MS 15000
-#define KEEPER_MAX_STORES 64 /* tokens on their way to the vault */
+/* Tokens on their way to the vault. A LIST may wait behind all of them, at the vault's rate. */
+#define KEEPER_MAX_STORES 32
+static_assert(KEEPER_MAX_STORES * 1000 / VAULT_STORE_PER_S < 10000, "within KEEPER_VAULT_MS");
 
 struct keeper;
 struct origin;

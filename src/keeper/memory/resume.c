@@ -46,7 +46,8 @@ static void give_up(struct keeper *k, const char *why)
 
 static bool is_under_way(const struct keeper *k)
 {
-	return k->suspend->is_restoring && k->state.phase == KEEPER_STARTING;
+	return (k->suspend->is_restoring || k->suspend->is_used) &&
+	       k->state.phase == KEEPER_STARTING;
 }
 
 static void refuse_memory(struct keeper *k, const char *why)
@@ -79,6 +80,8 @@ bool resume_on_failure(struct keeper *k, const char *why)
 
 	if (!is_under_way(k))
 		return false;
+	suspend_file_put_back(k->dir);
+	k->suspend->is_used = false;
 	keep_memory(k, err_set(&err, -EIO, "%s", why), &err);
 	return true;
 }
@@ -213,7 +216,7 @@ static int let_go(struct keeper *k, struct err *err)
 	return r;
 }
 
-/* It is used up, and the machine is the sandbox from here on. */
+/* The machine is the sandbox from here on. qemu has yet to confirm that it runs. */
 static void on_restored(struct keeper *k)
 {
 	struct err err = {0};
@@ -229,8 +232,8 @@ static void on_restored(struct keeper *k)
 		keep_memory(k, r, &err);
 		return;
 	}
-	suspend_file_tidy(k->dir); /* at once: on a full disk the guest finds that room */
-	k->life->give_time(k);	   /* its programs have theirs, however long the reading took */
+	k->suspend->is_used = true;
+	k->life->give_time(k); /* its programs have theirs, however long the reading took */
 	machine_on_qmp(k);
 }
 
@@ -243,6 +246,11 @@ bool resume_on_vmm(struct keeper *k, const struct vmm_event *ev)
 		on_restored(k);
 	} else if (k->suspend->is_restoring && ev->kind == VMM_EV_RESTORE_FAILED) {
 		refuse_memory(k, "QEMU cannot read the snapshot");
+	} else if (k->suspend->is_used && ev->kind == VMM_EV_RESUMED) {
+		k->suspend->is_used = false;
+		suspend_file_tidy(k->dir); /* on a full disk the guest gets that space */
+	} else if (k->suspend->is_used && ev->kind == VMM_EV_REFUSED) {
+		(void)resume_on_failure(k, ev->text);
 	} else if (k->suspend->is_waking && ev->kind == VMM_EV_SHARE_ATTACHED) {
 		k->suspend->is_share_due = false;
 		if (edge_is_up(k))

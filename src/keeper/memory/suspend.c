@@ -351,7 +351,9 @@ void suspend_on_share_end(struct keeper *k)
 
 void suspend_forget_wake(struct keeper *k)
 {
-	static const char why[] = "the restored programs did not respond within the timeout";
+	const char *why = k->suspend->is_undone
+				  ? "the programs did not respond after a failed suspension"
+				  : "the restored programs did not respond within the timeout";
 
 	if (!k->suspend->is_waking)
 		return;

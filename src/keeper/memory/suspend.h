@@ -50,6 +50,7 @@ struct suspend {
 	bool is_undone;	    /* it was not suspended, and is being woken */
 	bool is_share_lost; /* virtiofsd ended meanwhile */
 	bool is_restoring;  /* this run begins with a kept memory */
+	bool is_used;	    /* and is renamed: it is deleted when qemu reports that it runs */
 	bool is_checked, is_ready;
 	bool is_waking;	   /* the guest is to be sent /wake before /setup ... */
 	bool is_share_due; /* ... once qemu has plugged the share in */

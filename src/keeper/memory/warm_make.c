@@ -298,9 +298,9 @@ static void clean(struct keeper *k)
 {
 	k->life->undo(k);
 	image_save_done(&k->warm->save);
-	image_draft_done(&k->warm->draft);
 	if (k->run_dir)
 		hands_leave(k);
+	image_draft_done(&k->warm->draft); /* its lock last */
 }
 
 int make_main(struct keeper *k, const struct make_options *o)

@@ -349,6 +349,67 @@ static void a_memory_is_kept_until_all_is_there_that_it_needs(void **state)
 	must_be_kept();
 }
 
+/* The process is a child that does nothing. */
+static int spawn_nothing(
+	struct keeper *k, struct worker *w, int sock, struct jail_child *ret, struct err *err)
+{
+	*ret = rig_false_child();
+	return 0;
+}
+
+/* qemu has read the memory and gets `cont`. */
+static void restore(void)
+{
+	static struct worker_ops ops;
+
+	put_memory();
+	edge_kill(&rig_k);
+	ops = *rig_k.edge->worker.ops;
+	ops.spawn = spawn_nothing;
+	rig_k.edge->worker.ops = &ops;
+	assert_true(resume_on_vmm(&rig_k, &(struct vmm_event){.kind = VMM_EV_RESTORED}));
+	assert_false(is_there("suspend"));
+}
+
+/* R10B5: the memory was deleted when `cont` was sent. */
+static void a_memory_is_deleted_when_the_machine_runs(void **state)
+{
+	restore();
+	assert_true(is_there("suspend.used/image.json"));
+	must_command("cont");
+	assert_true(is_there("suspend.used/image.json"));
+	say("{\"event\":\"RESUME\"}\n");
+	assert_false(is_there("suspend.used"));
+	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
+	/* what qemu refuses later is no reason to go back */
+	assert_false(resume_on_vmm(&rig_k, &(struct vmm_event){.kind = VMM_EV_REFUSED}));
+}
+
+static void a_memory_whose_machine_is_not_continued_is_kept(void **state)
+{
+	restore();
+	assert_true(
+		resume_on_vmm(&rig_k, &(struct vmm_event){.kind = VMM_EV_REFUSED, .text = "no"}));
+	must_be_kept();
+	assert_false(is_there("suspend.used"));
+}
+
+static void a_memory_whose_machine_never_ran_is_kept(void **state)
+{
+	restore();
+	machine_on_qemu_end(&rig_k);
+	must_be_kept();
+}
+
+/* R10B2: the time for the reading was also that of the programs. */
+static void programs_that_are_restored_have_their_own_time(void **state)
+{
+	loop_timer_set(&rig_k.loop, &rig_k.boot_timer, clock_mono_ms() + 1,
+		(struct loop_key){.kind = EV_TIMER_BOOT});
+	restore();
+	assert_true(rig_k.boot_timer.at_ms >= clock_mono_ms() + KEEPER_WAKE_MS - 1000);
+}
+
 /* R10B3: the next machine waited for a share that it had from its start on. */
 static void a_machine_that_boots_instead_is_not_woken(void **state)
 {
@@ -358,7 +419,18 @@ static void a_machine_that_boots_instead_is_not_woken(void **state)
 	start_on_timeout(&rig_k);
 	assert_false(rig_k.suspend->is_waking || rig_k.suspend->is_share_due);
 	assert_int_equal(rig_k.state.how, KEEPER_HOW_COLD);
-	assert_non_null(strstr(rig_k.state.cold_why, "did not respond within the timeout"));
+	assert_non_null(strstr(rig_k.state.cold_why, "the restored programs did not respond"));
+}
+
+/* Nothing was restored: the reason named a restore. */
+static void programs_that_an_undone_suspension_lost_are_named_so(void **state)
+{
+	rig_k.state.phase = KEEPER_STARTING;
+	rig_k.suspend->is_waking = rig_k.suspend->is_undone = true;
+	start_on_timeout(&rig_k);
+	assert_int_equal(rig_k.state.how, KEEPER_HOW_COLD);
+	assert_non_null(strstr(rig_k.state.cold_why, "after a failed suspension"));
+	assert_null(strstr(rig_k.state.cold_why, "restored"));
 }
 
 /* R10B7: the log was opened after it. */
@@ -402,7 +474,12 @@ int main(void)
 		FULL_TEST(a_memory_whose_qemu_was_killed_is_kept),
 		FULL_TEST(a_memory_that_takes_too_long_is_kept),
 		FULL_TEST(a_memory_is_kept_until_all_is_there_that_it_needs),
+		FULL_TEST(a_memory_is_deleted_when_the_machine_runs),
+		FULL_TEST(a_memory_whose_machine_is_not_continued_is_kept),
+		FULL_TEST(a_memory_whose_machine_never_ran_is_kept),
+		FULL_TEST(programs_that_are_restored_have_their_own_time),
 		FULL_TEST(a_machine_that_boots_instead_is_not_woken),
+		FULL_TEST(programs_that_an_undone_suspension_lost_are_named_so),
 		FULL_TEST(a_memory_that_is_refused_is_in_the_audit_log),
 		FULL_TEST(a_start_without_qemu_keeps_the_memory),
 	};

@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/os/jail/unsealed.h"
+#include "lib/os/worker/spawner.h"
 
 #define KEY "0123456789abcdef0123456789abcdef"
 
@@ -56,6 +58,30 @@ static void the_maker_writes_to_its_draft_only(void **state)
 		rig_sealed_open(false, fresh, O_WRONLY | O_CREAT), JAIL_SEALS ? EACCES : 0);
 }
 
+/* R10B1: its parent is read-only for the sealed maker, which left the empty directory. */
+static void the_spawner_removes_what_is_left_of_a_draft(void **state)
+{
+	AUTO_FREE char *draft = in_store(".draft"), *file = in_store(".draft/memory");
+	AUTO_FREE char *disk = NULL;
+	struct err err = {0};
+
+	assert_int_equal(paths_make(draft, NULL), 0);
+	assert_int_equal(file_save(file, slice_from_str("x"), NULL), 0);
+	disk = xasprintf("%s/root.qcow2", rig_k.dir);
+	assert_int_equal(file_save(disk, slice_from_str("x"), NULL), 0);
+	assert_int_equal(hands_start(&rig_k, &err), 0);
+	hands_leave(&rig_k); /* of a sandbox: its disks stay */
+	spawner_stop();
+	assert_int_equal(access(disk, F_OK), 0);
+	rig_k.is_making = true;
+	free(rig_k.dir);
+	rig_k.dir = xstrdup(draft);
+	assert_int_equal(hands_start(&rig_k, &err), 0);
+	hands_leave(&rig_k);
+	spawner_stop();
+	assert_int_equal(access(draft, F_OK), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -63,6 +89,7 @@ int main(void)
 			a_machine_that_does_not_boot_is_a_failure, rig_up, rig_down),
 		RIG_TEST(a_full_disk_is_a_failure),
 		RIG_TEST(the_maker_writes_to_its_draft_only),
+		RIG_TEST(the_spawner_removes_what_is_left_of_a_draft),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -516,7 +516,10 @@ static void do_leave(const struct keeper *k)
 {
 	AUTO_FREE char *sock = xasprintf("%s/keeper.sock", k->run_dir);
 	AUTO_FREE char *inventory = xasprintf("%s/" INVENTORY_NAME, k->run_dir);
+	/* The sealed maker has the lock and cannot remove the directory. */
+	struct image_draft draft = {.dir = k->is_making ? xstrdup(k->dir) : NULL, .lock_fd = -1};
 
+	image_draft_done(&draft);
 	(void)unlink(sock);
 	(void)unlink(inventory);
 	(void)rmdir(k->run_dir);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
@@ -82,8 +83,7 @@ static void welcome(struct vault *v, int fd, enum vault_phase role, const char *
 		(void)close(fd);
 		return;
 	}
-	*p = (struct peer){
-		.fd = fd, .gen = p->gen, .stores = bucket_init(STORE_BURST, STORE_PER_S)};
+	*p = (struct peer){.fd = fd, .gen = p->gen};
 	(void)snprintf(p->sandbox, sizeof(p->sandbox), "%s", sandbox);
 	if (loop_add(&v->loop, fd, EPOLLIN, key_of(v, p)) < 0) {
 		fd_close(&p->fd);
@@ -308,14 +308,30 @@ void peer_tell_changed(struct vault *v, const char *scope)
 
 /* ---- what a peer says ---- */
 
+static struct bucket *find_bucket(struct vault *v, const char *sandbox)
+{
+	struct store_rate *oldest = v->rates;
+
+	for (size_t i = 0; i < ARRAY_LEN(v->rates); i++) {
+		if (strcmp(v->rates[i].sandbox, sandbox) == 0)
+			return &v->rates[i].bucket;
+		if (v->rates[i].bucket.at_ms < oldest->bucket.at_ms)
+			oldest = &v->rates[i];
+	}
+	(void)snprintf(oldest->sandbox, sizeof(oldest->sandbox), "%s", sandbox);
+	oldest->bucket = bucket_init(STORE_BURST, VAULT_STORE_PER_S);
+	return &oldest->bucket;
+}
+
 void peer_count_store(struct vault *v, struct peer *p)
 {
 	uint64_t now = clock_mono_ms();
+	struct bucket *stores = find_bucket(v, p->sandbox);
 
-	if (bucket_take(&p->stores, now) && p->stores.left)
+	if (bucket_take(stores, now) && stores->left)
 		return;
 	p->is_paused = true;
-	loop_timer_set(&v->loop, &p->timer, now + 1000 / STORE_PER_S,
+	loop_timer_set(&v->loop, &p->timer, now + 1000 / VAULT_STORE_PER_S,
 		(struct loop_key){
 			.kind = EV_PEER_TIMER, .gen = p->gen, .idx = (uint32_t)(p - v->peers)});
 }

@@ -7,7 +7,7 @@
  *          Indexes and generations in every loop_key: a stale event finds nothing.
  * Trust    Holds all credentials of the user. Peers are processes of the same uid.
  * Limits   VAULT_MAX_SANDBOXES channels, one for each sandbox; MAX_CALLERS connections; MAX_OPS,
- *          MAX_JOBS; a peer has VAULT_MAX_PENDING questions open; STORE_BURST, STORE_PER_S.
+ *          MAX_JOBS; a peer has VAULT_MAX_PENDING questions open; STORE_BURST, VAULT_STORE_PER_S.
  * See      README, lib/os/ipc/vault_chan.h, vault_test.c
  */
 #pragma once
@@ -30,8 +30,8 @@ struct scan;
 #define MAX_PEERS (VAULT_MAX_SANDBOXES + MAX_CALLERS)
 #define MAX_OPS 64
 #define MAX_PIPES 8 /* values of the user that are being read, each in locked memory */
-#define STORE_BURST VAULT_MAX_TOKENS /* STOREs of one sandbox in a row ... */
-#define STORE_PER_S 4		     /* ... and then in a second: each one writes the sealed file */
+/* STOREs of one sandbox in a row, then VAULT_STORE_PER_S: each one writes the sealed file. */
+#define STORE_BURST VAULT_MAX_TOKENS
 #define MAX_JOBS 8
 #define MAX_OUTPUT (2 * VAULT_MAX_VALUE + 4096) /* a docker answer may be all escapes */
 #define PIPE_TIMEOUT_MS 15000
@@ -71,7 +71,6 @@ struct peer {
 	uint32_t list_id;
 	uint64_t list_after;
 	bool is_watching, is_changed_due;
-	struct bucket stores;
 	bool is_paused; /* it has sent more STOREs than it may: the next ones wait in its socket */
 	struct loop_timer timer;
 };
@@ -119,9 +118,16 @@ struct job {
 	struct loop_timer timer;
 };
 
+/* Of a sandbox, whatever its channels are. */
+struct store_rate {
+	char sandbox[VAULT_MAX_SCOPE];
+	struct bucket bucket;
+};
+
 struct vault {
 	struct loop loop;
 	struct peer peers[MAX_PEERS];
+	struct store_rate rates[VAULT_MAX_SANDBOXES];
 	struct op ops[MAX_OPS];
 	struct job jobs[MAX_JOBS];
 	uint32_t last_run_id;

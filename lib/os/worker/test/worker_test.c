@@ -35,7 +35,7 @@
 static char dir[] = "/tmp/sbx-worker-XXXXXX";
 static char place[64], outside[64], lnk[64];
 
-enum { COUNT_FDS = WORKER_OWN, WHO_AM_I, TRY_REFUSED };
+enum { COUNT_FDS = WORKER_OWN, WHO_AM_I, TRY_REFUSED, START_TWO, COUNT_CHILDREN };
 
 static int count_fds(void)
 {
@@ -64,8 +64,40 @@ static int try_refused(void)
 	return wrong;
 }
 
+/* As a share with hidden names: two processes, and the descriptor of the first. */
+static int start_two(struct worker_msg *a, struct err *err)
+{
+	struct wr w = wr_init(a->body, sizeof(a->body));
+
+	for (int i = 0; i < 2; i++) {
+		pid_t pid = fork();
+
+		for (; pid == 0;) {
+			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+			(void)pause();
+		}
+		if (spawner_keep(pid, err) < 0)
+			return -EAGAIN;
+		wr_u32(&w, (uint32_t)pid);
+	}
+	a->n = w.n;
+	a->fds[a->n_fds++] = dup(1);
+	return 0;
+}
+
+static int count_children(void)
+{
+	siginfo_t si = {0};
+
+	return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD ? 0 : 1;
+}
+
 static int own(void *ctx, struct worker_msg *q, struct worker_msg *a, struct err *err)
 {
+	if (q->kind == START_TWO)
+		return start_two(a, err);
+	if (q->kind == COUNT_CHILDREN)
+		return count_children();
 	if (q->kind == COUNT_FDS)
 		return count_fds();
 	if (q->kind == WHO_AM_I)
@@ -416,6 +448,7 @@ static void fill_flight(int pair[2])
 
 static void too_many_descriptors_in_flight_end_nobody(void **state)
 {
+	static struct worker_msg two;
 	struct jail_child c = {.pidfd = -1, .notify_fd = -1};
 	struct rlimit limit;
 	struct err err = {0};
@@ -433,6 +466,10 @@ static void too_many_descriptors_in_flight_end_nobody(void **state)
 	set_files(spawner, FEW);
 	assert_int_equal(start_with(NULL, "exit 0", -1, &c, &err), -EAGAIN);
 	assert_int_equal(ask(WHO_AM_I), spawner);
+	/* R10A5: the second of two ran on */
+	two.kind = START_TWO;
+	assert_int_equal(worker_ask(&two, &err), -EAGAIN);
+	assert_int_equal(ask(COUNT_CHILDREN), 0);
 	fd_close(&pair[0]);
 	fd_close(&pair[1]);
 	c = start("exit 7");

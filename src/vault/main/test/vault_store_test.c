@@ -265,7 +265,7 @@ static void the_same_token_again_changes_nothing(void **state)
 /* Each one writes the sealed file, for which all sandboxes wait. */
 static void tokens_in_a_row_wait(void **state)
 {
-	AUTO_CLOSE int keeper = rig_keeper(r, "s1"), other = rig_keeper(r, "s2");
+	AUTO_CLOSE int keeper = rig_keeper(r, "s1"), other = rig_keeper(r, "s2"), again = -1;
 	uint64_t begin;
 
 	for (int i = 0; i < VAULT_MAX_TOKENS; i++)
@@ -274,8 +274,14 @@ static void tokens_in_a_row_wait(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(store(keeper, "demo.access", i % 2 ? TOKEN : "x" TOKEN), 0);
 	assert_in_range(clock_mono_ms() - begin, 700, 30000);
+	/* R10A2: a new channel came with a new burst */
+	again = rig_keeper(r, "s1");
+	begin = clock_mono_ms();
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(store(again, "demo.access", i % 2 ? TOKEN : "x" TOKEN), 0);
+	assert_in_range(clock_mono_ms() - begin, 700, 30000);
 	/* one that is made to wait holds up nobody else */
-	assert_int_equal(store(keeper, "demo.access", "y" TOKEN), 0);
+	assert_int_equal(store(again, "demo.access", "y" TOKEN), 0);
 	assert_int_equal(store(other, "demo.access", TOKEN), 0);
 }
 
