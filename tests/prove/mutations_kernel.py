@@ -148,14 +148,15 @@ IN_THE_BUILD = [
     hole("new-privs", JAIL, "if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)",
          "if (s->row != jail_row(JAIL_VIRTIOFSD) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)",
          ("kernel/jail-virtiofsd-privileges",)),
-    # virtiofsd does not run without our list, which answers for it; with another one than declared
-    # it does
+    # virtiofsd does not run without our list, which answers for it; with more lists than declared it
+    # does: two more, because the hole spawner-list takes one away
     hole("start-filter", SPAWN, "int r = filter_install(&s->filter, false);",
-         "int r = s->row == jail_row(JAIL_EDGE) || s->row == jail_row(JAIL_EGRESS) ? 0 : filter_install(&s->filter, false);\n\n\tif (r == 0 && s->row == jail_row(JAIL_VIRTIOFSD))\n\t\tr = filter_install(&s->filter, false);", each("filters", ("virtiofsd", "edge", "egress"))),
+         "int r = s->row == jail_row(JAIL_EDGE) || s->row == jail_row(JAIL_EGRESS) ? 0 : filter_install(&s->filter, false);\n\n\tfor (int i = 0; r == 0 && i < 2 && s->row == jail_row(JAIL_VIRTIOFSD); i++)\n\t\tr = filter_install(&s->filter, false);", each("filters", ("virtiofsd", "edge", "egress"))),
     hole("ipc", SPAWN, "{.flags = NAMESPACES | CLONE_PIDFD,",
          "{.flags = (NAMESPACES & ~CLONE_NEWIPC) | CLONE_PIDFD,", each("namespaces")),
     hole("net", SPAWN, "\tif (s->row->host_net)\n", "\tif (true)\n",
-         each("network", ("qemu", "edge")) + each("namespaces", ("qemu", "edge"))),
+         each("network", ("qemu", "edge")) + each("namespaces", ("qemu", "edge")) +
+         ("kernel/jail-ssh-agent",)),
     hole("nproc", JAIL, "r = set_limit(RLIMIT_NPROC, row->limit.nproc);", "r = 0;",
          each("limits") + ("kernel/jail-vault", "kernel/jail-origin", "kernel/jail-ssh-agent")),
     hole("address-space", JAIL, "if (r == 0 && row->limit.as)", "if (r == 0 && row->limit.as == 1)",
